@@ -1,0 +1,153 @@
+# Orbweaver. `make help` lists the targets; every folder with C code has a module.mk.
+#
+# Variants: release (what ships), asan (gcc, address+undefined sanitizers: what the tests run), clang (second compiler),
+# fuzz (clang with libFuzzer). Objects live in build/<variant>/.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-builtin-rules
+
+BUILD ?= build
+VARIANT ?= release
+OUT := $(BUILD)/$(VARIANT)
+VERSION := $(shell git describe --always --dirty --tags 2>/dev/null || echo unknown)
+
+CC.release := gcc
+CC.asan := gcc
+CC.clang := clang
+CC.fuzz := clang
+CC := $(CC.$(VARIANT))
+
+WARNINGS := -Wall -Wextra -Wno-unused-parameter -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wformat=2 \
+	-Wvla -Wundef -Werror
+COMMON := -std=gnu17 $(WARNINGS) -D_GNU_SOURCE -DORBWEAVER_VERSION='"$(VERSION)"' -I. -I$(OUT)/gen -fno-strict-aliasing \
+	-include lib/base/banned.h
+CFLAGS.release := -O2 -g -D_FORTIFY_SOURCE=2 -fstack-protector-strong -fPIE -ffunction-sections -fdata-sections
+CFLAGS.asan := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+CFLAGS.clang := -O2 -g
+CFLAGS.fuzz := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
+LDFLAGS.release := -pie -Wl,--gc-sections -Wl,--as-needed -Wl,-z,relro
+LDFLAGS.asan := -fsanitize=address,undefined
+LDFLAGS.clang :=
+LDFLAGS.fuzz := -fsanitize=address,undefined
+
+.PHONY: all
+all: programs
+
+# ---- modules: each module.mk says what a folder uses -------------------------------------------------------------------
+#
+#	$(eval $(call library,lib/kube,lib/base lib/json lib/loop,libcurl))
+#	               folder,   folders it may include,         pkg-config packages
+#
+# Every .c file of the folder belongs to it. `make layers` checks that includes go only where the second argument allows.
+
+LIBRARIES :=
+define library
+LIBRARIES += $(1)
+uses.$(1) := $(2)
+packages.$(1) := $(3)
+objects.$(1) := $$(patsubst %.c,$$(OUT)/%.o,$$(sort $$(filter-out %/main.c,$$(wildcard $(1)/*.c))))
+$$(OUT)/$(1).a: $$(objects.$(1))
+$$(objects.$(1)): private PKG_CFLAGS = $$(if $(3),$$(shell pkg-config --cflags $(3)))
+endef
+
+# $(call program,NAME,main source,libraries in link order)
+PROGRAMS :=
+define program
+PROGRAMS += $(1)
+$$(OUT)/$(1): $$(OUT)/$(patsubst %.c,%.o,$(2)) $$(foreach l,$(3),$$(OUT)/$$(l).a)
+	$$(LINK)
+endef
+
+include $(sort $(wildcard lib/*/module.mk reconcilers/module.mk nodeagent/module.mk nodeagent/*/module.mk operator/module.mk))
+
+ALL_PACKAGES := $(sort $(foreach l,$(LIBRARIES),$(packages.$(l))))
+LIBS = $(shell pkg-config --libs $(ALL_PACKAGES))
+LINK = $(CC) $(CFLAGS.$(VARIANT)) $(LDFLAGS.$(VARIANT)) -o $@ $(filter %.o,$^) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group \
+	$(LIBS) $(EXTRA_LIBS)
+ARCHIVES = $(foreach l,$(LIBRARIES),$(OUT)/$(l).a)
+
+$(OUT)/%.a:
+	@mkdir -p $(@D)
+	@rm -f $@
+	$(AR) rcs $@ $^
+
+$(OUT)/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(COMMON) $(CFLAGS.$(VARIANT)) $(PKG_CFLAGS) $(EXTRA_CFLAGS) -MMD -MP -c -o $@ $<
+
+-include $(shell find $(OUT) -name '*.d' 2>/dev/null)
+
+.PHONY: programs libraries
+programs: $(PROGRAMS:%=$(BUILD)/bin/%)
+libraries: $(ARCHIVES)
+
+# What ships, under one name whatever the variant of this run.
+ifeq ($(VARIANT),release)
+$(BUILD)/bin/%: $(BUILD)/release/%
+	@mkdir -p $(@D)
+	cp --remove-destination $< $@
+else
+$(BUILD)/bin/%: ; $(MAKE) VARIANT=release $@
+endif
+
+include tests/tests.mk
+include hack/hack.mk
+
+# ---- looking at the code ----------------------------------------------------------------------------------------------
+
+C_FILES := $(sort $(shell find lib reconcilers operator nodeagent tests -name '*.[ch]' 2>/dev/null))
+SHELL_FILES = $(shell grep -rlI '^\#!/bin/bash' hack tests .ci)
+OWN_SOURCES := $(filter-out tests/%,$(filter %.c,$(C_FILES)))
+
+.PHONY: lint layers format format-check shellcheck tidy cppcheck analyzer report coverage
+lint: layers shellcheck format-check tidy cppcheck analyzer
+
+layers:
+	@hack/layers
+
+format:
+	clang-format -i $(C_FILES)
+
+format-check:
+	@clang-format --dry-run --Werror $(C_FILES) && echo "format: as clang-format lays it out"
+
+shellcheck:
+	@shellcheck -x $(SHELL_FILES) && echo "shellcheck: nothing to say"
+
+# Checks and their exceptions are in .clang-tidy.
+tidy:
+	@clang-tidy --quiet $(OWN_SOURCES) -- $(COMMON) $(shell pkg-config --cflags $(ALL_PACKAGES)) 2>/dev/null && echo "tidy: nothing to say"
+
+cppcheck:
+	@cppcheck --quiet --enable=warning,performance,portability --inline-suppr --error-exitcode=1 --std=c11 \
+		--suppress=missingIncludeSystem -I. $(OWN_SOURCES) && echo "cppcheck: nothing to say"
+
+analyzer:
+	@for f in $(OWN_SOURCES); do gcc $(COMMON) $(shell pkg-config --cflags $(ALL_PACKAGES)) -O1 -fanalyzer -c -o /dev/null $$f; done \
+		&& echo "analyzer: nothing to say"
+
+# The ten longest functions: something to talk about, not a gate.
+report:
+	@hack/longest-functions $(OWN_SOURCES)
+
+coverage:
+	@hack/coverage
+
+.PHONY: clean help
+clean:
+	rm -rf $(BUILD)
+
+help:
+	@echo 'make              the programs, in build/bin'
+	@echo 'make demo         a local cluster, the operator, the sample YAML, and what became of it'
+	@echo 'make demo-up      the same, left running; make demo-down ends it'
+	@echo 'make check        install what is needed, build, run all tests'
+	@echo 'make unit         the tests that need no cluster: seconds'
+	@echo 'make integration  the tests against a real API server'
+	@echo 'make fuzz T=splitter SECONDS=60'
+	@echo 'make golden-update  write the golden cases anew and show the difference'
+	@echo 'make bench        figures against the budgets'
+	@echo 'make lint         layers, shellcheck, format, clang-tidy, cppcheck, gcc analyzer'
+	@echo 'make format, report, coverage, clean'

@@ -1,0 +1,191 @@
+#!/bin/bash
+# hack/cluster itself: two clusters side by side keep apart, survive stops, and leave nothing behind.
+# shellcheck disable=SC2317 # functions that run as COMMAND of a check or in the trap look unreachable
+set -euo pipefail
+
+repo=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+# shellcheck source=tests/lib.sh
+. "$repo/tests/lib.sh"
+
+# Clusters of our own: others may run some in the usual place.
+tmp=$(mktemp -d)
+export ORBWEAVER_RUN=$tmp/run
+
+cluster() {
+	"$repo/hack/cluster" "$@"
+}
+
+clean_up() {
+	cluster down red || true
+	cluster down blue || true
+	rm -rf "$tmp"
+}
+trap clean_up EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+# GET a path of cluster red's API as administrator, print the body. Within 3 s, as watches do not end.
+api_get() {
+	local dir=$ORBWEAVER_RUN/red
+
+	curl -s --noproxy '*' --max-time 3 --cacert "$dir/pki/ca.crt" \
+		-H "Authorization: Bearer $(<"$dir/pki/token")" \
+		"https://127.0.0.1:$(sed -n s/^apiserver=//p "$dir/ports")$1"
+}
+
+# What the API server says to a watch of ConfigMaps that resumes from version $1.
+resume_watch() {
+	api_get "/api/v1/configmaps?watch=1&allowWatchBookmarks=1&timeoutSeconds=1&resourceVersion=$1"
+}
+
+resume_is_gone() {
+	resume_watch "$1" | jq -e 'select(.type == "ERROR").object.code == 410'
+}
+
+resume_shows() {
+	resume_watch "$1" | jq -es --arg name "$2" 'any(.[]; .object.metadata.name == $name)'
+}
+
+resource_version() {
+	cluster kubectl red get --raw /api/v1/configmaps | jq -r .metadata.resourceVersion
+}
+
+pids() {
+	cut -d' ' -f1 "$ORBWEAVER_RUN/$1"/run/*
+}
+
+# Processes among $@ that are there and are ours (their command line names our folder).
+left_over() {
+	local pid
+
+	for pid in "$@"; do
+		! grep -qs "$ORBWEAVER_RUN" "/proc/$pid/cmdline" || echo "$pid"
+	done
+}
+
+apply_crd() {
+	cluster kubectl red apply -f - <<'END'
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: webs.test.example}
+spec:
+  group: test.example
+  names: {kind: Web, plural: webs, singular: web}
+  scope: Namespaced
+  versions:
+    - name: v1
+      served: true
+      storage: true
+      schema:
+        openAPIV3Schema:
+          type: object
+          properties:
+            spec:
+              type: object
+              properties:
+                text: {type: string}
+                list: {type: array, items: {type: string}}
+END
+}
+
+# Without kubectl's own validation: the server is who shall judge.
+create_web() {
+	cluster kubectl red create --validate=false -f - <<END
+apiVersion: test.example/v1
+kind: Web
+metadata: {name: $1, namespace: lab}
+spec: {text: $2, list: [""]}
+END
+}
+
+# Writes of a user that the audit log has, for one verb and resource.
+audited() {
+	jq -es --arg user "$1" --arg verb "$2" --arg resource "$3" 'map(select(.user.username == $user
+		and .verb == $verb and .objectRef.resource == $resource)) | length' "$(cluster audit red)"
+}
+
+cluster up blue --no-controllers >"$tmp/blue.log" 2>&1 &
+other=$!
+t_ok "red starts" cluster up red --no-controllers
+blue=0
+wait "$other" || { blue=$? && cat "$tmp/blue.log"; }
+t_eq "blue starts at the same time" 0 "$blue"
+t_need
+t_ok "up is content with a cluster that is up" cluster up red --no-controllers
+t_ok "status says ready" cluster status red
+t_eq "no port is given twice" "" "$(sed 's/.*=//' "$ORBWEAVER_RUN"/*/ports | sort | uniq -d)"
+mapfile -t red_pids < <(pids red)
+t_eq "red has two processes" 2 "${#red_pids[@]}"
+t_fails "a bad name is refused" cluster up ../red
+t_fails "an unknown component is refused" cluster stop red kubelet
+
+t_ok "a namespace is created in red" cluster kubectl red create namespace lab
+t_fails "blue does not have it" cluster kubectl blue get namespace lab
+for form in token token-file cert cert-data; do
+	t_ok "kubeconfig with $form is accepted" cluster kubectl red \
+		--kubeconfig "$(cluster kubeconfig red $form)" auth can-i create nodes
+done
+t_fails "red's token is refused by blue" cluster kubectl blue \
+	--token "$(<"$ORBWEAVER_RUN/red/pki/token")" get namespaces
+
+t_ok "a CRD is accepted" apply_crd
+t_ok "it becomes established" cluster kubectl red wait --for condition=Established \
+	--timeout 20s crd/webs.test.example
+t_wait 10 "an object with empty strings is accepted" create_web empty '""'
+t_eq "the empty strings are kept" '{"list":[""],"text":""}' \
+	"$(cluster kubectl red -n lab get web empty -o json | jq -cS .spec)"
+t_fails "an object with null for a string is refused" create_web null null
+t_fails "an object with a number for a string is refused" create_web number 7
+
+user=$(cluster kubeconfig-user red weaver spinners)
+t_fails "a user without a role may do nothing" cluster kubectl red --kubeconfig "$user" \
+	-n lab create configmap by-weaver
+cluster kubectl red create clusterrole cm --verb create --resource configmaps >/dev/null
+cluster kubectl red create clusterrolebinding cm --clusterrole cm --group spinners >/dev/null
+t_wait 5 "a role for the user's group lets it create" cluster kubectl red --kubeconfig "$user" \
+	-n lab create configmap by-weaver
+t_ok "the audit log has the user's writes" audited weaver create configmaps
+t_eq "the audit log counts one namespace" 1 "$(audited admin create namespaces)"
+cluster kubectl red -n lab create serviceaccount spider >/dev/null
+account=$(cluster sa-kubeconfig red lab spider)
+cluster kubectl red create clusterrolebinding spider --clusterrole cm \
+	--serviceaccount lab:spider >/dev/null
+t_wait 5 "a service account's token is accepted" cluster kubectl red --kubeconfig "$account" \
+	-n lab create configmap by-spider
+t_fails "an account that is not there gets no token" cluster sa-kubeconfig red lab nobody
+
+version=$(resource_version)
+cluster kubectl red -n lab create configmap later >/dev/null
+t_ok "a watch from before sees what came after" resume_shows "$version" later
+t_ok "compact" cluster compact red
+t_ok "a watch from before gets 410 now" resume_is_gone "$version"
+version=$(resource_version)
+cluster kubectl red -n lab create configmap latest >/dev/null
+t_ok "a watch from after the compaction works" resume_shows "$version" latest
+
+t_ok "the API server stops" cluster stop red apiserver
+t_fails "nobody answers then" cluster kubectl red get namespaces
+t_fails "status says so" cluster status red
+t_ok "blue does not notice" cluster kubectl blue get namespaces
+t_ok "the API server starts again" cluster start red apiserver
+t_eq "data and port are the same as before" namespace/lab \
+	"$(cluster kubectl red get namespace lab -o name)"
+t_eq "so is etcd's process" "${red_pids[1]}" "$(cut -d' ' -f1 "$ORBWEAVER_RUN/red/run/etcd")"
+
+mapfile -t all_pids < <(pids red && pids blue)
+t_eq "four processes run" 4 "$(left_over "${all_pids[@]}" | wc -l)"
+echo "$$ 1" >"$ORBWEAVER_RUN/red/run/scheduler"
+t_ok "down red, with a stale pid file that names this test" cluster down red
+t_ok "blue still runs" cluster status blue
+t_ok "down blue" cluster down blue
+t_eq "no process is left" "" "$(left_over "${all_pids[@]}")"
+t_eq "no folder is left" "" "$(ls -A "$ORBWEAVER_RUN")"
+t_ok "down of what is not there is fine" cluster down red
+
+ss -Hltn | awk '{ sub(/.*:/, "", $4); print $4; exit }' >"$tmp/taken"
+if [[ -s $tmp/taken ]]; then
+	t_fails "up on a port in use fails" cluster up red --no-controllers --port "$(<"$tmp/taken")"
+	t_eq "and leaves nothing" "" "$(ls -A "$ORBWEAVER_RUN")"
+fi
+
+t_done

@@ -1,0 +1,113 @@
+/*
+ * Small files, read and written whole.
+ */
+#include "lib/base/fs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lib/base/random.h"
+
+static ssize_t read_some(int fd, void *buf, size_t len)
+{
+	ssize_t n;
+
+	do
+		n = read(fd, buf, len);
+	while (n < 0 && errno == EINTR);
+	return n;
+}
+
+int fs_read(int dirfd, const char *path, size_t max, struct strbuf *ret, struct err *err)
+{
+	size_t before = ret->len;
+	auto_close int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	char chunk[16384];
+	ssize_t n;
+
+	if (fd < 0)
+		return err_sys(err, "FileUnreadable", "open %s", path);
+
+	/* Not by st_size: it is 0 or 4096 for files that the kernel makes up. */
+	while ((n = read_some(fd, chunk, sizeof(chunk))) > 0) {
+		if ((size_t)n > max - (ret->len - before)) {
+			strbuf_cut(ret, before);
+			return err_set(err, ERR_INVALID, "FileTooLarge",
+				       "%s: more than the %zu bytes that are accepted", path, max);
+		}
+		strbuf_add(ret, chunk, (size_t)n);
+	}
+	if (n < 0) {
+		strbuf_cut(ret, before);
+		return err_sys(err, "FileUnreadable", "read %s", path);
+	}
+	return 0;
+}
+
+static int write_all(int fd, const void *data, size_t len)
+{
+	const char *p = data;
+
+	while (len > 0) {
+		ssize_t n = write(fd, p, len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -1;
+		p += n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+/* The new name lives in the directory, so that has to reach the disk as well. */
+static int sync_parent(int dirfd, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	auto_free char *dir = slash ? str_ndup(path, (size_t)(slash - path) + 1) : str_dup(".");
+	auto_close int fd = openat(dirfd, dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	return fd < 0 ? -1 : fsync(fd);
+}
+
+static int write_new(int dirfd, const char *path, const void *data, size_t len, unsigned int mode)
+{
+	auto_close int fd =
+		openat(dirfd, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
+	int closing;
+
+	if (fd < 0 || write_all(fd, data, len) < 0 || fsync(fd) < 0)
+		return -1;
+	closing = take_fd(&fd);
+	return close(closing);
+}
+
+int fs_write_atomic(int dirfd, const char *path, const void *data, size_t len, unsigned int mode,
+		    struct err *err)
+{
+	auto_free char *temporary = NULL;
+	uint64_t number;
+
+	random_bytes(&number, sizeof(number));
+	temporary = str_printf("%s.%016llx.tmp", path, (unsigned long long)number);
+
+	if (write_new(dirfd, temporary, data, len, mode) < 0) {
+		(void)err_sys(err, "FileNotWritten", "write %s", temporary);
+		(void)unlinkat(dirfd, temporary, 0);
+		return -1;
+	}
+	if (renameat(dirfd, temporary, dirfd, path) < 0) {
+		(void)err_sys(err, "FileNotWritten", "rename %s to %s", temporary, path);
+		(void)unlinkat(dirfd, temporary, 0);
+		return -1;
+	}
+	if (sync_parent(dirfd, path) < 0)
+		return err_sys(err, "FileNotWritten", "sync the directory of %s", path);
+	return 0;
+}

@@ -1,0 +1,12 @@
+/*
+ * Random bytes from the kernel.
+ */
+#ifndef ORBWEAVER_LIB_BASE_RANDOM_H
+#define ORBWEAVER_LIB_BASE_RANDOM_H
+
+#include <stddef.h>
+
+/* Fill buf; cannot fail on the kernels we run on (getrandom(2), Linux 3.17), ends the process if it does. */
+void random_bytes(void *buf, size_t len);
+
+#endif

@@ -1,0 +1,45 @@
+/*
+ * YAML in, JSON values out: kubeconfigs, configuration files, manifests. The only user of libyaml.
+ *
+ * A text means here what kubectl takes it for (sigs.k8s.io/yaml, on go-yaml v2, which follows YAML 1.1 in this), so that a
+ * manifest reads the same offline and on the API server. Plain scalars are
+ *
+ *	null      the empty one, ~, null
+ *	boolean   true, false, yes, no, on, off, y, n
+ *	          (null and booleans in lower case, upper case or Capitalised)
+ *	integer   decimal, 0x, 0o, 0b; a leading 0 is octal, too; with a sign, with underscores anywhere
+ *	float     1.5, .5, 1e3; a float without a fraction becomes an integer, as on its way through Go's JSON
+ *
+ * and everything else, and everything quoted, is a string; dates are strings. The tags !!str, !!int, !!float, !!bool,
+ * !!null, !!timestamp, !!map and !!seq are known. Keys that are integers or booleans become the string of their value, so
+ * the key `on` is "true", as for kubectl.
+ *
+ * Refused, with a message: duplicate keys; null, floats and collections as keys; merge keys (<<); other tags; infinity and
+ * NaN; integers beyond an int64_t; NUL characters; nesting beyond JSON_MAX_DEPTH. Anchors and aliases are followed; each
+ * use is a copy, and all copies count, so that a small text cannot grow without end.
+ *
+ * Time is linear in the text and its copies, except that libyaml's is quadratic in the number of %TAG directives.
+ *
+ * A text that begins with { or [ and is JSON is read by json_parse, as kubectl does.
+ */
+#ifndef ORBWEAVER_LIB_JSON_YAML_H
+#define ORBWEAVER_LIB_JSON_YAML_H
+
+#include <jansson.h>
+#include <stddef.h>
+
+#include "lib/base/err.h"
+
+/* Values and keys in all documents of one text, copies included. A string counts once more for each full 32 bytes. */
+#define YAML_MAX_NODES 1000000
+
+/*
+ * All documents of a stream; empty ones, and those that are just null, are left out. Returns a new array, or NULL with
+ * ERR_INVALID "BadYaml" naming line and column.
+ */
+json_t *yaml_parse_all(const char *text, size_t len, struct err *err);
+
+/* Exactly one document, not counting empty ones; returns new. Errors as above. */
+json_t *yaml_parse(const char *text, size_t len, struct err *err);
+
+#endif

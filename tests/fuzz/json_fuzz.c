@@ -1,0 +1,105 @@
+/*
+ * JSON: what was parsed and written is parsed as the same again; a diff carried out gives what was wanted.
+ *
+ * Input: one document, or two with a NUL byte between them. Two objects are diffed, one way and the other.
+ */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/json/json.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerInitialize(int *argc, char ***argv);
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+	json_init();
+	return 0;
+}
+
+static void check(bool holds, const char *what)
+{
+	if (holds)
+		return;
+	fprintf(stderr, "broken: %s\n", what);
+	abort();
+}
+
+static void check_round_trip(const json_t *value)
+{
+	auto_free char *text = json_text(value);
+	auto_strbuf struct strbuf written = {0};
+	json_auto_t *from_text = json_parse(text, strlen(text), NULL);
+	json_auto_t *from_written = NULL;
+	auto_free char *again = NULL;
+
+	json_write(value, &written);
+	from_written = json_parse(written.data, written.len, NULL);
+	check(json_same(value, from_text), "parse(text(v)) is v");
+	check(json_same(value, from_written), "parse(write(v)) is v");
+	again = json_text(from_written);
+	check(str_eq(text, again), "equal values give equal text");
+}
+
+/* Members that are null count as absent in merge patches, except in arrays. */
+static void drop_nulls(json_t *value)
+{
+	const char *key;
+	json_t *member;
+	void *next;
+
+	json_object_foreach_safe(value, next, key, member)
+	{
+		if (json_is_null(member))
+			(void)json_object_del(value, key);
+		else
+			drop_nulls(member);
+	}
+}
+
+static void check_diff(const json_t *from, const json_t *to)
+{
+	json_auto_t *patch = json_merge_diff(from, to);
+	json_auto_t *got = json_deep_copy(from);
+	json_auto_t *want = json_deep_copy(to);
+	json_auto_t *none = NULL;
+
+	check(!patch || json_object_size(patch) > 0, "a patch changes something");
+	if (patch)
+		json_merge_patch(got, patch);
+	none = json_merge_diff(got, to);
+	check(!none, "nothing is left to change");
+	drop_nulls(got);
+	drop_nulls(want);
+	check(json_same(got, want), "apply(diff(a, b), a) is b");
+}
+
+static json_t *parse(const char *text, size_t len)
+{
+	struct err err = {0};
+	json_t *value = json_parse(text, len, &err);
+
+	check(!value == (err.class == ERR_INVALID), "an error comes exactly without a value");
+	check(!strchr(err.text, '\n'), "an error is one line");
+	if (value)
+		check_round_trip(value);
+	return value;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	const char *text = (const char *)data;
+	const char *nul = size ? memchr(text, '\0', size) : NULL;
+	size_t len = nul ? (size_t)(nul - text) : size;
+	json_auto_t *a = parse(text, len);
+	json_auto_t *b = nul ? parse(nul + 1, size - len - 1) : NULL;
+
+	if (json_is_object(a) && json_is_object(b)) {
+		check_diff(a, b);
+		check_diff(b, a);
+		check_diff(a, a);
+	}
+	return 0;
+}

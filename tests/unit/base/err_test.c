@@ -1,0 +1,121 @@
+/* Errors: one line of valid text, cut where it must be, context in front. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <setjmp.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <string.h>
+
+#include "lib/base/err.h"
+
+static void setting_an_error_fills_all_fields_and_returns_minus_one(void **state)
+{
+	struct err err = {.sys = 7};
+
+	assert_int_equal(err_set(&err, ERR_CONFLICT, "SomeoneWrote", "pool %s", "a"), -1);
+	assert_int_equal(err.class, ERR_CONFLICT);
+	assert_int_equal(err.sys, 0);
+	assert_string_equal(err.reason, "SomeoneWrote");
+	assert_string_equal(err.text, "pool a");
+}
+
+static void a_system_error_keeps_and_describes_errno(void **state)
+{
+	struct err err = {0};
+
+	errno = ENOENT;
+	assert_int_equal(err_sys(&err, "FileUnreadable", "open %s", "x"), -1);
+	assert_int_equal(err.class, ERR_HOST);
+	assert_int_equal(err.sys, ENOENT);
+	assert_string_equal(err.text, "open x: No such file or directory");
+	assert_int_equal(errno, ENOENT);
+}
+
+static void context_goes_in_front_and_class_and_reason_stay(void **state)
+{
+	struct err err = {0};
+
+	(void)err_set(&err, ERR_INVALID, "BadField", "vfs: too many");
+	assert_int_equal(err_in(&err, "policy %s", "a"), -1);
+	assert_string_equal(err.text, "policy a: vfs: too many");
+	assert_string_equal(err.reason, "BadField");
+	assert_int_equal(err.class, ERR_INVALID);
+}
+
+static void arguments_may_point_into_the_error_itself(void **state)
+{
+	struct err err = {0};
+
+	(void)err_set(&err, ERR_INVALID, "Inner", "inner");
+	(void)err_set(&err, ERR_TRANSIENT, err.reason, "outer (%s)", err.text);
+	assert_string_equal(err.text, "outer (inner)");
+	assert_string_equal(err.reason, "Inner");
+	(void)err_in(&err, "%s", err.text);
+	assert_string_equal(err.text, "outer (inner): outer (inner)");
+}
+
+static void nobody_has_to_want_the_error(void **state)
+{
+	assert_int_equal(err_set(NULL, ERR_BUG, "X", "x"), -1);
+	assert_int_equal(err_sys(NULL, "X", "x"), -1);
+	assert_int_equal(err_in(NULL, "x"), -1);
+}
+
+static void the_text_is_one_line_of_utf8(void **state)
+{
+	struct err err = {0};
+
+	(void)err_set(&err, ERR_INVALID, "X", "a\nb\r\tc%cd\xff\x65\xc3", 0x7f);
+	assert_string_equal(err.text, "a b  c d?e");
+}
+
+static void a_long_text_is_cut_between_characters(void **state)
+{
+	struct err err = {0};
+	char umlauts[2 * sizeof(err.text) + 1] = "";
+
+	for (size_t i = 0; i + 2 < sizeof(umlauts); i += 2)
+		memcpy(umlauts + i, "ä", 3);
+	(void)err_set(&err, ERR_INVALID, "X", "%s", umlauts);
+	assert_int_equal(strlen(err.text), sizeof(err.text) - 2);
+	(void)err_in(&err, "x");
+	assert_int_equal(strlen(err.text), sizeof(err.text) - 1);
+	assert_memory_equal(err.text, "x: ä", 5);
+}
+
+static void a_long_reason_is_cut(void **state)
+{
+	struct err err = {0};
+
+	(void)err_set(&err, ERR_BUG, "AReasonThatIsLongerThanItsFieldCanHold", "x");
+	assert_int_equal(strlen(err.reason), sizeof(err.reason) - 1);
+}
+
+static void every_class_has_a_name_of_its_own(void **state)
+{
+	for (int a = ERR_NONE; a <= ERR_BUG; a++)
+		for (int b = ERR_NONE; b < a; b++)
+			assert_string_not_equal(err_class_name(a), err_class_name(b));
+	assert_string_equal(err_class_name(ERR_INVALID), "Invalid");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(setting_an_error_fills_all_fields_and_returns_minus_one),
+		cmocka_unit_test(a_system_error_keeps_and_describes_errno),
+		cmocka_unit_test(context_goes_in_front_and_class_and_reason_stay),
+		cmocka_unit_test(arguments_may_point_into_the_error_itself),
+		cmocka_unit_test(nobody_has_to_want_the_error),
+		cmocka_unit_test(the_text_is_one_line_of_utf8),
+		cmocka_unit_test(a_long_text_is_cut_between_characters),
+		cmocka_unit_test(a_long_reason_is_cut),
+		cmocka_unit_test(every_class_has_a_name_of_its_own),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,350 @@
+/* Parsing, text, equality, typed fields. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <setjmp.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "lib/json/json.h"
+
+static json_t *parse(const char *text)
+{
+	struct err err = {0};
+	json_t *value = json_parse(text, strlen(text), &err);
+
+	assert_string_equal(err.text, "");
+	assert_non_null(value);
+	return value;
+}
+
+static void any_value_is_a_document(void **state)
+{
+	static const char *const texts[] = {
+		"null",           "true", "-1", "1.5",
+		"\"a\\n\\\"ä😀\"", "[]",   "{}", "{\"a\":[1,{\"b\":null}]}",
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+		json_auto_t *value = parse(texts[i]);
+		auto_free char *text = json_text(value);
+
+		assert_string_equal(text, texts[i]);
+	}
+}
+
+static void what_is_not_strict_json_is_refused_with_its_place(void **state)
+{
+	static const struct {
+		const char *text;
+		size_t len;
+		const char *want;
+	} cases[] = {
+		{"", 0, "line 1, column 0: "},
+		{"{\"a\":1} x", 9, "line 1, column 9: "},
+		{"{\"a\":1,\n\"a\":2}", 14, "line 2, column 3: duplicate object key"},
+		{"{\"a\":\n\n tru}", 12, "line 3, column "},
+		{"[1,]", 4, "line 1, column 4: "},
+		{"{a:1}", 5, "line 1, column 2: "},
+		{"\"\\u0000\"", 8, "line 1, column 8: "},
+		{"\"\0\"", 3, "line 1, column 2: NUL byte"},
+		{"1\0", 2, "line 1, column 2: NUL byte"},
+		{"\"\\\0\"", 4, "line 1, column 3: NUL byte"},
+		{"\"\xff\"", 3, "line 1, column 1: "},
+		{"\"\\ud800\"", 8, "line 1, column 8: "},
+		{"9223372036854775808", 19, "line 1, column 19: too big integer"},
+		{"1e999", 5, "line 1, column 5: real number overflow"},
+		{"\"a\nb\"", 5, "line 1, column 2: "},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct err err = {0};
+
+		assert_null(json_parse(cases[i].text, cases[i].len, &err));
+		assert_int_equal(err.class, ERR_INVALID);
+		assert_string_equal(err.reason, "BadJson");
+		if (!str_starts(err.text, cases[i].want))
+			assert_string_equal(err.text, cases[i].want);
+		assert_null(strchr(err.text, '\n'));
+	}
+}
+
+static char *nested(size_t depth, const char *open, const char *close)
+{
+	struct strbuf b = {0};
+
+	for (size_t i = 0; i < depth; i++)
+		strbuf_adds(&b, open);
+	for (size_t i = 0; i < depth; i++)
+		strbuf_adds(&b, close);
+	return strbuf_take(&b);
+}
+
+static void nesting_ends_at_the_limit(void **state)
+{
+	auto_free char *most = nested(JSON_MAX_DEPTH, "[", "]");
+	auto_free char *more = nested(JSON_MAX_DEPTH + 1, "[", "]");
+	auto_free char *far_more = nested(1000000, "{\"a\":", "}");
+	json_auto_t *value = parse(most);
+	struct err err = {0};
+
+	assert_int_equal(json_array_size(value), 1);
+	assert_null(json_parse(more, strlen(more), &err));
+	assert_string_equal(err.text, "line 1, column 65: nested deeper than 64 levels");
+	assert_null(json_parse(far_more, strlen(far_more), &err));
+	assert_string_equal(err.text, "line 1, column 321: nested deeper than 64 levels");
+}
+
+static void brackets_side_by_side_or_in_strings_are_no_nesting(void **state)
+{
+	auto_free char *siblings = nested(1000, "", ",[]");
+	auto_free char *quoted = nested(1000, "[{", "");
+	auto_free char *text = str_printf("[\"\\\"%s\\\\\"%s]", quoted, siblings);
+	json_auto_t *value = parse(text);
+
+	assert_int_equal(json_array_size(value), 1001);
+	assert_int_equal(json_string_length(json_array_get(value, 0)), 2002);
+}
+
+static void text_does_not_depend_on_the_order_of_keys(void **state)
+{
+	json_auto_t *a = parse("{\"b\":1,\"a\":{\"d\":1.0,\"c\":[]}}");
+	json_auto_t *b = parse("{\"a\":{\"c\":[],\"d\":1.0},\"b\":1}");
+	auto_free char *text_a = json_text(a);
+	auto_free char *text_b = json_text(b);
+	auto_strbuf struct strbuf out = {0};
+
+	assert_string_equal(text_a, text_b);
+	assert_true(json_same(a, b));
+	strbuf_addc(&out, ':');
+	json_write(a, &out);
+	assert_string_equal(out.data, ":{\"b\":1,\"a\":{\"d\":1.0,\"c\":[]}}");
+}
+
+static void sameness_is_deep_and_strict(void **state)
+{
+	static const struct {
+		const char *a, *b;
+		bool same;
+	} cases[] = {
+		{"1", "1", true},          {"1", "1.0", false},
+		{"[1,2]", "[2,1]", false}, {"{\"a\":null}", "{}", false},
+		{"\"1\"", "1", false},     {"{\"a\":{\"b\":[]}}", "{\"a\":{\"b\":[]}}", true},
+		{"null", "null", true},    {"true", "false", false},
+		{"{}", "[]", false},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		json_auto_t *a = parse(cases[i].a);
+		json_auto_t *b = parse(cases[i].b);
+
+		assert_int_equal(json_same(a, b), cases[i].same);
+		assert_false(json_same(a, NULL));
+		assert_false(json_same(NULL, a));
+	}
+	assert_true(json_same(NULL, NULL));
+}
+
+static void walking_down_survives_whatever_is_in_the_way(void **state)
+{
+	json_auto_t *o = parse("{\"a\":{\"b\":\"x\",\"n\":null,\"i\":5,\"l\":[1]}}");
+
+	assert_string_equal(json_str_at(o, "a", "b"), "x");
+	assert_null(json_at(o, "a", "n"));
+	assert_null(json_at(o, "a", "n", "x"));
+	assert_null(json_at(o, "a", "b", "x"));
+	assert_null(json_at(o, "a", "l", "x"));
+	assert_null(json_at(o, "z", "b"));
+	assert_null(json_at(NULL, "a"));
+	assert_null(json_str_at(o, "a", "i"));
+	assert_string_equal(json_str_or(json_at(o, "a", "i"), "-"), "-");
+	assert_string_equal(json_str_or(json_at(o, "a", "b"), "-"), "x");
+}
+
+static void absent_and_null_fields_get_the_default(void **state)
+{
+	json_auto_t *o = parse("{\"a\":null}");
+	static const char *const keys[] = {"a", "b"};
+
+	for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+		const char *s = NULL;
+		int64_t n = 0;
+		bool flag = false;
+		const json_t *value = o;
+
+		assert_int_equal(json_get_str(o, "", keys[i], "d", &s, NULL), 0);
+		assert_string_equal(s, "d");
+		assert_int_equal(json_get_int(o, "", keys[i], 0, 1, 42, &n, NULL), 0);
+		assert_int_equal(n, 42);
+		assert_int_equal(json_get_bool(o, "", keys[i], true, &flag, NULL), 0);
+		assert_true(flag);
+		assert_int_equal(json_get_object(o, "", keys[i], &value, NULL), 0);
+		assert_null(value);
+		value = o;
+		assert_int_equal(json_get_array(o, "", keys[i], &value, NULL), 0);
+		assert_null(value);
+		value = o;
+		assert_int_equal(json_get_strings(o, "", keys[i], &value, NULL), 0);
+		assert_null(value);
+	}
+}
+
+static void fields_of_the_right_type_are_read(void **state)
+{
+	json_auto_t *o =
+		parse("{\"s\":\"\",\"i\":-5,\"b\":false,\"o\":{},\"l\":[1],\"w\":[\"x\"]}");
+	const char *s = NULL;
+	int64_t n = 0;
+	bool flag = true;
+	const json_t *value = NULL;
+
+	assert_int_equal(json_get_str(o, "", "s", "d", &s, NULL), 0);
+	assert_string_equal(s, "");
+	assert_int_equal(json_get_int(o, "", "i", -5, -5, 0, &n, NULL), 0);
+	assert_int_equal(n, -5);
+	assert_int_equal(json_get_bool(o, "", "b", true, &flag, NULL), 0);
+	assert_false(flag);
+	assert_int_equal(json_get_object(o, "", "o", &value, NULL), 0);
+	assert_true(json_is_object(value));
+	assert_int_equal(json_get_array(o, "", "l", &value, NULL), 0);
+	assert_true(json_is_array(value));
+	assert_int_equal(json_get_strings(o, "", "w", &value, NULL), 0);
+	assert_string_equal(json_string_value(json_array_get(value, 0)), "x");
+}
+
+static void wrong_fields_are_named_with_value_and_remedy(void **state)
+{
+	json_auto_t *o =
+		parse("{\"vlanID\":\"x\",\"mtu\":9001,\"n\":-1,\"r\":1.5,\"s\":5,\"b\":\"yes\","
+		      "\"o\":[1,2],\"l\":{\"a\":\"b\"},\"w\":[\"x\",null],\"v\":[\"x\",[]]}");
+	struct err err = {0};
+	const char *s = "untouched";
+	int64_t n = 4711;
+	bool flag = true;
+	const json_t *value = o;
+
+#define fails(call_, text_)                                                                        \
+	do {                                                                                       \
+		err = (struct err){0};                                                             \
+		assert_int_equal(call_, -1);                                                       \
+		assert_int_equal(err.class, ERR_INVALID);                                          \
+		assert_string_equal(err.reason, "BadField");                                       \
+		assert_string_equal(err.text, text_);                                              \
+	} while (0)
+
+	fails(json_get_int(o, "spec.sriov", "vlanID", 0, 4094, 0, &n, &err),
+	      "spec.sriov.vlanID: \"x\" is a string, must be an integer from 0 to 4094");
+	fails(json_get_int(o, "", "mtu", 0, 9000, 0, &n, &err),
+	      "mtu: 9001 is too large, must be an integer from 0 to 9000");
+	fails(json_get_int(o, "", "n", 0, INT64_MAX, 0, &n, &err),
+	      "n: -1 is too small, must be an integer, at least 0");
+	fails(json_get_int(o, "", "n", INT64_MIN, -2, 0, &n, &err),
+	      "n: -1 is too large, must be an integer, at most -2");
+	fails(json_get_int(o, "", "r", INT64_MIN, INT64_MAX, 0, &n, &err),
+	      "r: 1.5 is a number with a fraction, must be an integer");
+	fails(json_get_str(o, "spec", "s", NULL, &s, &err),
+	      "spec.s: 5 is an integer, must be a string");
+	fails(json_get_bool(o, "spec", "b", false, &flag, &err),
+	      "spec.b: \"yes\" is a string, must be true or false");
+	fails(json_get_object(o, "spec", "o", &value, &err),
+	      "spec.o: [1,2] is an array, must be an object");
+	fails(json_get_array(o, "spec", "l", &value, &err),
+	      "spec.l: {\"a\":\"b\"} is an object, must be an array");
+	fails(json_get_strings(o, "spec", "l", &value, &err),
+	      "spec.l: {\"a\":\"b\"} is an object, must be an array");
+	fails(json_get_strings(o, "spec", "w", &value, &err),
+	      "spec.w[1]: null is not allowed here, must be a string");
+	fails(json_get_strings(o, "", "v", &value, &err), "v[1]: [] is an array, must be a string");
+
+	assert_string_equal(s, "untouched");
+	assert_int_equal(n, 4711);
+	assert_true(flag);
+	assert_ptr_equal(value, o);
+}
+
+static void long_values_are_quoted_in_part_and_on_one_line(void **state)
+{
+	json_auto_t *o = json_object();
+	auto_strbuf struct strbuf b = {0};
+	struct err err = {0};
+	int64_t n;
+
+	for (int i = 0; i < 500; i++)
+		strbuf_adds(&b, "ä\n");
+	json_put_str(o, "n", b.data);
+	assert_int_equal(json_get_int(o, "", "n", 0, 1, 0, &n, &err), -1);
+	assert_null(strchr(err.text, '\n'));
+	assert_non_null(strstr(err.text, "ä\\nä"));
+	assert_non_null(strstr(err.text, "… is a string, must be an integer from 0 to 1"));
+	assert_true(strlen(err.text) < 140);
+	assert_int_equal(str_utf8_len(strstr(err.text, "…"), 3), 3);
+}
+
+static void put_skips_what_is_not_there_and_repairs_text(void **state)
+{
+	json_auto_t *o = json_object();
+	auto_free char *text = NULL;
+
+	json_put(o, "a", NULL);
+	json_put_str(o, "b", NULL);
+	json_put_str(o, "c", "x\xffy");
+	json_put_int(o, "d", INT64_MAX);
+	json_put_bool(o, "e", true);
+	json_put(o, "f", json_fmt("%d\xff", 5));
+	json_put_int(json_need_object(o, "g"), "h", 1);
+	json_put_int(json_need_object(o, "g"), "i", 2);
+	json_put_int(json_need_object(o, "d"), "j", 3);
+	text = json_text(o);
+	assert_string_equal(text, "{\"c\":\"x\xef\xbf\xbdy\",\"d\":{\"j\":3},\"e\":true,"
+				  "\"f\":\"5\xef\xbf\xbd\",\"g\":{\"h\":1,\"i\":2}}");
+}
+
+static void objects_have_keys(void **state)
+{
+	json_auto_t *node =
+		parse("{\"metadata\":{\"name\":\"n1\",\"uid\":\"u\",\"generation\":3}}");
+	json_auto_t *pool = parse("{\"metadata\":{\"name\":\"p\",\"namespace\":\"lab\"}}");
+	json_auto_t *odd = parse("{\"metadata\":[{\"name\":5}]}");
+	auto_free char *node_key = json_key(node);
+	auto_free char *pool_key = json_key(pool);
+	auto_free char *odd_key = json_key(odd);
+
+	assert_string_equal(node_key, "n1");
+	assert_string_equal(pool_key, "lab/p");
+	assert_string_equal(odd_key, "");
+	assert_string_equal(json_uid(node), "u");
+	assert_int_equal(json_generation(node), 3);
+	assert_int_equal(json_generation(pool), 0);
+	assert_string_equal(json_name(NULL), "");
+	assert_string_equal(json_namespace(node), "");
+}
+
+static int init(void **state)
+{
+	json_init();
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(any_value_is_a_document),
+		cmocka_unit_test(what_is_not_strict_json_is_refused_with_its_place),
+		cmocka_unit_test(nesting_ends_at_the_limit),
+		cmocka_unit_test(brackets_side_by_side_or_in_strings_are_no_nesting),
+		cmocka_unit_test(text_does_not_depend_on_the_order_of_keys),
+		cmocka_unit_test(sameness_is_deep_and_strict),
+		cmocka_unit_test(walking_down_survives_whatever_is_in_the_way),
+		cmocka_unit_test(absent_and_null_fields_get_the_default),
+		cmocka_unit_test(fields_of_the_right_type_are_read),
+		cmocka_unit_test(wrong_fields_are_named_with_value_and_remedy),
+		cmocka_unit_test(long_values_are_quoted_in_part_and_on_one_line),
+		cmocka_unit_test(put_skips_what_is_not_there_and_repairs_text),
+		cmocka_unit_test(objects_have_keys),
+	};
+
+	return cmocka_run_group_tests(tests, init, NULL);
+}

@@ -1,0 +1,312 @@
+/* YAML as kubectl reads it, and what we refuse. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <setjmp.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "lib/json/json.h"
+#include "lib/json/yaml.h"
+
+/* The document as canonical JSON text. */
+static void reads(const char *yaml, const char *want)
+{
+	struct err err = {0};
+	json_auto_t *value = yaml_parse(yaml, strlen(yaml), &err);
+	auto_free char *text = NULL;
+
+	assert_string_equal(err.text, "");
+	assert_non_null(value);
+	text = json_text(value);
+	assert_string_equal(text, want);
+}
+
+static void refuses(const char *yaml, size_t len, const char *want)
+{
+	struct err err = {0};
+
+	assert_null(yaml_parse_all(yaml, len, &err));
+	assert_int_equal(err.class, ERR_INVALID);
+	assert_string_equal(err.reason, "BadYaml");
+	assert_string_equal(err.text, want);
+}
+
+/* Each compared with what `kubectl label --local -f … -o json` prints for a field of that value (1.20 and 1.32). */
+static void plain_scalars_have_the_types_that_kubectl_sees(void **state)
+{
+	static const struct {
+		const char *yaml, *want;
+	} cases[] = {
+		{"true", "true"},
+		{"True", "true"},
+		{"TRUE", "true"},
+		{"tRUE", "\"tRUE\""},
+		{"yes", "true"},
+		{"No", "false"},
+		{"on", "true"},
+		{"OFF", "false"},
+		{"y", "true"},
+		{"N", "false"},
+		{"\"yes\"", "\"yes\""},
+		{"'1'", "\"1\""},
+		{"0", "0"},
+		{"-0", "0"},
+		{"+12", "12"},
+		{"-12", "-12"},
+		{"1_000", "1000"},
+		{"0x1F", "31"},
+		{"-0x1F", "-31"},
+		{"0o17", "15"},
+		{"0b101", "5"},
+		{"017", "15"},
+		{"00", "0"},
+		{"08", "8"}, /* no octal digit: a float, then */
+		{"0x", "\"0x\""},
+		{"0b12", "\"0b12\""},
+		{"15b3", "\"15b3\""},
+		{"1017", "1017"},
+		{"9223372036854775807", "9223372036854775807"},
+		{"-9223372036854775808", "-9223372036854775808"},
+		{"1.5", "1.5"},
+		{"-.5", "-0.5"},
+		{".5", "0.5"},
+		{".5_0", "0.5"},
+		{".5_", "\".5_\""},
+		{"5.", "5"},
+		{"1e3", "1000"},
+		{"1E-1", "0.10000000000000001"},
+		{"2.0", "2"},
+		{"-0.0", "-0.0"},
+		{"1e", "\"1e\""},
+		{"1e999", "\"1e999\""},
+		{".", "\".\""},
+		{"-", "[null]"},
+		{"+", "\"+\""},
+		{"_1", "\"_1\""},
+		{"1.2.3", "\"1.2.3\""},
+		{"172.16.0.0/16", "\"172.16.0.0/16\""},
+		{"0000:af:00.0", "\"0000:af:00.0\""},
+		{"190:20:30", "\"190:20:30\""},
+		{"2026-01-31", "\"2026-01-31\""},
+		{"2026-01-31T10:00:00Z", "\"2026-01-31T10:00:00Z\""},
+		{"nan", "\"nan\""},
+		{"ä😀", "\"ä😀\""},
+		{"|\n  a\n  b", "\"a\\nb\""},
+		{">\n  a\n  b\n", "\"a b\\n\""},
+		{"\"\\u00e4\\t\"", "\"ä\\t\""},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+		reads(cases[i].yaml, cases[i].want);
+	reads("[~, null, Null, NULL, '', ]", "[null,null,null,null,\"\"]");
+}
+
+static void tags_say_the_type(void **state)
+{
+	reads("!!str 5", "\"5\"");
+	reads("! 5", "\"5\"");
+	reads("!!int \"5\"", "5");
+	reads("!!float 5", "5");
+	reads("!!float '1.5'", "1.5");
+	reads("!!bool \"yes\"", "true");
+	reads("- !!null ''", "[null]");
+	reads("!!timestamp 2026-01-31", "\"2026-01-31\"");
+	reads("!!map {a: !!seq []}", "{\"a\":[]}");
+	refuses("!!int x", 7, "line 1, column 1: \"x\" does not fit its tag !!int");
+	refuses("!!bool 1", 8, "line 1, column 1: \"1\" does not fit its tag !!bool");
+	refuses("- a\n- !!binary aGk=", 19,
+		"line 2, column 3: tag tag:yaml.org,2002:binary is not supported for a scalar");
+	refuses("!x 1", 4, "line 1, column 1: tag !x is not supported for a scalar");
+	refuses("!!set {a}", 9,
+		"line 1, column 1: tag tag:yaml.org,2002:set is not supported for an object");
+}
+
+static void collections_nest_and_keys_become_strings(void **state)
+{
+	reads("a:\n- b: 1\n  c: {d: [2, 3]}\n- x\ne:\n",
+	      "{\"a\":[{\"b\":1,\"c\":{\"d\":[2,3]}},\"x\"],"
+	      "\"e\":null}");
+	reads("1: a\n0x10: b\non: c\n'<<': d\n", "{\"1\":\"a\",\"16\":\"b\",\"<<\":\"d\","
+						 "\"true\":\"c\"}");
+}
+
+static void json_is_read_as_json(void **state)
+{
+	reads(" {\"a\": 1.0,\n\t\"b\": \"\\ud83d\\ude00\\/\"}\n", "{\"a\":1.0,\"b\":\"😀/\"}");
+	reads("[1.0]", "[1.0]");
+	/* Looks like it, but is not. */
+	reads("{a: 1.0}", "{\"a\":1}");
+	reads("[a, b] # c", "[\"a\",\"b\"]");
+}
+
+static void all_documents_are_returned_without_the_empty_ones(void **state)
+{
+	const char *text = "# only a comment\n---\n---\na: 1\n---\nnull\n---\n# x\n---\n- b\n...\n";
+	json_auto_t *all = yaml_parse_all(text, strlen(text), NULL);
+	json_auto_t *none = yaml_parse_all("", 0, NULL);
+	auto_free char *got = json_text(all);
+	struct err err = {0};
+
+	assert_string_equal(got, "[{\"a\":1},[\"b\"]]");
+	assert_int_equal(json_array_size(none), 0);
+	assert_true(json_is_array(none));
+	assert_null(yaml_parse(text, strlen(text), &err));
+	assert_string_equal(err.text, "there are 2 documents, there must be exactly one");
+	assert_null(yaml_parse("", 0, &err));
+	assert_string_equal(err.text, "there are 0 documents, there must be exactly one");
+}
+
+static void aliases_are_copies(void **state)
+{
+	const char *text = "a: &x {b: [1]}\nc: *x\nd: &x 5\ne: *x\n";
+	json_auto_t *value = yaml_parse(text, strlen(text), NULL);
+	auto_free char *got = NULL;
+
+	(void)json_array_clear(json_at(value, "a", "b"));
+	got = json_text(value);
+	assert_string_equal(got, "{\"a\":{\"b\":[]},\"c\":{\"b\":[1]},\"d\":5,\"e\":5}");
+	reads("- &k name\n- *k : 1\n", "[\"name\",{\"name\":1}]");
+}
+
+static void aliases_need_a_complete_value_of_the_same_document(void **state)
+{
+	refuses("*x", 2, "line 1, column 1: alias *x: no complete value has this anchor before");
+	refuses("a: &x [*x]", 10,
+		"line 1, column 8: alias *x: no complete value has this anchor before");
+	refuses("- &x 1\n- &x [*x]", 16,
+		"line 2, column 7: alias *x: no complete value has this anchor before");
+	refuses("- &x 1\n---\n- *x", 15,
+		"line 3, column 3: alias *x: no complete value has this anchor before");
+}
+
+static void what_json_cannot_say_is_refused_with_its_place(void **state)
+{
+	static const struct {
+		const char *yaml, *want;
+	} cases[] = {
+		{"a: 1\nb: 2\na: 3", "line 3, column 1: duplicate key \"a\""},
+		{"{1: a, '1': b}", "line 1, column 8: duplicate key \"1\""},
+		{"a: .inf", "line 1, column 4: .inf is not a number that JSON has"},
+		{"a: .NaN", "line 1, column 4: .NaN is not a number that JSON has"},
+		{"9223372036854775808",
+		 "line 1, column 1: integer 9223372036854775808 does not fit "
+		 "into 64 bits; if it is text, quote it"},
+		{"-9223372036854775809", "line 1, column 1: integer -9223372036854775809 does not "
+					 "fit into 64 bits; if it is text, quote it"},
+		{"~: 1", "line 1, column 1: null cannot be a key; if it is text, quote it"},
+		{"1.5: 1", "line 1, column 1: a number with a fraction cannot be a key; if it is "
+			   "text, quote it"},
+		{"{[a]: 1}", "line 1, column 2: an array cannot be a key"},
+		{"? {a: 1}\n: 2", "line 1, column 3: an object cannot be a key"},
+		{"- &x [a]\n- *x : 1", "line 2, column 3: an array cannot be a key; if it is text, "
+				       "quote it"},
+		{"a: &x {b: 1}\nc:\n  <<: *x\n",
+		 "line 3, column 3: merge keys (<<) are not supported, write the fields out"},
+		{"\"a\\0b\"", "line 1, column 1: NUL characters are not supported"},
+		{"a: b: c", "line 1, column 5: mapping values are not allowed in this context"},
+		{"a: [1", "line 2, column 1: while parsing a flow sequence: did not find expected "
+			  "',' or ']'"},
+		{"a: \xff", "byte 4: invalid leading UTF-8 octet"},
+		{"\"\\ud800\"", NULL},
+		{"%YAML 9.9\n---\na", NULL},
+		{"\t- a", NULL},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct err err = {0};
+
+		if (cases[i].want)
+			refuses(cases[i].yaml, strlen(cases[i].yaml), cases[i].want);
+		assert_null(yaml_parse_all(cases[i].yaml, strlen(cases[i].yaml), &err));
+		assert_string_equal(err.reason, "BadYaml");
+	}
+	refuses("a\0b", 3, "byte 2: control characters are not allowed");
+}
+
+static char *nested(size_t depth)
+{
+	struct strbuf b = {0};
+
+	for (size_t i = 0; i < depth; i++)
+		strbuf_addc(&b, '[');
+	strbuf_addc(&b, 'x');
+	for (size_t i = 0; i < depth; i++)
+		strbuf_addc(&b, ']');
+	return strbuf_take(&b);
+}
+
+static void nesting_ends_at_the_limit(void **state)
+{
+	auto_free char *most = nested(JSON_MAX_DEPTH);
+	auto_free char *more = nested(JSON_MAX_DEPTH + 1);
+	auto_free char *quoted =
+		str_printf("%.*s\"x\"%s", JSON_MAX_DEPTH, most, most + JSON_MAX_DEPTH + 1);
+
+	reads(most, quoted);
+	refuses(more, strlen(more), "line 1, column 65: nested deeper than 64 levels");
+}
+
+static void aliases_do_not_get_around_the_limit_of_nesting(void **state)
+{
+	auto_strbuf struct strbuf b = {0};
+
+	strbuf_adds(&b, "- &a0 []\n");
+	for (int i = 1; i < 64; i++)
+		strbuf_addf(&b, "- &a%d [*a%d]\n", i, i - 1);
+	refuses(b.data, b.len, "line 64, column 9: nested deeper than 64 levels");
+}
+
+static void a_small_text_cannot_grow_without_end(void **state)
+{
+	auto_strbuf struct strbuf b = {0};
+
+	strbuf_adds(&b, "- &a0 x\n");
+	for (int i = 1; i < 60; i++)
+		strbuf_addf(&b, "- &a%d [*a%d, *a%d]\n", i, i - 1, i - 1);
+	refuses(b.data, b.len, "line 19, column 15: more than 1000000 values, aliases included");
+}
+
+static void copies_of_a_long_string_count_by_its_length(void **state)
+{
+	auto_strbuf struct strbuf b = {0};
+	struct err err = {0};
+
+	strbuf_adds(&b, "- &a \"");
+	for (int i = 0; i < 320000; i++)
+		strbuf_addc(&b, 'x');
+	strbuf_adds(&b, "\"\n");
+	for (int i = 0; i < 110; i++)
+		strbuf_adds(&b, "- *a\n");
+	assert_null(yaml_parse_all(b.data, b.len, &err));
+	assert_non_null(strstr(err.text, "more than 1000000 values, aliases included"));
+}
+
+static int init(void **state)
+{
+	json_init();
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(plain_scalars_have_the_types_that_kubectl_sees),
+		cmocka_unit_test(tags_say_the_type),
+		cmocka_unit_test(collections_nest_and_keys_become_strings),
+		cmocka_unit_test(json_is_read_as_json),
+		cmocka_unit_test(all_documents_are_returned_without_the_empty_ones),
+		cmocka_unit_test(aliases_are_copies),
+		cmocka_unit_test(aliases_need_a_complete_value_of_the_same_document),
+		cmocka_unit_test(what_json_cannot_say_is_refused_with_its_place),
+		cmocka_unit_test(nesting_ends_at_the_limit),
+		cmocka_unit_test(aliases_do_not_get_around_the_limit_of_nesting),
+		cmocka_unit_test(a_small_text_cannot_grow_without_end),
+		cmocka_unit_test(copies_of_a_long_string_count_by_its_length),
+	};
+
+	return cmocka_run_group_tests(tests, init, NULL);
+}

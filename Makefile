@@ -32,6 +32,11 @@ LDFLAGS.asan := -fsanitize=address,undefined
 LDFLAGS.clang :=
 LDFLAGS.fuzz := -fsanitize=address,undefined
 
+# What a recipe does, in one line; `make V=1` shows the commands.
+quiet := $(findstring s,$(filter-out -%,$(firstword $(MAKEFLAGS))))
+Q := $(if $(V),,@)
+say = $(if $(V)$(quiet),,@printf '  %-7s %s\n' '$(1)' '$(2)')
+
 .PHONY: all
 all: programs
 
@@ -64,18 +69,20 @@ include $(sort $(wildcard lib/*/module.mk reconcilers/module.mk nodeagent/module
 
 ALL_PACKAGES := $(sort $(foreach l,$(LIBRARIES),$(packages.$(l))))
 LIBS = $(shell pkg-config --libs $(ALL_PACKAGES))
-LINK = $(CC) $(CFLAGS.$(VARIANT)) $(LDFLAGS.$(VARIANT)) -o $@ $(filter %.o,$^) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group \
+LINK = $(Q)$(if $(V)$(quiet),,printf '  %-7s %s\n' LD '$@';) $(CC) $(CFLAGS.$(VARIANT)) $(LDFLAGS.$(VARIANT)) -o $@ $(filter %.o,$^) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group \
 	$(LIBS) $(EXTRA_LIBS)
 ARCHIVES = $(foreach l,$(LIBRARIES),$(OUT)/$(l).a)
 
 $(OUT)/%.a:
 	@mkdir -p $(@D)
 	@rm -f $@
-	$(AR) rcs $@ $^
+	$(call say,AR,$@)
+	$(Q)$(AR) rcs $@ $^
 
 $(OUT)/%.o: %.c
 	@mkdir -p $(@D)
-	$(CC) $(COMMON) $(CFLAGS.$(VARIANT)) $(PKG_CFLAGS) $(EXTRA_CFLAGS) -MMD -MP -c -o $@ $<
+	$(call say,CC,$@)
+	$(Q)$(CC) $(COMMON) $(CFLAGS.$(VARIANT)) $(PKG_CFLAGS) $(EXTRA_CFLAGS) -MMD -MP -c -o $@ $<
 
 -include $(shell find $(OUT) -name '*.d' 2>/dev/null)
 

@@ -1,0 +1,1 @@
+$(eval $(call library,lib/loop,lib/base,libuv))

@@ -1,0 +1,61 @@
+/*
+ * The table of controllers: what each one decides, what it looks at, and who is woken by what.
+ */
+#ifndef ORBWEAVER_OPERATOR_CONTROLLERS_H
+#define ORBWEAVER_OPERATOR_CONTROLLERS_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "operator/mirror.h"
+#include "operator/reports.h"
+#include "reconcilers/ip_pool_index.h"
+#include "reconcilers/reconcile.h"
+
+enum controller_id {
+	CONTROLLER_MULTUS_CONFIG,
+	CONTROLLER_IP_POOL,
+	CONTROLLER_NODE_STATE,
+	CONTROLLER_POLICY_STATUS,
+	CONTROLLER_POOL_CONFIG,
+	CONTROLLER_COUNT,
+};
+
+enum { CONTROLLER_MAX_NEEDS = 6 };
+
+/* What worlds are made of. */
+struct controller_sources {
+	const struct mirror *mirror;
+	const struct reports *reports;
+	struct ip_pool_index *pools;
+	const char *ns;		     /* the operator's namespace */
+	const char *resource_prefix; /* "spidernet.io" */
+};
+
+struct controller {
+	const char *name; /* in logs and metrics */
+	const char *kind; /* of the object that a key names */
+	reconcile_fn *reconcile;
+	/* Kinds that must have been listed before a key runs. */
+	const char *needs[CONTROLLER_MAX_NEEDS];
+	/* Add to the world what a decision on `key` may look at. */
+	void (*look)(const struct controller_sources *from, const char *key, json_t *world);
+	/*
+	 * Aggregates: run at most once in this time per key, and not before `after` has looked at all its keys once.
+	 */
+	int64_t every_ms;
+	enum controller_id after;
+};
+
+extern const struct controller controllers[CONTROLLER_COUNT];
+
+/*
+ * An object changed: call wake for each key that has to be looked at. old or now is NULL when it appeared or went. Keeps
+ * from->pools up to date.
+ */
+void controllers_map(const struct controller_sources *from, const char *kind, const char *key,
+		     const json_t *old, const json_t *now,
+		     void (*wake)(void *arg, enum controller_id id, const char *key), void *arg);
+
+#endif

@@ -1,0 +1,321 @@
+/*
+ * The operator: reads its flags, wires the libraries together, runs the loop, leaves in order.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+#include "lib/base/mem.h"
+#include "lib/base/metrics.h"
+#include "lib/base/str.h"
+#include "lib/http/health.h"
+#include "lib/http/server.h"
+#include "lib/json/json.h"
+#include "lib/kube/api.h"
+#include "lib/kube/client.h"
+#include "lib/kube/config.h"
+#include "lib/kube/lease.h"
+#include "lib/kube/recorder.h"
+#include "lib/kube/status.h"
+#include "lib/loop/loop.h"
+#include "operator/manager.h"
+#include "operator/options.h"
+#include "reconcilers/kinds.h"
+
+enum {
+	/* Writes in flight get this long at shutdown, then they are abandoned. */
+	SHUTDOWN_MS = 5000,
+	SHUTDOWN_LOOK_MS = 20,
+	/* The first API server version with streaming lists switched on. */
+	STREAM_LISTS_MINOR = 34,
+};
+
+struct orbweaver {
+	struct options options;
+	struct loop *loop;
+	struct metrics *metrics;
+	struct metric *leader;
+	struct health *alive, *ready;
+	struct http_server *server;
+	struct kube_config config;
+	struct kube_client *client;
+	struct recorder *recorder;
+	struct manager *manager;
+	struct lease *lease;
+	struct signal_watch *term, *interrupt;
+	struct timer *leaving;
+	int64_t leave_by_ms;
+	bool shutting_down;
+	char *identity;
+};
+
+/* ---- leading ------------------------------------------------------------------------------------------------------ */
+
+static bool may_write(void *arg)
+{
+	const struct orbweaver *op = arg;
+
+	return !op->lease || lease_is_held(op->lease);
+}
+
+static void on_leading(void *arg, bool leading)
+{
+	struct orbweaver *op = arg;
+
+	log_info(leading ? "leading" : "not leading any more", F_STR("identity", op->identity),
+		 F_STR("holder", op->lease ? lease_holder(op->lease) : op->identity));
+	metric_set(op->leader, leading);
+	if (op->manager && !op->shutting_down)
+		manager_lead(op->manager, leading);
+}
+
+static void on_lease_trouble(void *arg, const struct err *err)
+{
+	struct orbweaver *op = arg;
+
+	health_set(op->ready, "lease", err == NULL, err ? err->text : NULL);
+	if (err)
+		log_error("lease not reachable, trying again", F_ERR(err));
+}
+
+/* ---- start -------------------------------------------------------------------------------------------------------- */
+
+static void start_deciding(struct orbweaver *op, bool stream_lists)
+{
+	op->manager = manager_new(&(struct manager_config){
+		.loop = op->loop,
+		.client = op->client,
+		.recorder = op->recorder,
+		.metrics = op->metrics,
+		.ready = op->ready,
+		.ns = op->options.ns,
+		.resource_prefix = op->options.resource_prefix,
+		.stream_lists = stream_lists,
+	});
+	if (!op->options.leader_elect) {
+		on_leading(op, true);
+		return;
+	}
+	op->lease = lease_new(op->loop, op->client,
+			      &(struct lease_config){
+				      .ns = op->options.ns,
+				      .name = op->options.lease_name,
+				      .identity = op->identity,
+				      .field_manager = OPERATOR_NAME,
+				      .changed = on_leading,
+				      .trouble = on_lease_trouble,
+				      .arg = op,
+			      });
+	kube_client_set_fence(op->client, may_write, op);
+}
+
+/* "20", "32+": the minor version. */
+static bool has_stream_lists(const json_t *version)
+{
+	const char *text = json_str_or(json_at(version, "minor"), "");
+	auto_free char *digits = str_ndup(text, strspn(text, "0123456789"));
+	int64_t minor = 0;
+
+	return str_to_int(digits, 0, 10000, &minor) && minor >= STREAM_LISTS_MINOR;
+}
+
+static void on_version(void *arg, json_t *version, const struct err *err)
+{
+	struct orbweaver *op = arg;
+
+	if (op->shutting_down)
+		return;
+	if (err) {
+		/* The informers go on trying; what is wrong is said here once. */
+		log_error("API server does not answer yet", F_STR("server", op->config.server),
+			  F_ERR(err));
+		health_set(op->ready, "api-server", false, err->text);
+	} else {
+		log_info("API server found", F_STR("server", op->config.server),
+			 F_STR("version", json_str_or(json_at(version, "gitVersion"), "?")));
+	}
+	start_deciding(op, has_stream_lists(version));
+}
+
+static void handle_metrics(const struct http_request *req, struct http_response *resp, void *arg)
+{
+	resp->content_type = METRICS_CONTENT_TYPE;
+	metrics_render(arg, &resp->body);
+}
+
+static int start_server(struct orbweaver *op, struct err *err)
+{
+	static struct http_route routes[3];
+
+	routes[0] = (struct http_route){"/metrics", HTTP_GET, 0, handle_metrics, op->metrics};
+	routes[1] = (struct http_route){"/healthz", HTTP_GET, 0, health_handle, op->alive};
+	routes[2] = (struct http_route){"/readyz", HTTP_GET, 0, health_handle, op->ready};
+	if (str_eq(op->options.metrics_addr, "0"))
+		return 0;
+	op->server = http_server_new(op->loop,
+				     &(struct http_server_config){
+					     .name = "metrics",
+					     .listen = op->options.metrics_addr,
+					     .routes = routes,
+					     .n_routes = ARRAY_LEN(routes),
+					     .metrics = op->metrics,
+				     },
+				     err);
+	if (!op->server)
+		return err_in(err, "--metrics-addr %s", op->options.metrics_addr);
+	log_info("serving metrics and health", F_INT("port", http_server_port(op->server)));
+	return 0;
+}
+
+/* ---- end ---------------------------------------------------------------------------------------------------------- */
+
+static void on_server_closed(void *arg)
+{
+	struct orbweaver *op = arg;
+
+	loop_stop(op->loop);
+}
+
+static void finish(void *arg)
+{
+	struct orbweaver *op = arg;
+
+	if (op->server)
+		http_server_close(take_ptr(op->server), on_server_closed, op);
+	else
+		loop_stop(op->loop);
+}
+
+static void give_back_lease(struct orbweaver *op)
+{
+	if (op->lease)
+		lease_release(op->lease, finish, op);
+	else
+		finish(op);
+}
+
+static void on_leaving(void *arg)
+{
+	struct orbweaver *op = arg;
+	size_t working = op->manager ? manager_working(op->manager) : 0;
+
+	if (working > 0 && clock_ms() < op->leave_by_ms) {
+		timer_start(op->leaving, SHUTDOWN_LOOK_MS);
+		return;
+	}
+	if (working > 0)
+		log_warn("writes abandoned at shutdown", F_INT("plans", (int64_t)working));
+	give_back_lease(op);
+}
+
+/* No new decisions; what is being written is finished while we still hold the lease. */
+static void on_terminate(void *arg)
+{
+	struct orbweaver *op = arg;
+
+	if (op->shutting_down)
+		return;
+	log_info("shutting down");
+	op->shutting_down = true;
+	op->leave_by_ms = clock_ms() + SHUTDOWN_MS;
+	if (op->manager)
+		manager_lead(op->manager, false);
+	on_leaving(op);
+}
+
+static void operator_done(struct orbweaver *op)
+{
+	manager_free(op->manager);
+	lease_free(op->lease);
+	recorder_free(op->recorder);
+	kube_client_free(op->client);
+	kube_config_done(&op->config);
+	signal_watch_free(op->term);
+	signal_watch_free(op->interrupt);
+	timer_free(op->leaving);
+	loop_free(op->loop);
+	health_free(op->alive);
+	health_free(op->ready);
+	metrics_free(op->metrics);
+	mem_free(op->identity);
+}
+
+/* ---- main --------------------------------------------------------------------------------------------------------- */
+
+static char *new_identity(void)
+{
+	char host[256] = "";
+
+	(void)gethostname(host, sizeof(host) - 1);
+	return str_printf("%s_%d_%08llx", host, (int)getpid(),
+			  (unsigned long long)clock_jitter(UINT32_MAX));
+}
+
+static int operator_init(struct orbweaver *op, struct err *err)
+{
+	const struct kube_config_source source = {
+		.kubeconfig = op->options.kubeconfig,
+		.context = op->options.context,
+		.envp = (const char *const *)environ,
+	};
+
+	if (kube_config_load(&source, &op->config, err) < 0)
+		return -1;
+	op->identity = new_identity();
+	op->metrics = metrics_new();
+	metrics_add_process(op->metrics);
+	op->leader = metric_gauge(op->metrics, "orbweaver_leader", "1 while this replica decides.",
+				  "");
+	op->alive = health_new();
+	op->ready = health_new();
+	op->loop = loop_new();
+	op->term = signal_watch_new(op->loop, SIGTERM, on_terminate, op);
+	op->interrupt = signal_watch_new(op->loop, SIGINT, on_terminate, op);
+	op->leaving = timer_new(op->loop, on_leaving, op);
+	if (start_server(op, err) < 0)
+		return -1;
+	op->client = kube_client_new(op->loop, &op->config, op->metrics);
+	op->recorder =
+		recorder_new(op->client, OPERATOR_NAME, op->identity, true, op->metrics);
+	kube_get_path(op->client, "/version", on_version, op);
+	return 0;
+}
+
+static const char *from_environment(const char *name)
+{
+	return getenv(name);
+}
+
+int main(int argc, char **argv)
+{
+	struct orbweaver op = {0};
+	struct err err = {0};
+
+	mem_tune();
+	json_init();
+	(void)signal(SIGPIPE, SIG_IGN);
+	if (options_parse(argc, argv, from_environment, &op.options, &err) < 0) {
+		fprintf(stderr, "orbweaver-operator: %s\n", err.text);
+		return 2;
+	}
+	if (op.options.help || op.options.version) {
+		fputs(op.options.help ? options_help : "orbweaver-operator " ORBWEAVER_VERSION "\n",
+		      stdout);
+		return 0;
+	}
+	if (operator_init(&op, &err) < 0) {
+		fprintf(stderr, "orbweaver-operator: %s\n", err.text);
+		operator_done(&op);
+		return 1;
+	}
+	log_info("started", F_STR("version", ORBWEAVER_VERSION), F_STR("identity", op.identity),
+		 F_STR("namespace", op.options.ns), F_BOOL("leader_elect", op.options.leader_elect));
+	loop_run(op.loop);
+	operator_done(&op);
+	log_info("stopped");
+	return 0;
+}

@@ -1,0 +1,391 @@
+/*
+ * One queue per controller; a turn takes keys from them in rotation until the window is full or its time is over.
+ */
+#include "operator/manager.h"
+
+#include <string.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+#include "lib/base/mem.h"
+#include "lib/json/json.h"
+#include "lib/kube/queue.h"
+#include "lib/kube/status.h"
+#include "operator/applier.h"
+#include "operator/controllers.h"
+
+struct manager {
+	struct manager_config config;
+	struct mirror *mirror;
+	struct reports *reports;
+	struct ip_pool_index *pools;
+	struct applier *applier;
+	struct controller_sources sources;
+	struct controller_state {
+		struct manager *manager;
+		struct queue *queue;
+		bool caught_up; /* looked at every key once since it could */
+	} controllers[CONTROLLER_COUNT];
+	struct deferred *turn;
+	enum controller_id first; /* whose turn it is to go first */
+	size_t working;
+	bool leading;
+	bool learning; /* changes told now are answers to our own writes */
+	struct metric *reconciles, *seconds, *waiting;
+};
+
+/* A key at work. */
+struct job {
+	struct manager *manager;
+	enum controller_id id;
+	char *key;
+};
+
+/* ---- waking ------------------------------------------------------------------------------------------------------- */
+
+static void wake_turn(void *arg)
+{
+	struct manager *manager = arg;
+
+	if (manager->leading)
+		deferred_run(manager->turn);
+}
+
+/*
+ * What follows from our own writes (a status, above all) waits until nothing else does: first every object gets what it
+ * asked for, then the conditions say so.
+ */
+static void wake(void *arg, enum controller_id id, const char *key)
+{
+	struct manager *manager = arg;
+	const struct controller *controller = &controllers[id];
+	struct queue *queue = manager->controllers[id].queue;
+
+	if (controller->every_ms)
+		queue_add_after(queue, key, controller->every_ms);
+	else
+		queue_add(queue, key, manager->learning ? QUEUE_LATER : QUEUE_MAIN);
+}
+
+static void on_changed(void *arg, const char *kind, const char *key, const json_t *old,
+		       const json_t *now)
+{
+	struct manager *manager = arg;
+
+	controllers_map(&manager->sources, kind, key, old, now, wake, manager);
+}
+
+static void on_report_changed(void *arg, const char *policy)
+{
+	wake(arg, CONTROLLER_POLICY_STATUS, policy);
+}
+
+static void on_report(void *arg, const char *node, const json_t *policies)
+{
+	struct manager *manager = arg;
+
+	reports_set(manager->reports, node, policies, on_report_changed, manager);
+}
+
+static void on_learning(void *arg, bool begins)
+{
+	struct manager *manager = arg;
+
+	manager->learning = begins;
+}
+
+/* ---- kinds that are not there yet, or not allowed ----------------------------------------------------------------- */
+
+static bool all_synced(const struct manager *manager)
+{
+	const char *kind = NULL;
+
+	for (size_t i = 0; (kind = mirror_kind(i)); i++)
+		if (!mirror_is_synced(manager->mirror, kind))
+			return false;
+	return true;
+}
+
+static void on_synced(void *arg, const char *kind)
+{
+	struct manager *manager = arg;
+
+	health_set(manager->config.ready, kind, true, NULL);
+	log_info("mirrored", F_STR("kind", kind),
+		 F_INT("objects", (int64_t)cache_len(mirror_cache(manager->mirror, kind))));
+	if (all_synced(manager))
+		mem_drop_code();
+	wake_turn(manager);
+}
+
+static void on_trouble(void *arg, const char *kind, const struct err *err)
+{
+	struct manager *manager = arg;
+	const struct kind_info *info = kind_find(kind);
+	auto_free char *remedy = NULL;
+	bool synced = mirror_is_synced(manager->mirror, kind);
+
+	if (!err) {
+		if (synced)
+			health_set(manager->config.ready, kind, true, NULL);
+		return;
+	}
+	if (kube_err_is(err, "NotServed") && info->crd_file)
+		remedy = str_printf("%s.%s is not installed: kubectl apply -f %s", info->id,
+				    info->group, info->crd_file);
+	else if (kube_err_is(err, "Forbidden"))
+		remedy = str_printf("grant the operator's service account the verbs list and watch "
+				    "on %s (manifests/rbac.yaml)", info->id);
+	health_set(manager->config.ready, kind, false, remedy ? remedy : err->text);
+	log_error("cannot watch, waiting", F_STR("kind", kind), F_ERR(err),
+		  F_STR("remedy", remedy ? remedy : "none needed once the API server answers"));
+}
+
+/* ---- working ------------------------------------------------------------------------------------------------------ */
+
+static json_t *new_world(struct manager *manager, const struct controller *controller,
+			 const char *key)
+{
+	json_t *world = json_object();
+	json_t *env = json_need_object(world, "env");
+	char now[CLOCK_RFC3339_SIZE];
+
+	clock_rfc3339(clock_wall_us(), now);
+	json_put_str(env, "now", now);
+	json_put_str(env, "namespace", manager->config.ns);
+	json_put_str(env, "resourcePrefix", manager->config.resource_prefix);
+	controller->look(&manager->sources, key, world);
+	return world;
+}
+
+/* Overtaken decisions are made again as a matter of course; the rest is somebody's business. */
+static void tell_failure(struct manager *manager, const struct job *job, const struct err *err)
+{
+	const struct controller *controller = &controllers[job->id];
+	json_auto_t *object = NULL;
+
+	if (err->class == ERR_CONFLICT || kube_err_is(err, "NotLeader")) {
+		log_debug("decided again", F_STR("controller", controller->name),
+			  F_STR("key", job->key), F_ERR(err));
+		return;
+	}
+	log_error("not carried out, trying again", F_STR("controller", controller->name),
+		  F_STR("key", job->key), F_ERR(err));
+	object = cache_get(mirror_cache(manager->mirror, controller->kind), job->key);
+	if (object && err->class == ERR_INVALID)
+		recorder_tell(manager->config.recorder,
+			      &(struct event_object){
+				      .resource = mirror_resource(manager->mirror, controller->kind),
+				      .ns = json_namespace(object),
+				      .name = json_name(object),
+				      .uid = json_uid(object),
+			      },
+			      true, err->reason, err->text);
+}
+
+static void on_carried_out(void *arg, const struct applier_result *result, const struct err *err)
+{
+	struct job *job = arg;
+	struct manager *manager = job->manager;
+	struct queue *queue = manager->controllers[job->id].queue;
+
+	manager->working--;
+	metric_add(manager->reconciles, 1, controllers[job->id].name,
+		   err ? err->reason : (result->wrote ? "wrote" : "nothing to do"));
+	if (err)
+		tell_failure(manager, job, err);
+	if (!err && result->again_ms >= 0)
+		queue_add_after(queue, job->key, result->again_ms);
+	queue_done(queue, job->key, err != NULL);
+	mem_free(job->key);
+	mem_free(job);
+	wake_turn(manager);
+}
+
+static void work_on(struct manager *manager, enum controller_id id, const char *key)
+{
+	const struct controller *controller = &controllers[id];
+	json_auto_t *world = new_world(manager, controller, key);
+	struct applier_result nothing = {.again_ms = -1};
+	auto_plan struct plan plan = {0};
+	struct err err = {0};
+	struct job *job = mem_new(struct job);
+	int64_t started_us = clock_us();
+	int result = controller->reconcile(world, key, &plan, &err);
+
+	metric_observe(manager->seconds, (double)(clock_us() - started_us) / 1e6, controller->name);
+	*job = (struct job){manager, id, str_dup(key)};
+	manager->working++;
+	if (result < 0)
+		on_carried_out(job, &nothing, &err);
+	else
+		applier_run(manager->applier, &plan, on_carried_out, job);
+}
+
+static bool needs_met(const struct manager *manager, enum controller_id id)
+{
+	const char *const *needs = controllers[id].needs;
+
+	for (size_t i = 0; i < CONTROLLER_MAX_NEEDS && needs[i]; i++)
+		if (!mirror_is_synced(manager->mirror, needs[i]))
+			return false;
+	return true;
+}
+
+static bool may_work(const struct manager *manager, enum controller_id id)
+{
+	const struct controller *controller = &controllers[id];
+
+	if (!needs_met(manager, id))
+		return false;
+	if (controller->every_ms && controller->after != id &&
+	    !manager->controllers[controller->after].caught_up)
+		return false;
+	return true;
+}
+
+/* Has a controller looked at everything once? What sums up its results may then begin. */
+static void note_caught_up(struct manager *manager)
+{
+	for (enum controller_id id = 0; id < CONTROLLER_COUNT; id++) {
+		struct controller_state *state = &manager->controllers[id];
+
+		if (!state->caught_up && needs_met(manager, id) &&
+		    queue_waiting(state->queue, QUEUE_MAIN) == 0 && queue_working(state->queue) == 0)
+			state->caught_up = true;
+	}
+}
+
+/* One key of one controller; false when there is none. */
+static bool work_one(struct manager *manager, enum queue_lane lane)
+{
+	for (size_t i = 0; i < CONTROLLER_COUNT; i++) {
+		enum controller_id id = (manager->first + i) % CONTROLLER_COUNT;
+		struct queue *queue = manager->controllers[id].queue;
+
+		if (!may_work(manager, id) || queue_waiting(queue, lane) == 0)
+			continue;
+		manager->first = (id + 1) % CONTROLLER_COUNT;
+		work_on(manager, id, queue_take(queue, NULL));
+		return true;
+	}
+	return false;
+}
+
+static void take_turn(void *arg)
+{
+	struct manager *manager = arg;
+	int64_t until = clock_ms() + MANAGER_TURN_MS;
+
+	note_caught_up(manager);
+	while (manager->leading && manager->working < MANAGER_WINDOW) {
+		if (!work_one(manager, QUEUE_MAIN) && !work_one(manager, QUEUE_LATER))
+			return;
+		if (clock_ms() >= until) {
+			deferred_run(manager->turn);
+			return;
+		}
+	}
+}
+
+/* ---- life --------------------------------------------------------------------------------------------------------- */
+
+static void collect(void *arg)
+{
+	struct manager *manager = arg;
+
+	for (size_t i = 0; i < CONTROLLER_COUNT; i++) {
+		const struct queue *queue = manager->controllers[i].queue;
+
+		metric_set(manager->waiting,
+			   (double)(queue_waiting(queue, QUEUE_MAIN) +
+				    queue_waiting(queue, QUEUE_LATER)),
+			   controllers[i].name);
+	}
+}
+
+static void add_metrics(struct manager *manager)
+{
+	struct metrics *metrics = manager->config.metrics;
+
+	manager->reconciles = metric_counter(metrics, "orbweaver_reconciles_total",
+					     "Keys looked at, by result.", "controller,result");
+	manager->seconds = metric_histogram(metrics, "orbweaver_reconcile_seconds",
+					    "Time to decide, without carrying out.", "controller",
+					    METRIC_SECONDS);
+	manager->waiting =
+		metric_gauge(metrics, "orbweaver_queue_length", "Keys waiting.", "controller");
+	metrics_on_collect(metrics, collect, manager);
+}
+
+struct manager *manager_new(const struct manager_config *config)
+{
+	struct manager *manager = mem_new(struct manager);
+	const char *kind = NULL;
+
+	manager->config = *config;
+	manager->turn = deferred_new(config->loop, take_turn, manager);
+	manager->reports = reports_new();
+	manager->pools = ip_pool_index_new();
+	for (size_t i = 0; i < CONTROLLER_COUNT; i++)
+		manager->controllers[i] = (struct controller_state){
+			.manager = manager,
+			.queue = queue_new(config->loop, wake_turn, manager),
+		};
+	for (size_t i = 0; (kind = mirror_kind(i)); i++)
+		health_set(config->ready, kind, false, "not listed yet");
+	manager->mirror = mirror_new(config->loop, config->client,
+				     &(struct mirror_config){
+					     .ns = config->ns,
+					     .stream_lists = config->stream_lists,
+					     .metrics = config->metrics,
+					     .changed = on_changed,
+					     .synced = on_synced,
+					     .trouble = on_trouble,
+					     .arg = manager,
+				     });
+	manager->sources = (struct controller_sources){
+		.mirror = manager->mirror,
+		.reports = manager->reports,
+		.pools = manager->pools,
+		.ns = config->ns,
+		.resource_prefix = config->resource_prefix,
+	};
+	manager->applier = applier_new(&(struct applier_config){
+		.client = config->client,
+		.mirror = manager->mirror,
+		.recorder = config->recorder,
+		.metrics = config->metrics,
+		.report = on_report,
+		.learning = on_learning,
+		.arg = manager,
+	});
+	add_metrics(manager);
+	return manager;
+}
+
+void manager_free(struct manager *manager)
+{
+	if (!manager)
+		return;
+	metrics_off_collect(manager->config.metrics, collect, manager);
+	applier_free(manager->applier);
+	mirror_free(manager->mirror);
+	for (size_t i = 0; i < CONTROLLER_COUNT; i++)
+		queue_free(manager->controllers[i].queue);
+	deferred_free(manager->turn);
+	reports_free(manager->reports);
+	ip_pool_index_free(manager->pools);
+	mem_free(manager);
+}
+
+void manager_lead(struct manager *manager, bool leading)
+{
+	manager->leading = leading;
+	wake_turn(manager);
+}
+
+size_t manager_working(const struct manager *manager)
+{
+	return manager->working;
+}

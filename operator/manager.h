@@ -1,0 +1,48 @@
+/*
+ * The engine: events wake keys, keys become worlds, worlds become plans, plans are carried out.
+ */
+#ifndef ORBWEAVER_OPERATOR_MANAGER_H
+#define ORBWEAVER_OPERATOR_MANAGER_H
+
+#include <stdbool.h>
+
+#include "lib/base/metrics.h"
+#include "lib/http/health.h"
+#include "lib/kube/client.h"
+#include "lib/kube/recorder.h"
+
+enum {
+	/* Plans being carried out at a time: writes in flight on the one connection. */
+	MANAGER_WINDOW = 64,
+	/* Decisions are made for so long before the loop gets its turn. */
+	MANAGER_TURN_MS = 5,
+};
+
+struct manager;
+
+/* All borrowed. */
+struct manager_config {
+	struct loop *loop;
+	struct kube_client *client;
+	struct recorder *recorder;
+	struct metrics *metrics;
+	struct health *ready;	     /* gets one check per kind */
+	const char *ns;		     /* of the NodeStates */
+	const char *resource_prefix; /* of extended resources */
+	bool stream_lists;
+};
+
+/* Mirrors at once; decides only while it is told to lead. */
+struct manager *manager_new(const struct manager_config *config);
+void manager_free(struct manager *manager);
+
+/*
+ * Start or stop deciding. What changes meanwhile is remembered, so that a new leader begins with what is due. Plans at work
+ * when it stops fail by themselves (the client's fence).
+ */
+void manager_lead(struct manager *manager, bool leading);
+
+/* Plans at work. 0 after manager_lead(false): nothing of ours is in flight. */
+size_t manager_working(const struct manager *manager);
+
+#endif

@@ -1,0 +1,60 @@
+/*
+ * The part of the cluster that the operator looks at: one informer and one cache per kind.
+ */
+#ifndef ORBWEAVER_OPERATOR_MIRROR_H
+#define ORBWEAVER_OPERATOR_MIRROR_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "lib/base/metrics.h"
+#include "lib/kube/api.h"
+#include "lib/kube/cache.h"
+#include "reconcilers/kinds.h"
+
+/* Indexes of the kinds that have any. */
+enum {
+	NAD_BY_OWNER = 0,  /* "Kind/namespace/name" of the controlling owner, whether it exists or not */
+	CONFIG_BY_NAD = 0, /* SpiderMultusConfigs by the key of the NAD that they claim */
+};
+
+struct mirror;
+
+struct mirror_config {
+	const char *ns; /* of the NodeStates; borrowed, as all here */
+	bool stream_lists;
+	struct metrics *metrics;
+	/* An object changed in the cache; old or now is NULL when it appeared or went. Borrowed. */
+	void (*changed)(void *arg, const char *kind, const char *key, const json_t *old,
+			const json_t *now);
+	/* A kind became complete, or is in trouble (err; NULL: no more). */
+	void (*synced)(void *arg, const char *kind);
+	void (*trouble)(void *arg, const char *kind, const struct err *err);
+	void *arg;
+};
+
+/* Starts listing and watching at once. */
+struct mirror *mirror_new(struct loop *loop, struct kube_client *client,
+			  const struct mirror_config *config);
+void mirror_free(struct mirror *mirror);
+
+/* The kind is mirrored and was listed completely once. */
+bool mirror_is_synced(const struct mirror *mirror, const char *kind);
+
+/* NULL when the kind is not mirrored. */
+struct cache *mirror_cache(const struct mirror *mirror, const char *kind);
+const struct kube_resource *mirror_resource(const struct mirror *mirror, const char *kind);
+
+/* The i-th mirrored kind, NULL after the last. */
+const char *mirror_kind(size_t i);
+
+/* The answer to a write of ours; borrowed. */
+void mirror_learn(struct mirror *mirror, const char *kind, const json_t *object);
+
+/* Worlds for reconcilers: add objects of a kind to { kind: { key: object } }. Absent objects add nothing. */
+void mirror_add(const struct mirror *mirror, json_t *world, const char *kind, const char *key);
+void mirror_add_all(const struct mirror *mirror, json_t *world, const char *kind);
+void mirror_add_indexed(const struct mirror *mirror, json_t *world, const char *kind, size_t index,
+			const char *value);
+
+#endif

@@ -1,0 +1,88 @@
+# Tests: unit (cmocka), golden, fuzz replay, integration. Included by the top Makefile.
+
+UNIT_SOURCES := $(sort $(shell find tests/unit -name '*_test.c'))
+UNIT_TESTS := $(patsubst tests/unit/%.c,$(OUT)/tests/unit/%,$(UNIT_SOURCES))
+FUZZ_SOURCES := $(sort $(wildcard tests/fuzz/*_fuzz.c))
+FUZZ_TARGETS := $(patsubst tests/fuzz/%_fuzz.c,%,$(FUZZ_SOURCES))
+
+$(OUT)/tests/unit/%: $(OUT)/tests/unit/%.o $(ARCHIVES)
+	$(LINK) -lcmocka
+
+.PHONY: unit-build
+unit-build: $(UNIT_TESTS)
+
+# Fuzz targets: real ones with libFuzzer in the fuzz variant, replay of the corpus in every other.
+$(OUT)/tests/fuzz/%: $(OUT)/tests/fuzz/%_fuzz.o $(if $(filter fuzz,$(VARIANT)),,$(OUT)/tests/fuzz/replay.o) $(ARCHIVES)
+	$(LINK) $(if $(filter fuzz,$(VARIANT)),-fsanitize=fuzzer)
+
+.PHONY: fuzz-build
+fuzz-build: $(FUZZ_TARGETS:%=$(OUT)/tests/fuzz/%)
+
+# Programs that tests start: the operator, with sanitizers.
+.PHONY: test-build
+test-build: unit-build fuzz-build $(PROGRAMS:%=$(OUT)/%) $(OUT)/tests/node-stand-in $(INTEGRATION_PROGRAMS)
+
+UNIT_RUN = $(UNIT_TESTS) $(foreach t,$(FUZZ_TARGETS),$(OUT)/tests/fuzz/$(t):tests/fuzz/corpus/$(t))
+INTEGRATION_RUN = $(sort $(wildcard tests/integration/*_test.sh))
+JOBS ?= $(shell nproc)
+
+.PHONY: check check-lint unit integration fuzz golden-update
+# In steps, so that what is missing is installed before make looks for it.
+check:
+	@echo "== installing what is missing"
+	@hack/deps build cluster
+	@echo "== building Kubernetes, unless it is in the cache"
+	@hack/k8s-build
+	@echo "== checking layers, format and scripts"
+	@$(MAKE) --no-print-directory layers format-check shellcheck
+	@echo "== building with gcc, with clang, and with sanitizers"
+	@$(MAKE) --no-print-directory -s -j$(JOBS) VARIANT=release programs
+	@$(MAKE) --no-print-directory -s -j$(JOBS) VARIANT=clang libraries
+	@$(MAKE) --no-print-directory -s -j$(JOBS) VARIANT=asan test-build
+	@echo "== testing"
+	@$(MAKE) --no-print-directory -s VARIANT=asan run-all
+
+unit:
+	@$(MAKE) --no-print-directory -s -j$(JOBS) VARIANT=asan unit-build fuzz-build
+	@$(MAKE) --no-print-directory -s VARIANT=asan run-unit
+
+integration:
+	@$(MAKE) --no-print-directory -s -j$(JOBS) VARIANT=asan test-build
+	@$(MAKE) --no-print-directory -s VARIANT=asan run-integration
+
+.PHONY: run-all run-unit run-integration
+run-all:
+	@BUILD=$(BUILD) VARIANT=$(VARIANT) tests/run $(UNIT_RUN) $(INTEGRATION_RUN)
+run-unit:
+	@tests/run $(UNIT_RUN)
+run-integration:
+	@BUILD=$(BUILD) VARIANT=$(VARIANT) tests/run $(INTEGRATION_RUN)
+
+# make fuzz T=splitter SECONDS=600: new inputs that reach new code are added to the corpus folder of the build.
+SECONDS ?= 60
+fuzz:
+	@$(MAKE) --no-print-directory -s -j$(JOBS) VARIANT=fuzz $(BUILD)/fuzz/tests/fuzz/$(T)
+	@mkdir -p $(BUILD)/fuzz/corpus/$(T) $(BUILD)/fuzz/findings
+	$(BUILD)/fuzz/tests/fuzz/$(T) -max_total_time=$(SECONDS) -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
+		-artifact_prefix=$(BUILD)/fuzz/findings/$(T)- $(BUILD)/fuzz/corpus/$(T) tests/fuzz/corpus/$(T)
+
+golden-update:
+	@$(MAKE) --no-print-directory -s VARIANT=asan $(BUILD)/asan/tests/unit/reconcilers/golden_test
+	UPDATE=1 $(BUILD)/asan/tests/unit/reconcilers/golden_test
+	git diff --stat tests/golden
+
+# ---- programs that tests, demo and benchmarks run: stand-ins (tests/fakes) and load (tests/bench) ---------------------------
+PROGRAM_ARCHIVES := $(foreach l,reconcilers lib/kube lib/loop lib/json lib/base,$(OUT)/$(l).a)
+
+$(OUT)/tests/node-stand-in: $(addprefix $(OUT)/tests/,fakes/node_stand_in.o fakes/node_inventory.o support/connection.o) $(PROGRAM_ARCHIVES)
+	$(LINK)
+
+$(OUT)/tests/bench-load: $(addprefix $(OUT)/tests/,bench/load.o support/connection.o) $(PROGRAM_ARCHIVES)
+	$(LINK)
+
+# `make bench` prints the table of design.md, section 5, as measured here; NODES=200,1000,5000 for growth. See tests/bench/README.md.
+NODES ?= 1000
+.PHONY: bench
+bench: $(BUILD)/bin/orbweaver-operator $(BUILD)/release/tests/node-stand-in $(BUILD)/release/tests/bench-load
+	tests/bench/run --nodes $(NODES) --build $(BUILD)
+# ---- end of programs that tests, demo and benchmarks run ------------------------------------------------------------------

@@ -1,0 +1,102 @@
+/* The command line: defaults, both ways to write a value, and what is said about mistakes. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "lib/base/own.h"
+#include "operator/options.h"
+
+static const char *no_environment(const char *name)
+{
+	return NULL;
+}
+
+static const char *pod_namespace(const char *name)
+{
+	return strcmp(name, "POD_NAMESPACE") == 0 ? "rdma" : NULL;
+}
+
+static int parse(const char *flag, const char *value, struct options *ret, struct err *err)
+{
+	char *argv[] = {(char *)"orbweaver-operator", (char *)flag, (char *)value, NULL};
+
+	return options_parse(flag ? (value ? 3 : 2) : 1, argv, no_environment, ret, err);
+}
+
+static void has_the_defaults_of_the_design(void **state)
+{
+	struct options o = {0};
+	struct err err = {0};
+
+	assert_int_equal(parse(NULL, NULL, &o, &err), 0);
+	assert_string_equal(o.ns, "orbweaver-system");
+	assert_string_equal(o.resource_prefix, "spidernet.io");
+	assert_true(o.leader_elect);
+	assert_null(o.kubeconfig);
+}
+
+static void takes_the_namespace_from_the_pod(void **state)
+{
+	char *argv[] = {(char *)"orbweaver-operator", NULL};
+	struct options o = {0};
+	struct err err = {0};
+
+	assert_int_equal(options_parse(1, argv, pod_namespace, &o, &err), 0);
+	assert_string_equal(o.ns, "rdma");
+}
+
+static void reads_values_with_and_without_equals_sign(void **state)
+{
+	struct options o = {0};
+	struct err err = {0};
+
+	assert_int_equal(parse("--namespace", "a", &o, &err), 0);
+	assert_string_equal(o.ns, "a");
+	assert_int_equal(parse("--namespace=b", NULL, &o, &err), 0);
+	assert_string_equal(o.ns, "b");
+	assert_int_equal(parse("--leader-elect=false", NULL, &o, &err), 0);
+	assert_false(o.leader_elect);
+	assert_int_equal(parse("--leader-elect", NULL, &o, &err), 0);
+	assert_true(o.leader_elect);
+}
+
+static void names_flag_value_and_remedy_of_mistakes(void **state)
+{
+	static const struct {
+		const char *flag, *value, *text;
+	} cases[] = {
+		{"--namespace", NULL, "--namespace: needs a value"},
+		{"--nonsense", NULL, "--nonsense: unknown; see --help"},
+		{"word", NULL, "\"word\": not a flag; see --help"},
+		{"--leader-elect=maybe", NULL, "--leader-elect=maybe: must be true or false"},
+		{"--namespace", "Not_DNS",
+		 "--namespace Not_DNS: must be 1 to 63 lower-case letters, digits and inner dashes"},
+		{"--resource-prefix", "a/b",
+		 "--resource-prefix \"a/b\": must be a DNS name such as spidernet.io"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct options o = {0};
+		struct err err = {0};
+
+		assert_int_equal(parse(cases[i].flag, cases[i].value, &o, &err), -1);
+		assert_int_equal(err.class, ERR_INVALID);
+		assert_string_equal(err.text, cases[i].text);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(has_the_defaults_of_the_design),
+		cmocka_unit_test(takes_the_namespace_from_the_pod),
+		cmocka_unit_test(reads_values_with_and_without_equals_sign),
+		cmocka_unit_test(names_flag_value_and_remedy_of_mistakes),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

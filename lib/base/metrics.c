@@ -6,16 +6,13 @@
 
 #include <assert.h>
 #include <ctype.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
-#include <sys/resource.h>
 
-#include "lib/base/clock.h"
 #include "lib/base/mem.h"
 
 const double metric_seconds[] = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25,
-				 0.5,	1,	2.5,   5,    10,    30,	  60};
+				 0.5,   1,      2.5,   5,    10,    30,   60};
 const size_t metric_seconds_len = ARRAY_LEN(metric_seconds);
 
 enum metric_type {
@@ -26,10 +23,11 @@ enum metric_type {
 
 struct series {
 	uint64_t hash;
-	char *values;	   /* the label values one after the other, each with its NUL */
-	double value;	   /* counter, gauge; sum of a histogram */
-	uint64_t count;	   /* histogram: observations */
-	uint64_t *buckets; /* histogram: for each bound, observations that fit it but not the one before */
+	char *values;   /* the label values one after the other, each with its NUL */
+	double value;   /* counter, gauge; sum of a histogram */
+	uint64_t count; /* histogram: observations */
+	uint64_t *
+		buckets; /* histogram: for each bound, observations that fit it but not the one before */
 };
 
 struct metric {
@@ -59,12 +57,6 @@ struct metrics {
 	struct collector *collectors;
 	size_t n_collectors;
 	struct metric *overflow;
-	struct process_metrics *process;
-};
-
-struct process_metrics {
-	struct metric *resident_bytes, *virtual_bytes, *cpu_seconds, *open_fds, *max_fds, *start_time;
-	bool start_known;
 };
 
 static void series_free(struct series *s)
@@ -104,7 +96,6 @@ void metrics_free(struct metrics *r)
 		metric_free(r->all[i]);
 	mem_free(r->all);
 	mem_free(r->collectors);
-	mem_free(r->process);
 	mem_free(r);
 }
 
@@ -157,10 +148,12 @@ static struct metric *metric_find(const struct metrics *r, const char *name)
 	return NULL;
 }
 
-static struct series *series_find(struct metric *m, const char *const *values, size_t n, bool create);
+static struct series *series_find(struct metric *m, const char *const *values, size_t n,
+				  bool create);
 
-static struct metric *metric_make(struct metrics *r, enum metric_type type, const char *name, const char *help,
-				  const char *labels, const double *bounds, size_t n_bounds)
+static struct metric *metric_make(struct metrics *r, enum metric_type type, const char *name,
+				  const char *help, const char *labels, const double *bounds,
+				  size_t n_bounds)
 {
 	struct metric *m;
 
@@ -184,70 +177,40 @@ static struct metric *metric_make(struct metrics *r, enum metric_type type, cons
 	r->all = mem_realloc(r->all, (r->n + 1) * sizeof(struct metric *));
 	r->all[r->n++] = m;
 	if (m->n_labels == 0)
-		series_find(m, NULL, 0, true);
+		series_find(m, (const char *const[]){""}, 0, true);
 	return m;
 }
 
-struct metric *metric_counter(struct metrics *r, const char *name, const char *help, const char *labels)
+struct metric *metric_counter(struct metrics *r, const char *name, const char *help,
+			      const char *labels)
 {
 	return metric_make(r, METRIC_COUNTER, name, help, labels, NULL, 0);
 }
 
-struct metric *metric_gauge(struct metrics *r, const char *name, const char *help, const char *labels)
+struct metric *metric_gauge(struct metrics *r, const char *name, const char *help,
+			    const char *labels)
 {
 	return metric_make(r, METRIC_GAUGE, name, help, labels, NULL, 0);
 }
 
-struct metric *metric_histogram(struct metrics *r, const char *name, const char *help, const char *labels,
-				const double *bounds, size_t n_bounds)
+struct metric *metric_histogram(struct metrics *r, const char *name, const char *help,
+				const char *labels, const double *bounds, size_t n_bounds)
 {
 	for (size_t i = 1; i < n_bounds; i++)
 		assert(bounds[i - 1] < bounds[i]);
 	return metric_make(r, METRIC_HISTOGRAM, name, help, labels, bounds, n_bounds);
 }
 
-/* ---- UTF-8 ---- */
-
-/* The length of the well-formed sequence (RFC 3629) at s, 0 when there is none. */
-static size_t utf8_len(const unsigned char *s, size_t max)
-{
-	size_t len;
-	unsigned char low = 0x80, high = 0xbf;
-
-	if (s[0] < 0x80)
-		return 1;
-	if (s[0] >= 0xc2 && s[0] <= 0xdf)
-		len = 2;
-	else if (s[0] >= 0xe0 && s[0] <= 0xef)
-		len = 3;
-	else if (s[0] >= 0xf0 && s[0] <= 0xf4)
-		len = 4;
-	else
-		return 0;
-	if (s[0] == 0xe0)
-		low = 0xa0; /* shorter forms exist */
-	else if (s[0] == 0xed)
-		high = 0x9f; /* surrogates */
-	else if (s[0] == 0xf0)
-		low = 0x90;
-	else if (s[0] == 0xf4)
-		high = 0x8f; /* beyond U+10FFFF */
-	if (len > max || s[1] < low || s[1] > high)
-		return 0;
-	for (size_t i = 2; i < len; i++)
-		if (s[i] < 0x80 || s[i] > 0xbf)
-			return 0;
-	return len;
-}
+/* ---- series ---- */
 
 /* Append what of the value is shown: at most METRIC_VALUE_MAX bytes, whole characters, '?' for bytes that are none. */
 static void add_clean_value(struct strbuf *out, const char *value)
 {
-	const unsigned char *s = (const unsigned char *)value;
+	const char *s = value;
 	size_t left = strlen(value), room = METRIC_VALUE_MAX;
 
 	while (left > 0 && room > 0) {
-		size_t len = utf8_len(s, left), step = len > 0 ? len : 1;
+		size_t len = str_utf8_len(s, left), step = len > 0 ? len : 1;
 
 		if (len > room)
 			return;
@@ -260,8 +223,6 @@ static void add_clean_value(struct strbuf *out, const char *value)
 		room -= step;
 	}
 }
-
-/* ---- series ---- */
 
 static uint64_t hash_values(const char *const *values, size_t n)
 {
@@ -347,7 +308,8 @@ static struct series *series_add(struct metric *m, uint64_t hash, const char *co
 
 static struct series *series_overflow(struct metric *m)
 {
-	static const char *const others[METRIC_LABELS_MAX] = {"other", "other", "other", "other", "other", "other"};
+	static const char *const others[METRIC_LABELS_MAX] = {"other", "other", "other",
+							      "other", "other", "other"};
 	uint64_t hash = hash_values(others, m->n_labels);
 	struct series *s;
 
@@ -382,7 +344,8 @@ static struct series *series_find_clean(struct metric *m, const char *const *val
 	return m->n_series < METRIC_SERIES_MAX ? series_add(m, hash, clean) : series_overflow(m);
 }
 
-static struct series *series_find(struct metric *m, const char *const *values, size_t n, bool create)
+static struct series *series_find(struct metric *m, const char *const *values, size_t n,
+				  bool create)
 {
 	struct series *s;
 
@@ -496,105 +459,6 @@ void metrics_off_collect(struct metrics *r, void (*collect)(void *arg), void *ar
 	r->n_collectors = kept;
 }
 
-/* ---- the process, from /proc/self (proc(5)) ---- */
-
-/* Read a small file of /proc whole, NUL-terminated; false when it cannot be read. */
-static bool read_proc(const char *path, char *buf, size_t size)
-{
-	auto_close int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t len;
-
-	if (fd < 0)
-		return false;
-	len = read(fd, buf, size - 1);
-	if (len <= 0)
-		return false;
-	buf[len] = '\0';
-	return true;
-}
-
-static double now_seconds(void)
-{
-	return (double)clock_wall_us() / 1e6;
-}
-
-static void collect_stat(struct process_metrics *p)
-{
-	double ticks = (double)sysconf(_SC_CLK_TCK);
-	unsigned long long utime, stime, start;
-	char buf[1024];
-	const char *rest;
-
-	if (!read_proc("/proc/self/stat", buf, sizeof(buf)))
-		return;
-	rest = strrchr(buf, ')'); /* the name before it may hold anything */
-	if (!rest || sscanf(rest + 1,
-			    " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %*d %*d %*d %*d %*d %*d %llu",
-			    &utime, &stime, &start) != 3)
-		return;
-	metric_set(p->cpu_seconds, (double)(utime + stime) / ticks);
-	if (!p->start_known) {
-		/* In ticks since boot, like clock_ms; taken once, so that corrections of the clock do not show. */
-		metric_set(p->start_time, now_seconds() - ((double)clock_ms() / 1e3 - (double)start / ticks));
-		p->start_known = true;
-	}
-}
-
-static void collect_memory(struct process_metrics *p)
-{
-	double page = (double)sysconf(_SC_PAGESIZE);
-	unsigned long long total, resident;
-	char buf[256];
-
-	if (!read_proc("/proc/self/statm", buf, sizeof(buf)) ||
-	    sscanf(buf, "%llu %llu", &total, &resident) != 2)
-		return;
-	metric_set(p->virtual_bytes, (double)total * page);
-	metric_set(p->resident_bytes, (double)resident * page);
-}
-
-static void collect_fds(struct process_metrics *p)
-{
-	auto_closedir DIR *dir = opendir("/proc/self/fd");
-	struct rlimit limit;
-	size_t n = 0;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) == 0)
-		metric_set(p->max_fds, limit.rlim_cur == RLIM_INFINITY ? INFINITY : (double)limit.rlim_cur);
-	if (!dir)
-		return;
-	for (const struct dirent *e = readdir(dir); e; e = readdir(dir))
-		if (isdigit((unsigned char)e->d_name[0]))
-			n++;
-	metric_set(p->open_fds, (double)(n - 1)); /* without the one we read the directory with */
-}
-
-static void collect_process(void *arg)
-{
-	collect_stat(arg);
-	collect_memory(arg);
-	collect_fds(arg);
-}
-
-void metrics_add_process(struct metrics *r)
-{
-	struct process_metrics *p;
-
-	if (!r)
-		return;
-	assert(!r->process);
-	p = r->process = mem_new(struct process_metrics);
-	p->resident_bytes = metric_gauge(r, "process_resident_memory_bytes", "Resident memory size in bytes.", "");
-	p->virtual_bytes = metric_gauge(r, "process_virtual_memory_bytes", "Virtual memory size in bytes.", "");
-	p->cpu_seconds =
-		metric_counter(r, "process_cpu_seconds_total", "User and system CPU time spent in seconds.", "");
-	p->open_fds = metric_gauge(r, "process_open_fds", "Number of open file descriptors.", "");
-	p->max_fds = metric_gauge(r, "process_max_fds", "Maximum number of open file descriptors.", "");
-	p->start_time = metric_gauge(r, "process_start_time_seconds",
-				     "Start time of the process since the Unix epoch in seconds.", "");
-	metrics_on_collect(r, collect_process, p);
-}
-
 /* ---- rendering ---- */
 
 static void add_escaped(struct strbuf *out, const char *s, bool quotes_too)
@@ -624,7 +488,7 @@ static void add_number(struct strbuf *out, double value)
 		strbuf_adds(out, value > 0 ? "+Inf" : "-Inf");
 		return;
 	}
-	if (value == floor(value) && fabs(value) < 1e15) {
+	if (value > -1e15 && value < 1e15 && value == (double)(int64_t)value) {
 		strbuf_addf(out, "%" PRId64, (int64_t)value);
 		return;
 	}
@@ -637,8 +501,8 @@ static void add_number(struct strbuf *out, double value)
 }
 
 /* name{labels} with the suffix after the name; le is one more label, NULL for none. */
-static void add_series_name(struct strbuf *out, const struct metric *m, const struct series *s, const char *suffix,
-			    const double *le)
+static void add_series_name(struct strbuf *out, const struct metric *m, const struct series *s,
+			    const char *suffix, const double *le)
 {
 	const char *value = s->values;
 	const char *before = "{";

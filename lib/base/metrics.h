@@ -8,7 +8,8 @@
  * An update of a known set of label values is a hash and a comparison: no allocation, no formatting. A registry of NULL
  * makes metrics of NULL, and updates of those do nothing, so libraries can count without asking whether anyone looks.
  *
- * Format: https://prometheus.io/docs/instrumenting/exposition_formats/ ; names: https://prometheus.io/docs/practices/naming/
+ * Format: https://prometheus.io/docs/instrumenting/exposition_formats/
+ * Names: https://prometheus.io/docs/practices/naming/
  */
 #ifndef ORBWEAVER_LIB_BASE_METRICS_H
 #define ORBWEAVER_LIB_BASE_METRICS_H
@@ -31,7 +32,7 @@
 #define METRIC_VALUE_MAX 128
 
 struct metrics; /* the registry; it owns its metrics */
-struct metric;	/* all series of one name */
+struct metric;  /* all series of one name */
 
 struct metrics *metrics_new(void);
 /* Accepts NULL. All metrics of the registry end with it. */
@@ -44,15 +45,17 @@ void metrics_free(struct metrics *r);
  * A second call with the same name returns the first metric, so that several users of a library share it; type and
  * labels have to agree (anything else, and an impossible name, is a bug: assertion).
  */
-struct metric *metric_counter(struct metrics *r, const char *name, const char *help, const char *labels);
-struct metric *metric_gauge(struct metrics *r, const char *name, const char *help, const char *labels);
+struct metric *metric_counter(struct metrics *r, const char *name, const char *help,
+			      const char *labels);
+struct metric *metric_gauge(struct metrics *r, const char *name, const char *help,
+			    const char *labels);
 
 /*
  * bounds: upper bounds of the buckets, ascending, without the infinite one; copied. METRIC_SECONDS fits most durations:
  * 1 ms to 60 s.
  */
-struct metric *metric_histogram(struct metrics *r, const char *name, const char *help, const char *labels,
-				const double *bounds, size_t n_bounds);
+struct metric *metric_histogram(struct metrics *r, const char *name, const char *help,
+				const char *labels, const double *bounds, size_t n_bounds);
 
 extern const double metric_seconds[];
 extern const size_t metric_seconds_len;
@@ -68,11 +71,11 @@ extern const size_t metric_seconds_len;
  * metric_remove   forget one series, of an object that is gone
  * metric_get      the value of a counter or gauge, the number of observations of a histogram; 0 when there is none
  */
-#define metric_add(m, by, ...) metric_add_values(m, by, METRIC_VALUES_(__VA_ARGS__))
-#define metric_set(m, value, ...) metric_set_values(m, value, METRIC_VALUES_(__VA_ARGS__))
+#define metric_add(m, by, ...)        metric_add_values(m, by, METRIC_VALUES_(__VA_ARGS__))
+#define metric_set(m, value, ...)     metric_set_values(m, value, METRIC_VALUES_(__VA_ARGS__))
 #define metric_observe(m, value, ...) metric_observe_values(m, value, METRIC_VALUES_(__VA_ARGS__))
-#define metric_remove(m, ...) metric_remove_values(m, METRIC_VALUES_(__VA_ARGS__))
-#define metric_get(m, ...) metric_get_values(m, METRIC_VALUES_(__VA_ARGS__))
+#define metric_remove(m, ...)         metric_remove_values(m, METRIC_VALUES_(__VA_ARGS__))
+#define metric_get(m, ...)            metric_get_values(m, METRIC_VALUES_(__VA_ARGS__))
 
 /* The same with the label values in an array of n. */
 void metric_add_values(struct metric *m, double by, const char *const *values, size_t n);
@@ -101,8 +104,8 @@ void metrics_add_process(struct metrics *r);
 void metrics_render(struct metrics *r, struct strbuf *out);
 
 /* The label values as pointer and number; the leading NULL makes an empty list possible. */
-#define METRIC_VALUES_(...)                                               \
-	(const char *const[]){NULL __VA_OPT__(, ) __VA_ARGS__} + 1,       \
+#define METRIC_VALUES_(...)                                                                        \
+	(const char *const[]){NULL __VA_OPT__(, ) __VA_ARGS__} + 1,                                \
 		ARRAY_LEN(((const char *const[]){NULL __VA_OPT__(, ) __VA_ARGS__})) - 1
 
 #endif

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <time.h>
+
 #include <cmocka.h>
 
 #include "lib/base/metrics.h"
@@ -11,8 +12,9 @@
 static const char *rendered(struct metrics *r)
 {
 	static struct strbuf out;
-	static const char *const own = "# HELP metrics_overflow_total Updates that met a metric with too many series.\n"
-				       "# TYPE metrics_overflow_total counter\n";
+	static const char *const own =
+		"# HELP metrics_overflow_total Updates that met a metric with too many series.\n"
+		"# TYPE metrics_overflow_total counter\n";
 
 	strbuf_done(&out);
 	metrics_render(r, &out);
@@ -27,17 +29,20 @@ static void renders_counters_and_gauges(void **state)
 	struct metric *requests = metric_counter(r, "requests_total", "Requests.", "verb,code");
 	struct metric *depth = metric_gauge(r, "queue_depth", "Depth.", "");
 
-	assert_string_equal(rendered(r), "# HELP requests_total Requests.\n# TYPE requests_total counter\n"
-					 "# HELP queue_depth Depth.\n# TYPE queue_depth gauge\nqueue_depth 0\n");
+	assert_string_equal(rendered(r),
+			    "# HELP requests_total Requests.\n# TYPE requests_total counter\n"
+			    "# HELP queue_depth Depth.\n# TYPE queue_depth gauge\nqueue_depth 0\n");
 	metric_add(requests, 1, "get", "200");
 	metric_add(requests, 1, "put", "409");
 	metric_add(requests, 2, "get", "200");
 	metric_set(depth, 7);
 	metric_add(depth, -2.5);
-	assert_string_equal(rendered(r), "# HELP requests_total Requests.\n# TYPE requests_total counter\n"
-					 "requests_total{verb=\"get\",code=\"200\"} 3\n"
-					 "requests_total{verb=\"put\",code=\"409\"} 1\n"
-					 "# HELP queue_depth Depth.\n# TYPE queue_depth gauge\nqueue_depth 4.5\n");
+	assert_string_equal(
+		rendered(r),
+		"# HELP requests_total Requests.\n# TYPE requests_total counter\n"
+		"requests_total{verb=\"get\",code=\"200\"} 3\n"
+		"requests_total{verb=\"put\",code=\"409\"} 1\n"
+		"# HELP queue_depth Depth.\n# TYPE queue_depth gauge\nqueue_depth 4.5\n");
 	assert_true(metric_get(requests, "get", "200") == 3);
 	assert_true(metric_get(requests, "get", "404") == 0);
 	metrics_free(r);
@@ -69,12 +74,13 @@ static void renders_histograms_cumulatively(void **state)
 	metric_observe(m, 0.1, "nad"); /* a bound belongs to its bucket */
 	metric_observe(m, 0.5, "nad");
 	metric_observe(m, 20, "nad");
-	assert_string_equal(rendered(r), "# HELP took_seconds Time.\n# TYPE took_seconds histogram\n"
-					 "took_seconds_bucket{kind=\"nad\",le=\"0.1\"} 2\n"
-					 "took_seconds_bucket{kind=\"nad\",le=\"1\"} 3\n"
-					 "took_seconds_bucket{kind=\"nad\",le=\"+Inf\"} 4\n"
-					 "took_seconds_sum{kind=\"nad\"} 20.65\n"
-					 "took_seconds_count{kind=\"nad\"} 4\n");
+	assert_string_equal(rendered(r),
+			    "# HELP took_seconds Time.\n# TYPE took_seconds histogram\n"
+			    "took_seconds_bucket{kind=\"nad\",le=\"0.1\"} 2\n"
+			    "took_seconds_bucket{kind=\"nad\",le=\"1\"} 3\n"
+			    "took_seconds_bucket{kind=\"nad\",le=\"+Inf\"} 4\n"
+			    "took_seconds_sum{kind=\"nad\"} 20.65\n"
+			    "took_seconds_count{kind=\"nad\"} 4\n");
 	assert_true(metric_get(m, "nad") == 4);
 	metrics_free(r);
 }
@@ -124,7 +130,8 @@ static void makes_foreign_label_values_fit(void **state)
 
 	metric_add(m, 1, "a\xff\xc3\xa4\xed\xa0\x80\xc0\x80");
 	assert_non_null(strstr(rendered(r), "m{l=\"a?\xc3\xa4?????\"} 1\n"));
-	metric_add(m, 1, "a\xfe\xc3\xa4\xed\xa0\x80\xc0\x80"); /* shown the same, so it is the same */
+	metric_add(m, 1,
+		   "a\xfe\xc3\xa4\xed\xa0\x80\xc0\x80"); /* shown the same, so it is the same */
 	assert_non_null(strstr(rendered(r), "m{l=\"a?\xc3\xa4?????\"} 2\n"));
 
 	memset(longer, 'x', sizeof(longer) - 1);
@@ -132,7 +139,8 @@ static void makes_foreign_label_values_fit(void **state)
 	metric_add(m, 1, longer);
 	longer[METRIC_VALUE_MAX] = '\0';
 	assert_true(metric_get(m, longer) == 1);
-	memcpy(&longer[METRIC_VALUE_MAX - 1], "\xc3\xa4", 3); /* cut between characters, not inside one */
+	memcpy(&longer[METRIC_VALUE_MAX - 1], "\xc3\xa4",
+	       3); /* cut between characters, not inside one */
 	metric_add(m, 1, longer);
 	longer[METRIC_VALUE_MAX - 1] = '\0';
 	assert_true(metric_get(m, longer) == 1);

@@ -1,0 +1,1 @@
+$(eval $(call library,lib/http,lib/base lib/json lib/loop,libwebsockets openssl libuv))

@@ -1,0 +1,46 @@
+/*
+ * The head of an HTTP/1.1 request: pure parsing, RFC 9110 and RFC 9112. Internal to lib/http.
+ *
+ * Stricter than the RFC where it allows to be: lines end with CRLF, no folded headers, no transfer codings.
+ */
+#ifndef ORBWEAVER_LIB_HTTP_REQUEST_H
+#define ORBWEAVER_LIB_HTTP_REQUEST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "lib/http/server.h"
+
+/* The strings lie in the head that was parsed. */
+struct request {
+	enum http_method method; /* HTTP_GET also for HEAD; 0 for a method that is none of ours */
+	bool is_head;
+	const char *path; /* decoded */
+	const char *query[HTTP_QUERY_MAX];
+	size_t n_query;
+	const char *content_type; /* "" when there is none */
+	uint64_t body_len;
+	bool has_expect; /* waits for "100 Continue" before it sends the body */
+	bool wants_close;
+};
+
+/*
+ * The length of the head at the start of data, its empty line included; 0 when its end has not come yet. data does not
+ * start with an empty line (request_skip_blank).
+ */
+size_t request_head_len(const char *data, size_t len);
+
+/* How many bytes of empty lines data starts with: clients may send one after a body (RFC 9112 section 2.2). */
+size_t request_skip_blank(const char *data, size_t len);
+
+/*
+ * Parse a head of len bytes in place, with a NUL behind it: it is cut into strings, and ret points into it. Returns 0,
+ * or the status with which the request has to be refused; then nobody knows for sure where its body ends, and ret tells
+ * only what was understood until then (never NULL strings).
+ */
+int request_parse(char *head, size_t len, struct request *ret);
+
+/* "GET", …, "HEAD"; "other" for a method that is none of ours. */
+const char *request_method_name(const struct request *req);
+
+#endif

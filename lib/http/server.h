@@ -1,0 +1,142 @@
+/*
+ * An HTTP(S) server for metrics, health and admission webhooks: a route table of pure handlers on one listening
+ * address.
+ *
+ * HTTP/1.1 with keep-alive, over TCP or TLS. libwebsockets carries the bytes as a guest of our libuv loop (no threads);
+ * nothing of it shows here. A handler sees a whole request in memory and answers before it returns:
+ *
+ *	static void hello(const struct http_request *req, struct http_response *resp, void *arg)
+ *	{
+ *		strbuf_adds(&resp->body, "hello\n");
+ *	}
+ *	static const struct http_route routes[] = {
+ *		{ .path = "/hello", .methods = HTTP_GET, .handle = hello },
+ *	};
+ *	server = http_server_new(loop, &(struct http_server_config){
+ *		.name = "metrics", .listen = ":8080", .routes = routes, .n_routes = ARRAY_LEN(routes) }, &err);
+ *
+ * The server itself answers 400 (malformed), 404, 405 with Allow, 408 (too slow), 411 (a transfer coding instead of a
+ * length), 413 (body too large), 417 (an Expect other than 100-continue), 431 (headers too large), 505.
+ */
+#ifndef ORBWEAVER_LIB_HTTP_SERVER_H
+#define ORBWEAVER_LIB_HTTP_SERVER_H
+
+#include <stddef.h>
+
+#include "lib/base/err.h"
+#include "lib/base/metrics.h"
+#include "lib/base/str.h"
+
+struct loop; /* lib/loop/loop.h */
+struct http_server;
+
+enum http_method {
+	HTTP_GET = 1 << 0, /* a route with GET also answers HEAD: the same without the body */
+	HTTP_POST = 1 << 1,
+	HTTP_PUT = 1 << 2,
+	HTTP_PATCH = 1 << 3,
+	HTTP_DELETE = 1 << 4,
+};
+
+/* Request bodies are at most this long unless the route says otherwise. */
+#define HTTP_BODY_MAX (64 * 1024)
+/* All headers of a request with its request line. */
+#define HTTP_HEADERS_MAX 8192
+/* The most parameters in a query string; more of them are answered with 400. */
+#define HTTP_QUERY_MAX 32
+/*
+ * Connections of one server unless configured. More of them wait in the kernel until one ends; one that has been idle
+ * for a second has to make room.
+ */
+#define HTTP_CONNECTIONS_MAX 64
+/* A request has to be complete this long after its first byte, a response has to be taken within it. */
+#define HTTP_TIMEOUT_S 15
+/*
+ * A keep-alive connection may idle this long: longer than kube-apiserver's client keeps it (90 s), so that it is not us
+ * who cut it while a request is on its way.
+ */
+#define HTTP_IDLE_S 120
+
+/* What a handler sees; all of it is borrowed until the handler returns. */
+struct http_request {
+	enum http_method method; /* GET also for HEAD */
+	const char *path;        /* decoded, starts with '/' */
+	/* Decoded "name=value" or "name", in the order they came; see http_query_get. */
+	const char *const *query;
+	size_t n_query;
+	const char *content_type; /* "" when there is none */
+	const char *body;         /* NUL-terminated, "" when there is none; may hold NULs */
+	size_t body_len;
+};
+
+/* What it fills in; on entry 200, plain text, empty. The server frees the body. */
+struct http_response {
+	int status;
+	const char *content_type; /* static text */
+	struct strbuf body;
+};
+
+#define HTTP_TEXT "text/plain; charset=utf-8"
+#define HTTP_JSON "application/json"
+
+struct http_route {
+	const char *path;     /* exact */
+	unsigned int methods; /* HTTP_GET | … */
+	size_t body_max;      /* bytes; 0 means HTTP_BODY_MAX */
+	void (*handle)(const struct http_request *req, struct http_response *resp, void *arg);
+	void *arg; /* borrowed until the server's done callback */
+};
+
+struct http_server_config {
+	const char *name; /* "metrics", "webhook": for logs and as a metric label */
+	/*
+	 * "127.0.0.1:8080", "[::1]:8080", ":8080" for all addresses of both families. No names: what to listen on does
+	 * not depend on DNS. Port 0 picks a free one.
+	 */
+	const char *listen;
+	const struct http_route *routes; /* borrowed until the done callback */
+	size_t n_routes;
+	const char *
+		certificate_pem; /* leaf first, then intermediates; with key_pem makes it HTTPS. Copied. */
+	const char *key_pem;
+	unsigned int connections_max; /* 0 means HTTP_CONNECTIONS_MAX */
+	unsigned int timeout_s;       /* 0 means HTTP_TIMEOUT_S */
+	/* May be NULL: http_requests_total{server,path,method,code}, http_request_duration_seconds{server,path} */
+	struct metrics *metrics;
+};
+
+/*
+ * Listen and serve on `loop` until http_server_close. Strings of the config are copied.
+ * Errors: ERR_INVALID "BadAddress", "BadCertificate"; ERR_HOST "ListenFailed" ("cannot listen on 127.0.0.1:8080:
+ * Address already in use"), "HttpUnavailable" (libwebsockets or its libuv plugin did not start).
+ */
+struct http_server *http_server_new(struct loop *loop, const struct http_server_config *config,
+				    struct err *err);
+
+/* The port it listens on. */
+unsigned int http_server_port(const struct http_server *server);
+
+/*
+ * Use another certificate and key for new connections; those that are open keep theirs until they end. On failure
+ * (ERR_INVALID "BadCertificate": not PEM, or the key is not the certificate's) the old pair stays in use.
+ * Only for a server that was made with a certificate.
+ */
+int http_server_set_certificate(struct http_server *server, const char *certificate_pem,
+				const char *key_pem, struct err *err);
+
+/*
+ * Stop listening at once, drop all connections, release everything; then done(arg) from the loop, never from inside
+ * this call. The server may not be used after the call; the loop has to run until done. NULL server: done is not
+ * called. May be called from a handler.
+ */
+void http_server_close(struct http_server *server, void (*done)(void *arg), void *arg);
+
+/*
+ * The value of the query parameter `name`: "" for a parameter without '=', NULL when absent; the first one counts.
+ */
+const char *http_query_get(const struct http_request *req, const char *name);
+
+/* "GET", …; "" for a value that is not one method. */
+const char *http_method_name(enum http_method method);
+
+#endif

@@ -1,0 +1,836 @@
+/*
+ * The server over plain HTTP, with real sockets on loopback in one loop.
+ */
+#include <inttypes.h>
+#include <stddef.h>
+
+#include "lib/http/server.h"
+#include "tests/unit/http/client.h"
+
+#define GET_HELLO "GET /hello HTTP/1.1\r\nHost: x\r\n\r\n"
+#define BIG_SIZE  (3 * 1024 * 1024)
+
+struct fixture {
+	struct loop *loop;
+	struct metrics *metrics;
+	struct http_server *server;
+	struct client *client;
+	bool closed;
+	int handled;
+};
+
+static void on_closed(void *arg)
+{
+	*(bool *)arg = true;
+}
+
+static void hello(const struct http_request *req, struct http_response *resp, void *arg)
+{
+	struct fixture *f = arg;
+
+	f->handled++;
+	strbuf_adds(&resp->body, "hello\n");
+}
+
+/* Says what it was asked, so that tests can see what arrives. */
+static void echo(const struct http_request *req, struct http_response *resp, void *arg)
+{
+	const char *a = http_query_get(req, "a");
+
+	resp->content_type = HTTP_JSON;
+	strbuf_addf(&resp->body,
+		    "%s %s a=%s n=%zu type=%s body=%zu:", http_method_name(req->method), req->path,
+		    a ? a : "-", req->n_query, req->content_type, req->body_len);
+	strbuf_add(&resp->body, req->body, req->body_len);
+}
+
+static void big(const struct http_request *req, struct http_response *resp, void *arg)
+{
+	for (uint32_t i = 0; i < BIG_SIZE / sizeof(i); i++)
+		strbuf_add(&resp->body, &i, sizeof(i));
+}
+
+static void close_server(const struct http_request *req, struct http_response *resp, void *arg)
+{
+	struct fixture *f = arg;
+
+	http_server_close(f->server, on_closed, &f->closed);
+	f->server = NULL;
+	assert_false(f->closed);
+}
+
+static struct http_route routes[] = {
+	{.path = "/hello", .methods = HTTP_GET, .handle = hello},
+	{.path = "/echo", .methods = HTTP_GET | HTTP_POST | HTTP_PUT, .handle = echo},
+	{.path = "/small", .methods = HTTP_POST, .body_max = 100, .handle = echo},
+	{.path = "/large", .methods = HTTP_POST, .body_max = 8 * 1024 * 1024, .handle = echo},
+	{.path = "/big", .methods = HTTP_GET, .handle = big},
+	{.path = "/close", .methods = HTTP_GET, .handle = close_server},
+};
+
+static struct http_server_config config_for(struct fixture *f)
+{
+	for (size_t i = 0; i < ARRAY_LEN(routes); i++)
+		routes[i].arg = f;
+	return (struct http_server_config){
+		.name = "test",
+		.listen = "127.0.0.1:0",
+		.routes = routes,
+		.n_routes = ARRAY_LEN(routes),
+		.metrics = f->metrics,
+		.timeout_s = 1,
+	};
+}
+
+static void fixture_start(struct fixture *f, const struct http_server_config *config)
+{
+	struct err err = {0};
+
+	f->server = http_server_new(f->loop, config, &err);
+	if (!f->server)
+		fail_msg("%s", err.text);
+	f->client = client_new(f->loop, http_server_port(f->server), NULL);
+}
+
+static void fixture_stop(struct fixture *f)
+{
+	if (f->server)
+		http_server_close(f->server, on_closed, &f->closed);
+	f->server = NULL;
+	for (int i = 0; i < 1000 && !f->closed; i++)
+		loop_turn(f->loop, false);
+	assert_true(f->closed);
+	f->closed = false;
+	if (f->client)
+		client_free(f->client);
+	f->client = NULL;
+}
+
+static int setup(void **state)
+{
+	struct fixture *f = mem_new(struct fixture);
+	struct http_server_config config;
+
+	f->loop = loop_new();
+	f->metrics = metrics_new();
+	config = config_for(f);
+	fixture_start(f, &config);
+	*state = f;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	fixture_stop(f);
+	metrics_free(f->metrics);
+	loop_free(f->loop);
+	mem_free(f);
+	return 0;
+}
+
+static void answers_get_with_length_type_and_date(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_int_equal(client_ask(f->client, GET_HELLO), 200);
+	assert_string_equal(strbuf_str(&f->client->body), "hello\n");
+	assert_non_null(strstr(strbuf_str(&f->client->headers), "HTTP/1.1 200 OK\r\n"));
+	assert_non_null(strstr(strbuf_str(&f->client->headers),
+			       "\r\nContent-Type: text/plain; charset=utf-8\r\n"));
+	assert_non_null(strstr(strbuf_str(&f->client->headers), "\r\nContent-Length: 6\r\n"));
+	assert_non_null(strstr(strbuf_str(&f->client->headers), "\r\nDate: "));
+}
+
+static void answers_head_like_get_without_the_body(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_int_equal(client_ask(f->client, "HEAD /hello HTTP/1.1\r\nHost: x\r\n\r\n"), 200);
+	assert_non_null(strstr(strbuf_str(&f->client->headers), "\r\nContent-Length: 6\r\n"));
+	assert_int_equal(client_ask(f->client, GET_HELLO), 200);
+	assert_string_equal(strbuf_str(&f->client->body), "hello\n");
+	assert_true(metric_get(metric_counter(f->metrics, "http_requests_total", "",
+					      "server,path,method,code"),
+			       "test", "/hello", "HEAD", "200") == 1);
+}
+
+static void knows_paths_and_methods(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_int_equal(client_ask(f->client, "GET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n"), 404);
+	assert_int_equal(client_ask(f->client, "GET /hello/ HTTP/1.1\r\nHost: x\r\n\r\n"), 404);
+	assert_int_equal(client_ask(f->client, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"), 404);
+	assert_int_equal(client_ask(f->client, "DELETE /echo HTTP/1.1\r\nHost: x\r\n\r\n"), 405);
+	assert_non_null(
+		strstr(strbuf_str(&f->client->headers), "\r\nAllow: GET, HEAD, POST, PUT\r\n"));
+	assert_int_equal(client_ask(f->client, "OPTIONS /hello HTTP/1.1\r\nHost: x\r\n\r\n"), 405);
+	assert_non_null(strstr(strbuf_str(&f->client->headers), "\r\nAllow: GET, HEAD\r\n"));
+	assert_int_equal(
+		client_ask(f->client,
+			   "POST /hello HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc"),
+		405);
+	assert_int_equal(client_ask(f->client, GET_HELLO), 200);
+	assert_int_equal(f->handled, 1);
+}
+
+static void decodes_path_and_query(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_int_equal(
+		client_ask(f->client,
+			   "GET /%65cho?b=1&a=x%20y%26z&verbose HTTP/1.1\r\nHost: x\r\n\r\n"),
+		200);
+	assert_string_equal(strbuf_str(&f->client->body), "GET /echo a=x y&z n=3 type= body=0:");
+	assert_int_equal(client_ask(f->client, "GET /echo?a HTTP/1.1\r\nHost: x\r\n\r\n"), 200);
+	assert_string_equal(strbuf_str(&f->client->body), "GET /echo a= n=1 type= body=0:");
+	assert_int_equal(client_ask(f->client, "GET /echo?ab=1&aa=2 HTTP/1.1\r\nHost: x\r\n\r\n"),
+			 200);
+	assert_string_equal(strbuf_str(&f->client->body), "GET /echo a=- n=2 type= body=0:");
+}
+
+static void refuses_a_query_with_too_many_parameters(void **state)
+{
+	struct fixture *f = *state;
+	auto_strbuf struct strbuf b = {0};
+
+	strbuf_adds(&b, "GET /echo?a");
+	for (int i = 1; i < HTTP_QUERY_MAX; i++)
+		strbuf_adds(&b, "&x");
+	strbuf_adds(&b, " HTTP/1.1\r\nHost: x\r\n\r\n");
+	assert_int_equal(client_ask(f->client, b.data), 200);
+	strbuf_reset(&b);
+	strbuf_adds(&b, "GET /echo?a");
+	for (int i = 0; i < HTTP_QUERY_MAX; i++)
+		strbuf_adds(&b, "&x");
+	strbuf_adds(&b, " HTTP/1.1\r\nHost: x\r\n\r\n");
+	assert_int_equal(client_ask(f->client, b.data), 400);
+}
+
+static void hands_bodies_to_handlers(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_int_equal(
+		client_ask(f->client,
+			   "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+			   "Content-Length: 5\r\n\r\n{\"a\":"),
+		200);
+	assert_string_equal(strbuf_str(&f->client->body),
+			    "POST /echo a=- n=0 type=application/json body=5:{\"a\":");
+	assert_int_equal(
+		client_ask(f->client,
+			   "PUT /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc"),
+		200);
+	assert_string_equal(strbuf_str(&f->client->body), "PUT /echo a=- n=0 type= body=3:abc");
+	assert_int_equal(
+		client_ask(f->client,
+			   "GET /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc"),
+		200);
+	assert_string_equal(strbuf_str(&f->client->body), "GET /echo a=- n=0 type= body=3:abc");
+	assert_int_equal(client_ask(f->client, GET_HELLO), 200);
+}
+
+static void takes_an_empty_body(void **state)
+{
+	static const char *const asks[] = {
+		"POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n",
+		"PUT /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n",
+		"GET /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n",
+	};
+	struct fixture *f = *state;
+
+	for (size_t i = 0; i < ARRAY_LEN(asks); i++) {
+		assert_int_equal(client_ask(f->client, asks[i]), 200);
+		assert_non_null(strstr(strbuf_str(&f->client->body), "body=0:"));
+	}
+	assert_int_equal(client_ask(f->client, GET_HELLO), 200);
+}
+
+static void takes_a_large_body_in_pieces(void **state)
+{
+	struct fixture *f = *state;
+	const size_t size = 5 * 1024 * 1024;
+	char *body = mem_alloc(size);
+
+	memset(body, 'x', size);
+	assert_true(client_sends(
+		f->client, "POST /large HTTP/1.1\r\nHost: x\r\nContent-Length: 5242880\r\n\r\n"));
+	assert_true(client_send(f->client, body, size));
+	assert_true(client_receive(f->client, false));
+	assert_int_equal(f->client->status, 200);
+	assert_non_null(strstr(strbuf_str(&f->client->body), "body=5242880:xxx"));
+	assert_int_equal(client_ask(f->client, GET_HELLO), 200);
+	mem_free(body);
+}
+
+static void answers_1000_requests_on_one_connection(void **state)
+{
+	struct fixture *f = *state;
+
+	for (int i = 0; i < 1000; i++)
+		assert_int_equal(client_ask(f->client, GET_HELLO), 200);
+	assert_int_equal(f->handled, 1000);
+}
+
+static void answers_pipelined_requests_in_order(void **state)
+{
+	struct fixture *f = *state;
+	auto_strbuf struct strbuf b = {0};
+
+	for (int i = 0; i < 100; i++)
+		strbuf_addf(&b,
+			    "GET /echo?a=%d HTTP/1.1\r\nHost: x\r\n\r\n"
+			    "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n%02d",
+			    i, i);
+	assert_true(client_send(f->client, b.data, b.len));
+	for (int i = 0; i < 100; i++) {
+		char want[64];
+
+		snprintf(want, sizeof(want), "GET /echo a=%d n=1 type= body=0:", i);
+		assert_true(client_receive(f->client, false));
+		assert_string_equal(strbuf_str(&f->client->body), want);
+		snprintf(want, sizeof(want), "POST /echo a=- n=0 type= body=2:%02d", i);
+		assert_true(client_receive(f->client, false));
+		assert_string_equal(strbuf_str(&f->client->body), want);
+	}
+}
+
+static void answers_the_same_however_requests_are_cut(void **state)
+{
+	struct fixture *f = *state;
+	auto_strbuf struct strbuf b = {0};
+	uint32_t random = 1;
+
+	for (int i = 0; i < 50; i++)
+		strbuf_addf(&b,
+			    "\r\nGET /echo?a=%d HTTP/1.1\r\nHost: x\r\n\r\n"
+			    "PUT /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\n\r\n%02d",
+			    i, i);
+	for (size_t at = 0, n; at < b.len; at += n) {
+		random = random * 1664525 + 1013904223;
+		n = 1 + (random >> 24) % 40;
+		if (n > b.len - at)
+			n = b.len - at;
+		assert_true(client_send(f->client, b.data + at, n));
+		loop_turn(f->loop, false);
+		loop_turn(f->loop, false);
+	}
+	for (int i = 0; i < 50; i++) {
+		char want[64];
+
+		snprintf(want, sizeof(want), "GET /echo a=%d n=1 type= body=0:", i);
+		assert_true(client_receive(f->client, false));
+		assert_string_equal(strbuf_str(&f->client->body), want);
+		snprintf(want, sizeof(want), "PUT /echo a=- n=0 type= body=4:\r\n%02d", i);
+		assert_true(client_receive(f->client, false));
+		assert_string_equal(strbuf_str(&f->client->body), want);
+	}
+}
+
+static void refuses_a_body_that_is_too_large_and_says_so(void **state)
+{
+	struct fixture *f = *state;
+	const size_t size = 1024 * 1024;
+	char *body = mem_zalloc(size);
+
+	assert_true(client_sends(
+		f->client, "POST /small HTTP/1.1\r\nHost: x\r\nContent-Length: 1048576\r\n\r\n"));
+	client_send(f->client, body, size); /* the server may end this early */
+	assert_true(client_receive(f->client, false));
+	assert_int_equal(f->client->status, 413);
+	assert_non_null(strstr(strbuf_str(&f->client->headers), "\r\nConnection: close\r\n"));
+	client_hangs_up(f->client);
+	mem_free(body);
+}
+
+static void ends_a_connection_that_goes_on_sending_a_refused_body(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_int_equal(
+		client_ask(
+			f->client,
+			"POST /small HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999\r\n\r\n"),
+		413);
+	assert_true(client_sees_end(f->client, 5000));
+}
+
+static void refuses_lengths_that_it_must_not_misread(void **state)
+{
+	static const struct {
+		const char *header;
+		int status;
+	} cases[] = {
+		{"Content-Length: -1", 400},
+		{"Content-Length: 1x", 400},
+		{"Content-Length: 3\r\nContent-Length: 4", 400},
+		{"Content-Length: 99999999999999999999999999999999999999", 400},
+		{"Transfer-Encoding: chunked", 411},
+		{"Transfer-Encoding: chunked\r\nContent-Length: 3", 400},
+		{"Content-Length: 3\r\nExpect: a miracle", 417},
+	};
+	struct fixture *f = *state;
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct client *c = client_new(f->loop, http_server_port(f->server), NULL);
+		auto_free char *ask = str_printf(
+			"POST /echo HTTP/1.1\r\nHost: x\r\n%s\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
+			cases[i].header);
+
+		assert_int_equal(client_ask(c, ask), cases[i].status);
+		assert_non_null(strstr(strbuf_str(&c->headers), "\r\nConnection: close\r\n"));
+		client_hangs_up(c);
+		client_free(c);
+	}
+	assert_int_equal(client_ask(f->client, GET_HELLO), 200);
+	assert_int_equal(f->handled, 1);
+}
+
+static void tells_a_client_that_waits_to_send_its_body(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_int_equal(client_ask(f->client,
+				    "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n"
+				    "Expect: 100-continue\r\n\r\n"),
+			 100);
+	assert_int_equal(client_ask(f->client, "abc"), 200);
+	assert_int_equal(client_ask(f->client,
+				    "POST /nowhere HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n"
+				    "Expect: 100-continue\r\n\r\n"),
+			 404);
+	client_hangs_up(f->client);
+}
+
+static void closes_after_the_response_when_asked_to(void **state)
+{
+	struct fixture *f = *state;
+	struct client *old = client_new(f->loop, http_server_port(f->server), NULL);
+
+	assert_int_equal(client_ask(f->client,
+				    "GET /hello HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"),
+			 200);
+	assert_non_null(strstr(strbuf_str(&f->client->headers), "\r\nConnection: close\r\n"));
+	assert_true(client_sees_end(f->client, 5000));
+	assert_int_equal(client_ask(old, "GET /hello HTTP/1.0\r\n\r\n"), 200);
+	assert_true(client_sees_end(old, 5000));
+	client_free(old);
+}
+
+static void survives_what_is_not_http(void **state)
+{
+	static const char *const junk[] = {
+		"\r\n\r\n",
+		"\n",
+		"GET\r\n\r\n",
+		"GET /hello\r\n\r\n",
+		"GET  HTTP/1.1\r\n\r\n",
+		"hello\r\n\r\n",
+		"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+		"GET /hello HTTP/1.1\r\nUpgrade: websocket\r\nConnection: "
+		"Upgrade\r\nSec-WebSocket-Key: x\r\n"
+		"Sec-WebSocket-Version: 13\r\nHost: x\r\n\r\n",
+		"GET /hello HTTP/1.1\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: "
+		"h2c\r\nHTTP2-Settings: AAMAAABk\r\n"
+		"Host: x\r\n\r\n",
+		"GET /hello HTTP/1.1\r\nUpgrade: gopher\r\nHost: x\r\n\r\n",
+		"CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\nabc",
+		"GET /%zz HTTP/1.1\r\n\r\n",
+		"GET /% HTTP/1.1\r\n\r\n",
+		"GET /a&b&c HTTP/1.1\r\n\r\n",
+		"GET /../../../etc HTTP/1.1\r\n\r\n",
+		"GET /hello?%00=%00 HTTP/1.1\r\n\r\n",
+		"GET /he%00llo HTTP/1.1\r\n\r\n",
+		"GET /hello HTTP/1.1\r\nGET /hello HTTP/1.1\r\n\r\n",
+		"GET /hello HTTP/1.1\r\nPOST /hello HTTP/1.1\r\n\r\n",
+		"GET hello HTTP/1.1\r\n\r\n",
+		"GET /hello HTTP/9.9\r\n: \r\n:::\r\n\r\n",
+		"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+		"GET /hello HTTP/1.1\r\nHost: x\r\n folded\r\n\r\n",
+		"GET /hello HTTP/1.1\r\nHost : x\r\n\r\n",
+		"GET /hello HTTP/1.1\r\nHost: x\r\nA: \x01\r\n\r\n",
+		"GET /hello HTTP/2.0\r\nHost: x\r\n\r\n",
+	};
+	struct fixture *f = *state;
+
+	for (size_t i = 0; i < ARRAY_LEN(junk); i++) {
+		struct client *c = client_new(f->loop, http_server_port(f->server), NULL);
+
+		client_sends(c, junk[i]);
+		shutdown(c->fd, SHUT_WR);
+		assert_true(client_sees_end(c, 5000));
+		client_free(c);
+	}
+	assert_int_equal(client_ask(f->client, GET_HELLO), 200);
+}
+
+static void ignores_a_wish_to_upgrade(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_int_equal(
+		client_ask(
+			f->client,
+			"GET /hello HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, HTTP2-Settings\r\n"
+			"Upgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n\r\n"),
+		200);
+	assert_int_equal(client_ask(f->client, GET_HELLO), 200);
+}
+
+static void refuses_headers_beyond_the_limit(void **state)
+{
+	struct fixture *f = *state;
+	struct client *c = client_new(f->loop, http_server_port(f->server), NULL);
+	auto_strbuf struct strbuf b = {0};
+
+	strbuf_adds(&b, "GET /hello HTTP/1.1\r\nHost: x\r\nX-Long: ");
+	while (b.len < HTTP_HEADERS_MAX - 100)
+		strbuf_adds(&b, "aaaaaaaaaa");
+	strbuf_adds(&b, "\r\n\r\n");
+	assert_int_equal(client_ask(f->client, b.data), 200);
+
+	b.len -= 4;
+	for (int i = 0; i < 1000; i++)
+		strbuf_adds(&b, "aaaaaaaaaa");
+	strbuf_adds(&b, "\r\n\r\n");
+	assert_int_equal(client_ask(c, b.data), 431);
+	client_hangs_up(c);
+	client_free(c);
+	assert_int_equal(client_ask(f->client, GET_HELLO), 200);
+}
+
+static void answers_408_when_the_headers_are_slow(void **state)
+{
+	struct fixture *f = *state;
+	int64_t start = clock_ms();
+
+	assert_true(client_sends(f->client, "GET /hello HTTP/1.1\r\n"));
+	while (f->client->in.len == 0 && !client_sees_end(f->client, 100) &&
+	       clock_ms() - start < 10000)
+		client_sends(f->client, "X: y\r\n"); /* a byte now and then must not help */
+	assert_true(client_receive(f->client, false));
+	assert_int_equal(f->client->status, 408);
+	assert_in_range(clock_ms() - start, 900, 5000);
+	client_hangs_up(f->client);
+}
+
+static void ends_connections_that_never_ask(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_true(client_sees_end(f->client, 6000));
+}
+
+static void answers_408_when_the_body_is_slow(void **state)
+{
+	struct fixture *f = *state;
+	int64_t start = clock_ms();
+
+	assert_true(client_sends(f->client,
+				 "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n"));
+	while (f->client->in.len == 0 && !client_sees_end(f->client, 100) &&
+	       clock_ms() - start < 10000)
+		client_sends(f->client, "x");
+	assert_true(client_receive(f->client, false));
+	assert_int_equal(f->client->status, 408);
+	assert_in_range(clock_ms() - start, 900, 5000);
+	client_hangs_up(f->client);
+}
+
+static void keeps_an_idle_connection_beyond_the_request_timeout(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_int_equal(client_ask(f->client, GET_HELLO), 200);
+	assert_false(client_sees_end(f->client, 1500));
+	assert_int_equal(client_ask(f->client, GET_HELLO), 200);
+}
+
+static void sends_a_large_response_to_a_reader_that_lets_it_wait(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_true(client_sends(f->client, "GET /big HTTP/1.1\r\nHost: x\r\n\r\n" GET_HELLO));
+	loop_turn_for(f->loop, 300);
+	assert_true(client_receive(f->client, false));
+	assert_int_equal(f->client->body.len, BIG_SIZE);
+	for (uint32_t i = 0; i < BIG_SIZE / sizeof(i); i++)
+		if (memcmp(f->client->body.data + i * sizeof(i), &i, sizeof(i)) != 0)
+			fail_msg("wrong at %" PRIu32, i);
+	assert_true(client_receive(f->client, false));
+	assert_string_equal(strbuf_str(&f->client->body), "hello\n");
+}
+
+static void on_tick(void *arg)
+{
+}
+
+static void does_not_spin_for_a_reader_that_never_reads(void **state)
+{
+	struct fixture *f = *state;
+	struct timer *tick = timer_new(f->loop, on_tick, NULL);
+	int turns = 0;
+
+	assert_true(client_sends(f->client, "GET /big HTTP/1.1\r\nHost: x\r\n\r\n" GET_HELLO));
+	loop_turn_for(f->loop, 100);
+	for (int64_t end = clock_ms() + 500; clock_ms() < end; turns++) {
+		timer_start(tick, 50);
+		loop_turn(f->loop, true);
+	}
+	timer_free(tick);
+	assert_in_range(turns, 1, 100); /* thousands, if it did */
+	assert_false(client_sees_end(f->client, 0));
+	/* and it does not hold the connection for ever */
+	loop_turn_for(f->loop, 1500);
+	while (f->client->in.len < BIG_SIZE && !client_sees_end(f->client, 10))
+		;
+	assert_true(f->client->ended);
+	assert_true(f->client->in.len < BIG_SIZE);
+}
+
+static void makes_room_when_all_connections_are_taken(void **state)
+{
+	struct fixture *f = *state;
+	struct http_server_config config = config_for(f);
+	struct client *clients[6];
+
+	fixture_stop(f);
+	config.connections_max = 4;
+	fixture_start(f, &config);
+	assert_int_equal(client_ask(f->client, GET_HELLO), 200);
+	/* Five more than one: the last ones wait until others have been idle for a second. */
+	for (size_t i = 0; i < ARRAY_LEN(clients); i++) {
+		clients[i] = client_new(f->loop, http_server_port(f->server), NULL);
+		assert_int_equal(client_ask(clients[i], GET_HELLO), 200);
+	}
+	assert_true(client_sees_end(f->client, 1000));
+	assert_true(client_sees_end(clients[0], 1000));
+	assert_int_equal(client_ask(clients[5], GET_HELLO), 200);
+	for (size_t i = 0; i < ARRAY_LEN(clients); i++)
+		client_free(clients[i]);
+}
+
+static void a_connection_that_ends_lets_a_waiting_one_in(void **state)
+{
+	struct fixture *f = *state;
+	struct http_server_config config = config_for(f);
+	struct client *waiting;
+	int64_t start;
+
+	fixture_stop(f);
+	config.connections_max = 1;
+	fixture_start(f, &config);
+	assert_int_equal(client_ask(f->client, GET_HELLO), 200);
+	waiting = client_new(f->loop, http_server_port(f->server), NULL);
+	assert_true(client_sends(waiting, GET_HELLO));
+	start = clock_ms();
+	client_free(f->client);
+	f->client = NULL;
+	assert_true(client_receive(waiting, false));
+	assert_in_range(clock_ms() - start, 0, 900);
+	client_free(waiting);
+}
+
+static void closes_with_connections_in_every_state(void **state)
+{
+	struct fixture *f = *state;
+	static const char *const states[] = {
+		"",
+		"GET /hel",
+		GET_HELLO,
+		"POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\nabc",
+		"GET /big HTTP/1.1\r\nHost: x\r\n\r\n",
+		"POST /small HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999\r\n\r\n",
+	};
+	struct client *clients[ARRAY_LEN(states)];
+	struct client *late;
+	unsigned int port = http_server_port(f->server);
+
+	for (size_t i = 0; i < ARRAY_LEN(states); i++) {
+		clients[i] = client_new(f->loop, port, NULL);
+		client_sends(clients[i], states[i]);
+	}
+	loop_turn_for(f->loop, 50);
+	late = client_new(f->loop, port, NULL);
+	http_server_close(f->server, on_closed, &f->closed);
+	f->server = NULL;
+	assert_false(f->closed);
+	for (size_t i = 0; i < ARRAY_LEN(states); i++)
+		assert_true(client_sees_end(clients[i], 3000));
+	assert_true(client_sees_end(late, 3000));
+	assert_true(f->closed);
+	client_free(late);
+	for (size_t i = 0; i < ARRAY_LEN(states); i++)
+		client_free(clients[i]);
+}
+
+static void closes_from_inside_a_handler(void **state)
+{
+	struct fixture *f = *state;
+
+	client_sends(f->client, "GET /close HTTP/1.1\r\nHost: x\r\n\r\n");
+	assert_true(client_sees_end(f->client, 3000));
+	assert_true(f->closed);
+}
+
+static void closes_right_after_the_start(void **state)
+{
+	struct fixture *f = *state;
+	struct http_server_config config = config_for(f);
+
+	for (int i = 0; i < 20; i++) {
+		fixture_stop(f);
+		fixture_start(f, &config);
+	}
+}
+
+static void two_servers_share_a_loop(void **state)
+{
+	struct fixture *f = *state;
+	struct http_server_config config = config_for(f);
+	struct http_server *second = http_server_new(f->loop, &config, NULL);
+	struct client *c = client_new(f->loop, http_server_port(second), NULL);
+	bool closed = false;
+
+	assert_int_not_equal(http_server_port(second), http_server_port(f->server));
+	for (int i = 0; i < 10; i++) {
+		assert_int_equal(client_ask(c, GET_HELLO), 200);
+		assert_int_equal(client_ask(f->client, GET_HELLO), 200);
+	}
+	http_server_close(second, on_closed, &closed);
+	assert_true(client_sees_end(c, 3000));
+	client_free(c);
+	assert_true(closed);
+	assert_int_equal(client_ask(f->client, GET_HELLO), 200);
+}
+
+static void says_why_it_cannot_listen(void **state)
+{
+	struct fixture *f = *state;
+	struct http_server_config config = config_for(f);
+	auto_free char *taken = str_printf("127.0.0.1:%u", http_server_port(f->server));
+	auto_free char *want = str_printf("cannot listen on %s: Address already in use", taken);
+	struct err err = {0};
+
+	config.listen = taken;
+	assert_null(http_server_new(f->loop, &config, &err));
+	assert_int_equal(err.class, ERR_HOST);
+	assert_string_equal(err.reason, "ListenFailed");
+	assert_string_equal(err.text, want);
+}
+
+static void says_what_is_wrong_with_an_address(void **state)
+{
+	static const struct {
+		const char *listen, *why;
+	} cases[] = {
+		{"", "there is no port"},
+		{"8080", "there is no port"},
+		{"127.0.0.1:", "the port is not a number from 0 to 65535"},
+		{"127.0.0.1:65536", "the port is not a number from 0 to 65535"},
+		{"127.0.0.1:-1", "the port is not a number from 0 to 65535"},
+		{"localhost:80", "the host is not an IP address"},
+		{"::1:80", "the host is not an IP address"},
+		{"[::1:80", "the host is not an IP address"},
+		{"[]:80", "what is in brackets is not an IPv6 address"},
+		{"[127.0.0.1]:80", "what is in brackets is not an IPv6 address"},
+		{"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa:80",
+		 "the host is not an IP address"},
+	};
+	struct fixture *f = *state;
+	struct http_server_config config = config_for(f);
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct err err = {0};
+		auto_free char *start = str_printf("listen address \"%s\": %s; write ",
+						   cases[i].listen, cases[i].why);
+
+		config.listen = cases[i].listen;
+		assert_null(http_server_new(f->loop, &config, &err));
+		assert_int_equal(err.class, ERR_INVALID);
+		assert_string_equal(err.reason, "BadAddress");
+		if (!str_starts(err.text, start))
+			fail_msg("%s", err.text);
+	}
+}
+
+static void listens_on_all_addresses_without_a_host(void **state)
+{
+	struct fixture *f = *state;
+	struct http_server_config config = config_for(f);
+
+	fixture_stop(f);
+	config.listen = ":0";
+	fixture_start(f, &config); /* the client comes over IPv4 */
+	assert_int_equal(client_ask(f->client, GET_HELLO), 200);
+}
+
+static void counts_requests_by_path_and_code(void **state)
+{
+	struct fixture *f = *state;
+	auto_strbuf struct strbuf text = {0};
+
+	client_ask(f->client, GET_HELLO);
+	client_ask(f->client, GET_HELLO);
+	client_ask(f->client, "GET /a HTTP/1.1\r\nHost: x\r\n\r\n");
+	client_ask(f->client, "GET /b HTTP/1.1\r\nHost: x\r\n\r\n");
+	metrics_render(f->metrics, &text);
+	assert_non_null(strstr(text.data,
+			       "http_requests_total{server=\"test\",path=\"/hello\",method=\"GET\","
+			       "code=\"200\"} 2\n"));
+	assert_non_null(strstr(text.data,
+			       "http_requests_total{server=\"test\",path=\"other\",method=\"GET\","
+			       "code=\"404\"} 2\n"));
+	assert_non_null(
+		strstr(text.data,
+		       "http_request_duration_seconds_count{server=\"test\",path=\"/hello\"} 2\n"));
+}
+
+#define server_test(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		server_test(answers_get_with_length_type_and_date),
+		server_test(answers_head_like_get_without_the_body),
+		server_test(knows_paths_and_methods),
+		server_test(decodes_path_and_query),
+		server_test(refuses_a_query_with_too_many_parameters),
+		server_test(hands_bodies_to_handlers),
+		server_test(takes_an_empty_body),
+		server_test(takes_a_large_body_in_pieces),
+		server_test(answers_1000_requests_on_one_connection),
+		server_test(answers_pipelined_requests_in_order),
+		server_test(answers_the_same_however_requests_are_cut),
+		server_test(refuses_a_body_that_is_too_large_and_says_so),
+		server_test(ends_a_connection_that_goes_on_sending_a_refused_body),
+		server_test(refuses_lengths_that_it_must_not_misread),
+		server_test(tells_a_client_that_waits_to_send_its_body),
+		server_test(closes_after_the_response_when_asked_to),
+		server_test(survives_what_is_not_http),
+		server_test(ignores_a_wish_to_upgrade),
+		server_test(refuses_headers_beyond_the_limit),
+		server_test(answers_408_when_the_headers_are_slow),
+		server_test(ends_connections_that_never_ask),
+		server_test(answers_408_when_the_body_is_slow),
+		server_test(keeps_an_idle_connection_beyond_the_request_timeout),
+		server_test(sends_a_large_response_to_a_reader_that_lets_it_wait),
+		server_test(does_not_spin_for_a_reader_that_never_reads),
+		server_test(makes_room_when_all_connections_are_taken),
+		server_test(a_connection_that_ends_lets_a_waiting_one_in),
+		server_test(closes_with_connections_in_every_state),
+		server_test(closes_from_inside_a_handler),
+		server_test(closes_right_after_the_start),
+		server_test(two_servers_share_a_loop),
+		server_test(says_why_it_cannot_listen),
+		server_test(says_what_is_wrong_with_an_address),
+		server_test(listens_on_all_addresses_without_a_host),
+		server_test(counts_requests_by_path_and_code),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

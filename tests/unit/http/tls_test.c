@@ -1,0 +1,350 @@
+/*
+ * The server over TLS.
+ */
+#include <openssl/err.h>
+
+#include "lib/base/err.h"
+#include "lib/http/server.h"
+#include "tests/unit/http/client.h"
+
+#define GET_HELLO "GET /hello HTTP/1.1\r\nHost: x\r\n\r\n"
+#define BIG_SIZE  (2 * 1024 * 1024)
+
+struct fixture {
+	struct loop *loop;
+	struct http_server *server;
+	SSL_CTX *tls; /* the clients' */
+	char *cert[2], *key[2];
+	bool closed;
+};
+
+static void hello(const struct http_request *req, struct http_response *resp, void *arg)
+{
+	strbuf_adds(&resp->body, "hello\n");
+}
+
+static void sum(const struct http_request *req, struct http_response *resp, void *arg)
+{
+	unsigned int total = 0;
+
+	for (size_t i = 0; i < req->body_len; i++)
+		total = total * 31 + (unsigned char)req->body[i];
+	strbuf_addf(&resp->body, "%zu %u", req->body_len, total);
+}
+
+static void big(const struct http_request *req, struct http_response *resp, void *arg)
+{
+	for (size_t i = 0; i < BIG_SIZE; i++)
+		strbuf_addc(&resp->body, (char)('a' + i % 26));
+}
+
+static const struct http_route routes[] = {
+	{.path = "/hello", .methods = HTTP_GET, .handle = hello},
+	{.path = "/sum", .methods = HTTP_POST, .body_max = 4 * 1024 * 1024, .handle = sum},
+	{.path = "/big", .methods = HTTP_GET, .handle = big},
+};
+
+static void on_closed(void *arg)
+{
+	*(bool *)arg = true;
+}
+
+static struct http_server_config config_for(struct fixture *f)
+{
+	return (struct http_server_config){
+		.name = "test",
+		.listen = "127.0.0.1:0",
+		.routes = routes,
+		.n_routes = ARRAY_LEN(routes),
+		.certificate_pem = f->cert[0],
+		.key_pem = f->key[0],
+		.timeout_s = 2,
+	};
+}
+
+static int setup(void **state)
+{
+	struct fixture *f = mem_new(struct fixture);
+	struct http_server_config config;
+	struct err err = {0};
+
+	f->loop = loop_new();
+	make_certificate("first", &f->cert[0], &f->key[0]);
+	make_certificate("second", &f->cert[1], &f->key[1]);
+	f->tls = SSL_CTX_new(TLS_client_method());
+	config = config_for(f);
+	f->server = http_server_new(f->loop, &config, &err);
+	if (!f->server)
+		fail_msg("%s", err.text);
+	*state = f;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	http_server_close(f->server, on_closed, &f->closed);
+	for (int i = 0; i < 1000 && !f->closed; i++)
+		loop_turn(f->loop, false);
+	assert_true(f->closed);
+	SSL_CTX_free(f->tls);
+	for (int i = 0; i < 2; i++) {
+		free(f->cert[i]);
+		free(f->key[i]);
+	}
+	loop_free(f->loop);
+	mem_free(f);
+	return 0;
+}
+
+static struct client *connect_to(struct fixture *f)
+{
+	return client_new(f->loop, http_server_port(f->server), f->tls);
+}
+
+/* The common name in the certificate that the server showed. */
+static const char *peer_name(const struct client *c)
+{
+	static char name[64];
+	X509 *cert = SSL_get1_peer_certificate(c->ssl);
+
+	assert_non_null(cert);
+	X509_NAME_get_text_by_NID(X509_get_subject_name(cert), NID_commonName, name, sizeof(name));
+	X509_free(cert);
+	return name;
+}
+
+static void answers_over_tls(void **state)
+{
+	struct fixture *f = *state;
+	struct client *c = connect_to(f);
+
+	for (int i = 0; i < 100; i++) {
+		assert_int_equal(client_ask(c, GET_HELLO), 200);
+		assert_string_equal(strbuf_str(&c->body), "hello\n");
+	}
+	assert_string_equal(peer_name(c), "first");
+	client_free(c);
+}
+
+static void speaks_http_1_1_to_clients_that_also_offer_http_2(void **state)
+{
+	static const unsigned char offers[] = "\x02h2\x08http/1.1";
+	struct fixture *f = *state;
+	struct client *c;
+
+	SSL_CTX_set_alpn_protos(f->tls, offers, sizeof(offers) - 1);
+	c = connect_to(f);
+	assert_int_equal(client_ask(c, GET_HELLO), 200);
+	client_free(c);
+}
+
+static void takes_large_bodies_in_full_records(void **state)
+{
+	struct fixture *f = *state;
+	struct client *c = connect_to(f);
+	const size_t size = 3 * 1024 * 1024 + 17;
+	char *body = mem_alloc(size), want[64];
+	unsigned int total = 0;
+
+	for (size_t i = 0; i < size; i++) {
+		body[i] = (char)(i * 7);
+		total = total * 31 + (unsigned char)body[i];
+	}
+	snprintf(want, sizeof(want), "%zu %u", size, total);
+	for (int i = 0; i < 2; i++) {
+		assert_true(client_sends(
+			c, "POST /sum HTTP/1.1\r\nHost: x\r\nContent-Length: 3145745\r\n\r\n"));
+		assert_true(client_send(c, body, size));
+		assert_true(client_receive(c, false));
+		assert_int_equal(c->status, 200);
+		assert_string_equal(strbuf_str(&c->body), want);
+	}
+	mem_free(body);
+	client_free(c);
+}
+
+static void sends_large_responses(void **state)
+{
+	struct fixture *f = *state;
+	struct client *c = connect_to(f);
+
+	assert_true(client_sends(c, "GET /big HTTP/1.1\r\nHost: x\r\n\r\n" GET_HELLO));
+	loop_turn_for(f->loop, 100);
+	assert_true(client_receive(c, false));
+	assert_int_equal(c->body.len, BIG_SIZE);
+	for (size_t i = 0; i < BIG_SIZE; i++)
+		if (c->body.data[i] != (char)('a' + i % 26))
+			fail_msg("wrong at %zu", i);
+	assert_true(client_receive(c, false));
+	assert_string_equal(strbuf_str(&c->body), "hello\n");
+	client_free(c);
+}
+
+static void answers_pipelined_requests_from_one_record(void **state)
+{
+	struct fixture *f = *state;
+	struct client *c = connect_to(f);
+	auto_strbuf struct strbuf b = {0};
+
+	for (int i = 0; i < 300; i++)
+		strbuf_adds(&b, GET_HELLO);
+	assert_true(client_send(c, b.data, b.len));
+	for (int i = 0; i < 300; i++)
+		assert_true(client_receive(c, false));
+	client_free(c);
+}
+
+static void swaps_the_certificate_under_load(void **state)
+{
+	struct fixture *f = *state;
+	struct client *old = connect_to(f);
+	int seen[2] = {0, 0};
+
+	for (int i = 0; i < 60; i++) {
+		int which = i / 5 % 2;
+		struct client *c;
+
+		assert_int_equal(
+			http_server_set_certificate(f->server, f->cert[which], f->key[which], NULL),
+			0);
+		c = connect_to(f);
+		assert_string_equal(peer_name(c), which ? "second" : "first");
+		seen[which]++;
+		assert_int_equal(client_ask(c, GET_HELLO), 200);
+		assert_int_equal(client_ask(old, GET_HELLO), 200);
+		client_free(c);
+	}
+	assert_string_equal(peer_name(old), "first");
+	assert_true(seen[0] > 0 && seen[1] > 0);
+	client_free(old);
+}
+
+static void keeps_the_old_pair_when_the_new_one_is_bad(void **state)
+{
+	struct fixture *f = *state;
+	const struct {
+		const char *cert, *key, *text;
+	} cases[] = {
+		{"", f->key[1], "certificate: no PEM block \"CERTIFICATE\" in it"},
+		{"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", f->key[1],
+		 "certificate: not readable"},
+		{f->cert[1], "", "key: not a private key in PEM without pass phrase"},
+		{f->cert[1], f->key[0], "the key is not the certificate's"},
+		{f->key[1], f->cert[1], "certificate: no PEM block \"CERTIFICATE\" in it"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct err err = {0};
+		struct client *c;
+
+		assert_int_equal(
+			http_server_set_certificate(f->server, cases[i].cert, cases[i].key, &err),
+			-1);
+		assert_int_equal(err.class, ERR_INVALID);
+		assert_string_equal(err.reason, "BadCertificate");
+		if (!str_starts(err.text, cases[i].text))
+			fail_msg("%s", err.text);
+		assert_int_equal(ERR_peek_error(), 0);
+		c = connect_to(f);
+		assert_string_equal(peer_name(c), "first");
+		client_free(c);
+	}
+}
+
+static void refuses_to_start_with_half_a_pair(void **state)
+{
+	struct fixture *f = *state;
+	struct http_server_config config = config_for(f);
+	struct err err = {0};
+
+	config.key_pem = NULL;
+	assert_null(http_server_new(f->loop, &config, &err));
+	assert_string_equal(err.reason, "BadCertificate");
+	config.key_pem = f->key[1];
+	assert_null(http_server_new(f->loop, &config, &err));
+	assert_string_equal(err.text, "the key is not the certificate's: key values mismatch");
+}
+
+static void shows_the_intermediates(void **state)
+{
+	struct fixture *f = *state;
+	auto_free char *chain = str_printf("%s%s", f->cert[1], f->cert[0]);
+	struct client *c;
+
+	assert_int_equal(http_server_set_certificate(f->server, chain, f->key[1], NULL), 0);
+	c = connect_to(f);
+	assert_string_equal(peer_name(c), "second");
+	assert_int_equal(sk_X509_num(SSL_get_peer_cert_chain(c->ssl)), 2);
+	client_free(c);
+	/* a shorter chain replaces the longer one whole */
+	assert_int_equal(http_server_set_certificate(f->server, f->cert[0], f->key[0], NULL), 0);
+	c = connect_to(f);
+	assert_int_equal(sk_X509_num(SSL_get_peer_cert_chain(c->ssl)), 1);
+	client_free(c);
+}
+
+static void refuses_old_tls(void **state)
+{
+	struct fixture *f = *state;
+	struct client *c = client_new(f->loop, http_server_port(f->server), NULL);
+	int n;
+
+	SSL_CTX_set_max_proto_version(f->tls, TLS1_1_VERSION);
+	SSL_CTX_set_security_level(f->tls, 0);
+	SSL_CTX_set_cipher_list(f->tls, "ALL");
+	c->ssl = SSL_new(f->tls);
+	SSL_set_fd(c->ssl, c->fd);
+	for (int i = 0; i < 200 && (n = SSL_connect(c->ssl)) != 1; i++)
+		loop_turn_for(f->loop, 1);
+	assert_int_not_equal(n, 1);
+	ERR_clear_error();
+	client_free(c);
+}
+
+static void ends_connections_that_do_not_shake_hands(void **state)
+{
+	struct fixture *f = *state;
+	struct client *silent = client_new(f->loop, http_server_port(f->server), NULL);
+	struct client *plain = client_new(f->loop, http_server_port(f->server), NULL);
+
+	client_sends(plain, GET_HELLO);
+	assert_true(client_sees_end(plain, 1000));
+	assert_true(client_sees_end(silent, 5000));
+	client_free(silent);
+	client_free(plain);
+}
+
+static void keeps_a_connection_longer_than_the_handshake_may_take(void **state)
+{
+	struct fixture *f = *state;
+	struct client *c = connect_to(f);
+
+	assert_int_equal(client_ask(c, GET_HELLO), 200);
+	assert_false(client_sees_end(c, 3500));
+	assert_int_equal(client_ask(c, GET_HELLO), 200);
+	client_free(c);
+}
+
+#define tls_test(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		tls_test(answers_over_tls),
+		tls_test(speaks_http_1_1_to_clients_that_also_offer_http_2),
+		tls_test(takes_large_bodies_in_full_records),
+		tls_test(sends_large_responses),
+		tls_test(answers_pipelined_requests_from_one_record),
+		tls_test(swaps_the_certificate_under_load),
+		tls_test(keeps_the_old_pair_when_the_new_one_is_bad),
+		tls_test(refuses_to_start_with_half_a_pair),
+		tls_test(shows_the_intermediates),
+		tls_test(refuses_old_tls),
+		tls_test(ends_connections_that_do_not_shake_hands),
+		tls_test(keeps_a_connection_longer_than_the_handshake_may_take),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -189,7 +189,8 @@ void poller_want(struct poller *poller, int events)
 		uv_events |= UV_READABLE;
 	if (events & POLL_WRITE)
 		uv_events |= UV_WRITABLE;
-	must(uv_events ? uv_poll_start(&poller->uv, uv_events, on_poll) : uv_poll_stop(&poller->uv));
+	must(uv_events ? uv_poll_start(&poller->uv, uv_events, on_poll)
+		       : uv_poll_stop(&poller->uv));
 }
 
 void poller_free(struct poller *poller)

@@ -1,0 +1,37 @@
+/*
+ * The pieces that config.c puts together; private to config*.c.
+ */
+#ifndef ORBWEAVER_LIB_KUBE_CONFIG_PARTS_H
+#define ORBWEAVER_LIB_KUBE_CONFIG_PARTS_H
+
+#include "lib/kube/config.h"
+#include "lib/kube/endpoint.h"
+#include "lib/kube/kubeconfig.h"
+
+/* The value of an environment variable, or NULL. Borrowed. */
+const char *config_getenv(const char *const *envp, const char *name);
+
+/* Fill in server, host, port, path, tls. */
+void config_set_server(struct kube_config *config, const struct endpoint *server);
+
+/* What a kubeconfig's cluster says: server, trust, proxy. */
+int config_read_cluster(const struct kubeconfig_entry *cluster, struct kube_config *config,
+			struct err *err);
+
+/* What its user says: auth. The cluster is told to exec plugins that ask for it. */
+int config_read_user(const struct kubeconfig_entry *user, const struct kubeconfig_entry *cluster,
+		     const char *const *envp, struct kube_config *config, struct err *err);
+
+/* The user's exec section; config is complete but for this. */
+int config_read_exec(const struct kubeconfig_entry *exec, const struct kubeconfig_entry *cluster,
+		     const char *const *envp, const struct kube_config *config,
+		     struct kube_exec *ret, struct err *err);
+void config_exec_done(struct kube_exec *exec);
+
+/* The token in a file: without the blanks around it. *ret is new. Errors start with the path. */
+int config_read_token(const char *path, char **ret, struct err *err);
+
+/* The same from what a file held. */
+int config_trim_token(const char *path, const char *text, size_t len, char **ret, struct err *err);
+
+#endif

@@ -1,0 +1,477 @@
+/*
+ * One current set of credentials, and three ways to renew it: not at all (constants), from files,
+ * from an exec plugin.
+ *
+ * Files are read on the loop: they are small and local, and looked at once a second at most.
+ * Plugins take their time, so questions wait in a list while one runs, and while the current set is
+ * still good they do not even notice.
+ */
+#include "lib/kube/credentials.h"
+
+#include <string.h>
+
+#include "lib/base/base64.h"
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+#include "lib/base/mem.h"
+#include "lib/base/str.h"
+#include "lib/kube/config_parts.h"
+#include "lib/kube/exec_credential.h"
+#include "lib/kube/exec_plugin.h"
+#include "lib/kube/file.h"
+#include "lib/kube/pem.h"
+#include "lib/kube/secret.h"
+#include "lib/loop/loop.h"
+
+enum {
+	/*
+	 * Credentials that the server refuses when they are younger than this count as a failure of
+	 * the plugin.
+	 */
+	FRESH_MS = 10000,
+	HOLD_START_MS = 1000,
+	/* Renewal starts when a tenth of the lifetime is left, at most a minute. */
+	AHEAD_FRACTION = 10,
+};
+
+#define AHEAD_MAX_US (60 * INT64_C(1000000))
+
+/* A file that is read again: what it is for, and whether we said that it cannot be read. */
+struct source {
+	struct file_watch watch;
+	bool failing;
+};
+
+struct kube_credentials {
+	struct loop *loop;
+	const struct kube_config *config;
+	struct kube_credentials_clock clock;
+
+	/* The current set. */
+	uint64_t generation, tls_generation;
+	char *authorization;
+	char *cert_pem, *key_pem;
+
+	struct source token, cert, key;
+
+	/* Of exec plugins only. */
+	struct exec_plugin *running;
+	bool valid;         /* the current set came from the plugin and nobody refused it */
+	int64_t fetched_us; /* wall clock */
+	int64_t expires_us; /* wall clock; INT64_MAX: not said */
+	int64_t fetched_ms;
+	unsigned int failures;   /* of the plugin, in a row */
+	unsigned int rejections; /* of fresh credentials, in a row */
+	int64_t hold_until_ms;   /* do not start the plugin before */
+	struct err last_err;     /* why we hold */
+
+	struct kube_credentials_wait *waits, **waits_end;
+	uint64_t round; /* of answering: who asks during one is answered in the next */
+	bool *freed;    /* set when `ready` of a waiting question frees us */
+};
+
+/* ---- the current set ------------------------------------------------------------------------- */
+
+/* Take value in place of *slot; true when that changed something. */
+static bool replace(char **slot, char *value)
+{
+	if (str_eq(*slot, value)) {
+		secret_free(value);
+		return false;
+	}
+	secret_free(*slot);
+	*slot = value;
+	return true;
+}
+
+static char *bearer(const char *token)
+{
+	return token ? str_printf("Bearer %s", token) : NULL;
+}
+
+/* RFC 7617 */
+static char *basic(const char *username, const char *password)
+{
+	auto_secret char *pair = str_printf("%s:%s", username, password);
+	struct strbuf b = {0};
+
+	strbuf_adds(&b, "Basic ");
+	base64_encode(pair, strlen(pair), &b);
+	return strbuf_take(&b);
+}
+
+static void set_authorization(struct kube_credentials *c, char *take)
+{
+	if (replace(&c->authorization, take))
+		c->generation++;
+}
+
+static void set_certificate(struct kube_credentials *c, char *take_cert, char *take_key)
+{
+	bool cert_changed = replace(&c->cert_pem, take_cert);
+	bool key_changed = replace(&c->key_pem, take_key);
+
+	if (!cert_changed && !key_changed)
+		return;
+	c->generation++;
+	c->tls_generation++;
+}
+
+static struct kube_secret current(const struct kube_credentials *c)
+{
+	return (struct kube_secret){
+		.generation = c->generation,
+		.authorization = c->authorization,
+		.client_cert_pem = c->cert_pem,
+		.client_key_pem = c->key_pem,
+		.tls_generation = c->tls_generation,
+	};
+}
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+/* Said once per failure, not once per request. */
+static void note_failure(struct source *s, const struct err *err)
+{
+	if (!s->failing)
+		log_warn("credentials cannot be read, the last ones stay in use",
+			 F_STR("file", s->watch.path), F_ERR(err));
+	s->failing = true;
+}
+
+static void note_success(struct source *s)
+{
+	if (s->failing)
+		log_info("credentials can be read again", F_STR("file", s->watch.path));
+	s->failing = false;
+}
+
+static void look_at_token(struct kube_credentials *c, int64_t now_ms)
+{
+	auto_secret_buf struct strbuf text = {0};
+	auto_secret char *token = NULL;
+	struct err err = {0};
+	int got = file_watch_look(&c->token.watch, now_ms, &text, &err);
+
+	if (got > 0)
+		got = config_trim_token(c->token.watch.path, strbuf_str(&text), text.len, &token,
+					&err) < 0
+			      ? -1
+			      : 1;
+	if (got < 0)
+		note_failure(&c->token, &err);
+	if (got <= 0)
+		return;
+	note_success(&c->token);
+	set_authorization(c, bearer(token));
+}
+
+/* 1: *ret is new and sound; 0: keep what is there; -1: the same, and said. */
+static int look_at_pem(struct source *s, enum pem_kind kind, int64_t now_ms, char **ret)
+{
+	auto_secret_buf struct strbuf text = {0};
+	struct err err = {0};
+	int got;
+
+	if (!s->watch.path)
+		return 0;
+	got = file_watch_look(&s->watch, now_ms, &text, &err);
+	if (got > 0 && pem_check(strbuf_str(&text), text.len, kind, &err) < 0) {
+		err_in(&err, "%s", s->watch.path);
+		got = -1;
+	}
+	if (got < 0)
+		note_failure(s, &err);
+	if (got > 0) {
+		note_success(s);
+		*ret = strbuf_take(&text);
+	}
+	return got;
+}
+
+static void look_at_certificate(struct kube_credentials *c, int64_t now_ms)
+{
+	auto_free char *cert = NULL;
+	auto_secret char *key = NULL;
+
+	(void)look_at_pem(&c->cert, PEM_CERTIFICATES, now_ms, &cert);
+	(void)look_at_pem(&c->key, PEM_PRIVATE_KEY, now_ms, &key);
+	if (!cert && !key)
+		return;
+	if (!cert)
+		cert = str_dup(c->cert_pem);
+	if (!key)
+		key = str_dup(c->key_pem);
+	set_certificate(c, take_ptr(cert), take_ptr(key));
+}
+
+static void look_at_files(struct kube_credentials *c)
+{
+	int64_t now_ms = c->clock.now_ms();
+
+	if (c->token.watch.path)
+		look_at_token(c, now_ms);
+	look_at_certificate(c, now_ms);
+}
+
+/* ---- exec plugin ----------------------------------------------------------------------------- */
+
+static bool must_wait_for_plugin(const struct kube_credentials *c)
+{
+	return !c->valid || c->clock.wall_us() >= c->expires_us;
+}
+
+static bool should_renew(const struct kube_credentials *c)
+{
+	int64_t ahead_us;
+
+	if (c->expires_us == INT64_MAX)
+		return false;
+	ahead_us = (c->expires_us - c->fetched_us) / AHEAD_FRACTION;
+	if (ahead_us > AHEAD_MAX_US)
+		ahead_us = AHEAD_MAX_US;
+	return c->clock.wall_us() >= c->expires_us - ahead_us;
+}
+
+/* 1 s after the first time, doubled each further time. */
+static void hold(struct kube_credentials *c, unsigned int times, const struct err *err)
+{
+	int64_t ms = HOLD_START_MS;
+
+	for (; times > 1 && ms < KUBE_EXEC_MAX_HOLD_MS; times--)
+		ms *= 2;
+	if (ms > KUBE_EXEC_MAX_HOLD_MS)
+		ms = KUBE_EXEC_MAX_HOLD_MS;
+	c->hold_until_ms = c->clock.now_ms() + ms;
+	c->last_err = *err;
+}
+
+static bool is_held(const struct kube_credentials *c)
+{
+	return c->clock.now_ms() < c->hold_until_ms;
+}
+
+static void answer_now(struct kube_credentials *c, kube_credentials_ready_fn *ready, void *arg,
+		       const struct err *err)
+{
+	struct kube_secret secret = current(c);
+
+	ready(arg, err ? NULL : &secret, err);
+}
+
+/* Each answer may ask again, cancel others, or free us. Never nested: only the loop calls this. */
+static void answer_waiting(struct kube_credentials *c, const struct err *err)
+{
+	uint64_t round = c->round++;
+	struct err copy = {0};
+	bool freed = false;
+
+	if (err)
+		copy = *err;
+	c->freed = &freed;
+	while (c->waits && c->waits->round == round) {
+		struct kube_credentials_wait *wait = c->waits;
+		kube_credentials_ready_fn *ready = wait->ready;
+
+		c->waits = wait->next;
+		if (!c->waits)
+			c->waits_end = &c->waits;
+		wait->ready = NULL;
+		answer_now(c, ready, wait->arg, err ? &copy : NULL);
+		if (freed)
+			return;
+	}
+	c->freed = NULL;
+}
+
+static void note_plugin_failure(struct kube_credentials *c, const struct err *err)
+{
+	hold(c, ++c->failures, err);
+	/*
+	 * Who waits gets the error and reports it; a renewal ahead of time has nobody else to tell.
+	 */
+	if (!must_wait_for_plugin(c))
+		log_warn("credentials cannot be renewed, the last ones stay in use", F_ERR(err));
+}
+
+static int take_output(struct kube_credentials *c, const char *out, size_t len, struct err *err)
+{
+	auto_exec_credential struct exec_credential credential = {0};
+	const struct kube_exec *exec = &c->config->auth.exec;
+	int64_t now_us = c->clock.wall_us();
+
+	if (exec_credential_parse(out, len, exec->api_version, &credential, err) < 0)
+		return err_in(err, "exec plugin %s", exec->command);
+	if (credential.expires_us <= now_us)
+		return err_set(err, ERR_TRANSIENT, "BadExecCredential",
+			       "exec plugin %s printed credentials that had expired already; check "
+			       "the clock",
+			       exec->command);
+	set_authorization(c, bearer(credential.token));
+	set_certificate(c, take_ptr(credential.cert_pem), take_ptr(credential.key_pem));
+	c->valid = true;
+	c->fetched_us = now_us;
+	c->fetched_ms = c->clock.now_ms();
+	c->expires_us = credential.expires_us;
+	c->failures = 0;
+	return 0;
+}
+
+static void on_plugin_done(void *arg, const char *out, size_t len, const struct err *failure)
+{
+	struct kube_credentials *c = arg;
+	struct err err = {0};
+
+	c->running = NULL;
+	if (!failure && take_output(c, out, len, &err) < 0)
+		failure = &err;
+	if (failure)
+		note_plugin_failure(c, failure);
+	answer_waiting(c, failure);
+}
+
+static int start_plugin(struct kube_credentials *c, struct err *err)
+{
+	c->running = exec_plugin_start(c->loop, &c->config->auth.exec, KUBE_EXEC_TIMEOUT_MS,
+				       on_plugin_done, c, err);
+	return c->running ? 0 : -1;
+}
+
+static void get_from_plugin(struct kube_credentials *c, struct kube_credentials_wait *wait,
+			    kube_credentials_ready_fn *ready, void *arg)
+{
+	bool must_wait = must_wait_for_plugin(c);
+	bool may_start = !c->running && !is_held(c);
+	struct err err = {0};
+
+	if (may_start && (must_wait || should_renew(c)) && start_plugin(c, &err) < 0)
+		note_plugin_failure(c, &err);
+	if (!must_wait) {
+		answer_now(c, ready, arg, NULL);
+		return;
+	}
+	if (!c->running) {
+		err = c->last_err;
+		answer_now(c, ready, arg, &err);
+		return;
+	}
+	*wait = (struct kube_credentials_wait){.ready = ready, .arg = arg, .round = c->round};
+	*c->waits_end = wait;
+	c->waits_end = &wait->next;
+}
+
+/* The plugin's output was refused: it runs again at once, but not again and again. */
+static void reject_from_plugin(struct kube_credentials *c)
+{
+	struct err err = {0};
+
+	if (!c->valid)
+		return;
+	c->valid = false;
+	if (c->clock.now_ms() - c->fetched_ms >= FRESH_MS) {
+		c->rejections = 0;
+		return;
+	}
+	if (c->rejections++ == 0)
+		return;
+	err_set(&err, ERR_TRANSIENT, "CredentialsRejected",
+		"%s: the server refuses what exec plugin %s gives (401); check its login",
+		c->config->origin, c->config->auth.exec.command);
+	hold(c, c->rejections - 1, &err);
+}
+
+/* ---- interface ------------------------------------------------------------------------------- */
+
+static void set_from_config(struct kube_credentials *c)
+{
+	const struct kube_auth *auth = &c->config->auth;
+
+	switch (auth->kind) {
+	case KUBE_AUTH_TOKEN:
+	case KUBE_AUTH_TOKEN_FILE:
+		c->authorization = bearer(auth->token);
+		break;
+	case KUBE_AUTH_BASIC:
+		c->authorization = basic(auth->username, auth->password);
+		break;
+	case KUBE_AUTH_NONE:
+	case KUBE_AUTH_EXEC:
+		break;
+	}
+	c->cert_pem = str_dup(auth->client_cert_pem);
+	c->key_pem = str_dup(auth->client_key_pem);
+	c->token.watch =
+		(struct file_watch){.path = auth->token_file, .max = KUBE_CONFIG_MAX_TOKEN};
+	c->cert.watch =
+		(struct file_watch){.path = auth->client_cert_file, .max = KUBE_CONFIG_MAX_PEM};
+	c->key.watch =
+		(struct file_watch){.path = auth->client_key_file, .max = KUBE_CONFIG_MAX_PEM};
+}
+
+struct kube_credentials *kube_credentials_new(struct loop *loop, const struct kube_config *config,
+					      const struct kube_credentials_clock *clock)
+{
+	struct kube_credentials *c = mem_new(struct kube_credentials);
+
+	c->loop = loop;
+	c->config = config;
+	c->clock = clock ? *clock : (struct kube_credentials_clock){clock_ms, clock_wall_us};
+	c->generation = c->tls_generation = 1;
+	c->waits_end = &c->waits;
+	set_from_config(c);
+	return c;
+}
+
+void kube_credentials_get(struct kube_credentials *c, struct kube_credentials_wait *wait,
+			  kube_credentials_ready_fn *ready, void *arg)
+{
+	if (c->config->auth.kind == KUBE_AUTH_EXEC) {
+		get_from_plugin(c, wait, ready, arg);
+		return;
+	}
+	look_at_files(c);
+	answer_now(c, ready, arg, NULL);
+}
+
+void kube_credentials_cancel(struct kube_credentials *c, struct kube_credentials_wait *wait)
+{
+	struct kube_credentials_wait **link = &c->waits;
+
+	if (!wait->ready)
+		return;
+	while (*link != wait)
+		link = &(*link)->next;
+	*link = wait->next;
+	if (c->waits_end == &wait->next)
+		c->waits_end = link;
+	wait->ready = NULL;
+}
+
+bool kube_credentials_reject(struct kube_credentials *c, uint64_t generation)
+{
+	if (c->generation != generation)
+		return true;
+	if (c->config->auth.kind == KUBE_AUTH_EXEC) {
+		reject_from_plugin(c);
+		return true;
+	}
+	file_watch_stale(&c->token.watch);
+	file_watch_stale(&c->cert.watch);
+	file_watch_stale(&c->key.watch);
+	return c->token.watch.path || c->cert.watch.path || c->key.watch.path;
+}
+
+void kube_credentials_free(struct kube_credentials *c)
+{
+	if (!c)
+		return;
+	if (c->freed)
+		*c->freed = true;
+	exec_plugin_stop(c->running);
+	for (struct kube_credentials_wait *wait = c->waits; wait; wait = wait->next)
+		wait->ready = NULL;
+	secret_free(c->authorization);
+	secret_free(c->cert_pem);
+	secret_free(c->key_pem);
+	mem_free(c);
+}

@@ -1,0 +1,138 @@
+/*
+ * metav1.Condition lists.
+ */
+#include "reconcilers/conditions.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "lib/base/clock.h"
+#include "lib/json/json.h"
+
+#define MESSAGE_MAX 1024
+
+static const char *status_text(enum condition_status status)
+{
+	switch (status) {
+	case CONDITION_FALSE:
+		return "False";
+	case CONDITION_TRUE:
+		return "True";
+	case CONDITION_UNKNOWN:
+		return "Unknown";
+	}
+	return "Unknown";
+}
+
+/* One line of UTF-8, not too long. */
+static json_t *message_new(const char *message)
+{
+	auto_strbuf struct strbuf line = {0};
+
+	/* Repaired first: that makes it longer. What lies beyond the limit is cut off in any case. */
+	strbuf_add_utf8(&line, message, strnlen(message, MESSAGE_MAX + 4));
+	strbuf_cut(&line, str_clip(line.data, line.len, MESSAGE_MAX));
+	for (char *c = line.data; *c; c++)
+		if ((unsigned char)*c < 0x20 || *c == 0x7f)
+			*c = ' ';
+	return json_fmt("%s", line.data);
+}
+
+/* When the status last changed: what is on record, if the status is the same and the record can be read. */
+static const char *transition_time(const json_t *previous, const char *type, const char *status,
+				   const char *now)
+{
+	const json_t *old = condition_find(previous, type);
+	const char *since = json_str_or(json_at(old, "lastTransitionTime"), "");
+	int64_t us;
+
+	if (!str_eq(json_str_at(old, "status"), status) || !clock_parse_rfc3339(since, &us))
+		return now;
+	return since;
+}
+
+static void put(json_t *list, json_t *condition)
+{
+	const char *type = json_str_at(condition, "type");
+	json_t *other;
+	size_t i;
+
+	json_array_foreach (list, i, other) {
+		if (str_eq(json_str_at(other, "type"), type)) {
+			(void)json_array_set_new(list, i, condition);
+			return;
+		}
+	}
+	(void)json_array_append_new(list, condition);
+}
+
+void condition_set(json_t *list, const json_t *previous, const char *type,
+		   enum condition_status status, const char *reason, const char *message,
+		   int64_t observed_generation, const char *now)
+{
+	json_t *condition = json_object();
+	const char *text = status_text(status);
+
+	assert(*type && *reason); /* the API server refuses empty ones */
+	json_put_str(condition, "type", type);
+	json_put_str(condition, "status", text);
+	json_put_int(condition, "observedGeneration", observed_generation);
+	json_put_str(condition, "lastTransitionTime", transition_time(previous, type, text, now));
+	json_put_str(condition, "reason", reason);
+	json_put(condition, "message", message_new(message));
+	put(list, condition);
+}
+
+const json_t *condition_find(const json_t *list, const char *type)
+{
+	json_t *condition;
+	size_t i;
+
+	json_array_foreach (list, i, condition)
+		if (str_eq(json_str_at(condition, "type"), type))
+			return condition;
+	return NULL;
+}
+
+const char *condition_status_of(const json_t *list, const char *type)
+{
+	return json_str_or(json_at(condition_find(list, type), "status"), "");
+}
+
+static bool is_wrong(const char *type, const char *status)
+{
+	if (str_eq(type, "Ready"))
+		return str_eq(status, "False");
+	if (str_eq(type, "Degraded") || str_eq(type, "Blocked"))
+		return str_eq(status, "True");
+	return false;
+}
+
+static bool is_news(const json_t *old, const char *type, const char *status, const char *reason)
+{
+	if (str_eq(type, "Progressing"))
+		return false;
+	if (!old)
+		return is_wrong(type, status);
+	return !str_eq(json_str_at(old, "status"), status) ||
+	       !str_eq(json_str_at(old, "reason"), reason);
+}
+
+void conditions_tell(struct plan *plan, const char *kind, const char *key, const json_t *previous,
+		     const json_t *list)
+{
+	bool passes = str_eq(condition_status_of(list, "Progressing"), "True");
+	json_t *condition;
+	size_t i;
+
+	json_array_foreach (list, i, condition) {
+		const char *type = json_str_or(json_at(condition, "type"), "");
+		const char *status = json_str_or(json_at(condition, "status"), "");
+		const char *reason = json_str_or(json_at(condition, "reason"), "");
+		bool warning = is_wrong(type, status) && !(passes && str_eq(type, "Ready"));
+
+		if (is_news(condition_find(previous, type), type, status, reason))
+			plan_event(plan, kind, key, warning, reason,
+				   json_str_or(json_at(condition, "message"), ""));
+	}
+}

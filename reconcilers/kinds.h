@@ -1,0 +1,49 @@
+/*
+ * The kinds we know: ids, API names, and which finalizer, label and annotation keys belong to us.
+ *
+ * A kind's id is its plural resource name; it is what worlds, plans, caches and metrics use.
+ */
+#ifndef ORBWEAVER_RECONCILERS_KINDS_H
+#define ORBWEAVER_RECONCILERS_KINDS_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#define KIND_NODE             "nodes"
+#define KIND_NAMESPACE        "namespaces"
+#define KIND_NAD              "network-attachment-definitions"
+#define KIND_POLICY           "sriovnetworknodepolicies"
+#define KIND_NODE_STATE       "sriovnetworknodestates"
+#define KIND_POOL_CONFIG      "sriovnetworkpoolconfigs"
+#define KIND_SRIOV_NETWORK    "sriovnetworks"
+#define KIND_SRIOV_IB_NETWORK "sriovibnetworks"
+#define KIND_OVS_NETWORK      "ovsnetworks"
+#define KIND_IP_POOL          "spiderippools"
+#define KIND_RESERVED_IP      "spiderreservedips"
+#define KIND_MULTUS_CONFIG    "spidermultusconfigs"
+#define KIND_COORDINATOR      "spidercoordinators"
+
+/* Not an API kind: what nodes reported for one policy (plan_report). */
+#define KIND_POLICY_REPORT "policyreports"
+
+struct kind_info {
+	const char *id;    /* plural */
+	const char *group; /* "" for the core group */
+	const char *version;
+	const char *kind; /* "SriovNetworkNodePolicy" */
+	bool namespaced;
+	const char *crd_file; /* path from the repository top; NULL for built-in kinds */
+};
+
+/* NULL when the id is not known. */
+const struct kind_info *kind_find(const char *id);
+/* All kinds, ending with an entry whose id is NULL. */
+const struct kind_info *kind_all(void);
+/* "group/version", or "version" for the core group. Returns a new JSON string. */
+json_t *kind_api_version(const struct kind_info *kind);
+
+/* Names that others rely on (design.md, section 2). */
+#define OPERATOR_NAME "orbweaver-operator" /* field manager, event source, condition owner */
+#define AGENT_NAME    "orbweaver-agent"
+
+#endif

@@ -1,0 +1,1 @@
+$(eval $(call library,reconcilers,lib/base lib/json,jansson))

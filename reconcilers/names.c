@@ -1,0 +1,169 @@
+/*
+ * Names and label selectors; see names.h for the sources of the rules.
+ */
+#include "reconcilers/names.h"
+
+#include <string.h>
+
+#include "lib/base/str.h"
+#include "lib/json/json.h"
+
+#define DNS_SUBDOMAIN_MAX 253
+#define LABEL_MAX         63
+
+static bool is_lower_alnum(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+}
+
+static bool is_alnum(char c)
+{
+	return is_lower_alnum(c) || (c >= 'A' && c <= 'Z');
+}
+
+bool name_is_dns_subdomain(const char *s)
+{
+	size_t len = s ? strlen(s) : 0;
+
+	if (len == 0 || len > DNS_SUBDOMAIN_MAX)
+		return false;
+	for (size_t i = 0; i < len; i++) {
+		bool at_edge = i == 0 || i == len - 1 || s[i - 1] == '.' || s[i + 1] == '.';
+
+		if (is_lower_alnum(s[i]))
+			continue;
+		if (at_edge || (s[i] != '-' && s[i] != '.'))
+			return false;
+	}
+	return true;
+}
+
+/* The part that label values and the names of label keys share. */
+static bool is_label_text(const char *s, size_t len)
+{
+	if (len == 0 || len > LABEL_MAX || !is_alnum(s[0]) || !is_alnum(s[len - 1]))
+		return false;
+	for (size_t i = 0; i < len; i++)
+		if (!is_alnum(s[i]) && s[i] != '-' && s[i] != '_' && s[i] != '.')
+			return false;
+	return true;
+}
+
+bool name_is_label_value(const char *s)
+{
+	return s && (!s[0] || is_label_text(s, strlen(s)));
+}
+
+bool name_is_qualified(const char *s)
+{
+	auto_free char *prefix = NULL;
+	const char *slash = s ? strchr(s, '/') : NULL;
+
+	if (!s)
+		return false;
+	if (!slash)
+		return is_label_text(s, strlen(s));
+	prefix = str_ndup(s, (size_t)(slash - s));
+	return name_is_dns_subdomain(prefix) && is_label_text(slash + 1, strlen(slash + 1));
+}
+
+bool name_is_cni_network(const char *s)
+{
+	if (str_empty(s) || !is_alnum(s[0]))
+		return false;
+	for (; *s; s++)
+		if (!is_alnum(*s) && *s != '_' && *s != '.' && *s != '-')
+			return false;
+	return true;
+}
+
+const char *name_interface_fault(const char *s)
+{
+	if (str_empty(s))
+		return "is empty";
+	if (strlen(s) > INTERFACE_NAME_MAX)
+		return "is longer than the 15 bytes that a network device's name can have";
+	if (str_eq(s, ".") || str_eq(s, ".."))
+		return "is not a name that a network device can have";
+	for (; *s; s++)
+		if (*s == '/' || *s == ':' || (unsigned char)*s <= ' ' || *s == 0x7f)
+			return "has a character that a network device's name cannot have";
+	return NULL;
+}
+
+static void check_match_labels(const json_t *labels, const char *where, struct problems *problems)
+{
+	const char *key;
+	json_t *value;
+
+	json_each (labels, key, value) {
+		auto_free char *field = str_printf("%s.matchLabels", where);
+
+		if (!name_is_qualified(key))
+			problem_add(problems, "BadSelector", field, "\"%s\" is not a label key",
+				    key);
+		if (!name_is_label_value(json_string_value(value)))
+			problem_add(problems, "BadSelector", field,
+				    "the value of %s is not a label value: up to 63 letters, "
+				    "digits, '-', '_' and '.'",
+				    key);
+	}
+}
+
+static void check_expression_values(const json_t *expression, const char *where, bool wanted,
+				    struct problems *problems)
+{
+	const json_t *values = NULL;
+	struct err err = {0};
+	json_t *value;
+	size_t i;
+
+	if (json_get_strings(expression, where, "values", &values, &err)) {
+		problem_add_err(problems, where, &err);
+		return;
+	}
+	if (wanted != (json_array_size(values) > 0))
+		problem_add(problems, "BadSelector", where, "operator %s %s",
+			    json_str_at(expression, "operator"),
+			    wanted ? "needs at least one of values"
+				   : "takes no values: remove them");
+	json_array_foreach (values, i, value)
+		if (!name_is_label_value(json_string_value(value)))
+			problem_add(problems, "BadSelector", where,
+				    "values[%zu] is not a label value", i);
+}
+
+static void check_expression(const json_t *expression, const char *where, struct problems *problems)
+{
+	const char *op = json_str_at(expression, "operator");
+
+	if (!name_is_qualified(json_str_at(expression, "key")))
+		problem_add(problems, "BadSelector", where, "key is missing or not a label key");
+	if (str_eq(op, "In") || str_eq(op, "NotIn"))
+		check_expression_values(expression, where, true, problems);
+	else if (str_eq(op, "Exists") || str_eq(op, "DoesNotExist"))
+		check_expression_values(expression, where, false, problems);
+	else
+		problem_add(problems, "BadSelector", where,
+			    "operator must be In, NotIn, Exists or DoesNotExist");
+}
+
+void label_selector_check(const json_t *selector, const char *where, struct problems *problems)
+{
+	const json_t *labels = NULL, *expressions = NULL;
+	struct err err = {0};
+	json_t *expression;
+	size_t i;
+
+	if (json_get_object(selector, where, "matchLabels", &labels, &err) ||
+	    json_get_array(selector, where, "matchExpressions", &expressions, &err)) {
+		problem_add_err(problems, where, &err);
+		return;
+	}
+	check_match_labels(labels, where, problems);
+	json_array_foreach (expressions, i, expression) {
+		auto_free char *field = str_printf("%s.matchExpressions[%zu]", where, i);
+
+		check_expression(expression, field, problems);
+	}
+}

@@ -1,0 +1,86 @@
+/*
+ * What a reconciler wants, as data. Only appends; meaning is in plan.h, carrying out in the applier.
+ */
+#include "reconcilers/plan.h"
+
+#include <assert.h>
+
+#include "lib/json/json.h"
+
+void plan_done(struct plan *plan)
+{
+	json_decref(plan->ops);
+	plan->ops = NULL;
+}
+
+bool plan_is_empty(const struct plan *plan)
+{
+	return json_array_size(plan->ops) == 0;
+}
+
+/* A new operation at the end of the plan, to be filled in. Borrowed. */
+static json_t *append(struct plan *plan, const char *op)
+{
+	json_t *entry = json_object();
+
+	if (!plan->ops)
+		plan->ops = json_array();
+	json_put_str(entry, "op", op);
+	(void)json_array_append_new(plan->ops, entry);
+	return entry;
+}
+
+static json_t *append_for(struct plan *plan, const char *op, const char *kind, const char *key)
+{
+	json_t *entry = append(plan, op);
+
+	json_put_str(entry, "kind", kind);
+	json_put_str(entry, "key", key);
+	return entry;
+}
+
+void plan_apply(struct plan *plan, const char *kind, json_t *object)
+{
+	auto_free char *key = json_key(object);
+
+	assert(*json_name(object));
+	json_put(append_for(plan, "apply", kind, key), "object", object);
+}
+
+void plan_status(struct plan *plan, const char *kind, const char *key, json_t *status)
+{
+	json_put(append_for(plan, "status", kind, key), "status", status);
+}
+
+void plan_meta(struct plan *plan, const char *kind, const char *key, json_t *metadata)
+{
+	json_put(append_for(plan, "meta", kind, key), "metadata", metadata);
+}
+
+void plan_delete(struct plan *plan, const char *kind, const char *key, const char *uid)
+{
+	json_put_str(append_for(plan, "delete", kind, key), "uid", uid);
+}
+
+void plan_event(struct plan *plan, const char *kind, const char *key, bool warning,
+		const char *reason, const char *message)
+{
+	json_t *entry = append_for(plan, "event", kind, key);
+
+	json_put_str(entry, "type", warning ? "Warning" : "Normal");
+	json_put_str(entry, "reason", reason);
+	json_put_str(entry, "message", message);
+}
+
+void plan_report(struct plan *plan, const char *node, json_t *policies)
+{
+	json_t *entry = append(plan, "report");
+
+	json_put_str(entry, "node", node);
+	json_put(entry, "policies", policies);
+}
+
+void plan_requeue(struct plan *plan, int64_t after_ms)
+{
+	json_put_int(append(plan, "requeue"), "after_ms", after_ms);
+}

@@ -1,0 +1,68 @@
+/*
+ * What a reconciler wants: a list of operations on the cluster, as data.
+ *
+ * A reconciler appends in the order in which things must happen; the applier (operator/applier.c) compares each operation
+ * with what its cache holds, sends only real differences, and keeps the order per object. A plan is JSON, so that golden
+ * tests can write it down:
+ *
+ *	{ "op": "apply",  "kind": ID, "key": KEY, "object": {metadata, spec, …} }
+ *	{ "op": "status", "kind": ID, "key": KEY, "status": {…} }
+ *	{ "op": "meta",   "kind": ID, "key": KEY, "metadata": {labels/annotations/finalizers, null removes} }
+ *	{ "op": "delete", "kind": ID, "key": KEY, "uid": UID }
+ *	{ "op": "event",  "kind": ID, "key": KEY, "type": "Normal"|"Warning", "reason": …, "message": … }
+ *	{ "op": "requeue", "after_ms": N }
+ *	{ "op": "report", "node": NODE, "policies": { POLICY KEY: {…} } }
+ *
+ * ID is the kind's id as in reconcilers/kinds.h (the plural resource name), KEY is "namespace/name" or "name".
+ */
+#ifndef ORBWEAVER_RECONCILERS_PLAN_H
+#define ORBWEAVER_RECONCILERS_PLAN_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "lib/base/own.h"
+
+struct plan {
+	json_t *ops; /* array, NULL while empty */
+};
+
+void plan_done(struct plan *plan);
+#define auto_plan auto_call(plan_done)
+
+bool plan_is_empty(const struct plan *plan);
+
+/*
+ * The object must exist with exactly these fields: top-level members other than metadata are ours as a whole (spec, data);
+ * of metadata we own the labels and annotations named here, those we set before (the server's field managers remember),
+ * and ownerReferences and finalizers when given. Takes object; it must carry metadata.name.
+ * An object that exists and is controlled by someone else is never overwritten: the reconciler looks at the world first.
+ */
+void plan_apply(struct plan *plan, const char *kind, json_t *object);
+
+/* .status must equal this, as a whole. Takes status. */
+void plan_status(struct plan *plan, const char *kind, const char *key, json_t *status);
+
+/* Merge into metadata of an object that exists; null removes a key. Takes metadata. */
+void plan_meta(struct plan *plan, const char *kind, const char *key, json_t *metadata);
+
+/* Delete, if the object's uid is still this one. */
+void plan_delete(struct plan *plan, const char *kind, const char *key, const char *uid);
+
+/* Tell people. Appended only when something changed (see conditions.h), so an idle cluster has no events from us. */
+void plan_event(struct plan *plan, const char *kind, const char *key, bool warning,
+		const char *reason, const char *message);
+
+/*
+ * What one node contributes to the status of policies: replaces all that was reported for the node before. Kept in the
+ * operator's memory only (it follows from node, NodeState and policies); a policy whose report changed is queued.
+ * `policies` maps policy keys to {"matched": bool, "ready": bool, "wantedVfs": int, "presentVfs": int, "why": string or absent}.
+ * The reports of one policy appear in that policy's world as kind KIND_POLICY_REPORT, by node. Takes policies.
+ */
+void plan_report(struct plan *plan, const char *node, json_t *policies);
+
+/* Look at this key again after so many milliseconds, whatever happens before. */
+void plan_requeue(struct plan *plan, int64_t after_ms);
+
+#endif

@@ -1,0 +1,56 @@
+/*
+ * The table of standings.
+ */
+#include "reconcilers/policy_report.h"
+
+#include "lib/base/str.h"
+
+static const struct policy_standing_info standings[] = {
+	[STANDING_READY] = {.reason = "Ready", .ready = true, .remedy = ""},
+	[STANDING_FIELD_OVERRULED] = {.reason = "FieldOverruled",
+				      .ready = true,
+				      .degraded = true,
+				      .remedy = "give the policies of this PF the same values"},
+	[STANDING_MIXED_RESOURCE] =
+		{.reason = "MixedResource",
+		 .ready = true,
+		 .degraded = true,
+		 .remedy = "give the policies of this resource the same values or other names"},
+	[STANDING_NO_NIC] = {.reason = "NoNicMatches", .remedy = "correct nicSelector"},
+	[STANDING_NOT_REPORTED] = {.reason = "NicsNotReported",
+				   .progressing = true,
+				   .remedy = "if this lasts, look whether the agent runs there"},
+	[STANDING_SPEC_PENDING] = {.reason = "SpecPending", .progressing = true, .remedy = "wait"},
+	[STANDING_SYNCING] = {.reason = "Syncing",
+			      .progressing = true,
+			      .remedy = "wait; if this lasts, look at the agent's log there"},
+	[STANDING_VFS_MISSING] = {.reason = "VfsMissing",
+				  .degraded = true,
+				  .remedy = "look at the agent's log there"},
+	[STANDING_PF_HELD] = {.reason = "PfHeld",
+			      .degraded = true,
+			      .remedy = "mend or delete the policy that is refused"},
+	[STANDING_TOO_MANY_VFS] = {.reason = "TooManyVfs",
+				   .degraded = true,
+				   .remedy = "lower numVfs"},
+	[STANDING_OVERRULED] = {.reason = "Overruled",
+				.degraded = true,
+				.remedy = "make the VF ranges disjoint, or change priority or "
+					  "nicSelector"},
+	[STANDING_SYNC_FAILED] = {.reason = "SyncFailed",
+				  .degraded = true,
+				  .remedy = "look at the agent's log there"},
+};
+
+const struct policy_standing_info *policy_standing_info(enum policy_standing standing)
+{
+	return &standings[standing];
+}
+
+enum policy_standing policy_standing_find(const char *reason)
+{
+	for (size_t i = 0; i < ARRAY_LEN(standings); i++)
+		if (str_eq(reason, standings[i].reason))
+			return (enum policy_standing)i;
+	return STANDING_READY;
+}

@@ -1,0 +1,375 @@
+/*
+ * SriovNetworkNodePolicy → its status. See the header.
+ */
+#include "reconcilers/policy_status.h"
+
+#include <string.h>
+
+#include "lib/base/mem.h"
+#include "lib/json/json.h"
+#include "reconcilers/conditions.h"
+#include "reconcilers/kinds.h"
+#include "reconcilers/policy_report.h"
+#include "reconcilers/sriov_policy.h"
+
+/* Labels of nodeSelector that a message quotes. */
+#define QUOTED_LABELS 4
+
+/* A node with something to tell. */
+struct voice {
+	const char *node;
+	const char *why;
+	enum policy_standing standing;
+};
+
+struct tally {
+	int64_t selected;
+	int64_t matched;
+	int64_t ready;
+	int64_t wanted;
+	int64_t present;
+	struct voice *voices; /* worst first, then by name */
+	size_t voices_len;
+};
+
+static void tally_done(struct tally *t)
+{
+	free(t->voices);
+}
+
+struct verdict {
+	bool is_true;
+	const char *reason; /* borrowed */
+	struct strbuf message;
+};
+
+static void verdict_done(struct verdict *v)
+{
+	strbuf_done(&v->message);
+}
+#define auto_verdict auto_call(verdict_done)
+
+/* ---- adding up ---- */
+
+static int voice_order(const void *a, const void *b)
+{
+	const struct voice *x = a, *y = b;
+
+	if (x->standing != y->standing)
+		return x->standing > y->standing ? -1 : 1;
+	return strcmp(x->node, y->node);
+}
+
+/* Counts go into int32 fields. */
+static int64_t count_at(const json_t *report, const char *key)
+{
+	int64_t value = json_integer_value(json_object_get(report, key));
+
+	return value < 0 ? 0 : value > INT32_MAX ? INT32_MAX : value;
+}
+
+static int64_t add(int64_t a, int64_t b)
+{
+	return a + b > INT32_MAX ? INT32_MAX : a + b;
+}
+
+static void tally_reports(struct tally *t, const json_t *reports)
+{
+	const char *node;
+	json_t *report;
+
+	t->voices = mem_calloc(json_object_size(reports) + 1, sizeof(*t->voices));
+	json_each (reports, node, report) {
+		bool matched = json_is_true(json_object_get(report, "matched"));
+		const char *why = json_str_at(report, "why");
+
+		t->selected++;
+		t->matched += matched;
+		t->ready += matched && json_is_true(json_object_get(report, "ready"));
+		t->wanted = add(t->wanted, count_at(report, "wantedVfs"));
+		t->present = add(t->present, count_at(report, "presentVfs"));
+		if (str_empty(why))
+			continue;
+		t->voices[t->voices_len++] = (struct voice){
+			.node = node,
+			.why = why,
+			.standing = policy_standing_find(json_str_at(report, "reason")),
+		};
+	}
+	qsort(t->voices, t->voices_len, sizeof(*t->voices), voice_order);
+}
+
+/* The worst node that will get there by itself. One that never reported its NICs counts only while no other matches. */
+static const struct voice *find_progressing(const struct tally *t)
+{
+	for (size_t i = 0; i < t->voices_len; i++)
+		if (policy_standing_info(t->voices[i].standing)->progressing &&
+		    (t->voices[i].standing != STANDING_NOT_REPORTED || t->matched == 0))
+			return &t->voices[i];
+	return NULL;
+}
+
+static const struct voice *find_degraded(const struct tally *t)
+{
+	for (size_t i = 0; i < t->voices_len; i++)
+		if (policy_standing_info(t->voices[i].standing)->degraded)
+			return &t->voices[i];
+	return NULL;
+}
+
+/* The worst node that keeps the policy from being ready. A node without a PF to match does not while others have one. */
+static const struct voice *find_obstacle(const struct tally *t)
+{
+	for (size_t i = 0; i < t->voices_len; i++) {
+		enum policy_standing standing = t->voices[i].standing;
+
+		if (policy_standing_info(standing)->ready)
+			continue;
+		if (t->matched > 0 &&
+		    (standing == STANDING_NO_NIC || standing == STANDING_NOT_REPORTED))
+			continue;
+		return &t->voices[i];
+	}
+	return NULL;
+}
+
+/* ---- judging ---- */
+
+static void add_first_line(struct strbuf *b, const struct voice *voice)
+{
+	strbuf_addf(b, "node %s ", voice->node);
+	strbuf_add(b, voice->why, strcspn(voice->why, "\n"));
+}
+
+static void say_voice(struct verdict *v, const struct voice *voice)
+{
+	const struct policy_standing_info *info = policy_standing_info(voice->standing);
+
+	v->reason = info->reason;
+	add_first_line(&v->message, voice);
+	if (!str_empty(info->remedy))
+		strbuf_addf(&v->message, "; %s", info->remedy);
+}
+
+static void say_problems(struct verdict *v, const char *key, const struct problems *problems)
+{
+	auto_free char *text = problems_text(problems);
+
+	v->reason = problems_reason(problems);
+	strbuf_addf(&v->message, "policy %s: %s", key, text);
+}
+
+static void say_nobody_selected(struct verdict *v, const json_t *policy)
+{
+	const json_t *pairs = json_at(policy, "spec", "nodeSelector");
+	const char *key;
+	json_t *value;
+	size_t n = 0;
+
+	v->reason = "NoNodeSelected";
+	if (json_object_size(pairs) == 0) {
+		strbuf_adds(&v->message, "there is no node");
+		return;
+	}
+	strbuf_adds(&v->message, "no node has all labels of spec.nodeSelector (");
+	json_each (pairs, key, value) {
+		if (n++ == QUOTED_LABELS)
+			break;
+		strbuf_addf(&v->message, "%s%s=%s", n > 1 ? ", " : "", key, json_str_or(value, ""));
+	}
+	strbuf_addf(&v->message, "%s); label a node or correct nodeSelector",
+		    n > QUOTED_LABELS ? ", ..." : "");
+}
+
+static const char *plural(int64_t n, const char *one, const char *many)
+{
+	return n == 1 ? one : many;
+}
+
+/* Problems with which a policy never does anything, whatever nodes report. */
+static bool is_idle(const struct problems *problems)
+{
+	return str_eq(problems_reason(problems), "NicSelectorEmpty") ||
+	       str_eq(problems_reason(problems), "NumVfsZero");
+}
+
+static void judge_ready(struct verdict *v, const char *key, const json_t *policy, bool refused,
+			const struct problems *problems, const struct tally *t)
+{
+	const struct voice *obstacle = find_obstacle(t);
+
+	if (refused || is_idle(problems)) {
+		say_problems(v, key, problems);
+		return;
+	}
+	if (t->selected == 0) {
+		say_nobody_selected(v, policy);
+		return;
+	}
+	v->is_true = t->matched > 0 && t->ready == t->matched;
+	if (v->is_true) {
+		v->reason = "NodesReady";
+		strbuf_addf(&v->message, "%lld %s ready, %lld %s", (long long)t->matched,
+			    plural(t->matched, "node", "nodes"), (long long)t->present,
+			    plural(t->present, "VF", "VFs"));
+		return;
+	}
+	if (t->matched == 0)
+		strbuf_addf(&v->message,
+			    "nicSelector picks no PF on %lld selected %s: ", (long long)t->selected,
+			    plural(t->selected, "node", "nodes"));
+	else
+		strbuf_addf(&v->message,
+			    "%lld of %lld %s ready, %lld of %lld VFs: ", (long long)t->ready,
+			    (long long)t->matched, plural(t->matched, "node", "nodes"),
+			    (long long)t->present, (long long)t->wanted);
+	if (obstacle)
+		say_voice(v, obstacle);
+	else
+		v->reason = t->matched ? "NodesNotReady" : "NoNicMatches";
+}
+
+static void judge_progressing(struct verdict *v, bool refused, const struct tally *t)
+{
+	const struct voice *voice = refused ? NULL : find_progressing(t);
+
+	v->is_true = voice;
+	if (voice)
+		say_voice(v, voice);
+	else
+		v->reason = "NothingToDo";
+}
+
+static void judge_degraded(struct verdict *v, const char *key, const struct problems *problems,
+			   const struct tally *t)
+{
+	const struct voice *voice = find_degraded(t);
+
+	v->is_true = problems->total > 0 || voice;
+	if (problems->total > 0)
+		say_problems(v, key, problems);
+	else if (voice)
+		say_voice(v, voice);
+	else
+		v->reason = "AsExpected";
+}
+
+/* ---- the status ---- */
+
+struct explanation {
+	json_t *lines;
+	size_t left_out;
+};
+
+/* The last line is kept for saying how many there is no room for. */
+static void explain(struct explanation *e, const char *text, size_t len)
+{
+	if (json_array_size(e->lines) == POLICY_EXPLANATION_MAX - 1) {
+		e->left_out++;
+		return;
+	}
+	json_array_append_new(e->lines,
+			      json_stringn(text, str_clip(text, len, POLICY_EXPLANATION_LINE_MAX)));
+}
+
+static void explain_problems(struct explanation *e, const struct problems *problems)
+{
+	const json_t *problem;
+	size_t i;
+
+	json_array_foreach (problems->list, i, problem) {
+		auto_free char *line = str_printf("%s: %s", json_str_at(problem, "field"),
+						  json_str_at(problem, "message"));
+
+		explain(e, line, strlen(line));
+	}
+}
+
+/* One line of the explanation for each line of the node. */
+static void explain_voice(struct explanation *e, const struct voice *voice)
+{
+	const char *line = voice->why;
+
+	while (*line) {
+		auto_strbuf struct strbuf item = {0};
+		size_t len = strcspn(line, "\n");
+
+		strbuf_addf(&item, "node %s ", voice->node);
+		strbuf_add(&item, line, len);
+		explain(e, item.data, item.len);
+		line += len + (line[len] == '\n');
+	}
+}
+
+static json_t *explanation_json(const struct problems *problems, const struct tally *t)
+{
+	struct explanation e = {.lines = json_array()};
+
+	explain_problems(&e, problems);
+	for (size_t i = 0; i < t->voices_len; i++)
+		explain_voice(&e, &t->voices[i]);
+	if (e.left_out > 0)
+		json_array_append_new(e.lines, json_fmt("and %zu lines more", e.left_out));
+	return e.lines;
+}
+
+static void set_condition(json_t *conditions, const json_t *policy, const char *type,
+			  const struct verdict *v, const char *now)
+{
+	condition_set(conditions, json_at(policy, "status", "conditions"), type,
+		      v->is_true ? CONDITION_TRUE : CONDITION_FALSE, v->reason,
+		      strbuf_str(&v->message), json_generation(policy), now);
+}
+
+static json_t *status_json(const json_t *policy, const struct problems *problems,
+			   const struct tally *t)
+{
+	json_t *status = json_object(), *lines = explanation_json(problems, t);
+
+	json_put_int(status, "observedGeneration", json_generation(policy));
+	json_put_int(status, "matchedNodes", t->matched);
+	json_put_int(status, "readyNodes", t->ready);
+	json_put_int(status, "wantedVfs", t->wanted);
+	json_put_int(status, "presentVfs", t->present);
+	if (json_array_size(lines) > 0)
+		json_put(status, "explanation", lines);
+	else
+		json_decref(lines);
+	return status;
+}
+
+int policy_status_reconcile(const json_t *world, const char *key, struct plan *plan,
+			    struct err *err)
+{
+	const json_t *policy = world_get(world, KIND_POLICY, key);
+	const char *now = world_env(world, "now");
+	auto_verdict struct verdict ready = {0}, progressing = {0}, degraded = {0};
+	auto_problems struct problems problems = {0};
+	auto_call(tally_done) struct tally tally = {0};
+	json_t *status, *conditions;
+	struct sriov_policy parsed;
+	bool refused;
+
+	if (!policy)
+		return 0;
+	sriov_policy_check(policy, &problems);
+	refused = sriov_policy_is_reserved(policy) ||
+		  sriov_policy_parse(key, policy, &parsed, NULL) < 0;
+	if (!refused)
+		tally_reports(&tally, world_kind(world, KIND_POLICY_REPORT));
+
+	judge_ready(&ready, key, policy, refused, &problems, &tally);
+	judge_progressing(&progressing, refused, &tally);
+	judge_degraded(&degraded, key, &problems, &tally);
+
+	status = status_json(policy, &problems, &tally);
+	conditions = json_array();
+	set_condition(conditions, policy, "Ready", &ready, now);
+	set_condition(conditions, policy, "Progressing", &progressing, now);
+	set_condition(conditions, policy, "Degraded", &degraded, now);
+	conditions_tell(plan, KIND_POLICY, key, json_at(policy, "status", "conditions"),
+			conditions);
+	json_put(status, "conditions", conditions);
+	plan_status(plan, KIND_POLICY, key, status);
+	return 0;
+}

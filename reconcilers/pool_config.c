@@ -1,0 +1,273 @@
+/*
+ * SriovNetworkPoolConfig: see the header.
+ */
+#include "reconcilers/pool_config.h"
+
+#include <string.h>
+
+#include "lib/base/str.h"
+#include "lib/json/json.h"
+#include "reconcilers/conditions.h"
+#include "reconcilers/kinds.h"
+#include "reconcilers/labels.h"
+#include "reconcilers/names.h"
+#include "reconcilers/problems.h"
+
+/* Conflicts that a message names, and bytes of a value that it quotes. */
+#define NAMED_MAX 4
+#define QUOTE_MAX 64
+
+/* A pool with this name set is OpenShift's way to select hardware offload: not about nodes or RDMA modes. */
+static bool is_offload(const json_t *pool)
+{
+	return !str_empty(json_str_at(pool, "spec", "ovsHardwareOffloadConfig", "name"));
+}
+
+static void check_selector(const json_t *pool, struct problems *problems)
+{
+	static const char field[] = "spec.nodeSelector";
+	const json_t *selector = json_at(pool, "spec", "nodeSelector");
+
+	if (selector && !json_is_object(selector))
+		problem_add(problems, "BadSelector", field, "%s, must be a label selector",
+			    json_type_words(selector));
+	else
+		label_selector_check(selector, field, problems);
+}
+
+static bool selector_is_readable(const json_t *pool)
+{
+	auto_problems struct problems problems = {0};
+	const json_t *spec = json_object_get(pool, "spec");
+
+	if (spec && !json_is_object(spec))
+		return false;
+	check_selector(pool, &problems);
+	return problems.total == 0;
+}
+
+static bool selects(const json_t *pool, const json_t *labels)
+{
+	return label_selector_matches(json_at(pool, "spec", "nodeSelector"), labels);
+}
+
+static bool is_mode(const char *mode)
+{
+	return str_eq(mode, "shared") || str_eq(mode, "exclusive");
+}
+
+const char *pool_config_rdma_mode(const json_t *pools, const json_t *labels, const char *current)
+{
+	const json_t *mine = NULL, *mode;
+	bool unreadable = false;
+	const char *key;
+	json_t *pool;
+
+	current = is_mode(current) ? current : "";
+	json_each (pools, key, pool) {
+		if (is_offload(pool))
+			continue;
+		if (!selector_is_readable(pool)) {
+			unreadable = true;
+			continue;
+		}
+		if (!selects(pool, labels))
+			continue;
+		if (mine)
+			return current;
+		mine = pool;
+	}
+	if (!mine)
+		return unreadable ? current : "";
+	mode = json_at(mine, "spec", "rdmaMode");
+	if (!mode || str_eq(json_string_value(mode), ""))
+		return "";
+	return is_mode(json_string_value(mode)) ? json_string_value(mode) : current;
+}
+
+/* ---- the status of a pool ---- */
+
+/* Nodes that are in this pool and in another. */
+struct conflicts {
+	size_t total;
+	size_t named;
+	struct conflict {
+		const char *node;
+		const char *pool;
+	} items[NAMED_MAX]; /* the first by name */
+};
+
+static void conflicts_add(struct conflicts *c, const char *node, const char *pool)
+{
+	size_t at = c->named;
+
+	c->total++;
+	while (at > 0 && strcmp(node, c->items[at - 1].node) < 0)
+		at--;
+	if (at == NAMED_MAX)
+		return;
+	if (c->named < NAMED_MAX)
+		c->named++;
+	memmove(&c->items[at + 1], &c->items[at], (c->named - at - 1) * sizeof(c->items[0]));
+	c->items[at] = (struct conflict){.node = node, .pool = pool};
+}
+
+/* The other pools that can select nodes: { key: pool }. Returns new. */
+static json_t *other_pools(const json_t *pools, const char *key)
+{
+	json_t *others = json_object(), *pool;
+	const char *other;
+
+	json_each (pools, other, pool) {
+		if (!str_eq(other, key) && !is_offload(pool) && selector_is_readable(pool))
+			json_object_set(others, other, pool);
+	}
+	return others;
+}
+
+/* The other pool of a node, the first by name; NULL when there is none. */
+static const char *find_other_pool(const json_t *others, const json_t *labels)
+{
+	const char *key, *found = NULL;
+	json_t *pool;
+
+	json_each (others, key, pool) {
+		if ((!found || strcmp(key, found) < 0) && selects(pool, labels))
+			found = key;
+	}
+	return found;
+}
+
+static void find_conflicts(const json_t *world, const json_t *pool, const json_t *others,
+			   struct conflicts *ret)
+{
+	const char *name, *other;
+	json_t *node;
+
+	if (json_object_size(others) == 0)
+		return;
+	json_each (world_kind(world, KIND_NODE), name, node) {
+		const json_t *labels = json_at(node, "metadata", "labels");
+
+		if (selects(pool, labels) && (other = find_other_pool(others, labels)))
+			conflicts_add(ret, name, other);
+	}
+}
+
+static void check_max_unavailable(const json_t *pool, struct problems *problems)
+{
+	static const char field[] = "spec.maxUnavailable";
+	const json_t *max = json_at(pool, "spec", "maxUnavailable");
+	const char *text = json_str_or(max, "");
+	size_t len = strlen(text);
+	auto_free char *number = str_ndup(text, len > 0 ? len - 1 : 0);
+	int64_t percent;
+
+	if (!max || (json_is_integer(max) && json_integer_value(max) >= 0))
+		return;
+	if (json_is_integer(max))
+		problem_add(problems, "BadMaxUnavailable", field,
+			    "%lld is negative, must be 0 or more nodes",
+			    (long long)json_integer_value(max));
+	else if (!json_is_string(max))
+		problem_add(problems, "BadMaxUnavailable", field,
+			    "%s, must be a number of nodes or a percentage from \"1%%\" to "
+			    "\"100%%\"",
+			    json_type_words(max));
+	else if (!str_ends(text, "%") || !str_to_int(number, 1, 100, &percent))
+		problem_add(problems, "BadMaxUnavailable", field,
+			    "\"%.*s\" must be a number of nodes or a percentage from \"1%%\" to "
+			    "\"100%%\"",
+			    (int)str_clip(text, len, QUOTE_MAX), text);
+}
+
+static void check_rdma_mode(const json_t *pool, struct problems *problems)
+{
+	const json_t *mode = json_at(pool, "spec", "rdmaMode");
+	const char *text = json_str_or(mode, "");
+
+	if (!mode || is_mode(text) || (json_is_string(mode) && !*text))
+		return;
+	problem_add(problems, "BadRdmaMode", "spec.rdmaMode",
+		    "\"%.*s\" must be shared or exclusive; the nodes keep the mode they have",
+		    (int)str_clip(text, strlen(text), QUOTE_MAX), text);
+}
+
+void pool_config_check(const json_t *pool, struct problems *problems)
+{
+	const json_t *spec = json_object_get(pool, "spec");
+
+	if (spec && !json_is_object(spec)) {
+		problem_add(problems, "BadField", "spec", "%s, must be an object",
+			    json_type_words(spec));
+		return;
+	}
+	if (is_offload(pool)) {
+		problem_add(problems, "OffloadNotSupported", "spec.ovsHardwareOffloadConfig",
+			    "stored, but this pool groups no nodes; remove the field, and set "
+			    "eSwitchMode switchdev in a SriovNetworkNodePolicy for offload");
+		return;
+	}
+	check_selector(pool, problems);
+	check_max_unavailable(pool, problems);
+	check_rdma_mode(pool, problems);
+}
+
+static void add_conflicts(struct problems *problems, const struct conflicts *conflicts)
+{
+	auto_strbuf struct strbuf text = {0};
+
+	if (conflicts->total == 0)
+		return;
+	for (size_t i = 0; i < conflicts->named; i++)
+		strbuf_addf(&text, "%snode %s is in pool %s too", i ? ", " : "",
+			    conflicts->items[i].node, conflicts->items[i].pool);
+	if (conflicts->total > conflicts->named)
+		strbuf_addf(&text, " and %zu nodes more", conflicts->total - conflicts->named);
+	problem_add(problems, "NodeInTwoPools", "spec.nodeSelector",
+		    "%s; let one pool select each node, until then these nodes keep their rdmaMode",
+		    strbuf_str(&text));
+}
+
+static void plan_pool_status(struct plan *plan, const json_t *world, const char *key,
+			     const json_t *pool, const struct problems *problems)
+{
+	const json_t *previous = json_at(pool, "status", "conditions");
+	json_t *status = json_object(), *conditions = json_array();
+	auto_free char *text = problems_text(problems);
+	auto_free char *message = str_printf("pool %s: %s", key, text);
+	const char *now = world_env(world, "now");
+	int64_t generation = json_generation(pool);
+	bool good = problems->total == 0;
+
+	condition_set(conditions, previous, "Ready", good ? CONDITION_TRUE : CONDITION_FALSE,
+		      good ? "InEffect" : problems_reason(problems),
+		      good ? "nodes that the pool selects follow it" : message, generation, now);
+	condition_set(conditions, previous, "Degraded", good ? CONDITION_FALSE : CONDITION_TRUE,
+		      good ? "AsExpected" : problems_reason(problems), good ? "" : message,
+		      generation, now);
+	conditions_tell(plan, KIND_POOL_CONFIG, key, previous, conditions);
+	json_put_int(status, "observedGeneration", generation);
+	json_put(status, "conditions", conditions);
+	plan_status(plan, KIND_POOL_CONFIG, key, status);
+}
+
+int pool_config_reconcile(const json_t *world, const char *key, struct plan *plan, struct err *err)
+{
+	const json_t *pools = world_kind(world, KIND_POOL_CONFIG);
+	const json_t *pool = world_get(world, KIND_POOL_CONFIG, key);
+	auto_problems struct problems problems = {0};
+	struct conflicts conflicts = {0};
+	json_auto_t *others = NULL;
+
+	if (!pool)
+		return 0;
+	pool_config_check(pool, &problems);
+	if (!is_offload(pool) && selector_is_readable(pool)) {
+		others = other_pools(pools, key);
+		find_conflicts(world, pool, others, &conflicts);
+	}
+	add_conflicts(&problems, &conflicts);
+	plan_pool_status(plan, world, key, pool, &problems);
+	return 0;
+}

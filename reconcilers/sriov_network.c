@@ -1,0 +1,363 @@
+/*
+ * SriovNetwork, SriovIBNetwork, OVSNetwork → NetworkAttachmentDefinition. See the header; the configuration itself is
+ * sriov_network_config.c.
+ *
+ * Which NADs are a network's is written on the NADs, so that moving or deleting a network needs no memory of where its NAD
+ * was: whatever carries its name and is not where it should be goes.
+ */
+#include "reconcilers/sriov_network.h"
+
+#include <string.h>
+
+#include "lib/base/str.h"
+#include "lib/json/json.h"
+#include "reconcilers/conditions.h"
+#include "reconcilers/kinds.h"
+#include "reconcilers/owner.h"
+
+/* As upstream, whose text is then taken over as it stands. */
+#define CONFIG_INDENT 4
+
+struct look {
+	const json_t *world;
+	const struct kind_info *kind;
+	const char *key;
+	char *home; /* the two parts of key */
+	const char *name;
+	const json_t *network; /* NULL: deleted */
+	char *owner;           /* what SRIOV_NETWORK_OWNER says on its NADs */
+	const char *target;    /* namespace */
+	char *target_key;
+	const json_t *nad; /* at the target key, or NULL */
+};
+
+static void look_done(struct look *l)
+{
+	free(l->home);
+	free(l->owner);
+	free(l->target_key);
+}
+
+static int look_at(const json_t *world, const char *kind, const char *key, struct look *ret,
+		   struct err *err)
+{
+	struct look l = {.world = world, .kind = kind_find(kind), .key = key};
+	const char *slash = strchr(key, '/');
+
+	if (!slash || slash == key || slash[1] == '\0')
+		return err_set(err, ERR_BUG, "BadKey", "%s \"%s\" is not NAMESPACE/NAME", kind,
+			       key);
+	l.home = str_ndup(key, (size_t)(slash - key));
+	l.name = slash + 1;
+	l.network = world_get(world, kind, key);
+	l.owner = str_printf("%s.%s/%s", l.kind->kind, l.kind->group, key);
+	l.target = json_str_at(l.network, "spec", "networkNamespace");
+	if (str_empty(l.target))
+		l.target = l.home;
+	l.target_key = str_printf("%s/%s", l.target, l.name);
+	l.nad = world_get(world, KIND_NAD, l.target_key);
+	*ret = l;
+	return 0;
+}
+
+static bool is_at_home(const struct look *l)
+{
+	return str_eq(l->target, l->home);
+}
+
+static const char *owner_annotation(const json_t *nad)
+{
+	return json_str_or(json_at(nad, "metadata", "annotations", SRIOV_NETWORK_OWNER), "");
+}
+
+static bool carries_our_name(const struct look *l, const json_t *nad)
+{
+	return str_eq(owner_annotation(nad), l->owner);
+}
+
+/* ---- removing ---- */
+
+/* Delete the NADs that carry our name, except the one at `keep` (may be NULL). */
+static size_t plan_removal(struct plan *plan, const struct look *l, const char *keep)
+{
+	const char *key;
+	json_t *nad;
+	size_t found = 0;
+
+	json_each (world_kind(l->world, KIND_NAD), key, nad) {
+		if (!carries_our_name(l, nad) || str_eq(key, keep))
+			continue;
+		plan_delete(plan, KIND_NAD, key, json_uid(nad));
+		found++;
+	}
+	return found;
+}
+
+/* The finalizers without upstream's, as metadata to merge; NULL when it is not among them. */
+static json_t *finalizers_without_ours(const json_t *network)
+{
+	json_t *metadata = NULL, *rest = json_array(), *finalizer;
+	size_t i, all = 0;
+
+	json_array_foreach (json_at(network, "metadata", "finalizers"), i, finalizer) {
+		all++;
+		if (!str_eq(json_string_value(finalizer), SRIOV_NETWORK_FINALIZER))
+			json_array_append(rest, finalizer);
+	}
+	if (json_array_size(rest) < all) {
+		metadata = json_object();
+		json_object_set(metadata, "finalizers", rest);
+	}
+	json_decref(rest);
+	return metadata;
+}
+
+/* NADs first; the finalizer goes when the world has none of them left. */
+static void plan_deleted(struct plan *plan, const struct look *l)
+{
+	json_t *metadata;
+
+	if (plan_removal(plan, l, NULL) > 0 || !l->network)
+		return;
+	metadata = finalizers_without_ours(l->network);
+	if (metadata)
+		plan_meta(plan, l->kind->id, l->key, metadata);
+}
+
+/* ---- what stands in the way ---- */
+
+/*
+ * Only from a namespace of administrators may a network write into another one: the operator's, and kube-system, where the
+ * installations that we replace keep theirs. Otherwise whoever may create networks in one namespace could do so in all.
+ */
+static bool may_target_others(const struct look *l)
+{
+	return str_eq(l->home, world_env(l->world, "namespace")) || str_eq(l->home, "kube-system");
+}
+
+/* Who else the NAD belongs to; NULL when it is ours, or nobody's and thus ours to take. Returns new. */
+static char *other_owner(const struct look *l)
+{
+	const char *annotation = owner_annotation(l->nad);
+	const json_t *controller = owner_controller(l->nad);
+
+	if (!l->nad || carries_our_name(l, l->nad))
+		return NULL;
+	if (*annotation)
+		return str_dup(annotation);
+	if (!controller || owner_is(controller, l->kind->group, l->kind->kind, l->name))
+		return NULL;
+	return str_printf("%s %s", json_str_or(json_at(controller, "kind"), "?"),
+			  json_str_or(json_at(controller, "name"), "?"));
+}
+
+/* A problem on the way to the NAD that is not in the configuration. `field` is what the user can change. */
+static void check_target(const struct look *l, struct problems *problems)
+{
+	static const char field[] = "spec.networkNamespace";
+	auto_free char *other = other_owner(l);
+	const json_t *namespace = world_get(l->world, KIND_NAMESPACE, l->target);
+
+	if (!is_at_home(l) && !may_target_others(l))
+		problem_add(problems, "NetworkAttachmentDefinitionInvalid", field,
+			    "\"%s\" may be another namespace only for a network in namespace %s or "
+			    "kube-system, create the network there or in %s itself",
+			    l->target, world_env(l->world, "namespace"), l->target);
+	else if (other)
+		problem_add(problems, "NetworkAttachmentDefinitionInvalid", "metadata.name",
+			    "NetworkAttachmentDefinition %s belongs to %s, rename this network or "
+			    "delete that owner",
+			    l->target_key, other);
+	else if (object_is_terminating(l->nad))
+		problem_add(
+			problems, "NetworkAttachmentDefinitionInvalid", "metadata.name",
+			"NetworkAttachmentDefinition %s is being deleted, it is made again when "
+			"it is gone",
+			l->target_key);
+	else if (!l->nad && !is_at_home(l) && (!namespace || object_is_terminating(namespace)))
+		problem_add(problems, "NamespaceNotFound", field,
+			    "namespace %s %s, create it: the network is waiting for it", l->target,
+			    namespace ? "is being deleted" : "does not exist");
+}
+
+/* ---- the NAD ---- */
+
+/* Text that means the same stays as it is: it may have come from upstream, or have been laid out by hand. */
+static char *config_text(const json_t *config, const json_t *nad)
+{
+	const char *present = json_str_or(json_at(nad, "spec", "config"), "");
+	json_auto_t *parsed = json_parse(present, strlen(present), NULL);
+
+	if (parsed && json_same(parsed, config))
+		return str_dup(present);
+	return json_dumps(config, JSON_INDENT(CONFIG_INDENT));
+}
+
+static json_t *annotations_json(const struct look *l)
+{
+	const char *prefix = world_env(l->world, "resourcePrefix");
+	const char *resource = json_str_at(l->network, "spec", "resourceName");
+	json_t *annotations = json_object();
+
+	json_put(annotations, NAD_RESOURCE_NAME,
+		 json_fmt("%s%s%s", prefix, *prefix ? "/" : "", resource));
+	json_put_str(annotations, SRIOV_NETWORK_OWNER, l->owner);
+	return annotations;
+}
+
+/* The network, and owners that others entered. NULL when the NAD is in another namespace, which references cannot reach. */
+static json_t *owners_json(const struct look *l)
+{
+	json_t *owners, *ours, *other;
+	size_t i;
+
+	if (!is_at_home(l) || !*json_uid(l->network))
+		return NULL;
+	owners = json_array();
+	json_array_foreach (json_at(l->nad, "metadata", "ownerReferences"), i, other) {
+		if (!owner_is(other, l->kind->group, l->kind->kind, l->name))
+			json_array_append(owners, other);
+	}
+	ours = json_object();
+	json_put(ours, "apiVersion", kind_api_version(l->kind));
+	json_put_str(ours, "kind", l->kind->kind);
+	json_put_str(ours, "name", l->name);
+	json_put_str(ours, "uid", json_uid(l->network));
+	json_array_append_new(owners, ours);
+	return owners;
+}
+
+static json_t *nad_new(const struct look *l, const json_t *config)
+{
+	json_t *nad = json_object(), *metadata = json_need_object(nad, "metadata");
+	auto_free char *text = config_text(config, l->nad);
+
+	json_put_str(metadata, "name", l->name);
+	json_put_str(metadata, "namespace", l->target);
+	json_put(metadata, "annotations", annotations_json(l));
+	json_put(metadata, "ownerReferences", owners_json(l));
+	json_put_str(json_need_object(nad, "spec"), "config", text);
+	return nad;
+}
+
+static bool owns(const json_t *nad, const json_t *owner)
+{
+	const json_t *one;
+	size_t i;
+
+	json_array_foreach (json_at(nad, "metadata", "ownerReferences"), i, one) {
+		if (str_eq(json_str_at(one, "uid"), json_str_at(owner, "uid")))
+			return true;
+	}
+	return false;
+}
+
+/* What was read back has all that we want. */
+static bool is_in_place(const json_t *nad, const json_t *wanted)
+{
+	const json_t *owners = json_at(wanted, "metadata", "ownerReferences");
+	const char *name;
+	json_t *value;
+
+	if (!nad)
+		return false;
+	json_each (json_at(wanted, "metadata", "annotations"), name, value) {
+		if (!json_same(json_at(nad, "metadata", "annotations", name), value))
+			return false;
+	}
+	if (owners && !owns(nad, json_array_get(owners, json_array_size(owners) - 1)))
+		return false;
+	return json_same(json_at(nad, "spec"), json_at(wanted, "spec"));
+}
+
+/* ---- the status ---- */
+
+static void plan_network_status(struct plan *plan, const struct look *l,
+				enum condition_status ready, const char *reason,
+				const char *message)
+{
+	const json_t *previous = json_at(l->network, "status", "conditions");
+	json_t *status = json_object(), *conditions = json_array();
+	int64_t generation = json_generation(l->network);
+
+	condition_set(conditions, previous, "Ready", ready, reason, message, generation,
+		      world_env(l->world, "now"));
+	conditions_tell(plan, l->kind->id, l->key, previous, conditions);
+	json_put_int(status, "observedGeneration", generation);
+	/* What pods can name, be it of an earlier generation. */
+	if (carries_our_name(l, l->nad))
+		json_put_str(status, "networkAttachmentDefinition", l->target_key);
+	json_put(status, "conditions", conditions);
+	plan_status(plan, l->kind->id, l->key, status);
+}
+
+static void plan_not_ready(struct plan *plan, const struct look *l, const struct problems *problems)
+{
+	auto_free char *text = problems_text(problems);
+	auto_free char *message = str_printf("%s %s: %s", l->kind->kind, l->key, text);
+
+	plan_network_status(plan, l, CONDITION_FALSE, problems_reason(problems), message);
+}
+
+static void plan_nad(struct plan *plan, const struct look *l, const json_t *config)
+{
+	json_t *nad = nad_new(l, config);
+	bool done = is_in_place(l->nad, nad);
+	auto_free char *message = str_printf(
+		"NetworkAttachmentDefinition %s is in place, a pod in namespace %s names it in its "
+		"annotation k8s.v1.cni.cncf.io/networks",
+		l->target_key, l->target);
+
+	plan_apply(plan, KIND_NAD, nad);
+	plan_removal(plan, l, l->target_key);
+	if (done)
+		plan_network_status(plan, l, CONDITION_TRUE, "NetworkReady", message);
+}
+
+static void plan_network(struct plan *plan, const struct look *l)
+{
+	auto_problems struct problems problems = {0};
+	json_auto_t *config = sriov_network_config(l->kind->id, l->name, l->network, &problems);
+
+	/* A network that cannot be read says nothing about where its NAD should not be: all stays. */
+	if (config) {
+		check_target(l, &problems);
+		if (str_eq(problems_reason(&problems), "NamespaceNotFound"))
+			plan_removal(plan, l, l->target_key);
+	}
+	if (problems.total > 0)
+		plan_not_ready(plan, l, &problems);
+	else
+		plan_nad(plan, l, config);
+}
+
+static int reconcile(const json_t *world, const char *kind, const char *key, struct plan *plan,
+		     struct err *err)
+{
+	auto_call(look_done) struct look l = {0};
+
+	if (look_at(world, kind, key, &l, err) < 0)
+		return -1;
+	if (!l.network || object_is_terminating(l.network))
+		plan_deleted(plan, &l);
+	else
+		plan_network(plan, &l);
+	return 0;
+}
+
+int sriov_network_reconcile(const json_t *world, const char *key, struct plan *plan,
+			    struct err *err)
+{
+	return reconcile(world, KIND_SRIOV_NETWORK, key, plan, err);
+}
+
+int sriov_ib_network_reconcile(const json_t *world, const char *key, struct plan *plan,
+			       struct err *err)
+{
+	return reconcile(world, KIND_SRIOV_IB_NETWORK, key, plan, err);
+}
+
+int ovs_network_reconcile(const json_t *world, const char *key, struct plan *plan, struct err *err)
+{
+	return reconcile(world, KIND_OVS_NETWORK, key, plan, err);
+}

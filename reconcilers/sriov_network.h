@@ -1,0 +1,44 @@
+/*
+ * SriovNetwork, SriovIBNetwork, OVSNetwork → NetworkAttachmentDefinition.
+ *
+ * key: "namespace/name". World:
+ *	<kind>[key]				absent: the network is deleted
+ *	network-attachment-definitions		those whose annotation SRIOV_NETWORK_OWNER names this network (wherever
+ *						they are), and the one at the target key, whoever owns it
+ *	namespaces[<networkNamespace>]		when that is not the network's own; absent: it does not exist
+ *
+ * Plan: the NAD at <networkNamespace, else own namespace>/<name>, deletion of NADs of ours elsewhere, status
+ * { observedGeneration, conditions: Ready, networkAttachmentDefinition }. Ready=True is said of a NAD that was read back.
+ *
+ * What wakes a key: the network; a NAD, through the annotation before and after, and through its own key for networks that
+ * target it; a namespace that appears, for networks that target it.
+ *
+ * Source: reference/sriov-operator.md sections 1.5 to 1.7, 3.4, 6. Where we differ: reconcilers/sriov.md.
+ */
+#ifndef ORBWEAVER_RECONCILERS_SRIOV_NETWORK_H
+#define ORBWEAVER_RECONCILERS_SRIOV_NETWORK_H
+
+#include "reconcilers/problems.h"
+#include "reconcilers/reconcile.h"
+
+/* On the NAD: "<Kind>.sriovnetwork.openshift.io/<namespace>/<name>". */
+#define SRIOV_NETWORK_OWNER "sriovnetwork.openshift.io/owner-ref"
+/* On the NAD: the resource that a pod has to ask for, with prefix. */
+#define NAD_RESOURCE_NAME "k8s.v1.cni.cncf.io/resourceName"
+/* Upstream's, honoured where it is; we set none (reconcilers/sriov.md). */
+#define SRIOV_NETWORK_FINALIZER "netattdef.finalizers.sriovnetwork.openshift.io"
+
+int sriov_network_reconcile(const json_t *world, const char *key, struct plan *plan,
+			    struct err *err);
+int sriov_ib_network_reconcile(const json_t *world, const char *key, struct plan *plan,
+			       struct err *err);
+int ovs_network_reconcile(const json_t *world, const char *key, struct plan *plan, struct err *err);
+
+/*
+ * The CNI configuration of a network of that kind (KIND_SRIOV_NETWORK, KIND_SRIOV_IB_NETWORK, KIND_OVS_NETWORK) and name:
+ * returns new, keys in upstream's order; NULL when something is wrong with the network, which is then in problems.
+ */
+json_t *sriov_network_config(const char *kind, const char *name, const json_t *network,
+			     struct problems *problems);
+
+#endif

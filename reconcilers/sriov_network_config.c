@@ -1,0 +1,319 @@
+/*
+ * The CNI configuration of SriovNetwork, SriovIBNetwork and OVSNetwork. See sriov_network.h.
+ *
+ * Upstream pastes text into a template; here ipam, capabilities and metaPlugins are parsed, so that a mistake in them is
+ * told and blanks within strings survive.
+ */
+#include "reconcilers/sriov_network.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "lib/json/json.h"
+#include "reconcilers/fields.h"
+#include "reconcilers/kinds.h"
+
+#define CNI_VERSION "1.0.0"
+/* Fields with JSON inside; etcd takes 1.5 MB for an object. */
+#define TEXT_MAX (1u << 20)
+
+#define FIELDS_OF_ALL                                                                              \
+	FIELD_TEXT("resourceName"), FIELD_TEXT("networkNamespace"), FIELD_TEXT("capabilities"),    \
+		FIELD_TEXT("ipam"), FIELD_TEXT("metaPlugins")
+
+static const struct field sriov_fields[] = {
+	FIELDS_OF_ALL,
+	FIELD_INT("vlan", 0, 4094),
+	FIELD_INT("vlanQoS", 0, 7),
+	FIELD_TEXT("vlanProto"),
+	FIELD_TEXT("spoofChk"),
+	FIELD_TEXT("trust"),
+	FIELD_TEXT("linkState"),
+	FIELD_INT("minTxRate", 0, INT32_MAX),
+	FIELD_INT("maxTxRate", 0, INT32_MAX),
+	FIELD_TEXT("logLevel"),
+	FIELD_TEXT("logFile"),
+	FIELDS_END,
+};
+
+static const struct field ib_fields[] = {
+	FIELDS_OF_ALL,
+	FIELD_TEXT("linkState"),
+	FIELDS_END,
+};
+
+static const struct field ovs_fields[] = {
+	FIELDS_OF_ALL,
+	FIELD_TEXT("bridge"),
+	FIELD_TEXT("interfaceType"),
+	FIELD_INT("vlan", 0, 4095),
+	FIELD_INT("mtu", 0, INT32_MAX),
+	FIELD_ARRAY("trunk"),
+	FIELDS_END,
+};
+
+static const struct field trunk_fields[] = {
+	FIELD_INT("minID", 0, 4095),
+	FIELD_INT("maxID", 0, 4095),
+	FIELD_INT("id", 0, 4095),
+	FIELDS_END,
+};
+
+/* ---- fields with JSON inside ---- */
+
+static json_t *parse_text(const char *text, size_t len, struct err *err)
+{
+	if (len > TEXT_MAX) {
+		err_set(err, ERR_INVALID, "TooLong", "%zu bytes, the most is %u", len, TEXT_MAX);
+		return NULL;
+	}
+	return json_parse(text, len, err);
+}
+
+/* A field whose text is a JSON object: new, or NULL when it is empty or wrong. */
+static json_t *get_object_text(const json_t *spec, const char *name, struct problems *problems)
+{
+	const char *text = json_str_or(json_object_get(spec, name), "");
+	auto_free char *field = str_printf("spec.%s", name);
+	struct err err = {0};
+	json_t *value;
+
+	if (!*text)
+		return NULL;
+	value = parse_text(text, strlen(text), &err);
+	if (json_is_object(value))
+		return value;
+	if (value)
+		problem_add(problems, "BadJson", field, "holds %s, must hold a JSON object",
+			    json_type_words(value));
+	else
+		problem_add(problems, "BadJson", field, "must hold a JSON object: %s", err.text);
+	json_decref(value);
+	return NULL;
+}
+
+/* metaPlugins is the inside of an array: objects with commas between. */
+static json_t *get_meta_plugins(const json_t *spec, struct problems *problems)
+{
+	static const char field[] = "spec.metaPlugins";
+	const char *text = json_str_or(json_object_get(spec, "metaPlugins"), "");
+	auto_free char *array = str_printf("[%s]", text);
+	json_auto_t *plugins = NULL;
+	struct err err = {0};
+	const json_t *plugin;
+	size_t i;
+
+	if (!*text)
+		return NULL;
+	plugins = parse_text(array, strlen(array), &err);
+	if (!plugins) {
+		problem_add(problems, "BadJson", field,
+			    "must hold JSON objects with commas between: %s", err.text);
+		return NULL;
+	}
+	json_array_foreach (plugins, i, plugin) {
+		if (json_is_object(plugin))
+			continue;
+		problem_add(problems, "BadJson", field, "element %zu is %s, must be a JSON object",
+			    i, json_type_words(plugin));
+		return NULL;
+	}
+	return json_incref(plugins);
+}
+
+/* ---- plain fields ---- */
+
+static void put_text(json_t *config, const char *key, const json_t *spec, const char *field)
+{
+	const char *value = json_string_value(json_object_get(spec, field));
+
+	if (!str_empty(value))
+		json_put_str(config, key, value);
+}
+
+/* Only one of the words the CNI plugin knows; `words` with blanks around each. */
+static void put_word(json_t *config, const char *key, const json_t *spec, const char *field,
+		     const char *words)
+{
+	const char *value = json_string_value(json_object_get(spec, field));
+	auto_free char *word = str_printf(" %s ", value ? value : "");
+
+	if (!str_empty(value) && strstr(words, word))
+		json_put_str(config, key, value);
+}
+
+static void put_int_if_given(json_t *config, const char *key, const json_t *spec, const char *field)
+{
+	const json_t *value = json_at(spec, field);
+
+	if (value)
+		json_put_int(config, key, json_integer_value(value));
+}
+
+static void put_int_if_set(json_t *config, const char *key, const json_t *spec, const char *field)
+{
+	int64_t value = json_integer_value(json_object_get(spec, field));
+
+	if (value)
+		json_put_int(config, key, value);
+}
+
+static void put_link_state(json_t *plugin, const json_t *spec)
+{
+	put_word(plugin, "link_state", spec, "linkState", " auto enable disable ");
+}
+
+/* ---- the three plugins ---- */
+
+static void put_sriov(json_t *plugin, const json_t *spec, json_t *capabilities)
+{
+	json_put_str(plugin, "type", "sriov");
+	json_put_int(plugin, "vlan", json_integer_value(json_object_get(spec, "vlan")));
+	put_word(plugin, "spoofchk", spec, "spoofChk", " on off ");
+	put_word(plugin, "trust", spec, "trust", " on off ");
+	json_put_int(plugin, "vlanQoS", json_integer_value(json_object_get(spec, "vlanQoS")));
+	put_text(plugin, "vlanProto", spec, "vlanProto");
+	put_int_if_given(plugin, "min_tx_rate", spec, "minTxRate");
+	put_int_if_given(plugin, "max_tx_rate", spec, "maxTxRate");
+	json_put(plugin, "capabilities", capabilities);
+	put_link_state(plugin, spec);
+	/* The schema's default; an empty text is a wish for none. */
+	if (json_at(spec, "logLevel"))
+		put_text(plugin, "logLevel", spec, "logLevel");
+	else
+		json_put_str(plugin, "logLevel", "info");
+	put_text(plugin, "logFile", spec, "logFile");
+}
+
+static void put_ib(json_t *plugin, const json_t *spec, json_t *capabilities)
+{
+	json_put_str(plugin, "type", "ib-sriov");
+	json_put(plugin, "capabilities", capabilities);
+	put_link_state(plugin, spec);
+}
+
+static void put_trunk(json_t *plugin, const json_t *spec)
+{
+	const json_t *range;
+	json_t *list = json_array();
+	size_t i;
+
+	json_array_foreach (json_object_get(spec, "trunk"), i, range) {
+		json_t *one = json_object();
+
+		put_int_if_given(one, "minID", range, "minID");
+		put_int_if_given(one, "maxID", range, "maxID");
+		put_int_if_given(one, "id", range, "id");
+		json_array_append_new(list, one);
+	}
+	if (json_array_size(list) > 0)
+		json_put(plugin, "trunk", list);
+	else
+		json_decref(list);
+}
+
+static void put_ovs(json_t *plugin, const json_t *spec, json_t *capabilities)
+{
+	json_put_str(plugin, "type", "ovs");
+	json_put(plugin, "capabilities", capabilities);
+	put_text(plugin, "bridge", spec, "bridge");
+	put_int_if_set(plugin, "vlan", spec, "vlan");
+	put_int_if_set(plugin, "mtu", spec, "mtu");
+	put_trunk(plugin, spec);
+	put_text(plugin, "interface_type", spec, "interfaceType");
+}
+
+static const struct plugin {
+	const char *kind;
+	const struct field *fields;
+	/* Takes capabilities, which may be NULL. */
+	void (*put)(json_t *plugin, const json_t *spec, json_t *capabilities);
+} plugins_known[] = {
+	{KIND_SRIOV_NETWORK, sriov_fields, put_sriov},
+	{KIND_SRIOV_IB_NETWORK, ib_fields, put_ib},
+	{KIND_OVS_NETWORK, ovs_fields, put_ovs},
+};
+
+static const struct plugin *find_plugin(const char *kind)
+{
+	const struct plugin *plugin = plugins_known;
+
+	while (!str_eq(kind, plugin->kind)) {
+		plugin++;
+		assert(plugin < plugins_known + ARRAY_LEN(plugins_known));
+	}
+	return plugin;
+}
+
+static bool check_trunk(const json_t *spec, struct problems *problems)
+{
+	const json_t *range;
+	size_t before = problems->total, i;
+
+	json_array_foreach (json_object_get(spec, "trunk"), i, range) {
+		auto_free char *where = str_printf("spec.trunk[%zu]", i);
+
+		if (json_is_object(range))
+			fields_check(range, where, trunk_fields, problems);
+		else
+			problem_add(problems, "BadField", where, "%s, must be an object",
+				    json_type_words(range));
+	}
+	return problems->total == before;
+}
+
+static bool check_spec(const struct plugin *plugin, const json_t *spec, struct problems *problems)
+{
+	if (!json_is_object(spec)) {
+		problem_add(problems, "BadField", "spec", "missing, must be an object");
+		return false;
+	}
+	if (!fields_check(spec, "spec", plugin->fields, problems) || !check_trunk(spec, problems))
+		return false;
+	if (!str_empty(json_str_at(spec, "resourceName")))
+		return true;
+	problem_add(problems, "NoResourceName", "spec.resourceName",
+		    "missing, name the resource of the SriovNetworkNodePolicy");
+	return false;
+}
+
+/* The plugin itself, or the first of a chain with the meta plugins behind it. Takes plugin. */
+static json_t *config_new(const char *name, json_t *plugin, const json_t *meta_plugins)
+{
+	json_t *config = json_object(), *chain;
+
+	json_put_str(config, "cniVersion", CNI_VERSION);
+	json_put_str(config, "name", name);
+	if (!meta_plugins) {
+		json_object_update(config, plugin);
+		json_decref(plugin);
+		return config;
+	}
+	chain = json_array();
+	json_array_append_new(chain, plugin);
+	json_array_extend(chain, (json_t *)meta_plugins);
+	json_put(config, "plugins", chain);
+	return config;
+}
+
+json_t *sriov_network_config(const char *kind, const char *name, const json_t *network,
+			     struct problems *problems)
+{
+	const struct plugin *known = find_plugin(kind);
+	const json_t *spec = json_object_get(network, "spec");
+	json_auto_t *capabilities = NULL, *ipam = NULL, *meta_plugins = NULL, *plugin = NULL;
+	size_t before = problems->total;
+
+	if (!check_spec(known, spec, problems))
+		return NULL;
+	capabilities = get_object_text(spec, "capabilities", problems);
+	ipam = get_object_text(spec, "ipam", problems);
+	meta_plugins = get_meta_plugins(spec, problems);
+	if (problems->total > before)
+		return NULL;
+
+	plugin = json_object();
+	known->put(plugin, spec, json_incref(capabilities));
+	json_put(plugin, "ipam", ipam ? json_incref(ipam) : json_object());
+	return config_new(name, take_ptr(plugin), meta_plugins);
+}

@@ -1,0 +1,627 @@
+/*
+ * Node and policies → SriovNetworkNodeState: merging of policies on a PF, what does not stop what, the object's life.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "lib/json/json.h"
+#include "lib/json/yaml.h"
+#include "reconcilers/kinds.h"
+#include "reconcilers/node_state.h"
+
+static json_t *yaml(const char *text)
+{
+	struct err err = {0};
+	json_t *value = yaml_parse(text, strlen(text), &err);
+
+	if (!value)
+		fail_msg("%s: %s", text, err.text);
+	return value;
+}
+
+/* Node w1 (label gpu=yes) with two PFs of one kind, p0 and p1. */
+static json_t *world_new(void)
+{
+	return yaml(
+		"env: {now: '2026-01-31T10:00:00Z', namespace: sys}\n"
+		"nodes: {w1: {metadata: {name: w1, labels: {gpu: 'yes'}}}}\n"
+		"sriovnetworknodepolicies: {}\n"
+		"sriovnetworkpoolconfigs: {}\n"
+		"sriovnetworknodestates:\n"
+		"  sys/w1:\n"
+		"    metadata: {name: w1, namespace: sys, uid: u1, generation: 3}\n"
+		"    status:\n"
+		"      syncStatus: Succeeded\n"
+		"      interfaces:\n"
+		"      - {pciAddress: '0000:19:00.0', name: p0, altNames: [rail0], vendor: 15b3,"
+		" deviceID: '1021', numVfs: 0, totalvfs: 16, linkType: ETH}\n"
+		"      - {pciAddress: '0000:19:00.1', name: p1, vendor: 15b3, deviceID: '1021',"
+		" numVfs: 0, totalvfs: 16, linkType: ETH}\n");
+}
+
+static json_t *state_of(const json_t *world)
+{
+	return json_at(world, KIND_NODE_STATE, "sys/w1");
+}
+
+/* Adds policy lab/<name>; the resource is called as the policy unless the spec says otherwise. */
+static void add_policy(json_t *world, const char *name, const char *spec)
+{
+	json_auto_t *fields = yaml(spec);
+	json_t *policy =
+		json_pack("{s:{s:s,s:s},s:{s:s,s:{}}}", "metadata", "name", name, "namespace",
+			  "lab", "spec", "resourceName", name, "nodeSelector");
+	auto_free char *key = json_key(policy);
+
+	json_object_update(json_at(policy, "spec"), fields);
+	json_put(json_at(world, KIND_POLICY), key, policy);
+}
+
+static const json_t *find_op(const struct plan *plan, const char *op)
+{
+	json_t *one;
+	size_t i;
+
+	json_array_foreach (plan->ops, i, one) {
+		if (str_eq(json_str_at(one, "op"), op))
+			return one;
+	}
+	return NULL;
+}
+
+static void reconcile(const json_t *world, struct plan *plan)
+{
+	struct err err = {0};
+
+	if (node_state_reconcile(world, "w1", plan, &err) < 0)
+		fail_msg("%s", err.text);
+}
+
+static json_t *spec_of(const json_t *world)
+{
+	auto_plan struct plan plan = {0};
+
+	reconcile(world, &plan);
+	return json_incref(json_at(find_op(&plan, "apply"), "object", "spec"));
+}
+
+static json_t *report_of(const json_t *world, const char *policy)
+{
+	auto_plan struct plan plan = {0};
+
+	reconcile(world, &plan);
+	return json_incref(json_at(find_op(&plan, "report"), "policies", policy));
+}
+
+static void assert_json(const json_t *is, const char *wanted)
+{
+	json_auto_t *value = yaml(wanted);
+	auto_free char *a = is ? json_text(is) : str_dup("nothing");
+	auto_free char *b = json_text(value);
+
+	assert_string_equal(a, b);
+}
+
+static void assert_why(const json_t *world, const char *policy, const char *reason, const char *why)
+{
+	json_auto_t *report = report_of(world, policy);
+
+	assert_string_equal(json_str_or(json_at(report, "reason"), ""), reason);
+	assert_string_equal(json_str_or(json_at(report, "why"), ""), why);
+}
+
+/* ---- merging; the table of reference section 2.10 ---- */
+
+#define GOLD                                                                                       \
+	"{priority: 10, nicSelector: {pfNames: ['p0#0-3']}, numVfs: 8, mtu: 9000, isRdma: true}"
+#define BULK                                                                                       \
+	"{priority: 50, nicSelector: {pfNames: ['p0#4-9']}, numVfs: 10, mtu: 1500,"                \
+	" deviceType: vfio-pci}"
+#define GOLD_GROUP                                                                                 \
+	"{resourceName: gold, deviceType: netdevice, vfRange: 0-3, policyName: gold, mtu: 9000,"   \
+	" isRdma: true}"
+#define BULK_GROUP                                                                                 \
+	"{resourceName: bulk, deviceType: vfio-pci, vfRange: 4-9, policyName: bulk, mtu: 1500}"
+
+static void two_policies_share_a_pf(void **state)
+{
+	json_auto_t *world = world_new(), *spec = NULL;
+
+	add_policy(world, "gold", GOLD);
+	add_policy(world, "bulk", BULK);
+	json_put(json_at(world, KIND_POOL_CONFIG), "sys/all",
+		 yaml("{metadata: {name: all}, spec: {rdmaMode: exclusive}}"));
+	spec = spec_of(world);
+	assert_json(spec, "{interfaces: [{pciAddress: '0000:19:00.0', numVfs: 10, mtu: 9000,"
+			  " name: p0, vfGroups: [" GOLD_GROUP "," BULK_GROUP "]}],"
+			  " bridges: {}, system: {rdmaMode: exclusive}}");
+}
+
+static void a_weak_policy_that_overlaps_leaves_nothing_behind(void **state)
+{
+	json_auto_t *world = world_new(), *spec = NULL;
+
+	add_policy(world, "gold", GOLD);
+	add_policy(world, "bulk", BULK);
+	add_policy(world, "wide", "{nicSelector: {pfNames: [p0]}, numVfs: 16, mtu: 4000}");
+	spec = spec_of(world);
+	assert_json(json_at(spec, "interfaces"),
+		    "[{pciAddress: '0000:19:00.0', numVfs: 10, mtu: 9000, name: p0,"
+		    " vfGroups: [" GOLD_GROUP "," BULK_GROUP "]}]");
+	assert_why(world, "lab/wide", "Overruled",
+		   "p0: VFs 0-15 went to policy lab/bulk, priority 50");
+}
+
+static void a_strong_policy_that_overlaps_takes_the_pf(void **state)
+{
+	json_auto_t *world = world_new(), *spec = NULL;
+
+	add_policy(world, "gold", GOLD);
+	add_policy(world, "bulk", BULK);
+	add_policy(world, "wide",
+		   "{priority: 5, nicSelector: {pfNames: [p0]}, numVfs: 16, mtu: 4000}");
+	spec = spec_of(world);
+	assert_json(json_at(spec, "interfaces"),
+		    "[{pciAddress: '0000:19:00.0', numVfs: 16, mtu: 4000, name: p0, vfGroups: ["
+		    "{resourceName: wide, deviceType: netdevice, vfRange: 0-15,"
+		    " policyName: wide, mtu: 4000}]}]");
+}
+
+static void of_equals_the_last_name_wins_and_the_larger_numbers_stay(void **state)
+{
+	json_auto_t *world = world_new(), *spec = NULL;
+
+	add_policy(world, "b", "{nicSelector: {pfNames: [p0]}, numVfs: 4, mtu: 1500}");
+	add_policy(world, "a",
+		   "{priority: 99, nicSelector: {pfNames: [p0]}, numVfs: 12, mtu: 9000}");
+	spec = spec_of(world);
+	assert_json(json_at(spec, "interfaces"),
+		    "[{pciAddress: '0000:19:00.0', numVfs: 12, mtu: 9000, name: p0, vfGroups: ["
+		    "{resourceName: b, deviceType: netdevice, vfRange: 0-3, policyName: b,"
+		    " mtu: 1500}]}]");
+}
+
+static void an_absent_priority_is_the_weakest(void **state)
+{
+	json_auto_t *world = world_new(), *spec = NULL;
+
+	add_policy(world, "a", "{priority: 98, nicSelector: {pfNames: [p0]}, numVfs: 12}");
+	add_policy(world, "b", "{nicSelector: {pfNames: [p0]}, numVfs: 4}");
+	spec = spec_of(world);
+	assert_json(json_at(spec, "interfaces"),
+		    "[{pciAddress: '0000:19:00.0', numVfs: 12, name: p0, vfGroups: ["
+		    "{resourceName: a, deviceType: netdevice, vfRange: 0-11, policyName: a}]}]");
+}
+
+static void disjoint_ranges_may_share_a_resource(void **state)
+{
+	json_auto_t *world = world_new(), *spec = NULL;
+
+	add_policy(
+		world, "s1",
+		"{priority: 10, resourceName: r, nicSelector: {pfNames: ['p0#0-3']}, numVfs: 8}");
+	add_policy(
+		world, "s2",
+		"{priority: 10, resourceName: r, nicSelector: {pfNames: ['p0#4-7']}, numVfs: 8}");
+	spec = spec_of(world);
+	assert_json(json_at(spec, "interfaces"),
+		    "[{pciAddress: '0000:19:00.0', numVfs: 8, name: p0, vfGroups: ["
+		    "{resourceName: r, deviceType: netdevice, vfRange: 4-7, policyName: s2},"
+		    "{resourceName: r, deviceType: netdevice, vfRange: 0-3, policyName: s1}]}]");
+}
+
+static void a_policy_may_list_a_pf_twice_and_by_its_alternative_name(void **state)
+{
+	json_auto_t *world = world_new(), *spec = NULL;
+
+	add_policy(world, "a", "{nicSelector: {pfNames: ['rail0#0-1', 'p0#4-5']}, numVfs: 6}");
+	spec = spec_of(world);
+	assert_json(json_at(spec, "interfaces"),
+		    "[{pciAddress: '0000:19:00.0', numVfs: 6, name: p0, vfGroups: ["
+		    "{resourceName: a, deviceType: netdevice, vfRange: 0-1, policyName: a},"
+		    "{resourceName: a, deviceType: netdevice, vfRange: 4-5, policyName: a}]}]");
+}
+
+static void equality_is_judged_per_pf(void **state)
+{
+	json_auto_t *world = world_new(), *spec = NULL;
+
+	add_policy(world, "x",
+		   "{priority: 20, nicSelector: {pfNames: [p0]}, numVfs: 12, mtu: 9000}");
+	add_policy(world, "w", "{priority: 10, nicSelector: {pfNames: [p1]}, numVfs: 2}");
+	add_policy(world, "z", "{priority: 10, nicSelector: {pfNames: [p0]}, numVfs: 4}");
+	spec = spec_of(world);
+	assert_json(json_at(spec, "interfaces"),
+		    "[{pciAddress: '0000:19:00.0', numVfs: 4, name: p0, vfGroups: ["
+		    "{resourceName: z, deviceType: netdevice, vfRange: 0-3, policyName: z}]},"
+		    "{pciAddress: '0000:19:00.1', numVfs: 2, name: p1, vfGroups: ["
+		    "{resourceName: w, deviceType: netdevice, vfRange: 0-1, policyName: w}]}]");
+}
+
+static void a_partition_inherits_what_it_does_not_say(void **state)
+{
+	json_auto_t *world = world_new(), *spec = NULL;
+	const json_t *pf;
+
+	add_policy(world, "weak",
+		   "{priority: 50, nicSelector: {pfNames: ['p0#0-3']}, numVfs: 8, linkType: eth,"
+		   " eSwitchMode: switchdev, externallyManaged: true}");
+	add_policy(world, "strong",
+		   "{priority: 10, nicSelector: {pfNames: ['p0#4-7']}, numVfs: 8, linkType: ETH}");
+	spec = spec_of(world);
+	pf = json_array_get(json_at(spec, "interfaces"), 0);
+	assert_string_equal(json_str_at(pf, "linkType"), "ETH");
+	assert_string_equal(json_str_at(pf, "eSwitchMode"), "switchdev");
+	assert_true(json_is_true(json_at(pf, "externallyManaged")));
+	assert_why(world, "lab/weak", "SpecPending", "agent: its NodeState is being written");
+}
+
+static void a_contradiction_on_a_pf_is_told_to_the_weaker(void **state)
+{
+	json_auto_t *world = world_new(), *spec = NULL;
+	const json_t *pf;
+
+	add_policy(world, "weak",
+		   "{priority: 50, nicSelector: {pfNames: ['p0#0-3']}, numVfs: 8,"
+		   " eSwitchMode: switchdev, externallyManaged: true}");
+	add_policy(world, "strong",
+		   "{priority: 10, nicSelector: {pfNames: ['p0#4-7']}, numVfs: 8,"
+		   " eSwitchMode: legacy, externallyManaged: false}");
+	spec = spec_of(world);
+	pf = json_array_get(json_at(spec, "interfaces"), 0);
+	assert_string_equal(json_str_at(pf, "eSwitchMode"), "legacy");
+	assert_null(json_at(pf, "externallyManaged"));
+
+	json_object_set(state_of(world), "spec", spec);
+	json_put_int(json_array_get(json_at(state_of(world), "status", "interfaces"), 0), "numVfs",
+		     8);
+	assert_why(world, "lab/strong", "", "");
+	assert_why(world, "lab/weak", "FieldOverruled",
+		   "p0: eSwitchMode switchdev is overruled by legacy of policy lab/strong\n"
+		   "p0: externallyManaged true is overruled by policy lab/strong");
+}
+
+static void a_replaced_policy_bequeaths_no_fields(void **state)
+{
+	json_auto_t *world = world_new(), *spec = NULL;
+
+	add_policy(
+		world, "weak",
+		"{priority: 50, nicSelector: {pfNames: [p0]}, numVfs: 8, eSwitchMode: switchdev}");
+	add_policy(world, "strong", "{priority: 10, nicSelector: {pfNames: [p0]}, numVfs: 8}");
+	spec = spec_of(world);
+	assert_null(json_at(json_array_get(json_at(spec, "interfaces"), 0), "eSwitchMode"));
+}
+
+static void the_plugin_needs_no_other_source(void **state)
+{
+	json_auto_t *world = world_new(), *spec = NULL;
+
+	add_policy(world, "a",
+		   "{nicSelector: {pfNames: [p1]}, numVfs: 2, needVhostNet: true,"
+		   " excludeTopology: true, vdpaType: vhost, eSwitchMode: switchdev}");
+	spec = spec_of(world);
+	assert_json(json_at(json_array_get(json_at(spec, "interfaces"), 0), "vfGroups"),
+		    "[{resourceName: a, deviceType: netdevice, vfRange: 0-1, policyName: a,"
+		    " vdpaType: vhost, needVhostNet: true, excludeTopology: true}]");
+}
+
+static void a_resource_of_two_sorts_is_told_to_the_weaker(void **state)
+{
+	json_auto_t *world = world_new(), *spec = NULL;
+
+	add_policy(world, "a", "{resourceName: r, nicSelector: {pfNames: [p0]}, numVfs: 2}");
+	add_policy(world, "b",
+		   "{resourceName: r, nicSelector: {pfNames: [p1]}, numVfs: 2, isRdma: true}");
+	spec = spec_of(world);
+	json_object_set(state_of(world), "spec", spec);
+	for (size_t i = 0; i < 2; i++)
+		json_put_int(json_array_get(json_at(state_of(world), "status", "interfaces"), i),
+			     "numVfs", 2);
+	assert_why(world, "lab/a", "MixedResource",
+		   "agent: resource r also has VFs of policy lab/b with another isRdma");
+	assert_why(world, "lab/b", "", "");
+}
+
+/* ---- what does not stop what ---- */
+
+static void a_refused_policy_stops_no_other(void **state)
+{
+	json_auto_t *world = world_new(), *spec = NULL;
+
+	add_policy(world, "bad", "{nicSelector: {pfNames: ['p0#5']}, numVfs: 8}");
+	add_policy(world, "worse", "{nicSelector: 7, numVfs: 8}");
+	add_policy(world, "good", "{nicSelector: {pfNames: [p1]}, numVfs: 2}");
+	add_policy(world, "default", "{nicSelector: {pfNames: [p0]}, numVfs: 2}");
+	spec = spec_of(world);
+	assert_json(
+		json_at(spec, "interfaces"),
+		"[{pciAddress: '0000:19:00.1', numVfs: 2, name: p1, vfGroups: ["
+		"{resourceName: good, deviceType: netdevice, vfRange: 0-1, policyName: good}]}]");
+}
+
+static void a_policy_broken_by_an_edit_keeps_its_vfs(void **state)
+{
+	json_auto_t *world = world_new(), *before = NULL, *after = NULL;
+
+	add_policy(world, "live", "{nicSelector: {pfNames: [p0]}, numVfs: 8}");
+	add_policy(world, "other", "{nicSelector: {pfNames: [p1]}, numVfs: 4}");
+	before = spec_of(world);
+	json_object_set(state_of(world), "spec", before);
+
+	add_policy(world, "live", "{nicSelector: {pfNames: ['p0#0-']}, numVfs: 8}");
+	add_policy(world, "also", "{nicSelector: {pfNames: [p0]}, numVfs: 2}");
+	json_object_del(json_at(world, KIND_POLICY), "lab/other");
+	after = spec_of(world);
+	assert_int_equal(json_array_size(json_at(after, "interfaces")), 1);
+	assert_true(json_same(json_array_get(json_at(after, "interfaces"), 0),
+			      json_array_get(json_at(before, "interfaces"), 0)));
+	assert_why(world, "lab/also", "PfHeld",
+		   "p0: stays as it is, because a policy that it was set up for is refused now");
+}
+
+static void a_good_policy_is_not_held_for_its_namesake(void **state)
+{
+	json_auto_t *world = world_new(), *before = NULL, *after = NULL;
+	json_t *bad;
+
+	add_policy(world, "a", "{nicSelector: {pfNames: [p0]}, numVfs: 8}");
+	bad = json_deep_copy(json_at(world, KIND_POLICY, "lab/a"));
+	json_put_str(json_at(bad, "metadata"), "namespace", "other");
+	json_put_str(json_at(bad, "spec"), "numVfs", "many");
+	json_put(json_at(world, KIND_POLICY), "other/a", bad);
+	before = spec_of(world);
+	json_object_set(state_of(world), "spec", before);
+
+	json_put_int(json_at(world, KIND_POLICY, "lab/a", "spec"), "numVfs", 4);
+	after = spec_of(world);
+	assert_int_equal(json_integer_value(json_at(json_array_get(json_at(after, "interfaces"), 0),
+						    "numVfs")),
+			 4);
+}
+
+static void a_pf_that_is_listed_twice_counts_once(void **state)
+{
+	json_auto_t *world = world_new(), *spec = NULL;
+	json_t *interfaces = json_at(state_of(world), "status", "interfaces");
+
+	json_array_append(interfaces, json_array_get(interfaces, 0));
+	add_policy(world, "a", "{nicSelector: {vendor: 15b3}, numVfs: 8}");
+	spec = spec_of(world);
+	assert_int_equal(json_array_size(json_at(spec, "interfaces")), 2);
+}
+
+static void a_node_in_two_pools_keeps_its_mode(void **state)
+{
+	json_auto_t *world = world_new(), *spec = NULL;
+
+	json_put(state_of(world), "spec", yaml("{system: {rdmaMode: exclusive}}"));
+	json_put(json_at(world, KIND_POOL_CONFIG), "sys/a", yaml("{spec: {rdmaMode: shared}}"));
+	json_put(json_at(world, KIND_POOL_CONFIG), "sys/b",
+		 yaml("{spec: {nodeSelector: {matchLabels: {gpu: 'yes'}}}}"));
+	spec = spec_of(world);
+	assert_string_equal(json_str_at(spec, "system", "rdmaMode"), "exclusive");
+}
+
+static void an_unreadable_pool_changes_no_mode(void **state)
+{
+	json_auto_t *world = world_new(), *spec = NULL;
+
+	json_put(state_of(world), "spec", yaml("{system: {rdmaMode: shared}}"));
+	json_put(json_at(world, KIND_POOL_CONFIG), "sys/a",
+		 yaml("{spec: {rdmaMode: exclusive, nodeSelector: {matchExpressions: [{key: "
+		      "gpu}]}}}"));
+	spec = spec_of(world);
+	assert_string_equal(json_str_at(spec, "system", "rdmaMode"), "shared");
+}
+
+/* ---- the object's life ---- */
+
+static void a_selected_node_gets_a_node_state_before_any_nic_is_known(void **state)
+{
+	json_auto_t *world = world_new(), *spec = NULL;
+
+	json_object_del(json_at(world, KIND_NODE_STATE), "sys/w1");
+	add_policy(world, "a",
+		   "{nodeSelector: {gpu: 'yes'}, nicSelector: {vendor: 15b3}, numVfs: 8}");
+	spec = spec_of(world);
+	assert_json(spec, "{bridges: {}}");
+	assert_why(world, "lab/a", "NicsNotReported", "agent: no NICs are reported yet");
+}
+
+static void a_node_that_nobody_selects_gets_none(void **state)
+{
+	json_auto_t *world = world_new();
+	auto_plan struct plan plan = {0};
+
+	json_object_del(json_at(world, KIND_NODE_STATE), "sys/w1");
+	add_policy(world, "a",
+		   "{nodeSelector: {gpu: 'no'}, nicSelector: {vendor: 15b3}, numVfs: 8}");
+	reconcile(world, &plan);
+	assert_null(find_op(&plan, "apply"));
+	assert_json(json_at(find_op(&plan, "report"), "policies"), "{}");
+}
+
+static void without_nics_the_decision_stays(void **state)
+{
+	json_auto_t *world = world_new(), *spec = NULL;
+
+	json_put(state_of(world), "spec",
+		 yaml("{interfaces: [{pciAddress: x, numVfs: 3}], bridges: {}, system: {}}"));
+	json_object_del(json_at(state_of(world), "status"), "interfaces");
+	add_policy(world, "a", "{nicSelector: {vendor: 15b3}, numVfs: 8}");
+	spec = spec_of(world);
+	assert_json(spec, "{interfaces: [{pciAddress: x, numVfs: 3}], bridges: {}, system: {}}");
+}
+
+static void without_policies_the_node_state_is_empty(void **state)
+{
+	json_auto_t *world = world_new(), *spec = NULL;
+
+	json_put(state_of(world), "spec",
+		 yaml("{interfaces: [{pciAddress: x, numVfs: 3}], bridges: {}, system: {}}"));
+	spec = spec_of(world);
+	assert_json(spec, "{bridges: {}}");
+}
+
+static void what_upstream_wrote_stays_to_the_letter(void **state)
+{
+	json_auto_t *world = world_new(), *spec = NULL;
+	static const char written[] =
+		"{interfaces: [{pciAddress: '0000:19:00.0', numVfs: 8, name: p0, mtu: 0,"
+		" externallyManaged: false, vfGroups: [{resourceName: a, deviceType: netdevice,"
+		" vfRange: 0-7, policyName: a, isRdma: true}]}], bridges: {ovs: []}, system: {}}";
+
+	json_put(state_of(world), "spec", yaml(written));
+	add_policy(world, "a", "{nicSelector: {pfNames: [p0]}, numVfs: 8, isRdma: true}");
+	spec = spec_of(world);
+	assert_json(spec, written);
+}
+
+static void bridges_that_someone_entered_stay(void **state)
+{
+	json_auto_t *world = world_new(), *spec = NULL;
+
+	json_put(state_of(world), "spec", yaml("{bridges: {ovs: [{name: br-0}]}}"));
+	add_policy(world, "a", "{nicSelector: {pfNames: [p0]}, numVfs: 8}");
+	spec = spec_of(world);
+	assert_json(json_at(spec, "bridges"), "{ovs: [{name: br-0}]}");
+}
+
+static void a_node_state_outlives_its_node_for_half_an_hour(void **state)
+{
+	json_auto_t *world = world_new();
+	auto_plan struct plan first = {0}, waiting = {0}, late = {0};
+
+	json_object_del(json_at(world, KIND_NODE), "w1");
+	reconcile(world, &first);
+	assert_json(json_at(find_op(&first, "meta"), "metadata", "annotations"),
+		    "{sriovnetwork.openshift.io/keep-state-until: '2026-01-31T10:30:00Z'}");
+	assert_non_null(find_op(&first, "requeue"));
+	assert_null(find_op(&first, "apply"));
+
+	json_object_set(json_at(state_of(world), "metadata"), "annotations",
+			json_at(find_op(&first, "meta"), "metadata", "annotations"));
+	json_put_str(json_at(world, "env"), "now", "2026-01-31T10:29:59Z");
+	reconcile(world, &waiting);
+	assert_null(find_op(&waiting, "meta"));
+	assert_int_equal(json_integer_value(json_at(find_op(&waiting, "requeue"), "after_ms")),
+			 2000);
+
+	json_put_str(json_at(world, "env"), "now", "2026-01-31T10:30:00Z");
+	reconcile(world, &late);
+	assert_string_equal(json_str_at(find_op(&late, "delete"), "uid"), "u1");
+	assert_null(find_op(&late, "requeue"));
+}
+
+static void a_node_that_comes_back_takes_its_node_state_over(void **state)
+{
+	json_auto_t *world = world_new();
+	auto_plan struct plan plan = {0};
+
+	json_put(json_at(state_of(world), "metadata"), "annotations",
+		 json_pack("{s:s}", NODE_STATE_KEEP_UNTIL, "2026-01-31T10:30:00Z"));
+	reconcile(world, &plan);
+	assert_json(json_at(find_op(&plan, "meta"), "metadata"),
+		    "{annotations: {sriovnetwork.openshift.io/keep-state-until: null}}");
+	assert_null(find_op(&plan, "delete"));
+}
+
+/* ---- reports ---- */
+
+static void a_report_follows_the_agent(void **state)
+{
+	json_auto_t *world = world_new(), *spec = NULL, *ready = NULL;
+	json_t *status = json_at(state_of(world), "status");
+
+	add_policy(world, "a", "{nicSelector: {vendor: 15b3}, numVfs: 4}");
+	assert_why(world, "lab/a", "SpecPending", "agent: its NodeState is being written");
+	spec = spec_of(world);
+	json_object_set(state_of(world), "spec", spec);
+	assert_why(world, "lab/a", "Syncing", "agent: 0 of 8 VFs are there");
+
+	json_put_int(status, "observedGeneration", 2);
+	assert_why(world, "lab/a", "Syncing", "agent: has not seen the new NodeState yet");
+	json_put_int(status, "observedGeneration", 3);
+	assert_why(world, "lab/a", "VfsMissing", "agent: 0 of 8 VFs are there");
+	json_put_str(status, "syncStatus", "InProgress");
+	json_put_str(status, "lastSyncError", "write sriov_numvfs:\nbusy");
+	assert_why(world, "lab/a", "Syncing",
+		   "agent: syncStatus is InProgress, last error: write sriov_numvfs: busy");
+	json_put_str(status, "syncStatus", "Failed");
+	assert_why(world, "lab/a", "SyncFailed",
+		   "agent: syncStatus Failed: write sriov_numvfs: busy");
+
+	json_put_str(status, "syncStatus", "Succeeded");
+	for (size_t i = 0; i < 2; i++)
+		json_put_int(json_array_get(json_at(status, "interfaces"), i), "numVfs", 4);
+	ready = report_of(world, "lab/a");
+	assert_json(ready, "{matched: true, ready: true, wantedVfs: 8, presentVfs: 8}");
+}
+
+static void a_node_without_a_match_says_why_for_each_pf(void **state)
+{
+	json_auto_t *world = world_new();
+
+	add_policy(world, "a", "{nicSelector: {vendor: 15b3, pfNames: [p9]}, numVfs: 4}");
+	add_policy(world, "b", "{nicSelector: {vendor: '8086'}, numVfs: 4}");
+	assert_why(world, "lab/a", "NoNicMatches",
+		   "p0: name p0, wanted p9\np1: name p1, wanted p9");
+	assert_why(world, "lab/b", "NoNicMatches",
+		   "p0: vendor 15b3, wanted 8086\np1: vendor 15b3, wanted 8086");
+}
+
+static void a_device_cannot_have_more_vfs_than_it_says(void **state)
+{
+	json_auto_t *world = world_new();
+
+	add_policy(world, "a", "{nicSelector: {pfNames: ['p0#0-1', 'p0#2-3']}, numVfs: 17}");
+	assert_why(world, "lab/a", "TooManyVfs",
+		   "p0: numVfs 17, the device has at most 16\n"
+		   "agent: its NodeState is being written");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(two_policies_share_a_pf),
+		cmocka_unit_test(a_weak_policy_that_overlaps_leaves_nothing_behind),
+		cmocka_unit_test(a_strong_policy_that_overlaps_takes_the_pf),
+		cmocka_unit_test(of_equals_the_last_name_wins_and_the_larger_numbers_stay),
+		cmocka_unit_test(an_absent_priority_is_the_weakest),
+		cmocka_unit_test(disjoint_ranges_may_share_a_resource),
+		cmocka_unit_test(a_policy_may_list_a_pf_twice_and_by_its_alternative_name),
+		cmocka_unit_test(equality_is_judged_per_pf),
+		cmocka_unit_test(a_partition_inherits_what_it_does_not_say),
+		cmocka_unit_test(a_contradiction_on_a_pf_is_told_to_the_weaker),
+		cmocka_unit_test(a_replaced_policy_bequeaths_no_fields),
+		cmocka_unit_test(the_plugin_needs_no_other_source),
+		cmocka_unit_test(a_resource_of_two_sorts_is_told_to_the_weaker),
+		cmocka_unit_test(a_refused_policy_stops_no_other),
+		cmocka_unit_test(a_policy_broken_by_an_edit_keeps_its_vfs),
+		cmocka_unit_test(a_good_policy_is_not_held_for_its_namesake),
+		cmocka_unit_test(a_pf_that_is_listed_twice_counts_once),
+		cmocka_unit_test(a_node_in_two_pools_keeps_its_mode),
+		cmocka_unit_test(an_unreadable_pool_changes_no_mode),
+		cmocka_unit_test(a_selected_node_gets_a_node_state_before_any_nic_is_known),
+		cmocka_unit_test(a_node_that_nobody_selects_gets_none),
+		cmocka_unit_test(without_nics_the_decision_stays),
+		cmocka_unit_test(without_policies_the_node_state_is_empty),
+		cmocka_unit_test(what_upstream_wrote_stays_to_the_letter),
+		cmocka_unit_test(bridges_that_someone_entered_stay),
+		cmocka_unit_test(a_node_state_outlives_its_node_for_half_an_hour),
+		cmocka_unit_test(a_node_that_comes_back_takes_its_node_state_over),
+		cmocka_unit_test(a_report_follows_the_agent),
+		cmocka_unit_test(a_node_without_a_match_says_why_for_each_pf),
+		cmocka_unit_test(a_device_cannot_have_more_vfs_than_it_says),
+	};
+
+	json_init();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

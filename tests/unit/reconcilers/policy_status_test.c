@@ -1,0 +1,291 @@
+/*
+ * What nodes reported for a policy → its status.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "lib/json/json.h"
+#include "lib/json/yaml.h"
+#include "reconcilers/conditions.h"
+#include "reconcilers/kinds.h"
+#include "reconcilers/policy_status.h"
+
+static json_t *yaml(const char *text)
+{
+	struct err err = {0};
+	json_t *value = yaml_parse(text, strlen(text), &err);
+
+	if (!value)
+		fail_msg("%s: %s", text, err.text);
+	return value;
+}
+
+static json_t *world_with(const char *reports)
+{
+	json_t *world = yaml("env: {now: '2026-01-31T10:00:00Z', namespace: sys}\n"
+			     "sriovnetworknodepolicies:\n"
+			     "  lab/a:\n"
+			     "    metadata: {name: a, namespace: lab, generation: 4}\n"
+			     "    spec: {resourceName: r, nodeSelector: {gpu: 'yes'}, numVfs: 8,"
+			     " nicSelector: {vendor: 15b3}}\n");
+
+	json_put(world, KIND_POLICY_REPORT, yaml(reports));
+	return world;
+}
+
+static json_t *policy_of(const json_t *world)
+{
+	return json_at(world, KIND_POLICY, "lab/a");
+}
+
+static json_t *status_of(const json_t *world)
+{
+	auto_plan struct plan plan = {0};
+	struct err err = {0};
+	json_t *one;
+	size_t i;
+
+	assert_int_equal(policy_status_reconcile(world, "lab/a", &plan, &err), 0);
+	json_array_foreach (plan.ops, i, one) {
+		if (str_eq(json_str_at(one, "op"), "status"))
+			return json_incref(json_at(one, "status"));
+	}
+	return NULL;
+}
+
+static void assert_condition(const json_t *status, const char *type, const char *value,
+			     const char *reason, const char *message)
+{
+	const json_t *condition = condition_find(json_at(status, "conditions"), type);
+
+	assert_string_equal(json_str_or(json_at(condition, "status"), ""), value);
+	assert_string_equal(json_str_or(json_at(condition, "reason"), ""), reason);
+	assert_string_equal(json_str_or(json_at(condition, "message"), ""), message);
+	assert_int_equal(json_integer_value(json_at(condition, "observedGeneration")), 4);
+}
+
+static void assert_counts(const json_t *status, int matched, int ready, int wanted, int present)
+{
+	assert_int_equal(json_integer_value(json_at(status, "matchedNodes")), matched);
+	assert_int_equal(json_integer_value(json_at(status, "readyNodes")), ready);
+	assert_int_equal(json_integer_value(json_at(status, "wantedVfs")), wanted);
+	assert_int_equal(json_integer_value(json_at(status, "presentVfs")), present);
+}
+
+#define READY  "{matched: true, ready: true, wantedVfs: 8, presentVfs: 8}"
+#define NO_NIC "{matched: false, ready: false, wantedVfs: 0, presentVfs: 0, reason: NoNicMatches,"
+#define SYNCING                                                                                    \
+	"{matched: true, ready: false, wantedVfs: 8, presentVfs: 0, reason: Syncing,"              \
+	" why: 'agent: syncStatus is InProgress'}"
+
+static void is_ready_when_every_matched_node_is(void **state)
+{
+	json_auto_t *world = world_with("{w1: " READY ", w2: " READY ", w3: " NO_NIC
+					" why: 'ens1f0: vendor 8086, wanted 15b3'}}");
+	json_auto_t *status = status_of(world);
+
+	assert_counts(status, 2, 2, 16, 16);
+	assert_condition(status, "Ready", "True", "NodesReady", "2 nodes ready, 16 VFs");
+	assert_condition(status, "Progressing", "False", "NothingToDo", "");
+	assert_condition(status, "Degraded", "False", "AsExpected", "");
+	assert_string_equal(json_string_value(json_array_get(json_at(status, "explanation"), 0)),
+			    "node w3 ens1f0: vendor 8086, wanted 15b3");
+}
+
+static void says_who_is_still_at_work(void **state)
+{
+	json_auto_t *world = world_with("{w2: " SYNCING ", w1: " READY "}");
+	json_auto_t *status = status_of(world);
+
+	assert_counts(status, 2, 1, 16, 8);
+	assert_condition(
+		status, "Ready", "False", "Syncing",
+		"1 of 2 nodes ready, 8 of 16 VFs: node w2 agent: syncStatus is InProgress; "
+		"wait; if this lasts, look at the agent's log there");
+	assert_string_equal(condition_status_of(json_at(status, "conditions"), "Progressing"),
+			    "True");
+	assert_condition(status, "Degraded", "False", "AsExpected", "");
+}
+
+static void says_the_first_selector_that_failed_when_nothing_matches(void **state)
+{
+	json_auto_t *world = world_with(
+		"{w3: " NO_NIC " why: \"ens1f0: vendor 8086, wanted 15b3\\nens1f1: vendor 8086,"
+		" wanted 15b3\"}}");
+	json_auto_t *status = status_of(world);
+
+	assert_counts(status, 0, 0, 0, 0);
+	assert_condition(status, "Ready", "False", "NoNicMatches",
+			 "nicSelector picks no PF on 1 selected node: node w3 ens1f0: vendor 8086, "
+			 "wanted 15b3; correct nicSelector");
+	assert_int_equal(json_array_size(json_at(status, "explanation")), 2);
+	assert_string_equal(json_string_value(json_array_get(json_at(status, "explanation"), 1)),
+			    "node w3 ens1f1: vendor 8086, wanted 15b3");
+}
+
+static void says_which_labels_no_node_has(void **state)
+{
+	json_auto_t *world = world_with("{}");
+	json_auto_t *status = status_of(world);
+
+	assert_condition(status, "Ready", "False", "NoNodeSelected",
+			 "no node has all labels of spec.nodeSelector (gpu=yes); label a node or "
+			 "correct nodeSelector");
+	assert_null(json_at(status, "explanation"));
+}
+
+static void waits_for_nodes_that_have_not_reported(void **state)
+{
+	json_auto_t *world =
+		world_with("{w1: {matched: false, ready: false, wantedVfs: 0, presentVfs: 0,"
+			   " reason: NicsNotReported, why: 'agent: no NICs are reported yet'}}");
+	json_auto_t *status = status_of(world);
+
+	assert_condition(status, "Ready", "False", "NicsNotReported",
+			 "nicSelector picks no PF on 1 selected node: node w1 agent: no NICs are "
+			 "reported yet; if this lasts, look whether the agent runs there");
+	assert_string_equal(condition_status_of(json_at(status, "conditions"), "Progressing"),
+			    "True");
+}
+
+static void a_selector_that_failed_is_said_before_nodes_that_are_silent(void **state)
+{
+	json_auto_t *world =
+		world_with("{w1: {matched: false, ready: false, reason: NicsNotReported,"
+			   " why: 'agent: no NICs are reported yet'},"
+			   " w2: " NO_NIC " why: 'ens1f0: vendor 8086, wanted 15b3'}}");
+	json_auto_t *status = status_of(world);
+
+	assert_condition(
+		status, "Ready", "False", "NoNicMatches",
+		"nicSelector picks no PF on 2 selected nodes: node w2 ens1f0: vendor 8086, "
+		"wanted 15b3; correct nicSelector");
+	assert_condition(status, "Progressing", "True", "NicsNotReported",
+			 "node w1 agent: no NICs are reported yet; if this lasts, look whether the "
+			 "agent runs there");
+}
+
+static void a_refused_policy_says_what_would_be_right(void **state)
+{
+	json_auto_t *world = world_with("{w1: " READY "}");
+	json_auto_t *status = NULL;
+
+	json_put(json_at(policy_of(world), "spec"), "nicSelector", yaml("{pfNames: ['p0#5']}"));
+	status = status_of(world);
+	assert_counts(status, 0, 0, 0, 0);
+	assert_condition(status, "Ready", "False", "BadRange",
+			 "policy lab/a: spec.nicSelector.pfNames[0]: \"p0#5\" has a range without "
+			 "'-'; write NAME or NAME#FIRST-LAST, for example ens1f0#0-3");
+	assert_string_equal(condition_status_of(json_at(status, "conditions"), "Degraded"), "True");
+}
+
+static void an_overruled_policy_is_degraded(void **state)
+{
+	json_auto_t *world = world_with(
+		"{w1: {matched: true, ready: false, wantedVfs: 8, presentVfs: 0,"
+		" reason: Overruled, why: 'p0: VFs 0-7 went to policy lab/b, priority 10'}}");
+	json_auto_t *status = status_of(world);
+
+	assert_condition(
+		status, "Degraded", "True", "Overruled",
+		"node w1 p0: VFs 0-7 went to policy lab/b, priority 10; make the VF ranges "
+		"disjoint, or change priority or nicSelector");
+	assert_string_equal(condition_status_of(json_at(status, "conditions"), "Ready"), "False");
+}
+
+static void a_policy_without_vfs_is_never_ready(void **state)
+{
+	json_auto_t *world = world_with("{w1: {matched: true, ready: true}}");
+	json_auto_t *status = NULL;
+
+	json_put_int(json_at(policy_of(world), "spec"), "numVfs", 0);
+	status = status_of(world);
+	assert_condition(status, "Ready", "False", "NumVfsZero",
+			 "policy lab/a: spec.numVfs: 0 makes no VFs, set it to 1 or more or delete "
+			 "the policy");
+}
+
+static void the_explanation_is_bounded_and_sorted(void **state)
+{
+	json_auto_t *world = world_with("{}");
+	json_auto_t *status = NULL;
+	const json_t *lines;
+
+	for (int i = 99; i >= 0; i--) {
+		auto_free char *node = str_printf("n%02d", i);
+
+		json_put(json_at(world, KIND_POLICY_REPORT), node,
+			 yaml(i == 50 ? SYNCING : NO_NIC " why: 'p: vendor 1, wanted 2'}"));
+	}
+	status = status_of(world);
+	lines = json_at(status, "explanation");
+	assert_int_equal(json_array_size(lines), POLICY_EXPLANATION_MAX);
+	assert_string_equal(json_string_value(json_array_get(lines, 0)),
+			    "node n50 agent: syncStatus is InProgress");
+	assert_string_equal(json_string_value(json_array_get(lines, 1)),
+			    "node n00 p: vendor 1, wanted 2");
+	assert_string_equal(json_string_value(json_array_get(lines, 31)), "and 69 lines more");
+}
+
+static void counts_stay_within_the_schema(void **state)
+{
+	json_auto_t *world = world_with(
+		"{w1: {matched: true, ready: true, wantedVfs: 2147483647, presentVfs: -5},"
+		" w2: {matched: true, ready: true, wantedVfs: 2147483647}}");
+	json_auto_t *status = status_of(world);
+
+	assert_counts(status, 2, 2, INT32_MAX, 0);
+}
+
+static void a_second_look_changes_nothing(void **state)
+{
+	json_auto_t *world = world_with("{w2: " SYNCING ", w1: " READY "}");
+	auto_plan struct plan plan = {0};
+	json_auto_t *status = status_of(world), *again = NULL;
+	struct err err = {0};
+
+	json_object_set(policy_of(world), "status", status);
+	json_put_str(json_at(world, "env"), "now", "2026-01-31T11:00:00Z");
+	again = status_of(world);
+	assert_true(json_same(status, again));
+	assert_int_equal(policy_status_reconcile(world, "lab/a", &plan, &err), 0);
+	assert_int_equal(json_array_size(plan.ops), 1);
+}
+
+static void a_deleted_policy_needs_nothing(void **state)
+{
+	json_auto_t *world = world_with("{}");
+	auto_plan struct plan plan = {0};
+	struct err err = {0};
+
+	assert_int_equal(policy_status_reconcile(world, "lab/gone", &plan, &err), 0);
+	assert_true(plan_is_empty(&plan));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(is_ready_when_every_matched_node_is),
+		cmocka_unit_test(says_who_is_still_at_work),
+		cmocka_unit_test(says_the_first_selector_that_failed_when_nothing_matches),
+		cmocka_unit_test(says_which_labels_no_node_has),
+		cmocka_unit_test(waits_for_nodes_that_have_not_reported),
+		cmocka_unit_test(a_selector_that_failed_is_said_before_nodes_that_are_silent),
+		cmocka_unit_test(a_refused_policy_says_what_would_be_right),
+		cmocka_unit_test(an_overruled_policy_is_degraded),
+		cmocka_unit_test(a_policy_without_vfs_is_never_ready),
+		cmocka_unit_test(the_explanation_is_bounded_and_sorted),
+		cmocka_unit_test(counts_stay_within_the_schema),
+		cmocka_unit_test(a_second_look_changes_nothing),
+		cmocka_unit_test(a_deleted_policy_needs_nothing),
+	};
+
+	json_init();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,196 @@
+/*
+ * SriovNetworkPoolConfig: status, and the RDMA mode that it gives to nodes.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "lib/json/yaml.h"
+#include "reconcilers/conditions.h"
+#include "reconcilers/labels.h"
+#include "reconcilers/pool_config.h"
+#include "tests/fakes/cluster.h"
+
+static json_t *yaml(const char *text)
+{
+	struct err err = {0};
+	json_t *value = yaml_parse(text, strlen(text), &err);
+
+	if (!value)
+		fail_msg("%s: %s", text, err.text);
+	return value;
+}
+
+static json_t *world_with(const char *pools)
+{
+	json_t *world = yaml("env: {now: '2026-01-31T10:00:00Z', namespace: sys}\n"
+			     "nodes:\n"
+			     "  w2: {metadata: {labels: {gpu: h100, zone: a}}}\n"
+			     "  w1: {metadata: {labels: {gpu: h100}}}\n"
+			     "  w3: {metadata: {labels: {zone: b}}}\n");
+
+	json_put(world, KIND_POOL_CONFIG, yaml(pools));
+	return world;
+}
+
+static void assert_ready(json_t *world, const char *status, const char *reason, const char *message)
+{
+	const json_t *conditions, *ready;
+
+	assert_true(cluster_settle(world, "sys/a", pool_config_reconcile));
+	conditions = json_at(world, KIND_POOL_CONFIG, "sys/a", "status", "conditions");
+	ready = condition_find(conditions, "Ready");
+	assert_string_equal(json_str_or(json_at(ready, "status"), ""), status);
+	assert_string_equal(json_str_or(json_at(ready, "reason"), ""), reason);
+	assert_string_equal(json_str_or(json_at(ready, "message"), ""), message);
+	assert_string_not_equal(condition_status_of(conditions, "Degraded"), status);
+}
+
+static void a_good_pool_is_in_effect(void **state)
+{
+	json_auto_t *world =
+		world_with("{sys/a: {spec: {maxUnavailable: '33%', rdmaMode: shared,"
+			   " nodeSelector: {matchLabels: {gpu: h100}}}},"
+			   " sys/b: {spec: {nodeSelector: {matchLabels: {zone: b}}}}}");
+
+	assert_ready(world, "True", "InEffect", "nodes that the pool selects follow it");
+}
+
+static void a_node_in_two_pools_is_named_on_both(void **state)
+{
+	json_auto_t *world =
+		world_with("{sys/a: {spec: {nodeSelector: {matchLabels: {gpu: h100}}}},"
+			   " sys/b: {spec: {nodeSelector: {matchExpressions:"
+			   " [{key: zone, operator: Exists}]}}}}");
+
+	assert_ready(world, "False", "NodeInTwoPools",
+		     "pool sys/a: spec.nodeSelector: node w2 is in pool sys/b too; let one pool "
+		     "select each node, until then these nodes keep their rdmaMode");
+}
+
+static void many_conflicts_are_counted(void **state)
+{
+	json_auto_t *world = world_with("{sys/a: {}, sys/b: {spec: {}}}");
+
+	for (int i = 10; i < 20; i++) {
+		auto_free char *node = str_printf("n%d", i);
+
+		json_put(json_at(world, KIND_NODE), node, json_object());
+	}
+	assert_ready(world, "False", "NodeInTwoPools",
+		     "pool sys/a: spec.nodeSelector: node n10 is in pool sys/b too, node n11 is in "
+		     "pool sys/b too, node n12 is in pool sys/b too, node n13 is in pool sys/b too "
+		     "and 9 nodes more; let one pool select each node, until then these nodes keep "
+		     "their rdmaMode");
+}
+
+static void what_is_wrong_is_named_with_the_remedy(void **state)
+{
+	static const struct {
+		const char *spec, *reason, *message;
+	} rows[] = {
+		{"{maxUnavailable: -1}", "BadMaxUnavailable",
+		 "pool sys/a: spec.maxUnavailable: -1 is negative, must be 0 or more nodes"},
+		{"{maxUnavailable: '0%'}", "BadMaxUnavailable",
+		 "pool sys/a: spec.maxUnavailable: \"0%\" must be a number of nodes or a "
+		 "percentage "
+		 "from \"1%\" to \"100%\""},
+		{"{maxUnavailable: '7'}", "BadMaxUnavailable",
+		 "pool sys/a: spec.maxUnavailable: \"7\" must be a number of nodes or a percentage "
+		 "from \"1%\" to \"100%\""},
+		{"{maxUnavailable: true}", "BadMaxUnavailable",
+		 "pool sys/a: spec.maxUnavailable: a boolean, must be a number of nodes or a "
+		 "percentage from \"1%\" to \"100%\""},
+		{"{rdmaMode: exclusiv}", "BadRdmaMode",
+		 "pool sys/a: spec.rdmaMode: \"exclusiv\" must be shared or exclusive; the nodes "
+		 "keep the mode they have"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		auto_free char *pools = str_printf("{sys/a: {spec: %s}}", rows[i].spec);
+		json_auto_t *world = world_with(pools);
+
+		assert_ready(world, "False", rows[i].reason, rows[i].message);
+	}
+}
+
+static void selectors_follow_the_api_reference(void **state)
+{
+	static const struct {
+		const char *selector;
+		bool matches;
+	} rows[] = {
+		{"{}", true},
+		{"{matchLabels: {gpu: h100}}", true},
+		{"{matchLabels: {gpu: a100}}", false},
+		{"{matchLabels: {gpu: h100, zone: a}}", false},
+		{"{matchExpressions: [{key: gpu, operator: In, values: [a100, h100]}]}", true},
+		{"{matchExpressions: [{key: zone, operator: In, values: [a]}]}", false},
+		{"{matchExpressions: [{key: gpu, operator: NotIn, values: [h100]}]}", false},
+		{"{matchExpressions: [{key: zone, operator: NotIn, values: [a]}]}", true},
+		{"{matchExpressions: [{key: gpu, operator: Exists}]}", true},
+		{"{matchExpressions: [{key: zone, operator: Exists}]}", false},
+		{"{matchExpressions: [{key: zone, operator: DoesNotExist}]}", true},
+		{"{matchExpressions: [{key: gpu, operator: DoesNotExist}]}", false},
+		{"{matchExpressions: [{key: gpu, operator: Exists}, {key: gpu, operator: "
+		 "DoesNotExist}]}",
+		 false},
+	};
+	json_auto_t *labels = yaml("{gpu: h100}");
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		json_auto_t *selector = yaml(rows[i].selector);
+
+		if (label_selector_matches(selector, labels) != rows[i].matches)
+			fail_msg("%s", rows[i].selector);
+	}
+}
+
+static void the_mode_changes_only_when_there_is_one_answer(void **state)
+{
+	static const struct {
+		const char *pools, *current, *mode;
+	} rows[] = {
+		{"{}", "exclusive", ""},
+		{"{a: {spec: {rdmaMode: shared}}}", "exclusive", "shared"},
+		{"{a: {spec: {}}}", "exclusive", ""},
+		{"{a: {spec: {rdmaMode: shared}}, b: {spec: {rdmaMode: shared}}}", "exclusive",
+		 "exclusive"},
+		{"{a: {spec: {rdmaMode: wrong}}}", "exclusive", "exclusive"},
+		{"{a: {spec: {rdmaMode: wrong}}}", "", ""},
+		{"{a: {spec: {rdmaMode: shared, nodeSelector: {matchLabels: {no: 'no'}}}}}",
+		 "exclusive", ""},
+		{"{a: {spec: {nodeSelector: []}}}", "exclusive", "exclusive"},
+		{"{a: {spec: {nodeSelector: []}}, b: {spec: {rdmaMode: shared}}}", "exclusive",
+		 "shared"},
+		{"{a: {spec: {rdmaMode: shared, ovsHardwareOffloadConfig: {name: x}}}}", "", ""},
+	};
+	json_auto_t *labels = yaml("{gpu: h100}");
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		json_auto_t *pools = yaml(rows[i].pools);
+
+		assert_string_equal(pool_config_rdma_mode(pools, labels, rows[i].current),
+				    rows[i].mode);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_good_pool_is_in_effect),
+		cmocka_unit_test(a_node_in_two_pools_is_named_on_both),
+		cmocka_unit_test(many_conflicts_are_counted),
+		cmocka_unit_test(what_is_wrong_is_named_with_the_remedy),
+		cmocka_unit_test(selectors_follow_the_api_reference),
+		cmocka_unit_test(the_mode_changes_only_when_there_is_one_answer),
+	};
+
+	json_init();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

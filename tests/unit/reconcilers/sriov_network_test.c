@@ -1,0 +1,303 @@
+/*
+ * SriovNetwork, SriovIBNetwork, OVSNetwork → NetworkAttachmentDefinition: configuration, owners, moving, deleting.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "lib/json/yaml.h"
+#include "reconcilers/conditions.h"
+#include "reconcilers/sriov_network.h"
+#include "tests/fakes/cluster.h"
+
+static json_t *yaml(const char *text)
+{
+	struct err err = {0};
+	json_t *value = yaml_parse(text, strlen(text), &err);
+
+	if (!value)
+		fail_msg("%s: %s", text, err.text);
+	return value;
+}
+
+/* Network sys/n of a kind, with a namespace apps beside it. */
+static json_t *world_with(const char *kind, const char *spec)
+{
+	json_t *world = yaml("env: {now: '2026-01-31T10:00:00Z', namespace: sys,"
+			     " resourcePrefix: spidernet.io}\n"
+			     "namespaces: {apps: {metadata: {name: apps}}}\n"
+			     "network-attachment-definitions: {}\n");
+
+	json_put(world, kind,
+		 json_pack("{s:{s:{s:s,s:s,s:s,s:i},s:o}}", "sys/n", "metadata", "name", "n",
+			   "namespace", "sys", "uid", "u-n", "generation", 2, "spec", yaml(spec)));
+	return world;
+}
+
+static json_t *network_of(const json_t *world)
+{
+	return json_at(world, KIND_SRIOV_NETWORK, "sys/n");
+}
+
+static void settle(json_t *world)
+{
+	assert_true(cluster_settle(world, "sys/n", sriov_network_reconcile));
+}
+
+static void assert_ready(const json_t *world, const char *status, const char *reason,
+			 const char *part)
+{
+	const json_t *ready =
+		condition_find(json_at(network_of(world), "status", "conditions"), "Ready");
+
+	assert_string_equal(json_str_or(json_at(ready, "status"), ""), status);
+	assert_string_equal(json_str_or(json_at(ready, "reason"), ""), reason);
+	if (!strstr(json_str_or(json_at(ready, "message"), ""), part))
+		fail_msg("%s", json_str_at(ready, "message"));
+}
+
+static const char *nad_text(const json_t *world, const char *key)
+{
+	return json_str_or(json_at(world, KIND_NAD, key, "spec", "config"), "nothing");
+}
+
+static void renders_what_upstream_renders(void **state)
+{
+	json_auto_t *world = world_with(
+		KIND_SRIOV_NETWORK,
+		"{networkNamespace: apps, resourceName: rdma_gold, vlan: 120, vlanQoS: 3,"
+		" trust: 'on', maxTxRate: 0, capabilities: '{\"mac\":true}',"
+		" metaPlugins: '{\"type\":\"rdma\"}', ipam: '{\"type\": \"static\"}'}");
+
+	settle(world);
+	assert_string_equal(nad_text(world, "apps/n"), "{\n"
+						       "    \"cniVersion\": \"1.0.0\",\n"
+						       "    \"name\": \"n\",\n"
+						       "    \"plugins\": [\n"
+						       "        {\n"
+						       "            \"type\": \"sriov\",\n"
+						       "            \"vlan\": 120,\n"
+						       "            \"trust\": \"on\",\n"
+						       "            \"vlanQoS\": 3,\n"
+						       "            \"max_tx_rate\": 0,\n"
+						       "            \"capabilities\": {\n"
+						       "                \"mac\": true\n"
+						       "            },\n"
+						       "            \"logLevel\": \"info\",\n"
+						       "            \"ipam\": {\n"
+						       "                \"type\": \"static\"\n"
+						       "            }\n"
+						       "        },\n"
+						       "        {\n"
+						       "            \"type\": \"rdma\"\n"
+						       "        }\n"
+						       "    ]\n"
+						       "}");
+	assert_string_equal(json_str_at(world, KIND_NAD, "apps/n", "metadata", "annotations",
+					NAD_RESOURCE_NAME),
+			    "spidernet.io/rdma_gold");
+	assert_string_equal(json_str_at(world, KIND_NAD, "apps/n", "metadata", "annotations",
+					SRIOV_NETWORK_OWNER),
+			    "SriovNetwork.sriovnetwork.openshift.io/sys/n");
+	assert_null(json_at(world, KIND_NAD, "apps/n", "metadata", "ownerReferences"));
+	assert_ready(world, "True", "NetworkReady", "apps/n is in place");
+	assert_string_equal(json_str_at(network_of(world), "status", "networkAttachmentDefinition"),
+			    "apps/n");
+}
+
+static void a_nad_at_home_refers_to_its_network(void **state)
+{
+	json_auto_t *world = world_with(KIND_SRIOV_NETWORK, "{resourceName: r}");
+	const json_t *owner;
+
+	settle(world);
+	owner = json_array_get(json_at(world, KIND_NAD, "sys/n", "metadata", "ownerReferences"), 0);
+	assert_string_equal(json_str_at(owner, "uid"), "u-n");
+	assert_string_equal(json_str_at(owner, "apiVersion"), "sriovnetwork.openshift.io/v1");
+	assert_null(json_at(owner, "controller"));
+}
+
+static void blanks_within_ipam_strings_survive(void **state)
+{
+	json_auto_t *world = world_with(
+		KIND_SRIOV_NETWORK, "{resourceName: r, ipam: ' { \"type\" : \"it''s a b\" } '}");
+	json_auto_t *config = NULL;
+
+	settle(world);
+	config = json_parse(nad_text(world, "sys/n"), strlen(nad_text(world, "sys/n")), NULL);
+	assert_string_equal(json_str_at(config, "ipam", "type"), "it's a b");
+}
+
+static void what_cannot_be_rendered_is_told_and_leaves_the_nad_alone(void **state)
+{
+	static const struct {
+		const char *field, *value, *reason, *part;
+	} rows[] = {
+		{"ipam", "{\"type\":", "BadJson", "spec.ipam"},
+		{"ipam", "[]", "BadJson", "spec.ipam: holds an array"},
+		{"capabilities", "yes", "BadJson", "spec.capabilities"},
+		{"metaPlugins", "{\"type\":\"rdma\"},", "BadJson", "spec.metaPlugins"},
+		{"metaPlugins", "{\"type\":\"rdma\"},7", "BadJson", "element 1 is an integer"},
+		{"resourceName", "", "NoResourceName", "spec.resourceName"},
+		{"vlan", "x", "BadField", "spec.vlan"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		json_auto_t *world = world_with(KIND_SRIOV_NETWORK, "{resourceName: r, vlan: 5}");
+		auto_free char *before = NULL;
+
+		settle(world);
+		before = str_dup(nad_text(world, "sys/n"));
+		json_put_str(json_at(network_of(world), "spec"), rows[i].field, rows[i].value);
+		settle(world);
+		assert_ready(world, "False", rows[i].reason, rows[i].part);
+		assert_string_equal(nad_text(world, "sys/n"), before);
+	}
+}
+
+static void a_missing_namespace_is_waited_for(void **state)
+{
+	json_auto_t *world =
+		world_with(KIND_SRIOV_NETWORK, "{resourceName: r, networkNamespace: later}");
+
+	settle(world);
+	assert_ready(world, "False", "NamespaceNotFound", "namespace later does not exist");
+	assert_int_equal(json_object_size(json_at(world, KIND_NAD)), 0);
+
+	json_put(json_at(world, KIND_NAMESPACE), "later", json_object());
+	settle(world);
+	assert_ready(world, "True", "NetworkReady", "later/n");
+}
+
+static void moving_a_network_moves_its_nad(void **state)
+{
+	json_auto_t *world =
+		world_with(KIND_SRIOV_NETWORK, "{resourceName: r, networkNamespace: apps}");
+
+	settle(world);
+	json_object_del(json_at(network_of(world), "spec"), "networkNamespace");
+	settle(world);
+	assert_null(json_at(world, KIND_NAD, "apps/n"));
+	assert_non_null(json_at(world, KIND_NAD, "sys/n"));
+
+	json_put_str(json_at(network_of(world), "spec"), "networkNamespace", "missing");
+	settle(world);
+	assert_int_equal(json_object_size(json_at(world, KIND_NAD)), 0);
+	assert_ready(world, "False", "NamespaceNotFound", "missing");
+}
+
+static void only_administrators_write_into_other_namespaces(void **state)
+{
+	json_auto_t *world =
+		world_with(KIND_SRIOV_NETWORK, "{resourceName: r, networkNamespace: apps}");
+
+	json_put_str(json_at(world, "env"), "namespace", "orbweaver-system");
+	settle(world);
+	assert_ready(world, "False", "NetworkAttachmentDefinitionInvalid",
+		     "spec.networkNamespace: \"apps\" may be another namespace only");
+	assert_int_equal(json_object_size(json_at(world, KIND_NAD)), 0);
+}
+
+static void a_nad_of_someone_else_is_left_alone(void **state)
+{
+	static const struct {
+		const char *metadata, *owner;
+	} rows[] = {
+		{"{annotations: {sriovnetwork.openshift.io/owner-ref:"
+		 " OVSNetwork.sriovnetwork.openshift.io/sys/n}}",
+		 "OVSNetwork.sriovnetwork.openshift.io/sys/n"},
+		{"{ownerReferences: [{apiVersion: spiderpool.spidernet.io/v2beta1,"
+		 " kind: SpiderMultusConfig, name: m, uid: x, controller: true}]}",
+		 "SpiderMultusConfig m"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		json_auto_t *world = world_with(KIND_SRIOV_NETWORK, "{resourceName: r}");
+
+		json_put(json_at(world, KIND_NAD), "sys/n",
+			 json_pack("{s:o,s:{s:s}}", "metadata", yaml(rows[i].metadata), "spec",
+				   "config", "theirs"));
+		settle(world);
+		assert_ready(world, "False", "NetworkAttachmentDefinitionInvalid", rows[i].owner);
+		assert_string_equal(nad_text(world, "sys/n"), "theirs");
+	}
+}
+
+static void a_nad_of_nobody_is_adopted_with_what_others_wrote_on_it(void **state)
+{
+	json_auto_t *world = world_with(KIND_SRIOV_NETWORK, "{resourceName: r}");
+	const json_t *annotations;
+
+	json_put(json_at(world, KIND_NAD), "sys/n",
+		 yaml("{metadata: {name: n, namespace: sys, annotations: {mine: kept}},"
+		      " spec: {config: old}}"));
+	settle(world);
+	annotations = json_at(world, KIND_NAD, "sys/n", "metadata", "annotations");
+	assert_string_equal(json_str_at(annotations, "mine"), "kept");
+	assert_ready(world, "True", "NetworkReady", "sys/n");
+}
+
+static void text_that_means_the_same_is_not_rewritten(void **state)
+{
+	static const char text[] = "{\"type\":\"sriov\",\"vlan\":0,\"vlanQoS\":0,\"ipam\":{},"
+				   "\"logLevel\":\"info\",\"name\":\"n\",\"cniVersion\":\"1.0.0\"}";
+	json_auto_t *world = world_with(KIND_SRIOV_NETWORK, "{resourceName: r}");
+
+	json_put(json_at(world, KIND_NAD), "sys/n", json_pack("{s:{s:s}}", "spec", "config", text));
+	settle(world);
+	assert_string_equal(nad_text(world, "sys/n"), text);
+}
+
+static void deleting_a_network_removes_its_nads_and_no_others(void **state)
+{
+	json_auto_t *world =
+		world_with(KIND_SRIOV_NETWORK, "{resourceName: r, networkNamespace: apps}");
+
+	settle(world);
+	json_put(json_at(world, KIND_NAD), "sys/n", yaml("{metadata: {uid: x}}"));
+	json_object_del(json_at(world, KIND_SRIOV_NETWORK), "sys/n");
+	settle(world);
+	assert_null(json_at(world, KIND_NAD, "apps/n"));
+	assert_non_null(json_at(world, KIND_NAD, "sys/n"));
+}
+
+static void upstreams_finalizer_is_honoured(void **state)
+{
+	json_auto_t *world =
+		world_with(KIND_SRIOV_NETWORK, "{resourceName: r, networkNamespace: apps}");
+	json_t *metadata = json_at(network_of(world), "metadata");
+
+	settle(world);
+	assert_null(json_at(metadata, "finalizers"));
+	json_put(metadata, "finalizers", json_pack("[s,s]", SRIOV_NETWORK_FINALIZER, "other"));
+	json_put_str(metadata, "deletionTimestamp", "2026-01-31T10:00:00Z");
+	settle(world);
+	assert_int_equal(json_object_size(json_at(world, KIND_NAD)), 0);
+	assert_int_equal(json_array_size(json_at(network_of(world), "metadata", "finalizers")), 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(renders_what_upstream_renders),
+		cmocka_unit_test(a_nad_at_home_refers_to_its_network),
+		cmocka_unit_test(blanks_within_ipam_strings_survive),
+		cmocka_unit_test(what_cannot_be_rendered_is_told_and_leaves_the_nad_alone),
+		cmocka_unit_test(a_missing_namespace_is_waited_for),
+		cmocka_unit_test(moving_a_network_moves_its_nad),
+		cmocka_unit_test(only_administrators_write_into_other_namespaces),
+		cmocka_unit_test(a_nad_of_someone_else_is_left_alone),
+		cmocka_unit_test(a_nad_of_nobody_is_adopted_with_what_others_wrote_on_it),
+		cmocka_unit_test(text_that_means_the_same_is_not_rewritten),
+		cmocka_unit_test(deleting_a_network_removes_its_nads_and_no_others),
+		cmocka_unit_test(upstreams_finalizer_is_honoured),
+	};
+
+	json_init();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

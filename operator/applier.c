@@ -261,7 +261,8 @@ static bool op_status(struct run *run, const struct kube_resource *resource, con
 
 	if (!present || json_same(json_at(present, "status"), wanted))
 		return false;
-	bare = json_pack("{s:{s:s}, s:O}", "metadata", "name", json_name(present), "status", wanted);
+	bare = json_pack("{s:{s:s}, s:O}", "metadata", "name", json_name(present), "status",
+			 wanted);
 	if (resource->namespaced)
 		json_put_str(json_at(bare, "metadata"), "namespace", json_namespace(present));
 	body = with_type(resource, bare);

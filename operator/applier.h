@@ -36,7 +36,7 @@ struct applier *applier_new(const struct applier_config *config);
 void applier_free(struct applier *applier);
 
 struct applier_result {
-	bool wrote;	  /* something was sent */
+	bool wrote;       /* something was sent */
 	int64_t again_ms; /* the plan wants to be made again after this; -1: no */
 };
 

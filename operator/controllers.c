@@ -3,14 +3,19 @@
  */
 #include "operator/controllers.h"
 
+#include <string.h>
+
 #include "lib/base/str.h"
 #include "lib/json/json.h"
+#include "reconcilers/coordinator.h"
 #include "reconcilers/ip_pool.h"
 #include "reconcilers/multus_config.h"
 #include "reconcilers/node_state.h"
 #include "reconcilers/owner.h"
 #include "reconcilers/policy_status.h"
 #include "reconcilers/pool_config.h"
+#include "reconcilers/reserved_ip.h"
+#include "reconcilers/sriov_network.h"
 #include "reconcilers/sriov_policy.h"
 
 /* What all wake rules get. */
@@ -27,9 +32,130 @@ static void wake(const struct change *c, enum controller_id id, const char *key)
 	c->wake(c->arg, id, key);
 }
 
+/* ---- SriovNetwork, SriovIBNetwork, OVSNetwork ---------------------------------------------------------------------- */
+
+static const enum controller_id network_controllers[] = {
+	CONTROLLER_SRIOV_NETWORK,
+	CONTROLLER_SRIOV_IB_NETWORK,
+	CONTROLLER_OVS_NETWORK,
+};
+
+static void look_network(const struct controller_sources *from, const struct controller *self,
+			 const char *key, json_t *world)
+{
+	auto_free char *owner =
+		str_printf("%s.sriovnetwork.openshift.io/%s", kind_find(self->kind)->kind, key);
+	const json_t *network = NULL;
+	const char *ns = NULL;
+	auto_free char *nad = NULL;
+
+	mirror_add_indexed(from->mirror, world, KIND_NAD, NAD_BY_NETWORK, owner);
+	mirror_add(from->mirror, world, self->kind, key);
+	network = world_get(world, self->kind, key);
+	if (!network)
+		return;
+	ns = json_str_or(json_at(network, "spec", "networkNamespace"), "");
+	if (!*ns)
+		ns = json_namespace(network);
+	nad = str_printf("%s/%s", ns, json_name(network));
+	mirror_add(from->mirror, world, KIND_NAD, nad);
+	mirror_add(from->mirror, world, KIND_NAMESPACE, ns);
+}
+
+/* "SriovNetwork.sriovnetwork.openshift.io/NAMESPACE/NAME" wakes that network. */
+static void wake_network_owner(const struct change *c, const json_t *nad)
+{
+	const char *owner = json_str_at(nad, "metadata", "annotations", SRIOV_NETWORK_OWNER);
+
+	for (size_t i = 0; owner && i < ARRAY_LEN(network_controllers); i++) {
+		const struct controller *controller = &controllers[network_controllers[i]];
+		auto_free char *prefix = str_printf("%s.sriovnetwork.openshift.io/",
+						    kind_find(controller->kind)->kind);
+
+		if (str_starts(owner, prefix))
+			wake(c, network_controllers[i], owner + strlen(prefix));
+	}
+}
+
+struct network_wake {
+	const struct change *change;
+	enum controller_id id;
+};
+
+static void wake_network(void *arg, const char *key)
+{
+	const struct network_wake *w = arg;
+
+	wake(w->change, w->id, key);
+}
+
+static void wake_networks(const struct change *c, size_t index, const char *value)
+{
+	for (size_t i = 0; i < ARRAY_LEN(network_controllers); i++) {
+		struct network_wake w = {c, network_controllers[i]};
+
+		cache_find(mirror_cache(c->from->mirror, controllers[w.id].kind), index, value,
+			   wake_network, &w);
+	}
+}
+
+/* Its owner before and after, and the networks that want its place. */
+static void network_nad_changed(const struct change *c)
+{
+	wake_network_owner(c, c->old);
+	wake_network_owner(c, c->now);
+	wake_networks(c, NETWORK_BY_NAD, c->key);
+}
+
+static void network_changed(const struct change *c)
+{
+	for (size_t i = 0; i < ARRAY_LEN(network_controllers); i++)
+		if (str_eq(controllers[network_controllers[i]].kind, c->kind))
+			wake(c, network_controllers[i], c->key);
+}
+
+/* It appeared or went: networks that write into it can go on, or have to wait. */
+static void namespace_changed(const struct change *c)
+{
+	wake_networks(c, NETWORK_BY_NAMESPACE, c->key);
+}
+
+/* ---- SpiderReservedIP, SpiderCoordinator --------------------------------------------------------------------------- */
+
+static const char *const cluster_network[] = {
+	MIRROR_KUBEADM_CONFIG,     MIRROR_CILIUM_CONFIG, MIRROR_FLANNEL_CONFIG,
+	MIRROR_CONTROLLER_MANAGER, MIRROR_SERVICE_CIDR,  MIRROR_CALICO_POOL,
+	MIRROR_CILIUM_POOL,
+};
+
+static void look_itself(const struct controller_sources *from, const struct controller *self,
+			const char *key, json_t *world)
+{
+	mirror_add(from->mirror, world, self->kind, key);
+}
+
+static void look_coordinator(const struct controller_sources *from, const struct controller *self,
+			     const char *key, json_t *world)
+{
+	mirror_add(from->mirror, world, self->kind, key);
+	for (size_t i = 0; i < ARRAY_LEN(cluster_network); i++)
+		mirror_add_all(from->mirror, world, cluster_network[i]);
+}
+
+static void coordinator_changed(const struct change *c)
+{
+	wake(c, CONTROLLER_COORDINATOR, c->key);
+}
+
+static void cluster_network_changed(const struct change *c)
+{
+	wake(c, CONTROLLER_COORDINATOR, COORDINATOR_DEFAULT);
+}
+
 /* ---- SpiderMultusConfig ------------------------------------------------------------------------------------------- */
 
-static void look_multus_config(const struct controller_sources *from, const char *key, json_t *world)
+static void look_multus_config(const struct controller_sources *from, const struct controller *self,
+			       const char *key, json_t *world)
 {
 	auto_free char *owner = str_printf("SpiderMultusConfig/%s", key);
 	const json_t *config = NULL;
@@ -78,6 +204,8 @@ static void nad_changed(const struct change *c)
 {
 	const json_t *versions[] = {c->old, c->now};
 
+	network_nad_changed(c);
+
 	for (size_t i = 0; i < ARRAY_LEN(versions); i++) {
 		const json_t *owner = owner_controller(versions[i]);
 		auto_free char *key = NULL;
@@ -105,7 +233,8 @@ static void add_pool(void *arg, const char *name)
 	mirror_add(n->from->mirror, n->world, KIND_IP_POOL, name);
 }
 
-static void look_ip_pool(const struct controller_sources *from, const char *key, json_t *world)
+static void look_ip_pool(const struct controller_sources *from, const struct controller *self,
+			 const char *key, json_t *world)
 {
 	struct narrowing n = {from, world};
 	json_auto_t *pool = cache_get(mirror_cache(from->mirror, KIND_IP_POOL), key);
@@ -154,13 +283,15 @@ static void wake_all(const struct change *c, const char *kind, enum controller_i
 
 static void reserved_changed(const struct change *c)
 {
+	wake(c, CONTROLLER_RESERVED_IP, c->key);
 	if (!same_spec(c->old, c->now))
 		wake_all(c, KIND_IP_POOL, CONTROLLER_IP_POOL);
 }
 
 /* ---- nodes and their work items ----------------------------------------------------------------------------------- */
 
-static void look_node(const struct controller_sources *from, const char *key, json_t *world)
+static void look_node(const struct controller_sources *from, const struct controller *self,
+		      const char *key, json_t *world)
 {
 	auto_free char *state = str_printf("%s/%s", from->ns, key);
 
@@ -205,13 +336,15 @@ static void policy_changed(const struct change *c)
 	}
 }
 
-static void look_policy(const struct controller_sources *from, const char *key, json_t *world)
+static void look_policy(const struct controller_sources *from, const struct controller *self,
+			const char *key, json_t *world)
 {
 	mirror_add(from->mirror, world, KIND_POLICY, key);
 	json_put(world, KIND_POLICY_REPORT, reports_of(from->reports, key));
 }
 
-static void look_pool_config(const struct controller_sources *from, const char *key, json_t *world)
+static void look_pool_config(const struct controller_sources *from, const struct controller *self,
+			     const char *key, json_t *world)
 {
 	mirror_add_all(from->mirror, world, KIND_POOL_CONFIG);
 	mirror_add_all(from->mirror, world, KIND_NODE);
@@ -230,45 +363,92 @@ static void pool_config_changed(const struct change *c)
 /* ---- the tables --------------------------------------------------------------------------------------------------- */
 
 const struct controller controllers[CONTROLLER_COUNT] = {
-	[CONTROLLER_MULTUS_CONFIG] = {
-		.name = "multus-config",
-		.kind = KIND_MULTUS_CONFIG,
-		.reconcile = multus_config_reconcile,
-		.needs = {KIND_MULTUS_CONFIG, KIND_NAD},
-		.look = look_multus_config,
-	},
-	[CONTROLLER_IP_POOL] = {
-		.name = "ip-pool",
-		.kind = KIND_IP_POOL,
-		.reconcile = ip_pool_reconcile,
-		.needs = {KIND_IP_POOL, KIND_RESERVED_IP},
-		.look = look_ip_pool,
-	},
-	[CONTROLLER_NODE_STATE] = {
-		.name = "node-state",
-		.kind = KIND_NODE,
-		.reconcile = node_state_reconcile,
-		.needs = {KIND_NODE, KIND_NODE_STATE, KIND_POLICY, KIND_POOL_CONFIG},
-		.look = look_node,
-	},
-	[CONTROLLER_POLICY_STATUS] = {
-		.name = "policy-status",
-		.kind = KIND_POLICY,
-		.reconcile = policy_status_reconcile,
-		.needs = {KIND_NODE, KIND_NODE_STATE, KIND_POLICY, KIND_POOL_CONFIG},
-		.look = look_policy,
-		.every_ms = 1000,
-		.after = CONTROLLER_NODE_STATE,
-	},
-	[CONTROLLER_POOL_CONFIG] = {
-		.name = "pool-config",
-		.kind = KIND_POOL_CONFIG,
-		.reconcile = pool_config_reconcile,
-		.needs = {KIND_POOL_CONFIG, KIND_NODE},
-		.look = look_pool_config,
-		.every_ms = 1000,
-		.after = CONTROLLER_POOL_CONFIG,
-	},
+	[CONTROLLER_MULTUS_CONFIG] =
+		{
+			.name = "multus-config",
+			.kind = KIND_MULTUS_CONFIG,
+			.reconcile = multus_config_reconcile,
+			.needs = {KIND_MULTUS_CONFIG, KIND_NAD},
+			.look = look_multus_config,
+		},
+	[CONTROLLER_IP_POOL] =
+		{
+			.name = "ip-pool",
+			.kind = KIND_IP_POOL,
+			.reconcile = ip_pool_reconcile,
+			.needs = {KIND_IP_POOL, KIND_RESERVED_IP},
+			.look = look_ip_pool,
+		},
+	[CONTROLLER_NODE_STATE] =
+		{
+			.name = "node-state",
+			.kind = KIND_NODE,
+			.reconcile = node_state_reconcile,
+			.needs = {KIND_NODE, KIND_NODE_STATE, KIND_POLICY, KIND_POOL_CONFIG},
+			.look = look_node,
+		},
+	[CONTROLLER_POLICY_STATUS] =
+		{
+			.name = "policy-status",
+			.kind = KIND_POLICY,
+			.reconcile = policy_status_reconcile,
+			.needs = {KIND_NODE, KIND_NODE_STATE, KIND_POLICY, KIND_POOL_CONFIG},
+			.look = look_policy,
+			.every_ms = 1000,
+			.after = CONTROLLER_NODE_STATE,
+		},
+	[CONTROLLER_POOL_CONFIG] =
+		{
+			.name = "pool-config",
+			.kind = KIND_POOL_CONFIG,
+			.reconcile = pool_config_reconcile,
+			.needs = {KIND_POOL_CONFIG, KIND_NODE},
+			.look = look_pool_config,
+			.every_ms = 1000,
+			.after = CONTROLLER_POOL_CONFIG,
+		},
+	[CONTROLLER_SRIOV_NETWORK] =
+		{
+			.name = "sriov-network",
+			.kind = KIND_SRIOV_NETWORK,
+			.reconcile = sriov_network_reconcile,
+			.needs = {KIND_SRIOV_NETWORK, KIND_NAD, KIND_NAMESPACE},
+			.look = look_network,
+		},
+	[CONTROLLER_SRIOV_IB_NETWORK] =
+		{
+			.name = "sriov-ib-network",
+			.kind = KIND_SRIOV_IB_NETWORK,
+			.reconcile = sriov_ib_network_reconcile,
+			.needs = {KIND_SRIOV_IB_NETWORK, KIND_NAD, KIND_NAMESPACE},
+			.look = look_network,
+		},
+	[CONTROLLER_OVS_NETWORK] =
+		{
+			.name = "ovs-network",
+			.kind = KIND_OVS_NETWORK,
+			.reconcile = ovs_network_reconcile,
+			.needs = {KIND_OVS_NETWORK, KIND_NAD, KIND_NAMESPACE},
+			.look = look_network,
+		},
+	[CONTROLLER_RESERVED_IP] =
+		{
+			.name = "reserved-ip",
+			.kind = KIND_RESERVED_IP,
+			.reconcile = reserved_ip_reconcile,
+			.needs = {KIND_RESERVED_IP},
+			.look = look_itself,
+		},
+	[CONTROLLER_COORDINATOR] =
+		{
+			.name = "coordinator",
+			.kind = KIND_COORDINATOR,
+			.reconcile = coordinator_reconcile,
+			.needs = {KIND_COORDINATOR, MIRROR_KUBEADM_CONFIG, MIRROR_CILIUM_CONFIG,
+				  MIRROR_FLANNEL_CONFIG, MIRROR_CONTROLLER_MANAGER,
+				  MIRROR_SERVICE_CIDR, MIRROR_CALICO_POOL, MIRROR_CILIUM_POOL},
+			.look = look_coordinator,
+		},
 };
 
 static const struct {
@@ -283,6 +463,18 @@ static const struct {
 	{KIND_NODE_STATE, node_state_changed},
 	{KIND_POLICY, policy_changed},
 	{KIND_POOL_CONFIG, pool_config_changed},
+	{KIND_SRIOV_NETWORK, network_changed},
+	{KIND_SRIOV_IB_NETWORK, network_changed},
+	{KIND_OVS_NETWORK, network_changed},
+	{KIND_NAMESPACE, namespace_changed},
+	{KIND_COORDINATOR, coordinator_changed},
+	{MIRROR_KUBEADM_CONFIG, cluster_network_changed},
+	{MIRROR_CILIUM_CONFIG, cluster_network_changed},
+	{MIRROR_FLANNEL_CONFIG, cluster_network_changed},
+	{MIRROR_CONTROLLER_MANAGER, cluster_network_changed},
+	{MIRROR_SERVICE_CIDR, cluster_network_changed},
+	{MIRROR_CALICO_POOL, cluster_network_changed},
+	{MIRROR_CILIUM_POOL, cluster_network_changed},
 };
 
 void controllers_map(const struct controller_sources *from, const char *kind, const char *key,

@@ -19,19 +19,26 @@ enum controller_id {
 	CONTROLLER_NODE_STATE,
 	CONTROLLER_POLICY_STATUS,
 	CONTROLLER_POOL_CONFIG,
+	CONTROLLER_SRIOV_NETWORK,
+	CONTROLLER_SRIOV_IB_NETWORK,
+	CONTROLLER_OVS_NETWORK,
+	CONTROLLER_RESERVED_IP,
+	CONTROLLER_COORDINATOR,
 	CONTROLLER_COUNT,
 };
 
-enum { CONTROLLER_MAX_NEEDS = 6 };
+enum { CONTROLLER_MAX_NEEDS = 10 };
 
 /* What worlds are made of. */
 struct controller_sources {
 	const struct mirror *mirror;
 	const struct reports *reports;
 	struct ip_pool_index *pools;
-	const char *ns;		     /* the operator's namespace */
+	const char *ns;              /* the operator's namespace */
 	const char *resource_prefix; /* "spidernet.io" */
 };
+
+struct controller;
 
 struct controller {
 	const char *name; /* in logs and metrics */
@@ -40,7 +47,8 @@ struct controller {
 	/* Kinds that must have been listed before a key runs. */
 	const char *needs[CONTROLLER_MAX_NEEDS];
 	/* Add to the world what a decision on `key` may look at. */
-	void (*look)(const struct controller_sources *from, const char *key, json_t *world);
+	void (*look)(const struct controller_sources *from, const struct controller *self,
+		     const char *key, json_t *world);
 	/*
 	 * Aggregates: run at most once in this time per key, and not before `after` has looked at all its keys once.
 	 */

@@ -268,8 +268,8 @@ static int operator_init(struct orbweaver *op, struct err *err)
 	op->identity = new_identity();
 	op->metrics = metrics_new();
 	metrics_add_process(op->metrics);
-	op->leader = metric_gauge(op->metrics, "orbweaver_leader", "1 while this replica decides.",
-				  "");
+	op->leader =
+		metric_gauge(op->metrics, "orbweaver_leader", "1 while this replica decides.", "");
 	op->alive = health_new();
 	op->ready = health_new();
 	op->loop = loop_new();
@@ -279,8 +279,7 @@ static int operator_init(struct orbweaver *op, struct err *err)
 	if (start_server(op, err) < 0)
 		return -1;
 	op->client = kube_client_new(op->loop, &op->config, op->metrics);
-	op->recorder =
-		recorder_new(op->client, OPERATOR_NAME, op->identity, true, op->metrics);
+	op->recorder = recorder_new(op->client, OPERATOR_NAME, op->identity, true, op->metrics);
 	kube_get_path(op->client, "/version", on_version, op);
 	return 0;
 }
@@ -313,7 +312,8 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	log_info("started", F_STR("version", ORBWEAVER_VERSION), F_STR("identity", op.identity),
-		 F_STR("namespace", op.options.ns), F_BOOL("leader_elect", op.options.leader_elect));
+		 F_STR("namespace", op.options.ns),
+		 F_BOOL("leader_elect", op.options.leader_elect));
 	loop_run(op.loop);
 	operator_done(&op);
 	log_info("stopped");

@@ -130,13 +130,16 @@ static void on_trouble(void *arg, const char *kind, const struct err *err)
 			health_set(manager->config.ready, kind, true, NULL);
 		return;
 	}
-	if (kube_err_is(err, "NotServed") && info->crd_file)
+	if (kube_err_is(err, "NotServed") && info && info->crd_file)
 		remedy = str_printf("%s.%s is not installed: kubectl apply -f %s", info->id,
 				    info->group, info->crd_file);
 	else if (kube_err_is(err, "Forbidden"))
 		remedy = str_printf("grant the operator's service account the verbs list and watch "
-				    "on %s (manifests/rbac.yaml)", info->id);
-	health_set(manager->config.ready, kind, false, remedy ? remedy : err->text);
+				    "on %s (manifests/rbac.yaml)",
+				    mirror_resource(manager->mirror, kind)->plural);
+	/* Without what it need not have, an operator does all but its SpiderCoordinator. */
+	health_set(manager->config.ready, kind, mirror_is_optional(kind),
+		   remedy ? remedy : err->text);
 	log_error("cannot watch, waiting", F_STR("kind", kind), F_ERR(err),
 		  F_STR("remedy", remedy ? remedy : "none needed once the API server answers"));
 }
@@ -154,7 +157,7 @@ static json_t *new_world(struct manager *manager, const struct controller *contr
 	json_put_str(env, "now", now);
 	json_put_str(env, "namespace", manager->config.ns);
 	json_put_str(env, "resourcePrefix", manager->config.resource_prefix);
-	controller->look(&manager->sources, key, world);
+	controller->look(&manager->sources, controller, key, world);
 	return world;
 }
 
@@ -173,14 +176,15 @@ static void tell_failure(struct manager *manager, const struct job *job, const s
 		  F_STR("key", job->key), F_ERR(err));
 	object = cache_get(mirror_cache(manager->mirror, controller->kind), job->key);
 	if (object && err->class == ERR_INVALID)
-		recorder_tell(manager->config.recorder,
-			      &(struct event_object){
-				      .resource = mirror_resource(manager->mirror, controller->kind),
-				      .ns = json_namespace(object),
-				      .name = json_name(object),
-				      .uid = json_uid(object),
-			      },
-			      true, err->reason, err->text);
+		recorder_tell(
+			manager->config.recorder,
+			&(struct event_object){
+				.resource = mirror_resource(manager->mirror, controller->kind),
+				.ns = json_namespace(object),
+				.name = json_name(object),
+				.uid = json_uid(object),
+			},
+			true, err->reason, err->text);
 }
 
 static void on_carried_out(void *arg, const struct applier_result *result, const struct err *err)
@@ -251,7 +255,8 @@ static void note_caught_up(struct manager *manager)
 		struct controller_state *state = &manager->controllers[id];
 
 		if (!state->caught_up && needs_met(manager, id) &&
-		    queue_waiting(state->queue, QUEUE_MAIN) == 0 && queue_working(state->queue) == 0)
+		    queue_waiting(state->queue, QUEUE_MAIN) == 0 &&
+		    queue_working(state->queue) == 0)
 			state->caught_up = true;
 	}
 }
@@ -333,7 +338,7 @@ struct manager *manager_new(const struct manager_config *config)
 			.queue = queue_new(config->loop, wake_turn, manager),
 		};
 	for (size_t i = 0; (kind = mirror_kind(i)); i++)
-		health_set(config->ready, kind, false, "not listed yet");
+		health_set(config->ready, kind, mirror_is_optional(kind), "not listed yet");
 	manager->mirror = mirror_new(config->loop, config->client,
 				     &(struct mirror_config){
 					     .ns = config->ns,

@@ -26,8 +26,8 @@ struct manager_config {
 	struct kube_client *client;
 	struct recorder *recorder;
 	struct metrics *metrics;
-	struct health *ready;	     /* gets one check per kind */
-	const char *ns;		     /* of the NodeStates */
+	struct health *ready;        /* gets one check per kind */
+	const char *ns;              /* of the NodeStates */
 	const char *resource_prefix; /* of extended resources */
 	bool stream_lists;
 };

@@ -9,9 +9,11 @@
 #include "lib/base/mem.h"
 #include "lib/json/json.h"
 #include "lib/kube/informer.h"
+#include "lib/kube/status.h"
 #include "operator/projection.h"
 #include "reconcilers/multus_config.h"
 #include "reconcilers/owner.h"
+#include "reconcilers/sriov_network.h"
 
 /* ---- indexes ------------------------------------------------------------------------------------------------------ */
 
@@ -28,6 +30,34 @@ static void index_nad_owner(const json_t *nad, struct cache_values *values)
 	cache_index_value(values, value);
 }
 
+static void index_nad_network(const json_t *nad, struct cache_values *values)
+{
+	const char *network = json_str_at(nad, "metadata", "annotations", SRIOV_NETWORK_OWNER);
+
+	if (network)
+		cache_index_value(values, network);
+}
+
+static const char *network_target_namespace(const json_t *network)
+{
+	const char *ns = json_str_at(network, "spec", "networkNamespace");
+
+	return str_empty(ns) ? json_namespace(network) : ns;
+}
+
+static void index_network_nad(const json_t *network, struct cache_values *values)
+{
+	auto_free char *key =
+		str_printf("%s/%s", network_target_namespace(network), json_name(network));
+
+	cache_index_value(values, key);
+}
+
+static void index_network_namespace(const json_t *network, struct cache_values *values)
+{
+	cache_index_value(values, network_target_namespace(network));
+}
+
 static void index_config_nad(const json_t *config, struct cache_values *values)
 {
 	auto_free char *key =
@@ -40,34 +70,73 @@ static void index_config_nad(const json_t *config, struct cache_values *values)
 
 static const splitter_path drop_common[] = {{"metadata", "managedFields"}};
 static const splitter_path drop_node[] = {
-	{"metadata", "managedFields"},
-	{"metadata", "annotations"},
-	{"status", "images"},
-	{"status", "volumesInUse"},
-	{"status", "volumesAttached"},
+	{"metadata", "managedFields"}, {"metadata", "annotations"},   {"status", "images"},
+	{"status", "volumesInUse"},    {"status", "volumesAttached"},
 };
+static const splitter_path drop_pod[] = {{"metadata", "managedFields"}, {"status"}};
 static const splitter_path drop_node_state[] = {{"status", "interfaces", "Vfs"}};
 
-#define DROP(paths) .drops = (paths), .n_drops = ARRAY_LEN(paths)
+#define DROP(paths)  .drops = (paths), .n_drops = ARRAY_LEN(paths)
+#define NAMED(name_) "fieldSelector=metadata.name%3D" name_
 
 struct mirrored {
-	const char *kind;
+	const char *kind;      /* the id in reconcilers/kinds.h, or one of MIRROR_* */
 	bool in_own_namespace; /* only objects in the operator's namespace */
+	bool optional;
+	const char *ns, *selector;
+	struct kube_resource resource; /* for MIRROR_*; else from kinds.h */
 	const splitter_path *drops;
 	size_t n_drops;
 	struct cache_kind cache;
 };
 
+#define NETWORK(kind_)                                                                             \
+	{                                                                                          \
+		(kind_), DROP(drop_common),                                                        \
+			.cache = {                                                                 \
+				.project = project_object,                                         \
+				.indexes = {index_network_nad, index_network_namespace},           \
+			},                                                                         \
+	}
+
+#define CONFIG_MAP(name_, ns_)                                                                     \
+	{                                                                                          \
+		(name_), .optional = true, .ns = (ns_), .selector = NAMED(name_),                  \
+			 .resource = {"", "v1", "configmaps", "ConfigMap", true},                  \
+			 DROP(drop_common)                                                         \
+	}
+
+#define FOREIGN(id_, group_, version_, kind_)                                                      \
+	{                                                                                          \
+		(id_), .optional = true, .resource = {group_, version_, id_, kind_, false},        \
+		       DROP(drop_common)                                                           \
+	}
+
 static const struct mirrored table[] = {
 	{KIND_NODE, DROP(drop_node), .cache = {.project = project_node}},
+	{KIND_NAMESPACE, DROP(drop_common), .cache = {.project = project_namespace}},
 	{KIND_POLICY, DROP(drop_common), .cache = {.live = true, .project = project_object}},
 	{KIND_POOL_CONFIG, DROP(drop_common), .cache = {.live = true, .project = project_object}},
 	{KIND_NODE_STATE, true, DROP(drop_node_state), .cache = {.project = project_written}},
-	{KIND_NAD, .cache = {.project = project_written, .indexes = {index_nad_owner}}},
+	NETWORK(KIND_SRIOV_NETWORK),
+	NETWORK(KIND_SRIOV_IB_NETWORK),
+	NETWORK(KIND_OVS_NETWORK),
+	{KIND_NAD,
+	 .cache = {.project = project_written, .indexes = {index_nad_owner, index_nad_network}}},
 	{KIND_MULTUS_CONFIG, DROP(drop_common),
 	 .cache = {.project = project_object, .indexes = {index_config_nad}}},
+	{KIND_COORDINATOR, DROP(drop_common), .cache = {.live = true, .project = project_object}},
 	{KIND_IP_POOL, DROP(drop_common), .cache = {.project = project_object}},
 	{KIND_RESERVED_IP, DROP(drop_common), .cache = {.live = true, .project = project_object}},
+	CONFIG_MAP(MIRROR_KUBEADM_CONFIG, "kube-system"),
+	CONFIG_MAP(MIRROR_CILIUM_CONFIG, "kube-system"),
+	CONFIG_MAP(MIRROR_FLANNEL_CONFIG, "kube-flannel"),
+	{MIRROR_CONTROLLER_MANAGER, .optional = true, .ns = "kube-system",
+	 .selector = "labelSelector=component%3Dkube-controller-manager",
+	 .resource = {"", "v1", "pods", "Pod", true}, DROP(drop_pod)},
+	FOREIGN(MIRROR_SERVICE_CIDR, "networking.k8s.io", "v1", "ServiceCIDR"),
+	FOREIGN(MIRROR_CALICO_POOL, "crd.projectcalico.org", "v1", "IPPool"),
+	FOREIGN(MIRROR_CILIUM_POOL, "cilium.io", "v2alpha1", "CiliumPodIPPool"),
 };
 
 struct mirror_kind {
@@ -76,6 +145,7 @@ struct mirror_kind {
 	struct kube_resource resource;
 	struct cache *cache;
 	struct informer *informer;
+	bool absent; /* optional, and not served */
 };
 
 struct mirror {
@@ -101,10 +171,15 @@ static void on_synced(void *arg)
 
 static void on_trouble(void *arg, const struct err *err)
 {
-	const struct mirror_kind *kind = arg;
+	struct mirror_kind *kind = arg;
 	const struct mirror_config *config = &kind->mirror->config;
+	bool was_absent = kind->absent;
 
-	config->trouble(config->arg, kind->mirrored->kind, err);
+	kind->absent = kind->mirrored->optional && kube_err_is(err, "NotServed");
+	if (kind->absent && !was_absent)
+		config->synced(config->arg, kind->mirrored->kind);
+	if (!kind->absent)
+		config->trouble(config->arg, kind->mirrored->kind, err);
 }
 
 static void start_kind(struct mirror_kind *kind, struct loop *loop, struct kube_client *client)
@@ -113,22 +188,26 @@ static void start_kind(struct mirror_kind *kind, struct loop *loop, struct kube_
 	const struct mirror_config *config = &kind->mirror->config;
 	const struct kind_info *info = kind_find(mirrored->kind);
 
-	kind->resource = (struct kube_resource){info->group, info->version, info->id, info->kind,
-						info->namespaced};
+	kind->resource = mirrored->resource;
+	if (info)
+		kind->resource = (struct kube_resource){info->group, info->version, info->id,
+							info->kind, info->namespaced};
 	kind->cache = cache_new(&mirrored->cache, on_changed, kind);
-	kind->informer = informer_new(loop, client,
-				      &(struct informer_config){
-					      .resource = &kind->resource,
-					      .ns = mirrored->in_own_namespace ? config->ns : NULL,
-					      .drops = mirrored->drops,
-					      .n_drops = mirrored->n_drops,
-					      .cache = kind->cache,
-					      .stream_lists = config->stream_lists,
-					      .synced = on_synced,
-					      .trouble = on_trouble,
-					      .arg = kind,
-					      .metrics = config->metrics,
-				      });
+	kind->informer =
+		informer_new(loop, client,
+			     &(struct informer_config){
+				     .resource = &kind->resource,
+				     .ns = mirrored->in_own_namespace ? config->ns : mirrored->ns,
+				     .selector = mirrored->selector,
+				     .drops = mirrored->drops,
+				     .n_drops = mirrored->n_drops,
+				     .cache = kind->cache,
+				     .stream_lists = config->stream_lists,
+				     .synced = on_synced,
+				     .trouble = on_trouble,
+				     .arg = kind,
+				     .metrics = config->metrics,
+			     });
 }
 
 struct mirror *mirror_new(struct loop *loop, struct kube_client *client,
@@ -168,7 +247,7 @@ bool mirror_is_synced(const struct mirror *mirror, const char *kind)
 {
 	const struct mirror_kind *k = find(mirror, kind);
 
-	return k && informer_is_synced(k->informer);
+	return k && (k->absent || informer_is_synced(k->informer));
 }
 
 struct cache *mirror_cache(const struct mirror *mirror, const char *kind)
@@ -183,6 +262,14 @@ const struct kube_resource *mirror_resource(const struct mirror *mirror, const c
 	const struct mirror_kind *k = find(mirror, kind);
 
 	return k ? &k->resource : NULL;
+}
+
+bool mirror_is_optional(const char *kind)
+{
+	for (size_t i = 0; i < ARRAY_LEN(table); i++)
+		if (str_eq(table[i].kind, kind))
+			return table[i].optional;
+	return false;
 }
 
 const char *mirror_kind(size_t i)
@@ -210,7 +297,16 @@ void mirror_add(const struct mirror *mirror, json_t *world, const char *kind, co
 
 void mirror_add_all(const struct mirror *mirror, json_t *world, const char *kind)
 {
-	json_put(world, kind, cache_all(mirror_cache(mirror, kind)));
+	const struct mirror_kind *k = find(mirror, kind);
+	json_t *objects = cache_all(k->cache);
+
+	/* Several mirrors can show objects of one kind. */
+	if (json_object_get(world, k->resource.plural)) {
+		json_object_update(json_object_get(world, k->resource.plural), objects);
+		json_decref(objects);
+	} else {
+		json_object_set_new(world, k->resource.plural, objects);
+	}
 }
 
 struct adding {

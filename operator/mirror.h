@@ -14,9 +14,26 @@
 
 /* Indexes of the kinds that have any. */
 enum {
-	NAD_BY_OWNER = 0,  /* "Kind/namespace/name" of the controlling owner, whether it exists or not */
-	CONFIG_BY_NAD = 0, /* SpiderMultusConfigs by the key of the NAD that they claim */
+	NAD_BY_OWNER =
+		0, /* "Kind/namespace/name" of the controlling owner, whether it exists or not */
+	NAD_BY_NETWORK =
+		1, /* the annotation that names a SriovNetwork, SriovIBNetwork or OVSNetwork */
+	CONFIG_BY_NAD = 0,        /* SpiderMultusConfigs by the key of the NAD that they claim */
+	NETWORK_BY_NAD = 0,       /* SriovNetworks … by the key of the NAD that they write */
+	NETWORK_BY_NAMESPACE = 1, /* … by the namespace of it */
 };
+
+/*
+ * What tells about the cluster's own network, for SpiderCoordinators: single objects and kinds of other projects, which a
+ * cluster has or has not. In worlds they stand under their plural names.
+ */
+#define MIRROR_KUBEADM_CONFIG     "kubeadm-config"
+#define MIRROR_CILIUM_CONFIG      "cilium-config"
+#define MIRROR_FLANNEL_CONFIG     "kube-flannel-cfg"
+#define MIRROR_CONTROLLER_MANAGER "kube-controller-manager"
+#define MIRROR_SERVICE_CIDR       "servicecidrs"
+#define MIRROR_CALICO_POOL        "ippools"
+#define MIRROR_CILIUM_POOL        "ciliumpodippools"
 
 struct mirror;
 
@@ -38,7 +55,7 @@ struct mirror *mirror_new(struct loop *loop, struct kube_client *client,
 			  const struct mirror_config *config);
 void mirror_free(struct mirror *mirror);
 
-/* The kind is mirrored and was listed completely once. */
+/* The kind is mirrored and was listed completely once, or is one that the cluster need not have and has not. */
 bool mirror_is_synced(const struct mirror *mirror, const char *kind);
 
 /* NULL when the kind is not mirrored. */
@@ -50,6 +67,9 @@ const char *mirror_kind(size_t i);
 
 /* The answer to a write of ours; borrowed. */
 void mirror_learn(struct mirror *mirror, const char *kind, const json_t *object);
+
+/* The cluster need not have the kind: that it is not served is no trouble. */
+bool mirror_is_optional(const char *kind);
 
 /* Worlds for reconcilers: add objects of a kind to { kind: { key: object } }. Absent objects add nothing. */
 void mirror_add(const struct mirror *mirror, json_t *world, const char *kind, const char *key);

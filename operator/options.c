@@ -71,8 +71,9 @@ static int check_name(const char *flag, const char *value, struct err *err)
 {
 	size_t len = strlen(value);
 
-	if (len >= 1 && len <= 63 && strspn(value, "abcdefghijklmnopqrstuvwxyz0123456789-") == len &&
-	    value[0] != '-' && value[len - 1] != '-')
+	if (len >= 1 && len <= 63 &&
+	    strspn(value, "abcdefghijklmnopqrstuvwxyz0123456789-") == len && value[0] != '-' &&
+	    value[len - 1] != '-')
 		return 0;
 	return err_set(err, ERR_INVALID, "BadFlag",
 		       "--%s %s: must be 1 to 63 lower-case letters, digits and inner dashes", flag,

@@ -29,9 +29,18 @@ static void keep_only(json_t *object, const char *const *keys)
 static void trim_metadata(json_t *object)
 {
 	static const char *const kept[] = {
-		"name",	      "namespace",	   "uid",	      "resourceVersion",
-		"generation", "creationTimestamp", "deletionTimestamp", "labels",
-		"annotations", "ownerReferences",  "finalizers",	"orbweaver",
+		"name",
+		"namespace",
+		"uid",
+		"resourceVersion",
+		"generation",
+		"creationTimestamp",
+		"deletionTimestamp",
+		"labels",
+		"annotations",
+		"ownerReferences",
+		"finalizers",
+		"orbweaver",
 		NULL,
 	};
 	json_t *metadata = json_at(object, "metadata");
@@ -70,8 +79,8 @@ static json_t *ready_condition(const json_t *conditions)
 
 void project_node(json_t *object)
 {
-	static const char *const kept[] = {"name", "uid", "resourceVersion", "labels",
-					   "deletionTimestamp", NULL};
+	static const char *const kept[] = {
+		"name", "uid", "resourceVersion", "labels", "deletionTimestamp", NULL};
 	json_t *taints = json_incref(json_at(object, "spec", "taints"));
 	json_t *ready = ready_condition(json_at(object, "status", "conditions"));
 
@@ -83,6 +92,13 @@ void project_node(json_t *object)
 		json_put(json_need_object(object, "spec"), "taints", taints);
 	if (ready)
 		json_put(json_need_object(object, "status"), "conditions", ready);
+}
+
+void project_namespace(json_t *object)
+{
+	project_object(object);
+	json_object_del(object, "spec");
+	json_object_del(object, "status");
 }
 
 /* FieldsV1: {"f:metadata": {"f:labels": {".": {}, "f:KEY": {}}}}. */

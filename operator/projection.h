@@ -22,4 +22,7 @@ void project_node(json_t *object);
  */
 void project_written(json_t *object);
 
+/* Namespaces: metadata only. */
+void project_namespace(json_t *object);
+
 #endif

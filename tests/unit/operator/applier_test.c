@@ -59,8 +59,8 @@ static void removes_only_the_annotations_that_were_ours(void **state)
 
 static void replaces_owners_only_when_they_are_given(void **state)
 {
-	json_auto_t *present =
-		yaml("{metadata: {resourceVersion: '7', ownerReferences: [{uid: u1}], finalizers: [f]}}");
+	json_auto_t *present = yaml("{metadata: {resourceVersion: '7', ownerReferences: [{uid: "
+				    "u1}], finalizers: [f]}}");
 	json_auto_t *silent = yaml("{metadata: {name: a}}");
 	json_auto_t *other = yaml("{metadata: {ownerReferences: [{uid: u2}]}}");
 	json_auto_t *patch = applier_patch(present, other);
@@ -95,7 +95,8 @@ static void keeps_of_a_node_what_reconcilers_read(void **state)
 	json_auto_t *node = yaml(
 		"{kind: Node, metadata: {name: w1, uid: u, labels: {a: b}, annotations: {x: y}}, "
 		"spec: {podCIDR: c, taints: [{key: t}]}, "
-		"status: {images: [1], conditions: [{type: Ready, status: 'True', lastHeartbeatTime: z}, "
+		"status: {images: [1], conditions: [{type: Ready, status: 'True', "
+		"lastHeartbeatTime: z}, "
 		"{type: DiskPressure, status: 'False'}]}}");
 	json_auto_t *expected = yaml("{metadata: {name: w1, uid: u, labels: {a: b}}, "
 				     "spec: {taints: [{key: t}]}, "
@@ -107,10 +108,11 @@ static void keeps_of_a_node_what_reconcilers_read(void **state)
 
 static void remembers_which_keys_the_server_recorded_as_ours(void **state)
 {
-	json_auto_t *object = yaml(
-		"{metadata: {name: a, annotations: {x: y}, managedFields: ["
-		"{manager: orbweaver-operator, fieldsV1: {'f:metadata': {'f:annotations': {'.': {}, 'f:x': {}}}}}, "
-		"{manager: kubectl, fieldsV1: {'f:metadata': {'f:labels': {'f:l': {}}}}}]}}");
+	json_auto_t *object =
+		yaml("{metadata: {name: a, annotations: {x: y}, managedFields: ["
+		     "{manager: orbweaver-operator, fieldsV1: {'f:metadata': {'f:annotations': "
+		     "{'.': {}, 'f:x': {}}}}}, "
+		     "{manager: kubectl, fieldsV1: {'f:metadata': {'f:labels': {'f:l': {}}}}}]}}");
 	json_auto_t *expected =
 		yaml("{metadata: {name: a, annotations: {x: y}, orbweaver: {annotations: [x]}}}");
 
@@ -123,7 +125,8 @@ static void survives_managed_fields_of_any_shape(void **state)
 	static const char *const shapes[] = {
 		"{metadata: {managedFields: 1}}",
 		"{metadata: {managedFields: [1, null, {manager: orbweaver-operator}]}}",
-		"{metadata: {managedFields: [{manager: orbweaver-operator, fieldsV1: {'f:metadata': []}}]}}",
+		"{metadata: {managedFields: [{manager: orbweaver-operator, fieldsV1: "
+		"{'f:metadata': []}}]}}",
 		"{metadata: []}",
 		"{}",
 	};

@@ -74,7 +74,8 @@ static void names_flag_value_and_remedy_of_mistakes(void **state)
 		{"word", NULL, "\"word\": not a flag; see --help"},
 		{"--leader-elect=maybe", NULL, "--leader-elect=maybe: must be true or false"},
 		{"--namespace", "Not_DNS",
-		 "--namespace Not_DNS: must be 1 to 63 lower-case letters, digits and inner dashes"},
+		 "--namespace Not_DNS: must be 1 to 63 lower-case letters, digits and inner "
+		 "dashes"},
 		{"--resource-prefix", "a/b",
 		 "--resource-prefix \"a/b\": must be a DNS name such as spidernet.io"},
 	};

@@ -1,0 +1,402 @@
+/*
+ * One map from keys to entries; one map per index from values to the places in entries that have the value.
+ *
+ * Indexes hold no keys of their own: an entry has an array of places, one for each of its values, and the places with the
+ * same value are a linked list. An owner of one object costs 200 bytes, and leaving a crowd costs no more than leaving alone.
+ */
+#include "lib/kube/cache.h"
+
+#include <string.h>
+#include <sys/queue.h>
+
+#include "lib/base/map.h"
+#include "lib/base/mem.h"
+#include "lib/json/json.h"
+#include "lib/kube/api.h"
+
+/* All entries with one value in one index. */
+struct crowd {
+	LIST_HEAD(, place) places;
+	size_t index;
+	char value[];
+};
+
+struct place {
+	LIST_ENTRY(place) link;
+	struct crowd *crowd;
+	struct entry *entry;
+};
+
+struct entry {
+	uint64_t version;
+	uint32_t list; /* the list in which it was last seen */
+	uint32_t n_places;
+	struct place *places; /* what it is found under */
+	char *uid;
+	char *text;	/* or, for live kinds, */
+	json_t *object; /* the object, shared with cache->all */
+	char key[];
+};
+
+/* What the index functions of one object say. */
+struct cache_values {
+	struct cache_value {
+		size_t index;
+		char *value;
+	} *items;
+	size_t len, cap;
+	size_t index; /* which of them is speaking */
+};
+
+struct cache {
+	const struct cache_kind *kind;
+	cache_changed_fn *changed;
+	void *arg;
+	struct map entries;
+	struct map index[CACHE_MAX_INDEXES];
+	json_t *all; /* live kinds: { key: object } */
+	uint32_t list;
+};
+
+static void entry_free(void *ptr)
+{
+	struct entry *entry = ptr;
+
+	mem_free(entry->places);
+	mem_free(entry->uid);
+	mem_free(entry->text);
+	json_decref(entry->object);
+	mem_free(entry);
+}
+
+struct cache *cache_new(const struct cache_kind *kind, cache_changed_fn *changed, void *arg)
+{
+	struct cache *cache = mem_new(struct cache);
+
+	cache->kind = kind;
+	cache->changed = changed;
+	cache->arg = arg;
+	cache->entries.free_value = entry_free;
+	for (size_t i = 0; i < CACHE_MAX_INDEXES; i++)
+		cache->index[i].free_value = mem_free;
+	if (kind->live)
+		cache->all = json_object();
+	return cache;
+}
+
+void cache_free(struct cache *cache)
+{
+	if (!cache)
+		return;
+	map_done(&cache->entries);
+	for (size_t i = 0; i < CACHE_MAX_INDEXES; i++)
+		map_done(&cache->index[i]);
+	json_decref(cache->all);
+	mem_free(cache);
+}
+
+/* ---- indexes ------------------------------------------------------------------------------------------------------ */
+
+void cache_index_value(struct cache_values *values, const char *value)
+{
+	for (size_t i = 0; i < values->len; i++)
+		if (values->items[i].index == values->index &&
+		    str_eq(values->items[i].value, value))
+			return;
+	if (values->len == values->cap) {
+		values->cap = values->cap ? values->cap * 2 : 4;
+		values->items =
+			mem_realloc(values->items, values->cap * sizeof(*values->items));
+	}
+	values->items[values->len++] = (struct cache_value){values->index, str_dup(value)};
+}
+
+static void values_done(struct cache_values *values)
+{
+	for (size_t i = 0; i < values->len; i++)
+		mem_free(values->items[i].value);
+	mem_free(values->items);
+}
+
+static struct cache_values values_of(const struct cache *cache, const json_t *object)
+{
+	struct cache_values values = {0};
+
+	for (; values.index < CACHE_MAX_INDEXES && cache->kind->indexes[values.index];
+	     values.index++)
+		cache->kind->indexes[values.index](object, &values);
+	return values;
+}
+
+static struct crowd *crowd_of(struct cache *cache, size_t index, const char *value)
+{
+	struct crowd *crowd = map_get(&cache->index[index], value);
+
+	if (crowd)
+		return crowd;
+	crowd = mem_zalloc(sizeof(*crowd) + strlen(value) + 1);
+	memcpy(crowd->value, value, strlen(value) + 1);
+	crowd->index = index;
+	map_set(&cache->index[index], value, crowd);
+	return crowd;
+}
+
+static void leave_places(struct cache *cache, struct entry *entry)
+{
+	for (uint32_t i = 0; i < entry->n_places; i++) {
+		struct crowd *crowd = entry->places[i].crowd;
+
+		LIST_REMOVE(&entry->places[i], link);
+		if (LIST_EMPTY(&crowd->places))
+			map_del(&cache->index[crowd->index], crowd->value);
+	}
+	mem_free(take_ptr(entry->places));
+	entry->n_places = 0;
+}
+
+static void take_places(struct cache *cache, struct entry *entry, const json_t *object)
+{
+	struct cache_values values = values_of(cache, object);
+
+	if (values.len > 0)
+		entry->places = mem_calloc(values.len, sizeof(*entry->places));
+	entry->n_places = (uint32_t)values.len;
+	for (size_t i = 0; i < values.len; i++) {
+		struct place *place = &entry->places[i];
+
+		place->entry = entry;
+		place->crowd = crowd_of(cache, values.items[i].index, values.items[i].value);
+		LIST_INSERT_HEAD(&place->crowd->places, place, link);
+	}
+	values_done(&values);
+}
+
+void cache_find(const struct cache *cache, size_t index, const char *value,
+		void (*fn)(void *arg, const char *key), void *arg)
+{
+	const struct crowd *crowd = map_get(&cache->index[index], value);
+	const struct place *place = NULL;
+
+	if (!crowd)
+		return;
+	LIST_FOREACH(place, &crowd->places, link)
+		fn(arg, place->entry->key);
+}
+
+/* ---- objects ------------------------------------------------------------------------------------------------------ */
+
+static json_t *entry_object(const struct entry *entry)
+{
+	if (entry->object)
+		return json_incref(entry->object);
+	return json_parse(entry->text, strlen(entry->text), NULL);
+}
+
+/* Equal but for the version. */
+static bool same_content(const json_t *a, const json_t *b)
+{
+	json_auto_t *patch = json_merge_diff(a, b);
+	json_t *meta = json_at(patch, "metadata");
+
+	if (!patch)
+		return true;
+	return json_object_size(patch) == 1 && json_object_size(meta) == 1 &&
+	       json_at(meta, "resourceVersion");
+}
+
+static void store(struct cache *cache, struct entry *entry, json_t *object)
+{
+	if (cache->kind->live) {
+		json_object_set(cache->all, entry->key, object);
+		json_decref(entry->object);
+		entry->object = json_incref(object);
+	} else {
+		struct strbuf text = {0};
+
+		json_write(object, &text);
+		mem_free(entry->text);
+		entry->text = str_ndup(text.data, text.len); /* without the buffer's slack */
+		strbuf_done(&text);
+	}
+	leave_places(cache, entry);
+	take_places(cache, entry, object);
+}
+
+static struct entry *entry_new(struct cache *cache, const char *key)
+{
+	size_t size = strlen(key) + 1;
+	struct entry *entry = mem_zalloc(sizeof(*entry) + size);
+
+	memcpy(entry->key, key, size);
+	map_set(&cache->entries, key, entry);
+	return entry;
+}
+
+/* A newer object: trimmed, stored, told. */
+static void put(struct cache *cache, struct entry *entry, json_t *object, const json_t *old)
+{
+	entry->version = kube_resource_version(object);
+	if (cache->kind->project)
+		cache->kind->project(object);
+	json_object_del(json_at(object, "metadata"), "managedFields");
+	if (!str_eq(entry->uid, json_uid(object))) {
+		mem_free(entry->uid);
+		entry->uid = str_dup(json_uid(object));
+	}
+	store(cache, entry, object);
+	if (cache->changed && !(old && same_content(old, object)))
+		cache->changed(cache->arg, entry->key, old, object);
+}
+
+static void remove_entry(struct cache *cache, struct entry *entry)
+{
+	json_auto_t *old = entry_object(entry);
+	auto_free char *key = str_dup(entry->key); /* the entry's goes with it */
+
+	leave_places(cache, entry);
+	if (cache->all)
+		json_object_del(cache->all, key);
+	map_del(&cache->entries, key);
+	if (cache->changed)
+		cache->changed(cache->arg, key, old, NULL);
+}
+
+static bool is_wanted(const struct cache *cache, const json_t *object)
+{
+	return !cache->kind->wanted || cache->kind->wanted(object);
+}
+
+static bool put_if_newer(struct cache *cache, json_t *object, bool is_listed)
+{
+	auto_free char *key = json_key(object);
+	struct entry *entry = map_get(&cache->entries, key);
+	json_auto_t *old = NULL;
+	bool newer = !entry || kube_resource_version(object) > entry->version;
+
+	if (newer && !is_wanted(cache, object)) {
+		if (entry)
+			remove_entry(cache, entry);
+		json_decref(object);
+		return false;
+	}
+	if (entry && newer)
+		old = entry_object(entry);
+	if (!entry)
+		entry = entry_new(cache, key);
+	if (is_listed)
+		entry->list = cache->list;
+	if (newer)
+		put(cache, entry, object, old);
+	json_decref(object);
+	return newer;
+}
+
+bool cache_put(struct cache *cache, json_t *object)
+{
+	return put_if_newer(cache, object, true);
+}
+
+bool cache_learn(struct cache *cache, json_t *object)
+{
+	return put_if_newer(cache, object, false);
+}
+
+bool cache_remove(struct cache *cache, const char *key, uint64_t version)
+{
+	struct entry *entry = map_get(&cache->entries, key);
+
+	if (!entry || entry->version > version)
+		return false;
+	remove_entry(cache, entry);
+	return true;
+}
+
+json_t *cache_get(const struct cache *cache, const char *key)
+{
+	const struct entry *entry = map_get(&cache->entries, key);
+
+	return entry ? entry_object(entry) : NULL;
+}
+
+bool cache_has(const struct cache *cache, const char *key)
+{
+	return map_get(&cache->entries, key) != NULL;
+}
+
+uint64_t cache_version(const struct cache *cache, const char *key)
+{
+	const struct entry *entry = map_get(&cache->entries, key);
+
+	return entry ? entry->version : 0;
+}
+
+const char *cache_uid(const struct cache *cache, const char *key)
+{
+	const struct entry *entry = map_get(&cache->entries, key);
+
+	return entry ? entry->uid : NULL;
+}
+
+size_t cache_len(const struct cache *cache)
+{
+	return cache->entries.len;
+}
+
+const char *cache_next(const struct cache *cache, size_t *iter)
+{
+	const char *key = NULL;
+	void *ignored = NULL;
+
+	return map_next(&cache->entries, iter, &key, &ignored) ? key : NULL;
+}
+
+json_t *cache_all(const struct cache *cache)
+{
+	json_t *all = NULL;
+	const char *key = NULL;
+	void *entry = NULL;
+	size_t iter = 0;
+
+	if (cache->all)
+		return json_incref(cache->all);
+	all = json_object();
+	while (map_next(&cache->entries, &iter, &key, &entry))
+		json_object_set_new(all, key, entry_object(entry));
+	return all;
+}
+
+/* ---- lists -------------------------------------------------------------------------------------------------------- */
+
+void cache_list_begin(struct cache *cache)
+{
+	cache->list++;
+}
+
+/* Collected first: what `changed` does must not disturb the visit of the map. */
+void cache_list_end(struct cache *cache, uint64_t version)
+{
+	struct strbuf gone = {0}; /* keys, each with its NUL */
+	const char *key = NULL;
+	void *value = NULL;
+	size_t iter = 0;
+
+	while (map_next(&cache->entries, &iter, &key, &value)) {
+		const struct entry *entry = value;
+
+		if (entry->list != cache->list && entry->version <= version)
+			strbuf_add(&gone, entry->key, strlen(entry->key) + 1);
+	}
+	for (size_t at = 0; at < gone.len; at += strlen(gone.data + at) + 1)
+		cache_remove(cache, gone.data + at, version);
+	strbuf_done(&gone);
+}
+
+void cache_forget_versions(struct cache *cache)
+{
+	const char *key = NULL;
+	void *value = NULL;
+	size_t iter = 0;
+
+	while (map_next(&cache->entries, &iter, &key, &value))
+		((struct entry *)value)->version = 0;
+}

@@ -1,0 +1,71 @@
+/*
+ * Keeps a cache equal to the server: lists in pages, watches from there, resumes, lists again when it has to.
+ *
+ * A broken watch goes on from the last version it saw (bookmarks move that forward while nothing happens). A version that is
+ * too old (410, as status or as ERROR event) leads to a new list, whose end removes what vanished meanwhile. Servers that
+ * offer streaming lists (KEP-3157) are asked for one when `stream_lists` is set; when they refuse, pages are used from then on.
+ * A list that is older than what was seen before (etcd restored from a backup) makes all earlier versions void.
+ */
+#ifndef ORBWEAVER_LIB_KUBE_INFORMER_H
+#define ORBWEAVER_LIB_KUBE_INFORMER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "lib/base/metrics.h"
+#include "lib/kube/api.h"
+#include "lib/kube/cache.h"
+#include "lib/kube/splitter.h"
+
+enum {
+	INFORMER_PAGE = 500,
+	INFORMER_RETRY_FIRST_MS = 200,
+	INFORMER_RETRY_MAX_MS = 10000,
+	/* A watch ends by itself after this time and up to as much again; then it resumes. */
+	INFORMER_WATCH_S = 300,
+	/* Bookmarks come once a minute; a watch without a byte for so long hangs. */
+	INFORMER_SILENCE_MS = 200000,
+	INFORMER_LIST_TIMEOUT_MS = 120000,
+};
+
+struct informer_config {
+	const struct kube_resource *resource; /* borrowed, as all here */
+	const char *ns;			      /* NULL: all namespaces */
+	const char *selector;		      /* "fieldSelector=metadata.name%3Dw1", or NULL */
+	const splitter_path *drops;	      /* never parsed: splitter.h */
+	size_t n_drops;
+	struct cache *cache;
+	bool stream_lists;
+	/*
+	 * The cache is complete for the first time. What changed is told by the cache itself (cache_changed_fn).
+	 *
+	 * This and `trouble` may come in the middle of receiving: they may add to queues and start calls, not cancel calls or free
+	 * the informer.
+	 */
+	void (*synced)(void *arg);
+	/*
+	 * err: the kind cannot be listed or watched at present, told once per different text; NULL: it works (again).
+	 * Reasons to expect: those of client.h, above all NotServed, Forbidden, ServerUnreachable, ServerUntrusted; BadStream and
+	 * ObjectTooLarge (splitter.h). A connection that just ends is no trouble.
+	 */
+	void (*trouble)(void *arg, const struct err *err);
+	void *arg;
+	struct metrics *metrics; /* may be NULL: orbweaver_informer_{lists,events}_total{resource} */
+};
+
+struct informer;
+
+/* Starts at once. */
+struct informer *informer_new(struct loop *loop, struct kube_client *client,
+			      const struct informer_config *config);
+void informer_free(struct informer *informer);
+
+bool informer_is_synced(const struct informer *informer);
+
+/*
+ * The answer to one of our own writes, known before the watch tells it: goes into the cache, unless the watch is already past
+ * it (then the cache knows this and perhaps more, such as its deletion). Borrows the object.
+ */
+void informer_learn(struct informer *informer, const json_t *object);
+
+#endif

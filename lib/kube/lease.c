@@ -1,0 +1,335 @@
+/*
+ * Look, then take, renew or wait. Every write carries the resourceVersion that was read, so two candidates cannot both
+ * succeed. The argument why that is enough is in the header.
+ *
+ * Facts: k8s.io/api/coordination/v1 LeaseSpec; the rules of k8s.io/client-go/tools/leaderelection on observed time.
+ */
+#include "lib/kube/lease.h"
+
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+#include "lib/base/mem.h"
+#include "lib/json/json.h"
+#include "lib/kube/api.h"
+#include "lib/kube/status.h"
+
+static const struct kube_resource lease_resource = {
+	.group = "coordination.k8s.io",
+	.version = "v1",
+	.plural = "leases",
+	.kind = "Lease",
+	.namespaced = true,
+};
+
+struct lease {
+	struct lease_config config;
+	struct kube_client *client;
+	struct timer *timer;  /* the next look */
+	struct timer *expiry; /* when we stop being the holder unless renewed */
+	struct kube_call *call;
+	json_t *object;	       /* as last read or written; NULL: not there, or not known */
+	int64_t seen_ms;       /* when its holder or renewTime last changed, on our clock */
+	int64_t sent_ms;       /* when the write in flight left */
+	int64_t held_until_ms; /* 0: not held */
+	bool object_is_old;    /* a write failed: read before the next one */
+	bool writing;	       /* the call in flight may make us the holder */
+	bool leading;	       /* as last told */
+	bool releasing;
+	void (*released)(void *arg);
+	void *released_arg;
+	char last_trouble[sizeof(((struct err *)0)->text)];
+};
+
+static void look(void *arg);
+
+static const char *holder_of(const json_t *object)
+{
+	const char *holder = json_str_at(object, "spec", "holderIdentity");
+
+	return holder ? holder : "";
+}
+
+static void tell(struct lease *lease)
+{
+	bool leading = lease_is_held(lease);
+
+	if (leading == lease->leading)
+		return;
+	lease->leading = leading;
+	lease->config.changed(lease->config.arg, leading);
+}
+
+static void tell_trouble(struct lease *lease, const struct err *err)
+{
+	const char *text = err ? err->text : "";
+
+	if (str_eq(text, lease->last_trouble))
+		return;
+	snprintf(lease->last_trouble, sizeof(lease->last_trouble), "%s", text);
+	if (lease->config.trouble)
+		lease->config.trouble(lease->config.arg, err);
+}
+
+bool lease_is_held(const struct lease *lease)
+{
+	return !lease->releasing && clock_ms() < lease->held_until_ms;
+}
+
+const char *lease_holder(const struct lease *lease)
+{
+	return holder_of(lease->object);
+}
+
+static void look_after(struct lease *lease, int64_t pause)
+{
+	timer_start(lease->timer, pause - pause / 10 + (int64_t)clock_jitter((uint64_t)pause / 5));
+}
+
+static void look_again(struct lease *lease)
+{
+	look_after(lease, lease_is_held(lease) ? LEASE_RENEW_MS : LEASE_LOOK_MS);
+}
+
+static bool same_term(const json_t *a, const json_t *b)
+{
+	return str_eq(holder_of(a), holder_of(b)) &&
+	       str_eq(json_str_at(a, "spec", "renewTime"), json_str_at(b, "spec", "renewTime"));
+}
+
+static void remember(struct lease *lease, json_t *object)
+{
+	if (!lease->object || !same_term(lease->object, object))
+		lease->seen_ms = clock_ms();
+	json_decref(lease->object);
+	lease->object = json_incref(object);
+}
+
+/*
+ * Free to take: nobody's, or not renewed for its whole duration as we watched. A duration shorter than ours is somebody's
+ * mistake, perhaps about a holder like us.
+ */
+static bool is_free(const struct lease *lease)
+{
+	json_int_t seconds =
+		json_integer_value(json_at(lease->object, "spec", "leaseDurationSeconds"));
+
+	if (seconds < LEASE_DURATION_S || seconds > 3600)
+		seconds = LEASE_DURATION_S;
+	return str_empty(holder_of(lease->object)) ||
+	       clock_ms() - lease->seen_ms >= seconds * 1000;
+}
+
+static void write_failed(struct lease *lease, const struct err *err)
+{
+	/* Somebody was faster, or an answer to our own write was lost, or it was deleted: what is there now? */
+	bool outdated = err->class == ERR_CONFLICT ||
+			(kube_err_is(err, "NotFound") && lease->object);
+
+	if (!outdated)
+		tell_trouble(lease, err);
+	lease->object_is_old = true;
+	tell(lease);
+	if (lease_is_held(lease) || outdated)
+		look_after(lease, LEASE_RETRY_MS);
+	else
+		look_again(lease);
+}
+
+static void on_written(void *arg, json_t *object, const struct err *err)
+{
+	struct lease *lease = arg;
+
+	lease->call = NULL;
+	lease->writing = false;
+	if (err) {
+		write_failed(lease, err);
+		return;
+	}
+	remember(lease, object);
+	lease->object_is_old = false;
+	lease->held_until_ms = lease->sent_ms + LEASE_HOLD_MS;
+	kube_client_writes_end_at(lease->client, lease->held_until_ms);
+	timer_start(lease->expiry, lease->held_until_ms - clock_ms());
+	tell_trouble(lease, NULL);
+	tell(lease);
+	look_again(lease);
+}
+
+static json_t *new_spec(const struct lease *lease)
+{
+	char now[CLOCK_RFC3339_SIZE];
+	const json_t *old = json_at(lease->object, "spec");
+	bool same_holder = str_eq(holder_of(lease->object), lease->config.identity);
+	json_int_t transitions = json_integer_value(json_at(old, "leaseTransitions"));
+	const char *acquired = json_str_at(old, "acquireTime");
+	json_t *spec = json_object();
+
+	clock_rfc3339_micro(clock_wall_us(), now);
+	json_put_str(spec, "holderIdentity", lease->config.identity);
+	json_put_int(spec, "leaseDurationSeconds", LEASE_DURATION_S);
+	json_put_str(spec, "acquireTime", same_holder && acquired ? acquired : now);
+	json_put_str(spec, "renewTime", now);
+	json_put_int(spec, "leaseTransitions", transitions + (lease->object && !same_holder));
+	return spec;
+}
+
+/* As it was, labels and all, with our spec; or a new one. */
+static json_t *new_object(const struct lease *lease)
+{
+	json_t *object = lease->object ? json_deep_copy(lease->object)
+				       : json_pack("{s:s, s:s, s:{s:s, s:s}}", "apiVersion",
+						   "coordination.k8s.io/v1", "kind", "Lease",
+						   "metadata", "name", lease->config.name,
+						   "namespace", lease->config.ns);
+
+	json_object_del(json_at(object, "metadata"), "managedFields");
+	json_put(object, "spec", new_spec(lease));
+	return object;
+}
+
+static void take_or_renew(struct lease *lease)
+{
+	const struct kube_write how = {
+		.field_manager = lease->config.field_manager,
+		.timeout_ms = LEASE_CALL_TIMEOUT_MS,
+	};
+	json_auto_t *object = new_object(lease);
+
+	lease->sent_ms = clock_ms();
+	lease->writing = true;
+	lease->call = lease->object ? kube_update(lease->client, &lease_resource, object, &how,
+						  on_written, lease)
+				    : kube_create(lease->client, &lease_resource, object, &how,
+						  on_written, lease);
+}
+
+static void on_read(void *arg, json_t *object, const struct err *err)
+{
+	struct lease *lease = arg;
+
+	lease->call = NULL;
+	if (err && !kube_err_is(err, "NotFound")) {
+		tell_trouble(lease, err);
+		look_after(lease, lease_is_held(lease) ? LEASE_RETRY_MS : LEASE_LOOK_MS);
+		return;
+	}
+	if (err) {
+		json_decref(lease->object);
+		lease->object = NULL;
+		take_or_renew(lease);
+		return;
+	}
+	tell_trouble(lease, NULL);
+	remember(lease, object);
+	lease->object_is_old = false;
+	if (str_eq(holder_of(object), lease->config.identity) || is_free(lease)) {
+		take_or_renew(lease);
+		return;
+	}
+	lease->held_until_ms = 0; /* somebody else's, whatever we believed */
+	tell(lease);
+	look_again(lease);
+}
+
+/*
+ * A holder renews what it wrote last, without reading first; everybody else reads, as does a holder whose last write failed:
+ * it may have been stored all the same.
+ */
+static void look(void *arg)
+{
+	struct lease *lease = arg;
+
+	if (lease->call || lease->releasing)
+		return;
+	if (lease_is_held(lease) && lease->object && !lease->object_is_old)
+		take_or_renew(lease);
+	else
+		lease->call = kube_get(lease->client, &lease_resource, lease->config.ns,
+				       lease->config.name, NULL, on_read, lease);
+}
+
+static void on_expiry(void *arg)
+{
+	struct lease *lease = arg;
+
+	if (lease_is_held(lease)) /* renewed meanwhile */
+		timer_start(lease->expiry, lease->held_until_ms - clock_ms());
+	else
+		tell(lease);
+}
+
+struct lease *lease_new(struct loop *loop, struct kube_client *client,
+			const struct lease_config *config)
+{
+	struct lease *lease = mem_new(struct lease);
+
+	lease->config = *config;
+	lease->client = client;
+	lease->timer = timer_new(loop, look, lease);
+	lease->expiry = timer_new(loop, on_expiry, lease);
+	timer_start(lease->timer, 0);
+	return lease;
+}
+
+/* ---- release ------------------------------------------------------------------------------------------------------ */
+
+static void on_released(void *arg, json_t *object, const struct err *err)
+{
+	struct lease *lease = arg;
+
+	lease->call = NULL;
+	if (err)
+		log_warn("lease not given back", F_STR("lease", lease->config.name), F_ERR(err));
+	if (lease->released)
+		lease->released(lease->released_arg);
+}
+
+/*
+ * Gives the Lease back if it is ours; the server checks that and writes in one step. No resourceVersion: a renewal that was
+ * cancelled just now may have been stored.
+ */
+static json_t *release_patch(const struct lease *lease)
+{
+	return json_pack("[{s:s, s:s, s:s}, {s:s, s:s, s:s}, {s:s, s:s, s:i}]", "op", "test", "path",
+			 "/spec/holderIdentity", "value", lease->config.identity, "op", "replace",
+			 "path", "/spec/holderIdentity", "value", "", "op", "replace", "path",
+			 "/spec/leaseDurationSeconds", "value", 1);
+}
+
+void lease_release(struct lease *lease, void (*done)(void *arg), void *arg)
+{
+	bool held = lease_is_held(lease) || lease->writing;
+	const struct kube_write how = {
+		.field_manager = lease->config.field_manager,
+		.timeout_ms = LEASE_CALL_TIMEOUT_MS,
+	};
+	json_auto_t *patch = NULL;
+
+	lease->releasing = true;
+	lease->released = done;
+	lease->released_arg = arg;
+	timer_stop(lease->timer);
+	timer_stop(lease->expiry);
+	kube_call_cancel(take_ptr(lease->call));
+	if (!held) {
+		if (done)
+			done(arg);
+		return;
+	}
+	patch = release_patch(lease);
+	lease->call = kube_patch(lease->client, &lease_resource, lease->config.ns,
+				 lease->config.name, KUBE_PATCH_JSON, patch, &how, on_released,
+				 lease);
+}
+
+void lease_free(struct lease *lease)
+{
+	if (!lease)
+		return;
+	kube_client_writes_end_at(lease->client, INT64_MAX);
+	kube_call_cancel(lease->call);
+	timer_free(lease->timer);
+	timer_free(lease->expiry);
+	json_decref(lease->object);
+	mem_free(lease);
+}

@@ -1,0 +1,78 @@
+/*
+ * Leader election by a coordination.k8s.io/v1 Lease, and the answer to "may I still write?".
+ *
+ * The object is the one that client-go's leaderelection uses, so kubectl and other tools read it as usual.
+ *
+ * Why two holders never write at the same time. All times are CLOCK_BOOTTIME of whoever measures; nobody's wall clock plays a
+ * part, and of two machines' clocks only the speed has to agree.
+ *
+ *  1. A holder's term ends LEASE_HOLD_MS after it *began to send* its last successful write of the Lease (s), so at s + 10 s.
+ *     It does not matter which attempt succeeded, or how long the answer took, or that the process was stopped before it read it.
+ *  2. Somebody else takes the Lease only LEASE_DURATION_S after he *received* an answer that shows that write (r), and his
+ *     own write carries the resourceVersion he read: it succeeds only if there was none in between. The write was stored
+ *     after s, so r > s, and the next term begins after s + 15 s. A candidate that was stopped in between finds more time
+ *     gone by, but also a newer version, or indeed nobody.
+ *  3. Whether the term is over is asked before each write; and at its end the kernel cuts the holder's connections, should the
+ *     holder be stopped between question and write (fence.h). So a write leaves before s + 10 s or not at all.
+ *  4. What left arrives within KUBE_DELIVERY_MS or is dropped with its connection: before s + 14 s.
+ *
+ * One second is left for what the server holds back by itself, and for clocks that run at different speeds. A server that
+ * stores a request later than that, after it took it, is beyond us; what then protects an object is the resourceVersion that an
+ * update carries.
+ *
+ * A release gives the Lease away early: it is conditional on the holder still being us, and lease_is_held is false before.
+ */
+#ifndef ORBWEAVER_LIB_KUBE_LEASE_H
+#define ORBWEAVER_LIB_KUBE_LEASE_H
+
+#include <assert.h>
+#include <stdbool.h>
+
+#include "lib/kube/client.h"
+
+enum {
+	LEASE_DURATION_S = 15,
+	LEASE_HOLD_MS = 10000,
+	/* Three attempts fit into a term: after 4 s, 7 s and at 10 s. */
+	LEASE_RENEW_MS = 4000,
+	LEASE_CALL_TIMEOUT_MS = 2500,
+	LEASE_RETRY_MS = 500,
+	/* Candidates look this often. All times have 10 % jitter. */
+	LEASE_LOOK_MS = 2000,
+};
+
+static_assert(LEASE_HOLD_MS + KUBE_DELIVERY_MS < LEASE_DURATION_S * 1000, "see 4. above");
+
+struct lease_config {
+	const char *ns, *name; /* of the Lease; borrowed, as all here */
+	const char *identity;  /* unique per process, so more than a pod's name: a restarted container is another process */
+	const char *field_manager;
+	/* Called from the loop: leading is what lease_is_held says at that moment. */
+	void (*changed)(void *arg, bool leading);
+	/* The Lease cannot be read or written at present, told once per different text; NULL: it can again. */
+	void (*trouble)(void *arg, const struct err *err);
+	void *arg;
+};
+
+struct lease;
+
+/* The client's fenced writes end with each term (kube_client_writes_end_at); what lease_is_held says is for its fence. */
+struct lease *lease_new(struct loop *loop, struct kube_client *client,
+			const struct lease_config *config);
+
+/* Immediately before a write: true only while nobody else can be the holder. */
+bool lease_is_held(const struct lease *lease);
+
+/* Who holds it as far as we know; "" when nobody does. Borrowed until the next turn. */
+const char *lease_holder(const struct lease *lease);
+
+/*
+ * Stop holding it: from this call on lease_is_held is false, and `changed` does not come any more. The Lease is given free for
+ * others at once when we held it; done is called after that (or after the attempt failed, or at once when there is nothing to
+ * give back).
+ */
+void lease_release(struct lease *lease, void (*done)(void *arg), void *arg);
+
+void lease_free(struct lease *lease);
+
+#endif

@@ -1,0 +1,297 @@
+/*
+ * Items in a map, linked into a lane while they wait, and into a binary heap by time while they are delayed. An item
+ * exists as long as there is something to remember about its key.
+ */
+#include "lib/kube/queue.h"
+
+#include <assert.h>
+#include <sys/queue.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/map.h"
+#include "lib/base/mem.h"
+#include "lib/base/str.h"
+
+struct item {
+	TAILQ_ENTRY(item) link;
+	char *key;
+	enum {
+		ITEM_IDLE,
+		ITEM_WAITING,
+		ITEM_WORKING,
+		ITEM_DIRTY, /* in work, and to be looked at again */
+	} state;
+	enum queue_lane lane; /* waiting or dirty: where it stands or will stand */
+	uint16_t failures;
+	size_t heap_at; /* 1-based; 0: not delayed */
+	int64_t due_ms;
+};
+
+TAILQ_HEAD(item_list, item);
+
+struct queue {
+	struct map items;
+	struct item_list lanes[2];
+	size_t waiting[2];
+	size_t working;
+	struct item **heap; /* 1-based */
+	size_t heap_len, heap_cap;
+	struct timer *timer;
+	struct deferred *notify;
+};
+
+static void on_due(void *arg);
+
+static void item_free(void *ptr)
+{
+	struct item *item = ptr;
+
+	mem_free(item->key);
+	mem_free(item);
+}
+
+struct queue *queue_new(struct loop *loop, loop_fn *ready, void *arg)
+{
+	struct queue *queue = mem_new(struct queue);
+
+	queue->items.free_value = item_free;
+	TAILQ_INIT(&queue->lanes[QUEUE_MAIN]);
+	TAILQ_INIT(&queue->lanes[QUEUE_LATER]);
+	queue->timer = timer_new(loop, on_due, queue);
+	queue->notify = deferred_new(loop, ready, arg);
+	return queue;
+}
+
+void queue_free(struct queue *queue)
+{
+	if (!queue)
+		return;
+	map_done(&queue->items);
+	mem_free(queue->heap);
+	timer_free(queue->timer);
+	deferred_free(queue->notify);
+	mem_free(queue);
+}
+
+static struct item *item_of(struct queue *queue, const char *key)
+{
+	struct item *item = map_get(&queue->items, key);
+
+	if (!item) {
+		item = mem_new(struct item);
+		item->key = str_dup(key);
+		map_set(&queue->items, key, item);
+	}
+	return item;
+}
+
+static void forget_if_idle(struct queue *queue, struct item *item)
+{
+	if (item->state == ITEM_IDLE && item->heap_at == 0 && item->failures == 0)
+		map_del(&queue->items, item->key);
+}
+
+/* ---- times -------------------------------------------------------------------------------------------------------- */
+
+static void heap_place(struct queue *queue, size_t at, struct item *item)
+{
+	queue->heap[at] = item;
+	item->heap_at = at;
+}
+
+static void heap_up(struct queue *queue, size_t at)
+{
+	struct item *item = queue->heap[at];
+
+	for (; at > 1 && queue->heap[at / 2]->due_ms > item->due_ms; at /= 2)
+		heap_place(queue, at, queue->heap[at / 2]);
+	heap_place(queue, at, item);
+}
+
+static void heap_down(struct queue *queue, size_t at)
+{
+	struct item *item = queue->heap[at];
+
+	for (size_t child; (child = at * 2) <= queue->heap_len; at = child) {
+		if (child < queue->heap_len &&
+		    queue->heap[child + 1]->due_ms < queue->heap[child]->due_ms)
+			child++;
+		if (queue->heap[child]->due_ms >= item->due_ms)
+			break;
+		heap_place(queue, at, queue->heap[child]);
+	}
+	heap_place(queue, at, item);
+}
+
+static void heap_add(struct queue *queue, struct item *item)
+{
+	if (queue->heap_len + 2 > queue->heap_cap) {
+		queue->heap_cap = queue->heap_cap ? queue->heap_cap * 2 : 16;
+		queue->heap = mem_realloc(queue->heap, queue->heap_cap * sizeof(*queue->heap));
+	}
+	queue->heap[++queue->heap_len] = item;
+	item->heap_at = queue->heap_len;
+	heap_up(queue, queue->heap_len);
+}
+
+static void heap_remove(struct queue *queue, struct item *item)
+{
+	size_t at = item->heap_at;
+	struct item *last = queue->heap[queue->heap_len--];
+
+	item->heap_at = 0;
+	if (last == item)
+		return;
+	queue->heap[at] = last;
+	last->heap_at = at;
+	heap_up(queue, at);
+	heap_down(queue, last->heap_at);
+}
+
+static void set_timer(struct queue *queue)
+{
+	if (queue->heap_len == 0)
+		timer_stop(queue->timer);
+	else
+		timer_start(queue->timer, queue->heap[1]->due_ms - clock_ms());
+}
+
+static void delay(struct queue *queue, struct item *item, int64_t after_ms)
+{
+	int64_t due = clock_ms() + (after_ms > 0 ? after_ms : 0);
+
+	if (item->heap_at && item->due_ms <= due)
+		return;
+	if (item->heap_at)
+		heap_remove(queue, item);
+	item->due_ms = due;
+	heap_add(queue, item);
+	set_timer(queue);
+}
+
+/* ---- lanes -------------------------------------------------------------------------------------------------------- */
+
+static void enter_lane(struct queue *queue, struct item *item, enum queue_lane lane)
+{
+	item->state = ITEM_WAITING;
+	item->lane = lane;
+	TAILQ_INSERT_TAIL(&queue->lanes[lane], item, link);
+	queue->waiting[lane]++;
+	deferred_run(queue->notify);
+}
+
+static void leave_lane(struct queue *queue, struct item *item)
+{
+	TAILQ_REMOVE(&queue->lanes[item->lane], item, link);
+	queue->waiting[item->lane]--;
+	item->state = ITEM_IDLE;
+}
+
+static void add_item(struct queue *queue, struct item *item, enum queue_lane lane)
+{
+	switch (item->state) {
+	case ITEM_IDLE:
+		enter_lane(queue, item, lane);
+		break;
+	case ITEM_WAITING:
+		if (lane < item->lane) {
+			leave_lane(queue, item);
+			enter_lane(queue, item, lane);
+		}
+		break;
+	case ITEM_WORKING:
+		item->state = ITEM_DIRTY;
+		item->lane = lane;
+		break;
+	case ITEM_DIRTY:
+		if (lane < item->lane)
+			item->lane = lane;
+		break;
+	}
+}
+
+void queue_add(struct queue *queue, const char *key, enum queue_lane lane)
+{
+	add_item(queue, item_of(queue, key), lane);
+}
+
+void queue_add_after(struct queue *queue, const char *key, int64_t after_ms)
+{
+	delay(queue, item_of(queue, key), after_ms);
+}
+
+static void on_due(void *arg)
+{
+	struct queue *queue = arg;
+	int64_t now = clock_ms();
+
+	while (queue->heap_len > 0 && queue->heap[1]->due_ms <= now) {
+		struct item *item = queue->heap[1];
+
+		heap_remove(queue, item);
+		add_item(queue, item, QUEUE_MAIN);
+	}
+	set_timer(queue);
+}
+
+const char *queue_take(struct queue *queue, enum queue_lane *ret_lane)
+{
+	enum queue_lane lane = queue->waiting[QUEUE_MAIN] ? QUEUE_MAIN : QUEUE_LATER;
+	struct item *item = TAILQ_FIRST(&queue->lanes[lane]);
+
+	if (!item)
+		return NULL;
+	leave_lane(queue, item);
+	item->state = ITEM_WORKING;
+	queue->working++;
+	if (ret_lane)
+		*ret_lane = lane;
+	return item->key;
+}
+
+/* Doubling from QUEUE_RETRY_FIRST_MS, half of it jitter, so that keys which failed together do not return together. */
+static int64_t pause_ms(uint16_t failures)
+{
+	int64_t pause = QUEUE_RETRY_FIRST_MS;
+
+	for (uint16_t i = 1; i < failures && pause < QUEUE_RETRY_MAX_MS; i++)
+		pause *= 2;
+	if (pause > QUEUE_RETRY_MAX_MS)
+		pause = QUEUE_RETRY_MAX_MS;
+	return pause / 2 + (int64_t)clock_jitter((uint64_t)pause / 2 + 1);
+}
+
+void queue_done(struct queue *queue, const char *key, bool failed)
+{
+	struct item *item = map_get(&queue->items, key);
+	bool dirty = item && item->state == ITEM_DIRTY;
+
+	assert(item && (dirty || item->state == ITEM_WORKING));
+	queue->working--;
+	item->state = ITEM_IDLE;
+	if (!failed) {
+		item->failures = 0;
+	} else {
+		item->failures = (uint16_t)(item->failures + (item->failures < UINT16_MAX));
+		delay(queue, item, pause_ms(item->failures));
+	}
+	if (dirty)
+		enter_lane(queue, item, item->lane);
+	forget_if_idle(queue, item);
+	deferred_run(queue->notify);
+}
+
+size_t queue_waiting(const struct queue *queue, enum queue_lane lane)
+{
+	return queue->waiting[lane];
+}
+
+size_t queue_working(const struct queue *queue)
+{
+	return queue->working;
+}
+
+size_t queue_delayed(const struct queue *queue)
+{
+	return queue->heap_len;
+}

@@ -1,0 +1,58 @@
+/*
+ * A queue of keys: where to look, never what happened.
+ *
+ * Each key is in it once. A key that is added while somebody works on it runs again afterwards. Failed keys wait longer
+ * each time, delayed keys wait as told, and urgent keys go before the others.
+ */
+#ifndef ORBWEAVER_LIB_KUBE_QUEUE_H
+#define ORBWEAVER_LIB_KUBE_QUEUE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lib/loop/loop.h"
+
+enum {
+	QUEUE_RETRY_FIRST_MS = 50,
+	QUEUE_RETRY_MAX_MS = 60000,
+};
+
+enum queue_lane {
+	QUEUE_MAIN,
+	QUEUE_LATER, /* only when the main lane is empty */
+};
+
+struct queue;
+
+/*
+ * ready(arg) is called, from the loop, once after keys have come to a lane and once after queue_done: there may be something to
+ * take, and somebody free to take it.
+ */
+struct queue *queue_new(struct loop *loop, loop_fn *ready, void *arg);
+void queue_free(struct queue *queue);
+
+/* Nothing happens when it waits in a lane already, except that MAIN moves it forward. */
+void queue_add(struct queue *queue, const char *key, enum queue_lane lane);
+
+/* Add to the main lane once the time is over; the earliest of several times counts. */
+void queue_add_after(struct queue *queue, const char *key, int64_t after_ms);
+
+/*
+ * The next key, which is then in work until queue_done; NULL when there is none. *ret_lane (may be NULL) tells where it stood.
+ * The string is valid until queue_done.
+ */
+const char *queue_take(struct queue *queue, enum queue_lane *ret_lane);
+
+/*
+ * The work on a key is over. Failed: again after a pause that doubles with each failure in a row, with jitter. Not failed:
+ * earlier failures are forgotten, and the key returns only if it was added meanwhile.
+ */
+void queue_done(struct queue *queue, const char *key, bool failed);
+
+/* Waiting in the lane / in work / waiting for their time. */
+size_t queue_waiting(const struct queue *queue, enum queue_lane lane);
+size_t queue_working(const struct queue *queue);
+size_t queue_delayed(const struct queue *queue);
+
+#endif

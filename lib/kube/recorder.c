@@ -1,0 +1,327 @@
+/*
+ * core/v1 Events: created once, patched when they repeat. One write at a time for each event, so that the patch does not
+ * overtake the creation; what is told meanwhile goes out with the next count.
+ */
+#include "lib/kube/recorder.h"
+
+#include <string.h>
+#include <sys/queue.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+#include "lib/base/map.h"
+#include "lib/base/mem.h"
+#include "lib/json/json.h"
+
+/* An event's name has 253 characters at most; the number behind the object's name takes 17. */
+#define NAME_PART_MAX 230
+
+static const struct kube_resource event_resource = {
+	.group = "",
+	.version = "v1",
+	.plural = "events",
+	.kind = "Event",
+	.namespaced = true,
+};
+
+/* One event that was told, found again by everything that makes it the same. */
+struct told {
+	TAILQ_ENTRY(told) age;
+	char *same;
+	char *ns, *name;
+	int64_t count;
+	int64_t written; /* count of the last write that was begun */
+	int64_t last_ms;
+	bool writing;
+};
+
+/* A write in flight. The event that it is about may be forgotten before it ends. */
+struct note {
+	TAILQ_ENTRY(note) link;
+	struct recorder *recorder;
+	struct kube_call *call;
+	char *same;
+};
+
+/* How much an object may still say. */
+struct budget {
+	int64_t tokens;
+	int64_t refilled_ms;
+};
+
+TAILQ_HEAD(told_list, told);
+TAILQ_HEAD(note_list, note);
+
+struct recorder {
+	struct kube_client *client;
+	const char *component, *instance;
+	bool fenced;
+	struct map told;	 /* same → struct told */
+	struct told_list by_age; /* oldest first */
+	struct map budgets;	 /* uid → struct budget */
+	struct note_list notes;
+	struct metric *events;
+};
+
+static void told_free(void *ptr)
+{
+	struct told *told = ptr;
+
+	mem_free(told->same);
+	mem_free(told->ns);
+	mem_free(told->name);
+	mem_free(told);
+}
+
+struct recorder *recorder_new(struct kube_client *client, const char *component,
+			      const char *instance, bool fenced, struct metrics *metrics)
+{
+	struct recorder *recorder = mem_new(struct recorder);
+
+	recorder->client = client;
+	recorder->component = component;
+	recorder->instance = instance;
+	recorder->fenced = fenced;
+	recorder->told.free_value = told_free;
+	recorder->budgets.free_value = mem_free;
+	TAILQ_INIT(&recorder->by_age);
+	TAILQ_INIT(&recorder->notes);
+	recorder->events = metric_counter(metrics, "orbweaver_events_total",
+					  "Events told, by what became of them.", "outcome");
+	return recorder;
+}
+
+static void note_free(struct note *note)
+{
+	TAILQ_REMOVE(&note->recorder->notes, note, link);
+	mem_free(note->same);
+	mem_free(note);
+}
+
+void recorder_free(struct recorder *recorder)
+{
+	struct note *note = NULL;
+
+	if (!recorder)
+		return;
+	while ((note = TAILQ_FIRST(&recorder->notes))) {
+		kube_call_cancel(note->call);
+		note_free(note);
+	}
+	map_done(&recorder->told);
+	map_done(&recorder->budgets);
+	mem_free(recorder);
+}
+
+static bool may_talk(struct recorder *recorder, const char *uid)
+{
+	struct budget *budget = map_get(&recorder->budgets, uid);
+	int64_t now = clock_ms();
+	int64_t refill = 0;
+
+	if (!budget) {
+		/* A fresh start for everybody now and then is cheaper than knowing who was silent longest. */
+		if (recorder->budgets.len >= EVENT_MEMORY_MAX)
+			map_done(&recorder->budgets);
+		budget = mem_new(struct budget);
+		*budget = (struct budget){EVENT_BURST, now};
+		map_set(&recorder->budgets, uid, budget);
+	}
+	refill = (now - budget->refilled_ms) / EVENT_REFILL_MS;
+	budget->refilled_ms += refill * EVENT_REFILL_MS;
+	budget->tokens += refill;
+	if (budget->tokens > EVENT_BURST)
+		budget->tokens = EVENT_BURST;
+	if (budget->tokens <= 0)
+		return false;
+	budget->tokens--;
+	return true;
+}
+
+static void forget(struct recorder *recorder, struct told *told)
+{
+	TAILQ_REMOVE(&recorder->by_age, told, age);
+	map_del(&recorder->told, told->same);
+}
+
+static void forget_old(struct recorder *recorder)
+{
+	int64_t limit = clock_ms() - EVENT_MEMORY_MS;
+	struct told *oldest = NULL;
+
+	while ((oldest = TAILQ_FIRST(&recorder->by_age)) &&
+	       (oldest->last_ms < limit || recorder->told.len >= EVENT_MEMORY_MAX))
+		forget(recorder, oldest);
+}
+
+static struct kube_write how_to(const struct recorder *recorder)
+{
+	return (struct kube_write){
+		.field_manager = recorder->component,
+		.fenced = recorder->fenced,
+	};
+}
+
+static void on_written(void *arg, json_t *object, const struct err *err);
+
+static struct note *note_new(struct recorder *recorder, struct told *told)
+{
+	struct note *note = mem_new(struct note);
+
+	note->recorder = recorder;
+	note->same = str_dup(told->same);
+	TAILQ_INSERT_TAIL(&recorder->notes, note, link);
+	told->writing = true;
+	told->written = told->count;
+	return note;
+}
+
+static void write_count(struct recorder *recorder, struct told *told)
+{
+	const struct kube_write how = how_to(recorder);
+	struct note *note = note_new(recorder, told);
+	char now[CLOCK_RFC3339_SIZE];
+	json_auto_t *patch = NULL;
+
+	clock_rfc3339(clock_wall_us(), now);
+	patch = json_pack("{s:I, s:s}", "count", (json_int_t)told->count, "lastTimestamp", now);
+	note->call = kube_patch(recorder->client, &event_resource, told->ns, told->name,
+				KUBE_PATCH_MERGE, patch, &how, on_written, note);
+}
+
+static void on_written(void *arg, json_t *object, const struct err *err)
+{
+	struct note *note = arg;
+	struct recorder *recorder = note->recorder;
+	struct told *told = map_get(&recorder->told, note->same);
+
+	note_free(note);
+	metric_add(recorder->events, 1, err ? "failed" : "written");
+	if (err)
+		log_debug("event not written", F_ERR(err));
+	if (!told)
+		return;
+	told->writing = false;
+	/* Not there, or gone (events live for an hour): told again, it is a new one. */
+	if (err)
+		forget(recorder, told);
+	else if (told->count > told->written)
+		write_count(recorder, told);
+}
+
+static void count_up(struct recorder *recorder, struct told *told)
+{
+	told->count++;
+	told->last_ms = clock_ms();
+	TAILQ_REMOVE(&recorder->by_age, told, age);
+	TAILQ_INSERT_TAIL(&recorder->by_age, told, age);
+	if (!told->writing)
+		write_count(recorder, told);
+}
+
+static json_t *involved(const struct event_object *object)
+{
+	json_t *ref = json_object();
+
+	if (object->resource->group[0])
+		json_put(ref, "apiVersion",
+			 json_fmt("%s/%s", object->resource->group, object->resource->version));
+	else
+		json_put_str(ref, "apiVersion", object->resource->version);
+	json_put_str(ref, "kind", object->resource->kind);
+	json_put_str(ref, "name", object->name);
+	if (!str_empty(object->ns))
+		json_put_str(ref, "namespace", object->ns);
+	json_put_str(ref, "uid", object->uid);
+	return ref;
+}
+
+static json_t *new_event(const struct recorder *recorder, const struct told *told,
+			 const struct event_object *object, bool warning, const char *reason,
+			 const char *message)
+{
+	char now[CLOCK_RFC3339_SIZE];
+	auto_strbuf struct strbuf text = {0};
+	json_t *event = json_pack("{s:s, s:s, s:{s:s, s:s}}", "apiVersion", "v1", "kind", "Event",
+				  "metadata", "name", told->name, "namespace", told->ns);
+
+	/* In this order: what is not UTF-8 takes more room once it is. */
+	strbuf_add_utf8(&text, message, strlen(message));
+	strbuf_cut(&text, str_clip(strbuf_str(&text), text.len, EVENT_MESSAGE_MAX));
+	clock_rfc3339(clock_wall_us(), now);
+	json_put(event, "involvedObject", involved(object));
+	json_put_str(event, "type", warning ? "Warning" : "Normal");
+	json_put_str(event, "reason", reason);
+	json_put(event, "message", json_fmt("%s", strbuf_str(&text)));
+	json_put(event, "source", json_pack("{s:s}", "component", recorder->component));
+	json_put_str(event, "reportingComponent", recorder->component);
+	json_put_str(event, "reportingInstance", recorder->instance);
+	json_put_str(event, "firstTimestamp", now);
+	json_put_str(event, "lastTimestamp", now);
+	json_put_int(event, "count", 1);
+	return event;
+}
+
+/*
+ * client-go's form: the object's name and a number that makes it unique. A name that has to be cut must not end in a dot or
+ * dash there (RFC 1123 subdomain).
+ */
+static char *name_of(const struct event_object *object, const char *same)
+{
+	uint64_t number = (uint64_t)clock_wall_us() ^ str_hash(same, strlen(same));
+	size_t len = strnlen(object->name, NAME_PART_MAX);
+
+	while (len > 0 && strchr(".-", object->name[len - 1]))
+		len--;
+	return str_printf("%.*s.%016llx", (int)len, object->name, (unsigned long long)number);
+}
+
+static struct told *told_new(struct recorder *recorder, const struct event_object *object,
+			     const char *same)
+{
+	struct told *told = mem_new(struct told);
+
+	told->same = str_dup(same);
+	told->ns = str_dup(str_empty(object->ns) ? "default" : object->ns);
+	told->name = name_of(object, same);
+	told->count = 1;
+	told->last_ms = clock_ms();
+	map_set(&recorder->told, same, told);
+	TAILQ_INSERT_TAIL(&recorder->by_age, told, age);
+	return told;
+}
+
+/* The uid, or for objects that have none yet what else tells them apart. */
+static char *identity_of(const struct event_object *object)
+{
+	if (!str_empty(object->uid))
+		return str_dup(object->uid);
+	return str_printf("%s/%s/%s", object->resource->plural, object->ns ? object->ns : "",
+			  object->name);
+}
+
+void recorder_tell(struct recorder *recorder, const struct event_object *object, bool warning,
+		   const char *reason, const char *message)
+{
+	const struct kube_write how = how_to(recorder);
+	auto_free char *who = identity_of(object);
+	auto_free char *same = str_printf("%s\n%d\n%s\n%s", who, warning, reason, message);
+	struct told *told = NULL;
+	struct note *note = NULL;
+	json_auto_t *event = NULL;
+
+	forget_old(recorder);
+	if (!may_talk(recorder, who)) {
+		metric_add(recorder->events, 1, "held back");
+		return;
+	}
+	told = map_get(&recorder->told, same);
+	if (told) {
+		count_up(recorder, told);
+		return;
+	}
+	told = told_new(recorder, object, same);
+	event = new_event(recorder, told, object, warning, reason, message);
+	note = note_new(recorder, told);
+	note->call = kube_create(recorder->client, &event_resource, event, &how, on_written, note);
+}

@@ -1,0 +1,43 @@
+/*
+ * Events: what happened, told to people who type `kubectl describe`.
+ *
+ * The same event (object, type, reason, message) told again within EVENT_MEMORY_MS becomes a higher count of the first
+ * one; an object that talks too much is held to EVENT_BURST events and one more each EVENT_REFILL_MS. Events are
+ * best effort: one that cannot be written is dropped and counted.
+ */
+#ifndef ORBWEAVER_LIB_KUBE_RECORDER_H
+#define ORBWEAVER_LIB_KUBE_RECORDER_H
+
+#include <stdbool.h>
+
+#include "lib/base/metrics.h"
+#include "lib/kube/api.h"
+
+enum {
+	EVENT_MEMORY_MS = 600000,
+	EVENT_MEMORY_MAX = 1024, /* events remembered; the oldest is forgotten */
+	EVENT_BURST = 25,
+	EVENT_REFILL_MS = 60000,
+	EVENT_MESSAGE_MAX = 1024, /* bytes; the API's limit for core/v1 */
+};
+
+struct recorder;
+
+/* component and instance are borrowed: "orbweaver-operator", the pod's name. fenced as in struct kube_write. */
+struct recorder *recorder_new(struct kube_client *client, const char *component,
+			      const char *instance, bool fenced, struct metrics *metrics);
+/* What has not been written is dropped. Before the client goes. */
+void recorder_free(struct recorder *recorder);
+
+/* What the event is about. Strings are borrowed. */
+struct event_object {
+	const struct kube_resource *resource;
+	const char *ns; /* NULL or "" for cluster-scoped objects, whose events live in "default" */
+	const char *name;
+	const char *uid; /* NULL or "": told apart by kind, namespace and name */
+};
+
+void recorder_tell(struct recorder *recorder, const struct event_object *object, bool warning,
+		   const char *reason, const char *message);
+
+#endif

@@ -1,0 +1,465 @@
+/*
+ * The informer against a scripted server: whatever goes wrong on the way, the cache ends up equal to the server.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/mem.h"
+#include "lib/json/json.h"
+#include "lib/kube/cache.h"
+#include "lib/kube/informer.h"
+#include "tests/fakes/scripted.h"
+
+#define LIST   "GET /apis/test.example/v1/widgets?limit=500 "
+#define WATCH  "GET /apis/test.example/v1/widgets?watch=true"
+#define STREAM "GET /apis/test.example/v1/widgets?watch=true&allowWatchBookmarks=true&timeoutSeconds="
+
+static const struct cache_kind kind;
+
+static struct fixture {
+	struct scripted s;
+	struct cache *cache;
+	struct informer *informer;
+	int events;  /* of the cache */
+	int synced;
+	int troubles;
+	int cleared;
+	char reason[32]; /* of the last trouble */
+} f;
+
+static void on_changed(void *arg, const char *key, const json_t *old, const json_t *now)
+{
+	f.events++;
+}
+
+static void on_synced(void *arg)
+{
+	f.synced++;
+}
+
+static void on_trouble(void *arg, const struct err *err)
+{
+	if (!err) {
+		f.cleared++;
+		return;
+	}
+	f.troubles++;
+	snprintf(f.reason, sizeof(f.reason), "%s", err->reason);
+}
+
+static int set_up(void **state)
+{
+	f = (struct fixture){0};
+	scripted_open(&f.s);
+	f.cache = cache_new(&kind, on_changed, NULL);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	informer_free(f.informer);
+	cache_free(f.cache);
+	scripted_close(&f.s);
+	return 0;
+}
+
+static void start_with(bool streams)
+{
+	f.informer = informer_new(f.s.loop, f.s.client,
+				  &(struct informer_config){
+					  .resource = &scripted_widgets,
+					  .cache = f.cache,
+					  .stream_lists = streams,
+					  .synced = on_synced,
+					  .trouble = on_trouble,
+				  });
+}
+
+static void reply(const char *start, struct http_reply reply)
+{
+	http_script_add(f.s.http, start, &reply);
+}
+
+#define OBJECT(name, version) \
+	"{\"metadata\":{\"namespace\":\"lab\",\"name\":\"" name "\",\"resourceVersion\":\"" version "\"},\"v\":" version "}"
+#define LIST_OF(version, token, items)                                                                 \
+	"{\"kind\":\"WidgetList\",\"metadata\":{\"resourceVersion\":\"" version "\",\"continue\":\"" token \
+	"\"},\"items\":[" items "]}"
+#define EVENT(type, object)    "{\"type\":\"" type "\",\"object\":" object "}\n"
+#define BOOKMARK(version)      EVENT("BOOKMARK", "{\"metadata\":{\"resourceVersion\":\"" version "\"}}")
+#define STATUS(code, reason)   "{\"kind\":\"Status\",\"code\":" code ",\"reason\":\"" reason "\",\"message\":\"m\"}"
+#define INITIAL_END(version)                                                            \
+	EVENT("BOOKMARK", "{\"metadata\":{\"resourceVersion\":\"" version               \
+			  "\",\"annotations\":{\"k8s.io/initial-events-end\":\"true\"}}}")
+
+/* The cache holds exactly these: "a=3 b=7 ". */
+static void assert_cache(const char *want)
+{
+	static const char *const names[] = {"a", "b", "c", "d"};
+	auto_strbuf struct strbuf got = {0};
+	size_t n = 0;
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		auto_free char *key = str_printf("lab/%s", names[i]);
+
+		if (!cache_has(f.cache, key))
+			continue;
+		strbuf_addf(&got, "%s=%llu ", names[i],
+			    (unsigned long long)cache_version(f.cache, key));
+		n++;
+	}
+	assert_string_equal(strbuf_str(&got), want);
+	assert_int_equal(cache_len(f.cache), n);
+}
+
+static void until_events(int n)
+{
+	scripted_until(&f.s, &f.events, n);
+}
+
+static bool asked(const char *part)
+{
+	const char *request = NULL;
+
+	for (size_t i = 0; (request = http_script_request(f.s.http, i)); i++)
+		if (strstr(request, part))
+			return true;
+	return false;
+}
+
+static void lists_in_pages_and_watches_from_there(void **state)
+{
+	reply(LIST, (struct http_reply){.body = LIST_OF("10", "next page", OBJECT("a", "3"))});
+	reply("GET /apis/test.example/v1/widgets?limit=500&continue=next%20page ",
+	      (struct http_reply){.body = LIST_OF("10", "", OBJECT("b", "7"))});
+	reply(WATCH, (struct http_reply){
+			     .body = EVENT("ADDED", OBJECT("c", "11")) EVENT("MODIFIED", OBJECT("a", "12"))
+				     EVENT("DELETED", OBJECT("b", "13")),
+			     .after = HTTP_OPEN,
+		     });
+	start_with(false);
+	assert_false(informer_is_synced(f.informer));
+	until_events(5);
+	assert_int_equal(f.synced, 1);
+	assert_cache("a=12 c=11 ");
+	assert_true(asked("resourceVersion=10 "));
+}
+
+static void a_page_that_breaks_off_is_read_again(void **state)
+{
+	reply(LIST, (struct http_reply){.body = LIST_OF("10", "p2", OBJECT("a", "3"))});
+	reply("GET /apis/test.example/v1/widgets?limit=500&continue=p2 ",
+	      (struct http_reply){.body = "{\"metadata\":{},\"items\":[" OBJECT("b", "7") ",{\"meta",
+				  .after = HTTP_CUT});
+	reply("GET /apis/test.example/v1/widgets?limit=500&continue=p2 ",
+	      (struct http_reply){.body = LIST_OF("10", "", OBJECT("b", "7") "," OBJECT("c", "8"))});
+	reply(WATCH, (struct http_reply){.after = HTTP_OPEN});
+	start_with(false);
+	scripted_until(&f.s, &f.synced, 1);
+	assert_cache("a=3 b=7 c=8 ");
+	assert_int_equal(f.troubles, 0);
+}
+
+static void a_continue_token_that_is_too_old_starts_the_list_again(void **state)
+{
+	reply(LIST, (struct http_reply){.body = LIST_OF("10", "p2", OBJECT("a", "3"))});
+	reply("GET /apis/test.example/v1/widgets?limit=500&continue=p2 ",
+	      (struct http_reply){.status = 410, .body = STATUS("410", "Expired")});
+	reply(LIST, (struct http_reply){.body = LIST_OF("20", "", OBJECT("b", "17"))});
+	reply(WATCH, (struct http_reply){.after = HTTP_OPEN});
+	start_with(false);
+	scripted_until(&f.s, &f.synced, 1);
+	assert_cache("b=17 "); /* a went meanwhile */
+}
+
+static void a_broken_watch_goes_on_where_it_was(void **state)
+{
+	reply(LIST, (struct http_reply){.body = LIST_OF("10", "", OBJECT("a", "3"))});
+	reply(WATCH, (struct http_reply){.body = EVENT("MODIFIED", OBJECT("a", "11")) "{\"type\":\"DELE",
+					 .after = HTTP_CUT});
+	reply(WATCH, (struct http_reply){.body = EVENT("DELETED", OBJECT("a", "12")), .after = HTTP_OPEN});
+	start_with(false);
+	until_events(3);
+	assert_cache("");
+	assert_true(asked("resourceVersion=11 "));
+	assert_int_equal(http_script_count(f.s.http, LIST), 1);
+	assert_int_equal(f.troubles, 0); /* nobody has to know */
+}
+
+static void bookmarks_move_the_place_to_resume_from(void **state)
+{
+	reply(LIST, (struct http_reply){.body = LIST_OF("10", "", "")});
+	reply(WATCH, (struct http_reply){.body = BOOKMARK("900"), .after = HTTP_CUT});
+	reply(WATCH, (struct http_reply){.body = EVENT("ADDED", OBJECT("a", "901")), .after = HTTP_OPEN});
+	start_with(false);
+	until_events(1);
+	assert_true(asked("resourceVersion=900 "));
+	assert_int_equal(http_script_count(f.s.http, LIST), 1);
+}
+
+static void relist_after(struct http_reply too_old)
+{
+	reply(LIST, (struct http_reply){.body = LIST_OF("10", "", OBJECT("a", "3") "," OBJECT("b", "4"))});
+	reply(WATCH, too_old);
+	reply(LIST, (struct http_reply){.body = LIST_OF("30", "", OBJECT("b", "4") "," OBJECT("c", "29"))});
+	reply(WATCH, (struct http_reply){.after = HTTP_OPEN});
+	start_with(false);
+	until_events(4); /* a, b; then c and the end of a; b did not change */
+	scripted_for(&f.s, 50);
+	assert_int_equal(f.events, 4);
+	assert_cache("b=4 c=29 ");
+	assert_int_equal(f.synced, 1);
+	assert_true(asked("resourceVersion=30 "));
+}
+
+static void a_410_status_leads_to_a_new_list(void **state)
+{
+	relist_after((struct http_reply){.status = 410, .body = STATUS("410", "Expired")});
+}
+
+static void a_410_event_leads_to_a_new_list(void **state)
+{
+	relist_after((struct http_reply){.body = EVENT("ERROR", STATUS("410", "Expired")), .after = HTTP_OPEN});
+}
+
+static void an_older_servers_gone_is_the_same(void **state)
+{
+	relist_after((struct http_reply){.body = EVENT("ERROR", STATUS("410", "Gone")), .after = HTTP_OPEN});
+}
+
+static void another_error_event_is_told_and_the_watch_resumed(void **state)
+{
+	reply(LIST, (struct http_reply){.body = LIST_OF("10", "", OBJECT("a", "3"))});
+	reply(WATCH, (struct http_reply){.body = EVENT("ERROR", STATUS("500", "InternalError")),
+					 .after = HTTP_OPEN});
+	reply(WATCH, (struct http_reply){.body = EVENT("MODIFIED", OBJECT("a", "11")), .after = HTTP_OPEN});
+	start_with(false);
+	until_events(2);
+	assert_cache("a=11 ");
+	assert_int_equal(f.troubles, 1);
+	assert_string_equal(f.reason, "InternalError");
+	assert_true(f.cleared > 0);
+	assert_int_equal(http_script_count(f.s.http, LIST), 1);
+}
+
+static void garbage_is_told_once_and_does_no_harm(void **state)
+{
+	reply(LIST, (struct http_reply){.body = LIST_OF("10", "", OBJECT("a", "3"))});
+	reply(WATCH, (struct http_reply){.body = "<html>", .after = HTTP_OPEN});
+	reply(WATCH, (struct http_reply){.body = "<html>", .after = HTTP_OPEN});
+	reply(WATCH, (struct http_reply){.body = EVENT("MODIFIED", OBJECT("a", "11")), .after = HTTP_OPEN});
+	start_with(false);
+	until_events(2);
+	assert_cache("a=11 ");
+	assert_int_equal(f.troubles, 1);
+	assert_string_equal(f.reason, "BadStream");
+}
+
+static void what_is_no_list_is_not_an_empty_one(void **state)
+{
+	static const char *const answers[] = {
+		"{}",
+		"[]",
+		"null",
+		"\"list\"",
+		"{\"items\":[]}",
+		STATUS("200", "Fine"),
+		"{\"metadata\":{\"resourceVersion\":\"20\"},\"item\\u0073\":[{}]}",
+		"{\"metadata\":{\"resourceVersion\":\"20\"},\"items\":[{}]}",
+		"{\"metadata\":{\"resourceVersion\":\"20\"},\"items\":[]}{",
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(answers); i++) {
+		set_up(state);
+		reply(LIST, (struct http_reply){.body = LIST_OF("10", "", OBJECT("a", "3"))});
+		reply(WATCH, (struct http_reply){.status = 410});
+		reply(LIST, (struct http_reply){.body = answers[i]});
+		reply(LIST, (struct http_reply){.body = LIST_OF("30", "", OBJECT("a", "3"))});
+		reply(WATCH, (struct http_reply){.after = HTTP_OPEN});
+		start_with(false);
+		scripted_until(&f.s, &f.troubles, 1);
+		assert_cache("a=3 ");
+		scripted_until(&f.s, &f.cleared, 1);
+		assert_cache("a=3 ");
+		assert_int_equal(f.events, 1);
+		if (i + 1 < ARRAY_LEN(answers))
+			tear_down(state);
+	}
+}
+
+static void a_restored_server_is_believed(void **state)
+{
+	reply(LIST, (struct http_reply){.body = LIST_OF("1000", "", OBJECT("a", "900") "," OBJECT("b", "1000"))});
+	reply(WATCH, (struct http_reply){.status = 410});
+	reply(LIST, (struct http_reply){.always = true,
+					.body = LIST_OF("50", "", OBJECT("a", "40") "," OBJECT("c", "50"))});
+	reply(WATCH, (struct http_reply){.body = EVENT("MODIFIED", OBJECT("c", "51")), .after = HTTP_OPEN});
+	start_with(false);
+	until_events(6); /* a, b; a and c anew, b gone; c */
+	assert_cache("a=40 c=51 ");
+	assert_int_equal(http_script_count(f.s.http, LIST), 3);
+	assert_true(asked("resourceVersion=50 "));
+}
+
+static void what_cannot_be_listed_is_told(void **state)
+{
+	reply(LIST, (struct http_reply){.status = 404, .body = "404 page not found\n"});
+	reply(LIST, (struct http_reply){.status = 403, .body = STATUS("403", "Forbidden")});
+	reply(LIST, (struct http_reply){.body = LIST_OF("10", "", "")});
+	reply(WATCH, (struct http_reply){.after = HTTP_OPEN});
+	start_with(false);
+	scripted_until(&f.s, &f.troubles, 1);
+	assert_string_equal(f.reason, "NotServed");
+	scripted_until(&f.s, &f.troubles, 2);
+	assert_string_equal(f.reason, "Forbidden");
+	scripted_until(&f.s, &f.synced, 1);
+	assert_true(f.cleared > 0);
+}
+
+static void a_429_is_waited_out(void **state)
+{
+	int64_t began = clock_ms();
+
+	reply(LIST, (struct http_reply){.status = 429, .headers = "Retry-After: 1\r\n"});
+	reply(LIST, (struct http_reply){.body = LIST_OF("10", "", "")});
+	reply(WATCH, (struct http_reply){.after = HTTP_OPEN});
+	start_with(false);
+	scripted_until(&f.s, &f.synced, 1);
+	assert_in_range(clock_ms() - began, 1000, 3000);
+}
+
+/* ---- streaming lists ---------------------------------------------------------------------------------------------- */
+
+static void a_streamed_list_is_complete_at_its_bookmark(void **state)
+{
+	reply(STREAM, (struct http_reply){
+			      .body = EVENT("ADDED", OBJECT("b", "9")) EVENT("ADDED", OBJECT("a", "3")),
+			      .after = HTTP_OPEN,
+		      });
+	start_with(true);
+	until_events(2);
+	assert_int_equal(f.synced, 0);
+	http_script_push(f.s.http, INITIAL_END("20") EVENT("DELETED", OBJECT("a", "21")));
+	until_events(3);
+	assert_int_equal(f.synced, 1);
+	assert_cache("b=9 ");
+	assert_true(asked("&sendInitialEvents=true&resourceVersionMatch=NotOlderThan "));
+	assert_int_equal(http_script_unexpected(f.s.http), 0);
+}
+
+static void a_server_without_streamed_lists_is_asked_for_pages(void **state)
+{
+	reply(WATCH, (struct http_reply){.status = 422, .body = STATUS("422", "Invalid")});
+	reply(LIST, (struct http_reply){.body = LIST_OF("10", "", OBJECT("a", "3"))});
+	reply(WATCH, (struct http_reply){.status = 410});
+	reply(LIST, (struct http_reply){.body = LIST_OF("20", "", OBJECT("b", "13"))});
+	reply(WATCH, (struct http_reply){.after = HTTP_OPEN});
+	start_with(true);
+	until_events(3);
+	scripted_for(&f.s, 50);
+	assert_cache("b=13 ");
+	assert_int_equal(f.troubles, 0);
+	assert_int_equal(http_script_unused(f.s.http), 0);
+}
+
+static void a_streamed_list_without_an_end_is_read_in_pages(void **state)
+{
+	reply(WATCH, (struct http_reply){.body = EVENT("ADDED", OBJECT("a", "3")), .after = HTTP_CUT});
+	reply(LIST, (struct http_reply){.body = LIST_OF("10", "", OBJECT("b", "4"))});
+	reply(WATCH, (struct http_reply){.after = HTTP_OPEN});
+	start_with(true);
+	scripted_until(&f.s, &f.synced, 1);
+	assert_cache("b=4 ");
+}
+
+static void a_stream_that_cannot_begin_is_told(void **state)
+{
+	reply(WATCH, (struct http_reply){.status = 500, .always = true});
+	start_with(true);
+	scripted_until(&f.s, &f.troubles, 1);
+	assert_string_equal(f.reason, "InternalError");
+}
+
+/* ---- what was learned elsewhere ----------------------------------------------------------------------------------- */
+
+static void learn(const char *text)
+{
+	json_auto_t *object = json_parse(text, strlen(text), NULL);
+
+	assert_non_null(object);
+	informer_learn(f.informer, object);
+}
+
+static void own_writes_are_known_before_the_watch_tells(void **state)
+{
+	reply(LIST, (struct http_reply){.body = LIST_OF("10", "", OBJECT("a", "3"))});
+	reply(WATCH, (struct http_reply){.after = HTTP_OPEN});
+	start_with(false);
+	learn(OBJECT("c", "99")); /* not before the first list is complete */
+	assert_cache("");
+	scripted_until(&f.s, &f.synced, 1);
+	scripted_for(&f.s, 100); /* the watch is open */
+	learn(OBJECT("a", "12"));
+	learn(OBJECT("b", "13"));
+	assert_cache("a=12 b=13 ");
+	http_script_push(f.s.http, EVENT("MODIFIED", OBJECT("a", "12")) EVENT("ADDED", OBJECT("b", "13"))
+					   EVENT("DELETED", OBJECT("b", "14")));
+	until_events(4); /* a, a, b, b's end: the watch told nothing new about the rest */
+	assert_cache("a=12 ");
+	learn(OBJECT("b", "13")); /* an answer that comes late: the watch is past it */
+	assert_cache("a=12 ");
+}
+
+static void fork_the_list(void *arg)
+{
+	/* The list that is read now was made at 20, after b was deleted. */
+	learn(OBJECT("b", "13"));
+	learn(OBJECT("c", "21"));
+}
+
+static void a_late_answer_during_a_list_does_not_raise_the_dead(void **state)
+{
+	reply(LIST, (struct http_reply){.body = LIST_OF("10", "", OBJECT("a", "3"))});
+	reply(WATCH, (struct http_reply){.status = 410});
+	reply(LIST, (struct http_reply){.body = LIST_OF("20", "", OBJECT("a", "3")), .seen = fork_the_list});
+	reply(WATCH, (struct http_reply){.after = HTTP_OPEN});
+	start_with(false);
+	until_events(4); /* a; b comes and goes; c is newer than the list */
+	scripted_for(&f.s, 50);
+	assert_cache("a=3 c=21 ");
+}
+
+#define scripted(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		scripted(lists_in_pages_and_watches_from_there),
+		scripted(a_page_that_breaks_off_is_read_again),
+		scripted(a_continue_token_that_is_too_old_starts_the_list_again),
+		scripted(a_broken_watch_goes_on_where_it_was),
+		scripted(bookmarks_move_the_place_to_resume_from),
+		scripted(a_410_status_leads_to_a_new_list),
+		scripted(a_410_event_leads_to_a_new_list),
+		scripted(an_older_servers_gone_is_the_same),
+		scripted(another_error_event_is_told_and_the_watch_resumed),
+		scripted(garbage_is_told_once_and_does_no_harm),
+		cmocka_unit_test_teardown(what_is_no_list_is_not_an_empty_one, tear_down),
+		scripted(a_restored_server_is_believed),
+		scripted(what_cannot_be_listed_is_told),
+		scripted(a_429_is_waited_out),
+		scripted(a_streamed_list_is_complete_at_its_bookmark),
+		scripted(a_server_without_streamed_lists_is_asked_for_pages),
+		scripted(a_streamed_list_without_an_end_is_read_in_pages),
+		scripted(a_stream_that_cannot_begin_is_told),
+		scripted(own_writes_are_known_before_the_watch_tells),
+		scripted(a_late_answer_during_a_list_does_not_raise_the_dead),
+	};
+
+	return cmocka_run_group_tests_name("lib/kube/informer", tests, NULL, NULL);
+}

@@ -1,0 +1,333 @@
+/*
+ * The lease against a scripted server, with a clock that a test can move: who holds it when, and what is written.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/str.h"
+#include "lib/json/json.h"
+#include "lib/kube/lease.h"
+#include "tests/fakes/scripted.h"
+
+#define LEASES "/apis/coordination.k8s.io/v1/namespaces/ns/leases"
+#define GET_LEASE "GET " LEASES "/op "
+#define PUT_LEASE "PUT " LEASES "/op?fieldManager=m "
+#define NEW_LEASE "POST " LEASES "?fieldManager=m "
+
+static int64_t moved_us;
+
+/* Takes the place of lib/base's weak one. */
+int64_t clock_us(void)
+{
+	struct timespec now = {0};
+
+	(void)clock_gettime(CLOCK_BOOTTIME, &now);
+	return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000 + moved_us;
+}
+
+static struct fixture {
+	struct scripted s;
+	struct lease *lease;
+	int began, ended, troubles, released;
+	char reason[32];
+} f;
+
+static void on_changed(void *arg, bool leading)
+{
+	assert_int_equal(lease_is_held(f.lease), leading);
+	if (leading)
+		f.began++;
+	else
+		f.ended++;
+}
+
+static void on_trouble(void *arg, const struct err *err)
+{
+	if (!err)
+		return;
+	f.troubles++;
+	snprintf(f.reason, sizeof(f.reason), "%s", err->reason);
+}
+
+static int set_up(void **state)
+{
+	f = (struct fixture){0};
+	moved_us = 0;
+	scripted_open(&f.s);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	lease_free(f.lease);
+	scripted_close(&f.s);
+	return 0;
+}
+
+static void start_lease(void)
+{
+	f.lease = lease_new(f.s.loop, f.s.client,
+			    &(struct lease_config){
+				    .ns = "ns",
+				    .name = "op",
+				    .identity = "me",
+				    .field_manager = "m",
+				    .changed = on_changed,
+				    .trouble = on_trouble,
+			    });
+}
+
+static void reply(const char *start, struct http_reply reply)
+{
+	http_script_add(f.s.http, start, &reply);
+}
+
+#define LEASE_OF(holder, version, renewed, seconds)                                                   \
+	"{\"metadata\":{\"name\":\"op\",\"namespace\":\"ns\",\"resourceVersion\":\"" version          \
+	"\",\"labels\":{\"keep\":\"me\"}},\"spec\":{\"holderIdentity\":\"" holder                      \
+	"\",\"leaseDurationSeconds\":" seconds ",\"renewTime\":\"" renewed "\",\"leaseTransitions\":7}}"
+
+static void not_found_then_created(struct http_reply created)
+{
+	reply(GET_LEASE, (struct http_reply){
+				 .status = 404,
+				 .body = "{\"kind\":\"Status\",\"reason\":\"NotFound\",\"message\":\"m\"}",
+			 });
+	created.status = 201;
+	created.body = LEASE_OF("me", "1", "t1", "15");
+	reply(NEW_LEASE, created);
+}
+
+static void move_clock(int64_t ms)
+{
+	moved_us += ms * 1000;
+}
+
+static void one_that_is_not_there_is_created_and_held_for_ten_seconds(void **state)
+{
+	const char *request = NULL;
+
+	not_found_then_created((struct http_reply){0});
+	start_lease();
+	assert_false(lease_is_held(f.lease));
+	scripted_until(&f.s, &f.began, 1);
+	request = http_script_request(f.s.http, 1);
+	assert_non_null(strstr(request, "\"holderIdentity\":\"me\""));
+	assert_non_null(strstr(request, "\"leaseDurationSeconds\":15"));
+	assert_non_null(strstr(request, "\"leaseTransitions\":0"));
+	assert_string_equal(lease_holder(f.lease), "me");
+	move_clock(LEASE_HOLD_MS - 500);
+	assert_true(lease_is_held(f.lease));
+	move_clock(501);
+	assert_false(lease_is_held(f.lease));
+	assert_int_equal(f.troubles, 0);
+}
+
+static void sleep_long(void *arg)
+{
+	move_clock(LEASE_HOLD_MS + 1);
+}
+
+static void the_term_counts_from_sending_not_from_the_answer(void **state)
+{
+	/* As if the process was stopped between the two. */
+	not_found_then_created((struct http_reply){.seen = sleep_long});
+	reply(GET_LEASE, (struct http_reply){.body = LEASE_OF("you", "2", "t2", "15"), .always = true});
+	start_lease();
+	while (http_script_count(f.s.http, GET_LEASE) < 2)
+		scripted_for(&f.s, 50);
+	assert_int_equal(f.began, 0);
+	assert_false(lease_is_held(f.lease));
+}
+
+static void somebody_elses_is_taken_fifteen_seconds_after_its_last_change(void **state)
+{
+	const char *request = NULL;
+
+	reply(GET_LEASE, (struct http_reply){.body = LEASE_OF("you", "5", "t1", "15")});
+	reply(GET_LEASE, (struct http_reply){.body = LEASE_OF("you", "6", "t2", "15")});
+	reply(GET_LEASE, (struct http_reply){.body = LEASE_OF("you", "6", "t2", "15")});
+	reply(PUT_LEASE, (struct http_reply){.body = LEASE_OF("me", "7", "t3", "15")});
+	start_lease();
+	while (http_script_count(f.s.http, GET_LEASE) < 1)
+		scripted_for(&f.s, 20);
+	scripted_for(&f.s, 50);
+	assert_string_equal(lease_holder(f.lease), "you");
+	move_clock(20000); /* long enough, had it not been renewed meanwhile */
+	while (http_script_count(f.s.http, GET_LEASE) < 2)
+		scripted_for(&f.s, 20);
+	scripted_for(&f.s, 50);
+	assert_int_equal(http_script_count(f.s.http, PUT_LEASE), 0);
+	move_clock(14000); /* the next look is 2 s later, so 16 s */
+	scripted_until(&f.s, &f.began, 1);
+	request = http_script_request(f.s.http, 3);
+	assert_non_null(strstr(request, "\"resourceVersion\":\"6\""));
+	assert_non_null(strstr(request, "\"leaseTransitions\":8"));
+	assert_non_null(strstr(request, "\"keep\":\"me\""));
+}
+
+static void a_shorter_duration_is_not_believed(void **state)
+{
+	reply(GET_LEASE, (struct http_reply){.body = LEASE_OF("you", "5", "t1", "1"), .always = true});
+	start_lease();
+	while (http_script_count(f.s.http, GET_LEASE) < 1)
+		scripted_for(&f.s, 20);
+	move_clock(10000);
+	while (http_script_count(f.s.http, GET_LEASE) < 2)
+		scripted_for(&f.s, 20);
+	scripted_for(&f.s, 100);
+	assert_int_equal(http_script_count(f.s.http, "PUT"), 0);
+}
+
+static void one_that_was_given_back_is_taken_at_once(void **state)
+{
+	reply(GET_LEASE, (struct http_reply){.body = LEASE_OF("", "5", "t1", "1")});
+	reply(PUT_LEASE, (struct http_reply){.body = LEASE_OF("me", "6", "t2", "15")});
+	start_lease();
+	scripted_until(&f.s, &f.began, 1);
+}
+
+static void a_renewal_whose_answer_was_lost_does_not_cost_the_lease(void **state)
+{
+	not_found_then_created((struct http_reply){0});
+	/* The first attempt is stored, the second meets what it wrote. */
+	reply(PUT_LEASE, (struct http_reply){.status = -1, .after = HTTP_CUT});
+	reply(PUT_LEASE, (struct http_reply){
+				 .status = 409,
+				 .body = "{\"kind\":\"Status\",\"reason\":\"Conflict\",\"message\":\"m\"}",
+			 });
+	reply(GET_LEASE, (struct http_reply){.body = LEASE_OF("me", "2", "t2", "15")});
+	reply(PUT_LEASE, (struct http_reply){.body = LEASE_OF("me", "3", "t3", "15")});
+	start_lease();
+	scripted_until(&f.s, &f.began, 1);
+	while (http_script_unused(f.s.http) > 0)
+		scripted_for(&f.s, 50);
+	scripted_for(&f.s, 50);
+	move_clock(6000); /* beyond the first term: the renewal counts */
+	assert_true(lease_is_held(f.lease));
+	assert_int_equal(f.ended, 0);
+	assert_non_null(strstr(http_script_request(f.s.http, 5), "\"resourceVersion\":\"2\""));
+}
+
+static void one_that_somebody_else_took_is_lost_at_once(void **state)
+{
+	not_found_then_created((struct http_reply){0});
+	reply(PUT_LEASE, (struct http_reply){.status = 409});
+	reply(GET_LEASE, (struct http_reply){.body = LEASE_OF("you", "9", "t9", "15"), .always = true});
+	start_lease();
+	scripted_until(&f.s, &f.began, 1);
+	scripted_until(&f.s, &f.ended, 1);
+	assert_string_equal(lease_holder(f.lease), "you");
+}
+
+static void the_end_of_the_term_is_told(void **state)
+{
+	not_found_then_created((struct http_reply){0});
+	reply(PUT_LEASE, (struct http_reply){.status = 500, .always = true});
+	start_lease();
+	scripted_until(&f.s, &f.began, 1);
+	move_clock(8000);
+	scripted_until(&f.s, &f.ended, 1);
+	assert_false(lease_is_held(f.lease));
+}
+
+static void what_is_in_the_way_is_told_once(void **state)
+{
+	reply("", (struct http_reply){
+			  .status = 403,
+			  .body = "{\"kind\":\"Status\",\"reason\":\"Forbidden\",\"message\":\"m\"}",
+			  .always = true,
+		  });
+	start_lease();
+	while (http_script_count(f.s.http, GET_LEASE) < 2)
+		scripted_for(&f.s, 50);
+	scripted_for(&f.s, 50);
+	assert_int_equal(f.troubles, 1);
+	assert_string_equal(f.reason, "Forbidden");
+}
+
+static void a_missing_namespace_is_told_and_not_hammered(void **state)
+{
+	reply("", (struct http_reply){
+			  .status = 404,
+			  .body = "{\"kind\":\"Status\",\"reason\":\"NotFound\",\"message\":\"no ns\"}",
+			  .always = true,
+		  });
+	start_lease();
+	scripted_for(&f.s, 1000);
+	assert_int_equal(f.troubles, 1);
+	assert_int_equal(http_script_count(f.s.http, "POST"), 1);
+}
+
+static void on_released(void *arg)
+{
+	f.released++;
+}
+
+static void a_release_gives_back_what_is_still_ours(void **state)
+{
+	const char *request = NULL;
+
+	not_found_then_created((struct http_reply){0});
+	reply("PATCH " LEASES "/op?fieldManager=m ", (struct http_reply){.body = "{}"});
+	start_lease();
+	scripted_until(&f.s, &f.began, 1);
+	lease_release(f.lease, on_released, NULL);
+	assert_false(lease_is_held(f.lease));
+	assert_int_equal(f.released, 0);
+	scripted_until(&f.s, &f.released, 1);
+	request = http_script_request(f.s.http, 2);
+	assert_non_null(strstr(request, "\r\nContent-Type: application/json-patch+json\r\n"));
+	assert_non_null(strstr(request, "{\"op\":\"test\",\"path\":\"/spec/holderIdentity\",\"value\":\"me\"}"));
+}
+
+static void a_release_during_the_first_write_gives_back_too(void **state)
+{
+	not_found_then_created((struct http_reply){.delay_ms = 5000});
+	reply("PATCH ", (struct http_reply){.body = "{}"});
+	start_lease();
+	while (http_script_count(f.s.http, NEW_LEASE) < 1)
+		scripted_for(&f.s, 20);
+	lease_release(f.lease, on_released, NULL);
+	scripted_until(&f.s, &f.released, 1);
+	assert_int_equal(http_script_count(f.s.http, "PATCH"), 1);
+}
+
+static void a_release_of_nothing_is_quick(void **state)
+{
+	reply(GET_LEASE, (struct http_reply){.body = LEASE_OF("you", "5", "t1", "15"), .always = true});
+	start_lease();
+	scripted_for(&f.s, 50);
+	lease_release(f.lease, on_released, NULL);
+	assert_int_equal(f.released, 1);
+	assert_int_equal(http_script_count(f.s.http, "PATCH"), 0);
+}
+
+#define scripted(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		scripted(one_that_is_not_there_is_created_and_held_for_ten_seconds),
+		scripted(the_term_counts_from_sending_not_from_the_answer),
+		scripted(somebody_elses_is_taken_fifteen_seconds_after_its_last_change),
+		scripted(a_shorter_duration_is_not_believed),
+		scripted(one_that_was_given_back_is_taken_at_once),
+		scripted(a_renewal_whose_answer_was_lost_does_not_cost_the_lease),
+		scripted(one_that_somebody_else_took_is_lost_at_once),
+		scripted(the_end_of_the_term_is_told),
+		scripted(what_is_in_the_way_is_told_once),
+		scripted(a_missing_namespace_is_told_and_not_hammered),
+		scripted(a_release_gives_back_what_is_still_ours),
+		scripted(a_release_during_the_first_write_gives_back_too),
+		scripted(a_release_of_nothing_is_quick),
+	};
+
+	return cmocka_run_group_tests_name("lib/kube/lease", tests, NULL, NULL);
+}

@@ -1,0 +1,228 @@
+/*
+ * Events: one object per thing told, counted when it repeats, held back when there is too much.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "lib/base/str.h"
+#include "lib/json/json.h"
+#include "lib/kube/recorder.h"
+#include "tests/fakes/scripted.h"
+
+#define NEW "POST /api/v1/namespaces/lab/events?"
+#define MORE "PATCH /api/v1/namespaces/lab/events/w."
+
+static struct scripted s;
+static struct metrics *metrics;
+static struct recorder *recorder;
+
+static int set_up(void **state)
+{
+	scripted_open(&s);
+	metrics = metrics_new();
+	recorder = recorder_new(s.client, "orbweaver-test", "pod-1", false, metrics);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	recorder_free(recorder);
+	metrics_free(metrics);
+	scripted_close(&s);
+	return 0;
+}
+
+static void reply(const char *start, struct http_reply reply)
+{
+	http_script_add(s.http, start, &reply);
+}
+
+static void tell_about(const char *name, const char *message)
+{
+	const struct event_object object = {&scripted_widgets, "lab", name, "u-1"};
+
+	recorder_tell(recorder, &object, true, "Broken", message);
+}
+
+static void until_requests(size_t n)
+{
+	for (int i = 0; i < 200 && http_script_count(s.http, "") < n; i++)
+		scripted_for(&s, 10);
+	assert_int_equal(http_script_count(s.http, ""), n);
+}
+
+static json_t *body_of(size_t request)
+{
+	const char *text = strstr(http_script_request(s.http, request), "\r\n\r\n") + 4;
+	json_t *body = json_parse(text, strlen(text), NULL);
+
+	assert_non_null(body);
+	return body;
+}
+
+static void an_event_says_what_happened_to_what(void **state)
+{
+	json_auto_t *event = NULL;
+
+	reply(NEW, (struct http_reply){.status = 201, .body = "{}"});
+	tell_about("w", "no such NIC");
+	until_requests(1);
+	event = body_of(0);
+	assert_string_equal(json_str_at(event, "involvedObject", "kind"), "Widget");
+	assert_string_equal(json_str_at(event, "involvedObject", "apiVersion"), "test.example/v1");
+	assert_string_equal(json_str_at(event, "involvedObject", "uid"), "u-1");
+	assert_string_equal(json_str_at(event, "type"), "Warning");
+	assert_string_equal(json_str_at(event, "reason"), "Broken");
+	assert_string_equal(json_str_at(event, "message"), "no such NIC");
+	assert_string_equal(json_str_at(event, "source", "component"), "orbweaver-test");
+	assert_true(str_starts(json_name(event), "w."));
+}
+
+static void the_same_again_is_a_higher_count_of_the_first(void **state)
+{
+	json_auto_t *patch = NULL;
+
+	reply(NEW, (struct http_reply){.status = 201, .body = "{}", .delay_ms = 50});
+	reply(MORE, (struct http_reply){.body = "{}", .always = true});
+	tell_about("w", "m");
+	tell_about("w", "m"); /* while the first is on its way: no patch may overtake it */
+	tell_about("w", "m");
+	until_requests(1);
+	until_requests(2);
+	patch = body_of(1);
+	assert_int_equal(json_integer_value(json_at(patch, "count")), 3);
+	scripted_for(&s, 100);
+	assert_int_equal(http_script_count(s.http, ""), 2);
+	tell_about("w", "another");
+	until_requests(3);
+	assert_int_equal(http_script_count(s.http, NEW), 2);
+}
+
+static void an_event_that_is_gone_is_made_anew(void **state)
+{
+	reply(NEW, (struct http_reply){.status = 201, .body = "{}", .always = true});
+	reply(MORE, (struct http_reply){.status = 404});
+	tell_about("w", "m");
+	until_requests(1);
+	scripted_for(&s, 20);
+	tell_about("w", "m");
+	until_requests(2);
+	scripted_for(&s, 20);
+	tell_about("w", "m");
+	until_requests(3);
+	assert_int_equal(http_script_count(s.http, NEW), 2);
+}
+
+static void who_talks_too_much_is_held_back(void **state)
+{
+	reply(NEW, (struct http_reply){.status = 201, .body = "{}", .always = true});
+	for (int i = 0; i < EVENT_BURST + 10; i++) {
+		auto_free char *message = str_printf("number %d", i);
+
+		tell_about("w", message);
+	}
+	until_requests(EVENT_BURST);
+	scripted_for(&s, 50);
+	assert_int_equal(http_script_count(s.http, ""), EVENT_BURST);
+	assert_true(metric_get(metric_counter(metrics, "orbweaver_events_total", "", "outcome"),
+			       "held back") == 10);
+}
+
+static void a_long_message_is_cut_between_characters(void **state)
+{
+	json_auto_t *event = NULL;
+	auto_strbuf struct strbuf message = {0};
+	const char *got = NULL;
+
+	reply(NEW, (struct http_reply){.status = 201, .body = "{}", .always = true});
+	strbuf_addc(&message, 'x');
+	for (int i = 0; i < 600; i++)
+		strbuf_adds(&message, "\xc3\xa9");
+	tell_about("w", message.data);
+	until_requests(1);
+	event = body_of(0);
+	got = json_str_at(event, "message");
+	assert_int_equal(strlen(got), EVENT_MESSAGE_MAX - 1); /* x and 511 characters of two bytes */
+	assert_memory_equal(got, message.data, strlen(got));
+}
+
+static void bytes_that_are_no_text_do_not_make_it_too_long(void **state)
+{
+	json_auto_t *event = NULL;
+	char message[1001];
+
+	reply(NEW, (struct http_reply){.status = 201, .body = "{}", .always = true});
+	memset(message, 0xff, sizeof(message) - 1);
+	message[sizeof(message) - 1] = '\0';
+	tell_about("w", message);
+	until_requests(1);
+	event = body_of(0);
+	assert_in_range(strlen(json_str_at(event, "message")), EVENT_MESSAGE_MAX - 3, EVENT_MESSAGE_MAX);
+}
+
+static void a_long_name_is_cut_where_a_name_may_end(void **state)
+{
+	json_auto_t *event = NULL;
+	char name[254];
+
+	reply(NEW, (struct http_reply){.status = 201, .body = "{}", .always = true});
+	memset(name, 'n', sizeof(name) - 1);
+	memset(name + 220, '-', 20);
+	name[sizeof(name) - 1] = '\0';
+	tell_about(name, "m");
+	until_requests(1);
+	event = body_of(0);
+	assert_int_equal(strlen(json_name(event)), 220 + 17);
+	assert_int_equal(json_name(event)[219], 'n');
+	assert_int_equal(json_name(event)[220], '.');
+}
+
+static void cluster_scoped_objects_have_their_events_in_default(void **state)
+{
+	static const struct kube_resource node = {"", "v1", "nodes", "Node", false};
+	const struct event_object object = {&node, NULL, "w1", NULL};
+	json_auto_t *event = NULL;
+
+	reply("POST /api/v1/namespaces/default/events?", (struct http_reply){.status = 201, .body = "{}"});
+	recorder_tell(recorder, &object, false, "Fine", "m");
+	until_requests(1);
+	event = body_of(0);
+	assert_null(json_at(event, "involvedObject", "namespace"));
+	assert_string_equal(json_str_at(event, "involvedObject", "apiVersion"), "v1");
+	assert_string_equal(json_str_at(event, "type"), "Normal");
+}
+
+static void a_recorder_goes_while_events_are_on_their_way(void **state)
+{
+	reply(NEW, (struct http_reply){.status = 201, .body = "{}", .delay_ms = 20, .always = true});
+	tell_about("w", "one");
+	tell_about("w", "two");
+	scripted_for(&s, 10);
+	tell_about("w", "three");
+	recorder_free(recorder);
+	recorder = NULL;
+	scripted_for(&s, 50);
+}
+
+#define scripted(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		scripted(an_event_says_what_happened_to_what),
+		scripted(the_same_again_is_a_higher_count_of_the_first),
+		scripted(an_event_that_is_gone_is_made_anew),
+		scripted(who_talks_too_much_is_held_back),
+		scripted(a_long_message_is_cut_between_characters),
+		scripted(bytes_that_are_no_text_do_not_make_it_too_long),
+		scripted(a_long_name_is_cut_where_a_name_may_end),
+		scripted(cluster_scoped_objects_have_their_events_in_default),
+		scripted(a_recorder_goes_while_events_are_on_their_way),
+	};
+
+	return cmocka_run_group_tests_name("lib/kube/recorder", tests, NULL, NULL);
+}

@@ -1,0 +1,282 @@
+/*
+ * The splitter: the same objects however the bytes are cut, nothing but JSON's structure let through, limits kept.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "lib/base/mem.h"
+#include "lib/base/str.h"
+#include "lib/kube/splitter.h"
+
+/* Objects end in "|", the remainder of a list in "!". */
+static int collect(void *arg, const char *text, size_t len, bool last, struct err *err)
+{
+	struct strbuf *out = arg;
+
+	assert_int_equal(strlen(text), len);
+	strbuf_add(out, text, len);
+	strbuf_addc(out, last ? '!' : '|');
+	return 0;
+}
+
+struct split {
+	enum splitter_mode mode;
+	const splitter_path *drops;
+	size_t n_drops;
+	bool prefixed;
+};
+
+/* 0, or -1 with the error, of feeding pieces of `size` bytes; what came out is in `out`. */
+static int feed(const struct split *how, const char *text, size_t size, struct strbuf *out,
+		struct err *err)
+{
+	struct splitter s;
+	size_t len = strlen(text);
+	int result = 0;
+
+	splitter_init(&s, how->mode, how->drops, how->n_drops, how->prefixed, collect, out);
+	for (size_t at = 0; at < len && result == 0; at += size) {
+		/* A copy of exactly these bytes: reading beyond them is seen. */
+		size_t n = len - at < size ? len - at : size;
+		auto_free char *piece = mem_dup(text + at, n);
+
+		result = splitter_feed(&s, piece, n, err);
+	}
+	if (result == 0)
+		result = splitter_end(&s, err);
+	else
+		assert_int_equal(splitter_feed(&s, " ", 1, NULL), -1);
+	splitter_done(&s);
+	return result;
+}
+
+static void assert_split(const struct split *how, const char *text, const char *want)
+{
+	for (size_t size = 1; size <= strlen(text); size++) {
+		auto_strbuf struct strbuf out = {0};
+		struct err err = {0};
+
+		assert_int_equal(feed(how, text, size, &out, &err), 0);
+		assert_string_equal(strbuf_str(&out), want);
+	}
+}
+
+static const struct split stream = {.mode = SPLITTER_STREAM};
+static const struct split list = {.mode = SPLITTER_LIST};
+
+static void a_stream_is_cut_into_its_objects(void **state)
+{
+	assert_split(&stream, "{\"a\":1}\n{\"b\":[true,null,-1.5e+3,\"x\"]}\n{}",
+		     "{\"a\":1}|{\"b\":[true,null,-1.5e+3,\"x\"]}|{}|");
+	assert_split(&stream, " { \"a\" : [ 1 , { } , [ ] ] , \"b\" : \"\" } \r\n\t",
+		     "{\"a\":[1,{},[]],\"b\":\"\"}|");
+	assert_split(&stream, " \n", "");
+}
+
+static void brackets_and_quotes_in_strings_mean_nothing(void **state)
+{
+	assert_split(&stream, "{\"}\\\"{\":\"]}\\\\\",\"x\\\\\":\"\\u00e9 \xc3\xa9 {\"}",
+		     "{\"}\\\"{\":\"]}\\\\\",\"x\\\\\":\"\\u00e9 \xc3\xa9 {\"}|");
+}
+
+static void a_list_is_cut_into_its_items_and_the_rest(void **state)
+{
+	assert_split(&list,
+		     "{\"kind\":\"L\",\"metadata\":{\"items\":[{\"no\":1}]},\"items\":[{\"a\":{\"items\":[1,2]}}, {\"b\":2}],"
+		     "\"z\":1}",
+		     "{\"a\":{\"items\":[1,2]}}|{\"b\":2}|{\"kind\":\"L\",\"metadata\":{\"items\":[{\"no\":1}]},\"items\":[],\"z\":1}!");
+	assert_split(&list, "{\"items\":[]}", "{\"items\":[]}!");
+	assert_split(&list, "{\"items\":null,\"b\":1}", "{\"items\":null,\"b\":1}!");
+}
+
+static const splitter_path drops[] = {
+	{"metadata", "managedFields"},
+	{"status", "interfaces", "Vfs"},
+	{"gone"},
+};
+
+static void dropped_members_leave_no_trace(void **state)
+{
+	static const struct split bare = {SPLITTER_STREAM, drops, ARRAY_LEN(drops), false};
+	static const struct split watch = {SPLITTER_STREAM, drops, ARRAY_LEN(drops), true};
+	static const struct split listed = {SPLITTER_LIST, drops, ARRAY_LEN(drops), true};
+	static const char object[] =
+		"{\"gone\":1,\"metadata\":{\"managedFields\":[{\"x\":[\"}\"]}],\"name\":\"n\"},"
+		"\"status\":{\"interfaces\":[{\"Vfs\":[{\"Vfs\":1}],\"a\":1},{\"b\":2,\"Vfs\":{}}],\"Vfs\":3},"
+		"\"spec\":{\"gone\":true,\"metadata\":{\"managedFields\":2}}}";
+	static const char want[] =
+		"{\"metadata\":{\"name\":\"n\"},"
+		"\"status\":{\"interfaces\":[{\"a\":1},{\"b\":2}],\"Vfs\":3},"
+		"\"spec\":{\"gone\":true,\"metadata\":{\"managedFields\":2}}}";
+	auto_free char *want_bare = str_printf("%s|", want);
+	auto_free char *event = str_printf("{\"type\":\"ADDED\",\"gone\":1,\"object\":%s}", object);
+	auto_free char *want_event = str_printf("{\"type\":\"ADDED\",\"gone\":1,\"object\":%s}|", want);
+	auto_free char *items = str_printf("{\"gone\":2,\"items\":[%s,%s]}", object, object);
+	auto_free char *want_items = str_printf("%s|%s|{\"gone\":2,\"items\":[]}!", want, want);
+
+	assert_split(&bare, object, want_bare);
+	assert_split(&watch, event, want_event);
+	assert_split(&listed, items, want_items);
+	assert_split(&bare, "{\"a\":1,\"gone\":\"x\"}{\"gone\":{}}", "{\"a\":1}|{}|");
+}
+
+static void assert_refused(const struct split *how, const char *text)
+{
+	for (size_t size = 1; size <= strlen(text); size++) {
+		auto_strbuf struct strbuf out = {0};
+		struct err err = {0};
+
+		if (feed(how, text, size, &out, &err) == 0)
+			fail_msg("accepted in pieces of %zu: %s", size, text);
+		assert_int_equal(err.class, ERR_TRANSIENT);
+		assert_string_equal(err.reason, "BadStream");
+	}
+}
+
+static void what_is_not_json_is_refused(void **state)
+{
+	static const char *const texts[] = {
+		"}",	       "]",		"1",		 "\"a\"",	  "null",
+		"[]",	       "<html>",	"{\"a\"}",	 "{\"a\":}",	  "{\"a\":1,}",
+		"{,\"a\":1}",  "{\"a\":1 2}",	"{\"a\":1]",	 "{\"a\":[1 2]}", "{\"a\":[1,]}",
+		"{\"a\":[,]}", "{\"a\" 1}",	"{\"a\"::1}",	 "{\"a\":1:2}",	  "{1:2}",
+		"{true}",      "{\"a\" \"b\"}", "{\"a\":\"b\"\"c\":1}", "{\"a\":1}]",	  ",{}",
+		"{} , {}",     ":",		"{\"a\":'b'}",
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+		assert_refused(&stream, texts[i]);
+		assert_refused(&list, texts[i]);
+	}
+	assert_refused(&list, "{}{}");
+	assert_refused(&list, "{} x");
+}
+
+static void an_end_in_the_middle_is_noticed(void **state)
+{
+	static const char text[] = "{\"a\":[1,{\"b\":\"c\\n\"}]}";
+
+	for (size_t len = 1; len < strlen(text); len++) {
+		auto_free char *part = str_ndup(text, len);
+
+		assert_refused(&stream, part);
+		assert_refused(&list, part);
+	}
+	assert_refused(&list, " ");
+}
+
+static void depth_has_a_limit(void **state)
+{
+	for (int extra = 0; extra < 2; extra++) {
+		auto_strbuf struct strbuf text = {0}, out = {0};
+		struct err err = {0};
+		int depth = SPLITTER_MAX_DEPTH + extra;
+
+		strbuf_adds(&text, "{\"a\":");
+		for (int i = 1; i < depth; i++)
+			strbuf_addc(&text, '[');
+		for (int i = 1; i < depth; i++)
+			strbuf_addc(&text, ']');
+		strbuf_addc(&text, '}');
+		assert_int_equal(feed(&stream, text.data, 7, &out, &err), extra ? -1 : 0);
+	}
+}
+
+static void size_has_a_limit(void **state)
+{
+	auto_free char *block = mem_alloc(1 << 20);
+	struct strbuf ignored = {0};
+	struct splitter s;
+	struct err err = {0};
+	int blocks = 0;
+
+	memset(block, 'x', 1 << 20);
+	splitter_init(&s, SPLITTER_STREAM, NULL, 0, false, collect, &ignored);
+	assert_int_equal(splitter_feed(&s, "{\"a\":\"", 6, &err), 0);
+	while (splitter_feed(&s, block, 1 << 20, &err) == 0)
+		assert_true(++blocks < 64);
+	assert_string_equal(err.reason, "ObjectTooLarge");
+	assert_int_equal(blocks, SPLITTER_MAX_OBJECT / (1 << 20) - 1);
+	splitter_done(&s);
+	strbuf_done(&ignored);
+}
+
+static void a_dropped_member_may_be_of_any_size(void **state)
+{
+	static const splitter_path only[] = {{"d"}};
+	auto_free char *block = mem_alloc(1 << 20);
+	auto_strbuf struct strbuf out = {0};
+	struct splitter s;
+	struct err err = {0};
+
+	memset(block, 'x', 1 << 20);
+	splitter_init(&s, SPLITTER_STREAM, only, 1, false, collect, &out);
+	assert_int_equal(splitter_feed(&s, "{\"d\":\"", 6, &err), 0);
+	for (int i = 0; i < 40; i++)
+		assert_int_equal(splitter_feed(&s, block, 1 << 20, &err), 0);
+	assert_int_equal(splitter_feed(&s, "\"}", 2, &err), 0);
+	assert_string_equal(strbuf_str(&out), "{}|");
+	splitter_done(&s);
+}
+
+static void what_one_large_object_needed_is_given_back(void **state)
+{
+	auto_free char *block = mem_alloc(1 << 20);
+	struct splitter s;
+	struct strbuf out = {0};
+	struct err err = {0};
+
+	memset(block, 'x', 1 << 20);
+	splitter_init(&s, SPLITTER_STREAM, NULL, 0, false, collect, &out);
+	assert_int_equal(splitter_feed(&s, "{\"a\":\"", 6, &err), 0);
+	assert_int_equal(splitter_feed(&s, block, 1 << 20, &err), 0);
+	assert_true(s.text.cap > 1 << 20);
+	assert_int_equal(splitter_feed(&s, "\"}{\"b\":1}", 9, &err), 0);
+	assert_true(s.text.cap < 4096);
+	splitter_done(&s);
+	strbuf_done(&out);
+}
+
+static int refuse(void *arg, const char *text, size_t len, bool last, struct err *err)
+{
+	(*(int *)arg)++;
+	return err_set(err, ERR_INVALID, "Mine", "no");
+}
+
+static void the_reader_can_stop_it(void **state)
+{
+	struct splitter s;
+	struct err err = {0};
+	int calls = 0;
+
+	splitter_init(&s, SPLITTER_STREAM, NULL, 0, false, refuse, &calls);
+	assert_int_equal(splitter_feed(&s, "{}{}", 4, &err), -1);
+	assert_string_equal(err.reason, "Mine");
+	assert_int_equal(splitter_feed(&s, "{}", 2, &err), -1);
+	assert_int_equal(calls, 1);
+	assert_int_equal(splitter_end(&s, &err), -1);
+	splitter_done(&s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_stream_is_cut_into_its_objects),
+		cmocka_unit_test(brackets_and_quotes_in_strings_mean_nothing),
+		cmocka_unit_test(a_list_is_cut_into_its_items_and_the_rest),
+		cmocka_unit_test(dropped_members_leave_no_trace),
+		cmocka_unit_test(what_is_not_json_is_refused),
+		cmocka_unit_test(an_end_in_the_middle_is_noticed),
+		cmocka_unit_test(depth_has_a_limit),
+		cmocka_unit_test(size_has_a_limit),
+		cmocka_unit_test(a_dropped_member_may_be_of_any_size),
+		cmocka_unit_test(what_one_large_object_needed_is_given_back),
+		cmocka_unit_test(the_reader_can_stop_it),
+	};
+
+	return cmocka_run_group_tests_name("lib/kube/splitter", tests, NULL, NULL);
+}

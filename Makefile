@@ -108,8 +108,9 @@ C_FILES := $(sort $(shell find lib reconcilers operator nodeagent tests -name '*
 SHELL_FILES = $(shell grep -rlI '^\#!/bin/bash' hack tests .ci)
 OWN_SOURCES := $(filter-out tests/%,$(filter %.c,$(C_FILES)))
 
-.PHONY: lint layers format format-check shellcheck tidy cppcheck analyzer report coverage
-lint: layers shellcheck format-check tidy cppcheck analyzer
+# No cppcheck: 2.10 reads neither __VA_OPT__ nor statement expressions, which our macros are made of.
+.PHONY: lint layers format format-check shellcheck tidy analyzer report coverage
+lint: layers shellcheck format-check tidy analyzer
 
 layers:
 	@hack/layers
@@ -124,12 +125,10 @@ shellcheck:
 	@shellcheck -x $(SHELL_FILES) && echo "shellcheck: nothing to say"
 
 # Checks and their exceptions are in .clang-tidy.
+TIDY_FLAGS = $(subst ",\",$(COMMON)) $(shell pkg-config --cflags $(ALL_PACKAGES))
 tidy:
-	@clang-tidy --quiet $(OWN_SOURCES) -- $(COMMON) $(shell pkg-config --cflags $(ALL_PACKAGES)) 2>/dev/null && echo "tidy: nothing to say"
-
-cppcheck:
-	@cppcheck --quiet --enable=warning,performance,portability --inline-suppr --error-exitcode=1 --std=c11 \
-		--suppress=missingIncludeSystem -I. $(OWN_SOURCES) && echo "cppcheck: nothing to say"
+	@printf '%s\n' $(OWN_SOURCES) | xargs -n4 -P$(shell nproc) sh -c \
+		'clang-tidy --quiet "$$@" -- $(TIDY_FLAGS) 2>/dev/null' tidy && echo "tidy: nothing to say"
 
 analyzer:
 	@for f in $(OWN_SOURCES); do gcc $(COMMON) $(shell pkg-config --cflags $(ALL_PACKAGES)) -O1 -fanalyzer -c -o /dev/null $$f; done \
@@ -156,5 +155,5 @@ help:
 	@echo 'make fuzz T=splitter SECONDS=60'
 	@echo 'make golden-update  write the golden cases anew and show the difference'
 	@echo 'make bench        figures against the budgets'
-	@echo 'make lint         layers, shellcheck, format, clang-tidy, cppcheck, gcc analyzer'
+	@echo 'make lint         layers, shellcheck, format, clang-tidy, gcc analyzer'
 	@echo 'make format, report, coverage, clean'

@@ -101,7 +101,7 @@ const char *condition_status_of(const json_t *list, const char *type)
 
 static bool is_wrong(const char *type, const char *status)
 {
-	if (str_eq(type, "Ready"))
+	if (str_eq(type, "Ready") || str_eq(type, "Injected"))
 		return str_eq(status, "False");
 	if (str_eq(type, "Degraded") || str_eq(type, "Blocked"))
 		return str_eq(status, "True");

@@ -34,7 +34,7 @@ const char *condition_status_of(const json_t *list, const char *type);
 
 /*
  * Append an event for each condition whose status or reason differs from `previous`, with reason and message of the
- * condition: Warning for Degraded/Blocked=True and for Ready=False that does not pass by itself (Progressing is not True),
+ * condition: Warning for Degraded/Blocked=True, for Injected=False and for Ready=False that does not pass by itself (Progressing is not True),
  * else Normal. Not told: that something new is well from the start (5,000 good objects would be 5,000 events), and
  * Progressing, which Ready's reason says too.
  */

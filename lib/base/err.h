@@ -40,6 +40,23 @@ int err_sys(struct err *err, const char *reason, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 int err_in(struct err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+/* What the functions always return, where compilers and analyzers can see it. */
+#define err_set(...)                                                                               \
+	({                                                                                         \
+		(void)(err_set)(__VA_ARGS__);                                                      \
+		-1;                                                                                \
+	})
+#define err_sys(...)                                                                               \
+	({                                                                                         \
+		(void)(err_sys)(__VA_ARGS__);                                                      \
+		-1;                                                                                \
+	})
+#define err_in(...)                                                                                \
+	({                                                                                         \
+		(void)(err_in)(__VA_ARGS__);                                                       \
+		-1;                                                                                \
+	})
+
 /* "Invalid", "Conflict", …: a stable name, used in logs and metrics. */
 const char *err_class_name(enum err_class class);
 

@@ -106,5 +106,5 @@ void mem_drop_code(void)
 
 	while (maps && fgets(line, sizeof(line), maps))
 		if (is_code(line, &start, &end))
-			(void)madvise((void *)start, end - start, MADV_DONTNEED); /* NOLINT(performance-no-int-to-ptr) */
+			(void)madvise((void *)start, end - start, MADV_DONTNEED);
 }

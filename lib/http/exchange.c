@@ -210,10 +210,12 @@ static void call_handler(struct conn *conn, struct http_response *resp)
 		.body_len = conn->req.body_len,
 	};
 	char *end = conn->in.data ? conn->in.data + conn->req.body_len : NULL;
-	char next = end ? *end : '\0';
+	char next = '\0';
 
-	if (end)
+	if (end) {
+		next = *end;
 		*end = '\0';
+	}
 	conn->route->handle(&req, resp, conn->route->arg);
 	if (end)
 		*end = next;

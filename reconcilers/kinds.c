@@ -18,6 +18,7 @@ static const struct kind_info kinds[] = {
 	/* id                 group   version    kind                           namespaced  crd_file */
 	{ KIND_NODE,          "",     "v1",      "Node",                        false, NULL },
 	{ KIND_NAMESPACE,     "",     "v1",      "Namespace",                   false, NULL },
+	{ KIND_POD,           "",     "v1",      "Pod",                         true,  NULL },
 	{ KIND_NAD,           MULTUS, "v1",      "NetworkAttachmentDefinition", true,  CRD(KIND_NAD, MULTUS) },
 	{ KIND_POLICY,        SRIOV,  "v1",      "SriovNetworkNodePolicy",      true,  CRD(KIND_POLICY, SRIOV) },
 	{ KIND_NODE_STATE,    SRIOV,  "v1",      "SriovNetworkNodeState",       true,  CRD(KIND_NODE_STATE, SRIOV) },

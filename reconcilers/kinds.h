@@ -11,6 +11,7 @@
 
 #define KIND_NODE             "nodes"
 #define KIND_NAMESPACE        "namespaces"
+#define KIND_POD              "pods"
 #define KIND_NAD              "network-attachment-definitions"
 #define KIND_POLICY           "sriovnetworknodepolicies"
 #define KIND_NODE_STATE       "sriovnetworknodestates"
@@ -25,6 +26,9 @@
 
 /* Not an API kind: what nodes reported for one policy (plan_report). */
 #define KIND_POLICY_REPORT "policyreports"
+
+/* Not an API kind: extended resources that some node offers, by name (node_resources.h). */
+#define KIND_NODE_RESOURCE "noderesources"
 
 struct kind_info {
 	const char *id;    /* plural */

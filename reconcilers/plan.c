@@ -80,6 +80,15 @@ void plan_report(struct plan *plan, const char *node, json_t *policies)
 	json_put(entry, "policies", policies);
 }
 
+void plan_finding(struct plan *plan, const char *kind, const char *key, const char *reason,
+		  const char *message)
+{
+	json_t *entry = append_for(plan, "finding", kind, key);
+
+	json_put_str(entry, "reason", reason);
+	json_put_str(entry, "message", reason ? message : NULL);
+}
+
 void plan_requeue(struct plan *plan, int64_t after_ms)
 {
 	json_put_int(append(plan, "requeue"), "after_ms", after_ms);

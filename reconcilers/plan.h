@@ -10,6 +10,7 @@
  *	{ "op": "meta",   "kind": ID, "key": KEY, "metadata": {labels/annotations/finalizers, null removes} }
  *	{ "op": "delete", "kind": ID, "key": KEY, "uid": UID }
  *	{ "op": "event",  "kind": ID, "key": KEY, "type": "Normal"|"Warning", "reason": …, "message": … }
+ *	{ "op": "finding", "kind": ID, "key": KEY, "reason": …, "message": … }	(without the last two: there is none)
  *	{ "op": "requeue", "after_ms": N }
  *	{ "op": "report", "node": NODE, "policies": { POLICY KEY: {…} } }
  *
@@ -61,6 +62,14 @@ void plan_event(struct plan *plan, const char *kind, const char *key, bool warni
  * The reports of one policy appear in that policy's world as kind KIND_POLICY_REPORT, by node. Takes policies.
  */
 void plan_report(struct plan *plan, const char *node, json_t *policies);
+
+/*
+ * What is found wrong with an object that has no status of ours to say it in (a pod). It replaces what was found on the object before;
+ * reason NULL: all is well. Kept in the operator's memory: what is new becomes an event (Warning) on the object, and how many there are
+ * of each reason becomes a metric. So it can be planned as often as the object is looked at.
+ */
+void plan_finding(struct plan *plan, const char *kind, const char *key, const char *reason,
+		  const char *message);
 
 /* Look at this key again after so many milliseconds, whatever happens before. */
 void plan_requeue(struct plan *plan, int64_t after_ms);

@@ -50,6 +50,12 @@ void problem_add_err(struct problems *p, const char *field, const struct err *er
 	append(p, err->reason, field, text);
 }
 
+void problem_copy(struct problems *p, const json_t *problem)
+{
+	append(p, json_str_at(problem, "reason"), json_str_at(problem, "field"),
+	       json_str_at(problem, "message"));
+}
+
 const char *problems_reason(const struct problems *p)
 {
 	return json_str_or(json_object_get(json_array_get(p->list, 0), "reason"), "");

@@ -35,6 +35,9 @@ void problem_add(struct problems *p, const char *reason, const char *field, cons
 /* The same from an error whose text starts with the field already (the getters of lib/json/json.h). */
 void problem_add_err(struct problems *p, const char *field, const struct err *err);
 
+/* One of another list's entries, copied. */
+void problem_copy(struct problems *p, const json_t *problem);
+
 /* The first problem's reason, "" when there is none. Borrowed. */
 const char *problems_reason(const struct problems *p);
 

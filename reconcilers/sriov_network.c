@@ -18,6 +18,8 @@
 /* As upstream, whose text is then taken over as it stands. */
 #define CONFIG_INDENT 4
 
+#define NAMESPACE_FIELD "spec.networkNamespace"
+
 struct look {
 	const json_t *world;
 	const struct kind_info *kind;
@@ -38,10 +40,10 @@ static void look_done(struct look *l)
 	free(l->target_key);
 }
 
-static int look_at(const json_t *world, const char *kind, const char *key, struct look *ret,
-		   struct err *err)
+static int look_at(const json_t *world, const char *kind, const char *key, const json_t *network,
+		   struct look *ret, struct err *err)
 {
-	struct look l = {.world = world, .kind = kind_find(kind), .key = key};
+	struct look l = {.world = world, .kind = kind_find(kind), .key = key, .network = network};
 	const char *slash = strchr(key, '/');
 
 	if (!slash || slash == key || slash[1] == '\0')
@@ -49,7 +51,6 @@ static int look_at(const json_t *world, const char *kind, const char *key, struc
 			       key);
 	l.home = str_ndup(key, (size_t)(slash - key));
 	l.name = slash + 1;
-	l.network = world_get(world, kind, key);
 	l.owner = str_printf("%s.%s/%s", l.kind->kind, l.kind->group, key);
 	l.target = json_str_at(l.network, "spec", "networkNamespace");
 	if (str_empty(l.target))
@@ -151,15 +152,13 @@ static char *other_owner(const struct look *l)
 			  json_str_or(json_at(controller, "name"), "?"));
 }
 
-/* A problem on the way to the NAD that is not in the configuration. `field` is what the user can change. */
-static void check_target(const struct look *l, struct problems *problems)
+/* The NAD is not for this network to write. `field` is what the user can change. */
+static void check_claim(const struct look *l, struct problems *problems)
 {
-	static const char field[] = "spec.networkNamespace";
 	auto_free char *other = other_owner(l);
-	const json_t *namespace = world_get(l->world, KIND_NAMESPACE, l->target);
 
 	if (!is_at_home(l) && !may_target_others(l))
-		problem_add(problems, "NetworkAttachmentDefinitionInvalid", field,
+		problem_add(problems, "NetworkAttachmentDefinitionInvalid", NAMESPACE_FIELD,
 			    "\"%s\" may be another namespace only for a network in namespace %s or "
 			    "kube-system, create the network there or in %s itself",
 			    l->target, world_env(l->world, "namespace"), l->target);
@@ -168,16 +167,33 @@ static void check_target(const struct look *l, struct problems *problems)
 			    "NetworkAttachmentDefinition %s belongs to %s, rename this network or "
 			    "delete that owner",
 			    l->target_key, other);
-	else if (object_is_terminating(l->nad))
+}
+
+/* It cannot be written yet. */
+static void check_waiting(const struct look *l, struct problems *problems)
+{
+	const json_t *namespace = world_get(l->world, KIND_NAMESPACE, l->target);
+
+	if (object_is_terminating(l->nad))
 		problem_add(
 			problems, "NetworkAttachmentDefinitionInvalid", "metadata.name",
 			"NetworkAttachmentDefinition %s is being deleted, it is made again when "
 			"it is gone",
 			l->target_key);
 	else if (!l->nad && !is_at_home(l) && (!namespace || object_is_terminating(namespace)))
-		problem_add(problems, "NamespaceNotFound", field,
+		problem_add(problems, "NamespaceNotFound", NAMESPACE_FIELD,
 			    "namespace %s %s, create it: the network is waiting for it", l->target,
 			    namespace ? "is being deleted" : "does not exist");
+}
+
+/* A problem on the way to the NAD that is not in the configuration. */
+static void check_target(const struct look *l, struct problems *problems)
+{
+	size_t before = problems->total;
+
+	check_claim(l, problems);
+	if (problems->total == before)
+		check_waiting(l, problems);
 }
 
 /* ---- the NAD ---- */
@@ -331,12 +347,24 @@ static void plan_network(struct plan *plan, const struct look *l)
 		plan_nad(plan, l, config);
 }
 
+void sriov_network_check(const json_t *world, const char *kind, const json_t *network,
+			 struct problems *problems)
+{
+	json_auto_t *config = sriov_network_config(kind, json_name(network), network, problems);
+	auto_call(look_done) struct look l = {0};
+	auto_free char *key = json_key(network);
+
+	/* Without a name (it will be generated) it is in nobody's way. */
+	if (config && look_at(world, kind, key, network, &l, NULL) == 0)
+		check_claim(&l, problems);
+}
+
 static int reconcile(const json_t *world, const char *kind, const char *key, struct plan *plan,
 		     struct err *err)
 {
 	auto_call(look_done) struct look l = {0};
 
-	if (look_at(world, kind, key, &l, err) < 0)
+	if (look_at(world, kind, key, world_get(world, kind, key), &l, err) < 0)
 		return -1;
 	if (!l.network || object_is_terminating(l.network))
 		plan_deleted(plan, &l);

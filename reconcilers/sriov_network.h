@@ -35,6 +35,13 @@ int sriov_ib_network_reconcile(const json_t *world, const char *key, struct plan
 int ovs_network_reconcile(const json_t *world, const char *key, struct plan *plan, struct err *err);
 
 /*
+ * What is wrong with a network of that kind: its configuration, and a NetworkAttachmentDefinition that it must not write. What
+ * passes without the user (a namespace that does not exist yet) is left to the condition. World: as above.
+ */
+void sriov_network_check(const json_t *world, const char *kind, const json_t *network,
+			 struct problems *problems);
+
+/*
  * The CNI configuration of a network of that kind (KIND_SRIOV_NETWORK, KIND_SRIOV_IB_NETWORK, KIND_OVS_NETWORK) and name:
  * returns new, keys in upstream's order; NULL when something is wrong with the network, which is then in problems.
  */

@@ -448,7 +448,7 @@ static bool resource_name_is_good(const char *s)
 {
 	size_t len = strlen(s);
 
-	if (len > RESOURCE_NAME_MAX || !isalnum((unsigned char)s[0]) ||
+	if (len == 0 || len > RESOURCE_NAME_MAX || !isalnum((unsigned char)s[0]) ||
 	    !isalnum((unsigned char)s[len - 1]))
 		return false;
 	for (size_t i = 0; i < len; i++)
@@ -471,7 +471,7 @@ static bool get_pf_name(const struct sriov_policy *p, size_t i, struct pf_name *
 static bool find_overlap(const struct sriov_policy *p, size_t i, const struct pf_name *name,
 			 size_t *ret)
 {
-	struct pf_name earlier;
+	struct pf_name earlier = {0};
 
 	for (size_t k = 0; k < i; k++) {
 		if (!get_pf_name(p, k, &earlier) || earlier.name_len != name->name_len ||
@@ -487,7 +487,7 @@ static bool find_overlap(const struct sriov_policy *p, size_t i, const struct pf
 static void check_ranges(const struct sriov_policy *p, struct problems *problems)
 {
 	const size_t checked = 64; /* each against all before it; more than a node has PFs */
-	struct pf_name name;
+	struct pf_name name = {0};
 	size_t other;
 
 	for (size_t i = 0; i < json_array_size(p->pf_names) && i < checked; i++) {

@@ -24,7 +24,7 @@ struct informer {
 		PHASE_WATCH,
 	} phase;
 	uint64_t version; /* of the last thing seen: where a watch goes on; 0 while listing */
-	uint64_t seen;	  /* the highest ever seen, lists and watches */
+	uint64_t seen;    /* the highest ever seen, lists and watches */
 	char *next_page;  /* continue token, while listing */
 	bool synced;
 	bool no_streams; /* the server does not offer them, or not to the end */
@@ -80,8 +80,7 @@ static bool history_is_new(struct informer *informer)
 		return false;
 	log_warn("the server's history began anew, listing again",
 		 F_STR("resource", informer->config.resource->plural),
-		 F_INT("seen", (int64_t)informer->seen),
-		 F_INT("now", (int64_t)informer->version));
+		 F_INT("seen", (int64_t)informer->seen), F_INT("now", (int64_t)informer->version));
 	informer->seen = 0;
 	cache_forget_versions(informer->config.cache);
 	list_from_start(informer);
@@ -109,12 +108,12 @@ static bool complete(struct informer *informer)
 
 /* ---- lists -------------------------------------------------------------------------------------------------------- */
 
-static int bad_stream(const struct informer *informer, const char *what, const char *text, size_t len,
-		      struct err *err)
+static int bad_stream(const struct informer *informer, const char *what, const char *text,
+		      size_t len, struct err *err)
 {
 	return err_set(err, ERR_TRANSIENT, "BadStream", "the server's answer for %s: %s: %.*s",
-		       informer->config.resource->plural, what,
-		       (int)str_clip(text, len, QUOTE_MAX), text);
+		       informer->config.resource->plural, what, (int)str_clip(text, len, QUOTE_MAX),
+		       text);
 }
 
 static json_t *parse(const struct informer *informer, const char *text, size_t len, struct err *err)
@@ -169,14 +168,16 @@ static int list_rest(struct informer *informer, const char *text, size_t len, st
 
 static int on_bookmark(struct informer *informer, const json_t *object, struct err *err)
 {
-	const char *end = json_str_at(object, "metadata", "annotations", "k8s.io/initial-events-end");
+	const char *end =
+		json_str_at(object, "metadata", "annotations", "k8s.io/initial-events-end");
 
 	if (informer->phase == PHASE_STREAM && str_eq(end, "true") && !complete(informer))
 		return err_set(err, ERR_TRANSIENT, "Restored", "the server's history began anew");
 	return 0;
 }
 
-static int watch_object(struct informer *informer, const char *type, json_t *object, struct err *err)
+static int watch_object(struct informer *informer, const char *type, json_t *object,
+			struct err *err)
 {
 	auto_free char *key = json_key(object);
 
@@ -306,7 +307,13 @@ static void page_failed(struct informer *informer, const struct kube_response *r
 		list_from_start(informer);
 	else
 		call_failed(informer, response, err);
-	start_later(informer, response);
+	if (informer->config.absent_retry_ms && kube_err_is(err, "NotServed"))
+		timer_start(informer->retry,
+			    informer->config.absent_retry_ms +
+				    (int64_t)clock_jitter(
+					    (uint64_t)informer->config.absent_retry_ms / 4));
+	else
+		start_later(informer, response);
 }
 
 static void page_done(struct informer *informer, const struct kube_response *response,

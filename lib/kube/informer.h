@@ -30,12 +30,14 @@ enum {
 
 struct informer_config {
 	const struct kube_resource *resource; /* borrowed, as all here */
-	const char *ns;			      /* NULL: all namespaces */
-	const char *selector;		      /* "fieldSelector=metadata.name%3Dw1", or NULL */
-	const splitter_path *drops;	      /* never parsed: splitter.h */
+	const char *ns;                       /* NULL: all namespaces */
+	const char *selector;                 /* "fieldSelector=metadata.name%3Dw1", or NULL */
+	const splitter_path *drops;           /* never parsed: splitter.h */
 	size_t n_drops;
 	struct cache *cache;
 	bool stream_lists;
+	/* A kind that the cluster need not have: once NotServed, ask again after this time. 0: as after any failure. */
+	int64_t absent_retry_ms;
 	/*
 	 * The cache is complete for the first time. What changed is told by the cache itself (cache_changed_fn).
 	 *
@@ -50,7 +52,8 @@ struct informer_config {
 	 */
 	void (*trouble)(void *arg, const struct err *err);
 	void *arg;
-	struct metrics *metrics; /* may be NULL: orbweaver_informer_{lists,events}_total{resource} */
+	struct metrics
+		*metrics; /* may be NULL: orbweaver_informer_{lists,events}_total{resource} */
 };
 
 struct informer;

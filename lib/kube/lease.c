@@ -241,6 +241,7 @@ static void look(void *arg)
 
 	if (lease->call || lease->releasing)
 		return;
+	tell(lease); /* after a suspend the timer of the expiry is late: libuv's clock stood still */
 	if (lease_is_held(lease) && lease->object && !lease->object_is_old)
 		take_or_renew(lease);
 	else

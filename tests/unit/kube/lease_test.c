@@ -97,7 +97,7 @@ static void not_found_then_created(struct http_reply created)
 {
 	reply(GET_LEASE, (struct http_reply){
 				 .status = 404,
-				 .body = "{\"kind\":\"Status\",\"reason\":\"NotFound\",\"message\":\"m\"}",
+				 .body = "{\"kind\":\"Status\",\"reason\":\"NotFound\",\"details\":{\"name\":\"op\"},\"message\":\"m\"}",
 			 });
 	created.status = 201;
 	created.body = LEASE_OF("me", "1", "t1", "15");
@@ -232,7 +232,7 @@ static void the_end_of_the_term_is_told(void **state)
 	reply(PUT_LEASE, (struct http_reply){.status = 500, .always = true});
 	start_lease();
 	scripted_until(&f.s, &f.began, 1);
-	move_clock(8000);
+	move_clock(LEASE_HOLD_MS);
 	scripted_until(&f.s, &f.ended, 1);
 	assert_false(lease_is_held(f.lease));
 }
@@ -256,7 +256,7 @@ static void a_missing_namespace_is_told_and_not_hammered(void **state)
 {
 	reply("", (struct http_reply){
 			  .status = 404,
-			  .body = "{\"kind\":\"Status\",\"reason\":\"NotFound\",\"message\":\"no ns\"}",
+			  .body = "{\"kind\":\"Status\",\"reason\":\"NotFound\",\"details\":{\"name\":\"op\"},\"message\":\"no ns\"}",
 			  .always = true,
 		  });
 	start_lease();

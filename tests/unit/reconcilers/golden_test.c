@@ -20,6 +20,7 @@
 #include "lib/base/fs.h"
 #include "lib/base/mem.h"
 #include "reconcilers/coordinator.h"
+#include "reconcilers/inject_check.h"
 #include "reconcilers/ip_pool.h"
 #include "reconcilers/multus_config.h"
 #include "reconcilers/node_state.h"
@@ -48,6 +49,8 @@ static const struct {
 	{KIND_OVS_NETWORK, ovs_network_reconcile},
 	{KIND_RESERVED_IP, reserved_ip_reconcile},
 	{KIND_COORDINATOR, coordinator_reconcile},
+	{KIND_POD, inject_check_pod},
+	{"injected", inject_check_config}, /* the condition of that name on SpiderMultusConfigs */
 };
 
 static reconcile_fn *reconciler_of(const char *kind)

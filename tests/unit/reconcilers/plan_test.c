@@ -50,6 +50,9 @@ static void operations_are_written_down_in_order(void **state)
 		"\"reason\":\"R\","
 		"\"message\":\"m\"},"
 		"{\"op\":\"report\",\"node\":\"w1\",\"policies\":{}},"
+		"{\"op\":\"finding\",\"kind\":\"pods\",\"key\":\"lab/p\",\"reason\":\"R\","
+		"\"message\":\"m\"},"
+		"{\"op\":\"finding\",\"kind\":\"pods\",\"key\":\"lab/q\"},"
 		"{\"op\":\"requeue\",\"after_ms\":1500}]";
 	auto_plan struct plan plan = {0};
 	auto_strbuf struct strbuf got = {0};
@@ -63,6 +66,8 @@ static void operations_are_written_down_in_order(void **state)
 	plan_event(&plan, KIND_NODE, "w1", true, "R", "m");
 	plan_event(&plan, KIND_NODE, "w1", false, "R", "m");
 	plan_report(&plan, "w1", json_object());
+	plan_finding(&plan, KIND_POD, "lab/p", "R", "m");
+	plan_finding(&plan, KIND_POD, "lab/q", NULL, NULL);
 	plan_requeue(&plan, 1500);
 
 	assert_false(plan_is_empty(&plan));
@@ -85,8 +90,8 @@ static void every_kind_has_its_names(void **state)
 			assert_string_equal(k->crd_file, file);
 		}
 	}
-	assert_int_equal(n, 13);
-	assert_null(kind_find("pods"));
+	assert_int_equal(n, 14);
+	assert_null(kind_find("services"));
 	assert_null(kind_find(KIND_POLICY_REPORT));
 	assert_null(kind_find(NULL));
 }

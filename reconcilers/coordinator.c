@@ -1,0 +1,346 @@
+/*
+ * SpiderCoordinator → status; see coordinator.h.
+ */
+#include "reconcilers/coordinator.h"
+
+#include <string.h>
+
+#include "lib/base/str.h"
+#include "lib/json/json.h"
+#include "lib/json/yaml.h"
+#include "reconcilers/conditions.h"
+#include "reconcilers/coordinator_spec.h"
+#include "reconcilers/ip_range.h"
+#include "reconcilers/kinds.h"
+#include "reconcilers/owner.h"
+#include "reconcilers/problems.h"
+
+#define CONFIG_MAPS       "configmaps"
+#define PODS              "pods"
+#define SERVICE_CIDRS     "servicecidrs"
+#define CALICO_POOLS      "ippools"
+#define CILIUM_POOLS      "ciliumpodippools"
+#define KUBEADM_CONFIG    "kube-system/kubeadm-config"
+#define CILIUM_CONFIG     "kube-system/cilium-config"
+#define FLANNEL_CONFIG    "kube-flannel/kube-flannel-cfg"
+#define MANAGER_COMPONENT "kube-controller-manager"
+#define FINALIZER         "spiderpool.spidernet.io"
+
+/* Add the network in canonical text; what is no network is passed over. */
+static void add_cidr(json_t *list, const char *text)
+{
+	char network[IP_SUBNET_TEXT_SIZE];
+	struct ip_subnet subnet;
+
+	if (!text || ip_subnet_parse(text, &subnet, NULL))
+		return;
+	ip_subnet_print(&subnet, network);
+	json_array_append_new(list, json_string(network));
+}
+
+/* "10.0.0.0/8, fd00::/48" */
+static void add_cidrs(json_t *list, const char *text)
+{
+	auto_free char *copy = str_dup(text);
+	char *rest = copy, *word;
+
+	while (rest && (word = strsep(&rest, ","))) {
+		word += strspn(word, " \t");
+		word[strcspn(word, " \t")] = '\0';
+		add_cidr(list, word);
+	}
+}
+
+static void add_cidr_list(json_t *list, const json_t *cidrs)
+{
+	json_t *cidr;
+	size_t i;
+
+	json_array_foreach (cidrs, i, cidr)
+		add_cidr(list, json_string_value(cidr));
+}
+
+/* What the cluster's own components say about its networks; empty lists where they say nothing. */
+struct cluster {
+	json_t *pods;
+	json_t *services;
+};
+
+static void cluster_done(struct cluster *cluster)
+{
+	json_decref(cluster->pods);
+	json_decref(cluster->services);
+}
+
+static void read_kubeadm(const json_t *world, struct cluster *cluster)
+{
+	const char *text = json_str_or(json_at(world_get(world, CONFIG_MAPS, KUBEADM_CONFIG),
+					       "data", "ClusterConfiguration"),
+				       "");
+	json_auto_t *config = yaml_parse(text, strlen(text), NULL);
+
+	add_cidrs(cluster->pods, json_str_at(config, "networking", "podSubnet"));
+	add_cidrs(cluster->services, json_str_at(config, "networking", "serviceSubnet"));
+}
+
+static void read_arguments(const json_t *arguments, struct cluster *cluster)
+{
+	static const char pods[] = "--cluster-cidr=", services[] = "--service-cluster-ip-range=";
+	json_t *argument;
+	size_t i;
+
+	json_array_foreach (arguments, i, argument) {
+		const char *text = json_str_or(argument, "");
+
+		if (str_starts(text, pods) && json_array_size(cluster->pods) == 0)
+			add_cidrs(cluster->pods, text + strlen(pods));
+		if (str_starts(text, services) && json_array_size(cluster->services) == 0)
+			add_cidrs(cluster->services, text + strlen(services));
+	}
+}
+
+/* Of several controller managers any will do; the one with the first key, so that the answer stays the same. */
+static void read_controller_manager(const json_t *world, struct cluster *cluster)
+{
+	const char *key, *first = NULL;
+	const json_t *container;
+	json_t *pod;
+
+	json_each (world_kind(world, PODS), key, pod)
+		if (str_eq(json_str_at(pod, "metadata", "labels", "component"),
+			   MANAGER_COMPONENT) &&
+		    (!first || strcmp(key, first) < 0))
+			first = key;
+	if (!first)
+		return;
+	container = json_array_get(json_at(world_get(world, PODS, first), "spec", "containers"), 0);
+	read_arguments(json_at(container, "command"), cluster);
+	read_arguments(json_at(container, "args"), cluster);
+}
+
+/* The live objects of a kind, by creation. Returns a new array of borrowed references. */
+static json_t *by_age(const json_t *objects)
+{
+	json_t *sorted = json_array();
+	const char *key;
+	json_t *object;
+
+	json_each (objects, key, object) {
+		size_t i = 0;
+
+		if (object_is_terminating(object))
+			continue;
+		while (i < json_array_size(sorted) &&
+		       object_precedes(json_array_get(sorted, i), object))
+			i++;
+		json_array_insert(sorted, i, object);
+	}
+	return sorted;
+}
+
+static void read_service_cidrs(const json_t *world, struct cluster *cluster)
+{
+	json_auto_t *sorted = by_age(world_kind(world, SERVICE_CIDRS));
+	json_t *object;
+	size_t i;
+
+	json_array_foreach (sorted, i, object)
+		add_cidr_list(cluster->services, json_at(object, "spec", "cidrs"));
+}
+
+static struct cluster read_cluster(const json_t *world)
+{
+	struct cluster cluster = {.pods = json_array(), .services = json_array()};
+
+	read_service_cidrs(world, &cluster);
+	/* ServiceCIDR objects are what the server goes by; the others only tell how it was set up. */
+	if (json_array_size(cluster.services)) {
+		struct cluster rest = {.pods = cluster.pods, .services = json_array()};
+
+		read_kubeadm(world, &rest);
+		json_decref(rest.services);
+	} else {
+		read_kubeadm(world, &cluster);
+	}
+	read_controller_manager(world, &cluster);
+	return cluster;
+}
+
+static void calico_cidrs(const json_t *world, json_t *list)
+{
+	json_auto_t *sorted = by_age(world_kind(world, CALICO_POOLS));
+	json_t *pool;
+	size_t i;
+
+	json_array_foreach (sorted, i, pool)
+		if (!json_is_true(json_at(pool, "spec", "disabled")))
+			add_cidr(list, json_str_at(pool, "spec", "cidr"));
+}
+
+static void cilium_pool_cidrs(const json_t *world, json_t *list)
+{
+	json_auto_t *sorted = by_age(world_kind(world, CILIUM_POOLS));
+	json_t *pool;
+	size_t i;
+
+	json_array_foreach (sorted, i, pool) {
+		add_cidr_list(list, json_at(pool, "spec", "ipv4", "cidrs"));
+		add_cidr_list(list, json_at(pool, "spec", "ipv6", "cidrs"));
+	}
+}
+
+static void cilium_cidrs(const json_t *world, const struct cluster *cluster, json_t *list,
+			 struct problems *problems)
+{
+	const json_t *config = json_at(world_get(world, CONFIG_MAPS, CILIUM_CONFIG), "data");
+	const char *ipam = json_str_or(json_at(config, "ipam"), "");
+
+	if (str_eq(ipam, "cluster-pool") || str_eq(ipam, "cluster-pool-v2beta")) {
+		add_cidrs(list, json_str_at(config, "cluster-pool-ipv4-cidr"));
+		add_cidrs(list, json_str_at(config, "cluster-pool-ipv6-cidr"));
+	} else if (str_eq(ipam, "multi-pool")) {
+		cilium_pool_cidrs(world, list);
+	} else if (str_eq(ipam, "kubernetes")) {
+		json_array_extend(list, cluster->pods);
+	} else if (!config) {
+		problem_add(problems, "NoCiliumConfig", "spec.podCIDRType",
+			    "is cilium, but there is no ConfigMap " CILIUM_CONFIG
+			    ": set podCIDRType to what the cluster runs");
+	} else {
+		problem_add(problems, "NotSupported", "spec.podCIDRType",
+			    "is cilium, but its ipam mode \"%.64s\" is not one of cluster-pool, "
+			    "multi-pool, kubernetes: set podCIDRType to none and list the networks "
+			    "in spec.hijackCIDR",
+			    ipam);
+	}
+}
+
+/* What auto means here; NULL when the cluster shows two networks at once. */
+static const char *detect_type(const json_t *world)
+{
+	bool has_cilium = world_get(world, CONFIG_MAPS, CILIUM_CONFIG) != NULL;
+	bool has_calico = json_object_size(world_kind(world, CALICO_POOLS)) > 0;
+
+	if (has_cilium && has_calico)
+		return NULL;
+	if (has_cilium)
+		return "cilium";
+	if (has_calico)
+		return "calico";
+	return world_get(world, CONFIG_MAPS, FLANNEL_CONFIG) ? "cluster" : "none";
+}
+
+/* The pods' networks. Returns new; problems says when they cannot be told. */
+static json_t *overlay_cidrs(const json_t *world, const json_t *spec, const struct cluster *cluster,
+			     struct problems *problems)
+{
+	const char *type = json_str_or(json_at(spec, "podCIDRType"), "auto");
+	json_t *list = json_array();
+
+	if (str_eq(type, "auto"))
+		type = detect_type(world);
+	if (!type) {
+		problem_add(problems, "Ambiguous", "spec.podCIDRType",
+			    "is auto, but the cluster has both Calico's pools and Cilium's "
+			    "ConfigMap: set it to calico or cilium");
+		return list;
+	}
+	if (str_eq(type, "none"))
+		return list;
+	if (str_eq(type, "calico"))
+		calico_cidrs(world, list);
+	else if (str_eq(type, "cilium"))
+		cilium_cidrs(world, cluster, list, problems);
+	else
+		json_array_extend(list, cluster->pods);
+	if (json_array_size(list) == 0 && problems->total == 0)
+		problem_add(problems, "NoPodCIDR", "spec.podCIDRType",
+			    "means %s, but no network of pods is to be found that way: set "
+			    "podCIDRType to none and list the networks in spec.hijackCIDR",
+			    type);
+	return list;
+}
+
+static void plan_coordinator_status(const json_t *world, const char *key, const json_t *object,
+				    json_t *overlay, json_t *services,
+				    const struct problems *problems, struct plan *plan)
+{
+	const json_t *previous = json_at(object, "status", "conditions");
+	const char *now = world_env(world, "now");
+	int64_t generation = json_generation(object);
+	bool is_ready = problems->total == 0;
+	bool has_services = json_array_size(services) > 0;
+	auto_free char *text = problems_text(problems);
+	json_t *conditions = json_array();
+	json_t *status = json_object();
+
+	condition_set(conditions, previous, "Ready", is_ready ? CONDITION_TRUE : CONDITION_FALSE,
+		      is_ready ? "Synced" : problems_reason(problems),
+		      is_ready ? "pods get the networks of this cluster" : text, generation, now);
+	condition_set(conditions, previous, "Degraded",
+		      has_services ? CONDITION_FALSE : CONDITION_TRUE,
+		      has_services ? "AsExpected" : "NoServiceCIDR",
+		      has_services ? ""
+				   : "no network of services is to be found (ServiceCIDR objects, "
+				     "kubeadm-config, kube-controller-manager): list it in "
+				     "spec.hijackCIDR",
+		      generation, now);
+	conditions_tell(plan, KIND_COORDINATOR, key, previous, conditions);
+	json_put_str(status, "phase", is_ready ? "Synced" : "NotReady");
+	json_put_str(status, "reason", text);
+	json_put(status, "overlayPodCIDR", overlay);
+	json_put(status, "serviceCIDR", services);
+	json_put(status, "conditions", conditions);
+	json_put_int(status, "observedGeneration", generation);
+	plan_status(plan, KIND_COORDINATOR, key, status);
+}
+
+/* Spiderpool's webhook put a finalizer on it that nobody ever took off. */
+static void plan_release(const char *key, const json_t *object, struct plan *plan)
+{
+	const json_t *old = json_at(object, "metadata", "finalizers");
+	json_t *metadata = json_object();
+	json_t *rest = json_array();
+	json_t *finalizer;
+	size_t i;
+
+	json_array_foreach (old, i, finalizer)
+		if (!str_eq(json_string_value(finalizer), FINALIZER))
+			json_array_append(rest, finalizer);
+	if (json_array_size(rest) < json_array_size(old)) {
+		json_put(metadata, "finalizers", rest);
+		plan_meta(plan, KIND_COORDINATOR, key, metadata);
+		return;
+	}
+	json_decref(rest);
+	json_decref(metadata);
+}
+
+int coordinator_reconcile(const json_t *world, const char *key, struct plan *plan, struct err *err)
+{
+	const json_t *object = world_get(world, KIND_COORDINATOR, key);
+	const json_t *spec = json_at(object, "spec");
+	auto_call(cluster_done) struct cluster cluster = {0};
+	auto_problems struct problems problems = {0};
+	json_t *overlay;
+
+	if (!object)
+		return 0;
+	if (object_is_terminating(object)) {
+		plan_release(key, object, plan);
+		return 0;
+	}
+	coordinator_spec_check(spec, "spec", &problems);
+	if (!str_eq(key, COORDINATOR_DEFAULT))
+		problem_add(&problems, "NotUsed", "metadata.name",
+			    "is %s: pods use the SpiderCoordinator named " COORDINATOR_DEFAULT
+			    " only, put these settings there",
+			    key);
+	cluster = read_cluster(world);
+	overlay = problems.total ? json_array() : overlay_cidrs(world, spec, &cluster, &problems);
+	if (problems.total)
+		json_array_clear(overlay);
+	plan_coordinator_status(world, key, object, overlay, json_incref(cluster.services),
+				&problems, plan);
+	return 0;
+}

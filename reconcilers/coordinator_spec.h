@@ -1,0 +1,14 @@
+/*
+ * The coordinator's settings, which stand in a SpiderCoordinator's spec and in a SpiderMultusConfig's spec.coordinator.
+ */
+#ifndef ORBWEAVER_RECONCILERS_COORDINATOR_SPEC_H
+#define ORBWEAVER_RECONCILERS_COORDINATOR_SPEC_H
+
+#include <jansson.h>
+
+#include "reconcilers/problems.h"
+
+/* All rules for the settings, with `where` as their path ("spec" or "spec.coordinator"). */
+void coordinator_spec_check(const json_t *settings, const char *where, struct problems *problems);
+
+#endif

@@ -1,0 +1,219 @@
+/*
+ * Pods that asked for injection and run without it; see inject_check.h.
+ */
+#include "reconcilers/inject_check.h"
+
+#include <string.h>
+
+#include "lib/base/str.h"
+#include "lib/json/json.h"
+#include "reconcilers/cni_config.h"
+#include "reconcilers/conditions.h"
+#include "reconcilers/kinds.h"
+#include "reconcilers/owner.h"
+#include "reconcilers/pod_inject.h"
+
+/* Pods named in a condition; the rest are counted. */
+#define EXAMPLES 3
+
+static bool is_over(const json_t *pod)
+{
+	const char *phase = json_str_at(pod, "status", "phase");
+
+	return str_eq(phase, "Succeeded") || str_eq(phase, "Failed") || object_is_terminating(pod);
+}
+
+static bool is_running(const json_t *pod)
+{
+	return str_eq(json_str_at(pod, "status", "phase"), "Running") && !is_over(pod);
+}
+
+bool inject_check_wants(const json_t *pod)
+{
+	return pod_inject_asks(pod) && !is_over(pod);
+}
+
+/* ---- projection --------------------------------------------------------------------------------------------------- */
+
+static json_t *pick(const json_t *from, const char *const *keys)
+{
+	json_t *picked = json_object();
+
+	for (; *keys; keys++)
+		json_put(picked, *keys, json_incref(json_at(from, *keys)));
+	return picked;
+}
+
+static json_t *limits_of(const json_t *containers)
+{
+	json_t *list = json_array(), *container;
+	size_t i;
+
+	json_array_foreach (containers, i, container) {
+		json_t *limits = json_at(container, "resources", "limits");
+		json_t *kept = json_object();
+
+		json_put(json_need_object(kept, "resources"), "limits", json_incref(limits));
+		json_array_append_new(list, kept);
+	}
+	return list;
+}
+
+void inject_check_project(json_t *pod)
+{
+	static const char *const metadata_kept[] = {
+		"name",
+		"namespace",
+		"uid",
+		"resourceVersion",
+		"creationTimestamp",
+		"deletionTimestamp",
+		NULL,
+	};
+	static const char *const annotations_kept[] = {
+		CNI_ANNOTATION_RDMA_INJECT,
+		CNI_ANNOTATION_NETWORK_INJECT,
+		"k8s.v1.cni.cncf.io/networks",
+		NULL,
+	};
+	json_t *metadata = pick(json_at(pod, "metadata"), metadata_kept);
+	json_t *limits = limits_of(json_at(pod, "spec", "containers"));
+	json_t *phase = json_incref(json_at(pod, "status", "phase"));
+
+	json_put(metadata, "annotations",
+		 pick(json_at(pod, "metadata", "annotations"), annotations_kept));
+	json_object_clear(pod);
+	json_put(pod, "metadata", metadata);
+	json_put(json_need_object(pod, "spec"), "containers", limits);
+	json_put(json_need_object(pod, "status"), "phase", phase);
+}
+
+/* ---- the pod ------------------------------------------------------------------------------------------------------ */
+
+int inject_check_pod(const json_t *world, const char *key, struct plan *plan, struct err *err)
+{
+	const json_t *pod = world_get(world, KIND_POD, key);
+	auto_free char *lacks = pod && is_running(pod) ? pod_inject_lacks(world, pod, NULL) : NULL;
+	auto_free char *message = NULL;
+
+	if (lacks)
+		message =
+			str_printf("asked for injection and runs without %s: the webhook was off, "
+				   "out of reach, or passed over this namespace when the pod was "
+				   "created; delete the pod to have it made again",
+				   lacks);
+	plan_finding(plan, KIND_POD, key, lacks ? "NotInjected" : NULL, message);
+	return 0;
+}
+
+/* ---- the config --------------------------------------------------------------------------------------------------- */
+
+static void visit_group(void *arg, const char *group)
+{
+	*(bool *)arg = true;
+}
+
+static bool is_in_group(const json_t *config)
+{
+	bool found = false;
+
+	pod_inject_groups(config, visit_group, &found);
+	return found;
+}
+
+/* The pods without this config: how many, and the first few by name. */
+struct without {
+	size_t count;
+	const char *examples[EXAMPLES];
+};
+
+static void keep_example(struct without *without, const char *key)
+{
+	for (size_t i = 0; i < EXAMPLES; i++) {
+		const char *moved = without->examples[i];
+
+		if (moved && strcmp(moved, key) <= 0)
+			continue;
+		without->examples[i] = key;
+		if (!moved)
+			return;
+		key = moved;
+	}
+}
+
+static struct without find_without(const json_t *world, const char *config)
+{
+	struct without without = {0};
+	const char *key;
+	json_t *pod;
+
+	json_each (world_kind(world, KIND_POD), key, pod) {
+		auto_free char *lacks =
+			is_running(pod) ? pod_inject_lacks(world, pod, config) : NULL;
+
+		if (!lacks)
+			continue;
+		without.count++;
+		keep_example(&without, key);
+	}
+	return without;
+}
+
+static char *without_text(const struct without *without)
+{
+	auto_strbuf struct strbuf text = {0};
+
+	strbuf_addf(&text,
+		    "%zu running pod%s asked for this network and did not get it: ", without->count,
+		    without->count == 1 ? "" : "s");
+	for (size_t i = 0; i < EXAMPLES && without->examples[i]; i++)
+		strbuf_addf(&text, "%s%s", i ? ", " : "", without->examples[i]);
+	if (without->count > EXAMPLES)
+		strbuf_adds(&text, ", …");
+	strbuf_adds(&text, "; see that the webhook serves their namespace and delete them to have "
+			   "them made again");
+	return strbuf_take(&text);
+}
+
+/* The conditions that are there, without ours. */
+static json_t *other_conditions(const json_t *previous)
+{
+	json_t *list = json_array(), *condition;
+	size_t i;
+
+	json_array_foreach (previous, i, condition)
+		if (!str_eq(json_str_at(condition, "type"), INJECTED_CONDITION))
+			json_array_append(list, condition);
+	return list;
+}
+
+int inject_check_config(const json_t *world, const char *key, struct plan *plan, struct err *err)
+{
+	const json_t *config = world_get(world, KIND_MULTUS_CONFIG, key);
+	const json_t *old = json_at(config, "status");
+	const json_t *previous = json_at(old, "conditions");
+	bool is_told = condition_find(previous, INJECTED_CONDITION) != NULL;
+	struct without without = {0};
+	auto_free char *text = NULL;
+	json_t *status, *list;
+
+	/* Before the other reconciler has said its part there is no status to add to; its write brings us back. */
+	if (!config || object_is_terminating(config) || !json_array_size(previous))
+		return 0;
+	if (!is_in_group(config) && !is_told)
+		return 0;
+	status = json_copy((json_t *)old);
+	list = other_conditions(previous);
+	if (is_in_group(config)) {
+		without = find_without(world, key);
+		text = without.count ? without_text(&without) : str_dup("");
+		condition_set(list, previous, INJECTED_CONDITION,
+			      without.count ? CONDITION_FALSE : CONDITION_TRUE,
+			      without.count ? "PodsWithout" : "AsAsked", text,
+			      json_generation(config), world_env(world, "now"));
+	}
+	json_put(status, "conditions", list);
+	conditions_tell(plan, KIND_MULTUS_CONFIG, key, previous, list);
+	plan_status(plan, KIND_MULTUS_CONFIG, key, status);
+	return 0;
+}

@@ -1,0 +1,320 @@
+/*
+ * SpiderIPPool → status; see ip_pool.h. What a pool may say is in ip_pool_check.c.
+ */
+#include "reconcilers/ip_pool.h"
+
+#include <string.h>
+
+#include "lib/base/str.h"
+#include "lib/json/json.h"
+#include "reconcilers/conditions.h"
+#include "reconcilers/kinds.h"
+#include "reconcilers/names.h"
+#include "reconcilers/owner.h"
+
+/* What status.allocatedIPs records: { "10.6.0.11": { "pod": "ml/train-0", … } }. */
+struct allocation {
+	json_t *records; /* NULL when there are none */
+	bool is_unreadable;
+};
+
+static struct allocation allocation_read(const json_t *pool)
+{
+	const char *text = json_str_or(json_at(pool, "status", "allocatedIPs"), "");
+	struct allocation allocation = {0};
+
+	if (!*text)
+		return allocation;
+	allocation.records = json_parse(text, strlen(text), NULL);
+	allocation.is_unreadable = !json_is_object(allocation.records);
+	if (allocation.is_unreadable || json_object_size(allocation.records) == 0) {
+		json_decref(allocation.records);
+		allocation.records = NULL;
+	}
+	return allocation;
+}
+
+static void allocation_done(struct allocation *allocation)
+{
+	json_decref(allocation->records);
+}
+
+static bool allocation_is_empty(const struct allocation *allocation)
+{
+	return !allocation->records && !allocation->is_unreadable;
+}
+
+/* The smallest address in text order and its pod: an example that does not change with the order of keys. */
+static char *allocation_example(const struct allocation *allocation)
+{
+	const char *address, *first = NULL;
+	json_t *record;
+
+	json_each (allocation->records, address, record)
+		if (!first || strcmp(address, first) < 0)
+			first = address;
+	if (!first)
+		return str_dup("status.allocatedIPs cannot be read");
+	return str_printf("%s of pod %s", first,
+			  json_str_or(json_at(allocation->records, first, "pod"), "?"));
+}
+
+static void warn_of_lost_addresses(const struct allocation *allocation, const struct ip_pool *pool,
+				   struct problems *warnings)
+{
+	size_t outside = 0;
+	const char *address, *first = NULL;
+	json_t *record;
+
+	if (pool->subnet.family == 0)
+		return; /* no readable subnet: that is trouble enough */
+	if (allocation->is_unreadable) {
+		problem_add(warnings, "BadAllocationRecord", "status.allocatedIPs",
+			    "is not a JSON object: which addresses are in use is unknown");
+		return;
+	}
+	json_each (allocation->records, address, record) {
+		ip_number number;
+
+		if (ip_parse(address, pool->subnet.family, &number, NULL) == 0 &&
+		    ip_set_has(&pool->usable, number))
+			continue;
+		outside++;
+		if (!first || strcmp(address, first) < 0)
+			first = address;
+	}
+	if (outside)
+		problem_add(
+			warnings, "InUseOutside", "spec.ips",
+			"no longer has %zu of the addresses in use, the first is %s of pod %s: put "
+			"them back until these pods are gone",
+			outside, first,
+			json_str_or(json_at(allocation->records, first, "pod"), "?"));
+}
+
+static void add_reserved(const json_t *reserved, enum ip_family family, struct ip_set *set)
+{
+	const json_t *entries = json_at(reserved, "spec", "ips");
+	json_t *entry;
+	size_t i;
+
+	json_array_foreach (entries, i, entry) {
+		struct ip_range range;
+
+		if (json_is_string(entry) &&
+		    ip_range_parse(json_string_value(entry), family, &range, NULL) == 0)
+			ip_set_add(set, range);
+	}
+}
+
+/* How many of the pool's addresses SpiderReservedIPs keep from pods. */
+static int64_t count_reserved(const json_t *world, const struct ip_pool *pool)
+{
+	auto_ip_set struct ip_set reserved = {0}, left = {0};
+	const char *key;
+	json_t *object;
+
+	if (pool->usable.len == 0)
+		return 0;
+	json_each (world_kind(world, KIND_RESERVED_IP), key, object)
+		if (!object_is_terminating(object))
+			add_reserved(object, pool->subnet.family, &reserved);
+	ip_set_settle(&reserved);
+	for (size_t i = 0; i < pool->usable.len; i++)
+		ip_set_add(&left, pool->usable.items[i]);
+	ip_set_subtract(&left, &reserved);
+	return ip_set_count(&pool->usable) - ip_set_count(&left);
+}
+
+struct verdict {
+	enum condition_status status;
+	const char *reason;
+	char *message;
+};
+
+static void verdict_done(struct verdict *verdict)
+{
+	free(verdict->message);
+}
+
+static struct verdict judge(const json_t *pool, int64_t total, int64_t reserved,
+			    const struct allocation *allocation, const struct problems *problems)
+{
+	struct verdict v = {.status = CONDITION_FALSE};
+
+	if (object_is_terminating(pool)) {
+		auto_free char *example = allocation_example(allocation);
+
+		v.reason = "Terminating";
+		v.message = str_printf("goes when the addresses in use, now %zu, are released (%s)",
+				       json_object_size(allocation->records), example);
+	} else if (problems->total) {
+		v.reason = problems_reason(problems);
+		v.message = problems_text(problems);
+	} else if (json_is_true(json_at(pool, "spec", "disable"))) {
+		v.status = CONDITION_TRUE;
+		v.reason = "Disabled";
+		v.message = str_printf("%" JSON_INTEGER_FORMAT
+				       " addresses, given to no new pod: spec.disable is true",
+				       (json_int_t)total);
+	} else if (total == 0) {
+		v.status = CONDITION_TRUE;
+		v.reason = "NoAddresses";
+		v.message = str_dup("has no addresses to give: spec.ips without spec.excludeIPs is "
+				    "empty");
+	} else {
+		v.status = CONDITION_TRUE;
+		v.reason = "Usable";
+		v.message = reserved ? str_printf("%" JSON_INTEGER_FORMAT
+						  " addresses, %" JSON_INTEGER_FORMAT
+						  " of them kept back by SpiderReservedIPs",
+						  (json_int_t)total, (json_int_t)reserved)
+				     : str_printf("%" JSON_INTEGER_FORMAT " address%s",
+						  (json_int_t)total, total == 1 ? "" : "es");
+	}
+	return v;
+}
+
+static void plan_conditions(const json_t *world, const char *key, const json_t *pool,
+			    const struct verdict *ready, const struct problems *warnings,
+			    json_t *status, struct plan *plan)
+{
+	const json_t *previous = json_at(pool, "status", "conditions");
+	const char *now = world_env(world, "now");
+	int64_t generation = json_generation(pool);
+	json_t *list = json_array();
+
+	condition_set(list, previous, "Ready", ready->status, ready->reason, ready->message,
+		      generation, now);
+	if (warnings->total) {
+		auto_free char *text = problems_text(warnings);
+
+		condition_set(list, previous, "Degraded", CONDITION_TRUE, problems_reason(warnings),
+			      text, generation, now);
+	} else {
+		condition_set(list, previous, "Degraded", CONDITION_FALSE, "AsExpected", "",
+			      generation, now);
+	}
+	json_put(status, "conditions", list);
+	json_put_int(status, "observedGeneration", generation);
+	conditions_tell(plan, KIND_IP_POOL, key, previous, list);
+}
+
+static void plan_pool_status(const json_t *world, const char *key, const json_t *pool,
+			     const struct ip_pool *addresses, const struct allocation *allocation,
+			     struct plan *plan)
+{
+	auto_problems struct problems problems = {0}, warnings = {0};
+	auto_call(verdict_done) struct verdict ready = {0};
+	int64_t total = ip_set_count(&addresses->usable);
+	int64_t reserved = count_reserved(world, addresses);
+	const json_t *old = json_at(pool, "status");
+	/* Agents write their records here too: all that is not ours stays as it is. */
+	json_t *status = json_is_object(old) ? json_copy((json_t *)old) : json_object();
+
+	ip_pool_check(world, pool, &problems);
+	if (!problems.total)
+		ip_pool_warn(pool, &warnings);
+	warn_of_lost_addresses(allocation, addresses, &warnings);
+	if (total > 0 && reserved == total)
+		problem_add(&warnings, "AllReserved", "spec.ips",
+			    "SpiderReservedIPs keep back all %" JSON_INTEGER_FORMAT
+			    " addresses: no pod can get one",
+			    (json_int_t)total);
+	ready = judge(pool, total, reserved, allocation, &problems);
+
+	json_put_int(status, "totalIPCount", total);
+	if (!json_is_integer(json_at(status, "allocatedIPCount")))
+		json_put_int(status, "allocatedIPCount", 0);
+	plan_conditions(world, key, pool, &ready, &warnings, status, plan);
+	plan_status(plan, KIND_IP_POOL, key, status);
+}
+
+static bool has_finalizer(const json_t *pool)
+{
+	const json_t *finalizers = json_at(pool, "metadata", "finalizers");
+	json_t *finalizer;
+	size_t i;
+
+	json_array_foreach (finalizers, i, finalizer)
+		if (str_eq(json_string_value(finalizer), IP_POOL_FINALIZER))
+			return true;
+	return false;
+}
+
+/* All finalizers but ours, then ours if wanted. */
+static json_t *finalizers_with(const json_t *pool, bool wanted)
+{
+	const json_t *old = json_at(pool, "metadata", "finalizers");
+	json_t *list = json_array();
+	json_t *finalizer;
+	size_t i;
+
+	json_array_foreach (old, i, finalizer)
+		if (!str_eq(json_string_value(finalizer), IP_POOL_FINALIZER))
+			json_array_append(list, finalizer);
+	if (wanted)
+		json_array_append_new(list, json_string(IP_POOL_FINALIZER));
+	return list;
+}
+
+char *ip_pool_cidr_label(const struct ip_subnet *subnet)
+{
+	char text[IP_SUBNET_TEXT_SIZE];
+
+	ip_subnet_print(subnet, text);
+	for (char *c = text; *c; c++)
+		if (*c == '.' || *c == ':' || *c == '/')
+			*c = '-';
+	return name_is_label_value(text) ? str_dup(text) : NULL;
+}
+
+/* Label and finalizer, in one write, and only when they are not there yet. */
+static void plan_metadata(const char *key, const json_t *pool, const struct ip_subnet *subnet,
+			  bool is_in_use, struct plan *plan)
+{
+	const char *old_label = json_str_at(pool, "metadata", "labels", IP_POOL_CIDR_LABEL);
+	auto_free char *label = subnet ? ip_pool_cidr_label(subnet) : NULL;
+	json_auto_t *metadata = json_object();
+
+	if (label && !str_eq(label, old_label))
+		json_put_str(json_need_object(metadata, "labels"), IP_POOL_CIDR_LABEL, label);
+	if (is_in_use && !has_finalizer(pool))
+		json_put(metadata, "finalizers", finalizers_with(pool, true));
+	if (json_object_size(metadata))
+		plan_meta(plan, KIND_IP_POOL, key, json_incref(metadata));
+}
+
+/* Nothing of the pool is in use: let it go. */
+static void plan_release(const char *key, const json_t *pool, struct plan *plan)
+{
+	json_t *metadata;
+
+	if (!has_finalizer(pool))
+		return;
+	metadata = json_object();
+	json_put(metadata, "finalizers", finalizers_with(pool, false));
+	plan_meta(plan, KIND_IP_POOL, key, metadata);
+}
+
+int ip_pool_reconcile(const json_t *world, const char *key, struct plan *plan, struct err *err)
+{
+	const json_t *pool = world_get(world, KIND_IP_POOL, key);
+	auto_ip_pool struct ip_pool addresses = {0};
+	auto_call(allocation_done) struct allocation allocation = {0};
+	bool has_subnet;
+
+	if (!pool)
+		return 0;
+	allocation = allocation_read(pool);
+	if (object_is_terminating(pool) && allocation_is_empty(&allocation)) {
+		plan_release(key, pool, plan);
+		return 0;
+	}
+	has_subnet = ip_pool_read(pool, &addresses, NULL);
+	if (!object_is_terminating(pool))
+		plan_metadata(key, pool, has_subnet ? &addresses.subnet : NULL,
+			      !allocation_is_empty(&allocation), plan);
+	plan_pool_status(world, key, pool, &addresses, &allocation, plan);
+	return 0;
+}

@@ -1,0 +1,517 @@
+/*
+ * Networks and resources for pods that ask for a group of SpiderMultusConfigs; see pod_inject.h. Which namespaces:
+ * inject_settings.c.
+ */
+#include "reconcilers/pod_inject.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/mem.h"
+#include "lib/base/str.h"
+#include "lib/json/json.h"
+#include "reconcilers/cni_config.h"
+#include "reconcilers/kinds.h"
+#include "reconcilers/multus_config.h"
+#include "reconcilers/names.h"
+#include "reconcilers/owner.h"
+#include "reconcilers/problems.h"
+#include "reconcilers/reconcile.h"
+
+#define NETWORKS "k8s.v1.cni.cncf.io/networks"
+
+/* In the order in which they are looked for. */
+static const char *const group_keys[] = {
+	CNI_ANNOTATION_RDMA_INJECT,
+	CNI_ANNOTATION_NETWORK_INJECT,
+};
+
+/* ---- groups ------------------------------------------------------------------------------------------------------- */
+
+struct group {
+	const char *key;   /* one of group_keys */
+	const char *value; /* borrowed from the pod or the namespace */
+};
+
+static bool find_group(const json_t *pod, const json_t *namespace, struct group *ret)
+{
+	for (size_t i = 0; i < ARRAY_LEN(group_keys); i++) {
+		const char *value = cni_annotation(pod, group_keys[i]);
+
+		if (!value)
+			value = cni_annotation(namespace, group_keys[i]);
+		if (!value)
+			continue;
+		*ret = (struct group){group_keys[i], value};
+		return true;
+	}
+	return false;
+}
+
+static char *group_text(const struct group *group)
+{
+	return str_printf("%s=%s", group->key, group->value);
+}
+
+char *pod_inject_group(const json_t *pod, const json_t *namespace)
+{
+	struct group group;
+
+	return find_group(pod, namespace, &group) ? group_text(&group) : NULL;
+}
+
+bool pod_inject_asks(const json_t *pod)
+{
+	struct group group;
+
+	return find_group(pod, NULL, &group);
+}
+
+/* The label is the annotation's copy, or was set by hand. */
+static const char *group_of_config(const json_t *config, const char *key)
+{
+	const char *value = cni_annotation(config, key);
+
+	return value ? value : json_str_at(config, "metadata", "labels", key);
+}
+
+void pod_inject_groups(const json_t *config, void (*visit)(void *arg, const char *group), void *arg)
+{
+	for (size_t i = 0; i < ARRAY_LEN(group_keys); i++) {
+		struct group group = {group_keys[i], group_of_config(config, group_keys[i])};
+		auto_free char *text = group.value ? group_text(&group) : NULL;
+
+		if (text)
+			visit(arg, text);
+	}
+}
+
+/* ---- the configs of a group, in order ----------------------------------------------------------------------------- */
+
+struct match {
+	const json_t *config; /* borrowed */
+	const struct cni_type *type;
+	json_t *block;
+	const char *order; /* borrowed from block */
+	char *key;         /* of the config */
+	char *nad;
+};
+
+struct matches {
+	struct match *items;
+	size_t len;
+};
+
+static void matches_done(struct matches *matches)
+{
+	for (size_t i = 0; i < matches->len; i++) {
+		json_decref(matches->items[i].block);
+		free(matches->items[i].key);
+		free(matches->items[i].nad);
+	}
+	free(matches->items);
+	*matches = (struct matches){0};
+}
+
+static const char *order_of(const struct cni_type *type, const json_t *block)
+{
+	const json_t *master = json_at(block, "master");
+
+	if (str_eq(type->resource, "rdmaResourceName")) {
+		if (json_array_size(master) > 1 && json_at(block, "bond"))
+			return json_str_or(json_at(block, "bond", "name"), "");
+		return json_str_or(json_array_get(master, 0), "");
+	}
+	return str_eq(type->name, "sriov") ? cni_block_resource(type, block) : "";
+}
+
+static struct match match_new(const json_t *config)
+{
+	const struct cni_type *type = cni_type_of(config);
+	json_t *block = cni_block(config, type);
+
+	return (struct match){
+		.config = config,
+		.type = type,
+		.block = block,
+		.order = order_of(type, block),
+		.key = json_key(config),
+		.nad = str_printf("%s/%s", json_namespace(config), multus_config_nad_name(config)),
+	};
+}
+
+static int compare_matches(const void *a, const void *b)
+{
+	const struct match *x = a, *y = b;
+	int by_order = strcmp(x->order, y->order);
+
+	return by_order ? by_order : strcmp(x->key, y->key);
+}
+
+/* Why the config cannot be given to the pod, as a problem of the pod's annotation. */
+static bool check_config(const json_t *config, const struct group *group, struct problems *problems)
+{
+	auto_free char *field = str_printf("metadata.annotations[%s]", group->key);
+	auto_free char *key = json_key(config);
+	auto_problems struct problems found = {0};
+	json_t *problem;
+	size_t i;
+
+	multus_config_check_injection(config, str_eq(group->key, CNI_ANNOTATION_RDMA_INJECT),
+				      &found);
+	if (!name_is_dns_subdomain(multus_config_nad_name(config)))
+		problem_add(&found, "BadAnnotation",
+			    "metadata.annotations[" CNI_ANNOTATION_NAD_NAME "]",
+			    "\"%.64s\" cannot name an object", multus_config_nad_name(config));
+	json_array_foreach (problems ? found.list : NULL, i, problem)
+		problem_add(problems, json_str_at(problem, "reason"), field,
+			    "\"%.64s\" has SpiderMultusConfig %s in it, whose %s %s", group->value,
+			    key, json_str_at(problem, "field"), json_str_at(problem, "message"));
+	return found.total == 0;
+}
+
+/* The configs of the group that pods can get; those that they cannot are told in problems, which may be NULL. */
+static struct matches find_matches(const json_t *world, const struct group *group,
+				   struct problems *problems)
+{
+	const json_t *configs = world_kind(world, KIND_MULTUS_CONFIG);
+	struct matches matches = {0};
+	const char *key;
+	json_t *config;
+
+	matches.items = mem_calloc(json_object_size(configs) + 1, sizeof(*matches.items));
+	json_each (configs, key, config)
+		if (str_eq(group_of_config(config, group->key), group->value) &&
+		    !object_is_terminating(config) && check_config(config, group, problems))
+			matches.items[matches.len++] = match_new(config);
+	qsort(matches.items, matches.len, sizeof(*matches.items), compare_matches);
+	return matches;
+}
+
+/* ---- the annotation of networks ----------------------------------------------------------------------------------- */
+
+/*
+ * What the user wrote, in either of the two ways that Multus reads: "[NAMESPACE/]NAME[@INTERFACE], …", or a JSON list of
+ * objects, as soon as one of [ { " is in it (k8snetworkplumbingwg/multus-cni, pkg/k8sclient, parsePodNetworkAnnotation).
+ */
+struct networks {
+	const char *text; /* "" when there is none; borrowed */
+	json_t *json;     /* NULL for the first way */
+	json_t *keys;     /* "NAMESPACE/NAME": true */
+};
+
+static void networks_done(struct networks *networks)
+{
+	json_decref(networks->json);
+	json_decref(networks->keys);
+}
+
+static void add_key(struct networks *networks, const char *ns, const char *name)
+{
+	auto_free char *key = str_printf("%s/%s", ns, name);
+
+	json_put_bool(networks->keys, key, true);
+}
+
+static bool read_json_networks(struct networks *networks, const char *ns)
+{
+	json_t *network;
+	size_t i;
+
+	networks->json = json_parse(networks->text, strlen(networks->text), NULL);
+	json_array_foreach (networks->json, i, network) {
+		const char *name = json_str_or(json_at(network, "name"), "");
+		const char *in = json_str_or(json_at(network, "namespace"), "");
+
+		if (!*name)
+			return false;
+		add_key(networks, *in ? in : ns, name);
+	}
+	return json_is_array(networks->json);
+}
+
+/* One "[NAMESPACE/]NAME[@INTERFACE]", without blanks around it. */
+static bool read_network(struct networks *networks, char *item, const char *ns)
+{
+	char *name = item, *slash = strchr(item, '/'), *at = strchr(item, '@');
+
+	if (slash && (!at || slash < at)) {
+		*slash = '\0';
+		ns = item;
+		name = slash + 1;
+	}
+	if (at)
+		*at = '\0';
+	if (!*ns || !*name || strpbrk(name, "/ \t\n") || (at && (!at[1] || strpbrk(at + 1, "@/"))))
+		return false;
+	add_key(networks, ns, name);
+	return true;
+}
+
+static bool read_plain_networks(struct networks *networks, const char *ns)
+{
+	static const char blanks[] = " \t\r\n";
+	auto_free char *copy = str_dup(networks->text);
+	char *rest = copy, *item;
+
+	if (strspn(copy, blanks) == strlen(copy)) {
+		networks->text = "";
+		return true;
+	}
+	while ((item = strsep(&rest, ","))) {
+		size_t len;
+
+		item += strspn(item, blanks);
+		len = strlen(item);
+		while (len && strchr(blanks, item[len - 1]))
+			item[--len] = '\0';
+		if (!read_network(networks, item, ns))
+			return false;
+	}
+	return true;
+}
+
+/* False when Multus could not read it. */
+static bool networks_read(const json_t *pod, const char *ns, struct networks *ret)
+{
+	ret->text = json_str_or(json_at(pod, "metadata", "annotations", NETWORKS), "");
+	ret->keys = json_object();
+	return strpbrk(ret->text, "[{\"") ? read_json_networks(ret, ns)
+					  : read_plain_networks(ret, ns);
+}
+
+static json_t *network_json(const struct match *match)
+{
+	json_t *network = json_object();
+
+	json_put_str(network, "name", multus_config_nad_name(match->config));
+	json_put_str(network, "namespace", json_namespace(match->config));
+	return network;
+}
+
+/* The annotation with those of the group that are not in it yet behind the rest; NULL when all are. Returns new; free(). */
+static char *networks_with(const struct networks *networks, const struct matches *matches)
+{
+	auto_strbuf struct strbuf text = {0};
+	json_auto_t *list = networks->json ? json_copy(networks->json) : NULL;
+	size_t len = strlen(networks->text), added = 0;
+
+	while (len && strchr(" \t\r\n", networks->text[len - 1]))
+		len--;
+	strbuf_add(&text, networks->text, len);
+	for (size_t i = 0; i < matches->len; i++) {
+		const struct match *match = &matches->items[i];
+
+		if (json_object_get(networks->keys, match->nad))
+			continue;
+		added++;
+		if (list)
+			json_array_append_new(list, network_json(match));
+		else
+			strbuf_addf(&text, "%s%s", text.len ? "," : "", match->nad);
+	}
+	if (!added)
+		return NULL;
+	return list ? json_text(list) : strbuf_take(&text);
+}
+
+/* ---- resources ---------------------------------------------------------------------------------------------------- */
+
+/*
+ * { resource: units } that the networks need. A VF serves one network; shared devices serve all networks on them, and one unit
+ * has them all. Returns new.
+ */
+static json_t *needed_resources(const struct matches *matches)
+{
+	json_auto_t *vfs = json_object();
+	json_t *needed = json_object();
+
+	for (size_t i = 0; i < matches->len; i++) {
+		const struct match *match = &matches->items[i];
+		const char *resource = cni_block_resource(match->type, match->block);
+		json_int_t used = json_integer_value(json_object_get(vfs, resource));
+
+		if (!*resource)
+			continue;
+		if (cni_type_has_vfs(match->type))
+			json_put_int(vfs, resource, ++used);
+		json_put_int(needed, resource, used > 0 ? used : 1);
+	}
+	return needed;
+}
+
+/* Does some container have a limit for it? *ret_units: how many in all, -1 when the quantities are no plain numbers. */
+static bool has_limit(const json_t *pod, const char *resource, int64_t *ret_units)
+{
+	json_t *container;
+	bool found = false;
+	int64_t units = 0;
+	size_t i;
+
+	json_array_foreach (json_at(pod, "spec", "containers"), i, container) {
+		const json_t *limit = json_at(container, "resources", "limits", resource);
+		int64_t n = -1;
+
+		if (!limit)
+			continue;
+		found = true;
+		if (json_is_integer(limit))
+			n = json_integer_value(limit);
+		else
+			(void)str_to_int(json_string_value(limit), 0, INT32_MAX, &n);
+		units = n < 0 || units < 0 ? -1 : units + (n < INT32_MAX ? n : INT32_MAX);
+	}
+	*ret_units = units;
+	return found;
+}
+
+static void warn_of_few_units(const char *resource, int64_t units, json_int_t needed,
+			      struct problems *warnings)
+{
+	if (units >= 0 && units < needed)
+		problem_add(warnings, "FewUnits", "spec.containers",
+			    "limit %lld of %s, the networks of the group need %lld: raise it, or "
+			    "remove it to have it set",
+			    (long long)units, resource, (long long)needed);
+}
+
+/* Limits for what no container has a limit for, on the first container. */
+static void put_resources(json_t *pod, const struct matches *matches, struct problems *warnings)
+{
+	json_t *first = json_array_get(json_at(pod, "spec", "containers"), 0);
+	json_auto_t *needed = needed_resources(matches);
+	const char *resource;
+	json_t *units;
+
+	if (!json_is_object(first))
+		return; /* the server refuses it anyway */
+	json_each (needed, resource, units) {
+		json_int_t n = json_integer_value(units);
+		int64_t present = 0;
+
+		if (has_limit(pod, resource, &present))
+			warn_of_few_units(resource, present, n, warnings);
+		else
+			json_put(json_need_object(json_need_object(first, "resources"), "limits"),
+				 resource, json_fmt("%" JSON_INTEGER_FORMAT, n));
+	}
+}
+
+/* ---- the review --------------------------------------------------------------------------------------------------- */
+
+/* A pod's own word that its namespace's, or the stronger annotation, overrules. */
+static void warn_of_ignored(const json_t *pod, const struct group *group, struct problems *warnings)
+{
+	const char *other = cni_annotation(pod, CNI_ANNOTATION_NETWORK_INJECT);
+
+	if (other && str_eq(group->key, CNI_ANNOTATION_RDMA_INJECT) && !str_eq(other, group->value))
+		problem_add(warnings, "Ignored",
+			    "metadata.annotations[" CNI_ANNOTATION_NETWORK_INJECT "]",
+			    "\"%.64s\" is ignored: %s %.64s, of the pod or its namespace, counts",
+			    other, group->key, group->value);
+}
+
+static void refuse_group(const struct group *group, struct problems *problems)
+{
+	auto_free char *field = str_printf("metadata.annotations[%s]", group->key);
+
+	problem_add(
+		problems, "NoConfig", field,
+		"\"%.64s\" names no SpiderMultusConfig: correct it, or give a SpiderMultusConfig "
+		"the annotation %s: \"%.64s\"",
+		group->value, group->key, group->value);
+}
+
+static json_t *inject(const json_t *world, const struct group *group,
+		      const struct admission_request *r)
+{
+	auto_problems struct problems problems = {0}, warnings = {0};
+	auto_call(matches_done) struct matches matches = find_matches(world, group, &problems);
+	auto_call(networks_done) struct networks networks = {0};
+	json_auto_t *pod = NULL, *patch = NULL;
+	auto_free char *text = NULL;
+
+	if (!matches.len && !problems.total)
+		refuse_group(group, &problems);
+	if (!networks_read(r->object, r->ns, &networks))
+		problem_add(
+			&problems, "BadAnnotation", "metadata.annotations[" NETWORKS "]",
+			"\"%.128s\" is not a list of networks: write NAMESPACE/NAME with commas "
+			"between, or a JSON list of objects with name and namespace",
+			networks.text);
+	if (problems.total)
+		return admission_refuse(r, &problems, NULL);
+	warn_of_ignored(r->object, group, &warnings);
+	pod = json_deep_copy(r->object);
+	text = networks_with(&networks, &matches);
+	if (text)
+		json_put_str(json_need_object(json_need_object(pod, "metadata"), "annotations"),
+			     NETWORKS, text);
+	put_resources(pod, &matches, &warnings);
+	patch = admission_patch(r->object, pod);
+	return admission_allow(r, patch, &warnings);
+}
+
+json_t *pod_inject(const json_t *world, const struct inject_settings *settings,
+		   const struct admission_request *r)
+{
+	auto_problems struct problems warnings = {0};
+	struct group group;
+
+	if (!str_eq(r->kind, KIND_POD) || !str_eq(r->operation, "CREATE") || *r->subresource ||
+	    !find_group(r->object, world_get(world, KIND_NAMESPACE, r->ns), &group))
+		return admission_allow(r, NULL, NULL);
+	if (settings->enabled &&
+	    inject_settings_cover(settings, world_env(world, "namespace"), r->ns))
+		return inject(world, &group, r);
+	if (pod_inject_asks(r->object))
+		problem_add(&warnings, "NotInjected", "metadata.annotations",
+			    "ask for networks, but injection is off for namespace %s: see "
+			    "podResourceInject in ConfigMap " INJECT_CONFIG_MAP,
+			    r->ns);
+	return admission_allow(r, NULL, &warnings);
+}
+
+/* ---- afterwards --------------------------------------------------------------------------------------------------- */
+
+/* A config that came after the pod is none that it could have got. */
+static bool is_younger(const json_t *config, const json_t *pod)
+{
+	const char *config_time = json_str_or(json_at(config, "metadata", "creationTimestamp"), "");
+	const char *pod_time = json_str_or(json_at(pod, "metadata", "creationTimestamp"), "");
+
+	/* RFC 3339 in UTC to the second, as the server writes it. */
+	return *pod_time && strcmp(config_time, pod_time) > 0;
+}
+
+static void tell_lack(const json_t *pod, const struct match *match, const struct networks *networks,
+		      struct strbuf *text)
+{
+	const char *resource = cni_block_resource(match->type, match->block);
+	int64_t units;
+
+	if (!json_object_get(networks->keys, match->nad))
+		strbuf_addf(text, "%snetwork %s", text->len ? ", " : "", match->nad);
+	if (*resource && !has_limit(pod, resource, &units) && !strstr(strbuf_str(text), resource))
+		strbuf_addf(text, "%sresource %s", text->len ? ", " : "", resource);
+}
+
+char *pod_inject_lacks(const json_t *world, const json_t *pod, const char *config)
+{
+	auto_strbuf struct strbuf text = {0};
+	auto_call(matches_done) struct matches matches = {0};
+	auto_call(networks_done) struct networks networks = {0};
+	struct group group;
+
+	if (!find_group(pod, world_get(world, KIND_NAMESPACE, json_namespace(pod)), &group))
+		return NULL;
+	matches = find_matches(world, &group, NULL);
+	(void)networks_read(pod, json_namespace(pod), &networks);
+	for (size_t i = 0; i < matches.len; i++) {
+		const struct match *match = &matches.items[i];
+
+		if ((!config || str_eq(match->key, config)) && !is_younger(match->config, pod))
+			tell_lack(pod, match, &networks, &text);
+	}
+	return text.len ? strbuf_take(&text) : NULL;
+}

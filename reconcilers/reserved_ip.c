@@ -1,0 +1,109 @@
+/*
+ * SpiderReservedIP → status; see reserved_ip.h.
+ */
+#include "reconcilers/reserved_ip.h"
+
+#include <string.h>
+
+#include "lib/base/str.h"
+#include "lib/json/json.h"
+#include "reconcilers/conditions.h"
+#include "reconcilers/ip_range.h"
+#include "reconcilers/kinds.h"
+#include "reconcilers/owner.h"
+
+int reserved_ip_family(const json_t *spec)
+{
+	const json_t *version = json_at(spec, "ipVersion");
+	const char *first = json_string_value(json_array_get(json_at(spec, "ips"), 0));
+
+	if (version)
+		return (int)json_integer_value(version);
+	if (!first)
+		return 0;
+	return strchr(first, ':') ? IP_V6 : IP_V4;
+}
+
+/* The addresses into ret, which may be NULL; what is wrong into problems, which may be NULL. */
+static void read_ranges(const json_t *spec, enum ip_family family, struct ip_set *ret,
+			struct problems *problems)
+{
+	json_t *entry;
+	size_t i;
+
+	json_array_foreach (json_at(spec, "ips"), i, entry) {
+		auto_free char *field = str_printf("spec.ips[%zu]", i);
+		struct ip_range range;
+		struct err err = {0};
+
+		if (ip_range_parse(json_str_or(entry, ""), family, &range, &err)) {
+			if (problems)
+				problem_add_err(problems, field, &err);
+		} else if (ret) {
+			ip_set_add(ret, range);
+		}
+	}
+	if (ret)
+		ip_set_settle(ret);
+}
+
+void reserved_ip_check(const json_t *object, struct problems *problems)
+{
+	const json_t *spec = json_at(object, "spec");
+	const json_t *ips = NULL;
+	int family = reserved_ip_family(spec);
+	struct err err = {0};
+
+	if (json_get_strings(spec, "spec", "ips", &ips, &err))
+		problem_add_err(problems, "spec.ips", &err);
+	else if (json_at(spec, "ipVersion") && family != IP_V4 && family != IP_V6)
+		problem_add(problems, "WrongIPVersion", "spec.ipVersion",
+			    "must be 4 or 6, or be left out");
+	else if (family == 0)
+		problem_add(problems, "NoAddresses", "spec.ips",
+			    "is empty: write the addresses to keep back, for example "
+			    "10.6.0.1-10.6.0.9");
+	else
+		read_ranges(spec, (enum ip_family)family, NULL, problems);
+}
+
+static void plan_reserved_status(const json_t *world, const char *key, const json_t *object,
+				 enum condition_status ready, const char *reason,
+				 const char *message, struct plan *plan)
+{
+	const json_t *previous = json_at(object, "status", "conditions");
+	int64_t generation = json_generation(object);
+	json_t *conditions = json_array();
+	json_t *status = json_object();
+
+	condition_set(conditions, previous, "Ready", ready, reason, message, generation,
+		      world_env(world, "now"));
+	conditions_tell(plan, KIND_RESERVED_IP, key, previous, conditions);
+	json_put(status, "conditions", conditions);
+	json_put_int(status, "observedGeneration", generation);
+	plan_status(plan, KIND_RESERVED_IP, key, status);
+}
+
+int reserved_ip_reconcile(const json_t *world, const char *key, struct plan *plan, struct err *err)
+{
+	const json_t *object = world_get(world, KIND_RESERVED_IP, key);
+	auto_problems struct problems problems = {0};
+	auto_ip_set struct ip_set set = {0};
+	auto_free char *message = NULL;
+
+	if (!object || object_is_terminating(object))
+		return 0;
+	reserved_ip_check(object, &problems);
+	if (problems.total) {
+		message = problems_text(&problems);
+		plan_reserved_status(world, key, object, CONDITION_FALSE,
+				     problems_reason(&problems), message, plan);
+		return 0;
+	}
+	read_ranges(json_at(object, "spec"),
+		    (enum ip_family)reserved_ip_family(json_at(object, "spec")), &set, NULL);
+	message =
+		str_printf("no pool gives out these %lld addresses", (long long)ip_set_count(&set));
+	plan_reserved_status(world, key, object, CONDITION_TRUE, "Reserved", message, plan);
+	return 0;
+}

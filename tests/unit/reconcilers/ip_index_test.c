@@ -1,0 +1,203 @@
+/* The index of address ranges, against a plain list of them; and the index of pools on top of it. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <setjmp.h>
+
+#include <cmocka.h>
+
+#include "lib/base/mem.h"
+#include "lib/base/str.h"
+#include "lib/json/json.h"
+#include "reconcilers/ip_index.h"
+#include "reconcilers/ip_pool_index.h"
+
+#define OWNERS     64
+#define OWNER_MAX  4
+#define STEPS      20000
+#define POOLS_MANY 10000
+
+/* Which owners were reported, and how often. */
+struct seen {
+	unsigned int times[OWNERS];
+};
+
+static void see(void *ctx, const char *owner)
+{
+	struct seen *seen = ctx;
+	int64_t i;
+
+	assert_true(str_to_int(owner, 0, OWNERS - 1, &i));
+	seen->times[i]++;
+}
+
+/* Numbers that look random and are the same in every run. */
+static uint32_t next(uint32_t *seed)
+{
+	*seed = *seed * 1664525u + 1013904223u;
+	return *seed >> 8;
+}
+
+static struct ip_set random_ranges(uint32_t *seed)
+{
+	struct ip_set set = {0};
+	size_t n = next(seed) % (OWNER_MAX + 1);
+
+	for (size_t i = 0; i < n; i++) {
+		ip_number first = next(seed) % 1000;
+
+		ip_set_add(&set, (struct ip_range){first, first + next(seed) % 30});
+	}
+	return set;
+}
+
+static bool overlap(const struct ip_set *a, const struct ip_set *b)
+{
+	for (size_t i = 0; i < a->len; i++)
+		for (size_t j = 0; j < b->len; j++)
+			if (ip_range_overlaps(a->items[i], b->items[j]))
+				return true;
+	return false;
+}
+
+static void finds_what_a_plain_list_finds(void **state)
+{
+	auto_ip_index struct ip_index *index = ip_index_new();
+	struct ip_set model[OWNERS] = {0};
+	uint32_t seed = 1;
+
+	for (int step = 0; step < STEPS; step++) {
+		size_t i = next(&seed) % OWNERS;
+		auto_free char *owner = str_printf("%zu", i);
+		auto_ip_set struct ip_set query = random_ranges(&seed);
+		struct seen seen = {0};
+		size_t len = 0;
+
+		ip_set_done(&model[i]);
+		if (next(&seed) % 4)
+			model[i] = random_ranges(&seed);
+		ip_index_put(index, owner, &model[i]);
+
+		ip_index_find(index, &query, see, &seen);
+		for (size_t k = 0; k < OWNERS; k++) {
+			assert_int_equal(seen.times[k], overlap(&model[k], &query) ? 1 : 0);
+			len += model[k].len;
+		}
+		assert_int_equal(ip_index_len(index), len);
+	}
+	for (size_t k = 0; k < OWNERS; k++)
+		ip_set_done(&model[k]);
+}
+
+static void removing_what_is_not_there_is_fine(void **state)
+{
+	auto_ip_index struct ip_index *index = ip_index_new();
+	auto_ip_set struct ip_set range = {0};
+	struct seen seen = {0};
+
+	ip_index_remove(index, "1");
+	ip_set_add(&range, (struct ip_range){5, 9});
+	ip_index_find(index, &range, see, &seen);
+	ip_index_put(index, "1", &range);
+	ip_index_remove(index, "1");
+	ip_index_remove(index, "1");
+	ip_index_find(index, &range, see, &seen);
+	assert_int_equal(seen.times[1], 0);
+	assert_int_equal(ip_index_len(index), 0);
+}
+
+static json_t *pool_new(const char *name, const char *subnet, const char *ips)
+{
+	return json_pack("{s:{s:s}, s:{s:s, s:[s]}}", "metadata", "name", name, "spec", "subnet",
+			 subnet, "ips", ips);
+}
+
+static void put(struct ip_pool_index *index, const char *name, const char *subnet, const char *ips)
+{
+	json_auto_t *pool = pool_new(name, subnet, ips);
+
+	ip_pool_index_put(index, pool);
+}
+
+static void collect(void *ctx, const char *name)
+{
+	strbuf_addf(ctx, "%s ", name);
+}
+
+static char *neighbours(struct ip_pool_index *index, const char *subnet, const char *ips)
+{
+	json_auto_t *pool = pool_new("asking", subnet, ips);
+	auto_strbuf struct strbuf found = {0};
+
+	ip_pool_index_find(index, pool, collect, &found);
+	return strbuf_take(&found);
+}
+
+static void pools_of_one_subnet_meet_only_in_their_addresses(void **state)
+{
+	auto_ip_pool_index struct ip_pool_index *index = ip_pool_index_new();
+	auto_free char *same = NULL, *host_bits = NULL, *other = NULL, *v6 = NULL, *gone = NULL;
+
+	put(index, "a", "10.6.0.0/16", "10.6.0.1-10.6.0.9");
+	put(index, "b", "10.6.0.0/16", "10.6.1.1-10.6.1.9");
+	put(index, "six", "fd00::/64", "fd00::1-fd00::9");
+	put(index, "broken", "10.6.0.0/99", "10.6.0.1");
+
+	same = neighbours(index, "10.6.0.0/16", "10.6.0.5-10.6.0.20");
+	assert_string_equal(same, "a ");
+	host_bits = neighbours(index, "10.6.7.0/16", "10.6.1.9");
+	assert_string_equal(host_bits, "b ");
+	v6 = neighbours(index, "fd00::/64", "fd00::9-fd00::ffff");
+	assert_string_equal(v6, "six ");
+
+	ip_pool_index_remove(index, "b");
+	other = neighbours(index, "10.6.1.0/24", "10.6.1.1");
+	assert_string_equal(other, "a ");
+	ip_pool_index_remove(index, "a");
+	gone = neighbours(index, "10.6.1.0/24", "10.6.1.1");
+	assert_string_equal(gone, "");
+}
+
+static void a_pool_that_moves_is_found_where_it_is(void **state)
+{
+	auto_ip_pool_index struct ip_pool_index *index = ip_pool_index_new();
+	auto_free char *before = NULL, *after = NULL;
+
+	put(index, "a", "10.6.0.0/16", "10.6.0.1");
+	put(index, "a", "10.7.0.0/16", "10.7.0.1");
+	before = neighbours(index, "10.6.0.0/16", "10.6.0.1");
+	after = neighbours(index, "10.7.0.0/16", "10.7.0.1");
+	assert_string_equal(before, "");
+	assert_string_equal(after, "a ");
+}
+
+static void one_overlap_among_ten_thousand_pools_is_one_hit(void **state)
+{
+	auto_ip_pool_index struct ip_pool_index *index = ip_pool_index_new();
+	auto_free char *found = NULL;
+
+	for (unsigned int i = 0; i < POOLS_MANY; i++) {
+		auto_free char *name = str_printf("pool-%u", i);
+		auto_free char *ips =
+			str_printf("10.%u.%u.1-10.%u.%u.200", i >> 8, i & 255, i >> 8, i & 255);
+
+		put(index, name, "10.0.0.0/8", ips);
+	}
+	found = neighbours(index, "10.0.0.0/8", "10.20.7.200-10.20.7.254");
+	assert_string_equal(found, "pool-5127 ");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(finds_what_a_plain_list_finds),
+		cmocka_unit_test(removing_what_is_not_there_is_fine),
+		cmocka_unit_test(pools_of_one_subnet_meet_only_in_their_addresses),
+		cmocka_unit_test(a_pool_that_moves_is_found_where_it_is),
+		cmocka_unit_test(one_overlap_among_ten_thousand_pools_is_one_hit),
+	};
+
+	json_init();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,316 @@
+/*
+ * Pod injection: settings, groups, networks, resources, refusals; and who lacks what afterwards (inject_check.h has golden cases).
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <setjmp.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "lib/json/yaml.h"
+#include "reconcilers/inject_check.h"
+#include "reconcilers/kinds.h"
+#include "reconcilers/pod_inject.h"
+#include "tests/fakes/json_patch.h"
+#include "tests/fakes/review.h"
+
+#define RDMA    "cni.spidernet.io/rdma-resource-inject"
+#define NETWORK "cni.spidernet.io/network-resource-inject"
+
+static json_t *yaml(const char *text)
+{
+	struct err err = {0};
+	json_t *value = yaml_parse(text, strlen(text), &err);
+
+	if (!value)
+		fail_msg("%s: %s", text, err.text);
+	return value;
+}
+
+#define CONFIG(name_, annotations_, spec_)                                                         \
+	"spider/" name_ ": {metadata: {name: " name_                                               \
+	", namespace: spider, annotations: {" annotations_ "}}, spec: {" spec_ "}}, "
+#define LABELLED(name_, labels_, spec_)                                                            \
+	"spider/" name_ ": {metadata: {name: " name_ ", namespace: spider, labels: {" labels_      \
+	"}}, spec: {" spec_ "}}, "
+
+/* clang-format off */
+static const char world_text[] =
+	"{env: {namespace: orbweaver-system}, "
+	"namespaces: {ml: {metadata: {name: ml}}, "
+	"shared: {metadata: {name: shared, annotations: {" RDMA ": rails}}}}, "
+	"spidermultusconfigs: {"
+	/* In the order of their masters: a, b. */
+	CONFIG("b", RDMA ": rails",
+	       "cniType: macvlan, macvlan: {master: [ens2f0], rdmaResourceName: x/shared, "
+	       "ippools: {ipv4: [p]}}")
+	CONFIG("a", RDMA ": rails, multus.spidernet.io/cr-name: renamed",
+	       "cniType: ipvlan, rdmaResourceName: x/shared, ippools: {ipv4: [p]}, "
+	       "ipvlan: {master: [ens1f0]}")
+	CONFIG("v1", RDMA ": vfs",
+	       "cniType: sriov, sriov: {resourceName: x/vf, ippools: {ipv4: [p]}}")
+	CONFIG("v2", RDMA ": vfs",
+	       "cniType: ib-sriov, disableIPAM: true, ibsriov: {resourceName: x/vf}")
+	CONFIG("plain", NETWORK ": plain",
+	       "cniType: macvlan, macvlan: {master: [e0], ippools: {ipv4: [p]}}")
+	CONFIG("named", RDMA ": named, multus.spidernet.io/cr-name: 'a,b'",
+	       "cniType: ib-sriov, disableIPAM: true, ibsriov: {resourceName: x/vf}")
+	/* A label set by hand was never checked. */
+	LABELLED("o", RDMA ": broken", "cniType: ovs, ovs: {bridge: b}")
+	LABELLED("q", RDMA ": broken", "cniType: macvlan, macvlan: {master: [e0]}")
+	"spider/gone: {metadata: {name: gone, namespace: spider, deletionTimestamp: x, "
+	"annotations: {" RDMA ": rails}}, spec: {cniType: macvlan, macvlan: {master: [e9]}}}}}";
+
+/* clang-format on */
+
+static const char conf[] = "{data: {conf.yml: 'podResourceInject: {enabled: true}'}}";
+
+static json_t *review_of(const char *settings_text, const json_t *pod)
+{
+	json_auto_t *world = yaml(world_text), *config_map = yaml(settings_text);
+	json_auto_t *review = review_new(KIND_POD, "CREATE", pod, NULL);
+	auto_inject_settings struct inject_settings settings = {0};
+	auto_admission_request struct admission_request request = {0};
+	struct err err = {0};
+
+	assert_int_equal(inject_settings_read(config_map, &settings, &err), 0);
+	assert_int_equal(admission_read(review, &request, &err), 0);
+	return pod_inject(world, &settings, &request);
+}
+
+/* The pod as it would be stored, or the message of the refusal; a second review has nothing to add. Returns new. */
+static json_t *inject(const char *settings, const char *text)
+{
+	json_t *pod = yaml(text);
+	json_auto_t *answer = review_of(settings, pod), *patch = json_patch_of(answer);
+	json_auto_t *again = NULL, *nothing = NULL;
+
+	if (!json_is_true(json_at(answer, "response", "allowed"))) {
+		json_decref(pod);
+		return json_incref(json_at(answer, "response", "status", "message"));
+	}
+	assert_true(json_patch_apply(pod, patch));
+	again = review_of(settings, pod);
+	nothing = json_patch_of(again);
+	assert_null(nothing);
+	return pod;
+}
+
+#define POD(annotations, limits)                                                                   \
+	"{metadata: {name: w, namespace: ml, annotations: {" annotations                           \
+	"}}, spec: {containers: [{name: c, resources: {limits: {" limits "}}}]}}"
+
+static void a_pod_gets_all_of_its_group(void **state)
+{
+	static const struct {
+		const char *pod, *networks, *limits;
+	} cases[] = {
+		{POD(RDMA ": rails", ""), "spider/renamed,spider/b", "{x/shared: '1'}"},
+		{POD(RDMA ": vfs", ""), "spider/v2,spider/v1", "{x/vf: '2'}"},
+		{POD(RDMA ": vfs", "x/vf: 3"), "spider/v2,spider/v1", "{x/vf: 3}"},
+		{POD(NETWORK ": plain", ""), "spider/plain", "{}"},
+		/* The first annotation counts, wherever it stands. */
+		{POD(RDMA ": rails, " NETWORK ": plain", ""), "spider/renamed,spider/b",
+		 "{x/shared: '1'}"},
+		{"{metadata: {name: w, namespace: shared, annotations: {" NETWORK
+		 ": plain}}, spec: {containers: [{name: c}]}}",
+		 "spider/renamed,spider/b", "{x/shared: '1'}"},
+		{"{metadata: {name: w, namespace: shared, annotations: {" RDMA
+		 ": vfs}}, spec: {containers: [{name: c}]}}",
+		 "spider/v2,spider/v1", "{x/vf: '2'}"},
+		/* What the user wrote stays, in front. */
+		{POD(RDMA ": rails, k8s.v1.cni.cncf.io/networks: 'other/net'", ""),
+		 "other/net,spider/renamed,spider/b", "{x/shared: '1'}"},
+		{POD(RDMA ": rails, k8s.v1.cni.cncf.io/networks: 'own@eth5, spider/b'", ""),
+		 "own@eth5, spider/b,spider/renamed", "{x/shared: '1'}"},
+		{POD(RDMA ": rails, k8s.v1.cni.cncf.io/networks: ' '", ""),
+		 "spider/renamed,spider/b", "{x/shared: '1'}"},
+		{POD(RDMA ": rails, k8s.v1.cni.cncf.io/networks: '[{\"name\":\"b\",\"namespace\":"
+			  "\"spider\",\"interface\":\"r0\"}]'",
+		     ""),
+		 "[{\"interface\":\"r0\",\"name\":\"b\",\"namespace\":\"spider\"},{\"name\":"
+		 "\"renamed\",\"namespace\":\"spider\"}]",
+		 "{x/shared: '1'}"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		json_auto_t *pod = inject(conf, cases[i].pod), *limits = yaml(cases[i].limits);
+		const json_t *first = json_array_get(json_at(pod, "spec", "containers"), 0);
+		const json_t *got = json_at(first, "resources", "limits");
+
+		assert_string_equal(
+			json_str_at(pod, "metadata", "annotations", "k8s.v1.cni.cncf.io/networks"),
+			cases[i].networks);
+		assert_true(json_same(got, limits) || (!got && !json_object_size(limits)));
+	}
+}
+
+static void a_pod_that_cannot_have_it_is_refused(void **state)
+{
+	static const struct {
+		const char *pod, *said;
+	} cases[] = {
+		{POD(RDMA ": nowhere", ""), "Pod ml/w is invalid: metadata.annotations[" RDMA
+					    "]: \"nowhere\" names no SpiderMultusConfig"},
+		{POD(RDMA ": ''", ""), "\"\" names no SpiderMultusConfig"},
+		{POD(NETWORK ": rails", ""), "\"rails\" names no SpiderMultusConfig"},
+		{POD(RDMA ": broken", ""),
+		 "has SpiderMultusConfig spider/o in it, whose spec.cniType ovs is not given"},
+		{POD(RDMA ": broken", ""), "SpiderMultusConfig spider/q in it, whose "
+					   "spec.macvlan.rdmaResourceName is missing"},
+		{POD(RDMA ": named", ""),
+		 "SpiderMultusConfig spider/named in it, whose "
+		 "metadata.annotations[multus.spidernet.io/cr-name] \"a,b\""},
+		{POD(RDMA ": rails, k8s.v1.cni.cncf.io/networks: 'a,,b'", ""),
+		 "metadata.annotations[k8s.v1.cni.cncf.io/networks]: \"a,,b\" is not a list"},
+		{POD(RDMA ": rails, k8s.v1.cni.cncf.io/networks: '[{}]'", ""), "\"[{}]\" is not"},
+		{POD(RDMA ": rails, k8s.v1.cni.cncf.io/networks: 'a/b/c'", ""), "is not a list"},
+		{POD(RDMA ": rails, k8s.v1.cni.cncf.io/networks: 'a@'", ""), "is not a list"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		json_auto_t *got = inject(conf, cases[i].pod);
+
+		if (!strstr(json_str_or(got, "admitted"), cases[i].said))
+			fail_msg("%s\n  %s", cases[i].pod, json_str_or(got, "admitted"));
+	}
+}
+
+static void other_pods_are_left_alone(void **state)
+{
+	static const struct {
+		const char *settings, *pod;
+		bool warned;
+	} cases[] = {
+		{conf, "{metadata: {name: w, namespace: ml}, spec: {containers: [{name: c}]}}",
+		 false},
+		{conf, POD("other: x", ""), false},
+		{conf,
+		 "{metadata: {name: w, namespace: kube-system, annotations: {" RDMA
+		 ": rails}}, spec: {}}",
+		 true},
+		{conf,
+		 "{metadata: {name: w, namespace: orbweaver-system, annotations: {" RDMA
+		 ": nowhere}}, spec: {}}",
+		 true},
+		{"{data: {conf.yml: 'podResourceInject: {enabled: true, namespacesInclude: "
+		 "[prod]}'}}",
+		 POD(RDMA ": rails", ""), true},
+		{"{data: {conf.yml: 'podResourceInject: {enabled: true, namespacesExclude: "
+		 "[ml]}'}}",
+		 POD(RDMA ": nowhere", ""), true},
+		{"{data: {conf.yml: 'enableIPv4: true'}}", POD(RDMA ": rails", ""), true},
+		{"{}", POD(RDMA ": rails", ""), true},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		json_auto_t *pod = yaml(cases[i].pod);
+		json_auto_t *answer = review_of(cases[i].settings, pod);
+
+		assert_true(json_is_true(json_at(answer, "response", "allowed")));
+		assert_null(json_at(answer, "response", "patch"));
+		assert_int_equal(json_array_size(json_at(answer, "response", "warnings")),
+				 cases[i].warned);
+	}
+}
+
+static void what_is_ignored_or_too_little_is_told(void **state)
+{
+	json_auto_t *few = yaml(POD(RDMA ": vfs", "x/vf: 1"));
+	json_auto_t *both = yaml(POD(RDMA ": rails, " NETWORK ": plain", ""));
+	json_auto_t *few_answer = review_of(conf, few), *both_answer = review_of(conf, both);
+	const char *few_said =
+		json_string_value(json_array_get(json_at(few_answer, "response", "warnings"), 0));
+	const char *both_said =
+		json_string_value(json_array_get(json_at(both_answer, "response", "warnings"), 0));
+
+	assert_string_equal(few_said, "spec.containers: limit 1 of x/vf, the networks of the group "
+				      "need 2: raise it, or remove it to have it set");
+	assert_non_null(strstr(both_said, NETWORK "]: \"plain\" is ignored: " RDMA " rails"));
+}
+
+static void settings_are_read_with_defaults(void **state)
+{
+	static const char *const bad[] = {
+		"{data: {conf.yml: '['}}",
+		"{data: {conf.yml: '[]'}}",
+		"{data: {conf.yml: 'podResourceInject: 5'}}",
+		"{data: {conf.yml: 'podResourceInject: {enabled: 5}'}}",
+		"{data: {conf.yml: 'podResourceInject: {namespacesInclude: ml}'}}",
+	};
+	auto_inject_settings struct inject_settings settings = {0}, absent = {0};
+	json_auto_t *config_map =
+		yaml("{data: {conf.yml: 'podResourceInject: {enabled: true, "
+		     "namespacesInclude: [ml, sys], namespacesExclude: [sys]}'}}");
+	json_auto_t *selector = NULL, *want = NULL;
+	struct err err = {0};
+
+	assert_int_equal(inject_settings_read(NULL, &absent, &err), 0);
+	assert_false(absent.enabled);
+	assert_true(inject_settings_cover(&absent, "own", "ml"));
+	assert_false(inject_settings_cover(&absent, "own", "own"));
+	assert_false(inject_settings_cover(&absent, "own", "istio-system"));
+
+	assert_int_equal(inject_settings_read(config_map, &settings, &err), 0);
+	assert_true(inject_settings_cover(&settings, "own", "ml"));
+	assert_false(inject_settings_cover(&settings, "own", "sys"));
+	assert_false(inject_settings_cover(&settings, "own", "other"));
+	selector = inject_settings_selector(&settings, "own");
+	want = yaml(
+		"{matchExpressions: [{key: kubernetes.io/metadata.name, operator: NotIn, values: "
+		"[sys, kube-system, own]}, {key: kubernetes.io/metadata.name, operator: In, "
+		"values: [ml, sys]}]}");
+	assert_true(json_same(selector, want));
+
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+		json_auto_t *wrong = yaml(bad[i]);
+
+		assert_int_equal(inject_settings_read(wrong, &settings, &err), -1);
+		assert_non_null(strstr(err.text, "ConfigMap spiderpool-conf: data[conf.yml]"));
+		assert_true(settings.enabled);
+	}
+}
+
+static void only_pods_that_ask_are_kept(void **state)
+{
+	json_auto_t *asks =
+		yaml("{apiVersion: v1, kind: Pod, metadata: {name: w, namespace: ml, uid: "
+		     "u, resourceVersion: '5', labels: {a: b}, annotations: {" RDMA
+		     ": rails, big: x}}, spec: {volumes: [], containers: [{name: c, image: "
+		     "i, resources: {limits: {x/y: '1'}, requests: {x/y: '1'}}}, {name: "
+		     "d}]}, status: {phase: Running, podIP: 10.0.0.1}}");
+	json_auto_t *want =
+		yaml("{metadata: {name: w, namespace: ml, uid: u, resourceVersion: '5', "
+		     "annotations: {" RDMA ": rails}}, spec: {containers: [{resources: "
+		     "{limits: {x/y: '1'}}}, {resources: {}}]}, status: {phase: "
+		     "Running}}");
+	json_auto_t *over = yaml("{metadata: {annotations: {" RDMA ": rails}}, status: {phase: "
+				 "Succeeded}}");
+	json_auto_t *other = yaml("{metadata: {annotations: {a: b}}, status: {phase: Running}}");
+
+	assert_true(inject_check_wants(asks));
+	assert_false(inject_check_wants(over));
+	assert_false(inject_check_wants(other));
+	inject_check_project(asks);
+	assert_true(json_same(asks, want));
+	assert_true(inject_check_wants(asks));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_pod_gets_all_of_its_group),
+		cmocka_unit_test(a_pod_that_cannot_have_it_is_refused),
+		cmocka_unit_test(other_pods_are_left_alone),
+		cmocka_unit_test(what_is_ignored_or_too_little_is_told),
+		cmocka_unit_test(settings_are_read_with_defaults),
+		cmocka_unit_test(only_pods_that_ask_are_kept),
+	};
+
+	json_init();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

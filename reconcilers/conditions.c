@@ -94,6 +94,20 @@ const json_t *condition_find(const json_t *list, const char *type)
 	return NULL;
 }
 
+bool condition_is_whole(const json_t *condition)
+{
+	static const char letters[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+	const char *reason = json_str_at(condition, "reason");
+	const char *message = json_str_at(condition, "message");
+	const char *time = json_str_at(condition, "lastTransitionTime");
+	int64_t ignored = 0;
+
+	return !str_empty(reason) && strspn(reason, letters) == strlen(reason) && message &&
+	       !strpbrk(message, "\r\n") && json_str_at(condition, "status") && time &&
+	       clock_parse_rfc3339(time, &ignored);
+}
+
 const char *condition_status_of(const json_t *list, const char *type)
 {
 	return json_str_or(json_at(condition_find(list, type), "status"), "");

@@ -27,6 +27,9 @@ void condition_set(json_t *list, const json_t *previous, const char *type,
 		   enum condition_status status, const char *reason, const char *message,
 		   int64_t observed_generation, const char *now);
 
+/* All that the API asks of a condition is there: status, a CamelCase reason, message, lastTransitionTime. NULL: false. */
+bool condition_is_whole(const json_t *condition);
+
 /* The condition of that type in a list, or NULL. Borrowed. */
 const json_t *condition_find(const json_t *list, const char *type);
 /* "True", "False" or "Unknown" of that type; "" when absent. */

@@ -167,12 +167,12 @@ struct verdict {
 	const char *nad_key; /* for pods to name; NULL: there is none */
 };
 
-/* The condition of pods without injection is inject_check.c's. */
+/* The condition of pods without injection is inject_check.c's; kept if it is one that the schema lets pass again. */
 static void keep_condition(json_t *conditions, const json_t *previous, const char *type)
 {
 	const json_t *condition = condition_find(previous, type);
 
-	if (condition)
+	if (condition_is_whole(condition))
 		json_array_append(conditions, (json_t *)condition);
 }
 

@@ -1,0 +1,110 @@
+/*
+ * The splitter against the parser: for a document that the parser takes, the object that comes out is the document without the
+ * dropped members, whatever the chunks; for any bytes, all chunkings agree, and what comes out is never longer than what
+ * went in.
+ */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/own.h"
+#include "lib/json/json.h"
+#include "lib/kube/splitter.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static const splitter_path drops[] = {
+	{"metadata", "managedFields"},
+	{"status", "interfaces", "Vfs"},
+};
+
+static void check(bool holds, const char *what)
+{
+	if (holds)
+		return;
+	fprintf(stderr, "broken: %s\n", what);
+	abort();
+}
+
+/* All objects, one a line; '!' at the end when the splitter gave up. */
+static int collect(void *arg, const char *text, size_t len, bool last, struct err *err)
+{
+	struct strbuf *out = arg;
+
+	strbuf_add(out, text, len);
+	strbuf_adds(out, last ? " last\n" : "\n");
+	return 0;
+}
+
+static char *split(enum splitter_mode mode, const char *bytes, size_t len, size_t chunk,
+		   bool prefixed)
+{
+	struct splitter splitter;
+	struct strbuf out = {0};
+	struct err err = {0};
+	int result = 0;
+
+	splitter_init(&splitter, mode, drops, ARRAY_LEN(drops), prefixed, collect, &out);
+	for (size_t at = 0; at < len && result == 0; at += chunk)
+		result = splitter_feed(&splitter, bytes + at, len - at < chunk ? len - at : chunk,
+				       &err);
+	if (result < 0 || splitter_end(&splitter, &err) < 0)
+		strbuf_addc(&out, '!');
+	check(result == 0 || err.class != ERR_NONE, "a failure says why");
+	splitter_done(&splitter);
+	return strbuf_take(&out);
+}
+
+/* What the drop paths mean, on a value. */
+static void drop(json_t *value, const splitter_path path, size_t step)
+{
+	json_t *child = NULL;
+	size_t i = 0;
+
+	if (json_is_array(value)) {
+		json_array_foreach (value, i, child)
+			drop(child, path, step);
+	} else if (json_is_object(value) && !path[step + 1]) {
+		json_object_del(value, path[step]);
+	} else if (json_is_object(value)) {
+		drop(json_object_get(value, path[step]), path, step + 1);
+	}
+}
+
+static void compare_with_parser(const char *text, size_t len)
+{
+	json_auto_t *whole = json_parse(text, len, NULL);
+	auto_free char *lines = NULL;
+	json_auto_t *got = NULL;
+
+	if (!json_is_object(whole))
+		return;
+	lines = split(SPLITTER_STREAM, text, len, len, false);
+	check(strlen(lines) >= 3 && lines[strlen(lines) - 1] == '\n', "an object comes out whole");
+	got = json_parse(lines, strlen(lines) - 1, NULL);
+	for (size_t i = 0; i < ARRAY_LEN(drops); i++)
+		drop(whole, drops[i], 0);
+	check(json_same(got, whole), "what comes out is the document without the dropped members");
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static const size_t chunks[] = {1, 2, 7, 64};
+	const char *text = (const char *)data;
+
+	if (size == 0)
+		return 0;
+	for (int mode = 0; mode < 3; mode++) {
+		enum splitter_mode m = mode == 2 ? SPLITTER_LIST : SPLITTER_STREAM;
+		auto_free char *whole = split(m, text, size, size, mode == 1);
+
+		for (size_t i = 0; i < ARRAY_LEN(chunks); i++) {
+			auto_free char *pieces = split(m, text, size, chunks[i], mode == 1);
+
+			check(strcmp(whole, pieces) == 0, "every chunking gives the same");
+		}
+	}
+	compare_with_parser(text, size);
+	return 0;
+}

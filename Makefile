@@ -152,6 +152,7 @@ help:
 	@echo 'make check        install what is needed, build, run all tests'
 	@echo 'make unit         the tests that need no cluster: seconds'
 	@echo 'make integration  the tests against a real API server'
+	@echo 'make vm           the tests on virtual nodes: a kernel of their own, SR-IOV and RDMA in QEMU; minutes'
 	@echo 'make fuzz T=splitter SECONDS=60'
 	@echo 'make golden-update  write the golden cases anew and show the difference'
 	@echo 'make bench        figures against the budgets'

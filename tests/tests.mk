@@ -18,6 +18,9 @@ $(OUT)/tests/fuzz/%: $(OUT)/tests/fuzz/%_fuzz.o $(if $(filter fuzz,$(VARIANT)),,
 .PHONY: fuzz-build
 fuzz-build: $(FUZZ_TARGETS:%=$(OUT)/tests/fuzz/%)
 
+# What the tests of the operator change and judge a cluster with.
+INTEGRATION_PROGRAMS := $(OUT)/tests/integration/churn $(OUT)/tests/integration/pending
+
 # Programs that tests start: the operator, with sanitizers.
 .PHONY: test-build
 test-build: unit-build fuzz-build $(PROGRAMS:%=$(OUT)/%) $(OUT)/tests/node-stand-in $(INTEGRATION_PROGRAMS)
@@ -25,6 +28,9 @@ test-build: unit-build fuzz-build $(PROGRAMS:%=$(OUT)/%) $(OUT)/tests/node-stand
 UNIT_RUN = $(UNIT_TESTS) $(foreach t,$(FUZZ_TARGETS),$(OUT)/tests/fuzz/$(t):tests/fuzz/corpus/$(t))
 INTEGRATION_RUN = $(sort $(wildcard tests/integration/*_test.sh))
 JOBS ?= $(shell nproc)
+# Unit tests mostly wait for timers; each integration test has a control plane of its own.
+UNIT_JOBS ?= 8
+INTEGRATION_JOBS ?= 2
 
 .PHONY: check check-lint unit integration fuzz golden-update
 # In steps, so that what is missing is installed before make looks for it.
@@ -52,11 +58,11 @@ integration:
 
 .PHONY: run-all run-unit run-integration
 run-all:
-	@BUILD=$(BUILD) VARIANT=$(VARIANT) tests/run $(UNIT_RUN) $(INTEGRATION_RUN)
+	@BUILD=$(BUILD) VARIANT=$(VARIANT) tests/run --jobs $(UNIT_JOBS) $(UNIT_RUN) --jobs $(INTEGRATION_JOBS) $(INTEGRATION_RUN)
 run-unit:
-	@tests/run $(UNIT_RUN)
+	@tests/run --jobs $(UNIT_JOBS) $(UNIT_RUN)
 run-integration:
-	@BUILD=$(BUILD) VARIANT=$(VARIANT) tests/run $(INTEGRATION_RUN)
+	@BUILD=$(BUILD) VARIANT=$(VARIANT) tests/run --jobs $(INTEGRATION_JOBS) $(INTEGRATION_RUN)
 
 # make fuzz T=splitter SECONDS=600: new inputs that reach new code are added to the corpus folder of the build.
 SECONDS ?= 60
@@ -74,8 +80,13 @@ golden-update:
 # ---- programs that tests, demo and benchmarks run: stand-ins (tests/fakes) and load (tests/bench) ---------------------------
 PROGRAM_ARCHIVES := $(foreach l,reconcilers lib/kube lib/loop lib/json lib/base,$(OUT)/$(l).a)
 
+$(OUT)/tests/integration/%: $(OUT)/tests/integration/%.o $(OUT)/tests/support/connection.o $(PROGRAM_ARCHIVES)
+	$(LINK)
+
 $(OUT)/tests/node-stand-in: $(addprefix $(OUT)/tests/,fakes/node_stand_in.o fakes/node_inventory.o support/connection.o) $(PROGRAM_ARCHIVES)
 	$(LINK)
+
+$(OUT)/tests/unit/fakes/node_inventory_test: $(OUT)/tests/fakes/node_inventory.o
 
 $(OUT)/tests/bench-load: $(addprefix $(OUT)/tests/,bench/load.o support/connection.o) $(PROGRAM_ARCHIVES)
 	$(LINK)
@@ -83,6 +94,35 @@ $(OUT)/tests/bench-load: $(addprefix $(OUT)/tests/,bench/load.o support/connecti
 # `make bench` prints the table of design.md, section 5, as measured here; NODES=200,1000,5000 for growth. See tests/bench/README.md.
 NODES ?= 1000
 .PHONY: bench
-bench: $(BUILD)/bin/orbweaver-operator $(BUILD)/release/tests/node-stand-in $(BUILD)/release/tests/bench-load
-	tests/bench/run --nodes $(NODES) --build $(BUILD)
+bench:
+	@hack/deps build cluster
+	@+$(MAKE) --no-print-directory -s VARIANT=release $(BUILD)/bin/orbweaver-operator \
+		$(addprefix $(BUILD)/release/tests/,node-stand-in bench-load)
+	@tests/bench/run --nodes $(NODES) --build $(BUILD)
 # ---- end of programs that tests, demo and benchmarks run ------------------------------------------------------------------
+
+# ---- tests of lib/kube: a scripted server for the unit tests, and what runs on a real API server ---------------------------
+SCRIPTED := $(addprefix $(OUT)/tests/fakes/,http_script.o scripted.o)
+$(foreach t,client informer lease recorder,$(OUT)/tests/unit/kube/$(t)_test): $(SCRIPTED)
+$(OUT)/tests/integration/kube_test: private EXTRA_LIBS += -lcmocka
+test-build: $(OUT)/tests/integration/kube_test
+# ---- end of tests of lib/kube -----------------------------------------------------------------------------------------------
+
+# ---- tests on virtual nodes (hack/node): a real kernel, SR-IOV and RDMA in QEMU; minutes, needs root ------------------------
+VM_RUN = $(sort $(wildcard tests/vm/*_test.sh))
+.PHONY: vm
+vm:
+	@hack/deps build cluster node
+	@hack/k8s-build
+	@hack/k8s-build kubelet
+	@hack/node-build
+	@BUILD=$(BUILD) VARIANT=asan TEST_TIMEOUT=$${TEST_TIMEOUT:-1800} tests/run $(VM_RUN)
+# ---- end of tests on virtual nodes ------------------------------------------------------------------------------------------
+
+# ---- tests of nodeagent/host: a host made of files, and the library from a shell for tests on virtual nodes ---------------------
+$(OUT)/tests/fakes/host_tree.o: private PKG_CFLAGS = $(shell pkg-config --cflags libnl-3.0)
+$(foreach t,host_observe host_execute,$(OUT)/tests/unit/nodeagent/$(t)_test): $(OUT)/tests/fakes/host_tree.o
+
+$(OUT)/tests/host-tool: $(addprefix $(OUT)/,tests/support/host_tool.o nodeagent/host.a lib/json.a lib/base.a)
+	$(LINK)
+# ---- end of tests of nodeagent/host -----------------------------------------------------------------------------------------

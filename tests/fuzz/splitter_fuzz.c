@@ -72,6 +72,49 @@ static void drop(json_t *value, const splitter_path path, size_t step)
 	}
 }
 
+static void drop_all(json_t *value)
+{
+	/* Paths begin in objects: an element of a list that is an array has none. */
+	for (size_t i = 0; json_is_object(value) && i < ARRAY_LEN(drops); i++)
+		drop(value, drops[i], 0);
+}
+
+/* The line at *at is this value; *at moves behind it. */
+static void check_line(const char **at, const char *end_mark, const json_t *want)
+{
+	const char *end = strstr(*at, end_mark);
+	json_auto_t *got = NULL;
+
+	check(end, "a line for each value");
+	got = json_parse(*at, (size_t)(end - *at), NULL);
+	check(json_same(got, want), "the line is the value without the dropped members");
+	*at = end + strlen(end_mark);
+}
+
+/* Line breaks stand between values only: inside strings JSON has none, and the splitter leaves out all others. */
+static void compare_list_with_parser(const char *text, size_t len)
+{
+	json_auto_t *list = json_parse(text, len, NULL);
+	json_t *items = json_object_get(list, "items");
+	auto_free char *lines = NULL;
+	const char *at = NULL;
+	json_t *item = NULL;
+	size_t i = 0;
+
+	/* Names are compared as they are written, and a server writes none with escapes. */
+	if (!json_is_object(list) || memchr(text, '\\', len))
+		return;
+	lines = split(SPLITTER_LIST, text, len, len, true);
+	at = lines;
+	json_array_foreach (items, i, item) {
+		drop_all(item);
+		check_line(&at, "\n", item);
+	}
+	json_array_clear(items);
+	check_line(&at, " last\n", list);
+	check(!*at, "nothing behind the remainder");
+}
+
 static void compare_with_parser(const char *text, size_t len)
 {
 	json_auto_t *whole = json_parse(text, len, NULL);
@@ -106,5 +149,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		}
 	}
 	compare_with_parser(text, size);
+	compare_list_with_parser(text, size);
 	return 0;
 }

@@ -1,0 +1,124 @@
+/*
+ * Answers and events of the kernel. First byte: which decoder. Whatever comes out has names that end and counts that the
+ * bytes can hold, and comes out the same twice.
+ */
+#include <stdint.h>
+#include <string.h>
+
+#include "lib/base/mem.h"
+#include "lib/json/json.h"
+#include "nodeagent/host/devlink.h"
+#include "nodeagent/host/pci.h"
+#include "nodeagent/host/rdma.h"
+#include "nodeagent/host/rtnl.h"
+#include "nodeagent/host/watch.h"
+
+static void check(bool holds)
+{
+	if (!holds)
+		abort();
+}
+
+static void links(const void *bytes, size_t len)
+{
+	auto_interfaces struct rtnl_interfaces list = {0};
+
+	rtnl_decode_interfaces(bytes, len, &list);
+	check(list.n <= len / 16);
+	for (size_t i = 0; i < list.n; i++) {
+		const struct rtnl_interface *one = &list.items[i];
+
+		check(one->name[0] && strnlen(one->name, sizeof(one->name)) < sizeof(one->name));
+		check(!one->parent[0] || pci_address_is_valid(one->parent));
+		check(rtnl_by_name(&list, one->name) && rtnl_by_index(&list, one->index));
+	}
+}
+
+static void vfs(const void *bytes, size_t len)
+{
+	auto_vfs struct rtnl_vfs list = {0};
+
+	rtnl_decode_vfs(bytes, len, &list);
+	check(list.n <= len / 40);
+	for (size_t i = 0; i < list.n; i++)
+		check(rtnl_vf_by_number(&list, list.items[i].index) != NULL);
+}
+
+static void routes(const void *bytes, size_t len)
+{
+	auto_indices struct rtnl_indices list = {0};
+	json_auto_t *addresses = json_pack("[s, s]", "192.0.2.7", "2001:db8::7");
+
+	rtnl_decode_default_routes(bytes, len, &list);
+	rtnl_decode_with_addresses(bytes, len, addresses, &list);
+	check(list.n <= len / 8);
+}
+
+static void rdma(const void *bytes, size_t len)
+{
+	auto_rdma_devices struct rdma_devices list = {0};
+	char name[RDMA_NAME_SIZE];
+
+	rdma_decode_devices(bytes, len, &list);
+	for (size_t i = 0; i < list.n; i++) {
+		check(strnlen(list.items[i].name, RDMA_NAME_SIZE) < RDMA_NAME_SIZE);
+		rdma_decode_ports(bytes, len, &list.items[i]);
+	}
+	check(rdma_decode_mode(bytes, len) == rdma_decode_mode(bytes, len));
+	if (rdma_decode_event(bytes, len, name))
+		check(strnlen(name, sizeof(name)) < sizeof(name));
+}
+
+static void devlink(const void *bytes, size_t len)
+{
+	json_auto_t *list = devlink_decode_list(bytes, len);
+	json_t *address;
+	size_t i;
+
+	json_array_foreach (list, i, address) {
+		check(pci_address_is_valid(json_string_value(address)));
+	}
+	(void)devlink_decode_family(bytes, len);
+	(void)devlink_decode_mode(bytes, len);
+}
+
+static void hear(void *arg, const struct watch_event *event)
+{
+	check(!event->address || pci_address_is_valid(event->address));
+	check(event->action && strlen(event->action) < 65536);
+	if (event->name)
+		(*(size_t *)arg) += strlen(event->name);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	auto_free void *bytes = NULL;
+	size_t heard = 0;
+
+	if (size < 1)
+		return 0;
+	/* Aligned as what malloc gives, and with an end that a sanitizer sees. */
+	bytes = mem_dup(data + 1, size - 1);
+	switch (data[0] % 8) {
+	case 0:
+		links(bytes, size - 1);
+		break;
+	case 1:
+		vfs(bytes, size - 1);
+		break;
+	case 2:
+		routes(bytes, size - 1);
+		break;
+	case 3:
+		rdma(bytes, size - 1);
+		break;
+	case 4:
+		devlink(bytes, size - 1);
+		break;
+	default:
+		watch_decode((enum watch_source)(data[0] % 8 - 5), bytes, size - 1, hear, &heard);
+	}
+	return 0;
+}

@@ -1,0 +1,294 @@
+# shellcheck shell=bash
+# What the tests of the operator share: a cluster of their own, operators and stand-ins for nodes in the background,
+# questions to the API server, to the operators' logs and metrics, and to the audit log. Source it first; it sources lib.sh.
+#
+#   o_begin NAME [--no-controllers]   a cluster with our CRDs and namespaces, removed at exit with all that runs
+#   o_start ID [FLAG...]              an operator; kubeconfig and namespace are given unless FLAGs say otherwise
+#   o_nodes ID [FLAG...]              a node-stand-in
+#   o_wait_ready ID                   (a check) the operator is ready; the test ends if not
+#   o_end ID                          (a check) SIGTERM: it exits with 0 within 5 s, and nothing but log came out of it
+#   o_kill ID SIGNAL                  no questions asked
+#   o_logged ID JQ                    a log line for which JQ holds is there
+#   o_rest                            the reconcilers find nothing to do in this cluster (tests/integration/pending.c)
+#   o_writes JQ                       print how many writes in the audit log succeeded for which JQ holds
+#
+# Environment: BUILD, VARIANT (where programs are), OPERATOR (the program itself), LONG=1 (sizes of the full runs).
+
+cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
+# shellcheck source=tests/lib.sh
+. tests/lib.sh
+
+o_programs=${BUILD:-build}/${VARIANT:-asan}
+o_operator=${OPERATOR:-$o_programs/orbweaver-operator}
+export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1:detect_stack_use_after_return=1:strict_string_checks=1}
+export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1:halt_on_error=1}
+export POD_NAMESPACE=orbweaver-system
+
+spider=/apis/spiderpool.spidernet.io/v2beta1
+sriov=/apis/sriovnetwork.openshift.io/v1
+nads=/apis/k8s.cni.cncf.io/v1
+
+declare -A o_pids=()
+
+k() {
+	hack/cluster kubectl "$o_cluster" "$@"
+}
+
+# Value for a full run, value for `make check`.
+o_size() {
+	if [[ -n ${LONG:-} ]]; then echo "$1"; else echo "$2"; fi
+}
+
+# --- beginning and end --------------------------------------------------------------------------------------------
+
+o_clean_up() {
+	local id
+
+	for id in "${!o_pids[@]}"; do
+		kill -s CONT "${o_pids[$id]}" 2>/dev/null || true
+		kill -s KILL "${o_pids[$id]}" 2>/dev/null || true
+		wait "${o_pids[$id]}" 2>/dev/null || true
+	done
+	hack/cluster down "$o_cluster" >/dev/null || true
+	rm -rf "$tmp"
+}
+
+# CRDs are served a moment after they are established.
+o_served() {
+	k get --raw "$spider" && k get --raw "$sriov" && k get --raw "$nads" &&
+		k get smc,sp,sriovnetworknodepolicies,sriovnetworknodestates,net-attach-def -A
+}
+
+o_install_crds() {
+	k apply -f crds/ >/dev/null
+	k wait --for condition=Established --timeout 60s crd --all >/dev/null
+	t_wait 60 "the CRDs are served" o_served
+}
+
+# Sets o_cluster, tmp, kubeconfig (the administrator's), o_api.
+o_begin() {
+	o_cluster=$1-$$
+	shift
+	tmp=$(mktemp -d)
+	trap o_clean_up EXIT
+	trap 'exit 130' INT
+	trap 'exit 143' TERM
+	t_ok "the programs are built" test -x "$o_operator" -a -x "$o_programs/tests/node-stand-in"
+	t_ok "a cluster" hack/cluster up "$o_cluster" "$@"
+	t_need
+	kubeconfig=$(hack/cluster kubeconfig "$o_cluster")
+	o_dir=$(dirname "$kubeconfig")
+	o_api=https://127.0.0.1:$(sed -n s/^apiserver=//p "$o_dir/ports")
+	o_install_crds
+	for namespace in "$POD_NAMESPACE" spiderpool; do
+		k create namespace "$namespace" >/dev/null
+	done
+	t_need
+}
+
+# A request as administrator, much quicker than kubectl: o_curl METHOD PATH [BODY]. Prints the answer; fails as curl -f.
+o_curl() {
+	local method=$1 path=$2 body=${3:-} type=application/json
+
+	[[ $method != PATCH ]] || type=application/merge-patch+json
+	curl -sf --noproxy '*' --max-time 20 --cacert "$o_dir/pki/ca.crt" -X "$method" \
+		-H "Authorization: Bearer $(<"$o_dir/pki/token")" -H "Content-Type: $type" \
+		${body:+--data-binary "$body"} "$o_api$path"
+}
+
+# Whoever changes things quickly, under a name of its own. Sets o_user_kubeconfig.
+o_own_user_of_changes() {
+	o_user_kubeconfig=$(o_user a-user system:masters)
+}
+
+o_user() {
+	hack/cluster kubeconfig-user "$o_cluster" "$@"
+}
+
+# The operator's own rights, if the manifests say what they are, else those of an administrator under a name of its own. Sets
+# o_kubeconfig and o_username.
+# shellcheck disable=SC2034 # the latter is for the tests
+o_own_user() {
+	if [[ -f manifests/rbac.yaml ]]; then
+		k apply -f manifests/rbac.yaml >/dev/null
+		o_kubeconfig=$(hack/cluster sa-kubeconfig "$o_cluster" "$POD_NAMESPACE" orbweaver-operator)
+		o_username=system:serviceaccount:$POD_NAMESPACE:orbweaver-operator
+	else
+		o_kubeconfig=$(o_user the-operator system:masters)
+		o_username=the-operator
+	fi
+}
+
+# --- programs in the background -----------------------------------------------------------------------------------
+
+o_spawn() {
+	local id=$1
+
+	shift
+	"$@" >"$tmp/$id.out" 2>>"$tmp/$id.log" </dev/null &
+	o_pids[$id]=$!
+}
+
+o_start() {
+	local id=$1
+
+	shift
+	o_spawn "$id" "$o_operator" --kubeconfig "${o_kubeconfig:-$kubeconfig}" --metrics-addr 127.0.0.1:0 "$@"
+}
+
+o_nodes() {
+	local id=$1
+
+	shift
+	o_spawn "$id" "$o_programs/tests/node-stand-in" --kubeconfig "$kubeconfig" --register --work-ms 50 "$@"
+}
+
+o_churn() {
+	"$o_programs/tests/integration/churn" --kubeconfig "$o_user_kubeconfig" "$@"
+}
+
+o_kill() {
+	kill -s "$2" "${o_pids[$1]}" || true
+	[[ $2 != KILL ]] || o_reap "$1"
+}
+
+# Wait for it. Sets o_status.
+o_reap() {
+	local status=0
+
+	wait "${o_pids[$1]}" 2>/dev/null || status=$?
+	unset "o_pids[$1]"
+	o_status=$status
+}
+
+o_runs() {
+	[[ -d /proc/${o_pids[$1]} && $(sed 's/.*) //; s/ .*//' "/proc/${o_pids[$1]}/stat") != Z ]]
+}
+
+o_gone() {
+	! o_runs "$1"
+}
+
+# Sanitizers and abort messages are not JSON.
+o_log_is_clean() {
+	cat "$tmp/$1.out"
+	grep -v '^{' "$tmp/$1.log" | head -60
+	jq -e . "$tmp/$1.log" >/dev/null && [[ ! -s $tmp/$1.out ]]
+}
+
+o_end() {
+	local id=$1
+
+	kill -s TERM "${o_pids[$id]}" || true
+	t_wait 7 "$id ends within 5 s of SIGTERM" o_gone "$id"
+	o_gone "$id" || kill -s KILL "${o_pids[$id]}"
+	o_reap "$id"
+	t_eq "$id exits with 0" 0 "$o_status"
+	t_ok "no crash, no leak, nothing but log lines from $id" o_log_is_clean "$id"
+}
+
+# --- what an operator says ----------------------------------------------------------------------------------------
+
+o_port() {
+	jq -Rer 'fromjson? | select(.msg == "serving metrics and health").port' "$tmp/$1.log" | tail -n 1
+}
+
+o_http() {
+	curl -s --noproxy '*' --max-time 5 "http://127.0.0.1:$(o_port "$1")$2"
+}
+
+o_ready() {
+	curl -sf --noproxy '*' --max-time 5 "http://127.0.0.1:$(o_port "$1")/readyz"
+}
+
+o_leads() {
+	[[ $(o_metric "$1" orbweaver_leader) == 1 ]]
+}
+
+# Without an operator nothing that follows makes sense; then its last words are shown.
+o_wait_ready() {
+	t_wait 30 "$1 is ready" o_ready "$1"
+	((t_failed == 0)) || o_ready "$1" >/dev/null || tail -n 40 "$tmp/$1.log"
+	o_ready "$1" >/dev/null || t_need
+}
+
+o_error_lines() {
+	jq -Rn '[inputs | fromjson? | select(.level == "error")] | length' "$tmp/$1.log"
+}
+
+o_now() {
+	date -u +%FT%T.%6NZ
+}
+
+# Sum of a metric's values over its labels; $3, if given, is part of the labels.
+o_metric() {
+	o_http "$1" /metrics | awk -v name="$2" -v labels="${3:-}" \
+		'($1 == name || index($1, name "{") == 1) && index($0, labels) { sum += $NF } END { printf "%d\n", sum }'
+}
+
+o_logged() {
+	jq -Rn -e "[inputs | fromjson? | select($2)] | length > 0" "$tmp/$1.log" >/dev/null || {
+		tail -n 5 "$tmp/$1.log"
+		return 1
+	}
+}
+
+# CPU time in ms, user and system, all threads.
+o_cpu_ms() {
+	local fields
+
+	read -r -a fields < <(sed 's/.*) //' "/proc/${o_pids[$1]}/stat")
+	echo $(((fields[11] + fields[12]) * 1000 / $(getconf CLK_TCK)))
+}
+
+# --- what the cluster says ----------------------------------------------------------------------------------------
+
+o_objects() {
+	k get "nodes,namespaces,sriovnetworknodepolicies.sriovnetwork.openshift.io,sriovnetworknodestates.sriovnetwork.openshift.io,$(
+	)sriovnetworkpoolconfigs.sriovnetwork.openshift.io,sriovnetworks.sriovnetwork.openshift.io,$(
+	)sriovibnetworks.sriovnetwork.openshift.io,ovsnetworks.sriovnetwork.openshift.io,$(
+	)spiderippools.spiderpool.spidernet.io,$(
+	)spiderreservedips.spiderpool.spidernet.io,spidermultusconfigs.spiderpool.spidernet.io,$(
+	)network-attachment-definitions.k8s.cni.cncf.io" -A -o json
+}
+
+o_rest() {
+	o_objects >"$tmp/objects.json" && "$o_programs/tests/integration/pending" "$tmp/objects.json" "$POD_NAMESPACE"
+}
+
+# o_nad NAMESPACE NAME: its configuration as sorted JSON.
+o_nad() {
+	o_curl GET "$nads/namespaces/$1/network-attachment-definitions/$2" | jq -ecS '.spec.config | fromjson'
+}
+
+o_nad_is() {
+	[[ $(o_nad "$1" "$2") == "$3" ]]
+}
+
+o_nad_gone() {
+	local code
+
+	code=$(curl -s --noproxy '*' --cacert "$o_dir/pki/ca.crt" -H "Authorization: Bearer $(<"$o_dir/pki/token")" \
+		-o /dev/null -w '%{http_code}' "$o_api$nads/namespaces/$1/network-attachment-definitions/$2")
+	[[ $code == 404 ]]
+}
+
+# o_condition PATH STATUS REASON [TYPE]: the condition is that, for the object's current generation.
+o_condition() {
+	o_curl GET "$1" | jq -e --arg status "$2" --arg reason "$3" --arg type "${4:-Ready}" '.metadata.generation as $now |
+		.status.conditions // [] | map(select(.type == $type)) | first | . as $c |
+		if .status == $status and .reason == $reason and .observedGeneration == $now then . else ($c | debug | false) end'
+}
+
+# --- the audit log ------------------------------------------------------------------------------------------------
+
+# Writes that succeeded, as {user, verb, kind, sub, key, time}.
+o_audit() {
+	jq -c 'select(.responseStatus.code < 300) | { user: .user.username, verb, kind: .objectRef.resource,
+		sub: (.objectRef.subresource // ""), key: ([.objectRef.namespace, .objectRef.name] | map(select(.)) | join("/")),
+		time: .stageTimestamp }' "$(hack/cluster audit "$o_cluster")"
+}
+
+o_writes() {
+	o_audit | jq -s "map(select($1)) | length"
+}

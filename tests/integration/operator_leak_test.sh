@@ -1,0 +1,65 @@
+#!/bin/bash
+# 10,000 reconciles leave nothing behind: the sanitizers' leak check finds nothing at exit, and the program that ships does
+# not grow.
+# Environment: RECONCILES (10000), OPERATOR_RELEASE (default: $BUILD/bin/orbweaver-operator).
+# shellcheck disable=SC2317 # functions that run as COMMAND of a check or in the trap look unreachable
+set -euo pipefail
+# shellcheck source=tests/integration/operator.sh
+. "$(dirname "${BASH_SOURCE[0]}")/operator.sh"
+
+reconciles=${RECONCILES:-10000}
+release=${OPERATOR_RELEASE:-${BUILD:-build}/bin/orbweaver-operator}
+pool_configs=$sriov/namespaces/default/sriovnetworkpoolconfigs
+seed=0
+# What a leak of a hundred bytes for each reconcile would come to; the allocator's own play is a fraction of it.
+growth_kib=$((reconciles * 100 / 1024))
+
+# Changes of all kinds, and then such that make the operator decide about all nodes each time.
+work_until() {
+	local id=$1 goal=$2 seed=$3 n=$3
+
+	o_churn --changes 1000 --rate 0 --nodes 4 --seed "$seed" || return
+	while (($(o_metric "$id" orbweaver_reconciles_total) < goal)); do
+		o_runs "$id" && o_curl PATCH "$pool_configs/all" "{\"spec\":{\"maxUnavailable\":$((n++))}}" >/dev/null || return
+	done
+}
+
+rss_kib() {
+	awk '/^VmRSS/ { print $2 }' "/proc/${o_pids[$1]}/status"
+}
+
+# work ID: sets grown.
+work() {
+	local id=$1 before start
+
+	t_ok "$id: warming up" work_until "$id" 3000 $((seed += 1000))
+	t_wait 60 "$id: it comes to rest" o_rest
+	before=$(rss_kib "$id")
+	start=$(o_metric "$id" orbweaver_reconciles_total)
+	t_ok "$id: $reconciles reconciles" work_until "$id" $((start + reconciles)) $((seed += 1000))
+	t_wait 60 "$id: it comes to rest again" o_rest
+	grown=$(($(rss_kib "$id") - before))
+	echo "# $id: $before KiB before, $((before + grown)) KiB after $(($(o_metric "$id" orbweaver_reconciles_total) - start)) reconciles"
+}
+
+o_begin leak --no-controllers
+o_own_user_of_changes
+o_nodes nodes --generate nodes=100
+t_wait 30 "the nodes are there" o_curl GET /api/v1/nodes/node-00099
+o_curl POST "$pool_configs" '{"apiVersion":"sriovnetwork.openshift.io/v1","kind":"SriovNetworkPoolConfig","metadata":{"name":"all"},
+	"spec":{"maxUnavailable":1,"nodeSelector":{"matchLabels":{"kubernetes.io/os":"linux"}}}}' >/dev/null
+t_ok "the program that ships is built" test -x "$release"
+t_need
+
+o_start sanitized
+o_wait_ready sanitized
+work sanitized
+o_end sanitized
+
+o_operator=$release
+o_start shipped
+o_wait_ready shipped
+work shipped
+t_ok "the program that ships has grown by less than $growth_kib KiB ($grown)" test "$grown" -lt "$growth_kib"
+o_end shipped
+t_done

@@ -1,0 +1,198 @@
+#!/bin/bash
+# The operator on a real API server, with what users really write: every SpiderIPPool, SpiderMultusConfig and
+# SriovNetworkNodePolicy of crds/samples becomes Ready once nodes with matching NICs exist, and what comes of the objects in
+# conformance/spider.json is what was recorded there.
+# shellcheck disable=SC2317 # functions that run as COMMAND of a check or in the trap look unreachable
+set -euo pipefail
+# shellcheck source=tests/integration/operator.sh
+. "$(dirname "${BASH_SOURCE[0]}")/operator.sh"
+
+ours='["SpiderIPPool", "SpiderMultusConfig", "SriovNetworkNodePolicy"]'
+
+# --- the samples --------------------------------------------------------------------------------------------------
+
+sample_has_ours() {
+	k create --dry-run=client -f "$1" -o json | jq -s -e --argjson ours "$ours" \
+		'any(.[] | .items // [.] | .[]; .kind | IN($ours[]))' >/dev/null
+}
+
+# Each object of ours in the file has Ready=True for its present generation.
+sample_is_ready() {
+	k get -f "$1" -o json | jq -re --argjson ours "$ours" '[.items // [.] | .[] | select(.kind | IN($ours[]))] |
+		length > 0 and all(.[]; .metadata.generation as $now | .metadata.name as $name |
+			[.status.conditions // [] | .[] | select(.type == "Ready")][0] |
+			.status == "True" and .observedGeneration == $now or ([$name, .] | debug | false))' >/dev/null
+}
+
+# The policy waits, and says for what.
+policy_waits() {
+	k get sriovnetworknodepolicies -A -o json | jq -e '.items | length == 1 and all(.[]; .status.conditions // [] |
+		any(.[]; .type == "Ready" and .status == "False" and .reason != "" and (.message | test("^[^\n]+$"))))' >/dev/null
+}
+
+write_inventories() {
+	local n
+
+	for n in 1 2; do
+		cat >"$tmp/worker-$n.json" <<END
+{ "name": "worker-$n", "rdmaMode": "shared", "interfaces": [
+	{ "pciAddress": "0000:af:00.0", "name": "ens6f0np0", "mac": "02:00:00:0$n:00:00", "vendor": "15b3",
+	  "deviceID": "1017", "vfDeviceID": "1018", "driver": "mlx5_core", "mtu": 1500, "totalvfs": 16,
+	  "linkType": "ETH", "linkSpeed": "100000 Mb/s" },
+	{ "pciAddress": "0000:b0:00.0", "name": "eth0", "mac": "02:00:00:0$n:01:00", "vendor": "8086",
+	  "deviceID": "1592", "driver": "ice", "mtu": 1500, "totalvfs": 8, "linkType": "ETH", "linkSpeed": "25000 Mb/s" } ] }
+END
+	done
+}
+
+node_work() {
+	o_curl GET "$sriov/namespaces/$POD_NAMESPACE/sriovnetworknodestates/$1" | jq -cS \
+		'[.spec.interfaces[] | [.pciAddress, .numVfs, (.vfGroups[] | .resourceName, .vfRange)]]'
+}
+
+node_works_for() {
+	node_work "$1" | grep -F "\"$2\""
+}
+
+# kubectl describe ends with the events; they come a moment after the status. The policy has had a bad time before.
+described() {
+	k describe -n kube-system sriovnetworknodepolicies roce-sriov >"$tmp/described" && cat "$tmp/described" &&
+		grep -q 'Reason: *NodesReady' "$tmp/described" && grep -q 'Normal *NodesReady' "$tmp/described"
+}
+
+no_nad() {
+	local left
+
+	left=$(k get net-attach-def -A -o name) || return
+	echo "$left"
+	[[ -z $left ]]
+}
+
+# --- the recording ------------------------------------------------------------------------------------------------
+
+recorded() {
+	jq -c --rawfile text tests/conformance/spider-differences.txt '($text | split("\n") | map(select(test("^[^#]")) |
+		split(" ")[0])) as $differ | .[] | .expected = (.accepted != (.id | IN($differ[])))' "$conformance/spider.json"
+}
+
+# Create those, one after the other, in the recorded order; what the API server refuses is noted.
+create_recorded() {
+	local object path
+
+	recorded | jq -c "select($1) | .object" | while read -r object; do
+		path=$(jq -r --arg spider "$spider" '$spider + if .kind == "SpiderIPPool" then "/spiderippools"
+			else "/namespaces/\(.metadata.namespace)/spidermultusconfigs" end' <<<"$object")
+		o_curl POST "$path" "$object" >/dev/null || jq -r .metadata.name <<<"$object" >>"$tmp/refused"
+	done
+}
+
+take_stock() {
+	k get smc,sp,net-attach-def -A -o json | jq '.items | map({ key: "\(.kind) \(.metadata.name)", value: . }) | from_entries' \
+		>"$tmp/stock"
+}
+
+# Recorded cases whose verdict is not the expected one (yet), one per line.
+wrong_verdicts() {
+	take_stock && recorded | jq -r --slurpfile stock "$tmp/stock" --rawfile refused "$tmp/refused" '
+		($refused | split("\n")) as $refused | .id as $id | .expected as $expected |
+		if .object.metadata.name | IN($refused[]) then select($expected) | "\($id): refused by the API server"
+		else $stock[0][.object.kind + " " + .object.metadata.name] | .metadata.generation as $now |
+			[.status.conditions // [] | .[] | select(.type == "Ready" and .observedGeneration == $now)][0] |
+			select(.status != (if $expected then "True" else "False" end)) | "\($id): \(.)" end'
+}
+
+verdicts_are_right() {
+	local wrong
+
+	wrong=$(wrong_verdicts) || return
+	echo "$wrong"
+	[[ -z $wrong ]]
+}
+
+# What differs from the recording among those that both accept.
+different_results() {
+	take_stock && recorded | jq -r --slurpfile stock "$tmp/stock" '
+		def same($what; $got; $want): select(($got // {}) != ($want // {})) | "\($what): got \($got), want \($want)";
+		select(.accepted and .expected) | . as $case | $stock[0] as $stock |
+		$stock[.object.kind + " " + .object.metadata.name] as $got |
+		if .object.kind == "SpiderIPPool" then
+			same("\(.id) labels"; $got.metadata.labels; .labels),
+			same("\(.id) totalIPCount"; $got.status.totalIPCount; .status.totalIPCount),
+			same("\(.id) allocatedIPCount"; $got.status.allocatedIPCount; .status.allocatedIPCount)
+		else
+			same("\(.id) labels"; $got.metadata.labels; .labels),
+			(.nads[] | $stock["NetworkAttachmentDefinition " + .name] as $nad |
+				if $nad == null then "\($case.id): no NetworkAttachmentDefinition \(.name)" else
+				same("\($case.id) config"; ($nad.spec.config | fromjson); .config),
+				same("\($case.id) annotations"; $nad.metadata.annotations; .annotations),
+				same("\($case.id) labels of the NAD"; $nad.metadata.labels; .labels) end)
+		end'
+}
+
+results_are_the_recorded_ones() {
+	local differences
+
+	differences=$(different_results) || return
+	echo "$differences"
+	[[ -z $differences ]]
+}
+
+compared_types() {
+	recorded | jq -rs 'map(select(.accepted and .expected) | .object.spec.cniType // .object.kind) | unique | join(" ")'
+}
+
+replay() {
+	conformance=${CONFORMANCE:-../shared/conformance}
+	if [[ ! -f $conformance/spider.json ]]; then
+		echo "skipped: no spider.json in $conformance; set CONFORMANCE to its folder"
+		return
+	fi
+	: >"$tmp/refused"
+	create_recorded .accepted
+	# Of two pools that overlap the younger one is in trouble, and ages are in seconds.
+	sleep 1.1
+	create_recorded '.accepted | not'
+	t_wait 60 "each recorded object ends with the recorded verdict, but for the listed differences" verdicts_are_right
+	t_ok "NetworkAttachmentDefinitions, labels and counts are the recorded ones" results_are_the_recorded_ones
+	t_eq "of these kinds" "SpiderIPPool custom ib-sriov ipoib ipvlan macvlan ovs sriov vlan" "$(compared_types)"
+	t_wait 30 "nothing is left to do" o_rest
+}
+
+# --- the run ------------------------------------------------------------------------------------------------------
+
+o_begin seeds --no-controllers
+k create namespace device-manager >/dev/null
+o_own_user
+o_start op
+o_wait_ready op
+
+t_ok "a policy is accepted while there is no node" k apply -f crds/samples/roce-zh-sriov.yaml
+t_wait 20 "it is not Ready, with a reason and a message of one line" policy_waits
+write_inventories
+o_nodes nodes --inventory "$tmp/worker-1.json" --inventory "$tmp/worker-2.json"
+t_wait 30 "it is Ready once nodes with its NIC are there" sample_is_ready crds/samples/roce-zh-sriov.yaml
+for node in worker-1 worker-2; do
+	t_eq "$node is asked for the VFs" '[["0000:af:00.0",12,"mellanoxrdma","0-11"]]' "$(node_work "$node")"
+done
+t_wait 15 "kubectl describe shows condition and event" described
+
+samples=0
+for sample in crds/samples/*.yaml; do
+	t_ok "$sample is accepted" k apply -f "$sample"
+	sample_has_ours "$sample" || continue
+	samples=$((samples + 1))
+	t_wait 30 "all of ours in $sample is Ready" sample_is_ready "$sample"
+done
+t_ok "at least six samples had objects of ours ($samples)" test "$samples" -ge 6
+t_wait 10 "after the other edition's policy the work item has its resource name again" node_works_for worker-1 mellanoxrdma
+t_wait 30 "nothing is left to do" o_rest
+
+for kind in sriovnetworknodepolicies spidermultusconfigs spiderippools; do
+	k delete "$kind" -A --all >/dev/null
+done
+t_wait 30 "after deleting it all no NetworkAttachmentDefinition is left" \
+	no_nad
+replay
+
+o_end op
+t_done

@@ -160,9 +160,9 @@ struct kube_call *kube_create(struct kube_client *client, const struct kube_reso
 {
 	auto_free char *query = write_query(how);
 	/* What is created under a name ("eviction", "token") carries that name itself. */
-	auto_free char *path = kube_path(resource, json_namespace(object),
-					 how->subresource ? json_name(object) : NULL,
-					 how->subresource, query);
+	auto_free char *path =
+		kube_path(resource, json_namespace(object),
+			  how->subresource ? json_name(object) : NULL, how->subresource, query);
 	struct kube_request request = {.verb = "create", .method = "POST", .path = path};
 
 	return send_write(client, &request, object, how, done, arg);
@@ -218,9 +218,9 @@ struct kube_call *kube_delete(struct kube_client *client, const struct kube_reso
 	auto_free char *query = write_query(&(struct kube_write){.dry_run = how->dry_run});
 	auto_free char *path = kube_path(resource, ns, name, NULL, query);
 	struct kube_request request = {.verb = "delete", .method = "DELETE", .path = path};
-	json_auto_t *options = json_pack("{s:s, s:s, s:s, s:{}}", "apiVersion", "v1", "kind",
-					 "DeleteOptions", "propagationPolicy", "Background",
-					 "preconditions");
+	json_auto_t *options =
+		json_pack("{s:s, s:s, s:s, s:{}}", "apiVersion", "v1", "kind", "DeleteOptions",
+			  "propagationPolicy", "Background", "preconditions");
 	json_t *preconditions = json_at(options, "preconditions");
 
 	json_put_str(preconditions, "uid", uid);

@@ -39,12 +39,12 @@ enum kube_patch {
 
 /* How a write is made. `{0}` is an ordinary one. */
 struct kube_write {
-	const char *subresource; /* "status", "scale" or NULL */
+	const char *subresource;   /* "status", "scale" or NULL */
 	const char *field_manager; /* NULL: the server derives one from the user agent */
-	bool force;	    /* apply: take over fields of other managers */
-	bool dry_run;	    /* the server checks, and stores nothing */
-	bool fenced;	    /* only the leader may (client.h) */
-	int64_t timeout_ms; /* as in kube_request */
+	bool force;                /* apply: take over fields of other managers */
+	bool dry_run;              /* the server checks, and stores nothing */
+	bool fenced;               /* only the leader may (client.h) */
+	int64_t timeout_ms;        /* as in kube_request */
 };
 
 /* object is the answer's body, NULL exactly when err is set. */

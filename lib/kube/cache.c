@@ -33,7 +33,7 @@ struct entry {
 	uint32_t n_places;
 	struct place *places; /* what it is found under */
 	char *uid;
-	char *text;	/* or, for live kinds, */
+	char *text;     /* or, for live kinds, */
 	json_t *object; /* the object, shared with cache->all */
 	char key[];
 };
@@ -43,7 +43,7 @@ struct cache_values {
 	struct cache_value {
 		size_t index;
 		char *value;
-	} *items;
+	} * items;
 	size_t len, cap;
 	size_t index; /* which of them is speaking */
 };
@@ -105,8 +105,7 @@ void cache_index_value(struct cache_values *values, const char *value)
 			return;
 	if (values->len == values->cap) {
 		values->cap = values->cap ? values->cap * 2 : 4;
-		values->items =
-			mem_realloc(values->items, values->cap * sizeof(*values->items));
+		values->items = mem_realloc(values->items, values->cap * sizeof(*values->items));
 	}
 	values->items[values->len++] = (struct cache_value){values->index, str_dup(value)};
 }
@@ -180,7 +179,7 @@ void cache_find(const struct cache *cache, size_t index, const char *value,
 	if (!crowd)
 		return;
 	LIST_FOREACH(place, &crowd->places, link)
-		fn(arg, place->entry->key);
+	fn(arg, place->entry->key);
 }
 
 /* ---- objects ------------------------------------------------------------------------------------------------------ */

@@ -55,12 +55,13 @@ struct kube_client {
 	struct deferred *soon; /* curl's timer of 0 ms */
 	struct deferred *starter;
 	struct fence *fence;
-	struct curl_slist *connect_to; /* tls-server-name: talk to the real address under that name */
+	/* tls-server-name: talk to the real address under that name */
+	struct curl_slist *connect_to;
 	char *base_url;
 	char *host_header; /* NULL: as in the URL */
 	bool (*may_write)(void *arg);
 	void *may_write_arg;
-	struct call_list calls;	  /* all that are not fenced */
+	struct call_list calls;   /* all that are not fenced */
 	struct call_list writes;  /* the fenced ones */
 	struct call_list waiting; /* to be started, in the order of kube_call */
 	size_t n_waiting;
@@ -75,15 +76,16 @@ struct kube_client {
 
 struct kube_call {
 	struct kube_client *client;
-	TAILQ_ENTRY(kube_call) link;	/* in calls or writes */
+	TAILQ_ENTRY(kube_call) link;    /* in calls or writes */
 	TAILQ_ENTRY(kube_call) waiting; /* while queued */
-	struct kube_request request;	/* with copies: path, body */
+	struct kube_request request;    /* with copies: path, body */
 	char *path;
 	CURL *easy; /* while an attempt runs */
 	struct curl_slist *headers;
 	struct kube_credentials_wait wait;
 	uint64_t secret_generation;
-	struct timer *timer; /* pausing: the next attempt; else the end of patience: deadline or silence */
+	struct timer *
+		timer; /* pausing: the next attempt; else the end of patience: deadline or silence */
 	struct strbuf body;
 	int status;
 	int64_t retry_after_ms;
@@ -93,9 +95,9 @@ struct kube_call {
 	unsigned int attempts;
 	bool queued;
 	bool pausing;
-	bool opened; /* on_open was called */
-	bool rejected;	/* one 401 was answered with fresh credentials */
-	bool delivered; /* on_bytes saw something: no silent retry any more */
+	bool opened;           /* on_open was called */
+	bool rejected;         /* one 401 was answered with fresh credentials */
+	bool delivered;        /* on_bytes saw something: no silent retry any more */
 	struct err stream_err; /* from on_bytes, or BodyTooLarge */
 	char curl_text[CURL_ERROR_SIZE];
 };
@@ -277,7 +279,8 @@ static size_t on_header(char *bytes, size_t size, size_t n, void *arg)
 		char *start = value + strspn(value, " \t");
 
 		start[strcspn(start, " \t\r\n")] = '\0';
-		if (str_to_int(start, 0, 3600, &seconds)) /* the date form is not used by API servers */
+		if (str_to_int(start, 0, 3600,
+			       &seconds)) /* the date form is not used by API servers */
 			call->retry_after_ms = seconds * 1000;
 	}
 	return len;
@@ -668,15 +671,17 @@ static int transfer_err(const struct kube_call *call, CURLcode code, struct err 
 			       config->origin, text);
 	case CURLE_PEER_FAILED_VERIFICATION:
 	case CURLE_SSL_ISSUER_ERROR:
-		return err_set(err, ERR_TRANSIENT, "ServerUntrusted",
-			       "the API server %s is not who %s says: %s; check certificate-authority "
-			       "and tls-server-name",
-			       config->server, config->origin, text);
+		return err_set(
+			err, ERR_TRANSIENT, "ServerUntrusted",
+			"the API server %s is not who %s says: %s; check certificate-authority "
+			"and tls-server-name",
+			config->server, config->origin, text);
 	case CURLE_SSL_CERTPROBLEM:
 	case CURLE_SSL_CACERT_BADFILE:
 	case CURLE_SSL_CONNECT_ERROR:
-		return err_set(err, ERR_TRANSIENT, "TlsFailed", "TLS with the API server %s (%s): %s",
-			       config->server, config->origin, text);
+		return err_set(err, ERR_TRANSIENT, "TlsFailed",
+			       "TLS with the API server %s (%s): %s", config->server,
+			       config->origin, text);
 	default:
 		return err_set(err, ERR_TRANSIENT, "ConnectionLost", "%s %s: %s",
 			       call->request.method, call->path, text);
@@ -767,8 +772,8 @@ static void set_addresses(struct kube_client *client)
 	line = str_printf("%s:%u:%s:%u", config->tls_server_name, config->port, host, config->port);
 	client->connect_to = curl_slist_append(NULL, line);
 	client->host_header = str_printf("%s:%u", host, config->port);
-	client->base_url = str_printf("https://%s:%u%s", config->tls_server_name, config->port,
-				      config->path);
+	client->base_url =
+		str_printf("https://%s:%u%s", config->tls_server_name, config->port, config->path);
 }
 
 static void init_curl_once(void)

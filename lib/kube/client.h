@@ -60,21 +60,24 @@ typedef void kube_done_fn(void *arg, const struct kube_response *response, const
 typedef int kube_bytes_fn(void *arg, const char *bytes, size_t len, struct err *err);
 
 struct kube_request {
-	const char *verb;   /* for metrics and messages: "get", "list", "watch", "create", … static text */
-	const char *method; /* static text */
-	const char *path;   /* "/api/v1/nodes?limit=500"; copied */
+	const char *
+		verb; /* for metrics and messages: "get", "list", "watch", "create", … static text */
+	const char *method;       /* static text */
+	const char *path;         /* "/api/v1/nodes?limit=500"; copied */
 	const char *content_type; /* static text; NULL without a body */
-	char *body;		  /* taken; NULL: none */
+	char *body;               /* taken; NULL: none */
 	size_t body_len;
 	int64_t timeout_ms; /* the whole call, retries included; 0: KUBE_CALL_TIMEOUT_MS; -1: none */
 	int64_t silence_ms; /* a stream that is silent for so long has "Stalled"; 0: any silence is fine */
-	bool once;	    /* never retry */
-	bool fenced;	    /* a write that only the leader may make */
+	bool once;          /* never retry */
+	bool fenced;        /* a write that only the leader may make */
 	kube_bytes_fn *on_bytes; /* a stream: bytes of a 2xx answer come here */
-	void (*on_open)(void *arg); /* a stream: a 2xx answer begins; restrictions as on_bytes. May be NULL */
+	void (*on_open)(
+		void *arg); /* a stream: a 2xx answer begins; restrictions as on_bytes. May be NULL */
 	kube_done_fn *done;
 	void *arg;
-	void (*free_arg)(void *arg); /* called once nothing will use arg any more, cancelled or not; may be NULL */
+	void (*free_arg)(
+		void *arg); /* called once nothing will use arg any more, cancelled or not; may be NULL */
 };
 
 /*

@@ -46,7 +46,8 @@ static void on_alarm(int signum)
 {
 	struct fence *fence = NULL;
 
-	LIST_FOREACH(fence, &fences, link) {
+	LIST_FOREACH(fence, &fences, link)
+	{
 		if (fence->at_ms > now_ms())
 			continue;
 		fence->at_ms = INT64_MAX;

@@ -52,8 +52,8 @@ struct informer_config {
 	 */
 	void (*trouble)(void *arg, const struct err *err);
 	void *arg;
-	struct metrics
-		*metrics; /* may be NULL: orbweaver_informer_{lists,events}_total{resource} */
+	/* orbweaver_informer_{lists,events}_total{resource}; may be NULL. */
+	struct metrics *metrics;
 };
 
 struct informer;

@@ -27,13 +27,13 @@ struct lease {
 	struct timer *timer;  /* the next look */
 	struct timer *expiry; /* when we stop being the holder unless renewed */
 	struct kube_call *call;
-	json_t *object;	       /* as last read or written; NULL: not there, or not known */
+	json_t *object;        /* as last read or written; NULL: not there, or not known */
 	int64_t seen_ms;       /* when its holder or renewTime last changed, on our clock */
 	int64_t sent_ms;       /* when the write in flight left */
 	int64_t held_until_ms; /* 0: not held */
 	bool object_is_old;    /* a write failed: read before the next one */
-	bool writing;	       /* the call in flight may make us the holder */
-	bool leading;	       /* as last told */
+	bool writing;          /* the call in flight may make us the holder */
+	bool leading;          /* as last told */
 	bool releasing;
 	void (*released)(void *arg);
 	void *released_arg;
@@ -115,15 +115,14 @@ static bool is_free(const struct lease *lease)
 
 	if (seconds < LEASE_DURATION_S || seconds > 3600)
 		seconds = LEASE_DURATION_S;
-	return str_empty(holder_of(lease->object)) ||
-	       clock_ms() - lease->seen_ms >= seconds * 1000;
+	return str_empty(holder_of(lease->object)) || clock_ms() - lease->seen_ms >= seconds * 1000;
 }
 
 static void write_failed(struct lease *lease, const struct err *err)
 {
 	/* Somebody was faster, or an answer to our own write was lost, or it was deleted: what is there now? */
-	bool outdated = err->class == ERR_CONFLICT ||
-			(kube_err_is(err, "NotFound") && lease->object);
+	bool outdated =
+		err->class == ERR_CONFLICT || (kube_err_is(err, "NotFound") && lease->object);
 
 	if (!outdated)
 		tell_trouble(lease, err);
@@ -291,10 +290,10 @@ static void on_released(void *arg, json_t *object, const struct err *err)
  */
 static json_t *release_patch(const struct lease *lease)
 {
-	return json_pack("[{s:s, s:s, s:s}, {s:s, s:s, s:s}, {s:s, s:s, s:i}]", "op", "test", "path",
-			 "/spec/holderIdentity", "value", lease->config.identity, "op", "replace",
-			 "path", "/spec/holderIdentity", "value", "", "op", "replace", "path",
-			 "/spec/leaseDurationSeconds", "value", 1);
+	return json_pack("[{s:s, s:s, s:s}, {s:s, s:s, s:s}, {s:s, s:s, s:i}]", "op", "test",
+			 "path", "/spec/holderIdentity", "value", lease->config.identity, "op",
+			 "replace", "path", "/spec/holderIdentity", "value", "", "op", "replace",
+			 "path", "/spec/leaseDurationSeconds", "value", 1);
 }
 
 void lease_release(struct lease *lease, void (*done)(void *arg), void *arg)
@@ -318,9 +317,9 @@ void lease_release(struct lease *lease, void (*done)(void *arg), void *arg)
 		return;
 	}
 	patch = release_patch(lease);
-	lease->call = kube_patch(lease->client, &lease_resource, lease->config.ns,
-				 lease->config.name, KUBE_PATCH_JSON, patch, &how, on_released,
-				 lease);
+	lease->call =
+		kube_patch(lease->client, &lease_resource, lease->config.ns, lease->config.name,
+			   KUBE_PATCH_JSON, patch, &how, on_released, lease);
 }
 
 void lease_free(struct lease *lease)

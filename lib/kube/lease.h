@@ -45,7 +45,8 @@ static_assert(LEASE_HOLD_MS + KUBE_DELIVERY_MS < LEASE_DURATION_S * 1000, "see 4
 
 struct lease_config {
 	const char *ns, *name; /* of the Lease; borrowed, as all here */
-	const char *identity;  /* unique per process, so more than a pod's name: a restarted container is another process */
+	const char *
+		identity; /* unique per process, so more than a pod's name: a restarted container is another process */
 	const char *field_manager;
 	/* Called from the loop: leading is what lease_is_held says at that moment. */
 	void (*changed)(void *arg, bool leading);

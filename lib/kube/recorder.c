@@ -56,9 +56,9 @@ struct recorder {
 	struct kube_client *client;
 	const char *component, *instance;
 	bool fenced;
-	struct map told;	 /* same → struct told */
+	struct map told;         /* same → struct told */
 	struct told_list by_age; /* oldest first */
-	struct map budgets;	 /* uid → struct budget */
+	struct map budgets;      /* uid → struct budget */
 	struct note_list notes;
 	struct metric *events;
 };

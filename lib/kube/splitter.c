@@ -40,7 +40,8 @@ static struct splitter_level *top(struct splitter *s)
 static int bad(struct splitter *s, const char *what, struct err *err)
 {
 	s->failed = true;
-	return err_set(err, ERR_TRANSIENT, "BadStream", "the server's answer is not JSON: %s", what);
+	return err_set(err, ERR_TRANSIENT, "BadStream", "the server's answer is not JSON: %s",
+		       what);
 }
 
 /* Where the present byte goes: an element of the list, or everything else. */
@@ -109,8 +110,7 @@ static int value_begins(struct splitter *s, char first, struct err *err)
 	if (!level)
 		return first == '{' ? 0 : bad(s, "not an object", err);
 	if (level->is_object)
-		return level->state == SPLITTER_COLON ? 0
-						      : bad(s, "a value without a name", err);
+		return level->state == SPLITTER_COLON ? 0 : bad(s, "a value without a name", err);
 	if (level->state != SPLITTER_OPENED && level->state != SPLITTER_COMMA)
 		return bad(s, "two values without a comma", err);
 	if (s->in_items && s->depth == 2)

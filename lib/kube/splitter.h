@@ -27,7 +27,7 @@ enum {
 
 enum splitter_mode {
 	SPLITTER_STREAM, /* every top-level value is an object: watch events */
-	SPLITTER_LIST,	 /* one top-level object: elements of its "items", and at the end everything else of it */
+	SPLITTER_LIST, /* one top-level object: elements of its "items", and at the end everything else of it */
 };
 
 /*
@@ -57,17 +57,17 @@ struct splitter {
 	struct splitter_level {
 		enum splitter_state {
 			SPLITTER_OPENED, /* just after the bracket */
-			SPLITTER_NAMED,	 /* member name read, colon comes */
-			SPLITTER_COLON,	 /* its value comes */
-			SPLITTER_VALUE,	 /* value read, comma or bracket comes */
-			SPLITTER_COMMA,	 /* another name or element comes */
+			SPLITTER_NAMED,  /* member name read, colon comes */
+			SPLITTER_COLON,  /* its value comes */
+			SPLITTER_VALUE,  /* value read, comma or bracket comes */
+			SPLITTER_COMMA,  /* another name or element comes */
 		} state;
-		bool is_object;	  /* else an array */
-		bool wrote;	  /* a member was written: the next one needs a comma before it */
+		bool is_object;   /* else an array */
+		bool wrote;       /* a member was written: the next one needs a comma before it */
 		uint8_t matching; /* drops whose path leads here, as bits */
-		int8_t steps;	  /* how many of their keys were walked; -1: above the object */
+		int8_t steps;     /* how many of their keys were walked; -1: above the object */
 	} levels[SPLITTER_MAX_DEPTH];
-	size_t depth;	   /* open brackets */
+	size_t depth;      /* open brackets */
 	size_t skip_depth; /* skipping: depth at which the dropped value stands */
 	uint8_t next_matching;
 	enum splitter_token {

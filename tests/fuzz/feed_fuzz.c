@@ -89,7 +89,8 @@ static void on_complete(void *arg)
 	struct reader *r = arg;
 
 	r->completed++;
-	check(r->feed.phase == FEED_WATCH && r->feed.version > 0, "a complete cache is watched from somewhere");
+	check(r->feed.phase == FEED_WATCH && r->feed.version > 0,
+	      "a complete cache is watched from somewhere");
 	check(r->feed.seen >= r->feed.version, "nothing is newer than the newest");
 }
 
@@ -181,7 +182,8 @@ static void check_reader(const struct reader *r)
 		check(cache_version(r->cache, key) == 0 ||
 			      cache_version(r->cache, key) == kube_resource_version(object),
 		      "versions agree");
-		check(!json_at(object, "metadata", "managedFields"), "what is dropped is not there");
+		check(!json_at(object, "metadata", "managedFields"),
+		      "what is dropped is not there");
 		check_found(r, key, object);
 		check(same_but_version(object, told), "what was told is what is there");
 	}

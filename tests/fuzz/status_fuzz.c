@@ -31,7 +31,8 @@ static void check(bool holds, const char *what)
 
 static void check_err(const struct err *err)
 {
-	check(err->class == ERR_INVALID || err->class == ERR_CONFLICT || err->class == ERR_TRANSIENT,
+	check(err->class == ERR_INVALID || err->class == ERR_CONFLICT ||
+		      err->class == ERR_TRANSIENT,
 	      "the class says when to try again");
 	check(err->reason[0], "there is a reason");
 	check(err->text[0] && !strchr(err->text, '\n'), "the text is one line");
@@ -56,7 +57,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	check(first.class == second.class && first.sys == second.sys &&
 		      str_eq(first.reason, second.reason) && str_eq(first.text, second.text),
 	      "the same each time");
-	check(!kube_err_is_expired(&first) || !kube_err_is(&first, "NotFound"), "one reason at a time");
+	check(!kube_err_is_expired(&first) || !kube_err_is(&first, "NotFound"),
+	      "one reason at a time");
 
 	object = json_parse(body, len, NULL);
 	if (!object)

@@ -25,7 +25,7 @@ static void index_tags(const json_t *object, struct cache_values *values)
 	size_t i = 0;
 	json_t *tag = NULL;
 
-	json_array_foreach(json_at(object, "tags"), i, tag)
+	json_array_foreach (json_at(object, "tags"), i, tag)
 		cache_index_value(values, json_string_value(tag));
 }
 
@@ -34,8 +34,10 @@ static void project(json_t *object)
 	json_object_del(object, "unread");
 }
 
-static const struct cache_kind text_kind = {.project = project, .indexes = {index_owner, index_tags}};
-static const struct cache_kind live_kind = {.live = true, .project = project, .indexes = {index_owner, index_tags}};
+static const struct cache_kind text_kind = {.project = project,
+					    .indexes = {index_owner, index_tags}};
+static const struct cache_kind live_kind = {
+	.live = true, .project = project, .indexes = {index_owner, index_tags}};
 
 static bool is_wanted(const json_t *object)
 {
@@ -98,10 +100,10 @@ static int tear_down(void **state)
 /* more: members, like `"owner":"x"`, or "". */
 static json_t *object(const char *name, int version, const char *more)
 {
-	auto_free char *text = str_printf(
-		"{\"metadata\":{\"namespace\":\"lab\",\"name\":\"%s\",\"uid\":\"u-%s\",\"resourceVersion\":\"%d\","
-		"\"managedFields\":[{}]},\"unread\":%d%s%s}",
-		name, name, version, version, *more ? "," : "", more);
+	auto_free char *text = str_printf("{\"metadata\":{\"namespace\":\"lab\",\"name\":\"%s\","
+					  "\"uid\":\"u-%s\",\"resourceVersion\":\"%d\","
+					  "\"managedFields\":[{}]},\"unread\":%d%s%s}",
+					  name, name, version, version, *more ? "," : "", more);
 	json_t *value = json_parse(text, strlen(text), NULL);
 
 	assert_non_null(value);
@@ -317,12 +319,13 @@ static void a_callback_may_look_at_the_cache_and_even_add_to_it(void **state)
 
 static void a_cluster_scoped_key_is_its_name(void **state)
 {
-	cache_put(cache, json_pack("{s:{s:s, s:s}}", "metadata", "name", "w1", "resourceVersion", "3"));
+	cache_put(cache,
+		  json_pack("{s:{s:s, s:s}}", "metadata", "name", "w1", "resourceVersion", "3"));
 	assert_int_equal(cache_version(cache, "w1"), 3);
 }
 
-#define both(test)                                                  \
-	cmocka_unit_test_setup_teardown(test, with_text, tear_down), \
+#define both(test)                                                                                 \
+	cmocka_unit_test_setup_teardown(test, with_text, tear_down),                               \
 		cmocka_unit_test_setup_teardown(test, with_values, tear_down)
 
 static void what_is_not_wanted_is_left_out(void **state)
@@ -358,7 +361,8 @@ int main(void)
 		both(all_objects_can_be_had_at_once),
 		both(a_callback_may_look_at_the_cache_and_even_add_to_it),
 		both(a_cluster_scoped_key_is_its_name),
-		cmocka_unit_test_setup_teardown(what_is_not_wanted_is_left_out, with_choice, tear_down),
+		cmocka_unit_test_setup_teardown(what_is_not_wanted_is_left_out, with_choice,
+						tear_down),
 	};
 
 	return cmocka_run_group_tests_name("lib/kube/cache", tests, NULL, NULL);

@@ -151,7 +151,8 @@ static void gives_a_conflict_to_the_caller(void **state)
 
 	reply("GET /x ", (struct http_reply){
 				 .status = 409,
-				 .body = "{\"kind\":\"Status\",\"reason\":\"AlreadyExists\",\"message\":\"m\"}",
+				 .body = "{\"kind\":\"Status\",\"reason\":\"AlreadyExists\","
+					 "\"message\":\"m\"}",
 			 });
 	get(&e, 0);
 	scripted_until(&s, &e.calls, 1);
@@ -634,7 +635,8 @@ static void paths_have_what_is_needed(void **state)
 	} cases[] = {
 		{&node, NULL, NULL, NULL, NULL, "/api/v1/nodes"},
 		{&node, "ignored", "w1", "status", "", "/api/v1/nodes/w1/status"},
-		{&scripted_widgets, NULL, NULL, NULL, "limit=5", "/apis/test.example/v1/widgets?limit=5"},
+		{&scripted_widgets, NULL, NULL, NULL, "limit=5",
+		 "/apis/test.example/v1/widgets?limit=5"},
 		{&scripted_widgets, "", NULL, NULL, NULL, "/apis/test.example/v1/widgets"},
 		{&scripted_widgets, "a b", "x/y?z%", NULL, NULL,
 		 "/apis/test.example/v1/namespaces/a%20b/widgets/x%2Fy%3Fz%25"},
@@ -650,7 +652,8 @@ static void paths_have_what_is_needed(void **state)
 
 static void verbs_say_what_they_mean(void **state)
 {
-	json_auto_t *widget = json_pack("{s:{s:s, s:s}}", "metadata", "name", "w", "namespace", "lab");
+	json_auto_t *widget =
+		json_pack("{s:{s:s, s:s}}", "metadata", "name", "w", "namespace", "lab");
 	const struct kube_write plain = {0};
 	const struct kube_write how = {.field_manager = "m m", .force = true, .dry_run = true};
 	const struct kube_write status = {.subresource = "status"};
@@ -661,7 +664,9 @@ static void verbs_say_what_they_mean(void **state)
 		"POST /apis/test.example/v1/namespaces/lab/widgets HTTP",
 		"POST /apis/test.example/v1/namespaces/lab/widgets/w/status HTTP",
 		"PUT /apis/test.example/v1/namespaces/lab/widgets/w/status HTTP",
-		"PATCH /apis/test.example/v1/namespaces/lab/widgets/w?fieldManager=m%20m&force=true&dryRun=All HTTP",
+		"PATCH "
+		"/apis/test.example/v1/namespaces/lab/widgets/"
+		"w?fieldManager=m%20m&force=true&dryRun=All HTTP",
 		"DELETE /apis/test.example/v1/namespaces/lab/widgets/w HTTP",
 	};
 	static const char *const types[] = {
@@ -684,7 +689,8 @@ static void verbs_say_what_they_mean(void **state)
 	kube_patch(s.client, &scripted_widgets, "lab", "w", KUBE_PATCH_APPLY, widget, &how,
 		   ending_of_object, &e);
 	scripted_until(&s, &e.calls, 6);
-	kube_delete(s.client, &scripted_widgets, "lab", "w", "u-1", "7", &plain, ending_of_object, &e);
+	kube_delete(s.client, &scripted_widgets, "lab", "w", "u-1", "7", &plain, ending_of_object,
+		    &e);
 	scripted_until(&s, &e.calls, 7);
 	for (size_t i = 0; i < ARRAY_LEN(want); i++)
 		assert_memory_equal(http_script_request(s.http, i), want[i], strlen(want[i]));
@@ -712,7 +718,7 @@ static void an_answer_that_is_not_json_is_an_error(void **state)
 }
 
 #define scripted(test) cmocka_unit_test_setup_teardown(test, open_script, close_script)
-#define fenced(test) cmocka_unit_test_setup_teardown(test, open_fenced, close_script)
+#define fenced(test)   cmocka_unit_test_setup_teardown(test, open_fenced, close_script)
 
 int main(void)
 {
@@ -743,7 +749,8 @@ int main(void)
 		fenced(a_fence_that_closes_abandons_a_write_in_flight),
 		fenced(who_tries_again_at_once_does_not_stop_the_loop),
 		fenced(the_end_of_writes_cuts_connections_without_the_loop),
-		cmocka_unit_test(a_process_that_is_stopped_before_its_write_does_not_write_afterwards),
+		cmocka_unit_test(
+			a_process_that_is_stopped_before_its_write_does_not_write_afterwards),
 		cmocka_unit_test(paths_have_what_is_needed),
 		scripted(verbs_say_what_they_mean),
 		scripted(an_answer_that_is_not_json_is_an_error),

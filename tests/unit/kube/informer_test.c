@@ -15,9 +15,10 @@
 #include "lib/kube/informer.h"
 #include "tests/fakes/scripted.h"
 
-#define LIST   "GET /apis/test.example/v1/widgets?limit=500 "
-#define WATCH  "GET /apis/test.example/v1/widgets?watch=true"
-#define STREAM "GET /apis/test.example/v1/widgets?watch=true&allowWatchBookmarks=true&timeoutSeconds="
+#define LIST  "GET /apis/test.example/v1/widgets?limit=500 "
+#define WATCH "GET /apis/test.example/v1/widgets?watch=true"
+#define STREAM                                                                                     \
+	"GET /apis/test.example/v1/widgets?watch=true&allowWatchBookmarks=true&timeoutSeconds="
 
 static const struct cache_kind kind;
 
@@ -25,7 +26,7 @@ static struct fixture {
 	struct scripted s;
 	struct cache *cache;
 	struct informer *informer;
-	int events;  /* of the cache */
+	int events; /* of the cache */
 	int synced;
 	int troubles;
 	int cleared;
@@ -85,16 +86,18 @@ static void reply(const char *start, struct http_reply reply)
 	http_script_add(f.s.http, start, &reply);
 }
 
-#define OBJECT(name, version) \
-	"{\"metadata\":{\"namespace\":\"lab\",\"name\":\"" name "\",\"resourceVersion\":\"" version "\"},\"v\":" version "}"
-#define LIST_OF(version, token, items)                                                                 \
-	"{\"kind\":\"WidgetList\",\"metadata\":{\"resourceVersion\":\"" version "\",\"continue\":\"" token \
-	"\"},\"items\":[" items "]}"
-#define EVENT(type, object)    "{\"type\":\"" type "\",\"object\":" object "}\n"
-#define BOOKMARK(version)      EVENT("BOOKMARK", "{\"metadata\":{\"resourceVersion\":\"" version "\"}}")
-#define STATUS(code, reason)   "{\"kind\":\"Status\",\"code\":" code ",\"reason\":\"" reason "\",\"message\":\"m\"}"
-#define INITIAL_END(version)                                                            \
-	EVENT("BOOKMARK", "{\"metadata\":{\"resourceVersion\":\"" version               \
+#define OBJECT(name, version)                                                                      \
+	"{\"metadata\":{\"namespace\":\"lab\",\"name\":\"" name                                    \
+	"\",\"resourceVersion\":\"" version "\"},\"v\":" version "}"
+#define LIST_OF(version, token, items)                                                             \
+	"{\"kind\":\"WidgetList\",\"metadata\":{\"resourceVersion\":\"" version                    \
+	"\",\"continue\":\"" token "\"},\"items\":[" items "]}"
+#define EVENT(type, object) "{\"type\":\"" type "\",\"object\":" object "}\n"
+#define BOOKMARK(version)   EVENT("BOOKMARK", "{\"metadata\":{\"resourceVersion\":\"" version "\"}}")
+#define STATUS(code, reason)                                                                       \
+	"{\"kind\":\"Status\",\"code\":" code ",\"reason\":\"" reason "\",\"message\":\"m\"}"
+#define INITIAL_END(version)                                                                       \
+	EVENT("BOOKMARK", "{\"metadata\":{\"resourceVersion\":\"" version                          \
 			  "\",\"annotations\":{\"k8s.io/initial-events-end\":\"true\"}}}")
 
 /* The cache holds exactly these: "a=3 b=7 ". */
@@ -137,11 +140,12 @@ static void lists_in_pages_and_watches_from_there(void **state)
 	reply(LIST, (struct http_reply){.body = LIST_OF("10", "next page", OBJECT("a", "3"))});
 	reply("GET /apis/test.example/v1/widgets?limit=500&continue=next%20page ",
 	      (struct http_reply){.body = LIST_OF("10", "", OBJECT("b", "7"))});
-	reply(WATCH, (struct http_reply){
-			     .body = EVENT("ADDED", OBJECT("c", "11")) EVENT("MODIFIED", OBJECT("a", "12"))
-				     EVENT("DELETED", OBJECT("b", "13")),
-			     .after = HTTP_OPEN,
-		     });
+	reply(WATCH,
+	      (struct http_reply){
+		      .body = EVENT("ADDED", OBJECT("c", "11")) EVENT("MODIFIED", OBJECT("a", "12"))
+			      EVENT("DELETED", OBJECT("b", "13")),
+		      .after = HTTP_OPEN,
+	      });
 	start_with(false);
 	assert_false(informer_is_synced(f.informer));
 	until_events(5);
@@ -154,10 +158,12 @@ static void a_page_that_breaks_off_is_read_again(void **state)
 {
 	reply(LIST, (struct http_reply){.body = LIST_OF("10", "p2", OBJECT("a", "3"))});
 	reply("GET /apis/test.example/v1/widgets?limit=500&continue=p2 ",
-	      (struct http_reply){.body = "{\"metadata\":{},\"items\":[" OBJECT("b", "7") ",{\"meta",
-				  .after = HTTP_CUT});
+	      (struct http_reply){
+		      .body = "{\"metadata\":{},\"items\":[" OBJECT("b", "7") ",{\"meta",
+		      .after = HTTP_CUT});
 	reply("GET /apis/test.example/v1/widgets?limit=500&continue=p2 ",
-	      (struct http_reply){.body = LIST_OF("10", "", OBJECT("b", "7") "," OBJECT("c", "8"))});
+	      (struct http_reply){
+		      .body = LIST_OF("10", "", OBJECT("b", "7") "," OBJECT("c", "8"))});
 	reply(WATCH, (struct http_reply){.after = HTTP_OPEN});
 	start_with(false);
 	scripted_until(&f.s, &f.synced, 1);
@@ -180,9 +186,11 @@ static void a_continue_token_that_is_too_old_starts_the_list_again(void **state)
 static void a_broken_watch_goes_on_where_it_was(void **state)
 {
 	reply(LIST, (struct http_reply){.body = LIST_OF("10", "", OBJECT("a", "3"))});
-	reply(WATCH, (struct http_reply){.body = EVENT("MODIFIED", OBJECT("a", "11")) "{\"type\":\"DELE",
-					 .after = HTTP_CUT});
-	reply(WATCH, (struct http_reply){.body = EVENT("DELETED", OBJECT("a", "12")), .after = HTTP_OPEN});
+	reply(WATCH,
+	      (struct http_reply){.body = EVENT("MODIFIED", OBJECT("a", "11")) "{\"type\":\"DELE",
+				  .after = HTTP_CUT});
+	reply(WATCH,
+	      (struct http_reply){.body = EVENT("DELETED", OBJECT("a", "12")), .after = HTTP_OPEN});
 	start_with(false);
 	until_events(3);
 	assert_cache("");
@@ -195,7 +203,8 @@ static void bookmarks_move_the_place_to_resume_from(void **state)
 {
 	reply(LIST, (struct http_reply){.body = LIST_OF("10", "", "")});
 	reply(WATCH, (struct http_reply){.body = BOOKMARK("900"), .after = HTTP_CUT});
-	reply(WATCH, (struct http_reply){.body = EVENT("ADDED", OBJECT("a", "901")), .after = HTTP_OPEN});
+	reply(WATCH,
+	      (struct http_reply){.body = EVENT("ADDED", OBJECT("a", "901")), .after = HTTP_OPEN});
 	start_with(false);
 	until_events(1);
 	assert_true(asked("resourceVersion=900 "));
@@ -204,9 +213,11 @@ static void bookmarks_move_the_place_to_resume_from(void **state)
 
 static void relist_after(struct http_reply too_old)
 {
-	reply(LIST, (struct http_reply){.body = LIST_OF("10", "", OBJECT("a", "3") "," OBJECT("b", "4"))});
+	reply(LIST, (struct http_reply){
+			    .body = LIST_OF("10", "", OBJECT("a", "3") "," OBJECT("b", "4"))});
 	reply(WATCH, too_old);
-	reply(LIST, (struct http_reply){.body = LIST_OF("30", "", OBJECT("b", "4") "," OBJECT("c", "29"))});
+	reply(LIST, (struct http_reply){
+			    .body = LIST_OF("30", "", OBJECT("b", "4") "," OBJECT("c", "29"))});
 	reply(WATCH, (struct http_reply){.after = HTTP_OPEN});
 	start_with(false);
 	until_events(4); /* a, b; then c and the end of a; b did not change */
@@ -224,12 +235,14 @@ static void a_410_status_leads_to_a_new_list(void **state)
 
 static void a_410_event_leads_to_a_new_list(void **state)
 {
-	relist_after((struct http_reply){.body = EVENT("ERROR", STATUS("410", "Expired")), .after = HTTP_OPEN});
+	relist_after((struct http_reply){.body = EVENT("ERROR", STATUS("410", "Expired")),
+					 .after = HTTP_OPEN});
 }
 
 static void an_older_servers_gone_is_the_same(void **state)
 {
-	relist_after((struct http_reply){.body = EVENT("ERROR", STATUS("410", "Gone")), .after = HTTP_OPEN});
+	relist_after((struct http_reply){.body = EVENT("ERROR", STATUS("410", "Gone")),
+					 .after = HTTP_OPEN});
 }
 
 static void another_error_event_is_told_and_the_watch_resumed(void **state)
@@ -237,7 +250,8 @@ static void another_error_event_is_told_and_the_watch_resumed(void **state)
 	reply(LIST, (struct http_reply){.body = LIST_OF("10", "", OBJECT("a", "3"))});
 	reply(WATCH, (struct http_reply){.body = EVENT("ERROR", STATUS("500", "InternalError")),
 					 .after = HTTP_OPEN});
-	reply(WATCH, (struct http_reply){.body = EVENT("MODIFIED", OBJECT("a", "11")), .after = HTTP_OPEN});
+	reply(WATCH, (struct http_reply){.body = EVENT("MODIFIED", OBJECT("a", "11")),
+					 .after = HTTP_OPEN});
 	start_with(false);
 	until_events(2);
 	assert_cache("a=11 ");
@@ -252,7 +266,8 @@ static void garbage_is_told_once_and_does_no_harm(void **state)
 	reply(LIST, (struct http_reply){.body = LIST_OF("10", "", OBJECT("a", "3"))});
 	reply(WATCH, (struct http_reply){.body = "<html>", .after = HTTP_OPEN});
 	reply(WATCH, (struct http_reply){.body = "<html>", .after = HTTP_OPEN});
-	reply(WATCH, (struct http_reply){.body = EVENT("MODIFIED", OBJECT("a", "11")), .after = HTTP_OPEN});
+	reply(WATCH, (struct http_reply){.body = EVENT("MODIFIED", OBJECT("a", "11")),
+					 .after = HTTP_OPEN});
 	start_with(false);
 	until_events(2);
 	assert_cache("a=11 ");
@@ -294,11 +309,15 @@ static void what_is_no_list_is_not_an_empty_one(void **state)
 
 static void a_restored_server_is_believed(void **state)
 {
-	reply(LIST, (struct http_reply){.body = LIST_OF("1000", "", OBJECT("a", "900") "," OBJECT("b", "1000"))});
+	reply(LIST,
+	      (struct http_reply){
+		      .body = LIST_OF("1000", "", OBJECT("a", "900") "," OBJECT("b", "1000"))});
 	reply(WATCH, (struct http_reply){.status = 410});
-	reply(LIST, (struct http_reply){.always = true,
-					.body = LIST_OF("50", "", OBJECT("a", "40") "," OBJECT("c", "50"))});
-	reply(WATCH, (struct http_reply){.body = EVENT("MODIFIED", OBJECT("c", "51")), .after = HTTP_OPEN});
+	reply(LIST, (struct http_reply){
+			    .always = true,
+			    .body = LIST_OF("50", "", OBJECT("a", "40") "," OBJECT("c", "50"))});
+	reply(WATCH, (struct http_reply){.body = EVENT("MODIFIED", OBJECT("c", "51")),
+					 .after = HTTP_OPEN});
 	start_with(false);
 	until_events(6); /* a, b; a and c anew, b gone; c */
 	assert_cache("a=40 c=51 ");
@@ -337,10 +356,11 @@ static void a_429_is_waited_out(void **state)
 
 static void a_streamed_list_is_complete_at_its_bookmark(void **state)
 {
-	reply(STREAM, (struct http_reply){
-			      .body = EVENT("ADDED", OBJECT("b", "9")) EVENT("ADDED", OBJECT("a", "3")),
-			      .after = HTTP_OPEN,
-		      });
+	reply(STREAM,
+	      (struct http_reply){
+		      .body = EVENT("ADDED", OBJECT("b", "9")) EVENT("ADDED", OBJECT("a", "3")),
+		      .after = HTTP_OPEN,
+	      });
 	start_with(true);
 	until_events(2);
 	assert_int_equal(f.synced, 0);
@@ -369,7 +389,8 @@ static void a_server_without_streamed_lists_is_asked_for_pages(void **state)
 
 static void a_streamed_list_without_an_end_is_read_in_pages(void **state)
 {
-	reply(WATCH, (struct http_reply){.body = EVENT("ADDED", OBJECT("a", "3")), .after = HTTP_CUT});
+	reply(WATCH,
+	      (struct http_reply){.body = EVENT("ADDED", OBJECT("a", "3")), .after = HTTP_CUT});
 	reply(LIST, (struct http_reply){.body = LIST_OF("10", "", OBJECT("b", "4"))});
 	reply(WATCH, (struct http_reply){.after = HTTP_OPEN});
 	start_with(true);
@@ -407,8 +428,9 @@ static void own_writes_are_known_before_the_watch_tells(void **state)
 	learn(OBJECT("a", "12"));
 	learn(OBJECT("b", "13"));
 	assert_cache("a=12 b=13 ");
-	http_script_push(f.s.http, EVENT("MODIFIED", OBJECT("a", "12")) EVENT("ADDED", OBJECT("b", "13"))
-					   EVENT("DELETED", OBJECT("b", "14")));
+	http_script_push(f.s.http,
+			 EVENT("MODIFIED", OBJECT("a", "12")) EVENT("ADDED", OBJECT("b", "13"))
+				 EVENT("DELETED", OBJECT("b", "14")));
 	until_events(4); /* a, a, b, b's end: the watch told nothing new about the rest */
 	assert_cache("a=12 ");
 	learn(OBJECT("b", "13")); /* an answer that comes late: the watch is past it */
@@ -426,7 +448,8 @@ static void a_late_answer_during_a_list_does_not_raise_the_dead(void **state)
 {
 	reply(LIST, (struct http_reply){.body = LIST_OF("10", "", OBJECT("a", "3"))});
 	reply(WATCH, (struct http_reply){.status = 410});
-	reply(LIST, (struct http_reply){.body = LIST_OF("20", "", OBJECT("a", "3")), .seen = fork_the_list});
+	reply(LIST, (struct http_reply){.body = LIST_OF("20", "", OBJECT("a", "3")),
+					.seen = fork_the_list});
 	reply(WATCH, (struct http_reply){.after = HTTP_OPEN});
 	start_with(false);
 	until_events(4); /* a; b comes and goes; c is newer than the list */

@@ -15,7 +15,7 @@
 #include "lib/kube/lease.h"
 #include "tests/fakes/scripted.h"
 
-#define LEASES "/apis/coordination.k8s.io/v1/namespaces/ns/leases"
+#define LEASES    "/apis/coordination.k8s.io/v1/namespaces/ns/leases"
 #define GET_LEASE "GET " LEASES "/op "
 #define PUT_LEASE "PUT " LEASES "/op?fieldManager=m "
 #define NEW_LEASE "POST " LEASES "?fieldManager=m "
@@ -88,16 +88,18 @@ static void reply(const char *start, struct http_reply reply)
 	http_script_add(f.s.http, start, &reply);
 }
 
-#define LEASE_OF(holder, version, renewed, seconds)                                                   \
-	"{\"metadata\":{\"name\":\"op\",\"namespace\":\"ns\",\"resourceVersion\":\"" version          \
-	"\",\"labels\":{\"keep\":\"me\"}},\"spec\":{\"holderIdentity\":\"" holder                      \
-	"\",\"leaseDurationSeconds\":" seconds ",\"renewTime\":\"" renewed "\",\"leaseTransitions\":7}}"
+#define LEASE_OF(holder, version, renewed, seconds)                                                \
+	"{\"metadata\":{\"name\":\"op\",\"namespace\":\"ns\",\"resourceVersion\":\"" version       \
+	"\",\"labels\":{\"keep\":\"me\"}},\"spec\":{\"holderIdentity\":\"" holder                  \
+	"\",\"leaseDurationSeconds\":" seconds ",\"renewTime\":\"" renewed                         \
+	"\",\"leaseTransitions\":7}}"
 
 static void not_found_then_created(struct http_reply created)
 {
 	reply(GET_LEASE, (struct http_reply){
 				 .status = 404,
-				 .body = "{\"kind\":\"Status\",\"reason\":\"NotFound\",\"details\":{\"name\":\"op\"},\"message\":\"m\"}",
+				 .body = "{\"kind\":\"Status\",\"reason\":\"NotFound\",\"details\":"
+					 "{\"name\":\"op\"},\"message\":\"m\"}",
 			 });
 	created.status = 201;
 	created.body = LEASE_OF("me", "1", "t1", "15");
@@ -138,7 +140,8 @@ static void the_term_counts_from_sending_not_from_the_answer(void **state)
 {
 	/* As if the process was stopped between the two. */
 	not_found_then_created((struct http_reply){.seen = sleep_long});
-	reply(GET_LEASE, (struct http_reply){.body = LEASE_OF("you", "2", "t2", "15"), .always = true});
+	reply(GET_LEASE,
+	      (struct http_reply){.body = LEASE_OF("you", "2", "t2", "15"), .always = true});
 	start_lease();
 	while (http_script_count(f.s.http, GET_LEASE) < 2)
 		scripted_for(&f.s, 50);
@@ -174,7 +177,8 @@ static void somebody_elses_is_taken_fifteen_seconds_after_its_last_change(void *
 
 static void a_shorter_duration_is_not_believed(void **state)
 {
-	reply(GET_LEASE, (struct http_reply){.body = LEASE_OF("you", "5", "t1", "1"), .always = true});
+	reply(GET_LEASE,
+	      (struct http_reply){.body = LEASE_OF("you", "5", "t1", "1"), .always = true});
 	start_lease();
 	while (http_script_count(f.s.http, GET_LEASE) < 1)
 		scripted_for(&f.s, 20);
@@ -198,10 +202,11 @@ static void a_renewal_whose_answer_was_lost_does_not_cost_the_lease(void **state
 	not_found_then_created((struct http_reply){0});
 	/* The first attempt is stored, the second meets what it wrote. */
 	reply(PUT_LEASE, (struct http_reply){.status = -1, .after = HTTP_CUT});
-	reply(PUT_LEASE, (struct http_reply){
-				 .status = 409,
-				 .body = "{\"kind\":\"Status\",\"reason\":\"Conflict\",\"message\":\"m\"}",
-			 });
+	reply(PUT_LEASE,
+	      (struct http_reply){
+		      .status = 409,
+		      .body = "{\"kind\":\"Status\",\"reason\":\"Conflict\",\"message\":\"m\"}",
+	      });
 	reply(GET_LEASE, (struct http_reply){.body = LEASE_OF("me", "2", "t2", "15")});
 	reply(PUT_LEASE, (struct http_reply){.body = LEASE_OF("me", "3", "t3", "15")});
 	start_lease();
@@ -219,7 +224,8 @@ static void one_that_somebody_else_took_is_lost_at_once(void **state)
 {
 	not_found_then_created((struct http_reply){0});
 	reply(PUT_LEASE, (struct http_reply){.status = 409});
-	reply(GET_LEASE, (struct http_reply){.body = LEASE_OF("you", "9", "t9", "15"), .always = true});
+	reply(GET_LEASE,
+	      (struct http_reply){.body = LEASE_OF("you", "9", "t9", "15"), .always = true});
 	start_lease();
 	scripted_until(&f.s, &f.began, 1);
 	scripted_until(&f.s, &f.ended, 1);
@@ -239,11 +245,12 @@ static void the_end_of_the_term_is_told(void **state)
 
 static void what_is_in_the_way_is_told_once(void **state)
 {
-	reply("", (struct http_reply){
-			  .status = 403,
-			  .body = "{\"kind\":\"Status\",\"reason\":\"Forbidden\",\"message\":\"m\"}",
-			  .always = true,
-		  });
+	reply("",
+	      (struct http_reply){
+		      .status = 403,
+		      .body = "{\"kind\":\"Status\",\"reason\":\"Forbidden\",\"message\":\"m\"}",
+		      .always = true,
+	      });
 	start_lease();
 	while (http_script_count(f.s.http, GET_LEASE) < 2)
 		scripted_for(&f.s, 50);
@@ -256,7 +263,8 @@ static void a_missing_namespace_is_told_and_not_hammered(void **state)
 {
 	reply("", (struct http_reply){
 			  .status = 404,
-			  .body = "{\"kind\":\"Status\",\"reason\":\"NotFound\",\"details\":{\"name\":\"op\"},\"message\":\"no ns\"}",
+			  .body = "{\"kind\":\"Status\",\"reason\":\"NotFound\",\"details\":{"
+				  "\"name\":\"op\"},\"message\":\"no ns\"}",
 			  .always = true,
 		  });
 	start_lease();
@@ -284,7 +292,8 @@ static void a_release_gives_back_what_is_still_ours(void **state)
 	scripted_until(&f.s, &f.released, 1);
 	request = http_script_request(f.s.http, 2);
 	assert_non_null(strstr(request, "\r\nContent-Type: application/json-patch+json\r\n"));
-	assert_non_null(strstr(request, "{\"op\":\"test\",\"path\":\"/spec/holderIdentity\",\"value\":\"me\"}"));
+	assert_non_null(strstr(
+		request, "{\"op\":\"test\",\"path\":\"/spec/holderIdentity\",\"value\":\"me\"}"));
 }
 
 static void a_release_during_the_first_write_gives_back_too(void **state)
@@ -301,7 +310,8 @@ static void a_release_during_the_first_write_gives_back_too(void **state)
 
 static void a_release_of_nothing_is_quick(void **state)
 {
-	reply(GET_LEASE, (struct http_reply){.body = LEASE_OF("you", "5", "t1", "15"), .always = true});
+	reply(GET_LEASE,
+	      (struct http_reply){.body = LEASE_OF("you", "5", "t1", "15"), .always = true});
 	start_lease();
 	scripted_for(&f.s, 50);
 	lease_release(f.lease, on_released, NULL);

@@ -163,7 +163,7 @@ static void the_later_lane_waits_for_the_main_one(void **state)
 	queue_add(queue, "later", QUEUE_LATER);
 	queue_add(queue, "both", QUEUE_LATER);
 	queue_add(queue, "main", QUEUE_MAIN);
-	queue_add(queue, "both", QUEUE_MAIN); /* moves forward */
+	queue_add(queue, "both", QUEUE_MAIN);  /* moves forward */
 	queue_add(queue, "main", QUEUE_LATER); /* does not move back */
 	assert_string_equal(queue_take(queue, &lane), "main");
 	assert_string_equal(queue_take(queue, &lane), "both");

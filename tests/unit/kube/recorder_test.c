@@ -13,7 +13,7 @@
 #include "lib/kube/recorder.h"
 #include "tests/fakes/scripted.h"
 
-#define NEW "POST /api/v1/namespaces/lab/events?"
+#define NEW  "POST /api/v1/namespaces/lab/events?"
 #define MORE "PATCH /api/v1/namespaces/lab/events/w."
 
 static struct scripted s;
@@ -146,7 +146,8 @@ static void a_long_message_is_cut_between_characters(void **state)
 	until_requests(1);
 	event = body_of(0);
 	got = json_str_at(event, "message");
-	assert_int_equal(strlen(got), EVENT_MESSAGE_MAX - 1); /* x and 511 characters of two bytes */
+	assert_int_equal(strlen(got),
+			 EVENT_MESSAGE_MAX - 1); /* x and 511 characters of two bytes */
 	assert_memory_equal(got, message.data, strlen(got));
 }
 
@@ -161,7 +162,8 @@ static void bytes_that_are_no_text_do_not_make_it_too_long(void **state)
 	tell_about("w", message);
 	until_requests(1);
 	event = body_of(0);
-	assert_in_range(strlen(json_str_at(event, "message")), EVENT_MESSAGE_MAX - 3, EVENT_MESSAGE_MAX);
+	assert_in_range(strlen(json_str_at(event, "message")), EVENT_MESSAGE_MAX - 3,
+			EVENT_MESSAGE_MAX);
 }
 
 static void a_long_name_is_cut_where_a_name_may_end(void **state)
@@ -187,7 +189,8 @@ static void cluster_scoped_objects_have_their_events_in_default(void **state)
 	const struct event_object object = {&node, NULL, "w1", NULL};
 	json_auto_t *event = NULL;
 
-	reply("POST /api/v1/namespaces/default/events?", (struct http_reply){.status = 201, .body = "{}"});
+	reply("POST /api/v1/namespaces/default/events?",
+	      (struct http_reply){.status = 201, .body = "{}"});
 	recorder_tell(recorder, &object, false, "Fine", "m");
 	until_requests(1);
 	event = body_of(0);
@@ -198,7 +201,8 @@ static void cluster_scoped_objects_have_their_events_in_default(void **state)
 
 static void a_recorder_goes_while_events_are_on_their_way(void **state)
 {
-	reply(NEW, (struct http_reply){.status = 201, .body = "{}", .delay_ms = 20, .always = true});
+	reply(NEW,
+	      (struct http_reply){.status = 201, .body = "{}", .delay_ms = 20, .always = true});
 	tell_about("w", "one");
 	tell_about("w", "two");
 	scripted_for(&s, 10);

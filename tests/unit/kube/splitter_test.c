@@ -86,9 +86,11 @@ static void brackets_and_quotes_in_strings_mean_nothing(void **state)
 static void a_list_is_cut_into_its_items_and_the_rest(void **state)
 {
 	assert_split(&list,
-		     "{\"kind\":\"L\",\"metadata\":{\"items\":[{\"no\":1}]},\"items\":[{\"a\":{\"items\":[1,2]}}, {\"b\":2}],"
+		     "{\"kind\":\"L\",\"metadata\":{\"items\":[{\"no\":1}]},\"items\":[{\"a\":{"
+		     "\"items\":[1,2]}}, {\"b\":2}],"
 		     "\"z\":1}",
-		     "{\"a\":{\"items\":[1,2]}}|{\"b\":2}|{\"kind\":\"L\",\"metadata\":{\"items\":[{\"no\":1}]},\"items\":[],\"z\":1}!");
+		     "{\"a\":{\"items\":[1,2]}}|{\"b\":2}|{\"kind\":\"L\",\"metadata\":{\"items\":["
+		     "{\"no\":1}]},\"items\":[],\"z\":1}!");
 	assert_split(&list, "{\"items\":[]}", "{\"items\":[]}!");
 	assert_split(&list, "{\"items\":null,\"b\":1}", "{\"items\":null,\"b\":1}!");
 }
@@ -106,15 +108,16 @@ static void dropped_members_leave_no_trace(void **state)
 	static const struct split listed = {SPLITTER_LIST, drops, ARRAY_LEN(drops), true};
 	static const char object[] =
 		"{\"gone\":1,\"metadata\":{\"managedFields\":[{\"x\":[\"}\"]}],\"name\":\"n\"},"
-		"\"status\":{\"interfaces\":[{\"Vfs\":[{\"Vfs\":1}],\"a\":1},{\"b\":2,\"Vfs\":{}}],\"Vfs\":3},"
+		"\"status\":{\"interfaces\":[{\"Vfs\":[{\"Vfs\":1}],\"a\":1},{\"b\":2,\"Vfs\":{}}],"
+		"\"Vfs\":3},"
 		"\"spec\":{\"gone\":true,\"metadata\":{\"managedFields\":2}}}";
-	static const char want[] =
-		"{\"metadata\":{\"name\":\"n\"},"
-		"\"status\":{\"interfaces\":[{\"a\":1},{\"b\":2}],\"Vfs\":3},"
-		"\"spec\":{\"gone\":true,\"metadata\":{\"managedFields\":2}}}";
+	static const char want[] = "{\"metadata\":{\"name\":\"n\"},"
+				   "\"status\":{\"interfaces\":[{\"a\":1},{\"b\":2}],\"Vfs\":3},"
+				   "\"spec\":{\"gone\":true,\"metadata\":{\"managedFields\":2}}}";
 	auto_free char *want_bare = str_printf("%s|", want);
 	auto_free char *event = str_printf("{\"type\":\"ADDED\",\"gone\":1,\"object\":%s}", object);
-	auto_free char *want_event = str_printf("{\"type\":\"ADDED\",\"gone\":1,\"object\":%s}|", want);
+	auto_free char *want_event =
+		str_printf("{\"type\":\"ADDED\",\"gone\":1,\"object\":%s}|", want);
 	auto_free char *items = str_printf("{\"gone\":2,\"items\":[%s,%s]}", object, object);
 	auto_free char *want_items = str_printf("%s|%s|{\"gone\":2,\"items\":[]}!", want, want);
 
@@ -140,12 +143,34 @@ static void assert_refused(const struct split *how, const char *text)
 static void what_is_not_json_is_refused(void **state)
 {
 	static const char *const texts[] = {
-		"}",	       "]",		"1",		 "\"a\"",	  "null",
-		"[]",	       "<html>",	"{\"a\"}",	 "{\"a\":}",	  "{\"a\":1,}",
-		"{,\"a\":1}",  "{\"a\":1 2}",	"{\"a\":1]",	 "{\"a\":[1 2]}", "{\"a\":[1,]}",
-		"{\"a\":[,]}", "{\"a\" 1}",	"{\"a\"::1}",	 "{\"a\":1:2}",	  "{1:2}",
-		"{true}",      "{\"a\" \"b\"}", "{\"a\":\"b\"\"c\":1}", "{\"a\":1}]",	  ",{}",
-		"{} , {}",     ":",		"{\"a\":'b'}",
+		"}",
+		"]",
+		"1",
+		"\"a\"",
+		"null",
+		"[]",
+		"<html>",
+		"{\"a\"}",
+		"{\"a\":}",
+		"{\"a\":1,}",
+		"{,\"a\":1}",
+		"{\"a\":1 2}",
+		"{\"a\":1]",
+		"{\"a\":[1 2]}",
+		"{\"a\":[1,]}",
+		"{\"a\":[,]}",
+		"{\"a\" 1}",
+		"{\"a\"::1}",
+		"{\"a\":1:2}",
+		"{1:2}",
+		"{true}",
+		"{\"a\" \"b\"}",
+		"{\"a\":\"b\"\"c\":1}",
+		"{\"a\":1}]",
+		",{}",
+		"{} , {}",
+		":",
+		"{\"a\":'b'}",
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {

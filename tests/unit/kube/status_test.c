@@ -13,7 +13,8 @@
 
 static void the_servers_own_words_come_first(void **state)
 {
-	static const char body[] = "{\"kind\":\"Status\",\"reason\":\"AlreadyExists\",\"message\":\"it is there\"}";
+	static const char body[] =
+		"{\"kind\":\"Status\",\"reason\":\"AlreadyExists\",\"message\":\"it is there\"}";
 	struct err err = {0};
 
 	assert_int_equal(kube_status_err(409, body, strlen(body), &err), -1);
@@ -29,13 +30,20 @@ static void every_code_has_a_class_and_a_reason(void **state)
 		enum err_class class;
 		const char *reason;
 	} cases[] = {
-		{400, ERR_INVALID, "BadRequest"},	 {401, ERR_TRANSIENT, "Unauthorized"},
-		{403, ERR_TRANSIENT, "Forbidden"},	 {404, ERR_TRANSIENT, "NotServed"},
-		{405, ERR_INVALID, "MethodNotAllowed"},	 {409, ERR_CONFLICT, "Conflict"},
-		{410, ERR_TRANSIENT, "Expired"},	 {413, ERR_INVALID, "RequestEntityTooLarge"},
-		{415, ERR_INVALID, "UnsupportedMediaType"}, {422, ERR_INVALID, "Invalid"},
-		{429, ERR_TRANSIENT, "TooManyRequests"}, {500, ERR_TRANSIENT, "InternalError"},
-		{503, ERR_TRANSIENT, "ServiceUnavailable"}, {504, ERR_TRANSIENT, "Timeout"},
+		{400, ERR_INVALID, "BadRequest"},
+		{401, ERR_TRANSIENT, "Unauthorized"},
+		{403, ERR_TRANSIENT, "Forbidden"},
+		{404, ERR_TRANSIENT, "NotServed"},
+		{405, ERR_INVALID, "MethodNotAllowed"},
+		{409, ERR_CONFLICT, "Conflict"},
+		{410, ERR_TRANSIENT, "Expired"},
+		{413, ERR_INVALID, "RequestEntityTooLarge"},
+		{415, ERR_INVALID, "UnsupportedMediaType"},
+		{422, ERR_INVALID, "Invalid"},
+		{429, ERR_TRANSIENT, "TooManyRequests"},
+		{500, ERR_TRANSIENT, "InternalError"},
+		{503, ERR_TRANSIENT, "ServiceUnavailable"},
+		{504, ERR_TRANSIENT, "Timeout"},
 		{302, ERR_TRANSIENT, "HttpError"},
 	};
 

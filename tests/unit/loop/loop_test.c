@@ -1,0 +1,204 @@
+/*
+ * The loop's handles: each may be freed at any time, also from its own callback, and says nothing afterwards.
+ */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "lib/base/clock.h"
+#include "lib/loop/loop.h"
+
+static struct loop *loop;
+static int calls;
+
+static int set_up(void **state)
+{
+	loop = loop_new();
+	calls = 0;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	loop_free(loop);
+	return 0;
+}
+
+static void count(void *arg)
+{
+	calls++;
+}
+
+static void a_timer_goes_off_once(void **state)
+{
+	struct timer *timer = timer_new(loop, count, NULL);
+	int64_t began = clock_ms();
+
+	timer_start(timer, 30);
+	assert_true(timer_is_active(timer));
+	loop_run(loop); /* until nothing is left */
+	assert_int_equal(calls, 1);
+	assert_true(clock_ms() - began >= 29);
+	assert_false(timer_is_active(timer));
+	timer_free(timer);
+}
+
+static void a_timer_can_be_moved_and_stopped(void **state)
+{
+	struct timer *timer = timer_new(loop, count, NULL);
+	int64_t began = clock_ms();
+
+	timer_start(timer, 10000);
+	timer_start(timer, 10);
+	loop_run(loop);
+	assert_true(clock_ms() - began < 5000);
+	timer_start(timer, -5); /* due already */
+	timer_stop(timer);
+	loop_run(loop);
+	assert_int_equal(calls, 1);
+	timer_free(timer);
+}
+
+static struct timer *self;
+
+static void free_self(void *arg)
+{
+	calls++;
+	timer_free(self);
+}
+
+static void a_timer_may_free_itself(void **state)
+{
+	self = timer_new(loop, free_self, NULL);
+	timer_start(self, 0);
+	loop_run(loop);
+	assert_int_equal(calls, 1);
+}
+
+static void a_deferred_call_comes_once_and_not_from_inside(void **state)
+{
+	struct deferred *deferred = deferred_new(loop, count, NULL);
+
+	deferred_run(deferred);
+	deferred_run(deferred);
+	assert_int_equal(calls, 0);
+	loop_turn(loop, true); /* does not wait */
+	loop_turn(loop, false);
+	assert_int_equal(calls, 1);
+	deferred_run(deferred);
+	deferred_free(deferred);
+	loop_run(loop);
+	assert_int_equal(calls, 1);
+}
+
+static struct deferred *again;
+
+static void run_again(void *arg)
+{
+	if (++calls < 3)
+		deferred_run(again);
+}
+
+static void a_deferred_call_may_ask_for_itself(void **state)
+{
+	again = deferred_new(loop, run_again, NULL);
+	deferred_run(again);
+	loop_turn(loop, false);
+	assert_int_equal(calls, 1);
+	loop_run(loop);
+	assert_int_equal(calls, 3);
+	deferred_free(again);
+}
+
+static int seen_events;
+
+static void on_events(void *arg, int events)
+{
+	char byte = 0;
+	int *fds = arg;
+
+	calls++;
+	seen_events = events;
+	if (events & POLL_READ)
+		(void)!read(fds[0], &byte, 1);
+}
+
+static void a_poller_tells_what_is_ready(void **state)
+{
+	int fds[2];
+	struct poller *poller = NULL;
+
+	assert_int_equal(pipe(fds), 0);
+	poller = poller_new(loop, fds[0], on_events, fds);
+	poller_want(poller, POLL_READ);
+	loop_turn(loop, false);
+	assert_int_equal(calls, 0);
+	assert_int_equal(write(fds[1], "x", 1), 1);
+	loop_turn(loop, true);
+	assert_int_equal(calls, 1);
+	assert_true(seen_events & POLL_READ);
+	assert_int_equal(write(fds[1], "x", 1), 1);
+	poller_want(poller, 0);
+	loop_turn(loop, false);
+	assert_int_equal(calls, 1);
+	poller_want(poller, POLL_READ);
+	poller_free(poller);
+	close(fds[0]); /* may be used again at once */
+	loop_turn(loop, false);
+	assert_int_equal(calls, 1);
+	close(fds[1]);
+}
+
+static void a_signal_is_told_on_the_loop(void **state)
+{
+	struct signal_watch *watch = signal_watch_new(loop, SIGUSR1, count, NULL);
+
+	assert_int_equal(raise(SIGUSR1), 0);
+	assert_int_equal(calls, 0);
+	loop_turn(loop, true);
+	assert_int_equal(calls, 1);
+	signal_watch_free(watch);
+	(void)loop_uv(loop);
+}
+
+static void stop_loop(void *arg)
+{
+	loop_stop(loop);
+}
+
+static void the_loop_can_be_stopped_and_run_again(void **state)
+{
+	struct timer *stop = timer_new(loop, stop_loop, NULL);
+	struct timer *late = timer_new(loop, count, NULL);
+
+	timer_start(stop, 5);
+	timer_start(late, 30);
+	loop_run(loop);
+	assert_int_equal(calls, 0);
+	loop_run(loop);
+	assert_int_equal(calls, 1);
+	timer_free(stop);
+	timer_free(late);
+}
+
+#define fresh(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		fresh(a_timer_goes_off_once),
+		fresh(a_timer_can_be_moved_and_stopped),
+		fresh(a_timer_may_free_itself),
+		fresh(a_deferred_call_comes_once_and_not_from_inside),
+		fresh(a_deferred_call_may_ask_for_itself),
+		fresh(a_poller_tells_what_is_ready),
+		fresh(a_signal_is_told_on_the_loop),
+		fresh(the_loop_can_be_stopped_and_run_again),
+	};
+
+	return cmocka_run_group_tests_name("lib/loop", tests, NULL, NULL);
+}

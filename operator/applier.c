@@ -223,7 +223,9 @@ static json_t *with_type(const struct kube_resource *resource, const json_t *obj
 {
 	json_t *typed = json_copy((json_t *)object);
 
-	json_put(typed, "apiVersion", kind_api_version(kind_find(resource->plural)));
+	json_put(typed, "apiVersion",
+		 json_fmt("%s%s%s", resource->group, *resource->group ? "/" : "",
+			  resource->version));
 	json_put_str(typed, "kind", resource->kind);
 	return typed;
 }

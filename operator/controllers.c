@@ -7,6 +7,8 @@
 
 #include "lib/base/str.h"
 #include "lib/json/json.h"
+#include "operator/webhook_setup.h"
+#include "operator/worlds.h"
 #include "reconcilers/coordinator.h"
 #include "reconcilers/ip_pool.h"
 #include "reconcilers/multus_config.h"
@@ -46,20 +48,12 @@ static void look_network(const struct controller_sources *from, const struct con
 	auto_free char *owner =
 		str_printf("%s.sriovnetwork.openshift.io/%s", kind_find(self->kind)->kind, key);
 	const json_t *network = NULL;
-	const char *ns = NULL;
-	auto_free char *nad = NULL;
 
 	mirror_add_indexed(from->mirror, world, KIND_NAD, NAD_BY_NETWORK, owner);
 	mirror_add(from->mirror, world, self->kind, key);
 	network = world_get(world, self->kind, key);
-	if (!network)
-		return;
-	ns = json_str_or(json_at(network, "spec", "networkNamespace"), "");
-	if (!*ns)
-		ns = json_namespace(network);
-	nad = str_printf("%s/%s", ns, json_name(network));
-	mirror_add(from->mirror, world, KIND_NAD, nad);
-	mirror_add(from->mirror, world, KIND_NAMESPACE, ns);
+	if (network)
+		worlds_add_target(from, world, network);
 }
 
 /* "SriovNetwork.sriovnetwork.openshift.io/NAMESPACE/NAME" wakes that network. */
@@ -159,16 +153,12 @@ static void look_multus_config(const struct controller_sources *from, const stru
 {
 	auto_free char *owner = str_printf("SpiderMultusConfig/%s", key);
 	const json_t *config = NULL;
-	auto_free char *nad = NULL;
 
 	mirror_add_indexed(from->mirror, world, KIND_NAD, NAD_BY_OWNER, owner);
 	mirror_add(from->mirror, world, KIND_MULTUS_CONFIG, key);
 	config = world_get(world, KIND_MULTUS_CONFIG, key);
-	if (!config)
-		return;
-	nad = str_printf("%s/%s", json_namespace(config), multus_config_nad_name(config));
-	mirror_add(from->mirror, world, KIND_NAD, nad);
-	mirror_add_indexed(from->mirror, world, KIND_MULTUS_CONFIG, CONFIG_BY_NAD, nad);
+	if (config)
+		worlds_add_claim(from, world, config);
 }
 
 static void wake_config(void *arg, const char *key)
@@ -221,28 +211,15 @@ static void nad_changed(const struct change *c)
 
 /* ---- SpiderIPPool ------------------------------------------------------------------------------------------------- */
 
-struct narrowing {
-	const struct controller_sources *from;
-	json_t *world;
-};
-
-static void add_pool(void *arg, const char *name)
-{
-	const struct narrowing *n = arg;
-
-	mirror_add(n->from->mirror, n->world, KIND_IP_POOL, name);
-}
-
 static void look_ip_pool(const struct controller_sources *from, const struct controller *self,
 			 const char *key, json_t *world)
 {
-	struct narrowing n = {from, world};
 	json_auto_t *pool = cache_get(mirror_cache(from->mirror, KIND_IP_POOL), key);
 
 	mirror_add(from->mirror, world, KIND_IP_POOL, key);
 	mirror_add_all(from->mirror, world, KIND_RESERVED_IP);
 	if (pool)
-		ip_pool_index_find(from->pools, pool, add_pool, &n);
+		worlds_add_neighbours(from, world, pool);
 }
 
 static void wake_pool(void *arg, const char *name)
@@ -360,6 +337,14 @@ static void pool_config_changed(const struct change *c)
 	wake_all(c, KIND_NODE, CONTROLLER_NODE_STATE);
 }
 
+/* ---- webhooks ----------------------------------------------------------------------------------------------------- */
+
+/* There are always namespaces, so their list is also what starts this. */
+static void webhook_changed(const struct change *c)
+{
+	wake(c, CONTROLLER_WEBHOOK_SETUP, WEBHOOK_SETUP_KEY);
+}
+
 /* ---- the tables --------------------------------------------------------------------------------------------------- */
 
 const struct controller controllers[CONTROLLER_COUNT] = {
@@ -449,6 +434,15 @@ const struct controller controllers[CONTROLLER_COUNT] = {
 				  MIRROR_SERVICE_CIDR, MIRROR_CALICO_POOL, MIRROR_CILIUM_POOL},
 			.look = look_coordinator,
 		},
+	[CONTROLLER_WEBHOOK_SETUP] =
+		{
+			.name = "webhook-setup",
+			.kind = MIRROR_VALIDATING,
+			.reconcile = webhook_setup_reconcile,
+			.needs = {KIND_NAMESPACE, MIRROR_VALIDATING, MIRROR_MUTATING,
+				  MIRROR_CERTIFICATE, MIRROR_SPIDERPOOL_CONF},
+			.look = webhook_setup_look,
+		},
 };
 
 static const struct {
@@ -467,6 +461,7 @@ static const struct {
 	{KIND_SRIOV_IB_NETWORK, network_changed},
 	{KIND_OVS_NETWORK, network_changed},
 	{KIND_NAMESPACE, namespace_changed},
+	{KIND_NAMESPACE, webhook_changed},
 	{KIND_COORDINATOR, coordinator_changed},
 	{MIRROR_KUBEADM_CONFIG, cluster_network_changed},
 	{MIRROR_CILIUM_CONFIG, cluster_network_changed},
@@ -475,6 +470,10 @@ static const struct {
 	{MIRROR_SERVICE_CIDR, cluster_network_changed},
 	{MIRROR_CALICO_POOL, cluster_network_changed},
 	{MIRROR_CILIUM_POOL, cluster_network_changed},
+	{MIRROR_CERTIFICATE, webhook_changed},
+	{MIRROR_VALIDATING, webhook_changed},
+	{MIRROR_MUTATING, webhook_changed},
+	{MIRROR_SPIDERPOOL_CONF, webhook_changed},
 };
 
 void controllers_map(const struct controller_sources *from, const char *kind, const char *key,

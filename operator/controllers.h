@@ -24,10 +24,13 @@ enum controller_id {
 	CONTROLLER_OVS_NETWORK,
 	CONTROLLER_RESERVED_IP,
 	CONTROLLER_COORDINATOR,
+	CONTROLLER_WEBHOOK_SETUP,
 	CONTROLLER_COUNT,
 };
 
 enum { CONTROLLER_MAX_NEEDS = 10 };
+
+struct webhook_settings; /* operator/webhook_setup.h */
 
 /* What worlds are made of. */
 struct controller_sources {
@@ -36,6 +39,8 @@ struct controller_sources {
 	struct ip_pool_index *pools;
 	const char *ns;              /* the operator's namespace */
 	const char *resource_prefix; /* "spidernet.io" */
+	const char *config_ns;       /* of the ConfigMap spiderpool-conf */
+	const struct webhook_settings *webhook;
 };
 
 struct controller;

@@ -24,6 +24,8 @@
 #include "lib/loop/loop.h"
 #include "operator/manager.h"
 #include "operator/options.h"
+#include "operator/webhook.h"
+#include "operator/webhook_setup.h"
 #include "reconcilers/kinds.h"
 
 enum {
@@ -32,6 +34,13 @@ enum {
 	SHUTDOWN_LOOK_MS = 20,
 	/* The first API server version with streaming lists switched on. */
 	STREAM_LISTS_MINOR = 34,
+	/* The first with matchConditions in webhook configurations (KEP-3716). */
+	MATCH_CONDITIONS_MINOR = 28,
+	/* The first that puts a label with its name on each namespace (KEP-2161). */
+	NAMESPACE_LABELS_MINOR = 21,
+	/* How long the API server may take to say its version, and how long we wait until we ask again. */
+	VERSION_TIMEOUT_MS = 5000,
+	VERSION_AGAIN_MS = 2000,
 };
 
 struct orbweaver {
@@ -45,9 +54,12 @@ struct orbweaver {
 	struct kube_client *client;
 	struct recorder *recorder;
 	struct manager *manager;
+	struct webhook_settings webhook_settings;
+	struct webhook *webhook; /* NULL without --webhook-addr */
 	struct lease *lease;
 	struct signal_watch *term, *interrupt;
-	struct timer *leaving;
+	struct timer *leaving, *asking;
+	char server_trouble[sizeof(((struct err *)0)->text)]; /* what was said last */
 	int64_t leave_by_ms;
 	bool shutting_down;
 	char *identity;
@@ -84,8 +96,25 @@ static void on_lease_trouble(void *arg, const struct err *err)
 
 /* ---- start -------------------------------------------------------------------------------------------------------- */
 
-static void start_deciding(struct orbweaver *op, bool stream_lists)
+static void on_changed(void *arg, const char *kind, const json_t *now)
 {
+	struct orbweaver *op = arg;
+
+	if (op->webhook)
+		webhook_changed(op->webhook, kind, now);
+}
+
+/* minor: of the API server's version, 1.minor. */
+static void start_deciding(struct orbweaver *op, int64_t minor)
+{
+	op->webhook_settings.match_conditions = minor >= MATCH_CONDITIONS_MINOR;
+	if (op->webhook && minor && minor < NAMESPACE_LABELS_MINOR)
+		log_warn("API server does not label namespaces with their names, so pods of "
+			 "namespaces "
+			 "that podResourceInject excludes come to the webhook too and pass",
+			 F_STR("remedy",
+			       "kubectl label namespace kube-system "
+			       "kubernetes.io/metadata.name=kube-system, and others alike"));
 	op->manager = manager_new(&(struct manager_config){
 		.loop = op->loop,
 		.client = op->client,
@@ -94,8 +123,14 @@ static void start_deciding(struct orbweaver *op, bool stream_lists)
 		.ready = op->ready,
 		.ns = op->options.ns,
 		.resource_prefix = op->options.resource_prefix,
-		.stream_lists = stream_lists,
+		.config_ns = op->options.config_ns,
+		.webhook = &op->webhook_settings,
+		.stream_lists = minor >= STREAM_LISTS_MINOR,
+		.changed = on_changed,
+		.arg = op,
 	});
+	if (op->webhook)
+		webhook_attach(op->webhook, manager_sources(op->manager));
 	if (!op->options.leader_elect) {
 		on_leading(op, true);
 		return;
@@ -113,32 +148,62 @@ static void start_deciding(struct orbweaver *op, bool stream_lists)
 	kube_client_set_fence(op->client, may_write, op);
 }
 
-/* "20", "32+": the minor version. */
-static bool has_stream_lists(const json_t *version)
+/* "20", "32+"; 0 when nobody knows. */
+static int64_t minor_of(const json_t *version)
 {
 	const char *text = json_str_or(json_at(version, "minor"), "");
 	auto_free char *digits = str_ndup(text, strspn(text, "0123456789"));
 	int64_t minor = 0;
 
-	return str_to_int(digits, 0, 10000, &minor) && minor >= STREAM_LISTS_MINOR;
+	str_to_int(digits, 0, 10000, &minor);
+	return minor;
 }
 
-static void on_version(void *arg, json_t *version, const struct err *err)
+/*
+ * Nothing begins before the API server has answered: what is wrong with address, certificates or credentials is said once
+ * here, not by each kind that would like to be listed.
+ */
+static void tell_server_trouble(struct orbweaver *op, const struct err *err)
+{
+	health_set(op->ready, "api-server", false, err->text);
+	if (!str_eq(op->server_trouble, err->text))
+		log_error("API server does not answer yet, trying again",
+			  F_STR("server", op->config.server), F_ERR(err));
+	snprintf(op->server_trouble, sizeof(op->server_trouble), "%s", err->text);
+}
+
+static void on_version(void *arg, const struct kube_response *response, const struct err *err)
 {
 	struct orbweaver *op = arg;
+	json_auto_t *version = err ? NULL : json_parse(response->body, response->body_len, NULL);
 
 	if (op->shutting_down)
 		return;
-	if (err) {
-		/* The informers go on trying; what is wrong is said here once. */
-		log_error("API server does not answer yet", F_STR("server", op->config.server),
-			  F_ERR(err));
-		health_set(op->ready, "api-server", false, err->text);
-	} else {
-		log_info("API server found", F_STR("server", op->config.server),
-			 F_STR("version", json_str_or(json_at(version, "gitVersion"), "?")));
+	/* A server that knows us and keeps its version to itself is as good as any. */
+	if (err && !kube_err_is(err, "Forbidden")) {
+		tell_server_trouble(op, err);
+		timer_start(op->asking, VERSION_AGAIN_MS);
+		return;
 	}
-	start_deciding(op, has_stream_lists(version));
+	health_set(op->ready, "api-server", true, NULL);
+	log_info("API server found", F_STR("server", op->config.server),
+		 F_STR("version", json_str_or(json_at(version, "gitVersion"), "?")));
+	start_deciding(op, minor_of(version));
+}
+
+static void ask_for_version(void *arg)
+{
+	struct orbweaver *op = arg;
+
+	kube_call(op->client, &(struct kube_request){
+				      .verb = "get",
+				      .method = "GET",
+				      .path = "/version",
+				      .timeout_ms = VERSION_TIMEOUT_MS,
+				      .once = true,
+				      .done = on_version,
+				      .arg = op,
+			      });
 }
 
 static void handle_metrics(const struct http_request *req, struct http_response *resp, void *arg)
@@ -171,6 +236,21 @@ static int start_server(struct orbweaver *op, struct err *err)
 	return 0;
 }
 
+/* Before any of them is called, everything that they look at is there. */
+static int start_webhook(struct orbweaver *op, struct err *err)
+{
+	op->webhook_settings = (struct webhook_settings){
+		.listen = op->options.webhook_addr,
+		.service = op->options.webhook_service,
+		.url = op->options.webhook_url,
+		.lifetime_s = op->options.webhook_certificate_s,
+	};
+	if (!op->options.webhook_addr)
+		return 0;
+	op->webhook = webhook_new(op->loop, op->options.webhook_addr, op->metrics, err);
+	return op->webhook ? 0 : err_in(err, "--webhook-addr %s", op->options.webhook_addr);
+}
+
 /* ---- end ---------------------------------------------------------------------------------------------------------- */
 
 static void on_server_closed(void *arg)
@@ -184,7 +264,9 @@ static void finish(void *arg)
 {
 	struct orbweaver *op = arg;
 
-	if (op->server)
+	if (op->webhook)
+		webhook_close(take_ptr(op->webhook), finish, op);
+	else if (op->server)
 		http_server_close(take_ptr(op->server), on_server_closed, op);
 	else
 		loop_stop(op->loop);
@@ -227,6 +309,15 @@ static void on_terminate(void *arg)
 	on_leaving(op);
 }
 
+/* It could not start: end what had begun. */
+static void operator_give_up(struct orbweaver *op)
+{
+	if (!op->loop)
+		return;
+	finish(op);
+	loop_run(op->loop);
+}
+
 static void operator_done(struct orbweaver *op)
 {
 	manager_free(op->manager);
@@ -237,6 +328,7 @@ static void operator_done(struct orbweaver *op)
 	signal_watch_free(op->term);
 	signal_watch_free(op->interrupt);
 	timer_free(op->leaving);
+	timer_free(op->asking);
 	loop_free(op->loop);
 	health_free(op->alive);
 	health_free(op->ready);
@@ -276,11 +368,13 @@ static int operator_init(struct orbweaver *op, struct err *err)
 	op->term = signal_watch_new(op->loop, SIGTERM, on_terminate, op);
 	op->interrupt = signal_watch_new(op->loop, SIGINT, on_terminate, op);
 	op->leaving = timer_new(op->loop, on_leaving, op);
-	if (start_server(op, err) < 0)
+	op->asking = timer_new(op->loop, ask_for_version, op);
+	if (start_server(op, err) < 0 || start_webhook(op, err) < 0)
 		return -1;
 	op->client = kube_client_new(op->loop, &op->config, op->metrics);
 	op->recorder = recorder_new(op->client, OPERATOR_NAME, op->identity, true, op->metrics);
-	kube_get_path(op->client, "/version", on_version, op);
+	health_set(op->ready, "api-server", false, "has not answered yet");
+	ask_for_version(op);
 	return 0;
 }
 
@@ -308,6 +402,7 @@ int main(int argc, char **argv)
 	}
 	if (operator_init(&op, &err) < 0) {
 		fprintf(stderr, "orbweaver-operator: %s\n", err.text);
+		operator_give_up(&op);
 		operator_done(&op);
 		return 1;
 	}

@@ -13,6 +13,7 @@
 #include "lib/kube/status.h"
 #include "operator/applier.h"
 #include "operator/controllers.h"
+#include "operator/worlds.h"
 
 struct manager {
 	struct manager_config config;
@@ -24,12 +25,16 @@ struct manager {
 	struct controller_state {
 		struct manager *manager;
 		struct queue *queue;
-		bool caught_up; /* looked at every key once since it could */
+		bool caught_up;        /* looked at every key once since it could */
+		int64_t busy_since_ms; /* 0: nothing waits and nothing is at work */
 	} controllers[CONTROLLER_COUNT];
 	struct deferred *turn;
+	struct timer *later; /* when QUEUE_LATER may be worked on */
+	int64_t last_main_ms, later_since_ms;
 	enum controller_id first; /* whose turn it is to go first */
 	size_t working;
 	bool leading;
+	char trouble[sizeof(((struct err *)0)->text)]; /* what was said last about watching */
 	bool learning; /* changes told now are answers to our own writes */
 	struct metric *reconciles, *seconds, *waiting;
 };
@@ -73,6 +78,8 @@ static void on_changed(void *arg, const char *kind, const char *key, const json_
 	struct manager *manager = arg;
 
 	controllers_map(&manager->sources, kind, key, old, now, wake, manager);
+	if (manager->config.changed)
+		manager->config.changed(manager->config.arg, kind, now);
 }
 
 static void on_report_changed(void *arg, const char *policy)
@@ -118,6 +125,18 @@ static void on_synced(void *arg, const char *kind)
 	wake_turn(manager);
 }
 
+/* What ails all kinds alike (the API server does not answer, the token is no good) is said for the first one. */
+static void tell_trouble(struct manager *manager, const char *kind, const struct err *err,
+			 const char *remedy)
+{
+	enum log_level level =
+		str_eq(manager->trouble, err->text) ? LOG_LEVEL_DEBUG : LOG_LEVEL_ERROR;
+
+	snprintf(manager->trouble, sizeof(manager->trouble), "%s", err->text);
+	log_at(level, "cannot watch, waiting", F_STR("kind", kind), F_ERR(err),
+	       F_STR("remedy", remedy ? remedy : "none needed once the API server answers"));
+}
+
 static void on_trouble(void *arg, const char *kind, const struct err *err)
 {
 	struct manager *manager = arg;
@@ -126,6 +145,9 @@ static void on_trouble(void *arg, const char *kind, const struct err *err)
 	bool synced = mirror_is_synced(manager->mirror, kind);
 
 	if (!err) {
+		if (*manager->trouble)
+			log_info("watching again", F_STR("kind", kind));
+		manager->trouble[0] = '\0';
 		if (synced)
 			health_set(manager->config.ready, kind, true, NULL);
 		return;
@@ -140,8 +162,7 @@ static void on_trouble(void *arg, const char *kind, const struct err *err)
 	/* Without what it need not have, an operator does all but its SpiderCoordinator. */
 	health_set(manager->config.ready, kind, mirror_is_optional(kind),
 		   remedy ? remedy : err->text);
-	log_error("cannot watch, waiting", F_STR("kind", kind), F_ERR(err),
-		  F_STR("remedy", remedy ? remedy : "none needed once the API server answers"));
+	tell_trouble(manager, kind, err, remedy);
 }
 
 /* ---- working ------------------------------------------------------------------------------------------------------ */
@@ -150,13 +171,8 @@ static json_t *new_world(struct manager *manager, const struct controller *contr
 			 const char *key)
 {
 	json_t *world = json_object();
-	json_t *env = json_need_object(world, "env");
-	char now[CLOCK_RFC3339_SIZE];
 
-	clock_rfc3339(clock_wall_us(), now);
-	json_put_str(env, "now", now);
-	json_put_str(env, "namespace", manager->config.ns);
-	json_put_str(env, "resourcePrefix", manager->config.resource_prefix);
+	worlds_add_env(&manager->sources, world);
 	controller->look(&manager->sources, controller, key, world);
 	return world;
 }
@@ -236,28 +252,45 @@ static bool needs_met(const struct manager *manager, enum controller_id id)
 	return true;
 }
 
+static bool is_busy(const struct controller_state *state)
+{
+	return queue_waiting(state->queue, QUEUE_MAIN) > 0 ||
+	       queue_waiting(state->queue, QUEUE_LATER) > 0 || queue_working(state->queue) > 0;
+}
+
+/*
+ * A summary waits until what it sums up has looked at everything once, and while it is at work, lest one change of a
+ * policy be told once a second; but not for ever.
+ */
+static bool summary_is_due(const struct manager *manager, const struct controller *controller)
+{
+	const struct controller_state *after = &manager->controllers[controller->after];
+
+	return after->caught_up && (after->busy_since_ms == 0 ||
+				    clock_ms() - after->busy_since_ms >= MANAGER_SUMMARY_MS);
+}
+
 static bool may_work(const struct manager *manager, enum controller_id id)
 {
 	const struct controller *controller = &controllers[id];
 
 	if (!needs_met(manager, id))
 		return false;
-	if (controller->every_ms && controller->after != id &&
-	    !manager->controllers[controller->after].caught_up)
-		return false;
-	return true;
+	return !controller->every_ms || controller->after == id ||
+	       summary_is_due(manager, controller);
 }
 
-/* Has a controller looked at everything once? What sums up its results may then begin. */
-static void note_caught_up(struct manager *manager)
+static void note_progress(struct manager *manager)
 {
 	for (enum controller_id id = 0; id < CONTROLLER_COUNT; id++) {
 		struct controller_state *state = &manager->controllers[id];
 
-		if (!state->caught_up && needs_met(manager, id) &&
-		    queue_waiting(state->queue, QUEUE_MAIN) == 0 &&
-		    queue_working(state->queue) == 0)
-			state->caught_up = true;
+		if (!is_busy(state)) {
+			state->busy_since_ms = 0;
+			state->caught_up = state->caught_up || needs_met(manager, id);
+		} else if (state->busy_since_ms == 0) {
+			state->busy_since_ms = clock_ms();
+		}
 	}
 }
 
@@ -277,14 +310,58 @@ static bool work_one(struct manager *manager, enum queue_lane lane)
 	return false;
 }
 
+/*
+ * May what follows from our own writes be done now? Once nothing else was to do for a moment, or when it has waited long.
+ * Otherwise a timer says when.
+ */
+static bool later_is_due(struct manager *manager)
+{
+	int64_t now = clock_ms();
+	int64_t due = manager->last_main_ms + MANAGER_QUIET_MS;
+
+	if (manager->later_since_ms == 0)
+		manager->later_since_ms = now;
+	if (due > manager->later_since_ms + MANAGER_LATER_MS)
+		due = manager->later_since_ms + MANAGER_LATER_MS;
+	if (now >= due)
+		return true;
+	timer_start(manager->later, due - now);
+	return false;
+}
+
+static bool has_later(const struct manager *manager)
+{
+	for (size_t i = 0; i < CONTROLLER_COUNT; i++)
+		if (queue_waiting(manager->controllers[i].queue, QUEUE_LATER) > 0)
+			return true;
+	return false;
+}
+
+static bool work_later(struct manager *manager)
+{
+	if (!has_later(manager)) {
+		manager->later_since_ms = 0;
+		return false;
+	}
+	return later_is_due(manager) && work_one(manager, QUEUE_LATER);
+}
+
+static bool work_main(struct manager *manager)
+{
+	if (!work_one(manager, QUEUE_MAIN))
+		return false;
+	manager->last_main_ms = clock_ms();
+	return true;
+}
+
 static void take_turn(void *arg)
 {
 	struct manager *manager = arg;
 	int64_t until = clock_ms() + MANAGER_TURN_MS;
 
-	note_caught_up(manager);
+	note_progress(manager);
 	while (manager->leading && manager->working < MANAGER_WINDOW) {
-		if (!work_one(manager, QUEUE_MAIN) && !work_one(manager, QUEUE_LATER))
+		if (!work_main(manager) && !work_later(manager))
 			return;
 		if (clock_ms() >= until) {
 			deferred_run(manager->turn);
@@ -330,6 +407,7 @@ struct manager *manager_new(const struct manager_config *config)
 
 	manager->config = *config;
 	manager->turn = deferred_new(config->loop, take_turn, manager);
+	manager->later = timer_new(config->loop, wake_turn, manager);
 	manager->reports = reports_new();
 	manager->pools = ip_pool_index_new();
 	for (size_t i = 0; i < CONTROLLER_COUNT; i++)
@@ -342,6 +420,7 @@ struct manager *manager_new(const struct manager_config *config)
 	manager->mirror = mirror_new(config->loop, config->client,
 				     &(struct mirror_config){
 					     .ns = config->ns,
+					     .config_ns = config->config_ns,
 					     .stream_lists = config->stream_lists,
 					     .metrics = config->metrics,
 					     .changed = on_changed,
@@ -355,6 +434,8 @@ struct manager *manager_new(const struct manager_config *config)
 		.pools = manager->pools,
 		.ns = config->ns,
 		.resource_prefix = config->resource_prefix,
+		.config_ns = config->config_ns,
+		.webhook = config->webhook,
 	};
 	manager->applier = applier_new(&(struct applier_config){
 		.client = config->client,
@@ -379,9 +460,15 @@ void manager_free(struct manager *manager)
 	for (size_t i = 0; i < CONTROLLER_COUNT; i++)
 		queue_free(manager->controllers[i].queue);
 	deferred_free(manager->turn);
+	timer_free(manager->later);
 	reports_free(manager->reports);
 	ip_pool_index_free(manager->pools);
 	mem_free(manager);
+}
+
+const struct controller_sources *manager_sources(const struct manager *manager)
+{
+	return &manager->sources;
 }
 
 void manager_lead(struct manager *manager, bool leading)

@@ -10,9 +10,11 @@
 #include "lib/json/json.h"
 #include "lib/kube/informer.h"
 #include "lib/kube/status.h"
+#include "operator/certificates.h"
 #include "operator/projection.h"
 #include "reconcilers/multus_config.h"
 #include "reconcilers/owner.h"
+#include "reconcilers/pod_inject.h"
 #include "reconcilers/sriov_network.h"
 
 /* ---- indexes ------------------------------------------------------------------------------------------------------ */
@@ -38,7 +40,7 @@ static void index_nad_network(const json_t *nad, struct cache_values *values)
 		cache_index_value(values, network);
 }
 
-static const char *network_target_namespace(const json_t *network)
+const char *mirror_network_namespace(const json_t *network)
 {
 	const char *ns = json_str_at(network, "spec", "networkNamespace");
 
@@ -48,14 +50,14 @@ static const char *network_target_namespace(const json_t *network)
 static void index_network_nad(const json_t *network, struct cache_values *values)
 {
 	auto_free char *key =
-		str_printf("%s/%s", network_target_namespace(network), json_name(network));
+		str_printf("%s/%s", mirror_network_namespace(network), json_name(network));
 
 	cache_index_value(values, key);
 }
 
 static void index_network_namespace(const json_t *network, struct cache_values *values)
 {
-	cache_index_value(values, network_target_namespace(network));
+	cache_index_value(values, mirror_network_namespace(network));
 }
 
 static void index_config_nad(const json_t *config, struct cache_values *values)
@@ -64,6 +66,22 @@ static void index_config_nad(const json_t *config, struct cache_values *values)
 		str_printf("%s/%s", json_namespace(config), multus_config_nad_name(config));
 
 	cache_index_value(values, key);
+}
+
+static void index_group(void *arg, const char *group)
+{
+	cache_index_value(arg, group);
+}
+
+static void index_config_group(const json_t *config, struct cache_values *values)
+{
+	pod_inject_groups(config, index_group, values);
+}
+
+static void index_namespace_asking(const json_t *namespace, struct cache_values *values)
+{
+	if (pod_inject_asks(namespace))
+		cache_index_value(values, MIRROR_ASKING);
 }
 
 /* ---- the table ---------------------------------------------------------------------------------------------------- */
@@ -79,9 +97,13 @@ static const splitter_path drop_node_state[] = {{"status", "interfaces", "Vfs"}}
 #define DROP(paths)  .drops = (paths), .n_drops = ARRAY_LEN(paths)
 #define NAMED(name_) "fieldSelector=metadata.name%3D" name_
 
+/* How soon a Calico or Cilium that is installed later is noticed. */
+enum { ABSENT_RETRY_MS = 300000 };
+
 struct mirrored {
 	const char *kind;      /* the id in reconcilers/kinds.h, or one of MIRROR_* */
 	bool in_own_namespace; /* only objects in the operator's namespace */
+	bool in_config_namespace;
 	bool optional;
 	const char *ns, *selector;
 	struct kube_resource resource; /* for MIRROR_*; else from kinds.h */
@@ -112,9 +134,19 @@ struct mirrored {
 		       DROP(drop_common)                                                           \
 	}
 
+#define WEBHOOK_CONFIGURATION(id_, name_, kind_)                                                   \
+	{                                                                                          \
+		(id_), .optional = true, .selector = NAMED(name_),                                 \
+		       .resource = {"admissionregistration.k8s.io", "v1", id_, kind_, false},      \
+		       .cache = {                                                                  \
+			       .project = project_written                                          \
+		       }                                                                           \
+	}
+
 static const struct mirrored table[] = {
 	{KIND_NODE, DROP(drop_node), .cache = {.project = project_node}},
-	{KIND_NAMESPACE, DROP(drop_common), .cache = {.project = project_namespace}},
+	{KIND_NAMESPACE, DROP(drop_common),
+	 .cache = {.project = project_namespace, .indexes = {index_namespace_asking}}},
 	{KIND_POLICY, DROP(drop_common), .cache = {.live = true, .project = project_object}},
 	{KIND_POOL_CONFIG, DROP(drop_common), .cache = {.live = true, .project = project_object}},
 	{KIND_NODE_STATE, true, DROP(drop_node_state), .cache = {.project = project_written}},
@@ -124,7 +156,7 @@ static const struct mirrored table[] = {
 	{KIND_NAD,
 	 .cache = {.project = project_written, .indexes = {index_nad_owner, index_nad_network}}},
 	{KIND_MULTUS_CONFIG, DROP(drop_common),
-	 .cache = {.project = project_object, .indexes = {index_config_nad}}},
+	 .cache = {.project = project_object, .indexes = {index_config_nad, index_config_group}}},
 	{KIND_COORDINATOR, DROP(drop_common), .cache = {.live = true, .project = project_object}},
 	{KIND_IP_POOL, DROP(drop_common), .cache = {.project = project_object}},
 	{KIND_RESERVED_IP, DROP(drop_common), .cache = {.live = true, .project = project_object}},
@@ -137,6 +169,15 @@ static const struct mirrored table[] = {
 	FOREIGN(MIRROR_SERVICE_CIDR, "networking.k8s.io", "v1", "ServiceCIDR"),
 	FOREIGN(MIRROR_CALICO_POOL, "crd.projectcalico.org", "v1", "IPPool"),
 	FOREIGN(MIRROR_CILIUM_POOL, "cilium.io", "v2alpha1", "CiliumPodIPPool"),
+	WEBHOOK_CONFIGURATION(MIRROR_VALIDATING, WEBHOOK_VALIDATING,
+			      "ValidatingWebhookConfiguration"),
+	WEBHOOK_CONFIGURATION(MIRROR_MUTATING, WEBHOOK_MUTATING, "MutatingWebhookConfiguration"),
+	{MIRROR_CERTIFICATE, .in_own_namespace = true, .optional = true,
+	 .selector = NAMED(CERTIFICATES_SECRET), .resource = {"", "v1", "secrets", "Secret", true},
+	 .cache = {.project = project_written}},
+	{MIRROR_SPIDERPOOL_CONF, .optional = true, .in_config_namespace = true,
+	 .selector = NAMED(INJECT_CONFIG_MAP),
+	 .resource = {"", "v1", "configmaps", "ConfigMap", true}, DROP(drop_common)},
 };
 
 struct mirror_kind {
@@ -182,6 +223,14 @@ static void on_trouble(void *arg, const struct err *err)
 		config->trouble(config->arg, kind->mirrored->kind, err);
 }
 
+/* NULL: all of them. */
+static const char *namespace_of(const struct mirrored *mirrored, const struct mirror_config *config)
+{
+	if (mirrored->in_own_namespace)
+		return config->ns;
+	return mirrored->in_config_namespace ? config->config_ns : mirrored->ns;
+}
+
 static void start_kind(struct mirror_kind *kind, struct loop *loop, struct kube_client *client)
 {
 	const struct mirrored *mirrored = kind->mirrored;
@@ -197,12 +246,13 @@ static void start_kind(struct mirror_kind *kind, struct loop *loop, struct kube_
 		informer_new(loop, client,
 			     &(struct informer_config){
 				     .resource = &kind->resource,
-				     .ns = mirrored->in_own_namespace ? config->ns : mirrored->ns,
+				     .ns = namespace_of(mirrored, config),
 				     .selector = mirrored->selector,
 				     .drops = mirrored->drops,
 				     .n_drops = mirrored->n_drops,
 				     .cache = kind->cache,
 				     .stream_lists = config->stream_lists,
+				     .absent_retry_ms = mirrored->optional ? ABSENT_RETRY_MS : 0,
 				     .synced = on_synced,
 				     .trouble = on_trouble,
 				     .arg = kind,

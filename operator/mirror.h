@@ -19,8 +19,10 @@ enum {
 	NAD_BY_NETWORK =
 		1, /* the annotation that names a SriovNetwork, SriovIBNetwork or OVSNetwork */
 	CONFIG_BY_NAD = 0,        /* SpiderMultusConfigs by the key of the NAD that they claim */
+	CONFIG_BY_GROUP = 1,      /* … by the groups of pod injection that they are in */
 	NETWORK_BY_NAD = 0,       /* SriovNetworks … by the key of the NAD that they write */
 	NETWORK_BY_NAMESPACE = 1, /* … by the namespace of it */
+	NAMESPACE_ASKING = 0,     /* namespaces that ask for pod injection: under MIRROR_ASKING */
 };
 
 /*
@@ -35,10 +37,23 @@ enum {
 #define MIRROR_CALICO_POOL        "ippools"
 #define MIRROR_CILIUM_POOL        "ciliumpodippools"
 
+/* What serving webhooks takes: one object each. */
+#define MIRROR_CERTIFICATE     "orbweaver-webhook-certificate"
+#define MIRROR_VALIDATING      "validatingwebhookconfigurations"
+#define MIRROR_MUTATING        "mutatingwebhookconfigurations"
+#define MIRROR_SPIDERPOOL_CONF "spiderpool-conf"
+
+/* The names of the two configurations. */
+#define WEBHOOK_VALIDATING "orbweaver-validating"
+#define WEBHOOK_MUTATING   "orbweaver-mutating"
+
+#define MIRROR_ASKING "asking"
+
 struct mirror;
 
 struct mirror_config {
-	const char *ns; /* of the NodeStates; borrowed, as all here */
+	const char *ns;        /* of the NodeStates; borrowed, as all here */
+	const char *config_ns; /* of the ConfigMap spiderpool-conf */
 	bool stream_lists;
 	struct metrics *metrics;
 	/* An object changed in the cache; old or now is NULL when it appeared or went. Borrowed. */
@@ -70,6 +85,9 @@ void mirror_learn(struct mirror *mirror, const char *kind, const json_t *object)
 
 /* The cluster need not have the kind: that it is not served is no trouble. */
 bool mirror_is_optional(const char *kind);
+
+/* Where the NetworkAttachmentDefinition of a SriovNetwork, SriovIBNetwork or OVSNetwork is. Borrowed. */
+const char *mirror_network_namespace(const json_t *network);
 
 /* Worlds for reconcilers: add objects of a kind to { kind: { key: object } }. Absent objects add nothing. */
 void mirror_add(const struct mirror *mirror, json_t *world, const char *kind, const char *key);

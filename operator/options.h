@@ -5,6 +5,7 @@
 #define ORBWEAVER_OPERATOR_OPTIONS_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "lib/base/err.h"
 
@@ -17,6 +18,11 @@ struct options {
 	const char *metrics_addr;
 	const char *resource_prefix;
 	const char *lease_name;
+	const char *config_ns;    /* of the ConfigMap spiderpool-conf */
+	const char *webhook_addr; /* NULL: no webhooks */
+	const char *webhook_service;
+	const char *webhook_url; /* NULL: by the Service */
+	int64_t webhook_certificate_s;
 	bool leader_elect;
 	bool help, version;
 };

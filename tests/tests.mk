@@ -110,12 +110,15 @@ test-build: $(OUT)/tests/integration/kube_test
 
 # ---- tests on virtual nodes (hack/node): a real kernel, SR-IOV and RDMA in QEMU; minutes, needs root ------------------------
 VM_RUN = $(sort $(wildcard tests/vm/*_test.sh))
-.PHONY: vm
+.PHONY: vm vm-build
+# Programs that they run in a node: blocks that have some add them.
+vm-build:
 vm:
 	@hack/deps build cluster node
 	@hack/k8s-build
 	@hack/k8s-build kubelet
 	@hack/node-build
+	@$(MAKE) --no-print-directory -s -j$(JOBS) VARIANT=asan vm-build
 	@BUILD=$(BUILD) VARIANT=asan TEST_TIMEOUT=$${TEST_TIMEOUT:-1800} tests/run $(VM_RUN)
 # ---- end of tests on virtual nodes ------------------------------------------------------------------------------------------
 
@@ -125,4 +128,5 @@ $(foreach t,host_observe host_execute,$(OUT)/tests/unit/nodeagent/$(t)_test): $(
 
 $(OUT)/tests/host-tool: $(addprefix $(OUT)/,tests/support/host_tool.o nodeagent/host.a lib/json.a lib/base.a)
 	$(LINK)
+vm-build: $(OUT)/tests/host-tool
 # ---- end of tests of nodeagent/host -----------------------------------------------------------------------------------------

@@ -60,7 +60,7 @@ static void write_kind(struct err *err, enum err_class class, int sys, const cha
 		(void)snprintf(err->reason, sizeof(err->reason), "%s", reason);
 }
 
-int (err_set)(struct err *err, enum err_class class, const char *reason, const char *fmt, ...)
+int(err_set)(struct err *err, enum err_class class, const char *reason, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -73,7 +73,7 @@ int (err_set)(struct err *err, enum err_class class, const char *reason, const c
 	return -1;
 }
 
-int (err_sys)(struct err *err, const char *reason, const char *fmt, ...)
+int(err_sys)(struct err *err, const char *reason, const char *fmt, ...)
 {
 	int sys = errno;
 	char what[128];
@@ -89,7 +89,7 @@ int (err_sys)(struct err *err, const char *reason, const char *fmt, ...)
 	return -1;
 }
 
-int (err_in)(struct err *err, const char *fmt, ...)
+int(err_in)(struct err *err, const char *fmt, ...)
 {
 	va_list ap;
 

@@ -153,8 +153,8 @@ static struct rule *rule_for(struct http_script *script, const char *request)
 	struct rule *rule = NULL;
 
 	TAILQ_FOREACH(rule, &script->rules, link)
-		if ((!rule->used || rule->reply.always) && str_starts(request, rule->start))
-			break;
+	if ((!rule->used || rule->reply.always) && str_starts(request, rule->start))
+		break;
 	if (!rule) {
 		script->unexpected++;
 		return &no_rule;
@@ -306,7 +306,8 @@ void http_script_push(struct http_script *script, const char *bytes)
 {
 	struct connection *c = NULL;
 
-	TAILQ_FOREACH(c, &script->connections, link) {
+	TAILQ_FOREACH(c, &script->connections, link)
+	{
 		struct strbuf out = {0};
 		size_t len = 0;
 
@@ -323,7 +324,7 @@ void http_script_drop(struct http_script *script)
 	struct connection *c = NULL;
 
 	TAILQ_FOREACH(c, &script->connections, link)
-		close_connection(c);
+	close_connection(c);
 }
 
 const char *http_script_request(const struct http_script *script, size_t i)
@@ -341,7 +342,7 @@ size_t http_script_count(const struct http_script *script, const char *start)
 	size_t n = 0;
 
 	TAILQ_FOREACH(request, &script->requests, link)
-		n += str_starts(request->text, start);
+	n += str_starts(request->text, start);
 	return n;
 }
 
@@ -351,7 +352,7 @@ size_t http_script_unused(const struct http_script *script)
 	size_t n = 0;
 
 	TAILQ_FOREACH(rule, &script->rules, link)
-		n += !rule->used && !rule->reply.always;
+	n += !rule->used && !rule->reply.always;
 	return n;
 }
 

@@ -20,7 +20,7 @@ enum http_after {
 };
 
 struct http_reply {
-	int status;	     /* 0: 200; -1: no answer at all, then as `after` says (KEEP: hang) */
+	int status;          /* 0: 200; -1: no answer at all, then as `after` says (KEEP: hang) */
 	const char *headers; /* more of them: "Retry-After: 1\r\n"; NULL: none */
 	const char *body;    /* NULL: empty */
 	int64_t delay_ms;

@@ -206,8 +206,8 @@ static void an_object_goes_through_its_life(void **state)
 	json_auto_t *made = widget("w1", "first", 1);
 	json_auto_t *stored = NULL;
 	json_auto_t *merge = json_pack("{s:{s:s}}", "spec", "text", "merged");
-	json_auto_t *json = json_pack("[{s:s, s:s, s:i}]", "op", "replace", "path", "/spec/replicas",
-				      "value", 5);
+	json_auto_t *json = json_pack("[{s:s, s:s, s:i}]", "op", "replace", "path",
+				      "/spec/replicas", "value", 5);
 	json_auto_t *bad = json_pack("{s:{s:i}}", "spec", "text", 7);
 
 	kube_create(c.client, &widgets, made, &plain, on_end, &e);
@@ -261,7 +261,8 @@ static void applied_fields_have_an_owner(void **state)
 
 	kube_patch(c.client, &widgets, "lab", "applied", KUBE_PATCH_APPLY, one, &ours, on_end, &e);
 	ends_well();
-	kube_patch(c.client, &widgets, "lab", "applied", KUBE_PATCH_APPLY, two, &theirs, on_end, &e);
+	kube_patch(c.client, &widgets, "lab", "applied", KUBE_PATCH_APPLY, two, &theirs, on_end,
+		   &e);
 	ends_with(ERR_CONFLICT, "Conflict");
 	kube_patch(c.client, &widgets, "lab", "applied", KUBE_PATCH_APPLY, two, &force, on_end, &e);
 	ends_well();
@@ -284,7 +285,8 @@ static void status_and_scale_are_written_apart_from_the_rest(void **state)
 	const struct kube_write status = {.subresource = "status"};
 	const struct kube_write scale = {.subresource = "scale"};
 	json_auto_t *made = widget("sub", "x", 1);
-	json_auto_t *both = json_pack("{s:{s:i}, s:{s:s}}", "status", "replicas", 3, "spec", "text", "y");
+	json_auto_t *both =
+		json_pack("{s:{s:i}, s:{s:s}}", "status", "replicas", 3, "spec", "text", "y");
 	json_auto_t *four = json_pack("{s:{s:i}}", "spec", "replicas", 4);
 
 	kube_create(c.client, &widgets, made, &plain, on_end, &e);
@@ -335,7 +337,7 @@ static int count_listed(const char *prefix)
 
 	kube_list(c.client, &config_maps, "lab", NULL, on_end, &e);
 	ends_well();
-	json_array_foreach(json_at(e.object, "items"), i, item)
+	json_array_foreach (json_at(e.object, "items"), i, item)
 		n += str_starts(json_name(item), prefix);
 	return n;
 }
@@ -444,9 +446,9 @@ static void mirror_close(struct mirror *m)
 
 static int lists(const struct mirror *m)
 {
-	return (int)metric_get(metric_counter(m->metrics, "orbweaver_informer_lists_total", "",
-					      "resource"),
-			       "configmaps");
+	return (int)metric_get(
+		metric_counter(m->metrics, "orbweaver_informer_lists_total", "", "resource"),
+		"configmaps");
 }
 
 /* What the cache has is what the server has: keys and versions. */
@@ -459,7 +461,7 @@ static void assert_mirrored(const struct mirror *m)
 	ends_well();
 	turn_for(300);
 	assert_int_equal(json_array_size(json_at(e.object, "items")), cache_len(m->cache));
-	json_array_foreach(json_at(e.object, "items"), i, item) {
+	json_array_foreach (json_at(e.object, "items"), i, item) {
 		auto_free char *key = json_key(item);
 
 		assert_int_equal(cache_version(m->cache, key), kube_resource_version(item));
@@ -471,7 +473,8 @@ static void touch(const char *prefix, int i, const char *value)
 	auto_free char *name = str_printf("%s-%d", prefix, i);
 	json_auto_t *patch = json_pack("{s:{s:s}}", "data", "touched", value);
 
-	kube_patch(c.client, &config_maps, "lab", name, KUBE_PATCH_MERGE, patch, &plain, on_end, &e);
+	kube_patch(c.client, &config_maps, "lab", name, KUBE_PATCH_MERGE, patch, &plain, on_end,
+		   &e);
 	ends_well();
 }
 
@@ -528,7 +531,8 @@ static void what_vanished_unseen_is_removed_after_a_compaction(void **state)
 	before = (int)cache_len(m.cache);
 	control("stop", "");
 	turn_for(500);
-	control("forget", "/registry/configmaps/lab/many-1"); /* 1, 10 to 19, 100 to 199, 1000 to 1999 */
+	control("forget",
+		"/registry/configmaps/lab/many-1"); /* 1, 10 to 19, 100 to 199, 1000 to 1999 */
 	control("start", "");
 	until(&m.gone, 1111);
 	assert_int_equal(m.gone, 1111);

@@ -37,6 +37,9 @@ static void has_the_defaults_of_the_design(void **state)
 	assert_string_equal(o.resource_prefix, "spidernet.io");
 	assert_true(o.leader_elect);
 	assert_null(o.kubeconfig);
+	assert_null(o.webhook_addr);
+	assert_string_equal(o.webhook_service, "orbweaver-webhook");
+	assert_int_equal(o.webhook_certificate_s, 90 * 24 * 3600);
 }
 
 static void takes_the_namespace_from_the_pod(void **state)
@@ -47,6 +50,7 @@ static void takes_the_namespace_from_the_pod(void **state)
 
 	assert_int_equal(options_parse(1, argv, pod_namespace, &o, &err), 0);
 	assert_string_equal(o.ns, "rdma");
+	assert_string_equal(o.config_ns, "rdma");
 }
 
 static void reads_values_with_and_without_equals_sign(void **state)
@@ -64,6 +68,32 @@ static void reads_values_with_and_without_equals_sign(void **state)
 	assert_true(o.leader_elect);
 }
 
+static void reads_what_webhooks_need(void **state)
+{
+	static const struct {
+		const char *text;
+		int64_t seconds;
+	} cases[] = {{"30s", 30},
+		     {"90m", 5400},
+		     {"12h", 43200},
+		     {"365d", 31536000},
+		     {"3650d", 315360000}};
+	struct options o = {0};
+	struct err err = {0};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		assert_int_equal(parse("--webhook-certificate-lifetime", cases[i].text, &o, &err),
+				 0);
+		assert_int_equal(o.webhook_certificate_s, cases[i].seconds);
+	}
+	assert_int_equal(parse("--webhook-addr", ":9443", &o, &err), 0);
+	assert_string_equal(o.webhook_addr, ":9443");
+	assert_int_equal(parse("--webhook-url", "https://[::1]:9443", &o, &err), 0);
+	assert_string_equal(o.webhook_url, "https://[::1]:9443");
+	assert_int_equal(parse("--config-namespace", "spiderpool", &o, &err), 0);
+	assert_string_equal(o.config_ns, "spiderpool");
+}
+
 static void names_flag_value_and_remedy_of_mistakes(void **state)
 {
 	static const struct {
@@ -73,6 +103,27 @@ static void names_flag_value_and_remedy_of_mistakes(void **state)
 		{"--nonsense", NULL, "--nonsense: unknown; see --help"},
 		{"word", NULL, "\"word\": not a flag; see --help"},
 		{"--leader-elect=maybe", NULL, "--leader-elect=maybe: must be true or false"},
+		{"--webhook-certificate-lifetime", "29s",
+		 "--webhook-certificate-lifetime 29s: must be a number and one of the units s, m, "
+		 "h, d, from 30s to 3650d"},
+		{"--webhook-certificate-lifetime", "3651d",
+		 "--webhook-certificate-lifetime 3651d: must be a number and one of the units s, "
+		 "m, h, d, from 30s to 3650d"},
+		{"--webhook-certificate-lifetime", "90",
+		 "--webhook-certificate-lifetime 90: must be a number and one of the units s, m, "
+		 "h, d, from 30s to 3650d"},
+		{"--webhook-certificate-lifetime", "",
+		 "--webhook-certificate-lifetime : must be a number and one of the units s, m, h, "
+		 "d, from 30s to 3650d"},
+		{"--webhook-url", "http://a",
+		 "--webhook-url http://a: must be https://HOST or https://HOST:PORT, without a "
+		 "path"},
+		{"--webhook-service", "a.b",
+		 "--webhook-service a.b: must be 1 to 63 lower-case letters, digits and inner "
+		 "dashes"},
+		{"--config-namespace", "A",
+		 "--config-namespace A: must be 1 to 63 lower-case letters, digits and inner "
+		 "dashes"},
 		{"--namespace", "Not_DNS",
 		 "--namespace Not_DNS: must be 1 to 63 lower-case letters, digits and inner "
 		 "dashes"},
@@ -96,6 +147,7 @@ int main(void)
 		cmocka_unit_test(has_the_defaults_of_the_design),
 		cmocka_unit_test(takes_the_namespace_from_the_pod),
 		cmocka_unit_test(reads_values_with_and_without_equals_sign),
+		cmocka_unit_test(reads_what_webhooks_need),
 		cmocka_unit_test(names_flag_value_and_remedy_of_mistakes),
 	};
 

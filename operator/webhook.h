@@ -1,0 +1,43 @@
+/*
+ * Admission over HTTPS: reviews in, verdicts out, from the caches and without asking anybody. Every replica serves.
+ *
+ *	/validate  reconcilers/admission.h
+ *	/default   reconcilers/admission.h
+ *	/inject    reconcilers/pod_inject.h
+ *
+ * Until the leader's certificate (certificates.h) is in the cache, and until the caches are complete, API servers do not get
+ * an answer that counts (an authority that they do not trust, 503), and go on without us.
+ *
+ * Metrics: orbweaver_admission_requests_total{path,kind,verdict} (verdict: allowed, patched, refused, unreadable, too early),
+ * orbweaver_admission_seconds{path} (from request to answer, TLS not included), orbweaver_webhook_certificate_expiry_seconds
+ * (time since the epoch; 0: none yet).
+ */
+#ifndef ORBWEAVER_OPERATOR_WEBHOOK_H
+#define ORBWEAVER_OPERATOR_WEBHOOK_H
+
+#include <jansson.h>
+
+#include "lib/base/err.h"
+#include "lib/base/metrics.h"
+#include "operator/controllers.h"
+
+/* Objects have at most 1.5 MiB in etcd, less than 3 MiB in requests; an update carries two of them. */
+#define WEBHOOK_BODY_MAX (8 * 1024 * 1024)
+
+struct loop;
+struct webhook;
+
+/* Listens at once. Errors: those of http_server_new. metrics are borrowed. */
+struct webhook *webhook_new(struct loop *loop, const char *listen, struct metrics *metrics,
+			    struct err *err);
+
+/* From now on there are caches to answer from; borrowed until webhook_close. */
+void webhook_attach(struct webhook *webhook, const struct controller_sources *sources);
+
+/* Told of each change in the caches: picks up the certificate and the settings of pod injection. now NULL: it went. */
+void webhook_changed(struct webhook *webhook, const char *kind, const json_t *now);
+
+/* Ends as http_server_close does; the webhook is freed before done is called. NULL: done is not called. */
+void webhook_close(struct webhook *webhook, void (*done)(void *arg), void *arg);
+
+#endif

@@ -1,0 +1,417 @@
+/*
+ * Two objects built field by field, with the values that the server fills in, so that they compare equal to what is stored.
+ */
+#include "operator/webhook_setup.h"
+
+#include <string.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/mem.h"
+#include "lib/json/json.h"
+#include "operator/certificates.h"
+#include "operator/worlds.h"
+#include "reconcilers/cni_config.h"
+#include "reconcilers/pod_inject.h"
+
+#define MANAGED_BY      "app.kubernetes.io/managed-by"
+#define PART_OF         "app.kubernetes.io/part-of"
+#define NAMESPACE_LABEL "kubernetes.io/metadata.name"
+
+#define POD_WEBHOOK "pods.orbweaver.spidernet.io"
+
+#define SPIDERPOOL "spiderpool.spidernet.io", "v2beta1"
+#define SRIOV      "sriovnetwork.openshift.io", "v1"
+
+struct rule {
+	const char *group, *version, *resource;
+	bool has_defaults;
+};
+
+static const struct rule rules[] = {
+	{SPIDERPOOL, KIND_MULTUS_CONFIG, true},
+	{SPIDERPOOL, KIND_IP_POOL, true},
+	{SPIDERPOOL, KIND_RESERVED_IP, true},
+	{SPIDERPOOL, KIND_COORDINATOR, true},
+	{SRIOV, KIND_POLICY, true},
+	{SRIOV, KIND_POOL_CONFIG, false},
+	{SRIOV, KIND_SRIOV_NETWORK, false},
+	{SRIOV, KIND_SRIOV_IB_NETWORK, false},
+	{SRIOV, KIND_OVS_NETWORK, false},
+};
+
+char *webhook_url_host(const char *url)
+{
+	static const char scheme[] = "https://";
+	const char *host = url + strlen(scheme);
+	const char *end = NULL;
+	int64_t port = 0;
+	bool quoted = false;
+
+	if (!str_starts(url, scheme))
+		return NULL;
+	quoted = *host == '[';
+	host += quoted;
+	end = host + strcspn(host, quoted ? "]" : ":");
+	if (end == host || (quoted && *end != ']') || strcspn(host, "/?#@%") < strlen(host))
+		return NULL;
+	if (end[quoted] != '\0' &&
+	    (end[quoted] != ':' || !str_to_int(end + quoted + 1, 1, 65535, &port)))
+		return NULL;
+	return str_ndup(host, (size_t)(end - host));
+}
+
+/* ---- one webhook -------------------------------------------------------------------------------------------------- */
+
+struct webhook_text {
+	const char *name, *path;
+	int64_t timeout_s;
+};
+
+static json_t *rule_of(const struct rule *rule, json_t *operations)
+{
+	return json_pack("{s:[s], s:[s], s:[s], s:s, s:o}", "apiGroups", rule->group, "apiVersions",
+			 rule->version, "resources", rule->resource, "scope", "*", "operations",
+			 operations);
+}
+
+static json_t *client_config(const json_t *world, const char *path, const char *bundle)
+{
+	const char *url = json_str_at(world, "env", "webhook", "url");
+	json_t *config = json_pack("{s:s}", "caBundle", bundle);
+
+	if (url)
+		json_put(config, "url", json_fmt("%s%s", url, path));
+	else
+		json_put(config, "service",
+			 json_pack("{s:s, s:s, s:s, s:i}", "namespace",
+				   world_env(world, "namespace"), "name",
+				   json_str_at(world, "env", "webhook", "service"), "path", path,
+				   "port", 443));
+	return config;
+}
+
+/* Takes rules. */
+static json_t *webhook_of(const json_t *world, const struct webhook_text *text, const char *bundle,
+			  json_t *rules_new)
+{
+	return json_pack("{s:s, s:o, s:o, s:s, s:s, s:s, s:I, s:[s], s:{}, s:{}}", "name",
+			 text->name, "clientConfig", client_config(world, text->path, bundle),
+			 "rules", rules_new, "failurePolicy", "Ignore", "matchPolicy", "Equivalent",
+			 "sideEffects", "None", "timeoutSeconds", (json_int_t)text->timeout_s,
+			 "admissionReviewVersions", "v1", "namespaceSelector", "objectSelector");
+}
+
+static json_t *users_kinds(const json_t *world, const struct webhook_text *text, const char *bundle,
+			   bool with_defaults)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < ARRAY_LEN(rules); i++)
+		if (rules[i].has_defaults || !with_defaults)
+			json_array_append_new(
+				list, rule_of(&rules[i], json_pack("[s, s]", "CREATE", "UPDATE")));
+	return webhook_of(world, text, bundle, list);
+}
+
+/* ---- pods --------------------------------------------------------------------------------------------------------- */
+
+/* All of those that exist carry their name as a label, so that a selector finds them. */
+static bool are_labelled(const json_t *world, const json_t *names)
+{
+	const json_t *name = NULL;
+	size_t i = 0;
+
+	json_array_foreach (names, i, name) {
+		const char *text = json_string_value(name);
+		const json_t *namespace = world_get(world, KIND_NAMESPACE, text);
+
+		if (namespace &&
+		    !str_eq(json_str_at(namespace, "metadata", "labels", NAMESPACE_LABEL), text))
+			return false;
+	}
+	return true;
+}
+
+/* A requirement that selects one of these would never hold where the label is missing: then it is left to us. */
+static json_t *pod_namespaces(const json_t *world, const struct inject_settings *settings)
+{
+	json_t *selector = inject_settings_selector(settings, world_env(world, "namespace"));
+	json_t *requirements = json_at(selector, "matchExpressions");
+
+	for (size_t i = json_array_size(requirements); i-- > 0;)
+		if (str_eq(json_str_at(json_array_get(requirements, i), "operator"), "In") &&
+		    !are_labelled(world, settings->include))
+			json_array_remove(requirements, i);
+	return selector;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* ["a", "b"] in CEL: the namespaces that ask, in an order of their own. Names of namespaces need no quoting. */
+static void add_asking(const json_t *world, struct strbuf *text)
+{
+	const json_t *namespaces = world_kind(world, KIND_NAMESPACE);
+	auto_free const char **names = mem_calloc(json_object_size(namespaces) + 1, sizeof(*names));
+	const char *name = NULL;
+	const json_t *namespace = NULL;
+	size_t n = 0;
+
+	json_each (namespaces, name, namespace)
+		if (pod_inject_asks(namespace))
+			names[n++] = name;
+	qsort(names, n, sizeof(*names), compare_names);
+	strbuf_addc(text, '[');
+	for (size_t i = 0; i < n; i++)
+		strbuf_addf(text, "%s\"%s\"", i ? ", " : "", names[i]);
+	strbuf_addc(text, ']');
+}
+
+/* CEL: the pod asks, or its namespace does. */
+static char *asks_expression(const json_t *world)
+{
+	auto_strbuf struct strbuf text = {0};
+
+	strbuf_adds(&text, "(has(object.metadata.annotations) && "
+			   "(\"" CNI_ANNOTATION_RDMA_INJECT "\" in object.metadata.annotations || "
+			   "\"" CNI_ANNOTATION_NETWORK_INJECT
+			   "\" in object.metadata.annotations)) || request.namespace in ");
+	add_asking(world, &text);
+	return strbuf_take(&text);
+}
+
+static json_t *pod_webhook(const json_t *world, const struct inject_settings *settings,
+			   const char *bundle)
+{
+	static const struct webhook_text text = {POD_WEBHOOK, "/inject", WEBHOOK_POD_TIMEOUT_S};
+	static const struct rule pods = {"", "v1", KIND_POD, false};
+	json_t *webhook = webhook_of(world, &text, bundle,
+				     json_pack("[o]", rule_of(&pods, json_pack("[s]", "CREATE"))));
+	auto_free char *expression = NULL;
+
+	json_put_str(webhook, "reinvocationPolicy", "IfNeeded");
+	json_put(webhook, "namespaceSelector", pod_namespaces(world, settings));
+	json_put(webhook, "objectSelector",
+		 json_pack("{s:[{s:s, s:s, s:[s]}]}", "matchExpressions", "key", PART_OF,
+			   "operator", "NotIn", "values", "orbweaver"));
+	if (json_is_true(json_at(world, "env", "webhook", "matchConditions"))) {
+		expression = asks_expression(world);
+		json_put(webhook, "matchConditions",
+			 json_pack("[{s:s, s:s}]", "name", "asks-for-injection", "expression",
+				   expression));
+	}
+	return webhook;
+}
+
+/* The pods' webhook as it is in the cluster, with a new bundle: settings that cannot be read change nothing. */
+static json_t *pod_webhook_kept(const json_t *world, const char *bundle)
+{
+	const json_t *present =
+		json_at(world_get(world, MIRROR_MUTATING, WEBHOOK_MUTATING), "webhooks");
+	const json_t *webhook = NULL;
+	size_t i = 0;
+
+	json_array_foreach (present, i, webhook) {
+		json_t *kept = NULL;
+
+		if (!str_eq(json_str_at(webhook, "name"), POD_WEBHOOK))
+			continue;
+		kept = json_deep_copy(webhook);
+		json_put(kept, "clientConfig", client_config(world, "/inject", bundle));
+		return kept;
+	}
+	return NULL;
+}
+
+/* ---- the two configurations --------------------------------------------------------------------------------------- */
+
+/* Takes webhooks. */
+static void plan_configuration(struct plan *plan, const char *kind, const char *name,
+			       json_t *webhooks)
+{
+	plan_apply(plan, kind,
+		   json_pack("{s:{s:s, s:{s:s, s:s}}, s:o}", "metadata", "name", name, "labels",
+			     MANAGED_BY, OPERATOR_NAME, PART_OF, "orbweaver", "webhooks",
+			     webhooks));
+}
+
+static void plan_validating(const json_t *world, struct plan *plan, const char *bundle)
+{
+	static const struct webhook_text text = {"validate.orbweaver.spidernet.io", "/validate",
+						 WEBHOOK_TIMEOUT_S};
+
+	plan_configuration(plan, MIRROR_VALIDATING, WEBHOOK_VALIDATING,
+			   json_pack("[o]", users_kinds(world, &text, bundle, false)));
+}
+
+static json_t *new_pod_webhook(const json_t *world, struct plan *plan, const char *bundle)
+{
+	auto_inject_settings struct inject_settings settings = {0};
+	auto_free char *key =
+		str_printf("%s/%s", json_str_at(world, "env", "webhook", "configNamespace"),
+			   INJECT_CONFIG_MAP);
+	struct err err = {0};
+
+	if (inject_settings_read(world_get(world, MIRROR_SPIDERPOOL_CONF, key), &settings, &err) <
+	    0) {
+		plan_event(plan, MIRROR_SPIDERPOOL_CONF, key, true, err.reason, err.text);
+		return pod_webhook_kept(world, bundle);
+	}
+	return settings.enabled ? pod_webhook(world, &settings, bundle) : NULL;
+}
+
+static void plan_mutating(const json_t *world, struct plan *plan, const char *bundle)
+{
+	static const struct webhook_text text = {"default.orbweaver.spidernet.io", "/default",
+						 WEBHOOK_TIMEOUT_S};
+	json_t *defaults = users_kinds(world, &text, bundle, true);
+	json_t *pods = new_pod_webhook(world, plan, bundle);
+	json_t *webhooks = json_pack("[o]", defaults);
+
+	json_put_str(defaults, "reinvocationPolicy", "IfNeeded");
+	if (pods)
+		json_array_append_new(webhooks, pods);
+	plan_configuration(plan, MIRROR_MUTATING, WEBHOOK_MUTATING, webhooks);
+}
+
+/* ---- reconciling -------------------------------------------------------------------------------------------------- */
+
+static void plan_removal(const json_t *world, struct plan *plan, const char *kind, const char *key)
+{
+	const json_t *object = world_get(world, kind, key);
+
+	if (str_eq(json_str_at(object, "metadata", "labels", MANAGED_BY), OPERATOR_NAME))
+		plan_delete(plan, kind, key, json_uid(object));
+}
+
+static char *secret_key(const json_t *world)
+{
+	return str_printf("%s/%s", world_env(world, "namespace"), CERTIFICATES_SECRET);
+}
+
+static void remove_all(const json_t *world, struct plan *plan)
+{
+	auto_free char *secret = secret_key(world);
+
+	plan_removal(world, plan, MIRROR_MUTATING, WEBHOOK_MUTATING);
+	plan_removal(world, plan, MIRROR_VALIDATING, WEBHOOK_VALIDATING);
+	plan_removal(world, plan, MIRROR_CERTIFICATE, secret);
+}
+
+/* The bundle that all webhooks of both configurations show; NULL when they differ, or one configuration is missing. */
+static const char *published_bundle(const json_t *world)
+{
+	const json_t *configurations[] = {
+		world_get(world, MIRROR_VALIDATING, WEBHOOK_VALIDATING),
+		world_get(world, MIRROR_MUTATING, WEBHOOK_MUTATING),
+	};
+	const char *bundle = NULL;
+
+	for (size_t i = 0; i < ARRAY_LEN(configurations); i++) {
+		const json_t *webhooks = json_at(configurations[i], "webhooks");
+		const json_t *webhook = NULL;
+		size_t j = 0;
+
+		if (json_array_size(webhooks) == 0)
+			return NULL;
+		json_array_foreach (webhooks, j, webhook) {
+			const char *shown =
+				json_str_or(json_at(webhook, "clientConfig", "caBundle"), "");
+
+			if (bundle && !str_eq(bundle, shown))
+				return NULL;
+			bundle = shown;
+		}
+	}
+	return bundle;
+}
+
+/* What an API server calls us by. Returns new; free(). */
+static char *server_name(const json_t *world)
+{
+	const json_t *settings = json_at(world, "env", "webhook");
+	const char *url = json_str_at(settings, "url");
+
+	if (url)
+		return webhook_url_host(url);
+	return str_printf("%s.%s.svc", json_str_or(json_at(settings, "service"), ""),
+			  world_env(world, "namespace"));
+}
+
+int webhook_setup_reconcile(const json_t *world, const char *key, struct plan *plan,
+			    struct err *err)
+{
+	const json_t *settings = json_at(world, "env", "webhook");
+	auto_certificates_answer struct certificates_answer answer = {0};
+	auto_free char *secret = secret_key(world);
+	auto_free char *name = NULL;
+	struct certificates_question question = {0};
+
+	if (!settings) {
+		remove_all(world, plan);
+		return 0;
+	}
+	name = server_name(world);
+	question = (struct certificates_question){
+		.ns = world_env(world, "namespace"),
+		.secret = world_get(world, MIRROR_CERTIFICATE, secret),
+		.names = (const char *const *)&name,
+		.n_names = 1,
+		.lifetime_s = json_integer_value(json_at(settings, "lifetimeSeconds")),
+		.published = published_bundle(world),
+	};
+	clock_parse_rfc3339(world_env(world, "now"), &question.now_us);
+	if (certificates_decide(&question, &answer, err) < 0)
+		return -1;
+	plan_apply(plan, MIRROR_CERTIFICATE, json_incref(answer.secret));
+	plan_validating(world, plan, answer.bundle);
+	plan_mutating(world, plan, answer.bundle);
+	plan_requeue(plan, answer.again_ms);
+	return 0;
+}
+
+/* ---- the world ---------------------------------------------------------------------------------------------------- */
+
+static void add_settings(const struct controller_sources *from, json_t *world)
+{
+	const struct webhook_settings *webhook = from->webhook;
+	json_t *settings = json_need_object(json_need_object(world, "env"), "webhook");
+
+	json_put_str(settings, "service", webhook->service);
+	json_put_str(settings, "url", webhook->url);
+	json_put_int(settings, "lifetimeSeconds", webhook->lifetime_s);
+	json_put_bool(settings, "matchConditions", webhook->match_conditions);
+	json_put_str(settings, "configNamespace", from->config_ns);
+}
+
+static void add_namespaces(const struct controller_sources *from, json_t *world,
+			   const json_t *config_map)
+{
+	auto_inject_settings struct inject_settings settings = {0};
+	const json_t *name = NULL;
+	size_t i = 0;
+
+	mirror_add_indexed(from->mirror, world, KIND_NAMESPACE, NAMESPACE_ASKING, MIRROR_ASKING);
+	if (inject_settings_read(config_map, &settings, NULL) < 0)
+		return;
+	json_array_foreach (settings.include, i, name)
+		mirror_add(from->mirror, world, KIND_NAMESPACE, json_string_value(name));
+}
+
+void webhook_setup_look(const struct controller_sources *from, const struct controller *self,
+			const char *key, json_t *world)
+{
+	auto_free char *secret = str_printf("%s/%s", from->ns, CERTIFICATES_SECRET);
+	auto_free char *conf = str_printf("%s/%s", from->config_ns, INJECT_CONFIG_MAP);
+
+	mirror_add(from->mirror, world, MIRROR_CERTIFICATE, secret);
+	mirror_add(from->mirror, world, MIRROR_VALIDATING, WEBHOOK_VALIDATING);
+	mirror_add(from->mirror, world, MIRROR_MUTATING, WEBHOOK_MUTATING);
+	if (!from->webhook->listen)
+		return;
+	add_settings(from, world);
+	mirror_add(from->mirror, world, MIRROR_SPIDERPOOL_CONF, conf);
+	add_namespaces(from, world, world_get(world, MIRROR_SPIDERPOOL_CONF, conf));
+}

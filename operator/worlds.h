@@ -1,0 +1,31 @@
+/*
+ * Parts of worlds: what a decision about an object may look at, for controllers (an object of the cache) and for admission
+ * (an object that is not stored yet) alike.
+ */
+#ifndef ORBWEAVER_OPERATOR_WORLDS_H
+#define ORBWEAVER_OPERATOR_WORLDS_H
+
+#include <jansson.h>
+
+#include "operator/controllers.h"
+
+/* "env": now, namespace, resourcePrefix. */
+void worlds_add_env(const struct controller_sources *from, json_t *world);
+
+/* The NetworkAttachmentDefinition that a SpiderMultusConfig claims, and all configs that claim it. */
+void worlds_add_claim(const struct controller_sources *from, json_t *world, const json_t *config);
+
+/* The pools that a SpiderMultusConfig names. */
+void worlds_add_pools(const struct controller_sources *from, json_t *world, const json_t *config);
+
+/* The SpiderIPPools that may overlap this one. */
+void worlds_add_neighbours(const struct controller_sources *from, json_t *world,
+			   const json_t *pool);
+
+/* The NetworkAttachmentDefinition that a SriovNetwork, SriovIBNetwork or OVSNetwork writes, and the namespace of that. */
+void worlds_add_target(const struct controller_sources *from, json_t *world, const json_t *network);
+
+/* The SpiderMultusConfigs of a group ("KEY=VALUE", reconcilers/pod_inject.h). */
+void worlds_add_group(const struct controller_sources *from, json_t *world, const char *group);
+
+#endif

@@ -1,0 +1,156 @@
+/*
+ * devlink over generic netlink. See the header.
+ */
+#include "nodeagent/host/devlink.h"
+
+#include <errno.h>
+#include <linux/devlink.h>
+#include <linux/genetlink.h>
+#include <string.h>
+
+#include "lib/json/json.h"
+#include "nodeagent/host/netlink.h"
+#include "nodeagent/host/pci.h"
+
+const char *devlink_mode_name(enum devlink_mode mode)
+{
+	switch (mode) {
+	case DEVLINK_MODE_UNKNOWN:
+		return NULL;
+	case DEVLINK_MODE_LEGACY:
+		return "legacy";
+	case DEVLINK_MODE_SWITCHDEV:
+		return "switchdev";
+	}
+	return NULL;
+}
+
+enum devlink_mode devlink_mode_of(const char *name)
+{
+	if (str_eq(name, "legacy"))
+		return DEVLINK_MODE_LEGACY;
+	return str_eq(name, "switchdev") ? DEVLINK_MODE_SWITCHDEV : DEVLINK_MODE_UNKNOWN;
+}
+
+uint16_t devlink_decode_family(const void *bytes, size_t len)
+{
+	const struct nlmsghdr *message;
+	struct nlattr *attrs[CTRL_ATTR_MAX + 1];
+	size_t at = 0;
+	uint16_t family;
+
+	while ((message = netlink_next(bytes, len, &at)))
+		if (message->nlmsg_type == GENL_ID_CTRL &&
+		    netlink_parse(message, GENL_HDRLEN, attrs, CTRL_ATTR_MAX) &&
+		    netlink_u16(attrs[CTRL_ATTR_FAMILY_ID], &family))
+			return family;
+	return 0;
+}
+
+/* Families are numbered when their module is loaded, so ask each time. */
+static int find_family(struct host *host, uint16_t *ret, struct err *err)
+{
+	struct genlmsghdr header = {.cmd = CTRL_CMD_GETFAMILY, .version = 2};
+	auto_nl_msg struct nl_msg *msg = netlink_request(GENL_ID_CTRL, 0, &header, sizeof(header));
+	auto_strbuf struct strbuf answer = {0};
+
+	netlink_put_str(msg, CTRL_ATTR_FAMILY_NAME, DEVLINK_GENL_NAME);
+	if (netlink_ask(host, NETLINK_GENERIC, msg, &answer, err) < 0)
+		return -1;
+	*ret = devlink_decode_family(answer.data, answer.len);
+	if (*ret)
+		return 0;
+	errno = ENOENT;
+	return err_sys(err, "NetlinkRefused", "no number for generic netlink family devlink");
+}
+
+static int ask(struct host *host, uint8_t command, uint16_t flags, const char *address,
+	       enum devlink_mode mode, struct strbuf *answer, struct err *err)
+{
+	struct genlmsghdr header = {.cmd = command, .version = DEVLINK_GENL_VERSION};
+	auto_nl_msg struct nl_msg *msg = NULL;
+	uint16_t family;
+
+	if (find_family(host, &family, err) < 0)
+		return -1;
+	msg = netlink_request(family, flags, &header, sizeof(header));
+	if (address) {
+		netlink_put_str(msg, DEVLINK_ATTR_BUS_NAME, "pci");
+		netlink_put_str(msg, DEVLINK_ATTR_DEV_NAME, address);
+	}
+	if (mode != DEVLINK_MODE_UNKNOWN)
+		netlink_put_u16(msg, DEVLINK_ATTR_ESWITCH_MODE, (uint16_t)mode);
+	return netlink_ask(host, NETLINK_GENERIC, msg, answer, err);
+}
+
+json_t *devlink_decode_list(const void *bytes, size_t len)
+{
+	const struct nlmsghdr *message;
+	struct nlattr *attrs[DEVLINK_ATTR_MAX + 1];
+	json_t *addresses = json_array();
+	size_t at = 0;
+
+	while ((message = netlink_next(bytes, len, &at))) {
+		char bus[16], name[PCI_ADDRESS_SIZE];
+
+		if (netlink_parse(message, GENL_HDRLEN, attrs, DEVLINK_ATTR_MAX) &&
+		    netlink_str(attrs[DEVLINK_ATTR_BUS_NAME], bus, sizeof(bus)) &&
+		    str_eq(bus, "pci") &&
+		    netlink_str(attrs[DEVLINK_ATTR_DEV_NAME], name, sizeof(name)) &&
+		    pci_address_is_valid(name))
+			json_array_append_new(addresses, json_string(name));
+	}
+	return addresses;
+}
+
+int devlink_list(struct host *host, json_t **ret, struct err *err)
+{
+	auto_strbuf struct strbuf answer = {0};
+	struct err problem = {0};
+
+	if (ask(host, DEVLINK_CMD_GET, NLM_F_DUMP, NULL, DEVLINK_MODE_UNKNOWN, &answer, &problem) <
+	    0) {
+		if (problem.sys != ENOENT) {
+			if (err)
+				*err = problem;
+			return err_in(err, "list devlink instances");
+		}
+		*ret = json_array();
+		return 0;
+	}
+	*ret = devlink_decode_list(answer.data, answer.len);
+	return 0;
+}
+
+enum devlink_mode devlink_decode_mode(const void *bytes, size_t len)
+{
+	const struct nlmsghdr *message;
+	struct nlattr *attrs[DEVLINK_ATTR_MAX + 1];
+	size_t at = 0;
+	uint16_t mode;
+
+	while ((message = netlink_next(bytes, len, &at)))
+		if (netlink_parse(message, GENL_HDRLEN, attrs, DEVLINK_ATTR_MAX) &&
+		    netlink_u16(attrs[DEVLINK_ATTR_ESWITCH_MODE], &mode) && mode <= 1)
+			return mode == 0 ? DEVLINK_MODE_LEGACY : DEVLINK_MODE_SWITCHDEV;
+	return DEVLINK_MODE_UNKNOWN;
+}
+
+int devlink_get_mode(struct host *host, const char *address, enum devlink_mode *ret,
+		     struct err *err)
+{
+	auto_strbuf struct strbuf answer = {0};
+
+	if (ask(host, DEVLINK_CMD_ESWITCH_GET, 0, address, DEVLINK_MODE_UNKNOWN, &answer, err) < 0)
+		return err_in(err, "%s: ask for the eSwitch mode", address);
+	*ret = devlink_decode_mode(answer.data, answer.len);
+	return 0;
+}
+
+int devlink_set_mode(struct host *host, const char *address, enum devlink_mode mode,
+		     struct err *err)
+{
+	auto_strbuf struct strbuf answer = {0};
+
+	return ask(host, DEVLINK_CMD_ESWITCH_SET, 0, address, mode, &answer, err);
+}

@@ -1,0 +1,237 @@
+/*
+ * One step: check it, do it, say what became of it. See step.h; the steps are in execute_*.c.
+ */
+#include "nodeagent/host/execute.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/base/clock.h"
+#include "nodeagent/host/holders.h"
+#include "nodeagent/host/observe.h"
+
+#define LOOK_EVERY_MS 10
+/* So much earlier than the deadline we stop waiting ourselves. */
+#define MARGIN_MS 1000
+
+static const struct {
+	const char *name;
+	int (*run)(struct run *run, struct err *err);
+} runners[] = {
+	{"load-module", run_load_module},
+	{"write-udev-rule", run_write_udev_rule},
+	{"remove-udev-rule", run_remove_udev_rule},
+	{"set-autoprobe", run_set_autoprobe},
+	{"set-num-vfs", run_set_num_vfs},
+	{"wait-vfs", run_wait_vfs},
+	{"set-eswitch", run_set_eswitch},
+	{"set-mtu", run_set_mtu},
+	{"link-up", run_link_up},
+	{"set-vf-mac", run_set_vf_mac},
+	{"set-vf-guid", run_set_vf_guid},
+	{"set-vf-link-state", run_set_vf_link_state},
+	{"set-driver-override", run_set_driver_override},
+	{"unbind-driver", run_unbind_driver},
+	{"probe-driver", run_probe_driver},
+	{"wait-vf", run_wait_vf},
+	{"set-rdma-netns-mode", run_set_rdma_netns_mode},
+	{"write-rdma-next-boot", run_write_rdma_next_boot},
+	{"remove-rdma-next-boot", run_remove_rdma_next_boot},
+};
+
+/* ---- what steps share ------------------------------------------------------------------------------------------------- */
+
+const char *run_str(const struct run *run, const char *name)
+{
+	return json_str_at(run->step, name);
+}
+
+int run_int(const struct run *run, const char *name)
+{
+	return (int)json_integer_value(json_at(run->step, name));
+}
+
+static int must_exist(const struct run *run, const char *address, struct err *err)
+{
+	if (pci_exists(run->host, address))
+		return 0;
+	errno = ENODEV;
+	return err_sys(err, "DeviceGone", "there is no PCI function %s", address);
+}
+
+int run_pf(const struct run *run, const char *name, const char **ret, struct err *err)
+{
+	const char *pf = run_str(run, name);
+
+	if (must_exist(run, pf, err) < 0)
+		return -1;
+	if (pci_is_vf(run->host, pf))
+		return err_set(err, ERR_BUG, "NotAPf", "%s is a VF", pf);
+	if (!pci_is_network(run->host, pf))
+		return err_set(err, ERR_BUG, "NotAPf", "%s is no network function", pf);
+	*ret = pf;
+	return 0;
+}
+
+int run_vf(const struct run *run, const char **ret, struct err *err)
+{
+	const char *vf = run_str(run, "vf");
+
+	if (must_exist(run, vf, err) < 0)
+		return -1;
+	if (!pci_is_vf(run->host, vf))
+		return err_set(err, ERR_BUG, "NotAVf",
+			       "%s is no VF, and drivers of other functions are never touched", vf);
+	if (!pci_is_network(run->host, vf))
+		return err_set(err, ERR_BUG, "NotAVf", "%s is no network function", vf);
+	*ret = vf;
+	return 0;
+}
+
+int run_refuse_away(const struct run *run, const char *vf, struct err *err)
+{
+	struct sysfs_text driver, claim;
+	bool bound = pci_driver(run->host, vf, &driver);
+
+	if (pci_vf_is_away(run->host, vf, bound ? driver.text : NULL))
+		return err_set(err, ERR_HOST, "VfInUse",
+			       "VF %s is in another network namespace: wait until the pod is gone",
+			       vf);
+	if (holders_claim(run->host, vf, &claim))
+		return err_set(err, ERR_HOST, "VfInUse",
+			       "VF %s is given to %s: wait until the pod is gone", vf, claim.text);
+	return 0;
+}
+
+static int refuse_held(const json_t *vf, struct err *err)
+{
+	const char *kind = json_str_or(json_at(vf, "host", "holder", "kind"), "");
+	const char *name = json_str_at(vf, "host", "holder", "name");
+
+	if (!json_is_true(json_at(vf, "host", "inUse")))
+		return 0;
+	return err_set(err, ERR_HOST, "VfInUse", "VF %s is in use (%s%s%s): wait until it is free",
+		       json_str_at(vf, "pciAddress"), kind, name ? ": " : "", name ? name : "");
+}
+
+static const json_t *find_pf(const json_t *observed, const char *pf)
+{
+	static const char *const lists[] = {"interfaces", "unusable"};
+
+	for (size_t l = 0; l < ARRAY_LEN(lists); l++) {
+		json_t *entry;
+		size_t i;
+
+		json_array_foreach (json_at(observed, lists[l]), i, entry) {
+			if (str_eq(json_str_at(entry, "pciAddress"), pf))
+				return entry;
+		}
+	}
+	return NULL;
+}
+
+int run_refuse_in_use(const struct run *run, const char *pf, const char *vf, struct err *err)
+{
+	json_auto_t *observed = host_observe(run->host, HOST_OBSERVE_HOLDERS, err);
+	json_t *entry;
+	size_t i;
+
+	if (!observed)
+		return -1;
+	json_array_foreach (json_at(find_pf(observed, pf), "Vfs"), i, entry) {
+		if ((!vf || str_eq(json_str_at(entry, "pciAddress"), vf)) &&
+		    refuse_held(entry, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+int run_refuse_protected(const struct run *run, const char *pf, struct err *err)
+{
+	auto_free char *reason = NULL;
+
+	if (json_is_true(json_at(run->step, "force")))
+		return 0;
+	if (host_why_protected(run->host, pf, &reason, err) < 0)
+		return err_in(err, "%s: is it safe to change?", pf);
+	if (!reason)
+		return 0;
+	return err_set(err, ERR_BUG, "ProtectedPf", "%s %s: it is not touched", pf, reason);
+}
+
+bool run_wait(const struct run *run, bool (*is_so)(const struct run *run, const char *device),
+	      const char *device)
+{
+	int64_t until = clock_ms() + step_deadline_ms(run->step) - MARGIN_MS;
+
+	while (!is_so(run, device)) {
+		if (clock_ms() >= until)
+			return false;
+		run->host->doors->sleep_ms(run->host->doors_ctx, LOOK_EVERY_MS);
+	}
+	return true;
+}
+
+int run_not_as_asked(struct err *err, const char *fmt, ...)
+{
+	auto_free char *text = NULL;
+	va_list ap;
+
+	va_start(ap, fmt);
+	text = str_vprintf(fmt, ap);
+	va_end(ap);
+	return err_set(err, ERR_HOST, "NotAsAsked", "%s", text);
+}
+
+int run_refused(struct err *err, const char *reason, const struct hint *hints, const char *fmt, ...)
+{
+	/* Whatever is refused. */
+	static const struct hint common[] = {
+		{EROFS, "/sys is read-only here: the agent has to run privileged"},
+		{EACCES, "the agent has to run as root and privileged"},
+		{ENODEV, "the device has just gone"},
+		{0, NULL},
+	};
+	struct err was = *err;
+	auto_free char *text = NULL;
+	const char *help = NULL;
+	va_list ap;
+
+	va_start(ap, fmt);
+	text = str_vprintf(fmt, ap);
+	va_end(ap);
+	for (const struct hint *h = hints; h && h->help && !help; h++)
+		help = h->number == was.sys ? h->help : NULL;
+	for (const struct hint *h = common; h->help && !help; h++)
+		help = h->number == was.sys ? h->help : NULL;
+	(void)err_set(err, was.class, reason, "%s: %s%s%s", text, was.text, help ? "; " : "",
+		      help ? help : "");
+	err->sys = was.sys;
+	return -1;
+}
+
+/* ---- the step --------------------------------------------------------------------------------------------------------- */
+
+int host_execute(struct host *host, const json_t *step, json_t **ret_result, struct err *err)
+{
+	const struct step_kind *kind = step_check(step, err);
+	json_auto_t *result = json_object();
+	struct run run = {.host = host, .step = step, .result = result};
+	int64_t start = clock_ms();
+	size_t i = 0;
+
+	if (!kind)
+		return -1;
+	while (i < ARRAY_LEN(runners) && !str_eq(runners[i].name, kind->name))
+		i++;
+	if (i == ARRAY_LEN(runners))
+		return err_set(err, ERR_BUG, "BadStep", "step %s is not implemented", kind->name);
+	json_put_str(result, "step", kind->name);
+	if (runners[i].run(&run, err) < 0)
+		return err_in(err, "%s", kind->name);
+	json_put_bool(result, "changed", run.changed);
+	json_put_int(result, "tookMs", clock_ms() - start);
+	*ret_result = take_ptr(result);
+	return 0;
+}

@@ -1,0 +1,272 @@
+/*
+ * Who holds a VF. See the header.
+ */
+#include "nodeagent/host/holders.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/rtnetlink.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "lib/base/mem.h"
+#include "lib/json/json.h"
+#include "nodeagent/host/netlink.h"
+#include "nodeagent/host/rtnl.h"
+
+/* More namespaces than pods fit on any node. */
+#define NAMESPACES_MAX 4096
+
+/* ---- network namespaces ----------------------------------------------------------------------------------------------- */
+
+struct namespace
+{
+	dev_t device;
+	ino_t inode;
+	int fd;
+	char *name;
+};
+
+struct namespaces {
+	struct namespace *items;
+	size_t n;
+};
+
+static void namespaces_done(struct namespaces *list)
+{
+	for (size_t i = 0; i < list->n; i++) {
+		(void)close(list->items[i].fd);
+		free(list->items[i].name);
+	}
+	free(list->items);
+}
+
+static bool is_known(const struct namespaces *list, const struct stat *st)
+{
+	for (size_t i = 0; i < list->n; i++)
+		if (list->items[i].inode == st->st_ino && list->items[i].device == st->st_dev)
+			return true;
+	return false;
+}
+
+/* Takes name. Not through host_openat: /proc/PID/ns/net is a link that leads out of any root. */
+static void add_namespace(const struct host *host, struct namespaces *list, const struct stat *own,
+			  const char *path, char *name)
+{
+	auto_free char *owned = name;
+	struct stat st;
+	int fd;
+
+	if (list->n == NAMESPACES_MAX || fstatat(host->root, path, &st, 0) < 0 ||
+	    (st.st_ino == own->st_ino && st.st_dev == own->st_dev) || is_known(list, &st))
+		return;
+	fd = openat(host->root, path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	list->items = mem_realloc(list->items, (list->n + 1) * sizeof(*list->items));
+	list->items[list->n++] = (struct namespace){st.st_dev, st.st_ino, fd, take_ptr(owned)};
+}
+
+static char *process_name(const struct host *host, const char *pid)
+{
+	struct sysfs_text text;
+	char path[64];
+
+	(void)snprintf(path, sizeof(path), "proc/%.20s/comm", pid);
+	return str_printf("%s (pid %s)", sysfs_read(host, path, &text) ? text.text : "process",
+			  pid);
+}
+
+static bool is_number(const char *text)
+{
+	return text[0] != '\0' && strlen(text) < 12 && strspn(text, "0123456789") == strlen(text);
+}
+
+/* Mounts first: their names say more than that of whichever process comes first. */
+static void find_namespaces(const struct host *host, struct namespaces *ret)
+{
+	static const char *const folders[] = {"run/netns", "run/docker/netns"};
+	json_auto_t *processes = sysfs_list(host, "proc");
+	struct stat own;
+	json_t *name;
+	size_t i;
+
+	if (stat("/proc/self/ns/net", &own) < 0)
+		return;
+	for (size_t f = 0; f < ARRAY_LEN(folders); f++) {
+		json_auto_t *names = sysfs_list(host, folders[f]);
+
+		json_array_foreach (names, i, name) {
+			auto_free char *path =
+				str_printf("%s/%s", folders[f], json_string_value(name));
+
+			add_namespace(host, ret, &own, path, str_printf("/%s", path));
+		}
+	}
+	json_array_foreach (processes, i, name) {
+		const char *pid = json_string_value(name);
+		char path[64];
+
+		if (!is_number(pid))
+			continue;
+		(void)snprintf(path, sizeof(path), "proc/%s/ns/net", pid);
+		add_namespace(host, ret, &own, path, process_name(host, pid));
+	}
+}
+
+/* In the child, in the namespace: one line per function that is here. */
+static void tell_functions(int to, size_t number, const struct rtnl_interfaces *list)
+{
+	for (size_t i = 0; i < list->n; i++)
+		if (list->items[i].parent[0])
+			(void)dprintf(to, "%zu %s\n", number, list->items[i].parent);
+}
+
+static void visit_namespace(int to, size_t number, const struct namespace *namespace)
+{
+	struct ifinfomsg header = {.ifi_family = AF_UNSPEC};
+	auto_nl_msg struct nl_msg *msg = NULL;
+	auto_interfaces struct rtnl_interfaces list = {0};
+	auto_strbuf struct strbuf answer = {0};
+	struct netlink *netlink;
+	struct err err = {0};
+
+	if (setns(namespace->fd, CLONE_NEWNET) < 0)
+		return;
+	/* A socket belongs to the namespace in which it was made. */
+	netlink = netlink_new();
+	msg = netlink_request(RTM_GETLINK, NLM_F_DUMP, &header, sizeof(header));
+	if (netlink_transact(netlink, NETLINK_ROUTE, nlmsg_hdr(msg), &answer, &err) == 0) {
+		rtnl_decode_interfaces(answer.data, answer.len, &list);
+		tell_functions(to, number, &list);
+	}
+	netlink_free(netlink);
+}
+
+static void take_line(const struct namespaces *namespaces, char *line, json_t *ret)
+{
+	char *blank = strchr(line, ' ');
+	int64_t number;
+
+	if (!blank)
+		return;
+	*blank++ = '\0';
+	blank[strcspn(blank, "\n")] = '\0';
+	if (str_to_int(line, 0, (int64_t)namespaces->n - 1, &number) && pci_address_is_valid(blank))
+		json_put_str(ret, blank, namespaces->items[number].name);
+}
+
+static void read_functions(int from, const struct namespaces *namespaces, json_t *ret)
+{
+	auto_fclose FILE *in = fdopen(from, "r");
+	char line[64];
+
+	if (!in) {
+		(void)close(from);
+		return;
+	}
+	while (fgets(line, sizeof(line), in))
+		take_line(namespaces, line, ret);
+}
+
+/* Entering a namespace moves the whole process, so a child does it. */
+json_t *holders_namespaces(const struct host *host)
+{
+	auto_call(namespaces_done) struct namespaces namespaces = {0};
+	json_t *ret = json_object();
+	int pipe_fds[2], status;
+	pid_t child;
+
+	find_namespaces(host, &namespaces);
+	if (namespaces.n == 0 || pipe2(pipe_fds, O_CLOEXEC) < 0)
+		return ret;
+	child = fork();
+	if (child == 0) {
+		for (size_t i = 0; i < namespaces.n; i++)
+			visit_namespace(pipe_fds[1], i, &namespaces.items[i]);
+		_exit(0);
+	}
+	(void)close(pipe_fds[1]);
+	read_functions(pipe_fds[0], &namespaces, ret);
+	while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
+		;
+	return ret;
+}
+
+/* ---- open files ------------------------------------------------------------------------------------------------------- */
+
+/* In its own mounts a process may call a file anything; a key is UTF-8. */
+static void add_file(const struct host *host, const char *pid, const char *path, json_t *ret)
+{
+	json_auto_t *key = json_fmt("%s", path);
+	auto_free char *name = NULL;
+
+	if (json_object_get(ret, json_string_value(key)))
+		return;
+	name = process_name(host, pid);
+	json_put_str(ret, json_string_value(key), name);
+}
+
+static void add_files_of(const struct host *host, const char *pid, json_t *ret)
+{
+	json_auto_t *files = NULL;
+	char folder[48];
+	json_t *file;
+	size_t i;
+
+	(void)snprintf(folder, sizeof(folder), "proc/%s/fd", pid);
+	files = sysfs_list(host, folder);
+	json_array_foreach (files, i, file) {
+		char path[80], target[128];
+		ssize_t n;
+
+		(void)snprintf(path, sizeof(path), "%s/%.20s", folder, json_string_value(file));
+		n = readlinkat(host->root, path, target, sizeof(target) - 1);
+		if (n <= 0)
+			continue;
+		target[n] = '\0';
+		if (!str_starts(target, "/dev/vfio/") &&
+		    !str_starts(target, "/dev/infiniband/uverbs"))
+			continue;
+		add_file(host, pid, target, ret);
+	}
+}
+
+json_t *holders_files(const struct host *host)
+{
+	json_auto_t *processes = sysfs_list(host, "proc");
+	json_t *ret = json_object(), *name;
+	char own[16];
+	size_t i;
+
+	(void)snprintf(own, sizeof(own), "%d", (int)getpid());
+	json_array_foreach (processes, i, name) {
+		const char *pid = json_string_value(name);
+
+		if (is_number(pid) && !str_eq(pid, own))
+			add_files_of(host, pid, ret);
+	}
+	return ret;
+}
+
+/* ---- notes of CNI plugins --------------------------------------------------------------------------------------------- */
+
+bool holders_claim(const struct host *host, const char *vf, struct sysfs_text *ret)
+{
+	struct sysfs_text namespace;
+	const char *relative;
+	char path[96];
+
+	(void)snprintf(path, sizeof(path), "var/lib/cni/sriov/pci/%s", vf);
+	if (!sysfs_read(host, path, &namespace) || namespace.text[0] != '/')
+		return false;
+	relative = namespace.text + strspn(namespace.text, "/");
+	if (!sysfs_exists(host, relative))
+		return false;
+	*ret = namespace;
+	return true;
+}

@@ -1,0 +1,91 @@
+/*
+ * One host, and the kernel's doors. See the header.
+ */
+#include "nodeagent/host/host.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "lib/base/mem.h"
+#include "nodeagent/host/initramfs.h"
+#include "nodeagent/host/netlink.h"
+#include "nodeagent/host/sysfs.h"
+
+/* No O_CREAT, no buffering: the driver's answer is that of write (node-kernel 0.5). */
+static int kernel_write(void *ctx, int root_fd, const char *path, const char *data, size_t len,
+			struct err *err)
+{
+	auto_close int fd = openat(root_fd, path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+	ssize_t n;
+
+	if (fd < 0)
+		return err_sys(err, "WriteRefused", "open %s", path);
+	n = write(fd, data, len);
+	if (n < 0)
+		return err_sys(err, "WriteRefused", "write to %s", path);
+	if ((size_t)n != len)
+		return err_set(err, ERR_HOST, "WriteRefused", "%s took %zd of %zu bytes", path, n,
+			       len);
+	return 0;
+}
+
+static int kernel_transact(void *ctx, int protocol, const struct nlmsghdr *request,
+			   struct strbuf *answer, struct err *err)
+{
+	struct host *host = ctx;
+
+	return netlink_transact(host->netlink, protocol, request, answer, err);
+}
+
+static void kernel_sleep_ms(void *ctx, int ms)
+{
+	struct timespec left = {ms / 1000, (long)(ms % 1000) * 1000000};
+
+	while (nanosleep(&left, &left) < 0 && errno == EINTR)
+		;
+}
+
+static const struct host_doors kernel_doors = {kernel_write, kernel_transact, kernel_sleep_ms};
+
+struct host *host_open(const char *root, struct err *err)
+{
+	auto_close int fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	struct host *host;
+
+	if (fd < 0) {
+		(void)err_sys(err, "HostUnreadable", "open the host's root %s", root);
+		return NULL;
+	}
+	host = mem_new(struct host);
+	host->root = take_fd(&fd);
+	host->netlink = netlink_new();
+	host->initramfs = initramfs_cache_new();
+	host->node_addresses = json_array();
+	host_set_doors(host, &kernel_doors, host);
+	return host;
+}
+
+void host_close(struct host *host)
+{
+	if (!host)
+		return;
+	(void)close(host->root);
+	netlink_free(host->netlink);
+	initramfs_cache_free(host->initramfs);
+	json_decref(host->node_addresses);
+	free(host);
+}
+
+void host_set_doors(struct host *host, const struct host_doors *doors, void *ctx)
+{
+	host->doors = doors;
+	host->doors_ctx = ctx;
+}
+
+void host_set_node_addresses(struct host *host, const json_t *addresses)
+{
+	json_decref(host->node_addresses);
+	host->node_addresses = json_deep_copy(addresses);
+}

@@ -1,0 +1,57 @@
+/*
+ * One host: where its files are, and the two doors through which everything goes that is not a plain read.
+ *
+ * Blocking code without a loop, for one thread. What it reads and writes is relative to a root directory (the host's, as
+ * the container sees it, or a test's tree); netlink speaks to the kernel of the network namespace we are in, which must
+ * be the host's.
+ */
+#ifndef ORBWEAVER_NODEAGENT_HOST_HOST_H
+#define ORBWEAVER_NODEAGENT_HOST_HOST_H
+
+#include <jansson.h>
+#include <linux/netlink.h>
+#include <stddef.h>
+
+#include "lib/base/err.h"
+#include "lib/base/own.h"
+#include "lib/base/str.h"
+
+struct host;
+
+/*
+ * The doors. Those of the kernel are the default; tests put others in front of a tree of files, or make the n-th call
+ * fail.
+ *
+ * write     one open, one write, one close of an existing file (node-kernel 0.5: the driver's answer is that of write).
+ * transact  send one netlink request to `protocol` (NETLINK_ROUTE, NETLINK_RDMA, NETLINK_GENERIC) and append all messages of
+ *           the answer, each padded to NLMSG_ALIGN, without the acknowledgement or the end of the dump. The kernel's
+ *           refusal is ERR_HOST "NetlinkRefused" with its errno in err->sys and its own words in the text; ERR_TRANSIENT
+ *           "DumpInterrupted" when the kernel's list changed meanwhile. `answer` is unchanged on failure.
+ * sleep_ms  between two looks at something that is to happen.
+ *
+ * `ctx` is what was given with them.
+ */
+struct host_doors {
+	int (*write)(void *ctx, int root_fd, const char *path, const char *data, size_t len,
+		     struct err *err);
+	int (*transact)(void *ctx, int protocol, const struct nlmsghdr *request,
+			struct strbuf *answer, struct err *err);
+	void (*sleep_ms)(void *ctx, int ms);
+};
+
+/* Open the host below `root` ("/" or, in a container, where the host's root is mounted). NULL with err set. */
+struct host *host_open(const char *root, struct err *err);
+void host_close(struct host *host);
+OWN_DEFINE(struct host, host_close)
+#define auto_host auto_call(host_close_p)
+
+/* Other doors; all members set. `doors` and `ctx` stay the caller's and outlive the host. */
+void host_set_doors(struct host *host, const struct host_doors *doors, void *ctx);
+
+/*
+ * The node's own addresses as the API server knows them (Node.status.addresses), a JSON array of strings; what is no IP
+ * address is passed over. The NIC that has one is protected, besides that of the default route.
+ */
+void host_set_node_addresses(struct host *host, const json_t *addresses);
+
+#endif

@@ -1,0 +1,67 @@
+/*
+ * Netlink through the host's door: requests built with libnl, answers as bytes.
+ *
+ * Answers are decoded by pure functions over the bytes, so that recorded and broken ones can be tried.
+ */
+#ifndef ORBWEAVER_NODEAGENT_HOST_NETLINK_H
+#define ORBWEAVER_NODEAGENT_HOST_NETLINK_H
+
+#include <netlink/attr.h>
+#include <netlink/msg.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "lib/base/own.h"
+#include "lib/base/str.h"
+#include "nodeagent/host/host.h"
+
+/* The sockets of the kernel's door; opened when first used. */
+struct netlink;
+struct netlink *netlink_new(void);
+void netlink_free(struct netlink *netlink);
+int netlink_transact(struct netlink *netlink, int protocol, const struct nlmsghdr *request,
+		     struct strbuf *answer, struct err *err);
+
+OWN_DEFINE(struct nl_msg, nlmsg_free)
+#define auto_nl_msg auto_call(nlmsg_free_p)
+
+/* A message with room for `len` bytes of payload to come: header structures, then attributes. Ends the process when out of memory. */
+struct nl_msg *netlink_request(uint16_t type, uint16_t flags, const void *header,
+			       size_t header_len);
+/* Attributes; our messages are far smaller than a page, which libnl reserves, so none of these can fail. */
+void netlink_put(struct nl_msg *msg, int type, const void *data, size_t len);
+void netlink_put_u8(struct nl_msg *msg, int type, uint8_t value);
+void netlink_put_u16(struct nl_msg *msg, int type, uint16_t value);
+void netlink_put_u32(struct nl_msg *msg, int type, uint32_t value);
+void netlink_put_str(struct nl_msg *msg, int type, const char *value);
+
+/*
+ * Send and gather the answer. A dump that was interrupted is asked for again, a few times. `answer` is emptied first.
+ * Errors as of the door.
+ */
+int netlink_ask(struct host *host, int protocol, struct nl_msg *request, struct strbuf *answer,
+		struct err *err);
+
+/*
+ * The next whole message in the answer: `size_t at = 0; while ((m = netlink_next(bytes, len, &at))) …`. Stops at what is
+ * no message.
+ */
+const struct nlmsghdr *netlink_next(const void *bytes, size_t len, size_t *at);
+
+/*
+ * Attributes of a message behind `header_len` bytes, or of a nested attribute, into table[0 … max]; type flags masked,
+ * unknown types dropped, a repeated type: the last. False when the message is shorter than its header.
+ */
+bool netlink_parse(const struct nlmsghdr *message, size_t header_len, struct nlattr **table,
+		   int max);
+void netlink_parse_nested(const struct nlattr *nest, struct nlattr **table, int max);
+
+/* Values of attributes; false when absent or of another size. */
+bool netlink_u8(const struct nlattr *attr, uint8_t *ret);
+bool netlink_u16(const struct nlattr *attr, uint16_t *ret);
+bool netlink_u32(const struct nlattr *attr, uint32_t *ret);
+bool netlink_u64(const struct nlattr *attr, uint64_t *ret);
+/* Text up to a NUL or the attribute's end, cut to size. */
+bool netlink_str(const struct nlattr *attr, char *ret, size_t size);
+
+#endif

@@ -1,0 +1,27 @@
+/*
+ * In which mode the RDMA subsystem will start at the next boot, and who says so (node-kernel 3.6).
+ */
+#ifndef ORBWEAVER_NODEAGENT_HOST_NEXTBOOT_H
+#define ORBWEAVER_NODEAGENT_HOST_NEXTBOOT_H
+
+#include <stdbool.h>
+
+#include "nodeagent/host/host.h"
+#include "nodeagent/host/rdma.h"
+#include "nodeagent/host/sysfs.h"
+
+/* The object rdma.netnsModeNextBoot of the observed document, new. */
+json_t *next_boot_observe(struct host *host);
+
+/* Boot id of the running system; "" when it cannot be read. */
+void next_boot_id(const struct host *host, struct sysfs_text *ret);
+
+/* Write and remove our own file. Writing nothing when it says so already. */
+int next_boot_write(struct host *host, enum rdma_mode mode, bool *ret_changed, struct err *err);
+int next_boot_remove(struct host *host, bool *ret_changed, struct err *err);
+
+/* The last answer of a modprobe.d text, or of a kernel command line. Pure. */
+enum rdma_mode next_boot_parse_modprobe(const char *text);
+enum rdma_mode next_boot_parse_command_line(const char *text);
+
+#endif

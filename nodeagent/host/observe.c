@@ -1,0 +1,326 @@
+/*
+ * The observed document: gather what the kernel says in a view, then write it down PF by PF. See the header.
+ */
+#include "nodeagent/host/observe.h"
+
+#include <linux/if_arp.h>
+#include <linux/if_link.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "nodeagent/host/devlink.h"
+#include "nodeagent/host/holders.h"
+#include "nodeagent/host/udev.h"
+#include "nodeagent/host/view.h"
+
+void view_problem(struct view *view, const char *address, const struct err *err)
+{
+	json_t *problem = json_object();
+
+	json_put_str(problem, "pciAddress", address);
+	json_put_str(problem, "reason", err->reason);
+	json_put_str(problem, "message", err->text);
+	json_array_append_new(view->problems, problem);
+}
+
+/* ---- gathering -------------------------------------------------------------------------------------------------------- */
+
+static int compare_addresses(const void *a, const void *b)
+{
+	return pci_address_compare(*(const char *const *)a, *(const char *const *)b);
+}
+
+static int read_functions(struct view *view, struct err *err)
+{
+	json_auto_t *names = sysfs_list(view->host, "sys/bus/pci/devices");
+	auto_free const char **sorted = NULL;
+	json_t *name;
+	size_t i, n = 0;
+
+	if (!names)
+		return err_sys(err, "HostUnreadable", "list /sys/bus/pci/devices");
+	sorted = mem_calloc(json_array_size(names) + 1, sizeof(*sorted));
+	json_array_foreach (names, i, name) {
+		const char *address = json_string_value(name);
+
+		if (pci_address_is_valid(address) && pci_is_network(view->host, address))
+			sorted[n++] = address;
+	}
+	qsort(sorted, n, sizeof(*sorted), compare_addresses);
+	for (i = 0; i < n; i++)
+		json_array_append_new(view->addresses, json_string(sorted[i]));
+	return 0;
+}
+
+static void read_interface_names(struct view *view)
+{
+	json_t *address, *name;
+	size_t i, j;
+
+	json_array_foreach (view->addresses, i, address) {
+		json_auto_t *names = pci_netdevs(view->host, json_string_value(address));
+
+		json_array_foreach (names, j, name) {
+			json_object_set(view->functions, json_string_value(name), address);
+		}
+	}
+}
+
+int view_read_interfaces(struct view *view, struct err *err)
+{
+	view->addresses = json_array();
+	view->functions = json_object();
+	view->protected = json_array();
+	view->problems = json_array();
+	view->char_devices = json_object();
+	view->rdma_mode = RDMA_MODE_UNKNOWN;
+	if (read_functions(view, err) < 0)
+		return -1;
+	if (rtnl_list(view->host, &view->interfaces, err) < 0)
+		return err_in(err, "observe");
+	read_interface_names(view);
+	return 0;
+}
+
+int view_read(struct view *view, struct err *err)
+{
+	struct err problem = {0};
+
+	if (view_read_interfaces(view, err) < 0)
+		return -1;
+	view_read_rdma(view);
+	if (devlink_list(view->host, &view->devlink, &problem) < 0)
+		view_problem(view, NULL, &problem);
+	view_read_protected(view);
+	if (view->flags & HOST_OBSERVE_HOLDERS) {
+		view->namespaces = holders_namespaces(view->host);
+		view->files = holders_files(view->host);
+	}
+	return 0;
+}
+
+void view_done(struct view *view)
+{
+	rtnl_interfaces_done(&view->interfaces);
+	rdma_devices_done(&view->rdma);
+	json_decref(view->addresses);
+	json_decref(view->functions);
+	json_decref(view->devlink);
+	json_decref(view->namespaces);
+	json_decref(view->files);
+	json_decref(view->protected);
+	json_decref(view->problems);
+	json_decref(view->char_devices);
+}
+
+/* ---- one PF ----------------------------------------------------------------------------------------------------------- */
+
+static bool contains(const json_t *list, const char *text)
+{
+	json_t *item;
+	size_t i;
+
+	json_array_foreach ((json_t *)list, i, item) {
+		if (str_eq(json_string_value(item), text))
+			return true;
+	}
+	return false;
+}
+
+static const char *oper_state(int state)
+{
+	/* IF_OPER_…, Documentation/networking/operstates.rst */
+	static const char *const names[] = {"unknown", "notpresent", "down", "lowerlayerdown",
+					    "testing", "dormant",    "up"};
+
+	return state >= 0 && (size_t)state < ARRAY_LEN(names) ? names[state] : NULL;
+}
+
+static void put_speed(const struct view *view, const char *name, json_t *ret)
+{
+	auto_free char *path = str_printf("sys/class/net/%s/speed", name);
+	int64_t speed;
+
+	/* -1 and 2^32 - 1 are what drivers say when they do not know. */
+	if (sysfs_read_int(view->host, path, &speed) && speed > 0 && speed < UINT32_MAX)
+		json_put(ret, "linkSpeed", json_fmt("%lld Mb/s", (long long)speed));
+}
+
+static void put_interface(const struct view *view, const struct rtnl_interface *interface,
+			  json_t *ret, json_t *host)
+{
+	const struct rtnl_interface *master = rtnl_by_index(&view->interfaces, interface->master);
+	char text[3 * RTNL_ADDRESS_MAX];
+
+	json_put_str(ret, "name", interface->name);
+	json_put(ret, "altNames", json_incref(interface->alt_names));
+	if (interface->address.len) {
+		text_from_octets(interface->address.octets, interface->address.len, text);
+		json_put_str(ret, "mac", text);
+	}
+	json_put_int(ret, "mtu", interface->mtu);
+	if (interface->type == ARPHRD_ETHER || interface->type == ARPHRD_INFINIBAND)
+		json_put_str(ret, "linkType", interface->type == ARPHRD_ETHER ? "ETH" : "IB");
+	json_put_str(ret, "linkAdminState", interface->up ? "up" : "down");
+	put_speed(view, interface->name, ret);
+
+	json_put_int(host, "ifindex", interface->index);
+	if (interface->permanent.len) {
+		text_from_octets(interface->permanent.octets, interface->permanent.len, text);
+		json_put_str(host, "permanentMac", text);
+	}
+	if (interface->min_mtu)
+		json_put_int(host, "minMtu", interface->min_mtu);
+	if (interface->max_mtu)
+		json_put_int(host, "maxMtu", interface->max_mtu);
+	json_put_str(host, "operState", oper_state(interface->oper_state));
+	if (interface->has_carrier)
+		json_put_bool(host, "carrier", interface->carrier);
+	json_put_str(host, "master", master ? master->name : NULL);
+}
+
+static void put_eswitch(struct view *view, const char *address, json_t *ret, json_t *host)
+{
+	bool has_devlink = contains(view->devlink, address);
+	enum devlink_mode mode = DEVLINK_MODE_LEGACY;
+	struct err err = {0};
+
+	json_put_bool(host, "devlink", has_devlink);
+	/* No devlink, or no switch that it knows: VFs are what they have always been. */
+	if (has_devlink && devlink_get_mode(view->host, address, &mode, &err) < 0 &&
+	    err.sys != EOPNOTSUPP && err.sys != ENODEV) {
+		view_problem(view, address, &err);
+		return;
+	}
+	json_put_str(ret, "eSwitchMode", devlink_mode_name(mode));
+}
+
+static void put_vfs(struct view *view, const char *address, const struct rtnl_interface *interface,
+		    json_t *ret, json_t *host)
+{
+	auto_vfs struct rtnl_vfs told = {0};
+	json_t *vfs = json_array();
+	struct err err = {0};
+	struct sysfs_text vf;
+	int64_t used = 0;
+	int n = 0;
+
+	if (interface && pci_virtfn(view->host, address, 0, &vf) &&
+	    rtnl_list_vfs(view->host, interface->index, &told, &err) < 0)
+		view_problem(view, address, &err);
+	for (; n < HOST_VFS_MAX && pci_virtfn(view->host, address, n, &vf); n++) {
+		json_t *entry = view_vf_entry(view, address, n, vf.text, &told);
+
+		used += json_is_true(json_at(entry, "host", "inUse"));
+		json_array_append_new(vfs, entry);
+	}
+	json_put_int(ret, "numVfs", n);
+	json_put(ret, "Vfs", vfs);
+	json_put_int(host, "usedVfs", used);
+	json_put_int(host, "freeVfs", n - used);
+}
+
+static void put_sriov(struct view *view, const char *address,
+		      const struct rtnl_interface *interface, json_t *ret, json_t *host)
+{
+	struct sysfs_text text;
+	int64_t number;
+
+	if (!pci_has_sriov(view->host, address))
+		return;
+	if (sysfs_read_int(view->host, pci_path(address, "sriov_totalvfs").text, &number))
+		json_put_int(ret, "totalvfs", number);
+	if (sysfs_read_int(view->host, pci_path(address, "sriov_drivers_autoprobe").text, &number))
+		json_put_bool(host, "driversAutoprobe", number != 0);
+	if (sysfs_read(view->host, pci_path(address, "sriov_vf_device").text, &text))
+		json_put_str(host, "vfDeviceID", text.text);
+	put_eswitch(view, address, ret, host);
+	put_vfs(view, address, interface, ret, host);
+}
+
+static json_t *pf_entry(struct view *view, const char *address)
+{
+	const struct rtnl_interface *interface = view_interface(view, address);
+	json_t *ret = json_object(), *host = json_object();
+	struct sysfs_text driver;
+
+	json_put_str(ret, "pciAddress", address);
+	view_put_ids(view, address, ret);
+	if (pci_driver(view->host, address, &driver))
+		json_put_str(ret, "driver", driver.text);
+	if (interface)
+		put_interface(view, interface, ret, host);
+	view_put_location(view, address, host);
+	put_sriov(view, address, interface, ret, host);
+	json_put(host, "rdma", view_rdma_names(view, address));
+	json_put_str(host, "protected", view_protected(view, address));
+	json_put(host, "udevRules", udev_rules_of(view->host, address));
+	json_put(ret, "host", host);
+	return ret;
+}
+
+/* What keeps us from working with a PF; NULL: nothing. */
+static const char *why_unusable(const json_t *pf, const char **ret_message)
+{
+	if (!json_at(pf, "driver")) {
+		*ret_message = "no driver is bound to it: load the driver of this NIC";
+		return "NoDriver";
+	}
+	if (!json_at(pf, "name")) {
+		*ret_message = "its driver shows no network interface in the host's network "
+			       "namespace: for InfiniBand load ib_ipoib";
+		return "NoInterface";
+	}
+	return NULL;
+}
+
+static void add_pf(struct view *view, const char *address, json_t *interfaces, json_t *unusable)
+{
+	json_t *pf = pf_entry(view, address);
+	const char *message = NULL, *reason = why_unusable(pf, &message);
+
+	if (!reason) {
+		json_array_append_new(interfaces, pf);
+		return;
+	}
+	json_put_str(pf, "reason", reason);
+	json_put_str(pf, "message", message);
+	json_array_append_new(unusable, pf);
+}
+
+json_t *host_observe(struct host *host, unsigned int flags, struct err *err)
+{
+	auto_call(view_done) struct view view = {.host = host, .flags = flags};
+	json_t *ret, *interfaces, *unusable, *address;
+	size_t i;
+
+	if (view_read(&view, err) < 0)
+		return NULL;
+	ret = json_object();
+	interfaces = json_array();
+	unusable = json_array();
+	json_array_foreach (view.addresses, i, address) {
+		if (!pci_is_vf(host, json_string_value(address)))
+			add_pf(&view, json_string_value(address), interfaces, unusable);
+	}
+	json_put(ret, "interfaces", interfaces);
+	json_put(ret, "unusable", unusable);
+	json_put(ret, "rdma", view_rdma_entry(&view));
+	json_put(ret, "node", view_node_entry(&view));
+	json_put(ret, "problems", json_incref(view.problems));
+	return ret;
+}
+
+json_t *observed_status_interfaces(const json_t *observed)
+{
+	json_t *ret = json_deep_copy(json_at(observed, "interfaces")), *pf, *vf;
+	size_t i, j;
+
+	json_array_foreach (ret, i, pf) {
+		(void)json_object_del(pf, "host");
+		json_array_foreach (json_object_get(pf, "Vfs"), j, vf) {
+			(void)json_object_del(vf, "host");
+		}
+	}
+	return ret;
+}

@@ -1,0 +1,197 @@
+/*
+ * The part "node" of the observed document, and which functions nobody may touch.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <sys/utsname.h>
+
+#include "nodeagent/host/nextboot.h"
+#include "nodeagent/host/view.h"
+
+/* A chain of VLAN on bond on bridge is three deep. */
+#define DEPTH_MAX 16
+
+/* ---- protected functions ---------------------------------------------------------------------------------------------- */
+
+static void protect_function(struct view *view, const char *address, const char *interface,
+			     const char *reason)
+{
+	struct sysfs_text pf;
+	json_t *entry;
+
+	if (view_protected(view, address))
+		return;
+	entry = json_object();
+	json_put_str(entry, "interface", interface);
+	json_put_str(entry, "pciAddress", address);
+	json_put_str(entry, "reason", reason);
+	json_array_append_new(view->protected, entry);
+	if (pci_physfn(view->host, address, &pf))
+		protect_function(view, pf.text, interface, reason);
+}
+
+/*
+ * Down to the hardware: what an interface lies on (VLAN, macvlan), and what is part of it (bond, bridge, team, Open
+ * vSwitch: the datapath of which shows as ovs-system).
+ */
+static void protect(struct view *view, const struct rtnl_interface *interface, const char *reason,
+		    int depth)
+{
+	const struct rtnl_interface *other;
+	const char *address;
+
+	if (!interface || depth == DEPTH_MAX)
+		return;
+	address = json_str_at(view->functions, interface->name);
+	if (address)
+		protect_function(view, address, interface->name, reason);
+	if (interface->lower && interface->lower != interface->index)
+		protect(view, rtnl_by_index(&view->interfaces, interface->lower), reason,
+			depth + 1);
+	for (size_t i = 0; i < view->interfaces.n; i++)
+		if (view->interfaces.items[i].master == interface->index)
+			protect(view, &view->interfaces.items[i], reason, depth + 1);
+	if (!str_eq(interface->kind, "openvswitch") || str_eq(interface->name, "ovs-system"))
+		return;
+	other = rtnl_by_name(&view->interfaces, "ovs-system");
+	if (other)
+		protect(view, other, reason, depth + 1);
+}
+
+static void protect_all(struct view *view, const struct rtnl_indices *list, const char *what)
+{
+	for (size_t i = 0; i < list->n; i++) {
+		const struct rtnl_interface *interface =
+			rtnl_by_index(&view->interfaces, list->items[i]);
+		auto_free char *reason = NULL;
+
+		if (!interface)
+			continue;
+		reason = str_printf("carries %s (%s)", what, interface->name);
+		protect(view, interface, reason, 0);
+	}
+}
+
+static int read_protected(struct view *view, struct err *err)
+{
+	auto_indices struct rtnl_indices routes = {0};
+	auto_indices struct rtnl_indices addresses = {0};
+
+	if (rtnl_default_routes(view->host, &routes, err) < 0 ||
+	    rtnl_with_addresses(view->host, view->host->node_addresses, &addresses, err) < 0)
+		return -1;
+	protect_all(view, &routes, "the default route");
+	protect_all(view, &addresses, "the node's address");
+	return 0;
+}
+
+void view_read_protected(struct view *view)
+{
+	struct err err = {0};
+
+	if (read_protected(view, &err) < 0)
+		view_problem(view, NULL, &err);
+}
+
+int host_why_protected(struct host *host, const char *pf, char **ret_reason, struct err *err)
+{
+	auto_call(view_done) struct view view = {.host = host};
+
+	if (view_read_interfaces(&view, err) < 0 || read_protected(&view, err) < 0)
+		return -1;
+	*ret_reason = str_dup(view_protected(&view, pf));
+	return 0;
+}
+
+const char *view_protected(const struct view *view, const char *address)
+{
+	json_t *entry;
+	size_t i;
+
+	json_array_foreach (view->protected, i, entry) {
+		if (str_eq(json_str_at(entry, "pciAddress"), address))
+			return json_str_at(entry, "reason");
+	}
+	return NULL;
+}
+
+/* ---- the rest --------------------------------------------------------------------------------------------------------- */
+
+/* "none [integrity] confidentiality" */
+static void put_lockdown(const struct view *view, json_t *ret)
+{
+	struct sysfs_text text;
+	char *start, *end;
+
+	if (!sysfs_read(view->host, "sys/kernel/security/lockdown", &text))
+		return;
+	start = strchr(text.text, '[');
+	end = start ? strchr(start, ']') : NULL;
+	if (!end)
+		return;
+	*end = '\0';
+	json_put_str(ret, "lockdown", start + 1);
+}
+
+static json_t *loaded_modules(const struct view *view)
+{
+	static const char *const names[] = {"ib_core", "ib_umad",  "ib_uverbs",
+					    "mlx5_ib", "rdma_ucm", "vfio_pci"};
+	json_t *ret = json_array();
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		auto_free char *path = str_printf("sys/module/%s", names[i]);
+
+		if (sysfs_exists(view->host, path))
+			json_array_append_new(ret, json_string(names[i]));
+	}
+	return ret;
+}
+
+static bool has_entries(const struct view *view, const char *folder)
+{
+	json_auto_t *names = sysfs_list(view->host, folder);
+
+	return json_array_size(names) > 0;
+}
+
+static bool any_sriov(const struct view *view)
+{
+	json_t *address;
+	size_t i;
+
+	json_array_foreach (view->addresses, i, address) {
+		if (pci_has_sriov(view->host, json_string_value(address)))
+			return true;
+	}
+	return false;
+}
+
+static bool sysfs_is_writable(const struct view *view)
+{
+	auto_close int fd = host_openat(view->host, "sys", O_RDONLY | O_DIRECTORY);
+	struct statvfs fs;
+
+	return fd >= 0 && fstatvfs(fd, &fs) == 0 && !(fs.f_flag & ST_RDONLY);
+}
+
+json_t *view_node_entry(const struct view *view)
+{
+	json_t *ret = json_object();
+	struct sysfs_text boot;
+	struct utsname system;
+
+	next_boot_id(view->host, &boot);
+	json_put_str(ret, "bootId", boot.text[0] ? boot.text : NULL);
+	if (uname(&system) == 0)
+		json_put_str(ret, "kernel", system.release);
+	put_lockdown(view, ret);
+	json_put_bool(ret, "iommu", has_entries(view, "sys/kernel/iommu_groups"));
+	json_put_bool(ret, "sriovKernel", any_sriov(view));
+	json_put_bool(ret, "sysfsWritable", sysfs_is_writable(view));
+	json_put(ret, "protected", json_incref(view->protected));
+	json_put(ret, "modules", loaded_modules(view));
+	return ret;
+}

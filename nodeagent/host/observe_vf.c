@@ -1,0 +1,284 @@
+/*
+ * One VF in the observed document.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "nodeagent/host/holders.h"
+#include "nodeagent/host/view.h"
+
+/* Drivers that hand a function to a process (node-kernel 1.6). */
+static bool is_userspace_driver(const char *driver)
+{
+	static const char *const names[] = {"vfio-pci", "uio_pci_generic", "igb_uio"};
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		if (str_eq(driver, names[i]))
+			return true;
+	return false;
+}
+
+/* ---- what a function has ---------------------------------------------------------------------------------------------- */
+
+void view_put_ids(const struct view *view, const char *address, json_t *ret)
+{
+	int64_t id;
+
+	if (sysfs_read_int(view->host, pci_path(address, "vendor").text, &id))
+		json_put(ret, "vendor", json_fmt("%04x", (unsigned int)(id & 0xffff)));
+	if (sysfs_read_int(view->host, pci_path(address, "device").text, &id))
+		json_put(ret, "deviceID", json_fmt("%04x", (unsigned int)(id & 0xffff)));
+}
+
+void view_put_location(const struct view *view, const char *address, json_t *ret)
+{
+	struct sysfs_text group;
+	int64_t number;
+
+	if (sysfs_read_int(view->host, pci_path(address, "numa_node").text, &number) && number >= 0)
+		json_put_int(ret, "numaNode", number);
+	if (sysfs_link(view->host, pci_path(address, "iommu_group").text, &group) &&
+	    sysfs_parse_int(group.text, &number))
+		json_put_int(ret, "iommuGroup", number);
+}
+
+json_t *view_rdma_names(const struct view *view, const char *address)
+{
+	json_t *names = sysfs_list(view->host, pci_path(address, "infiniband").text);
+	json_t *ret = names ? names : json_array();
+
+	/* Software devices lie on the interface, not on the function. */
+	for (size_t i = 0; i < view->rdma.n; i++) {
+		const struct rdma_device *device = &view->rdma.items[i];
+
+		if (names || device->n_ports == 0 || !device->ports[0].ndev_index)
+			continue;
+		if (str_eq(json_str_at(view->functions, device->ports[0].ndev_name), address))
+			json_array_append_new(ret, json_string(device->name));
+	}
+	return ret;
+}
+
+const struct rtnl_interface *view_interface(const struct view *view, const char *address)
+{
+	struct sysfs_text name;
+
+	return pci_netdev(view->host, address, &name) ? rtnl_by_name(&view->interfaces, name.text)
+						      : NULL;
+}
+
+/* ---- who holds it ----------------------------------------------------------------------------------------------------- */
+
+static bool file_holder(const struct view *view, const char *path, json_t *holder)
+{
+	const char *name = json_str_at(view->files, path);
+
+	json_put_str(holder, "name", name);
+	return name != NULL;
+}
+
+static bool vfio_is_open(const struct view *view, const char *vf, json_t *holder)
+{
+	struct sysfs_text group;
+	auto_free char *by_group = NULL;
+	json_auto_t *devices = sysfs_list(view->host, pci_path(vf, "vfio-dev").text);
+	auto_free char *by_device = NULL;
+
+	if (sysfs_link(view->host, pci_path(vf, "iommu_group").text, &group)) {
+		by_group = str_printf("/dev/vfio/%s", group.text);
+		if (file_holder(view, by_group, holder))
+			return true;
+	}
+	/* The newer way, without groups (Linux 6.6). */
+	by_device = str_printf("/dev/vfio/devices/%s", json_str_or(json_array_get(devices, 0), ""));
+	return file_holder(view, by_device, holder);
+}
+
+static bool vfio_holder(const struct view *view, const char *vf, json_t *holder)
+{
+	bool open;
+
+	json_put_str(holder, "kind", "vfio");
+	if (!(view->flags & HOST_OBSERVE_HOLDERS))
+		return true;
+	open = vfio_is_open(view, vf, holder);
+	json_put_bool(holder, "open", open);
+	return open;
+}
+
+static bool verbs_holder(const struct view *view, const json_t *rdma_names, json_t *holder)
+{
+	json_t *name, *file;
+	size_t i, j;
+
+	json_array_foreach ((json_t *)rdma_names, i, name) {
+		const json_t *files = view_char_devices(view, json_string_value(name));
+
+		json_array_foreach ((json_t *)files, j, file) {
+			if (!file_holder(view, json_str_at(file, "path"), holder))
+				continue;
+			json_put_str(holder, "kind", "process");
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Any evidence counts; disagreement is "in use" (node-kernel 1.8). */
+static bool find_holder(const struct view *view, const char *vf, const char *driver,
+			const json_t *rdma_names, json_t *holder)
+{
+	struct sysfs_text claim;
+	bool claimed = holders_claim(view->host, vf, &claim);
+
+	if (is_userspace_driver(driver)) {
+		if (vfio_holder(view, vf, holder) || !claimed)
+			return !json_is_false(json_at(holder, "open"));
+	} else if (pci_vf_is_away(view->host, vf, driver)) {
+		const char *name = json_str_at(view->namespaces, vf);
+
+		json_put_str(holder, "kind", "netns");
+		json_put_str(holder, "name", name ? name : claimed ? claim.text : NULL);
+		return true;
+	}
+	if (claimed) {
+		json_put_str(holder, "kind", "claimed");
+		json_put_str(holder, "name", claim.text);
+		return true;
+	}
+	if (view->files && verbs_holder(view, rdma_names, holder))
+		return true;
+	json_put_str(holder, "kind", driver ? "host" : "none");
+	return false;
+}
+
+/* ---- the entry -------------------------------------------------------------------------------------------------------- */
+
+static void put_interface(const struct rtnl_interface *interface, json_t *ret, json_t *host)
+{
+	char text[3 * RTNL_ADDRESS_MAX];
+
+	json_put_str(ret, "name", interface->name);
+	if (interface->address.len) {
+		text_from_octets(interface->address.octets, interface->address.len, text);
+		json_put_str(ret, "mac", text);
+	}
+	json_put_int(ret, "mtu", interface->mtu);
+	json_put_int(host, "ifindex", interface->index);
+	json_put_str(host, "linkAdminState", interface->up ? "up" : "down");
+	json_put(host, "altNames", json_incref(interface->alt_names));
+	if (interface->permanent.len) {
+		text_from_octets(interface->permanent.octets, interface->permanent.len, text);
+		json_put_str(host, "permanentMac", text);
+	}
+	if (interface->max_mtu)
+		json_put_int(host, "maxMtu", interface->max_mtu);
+}
+
+static void put_told(const struct rtnl_vf *told, json_t *host)
+{
+	static const char *const states[] = {"auto", "enable", "disable"};
+	char text[TEXT_MAC_SIZE];
+
+	if (told->has_mac && !text_mac_is_zero(told->mac)) {
+		text_from_octets(told->mac, sizeof(told->mac), text);
+		json_put_str(host, "adminMac", text);
+	}
+	if (told->has_link_state && told->link_state < ARRAY_LEN(states))
+		json_put_str(host, "linkState", states[told->link_state]);
+	if (told->has_node_guid && told->node_guid)
+		view_put_guid(host, "adminNodeGuid", told->node_guid);
+	if (told->has_port_guid && told->port_guid)
+		view_put_guid(host, "adminPortGuid", told->port_guid);
+}
+
+/* The single RDMA device's; with two it would be a guess. */
+static void put_guid(const struct view *view, const json_t *names, json_t *ret)
+{
+	const struct rdma_device *device;
+
+	if (json_array_size(names) != 1)
+		return;
+	device = view_rdma_device(view, json_string_value(json_array_get(names, 0)));
+	if (device && device->has_node_guid)
+		view_put_guid(ret, "guid", device->node_guid);
+}
+
+/* The vDPA device that goes by the VF's address, and what uses it. */
+static void put_vdpa(const struct view *view, const char *vf, json_t *ret)
+{
+	auto_free char *path = str_printf("sys/bus/vdpa/devices/vdpa:%s/driver", vf);
+	struct sysfs_text driver;
+
+	if (!sysfs_link(view->host, path, &driver))
+		return;
+	if (str_eq(driver.text, "vhost_vdpa"))
+		json_put_str(ret, "vdpaType", "vhost");
+	else if (str_eq(driver.text, "virtio_vdpa"))
+		json_put_str(ret, "vdpaType", "virtio");
+}
+
+static void put_representor(const struct view *view, const char *pf, int number, json_t *ret)
+{
+	json_auto_t *names = pci_netdevs(view->host, pf);
+	json_t *name;
+	size_t i;
+
+	/* In legacy mode there is the PF's own interface only. */
+	if (json_array_size(names) < 2)
+		return;
+	json_array_foreach (names, i, name) {
+		auto_free char *path =
+			str_printf("sys/class/net/%s/phys_port_name", json_string_value(name));
+		struct sysfs_text text;
+		const char *vf;
+		int64_t found;
+
+		if (!sysfs_read(view->host, path, &text))
+			continue;
+		vf = strstr(text.text, "vf");
+		if (vf && strstr(text.text, "pf") && str_to_int(vf + 2, 0, HOST_VFS_MAX, &found) &&
+		    found == number)
+			json_put_str(ret, "representorName", json_string_value(name));
+	}
+}
+
+static void put_override(const struct view *view, const char *vf, json_t *host)
+{
+	struct sysfs_text text;
+
+	if (sysfs_read(view->host, pci_path(vf, "driver_override").text, &text) &&
+	    !str_eq(text.text, "(null)"))
+		json_put_str(host, "driverOverride", text.text);
+}
+
+json_t *view_vf_entry(const struct view *view, const char *pf, int number, const char *address,
+		      const struct rtnl_vfs *told)
+{
+	json_t *ret = json_object(), *host = json_object(), *holder = json_object();
+	const struct rtnl_interface *interface = view_interface(view, address);
+	const struct rtnl_vf *vf = rtnl_vf_by_number(told, (uint32_t)number);
+	json_t *names = view_rdma_names(view, address);
+	struct sysfs_text driver;
+	bool bound = pci_driver(view->host, address, &driver);
+
+	json_put_int(ret, "vfID", number);
+	json_put_str(ret, "pciAddress", address);
+	view_put_ids(view, address, ret);
+	json_put_str(ret, "driver", bound ? driver.text : NULL);
+	put_guid(view, names, ret);
+	put_vdpa(view, address, ret);
+	put_representor(view, pf, number, ret);
+	if (interface)
+		put_interface(interface, ret, host);
+	if (vf)
+		put_told(vf, host);
+	view_put_location(view, address, host);
+	put_override(view, address, host);
+	json_put_bool(host, "inUse",
+		      find_holder(view, address, bound ? driver.text : NULL, names, holder));
+	json_put(host, "holder", holder);
+	json_put(host, "rdma", names);
+	json_put(ret, "host", host);
+	return ret;
+}

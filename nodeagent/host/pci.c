@@ -1,0 +1,227 @@
+/*
+ * PCI functions as sysfs shows them. See the header.
+ */
+#include "nodeagent/host/pci.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/json/json.h"
+
+/* ---- addresses -------------------------------------------------------------------------------------------------------- */
+
+/* The next `min` to `max` lower-case hex digits. Returns what follows, or NULL. */
+static const char *hex_part(const char *text, int min, int max, uint64_t *ret)
+{
+	uint64_t value = 0;
+	int n = 0;
+
+	for (; n < max; n++) {
+		if (text[n] >= '0' && text[n] <= '9')
+			value = value << 4 | (uint64_t)(text[n] - '0');
+		else if (text[n] >= 'a' && text[n] <= 'f')
+			value = value << 4 | (uint64_t)(text[n] - 'a' + 10);
+		else
+			break;
+	}
+	*ret = value;
+	return n < min ? NULL : text + n;
+}
+
+/* One number that sorts as addresses do. Domains have up to 32 bits (hosts with VMD, 0x10000 and up). */
+static bool parse(const char *text, uint64_t *ret)
+{
+	uint64_t domain, bus, device, function;
+	const char *p = hex_part(text, 4, 8, &domain);
+
+	if (!p || *p != ':')
+		return false;
+	p = hex_part(p + 1, 2, 2, &bus);
+	if (!p || *p != ':')
+		return false;
+	p = hex_part(p + 1, 2, 2, &device);
+	if (!p || *p != '.' || device > 0x1f)
+		return false;
+	p = hex_part(p + 1, 1, 1, &function);
+	if (!p || *p != '\0' || function > 7)
+		return false;
+	*ret = domain << 16 | bus << 8 | device << 3 | function;
+	return true;
+}
+
+bool pci_address_is_valid(const char *text)
+{
+	uint64_t value;
+
+	return parse(text, &value);
+}
+
+int pci_address_compare(const char *a, const char *b)
+{
+	uint64_t left = UINT64_MAX, right = UINT64_MAX;
+
+	(void)parse(a, &left);
+	(void)parse(b, &right);
+	if (left != right)
+		return left < right ? -1 : 1;
+	return strcmp(a, b);
+}
+
+struct pci_path pci_path(const char *address, const char *name)
+{
+	struct pci_path path;
+
+	(void)snprintf(path.text, sizeof(path.text), "sys/bus/pci/devices/%s%s%s", address,
+		       name ? "/" : "", name ? name : "");
+	return path;
+}
+
+/* ---- functions -------------------------------------------------------------------------------------------------------- */
+
+bool pci_exists(const struct host *host, const char *address)
+{
+	return sysfs_exists(host, pci_path(address, NULL).text);
+}
+
+bool pci_is_vf(const struct host *host, const char *address)
+{
+	return sysfs_exists(host, pci_path(address, "physfn").text);
+}
+
+bool pci_is_network(const struct host *host, const char *address)
+{
+	int64_t class;
+
+	return sysfs_read_int(host, pci_path(address, "class").text, &class) && class >> 16 == 0x02;
+}
+
+bool pci_has_sriov(const struct host *host, const char *address)
+{
+	return sysfs_exists(host, pci_path(address, "sriov_totalvfs").text);
+}
+
+bool pci_driver(const struct host *host, const char *address, struct sysfs_text *ret)
+{
+	return sysfs_link(host, pci_path(address, "driver").text, ret);
+}
+
+bool pci_physfn(const struct host *host, const char *vf, struct sysfs_text *ret)
+{
+	return sysfs_link(host, pci_path(vf, "physfn").text, ret) &&
+	       pci_address_is_valid(ret->text);
+}
+
+bool pci_virtfn(const struct host *host, const char *pf, int number, struct sysfs_text *ret)
+{
+	char name[32];
+
+	(void)snprintf(name, sizeof(name), "virtfn%d", number);
+	return sysfs_link(host, pci_path(pf, name).text, ret) && pci_address_is_valid(ret->text);
+}
+
+int pci_count_vfs(const struct host *host, const char *pf)
+{
+	struct sysfs_text vf;
+	int n = 0;
+
+	while (n < HOST_VFS_MAX && pci_virtfn(host, pf, n, &vf))
+		n++;
+	return n;
+}
+
+int pci_vf_number(const struct host *host, const char *vf)
+{
+	struct sysfs_text pf, other;
+
+	if (!pci_physfn(host, vf, &pf))
+		return -1;
+	for (int i = 0; i < HOST_VFS_MAX && pci_virtfn(host, pf.text, i, &other); i++)
+		if (str_eq(other.text, vf))
+			return i;
+	return -1;
+}
+
+/* ---- network interfaces ----------------------------------------------------------------------------------------------- */
+
+static json_t *virtio_netdevs(const struct host *host, const char *address)
+{
+	json_auto_t *names = sysfs_list(host, pci_path(address, NULL).text);
+	json_t *name;
+	size_t i;
+
+	json_array_foreach (names, i, name) {
+		char below[64];
+
+		if (!str_starts(json_string_value(name), "virtio") ||
+		    strlen(json_string_value(name)) > 16)
+			continue;
+		(void)snprintf(below, sizeof(below), "%s/net", json_string_value(name));
+		return sysfs_list(host, pci_path(address, below).text);
+	}
+	return NULL;
+}
+
+json_t *pci_netdevs(const struct host *host, const char *address)
+{
+	json_t *names = sysfs_list(host, pci_path(address, "net").text);
+	struct sysfs_text driver;
+
+	if (names || !pci_driver(host, address, &driver) || !str_eq(driver.text, "virtio-pci"))
+		return names;
+	return virtio_netdevs(host, address);
+}
+
+/* "p0", "p12": a physical port. Representors are called pf0vf3, c1pf0vf3, pf0sf88. */
+static bool is_uplink(const struct host *host, const char *name)
+{
+	struct sysfs_text text;
+	char path[128];
+
+	(void)snprintf(path, sizeof(path), "sys/class/net/%.32s/phys_switch_id", name);
+	if (!sysfs_read(host, path, &text))
+		return false;
+	(void)snprintf(path, sizeof(path), "sys/class/net/%.32s/phys_port_name", name);
+	if (!sysfs_read(host, path, &text))
+		return true;
+	return text.text[0] == 'p' && text.text[1] != '\0' &&
+	       strspn(text.text + 1, "0123456789") == strlen(text.text + 1);
+}
+
+bool pci_netdev(const struct host *host, const char *address, struct sysfs_text *ret)
+{
+	json_auto_t *names = pci_netdevs(host, address);
+	json_t *name;
+	const char *chosen = json_string_value(json_array_get(names, 0));
+	size_t i;
+
+	if (!chosen)
+		return false;
+	json_array_foreach (names, i, name) {
+		if (json_array_size(names) > 1 && is_uplink(host, json_string_value(name))) {
+			chosen = json_string_value(name);
+			break;
+		}
+	}
+	(void)snprintf(ret->text, sizeof(ret->text), "%s", chosen);
+	return true;
+}
+
+static bool is_empty_folder(const struct host *host, const char *path)
+{
+	json_auto_t *names = sysfs_list(host, path);
+
+	return names && json_array_size(names) == 0;
+}
+
+bool pci_vf_is_away(const struct host *host, const char *vf, const char *driver)
+{
+	if (!driver)
+		return false;
+	if (is_empty_folder(host, pci_path(vf, "net").text))
+		return true;
+	/* In exclusive mode; the verbs folder shows devices of all namespaces (node-kernel 6.3). */
+	return is_empty_folder(host, pci_path(vf, "infiniband").text) &&
+	       sysfs_exists(host, pci_path(vf, "infiniband_verbs").text) &&
+	       !is_empty_folder(host, pci_path(vf, "infiniband_verbs").text);
+}

@@ -1,0 +1,63 @@
+/*
+ * PCI addresses and what sysfs says about PCI functions.
+ */
+#ifndef ORBWEAVER_NODEAGENT_HOST_PCI_H
+#define ORBWEAVER_NODEAGENT_HOST_PCI_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "nodeagent/host/sysfs.h"
+
+/* The SR-IOV capability has 16 bits for it; no NIC that we know has more than 1024. */
+#define HOST_VFS_MAX 4096
+
+/* "0000:3b:00.0": domain of 4 to 8 hex digits, bus, device up to 1f, function up to 7; lower case, as sysfs has it. */
+#define PCI_ADDRESS_SIZE 20
+bool pci_address_is_valid(const char *text);
+/* By domain, bus, device, function; what is no address sorts after all that are, by its text. */
+int pci_address_compare(const char *a, const char *b);
+
+/* "sys/bus/pci/devices/<address>[/<name>]", for the functions of sysfs.h. */
+struct pci_path {
+	char text[160];
+};
+struct pci_path pci_path(const char *address, const char *name);
+
+/* Is there such a function? Is it a VF? */
+bool pci_exists(const struct host *host, const char *address);
+bool pci_is_vf(const struct host *host, const char *address);
+/* Base class 02, network: Ethernet, InfiniBand, others. */
+bool pci_is_network(const struct host *host, const char *address);
+/* Does it have the SR-IOV capability (sriov_totalvfs)? */
+bool pci_has_sriov(const struct host *host, const char *address);
+
+/* Name of the bound driver; false when none is. */
+bool pci_driver(const struct host *host, const char *address, struct sysfs_text *ret);
+/* PCI address of a VF's PF; false when it is no VF. */
+bool pci_physfn(const struct host *host, const char *vf, struct sysfs_text *ret);
+/* PCI address of VF `number` of a PF, by its virtfn link. */
+bool pci_virtfn(const struct host *host, const char *pf, int number, struct sysfs_text *ret);
+/* Number of a VF on its PF; -1 when no virtfn link leads to it. */
+int pci_vf_number(const struct host *host, const char *vf);
+/*
+ * How many virtfn links there are, numbered without gap from 0. Not sriov_numvfs: reading that waits for whoever
+ * writes it (node-kernel 1.3).
+ */
+int pci_count_vfs(const struct host *host, const char *pf);
+
+/*
+ * Names of network interfaces of a function that we can see, sorted; an array of strings. NULL when there is no net/
+ * folder. virtio has its folder one level down.
+ */
+json_t *pci_netdevs(const struct host *host, const char *address);
+/* The one that stands for the function: the uplink in switchdev mode (node-kernel 1.11), else the first. */
+bool pci_netdev(const struct host *host, const char *address, struct sysfs_text *ret);
+
+/*
+ * Is the network or RDMA device of a VF in another network namespace? Its driver is bound, but the folder is empty
+ * (node-kernel 1.8). `driver` is the bound one or NULL.
+ */
+bool pci_vf_is_away(const struct host *host, const char *vf, const char *driver);
+
+#endif

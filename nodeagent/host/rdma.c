@@ -1,0 +1,229 @@
+/*
+ * NETLINK_RDMA. See the header; libnl has nothing for it.
+ */
+#include "nodeagent/host/rdma.h"
+
+#include <errno.h>
+#include <rdma/rdma_netlink.h>
+#include <string.h>
+
+#include "lib/base/mem.h"
+#include "nodeagent/host/netlink.h"
+
+/* RDMA_NLDEV_ATTR_MAX of the headers is one past the last they know; kernels know more (node-kernel 0.2). */
+#define ATTR_MAX 117
+/* Linux 6.12. */
+#define NLDEV_CMD_MONITOR 28
+
+#define NLDEV_TYPE(command) (RDMA_NL_NLDEV << 10 | (command))
+
+/* ---- devices ---------------------------------------------------------------------------------------------------------- */
+
+void rdma_devices_done(struct rdma_devices *devices)
+{
+	for (size_t i = 0; i < devices->n; i++)
+		free(devices->items[i].ports);
+	free(devices->items);
+	*devices = (struct rdma_devices){0};
+}
+
+static bool decode_device(const struct nlmsghdr *message, struct rdma_device *ret)
+{
+	struct nlattr *attrs[ATTR_MAX + 1];
+
+	if (message->nlmsg_type != NLDEV_TYPE(RDMA_NLDEV_CMD_GET) ||
+	    !netlink_parse(message, 0, attrs, ATTR_MAX) ||
+	    !netlink_u32(attrs[RDMA_NLDEV_ATTR_DEV_INDEX], &ret->index) ||
+	    !netlink_str(attrs[RDMA_NLDEV_ATTR_DEV_NAME], ret->name, sizeof(ret->name)))
+		return false;
+	(void)netlink_str(attrs[RDMA_NLDEV_ATTR_DEV_PROTOCOL], ret->protocol,
+			  sizeof(ret->protocol));
+	(void)netlink_str(attrs[RDMA_NLDEV_ATTR_FW_VERSION], ret->firmware, sizeof(ret->firmware));
+	ret->has_node_guid = netlink_u64(attrs[RDMA_NLDEV_ATTR_NODE_GUID], &ret->node_guid);
+	ret->has_sys_image_guid =
+		netlink_u64(attrs[RDMA_NLDEV_ATTR_SYS_IMAGE_GUID], &ret->sys_image_guid);
+	return true;
+}
+
+static size_t count_messages(const void *bytes, size_t len)
+{
+	size_t at = 0, n = 0;
+
+	while (netlink_next(bytes, len, &at))
+		n++;
+	return n;
+}
+
+void rdma_decode_devices(const void *bytes, size_t len, struct rdma_devices *ret)
+{
+	const struct nlmsghdr *message;
+	size_t at = 0;
+
+	ret->items = mem_calloc(count_messages(bytes, len) + 1, sizeof(*ret->items));
+	ret->n = 0;
+	while ((message = netlink_next(bytes, len, &at)))
+		if (decode_device(message, &ret->items[ret->n]))
+			ret->n++;
+		else
+			ret->items[ret->n] = (struct rdma_device){0};
+}
+
+static bool decode_port(const struct nlmsghdr *message, uint32_t device, struct rdma_port *ret)
+{
+	struct nlattr *attrs[ATTR_MAX + 1];
+	uint32_t index;
+	uint8_t byte;
+
+	*ret = (struct rdma_port){0};
+	if (message->nlmsg_type != NLDEV_TYPE(RDMA_NLDEV_CMD_PORT_GET) ||
+	    !netlink_parse(message, 0, attrs, ATTR_MAX) ||
+	    !netlink_u32(attrs[RDMA_NLDEV_ATTR_DEV_INDEX], &index) || index != device ||
+	    !netlink_u32(attrs[RDMA_NLDEV_ATTR_PORT_INDEX], &ret->number))
+		return false;
+	ret->state = netlink_u8(attrs[RDMA_NLDEV_ATTR_PORT_STATE], &byte) ? byte : -1;
+	ret->phys_state = netlink_u8(attrs[RDMA_NLDEV_ATTR_PORT_PHYS_STATE], &byte) ? byte : -1;
+	(void)netlink_u32(attrs[RDMA_NLDEV_ATTR_NDEV_INDEX], &ret->ndev_index);
+	(void)netlink_str(attrs[RDMA_NLDEV_ATTR_NDEV_NAME], ret->ndev_name, sizeof(ret->ndev_name));
+	return true;
+}
+
+void rdma_decode_ports(const void *bytes, size_t len, struct rdma_device *device)
+{
+	const struct nlmsghdr *message;
+	size_t at = 0;
+
+	free(device->ports);
+	device->ports = mem_calloc(count_messages(bytes, len) + 1, sizeof(*device->ports));
+	device->n_ports = 0;
+	while ((message = netlink_next(bytes, len, &at)))
+		if (decode_port(message, device->index, &device->ports[device->n_ports]))
+			device->n_ports++;
+}
+
+static int list_ports(struct host *host, struct rdma_device *device, struct err *err)
+{
+	auto_nl_msg struct nl_msg *msg =
+		netlink_request(NLDEV_TYPE(RDMA_NLDEV_CMD_PORT_GET), NLM_F_DUMP, NULL, 0);
+	auto_strbuf struct strbuf answer = {0};
+
+	netlink_put_u32(msg, RDMA_NLDEV_ATTR_DEV_INDEX, device->index);
+	if (netlink_ask(host, NETLINK_RDMA, msg, &answer, err) < 0)
+		return -1;
+	rdma_decode_ports(answer.data, answer.len, device);
+	return 0;
+}
+
+int rdma_list(struct host *host, struct rdma_devices *ret, struct err *err)
+{
+	auto_nl_msg struct nl_msg *msg =
+		netlink_request(NLDEV_TYPE(RDMA_NLDEV_CMD_GET), NLM_F_DUMP, NULL, 0);
+	auto_strbuf struct strbuf answer = {0};
+	struct err gone = {0};
+
+	if (netlink_ask(host, NETLINK_RDMA, msg, &answer, err) < 0)
+		return err_in(err, "list RDMA devices");
+	rdma_decode_devices(answer.data, answer.len, ret);
+	/* EINVAL: the device went away between the two questions; it then has no ports. */
+	for (size_t i = 0; i < ret->n; i++)
+		(void)list_ports(host, &ret->items[i], &gone);
+	return 0;
+}
+
+/* ---- mode ------------------------------------------------------------------------------------------------------------- */
+
+const char *rdma_mode_name(enum rdma_mode mode)
+{
+	switch (mode) {
+	case RDMA_MODE_UNKNOWN:
+		return NULL;
+	case RDMA_MODE_EXCLUSIVE:
+		return "exclusive";
+	case RDMA_MODE_SHARED:
+		return "shared";
+	}
+	return NULL;
+}
+
+enum rdma_mode rdma_mode_of(const char *name)
+{
+	if (str_eq(name, "exclusive"))
+		return RDMA_MODE_EXCLUSIVE;
+	return str_eq(name, "shared") ? RDMA_MODE_SHARED : RDMA_MODE_UNKNOWN;
+}
+
+enum rdma_mode rdma_decode_mode(const void *bytes, size_t len)
+{
+	const struct nlmsghdr *message;
+	struct nlattr *attrs[ATTR_MAX + 1];
+	size_t at = 0;
+	uint8_t mode;
+
+	while ((message = netlink_next(bytes, len, &at)))
+		if (message->nlmsg_type == NLDEV_TYPE(RDMA_NLDEV_CMD_SYS_GET) &&
+		    netlink_parse(message, 0, attrs, ATTR_MAX) &&
+		    netlink_u8(attrs[RDMA_NLDEV_SYS_ATTR_NETNS_MODE], &mode) && mode <= 1)
+			return mode == 0 ? RDMA_MODE_EXCLUSIVE : RDMA_MODE_SHARED;
+	return RDMA_MODE_UNKNOWN;
+}
+
+int rdma_get_mode(struct host *host, enum rdma_mode *ret, struct err *err)
+{
+	auto_nl_msg struct nl_msg *msg =
+		netlink_request(NLDEV_TYPE(RDMA_NLDEV_CMD_SYS_GET), 0, NULL, 0);
+	auto_strbuf struct strbuf answer = {0};
+
+	if (netlink_ask(host, NETLINK_RDMA, msg, &answer, err) < 0)
+		return err_in(err, "ask for the RDMA subsystem's mode");
+	*ret = rdma_decode_mode(answer.data, answer.len);
+	return 0;
+}
+
+int rdma_set_mode(struct host *host, enum rdma_mode mode, struct err *err)
+{
+	auto_nl_msg struct nl_msg *msg =
+		netlink_request(NLDEV_TYPE(RDMA_NLDEV_CMD_SYS_SET), 0, NULL, 0);
+	auto_strbuf struct strbuf answer = {0};
+
+	netlink_put_u8(msg, RDMA_NLDEV_SYS_ATTR_NETNS_MODE, (uint8_t)mode);
+	return netlink_ask(host, NETLINK_RDMA, msg, &answer, err);
+}
+
+/* ---- names and events ------------------------------------------------------------------------------------------------- */
+
+/* As sysfs has them, drivers/infiniband/core/sysfs.c. */
+const char *rdma_port_state_name(int state)
+{
+	static const char *const names[] = {"NOP",   "DOWN",   "INIT",
+					    "ARMED", "ACTIVE", "ACTIVE_DEFER"};
+
+	return state >= 0 && (size_t)state < ARRAY_LEN(names) ? names[state] : NULL;
+}
+
+const char *rdma_phys_state_name(int state)
+{
+	static const char *const names[] = {NULL,
+					    "Sleep",
+					    "Polling",
+					    "Disabled",
+					    "PortConfigurationTraining",
+					    "LinkUp",
+					    "LinkErrorRecovery",
+					    "Phy Test"};
+
+	return state >= 0 && (size_t)state < ARRAY_LEN(names) ? names[state] : NULL;
+}
+
+bool rdma_decode_event(const void *bytes, size_t len, char ret_name[RDMA_NAME_SIZE])
+{
+	const struct nlmsghdr *message;
+	struct nlattr *attrs[ATTR_MAX + 1];
+	size_t at = 0;
+
+	message = netlink_next(bytes, len, &at);
+	if (!message || message->nlmsg_type != NLDEV_TYPE(NLDEV_CMD_MONITOR) ||
+	    !netlink_parse(message, 0, attrs, ATTR_MAX))
+		return false;
+	if (!netlink_str(attrs[RDMA_NLDEV_ATTR_DEV_NAME], ret_name, RDMA_NAME_SIZE))
+		ret_name[0] = '\0';
+	return true;
+}

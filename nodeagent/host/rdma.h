@@ -1,0 +1,68 @@
+/*
+ * NETLINK_RDMA: devices, ports, and the mode in which the subsystem treats network namespaces (node-kernel 3).
+ */
+#ifndef ORBWEAVER_NODEAGENT_HOST_RDMA_H
+#define ORBWEAVER_NODEAGENT_HOST_RDMA_H
+
+#include <linux/if.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "nodeagent/host/host.h"
+
+#define RDMA_NAME_SIZE 64
+
+struct rdma_port {
+	uint32_t number;
+	int state, phys_state; /* as of the kernel; -1 when not told */
+	uint32_t ndev_index;   /* 0 when there is none in our namespace */
+	char ndev_name[IFNAMSIZ];
+};
+
+struct rdma_device {
+	uint32_t index;
+	char name[RDMA_NAME_SIZE];
+	char protocol[16];
+	char firmware[64];
+	bool has_node_guid, has_sys_image_guid;
+	uint64_t node_guid, sys_image_guid;
+	struct rdma_port *ports;
+	size_t n_ports;
+};
+
+struct rdma_devices {
+	struct rdma_device *items;
+	size_t n;
+};
+
+void rdma_devices_done(struct rdma_devices *devices);
+#define auto_rdma_devices auto_call(rdma_devices_done)
+
+/* Devices that we see, with their ports. A kernel without the subsystem: none, and err->sys EPROTONOSUPPORT. */
+int rdma_list(struct host *host, struct rdma_devices *ret, struct err *err);
+void rdma_decode_devices(const void *bytes, size_t len, struct rdma_devices *ret);
+void rdma_decode_ports(const void *bytes, size_t len, struct rdma_device *device);
+
+enum rdma_mode {
+	RDMA_MODE_UNKNOWN = -1, /* Linux before 5.2 does not say */
+	RDMA_MODE_EXCLUSIVE,    /* numbers of the kernel */
+	RDMA_MODE_SHARED,
+};
+
+/* "exclusive", "shared"; NULL for unknown. And back. */
+const char *rdma_mode_name(enum rdma_mode mode);
+enum rdma_mode rdma_mode_of(const char *name);
+
+int rdma_get_mode(struct host *host, enum rdma_mode *ret, struct err *err);
+enum rdma_mode rdma_decode_mode(const void *bytes, size_t len);
+/* EBUSY: there is another network namespace. */
+int rdma_set_mode(struct host *host, enum rdma_mode mode, struct err *err);
+
+/* "ACTIVE", "LinkUp"; NULL for numbers that have no name. */
+const char *rdma_port_state_name(int state);
+const char *rdma_phys_state_name(int state);
+
+/* A notification (group RDMA_NL_GROUP_NOTIFY, Linux 6.12): name of the device; false when the message is none. */
+bool rdma_decode_event(const void *bytes, size_t len, char ret_name[RDMA_NAME_SIZE]);
+
+#endif

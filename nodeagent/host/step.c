@@ -1,0 +1,398 @@
+/*
+ * The table of steps, and whether a JSON object is one of them. Pure: nothing here looks at a host.
+ */
+#include "nodeagent/host/step.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/base/str.h"
+#include "lib/json/json.h"
+#include "nodeagent/host/pci.h"
+#include "nodeagent/host/text.h"
+
+static const char *const netns_modes[] = {"shared", "exclusive", NULL};
+static const char *const eswitch_modes[] = {"legacy", "switchdev", NULL};
+static const char *const guid_kinds[] = {"node", "port", NULL};
+static const char *const link_states[] = {"auto", "enable", "disable", NULL};
+static const char *const vf_parts[] = {"driver", "netdev", "rdma", NULL};
+static const char *const udev_rules[] = {"pf-name", "nm-unmanaged", NULL};
+/* What a node may lack; nothing else is loaded. */
+static const char *const modules[] = {"ib_core", "ib_umad",  "ib_uverbs", "rdma_ucm",
+				      "mlx5_ib", "vfio-pci", NULL};
+
+#define ADDRESS(name_)                                                                             \
+	{                                                                                          \
+		.name = (name_), .type = STEP_FIELD_ADDRESS                                        \
+	}
+#define CHOICE(name_, list_)                                                                       \
+	{                                                                                          \
+		.name = (name_), .type = STEP_FIELD_CHOICE, .choices = (list_)                     \
+	}
+#define NUMBER(name_, min_, max_)                                                                  \
+	{                                                                                          \
+		.name = (name_), .type = STEP_FIELD_COUNT, .min = (min_), .max = (max_)            \
+	}
+#define FORCE                                                                                      \
+	{                                                                                          \
+		.name = "force", .type = STEP_FIELD_BOOL, .optional = true                         \
+	}
+
+/* In the order in which node-kernel 10.1 goes through a PF. */
+static const struct step_kind kinds[] = {
+	{
+		.name = "load-module",
+		.impact = STEP_IMPACT_NONE,
+		.deadline_ms = 30000,
+		.fields = {CHOICE("module", modules)},
+		.changes = "loads a kernel module with the host's modprobe",
+		.readback = "the module is in /sys/module",
+	},
+	{
+		.name = "write-udev-rule",
+		.impact = STEP_IMPACT_NONE,
+		.deadline_ms = 5000,
+		.fields = {ADDRESS("pf"),
+			   CHOICE("rule", udev_rules),
+			   {.name = "name", .type = STEP_FIELD_NAME, .optional = true}},
+		.changes = "writes a rule of this PF in /etc/udev/rules.d",
+		.readback = "the file has the text",
+	},
+	{
+		.name = "remove-udev-rule",
+		.impact = STEP_IMPACT_NONE,
+		.deadline_ms = 5000,
+		.fields = {ADDRESS("pf"), CHOICE("rule", udev_rules)},
+		.changes = "removes a rule of this PF from /etc/udev/rules.d",
+		.readback = "the file is gone",
+	},
+	{
+		.name = "set-autoprobe",
+		.impact = STEP_IMPACT_NONE,
+		.deadline_ms = 5000,
+		.fields = {ADDRESS("pf"), {.name = "on", .type = STEP_FIELD_BOOL}},
+		.changes = "whether drivers bind to the VFs of a PF by themselves",
+		.readback = "sriov_drivers_autoprobe",
+	},
+	{
+		.name = "set-num-vfs",
+		.impact = STEP_IMPACT_PF,
+		.deadline_ms = 30000,
+		.deadline_per_vf_ms = 2000,
+		.fields = {ADDRESS("pf"),
+			   NUMBER("count", 0, HOST_VFS_MAX),
+			   {.name = "from",
+			    .type = STEP_FIELD_COUNT,
+			    .optional = true,
+			    .max = HOST_VFS_MAX},
+			   FORCE},
+		.changes = "the number of VFs, from 0 to N or from N to 0",
+		.readback = "sriov_numvfs and the virtfn links",
+	},
+	{
+		.name = "wait-vfs",
+		.impact = STEP_IMPACT_NONE,
+		.deadline_ms = 30000,
+		.deadline_per_vf_ms = 1000,
+		.fields = {ADDRESS("pf"), NUMBER("count", 0, HOST_VFS_MAX)},
+		.changes = "nothing; waits until all VFs are devices",
+		.readback = "every virtfn link leads to a device with physfn",
+	},
+	{
+		.name = "set-eswitch",
+		.impact = STEP_IMPACT_PF,
+		.deadline_ms = 120000,
+		.fields = {ADDRESS("pf"), CHOICE("mode", eswitch_modes), FORCE},
+		.changes = "the mode of the embedded switch, through devlink",
+		.readback = "devlink eswitch",
+	},
+	{
+		.name = "set-mtu",
+		.impact = STEP_IMPACT_NONE,
+		.deadline_ms = 15000,
+		.fields = {ADDRESS("device"), NUMBER("mtu", 68, 65535), FORCE},
+		.changes = "the MTU of the network interface of a PF or a VF",
+		.readback = "rtnetlink",
+	},
+	{
+		.name = "link-up",
+		.impact = STEP_IMPACT_NONE,
+		.deadline_ms = 15000,
+		.fields = {ADDRESS("device")},
+		.changes = "sets the network interface of a PF or a VF up",
+		.readback = "rtnetlink",
+	},
+	{
+		.name = "set-vf-mac",
+		.impact = STEP_IMPACT_VF,
+		.deadline_ms = 15000,
+		.fields = {ADDRESS("pf"),
+			   NUMBER("index", 0, HOST_VFS_MAX - 1),
+			   {.name = "mac", .type = STEP_FIELD_MAC}},
+		.changes = "the MAC address that a VF gets when its driver starts",
+		.readback = "the PF's list of VFs, rtnetlink",
+	},
+	{
+		.name = "set-vf-guid",
+		.impact = STEP_IMPACT_VF,
+		.deadline_ms = 15000,
+		.fields = {ADDRESS("pf"),
+			   NUMBER("index", 0, HOST_VFS_MAX - 1),
+			   CHOICE("which", guid_kinds),
+			   {.name = "guid", .type = STEP_FIELD_GUID}},
+		.changes = "node or port GUID that an InfiniBand VF gets when its driver starts",
+		.readback =
+			"the PF's list of VFs where the driver tells, else the VF's RDMA device "
+			"after its driver has started",
+	},
+	{
+		.name = "set-vf-link-state",
+		.impact = STEP_IMPACT_VF,
+		.deadline_ms = 15000,
+		.fields = {ADDRESS("pf"), NUMBER("index", 0, HOST_VFS_MAX - 1),
+			   CHOICE("state", link_states)},
+		.changes = "whether the VF's link follows that of the PF",
+		.readback = "the PF's list of VFs, rtnetlink",
+	},
+	{
+		.name = "set-driver-override",
+		.impact = STEP_IMPACT_NONE,
+		.deadline_ms = 5000,
+		.fields = {ADDRESS("vf"),
+			   {.name = "driver", .type = STEP_FIELD_NAME, .optional = true}},
+		.changes = "which driver is next bound to the VF; none given: the kernel's choice",
+		.readback = "driver_override",
+	},
+	{
+		.name = "unbind-driver",
+		.impact = STEP_IMPACT_VF,
+		.deadline_ms = 30000,
+		.fields = {ADDRESS("vf")},
+		.changes = "takes the driver off a VF",
+		.readback = "the VF has no driver link",
+	},
+	{
+		.name = "probe-driver",
+		.impact = STEP_IMPACT_NONE,
+		.deadline_ms = 60000,
+		.fields = {ADDRESS("vf"),
+			   {.name = "driver", .type = STEP_FIELD_NAME, .optional = true}},
+		.changes = "lets the kernel bind a driver to a VF that has none",
+		.readback = "the VF's driver link, with \"driver\" that one",
+	},
+	{
+		.name = "wait-vf",
+		.impact = STEP_IMPACT_NONE,
+		.deadline_ms = 15000,
+		.fields = {ADDRESS("vf"), CHOICE("for", vf_parts)},
+		.changes = "nothing; waits until the VF has a driver, an interface, an RDMA device",
+		.readback = "sysfs",
+	},
+	{
+		.name = "set-rdma-netns-mode",
+		.impact = STEP_IMPACT_NONE,
+		.deadline_ms = 10000,
+		.fields = {CHOICE("mode", netns_modes)},
+		.changes = "the mode of the RDMA subsystem, now; the kernel refuses while there is "
+			   "any "
+			   "other network namespace",
+		.readback = "NETLINK_RDMA",
+	},
+	{
+		.name = "write-rdma-next-boot",
+		.impact = STEP_IMPACT_REBOOT,
+		.deadline_ms = 10000,
+		.fields = {CHOICE("mode", netns_modes)},
+		.changes = "the mode of the RDMA subsystem from the next boot on, in "
+			   "/" HOST_NEXT_BOOT_FILE,
+		.readback = "what modprobe.d and the command line say together",
+	},
+	{
+		.name = "remove-rdma-next-boot",
+		.impact = STEP_IMPACT_REBOOT,
+		.deadline_ms = 10000,
+		.fields = {{.name = NULL}},
+		.changes = "removes /" HOST_NEXT_BOOT_FILE,
+		.readback = "the file is gone",
+	},
+};
+
+const struct step_kind *step_kinds(size_t *ret_n)
+{
+	*ret_n = ARRAY_LEN(kinds);
+	return kinds;
+}
+
+const struct step_kind *step_kind_find(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+		if (str_eq(kinds[i].name, name))
+			return &kinds[i];
+	return NULL;
+}
+
+const char *step_impact_name(enum step_impact impact)
+{
+	switch (impact) {
+	case STEP_IMPACT_NONE:
+		return "none";
+	case STEP_IMPACT_VF:
+		return "vf";
+	case STEP_IMPACT_PF:
+		return "pf";
+	case STEP_IMPACT_REBOOT:
+		return "reboot";
+	}
+	return "none";
+}
+
+/* ---- fields ---------------------------------------------------------------------------------------------------------- */
+
+static bool is_choice(const char *const *choices, const char *value)
+{
+	for (; value && *choices; choices++)
+		if (str_eq(*choices, value))
+			return true;
+	return false;
+}
+
+static bool is_name(const char *value)
+{
+	size_t len = value ? strlen(value) : 0;
+
+	if (len == 0 || len > 63 || str_eq(value, ".") || str_eq(value, ".."))
+		return false;
+	for (const char *p = value; *p; p++)
+		if (!isalnum((unsigned char)*p) && !strchr("._-", *p))
+			return false;
+	return true;
+}
+
+static bool value_is_right(const struct step_field *field, const json_t *value)
+{
+	const char *text = json_string_value(value);
+	unsigned char mac[6];
+	uint64_t guid;
+
+	switch (field->type) {
+	case STEP_FIELD_NONE:
+		return false;
+	case STEP_FIELD_ADDRESS:
+		return text && pci_address_is_valid(text);
+	case STEP_FIELD_COUNT:
+		return json_is_integer(value) && json_integer_value(value) >= field->min &&
+		       json_integer_value(value) <= field->max;
+	case STEP_FIELD_BOOL:
+		return json_is_boolean(value);
+	case STEP_FIELD_MAC:
+		return text && text_to_mac(text, mac) && !(mac[0] & 1) && !text_mac_is_zero(mac);
+	case STEP_FIELD_GUID:
+		return text && text_to_guid(text, &guid) && guid != 0 && guid != UINT64_MAX;
+	case STEP_FIELD_CHOICE:
+		return is_choice(field->choices, text);
+	case STEP_FIELD_NAME:
+		return is_name(text);
+	}
+	return false;
+}
+
+static char *what_is_right(const struct step_field *field)
+{
+	auto_strbuf struct strbuf list = {0};
+
+	switch (field->type) {
+	case STEP_FIELD_NONE:
+		break;
+	case STEP_FIELD_ADDRESS:
+		return str_dup("a PCI address like 0000:3b:00.0");
+	case STEP_FIELD_COUNT:
+		return str_printf("an integer from %d to %d", field->min, field->max);
+	case STEP_FIELD_BOOL:
+		return str_dup("true or false");
+	case STEP_FIELD_MAC:
+		return str_dup("a unicast MAC address like 02:00:00:00:00:01, not zero");
+	case STEP_FIELD_GUID:
+		return str_dup("a GUID of eight octets like 02:00:00:00:00:00:00:01, neither zero "
+			       "nor all ones");
+	case STEP_FIELD_CHOICE:
+		for (size_t i = 0; field->choices[i]; i++)
+			strbuf_addf(&list, "%s%s", i ? ", " : "one of ", field->choices[i]);
+		return strbuf_take(&list);
+	case STEP_FIELD_NAME:
+		return str_dup("a name of 1 to 63 of A-Z a-z 0-9 . _ -");
+	}
+	return str_dup("absent");
+}
+
+static int bad_field(const json_t *step, const struct step_field *field, const json_t *value,
+		     struct err *err)
+{
+	auto_free char *right = what_is_right(field), *text = value ? json_text(value) : NULL;
+
+	return err_set(err, ERR_BUG, "BadStep", "step %s: %s: %.80s, must be %s",
+		       json_str_at(step, "step"), field->name, text ? text : "is missing", right);
+}
+
+static const struct step_field *field_of(const struct step_kind *kind, const char *name)
+{
+	for (size_t i = 0; i < ARRAY_LEN(kind->fields) && kind->fields[i].name; i++)
+		if (str_eq(kind->fields[i].name, name))
+			return &kind->fields[i];
+	return NULL;
+}
+
+static int check_unknown(const struct step_kind *kind, const json_t *step, struct err *err)
+{
+	const char *key;
+	json_t *value;
+
+	json_each (step, key, value)
+		if (!str_eq(key, "step") && !field_of(kind, key))
+			return err_set(err, ERR_BUG, "BadStep", "step %s: has no field \"%.64s\"",
+				       kind->name, key);
+	return 0;
+}
+
+const struct step_kind *step_check(const json_t *step, struct err *err)
+{
+	const char *name = json_str_at(step, "step");
+	const struct step_kind *kind = step_kind_find(name);
+	const struct step_field *name_field;
+
+	if (!kind) {
+		(void)err_set(err, ERR_BUG, "BadStep", "there is no step \"%.64s\"",
+			      name ? name : "");
+		return NULL;
+	}
+	for (size_t i = 0; i < ARRAY_LEN(kind->fields) && kind->fields[i].name; i++) {
+		const struct step_field *field = &kind->fields[i];
+		const json_t *value = json_object_get(step, field->name);
+
+		if (!value && field->optional)
+			continue;
+		if (!value_is_right(field, value)) {
+			(void)bad_field(step, field, value, err);
+			return NULL;
+		}
+	}
+	/* The one field that depends on another. */
+	name_field = field_of(kind, "name");
+	if (name_field && str_eq(json_str_at(step, "rule"), "pf-name") && !json_at(step, "name")) {
+		(void)bad_field(step, name_field, NULL, err);
+		return NULL;
+	}
+	return check_unknown(kind, step, err) < 0 ? NULL : kind;
+}
+
+int step_deadline_ms(const json_t *step)
+{
+	const struct step_kind *kind = step_kind_find(json_str_at(step, "step"));
+	json_int_t count = json_integer_value(json_at(step, "count"));
+	json_int_t from = json_integer_value(json_at(step, "from"));
+
+	if (!kind)
+		return 0;
+	return kind->deadline_ms + kind->deadline_per_vf_ms * (int)(count > from ? count : from);
+}

@@ -1,0 +1,88 @@
+/*
+ * Steps: the only things that are ever done to a host, each small, named, checked, and read back.
+ *
+ * A step is a JSON object, {"step": "set-num-vfs", "pf": "0000:3b:00.0", "count": 4}. The table below says for each what
+ * it changes, whom it can disturb, how long it may take, and how one knows that it worked. step_* are pure and may be
+ * used by the planner; host_execute does.
+ *
+ * All steps are level-triggered: one that finds its state already there changes nothing and says so. None touches the
+ * driver of a PF: a step that would is ERR_BUG.
+ */
+#ifndef ORBWEAVER_NODEAGENT_HOST_STEP_H
+#define ORBWEAVER_NODEAGENT_HOST_STEP_H
+
+#include <stdbool.h>
+
+#include "nodeagent/host/host.h"
+
+/* Sorted behind all files that distributions and other tools write: modprobe takes the last answer. */
+#define HOST_NEXT_BOOT_FILE "etc/modprobe.d/zz-orbweaver-rdma.conf"
+
+/* The most that a step can do to others. */
+enum step_impact {
+	STEP_IMPACT_NONE,   /* nobody notices */
+	STEP_IMPACT_VF,     /* whoever holds this VF */
+	STEP_IMPACT_PF,     /* whoever holds any VF of this PF, or talks through it */
+	STEP_IMPACT_REBOOT, /* nobody now; takes effect when the node boots */
+};
+
+enum step_field_type {
+	STEP_FIELD_NONE,    /* ends the list */
+	STEP_FIELD_ADDRESS, /* PCI address in full, lower case: "0000:3b:00.0" */
+	STEP_FIELD_COUNT,   /* integer within min and max */
+	STEP_FIELD_BOOL,    /* */
+	STEP_FIELD_MAC,     /* "02:00:00:00:00:01"; unicast, not zero */
+	STEP_FIELD_GUID,    /* eight octets, "02:00:00:00:00:00:00:01"; neither zero nor all ones */
+	STEP_FIELD_CHOICE,  /* one of choices */
+	STEP_FIELD_NAME, /* of an interface, a driver or a module: 1 to 63 of A-Z a-z 0-9 . _ - */
+};
+
+struct step_field {
+	const char *name;
+	enum step_field_type type;
+	bool optional;
+	int min, max;               /* STEP_FIELD_COUNT */
+	const char *const *choices; /* STEP_FIELD_CHOICE, ends with NULL */
+};
+
+struct step_kind {
+	const char *name;
+	enum step_impact impact;
+	int deadline_ms;        /* for the step as such */
+	int deadline_per_vf_ms; /* and for each of its "count" VFs */
+	struct step_field fields[5];
+	const char *changes;  /* for people: what it changes */
+	const char *readback; /* for people: how it is checked */
+};
+
+/* The kind of that name, or NULL. All of them: step_kinds(&n). */
+const struct step_kind *step_kind_find(const char *name);
+const struct step_kind *step_kinds(size_t *ret_n);
+
+/* "none", "vf", "pf", "reboot". */
+const char *step_impact_name(enum step_impact impact);
+
+/*
+ * Is this a step as the table wants it? Unknown members are refused too. Returns its kind, or NULL with err ERR_BUG
+ * "BadStep": steps come from our planner, a wrong one is our fault, and nothing is touched.
+ */
+const struct step_kind *step_check(const json_t *step, struct err *err);
+
+/* How long a checked step may take. After that it counts as hung: the kernel may still finish it later. */
+int step_deadline_ms(const json_t *step);
+
+/*
+ * Execute one step and read back what it did. Blocks, possibly for ever (node-kernel 0.5: writers wait in the kernel for
+ * whoever holds a VF); the caller is a process that can be given up.
+ *
+ * ret_result: new, {"step": name, "changed": bool, "tookMs": int} plus "was" and "now" where there is a value. Set only
+ * on success; it is success only when the state was read back as asked for.
+ *
+ * Errors: ERR_BUG "BadStep", "NotAVf", "NotAPf", "VfCountNeedsZero", "ProtectedPf"; ERR_HOST with errno and what would
+ * help, the reason says what refused ("VfCountRefused", "DriverRefused", "MtuRefused", …) or that it did not become as
+ * asked ("NotAsAsked"); "VfInUse" with the holder; ERR_TRANSIENT "NotYet" when waiting ended without result.
+ * The README has them per step.
+ */
+int host_execute(struct host *host, const json_t *step, json_t **ret_result, struct err *err);
+
+#endif

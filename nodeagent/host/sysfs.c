@@ -1,0 +1,168 @@
+/*
+ * Small text files of the kernel. See the header.
+ */
+#include "nodeagent/host/sysfs.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/openat2.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "lib/base/mem.h"
+#include "lib/json/json.h"
+
+/* A rename or mount anywhere makes a lookup through ".." fail with EAGAIN; openat2(2) says to try again. */
+#define LOOKUP_TRIES 32
+
+int host_openat(const struct host *host, const char *path, int flags)
+{
+	struct open_how how = {.flags = (unsigned int)flags | O_CLOEXEC | O_NOCTTY,
+			       .resolve = RESOLVE_IN_ROOT};
+	long fd = -1;
+
+	for (int i = 0; i < LOOKUP_TRIES; i++) {
+		fd = syscall(SYS_openat2, host->root, path, &how, sizeof(how));
+		if (fd >= 0 || errno != EAGAIN)
+			break;
+	}
+	/* Linux before 5.6. */
+	if (fd < 0 && errno == ENOSYS)
+		return openat(host->root, path, flags | O_CLOEXEC | O_NOCTTY);
+	return (int)fd;
+}
+
+bool sysfs_read_file(const struct host *host, const char *path, size_t max, struct strbuf *ret)
+{
+	auto_close int fd = host_openat(host, path, O_RDONLY);
+	size_t before = ret->len;
+	char chunk[4096];
+	ssize_t n = 0;
+
+	if (fd < 0)
+		return false;
+	while ((n = read(fd, chunk, sizeof(chunk))) > 0) {
+		if ((size_t)n > max - (ret->len - before))
+			break;
+		strbuf_add(ret, chunk, (size_t)n);
+	}
+	if (n == 0)
+		return true;
+	strbuf_cut(ret, before);
+	return false;
+}
+
+bool sysfs_read(const struct host *host, const char *path, struct sysfs_text *ret)
+{
+	auto_close int fd = host_openat(host, path, O_RDONLY);
+	char text[sizeof(ret->text)];
+	ssize_t n;
+
+	if (fd < 0)
+		return false;
+	n = read(fd, text, sizeof(text));
+	while (n > 0 && (text[n - 1] == '\n' || text[n - 1] == '\0'))
+		n--;
+	if (n <= 0 || (size_t)n == sizeof(text) || memchr(text, '\n', (size_t)n) ||
+	    memchr(text, '\0', (size_t)n))
+		return false;
+	memcpy(ret->text, text, (size_t)n);
+	ret->text[n] = '\0';
+	return true;
+}
+
+bool sysfs_parse_int(const char *text, int64_t *ret)
+{
+	int64_t value = 0;
+
+	if (!str_starts(text, "0x"))
+		return str_to_int(text, INT64_MIN, INT64_MAX, ret);
+	if (strlen(text) > 2 + 15 || text[2] == '\0')
+		return false;
+	for (const char *p = text + 2; *p; p++) {
+		const char *digits = "0123456789abcdef";
+		const char *digit = strchr(digits, *p >= 'A' && *p <= 'F' ? *p + 32 : *p);
+
+		if (!digit)
+			return false;
+		value = value * 16 + (digit - digits);
+	}
+	*ret = value;
+	return true;
+}
+
+bool sysfs_read_int(const struct host *host, const char *path, int64_t *ret)
+{
+	struct sysfs_text text;
+
+	return sysfs_read(host, path, &text) && sysfs_parse_int(text.text, ret);
+}
+
+bool sysfs_link(const struct host *host, const char *path, struct sysfs_text *ret)
+{
+	char target[PATH_MAX];
+	ssize_t n = readlinkat(host->root, path, target, sizeof(target) - 1);
+	const char *last;
+
+	if (n <= 0)
+		return false;
+	target[n] = '\0';
+	last = strrchr(target, '/');
+	last = last ? last + 1 : target;
+	if (*last == '\0' || strlen(last) >= sizeof(ret->text))
+		return false;
+	memcpy(ret->text, last, strlen(last) + 1);
+	return true;
+}
+
+bool sysfs_exists(const struct host *host, const char *path)
+{
+	struct stat st;
+
+	return fstatat(host->root, path, &st, 0) == 0;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+json_t *sysfs_list(const struct host *host, const char *path)
+{
+	auto_close int fd = host_openat(host, path, O_RDONLY | O_DIRECTORY);
+	auto_closedir DIR *dir = NULL;
+	auto_free const char **sorted = NULL;
+	json_auto_t *names = json_array();
+	json_t *ret, *name;
+	struct dirent *entry;
+	size_t i;
+
+	if (fd < 0)
+		return NULL;
+	dir = fdopendir(fd);
+	if (!dir)
+		return NULL;
+	(void)take_fd(&fd);
+	while ((entry = readdir(dir)))
+		if (!str_eq(entry->d_name, ".") && !str_eq(entry->d_name, ".."))
+			json_array_append_new(names, json_fmt("%s", entry->d_name));
+
+	sorted = mem_calloc(json_array_size(names) + 1, sizeof(*sorted));
+	json_array_foreach (names, i, name) {
+		sorted[i] = json_string_value(name);
+	}
+	qsort(sorted, json_array_size(names), sizeof(*sorted), compare_names);
+	ret = json_array();
+	for (i = 0; i < json_array_size(names); i++)
+		json_array_append_new(ret, json_string(sorted[i]));
+	return ret;
+}
+
+int sysfs_write(struct host *host, const char *path, const char *text, struct err *err)
+{
+	return host->doors->write(host->doors_ctx, host->root, path, text, strlen(text), err);
+}

@@ -1,0 +1,946 @@
+/*
+ * A host made of files. See the header.
+ */
+#include "tests/fakes/host_tree.h"
+
+#include <arpa/inet.h>
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <linux/devlink.h>
+#include <linux/genetlink.h>
+#include <linux/if_arp.h>
+#include <linux/if_link.h>
+#include <linux/rtnetlink.h>
+#include <rdma/rdma_netlink.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "lib/base/fs.h"
+#include "lib/base/mem.h"
+#include "lib/json/json.h"
+#include "nodeagent/host/netlink.h"
+#include "nodeagent/host/text.h"
+
+#define PFS_MAX        8
+#define INTERFACES_MAX 512
+#define DEVLINK_FAMILY 0x1c
+#define NLDEV(command) (RDMA_NL_NLDEV << 10 | (command))
+
+struct interface {
+	char name[16], parent[24], kind[16], master[16];
+	int index;
+	uint32_t mtu;
+	bool up, away, is_ib;
+	unsigned char mac[6];
+};
+
+struct vf {
+	char address[24];
+	unsigned char admin_mac[6];
+	uint64_t node_guid, port_guid;
+	uint32_t link_state;
+};
+
+struct pf {
+	struct tree_pf is;
+	bool autoprobe;
+	int count;
+	uint16_t eswitch;
+	struct vf vfs[TREE_VFS_MAX];
+};
+
+struct host_tree {
+	char folder[64];
+	int root;
+	struct host *host;
+	struct pf *pfs[PFS_MAX];
+	size_t n_pfs;
+	struct interface interfaces[INTERFACES_MAX];
+	size_t n_interfaces;
+	int next_index, random;
+	int routes[4], n_routes;
+	struct {
+		int index;
+		unsigned char octets[4];
+	} addresses[4];
+	int n_addresses;
+	bool no_rdma;
+	uint8_t rdma_mode;
+	int namespaces;
+	int changes, fail_at;
+};
+
+/* ---- files ------------------------------------------------------------------------------------------------------------ */
+
+static void make_folders(struct host_tree *tree, const char *path)
+{
+	for (const char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
+		auto_free char *folder = str_ndup(path, (size_t)(slash - path));
+
+		assert(mkdirat(tree->root, folder, 0755) == 0 || errno == EEXIST);
+	}
+}
+
+void host_tree_bytes(struct host_tree *tree, const char *path, const void *bytes, size_t len)
+{
+	auto_close int fd = -1;
+
+	make_folders(tree, path);
+	fd = openat(tree->root, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	assert(fd >= 0 && write(fd, bytes, len) == (ssize_t)len);
+}
+
+void host_tree_file(struct host_tree *tree, const char *path, const char *text)
+{
+	host_tree_bytes(tree, path, text, strlen(text));
+}
+
+void host_tree_link(struct host_tree *tree, const char *path, const char *target)
+{
+	make_folders(tree, path);
+	(void)unlinkat(tree->root, path, 0);
+	assert(symlinkat(target, tree->root, path) == 0);
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+	return remove(path);
+}
+
+void host_tree_remove(struct host_tree *tree, const char *path)
+{
+	auto_free char *full = str_printf("%s/%s", tree->folder, path);
+
+	(void)nftw(full, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+char *host_tree_read(struct host_tree *tree, const char *path)
+{
+	auto_strbuf struct strbuf text = {0};
+
+	(void)fs_read(tree->root, path, 1 << 20, &text, NULL);
+	return strbuf_take(&text);
+}
+
+static void pci_file(struct host_tree *tree, const char *address, const char *name,
+		     const char *text)
+{
+	auto_free char *path = str_printf("sys/bus/pci/devices/%s/%s", address, name);
+
+	host_tree_file(tree, path, text);
+}
+
+static void pci_link(struct host_tree *tree, const char *address, const char *name,
+		     const char *target)
+{
+	auto_free char *path = str_printf("sys/bus/pci/devices/%s/%s", address, name);
+
+	host_tree_link(tree, path, target);
+}
+
+static void pci_remove(struct host_tree *tree, const char *address, const char *name)
+{
+	auto_free char *path = str_printf("sys/bus/pci/devices/%s/%s", address, name);
+
+	host_tree_remove(tree, path);
+}
+
+/* ---- interfaces ------------------------------------------------------------------------------------------------------- */
+
+static struct interface *interface_by(struct host_tree *tree, const char *name)
+{
+	for (size_t i = 0; i < tree->n_interfaces; i++)
+		if (str_eq(tree->interfaces[i].name, name))
+			return &tree->interfaces[i];
+	return NULL;
+}
+
+static struct interface *interface_at(struct host_tree *tree, const char *parent)
+{
+	for (size_t i = 0; i < tree->n_interfaces; i++)
+		if (str_eq(tree->interfaces[i].parent, parent))
+			return &tree->interfaces[i];
+	return NULL;
+}
+
+static struct interface *add_interface(struct host_tree *tree, const char *name, const char *parent)
+{
+	struct interface *added = &tree->interfaces[tree->n_interfaces++];
+	auto_free char *path = str_printf("sys/class/net/%s/ifindex", name);
+	auto_free char *text = NULL;
+
+	assert(tree->n_interfaces < INTERFACES_MAX);
+	*added = (struct interface){.index = ++tree->next_index, .mtu = 1500};
+	(void)snprintf(added->name, sizeof(added->name), "%s", name);
+	(void)snprintf(added->parent, sizeof(added->parent), "%s", parent ? parent : "");
+	/* Random at each creation, like those of VFs that nobody gave one (node-kernel 4.2). */
+	tree->random++;
+	memcpy(added->mac,
+	       (unsigned char[]){2, 0, 0, 0, (unsigned char)(tree->random >> 8),
+				 (unsigned char)tree->random},
+	       6);
+	text = str_printf("%d\n", added->index);
+	host_tree_file(tree, path, text);
+	if (parent) {
+		auto_free char *folder = str_printf("net/%s/x", name);
+
+		pci_file(tree, parent, folder, "");
+	}
+	return added;
+}
+
+static void remove_interface(struct host_tree *tree, struct interface *interface)
+{
+	auto_free char *path = str_printf("sys/class/net/%s", interface->name);
+
+	host_tree_remove(tree, path);
+	pci_remove(tree, interface->parent, "net");
+	*interface = tree->interfaces[--tree->n_interfaces];
+}
+
+void host_tree_add_interface(struct host_tree *tree, const char *name, const char *kind)
+{
+	struct interface *added = add_interface(tree, name, NULL);
+
+	(void)snprintf(added->kind, sizeof(added->kind), "%s", kind ? kind : "");
+	added->up = true;
+}
+
+void host_tree_add_default_route(struct host_tree *tree, const char *interface)
+{
+	tree->routes[tree->n_routes++] = interface_by(tree, interface)->index;
+}
+
+void host_tree_add_address(struct host_tree *tree, const char *interface, const char *ipv4)
+{
+	tree->addresses[tree->n_addresses].index = interface_by(tree, interface)->index;
+	assert(inet_pton(AF_INET, ipv4, tree->addresses[tree->n_addresses++].octets) == 1);
+}
+
+void host_tree_move_away(struct host_tree *tree, const char *vf)
+{
+	struct interface *interface = interface_at(tree, vf);
+	auto_free char *path = str_printf("net/%s", interface->name);
+
+	interface->away = true;
+	pci_remove(tree, vf, path);
+}
+
+void host_tree_bring_back(struct host_tree *tree, const char *vf)
+{
+	struct interface *interface = interface_at(tree, vf);
+	auto_free char *path = str_printf("net/%s/x", interface->name);
+
+	interface->away = false;
+	pci_file(tree, vf, path, "");
+}
+
+/* ---- PFs and VFs ------------------------------------------------------------------------------------------------------ */
+
+static struct pf *pf_by(struct host_tree *tree, const char *address)
+{
+	for (size_t i = 0; i < tree->n_pfs; i++)
+		if (str_eq(tree->pfs[i]->is.address, address))
+			return tree->pfs[i];
+	return NULL;
+}
+
+static struct vf *vf_by(struct host_tree *tree, const char *address, struct pf **ret_pf, int *ret)
+{
+	for (size_t i = 0; i < tree->n_pfs; i++)
+		for (int n = 0; n < tree->pfs[i]->count; n++)
+			if (str_eq(tree->pfs[i]->vfs[n].address, address)) {
+				*ret_pf = tree->pfs[i];
+				*ret = n;
+				return &tree->pfs[i]->vfs[n];
+			}
+	return NULL;
+}
+
+static void put_count(struct host_tree *tree, const struct pf *pf)
+{
+	auto_free char *text = str_printf("%d\n", pf->count);
+
+	pci_file(tree, pf->is.address, "sriov_numvfs", text);
+}
+
+static void add_rdma(struct host_tree *tree, const char *address, const char *name)
+{
+	auto_free char *path = str_printf("infiniband/%s/x", name);
+	auto_free char *device = str_printf("sys/class/infiniband/%s/device", name);
+	auto_free char *target = str_printf("../../../bus/pci/devices/%s", address);
+
+	pci_file(tree, address, path, "");
+	host_tree_link(tree, device, target);
+}
+
+void host_tree_add_pf(struct host_tree *tree, const struct tree_pf *is)
+{
+	struct pf *pf = mem_new(struct pf);
+	auto_free char *driver = str_printf("../../drivers/%s", is->driver ? is->driver : "");
+	auto_free char *total = str_printf("%d\n", is->total);
+	auto_free char *vendor = str_printf("0x%s\n", is->vendor);
+	auto_free char *device = str_printf("0x%s\n", is->device);
+
+	pf->is = *is;
+	pf->autoprobe = true;
+	tree->pfs[tree->n_pfs++] = pf;
+	pci_file(tree, is->address, "class", is->is_ib ? "0x020700\n" : "0x020000\n");
+	pci_file(tree, is->address, "vendor", vendor);
+	pci_file(tree, is->address, "device", device);
+	pci_file(tree, is->address, "numa_node", "0\n");
+	if (is->driver)
+		pci_link(tree, is->address, "driver", driver);
+	if (is->total) {
+		pci_file(tree, is->address, "sriov_totalvfs", total);
+		pci_file(tree, is->address, "sriov_drivers_autoprobe", "1\n");
+		pci_file(tree, is->address, "sriov_vf_device", is->vf_device);
+		put_count(tree, pf);
+	}
+	if (is->netdev) {
+		struct interface *added = add_interface(tree, is->netdev, is->address);
+
+		added->is_ib = is->is_ib;
+		(void)snprintf(added->master, sizeof(added->master), "%s",
+			       is->master ? is->master : "");
+	}
+	if (is->rdma)
+		add_rdma(tree, is->address, is->rdma);
+}
+
+/* A VF's driver starts: its interface and RDMA device appear, with what the PF has given it. */
+static int bind_vf(struct host_tree *tree, struct pf *pf, int number, const char *driver)
+{
+	struct vf *vf = &pf->vfs[number];
+	auto_free char *target = str_printf("../../drivers/%s", driver);
+	auto_free char *folder = str_printf("sys/bus/pci/drivers/%s", driver);
+	auto_free char *name = str_printf("%.9sv%d", pf->is.netdev, number);
+	auto_free char *rdma = str_printf("%sv%d", pf->is.rdma ? pf->is.rdma : "", number);
+	struct stat st;
+
+	if (fstatat(tree->root, folder, &st, 0) < 0)
+		return -ENODEV;
+	pci_link(tree, vf->address, "driver", target);
+	if (!str_eq(driver, pf->is.vf_driver))
+		return 0;
+	if (!interface_at(tree, vf->address)) {
+		struct interface *added = add_interface(tree, name, vf->address);
+
+		added->is_ib = pf->is.is_ib;
+		if (!text_mac_is_zero(vf->admin_mac))
+			memcpy(added->mac, vf->admin_mac, 6);
+	}
+	if (pf->is.rdma)
+		add_rdma(tree, vf->address, rdma);
+	return 0;
+}
+
+static void unbind_vf(struct host_tree *tree, struct pf *pf, int number)
+{
+	struct interface *interface = interface_at(tree, pf->vfs[number].address);
+	auto_free char *rdma =
+		str_printf("sys/class/infiniband/%sv%d", pf->is.rdma ? pf->is.rdma : "-", number);
+
+	if (interface)
+		remove_interface(tree, interface);
+	host_tree_remove(tree, rdma);
+	pci_remove(tree, pf->vfs[number].address, "infiniband");
+	pci_remove(tree, pf->vfs[number].address, "driver");
+}
+
+static void make_vf(struct host_tree *tree, struct pf *pf, int number)
+{
+	struct vf *vf = &pf->vfs[number];
+	auto_free char *link = str_printf("virtfn%d", number);
+	auto_free char *to_vf = NULL, *to_pf = str_printf("../%s", pf->is.address);
+	auto_free char *vendor = str_printf("0x%s\n", pf->is.vendor);
+	auto_free char *device = str_printf("0x%s\n", pf->is.vf_device);
+
+	*vf = (struct vf){0};
+	(void)snprintf(vf->address, sizeof(vf->address), "0000:%02x:%02x.%x",
+		       (pf->is.vf_bus + (unsigned int)number / 256) & 0xff,
+		       (unsigned int)number / 8 % 32, (unsigned int)number % 8);
+	to_vf = str_printf("../%s", vf->address);
+	pci_file(tree, vf->address, "class", pf->is.is_ib ? "0x020700\n" : "0x020000\n");
+	pci_file(tree, vf->address, "vendor", vendor);
+	pci_file(tree, vf->address, "device", device);
+	pci_file(tree, vf->address, "driver_override", "(null)\n");
+	pci_file(tree, vf->address, "numa_node", "0\n");
+	pci_link(tree, vf->address, "iommu_group", "../../../kernel/iommu_groups/7");
+	pci_link(tree, vf->address, "physfn", to_pf);
+	pci_link(tree, pf->is.address, link, to_vf);
+	if (pf->autoprobe)
+		(void)bind_vf(tree, pf, number, pf->is.vf_driver);
+}
+
+static void remove_vfs(struct host_tree *tree, struct pf *pf)
+{
+	for (int i = 0; i < pf->count; i++) {
+		auto_free char *link = str_printf("virtfn%d", i);
+
+		unbind_vf(tree, pf, i);
+		pci_remove(tree, pf->is.address, link);
+		pci_remove(tree, pf->vfs[i].address, "");
+	}
+	pf->count = 0;
+}
+
+/* node-kernel 1.3, in its order. */
+static int write_count(struct host_tree *tree, struct pf *pf, const char *text)
+{
+	int64_t wanted;
+
+	if (!str_to_int(text, 0, 65535, &wanted))
+		return -EINVAL;
+	if (wanted > pf->is.total)
+		return -ERANGE;
+	if (wanted == pf->count)
+		return 0;
+	if (!pf->is.driver)
+		return -ENOENT;
+	if (wanted == 0) {
+		remove_vfs(tree, pf);
+	} else {
+		if (pf->count)
+			return -EBUSY;
+		if (pf->is.makes && wanted > pf->is.makes)
+			wanted = pf->is.makes;
+		for (int i = 0; i < wanted; i++) {
+			pf->count = i + 1;
+			make_vf(tree, pf, i);
+		}
+	}
+	put_count(tree, pf);
+	return 0;
+}
+
+static int write_probe(struct host_tree *tree, const char *address)
+{
+	auto_free char *path = str_printf("sys/bus/pci/devices/%s/driver_override", address);
+	auto_free char *link = str_printf("sys/bus/pci/devices/%s/driver", address);
+	auto_free char *override = host_tree_read(tree, path);
+	struct pf *pf;
+	struct stat st;
+	int number;
+
+	if (!vf_by(tree, address, &pf, &number))
+		return -ENODEV;
+	override[strcspn(override, "\n")] = '\0';
+	if (fstatat(tree->root, link, &st, AT_SYMLINK_NOFOLLOW) == 0)
+		return 0;
+	if (!str_eq(override, "(null)"))
+		(void)bind_vf(tree, pf, number, override);
+	else if (pf->autoprobe)
+		(void)bind_vf(tree, pf, number, pf->is.vf_driver);
+	/* "Success" whatever came of it. */
+	return 0;
+}
+
+/* "sys/bus/pci/devices/<address>/<name>" */
+static int write_device(struct host_tree *tree, const char *path, const char *text)
+{
+	const char *rest = path + strlen("sys/bus/pci/devices/");
+	auto_free char *address = str_ndup(rest, strcspn(rest, "/"));
+	const char *name = strchr(rest, '/') + 1;
+	struct pf *pf = pf_by(tree, address);
+	int number;
+
+	if (pf && str_eq(name, "sriov_numvfs"))
+		return write_count(tree, pf, text);
+	if (pf && str_eq(name, "sriov_drivers_autoprobe")) {
+		pf->autoprobe = text[0] == '1';
+		pci_file(tree, address, name, pf->autoprobe ? "1\n" : "0\n");
+		return 0;
+	}
+	if (!vf_by(tree, address, &pf, &number))
+		return -ENODEV;
+	if (str_eq(name, "driver_override")) {
+		pci_file(tree, address, name, str_eq(text, "\n") ? "(null)\n" : text);
+		return 0;
+	}
+	if (str_eq(name, "driver/unbind") && str_eq(text, address)) {
+		unbind_vf(tree, pf, number);
+		return 0;
+	}
+	return -EACCES;
+}
+
+static int refuse(int error, struct err *err)
+{
+	errno = -error;
+	return err_sys(err, "NetlinkRefused", "the kernel refuses");
+}
+
+static bool fails_now(struct host_tree *tree)
+{
+	tree->changes++;
+	return tree->changes == tree->fail_at;
+}
+
+static int door_write(void *ctx, int root_fd, const char *path, const char *data, size_t len,
+		      struct err *err)
+{
+	struct host_tree *tree = ctx;
+	auto_free char *text = str_ndup(data, len);
+	int code;
+
+	if (fails_now(tree))
+		return refuse(-EIO, err);
+	if (str_ends(path, "/drivers_probe"))
+		code = write_probe(tree, text);
+	else if (str_starts(path, "sys/bus/pci/devices/"))
+		code = write_device(tree, path, text);
+	else
+		code = -ENOENT;
+	return code < 0 ? refuse(code, err) : 0;
+}
+
+/* ---- rtnetlink -------------------------------------------------------------------------------------------------------- */
+
+static void add_message(struct strbuf *answer, struct nl_msg *msg)
+{
+	strbuf_add(answer, nlmsg_hdr(msg), nlmsg_hdr(msg)->nlmsg_len);
+	while (answer->len % NLMSG_ALIGNTO)
+		strbuf_addc(answer, '\0');
+	nlmsg_free(msg);
+}
+
+static void put_vf_info(struct nl_msg *msg, const struct pf *pf, int number)
+{
+	const struct vf *vf = &pf->vfs[number];
+	struct nlattr *info = nla_nest_start(msg, IFLA_VF_INFO);
+	struct ifla_vf_mac mac = {.vf = (uint32_t)number};
+	struct ifla_vf_link_state state = {.vf = (uint32_t)number, .link_state = vf->link_state};
+	struct ifla_vf_guid guid = {.vf = (uint32_t)number, .guid = vf->node_guid};
+
+	memcpy(mac.mac, vf->admin_mac, 6);
+	netlink_put(msg, IFLA_VF_MAC, &mac, sizeof(mac));
+	netlink_put(msg, IFLA_VF_LINK_STATE, &state, sizeof(state));
+	if (pf->is.is_ib) {
+		netlink_put(msg, IFLA_VF_IB_NODE_GUID, &guid, sizeof(guid));
+		guid.guid = vf->port_guid;
+		netlink_put(msg, IFLA_VF_IB_PORT_GUID, &guid, sizeof(guid));
+	}
+	nla_nest_end(msg, info);
+}
+
+static void add_link(struct host_tree *tree, const struct interface *interface, bool with_vfs,
+		     struct strbuf *answer)
+{
+	struct ifinfomsg header = {.ifi_index = interface->index,
+				   .ifi_type = interface->is_ib ? ARPHRD_INFINIBAND : ARPHRD_ETHER,
+				   .ifi_flags = interface->up ? IFF_UP : 0};
+	struct nl_msg *msg = nlmsg_alloc_size(65536);
+	struct pf *pf = pf_by(tree, interface->parent);
+	struct interface *master = interface_by(tree, interface->master);
+
+	assert(nlmsg_put(msg, 0, 0, RTM_NEWLINK, sizeof(header), 0));
+	memcpy(nlmsg_data(nlmsg_hdr(msg)), &header, sizeof(header));
+	netlink_put_str(msg, IFLA_IFNAME, interface->name);
+	netlink_put_u32(msg, IFLA_MTU, interface->mtu);
+	netlink_put_u32(msg, IFLA_MIN_MTU, 68);
+	netlink_put_u32(msg, IFLA_MAX_MTU, 9978);
+	netlink_put(msg, IFLA_ADDRESS, interface->mac, 6);
+	if (master)
+		netlink_put_u32(msg, IFLA_MASTER, (uint32_t)master->index);
+	if (interface->kind[0]) {
+		struct nlattr *info = nla_nest_start(msg, IFLA_LINKINFO);
+
+		netlink_put_str(msg, IFLA_INFO_KIND, interface->kind);
+		nla_nest_end(msg, info);
+	}
+	if (with_vfs && pf && pf->count) {
+		struct nlattr *list = nla_nest_start(msg, IFLA_VFINFO_LIST);
+
+		for (int i = 0; i < pf->count; i++)
+			put_vf_info(msg, pf, i);
+		nla_nest_end(msg, list);
+	}
+	add_message(answer, msg);
+}
+
+static struct interface *interface_by_index(struct host_tree *tree, int index)
+{
+	for (size_t i = 0; i < tree->n_interfaces; i++)
+		if (tree->interfaces[i].index == index && !tree->interfaces[i].away)
+			return &tree->interfaces[i];
+	return NULL;
+}
+
+static int get_links(struct host_tree *tree, const struct nlmsghdr *request, struct strbuf *answer)
+{
+	const struct ifinfomsg *header = nlmsg_data(request);
+	struct nlattr *attrs[IFLA_MAX + 1];
+	struct interface *one;
+
+	(void)netlink_parse(request, sizeof(*header), attrs, IFLA_MAX);
+	if (!(request->nlmsg_flags & NLM_F_DUMP)) {
+		one = interface_by_index(tree, header->ifi_index);
+		if (!one)
+			return -ENODEV;
+		add_link(tree, one, attrs[IFLA_EXT_MASK] != NULL, answer);
+		return 0;
+	}
+	for (size_t i = 0; i < tree->n_interfaces; i++)
+		if (!tree->interfaces[i].away)
+			add_link(tree, &tree->interfaces[i], false, answer);
+	return 0;
+}
+
+static int set_vf(struct pf *pf, const struct nlattr *list)
+{
+	struct nlattr *info[IFLA_VF_INFO + 1], *attrs[IFLA_VF_MAX + 1];
+	struct ifla_vf_guid guid;
+	uint32_t number;
+	struct nlattr *set;
+
+	netlink_parse_nested(list, info, IFLA_VF_INFO);
+	netlink_parse_nested(info[IFLA_VF_INFO], attrs, IFLA_VF_MAX);
+	set = attrs[IFLA_VF_MAC]            ? attrs[IFLA_VF_MAC]
+	      : attrs[IFLA_VF_LINK_STATE]   ? attrs[IFLA_VF_LINK_STATE]
+	      : attrs[IFLA_VF_IB_NODE_GUID] ? attrs[IFLA_VF_IB_NODE_GUID]
+					    : attrs[IFLA_VF_IB_PORT_GUID];
+	memcpy(&number, nla_data(set), sizeof(number));
+	if ((int)number >= pf->count)
+		return -EINVAL;
+	if (set == attrs[IFLA_VF_MAC]) {
+		memcpy(pf->vfs[number].admin_mac, (const char *)nla_data(set) + 4, 6);
+		return 0;
+	}
+	if (set == attrs[IFLA_VF_LINK_STATE]) {
+		memcpy(&pf->vfs[number].link_state, (const char *)nla_data(set) + 4, 4);
+		return 0;
+	}
+	if (!pf->is.is_ib)
+		return -EOPNOTSUPP;
+	memcpy(&guid, nla_data(set), sizeof(guid));
+	*(set == attrs[IFLA_VF_IB_NODE_GUID] ? &pf->vfs[number].node_guid
+					     : &pf->vfs[number].port_guid) = guid.guid;
+	return 0;
+}
+
+static int set_link(struct host_tree *tree, const struct nlmsghdr *request)
+{
+	const struct ifinfomsg *header = nlmsg_data(request);
+	struct interface *interface = interface_by_index(tree, header->ifi_index);
+	struct nlattr *attrs[IFLA_MAX + 1];
+
+	(void)netlink_parse(request, sizeof(*header), attrs, IFLA_MAX);
+	if (!interface)
+		return -ENODEV;
+	if (header->ifi_change & IFF_UP)
+		interface->up = true;
+	(void)netlink_u32(attrs[IFLA_MTU], &interface->mtu);
+	if (attrs[IFLA_VFINFO_LIST]) {
+		struct pf *pf = pf_by(tree, interface->parent);
+
+		return pf ? set_vf(pf, attrs[IFLA_VFINFO_LIST]) : -EOPNOTSUPP;
+	}
+	return 0;
+}
+
+static void get_routes(struct host_tree *tree, const struct nlmsghdr *request,
+		       struct strbuf *answer)
+{
+	const struct rtmsg *asked = nlmsg_data(request);
+
+	for (int i = 0; asked->rtm_family == AF_INET && i < tree->n_routes; i++) {
+		struct rtmsg header = {
+			.rtm_family = AF_INET, .rtm_table = RT_TABLE_MAIN, .rtm_type = RTN_UNICAST};
+		struct nl_msg *msg = netlink_request(RTM_NEWROUTE, 0, &header, sizeof(header));
+
+		netlink_put_u32(msg, RTA_OIF, (uint32_t)tree->routes[i]);
+		add_message(answer, msg);
+	}
+}
+
+static void get_addresses(struct host_tree *tree, struct strbuf *answer)
+{
+	for (int i = 0; i < tree->n_addresses; i++) {
+		struct ifaddrmsg header = {.ifa_family = AF_INET,
+					   .ifa_index = (uint32_t)tree->addresses[i].index};
+		struct nl_msg *msg = netlink_request(RTM_NEWADDR, 0, &header, sizeof(header));
+
+		netlink_put(msg, IFA_LOCAL, tree->addresses[i].octets, 4);
+		add_message(answer, msg);
+	}
+}
+
+static int route_request(struct host_tree *tree, const struct nlmsghdr *request,
+			 struct strbuf *answer)
+{
+	switch (request->nlmsg_type) {
+	case RTM_GETLINK:
+		return get_links(tree, request, answer);
+	case RTM_SETLINK:
+		return fails_now(tree) ? -EIO : set_link(tree, request);
+	case RTM_GETROUTE:
+		get_routes(tree, request, answer);
+		return 0;
+	case RTM_GETADDR:
+		get_addresses(tree, answer);
+		return 0;
+	default:
+		return -EOPNOTSUPP;
+	}
+}
+
+/* ---- RDMA ------------------------------------------------------------------------------------------------------------- */
+
+/* mlx5's rule for the node GUID of an Ethernet VF (node-kernel 2.1): zero without admin MAC. */
+static uint64_t guid_of(const struct pf *pf, int number)
+{
+	const unsigned char *m = pf->vfs[number].admin_mac;
+	const unsigned char octets[8] = {m[0], m[1], m[2], 0xff, 0xfe, m[3], m[4], m[5]};
+	uint64_t guid = 0;
+
+	if (pf->is.is_ib)
+		return pf->vfs[number].node_guid;
+	if (text_mac_is_zero(m))
+		return 0;
+	for (size_t i = 0; i < sizeof(octets); i++)
+		guid = guid << 8 | octets[i];
+	return guid;
+}
+
+/* Index 100 × PF + 1, and 100 × PF + 2 + VF. */
+static void add_device(struct strbuf *answer, uint32_t index, const char *name, bool is_ib,
+		       uint64_t guid)
+{
+	struct nl_msg *msg = netlink_request(NLDEV(RDMA_NLDEV_CMD_GET), 0, NULL, 0);
+
+	netlink_put_u32(msg, RDMA_NLDEV_ATTR_DEV_INDEX, index);
+	netlink_put_str(msg, RDMA_NLDEV_ATTR_DEV_NAME, name);
+	netlink_put_str(msg, RDMA_NLDEV_ATTR_DEV_PROTOCOL, is_ib ? "ib" : "roce");
+	netlink_put(msg, RDMA_NLDEV_ATTR_NODE_GUID, &guid, sizeof(guid));
+	add_message(answer, msg);
+}
+
+static void get_devices(struct host_tree *tree, struct strbuf *answer)
+{
+	for (size_t i = 0; i < tree->n_pfs; i++) {
+		struct pf *pf = tree->pfs[i];
+
+		if (!pf->is.rdma)
+			continue;
+		add_device(answer, (uint32_t)(1000 * i + 1), pf->is.rdma, pf->is.is_ib,
+			   0x0200000000000001);
+		for (int n = 0; n < pf->count; n++) {
+			auto_free char *name = str_printf("%sv%d", pf->is.rdma, n);
+			auto_free char *path = str_printf("sys/class/infiniband/%s", name);
+			struct stat st;
+
+			if (fstatat(tree->root, path, &st, 0) == 0)
+				add_device(answer, (uint32_t)(1000 * i + 2) + (uint32_t)n, name,
+					   pf->is.is_ib, guid_of(pf, n));
+		}
+	}
+}
+
+static void get_port(struct host_tree *tree, const struct nlmsghdr *request, struct strbuf *answer)
+{
+	struct nl_msg *msg = netlink_request(NLDEV(RDMA_NLDEV_CMD_PORT_GET), 0, NULL, 0);
+	struct nlattr *attrs[RDMA_NLDEV_ATTR_MAX + 1];
+	uint32_t index = 0;
+
+	(void)netlink_parse(request, 0, attrs, RDMA_NLDEV_ATTR_MAX);
+	(void)netlink_u32(attrs[RDMA_NLDEV_ATTR_DEV_INDEX], &index);
+	netlink_put_u32(msg, RDMA_NLDEV_ATTR_DEV_INDEX, index);
+	netlink_put_u32(msg, RDMA_NLDEV_ATTR_PORT_INDEX, 1);
+	netlink_put_u8(msg, RDMA_NLDEV_ATTR_PORT_STATE, 4);
+	netlink_put_u8(msg, RDMA_NLDEV_ATTR_PORT_PHYS_STATE, 5);
+	add_message(answer, msg);
+}
+
+static int set_rdma_mode(struct host_tree *tree, const struct nlmsghdr *request)
+{
+	struct nlattr *attrs[RDMA_NLDEV_ATTR_MAX + 1];
+	uint8_t mode;
+
+	(void)netlink_parse(request, 0, attrs, RDMA_NLDEV_ATTR_MAX);
+	if (!netlink_u8(attrs[RDMA_NLDEV_SYS_ATTR_NETNS_MODE], &mode) || mode > 1)
+		return -EINVAL;
+	if (mode == tree->rdma_mode)
+		return 0;
+	if (tree->namespaces)
+		return -EBUSY;
+	tree->rdma_mode = mode;
+	return 0;
+}
+
+static int rdma_request(struct host_tree *tree, const struct nlmsghdr *request,
+			struct strbuf *answer)
+{
+	struct nl_msg *msg;
+
+	if (tree->no_rdma)
+		return -EPROTONOSUPPORT;
+	switch (request->nlmsg_type) {
+	case NLDEV(RDMA_NLDEV_CMD_GET):
+		get_devices(tree, answer);
+		return 0;
+	case NLDEV(RDMA_NLDEV_CMD_PORT_GET):
+		get_port(tree, request, answer);
+		return 0;
+	case NLDEV(RDMA_NLDEV_CMD_SYS_GET):
+		msg = netlink_request(NLDEV(RDMA_NLDEV_CMD_SYS_GET), 0, NULL, 0);
+		netlink_put_u8(msg, RDMA_NLDEV_SYS_ATTR_NETNS_MODE, tree->rdma_mode);
+		add_message(answer, msg);
+		return 0;
+	case NLDEV(RDMA_NLDEV_CMD_SYS_SET):
+		return fails_now(tree) ? -EIO : set_rdma_mode(tree, request);
+	default:
+		return -EINVAL;
+	}
+}
+
+/* ---- devlink ---------------------------------------------------------------------------------------------------------- */
+
+static struct nl_msg *devlink_message(const struct pf *pf, uint8_t command)
+{
+	struct genlmsghdr header = {.cmd = command, .version = 1};
+	struct nl_msg *msg = netlink_request(DEVLINK_FAMILY, 0, &header, sizeof(header));
+
+	netlink_put_str(msg, DEVLINK_ATTR_BUS_NAME, "pci");
+	netlink_put_str(msg, DEVLINK_ATTR_DEV_NAME, pf->is.address);
+	return msg;
+}
+
+static int devlink_request(struct host_tree *tree, const struct nlmsghdr *request,
+			   struct strbuf *answer)
+{
+	const struct genlmsghdr *header = nlmsg_data(request);
+	struct nlattr *attrs[DEVLINK_ATTR_MAX + 1];
+	char address[24] = "";
+	struct nl_msg *msg;
+	struct pf *pf;
+
+	(void)netlink_parse(request, GENL_HDRLEN, attrs, DEVLINK_ATTR_MAX);
+	if (header->cmd == DEVLINK_CMD_GET) {
+		for (size_t i = 0; i < tree->n_pfs; i++)
+			if (tree->pfs[i]->is.has_devlink)
+				add_message(answer, devlink_message(tree->pfs[i], DEVLINK_CMD_GET));
+		return 0;
+	}
+	(void)netlink_str(attrs[DEVLINK_ATTR_DEV_NAME], address, sizeof(address));
+	pf = pf_by(tree, address);
+	if (!pf || !pf->is.has_devlink)
+		return -ENODEV;
+	if (header->cmd == DEVLINK_CMD_ESWITCH_SET) {
+		if (fails_now(tree))
+			return -EIO;
+		(void)netlink_u16(attrs[DEVLINK_ATTR_ESWITCH_MODE], &pf->eswitch);
+		return 0;
+	}
+	msg = devlink_message(pf, DEVLINK_CMD_ESWITCH_GET);
+	netlink_put_u16(msg, DEVLINK_ATTR_ESWITCH_MODE, pf->eswitch);
+	add_message(answer, msg);
+	return 0;
+}
+
+static int generic_request(struct host_tree *tree, const struct nlmsghdr *request,
+			   struct strbuf *answer)
+{
+	struct genlmsghdr header = {.cmd = CTRL_CMD_NEWFAMILY};
+	struct nl_msg *msg;
+
+	if (request->nlmsg_type == DEVLINK_FAMILY)
+		return devlink_request(tree, request, answer);
+	msg = netlink_request(GENL_ID_CTRL, 0, &header, sizeof(header));
+	netlink_put_u16(msg, CTRL_ATTR_FAMILY_ID, DEVLINK_FAMILY);
+	add_message(answer, msg);
+	return 0;
+}
+
+static int door_transact(void *ctx, int protocol, const struct nlmsghdr *request,
+			 struct strbuf *answer, struct err *err)
+{
+	struct host_tree *tree = ctx;
+	int code;
+
+	if (protocol == NETLINK_ROUTE)
+		code = route_request(tree, request, answer);
+	else if (protocol == NETLINK_RDMA)
+		code = rdma_request(tree, request, answer);
+	else
+		code = generic_request(tree, request, answer);
+	return code < 0 ? refuse(code, err) : 0;
+}
+
+static void door_sleep(void *ctx, int ms)
+{
+	struct timespec time = {0, 100000};
+
+	(void)nanosleep(&time, NULL);
+}
+
+/* ---- the tree --------------------------------------------------------------------------------------------------------- */
+
+static const struct host_doors doors = {door_write, door_transact, door_sleep};
+
+const struct host_doors *host_tree_doors(void)
+{
+	return &doors;
+}
+
+struct host_tree *host_tree_new(void)
+{
+	struct host_tree *tree = mem_new(struct host_tree);
+
+	(void)snprintf(tree->folder, sizeof(tree->folder), "%s", "/tmp/host-tree-XXXXXX");
+	assert(mkdtemp(tree->folder));
+	tree->root = open(tree->folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	tree->host = host_open(tree->folder, NULL);
+	assert(tree->root >= 0 && tree->host);
+	host_set_doors(tree->host, &doors, tree);
+	tree->rdma_mode = 1;
+	host_tree_file(tree, "sys/bus/pci/devices/0000:00:00.0/class", "0x060000\n");
+	host_tree_file(tree, "sys/kernel/iommu_groups/7/x", "");
+	host_tree_file(tree, "proc/sys/kernel/random/boot_id", "boot-one\n");
+	host_tree_file(tree, "proc/cmdline", "BOOT_IMAGE=/vmlinuz ro quiet\n");
+	host_tree_file(tree, "etc/hostname", "node\n");
+	host_tree_file(tree, "sys/bus/pci/drivers/vfio-pci/x", "");
+	host_tree_file(tree, "sys/bus/pci/drivers/mlx5_core/x", "");
+	host_tree_file(tree, "sys/bus/pci/drivers/igbvf/x", "");
+	add_interface(tree, "lo", NULL);
+	return tree;
+}
+
+void host_tree_free(struct host_tree *tree)
+{
+	host_tree_remove(tree, "");
+	host_close(tree->host);
+	(void)close(tree->root);
+	for (size_t i = 0; i < tree->n_pfs; i++)
+		free(tree->pfs[i]);
+	free(tree);
+}
+
+struct host *host_tree_host(struct host_tree *tree)
+{
+	return tree->host;
+}
+
+void host_tree_set_namespaces(struct host_tree *tree, int n)
+{
+	tree->namespaces = n;
+}
+
+void host_tree_unload_rdma(struct host_tree *tree)
+{
+	tree->no_rdma = true;
+}
+
+void host_tree_fail_at(struct host_tree *tree, int n)
+{
+	tree->fail_at = n;
+	tree->changes = 0;
+}
+
+int host_tree_changes(const struct host_tree *tree)
+{
+	return tree->changes;
+}

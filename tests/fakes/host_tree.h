@@ -1,0 +1,68 @@
+/*
+ * A host made of files: sysfs, procfs and /etc in a temporary folder, and a kernel that answers netlink and reacts to
+ * writes as node-kernel.md says (sections 1.3, 1.6, 2, 3.6, 4.2, 5.4).
+ *
+ * Stands at the doors of nodeagent/host/host.h. Unknown requests get EOPNOTSUPP.
+ */
+#ifndef ORBWEAVER_TESTS_FAKES_HOST_TREE_H
+#define ORBWEAVER_TESTS_FAKES_HOST_TREE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "nodeagent/host/host.h"
+
+#define TREE_VFS_MAX 256
+
+struct tree_pf {
+	/* What it is; set by the test. Strings are borrowed for the life of the tree. */
+	const char *address, *driver, *netdev,
+		*rdma; /* driver, netdev, rdma: NULL when there is none */
+	const char *vendor, *device, *vf_device, *vf_driver;
+	unsigned int vf_bus; /* VFs are on this bus, from device 0 function 0 on */
+	int total;           /* VFs at most; 0: no SR-IOV */
+	int makes;           /* VFs that its driver makes at most; 0: as many as asked for */
+	bool is_ib;
+	bool has_devlink;
+	const char *master; /* interface that its own is a port of */
+};
+
+struct host_tree;
+
+struct host_tree *host_tree_new(void);
+void host_tree_free(struct host_tree *tree);
+/* The host in front of it, with the tree's doors. The tree's. */
+struct host *host_tree_host(struct host_tree *tree);
+
+void host_tree_add_pf(struct host_tree *tree, const struct tree_pf *pf);
+/* An interface without function below it (bridge, bond), kind may be NULL. */
+void host_tree_add_interface(struct host_tree *tree, const char *name, const char *kind);
+/* A default route out of it; an address on it. */
+void host_tree_add_default_route(struct host_tree *tree, const char *interface);
+void host_tree_add_address(struct host_tree *tree, const char *interface, const char *ipv4);
+
+/* The doors, whose context is the tree: what a write by hand goes through. */
+const struct host_doors *host_tree_doors(void);
+
+/* A pod takes the interface of a VF, and gives it back. */
+void host_tree_move_away(struct host_tree *tree, const char *vf);
+void host_tree_bring_back(struct host_tree *tree, const char *vf);
+
+/* Other network namespaces: SYS_SET says EBUSY while there are any. */
+void host_tree_set_namespaces(struct host_tree *tree, int n);
+/* RDMA subsystem not loaded at all. */
+void host_tree_unload_rdma(struct host_tree *tree);
+/* The kernel lets the n-th (from 1) write or changing netlink request fail with EIO; 0: none. Counts anew. */
+void host_tree_fail_at(struct host_tree *tree, int n);
+/* Writes and changing requests so far. */
+int host_tree_changes(const struct host_tree *tree);
+
+/* Files by hand; folders above come by themselves. */
+void host_tree_file(struct host_tree *tree, const char *path, const char *text);
+void host_tree_bytes(struct host_tree *tree, const char *path, const void *bytes, size_t len);
+void host_tree_link(struct host_tree *tree, const char *path, const char *target);
+void host_tree_remove(struct host_tree *tree, const char *path);
+/* Text of a file, new; "" when there is none. */
+char *host_tree_read(struct host_tree *tree, const char *path);
+
+#endif

@@ -1,0 +1,288 @@
+/* Texts and messages of the kernel: addresses, GUIDs, netlink from recorded bytes, uevents, modprobe.d, initramfs. */
+#include <linux/rtnetlink.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "lib/json/json.h"
+#include "nodeagent/host/devlink.h"
+#include "nodeagent/host/initramfs.h"
+#include "nodeagent/host/nextboot.h"
+#include "nodeagent/host/pci.h"
+#include "nodeagent/host/rdma.h"
+#include "nodeagent/host/rtnl.h"
+#include "nodeagent/host/text.h"
+#include "nodeagent/host/watch.h"
+
+static void knows_a_pci_address(void **state)
+{
+	static const char *const good[] = {"0000:3b:00.0", "10000:e1:1f.7", "ffffffff:ff:1f.7"};
+	static const char *const bad[] = {"",
+					  "0000:3b:00",
+					  "0000:3b:00.8",
+					  "0000:3b:20.0",
+					  "000:3b:00.0",
+					  "0000:3B:00.0",
+					  "0000:3b:00.0 ",
+					  "0000:3b:00.00",
+					  "123456789:00:00.0",
+					  "../../etc/x"};
+
+	for (size_t i = 0; i < ARRAY_LEN(good); i++)
+		assert_true(pci_address_is_valid(good[i]));
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+		assert_false(pci_address_is_valid(bad[i]));
+	assert_true(pci_address_compare("0000:0a:00.0", "0000:09:1f.7") > 0);
+	assert_true(pci_address_compare("10000:00:00.0", "0000:ff:00.0") > 0);
+	assert_true(pci_address_compare("nonsense", "0000:ff:00.0") > 0);
+}
+
+static void reads_guids_in_both_spellings(void **state)
+{
+	char text[TEXT_GUID_SIZE];
+	uint64_t guid = 7;
+
+	assert_true(text_to_guid("b859:9f03:0012:3456", &guid));
+	assert_true(guid == 0xb8599f0300123456);
+	assert_true(text_to_guid("B8:59:9f:03:00:12:34:57", &guid));
+	assert_true(guid == 0xb8599f0300123457);
+	assert_false(text_to_guid("b859:9f03:0012:345", &guid));
+	assert_false(text_to_guid("b859:9f03:0012:3456:", &guid));
+	assert_false(text_to_guid("", &guid));
+	assert_true(guid == 0xb8599f0300123457);
+	text_from_guid(guid, text);
+	assert_string_equal(text, "b8:59:9f:03:00:12:34:57");
+}
+
+static void reads_numbers_of_sysfs(void **state)
+{
+	int64_t value = 5;
+
+	assert_true(sysfs_parse_int("0x020700", &value));
+	assert_int_equal(value, 0x020700);
+	assert_true(sysfs_parse_int("-1", &value));
+	assert_int_equal(value, -1);
+	assert_false(sysfs_parse_int("0x", &value));
+	assert_false(sysfs_parse_int("0x12g", &value));
+	assert_false(sysfs_parse_int("0xffffffffffffffff", &value));
+	assert_false(sysfs_parse_int("100 Gb/s", &value));
+	assert_int_equal(value, -1);
+}
+
+/* SYS_GET as Linux 6.12.95 answered on a virtual node: attributes 66, 96, 103, 93; sequence and port number cleared. */
+static const uint32_t sys_get[] = {48,         0x1406, 0,          0,    0x00420005, 0x01,
+				   0x00600005, 0x00,   0x00670005, 0x01, 0x005d0005, 0x01};
+/* As node-kernel 3.9 has it, a device is registered: index 3, "rxe0", event type 0. */
+static const uint32_t event[] = {44,         0x141c,     0,          0,          0x00010008, 3,
+				 0x00020009, 0x30657872, 0x00000000, 0x00660005, 0x00};
+
+static void reads_the_rdma_mode(void **state)
+{
+	assert_int_equal(rdma_decode_mode(sys_get, sizeof(sys_get)), RDMA_MODE_SHARED);
+	/* Cut within a message: it says nothing. */
+	assert_int_equal(rdma_decode_mode(sys_get, sizeof(sys_get) - 1), RDMA_MODE_UNKNOWN);
+	assert_int_equal(rdma_decode_mode(NULL, 0), RDMA_MODE_UNKNOWN);
+}
+
+/* RTM_NEWLINK of an igb PF with one VF that has admin MAC 02:00:00:00:00:77, laid out as in node-kernel 3.11. */
+static const unsigned char pf_with_vf[] = {
+	112, 0, 0,  0,    RTM_NEWLINK, 0,    0,   0,   0,   0,   0, 0, 0, 0,    0, 0, /* nlmsghdr */
+	0,   0, 1,  0,    3,           0,    0,   0,   3,   16,  0, 0, 0, 0,    0, 0, /* ifinfomsg: index 3 */
+	11,  0, 3,  0,    'e',         'n',  'p', '1', 's', '0', 0, 0, /* IFLA_IFNAME */
+	8,   0, 4,  0,    0xa0,        0x0f, 0,   0,                   /* IFLA_MTU 4000 */
+	60,  0, 22, 0,                                                 /* IFLA_VFINFO_LIST */
+	56,  0, 1,  0x80,                                              /* IFLA_VF_INFO */
+	40,  0, 1,  0,    0,           0,    0,   0,   2,   0,   0, 0, 0, 0x77, 0, 0, 0,
+	0,   0, 0, /* IFLA_VF_MAC */
+	0,   0, 0,  0,    0,           0,    0,   0,   0,   0,   0, 0, 0, 0,    0, 0, 0,
+	0,   0, 0,                                                     /* its padding */
+	12,  0, 5,  0,    0,           0,    0,   0,   2,   0,   0, 0, /* IFLA_VF_LINK_STATE */
+};
+
+static void reads_an_interface_and_what_it_says_of_its_vfs(void **state)
+{
+	_Alignas(4) unsigned char bytes[sizeof(pf_with_vf)];
+	auto_interfaces struct rtnl_interfaces list = {0};
+	auto_vfs struct rtnl_vfs vfs = {0};
+
+	memcpy(bytes, pf_with_vf, sizeof(bytes));
+	rtnl_decode_interfaces(bytes, sizeof(bytes), &list);
+	assert_int_equal(list.n, 1);
+	assert_string_equal(list.items[0].name, "enp1s0");
+	assert_int_equal(list.items[0].mtu, 4000);
+	assert_true(list.items[0].up);
+	assert_ptr_equal(rtnl_by_name(&list, "enp1s0"), &list.items[0]);
+	assert_null(rtnl_by_index(&list, 4));
+
+	rtnl_decode_vfs(bytes, sizeof(bytes), &vfs);
+	assert_int_equal(vfs.n, 1);
+	assert_int_equal(vfs.items[0].mac[5], 0x77);
+	assert_int_equal(vfs.items[0].link_state, 2);
+	assert_false(vfs.items[0].has_node_guid);
+}
+
+static void survives_every_cut_of_a_message(void **state)
+{
+	for (size_t len = 0; len < sizeof(pf_with_vf); len++) {
+		/* On the heap, so that a sanitizer sees each byte too far. */
+		auto_free unsigned char *bytes = malloc(len + 1);
+		auto_interfaces struct rtnl_interfaces list = {0};
+		auto_vfs struct rtnl_vfs vfs = {0};
+
+		memcpy(bytes, pf_with_vf, len);
+		if (len >= 4)
+			bytes[0] = (unsigned char)len;
+		rtnl_decode_interfaces(bytes, len, &list);
+		rtnl_decode_vfs(bytes, len, &vfs);
+		assert_true(list.n <= 1 && vfs.n <= 1);
+	}
+}
+
+struct heard {
+	int n;
+	char line[128];
+};
+
+static void hear(void *arg, const struct watch_event *what)
+{
+	struct heard *heard = arg;
+
+	heard->n++;
+	(void)snprintf(heard->line, sizeof(heard->line), "%s %s %s", what->action,
+		       what->address ? what->address : "-", what->name ? what->name : "-");
+}
+
+/* As lib/kobject_uevent.c builds them: the interface of an igb VF, and the VF itself. */
+static const char net_event[] =
+	"add@/devices/pci0000:00/0000:00:02.0/0000:01:10.0/net/eth0\0ACTION=add\0"
+	"DEVPATH=/devices/pci0000:00/0000:00:02.0/0000:01:10.0/net/eth0\0SUBSYSTEM=net\0"
+	"INTERFACE=eth0\0IFINDEX=5\0SEQNUM=2030";
+static const char pci_event[] =
+	"bind@/devices/pci0000:00/0000:00:02.0/0000:01:10.0\0ACTION=bind\0"
+	"DEVPATH=/devices/pci0000:00/0000:00:02.0/0000:01:10.0\0SUBSYSTEM=pci\0DRIVER=igbvf\0"
+	"PCI_SLOT_NAME=0000:01:10.0\0SEQNUM=2031";
+static const char usb_event[] = "add@/devices/x\0ACTION=add\0DEVPATH=/devices/x\0SUBSYSTEM=usb";
+
+static void hears_which_device_an_event_is_about(void **state)
+{
+	struct heard heard = {0};
+
+	watch_decode(WATCH_UEVENT, net_event, sizeof(net_event), hear, &heard);
+	assert_string_equal(heard.line, "add 0000:01:10.0 eth0");
+	watch_decode(WATCH_UEVENT, pci_event, sizeof(pci_event), hear, &heard);
+	assert_string_equal(heard.line, "bind 0000:01:10.0 -");
+	watch_decode(WATCH_LINK, pf_with_vf, sizeof(pf_with_vf), hear, &heard);
+	assert_string_equal(heard.line, "change - enp1s0");
+	watch_decode(WATCH_RDMA, event, sizeof(event), hear, &heard);
+	assert_string_equal(heard.line, "change - rxe0");
+	assert_int_equal(heard.n, 4);
+}
+
+static void does_not_hear_what_is_not_for_us(void **state)
+{
+	struct heard heard = {0};
+
+	watch_decode(WATCH_UEVENT, usb_event, sizeof(usb_event), hear, &heard);
+	/* Without the NUL at the end. */
+	watch_decode(WATCH_UEVENT, net_event, sizeof(net_event) - 1, hear, &heard);
+	watch_decode(WATCH_RDMA, sys_get, sizeof(sys_get), hear, &heard);
+	watch_decode(WATCH_LINK, event, sizeof(event), hear, &heard);
+	assert_int_equal(heard.n, 0);
+}
+
+static void reads_modprobe_options_as_modprobe_does(void **state)
+{
+	static const struct {
+		const char *text;
+		enum rdma_mode mode;
+	} cases[] = {
+		{"options ib_core netns_mode=0\n", RDMA_MODE_EXCLUSIVE},
+		{"options ib-core netns-mode=N", RDMA_MODE_EXCLUSIVE},
+		{"  options\tib_core  foo=1 netns_mode=1 bar=2\n", RDMA_MODE_SHARED},
+		{"options ib_core netns_mode\n", RDMA_MODE_SHARED},
+		{"options ib_core \\\n netns_mode=off\n", RDMA_MODE_EXCLUSIVE},
+		{"options ib_core netns_mode=0\noptions ib_core netns_mode=1\n", RDMA_MODE_SHARED},
+		{"# options ib_core netns_mode=0\n", RDMA_MODE_UNKNOWN},
+		{"options ib_core netns_mode=maybe\n", RDMA_MODE_UNKNOWN},
+		{"options ib_core_x netns_mode=0\noptions ib_core netns_modes=0\n",
+		 RDMA_MODE_UNKNOWN},
+		{"", RDMA_MODE_UNKNOWN},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+		assert_int_equal(next_boot_parse_modprobe(cases[i].text), cases[i].mode);
+	assert_int_equal(next_boot_parse_command_line("a ib-core.netns_mode=0 b\n"),
+			 RDMA_MODE_EXCLUSIVE);
+	assert_int_equal(next_boot_parse_command_line("xib_core.netns_mode=0"), RDMA_MODE_UNKNOWN);
+}
+
+static void add_member(struct strbuf *archive, const char *name, unsigned int mode,
+		       const char *text)
+{
+	strbuf_addf(archive, "070701%08x%08x%08x%08x%08x%08x%08zx%08x%08x%08x%08x%08zx%08x", 1,
+		    mode, 0, 0, 1, 0, strlen(text), 0, 0, 0, 0, strlen(name) + 1, 0);
+	strbuf_add(archive, name, strlen(name) + 1);
+	while (archive->len % 4)
+		strbuf_addc(archive, '\0');
+	strbuf_adds(archive, text);
+	while (archive->len % 4)
+		strbuf_addc(archive, '\0');
+}
+
+static void reads_an_initramfs_of_two_archives(void **state)
+{
+	auto_strbuf struct strbuf archive = {0};
+	json_auto_t *facts = json_object();
+	auto_fclose FILE *in = NULL;
+
+	add_member(&archive, "kernel/x86/microcode/GenuineIntel.bin", 0100644, "abc");
+	add_member(&archive, "TRAILER!!!", 0, "");
+	while (archive.len % 512)
+		strbuf_addc(&archive, '\0');
+	add_member(&archive, "conf/modules", 0100644, "virtio_net\nrdma_rxe\n");
+	add_member(&archive, "usr/lib/modules/6.1/ib_core.ko.xz", 0100644, "ELF");
+	add_member(&archive, "etc/modprobe.d/rdma.conf", 0100644, "options ib_core netns_mode=1\n");
+	add_member(&archive, "TRAILER!!!", 0, "");
+	in = fmemopen(archive.data, archive.len, "r");
+	assert_true(initramfs_scan(in, facts));
+	assert_true(json_is_true(json_at(facts, "lists")));
+	assert_true(json_is_true(json_at(facts, "carries")));
+	assert_string_equal(json_str_at(facts, "modprobe", "rdma.conf"),
+			    "options ib_core netns_mode=1\n");
+}
+
+static void says_so_when_an_initramfs_breaks_off(void **state)
+{
+	auto_strbuf struct strbuf archive = {0};
+	json_auto_t *facts = json_object();
+	auto_fclose FILE *in = NULL;
+
+	add_member(&archive, "etc/modprobe.d/rdma.conf", 0100644, "options ib_core netns_mode=1\n");
+	in = fmemopen(archive.data, archive.len - 8, "r");
+	assert_false(initramfs_scan(in, facts));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(knows_a_pci_address),
+		cmocka_unit_test(reads_guids_in_both_spellings),
+		cmocka_unit_test(reads_numbers_of_sysfs),
+		cmocka_unit_test(reads_the_rdma_mode),
+		cmocka_unit_test(reads_an_interface_and_what_it_says_of_its_vfs),
+		cmocka_unit_test(survives_every_cut_of_a_message),
+		cmocka_unit_test(hears_which_device_an_event_is_about),
+		cmocka_unit_test(does_not_hear_what_is_not_for_us),
+		cmocka_unit_test(reads_modprobe_options_as_modprobe_does),
+		cmocka_unit_test(reads_an_initramfs_of_two_archives),
+		cmocka_unit_test(says_so_when_an_initramfs_breaks_off),
+	};
+
+	json_init();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,403 @@
+/* Steps on simulated hosts. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "lib/json/json.h"
+#include "nodeagent/host/observe.h"
+#include "nodeagent/host/step.h"
+#include "tests/fakes/host_tree.h"
+
+#define PF "0000:3b:00.0"
+#define VF "0000:3c:00.0"
+
+static const struct tree_pf mlx = {.address = PF,
+				   .driver = "mlx5_core",
+				   .netdev = "ens1f0np0",
+				   .rdma = "mlx5_0",
+				   .vendor = "15b3",
+				   .device = "101b",
+				   .vf_device = "101c",
+				   .vf_driver = "mlx5_core",
+				   .vf_bus = 0x3c,
+				   .total = 128,
+				   .has_devlink = true};
+
+static int set_up(void **state)
+{
+	*state = host_tree_new();
+	host_tree_add_pf(*state, &mlx);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	host_tree_free(*state);
+	return 0;
+}
+
+static int run(struct host_tree *tree, const char *text, json_t **ret, struct err *err)
+{
+	json_auto_t *step = json_parse(text, strlen(text), err);
+
+	*err = (struct err){0};
+	return host_execute(host_tree_host(tree), step, ret, err);
+}
+
+/* It succeeds, and says whether it changed anything. */
+static bool does(struct host_tree *tree, const char *text)
+{
+	json_auto_t *result = NULL;
+	struct err err = {0};
+
+	if (run(tree, text, &result, &err) < 0)
+		fail_msg("%s: %s: %s", text, err.reason, err.text);
+	return json_is_true(json_at(result, "changed"));
+}
+
+static void refuses(struct host_tree *tree, const char *text, enum err_class class,
+		    const char *reason)
+{
+	json_t *result = NULL;
+	struct err err = {0};
+
+	assert_int_equal(run(tree, text, &result, &err), -1);
+	assert_null(result);
+	if (err.class != class || !str_eq(err.reason, reason))
+		fail_msg("%s: got %s %s: %s", text, err_class_name(err.class), err.reason,
+			 err.text);
+}
+
+#define SET_VFS(n) "{\"step\": \"set-num-vfs\", \"pf\": \"" PF "\", \"count\": " #n "}"
+
+static void makes_vfs_once_and_changes_nothing_the_second_time(void **state)
+{
+	assert_true(does(*state, SET_VFS(4)));
+	assert_false(does(*state, SET_VFS(4)));
+	assert_int_equal(host_tree_changes(*state), 1);
+	assert_true(does(*state, SET_VFS(0)));
+}
+
+static void goes_from_one_count_to_another_only_through_zero(void **state)
+{
+	does(*state, SET_VFS(4));
+	refuses(*state, SET_VFS(6), ERR_BUG, "VfCountNeedsZero");
+	refuses(*state,
+		"{\"step\": \"set-num-vfs\", \"pf\": \"" PF "\", \"count\": 0, \"from\": 3}",
+		ERR_CONFLICT, "VfCountChanged");
+	assert_int_equal(host_tree_changes(*state), 1);
+}
+
+static void says_what_the_hardware_can_have(void **state)
+{
+	json_t *result = NULL;
+	struct err err = {0};
+
+	assert_int_equal(run(*state, SET_VFS(200), &result, &err), -1);
+	assert_int_equal(err.class, ERR_INVALID);
+	assert_string_equal(err.text, "set-num-vfs: 0000:3b:00.0: 200 VFs asked for, it can have "
+				      "128 at most");
+}
+
+static void does_not_take_fewer_vfs_for_success(void **state)
+{
+	static const struct tree_pf weak = {.address = "0000:05:00.0",
+					    .driver = "mlx5_core",
+					    .netdev = "weak0",
+					    .vendor = "15b3",
+					    .device = "101b",
+					    .vf_device = "101c",
+					    .vf_driver = "mlx5_core",
+					    .vf_bus = 6,
+					    .total = 8,
+					    .makes = 2};
+
+	host_tree_add_pf(*state, &weak);
+	refuses(*state, "{\"step\": \"set-num-vfs\", \"pf\": \"0000:05:00.0\", \"count\": 4}",
+		ERR_HOST, "NotAsAsked");
+}
+
+static void never_resets_a_vf_that_a_pod_holds(void **state)
+{
+	does(*state, SET_VFS(2));
+	host_tree_move_away(*state, VF);
+	refuses(*state, SET_VFS(0), ERR_HOST, "VfInUse");
+	refuses(*state, "{\"step\": \"unbind-driver\", \"vf\": \"" VF "\"}", ERR_HOST, "VfInUse");
+	refuses(*state,
+		"{\"step\": \"set-vf-mac\", \"pf\": \"" PF
+		"\", \"index\": 0, \"mac\": \"02:00:00:00:00:01\"}",
+		ERR_HOST, "VfInUse");
+	refuses(*state, "{\"step\": \"set-eswitch\", \"pf\": \"" PF "\", \"mode\": \"switchdev\"}",
+		ERR_HOST, "VfInUse");
+	assert_int_equal(host_tree_changes(*state), 1);
+
+	host_tree_bring_back(*state, VF);
+	assert_true(does(*state, SET_VFS(0)));
+}
+
+static void never_touches_the_driver_of_a_pf(void **state)
+{
+	refuses(*state, "{\"step\": \"unbind-driver\", \"vf\": \"" PF "\"}", ERR_BUG, "NotAVf");
+	refuses(*state, "{\"step\": \"probe-driver\", \"vf\": \"" PF "\"}", ERR_BUG, "NotAVf");
+	refuses(*state, "{\"step\": \"set-driver-override\", \"vf\": \"" PF "\"}", ERR_BUG,
+		"NotAVf");
+	assert_int_equal(host_tree_changes(*state), 0);
+}
+
+static void leaves_the_nic_of_the_default_route_alone_unless_forced(void **state)
+{
+	host_tree_add_default_route(*state, "ens1f0np0");
+	refuses(*state, SET_VFS(4), ERR_BUG, "ProtectedPf");
+	refuses(*state, "{\"step\": \"set-mtu\", \"device\": \"" PF "\", \"mtu\": 9000}", ERR_BUG,
+		"ProtectedPf");
+	assert_int_equal(host_tree_changes(*state), 0);
+	assert_true(does(*state, "{\"step\": \"set-num-vfs\", \"pf\": \"" PF
+				 "\", \"count\": 4, \"force\": true}"));
+}
+
+/* node-kernel 10.1: the driver starts with the MAC address already given, and the GUID follows from it. */
+static void prepares_a_vf_before_its_driver_starts(void **state)
+{
+	json_auto_t *observed = NULL;
+	const json_t *vf;
+	struct err err = {0};
+
+	assert_true(
+		does(*state, "{\"step\": \"set-autoprobe\", \"pf\": \"" PF "\", \"on\": false}"));
+	assert_true(does(*state, SET_VFS(2)));
+	does(*state, "{\"step\": \"wait-vfs\", \"pf\": \"" PF "\", \"count\": 2}");
+	refuses(*state, "{\"step\": \"probe-driver\", \"vf\": \"" VF "\"}", ERR_BUG,
+		"AutoprobeOff");
+	assert_true(does(*state, "{\"step\": \"set-vf-mac\", \"pf\": \"" PF
+				 "\", \"index\": 0, \"mac\": \"02:aa:bb:cc:dd:ee\"}"));
+	assert_true(
+		does(*state, "{\"step\": \"set-autoprobe\", \"pf\": \"" PF "\", \"on\": true}"));
+	assert_true(does(*state, "{\"step\": \"probe-driver\", \"vf\": \"" VF
+				 "\", \"driver\": \"mlx5_core\"}"));
+	does(*state, "{\"step\": \"wait-vf\", \"vf\": \"" VF "\", \"for\": \"rdma\"}");
+	assert_true(does(*state, "{\"step\": \"set-mtu\", \"device\": \"" VF "\", \"mtu\": 9000}"));
+	assert_true(does(*state, "{\"step\": \"link-up\", \"device\": \"" VF "\"}"));
+
+	observed = host_observe(host_tree_host(*state), 0, &err);
+	vf = json_array_get(json_at(json_array_get(json_at(observed, "interfaces"), 0), "Vfs"), 0);
+	assert_string_equal(json_str_at(vf, "mac"), "02:aa:bb:cc:dd:ee");
+	assert_string_equal(json_str_at(vf, "guid"), "02:aa:bb:ff:fe:cc:dd:ee");
+	assert_int_equal(json_integer_value(json_at(vf, "mtu")), 9000);
+}
+
+static void gives_guids_to_infiniband_vfs_and_never_zero(void **state)
+{
+	static const struct tree_pf ib = {.address = "0000:af:00.0",
+					  .driver = "mlx5_core",
+					  .netdev = "ibs3",
+					  .rdma = "mlx5_7",
+					  .vendor = "15b3",
+					  .device = "101b",
+					  .vf_device = "101c",
+					  .vf_driver = "mlx5_core",
+					  .vf_bus = 0xb0,
+					  .total = 16,
+					  .is_ib = true};
+	const char *node = "{\"step\": \"set-vf-guid\", \"pf\": \"0000:af:00.0\", \"index\": 1, "
+			   "\"which\": \"node\", \"guid\": \"02:00:00:00:00:00:00:21\"}";
+
+	host_tree_add_pf(*state, &ib);
+	does(*state, "{\"step\": \"set-num-vfs\", \"pf\": \"0000:af:00.0\", \"count\": 2}");
+	assert_true(does(*state, node));
+	assert_false(does(*state, node));
+	assert_true(does(*state, "{\"step\": \"set-vf-link-state\", \"pf\": \"0000:af:00.0\", "
+				 "\"index\": 1, \"state\": \"enable\"}"));
+	refuses(*state,
+		"{\"step\": \"set-vf-guid\", \"pf\": \"0000:af:00.0\", \"index\": 1, \"which\": "
+		"\"node\", \"guid\": \"00:00:00:00:00:00:00:00\"}",
+		ERR_BUG, "BadStep");
+	does(*state, SET_VFS(1));
+	refuses(*state,
+		"{\"step\": \"set-vf-guid\", \"pf\": \"" PF "\", \"index\": 0, \"which\": "
+		"\"node\", \"guid\": \"02:00:00:00:00:00:00:21\"}",
+		ERR_HOST, "VfGuidRefused");
+}
+
+static void binds_a_userspace_driver_and_goes_back(void **state)
+{
+	const char *override =
+		"{\"step\": \"set-driver-override\", \"vf\": \"" VF "\", \"driver\": \"vfio-pci\"}";
+
+	does(*state, SET_VFS(1));
+	assert_true(does(*state, override));
+	assert_false(does(*state, override));
+	assert_true(does(*state, "{\"step\": \"unbind-driver\", \"vf\": \"" VF "\"}"));
+	assert_true(does(*state, "{\"step\": \"probe-driver\", \"vf\": \"" VF
+				 "\", \"driver\": \"vfio-pci\"}"));
+	refuses(*state,
+		"{\"step\": \"probe-driver\", \"vf\": \"" VF "\", \"driver\": \"mlx5_core\"}",
+		ERR_HOST, "NotAsAsked");
+	refuses(*state,
+		"{\"step\": \"set-driver-override\", \"vf\": \"" VF "\", \"driver\": \"uio\"}",
+		ERR_HOST, "DriverMissing");
+
+	assert_true(does(*state, "{\"step\": \"set-driver-override\", \"vf\": \"" VF "\"}"));
+	assert_true(does(*state, "{\"step\": \"unbind-driver\", \"vf\": \"" VF "\"}"));
+	assert_true(does(*state, "{\"step\": \"probe-driver\", \"vf\": \"" VF
+				 "\", \"driver\": \"mlx5_core\"}"));
+}
+
+static void sets_the_mode_of_the_embedded_switch(void **state)
+{
+	assert_true(does(*state, "{\"step\": \"set-eswitch\", \"pf\": \"" PF
+				 "\", \"mode\": \"switchdev\"}"));
+	assert_false(does(*state, "{\"step\": \"set-eswitch\", \"pf\": \"" PF
+				  "\", \"mode\": \"switchdev\"}"));
+}
+
+static void switches_the_rdma_mode_only_without_other_namespaces(void **state)
+{
+	const char *exclusive = "{\"step\": \"set-rdma-netns-mode\", \"mode\": \"exclusive\"}";
+	json_t *result = NULL;
+	struct err err = {0};
+
+	host_tree_set_namespaces(*state, 1);
+	assert_int_equal(run(*state, exclusive, &result, &err), -1);
+	assert_string_equal(err.reason, "RdmaModeBusy");
+	assert_int_equal(err.sys, EBUSY);
+	host_tree_set_namespaces(*state, 0);
+	assert_true(does(*state, exclusive));
+	assert_false(does(*state, exclusive));
+}
+
+static void writes_the_mode_of_the_next_boot_once(void **state)
+{
+	const char *exclusive = "{\"step\": \"write-rdma-next-boot\", \"mode\": \"exclusive\"}";
+	auto_free char *text = NULL;
+
+	assert_true(does(*state, exclusive));
+	assert_false(does(*state, exclusive));
+	text = host_tree_read(*state, HOST_NEXT_BOOT_FILE);
+	assert_non_null(strstr(text, "\noptions ib_core netns_mode=0\n"));
+	assert_non_null(strstr(text, "boot-one"));
+
+	host_tree_file(*state, "proc/cmdline", "ib_core.netns_mode=1\n");
+	refuses(*state, exclusive, ERR_HOST, "NextBootOverruled");
+	assert_true(does(*state, "{\"step\": \"remove-rdma-next-boot\"}"));
+	assert_false(does(*state, "{\"step\": \"remove-rdma-next-boot\"}"));
+}
+
+static void writes_and_removes_udev_rules(void **state)
+{
+	const char *rule = "{\"step\": \"write-udev-rule\", \"pf\": \"" PF
+			   "\", \"rule\": \"pf-name\", \"name\": \"ens1f0\"}";
+	auto_free char *text = NULL;
+
+	assert_true(does(*state, rule));
+	assert_false(does(*state, rule));
+	text = host_tree_read(*state, "etc/udev/rules.d/10-pf-name-" PF ".rules");
+	assert_string_equal(text, "SUBSYSTEM==\"net\", ACTION==\"add\", DRIVERS==\"?*\", "
+				  "KERNELS==\"" PF "\", NAME=\"ens1f0\"\n");
+	assert_true(does(*state, "{\"step\": \"remove-udev-rule\", \"pf\": \"" PF
+				 "\", \"rule\": \"pf-name\"}"));
+}
+
+static void refuses_what_is_no_step(void **state)
+{
+	static const char *const bad[] = {
+		"[]",
+		"{\"step\": \"reboot\"}",
+		"{\"step\": \"set-num-vfs\", \"pf\": \"" PF "\"}",
+		"{\"step\": \"set-num-vfs\", \"pf\": \"../../etc\", \"count\": 1}",
+		"{\"step\": \"set-num-vfs\", \"pf\": \"" PF "\", \"count\": -1}",
+		"{\"step\": \"set-num-vfs\", \"pf\": \"" PF "\", \"count\": 1, \"more\": 1}",
+		"{\"step\": \"set-driver-override\", \"vf\": \"" VF "\", \"driver\": \"../x\"}",
+		"{\"step\": \"load-module\", \"module\": \"evil\"}",
+		"{\"step\": \"write-udev-rule\", \"pf\": \"" PF "\", \"rule\": \"pf-name\"}",
+		"{\"step\": \"set-vf-mac\", \"pf\": \"" PF
+		"\", \"index\": 0, \"mac\": \"01:00:00:00:00:01\"}",
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+		refuses(*state, bad[i], ERR_BUG, "BadStep");
+	assert_int_equal(host_tree_changes(*state), 0);
+}
+
+/* Each change of a whole sequence fails in turn: a clear error, and the sequence run again ends well. */
+static void recovers_from_every_failing_change(void **state)
+{
+	static const char *const steps[] = {
+		"{\"step\": \"set-autoprobe\", \"pf\": \"" PF "\", \"on\": false}",
+		SET_VFS(0),
+		SET_VFS(2),
+		"{\"step\": \"set-mtu\", \"device\": \"" PF "\", \"mtu\": 4000}",
+		"{\"step\": \"link-up\", \"device\": \"" PF "\"}",
+		"{\"step\": \"set-vf-mac\", \"pf\": \"" PF
+		"\", \"index\": 0, \"mac\": \"02:00:00:00:00:09\"}",
+		"{\"step\": \"set-autoprobe\", \"pf\": \"" PF "\", \"on\": true}",
+		"{\"step\": \"set-driver-override\", \"vf\": \"" VF "\", \"driver\": \"vfio-pci\"}",
+		"{\"step\": \"probe-driver\", \"vf\": \"" VF "\"}",
+		"{\"step\": \"set-rdma-netns-mode\", \"mode\": \"exclusive\"}",
+	};
+	int failed = 0;
+
+	for (int n = 1; n <= 9; n++) {
+		host_tree_free(*state);
+		(void)set_up(state);
+		host_tree_fail_at(*state, n);
+		for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
+			json_auto_t *result = NULL;
+			struct err err = {0};
+
+			if (run(*state, steps[i], &result, &err) == 0)
+				continue;
+			assert_int_equal(err.class, ERR_HOST);
+			assert_int_equal(err.sys, EIO);
+			assert_null(result);
+			failed++;
+			break;
+		}
+		host_tree_fail_at(*state, 0);
+		for (size_t i = 0; i < ARRAY_LEN(steps); i++)
+			if (i != 1)
+				does(*state, steps[i]);
+	}
+	assert_int_equal(failed, 9);
+}
+
+static void tells_deadlines_by_the_number_of_vfs(void **state)
+{
+	json_auto_t *up = json_pack("{s:s, s:i}", "step", "set-num-vfs", "count", 128);
+	json_auto_t *down =
+		json_pack("{s:s, s:i, s:i}", "step", "set-num-vfs", "count", 0, "from", 128);
+
+	assert_int_equal(step_deadline_ms(up), 30000 + 128 * 2000);
+	assert_int_equal(step_deadline_ms(down), step_deadline_ms(up));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(makes_vfs_once_and_changes_nothing_the_second_time),
+		TEST(goes_from_one_count_to_another_only_through_zero),
+		TEST(says_what_the_hardware_can_have),
+		TEST(does_not_take_fewer_vfs_for_success),
+		TEST(never_resets_a_vf_that_a_pod_holds),
+		TEST(never_touches_the_driver_of_a_pf),
+		TEST(leaves_the_nic_of_the_default_route_alone_unless_forced),
+		TEST(prepares_a_vf_before_its_driver_starts),
+		TEST(gives_guids_to_infiniband_vfs_and_never_zero),
+		TEST(binds_a_userspace_driver_and_goes_back),
+		TEST(sets_the_mode_of_the_embedded_switch),
+		TEST(switches_the_rdma_mode_only_without_other_namespaces),
+		TEST(writes_the_mode_of_the_next_boot_once),
+		TEST(writes_and_removes_udev_rules),
+		TEST(refuses_what_is_no_step),
+		TEST(recovers_from_every_failing_change),
+		TEST(tells_deadlines_by_the_number_of_vfs),
+	};
+
+	json_init();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

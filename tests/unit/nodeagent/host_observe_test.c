@@ -1,0 +1,399 @@
+/* Observing simulated hosts. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/utsname.h>
+
+#include <cmocka.h>
+
+#include "lib/json/json.h"
+#include "nodeagent/host/observe.h"
+#include "tests/fakes/host_tree.h"
+
+#define MLX "0000:3b:00.0"
+#define IGB "0000:01:00.0"
+#define IB  "0000:af:00.0"
+
+static const struct tree_pf mlx = {.address = MLX,
+				   .driver = "mlx5_core",
+				   .netdev = "ens1f0np0",
+				   .rdma = "mlx5_0",
+				   .vendor = "15b3",
+				   .device = "101b",
+				   .vf_device = "101c",
+				   .vf_driver = "mlx5_core",
+				   .vf_bus = 0x3c,
+				   .total = 128,
+				   .has_devlink = true};
+static const struct tree_pf igb = {.address = IGB,
+				   .driver = "igb",
+				   .netdev = "enp1s0",
+				   .vendor = "8086",
+				   .device = "10c9",
+				   .vf_device = "10ca",
+				   .vf_driver = "igbvf",
+				   .vf_bus = 0x02,
+				   .total = 7};
+static const struct tree_pf ib = {.address = IB,
+				  .driver = "mlx5_core",
+				  .netdev = "ibs3",
+				  .rdma = "mlx5_7",
+				  .vendor = "15b3",
+				  .device = "101b",
+				  .vf_device = "101c",
+				  .vf_driver = "mlx5_core",
+				  .vf_bus = 0xb0,
+				  .total = 16,
+				  .is_ib = true};
+
+static int set_up(void **state)
+{
+	*state = host_tree_new();
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	host_tree_free(*state);
+	return 0;
+}
+
+static json_t *look(struct host_tree *tree)
+{
+	struct err err = {0};
+	json_t *observed = host_observe(host_tree_host(tree), HOST_OBSERVE_HOLDERS, &err);
+
+	if (!observed)
+		fail_msg("%s: %s", err.reason, err.text);
+	return observed;
+}
+
+static void write_sysfs(struct host_tree *tree, const char *path, const char *text)
+{
+	auto_free char *full = str_printf("sys/bus/pci/devices/%s", path);
+	const struct host_doors *doors = host_tree_doors();
+	struct err err = {0};
+
+	assert_int_equal(doors->write(tree, -1, full, text, strlen(text), &err), 0);
+}
+
+static const json_t *pf_in(const json_t *list, const char *address)
+{
+	json_t *pf;
+	size_t i;
+
+	json_array_foreach ((json_t *)list, i, pf) {
+		if (str_eq(json_str_at(pf, "pciAddress"), address))
+			return pf;
+	}
+	return NULL;
+}
+
+static const json_t *vf_of(const json_t *observed, const char *pf, size_t number)
+{
+	return json_array_get(json_at(pf_in(json_at(observed, "interfaces"), pf), "Vfs"), number);
+}
+
+static void shows_a_pf_as_users_know_it(void **state)
+{
+	json_auto_t *observed = NULL, *status = NULL;
+	auto_free char *text = NULL;
+
+	host_tree_add_pf(*state, &igb);
+	observed = look(*state);
+	status = observed_status_interfaces(observed);
+	text = json_text(json_array_get(status, 0));
+	assert_string_equal(text,
+			    "{\"Vfs\":[],\"deviceID\":\"10c9\",\"driver\":\"igb\",\"eSwitchMode\":"
+			    "\"legacy\",\"linkAdminState\":\"down\",\"linkType\":\"ETH\",\"mac\":"
+			    "\"02:00:00:00:00:02\",\"mtu\":1500,\"name\":\"enp1s0\",\"numVfs\":0,"
+			    "\"pciAddress\":\"0000:01:00.0\",\"totalvfs\":7,\"vendor\":\"8086\"}");
+}
+
+static void sorts_pfs_by_address_and_128_vfs_by_number(void **state)
+{
+	json_auto_t *observed = NULL;
+
+	host_tree_add_pf(*state, &mlx);
+	host_tree_add_pf(*state, &igb);
+	write_sysfs(*state, MLX "/sriov_numvfs", "128");
+	observed = look(*state);
+	assert_string_equal(
+		json_str_at(json_array_get(json_at(observed, "interfaces"), 0), "pciAddress"), IGB);
+	for (size_t i = 0; i < 128; i++)
+		assert_int_equal(json_integer_value(json_at(vf_of(observed, MLX, i), "vfID")), i);
+	assert_null(vf_of(observed, MLX, 128));
+	assert_string_equal(json_str_at(vf_of(observed, MLX, 127), "name"), "ens1f0np0v127");
+}
+
+static void says_the_same_bytes_when_nothing_changed(void **state)
+{
+	json_auto_t *one = NULL, *two = NULL;
+	auto_free char *first = NULL, *second = NULL;
+
+	host_tree_add_pf(*state, &mlx);
+	host_tree_add_pf(*state, &ib);
+	write_sysfs(*state, MLX "/sriov_numvfs", "9");
+	one = look(*state);
+	two = look(*state);
+	first = json_text(one);
+	second = json_text(two);
+	assert_string_equal(first, second);
+}
+
+static void takes_a_vf_in_a_pod_as_in_use_and_not_as_gone(void **state)
+{
+	json_auto_t *observed = NULL;
+	const json_t *vf;
+
+	host_tree_add_pf(*state, &mlx);
+	write_sysfs(*state, MLX "/sriov_numvfs", "4");
+	host_tree_move_away(*state, "0000:3c:00.2");
+	observed = look(*state);
+	vf = vf_of(observed, MLX, 2);
+	assert_string_equal(json_str_at(vf, "driver"), "mlx5_core");
+	assert_null(json_at(vf, "name"));
+	assert_null(json_at(vf, "mac"));
+	assert_true(json_is_true(json_at(vf, "host", "inUse")));
+	assert_string_equal(json_str_at(vf, "host", "holder", "kind"), "netns");
+	assert_false(json_is_true(json_at(vf_of(observed, MLX, 1), "host", "inUse")));
+	assert_int_equal(json_integer_value(json_at(pf_in(json_at(observed, "interfaces"), MLX),
+						    "host", "usedVfs")),
+			 1);
+}
+
+static void believes_a_note_of_sriov_cni_only_while_its_namespace_is_there(void **state)
+{
+	json_auto_t *held = NULL, *left = NULL;
+
+	host_tree_add_pf(*state, &igb);
+	write_sysfs(*state, IGB "/sriov_numvfs", "2");
+	host_tree_file(*state, "var/lib/cni/sriov/pci/0000:02:00.1", "/run/netns/cni-42");
+	host_tree_file(*state, "run/netns/cni-42", "");
+	held = look(*state);
+	assert_string_equal(json_str_at(vf_of(held, IGB, 1), "host", "holder", "kind"), "claimed");
+	assert_string_equal(json_str_at(vf_of(held, IGB, 1), "host", "holder", "name"),
+			    "/run/netns/cni-42");
+
+	host_tree_remove(*state, "run/netns/cni-42");
+	left = look(*state);
+	assert_false(json_is_true(json_at(vf_of(left, IGB, 1), "host", "inUse")));
+}
+
+static void names_who_has_a_vfio_group_open(void **state)
+{
+	json_auto_t *open = NULL, *closed = NULL, *unknown = NULL;
+	struct err err = {0};
+
+	host_tree_add_pf(*state, &igb);
+	write_sysfs(*state, IGB "/sriov_drivers_autoprobe", "0");
+	write_sysfs(*state, IGB "/sriov_numvfs", "1");
+	write_sysfs(*state, "0000:02:00.0/driver_override", "vfio-pci\n");
+	write_sysfs(*state, "../drivers_probe", "0000:02:00.0");
+
+	closed = look(*state);
+	assert_true(json_is_false(json_at(vf_of(closed, IGB, 0), "host", "inUse")));
+	unknown = host_observe(host_tree_host(*state), 0, &err);
+	assert_true(json_is_true(json_at(vf_of(unknown, IGB, 0), "host", "inUse")));
+
+	host_tree_file(*state, "proc/4242/comm", "qemu\n");
+	host_tree_link(*state, "proc/4242/fd/11", "/dev/vfio/7");
+	open = look(*state);
+	assert_true(json_is_true(json_at(vf_of(open, IGB, 0), "host", "inUse")));
+	assert_string_equal(json_str_at(vf_of(open, IGB, 0), "host", "holder", "name"),
+			    "qemu (pid 4242)");
+}
+
+static void shows_guids_most_significant_octet_first(void **state)
+{
+	json_auto_t *observed = NULL;
+
+	host_tree_add_pf(*state, &mlx);
+	write_sysfs(*state, MLX "/sriov_numvfs", "1");
+	observed = look(*state);
+	assert_string_equal(json_str_at(vf_of(observed, MLX, 0), "guid"),
+			    "00:00:00:00:00:00:00:00");
+	assert_string_equal(
+		json_str_at(json_array_get(json_at(observed, "rdma", "devices"), 0), "nodeGuid"),
+		"02:00:00:00:00:00:00:01");
+}
+
+static void shows_infiniband_ports(void **state)
+{
+	json_auto_t *observed = NULL;
+	const json_t *device;
+
+	host_tree_add_pf(*state, &ib);
+	host_tree_file(*state, "sys/class/infiniband/mlx5_7/ports/1/link_layer", "InfiniBand\n");
+	host_tree_file(*state, "sys/class/infiniband/mlx5_7/ports/1/gids/0",
+		       "fe80:0000:0000:0000:b859:9f03:0012:3456\n");
+	host_tree_file(*state, "sys/class/infiniband_verbs/uverbs3/ibdev", "mlx5_7\n");
+	host_tree_file(*state, "sys/class/infiniband_verbs/uverbs3/dev", "231:195\n");
+	host_tree_file(*state, "dev/infiniband/uverbs3", "");
+	observed = look(*state);
+	device = json_array_get(json_at(observed, "rdma", "devices"), 0);
+	assert_string_equal(json_str_at(pf_in(json_at(observed, "interfaces"), IB), "linkType"),
+			    "IB");
+	assert_string_equal(json_str_at(device, "pciAddress"), IB);
+	assert_string_equal(json_str_at(json_array_get(json_at(device, "ports"), 0), "portGuid"),
+			    "b8:59:9f:03:00:12:34:56");
+	assert_string_equal(json_str_at(json_array_get(json_at(device, "charDevices"), 0), "path"),
+			    "/dev/infiniband/uverbs3");
+}
+
+static void does_without_an_rdma_subsystem(void **state)
+{
+	json_auto_t *observed = NULL;
+
+	host_tree_add_pf(*state, &igb);
+	host_tree_unload_rdma(*state);
+	observed = look(*state);
+	assert_null(json_at(observed, "rdma", "netnsMode"));
+	assert_int_equal(json_array_size(json_at(observed, "rdma", "devices")), 0);
+	assert_int_equal(json_array_size(json_at(observed, "problems")), 0);
+}
+
+static void lists_functions_that_it_cannot_work_with_apart(void **state)
+{
+	static const struct tree_pf bare = {.address = "0000:05:00.0",
+					    .vendor = "8086",
+					    .device = "1572",
+					    .vf_device = "154c",
+					    .total = 64};
+	json_auto_t *observed = NULL;
+
+	host_tree_add_pf(*state, &bare);
+	observed = look(*state);
+	assert_int_equal(json_array_size(json_at(observed, "interfaces")), 0);
+	assert_string_equal(json_str_at(json_array_get(json_at(observed, "unusable"), 0), "reason"),
+			    "NoDriver");
+}
+
+static void protects_what_carries_the_default_route_and_the_nodes_address(void **state)
+{
+	struct tree_pf port = igb;
+	json_auto_t *observed = NULL, *addresses = NULL;
+
+	port.master = "br0";
+	host_tree_add_interface(*state, "br0", "bridge");
+	host_tree_add_pf(*state, &port);
+	host_tree_add_pf(*state, &mlx);
+	host_tree_add_pf(*state, &ib);
+	host_tree_add_default_route(*state, "br0");
+	host_tree_add_address(*state, "ens1f0np0", "192.0.2.7");
+	addresses = json_pack("[s, s]", "node-1.example", "192.0.2.7");
+	host_set_node_addresses(host_tree_host(*state), addresses);
+	observed = look(*state);
+	assert_string_equal(
+		json_str_at(pf_in(json_at(observed, "interfaces"), IGB), "host", "protected"),
+		"carries the default route (br0)");
+	assert_string_equal(
+		json_str_at(pf_in(json_at(observed, "interfaces"), MLX), "host", "protected"),
+		"carries the node's address (ens1f0np0)");
+	assert_null(json_at(pf_in(json_at(observed, "interfaces"), IB), "host", "protected"));
+}
+
+static void protects_the_pf_of_a_vf_that_carries_the_default_route(void **state)
+{
+	json_auto_t *observed = NULL;
+
+	host_tree_add_pf(*state, &igb);
+	write_sysfs(*state, IGB "/sriov_numvfs", "2");
+	host_tree_add_default_route(*state, "enp1s0v1");
+	observed = look(*state);
+	assert_string_equal(
+		json_str_at(pf_in(json_at(observed, "interfaces"), IGB), "host", "protected"),
+		"carries the default route (enp1s0v1)");
+}
+
+static void reports_the_last_word_on_the_next_boot(void **state)
+{
+	json_auto_t *from_file = NULL, *from_line = NULL;
+
+	host_tree_file(*state, "etc/modprobe.d/mlnx.conf", "options ib_core netns_mode=1\n");
+	host_tree_file(*state, "etc/modprobe.d/zz-orbweaver-rdma.conf",
+		       "options ib_core netns_mode=0\n# boot-zero\n");
+	host_tree_file(*state, "usr/lib/modprobe.d/zzz.conf", "options ib_core foo=1\n");
+	from_file = look(*state);
+	assert_string_equal(json_str_at(from_file, "rdma", "netnsModeNextBoot", "mode"),
+			    "exclusive");
+	assert_string_equal(json_str_at(from_file, "rdma", "netnsModeNextBoot", "file"),
+			    "/etc/modprobe.d/zz-orbweaver-rdma.conf");
+	assert_true(json_is_false(json_at(from_file, "rdma", "netnsModeNextBoot", "ownSinceBoot")));
+
+	host_tree_file(*state, "proc/cmdline", "ro ib_core.netns_mode=1 quiet\n");
+	from_line = look(*state);
+	assert_string_equal(json_str_at(from_line, "rdma", "netnsModeNextBoot", "mode"), "shared");
+	assert_string_equal(json_str_at(from_line, "rdma", "netnsModeNextBoot", "source"),
+			    "command-line");
+	assert_int_equal(
+		json_array_size(json_at(from_line, "rdma", "netnsModeNextBoot", "overruled")), 2);
+}
+
+static void add_member(struct strbuf *archive, const char *name, const char *text)
+{
+	strbuf_addf(archive, "070701%08x%08x%08x%08x%08x%08x%08zx%08x%08x%08x%08x%08zx%08x", 1,
+		    0100644, 0, 0, 1, 0, strlen(text), 0, 0, 0, 0, strlen(name) + 1, 0);
+	strbuf_add(archive, name, strlen(name) + 1);
+	while (archive->len % 4)
+		strbuf_addc(archive, 0);
+	strbuf_adds(archive, text);
+	while (archive->len % 4)
+		strbuf_addc(archive, 0);
+}
+
+static void lets_an_initramfs_that_loads_ib_core_decide(void **state)
+{
+	auto_strbuf struct strbuf archive = {0};
+	auto_free char *path = NULL;
+	json_auto_t *observed = NULL;
+	struct utsname system;
+
+	assert_int_equal(uname(&system), 0);
+	path = str_printf("boot/initrd.img-%s", system.release);
+	add_member(&archive, "conf/modules", "virtio_net\nib_core\n");
+	add_member(&archive, "TRAILER!!!", "");
+	host_tree_bytes(*state, path, archive.data, archive.len);
+	host_tree_file(*state, "etc/modprobe.d/x.conf", "options ib_core netns_mode=0\n");
+	observed = look(*state);
+	assert_string_equal(json_str_at(observed, "rdma", "netnsModeNextBoot", "source"),
+			    "initramfs");
+	assert_string_equal(json_str_at(observed, "rdma", "netnsModeNextBoot", "mode"), "shared");
+}
+
+static void says_so_when_there_is_no_sysfs(void **state)
+{
+	struct err err = {0};
+
+	host_tree_remove(*state, "sys");
+	assert_null(host_observe(host_tree_host(*state), 0, &err));
+	assert_int_equal(err.class, ERR_HOST);
+	assert_string_equal(err.reason, "HostUnreadable");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(shows_a_pf_as_users_know_it),
+		TEST(sorts_pfs_by_address_and_128_vfs_by_number),
+		TEST(says_the_same_bytes_when_nothing_changed),
+		TEST(takes_a_vf_in_a_pod_as_in_use_and_not_as_gone),
+		TEST(believes_a_note_of_sriov_cni_only_while_its_namespace_is_there),
+		TEST(names_who_has_a_vfio_group_open),
+		TEST(shows_guids_most_significant_octet_first),
+		TEST(shows_infiniband_ports),
+		TEST(does_without_an_rdma_subsystem),
+		TEST(lists_functions_that_it_cannot_work_with_apart),
+		TEST(protects_what_carries_the_default_route_and_the_nodes_address),
+		TEST(protects_the_pf_of_a_vf_that_carries_the_default_route),
+		TEST(reports_the_last_word_on_the_next_boot),
+		TEST(lets_an_initramfs_that_loads_ib_core_decide),
+		TEST(says_so_when_there_is_no_sysfs),
+	};
+
+	json_init();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

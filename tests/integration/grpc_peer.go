@@ -112,7 +112,6 @@ func checkWatch(ctx context.Context, c *grpc.ClientConn) error {
 	}
 	cancel()
 	// A list that had arrived before comes first.
-	var err error
 	for n := 0; err == nil && n < 10; n++ {
 		err = stream.RecvMsg(&pb.ListAndWatchResponse{})
 	}

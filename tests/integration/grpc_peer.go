@@ -247,6 +247,8 @@ func register(_ interface{}, ctx context.Context, decode func(interface{}) error
 		_, has := ctx.Deadline()
 		<-ctx.Done()
 		fmt.Println("slow ended:", ctx.Err(), has)
+		// Both ends know of the deadline; what the client makes of its own is what is tested.
+		time.Sleep(time.Second)
 		return nil, ctx.Err()
 	case "no-name":
 		return nil, errors.New("invalid name \"no-name\": 100% würong")

@@ -327,3 +327,12 @@ bool netlink_str(const struct nlattr *attr, char *ret, size_t size)
 	ret[len] = '\0';
 	return len > 0;
 }
+
+size_t netlink_count(const void *bytes, size_t len)
+{
+	size_t at = 0, n = 0;
+
+	while (netlink_next(bytes, len, &at))
+		n++;
+	return n;
+}

@@ -64,4 +64,7 @@ bool netlink_u64(const struct nlattr *attr, uint64_t *ret);
 /* Text up to a NUL or the attribute's end, cut to size. */
 bool netlink_str(const struct nlattr *attr, char *ret, size_t size);
 
+/* How many messages netlink_next finds in the bytes. */
+size_t netlink_count(const void *bytes, size_t len);
+
 #endif

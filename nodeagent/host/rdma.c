@@ -45,21 +45,12 @@ static bool decode_device(const struct nlmsghdr *message, struct rdma_device *re
 	return true;
 }
 
-static size_t count_messages(const void *bytes, size_t len)
-{
-	size_t at = 0, n = 0;
-
-	while (netlink_next(bytes, len, &at))
-		n++;
-	return n;
-}
-
 void rdma_decode_devices(const void *bytes, size_t len, struct rdma_devices *ret)
 {
 	const struct nlmsghdr *message;
 	size_t at = 0;
 
-	ret->items = mem_calloc(count_messages(bytes, len) + 1, sizeof(*ret->items));
+	ret->items = mem_calloc(netlink_count(bytes, len) + 1, sizeof(*ret->items));
 	ret->n = 0;
 	while ((message = netlink_next(bytes, len, &at)))
 		if (decode_device(message, &ret->items[ret->n]))
@@ -93,7 +84,7 @@ void rdma_decode_ports(const void *bytes, size_t len, struct rdma_device *device
 	size_t at = 0;
 
 	free(device->ports);
-	device->ports = mem_calloc(count_messages(bytes, len) + 1, sizeof(*device->ports));
+	device->ports = mem_calloc(netlink_count(bytes, len) + 1, sizeof(*device->ports));
 	device->n_ports = 0;
 	while ((message = netlink_next(bytes, len, &at)))
 		if (decode_port(message, device->index, &device->ports[device->n_ports]))

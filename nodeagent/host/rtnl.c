@@ -110,21 +110,12 @@ static bool decode_interface(const struct nlmsghdr *message, struct rtnl_interfa
 	return true;
 }
 
-static size_t count_messages(const void *bytes, size_t len)
-{
-	size_t at = 0, n = 0;
-
-	while (netlink_next(bytes, len, &at))
-		n++;
-	return n;
-}
-
 void rtnl_decode_interfaces(const void *bytes, size_t len, struct rtnl_interfaces *ret)
 {
 	const struct nlmsghdr *message;
 	size_t at = 0;
 
-	ret->items = mem_calloc(count_messages(bytes, len) + 1, sizeof(*ret->items));
+	ret->items = mem_calloc(netlink_count(bytes, len) + 1, sizeof(*ret->items));
 	ret->n = 0;
 	while ((message = netlink_next(bytes, len, &at)))
 		if (decode_interface(message, &ret->items[ret->n]))

@@ -19,10 +19,19 @@
 
 #include "reconcilers/reconcile.h"
 
+struct decision;
+
 /* As upstream's STALE_NODE_STATE_CLEANUP_DELAY_MINUTES when it is not set. */
 #define NODE_STATE_KEEP_MINUTES 30
 #define NODE_STATE_KEEP_UNTIL   "sriovnetwork.openshift.io/keep-state-until"
 
 int node_state_reconcile(const json_t *world, const char *key, struct plan *plan, struct err *err);
+
+/*
+ * The reports alone, each with up to why_lines_max lines, and in *ret (the caller's to decision_done) the decision that they
+ * explain. Returns new.
+ */
+json_t *node_state_reports(const json_t *world, const char *key, size_t why_lines_max,
+			   struct decision *ret);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * How a policy stands on one node: what node_state.c reports (plan_report) and policy_status.c sums up.
+ * How a policy stands on one node: what node_report.c says (plan_report) and policy_status.c sums up.
  *
  * One report, per node and policy whose nodeSelector selects the node:
  *
@@ -10,7 +10,8 @@
  *	  "reason": string,	the worst standing below; absent when ready and well
  *	  "why": string }	lines "SUBJECT: text", SUBJECT a PF's name or "agent"; absent when there is nothing to say
  *
- * A report is bounded whatever node and policy look like: POLICY_WHY_LINES lines of less than 400 bytes.
+ * A planned report is bounded whatever node and policy look like: POLICY_WHY_LINES lines of less than 400 bytes. Those that
+ * policy_explain.c asks for have all lines.
  */
 #ifndef ORBWEAVER_RECONCILERS_POLICY_REPORT_H
 #define ORBWEAVER_RECONCILERS_POLICY_REPORT_H
@@ -24,6 +25,7 @@ enum policy_standing {
 	STANDING_READY,
 	STANDING_FIELD_OVERRULED, /* its VFs are there, a field of the PF is a stronger policy's */
 	STANDING_MIXED_RESOURCE, /* its VFs are there, another policy fills the resource with other ones */
+	STANDING_NO_GUIDS,     /* its VFs are there, but not with GUIDs from the node's pool */
 	STANDING_NOT_REPORTED, /* the agent has not said which NICs there are */
 	STANDING_NO_NIC,       /* picks no PF */
 	STANDING_SPEC_PENDING, /* the NodeState does not carry the decision yet */
@@ -31,6 +33,7 @@ enum policy_standing {
 	STANDING_VFS_MISSING,  /* the agent is done, but VFs are not there */
 	STANDING_PF_HELD,      /* the PF stays as it is until another policy is mended */
 	STANDING_TOO_MANY_VFS, /* more than the device can have */
+	STANDING_EXTERNAL_VFS, /* more than were made by hand on an externally managed PF */
 	STANDING_OVERRULED,    /* VFs it asks for are a stronger policy's */
 	STANDING_SYNC_FAILED,  /* the agent gave up */
 };

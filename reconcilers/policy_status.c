@@ -258,13 +258,14 @@ static void judge_degraded(struct verdict *v, const char *key, const struct prob
 
 struct explanation {
 	json_t *lines;
+	size_t max;
 	size_t left_out;
 };
 
 /* The last line is kept for saying how many there is no room for. */
 static void explain(struct explanation *e, const char *text, size_t len)
 {
-	if (json_array_size(e->lines) == POLICY_EXPLANATION_MAX - 1) {
+	if (json_array_size(e->lines) == e->max - 1) {
 		e->left_out++;
 		return;
 	}
@@ -301,9 +302,10 @@ static void explain_voice(struct explanation *e, const struct voice *voice)
 	}
 }
 
-static json_t *explanation_json(const struct problems *problems, const struct tally *t)
+static json_t *explanation_json(const struct problems *problems, const struct tally *t,
+				size_t lines_max)
 {
-	struct explanation e = {.lines = json_array()};
+	struct explanation e = {.lines = json_array(), .max = lines_max};
 
 	explain_problems(&e, problems);
 	for (size_t i = 0; i < t->voices_len; i++)
@@ -321,20 +323,48 @@ static void set_condition(json_t *conditions, const json_t *policy, const char *
 		      strbuf_str(&v->message), json_generation(policy), now);
 }
 
-static json_t *status_json(const json_t *policy, const struct problems *problems,
-			   const struct tally *t)
+static json_t *counts_json(const json_t *policy, const struct tally *t)
 {
-	json_t *status = json_object(), *lines = explanation_json(problems, t);
+	json_t *status = json_object();
 
 	json_put_int(status, "observedGeneration", json_generation(policy));
 	json_put_int(status, "matchedNodes", t->matched);
 	json_put_int(status, "readyNodes", t->ready);
 	json_put_int(status, "wantedVfs", t->wanted);
 	json_put_int(status, "presentVfs", t->present);
+	return status;
+}
+
+json_t *policy_status_json(const char *key, const json_t *policy, const json_t *reports,
+			   size_t lines_max, const char *now)
+{
+	auto_verdict struct verdict ready = {0}, progressing = {0}, degraded = {0};
+	auto_problems struct problems problems = {0};
+	auto_call(tally_done) struct tally tally = {0};
+	json_t *status, *conditions, *lines;
+	struct sriov_policy parsed;
+	bool refused;
+
+	sriov_policy_check(policy, &problems);
+	refused = sriov_policy_is_reserved(policy) ||
+		  sriov_policy_parse(key, policy, &parsed, NULL) < 0;
+	if (!refused)
+		tally_reports(&tally, reports);
+
+	judge_ready(&ready, key, policy, refused, &problems, &tally);
+	judge_progressing(&progressing, refused, &tally);
+	judge_degraded(&degraded, key, &problems, &tally);
+
+	status = counts_json(policy, &tally);
+	lines = explanation_json(&problems, &tally, lines_max);
 	if (json_array_size(lines) > 0)
-		json_put(status, "explanation", lines);
-	else
-		json_decref(lines);
+		json_object_set(status, "explanation", lines);
+	json_decref(lines);
+	conditions = json_array();
+	json_put(status, "conditions", conditions);
+	set_condition(conditions, policy, "Ready", &ready, now);
+	set_condition(conditions, policy, "Progressing", &progressing, now);
+	set_condition(conditions, policy, "Degraded", &degraded, now);
 	return status;
 }
 
@@ -342,34 +372,14 @@ int policy_status_reconcile(const json_t *world, const char *key, struct plan *p
 			    struct err *err)
 {
 	const json_t *policy = world_get(world, KIND_POLICY, key);
-	const char *now = world_env(world, "now");
-	auto_verdict struct verdict ready = {0}, progressing = {0}, degraded = {0};
-	auto_problems struct problems problems = {0};
-	auto_call(tally_done) struct tally tally = {0};
-	json_t *status, *conditions;
-	struct sriov_policy parsed;
-	bool refused;
+	json_t *status;
 
 	if (!policy)
 		return 0;
-	sriov_policy_check(policy, &problems);
-	refused = sriov_policy_is_reserved(policy) ||
-		  sriov_policy_parse(key, policy, &parsed, NULL) < 0;
-	if (!refused)
-		tally_reports(&tally, world_kind(world, KIND_POLICY_REPORT));
-
-	judge_ready(&ready, key, policy, refused, &problems, &tally);
-	judge_progressing(&progressing, refused, &tally);
-	judge_degraded(&degraded, key, &problems, &tally);
-
-	status = status_json(policy, &problems, &tally);
-	conditions = json_array();
-	set_condition(conditions, policy, "Ready", &ready, now);
-	set_condition(conditions, policy, "Progressing", &progressing, now);
-	set_condition(conditions, policy, "Degraded", &degraded, now);
+	status = policy_status_json(key, policy, world_kind(world, KIND_POLICY_REPORT),
+				    POLICY_EXPLANATION_MAX, world_env(world, "now"));
 	conditions_tell(plan, KIND_POLICY, key, json_at(policy, "status", "conditions"),
-			conditions);
-	json_put(status, "conditions", conditions);
+			json_at(status, "conditions"));
 	plan_status(plan, KIND_POLICY, key, status);
 	return 0;
 }

@@ -21,6 +21,13 @@
 #define POLICY_EXPLANATION_MAX      32
 #define POLICY_EXPLANATION_LINE_MAX 1024
 
+/*
+ * The status of a policy of which nodes reported this: { node: report }. At most `lines_max` lines of explanation, the last of which says
+ * how many there is no room for. Returns new.
+ */
+json_t *policy_status_json(const char *key, const json_t *policy, const json_t *reports,
+			   size_t lines_max, const char *now);
+
 int policy_status_reconcile(const json_t *world, const char *key, struct plan *plan,
 			    struct err *err);
 

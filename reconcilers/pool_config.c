@@ -11,7 +11,12 @@
 #include "reconcilers/kinds.h"
 #include "reconcilers/labels.h"
 #include "reconcilers/names.h"
+#include "reconcilers/owner.h"
 #include "reconcilers/problems.h"
+#include "reconcilers/sriov_guid.h"
+
+/* Upstream's operator puts it on pools for hardware offload (reference 3.3), and left it there when the name was cleared (S65). */
+#define FINALIZER "poolconfig.finalizers.sriovnetwork.openshift.io"
 
 /* Conflicts that a message names, and bytes of a value that it quotes. */
 #define NAMED_MAX 4
@@ -56,14 +61,14 @@ static bool is_mode(const char *mode)
 	return str_eq(mode, "shared") || str_eq(mode, "exclusive");
 }
 
-const char *pool_config_rdma_mode(const json_t *pools, const json_t *labels, const char *current)
+/* *ret: the node's pool, or NULL when it has none. False when there is no single answer. */
+static bool find_pool(const json_t *pools, const json_t *labels, const json_t **ret)
 {
-	const json_t *mine = NULL, *mode;
+	const json_t *mine = NULL;
 	bool unreadable = false;
 	const char *key;
 	json_t *pool;
 
-	current = is_mode(current) ? current : "";
 	json_each (pools, key, pool) {
 		if (is_offload(pool))
 			continue;
@@ -74,15 +79,35 @@ const char *pool_config_rdma_mode(const json_t *pools, const json_t *labels, con
 		if (!selects(pool, labels))
 			continue;
 		if (mine)
-			return current;
+			return false;
 		mine = pool;
 	}
-	if (!mine)
-		return unreadable ? current : "";
-	mode = json_at(mine, "spec", "rdmaMode");
+	*ret = mine;
+	return mine || !unreadable;
+}
+
+const char *pool_config_rdma_mode(const json_t *pools, const json_t *labels, const char *current)
+{
+	const json_t *pool, *mode;
+
+	current = is_mode(current) ? current : "";
+	if (!find_pool(pools, labels, &pool))
+		return current;
+	mode = json_at(pool, "spec", "rdmaMode");
 	if (!mode || str_eq(json_string_value(mode), ""))
 		return "";
 	return is_mode(json_string_value(mode)) ? json_string_value(mode) : current;
+}
+
+int pool_config_guid_block(const json_t *pools, const json_t *labels, int current)
+{
+	const json_t *pool;
+	int block;
+
+	if (!find_pool(pools, labels, &pool) ||
+	    !guid_pool_block(json_at(pool, "spec", "guidPool"), &block, NULL))
+		return current;
+	return block;
 }
 
 /* ---- the status of a pool ---- */
@@ -196,6 +221,7 @@ static void check_rdma_mode(const json_t *pool, struct problems *problems)
 void pool_config_check(const json_t *pool, struct problems *problems)
 {
 	const json_t *spec = json_object_get(pool, "spec");
+	int block;
 
 	if (spec && !json_is_object(spec)) {
 		problem_add(problems, "BadField", "spec", "%s, must be an object",
@@ -211,6 +237,7 @@ void pool_config_check(const json_t *pool, struct problems *problems)
 	check_selector(pool, problems);
 	check_max_unavailable(pool, problems);
 	check_rdma_mode(pool, problems);
+	guid_pool_block(json_at(spec, "guidPool"), &block, problems);
 }
 
 static void add_conflicts(struct problems *problems, const struct conflicts *conflicts)
@@ -225,7 +252,8 @@ static void add_conflicts(struct problems *problems, const struct conflicts *con
 	if (conflicts->total > conflicts->named)
 		strbuf_addf(&text, " and %zu nodes more", conflicts->total - conflicts->named);
 	problem_add(problems, "NodeInTwoPools", "spec.nodeSelector",
-		    "%s; let one pool select each node, until then these nodes keep their rdmaMode",
+		    "%s; let one pool select each node, until then these nodes keep their rdmaMode "
+		    "and GUIDs",
 		    strbuf_str(&text));
 }
 
@@ -252,6 +280,26 @@ static void plan_pool_status(struct plan *plan, const json_t *world, const char 
 	plan_status(plan, KIND_POOL_CONFIG, key, status);
 }
 
+/* Nobody else would let it go once upstream's operator is gone. */
+static void plan_release(struct plan *plan, const char *key, const json_t *pool)
+{
+	const json_t *old = json_at(pool, "metadata", "finalizers");
+	json_t *rest = json_array(), *finalizer, *metadata;
+	size_t i;
+
+	json_array_foreach (old, i, finalizer) {
+		if (!str_eq(json_string_value(finalizer), FINALIZER))
+			json_array_append(rest, finalizer);
+	}
+	if (json_array_size(rest) == json_array_size(old)) {
+		json_decref(rest);
+		return;
+	}
+	metadata = json_object();
+	json_put(metadata, "finalizers", rest);
+	plan_meta(plan, KIND_POOL_CONFIG, key, metadata);
+}
+
 int pool_config_reconcile(const json_t *world, const char *key, struct plan *plan, struct err *err)
 {
 	const json_t *pools = world_kind(world, KIND_POOL_CONFIG);
@@ -262,6 +310,10 @@ int pool_config_reconcile(const json_t *world, const char *key, struct plan *pla
 
 	if (!pool)
 		return 0;
+	if (object_is_terminating(pool)) {
+		plan_release(plan, key, pool);
+		return 0;
+	}
 	pool_config_check(pool, &problems);
 	if (!is_offload(pool) && selector_is_readable(pool)) {
 		others = other_pools(pools, key);

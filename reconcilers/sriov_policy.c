@@ -405,6 +405,28 @@ static bool has_nic_selector(const struct sriov_policy *p)
 	       json_array_size(p->root_devices) > 0 || json_array_size(p->pf_names) > 0;
 }
 
+void sriov_policy_why_not_selected(const json_t *object, const json_t *labels, struct strbuf *why)
+{
+	const json_t *pairs = json_at(object, "spec", "nodeSelector");
+	const char *key;
+	json_t *wanted;
+
+	json_each (pairs, key, wanted) {
+		const json_t *is = json_object_get(labels, key);
+
+		if (json_is_string(wanted) && json_same(is, wanted))
+			continue;
+		strbuf_adds(why, "label ");
+		add_quote(why, key);
+		strbuf_addc(why, ' ');
+		add_quote(why, is ? json_str_or(is, "") : "missing");
+		strbuf_adds(why, ", wanted ");
+		add_quote(why, json_str_or(wanted, ""));
+		return;
+	}
+	strbuf_adds(why, "spec.nodeSelector cannot be read");
+}
+
 bool sriov_policy_picks(const struct sriov_policy *p, const json_t *pf, struct strbuf *why)
 {
 	const char *address = json_str_at(pf, "pciAddress");

@@ -73,6 +73,9 @@ bool sriov_policy_is_reserved(const json_t *object);
 /* Does spec.nodeSelector select a node with these labels? Works on any object; one without a readable selector: false. */
 bool sriov_policy_selects(const json_t *object, const json_t *labels);
 
+/* Of a policy that does not select these labels: append the first pair that they lack, `label gpu no, wanted yes`. */
+void sriov_policy_why_not_selected(const json_t *object, const json_t *labels, struct strbuf *why);
+
 /*
  * Does nicSelector pick this PF, an element of NodeState status.interfaces? When not and `why` is given, the first
  * selector that fails is appended to it: `vendor 8086, wanted 15b3`.

@@ -155,7 +155,7 @@ static void a_weak_policy_that_overlaps_leaves_nothing_behind(void **state)
 		    "[{pciAddress: '0000:19:00.0', numVfs: 10, mtu: 9000, name: p0,"
 		    " vfGroups: [" GOLD_GROUP "," BULK_GROUP "]}]");
 	assert_why(world, "lab/wide", "Overruled",
-		   "p0: VFs 0-15 went to policy lab/bulk, priority 50");
+		   "p0: VFs 0-15 lost to VFs 4-9 of policy lab/bulk, priority 50");
 }
 
 static void a_strong_policy_that_overlaps_takes_the_pf(void **state)
@@ -259,6 +259,12 @@ static void a_partition_inherits_what_it_does_not_say(void **state)
 	assert_string_equal(json_str_at(pf, "linkType"), "ETH");
 	assert_string_equal(json_str_at(pf, "eSwitchMode"), "switchdev");
 	assert_true(json_is_true(json_at(pf, "externallyManaged")));
+	assert_why(world, "lab/strong", "ExternalVfsMissing",
+		   "p0: is externally managed and has 0 VFs, numVfs is 8\n"
+		   "agent: its NodeState is being written");
+
+	json_put_int(json_array_get(json_at(state_of(world), "status", "interfaces"), 0), "numVfs",
+		     8);
 	assert_why(world, "lab/weak", "SpecPending", "agent: its NodeState is being written");
 }
 
@@ -327,6 +333,114 @@ static void a_resource_of_two_sorts_is_told_to_the_weaker(void **state)
 	assert_why(world, "lab/a", "MixedResource",
 		   "agent: resource r also has VFs of policy lab/b with another isRdma");
 	assert_why(world, "lab/b", "", "");
+}
+
+/* ---- GUIDs ---- */
+
+static json_t *group_at(const json_t *spec, size_t pf, size_t group)
+{
+	return json_array_get(json_at(json_array_get(json_at(spec, "interfaces"), pf), "vfGroups"),
+			      group);
+}
+
+static void set_guid_pool(json_t *world, const char *name, const char *octet)
+{
+	auto_free char *pool =
+		str_printf("{spec: {guidPool: {rangeStart: '%s:00:00:00:00:00:00:00',"
+			   " rangeEnd: '%s:ff:ff:ff:ff:ff:ff:ff'}}}",
+			   octet, octet);
+
+	json_put(json_at(world, KIND_POOL_CONFIG), name, yaml(pool));
+}
+
+static void set_pf(json_t *world, size_t pf, const char *fields)
+{
+	json_auto_t *value = yaml(fields);
+
+	json_object_update(json_array_get(json_at(state_of(world), "status", "interfaces"), pf),
+			   value);
+}
+
+#define IPOIB "00:00:10:87:fe:80:00:00:00:00:00:00:0c:42:a1:03:00:66:a1:b2"
+
+static void infiniband_vfs_get_guids_from_the_pool_of_the_node(void **state)
+{
+	json_auto_t *world = world_new(), *spec = NULL;
+
+	set_pf(world, 0, "{linkType: IB, mac: '" IPOIB "'}");
+	set_pf(world, 1, "{mac: '0c:42:a1:66:a1:b3'}");
+	add_policy(world, "a", "{nicSelector: {pfNames: ['p0#2-3', 'p0#10-15', p1]}, numVfs: 16}");
+	set_guid_pool(world, "sys/ib", "06");
+	spec = spec_of(world);
+	assert_string_equal(json_str_at(group_at(spec, 0, 0), "guidStart"),
+			    "06:0c:42:a1:66:a1:b2:02");
+	assert_string_equal(json_str_at(group_at(spec, 0, 1), "guidStart"),
+			    "06:0c:42:a1:66:a1:b2:0a");
+	/* Ethernet: the GUID follows from the VF's MAC address. */
+	assert_null(json_at(group_at(spec, 1, 0), "guidStart"));
+}
+
+static void the_link_that_a_policy_asks_for_decides_over_guids(void **state)
+{
+	json_auto_t *world = world_new(), *spec = NULL;
+
+	set_pf(world, 0, "{mac: '0c:42:a1:66:a1:b2'}");
+	set_pf(world, 1, "{linkType: IB, mac: '0c:42:a1:66:a1:b3'}");
+	add_policy(world, "a", "{nicSelector: {pfNames: [p0]}, numVfs: 2, linkType: ib}");
+	add_policy(world, "b", "{nicSelector: {pfNames: [p1]}, numVfs: 2, linkType: eth}");
+	set_guid_pool(world, "sys/ib", "02");
+	spec = spec_of(world);
+	assert_string_equal(json_str_at(group_at(spec, 0, 0), "guidStart"),
+			    "02:0c:42:a1:66:a1:b2:00");
+	assert_null(json_at(group_at(spec, 1, 0), "guidStart"));
+}
+
+static void without_a_pool_guids_are_left_to_the_agent(void **state)
+{
+	json_auto_t *world = world_new(), *spec = NULL;
+
+	set_pf(world, 0, "{linkType: IB, mac: '" IPOIB "'}");
+	add_policy(world, "a", "{nicSelector: {pfNames: [p0]}, numVfs: 2}");
+	json_put(json_at(world, KIND_POOL_CONFIG), "sys/ib", yaml("{spec: {rdmaMode: shared}}"));
+	spec = spec_of(world);
+	assert_null(json_at(group_at(spec, 0, 0), "guidStart"));
+}
+
+static void a_node_in_two_pools_keeps_its_guids(void **state)
+{
+	json_auto_t *world = world_new(), *before = NULL, *after = NULL;
+
+	set_pf(world, 0, "{linkType: IB, mac: '" IPOIB "'}");
+	add_policy(world, "a", "{nicSelector: {pfNames: [p0]}, numVfs: 2}");
+	set_guid_pool(world, "sys/a", "02");
+	before = spec_of(world);
+	json_object_set(state_of(world), "spec", before);
+	set_guid_pool(world, "sys/b", "06");
+	after = spec_of(world);
+	assert_true(json_same(before, after));
+}
+
+static void who_cannot_have_guids_of_the_pool_is_told(void **state)
+{
+	json_auto_t *world = world_new(), *spec = NULL;
+
+	set_pf(world, 0, "{linkType: IB, mac: none, numVfs: 2}");
+	set_pf(world, 1, "{linkType: IB, mac: '0c:42:a1:66:a1:b3', totalvfs: 300, numVfs: 300}");
+	add_policy(world, "a", "{nicSelector: {pfNames: [p0]}, numVfs: 2}");
+	add_policy(world, "b", "{nicSelector: {pfNames: ['p1#0-255', 'p1#256-299']}, numVfs: 300}");
+	set_guid_pool(world, "sys/ib", "02");
+	spec = spec_of(world);
+	assert_null(json_at(group_at(spec, 0, 0), "guidStart"));
+	assert_string_equal(json_str_at(group_at(spec, 1, 0), "guidStart"),
+			    "02:0c:42:a1:66:a1:b3:00");
+	assert_null(json_at(group_at(spec, 1, 1), "guidStart"));
+
+	json_object_set(state_of(world), "spec", spec);
+	assert_why(world, "lab/a", "NoPoolGuids",
+		   "p0: no GUIDs from the pool, they are made of a MAC address and its mac is "
+		   "\"none\"");
+	assert_why(world, "lab/b", "NoPoolGuids",
+		   "p1: no GUIDs from the pool for VFs 256-299, it has 256 for each PF");
 }
 
 /* ---- what does not stop what ---- */
@@ -533,6 +647,21 @@ static void a_node_that_comes_back_takes_its_node_state_over(void **state)
 	assert_null(find_op(&plan, "delete"));
 }
 
+static void a_node_of_another_system_gets_none(void **state)
+{
+	json_auto_t *world = world_new();
+	auto_plan struct plan plan = {0};
+
+	json_object_del(json_at(world, KIND_NODE_STATE), "sys/w1");
+	json_put_str(json_at(world, KIND_NODE, "w1", "metadata", "labels"), "kubernetes.io/os",
+		     "windows");
+	add_policy(world, "a", "{nicSelector: {vendor: 15b3}, numVfs: 8}");
+	add_policy(world, "bad", "{nicSelector: {vendor: 7}, numVfs: 8}");
+	reconcile(world, &plan);
+	assert_null(find_op(&plan, "apply"));
+	assert_json(json_at(find_op(&plan, "report"), "policies"), "{}");
+}
+
 /* ---- reports ---- */
 
 static void a_report_follows_the_agent(void **state)
@@ -587,6 +716,25 @@ static void a_device_cannot_have_more_vfs_than_it_says(void **state)
 		   "agent: its NodeState is being written");
 }
 
+static void numbers_of_an_agent_may_be_any(void **state)
+{
+	static const char *const numbers[] = {"-9223372036854775808", "-1", "9223372036854775807",
+					      "many"};
+
+	for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
+		json_auto_t *world = world_new(), *report = NULL;
+		auto_free char *pf =
+			str_printf("{numVfs: %s, totalvfs: %s}", numbers[i], numbers[i]);
+		int64_t present;
+
+		set_pf(world, 0, pf);
+		add_policy(world, "a", "{nicSelector: {pfNames: [p0]}, numVfs: 8}");
+		report = report_of(world, "lab/a");
+		present = json_integer_value(json_at(report, "presentVfs"));
+		assert_int_equal(present, i == 2 ? 8 : 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -603,6 +751,11 @@ int main(void)
 		cmocka_unit_test(a_replaced_policy_bequeaths_no_fields),
 		cmocka_unit_test(the_plugin_needs_no_other_source),
 		cmocka_unit_test(a_resource_of_two_sorts_is_told_to_the_weaker),
+		cmocka_unit_test(infiniband_vfs_get_guids_from_the_pool_of_the_node),
+		cmocka_unit_test(the_link_that_a_policy_asks_for_decides_over_guids),
+		cmocka_unit_test(without_a_pool_guids_are_left_to_the_agent),
+		cmocka_unit_test(a_node_in_two_pools_keeps_its_guids),
+		cmocka_unit_test(who_cannot_have_guids_of_the_pool_is_told),
 		cmocka_unit_test(a_refused_policy_stops_no_other),
 		cmocka_unit_test(a_policy_broken_by_an_edit_keeps_its_vfs),
 		cmocka_unit_test(a_good_policy_is_not_held_for_its_namesake),
@@ -617,9 +770,11 @@ int main(void)
 		cmocka_unit_test(bridges_that_someone_entered_stay),
 		cmocka_unit_test(a_node_state_outlives_its_node_for_half_an_hour),
 		cmocka_unit_test(a_node_that_comes_back_takes_its_node_state_over),
+		cmocka_unit_test(a_node_of_another_system_gets_none),
 		cmocka_unit_test(a_report_follows_the_agent),
 		cmocka_unit_test(a_node_without_a_match_says_why_for_each_pf),
 		cmocka_unit_test(a_device_cannot_have_more_vfs_than_it_says),
+		cmocka_unit_test(numbers_of_an_agent_may_be_any),
 	};
 
 	json_init();

@@ -187,15 +187,16 @@ static void a_refused_policy_says_what_would_be_right(void **state)
 
 static void an_overruled_policy_is_degraded(void **state)
 {
-	json_auto_t *world = world_with(
-		"{w1: {matched: true, ready: false, wantedVfs: 8, presentVfs: 0,"
-		" reason: Overruled, why: 'p0: VFs 0-7 went to policy lab/b, priority 10'}}");
+	json_auto_t *world =
+		world_with("{w1: {matched: true, ready: false, wantedVfs: 8, presentVfs: 0,"
+			   " reason: Overruled, why: 'p0: VFs 0-7 lost to VFs 0-7 of policy lab/b, "
+			   "priority 10'}}");
 	json_auto_t *status = status_of(world);
 
-	assert_condition(
-		status, "Degraded", "True", "Overruled",
-		"node w1 p0: VFs 0-7 went to policy lab/b, priority 10; make the VF ranges "
-		"disjoint, or change priority or nicSelector");
+	assert_condition(status, "Degraded", "True", "Overruled",
+			 "node w1 p0: VFs 0-7 lost to VFs 0-7 of policy lab/b, priority 10; make "
+			 "the VF ranges "
+			 "disjoint, or give the policy that is to win a lower priority number");
 	assert_string_equal(condition_status_of(json_at(status, "conditions"), "Ready"), "False");
 }
 

@@ -70,7 +70,7 @@ static void a_node_in_two_pools_is_named_on_both(void **state)
 
 	assert_ready(world, "False", "NodeInTwoPools",
 		     "pool sys/a: spec.nodeSelector: node w2 is in pool sys/b too; let one pool "
-		     "select each node, until then these nodes keep their rdmaMode");
+		     "select each node, until then these nodes keep their rdmaMode and GUIDs");
 }
 
 static void many_conflicts_are_counted(void **state)
@@ -86,7 +86,7 @@ static void many_conflicts_are_counted(void **state)
 		     "pool sys/a: spec.nodeSelector: node n10 is in pool sys/b too, node n11 is in "
 		     "pool sys/b too, node n12 is in pool sys/b too, node n13 is in pool sys/b too "
 		     "and 9 nodes more; let one pool select each node, until then these nodes keep "
-		     "their rdmaMode");
+		     "their rdmaMode and GUIDs");
 }
 
 static void what_is_wrong_is_named_with_the_remedy(void **state)
@@ -180,6 +180,54 @@ static void the_mode_changes_only_when_there_is_one_answer(void **state)
 	}
 }
 
+static void the_block_of_guids_changes_only_when_there_is_one_answer(void **state)
+{
+#define GUIDS                                                                                      \
+	"guidPool: {rangeStart: '06:00:00:00:00:00:00:00', rangeEnd: '06:ff:ff:ff:ff:ff:ff:ff'}"
+	static const struct {
+		const char *pools;
+		int current, block;
+	} rows[] = {
+		{"{}", 2, 0},
+		{"{a: {spec: {" GUIDS "}}}", 2, 6},
+		{"{a: {spec: {}}}", 2, 0},
+		{"{a: {spec: {" GUIDS "}}, b: {spec: {" GUIDS "}}}", 2, 2},
+		{"{a: {spec: {guidPool: {rangeStart: x}}}}", 2, 2},
+		{"{a: {spec: {guidPool: {rangeStart: x}}}}", 0, 0},
+		{"{a: {spec: {" GUIDS ", nodeSelector: {matchLabels: {no: 'no'}}}}}", 2, 0},
+		{"{a: {spec: {" GUIDS ", nodeSelector: []}}}", 2, 2},
+	};
+	json_auto_t *labels = yaml("{gpu: h100}");
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		json_auto_t *pools = yaml(rows[i].pools);
+
+		assert_int_equal(pool_config_guid_block(pools, labels, rows[i].current),
+				 rows[i].block);
+	}
+}
+
+static void a_deleted_pool_is_let_go(void **state)
+{
+	json_auto_t *world = world_with(
+		"{sys/a: {metadata: {deletionTimestamp: '2026-01-31T09:00:00Z', finalizers:"
+		" [poolconfig.finalizers.sriovnetwork.openshift.io, of/others]}, spec: {}}}");
+	auto_plan struct plan first = {0}, second = {0};
+	json_auto_t *rest = yaml("[of/others]");
+	struct err err = {0};
+	const json_t *op;
+
+	assert_int_equal(pool_config_reconcile(world, "sys/a", &first, &err), 0);
+	assert_int_equal(json_array_size(first.ops), 1);
+	op = json_array_get(first.ops, 0);
+	assert_string_equal(json_str_at(op, "op"), "meta");
+	assert_true(json_same(json_at(op, "metadata", "finalizers"), rest));
+
+	json_object_set(json_at(world, KIND_POOL_CONFIG, "sys/a", "metadata"), "finalizers", rest);
+	assert_int_equal(pool_config_reconcile(world, "sys/a", &second, &err), 0);
+	assert_true(plan_is_empty(&second));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -189,6 +237,8 @@ int main(void)
 		cmocka_unit_test(what_is_wrong_is_named_with_the_remedy),
 		cmocka_unit_test(selectors_follow_the_api_reference),
 		cmocka_unit_test(the_mode_changes_only_when_there_is_one_answer),
+		cmocka_unit_test(the_block_of_guids_changes_only_when_there_is_one_answer),
+		cmocka_unit_test(a_deleted_pool_is_let_go),
 	};
 
 	json_init();

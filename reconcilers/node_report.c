@@ -1,0 +1,188 @@
+/*
+ * How policies stand on a node. See the header.
+ */
+#include "reconcilers/node_report.h"
+
+#include <string.h>
+
+#include "lib/json/json.h"
+
+#define NAME_QUOTE_MAX 64
+
+static bool differ(const struct sriov_policy *a, const struct sriov_policy *b,
+		   const char **ret_field)
+{
+	if (!str_eq(a->device_type, b->device_type))
+		*ret_field = "deviceType";
+	else if (a->is_rdma != b->is_rdma)
+		*ret_field = "isRdma";
+	else if (!str_eq(a->vdpa_type, b->vdpa_type))
+		*ret_field = "vdpaType";
+	else if (a->need_vhost_net != b->need_vhost_net)
+		*ret_field = "needVhostNet";
+	else if (a->exclude_topology != b->exclude_topology)
+		*ret_field = "excludeTopology";
+	else
+		return false;
+	return true;
+}
+
+/* A pod that asks for a resource gets any VF of it, so they should be of one sort. */
+static void note_mixed_resources(struct decision *d)
+{
+	struct map by_resource = {0};
+	const char *field;
+
+	for (size_t i = d->shares_len; i-- > 0;) {
+		struct share *share = &d->shares[i];
+		const struct share *stronger = map_get(&by_resource, share->policy.resource_name);
+
+		if (share->groups == 0)
+			continue;
+		if (!stronger)
+			map_set(&by_resource, share->policy.resource_name, share);
+		else if (differ(&share->policy, &stronger->policy, &field))
+			share_note(share, STANDING_MIXED_RESOURCE, "agent",
+				   "resource %.*s also has VFs of policy %s with another %s",
+				   (int)str_clip(share->policy.resource_name,
+						 strlen(share->policy.resource_name),
+						 NAME_QUOTE_MAX),
+				   share->policy.resource_name, stronger->policy.key, field);
+	}
+	map_done(&by_resource);
+}
+
+/* VFs that the PF has, as the agent says; a foreign number. */
+static int64_t vfs_there(const struct pf *pf)
+{
+	int64_t there = json_integer_value(json_at(pf->seen, "numVfs"));
+
+	return there < 0 ? 0 : there;
+}
+
+/* Tell a policy that asks for more than there can be, or than somebody else has made. */
+static void note_too_many(const struct pf *pf, struct share *share)
+{
+	int64_t there = vfs_there(pf);
+	const json_t *total = json_at(pf->seen, "totalvfs");
+
+	if (json_is_integer(total) && share->policy.num_vfs > json_integer_value(total))
+		share_note(share, STANDING_TOO_MANY_VFS, pf_name(pf),
+			   "numVfs %d, the device has at most %lld", share->policy.num_vfs,
+			   (long long)json_integer_value(total));
+	else if (pf->external && pf->external->policy.externally_managed &&
+		 share->policy.num_vfs > there)
+		share_note(share, STANDING_EXTERNAL_VFS, pf_name(pf),
+			   "is externally managed and has %lld VFs, numVfs is %d", (long long)there,
+			   share->policy.num_vfs);
+}
+
+/* Count VFs that are there. */
+static void count_vfs(struct pf *pf)
+{
+	int64_t there = vfs_there(pf);
+
+	for (size_t i = 0; i < pf->groups.len; i++) {
+		struct group *group = &pf->groups.items[i];
+		struct share *share = group->share;
+		int64_t last = group->range.last < there ? group->range.last : there - 1;
+
+		share->groups++;
+		if (last >= group->range.first)
+			share->present += last - group->range.first + 1;
+		if (i == 0 || group[-1].share != share)
+			note_too_many(pf, share);
+	}
+}
+
+static void note_no_nic(const struct decision *d, struct share *share)
+{
+	for (size_t i = 0; i < d->pfs_len && share->why_lines < share->why_lines_max; i++) {
+		auto_strbuf struct strbuf why = {0};
+
+		sriov_policy_picks(&share->policy, d->pfs[i].seen, &why);
+		share_note(share, STANDING_NO_NIC, pf_name(&d->pfs[i]), "%s", strbuf_str(&why));
+	}
+}
+
+/*
+ * An agent that says which generation it saw is held to it. Upstream's does not say: its "Succeeded" may be about the spec
+ * before, and then missing VFs are not a failure yet.
+ */
+static void note_done(const struct decision *d, struct share *share)
+{
+	bool is_current = json_is_integer(json_at(d->state, "status", "observedGeneration"));
+
+	/* Something worse says why they are missing. */
+	if (share->present >= share->wanted || share->standing > STANDING_VFS_MISSING)
+		return;
+	share_note(share, is_current ? STANDING_VFS_MISSING : STANDING_SYNCING, "agent",
+		   "%lld of %lld VFs are there", (long long)share->present,
+		   (long long)share->wanted);
+}
+
+static bool status_is_old(const json_t *state)
+{
+	const json_t *observed = json_at(state, "status", "observedGeneration");
+
+	return json_is_integer(observed) && json_integer_value(observed) < json_generation(state);
+}
+
+static void note_agent(const struct decision *d, struct share *share, bool spec_is_written)
+{
+	const char *sync = json_str_or(json_at(d->state, "status", "syncStatus"), "");
+	const char *error = json_str_or(json_at(d->state, "status", "lastSyncError"), "");
+
+	if (!spec_is_written)
+		share_note(share, STANDING_SPEC_PENDING, "agent", "its NodeState is being written");
+	else if (status_is_old(d->state))
+		share_note(share, STANDING_SYNCING, "agent", "has not seen the new NodeState yet");
+	else if (str_eq(sync, "Failed"))
+		share_note(share, STANDING_SYNC_FAILED, "agent", "syncStatus Failed%s%s",
+			   *error ? ": " : "", error);
+	else if (!str_eq(sync, "Succeeded"))
+		share_note(share, STANDING_SYNCING, "agent", "syncStatus is %s%s%s",
+			   *sync ? sync : "not reported", *error ? ", last error: " : "", error);
+	else
+		note_done(d, share);
+}
+
+static void note_progress(const struct decision *d, struct share *share, bool spec_is_written)
+{
+	if (d->pfs_len == 0)
+		share_note(share, STANDING_NOT_REPORTED, "agent", "no NICs are reported yet");
+	else if (!share->picks)
+		note_no_nic(d, share);
+	else if (share->groups > 0)
+		note_agent(d, share, spec_is_written);
+}
+
+static json_t *report_json(const struct share *share)
+{
+	const struct policy_standing_info *info = policy_standing_info(share->standing);
+	json_t *report = json_object();
+
+	json_put_bool(report, "matched", share->picks);
+	json_put_bool(report, "ready", info->ready);
+	json_put_int(report, "wantedVfs", share->wanted);
+	json_put_int(report, "presentVfs", share->present);
+	if (share->standing != STANDING_READY)
+		json_put_str(report, "reason", info->reason);
+	if (share->why_lines > 0)
+		json_put_str(report, "why", strbuf_str(&share->why));
+	return report;
+}
+
+json_t *node_reports(struct decision *d, bool spec_is_written)
+{
+	json_t *reports = json_object();
+
+	for (size_t i = 0; i < d->touched_len; i++)
+		count_vfs(d->touched[i]);
+	note_mixed_resources(d);
+	for (size_t i = 0; i < d->shares_len; i++) {
+		note_progress(d, &d->shares[i], spec_is_written);
+		json_put(reports, d->shares[i].policy.key, report_json(&d->shares[i]));
+	}
+	return reports;
+}

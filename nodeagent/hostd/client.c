@@ -1,0 +1,246 @@
+/*
+ * The queue of requests, in front of one exchange at a time. See the header.
+ *
+ * `pump` is the only place that begins an exchange, and runs in a turn of its own, so that no callback comes out of a
+ * call of ours.
+ */
+#include "nodeagent/hostd/client.h"
+
+#include "lib/base/clock.h"
+#include "lib/base/mem.h"
+#include "lib/json/json.h"
+#include "nodeagent/host/step.h"
+#include "nodeagent/hostd/exchange.h"
+#include "nodeagent/hostd/keeper.h"
+#include "nodeagent/hostd/protocol.h"
+#include "nodeagent/hostd/worker.h"
+
+/* Observing waits for the kernel's locks, such as rtnl while VFs are being made by someone. */
+#define OBSERVE_MS 60000
+/* A disk that is slow because it is busy. */
+#define FILE_MS 30000
+/* Added to the deadline of a step: both ways, and a machine that is busy. A waiting step gives up by itself before. */
+#define ON_THE_WAY_MS 2000
+
+struct request {
+	struct request *next;
+	json_t *message;
+	int64_t id, deadline_ms, began_us;
+	hostd_done_fn done;
+	void *arg;
+	struct err err; /* known before it was sent */
+};
+
+struct hostd {
+	struct hostd_config config;
+	struct exchange *exchange;
+	struct deferred *pump;
+	struct request *first, **last; /* the first is the one that runs */
+	bool running, lost;
+	int64_t last_id;
+	json_t *addresses;
+	struct metric *requests, *seconds;
+};
+
+/* ---- results ---------------------------------------------------------------------------------------------------------- */
+
+/* The label of a metric: a step's own name, or the kind of request. */
+static const char *name_of(const struct request *request)
+{
+	return json_str_or(json_at(request->message, "step", "step"),
+			   json_str_or(json_at(request->message, "kind"), ""));
+}
+
+static void count(const struct hostd *hostd, const struct request *request, const struct err *err)
+{
+	metric_add(hostd->requests, 1, name_of(request), err ? err->reason : "OK");
+	if (request->began_us)
+		metric_observe(hostd->seconds, (double)(clock_us() - request->began_us) / 1e6,
+			       name_of(request));
+}
+
+static void free_request(struct request *request)
+{
+	json_decref(request->message);
+	mem_free(request);
+}
+
+/* The last thing that a callback does: `done` may free us. */
+static void finish(struct hostd *hostd, const json_t *result, const struct err *err)
+{
+	struct request *request = hostd->first;
+	hostd_done_fn done = request->done;
+	void *arg = request->arg;
+
+	hostd->running = false;
+	hostd->first = request->next;
+	if (!hostd->first)
+		hostd->last = &hostd->first;
+	else
+		deferred_run(hostd->pump);
+	count(hostd, request, err);
+	free_request(request);
+	if (done)
+		done(arg, result, err);
+}
+
+static void on_done(void *arg, const json_t *result, const struct err *err)
+{
+	finish(arg, result, err);
+}
+
+static void on_lost(void *arg)
+{
+	struct hostd *hostd = arg;
+
+	hostd->lost = true;
+	hostd->running = false;
+	if (hostd->first)
+		deferred_run(hostd->pump);
+	hostd->config.lost(hostd->config.arg);
+}
+
+/* ---- the queue -------------------------------------------------------------------------------------------------------- */
+
+/* Why there is no point in sending; err is untouched when there is. */
+static int check(const struct hostd *hostd, const struct request *request, struct err *err)
+{
+	if (request->err.class) {
+		*err = request->err;
+		return -1;
+	}
+	if (hostd->lost)
+		return err_set(err, ERR_HOST, "HostdDied",
+			       "%s: hostd is gone, the agent has to be started again",
+			       name_of(request));
+	if (exchange_stuck(hostd->exchange, NULL) >= HOSTD_STUCK_MAX)
+		return err_set(
+			err, ERR_HOST, "HostHung",
+			"%s: not tried, %d requests hang in the kernel already: only a reboot "
+			"of the node helps",
+			name_of(request), HOSTD_STUCK_MAX);
+	return 0;
+}
+
+static void pump(void *arg)
+{
+	struct hostd *hostd = arg;
+	struct request *request = hostd->first;
+	struct err err = {0};
+
+	if (!request || hostd->running)
+		return;
+	if (check(hostd, request, &err) < 0) {
+		finish(hostd, NULL, &err);
+		return;
+	}
+	hostd->running = true;
+	request->began_us = clock_us();
+	exchange_begin(hostd->exchange, request->message, request->id, request->deadline_ms);
+}
+
+static struct request *enqueue(struct hostd *hostd, enum protocol_kind kind, unsigned int flags,
+			       const json_t *body, hostd_done_fn done, void *arg)
+{
+	struct request *request = mem_new(struct request);
+	/* It waits here, and its owner may go on to change it. */
+	json_auto_t *copy = json_deep_copy(body);
+	struct protocol_request what = {.id = ++hostd->last_id,
+					.kind = kind,
+					.flags = flags,
+					.addresses = hostd->addresses,
+					.body = copy};
+
+	request->message = protocol_request_new(&what);
+	request->id = what.id;
+	request->deadline_ms = FILE_MS;
+	request->done = done;
+	request->arg = arg;
+	*hostd->last = request;
+	hostd->last = &request->next;
+	if (!hostd->running)
+		deferred_run(hostd->pump);
+	return request;
+}
+
+void hostd_observe(struct hostd *hostd, unsigned int flags, hostd_done_fn done, void *arg)
+{
+	enqueue(hostd, PROTOCOL_OBSERVE, flags, NULL, done, arg)->deadline_ms = OBSERVE_MS;
+}
+
+void hostd_step(struct hostd *hostd, const json_t *step, hostd_done_fn done, void *arg)
+{
+	struct request *request = enqueue(hostd, PROTOCOL_STEP, 0, step, done, arg);
+
+	if (step_check(step, &request->err))
+		request->deadline_ms = step_deadline_ms(step) + ON_THE_WAY_MS;
+}
+
+void hostd_load(struct hostd *hostd, hostd_done_fn done, void *arg)
+{
+	(void)enqueue(hostd, PROTOCOL_LOAD, 0, NULL, done, arg);
+}
+
+void hostd_save(struct hostd *hostd, const json_t *state, hostd_done_fn done, void *arg)
+{
+	(void)enqueue(hostd, PROTOCOL_SAVE, 0, state, done, arg);
+}
+
+/* Each request carries them, so a new worker needs no telling. */
+void hostd_set_node_addresses(struct hostd *hostd, const json_t *addresses)
+{
+	json_decref(hostd->addresses);
+	hostd->addresses = json_deep_copy(addresses);
+}
+
+size_t hostd_stuck(const struct hostd *hostd, const json_t **ret_request)
+{
+	const json_t *message = NULL, *step;
+	size_t n = exchange_stuck(hostd->exchange, &message);
+
+	step = json_at(message, "step");
+	if (ret_request)
+		*ret_request = step ? step : message;
+	return n;
+}
+
+/* ---- beginning and end ------------------------------------------------------------------------------------------------ */
+
+int hostd_fork_keeper(const char *root, struct err *err)
+{
+	return keeper_fork(worker_run, (void *)root, err);
+}
+
+struct hostd *hostd_new(struct loop *loop, const struct hostd_config *config)
+{
+	struct hostd *hostd = mem_new(struct hostd);
+	const struct exchange_hooks hooks = {.done = on_done, .lost = on_lost, .arg = hostd};
+
+	hostd->config = *config;
+	hostd->last = &hostd->first;
+	hostd->addresses = json_array();
+	hostd->pump = deferred_new(loop, pump, hostd);
+	hostd->exchange = exchange_new(loop, config->keeper, &hooks, config->metrics);
+	hostd->requests = metric_counter(config->metrics, "orbweaver_hostd_requests_total",
+					 "Requests to hostd, by step or kind.", "request,outcome");
+	hostd->seconds = metric_histogram(config->metrics, "orbweaver_hostd_request_seconds",
+					  "How long requests to hostd took, by step or kind.",
+					  "request", METRIC_SECONDS);
+	return hostd;
+}
+
+void hostd_free(struct hostd *hostd)
+{
+	if (!hostd)
+		return;
+	exchange_free(hostd->exchange);
+	deferred_free(hostd->pump);
+	while (hostd->first) {
+		struct request *request = hostd->first;
+
+		hostd->first = request->next;
+		free_request(request);
+	}
+	json_decref(hostd->addresses);
+	mem_free(hostd);
+}

@@ -1,0 +1,495 @@
+/*
+ * One exchange with one worker. See the header.
+ *
+ *	IDLE → STARTING (a worker was asked for) → TALKING → IDLE
+ *	                                           TALKING → ENDING (the worker was killed) → IDLE
+ *
+ * Every path out of a callback ends with the call of a hook or with none: the hook may free us.
+ */
+#include "nodeagent/hostd/exchange.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "lib/base/mem.h"
+#include "lib/json/json.h"
+#include "nodeagent/hostd/keeper.h"
+#include "nodeagent/hostd/protocol.h"
+
+/* A fork takes milliseconds; a machine without free memory may need some time for it. */
+#define START_MS 10000
+/* From SIGKILL to the end of a process that is not asleep in the kernel. */
+#define KILL_MS 2000
+#define CHUNK   65536
+
+/* A worker that was killed in vain. */
+struct stuck {
+	struct stuck *next;
+	pid_t pid;
+	json_t *message;
+};
+
+struct exchange {
+	struct loop *loop;
+	struct exchange_hooks hooks;
+	int keeper;
+	struct poller *keeper_poller;
+	bool asked; /* for a worker, that is still to come */
+
+	/* The worker in service; pid 0: none. */
+	pid_t pid;
+	int fd;
+	struct poller *poller;
+	bool was_one; /* before this one */
+
+	enum state { IDLE, STARTING, TALKING, ENDING } state;
+	struct timer *timer;
+	json_t *message;
+	int64_t id, deadline_ms;
+	struct strbuf in, out;
+	size_t out_at;
+
+	/* ENDING: who, and what to say then. `died`: it is the worker's end that has to be told. */
+	pid_t ending;
+	bool died;
+	struct err why;
+
+	struct stuck *stuck; /* oldest first */
+
+	struct metric *restarts, *stuck_workers;
+};
+
+/* ---- how it ends ------------------------------------------------------------------------------------------------------ */
+
+/* The last thing that a callback does. */
+static void finish(struct exchange *x, const json_t *result, const struct err *err)
+{
+	json_decref(take_ptr(x->message));
+	x->state = IDLE;
+	timer_stop(x->timer);
+	strbuf_done(&x->out);
+	strbuf_done(&x->in);
+	x->hooks.done(x->hooks.arg, result, err);
+}
+
+/* With an error of ours: the worker did not get to say what it was doing. */
+static void fail(struct exchange *x, const struct err *why)
+{
+	const char *step = json_str_at(x->message, "step", "step");
+	struct err err = *why;
+
+	(void)err_in(&err, "%s", step ? step : json_str_or(json_at(x->message, "kind"), "request"));
+	finish(x, NULL, &err);
+}
+
+static void drop_worker(struct exchange *x)
+{
+	if (!x->pid)
+		return;
+	poller_free(take_ptr(x->poller));
+	(void)close(x->fd);
+	x->pid = 0;
+}
+
+/* The keeper sees it at once, or is about to be lost, which ends the worker as well. */
+static void kill_worker(struct exchange *x)
+{
+	(void)keeper_send(x->keeper, KEEPER_KILL, x->pid);
+	drop_worker(x);
+}
+
+/*
+ * Kill the worker; what to say is known when it has ended, or when it turns out that it does not. `why` NULL: it has ended
+ * by itself.
+ */
+static void give_up(struct exchange *x, const struct err *why)
+{
+	x->ending = x->pid;
+	x->died = !why;
+	if (why)
+		x->why = *why;
+	else
+		(void)err_set(
+			&x->why, ERR_HOST, "HostdDied",
+			"the worker closed its socket; what was asked for may be done in part");
+	kill_worker(x);
+	x->state = ENDING;
+	timer_start(x->timer, KILL_MS);
+}
+
+static void say_death(int status, struct err *err)
+{
+	if (WIFSIGNALED(status))
+		(void)err_set(
+			err, ERR_HOST, "HostdDied",
+			"the worker was ended by signal %d (%s); what was asked for may be done "
+			"in part",
+			WTERMSIG(status), strsignal(WTERMSIG(status)));
+	else
+		(void)err_set(
+			err, ERR_HOST, "HostdDied",
+			"the worker ended with status %d; what was asked for may be done in part",
+			WEXITSTATUS(status));
+}
+
+static void leave_behind(struct exchange *x)
+{
+	struct stuck *stuck = mem_new(struct stuck), **end = &x->stuck;
+
+	stuck->pid = x->ending;
+	stuck->message = json_incref(x->message);
+	while (*end)
+		end = &(*end)->next;
+	*end = stuck;
+	metric_add(x->stuck_workers, 1);
+}
+
+static void free_stuck(struct stuck *stuck)
+{
+	json_decref(stuck->message);
+	mem_free(stuck);
+}
+
+static void forget_stuck(struct exchange *x, pid_t pid)
+{
+	for (struct stuck **at = &x->stuck; *at; at = &(*at)->next) {
+		struct stuck *stuck = *at;
+
+		if (stuck->pid != pid)
+			continue;
+		*at = stuck->next;
+		free_stuck(stuck);
+		metric_add(x->stuck_workers, -1);
+		return;
+	}
+}
+
+size_t exchange_stuck(const struct exchange *x, const json_t **ret_message)
+{
+	size_t n = 0;
+
+	if (ret_message)
+		*ret_message = x->stuck ? x->stuck->message : NULL;
+	for (const struct stuck *stuck = x->stuck; stuck; stuck = stuck->next)
+		n++;
+	return n;
+}
+
+static void on_timer(void *arg)
+{
+	struct exchange *x = arg;
+	struct err err = {0};
+
+	switch (x->state) {
+	case IDLE:
+		return;
+	case STARTING:
+		(void)err_set(&err, ERR_HOST, "HostdNotStarted",
+			      "hostd has not started a worker for %d s: is the node out of memory?",
+			      START_MS / 1000);
+		fail(x, &err);
+		return;
+	case TALKING:
+		(void)err_set(&err, ERR_HOST, "HostHung",
+			      "no answer for %lld ms; what was asked for may still happen",
+			      (long long)x->deadline_ms);
+		give_up(x, &err);
+		return;
+	case ENDING:
+		leave_behind(x);
+		err = x->why;
+		(void)err_set(&err, err.class, err.reason,
+			      "%s; process %d is asleep in the kernel and cannot be ended",
+			      x->why.text, (int)x->ending);
+		fail(x, &err);
+		return;
+	}
+}
+
+/* ---- talking to the worker -------------------------------------------------------------------------------------------- */
+
+enum heard { HEARD_NOTHING, HEARD_REPLY, HEARD_END, HEARD_NONSENSE };
+
+/* Read what is there. *ret_message new, with HEARD_REPLY; err with HEARD_NONSENSE. */
+static enum heard listen_to(struct exchange *x, json_t **ret_message, struct err *err)
+{
+	ssize_t n;
+
+	for (;;) {
+		if (protocol_read(&x->in, ret_message, err) < 0)
+			return HEARD_NONSENSE;
+		if (*ret_message)
+			return HEARD_REPLY;
+		strbuf_reserve(&x->in, CHUNK);
+		n = recv(x->fd, x->in.data + x->in.len, CHUNK, MSG_DONTWAIT);
+		if (n > 0)
+			x->in.len += (size_t)n;
+		else if (n == 0 || errno != EINTR)
+			return n < 0 && errno == EAGAIN ? HEARD_NOTHING : HEARD_END;
+	}
+}
+
+/* The reply that we wait for, and nothing behind it. */
+static int read_reply(const struct exchange *x, const json_t *message, const json_t **ret_result,
+		      struct err *ret_error, struct err *err)
+{
+	if (x->in.len > 0)
+		return err_set(err, ERR_BUG, "BadReply", "more than one reply");
+	return protocol_reply_read(message, x->id, ret_result, ret_error, err);
+}
+
+static void take_reply(struct exchange *x, const json_t *message)
+{
+	const json_t *result = NULL;
+	struct err error = {0}, bad = {0};
+
+	if (read_reply(x, message, &result, &error, &bad) < 0)
+		give_up(x, &bad);
+	else
+		finish(x, result, result ? NULL : &error);
+}
+
+static void bad_frame(struct exchange *x, const struct err *frame)
+{
+	struct err err = {0};
+
+	(void)err_set(&err, ERR_BUG, "BadReply", "%s", frame->text);
+	give_up(x, &err);
+}
+
+static void receive(struct exchange *x)
+{
+	json_auto_t *message = NULL;
+	struct err err = {0};
+	enum heard heard = listen_to(x, &message, &err);
+
+	if (x->state != TALKING) {
+		if (heard == HEARD_NOTHING && x->in.len == 0)
+			return;
+		/* It ended between two requests, or speaks without being asked: the next one gets another. */
+		kill_worker(x);
+		strbuf_done(&x->in);
+		return;
+	}
+	switch (heard) {
+	case HEARD_NOTHING:
+		return;
+	case HEARD_REPLY:
+		take_reply(x, message);
+		return;
+	case HEARD_END:
+		give_up(x, NULL);
+		return;
+	case HEARD_NONSENSE:
+		bad_frame(x, &err);
+		return;
+	}
+}
+
+/* False: the worker does not listen any more. */
+static bool transmit(struct exchange *x)
+{
+	while (x->out_at < x->out.len) {
+		ssize_t n = send(x->fd, x->out.data + x->out_at, x->out.len - x->out_at,
+				 MSG_DONTWAIT | MSG_NOSIGNAL);
+
+		if (n >= 0)
+			x->out_at += (size_t)n;
+		else if (errno == EAGAIN)
+			break;
+		else if (errno != EINTR)
+			return false;
+	}
+	poller_want(x->poller, POLL_READ | (x->out_at < x->out.len ? POLL_WRITE : 0));
+	return true;
+}
+
+static void on_worker(void *arg, int events)
+{
+	struct exchange *x = arg;
+
+	if (x->state == TALKING && (events & POLL_WRITE) && !transmit(x))
+		give_up(x, NULL);
+	else if (events & ~POLL_WRITE)
+		receive(x);
+}
+
+static void talk(struct exchange *x)
+{
+	x->state = TALKING;
+	timer_start(x->timer, x->deadline_ms);
+	if (!transmit(x))
+		give_up(x, NULL);
+}
+
+/* ---- the keeper ------------------------------------------------------------------------------------------------------- */
+
+static void on_started(struct exchange *x, pid_t pid, int fd)
+{
+	x->asked = false;
+	x->pid = pid;
+	x->fd = fd;
+	x->poller = poller_new(x->loop, fd, on_worker, x);
+	poller_want(x->poller, POLL_READ);
+	if (x->was_one)
+		metric_add(x->restarts, 1);
+	x->was_one = true;
+	/* Else nobody waits any more; it is there for the next one. */
+	if (x->state == STARTING)
+		talk(x);
+}
+
+static void on_not_started(struct exchange *x, int number)
+{
+	struct err err = {0};
+
+	x->asked = false;
+	if (x->state != STARTING)
+		return;
+	errno = number;
+	(void)err_sys(&err, "HostdNotStarted", "hostd cannot start a worker");
+	fail(x, &err);
+}
+
+/* Its last words may be the reply. */
+static void on_end_of_worker(struct exchange *x, int status)
+{
+	json_auto_t *message = NULL;
+	const json_t *result = NULL;
+	struct err error = {0}, bad = {0};
+
+	if (x->state != TALKING) {
+		drop_worker(x);
+		return;
+	}
+	if (listen_to(x, &message, &bad) == HEARD_REPLY &&
+	    read_reply(x, message, &result, &error, &bad) == 0) {
+		drop_worker(x);
+		finish(x, result, result ? NULL : &error);
+		return;
+	}
+	drop_worker(x);
+	say_death(status, &error);
+	fail(x, &error);
+}
+
+static void on_ended(struct exchange *x, pid_t pid, int status)
+{
+	struct err err = x->why;
+
+	if (x->state == ENDING && pid == x->ending) {
+		if (x->died)
+			say_death(status, &err);
+		fail(x, &err);
+	} else if (x->pid && pid == x->pid) {
+		on_end_of_worker(x, status);
+	} else {
+		forget_stuck(x, pid);
+	}
+}
+
+static void on_lost(struct exchange *x)
+{
+	poller_want(x->keeper_poller, 0);
+	drop_worker(x);
+	json_decref(take_ptr(x->message));
+	timer_stop(x->timer);
+	x->state = IDLE;
+	x->hooks.lost(x->hooks.arg);
+}
+
+/* One event at a time: each may be the last that we hear of. */
+static void on_keeper(void *arg, int events)
+{
+	struct exchange *x = arg;
+	struct keeper_event event = {0};
+	int fd = -1, got = keeper_receive(x->keeper, &event, &fd);
+
+	if (got == 0)
+		return;
+	if (got > 0 && event.kind == KEEPER_STARTED && fd >= 0 && !x->pid) {
+		on_started(x, event.pid, fd);
+		return;
+	}
+	if (fd >= 0)
+		(void)close(fd);
+	if (got > 0 && event.kind == KEEPER_NOT_STARTED)
+		on_not_started(x, event.value);
+	else if (got > 0 && event.kind == KEEPER_ENDED)
+		on_ended(x, event.pid, event.value);
+	else
+		on_lost(x);
+}
+
+/* ---- the interface ---------------------------------------------------------------------------------------------------- */
+
+void exchange_begin(struct exchange *x, const json_t *message, int64_t id, int64_t deadline_ms)
+{
+	struct err err = {0};
+
+	assert(x->state == IDLE);
+	x->message = json_incref((json_t *)message);
+	x->id = id;
+	x->deadline_ms = deadline_ms;
+	x->out_at = 0;
+	if (protocol_write(message, &x->out, &err) < 0) {
+		finish(x, NULL, &err);
+		return;
+	}
+	if (x->pid) {
+		talk(x);
+		return;
+	}
+	if (!x->asked && keeper_send(x->keeper, KEEPER_START, 0) < 0) {
+		(void)err_sys(&err, "HostdNotStarted", "ask hostd for a worker");
+		fail(x, &err);
+		return;
+	}
+	x->asked = true;
+	x->state = STARTING;
+	timer_start(x->timer, START_MS);
+}
+
+struct exchange *exchange_new(struct loop *loop, int keeper, const struct exchange_hooks *hooks,
+			      struct metrics *metrics)
+{
+	struct exchange *x = mem_new(struct exchange);
+
+	x->loop = loop;
+	x->hooks = *hooks;
+	x->keeper = keeper;
+	x->keeper_poller = poller_new(loop, keeper, on_keeper, x);
+	poller_want(x->keeper_poller, POLL_READ);
+	x->timer = timer_new(loop, on_timer, x);
+	x->restarts = metric_counter(metrics, "orbweaver_hostd_restarts_total",
+				     "Workers started in place of one that was lost.", "");
+	x->stuck_workers = metric_gauge(
+		metrics, "orbweaver_hostd_stuck_workers",
+		"Workers that were killed and do not end: they are asleep in the kernel.", "");
+	return x;
+}
+
+void exchange_free(struct exchange *x)
+{
+	if (!x)
+		return;
+	drop_worker(x);
+	poller_free(x->keeper_poller);
+	(void)close(x->keeper);
+	timer_free(x->timer);
+	while (x->stuck) {
+		struct stuck *stuck = x->stuck;
+
+		x->stuck = stuck->next;
+		free_stuck(stuck);
+	}
+	json_decref(x->message);
+	strbuf_done(&x->in);
+	strbuf_done(&x->out);
+	mem_free(x);
+}

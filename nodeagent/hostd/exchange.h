@@ -1,0 +1,44 @@
+/*
+ * One request, one reply: finds a worker, starting one where there is none, sends, waits no longer than asked to, and gets
+ * rid of a worker that died, hangs or talks nonsense. The queue is client.c's.
+ */
+#ifndef ORBWEAVER_NODEAGENT_HOSTD_EXCHANGE_H
+#define ORBWEAVER_NODEAGENT_HOSTD_EXCHANGE_H
+
+#include <jansson.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lib/base/err.h"
+#include "lib/base/metrics.h"
+#include "lib/loop/loop.h"
+
+struct exchange;
+
+struct exchange_hooks {
+	/*
+	 * Once per exchange_begin, from the loop or from there; result is borrowed, NULL with err. The exchange may be
+	 * freed from here.
+	 */
+	void (*done)(void *arg, const json_t *result, const struct err *err);
+	/* The keeper is gone. Once; nothing comes after it, done neither. */
+	void (*lost)(void *arg);
+	void *arg;
+};
+
+/* Takes `keeper`. metrics may be NULL. */
+struct exchange *exchange_new(struct loop *loop, int keeper, const struct exchange_hooks *hooks,
+			      struct metrics *metrics);
+void exchange_free(struct exchange *exchange);
+
+/*
+ * Begin, while none is under way and the keeper is there. `message` is a request of protocol.h with the given id,
+ * borrowed and kept as long as needed. Errors as client.h has them.
+ */
+void exchange_begin(struct exchange *exchange, const json_t *message, int64_t id,
+		    int64_t deadline_ms);
+
+/* Workers that were killed and do not end; the message of the oldest, borrowed, or NULL. */
+size_t exchange_stuck(const struct exchange *exchange, const json_t **ret_message);
+
+#endif

@@ -1,0 +1,82 @@
+/*
+ * Capabilities (capabilities(7)). See the header.
+ */
+#include "nodeagent/hostd/privileges.h"
+
+#include <cap-ng.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+
+#include "lib/base/own.h"
+
+/*
+ * Not CAP_DAC_OVERRIDE: all that is written belongs to root. Not CAP_SYS_RAWIO: no step touches the registers of a
+ * device. Not CAP_KILL: only own children are killed.
+ */
+static const unsigned int hostd_needs[] = {
+	CAP_NET_ADMIN,  /* rtnetlink, devlink and NETLINK_RDMA requests that change something */
+	CAP_SYS_ADMIN,  /* setns(2) into network namespaces, to see which VFs are there */
+	CAP_SYS_CHROOT, /* the host's own modprobe and unpackers run in the host's root */
+	CAP_SYS_MODULE, /* load-module */
+	CAP_SYS_PTRACE, /* /proc/PID/ns and /proc/PID/fd of others: who holds a VF */
+	CAP_DAC_READ_SEARCH, /* the same of processes that are not root's, such as QEMU */
+};
+
+static bool is_among(unsigned int capability, const unsigned int *list, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (list[i] == capability)
+			return true;
+	return false;
+}
+
+/* What the kernel says now, against what may be left. */
+static int confirm(const unsigned int *keep, size_t n, struct err *err)
+{
+	if (capng_get_caps_process() < 0)
+		return err_set(err, ERR_HOST, "PrivilegesNotDropped", "cannot read capabilities");
+	for (unsigned int i = 0; i <= CAP_LAST_CAP; i++)
+		if (!is_among(i, keep, n) && (capng_have_capability(CAPNG_PERMITTED, i) ||
+					      capng_have_capability(CAPNG_INHERITABLE, i)))
+			return err_set(err, ERR_HOST, "PrivilegesNotDropped",
+				       "capability %s is still there", capng_capability_to_name(i));
+	return 0;
+}
+
+static int limit(const unsigned int *keep, size_t n, struct err *err)
+{
+	unsigned int have[ARRAY_LEN(hostd_needs)];
+	size_t n_have = 0;
+
+	if (capng_get_caps_process() < 0)
+		return err_set(err, ERR_HOST, "PrivilegesNotDropped", "cannot read capabilities");
+	for (size_t i = 0; i < n; i++)
+		if (capng_have_capability(CAPNG_PERMITTED, keep[i]))
+			have[n_have++] = keep[i];
+	capng_clear(CAPNG_SELECT_ALL);
+	for (size_t i = 0; i < n_have; i++)
+		(void)capng_update(CAPNG_ADD,
+				   CAPNG_EFFECTIVE | CAPNG_PERMITTED | CAPNG_BOUNDING_SET, have[i]);
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		return err_sys(err, "PrivilegesNotDropped", "set no_new_privs");
+	/*
+	 * Without CAP_SETPCAP, in a container that has little to begin with, the bounding set stays as it is: with
+	 * no_new_privs nobody can draw from it.
+	 */
+	(void)capng_apply(CAPNG_SELECT_BOUNDS);
+	if (capng_apply(CAPNG_SELECT_CAPS) < 0 || capng_apply(CAPNG_SELECT_AMBIENT) < 0)
+		return err_set(err, ERR_HOST, "PrivilegesNotDropped",
+			       "the kernel refuses to drop capabilities");
+	return confirm(keep, n, err);
+}
+
+int privileges_limit_hostd(struct err *err)
+{
+	return limit(hostd_needs, ARRAY_LEN(hostd_needs), err);
+}
+
+int privileges_drop_parent(struct err *err)
+{
+	return limit(NULL, 0, err);
+}

@@ -1,0 +1,237 @@
+/*
+ * Frames, requests and replies. See the header.
+ */
+#include "nodeagent/hostd/protocol.h"
+
+#include <ctype.h>
+#include <endian.h>
+#include <string.h>
+
+#include "lib/json/json.h"
+
+#define HEADER_SIZE 4
+/* Above all errno there are; the kernel's own limit (include/linux/err.h). */
+#define SYS_MAX 4095
+
+/* ---- frames ----------------------------------------------------------------------------------------------------------- */
+
+int protocol_write(const json_t *message, struct strbuf *out, struct err *err)
+{
+	size_t before = out->len, len;
+	uint32_t header = 0;
+
+	strbuf_add(out, &header, sizeof(header));
+	json_write(message, out);
+	len = out->len - before - HEADER_SIZE;
+	if (len > PROTOCOL_FRAME_MAX) {
+		strbuf_cut(out, before);
+		return err_set(err, ERR_BUG, "MessageTooLarge",
+			       "a message of %zu bytes between agent and hostd, %u is the most",
+			       len, PROTOCOL_FRAME_MAX);
+	}
+	header = htobe32((uint32_t)len);
+	memcpy(out->data + before, &header, sizeof(header));
+	return 0;
+}
+
+int protocol_read(struct strbuf *in, json_t **ret, struct err *err)
+{
+	json_auto_t *message = NULL;
+	struct err why = {0};
+	uint32_t len;
+
+	*ret = NULL;
+	if (in->len < HEADER_SIZE)
+		return 0;
+	memcpy(&len, in->data, sizeof(len));
+	len = be32toh(len);
+	if (len > PROTOCOL_FRAME_MAX)
+		return err_set(err, ERR_BUG, "BadFrame", "a frame of %u bytes, %u is the most", len,
+			       PROTOCOL_FRAME_MAX);
+	if (in->len - HEADER_SIZE < len)
+		return 0;
+	message = json_parse(in->data + HEADER_SIZE, len, &why);
+	if (!message)
+		return err_set(err, ERR_BUG, "BadFrame", "a frame that is not JSON: %s", why.text);
+	if (!json_is_object(message))
+		return err_set(err, ERR_BUG, "BadFrame", "a frame that is %s, not an object",
+			       json_type_words(message));
+	strbuf_consume(in, HEADER_SIZE + len);
+	*ret = take_ptr(message);
+	return 0;
+}
+
+/* ---- requests --------------------------------------------------------------------------------------------------------- */
+
+/* What a request of each kind has. */
+static const struct shape {
+	const char *name;
+	bool flags, addresses;
+	const char *body; /* name of the member */
+} shapes[PROTOCOL_KINDS] = {
+	[PROTOCOL_OBSERVE] = {.name = "observe", .flags = true, .addresses = true},
+	[PROTOCOL_STEP] = {.name = "step", .addresses = true, .body = "step"},
+	[PROTOCOL_LOAD] = {.name = "load"},
+	[PROTOCOL_SAVE] = {.name = "save", .body = "state"},
+};
+
+const char *protocol_kind_name(enum protocol_kind kind)
+{
+	return shapes[kind].name;
+}
+
+json_t *protocol_request_new(const struct protocol_request *request)
+{
+	const struct shape *shape = &shapes[request->kind];
+	json_t *message = json_object();
+
+	json_put_int(message, "id", request->id);
+	json_put_str(message, "kind", shape->name);
+	if (shape->flags)
+		json_put_int(message, "flags", request->flags);
+	if (shape->addresses && request->addresses)
+		json_put(message, "addresses", json_incref((json_t *)request->addresses));
+	if (shape->body)
+		json_put(message, shape->body, json_incref((json_t *)request->body));
+	return message;
+}
+
+static int read_kind(const json_t *message, enum protocol_kind *ret, struct err *err)
+{
+	const char *name = NULL;
+
+	if (json_get_str(message, "", "kind", "", &name, err) < 0)
+		return -1;
+	for (int i = 0; i < PROTOCOL_KINDS; i++) {
+		if (!str_eq(shapes[i].name, name))
+			continue;
+		*ret = (enum protocol_kind)i;
+		return 0;
+	}
+	return err_set(err, ERR_BUG, "BadRequest", "there is no request \"%.32s\"", name);
+}
+
+static int read_fields(const json_t *message, struct protocol_request *ret, struct err *err)
+{
+	const struct shape *shape;
+	int64_t flags = 0;
+
+	if (json_get_int(message, "", "id", 0, INT64_MAX, 0, &ret->id, err) < 0 ||
+	    read_kind(message, &ret->kind, err) < 0)
+		return -1;
+	shape = &shapes[ret->kind];
+	if (shape->flags &&
+	    json_get_int(message, "", "flags", 0, PROTOCOL_FLAGS_MAX, 0, &flags, err) < 0)
+		return -1;
+	ret->flags = (unsigned int)flags;
+	if (shape->addresses &&
+	    json_get_strings(message, "", "addresses", &ret->addresses, err) < 0)
+		return -1;
+	if (!shape->body)
+		return 0;
+	if (json_get_object(message, "", shape->body, &ret->body, err) < 0)
+		return -1;
+	return ret->body ? 0 : err_set(err, ERR_BUG, "BadRequest", "%s is missing", shape->body);
+}
+
+int protocol_request_read(const json_t *message, struct protocol_request *ret, struct err *err)
+{
+	struct protocol_request request = {0};
+	struct err why = {0};
+
+	if (read_fields(message, &request, &why) < 0)
+		return err_set(err, ERR_BUG, "BadRequest", "%s", why.text);
+	*ret = request;
+	return 0;
+}
+
+/* ---- replies ---------------------------------------------------------------------------------------------------------- */
+
+json_t *protocol_reply_new(int64_t id, json_t *result, const struct err *error)
+{
+	json_t *message = json_object(), *object;
+
+	json_put_int(message, "id", id);
+	if (result) {
+		json_put(message, "result", result);
+		return message;
+	}
+	object = json_need_object(message, "error");
+	json_put_str(object, "class", err_class_name(error->class));
+	json_put_int(object, "sys", error->sys);
+	json_put_str(object, "reason", error->reason);
+	json_put_str(object, "text", error->text);
+	return message;
+}
+
+static enum err_class class_of(const char *name)
+{
+	static const enum err_class classes[] = {ERR_INVALID, ERR_CONFLICT, ERR_TRANSIENT, ERR_HOST,
+						 ERR_BUG};
+
+	for (size_t i = 0; i < ARRAY_LEN(classes); i++)
+		if (str_eq(err_class_name(classes[i]), name))
+			return classes[i];
+	return ERR_NONE;
+}
+
+/* It becomes the reason of a condition and a label of a metric. */
+static bool is_reason(const char *text)
+{
+	size_t len = text ? strlen(text) : 0;
+
+	if (len == 0 || len >= sizeof(((struct err *)NULL)->reason) ||
+	    !isupper((unsigned char)text[0]))
+		return false;
+	for (; *text; text++)
+		if (!isalnum((unsigned char)*text))
+			return false;
+	return true;
+}
+
+static int read_error(const json_t *object, struct err *ret, struct err *err)
+{
+	const char *class = json_str_at(object, "class"), *reason = json_str_at(object, "reason");
+	const char *text = json_str_at(object, "text");
+	int64_t sys = 0;
+
+	if (json_get_int(object, "error", "sys", 0, SYS_MAX, 0, &sys, err) < 0)
+		return -1;
+	if (class_of(class) == ERR_NONE || !is_reason(reason) || str_empty(text))
+		return err_set(err, ERR_BUG, "BadReply", "an error without class, reason or text");
+	(void)err_set(ret, class_of(class), reason, "%s", text);
+	ret->sys = (int)sys;
+	return 0;
+}
+
+static int read_reply(const json_t *message, int64_t id, const json_t **ret_result,
+		      struct err *ret_error, struct err *err)
+{
+	const json_t *result = json_at(message, "result"), *error = json_at(message, "error");
+	int64_t got = 0;
+
+	if (json_get_int(message, "", "id", 0, INT64_MAX, -1, &got, err) < 0)
+		return -1;
+	if (got != id)
+		return err_set(err, ERR_BUG, "BadReply", "an answer to request %lld, not %lld",
+			       (long long)got, (long long)id);
+	if (!result == !error)
+		return err_set(err, ERR_BUG, "BadReply", "neither a result nor an error, or both");
+	if (!json_is_object(result ? result : error))
+		return err_set(err, ERR_BUG, "BadReply", "%s is not an object",
+			       result ? "result" : "error");
+	if (error && read_error(error, ret_error, err) < 0)
+		return -1;
+	*ret_result = result;
+	return 0;
+}
+
+int protocol_reply_read(const json_t *message, int64_t id, const json_t **ret_result,
+			struct err *ret_error, struct err *err)
+{
+	struct err why = {0};
+
+	if (read_reply(message, id, ret_result, ret_error, &why) < 0)
+		return err_set(err, ERR_BUG, "BadReply", "%s", why.text);
+	return 0;
+}

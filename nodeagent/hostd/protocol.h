@@ -1,0 +1,70 @@
+/*
+ * What the agent and a worker say to each other: requests one way, replies the other, each a frame of four bytes of
+ * length, most significant first, and so many bytes of JSON text, an object.
+ *
+ *	{"id": 7, "kind": "step", "addresses": ["192.0.2.1"], "step": {…}}
+ *	{"id": 7, "result": {…}}
+ *	{"id": 7, "error": {"class": "Host", "sys": 16, "reason": "RdmaModeBusy", "text": "…"}}
+ *
+ * Pure: bytes and values in, bytes and values out. Neither side trusts the other: the agent talks to the network, the
+ * worker to drivers.
+ */
+#ifndef ORBWEAVER_NODEAGENT_HOSTD_PROTOCOL_H
+#define ORBWEAVER_NODEAGENT_HOSTD_PROTOCOL_H
+
+#include <jansson.h>
+#include <stdint.h>
+
+#include "lib/base/err.h"
+#include "lib/base/str.h"
+
+/* Bytes of JSON in one frame. An observed document has about 700 per VF. */
+#define PROTOCOL_FRAME_MAX (8U << 20)
+/* Of observe.h. */
+#define PROTOCOL_FLAGS_MAX 0xffff
+
+/*
+ * Append a frame. ERR_BUG "MessageTooLarge" when it is larger than the other side would take; `out` is unchanged then.
+ */
+int protocol_write(const json_t *message, struct strbuf *out, struct err *err);
+
+/*
+ * Take the first whole frame out of `in`. *ret is the object, new, or NULL when more bytes are needed. -1 with err
+ * ERR_BUG "BadFrame" when this is no frame; what follows cannot be read either.
+ */
+int protocol_read(struct strbuf *in, json_t **ret, struct err *err);
+
+enum protocol_kind {
+	PROTOCOL_OBSERVE, /* flags, addresses */
+	PROTOCOL_STEP,    /* addresses, body: the step */
+	PROTOCOL_LOAD,
+	PROTOCOL_SAVE, /* body: the state */
+	PROTOCOL_KINDS,
+};
+
+/* "observe", "step", "load", "save". */
+const char *protocol_kind_name(enum protocol_kind kind);
+
+struct protocol_request {
+	int64_t id;
+	enum protocol_kind kind;
+	unsigned int flags;
+	const json_t *addresses; /* array of strings */
+	const json_t *body;      /* object */
+};
+
+/* New. What the kind does not have is left out. */
+json_t *protocol_request_new(const struct protocol_request *request);
+/* Members are borrowed from the message. ERR_BUG "BadRequest" naming the field. */
+int protocol_request_read(const json_t *message, struct protocol_request *ret, struct err *err);
+
+/* Takes result; NULL: the error. Returns new. */
+json_t *protocol_reply_new(int64_t id, json_t *result, const struct err *error);
+/*
+ * The answer to request `id`: *ret_result borrowed, or NULL and *ret_error filled. -1 with err ERR_BUG "BadReply" when it
+ * is no reply or not to this request.
+ */
+int protocol_reply_read(const json_t *message, int64_t id, const json_t **ret_result,
+			struct err *ret_error, struct err *err);
+
+#endif

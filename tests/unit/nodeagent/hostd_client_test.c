@@ -1,0 +1,584 @@
+/*
+ * The agent's side with real keepers and workers on a folder. A state file that is a FIFO keeps a worker waiting for as
+ * long as a test wants.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include <cmocka.h>
+
+#include "lib/base/fs.h"
+#include "lib/base/mem.h"
+#include "lib/json/json.h"
+#include "nodeagent/host/step.h"
+#include "nodeagent/hostd/client.h"
+#include "nodeagent/hostd/exchange.h"
+#include "nodeagent/hostd/keeper.h"
+#include "nodeagent/hostd/state.h"
+
+#define ANSWERS_MAX 16
+#define KEEPERS_MAX 16
+
+/* Forked before the first loop there is (client.h), one for each test. */
+static struct prepared {
+	char root[64];
+	int socket;
+	pid_t pid;
+} keepers[KEEPERS_MAX];
+static size_t n_used;
+/* A whole agent, with a worker that waits. */
+static pid_t agent;
+
+struct fixture {
+	const char *root;
+	pid_t keeper;
+	struct loop *loop;
+	struct metrics *metrics;
+	struct hostd *hostd;
+	struct timer *tick;
+	int lost;
+	/* In the order in which they came. */
+	struct answer {
+		int number;
+		json_t *result;
+		struct err err;
+	} answers[ANSWERS_MAX];
+	size_t n_answers;
+};
+
+static void on_lost(void *arg)
+{
+	((struct fixture *)arg)->lost++;
+}
+
+/* So that a test can look at the world every few milliseconds. */
+static void on_tick(void *arg)
+{
+	timer_start(((struct fixture *)arg)->tick, 5);
+}
+
+static int set_up(void **state)
+{
+	struct fixture *f = mem_new(struct fixture);
+	struct prepared *mine = &keepers[n_used++];
+	struct hostd_config config = {.keeper = mine->socket, .lost = on_lost, .arg = f};
+
+	assert_true(n_used <= KEEPERS_MAX);
+	f->root = mine->root;
+	f->keeper = mine->pid;
+	f->loop = loop_new();
+	f->metrics = config.metrics = metrics_new();
+	f->hostd = hostd_new(f->loop, &config);
+	f->tick = timer_new(f->loop, on_tick, f);
+	on_tick(f);
+	*state = f;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct fixture *f = *state;
+
+	hostd_free(f->hostd);
+	timer_free(f->tick);
+	loop_free(f->loop);
+	metrics_free(f->metrics);
+	/* It ends by itself, if it has not already. */
+	while (waitpid(f->keeper, NULL, 0) < 0 && errno == EINTR)
+		;
+	for (size_t i = 0; i < f->n_answers; i++)
+		json_decref(f->answers[i].result);
+	mem_free(f);
+	return 0;
+}
+
+/* ---- requests --------------------------------------------------------------------------------------------------------- */
+
+struct call {
+	struct fixture *f;
+	int number;
+};
+
+static void on_done(void *arg, const json_t *result, const struct err *err)
+{
+	struct call *call = arg;
+	struct answer *answer = &call->f->answers[call->f->n_answers++];
+
+	assert_true(call->f->n_answers <= ANSWERS_MAX);
+	assert_true(!result == !!err);
+	answer->number = call->number;
+	answer->result = json_incref((json_t *)result);
+	if (err)
+		answer->err = *err;
+	mem_free(call);
+}
+
+static struct call *call_new(struct fixture *f, int number)
+{
+	struct call *call = mem_new(struct call);
+
+	call->f = f;
+	call->number = number;
+	return call;
+}
+
+static void load(struct fixture *f, int number)
+{
+	hostd_load(f->hostd, on_done, call_new(f, number));
+}
+
+static void save(struct fixture *f, int number, json_t *value)
+{
+	hostd_save(f->hostd, value, on_done, call_new(f, number));
+	json_decref(value);
+}
+
+static void wait_answers(struct fixture *f, size_t n)
+{
+	while (f->n_answers < n)
+		loop_turn(f->loop, true);
+}
+
+static void expect(const struct fixture *f, size_t i, const char *reason)
+{
+	assert_true(i < f->n_answers);
+	if (!str_eq(f->answers[i].err.reason, reason))
+		fail_msg("answer %zu: %s: %s", i, f->answers[i].err.reason, f->answers[i].err.text);
+	assert_true(!f->answers[i].result == (*reason != '\0'));
+}
+
+static char *state_path(const char *root)
+{
+	return str_printf("%s/" STATE_FOLDER "/" STATE_FILE, root);
+}
+
+static void make_fifo(const char *root)
+{
+	static const char *const parts[] = {"var", "var/lib", STATE_FOLDER};
+	auto_free char *fifo = state_path(root);
+
+	for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
+		auto_free char *path = str_printf("%s/%s", root, parts[i]);
+
+		(void)mkdir(path, 0700);
+	}
+	(void)unlink(fifo);
+	assert_int_equal(mkfifo(fifo, 0600), 0);
+}
+
+static void remove_fifo(const struct fixture *f)
+{
+	auto_free char *fifo = state_path(f->root);
+
+	assert_int_equal(unlink(fifo), 0);
+}
+
+/* ---- processes -------------------------------------------------------------------------------------------------------- */
+
+/* The youngest child of a process, by /proc; 0: none. */
+static pid_t child_of(pid_t parent)
+{
+	auto_free char *path = str_printf("/proc/%d/task/%d/children", (int)parent, (int)parent);
+	auto_strbuf struct strbuf text = {0};
+	const char *last;
+	int64_t pid;
+
+	if (fs_read(AT_FDCWD, path, 4096, &text, NULL) < 0 || text.len < 2)
+		return 0;
+	strbuf_cut(&text, text.len - 1);
+	last = strrchr(text.data, ' ');
+	return str_to_int(last ? last + 1 : text.data, 1, INT32_MAX, &pid) ? (pid_t)pid : 0;
+}
+
+static bool text_is(pid_t pid, const char *file, const char *want)
+{
+	auto_free char *path = str_printf("/proc/%d/%s", (int)pid, file);
+	auto_strbuf struct strbuf text = {0};
+
+	return fs_read(AT_FDCWD, path, 4096, &text, NULL) == 0 &&
+	       str_starts(strbuf_str(&text), want);
+}
+
+static size_t count_fds(pid_t pid)
+{
+	auto_free char *path = str_printf("/proc/%d/fd", (int)pid);
+	auto_closedir DIR *dir = opendir(path);
+	size_t n = 0;
+
+	/* None: it has just ended. */
+	while (dir && readdir(dir))
+		n++;
+	return n;
+}
+
+/* In the middle of a request: idle it has ".", "..", three standard descriptors, its socket and the host's root. */
+static bool is_busy(pid_t worker)
+{
+	return worker && text_is(worker, "comm", WORKER_NAME "\n") && count_fds(worker) > 7;
+}
+
+static pid_t wait_busy_worker(struct fixture *f)
+{
+	while (!is_busy(child_of(f->keeper)))
+		loop_turn(f->loop, true);
+	return child_of(f->keeper);
+}
+
+/* ---- tests ------------------------------------------------------------------------------------------------------------ */
+
+static void saves_and_loads_a_state_in_order(void **state)
+{
+	struct fixture *f = *state;
+
+	load(f, 1);
+	save(f, 2, json_pack("{s:i}", "n", 2));
+	load(f, 3);
+	save(f, 4, json_pack("{s:i}", "n", 4));
+	load(f, 5);
+	assert_int_equal(f->n_answers, 0);
+	wait_answers(f, 5);
+	for (int i = 0; i < 5; i++) {
+		expect(f, (size_t)i, "");
+		assert_int_equal(f->answers[i].number, i + 1);
+	}
+	assert_int_equal(json_object_size(f->answers[0].result), 0);
+	assert_int_equal(json_integer_value(json_at(f->answers[2].result, "n")), 2);
+	assert_int_equal(json_integer_value(json_at(f->answers[4].result, "n")), 4);
+	assert_int_equal(
+		(int)metric_get(metric_counter(f->metrics, "orbweaver_hostd_requests_total", "",
+					       "request,outcome"),
+				"load", "OK"),
+		3);
+}
+
+static void a_request_is_what_it_was_when_it_was_made(void **state)
+{
+	struct fixture *f = *state;
+	json_t *value = json_pack("{s:i}", "n", 1);
+
+	hostd_save(f->hostd, value, on_done, call_new(f, 1));
+	json_put_int(value, "n", 2);
+	json_decref(value);
+	load(f, 2);
+	wait_answers(f, 2);
+	expect(f, 0, "");
+	expect(f, 1, "");
+	assert_int_equal(json_integer_value(json_at(f->answers[1].result, "n")), 1);
+}
+
+static void tells_errors_of_the_operation(void **state)
+{
+	struct fixture *f = *state;
+	json_auto_t *step = json_pack("{s:s, s:s}", "step", "unbind-driver", "vf", "0000:3c:00.0");
+	json_auto_t *none = json_pack("{s:s}", "step", "reboot");
+
+	hostd_observe(f->hostd, 0, on_done, call_new(f, 1));
+	hostd_step(f->hostd, step, on_done, call_new(f, 2));
+	hostd_step(f->hostd, none, on_done, call_new(f, 3));
+	assert_int_equal(f->n_answers, 0);
+	wait_answers(f, 3);
+	expect(f, 0, "HostUnreadable");
+	expect(f, 1, "DeviceGone");
+	assert_int_equal(f->answers[1].err.class, ERR_HOST);
+	expect(f, 2, "BadStep");
+}
+
+static void tells_of_a_damaged_state_once(void **state)
+{
+	struct fixture *f = *state;
+	auto_free char *path = state_path(f->root);
+
+	save(f, 1, json_pack("{s:i}", "n", 1));
+	wait_answers(f, 1);
+	assert_int_equal(truncate(path, 3), 0);
+	load(f, 2);
+	load(f, 3);
+	wait_answers(f, 3);
+	expect(f, 1, "StateDamaged");
+	expect(f, 2, "");
+	assert_int_equal(json_object_size(f->answers[2].result), 0);
+}
+
+static void a_worker_killed_in_the_middle_is_told_and_replaced(void **state)
+{
+	struct fixture *f = *state;
+
+	make_fifo(f->root);
+	load(f, 1);
+	load(f, 2);
+	assert_int_equal(kill(wait_busy_worker(f), SIGKILL), 0);
+	wait_answers(f, 1);
+	expect(f, 0, "HostdDied");
+	assert_non_null(strstr(f->answers[0].err.text, "load: the worker was ended by signal 9"));
+	assert_int_equal(kill(wait_busy_worker(f), SIGTERM), 0);
+	wait_answers(f, 2);
+	assert_non_null(strstr(f->answers[1].err.text, "signal 15"));
+
+	remove_fifo(f);
+	load(f, 3);
+	wait_answers(f, 3);
+	expect(f, 2, "");
+	assert_int_equal(f->lost, 0);
+	assert_int_equal((int)metric_get(metric_counter(f->metrics,
+							"orbweaver_hostd_restarts_total", "", "")),
+			 2);
+	assert_int_equal(hostd_stuck(f->hostd, NULL), 0);
+}
+
+static void a_worker_killed_while_idle_is_not_noticed(void **state)
+{
+	struct fixture *f = *state;
+	pid_t keeper, worker;
+
+	load(f, 1);
+	wait_answers(f, 1);
+	keeper = f->keeper;
+	worker = child_of(keeper);
+	assert_int_equal(kill(worker, SIGKILL), 0);
+	while (child_of(keeper) == worker)
+		loop_turn(f->loop, true);
+	load(f, 2);
+	wait_answers(f, 2);
+	/* It may have been asked before its end was known. */
+	if (f->answers[1].err.class) {
+		expect(f, 1, "HostdDied");
+		load(f, 3);
+		wait_answers(f, 3);
+		expect(f, 2, "");
+	}
+}
+
+static void tells_once_that_the_keeper_is_lost(void **state)
+{
+	struct fixture *f = *state;
+	pid_t keeper = f->keeper, worker;
+
+	make_fifo(f->root);
+	load(f, 1);
+	load(f, 2);
+	worker = wait_busy_worker(f);
+	assert_int_equal(kill(keeper, SIGKILL), 0);
+	wait_answers(f, 2);
+	load(f, 3);
+	wait_answers(f, 3);
+	for (size_t i = 0; i < 3; i++)
+		expect(f, i, "HostdDied");
+	assert_int_equal(f->lost, 1);
+	/* The kernel has ended the worker, and it comes to us (set_up_group). */
+	while (waitpid(worker, NULL, 0) < 0)
+		assert_int_equal(errno, EINTR);
+	assert_int_equal(f->lost, 1);
+}
+
+/* The agent was forked at the start; its keeper and worker become ours when it is gone. */
+static void nothing_is_left_when_the_agent_is_killed(void **state)
+{
+	struct fixture *f = *state;
+	pid_t keeper = 0, worker = 0;
+
+	while (!is_busy(worker)) {
+		loop_turn(f->loop, true);
+		keeper = child_of(agent);
+		worker = keeper ? child_of(keeper) : 0;
+	}
+	assert_int_equal(kill(agent, SIGKILL), 0);
+	assert_int_equal(waitpid(agent, NULL, 0), agent);
+	assert_int_equal(waitpid(keeper, NULL, 0), keeper);
+	assert_int_equal(waitpid(worker, NULL, 0), worker);
+}
+
+static void free_all(void *arg, const json_t *result, const struct err *err)
+{
+	struct fixture *f = arg;
+
+	hostd_free(take_ptr(f->hostd));
+	f->n_answers++;
+}
+
+static void a_request_may_end_everything(void **state)
+{
+	struct fixture *f = *state;
+	json_auto_t *none = json_pack("{s:s}", "step", "reboot");
+
+	hostd_load(f->hostd, free_all, f);
+	hostd_step(f->hostd, none, on_done, NULL);
+	wait_answers(f, 1);
+	for (int i = 0; i < 10; i++)
+		loop_turn(f->loop, true);
+	assert_int_equal(f->n_answers, 1);
+}
+
+static void processes_show_what_they_are_and_hold_no_more_than_they_need(void **state)
+{
+	struct fixture *f = *state;
+	pid_t keeper, worker;
+
+	load(f, 1);
+	wait_answers(f, 1);
+	keeper = f->keeper;
+	worker = child_of(keeper);
+	assert_true(text_is(keeper, "comm", KEEPER_NAME "\n"));
+	assert_true(text_is(worker, "comm", WORKER_NAME "\n"));
+	/* As is_busy() counts them; the keeper has a signalfd in place of the host's root. */
+	assert_int_equal(count_fds(keeper), 7);
+	assert_int_equal(count_fds(worker), 7);
+}
+
+static void a_thousand_restarts_leak_nothing(void **state)
+{
+	struct fixture *f = *state;
+	pid_t keeper = f->keeper;
+	size_t own, of_keeper;
+
+	load(f, 0);
+	wait_answers(f, 1);
+	own = count_fds(getpid());
+	of_keeper = count_fds(keeper);
+	for (int i = 0; i < 1000; i++) {
+		pid_t worker = child_of(keeper);
+
+		json_decref(f->answers[0].result);
+		f->answers[0].result = NULL;
+		f->answers[0].err = (struct err){0};
+		f->n_answers = 0;
+		if (worker)
+			(void)kill(worker, SIGKILL);
+		load(f, i);
+		wait_answers(f, 1);
+	}
+	/* The last answer may be the death of the worker before. */
+	json_decref(f->answers[0].result);
+	f->answers[0].result = NULL;
+	f->n_answers = 0;
+	load(f, 0);
+	wait_answers(f, 1);
+	assert_int_equal(count_fds(getpid()), own);
+	assert_int_equal(count_fds(keeper), of_keeper);
+	assert_true(metric_get(metric_counter(f->metrics, "orbweaver_hostd_restarts_total", "",
+					      "")) >= 500);
+}
+
+/* ---- deadlines: the exchange by itself, which takes any ------------------------------------------------------------------ */
+
+static void on_exchange_done(void *arg, const json_t *result, const struct err *err)
+{
+	on_done(call_new(arg, 1), result, err);
+}
+
+static void a_worker_that_hangs_is_killed_and_replaced(void **state)
+{
+	struct fixture *f = *state;
+	struct prepared *mine = &keepers[n_used++];
+	const struct exchange_hooks hooks = {.done = on_exchange_done, .lost = on_lost, .arg = f};
+	struct exchange *exchange = exchange_new(f->loop, mine->socket, &hooks, NULL);
+	json_auto_t *message = json_pack("{s:i, s:s}", "id", 1, "kind", "load");
+	auto_free char *fifo = state_path(mine->root);
+
+	make_fifo(mine->root);
+	exchange_begin(exchange, message, 1, 50);
+	wait_answers(f, 1);
+	expect(f, 0, "HostHung");
+	assert_int_equal(f->answers[0].err.class, ERR_HOST);
+	assert_non_null(strstr(f->answers[0].err.text, "load: no answer for 50 ms"));
+	assert_int_equal(exchange_stuck(exchange, NULL), 0);
+	assert_int_equal(unlink(fifo), 0);
+	exchange_begin(exchange, message, 1, 60000);
+	wait_answers(f, 2);
+	expect(f, 1, "");
+	exchange_free(exchange);
+}
+
+/* ---- before the first loop ---------------------------------------------------------------------------------------------- */
+
+static void no_one_lost(void *arg)
+{
+}
+
+static _Noreturn void be_agent(const char *root)
+{
+	struct hostd_config config = {.lost = no_one_lost};
+	struct loop *loop;
+
+	for (size_t i = 0; i < KEEPERS_MAX; i++)
+		(void)close(keepers[i].socket);
+	config.keeper = hostd_fork_keeper(root, NULL);
+	loop = loop_new();
+	hostd_load(hostd_new(loop, &config), NULL, NULL);
+	loop_run(loop);
+	_exit(1);
+}
+
+static int fork_all(void **state)
+{
+	json_init();
+	assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), 0);
+	for (size_t i = 0; i < KEEPERS_MAX; i++) {
+		struct prepared *one = &keepers[i];
+		struct err err = {0};
+
+		(void)snprintf(one->root, sizeof(one->root), "%s", "/tmp/hostd-test-XXXXXX");
+		assert_non_null(mkdtemp(one->root));
+		one->socket = hostd_fork_keeper(one->root, &err);
+		if (one->socket < 0)
+			fail_msg("%s", err.text);
+		one->pid = child_of(getpid());
+	}
+	/* The last one's root is the agent's. */
+	make_fifo(keepers[KEEPERS_MAX - 1].root);
+	agent = fork();
+	if (agent == 0)
+		be_agent(keepers[KEEPERS_MAX - 1].root);
+	return 0;
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+	return remove(path);
+}
+
+static int end_all(void **state)
+{
+	for (size_t i = 0; i < KEEPERS_MAX; i++) {
+		if (i >= n_used)
+			(void)close(keepers[i].socket);
+		(void)nftw(keepers[i].root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	}
+	/* Whatever a test did, all of ours end by themselves. */
+	while (waitpid(-1, NULL, 0) > 0 || errno == EINTR)
+		;
+	return 0;
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(saves_and_loads_a_state_in_order),
+		TEST(a_request_is_what_it_was_when_it_was_made),
+		TEST(tells_errors_of_the_operation),
+		TEST(tells_of_a_damaged_state_once),
+		TEST(a_worker_killed_in_the_middle_is_told_and_replaced),
+		TEST(a_worker_killed_while_idle_is_not_noticed),
+		TEST(tells_once_that_the_keeper_is_lost),
+		TEST(nothing_is_left_when_the_agent_is_killed),
+		TEST(a_request_may_end_everything),
+		TEST(processes_show_what_they_are_and_hold_no_more_than_they_need),
+		TEST(a_thousand_restarts_leak_nothing),
+		TEST(a_worker_that_hangs_is_killed_and_replaced),
+	};
+
+	return cmocka_run_group_tests(tests, fork_all, end_all);
+}

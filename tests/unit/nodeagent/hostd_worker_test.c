@@ -1,0 +1,489 @@
+/*
+ * A worker on a simulated host: requests and replies, steps on a host whose n-th access fails or is swallowed, and the
+ * state file.
+ */
+#include <errno.h>
+#include <linux/rtnetlink.h>
+#include <rdma/rdma_netlink.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include <cmocka.h>
+
+#include "lib/base/mem.h"
+#include "lib/json/json.h"
+#include "nodeagent/host/observe.h"
+#include "nodeagent/hostd/protocol.h"
+#include "nodeagent/hostd/state.h"
+#include "nodeagent/hostd/worker.h"
+#include "tests/fakes/host_tree.h"
+
+#define PF     "0000:3b:00.0"
+#define VF     "0000:3c:00.0"
+#define PF_IS  "\"pf\": \"" PF "\""
+#define VF_IS  "\"vf\": \"" VF "\""
+#define DEV_IS "\"device\": \""
+
+static const struct tree_pf mlx = {.address = PF,
+				   .driver = "mlx5_core",
+				   .netdev = "ens1f0np0",
+				   .rdma = "mlx5_0",
+				   .vendor = "15b3",
+				   .device = "101b",
+				   .vf_device = "101c",
+				   .vf_driver = "mlx5_core",
+				   .vf_bus = 0x3c,
+				   .total = 128,
+				   .has_devlink = true};
+
+/* Doors in front of the tree's: one access fails, or is swallowed: the kernel says yes and does nothing. */
+struct gate {
+	struct host_tree *tree;
+	int calls, fail_at, changes, swallow_at;
+};
+
+static int set_up(void **state)
+{
+	struct gate *gate = mem_new(struct gate);
+
+	gate->tree = host_tree_new();
+	host_tree_add_pf(gate->tree, &mlx);
+	*state = gate;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct gate *gate = *state;
+
+	host_tree_free(gate->tree);
+	mem_free(gate);
+	return 0;
+}
+
+static bool is_change(int protocol, const struct nlmsghdr *request)
+{
+	if (protocol == NETLINK_ROUTE)
+		return request->nlmsg_type == RTM_SETLINK;
+	return protocol == NETLINK_RDMA &&
+	       request->nlmsg_type == (RDMA_NL_NLDEV << 10 | RDMA_NLDEV_CMD_SYS_SET);
+}
+
+static bool fails(struct gate *gate, struct err *err)
+{
+	if (++gate->calls != gate->fail_at)
+		return false;
+	errno = EIO;
+	(void)err_sys(err, "WriteRefused", "made to fail");
+	return true;
+}
+
+static int gate_write(void *ctx, int root, const char *path, const char *data, size_t len,
+		      struct err *err)
+{
+	struct gate *gate = ctx;
+
+	if (fails(gate, err))
+		return -1;
+	if (++gate->changes == gate->swallow_at)
+		return 0;
+	return host_tree_doors()->write(gate->tree, root, path, data, len, err);
+}
+
+static int gate_transact(void *ctx, int protocol, const struct nlmsghdr *request,
+			 struct strbuf *answer, struct err *err)
+{
+	struct gate *gate = ctx;
+
+	if (fails(gate, err))
+		return -1;
+	if (is_change(protocol, request) && ++gate->changes == gate->swallow_at)
+		return 0;
+	return host_tree_doors()->transact(gate->tree, protocol, request, answer, err);
+}
+
+/* Waiting in vain for something is not waited for here. */
+static void gate_sleep(void *ctx, int ms)
+{
+	struct gate *gate = ctx;
+
+	host_tree_doors()->sleep_ms(gate->tree, ms);
+}
+
+static const struct host_doors gate_doors = {gate_write, gate_transact, gate_sleep};
+
+/* ---- a plan, and what has to be so after each of its steps --------------------------------------------------------------- */
+
+static const json_t *pf_of(const json_t *observed)
+{
+	return json_array_get(json_at(observed, "interfaces"), 0);
+}
+
+static const json_t *vf_of(const json_t *observed)
+{
+	return json_array_get(json_at(pf_of(observed), "Vfs"), 0);
+}
+
+static bool has_no_autoprobe(const json_t *observed)
+{
+	return json_is_false(json_at(pf_of(observed), "host", "driversAutoprobe"));
+}
+
+static bool has_autoprobe(const json_t *observed)
+{
+	return json_is_true(json_at(pf_of(observed), "host", "driversAutoprobe"));
+}
+
+static bool has_two_vfs(const json_t *observed)
+{
+	return json_integer_value(json_at(pf_of(observed), "numVfs")) == 2;
+}
+
+static bool has_mtu(const json_t *observed)
+{
+	return json_integer_value(json_at(pf_of(observed), "mtu")) == 4000;
+}
+
+static bool is_up(const json_t *observed)
+{
+	return str_eq(json_str_at(pf_of(observed), "linkAdminState"), "up");
+}
+
+static bool has_mac(const json_t *observed)
+{
+	return str_eq(json_str_at(vf_of(observed), "host", "adminMac"), "02:00:00:00:00:09");
+}
+
+static bool has_override(const json_t *observed)
+{
+	return str_eq(json_str_at(vf_of(observed), "host", "driverOverride"), "vfio-pci");
+}
+
+static bool has_vfio(const json_t *observed)
+{
+	return str_eq(json_str_at(vf_of(observed), "driver"), "vfio-pci");
+}
+
+static bool is_exclusive(const json_t *observed)
+{
+	return str_eq(json_str_at(observed, "rdma", "netnsMode"), "exclusive");
+}
+
+static bool has_rule(const json_t *observed)
+{
+	return json_array_size(json_at(pf_of(observed), "host", "udevRules")) == 1;
+}
+
+static const struct {
+	const char *step;
+	bool (*is_so)(const json_t *observed);
+} plan[] = {
+	{"{\"step\": \"write-udev-rule\", " PF_IS ", \"rule\": \"nm-unmanaged\"}", has_rule},
+	{"{\"step\": \"set-autoprobe\", " PF_IS ", \"on\": false}", has_no_autoprobe},
+	{"{\"step\": \"set-num-vfs\", " PF_IS ", \"count\": 2}", has_two_vfs},
+	{"{\"step\": \"wait-vfs\", " PF_IS ", \"count\": 2}", has_two_vfs},
+	{"{\"step\": \"set-mtu\", " DEV_IS PF "\", \"mtu\": 4000}", has_mtu},
+	{"{\"step\": \"link-up\", " DEV_IS PF "\"}", is_up},
+	{"{\"step\": \"set-vf-mac\", " PF_IS ", \"index\": 0, \"mac\": \"02:00:00:00:00:09\"}",
+	 has_mac},
+	{"{\"step\": \"set-autoprobe\", " PF_IS ", \"on\": true}", has_autoprobe},
+	{"{\"step\": \"set-driver-override\", " VF_IS ", \"driver\": \"vfio-pci\"}", has_override},
+	{"{\"step\": \"probe-driver\", " VF_IS ", \"driver\": \"vfio-pci\"}", has_vfio},
+	{"{\"step\": \"set-rdma-netns-mode\", \"mode\": \"exclusive\"}", is_exclusive},
+};
+
+/* Ask as the agent does. 0: the reply says that it is done. */
+static int ask(struct gate *gate, const char *step, struct err *ret_error)
+{
+	json_auto_t *body = json_parse(step, strlen(step), NULL), *message = NULL, *reply = NULL;
+	const struct protocol_request request = {.id = 1, .kind = PROTOCOL_STEP, .body = body};
+	const json_t *result = NULL;
+	struct err err = {0};
+
+	message = protocol_request_new(&request);
+	reply = worker_answer(host_tree_host(gate->tree), message);
+	if (protocol_reply_read(reply, 1, &result, ret_error, &err) < 0)
+		fail_msg("%s: %s", step, err.text);
+	return result ? 0 : -1;
+}
+
+static json_t *look(struct gate *gate)
+{
+	struct err err = {0};
+	json_t *observed;
+
+	host_set_doors(host_tree_host(gate->tree), host_tree_doors(), gate->tree);
+	observed = host_observe(host_tree_host(gate->tree), 0, &err);
+	assert_non_null(observed);
+	return observed;
+}
+
+/* All steps up to the first that fails; what was said to be done is done. Returns how many were. */
+static size_t run_plan(struct gate *gate, struct err *error)
+{
+	for (size_t i = 0; i < ARRAY_LEN(plan); i++) {
+		json_auto_t *observed = NULL;
+		int done;
+
+		host_set_doors(host_tree_host(gate->tree), &gate_doors, gate);
+		done = ask(gate, plan[i].step, error);
+		observed = look(gate);
+		if (done < 0)
+			return i;
+		if (!plan[i].is_so(observed))
+			fail_msg("call %d, change %d: a lie: %s", gate->fail_at, gate->swallow_at,
+				 plan[i].step);
+	}
+	return ARRAY_LEN(plan);
+}
+
+/* The same plan once more, and nothing in the way. Which count of VFs is there may be any. */
+static void mends(struct gate *gate)
+{
+	struct err error = {0};
+
+	gate->fail_at = gate->swallow_at = 0;
+	if (run_plan(gate, &error) != ARRAY_LEN(plan))
+		fail_msg("after a failure: %s: %s", error.reason, error.text);
+}
+
+static void never_says_done_when_an_access_failed(void **state)
+{
+	int calls = 0, failed = 0;
+	struct gate *gate = *state;
+	struct err error = {0};
+
+	assert_int_equal(run_plan(gate, &error), ARRAY_LEN(plan));
+	calls = gate->calls;
+	assert_true(calls > 20);
+	for (int n = 1; n <= calls; n++) {
+		error = (struct err){0};
+		(void)tear_down(state);
+		(void)set_up(state);
+		gate = *state;
+		gate->fail_at = n;
+		if (run_plan(gate, &error) < ARRAY_LEN(plan)) {
+			assert_int_not_equal(error.class, ERR_NONE);
+			failed++;
+		}
+		mends(gate);
+	}
+	/* Some accesses are not needed for the result, most are. */
+	assert_true(failed > calls / 2);
+}
+
+static void never_says_done_when_the_kernel_only_pretends(void **state)
+{
+	struct gate *gate = *state;
+	struct err error = {0};
+	int changes;
+
+	assert_int_equal(run_plan(gate, &error), ARRAY_LEN(plan));
+	changes = gate->changes;
+	assert_true(changes >= 9);
+	for (int n = 1; n <= changes; n++) {
+		error = (struct err){0};
+		(void)tear_down(state);
+		(void)set_up(state);
+		gate = *state;
+		gate->swallow_at = n;
+		assert_true(run_plan(gate, &error) < ARRAY_LEN(plan));
+		assert_int_not_equal(error.class, ERR_NONE);
+		mends(gate);
+	}
+}
+
+/* ---- talking ---------------------------------------------------------------------------------------------------------- */
+
+/* What a worker says to these bytes, all replies. */
+static char *say(struct gate *gate, const char *bytes, size_t len)
+{
+	struct strbuf replies = {0};
+	char chunk[4096];
+	int pair[2];
+	ssize_t n;
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+	assert_int_equal(write(pair[0], bytes, len), len);
+	assert_int_equal(shutdown(pair[0], SHUT_WR), 0);
+	worker_serve(pair[1], host_tree_host(gate->tree));
+	(void)close(pair[1]);
+	while ((n = read(pair[0], chunk, sizeof(chunk))) > 0)
+		for (ssize_t i = 0; i < n; i++)
+			strbuf_addc(&replies, chunk[i] ? chunk[i] : '.');
+	(void)close(pair[0]);
+	return strbuf_take(&replies);
+}
+
+static void add_frame(struct strbuf *out, const char *text)
+{
+	json_auto_t *message = json_parse(text, strlen(text), NULL);
+
+	assert_int_equal(protocol_write(message, out, NULL), 0);
+}
+
+static void answers_each_request_in_turn_and_ends_with_the_socket(void **state)
+{
+	auto_strbuf struct strbuf bytes = {0};
+	auto_free char *replies = NULL;
+
+	add_frame(&bytes, "{\"id\": 1, \"kind\": \"load\"}");
+	add_frame(&bytes, "{\"id\": 2, \"kind\": \"nope\"}");
+	replies = say(*state, bytes.data, bytes.len);
+	assert_non_null(strstr(replies, "{\"id\":1,\"result\":{}}"));
+	assert_non_null(strstr(replies, "\"reason\":\"BadRequest\""));
+	assert_true(strstr(replies, "\"id\":1") < strstr(replies, "BadRequest"));
+}
+
+static void ends_without_a_word_when_it_is_told_nonsense(void **state)
+{
+	auto_free char *replies = say(*state, "GET / HTTP/1.1\r\n\r\n", 18);
+
+	assert_string_equal(replies, "");
+}
+
+static void tells_when_there_is_no_such_host(void **state)
+{
+	auto_strbuf struct strbuf bytes = {0};
+	char reply[1024];
+	int pair[2];
+	ssize_t n;
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+	add_frame(&bytes, "{\"id\": 1, \"kind\": \"load\"}");
+	assert_int_equal(write(pair[0], bytes.data, bytes.len), bytes.len);
+	worker_run(pair[1], "/nonexistent");
+	n = read(pair[0], reply, sizeof(reply) - 1);
+	assert_true(n > 4);
+	reply[n] = '\0';
+	assert_non_null(strstr(reply + 4, "\"reason\":\"HostUnreadable\""));
+	(void)close(pair[0]);
+	(void)close(pair[1]);
+}
+
+/* ---- the state file ---------------------------------------------------------------------------------------------------- */
+
+#define FILE_PATH STATE_FOLDER "/" STATE_FILE
+
+static void remembers_a_state(void **state)
+{
+	struct gate *gate = *state;
+	struct host *host = host_tree_host(gate->tree);
+	json_auto_t *first = NULL, *second = NULL, *saved = json_pack("{s:{}}", "pfs");
+	struct err err = {0};
+
+	assert_int_equal(state_load(host, &first, &err), 0);
+	assert_int_equal(json_object_size(first), 0);
+	assert_int_equal(state_save(host, saved, &err), 0);
+	assert_int_equal(state_load(host, &second, &err), 0);
+	assert_true(json_same(second, saved));
+}
+
+static void puts_a_damaged_state_aside_and_says_so_once(void **state)
+{
+	static const char *const damaged[] = {"{\"pfs\": {", "", "[]", "{} {}"};
+	struct gate *gate = *state;
+	struct host *host = host_tree_host(gate->tree);
+
+	for (size_t i = 0; i < ARRAY_LEN(damaged); i++) {
+		auto_free char *kept = NULL;
+		json_auto_t *after = NULL;
+		json_t *got = NULL;
+		struct err err = {0};
+
+		host_tree_file(gate->tree, FILE_PATH, damaged[i]);
+		assert_int_equal(state_load(host, &got, &err), -1);
+		assert_null(got);
+		assert_int_equal(err.class, ERR_HOST);
+		assert_string_equal(err.reason, "StateDamaged");
+		kept = host_tree_read(gate->tree, STATE_FOLDER "/" STATE_DAMAGED);
+		assert_string_equal(kept, damaged[i]);
+		assert_int_equal(state_load(host, &after, &err), 0);
+		assert_int_equal(json_object_size(after), 0);
+	}
+}
+
+static void puts_a_state_aside_that_is_too_large(void **state)
+{
+	struct gate *gate = *state;
+	auto_free char *text = mem_zalloc(STATE_MAX + 2);
+	json_t *got = NULL;
+	struct err err = {0};
+
+	memset(text, ' ', STATE_MAX + 1);
+	host_tree_file(gate->tree, FILE_PATH, text);
+	assert_int_equal(state_load(host_tree_host(gate->tree), &got, &err), -1);
+	assert_string_equal(err.reason, "StateDamaged");
+}
+
+static void refuses_to_save_what_it_would_not_load(void **state)
+{
+	struct gate *gate = *state;
+	auto_free char *text = mem_zalloc(STATE_MAX + 1);
+	json_auto_t *large = json_object();
+	struct err err = {0};
+
+	memset(text, 'x', STATE_MAX);
+	json_put_str(large, "text", text);
+	assert_int_equal(state_save(host_tree_host(gate->tree), large, &err), -1);
+	assert_string_equal(err.reason, "StateTooLarge");
+}
+
+static void removes_what_a_killed_writer_left(void **state)
+{
+	struct gate *gate = *state;
+	auto_free char *leftover = NULL, *other = NULL;
+	json_auto_t *got = NULL;
+
+	host_tree_file(gate->tree, FILE_PATH ".0123456789abcdef.tmp", "{\"pf");
+	host_tree_file(gate->tree, STATE_FOLDER "/other.tmp", "x");
+	host_tree_file(gate->tree, FILE_PATH, "{\"a\": 1}");
+	assert_int_equal(state_load(host_tree_host(gate->tree), &got, NULL), 0);
+	leftover = host_tree_read(gate->tree, FILE_PATH ".0123456789abcdef.tmp");
+	other = host_tree_read(gate->tree, STATE_FOLDER "/other.tmp");
+	assert_string_equal(leftover, "");
+	assert_string_equal(other, "x");
+	assert_int_equal(json_integer_value(json_at(got, "a")), 1);
+}
+
+static void keeps_the_old_state_when_the_new_one_cannot_be_written(void **state)
+{
+	struct gate *gate = *state;
+	json_auto_t *fresh = json_pack("{s:i}", "new", 1), *got = NULL;
+	struct err err = {0};
+
+	/* A folder in its place cannot be replaced by a file. */
+	host_tree_file(gate->tree, FILE_PATH "/in-the-way", "x");
+	assert_int_equal(state_save(host_tree_host(gate->tree), fresh, &err), -1);
+	assert_string_equal(err.reason, "StateNotWritten");
+	assert_int_equal(err.class, ERR_HOST);
+	assert_int_equal(state_load(host_tree_host(gate->tree), &got, &err), -1);
+	assert_string_equal(err.reason, "StateUnreadable");
+	assert_int_equal(err.sys, EISDIR);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(never_says_done_when_an_access_failed),
+		TEST(never_says_done_when_the_kernel_only_pretends),
+		TEST(answers_each_request_in_turn_and_ends_with_the_socket),
+		TEST(ends_without_a_word_when_it_is_told_nonsense),
+		TEST(tells_when_there_is_no_such_host),
+		TEST(remembers_a_state),
+		TEST(puts_a_damaged_state_aside_and_says_so_once),
+		TEST(puts_a_state_aside_that_is_too_large),
+		TEST(refuses_to_save_what_it_would_not_load),
+		TEST(removes_what_a_killed_writer_left),
+		TEST(keeps_the_old_state_when_the_new_one_cannot_be_written),
+	};
+
+	json_init();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,12 +1,21 @@
-# Targets for people: the demo. Included by the top Makefile.
+# Targets for people: images and the demo. Included by the top Makefile.
 
-DEMO_PROGRAMS := $(BUILD)/bin/orbweaver-operator $(BUILD)/release/tests/node-stand-in
+IMAGE_PROGRAMS := $(addprefix $(BUILD)/bin/orbweaver-,operator agent)
 
 # hack/deps first: on a fresh machine the compiler comes with it. So building is a make of its own.
-.PHONY: demo demo-up demo-down
+.PHONY: images
+images:
+	hack/deps build images
+	+$(MAKE) --no-print-directory VARIANT=release $(IMAGE_PROGRAMS)
+	BUILD=$(BUILD) hack/images operator agent
+
+.PHONY: demo demo-up demo-shell demo-down
 demo demo-up:
-	hack/deps build cluster
-	+$(MAKE) --no-print-directory VARIANT=release $(DEMO_PROGRAMS)
+	hack/deps build cluster images node
+	hack/k8s-build
+	hack/k8s-build kubelet
+	+$(MAKE) --no-print-directory -j$(shell nproc) VARIANT=release $(IMAGE_PROGRAMS)
+	BUILD=$(BUILD) hack/images operator agent tools
 	BUILD=$(BUILD) hack/demo $(if $(filter demo-up,$@),up,run)
-demo-down:
-	BUILD=$(BUILD) hack/demo down
+demo-shell demo-down:
+	@BUILD=$(BUILD) hack/demo $(patsubst demo-%,%,$@)

@@ -133,10 +133,10 @@ static void reads_shapes(void **unused)
 static void reads_the_demo_nodes(void **unused)
 {
 	struct err err = {0};
-	json_auto_t *node = inventory_read("hack/demo-nodes/worker-1.json", &err);
+	json_auto_t *node = inventory_read("tests/fakes/nodes/worker-1.json", &err);
 
 	assert_non_null(node);
-	assert_null(inventory_read("hack/demo-nodes/no-such.json", &err));
+	assert_null(inventory_read("tests/fakes/nodes/no-such.json", &err));
 	assert_non_null(strstr(err.text, "no-such.json"));
 }
 

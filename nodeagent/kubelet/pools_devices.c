@@ -1,0 +1,157 @@
+/*
+ * Character device pools, as smarter-device-manager has them: each name below /dev that a pattern matches becomes a
+ * resource with a number of interchangeable tokens.
+ */
+#include <ctype.h>
+#include <regex.h>
+#include <string.h>
+
+#include "lib/base/str.h"
+#include "lib/json/json.h"
+#include "lib/json/yaml.h"
+#include "nodeagent/kubelet/pools_parts.h"
+
+#define PREFIX "smarter-devices"
+
+static const char SOURCE[] = "the list of device files";
+
+/* ---- reading ---------------------------------------------------------------------------------------------------------- */
+
+static int compile(const char *pattern, regex_t *ret, struct err *err)
+{
+	auto_free char *translated = pools_regex_translate(pattern, err);
+	char text[128];
+	int code;
+
+	if (!translated)
+		return -1;
+	code = regcomp(ret, translated, REG_EXTENDED | REG_NOSUB);
+	if (code == 0)
+		return 0;
+	(void)regerror(code, ret, text, sizeof(text));
+	return err_set(err, ERR_INVALID, "BadPattern", "\"%s\": %s", pattern, text);
+}
+
+static int check_pattern(const char *pattern, const char *where, struct err *err)
+{
+	regex_t regex;
+
+	/* There it is no pattern, but a search for platform devices in sysfs. */
+	if (str_eq(pattern, "nvidia-gpu"))
+		return err_set(err, ERR_INVALID, "BadField",
+			       "%s.devicematch: nvidia-gpu is not supported; GPUs have a device "
+			       "plugin of their own",
+			       where);
+	if (compile(pattern, &regex, err) < 0)
+		return err_in(err, "%s.devicematch", where);
+	regfree(&regex);
+	return 0;
+}
+
+static json_t *read_entry(const json_t *value, const char *where, json_t *problems, struct err *err)
+{
+	static const char *const known[] = {"devicematch", "nummaxdevices", NULL};
+	json_auto_t *entry = pools_fold_keys(value, known, where, problems);
+	const char *pattern;
+	int64_t count;
+
+	if (json_get_str(entry, where, "devicematch", "", &pattern, err) < 0 ||
+	    json_get_int(entry, where, "nummaxdevices", 0, POOLS_TOKENS_MAX, 0, &count, err) < 0)
+		return NULL;
+	if (!*pattern) {
+		(void)err_set(err, ERR_INVALID, "BadField",
+			      "%s.devicematch: is empty, must be a regular expression over names "
+			      "below /dev",
+			      where);
+		return NULL;
+	}
+	if (check_pattern(pattern, where, err) < 0)
+		return NULL;
+	return json_pack("{s:s,s:I}", "devicematch", pattern, "nummaxdevices", (json_int_t)count);
+}
+
+json_t *pools_read_dev_files(const char *text, size_t len, struct err *err)
+{
+	static const char *const known[] = {"devices", NULL};
+	static const struct pools_format format = {
+		.what = "the list of device files",
+		.reason = "BadDeviceList",
+		.known = known,
+		.list = "devices",
+		.read = read_entry,
+	};
+	struct err inner = {0};
+	json_t *list = yaml_parse(text, len, &inner);
+	json_auto_t *raw = list ? json_pack("{s:o}", "devices", list) : NULL;
+
+	return pools_read_document(&format, raw, &inner, err);
+}
+
+/* ---- pools ------------------------------------------------------------------------------------------------------------ */
+
+/* "snd/timer" → "snd_timer"; free(). */
+static char *resource_name(const char *device)
+{
+	char *name = str_dup(device);
+
+	for (char *c = name; *c; c++)
+		if (!isalnum((unsigned char)*c) && *c != '-' && *c != '_')
+			*c = '_';
+	return name;
+}
+
+static bool is_path(const char *device)
+{
+	return device && *device && *device != '/' && !strstr(device, "..");
+}
+
+static void offer(struct pools *pools, const char *device, int64_t count)
+{
+	auto_free char *name = resource_name(device);
+	struct pool *pool = pools_need(pools, PREFIX, name, "devices", SOURCE, false);
+
+	if (!pool)
+		return;
+	pool->wanted = count;
+	json_put(pool->resource, "nodes", json_pack("[o]", json_fmt("/dev/%s", device)));
+	pools_add_tokens(pools, pool, count, true);
+}
+
+/* The first entry that matches a name counts. */
+static void add_entry(struct pools *pools, const json_t *entry, struct map *taken)
+{
+	int64_t count = json_integer_value(json_at(entry, "nummaxdevices"));
+	json_t *item;
+	regex_t regex;
+	size_t i;
+
+	if (compile(json_str_or(json_at(entry, "devicematch"), ""), &regex, NULL) < 0)
+		return;
+	json_array_foreach ((json_t *)pools->input->dev_names, i, item) {
+		const char *device = json_string_value(item);
+
+		if (!is_path(device) || map_get(taken, device) ||
+		    regexec(&regex, device, 0, NULL, 0) != 0)
+			continue;
+		if (taken->len == POOLS_ENTRIES_MAX) {
+			pools_problem(pools, NULL, "TooManyDevices",
+				      "%s: matches more than %d names below /dev; \"%s\" and what "
+				      "follows is left out; anchor the patterns with ^ and $",
+				      SOURCE, POOLS_ENTRIES_MAX, device);
+			break;
+		}
+		map_set(taken, device, item);
+		offer(pools, device, count);
+	}
+	regfree(&regex);
+}
+
+void pools_from_dev_files(struct pools *pools)
+{
+	auto_call(map_done) struct map taken = {0};
+	json_t *entry;
+	size_t i;
+
+	json_array_foreach (json_at(pools->input->dev_files, "devices"), i, entry)
+		add_entry(pools, entry, &taken);
+}

@@ -1,0 +1,144 @@
+/*
+ * SR-IOV pools from the upstream plugin's own configuration: resources in order, selectors in order, and a function goes
+ * to the first that selects it (device-plugins.md 3.4).
+ */
+#include <strings.h>
+
+#include "lib/base/str.h"
+#include "lib/json/json.h"
+#include "nodeagent/kubelet/pools_list.h"
+#include "nodeagent/kubelet/pools_parts.h"
+
+static const char SOURCE[] = "resourceList";
+
+/* An absent or empty list is no restriction. */
+static bool is_listed(const json_t *list, const char *value)
+{
+	json_t *item;
+	size_t i;
+
+	json_array_foreach ((json_t *)list, i, item)
+		if (value && strcasecmp(json_str_or(item, ""), value) == 0)
+			return true;
+	return json_array_size(list) == 0;
+}
+
+/*
+ * "ens1#0,4-7" against the PF's name or address and the VF's number. Only the first item with this PF counts, as
+ * upstream has it: changing that would give devices to other resources.
+ */
+static bool is_child(const json_t *list, const char *parent, int64_t number)
+{
+	json_t *item;
+	size_t i;
+
+	json_array_foreach ((json_t *)list, i, item) {
+		const char *text = json_str_or(item, "");
+		size_t len = pools_list_name_len(text);
+		bool hit = false;
+
+		if (!parent || strncasecmp(text, parent, len) != 0 || parent[len] != '\0')
+			continue;
+		return pools_list_indexes(text + len, number, &hit) == 0 && hit;
+	}
+	return json_array_size(list) == 0;
+}
+
+static const char *link_type(const struct pools_function *function)
+{
+	const char *type = json_str_at(function->pf ? function->pf : function->seen, "linkType");
+
+	return str_eq(type, "ETH") ? "ether" : str_eq(type, "IB") ? "infiniband" : NULL;
+}
+
+static bool selects(const struct pools *pools, const struct pool *pool, const json_t *selector,
+		    const struct pools_function *function)
+{
+	const json_t *seen = function->seen, *pf = function->pf;
+
+	return is_listed(json_at(selector, "vendors"), json_str_at(seen, "vendor")) &&
+	       is_listed(json_at(selector, "devices"), json_str_at(seen, "deviceID")) &&
+	       is_listed(json_at(selector, "drivers"), json_str_at(seen, "driver")) &&
+	       is_listed(json_at(selector, "pciAddresses"), function->address) &&
+	       is_child(json_at(selector, "pfNames"), json_str_at(pf, "name"), function->number) &&
+	       is_child(json_at(selector, "rootDevices"), json_str_at(pf, "pciAddress"),
+			function->number) &&
+	       is_listed(json_at(selector, "linkTypes"), link_type(function)) &&
+	       (!json_is_true(json_at(selector, "isRdma")) ||
+		pools_has_rdma(pools, pool, function));
+}
+
+/* A PF that has VFs is not offered itself, and what has no driver is nothing yet. */
+static bool is_eligible(const struct pools_function *function)
+{
+	return json_at(function->seen, "driver") &&
+	       json_integer_value(json_at(function->seen, "numVfs")) == 0;
+}
+
+static void offer(struct pools *pools, struct pool *pool, const struct pools_function *function,
+		  const struct pools_wants *wants)
+{
+	const struct pool *other = map_get(&pools->claimed, function->address);
+	const char *protected = pools_protected(pools, function);
+
+	if (other == pool)
+		return;
+	if (other) {
+		pool_cause(pool, "%s: it is offered as %s already", function->address,
+			   json_str_at(other->resource, "name"));
+		return;
+	}
+	if (protected) {
+		pools_problem(pools, json_str_at(pool->resource, "name"), "ProtectedNic",
+			      "%s: %s (%s) is selected, but not offered: it %s", SOURCE,
+			      function->address,
+			      json_str_or(json_at(function->seen, "name"), "no interface"),
+			      protected);
+		return;
+	}
+	pool->wanted++;
+	pools_add_function(pools, pool, function, wants);
+}
+
+static void add_selector(struct pools *pools, struct pool *pool, const json_t *entry,
+			 const json_t *selector)
+{
+	struct pools_wants wants = {
+		.rdma = json_is_true(json_at(selector, "isRdma")),
+		.vhost_net = json_is_true(json_at(selector, "needVhostNet")),
+		.exclude_topology = json_is_true(json_at(entry, "excludeTopology")),
+		.extra = json_at(entry, "additionalInfo"),
+	};
+
+	for (size_t i = 0; i < pools->n_functions; i++)
+		if (is_eligible(&pools->functions[i]) &&
+		    selects(pools, pool, selector, &pools->functions[i]))
+			offer(pools, pool, &pools->functions[i], &wants);
+}
+
+static void add_entry(struct pools *pools, const json_t *entry)
+{
+	const char *prefix = json_str_at(entry, "resourcePrefix");
+	const char *name = json_str_or(json_at(entry, "resourceName"), "");
+	struct pool *pool = pools_need(pools, str_empty(prefix) ? pools->input->prefix : prefix,
+				       name, "sriov", SOURCE, false);
+	json_t *selector;
+	size_t i;
+
+	if (!pool)
+		return;
+	pools_add_env(pool);
+	json_array_foreach (json_at(entry, "selectors"), i, selector)
+		add_selector(pools, pool, entry, selector);
+	if (pool->wanted == 0)
+		pool_cause(pool, "no free device of this node matches the selectors");
+}
+
+void pools_from_list(struct pools *pools)
+{
+	json_t *entry;
+	size_t i;
+
+	json_array_foreach (json_at(pools->input->resource_list, "resourceList"), i, entry)
+		add_entry(pools, entry);
+}

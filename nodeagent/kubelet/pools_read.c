@@ -1,0 +1,171 @@
+/*
+ * Configurations as users bring them: keys as Go takes them, one bad entry that does not cost the others, names as the
+ * kubelet wants them.
+ */
+#include <string.h>
+#include <strings.h>
+
+#include "lib/base/str.h"
+#include "lib/json/json.h"
+#include "nodeagent/kubelet/pools_parts.h"
+
+/* The kubelet checks the prefix as part of a quota name, with "requests." in front. */
+#define PREFIX_MAX  (253 - (sizeof("requests.") - 1))
+#define NAME_MAX_   63
+#define STRINGS_MAX 1024
+
+/* ---- names ------------------------------------------------------------------------------------------------------------ */
+
+static bool is_lower_alnum(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+}
+
+static bool is_alnum(char c)
+{
+	return is_lower_alnum(c) || (c >= 'A' && c <= 'Z');
+}
+
+static const char *prefix_fault(const char *prefix)
+{
+	size_t len = strlen(prefix);
+
+	if (len == 0 || len > PREFIX_MAX)
+		return "has a prefix that is empty or longer than 244 characters";
+	if (str_ends(prefix, "kubernetes.io") || str_starts(prefix, "requests."))
+		return "has a prefix that is reserved for Kubernetes";
+	for (size_t i = 0; i < len; i++) {
+		bool at_edge =
+			i == 0 || i == len - 1 || prefix[i - 1] == '.' || prefix[i + 1] == '.';
+
+		if (!is_lower_alnum(prefix[i]) && (at_edge || !strchr("-.", prefix[i])))
+			return "has a prefix that is no DNS name of small letters, digits, '-' "
+			       "and '.'";
+	}
+	return NULL;
+}
+
+const char *pools_name_fault(const char *prefix, const char *name)
+{
+	size_t len = strlen(name);
+	const char *fault = prefix_fault(prefix);
+
+	if (fault)
+		return fault;
+	if (len == 0 || len > NAME_MAX_)
+		return "has after the prefix a name that is empty or longer than 63 characters";
+	if (!is_alnum(name[0]) || !is_alnum(name[len - 1]))
+		return "does not begin and end with a letter or digit";
+	for (size_t i = 0; i < len; i++)
+		if (!is_alnum(name[i]) && !strchr("-_.", name[i]))
+			return "may have letters, digits, '-', '_' and '.' after the prefix only";
+	return NULL;
+}
+
+/* ---- keys ------------------------------------------------------------------------------------------------------------- */
+
+static const char *known_key(const char *const *known, const char *key)
+{
+	for (; *known; known++)
+		if (strcasecmp(*known, key) == 0)
+			return *known;
+	return NULL;
+}
+
+json_t *pools_fold_keys(const json_t *obj, const char *const *known, const char *where,
+			json_t *problems)
+{
+	json_t *folded = json_object(), *value;
+	const char *key;
+
+	json_each (obj, key, value) {
+		const char *name = known_key(known, key);
+
+		if (name && !json_is_null(value)) {
+			json_object_set(folded, name, value);
+		} else if (!name && json_array_size(problems) < POOLS_ENTRIES_MAX) {
+			auto_free char *message =
+				str_printf("%s%s%.64s: no such field, it is ignored", where,
+					   *where ? "." : "", key);
+
+			pools_note(problems, NULL, "UnknownField", message);
+		}
+	}
+	return folded;
+}
+
+int pools_check_strings(const json_t *obj, const char *where, const char *key, struct err *err)
+{
+	const json_t *list;
+
+	if (json_get_strings(obj, where, key, &list, err) < 0)
+		return -1;
+	if (json_array_size(list) > STRINGS_MAX)
+		return err_set(err, ERR_INVALID, "BadField", "%s.%s: has %zu values, at most %d",
+			       where, key, json_array_size(list), STRINGS_MAX);
+	return 0;
+}
+
+/* ---- entries ---------------------------------------------------------------------------------------------------------- */
+
+static void read_one(const struct pools_format *format, const json_t *entry, const char *where,
+		     json_t *entries, json_t *problems)
+{
+	struct err err = {0};
+	json_t *good = NULL;
+
+	if (json_is_object(entry))
+		good = format->read(entry, where, problems, &err);
+	else
+		(void)err_set(&err, ERR_INVALID, "BadField", "%s: is %s, must be an object", where,
+			      json_type_words(entry));
+	if (good)
+		json_array_append_new(entries, good);
+	else
+		pools_note(problems, json_str_at(entry, "resourceName"), format->reason, err.text);
+}
+
+static json_t *read_entries(const struct pools_format *format, const json_t *doc, json_t *problems,
+			    struct err *err)
+{
+	json_t *entries, *entry;
+	const json_t *list;
+	size_t i;
+
+	if (json_get_array(doc, "", format->list, &list, err) < 0)
+		return NULL;
+	if (json_array_size(list) > POOLS_ENTRIES_MAX) {
+		(void)err_set(err, ERR_INVALID, "BadField", "%s: has %zu entries, at most %d",
+			      format->list, json_array_size(list), POOLS_ENTRIES_MAX);
+		return NULL;
+	}
+	entries = json_array();
+	json_array_foreach ((json_t *)list, i, entry) {
+		auto_free char *where = str_printf("%s[%zu]", format->list, i);
+
+		read_one(format, entry, where, entries, problems);
+	}
+	return entries;
+}
+
+json_t *pools_read_document(const struct pools_format *format, const json_t *raw,
+			    const struct err *inner, struct err *err)
+{
+	json_auto_t *problems = json_array();
+	json_auto_t *doc = pools_fold_keys(raw, format->known, "", problems);
+	struct err bad = *inner;
+	json_t *entries = NULL;
+
+	if (raw && !json_is_object(raw))
+		(void)err_set(&bad, ERR_INVALID, "BadField", "is %s, must be an object",
+			      json_type_words(raw));
+	else if (raw)
+		entries = read_entries(format, doc, problems, &bad);
+	if (!entries) {
+		(void)err_set(err, ERR_INVALID, format->reason, "%s: %s", format->what, bad.text);
+		return NULL;
+	}
+	json_put(doc, format->list, entries);
+	json_object_set(doc, "problems", problems);
+	return take_ptr(doc);
+}

@@ -1,0 +1,136 @@
+/*
+ * Pools of any host, and requests for their devices. Input: {"spec": …, "observed": …, "allocated": …, "before": …,
+ * "devNames": […], "resource": …, "ids": […], "must": […], "size": n}; each may be anything. Nothing crashes, deciding is
+ * pure, and an answer is what allocate.h says.
+ */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/mem.h"
+#include "lib/json/json.h"
+#include "nodeagent/kubelet/allocate.h"
+#include "nodeagent/kubelet/pools.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerInitialize(int *argc, char ***argv);
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+	json_init();
+	return 0;
+}
+
+static void check(bool holds, const char *what)
+{
+	if (holds)
+		return;
+	fprintf(stderr, "broken: %s\n", what);
+	abort();
+}
+
+/* The strings of a list; free(). */
+static const char **strings(const json_t *list, size_t *ret_n)
+{
+	const char **ret = mem_calloc(json_array_size(list) + 1, sizeof(*ret));
+	json_t *item;
+	size_t i;
+
+	*ret_n = 0;
+	json_array_foreach ((json_t *)list, i, item)
+		if (json_is_string(item))
+			ret[(*ret_n)++] = json_string_value(item);
+	return ret;
+}
+
+static void check_pools(const json_t *input)
+{
+	struct pools_input in = {
+		.prefix = "spidernet.io",
+		.spec = json_at(input, "spec"),
+		.observed = json_at(input, "observed"),
+		.allocated = json_at(input, "allocated"),
+		.before = json_at(input, "before"),
+		.dev_names = json_at(input, "devNames"),
+	};
+	json_auto_t *pools = pools_compute(&in), *again = pools_compute(&in);
+	json_t *pool, *device;
+	size_t i, j;
+
+	check(json_same(pools, again), "the same host gives the same pools");
+	json_array_foreach (json_at(pools, "resources"), i, pool) {
+		const char *before = "";
+
+		json_array_foreach (json_at(pool, "devices"), j, device) {
+			const char *id = json_str_or(json_at(device, "id"), "");
+
+			check(j == 0 || strcmp(before, id) < 0, "devices are sorted, each once");
+			check(json_is_true(json_at(device, "healthy")) ||
+				      json_at(device, "cause") ||
+				      !str_eq(json_str_at(pool, "kind"), "sriov"),
+			      "what is unhealthy says why");
+			before = id;
+		}
+	}
+}
+
+static void check_allocation(const json_t *resource, const char **ids, size_t n)
+{
+	struct err err = {0};
+	json_auto_t *answer = allocate_devices(resource, ids, n, &err);
+	const char *before = NULL;
+	json_t *node;
+	size_t i;
+
+	check(!answer == (err.class == ERR_INVALID), "an error comes exactly without an answer");
+	json_array_foreach (json_at(answer, "nodes"), i, node) {
+		const char *path = json_str_or(json_at(node, "path"), "");
+
+		check(!before || strcmp(before, path) < 0, "nodes are sorted, each once");
+		before = path;
+	}
+}
+
+static bool has(const char **list, size_t n, const char *id)
+{
+	for (size_t i = 0; i < n; i++)
+		if (str_eq(list[i], id))
+			return true;
+	return false;
+}
+
+static void check_preference(const json_t *resource, const char **ids, size_t n, const char **must,
+			     size_t n_must, size_t size)
+{
+	auto_free const char **chosen = mem_calloc(n + 1, sizeof(*chosen));
+	struct err err = {0};
+
+	if (allocate_prefer(resource, ids, n, must, n_must, size, chosen, &err) < 0) {
+		check(err.class == ERR_INVALID, "a refusal says why");
+		return;
+	}
+	check(size <= n, "no more than there is");
+	for (size_t i = 0; i < size; i++) {
+		check(i == 0 || strcmp(chosen[i - 1], chosen[i]) < 0, "sorted, each once");
+		check(has(ids, n, chosen[i]), "what is chosen is available");
+	}
+	for (size_t i = 0; i < n_must; i++)
+		check(has(chosen, size, must[i]), "what must be included is");
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	json_auto_t *input = json_parse((const char *)data, size, NULL);
+	const json_t *resource = json_at(input, "resource"), *wanted = json_at(input, "size");
+	size_t n, n_must;
+	auto_free const char **ids = strings(json_at(input, "ids"), &n);
+	auto_free const char **must = strings(json_at(input, "must"), &n_must);
+
+	check_pools(input);
+	check_allocation(resource, ids, n);
+	if (json_is_integer(wanted) && json_integer_value(wanted) >= 0)
+		check_preference(resource, ids, n, must, n_must,
+				 (size_t)json_integer_value(wanted));
+	return 0;
+}

@@ -310,17 +310,3 @@ json_t *host_observe(struct host *host, unsigned int flags, struct err *err)
 	json_put(ret, "problems", json_incref(view.problems));
 	return ret;
 }
-
-json_t *observed_status_interfaces(const json_t *observed)
-{
-	json_t *ret = json_deep_copy(json_at(observed, "interfaces")), *pf, *vf;
-	size_t i, j;
-
-	json_array_foreach (ret, i, pf) {
-		(void)json_object_del(pf, "host");
-		json_array_foreach (json_object_get(pf, "Vfs"), j, vf) {
-			(void)json_object_del(vf, "host");
-		}
-	}
-	return ret;
-}

@@ -8,6 +8,7 @@
 #define ORBWEAVER_NODEAGENT_HOST_OBSERVE_H
 
 #include "nodeagent/host/host.h"
+#include "nodeagent/host/observed.h"
 
 enum {
 	/*
@@ -26,12 +27,6 @@ enum {
  * Sorted by PCI address, VFs by number: nothing changed on the host, same bytes by json_text().
  */
 json_t *host_observe(struct host *host, unsigned int flags, struct err *err);
-
-/*
- * The part of an "interfaces" entry, or of all of them, that goes into NodeState.status.interfaces: the same without
- * what only the agent needs ("host" members). Returns new.
- */
-json_t *observed_status_interfaces(const json_t *observed);
 
 /*
  * Why nothing may be done to this PF, new, or NULL when it may. For the last look before a step; fails when it cannot be

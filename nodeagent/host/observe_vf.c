@@ -7,17 +7,6 @@
 #include "nodeagent/host/holders.h"
 #include "nodeagent/host/view.h"
 
-/* Drivers that hand a function to a process (node-kernel 1.6). */
-static bool is_userspace_driver(const char *driver)
-{
-	static const char *const names[] = {"vfio-pci", "uio_pci_generic", "igb_uio"};
-
-	for (size_t i = 0; i < ARRAY_LEN(names); i++)
-		if (str_eq(driver, names[i]))
-			return true;
-	return false;
-}
-
 /* ---- what a function has ---------------------------------------------------------------------------------------------- */
 
 void view_put_ids(const struct view *view, const char *address, json_t *ret)
@@ -131,7 +120,7 @@ static bool find_holder(const struct view *view, const char *vf, const char *dri
 	struct sysfs_text claim;
 	bool claimed = holders_claim(view->host, vf, &claim);
 
-	if (is_userspace_driver(driver)) {
+	if (observed_is_userspace_driver(driver)) {
 		if (vfio_holder(view, vf, holder) || !claimed)
 			return !json_is_false(json_at(holder, "open"));
 	} else if (pci_vf_is_away(view->host, vf, driver)) {

@@ -1,0 +1,366 @@
+/*
+ * One PF that spec names: can it be done at all, then the PF itself, then its VFs.
+ *
+ * A PF that somebody else manages (externallyManaged) is only checked; its VFs are set up like all others.
+ */
+#include "nodeagent/planner_parts.h"
+
+void pf_now_read(const json_t *entry, struct pf_now *ret)
+{
+	*ret = (struct pf_now){
+		.address = json_str_at(entry, "pciAddress"),
+		.entry = entry,
+		.protected = json_str_at(entry, "host", "protected"),
+		.eswitch = json_str_at(entry, "eSwitchMode"),
+		.name = json_str_at(entry, "name"),
+		.num_vfs = (int)json_integer_value(json_at(entry, "numVfs")),
+		.mtu = (int)json_integer_value(json_at(entry, "mtu")),
+		.is_down = str_eq(json_str_at(entry, "linkAdminState"), "down"),
+		.is_autoprobe_off = json_is_false(json_at(entry, "host", "driversAutoprobe")),
+	};
+}
+
+/* ---- can it be done? ---------------------------------------------------------------------------------------------------------- */
+
+static bool check_sriov(struct planning *p, const struct pf_wish *wish, const struct pf_now *now)
+{
+	json_int_t total = json_integer_value(json_at(now->entry, "totalvfs"));
+
+	if (wish->num_vfs == 0 || wish->is_external)
+		return true;
+	if (total == 0) {
+		plan_problem(
+			p, now->address, "NoSriov", "%s",
+			json_is_false(json_at(p->in->observed, "node", "sriovKernel"))
+				? "no NIC of this node shows SR-IOV: enable it in the machine's "
+				  "firmware (SR-IOV, VT-d or AMD-Vi), or boot a kernel with "
+				  "CONFIG_PCI_IOV"
+				: "it has no SR-IOV: enable it in the NIC's firmware (mlxconfig: "
+				  "SRIOV_EN, NUM_OF_VFS) and reboot, or choose another NIC");
+		return false;
+	}
+	if (wish->num_vfs <= total)
+		return true;
+	plan_problem(p, now->address, "VfCountOutOfRange",
+		     "numVfs is %d, but it can have %lld VFs at most: lower numVfs, or raise the "
+		     "limit in the NIC's firmware",
+		     wish->num_vfs, (long long)total);
+	return false;
+}
+
+static bool check_link_type(struct planning *p, const struct pf_wish *wish,
+			    const struct pf_now *now)
+{
+	const char *type = json_str_at(now->entry, "linkType");
+
+	if (!wish->link || str_eq(wish->link, type))
+		return true;
+	plan_problem(p, now->address, "LinkTypeMismatch",
+		     "linkType %s is wanted, the port is " QUOTE
+		     ": set the port's type in the NIC's firmware (mlxconfig: LINK_TYPE_P1) and "
+		     "reboot, or correct the policy",
+		     wish->link, json_str_or(json_at(now->entry, "linkType"), "neither"));
+	return false;
+}
+
+static bool check_eswitch(struct planning *p, const struct pf_wish *wish, const struct pf_now *now)
+{
+	if (!wish->eswitch || str_eq(wish->eswitch, now->eswitch))
+		return true;
+	if (json_is_true(json_at(now->entry, "host", "devlink")) && now->eswitch)
+		return true;
+	plan_problem(p, now->address, "ESwitchUnsupported",
+		     "eSwitchMode %s is wanted, but its driver (" QUOTE
+		     ") has no switch that devlink can set: take eSwitchMode out of the policy",
+		     wish->eswitch, json_str_or(json_at(now->entry, "driver"), "none"));
+	return false;
+}
+
+/* What whoever manages the PF has to have done. Too few VFs: those that are there are set up. */
+static bool check_external(struct planning *p, const struct pf_wish *wish, const struct pf_now *now)
+{
+	if (now->num_vfs < wish->num_vfs)
+		plan_problem(p, now->address, "TooFewVfs",
+			     "it is externallyManaged and has %d of %d VFs: whoever manages it has "
+			     "to make the others",
+			     now->num_vfs, wish->num_vfs);
+	if (wish->eswitch && !str_eq(wish->eswitch, now->eswitch)) {
+		plan_problem(p, now->address, "ESwitchMismatch",
+			     "it is externallyManaged and its eSwitchMode is " QUOTE
+			     ", wanted %s: whoever manages it has to set it",
+			     now->eswitch ? now->eswitch : "not known", wish->eswitch);
+		return false;
+	}
+	if (wish->mtu > now->mtu) {
+		plan_problem(p, now->address, "MtuTooLow",
+			     "it is externallyManaged and its MTU is %d, wanted %d: whoever "
+			     "manages it has to raise it",
+			     now->mtu, wish->mtu);
+		return false;
+	}
+	return true;
+}
+
+static void say_group(struct planning *p, const struct pf_now *now, const struct vf_group *group,
+		      const char *reason, const char *text)
+{
+	plan_problem(p, now->address, reason, "VFs %d-%d (policy " QUOTE "): %s", group->first,
+		     group->last, json_str_or(json_at(group->spec, "policyName"), "without name"),
+		     text);
+}
+
+static bool vfio_is_possible(const struct planning *p)
+{
+	json_auto_t *load = json_pack("{s:s, s:s}", "step", "load-module", "module", "vfio-pci");
+
+	return plan_has_module(p, "vfio_pci") || !plan_is_refused(p, load);
+}
+
+static void check_group(struct planning *p, const struct pf_wish *wish, const struct pf_now *now,
+			struct vf_group *group)
+{
+	const char *vdpa = json_str_or(json_at(group->spec, "vdpaType"), "");
+
+	if (group->last >= wish->num_vfs)
+		say_group(p, now, group, "VfRangeOutOfRange",
+			  "the range goes beyond numVfs: raise numVfs, or correct the range");
+	if (*vdpa)
+		say_group(
+			p, now, group, "VdpaUnsupported",
+			"vDPA devices are not made by this agent: take vdpaType out of the policy");
+	if (group->is_vfio && json_is_false(json_at(p->in->observed, "node", "iommu"))) {
+		say_group(p, now, group, "NoIommu",
+			  "vfio-pci needs an IOMMU: enable it in the firmware (VT-d, AMD-Vi) and "
+			  "boot with intel_iommu=on or amd_iommu=on");
+		group->is_usable = false;
+	}
+	if (group->is_vfio && !vfio_is_possible(p))
+		group->is_usable = false; /* why, is told where the failure of the step is */
+}
+
+static bool check_pf(struct planning *p, const struct pf_wish *wish, const struct pf_now *now)
+{
+	for (size_t i = 0; i < wish->n_groups; i++)
+		if (wish->groups[i].is_usable)
+			check_group(p, wish, now, &wish->groups[i]);
+	if (!check_sriov(p, wish, now) || !check_link_type(p, wish, now))
+		return false;
+	return wish->is_external ? check_external(p, wish, now) : check_eswitch(p, wish, now);
+}
+
+/* ---- rules of udev -------------------------------------------------------------------------------------------------------------- */
+
+static bool has_rule(const struct pf_now *now, const char *rule)
+{
+	return plan_list_has(json_at(now->entry, "host", "udevRules"), rule);
+}
+
+static void need_rule(struct planning *p, const struct pf_now *now, const char *rule,
+		      const char *why)
+{
+	json_t *step;
+
+	if (has_rule(now, rule))
+		return;
+	step = json_pack("{s:s, s:s, s:s}", "step", "write-udev-rule", "pf", now->address, "rule",
+			 rule);
+	if (str_eq(rule, "pf-name"))
+		json_put_str(step, "name", now->name);
+	(void)plan_step(p, now->address, NULL, step, "%s", why);
+}
+
+static void plan_rules(struct planning *p, const struct pf_wish *wish, const struct pf_now *now)
+{
+	if (wish->num_vfs > 0)
+		need_rule(p, now, "nm-unmanaged", "NetworkManager is to leave the VFs alone");
+	if (str_eq(wish->eswitch, "switchdev"))
+		need_rule(p, now, "pf-name", "the PF is to keep its name in switchdev mode");
+}
+
+/* ---- number of VFs, embedded switch ---------------------------------------------------------------------------------------------- */
+
+/* Names everyone who holds a VF; true when somebody does. */
+static bool is_blocked(struct planning *p, const struct pf_now *now, const char *why)
+{
+	bool blocked = false;
+	json_t *vf;
+	size_t i;
+
+	json_array_foreach (json_at(now->entry, "Vfs"), i, vf) {
+		const char *holder = vf_holder(p, vf);
+
+		if (!holder)
+			continue;
+		plan_blocked(p, now->address, json_str_at(vf, "pciAddress"), holder,
+			     "%s, which removes all VFs of the PF", why);
+		blocked = true;
+	}
+	/* Numbered but not listed: we do not know whose they are. */
+	if (json_array_size(json_at(now->entry, "Vfs")) < (size_t)now->num_vfs) {
+		plan_problem(p, now->address, "VfUnknown",
+			     "%s, but not all of its VFs can be seen: look at the kernel log", why);
+		blocked = true;
+	}
+	return blocked;
+}
+
+static json_t *count_step(const struct pf_now *now, int from, int count)
+{
+	return json_pack("{s:s, s:s, s:i, s:i}", "step", "set-num-vfs", "pf", now->address, "count",
+			 count, "from", from);
+}
+
+static json_t *eswitch_step(const struct pf_now *now, const char *mode)
+{
+	return json_pack("{s:s, s:s, s:s}", "step", "set-eswitch", "pf", now->address, "mode",
+			 mode);
+}
+
+static bool plan_autoprobe(struct planning *p, const struct pf_now *now, bool on, const char *why)
+{
+	return plan_step(
+		p, now->address, NULL,
+		json_pack("{s:s, s:s, s:b}", "step", "set-autoprobe", "pf", now->address, "on", on),
+		"%s", why);
+}
+
+/* Each step only when the one before it can be. */
+static void plan_new_vfs(struct planning *p, const struct pf_now *now, int count,
+			 const char *eswitch, const char *why)
+{
+	const char *pf = now->address;
+
+	if (count > 0 && !now->is_autoprobe_off &&
+	    !plan_autoprobe(p, now, false, "VFs get their addresses before their drivers start"))
+		return;
+	if (now->num_vfs > 0 &&
+	    !plan_step(p, pf, NULL, count_step(now, now->num_vfs, 0), "%s", why))
+		return;
+	if (eswitch && !plan_step(p, pf, NULL, eswitch_step(now, eswitch), "%s", why))
+		return;
+	if (count == 0 || !plan_step(p, pf, NULL, count_step(now, 0, count), "%s", why))
+		return;
+	(void)plan_step(p, pf, NULL,
+			json_pack("{s:s, s:s, s:i}", "step", "wait-vfs", "pf", pf, "count", count),
+			"%s", why);
+}
+
+/* Part of the way leads nowhere: better not to begin, and to keep what is there in order. */
+static bool is_way_refused(const struct planning *p, const struct pf_now *now, int count,
+			   const char *eswitch)
+{
+	json_auto_t *away = count_step(now, now->num_vfs, 0);
+	json_auto_t *set = eswitch ? eswitch_step(now, eswitch) : NULL;
+	json_auto_t *make = count_step(now, 0, count);
+
+	return (now->num_vfs > 0 && plan_is_refused(p, away)) || (set && plan_is_refused(p, set)) ||
+	       (count > 0 && plan_is_refused(p, make));
+}
+
+bool plan_vf_count(struct planning *p, const struct pf_now *now, int count, const char *eswitch)
+{
+	auto_free char *why = NULL;
+
+	if (str_eq(eswitch, now->eswitch))
+		eswitch = NULL;
+	if (count == now->num_vfs && !eswitch)
+		return true;
+	why = eswitch ? str_printf("eSwitchMode is " QUOTE ", wanted %s",
+				   now->eswitch ? now->eswitch : "not known", eswitch)
+		      : str_printf("numVfs is %d, wanted %d", now->num_vfs, count);
+	if (is_blocked(p, now, why) || is_way_refused(p, now, count, eswitch))
+		return true;
+	plan_new_vfs(p, now, count, eswitch, why);
+	return false;
+}
+
+/* ---- MTU and link of the PF --------------------------------------------------------------------------------------------------------- */
+
+/* Only ever raised: others may have raised it for reasons of theirs. True when it will do for the VFs. */
+static bool plan_mtu(struct planning *p, const struct pf_wish *wish, const struct pf_now *now)
+{
+	json_int_t most = json_integer_value(json_at(now->entry, "host", "maxMtu"));
+
+	if (wish->mtu <= now->mtu)
+		return true;
+	if (most > 0 && wish->mtu > most) {
+		plan_problem(
+			p, now->address, "MtuOutOfRange",
+			"mtu is %d, but its driver takes %lld at most: lower mtu in the policy",
+			wish->mtu, (long long)most);
+		return false;
+	}
+	return plan_step(p, now->address, NULL,
+			 json_pack("{s:s, s:s, s:i}", "step", "set-mtu", "device", now->address,
+				   "mtu", wish->mtu),
+			 "MTU is %d, wanted at least %d", now->mtu, wish->mtu);
+}
+
+static void plan_link(struct planning *p, const struct pf_wish *wish, const struct pf_now *now)
+{
+	if (wish->num_vfs > 0 && now->is_down && !now->protected)
+		(void)plan_step(p, now->address, NULL,
+				json_pack("{s:s, s:s}", "step", "link-up", "device", now->address),
+				"the PF is down, so its VFs have no link");
+}
+
+/* ---- all of it ------------------------------------------------------------------------------------------------------------------------ */
+
+/* Spec says nothing: as it was found, if we have changed it, else as it is. */
+static const char *eswitch_of(const struct planning *p, const struct pf_wish *wish,
+			      const struct pf_now *now)
+{
+	return wish->eswitch ? wish->eswitch : json_str_at(plan_found_pf(p, now), "eSwitchMode");
+}
+
+void plan_pf(struct planning *p, const struct pf_wish *wish)
+{
+	bool is_there = true, may_mtu = true;
+	struct pf_now now;
+
+	pf_now_read(plan_observed_pf(p, wish->address), &now);
+	if (!check_pf(p, wish, &now))
+		return;
+	if (!wish->is_external) {
+		plan_rules(p, wish, &now);
+		is_there = plan_vf_count(p, &now, wish->num_vfs, eswitch_of(p, wish, &now));
+		may_mtu = plan_mtu(p, wish, &now);
+	}
+	plan_link(p, wish, &now);
+	if (is_there)
+		plan_vfs(p, wish, &now, may_mtu);
+}
+
+/* ---- modules ---------------------------------------------------------------------------------------------------------------------------- */
+
+static void need_module(struct planning *p, const char *module, const char *loaded, const char *why)
+{
+	if (!plan_has_module(p, loaded))
+		(void)plan_step(p, NULL, NULL,
+				json_pack("{s:s, s:s}", "step", "load-module", "module", module),
+				"%s", why);
+}
+
+void plan_modules(struct planning *p, const struct pf_wish *wishes, size_t n)
+{
+	bool vfio = false, rdma = false, mlx5 = false;
+
+	for (size_t i = 0; i < n; i++) {
+		const json_t *pf = plan_observed_pf(p, wishes[i].address);
+
+		for (size_t g = 0; pf && g < wishes[i].n_groups; g++) {
+			vfio |= wishes[i].groups[g].is_vfio;
+			rdma |= wishes[i].groups[g].is_rdma;
+			mlx5 |= wishes[i].groups[g].is_rdma &&
+				str_eq(json_str_at(pf, "driver"), "mlx5_core");
+		}
+	}
+	if (mlx5)
+		need_module(p, "mlx5_ib", "mlx5_ib", "RDMA devices of mlx5 come with it");
+	if (rdma) {
+		need_module(p, "ib_uverbs", "ib_uverbs", "pods reach RDMA devices through it");
+		need_module(p, "rdma_ucm", "rdma_ucm", "pods reach the RDMA CM through it");
+	}
+	if (vfio && !json_is_false(json_at(p->in->observed, "node", "iommu")))
+		need_module(p, "vfio-pci", "vfio_pci", "VFs are to be bound to it");
+}

@@ -1,0 +1,454 @@
+/*
+ * The VFs that are there: address, driver, MTU (node-kernel 2, 1.6). Two passes over the VFs of a PF: addresses while
+ * nothing can bind to new ones, then drivers, one VF after the other, since RDMA devices are named in order of arrival.
+ *
+ * A VF that somebody holds has no step, whatever it looks like.
+ */
+#include "nodeagent/planner_parts.h"
+
+enum vf_driver {
+	VF_DRIVER_KEEP,   /* whatever is bound */
+	VF_DRIVER_KERNEL, /* the one that the kernel chooses */
+	VF_DRIVER_VFIO,
+};
+
+#define WHY_GUID "its node GUID is none, or not the one asked for"
+
+struct vf {
+	const json_t *now;
+	const char *address;
+	const char *bound;  /* its driver; NULL: none */
+	const char *holder; /* NULL: nobody */
+	const struct vf_group *group;
+	enum vf_driver driver;
+	int number;
+	const char *rebind; /* why its driver has to start (again); NULL: it need not */
+	bool is_stopped;    /* what has to come first was refused */
+};
+
+struct vfs {
+	struct planning *p;
+	const struct pf_wish *wish;
+	const struct pf_now *now;
+	bool is_ib;
+	bool has_rdma; /* the PF: then its VFs have RDMA devices, too */
+	bool may_mtu;
+	size_t n, n_without_rdma;
+	const char *without_rdma; /* the first of them */
+	struct vf *items;
+};
+
+const char *vf_holder(const struct planning *p, const json_t *vf)
+{
+	const char *pod = json_str_at(p->in->held, json_str_or(json_at(vf, "pciAddress"), ""));
+	const char *name = json_str_at(vf, "host", "holder", "name");
+
+	if (pod)
+		return pod;
+	if (json_is_false(json_at(vf, "host", "inUse")))
+		return NULL;
+	return name ? name : json_str_or(json_at(vf, "host", "holder", "kind"), "someone");
+}
+
+/* ---- what is to become of it ------------------------------------------------------------------------------------------------- */
+
+static bool has_kernel_driver(const struct vf *vf)
+{
+	return vf->bound && !observed_is_userspace_driver(vf->bound);
+}
+
+static enum vf_driver driver_of(const struct vf *vf)
+{
+	if (!vf->group)
+		return vf->bound ? VF_DRIVER_KEEP : VF_DRIVER_KERNEL;
+	if (!vf->group->is_usable)
+		return VF_DRIVER_KEEP;
+	return vf->group->is_vfio ? VF_DRIVER_VFIO : VF_DRIVER_KERNEL;
+}
+
+static const char *why_bind(const struct vf *vf)
+{
+	switch (vf->driver) {
+	case VF_DRIVER_KEEP:
+		return NULL;
+	case VF_DRIVER_KERNEL:
+		if (has_kernel_driver(vf))
+			return NULL;
+		return vf->bound ? "it is bound to a userspace driver, wanted the kernel's"
+				 : "it has no driver";
+	case VF_DRIVER_VFIO:
+		if (str_eq(vf->bound, "vfio-pci"))
+			return NULL;
+		return vf->bound ? "it is bound to the kernel's driver, wanted vfio-pci"
+				 : "it has no driver, wanted vfio-pci";
+	}
+	return NULL;
+}
+
+/* The GUID that spec asks for; false when it leaves that to us. */
+static bool asked_guid(const struct vf *vf, char ret[TEXT_GUID_SIZE])
+{
+	if (!vf->group || vf->group->guid_start == 0)
+		return false;
+	text_from_guid(vf->group->guid_start + (uint64_t)(vf->number - vf->group->first), ret);
+	return true;
+}
+
+static bool is_right_guid(const struct vfs *vfs, const struct vf *vf, const char *guid)
+{
+	char asked[TEXT_GUID_SIZE];
+
+	if (vfs->is_ib && asked_guid(vf, asked))
+		return str_eq(guid, asked);
+	return vf_guid_is_valid(guid);
+}
+
+/* RDMA by hardware with a GUID that nobody can work with, or another than was asked for. */
+static bool has_bad_guid(const struct vfs *vfs, const struct vf *vf)
+{
+	const char *guid = json_str_at(vf->now, "guid");
+
+	return guid && vf->group && vf->group->is_usable && has_kernel_driver(vf) &&
+	       (vf->group->is_rdma || vfs->is_ib) && plan_rdma_hardware(vfs->p, vf->address) &&
+	       !is_right_guid(vfs, vf, guid);
+}
+
+static void read_vf(const struct vfs *vfs, const json_t *now, struct vf *ret)
+{
+	*ret = (struct vf){
+		.now = now,
+		.address = json_str_at(now, "pciAddress"),
+		.bound = json_str_at(now, "driver"),
+		.holder = vf_holder(vfs->p, now),
+		.number = (int)json_integer_value(json_at(now, "vfID")),
+	};
+	ret->group = pf_wish_group(vfs->wish, ret->number);
+	ret->driver = driver_of(ret);
+	ret->rebind = why_bind(ret);
+	if (!ret->rebind && has_bad_guid(vfs, ret))
+		ret->rebind = WHY_GUID;
+	ret->is_stopped = !ret->address;
+}
+
+static void say_held(struct vfs *vfs, const struct vf *vf)
+{
+	if (vf->rebind)
+		plan_blocked(vfs->p, vfs->now->address, vf->address, vf->holder, "%s", vf->rebind);
+}
+
+/* ---- addresses ------------------------------------------------------------------------------------------------------------------ */
+
+static bool plan_mac(struct vfs *vfs, const struct vf *vf, const char *mac, const char *why)
+{
+	return plan_step(vfs->p, vfs->now->address, vf->address,
+			 json_pack("{s:s, s:s, s:i, s:s}", "step", "set-vf-mac", "pf",
+				   vfs->now->address, "index", vf->number, "mac", mac),
+			 "%s", why);
+}
+
+/* Its driver has started since with this very address, and it did not help. */
+static void say_bad_guid(struct vfs *vfs, struct vf *vf)
+{
+	plan_problem(vfs->p, vfs->now->address, "BadGuid",
+		     "VF " QUOTE " has the node GUID " QUOTE
+		     ", with which RDMA does not work, also after its driver has started anew: "
+		     "update the NIC's firmware, and see the kernel log",
+		     vf->address, json_str_or(json_at(vf->now, "guid"), ""));
+	vf->is_stopped = true;
+}
+
+/* An mlx5 VF takes its node GUID from the address that its PF gives it, once, when its driver starts (node-kernel 2.1). */
+static void plan_mac_for_guid(struct vfs *vfs, struct vf *vf)
+{
+	const char *admin = json_str_at(vf->now, "host", "adminMac");
+	char mac[TEXT_MAC_SIZE];
+
+	if (!vf_mac_derive(vfs->now->entry, vf->number, mac) ||
+	    (str_eq(admin, mac) && str_eq(json_str_at(vf->now, "mac"), mac))) {
+		say_bad_guid(vfs, vf);
+		return;
+	}
+	if (!str_eq(admin, mac) && !plan_mac(vfs, vf, mac, WHY_GUID))
+		vf->is_stopped = true;
+}
+
+/*
+ * An address that the PF gives stays when the driver changes, and nobody but the PF can give it another. One that works
+ * already is kept. A driver that cannot give any is no reason to leave the VF without driver.
+ */
+static void plan_ethernet(struct vfs *vfs, struct vf *vf)
+{
+	const char *mac = json_str_at(vf->now, "mac");
+	char derived[TEXT_MAC_SIZE];
+
+	if (vf->rebind && has_bad_guid(vfs, vf)) {
+		plan_mac_for_guid(vfs, vf);
+		return;
+	}
+	if (vf_mac_is_valid(json_str_at(vf->now, "host", "adminMac")))
+		return;
+	if (has_kernel_driver(vf) && vf_mac_is_valid(mac))
+		(void)plan_mac(vfs, vf, mac, "its MAC address is to stay when its driver changes");
+	else if (vf_mac_derive(vfs->now->entry, vf->number, derived))
+		(void)plan_mac(vfs, vf, derived, "it has no MAC address yet");
+}
+
+static void plan_guid(struct vfs *vfs, struct vf *vf, const char *which, const char *guid)
+{
+	const char *told = str_eq(which, "node") ? "adminNodeGuid" : "adminPortGuid";
+
+	if (vf->is_stopped || str_eq(json_str_at(vf->now, "host", told), guid))
+		return;
+	if (!plan_step(vfs->p, vfs->now->address, vf->address,
+		       json_pack("{s:s, s:s, s:i, s:s, s:s}", "step", "set-vf-guid", "pf",
+				 vfs->now->address, "index", vf->number, "which", which, "guid",
+				 guid),
+		       "its GUIDs are not set"))
+		vf->is_stopped = true;
+}
+
+/* The address of an InfiniBand interface ends with the GUID that its driver has found. */
+static bool has_started_with(const struct vf *vf, const char *guid)
+{
+	return str_ends(json_str_at(vf->now, "mac"), guid);
+}
+
+/* Told by the PF, and as it should be: nothing to set. */
+static bool is_told_guid(const struct vfs *vfs, const struct vf *vf)
+{
+	const char *node = json_str_at(vf->now, "host", "adminNodeGuid");
+
+	return node && is_right_guid(vfs, vf, node) &&
+	       str_eq(node, json_str_at(vf->now, "host", "adminPortGuid"));
+}
+
+static void plan_infiniband(struct vfs *vfs, struct vf *vf)
+{
+	char guid[TEXT_GUID_SIZE];
+
+	if (!vf->rebind || (!has_bad_guid(vfs, vf) && is_told_guid(vfs, vf)))
+		return;
+	if (!asked_guid(vf, guid) && !vf_guid_derive(vfs->p, vfs->now->entry, vf->number, guid)) {
+		plan_problem(vfs->p, vfs->now->address, "BadGuid",
+			     "VF " QUOTE " gets no GUID, for that of the PF is not known: load "
+			     "ib_ipoib on the host",
+			     vf->address);
+		vf->is_stopped = true;
+		return;
+	}
+	if (has_bad_guid(vfs, vf) && has_started_with(vf, guid)) {
+		say_bad_guid(vfs, vf);
+		return;
+	}
+	plan_guid(vfs, vf, "node", guid);
+	plan_guid(vfs, vf, "port", guid);
+}
+
+/* Fresh InfiniBand VFs are down (node-kernel 2.3). */
+static void plan_link_state(struct vfs *vfs, struct vf *vf)
+{
+	if (str_eq(json_str_at(vf->now, "host", "linkState"), "disable"))
+		(void)plan_step(vfs->p, vfs->now->address, vf->address,
+				json_pack("{s:s, s:s, s:i, s:s}", "step", "set-vf-link-state", "pf",
+					  vfs->now->address, "index", vf->number, "state", "auto"),
+				"its link is disabled");
+}
+
+static void plan_addresses(struct vfs *vfs, struct vf *vf)
+{
+	if (vf->holder || vf->is_stopped || !vf->group || !vf->group->is_usable)
+		return;
+	if (!vfs->is_ib) {
+		plan_ethernet(vfs, vf);
+		return;
+	}
+	plan_infiniband(vfs, vf);
+	plan_link_state(vfs, vf);
+}
+
+/* ---- drivers ---------------------------------------------------------------------------------------------------------------------- */
+
+static bool plan_override(struct planning *p, const char *pf, const json_t *vf, const char *driver,
+			  const char *why)
+{
+	const char *address = json_str_at(vf, "pciAddress");
+	json_t *step;
+
+	if (str_eq(json_str_at(vf, "host", "driverOverride"), driver))
+		return true;
+	step = json_pack("{s:s, s:s}", "step", "set-driver-override", "vf", address);
+	json_put_str(step, "driver", driver);
+	return plan_step(p, pf, address, step, "%s", why);
+}
+
+bool plan_rebind(struct planning *p, const char *pf, const json_t *vf, const char *driver,
+		 const char *why)
+{
+	const char *address = json_str_at(vf, "pciAddress");
+	json_t *probe;
+
+	if (!plan_override(p, pf, vf, driver, why))
+		return false;
+	if (json_at(vf, "driver") &&
+	    !plan_step(p, pf, address,
+		       json_pack("{s:s, s:s}", "step", "unbind-driver", "vf", address), "%s", why))
+		return false;
+	probe = json_pack("{s:s, s:s}", "step", "probe-driver", "vf", address);
+	json_put_str(probe, "driver", driver);
+	return plan_step(p, pf, address, probe, "%s", why);
+}
+
+static bool plan_wait(struct vfs *vfs, const struct vf *vf, const char *part)
+{
+	return plan_step(
+		vfs->p, vfs->now->address, vf->address,
+		json_pack("{s:s, s:s, s:s}", "step", "wait-vf", "vf", vf->address, "for", part),
+		"its driver has just started");
+}
+
+static bool is_rdma(const struct vf *vf)
+{
+	return vf->group && vf->group->is_usable && vf->group->is_rdma;
+}
+
+static void plan_mtu(struct vfs *vfs, const struct vf *vf)
+{
+	int wanted = vf->group && vf->group->is_usable ? vf->group->mtu : 0;
+	int mtu = (int)json_integer_value(json_at(vf->now, "mtu"));
+	json_int_t most = json_integer_value(json_at(vf->now, "host", "maxMtu"));
+
+	/* A driver that starts begins with an MTU of its own. */
+	if (wanted == 0 || !vfs->may_mtu || (!vf->rebind && (mtu == 0 || mtu == wanted)))
+		return;
+	if (most > 0 && wanted > most) {
+		plan_problem(vfs->p, vfs->now->address, "MtuOutOfRange",
+			     "VF " QUOTE
+			     ": mtu is %d, but its driver takes %lld at most: lower mtu "
+			     "in the policy",
+			     vf->address, wanted, (long long)most);
+		return;
+	}
+	(void)plan_step(vfs->p, vfs->now->address, vf->address,
+			json_pack("{s:s, s:s, s:i}", "step", "set-mtu", "device", vf->address,
+				  "mtu", wanted),
+			"MTU of the VF, wanted %d", wanted);
+}
+
+static void plan_kernel_driver(struct vfs *vfs, struct vf *vf)
+{
+	if (vf->rebind) {
+		if (!plan_rebind(vfs->p, vfs->now->address, vf->now, NULL, vf->rebind) ||
+		    !plan_wait(vfs, vf, "netdev"))
+			return;
+		if (is_rdma(vf) && vfs->has_rdma && !plan_wait(vfs, vf, "rdma"))
+			return;
+	}
+	plan_mtu(vfs, vf);
+}
+
+/* Its driver is there, and not all that was to come of it. */
+static void check_parts(struct vfs *vfs, const struct vf *vf)
+{
+	if (vf->rebind || !vf->group || !vf->group->is_usable)
+		return;
+	if (!json_at(vf->now, "name"))
+		plan_problem(vfs->p, vfs->now->address, "VfWithoutInterface",
+			     "VF " QUOTE " has the driver " QUOTE
+			     " but no network interface: see the kernel log; for InfiniBand load "
+			     "ib_ipoib",
+			     vf->address, vf->bound);
+	else if (is_rdma(vf) && json_array_size(json_at(vf->now, "host", "rdma")) == 0 &&
+		 vfs->n_without_rdma++ == 0)
+		vfs->without_rdma = vf->address;
+}
+
+static void plan_driver(struct vfs *vfs, struct vf *vf)
+{
+	if (vf->holder) {
+		say_held(vfs, vf);
+		return;
+	}
+	if (vf->is_stopped)
+		return;
+	switch (vf->driver) {
+	case VF_DRIVER_KEEP:
+		return;
+	case VF_DRIVER_KERNEL:
+		plan_kernel_driver(vfs, vf);
+		check_parts(vfs, vf);
+		return;
+	case VF_DRIVER_VFIO:
+		if (vf->rebind)
+			(void)plan_rebind(vfs->p, vfs->now->address, vf->now, "vfio-pci",
+					  vf->rebind);
+		return;
+	}
+}
+
+/* On again in any case: a run that was cut off may have left it off. Without it only vfio-pci binds. */
+static void plan_autoprobe(struct vfs *vfs)
+{
+	const char *pf = vfs->now->address;
+
+	if (!vfs->now->is_autoprobe_off ||
+	    plan_step(vfs->p, pf, NULL,
+		      json_pack("{s:s, s:s, s:b}", "step", "set-autoprobe", "pf", pf, "on", 1),
+		      "drivers are to bind to the VFs again"))
+		return;
+	for (size_t i = 0; i < vfs->n; i++)
+		vfs->items[i].is_stopped |=
+			vfs->items[i].driver == VF_DRIVER_KERNEL && vfs->items[i].rebind;
+}
+
+static void say_without_rdma(struct vfs *vfs)
+{
+	if (vfs->n_without_rdma > 0)
+		plan_problem(
+			vfs->p, vfs->now->address, "NoRdmaDevice",
+			"isRdma is wanted, but %zu VF%s (" QUOTE
+			"%s) ha%s no RDMA device: load the NIC's RDMA driver (mlx5_ib, irdma, "
+			"bnxt_re), see whether its firmware has RDMA on, or take isRdma out of "
+			"the policy",
+			vfs->n_without_rdma, vfs->n_without_rdma == 1 ? "" : "s", vfs->without_rdma,
+			vfs->n_without_rdma == 1 ? "" : ", ...",
+			vfs->n_without_rdma == 1 ? "s" : "ve");
+}
+
+/* A PF that others manage: autoprobe is theirs, unless one of its VFs has to have the kernel's driver. */
+static bool needs_autoprobe(const struct vfs *vfs)
+{
+	if (!vfs->wish->is_external)
+		return true;
+	for (size_t i = 0; i < vfs->n; i++)
+		if (vfs->items[i].rebind && vfs->items[i].driver == VF_DRIVER_KERNEL &&
+		    !vfs->items[i].holder)
+			return true;
+	return false;
+}
+
+void plan_vfs(struct planning *p, const struct pf_wish *wish, const struct pf_now *now,
+	      bool may_mtu)
+{
+	json_t *list = json_at(now->entry, "Vfs"), *vf;
+	struct vfs vfs = {
+		.p = p,
+		.wish = wish,
+		.now = now,
+		.is_ib = str_eq(json_str_at(now->entry, "linkType"), "IB"),
+		.has_rdma = plan_rdma_hardware(p, now->address),
+		.may_mtu = may_mtu,
+		.items = mem_calloc(json_array_size(list) + 1, sizeof(*vfs.items)),
+	};
+	size_t i;
+
+	json_array_foreach (list, i, vf)
+		read_vf(&vfs, vf, &vfs.items[vfs.n++]);
+	for (i = 0; i < vfs.n; i++)
+		plan_addresses(&vfs, &vfs.items[i]);
+	if (needs_autoprobe(&vfs))
+		plan_autoprobe(&vfs);
+	for (i = 0; i < vfs.n; i++)
+		plan_driver(&vfs, &vfs.items[i]);
+	say_without_rdma(&vfs);
+	free(vfs.items);
+}

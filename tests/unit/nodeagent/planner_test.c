@@ -1,0 +1,789 @@
+/* Plans for documents by hand: order, refusals, what is kept and put back. Whole runs on a host: planner_host_test.c. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "lib/json/json.h"
+#include "nodeagent/host/step.h"
+#include "nodeagent/planner.h"
+
+#define P1 "0000:3b:00.0"
+#define P2 "0000:5e:00.0"
+
+/* Two PFs without VFs, ready for anything. */
+static const char BASE[] =
+	"{'interfaces': ["
+	"{'pciAddress': '" P1 "', 'driver': 'mlx5_core', 'vendor': '15b3', 'deviceID': '101d', "
+	"'name': 'eth1', 'mac': '0c:42:a1:66:a1:b2', 'mtu': 1500, 'linkType': 'ETH', "
+	"'linkAdminState': 'up', 'eSwitchMode': 'legacy', 'totalvfs': 8, 'numVfs': 0, 'Vfs': [], "
+	"'host': {'devlink': true, 'driversAutoprobe': true, 'maxMtu': 9978, 'rdma': ['mlx5_0'], "
+	"'udevRules': ['nm-unmanaged'], 'permanentMac': '0c:42:a1:66:a1:b2'}},"
+	"{'pciAddress': '" P2 "', 'driver': 'mlx5_core', 'vendor': '15b3', 'deviceID': '101d', "
+	"'name': 'eth2', 'mac': '0c:42:a1:66:a1:b3', 'mtu': 1500, 'linkType': 'ETH', "
+	"'linkAdminState': 'up', 'eSwitchMode': 'legacy', 'totalvfs': 8, 'numVfs': 0, 'Vfs': [], "
+	"'host': {'devlink': true, 'driversAutoprobe': true, 'rdma': ['mlx5_1'], "
+	"'udevRules': ['nm-unmanaged'], 'permanentMac': '0c:42:a1:66:a1:b3'}}],"
+	"'unusable': [{'pciAddress': '0000:77:00.0', 'reason': 'NoDriver', "
+	"'message': 'no driver is bound to it: load the driver of this NIC'}],"
+	"'rdma': {'netnsMode': 'shared', 'netnsModeNextBoot': {'overruled': []}, 'devices': ["
+	"{'name': 'mlx5_0', 'pciAddress': '" P1 "', 'nodeGuid': '0c:42:a1:03:00:66:a1:b2'},"
+	"{'name': 'mlx5_1', 'pciAddress': '" P2 "', 'nodeGuid': '0c:42:a1:03:00:66:a1:b3'}]},"
+	"'node': {'iommu': true, 'sriovKernel': true, 'sysfsWritable': true, "
+	"'lockdown': 'confidentiality', 'modules': ['ib_core', 'ib_uverbs', 'rdma_ucm', 'mlx5_ib', "
+	"'vfio_pci']}, 'problems': []}";
+
+/* ---- making documents ----------------------------------------------------------------------------------------------------------- */
+
+/* JSON with ' for ". */
+static json_t *parse(const char *text)
+{
+	auto_free char *copy = str_dup(text);
+	struct err err = {0};
+	json_t *ret;
+
+	for (char *c = copy; *c; c++)
+		*c = *c == '\'' ? '"' : *c;
+	ret = json_parse(copy, strlen(copy), &err);
+	if (!ret)
+		fail_msg("%s: %s", text, err.text);
+	return ret;
+}
+
+static json_t *pf_at(json_t *observed, size_t i)
+{
+	return json_array_get(json_at(observed, "interfaces"), i);
+}
+
+/* BASE with parts of the first PF and of the node replaced: RFC 7386 patches, NULL for none. */
+static json_t *observed_with(const char *pf, const char *node)
+{
+	json_t *ret = parse(BASE);
+	json_auto_t *pf_patch = parse(pf ? pf : "{}"), *node_patch = parse(node ? node : "{}");
+
+	json_merge_patch(pf_at(ret, 0), pf_patch);
+	json_merge_patch(json_at(ret, "node"), node_patch);
+	return ret;
+}
+
+/* VF n of P1, as an idle mlx5 VF that is all right; patched. */
+static void add_vf(json_t *observed, const char *patch_text)
+{
+	json_t *pf = pf_at(observed, 0), *list = json_at(pf, "Vfs");
+	json_auto_t *patch = parse(patch_text);
+	int n = (int)json_array_size(list);
+	auto_free char *text =
+		str_printf("{'vfID': %d, 'pciAddress': '0000:3c:00.%d', 'driver': 'mlx5_core', "
+			   "'name': 'v%d', 'mac': '02:00:00:00:01:%02x', 'mtu': 1500, "
+			   "'guid': '02:00:00:ff:fe:00:01:%02x', 'host': {'inUse': false, "
+			   "'holder': {'kind': 'host'}, 'adminMac': '02:00:00:00:01:%02x', "
+			   "'rdma': ['mlx5_%d'], 'maxMtu': 9978}}",
+			   n, n, n, n, n, n, n + 2);
+	auto_free char *device = str_printf("{'pciAddress': '0000:3c:00.%d'}", n);
+	json_t *vf = parse(text);
+
+	json_merge_patch(vf, patch);
+	json_array_append_new(list, vf);
+	json_object_set_new(pf, "numVfs", json_integer(n + 1));
+	json_array_append_new(json_at(observed, "rdma", "devices"), parse(device));
+}
+
+static json_t *plan_with(const char *spec_text, const json_t *observed, const json_t *found,
+			 const json_t *held, const json_t *refused)
+{
+	json_auto_t *spec = parse(spec_text), *before = json_deep_copy(observed);
+	struct planner_input in = {.spec = spec,
+				   .observed = observed,
+				   .found = found,
+				   .held = held,
+				   .refused = refused};
+	struct err err = {0};
+	json_t *plan = planner_plan(&in, &err), *entry;
+	size_t i;
+
+	if (!plan)
+		fail_msg("%s: %s", spec_text, err.text);
+	assert_true(json_same(observed, before));
+	json_array_foreach (json_at(plan, "steps"), i, entry) {
+		assert_non_null(step_check(json_at(entry, "step"), &err));
+		assert_true(strlen(json_str_at(entry, "why")) > 0);
+	}
+	return plan;
+}
+
+static json_t *plan_for(const char *spec, const json_t *observed)
+{
+	return plan_with(spec, observed, NULL, NULL, NULL);
+}
+
+/* "set-num-vfs count=4 from=0 pf=…; …": fields in order of their names, P1's address left out. */
+static char *steps_of(const json_t *plan)
+{
+	auto_strbuf struct strbuf text = {0};
+	json_t *entry, *value;
+	const char *key;
+	size_t i;
+
+	json_array_foreach (json_at(plan, "steps"), i, entry) {
+		json_auto_t *sorted = NULL;
+		auto_free char *dump = json_text(json_at(entry, "step"));
+
+		sorted = json_loads(dump, 0, NULL);
+		strbuf_addf(&text, "%s%s", i ? "; " : "", json_str_at(entry, "step", "step"));
+		json_each (sorted, key, value) {
+			auto_free char *word = json_dumps(value, JSON_ENCODE_ANY);
+
+			if (str_eq(key, "step") || str_eq(json_string_value(value), P1))
+				continue;
+			strbuf_addf(&text, " %s=%.*s", key,
+				    (int)strlen(word) - 2 * json_is_string(value),
+				    word + json_is_string(value));
+		}
+	}
+	return strbuf_take(&text);
+}
+
+static void has_steps(const json_t *plan, const char *want)
+{
+	auto_free char *got = steps_of(plan);
+
+	assert_string_equal(got, want);
+}
+
+static void has_reasons(const json_t *plan, const char *list, const char *want)
+{
+	auto_strbuf struct strbuf text = {0};
+	json_t *entry;
+	size_t i;
+
+	json_array_foreach (json_at(plan, list), i, entry)
+		strbuf_addf(&text, "%s%s", i ? " " : "", json_str_at(entry, "reason"));
+	if (!str_eq(strbuf_str(&text), want))
+		fail_msg("%s: got \"%s\", want \"%s\": %s", list, strbuf_str(&text), want,
+			 json_text(plan));
+}
+
+static void problems_mention(const json_t *plan, const char *what)
+{
+	auto_free char *text = json_text(json_at(plan, "problems"));
+
+	assert_non_null(strstr(text, what));
+}
+
+#define SPEC(members) "{'interfaces': [{'pciAddress': '" P1 "', " members "}]}"
+#define VFS(n, type, rest)                                                                         \
+	SPEC("'numVfs': " #n ", 'vfGroups': [{'policyName': 'a', 'vfRange': '0-7', "               \
+	     "'deviceType': '" type "'" rest "}]")
+
+/* ---- order ---------------------------------------------------------------------------------------------------------------------- */
+
+static void prepares_new_vfs_with_autoprobe_off(void **state)
+{
+	json_auto_t *observed =
+		observed_with("{'linkAdminState': 'down', 'host': {'udevRules': []}}", NULL);
+	json_auto_t *plan = plan_for(SPEC("'numVfs': 2, 'mtu': 4000, 'vfGroups': [{'vfRange': "
+					  "'0-1', 'mtu': 9000}]"),
+				     observed);
+
+	has_steps(plan, "write-udev-rule rule=nm-unmanaged; set-autoprobe on=false; "
+			"set-num-vfs count=2 from=0; wait-vfs count=2; set-mtu mtu=9000; link-up");
+	has_reasons(plan, "problems", "");
+	/* Nothing of it is lost for the way back. */
+	assert_int_equal(json_integer_value(json_at(plan, "found", "pfs", P1, "mtu")), 1500);
+	assert_int_equal(json_integer_value(json_at(plan, "found", "pfs", P1, "numVfs")), 0);
+	assert_true(json_is_true(json_at(plan, "found", "pfs", P1, "driversAutoprobe")));
+	assert_null(json_at(plan, "found", "pfs", P2));
+}
+
+static void gives_addresses_to_all_before_drivers_start(void **state)
+{
+	json_auto_t *observed = observed_with("{'host': {'driversAutoprobe': false}}", NULL);
+	json_auto_t *plan = NULL;
+	static const char fresh[] = "{'driver': null, 'name': null, 'mac': null, 'mtu': null, "
+				    "'guid': null, 'host': {'adminMac': null, 'rdma': []}}";
+
+	add_vf(observed, fresh);
+	add_vf(observed, fresh);
+	plan = plan_for(VFS(2, "netdevice", ", 'isRdma': true, 'mtu': 1500"), observed);
+	has_steps(plan, "set-vf-mac index=0 mac=fa:20:00:66:a1:b2; "
+			"set-vf-mac index=1 mac=fa:20:01:66:a1:b2; set-autoprobe on=true; "
+			"probe-driver vf=0000:3c:00.0; wait-vf for=netdev vf=0000:3c:00.0; "
+			"wait-vf for=rdma vf=0000:3c:00.0; set-mtu device=0000:3c:00.0 mtu=1500; "
+			"probe-driver vf=0000:3c:00.1; wait-vf for=netdev vf=0000:3c:00.1; "
+			"wait-vf for=rdma vf=0000:3c:00.1; set-mtu device=0000:3c:00.1 mtu=1500");
+}
+
+static void goes_through_zero_and_through_the_switch(void **state)
+{
+	json_auto_t *observed = observed_with(NULL, NULL);
+	json_auto_t *plan = NULL;
+
+	add_vf(observed, "{}");
+	plan = plan_for(SPEC("'numVfs': 3, 'eSwitchMode': 'switchdev'"), observed);
+	has_steps(plan, "write-udev-rule name=eth1 rule=pf-name; set-autoprobe on=false; "
+			"set-num-vfs count=0 from=1; set-eswitch mode=switchdev; "
+			"set-num-vfs count=3 from=0; wait-vfs count=3");
+}
+
+static void rebinds_one_vf_after_the_other(void **state)
+{
+	json_auto_t *observed = observed_with(NULL, "{'modules': []}");
+	json_auto_t *plan = NULL;
+
+	add_vf(observed, "{}");
+	add_vf(observed, "{'driver': 'vfio-pci', 'host': {'driverOverride': 'vfio-pci'}}");
+	plan = plan_for(SPEC("'numVfs': 2, 'vfGroups': [{'vfRange': '0-0', 'deviceType': "
+			     "'vfio-pci'}, {'vfRange': '1-1'}]"),
+			observed);
+	has_steps(plan, "load-module module=vfio-pci; "
+			"set-driver-override driver=vfio-pci vf=0000:3c:00.0; "
+			"unbind-driver vf=0000:3c:00.0; "
+			"probe-driver driver=vfio-pci vf=0000:3c:00.0; "
+			"set-driver-override vf=0000:3c:00.1; unbind-driver vf=0000:3c:00.1; "
+			"probe-driver vf=0000:3c:00.1; wait-vf for=netdev vf=0000:3c:00.1");
+}
+
+static void loads_what_rdma_needs(void **state)
+{
+	json_auto_t *observed = observed_with(NULL, "{'modules': ['ib_core']}");
+	json_auto_t *plan = NULL;
+
+	add_vf(observed, "{}");
+	plan = plan_for(VFS(1, "netdevice", ", 'isRdma': true"), observed);
+	has_steps(plan, "load-module module=mlx5_ib; load-module module=ib_uverbs; "
+			"load-module module=rdma_ucm");
+	assert_null(json_at(json_array_get(json_at(plan, "steps"), 0), "pf"));
+}
+
+/* ---- what cannot be done ---------------------------------------------------------------------------------------------------------- */
+
+/* P1 has this trouble and no step; P2 goes on. */
+static void tells_what_cannot_be_done_and_does_the_rest(void **state)
+{
+	static const struct {
+		const char *wish, *pf, *node, *reason;
+	} cases[] = {
+		{"'numVfs': 9", NULL, NULL, "VfCountOutOfRange"},
+		{"'numVfs': 1", "{'totalvfs': null}", NULL, "NoSriov"},
+		{"'numVfs': 1", "{'totalvfs': 0}", "{'sriovKernel': false}", "NoSriov"},
+		{"'numVfs': 1, 'linkType': 'ib'", NULL, NULL, "LinkTypeMismatch"},
+		{"'numVfs': 1, 'linkType': 'eth'", "{'linkType': null}", NULL, "LinkTypeMismatch"},
+		{"'numVfs': 1, 'linkType': 'fc'", NULL, NULL, "BadSpec"},
+		{"'numVfs': 1, 'eSwitchMode': 'switchdev'", "{'host': {'devlink': false}}", NULL,
+		 "ESwitchUnsupported"},
+		{"'numVfs': 1, 'eSwitchMode': 'switchdev'", "{'eSwitchMode': null}", NULL,
+		 "ESwitchUnsupported"},
+		{"'numVfs': 1, 'eSwitchMode': 'bridge'", NULL, NULL, "BadSpec"},
+		{"'numVfs': 1", "{'host': {'protected': 'carries the default route (br0)'}}", NULL,
+		 "ProtectedPf"},
+		{"'numVfs': 'x'", NULL, NULL, "BadSpec"},
+		{"'numVfs': -1", NULL, NULL, "BadSpec"},
+		{"'numVfs': 1, 'mtu': 67", NULL, NULL, "BadSpec"},
+		{"'numVfs': 1, 'vfGroups': {}", NULL, NULL, "BadSpec"},
+		{"'numVfs': 1, 'externallyManaged': 'no'", NULL, NULL, "BadSpec"},
+		{"'numVfs': 0, 'mtu': 9979", NULL, NULL, "MtuOutOfRange"},
+		{"'numVfs': 2, 'externallyManaged': true", NULL, NULL, "TooFewVfs"},
+		{"'externallyManaged': true, 'mtu': 9000", NULL, NULL, "MtuTooLow"},
+		{"'externallyManaged': true, 'eSwitchMode': 'switchdev'", NULL, NULL,
+		 "ESwitchMismatch"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		json_auto_t *observed = observed_with(cases[i].pf, cases[i].node);
+		auto_free char *spec = str_printf("{'interfaces': [{'pciAddress': '" P1 "', %s}, "
+						  "{'pciAddress': '" P2 "', 'numVfs': 1}]}",
+						  cases[i].wish);
+		json_auto_t *plan = plan_for(spec, observed);
+
+		has_reasons(plan, "problems", cases[i].reason);
+		assert_string_equal(json_str_at(json_array_get(json_at(plan, "problems"), 0), "pf"),
+				    P1);
+		has_steps(plan, "set-autoprobe on=false pf=" P2 "; set-num-vfs count=1 from=0 "
+				"pf=" P2 "; wait-vfs count=1 pf=" P2);
+		assert_null(json_at(plan, "found", "pfs", P1));
+	}
+}
+
+static void tells_of_groups_and_leaves_their_vfs_alone(void **state)
+{
+	static const struct {
+		const char *group, *node, *reason;
+	} cases[] = {
+		{"'vfRange': '0'", NULL, "BadSpec"},
+		{"'vfRange': '1-0'", NULL, "BadSpec"},
+		{"'vfRange': '-1-0'", NULL, "BadSpec"},
+		{"'vfRange': '0-0', 'deviceType': 'uio'", NULL, "BadSpec"},
+		{"'vfRange': '0-0', 'mtu': -1", NULL, "BadSpec"},
+		{"'vfRange': '0-0', 'guidStart': 'x'", NULL, "BadSpec"},
+		{"'vfRange': '0-0', 'guidStart': '00:00:00:00:00:00:00:00'", NULL, "BadSpec"},
+		{"'vfRange': '0-0', 'deviceType': 'vfio-pci'", "{'iommu': false}", "NoIommu"},
+		{"'vfRange': '0-9'", NULL, "VfRangeOutOfRange"},
+		{"'vfRange': '0-0', 'vdpaType': 'vhost'", NULL, "VdpaUnsupported"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		json_auto_t *observed = observed_with(NULL, cases[i].node);
+		auto_free char *spec = str_printf(
+			SPEC("'numVfs': 1, 'mtu': 1500, 'vfGroups': [{%s}]"), cases[i].group);
+		json_auto_t *plan = NULL;
+
+		add_vf(observed, "{}");
+		plan = plan_for(spec, observed);
+		has_reasons(plan, "problems", cases[i].reason);
+		has_steps(plan, "");
+	}
+}
+
+static void tells_of_pfs_that_are_not_there(void **state)
+{
+	json_auto_t *observed = observed_with(NULL, NULL);
+	json_auto_t *plan = plan_for("{'interfaces': [{'pciAddress': '0000:77:00.0'}, "
+				     "{'pciAddress': '0000:99:00.0'}, {'numVfs': 3}, "
+				     "{'pciAddress': '" P1 "'}, {'pciAddress': '" P1 "'}]}",
+				     observed);
+
+	has_reasons(plan, "problems", "BadSpec BadSpec NoDriver PfMissing");
+	problems_mention(plan, "load the driver");
+}
+
+static void does_nothing_where_sys_cannot_be_written(void **state)
+{
+	json_auto_t *observed = observed_with(NULL, "{'sysfsWritable': false}");
+	json_auto_t *plan = plan_for(SPEC("'numVfs': 1"), observed);
+	json_auto_t *content = plan_for(SPEC("'numVfs': 0"), observed);
+
+	has_steps(plan, "");
+	has_reasons(plan, "problems", "SysfsReadOnly");
+	assert_null(json_at(plan, "found", "pfs"));
+	has_reasons(content, "problems", "");
+}
+
+static void tells_of_bridges(void **state)
+{
+	json_auto_t *observed = observed_with(NULL, NULL);
+	json_auto_t *plan = plan_for("{'bridges': {'ovs': [{'name': 'br-x'}]}}", observed);
+
+	has_reasons(plan, "problems", "BridgeNotManaged");
+}
+
+static void refuses_a_spec_of_the_wrong_shape(void **state)
+{
+	static const char *const specs[] = {
+		"[]",
+		"{'interfaces': {}}",
+		"{'system': []}",
+		"{'system': {'rdmaMode': 'both'}}",
+		"{'system': {'rdmaMode': 1}}",
+		"{'bridges': 7}",
+		"{'bridges': {'ovs': {}}}",
+	};
+	json_auto_t *observed = parse(BASE);
+
+	for (size_t i = 0; i < ARRAY_LEN(specs); i++) {
+		json_auto_t *spec = parse(specs[i]);
+		struct planner_input in = {.spec = spec, .observed = observed};
+		struct err err = {0};
+
+		assert_null(planner_plan(&in, &err));
+		assert_int_equal(err.class, ERR_INVALID);
+		assert_string_equal(err.reason, "BadSpec");
+		assert_non_null(strstr(err.text, "spec"));
+	}
+}
+
+static void does_nothing_before_anything_was_said(void **state)
+{
+	json_auto_t *observed = observed_with(NULL, NULL);
+	json_auto_t *found = parse("{'pfs': {'" P1 "': {'numVfs': 0}}}");
+	struct planner_input in = {.observed = observed, .found = found};
+	json_auto_t *plan = NULL;
+
+	add_vf(observed, "{}");
+	plan = planner_plan(&in, NULL);
+	has_steps(plan, "");
+	assert_true(json_same(json_at(plan, "found"), found));
+	assert_int_equal(json_integer_value(json_at(plan, "vfs", "present")), 1);
+}
+
+/* ---- PFs of others --------------------------------------------------------------------------------------------------------------- */
+
+static void sets_up_vfs_of_an_external_pf_and_nothing_else(void **state)
+{
+	json_auto_t *observed = observed_with("{'mtu': 9000, 'linkAdminState': 'down', 'host': "
+					      "{'driversAutoprobe': false, 'udevRules': [], "
+					      "'protected': 'carries the default route'}}",
+					      NULL);
+	json_auto_t *plan = NULL, *idle = NULL;
+
+	add_vf(observed, "{}");
+	add_vf(observed, "{}");
+	idle = plan_for(SPEC("'numVfs': 1, 'externallyManaged': true, 'vfGroups': [{'vfRange': "
+			     "'0-0', 'deviceType': 'netdevice'}]"),
+			observed);
+	has_steps(idle, "");
+	plan = plan_for(SPEC("'numVfs': 1, 'externallyManaged': true, 'vfGroups': [{'vfRange': "
+			     "'0-0', 'deviceType': 'vfio-pci'}]"),
+			observed);
+	has_steps(plan, "set-driver-override driver=vfio-pci vf=0000:3c:00.0; "
+			"unbind-driver vf=0000:3c:00.0; "
+			"probe-driver driver=vfio-pci vf=0000:3c:00.0");
+	assert_null(json_at(plan, "found", "pfs"));
+}
+
+static void says_nothing_of_a_protected_pf_that_is_as_wanted(void **state)
+{
+	json_auto_t *observed = observed_with("{'host': {'protected': 'carries it'}}", NULL);
+	json_auto_t *plan = NULL;
+
+	add_vf(observed, "{}");
+	plan = plan_for(VFS(1, "netdevice", ""), observed);
+	has_reasons(plan, "problems", "VfRangeOutOfRange");
+	has_steps(plan, "");
+}
+
+/* ---- holders ---------------------------------------------------------------------------------------------------------------------- */
+
+static void names_who_holds_what_is_in_the_way(void **state)
+{
+	static const struct {
+		const char *vf, *held, *holder;
+	} cases[] = {
+		{"{'host': {'inUse': true, 'holder': {'kind': 'netns', 'name': '/run/netns/x'}}}",
+		 "{}", "/run/netns/x"},
+		{"{'host': {'inUse': true, 'holder': {'kind': 'vfio'}}}", "{}", "vfio"},
+		{"{}", "{'0000:3c:00.0': 'lab/train-0'}", "lab/train-0"},
+		{"{'host': {'inUse': null}}", "{}", "host"},
+		{"{'host': null}", "{}", "someone"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		json_auto_t *observed = observed_with(NULL, NULL);
+		json_auto_t *held = parse(cases[i].held);
+		json_auto_t *found = parse("{'pfs': {'" P1 "': {'numVfs': 0}}}");
+		json_auto_t *grow = NULL, *bind = NULL, *gone = NULL, *same = NULL;
+
+		add_vf(observed, cases[i].vf);
+		grow = plan_with(SPEC("'numVfs': 4"), observed, NULL, held, NULL);
+		has_reasons(grow, "blocked", "VfInUse");
+		has_steps(grow, "");
+		assert_string_equal(
+			json_str_at(json_array_get(json_at(grow, "blocked"), 0), "holder"),
+			cases[i].holder);
+		bind = plan_with(VFS(1, "vfio-pci", ""), observed, NULL, held, NULL);
+		has_reasons(bind, "blocked", "VfInUse");
+		has_steps(bind, "");
+		gone = plan_with("{}", observed, found, held, NULL);
+		has_reasons(gone, "blocked", "VfInUse");
+		has_steps(gone, "");
+		assert_true(json_same(json_at(gone, "found"), found));
+		same = plan_with(SPEC("'numVfs': 1"), observed, NULL, held, NULL);
+		has_reasons(same, "blocked", "");
+	}
+}
+
+static void does_not_remove_vfs_that_it_cannot_see(void **state)
+{
+	json_auto_t *observed = observed_with("{'numVfs': 3}", NULL);
+	json_auto_t *plan = plan_for(SPEC("'numVfs': 4"), observed);
+
+	has_steps(plan, "");
+	has_reasons(plan, "problems", "VfUnknown");
+}
+
+/* ---- addresses -------------------------------------------------------------------------------------------------------------------- */
+
+static void starts_a_vf_anew_whose_guid_is_none(void **state)
+{
+	static const char *const bad[] = {"00:00:00:00:00:00:00:00", "00:00:00:ff:fe:00:00:00",
+					  "ff:ff:ff:ff:ff:ff:ff:ff"};
+	static const char mac[] = "fa:20:00:66:a1:b2";
+
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+		json_auto_t *observed = observed_with(NULL, NULL), *later = NULL;
+		auto_free char *patch = str_printf("{'guid': '%s'}", bad[i]);
+		auto_free char *after =
+			str_printf("{'guid': '%s', 'mac': '%s', 'host': {'adminMac': '%s'}}",
+				   bad[i], mac, mac);
+		json_auto_t *plan = NULL, *no_rdma = NULL, *again = NULL;
+
+		add_vf(observed, patch);
+		plan = plan_for(VFS(1, "netdevice", ", 'isRdma': true"), observed);
+		has_steps(plan, "set-vf-mac index=0 mac=fa:20:00:66:a1:b2; "
+				"unbind-driver vf=0000:3c:00.0; probe-driver vf=0000:3c:00.0; "
+				"wait-vf for=netdev vf=0000:3c:00.0; "
+				"wait-vf for=rdma vf=0000:3c:00.0");
+		no_rdma = plan_for(VFS(1, "netdevice", ""), observed);
+		has_steps(no_rdma, "");
+		/* Done, and of no use: not again and again. */
+		later = observed_with(NULL, NULL);
+		add_vf(later, after);
+		again = plan_for(VFS(1, "netdevice", ", 'isRdma': true"), later);
+		has_steps(again, "");
+		has_reasons(again, "problems", "VfRangeOutOfRange BadGuid");
+	}
+}
+
+static void keeps_a_mac_address_that_works(void **state)
+{
+	json_auto_t *observed = observed_with(NULL, NULL);
+	json_auto_t *plan = NULL;
+
+	add_vf(observed, "{'host': {'adminMac': null}}");
+	plan = plan_for(VFS(1, "netdevice", ""), observed);
+	has_steps(plan, "set-vf-mac index=0 mac=02:00:00:00:01:00");
+}
+
+#define IB_PF                                                                                      \
+	"{'linkType': 'IB', 'mac': "                                                               \
+	"'00:00:10:49:fe:80:00:00:00:00:00:00:0c:42:a1:03:00:66:a1:b2', "                          \
+	"'host': {'permanentMac': null}}"
+
+static void gives_infiniband_vfs_the_guids_of_the_pool(void **state)
+{
+	static const struct {
+		const char *group, *guid; /* of VF 1 */
+	} cases[] = {
+		{"'vfRange': '0-1'", "02:0c:42:a1:66:a1:b2:01"},
+		{"'vfRange': '0-1', 'guidStart': '06:00:00:00:00:00:00:ff'",
+		 "06:00:00:00:00:00:01:00"},
+		{"'vfRange': '1-1', 'guidStart': '06:00:00:00:00:00:00:ff'",
+		 "06:00:00:00:00:00:00:ff"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		json_auto_t *observed = observed_with(IB_PF, NULL), *plan = NULL;
+		auto_free char *spec =
+			str_printf(SPEC("'numVfs': 2, 'vfGroups': [{%s}]"), cases[i].group);
+		auto_free char *want = str_printf(
+			"set-vf-guid guid=%s index=1 which=node; "
+			"set-vf-guid guid=%s index=1 which=port; set-vf-link-state index=1 "
+			"state=auto; probe-driver vf=0000:3c:00.1; "
+			"wait-vf for=netdev vf=0000:3c:00.1",
+			cases[i].guid, cases[i].guid);
+		auto_free char *first =
+			str_printf("{'guid': '%s'}", i == 1 ? "06:00:00:00:00:00:00:ff" : "02:1:");
+
+		/* VF 0 is as it should be. */
+		add_vf(observed, i == 1 ? first : "{}");
+		add_vf(observed, "{'driver': null, 'name': null, 'guid': null, "
+				 "'host': {'linkState': 'disable'}}");
+		plan = plan_for(spec, observed);
+		has_steps(plan, want);
+	}
+}
+
+static void changes_a_guid_that_is_not_the_pools(void **state)
+{
+	json_auto_t *observed = observed_with(IB_PF, NULL), *plan = NULL, *without = NULL;
+
+	add_vf(observed, "{}");
+	plan = plan_for(SPEC("'numVfs': 1, 'vfGroups': [{'vfRange': '0-0', 'guidStart': "
+			     "'06:00:00:00:00:00:00:01'}]"),
+			observed);
+	has_steps(plan, "set-vf-guid guid=06:00:00:00:00:00:00:01 index=0 which=node; "
+			"set-vf-guid guid=06:00:00:00:00:00:00:01 index=0 which=port; "
+			"unbind-driver vf=0000:3c:00.0; probe-driver vf=0000:3c:00.0; "
+			"wait-vf for=netdev vf=0000:3c:00.0");
+	without = plan_for(SPEC("'numVfs': 1, 'vfGroups': [{'vfRange': '0-0'}]"), observed);
+	has_steps(without, "");
+}
+
+/* ---- RDMA without devices -------------------------------------------------------------------------------------------------------------- */
+
+static void tells_of_rdma_that_is_not_there(void **state)
+{
+	json_auto_t *observed = observed_with(NULL, NULL), *plan = NULL;
+
+	add_vf(observed, "{'guid': null, 'host': {'rdma': []}}");
+	add_vf(observed, "{'guid': null, 'host': {'rdma': []}}");
+	add_vf(observed, "{'name': null, 'mac': null, 'mtu': null}");
+	plan = plan_for(SPEC("'numVfs': 3, 'vfGroups': [{'vfRange': '0-2', 'isRdma': true}]"),
+			observed);
+	has_reasons(plan, "problems", "VfWithoutInterface NoRdmaDevice");
+	problems_mention(plan, "2 VFs (0000:3c:00.0, ");
+	has_steps(plan, "");
+}
+
+/* ---- refused ---------------------------------------------------------------------------------------------------------------------- */
+
+static void leaves_out_what_was_refused_and_what_needs_it(void **state)
+{
+	static const struct {
+		const char *refused, *want;
+	} cases[] = {
+		{"{'step': 'set-driver-override', 'vf': '0000:3c:00.0', 'driver': 'vfio-pci'}",
+		 "set-driver-override driver=vfio-pci vf=0000:3c:00.1; "
+		 "unbind-driver vf=0000:3c:00.1; probe-driver driver=vfio-pci vf=0000:3c:00.1"},
+		{"{'step': 'probe-driver', 'vf': '0000:3c:00.0', 'driver': 'vfio-pci'}",
+		 "set-driver-override driver=vfio-pci vf=0000:3c:00.0; "
+		 "unbind-driver vf=0000:3c:00.0; "
+		 "set-driver-override driver=vfio-pci vf=0000:3c:00.1; "
+		 "unbind-driver vf=0000:3c:00.1; probe-driver driver=vfio-pci vf=0000:3c:00.1"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		json_auto_t *observed = observed_with(NULL, NULL), *plan = NULL;
+		json_auto_t *refused = json_array();
+
+		json_array_append_new(refused, parse(cases[i].refused));
+		add_vf(observed, "{}");
+		add_vf(observed, "{}");
+		plan = plan_with(VFS(2, "vfio-pci", ""), observed, NULL, NULL, refused);
+		has_steps(plan, cases[i].want);
+	}
+}
+
+static void gives_a_driver_to_a_vf_whose_pf_cannot_give_it_a_mac(void **state)
+{
+	json_auto_t *observed = observed_with(NULL, NULL), *refused = json_array(), *plan = NULL;
+
+	json_array_append_new(refused, parse("{'step': 'set-vf-mac', 'pf': '" P1 "', 'index': 0, "
+					     "'mac': 'fa:20:00:66:a1:b2'}"));
+	add_vf(observed, "{'driver': null, 'name': null, 'mac': null, 'host': {'adminMac': null}}");
+	plan = plan_with(VFS(1, "netdevice", ""), observed, NULL, NULL, refused);
+	has_steps(plan, "probe-driver vf=0000:3c:00.0; wait-vf for=netdev vf=0000:3c:00.0");
+}
+
+/* The way to other VFs is closed: those that are there are kept in order. */
+static void does_not_begin_a_way_that_was_refused(void **state)
+{
+	static const char *const refused_steps[] = {
+		"{'step': 'set-num-vfs', 'pf': '" P1 "', 'count': 0, 'from': 1}",
+		"{'step': 'set-num-vfs', 'pf': '" P1 "', 'count': 4, 'from': 0}",
+		"{'step': 'set-eswitch', 'pf': '" P1 "', 'mode': 'switchdev'}",
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(refused_steps); i++) {
+		json_auto_t *observed =
+			observed_with("{'host': {'driversAutoprobe': false, 'udevRules': "
+				      "['nm-unmanaged', 'pf-name']}}",
+				      NULL);
+		json_auto_t *refused = json_array(), *plan = NULL;
+
+		json_array_append_new(refused, parse(refused_steps[i]));
+		add_vf(observed, "{'driver': null, 'name': null}");
+		plan = plan_with(SPEC("'numVfs': 4, 'eSwitchMode': 'switchdev'"), observed, NULL,
+				 NULL, refused);
+		has_steps(plan, "set-autoprobe on=true; probe-driver vf=0000:3c:00.0; "
+				"wait-vf for=netdev vf=0000:3c:00.0");
+	}
+}
+
+/* ---- putting back ----------------------------------------------------------------------------------------------------------------- */
+
+static void puts_back_what_was_touched_and_nothing_else(void **state)
+{
+	json_auto_t *found = parse("{'pfs': {'" P1 "': {'numVfs': 1, 'mtu': 1500, 'eSwitchMode': "
+				   "'legacy', 'driversAutoprobe': false, 'overrides': {}}}}");
+	json_auto_t *observed = observed_with("{'mtu': 9000}", NULL);
+	json_auto_t *plan = NULL, *never = NULL;
+
+	add_vf(observed, "{'driver': 'vfio-pci', 'mtu': 9000, 'host': {'driverOverride': "
+			 "'vfio-pci'}}");
+	plan = plan_with("{}", observed, found, NULL, NULL);
+	has_steps(plan, "set-driver-override vf=0000:3c:00.0; unbind-driver vf=0000:3c:00.0; "
+			"probe-driver vf=0000:3c:00.0; set-autoprobe on=false; "
+			"set-mtu device=0000:3c:00.0 mtu=1500; set-mtu mtu=1500; "
+			"remove-udev-rule rule=nm-unmanaged");
+	assert_true(json_same(json_at(plan, "found"), found));
+	never = plan_for("{}", observed);
+	has_steps(never, "");
+}
+
+static void keeps_what_was_found_until_it_is_put_back(void **state)
+{
+	static const struct {
+		const char *spec, *found, *pf;
+		bool is_kept;
+	} cases[] = {
+		/* All is as it was. */
+		{"{}", "{'numVfs': 0, 'mtu': 1500, 'udevRules': ['nm-unmanaged']}", NULL, false},
+		/* Another card in that slot. */
+		{"{}", "{'numVfs': 4, 'deviceID': '1013'}", NULL, false},
+		{"{}", "{'numVfs': 4, 'permanentMac': '0c:42:a1:00:00:00'}", NULL, false},
+		/* More than it had: not our doing. */
+		{"{}", "{'numVfs': 0, 'mtu': 9000, 'udevRules': ['nm-unmanaged']}", NULL, false},
+		/* Still to do. */
+		{"{}", "{'numVfs': 4, 'mtu': 1500}", NULL, true},
+		/* Named by spec, if wrongly. */
+		{SPEC("'numVfs': 'x'"), "{'numVfs': 4}", NULL, true},
+		{"{'interfaces': [{'numVfs': 2}]}", "{'numVfs': 4}", NULL, true},
+		/* Somebody else's now. */
+		{SPEC("'externallyManaged': true"), "{'numVfs': 4}", NULL, false},
+		/* It must not be touched, and somebody may change that. */
+		{"{}", "{'numVfs': 4}", "{'host': {'protected': 'carries it'}}", true},
+		/* It is not there at the moment. */
+		{"{}", "{'numVfs': 4}", "{'pciAddress': '0000:ee:00.0'}", true},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		json_auto_t *observed = observed_with(cases[i].pf, NULL), *plan = NULL;
+		auto_free char *text = str_printf("{'pfs': {'" P1 "': %s}}", cases[i].found);
+		json_auto_t *found = parse(text);
+		bool is_kept;
+
+		plan = plan_with(cases[i].spec, observed, found, NULL, NULL);
+		is_kept = json_at(plan, "found", "pfs", P1);
+		if (is_kept != cases[i].is_kept)
+			fail_msg("case %zu: %s", i, json_text(plan));
+	}
+}
+
+static void keeps_the_switch_as_it_is_when_nobody_says(void **state)
+{
+	json_auto_t *found = parse("{'pfs': {'" P1 "': {'eSwitchMode': 'legacy', 'numVfs': 0}}}");
+	json_auto_t *observed = observed_with("{'eSwitchMode': 'switchdev'}", NULL);
+	json_auto_t *foreign = plan_for(SPEC("'numVfs': 0"), observed);
+	json_auto_t *ours = plan_with(SPEC("'numVfs': 0"), observed, found, NULL, NULL);
+
+	has_steps(foreign, "");
+	has_steps(ours, "set-eswitch mode=legacy");
+}
+
+static void never_lowers_the_mtu_of_a_pf_that_is_wanted(void **state)
+{
+	json_auto_t *observed = observed_with("{'mtu': 9000}", NULL);
+	json_auto_t *plan = plan_for(SPEC("'numVfs': 0, 'mtu': 1500"), observed);
+
+	has_steps(plan, "");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(prepares_new_vfs_with_autoprobe_off),
+		cmocka_unit_test(gives_addresses_to_all_before_drivers_start),
+		cmocka_unit_test(goes_through_zero_and_through_the_switch),
+		cmocka_unit_test(rebinds_one_vf_after_the_other),
+		cmocka_unit_test(loads_what_rdma_needs),
+		cmocka_unit_test(tells_what_cannot_be_done_and_does_the_rest),
+		cmocka_unit_test(tells_of_groups_and_leaves_their_vfs_alone),
+		cmocka_unit_test(tells_of_pfs_that_are_not_there),
+		cmocka_unit_test(does_nothing_where_sys_cannot_be_written),
+		cmocka_unit_test(tells_of_bridges),
+		cmocka_unit_test(refuses_a_spec_of_the_wrong_shape),
+		cmocka_unit_test(does_nothing_before_anything_was_said),
+		cmocka_unit_test(sets_up_vfs_of_an_external_pf_and_nothing_else),
+		cmocka_unit_test(says_nothing_of_a_protected_pf_that_is_as_wanted),
+		cmocka_unit_test(names_who_holds_what_is_in_the_way),
+		cmocka_unit_test(does_not_remove_vfs_that_it_cannot_see),
+		cmocka_unit_test(starts_a_vf_anew_whose_guid_is_none),
+		cmocka_unit_test(keeps_a_mac_address_that_works),
+		cmocka_unit_test(gives_infiniband_vfs_the_guids_of_the_pool),
+		cmocka_unit_test(changes_a_guid_that_is_not_the_pools),
+		cmocka_unit_test(tells_of_rdma_that_is_not_there),
+		cmocka_unit_test(leaves_out_what_was_refused_and_what_needs_it),
+		cmocka_unit_test(gives_a_driver_to_a_vf_whose_pf_cannot_give_it_a_mac),
+		cmocka_unit_test(does_not_begin_a_way_that_was_refused),
+		cmocka_unit_test(puts_back_what_was_touched_and_nothing_else),
+		cmocka_unit_test(keeps_what_was_found_until_it_is_put_back),
+		cmocka_unit_test(keeps_the_switch_as_it_is_when_nobody_says),
+		cmocka_unit_test(never_lowers_the_mtu_of_a_pf_that_is_wanted),
+	};
+
+	json_init();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,229 @@
+/* NodeState.status: what is said in which situation, and that nothing is said anew when nothing changed. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "lib/json/condition.h"
+#include "lib/json/json.h"
+#include "nodeagent/status.h"
+
+#define NOW   "2026-01-31T10:00:00Z"
+#define LATER "2026-01-31T11:00:00Z"
+
+static const char *const types[] = {"Ready", "Progressing", "Degraded", "Blocked",
+				    "RebootRequired"};
+
+/* JSON with ' for "; NULL for NULL. */
+static json_t *parse(const char *text)
+{
+	auto_free char *copy = str_dup(text);
+	struct err err = {0};
+	json_t *ret;
+
+	if (!copy)
+		return NULL;
+	for (char *c = copy; *c; c++)
+		*c = *c == '\'' ? '"' : *c;
+	ret = json_parse(copy, strlen(copy), &err);
+	if (!ret)
+		fail_msg("%s: %s", text, err.text);
+	return ret;
+}
+
+static json_t *compose(const char *plan_text, const char *failures_text, const char *activity,
+		       const json_t *before, const char *now)
+{
+	json_auto_t *plan = parse(plan_text), *failures = parse(failures_text);
+	json_auto_t *observed = parse("{'interfaces': [{'pciAddress': '0000:3b:00.0', 'Vfs': "
+				      "[{'vfID': 0, 'host': {}}], 'host': {'ifindex': 2}}], "
+				      "'rdma': {'netnsMode': 'shared'}, 'problems': []}");
+
+	return status_compose(&(struct status_input){.generation = 7,
+						     .observed = plan ? observed : NULL,
+						     .plan = plan,
+						     .failures = failures,
+						     .activity = activity,
+						     .before = before,
+						     .now = now});
+}
+
+#define NOTHING "'steps': [], 'blocked': [], 'problems': [], 'vfs': {'wanted': 4, 'present': 4}"
+#define STEP(pf)                                                                                   \
+	"{'step': {'step': 'set-num-vfs'}, 'pf': '" pf                                             \
+	"', 'impact': 'none', 'why': 'numVfs is 0, wanted 4'}"
+#define FAILURE(pf)                                                                                \
+	"[{'pf': '" pf "', 'reason': 'VfCountRefused', 'message': 'the kernel said no'}]"
+
+static void says_in_each_situation_what_is_the_case(void **state)
+{
+	static const struct {
+		const char *plan, *failures, *activity;
+		const char *sync, *states; /* of types[] */
+		const char *ready, *error;
+	} cases[] = {
+		{NULL, NULL, NULL, "InProgress", "UTFFF", "NotLookedYet", NULL},
+		{NULL, FAILURE("0000:3b:00.0"), NULL, "Failed", "FFTFF", "VfCountRefused",
+		 "0000:3b:00.0: the kernel said no"},
+		{"{" NOTHING "}", NULL, NULL, "Succeeded", "TFFFF", "AsWanted", NULL},
+		{"{" NOTHING "}", "[]", "set-mtu", "InProgress", "FTFFF", "Working", NULL},
+		{"{'steps': [" STEP("0000:3b:00.0") "]}", NULL, NULL, "InProgress", "FTFFF",
+		 "Working", NULL},
+		/* Tried again: still failed. */
+		{"{'steps': [" STEP("0000:3b:00.0") "]}", FAILURE("0000:3b:00.0"), "set-num-vfs",
+		 "Failed", "FFTFF", "VfCountRefused", "0000:3b:00.0: the kernel said no"},
+		/* Another PF goes on. */
+		{"{'steps': [" STEP("0000:5e:00.0") "]}", FAILURE("0000:3b:00.0"), NULL, "Failed",
+		 "FTTFF", "VfCountRefused", "0000:3b:00.0: the kernel said no"},
+		{"{'problems': [{'reason': 'NoSriov', 'message': 'it has no SR-IOV'}]}", NULL, NULL,
+		 "Failed", "FFTFF", "NoSriov", "it has no SR-IOV"},
+		{"{'blocked': [{'pf': '0000:3b:00.0', 'vf': '0000:3c:00.0', 'reason': 'VfInUse', "
+		 "'holder': 'lab/a', 'message': 'VF 0000:3c:00.0 is held by lab/a'}]}",
+		 NULL, NULL, "Failed", "FFFTF", "VfInUse",
+		 "0000:3b:00.0: VF 0000:3c:00.0 is held by lab/a"},
+		{"{'reboot': {'reason': 'RdmaModeNextBoot', 'message': 'reboot the node'}}", NULL,
+		 NULL, "Failed", "FFFFT", "RdmaModeNextBoot", "reboot the node"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		json_auto_t *status =
+			compose(cases[i].plan, cases[i].failures, cases[i].activity, NULL, NOW);
+		const json_t *list = json_at(status, "conditions");
+		char states[ARRAY_LEN(types) + 1] = "";
+
+		for (size_t t = 0; t < ARRAY_LEN(types); t++) {
+			const json_t *condition = condition_find(list, types[t]);
+
+			assert_true(condition_is_whole(condition));
+			assert_int_equal(
+				json_integer_value(json_at(condition, "observedGeneration")), 7);
+			assert_true(strlen(json_str_at(condition, "message")) > 0);
+			states[t] = condition_status_of(list, types[t])[0];
+		}
+		assert_string_equal(states, cases[i].states);
+		assert_string_equal(json_str_at(status, "syncStatus"), cases[i].sync);
+		assert_string_equal(json_str_at(condition_find(list, "Ready"), "reason"),
+				    cases[i].ready);
+		if (!str_eq(json_str_at(status, "lastSyncError"), cases[i].error))
+			fail_msg("case %zu: %s", i, json_text(status));
+	}
+}
+
+static void shows_what_was_observed_without_what_is_ours(void **state)
+{
+	json_auto_t *status = compose("{" NOTHING "}", NULL, NULL, NULL, NOW);
+	json_auto_t *want = parse("[{'pciAddress': '0000:3b:00.0', 'Vfs': [{'vfID': 0}]}]");
+
+	assert_true(json_same(json_at(status, "interfaces"), want));
+	assert_string_equal(json_str_at(status, "system", "rdmaMode"), "shared");
+	assert_int_equal(json_integer_value(json_at(status, "observedGeneration")), 7);
+	assert_int_equal(json_integer_value(json_at(status, "wantedVfs")), 4);
+	assert_int_equal(json_integer_value(json_at(status, "presentVfs")), 4);
+}
+
+static void is_the_same_when_nothing_changed(void **state)
+{
+	json_auto_t *first = compose("{" NOTHING "}", NULL, NULL, NULL, NOW);
+	json_auto_t *again = compose("{" NOTHING "}", NULL, NULL, first, LATER);
+	json_auto_t *failed = compose("{" NOTHING "}", FAILURE("x"), NULL, again, LATER);
+	json_auto_t *well = compose("{" NOTHING "}", NULL, NULL, failed, LATER);
+
+	assert_true(json_same(first, again));
+	assert_string_equal(json_str_at(condition_find(json_at(failed, "conditions"), "Ready"),
+					"lastTransitionTime"),
+			    LATER);
+	assert_string_equal(json_str_at(condition_find(json_at(failed, "conditions"), "Blocked"),
+					"lastTransitionTime"),
+			    NOW);
+	assert_null(json_at(well, "lastSyncError"));
+}
+
+static void keeps_what_it_does_not_know(void **state)
+{
+	json_auto_t *before = parse("{'interfaces': [{'pciAddress': '0000:3b:00.0'}], "
+				    "'presentVfs': 4, 'bridges': {'ovs': []}, 'newer': 1, "
+				    "'resources': [], 'system': {'rdmaMode': 'shared', 'x': 1}, "
+				    "'conditions': [{'type': 'Drained', 'status': 'True'}]}");
+	json_auto_t *blind = compose(NULL, NULL, NULL, before, NOW);
+	json_auto_t *status = compose("{" NOTHING "}", NULL, NULL, before, NOW);
+
+	assert_true(json_same(json_at(blind, "interfaces"), json_at(before, "interfaces")));
+	assert_int_equal(json_integer_value(json_at(blind, "presentVfs")), 4);
+	assert_non_null(json_at(status, "bridges", "ovs"));
+	assert_int_equal(json_integer_value(json_at(status, "newer")), 1);
+	assert_int_equal(json_integer_value(json_at(status, "system", "x")), 1);
+	assert_null(json_at(status, "resources"));
+	assert_non_null(condition_find(json_at(status, "conditions"), "Drained"));
+	assert_non_null(condition_find(json_at(status, "conditions"), "Ready"));
+}
+
+static void tells_the_first_troubles_and_counts_the_others(void **state)
+{
+	auto_strbuf struct strbuf plan = {0};
+	json_auto_t *status = NULL;
+	const char *error;
+
+	strbuf_adds(&plan, "{'problems': [");
+	for (int i = 0; i < 100; i++)
+		strbuf_addf(&plan, "%s{'pf': 'p%d', 'reason': 'Bad', 'message': 'line\\n%0900d'}",
+			    i ? ", " : "", i, 0);
+	strbuf_adds(&plan, "]}");
+	status = compose(strbuf_str(&plan), NULL, NULL, NULL, NOW);
+	error = json_str_at(status, "lastSyncError");
+	assert_true(strlen(error) <= CONDITION_MESSAGE_MAX);
+	assert_true(str_starts(error, "p0: line 000"));
+	assert_non_null(strstr(error, "; p2: "));
+	assert_true(str_ends(error, "; and 97 more"));
+}
+
+static void takes_no_reason_that_the_api_server_would_refuse(void **state)
+{
+	static const char *const reasons[] = {"''", "'two words'", "7", "'7up'", "null"};
+
+	for (size_t i = 0; i < ARRAY_LEN(reasons); i++) {
+		auto_free char *failures =
+			str_printf("[{'reason': %s, 'message': 'm'}]", reasons[i]);
+		json_auto_t *status = compose("{" NOTHING "}", failures, NULL, NULL, NOW);
+
+		assert_string_equal(
+			json_str_at(condition_find(json_at(status, "conditions"), "Ready"),
+				    "reason"),
+			"Unspecified");
+	}
+}
+
+/* What could not be looked at is told, and is no reason to call the node wrong. */
+static void tells_what_could_not_be_looked_at(void **state)
+{
+	json_auto_t *plan = parse("{" NOTHING "}");
+	json_auto_t *observed = parse("{'interfaces': [], 'problems': [{'pciAddress': "
+				      "'0000:3b:00.0', 'reason': 'NetlinkRefused', 'message': "
+				      "'devlink says no'}]}");
+	json_auto_t *status = status_compose(
+		&(struct status_input){.observed = observed, .plan = plan, .now = NOW});
+	const json_t *degraded = condition_find(json_at(status, "conditions"), "Degraded");
+
+	assert_string_equal(json_str_at(status, "syncStatus"), "Succeeded");
+	assert_string_equal(json_str_at(degraded, "status"), "True");
+	assert_string_equal(json_str_at(degraded, "message"), "0000:3b:00.0: devlink says no");
+	assert_null(json_at(status, "observedGeneration"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(says_in_each_situation_what_is_the_case),
+		cmocka_unit_test(shows_what_was_observed_without_what_is_ours),
+		cmocka_unit_test(is_the_same_when_nothing_changed),
+		cmocka_unit_test(keeps_what_it_does_not_know),
+		cmocka_unit_test(tells_the_first_troubles_and_counts_the_others),
+		cmocka_unit_test(takes_no_reason_that_the_api_server_would_refuse),
+		cmocka_unit_test(tells_what_could_not_be_looked_at),
+	};
+
+	json_init();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

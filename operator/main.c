@@ -12,8 +12,7 @@
 #include "lib/base/mem.h"
 #include "lib/base/metrics.h"
 #include "lib/base/str.h"
-#include "lib/http/health.h"
-#include "lib/http/server.h"
+#include "lib/http/probes.h"
 #include "lib/json/json.h"
 #include "lib/kube/api.h"
 #include "lib/kube/client.h"
@@ -49,6 +48,7 @@ struct orbweaver {
 	struct metrics *metrics;
 	struct metric *leader;
 	struct health *alive, *ready;
+	struct probes probes;
 	struct http_server *server;
 	struct kube_config config;
 	struct kube_client *client;
@@ -206,36 +206,6 @@ static void ask_for_version(void *arg)
 			      });
 }
 
-static void handle_metrics(const struct http_request *req, struct http_response *resp, void *arg)
-{
-	resp->content_type = METRICS_CONTENT_TYPE;
-	metrics_render(arg, &resp->body);
-}
-
-static int start_server(struct orbweaver *op, struct err *err)
-{
-	static struct http_route routes[3];
-
-	routes[0] = (struct http_route){"/metrics", HTTP_GET, 0, handle_metrics, op->metrics};
-	routes[1] = (struct http_route){"/healthz", HTTP_GET, 0, health_handle, op->alive};
-	routes[2] = (struct http_route){"/readyz", HTTP_GET, 0, health_handle, op->ready};
-	if (str_eq(op->options.metrics_addr, "0"))
-		return 0;
-	op->server = http_server_new(op->loop,
-				     &(struct http_server_config){
-					     .name = "metrics",
-					     .listen = op->options.metrics_addr,
-					     .routes = routes,
-					     .n_routes = ARRAY_LEN(routes),
-					     .metrics = op->metrics,
-				     },
-				     err);
-	if (!op->server)
-		return err_in(err, "--metrics-addr %s", op->options.metrics_addr);
-	log_info("serving metrics and health", F_INT("port", http_server_port(op->server)));
-	return 0;
-}
-
 /* Before any of them is called, everything that they look at is there. */
 static int start_webhook(struct orbweaver *op, struct err *err)
 {
@@ -369,7 +339,9 @@ static int operator_init(struct orbweaver *op, struct err *err)
 	op->interrupt = signal_watch_new(op->loop, SIGINT, on_terminate, op);
 	op->leaving = timer_new(op->loop, on_leaving, op);
 	op->asking = timer_new(op->loop, ask_for_version, op);
-	if (start_server(op, err) < 0 || start_webhook(op, err) < 0)
+	if (probes_serve(&op->probes, op->loop, op->options.metrics_addr, op->metrics, op->alive,
+			 op->ready, &op->server, err) < 0 ||
+	    start_webhook(op, err) < 0)
 		return -1;
 	op->client = kube_client_new(op->loop, &op->config, op->metrics);
 	op->recorder = recorder_new(op->client, OPERATOR_NAME, op->identity, true, op->metrics);

@@ -1,11 +1,12 @@
 /*
- * Flags as a table; getopt_long does the splitting.
+ * Flags of the operator as a table.
  */
 #include "operator/options.h"
 
-#include <getopt.h>
+#include <stddef.h>
 #include <string.h>
 
+#include "lib/base/flags.h"
 #include "lib/base/log.h"
 #include "lib/base/own.h"
 #include "lib/base/str.h"
@@ -42,62 +43,14 @@ const char options_help[] =
 #define LIFETIME_MIN_S INT64_C(30)
 #define LIFETIME_MAX_S (INT64_C(3650) * 86400)
 
-enum flag {
-	FLAG_KUBECONFIG = 1,
-	FLAG_CONTEXT,
-	FLAG_NAMESPACE,
-	FLAG_LEADER_ELECT,
-	FLAG_LEASE,
-	FLAG_METRICS_ADDR,
-	FLAG_RESOURCE_PREFIX,
-	FLAG_CONFIG_NAMESPACE,
-	FLAG_WEBHOOK_ADDR,
-	FLAG_WEBHOOK_SERVICE,
-	FLAG_WEBHOOK_URL,
-	FLAG_WEBHOOK_LIFETIME,
-	FLAG_LOG_LEVEL,
-	FLAG_VERSION,
-	FLAG_HELP,
-};
-
-static const struct option flags[] = {
-	{"kubeconfig", required_argument, NULL, FLAG_KUBECONFIG},
-	{"context", required_argument, NULL, FLAG_CONTEXT},
-	{"namespace", required_argument, NULL, FLAG_NAMESPACE},
-	{"leader-elect", optional_argument, NULL, FLAG_LEADER_ELECT},
-	{"lease", required_argument, NULL, FLAG_LEASE},
-	{"metrics-addr", required_argument, NULL, FLAG_METRICS_ADDR},
-	{"resource-prefix", required_argument, NULL, FLAG_RESOURCE_PREFIX},
-	{"config-namespace", required_argument, NULL, FLAG_CONFIG_NAMESPACE},
-	{"webhook-addr", required_argument, NULL, FLAG_WEBHOOK_ADDR},
-	{"webhook-service", required_argument, NULL, FLAG_WEBHOOK_SERVICE},
-	{"webhook-url", required_argument, NULL, FLAG_WEBHOOK_URL},
-	{"webhook-certificate-lifetime", required_argument, NULL, FLAG_WEBHOOK_LIFETIME},
-	{"log-level", required_argument, NULL, FLAG_LOG_LEVEL},
-	{"version", no_argument, NULL, FLAG_VERSION},
-	{"help", no_argument, NULL, FLAG_HELP},
-	{0},
-};
-
-static int parse_bool(const char *flag, const char *value, bool *ret, struct err *err)
-{
-	if (!value || str_eq(value, "true"))
-		*ret = true;
-	else if (str_eq(value, "false"))
-		*ret = false;
-	else
-		return err_set(err, ERR_INVALID, "BadFlag", "--%s=%s: must be true or false", flag,
-			       value);
-	return 0;
-}
-
 /* "90d", "12h", "30m", "60s". */
-static int parse_lifetime(const char *value, int64_t *ret_s, struct err *err)
+static int take_lifetime(void *options, const char *value, struct err *err)
 {
 	static const struct {
 		char unit;
 		int64_t seconds;
 	} units[] = {{'s', 1}, {'m', 60}, {'h', 3600}, {'d', 86400}};
+	struct options *o = options;
 	size_t len = strlen(value);
 	auto_free char *digits = str_ndup(value, len ? len - 1 : 0);
 	int64_t number = 0;
@@ -107,27 +60,13 @@ static int parse_lifetime(const char *value, int64_t *ret_s, struct err *err)
 		    str_to_int(digits, 1, LIFETIME_MAX_S, &number) &&
 		    number <= LIFETIME_MAX_S / units[i].seconds &&
 		    number * units[i].seconds >= LIFETIME_MIN_S) {
-			*ret_s = number * units[i].seconds;
+			o->webhook_certificate_s = number * units[i].seconds;
 			return 0;
 		}
 	return err_set(err, ERR_INVALID, "BadFlag",
 		       "--webhook-certificate-lifetime %s: must be a number and one of the units "
 		       "s, m, h, d, "
 		       "from 30s to 3650d",
-		       value);
-}
-
-/* A DNS label: what namespaces and Leases may be called. */
-static int check_name(const char *flag, const char *value, struct err *err)
-{
-	size_t len = strlen(value);
-
-	if (len >= 1 && len <= 63 &&
-	    strspn(value, "abcdefghijklmnopqrstuvwxyz0123456789-") == len && value[0] != '-' &&
-	    value[len - 1] != '-')
-		return 0;
-	return err_set(err, ERR_INVALID, "BadFlag",
-		       "--%s %s: must be 1 to 63 lower-case letters, digits and inner dashes", flag,
 		       value);
 }
 
@@ -144,67 +83,42 @@ static int check_webhook_url(const char *url, struct err *err)
 
 static int check(const struct options *o, struct err *err)
 {
-	if (check_name("namespace", o->ns, err) < 0 ||
-	    check_name("lease", o->lease_name, err) < 0 ||
-	    check_name("config-namespace", o->config_ns, err) < 0 ||
-	    check_name("webhook-service", o->webhook_service, err) < 0)
+	if (flags_check_label("namespace", o->ns, err) < 0 ||
+	    flags_check_label("lease", o->lease_name, err) < 0 ||
+	    flags_check_label("config-namespace", o->config_ns, err) < 0 ||
+	    flags_check_label("webhook-service", o->webhook_service, err) < 0 ||
+	    flags_check_prefix("resource-prefix", o->resource_prefix, err) < 0)
 		return -1;
-	if (str_empty(o->resource_prefix) || strchr(o->resource_prefix, '/'))
-		return err_set(err, ERR_INVALID, "BadFlag",
-			       "--resource-prefix \"%s\": must be a DNS name such as spidernet.io",
-			       o->resource_prefix);
 	return check_webhook_url(o->webhook_url, err);
 }
 
-static int take(int flag, const char *value, struct options *o, struct err *err)
+static int take_log_level(void *options, const char *value, struct err *err)
 {
-	switch ((enum flag)flag) {
-	case FLAG_KUBECONFIG:
-		o->kubeconfig = value;
-		return 0;
-	case FLAG_CONTEXT:
-		o->context = value;
-		return 0;
-	case FLAG_NAMESPACE:
-		o->ns = value;
-		return 0;
-	case FLAG_LEADER_ELECT:
-		return parse_bool("leader-elect", value, &o->leader_elect, err);
-	case FLAG_LEASE:
-		o->lease_name = value;
-		return 0;
-	case FLAG_METRICS_ADDR:
-		o->metrics_addr = value;
-		return 0;
-	case FLAG_RESOURCE_PREFIX:
-		o->resource_prefix = value;
-		return 0;
-	case FLAG_CONFIG_NAMESPACE:
-		o->config_ns = value;
-		return 0;
-	case FLAG_WEBHOOK_ADDR:
-		o->webhook_addr = value;
-		return 0;
-	case FLAG_WEBHOOK_SERVICE:
-		o->webhook_service = value;
-		return 0;
-	case FLAG_WEBHOOK_URL:
-		o->webhook_url = value;
-		return 0;
-	case FLAG_WEBHOOK_LIFETIME:
-		return parse_lifetime(value, &o->webhook_certificate_s, err);
-	case FLAG_LOG_LEVEL:
-		o->log_level = value;
-		return log_configure(value, err) < 0 ? err_in(err, "--log-level %s", value) : 0;
-	case FLAG_VERSION:
-		o->version = true;
-		return 0;
-	case FLAG_HELP:
-		o->help = true;
-		return 0;
-	}
-	return -1;
+	return log_configure(value, err) < 0 ? err_in(err, "--log-level %s", value) : 0;
 }
+
+#define FLAG(name_, kind_, field_)                                                                 \
+	{                                                                                          \
+		(name_), (kind_), offsetof(struct options, field_), NULL                           \
+	}
+
+static const struct flag flags[] = {
+	FLAG("kubeconfig", FLAG_STRING, kubeconfig),
+	FLAG("context", FLAG_STRING, context),
+	FLAG("namespace", FLAG_STRING, ns),
+	FLAG("leader-elect", FLAG_BOOL, leader_elect),
+	FLAG("lease", FLAG_STRING, lease_name),
+	FLAG("metrics-addr", FLAG_STRING, metrics_addr),
+	FLAG("resource-prefix", FLAG_STRING, resource_prefix),
+	FLAG("config-namespace", FLAG_STRING, config_ns),
+	FLAG("webhook-addr", FLAG_STRING, webhook_addr),
+	FLAG("webhook-service", FLAG_STRING, webhook_service),
+	FLAG("webhook-url", FLAG_STRING, webhook_url),
+	{"webhook-certificate-lifetime", FLAG_TAKEN, 0, take_lifetime},
+	{"log-level", FLAG_TAKEN, 0, take_log_level},
+	FLAG("version", FLAG_BOOL, version),
+	FLAG("help", FLAG_BOOL, help),
+};
 
 int options_parse(int argc, char *const *argv, const char *(*env)(const char *name),
 		  struct options *ret, struct err *err)
@@ -212,7 +126,6 @@ int options_parse(int argc, char *const *argv, const char *(*env)(const char *na
 	const char *ns = env("POD_NAMESPACE");
 	struct options o = {
 		.ns = str_empty(ns) ? "orbweaver-system" : ns,
-		.log_level = "info",
 		.metrics_addr = ":8080",
 		.resource_prefix = "spidernet.io",
 		.lease_name = "orbweaver-operator",
@@ -220,24 +133,9 @@ int options_parse(int argc, char *const *argv, const char *(*env)(const char *na
 		.webhook_certificate_s = CERTIFICATES_LIFETIME_S,
 		.leader_elect = true,
 	};
-	int flag = 0;
 
-	optind = 0; /* glibc: start anew */
-	while ((flag = getopt_long(argc, argv, "+:h", flags, NULL)) != -1) {
-		if (flag == 'h')
-			flag = FLAG_HELP;
-		if (flag == ':')
-			return err_set(err, ERR_INVALID, "BadFlag", "%s: needs a value",
-				       argv[optind - 1]);
-		if (flag == '?')
-			return err_set(err, ERR_INVALID, "BadFlag", "%s: unknown; see --help",
-				       argv[optind - 1]);
-		if (take(flag, optarg, &o, err) < 0)
-			return -1;
-	}
-	if (optind < argc)
-		return err_set(err, ERR_INVALID, "BadFlag", "\"%s\": not a flag; see --help",
-			       argv[optind]);
+	if (flags_parse(argc, argv, flags, ARRAY_LEN(flags), &o, err) < 0)
+		return -1;
 	if (!o.config_ns)
 		o.config_ns = o.ns;
 	if (check(&o, err) < 0)

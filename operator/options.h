@@ -14,7 +14,6 @@ struct options {
 	const char *kubeconfig; /* NULL: in-cluster, else $KUBECONFIG, else ~/.kube/config */
 	const char *context;
 	const char *ns;
-	const char *log_level;
 	const char *metrics_addr;
 	const char *resource_prefix;
 	const char *lease_name;
@@ -27,10 +26,7 @@ struct options {
 	bool help, version;
 };
 
-/*
- * "--flag value" and "--flag=value"; booleans also "--flag". Errors: ERR_INVALID "BadFlag" naming the flag, its value and what would
- * be right.
- */
+/* As lib/base/flags.h says. Errors: ERR_INVALID "BadFlag" naming the flag, its value and what would be right. */
 int options_parse(int argc, char *const *argv, const char *(*env)(const char *name),
 		  struct options *ret, struct err *err);
 

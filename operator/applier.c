@@ -302,7 +302,8 @@ static bool op_delete(struct run *run, const struct kube_resource *resource, con
 				on_written, run));
 }
 
-static bool op_event(struct run *run, const struct kube_resource *resource, const json_t *present)
+static void tell(const struct run *run, const struct kube_resource *resource, const json_t *present,
+		 bool warning)
 {
 	const struct event_object object = {
 		.resource = resource,
@@ -311,10 +312,23 @@ static bool op_event(struct run *run, const struct kube_resource *resource, cons
 		.uid = json_uid(present),
 	};
 
+	recorder_tell(run->applier->config.recorder, &object, warning, op_str(run->op, "reason"),
+		      op_str(run->op, "message"));
+}
+
+static bool op_event(struct run *run, const struct kube_resource *resource, const json_t *present)
+{
 	if (present)
-		recorder_tell(run->applier->config.recorder, &object,
-			      str_eq(op_str(run->op, "type"), "Warning"), op_str(run->op, "reason"),
-			      op_str(run->op, "message"));
+		tell(run, resource, present, str_eq(op_str(run->op, "type"), "Warning"));
+	return false;
+}
+
+static bool op_finding(struct run *run, const struct kube_resource *resource, const json_t *present)
+{
+	const struct applier_config *config = &run->applier->config;
+
+	if (config->found(config->arg, run->op, present) && present && json_at(run->op, "reason"))
+		tell(run, resource, present, true);
 	return false;
 }
 
@@ -326,7 +340,7 @@ static bool carry_out(struct run *run)
 			    const json_t *present);
 	} ops[] = {
 		{"apply", op_apply},   {"status", op_status}, {"meta", op_meta},
-		{"delete", op_delete}, {"event", op_event},
+		{"delete", op_delete}, {"event", op_event},   {"finding", op_finding},
 	};
 	const struct applier_config *config = &run->applier->config;
 	const char *op = op_str(run->op, "op");

@@ -26,6 +26,8 @@ struct applier_config {
 	struct metrics *metrics; /* orbweaver_writes_total{kind,verb,outcome} */
 	/* "report" operations. */
 	void (*report)(void *arg, const char *node, const json_t *policies);
+	/* "finding" operations: remember it (object NULL: it is gone), and say whether it is news. What is becomes an event. */
+	bool (*found)(void *arg, const json_t *op, const json_t *object);
 	/* Before and after the cache learns the answer to our own write. */
 	void (*learning)(void *arg, bool begins);
 	void *arg;

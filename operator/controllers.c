@@ -9,11 +9,14 @@
 #include "lib/json/json.h"
 #include "operator/webhook_setup.h"
 #include "operator/worlds.h"
+#include "reconcilers/conditions.h"
 #include "reconcilers/coordinator.h"
+#include "reconcilers/inject_check.h"
 #include "reconcilers/ip_pool.h"
 #include "reconcilers/multus_config.h"
 #include "reconcilers/node_state.h"
 #include "reconcilers/owner.h"
+#include "reconcilers/pod_inject.h"
 #include "reconcilers/policy_status.h"
 #include "reconcilers/pool_config.h"
 #include "reconcilers/reserved_ip.h"
@@ -109,7 +112,7 @@ static void network_changed(const struct change *c)
 }
 
 /* It appeared or went: networks that write into it can go on, or have to wait. */
-static void namespace_changed(const struct change *c)
+static void network_namespace_changed(const struct change *c)
 {
 	wake_networks(c, NETWORK_BY_NAMESPACE, c->key);
 }
@@ -157,8 +160,11 @@ static void look_multus_config(const struct controller_sources *from, const stru
 	mirror_add_indexed(from->mirror, world, KIND_NAD, NAD_BY_OWNER, owner);
 	mirror_add(from->mirror, world, KIND_MULTUS_CONFIG, key);
 	config = world_get(world, KIND_MULTUS_CONFIG, key);
-	if (config)
-		worlds_add_claim(from, world, config);
+	if (!config)
+		return;
+	worlds_add_claim(from, world, config);
+	worlds_add_pools(from, world, config);
+	worlds_add_resource(from, world, config);
 }
 
 static void wake_config(void *arg, const char *key)
@@ -166,10 +172,10 @@ static void wake_config(void *arg, const char *key)
 	wake(arg, CONTROLLER_MULTUS_CONFIG, key);
 }
 
-static void wake_claimants(const struct change *c, const char *nad_key)
+static void wake_configs(const struct change *c, size_t index, const char *value)
 {
-	cache_find(mirror_cache(c->from->mirror, KIND_MULTUS_CONFIG), CONFIG_BY_NAD, nad_key,
-		   wake_config, (void *)c);
+	cache_find(mirror_cache(c->from->mirror, KIND_MULTUS_CONFIG), index, value, wake_config,
+		   (void *)c);
 }
 
 /* The config, and its rivals for the name it has or had. */
@@ -185,7 +191,7 @@ static void config_changed(const struct change *c)
 			continue;
 		nad = str_printf("%s/%s", json_namespace(versions[i]),
 				 multus_config_nad_name(versions[i]));
-		wake_claimants(c, nad);
+		wake_configs(c, CONFIG_BY_NAD, nad);
 	}
 }
 
@@ -206,7 +212,147 @@ static void nad_changed(const struct change *c)
 				 json_str_or(json_at(owner, "name"), ""));
 		wake(c, CONTROLLER_MULTUS_CONFIG, key);
 	}
-	wake_claimants(c, c->key);
+	wake_configs(c, CONFIG_BY_NAD, c->key);
+}
+
+/* ---- pods that asked for injection, and the configs that they should have got ---------------------------------------- */
+
+static void look_pod(const struct controller_sources *from, const struct controller *self,
+		     const char *key, json_t *world)
+{
+	const json_t *pod = NULL;
+
+	mirror_add(from->mirror, world, KIND_POD, key);
+	pod = world_get(world, KIND_POD, key);
+	if (!pod)
+		return;
+	worlds_add_asked(from, world, pod, json_namespace(pod));
+	worlds_add_injection(from, world);
+}
+
+static void look_injected(const struct controller_sources *from, const struct controller *self,
+			  const char *key, json_t *world)
+{
+	const json_t *config = NULL;
+
+	mirror_add(from->mirror, world, KIND_MULTUS_CONFIG, key);
+	config = world_get(world, KIND_MULTUS_CONFIG, key);
+	if (config)
+		worlds_add_uninjected(from, world, config);
+}
+
+static void wake_asking(void *arg, const char *key)
+{
+	wake(arg, CONTROLLER_INJECT_POD, key);
+}
+
+static void wake_group_pods(void *arg, const char *group)
+{
+	const struct change *c = arg;
+
+	worlds_visit_asking(c->from, group, wake_asking, arg);
+}
+
+static void wake_injected(void *arg, const char *key)
+{
+	wake(arg, CONTROLLER_INJECT_CONFIG, key);
+}
+
+/* The configs of the group that the pod asks for. */
+static void wake_pod_configs(const struct change *c, const json_t *pod, const json_t *namespace)
+{
+	auto_free char *group = pod ? pod_inject_group(pod, namespace) : NULL;
+
+	if (group)
+		cache_find(mirror_cache(c->from->mirror, KIND_MULTUS_CONFIG), CONFIG_BY_GROUP,
+			   group, wake_injected, (void *)c);
+}
+
+/* What was found on it before counts for its group of then no more. */
+static void pod_changed(const struct change *c)
+{
+	json_auto_t *namespace = NULL;
+
+	wake(c, CONTROLLER_INJECT_POD, c->key);
+	if (!c->old || !findings_has(c->from->findings, KIND_POD, c->key))
+		return;
+	namespace =
+		cache_get(mirror_cache(c->from->mirror, KIND_NAMESPACE), json_namespace(c->old));
+	wake_pod_configs(c, c->old, namespace);
+}
+
+static void pod_found(const struct change *c)
+{
+	json_auto_t *pod = cache_get(mirror_cache(c->from->mirror, KIND_POD), c->key);
+	json_auto_t *namespace =
+		cache_get(mirror_cache(c->from->mirror, KIND_NAMESPACE), json_namespace(pod));
+
+	wake_pod_configs(c, pod, namespace);
+}
+
+static void note_group(void *arg, const char *group)
+{
+	*(bool *)arg = true;
+}
+
+/* In a group, or still saying so. */
+static bool is_about_injection(const json_t *config)
+{
+	bool found = condition_find(json_at(config, "status", "conditions"), INJECTED_CONDITION);
+
+	pod_inject_groups(config, note_group, &found);
+	return found;
+}
+
+/* All that pods get from it. */
+static bool same_for_pods(const json_t *old, const json_t *now)
+{
+	static const char *const parts[] = {"labels", "annotations", "deletionTimestamp"};
+
+	for (size_t i = 0; i < ARRAY_LEN(parts); i++)
+		if (!json_same(json_at(old, "metadata", parts[i]),
+			       json_at(now, "metadata", parts[i])))
+			return false;
+	return json_same(json_at(old, "spec"), json_at(now, "spec"));
+}
+
+static void injected_config_changed(const struct change *c)
+{
+	if (is_about_injection(c->now))
+		wake(c, CONTROLLER_INJECT_CONFIG, c->key);
+	if (same_for_pods(c->old, c->now))
+		return;
+	pod_inject_groups(c->old, wake_group_pods, (void *)c);
+	pod_inject_groups(c->now, wake_group_pods, (void *)c);
+}
+
+struct namespace_change {
+	const struct change *change;
+	const struct cache *pods;
+};
+
+static void wake_namespace_pod(void *arg, const char *key)
+{
+	const struct namespace_change *n = arg;
+	const struct change *c = n->change;
+	json_auto_t *pod = NULL;
+
+	wake(c, CONTROLLER_INJECT_POD, key);
+	if (!findings_has(c->from->findings, KIND_POD, key))
+		return;
+	pod = cache_get(n->pods, key);
+	wake_pod_configs(c, pod, c->old);
+}
+
+/* Its annotation can outdo that of its pods. */
+static void asking_namespace_changed(const struct change *c)
+{
+	struct namespace_change n = {c, mirror_cache(c->from->mirror, KIND_POD)};
+	auto_free char *before = pod_inject_group(c->old, NULL);
+	auto_free char *after = pod_inject_group(c->now, NULL);
+
+	if (!str_eq(before, after))
+		cache_find(n.pods, POD_BY_NAMESPACE, c->key, wake_namespace_pod, &n);
 }
 
 /* ---- SpiderIPPool ------------------------------------------------------------------------------------------------- */
@@ -236,6 +382,8 @@ static bool same_spec(const json_t *old, const json_t *now)
 static void pool_changed(const struct change *c)
 {
 	wake(c, CONTROLLER_IP_POOL, c->key);
+	if (!c->old || !c->now)
+		wake_configs(c, CONFIG_BY_POOL, c->key);
 	if (same_spec(c->old, c->now))
 		return;
 	if (c->old)
@@ -258,6 +406,12 @@ static void wake_all(const struct change *c, const char *kind, enum controller_i
 		wake(c, id, key);
 }
 
+/* What pods are told to do next follows from the settings. */
+static void inject_settings_changed(const struct change *c)
+{
+	wake_all(c, KIND_POD, CONTROLLER_INJECT_POD);
+}
+
 static void reserved_changed(const struct change *c)
 {
 	wake(c, CONTROLLER_RESERVED_IP, c->key);
@@ -278,6 +432,11 @@ static void look_node(const struct controller_sources *from, const struct contro
 	mirror_add_all(from->mirror, world, KIND_POOL_CONFIG);
 }
 
+static void wake_resource(void *arg, const char *resource)
+{
+	wake_configs(arg, CONFIG_BY_RESOURCE, resource);
+}
+
 static void node_changed(const struct change *c)
 {
 	bool same_labels = c->old && c->now &&
@@ -285,6 +444,7 @@ static void node_changed(const struct change *c)
 				     json_at(c->now, "metadata", "labels"));
 
 	wake(c, CONTROLLER_NODE_STATE, c->key);
+	node_resources_update(c->from->resources, c->old, c->now, wake_resource, (void *)c);
 	if (!same_labels)
 		wake_all(c, KIND_POOL_CONFIG, CONTROLLER_POOL_CONFIG);
 }
@@ -353,8 +513,28 @@ const struct controller controllers[CONTROLLER_COUNT] = {
 			.name = "multus-config",
 			.kind = KIND_MULTUS_CONFIG,
 			.reconcile = multus_config_reconcile,
-			.needs = {KIND_MULTUS_CONFIG, KIND_NAD},
+			.needs = {KIND_MULTUS_CONFIG, KIND_NAD, KIND_IP_POOL, KIND_NODE},
 			.look = look_multus_config,
+		},
+	[CONTROLLER_INJECT_POD] =
+		{
+			.name = "inject-pod",
+			.kind = KIND_POD,
+			.reconcile = inject_check_pod,
+			.needs = {KIND_POD, KIND_NAMESPACE, KIND_MULTUS_CONFIG,
+				  MIRROR_SPIDERPOOL_CONF},
+			.look = look_pod,
+		},
+	[CONTROLLER_INJECT_CONFIG] =
+		{
+			.name = "inject-config",
+			.kind = KIND_MULTUS_CONFIG,
+			.reconcile = inject_check_config,
+			.needs = {KIND_POD, KIND_NAMESPACE, KIND_MULTUS_CONFIG,
+				  MIRROR_SPIDERPOOL_CONF},
+			.look = look_injected,
+			.every_ms = 1000,
+			.after = CONTROLLER_INJECT_POD,
 		},
 	[CONTROLLER_IP_POOL] =
 		{
@@ -450,6 +630,8 @@ static const struct {
 	void (*changed)(const struct change *c);
 } rules[] = {
 	{KIND_MULTUS_CONFIG, config_changed},
+	{KIND_MULTUS_CONFIG, injected_config_changed},
+	{KIND_POD, pod_changed},
 	{KIND_NAD, nad_changed},
 	{KIND_IP_POOL, pool_changed},
 	{KIND_RESERVED_IP, reserved_changed},
@@ -460,7 +642,8 @@ static const struct {
 	{KIND_SRIOV_NETWORK, network_changed},
 	{KIND_SRIOV_IB_NETWORK, network_changed},
 	{KIND_OVS_NETWORK, network_changed},
-	{KIND_NAMESPACE, namespace_changed},
+	{KIND_NAMESPACE, network_namespace_changed},
+	{KIND_NAMESPACE, asking_namespace_changed},
 	{KIND_NAMESPACE, webhook_changed},
 	{KIND_COORDINATOR, coordinator_changed},
 	{MIRROR_KUBEADM_CONFIG, cluster_network_changed},
@@ -474,6 +657,7 @@ static const struct {
 	{MIRROR_VALIDATING, webhook_changed},
 	{MIRROR_MUTATING, webhook_changed},
 	{MIRROR_SPIDERPOOL_CONF, webhook_changed},
+	{MIRROR_SPIDERPOOL_CONF, inject_settings_changed},
 };
 
 void controllers_map(const struct controller_sources *from, const char *kind, const char *key,
@@ -485,4 +669,16 @@ void controllers_map(const struct controller_sources *from, const char *kind, co
 	for (size_t i = 0; i < ARRAY_LEN(rules); i++)
 		if (str_eq(rules[i].kind, kind))
 			rules[i].changed(&c);
+}
+
+void controllers_map_finding(const struct controller_sources *from, const char *kind,
+			     const char *key,
+			     void (*wake_fn)(void *arg, enum controller_id id, const char *key),
+			     void *arg)
+{
+	const struct change c = {
+		.from = from, .kind = kind, .key = key, .wake = wake_fn, .arg = arg};
+
+	if (str_eq(kind, KIND_POD))
+		pod_found(&c);
 }

@@ -8,13 +8,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "operator/findings.h"
 #include "operator/mirror.h"
 #include "operator/reports.h"
 #include "reconcilers/ip_pool_index.h"
+#include "reconcilers/node_resources.h"
 #include "reconcilers/reconcile.h"
 
 enum controller_id {
 	CONTROLLER_MULTUS_CONFIG,
+	CONTROLLER_INJECT_POD,
+	CONTROLLER_INJECT_CONFIG,
 	CONTROLLER_IP_POOL,
 	CONTROLLER_NODE_STATE,
 	CONTROLLER_POLICY_STATUS,
@@ -36,7 +40,9 @@ struct webhook_settings; /* operator/webhook_setup.h */
 struct controller_sources {
 	const struct mirror *mirror;
 	const struct reports *reports;
+	const struct findings *findings;
 	struct ip_pool_index *pools;
+	struct node_resources *resources;
 	const char *ns;              /* the operator's namespace */
 	const char *resource_prefix; /* "spidernet.io" */
 	const char *config_ns;       /* of the ConfigMap spiderpool-conf */
@@ -65,10 +71,16 @@ extern const struct controller controllers[CONTROLLER_COUNT];
 
 /*
  * An object changed: call wake for each key that has to be looked at. old or now is NULL when it appeared or went. Keeps
- * from->pools up to date.
+ * from->pools and from->resources up to date.
  */
 void controllers_map(const struct controller_sources *from, const char *kind, const char *key,
 		     const json_t *old, const json_t *now,
 		     void (*wake)(void *arg, enum controller_id id, const char *key), void *arg);
+
+/* The same when something else than before is found wrong with an object (from->findings). */
+void controllers_map_finding(const struct controller_sources *from, const char *kind,
+			     const char *key,
+			     void (*wake)(void *arg, enum controller_id id, const char *key),
+			     void *arg);
 
 #endif

@@ -19,7 +19,9 @@ struct manager {
 	struct manager_config config;
 	struct mirror *mirror;
 	struct reports *reports;
+	struct findings *findings;
 	struct ip_pool_index *pools;
+	struct node_resources *resources;
 	struct applier *applier;
 	struct controller_sources sources;
 	struct controller_state {
@@ -36,7 +38,7 @@ struct manager {
 	bool leading;
 	char trouble[sizeof(((struct err *)0)->text)]; /* what was said last about watching */
 	bool learning; /* changes told now are answers to our own writes */
-	struct metric *reconciles, *seconds, *waiting;
+	struct metric *reconciles, *seconds, *waiting, *found;
 };
 
 /* A key at work. */
@@ -92,6 +94,18 @@ static void on_report(void *arg, const char *node, const json_t *policies)
 	struct manager *manager = arg;
 
 	reports_set(manager->reports, node, policies, on_report_changed, manager);
+}
+
+static bool on_found(void *arg, const json_t *op, const json_t *object)
+{
+	struct manager *manager = arg;
+	const char *kind = json_str_at(op, "kind"), *key = json_str_at(op, "key");
+
+	if (!findings_set(manager->findings, kind, key, json_uid(object),
+			  object ? json_str_at(op, "reason") : NULL, json_str_at(op, "message")))
+		return false;
+	controllers_map_finding(&manager->sources, kind, key, wake, manager);
+	return true;
 }
 
 static void on_learning(void *arg, bool begins)
@@ -157,7 +171,7 @@ static void on_trouble(void *arg, const char *kind, const struct err *err)
 				    info->group, info->crd_file);
 	else if (kube_err_is(err, "Forbidden"))
 		remedy = str_printf("grant the operator's service account the verbs list and watch "
-				    "on %s (manifests/rbac.yaml)",
+				    "on %s (manifests/base/rbac.yaml)",
 				    mirror_resource(manager->mirror, kind)->plural);
 	/* Without what it need not have, an operator does all but its SpiderCoordinator. */
 	health_set(manager->config.ready, kind, mirror_is_optional(kind),
@@ -372,9 +386,26 @@ static void take_turn(void *arg)
 
 /* ---- life --------------------------------------------------------------------------------------------------------- */
 
+static void set_found(void *arg, const char *kind, const char *reason, size_t count)
+{
+	const struct manager *manager = arg;
+
+	metric_set(manager->found, (double)count, kind, reason);
+}
+
+/* Only who decides knows what there is to find; a sum over the replicas counts nothing twice. */
+static void collect_findings(struct manager *manager)
+{
+	metric_clear(manager->found);
+	if (manager->leading)
+		findings_count(manager->findings, set_found, manager);
+}
+
 static void collect(void *arg)
 {
 	struct manager *manager = arg;
+
+	collect_findings(manager);
 
 	for (size_t i = 0; i < CONTROLLER_COUNT; i++) {
 		const struct queue *queue = manager->controllers[i].queue;
@@ -397,6 +428,9 @@ static void add_metrics(struct manager *manager)
 					    METRIC_SECONDS);
 	manager->waiting =
 		metric_gauge(metrics, "orbweaver_queue_length", "Keys waiting.", "controller");
+	manager->found = metric_gauge(metrics, "orbweaver_findings",
+				      "Objects with which something is found wrong at present.",
+				      "kind,reason");
 	metrics_on_collect(metrics, collect, manager);
 }
 
@@ -409,7 +443,9 @@ struct manager *manager_new(const struct manager_config *config)
 	manager->turn = deferred_new(config->loop, take_turn, manager);
 	manager->later = timer_new(config->loop, wake_turn, manager);
 	manager->reports = reports_new();
+	manager->findings = findings_new();
 	manager->pools = ip_pool_index_new();
+	manager->resources = node_resources_new();
 	for (size_t i = 0; i < CONTROLLER_COUNT; i++)
 		manager->controllers[i] = (struct controller_state){
 			.manager = manager,
@@ -431,7 +467,9 @@ struct manager *manager_new(const struct manager_config *config)
 	manager->sources = (struct controller_sources){
 		.mirror = manager->mirror,
 		.reports = manager->reports,
+		.findings = manager->findings,
 		.pools = manager->pools,
+		.resources = manager->resources,
 		.ns = config->ns,
 		.resource_prefix = config->resource_prefix,
 		.config_ns = config->config_ns,
@@ -443,6 +481,7 @@ struct manager *manager_new(const struct manager_config *config)
 		.recorder = config->recorder,
 		.metrics = config->metrics,
 		.report = on_report,
+		.found = on_found,
 		.learning = on_learning,
 		.arg = manager,
 	});
@@ -462,7 +501,9 @@ void manager_free(struct manager *manager)
 	deferred_free(manager->turn);
 	timer_free(manager->later);
 	reports_free(manager->reports);
+	findings_free(manager->findings);
 	ip_pool_index_free(manager->pools);
+	node_resources_free(manager->resources);
 	mem_free(manager);
 }
 

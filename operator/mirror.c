@@ -12,6 +12,7 @@
 #include "lib/kube/status.h"
 #include "operator/certificates.h"
 #include "operator/projection.h"
+#include "reconcilers/inject_check.h"
 #include "reconcilers/multus_config.h"
 #include "reconcilers/owner.h"
 #include "reconcilers/pod_inject.h"
@@ -78,6 +79,38 @@ static void index_config_group(const json_t *config, struct cache_values *values
 	pod_inject_groups(config, index_group, values);
 }
 
+static void index_pool(void *arg, const char *pool)
+{
+	cache_index_value(arg, pool);
+}
+
+static void index_config_pools(const json_t *config, struct cache_values *values)
+{
+	multus_config_pools(config, index_pool, values);
+}
+
+static void index_config_resource(const json_t *config, struct cache_values *values)
+{
+	auto_free char *resource = multus_config_resource(config);
+
+	if (*resource)
+		cache_index_value(values, resource);
+}
+
+/* Of a pod or a namespace: the group that it asks for itself. */
+static void index_asked_group(const json_t *object, struct cache_values *values)
+{
+	auto_free char *group = pod_inject_group(object, NULL);
+
+	if (group)
+		cache_index_value(values, group);
+}
+
+static void index_namespace(const json_t *object, struct cache_values *values)
+{
+	cache_index_value(values, json_namespace(object));
+}
+
 static void index_namespace_asking(const json_t *namespace, struct cache_values *values)
 {
 	if (pod_inject_asks(namespace))
@@ -92,6 +125,13 @@ static const splitter_path drop_node[] = {
 	{"status", "volumesInUse"},    {"status", "volumesAttached"},
 };
 static const splitter_path drop_pod[] = {{"metadata", "managedFields"}, {"status"}};
+/* The large ones: inject_check_project keeps little of the rest. */
+static const splitter_path drop_asking_pod[] = {
+	{"metadata", "managedFields"},     {"spec", "volumes"},
+	{"spec", "initContainers"},        {"spec", "containers", "env"},
+	{"spec", "containers", "command"}, {"spec", "containers", "volumeMounts"},
+	{"status", "containerStatuses"},   {"status", "conditions"},
+};
 static const splitter_path drop_node_state[] = {{"status", "interfaces", "Vfs"}};
 
 #define DROP(paths)  .drops = (paths), .n_drops = ARRAY_LEN(paths)
@@ -146,7 +186,13 @@ struct mirrored {
 static const struct mirrored table[] = {
 	{KIND_NODE, DROP(drop_node), .cache = {.project = project_node}},
 	{KIND_NAMESPACE, DROP(drop_common),
-	 .cache = {.project = project_namespace, .indexes = {index_namespace_asking}}},
+	 .cache = {.project = project_namespace,
+		   .indexes = {index_namespace_asking, index_asked_group}}},
+	/* Running pods that ask for injection: the server picks those that run, the door those that ask. */
+	{KIND_POD, .selector = "fieldSelector=status.phase%3DRunning", DROP(drop_asking_pod),
+	 .cache = {.wanted = inject_check_wants,
+		   .project = inject_check_project,
+		   .indexes = {index_asked_group, index_namespace}}},
 	{KIND_POLICY, DROP(drop_common), .cache = {.live = true, .project = project_object}},
 	{KIND_POOL_CONFIG, DROP(drop_common), .cache = {.live = true, .project = project_object}},
 	{KIND_NODE_STATE, true, DROP(drop_node_state), .cache = {.project = project_written}},
@@ -156,7 +202,9 @@ static const struct mirrored table[] = {
 	{KIND_NAD,
 	 .cache = {.project = project_written, .indexes = {index_nad_owner, index_nad_network}}},
 	{KIND_MULTUS_CONFIG, DROP(drop_common),
-	 .cache = {.project = project_object, .indexes = {index_config_nad, index_config_group}}},
+	 .cache = {.project = project_object,
+		   .indexes = {index_config_nad, index_config_group, index_config_pools,
+			       index_config_resource}}},
 	{KIND_COORDINATOR, DROP(drop_common), .cache = {.live = true, .project = project_object}},
 	{KIND_IP_POOL, DROP(drop_common), .cache = {.project = project_object}},
 	{KIND_RESERVED_IP, DROP(drop_common), .cache = {.live = true, .project = project_object}},
@@ -339,8 +387,12 @@ void mirror_learn(struct mirror *mirror, const char *kind, const json_t *object)
 
 void mirror_add(const struct mirror *mirror, json_t *world, const char *kind, const char *key)
 {
-	json_t *object = cache_get(mirror_cache(mirror, kind), key);
+	json_t *object = NULL;
 
+	/* Not replaced: somebody may hold it. */
+	if (json_at(world, kind, key))
+		return;
+	object = cache_get(mirror_cache(mirror, kind), key);
 	if (object)
 		json_object_set_new(json_need_object(world, kind), key, object);
 }

@@ -18,11 +18,16 @@ enum {
 		0, /* "Kind/namespace/name" of the controlling owner, whether it exists or not */
 	NAD_BY_NETWORK =
 		1, /* the annotation that names a SriovNetwork, SriovIBNetwork or OVSNetwork */
-	CONFIG_BY_NAD = 0,        /* SpiderMultusConfigs by the key of the NAD that they claim */
-	CONFIG_BY_GROUP = 1,      /* … by the groups of pod injection that they are in */
+	CONFIG_BY_NAD = 0,   /* SpiderMultusConfigs by the key of the NAD that they claim */
+	CONFIG_BY_GROUP = 1, /* … by the groups of pod injection that they are in */
+	CONFIG_BY_POOL = 2, /* … by the SpiderIPPools that they name, whether those exist or not */
+	CONFIG_BY_RESOURCE = 3,   /* … by the resource that pods need for them */
 	NETWORK_BY_NAD = 0,       /* SriovNetworks … by the key of the NAD that they write */
 	NETWORK_BY_NAMESPACE = 1, /* … by the namespace of it */
 	NAMESPACE_ASKING = 0,     /* namespaces that ask for pod injection: under MIRROR_ASKING */
+	NAMESPACE_BY_GROUP = 1,   /* … by the group that they ask for */
+	POD_BY_GROUP = 0,         /* pods by the group that they ask for themselves */
+	POD_BY_NAMESPACE = 1,
 };
 
 /*
@@ -89,7 +94,10 @@ bool mirror_is_optional(const char *kind);
 /* Where the NetworkAttachmentDefinition of a SriovNetwork, SriovIBNetwork or OVSNetwork is. Borrowed. */
 const char *mirror_network_namespace(const json_t *network);
 
-/* Worlds for reconcilers: add objects of a kind to { kind: { key: object } }. Absent objects add nothing. */
+/*
+ * Worlds for reconcilers: add objects of a kind to { kind: { key: object } }. Absent objects add nothing, and those that are there
+ * already stay.
+ */
 void mirror_add(const struct mirror *mirror, json_t *world, const char *kind, const char *key);
 void mirror_add_all(const struct mirror *mirror, json_t *world, const char *kind);
 void mirror_add_indexed(const struct mirror *mirror, json_t *world, const char *kind, size_t index,

@@ -7,6 +7,7 @@
 
 #include "lib/json/json.h"
 #include "reconcilers/kinds.h"
+#include "reconcilers/node_resources.h"
 
 /* Remove all members of an object but these. */
 static void keep_only(json_t *object, const char *const *keys)
@@ -83,6 +84,7 @@ void project_node(json_t *object)
 		"name", "uid", "resourceVersion", "labels", "deletionTimestamp", NULL};
 	json_t *taints = json_incref(json_at(object, "spec", "taints"));
 	json_t *ready = ready_condition(json_at(object, "status", "conditions"));
+	json_t *resources = node_resources_of(json_at(object, "status", "allocatable"));
 
 	drop_type(object);
 	keep_only(json_at(object, "metadata"), kept);
@@ -92,6 +94,8 @@ void project_node(json_t *object)
 		json_put(json_need_object(object, "spec"), "taints", taints);
 	if (ready)
 		json_put(json_need_object(object, "status"), "conditions", ready);
+	if (resources)
+		json_put(json_need_object(object, "status"), "allocatable", resources);
 }
 
 void project_namespace(json_t *object)

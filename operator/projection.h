@@ -12,7 +12,10 @@
 /* All kinds but those below: metadata without what the server keeps for itself. */
 void project_object(json_t *object);
 
-/* Nodes: name, labels, taints, and of the conditions only Ready's status. Their heartbeats then change nothing. */
+/*
+ * Nodes: name, labels, taints, of the conditions only Ready's status, the names of the extended resources in status.allocatable
+ * (node_resources_of). Their heartbeats then change nothing.
+ */
 void project_node(json_t *object);
 
 /*

@@ -101,14 +101,9 @@ static json_t *judge_default(const struct webhook *webhook, const struct admissi
 
 static json_t *judge_inject(const struct webhook *webhook, const struct admission_request *request)
 {
-	const struct controller_sources *from = webhook->sources;
 	json_auto_t *world = new_world(webhook);
-	auto_free char *group = NULL;
 
-	mirror_add(from->mirror, world, KIND_NAMESPACE, request->ns);
-	group = pod_inject_group(request->object, world_get(world, KIND_NAMESPACE, request->ns));
-	if (group)
-		worlds_add_group(from, world, group);
+	worlds_add_asked(webhook->sources, world, request->object, request->ns);
 	return pod_inject(world, &webhook->inject, request);
 }
 

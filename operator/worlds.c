@@ -5,7 +5,9 @@
 
 #include "lib/base/clock.h"
 #include "lib/json/json.h"
+#include "operator/webhook_setup.h"
 #include "reconcilers/multus_config.h"
+#include "reconcilers/pod_inject.h"
 
 void worlds_add_env(const struct controller_sources *from, json_t *world)
 {
@@ -65,7 +67,82 @@ void worlds_add_target(const struct controller_sources *from, json_t *world, con
 	mirror_add(from->mirror, world, KIND_NAMESPACE, ns);
 }
 
-void worlds_add_group(const struct controller_sources *from, json_t *world, const char *group)
+void worlds_add_resource(const struct controller_sources *from, json_t *world, const json_t *config)
 {
-	mirror_add_indexed(from->mirror, world, KIND_MULTUS_CONFIG, CONFIG_BY_GROUP, group);
+	json_t *resources = json_need_object(world, KIND_NODE_RESOURCE);
+	auto_free char *resource = multus_config_resource(config);
+
+	if (*resource && node_resources_have(from->resources, resource))
+		json_put_bool(resources, resource, true);
+}
+
+void worlds_add_asked(const struct controller_sources *from, json_t *world, const json_t *pod,
+		      const char *ns)
+{
+	auto_free char *group = NULL;
+
+	mirror_add(from->mirror, world, KIND_NAMESPACE, ns);
+	group = pod_inject_group(pod, world_get(world, KIND_NAMESPACE, ns));
+	if (group)
+		mirror_add_indexed(from->mirror, world, KIND_MULTUS_CONFIG, CONFIG_BY_GROUP, group);
+}
+
+void worlds_add_injection(const struct controller_sources *from, json_t *world)
+{
+	auto_free char *conf = str_printf("%s/%s", from->config_ns, INJECT_CONFIG_MAP);
+
+	if (!from->webhook->listen)
+		return;
+	json_put_str(json_need_object(json_need_object(world, "env"), "webhook"), "configNamespace",
+		     from->config_ns);
+	mirror_add(from->mirror, world, MIRROR_SPIDERPOOL_CONF, conf);
+}
+
+static void add_uninjected(void *arg, const char *key)
+{
+	const struct narrowing *n = arg;
+
+	if (!findings_has(n->from->findings, KIND_POD, key))
+		return;
+	mirror_add(n->from->mirror, n->world, KIND_POD, key);
+	mirror_add(n->from->mirror, n->world, KIND_NAMESPACE,
+		   json_namespace(world_get(n->world, KIND_POD, key)));
+}
+
+static void add_uninjected_group(void *arg, const char *group)
+{
+	const struct narrowing *n = arg;
+
+	worlds_visit_asking(n->from, group, add_uninjected, arg);
+}
+
+void worlds_add_uninjected(const struct controller_sources *from, json_t *world,
+			   const json_t *config)
+{
+	struct narrowing n = {from, world};
+
+	pod_inject_groups(config, add_uninjected_group, &n);
+}
+
+struct visiting {
+	const struct cache *pods;
+	void (*visit)(void *arg, const char *key);
+	void *arg;
+};
+
+static void visit_namespace(void *arg, const char *ns)
+{
+	const struct visiting *v = arg;
+
+	cache_find(v->pods, POD_BY_NAMESPACE, ns, v->visit, v->arg);
+}
+
+void worlds_visit_asking(const struct controller_sources *from, const char *group,
+			 void (*visit)(void *arg, const char *key), void *arg)
+{
+	struct visiting v = {mirror_cache(from->mirror, KIND_POD), visit, arg};
+
+	cache_find(v.pods, POD_BY_GROUP, group, visit, arg);
+	cache_find(mirror_cache(from->mirror, KIND_NAMESPACE), NAMESPACE_BY_GROUP, group,
+		   visit_namespace, &v);
 }

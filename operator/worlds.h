@@ -25,7 +25,23 @@ void worlds_add_neighbours(const struct controller_sources *from, json_t *world,
 /* The NetworkAttachmentDefinition that a SriovNetwork, SriovIBNetwork or OVSNetwork writes, and the namespace of that. */
 void worlds_add_target(const struct controller_sources *from, json_t *world, const json_t *network);
 
-/* The SpiderMultusConfigs of a group ("KEY=VALUE", reconcilers/pod_inject.h). */
-void worlds_add_group(const struct controller_sources *from, json_t *world, const char *group);
+/* The resource that pods need for a SpiderMultusConfig, if a node offers it. */
+void worlds_add_resource(const struct controller_sources *from, json_t *world,
+			 const json_t *config);
+
+/* A pod's namespace, and the SpiderMultusConfigs of the group that it asks for (reconcilers/pod_inject.h). */
+void worlds_add_asked(const struct controller_sources *from, json_t *world, const json_t *pod,
+		      const char *ns);
+
+/* "env": "webhook" with "configNamespace", and spiderpool-conf: whether pods are injected, and where. Nothing without webhooks. */
+void worlds_add_injection(const struct controller_sources *from, json_t *world);
+
+/* The pods with a finding that may ask for a SpiderMultusConfig, and their namespaces. */
+void worlds_add_uninjected(const struct controller_sources *from, json_t *world,
+			   const json_t *config);
+
+/* Visit the pods that may ask for a group: by their own annotation, or in a namespace that asks for it. Some come twice. */
+void worlds_visit_asking(const struct controller_sources *from, const char *group,
+			 void (*visit)(void *arg, const char *key), void *arg);
 
 #endif

@@ -90,18 +90,43 @@ void inject_check_project(json_t *pod)
 
 /* ---- the pod ------------------------------------------------------------------------------------------------------ */
 
+/* Why the webhook would pass the pod over today, and what to do; NULL when it would not. Returns new; free(). */
+static char *obstacle_text(const json_t *world, const char *ns)
+{
+	const char *config_ns = json_str_at(world, "env", "webhook", "configNamespace");
+	auto_free char *conf = config_ns ? str_printf("%s/" INJECT_CONFIG_MAP, config_ns) : NULL;
+	auto_inject_settings struct inject_settings settings = {0};
+	struct err err = {0};
+
+	if (!conf)
+		return str_dup("the operator runs without webhooks: start it with --webhook-addr");
+	if (inject_settings_read(world_get(world, INJECT_CONFIG_MAP, conf), &settings, &err) < 0)
+		return str_printf("%s in namespace %s", err.text, config_ns);
+	if (!settings.enabled)
+		return str_printf("podResourceInject in ConfigMap %s is not enabled: enable it",
+				  conf);
+	if (!inject_settings_cover(&settings, world_env(world, "namespace"), ns))
+		return str_printf("podResourceInject in ConfigMap %s leaves out namespace %s: let "
+				  "it in, or move the pod",
+				  conf, ns);
+	return NULL;
+}
+
 int inject_check_pod(const json_t *world, const char *key, struct plan *plan, struct err *err)
 {
 	const json_t *pod = world_get(world, KIND_POD, key);
 	auto_free char *lacks = pod && is_running(pod) ? pod_inject_lacks(world, pod, NULL) : NULL;
+	auto_free char *obstacle = lacks ? obstacle_text(world, json_namespace(pod)) : NULL;
 	auto_free char *message = NULL;
 
 	if (lacks)
-		message =
-			str_printf("asked for injection and runs without %s: the webhook was off, "
-				   "out of reach, or passed over this namespace when the pod was "
-				   "created; delete the pod to have it made again",
-				   lacks);
+		message = str_printf("asked for injection and runs without %s: %s; then delete the "
+				     "pod to have it made again",
+				     lacks,
+				     obstacle ? obstacle
+					      : "the webhook was off, out of reach, or passed over "
+						"this namespace when the pod was created, see that "
+						"it is at work");
 	plan_finding(plan, KIND_POD, key, lacks ? "NotInjected" : NULL, message);
 	return 0;
 }

@@ -26,13 +26,14 @@ void inject_check_project(json_t *pod);
 
 /*
  * key: a pod. World: KIND_POD (the pod), KIND_NAMESPACE (its own), KIND_MULTUS_CONFIG (of the group pod_inject_group says, or
- * more), "env". Plan: the finding NotInjected on the pod if it runs and lacks something, else that there is none.
+ * more), "env": "namespace" and, with webhooks, "webhook": {"configNamespace"}; then INJECT_CONFIG_MAP, the ConfigMap of that name there.
+ * Plan: the finding NotInjected on the pod if it runs and lacks something, else that there is none.
  */
 reconcile_fn inject_check_pod;
 
 /*
- * key: a SpiderMultusConfig. World: KIND_MULTUS_CONFIG (the config), KIND_POD (those of its groups), KIND_NAMESPACE (theirs;
- * without it a namespace's stronger annotation is not seen), "env".
+ * key: a SpiderMultusConfig. World: KIND_MULTUS_CONFIG (the config), KIND_POD (of its groups those that have a finding, or more),
+ * KIND_NAMESPACE (theirs; without it a namespace's stronger annotation is not seen), "env".
  * Plan: its status with the condition Injected: False, PodsWithout, with the number of pods and the first three, or True; none for a
  * config that is in no group. All else in its status stays as it is. An aggregate: run it at most once a second per config.
  */

@@ -4,17 +4,20 @@
  * Runs the reconcilers offline over a List (`kubectl get …,… -A -o json`) and prints one line per operation of their plans
  * that would change something. Where the operator has come to rest and has forgotten nothing, nothing is printed:
  * whatever it went through before, the cluster is as it should be. Exit status: 0 nothing pending, 1 something, 2 bad
- * input. The operator's own path from event to write (caches, queues, applier) has no part in the answer.
+ * input. With "afresh" as third argument, NodeStates are also compared with what follows from policies and inventories
+ * alone, for what is there already has a say in a decision. The operator's own path from event to write (caches, queues, applier) has no part in the answer.
  */
 #include <errno.h>
 #include <string.h>
 
+#include "lib/base/clock.h"
 #include "lib/base/fs.h"
 #include "lib/base/mem.h"
 #include "lib/json/json.h"
 #include "reconcilers/ip_pool.h"
 #include "reconcilers/kinds.h"
 #include "reconcilers/multus_config.h"
+#include "reconcilers/node_resources.h"
 #include "reconcilers/node_state.h"
 #include "reconcilers/owner.h"
 #include "reconcilers/policy_status.h"
@@ -62,13 +65,28 @@ static int add_objects(json_t *world, const json_t *list, struct err *err)
 	return 0;
 }
 
+static void add_resources(json_t *world)
+{
+	json_t *resources = json_need_object(world, KIND_NODE_RESOURCE), *node = NULL;
+	const char *key = NULL;
+
+	json_each (world_kind(world, KIND_NODE), key, node) {
+		json_auto_t *offered = node_resources_of(json_at(node, "status", "allocatable"));
+
+		json_object_update(resources, offered);
+	}
+}
+
 static json_t *read_world(const char *path, const char *ns, struct err *err)
 {
 	auto_strbuf struct strbuf text = {0};
 	json_auto_t *list = NULL;
-	json_auto_t *world = json_pack("{s:{s:s, s:s, s:s}}", "env", "now", "2026-01-01T00:00:00Z",
-				       "namespace", ns, "resourcePrefix", "spidernet.io");
+	json_auto_t *world = NULL;
+	char now[CLOCK_RFC3339_SIZE];
 
+	clock_rfc3339(clock_wall_us(), now);
+	world = json_pack("{s:{s:s, s:s, s:s}}", "env", "now", now, "namespace", ns,
+			  "resourcePrefix", "spidernet.io");
 	if (fs_read(AT_FDCWD, path, FILE_SIZE_MAX, &text, err) < 0)
 		return NULL;
 	list = json_parse(strbuf_str(&text), text.len, err);
@@ -76,6 +94,8 @@ static json_t *read_world(const char *path, const char *ns, struct err *err)
 		err_in(err, "%s", path);
 		return NULL;
 	}
+	add_resources(world);
+	json_need_object(world, KIND_IP_POOL);
 	return json_incref(world);
 }
 
@@ -198,6 +218,48 @@ static void judge_left_over(struct judge *judge)
 			judge_key(judge, judge->world, node_state_reconcile, json_name(object));
 }
 
+/*
+ * The NodeState of a node as it comes of policies, pools and the node's inventory alone, whatever was decided before, against
+ * the one that is there.
+ */
+static void judge_afresh(struct judge *judge, const char *node)
+{
+	auto_free char *key = str_printf("%s/%s", world_env(judge->world, "namespace"), node);
+	json_t *state = (json_t *)world_get(judge->world, KIND_NODE_STATE, key);
+	json_auto_t *bare = json_copy(state), *world = json_copy(judge->world);
+	auto_plan struct plan plan = {0};
+	struct err err = {0};
+	json_t *op = NULL, *spec = NULL;
+	size_t i = 0;
+
+	if (!state)
+		return;
+	json_object_del(bare, "spec");
+	json_put(world, KIND_NODE_STATE, json_pack("{s:O}", key, bare));
+	if (node_state_reconcile(world, node, &plan, &err) < 0)
+		printf("%s: %s\n", node, err.text);
+	json_array_foreach (plan.ops, i, op) {
+		if (str_eq(json_str_at(op, "op"), "apply"))
+			spec = json_at(op, "object", "spec");
+	}
+	if (!json_same(spec, json_at(state, "spec"))) {
+		auto_free char *there = json_text(json_at(state, "spec"));
+		auto_free char *wanted = spec ? json_text(spec) : str_dup("nothing");
+
+		judge->pending++;
+		printf("%s: the NodeState has %s, afresh it would have %s\n", node, there, wanted);
+	}
+}
+
+static void judge_nodes_afresh(struct judge *judge)
+{
+	const char *node = NULL;
+	json_t *object = NULL;
+
+	json_each (world_kind(judge->world, KIND_NODE), node, object)
+		judge_afresh(judge, node);
+}
+
 /* A policy sees what all nodes said about it. */
 static void judge_policies(struct judge *judge)
 {
@@ -217,10 +279,13 @@ int main(int argc, char **argv)
 {
 	struct judge judge = {0};
 	struct err err = {0};
+	bool afresh = false;
 
 	json_init();
-	if (argc != 3) {
-		fprintf(stderr, "usage: pending FILE NAMESPACE\n");
+	if (argc == 4 && str_eq(argv[3], "afresh"))
+		afresh = true;
+	else if (argc != 3) {
+		fprintf(stderr, "usage: pending FILE NAMESPACE [afresh]\n");
 		return 2;
 	}
 	judge.world = read_world(argv[1], argv[2], &err);
@@ -233,6 +298,8 @@ int main(int argc, char **argv)
 		judge_kind(&judge, deciders[i].kind, deciders[i].reconcile);
 	judge_left_over(&judge);
 	judge_policies(&judge);
+	if (afresh)
+		judge_nodes_afresh(&judge);
 	json_decref(judge.reports);
 	json_decref(judge.world);
 	return judge.pending ? 1 : 0;

@@ -1,0 +1,297 @@
+/*
+ * Who is woken by what, and what decisions look at, where several kinds meet: pools and resources that configs name, pods that
+ * ask for injection.
+ */
+#include "tests/unit/operator/mirrored.h"
+
+#include "reconcilers/inject_check.h"
+#include "reconcilers/pod_inject.h"
+
+#define RDMA    "cni.spidernet.io/rdma-resource-inject"
+#define NETWORK "cni.spidernet.io/network-resource-inject"
+
+#define CONFIG(name, annotations, block)                                                           \
+	"{metadata: {name: " name ", namespace: net, annotations: {" annotations                   \
+	"}}, spec: {cniType: macvlan, macvlan: {master: [eth1], " block "}}}"
+#define POD(name, ns, annotations)                                                                 \
+	"{metadata: {name: " name ", namespace: " ns ", annotations: {" annotations                \
+	"}}, spec: {containers: [{}]}, status: {phase: Running}}"
+#define NAMESPACE(name, annotations) "{metadata: {name: " name ", annotations: {" annotations "}}}"
+
+static int setup(void **state)
+{
+	struct mirrored_test *t = mem_new(struct mirrored_test);
+
+	mirrored_open(t);
+	*state = t;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	mirrored_close(*state);
+	mem_free(*state);
+	return 0;
+}
+
+static void expect_woken(struct mirrored_test *t, const char *want)
+{
+	auto_free char *woken = mirrored_woken(t);
+
+	assert_string_equal(woken, want);
+}
+
+static json_t *world_of(const struct mirrored_test *t, enum controller_id id, const char *key)
+{
+	json_t *world = json_object();
+
+	controllers[id].look(&t->sources, &controllers[id], key, world);
+	return world;
+}
+
+static void found(struct mirrored_test *t, const char *pod, const char *reason)
+{
+	if (findings_set(t->findings, KIND_POD, pod, "u", reason, "x"))
+		controllers_map_finding(&t->sources, KIND_POD, pod, mirrored_woke, t);
+}
+
+static void a_pool_wakes_the_configs_that_name_it_when_it_comes_or_goes(void **state)
+{
+	struct mirrored_test *t = *state;
+
+	mirrored_put(t, KIND_MULTUS_CONFIG, CONFIG("a", "", "ippools: {ipv4: [p, q]}"));
+	mirrored_put(t, KIND_MULTUS_CONFIG, CONFIG("b", "", "ippools: {ipv6: [q]}"));
+	mirrored_put(t, KIND_MULTUS_CONFIG, CONFIG("c", "", "ippools: {ipv4: ['*']}"));
+	free(mirrored_woken(t));
+	mirrored_put(t, KIND_IP_POOL, "{metadata: {name: q}, spec: {subnet: 10.0.0.0/24}}");
+	expect_woken(t, "ip-pool q;multus-config net/a;multus-config net/b;");
+	mirrored_put(t, KIND_IP_POOL, "{metadata: {name: q}, spec: {subnet: 10.0.1.0/24}}");
+	expect_woken(t, "ip-pool q;");
+	mirrored_remove(t, KIND_IP_POOL, "q");
+	expect_woken(t, "ip-pool q;multus-config net/a;multus-config net/b;");
+}
+
+static void a_config_sees_the_pools_and_the_resource_that_it_names(void **state)
+{
+	struct mirrored_test *t = *state;
+	json_auto_t *before = NULL, *after = NULL;
+
+	mirrored_put(t, KIND_MULTUS_CONFIG,
+		     CONFIG("a", "", "rdmaResourceName: x.io/a, ippools: {ipv4: [p, q]}"));
+	mirrored_put(t, KIND_IP_POOL, "{metadata: {name: q}, spec: {subnet: 10.0.0.0/24}}");
+	mirrored_put(t, KIND_IP_POOL, "{metadata: {name: r}, spec: {subnet: 10.1.0.0/24}}");
+	before = world_of(t, CONTROLLER_MULTUS_CONFIG, "net/a");
+	assert_int_equal(json_object_size(json_at(before, KIND_IP_POOL)), 1);
+	assert_non_null(json_at(before, KIND_IP_POOL, "q"));
+	assert_non_null(json_at(before, KIND_NODE_RESOURCE));
+	assert_null(json_at(before, KIND_NODE_RESOURCE, "x.io/a"));
+	mirrored_put(t, KIND_NODE,
+		     "{metadata: {name: w1}, status: {allocatable: {x.io/a: '4', cpu: '8'}}}");
+	after = world_of(t, CONTROLLER_MULTUS_CONFIG, "net/a");
+	assert_non_null(json_at(after, KIND_NODE_RESOURCE, "x.io/a"));
+}
+
+static void the_first_and_the_last_node_with_a_resource_wake_the_configs_that_need_it(void **state)
+{
+	static const char with[] = "{metadata: {name: w1}, status: {allocatable: {x.io/a: '4'}}}";
+	static const char more[] = "{metadata: {name: w1}, status: {allocatable: {x.io/a: '8'}}}";
+	static const char none[] = "{metadata: {name: w1}, status: {allocatable: {x.io/a: '0'}}}";
+	struct mirrored_test *t = *state;
+
+	mirrored_put(t, KIND_MULTUS_CONFIG, CONFIG("a", "", "rdmaResourceName: x.io/a"));
+	mirrored_put(t, KIND_MULTUS_CONFIG, CONFIG("b", "", "rdmaResourceName: x.io/b"));
+	free(mirrored_woken(t));
+	mirrored_put(t, KIND_NODE, with);
+	expect_woken(t, "multus-config net/a;node-state w1;");
+	mirrored_put(t, KIND_NODE, more);
+	expect_woken(t, ""); /* quantities are nobody's business */
+	mirrored_put(t, KIND_NODE, "{metadata: {name: w2}, status: {allocatable: {x.io/a: '4'}}}");
+	expect_woken(t, "node-state w2;");
+	mirrored_put(t, KIND_NODE, none);
+	expect_woken(t, "node-state w1;");
+	mirrored_remove(t, KIND_NODE, "w2");
+	expect_woken(t, "multus-config net/a;node-state w2;");
+}
+
+static void pods_that_do_not_ask_are_not_kept(void **state)
+{
+	static const char *const others[] = {
+		POD("x", "ml", ""),
+		"{metadata: {name: y, namespace: ml, annotations: {" RDMA ": g}}, "
+		"status: {phase: Succeeded}}",
+		"{metadata: {name: z, namespace: ml, deletionTimestamp: '2026-01-01T00:00:00Z', "
+		"annotations: {" RDMA ": g}}, status: {phase: Running}}",
+	};
+	struct mirrored_test *t = *state;
+
+	for (size_t i = 0; i < ARRAY_LEN(others); i++)
+		mirrored_put(t, KIND_POD, others[i]);
+	assert_int_equal(cache_len(mirror_cache(t->mirror, KIND_POD)), 0);
+	expect_woken(t, "");
+}
+
+static void a_pod_sees_its_namespace_and_the_configs_of_its_group(void **state)
+{
+	struct mirrored_test *t = *state;
+	json_auto_t *off = NULL, *on = NULL;
+
+	mirrored_put(t, KIND_NAMESPACE, NAMESPACE("ml", RDMA ": g"));
+	mirrored_put(t, KIND_MULTUS_CONFIG, CONFIG("a", RDMA ": g", ""));
+	mirrored_put(t, KIND_MULTUS_CONFIG, CONFIG("b", NETWORK ": net", ""));
+	mirrored_put(t, KIND_POD, POD("x", "ml", NETWORK ": net"));
+	mirrored_put(t, MIRROR_SPIDERPOOL_CONF,
+		     "{metadata: {name: spiderpool-conf, namespace: spiderpool}}");
+	off = world_of(t, CONTROLLER_INJECT_POD, "ml/x");
+	assert_non_null(json_at(off, KIND_NAMESPACE, "ml"));
+	/* The namespace's word is the stronger one. */
+	assert_non_null(json_at(off, KIND_MULTUS_CONFIG, "net/a"));
+	assert_null(json_at(off, KIND_MULTUS_CONFIG, "net/b"));
+	assert_null(json_at(off, "env", "webhook"));
+	t->webhook.listen = ":8443";
+	on = world_of(t, CONTROLLER_INJECT_POD, "ml/x");
+	assert_string_equal(json_str_at(on, "env", "webhook", "configNamespace"), "spiderpool");
+	assert_non_null(json_at(on, INJECT_CONFIG_MAP, "spiderpool/spiderpool-conf"));
+}
+
+static void what_is_found_on_a_pod_wakes_its_configs(void **state)
+{
+	struct mirrored_test *t = *state;
+
+	mirrored_put(t, KIND_MULTUS_CONFIG, CONFIG("a", RDMA ": g", ""));
+	mirrored_put(t, KIND_MULTUS_CONFIG, CONFIG("b", RDMA ": h", ""));
+	mirrored_put(t, KIND_POD, POD("x", "ml", RDMA ": g"));
+	free(mirrored_woken(t));
+	found(t, "ml/x", "NotInjected");
+	expect_woken(t, "inject-config net/a;");
+	found(t, "ml/x", "NotInjected");
+	expect_woken(t, "");
+	/* It moves to another group: both have to be looked at, the second once something is found there. */
+	mirrored_put(t, KIND_POD, POD("x", "ml", RDMA ": h"));
+	expect_woken(t, "inject-config net/a;inject-pod ml/x;");
+	mirrored_remove(t, KIND_POD, "ml/x");
+	expect_woken(t, "inject-config net/b;inject-pod ml/x;");
+	found(t, "ml/x", NULL);
+	expect_woken(t, "");
+}
+
+static void a_pod_without_findings_is_no_work_for_configs(void **state)
+{
+	struct mirrored_test *t = *state;
+
+	mirrored_put(t, KIND_MULTUS_CONFIG, CONFIG("a", RDMA ": g", ""));
+	free(mirrored_woken(t));
+	mirrored_put(t, KIND_POD, POD("x", "ml", RDMA ": g"));
+	expect_woken(t, "inject-pod ml/x;");
+	mirrored_remove(t, KIND_POD, "ml/x");
+	expect_woken(t, "inject-pod ml/x;");
+}
+
+static void a_config_wakes_the_pods_of_its_groups(void **state)
+{
+	struct mirrored_test *t = *state;
+
+	mirrored_put(t, KIND_NAMESPACE, NAMESPACE("all", RDMA ": g"));
+	mirrored_put(t, KIND_POD, POD("x", "ml", RDMA ": g"));
+	mirrored_put(t, KIND_POD, POD("w", "ml", RDMA ": h"));
+	mirrored_put(t, KIND_POD, POD("z", "all", NETWORK ": net"));
+	free(mirrored_woken(t));
+	mirrored_put(t, KIND_MULTUS_CONFIG, CONFIG("a", RDMA ": g", ""));
+	expect_woken(t, "inject-config net/a;inject-pod all/z;inject-pod ml/x;"
+			"multus-config net/a;");
+	mirrored_put(t, KIND_MULTUS_CONFIG, CONFIG("a", RDMA ": h", ""));
+	expect_woken(t, "inject-config net/a;inject-pod all/z;inject-pod ml/w;inject-pod ml/x;"
+			"multus-config net/a;");
+	mirrored_put(t, KIND_MULTUS_CONFIG,
+		     "{metadata: {name: a, namespace: net, annotations: {" RDMA ": h}}, "
+		     "spec: {cniType: macvlan, macvlan: {master: [eth1]}}, "
+		     "status: {conditions: [{type: Ready}]}}");
+	expect_woken(t, "inject-config net/a;multus-config net/a;"); /* status alone: no pods */
+	mirrored_remove(t, KIND_MULTUS_CONFIG, "net/a");
+	expect_woken(t, "inject-pod ml/w;multus-config net/a;");
+}
+
+static void a_config_out_of_all_groups_is_not_looked_at_for_pods(void **state)
+{
+	struct mirrored_test *t = *state;
+
+	mirrored_put(t, KIND_MULTUS_CONFIG, CONFIG("a", "", ""));
+	expect_woken(t, "multus-config net/a;");
+	/* It says something that is not true any more. */
+	mirrored_put(t, KIND_MULTUS_CONFIG,
+		     "{metadata: {name: a, namespace: net}, spec: {cniType: custom}, "
+		     "status: {conditions: [{type: " INJECTED_CONDITION ", status: 'True'}]}}");
+	expect_woken(t, "inject-config net/a;multus-config net/a;");
+}
+
+static void a_config_sees_the_pods_of_its_groups_that_lack_something(void **state)
+{
+	struct mirrored_test *t = *state;
+	json_auto_t *world = NULL;
+
+	mirrored_put(t, KIND_NAMESPACE, NAMESPACE("all", RDMA ": g"));
+	mirrored_put(t, KIND_NAMESPACE, NAMESPACE("ml", ""));
+	mirrored_put(t, KIND_MULTUS_CONFIG, CONFIG("a", RDMA ": g", ""));
+	mirrored_put(t, KIND_POD, POD("well", "ml", RDMA ": g"));
+	mirrored_put(t, KIND_POD, POD("ill", "ml", RDMA ": g"));
+	mirrored_put(t, KIND_POD, POD("other", "ml", RDMA ": h"));
+	mirrored_put(t, KIND_POD, POD("by-namespace", "all", NETWORK ": net"));
+	found(t, "ml/ill", "NotInjected");
+	found(t, "ml/other", "NotInjected");
+	found(t, "all/by-namespace", "NotInjected");
+	world = world_of(t, CONTROLLER_INJECT_CONFIG, "net/a");
+	assert_int_equal(json_object_size(json_at(world, KIND_POD)), 2);
+	assert_non_null(json_at(world, KIND_POD, "ml/ill"));
+	assert_non_null(json_at(world, KIND_POD, "all/by-namespace"));
+	assert_int_equal(json_object_size(json_at(world, KIND_NAMESPACE)), 2);
+}
+
+static void a_namespace_that_asks_for_something_else_wakes_its_pods(void **state)
+{
+	struct mirrored_test *t = *state;
+
+	mirrored_put(t, KIND_NAMESPACE, NAMESPACE("ml", ""));
+	mirrored_put(t, KIND_MULTUS_CONFIG, CONFIG("a", NETWORK ": net", ""));
+	mirrored_put(t, KIND_POD, POD("x", "ml", NETWORK ": net"));
+	found(t, "ml/x", "NotInjected");
+	free(mirrored_woken(t));
+	mirrored_put(t, KIND_NAMESPACE, NAMESPACE("ml", "other: annotation"));
+	expect_woken(t, "webhook-setup orbweaver-validating;");
+	mirrored_put(t, KIND_NAMESPACE, NAMESPACE("ml", RDMA ": g"));
+	expect_woken(t, "inject-config net/a;inject-pod ml/x;webhook-setup orbweaver-validating;");
+}
+
+static void settings_of_injection_wake_all_pods_that_ask(void **state)
+{
+	struct mirrored_test *t = *state;
+
+	mirrored_put(t, KIND_POD, POD("x", "ml", RDMA ": g"));
+	mirrored_put(t, KIND_POD, POD("w", "ml", NETWORK ": net"));
+	free(mirrored_woken(t));
+	mirrored_put(t, MIRROR_SPIDERPOOL_CONF,
+		     "{metadata: {name: spiderpool-conf, namespace: spiderpool}}");
+	expect_woken(t, "inject-pod ml/w;inject-pod ml/x;webhook-setup orbweaver-validating;");
+}
+
+#define mirrored_unit_test(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		mirrored_unit_test(a_pool_wakes_the_configs_that_name_it_when_it_comes_or_goes),
+		mirrored_unit_test(a_config_sees_the_pools_and_the_resource_that_it_names),
+		mirrored_unit_test(
+			the_first_and_the_last_node_with_a_resource_wake_the_configs_that_need_it),
+		mirrored_unit_test(pods_that_do_not_ask_are_not_kept),
+		mirrored_unit_test(a_pod_sees_its_namespace_and_the_configs_of_its_group),
+		mirrored_unit_test(what_is_found_on_a_pod_wakes_its_configs),
+		mirrored_unit_test(a_pod_without_findings_is_no_work_for_configs),
+		mirrored_unit_test(a_config_wakes_the_pods_of_its_groups),
+		mirrored_unit_test(a_config_out_of_all_groups_is_not_looked_at_for_pods),
+		mirrored_unit_test(a_config_sees_the_pods_of_its_groups_that_lack_something),
+		mirrored_unit_test(a_namespace_that_asks_for_something_else_wakes_its_pods),
+		mirrored_unit_test(settings_of_injection_wake_all_pods_that_ask),
+	};
+
+	json_init();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -149,6 +149,7 @@ static void fill_config(json_t *object, json_t *spec)
 	if (str_eq(type->name, "custom")) {
 		fill_text(spec, "customCNI", "");
 		json_put_bool(spec, "enableCoordinator", false);
+		json_object_del(spec, "coordinator"); /* it has none */
 		return;
 	}
 	fill_block(json_at(spec, type->block), type->name);

@@ -68,6 +68,12 @@ void ip_print(enum ip_family family, ip_number address, char out[IP_TEXT_SIZE])
 	uint8_t bytes[16];
 	size_t len = family_bits(family) / 8;
 
+	/* inet_ntop would print ::a06:1 as ::10.6.0.1, which Go and users do not. */
+	if (family == IP_V6 && address >> 32 == 0 && address >> 16) {
+		(void)snprintf(out, IP_TEXT_SIZE, "::%x:%x", (unsigned int)(address >> 16),
+			       (unsigned int)(address & 0xffff));
+		return;
+	}
 	for (size_t i = 0; i < len; i++)
 		bytes[len - 1 - i] = (uint8_t)(address >> 8 * i);
 	inet_ntop(family == IP_V4 ? AF_INET : AF_INET6, bytes, out, IP_TEXT_SIZE);

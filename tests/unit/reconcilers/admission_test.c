@@ -411,6 +411,11 @@ static void defaults_are_filled_in_once(void **state)
 		 "{matchMasterSubnet: false}}, coordinator: 7}}"},
 		{KIND_MULTUS_CONFIG, "{metadata: {name: c}, spec: {cniType: weird}}",
 		 "{metadata: {name: c}, spec: {cniType: weird}}"},
+		{KIND_MULTUS_CONFIG,
+		 "{metadata: {name: c}, spec: {enableCoordinator: true, coordinator: {mode: "
+		 "auto}}}",
+		 "{metadata: {name: c}, spec: {cniType: custom, customCNI: '', chainCNIJsonData: "
+		 "[], enableCoordinator: false}}"},
 		{KIND_POOL_CONFIG, "{metadata: {name: c}, spec: {}}",
 		 "{metadata: {name: c}, spec: {}}"},
 	};

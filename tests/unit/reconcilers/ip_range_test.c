@@ -99,6 +99,7 @@ static void subnets_are_read_as_their_network(void **state)
 		{"FD00:81:0::/64", "fd00:81::/64", false},
 		{"fd00:81::5/64", "fd00:81::/64", true},
 		{"::/0", "::/0", false},
+		{"::10.6.0.0/112", "::a06:0/112", false},
 		{"fd00::1/128", "fd00::1/128", false},
 		{"10.0.0.0", NULL, false},
 		{"10.0.0.0/33", NULL, false},

@@ -38,6 +38,7 @@ static const char help[] =
 	"                        uses:NAME     all VF groups of a NodeState have this resource "
 	"name, and there is one\n"
 	"  --in NAMESPACE      watch only there\n"
+	"  --named NAME        watch only the object of this name\n"
 	"  --enough N          how many (what --count says)\n"
 	"  --timeout SECONDS   give up (300)\n"
 	"  --kubeconfig FILE   default: $KUBECONFIG\n"
@@ -58,6 +59,7 @@ struct load {
 	/* what to wait for */
 	enum state until;
 	const char *until_kind, *until_name, *until_ns;
+	char *until_selector;
 	int64_t enough; /* -1: count */
 
 	struct connection connection;
@@ -295,6 +297,7 @@ enum {
 	OPT_FIELD_MANAGER,
 	OPT_UNTIL,
 	OPT_IN,
+	OPT_NAMED,
 	OPT_ENOUGH,
 	OPT_TIMEOUT,
 	OPT_KUBECONFIG,
@@ -308,6 +311,7 @@ static const struct option long_options[] = {
 	{"field-manager", required_argument, NULL, OPT_FIELD_MANAGER},
 	{"until", required_argument, NULL, OPT_UNTIL},
 	{"in", required_argument, NULL, OPT_IN},
+	{"named", required_argument, NULL, OPT_NAMED},
 	{"enough", required_argument, NULL, OPT_ENOUGH},
 	{"timeout", required_argument, NULL, OPT_TIMEOUT},
 	{"kubeconfig", required_argument, NULL, OPT_KUBECONFIG},
@@ -391,6 +395,10 @@ static int set_option(struct load *l, int option, char *value, struct err *err)
 	case OPT_IN:
 		l->until_ns = value;
 		return 0;
+	case OPT_NAMED:
+		mem_free(l->until_selector);
+		l->until_selector = str_printf("fieldSelector=metadata.name%%3D%s", value);
+		return 0;
 	case OPT_ENOUGH:
 		return set_number("--enough", value, 0, &l->enough, err);
 	case OPT_TIMEOUT:
@@ -451,6 +459,7 @@ static void run(struct load *l)
 					   &(struct informer_config){
 						   .resource = &l->watched,
 						   .ns = l->until_ns,
+						   .selector = l->until_selector,
 						   .drops = drops,
 						   .n_drops = ARRAY_LEN(drops),
 						   .cache = l->cache,
@@ -484,10 +493,12 @@ int main(int argc, char **argv)
 	    connection_open(&l.connection, l.kubeconfig, &err) < 0) {
 		fprintf(stderr, "load: %s\n", err.text);
 		json_decref(l.template);
+		mem_free(l.until_selector);
 		return 2;
 	}
 	run(&l);
 	json_decref(l.template);
+	mem_free(l.until_selector);
 	if (l.err.class != ERR_NONE) {
 		fprintf(stderr, "load: %s\n", l.err.text);
 		return 1;

@@ -26,7 +26,10 @@ static const char help[] =
 	"  --seed N           which changes (1)\n"
 	"  --nodes N          label these, node-00000 and on; 0: none (0)\n"
 	"  --configs N        SpiderMultusConfigs at most (40)\n"
-	"  --only SUBJECT     change nothing else: configs, nads, pools, reserved, policies, "
+	"  --policies N       policies at most (6)\n"
+	"  --groups N         labels of nodes that policies select, up to 26 (2)\n"
+	"  --pfs N            PFs of a node: ens1f0np0 and on (2)\n"
+	"  --only SUBJECT[,…] change nothing else: configs, nads, pools, reserved, policies, "
 	"nodes\n"
 	"  --kubeconfig FILE  default: $KUBECONFIG\n";
 
@@ -38,8 +41,10 @@ static const char help[] =
 enum {
 	POOLS = 20,
 	RESERVED = 4,
-	POLICIES = 6,
-	NODES_MAX = 1000,
+	NODES_MAX = 10000,
+	POLICIES_MAX = 1000,
+	PFS_MAX = 64,
+	GROUPS_MAX = 26,
 	CONFIGS_MAX = 10000,
 };
 
@@ -53,14 +58,19 @@ enum subject {
 	SUBJECTS
 };
 
-static const char *const subject_names[SUBJECTS] = {"configs",  "nads",     "pools",
-						    "reserved", "policies", "nodes"};
+/* How often each is chosen, in all 100. */
+static const struct {
+	const char *name;
+	int64_t percent;
+} subjects[SUBJECTS] = {{"configs", 50}, {"nads", 10},     {"pools", 18},
+			{"reserved", 2}, {"policies", 10}, {"nodes", 10}};
 
 struct churn {
 	struct connection connection;
 	const char *kubeconfig;
-	int64_t changes, rate, concurrency, seed, n_nodes, n_configs;
-	enum subject only; /* SUBJECTS: all of them */
+	int64_t changes, rate, concurrency, seed;
+	int64_t n_nodes, n_configs, n_policies, n_groups, n_pfs;
+	bool without[SUBJECTS];
 	uint64_t random;
 	struct slot {
 		struct churn *churn;
@@ -85,34 +95,29 @@ static int64_t below(struct churn *c, int64_t bound)
 	return (int64_t)((c->random * 0x2545F4914F6CDD1Dull >> 33) % (uint64_t)bound);
 }
 
+/* Of those that may change and exist at all. */
 static enum subject some_subject(struct churn *c)
 {
-	int64_t percent = below(c, 100);
+	for (;;) {
+		int64_t percent = below(c, 100);
+		enum subject s = 0;
 
-	if (c->only != SUBJECTS)
-		return c->only;
-	if (percent < 50)
-		return SUBJECT_CONFIG;
-	if (percent < 60)
-		return SUBJECT_NAD;
-	if (percent < 78)
-		return SUBJECT_POOL;
-	if (percent < 80)
-		return SUBJECT_RESERVED;
-	return percent < 90 || c->n_nodes == 0 ? SUBJECT_POLICY : SUBJECT_NODE;
+		while (percent >= subjects[s].percent)
+			percent -= subjects[s++].percent;
+		if (!c->without[s])
+			return s;
+	}
 }
 
 static int64_t slots_of(const struct churn *c, enum subject subject)
 {
-	static const int64_t fixed[SUBJECTS] = {
-		[SUBJECT_POOL] = POOLS,
-		[SUBJECT_RESERVED] = RESERVED,
-		[SUBJECT_POLICY] = POLICIES,
+	const int64_t slots[SUBJECTS] = {
+		[SUBJECT_CONFIG] = c->n_configs,  [SUBJECT_NAD] = c->n_configs,
+		[SUBJECT_POOL] = POOLS,           [SUBJECT_RESERVED] = RESERVED,
+		[SUBJECT_POLICY] = c->n_policies, [SUBJECT_NODE] = c->n_nodes,
 	};
 
-	if (subject == SUBJECT_NODE)
-		return c->n_nodes;
-	return fixed[subject] ? fixed[subject] : c->n_configs;
+	return slots[subject];
 }
 
 /* ---- objects ------------------------------------------------------------------------------------------------------ */
@@ -184,14 +189,43 @@ static json_t *reserved_spec(struct churn *c, int64_t n)
 			 json_fmt("10.%" PRId64 ".0.%" PRId64, n + RESERVED, 1 + below(c, 250)));
 }
 
+static json_t *some_group(struct churn *c)
+{
+	return json_fmt("%c", (int)('a' + below(c, c->n_groups)));
+}
+
+/* A PF, or some of its VFs: two policies often want the same. */
+static json_t *some_pf(struct churn *c, int64_t num_vfs)
+{
+	int64_t pf = 1 + below(c, c->n_pfs), first = 0;
+
+	if (below(c, 2))
+		return json_fmt("ens%" PRId64 "f0np0", pf);
+	first = below(c, num_vfs);
+	return json_fmt("ens%" PRId64 "f0np0#%" PRId64 "-%" PRId64, pf, first,
+			first + below(c, num_vfs - first));
+}
+
+/* All fields each time: a merge patch must not keep what the version before had. */
 static json_t *policy_spec(struct churn *c, int64_t n)
 {
-	return json_pack("{s:o, s:I, s:I, s:{s:s}, s:{s:[o]}, s:b}", "resourceName",
-			 json_fmt("churn%" PRId64, n), "priority", (json_int_t)below(c, 100),
-			 "numVfs", (json_int_t)(1 + below(c, 8)), "nodeSelector", GROUP_LABEL,
-			 below(c, 2) ? "a" : "b", "nicSelector", "pfNames",
-			 json_fmt("ens%" PRId64 "f0np0", 1 + below(c, 2)), "isRdma",
-			 (int)below(c, 2));
+	int64_t num_vfs = 1 + below(c, 8);
+	json_t *spec = json_object(), *pfs = json_array();
+
+	json_put(spec, "resourceName", json_fmt("churn%" PRId64, n));
+	json_put_int(spec, "priority", below(c, 100));
+	json_put_int(spec, "numVfs", num_vfs);
+	json_put_int(spec, "mtu", below(c, 2) ? 9000 : 1500);
+	json_put(json_need_object(spec, "nodeSelector"), GROUP_LABEL, some_group(c));
+	json_array_append_new(pfs, some_pf(c, num_vfs));
+	if (below(c, 2))
+		json_array_append_new(pfs, some_pf(c, num_vfs));
+	json_put(json_need_object(spec, "nicSelector"), "pfNames", pfs);
+	json_put_bool(spec, "isRdma", below(c, 2));
+	json_put_bool(spec, "needVhostNet", below(c, 4) == 0);
+	json_put_bool(spec, "excludeTopology", below(c, 4) == 0);
+	json_put_str(spec, "eSwitchMode", below(c, 4) ? "legacy" : "switchdev");
+	return spec;
 }
 
 static json_t *nad_spec(struct churn *c)
@@ -221,8 +255,8 @@ static json_t *changed_object(struct churn *c, struct slot *slot, int64_t n)
 		json_put(object, "spec", policy_spec(c, n));
 		break;
 	case SUBJECT_NODE:
-		json_put_str(json_need_object(json_at(object, "metadata"), "labels"), GROUP_LABEL,
-			     below(c, 2) ? "a" : "b");
+		json_put(json_need_object(json_at(object, "metadata"), "labels"), GROUP_LABEL,
+			 some_group(c));
 		break;
 	case SUBJECTS:
 		break;
@@ -365,6 +399,17 @@ static void look_around(struct churn *c)
 
 /* ---- the program -------------------------------------------------------------------------------------------------- */
 
+/* One of those that may change must always be at rest. */
+static void bound_concurrency(struct churn *c)
+{
+	int64_t objects = 0;
+
+	for (enum subject s = 0; s < SUBJECTS; s++)
+		objects += c->without[s] ? 0 : slots_of(c, s);
+	if (c->concurrency > objects)
+		c->concurrency = objects;
+}
+
 static void run(struct churn *c)
 {
 	static const char *const kinds[SUBJECTS] = {KIND_MULTUS_CONFIG, KIND_NAD,    KIND_IP_POOL,
@@ -378,9 +423,8 @@ static void run(struct churn *c)
 		for (int64_t i = 0; i < n; i++)
 			c->slots[s][i] = (struct slot){.churn = c, .subject = s};
 	}
-	/* One of those that may change must always be at rest. */
-	if (c->only != SUBJECTS && c->concurrency > slots_of(c, c->only))
-		c->concurrency = slots_of(c, c->only);
+	c->without[SUBJECT_NODE] |= c->n_nodes == 0;
+	bound_concurrency(c);
 	c->random = (uint64_t)c->seed * 0x9E3779B97F4A7C15ull + 1;
 	c->pace = timer_new(c->connection.loop, on_pace, c);
 	look_around(c);
@@ -397,11 +441,32 @@ static const struct option long_options[] = {
 	{"seed", required_argument, NULL, 's'},
 	{"nodes", required_argument, NULL, 'w'},
 	{"configs", required_argument, NULL, 'm'},
+	{"policies", required_argument, NULL, 'p'},
+	{"groups", required_argument, NULL, 'g'},
+	{"pfs", required_argument, NULL, 'f'},
 	{"only", required_argument, NULL, 'o'},
 	{"kubeconfig", required_argument, NULL, 'k'},
 	{"help", no_argument, NULL, 'h'},
 	{0},
 };
+
+static bool set_only(struct churn *c, char *names)
+{
+	char *name = NULL;
+
+	for (enum subject s = 0; s < SUBJECTS; s++)
+		c->without[s] = true;
+	while ((name = strsep(&names, ","))) {
+		enum subject s = 0;
+
+		while (s < SUBJECTS && !str_eq(subjects[s].name, name))
+			s++;
+		if (s == SUBJECTS)
+			return false;
+		c->without[s] = false;
+	}
+	return true;
+}
 
 static bool set_option(struct churn *c, int option)
 {
@@ -419,11 +484,14 @@ static bool set_option(struct churn *c, int option)
 		return str_to_int(optarg, 0, NODES_MAX, &c->n_nodes);
 	case 'm':
 		return str_to_int(optarg, 40, CONFIGS_MAX, &c->n_configs);
+	case 'p':
+		return str_to_int(optarg, 1, POLICIES_MAX, &c->n_policies);
+	case 'g':
+		return str_to_int(optarg, 1, GROUPS_MAX, &c->n_groups);
+	case 'f':
+		return str_to_int(optarg, 1, PFS_MAX, &c->n_pfs);
 	case 'o':
-		for (c->only = 0; c->only < SUBJECTS; c->only++)
-			if (str_eq(subject_names[c->only], optarg))
-				return true;
-		return false;
+		return set_only(c, optarg);
 	case 'k':
 		c->kubeconfig = optarg;
 		return true;
@@ -437,12 +505,14 @@ static bool set_option(struct churn *c, int option)
 
 int main(int argc, char **argv)
 {
-	struct churn c = {.only = SUBJECTS,
-			  .changes = 1000,
+	struct churn c = {.changes = 1000,
 			  .rate = 50,
 			  .concurrency = 8,
 			  .seed = 1,
-			  .n_configs = 40};
+			  .n_configs = 40,
+			  .n_policies = 6,
+			  .n_groups = 2,
+			  .n_pfs = 2};
 	int option;
 
 	json_init();

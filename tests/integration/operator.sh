@@ -9,7 +9,7 @@
 #   o_end ID                          (a check) SIGTERM: it exits with 0 within 5 s, and nothing but log came out of it
 #   o_kill ID SIGNAL                  no questions asked
 #   o_logged ID JQ                    a log line for which JQ holds is there
-#   o_rest                            the reconcilers find nothing to do in this cluster (tests/integration/pending.c)
+#   o_rest [afresh]                   the reconcilers find nothing to do in this cluster (tests/integration/pending.c)
 #   o_writes JQ                       print how many writes in the audit log succeeded for which JQ holds
 #
 # Environment: BUILD, VARIANT (where programs are), OPERATOR (the program itself), LONG=1 (sizes of the full runs).
@@ -109,14 +109,23 @@ o_user() {
 # o_kubeconfig and o_username.
 # shellcheck disable=SC2034 # the latter is for the tests
 o_own_user() {
-	if [[ -f manifests/rbac.yaml ]]; then
-		k apply -f manifests/rbac.yaml >/dev/null
+	if [[ -f manifests/base/rbac.yaml ]]; then
+		k apply -f manifests/base/rbac.yaml >/dev/null
 		o_kubeconfig=$(hack/cluster sa-kubeconfig "$o_cluster" "$POD_NAMESPACE" orbweaver-operator)
 		o_username=system:serviceaccount:$POD_NAMESPACE:orbweaver-operator
 	else
 		o_kubeconfig=$(o_user the-operator system:masters)
 		o_username=the-operator
 	fi
+}
+
+o_free_port() {
+	local port
+
+	while port=$((20000 + RANDOM % 10000)); do
+		(exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null || break
+	done
+	echo "$port"
 }
 
 # --- programs in the background -----------------------------------------------------------------------------------
@@ -187,6 +196,15 @@ o_end() {
 	t_ok "no crash, no leak, nothing but log lines from $id" o_log_is_clean "$id"
 }
 
+# A kubeconfig like this one that leads through a relay. Sets o_relayed. `o_kill relay USR1` cuts all connections.
+o_through_relay() {
+	o_spawn relay "$o_programs/tests/relay" "${o_api##*:}"
+	t_wait 5 "a relay listens" test -s "$tmp/relay.out"
+	o_relayed=$tmp/relayed.kubeconfig
+	sed "s|$o_api|https://127.0.0.1:$(<"$tmp/relay.out")|" "$1" >"$o_relayed"
+	t_fails "nothing goes past it" grep -q "$o_api" "$o_relayed"
+}
+
 # --- what an operator says ----------------------------------------------------------------------------------------
 
 o_port() {
@@ -253,7 +271,7 @@ o_objects() {
 }
 
 o_rest() {
-	o_objects >"$tmp/objects.json" && "$o_programs/tests/integration/pending" "$tmp/objects.json" "$POD_NAMESPACE"
+	o_objects >"$tmp/objects.json" && "$o_programs/tests/integration/pending" "$tmp/objects.json" "$POD_NAMESPACE" "$@"
 }
 
 # o_nad NAMESPACE NAME: its configuration as sorted JSON.
@@ -291,4 +309,53 @@ o_audit() {
 
 o_writes() {
 	o_audit | jq -s "map(select($1)) | length"
+}
+
+# Watch a collection from now on, one line per event: o_watch NAME PATH [HEADER]. NAME is that of the collection in the audit log.
+o_watch() {
+	local version
+
+	version=$(o_curl GET "$2?limit=1" | jq -r .metadata.resourceVersion)
+	o_spawn "watch-$1" o_watch_from "$version" "$tmp/watch-$1.out" "$2" "${3:-Accept: application/json}"
+}
+
+# A busy server drops watchers that are slow; then on from where it was.
+o_watch_from() {
+	local version=$1 file=$2 path=$3 header=$4
+
+	while :; do
+		setpriv --pdeathsig KILL curl -sfN --noproxy '*' --cacert "$o_dir/pki/ca.crt" -H "$header" \
+			-H "Authorization: Bearer $(<"$o_dir/pki/token")" \
+			"$o_api$path?watch=1&timeoutSeconds=7200&resourceVersion=$version" || sleep 0.1
+		[[ ! -s $file ]] || version=$(tail -n 1 "$file" | jq -r .object.metadata.resourceVersion)
+	done
+}
+
+# Events of all watches, counted: { "KIND KEY": number }.
+o_count_events() {
+	local file kind
+
+	for file in "$tmp"/watch-*.out; do
+		kind=${file##*/watch-}
+		jq -c --arg kind "${kind%.out}" '"\($kind) \([.object.metadata.namespace, .object.metadata.name] |
+			map(select(.)) | join("/"))"' "$file"
+	done | jq -s 'group_by(.) | map({ key: .[0], value: length }) | from_entries' >"$tmp/events.json"
+}
+
+# A write that changes nothing gives no new version of the object, so watchers hear nothing of it: objects of the watched
+# collections that were written more often than a watch has events.
+o_writes_without_effect() {
+	o_count_events && o_audit | jq -s --slurpfile events "$tmp/events.json" -r '
+		($events[0] | keys | map(split(" ")[0]) | unique) as $watched | map(select(.kind | IN($watched[]))) |
+		group_by([.kind, .key])[] | "\(.[0].kind) \(.[0].key)" as $key |
+		select(length > ($events[0][$key] // 0)) | "\($key): \(length) writes, \($events[0][$key] // 0) versions"'
+}
+
+# The command succeeds and prints nothing.
+o_says_nothing() {
+	local said
+
+	said=$("$@") || return
+	echo "$said"
+	[[ -z $said ]]
 }

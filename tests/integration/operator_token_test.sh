@@ -47,7 +47,7 @@ make_config() {
 
 o_begin token --no-controllers
 o_own_user
-if [[ ! -f manifests/rbac.yaml ]]; then
+if [[ ! -f manifests/base/rbac.yaml ]]; then
 	k create serviceaccount -n "$POD_NAMESPACE" "$account" >/dev/null
 	k create clusterrolebinding token-test --clusterrole cluster-admin \
 		--serviceaccount "$POD_NAMESPACE:$account" >/dev/null

@@ -1,0 +1,182 @@
+#!/bin/bash
+# What the replaced SR-IOV operator was recorded doing (conformance/policies.json, networks.json), replayed on a real API server with
+# our operator (for policies with its webhooks): which policies and networks are taken, the NodeState of the node, the
+# NetworkAttachmentDefinition of the network, value by value. Cases in tests/conformance/sriov-differences.txt differ on purpose.
+# shellcheck disable=SC2317 # functions that run as COMMAND of a check or in the trap look unreachable
+set -euo pipefail
+# shellcheck source=tests/integration/operator.sh
+. "$(dirname "${BASH_SOURCE[0]}")/operator.sh"
+
+conformance=${CONFORMANCE:-../shared/conformance}
+states=$sriov/namespaces/$POD_NAMESPACE/sriovnetworknodestates
+
+cases() {
+	jq -c '.[]' "$conformance/$1"
+}
+
+expected_to_differ() {
+	grep -q "^$1 " tests/conformance/sriov-differences.txt
+}
+
+# agrees FILE ID [OBJECT]
+agrees() {
+	printf '%s' "${3:-}" | "$o_programs/tests/integration/recorded" "$1" "$2"
+}
+
+# The collection of an object of ours.
+path_of() {
+	jq -r --arg sriov "$sriov" '"\($sriov)/namespaces/\(.metadata.namespace)/\(.kind | ascii_downcase |
+		if endswith("y") then .[:-1] + "ies" else . + "s" end)"' <<<"$1"
+}
+
+# Print "NAME true" or "NAME false": does the API server, webhooks included, take it?
+create() {
+	local taken=true
+
+	o_curl POST "$(path_of "$1")" "$1" >/dev/null || taken=false
+	echo "$(jq -r .metadata.name <<<"$1") $taken"
+}
+
+remove() {
+	o_curl DELETE "$(path_of "$1")/$(jq -r .metadata.name <<<"$1")" >/dev/null || true
+}
+
+# --- policies -----------------------------------------------------------------------------------------------------
+
+create_node() {
+	o_curl POST /api/v1/nodes "{\"metadata\": {\"name\": \"$1\", \"labels\": {\"kubernetes.io/os\": \"linux\",
+		\"node-role.kubernetes.io/worker\": \"\"}}}" >/dev/null
+}
+
+# The agent's part: report the recorded interfaces.
+report_inventory() {
+	local state
+
+	state=$(o_curl GET "$states/$1") &&
+		o_curl PUT "$states/$1/status" "$(jq --argjson case "$2" \
+			'.status = { interfaces: $case.interfaces, syncStatus: "Succeeded" }' <<<"$state")"
+}
+
+listed() {
+	o_curl GET "$1" | jq -c --arg kind "$2" '.items[] | .kind = $kind'
+}
+
+# The reconciler has nothing to do for this node.
+node_rests() {
+	{
+		listed /api/v1/nodes Node && listed "$states" SriovNetworkNodeState &&
+			listed "$sriov/sriovnetworknodepolicies" SriovNetworkNodePolicy &&
+			listed "$sriov/sriovnetworkpoolconfigs" SriovNetworkPoolConfig
+	} | jq -s '{ items: . }' >"$tmp/objects.json" || return
+	"$o_programs/tests/integration/pending" "$tmp/objects.json" "$POD_NAMESPACE" >"$tmp/pending" || (($? == 1)) || return
+	! grep "^$1: " "$tmp/pending"
+}
+
+spec_is_the_recorded_one() {
+	local spec
+
+	spec=$(o_curl GET "$states/$1" | jq -ec .spec) && agrees policies.json "$2" "$spec" && node_rests "$1"
+}
+
+replay_policies_case() {
+	local case=$1 node=$2 id want got policy
+
+	id=$(jq -r .id <<<"$case")
+	create_node "$node"
+	want=$(jq -r '.admission[] | "\(.name) \(.accepted)"' <<<"$case")
+	got=$(jq -c '.policies[]' <<<"$case" | while read -r policy; do create "$policy"; done)
+	expected_to_differ "$id" || t_eq "$id: the verdicts on its policies" "$want" "$got"
+	if [[ $got == *true* ]]; then
+		t_wait 20 "$id: the node is inventoried" report_inventory "$node" "$case"
+		t_wait 20 "$id: its NodeState is the recorded one" spec_is_the_recorded_one "$node" "$id"
+	fi
+	jq -c '.policies[]' <<<"$case" | while read -r policy; do remove "$policy"; done
+	o_curl DELETE "/api/v1/nodes/$node" >/dev/null
+	o_curl DELETE "$states/$node" >/dev/null || true
+}
+
+replay_policies() {
+	local case n=0
+
+	while read -r case <&3; do
+		replay_policies_case "$case" "case-$((n += 1))"
+	done 3< <(cases policies.json)
+	t_eq "all recorded policies were replayed" "$(jq length "$conformance/policies.json")" "$n"
+}
+
+# --- networks -----------------------------------------------------------------------------------------------------
+
+# The operator has said what it thinks of the present version: Ready is True or False. Print which.
+verdict() {
+	o_curl GET "$1" | jq -re '.metadata.generation as $now | .status.conditions // [] | .[] |
+		select(.type == "Ready" and .observedGeneration == $now).status | select(. != "Unknown")'
+}
+
+nads_named() {
+	o_curl GET "$nads/network-attachment-definitions" | jq -c --arg name "$1" '.items[] | select(.metadata.name == $name)'
+}
+
+no_nad_named() {
+	local left
+
+	left=$(nads_named "$1") && echo "$left" && [[ -z $left ]]
+}
+
+# Recorded as taken: the API server takes it. Else it refuses, or the operator does.
+replay_networks_case() {
+	local case=$1 id object name path got
+
+	id=$(jq -r .id <<<"$case")
+	object=$(jq -c .object <<<"$case")
+	name=$(jq -r .metadata.name <<<"$object")
+	path=$(path_of "$object")/$name
+	read -r _ got < <(create "$object")
+	if [[ $got == true ]]; then
+		t_wait 20 "$id: the operator says what it thinks" verdict "$path"
+		jq -e .accepted <<<"$case" >/dev/null || [[ $(verdict "$path") == True ]] || got=false
+	fi
+	expected_to_differ "$id" || t_eq "$id: the verdict" "$(jq .accepted <<<"$case")" "$got"
+	t_ok "$id: its NetworkAttachmentDefinition is the recorded one" agrees networks.json "$id" "$(nads_named "$name")"
+	remove "$object"
+	t_wait 20 "$id: nothing is left of it" no_nad_named "$name"
+}
+
+replay_networks() {
+	local case n=0
+
+	while read -r case <&3; do
+		replay_networks_case "$case"
+		n=$((n + 1))
+	done 3< <(cases networks.json)
+	t_eq "all recorded networks were replayed" "$(jq length "$conformance/networks.json")" "$n"
+}
+
+# Upstream has no webhook for networks: what ours would refuse at once was recorded as stored, with nothing made of it.
+no_webhooks() {
+	[[ -z $(k get validatingwebhookconfigurations -o name) ]]
+}
+
+# --- the run ------------------------------------------------------------------------------------------------------
+
+if [[ ! -f $conformance/policies.json || ! -f $conformance/networks.json ]]; then
+	echo "skipped: no recordings in $conformance; set CONFORMANCE to their folder"
+	t_ok "nothing to replay" true
+	t_done
+fi
+o_begin policies --no-controllers
+o_own_user
+k create namespace tgt >/dev/null
+port=$(o_free_port)
+o_start op --resource-prefix openshift.io --webhook-addr "127.0.0.1:$port" --webhook-url "https://127.0.0.1:$port"
+o_wait_ready op
+t_wait 20 "the API server asks the operator" \
+	o_curl GET /apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/orbweaver-validating
+replay_policies
+t_ok "it was asked" test "$(o_metric op orbweaver_admission_requests_total 'path="/validate"')" -gt 0
+o_end op
+o_start without-webhooks --resource-prefix openshift.io
+o_wait_ready without-webhooks
+t_wait 20 "the API server asks nobody any more" no_webhooks
+replay_networks
+o_end without-webhooks
+t_done

@@ -1,0 +1,91 @@
+#!/bin/bash
+# Images: the same from two folders, small, with nothing in them but a program, its libraries, their licences and a list of
+# both; and the programs start in there.
+#
+# shellcheck disable=SC2317 # functions are called through t_ok
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+
+# shellcheck source=tests/lib.sh
+. tests/lib.sh
+
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+names=(operator agent)
+
+# Programs and images from the committed state, in folder $1.
+make_images() {
+	git clone -q --shared . "$tmp/$1" &&
+		make -s -C "$tmp/$1" -j2 "build/bin/orbweaver-operator" "build/bin/orbweaver-agent" &&
+		"$tmp/$1/hack/images" "${names[@]}"
+}
+
+archive() {
+	echo "$tmp/$1/build/images/orbweaver-$2.tar"
+}
+
+digest() {
+	tar -xOf "$1" index.json | jq -r '.manifests[0].digest'
+}
+
+blob() {
+	tar -xOf "$1" "blobs/${2/://}"
+}
+
+manifest() {
+	blob "$1" "$(digest "$1")"
+}
+
+# The file tree of an image, of one layer.
+unpack() {
+	local layer
+
+	layer=$(manifest "$1" | jq -er '.layers | if length == 1 then .[0].digest else error("layers") end') &&
+		mkdir "$2" && blob "$1" "$layer" | tar -xz -C "$2"
+}
+
+config() {
+	blob "$1" "$(manifest "$1" | jq -r .config.digest)" | jq -r "$2"
+}
+
+# Every ELF file but the program is in the list of some package, and each package in the list has its licence.
+complete() {
+	local root=$1 name=$2 list package
+	list=$root/usr/share/sbom/orbweaver-$name.spdx.json
+
+	jq -e '.spdxVersion == "SPDX-2.3" and (.packages | length > 10) and
+		(.relationships | map(select(.relationshipType == "DYNAMIC_LINK")) | length) == (.packages | length - 1)' "$list" >/dev/null || return 1
+	for package in $(jq -r '.packages[1:][].name' "$list"); do
+		[[ -s $root/usr/share/doc/$package/copyright ]] || { echo "no licence of $package" && return 1; }
+	done
+	[[ $(find "$root/usr/share/doc" -mindepth 1 -maxdepth 1 | wc -l) == $(jq '.packages | length - 1' "$list") ]]
+}
+
+# One that answers to --version in its own root as the user that the image names has all its libraries.
+starts() {
+	chroot --userspec="$2" "$1" "/usr/bin/orbweaver-$3" --version
+}
+
+strangers() {
+	find "$1" -type f -perm /111 ! -name '*.so*' ! -path "$1/usr/bin/orbweaver-*"
+}
+
+hack/deps build images
+t_ok "images are made" make_images first
+t_need
+t_ok "and made again in another folder" make_images second
+for name in "${names[@]}"; do
+	a=$(archive first "$name")
+	root=$tmp/$name
+	t_eq "$name: the same commit gives the same digest" "$(digest "$a")" "$(digest "$(archive second "$name")")"
+	t_ok "$name: one layer that can be unpacked" unpack "$a" "$root"
+	t_ok "$name: 25 MB at most, unpacked ($(du -sm --apparent-size "$root" | cut -f 1) MB, packed $(du -m "$a" | cut -f 1) MB)" \
+		test "$(du -sb --apparent-size "$root" | cut -f 1)" -le 25000000
+	t_eq "$name: no shell, no other program" "" "$(strangers "$root")"
+	t_eq "$name: nothing that runs as another user" "" "$(find "$root" -perm /6000)"
+	t_ok "$name: licences and list are complete" complete "$root" "$name"
+	t_eq "$name: what starts" "[\"/usr/bin/orbweaver-$name\"]" "$(config "$a" '.config.Entrypoint | tojson')"
+	t_ok "$name: it starts with what is in there" starts "$root" "$(config "$a" .config.User)" "$name"
+done
+t_eq "the operator is not root" 65532:65532 "$(config "$(archive first operator)" .config.User)"
+t_done

@@ -1,0 +1,233 @@
+#!/bin/bash
+# The guides' walk-throughs on what `hack/demo up` leaves running: pods on two nodes that talk RDMA over macvlan and Soft-RoCE,
+# an update of operator and agents under load, and removal and installation anew without a VF being touched.
+#
+# There is no Multus and no IPAM yet: containerd itself runs the main plugin of the NetworkAttachmentDefinition, with a static
+# address, as a second network. kubectl cannot reach the kubelets of virtual nodes, so what pods print is read on the node.
+# shellcheck disable=SC2317 # functions that run as COMMAND of a check or in the trap look unreachable
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+
+# shellcheck source=tests/lib.sh
+. tests/lib.sh
+
+tmp=$(mktemp -d)
+export ORBWEAVER_RUN=$tmp/run DEMO_CLUSTER=walk
+nodes=(walk-1 walk-2)
+namespace=orbweaver-system
+overlay=manifests/overlays/kubernetes-1.20
+export BUILD=${BUILD:-build}
+
+clean_up() {
+	hack/demo down >/dev/null 2>&1 || true
+	rm -rf "$tmp"
+}
+trap clean_up EXIT
+
+k() {
+	hack/cluster kubectl walk "$@"
+}
+
+# --- pods -----------------------------------------------------------------------------------------
+
+# What the macvlan NetworkAttachmentDefinition says, with an address of ours, where containerd finds it.
+second_network() {
+	k get network-attachment-definition macvlan-enp1s0 -n kube-system -o 'jsonpath={.spec.config}' |
+		jq --arg address "$2/16" '.plugins |= [.[0] | .ipam = { type: "static", addresses: [{ address: $address }] }]' |
+		hack/node exec "$1" 'cat >/etc/cni/net.d/95-rdma.conflist'
+}
+
+# pod NAME NODE RESOURCE [hostNetwork]: as in the guides, asleep.
+pod() {
+	cat <<END | k apply -f - >/dev/null
+apiVersion: v1
+kind: Pod
+metadata: { name: $1, labels: { walk: through } }
+spec:
+  nodeName: $2
+  hostNetwork: ${4:-false}
+  restartPolicy: Never
+  terminationGracePeriodSeconds: 1
+  containers:
+  - name: rdma
+    image: localhost/orbweaver-tools:latest
+    imagePullPolicy: Never
+    args: [-c, "sleep 3600"]
+    resources: { limits: { $3: 1 } }
+    securityContext: { capabilities: { add: [IPC_LOCK] } }
+END
+}
+
+running() {
+	k wait --for=condition=Ready "${@/#/pod/}" --timeout=1s
+}
+
+# in_pod NAME COMMAND...
+in_pod() {
+	local node container
+
+	node=$(k get pod "$1" -o 'jsonpath={.spec.nodeName}')
+	container=$(k get pod "$1" -o 'jsonpath={.status.containerStatuses[0].containerID}')
+	hack/node exec "$node" ctr -n k8s.io tasks exec --exec-id "x$RANDOM$RANDOM" "${container##*/}" "${@:2}"
+}
+
+# server and client, POD COMMAND each, in shell words; prints what the client says.
+between() {
+	local server status=0
+
+	in_pod "$1" sh -c "$2" >"$tmp/server.log" 2>&1 &
+	server=$!
+	sleep 4
+	in_pod "$3" timeout 60 sh -c "$4" || status=$?
+	wait "$server" || { cat "$tmp/server.log" && return 1; }
+	return "$status"
+}
+
+# Show what was printed, and fail when there is nothing like PATTERN in it.
+prints() {
+	local pattern=$1 output
+
+	shift
+	output=$("$@" 2>&1) || { echo "$output" && return 1; }
+	printf '    %s\n' "${output//$'\n'/$'\n'    }" >&3
+	grep -Eq "$pattern" <<<"$output"
+}
+exec 3>&1
+
+# --- what may not change ----------------------------------------------------------------------------
+
+# An interface made anew gets another number.
+vfs_of() {
+	hack/node exec "$1" 'cd /sys/class/net && grep -H . enp2s0v*/ifindex'
+}
+
+all_vfs() {
+	local node
+
+	for node in "${nodes[@]}"; do
+		vfs_of "$node"
+	done
+}
+
+specs() {
+	k get sriovnetworknodestates -n "$namespace" -o json | jq -cS '.items[] | [.metadata.name, .spec]'
+}
+
+states_are() {
+	[[ $(specs) == "$1" ]] && k get sriovnetworknodestates -n "$namespace" -o json |
+		jq -e '.items | length == 2 and all(.[]; .status.syncStatus == "Succeeded")' >/dev/null
+}
+
+# Resources as the kubelets tell them, written down every half second until the file is removed.
+watch_resources() {
+	while [[ -e $tmp/watching ]]; do
+		k get nodes -o json | jq -c '[.items[].status.allocatable |
+			[.["spidernet.io/mellanoxroce"], .["spidernet.io/hca_shared_devices"]] | map(. // "0" | tonumber)]' >>"$tmp/seen" || true
+		sleep 0.5
+	done
+}
+
+# Pods that want a VF come and go on the first node; refused ones stay, as Failed.
+churn() {
+	local n=0
+
+	while [[ -e $tmp/watching ]]; do
+		n=$((n + 1))
+		pod "churn-$n" "${nodes[0]}" spidernet.io/mellanoxroce
+		sleep 3
+		k delete pod "churn-$n" --field-selector status.phase!=Failed --wait=false >/dev/null 2>&1 ||
+			k get pod "churn-$n" -o 'jsonpath={.status.phase}' | grep -q Failed || k delete pod "churn-$n" --wait=false >/dev/null 2>&1 || true
+	done
+}
+
+refused() {
+	k get pods -l walk=through -o json | jq -r '.items[] | select(.status.phase == "Failed") | "\(.metadata.name): \(.status.reason)"'
+}
+
+# What a DaemonSet with maxSurge does, which 1.20 does not know: the successor runs before the predecessor ends.
+surge() {
+	local node=$1 old
+
+	old=$(k get pods -n "$namespace" -l app.kubernetes.io/name=orbweaver-agent --field-selector "spec.nodeName=$node" -o 'jsonpath={.items[0].metadata.name}')
+	k get daemonset orbweaver-agent -n "$namespace" -o json | jq --arg node "$node" '{
+		apiVersion: "v1", kind: "Pod",
+		metadata: { name: "successor-\($node)", namespace: .metadata.namespace },
+		spec: (.spec.template.spec | .nodeName = $node | .containers[0].args += ["--metrics-addr=:9811"] |
+			.containers[0].ports[0].containerPort = 9811)
+	}' | k apply -f - >/dev/null &&
+		k wait -n "$namespace" --for=condition=Ready "pod/successor-$node" --timeout=120s >/dev/null &&
+		k delete pod "$old" -n "$namespace" --timeout=120s >/dev/null &&
+		k rollout status -n "$namespace" daemonset/orbweaver-agent --timeout=180s >/dev/null &&
+		k delete pod "successor-$node" -n "$namespace" --timeout=120s >/dev/null
+}
+
+gone() {
+	[[ -z $(k get namespace "$namespace" -o name --ignore-not-found)$(k get crd -l app.kubernetes.io/part-of=orbweaver -o name) ]]
+}
+
+# --- the walk ---------------------------------------------------------------------------------------
+
+t_ok "hack/demo up: two nodes, operator and agents from their images, the guides' YAML" hack/demo up
+t_need
+for i in 1 2; do
+	t_ok "an address on the RDMA NIC of node $i" hack/node exec "walk-$i" \
+		"ip link set enp1s0 up && ip addr replace 172.81.0.$i/16 dev enp1s0"
+done
+t_ok "the NetworkAttachmentDefinition of the guide for containerd, node 1" second_network walk-1 172.81.0.101
+t_ok "and node 2" second_network walk-2 172.81.0.102
+pod shared-1 walk-1 spidernet.io/hca_shared_devices
+pod shared-2 walk-2 spidernet.io/hca_shared_devices
+t_wait 120 "a pod with the guides' resource on each node" running shared-1 shared-2
+t_need
+t_ok "it has the RDMA character devices" in_pod shared-1 sh -c 'ls /dev/infiniband/uverbs* /dev/infiniband/rdma_cm'
+t_ok "and macvlan on the RDMA NIC" eval "in_pod shared-1 ip -d addr show eth1 | tee >(sed 's/^/    /' >&3) | grep -q 172.81.0.101/16"
+t_ok "pods reach each other there" in_pod shared-2 ping -c 3 -W 2 172.81.0.101
+t_ok "ib_read_lat from pod to pod" prints '^ *[0-9]+ +200 ' between \
+	shared-1 "ib_read_lat -d rxe-enp1s0 -x 1 -n 200" shared-2 "ib_read_lat -d rxe-enp1s0 -x 1 -n 200 172.81.0.101"
+for i in 1 2; do
+	hack/node exec "walk-$i" 'rm -f /etc/cni/net.d/95-rdma.conflist'
+done
+
+# rdma_cm resolves addresses in the pod's namespace, where Soft-RoCE does not listen (node-kernel: rxe); so: the node's.
+pod cm-1 walk-1 spidernet.io/hca_shared_devices true
+pod cm-2 walk-2 spidernet.io/hca_shared_devices true
+t_wait 120 "pods in the nodes' network" running cm-1 cm-2
+t_ok "rping between them" prints 'ping data' between cm-1 "rping -s -a 172.81.0.1 -C 5 -v" cm-2 "rping -c -a 172.81.0.1 -C 5 -v"
+k delete pod shared-1 shared-2 cm-1 cm-2 --wait=false >/dev/null
+
+pod vf-1 walk-1 spidernet.io/mellanoxroce
+t_wait 60 "a pod with a VF of its own" running vf-1
+t_ok "has the character device of its RDMA device, and its address" \
+	in_pod vf-1 sh -c 'ls /dev/infiniband/uverbs* && env | grep -x "PCIDEVICE_SPIDERNET_IO_MELLANOXROCE=0000:02:[0-9a-f.:]*"'
+
+# --- update under load --------------------------------------------------------------------------------
+
+before=$(all_vfs)
+wanted=$(specs)
+touch "$tmp/watching"
+watch_resources &
+watcher=$!
+churn &
+churner=$!
+t_ok "the operator is updated, one replica after the other" eval "k rollout restart -n $namespace deployment/orbweaver-operator &&
+	k rollout status -n $namespace deployment/orbweaver-operator --timeout=240s"
+t_ok "a new agent takes over on node 1, as with maxSurge" surge walk-1
+t_ok "and on node 2" surge walk-2
+rm "$tmp/watching"
+wait "$watcher" "$churner" || true
+t_eq "no resource was less than the hardware gives, in $(wc -l <"$tmp/seen") looks" "[[4,500],[4,500]]" "$(sort -u "$tmp/seen")"
+t_eq "no pod was refused" "" "$(refused)"
+t_eq "no VF was touched" "$before" "$(all_vfs)"
+k delete pods -l walk=through --wait=true --timeout=60s >/dev/null
+
+# --- removal, and back --------------------------------------------------------------------------------
+
+t_ok "kubectl delete -k" k delete -k "$overlay" --timeout=180s
+t_wait 120 "nothing of ours is left" gone
+t_eq "the VFs are" "$before" "$(all_vfs)"
+t_ok "kubectl apply -k" k apply -k "$overlay"
+t_wait 30 "definitions are back" k wait --for=condition=Established --timeout=1s crd -l app.kubernetes.io/part-of=orbweaver
+t_ok "the guides' YAML again" k apply -f <(hack/demo yaml)
+t_wait 240 "the same work items, and all is as they say" states_are "$wanted"
+t_eq "and no VF was touched" "$before" "$(all_vfs)"
+t_done

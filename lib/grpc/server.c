@@ -309,6 +309,23 @@ struct grpc_server *grpc_server_new(struct loop *loop, const struct grpc_server_
 	return server;
 }
 
+int grpc_server_listen_again(struct grpc_server *server, struct err *err)
+{
+	struct stat st;
+	int fd = listen_at(server->path, server->config.mode, &st, err);
+
+	if (fd < 0)
+		return -1;
+	poller_free(server->poller);
+	close(server->listen_fd);
+	server->listen_fd = fd;
+	server->dev = st.st_dev;
+	server->ino = st.st_ino;
+	server->poller = poller_new(server->loop, fd, on_listener, server);
+	poller_want(server->poller, POLL_READ);
+	return 0;
+}
+
 size_t grpc_server_n_connections(const struct grpc_server *server)
 {
 	return server->n_peers;

@@ -80,6 +80,12 @@ struct grpc_server *grpc_server_new(struct loop *loop, const struct grpc_server_
 void grpc_server_close(struct grpc_server *server, int64_t drain_ms, void (*done)(void *arg),
 		       void *arg);
 
+/*
+ * Listen at the path anew, for when somebody has removed the socket; connections go on. Returns 0, or -1 with err as
+ * grpc_server_new and nothing changed. Not after grpc_server_close.
+ */
+int grpc_server_listen_again(struct grpc_server *server, struct err *err);
+
 /* Does the path still lead to the socket that we listen to? */
 bool grpc_server_owns_path(const struct grpc_server *server);
 size_t grpc_server_n_connections(const struct grpc_server *server);

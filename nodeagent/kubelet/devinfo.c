@@ -1,0 +1,186 @@
+/*
+ * Which files are a resource's is told by their names. Names are not unique ("a/b" and "a/b-c" both begin with "a-b-"), so
+ * only those whose rest is exactly a PCI address are ever removed.
+ */
+#include "nodeagent/kubelet/devinfo.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lib/base/fs.h"
+#include "lib/base/mem.h"
+#include "lib/json/json.h"
+
+#define TAIL     "-device.json"
+#define FILE_MAX 65536
+/* The specification's readers run as others than root too. */
+#define FILE_MODE 0444
+#define DIR_MODE  0755
+
+/* "<prefix>-<name>-"; returns new. */
+static char *head_of(const char *resource)
+{
+	char *head = str_printf("%s-", resource);
+
+	for (char *p = head; *p; p++)
+		if (*p == '/')
+			*p = '-';
+	return head;
+}
+
+/* "0000:3b:00.2" */
+static bool is_pci_address(const char *s, size_t len)
+{
+	static const char form[] = "xxxx:xx:xx.x";
+
+	if (len != sizeof(form) - 1)
+		return false;
+	for (size_t i = 0; i < len; i++)
+		if (form[i] == 'x' ? !isxdigit((unsigned char)s[i]) : s[i] != form[i])
+			return false;
+	return true;
+}
+
+static int make_dirs(const char *dir, struct err *err)
+{
+	auto_free char *path = str_dup(dir);
+
+	for (char *p = path + 1; *p; p++) {
+		if (*p != '/')
+			continue;
+		*p = '\0';
+		(void)mkdir(path, DIR_MODE);
+		*p = '/';
+	}
+	if (mkdir(path, DIR_MODE) < 0 && errno != EEXIST)
+		return err_sys(err, "DevinfoNotWritten", "make %s", dir);
+	return 0;
+}
+
+static bool is_right(const char *path, const char *text)
+{
+	auto_strbuf struct strbuf now = {0};
+
+	return fs_read(AT_FDCWD, path, FILE_MAX, &now, NULL) == 0 && str_eq(strbuf_str(&now), text);
+}
+
+static int write_one(const char *dir, const char *head, const json_t *device, struct err *err)
+{
+	const json_t *info = json_at(device, "info");
+	const char *id = json_str_or(json_at(device, "id"), "");
+	auto_free char *path = NULL, *text = NULL;
+	struct err cause = {0};
+
+	if (!info)
+		return 0;
+	if (str_empty(id) || strchr(id, '/'))
+		return err_set(err, ERR_HOST, "DevinfoNotWritten",
+			       "device \"%s\": no file can have that name", id);
+	path = str_printf("%s/%s%s" TAIL, dir, head, id);
+	text = json_text(info);
+	if (is_right(path, text))
+		return 0;
+	if (make_dirs(dir, err) < 0)
+		return -1;
+	if (fs_write_atomic(AT_FDCWD, path, text, strlen(text), FILE_MODE, &cause) < 0)
+		return err_set(err, ERR_HOST, "DevinfoNotWritten", "%s", cause.text);
+	return 0;
+}
+
+/* The id in a file's name, or NULL; borrowed from name, len bytes. */
+static const char *id_in(const char *name, const char *head, size_t *ret_len)
+{
+	size_t head_len = strlen(head), len = strlen(name);
+
+	if (!str_starts(name, head) || !str_ends(name, TAIL) || len < head_len + strlen(TAIL))
+		return NULL;
+	*ret_len = len - head_len - strlen(TAIL);
+	return is_pci_address(name + head_len, *ret_len) ? name + head_len : NULL;
+}
+
+static bool has_device(const json_t *devices, const char *id, size_t len)
+{
+	const json_t *device;
+	size_t i;
+
+	json_array_foreach ((json_t *)devices, i, device) {
+		const char *other = json_str_or(json_at(device, "id"), "");
+
+		if (json_at(device, "info") && strlen(other) == len && memcmp(other, id, len) == 0)
+			return true;
+	}
+	return false;
+}
+
+static void sweep(const char *dir, const char *head, const json_t *devices)
+{
+	auto_closedir DIR *files = opendir(dir);
+	const struct dirent *file;
+	const char *id;
+	size_t len;
+
+	while (files && (file = readdir(files))) {
+		id = id_in(file->d_name, head, &len);
+		if (id && !has_device(devices, id, len))
+			(void)unlinkat(dirfd(files), file->d_name, 0);
+	}
+}
+
+int devinfo_write(const char *dir, const json_t *resource, struct err *err)
+{
+	const json_t *devices = json_at(resource, "devices"), *device;
+	auto_free char *head = NULL;
+	int result = 0;
+	size_t i;
+
+	if (!dir)
+		return 0;
+	head = head_of(json_str_or(json_at(resource, "name"), ""));
+	sweep(dir, head, devices);
+	json_array_foreach ((json_t *)devices, i, device)
+		if (write_one(dir, head, device, err) < 0)
+			result = -1;
+	return result;
+}
+
+static const json_t *find(const json_t *devices, const char *id)
+{
+	const json_t *device;
+	size_t i;
+
+	json_array_foreach ((json_t *)devices, i, device)
+		if (str_eq(json_str_at(device, "id"), id))
+			return device;
+	return NULL;
+}
+
+int devinfo_ensure(const char *dir, const json_t *resource, const char *const *ids, size_t n,
+		   struct err *err)
+{
+	const json_t *devices = json_at(resource, "devices");
+	auto_free char *head = NULL;
+	int result = 0;
+
+	if (!dir)
+		return 0;
+	head = head_of(json_str_or(json_at(resource, "name"), ""));
+	for (size_t i = 0; i < n; i++) {
+		const json_t *device = find(devices, ids[i]);
+
+		if (device && write_one(dir, head, device, err) < 0)
+			result = -1;
+	}
+	return result;
+}
+
+void devinfo_remove(const char *dir, const char *resource)
+{
+	auto_free char *head = head_of(resource);
+
+	if (dir)
+		sweep(dir, head, NULL);
+}

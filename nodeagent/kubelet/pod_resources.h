@@ -1,0 +1,36 @@
+/*
+ * Which pod has which device: the kubelet's PodResources API, asked on demand and every now and then.
+ */
+#ifndef ORBWEAVER_NODEAGENT_KUBELET_POD_RESOURCES_H
+#define ORBWEAVER_NODEAGENT_KUBELET_POD_RESOURCES_H
+
+#include <jansson.h>
+
+#include "lib/base/err.h"
+#include "lib/loop/loop.h"
+
+struct pod_resources;
+
+struct pod_resources_config {
+	const char *socket; /* "/var/lib/kubelet/pod-resources/kubelet.sock" */
+	int64_t every_ms;   /* slow safety scan; 0 is POD_RESOURCES_EVERY_MS */
+	/*
+	 * {"spidernet.io/x": {"0000:3b:00.2": "ns/pod/container"}}, borrowed; called for the first answer and when it differs
+	 * from the last. NULL, with why, once per different text, when the API cannot be had: nothing was ever heard, or the
+	 * kubelet says that it has none. A kubelet that is away for a while changes nothing: it gives nothing away meanwhile.
+	 */
+	void (*changed)(void *arg, const json_t *allocated, const struct err *err);
+	void *arg;
+};
+
+enum { POD_RESOURCES_EVERY_MS = 10000 };
+
+struct pod_resources *pod_resources_new(struct loop *loop,
+					const struct pod_resources_config *config);
+/* Not from `changed`. Accepts NULL. */
+void pod_resources_free(struct pod_resources *resources);
+
+/* Ask again soon (an Allocate was answered, a VF came back). Asking often is asking a few times a second at most. */
+void pod_resources_refresh(struct pod_resources *resources);
+
+#endif

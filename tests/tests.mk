@@ -42,7 +42,7 @@ check:
 	@echo "== checking layers, format and scripts"
 	@$(MAKE) --no-print-directory layers format-check shellcheck
 	@echo "== building with gcc, with clang, and with sanitizers"
-	@$(MAKE) --no-print-directory -s -j$(JOBS) VARIANT=release programs
+	@$(MAKE) --no-print-directory -s -j$(JOBS) VARIANT=release programs counted-build
 	@$(MAKE) --no-print-directory -s -j$(JOBS) VARIANT=clang libraries
 	@$(MAKE) --no-print-directory -s -j$(JOBS) VARIANT=asan test-build
 	@echo "== testing"
@@ -53,6 +53,7 @@ unit:
 	@$(MAKE) --no-print-directory -s VARIANT=asan run-unit
 
 integration:
+	@$(MAKE) --no-print-directory -s -j$(JOBS) VARIANT=release counted-build
 	@$(MAKE) --no-print-directory -s -j$(JOBS) VARIANT=asan test-build
 	@$(MAKE) --no-print-directory -s VARIANT=asan run-integration
 
@@ -91,19 +92,40 @@ $(OUT)/tests/unit/fakes/node_inventory_test: $(OUT)/tests/fakes/node_inventory.o
 $(OUT)/tests/bench-load: $(addprefix $(OUT)/tests/,bench/load.o support/connection.o) $(PROGRAM_ARCHIVES)
 	$(LINK)
 
-# `make bench` prints the table of design.md, section 5, as measured here; NODES=200,1000,5000 for growth. See tests/bench/README.md.
-NODES ?= 1000
+# `make bench` prints the table of design.md, section 5, as measured here. NODES=200,1000,5000,10000 for growth, BENCH="--pfs 8 --vfs 16"
+# for more: tests/bench/README.md.
+NODES ?= 200,1000
+BENCH ?=
 .PHONY: bench
 bench:
 	@hack/deps build cluster
 	@+$(MAKE) --no-print-directory -s VARIANT=release $(BUILD)/bin/orbweaver-operator \
 		$(addprefix $(BUILD)/release/tests/,node-stand-in bench-load)
-	@tests/bench/run --nodes $(NODES) --build $(BUILD)
+	@tests/bench/run --nodes $(NODES) --build $(BUILD) $(BENCH)
+	@+$(MAKE) --no-print-directory -s VARIANT=release $(BUILD)/release/tests/bench-allocate
+	@$(BUILD)/release/tests/bench-allocate
 # ---- end of programs that tests, demo and benchmarks run ------------------------------------------------------------------
+
+# ---- programs of tests/support, and what unit and integration tests share -------------------------------------------------
+RECORDING := $(OUT)/tests/support/recording.o
+$(OUT)/tests/unit/reconcilers/sriov_conformance_test $(OUT)/tests/integration/recorded: $(RECORDING)
+test-build: $(OUT)/tests/integration/recorded $(OUT)/tests/relay
+
+$(OUT)/tests/relay: $(OUT)/tests/support/relay.o $(OUT)/lib/base.a
+	$(LINK)
+
+# What callgrind counts is the code as it ships, without sanitizers.
+ONE_KEY_ARCHIVES := $(foreach l,operator reconcilers lib/http lib/kube lib/loop lib/json lib/base,$(OUT)/$(l).a)
+$(OUT)/tests/one-key: $(addprefix $(OUT)/tests/,support/one_key.o fakes/node_inventory.o) $(ONE_KEY_ARCHIVES)
+	$(LINK)
+.PHONY: counted-build
+counted-build: $(OUT)/tests/one-key
+# ---- end of programs of tests/support -----------------------------------------------------------------------------------------
 
 # ---- tests of lib/kube: a scripted server for the unit tests, and what runs on a real API server ---------------------------
 SCRIPTED := $(addprefix $(OUT)/tests/fakes/,http_script.o scripted.o)
 $(foreach t,client informer lease recorder,$(OUT)/tests/unit/kube/$(t)_test): $(SCRIPTED)
+$(foreach t,controllers webhook,$(OUT)/tests/unit/operator/$(t)_test): $(SCRIPTED)
 $(OUT)/tests/integration/kube_test: private EXTRA_LIBS += -lcmocka
 test-build: $(OUT)/tests/integration/kube_test
 # ---- end of tests of lib/kube -----------------------------------------------------------------------------------------------
@@ -111,8 +133,8 @@ test-build: $(OUT)/tests/integration/kube_test
 # ---- tests on virtual nodes (hack/node): a real kernel, SR-IOV and RDMA in QEMU; minutes, needs root ------------------------
 VM_RUN = $(sort $(wildcard tests/vm/*_test.sh))
 .PHONY: vm vm-build
-# Programs that they run in a node: blocks that have some add them.
-vm-build:
+# Programs that they run, in a node or beside it: blocks that have some add them.
+vm-build: $(OUT)/orbweaver-agent $(OUT)/orbweaver-operator $(OUT)/tests/node-stand-in
 vm:
 	@hack/deps build cluster node
 	@hack/k8s-build
@@ -129,4 +151,27 @@ $(foreach t,host_observe host_execute,$(OUT)/tests/unit/nodeagent/$(t)_test): $(
 $(OUT)/tests/host-tool: $(addprefix $(OUT)/,tests/support/host_tool.o nodeagent/host.a lib/json.a lib/base.a)
 	$(LINK)
 vm-build: $(OUT)/tests/host-tool
+$(OUT)/tests/unit/nodeagent/planner_host_test: $(OUT)/tests/fakes/host_tree.o
 # ---- end of tests of nodeagent/host -----------------------------------------------------------------------------------------
+
+# ---- tests of nodeagent/hostd: on the host made of files, and with system calls that fail ----------------------------------------
+$(OUT)/tests/unit/nodeagent/hostd_worker_test: $(OUT)/tests/fakes/host_tree.o
+
+HOSTD_CALLS := socketpair fork poll send recv sendmsg recvmsg read write open openat dup2 dup3 fcntl signalfd prctl \
+	sigprocmask waitpid waitid mkdirat fsync renameat
+$(OUT)/tests/unit/nodeagent/hostd_calls_test: private EXTRA_LIBS += $(HOSTD_CALLS:%=-Wl,--wrap=%)
+# ---- end of tests of nodeagent/hostd --------------------------------------------------------------------------------------------
+
+# ---- tests of nodeagent/kubelet: a scripted kubelet, and device plugins from a file for the real one ----------------------------
+KUBELET_TESTS := $(sort $(wildcard tests/unit/nodeagent/kubelet_plugin*_test.c tests/unit/nodeagent/pod_resources_test.c \
+	tests/fakes/kubelet.c tests/support/kubelet_tool.c tests/fuzz/pod_resources_fuzz.c tests/bench/allocate.c))
+$(KUBELET_TESTS:%.c=$(OUT)/%.o): | $(GRPC_HEADERS)
+$(OUT)/tests/unit/nodeagent/kubelet_plugins_test: $(OUT)/tests/fakes/kubelet.o
+
+KUBELET_ARCHIVES := $(foreach l,nodeagent/kubelet lib/grpc lib/loop lib/json lib/base,$(OUT)/$(l).a)
+$(OUT)/tests/kubelet-tool: $(OUT)/tests/support/kubelet_tool.o $(KUBELET_ARCHIVES)
+	$(LINK)
+$(OUT)/tests/bench-allocate: $(OUT)/tests/bench/allocate.o $(KUBELET_ARCHIVES)
+	$(LINK)
+test-build: $(OUT)/tests/kubelet-tool
+# ---- end of tests of nodeagent/kubelet ------------------------------------------------------------------------------------------

@@ -215,10 +215,132 @@ func checkEnd(ctx context.Context, c *grpc.ClientConn) error {
 	return wantCode(err, codes.Unavailable, "the server is closing")
 }
 
+// Every RPC of our device plugin (kubelet-tool with the resource spidernet.io/x: 0000:3b:00.0 to .3, the last one unhealthy), with
+// deadlines as kubelets set them, with ones that have passed, and cancelled.
+func checkPlugin(ctx context.Context, c *grpc.ClientConn) error {
+	for _, check := range []func(context.Context, *grpc.ClientConn) error{
+		checkOptions, pluginWatch, pluginAllocate, pluginRefuses, pluginPrefers, pluginPreStart, pluginMany,
+	} {
+		if err := check(ctx, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func pluginWatch(ctx context.Context, c *grpc.ClientConn) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream, err := watch(ctx, c)
+	if err != nil {
+		return err
+	}
+	got := &pb.ListAndWatchResponse{}
+	if err := stream.RecvMsg(got); err != nil {
+		return err
+	}
+	if len(got.Devices) != 4 || got.Devices[0].Id != "0000:3b:00.0" || got.Devices[0].Health != "Healthy" ||
+		got.Devices[3].Health != "Unhealthy" || len(got.Devices[0].GetTopology().GetNodes()) != 1 {
+		return fmt.Errorf("got %v", got)
+	}
+	cancel()
+	return wantCode(stream.RecvMsg(got), codes.Canceled, "")
+}
+
+func pluginCall(ctx context.Context, c *grpc.ClientConn, ids ...string) (*pb.AllocateResponse, error) {
+	got := &pb.AllocateResponse{}
+	request := &pb.AllocateRequest{ContainerRequests: []*pb.ContainerAllocateRequest{{DeviceIds: ids}}}
+	return got, c.Invoke(ctx, plugin+"Allocate", request, got)
+}
+
+func pluginAllocate(ctx context.Context, c *grpc.ClientConn) error {
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	got, err := pluginCall(ctx, c, "0000:3b:00.2", "0000:3b:00.0")
+	if err != nil {
+		return err
+	}
+	r := got.ContainerResponses
+	if len(r) != 1 || r[0].Envs["PCIDEVICE_SPIDERNET_IO_X"] != "0000:3b:00.2,0000:3b:00.0" || len(r[0].Devices) != 2 ||
+		r[0].Devices[0].HostPath != "/dev/infiniband/uverbs0" || r[0].Devices[0].Permissions != "rw" {
+		return fmt.Errorf("got %v", got)
+	}
+	return nil
+}
+
+func pluginRefuses(ctx context.Context, c *grpc.ClientConn) error {
+	if _, err := pluginCall(ctx, c, "0000:3b:00.7"); wantCode(err, codes.NotFound, "0000:3b:00.7") != nil {
+		return fmt.Errorf("an unknown device: %v", err)
+	}
+	if _, err := pluginCall(ctx, c, "0000:3b:00.3"); wantCode(err, codes.FailedPrecondition, "0000:3b:00.3") != nil {
+		return fmt.Errorf("an unhealthy device: %v", err)
+	}
+	late, cancel := context.WithDeadline(ctx, time.Now().Add(-time.Second))
+	defer cancel()
+	if _, err := pluginCall(late, c, "0000:3b:00.1"); wantCode(err, codes.DeadlineExceeded, "") != nil {
+		return fmt.Errorf("a deadline that has passed: %v", err)
+	}
+	return pluginAllocate(ctx, c)
+}
+
+func pluginPrefers(ctx context.Context, c *grpc.ClientConn) error {
+	got := &pb.PreferredAllocationResponse{}
+	request := &pb.PreferredAllocationRequest{ContainerRequests: []*pb.ContainerPreferredAllocationRequest{{
+		AvailableDeviceIds: []string{"0000:3b:00.2", "0000:3b:00.1", "0000:3b:00.0"}, MustIncludeDeviceIds: []string{"0000:3b:00.2"},
+		AllocationSize: 2}}}
+	if err := c.Invoke(ctx, plugin+"GetPreferredAllocation", request, got); err != nil {
+		return err
+	}
+	ids := strings.Join(got.ContainerResponses[0].DeviceIds, " ")
+	if len(got.ContainerResponses) != 1 || (ids != "0000:3b:00.2 0000:3b:00.0" && ids != "0000:3b:00.0 0000:3b:00.2") {
+		return fmt.Errorf("got %v", got)
+	}
+	request.ContainerRequests[0].AllocationSize = 4
+	return wantCode(c.Invoke(ctx, plugin+"GetPreferredAllocation", request, got), codes.InvalidArgument, "4")
+}
+
+func pluginPreStart(ctx context.Context, c *grpc.ClientConn) error {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	return c.Invoke(ctx, plugin+"PreStartContainer", &pb.PreStartContainerRequest{DeviceIds: []string{"0000:3b:00.0"}},
+		&pb.PreStartContainerResponse{})
+}
+
+// Half of the callers change their mind.
+func pluginMany(ctx context.Context, c *grpc.ClientConn) error {
+	var group sync.WaitGroup
+	results := make(chan error, 1000)
+	for i := 0; i < 1000; i++ {
+		group.Add(1)
+		go func(i int) {
+			defer group.Done()
+			own, cancel := context.WithCancel(ctx)
+			defer cancel()
+			if i%2 == 1 {
+				time.AfterFunc(time.Duration(i)*10*time.Microsecond, cancel)
+			}
+			_, err := pluginCall(own, c, fmt.Sprintf("0000:3b:00.%d", i%3))
+			if i%2 == 1 && status.Code(err) == codes.Canceled {
+				err = nil
+			}
+			results <- err
+		}(i)
+	}
+	group.Wait()
+	close(results)
+	for err := range results {
+		if err != nil {
+			return err
+		}
+	}
+	return pluginAllocate(ctx, c)
+}
+
 var checks = map[string]func(context.Context, *grpc.ClientConn) error{
 	"options": checkOptions, "allocate": checkAllocate, "watch": checkWatch, "slow": checkSlow, "deadline": checkDeadline,
 	"cancel": checkCancel, "status": checkStatus, "unknown": checkUnknown, "compressed": checkCompressed,
 	"too-large": checkTooLarge, "large": checkLarge, "many": checkMany, "end": checkEnd,
+	"plugin": checkPlugin,
 }
 
 func client(socket, authority, name string) error {

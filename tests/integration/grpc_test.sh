@@ -82,6 +82,31 @@ wait "$plugin" || status=$?
 t_eq "the server ends in an orderly way" "0 closed" "$status $(tail -1 "$tmp/plugin.log")"
 t_fails "its socket is gone" test -e "$tmp/plugin.sock"
 
+# --- a foreign client calls our device plugins --------------------------------------------------------
+
+tool=${BUILD:-build}/${VARIANT:-asan}/tests/kubelet-tool
+
+one_socket() {
+	compgen -G "$tmp/plugins/*.ow.sock" >"$tmp/socket"
+}
+
+mkdir "$tmp/plugins"
+jq -n '{problems: [], resources: [{name: "spidernet.io/x", kind: "sriov", policy: "spread", wanted: 4, causes: [],
+	env: "PCIDEVICE_SPIDERNET_IO_X", devices: [range(4) | {id: "0000:3b:00.\(.)", healthy: (. < 3), numa: 0, pf: "0000:3a:00.0",
+	nodes: ["/dev/infiniband/uverbs\(.)"], env: {}}]}]}' >"$tmp/pools.json"
+"$tool" serve "$tmp/plugins" "$tmp/pools.json" >"$tmp/tool.log" 2>&1 &
+pid=$!
+pids+=("$pid")
+t_wait 5 "a device plugin serves" one_socket
+for authority in path localhost; do
+	t_ok "grpc-go, authority $authority: every RPC of a device plugin, with deadlines and cancellations" \
+		"$tmp/foreign" client "$(cat "$tmp/socket")" $authority plugin
+done
+kill -TERM "$pid"
+status=0
+wait "$pid" || status=$?
+t_eq "the device plugin ends in an orderly way" 0 "$status"
+
 # --- our client calls a foreign server --------------------------------------------------------------
 
 call() {

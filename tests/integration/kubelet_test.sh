@@ -1,0 +1,475 @@
+#!/bin/bash
+# Device plugins against a real kubelet and containerd on this machine, in namespaces of their own: a pod gets what it asked
+# for, and whatever dies (kubelet, its directory, the agent's part), no resource is lost, nothing is given away twice.
+#
+# ROUNDS=N: how often each thing dies (3; LONG=1: 50). Needs root. Figures are printed as "# " lines; nothing fails for a time
+# unless it is many times what it should be.
+#
+# shellcheck disable=SC2317 # functions are called through t_ok, t_wait and traps
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+
+# shellcheck source=tests/lib.sh
+. tests/lib.sh
+
+tool=$(realpath -m "${BUILD:-build}/${VARIANT:-asan}/tests/kubelet-tool")
+rounds=${ROUNDS:-$((${LONG:-0} ? 50 : 3))}
+cache=${ORBWEAVER_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/orbweaver}
+# Short: sockets have to be reached below it.
+tmp=$(mktemp -d /tmp/kubelet.XXXXXX)
+export ORBWEAVER_RUN=$tmp/run
+plugins=/var/lib/kubelet/device-plugins
+resource=spidernet.io/x
+devices=4
+cgroup=orbweaver-test-$$
+node_pid=""
+init=""
+churn_pid=""
+watch_pid=""
+# Times are compared with what a slow machine needs many times over.
+bound_ms=10000
+
+# --- a node ---------------------------------------------------------------------------------------------------------------
+
+clean_up() {
+	stop_watching || true
+	[[ -z $churn_pid ]] || kill "$churn_pid" 2>/dev/null || true
+	# A kubelet that is still stopped has stopped its nsenter, which would not reap it.
+	[[ ! -s $tmp/kubelet.pid ]] || kill -CONT "$(ps -o ppid= -p "$(<"$tmp/kubelet.pid")" | tr -d ' ')" 2>/dev/null || true
+	[[ -z $init ]] || kill -KILL "$init" 2>/dev/null || true
+	[[ -z $node_pid ]] || wait "$node_pid" 2>/dev/null || true
+	remove_cgroups
+	[[ ! -e $tmp/made-dev ]] || rmdir /dev/infiniband 2>/dev/null || true
+	hack/cluster down c >/dev/null 2>&1 || true
+	rm -rf "$tmp"
+}
+trap clean_up EXIT
+
+cgroup_roots() {
+	if [[ -e /sys/fs/cgroup/cgroup.controllers ]]; then
+		echo /sys/fs/cgroup
+	else
+		find /sys/fs/cgroup -mindepth 1 -maxdepth 1 -type d
+	fi
+}
+
+make_cgroups() {
+	local root
+
+	for root in $(cgroup_roots); do
+		[[ ! -e $root/cgroup.procs ]] || mkdir -p "$root/$cgroup"
+	done
+}
+
+# What was in them has been killed; the kernel may need a moment until they are empty.
+remove_cgroups() {
+	local root left deadline=$((SECONDS + 20))
+
+	while :; do
+		left=0
+		for root in $(cgroup_roots); do
+			[[ -d $root/$cgroup ]] || continue
+			find "$root/$cgroup" -depth -type d -exec rmdir {} + 2>/dev/null || left=1
+		done
+		((left && SECONDS < deadline)) || return 0
+		sleep 0.2
+	done
+}
+
+start_node() {
+	# Covered inside; the place has to be there outside.
+	[[ -d /dev/infiniband ]] || { mkdir /dev/infiniband && touch "$tmp/made-dev"; }
+	unshare --mount --pid --fork --mount-proc --kill-child tests/integration/kubelet_node.sh "$tmp" >"$tmp/node.log" 2>&1 &
+	node_pid=$!
+}
+
+inside() {
+	nsenter --mount --pid --target "$init" "$@"
+}
+
+child_of() {
+	ps -o pid= --ppid "$1" | tr -d ' '
+}
+
+# start NAME COMMAND...: inside, in the background; its pid, as this namespace knows it, is kept in a file, because functions
+# run in subshells.
+start() {
+	local name=$1 parent
+
+	shift
+	(exec nsenter --mount --pid --target "$init" "$@") &
+	parent=$!
+	disown
+	until child_of "$parent" >"$tmp/$name.pid" && [[ -s $tmp/$name.pid ]]; do
+		kill -0 "$parent" || return 1
+	done
+}
+
+kubectl() {
+	hack/cluster kubectl c "$@"
+}
+
+# Character devices that exist everywhere, under the names that RDMA has.
+make_devices() {
+	local i
+
+	inside mount -t tmpfs tmpfs /dev/infiniband && for ((i = 0; i < devices; i++)); do
+		inside mknod "/dev/infiniband/uverbs$i" c 1 3 || return 1
+	done
+}
+
+pools() {
+	jq -n --argjson n "$1" --arg name "$resource" '{problems: [], resources: [{name: $name, kind: "sriov", policy: "spread",
+		wanted: $n, env: "PCIDEVICE_SPIDERNET_IO_X", causes: [], devices: [range($n) | {id: "0000:3b:00.\(.)", healthy: true,
+		numa: 0, pf: "0000:3a:00.0", nodes: ["/dev/infiniband/uverbs\(.)"], env: {}, info: {type: "pci", version: "1.1.0",
+		pci: {"pci-address": "0000:3b:00.\(.)"}}}]}]}' >"$tmp/pools.json"
+}
+
+kubelet_config() {
+	cat >"$tmp/kubelet.yaml" <<END
+apiVersion: kubelet.config.k8s.io/v1beta1
+kind: KubeletConfiguration
+authentication: { anonymous: { enabled: true }, webhook: { enabled: false } }
+authorization: { mode: AlwaysAllow }
+address: 127.0.0.1
+port: $((20000 + $$ % 10000))
+healthzPort: 0
+readOnlyPort: 0
+cgroupDriver: cgroupfs
+cgroupRoot: /$cgroup
+enforceNodeAllocatable: []
+failSwapOn: false
+nodeStatusUpdateFrequency: 1s
+evictionHard: { memory.available: 20Mi }
+imageGCHighThresholdPercent: 100
+resolvConf: /etc/resolv.conf
+END
+}
+
+start_kubelet() {
+	start kubelet "$cache"/k8s-*/bin/kubelet --config "$tmp/kubelet.yaml" --kubeconfig "$(hack/cluster kubeconfig c)" \
+		--container-runtime remote --container-runtime-endpoint unix:///run/containerd/containerd.sock \
+		--hostname-override k --v 2 >>"$tmp/kubelet.log" 2>&1
+}
+
+# start_tool NAME
+start_tool() {
+	start "$1" "$tool" serve --devinfo /var/lib/kubelet/devinfo \
+		--pod-resources /var/lib/kubelet/pod-resources/kubelet.sock "$plugins" "$tmp/pools.json" \
+		>"$tmp/$1.out" 2>>"$tmp/$1.log"
+}
+
+# nsenter reaps its child, unless both were stopped.
+runs() {
+	local state
+
+	state=$(ps -o stat= -p "$1") && [[ $state != Z* ]]
+}
+
+# end NAME SIGNAL: and wait until it is gone.
+end() {
+	local pid
+
+	pid=$(<"$tmp/$1.pid")
+	kill -"$2" "$pid"
+	while runs "$pid"; do
+		sleep 0.02
+	done
+}
+
+# --- looking --------------------------------------------------------------------------------------------------------------
+
+is_ready() {
+	kubectl get node k -o json | jq -e '.status.conditions[] | select(.type == "Ready" and .status == "True")'
+}
+
+allocatable() {
+	kubectl get node k -o json | jq -r --arg r "$resource" '.status.allocatable[$r] // "none"'
+}
+
+has_allocatable() {
+	[[ $(allocatable) == "$1" ]]
+}
+
+# How many registrations the log of a tool has.
+registrations() {
+	grep -c '"msg":"resource registered with the kubelet"' "$tmp/$1.log" || true
+}
+
+has_registered() {
+	(($(registrations "$1") > $2))
+}
+
+# Milliseconds from a time (seconds since the epoch, with fraction) to the last registration.
+registered_after_ms() {
+	local at
+
+	at=$(grep '"msg":"resource registered with the kubelet"' "$tmp/$1.log" | tail -1 | jq -r .time)
+	echo "$(date -d "$at" +%s.%N) $2" | awk '{ printf "%.0f\n", ($1 - $2) * 1000 }'
+}
+
+socket_time() {
+	inside stat -c %.9Y "$plugins/kubelet.sock"
+}
+
+allocated_by_tool() {
+	grep '^{"allocated"' "$tmp/$1.out" | tail -1
+}
+
+tool_knows() {
+	[[ $(allocated_by_tool "$1") == "$2" ]]
+}
+
+# The kubelet's own state, ten times a second: each device at one container at most; what is allocatable, as the API has it.
+start_watching() {
+	local entries='.Data.PodDeviceEntries // [] | map(.DeviceIDs[] | .[]) | (length == (unique | length))'
+
+	(
+		trap 'exit 0' TERM
+		while :; do
+			inside cat "$plugins/kubelet_internal_checkpoint" 2>/dev/null | jq -e "$entries" >/dev/null 2>&1 ||
+				inside cat "$plugins/kubelet_internal_checkpoint" 2>/dev/null |
+				jq -c "select($entries | not)" >>"$tmp/twice" 2>/dev/null || true
+			allocatable >>"$tmp/seen" 2>/dev/null || true
+			sleep 0.1
+		done
+	) &
+	watch_pid=$!
+}
+
+stop_watching() {
+	[[ -n $watch_pid ]] || return 0
+	kill "$watch_pid" 2>/dev/null || true
+	wait "$watch_pid" 2>/dev/null || true
+	watch_pid=""
+}
+
+# --- pods -----------------------------------------------------------------------------------------------------------------
+
+# pod NAME COUNT COMMAND
+pod() {
+	kubectl apply -f - <<END
+apiVersion: v1
+kind: Pod
+metadata: { name: $1, labels: { test: "$1" } }
+spec:
+  hostNetwork: true
+  terminationGracePeriodSeconds: 0
+  restartPolicy: Never
+  automountServiceAccountToken: false
+  containers:
+  - name: c
+    image: localhost/busybox:1
+    imagePullPolicy: Never
+    command: [sh, -c, "$3"]
+    resources: { limits: { "$resource": "$2" } }
+END
+}
+
+has_phase() {
+	[[ $(kubectl get pod "$1" -o 'jsonpath={.status.phase}') == "$2" ]]
+}
+
+pod_log() {
+	inside sh -c "cat /var/log/pods/default_$1_*/c/0.log" | cut -d' ' -f4-
+}
+
+is_empty() {
+	[[ -z $(kubectl get pods -o name) ]]
+}
+
+# Pods that come, work for a moment and go, until the file "stop" appears; none comes while there is a file "hold". Those that
+# the kubelet turned away are kept in "rejected". Others fail too: a kubelet that is killed takes its calls to containerd along.
+churn() {
+	local i=0 name phase reason
+
+	while [[ ! -e $tmp/stop ]]; do
+		if [[ ! -e $tmp/hold ]]; then
+			i=$((i + 1))
+			pod "churn-$i" 1 "sleep 0.2" >/dev/null || true
+		fi
+		while read -r name phase reason; do
+			case $phase in
+			Failed) [[ $reason == "<none>" ]] || echo "$name $reason" >>"$tmp/rejected" ;;
+			Succeeded) echo "$name" >>"$tmp/worked" ;;
+			*) continue ;;
+			esac
+			kubectl delete pod "$name" --wait=false >/dev/null || true
+		done < <(kubectl get pods --no-headers -o 'custom-columns=N:.metadata.name,P:.status.phase,R:.status.reason')
+		sleep 0.3
+	done
+}
+
+# --- rounds ---------------------------------------------------------------------------------------------------------------
+
+note_time() {
+	echo "$2" >>"$tmp/times-$1"
+}
+
+in_time() {
+	(($(sort -n "$tmp/times-$1" | tail -1) < bound_ms))
+}
+
+print_times() {
+	sort -n "$tmp/times-$1" | awk -v what="$2" '{ t[NR] = $1 }
+		END { printf "# %s: registered after %d ms (median), %d ms (longest of %d)\n", what, t[int((NR + 1) / 2)], t[NR], NR }'
+}
+
+# wait_registered TOOL COUNT_BEFORE
+wait_registered() {
+	local deadline=$((SECONDS + 30))
+
+	until has_registered "$1" "$2"; do
+		((SECONDS < deadline)) || return 1
+		sleep 0.05
+	done
+}
+
+# Every other time its whole directory goes too. The kubelet itself removes the sockets in it.
+restart_kubelet() {
+	local before
+
+	before=$(registrations a)
+	end kubelet KILL
+	if (($1 % 2)); then
+		inside sh -c "rm -rf $plugins"
+	else
+		inside sh -c "rm -f $plugins/*.sock"
+	fi
+	start_kubelet
+	wait_registered a "$before" && note_time kubelet "$(registered_after_ms a "$(socket_time)")"
+}
+
+is_settled() {
+	! kubectl get pods --no-headers -o 'custom-columns=P:.status.phase' | grep -qx Pending
+}
+
+# No pod comes in the moment in which nobody serves: no kubelet could give it anything. Those that are there go on.
+kill_tool() {
+	local before started deadline=$((SECONDS + 30))
+
+	touch "$tmp/hold"
+	sleep 0.5
+	until is_settled; do
+		((SECONDS < deadline)) || return 1
+	done
+	before=$(registrations a)
+	end a KILL
+	started=$(date +%s.%N)
+	start_tool a
+	wait_registered a "$before" && rm "$tmp/hold" && note_time tool "$(registered_after_ms a "$started")"
+}
+
+round() {
+	local deadline=$((SECONDS + 30))
+
+	"$1" "$2" || return 1
+	until has_allocatable "$devices"; do
+		((SECONDS < deadline)) || return 1
+		sleep 0.1
+	done
+}
+
+all_rounds() {
+	local i
+
+	for ((i = 1; i <= rounds; i++)); do
+		round "$1" "$i" || return 1
+	done
+}
+
+# --- the test -------------------------------------------------------------------------------------------------------------
+
+((EUID == 0)) || {
+	echo "kubelet_test: has to run as root: namespaces, cgroups and containerd" >&2
+	exit 1
+}
+hack/deps cluster node
+hack/k8s-build kubelet
+t_ok "the tool is built" test -x "$tool"
+t_need
+t_ok "a control plane" hack/cluster up c
+t_need
+start_node
+t_wait 30 "containerd serves" test -e "$tmp/ready"
+t_need
+init=$(child_of "$node_pid")
+kubelet_config
+make_cgroups
+t_ok "devices" make_devices
+pools "$devices"
+start_tool a # before there is a kubelet
+start_kubelet
+t_wait 60 "the node is Ready" is_ready
+t_wait 30 "the pool is allocatable" has_allocatable "$devices"
+t_need
+
+t_ok "a pod that wants one" pod one 1 'env; ls -l /dev/infiniband; sleep 3600'
+t_wait 60 "runs" has_phase one Running
+t_wait 10 "it has its variable" grep -qx 'PCIDEVICE_SPIDERNET_IO_X=0000:3b:00.0' <(pod_log one)
+t_eq "and its device, and no other" "1, 3 /dev/infiniband/uverbs0" \
+	"$(pod_log one | awk '/uverbs/ { n++; line = $5 " " $6 " /dev/infiniband/" $NF } END { print n == 1 ? line : n }')"
+t_wait 10 "the kubelet says whose it is" tool_knows a '{"allocated":{"spidernet.io/x":{"0000:3b:00.0":"default/one/c"}}}'
+t_ok "device info is there for Multus" inside test -s /var/lib/kubelet/devinfo/spidernet.io-x-0000:3b:00.0-device.json
+t_ok "the pod ends" kubectl delete pod one --wait=true
+t_wait 30 "the kubelet has it back" tool_knows a '{"allocated":{}}'
+t_ok "a pod that wants all" pod all "$devices" 'sleep 3600'
+t_wait 60 "gets all" has_phase all Running
+kubectl delete pod all --wait=true >/dev/null
+
+pools 3
+kill -HUP "$(<"$tmp/a.pid")"
+t_wait 10 "one device less is seen" has_allocatable 3
+pools "$devices"
+kill -HUP "$(<"$tmp/a.pid")"
+t_wait 10 "and its return" has_allocatable "$devices"
+t_eq "without another registration" 1 "$(registrations a)"
+
+start_watching
+t_wait 10 "somebody watches" test -s "$tmp/seen"
+: >"$tmp/seen"
+start_tool b
+t_wait 10 "a second agent beside the first registers" has_registered b 0
+t_ok "the first ends" end a TERM
+sleep 2
+t_ok "a pod gets a device from the second" pod two 1 'sleep 3600'
+t_wait 60 "and runs" has_phase two Running
+t_ok "a third takes over again" start_tool a
+t_wait 10 "and registers" has_registered a 1
+t_ok "the second ends" end b TERM
+sleep 2
+t_eq "the count was never another" "$devices" "$(sort -u "$tmp/seen" | paste -sd' ')"
+kubectl delete pod two --wait=true >/dev/null
+
+kill -STOP "$(<"$tmp/kubelet.pid")"
+t_ok "an agent is killed and comes back while the kubelet hangs" end a KILL
+start_tool a
+sleep 2
+kill -CONT "$(<"$tmp/kubelet.pid")" "$(ps -o ppid= -p "$(<"$tmp/kubelet.pid")" | tr -d ' ')" # nsenter stops with it
+t_wait 30 "the pool is there when it goes on" has_registered a 2
+t_wait 30 "with all devices" has_allocatable "$devices"
+t_need
+
+churn >"$tmp/churn.log" 2>&1 &
+churn_pid=$!
+t_wait 60 "pods come and go" test -s "$tmp/worked"
+t_ok "kubelet restarted $rounds times, its directory wiped: the count is right each time" all_rounds restart_kubelet
+t_ok "agent killed $rounds times: the count is right each time" all_rounds kill_tool
+touch "$tmp/stop"
+wait "$churn_pid" || true
+churn_pid=""
+print_times kubelet "kubelet restarted"
+print_times tool "agent killed and started"
+printf '# %d pods have worked meanwhile\n' "$(wc -l <"$tmp/worked")"
+t_ok "registration came in time after each restart of the kubelet" in_time kubelet
+t_ok "and after each start of the agent" in_time tool
+t_eq "no pod was turned away" "" "$(cat "$tmp/rejected" 2>/dev/null)"
+t_ok "what is left of the pods goes" kubectl delete pods --all --wait=true
+t_wait 30 "nothing is allocated any more" tool_knows a '{"allocated":{}}'
+stop_watching
+t_eq "no device was given away twice" "" "$(cat "$tmp/twice" 2>/dev/null)"
+
+t_ok "the agent ends" end a TERM
+t_eq "its sockets are gone" "" "$(inside sh -c "cd $plugins && ls -d *.ow.sock 2>/dev/null")"
+t_fails "no sanitizer complained" grep -l 'ERROR: \|runtime error' "$tmp/a.log" "$tmp/b.log"
+t_done

@@ -1,0 +1,160 @@
+/*
+ * Device plugins without an agent: serves the pools of a file through the agent's own code, for tests with a real kubelet.
+ *
+ *	kubelet-tool serve [--devinfo DIR] [--pod-resources SOCKET] DIR POOLS
+ *
+ * POOLS is JSON as pools_compute() returns it; read again at SIGHUP. One line of JSON on stdout for each change:
+ * {"status": […]}, {"allocated": {…}} or null, {"told": "reason: message"}. SIGTERM ends it in an orderly way.
+ */
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/base/fs.h"
+#include "lib/base/mem.h"
+#include "lib/json/json.h"
+#include "nodeagent/kubelet/device_plugins.h"
+#include "nodeagent/kubelet/pod_resources.h"
+
+#define POOLS_MAX (16 * 1024 * 1024)
+
+struct tool {
+	struct loop *loop;
+	const char *dir, *devinfo, *pod_resources_socket, *pools;
+	struct device_plugins *plugins;
+	struct pod_resources *pod_resources;
+	struct signal_watch *hangup, *terminate;
+};
+
+static int usage(void)
+{
+	(void)fputs(
+		"usage: kubelet-tool serve [--devinfo DIR] [--pod-resources SOCKET] DIR POOLS\n",
+		stderr);
+	return 2;
+}
+
+/* Takes value. */
+static void print(const char *key, json_t *value)
+{
+	json_auto_t *line = json_object();
+	auto_free char *text = NULL;
+
+	(void)json_object_set_new(line, key, value);
+	text = json_text(line);
+	(void)puts(text);
+	(void)fflush(stdout);
+}
+
+static void on_changed(void *arg)
+{
+	const struct tool *tool = arg;
+
+	print("status", device_plugins_status(tool->plugins));
+}
+
+static void on_told(void *arg, bool warning, const char *reason, const char *message)
+{
+	print("told", json_fmt("%s: %s", reason, message));
+}
+
+static void on_allocated(void *arg)
+{
+	const struct tool *tool = arg;
+
+	if (tool->pod_resources)
+		pod_resources_refresh(tool->pod_resources);
+}
+
+static void on_pods(void *arg, const json_t *allocated, const struct err *err)
+{
+	print("allocated", allocated ? json_incref((json_t *)allocated) : json_null());
+}
+
+static int load(struct tool *tool, struct err *err)
+{
+	auto_strbuf struct strbuf text = {0};
+	json_auto_t *pools = NULL;
+
+	if (fs_read(AT_FDCWD, tool->pools, POOLS_MAX, &text, err) < 0)
+		return -1;
+	pools = json_parse(strbuf_str(&text), text.len, err);
+	if (!pools)
+		return err_in(err, "%s", tool->pools);
+	device_plugins_set(tool->plugins, pools);
+	return 0;
+}
+
+static void on_hangup(void *arg)
+{
+	struct err err = {0};
+
+	if (load(arg, &err) < 0)
+		(void)fprintf(stderr, "%s: %s\n", err.reason, err.text);
+}
+
+static void on_terminate(void *arg)
+{
+	struct tool *tool = arg;
+
+	signal_watch_free(tool->hangup);
+	signal_watch_free(tool->terminate);
+	pod_resources_free(tool->pod_resources);
+	device_plugins_close(tool->plugins, NULL, NULL);
+}
+
+static int serve(struct tool *tool)
+{
+	struct err err = {0};
+
+	tool->loop = loop_new();
+	tool->plugins = device_plugins_new(tool->loop, &(struct device_plugins_config){
+							       .dir = tool->dir,
+							       .devinfo_dir = tool->devinfo,
+							       .changed = on_changed,
+							       .told = on_told,
+							       .allocated = on_allocated,
+							       .arg = tool,
+						       });
+	tool->hangup = signal_watch_new(tool->loop, SIGHUP, on_hangup, tool);
+	tool->terminate = signal_watch_new(tool->loop, SIGTERM, on_terminate, tool);
+	if (tool->pod_resources_socket)
+		tool->pod_resources =
+			pod_resources_new(tool->loop, &(struct pod_resources_config){
+							      .socket = tool->pod_resources_socket,
+							      .changed = on_pods,
+							      .arg = tool,
+						      });
+	if (load(tool, &err) < 0) {
+		(void)fprintf(stderr, "%s: %s\n", err.reason, err.text);
+		on_terminate(tool);
+	}
+	loop_run(tool->loop);
+	loop_free(tool->loop);
+	return err.class == ERR_NONE ? 0 : 1;
+}
+
+int main(int argc, char **argv)
+{
+	struct tool tool = {0};
+	int i = 2;
+
+	if (argc < 2 || !str_eq(argv[1], "serve"))
+		return usage();
+	for (; i + 1 < argc && argv[i][0] == '-'; i += 2) {
+		if (str_eq(argv[i], "--devinfo"))
+			tool.devinfo = argv[i + 1];
+		else if (str_eq(argv[i], "--pod-resources"))
+			tool.pod_resources_socket = argv[i + 1];
+		else
+			return usage();
+	}
+	if (argc - i != 2)
+		return usage();
+	tool.dir = argv[i];
+	tool.pools = argv[i + 1];
+	mem_tune();
+	json_init();
+	return serve(&tool);
+}

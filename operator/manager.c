@@ -38,6 +38,7 @@ struct manager {
 	bool leading;
 	char trouble[sizeof(((struct err *)0)->text)]; /* what was said last about watching */
 	bool learning; /* changes told now are answers to our own writes */
+	bool removed;  /* our namespace is being deleted */
 	struct metric *reconciles, *seconds, *waiting, *found;
 };
 
@@ -74,11 +75,31 @@ static void wake(void *arg, enum controller_id id, const char *key)
 		queue_add(queue, key, manager->learning ? QUEUE_LATER : QUEUE_MAIN);
 }
 
+/*
+ * Who removes the product deletes its namespace and its kinds at the same time. Policies that vanish then are no wish that
+ * their VFs go: from here on nothing is decided, and nodes keep what they have.
+ */
+static void note_removal(struct manager *manager, const char *kind, const char *key,
+			 const json_t *now)
+{
+	bool removed = json_at(now, "metadata", "deletionTimestamp") != NULL;
+
+	if (!str_eq(kind, KIND_NAMESPACE) || !str_eq(key, manager->sources.ns) ||
+	    removed == manager->removed)
+		return;
+	manager->removed = removed;
+	if (removed)
+		log_warn("our namespace is being deleted: deciding nothing more",
+			 F_STR("namespace", key));
+	wake_turn(manager);
+}
+
 static void on_changed(void *arg, const char *kind, const char *key, const json_t *old,
 		       const json_t *now)
 {
 	struct manager *manager = arg;
 
+	note_removal(manager, kind, key, now);
 	controllers_map(&manager->sources, kind, key, old, now, wake, manager);
 	if (manager->config.changed)
 		manager->config.changed(manager->config.arg, kind, now);
@@ -368,13 +389,19 @@ static bool work_main(struct manager *manager)
 	return true;
 }
 
+static bool may_decide(const struct manager *manager)
+{
+	return manager->leading && !manager->removed &&
+	       mirror_is_synced(manager->mirror, KIND_NAMESPACE);
+}
+
 static void take_turn(void *arg)
 {
 	struct manager *manager = arg;
 	int64_t until = clock_ms() + MANAGER_TURN_MS;
 
 	note_progress(manager);
-	while (manager->leading && manager->working < MANAGER_WINDOW) {
+	while (may_decide(manager) && manager->working < MANAGER_WINDOW) {
 		if (!work_main(manager) && !work_later(manager))
 			return;
 		if (clock_ms() >= until) {

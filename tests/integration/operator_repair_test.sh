@@ -163,6 +163,12 @@ to=$(o_now)
 t_eq "an idle operator writes nothing but its lease for $idle_s s" 0 "$(idle_writes "$from" "$to" '.kind != "leases"')"
 renewals=$(idle_writes "$from" "$to" '.kind == "leases"')
 t_ok "the lease is renewed every 5 s or so ($renewals times)" test "$renewals" -ge 1 -a "$renewals" -le $((idle_s / 3 + 1))
+# --- removal: there is no controller for namespaces here, so that ours stays Terminating ---------------------------------------
+
+o_curl DELETE "/api/v1/namespaces/$POD_NAMESPACE" >/dev/null
+o_curl DELETE "$policies/by-label" >/dev/null
+sleep 3
+t_ok "a policy that goes with the operator's namespace leaves the nodes' work as it is" work_is node-00001 by-label
 t_ok "the audit log does know the operator" test "$(o_writes ".user == \"$o_username\" and .kind == \"spidermultusconfigs\"")" -gt 0
 
 o_end op

@@ -71,16 +71,14 @@ in_pod() {
 	hack/node exec "$node" ctr -n k8s.io tasks exec --exec-id "x$RANDOM$RANDOM" "${container##*/}" "${@:2}"
 }
 
-# server and client, POD COMMAND each, in shell words; prints what the client says.
+# server and client, POD COMMAND each, in shell words; prints what the client says. It tries until the server is there.
 between() {
-	local server status=0
+	local server
 
-	in_pod "$1" sh -c "$2" >"$tmp/server.log" 2>&1 &
+	in_pod "$1" timeout 120 sh -c "$2" >"$tmp/server.log" 2>&1 &
 	server=$!
-	sleep 4
-	in_pod "$3" timeout 60 sh -c "$4" || status=$?
-	wait "$server" || { cat "$tmp/server.log" && return 1; }
-	return "$status"
+	in_pod "$3" sh -c "for n in 1 2 3 4 5 6 7 8 9; do sleep 3; timeout 60 $4 >/tmp/out 2>&1 && cat /tmp/out && exit; done
+		cat /tmp/out; exit 1" && wait "$server" || { cat "$tmp/server.log" && return 1; }
 }
 
 # Show what was printed, and fail when there is nothing like PATTERN in it.
@@ -180,7 +178,7 @@ pod shared-2 walk-2 spidernet.io/hca_shared_devices
 t_wait 120 "a pod with the guides' resource on each node" running shared-1 shared-2
 t_need
 t_ok "it has the RDMA character devices" in_pod shared-1 sh -c 'ls /dev/infiniband/uverbs* /dev/infiniband/rdma_cm'
-t_ok "and macvlan on the RDMA NIC" eval "in_pod shared-1 ip -d addr show eth1 | tee >(sed 's/^/    /' >&3) | grep -q 172.81.0.101/16"
+t_ok "and macvlan on the RDMA NIC" eval "in_pod shared-1 ip addr show eth1 | tee >(sed 's/^/    /' >&3) | grep -q 172.81.0.101/16"
 t_ok "pods reach each other there" in_pod shared-2 ping -c 3 -W 2 172.81.0.101
 t_ok "ib_read_lat from pod to pod" prints '^ *[0-9]+ +200 ' between \
 	shared-1 "ib_read_lat -d rxe-enp1s0 -x 1 -n 200" shared-2 "ib_read_lat -d rxe-enp1s0 -x 1 -n 200 172.81.0.101"

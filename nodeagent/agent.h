@@ -1,0 +1,81 @@
+/*
+ * The state machine of a node: look, plan, keep how it was found, execute step by step, look again, until nothing is left
+ * to do or nothing more can be done.
+ *
+ * Level-triggered: it is told that something changed, never what to do. One thing at a time goes through hostd. It writes
+ * to nobody but the host: what it knows is read with agent_view() by those who report and offer.
+ */
+#ifndef ORBWEAVER_NODEAGENT_AGENT_H
+#define ORBWEAVER_NODEAGENT_AGENT_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "lib/base/metrics.h"
+#include "lib/loop/loop.h"
+#include "nodeagent/hostd/client.h"
+
+enum {
+	/* Between a first event and the look that it causes: one change of a host makes many events. */
+	AGENT_DEBOUNCE_MS = 100,
+	/* What seems wrong is believed when it still is after that: devices vanish for a moment while they are renamed. */
+	AGENT_CONFIRM_MS = 500,
+	/* A look without any event, and up to a quarter more. */
+	AGENT_SCAN_MS = 60000,
+};
+
+struct agent;
+
+struct agent_config {
+	struct loop *loop;
+	struct hostd *hostd;
+	/* The view's spec or observed changed: what is offered to the kubelet may. From the loop. */
+	void (*looked)(void *arg);
+	/* Anything in the view changed: the status may. From the loop. */
+	void (*changed)(void *arg);
+	/* Worth an event: reason and message as for a condition. */
+	void (*told)(void *arg, bool warning, const char *reason, const char *message);
+	void *arg;
+	struct metrics *metrics; /* may be NULL */
+};
+
+/* Begins with the state file. */
+struct agent *agent_new(const struct agent_config *config);
+/* No callback comes after it. */
+void agent_free(struct agent *agent);
+
+/* The NodeState as the server has it; NULL: there is none. Before the first call nobody has said either. Borrowed. */
+void agent_set_node_state(struct agent *agent, const json_t *object);
+/* Our first status for this NodeState is stored; it is of that uid. */
+void agent_set_reported(struct agent *agent, const char *uid);
+/* Node.status.addresses as strings; borrowed. */
+void agent_set_addresses(struct agent *agent, const json_t *addresses);
+/* Devices that pods hold, {"0000:3b:00.2": "ns/pod"}; NULL: not known. Borrowed. */
+void agent_set_held(struct agent *agent, const json_t *held);
+/* Only one agent of a node executes; at the start it may not. */
+void agent_set_may_execute(struct agent *agent, bool may);
+
+/* Something happened on the host. */
+void agent_wake(struct agent *agent);
+/* Does this interface name belong to a NIC of the last look? For events that name nothing else. */
+bool agent_knows_interface(const struct agent *agent, const char *name);
+
+/*
+ * Start nothing more. done(arg) once the step that runs has ended, from a later turn of the loop; at once when none runs.
+ */
+void agent_stop(struct agent *agent, void (*done)(void *arg), void *arg);
+
+/* Borrowed until the loop turns. */
+struct agent_view {
+	int64_t generation;     /* of the NodeState that plan was made for; 0: none */
+	const json_t *observed; /* NULL before the first look */
+	const json_t *plan;     /* the last one whose troubles are sure; NULL: there is none */
+	const json_t *failures; /* [{"pf", "reason", "message"}] */
+	const char *activity;   /* what is being done, NULL when nothing */
+	const json_t *offered;  /* spec whose resources are offered; NULL: none */
+};
+
+struct agent_view agent_view(struct agent *agent);
+
+#endif

@@ -1,0 +1,128 @@
+/*
+ * What the files of the state machine share. For agent*.c only.
+ */
+#ifndef ORBWEAVER_NODEAGENT_AGENT_PARTS_H
+#define ORBWEAVER_NODEAGENT_AGENT_PARTS_H
+
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+#include "lib/base/mem.h"
+#include "lib/base/str.h"
+#include "lib/json/json.h"
+#include "nodeagent/agent.h"
+#include "nodeagent/attempts.h"
+#include "nodeagent/desired.h"
+
+/* Keys of failures that are not a PF's. */
+#define KEY_LOOK  "look"
+#define KEY_STATE "state"
+#define KEY_SPEC  "spec"
+
+enum doing {
+	LOADING, /* the state file; nothing else may happen before it is known */
+	IDLE,
+	LOOKING,
+	SAVING,
+	STEPPING,
+};
+
+/* What is told once at the end of it. */
+struct round {
+	bool began;
+	bool repairs; /* the same generation was done before: somebody else changed the host */
+	size_t steps;
+	int64_t begin_ms;
+	char why[256]; /* of its first step */
+};
+
+struct agent {
+	struct agent_config config;
+	struct attempts *attempts;
+	struct timer *due;
+	struct deferred *go;
+	enum doing doing;
+	struct round round;
+
+	json_t *state; /* the state file as it is on disk: {"found", "nodeState", "addresses"} */
+	json_t *object, *addresses, *held;
+	json_t *observed, *plan, *failures;
+	json_t *skipped; /* PFs of which a step of this plan failed */
+	json_t *saving;  /* on its way to the disk */
+	struct desired desired;
+	int64_t plan_generation;
+	int64_t done_generation; /* done completely in this process; 0: none */
+	size_t step;             /* index into the plan of the one that runs or comes next */
+	char *activity;
+	char *told;    /* what was blocked, wrong or waiting for a reboot when it was last told */
+	char *doubted; /* the same, seen once */
+	int64_t doubted_ms;
+	json_t *shown; /* the last plan whose troubles were sure */
+	int64_t shown_generation;
+	bool unsure;
+
+	char *reported_uid;
+	int64_t reported_ms, started_ms;
+	int64_t look_ms;  /* an event asks for a look then; INT64_MAX: none does */
+	int64_t scan_ms;  /* the next safety scan */
+	int64_t retry_ms; /* a pause ends or the spec in force changes by time; INT64_MAX: neither */
+	bool closely;     /* the look that runs, or was last, saw all holders */
+	bool must_replan; /* what is wanted changed while steps ran */
+	bool heard, may_execute;
+	bool stopping;
+	void (*stopped)(void *arg);
+	void *stopped_arg;
+
+	struct metric *looks, *steps, *seconds, *failed;
+};
+
+/* agent.c: when. Sets the timer for the next thing that is due; after each change while nothing runs. */
+void agent_schedule(struct agent *agent);
+/* Which spec is in force; after each change of what it is made from. */
+void agent_decide_desired(struct agent *agent);
+
+/* agent_round.c: look, and whatever follows from it until nothing runs. */
+void agent_start_look(struct agent *agent, bool closely);
+
+/* agent_tell.c: what failed, what the view shows, what is told. */
+void agent_note_failure(struct agent *agent, const char *name, const struct err *err);
+void agent_note_failed_step(struct agent *agent, const json_t *entry, const struct err *err);
+void agent_forget_failure(struct agent *agent, const char *name);
+/* The list for the status, after the plan or a failure changed. */
+void agent_list_failures(struct agent *agent);
+/* What a new plan says is shown, and what is wrong is told, as far as it is sure; else a second look is due. */
+void agent_show_plan(struct agent *agent);
+/* entry: the first step. */
+void agent_begin_round(struct agent *agent, const json_t *entry);
+void agent_end_round(struct agent *agent);
+
+static inline void agent_replace(json_t **field, json_t *value)
+{
+	json_t *old = *field;
+
+	*field = value;
+	json_decref(old);
+}
+
+static inline int64_t agent_soonest(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* For pauses: 0 to 999. */
+static inline int agent_chance(void)
+{
+	return (int)clock_jitter(1000);
+}
+
+static inline const json_t *agent_steps(const struct agent *agent)
+{
+	return json_at(agent->plan, "steps");
+}
+
+/* For people: the PF of a plan's entry, or "node". */
+static inline const char *agent_where(const json_t *entry)
+{
+	return json_str_or(json_at(entry, "pf"), "node");
+}
+
+#endif

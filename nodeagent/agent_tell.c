@@ -1,0 +1,191 @@
+/*
+ * What failed, what a plan says cannot be done, and what was done: kept for the status, told as events.
+ */
+#include "nodeagent/agent_parts.h"
+
+/* ---- failures --------------------------------------------------------------------------------------------------------- */
+
+/* Without what a request for a reboot says already. */
+void agent_list_failures(struct agent *agent)
+{
+	json_t *list = attempts_failures(agent->attempts);
+
+	for (size_t i = json_array_size(list); i-- > 0;)
+		if (json_at(agent->plan, "reboot") &&
+		    str_eq(json_str_at(json_array_get(list, i), "reason"), "RdmaModeBusy"))
+			json_array_remove(list, i);
+	agent_replace(&agent->failures, list);
+}
+
+static void tell_failure(struct agent *agent, const char *where, const struct err *err,
+			 bool is_news)
+{
+	metric_add(agent->failed, 1, err->reason);
+	agent_list_failures(agent);
+	if (!is_news)
+		return;
+	/* What passes by itself is nobody's business. */
+	if (err->class == ERR_CONFLICT || err->class == ERR_TRANSIENT) {
+		log_info("not done yet, trying again", F_STR("where", where), F_ERR(err));
+		return;
+	}
+	log_error("failed", F_STR("where", where), F_STR("class", err_class_name(err->class)),
+		  F_ERR(err));
+	agent->config.told(agent->config.arg, true, err->reason, err->text);
+}
+
+void agent_note_failure(struct agent *agent, const char *name, const struct err *err)
+{
+	bool is_news = attempts_failed(agent->attempts, name, err, clock_ms(), agent_chance());
+
+	tell_failure(agent, name, err, is_news);
+}
+
+void agent_note_failed_step(struct agent *agent, const json_t *entry, const struct err *err)
+{
+	bool is_news =
+		attempts_step_failed(agent->attempts, entry, err, clock_ms(), agent_chance());
+
+	tell_failure(agent, agent_where(entry), err, is_news);
+}
+
+void agent_forget_failure(struct agent *agent, const char *name)
+{
+	attempts_forget(agent->attempts, name);
+	agent_list_failures(agent);
+}
+
+/* ---- telling ------------------------------------------------------------------------------------------------------------ */
+
+static bool is_done(const struct agent *agent)
+{
+	return agent->plan && json_array_size(agent_steps(agent)) == 0 &&
+	       json_array_size(json_at(agent->plan, "blocked")) == 0 &&
+	       json_array_size(json_at(agent->plan, "problems")) == 0 &&
+	       !json_at(agent->plan, "reboot") && json_array_size(agent->failures) == 0;
+}
+
+static void tell_entry(struct agent *agent, const json_t *entry)
+{
+	const char *reason = json_str_at(entry, "reason"), *message = json_str_at(entry, "message");
+
+	if (reason && message)
+		agent->config.told(agent->config.arg, true, reason, message);
+}
+
+static void tell_trouble(struct agent *agent)
+{
+	const json_t *entry;
+	size_t i;
+
+	json_array_foreach (json_at(agent->plan, "problems"), i, entry)
+		tell_entry(agent, entry);
+	json_array_foreach (json_at(agent->plan, "blocked"), i, entry)
+		tell_entry(agent, entry);
+	tell_entry(agent, json_at(agent->plan, "reboot"));
+}
+
+/* What cannot be done, as text; NULL when there is nothing of it. New. */
+static char *trouble_text(const json_t *plan)
+{
+	json_auto_t *trouble = json_object();
+
+	if (json_array_size(json_at(plan, "blocked")) > 0)
+		json_object_set(trouble, "blocked", json_at(plan, "blocked"));
+	if (json_array_size(json_at(plan, "problems")) > 0)
+		json_object_set(trouble, "problems", json_at(plan, "problems"));
+	if (json_at(plan, "reboot"))
+		json_object_set(trouble, "reboot", json_at(plan, "reboot"));
+	return json_object_size(trouble) ? json_text(trouble) : NULL;
+}
+
+static void show(struct agent *agent, json_t *plan)
+{
+	agent_replace(&agent->shown, plan);
+	agent->shown_generation = agent->plan_generation;
+	agent_list_failures(agent);
+	agent->config.changed(agent->config.arg);
+}
+
+/* The steps are sure, the troubles not yet. */
+static void show_steps(struct agent *agent)
+{
+	json_t *plan = json_copy(agent->plan);
+
+	json_object_del(plan, "blocked");
+	json_object_del(plan, "problems");
+	json_object_del(plan, "reboot");
+	show(agent, plan);
+}
+
+/* No trouble, one that was told, or one that an earlier look saw too. */
+static bool is_sure(struct agent *agent, const char *text)
+{
+	if (!text || str_eq(text, agent->told))
+		return true;
+	if (!str_eq(text, agent->doubted)) {
+		mem_free(agent->doubted);
+		agent->doubted = str_dup(text);
+		agent->doubted_ms = clock_ms();
+	}
+	return clock_ms() - agent->doubted_ms >= AGENT_CONFIRM_MS;
+}
+
+void agent_show_plan(struct agent *agent)
+{
+	auto_free char *text = trouble_text(agent->plan);
+
+	agent->unsure = !is_sure(agent, text);
+	if (agent->unsure) {
+		agent->look_ms =
+			agent_soonest(agent->look_ms, agent->doubted_ms + AGENT_CONFIRM_MS);
+		if (json_array_size(agent_steps(agent)) > 0)
+			show_steps(agent);
+		return;
+	}
+	mem_free(take_ptr(agent->doubted));
+	if (text && !str_eq(text, agent->told))
+		tell_trouble(agent);
+	mem_free(agent->told);
+	agent->told = take_ptr(text);
+	show(agent, json_incref(agent->plan));
+}
+
+void agent_begin_round(struct agent *agent, const json_t *entry)
+{
+	const char *why = json_str_or(json_at(entry, "why"), "");
+
+	agent->round = (struct round){
+		.began = true,
+		.repairs = agent->done_generation == agent->plan_generation &&
+			   agent->plan_generation > 0,
+		.begin_ms = clock_ms(),
+	};
+	snprintf(agent->round.why, sizeof(agent->round.why), "%s: %s", agent_where(entry), why);
+	log_info(agent->round.repairs ? "host differs from what was done, repairing"
+				      : "configuring the host",
+		 F_STR("why", agent->round.why), F_INT("generation", agent->plan_generation),
+		 F_INT("steps", (int64_t)json_array_size(agent_steps(agent))));
+}
+
+void agent_end_round(struct agent *agent)
+{
+	auto_free char *message = NULL;
+	int64_t took = clock_ms() - agent->round.begin_ms;
+
+	if (is_done(agent))
+		agent->done_generation = agent->plan_generation;
+	if (!agent->round.began)
+		return;
+	agent->round.began = false;
+	log_info(is_done(agent) ? "host is as wanted"
+				: "host is as near to what is wanted as can be",
+		 F_INT("generation", agent->plan_generation),
+		 F_INT("steps", (int64_t)agent->round.steps), F_INT("took_ms", took));
+	if (!is_done(agent))
+		return;
+	message = str_printf("%s; %zu steps, %lld ms", agent->round.why, agent->round.steps,
+			     (long long)took);
+	agent->config.told(agent->config.arg, false,
+			   agent->round.repairs ? "Repaired" : "Configured", message);
+}

@@ -1,0 +1,69 @@
+/*
+ * What failed, and when it is tried again. Pure: time and chance come in.
+ *
+ * A step that fails waits by itself; the planner leaves it out meanwhile, with what has to come after it, and the rest of
+ * the host goes on (planner.h, "refused"). A step that succeeds again and again has somebody working against it and counts
+ * as failed.
+ */
+#ifndef ORBWEAVER_NODEAGENT_ATTEMPTS_H
+#define ORBWEAVER_NODEAGENT_ATTEMPTS_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "lib/base/err.h"
+
+enum {
+	/* The longest pause. */
+	ATTEMPTS_MAX_MS = 300000,
+	/* A step may succeed so often within that time. */
+	ATTEMPTS_SAME_MAX = 5,
+	ATTEMPTS_SAME_MS = 60000,
+};
+
+struct attempts;
+
+struct attempts *attempts_new(void);
+void attempts_free(struct attempts *attempts);
+
+/*
+ * entry: of a plan's "steps". It waits: after a conflict for a moment, for what is not there yet some seconds, after a
+ * refusal of the host up to ATTEMPTS_MAX_MS; after wrong input and our own bugs for that time at once; RdmaModeBusy until
+ * attempts_forget_all (a reboot is asked for instead). Each failure in a row doubles the pause. chance: 0 to 999, spreads
+ * the pauses of nodes that fail together. True when this is news: not the failure that it had.
+ */
+bool attempts_step_failed(struct attempts *attempts, const json_t *entry, const struct err *err,
+			  int64_t now_ms, int chance);
+/* The same for what is no step. */
+bool attempts_failed(struct attempts *attempts, const char *name, const struct err *err,
+		     int64_t now_ms, int chance);
+
+/* A step succeeded. -1 with err ERR_HOST "StepDoesNotLast" when it did too often. */
+int attempts_step_succeeded(struct attempts *attempts, const json_t *entry, int64_t now_ms,
+			    struct err *err);
+
+/* What is no step did not fail, or its pause is over. */
+bool attempts_may_try(const struct attempts *attempts, const char *name, int64_t now_ms);
+
+/* Steps that wait, for the planner: a list, new. */
+json_t *attempts_refused(const struct attempts *attempts, int64_t now_ms);
+
+/* A step of that PF has hung (HostHung) and was not made good. */
+bool attempts_has_hung(const struct attempts *attempts, const char *pf);
+
+/* Is there any step that failed. */
+bool attempts_has_steps(const struct attempts *attempts);
+
+/* Forget one that is no step; steps that are not among `steps`, a plan's, made with nothing refused; all there is. */
+void attempts_forget(struct attempts *attempts, const char *name);
+void attempts_keep_steps(struct attempts *attempts, const json_t *steps);
+void attempts_forget_all(struct attempts *attempts);
+
+/* When the next pause after `now_ms` ends; INT64_MAX when nothing waits. */
+int64_t attempts_next_ms(const struct attempts *attempts, int64_t now_ms);
+
+/* [{"pf", "reason", "message"}], sorted; pf absent where there is none. New. */
+json_t *attempts_failures(const struct attempts *attempts);
+
+#endif

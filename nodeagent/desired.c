@@ -1,0 +1,62 @@
+/*
+ * The spec in force. See the header.
+ */
+#include "nodeagent/desired.h"
+
+#include "lib/json/json.h"
+
+static bool has_interfaces(const json_t *spec)
+{
+	return json_array_size(json_at(spec, "interfaces")) > 0;
+}
+
+/* Made anew and not decided yet, as far as one can tell. */
+static bool may_be_undecided(const struct desired_input *in)
+{
+	return has_interfaces(json_at(in->kept, "spec")) &&
+	       !has_interfaces(json_at(in->object, "spec")) &&
+	       !str_eq(json_uid(in->object), json_str_or(json_at(in->kept, "uid"), "")) &&
+	       in->reported_ms < DESIRED_EMPTY_MS;
+}
+
+static struct desired unheard(const struct desired_input *in)
+{
+	struct desired ret = {.offered = json_at(in->kept, "spec"), .again_ms = -1};
+
+	if (in->waited_ms < DESIRED_WAIT_MS) {
+		ret.again_ms = DESIRED_WAIT_MS - in->waited_ms;
+		return ret;
+	}
+	ret.spec = ret.offered;
+	ret.generation = json_integer_value(json_at(in->kept, "generation"));
+	return ret;
+}
+
+struct desired desired_spec(const struct desired_input *in)
+{
+	struct desired ret = {.offered = json_at(in->kept, "spec"), .again_ms = -1};
+
+	if (!in->heard)
+		return unheard(in);
+	if (!in->object)
+		return ret;
+	if (may_be_undecided(in)) {
+		if (in->reported_ms >= 0)
+			ret.again_ms = DESIRED_EMPTY_MS - in->reported_ms;
+		return ret;
+	}
+	ret.spec = ret.offered = json_at(in->object, "spec");
+	ret.generation = json_generation(in->object);
+	ret.from_server = true;
+	return ret;
+}
+
+json_t *desired_kept(const json_t *object)
+{
+	json_t *kept = json_object();
+
+	json_put_str(kept, "uid", json_uid(object));
+	json_put_int(kept, "generation", json_generation(object));
+	json_put(kept, "spec", json_incref(json_at(object, "spec")));
+	return kept;
+}

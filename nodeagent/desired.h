@@ -1,0 +1,47 @@
+/*
+ * Which spec is in force: that of the NodeState, the one kept on this host, or none. Pure.
+ *
+ * The NodeState that the server shows decides. Until it was heard, and when nobody answers, the last one that was acted
+ * upon is kept in the state file: a node that boots while the API server is away gets its VFs all the same. A NodeState
+ * that is deleted is no wish to take anything down: the host stays as it is and its devices stay offered.
+ */
+#ifndef ORBWEAVER_NODEAGENT_DESIRED_H
+#define ORBWEAVER_NODEAGENT_DESIRED_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+	/* The API server gets that long to show the NodeState before what is kept counts. */
+	DESIRED_WAIT_MS = 5000,
+	/*
+	 * A NodeState that was made anew is empty until the operator has seen our report of NICs and decided. That is no
+	 * wish to remove VFs: it has to stay empty for so long after the report.
+	 */
+	DESIRED_EMPTY_MS = 30000,
+};
+
+struct desired_input {
+	bool heard;           /* the server has said whether there is a NodeState */
+	const json_t *object; /* the NodeState; NULL: there is none */
+	/* From the state file: {"uid", "generation", "spec"} of the one that was acted upon last, or NULL. */
+	const json_t *kept;
+	int64_t waited_ms;   /* since the start */
+	int64_t reported_ms; /* since our first status for this object was stored; -1: not yet */
+};
+
+struct desired {
+	const json_t *spec;    /* to be acted upon; NULL: do nothing. Borrowed from the input */
+	const json_t *offered; /* whose resources are offered to the kubelet; NULL: none */
+	int64_t generation;    /* of the NodeState that spec is of; 0: none */
+	bool from_server;      /* spec is the object's: worth keeping */
+	int64_t again_ms;      /* time alone changes the answer after so long; -1: it does not */
+};
+
+struct desired desired_spec(const struct desired_input *input);
+
+/* What is to be kept of a NodeState, new. */
+json_t *desired_kept(const json_t *object);
+
+#endif

@@ -1,0 +1,541 @@
+/*
+ * The state machine, between a host and a planner that are made up here: two PFs, "a" and "b", each with a number of VFs.
+ * Real are the loop, the order of things, and what is told.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "lib/base/mem.h"
+#include "lib/base/own.h"
+#include "lib/base/str.h"
+#include "lib/json/json.h"
+#include "nodeagent/agent.h"
+#include "nodeagent/host/observe.h"
+#include "nodeagent/planner.h"
+
+#define A "0000:0a:00.0"
+#define B "0000:0b:00.0"
+
+/* ---- a host: one request at a time, carried out in the next turn ---------------------------------------------------- */
+
+struct world {
+	struct loop *loop;
+	struct agent *agent;
+	struct deferred *carry_out;
+	/* The host. */
+	json_t *vfs;         /* {pf: count} */
+	json_t *disk;        /* the state file */
+	const char *blocked; /* PF that somebody holds */
+	bool reboot;
+	/* What goes wrong. */
+	const char *fail_pf; /* its steps */
+	struct err fail;     /* with that */
+	int fail_saves, fail_loads;
+	size_t stuck;
+	bool hold; /* steps wait until the test lets them go */
+	/* The request under way. */
+	hostd_done_fn done;
+	void *done_arg;
+	json_t *request;
+	struct strbuf order; /* what was asked for, a letter each: l o O v s */
+	struct strbuf told;
+	int steps;
+	bool stopped;
+};
+
+static struct world *w;
+
+static void ask(const char *kind, json_t *request, hostd_done_fn done, void *arg)
+{
+	assert_null(w->done); /* one at a time */
+	strbuf_adds(&w->order, kind);
+	json_decref(w->request);
+	w->request = request;
+	w->done = done;
+	w->done_arg = arg;
+	if (!(w->hold && kind[0] == 's'))
+		deferred_run(w->carry_out);
+}
+
+void hostd_load(struct hostd *hostd, hostd_done_fn done, void *arg)
+{
+	ask("l", NULL, done, arg);
+}
+
+void hostd_save(struct hostd *hostd, const json_t *state, hostd_done_fn done, void *arg)
+{
+	ask("v", json_incref((json_t *)state), done, arg);
+}
+
+void hostd_observe(struct hostd *hostd, unsigned int flags, hostd_done_fn done, void *arg)
+{
+	ask(flags & HOST_OBSERVE_HOLDERS ? "O" : "o", NULL, done, arg);
+}
+
+void hostd_step(struct hostd *hostd, const json_t *step, hostd_done_fn done, void *arg)
+{
+	ask("s", json_incref((json_t *)step), done, arg);
+}
+
+void hostd_set_node_addresses(struct hostd *hostd, const json_t *addresses)
+{
+}
+
+size_t hostd_stuck(const struct hostd *hostd, const json_t **ret_request)
+{
+	return w->stuck;
+}
+
+static json_t *observe(void)
+{
+	return json_pack("{s:O, s:[{s:s, s:s}]}", "vfs", w->vfs, "interfaces", "pciAddress", A,
+			 "name", "ens1");
+}
+
+static json_t *execute(struct err *err)
+{
+	const char *pf = json_str_at(w->request, "pf");
+
+	w->steps++;
+	if (str_eq(pf, w->fail_pf)) {
+		*err = w->fail;
+		return NULL;
+	}
+	json_object_set(w->vfs, pf, json_at(w->request, "count"));
+	return json_pack("{s:b, s:i}", "changed", 1, "tookMs", 1);
+}
+
+static int fails(int *times, const char *reason, struct err *err)
+{
+	if (*times == 0)
+		return 0;
+	(*times)--;
+	return err_set(err, ERR_HOST, reason, "as the test wants");
+}
+
+static void carry_out(void *arg)
+{
+	hostd_done_fn done = take_ptr(w->done);
+	char kind = w->order.data[w->order.len - 1];
+	json_auto_t *result = NULL;
+	struct err err = {0};
+
+	if (kind == 'o' || kind == 'O')
+		result = observe();
+	else if (kind == 's')
+		result = execute(&err);
+	else if (kind == 'l' && fails(&w->fail_loads, "StateDamaged", &err) == 0)
+		result = json_incref(w->disk);
+	else if (kind == 'v' && fails(&w->fail_saves, "StateNotSaved", &err) == 0) {
+		json_decref(w->disk);
+		w->disk = json_incref(w->request);
+		result = json_object();
+	}
+	done(w->done_arg, result, result ? NULL : &err);
+}
+
+/* ---- a planner: spec.interfaces[].numVfs against the host ----------------------------------------------------------- */
+
+static bool is_refused(const struct planner_input *input, const json_t *step)
+{
+	const json_t *refused;
+	size_t i;
+
+	json_array_foreach (input->refused, i, refused)
+		if (json_same(refused, step))
+			return true;
+	return false;
+}
+
+static void plan_pf(const struct planner_input *input, json_t *plan, const json_t *entry)
+{
+	const char *pf = json_str_at(entry, "pciAddress");
+	json_auto_t *step = json_pack("{s:s, s:s, s:O}", "step", "set-num-vfs", "pf", pf, "count",
+				      json_at(entry, "numVfs"));
+
+	if (json_same(json_at(entry, "numVfs"), json_at(input->observed, "vfs", pf)))
+		return;
+	if (str_eq(pf, w->blocked)) {
+		json_array_append_new(json_at(plan, "blocked"),
+				      json_pack("{s:s, s:s, s:s}", "pf", pf, "reason", "VfInUse",
+						"message", "a pod has it"));
+		return;
+	}
+	json_object_set_new(json_at(plan, "found"), pf, json_true());
+	if (!is_refused(input, step))
+		json_array_append_new(json_at(plan, "steps"),
+				      json_pack("{s:O, s:s, s:s}", "step", step, "pf", pf, "why",
+						"the number differs"));
+}
+
+json_t *planner_plan(const struct planner_input *input, struct err *err)
+{
+	json_t *plan = json_pack("{s:[], s:[], s:[], s:o}", "steps", "blocked", "problems", "found",
+				 input->found ? json_deep_copy(input->found) : json_object());
+	const json_t *entry;
+	size_t i;
+
+	if (json_at(input->spec, "bad")) {
+		json_decref(plan);
+		(void)err_set(err, ERR_INVALID, "BadSpec", "spec.bad: must not be");
+		return NULL;
+	}
+	json_array_foreach (json_at(input->spec, "interfaces"), i, entry)
+		plan_pf(input, plan, entry);
+	if (w->reboot)
+		json_put(plan, "reboot", json_pack("{s:s, s:s}", "reason", "R", "message", "m"));
+	return plan;
+}
+
+/* ---- the test's side ------------------------------------------------------------------------------------------------ */
+
+static void on_any(void *arg)
+{
+}
+
+static void on_told(void *arg, bool warning, const char *reason, const char *message)
+{
+	strbuf_addf(&w->told, "%s ", reason);
+}
+
+static void on_stopped(void *arg)
+{
+	w->stopped = true;
+}
+
+static struct agent *start(void)
+{
+	return w->agent = agent_new(&(struct agent_config){
+		       .loop = w->loop,
+		       .looked = on_any,
+		       .changed = on_any,
+		       .told = on_told,
+	       });
+}
+
+static int setup(void **state)
+{
+	w = mem_zalloc(sizeof(*w));
+	w->loop = loop_new();
+	w->carry_out = deferred_new(w->loop, carry_out, NULL);
+	w->vfs = json_pack("{s:i, s:i}", A, 0, B, 0);
+	w->disk = json_object();
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	agent_free(w->agent);
+	deferred_free(w->carry_out);
+	loop_free(w->loop);
+	json_decref(w->vfs);
+	json_decref(w->disk);
+	json_decref(w->request);
+	strbuf_done(&w->order);
+	strbuf_done(&w->told);
+	free(w);
+	return 0;
+}
+
+static void want(int generation, int a, int b)
+{
+	json_auto_t *object =
+		json_pack("{s:{s:s, s:i}, s:{s:[{s:s, s:i}, {s:s, s:i}]}}", "metadata", "uid", "u",
+			  "generation", generation, "spec", "interfaces", "pciAddress", A, "numVfs",
+			  a, "pciAddress", B, "numVfs", b);
+
+	agent_set_node_state(w->agent, object);
+}
+
+/* Turn the loop until it is so; the test's own limit ends it if it never is. */
+#define until(condition)                                                                           \
+	do {                                                                                       \
+		while (!(condition))                                                               \
+			loop_turn(w->loop, true);                                                  \
+	} while (0)
+
+static int count(const char *pf)
+{
+	return (int)json_integer_value(json_at(w->vfs, pf));
+}
+
+static bool plan_is_empty(void)
+{
+	struct agent_view view = agent_view(w->agent);
+
+	return view.plan && json_array_size(json_at(view.plan, "steps")) == 0 && !view.activity;
+}
+
+static bool was_told(const char *reason)
+{
+	return strstr(strbuf_str(&w->told), reason) != NULL;
+}
+
+static void does_nothing_before_the_nodestate_was_seen(void **state)
+{
+	agent_set_may_execute(start(), true);
+	until(agent_view(w->agent).observed && !w->done);
+	assert_int_equal(w->steps, 0);
+	assert_null(strchr(strbuf_str(&w->order), 's'));
+	assert_int_equal(w->order.data[0], 'l');
+}
+
+static void keeps_how_it_was_found_before_the_first_step_and_looks_after_the_last(void **state)
+{
+	const char *order;
+
+	agent_set_may_execute(start(), true);
+	want(1, 4, 2);
+	until(was_told("Configured"));
+	assert_int_equal(count(A), 4);
+	assert_int_equal(count(B), 2);
+	order = strbuf_str(&w->order);
+	/* A close look, the file, both steps, a close look. */
+	assert_non_null(strstr(order, "OvssO"));
+	assert_non_null(json_at(w->disk, "found", A));
+	assert_int_equal(json_integer_value(json_at(w->disk, "nodeState", "generation")), 1);
+	assert_true(plan_is_empty());
+	assert_int_equal(agent_view(w->agent).generation, 1);
+}
+
+static void executes_only_while_it_may(void **state)
+{
+	start();
+	want(1, 4, 2);
+	until(agent_view(w->agent).observed && !w->done);
+	assert_int_equal(w->steps, 0);
+	assert_null(strchr(strbuf_str(&w->order), 'v'));
+	agent_set_may_execute(w->agent, true);
+	until(count(A) == 4 && count(B) == 2);
+}
+
+static void what_fails_is_told_and_the_other_pf_done(void **state)
+{
+	struct agent_view view;
+
+	w->fail_pf = A;
+	(void)err_set(&w->fail, ERR_HOST, "VfCountRefused", "no");
+	agent_set_may_execute(start(), true);
+	want(1, 4, 2);
+	until(count(B) == 2 && plan_is_empty());
+	assert_int_equal(count(A), 0);
+	assert_int_equal(w->steps, 2);
+	assert_true(was_told("VfCountRefused"));
+	assert_false(was_told("Configured"));
+	view = agent_view(w->agent);
+	assert_int_equal(json_array_size(view.failures), 1);
+	assert_string_equal(json_str_at(json_array_get(view.failures, 0), "pf"), A);
+	/* Another wish, another chance. */
+	w->fail_pf = NULL;
+	want(2, 3, 2);
+	until(was_told("Configured"));
+	assert_int_equal(count(A), 3);
+	assert_int_equal(json_array_size(agent_view(w->agent).failures), 0);
+}
+
+static void what_failed_is_tried_again_by_itself(void **state)
+{
+	w->fail_pf = A;
+	(void)err_set(&w->fail, ERR_CONFLICT, "VfCountChanged", "no");
+	agent_set_may_execute(start(), true);
+	want(1, 4, 0);
+	until(w->steps == 3);
+	w->fail_pf = NULL;
+	until(count(A) == 4);
+	/* What passes by itself is not told. */
+	assert_false(was_told("VfCountChanged"));
+}
+
+static void a_new_wish_ends_the_plan_after_the_step_that_runs(void **state)
+{
+	w->hold = true;
+	agent_set_may_execute(start(), true);
+	want(1, 4, 2);
+	until(w->done && w->order.data[w->order.len - 1] == 's');
+	want(2, 5, 0);
+	w->hold = false;
+	deferred_run(w->carry_out);
+	until(was_told("Configured"));
+	assert_int_equal(count(A), 5);
+	/* B was never asked for under the old wish. */
+	assert_int_equal(w->steps, 2);
+	assert_int_equal(count(B), 0);
+}
+
+static void no_step_before_the_state_file_is_written(void **state)
+{
+	w->fail_saves = 1;
+	agent_set_may_execute(start(), true);
+	want(1, 4, 0);
+	until(was_told("StateNotSaved"));
+	assert_int_equal(w->steps, 0);
+	until(count(A) == 4);
+	assert_int_equal(w->fail_saves, 0);
+}
+
+static void a_damaged_state_file_is_told_and_done_without(void **state)
+{
+	w->fail_loads = 1;
+	agent_set_may_execute(start(), true);
+	want(1, 4, 0);
+	until(count(A) == 4);
+	assert_true(was_told("StateDamaged"));
+}
+
+static void what_somebody_else_changed_is_repaired_and_told(void **state)
+{
+	agent_set_may_execute(start(), true);
+	want(1, 4, 0);
+	until(was_told("Configured"));
+	json_object_set_new(w->vfs, A, json_integer(0));
+	agent_wake(w->agent);
+	until(was_told("Repaired"));
+	assert_int_equal(count(A), 4);
+}
+
+static void trouble_is_believed_when_it_was_seen_twice(void **state)
+{
+	agent_set_may_execute(start(), true);
+	want(1, 4, 0);
+	until(was_told("Configured"));
+	w->blocked = A;
+	want(2, 2, 0);
+	until(w->order.data[w->order.len - 1] == 'O' && !w->done);
+	assert_false(was_told("VfInUse"));
+	/* It was nothing. */
+	w->blocked = NULL;
+	until(count(A) == 2);
+	assert_false(was_told("VfInUse"));
+	w->blocked = A;
+	want(3, 3, 0);
+	until(was_told("VfInUse"));
+	assert_int_equal(json_array_size(json_at(agent_view(w->agent).plan, "blocked")), 1);
+	assert_int_equal(count(A), 2);
+}
+
+static void a_pf_whose_step_hangs_is_left_alone_while_it_does(void **state)
+{
+	int steps;
+
+	w->fail_pf = A;
+	(void)err_set(&w->fail, ERR_HOST, "HostHung", "asleep");
+	agent_set_may_execute(start(), true);
+	want(1, 4, 2);
+	until(w->steps == 1);
+	w->stuck = 1;
+	until(count(B) == 2 && plan_is_empty());
+	steps = w->steps;
+	/* Its pause ends, and the worker is still asleep. */
+	until(json_array_size(json_at(agent_view(w->agent).plan, "steps")) == 1);
+	assert_int_equal(w->steps, steps);
+	w->stuck = 0;
+	w->fail_pf = NULL;
+	agent_wake(w->agent);
+	until(count(A) == 4);
+}
+
+static void a_request_for_a_reboot_stands_for_the_refusal_behind_it(void **state)
+{
+	w->fail_pf = A;
+	(void)err_set(&w->fail, ERR_HOST, "RdmaModeBusy", "pods");
+	agent_set_may_execute(start(), true);
+	want(1, 4, 0);
+	until(was_told("RdmaModeBusy"));
+	until(plan_is_empty());
+	assert_int_equal(json_array_size(agent_view(w->agent).failures), 1);
+	w->reboot = true;
+	agent_wake(w->agent);
+	until(was_told("R "));
+	assert_int_equal(json_array_size(agent_view(w->agent).failures), 0);
+	assert_int_equal(w->steps, 1);
+}
+
+static void a_spec_of_the_wrong_shape_is_a_failure_that_names_it(void **state)
+{
+	json_auto_t *object = json_pack("{s:{s:s, s:i}, s:{s:i}}", "metadata", "uid", "u",
+					"generation", 1, "spec", "bad", 1);
+
+	agent_set_may_execute(start(), true);
+	agent_set_node_state(w->agent, object);
+	until(was_told("BadSpec"));
+	assert_int_equal(w->steps, 0);
+	want(2, 1, 0);
+	until(count(A) == 1 && plan_is_empty());
+	assert_int_equal(json_array_size(agent_view(w->agent).failures), 0);
+}
+
+static void stops_after_the_step_that_runs(void **state)
+{
+	w->hold = true;
+	agent_set_may_execute(start(), true);
+	want(1, 4, 2);
+	until(w->done && w->order.data[w->order.len - 1] == 's');
+	agent_stop(w->agent, on_stopped, NULL);
+	loop_turn(w->loop, false);
+	assert_false(w->stopped);
+	deferred_run(w->carry_out);
+	until(w->stopped);
+	assert_int_equal(w->steps, 1);
+	assert_int_equal(count(A), 4);
+}
+
+static void stops_at_once_when_no_step_runs(void **state)
+{
+	start();
+	agent_stop(w->agent, on_stopped, NULL);
+	until(w->stopped);
+}
+
+static void a_node_that_boots_without_a_server_gets_its_vfs(void **state)
+{
+	agent_set_may_execute(start(), true);
+	want(1, 4, 2);
+	until(was_told("Configured"));
+	agent_free(w->agent);
+	json_object_set_new(w->vfs, A, json_integer(0));
+	agent_set_may_execute(start(), true);
+	until(count(A) == 4);
+	assert_int_equal(agent_view(w->agent).generation, 1);
+}
+
+static void knows_the_interfaces_of_nics(void **state)
+{
+	start();
+	until(agent_view(w->agent).observed);
+	assert_true(agent_knows_interface(w->agent, "ens1"));
+	assert_false(agent_knows_interface(w->agent, "veth1"));
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(does_nothing_before_the_nodestate_was_seen),
+		CASE(keeps_how_it_was_found_before_the_first_step_and_looks_after_the_last),
+		CASE(executes_only_while_it_may),
+		CASE(what_fails_is_told_and_the_other_pf_done),
+		CASE(what_failed_is_tried_again_by_itself),
+		CASE(a_new_wish_ends_the_plan_after_the_step_that_runs),
+		CASE(no_step_before_the_state_file_is_written),
+		CASE(a_damaged_state_file_is_told_and_done_without),
+		CASE(what_somebody_else_changed_is_repaired_and_told),
+		CASE(trouble_is_believed_when_it_was_seen_twice),
+		CASE(a_pf_whose_step_hangs_is_left_alone_while_it_does),
+		CASE(a_request_for_a_reboot_stands_for_the_refusal_behind_it),
+		CASE(a_spec_of_the_wrong_shape_is_a_failure_that_names_it),
+		CASE(stops_after_the_step_that_runs),
+		CASE(stops_at_once_when_no_step_runs),
+		CASE(a_node_that_boots_without_a_server_gets_its_vfs),
+		CASE(knows_the_interfaces_of_nics),
+	};
+
+	json_init();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -31,21 +31,29 @@ JOBS ?= $(shell nproc)
 # Unit tests mostly wait for timers; each integration test has a control plane of its own.
 UNIT_JOBS ?= 8
 INTEGRATION_JOBS ?= 2
+VM_RUN = $(sort $(wildcard tests/vm/*_test.sh))
+VM_JOBS ?= 2
+TEST_TIMEOUT ?= 1800
+export TEST_TIMEOUT
 
 .PHONY: check check-lint unit integration fuzz golden-update
 # In steps, so that what is missing is installed before make looks for it.
 check:
 	@echo "== installing what is missing"
-	@hack/deps build cluster
+	@hack/deps build cluster grpc images chart node
 	@echo "== building Kubernetes, unless it is in the cache"
 	@hack/k8s-build
+	@hack/k8s-build kubelet
+	@hack/node-build
 	@echo "== checking layers, format and scripts"
 	@$(MAKE) --no-print-directory layers format-check shellcheck
 	@echo "== building with gcc, with clang, and with sanitizers"
-	@$(MAKE) --no-print-directory -s -j$(JOBS) VARIANT=release programs counted-build
+	@$(MAKE) --no-print-directory -s -j$(JOBS) VARIANT=release programs
 	@$(MAKE) --no-print-directory -s -j$(JOBS) VARIANT=clang libraries
-	@$(MAKE) --no-print-directory -s -j$(JOBS) VARIANT=asan test-build
-	@echo "== testing"
+	@$(MAKE) --no-print-directory -s -j$(JOBS) VARIANT=asan test-build vm-build
+	@echo "== packing images"
+	@BUILD=$(BUILD) hack/images operator agent tools
+	@echo "== testing; those on virtual nodes, at the end, take minutes each"
 	@$(MAKE) --no-print-directory -s VARIANT=asan run-all
 
 unit:
@@ -59,7 +67,8 @@ integration:
 
 .PHONY: run-all run-unit run-integration
 run-all:
-	@BUILD=$(BUILD) VARIANT=$(VARIANT) tests/run --jobs $(UNIT_JOBS) $(UNIT_RUN) --jobs $(INTEGRATION_JOBS) $(INTEGRATION_RUN)
+	@BUILD=$(BUILD) VARIANT=$(VARIANT) tests/run --jobs $(UNIT_JOBS) $(UNIT_RUN) --jobs $(INTEGRATION_JOBS) $(INTEGRATION_RUN) \
+		--jobs $(VM_JOBS) $(VM_RUN)
 run-unit:
 	@tests/run --jobs $(UNIT_JOBS) $(UNIT_RUN)
 run-integration:
@@ -131,17 +140,18 @@ test-build: $(OUT)/tests/integration/kube_test
 # ---- end of tests of lib/kube -----------------------------------------------------------------------------------------------
 
 # ---- tests on virtual nodes (hack/node): a real kernel, SR-IOV and RDMA in QEMU; minutes, needs root ------------------------
-VM_RUN = $(sort $(wildcard tests/vm/*_test.sh))
 .PHONY: vm vm-build
 # Programs that they run, in a node or beside it: blocks that have some add them.
 vm-build: $(OUT)/orbweaver-agent $(OUT)/orbweaver-operator $(OUT)/tests/node-stand-in
 vm:
-	@hack/deps build cluster node
+	@hack/deps build cluster images node
 	@hack/k8s-build
 	@hack/k8s-build kubelet
 	@hack/node-build
 	@$(MAKE) --no-print-directory -s -j$(JOBS) VARIANT=asan vm-build
-	@BUILD=$(BUILD) VARIANT=asan TEST_TIMEOUT=$${TEST_TIMEOUT:-1800} tests/run $(VM_RUN)
+	@$(MAKE) --no-print-directory -s -j$(JOBS) images
+	@BUILD=$(BUILD) hack/images tools
+	@BUILD=$(BUILD) VARIANT=asan tests/run --jobs $(VM_JOBS) $(VM_RUN)
 # ---- end of tests on virtual nodes ------------------------------------------------------------------------------------------
 
 # ---- tests of nodeagent/host: a host made of files, and the library from a shell for tests on virtual nodes ---------------------

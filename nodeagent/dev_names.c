@@ -1,0 +1,96 @@
+/*
+ * A walk over /dev. See the header.
+ */
+#include "nodeagent/dev_names.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "lib/base/mem.h"
+#include "lib/base/own.h"
+#include "lib/base/str.h"
+#include "lib/json/json.h"
+
+struct walk {
+	dev_t file_system;
+	char **names;
+	size_t n, cap;
+};
+
+static void add(struct walk *walk, const char *name)
+{
+	if (walk->n == walk->cap) {
+		walk->cap = walk->cap ? 2 * walk->cap : 256;
+		walk->names = mem_realloc(walk->names, walk->cap * sizeof(*walk->names));
+	}
+	walk->names[walk->n++] = str_dup(name);
+}
+
+/* Takes fd. */
+static void walk_dir(struct walk *walk, int fd, const char *prefix, int depth)
+{
+	auto_closedir DIR *dir = fdopendir(fd);
+	const struct dirent *entry;
+
+	if (!dir) {
+		(void)close(fd);
+		return;
+	}
+	while (walk->n < DEV_NAMES_MAX && (entry = readdir(dir))) {
+		auto_free char *name = NULL;
+		struct stat st;
+		int below;
+
+		if (str_eq(entry->d_name, ".") || str_eq(entry->d_name, "..") ||
+		    fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+		    st.st_dev != walk->file_system)
+			continue;
+		name = *prefix ? str_printf("%s/%s", prefix, entry->d_name)
+			       : str_dup(entry->d_name);
+		add(walk, name);
+		if (!S_ISDIR(st.st_mode) || depth >= DEV_NAMES_DEPTH_MAX)
+			continue;
+		below = openat(dirfd(dir), entry->d_name,
+			       O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (below >= 0)
+			walk_dir(walk, below, name, depth + 1);
+	}
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+json_t *dev_names_read(const char *dir)
+{
+	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct walk walk = {0};
+	struct stat st;
+	json_t *list;
+
+	if (fd < 0)
+		return NULL;
+	if (fstat(fd, &st) < 0) {
+		(void)close(fd);
+		return NULL;
+	}
+	walk.file_system = st.st_dev;
+	walk_dir(&walk, fd, "", 1);
+	if (walk.n)
+		qsort(walk.names, walk.n, sizeof(*walk.names), by_name);
+	list = json_array();
+	for (size_t i = 0; i < walk.n; i++) {
+		/* Names are bytes; one that is no text cannot be asked for. */
+		json_t *name = json_string(walk.names[i]);
+
+		if (name)
+			json_array_append_new(list, name);
+		mem_free(walk.names[i]);
+	}
+	mem_free(walk.names);
+	return list;
+}

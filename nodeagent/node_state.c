@@ -1,0 +1,407 @@
+/*
+ * Our NodeState and our Node on the API server. See the header.
+ */
+#include "nodeagent/node_state.h"
+
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+#include "lib/base/mem.h"
+#include "lib/base/str.h"
+#include "lib/json/json.h"
+#include "lib/kube/cache.h"
+#include "lib/kube/informer.h"
+#include "lib/kube/status.h"
+
+static const struct kube_resource state_resource = {
+	.group = "sriovnetwork.openshift.io",
+	.version = "v1",
+	.plural = "sriovnetworknodestates",
+	.kind = "SriovNetworkNodeState",
+	.namespaced = true,
+};
+
+static const struct kube_resource node_resource = {
+	.group = "",
+	.version = "v1",
+	.plural = "nodes",
+	.kind = "Node",
+};
+
+struct node_state {
+	struct node_state_config config;
+	char *selector;
+	struct cache *states, *nodes;
+	struct informer *state_informer, *node_informer;
+	struct deferred *tell; /* callbacks, out of the middle of receiving */
+	struct timer *write_due, *create_due;
+	struct kube_call *call; /* the write or creation in flight */
+	json_t *object;         /* as the server has it; NULL: there is none */
+	json_t *addresses;
+	json_t *sent, *stored; /* the last status that we sent, and what the server made of it */
+	char *sent_uid;        /* of the NodeState that it was for */
+	int64_t written_ms;
+	int failures;
+	bool synced, may_write, dirty, state_changed, node_changed;
+	struct metric *writes;
+};
+
+static void write_if_due(void *arg);
+static void create_if_absent(void *arg);
+
+static void replace(json_t **field, json_t *value)
+{
+	json_t *old = *field;
+
+	*field = value;
+	json_decref(old);
+}
+
+/* ---- what the server says -------------------------------------------------------------------------------------------- */
+
+/* Heartbeats, images and the rest of a Node are nobody's business here. */
+static void project_node(json_t *object)
+{
+	json_auto_t *addresses = json_incref(json_at(object, "status", "addresses"));
+
+	json_object_del(object, "spec");
+	json_object_del(object, "status");
+	if (addresses)
+		json_put(json_need_object(object, "status"), "addresses", json_incref(addresses));
+	json_object_del(json_at(object, "metadata"), "annotations");
+	json_object_del(json_at(object, "metadata"), "labels");
+}
+
+static void on_state_changed(void *arg, const char *key, const json_t *old, const json_t *now)
+{
+	struct node_state *state = arg;
+
+	state->state_changed = true;
+	deferred_run(state->tell);
+}
+
+static void on_node_changed(void *arg, const char *key, const json_t *old, const json_t *now)
+{
+	struct node_state *state = arg;
+
+	state->node_changed = true;
+	deferred_run(state->tell);
+}
+
+static void on_synced(void *arg)
+{
+	struct node_state *state = arg;
+
+	state->synced = true;
+	state->state_changed = true;
+	deferred_run(state->tell);
+}
+
+static void on_state_trouble(void *arg, const struct err *err)
+{
+	const struct node_state *state = arg;
+
+	state->config.trouble(state->config.arg, "nodestate", err);
+}
+
+static void on_node_trouble(void *arg, const struct err *err)
+{
+	const struct node_state *state = arg;
+
+	state->config.trouble(state->config.arg, "node", err);
+}
+
+static json_t *addresses_of(const json_t *node)
+{
+	json_t *list = json_array();
+	const json_t *entry;
+	size_t i;
+
+	json_array_foreach (json_at(node, "status", "addresses"), i, entry)
+		if (json_str_at(entry, "address"))
+			json_array_append(list, json_at(entry, "address"));
+	return list;
+}
+
+static void tell_state(struct node_state *state)
+{
+	auto_free char *key = str_printf("%s/%s", state->config.ns, state->config.node);
+
+	replace(&state->object, cache_get(state->states, key));
+	if (!state->synced && !state->object)
+		return;
+	state->config.changed(state->config.arg, state->object);
+	if (!state->object)
+		timer_start(state->create_due, NODE_STATE_CREATE_MS);
+	node_state_report(state);
+}
+
+static void tell_addresses(struct node_state *state)
+{
+	json_auto_t *node = cache_get(state->nodes, state->config.node);
+	json_auto_t *addresses = addresses_of(node);
+
+	/* A Node that is gone leaves the addresses as they were: they protect a NIC. */
+	if (!node || json_same(addresses, state->addresses))
+		return;
+	replace(&state->addresses, json_incref(addresses));
+	state->config.addresses(state->config.arg, addresses);
+}
+
+static void tell(void *arg)
+{
+	struct node_state *state = arg;
+
+	if (state->node_changed) {
+		state->node_changed = false;
+		tell_addresses(state);
+		if (state->synced && !state->object)
+			timer_start(state->create_due, NODE_STATE_CREATE_MS);
+	}
+	if (state->state_changed) {
+		state->state_changed = false;
+		tell_state(state);
+	}
+}
+
+/* ---- writing --------------------------------------------------------------------------------------------------------- */
+
+static int64_t retry_pause_ms(const struct node_state *state)
+{
+	int64_t pause = NODE_STATE_WRITE_MS;
+
+	for (int i = 1; i < state->failures && pause < NODE_STATE_RETRY_MAX_MS; i++)
+		pause *= 2;
+	if (pause > NODE_STATE_RETRY_MAX_MS)
+		pause = NODE_STATE_RETRY_MAX_MS;
+	return pause + (int64_t)clock_jitter((uint64_t)pause / 4);
+}
+
+/* True when the write failed; it is tried again later. */
+static bool write_failed(struct node_state *state, const char *what, const struct err *err)
+{
+	metric_add(state->writes, 1, what, err ? err->reason : "ok");
+	if (!err) {
+		state->failures = 0;
+		return false;
+	}
+	state->failures++;
+	/* Who wrote first is not told: the watch brings it, and we look again. */
+	if (err->class != ERR_CONFLICT && state->failures <= 1)
+		log_warn("NodeState not written, trying again", F_STR("what", what), F_ERR(err));
+	return true;
+}
+
+static void on_written(void *arg, json_t *object, const struct err *err)
+{
+	struct node_state *state = arg;
+
+	state->call = NULL;
+	if (write_failed(state, "status", err)) {
+		mem_free(take_ptr(state->sent_uid));
+		state->dirty = true;
+		timer_start(state->write_due, retry_pause_ms(state));
+		return;
+	}
+	replace(&state->stored, json_incref(json_at(object, "status")));
+	informer_learn(state->state_informer, object);
+	state->config.reported(state->config.arg, json_uid(object));
+	if (state->dirty)
+		node_state_report(state);
+}
+
+static json_t *metadata_of(const struct node_state *state)
+{
+	json_t *metadata = json_object();
+
+	json_put_str(metadata, "name", state->config.node);
+	json_put_str(metadata, "namespace", state->config.ns);
+	return metadata;
+}
+
+/* Takes status. */
+static json_t *body_of(const struct node_state *state, json_t *status)
+{
+	json_t *body = json_object();
+	json_t *metadata = metadata_of(state);
+
+	json_put(body, "apiVersion",
+		 json_fmt("%s/%s", state_resource.group, state_resource.version));
+	json_put_str(body, "kind", state_resource.kind);
+	json_put(body, "metadata", metadata);
+	json_put(body, "status", status);
+	if (status)
+		json_put_str(metadata, "resourceVersion",
+			     json_str_at(state->object, "metadata", "resourceVersion"));
+	return body;
+}
+
+/* It says so already, or it was told exactly this and keeps something else. */
+static bool is_stored(const struct node_state *state, const json_t *status)
+{
+	const json_t *before = json_at(state->object, "status");
+
+	if (json_same(status, before))
+		return true;
+	return str_eq(state->sent_uid, json_uid(state->object)) && json_same(status, state->sent) &&
+	       json_same(before, state->stored);
+}
+
+static void write_if_due(void *arg)
+{
+	struct node_state *state = arg;
+	char now[CLOCK_RFC3339_SIZE];
+	json_auto_t *body = NULL;
+	json_t *status;
+
+	if (!state->dirty || state->call || !state->may_write || !state->object)
+		return;
+	state->dirty = false;
+	clock_rfc3339(clock_wall_us(), now);
+	status = state->config.compose(state->config.arg, json_at(state->object, "status"), now);
+	if (!status || is_stored(state, status)) {
+		json_decref(status);
+		return;
+	}
+	replace(&state->sent, json_incref(status));
+	mem_free(state->sent_uid);
+	state->sent_uid = str_dup(json_uid(state->object));
+	state->written_ms = clock_ms();
+	body = body_of(state, status);
+	state->call = kube_update(
+		state->config.client, &state_resource, body,
+		&(struct kube_write){.subresource = "status", .field_manager = NODE_STATE_MANAGER},
+		on_written, state);
+}
+
+static void on_created(void *arg, json_t *object, const struct err *err)
+{
+	struct node_state *state = arg;
+
+	state->call = NULL;
+	if (object)
+		informer_learn(state->state_informer, object);
+	if (err && kube_err_is(err, "AlreadyExists"))
+		err = NULL;
+	if (write_failed(state, "create", err))
+		timer_start(state->create_due, retry_pause_ms(state));
+}
+
+static void create_if_absent(void *arg)
+{
+	struct node_state *state = arg;
+	json_auto_t *body = NULL;
+
+	/* Only for a Node that exists: the operator removes NodeStates of Nodes that are gone. */
+	if (state->object || state->call || !state->synced || !state->may_write ||
+	    !cache_has(state->nodes, state->config.node))
+		return;
+	body = body_of(state, NULL);
+	state->call = kube_create(state->config.client, &state_resource, body,
+				  &(struct kube_write){.field_manager = NODE_STATE_MANAGER},
+				  on_created, state);
+}
+
+/* ---- the outside ------------------------------------------------------------------------------------------------------ */
+
+static void start_informers(struct node_state *state)
+{
+	static const splitter_path drops[] = {{"metadata", "managedFields"}};
+	static const splitter_path node_drops[] = {
+		{"metadata", "managedFields"}, {"status", "images"},      {"status", "conditions"},
+		{"status", "volumesInUse"},    {"status", "allocatable"},
+	};
+	struct informer_config config = {
+		.resource = &state_resource,
+		.ns = state->config.ns,
+		.selector = state->selector,
+		.drops = drops,
+		.n_drops = ARRAY_LEN(drops),
+		.cache = state->states,
+		.synced = on_synced,
+		.trouble = on_state_trouble,
+		.arg = state,
+		.metrics = state->config.metrics,
+	};
+
+	state->state_informer = informer_new(state->config.loop, state->config.client, &config);
+	config.resource = &node_resource;
+	config.ns = NULL;
+	config.drops = node_drops;
+	config.n_drops = ARRAY_LEN(node_drops);
+	config.cache = state->nodes;
+	config.synced = NULL;
+	config.trouble = on_node_trouble;
+	state->node_informer = informer_new(state->config.loop, state->config.client, &config);
+}
+
+struct node_state *node_state_new(const struct node_state_config *config)
+{
+	static const struct cache_kind state_kind = {0};
+	static const struct cache_kind node_kind = {.project = project_node};
+	struct node_state *state = mem_new(struct node_state);
+	struct strbuf selector = {0};
+
+	state->config = *config;
+	strbuf_adds(&selector, "fieldSelector=metadata.name%3D");
+	kube_path_encode(&selector, config->node);
+	state->selector = strbuf_take(&selector);
+	state->tell = deferred_new(config->loop, tell, state);
+	state->write_due = timer_new(config->loop, write_if_due, state);
+	state->create_due = timer_new(config->loop, create_if_absent, state);
+	state->states = cache_new(&state_kind, on_state_changed, state);
+	state->nodes = cache_new(&node_kind, on_node_changed, state);
+	state->writes = metric_counter(config->metrics, "orbweaver_agent_api_writes_total",
+				       "Writes of our NodeState.", "what,result");
+	start_informers(state);
+	return state;
+}
+
+void node_state_free(struct node_state *state)
+{
+	if (!state)
+		return;
+	kube_call_cancel(state->call);
+	informer_free(state->state_informer);
+	informer_free(state->node_informer);
+	cache_free(state->states);
+	cache_free(state->nodes);
+	deferred_free(state->tell);
+	timer_free(state->write_due);
+	timer_free(state->create_due);
+	json_decref(state->object);
+	json_decref(state->addresses);
+	json_decref(state->sent);
+	json_decref(state->stored);
+	mem_free(state->sent_uid);
+	mem_free(state->selector);
+	mem_free(state);
+}
+
+void node_state_report(struct node_state *state)
+{
+	int64_t next = state->written_ms + NODE_STATE_WRITE_MS - clock_ms();
+
+	state->dirty = true;
+	if (!state->call && !timer_is_active(state->write_due))
+		timer_start(state->write_due, state->written_ms && next > 0 ? next : 0);
+}
+
+void node_state_may_write(struct node_state *state, bool may)
+{
+	state->may_write = may;
+	if (!may)
+		return;
+	node_state_report(state);
+	if (state->synced && !state->object)
+		timer_start(state->create_due, NODE_STATE_CREATE_MS);
+}
+
+struct event_object node_state_event_object(const struct node_state *state)
+{
+	return (struct event_object){
+		.resource = &state_resource,
+		.ns = state->config.ns,
+		.name = state->config.node,
+		.uid = state->object ? json_uid(state->object) : NULL,
+	};
+}

@@ -1,0 +1,45 @@
+/*
+ * What this node offers to its kubelet: pools from the NodeState and the users' configurations, as device plugins; and
+ * what pods hold of it.
+ */
+#ifndef ORBWEAVER_NODEAGENT_OFFERS_H
+#define ORBWEAVER_NODEAGENT_OFFERS_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "lib/base/metrics.h"
+#include "lib/kube/client.h"
+#include "nodeagent/options.h"
+
+struct offers;
+
+struct offers_config {
+	struct loop *loop;
+	struct kube_client *client;
+	const struct agent_options *options; /* borrowed */
+	/* offers_status() or offers_failures() may be another. From the loop. */
+	void (*changed)(void *arg);
+	/* {"0000:3b:00.2": "ns/pod"}, borrowed; NULL: not known. */
+	void (*held)(void *arg, const json_t *held);
+	/* A configuration changed: offers_set() is due. */
+	void (*wanted)(void *arg);
+	/* Worth an event. */
+	void (*told)(void *arg, bool warning, const char *reason, const char *message);
+	void *arg;
+	struct metrics *metrics; /* may be NULL */
+};
+
+struct offers *offers_new(const struct offers_config *config);
+/* done(arg) from a later turn of the loop. Before the client goes. */
+void offers_close(struct offers *offers, void (*done)(void *arg), void *arg);
+
+/* Offer what comes of this spec (NULL: none) on this host (NULL: not looked at yet). Borrowed. */
+void offers_set(struct offers *offers, const json_t *spec, const json_t *observed);
+
+/* As device_plugins_status(): new. */
+json_t *offers_status(const struct offers *offers);
+/* Configurations that cannot be read, [{"reason", "message"}]: new. */
+json_t *offers_failures(const struct offers *offers);
+
+#endif

@@ -1,0 +1,164 @@
+/*
+ * Flags of the node agent as a table.
+ */
+#include "nodeagent/options.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "lib/base/flags.h"
+#include "lib/base/log.h"
+#include "lib/base/own.h"
+#include "lib/base/str.h"
+
+const char agent_options_help[] =
+	"orbweaver-agent: RDMA networking for Kubernetes, the part on each node.\n"
+	"\n"
+	"Makes the host what the SriovNetworkNodeState of its node asks for, reports what is "
+	"there, and\n"
+	"offers SR-IOV and shared RDMA devices to the kubelet. Runs as root in the host's network "
+	"and\n"
+	"PID namespaces.\n"
+	"\n"
+	"  --node NAME               our Node; else $NODE_NAME\n"
+	"  --kubeconfig FILE         the API server; else in-cluster, $KUBECONFIG, ~/.kube/config\n"
+	"  --context NAME            this context of the kubeconfig\n"
+	"  --namespace NS            of NodeStates; else $POD_NAMESPACE, else orbweaver-system\n"
+	"  --host-root DIR           where the host's root is mounted (default /)\n"
+	"  --kubelet-dir DIR         device-plugins/ and pod-resources/ are in it\n"
+	"                            (default /var/lib/kubelet)\n"
+	"  --devinfo-dir DIR         device-info files for Multus\n"
+	"                            (default run/k8s.cni.cncf.io/devinfo/dp below "
+	"--host-root)\n"
+	"  --metrics-addr HOST:PORT  /metrics, /healthz, /readyz (default :9810; \"0\" for none)\n"
+	"  --resource-prefix PREFIX  of extended resources (default spidernet.io)\n"
+	"  --allocation POLICY       which VFs the kubelet should prefer: \"spread\" over PFs\n"
+	"                            (default) or \"packed\"\n"
+	"  --shared-config SOURCE    shared RDMA devices (default: the ConfigMap\n"
+	"                            spiderpool-rdma-shared-device-plugin, key config.json)\n"
+	"  --device-config SOURCE    resourceList as the SR-IOV network device plugin has it, for\n"
+	"                            instance its ConfigMap sriovdp-config, key config.json "
+	"(default: "
+	"none)\n"
+	"  --dev-files SOURCE        list as smarter-device-manager has it, for instance its "
+	"ConfigMap\n"
+	"                            smarter-device-manager, key conf.yaml (default: none)\n"
+	"                            A SOURCE is /a/file, a ConfigMap's NAME or NAMESPACE/NAME, or "
+	"\"\"\n"
+	"  --log-level LEVEL         debug, info, warn, error; \"info,lib/kube=debug\"\n"
+	"  --version, --help\n";
+
+static int take_allocation(void *options, const char *value, struct err *err)
+{
+	struct agent_options *o = options;
+
+	if (!str_eq(value, "spread") && !str_eq(value, "packed"))
+		return err_set(err, ERR_INVALID, "BadFlag",
+			       "--allocation %s: must be spread or packed", value);
+	o->packed = str_eq(value, "packed");
+	return 0;
+}
+
+static int take_log_level(void *options, const char *value, struct err *err)
+{
+	return log_configure(value, err) < 0 ? err_in(err, "--log-level %s", value) : 0;
+}
+
+#define STRING(name_, field_)                                                                      \
+	{                                                                                          \
+		(name_), FLAG_STRING, offsetof(struct agent_options, field_), NULL                 \
+	}
+
+static const struct flag flags[] = {
+	STRING("node", node),
+	STRING("kubeconfig", kubeconfig),
+	STRING("context", context),
+	STRING("namespace", ns),
+	STRING("host-root", host_root),
+	STRING("kubelet-dir", kubelet_dir),
+	STRING("devinfo-dir", devinfo_dir),
+	STRING("metrics-addr", metrics_addr),
+	STRING("resource-prefix", resource_prefix),
+	STRING("shared-config", shared_config),
+	STRING("device-config", device_config),
+	STRING("dev-files", dev_files),
+	{"allocation", FLAG_TAKEN, 0, take_allocation},
+	{"log-level", FLAG_TAKEN, 0, take_log_level},
+	{"version", FLAG_BOOL, offsetof(struct agent_options, version), NULL},
+	{"help", FLAG_BOOL, offsetof(struct agent_options, help), NULL},
+};
+
+static int check_directory(const char *flag, const char *value, struct err *err)
+{
+	if (!value || value[0] == '/')
+		return 0;
+	return err_set(err, ERR_INVALID, "BadFlag", "--%s \"%s\": must be an absolute path", flag,
+		       value);
+}
+
+/* A node's name: a DNS subdomain (RFC 1123), and part of a URL and of an event's name. */
+static int check_node(const char *node, struct err *err)
+{
+	size_t len = node ? strlen(node) : 0;
+
+	if (len == 0)
+		return err_set(err, ERR_INVALID, "BadFlag",
+			       "--node: give the name of our Node, or set $NODE_NAME");
+	if (len <= 253 && strspn(node, "abcdefghijklmnopqrstuvwxyz0123456789-.") == len)
+		return 0;
+	return err_set(err, ERR_INVALID, "BadFlag",
+		       "--node %s: must be up to 253 lower-case letters, digits, dashes and dots",
+		       node);
+}
+
+/* "/a/file", "", "name", "ns/name". */
+static int check_source(const char *flag, const char *value, struct err *err)
+{
+	const char *slash, *name;
+
+	if (!value || *value == '\0' || *value == '/')
+		return 0;
+	slash = strchr(value, '/');
+	name = slash ? slash + 1 : value;
+	if (*name && strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-.") == strlen(name))
+		return 0;
+	return err_set(err, ERR_INVALID, "BadFlag",
+		       "--%s \"%s\": must be an absolute path, a ConfigMap's name or "
+		       "namespace/name, or empty",
+		       flag, value);
+}
+
+static int check(const struct agent_options *o, struct err *err)
+{
+	if (check_node(o->node, err) < 0 || flags_check_label("namespace", o->ns, err) < 0 ||
+	    check_directory("host-root", o->host_root, err) < 0 ||
+	    check_directory("kubelet-dir", o->kubelet_dir, err) < 0 ||
+	    check_directory("devinfo-dir", o->devinfo_dir, err) < 0 ||
+	    check_source("shared-config", o->shared_config, err) < 0 ||
+	    check_source("device-config", o->device_config, err) < 0 ||
+	    check_source("dev-files", o->dev_files, err) < 0)
+		return -1;
+	return flags_check_prefix("resource-prefix", o->resource_prefix, err);
+}
+
+int agent_options_parse(int argc, char *const *argv, const char *(*env)(const char *name),
+			struct agent_options *ret, struct err *err)
+{
+	const char *ns = env("POD_NAMESPACE");
+	struct agent_options o = {
+		.ns = str_empty(ns) ? "orbweaver-system" : ns,
+		.node = env("NODE_NAME"),
+		.host_root = "/",
+		.kubelet_dir = "/var/lib/kubelet",
+		.metrics_addr = ":9810",
+		.resource_prefix = "spidernet.io",
+		.shared_config = "spiderpool-rdma-shared-device-plugin",
+	};
+
+	if (flags_parse(argc, argv, flags, ARRAY_LEN(flags), &o, err) < 0)
+		return -1;
+	if (!o.help && !o.version && check(&o, err) < 0)
+		return -1;
+	*ret = o;
+	return 0;
+}

@@ -1,0 +1,286 @@
+/*
+ * Configurations of pools in ConfigMaps and files. See the header.
+ */
+#include "nodeagent/pool_sources.h"
+
+#include <string.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+#include "lib/base/mem.h"
+#include "lib/base/str.h"
+#include "lib/json/json.h"
+#include "lib/kube/cache.h"
+#include "lib/kube/file.h"
+#include "lib/kube/informer.h"
+#include "nodeagent/kubelet/pools.h"
+
+static const struct kube_resource config_map_resource = {
+	.group = "",
+	.version = "v1",
+	.plural = "configmaps",
+	.kind = "ConfigMap",
+	.namespaced = true,
+};
+
+static const struct {
+	const char *key; /* in a ConfigMap */
+	json_t *(*read)(const char *text, size_t len, struct err *err);
+} kinds[POOL_SOURCES] = {
+	[POOL_SOURCE_SHARED] = {"config.json", pools_read_shared},
+	[POOL_SOURCE_LIST] = {"config.json", pools_read_resource_list},
+	[POOL_SOURCE_DEV_FILES] = {"conf.yaml", pools_read_dev_files},
+};
+
+struct source {
+	struct pool_sources *owner;
+	enum pool_source which;
+	const char *from;
+	json_t *document;
+	struct err err; /* why the last text could not be read; class ERR_NONE: it could */
+	/* A file. */
+	struct file_watch file;
+	/* A ConfigMap. */
+	char *ns, *name, *selector;
+	struct cache *cache;
+	struct informer *informer;
+	bool dirty;
+};
+
+struct pool_sources {
+	struct pool_sources_config config;
+	struct source sources[POOL_SOURCES];
+	struct timer *look;
+	struct deferred *take;
+	struct metric *failed;
+};
+
+static bool is_file(const struct source *source)
+{
+	return source->from[0] == '/';
+}
+
+/* ---- texts ------------------------------------------------------------------------------------------------------------ */
+
+static void set_trouble(struct source *source, const struct err *err)
+{
+	struct pool_sources *sources = source->owner;
+	bool is_news = !str_eq(source->err.text, err->text);
+
+	source->err = *err;
+	if (!is_news)
+		return;
+	metric_add(sources->failed, 1, err->reason);
+	log_error("configuration of devices not taken, the last good one stays in force",
+		  F_STR("source", source->from), F_ERR(err));
+	sources->config.told(sources->config.arg, true, err->reason, err->text);
+	sources->config.changed(sources->config.arg);
+}
+
+/* Takes document. */
+static void set_document(struct source *source, json_t *document)
+{
+	bool changed = source->err.class != ERR_NONE || !json_same(source->document, document);
+
+	source->err = (struct err){0};
+	json_decref(source->document);
+	source->document = document;
+	if (!changed)
+		return;
+	log_info(document ? "configuration of devices taken" : "configuration of devices is gone",
+		 F_STR("source", source->from));
+	source->owner->config.changed(source->owner->config.arg);
+}
+
+static void take_text(struct source *source, const char *text, size_t len)
+{
+	struct err err = {0};
+	json_t *document = kinds[source->which].read(text, len, &err);
+
+	if (document) {
+		set_document(source, document);
+		return;
+	}
+	(void)err_in(&err, "%s", source->from);
+	set_trouble(source, &err);
+}
+
+/* ---- files ------------------------------------------------------------------------------------------------------------ */
+
+static void look_at_file(struct source *source)
+{
+	auto_strbuf struct strbuf text = {0};
+	struct err err = {0};
+	int rc = file_watch_look(&source->file, clock_ms(), &text, &err);
+
+	if (rc > 0)
+		take_text(source, strbuf_str(&text), text.len);
+	else if (rc < 0)
+		set_trouble(source, &err);
+}
+
+static void look(void *arg)
+{
+	struct pool_sources *sources = arg;
+
+	for (size_t i = 0; i < POOL_SOURCES; i++)
+		if (sources->sources[i].from && is_file(&sources->sources[i]))
+			look_at_file(&sources->sources[i]);
+	timer_start(sources->look, POOL_SOURCES_LOOK_MS);
+}
+
+/* ---- ConfigMaps ------------------------------------------------------------------------------------------------------- */
+
+static void on_config_map(void *arg, const char *key, const json_t *old, const json_t *now)
+{
+	struct source *source = arg;
+
+	source->dirty = true;
+	deferred_run(source->owner->take);
+}
+
+static void on_trouble(void *arg, const struct err *err)
+{
+	const struct source *source = arg;
+
+	if (err)
+		log_warn("ConfigMap cannot be read, trying again", F_STR("source", source->from),
+			 F_ERR(err));
+}
+
+static void take_config_map(struct source *source)
+{
+	const char *key = kinds[source->which].key;
+	auto_free char *name = str_printf("%s/%s", source->ns, source->name);
+	json_auto_t *object = cache_get(source->cache, name);
+	const char *text = json_str_at(object, "data", key);
+	struct err err = {0};
+
+	if (!object) {
+		set_document(source, NULL);
+	} else if (!text) {
+		(void)err_set(&err, ERR_INVALID, "BadConfigMap",
+			      "ConfigMap %s has no key %s; put the configuration there", name, key);
+		set_trouble(source, &err);
+	} else {
+		take_text(source, text, strlen(text));
+	}
+}
+
+static void take(void *arg)
+{
+	struct pool_sources *sources = arg;
+
+	for (size_t i = 0; i < POOL_SOURCES; i++) {
+		struct source *source = &sources->sources[i];
+
+		if (!source->dirty)
+			continue;
+		source->dirty = false;
+		take_config_map(source);
+	}
+}
+
+static void watch_config_map(struct source *source)
+{
+	static const struct cache_kind kind = {0};
+	static const splitter_path drops[] = {{"metadata", "managedFields"}};
+	const struct pool_sources_config *config = &source->owner->config;
+	const char *slash = strchr(source->from, '/');
+	struct strbuf selector = {0};
+
+	source->ns = slash ? str_ndup(source->from, (size_t)(slash - source->from))
+			   : str_dup(config->ns);
+	source->name = str_dup(slash ? slash + 1 : source->from);
+	strbuf_adds(&selector, "fieldSelector=metadata.name%3D");
+	kube_path_encode(&selector, source->name);
+	source->selector = strbuf_take(&selector);
+	source->cache = cache_new(&kind, on_config_map, source);
+	source->informer = informer_new(config->loop, config->client,
+					&(struct informer_config){
+						.resource = &config_map_resource,
+						.ns = source->ns,
+						.selector = source->selector,
+						.drops = drops,
+						.n_drops = ARRAY_LEN(drops),
+						.cache = source->cache,
+						.trouble = on_trouble,
+						.arg = source,
+						.metrics = config->metrics,
+					});
+}
+
+/* ---- the outside ------------------------------------------------------------------------------------------------------ */
+
+struct pool_sources *pool_sources_new(const struct pool_sources_config *config)
+{
+	struct pool_sources *sources = mem_new(struct pool_sources);
+
+	sources->config = *config;
+	sources->look = timer_new(config->loop, look, sources);
+	sources->take = deferred_new(config->loop, take, sources);
+	sources->failed =
+		metric_counter(config->metrics, "orbweaver_agent_bad_configurations_total",
+			       "Configurations of devices that were not taken.", "reason");
+	for (size_t i = 0; i < POOL_SOURCES; i++) {
+		struct source *source = &sources->sources[i];
+
+		if (str_empty(config->from[i]))
+			continue;
+		source->owner = sources;
+		source->which = (enum pool_source)i;
+		source->from = config->from[i];
+		if (is_file(source)) {
+			source->file = (struct file_watch){.path = source->from,
+							   .max = POOL_SOURCES_TEXT_MAX};
+			timer_start(sources->look, 0);
+		} else {
+			watch_config_map(source);
+		}
+	}
+	return sources;
+}
+
+void pool_sources_free(struct pool_sources *sources)
+{
+	if (!sources)
+		return;
+	for (size_t i = 0; i < POOL_SOURCES; i++) {
+		struct source *source = &sources->sources[i];
+
+		if (source->informer)
+			informer_free(source->informer);
+		if (source->cache)
+			cache_free(source->cache);
+		json_decref(source->document);
+		mem_free(source->ns);
+		mem_free(source->name);
+		mem_free(source->selector);
+	}
+	timer_free(sources->look);
+	deferred_free(sources->take);
+	mem_free(sources);
+}
+
+const json_t *pool_sources_get(const struct pool_sources *sources, enum pool_source which)
+{
+	return sources->sources[which].document;
+}
+
+json_t *pool_sources_failures(const struct pool_sources *sources)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < POOL_SOURCES; i++) {
+		const struct err *err = &sources->sources[i].err;
+		json_t *entry;
+
+		if (err->class == ERR_NONE)
+			continue;
+		entry = json_object();
+		json_put_str(entry, "reason", err->reason);
+		json_put_str(entry, "message", err->text);
+		json_array_append_new(list, entry);
+	}
+	return list;
+}

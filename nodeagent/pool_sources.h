@@ -1,0 +1,54 @@
+/*
+ * Where users put the configurations of pools that no NodeState knows: ConfigMaps and files, read again whenever they
+ * change. A text that cannot be read changes nothing: the last good one stays in force, and the trouble is told.
+ */
+#ifndef ORBWEAVER_NODEAGENT_POOL_SOURCES_H
+#define ORBWEAVER_NODEAGENT_POOL_SOURCES_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "lib/base/metrics.h"
+#include "lib/kube/client.h"
+
+enum pool_source {
+	POOL_SOURCE_SHARED,    /* config.json of the shared RDMA device plugin */
+	POOL_SOURCE_LIST,      /* config.json of the SR-IOV network device plugin */
+	POOL_SOURCE_DEV_FILES, /* conf.yaml of smarter-device-manager */
+	POOL_SOURCES,
+};
+
+enum {
+	/* How often files are looked at. */
+	POOL_SOURCES_LOOK_MS = 5000,
+	/* The most that a ConfigMap can hold. */
+	POOL_SOURCES_TEXT_MAX = 1024 * 1024,
+};
+
+struct pool_sources;
+
+struct pool_sources_config {
+	struct loop *loop;
+	struct kube_client *client;
+	const char *ns; /* of ConfigMaps without one; borrowed */
+	/* "/a/file", "name", "namespace/name"; NULL or "": none. Borrowed. */
+	const char *from[POOL_SOURCES];
+	/* What pool_sources_get() or _failures() return is not what it was. From the loop. */
+	void (*changed)(void *arg);
+	/* Worth an event. */
+	void (*told)(void *arg, bool warning, const char *reason, const char *message);
+	void *arg;
+	struct metrics *metrics; /* may be NULL */
+};
+
+struct pool_sources *pool_sources_new(const struct pool_sources_config *config);
+/* Before the client. */
+void pool_sources_free(struct pool_sources *sources);
+
+/* As pools_read_*() made it; NULL: there is none. Borrowed until the loop turns. */
+const json_t *pool_sources_get(const struct pool_sources *sources, enum pool_source which);
+
+/* [{"reason", "message"}] of sources that cannot be read now. New. */
+json_t *pool_sources_failures(const struct pool_sources *sources);
+
+#endif

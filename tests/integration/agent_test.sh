@@ -1,0 +1,148 @@
+#!/bin/bash
+# The node agent against a real API server, on a host without a single NIC (a folder): what it reads and writes there, what
+# users' configurations do, two agents at a time, and the end. What it does to a host: tests/vm/agent_test.sh.
+# shellcheck disable=SC2317 # functions that run as COMMAND of a check look unreachable
+set -euo pipefail
+
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+# shellcheck source=tests/integration/operator.sh
+. tests/integration/operator.sh
+
+o_agent=${AGENT:-$o_programs/orbweaver-agent}
+o_begin agent --no-controllers
+node=n1
+state=$sriov/namespaces/$POD_NAMESPACE/sriovnetworknodestates/$node
+shared=/api/v1/namespaces/$POD_NAMESPACE/configmaps
+
+mkdir -p "$tmp"/host/{run,dev,var/lib,sys/bus/pci/devices,sys/class/infiniband,proc/sys/kernel/random,etc} "$tmp/kubelet/device-plugins"
+echo 00000000-0000-0000-0000-000000000001 >"$tmp/host/proc/sys/kernel/random/boot_id"
+
+k apply -f manifests/base/rbac.yaml >/dev/null
+agent_kubeconfig=$(hack/cluster sa-kubeconfig "$o_cluster" "$POD_NAMESPACE" orbweaver-agent)
+
+start() {
+	local id=$1
+
+	shift
+	o_spawn "$id" "$o_agent" --node "$node" --kubeconfig "$agent_kubeconfig" --host-root "$tmp/host" \
+		--kubelet-dir "$tmp/kubelet" --metrics-addr 127.0.0.1:0 "$@"
+}
+
+synced() {
+	o_curl GET "$state" | jq -e '.status.syncStatus == "Succeeded" and .status.observedGeneration == .metadata.generation'
+}
+
+exists() {
+	o_curl GET "$state"
+}
+
+uid() {
+	o_curl GET "$state" | jq -r .metadata.uid
+}
+
+config_map() {
+	jq -n --arg text "$1" '{apiVersion: "v1", kind: "ConfigMap", metadata: {name: "spiderpool-rdma-shared-device-plugin"},
+		data: {"config.json": $text}}'
+}
+
+resource() {
+	o_curl GET "$state" | jq -e --arg name "$1" '.status.resources // [] | any(.name == $name)'
+}
+
+told() {
+	o_curl GET "/api/v1/namespaces/$POD_NAMESPACE/events" | jq -e --arg reason "$1" 'any(.items[]; .reason == $reason and
+		.involvedObject.kind == "SriovNetworkNodeState" and .source.component == "orbweaver-agent")'
+}
+
+executes() {
+	[[ $(o_metric "$1" orbweaver_agent_executing) == 1 ]]
+}
+
+# --- its NodeState -----------------------------------------------------------------------------------------------
+start a
+t_wait 30 "the agent serves" o_http a /healthz
+sleep 3
+t_fails "no NodeState for a Node that does not exist" exists
+o_curl POST /api/v1/nodes '{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}}' >/dev/null
+t_wait 30 "a Node without a NodeState gets one" exists
+t_wait 30 "and its status" synced
+t_wait 30 "the agent is ready" o_ready a
+t_eq "all its conditions speak of this generation" "Blocked False Degraded False Progressing False Ready True RebootRequired False" \
+	"$(o_curl GET "$state" | jq -r '.metadata.generation as $now | .status.conditions | sort_by(.type) |
+		map(select(.observedGeneration == $now) | "\(.type) \(.status)") | join(" ")')"
+
+# --- somebody else writes ------------------------------------------------------------------------------------------
+o_curl PATCH "$state" '{"spec": {"interfaces": [{"pciAddress": "0000:77:00.0", "numVfs": 2}]}}' >/dev/null
+failed() {
+	o_curl GET "$state" | jq -e '.status.syncStatus == "Failed" and .status.wantedVfs == 2 and
+		.status.observedGeneration == .metadata.generation and (.status.lastSyncError | contains("0000:77:00.0"))'
+}
+t_wait 30 "a PF that is not there is an error that names it" failed
+o_curl PATCH "$state/status" '{"status": {"syncStatus": "Succeeded", "lastSyncError": ""}}' >/dev/null
+t_wait 30 "a status that somebody overwrites is put right" failed
+o_curl PATCH "$state" '{"spec": {"interfaces": null}}' >/dev/null
+t_wait 30 "without it all is well" synced
+old=$(uid)
+o_curl DELETE "$state" >/dev/null
+made_anew() {
+	[[ $(uid) != "$old" ]] && synced
+}
+t_wait 30 "a NodeState that is deleted is made anew" made_anew
+
+# --- configurations --------------------------------------------------------------------------------------------------
+good='{"periodicUpdateInterval": 300, "configList": [{"resourcePrefix": "spidernet.io", "resourceName": "hca_shared_devices",
+	"rdmaHcaMax": 500, "selectors": {"vendors": ["15b3"], "deviceIDs": ["1017"]}}]}'
+o_curl POST "$shared" "$(config_map "$good")" >/dev/null
+t_wait 30 "the shared devices of a ConfigMap are offered" resource spidernet.io/hca_shared_devices
+o_curl PATCH "$shared/spiderpool-rdma-shared-device-plugin" "$(config_map '{"configList": 7}')" >/dev/null
+t_wait 30 "one that cannot be read is named" o_condition "$state" True BadSharedConfig Degraded
+t_wait 10 "in an event, too" told BadSharedConfig
+t_ok "the last good one stays" resource spidernet.io/hca_shared_devices
+o_curl PATCH "$shared/spiderpool-rdma-shared-device-plugin" "$(config_map "${good//hca_/hcb_}")" >/dev/null
+t_wait 30 "a good one is taken" resource spidernet.io/hcb_shared_devices
+t_wait 30 "and nothing is wrong any more" o_condition "$state" False NothingWrong Degraded
+o_curl DELETE "$shared/spiderpool-rdma-shared-device-plugin" >/dev/null
+not_offered() {
+	! resource spidernet.io/hcb_shared_devices
+}
+t_wait 30 "without a ConfigMap nothing is" not_offered
+
+# --- idle ---------------------------------------------------------------------------------------------------------------
+sleep 3
+writes=$(o_metric a orbweaver_agent_api_writes_total)
+cpu=$(o_cpu_ms a)
+idle_s=$(o_size 60 6)
+sleep "$idle_s"
+printf '# idle for %s s: %s ms of CPU, hostd besides\n' "$idle_s" "$(($(o_cpu_ms a) - cpu))"
+t_eq "an idle agent writes nothing" "$writes" "$(o_metric a orbweaver_agent_api_writes_total)"
+
+# --- two agents -----------------------------------------------------------------------------------------------------------
+start b
+t_wait 30 "a second agent is ready" o_ready b
+t_ok "and waits" o_logged b '.msg | startswith("another agent of this node is at work")'
+t_fails "it does not execute" executes b
+o_curl PATCH "$state" '{"spec": {"interfaces": [{"pciAddress": "0000:77:00.0", "numVfs": 2}]}}' >/dev/null
+t_wait 30 "the first one does" failed
+t_eq "only that" 0 "$(o_metric b orbweaver_agent_api_writes_total)"
+o_end a
+t_wait 10 "when it ends the second one takes over" executes b
+o_curl PATCH "$state" '{"spec": {"interfaces": null}}' >/dev/null
+t_wait 30 "and does the work" synced
+o_kill b KILL
+start c
+t_wait 30 "one that comes after a kill executes at once" executes c
+
+# --- without a server ------------------------------------------------------------------------------------------------------
+hack/cluster stop "$o_cluster" apiserver >/dev/null
+not_ready() {
+	! o_ready c
+}
+t_wait 60 "without an API server the agent is not ready" not_ready
+hack/cluster start "$o_cluster" apiserver >/dev/null
+t_wait 60 "and is again with it" o_ready c
+o_end c
+
+# --- flags -------------------------------------------------------------------------------------------------------------------
+t_fails "a host that is not there" timeout 20 "$o_agent" --node n1 --kubeconfig "$agent_kubeconfig" --host-root "$tmp/nowhere" --metrics-addr 0
+t_fails "an address that is none" timeout 20 "$o_agent" --node n1 --kubeconfig "$agent_kubeconfig" --host-root "$tmp/host" --metrics-addr x
+t_done

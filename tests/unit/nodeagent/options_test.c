@@ -1,0 +1,130 @@
+/* The agent's command line: defaults, where values come from, and what is said about mistakes. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "lib/base/own.h"
+#include "nodeagent/options.h"
+
+static const char *in_a_pod(const char *name)
+{
+	if (strcmp(name, "NODE_NAME") == 0)
+		return "w1";
+	return strcmp(name, "POD_NAMESPACE") == 0 ? "rdma" : NULL;
+}
+
+static const char *no_environment(const char *name)
+{
+	return NULL;
+}
+
+static int parse(const char *flag, const char *value, struct agent_options *ret, struct err *err)
+{
+	char *argv[] = {(char *)"orbweaver-agent", (char *)flag, (char *)value, NULL};
+
+	return agent_options_parse(flag ? (value ? 3 : 2) : 1, argv, in_a_pod, ret, err);
+}
+
+static void has_the_defaults_of_the_design(void **state)
+{
+	struct agent_options o = {0};
+	struct err err = {0};
+
+	assert_int_equal(parse(NULL, NULL, &o, &err), 0);
+	assert_string_equal(o.node, "w1");
+	assert_string_equal(o.ns, "rdma");
+	assert_string_equal(o.host_root, "/");
+	assert_string_equal(o.kubelet_dir, "/var/lib/kubelet");
+	assert_string_equal(o.resource_prefix, "spidernet.io");
+	assert_string_equal(o.shared_config, "spiderpool-rdma-shared-device-plugin");
+	assert_null(o.device_config);
+	assert_null(o.dev_files);
+	assert_null(o.devinfo_dir);
+	assert_false(o.packed);
+}
+
+static void needs_a_node_unless_asked_for_help(void **state)
+{
+	char *bare[] = {(char *)"orbweaver-agent", NULL};
+	char *help[] = {(char *)"orbweaver-agent", (char *)"-h", NULL};
+	struct agent_options o = {0};
+	struct err err = {0};
+
+	assert_int_equal(agent_options_parse(1, bare, no_environment, &o, &err), -1);
+	assert_non_null(strstr(err.text, "$NODE_NAME"));
+	assert_int_equal(agent_options_parse(2, help, no_environment, &o, &err), 0);
+	assert_true(o.help);
+}
+
+static void takes_files_and_config_maps_as_sources(void **state)
+{
+	static const char *const good[] = {"/etc/rdma/config.json", "sriovdp-config",
+					   "kube-system/sriovdp-config", ""};
+	struct agent_options o = {0};
+	struct err err = {0};
+
+	for (size_t i = 0; i < ARRAY_LEN(good); i++) {
+		assert_int_equal(parse("--device-config", good[i], &o, &err), 0);
+		assert_string_equal(o.device_config, good[i]);
+	}
+}
+
+static void takes_a_policy_of_allocation(void **state)
+{
+	struct agent_options o = {0};
+	struct err err = {0};
+
+	assert_int_equal(parse("--allocation=packed", NULL, &o, &err), 0);
+	assert_true(o.packed);
+	assert_int_equal(parse("--allocation", "spread", &o, &err), 0);
+	assert_false(o.packed);
+}
+
+static void names_flag_value_and_remedy_of_mistakes(void **state)
+{
+	static const struct {
+		const char *flag, *value, *text;
+	} cases[] = {
+		{"--node", "W 1", "--node W 1: must be up to 253"},
+		{"--namespace", "UPPER", "--namespace UPPER: must be 1 to 63"},
+		{"--host-root", "host", "--host-root \"host\": must be an absolute path"},
+		{"--kubelet-dir", "", "--kubelet-dir \"\": must be an absolute path"},
+		{"--allocation", "tight", "must be spread or packed"},
+		{"--shared-config", "a/b/c",
+		 "--shared-config \"a/b/c\": must be an absolute path, a"},
+		{"--dev-files", "a/", "--dev-files \"a/\""},
+		{"--resource-prefix", "a/b", "--resource-prefix \"a/b\": must be a DNS name"},
+		{"--log-level", "loud", "--log-level loud"},
+		{"--nodes", "w1", "--nodes: unknown; see --help"},
+		{"--node", NULL, "--node: needs a value"},
+		{"w1", NULL, "\"w1\": not a flag"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct agent_options o = {.ns = "before"};
+		struct err err = {0};
+
+		assert_int_equal(parse(cases[i].flag, cases[i].value, &o, &err), -1);
+		assert_int_equal(err.class, ERR_INVALID);
+		if (!strstr(err.text, cases[i].text))
+			fail_msg("\"%s\" does not say \"%s\"", err.text, cases[i].text);
+		assert_string_equal(o.ns, "before");
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(has_the_defaults_of_the_design),
+		cmocka_unit_test(needs_a_node_unless_asked_for_help),
+		cmocka_unit_test(takes_files_and_config_maps_as_sources),
+		cmocka_unit_test(takes_a_policy_of_allocation),
+		cmocka_unit_test(names_flag_value_and_remedy_of_mistakes),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

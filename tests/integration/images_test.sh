@@ -16,8 +16,8 @@ names=(operator agent)
 # Programs and images from the committed state, in folder $1.
 make_images() {
 	git clone -q --shared . "$tmp/$1" &&
-		make -s -C "$tmp/$1" -j2 "build/bin/orbweaver-operator" "build/bin/orbweaver-agent" &&
-		"$tmp/$1/hack/images" "${names[@]}"
+		make -s -C "$tmp/$1" -j2 VARIANT=release BUILD=build build/bin/orbweaver-operator build/bin/orbweaver-agent &&
+		BUILD= "$tmp/$1/hack/images" "${names[@]}"
 }
 
 archive() {

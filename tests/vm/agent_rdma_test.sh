@@ -1,0 +1,81 @@
+#!/bin/bash
+# The node agent and RDMA on a real kernel: Soft-RoCE devices on VFs are reported, and the RDMA subsystem gets the mode that a
+# SriovNetworkPoolConfig wants: at run time where the kernel lets it, else at the next boot, asked for once.
+# shellcheck disable=SC2317,SC2016 # functions that run as COMMAND of a check look unreachable; the node expands what is quoted
+set -euo pipefail
+
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+# shellcheck source=tests/vm/agent.sh
+. tests/vm/agent.sh
+
+a_begin rdma --pfs 1
+
+mode_wanted() {
+	jq -n --arg mode "$1" --arg node "$a_node" --arg ns "$POD_NAMESPACE" '{
+		apiVersion: "sriovnetwork.openshift.io/v1", kind: "SriovNetworkPoolConfig", metadata: {name: "pool", namespace: $ns},
+		spec: {rdmaMode: $mode, nodeSelector: {matchLabels: {"kubernetes.io/hostname": $node}}}}' | k apply -f - >/dev/null
+}
+
+mode_is() {
+	[[ $(a_state .status.system.rdmaMode) == "$1" ]] && a_done "$2"
+}
+
+guid_of_vf0() {
+	a_state '.status.interfaces[] | select(.pciAddress == "0000:01:00.0").Vfs[0].guid'
+}
+
+has_guid() {
+	[[ $(guid_of_vf0) == "$1" ]]
+}
+
+node 'modprobe rdma_rxe'
+a_install --log-level info
+t_wait "$a_wait_s" "the agent reports" a_done 0
+a_policy roce "{\"numVfs\": 2, \"nicSelector\": {\"rootDevices\": [\"$pf1\"]}}"
+t_wait "$a_wait_s" "2 VFs" a_done 2
+
+# --- Soft-RoCE ----------------------------------------------------------------------------------------------------------
+node "udevadm settle; rdma link add rxe0 type rxe netdev \$(ls /sys/bus/pci/devices/$pf1/virtfn0/net)"
+guid=$(node 'tr : "\n" </sys/class/infiniband/rxe0/node_guid | sed "s/../&:/; s/:*$//" | paste -sd: ')
+t_wait "$a_wait_s" "an RDMA device on a VF is reported with its GUID" has_guid "$guid"
+node rdma link del rxe0
+t_wait "$a_wait_s" "and gone when it is" has_guid null
+
+# --- at run time ----------------------------------------------------------------------------------------------------------
+t_eq "the mode at first" shared "$(a_state .status.system.rdmaMode)"
+mode_wanted exclusive
+t_wait "$a_wait_s" "switched at run time, for there is no other network namespace" mode_is exclusive 2
+t_ok "no reboot is asked for" a_condition RebootRequired False NoRebootNeeded
+t_ok "the next boot will have it too" node 'modprobe -c | grep -E "^options ib_core .*netns_mode=0"'
+
+# --- with pods ------------------------------------------------------------------------------------------------------------
+node ip netns add pod
+mode_wanted shared
+t_wait "$a_wait_s" "with another network namespace a reboot is asked for, with the reason" \
+	a_condition RebootRequired True RdmaModeNextBoot "pods or other network namespaces"
+t_eq "the mode is what it was" exclusive "$(a_state .status.system.rdmaMode)"
+tried=$(a_metric orbweaver_agent_steps_total 'step="set-rdma-netns-mode",result="failed"')
+wrote=$(a_metric orbweaver_agent_steps_total 'step="write-rdma-next-boot"')
+node ip link add dummy0 type dummy
+sleep "$(o_size 90 8)"
+t_eq "it was tried once" "1 1" "$tried $(a_metric orbweaver_agent_steps_total 'step="set-rdma-netns-mode",result="failed"')"
+t_eq "and the next boot's setting written once" "$wrote" "$(a_metric orbweaver_agent_steps_total 'step="write-rdma-next-boot"')"
+t_wait 10 "an event asks for it" a_event RdmaModeNextBoot reboot
+
+# --- boots ----------------------------------------------------------------------------------------------------------------
+t_ok "an orderly restart" hack/node reboot "$a_node"
+t_wait "$a_wait_s" "the node has the mode and its VFs by itself" mode_is shared 2
+t_ok "nothing waits for a reboot" a_condition RebootRequired False NoRebootNeeded
+hack/node cut "$a_node" >/dev/null
+t_ok "power cut, and on again" hack/node boot "$a_node"
+t_wait "$a_wait_s" "the same after it" mode_is shared 2
+hack/node cut "$a_node" >/dev/null
+t_ok "on again with a command line that says exclusive" hack/node boot "$a_node" --append ib_core.netns_mode=0
+mode_wanted exclusive
+t_wait "$a_wait_s" "the command line suits" mode_is exclusive 2
+mode_wanted shared
+t_wait "$a_wait_s" "what overrules the setting of the next boot is named" a_condition Degraded True NextBootOverruled /proc/cmdline
+t_eq "the running mode is right all the same" shared "$(a_state .status.system.rdmaMode)"
+a_end
+o_end op
+t_done

@@ -53,6 +53,7 @@ struct program {
 	struct metric *executing;
 	struct health *alive, *ready;
 	struct probes probes;
+	bool is_ready; /* as the file for probes says */
 	struct http_server *server;
 	struct kube_config config;
 	struct kube_client *client;
@@ -109,6 +110,33 @@ static void look_at_lock(void *arg)
 
 /* ---- what goes where ---------------------------------------------------------------------------------------------------- */
 
+/* For probes: at our address for metrics there may still be the agent before us, a file of ours is ours. */
+static void set_ready(struct program *p, const char *check, bool ok, const char *why_not)
+{
+	const char *file = p->options.ready_file;
+	auto_close int fd = -1;
+
+	(void)health_set(p->ready, check, ok, why_not);
+	if (!file || health_is_ok(p->ready) == p->is_ready)
+		return;
+	p->is_ready = !p->is_ready;
+	if (!p->is_ready) {
+		(void)unlink(file);
+		return;
+	}
+	fd = open(file, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+	if (fd < 0)
+		log_error("cannot say that we are ready", F_STR("file", file),
+			  F_INT("errno", errno));
+}
+
+static void set_up(struct program *p)
+{
+	const char *why_not = p->offers ? offers_why_not_up(p->offers) : "not offered yet";
+
+	set_ready(p, "resources", why_not == NULL, why_not);
+}
+
 static void tell(void *arg, bool warning, const char *reason, const char *message)
 {
 	struct program *p = arg;
@@ -141,8 +169,15 @@ static void on_looked(void *arg)
 	struct program *p = arg;
 	struct agent_view view = agent_view(p->agent);
 
-	health_set(p->ready, "host", view.observed != NULL, "not looked at yet");
 	offer(p);
+	set_up(p);
+	set_ready(p, "host", view.observed != NULL, "not looked at yet");
+}
+
+static void on_offers_changed(void *arg)
+{
+	set_up(arg);
+	report(arg);
 }
 
 static json_t *compose(void *arg, const json_t *before, const char *now)
@@ -172,9 +207,10 @@ static void on_node_state(void *arg, const json_t *object)
 {
 	struct program *p = arg;
 
-	health_set(p->ready, "nodestate", true, NULL);
 	agent_set_node_state(p->agent, object);
 	offer(p);
+	set_up(p);
+	set_ready(p, "nodestate", true, NULL);
 }
 
 static void on_reported(void *arg, const char *uid)
@@ -201,7 +237,7 @@ static void on_trouble(void *arg, const char *what, const struct err *err)
 {
 	struct program *p = arg;
 
-	health_set(p->ready, what, err == NULL, err ? err->text : NULL);
+	set_ready(p, what, err == NULL, err ? err->text : NULL);
 	if (err)
 		log_error("API server cannot be asked, trying again", F_STR("what", what),
 			  F_ERR(err));
@@ -383,7 +419,7 @@ static void start_api(struct program *p)
 		.loop = p->loop,
 		.client = p->client,
 		.options = &p->options,
-		.changed = report,
+		.changed = on_offers_changed,
 		.held = on_held,
 		.wanted = offer,
 		.told = tell,
@@ -429,10 +465,14 @@ static int program_start(struct program *p, struct err *err)
 	metrics_add_process(p->metrics);
 	p->executing = metric_gauge(p->metrics, "orbweaver_agent_executing",
 				    "1 while this process is the node's one that executes.", "");
+	/* One of an earlier run in the same pod says nothing about us. */
+	if (p->options.ready_file)
+		(void)unlink(p->options.ready_file);
 	p->alive = health_new();
 	p->ready = health_new();
 	health_set(p->ready, "host", false, "not looked at yet");
 	health_set(p->ready, "nodestate", false, "the API server has not answered yet");
+	health_set(p->ready, "resources", false, "not offered yet");
 	p->loop = loop_new();
 	p->term = signal_watch_new(p->loop, SIGTERM, on_terminate, p);
 	p->interrupt = signal_watch_new(p->loop, SIGINT, on_terminate, p);
@@ -498,5 +538,7 @@ int main(int argc, char **argv)
 		      stdout);
 		return 0;
 	}
+	if (p.options.is_ready)
+		return access(p.options.ready_file, F_OK) == 0 ? 0 : 1;
 	return run(&p);
 }

@@ -228,6 +228,20 @@ json_t *offers_status(const struct offers *offers)
 	return pools_status(plugins, offers->allocated);
 }
 
+const char *offers_why_not_up(const struct offers *offers)
+{
+	json_auto_t *status = offers_status(offers);
+	const json_t *resource;
+	size_t i;
+
+	if (!pool_sources_are_known(offers->sources))
+		return "configurations of devices are not known yet";
+	json_array_foreach (status, i, resource)
+		if (!json_is_true(json_at(resource, "registered")))
+			return "the kubelet does not have all resources yet";
+	return NULL;
+}
+
 json_t *offers_failures(const struct offers *offers)
 {
 	return pool_sources_failures(offers->sources);

@@ -37,6 +37,12 @@ void offers_close(struct offers *offers, void (*done)(void *arg), void *arg);
 /* Offer what comes of this spec (NULL: none) on this host (NULL: not looked at yet). Borrowed. */
 void offers_set(struct offers *offers, const json_t *spec, const json_t *observed);
 
+/*
+ * NULL when the kubelet has all that is to be offered, so that an agent before us is not needed any more; else why not, in
+ * words, borrowed. That nothing is offered before the first offers_set() with a host is for the caller to know.
+ */
+const char *offers_why_not_up(const struct offers *offers);
+
 /* As device_plugins_status(): new. */
 json_t *offers_status(const struct offers *offers);
 /* Configurations that cannot be read, [{"reason", "message"}]: new. */

@@ -45,6 +45,10 @@ const char agent_options_help[] =
 	"                            smarter-device-manager, key conf.yaml (default: none)\n"
 	"                            A SOURCE is /a/file, a ConfigMap's NAME or NAMESPACE/NAME, or "
 	"\"\"\n"
+	"  --ready-file FILE         is there while we are ready; for a probe that must not take\n"
+	"                            another agent of the node for us: --ready-file FILE "
+	"--is-ready\n"
+	"                            exits with 0 when it is\n"
 	"  --log-level LEVEL         debug, info, warn, error; \"info,lib/kube=debug\"\n"
 	"  --version, --help\n";
 
@@ -82,6 +86,8 @@ static const struct flag flags[] = {
 	STRING("shared-config", shared_config),
 	STRING("device-config", device_config),
 	STRING("dev-files", dev_files),
+	STRING("ready-file", ready_file),
+	{"is-ready", FLAG_BOOL, offsetof(struct agent_options, is_ready), NULL},
 	{"allocation", FLAG_TAKEN, 0, take_allocation},
 	{"log-level", FLAG_TAKEN, 0, take_log_level},
 	{"version", FLAG_BOOL, offsetof(struct agent_options, version), NULL},
@@ -130,6 +136,12 @@ static int check_source(const char *flag, const char *value, struct err *err)
 
 static int check(const struct agent_options *o, struct err *err)
 {
+	if (check_directory("ready-file", o->ready_file, err) < 0)
+		return -1;
+	if (o->is_ready)
+		return o->ready_file ? 0
+				     : err_set(err, ERR_INVALID, "BadFlag",
+					       "--is-ready: needs --ready-file");
 	if (check_node(o->node, err) < 0 || flags_check_label("namespace", o->ns, err) < 0 ||
 	    check_directory("host-root", o->host_root, err) < 0 ||
 	    check_directory("kubelet-dir", o->kubelet_dir, err) < 0 ||

@@ -25,6 +25,8 @@ struct agent_options {
 	const char *shared_config; /* shared RDMA devices: config.json */
 	const char *device_config; /* the SR-IOV device plugin's resourceList: config.json */
 	const char *dev_files;     /* smarter-device-manager's list: conf.yaml */
+	const char *ready_file;    /* is there while we are ready; NULL: none */
+	bool is_ready;             /* only ask whether ready_file is there */
 	bool packed; /* preferred allocations fill one PF after the other instead of spreading */
 	bool help, version;
 };

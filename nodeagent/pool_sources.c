@@ -45,6 +45,7 @@ struct source {
 	struct cache *cache;
 	struct informer *informer;
 	bool dirty;
+	bool is_known; /* there, or known not to be */
 };
 
 struct pool_sources {
@@ -139,6 +140,14 @@ static void on_config_map(void *arg, const char *key, const json_t *old, const j
 	deferred_run(source->owner->take);
 }
 
+static void on_synced(void *arg)
+{
+	struct source *source = arg;
+
+	source->dirty = true;
+	deferred_run(source->owner->take);
+}
+
 static void on_trouble(void *arg, const struct err *err)
 {
 	const struct source *source = arg;
@@ -178,6 +187,11 @@ static void take(void *arg)
 			continue;
 		source->dirty = false;
 		take_config_map(source);
+		if (source->is_known)
+			continue;
+		source->is_known = informer_is_synced(source->informer);
+		if (source->is_known)
+			sources->config.changed(sources->config.arg);
 	}
 }
 
@@ -204,6 +218,7 @@ static void watch_config_map(struct source *source)
 						.drops = drops,
 						.n_drops = ARRAY_LEN(drops),
 						.cache = source->cache,
+						.synced = on_synced,
 						.trouble = on_trouble,
 						.arg = source,
 						.metrics = config->metrics,
@@ -265,6 +280,14 @@ void pool_sources_free(struct pool_sources *sources)
 const json_t *pool_sources_get(const struct pool_sources *sources, enum pool_source which)
 {
 	return sources->sources[which].document;
+}
+
+bool pool_sources_are_known(const struct pool_sources *sources)
+{
+	for (size_t i = 0; i < POOL_SOURCES; i++)
+		if (sources->sources[i].informer && !sources->sources[i].is_known)
+			return false;
+	return true;
 }
 
 json_t *pool_sources_failures(const struct pool_sources *sources)

@@ -48,6 +48,9 @@ void pool_sources_free(struct pool_sources *sources);
 /* As pools_read_*() made it; NULL: there is none. Borrowed until the loop turns. */
 const json_t *pool_sources_get(const struct pool_sources *sources, enum pool_source which);
 
+/* Every ConfigMap was looked for once: what there is none of is not just late. */
+bool pool_sources_are_known(const struct pool_sources *sources);
+
 /* [{"reason", "message"}] of sources that cannot be read now. New. */
 json_t *pool_sources_failures(const struct pool_sources *sources);
 

@@ -139,7 +139,7 @@ churn() {
 }
 
 refused() {
-	k get pods -l walk=through -o json | jq -r '.items[] | select(.status.phase == "Failed") | "\(.metadata.name): \(.status.reason)"'
+	k get pods -l walk=through -o json | jq -r '.items[] | select(.status.phase == "Failed" and .status.reason) | "\(.metadata.name): \(.status.reason)"'
 }
 
 # What a DaemonSet with maxSurge does, which 1.20 does not know: the successor runs before the predecessor ends.
@@ -150,8 +150,7 @@ surge() {
 	k get daemonset orbweaver-agent -n "$namespace" -o json | jq --arg node "$node" '{
 		apiVersion: "v1", kind: "Pod",
 		metadata: { name: "successor-\($node)", namespace: .metadata.namespace },
-		spec: (.spec.template.spec | .nodeName = $node | .containers[0].args += ["--metrics-addr=:9811"] |
-			.containers[0].ports[0].containerPort = 9811)
+		spec: (.spec.template.spec | .nodeName = $node)
 	}' | k apply -f - >/dev/null &&
 		k wait -n "$namespace" --for=condition=Ready "pod/successor-$node" --timeout=120s >/dev/null &&
 		k delete pod "$old" -n "$namespace" --timeout=120s >/dev/null &&

@@ -47,6 +47,21 @@ static void has_the_defaults_of_the_design(void **state)
 	assert_false(o.packed);
 }
 
+static void needs_only_the_file_to_say_whether_an_agent_is_ready(void **state)
+{
+	char *asked[] = {(char *)"orbweaver-agent", (char *)"--is-ready",
+			 (char *)"--ready-file=/run/orbweaver/ready", NULL};
+	char *without[] = {(char *)"orbweaver-agent", (char *)"--is-ready", NULL};
+	struct agent_options o = {0};
+	struct err err = {0};
+
+	assert_int_equal(agent_options_parse(3, asked, no_environment, &o, &err), 0);
+	assert_true(o.is_ready);
+	assert_string_equal(o.ready_file, "/run/orbweaver/ready");
+	assert_int_equal(agent_options_parse(2, without, no_environment, &o, &err), -1);
+	assert_non_null(strstr(err.text, "--ready-file"));
+}
+
 static void needs_a_node_unless_asked_for_help(void **state)
 {
 	char *bare[] = {(char *)"orbweaver-agent", NULL};
@@ -120,6 +135,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(has_the_defaults_of_the_design),
+		cmocka_unit_test(needs_only_the_file_to_say_whether_an_agent_is_ready),
 		cmocka_unit_test(needs_a_node_unless_asked_for_help),
 		cmocka_unit_test(takes_files_and_config_maps_as_sources),
 		cmocka_unit_test(takes_a_policy_of_allocation),

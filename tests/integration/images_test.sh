@@ -17,7 +17,7 @@ names=(operator agent)
 make_images() {
 	git clone -q --shared . "$tmp/$1" &&
 		make -s -C "$tmp/$1" -j2 VARIANT=release BUILD=build build/bin/orbweaver-operator build/bin/orbweaver-agent &&
-		BUILD= "$tmp/$1/hack/images" "${names[@]}"
+		BUILD='' "$tmp/$1/hack/images" "${names[@]}"
 }
 
 archive() {

@@ -77,8 +77,12 @@ between() {
 
 	in_pod "$1" timeout 120 sh -c "$2" >"$tmp/server.log" 2>&1 &
 	server=$!
-	in_pod "$3" sh -c "for n in 1 2 3 4 5 6 7 8 9; do sleep 3; timeout 60 $4 >/tmp/out 2>&1 && cat /tmp/out && exit; done
-		cat /tmp/out; exit 1" && wait "$server" || { cat "$tmp/server.log" && return 1; }
+	if in_pod "$3" sh -c "for n in 1 2 3 4 5 6 7 8 9; do sleep 3; timeout 60 $4 >/tmp/out 2>&1 && cat /tmp/out && exit; done
+		cat /tmp/out; exit 1" && wait "$server"; then
+		return 0
+	fi
+	cat "$tmp/server.log"
+	return 1
 }
 
 # Show what was printed, and fail when there is nothing like PATTERN in it.
@@ -215,7 +219,7 @@ wait "$watcher" "$churner" || true
 t_eq "no resource was less than the hardware gives, in $(wc -l <"$tmp/seen") looks" "[[4,500],[4,500]]" "$(sort -u "$tmp/seen")"
 t_eq "no pod was refused" "" "$(refused)"
 t_eq "no VF was touched" "$before" "$(all_vfs)"
-k delete pods -l walk=through --wait=true --timeout=60s >/dev/null
+k delete pods -l walk=through --wait=true --timeout=240s >/dev/null
 
 # --- removal, and back --------------------------------------------------------------------------------
 

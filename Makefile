@@ -147,8 +147,9 @@ clean:
 
 help:
 	@echo 'make              the programs, in build/bin'
-	@echo 'make demo         a local cluster, the operator, the sample YAML, and what became of it'
-	@echo 'make demo-up      the same, left running; make demo-down ends it'
+	@echo 'make demo         a control plane, two virtual nodes, operator and agents, the guides, and what became of it'
+	@echo 'make demo-up      the same, left running; make demo-shell for kubectl, make demo-down ends it'
+	@echo 'make images       operator and agent as OCI archives in build/images'
 	@echo 'make check        install what is needed, build, run all tests'
 	@echo 'make unit         the tests that need no cluster: seconds'
 	@echo 'make integration  the tests against a real API server'

@@ -48,7 +48,7 @@ check:
 	@echo "== checking layers, format and scripts"
 	@$(MAKE) --no-print-directory layers format-check shellcheck
 	@echo "== building with gcc, with clang, and with sanitizers"
-	@$(MAKE) --no-print-directory -s -j$(JOBS) VARIANT=release programs
+	@$(MAKE) --no-print-directory -s -j$(JOBS) VARIANT=release programs counted-build
 	@$(MAKE) --no-print-directory -s -j$(JOBS) VARIANT=clang libraries
 	@$(MAKE) --no-print-directory -s -j$(JOBS) VARIANT=asan test-build vm-build
 	@echo "== packing images"

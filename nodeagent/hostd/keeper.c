@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "lib/base/fs.h"
+#include "lib/base/mem.h"
 #include "nodeagent/hostd/privileges.h"
 
 /* How long the agent waits at its start. */
@@ -289,6 +290,8 @@ static _Noreturn void be_keeper(int fd, keeper_work_fn *work, void *arg)
 
 	if (tell(&keeper, KEEPER_READY, 0, failed, -1) < 0 || failed)
 		_exit(1);
+	/* From here on it mostly sleeps. */
+	mem_drop_code();
 	serve(&keeper);
 }
 

@@ -119,6 +119,7 @@ void worker_serve(int fd, struct host *host)
 		if (in.len == 0)
 			strbuf_done(&in);
 		mem_trim();
+		mem_drop_code();
 	}
 }
 

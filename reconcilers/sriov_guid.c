@@ -22,25 +22,14 @@
 #define QUOTE_MAX 64
 #define EXAMPLE   "02:00:00:00:00:00:00:00"
 
-static int hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return -1;
-}
-
 /* How many octets "aa:bb:…" has; 0 when it is no such text or has more than OCTETS_MAX. */
 static size_t parse_octets(const char *text, uint8_t ret[OCTETS_MAX])
 {
 	size_t n = 0;
 
 	for (; text && n < OCTETS_MAX; text += 3) {
-		int high = hex_digit(text[0]);
-		int low = high < 0 ? -1 : hex_digit(text[1]);
+		int high = str_hex_digit(text[0]);
+		int low = high < 0 ? -1 : str_hex_digit(text[1]);
 
 		if (low < 0)
 			return 0;

@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <fcntl.h>
 #include <math.h>
+#include <string.h>
 #include <sys/resource.h>
 
 #include "lib/base/clock.h"

@@ -73,6 +73,17 @@ bool str_empty(const char *s)
 	return !s || !*s;
 }
 
+int str_hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	if (c >= 'A' && c <= 'F')
+		return c - 'A' + 10;
+	return -1;
+}
+
 bool str_to_int(const char *s, int64_t min, int64_t max, int64_t *ret)
 {
 	bool negative;

@@ -23,6 +23,8 @@ bool str_starts(const char *s, const char *prefix);
 bool str_ends(const char *s, const char *suffix);
 /* NULL or "". */
 bool str_empty(const char *s);
+/* The value of a hexadecimal digit of either case; -1 when it is none. */
+int str_hex_digit(char c);
 
 /*
  * Decimal text of the whole string to a number within [min, max]. No sign other than '-', no blanks, no base prefix;

@@ -165,24 +165,13 @@ void grpc_text_encode(const char *text, struct strbuf *ret)
 	}
 }
 
-static int hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return -1;
-}
-
 void grpc_text_decode(const char *value, struct strbuf *ret)
 {
 	auto_strbuf struct strbuf bytes = {0};
 
 	while (*value) {
-		int high = value[0] == '%' ? hex_digit(value[1]) : -1;
-		int low = high >= 0 ? hex_digit(value[2]) : -1;
+		int high = value[0] == '%' ? str_hex_digit(value[1]) : -1;
+		int low = high >= 0 ? str_hex_digit(value[2]) : -1;
 		uint8_t byte = low >= 0 ? (uint8_t)(high << 4 | low) : 0;
 
 		/* "%00" is left as text: what is decoded stays a C string. */

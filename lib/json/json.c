@@ -105,6 +105,18 @@ bool json_same(const json_t *a, const json_t *b)
 	return json_equal(a, b);
 }
 
+bool json_list_has(const json_t *list, const char *text)
+{
+	json_t *item;
+	size_t i;
+
+	json_array_foreach ((json_t *)list, i, item) {
+		if (str_eq(json_string_value(item), text))
+			return true;
+	}
+	return false;
+}
+
 json_t *json_at_path(const json_t *root, const char *const *keys)
 {
 	json_t *at = (json_t *)root;

@@ -41,6 +41,9 @@ void json_write(const json_t *value, struct strbuf *out);
  */
 bool json_same(const json_t *a, const json_t *b);
 
+/* Is `text` an item of the list? Not of what is no list. */
+bool json_list_has(const json_t *list, const char *text);
+
 /*
  * Walk down: json_at(obj, "spec", "nicSelector", "vendor"). Borrowed, or NULL when any step is missing, null, or its
  * parent is not an object.

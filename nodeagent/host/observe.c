@@ -115,18 +115,6 @@ void view_done(struct view *view)
 
 /* ---- one PF ----------------------------------------------------------------------------------------------------------- */
 
-static bool contains(const json_t *list, const char *text)
-{
-	json_t *item;
-	size_t i;
-
-	json_array_foreach ((json_t *)list, i, item) {
-		if (str_eq(json_string_value(item), text))
-			return true;
-	}
-	return false;
-}
-
 static const char *oper_state(int state)
 {
 	/* IF_OPER_…, Documentation/networking/operstates.rst */
@@ -181,7 +169,7 @@ static void put_interface(const struct view *view, const struct rtnl_interface *
 
 static void put_eswitch(struct view *view, const char *address, json_t *ret, json_t *host)
 {
-	bool has_devlink = contains(view->devlink, address);
+	bool has_devlink = json_list_has(view->devlink, address);
 	enum devlink_mode mode = DEVLINK_MODE_LEGACY;
 	struct err err = {0};
 

@@ -6,16 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static int hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return -1;
-}
+#include "lib/base/str.h"
 
 /* n octets with a colon after every `group` of them, and nothing else. */
 static bool to_octets(const char *text, size_t n, size_t group, unsigned char *ret)
@@ -27,10 +18,10 @@ static bool to_octets(const char *text, size_t n, size_t group, unsigned char *r
 
 		if (i > 0 && i % group == 0 && *p++ != ':')
 			return false;
-		high = hex_digit(*p);
+		high = str_hex_digit(*p);
 		if (high < 0)
 			return false;
-		low = hex_digit(p[1]);
+		low = str_hex_digit(p[1]);
 		if (low < 0)
 			return false;
 		ret[i] = (unsigned char)(high << 4 | low);

@@ -192,9 +192,22 @@ static void new_strings_come_from_formats(void **state)
 	assert_string_equal(part, "ab");
 }
 
+static void reads_hexadecimal_digits(void **state)
+{
+	static const char digits[] = "0123456789abcdef", upper[] = "ABCDEF", others[] = "g`@/:G ";
+
+	for (int i = 0; digits[i]; i++)
+		assert_int_equal(str_hex_digit(digits[i]), i);
+	for (int i = 0; upper[i]; i++)
+		assert_int_equal(str_hex_digit(upper[i]), 10 + i);
+	for (const char *c = others; *c; c++)
+		assert_int_equal(str_hex_digit(*c), -1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(reads_hexadecimal_digits),
 		cmocka_unit_test(comparisons_take_null),
 		cmocka_unit_test(numbers_are_whole_decimal_texts_within_bounds),
 		cmocka_unit_test(hashes_are_those_of_fnv_1a),

@@ -99,6 +99,7 @@ static void take_text(struct source *source, const char *text, size_t len)
 	json_t *document = kinds[source->which].read(text, len, &err);
 
 	if (document) {
+		pools_keep_good(document, source->document);
 		set_document(source, document);
 		return;
 	}

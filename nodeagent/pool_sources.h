@@ -1,6 +1,7 @@
 /*
  * Where users put the configurations of pools that no NodeState knows: ConfigMaps and files, read again whenever they
- * change. A text that cannot be read changes nothing: the last good one stays in force, and the trouble is told.
+ * change. A text that cannot be read changes nothing: the last good one stays in force, and the trouble is told. The same goes
+ * for each entry of a text.
  */
 #ifndef ORBWEAVER_NODEAGENT_POOL_SOURCES_H
 #define ORBWEAVER_NODEAGENT_POOL_SOURCES_H

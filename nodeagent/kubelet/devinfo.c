@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "lib/base/fs.h"
+#include "lib/base/map.h"
 #include "lib/base/mem.h"
 #include "lib/json/json.h"
 
@@ -91,41 +92,32 @@ static int write_one(const char *dir, const char *head, const json_t *device, st
 	return 0;
 }
 
-/* The id in a file's name, or NULL; borrowed from name, len bytes. */
-static const char *id_in(const char *name, const char *head, size_t *ret_len)
+/* The id in a file's name, new, or NULL. */
+static char *id_in(const char *name, const char *head)
 {
 	size_t head_len = strlen(head), len = strlen(name);
 
 	if (!str_starts(name, head) || !str_ends(name, TAIL) || len < head_len + strlen(TAIL))
 		return NULL;
-	*ret_len = len - head_len - strlen(TAIL);
-	return is_pci_address(name + head_len, *ret_len) ? name + head_len : NULL;
-}
-
-static bool has_device(const json_t *devices, const char *id, size_t len)
-{
-	const json_t *device;
-	size_t i;
-
-	json_array_foreach ((json_t *)devices, i, device) {
-		const char *other = json_str_or(json_at(device, "id"), "");
-
-		if (json_at(device, "info") && strlen(other) == len && memcmp(other, id, len) == 0)
-			return true;
-	}
-	return false;
+	len -= head_len + strlen(TAIL);
+	return is_pci_address(name + head_len, len) ? str_ndup(name + head_len, len) : NULL;
 }
 
 static void sweep(const char *dir, const char *head, const json_t *devices)
 {
+	auto_call(map_done) struct map ids = {0};
 	auto_closedir DIR *files = opendir(dir);
 	const struct dirent *file;
-	const char *id;
-	size_t len;
+	json_t *device;
+	size_t i;
 
+	json_array_foreach ((json_t *)devices, i, device)
+		if (json_at(device, "info"))
+			map_set(&ids, json_str_or(json_at(device, "id"), ""), device);
 	while (files && (file = readdir(files))) {
-		id = id_in(file->d_name, head, &len);
-		if (id && !has_device(devices, id, len))
+		auto_free char *id = id_in(file->d_name, head);
+
+		if (id && !map_get(&ids, id))
 			(void)unlinkat(dirfd(files), file->d_name, 0);
 	}
 }
@@ -147,33 +139,25 @@ int devinfo_write(const char *dir, const json_t *resource, struct err *err)
 	return result;
 }
 
-static const json_t *find(const json_t *devices, const char *id)
-{
-	const json_t *device;
-	size_t i;
-
-	json_array_foreach ((json_t *)devices, i, device)
-		if (str_eq(json_str_at(device, "id"), id))
-			return device;
-	return NULL;
-}
-
 int devinfo_ensure(const char *dir, const json_t *resource, const char *const *ids, size_t n,
 		   struct err *err)
 {
-	const json_t *devices = json_at(resource, "devices");
+	auto_call(map_done) struct map wanted = {0};
 	auto_free char *head = NULL;
+	const json_t *device;
 	int result = 0;
+	size_t i;
 
 	if (!dir)
 		return 0;
+	/* A pod may ask for as many tokens as there are. */
+	for (i = 0; i < n; i++)
+		map_set(&wanted, ids[i], (void *)ids[i]);
 	head = head_of(json_str_or(json_at(resource, "name"), ""));
-	for (size_t i = 0; i < n; i++) {
-		const json_t *device = find(devices, ids[i]);
-
-		if (device && write_one(dir, head, device, err) < 0)
+	json_array_foreach (json_at(resource, "devices"), i, device)
+		if (map_get(&wanted, json_str_or(json_at(device, "id"), "")) &&
+		    write_one(dir, head, device, err) < 0)
 			result = -1;
-	}
 	return result;
 }
 

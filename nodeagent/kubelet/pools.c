@@ -142,6 +142,17 @@ static void index_rdma(struct pools *pools)
 	}
 }
 
+static void index_held(struct pools *pools)
+{
+	const char *resource, *id;
+	json_t *devices, *who;
+
+	json_each (pools->input->allocated, resource, devices)
+		json_each (devices, id, who)
+			if (map_get(&pools->by_address, id))
+				map_set(&pools->held, id, (void *)resource);
+}
+
 static void index_dev_names(struct pools *pools)
 {
 	json_t *name;
@@ -244,6 +255,11 @@ const json_t *pool_device_before(const struct pool *pool, const char *id)
 bool pool_gave(const struct pool *pool, const char *id)
 {
 	return json_at(pool->allocated, id) != NULL;
+}
+
+const char *pools_gave_elsewhere(const struct pools *pools, const struct pool *pool, const char *id)
+{
+	return pool_gave(pool, id) ? NULL : map_get(&pools->held, id);
 }
 
 void pools_add_tokens(struct pools *pools, struct pool *pool, int64_t n, bool healthy)
@@ -365,6 +381,7 @@ static void pools_done(struct pools *pools)
 	map_done(&pools->by_address);
 	map_done(&pools->dev_names);
 	map_done(&pools->pools);
+	map_done(&pools->held);
 	map_done(&pools->claimed);
 	json_decref(pools->rdma);
 	json_decref(pools->problems);
@@ -380,6 +397,7 @@ json_t *pools_compute(const struct pools_input *input)
 
 	index_functions(&pools);
 	index_rdma(&pools);
+	index_held(&pools);
 	index_dev_names(&pools);
 	pools_from_groups(&pools);
 	pools_from_list(&pools);

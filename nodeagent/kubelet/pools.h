@@ -73,6 +73,7 @@ json_t *pools_compute(const struct pools_input *input);
  *
  * An entry that is wrong is left out, the others stay: "problems" of the document says which, naming field, value and
  * what would be right; pools_compute() repeats it. Keys are taken in any case, as Go does; unknown ones are told and ignored.
+ * Problems of such entries have also "at": how many good ones are before it, and "entry": its names.
  *
  *	shared         {"periodicUpdateInterval": seconds, "configList": […], "problems": […]}
  *	resource list  {"resourceList": […], "problems": […]}; "selectors" is always a list
@@ -82,6 +83,12 @@ json_t *pools_read_shared(const char *text, size_t len, struct err *err);
 json_t *pools_read_resource_list(const char *text, size_t len, struct err *err);
 json_t *pools_read_dev_files(const char *text, size_t len,
 			     struct err *err); /* YAML, as that manager has it */
+
+/*
+ * What could not be read in `document` goes on as it was in `before`, a document of the same kind or NULL: a bad edit takes no
+ * resource away. Its problem says so.
+ */
+void pools_keep_good(json_t *document, const json_t *before);
 
 /* Devices that a status names together with their pod; "allocated" counts all. The schema in crds/ has the same bound. */
 #define POOLS_STATUS_PODS_MAX 128

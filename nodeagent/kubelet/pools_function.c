@@ -93,6 +93,19 @@ static bool is_userspace_driver(const char *driver)
 	return false;
 }
 
+/* The kubelet counts each resource for itself: after a change of names it would give a device to a second pod. */
+static void check_elsewhere(struct draft *draft)
+{
+	const char *address = draft->function->address;
+	const char *resource = pools_gave_elsewhere(draft->pools, draft->pool, address);
+
+	if (resource)
+		fault(draft, "%s has it as %s",
+		      json_str_or(json_at(draft->pools->input->allocated, resource, address),
+				  "a pod"),
+		      resource);
+}
+
 static void check_driver(struct draft *draft)
 {
 	const char *driver = driver_of(draft->function), *type = draft->wants->device_type;
@@ -339,6 +352,7 @@ void pools_add_function(struct pools *pools, struct pool *pool,
 	json_t *device;
 
 	json_put(details, "generic", json_pack("{s:s}", "deviceID", function->address));
+	check_elsewhere(&draft);
 	check_driver(&draft);
 	add_vfio(&draft);
 	add_extra(&draft);

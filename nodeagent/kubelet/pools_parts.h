@@ -28,6 +28,7 @@ struct pools {
 	json_t *rdma;          /* {PCI address: [RDMA device]}, owned; elements are the input's */
 	struct map dev_names;  /* names below /dev that are there */
 	struct map pools;      /* name → struct pool, owned */
+	struct map held;       /* PCI address → name of a resource as which a pod has it */
 	struct map claimed; /* PCI address → struct pool that has it: a function is offered once */
 	int64_t tokens;     /* made so far; POOLS_TOKENS_MAX */
 	json_t *problems;
@@ -75,6 +76,10 @@ void pools_add_env(struct pool *pool);
 const json_t *pool_device_before(const struct pool *pool, const char *id);
 /* Does a pod have it, as far as is known? */
 bool pool_gave(const struct pool *pool, const char *id);
+
+/* The name of another resource as which a pod has it, or NULL. */
+const char *pools_gave_elsewhere(const struct pools *pools, const struct pool *pool,
+				 const char *id);
 
 /* Tokens "0" … "n-1", healthy or not; told when there would be too many. */
 void pools_add_tokens(struct pools *pools, struct pool *pool, int64_t n, bool healthy);

@@ -5,60 +5,28 @@
 #include <string.h>
 #include <strings.h>
 
+#include "lib/base/names.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "nodeagent/kubelet/pools_parts.h"
 
 /* The kubelet checks the prefix as part of a quota name, with "requests." in front. */
 #define PREFIX_MAX  (253 - (sizeof("requests.") - 1))
-#define NAME_MAX_   63
 #define STRINGS_MAX 1024
 
 /* ---- names ------------------------------------------------------------------------------------------------------------ */
 
-static bool is_lower_alnum(char c)
-{
-	return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
-}
-
-static bool is_alnum(char c)
-{
-	return is_lower_alnum(c) || (c >= 'A' && c <= 'Z');
-}
-
-static const char *prefix_fault(const char *prefix)
-{
-	size_t len = strlen(prefix);
-
-	if (len == 0 || len > PREFIX_MAX)
-		return "has a prefix that is empty or longer than 244 characters";
-	if (str_ends(prefix, "kubernetes.io") || str_starts(prefix, "requests."))
-		return "has a prefix that is reserved for Kubernetes";
-	for (size_t i = 0; i < len; i++) {
-		bool at_edge =
-			i == 0 || i == len - 1 || prefix[i - 1] == '.' || prefix[i + 1] == '.';
-
-		if (!is_lower_alnum(prefix[i]) && (at_edge || !strchr("-.", prefix[i])))
-			return "has a prefix that is no DNS name of small letters, digits, '-' "
-			       "and '.'";
-	}
-	return NULL;
-}
-
 const char *pools_name_fault(const char *prefix, const char *name)
 {
-	size_t len = strlen(name);
-	const char *fault = prefix_fault(prefix);
-
-	if (fault)
-		return fault;
-	if (len == 0 || len > NAME_MAX_)
-		return "has after the prefix a name that is empty or longer than 63 characters";
-	if (!is_alnum(name[0]) || !is_alnum(name[len - 1]))
-		return "does not begin and end with a letter or digit";
-	for (size_t i = 0; i < len; i++)
-		if (!is_alnum(name[i]) && !strchr("-_.", name[i]))
-			return "may have letters, digits, '-', '_' and '.' after the prefix only";
+	if (strlen(prefix) > PREFIX_MAX)
+		return "has a prefix longer than 244 characters";
+	if (str_ends(prefix, "kubernetes.io") || str_starts(prefix, "requests."))
+		return "has a prefix that is reserved for Kubernetes";
+	if (!name_is_dns_subdomain(prefix))
+		return "has a prefix that is no DNS name of small letters, digits, '-' and '.'";
+	if (str_empty(name) || !name_is_label_value(name))
+		return "must have after the prefix 1 to 63 letters, digits, '-', '_' and '.', with "
+		       "a letter or digit at both ends";
 	return NULL;
 }
 
@@ -108,6 +76,20 @@ int pools_check_strings(const json_t *obj, const char *where, const char *key, s
 
 /* ---- entries ---------------------------------------------------------------------------------------------------------- */
 
+/* With its name and place, for pools_keep_good(). */
+static void note_bad_entry(json_t *problems, const char *reason, const struct err *err,
+			   const json_t *entry, size_t at)
+{
+	static const char *const known[] = {"resourceName", "resourcePrefix", NULL};
+	json_auto_t *ignored = json_array();
+	json_t *names = pools_fold_keys(entry, known, "", ignored), *problem;
+
+	pools_note(problems, json_str_at(names, "resourceName"), reason, err->text);
+	problem = json_array_get(problems, json_array_size(problems) - 1);
+	json_put(problem, "entry", names);
+	json_put_int(problem, "at", (int64_t)at);
+}
+
 static void read_one(const struct pools_format *format, const json_t *entry, const char *where,
 		     json_t *entries, json_t *problems)
 {
@@ -122,7 +104,7 @@ static void read_one(const struct pools_format *format, const json_t *entry, con
 	if (good)
 		json_array_append_new(entries, good);
 	else
-		pools_note(problems, json_str_at(entry, "resourceName"), format->reason, err.text);
+		note_bad_entry(problems, format->reason, &err, entry, json_array_size(entries));
 }
 
 static json_t *read_entries(const struct pools_format *format, const json_t *doc, json_t *problems,
@@ -148,6 +130,18 @@ static json_t *read_entries(const struct pools_format *format, const json_t *doc
 	return entries;
 }
 
+/* null is an empty list, as the SR-IOV operator writes it; without its list it is a misspelt or unfinished text. */
+static bool has_list(const json_t *raw, const struct pools_format *format)
+{
+	const char *key;
+	json_t *value;
+
+	json_each (raw, key, value)
+		if (str_eq(known_key(format->known, key), format->list))
+			return true;
+	return false;
+}
+
 json_t *pools_read_document(const struct pools_format *format, const json_t *raw,
 			    const struct err *inner, struct err *err)
 {
@@ -159,6 +153,9 @@ json_t *pools_read_document(const struct pools_format *format, const json_t *raw
 	if (raw && !json_is_object(raw))
 		(void)err_set(&bad, ERR_INVALID, "BadField", "is %s, must be an object",
 			      json_type_words(raw));
+	else if (raw && !has_list(raw, format))
+		(void)err_set(&bad, ERR_INVALID, "BadField", "%s: is missing; [] is none",
+			      format->list);
 	else if (raw)
 		entries = read_entries(format, doc, problems, &bad);
 	if (!entries) {

@@ -113,6 +113,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	check_document(list, list_again, &err[0], "BadResourceList");
 	check_document(shared, shared_again, &err[1], "BadSharedConfig");
 	check_document(files, files_again, &err[2], "BadDeviceList");
+	pools_keep_good(list_again, list);
+	pools_keep_good(shared_again, shared);
+	pools_keep_good(files_again, files);
+	check(json_same(list, list_again) && json_same(shared, shared_again) &&
+		      json_same(files, files_again),
+	      "nothing is missing of what is all there");
 	check_again(list, pools_read_resource_list);
 	check_again(shared, pools_read_shared);
 	check_pools(pools);

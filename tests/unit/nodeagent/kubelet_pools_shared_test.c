@@ -322,7 +322,7 @@ static void an_entry_that_is_wrong_names_its_field_and_costs_no_other(void **sta
 		{ENTRY("x", 1, "{}"), "configList[0].selectors: selects nothing"},
 		{ENTRY("x", 1, "{\"ifNames\":\"ib0\"}"), "selectors.ifNames"},
 		{ENTRY("x", 1, "[]"), "selectors"},
-		{ENTRY("x$", 1, "{\"vendors\":[\"a\"]}"), "does not begin and end with"},
+		{ENTRY("x$", 1, "{\"vendors\":[\"a\"]}"), "at both ends"},
 		{ENTRY("good", 1, "{\"vendors\":[\"a\"]}"),
 		 "resource rdma/good comes from another entry"},
 		{ENTRY("x", 1, "{\"vendors\":[\"a\"],\"vendorIDs\":[]}"),
@@ -342,9 +342,13 @@ static void an_entry_that_is_wrong_names_its_field_and_costs_no_other(void **sta
 
 static void what_is_no_shared_configuration_is_refused(void **state)
 {
-	static const char *const rows[] = {"", "[]", "{\"configList\":{}}",
-					   "{\"periodicUpdateInterval\":-1}",
-					   "{\"periodicUpdateInterval\":\"5m\"}"};
+	static const char *const rows[] = {"",
+					   "[]",
+					   "{}",
+					   "{\"configLists\":[]}",
+					   "{\"configList\":{}}",
+					   "{\"configList\":[],\"periodicUpdateInterval\":-1}",
+					   "{\"configList\":[],\"periodicUpdateInterval\":\"5m\"}"};
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		struct err err = {0};
@@ -352,6 +356,72 @@ static void what_is_no_shared_configuration_is_refused(void **state)
 		assert_null(pools_read_shared(rows[i], strlen(rows[i]), &err));
 		assert_string_equal(err.reason, "BadSharedConfig");
 	}
+}
+
+/* Names of the entries, after what was good in `before` was kept: "a b". free() */
+static char *kept(const char *before, const char *now)
+{
+	auto_free char *before_text = str_printf("{\"configList\":[%s]}", before);
+	auto_free char *now_text = str_printf("{\"configList\":[%s]}", now);
+	json_auto_t *old = shared(before_text), *doc = shared(now_text);
+	struct strbuf names = {0};
+	json_t *entry;
+	size_t i;
+
+	pools_keep_good(doc, old);
+	json_array_foreach (json_at(doc, "configList"), i, entry)
+		strbuf_addf(&names, "%s%s:%lld", i ? " " : "", json_str_at(entry, "resourceName"),
+			    (long long)json_integer_value(json_at(entry, "rdmaHcaMax")));
+	return names.len ? strbuf_take(&names) : str_dup("");
+}
+
+static void a_bad_edit_takes_no_resource_away(void **state)
+{
+#define GOOD(NAME, MAX) ENTRY(NAME, MAX, "{\"vendors\":[\"a\"]}")
+#define BAD(NAME)       ENTRY(NAME, 7, "{}")
+	static const struct {
+		const char *before, *now, *want;
+	} rows[] = {
+		/* At its place, with what it was. */
+		{GOOD("a", 1) "," GOOD("b", 2) "," GOOD("c", 3),
+		 GOOD("a", 4) "," BAD("b") "," GOOD("c", 5), "a:4 b:2 c:5"},
+		{GOOD("a", 1) "," GOOD("b", 2), BAD("a") "," BAD("b") "," GOOD("c", 5),
+		 "a:1 b:2 c:5"},
+		/* Another prefix is another resource; none given may be any. */
+		{GOOD("a", 1), "{\"resourceName\":\"a\",\"resourcePrefix\":\"x.y\"}", ""},
+		{GOOD("a", 1), "{\"RESOURCENAME\":\"a\",\"resourcePrefix\":\"rdma\"}", "a:1"},
+		/* What it is called cannot be read: any that is missing. */
+		{GOOD("a", 1) "," GOOD("b", 2) "," GOOD("c", 3), "7," GOOD("b", 4), "a:1 c:3 b:4"},
+		{GOOD("a", 1), "{\"resourceName\":7}", "a:1"},
+		/* What is taken out is gone, and what is new and bad has nothing to be. */
+		{GOOD("a", 1) "," GOOD("b", 2), GOOD("b", 2), "b:2"},
+		{GOOD("a", 1) "," GOOD("b", 2), GOOD("b", 2) "," BAD("d"), "b:2"},
+		{GOOD("a", 1), "", ""},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		auto_free char *names = kept(rows[i].before, rows[i].now);
+
+		assert_string_equal(names, rows[i].want);
+	}
+}
+
+static void what_is_kept_is_told_and_kept_on(void **state)
+{
+	json_auto_t *first = shared("{\"configList\":[" GOOD("a", 1) "]}");
+	json_auto_t *second = shared("{\"configList\":[" BAD("a") "]}");
+	json_auto_t *third = shared("{\"configList\":[" BAD("a") "]}");
+	json_auto_t *alone = shared("{\"configList\":[" BAD("a") "]}");
+	json_auto_t *observed = yaml(HOST), *pools = NULL;
+
+	pools_keep_good(second, first);
+	pools_keep_good(third, second);
+	assert_true(json_same(second, third));
+	pools = compute(observed, third, NULL);
+	assert_non_null(resource(pools, "rdma/a"));
+	assert_says(json_at(pools, "problems"), "what was good before stays in force");
+	pools_keep_good(alone, NULL);
+	assert_int_equal(json_array_size(json_at(alone, "configList")), 0);
 }
 
 static void more_tokens_than_the_kubelet_takes_are_not_made(void **state)
@@ -516,6 +586,22 @@ static void a_pattern_that_matches_everything_is_bounded(void **state)
 	assert_says(json_at(pools, "problems"), "\\\"loop256\\\" and what follows");
 }
 
+/* Which pattern a bad one was, nobody can tell. */
+static void a_bad_pattern_takes_no_device_away(void **state)
+{
+	static const char before_text[] = "- {devicematch: '^a$', nummaxdevices: 1}\n"
+					  "- {devicematch: '^b$', nummaxdevices: 1}\n";
+	static const char text[] = "- {devicematch: '^a$(', nummaxdevices: 1}\n"
+				   "- {devicematch: '^b$', nummaxdevices: 2}\n";
+	struct err err = {0};
+	json_auto_t *before = pools_read_dev_files(before_text, strlen(before_text), &err);
+	json_auto_t *doc = pools_read_dev_files(text, strlen(text), &err);
+
+	pools_keep_good(doc, before);
+	assert_text(json_at(doc, "devices"), "[{\"devicematch\":\"^a$\",\"nummaxdevices\":1},"
+					     "{\"devicematch\":\"^b$\",\"nummaxdevices\":2}]");
+}
+
 static void what_is_no_device_list_is_refused(void **state)
 {
 	static const char *const rows[] = {"", "a: b", "7", "- [", "'x'"};
@@ -544,12 +630,15 @@ int main(void)
 		cmocka_unit_test(the_older_list_of_devices_is_ifnames),
 		cmocka_unit_test(an_entry_that_is_wrong_names_its_field_and_costs_no_other),
 		cmocka_unit_test(what_is_no_shared_configuration_is_refused),
+		cmocka_unit_test(a_bad_edit_takes_no_resource_away),
+		cmocka_unit_test(what_is_kept_is_told_and_kept_on),
 		cmocka_unit_test(more_tokens_than_the_kubelet_takes_are_not_made),
 		cmocka_unit_test(patterns_match_as_in_go),
 		cmocka_unit_test(a_token_of_a_device_brings_its_file),
 		cmocka_unit_test(the_first_pattern_counts_and_names_do_not_collide),
 		cmocka_unit_test(a_pattern_that_cannot_be_had_says_why),
 		cmocka_unit_test(a_pattern_that_matches_everything_is_bounded),
+		cmocka_unit_test(a_bad_pattern_takes_no_device_away),
 		cmocka_unit_test(what_is_no_device_list_is_refused),
 	};
 

@@ -246,11 +246,11 @@ static void a_group_that_cannot_be_read_is_told(void **state)
 		{"{resourceName: x, vfRange: 0-1, deviceType: uio}", "deviceType: \\\"uio\\\""},
 		{"{resourceName: x, vfRange: 0-1, isRdma: 'yes!'}", "isRdma"},
 		{"{resourceName: [], vfRange: 0-1}", "resourceName"},
-		{"{resourceName: _x, vfRange: 0-1}", "does not begin and end with"},
-		{"{resourceName: a/b, vfRange: 0-1}", "may have letters"},
+		{"{resourceName: _x, vfRange: 0-1}", "at both ends"},
+		{"{resourceName: a/b, vfRange: 0-1}", "1 to 63 letters"},
 		{"{resourceName: "
 		 "a123456789a123456789a123456789a123456789a123456789a123456789a123, vfRange: 0-1}",
-		 "longer than 63"},
+		 "1 to 63 letters"},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
@@ -526,6 +526,25 @@ static void a_vf_is_held_when_only_the_kubelet_knows(void **state)
 	assert_true(json_same(pools, before));
 }
 
+/* A policy's resource was renamed, or the VF moved to another one. */
+static void what_a_pod_has_under_another_name_is_not_given_again(void **state)
+{
+	json_auto_t *observed = host(), *s = spec("0000:3b:00.0", GROUP);
+	json_auto_t *other = yaml("{old/name: {'0000:3b:00.2': ns/pod/c, '0': ns/b/c}}");
+	json_auto_t *own = yaml("{old/name: {'0000:3b:00.2': ns/pod/c},\n"
+				" spidernet.io/mellanoxrdma: {'0000:3b:00.2': ns/new/c}}");
+	json_auto_t *pools =
+		compute((struct pools_input){.spec = s, .observed = observed, .allocated = other});
+	json_auto_t *shared =
+		compute((struct pools_input){.spec = s, .observed = observed, .allocated = own});
+	const json_t *vf = device(pools, SEED, "0000:3b:00.2");
+
+	assert_true(json_is_false(json_at(vf, "healthy")));
+	assert_string_equal(json_str_at(vf, "cause"), "ns/pod/c has it as old/name");
+	assert_true(json_is_true(json_at(device(pools, SEED, "0000:3b:00.3"), "healthy")));
+	assert_true(json_is_true(json_at(device(shared, SEED, "0000:3b:00.2"), "healthy")));
+}
+
 static void what_a_pod_has_and_the_host_has_not_is_unhealthy(void **state)
 {
 	json_auto_t *observed = host(), *wanted = spec("0000:3b:00.0", GROUP), *pools = NULL;
@@ -707,7 +726,7 @@ static void an_entry_that_cannot_be_had_names_its_field(void **state)
 		{"{\"resourceName\":\"x\",\"selectors\":{},\"additionalInfo\":{\"*\":{\"a\":1}}}",
 		 "additionalInfo.*.a: is an integer"},
 		{"7", "resourceList[0]: is an integer"},
-		{"{\"resourceName\":\"x-\",\"selectors\":{}}", "does not begin and end"},
+		{"{\"resourceName\":\"x-\",\"selectors\":{}}", "at both ends"},
 		{"{\"resourceName\":\"x\",\"resourcePrefix\":\"Intel.com\",\"selectors\":{}}",
 		 "no DNS name"},
 		{"{\"resourceName\":\"x\",\"resourcePrefix\":\"a.kubernetes.io\",\"selectors\":{}}",
@@ -733,7 +752,14 @@ static void an_entry_that_cannot_be_had_names_its_field(void **state)
 
 static void what_is_no_resource_list_is_refused(void **state)
 {
-	static const char *const rows[] = {"", "{", "[]", "7", "{\"resourceList\":7}", "{} x"};
+	static const char *const rows[] = {"",
+					   "{",
+					   "[]",
+					   "7",
+					   "{}",
+					   "{\"resourceList\":7}",
+					   "{\"resources\":[]}",
+					   "{\"resourceList\":[]} x"};
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		struct err err = {0};
@@ -843,6 +869,7 @@ int main(void)
 		cmocka_unit_test(a_held_vf_out_of_sight_stays_what_it_was),
 		cmocka_unit_test(a_held_vf_that_was_never_seen_is_healthy_and_cannot_be_had),
 		cmocka_unit_test(a_vf_is_held_when_only_the_kubelet_knows),
+		cmocka_unit_test(what_a_pod_has_under_another_name_is_not_given_again),
 		cmocka_unit_test(what_a_pod_has_and_the_host_has_not_is_unhealthy),
 		cmocka_unit_test(selectors_pick_what_upstream_picks),
 		cmocka_unit_test(the_first_match_wins),

@@ -10,13 +10,19 @@ static bool has_interfaces(const json_t *spec)
 	return json_array_size(json_at(spec, "interfaces")) > 0;
 }
 
+/* As the agent makes it; the operator, once it has decided, leaves at least an empty "bridges". */
+static bool is_blank(const json_t *object)
+{
+	return json_object_size(json_at(object, "spec")) == 0;
+}
+
 /* Made anew and not decided yet, as far as one can tell. */
 static bool may_be_undecided(const struct desired_input *in)
 {
 	return has_interfaces(json_at(in->kept, "spec")) &&
 	       !has_interfaces(json_at(in->object, "spec")) &&
 	       !str_eq(json_uid(in->object), json_str_or(json_at(in->kept, "uid"), "")) &&
-	       in->reported_ms < DESIRED_EMPTY_MS;
+	       (is_blank(in->object) || in->reported_ms < DESIRED_EMPTY_MS);
 }
 
 static struct desired unheard(const struct desired_input *in)
@@ -41,7 +47,7 @@ struct desired desired_spec(const struct desired_input *in)
 	if (!in->object)
 		return ret;
 	if (may_be_undecided(in)) {
-		if (in->reported_ms >= 0)
+		if (in->reported_ms >= 0 && !is_blank(in->object))
 			ret.again_ms = DESIRED_EMPTY_MS - in->reported_ms;
 		return ret;
 	}

@@ -17,7 +17,8 @@ enum {
 	DESIRED_WAIT_MS = 5000,
 	/*
 	 * A NodeState that was made anew is empty until the operator has seen our report of NICs and decided. That is no
-	 * wish to remove VFs: it has to stay empty for so long after the report.
+	 * wish to remove VFs: it has to stay empty for so long after the report. One whose spec has no member at all was
+	 * decided by nobody, however long ago that is.
 	 */
 	DESIRED_EMPTY_MS = 30000,
 };

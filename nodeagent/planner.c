@@ -133,21 +133,9 @@ const json_t *plan_observed_pf(const struct planning *p, const char *address)
 	return find_function(json_at(p->in->observed, "interfaces"), address);
 }
 
-bool plan_list_has(const json_t *list, const char *text)
-{
-	json_t *item;
-	size_t i;
-
-	json_array_foreach ((json_t *)list, i, item) {
-		if (str_eq(json_string_value(item), text))
-			return true;
-	}
-	return false;
-}
-
 bool plan_has_module(const struct planning *p, const char *module)
 {
-	return plan_list_has(json_at(p->in->observed, "node", "modules"), module);
+	return json_list_has(json_at(p->in->observed, "node", "modules"), module);
 }
 
 const json_t *plan_rdma_hardware(const struct planning *p, const char *address)

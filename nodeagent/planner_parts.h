@@ -51,8 +51,6 @@ bool plan_is_refused(const struct planning *p, const json_t *step);
 /* The PF in observed.interfaces, or NULL. Borrowed. */
 const json_t *plan_observed_pf(const struct planning *p, const char *address);
 bool plan_has_module(const struct planning *p, const char *module);
-/* A list of strings that has this one. */
-bool plan_list_has(const json_t *list, const char *text);
 /* The RDMA device of the function itself, not one that software has put on its interface; NULL: there is none. */
 const json_t *plan_rdma_hardware(const struct planning *p, const char *address);
 
@@ -122,15 +120,22 @@ void plan_pf(struct planning *p, const struct pf_wish *wish);
 /* Modules that the PFs of spec need, before any of them. */
 void plan_modules(struct planning *p, const struct pf_wish *wishes, size_t n);
 
+/* One look that failed to read the mode must not cost anybody a VF. */
+bool plan_can_set_eswitch(const struct pf_now *now);
+
 /*
- * Take the PF through no VFs to so many, in that eSwitch mode (NULL: as it is). Nothing is planned, and the holders are
- * named, when somebody holds a VF. True when the VFs are as wanted already or cannot be touched: look at each of them.
+ * Take the PF through no VFs to so many, in that eSwitch mode (NULL: as it is; a mode that is not known or that nothing can
+ * set stays, too). Nothing is planned, and the holders are named, when somebody holds a VF. True when the VFs are as wanted
+ * already or cannot be touched: look at each of them.
  */
 bool plan_vf_count(struct planning *p, const struct pf_now *now, int count, const char *eswitch);
 
 /* ---- planner_vf.c ----------------------------------------------------------------------------------------------------------- */
 
-/* Who holds a VF, for people; NULL when nobody does. Anything but a clear "not in use" counts as held. */
+/*
+ * Who holds a VF, for people; NULL when nobody does. Anything but a clear "not in use" counts as held, and so does carrying
+ * the node's own traffic.
+ */
 const char *vf_holder(const struct planning *p, const json_t *vf);
 /* Drivers, addresses and MTU of the VFs that are there. `may_mtu`: the PF can carry the MTU of its VFs. */
 void plan_vfs(struct planning *p, const struct pf_wish *wish, const struct pf_now *now,

@@ -63,11 +63,14 @@ static bool check_link_type(struct planning *p, const struct pf_wish *wish,
 	return false;
 }
 
+bool plan_can_set_eswitch(const struct pf_now *now)
+{
+	return now->eswitch && json_is_true(json_at(now->entry, "host", "devlink"));
+}
+
 static bool check_eswitch(struct planning *p, const struct pf_wish *wish, const struct pf_now *now)
 {
-	if (!wish->eswitch || str_eq(wish->eswitch, now->eswitch))
-		return true;
-	if (json_is_true(json_at(now->entry, "host", "devlink")) && now->eswitch)
+	if (!wish->eswitch || str_eq(wish->eswitch, now->eswitch) || plan_can_set_eswitch(now))
 		return true;
 	plan_problem(p, now->address, "ESwitchUnsupported",
 		     "eSwitchMode %s is wanted, but its driver (" QUOTE
@@ -152,7 +155,7 @@ static bool check_pf(struct planning *p, const struct pf_wish *wish, const struc
 
 static bool has_rule(const struct pf_now *now, const char *rule)
 {
-	return plan_list_has(json_at(now->entry, "host", "udevRules"), rule);
+	return json_list_has(json_at(now->entry, "host", "udevRules"), rule);
 }
 
 static void need_rule(struct planning *p, const struct pf_now *now, const char *rule,
@@ -261,12 +264,11 @@ bool plan_vf_count(struct planning *p, const struct pf_now *now, int count, cons
 {
 	auto_free char *why = NULL;
 
-	if (str_eq(eswitch, now->eswitch))
+	if (str_eq(eswitch, now->eswitch) || !plan_can_set_eswitch(now))
 		eswitch = NULL;
 	if (count == now->num_vfs && !eswitch)
 		return true;
-	why = eswitch ? str_printf("eSwitchMode is " QUOTE ", wanted %s",
-				   now->eswitch ? now->eswitch : "not known", eswitch)
+	why = eswitch ? str_printf("eSwitchMode is " QUOTE ", wanted %s", now->eswitch, eswitch)
 		      : str_printf("numVfs is %d, wanted %d", now->num_vfs, count);
 	if (is_blocked(p, now, why) || is_way_refused(p, now, count, eswitch))
 		return true;

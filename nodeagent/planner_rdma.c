@@ -133,7 +133,8 @@ static void plan_wanted(struct planning *p, const struct modes *m)
 
 /*
  * Nobody wants a mode: without our file the node decides by itself again. The running mode goes back with it when the
- * kernel lets it; when not, the next boot brings it, and nobody has to wait for that.
+ * kernel lets it; when not, the next boot brings it, and nobody has to wait for that. The file goes by its name: also when
+ * it is not known any more how the node was found.
  */
 static void plan_unwanted(struct planning *p)
 {
@@ -141,8 +142,6 @@ static void plan_unwanted(struct planning *p)
 	const char *now = json_str_at(p->in->observed, "rdma", "netnsMode");
 	bool own = json_at(p->in->observed, "rdma", "netnsModeNextBoot", "own"), back = own;
 
-	if (!json_object_get(p->found, "rdma"))
-		return;
 	if (found && now && !str_eq(found, now))
 		back |= plan_step(p, NULL, NULL, mode_step("set-rdma-netns-mode", found),
 				  "nobody wants an rdmaMode any more, and it was " QUOTE, found);

@@ -92,10 +92,14 @@ static bool restore_vfs(struct restore *r)
 	const char *eswitch = json_str_at(r->found, "eSwitchMode");
 	const json_t *count = json_at(r->found, "numVfs");
 	int wanted = count ? (int)json_integer_value(count) : r->now->num_vfs;
+	bool differs = eswitch && !str_eq(eswitch, r->now->eswitch);
 
-	if (wanted == r->now->num_vfs && (!eswitch || str_eq(eswitch, r->now->eswitch)))
+	if (wanted == r->now->num_vfs && !differs)
 		return true;
 	r->is_done = false;
+	/* The switch has to wait, the rest need not. */
+	if (wanted == r->now->num_vfs && !plan_can_set_eswitch(r->now))
+		return true;
 	(void)plan_vf_count(r->p, r->now, wanted, eswitch);
 	return false;
 }
@@ -218,7 +222,7 @@ static void restore_rules(struct restore *r)
 	json_array_foreach (json_at(r->now->entry, "host", "udevRules"), i, rule) {
 		const char *name = json_string_value(rule);
 
-		if (!name || plan_list_has(json_at(r->found, "udevRules"), name))
+		if (!name || json_list_has(json_at(r->found, "udevRules"), name))
 			continue;
 		r->is_done = false;
 		(void)plan_step(r->p, r->now->address, NULL,

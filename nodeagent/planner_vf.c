@@ -38,6 +38,20 @@ struct vfs {
 	struct vf *items;
 };
 
+/* Also below a bond, a bridge or a VLAN that carries the default route or an address of the node. */
+static bool carries_the_node(const struct planning *p, const json_t *vf)
+{
+	const char *address = json_str_at(vf, "pciAddress");
+	json_t *entry;
+	size_t i;
+
+	json_array_foreach (json_at(p->in->observed, "node", "protected"), i, entry) {
+		if (address && str_eq(json_str_at(entry, "pciAddress"), address))
+			return true;
+	}
+	return false;
+}
+
 const char *vf_holder(const struct planning *p, const json_t *vf)
 {
 	const char *pod = json_str_at(p->in->held, json_str_or(json_at(vf, "pciAddress"), ""));
@@ -45,6 +59,8 @@ const char *vf_holder(const struct planning *p, const json_t *vf)
 
 	if (pod)
 		return pod;
+	if (carries_the_node(p, vf))
+		return "the node itself";
 	if (json_is_false(json_at(vf, "host", "inUse")))
 		return NULL;
 	return name ? name : json_str_or(json_at(vf, "host", "holder", "kind"), "someone");

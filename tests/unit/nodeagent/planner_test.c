@@ -433,6 +433,24 @@ static void sets_up_vfs_of_an_external_pf_and_nothing_else(void **state)
 	assert_null(json_at(plan, "found", "pfs"));
 }
 
+static void leaves_the_vf_alone_that_carries_the_node(void **state)
+{
+	json_auto_t *observed = observed_with(
+		"{'numVfs': 2, 'host': {'protected': 'carries the default route (eth1v0)'}}",
+		"{'protected': [{'pciAddress': '0000:3c:00.0', 'reason': 'carries it'}]}");
+	json_auto_t *plan = NULL;
+
+	add_vf(observed, "{}");
+	add_vf(observed, "{}");
+	plan = plan_for(SPEC("'numVfs': 2, 'externallyManaged': true, 'vfGroups': "
+			     "[{'vfRange': '0-1', 'deviceType': 'vfio-pci'}]"),
+			observed);
+	has_steps(plan, "set-driver-override driver=vfio-pci vf=0000:3c:00.1; "
+			"unbind-driver vf=0000:3c:00.1; "
+			"probe-driver driver=vfio-pci vf=0000:3c:00.1");
+	has_reasons(plan, "blocked", "VfInUse");
+}
+
 static void says_nothing_of_a_protected_pf_that_is_as_wanted(void **state)
 {
 	json_auto_t *observed = observed_with("{'host': {'protected': 'carries it'}}", NULL);
@@ -743,6 +761,41 @@ static void keeps_the_switch_as_it_is_when_nobody_says(void **state)
 	has_steps(ours, "set-eswitch mode=legacy");
 }
 
+static void removes_no_vfs_for_a_switch_that_it_cannot_read_or_set(void **state)
+{
+	static const char *const unsure[] = {
+		"{'eSwitchMode': null, 'numVfs': 1, 'mtu': 9000}",
+		"{'numVfs': 1, 'mtu': 9000, 'host': {'devlink': false}}",
+	};
+	json_auto_t *found = parse("{'pfs': {'" P1 "': {'eSwitchMode': 'switchdev', 'numVfs': 1, "
+				   "'mtu': 1500, 'driversAutoprobe': true, 'overrides': {}, "
+				   "'udevRules': ['nm-unmanaged']}}}");
+
+	for (size_t i = 0; i < ARRAY_LEN(unsure); i++) {
+		json_auto_t *observed = observed_with(unsure[i], NULL);
+		json_auto_t *wanted = NULL, *unwanted = NULL;
+
+		add_vf(observed, "{}");
+		wanted = plan_with(SPEC("'numVfs': 1"), observed, found, NULL, NULL);
+		has_steps(wanted, "");
+		unwanted = plan_with("{}", observed, found, NULL, NULL);
+		has_steps(unwanted, "set-mtu mtu=1500");
+		assert_true(json_same(json_at(unwanted, "found"), found));
+	}
+}
+
+static void removes_its_file_for_the_next_boot_also_when_what_was_found_is_lost(void **state)
+{
+	json_auto_t *observed = observed_with(NULL, NULL), *lost = NULL, *never = NULL;
+
+	never = plan_for("{}", observed);
+	has_steps(never, "");
+	json_object_set_new(json_at(observed, "rdma", "netnsModeNextBoot"), "own",
+			    json_string("exclusive"));
+	lost = plan_for("{}", observed);
+	has_steps(lost, "remove-rdma-next-boot");
+}
+
 static void never_lowers_the_mtu_of_a_pf_that_is_wanted(void **state)
 {
 	json_auto_t *observed = observed_with("{'mtu': 9000}", NULL);
@@ -767,6 +820,7 @@ int main(void)
 		cmocka_unit_test(refuses_a_spec_of_the_wrong_shape),
 		cmocka_unit_test(does_nothing_before_anything_was_said),
 		cmocka_unit_test(sets_up_vfs_of_an_external_pf_and_nothing_else),
+		cmocka_unit_test(leaves_the_vf_alone_that_carries_the_node),
 		cmocka_unit_test(says_nothing_of_a_protected_pf_that_is_as_wanted),
 		cmocka_unit_test(names_who_holds_what_is_in_the_way),
 		cmocka_unit_test(does_not_remove_vfs_that_it_cannot_see),
@@ -781,6 +835,9 @@ int main(void)
 		cmocka_unit_test(puts_back_what_was_touched_and_nothing_else),
 		cmocka_unit_test(keeps_what_was_found_until_it_is_put_back),
 		cmocka_unit_test(keeps_the_switch_as_it_is_when_nobody_says),
+		cmocka_unit_test(removes_no_vfs_for_a_switch_that_it_cannot_read_or_set),
+		cmocka_unit_test(
+			removes_its_file_for_the_next_boot_also_when_what_was_found_is_lost),
 		cmocka_unit_test(never_lowers_the_mtu_of_a_pf_that_is_wanted),
 	};
 

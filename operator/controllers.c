@@ -1,5 +1,6 @@
 /*
- * Tables and small functions; each controller's row, world and wake rules stand together.
+ * Tables and small functions; each controller's world and wake rules stand together. controllers_inject.c has those of
+ * injection.
  */
 #include "operator/controllers.h"
 
@@ -7,35 +8,20 @@
 
 #include "lib/base/str.h"
 #include "lib/json/json.h"
+#include "operator/controllers_parts.h"
 #include "operator/webhook_setup.h"
 #include "operator/worlds.h"
-#include "reconcilers/conditions.h"
 #include "reconcilers/coordinator.h"
 #include "reconcilers/inject_check.h"
 #include "reconcilers/ip_pool.h"
 #include "reconcilers/multus_config.h"
 #include "reconcilers/node_state.h"
 #include "reconcilers/owner.h"
-#include "reconcilers/pod_inject.h"
 #include "reconcilers/policy_status.h"
 #include "reconcilers/pool_config.h"
 #include "reconcilers/reserved_ip.h"
 #include "reconcilers/sriov_network.h"
 #include "reconcilers/sriov_policy.h"
-
-/* What all wake rules get. */
-struct change {
-	const struct controller_sources *from;
-	const char *kind, *key;
-	const json_t *old, *now;
-	void (*wake)(void *arg, enum controller_id id, const char *key);
-	void *arg;
-};
-
-static void wake(const struct change *c, enum controller_id id, const char *key)
-{
-	c->wake(c->arg, id, key);
-}
 
 /* ---- SriovNetwork, SriovIBNetwork, OVSNetwork ---------------------------------------------------------------------- */
 
@@ -215,146 +201,6 @@ static void nad_changed(const struct change *c)
 	wake_configs(c, CONFIG_BY_NAD, c->key);
 }
 
-/* ---- pods that asked for injection, and the configs that they should have got ---------------------------------------- */
-
-static void look_pod(const struct controller_sources *from, const struct controller *self,
-		     const char *key, json_t *world)
-{
-	const json_t *pod = NULL;
-
-	mirror_add(from->mirror, world, KIND_POD, key);
-	pod = world_get(world, KIND_POD, key);
-	if (!pod)
-		return;
-	worlds_add_asked(from, world, pod, json_namespace(pod));
-	worlds_add_injection(from, world);
-}
-
-static void look_injected(const struct controller_sources *from, const struct controller *self,
-			  const char *key, json_t *world)
-{
-	const json_t *config = NULL;
-
-	mirror_add(from->mirror, world, KIND_MULTUS_CONFIG, key);
-	config = world_get(world, KIND_MULTUS_CONFIG, key);
-	if (config)
-		worlds_add_uninjected(from, world, config);
-}
-
-static void wake_asking(void *arg, const char *key)
-{
-	wake(arg, CONTROLLER_INJECT_POD, key);
-}
-
-static void wake_group_pods(void *arg, const char *group)
-{
-	const struct change *c = arg;
-
-	worlds_visit_asking(c->from, group, wake_asking, arg);
-}
-
-static void wake_injected(void *arg, const char *key)
-{
-	wake(arg, CONTROLLER_INJECT_CONFIG, key);
-}
-
-/* The configs of the group that the pod asks for. */
-static void wake_pod_configs(const struct change *c, const json_t *pod, const json_t *namespace)
-{
-	auto_free char *group = pod ? pod_inject_group(pod, namespace) : NULL;
-
-	if (group)
-		cache_find(mirror_cache(c->from->mirror, KIND_MULTUS_CONFIG), CONFIG_BY_GROUP,
-			   group, wake_injected, (void *)c);
-}
-
-/* What was found on it before counts for its group of then no more. */
-static void pod_changed(const struct change *c)
-{
-	json_auto_t *namespace = NULL;
-
-	wake(c, CONTROLLER_INJECT_POD, c->key);
-	if (!c->old || !findings_has(c->from->findings, KIND_POD, c->key))
-		return;
-	namespace =
-		cache_get(mirror_cache(c->from->mirror, KIND_NAMESPACE), json_namespace(c->old));
-	wake_pod_configs(c, c->old, namespace);
-}
-
-static void pod_found(const struct change *c)
-{
-	json_auto_t *pod = cache_get(mirror_cache(c->from->mirror, KIND_POD), c->key);
-	json_auto_t *namespace =
-		cache_get(mirror_cache(c->from->mirror, KIND_NAMESPACE), json_namespace(pod));
-
-	wake_pod_configs(c, pod, namespace);
-}
-
-static void note_group(void *arg, const char *group)
-{
-	*(bool *)arg = true;
-}
-
-/* In a group, or still saying so. */
-static bool is_about_injection(const json_t *config)
-{
-	bool found = condition_find(json_at(config, "status", "conditions"), INJECTED_CONDITION);
-
-	pod_inject_groups(config, note_group, &found);
-	return found;
-}
-
-/* All that pods get from it. */
-static bool same_for_pods(const json_t *old, const json_t *now)
-{
-	static const char *const parts[] = {"labels", "annotations", "deletionTimestamp"};
-
-	for (size_t i = 0; i < ARRAY_LEN(parts); i++)
-		if (!json_same(json_at(old, "metadata", parts[i]),
-			       json_at(now, "metadata", parts[i])))
-			return false;
-	return json_same(json_at(old, "spec"), json_at(now, "spec"));
-}
-
-static void injected_config_changed(const struct change *c)
-{
-	if (is_about_injection(c->now))
-		wake(c, CONTROLLER_INJECT_CONFIG, c->key);
-	if (same_for_pods(c->old, c->now))
-		return;
-	pod_inject_groups(c->old, wake_group_pods, (void *)c);
-	pod_inject_groups(c->now, wake_group_pods, (void *)c);
-}
-
-struct namespace_change {
-	const struct change *change;
-	const struct cache *pods;
-};
-
-static void wake_namespace_pod(void *arg, const char *key)
-{
-	const struct namespace_change *n = arg;
-	const struct change *c = n->change;
-	json_auto_t *pod = NULL;
-
-	wake(c, CONTROLLER_INJECT_POD, key);
-	if (!findings_has(c->from->findings, KIND_POD, key))
-		return;
-	pod = cache_get(n->pods, key);
-	wake_pod_configs(c, pod, c->old);
-}
-
-/* Its annotation can outdo that of its pods. */
-static void asking_namespace_changed(const struct change *c)
-{
-	struct namespace_change n = {c, mirror_cache(c->from->mirror, KIND_POD)};
-	auto_free char *before = pod_inject_group(c->old, NULL);
-	auto_free char *after = pod_inject_group(c->now, NULL);
-
-	if (!str_eq(before, after))
-		cache_find(n.pods, POD_BY_NAMESPACE, c->key, wake_namespace_pod, &n);
-}
-
 /* ---- SpiderIPPool ------------------------------------------------------------------------------------------------- */
 
 static void look_ip_pool(const struct controller_sources *from, const struct controller *self,
@@ -437,6 +283,44 @@ static void wake_resource(void *arg, const char *resource)
 	wake_configs(arg, CONFIG_BY_RESOURCE, resource);
 }
 
+static void wake_if_rivals(const struct change *c, const json_t *pools)
+{
+	const char *key;
+	json_t *value;
+
+	if (json_object_size(pools) < 2)
+		return;
+	json_each (pools, key, value)
+		wake(c, CONTROLLER_POOL_CONFIG, key);
+}
+
+/*
+ * What a node does to pools: it is a conflict between those that it is in. Their verdict looks at all nodes, so only the
+ * coming and going of a conflict is worth one.
+ */
+static void wake_rivals(const struct change *c)
+{
+	const struct cache *cache = mirror_cache(c->from->mirror, KIND_POOL_CONFIG);
+	const json_t *before = json_at(c->old, "metadata", "labels");
+	const json_t *after = json_at(c->now, "metadata", "labels");
+	json_auto_t *rivals_before = json_object(), *rivals_after = json_object();
+	const char *key = NULL;
+	size_t iter = 0;
+
+	while ((key = cache_next(cache, &iter))) {
+		json_auto_t *pool = cache_get(cache, key);
+
+		if (c->old && pool_config_selects(pool, before))
+			json_put_bool(rivals_before, key, true);
+		if (c->now && pool_config_selects(pool, after))
+			json_put_bool(rivals_after, key, true);
+	}
+	if (json_same(rivals_before, rivals_after))
+		return;
+	wake_if_rivals(c, rivals_before);
+	wake_if_rivals(c, rivals_after);
+}
+
 static void node_changed(const struct change *c)
 {
 	bool same_labels = c->old && c->now &&
@@ -446,7 +330,7 @@ static void node_changed(const struct change *c)
 	wake(c, CONTROLLER_NODE_STATE, c->key);
 	node_resources_update(c->from->resources, c->old, c->now, wake_resource, (void *)c);
 	if (!same_labels)
-		wake_all(c, KIND_POOL_CONFIG, CONTROLLER_POOL_CONFIG);
+		wake_rivals(c);
 }
 
 static void node_state_changed(const struct change *c)
@@ -523,7 +407,7 @@ const struct controller controllers[CONTROLLER_COUNT] = {
 			.reconcile = inject_check_pod,
 			.needs = {KIND_POD, KIND_NAMESPACE, KIND_MULTUS_CONFIG,
 				  MIRROR_SPIDERPOOL_CONF},
-			.look = look_pod,
+			.look = inject_look_pod,
 		},
 	[CONTROLLER_INJECT_CONFIG] =
 		{
@@ -532,7 +416,7 @@ const struct controller controllers[CONTROLLER_COUNT] = {
 			.reconcile = inject_check_config,
 			.needs = {KIND_POD, KIND_NAMESPACE, KIND_MULTUS_CONFIG,
 				  MIRROR_SPIDERPOOL_CONF},
-			.look = look_injected,
+			.look = inject_look_config,
 			.every_ms = 1000,
 			.after = CONTROLLER_INJECT_POD,
 		},
@@ -630,8 +514,8 @@ static const struct {
 	void (*changed)(const struct change *c);
 } rules[] = {
 	{KIND_MULTUS_CONFIG, config_changed},
-	{KIND_MULTUS_CONFIG, injected_config_changed},
-	{KIND_POD, pod_changed},
+	{KIND_MULTUS_CONFIG, inject_config_changed},
+	{KIND_POD, inject_pod_changed},
 	{KIND_NAD, nad_changed},
 	{KIND_IP_POOL, pool_changed},
 	{KIND_RESERVED_IP, reserved_changed},
@@ -643,7 +527,7 @@ static const struct {
 	{KIND_SRIOV_IB_NETWORK, network_changed},
 	{KIND_OVS_NETWORK, network_changed},
 	{KIND_NAMESPACE, network_namespace_changed},
-	{KIND_NAMESPACE, asking_namespace_changed},
+	{KIND_NAMESPACE, inject_namespace_changed},
 	{KIND_NAMESPACE, webhook_changed},
 	{KIND_COORDINATOR, coordinator_changed},
 	{MIRROR_KUBEADM_CONFIG, cluster_network_changed},
@@ -680,5 +564,5 @@ void controllers_map_finding(const struct controller_sources *from, const char *
 		.from = from, .kind = kind, .key = key, .wake = wake_fn, .arg = arg};
 
 	if (str_eq(kind, KIND_POD))
-		pod_found(&c);
+		inject_pod_found(&c);
 }

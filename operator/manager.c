@@ -77,12 +77,12 @@ static void wake(void *arg, enum controller_id id, const char *key)
 
 /*
  * Who removes the product deletes its namespace and its kinds at the same time. Policies that vanish then are no wish that
- * their VFs go: from here on nothing is decided, and nodes keep what they have.
+ * their VFs go: from here on nothing is decided, and nodes keep what they have, until there is a namespace again.
  */
 static void note_removal(struct manager *manager, const char *kind, const char *key,
 			 const json_t *now)
 {
-	bool removed = json_at(now, "metadata", "deletionTimestamp") != NULL;
+	bool removed = !now || json_at(now, "metadata", "deletionTimestamp");
 
 	if (!str_eq(kind, KIND_NAMESPACE) || !str_eq(key, manager->sources.ns) ||
 	    removed == manager->removed)

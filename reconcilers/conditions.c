@@ -24,10 +24,26 @@ static bool is_news(const json_t *old, const char *type, const char *status, con
 	       !str_eq(json_str_at(old, "reason"), reason);
 }
 
+/* Ready=False and Degraded=True mostly have one cause. */
+static bool is_told(const struct plan *plan, size_t from, bool warning, const char *reason,
+		    const char *message)
+{
+	for (size_t i = from; i < json_array_size(plan->ops); i++) {
+		const json_t *event = json_array_get(plan->ops, i);
+
+		if (str_eq(json_str_at(event, "type"), warning ? "Warning" : "Normal") &&
+		    str_eq(json_str_at(event, "reason"), reason) &&
+		    str_eq(json_str_at(event, "message"), message))
+			return true;
+	}
+	return false;
+}
+
 void conditions_tell(struct plan *plan, const char *kind, const char *key, const json_t *previous,
 		     const json_t *list)
 {
 	bool passes = str_eq(condition_status_of(list, "Progressing"), "True");
+	size_t before = json_array_size(plan->ops);
 	json_t *condition;
 	size_t i;
 
@@ -35,10 +51,11 @@ void conditions_tell(struct plan *plan, const char *kind, const char *key, const
 		const char *type = json_str_or(json_at(condition, "type"), "");
 		const char *status = json_str_or(json_at(condition, "status"), "");
 		const char *reason = json_str_or(json_at(condition, "reason"), "");
+		const char *message = json_str_or(json_at(condition, "message"), "");
 		bool warning = is_wrong(type, status) && !(passes && str_eq(type, "Ready"));
 
-		if (is_news(condition_find(previous, type), type, status, reason))
-			plan_event(plan, kind, key, warning, reason,
-				   json_str_or(json_at(condition, "message"), ""));
+		if (is_news(condition_find(previous, type), type, status, reason) &&
+		    !is_told(plan, before, warning, reason, message))
+			plan_event(plan, kind, key, warning, reason, message);
 	}
 }

@@ -61,6 +61,11 @@ static bool is_mode(const char *mode)
 	return str_eq(mode, "shared") || str_eq(mode, "exclusive");
 }
 
+bool pool_config_selects(const json_t *pool, const json_t *labels)
+{
+	return pool && !is_offload(pool) && selector_is_readable(pool) && selects(pool, labels);
+}
+
 /* *ret: the node's pool, or NULL when it has none. False when there is no single answer. */
 static bool find_pool(const json_t *pools, const json_t *labels, const json_t **ret)
 {

@@ -19,6 +19,9 @@ int pool_config_reconcile(const json_t *world, const char *key, struct plan *pla
 /* What is wrong with a pool by itself. */
 void pool_config_check(const json_t *pool, struct problems *problems);
 
+/* Can the pool be read, and is a node with these labels in it? NULL: false. */
+bool pool_config_selects(const json_t *pool, const json_t *labels);
+
 /*
  * The rdmaMode for a node with these labels: "shared", "exclusive" or "" (leave alone). `current` is what the node was told
  * last; it stays where no single answer exists: the node is in two pools, its pool says something unknown, or no readable pool

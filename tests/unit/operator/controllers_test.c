@@ -16,6 +16,8 @@
 #define POD(name, ns, annotations)                                                                 \
 	"{metadata: {name: " name ", namespace: " ns ", annotations: {" annotations                \
 	"}}, spec: {containers: [{}]}, status: {phase: Running}}"
+#define NODE(name, labels)           "{metadata: {name: " name ", labels: {" labels "}}}"
+#define POOL(name, spec)             "{metadata: {name: " name ", namespace: sys}, spec: {" spec "}}"
 #define NAMESPACE(name, annotations) "{metadata: {name: " name ", annotations: {" annotations "}}}"
 
 static int setup(void **state)
@@ -272,6 +274,29 @@ static void settings_of_injection_wake_all_pods_that_ask(void **state)
 	expect_woken(t, "inject-pod ml/w;inject-pod ml/x;webhook-setup orbweaver-validating;");
 }
 
+static void a_node_wakes_the_pools_that_it_is_a_conflict_between(void **state)
+{
+	struct mirrored_test *t = *state;
+
+	mirrored_put(t, KIND_POOL_CONFIG, POOL("a", "nodeSelector: {matchLabels: {a: x}}"));
+	mirrored_put(t, KIND_POOL_CONFIG, POOL("b", "nodeSelector: {matchLabels: {b: x}}"));
+	mirrored_put(t, KIND_POOL_CONFIG, POOL("c", "nodeSelector: {matchLabels: {c: x}}"));
+	mirrored_put(t, KIND_POOL_CONFIG, POOL("bad", "nodeSelector: {matchLabels: 5}"));
+	free(mirrored_woken(t));
+	mirrored_put(t, KIND_NODE, NODE("n1", "a: x"));
+	expect_woken(t, "node-state n1;");
+	mirrored_put(t, KIND_NODE, NODE("n1", "b: x"));
+	expect_woken(t, "node-state n1;");
+	mirrored_put(t, KIND_NODE, NODE("n1", "a: x, b: x"));
+	expect_woken(t, "node-state n1;pool-config sys/a;pool-config sys/b;");
+	mirrored_put(t, KIND_NODE, NODE("n1", "a: x, b: x, other: x"));
+	expect_woken(t, "node-state n1;");
+	mirrored_put(t, KIND_NODE, NODE("n1", "a: x, c: x"));
+	expect_woken(t, "node-state n1;pool-config sys/a;pool-config sys/b;pool-config sys/c;");
+	mirrored_remove(t, KIND_NODE, "n1");
+	expect_woken(t, "node-state n1;pool-config sys/a;pool-config sys/c;");
+}
+
 #define mirrored_unit_test(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -290,6 +315,7 @@ int main(void)
 		mirrored_unit_test(a_config_sees_the_pods_of_its_groups_that_lack_something),
 		mirrored_unit_test(a_namespace_that_asks_for_something_else_wakes_its_pods),
 		mirrored_unit_test(settings_of_injection_wake_all_pods_that_ask),
+		mirrored_unit_test(a_node_wakes_the_pools_that_it_is_a_conflict_between),
 	};
 
 	json_init();

@@ -171,6 +171,30 @@ static void events_tell_what_changed_and_how_bad_it_is(void **state)
 	}
 }
 
+static void one_cause_is_one_event(void **state)
+{
+	static const struct {
+		const char *reason, *message;
+		size_t want;
+	} cases[] = {
+		{"Broken", "m", 1},
+		{"Other", "m", 2},
+		{"Broken", "another", 2},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		auto_plan struct plan plan = {0};
+		json_auto_t *list = list_of("Ready", CONDITION_FALSE, "Broken");
+
+		/* What others have planned does not count. */
+		plan_event(&plan, KIND_POLICY, "ns/q", true, "Broken", "m");
+		condition_set(list, NULL, "Degraded", CONDITION_TRUE, cases[i].reason,
+			      cases[i].message, 1, NOW);
+		conditions_tell(&plan, KIND_POLICY, "ns/p", NULL, list);
+		assert_int_equal(json_array_size(plan.ops), 1 + cases[i].want);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -180,6 +204,7 @@ int main(void)
 		cmocka_unit_test(an_unreadable_record_does_not_live_on),
 		cmocka_unit_test(a_message_is_one_short_line_of_utf8),
 		cmocka_unit_test(events_tell_what_changed_and_how_bad_it_is),
+		cmocka_unit_test(one_cause_is_one_event),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

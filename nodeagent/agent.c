@@ -51,7 +51,9 @@ void agent_decide_desired(struct agent *agent)
 	agent->desired = desired_spec(&input);
 }
 
-/* ---- the state file, once ------------------------------------------------------------------------------------------- */
+/* ---- the state file: at the start, and when it has become ours ------------------------------------------------------- */
+
+static void load(struct agent *agent);
 
 static void on_loaded(void *arg, const json_t *result, const struct err *err)
 {
@@ -62,10 +64,11 @@ static void on_loaded(void *arg, const json_t *result, const struct err *err)
 		/* Also a damaged file, once: it is put aside, and the next try finds none. */
 		agent_note_failure(agent, KEY_STATE, err);
 		agent->config.changed(agent->config.arg);
-		agent_schedule(agent);
+		load(agent);
 		return;
 	}
 	agent_forget_failure(agent, KEY_STATE);
+	agent->may_execute = agent->loads_allowed;
 	agent_replace(&agent->state, json_deep_copy(result));
 	addresses = json_at(agent->state, "addresses");
 	if (addresses && !agent->addresses)
@@ -74,6 +77,21 @@ static void on_loaded(void *arg, const json_t *result, const struct err *err)
 	agent_decide_desired(agent);
 	agent->config.looked(agent->config.arg);
 	deferred_run(agent->go);
+}
+
+/* Now, or when the pause after a failure is over: nothing else may happen before. */
+static void load(struct agent *agent)
+{
+	int64_t now = clock_ms();
+
+	agent->doing = LOADING;
+	if (!attempts_may_try(agent->attempts, KEY_STATE, now)) {
+		timer_start(agent->due, attempts_next_ms(agent->attempts, now) - now);
+		return;
+	}
+	timer_stop(agent->due);
+	agent->loads_allowed = agent->allowed;
+	hostd_load(agent->config.hostd, on_loaded, agent);
 }
 
 /* ---- turns -------------------------------------------------------------------------------------------------------------- */
@@ -91,11 +109,10 @@ static void go(void *arg)
 			stopped(agent->stopped_arg);
 		return;
 	}
-	if (agent->doing == LOADING) {
-		if (attempts_may_try(agent->attempts, KEY_STATE, now))
-			hostd_load(agent->config.hostd, on_loaded, agent);
-		else
-			agent_schedule(agent);
+	/* Who executed before us may have written the file after we read it. */
+	if (agent->doing == LOADING ||
+	    (agent->doing == IDLE && agent->allowed && !agent->may_execute)) {
+		load(agent);
 		return;
 	}
 	if (agent->doing != IDLE)
@@ -208,9 +225,10 @@ void agent_set_held(struct agent *agent, const json_t *held)
 
 void agent_set_may_execute(struct agent *agent, bool may)
 {
-	if (agent->may_execute == may)
+	if (agent->allowed == may)
 		return;
-	agent->may_execute = may;
+	agent->allowed = may;
+	agent->may_execute = agent->loads_allowed = false;
 	want_round(agent);
 }
 

@@ -53,7 +53,7 @@ void agent_set_reported(struct agent *agent, const char *uid);
 void agent_set_addresses(struct agent *agent, const json_t *addresses);
 /* Devices that pods hold, {"0000:3b:00.2": "ns/pod"}; NULL: not known. Borrowed. */
 void agent_set_held(struct agent *agent, const json_t *held);
-/* Only one agent of a node executes; at the start it may not. */
+/* Only one agent of a node executes; at the start it may not. Who may reads the state file anew, then begins. */
 void agent_set_may_execute(struct agent *agent, bool may);
 
 /* Something happened on the host. */

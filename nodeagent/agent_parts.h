@@ -67,7 +67,10 @@ struct agent {
 	int64_t retry_ms; /* a pause ends or the spec in force changes by time; INT64_MAX: neither */
 	bool closely;     /* the look that runs, or was last, saw all holders */
 	bool must_replan; /* what is wanted changed while steps ran */
-	bool heard, may_execute;
+	bool heard;
+	bool allowed;       /* to execute: nobody else writes the state file */
+	bool loads_allowed; /* the load that runs was asked for then */
+	bool may_execute;   /* allowed, and the state is one that was read since */
 	bool stopping;
 	void (*stopped)(void *arg);
 	void *stopped_arg;

@@ -31,7 +31,7 @@ static void forget_mended(struct agent *agent, struct planner_input *input)
 	input->refused = NULL;
 	plan = planner_plan(input, NULL);
 	if (plan)
-		attempts_keep_steps(agent->attempts, json_at(plan, "steps"));
+		attempts_keep_steps(agent->attempts, json_at(plan, "steps"), clock_ms());
 }
 
 static void make_plan(struct agent *agent)
@@ -223,7 +223,7 @@ static void on_saved(void *arg, const json_t *result, const struct err *err)
 	agent_forget_failure(agent, KEY_STATE);
 	/* The spec in force may be borrowed from the state that was replaced. */
 	agent_decide_desired(agent);
-	if (agent->must_replan)
+	if (agent->must_replan && !agent->stopping)
 		agent_start_look(agent, true);
 	else
 		carry_on(agent);

@@ -181,7 +181,13 @@ void attempts_forget(struct attempts *attempts, const char *name)
 	map_del(&attempts->failures, name);
 }
 
-void attempts_keep_steps(struct attempts *attempts, const json_t *steps)
+/* It is as it should be for now, as it was after each of the times before. */
+static bool does_not_last(const struct failure *failure, int64_t now_ms)
+{
+	return now_ms < failure->again_ms && str_eq(failure->err.reason, "StepDoesNotLast");
+}
+
+void attempts_keep_steps(struct attempts *attempts, const json_t *steps, int64_t now_ms)
 {
 	json_auto_t *planned = json_object();
 	const struct failure *failure;
@@ -195,7 +201,8 @@ void attempts_keep_steps(struct attempts *attempts, const json_t *steps)
 		json_object_set_new(planned, text, json_true());
 	}
 	while ((failure = next_failure(attempts, &i, &key)))
-		if (failure->entry && !json_object_get(planned, key))
+		if (failure->entry && !json_object_get(planned, key) &&
+		    !does_not_last(failure, now_ms))
 			map_del(&attempts->failures, key);
 }
 

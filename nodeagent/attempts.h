@@ -55,9 +55,12 @@ bool attempts_has_hung(const struct attempts *attempts, const char *pf);
 /* Is there any step that failed. */
 bool attempts_has_steps(const struct attempts *attempts);
 
-/* Forget one that is no step; steps that are not among `steps`, a plan's, made with nothing refused; all there is. */
+/*
+ * Forget one that is no step; steps that are not among `steps`, a plan's, made with nothing refused (StepDoesNotLast only
+ * when its pause is over); all there is.
+ */
 void attempts_forget(struct attempts *attempts, const char *name);
-void attempts_keep_steps(struct attempts *attempts, const json_t *steps);
+void attempts_keep_steps(struct attempts *attempts, const json_t *steps, int64_t now_ms);
 void attempts_forget_all(struct attempts *attempts);
 
 /* When the next pause after `now_ms` ends; INT64_MAX when nothing waits. */

@@ -66,7 +66,9 @@ struct program {
 	struct signal_watch *term, *interrupt;
 	struct timer *lock_look, *giving_up, *serving;
 	bool waiting_for_lock; /* said already */
-	bool executes, has_reported, shutting_down;
+	bool executes, has_reported;
+	bool shutting_down; /* nothing more is begun */
+	bool closing;       /* sockets, after that */
 };
 
 /* ---- who executes ------------------------------------------------------------------------------------------------------ */
@@ -119,12 +121,13 @@ static void set_ready(struct program *p, const char *check, bool ok, const char 
 	(void)health_set(p->ready, check, ok, why_not);
 	if (!file || health_is_ok(p->ready) == p->is_ready)
 		return;
-	p->is_ready = !p->is_ready;
-	if (!p->is_ready) {
+	if (p->is_ready) {
+		p->is_ready = false;
 		(void)unlink(file);
 		return;
 	}
 	fd = open(file, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+	p->is_ready = fd >= 0;
 	if (fd < 0)
 		log_error("cannot say that we are ready", F_STR("file", file),
 			  F_INT("errno", errno));
@@ -185,10 +188,13 @@ static json_t *compose(void *arg, const json_t *before, const char *now)
 	struct program *p = arg;
 	struct agent_view view = agent_view(p->agent);
 	json_auto_t *resources = p->offers ? offers_status(p->offers) : NULL;
-	json_auto_t *failures = p->offers ? offers_failures(p->offers) : json_array();
+	json_auto_t *failures = p->offers ? offers_failures(p->offers) : NULL;
 
-	/* Nothing can be said about a host that was not looked at, unless it cannot be. */
-	if (!view.observed && json_array_size(view.failures) == 0)
+	/*
+	 * Nothing can be said about a host that was not looked at, unless it cannot be; nor at the end, when the plugins
+	 * are gone already.
+	 */
+	if (!p->offers || (!view.observed && json_array_size(view.failures) == 0))
 		return NULL;
 	json_array_extend(failures, (json_t *)view.failures);
 	return status_compose(&(struct status_input){
@@ -236,8 +242,9 @@ static void on_addresses(void *arg, const json_t *addresses)
 static void on_trouble(void *arg, const char *what, const struct err *err)
 {
 	struct program *p = arg;
+	auto_free char *check = str_printf("watch-%s", what);
 
-	set_ready(p, what, err == NULL, err ? err->text : NULL);
+	set_ready(p, check, err == NULL, err ? err->text : NULL);
 	if (err)
 		log_error("API server cannot be asked, trying again", F_STR("what", what),
 			  F_ERR(err));
@@ -312,6 +319,10 @@ static void close_offers(void *arg)
 {
 	struct program *p = arg;
 
+	/* A step may end after it was given up. */
+	if (p->closing)
+		return;
+	p->closing = true;
 	timer_start(p->giving_up, CLOSING_MS);
 	if (p->offers)
 		offers_close(take_ptr(p->offers), close_server, p);
@@ -324,7 +335,7 @@ static void on_giving_up(void *arg)
 {
 	struct program *p = arg;
 
-	if (p->offers) {
+	if (!p->closing) {
 		log_warn("shutting down while a step runs");
 		close_offers(p);
 		return;
@@ -341,6 +352,7 @@ static void on_terminate(void *arg)
 		return;
 	log_info("shutting down");
 	p->shutting_down = true;
+	set_ready(p, "running", false, "shutting down");
 	timer_stop(p->lock_look);
 	timer_stop(p->serving);
 	timer_start(p->giving_up, SHUTDOWN_MS);
@@ -391,6 +403,7 @@ static void give_up(struct program *p)
 {
 	if (!p->loop)
 		return;
+	p->shutting_down = true;
 	close_offers(p);
 	loop_run(p->loop);
 }
@@ -465,9 +478,6 @@ static int program_start(struct program *p, struct err *err)
 	metrics_add_process(p->metrics);
 	p->executing = metric_gauge(p->metrics, "orbweaver_agent_executing",
 				    "1 while this process is the node's one that executes.", "");
-	/* One of an earlier run in the same pod says nothing about us. */
-	if (p->options.ready_file)
-		(void)unlink(p->options.ready_file);
 	p->alive = health_new();
 	p->ready = health_new();
 	health_set(p->ready, "host", false, "not looked at yet");
@@ -505,6 +515,9 @@ static int run(struct program *p)
 {
 	struct err err = {0};
 
+	/* One of an earlier run in the same pod says nothing about us. */
+	if (p->options.ready_file)
+		(void)unlink(p->options.ready_file);
 	if (fork_keeper(p, &err) < 0 || program_start(p, &err) < 0) {
 		fprintf(stderr, "orbweaver-agent: %s\n", err.text);
 		give_up(p);

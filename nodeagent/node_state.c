@@ -122,6 +122,12 @@ static json_t *addresses_of(const json_t *node)
 	return list;
 }
 
+static void want_object(struct node_state *state)
+{
+	if (state->synced && !state->object)
+		timer_start(state->create_due, NODE_STATE_CREATE_MS);
+}
+
 static void tell_state(struct node_state *state)
 {
 	auto_free char *key = str_printf("%s/%s", state->config.ns, state->config.node);
@@ -130,8 +136,7 @@ static void tell_state(struct node_state *state)
 	if (!state->synced && !state->object)
 		return;
 	state->config.changed(state->config.arg, state->object);
-	if (!state->object)
-		timer_start(state->create_due, NODE_STATE_CREATE_MS);
+	want_object(state);
 	node_state_report(state);
 }
 
@@ -154,8 +159,7 @@ static void tell(void *arg)
 	if (state->node_changed) {
 		state->node_changed = false;
 		tell_addresses(state);
-		if (state->synced && !state->object)
-			timer_start(state->create_due, NODE_STATE_CREATE_MS);
+		want_object(state);
 	}
 	if (state->state_changed) {
 		state->state_changed = false;
@@ -196,6 +200,7 @@ static void on_written(void *arg, json_t *object, const struct err *err)
 	struct node_state *state = arg;
 
 	state->call = NULL;
+	want_object(state);
 	if (write_failed(state, "status", err)) {
 		mem_free(take_ptr(state->sent_uid));
 		state->dirty = true;
@@ -258,8 +263,12 @@ static void write_if_due(void *arg)
 	state->dirty = false;
 	clock_rfc3339(clock_wall_us(), now);
 	status = state->config.compose(state->config.arg, json_at(state->object, "status"), now);
-	if (!status || is_stored(state, status)) {
+	if (!status)
+		return;
+	if (is_stored(state, status)) {
 		json_decref(status);
+		/* Also by the agent before us. */
+		state->config.reported(state->config.arg, json_uid(state->object));
 		return;
 	}
 	replace(&state->sent, json_incref(status));
@@ -284,6 +293,9 @@ static void on_created(void *arg, json_t *object, const struct err *err)
 		err = NULL;
 	if (write_failed(state, "create", err))
 		timer_start(state->create_due, retry_pause_ms(state));
+	/* Somebody else was faster, and we were asked meanwhile. */
+	if (state->dirty)
+		node_state_report(state);
 }
 
 static void create_if_absent(void *arg)
@@ -392,8 +404,7 @@ void node_state_may_write(struct node_state *state, bool may)
 	if (!may)
 		return;
 	node_state_report(state);
-	if (state->synced && !state->object)
-		timer_start(state->create_due, NODE_STATE_CREATE_MS);
+	want_object(state);
 }
 
 struct event_object node_state_event_object(const struct node_state *state)

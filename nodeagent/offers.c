@@ -230,16 +230,12 @@ json_t *offers_status(const struct offers *offers)
 
 const char *offers_why_not_up(const struct offers *offers)
 {
-	json_auto_t *status = offers_status(offers);
-	const json_t *resource;
-	size_t i;
-
 	if (!pool_sources_are_known(offers->sources))
 		return "configurations of devices are not known yet";
-	json_array_foreach (status, i, resource)
-		if (!json_is_true(json_at(resource, "registered")))
-			return "the kubelet does not have all resources yet";
-	return NULL;
+	/* Who has made way for a successor stays up: at an update an agent that is not is removed before the other is. */
+	return device_plugins_are_served(offers->plugins)
+		       ? NULL
+		       : "the kubelet does not have all resources yet";
 }
 
 json_t *offers_failures(const struct offers *offers)

@@ -120,13 +120,18 @@ static int check_node(const char *node, struct err *err)
 /* "/a/file", "", "name", "ns/name". */
 static int check_source(const char *flag, const char *value, struct err *err)
 {
-	const char *slash, *name;
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789-.";
+	const char *name = value;
+	size_t len;
 
 	if (!value || *value == '\0' || *value == '/')
 		return 0;
-	slash = strchr(value, '/');
-	name = slash ? slash + 1 : value;
-	if (*name && strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-.") == strlen(name))
+	len = strspn(name, letters);
+	if (name[len] == '/') {
+		name += len + 1;
+		len = strspn(name, letters);
+	}
+	if (len > 0 && name[len] == '\0')
 		return 0;
 	return err_set(err, ERR_INVALID, "BadFlag",
 		       "--%s \"%s\": must be an absolute path, a ConfigMap's name or "

@@ -267,6 +267,14 @@ json_t *device_plugins_status(const struct device_plugins *plugins)
 	return status;
 }
 
+bool device_plugins_are_served(const struct device_plugins *plugins)
+{
+	for (const struct entry *entry = plugins->entries; entry; entry = entry->next)
+		if (!plugin_is_served(entry->plugin))
+			return false;
+	return true;
+}
+
 /* ---- beginning and end ---------------------------------------------------------------------------------------------- */
 
 struct device_plugins *device_plugins_new(struct loop *loop,

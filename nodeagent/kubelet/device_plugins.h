@@ -10,6 +10,7 @@
 #define ORBWEAVER_NODEAGENT_KUBELET_DEVICE_PLUGINS_H
 
 #include <jansson.h>
+#include <stdbool.h>
 
 #include "lib/base/err.h"
 #include "lib/base/metrics.h"
@@ -44,5 +45,8 @@ void device_plugins_set(struct device_plugins *plugins, const json_t *pools);
  * when not registered or fewer healthy than wanted, absent else.
  */
 json_t *device_plugins_status(const struct device_plugins *plugins);
+
+/* The kubelet has every resource, from us or from a successor. What changes this changes the status, too. */
+bool device_plugins_are_served(const struct device_plugins *plugins);
 
 #endif

@@ -355,6 +355,11 @@ const char *plugin_resource(const struct plugin *plugin)
 	return plugin->config.resource;
 }
 
+bool plugin_is_served(const struct plugin *plugin)
+{
+	return is_registered(plugin) || yields(plugin);
+}
+
 /* Some of the causes, in one line. */
 static json_t *causes_line(const json_t *causes)
 {

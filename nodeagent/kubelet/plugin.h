@@ -66,6 +66,8 @@ void plugin_look(struct plugin *plugin, const struct plugin_kubelet *kubelet, bo
 bool plugin_is_over(const struct plugin *plugin);
 
 const char *plugin_resource(const struct plugin *plugin);
+/* The kubelet has it: from us, or from the successor for which we have made way. */
+bool plugin_is_served(const struct plugin *plugin);
 /* An entry of device_plugins_status(). */
 json_t *plugin_status(const struct plugin *plugin);
 

@@ -8,9 +8,11 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
+#include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "lib/base/own.h"
 #include "lib/base/str.h"
@@ -50,6 +52,17 @@ struct world {
 };
 
 static struct world *w;
+
+static size_t clock_looks;
+
+int64_t clock_us(void)
+{
+	struct timespec now;
+
+	clock_looks++;
+	(void)clock_gettime(CLOCK_BOOTTIME, &now);
+	return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
 
 static void ask(const char *kind, json_t *request, hostd_done_fn done, void *arg)
 {
@@ -315,6 +328,20 @@ static void executes_only_while_it_may(void **state)
 	until(count(A) == 4 && count(B) == 2);
 }
 
+static void who_takes_over_reads_what_the_other_one_has_written(void **state)
+{
+	start();
+	want(1, 4, 2);
+	until(agent_view(w->agent).observed && !w->done);
+	/* The agent that executed meanwhile. */
+	json_decref(w->disk);
+	w->disk = json_pack("{s:{s:b}}", "found", "another", 1);
+	agent_set_may_execute(w->agent, true);
+	until(count(A) == 4 && count(B) == 2);
+	assert_non_null(json_at(w->disk, "found", "another"));
+	assert_non_null(json_at(w->disk, "found", A));
+}
+
 static void what_fails_is_told_and_the_other_pf_done(void **state)
 {
 	struct agent_view view;
@@ -386,6 +413,17 @@ static void a_damaged_state_file_is_told_and_done_without(void **state)
 	want(1, 4, 0);
 	until(count(A) == 4);
 	assert_true(was_told("StateDamaged"));
+}
+
+static void waits_asleep_for_the_next_try_of_the_state_file(void **state)
+{
+	clock_looks = 0;
+	w->fail_loads = 1;
+	agent_set_may_execute(start(), true);
+	want(1, 4, 0);
+	until(agent_view(w->agent).observed);
+	/* Who spins for a second asks what time it is a million times. */
+	assert_in_range(clock_looks, 1, 1000);
 }
 
 static void what_somebody_else_changed_is_repaired_and_told(void **state)
@@ -492,6 +530,20 @@ static void stops_at_once_when_no_step_runs(void **state)
 	until(w->stopped);
 }
 
+static void stops_after_a_save_even_when_something_else_is_wanted_now(void **state)
+{
+	size_t asked;
+
+	agent_set_may_execute(start(), true);
+	want(1, 4, 2);
+	until(w->done && w->order.data[w->order.len - 1] == 'v');
+	asked = w->order.len;
+	want(2, 5, 2);
+	agent_stop(w->agent, on_stopped, NULL);
+	until(w->stopped);
+	assert_int_equal(w->order.len, asked);
+}
+
 static void a_node_that_boots_without_a_server_gets_its_vfs(void **state)
 {
 	agent_set_may_execute(start(), true);
@@ -520,11 +572,13 @@ int main(void)
 		CASE(does_nothing_before_the_nodestate_was_seen),
 		CASE(keeps_how_it_was_found_before_the_first_step_and_looks_after_the_last),
 		CASE(executes_only_while_it_may),
+		CASE(who_takes_over_reads_what_the_other_one_has_written),
 		CASE(what_fails_is_told_and_the_other_pf_done),
 		CASE(what_failed_is_tried_again_by_itself),
 		CASE(a_new_wish_ends_the_plan_after_the_step_that_runs),
 		CASE(no_step_before_the_state_file_is_written),
 		CASE(a_damaged_state_file_is_told_and_done_without),
+		CASE(waits_asleep_for_the_next_try_of_the_state_file),
 		CASE(what_somebody_else_changed_is_repaired_and_told),
 		CASE(trouble_is_believed_when_it_was_seen_twice),
 		CASE(a_pf_whose_step_hangs_is_left_alone_while_it_does),
@@ -532,6 +586,7 @@ int main(void)
 		CASE(a_spec_of_the_wrong_shape_is_a_failure_that_names_it),
 		CASE(stops_after_the_step_that_runs),
 		CASE(stops_at_once_when_no_step_runs),
+		CASE(stops_after_a_save_even_when_something_else_is_wanted_now),
 		CASE(a_node_that_boots_without_a_server_gets_its_vfs),
 		CASE(knows_the_interfaces_of_nics),
 	};

@@ -103,7 +103,7 @@ static void what_is_not_planned_any_more_is_made_good(void **state)
 	(void)attempts_step_failed(a, step, &err, 0, 0);
 	(void)attempts_step_failed(a, other, &err, 0, 0);
 	(void)attempts_failed(a, "state", &err, 0, 0);
-	attempts_keep_steps(a, planned);
+	attempts_keep_steps(a, planned, 0);
 	failures = attempts_failures(a);
 	assert_int_equal(json_array_size(failures), 2);
 	assert_null(json_str_at(json_array_get(failures, 0), "pf"));
@@ -139,6 +139,19 @@ static void a_step_that_is_needed_again_and_again_does_not_last(void **state)
 	assert_non_null(strstr(err.text, "0000:01:00.0"));
 	/* An hour later it is a new story. */
 	assert_int_equal(attempts_step_succeeded(a, step, 3600000, &err), 0);
+}
+
+static void what_does_not_last_pauses_although_nothing_is_to_be_done(void **state)
+{
+	auto_attempts struct attempts *a = attempts_new();
+	json_auto_t *step = entry("0000:01:00.0", 4), *nothing = json_array();
+	struct err err = failure(ERR_HOST, "StepDoesNotLast");
+
+	(void)attempts_step_failed(a, step, &err, 0, 0);
+	attempts_keep_steps(a, nothing, 999);
+	assert_true(attempts_has_steps(a));
+	attempts_keep_steps(a, nothing, 1000);
+	assert_false(attempts_has_steps(a));
 }
 
 /* ---- which spec --------------------------------------------------------------------------------------------------------- */
@@ -206,8 +219,10 @@ static void a_new_nodestate_that_is_empty_has_to_stay_so(void **state)
 	json_auto_t *object = node_state("b", 1, 0);
 	struct desired_input in = {
 		.heard = true, .object = object, .kept = kept, .reported_ms = -1};
-	struct desired d = desired_spec(&in);
+	struct desired d;
 
+	json_put(json_at(object, "spec"), "bridges", json_object());
+	d = desired_spec(&in);
 	assert_null(d.spec);
 	assert_true(json_same(d.offered, json_at(old, "spec")));
 	assert_int_equal(d.again_ms, -1);
@@ -217,6 +232,26 @@ static void a_new_nodestate_that_is_empty_has_to_stay_so(void **state)
 	assert_int_equal(d.again_ms, DESIRED_EMPTY_MS - 1000);
 	in.reported_ms = DESIRED_EMPTY_MS;
 	assert_non_null(desired_spec(&in).spec);
+}
+
+static void a_new_nodestate_that_nobody_has_decided_removes_nothing_ever(void **state)
+{
+	json_auto_t *old = node_state("a", 3, 1), *kept = desired_kept(old);
+	json_auto_t *object = node_state("b", 1, 0);
+	struct desired_input in = {.heard = true, .object = object, .kept = kept};
+	static const int64_t reported_ms[] = {-1, 1000, DESIRED_EMPTY_MS, INT64_C(86400000)};
+
+	for (size_t i = 0; i < ARRAY_LEN(reported_ms); i++) {
+		struct desired d;
+
+		in.reported_ms = reported_ms[i];
+		d = desired_spec(&in);
+		assert_null(d.spec);
+		assert_true(json_same(d.offered, json_at(old, "spec")));
+		assert_int_equal(d.again_ms, -1);
+	}
+	json_object_del(object, "spec");
+	assert_null(desired_spec(&in).spec);
 }
 
 static void an_emptied_nodestate_counts_at_once(void **state)
@@ -239,10 +274,12 @@ int main(void)
 		cmocka_unit_test(what_is_not_planned_any_more_is_made_good),
 		cmocka_unit_test(remembers_the_pf_whose_step_hangs),
 		cmocka_unit_test(a_step_that_is_needed_again_and_again_does_not_last),
+		cmocka_unit_test(what_does_not_last_pauses_although_nothing_is_to_be_done),
 		cmocka_unit_test(the_nodestate_decides),
 		cmocka_unit_test(nothing_is_done_before_the_server_had_its_time),
 		cmocka_unit_test(a_deleted_nodestate_leaves_the_host_and_what_is_offered),
 		cmocka_unit_test(a_new_nodestate_that_is_empty_has_to_stay_so),
+		cmocka_unit_test(a_new_nodestate_that_nobody_has_decided_removes_nothing_ever),
 		cmocka_unit_test(an_emptied_nodestate_counts_at_once),
 	};
 

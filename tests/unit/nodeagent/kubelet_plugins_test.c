@@ -302,7 +302,9 @@ static void it_waits_for_a_kubelet_that_comes_later(void **state)
 	status = status_of(s->plugins, &before);
 	assert_false(json_is_true(json_at(status, "registered")));
 	assert_non_null(strstr(json_str_at(status, "cause"), "is the kubelet running?"));
+	assert_false(device_plugins_are_served(s->plugins));
 	serve(s, FAKE_KUBELET_NEW);
+	assert_true(device_plugins_are_served(s->plugins));
 }
 
 static void a_list_is_sent_only_when_it_has_changed(void **state)
@@ -578,6 +580,9 @@ static void a_successor_takes_over(void **state, enum fake_kubelet_kind kind, bo
 	assert_int_equal(fake_kubelet_registrations(s->kubelet), 2);
 	assert_string_equal(json_str_at(status_of(s->plugins, &all), "cause"),
 			    "a newer agent on this node serves it");
+	/* Who has made way is no less up for it, or it would be removed before its successor is. */
+	assert_true(device_plugins_are_served(s->plugins));
+	assert_true(device_plugins_are_served(second));
 	close_agent(s, s->plugins);
 	s->plugins = second;
 	pass(s, 100);

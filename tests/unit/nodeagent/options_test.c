@@ -112,6 +112,7 @@ static void names_flag_value_and_remedy_of_mistakes(void **state)
 		{"--shared-config", "a/b/c",
 		 "--shared-config \"a/b/c\": must be an absolute path, a"},
 		{"--dev-files", "a/", "--dev-files \"a/\""},
+		{"--dev-files", "A b/c", "--dev-files \"A b/c\""},
 		{"--resource-prefix", "a/b", "--resource-prefix \"a/b\": must be a DNS name"},
 		{"--log-level", "loud", "--log-level loud"},
 		{"--nodes", "w1", "--nodes: unknown; see --help"},

@@ -283,7 +283,7 @@ static bool plan_mtu(struct planning *p, const struct pf_wish *wish, const struc
 {
 	json_int_t most = json_integer_value(json_at(now->entry, "host", "maxMtu"));
 
-	if (wish->mtu <= now->mtu)
+	if (wish->mtu == 0 || wish->mtu <= now->mtu)
 		return true;
 	if (most > 0 && wish->mtu > most) {
 		plan_problem(

@@ -192,7 +192,8 @@ static void restore_mtu(struct restore *r)
 	json_t *vf;
 	size_t i;
 
-	if (was == 0 || r->now->mtu <= was)
+	/* Nothing that could be put back: not known, or no MTU. */
+	if (was < STEP_MTU_MIN || was > STEP_MTU_MAX || r->now->mtu <= was)
 		return;
 	r->is_done = false;
 	json_array_foreach (json_at(r->now->entry, "Vfs"), i, vf) {

@@ -7,8 +7,6 @@
 #include <string.h>
 #include <strings.h>
 
-#define MTU_MIN 68
-#define MTU_MAX 65535
 /* PCI has no such number of VFs; what the PF can have is less. */
 #define NUM_VFS_MAX 65535
 
@@ -46,11 +44,11 @@ static bool read_mtu(const json_t *object, int *ret, struct err *err)
 {
 	int64_t mtu;
 
-	if (json_get_int(object, "", "mtu", 0, MTU_MAX, 0, &mtu, err) < 0)
+	if (json_get_int(object, "", "mtu", 0, STEP_MTU_MAX, 0, &mtu, err) < 0)
 		return false;
-	if (mtu > 0 && mtu < MTU_MIN) {
+	if (mtu > 0 && mtu < STEP_MTU_MIN) {
 		(void)err_set(err, ERR_INVALID, "BadField", "mtu: %d is less than %d", (int)mtu,
-			      MTU_MIN);
+			      STEP_MTU_MIN);
 		return false;
 	}
 	*ret = (int)mtu;

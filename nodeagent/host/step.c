@@ -112,7 +112,7 @@ static const struct step_kind kinds[] = {
 		.name = "set-mtu",
 		.impact = STEP_IMPACT_NONE,
 		.deadline_ms = 15000,
-		.fields = {ADDRESS("device"), NUMBER("mtu", 68, 65535), FORCE},
+		.fields = {ADDRESS("device"), NUMBER("mtu", STEP_MTU_MIN, STEP_MTU_MAX), FORCE},
 		.changes = "the MTU of the network interface of a PF or a VF",
 		.readback = "rtnetlink",
 	},

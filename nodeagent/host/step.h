@@ -18,6 +18,9 @@
 /* Sorted behind all files that distributions and other tools write: modprobe takes the last answer. */
 #define HOST_NEXT_BOOT_FILE "etc/modprobe.d/zz-orbweaver-rdma.conf"
 
+/* What an Ethernet or IPoIB interface can have at all (IPv4 needs 68, RFC 791). */
+enum { STEP_MTU_MIN = 68, STEP_MTU_MAX = 65535 };
+
 /* The most that a step can do to others. */
 enum step_impact {
 	STEP_IMPACT_NONE,   /* nobody notices */

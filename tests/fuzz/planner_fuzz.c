@@ -86,7 +86,10 @@ static void check_harmless(json_t *observed, const json_t *held, const json_t *s
 	json_t *owner = NULL, *vf, *pf;
 	size_t i;
 
-	vf = find_vf(observed, device ? device : json_str_at(step, "vf"), &owner);
+	/* A step on a PF is none on a VF, whatever address a VF claims to have. */
+	vf = device && find_pf(observed, device)
+		     ? NULL
+		     : find_vf(observed, device ? device : json_str_at(step, "vf"), &owner);
 	check(!vf || !is_held(vf, held), "no step for a held VF");
 	pf = find_pf(observed, on_pf ? on_pf : device);
 	if (json_at(step, "index")) {

@@ -278,13 +278,16 @@ is_empty() {
 	[[ -z $(kubectl get pods -o name) ]]
 }
 
-# Pods that come, work for a moment and go, until the file "stop" appears; none comes while there is a file "hold". Those that
-# the kubelet turned away are kept in "rejected". Others fail too: a kubelet that is killed takes its calls to containerd along.
+# Pods that come, work for a moment and go, until the file "stop" appears; none comes while there is a file "hold", and "held"
+# tells that this was seen. Those that the kubelet turned away are kept in "rejected". Others fail too: a kubelet that is killed
+# takes its calls to containerd along.
 churn() {
 	local i=0 name phase reason
 
 	while [[ ! -e $tmp/stop ]]; do
-		if [[ ! -e $tmp/hold ]]; then
+		if [[ -e $tmp/hold ]]; then
+			touch "$tmp/held"
+		else
 			i=$((i + 1))
 			pod "churn-$i" 1 "sleep 0.2" >/dev/null || true
 		fi
@@ -348,9 +351,9 @@ is_settled() {
 kill_tool() {
 	local before started deadline=$((SECONDS + 30))
 
+	rm -f "$tmp/held"
 	touch "$tmp/hold"
-	sleep 0.5
-	until is_settled; do
+	until [[ -e $tmp/held ]] && is_settled; do
 		((SECONDS < deadline)) || return 1
 	done
 	before=$(registrations a)

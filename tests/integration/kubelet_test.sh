@@ -328,10 +328,27 @@ wait_registered() {
 	done
 }
 
+is_settled() {
+	! kubectl get pods --no-headers -o 'custom-columns=P:.status.phase' | grep -qx Pending
+}
+
+# No pod comes in the moment in which nobody serves: no kubelet could give it anything, and one that has just started turns away
+# those that it finds waiting, before any plugin can register. Those that run go on.
+hold_pods() {
+	local deadline=$((SECONDS + 30))
+
+	rm -f "$tmp/held"
+	touch "$tmp/hold"
+	until [[ -e $tmp/held ]] && is_settled; do
+		((SECONDS < deadline)) || return 1
+	done
+}
+
 # Every other time its whole directory goes too. The kubelet itself removes the sockets in it.
 restart_kubelet() {
 	local before
 
+	hold_pods || return 1
 	before=$(registrations a)
 	end kubelet KILL
 	if (($1 % 2)); then
@@ -340,22 +357,13 @@ restart_kubelet() {
 		inside sh -c "rm -f $plugins/*.sock"
 	fi
 	start_kubelet
-	wait_registered a "$before" && note_time kubelet "$(registered_after_ms a "$(socket_time)")"
+	wait_registered a "$before" && rm "$tmp/hold" && note_time kubelet "$(registered_after_ms a "$(socket_time)")"
 }
 
-is_settled() {
-	! kubectl get pods --no-headers -o 'custom-columns=P:.status.phase' | grep -qx Pending
-}
-
-# No pod comes in the moment in which nobody serves: no kubelet could give it anything. Those that are there go on.
 kill_tool() {
-	local before started deadline=$((SECONDS + 30))
+	local before started
 
-	rm -f "$tmp/held"
-	touch "$tmp/hold"
-	until [[ -e $tmp/held ]] && is_settled; do
-		((SECONDS < deadline)) || return 1
-	done
+	hold_pods || return 1
 	before=$(registrations a)
 	end a KILL
 	started=$(date +%s.%N)

@@ -886,6 +886,18 @@ const struct host_doors *host_tree_doors(void)
 	return &doors;
 }
 
+const struct tree_pf tree_mlx = {.address = TREE_MLX,
+				 .driver = "mlx5_core",
+				 .netdev = "ens1f0np0",
+				 .rdma = "mlx5_0",
+				 .vendor = "15b3",
+				 .device = "101b",
+				 .vf_device = "101c",
+				 .vf_driver = "mlx5_core",
+				 .vf_bus = 0x3c,
+				 .total = 128,
+				 .has_devlink = true};
+
 struct host_tree *host_tree_new(void)
 {
 	struct host_tree *tree = mem_new(struct host_tree);

@@ -27,6 +27,10 @@ struct tree_pf {
 	const char *master; /* interface that its own is a port of */
 };
 
+/* What most tests are about: an mlx5 PF with RDMA, devlink and room for 128 VFs, which are on bus 3c. */
+#define TREE_MLX "0000:3b:00.0"
+extern const struct tree_pf tree_mlx;
+
 struct host_tree;
 
 struct host_tree *host_tree_new(void);

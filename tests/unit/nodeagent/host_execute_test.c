@@ -12,25 +12,13 @@
 #include "nodeagent/host/step.h"
 #include "tests/fakes/host_tree.h"
 
-#define PF "0000:3b:00.0"
+#define PF TREE_MLX
 #define VF "0000:3c:00.0"
-
-static const struct tree_pf mlx = {.address = PF,
-				   .driver = "mlx5_core",
-				   .netdev = "ens1f0np0",
-				   .rdma = "mlx5_0",
-				   .vendor = "15b3",
-				   .device = "101b",
-				   .vf_device = "101c",
-				   .vf_driver = "mlx5_core",
-				   .vf_bus = 0x3c,
-				   .total = 128,
-				   .has_devlink = true};
 
 static int set_up(void **state)
 {
 	*state = host_tree_new();
-	host_tree_add_pf(*state, &mlx);
+	host_tree_add_pf(*state, &tree_mlx);
 	return 0;
 }
 

@@ -11,21 +11,10 @@
 #include "nodeagent/host/observe.h"
 #include "tests/fakes/host_tree.h"
 
-#define MLX "0000:3b:00.0"
+#define MLX TREE_MLX
 #define IGB "0000:01:00.0"
 #define IB  "0000:af:00.0"
 
-static const struct tree_pf mlx = {.address = MLX,
-				   .driver = "mlx5_core",
-				   .netdev = "ens1f0np0",
-				   .rdma = "mlx5_0",
-				   .vendor = "15b3",
-				   .device = "101b",
-				   .vf_device = "101c",
-				   .vf_driver = "mlx5_core",
-				   .vf_bus = 0x3c,
-				   .total = 128,
-				   .has_devlink = true};
 static const struct tree_pf igb = {.address = IGB,
 				   .driver = "igb",
 				   .netdev = "enp1s0",
@@ -115,7 +104,7 @@ static void sorts_pfs_by_address_and_128_vfs_by_number(void **state)
 {
 	json_auto_t *observed = NULL;
 
-	host_tree_add_pf(*state, &mlx);
+	host_tree_add_pf(*state, &tree_mlx);
 	host_tree_add_pf(*state, &igb);
 	write_sysfs(*state, MLX "/sriov_numvfs", "128");
 	observed = look(*state);
@@ -132,7 +121,7 @@ static void says_the_same_bytes_when_nothing_changed(void **state)
 	json_auto_t *one = NULL, *two = NULL;
 	auto_free char *first = NULL, *second = NULL;
 
-	host_tree_add_pf(*state, &mlx);
+	host_tree_add_pf(*state, &tree_mlx);
 	host_tree_add_pf(*state, &ib);
 	write_sysfs(*state, MLX "/sriov_numvfs", "9");
 	one = look(*state);
@@ -147,7 +136,7 @@ static void takes_a_vf_in_a_pod_as_in_use_and_not_as_gone(void **state)
 	json_auto_t *observed = NULL;
 	const json_t *vf;
 
-	host_tree_add_pf(*state, &mlx);
+	host_tree_add_pf(*state, &tree_mlx);
 	write_sysfs(*state, MLX "/sriov_numvfs", "4");
 	host_tree_move_away(*state, "0000:3c:00.2");
 	observed = look(*state);
@@ -209,7 +198,7 @@ static void shows_guids_most_significant_octet_first(void **state)
 {
 	json_auto_t *observed = NULL;
 
-	host_tree_add_pf(*state, &mlx);
+	host_tree_add_pf(*state, &tree_mlx);
 	write_sysfs(*state, MLX "/sriov_numvfs", "1");
 	observed = look(*state);
 	assert_string_equal(json_str_at(vf_of(observed, MLX, 0), "guid"),
@@ -278,7 +267,7 @@ static void protects_what_carries_the_default_route_and_the_nodes_address(void *
 	port.master = "br0";
 	host_tree_add_interface(*state, "br0", "bridge");
 	host_tree_add_pf(*state, &port);
-	host_tree_add_pf(*state, &mlx);
+	host_tree_add_pf(*state, &tree_mlx);
 	host_tree_add_pf(*state, &ib);
 	host_tree_add_default_route(*state, "br0");
 	host_tree_add_address(*state, "ens1f0np0", "192.0.2.7");

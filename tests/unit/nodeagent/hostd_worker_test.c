@@ -22,23 +22,11 @@
 #include "nodeagent/hostd/worker.h"
 #include "tests/fakes/host_tree.h"
 
-#define PF     "0000:3b:00.0"
+#define PF     TREE_MLX
 #define VF     "0000:3c:00.0"
 #define PF_IS  "\"pf\": \"" PF "\""
 #define VF_IS  "\"vf\": \"" VF "\""
 #define DEV_IS "\"device\": \""
-
-static const struct tree_pf mlx = {.address = PF,
-				   .driver = "mlx5_core",
-				   .netdev = "ens1f0np0",
-				   .rdma = "mlx5_0",
-				   .vendor = "15b3",
-				   .device = "101b",
-				   .vf_device = "101c",
-				   .vf_driver = "mlx5_core",
-				   .vf_bus = 0x3c,
-				   .total = 128,
-				   .has_devlink = true};
 
 /* Doors in front of the tree's: one access fails, or is swallowed: the kernel says yes and does nothing. */
 struct gate {
@@ -51,7 +39,7 @@ static int set_up(void **state)
 	struct gate *gate = mem_new(struct gate);
 
 	gate->tree = host_tree_new();
-	host_tree_add_pf(gate->tree, &mlx);
+	host_tree_add_pf(gate->tree, &tree_mlx);
 	*state = gate;
 	return 0;
 }

@@ -16,24 +16,13 @@
 #include "nodeagent/planner.h"
 #include "tests/fakes/host_tree.h"
 
-#define PF  "0000:3b:00.0"
+#define PF  TREE_MLX
 #define VF0 "0000:3c:00.0"
 #define VF1 "0000:3c:00.1"
 #define IB  "0000:5e:00.0"
 
 #define ROUNDS_MAX 12
 
-static const struct tree_pf mlx = {.address = PF,
-				   .driver = "mlx5_core",
-				   .netdev = "ens1f0np0",
-				   .rdma = "mlx5_0",
-				   .vendor = "15b3",
-				   .device = "101b",
-				   .vf_device = "101c",
-				   .vf_driver = "mlx5_core",
-				   .vf_bus = 0x3c,
-				   .total = 128,
-				   .has_devlink = true};
 static const struct tree_pf ib = {.address = IB,
 				  .driver = "mlx5_core",
 				  .netdev = "ibs1",
@@ -64,7 +53,7 @@ static int set_up(void **state)
 	node->tree = host_tree_new();
 	node->found = json_object();
 	node->refused = json_array();
-	host_tree_add_pf(node->tree, &mlx);
+	host_tree_add_pf(node->tree, &tree_mlx);
 	host_tree_file(node->tree, "sys/module/ib_uverbs/x", "");
 	host_tree_file(node->tree, "sys/module/rdma_ucm/x", "");
 	host_tree_file(node->tree, "sys/module/mlx5_ib/x", "");

@@ -24,11 +24,10 @@
 #include "nodeagent/kubelet/endpoint.h"
 #include "nodeagent/kubelet/registration.h"
 #include "tests/fakes/kubelet.h"
+#include "tests/support/until.h"
 
 #define X "spidernet.io/x"
 /* What should happen within this time has a fault if it does not. */
-#define PATIENCE_MS 10000
-
 struct stand {
 	struct loop *loop;
 	char dir[64];
@@ -41,20 +40,6 @@ struct stand {
 	json_t *pools;
 };
 
-/* Turn the loop until the condition holds. */
-#define until(s, condition)                                                                        \
-	do {                                                                                       \
-		int64_t give_up_ = clock_ms() + PATIENCE_MS;                                       \
-		struct timer *tick_ = timer_new((s)->loop, nothing, NULL);                         \
-		while (!(condition)) {                                                             \
-			if (clock_ms() > give_up_)                                                 \
-				fail_msg("never: %s", #condition);                                 \
-			timer_start(tick_, 10);                                                    \
-			loop_turn((s)->loop, true);                                                \
-		}                                                                                  \
-		timer_free(tick_);                                                                 \
-	} while (0)
-
 static int64_t leapt_us;
 
 /* Time that a test can let pass at once; timers keep their own. */
@@ -66,18 +51,6 @@ int64_t clock_us(void)
 	return now.tv_sec * 1000000LL + now.tv_nsec / 1000 + leapt_us;
 }
 
-static void nothing(void *arg)
-{
-}
-
-/* Let pass some time in which something should not happen. */
-static void pass(struct stand *s, int64_t ms)
-{
-	int64_t end = clock_ms() + ms;
-
-	until(s, clock_ms() >= end);
-}
-
 /* Some time later, when everybody has looked. */
 static void leap(struct stand *s, int64_t ms)
 {
@@ -86,7 +59,7 @@ static void leap(struct stand *s, int64_t ms)
 	leapt_us += ms * 1000;
 	assert_int_equal(mkdir(path, 0700), 0);
 	assert_int_equal(rmdir(path), 0);
-	pass(s, 50);
+	pass(s->loop, 50);
 }
 
 static void on_changed(void *arg)
@@ -173,7 +146,7 @@ static void close_agent(struct stand *s, struct device_plugins *plugins)
 	int before = s->closed;
 
 	device_plugins_close(plugins, on_closed, s);
-	until(s, s->closed == before + 1);
+	until(s->loop, s->closed == before + 1);
 }
 
 static void remove_tree(const char *path)
@@ -221,7 +194,7 @@ static void serve(struct stand *s, enum fake_kubelet_kind kind)
 {
 	s->kubelet = fake_kubelet_new(s->loop, s->plugins_dir, kind);
 	offer(s, s->plugins, pools_with(3, true));
-	until(s, allocatable(s) == 3);
+	until(s->loop, allocatable(s) == 3);
 }
 
 static const json_t *status_of(struct device_plugins *plugins, json_t **ret_all)
@@ -298,7 +271,7 @@ static void it_waits_for_a_kubelet_that_comes_later(void **state)
 	const json_t *status;
 
 	offer(s, s->plugins, pools_with(3, true));
-	pass(s, 100);
+	pass(s->loop, 100);
 	status = status_of(s->plugins, &before);
 	assert_false(json_is_true(json_at(status, "registered")));
 	assert_non_null(strstr(json_str_at(status, "cause"), "is the kubelet running?"));
@@ -320,11 +293,11 @@ static void a_list_is_sent_only_when_it_has_changed(void **state)
 	causes = json_object_get(json_array_get(json_object_get(pools, "resources"), 0), "causes");
 	(void)json_array_append_new(causes, json_string("news"));
 	device_plugins_set(s->plugins, pools);
-	pass(s, 100);
+	pass(s->loop, 100);
 	assert_int_equal(fake_kubelet_lists(s->kubelet), 1);
 
 	offer(s, s->plugins, pools_with(3, false));
-	until(s, allocatable(s) == 2);
+	until(s->loop, allocatable(s) == 2);
 	assert_int_equal(fake_kubelet_lists(s->kubelet), 2);
 	assert_int_equal(fake_kubelet_registrations(s->kubelet), 1);
 }
@@ -336,12 +309,12 @@ static void a_device_that_vanishes_is_unhealthy_at_once(void **state)
 
 	serve(s, FAKE_KUBELET_NEW);
 	offer(s, s->plugins, pools_with(2, true));
-	until(s, allocatable(s) == 2);
+	until(s->loop, allocatable(s) == 2);
 	assert_int_equal(fake_kubelet_capacity(s->kubelet, X), 3);
 	assert_string_equal(json_str_at(status_of(s->plugins, &all), "cause"),
 			    "one VF is not there yet");
 	leap(s, 6000);
-	until(s, fake_kubelet_capacity(s->kubelet, X) == 2);
+	until(s->loop, fake_kubelet_capacity(s->kubelet, X) == 2);
 	assert_int_equal(fake_kubelet_registrations(s->kubelet), 1);
 }
 
@@ -351,9 +324,9 @@ static void an_empty_pool_is_registered(void **state)
 
 	s->kubelet = fake_kubelet_new(s->loop, s->plugins_dir, FAKE_KUBELET_NEW);
 	offer(s, s->plugins, pools_with(0, true));
-	until(s, fake_kubelet_lists(s->kubelet) == 1);
+	until(s->loop, fake_kubelet_lists(s->kubelet) == 1);
 	offer(s, s->plugins, pools_with(3, true));
-	until(s, allocatable(s) == 3);
+	until(s->loop, allocatable(s) == 3);
 	assert_int_equal(fake_kubelet_registrations(s->kubelet), 1);
 }
 
@@ -363,15 +336,15 @@ static void a_resource_that_is_wanted_no_more_goes(void **state)
 
 	serve(s, FAKE_KUBELET_NEW);
 	offer(s, s->plugins, json_pack("{s:[], s:[]}", "resources", "problems"));
-	until(s, allocatable(s) == 0);
+	until(s->loop, allocatable(s) == 0);
 	assert_int_equal(count_sockets(s), 1);
 	/* It may come back while its devices are remembered. */
 	offer(s, s->plugins, pools_with(3, true));
-	until(s, allocatable(s) == 3);
+	until(s->loop, allocatable(s) == 3);
 	assert_int_equal(fake_kubelet_registrations(s->kubelet), 1);
 	offer(s, s->plugins, json_pack("{s:[], s:[]}", "resources", "problems"));
 	leap(s, 6000);
-	until(s, count_sockets(s) == 0);
+	until(s->loop, count_sockets(s) == 0);
 	assert_false(exists(s->devinfo_dir, "spidernet.io-x-0000:3b:00.1-device.json"));
 }
 
@@ -386,7 +359,7 @@ static void a_restarted_kubelet_is_met_again(void **state)
 		fake_kubelet_free(s->kubelet);
 		s->kubelet = fake_kubelet_new(s->loop, s->plugins_dir,
 					      i % 2 ? FAKE_KUBELET_NEW : FAKE_KUBELET_OLD);
-		until(s, allocatable(s) == 3);
+		until(s->loop, allocatable(s) == 3);
 	}
 	assert_int_equal(count_sockets(s), 1);
 }
@@ -398,10 +371,10 @@ static void a_directory_that_was_removed_is_found_again(void **state)
 	serve(s, FAKE_KUBELET_NEW);
 	fake_kubelet_free(take_ptr(s->kubelet));
 	remove_tree(s->plugins_dir);
-	pass(s, 300);
+	pass(s->loop, 300);
 	assert_int_equal(mkdir(s->plugins_dir, 0750), 0);
 	s->kubelet = fake_kubelet_new(s->loop, s->plugins_dir, FAKE_KUBELET_NEW);
-	until(s, allocatable(s) == 3);
+	until(s->loop, allocatable(s) == 3);
 }
 
 static void a_wiped_directory_costs_nothing_while_the_kubelet_lives(void **state)
@@ -413,8 +386,8 @@ static void a_wiped_directory_costs_nothing_while_the_kubelet_lives(void **state
 	(void)fake_kubelet_lowest(s->kubelet);
 	path = str_printf("%s/%s", s->plugins_dir, fake_kubelet_endpoint(s->kubelet));
 	assert_int_equal(unlink(path), 0);
-	until(s, access(path, F_OK) == 0);
-	pass(s, 100);
+	until(s->loop, access(path, F_OK) == 0);
+	pass(s->loop, 100);
 	assert_int_equal(allocatable(s), 3);
 	assert_true(fake_kubelet_lowest(s->kubelet) >= 3);
 	assert_int_equal(fake_kubelet_registrations(s->kubelet), 1);
@@ -428,7 +401,7 @@ static void a_stream_that_ended_is_followed_by_a_registration(void **state)
 	for (size_t i = 1; i <= 3; i++) {
 		fake_kubelet_end_stream(s->kubelet, X);
 		assert_int_equal(allocatable(s), 0);
-		until(s, allocatable(s) == 3);
+		until(s->loop, allocatable(s) == 3);
 		assert_int_equal(fake_kubelet_registrations(s->kubelet), 1 + i);
 	}
 }
@@ -440,10 +413,10 @@ static void a_kubelet_that_ends_every_stream_is_not_bothered_all_the_time(void *
 	serve(s, FAKE_KUBELET_NEW);
 	fake_kubelet_set_mood(s->kubelet, FAKE_KUBELET_RESTLESS);
 	fake_kubelet_end_stream(s->kubelet, X);
-	pass(s, 1500);
+	pass(s->loop, 1500);
 	assert_in_range(fake_kubelet_registrations(s->kubelet), 3, 7);
 	fake_kubelet_set_mood(s->kubelet, FAKE_KUBELET_WELL);
-	until(s, allocatable(s) == 3);
+	until(s->loop, allocatable(s) == 3);
 }
 
 static void a_refusal_is_told_with_its_text_and_tried_again(void **state)
@@ -454,14 +427,14 @@ static void a_refusal_is_told_with_its_text_and_tried_again(void **state)
 	s->kubelet = fake_kubelet_new(s->loop, s->plugins_dir, FAKE_KUBELET_NEW);
 	fake_kubelet_set_mood(s->kubelet, FAKE_KUBELET_REFUSES);
 	offer(s, s->plugins, pools_with(3, true));
-	until(s, fake_kubelet_registrations(s->kubelet) >= 3);
+	until(s->loop, fake_kubelet_registrations(s->kubelet) >= 3);
 	assert_non_null(strstr(json_str_at(status_of(s->plugins, &all), "cause"),
 			       "the ResourceName \"" X "\" is invalid"));
 	assert_string_equal(s->told.data,
 			    "!RegisterRefused: resource " X ": the kubelet refuses the resource: "
 			    "the ResourceName \"" X "\" is invalid (Unknown)\n");
 	fake_kubelet_set_mood(s->kubelet, FAKE_KUBELET_WELL);
-	until(s, allocatable(s) == 3);
+	until(s->loop, allocatable(s) == 3);
 	assert_non_null(strstr(s->told.data, "\nRegistered: "));
 }
 
@@ -472,12 +445,12 @@ static void a_kubelet_that_hangs_does_not_hold_up_the_next(void **state)
 	s->kubelet = fake_kubelet_new(s->loop, s->plugins_dir, FAKE_KUBELET_NEW);
 	fake_kubelet_set_mood(s->kubelet, FAKE_KUBELET_HANGS);
 	offer(s, s->plugins, pools_with(3, true));
-	until(s, fake_kubelet_registrations(s->kubelet) == 1);
-	pass(s, 200);
+	until(s->loop, fake_kubelet_registrations(s->kubelet) == 1);
+	pass(s->loop, 200);
 	assert_int_equal(fake_kubelet_registrations(s->kubelet), 1);
 	fake_kubelet_free(s->kubelet);
 	s->kubelet = fake_kubelet_new(s->loop, s->plugins_dir, FAKE_KUBELET_NEW);
-	until(s, allocatable(s) == 3);
+	until(s->loop, allocatable(s) == 3);
 }
 
 static void on_registration_done(void *arg, const struct err *why)
@@ -506,7 +479,7 @@ static void a_registration_has_a_deadline(void **state)
 					},
 					NULL);
 	assert_non_null(registration);
-	until(s, why.class != ERR_NONE);
+	until(s->loop, why.class != ERR_NONE);
 	assert_string_equal(why.reason, "KubeletSilent");
 	registration_free(registration);
 }
@@ -518,11 +491,11 @@ static void a_registration_that_nothing_follows_is_repeated(void **state)
 	s->kubelet = fake_kubelet_new(s->loop, s->plugins_dir, FAKE_KUBELET_OLD);
 	fake_kubelet_set_mood(s->kubelet, FAKE_KUBELET_IGNORES);
 	offer(s, s->plugins, pools_with(3, true));
-	until(s, fake_kubelet_registrations(s->kubelet) == 1);
-	pass(s, 50);
+	until(s->loop, fake_kubelet_registrations(s->kubelet) == 1);
+	pass(s->loop, 50);
 	fake_kubelet_set_mood(s->kubelet, FAKE_KUBELET_WELL);
 	leap(s, 6000);
-	until(s, allocatable(s) == 3);
+	until(s->loop, allocatable(s) == 3);
 	assert_int_equal(fake_kubelet_registrations(s->kubelet), 2);
 }
 
@@ -551,10 +524,10 @@ static void sockets_of_killed_agents_are_removed_and_only_those(void **state)
 	assert_false(exists(s->plugins_dir, stale));
 	mem_free(stale);
 	stale = leave_socket(s);
-	until(s, !exists(s->plugins_dir, stale));
+	until(s->loop, !exists(s->plugins_dir, stale));
 	second = agent(s);
 	offer(s, second, pools_with(3, true));
-	until(s, count_sockets(s) == 2);
+	until(s->loop, count_sockets(s) == 2);
 	leap(s, 60000);
 	assert_int_equal(count_sockets(s), 2);
 	close_agent(s, second);
@@ -570,10 +543,10 @@ static void a_successor_takes_over(void **state, enum fake_kubelet_kind kind, bo
 
 	serve(s, kind);
 	(void)fake_kubelet_lowest(s->kubelet);
-	pass(s, 2); /* instances are ordered by milliseconds */
+	pass(s->loop, 2); /* instances are ordered by milliseconds */
 	second = agent(s);
 	offer(s, second, pools_with(3, true));
-	until(s, fake_kubelet_registrations(s->kubelet) == 2 && allocatable(s) == 3);
+	until(s->loop, fake_kubelet_registrations(s->kubelet) == 2 && allocatable(s) == 3);
 	/* The old one gives way, and does not fight for a stream that is taken from it. */
 	leap(s, 500);
 	leap(s, 60000);
@@ -585,8 +558,8 @@ static void a_successor_takes_over(void **state, enum fake_kubelet_kind kind, bo
 	assert_true(device_plugins_are_served(second));
 	close_agent(s, s->plugins);
 	s->plugins = second;
-	pass(s, 100);
-	until(s, allocatable(s) == 3);
+	pass(s->loop, 100);
+	until(s->loop, allocatable(s) == 3);
 	if (without_gap)
 		assert_int_equal(fake_kubelet_lowest(s->kubelet), 3);
 	registrations = fake_kubelet_registrations(s->kubelet);
@@ -616,13 +589,13 @@ static void when_the_successor_dies_the_old_agent_is_back(void **state)
 	struct device_plugins *second;
 
 	serve(s, FAKE_KUBELET_OLD);
-	pass(s, 2);
+	pass(s->loop, 2);
 	second = agent(s);
 	offer(s, second, pools_with(2, true));
-	until(s, allocatable(s) == 2);
+	until(s->loop, allocatable(s) == 2);
 	close_agent(s, second);
 	assert_int_equal(allocatable(s), 0);
-	until(s, allocatable(s) == 3);
+	until(s->loop, allocatable(s) == 3);
 	assert_int_equal(fake_kubelet_registrations(s->kubelet), 3);
 }
 
@@ -632,20 +605,20 @@ static void after_a_restart_of_the_kubelet_the_younger_agent_has_it(void **state
 	struct device_plugins *second;
 
 	serve(s, FAKE_KUBELET_OLD);
-	pass(s, 2);
+	pass(s->loop, 2);
 	second = agent(s);
 	offer(s, second, pools_with(2, true));
-	until(s, allocatable(s) == 2);
+	until(s->loop, allocatable(s) == 2);
 	fake_kubelet_free(s->kubelet);
 	s->kubelet = fake_kubelet_new(s->loop, s->plugins_dir, FAKE_KUBELET_OLD);
-	until(s, allocatable(s) == 2);
+	until(s->loop, allocatable(s) == 2);
 	leap(s, 500);
 	leap(s, 60000);
 	assert_int_equal(allocatable(s), 2);
 	assert_int_equal(fake_kubelet_registrations(s->kubelet), 1);
 	close_agent(s, s->plugins);
 	s->plugins = second;
-	pass(s, 100);
+	pass(s->loop, 100);
 	assert_int_equal(allocatable(s), 2);
 }
 
@@ -657,7 +630,7 @@ static void at_the_end_sockets_go_and_files_stay(void **state)
 	assert_int_equal(count_sockets(s), 1);
 	close_agent(s, take_ptr(s->plugins));
 	assert_int_equal(count_sockets(s), 0);
-	until(s, allocatable(s) == 0);
+	until(s->loop, allocatable(s) == 0);
 	assert_true(exists(s->devinfo_dir, "spidernet.io-x-0000:3b:00.1-device.json"));
 }
 
@@ -722,7 +695,7 @@ static struct answer ask(struct stand *s, const struct grpc_request *base)
 	request.arg = &answer;
 	assert_non_null(client);
 	assert_non_null(grpc_client_call(client, &request, NULL));
-	until(s, answer.done);
+	until(s->loop, answer.done);
 	grpc_client_free(client);
 	return answer;
 }
@@ -896,7 +869,7 @@ static void stale_device_info_goes_and_that_of_others_stays(void **state)
 	offer(s, s->plugins, pools_with(2, true));
 	assert_true(exists(s->devinfo_dir, "spidernet.io-x-0000:3b:00.3-device.json"));
 	leap(s, 6000);
-	until(s, !exists(s->devinfo_dir, "spidernet.io-x-0000:3b:00.3-device.json"));
+	until(s->loop, !exists(s->devinfo_dir, "spidernet.io-x-0000:3b:00.3-device.json"));
 }
 
 static void device_info_that_cannot_be_written_is_told_and_stops_nothing(void **state)

@@ -17,9 +17,8 @@
 #include "lib/json/json.h"
 #include "nodeagent/kubelet/pod_resources.h"
 #include "nodeagent/kubelet/pod_resources_read.h"
+#include "tests/support/until.h"
 #include "tests/unit/grpc/hex.h"
-
-#define PATIENCE_MS 10000
 
 /* ---- the document --------------------------------------------------------------------------------------------------- */
 
@@ -119,30 +118,6 @@ struct stand {
 	enum grpc_code code;
 };
 
-static void nothing(void *arg)
-{
-}
-
-#define until(s, condition)                                                                        \
-	do {                                                                                       \
-		int64_t give_up_ = clock_ms() + PATIENCE_MS;                                       \
-		struct timer *tick_ = timer_new((s)->loop, nothing, NULL);                         \
-		while (!(condition)) {                                                             \
-			if (clock_ms() > give_up_)                                                 \
-				fail_msg("never: %s", #condition);                                 \
-			timer_start(tick_, 10);                                                    \
-			loop_turn((s)->loop, true);                                                \
-		}                                                                                  \
-		timer_free(tick_);                                                                 \
-	} while (0)
-
-static void pass(struct stand *s, int64_t ms)
-{
-	int64_t end = clock_ms() + ms;
-
-	until(s, clock_ms() >= end);
-}
-
 static void answer(struct stand *s, struct grpc_call *call)
 {
 	char *id = (char *)"7";
@@ -220,7 +195,7 @@ static void stop_serving(struct stand *s)
 {
 	s->closed = false;
 	grpc_server_close(take_ptr(s->server), 0, on_closed, s);
-	until(s, s->closed);
+	until(s->loop, s->closed);
 }
 
 static void on_changed(void *arg, const json_t *allocated, const struct err *err)
@@ -281,12 +256,12 @@ static void changes_are_told_and_nothing_else(void **state)
 
 	serve(s, 2);
 	begin(s, 20);
-	until(s, s->changed == 1);
+	until(s->loop, s->changed == 1);
 	assert_string_equal(s->text, "{\"a/b\":{\"7\":\"ns/p/c\"}}");
-	until(s, s->asked >= 5);
+	until(s->loop, s->asked >= 5);
 	assert_int_equal(s->changed, 1);
 	s->owner = "q";
-	until(s, s->changed == 2);
+	until(s->loop, s->changed == 2);
 	assert_string_equal(s->text, "{\"a/b\":{\"7\":\"ns/q/c\"}}");
 }
 
@@ -296,16 +271,16 @@ static void refreshing_often_is_asking_a_few_times(void **state)
 
 	serve(s, 2);
 	begin(s, 0);
-	until(s, s->changed == 1);
+	until(s->loop, s->changed == 1);
 	for (int i = 0; i < 100; i++) {
 		pod_resources_refresh(s->resources);
-		pass(s, 5);
+		pass(s->loop, 5);
 	}
 	assert_in_range(s->asked, 2, 5);
 	/* What was wanted last is asked in the end. */
 	s->owner = "q";
 	pod_resources_refresh(s->resources);
-	until(s, s->changed == 2);
+	until(s->loop, s->changed == 2);
 }
 
 static void the_older_version_is_asked_where_the_newer_is_not_served(void **state)
@@ -314,9 +289,9 @@ static void the_older_version_is_asked_where_the_newer_is_not_served(void **stat
 
 	serve(s, 1);
 	begin(s, 20);
-	until(s, s->changed == 1);
+	until(s->loop, s->changed == 1);
 	assert_string_equal(s->text, "{\"a/b\":{\"7\":\"ns/p/c\"}}");
-	until(s, s->asked_old >= 3);
+	until(s->loop, s->asked_old >= 3);
 	assert_int_equal(s->asked, 0);
 }
 
@@ -325,13 +300,13 @@ static void a_kubelet_that_is_absent_is_told_once_and_found_later(void **state)
 	struct stand *s = *state;
 
 	begin(s, 20);
-	until(s, s->changed == 1);
+	until(s->loop, s->changed == 1);
 	assert_string_equal(s->text, "PodResourcesUnavailable");
 	assert_non_null(strstr(s->errors.data, s->socket));
-	pass(s, 200);
+	pass(s->loop, 200);
 	assert_int_equal(s->changed, 1);
 	serve(s, 2);
-	until(s, s->changed == 2);
+	until(s->loop, s->changed == 2);
 	assert_string_equal(s->text, "{\"a/b\":{\"7\":\"ns/p/c\"}}");
 }
 
@@ -342,17 +317,17 @@ static void what_is_known_stays_while_the_kubelet_is_away(void **state)
 
 	serve(s, 2);
 	begin(s, 20);
-	until(s, s->changed == 1);
+	until(s->loop, s->changed == 1);
 	s->code = GRPC_RESOURCE_EXHAUSTED;
 	asked = s->asked;
-	until(s, s->asked >= asked + 3);
+	until(s->loop, s->asked >= asked + 3);
 	stop_serving(s);
-	pass(s, 200);
+	pass(s->loop, 200);
 	assert_int_equal(s->changed, 1);
 	s->code = GRPC_OK;
 	serve(s, 2);
 	asked = s->asked;
-	until(s, s->asked >= asked + 2);
+	until(s->loop, s->asked >= asked + 2);
 	assert_int_equal(s->changed, 1);
 }
 
@@ -362,16 +337,16 @@ static void a_kubelet_that_has_no_such_service_makes_us_forget(void **state)
 
 	serve(s, 2);
 	begin(s, 20);
-	until(s, s->changed == 1);
+	until(s->loop, s->changed == 1);
 	stop_serving(s);
 	serve(s, 0);
-	until(s, s->changed == 2);
+	until(s->loop, s->changed == 2);
 	assert_string_equal(s->text, "PodResourcesUnavailable");
-	pass(s, 100);
+	pass(s->loop, 100);
 	assert_int_equal(s->changed, 2);
 	stop_serving(s);
 	serve(s, 2);
-	until(s, s->changed == 3);
+	until(s->loop, s->changed == 3);
 }
 
 int main(void)

@@ -11,18 +11,8 @@
 #include <string.h>
 
 #include "lib/json/json.h"
-#include "lib/json/yaml.h"
 #include "nodeagent/kubelet/pools.h"
-
-static json_t *yaml(const char *text)
-{
-	struct err err = {0};
-	json_t *value = yaml_parse(text, strlen(text), &err);
-
-	if (!value)
-		fail_msg("%s: %s", text, err.text);
-	return value;
-}
+#include "tests/unit/nodeagent/pools.h"
 
 /* Two HCAs, one with a VF; an ordinary NIC with Soft-RoCE on it; Soft-RoCE on a bridge; an ordinary NIC. */
 static const char HOST[] = "interfaces:\n"
@@ -89,33 +79,6 @@ static json_t *compute(const json_t *observed, const json_t *doc, const json_t *
 {
 	return pools_compute(&(struct pools_input){
 		.prefix = "spidernet.io", .observed = observed, .shared = doc, .before = before});
-}
-
-static const json_t *resource(const json_t *pools, const char *name)
-{
-	json_t *item;
-	size_t i;
-
-	json_array_foreach (json_at(pools, "resources"), i, item)
-		if (str_eq(json_str_at(item, "name"), name))
-			return item;
-	fail_msg("no resource %s", name);
-	return NULL;
-}
-
-static void assert_text(const json_t *value, const char *want)
-{
-	auto_free char *text = json_text(value);
-
-	assert_string_equal(text ? text : "nothing", want);
-}
-
-static void assert_says(const json_t *list, const char *part)
-{
-	auto_free char *text = json_text(list);
-
-	if (!strstr(text, part))
-		fail_msg("%s does not say: %s", text, part);
 }
 
 static size_t healthy(const json_t *pools, const char *name)

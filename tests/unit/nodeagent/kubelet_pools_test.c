@@ -11,18 +11,8 @@
 #include <string.h>
 
 #include "lib/json/json.h"
-#include "lib/json/yaml.h"
 #include "nodeagent/kubelet/pools.h"
-
-static json_t *yaml(const char *text)
-{
-	struct err err = {0};
-	json_t *value = yaml_parse(text, strlen(text), &err);
-
-	if (!value)
-		fail_msg("%s: %s", text, err.text);
-	return value;
-}
+#include "tests/unit/nodeagent/pools.h"
 
 /*
  * A PF with three VFs that do RDMA, one of which is on vfio-pci; a management NIC with a VF; a NIC without driver; a
@@ -117,18 +107,6 @@ static json_t *compute(struct pools_input input)
 	return pools_compute(&input);
 }
 
-static const json_t *resource(const json_t *pools, const char *name)
-{
-	json_t *item;
-	size_t i;
-
-	json_array_foreach (json_at(pools, "resources"), i, item)
-		if (str_eq(json_str_at(item, "name"), name))
-			return item;
-	fail_msg("no resource %s", name);
-	return NULL;
-}
-
 static const json_t *device(const json_t *pools, const char *name, const char *id)
 {
 	json_t *item;
@@ -138,21 +116,6 @@ static const json_t *device(const json_t *pools, const char *name, const char *i
 		if (str_eq(json_str_at(item, "id"), id))
 			return item;
 	return NULL;
-}
-
-static void assert_text(const json_t *value, const char *want)
-{
-	auto_free char *text = json_text(value);
-
-	assert_string_equal(text ? text : "nothing", want);
-}
-
-static void assert_says(const json_t *list, const char *part)
-{
-	auto_free char *text = json_text(list);
-
-	if (!strstr(text, part))
-		fail_msg("%s does not say: %s", text, part);
 }
 
 static size_t count(const json_t *pools, const char *name)

@@ -1,0 +1,55 @@
+/*
+ * What the tests of pools share: a host and a configuration as YAML, and looking at what became of them.
+ */
+#ifndef ORBWEAVER_TESTS_UNIT_NODEAGENT_POOLS_H
+#define ORBWEAVER_TESTS_UNIT_NODEAGENT_POOLS_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "lib/json/json.h"
+#include "lib/json/yaml.h"
+
+static json_t *yaml(const char *text)
+{
+	struct err err = {0};
+	json_t *value = yaml_parse(text, strlen(text), &err);
+
+	if (!value)
+		fail_msg("%s: %s", text, err.text);
+	return value;
+}
+
+static const json_t *resource(const json_t *pools, const char *name)
+{
+	json_t *item;
+	size_t i;
+
+	json_array_foreach (json_at(pools, "resources"), i, item)
+		if (str_eq(json_str_at(item, "name"), name))
+			return item;
+	fail_msg("no resource %s", name);
+	return NULL;
+}
+
+static void assert_text(const json_t *value, const char *want)
+{
+	auto_free char *text = json_text(value);
+
+	assert_string_equal(text ? text : "nothing", want);
+}
+
+static void assert_says(const json_t *list, const char *part)
+{
+	auto_free char *text = json_text(list);
+
+	if (!strstr(text, part))
+		fail_msg("%s does not say: %s", text, part);
+}
+
+#endif

@@ -4,7 +4,6 @@
  * pure, and an answer is what allocate.h says.
  */
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,22 +11,12 @@
 #include "lib/json/json.h"
 #include "nodeagent/kubelet/allocate.h"
 #include "nodeagent/kubelet/pools.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-int LLVMFuzzerInitialize(int *argc, char ***argv);
+#include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
 	json_init();
 	return 0;
-}
-
-static void check(bool holds, const char *what)
-{
-	if (holds)
-		return;
-	fprintf(stderr, "broken: %s\n", what);
-	abort();
 }
 
 /* The strings of a list; free(). */
@@ -58,18 +47,19 @@ static void check_pools(const json_t *input)
 	json_t *pool, *device;
 	size_t i, j;
 
-	check(json_same(pools, again), "the same host gives the same pools");
+	fuzz_check(json_same(pools, again), "the same host gives the same pools");
 	json_array_foreach (json_at(pools, "resources"), i, pool) {
 		const char *before = "";
 
 		json_array_foreach (json_at(pool, "devices"), j, device) {
 			const char *id = json_str_or(json_at(device, "id"), "");
 
-			check(j == 0 || strcmp(before, id) < 0, "devices are sorted, each once");
-			check(json_is_true(json_at(device, "healthy")) ||
-				      json_at(device, "cause") ||
-				      !str_eq(json_str_at(pool, "kind"), "sriov"),
-			      "what is unhealthy says why");
+			fuzz_check(j == 0 || strcmp(before, id) < 0,
+				   "devices are sorted, each once");
+			fuzz_check(json_is_true(json_at(device, "healthy")) ||
+					   json_at(device, "cause") ||
+					   !str_eq(json_str_at(pool, "kind"), "sriov"),
+				   "what is unhealthy says why");
 			before = id;
 		}
 	}
@@ -83,11 +73,12 @@ static void check_allocation(const json_t *resource, const char **ids, size_t n)
 	json_t *node;
 	size_t i;
 
-	check(!answer == (err.class == ERR_INVALID), "an error comes exactly without an answer");
+	fuzz_check(!answer == (err.class == ERR_INVALID),
+		   "an error comes exactly without an answer");
 	json_array_foreach (json_at(answer, "nodes"), i, node) {
 		const char *path = json_str_or(json_at(node, "path"), "");
 
-		check(!before || strcmp(before, path) < 0, "nodes are sorted, each once");
+		fuzz_check(!before || strcmp(before, path) < 0, "nodes are sorted, each once");
 		before = path;
 	}
 }
@@ -107,16 +98,16 @@ static void check_preference(const json_t *resource, const char **ids, size_t n,
 	struct err err = {0};
 
 	if (allocate_prefer(resource, ids, n, must, n_must, size, chosen, &err) < 0) {
-		check(err.class == ERR_INVALID, "a refusal says why");
+		fuzz_check(err.class == ERR_INVALID, "a refusal says why");
 		return;
 	}
-	check(size <= n, "no more than there is");
+	fuzz_check(size <= n, "no more than there is");
 	for (size_t i = 0; i < size; i++) {
-		check(i == 0 || strcmp(chosen[i - 1], chosen[i]) < 0, "sorted, each once");
-		check(has(ids, n, chosen[i]), "what is chosen is available");
+		fuzz_check(i == 0 || strcmp(chosen[i - 1], chosen[i]) < 0, "sorted, each once");
+		fuzz_check(has(ids, n, chosen[i]), "what is chosen is available");
 	}
 	for (size_t i = 0; i < n_must; i++)
-		check(has(chosen, size, must[i]), "what must be included is");
+		fuzz_check(has(chosen, size, must[i]), "what must be included is");
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

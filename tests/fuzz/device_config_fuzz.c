@@ -3,15 +3,11 @@
  * was read is read again as the same, and pools made of it keep the promises of pools.h.
  */
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "lib/json/json.h"
 #include "nodeagent/kubelet/pools.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-int LLVMFuzzerInitialize(int *argc, char ***argv);
+#include "tests/fuzz/fuzz.h"
 
 static json_t *observed, *dev_names;
 
@@ -37,14 +33,6 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	return 0;
 }
 
-static void check(bool holds, const char *what)
-{
-	if (holds)
-		return;
-	fprintf(stderr, "broken: %s\n", what);
-	abort();
-}
-
 static void check_pools(const json_t *pools)
 {
 	const char *before = "";
@@ -54,24 +42,24 @@ static void check_pools(const json_t *pools)
 	json_array_foreach (json_at(pools, "resources"), i, item) {
 		const char *name = json_str_or(json_at(item, "name"), "");
 
-		check(strcmp(before, name) < 0, "resources are sorted, each name once");
-		check(strlen(strchr(name, '/')) <= 64, "a name is one that the kubelet takes");
+		fuzz_check(strcmp(before, name) < 0, "resources are sorted, each name once");
+		fuzz_check(strlen(strchr(name, '/')) <= 64, "a name is one that the kubelet takes");
 		before = name;
 	}
 	json_array_foreach (json_at(pools, "problems"), i, item) {
 		const char *message = json_str_at(item, "message");
 
-		check(message && !strpbrk(message, "\r\n"), "a problem is one line");
+		fuzz_check(message && !strpbrk(message, "\r\n"), "a problem is one line");
 	}
 }
 
 static void check_document(const json_t *doc, const json_t *again, const struct err *err,
 			   const char *reason)
 {
-	check(json_same(doc, again), "reading is pure");
-	check(doc || (err->class == ERR_INVALID && str_eq(err->reason, reason)),
-	      "without a document there is an error");
-	check(!strpbrk(err->text, "\r\n"), "an error is one line");
+	fuzz_check(json_same(doc, again), "reading is pure");
+	fuzz_check(doc || (err->class == ERR_INVALID && str_eq(err->reason, reason)),
+		   "without a document there is an error");
+	fuzz_check(!strpbrk(err->text, "\r\n"), "an error is one line");
 }
 
 /* What was read, without what was said about it, reads as the same. */
@@ -85,9 +73,10 @@ static void check_again(const json_t *doc, json_t *(*read)(const char *, size_t,
 	(void)json_object_del(plain, "problems");
 	text = json_text(plain);
 	again = read(text, strlen(text), NULL);
-	check(again && json_array_size(json_at(again, "problems")) == 0, "what was read is right");
+	fuzz_check(again && json_array_size(json_at(again, "problems")) == 0,
+		   "what was read is right");
 	(void)json_object_del(again, "problems");
-	check(json_same(plain, again), "what was read reads as the same");
+	fuzz_check(json_same(plain, again), "what was read reads as the same");
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -116,14 +105,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	pools_keep_good(list_again, list);
 	pools_keep_good(shared_again, shared);
 	pools_keep_good(files_again, files);
-	check(json_same(list, list_again) && json_same(shared, shared_again) &&
-		      json_same(files, files_again),
-	      "nothing is missing of what is all there");
+	fuzz_check(json_same(list, list_again) && json_same(shared, shared_again) &&
+			   json_same(files, files_again),
+		   "nothing is missing of what is all there");
 	check_again(list, pools_read_resource_list);
 	check_again(shared, pools_read_shared);
 	check_pools(pools);
 	input.before = pools;
 	pools_again = pools_compute(&input);
-	check(json_same(pools, pools_again), "nothing changes when nothing has changed");
+	fuzz_check(json_same(pools, pools_again), "nothing changes when nothing has changed");
 	return 0;
 }

@@ -8,8 +8,7 @@
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "lib/kube/exec_credential.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "tests/fuzz/fuzz.h"
 
 static void check(const struct exec_credential *c)
 {

@@ -5,8 +5,6 @@
  * the middle (a lost connection); bit 2: a new list is begun before it; bits 3 to 7: the size of pieces.
  */
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/log.h"
@@ -15,22 +13,12 @@
 #include "lib/kube/api.h"
 #include "lib/kube/feed.h"
 #include "lib/kube/status.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-int LLVMFuzzerInitialize(int *argc, char ***argv);
+#include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
 	json_init();
 	return log_configure("error", NULL);
-}
-
-static void check(bool holds, const char *what)
-{
-	if (holds)
-		return;
-	fprintf(stderr, "broken: %s\n", what);
-	abort();
 }
 
 static void index_spec(const json_t *object, struct cache_values *values)
@@ -72,8 +60,8 @@ static void on_changed(void *arg, const char *key, const json_t *old, const json
 {
 	struct reader *r = arg;
 
-	check(same_but_version(old, json_object_get(r->told, key)),
-	      "what changes is what was told before");
+	fuzz_check(same_but_version(old, json_object_get(r->told, key)),
+		   "what changes is what was told before");
 	if (now)
 		json_object_set_new(r->told, key, json_deep_copy(now));
 	else
@@ -89,9 +77,9 @@ static void on_complete(void *arg)
 	struct reader *r = arg;
 
 	r->completed++;
-	check(r->feed.phase == FEED_WATCH && r->feed.version > 0,
-	      "a complete cache is watched from somewhere");
-	check(r->feed.seen >= r->feed.version, "nothing is newer than the newest");
+	fuzz_check(r->feed.phase == FEED_WATCH && r->feed.version > 0,
+		   "a complete cache is watched from somewhere");
+	fuzz_check(r->feed.seen >= r->feed.version, "nothing is newer than the newest");
 }
 
 static void reader_init(struct reader *r, const struct cache_kind *kind)
@@ -134,8 +122,8 @@ static void read_answer(struct reader *r, uint8_t how, const char *text, size_t 
 	}
 	if (result == 0 && !(how & 2))
 		result = feed_close(&r->feed, &err);
-	check(result == 0 || (err.class == ERR_TRANSIENT && err.reason[0] && err.text[0]),
-	      "an error says why and may pass");
+	fuzz_check(result == 0 || (err.class == ERR_TRANSIENT && err.reason[0] && err.text[0]),
+		   "an error says why and may pass");
 	if (result < 0 && kube_err_is_expired(&err))
 		feed_list(&r->feed, how & 1);
 }
@@ -163,7 +151,7 @@ static void check_found(const struct reader *r, const char *key, const json_t *o
 		if (!json_is_string(value))
 			continue;
 		cache_find(r->cache, 0, json_string_value(value), on_found, &search);
-		check(search.found, "an object is found under its values");
+		fuzz_check(search.found, "an object is found under its values");
 	}
 }
 
@@ -172,20 +160,20 @@ static void check_reader(const struct reader *r)
 	size_t iter = 0;
 	const char *key = NULL;
 
-	check(json_object_size(r->told) == cache_len(r->cache), "all that is there was told");
+	fuzz_check(json_object_size(r->told) == cache_len(r->cache), "all that is there was told");
 	while ((key = cache_next(r->cache, &iter))) {
 		json_auto_t *object = cache_get(r->cache, key);
 		const json_t *told = json_object_get(r->told, key);
 
-		check(json_is_object(object) && told, "an object is an object");
+		fuzz_check(json_is_object(object) && told, "an object is an object");
 		/* 0: forgotten, until the list of the new history is complete. */
-		check(cache_version(r->cache, key) == 0 ||
-			      cache_version(r->cache, key) == kube_resource_version(object),
-		      "versions agree");
-		check(!json_at(object, "metadata", "managedFields"),
-		      "what is dropped is not there");
+		fuzz_check(cache_version(r->cache, key) == 0 ||
+				   cache_version(r->cache, key) == kube_resource_version(object),
+			   "versions agree");
+		fuzz_check(!json_at(object, "metadata", "managedFields"),
+			   "what is dropped is not there");
 		check_found(r, key, object);
-		check(same_but_version(object, told), "what was told is what is there");
+		fuzz_check(same_but_version(object, told), "what was told is what is there");
 	}
 }
 
@@ -212,10 +200,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	check_reader(&pieces);
 	a = cache_all(whole.cache);
 	b = cache_all(pieces.cache);
-	check(json_same(a, b), "any pieces, same cache");
-	check(whole.completed == pieces.completed && whole.feed.version == pieces.feed.version &&
-		      whole.feed.phase == pieces.feed.phase,
-	      "any pieces, same place");
+	fuzz_check(json_same(a, b), "any pieces, same cache");
+	fuzz_check(whole.completed == pieces.completed &&
+			   whole.feed.version == pieces.feed.version &&
+			   whole.feed.phase == pieces.feed.phase,
+		   "any pieces, same place");
 	reader_done(&whole);
 	reader_done(&pieces);
 	return 0;

@@ -6,6 +6,7 @@
 
 #include "lib/base/mem.h"
 #include "lib/grpc/frame.h"
+#include "tests/fuzz/fuzz.h"
 
 #define MESSAGE_MAX 4096
 
@@ -47,8 +48,6 @@ static void feed(const uint8_t *data, size_t size, size_t step, struct log *log)
 	strbuf_addf(&log->text, "%d %d %s", result, (int)status.code, status.text);
 	grpc_frames_done(&frames);
 }
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -10,6 +10,7 @@
 #include "lib/grpc/proto/device_plugin.pb-c.h"
 #include "lib/grpc/proto/plugin_registration.pb-c.h"
 #include "lib/grpc/proto/pod_resources.pb-c.h"
+#include "tests/fuzz/fuzz.h"
 
 static const ProtobufCMessageDescriptor *const types[] = {
 	&device_plugin__register_request__descriptor,
@@ -27,8 +28,6 @@ static const ProtobufCMessageDescriptor *const types[] = {
 	&pod_resources__allocatable_resources_response__descriptor,
 	&pod_resources__get_pod_resources_response__descriptor,
 };
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

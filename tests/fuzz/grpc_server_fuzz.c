@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "lib/grpc/proto/device_plugin.pb-c.h"
+#include "tests/fuzz/fuzz.h"
 #include "tests/support/grpc_wire.h"
 
 #define MESSAGE_MAX 4096
@@ -86,8 +87,6 @@ static void answer_held(struct handlers *handlers)
 		grpc_call_fail(call, GRPC_ABORTED, "the device%zu is \xff busy", i);
 	}
 }
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

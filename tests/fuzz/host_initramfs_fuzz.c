@@ -6,6 +6,7 @@
 
 #include "lib/json/json.h"
 #include "nodeagent/host/initramfs.h"
+#include "tests/fuzz/fuzz.h"
 
 static json_t *scan(const uint8_t *data, size_t size, bool *ret_whole)
 {
@@ -16,8 +17,6 @@ static json_t *scan(const uint8_t *data, size_t size, bool *ret_whole)
 	(void)fclose(in);
 	return facts;
 }
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

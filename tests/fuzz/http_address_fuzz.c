@@ -6,8 +6,7 @@
 
 #include "lib/base/mem.h"
 #include "lib/http/address.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -6,6 +6,7 @@
 
 #include "lib/base/mem.h"
 #include "lib/http/request.h"
+#include "tests/fuzz/fuzz.h"
 
 static void check_string(const char *s, const char *head, size_t len)
 {
@@ -23,8 +24,6 @@ static void check_parsed(const struct request *req, const char *head, size_t len
 	for (size_t i = 0; i < req->n_query; i++)
 		check_string(req->query[i], head, len);
 }
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -4,22 +4,11 @@
  * Input: ranges with blanks between them; a semicolon begins the second set.
  */
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/str.h"
 #include "reconcilers/ip_range.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void check(bool holds, const char *what)
-{
-	if (holds)
-		return;
-	fprintf(stderr, "broken: %s\n", what);
-	abort();
-}
+#include "tests/fuzz/fuzz.h"
 
 static void check_subnet(const char *text)
 {
@@ -33,9 +22,10 @@ static void check_subnet(const char *text)
 	if (ip_subnet_parse(printed, &copy, NULL))
 		return;
 	ip_subnet_print(&copy, again);
-	check(!copy.has_host_bits && strcmp(printed, again) == 0, "a network is its own network");
-	check(copy.range.first == subnet.range.first && copy.range.last == subnet.range.last,
-	      "print(subnet) is read as the same");
+	fuzz_check(!copy.has_host_bits && strcmp(printed, again) == 0,
+		   "a network is its own network");
+	fuzz_check(copy.range.first == subnet.range.first && copy.range.last == subnet.range.last,
+		   "print(subnet) is read as the same");
 }
 
 static bool read_range(const char *text, enum ip_family family, struct ip_range *ret)
@@ -45,14 +35,14 @@ static bool read_range(const char *text, enum ip_family family, struct ip_range 
 	struct err err = {0};
 
 	if (ip_range_parse(text, family, ret, &err)) {
-		check(!strchr(err.text, '\n') && *err.text, "an error is one line");
+		fuzz_check(!strchr(err.text, '\n') && *err.text, "an error is one line");
 		return false;
 	}
-	check(ret->first <= ret->last, "a range runs forward");
+	fuzz_check(ret->first <= ret->last, "a range runs forward");
 	printed = ip_range_text(family, *ret);
-	check(ip_range_parse(printed, family, &again, NULL) == 0 && again.first == ret->first &&
-		      again.last == ret->last,
-	      "print(range) is read as the same");
+	fuzz_check(ip_range_parse(printed, family, &again, NULL) == 0 &&
+			   again.first == ret->first && again.last == ret->last,
+		   "print(range) is read as the same");
 	return true;
 }
 
@@ -74,10 +64,10 @@ static struct ip_set read_set(char *text, enum ip_family family)
 static void check_settled(const struct ip_set *set)
 {
 	for (size_t i = 0; i < set->len; i++) {
-		check(set->items[i].first <= set->items[i].last, "runs are not empty");
-		check(i == 0 || (set->items[i].first > set->items[i - 1].last &&
-				 set->items[i].first - set->items[i - 1].last > 1),
-		      "runs are sorted and apart");
+		fuzz_check(set->items[i].first <= set->items[i].last, "runs are not empty");
+		fuzz_check(i == 0 || (set->items[i].first > set->items[i - 1].last &&
+				      set->items[i].first - set->items[i - 1].last > 1),
+			   "runs are sorted and apart");
 	}
 }
 
@@ -91,15 +81,15 @@ static void check_difference(const struct ip_set *a, const struct ip_set *b)
 	}
 	ip_set_subtract(&left, b);
 	check_settled(&left);
-	check(!ip_set_common(&left, b, NULL), "nothing of b is left");
+	fuzz_check(!ip_set_common(&left, b, NULL), "nothing of b is left");
 	ip_set_subtract(&rest, &left); /* a and b have this in common */
-	check(ip_set_common(a, b, NULL) == (rest.len > 0), "two ways to see an overlap");
+	fuzz_check(ip_set_common(a, b, NULL) == (rest.len > 0), "two ways to see an overlap");
 	if (ip_set_count(a) < INT64_MAX)
-		check(ip_set_count(a) == ip_set_count(&left) + ip_set_count(&rest),
-		      "nothing is lost");
+		fuzz_check(ip_set_count(a) == ip_set_count(&left) + ip_set_count(&rest),
+			   "nothing is lost");
 	for (size_t i = 0; i < b->len; i++) {
-		check(!ip_set_has(&left, b->items[i].first), "the ends of b are not left");
-		check(!ip_set_has(&left, b->items[i].last), "the ends of b are not left");
+		fuzz_check(!ip_set_has(&left, b->items[i].first), "the ends of b are not left");
+		fuzz_check(!ip_set_has(&left, b->items[i].last), "the ends of b are not left");
 	}
 }
 

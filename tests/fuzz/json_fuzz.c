@@ -4,27 +4,15 @@
  * Input: one document, or two with a NUL byte between them. Two objects are diffed, one way and the other.
  */
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "lib/json/json.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-int LLVMFuzzerInitialize(int *argc, char ***argv);
+#include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
 	json_init();
 	return 0;
-}
-
-static void check(bool holds, const char *what)
-{
-	if (holds)
-		return;
-	fprintf(stderr, "broken: %s\n", what);
-	abort();
 }
 
 static void check_round_trip(const json_t *value)
@@ -37,10 +25,10 @@ static void check_round_trip(const json_t *value)
 
 	json_write(value, &written);
 	from_written = json_parse(written.data, written.len, NULL);
-	check(json_same(value, from_text), "parse(text(v)) is v");
-	check(json_same(value, from_written), "parse(write(v)) is v");
+	fuzz_check(json_same(value, from_text), "parse(text(v)) is v");
+	fuzz_check(json_same(value, from_written), "parse(write(v)) is v");
 	again = json_text(from_written);
-	check(str_eq(text, again), "equal values give equal text");
+	fuzz_check(str_eq(text, again), "equal values give equal text");
 }
 
 /* Members that are null count as absent in merge patches, except in arrays. */
@@ -66,14 +54,14 @@ static void check_diff(const json_t *from, const json_t *to)
 	json_auto_t *want = json_deep_copy(to);
 	json_auto_t *none = NULL;
 
-	check(!patch || json_object_size(patch) > 0, "a patch changes something");
+	fuzz_check(!patch || json_object_size(patch) > 0, "a patch changes something");
 	if (patch)
 		json_merge_patch(got, patch);
 	none = json_merge_diff(got, to);
-	check(!none, "nothing is left to change");
+	fuzz_check(!none, "nothing is left to change");
 	drop_nulls(got);
 	drop_nulls(want);
-	check(json_same(got, want), "apply(diff(a, b), a) is b");
+	fuzz_check(json_same(got, want), "apply(diff(a, b), a) is b");
 }
 
 static json_t *parse(const char *text, size_t len)
@@ -81,8 +69,8 @@ static json_t *parse(const char *text, size_t len)
 	struct err err = {0};
 	json_t *value = json_parse(text, len, &err);
 
-	check(!value == (err.class == ERR_INVALID), "an error comes exactly without a value");
-	check(!strchr(err.text, '\n'), "an error is one line");
+	fuzz_check(!value == (err.class == ERR_INVALID), "an error comes exactly without a value");
+	fuzz_check(!strchr(err.text, '\n'), "an error is one line");
 	if (value)
 		check_round_trip(value);
 	return value;

@@ -8,8 +8,7 @@
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "lib/kube/config.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "tests/fuzz/fuzz.h"
 
 /* Deep inside, so that ".." does not lead out of it at once. */
 static char root[] = "/tmp/orbweaver-fuzz.XXXXXX/a/b/c/d/e/f/g/h";

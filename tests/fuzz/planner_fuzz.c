@@ -7,33 +7,22 @@
  */
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "lib/json/json.h"
 #include "nodeagent/host/step.h"
 #include "nodeagent/planner.h"
+#include "tests/fuzz/fuzz.h"
 
 #define ROUNDS_MAX  10
 #define PFS_MAX     8
 #define VFS_MAX     16
 #define MESSAGE_MAX 4096
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-int LLVMFuzzerInitialize(int *argc, char ***argv);
-
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
 	json_init();
 	return 0;
-}
-
-static void check(bool holds, const char *what)
-{
-	if (holds)
-		return;
-	fprintf(stderr, "broken: %s\n", what);
-	abort();
 }
 
 /* ---- finding things in a document --------------------------------------------------------------------------------------------------- */
@@ -90,21 +79,21 @@ static void check_harmless(json_t *observed, const json_t *held, const json_t *s
 	vf = device && find_pf(observed, device)
 		     ? NULL
 		     : find_vf(observed, device ? device : json_str_at(step, "vf"), &owner);
-	check(!vf || !is_held(vf, held), "no step for a held VF");
+	fuzz_check(!vf || !is_held(vf, held), "no step for a held VF");
 	pf = find_pf(observed, on_pf ? on_pf : device);
 	if (json_at(step, "index")) {
 		json_array_foreach (json_at(pf, "Vfs"), i, vf)
-			check(!json_equal(json_at(vf, "vfID"), json_at(step, "index")) ||
-				      !is_held(vf, held),
-			      "no address for a held VF");
+			fuzz_check(!json_equal(json_at(vf, "vfID"), json_at(step, "index")) ||
+					   !is_held(vf, held),
+				   "no address for a held VF");
 		return;
 	}
-	check(!pf || !json_str_at(pf, "host", "protected") || str_eq(name, "set-autoprobe"),
-	      "no step for a protected PF");
+	fuzz_check(!pf || !json_str_at(pf, "host", "protected") || str_eq(name, "set-autoprobe"),
+		   "no step for a protected PF");
 	if (!str_eq(name, "set-num-vfs") && !str_eq(name, "set-eswitch"))
 		return;
 	json_array_foreach (json_at(pf, "Vfs"), i, vf)
-		check(!is_held(vf, held), "no count for a PF with a held VF");
+		fuzz_check(!is_held(vf, held), "no count for a PF with a held VF");
 }
 
 static void check_told(const json_t *list)
@@ -115,8 +104,9 @@ static void check_told(const json_t *list)
 	json_array_foreach ((json_t *)list, i, entry) {
 		const char *message = json_str_at(entry, "message");
 
-		check(!str_empty(json_str_at(entry, "reason")), "there is a reason");
-		check(!str_empty(message) && strlen(message) < MESSAGE_MAX, "a message is bounded");
+		fuzz_check(!str_empty(json_str_at(entry, "reason")), "there is a reason");
+		fuzz_check(!str_empty(message) && strlen(message) < MESSAGE_MAX,
+			   "a message is bounded");
 	}
 }
 
@@ -128,15 +118,15 @@ static json_t *plan_of(const struct planner_input *in)
 	size_t i, j;
 
 	again = planner_plan(in, NULL);
-	check(json_same(plan, again), "the same input gives the same plan");
-	check(json_same(before, in->observed), "the input is not changed");
-	check(plan || (err.class == ERR_INVALID && err.text[0]), "a failure says why");
+	fuzz_check(json_same(plan, again), "the same input gives the same plan");
+	fuzz_check(json_same(before, in->observed), "the input is not changed");
+	fuzz_check(plan || (err.class == ERR_INVALID && err.text[0]), "a failure says why");
 	json_array_foreach (json_at(plan, "steps"), i, entry) {
 		const json_t *step = json_at(entry, "step");
 
-		check(step_check(step, &err), "a step is a step");
+		fuzz_check(step_check(step, &err), "a step is a step");
 		json_array_foreach ((json_t *)in->refused, j, refused)
-			check(!json_same(step, refused), "what was refused is left out");
+			fuzz_check(!json_same(step, refused), "what was refused is left out");
 		check_harmless((json_t *)in->observed, in->held, step);
 	}
 	check_told(json_at(plan, "problems"));
@@ -287,11 +277,11 @@ static void do_count(json_t *observed, json_t *pf, const json_t *step)
 	int count = (int)json_integer_value(json_at(step, "count"));
 	json_t *vfs = json_array();
 
-	check(json_integer_value(json_at(step, "from")) ==
-		      json_integer_value(json_at(pf, "numVfs")),
-	      "a count starts from what is there");
-	check(count == 0 || json_integer_value(json_at(pf, "numVfs")) == 0,
-	      "from one number to another through 0");
+	fuzz_check(json_integer_value(json_at(step, "from")) ==
+			   json_integer_value(json_at(pf, "numVfs")),
+		   "a count starts from what is there");
+	fuzz_check(count == 0 || json_integer_value(json_at(pf, "numVfs")) == 0,
+		   "from one number to another through 0");
 	for (int i = 0; i < count; i++) {
 		json_t *vf = fresh_vf(json_str_at(pf, "pciAddress"), i);
 
@@ -347,9 +337,9 @@ static void do_vf(json_t *observed, const json_t *pf, json_t *vf, const char *na
 	}
 	if (!str_eq(name, "probe-driver"))
 		return;
-	check(!json_at(vf, "driver"), "only a VF without driver gets one");
-	check(override || json_is_true(json_at(pf, "host", "driversAutoprobe")),
-	      "drivers bind only with autoprobe");
+	fuzz_check(!json_at(vf, "driver"), "only a VF without driver gets one");
+	fuzz_check(override || json_is_true(json_at(pf, "host", "driversAutoprobe")),
+		   "drivers bind only with autoprobe");
 	if (override)
 		json_put_str(vf, "driver", override);
 	else
@@ -410,8 +400,8 @@ static json_t *settle(struct planner_input *in, json_t *observed, json_t **found
 		if (!plan)
 			return NULL;
 		json_array_foreach (json_at(plan, "problems"), i, entry)
-			check(!str_eq(json_str_at(entry, "reason"), "BadStep"),
-			      "a host like a real one has real steps");
+			fuzz_check(!str_eq(json_str_at(entry, "reason"), "BadStep"),
+				   "a host like a real one has real steps");
 		json_decref(*found);
 		*found = json_incref(json_at(plan, "found"));
 		if (json_array_size(json_at(plan, "steps")) == 0)
@@ -420,7 +410,7 @@ static json_t *settle(struct planner_input *in, json_t *observed, json_t **found
 			carry_out(observed, json_at(entry, "step"));
 		json_decref(plan);
 	}
-	check(false, "plans come to rest");
+	fuzz_check(false, "plans come to rest");
 	return NULL;
 }
 
@@ -449,10 +439,10 @@ static void live(const json_t *spec, const json_t *from, const json_t *held)
 	last = settle(&in, observed, &found);
 	in.spec = nothing;
 	back = settle(&in, observed, &found);
-	check(back, "an empty spec can be planned");
+	fuzz_check(back, "an empty spec can be planned");
 	if (is_free(observed, held))
-		check(json_object_size(json_at(found, "pfs")) == 0 && !json_at(found, "rdma"),
-		      "all is put back");
+		fuzz_check(json_object_size(json_at(found, "pfs")) == 0 && !json_at(found, "rdma"),
+			   "all is put back");
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -7,9 +7,7 @@
 #include "lib/grpc/message.h"
 #include "lib/json/json.h"
 #include "nodeagent/kubelet/pod_resources_read.h"
-
-int LLVMFuzzerInitialize(int *argc, char ***argv);
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {

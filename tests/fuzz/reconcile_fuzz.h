@@ -8,22 +8,10 @@
 #define ORBWEAVER_TESTS_FUZZ_RECONCILE_FUZZ_H
 
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "tests/fakes/cluster.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-int LLVMFuzzerInitialize(int *argc, char ***argv);
-
-static inline void fuzz_check(bool holds, const char *what)
-{
-	if (holds)
-		return;
-	fprintf(stderr, "broken: %s\n", what);
-	abort();
-}
+#include "tests/fuzz/fuzz.h"
 
 /* The schema of metav1.Condition, for the parts that do not come from the world: a status write would be refused. */
 static inline void fuzz_check_conditions(const struct plan *plan)

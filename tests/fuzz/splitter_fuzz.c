@@ -4,28 +4,17 @@
  * went in.
  */
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/own.h"
 #include "lib/json/json.h"
 #include "lib/kube/splitter.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "tests/fuzz/fuzz.h"
 
 static const splitter_path drops[] = {
 	{"metadata", "managedFields"},
 	{"status", "interfaces", "Vfs"},
 };
-
-static void check(bool holds, const char *what)
-{
-	if (holds)
-		return;
-	fprintf(stderr, "broken: %s\n", what);
-	abort();
-}
 
 /* All objects, one a line; '!' at the end when the splitter gave up. */
 static int collect(void *arg, const char *text, size_t len, bool last, struct err *err)
@@ -51,7 +40,7 @@ static char *split(enum splitter_mode mode, const char *bytes, size_t len, size_
 				       &err);
 	if (result < 0 || splitter_end(&splitter, &err) < 0)
 		strbuf_addc(&out, '!');
-	check(result == 0 || err.class != ERR_NONE, "a failure says why");
+	fuzz_check(result == 0 || err.class != ERR_NONE, "a failure says why");
 	splitter_done(&splitter);
 	return strbuf_take(&out);
 }
@@ -85,9 +74,9 @@ static void check_line(const char **at, const char *end_mark, const json_t *want
 	const char *end = strstr(*at, end_mark);
 	json_auto_t *got = NULL;
 
-	check(end, "a line for each value");
+	fuzz_check(end, "a line for each value");
 	got = json_parse(*at, (size_t)(end - *at), NULL);
-	check(json_same(got, want), "the line is the value without the dropped members");
+	fuzz_check(json_same(got, want), "the line is the value without the dropped members");
 	*at = end + strlen(end_mark);
 }
 
@@ -112,7 +101,7 @@ static void compare_list_with_parser(const char *text, size_t len)
 	}
 	json_array_clear(items);
 	check_line(&at, " last\n", list);
-	check(!*at, "nothing behind the remainder");
+	fuzz_check(!*at, "nothing behind the remainder");
 }
 
 static void compare_with_parser(const char *text, size_t len)
@@ -124,11 +113,13 @@ static void compare_with_parser(const char *text, size_t len)
 	if (!json_is_object(whole))
 		return;
 	lines = split(SPLITTER_STREAM, text, len, len, false);
-	check(strlen(lines) >= 3 && lines[strlen(lines) - 1] == '\n', "an object comes out whole");
+	fuzz_check(strlen(lines) >= 3 && lines[strlen(lines) - 1] == '\n',
+		   "an object comes out whole");
 	got = json_parse(lines, strlen(lines) - 1, NULL);
 	for (size_t i = 0; i < ARRAY_LEN(drops); i++)
 		drop(whole, drops[i], 0);
-	check(json_same(got, whole), "what comes out is the document without the dropped members");
+	fuzz_check(json_same(got, whole),
+		   "what comes out is the document without the dropped members");
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -145,7 +136,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		for (size_t i = 0; i < ARRAY_LEN(chunks); i++) {
 			auto_free char *pieces = split(m, text, size, chunks[i], mode == 1);
 
-			check(strcmp(whole, pieces) == 0, "every chunking gives the same");
+			fuzz_check(strcmp(whole, pieces) == 0, "every chunking gives the same");
 		}
 	}
 	compare_with_parser(text, size);

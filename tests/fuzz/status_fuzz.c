@@ -4,16 +4,12 @@
  * Input: two bytes that make the HTTP status (100 to 599), then the body.
  */
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/mem.h"
 #include "lib/json/json.h"
 #include "lib/kube/status.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-int LLVMFuzzerInitialize(int *argc, char ***argv);
+#include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
@@ -21,21 +17,13 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	return 0;
 }
 
-static void check(bool holds, const char *what)
-{
-	if (holds)
-		return;
-	fprintf(stderr, "broken: %s\n", what);
-	abort();
-}
-
 static void check_err(const struct err *err)
 {
-	check(err->class == ERR_INVALID || err->class == ERR_CONFLICT ||
-		      err->class == ERR_TRANSIENT,
-	      "the class says when to try again");
-	check(err->reason[0], "there is a reason");
-	check(err->text[0] && !strchr(err->text, '\n'), "the text is one line");
+	fuzz_check(err->class == ERR_INVALID || err->class == ERR_CONFLICT ||
+			   err->class == ERR_TRANSIENT,
+		   "the class says when to try again");
+	fuzz_check(err->reason[0], "there is a reason");
+	fuzz_check(err->text[0] && !strchr(err->text, '\n'), "the text is one line");
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -51,19 +39,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	status = 100 + (data[0] << 8 | data[1]) % 500;
 	len = size - 2;
 	body = mem_dup(data + 2, len);
-	check(kube_status_err(status, body, len, &first) == -1, "an error is an error");
+	fuzz_check(kube_status_err(status, body, len, &first) == -1, "an error is an error");
 	check_err(&first);
-	check(kube_status_err(status, body, len, &second) == -1, "and again");
-	check(first.class == second.class && first.sys == second.sys &&
-		      str_eq(first.reason, second.reason) && str_eq(first.text, second.text),
-	      "the same each time");
-	check(!kube_err_is_expired(&first) || !kube_err_is(&first, "NotFound"),
-	      "one reason at a time");
+	fuzz_check(kube_status_err(status, body, len, &second) == -1, "and again");
+	fuzz_check(first.class == second.class && first.sys == second.sys &&
+			   str_eq(first.reason, second.reason) && str_eq(first.text, second.text),
+		   "the same each time");
+	fuzz_check(!kube_err_is_expired(&first) || !kube_err_is(&first, "NotFound"),
+		   "one reason at a time");
 
 	object = json_parse(body, len, NULL);
 	if (!object)
 		return 0;
-	check(kube_status_object_err(object, &second) == -1, "in a watch, too");
+	fuzz_check(kube_status_object_err(object, &second) == -1, "in a watch, too");
 	check_err(&second);
 	return 0;
 }

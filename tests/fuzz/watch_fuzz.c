@@ -6,7 +6,6 @@
  * no leak, never two calls at a time, and always either a call under way or a pause before the next one.
  */
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,9 +14,7 @@
 #include "lib/kube/informer.h"
 #include "lib/kube/status.h"
 #include "lib/loop/loop.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-int LLVMFuzzerInitialize(int *argc, char ***argv);
+#include "tests/fuzz/fuzz.h"
 
 /* ---- the played client and timer ---- */
 

@@ -3,28 +3,16 @@
  * memory is for libFuzzer to see (-timeout, -rss_limit_mb).
  */
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "lib/json/json.h"
 #include "lib/json/yaml.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-int LLVMFuzzerInitialize(int *argc, char ***argv);
+#include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
 	json_init();
 	return 0;
-}
-
-static void check(bool holds, const char *what)
-{
-	if (holds)
-		return;
-	fprintf(stderr, "broken: %s\n", what);
-	abort();
 }
 
 /* The list of documents is one level more than the deepest of them may have, so each goes by itself. */
@@ -33,12 +21,12 @@ static void check_document(const json_t *document)
 	auto_free char *text = json_text(document);
 	json_auto_t *as_json = json_parse(text, strlen(text), NULL);
 
-	check(!json_is_null(document), "empty documents are left out");
-	check(json_same(document, as_json), "what was read is JSON within the limits");
+	fuzz_check(!json_is_null(document), "empty documents are left out");
+	fuzz_check(json_same(document, as_json), "what was read is JSON within the limits");
 	if (json_is_object(document) || json_is_array(document)) {
 		json_auto_t *again = yaml_parse(text, strlen(text), NULL);
 
-		check(json_same(document, again), "its text is YAML of the same value");
+		fuzz_check(json_same(document, again), "its text is YAML of the same value");
 	}
 }
 
@@ -50,9 +38,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	json_t *document;
 	size_t i;
 
-	check(json_same(documents, again) && str_eq(err.text, err_again.text), "reading is pure");
-	check(!documents == (err.class == ERR_INVALID), "an error comes exactly without a value");
-	check(!strchr(err.text, '\n'), "an error is one line");
+	fuzz_check(json_same(documents, again) && str_eq(err.text, err_again.text),
+		   "reading is pure");
+	fuzz_check(!documents == (err.class == ERR_INVALID),
+		   "an error comes exactly without a value");
+	fuzz_check(!strchr(err.text, '\n'), "an error is one line");
 	json_array_foreach (documents, i, document)
 		check_document(document);
 	return 0;

@@ -1,0 +1,24 @@
+/*
+ * What every fuzz target has: its entry points, and a check whose failure is a finding.
+ */
+#ifndef ORBWEAVER_TESTS_FUZZ_FUZZ_H
+#define ORBWEAVER_TESTS_FUZZ_FUZZ_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+/* Optional. */
+int LLVMFuzzerInitialize(int *argc, char ***argv);
+
+static inline void fuzz_check(bool holds, const char *what)
+{
+	if (holds)
+		return;
+	fprintf(stderr, "broken: %s\n", what);
+	abort();
+}
+
+#endif

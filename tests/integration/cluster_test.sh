@@ -9,7 +9,7 @@ repo=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 
 # Clusters of our own: others may run some in the usual place.
 tmp=$(mktemp -d)
-export ORBWEAVER_RUN=$tmp/run
+export ORBWEAVER_RUN=$tmp/run ORBWEAVER_RIGHTS=$tmp/rights
 
 cluster() {
 	"$repo/hack/cluster" "$@"
@@ -104,6 +104,12 @@ audited() {
 		and .verb == $verb and .objectRef.resource == $resource)) | length' "$(cluster audit red)"
 }
 
+# What our accounts asked cluster red for, without what is refused until the server has heard of a role.
+asked_for() {
+	jq -r 'select(.resource == "nodes" or (.resource and (.refused | not))) | [.account, .verb, .resource, .scope, .class,
+		if .refused then "refused" else empty end] | join(" ")' "$ORBWEAVER_RIGHTS"/red.*.json | sort | paste -sd ,
+}
+
 cluster up blue --no-controllers >"$tmp/blue.log" 2>&1 &
 other=$!
 t_ok "red starts" cluster up red --no-controllers
@@ -117,6 +123,7 @@ t_eq "no port is given twice" "" "$(sed 's/.*=//' "$ORBWEAVER_RUN"/*/ports | sor
 mapfile -t red_pids < <(pids red)
 t_eq "red has two processes" 2 "${#red_pids[@]}"
 t_fails "a bad name is refused" cluster up ../red
+t_fails "an admission plugin that cannot be one is refused" cluster up red --admission ../plugin
 t_fails "an unknown component is refused" cluster stop red kubelet
 
 t_ok "a namespace is created in red" cluster kubectl red create namespace lab
@@ -153,6 +160,14 @@ cluster kubectl red create clusterrolebinding spider --clusterrole cm \
 t_wait 5 "a service account's token is accepted" cluster kubectl red --kubeconfig "$account" \
 	-n lab create configmap by-spider
 t_fails "an account that is not there gets no token" cluster sa-kubeconfig red lab nobody
+cluster kubectl red create namespace orbweaver-system >/dev/null
+cluster kubectl red -n orbweaver-system create serviceaccount orbweaver-agent >/dev/null
+ours=$(cluster sa-kubeconfig red orbweaver-system orbweaver-agent)
+t_fails "our own accounts need a role, too" cluster kubectl red --kubeconfig "$ours" get --raw /api/v1/nodes
+cluster kubectl red create clusterrolebinding ours --clusterrole cm \
+	--serviceaccount orbweaver-system:orbweaver-agent >/dev/null
+t_wait 5 "with one they may do what it says" cluster kubectl red --kubeconfig "$ours" \
+	-n lab create configmap by-ours
 
 version=$(resource_version)
 cluster kubectl red -n lab create configmap later >/dev/null
@@ -176,6 +191,8 @@ mapfile -t all_pids < <(pids red && pids blue)
 t_eq "four processes run" 4 "$(left_over "${all_pids[@]}" | wc -l)"
 echo "$$ 1" >"$ORBWEAVER_RUN/red/run/scheduler"
 t_ok "down red, with a stale pid file that names this test" cluster down red
+t_eq "what our accounts asked for is recorded" \
+	"orbweaver-agent create configmaps other 2,orbweaver-agent list nodes cluster 4 refused" "$(asked_for)"
 t_ok "blue still runs" cluster status blue
 t_ok "down blue" cluster down blue
 t_eq "no process is left" "" "$(left_over "${all_pids[@]}")"

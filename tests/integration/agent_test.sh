@@ -40,18 +40,21 @@ uid() {
 	o_curl GET "$state" | jq -r .metadata.uid
 }
 
+# config_map TEXT [NAME KEY]
 config_map() {
-	jq -n --arg text "$1" '{apiVersion: "v1", kind: "ConfigMap", metadata: {name: "spiderpool-rdma-shared-device-plugin"},
-		data: {"config.json": $text}}'
+	jq -n --arg text "$1" --arg name "${2:-spiderpool-rdma-shared-device-plugin}" --arg key "${3:-config.json}" '{
+		apiVersion: "v1", kind: "ConfigMap", metadata: {name: $name}, data: {($key): $text}}'
 }
 
 resource() {
 	o_curl GET "$state" | jq -e --arg name "$1" '.status.resources // [] | any(.name == $name)'
 }
 
+# told REASON TIMES: one event, counted.
 told() {
-	o_curl GET "/api/v1/namespaces/$POD_NAMESPACE/events" | jq -e --arg reason "$1" 'any(.items[]; .reason == $reason and
-		.involvedObject.kind == "SriovNetworkNodeState" and .source.component == "orbweaver-agent")'
+	o_curl GET "/api/v1/namespaces/$POD_NAMESPACE/events" | jq -e --arg reason "$1" --argjson times "$2" '[.items[] |
+		select(.reason == $reason and .involvedObject.kind == "SriovNetworkNodeState" and
+			.source.component == "orbweaver-agent").count] == [$times]'
 }
 
 executes() {
@@ -59,7 +62,7 @@ executes() {
 }
 
 # --- its NodeState -----------------------------------------------------------------------------------------------
-start a
+start a --device-config sriovdp-config --dev-files smarter-device-manager
 t_wait 30 "the agent serves" o_http a /healthz
 sleep 3
 t_fails "no NodeState for a Node that does not exist" exists
@@ -96,16 +99,25 @@ o_curl POST "$shared" "$(config_map "$good")" >/dev/null
 t_wait 30 "the shared devices of a ConfigMap are offered" resource spidernet.io/hca_shared_devices
 o_curl PATCH "$shared/spiderpool-rdma-shared-device-plugin" "$(config_map '{"configList": 7}')" >/dev/null
 t_wait 30 "one that cannot be read is named" o_condition "$state" True BadSharedConfig Degraded
-t_wait 10 "in an event, too" told BadSharedConfig
+t_wait 10 "in an event, too" told BadSharedConfig 1
 t_ok "the last good one stays" resource spidernet.io/hca_shared_devices
 o_curl PATCH "$shared/spiderpool-rdma-shared-device-plugin" "$(config_map "${good//hca_/hcb_}")" >/dev/null
 t_wait 30 "a good one is taken" resource spidernet.io/hcb_shared_devices
 t_wait 30 "and nothing is wrong any more" o_condition "$state" False NothingWrong Degraded
+o_curl PATCH "$shared/spiderpool-rdma-shared-device-plugin" "$(config_map '{"configList": 7}')" >/dev/null
+t_wait 30 "the same trouble again is the same event" told BadSharedConfig 2
 o_curl DELETE "$shared/spiderpool-rdma-shared-device-plugin" >/dev/null
 not_offered() {
 	! resource spidernet.io/hcb_shared_devices
 }
 t_wait 30 "without a ConfigMap nothing is" not_offered
+touch "$tmp/host/dev/wave0"
+o_curl POST "$shared" "$(config_map $'- devicematch: ^wave[0-9]$\n  nummaxdevices: 3\n' smarter-device-manager conf.yaml)" >/dev/null
+t_wait 30 "a device file of the list in a ConfigMap is offered" resource smarter-devices/wave0
+o_curl POST "$shared" "$(config_map '{"resourceList": 7}' sriovdp-config)" >/dev/null
+t_wait 30 "a list of the SR-IOV device plugin that cannot be read is named" o_condition "$state" True BadResourceList Degraded
+o_curl PATCH "$shared/sriovdp-config" "$(config_map '{"resourceList": []}' sriovdp-config)" >/dev/null
+t_wait 30 "and taken when it can be" o_condition "$state" False NothingWrong Degraded
 
 # --- idle ---------------------------------------------------------------------------------------------------------------
 sleep 3

@@ -153,10 +153,9 @@ no_rights() {
 	t_wait 5 "missing rights: the line names verb, resource and user" o_logged no-rights '.level == "error" and
 		(.error | contains("cannot list resource \"spidermultusconfigs\"") and contains("nobody-special"))'
 	t_wait 5 "the lease is named too" o_logged no-rights '.level == "error" and (.error | contains("leases"))'
-	k create clusterrolebinding special --clusterrole cluster-admin --user nobody-special >/dev/null
+	o_grant nobody-special
 	t_wait 60 "once it has the rights it is ready" o_ready no-rights
 	o_end no-rights
-	k delete clusterrolebinding special >/dev/null
 }
 
 # Reading is allowed, writing is not: what cannot be carried out is said, with verb and resource.
@@ -172,7 +171,7 @@ no_write_rights() {
 		(.error | contains("cannot create resource \"network-attachment-definitions\""))'
 	sleep 5
 	t_ok "it is tried again, but not in haste ($(o_error_lines reader) error lines)" test "$(o_error_lines reader)" -le 60
-	k create clusterrolebinding special --clusterrole cluster-admin --user reader >/dev/null
+	k create clusterrolebinding writer --clusterrole orbweaver-operator --user reader >/dev/null
 	t_wait 60 "once it has the right, the NetworkAttachmentDefinition comes" o_nad kube-system macvlan-ens6f0np0
 	t_wait 30 "nothing is left to do" o_rest
 	o_end reader
@@ -196,6 +195,7 @@ no_crd() {
 }
 
 o_begin bad --no-controllers
+o_own_user
 bad_kubeconfigs
 bad_flags
 bad_servers

@@ -43,6 +43,7 @@ work() {
 }
 
 o_begin leak --no-controllers
+o_own_user
 o_own_user_of_changes
 o_nodes nodes --generate nodes=100
 t_wait 30 "the nodes are there" o_curl GET /api/v1/nodes/node-00099

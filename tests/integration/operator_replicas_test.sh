@@ -13,7 +13,8 @@ takeover_s=$((lease_s + 15))
 configs=$spider/namespaces/default/spidermultusconfigs
 
 start_replica() {
-	o_kubeconfig=$(o_user "user-of-$1" system:masters)
+	o_kubeconfig=$(o_user "user-of-$1")
+	o_grant "user-of-$1"
 	o_start "$1"
 	o_wait_ready "$1"
 }
@@ -47,6 +48,7 @@ writes_of() {
 }
 
 o_begin replicas --no-controllers
+k apply -f manifests/base/rbac.yaml >/dev/null
 o_own_user_of_changes
 o_nodes nodes --generate nodes=2
 start_replica one

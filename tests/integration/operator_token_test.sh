@@ -47,12 +47,6 @@ make_config() {
 
 o_begin token --no-controllers
 o_own_user
-if [[ ! -f manifests/base/rbac.yaml ]]; then
-	k create serviceaccount -n "$POD_NAMESPACE" "$account" >/dev/null
-	k create clusterrolebinding token-test --clusterrole cluster-admin \
-		--serviceaccount "$POD_NAMESPACE:$account" >/dev/null
-	o_kubeconfig=$(hack/cluster sa-kubeconfig "$o_cluster" "$POD_NAMESPACE" "$account")
-fi
 token_file=$(sed -n 's/.*tokenFile: //p' "$o_kubeconfig")
 t_ok "the kubeconfig names a token file" test -f "$token_file"
 

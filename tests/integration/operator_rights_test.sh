@@ -1,0 +1,179 @@
+#!/bin/bash
+# The operator with the rights of manifests/, doing what calls for the rarer ones: it lets go of what earlier operators left
+# behind, reads the networks of other programs, and sets owners where the API server asks whether it may.
+# That no test needs other rights, and all tests together need each of them: tests/rights_test.sh.
+# shellcheck disable=SC2317 # functions that run as COMMAND of a check or in the trap look unreachable
+set -euo pipefail
+# shellcheck source=tests/integration/operator.sh
+. "$(dirname "${BASH_SOURCE[0]}")/operator.sh"
+
+configs=$spider/namespaces/default/spidermultusconfigs
+reserved=$spider/spiderreservedips
+pool_configs=$sriov/namespaces/default/sriovnetworkpoolconfigs
+coordinator=$spider/spidercoordinators/default
+states=$sriov/namespaces/$POD_NAMESPACE/sriovnetworknodestates
+config_maps=/api/v1/namespaces/kube-system/configmaps
+calico=/apis/crd.projectcalico.org/v1/ippools
+cilium=/apis/cilium.io/v2alpha1/ciliumpodippools
+
+# --- objects ------------------------------------------------------------------------------------------------------
+
+# crd GROUP VERSION PLURAL KIND: a definition of somebody else, cluster-wide; what is in it is not looked at.
+crd() {
+	jq -n --arg group "$1" --arg version "$2" --arg plural "$3" --arg kind "$4" '{ apiVersion: "apiextensions.k8s.io/v1",
+		kind: "CustomResourceDefinition", metadata: { name: "\($plural).\($group)" }, spec: { group: $group,
+			names: { kind: $kind, plural: $plural, singular: ($kind | ascii_downcase) }, scope: "Cluster",
+			versions: [ { name: $version, served: true, storage: true, schema: { openAPIV3Schema: {
+				type: "object", "x-kubernetes-preserve-unknown-fields": true } } } ] } }' | k apply -f - >/dev/null
+}
+
+# object API_VERSION KIND NAME SPEC [FINALIZER]
+object() {
+	jq -nc --arg version "$1" --arg kind "$2" --arg name "$3" --argjson spec "$4" --arg finalizer "${5:-}" '{
+		apiVersion: $version, kind: $kind, metadata: ({ name: $name } +
+			if $finalizer == "" then {} else { finalizers: [ $finalizer ] } end), spec: $spec }'
+}
+
+config() {
+	object spiderpool.spidernet.io/v2beta1 SpiderMultusConfig "$1" '{ "cniType": "macvlan", "macvlan": { "master": [ "eth1" ] } }'
+}
+
+config_map() {
+	jq -nc --arg name "$1" --argjson data "$2" '{ apiVersion: "v1", kind: "ConfigMap", metadata: { name: $name }, data: $data }'
+}
+
+kubeadm() {
+	config_map kubeadm-config "$(jq -nc --arg pods "$1" '{ ClusterConfiguration: ("kind: ClusterConfiguration\nnetworking:\n" +
+		"  podSubnet: \($pods)\n  serviceSubnet: 10.96.0.0/12\n") }')"
+}
+
+coordinate() {
+	o_curl PATCH "$coordinator" "{\"spec\":{\"podCIDRType\":\"$1\"}}" >/dev/null
+}
+
+networks_are() {
+	local now
+
+	now=$(o_curl GET "$coordinator" | jq -c '.metadata.generation as $now | .status | select(.observedGeneration == $now) |
+		[ .overlayPodCIDR, .serviceCIDR ]')
+	echo "$now"
+	[[ $now == "$1" ]]
+}
+
+# --- leftovers ----------------------------------------------------------------------------------------------------
+
+# leave PATH OBJECT: deleted, with a finalizer that nobody takes off any more.
+leave() {
+	local name
+
+	name=$(jq -r .metadata.name <<<"$2")
+	o_curl POST "$1" "$2" >/dev/null && o_curl DELETE "$1/$name" >/dev/null && o_curl GET "$1/$name" >/dev/null
+}
+
+leave_all() {
+	local kind
+
+	for kind in SriovNetwork SriovIBNetwork OVSNetwork; do
+		leave "$sriov/namespaces/default/${kind,,}s" "$(object sriovnetwork.openshift.io/v1 "$kind" old '{ "resourceName": "x" }' \
+			netattdef.finalizers.sriovnetwork.openshift.io)" || return
+	done
+	leave "$pool_configs" "$(object sriovnetwork.openshift.io/v1 SriovNetworkPoolConfig old '{}' \
+		poolconfig.finalizers.sriovnetwork.openshift.io)" &&
+		leave "$spider/spidercoordinators" "$(object spiderpool.spidernet.io/v2beta1 SpiderCoordinator old '{}' \
+			spiderpool.spidernet.io)" &&
+		leave "$spider/spiderippools" "$(object spiderpool.spidernet.io/v2beta1 SpiderIPPool old '{ "subnet": "10.6.0.0/16" }' \
+			spiderpool.spidernet.io)"
+}
+
+left_over() {
+	k get "sriovnetworks.sriovnetwork.openshift.io,sriovibnetworks.sriovnetwork.openshift.io,ovsnetworks.sriovnetwork.openshift.io,$(
+	)sriovnetworkpoolconfigs.sriovnetwork.openshift.io,spidercoordinators.spiderpool.spidernet.io,$(
+	)spiderippools.spiderpool.spidernet.io" -A -o name
+}
+
+# The node went, and nobody was there to see it; what it was to have is kept for a while that is over now.
+leave_node_state() {
+	local state
+
+	state=$(object sriovnetwork.openshift.io/v1 SriovNetworkNodeState gone '{}' | jq -c \
+		'.metadata.annotations["sriovnetwork.openshift.io/keep-state-until"] = "2020-01-01T00:00:00Z"')
+	o_curl POST "$states" "$state" >/dev/null
+}
+
+no_node_state() {
+	[[ $(o_curl GET "$states" | jq '.items | length') == 0 ]]
+}
+
+# --- owners -------------------------------------------------------------------------------------------------------
+
+without_right_to_own() {
+	k get clusterrole orbweaver-operator -o json |
+		jq 'del(.rules[] | select(.resources == ["spidermultusconfigs/finalizers"]))' | k replace -f - >/dev/null
+}
+
+# --- the run ------------------------------------------------------------------------------------------------------
+
+o_begin rights --no-controllers --admission OwnerReferencesPermissionEnforcement
+o_own_user
+crd crd.projectcalico.org v1 ippools IPPool
+crd cilium.io v2alpha1 ciliumpodippools CiliumPodIPPool
+t_wait 30 "Calico's and Cilium's definitions are served" eval "o_curl GET $calico && o_curl GET $cilium"
+
+echo "# what earlier operators left"
+t_ok "objects that cannot go, as nobody takes their finalizers off" leave_all
+t_eq "of six kinds" 6 "$(left_over | wc -l)"
+t_ok "and the NodeState of a node that is gone" leave_node_state
+o_start op
+o_wait_ready op
+t_wait 20 "the operator lets all of them go" o_says_nothing left_over
+t_wait 20 "the NodeState is deleted" no_node_state
+
+echo "# kinds that are rare"
+o_curl POST "$reserved" "$(object spiderpool.spidernet.io/v2beta1 SpiderReservedIP gateways \
+	'{ "ips": [ "10.6.0.1-10.6.0.9" ] }')" >/dev/null
+t_wait 10 "addresses are reserved" o_condition "$reserved/gateways" True Reserved
+o_curl PATCH "$reserved/gateways" '{"spec":{"ips":[]}}' >/dev/null
+t_wait 10 "and it is said when there are none" o_condition "$reserved/gateways" False NoAddresses
+o_curl POST "$pool_configs" "$(object sriovnetwork.openshift.io/v1 SriovNetworkPoolConfig all '{ "nodeSelector": { "matchLabels":
+	{ "kubernetes.io/os": "linux" } }, "rdmaMode": "exclusive" }')" >/dev/null
+t_wait 10 "a pool of nodes is in effect" o_condition "$pool_configs/all" True InEffect
+
+echo "# networks of other programs"
+o_curl POST "$spider/spidercoordinators" "$(object spiderpool.spidernet.io/v2beta1 SpiderCoordinator default \
+	'{ "podCIDRType": "calico" }')" >/dev/null
+t_wait 10 "without any a coordinator is not Ready" o_condition "$coordinator" False NoPodCIDR
+o_curl POST "$calico" "$(object crd.projectcalico.org/v1 IPPool first '{ "cidr": "10.244.0.0/16" }')" >/dev/null
+t_wait 10 "a pool of Calico is found" networks_are '[["10.244.0.0/16"],[]]'
+o_curl POST "$config_maps" "$(kubeadm 10.1.0.0/16)" >/dev/null
+t_wait 10 "kubeadm's settings are found" networks_are '[["10.244.0.0/16"],["10.96.0.0/12"]]'
+coordinate cluster
+t_wait 10 "their network of pods, too" networks_are '[["10.1.0.0/16"],["10.96.0.0/12"]]'
+o_curl PATCH "$config_maps/kubeadm-config" "$(kubeadm 10.2.0.0/16)" >/dev/null
+t_wait 10 "and what becomes of it" networks_are '[["10.2.0.0/16"],["10.96.0.0/12"]]'
+coordinate cilium
+t_wait 10 "Cilium's settings are missed" o_condition "$coordinator" False NoCiliumConfig
+o_curl POST "$config_maps" "$(config_map cilium-config '{ "ipam": "multi-pool" }')" >/dev/null
+t_wait 10 "they come, but no pool" o_condition "$coordinator" False NoPodCIDR
+o_curl POST "$cilium" "$(object cilium.io/v2alpha1 CiliumPodIPPool default \
+	'{ "ipv4": { "cidrs": [ "10.10.0.0/16" ] } }')" >/dev/null
+t_wait 10 "its pool is found" networks_are '[["10.10.0.0/16"],["10.96.0.0/12"]]'
+o_curl DELETE "$config_maps/cilium-config" >/dev/null
+t_wait 10 "Cilium's settings are missed again" o_condition "$coordinator" False NoCiliumConfig
+counted() {
+	k get events -A -o json | jq -e '[.items[] | select(.reason == "NoCiliumConfig").count] == [2]'
+}
+t_wait 10 "which is the same event, counted" counted
+
+echo "# owners"
+# The server learns of new definitions every 30 s.
+o_curl POST "$configs" "$(config owned)" >/dev/null
+t_wait 90 "an owner is set where the API server asks for the right to do that" o_condition "$configs/owned" True Rendered
+without_right_to_own
+o_curl POST "$configs" "$(config refused)" >/dev/null
+t_wait 20 "without that right the log says so" o_logged op '.level == "error" and (.error | contains("blockOwnerDeletion"))'
+t_fails "and the config is not Ready" o_condition "$configs/refused" True Rendered
+k apply -f manifests/base/rbac.yaml >/dev/null
+t_wait 90 "with it again it is" o_condition "$configs/refused" True Rendered
+t_wait 10 "nothing is left to do" o_rest
+o_end op
+t_done

@@ -154,6 +154,7 @@ help:
 	@echo 'make unit         the tests that need no cluster: seconds'
 	@echo 'make integration  the tests against a real API server'
 	@echo 'make vm           the tests on virtual nodes: a kernel of their own, SR-IOV and RDMA in QEMU; minutes'
+	@echo 'make rights       what operator and agent asked for in the last of these, against manifests/base/rbac.yaml'
 	@echo 'make fuzz T=splitter SECONDS=60'
 	@echo 'make golden-update  write the golden cases anew and show the difference'
 	@echo 'make bench        figures against the budgets'

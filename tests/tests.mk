@@ -67,14 +67,22 @@ integration:
 	@$(MAKE) --no-print-directory -s -j$(JOBS) VARIANT=asan test-build
 	@$(MAKE) --no-print-directory -s VARIANT=asan run-integration
 
-.PHONY: run-all run-unit run-integration
+# Clusters that end leave in this folder what our accounts asked for; the last test compares that with their rights.
+RIGHTS := $(abspath $(BUILD))/rights
+RIGHTS_RUN := --jobs 1 tests/rights_test.sh
+RECORD = rm -rf $(RIGHTS) && ORBWEAVER_RIGHTS=$(RIGHTS)
+
+.PHONY: run-all run-unit run-integration rights
 run-all:
-	@BUILD=$(BUILD) VARIANT=$(VARIANT) tests/run --jobs $(UNIT_JOBS) $(UNIT_RUN) --jobs $(INTEGRATION_JOBS) $(INTEGRATION_RUN) \
-		--jobs $(VM_JOBS) $(filter-out $(VM_LONG),$(VM_RUN))
+	@$(RECORD) RIGHTS_OF=all BUILD=$(BUILD) VARIANT=$(VARIANT) tests/run --jobs $(UNIT_JOBS) $(UNIT_RUN) \
+		--jobs $(INTEGRATION_JOBS) $(INTEGRATION_RUN) --jobs $(VM_JOBS) $(filter-out $(VM_LONG),$(VM_RUN)) $(RIGHTS_RUN)
 run-unit:
 	@tests/run --jobs $(UNIT_JOBS) $(UNIT_RUN)
 run-integration:
-	@BUILD=$(BUILD) VARIANT=$(VARIANT) tests/run --jobs $(INTEGRATION_JOBS) $(INTEGRATION_RUN)
+	@$(RECORD) BUILD=$(BUILD) VARIANT=$(VARIANT) tests/run --jobs $(INTEGRATION_JOBS) $(INTEGRATION_RUN) $(RIGHTS_RUN)
+# Compares once more what the last run left, with rules that were edited since.
+rights:
+	@ORBWEAVER_RIGHTS=$(RIGHTS) tests/rights_test.sh
 
 # make fuzz T=splitter SECONDS=600: new inputs that reach new code are added to the corpus folder of the build.
 SECONDS ?= 60
@@ -153,7 +161,7 @@ vm:
 	@$(MAKE) --no-print-directory -s -j$(JOBS) VARIANT=asan vm-build
 	@$(MAKE) --no-print-directory -s -j$(JOBS) images
 	@BUILD=$(BUILD) hack/images tools
-	@BUILD=$(BUILD) VARIANT=asan tests/run --jobs $(VM_JOBS) $(VM_RUN)
+	@$(RECORD) BUILD=$(BUILD) VARIANT=asan tests/run --jobs $(VM_JOBS) $(VM_RUN) $(RIGHTS_RUN)
 # ---- end of tests on virtual nodes ------------------------------------------------------------------------------------------
 
 # ---- tests of nodeagent/host: a host made of files, and the library from a shell for tests on virtual nodes ---------------------

@@ -5,6 +5,7 @@
 
 #include <ctype.h>
 #include <string.h>
+#include <strings.h>
 
 #include "lib/json/json.h"
 #include "reconcilers/labels.h"
@@ -337,13 +338,14 @@ static bool fails_list(struct strbuf *why, const char *selector, const char *is,
 	return false;
 }
 
-static bool list_has(const json_t *list, const char *s)
+/* People write the hex digits of addresses in either case. */
+static bool has_address(const json_t *list, const char *address)
 {
 	const json_t *one;
 	size_t i;
 
 	json_array_foreach ((json_t *)list, i, one) {
-		if (str_eq(json_string_value(one), s))
+		if (address && strcasecmp(json_str_or(one, ""), address) == 0)
 			return true;
 	}
 	return false;
@@ -442,7 +444,7 @@ bool sriov_policy_picks(const struct sriov_policy *p, const json_t *pf, struct s
 		return fails(why, "vendor", json_str_at(pf, "vendor"), p->vendor);
 	if (!str_empty(p->device_id) && !str_eq(json_str_at(pf, "deviceID"), p->device_id))
 		return fails(why, "deviceID", json_str_at(pf, "deviceID"), p->device_id);
-	if (json_array_size(p->root_devices) > 0 && !list_has(p->root_devices, address))
+	if (json_array_size(p->root_devices) > 0 && !has_address(p->root_devices, address))
 		return fails_list(why, "pciAddress", address, p->root_devices);
 	if (json_array_size(p->pf_names) > 0 && !next_name(p, pf, &i, &name))
 		return fails_list(why, "name", json_str_at(pf, "name"), p->pf_names);

@@ -13,6 +13,7 @@
 #include "lib/kube/cache.h"
 #include "lib/kube/file.h"
 #include "lib/kube/informer.h"
+#include "lib/kube/status.h"
 #include "nodeagent/kubelet/pools.h"
 
 static const struct kube_resource config_map_resource = {
@@ -44,6 +45,9 @@ struct source {
 	char *ns, *name, *selector;
 	struct cache *cache;
 	struct informer *informer;
+	struct err
+		refused; /* why the server does not show it; class ERR_NONE: it does, or is away */
+	bool is_refusal_news;
 	bool dirty;
 	bool is_known; /* there, or known not to be */
 };
@@ -149,13 +153,38 @@ static void on_synced(void *arg)
 	deferred_run(source->owner->take);
 }
 
+/* A server that is away is told elsewhere, and can be told nothing. */
 static void on_trouble(void *arg, const struct err *err)
 {
-	const struct source *source = arg;
+	struct source *source = arg;
+	struct err refused = {0};
 
 	if (err)
 		log_warn("ConfigMap cannot be read, trying again", F_STR("source", source->from),
 			 F_ERR(err));
+	if (err && !kube_err_is(err, "Forbidden") && !kube_err_is(err, "Unauthorized"))
+		return;
+	if (err)
+		(void)err_set(&refused, ERR_HOST, "ConfigMapUnreadable",
+			      "ConfigMap %s/%s cannot be read, let the agent list and watch it "
+			      "(manifests/base/rbac.yaml): %s",
+			      source->ns, source->name, err->text);
+	source->is_refusal_news |= !str_eq(source->refused.text, refused.text);
+	source->refused = refused;
+	deferred_run(source->owner->take);
+}
+
+static void tell_refusal(struct source *source)
+{
+	const struct pool_sources_config *config;
+
+	if (!source->is_refusal_news)
+		return;
+	source->is_refusal_news = false;
+	config = &source->owner->config;
+	if (source->refused.class != ERR_NONE)
+		config->told(config->arg, true, source->refused.reason, source->refused.text);
+	config->changed(config->arg);
 }
 
 static void take_config_map(struct source *source)
@@ -184,6 +213,7 @@ static void take(void *arg)
 	for (size_t i = 0; i < POOL_SOURCES; i++) {
 		struct source *source = &sources->sources[i];
 
+		tell_refusal(source);
 		if (!source->dirty)
 			continue;
 		source->dirty = false;
@@ -291,20 +321,25 @@ bool pool_sources_are_known(const struct pool_sources *sources)
 	return true;
 }
 
+static void add_failure(json_t *list, const struct err *err)
+{
+	json_t *entry;
+
+	if (err->class == ERR_NONE)
+		return;
+	entry = json_object();
+	json_put_str(entry, "reason", err->reason);
+	json_put_str(entry, "message", err->text);
+	json_array_append_new(list, entry);
+}
+
 json_t *pool_sources_failures(const struct pool_sources *sources)
 {
 	json_t *list = json_array();
 
 	for (size_t i = 0; i < POOL_SOURCES; i++) {
-		const struct err *err = &sources->sources[i].err;
-		json_t *entry;
-
-		if (err->class == ERR_NONE)
-			continue;
-		entry = json_object();
-		json_put_str(entry, "reason", err->reason);
-		json_put_str(entry, "message", err->text);
-		json_array_append_new(list, entry);
+		add_failure(list, &sources->sources[i].refused);
+		add_failure(list, &sources->sources[i].err);
 	}
 	return list;
 }

@@ -52,7 +52,7 @@ const json_t *pool_sources_get(const struct pool_sources *sources, enum pool_sou
 /* Every ConfigMap was looked for once: what there is none of is not just late. */
 bool pool_sources_are_known(const struct pool_sources *sources);
 
-/* [{"reason", "message"}] of sources that cannot be read now. New. */
+/* [{"reason", "message"}] of sources that cannot be read now, or that the API server refuses to show us. New. */
 json_t *pool_sources_failures(const struct pool_sources *sources);
 
 #endif

@@ -1,0 +1,164 @@
+/* A ConfigMap with a configuration of devices, by way of an informer that is made up here. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "lib/base/mem.h"
+#include "lib/json/json.h"
+#include "lib/kube/informer.h"
+#include "nodeagent/pool_sources.h"
+
+struct informer {
+	struct informer_config config;
+	bool is_synced;
+};
+
+static struct informer informer;
+
+struct informer *informer_new(struct loop *loop, struct kube_client *client,
+			      const struct informer_config *config)
+{
+	informer = (struct informer){.config = *config};
+	return &informer;
+}
+
+void informer_free(struct informer *given)
+{
+}
+
+bool informer_is_synced(const struct informer *given)
+{
+	return given->is_synced;
+}
+
+struct stand {
+	struct loop *loop;
+	struct pool_sources *sources;
+	struct strbuf told;
+	int changed;
+};
+
+static void on_changed(void *arg)
+{
+	((struct stand *)arg)->changed++;
+}
+
+static void on_told(void *arg, bool warning, const char *reason, const char *message)
+{
+	strbuf_addf(&((struct stand *)arg)->told, "%s: %s\n", reason, message);
+}
+
+static int set_up(void **state)
+{
+	struct stand *s = mem_new(struct stand);
+
+	s->loop = loop_new();
+	s->sources = pool_sources_new(&(struct pool_sources_config){
+		.loop = s->loop,
+		.ns = "orbweaver-system",
+		.from[POOL_SOURCE_SHARED] = "shared",
+		.changed = on_changed,
+		.told = on_told,
+		.arg = s,
+	});
+	*state = s;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct stand *s = *state;
+
+	pool_sources_free(s->sources);
+	loop_free(s->loop);
+	strbuf_done(&s->told);
+	mem_free(s);
+	return 0;
+}
+
+static void trouble(struct stand *s, const char *reason, const char *text)
+{
+	struct err err = {0};
+
+	if (reason)
+		(void)err_set(&err, ERR_TRANSIENT, reason, "%s", text);
+	informer.config.trouble(informer.config.arg, reason ? &err : NULL);
+	for (int i = 0; i < 5; i++)
+		loop_turn(s->loop, false);
+}
+
+static void has_failures(const struct stand *s, const char *want)
+{
+	json_auto_t *list = pool_sources_failures(s->sources);
+	auto_strbuf struct strbuf text = {0};
+	json_t *entry;
+	size_t i;
+
+	json_array_foreach (list, i, entry)
+		strbuf_addf(&text, "%s: %s\n", json_str_at(entry, "reason"),
+			    json_str_at(entry, "message"));
+	assert_string_equal(strbuf_str(&text), want);
+}
+
+#define REFUSED                                                                                    \
+	"ConfigMapUnreadable: ConfigMap orbweaver-system/shared cannot be read, let the agent "    \
+	"list and watch it (manifests/base/rbac.yaml): 403: no\n"
+
+static void a_config_map_that_the_server_refuses_to_show_is_told(void **state)
+{
+	struct stand *s = *state;
+
+	has_failures(s, "");
+	trouble(s, "Forbidden", "403: no");
+	has_failures(s, REFUSED);
+	assert_string_equal(strbuf_str(&s->told), REFUSED);
+	assert_int_equal(s->changed, 1);
+	/* The server goes, and comes back: nothing new. */
+	trouble(s, "ServerUnreachable", "gone");
+	trouble(s, "Forbidden", "403: no");
+	has_failures(s, REFUSED);
+	assert_string_equal(strbuf_str(&s->told), REFUSED);
+	assert_int_equal(s->changed, 1);
+	trouble(s, NULL, "");
+	has_failures(s, "");
+	assert_int_equal(s->changed, 2);
+}
+
+static void a_server_that_is_away_is_no_failure_of_the_configuration(void **state)
+{
+	struct stand *s = *state;
+
+	trouble(s, "ServerUnreachable", "gone");
+	has_failures(s, "");
+	assert_string_equal(strbuf_str(&s->told), "");
+	assert_int_equal(s->changed, 0);
+}
+
+static void a_config_map_is_known_when_it_was_looked_for(void **state)
+{
+	struct stand *s = *state;
+
+	assert_false(pool_sources_are_known(s->sources));
+	informer.is_synced = true;
+	informer.config.synced(informer.config.arg);
+	loop_turn(s->loop, false);
+	assert_true(pool_sources_are_known(s->sources));
+	has_failures(s, "");
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+		TEST(a_config_map_that_the_server_refuses_to_show_is_told),
+		TEST(a_server_that_is_away_is_no_failure_of_the_configuration),
+		TEST(a_config_map_is_known_when_it_was_looked_for),
+	};
+
+	json_init();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -51,6 +51,41 @@ void agent_decide_desired(struct agent *agent)
 	agent->desired = desired_spec(&input);
 }
 
+/* ---- what earlier looks have seen ---------------------------------------------------------------------------------------- */
+
+void agent_take_observed(struct agent *agent, json_t *observed)
+{
+	json_auto_t *owned = observed;
+	struct recall_input input = {
+		.observed = owned,
+		.before = agent->observed ? agent->observed : agent->earlier,
+		.spec = agent->desired.offered,
+		.now_ms = clock_ms(),
+	};
+
+	agent_replace(&agent->observed, recall(&input));
+	json_object_clear(agent->earlier);
+}
+
+/* The first NodeState that we see has the last look of the agent before us. */
+static void take_told_before(struct agent *agent)
+{
+	const json_t *interfaces = json_at(agent->object, "status", "interfaces");
+	json_t *observed = agent->observed;
+
+	if (agent->is_told_before || !agent->object)
+		return;
+	agent->is_told_before = true;
+	if (json_array_size(interfaces) == 0)
+		return;
+	json_object_set(agent->earlier, "interfaces", (json_t *)interfaces);
+	if (!observed)
+		return;
+	json_object_set(agent->earlier, "node", json_at(observed, "node"));
+	agent->observed = NULL;
+	agent_take_observed(agent, observed);
+}
+
 /* ---- the state file: at the start, and when it has become ours ------------------------------------------------------- */
 
 static void load(struct agent *agent);
@@ -70,6 +105,8 @@ static void on_loaded(void *arg, const json_t *result, const struct err *err)
 	agent_forget_failure(agent, KEY_STATE);
 	agent->may_execute = agent->loads_allowed;
 	agent_replace(&agent->state, json_deep_copy(result));
+	if (!agent->observed && json_at(agent->state, "node"))
+		json_object_set(agent->earlier, "node", json_at(agent->state, "node"));
 	addresses = json_at(agent->state, "addresses");
 	if (addresses && !agent->addresses)
 		hostd_set_node_addresses(agent->config.hostd, addresses);
@@ -133,6 +170,7 @@ struct agent *agent_new(const struct agent_config *config)
 	agent->attempts = attempts_new();
 	agent->failures = json_array();
 	agent->skipped = json_object();
+	agent->earlier = json_object();
 	agent->due = timer_new(config->loop, go, agent);
 	agent->go = deferred_new(config->loop, go, agent);
 	agent->started_ms = clock_ms();
@@ -161,6 +199,7 @@ void agent_free(struct agent *agent)
 	json_decref(agent->object);
 	json_decref(agent->addresses);
 	json_decref(agent->held);
+	json_decref(agent->earlier);
 	json_decref(agent->observed);
 	json_decref(agent->plan);
 	json_decref(agent->failures);
@@ -178,14 +217,15 @@ void agent_free(struct agent *agent)
 
 void agent_set_node_state(struct agent *agent, const json_t *object)
 {
-	bool same = agent->heard &&
-		    json_same(json_at(agent->object, "spec"), json_at(object, "spec")) &&
-		    str_eq(agent->object ? json_uid(agent->object) : NULL,
-			   object ? json_uid(object) : NULL);
+	json_auto_t *now = object ? desired_read(object) : NULL;
+	bool same =
+		agent->heard && json_same(json_at(agent->object, "spec"), json_at(now, "spec")) &&
+		str_eq(agent->object ? json_uid(agent->object) : NULL, now ? json_uid(now) : NULL);
 
 	agent->heard = true;
-	agent_replace(&agent->object, json_incref((json_t *)object));
+	agent_replace(&agent->object, take_ptr(now));
 	agent_decide_desired(agent);
+	take_told_before(agent);
 	if (same && json_generation(object) == agent->plan_generation)
 		return;
 	/* What was refused may be good now. */
@@ -217,8 +257,9 @@ void agent_set_addresses(struct agent *agent, const json_t *addresses)
 
 void agent_set_held(struct agent *agent, const json_t *held)
 {
-	if (json_same(agent->held, held))
+	if (agent->is_held_asked && json_same(agent->held, held))
 		return;
+	agent->is_held_asked = true;
 	agent_replace(&agent->held, json_incref((json_t *)held));
 	agent_wake(agent);
 }

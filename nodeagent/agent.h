@@ -51,7 +51,10 @@ void agent_set_node_state(struct agent *agent, const json_t *object);
 void agent_set_reported(struct agent *agent, const char *uid);
 /* Node.status.addresses as strings; borrowed. */
 void agent_set_addresses(struct agent *agent, const json_t *addresses);
-/* Devices that pods hold, {"0000:3b:00.2": "ns/pod"}; NULL: not known. Borrowed. */
+/*
+ * Devices that pods hold, {"0000:3b:00.2": "ns/pod"}; NULL: nobody can say. Borrowed. Before the first call somebody will,
+ * and nothing is done to VFs that are there.
+ */
 void agent_set_held(struct agent *agent, const json_t *held);
 /* Only one agent of a node executes; at the start it may not. Who may reads the state file anew, then begins. */
 void agent_set_may_execute(struct agent *agent, bool may);
@@ -69,7 +72,7 @@ void agent_stop(struct agent *agent, void (*done)(void *arg), void *arg);
 /* Borrowed until the loop turns. */
 struct agent_view {
 	int64_t generation;     /* of the NodeState that plan was made for; 0: none */
-	const json_t *observed; /* NULL before the first look */
+	const json_t *observed; /* of recall(); NULL before the first look */
 	const json_t *plan;     /* the last one whose troubles are sure; NULL: there is none */
 	const json_t *failures; /* [{"pf", "reason", "message"}] */
 	const char *activity;   /* what is being done, NULL when nothing */

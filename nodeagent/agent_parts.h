@@ -12,6 +12,7 @@
 #include "nodeagent/agent.h"
 #include "nodeagent/attempts.h"
 #include "nodeagent/desired.h"
+#include "nodeagent/recall.h"
 
 /* Keys of failures that are not a PF's. */
 #define KEY_LOOK  "look"
@@ -43,8 +44,9 @@ struct agent {
 	enum doing doing;
 	struct round round;
 
-	json_t *state; /* the state file as it is on disk: {"found", "nodeState", "addresses"} */
+	json_t *state; /* the state file on disk: {"found", "nodeState", "addresses", "node"} */
 	json_t *object, *addresses, *held;
+	json_t *earlier; /* before the first look: what recall() starts from */
 	json_t *observed, *plan, *failures;
 	json_t *skipped; /* PFs of which a step of this plan failed */
 	json_t *saving;  /* on its way to the disk */
@@ -68,9 +70,11 @@ struct agent {
 	bool closely;     /* the look that runs, or was last, saw all holders */
 	bool must_replan; /* what is wanted changed while steps ran */
 	bool heard;
-	bool allowed;       /* to execute: nobody else writes the state file */
-	bool loads_allowed; /* the load that runs was asked for then */
-	bool may_execute;   /* allowed, and the state is one that was read since */
+	bool is_held_asked;  /* the kubelet has said what pods hold, or nobody will */
+	bool is_told_before; /* what an earlier agent has reported was taken */
+	bool allowed;        /* to execute: nobody else writes the state file */
+	bool loads_allowed;  /* the load that runs was asked for then */
+	bool may_execute;    /* allowed, and the state is one that was read since */
 	bool stopping;
 	void (*stopped)(void *arg);
 	void *stopped_arg;
@@ -82,6 +86,8 @@ struct agent {
 void agent_schedule(struct agent *agent);
 /* Which spec is in force; after each change of what it is made from. */
 void agent_decide_desired(struct agent *agent);
+/* A look, together with those before it. Takes observed. */
+void agent_take_observed(struct agent *agent, json_t *observed);
 
 /* agent_round.c: look, and whatever follows from it until nothing runs. */
 void agent_start_look(struct agent *agent, bool closely);

@@ -40,12 +40,12 @@ static void make_plan(struct agent *agent)
 		.observed = agent->observed,
 		.found = json_at(agent->state, "found"),
 		.held = agent->held,
+		.is_held_awaited = !agent->is_held_asked,
 	};
 	json_auto_t *refused = NULL;
 	struct err err = {0};
 	json_t *plan;
 
-	agent_decide_desired(agent);
 	input.spec = agent->desired.spec;
 	forget_mended(agent, &input);
 	refused = attempts_refused(agent->attempts, clock_ms());
@@ -189,6 +189,7 @@ static json_t *wanted_state(const struct agent *agent)
 		json_put(state, "nodeState", desired_kept(agent->object));
 	if (agent->addresses)
 		json_object_set(state, "addresses", agent->addresses);
+	json_put(state, "node", recall_node(agent->observed));
 	return state;
 }
 
@@ -263,7 +264,8 @@ static void on_looked(void *arg, const json_t *result, const struct err *err)
 		return;
 	}
 	agent_forget_failure(agent, KEY_LOOK);
-	agent_replace(&agent->observed, json_incref((json_t *)result));
+	agent_decide_desired(agent);
+	agent_take_observed(agent, json_incref((json_t *)result));
 	make_plan(agent);
 	agent->config.looked(agent->config.arg);
 	if (!agent->closely && needs_close_look(agent)) {

@@ -3,6 +3,7 @@
  */
 #include "nodeagent/desired.h"
 
+#include "lib/base/own.h"
 #include "lib/json/json.h"
 
 static bool has_interfaces(const json_t *spec)
@@ -55,6 +56,57 @@ struct desired desired_spec(const struct desired_input *in)
 	ret.generation = json_generation(in->object);
 	ret.from_server = true;
 	return ret;
+}
+
+/* New; NULL when it is right as it is. */
+static json_t *lower_address(const json_t *entry)
+{
+	const char *address = json_str_at(entry, "pciAddress");
+	auto_free char *lower = address ? str_dup(address) : NULL;
+	json_t *copy;
+
+	if (!lower)
+		return NULL;
+	for (char *c = lower; *c; c++)
+		if (*c >= 'A' && *c <= 'Z')
+			*c = (char)(*c - 'A' + 'a');
+	if (str_eq(lower, address))
+		return NULL;
+	copy = json_copy((json_t *)entry);
+	json_put_str(copy, "pciAddress", lower);
+	return copy;
+}
+
+/* New; NULL when nothing is to change. */
+static json_t *lower_addresses(const json_t *interfaces)
+{
+	json_t *list = NULL, *entry;
+	size_t i;
+
+	json_array_foreach ((json_t *)interfaces, i, entry) {
+		json_t *lower = lower_address(entry);
+
+		if (!lower)
+			continue;
+		if (!list)
+			list = json_copy((json_t *)interfaces);
+		json_array_set_new(list, i, lower);
+	}
+	return list;
+}
+
+json_t *desired_read(const json_t *object)
+{
+	json_t *interfaces = lower_addresses(json_at(object, "spec", "interfaces"));
+	json_t *copy, *spec;
+
+	if (!interfaces)
+		return json_incref((json_t *)object);
+	copy = json_copy((json_t *)object);
+	spec = json_copy(json_at(object, "spec"));
+	json_put(spec, "interfaces", interfaces);
+	json_put(copy, "spec", spec);
+	return copy;
 }
 
 json_t *desired_kept(const json_t *object)

@@ -42,6 +42,12 @@ struct desired {
 
 struct desired desired_spec(const struct desired_input *input);
 
+/*
+ * The NodeState with the PCI addresses of its spec in lower case, as the kernel and everything here has them: people write
+ * specs, too. New; the same object when there is nothing to change.
+ */
+json_t *desired_read(const json_t *object);
+
 /* What is to be kept of a NodeState, new. */
 json_t *desired_kept(const json_t *object);
 

@@ -20,7 +20,7 @@ struct offers_config {
 	const struct agent_options *options; /* borrowed */
 	/* offers_status() or offers_failures() may be another. From the loop. */
 	void (*changed)(void *arg);
-	/* {"0000:3b:00.2": "ns/pod"}, borrowed; NULL: not known. */
+	/* {"0000:3b:00.2": "ns/pod"}, borrowed; NULL: nobody can say. Not before one of both is sure (pod_resources.h). */
 	void (*held)(void *arg, const json_t *held);
 	/* A configuration changed: offers_set() is due. */
 	void (*wanted)(void *arg);

@@ -114,6 +114,19 @@ void plan_blocked(struct planning *p, const char *pf, const char *vf, const char
 	(void)json_array_append_new(p->blocked, blocked);
 }
 
+void plan_pf_blocked(struct planning *p, const char *pf, const char *holder, const char *why)
+{
+	json_t *blocked = json_object();
+
+	put_where(blocked, pf, NULL);
+	json_put_str(blocked, "reason", "PfInUse");
+	json_put_str(blocked, "holder", holder);
+	json_put(blocked, "message",
+		 json_fmt(QUOTE " lies on the PF, and " QUOTE ": it waits until that is gone",
+			  holder, why));
+	(void)json_array_append_new(p->blocked, blocked);
+}
+
 /* ---- looking things up ---------------------------------------------------------------------------------------------------- */
 
 static const json_t *find_function(const json_t *list, const char *address)
@@ -164,8 +177,9 @@ void plan_respect_protection(struct planning *p, const struct pf_now *now, size_
 	shrink(p->steps, steps);
 	shrink(p->blocked, blocked);
 	plan_problem(p, now->address, "ProtectedPf",
-		     QUOTE " " QUOTE ", so it is not touched (%s): choose another NIC, or make its "
-			   "VFs by other means and set externallyManaged",
+		     QUOTE " " QUOTE ", so it is not touched (%s), nor for an hour after that "
+			   "has gone elsewhere: choose another NIC, or make its VFs by other means "
+			   "and set externallyManaged",
 		     now->name ? now->name : now->address, now->protected, why);
 }
 
@@ -173,8 +187,17 @@ static void say_not_there(struct planning *p, const char *address)
 {
 	static const char *const reasons[] = {"NoDriver", "NoInterface"};
 	const json_t *unusable = find_function(json_at(p->in->observed, "unusable"), address);
+	const json_t *missing = find_function(json_at(p->in->observed, "missing"), address);
 	const char *reason = "PfUnusable";
 
+	if (!unusable && missing) {
+		plan_problem(p, address, "PfMissing",
+			     QUOTE " was there and has vanished: for some minutes it is told as it "
+				   "was and waited for; if nobody restarts its driver or its "
+				   "firmware now, look at the kernel log",
+			     json_str_or(json_at(missing, "name"), "it"));
+		return;
+	}
 	if (!unusable) {
 		plan_problem(
 			p, address, "PfMissing",

@@ -11,13 +11,14 @@
 #define ORBWEAVER_NODEAGENT_PLANNER_H
 
 #include <jansson.h>
+#include <stdbool.h>
 
 #include "lib/base/err.h"
 
 struct planner_input {
 	/* NodeState.spec. NULL: nobody has said anything about this node, and nothing is planned. */
 	const json_t *spec;
-	/* The observed document (README.md), made with HOST_OBSERVE_HOLDERS. */
+	/* The observed document (README.md), made with HOST_OBSERVE_HOLDERS; with what recall.h adds, if there is any. */
 	const json_t *observed;
 	/*
 	 * How the host was before we touched it: "found" of an earlier plan, kept in a file on the host. NULL or {} when
@@ -31,6 +32,8 @@ struct planner_input {
 	 * when not known.
 	 */
 	const json_t *held;
+	/* The kubelet has still to say that: until then any VF may be a pod's. Only without `held`. */
+	bool is_held_awaited;
 	/*
 	 * Steps (what was in "step") that failed and would fail again if tried at once: a list, NULL for none. They are
 	 * left out, and so is what has to come after them; everything else is planned. Who executes takes an entry off when

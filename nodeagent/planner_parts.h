@@ -45,6 +45,8 @@ void plan_problem(struct planning *p, const char *pf, const char *reason, const 
 	__attribute__((format(printf, 4, 5)));
 void plan_blocked(struct planning *p, const char *pf, const char *vf, const char *holder,
 		  const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+/* The PF itself is in use: interfaces of pods lie on it. */
+void plan_pf_blocked(struct planning *p, const char *pf, const char *holder, const char *why);
 /* Was this step refused lately? */
 bool plan_is_refused(const struct planning *p, const json_t *step);
 
@@ -106,6 +108,7 @@ struct pf_now {
 	const char *address;
 	const json_t *entry;
 	const char *protected; /* NULL: it is not */
+	const char *carries;   /* an interface of a pod that lies on it; NULL: none */
 	const char *eswitch;   /* NULL: not known */
 	const char *name;      /* of its interface */
 	int num_vfs;

@@ -11,6 +11,7 @@ void pf_now_read(const json_t *entry, struct pf_now *ret)
 		.address = json_str_at(entry, "pciAddress"),
 		.entry = entry,
 		.protected = json_str_at(entry, "host", "protected"),
+		.carries = json_str_at(entry, "host", "carries"),
 		.eswitch = json_str_at(entry, "eSwitchMode"),
 		.name = json_str_at(entry, "name"),
 		.num_vfs = (int)json_integer_value(json_at(entry, "numVfs")),
@@ -270,6 +271,11 @@ bool plan_vf_count(struct planning *p, const struct pf_now *now, int count, cons
 		return true;
 	why = eswitch ? str_printf("eSwitchMode is " QUOTE ", wanted %s", now->eswitch, eswitch)
 		      : str_printf("numVfs is %d, wanted %d", now->num_vfs, count);
+	/* Drivers make the PF's interface anew for another mode, and those on it go. */
+	if (eswitch && now->carries) {
+		plan_pf_blocked(p, now->address, now->carries, why);
+		return true;
+	}
 	if (is_blocked(p, now, why) || is_way_refused(p, now, count, eswitch))
 		return true;
 	plan_new_vfs(p, now, count, eswitch, why);

@@ -188,14 +188,18 @@ static void restore_mtu(struct restore *r)
 {
 	static const char why[] = "nobody wants the PF any more, and its MTU was lower";
 	int was = (int)json_integer_value(json_at(r->found, "mtu"));
-	bool may = true;
 	json_t *vf;
 	size_t i;
+	bool may;
 
 	/* Nothing that could be put back: not known, or no MTU. */
 	if (was < STEP_MTU_MIN || was > STEP_MTU_MAX || r->now->mtu <= was)
 		return;
 	r->is_done = false;
+	/* The kernel takes the MTU of what lies on it along. */
+	if (r->now->carries)
+		plan_pf_blocked(r->p, r->now->address, r->now->carries, why);
+	may = !r->now->carries;
 	json_array_foreach (json_at(r->now->entry, "Vfs"), i, vf) {
 		const char *holder = vf_holder(r->p, vf);
 
@@ -293,8 +297,8 @@ void plan_restore(struct planning *p, const struct pf_wish *wishes, size_t n)
 	for (i = 0; i < count; i++) {
 		const json_t *entry = plan_observed_pf(p, addresses[i]);
 
-		/* Without it there is nothing to put back yet. */
-		if (entry && restore_pf(p, entry))
+		/* Without it there is nothing to put back yet; just back, it may have been forgotten for its absence only. */
+		if (entry && !json_at(entry, "host", "arrivedMs") && restore_pf(p, entry))
 			(void)json_object_del(pfs, addresses[i]);
 	}
 }

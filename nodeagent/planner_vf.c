@@ -59,6 +59,8 @@ const char *vf_holder(const struct planning *p, const json_t *vf)
 
 	if (pod)
 		return pod;
+	if (p->in->is_held_awaited && !p->in->held)
+		return "a pod perhaps (the kubelet has not said yet which devices pods have)";
 	if (carries_the_node(p, vf))
 		return "the node itself";
 	if (json_is_false(json_at(vf, "host", "inUse")))

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/net_namespace.h>
 #include <linux/rtnetlink.h>
 #include <sched.h>
 #include <stdio.h>
@@ -20,6 +21,9 @@
 
 /* More namespaces than pods fit on any node. */
 #define NAMESPACES_MAX 4096
+
+/* Before the index of an interface, where else is a PCI address. */
+#define UPPER '@'
 
 /* ---- network namespaces ----------------------------------------------------------------------------------------------- */
 
@@ -126,7 +130,52 @@ static void tell_functions(int to, size_t number, const struct rtnl_interfaces *
 			(void)dprintf(to, "%zu %s\n", number, list->items[i].parent);
 }
 
-static void visit_namespace(int to, size_t number, const struct namespace *namespace)
+/* The number that our namespace has in the one where the socket is. */
+static bool own_nsid(struct netlink *netlink, int own, int *ret)
+{
+	struct rtgenmsg header = {.rtgen_family = AF_UNSPEC};
+	auto_nl_msg struct nl_msg *msg = netlink_request(RTM_GETNSID, 0, &header, sizeof(header));
+	struct nlattr *attrs[NETNSA_MAX + 1];
+	auto_strbuf struct strbuf answer = {0};
+	const struct nlmsghdr *message;
+	struct err err = {0};
+	uint32_t number;
+	size_t at = 0;
+
+	netlink_put_u32(msg, NETNSA_FD, (uint32_t)own);
+	if (netlink_transact(netlink, NETLINK_ROUTE, nlmsg_hdr(msg), &answer, &err) < 0)
+		return false;
+	message = netlink_next(answer.data, answer.len, &at);
+	if (!message || message->nlmsg_type != RTM_NEWNSID ||
+	    !netlink_parse(message, sizeof(header), attrs, NETNSA_MAX) ||
+	    !netlink_u32(attrs[NETNSA_NSID], &number))
+		return false;
+	*ret = (int)number;
+	return true;
+}
+
+/* In the child, too: interfaces here that lie on one of ours. */
+static void tell_uppers(int to, size_t number, const struct rtnl_interfaces *list,
+			struct netlink *netlink, int own)
+{
+	bool is_asked = false, is_known = false;
+	int nsid = -1;
+
+	for (size_t i = 0; i < list->n; i++) {
+		const struct rtnl_interface *interface = &list->items[i];
+
+		if (interface->outer <= 0)
+			continue;
+		if (!is_asked)
+			is_known = own_nsid(netlink, own, &nsid);
+		is_asked = true;
+		if (is_known && interface->outer_nsid == nsid)
+			(void)dprintf(to, "%zu %c%d %s %s\n", number, UPPER, interface->outer,
+				      interface->kind, interface->name);
+	}
+}
+
+static void visit_namespace(int to, size_t number, const struct namespace *namespace, int own)
 {
 	struct ifinfomsg header = {.ifi_family = AF_UNSPEC};
 	auto_nl_msg struct nl_msg *msg = NULL;
@@ -143,11 +192,25 @@ static void visit_namespace(int to, size_t number, const struct namespace *names
 	if (netlink_transact(netlink, NETLINK_ROUTE, nlmsg_hdr(msg), &answer, &err) == 0) {
 		rtnl_decode_interfaces(answer.data, answer.len, &list);
 		tell_functions(to, number, &list);
+		tell_uppers(to, number, &list, netlink, own);
 	}
 	netlink_free(netlink);
 }
 
-static void take_line(const struct namespaces *namespaces, char *line, json_t *ret)
+/* "12 macvlan net1". In its own namespace a pod may call an interface anything. */
+static void take_upper(const char *namespace, char *text, json_t *ret)
+{
+	char *blank = strchr(text, ' ');
+	int64_t index;
+
+	if (!blank)
+		return;
+	*blank++ = '\0';
+	if (str_to_int(text, 1, INT32_MAX, &index) && !json_object_get(ret, text))
+		json_put(ret, text, json_fmt("%s in %s", blank, namespace));
+}
+
+static void take_line(const struct namespaces *namespaces, char *line, json_t *ret, json_t *uppers)
 {
 	char *blank = strchr(line, ' ');
 	int64_t number;
@@ -156,42 +219,49 @@ static void take_line(const struct namespaces *namespaces, char *line, json_t *r
 		return;
 	*blank++ = '\0';
 	blank[strcspn(blank, "\n")] = '\0';
-	if (str_to_int(line, 0, (int64_t)namespaces->n - 1, &number) && pci_address_is_valid(blank))
+	if (!str_to_int(line, 0, (int64_t)namespaces->n - 1, &number))
+		return;
+	if (*blank == UPPER)
+		take_upper(namespaces->items[number].name, blank + 1, uppers);
+	else if (pci_address_is_valid(blank))
 		json_put_str(ret, blank, namespaces->items[number].name);
 }
 
-static void read_functions(int from, const struct namespaces *namespaces, json_t *ret)
+static void read_functions(int from, const struct namespaces *namespaces, json_t *ret,
+			   json_t *uppers)
 {
 	auto_fclose FILE *in = fdopen(from, "r");
-	char line[64];
+	char line[128];
 
 	if (!in) {
 		(void)close(from);
 		return;
 	}
 	while (fgets(line, sizeof(line), in))
-		take_line(namespaces, line, ret);
+		take_line(namespaces, line, ret, uppers);
 }
 
 /* Entering a namespace moves the whole process, so a child does it. */
-json_t *holders_namespaces(const struct host *host)
+json_t *holders_namespaces(const struct host *host, json_t **ret_uppers)
 {
 	auto_call(namespaces_done) struct namespaces namespaces = {0};
+	auto_close int own = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
 	json_t *ret = json_object();
 	int pipe_fds[2], status;
 	pid_t child;
 
+	*ret_uppers = json_object();
 	find_namespaces(host, &namespaces);
 	if (namespaces.n == 0 || pipe2(pipe_fds, O_CLOEXEC) < 0)
 		return ret;
 	child = fork();
 	if (child == 0) {
 		for (size_t i = 0; i < namespaces.n; i++)
-			visit_namespace(pipe_fds[1], i, &namespaces.items[i]);
+			visit_namespace(pipe_fds[1], i, &namespaces.items[i], own);
 		_exit(0);
 	}
 	(void)close(pipe_fds[1]);
-	read_functions(pipe_fds[0], &namespaces, ret);
+	read_functions(pipe_fds[0], &namespaces, ret, *ret_uppers);
 	while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
 		;
 	return ret;

@@ -71,6 +71,7 @@ int view_read_interfaces(struct view *view, struct err *err)
 	view->addresses = json_array();
 	view->functions = json_object();
 	view->protected = json_array();
+	view->carriers = json_array();
 	view->problems = json_array();
 	view->char_devices = json_object();
 	view->rdma_mode = RDMA_MODE_UNKNOWN;
@@ -84,6 +85,7 @@ int view_read_interfaces(struct view *view, struct err *err)
 
 int view_read(struct view *view, struct err *err)
 {
+	json_auto_t *uppers = NULL;
 	struct err problem = {0};
 
 	if (view_read_interfaces(view, err) < 0)
@@ -93,7 +95,8 @@ int view_read(struct view *view, struct err *err)
 		view_problem(view, NULL, &problem);
 	view_read_protected(view);
 	if (view->flags & HOST_OBSERVE_HOLDERS) {
-		view->namespaces = holders_namespaces(view->host);
+		view->namespaces = holders_namespaces(view->host, &uppers);
+		view_read_carriers(view, uppers);
 		view->files = holders_files(view->host);
 	}
 	return 0;
@@ -109,6 +112,7 @@ void view_done(struct view *view)
 	json_decref(view->namespaces);
 	json_decref(view->files);
 	json_decref(view->protected);
+	json_decref(view->carriers);
 	json_decref(view->problems);
 	json_decref(view->char_devices);
 }
@@ -242,6 +246,7 @@ static json_t *pf_entry(struct view *view, const char *address)
 	put_sriov(view, address, interface, ret, host);
 	json_put(host, "rdma", view_rdma_names(view, address));
 	json_put_str(host, "protected", view_protected(view, address));
+	json_put_str(host, "carries", view_carried(view, address));
 	json_put(host, "udevRules", udev_rules_of(view->host, address));
 	json_put(ret, "host", host);
 	return ret;

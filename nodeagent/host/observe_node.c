@@ -15,29 +15,41 @@
 
 /* ---- protected functions ---------------------------------------------------------------------------------------------- */
 
-static void protect_function(struct view *view, const char *address, const char *interface,
-			     const char *reason)
+static const char *reason_in(const json_t *list, const char *address)
+{
+	json_t *entry;
+	size_t i;
+
+	json_array_foreach ((json_t *)list, i, entry) {
+		if (str_eq(json_str_at(entry, "pciAddress"), address))
+			return json_str_at(entry, "reason");
+	}
+	return NULL;
+}
+
+static void add_function(const struct view *view, json_t *list, const char *address,
+			 const char *interface, const char *reason)
 {
 	struct sysfs_text pf;
 	json_t *entry;
 
-	if (view_protected(view, address))
+	if (reason_in(list, address))
 		return;
 	entry = json_object();
 	json_put_str(entry, "interface", interface);
 	json_put_str(entry, "pciAddress", address);
 	json_put_str(entry, "reason", reason);
-	json_array_append_new(view->protected, entry);
+	json_array_append_new(list, entry);
 	if (pci_physfn(view->host, address, &pf))
-		protect_function(view, pf.text, interface, reason);
+		add_function(view, list, pf.text, interface, reason);
 }
 
 /*
  * Down to the hardware: what an interface lies on (VLAN, macvlan), and what is part of it (bond, bridge, team, Open
  * vSwitch: the datapath of which shows as ovs-system).
  */
-static void protect(struct view *view, const struct rtnl_interface *interface, const char *reason,
-		    int depth)
+static void add_below(const struct view *view, json_t *list, const struct rtnl_interface *interface,
+		      const char *reason, int depth)
 {
 	const struct rtnl_interface *other;
 	const char *address;
@@ -46,18 +58,18 @@ static void protect(struct view *view, const struct rtnl_interface *interface, c
 		return;
 	address = json_str_at(view->functions, interface->name);
 	if (address)
-		protect_function(view, address, interface->name, reason);
+		add_function(view, list, address, interface->name, reason);
 	if (interface->lower && interface->lower != interface->index)
-		protect(view, rtnl_by_index(&view->interfaces, interface->lower), reason,
-			depth + 1);
+		add_below(view, list, rtnl_by_index(&view->interfaces, interface->lower), reason,
+			  depth + 1);
 	for (size_t i = 0; i < view->interfaces.n; i++)
 		if (view->interfaces.items[i].master == interface->index)
-			protect(view, &view->interfaces.items[i], reason, depth + 1);
+			add_below(view, list, &view->interfaces.items[i], reason, depth + 1);
 	if (!str_eq(interface->kind, "openvswitch") || str_eq(interface->name, "ovs-system"))
 		return;
 	other = rtnl_by_name(&view->interfaces, "ovs-system");
 	if (other)
-		protect(view, other, reason, depth + 1);
+		add_below(view, list, other, reason, depth + 1);
 }
 
 static void protect_all(struct view *view, const struct rtnl_indices *list, const char *what)
@@ -70,7 +82,7 @@ static void protect_all(struct view *view, const struct rtnl_indices *list, cons
 		if (!interface)
 			continue;
 		reason = str_printf("carries %s (%s)", what, interface->name);
-		protect(view, interface, reason, 0);
+		add_below(view, view->protected, interface, reason, 0);
 	}
 }
 
@@ -107,14 +119,27 @@ int host_why_protected(struct host *host, const char *pf, char **ret_reason, str
 
 const char *view_protected(const struct view *view, const char *address)
 {
-	json_t *entry;
-	size_t i;
+	return reason_in(view->protected, address);
+}
 
-	json_array_foreach (view->protected, i, entry) {
-		if (str_eq(json_str_at(entry, "pciAddress"), address))
-			return json_str_at(entry, "reason");
-	}
-	return NULL;
+/* ---- functions below interfaces of pods ------------------------------------------------------------------------------- */
+
+void view_read_carriers(struct view *view, const json_t *uppers)
+{
+	const char *index;
+	json_t *what;
+	int64_t number;
+
+	json_each (uppers, index, what)
+		if (str_to_int(index, 1, INT32_MAX, &number))
+			add_below(view, view->carriers,
+				  rtnl_by_index(&view->interfaces, (int)number),
+				  json_str_or(what, ""), 0);
+}
+
+const char *view_carried(const struct view *view, const char *address)
+{
+	return reason_in(view->carriers, address);
 }
 
 /* ---- the rest --------------------------------------------------------------------------------------------------------- */

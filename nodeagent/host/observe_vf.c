@@ -135,6 +135,11 @@ static bool find_holder(const struct view *view, const char *vf, const char *dri
 		json_put_str(holder, "name", claim.text);
 		return true;
 	}
+	if (view_carried(view, vf)) {
+		json_put_str(holder, "kind", "netns");
+		json_put_str(holder, "name", view_carried(view, vf));
+		return true;
+	}
 	if (view->files && verbs_holder(view, rdma_names, holder))
 		return true;
 	json_put_str(holder, "kind", driver ? "host" : "none");

@@ -8,8 +8,8 @@
 #include <stdbool.h>
 
 /*
- * The list "interfaces" as it goes into NodeState.status.interfaces: the same without what only the agent needs ("host"
- * members). Returns new; NULL when there is no such list.
+ * The list "interfaces" as it goes into NodeState.status.interfaces, with those that are "missing" for a moment (recall.h):
+ * the same without what only the agent needs ("host" members). Returns new; NULL when there is no such list.
  */
 json_t *observed_status_interfaces(const json_t *observed);
 

@@ -100,8 +100,10 @@ static bool decode_interface(const struct nlmsghdr *message, struct rtnl_interfa
 	if (netlink_u32(attrs[IFLA_MASTER], &number))
 		ret->master = (int)number;
 	/* With LINK_NETNSID the index belongs to another namespace. */
-	if (!attrs[IFLA_LINK_NETNSID] && netlink_u32(attrs[IFLA_LINK], &number))
-		ret->lower = (int)number;
+	if (netlink_u32(attrs[IFLA_LINK], &number))
+		*(attrs[IFLA_LINK_NETNSID] ? &ret->outer : &ret->lower) = (int)number;
+	if (netlink_u32(attrs[IFLA_LINK_NETNSID], &number))
+		ret->outer_nsid = (int)number;
 	decode_address(attrs[IFLA_ADDRESS], &ret->address);
 	decode_address(attrs[IFLA_PERM_ADDRESS], &ret->permanent);
 	decode_kind(attrs[IFLA_LINKINFO], ret);

@@ -31,6 +31,8 @@ struct rtnl_interface {
 	uint32_t mtu, min_mtu, max_mtu; /* 0 when not told */
 	struct rtnl_address address, permanent;
 	int master, lower;             /* indices in our namespace, 0 when none */
+	int outer;                     /* lower in another namespace, 0 when none … */
+	int outer_nsid;                /* … which has this number in ours */
 	char kind[16];                 /* "vlan", "openvswitch", …, "" for hardware */
 	char parent[PCI_ADDRESS_SIZE]; /* PCI function, Linux 5.14 and up; else "" */
 };

@@ -27,6 +27,7 @@ struct view {
 	json_t *namespaces;   /* holders_namespaces, with HOST_OBSERVE_HOLDERS */
 	json_t *files;        /* holders_files, with HOST_OBSERVE_HOLDERS */
 	json_t *protected;    /* node.protected */
+	json_t *carriers;     /* the same for what interfaces of pods lie on */
 	json_t *char_devices; /* { RDMA device: [entries of charDevices] } */
 	json_t *problems;
 };
@@ -49,6 +50,10 @@ void view_put_guid(json_t *object, const char *key, uint64_t guid);
 void view_read_protected(struct view *view);
 /* Why this function is protected; NULL when it is not. */
 const char *view_protected(const struct view *view, const char *address);
+/* uppers: of holders_namespaces. */
+void view_read_carriers(struct view *view, const json_t *uppers);
+/* The interface of another namespace that lies on this function, or on one that it is part of; NULL: none that we know. */
+const char *view_carried(const struct view *view, const char *address);
 json_t *view_node_entry(const struct view *view);
 
 /* observe_vf.c */

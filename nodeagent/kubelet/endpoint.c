@@ -78,8 +78,8 @@ bool endpoint_parse(const char *name, struct endpoint_parts *ret)
 	return true;
 }
 
-/* In doubt somebody does: a full backlog, no permission. */
-static bool somebody_listens(const char *path)
+/* Doubt: a full backlog, no permission. */
+bool endpoint_has_listener(const char *path)
 {
 	struct sockaddr_un name = {.sun_family = AF_UNIX};
 	auto_close int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -101,7 +101,7 @@ static void look_at(const char *dir, const char *file, const char *instance,
 	if (!endpoint_parse(file, &parts) || str_eq(parts.instance, instance))
 		return;
 	path = str_printf("%s/%s", dir, file);
-	if (!somebody_listens(path)) {
+	if (!endpoint_has_listener(path)) {
 		(void)unlink(path);
 		return;
 	}

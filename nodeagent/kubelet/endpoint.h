@@ -16,6 +16,9 @@
 #define ENDPOINT_HASH_LEN     8
 #define ENDPOINT_INSTANCE_LEN 16
 
+/* Does somebody listen on the socket of that path? In doubt true. */
+bool endpoint_has_listener(const char *path);
+
 /* A new instance: younger than all that were made on this machine since it was booted. */
 void endpoint_instance(char out[ENDPOINT_INSTANCE_LEN + 1]);
 

@@ -278,6 +278,18 @@ void pools_add_tokens(struct pools *pools, struct pool *pool, int64_t n, bool he
 						"healthy", healthy));
 }
 
+void pools_add_gone(struct pools *pools, struct pool *pool, const char *id, const char *cause)
+{
+	const json_t *before = pool_device_before(pool, id);
+	json_t *device = before ? json_copy((json_t *)before) : json_object();
+
+	json_put_str(device, "id", id);
+	json_put_bool(device, "healthy", false);
+	json_put_str(device, "cause", cause);
+	json_array_append_new(pool->devices, device);
+	map_set(&pools->claimed, id, pool);
+}
+
 /* What a pod has and the host has no more: the kubelet is told that it is broken, not that it never was. */
 static void add_gone(struct pools *pools, struct pool *pool)
 {
@@ -287,17 +299,9 @@ static void add_gone(struct pools *pools, struct pool *pool)
 	if (!str_eq(json_str_at(pool->resource, "kind"), "sriov"))
 		return;
 	json_each (pool->allocated, id, who) {
-		const json_t *before = pool_device_before(pool, id);
-		json_t *device = before ? json_copy((json_t *)before) : json_object();
-
-		if (map_get(&pools->by_address, id)) {
-			json_decref(device);
+		if (map_get(&pools->by_address, id) || map_get(&pools->claimed, id))
 			continue;
-		}
-		json_put_str(device, "id", id);
-		json_put_bool(device, "healthy", false);
-		json_put_str(device, "cause", "it is not there any more");
-		json_array_append_new(pool->devices, device);
+		pools_add_gone(pools, pool, id, "it is not there any more");
 		pool_cause(pool, "%s: it is not there any more, and %s has it", id,
 			   json_str_or(who, "a pod"));
 	}

@@ -76,6 +76,8 @@ void pools_add_env(struct pool *pool);
 const json_t *pool_device_before(const struct pool *pool, const char *id);
 /* Does a pod have it, as far as is known? */
 bool pool_gave(const struct pool *pool, const char *id);
+/* Add a device that is not there now, as it was before, and unhealthy; it is claimed from then on. */
+void pools_add_gone(struct pools *pools, struct pool *pool, const char *id, const char *cause);
 
 /* The name of another resource as which a pod has it, or NULL. */
 const char *pools_gave_elsewhere(const struct pools *pools, const struct pool *pool,

@@ -126,12 +126,51 @@ static void explain_missing(struct pool *pool, const struct group *group,
 		   external ? "; whoever manages this PF has to make them" : " yet");
 }
 
+static const json_t *missing_pf(const struct pools *pools, const char *address)
+{
+	json_t *pf;
+	size_t i;
+
+	json_array_foreach (json_at(pools->input->observed, "missing"), i, pf)
+		if (str_eq(json_str_at(pf, "pciAddress"), address))
+			return pf;
+	return NULL;
+}
+
+/* A PF that is gone for a moment comes back with its VFs, and pods that have them go on. */
+static void keep_missing(struct pools *pools, struct pool *pool, const struct group *group,
+			 const json_t *pf)
+{
+	json_t *vf;
+	size_t i;
+
+	json_array_foreach (json_at(pf, "Vfs"), i, vf) {
+		const json_t *number = json_at(vf, "vfID");
+		const struct pools_function function = {
+			.address = json_str_at(vf, "pciAddress"),
+			.seen = vf,
+			.pf = pf,
+			.number = json_is_integer(number) ? json_integer_value(number) : -1,
+		};
+
+		if (function.address && in_range(group, &function) &&
+		    !map_get(&pools->by_address, function.address) &&
+		    !map_get(&pools->claimed, function.address) &&
+		    !pools_protected(pools, &function))
+			pools_add_gone(pools, pool, function.address,
+				       "its PF has vanished and is waited for");
+	}
+}
+
 static void offer_group(struct pools *pools, struct pool *pool, const struct group *group)
 {
 	const struct pools_function *pf = map_get(&pools->by_address, group->address);
+	const json_t *missing = missing_pf(pools, group->address);
 	int64_t wanted = group->last - group->first + 1;
 
 	pool->wanted += wanted;
+	if (missing && !*group->vdpa_type)
+		keep_missing(pools, pool, group, missing);
 	if (*group->vdpa_type)
 		pool_cause(pool,
 			   "%s: VFs %lld-%lld: vdpaType %.32s: vDPA devices are not offered; "
@@ -139,8 +178,10 @@ static void offer_group(struct pools *pools, struct pool *pool, const struct gro
 			   group->address, (long long)group->first, (long long)group->last,
 			   group->vdpa_type);
 	else if (!pf || pf->pf)
-		pool_cause(pool, "%s (%s): no such PF on this node", group->address,
-			   json_str_or(json_at(group->entry, "name"), "no name"));
+		pool_cause(pool, "%s (%s): %s", group->address,
+			   json_str_or(json_at(group->entry, "name"), "no name"),
+			   missing ? "it has vanished and is waited for"
+				   : "no such PF on this node");
 	else
 		explain_missing(pool, group, pf, offer_vfs(pools, pool, group, pf), wanted);
 }

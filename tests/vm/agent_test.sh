@@ -15,7 +15,8 @@ vfs_of() {
 }
 
 # --- without a policy -----------------------------------------------------------------------------------
-# What the kernel itself needs, for comparison.
+# What the kernel itself needs, for comparison. Times are those of the program that is tested, usually one with sanitizers;
+# AGENT=build/bin/orbweaver-agent for the one that ships.
 bare_ms=$(node 'cd /sys/bus/pci/devices/0000:02:00.0; a=$(date +%s%N); echo 4 >sriov_numvfs; udevadm settle; b=$(date +%s%N)
 	udevadm settle; c=$(date +%s%N); echo 0 >sriov_numvfs; echo 4 >sriov_numvfs; udevadm settle; d=$(date +%s%N)
 	echo 0 >sriov_numvfs; udevadm settle; echo $(((b - a) / 1000000)) $(((d - c) / 1000000))')
@@ -36,7 +37,7 @@ t_eq "the PF carries its VFs' MTU" 2000 "$(node cat /sys/class/net/enp1s0/mtu)"
 t_ok "Ready" a_condition Ready True AsWanted
 t_wait 10 "an event tells" a_event Configured "$pf1"
 t_wait 30 "the policy is ready" o_condition "$sriov/namespaces/$POD_NAMESPACE/sriovnetworknodepolicies/roce" True NodesReady
-printf '# 4 VFs: %s ms; a bare echo with settling: %s ms\n' "$(a_log '.msg == "host is as wanted"' | jq .took_ms)" "$bare_ms"
+printf '# %s: 4 VFs: %s ms; a bare echo with settling: %s ms\n' "$a_agent" "$(a_log '.msg == "host is as wanted"' | jq .took_ms)" "$bare_ms"
 
 a_policy roce '{"numVfs": 6, "mtu": 2000, "nicSelector": {"vendor": "8086", "rootDevices": ["0000:01:00.0"]}}'
 t_wait "$a_wait_s" "from 4 to 6" a_done 6
@@ -69,8 +70,8 @@ before=$(o_now)
 node 'echo 0 >/sys/bus/pci/devices/0000:01:00.0/sriov_numvfs'
 t_wait "$a_wait_s" "VFs wiped by hand come back" repaired "$before"
 t_wait 10 "an event tells of it" a_event Repaired "$pf1"
-printf '# 4 wiped VFs: repaired in %s ms from the first look on; a bare wipe and echo of 4 with settling: %s ms\n' \
-	"$(a_log '.msg == "host is as wanted"' | jq .took_ms)" "$bare_again_ms"
+printf '# %s: 4 wiped VFs: repaired in %s ms from the first look on; a bare wipe and echo of 4 with settling: %s ms\n' \
+	"$a_agent" "$(a_log '.msg == "host is as wanted"' | jq .took_ms)" "$bare_again_ms"
 before=$(o_now)
 name=$(node 'ls /sys/bus/pci/devices/0000:01:00.0/virtfn1/net')
 node ip link set "$name" mtu 1400
@@ -90,17 +91,7 @@ t_ok "the pod still has it" node "ip netns exec pod ip link show $name"
 node ip netns del pod
 t_wait "$a_wait_s" "when it is back, the change goes through" a_done 2
 
-# --- what must not be touched, and what cannot be done -----------------------------------------------------------
-# The NIC with the node's address, as the API server knows it.
-node 'ip addr add 192.0.2.7/24 dev enp2s0; ip link set enp2s0 up'
-o_curl PATCH "/api/v1/nodes/$a_node/status" '{"status": {"addresses": [{"type": "InternalIP", "address": "192.0.2.7"}]}}' >/dev/null
-a_policy management '{"numVfs": 1, "nicSelector": {"pfNames": ["enp2s0"]}}'
-t_wait "$a_wait_s" "the management NIC is refused, with the reason" a_condition Degraded True ProtectedPf "the node's address"
-t_eq "and not touched" 0 "$(node cat /sys/bus/pci/devices/0000:02:00.0/sriov_numvfs)"
-t_eq "the other PF is as wanted" 2 "$(node cat /sys/bus/pci/devices/0000:01:00.0/sriov_numvfs)"
-a_no_policy management
-t_wait "$a_wait_s" "all is well again" a_done 2
-node 'ip addr del 192.0.2.7/24 dev enp2s0'
+# --- what cannot be done -------------------------------------------------------------------------------------------
 a_policy many '{"numVfs": 8, "nicSelector": {"pfNames": ["enp2s0"]}}'
 t_wait "$a_wait_s" "more VFs than the hardware has" a_condition Degraded True VfCountOutOfRange 7
 a_policy net '{"numVfs": 3, "nicSelector": {"pfNames": ["enp1s0#0-2"]}}'
@@ -125,6 +116,61 @@ t_wait "$((a_wait_s + 90))" "and when it can be written again" a_done 4
 a_no_policy vfio net
 t_wait "$a_wait_s" "nothing is wanted any more" a_done 0
 
+# --- a PF whose driver starts anew ---------------------------------------------------------------------------------
+a_policy net '{"numVfs": 2, "nicSelector": {"rootDevices": ["0000:01:00.0"]}}'
+t_wait "$a_wait_s" "2 VFs" a_done 2
+generation=$(a_state .metadata.generation)
+listed() {
+	a_state '[.status.interfaces[] | select(.pciAddress == "0000:01:00.0") | .Vfs | length] | join(" ")'
+}
+node 'echo 0000:01:00.0 >/sys/bus/pci/drivers/igb/unbind'
+t_wait "$a_wait_s" "a PF without driver is told" a_condition Degraded True NoDriver "$pf1"
+t_eq "what is known of it stays, with its VFs" 2 "$(listed)"
+a_end
+a_start
+t_wait "$a_wait_s" "the next agent says the same" a_condition Degraded True NoDriver "$pf1"
+t_eq "and knows it from the one before" 2 "$(listed)"
+t_eq "nobody has taken it out of the spec" "$generation" "$(a_state .metadata.generation)"
+node 'echo 0000:01:00.0 >/sys/bus/pci/drivers/igb/bind'
+t_wait "$a_wait_s" "when it is back it gets its VFs" a_done 2
+t_eq "and it was wanted all the time" "$generation" "$(a_state .metadata.generation)"
+
+# --- what must not be touched ------------------------------------------------------------------------------------------
+# The NIC with the node's address, as the API server knows it.
+node 'ip addr add 192.0.2.7/24 dev enp2s0; ip link set enp2s0 up'
+o_curl PATCH "/api/v1/nodes/$a_node/status" '{"status": {"addresses": [{"type": "InternalIP", "address": "192.0.2.7"}]}}' >/dev/null
+refused() {
+	t_wait "$a_wait_s" "$1" a_condition Degraded True ProtectedPf "the node's address"
+	t_eq "and not touched" 0 "$(node cat /sys/bus/pci/devices/0000:02:00.0/sriov_numvfs)"
+	t_eq "the other PF is as wanted" 2 "$(node cat /sys/bus/pci/devices/0000:01:00.0/sriov_numvfs)"
+	a_no_policy management
+	t_wait "$a_wait_s" "all is well again" a_done 2
+}
+a_policy management '{"numVfs": 1, "nicSelector": {"pfNames": ["enp2s0"]}}'
+refused "the management NIC is refused, with the reason"
+node 'ip addr del 192.0.2.7/24 dev enp2s0'
+a_policy management '{"numVfs": 1, "nicSelector": {"pfNames": ["enp2s0"]}}'
+refused "also while its address is gone"
+a_end
+a_start
+a_policy management '{"numVfs": 1, "nicSelector": {"pfNames": ["enp2s0"]}}'
+refused "and by the next agent"
+
+# --- a pod's interface on a PF ----------------------------------------------------------------------------------------------
+a_policy net '{"numVfs": 2, "mtu": 3000, "nicSelector": {"rootDevices": ["0000:01:00.0"]}}'
+t_wait "$a_wait_s" "an MTU of 3000" a_done 2
+node 'ip netns add pod && ip link add link enp1s0 name net1 netns pod type macvlan mode bridge'
+mtus() {
+	node 'echo $(cat /sys/class/net/enp1s0/mtu) $(ip -n pod -o link show net1 2>/dev/null | sed "s/.*mtu \([0-9]*\).*/\1/")'
+}
+a_no_policy net
+t_wait "$a_wait_s" "an MTU that a pod needs is not lowered, and the pod is named" \
+	a_condition Blocked True PfInUse "macvlan net1 in /run/netns/pod"
+t_eq "the VFs are gone, the MTU is not" "0 3000 3000" "$(node cat /sys/bus/pci/devices/0000:01:00.0/sriov_numvfs) $(mtus)"
+node ip netns del pod
+t_wait "$((a_wait_s + 90))" "when it is gone the PF goes back to how it was" a_done 0
+t_eq "its MTU too" 1500 "$(mtus)"
+
 # --- idle ----------------------------------------------------------------------------------------------------------------
 a_policy net '{"numVfs": 7, "nicSelector": {"pfNames": ["enp1s0"]}}'
 t_wait "$a_wait_s" "as many VFs as there can be" a_done 7
@@ -137,7 +183,7 @@ writes=$(a_metric orbweaver_agent_api_writes_total)
 cpu=$(cpu_ms)
 idle_s=$(o_size 60 10)
 sleep "$idle_s"
-printf '# idle for %s s: %s ms of CPU, under emulation\n' "$idle_s" "$(($(cpu_ms) - cpu))"
+printf '# %s: idle for %s s: %s ms of CPU, under emulation\n' "$a_agent" "$idle_s" "$(($(cpu_ms) - cpu))"
 t_eq "an idle agent writes nothing" "$writes" "$(a_metric orbweaver_agent_api_writes_total)"
 node 'for pid in $(cat /root/agent.pid) $(pgrep -x orbweaver-hostd) $(pgrep -x orbweaver-step); do
 	echo "# $(cat /proc/$pid/comm): $(grep VmRSS /proc/$pid/status | tr -s "\t " " "), $(grep ^Pss: /proc/$pid/smaps_rollup | tr -s " ")"; done'

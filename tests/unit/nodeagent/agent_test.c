@@ -35,6 +35,10 @@ struct world {
 	json_t *disk;        /* the state file */
 	const char *blocked; /* PF that somebody holds */
 	bool reboot;
+	bool away;   /* PF "a" */
+	bool needed; /* PF "a" carries the default route */
+	/* What the planner was told last. */
+	bool awaited;
 	/* What goes wrong. */
 	const char *fail_pf; /* its steps */
 	struct err fail;     /* with that */
@@ -107,8 +111,16 @@ size_t hostd_stuck(const struct hostd *hostd, const json_t **ret_request)
 
 static json_t *observe(void)
 {
-	return json_pack("{s:O, s:[{s:s, s:s}]}", "vfs", w->vfs, "interfaces", "pciAddress", A,
-			 "name", "ens1");
+	json_t *observed = json_pack("{s:O, s:[], s:{s:s, s:[]}}", "vfs", w->vfs, "interfaces",
+				     "node", "bootId", "one", "protected");
+
+	if (!w->away)
+		json_array_append_new(json_at(observed, "interfaces"),
+				      json_pack("{s:s, s:s}", "pciAddress", A, "name", "ens1"));
+	if (w->needed)
+		json_array_append_new(json_at(observed, "node", "protected"),
+				      json_pack("{s:s, s:s}", "pciAddress", A, "reason", "needed"));
+	return observed;
 }
 
 static json_t *execute(struct err *err)
@@ -194,6 +206,7 @@ json_t *planner_plan(const struct planner_input *input, struct err *err)
 	const json_t *entry;
 	size_t i;
 
+	w->awaited = input->is_held_awaited;
 	if (json_at(input->spec, "bad")) {
 		json_decref(plan);
 		(void)err_set(err, ERR_INVALID, "BadSpec", "spec.bad: must not be");
@@ -564,6 +577,94 @@ static void knows_the_interfaces_of_nics(void **state)
 	assert_false(agent_knows_interface(w->agent, "veth1"));
 }
 
+/* ---- what earlier looks have seen ------------------------------------------------------------------------------------ */
+
+static size_t size_of(const char *list)
+{
+	return json_array_size(json_at(agent_view(w->agent).observed, list));
+}
+
+static void a_pf_that_is_away_stays_in_view(void **state)
+{
+	agent_set_may_execute(start(), true);
+	want(1, 4, 0);
+	until(was_told("Configured"));
+	assert_int_equal(size_of("missing"), 0);
+	w->away = true;
+	agent_wake(w->agent);
+	until(size_of("interfaces") == 0);
+	assert_int_equal(size_of("missing"), 1);
+	w->away = false;
+	agent_wake(w->agent);
+	until(size_of("interfaces") == 1);
+	assert_int_equal(size_of("missing"), 0);
+}
+
+/* Also before the next look: a status is written as soon as the NodeState is known. */
+static void a_pf_that_is_away_at_the_start_is_known_from_the_status(void **state)
+{
+	json_auto_t *object =
+		json_pack("{s:{s:s, s:i}, s:{s:[{s:s, s:i}]}, s:{s:[{s:s}]}}", "metadata", "uid",
+			  "u", "generation", 1, "spec", "interfaces", "pciAddress", A, "numVfs", 4,
+			  "status", "interfaces", "pciAddress", A);
+
+	w->away = true;
+	start();
+	until(agent_view(w->agent).observed && !w->done);
+	assert_int_equal(size_of("missing"), 0);
+	agent_set_node_state(w->agent, object);
+	assert_int_equal(size_of("missing"), 1);
+	agent_free(w->agent);
+	agent_set_node_state(start(), object);
+	until(agent_view(w->agent).observed);
+	assert_int_equal(size_of("missing"), 1);
+}
+
+static void what_the_node_needs_is_known_to_the_next_agent(void **state)
+{
+	w->needed = true;
+	agent_set_may_execute(start(), true);
+	want(1, 0, 0);
+	until(json_array_size(json_at(w->disk, "node", "protected")) == 1);
+	until(!w->done);
+	agent_free(w->agent);
+	w->needed = false;
+	start();
+	until(agent_view(w->agent).observed);
+	assert_string_equal(
+		json_str_at(json_array_get(json_at(agent_view(w->agent).observed, "interfaces"), 0),
+			    "host", "protected"),
+		"needed");
+}
+
+static void the_planner_knows_whether_the_kubelet_was_heard(void **state)
+{
+	start();
+	want(1, 4, 0);
+	until(agent_view(w->agent).plan);
+	assert_true(w->awaited);
+	/* Nobody can say: that is an answer, too. */
+	agent_set_held(w->agent, NULL);
+	until(!w->awaited);
+}
+
+static void addresses_that_people_wrote_are_read_in_any_case(void **state)
+{
+	json_auto_t *object = json_pack("{s:{s:s, s:i}, s:{s:[i, {s:s, s:i}]}}", "metadata", "uid",
+					"u", "generation", 1, "spec", "interfaces", 3, "pciAddress",
+					"0000:0A:00.0", "numVfs", 4);
+	json_auto_t *unchanged = json_deep_copy(object);
+
+	agent_set_may_execute(start(), true);
+	agent_set_node_state(w->agent, object);
+	until(count(A) == 4);
+	assert_true(json_same(object, unchanged));
+	assert_string_equal(
+		json_str_at(json_array_get(json_at(agent_view(w->agent).offered, "interfaces"), 1),
+			    "pciAddress"),
+		A);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -589,6 +690,11 @@ int main(void)
 		CASE(stops_after_a_save_even_when_something_else_is_wanted_now),
 		CASE(a_node_that_boots_without_a_server_gets_its_vfs),
 		CASE(knows_the_interfaces_of_nics),
+		CASE(a_pf_that_is_away_stays_in_view),
+		CASE(a_pf_that_is_away_at_the_start_is_known_from_the_status),
+		CASE(what_the_node_needs_is_known_to_the_next_agent),
+		CASE(the_planner_knows_whether_the_kubelet_was_heard),
+		CASE(addresses_that_people_wrote_are_read_in_any_case),
 	};
 
 	json_init();

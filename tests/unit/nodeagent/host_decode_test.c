@@ -126,6 +126,32 @@ static void reads_an_interface_and_what_it_says_of_its_vfs(void **state)
 	assert_false(vfs.items[0].has_node_guid);
 }
 
+/* RTM_NEWLINK of a pod's macvlan on interface 3 of the host, whose namespace is number 0 there. */
+static const unsigned char macvlan_on_host[] = {
+	60, 0, 0,  0, RTM_NEWLINK, 0,   0,   0,   0, 0, 0, 0, 0, 0, 0, 0, /* nlmsghdr */
+	0,  0, 1,  0, 2,           0,   0,   0,   3, 0, 0, 0, 0, 0, 0, 0, /* ifinfomsg: index 2 */
+	9,  0, 3,  0, 'n',         'e', 't', '1', 0, 0, 0, 0,             /* IFLA_IFNAME */
+	8,  0, 5,  0, 3,           0,   0,   0,                           /* IFLA_LINK 3 */
+	8,  0, 37, 0, 0,           0,   0,   0,                           /* IFLA_LINK_NETNSID 0 */
+};
+
+static void an_index_of_another_namespace_is_none_of_ours(void **state)
+{
+	_Alignas(4) unsigned char bytes[sizeof(macvlan_on_host)];
+	auto_interfaces struct rtnl_interfaces apart = {0}, together = {0};
+
+	memcpy(bytes, macvlan_on_host, sizeof(bytes));
+	rtnl_decode_interfaces(bytes, sizeof(bytes), &apart);
+	assert_int_equal(apart.n, 1);
+	assert_int_equal(apart.items[0].lower, 0);
+	assert_int_equal(apart.items[0].outer, 3);
+	assert_int_equal(apart.items[0].outer_nsid, 0);
+	bytes[0] -= 8;
+	rtnl_decode_interfaces(bytes, sizeof(bytes) - 8, &together);
+	assert_int_equal(together.items[0].lower, 3);
+	assert_int_equal(together.items[0].outer, 0);
+}
+
 static void survives_every_cut_of_a_message(void **state)
 {
 	for (size_t len = 0; len < sizeof(pf_with_vf); len++) {
@@ -275,6 +301,7 @@ int main(void)
 		cmocka_unit_test(reads_numbers_of_sysfs),
 		cmocka_unit_test(reads_the_rdma_mode),
 		cmocka_unit_test(reads_an_interface_and_what_it_says_of_its_vfs),
+		cmocka_unit_test(an_index_of_another_namespace_is_none_of_ours),
 		cmocka_unit_test(survives_every_cut_of_a_message),
 		cmocka_unit_test(hears_which_device_an_event_is_about),
 		cmocka_unit_test(does_not_hear_what_is_not_for_us),

@@ -522,6 +522,47 @@ static void what_a_pod_has_and_the_host_has_not_is_unhealthy(void **state)
 	assert_says(json_at(resource(pools, SEED), "causes"), "ns/pod/c has it");
 }
 
+/* Its driver starts anew, say. */
+static void vfs_of_a_pf_that_is_gone_for_a_moment_are_unhealthy(void **state)
+{
+	json_auto_t *observed = host(), *wanted = spec("0000:3b:00.0", GROUP), *pools = NULL;
+	json_auto_t *before = compute((struct pools_input){.spec = wanted, .observed = observed});
+	json_auto_t *allocated = json_pack("{s:{s:s}}", SEED, "0000:3b:00.3", "ns/pod/c");
+	json_t *interfaces = json_at(observed, "interfaces");
+	const json_t *vf;
+
+	json_object_set_new(observed, "missing", json_pack("[O]", json_array_get(interfaces, 0)));
+	json_array_remove(interfaces, 0);
+	pools = compute((struct pools_input){
+		.spec = wanted, .observed = observed, .before = before, .allocated = allocated});
+	assert_int_equal(count(pools, SEED), count(before, SEED));
+	assert_says(json_at(resource(pools, SEED), "causes"), "vanished and is waited for");
+	vf = device(pools, SEED, "0000:3b:00.2");
+	assert_true(json_is_false(json_at(vf, "healthy")));
+	assert_text(json_at(vf, "cause"), "\"its PF has vanished and is waited for\"");
+	assert_true(json_same(json_at(vf, "info"),
+			      json_at(device(before, SEED, "0000:3b:00.2"), "info")));
+	assert_true(json_is_false(json_at(device(pools, SEED, "0000:3b:00.3"), "healthy")));
+}
+
+/* The agent has started meanwhile: it knows them from the status alone. A second group has those of its own range. */
+static void vfs_of_a_missing_pf_are_of_their_group_also_when_they_were_never_seen(void **state)
+{
+	json_auto_t *observed =
+		yaml("missing: [{pciAddress: '0000:3b:00.0', Vfs: [{vfID: 0, "
+		     "pciAddress: '0000:3b:00.2'}, {vfID: 1, pciAddress: "
+		     "'0000:3b:00.3'}, {vfID: x, pciAddress: '0000:3b:00.4'}, 5]}]");
+	json_auto_t *wanted = spec("0000:3b:00.0", "[{resourceName: x, vfRange: 0-0}, "
+						   "{resourceName: z, vfRange: 1-2}]");
+	json_auto_t *pools = compute((struct pools_input){.spec = wanted, .observed = observed});
+
+	assert_int_equal(count(pools, "spidernet.io/x"), 1);
+	assert_int_equal(count(pools, "spidernet.io/z"), 1);
+	assert_true(
+		json_is_false(json_at(device(pools, "spidernet.io/x", "0000:3b:00.2"), "healthy")));
+	assert_non_null(device(pools, "spidernet.io/z", "0000:3b:00.3"));
+}
+
 /* ---- the upstream plugin's list --------------------------------------------------------------------------------------- */
 
 static json_t *list(const char *text)
@@ -834,6 +875,9 @@ int main(void)
 		cmocka_unit_test(a_vf_is_held_when_only_the_kubelet_knows),
 		cmocka_unit_test(what_a_pod_has_under_another_name_is_not_given_again),
 		cmocka_unit_test(what_a_pod_has_and_the_host_has_not_is_unhealthy),
+		cmocka_unit_test(vfs_of_a_pf_that_is_gone_for_a_moment_are_unhealthy),
+		cmocka_unit_test(
+			vfs_of_a_missing_pf_are_of_their_group_also_when_they_were_never_seen),
 		cmocka_unit_test(selectors_pick_what_upstream_picks),
 		cmocka_unit_test(the_first_match_wins),
 		cmocka_unit_test(a_pf_without_vfs_is_offered_unless_the_node_needs_it),

@@ -349,6 +349,22 @@ static void tells_of_pfs_that_are_not_there(void **state)
 	problems_mention(plan, "load the driver");
 }
 
+static void tells_of_a_pf_that_was_there_a_moment_ago(void **state)
+{
+	json_auto_t *observed = observed_with(NULL, NULL), *plan = NULL;
+
+	json_object_set_new(observed, "missing",
+			    parse("[{'pciAddress': '0000:99:00.0', 'name': 'eth9'}, "
+				  "{'pciAddress': '0000:77:00.0', 'name': 'eth7'}]"));
+	plan = plan_for("{'interfaces': [{'pciAddress': '0000:99:00.0', 'numVfs': 4}, "
+			"{'pciAddress': '0000:77:00.0', 'numVfs': 4}]}",
+			observed);
+	has_steps(plan, "");
+	/* Why the other one is, is known. */
+	has_reasons(plan, "problems", "NoDriver PfMissing");
+	problems_mention(plan, "eth9 was there and has vanished");
+}
+
 static void does_nothing_where_sys_cannot_be_written(void **state)
 {
 	json_auto_t *observed = observed_with(NULL, "{'sysfsWritable': false}");
@@ -499,6 +515,44 @@ static void names_who_holds_what_is_in_the_way(void **state)
 		assert_true(json_same(json_at(gone, "found"), found));
 		same = plan_with(SPEC("'numVfs': 1"), observed, NULL, held, NULL);
 		has_reasons(same, "blocked", "");
+	}
+}
+
+/* Right after a start: a pod may have a VF of which the host shows nothing, for vfio or RDMA alone. */
+static void touches_no_vf_before_the_kubelet_has_said_which_are_given(void **state)
+{
+	static const struct {
+		const char *spec, *steps, *blocked;
+		int vfs;
+	} cases[] = {
+		{SPEC("'numVfs': 4"), "", "VfInUse VfInUse", 2},
+		{VFS(2, "vfio-pci", ""), "", "VfInUse VfInUse", 2},
+		{SPEC("'numVfs': 2, 'eSwitchMode': 'switchdev'"),
+		 "write-udev-rule name=eth1 rule=pf-name", "VfInUse VfInUse", 2},
+		{"{}", "", "VfInUse VfInUse", 2},
+		/* What is as wanted is nobody's business, and what no pod can have is made. */
+		{VFS(2, "netdevice", ""), "", "", 2},
+		{SPEC("'numVfs': 2, 'mtu': 9000"),
+		 "set-autoprobe on=false; set-num-vfs count=2 from=0; wait-vfs count=2; "
+		 "set-mtu mtu=9000",
+		 "", 0},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		json_auto_t *observed = observed_with(NULL, NULL), *spec = parse(cases[i].spec);
+		json_auto_t *found = parse("{'pfs': {'" P1 "': {'numVfs': 0}}}");
+		json_auto_t *waiting = NULL, *nobody = json_object(), *answered = NULL;
+		struct planner_input in = {.spec = spec, .observed = observed, .found = found};
+
+		for (int n = 0; n < cases[i].vfs; n++)
+			add_vf(observed, "{}");
+		in.is_held_awaited = true;
+		waiting = planner_plan(&in, NULL);
+		has_steps(waiting, cases[i].steps);
+		has_reasons(waiting, "blocked", cases[i].blocked);
+		in.held = nobody;
+		answered = planner_plan(&in, NULL);
+		has_reasons(answered, "blocked", "");
 	}
 }
 
@@ -711,6 +765,50 @@ static void puts_back_what_was_touched_and_nothing_else(void **state)
 	has_steps(never, "");
 }
 
+/* It may be out of the spec only because it was away. */
+static void puts_nothing_back_that_has_just_come(void **state)
+{
+	json_auto_t *found = parse("{'pfs': {'" P1 "': {'numVfs': 0}}}");
+	json_auto_t *observed = observed_with("{'host': {'arrivedMs': 7}}", NULL);
+	json_auto_t *plan = NULL, *later = NULL;
+
+	add_vf(observed, "{}");
+	plan = plan_with("{}", observed, found, NULL, NULL);
+	has_steps(plan, "");
+	assert_true(json_same(json_at(plan, "found"), found));
+	json_object_del(json_at(pf_at(observed, 0), "host"), "arrivedMs");
+	later = plan_with("{}", observed, found, NULL, NULL);
+	has_steps(later, "set-num-vfs count=0 from=1");
+}
+
+/* A pod's macvlan, say: it would get a smaller MTU, too, and go with the PF's interface when the switch changes. */
+static void leaves_a_pf_alone_on_which_interfaces_of_pods_lie(void **state)
+{
+	static const char carried[] = "{'mtu': 9000, 'host': {'carries': 'macvlan net1 in ns'}}";
+	json_auto_t *found = parse("{'pfs': {'" P1 "': {'mtu': 1500, 'udevRules': "
+				   "['nm-unmanaged']}}}");
+	json_auto_t *observed = observed_with(carried, NULL), *free_pf = NULL;
+	json_auto_t *lower = NULL, *change = NULL, *make = NULL, *after = NULL;
+
+	lower = plan_with("{}", observed, found, NULL, NULL);
+	has_steps(lower, "");
+	has_reasons(lower, "blocked", "PfInUse");
+	assert_true(json_same(json_at(lower, "found"), found));
+	assert_string_equal(json_str_at(json_array_get(json_at(lower, "blocked"), 0), "holder"),
+			    "macvlan net1 in ns");
+	change = plan_for(SPEC("'numVfs': 2, 'eSwitchMode': 'switchdev'"), observed);
+	has_steps(change, "write-udev-rule name=eth1 rule=pf-name");
+	has_reasons(change, "blocked", "PfInUse");
+	/* More VFs, or a larger MTU, harm nobody. */
+	make = plan_for(SPEC("'numVfs': 2, 'mtu': 9500"), observed);
+	has_steps(make, "set-autoprobe on=false; set-num-vfs count=2 from=0; wait-vfs count=2; "
+			"set-mtu mtu=9500");
+	has_reasons(make, "blocked", "");
+	free_pf = observed_with("{'mtu': 9000}", NULL);
+	after = plan_with("{}", free_pf, found, NULL, NULL);
+	has_steps(after, "set-mtu mtu=1500");
+}
+
 static void keeps_what_was_found_until_it_is_put_back(void **state)
 {
 	static const struct {
@@ -815,6 +913,7 @@ int main(void)
 		cmocka_unit_test(tells_what_cannot_be_done_and_does_the_rest),
 		cmocka_unit_test(tells_of_groups_and_leaves_their_vfs_alone),
 		cmocka_unit_test(tells_of_pfs_that_are_not_there),
+		cmocka_unit_test(tells_of_a_pf_that_was_there_a_moment_ago),
 		cmocka_unit_test(does_nothing_where_sys_cannot_be_written),
 		cmocka_unit_test(tells_of_bridges),
 		cmocka_unit_test(refuses_a_spec_of_the_wrong_shape),
@@ -823,6 +922,7 @@ int main(void)
 		cmocka_unit_test(leaves_the_vf_alone_that_carries_the_node),
 		cmocka_unit_test(says_nothing_of_a_protected_pf_that_is_as_wanted),
 		cmocka_unit_test(names_who_holds_what_is_in_the_way),
+		cmocka_unit_test(touches_no_vf_before_the_kubelet_has_said_which_are_given),
 		cmocka_unit_test(does_not_remove_vfs_that_it_cannot_see),
 		cmocka_unit_test(starts_a_vf_anew_whose_guid_is_none),
 		cmocka_unit_test(keeps_a_mac_address_that_works),
@@ -833,6 +933,8 @@ int main(void)
 		cmocka_unit_test(gives_a_driver_to_a_vf_whose_pf_cannot_give_it_a_mac),
 		cmocka_unit_test(does_not_begin_a_way_that_was_refused),
 		cmocka_unit_test(puts_back_what_was_touched_and_nothing_else),
+		cmocka_unit_test(leaves_a_pf_alone_on_which_interfaces_of_pods_lie),
+		cmocka_unit_test(puts_nothing_back_that_has_just_come),
 		cmocka_unit_test(keeps_what_was_found_until_it_is_put_back),
 		cmocka_unit_test(keeps_the_switch_as_it_is_when_nobody_says),
 		cmocka_unit_test(removes_no_vfs_for_a_switch_that_it_cannot_read_or_set),

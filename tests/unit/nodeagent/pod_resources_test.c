@@ -113,14 +113,16 @@ struct stand {
 	int asked, asked_old, changed;
 	char *text; /* what was told last, or the error's reason */
 	struct strbuf errors;
+	int64_t wait_ms, lose_ms;
 	/* what the server answers */
-	const char *owner;
+	const char *owner; /* pod that has the device; NULL: none has */
+	const char *id;    /* of the device; NULL: "7" */
 	enum grpc_code code;
 };
 
 static void answer(struct stand *s, struct grpc_call *call)
 {
-	char *id = (char *)"7";
+	char *id = (char *)(s->id ? s->id : "7");
 	PodResources__ContainerDevices devices = POD_RESOURCES__CONTAINER_DEVICES__INIT;
 	PodResources__ContainerDevices *of_container[] = {&devices};
 	PodResources__ContainerResources container = POD_RESOURCES__CONTAINER_RESOURCES__INIT;
@@ -145,7 +147,7 @@ static void answer(struct stand *s, struct grpc_call *call)
 	pod.containers = containers;
 	pod.n_containers = 1;
 	list.pod_resources = pods;
-	list.n_pod_resources = 1;
+	list.n_pod_resources = s->owner ? 1 : 0;
 	grpc_call_reply(call, &list.base);
 }
 
@@ -215,6 +217,8 @@ static void begin(struct stand *s, int64_t every_ms)
 	s->resources = pod_resources_new(s->loop, &(struct pod_resources_config){
 							  .socket = s->socket,
 							  .every_ms = every_ms,
+							  .wait_ms = s->wait_ms,
+							  .lose_ms = s->lose_ms,
 							  .changed = on_changed,
 							  .arg = s,
 						  });
@@ -299,6 +303,7 @@ static void a_kubelet_that_is_absent_is_told_once_and_found_later(void **state)
 {
 	struct stand *s = *state;
 
+	s->wait_ms = 1;
 	begin(s, 20);
 	until(s->loop, s->changed == 1);
 	assert_string_equal(s->text, "PodResourcesUnavailable");
@@ -308,6 +313,44 @@ static void a_kubelet_that_is_absent_is_told_once_and_found_later(void **state)
 	serve(s, 2);
 	until(s->loop, s->changed == 2);
 	assert_string_equal(s->text, "{\"a/b\":{\"7\":\"ns/p/c\"}}");
+}
+
+static void a_kubelet_that_is_to_start_is_waited_for(void **state)
+{
+	struct stand *s = *state;
+
+	begin(s, 20);
+	pass(s->loop, 200);
+	assert_int_equal(s->changed, 0);
+	serve(s, 2);
+	until(s->loop, s->changed == 1);
+	assert_string_equal(s->text, "{\"a/b\":{\"7\":\"ns/p/c\"}}");
+}
+
+static void a_kubelet_that_listens_and_does_not_answer_is_waited_for_without_end(void **state)
+{
+	struct stand *s = *state;
+
+	s->wait_ms = 1;
+	s->code = GRPC_RESOURCE_EXHAUSTED;
+	serve(s, 2);
+	begin(s, 20);
+	until(s->loop, s->asked >= 5);
+	assert_int_equal(s->changed, 0);
+	s->code = GRPC_OK;
+	until(s->loop, s->changed == 1);
+	assert_string_equal(s->text, "{\"a/b\":{\"7\":\"ns/p/c\"}}");
+}
+
+static void where_no_kubelet_has_ever_been_none_is_waited_for(void **state)
+{
+	struct stand *s = *state;
+
+	mem_free(s->socket);
+	s->socket = str_printf("%s/none/kubelet.sock", s->dir);
+	begin(s, 0);
+	until(s->loop, s->changed == 1);
+	assert_string_equal(s->text, "PodResourcesUnavailable");
 }
 
 static void what_is_known_stays_while_the_kubelet_is_away(void **state)
@@ -329,6 +372,43 @@ static void what_is_known_stays_while_the_kubelet_is_away(void **state)
 	asked = s->asked;
 	until(s->loop, s->asked >= asked + 2);
 	assert_int_equal(s->changed, 1);
+}
+
+/* As one answers that was restarted and does not know its pods yet. */
+static void what_is_not_named_any_more_stays_for_a_while(void **state)
+{
+	struct stand *s = *state;
+	int asked;
+
+	s->lose_ms = INT64_MAX / 2;
+	serve(s, 2);
+	begin(s, 20);
+	until(s->loop, s->changed == 1);
+	s->owner = NULL;
+	asked = s->asked;
+	until(s->loop, s->asked >= asked + 5);
+	assert_int_equal(s->changed, 1);
+	/* What is new is told at once. */
+	s->owner = "q";
+	s->id = "8";
+	until(s->loop, s->changed == 2);
+	assert_string_equal(s->text, "{\"a/b\":{\"7\":\"ns/p/c\",\"8\":\"ns/q/c\"}}");
+}
+
+static void what_is_not_named_any_more_is_free_after_it(void **state)
+{
+	struct stand *s = *state;
+
+	s->lose_ms = 1;
+	serve(s, 2);
+	begin(s, 20);
+	until(s->loop, s->changed == 1);
+	s->owner = NULL;
+	until(s->loop, s->changed == 2);
+	assert_string_equal(s->text, "{}");
+	s->owner = "q";
+	until(s->loop, s->changed == 3);
+	assert_string_equal(s->text, "{\"a/b\":{\"7\":\"ns/q/c\"}}");
 }
 
 static void a_kubelet_that_has_no_such_service_makes_us_forget(void **state)
@@ -359,7 +439,12 @@ int main(void)
 		TEST(refreshing_often_is_asking_a_few_times),
 		TEST(the_older_version_is_asked_where_the_newer_is_not_served),
 		TEST(a_kubelet_that_is_absent_is_told_once_and_found_later),
+		TEST(a_kubelet_that_is_to_start_is_waited_for),
+		TEST(a_kubelet_that_listens_and_does_not_answer_is_waited_for_without_end),
+		TEST(where_no_kubelet_has_ever_been_none_is_waited_for),
 		TEST(what_is_known_stays_while_the_kubelet_is_away),
+		TEST(what_is_not_named_any_more_stays_for_a_while),
+		TEST(what_is_not_named_any_more_is_free_after_it),
 		TEST(a_kubelet_that_has_no_such_service_makes_us_forget),
 	};
 

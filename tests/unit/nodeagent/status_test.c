@@ -112,6 +112,28 @@ static void says_in_each_situation_what_is_the_case(void **state)
 	}
 }
 
+static void shows_what_is_gone_for_a_moment_as_it_was(void **state)
+{
+	json_auto_t *observed = parse(
+		"{'interfaces': [{'pciAddress': '0000:3b:00.0', 'host': {}}, {'pciAddress': "
+		"'0000:86:00.0', 'host': {}}], 'missing': [{'pciAddress': '0000:af:00.0', "
+		"'host': {'missingMs': 2}}, {'pciAddress': '0000:5e:00.0', 'numVfs': 1, 'Vfs': "
+		"[{'vfID': 0, 'host': {}}], 'host': {'missingMs': 1}}]}");
+	json_auto_t *plan = parse("{'problems': [{'pf': '0000:5e:00.0', 'reason': 'PfMissing', "
+				  "'message': 'ens2 was there and has vanished'}]}");
+	json_auto_t *want = parse("[{'pciAddress': '0000:3b:00.0'}, {'pciAddress': '0000:5e:00.0', "
+				  "'numVfs': 1, 'Vfs': [{'vfID': 0}]}, {'pciAddress': "
+				  "'0000:86:00.0'}, {'pciAddress': '0000:af:00.0'}]");
+	json_auto_t *status = status_compose(&(struct status_input){
+		.generation = 7, .observed = observed, .plan = plan, .now = NOW});
+	const json_t *degraded = condition_find(json_at(status, "conditions"), "Degraded");
+
+	assert_true(json_same(json_at(status, "interfaces"), want));
+	assert_string_equal(json_str_at(degraded, "reason"), "PfMissing");
+	assert_string_equal(json_str_at(degraded, "message"),
+			    "0000:5e:00.0: ens2 was there and has vanished");
+}
+
 static void shows_what_was_observed_without_what_is_ours(void **state)
 {
 	json_auto_t *status = compose("{" NOTHING "}", NULL, NULL, NULL, NOW);
@@ -216,6 +238,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(says_in_each_situation_what_is_the_case),
+		cmocka_unit_test(shows_what_is_gone_for_a_moment_as_it_was),
 		cmocka_unit_test(shows_what_was_observed_without_what_is_ours),
 		cmocka_unit_test(is_the_same_when_nothing_changed),
 		cmocka_unit_test(keeps_what_it_does_not_know),

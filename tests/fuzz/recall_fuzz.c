@@ -1,0 +1,137 @@
+/*
+ * A look and what came before it: any status of an API server, any state file. The document is told and planned from
+ * without harm: no PF is there and missing, what the node needs stays needed, what has just come is not put back, and before
+ * the kubelet was heard no VF that is there is touched.
+ *
+ * Input: {"observed", "before", "spec", "found", "nowMs"}, members of struct recall_input and planner_input.
+ */
+#include <stdint.h>
+#include <string.h>
+
+#include "lib/json/json.h"
+#include "nodeagent/host/observed.h"
+#include "nodeagent/planner.h"
+#include "nodeagent/recall.h"
+#include "tests/fuzz/fuzz.h"
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+	json_init();
+	return 0;
+}
+
+static json_t *find(const json_t *list, const char *address)
+{
+	json_t *entry;
+	size_t i;
+
+	json_array_foreach ((json_t *)list, i, entry)
+		if (address && str_eq(json_str_at(entry, "pciAddress"), address))
+			return entry;
+	return NULL;
+}
+
+static void check_missing(const json_t *seen)
+{
+	json_auto_t *shown = observed_status_interfaces(seen);
+	json_t *entry;
+	size_t i;
+
+	json_array_foreach (json_at(seen, "missing"), i, entry)
+		fuzz_check(!find(json_at(seen, "interfaces"), json_str_at(entry, "pciAddress")),
+			   "what is there is not missing");
+	fuzz_check(json_array_size(shown) == json_array_size(json_at(seen, "interfaces")) +
+						     json_array_size(json_at(seen, "missing")),
+		   "all are shown");
+}
+
+static void check_protected(const json_t *observed, const json_t *seen)
+{
+	json_t *entry;
+	size_t i;
+
+	json_array_foreach (json_at(observed, "node", "protected"), i, entry)
+		fuzz_check(json_at(entry, "goneMs") || !json_str_at(entry, "pciAddress") ||
+				   find(json_at(seen, "node", "protected"),
+					json_str_at(entry, "pciAddress")),
+			   "what the node needs is needed");
+	json_array_foreach (json_at(observed, "interfaces"), i, entry) {
+		const json_t *now = json_array_get(json_at(seen, "interfaces"), i);
+
+		fuzz_check(!json_str_at(entry, "host", "protected") ||
+				   json_same(json_at(entry, "host", "protected"),
+					     json_at(now, "host", "protected")),
+			   "a reason stays the reason");
+	}
+}
+
+static bool is_vf(const json_t *seen, const char *address)
+{
+	json_t *pf;
+	size_t i;
+
+	json_array_foreach (json_at(seen, "interfaces"), i, pf)
+		if (find(json_at(pf, "Vfs"), address))
+			return true;
+	return false;
+}
+
+static void check_step(const struct planner_input *in, const json_t *step)
+{
+	const char *name = json_str_at(step, "step"), *pf = json_str_at(step, "pf");
+	const json_t *entry = find(json_at(in->observed, "interfaces"), pf);
+	bool has_vfs = json_array_size(json_at(entry, "Vfs")) > 0;
+
+	fuzz_check(!json_str_at(step, "vf") || !is_vf(in->observed, json_str_at(step, "vf")),
+		   "no step for a VF before the kubelet was heard");
+	fuzz_check(!json_at(step, "index"), "no address either");
+	fuzz_check(!has_vfs || (!str_eq(name, "set-num-vfs") && !str_eq(name, "set-eswitch")),
+		   "nor for all of them");
+	fuzz_check(!json_at(entry, "host", "arrivedMs") ||
+			   find(json_at(in->spec, "interfaces"), pf) || !pf,
+		   "what has just come is not put back");
+}
+
+static void check_plan(const struct planner_input *in)
+{
+	json_auto_t *plan = planner_plan(in, NULL);
+	json_t *entry;
+	size_t i;
+
+	json_array_foreach (json_at(plan, "steps"), i, entry)
+		check_step(in, json_at(entry, "step"));
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	json_auto_t *input = json_parse((const char *)data, size, NULL);
+	json_auto_t *unchanged = json_deep_copy(input), *first = NULL, *second = NULL;
+	struct recall_input in = {
+		.observed = json_at(input, "observed"),
+		.before = json_at(input, "before"),
+		.spec = json_at(input, "spec"),
+		.now_ms = json_integer_value(json_at(input, "nowMs")) & INT32_MAX,
+	};
+
+	if (!json_is_object(in.observed))
+		return 0;
+	first = recall(&in);
+	second = recall(&in);
+	fuzz_check(json_same(first, second), "the same input gives the same document");
+	fuzz_check(json_same(input, unchanged), "the input is not changed");
+	check_missing(first);
+	check_protected(in.observed, first);
+	check_plan(&(struct planner_input){.spec = in.spec,
+					   .observed = first,
+					   .found = json_at(input, "found"),
+					   .is_held_awaited = true});
+	/* And once more, as the agent does. */
+	in.before = first;
+	json_decref(second);
+	second = recall(&in);
+	check_missing(second);
+	json_decref(second);
+	second = recall_node(first);
+	fuzz_check(json_is_array(json_at(second, "protected")), "there is something to keep");
+	return 0;
+}

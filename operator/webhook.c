@@ -18,10 +18,13 @@
 #define PROVISIONAL_NAME "orbweaver-webhook.invalid"
 #define PROVISIONAL_S    (INT64_C(24) * 3600)
 
+/* Configs of a group that are kept parsed, a few KiB each. */
+#define KEPT_MAX 64
+
 struct webhook;
 
 /* Judges a request; returns new. */
-typedef json_t *judge_fn(const struct webhook *webhook, const struct admission_request *request);
+typedef json_t *judge_fn(struct webhook *webhook, const struct admission_request *request);
 
 static judge_fn judge_validate, judge_default, judge_inject;
 
@@ -50,6 +53,12 @@ struct webhook {
 	const struct controller_sources *sources; /* NULL at first */
 	struct inject_settings inject;
 	json_t *secret; /* what is served from */
+	/*
+	 * The group that was asked for last, and its configs as they are in the cache. Pods of a job come in a burst and ask
+	 * for the same; parsing eight configs anew for each would take longer than all the rest of an answer.
+	 */
+	char *group;     /* NULL: none */
+	json_t *configs; /* { key: config } */
 	struct metric *requests, *seconds, *expiry;
 	void (*done)(void *arg);
 	void *arg;
@@ -81,8 +90,7 @@ static const struct {
 	{KIND_OVS_NETWORK, worlds_add_target},
 };
 
-static json_t *judge_validate(const struct webhook *webhook,
-			      const struct admission_request *request)
+static json_t *judge_validate(struct webhook *webhook, const struct admission_request *request)
 {
 	const json_t *objects[] = {request->object, request->old};
 	json_auto_t *world = new_world(webhook);
@@ -94,16 +102,40 @@ static json_t *judge_validate(const struct webhook *webhook,
 	return admission_validate(world, request);
 }
 
-static json_t *judge_default(const struct webhook *webhook, const struct admission_request *request)
+static json_t *judge_default(struct webhook *webhook, const struct admission_request *request)
 {
 	return admission_default(request);
 }
 
-static json_t *judge_inject(const struct webhook *webhook, const struct admission_request *request)
+static void forget_group(struct webhook *webhook)
+{
+	mem_free(take_ptr(webhook->group));
+	json_decref(take_ptr(webhook->configs));
+}
+
+static void add_group(struct webhook *webhook, json_t *world, const char *group)
+{
+	if (str_eq(webhook->group, group)) {
+		json_put(world, KIND_MULTUS_CONFIG, json_incref(webhook->configs));
+		return;
+	}
+	worlds_add_group(webhook->sources, world, group);
+	if (json_object_size(json_at(world, KIND_MULTUS_CONFIG)) > KEPT_MAX)
+		return;
+	forget_group(webhook);
+	webhook->group = str_dup(group);
+	webhook->configs = json_incref(json_need_object(world, KIND_MULTUS_CONFIG));
+}
+
+static json_t *judge_inject(struct webhook *webhook, const struct admission_request *request)
 {
 	json_auto_t *world = new_world(webhook);
+	auto_free char *group = NULL;
 
-	worlds_add_asked(webhook->sources, world, request->object, request->ns);
+	mirror_add(webhook->sources->mirror, world, KIND_NAMESPACE, request->ns);
+	group = pod_inject_group(request->object, world_get(world, KIND_NAMESPACE, request->ns));
+	if (group)
+		add_group(webhook, world, group);
 	return pod_inject(world, &webhook->inject, request);
 }
 
@@ -171,6 +203,9 @@ static void handle(const struct http_request *req, struct http_response *resp, v
 	int64_t started_us = clock_us();
 
 	answer(entry, req, resp);
+	/* Parsed, it was many times as long, and the heap would keep that. */
+	if (req->body_len > HTTP_BODY_MAX)
+		mem_trim();
 	metric_observe(entry->webhook->seconds, (double)(clock_us() - started_us) / 1e6,
 		       entry->path);
 }
@@ -238,6 +273,8 @@ void webhook_changed(struct webhook *webhook, const char *kind, const json_t *no
 		secret_changed(webhook, now);
 	else if (str_eq(kind, MIRROR_SPIDERPOOL_CONF))
 		settings_changed(webhook, now);
+	else if (str_eq(kind, KIND_MULTUS_CONFIG))
+		forget_group(webhook);
 }
 
 /* ---- life --------------------------------------------------------------------------------------------------------- */
@@ -246,6 +283,7 @@ static void webhook_free(struct webhook *webhook)
 {
 	inject_settings_done(&webhook->inject);
 	json_decref(webhook->secret);
+	forget_group(webhook);
 	mem_free(webhook);
 }
 

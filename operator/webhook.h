@@ -21,8 +21,11 @@
 #include "lib/base/metrics.h"
 #include "operator/controllers.h"
 
-/* Objects have at most 1.5 MiB in etcd, less than 3 MiB in requests; an update carries two of them. */
-#define WEBHOOK_BODY_MAX (8 * 1024 * 1024)
+/*
+ * etcd takes 1.5 MiB (--max-request-bytes), and an update carries two objects. Not more: strangers may send it too, and JSON can
+ * take 70 times its length in memory.
+ */
+#define WEBHOOK_BODY_MAX (4 * 1024 * 1024)
 
 struct loop;
 struct webhook;
@@ -34,7 +37,10 @@ struct webhook *webhook_new(struct loop *loop, const char *listen, struct metric
 /* From now on there are caches to answer from; borrowed until webhook_close. */
 void webhook_attach(struct webhook *webhook, const struct controller_sources *sources);
 
-/* Told of each change in the caches: picks up the certificate and the settings of pod injection. now NULL: it went. */
+/*
+ * Told of each change in the caches, once they hold it: picks up the certificate and the settings of pod injection, and forgets what it
+ * has parsed. now NULL: it went.
+ */
 void webhook_changed(struct webhook *webhook, const char *kind, const json_t *now);
 
 /* Ends as http_server_close does; the webhook is freed before done is called. NULL: done is not called. */

@@ -76,6 +76,11 @@ void worlds_add_resource(const struct controller_sources *from, json_t *world, c
 		json_put_bool(resources, resource, true);
 }
 
+void worlds_add_group(const struct controller_sources *from, json_t *world, const char *group)
+{
+	mirror_add_indexed(from->mirror, world, KIND_MULTUS_CONFIG, CONFIG_BY_GROUP, group);
+}
+
 void worlds_add_asked(const struct controller_sources *from, json_t *world, const json_t *pod,
 		      const char *ns)
 {
@@ -84,7 +89,7 @@ void worlds_add_asked(const struct controller_sources *from, json_t *world, cons
 	mirror_add(from->mirror, world, KIND_NAMESPACE, ns);
 	group = pod_inject_group(pod, world_get(world, KIND_NAMESPACE, ns));
 	if (group)
-		mirror_add_indexed(from->mirror, world, KIND_MULTUS_CONFIG, CONFIG_BY_GROUP, group);
+		worlds_add_group(from, world, group);
 }
 
 void worlds_add_injection(const struct controller_sources *from, json_t *world)

@@ -29,7 +29,10 @@ void worlds_add_target(const struct controller_sources *from, json_t *world, con
 void worlds_add_resource(const struct controller_sources *from, json_t *world,
 			 const json_t *config);
 
-/* A pod's namespace, and the SpiderMultusConfigs of the group that it asks for (reconcilers/pod_inject.h). */
+/* The SpiderMultusConfigs of a group ("KEY=VALUE", reconcilers/pod_inject.h). */
+void worlds_add_group(const struct controller_sources *from, json_t *world, const char *group);
+
+/* A pod's namespace, and the SpiderMultusConfigs of the group that it asks for. */
 void worlds_add_asked(const struct controller_sources *from, json_t *world, const json_t *pod,
 		      const char *ns);
 

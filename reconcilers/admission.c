@@ -212,31 +212,54 @@ static void add_step(json_t *patch, const char *op, const char *path, const json
 	json_array_append_new(patch, step);
 }
 
-static void add_steps(json_t *patch, const char *path, const json_t *from, const json_t *to)
+static void add_steps(json_t *patch, const char *path, const json_t *from, const json_t *to);
+
+static void add_member_steps(json_t *patch, const char *path, const json_t *from, const json_t *to)
 {
 	const char *key;
 	json_t *value;
 
-	if (!json_is_object(from) || !json_is_object(to)) {
-		if (!json_same(from, to))
-			add_step(patch, "replace", path, to);
-		return;
-	}
 	json_each (from, key, value) {
-		auto_free char *at = pointer_to(path, key);
+		auto_free char *at = json_object_get(to, key) ? NULL : pointer_to(path, key);
 
-		if (!json_object_get(to, key))
+		if (at)
 			add_step(patch, "remove", at, NULL);
 	}
 	json_each (to, key, value) {
 		const json_t *before = json_object_get(from, key);
-		auto_free char *at = pointer_to(path, key);
+		auto_free char *at = before == value ? NULL : pointer_to(path, key);
 
-		if (before)
-			add_steps(patch, at, before, value);
-		else
+		if (!before)
 			add_step(patch, "add", at, value);
+		else if (at)
+			add_steps(patch, at, before, value);
 	}
+}
+
+static void add_element_steps(json_t *patch, const char *path, const json_t *from, const json_t *to)
+{
+	json_t *value;
+	size_t i;
+
+	json_array_foreach (to, i, value) {
+		auto_free char *at = str_printf("%s/%zu", path, i);
+
+		add_steps(patch, at, json_array_get(from, i), value);
+	}
+}
+
+/* What both share needs no look: injection copies only what it changes. */
+static void add_steps(json_t *patch, const char *path, const json_t *from, const json_t *to)
+{
+	if (from == to)
+		return;
+	if (json_is_object(from) && json_is_object(to))
+		add_member_steps(patch, path, from, to);
+	else if (json_is_array(from) && json_is_array(to) &&
+		 json_array_size(from) == json_array_size(to))
+		add_element_steps(patch, path, from, to);
+	else if (!json_same(from, to))
+		add_step(patch, "replace", path, to);
 }
 
 json_t *admission_patch(const json_t *from, const json_t *to)

@@ -77,7 +77,10 @@ json_t *admission_allow(const struct admission_request *request, const json_t *p
 json_t *admission_refuse(const struct admission_request *request, const struct problems *problems,
 			 const struct problems *warnings);
 
-/* The smallest patch from one value to another: members added, replaced, removed; arrays as a whole. Returns new, NULL: equal. */
+/*
+ * The smallest patch from one value to another: members added, replaced, removed, also within the elements of arrays; arrays of
+ * another length as a whole. Returns new, NULL: equal.
+ */
 json_t *admission_patch(const json_t *from, const json_t *to);
 
 #endif

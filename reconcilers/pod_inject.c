@@ -375,16 +375,36 @@ static void warn_of_few_units(const char *resource, int64_t units, json_int_t ne
 			    (long long)units, resource, (long long)needed);
 }
 
+/* The member as an object of the parent's own, which nobody else has. Borrowed. */
+static json_t *own_object(json_t *parent, const char *key)
+{
+	json_t *own = json_copy(json_need_object(parent, key));
+
+	json_put(parent, key, own);
+	return own;
+}
+
+/* Limits of the first container; NULL when there is none, and the server refuses the pod anyway. */
+static json_t *own_limits(json_t *pod)
+{
+	json_t *containers = json_at(pod, "spec", "containers"), *first;
+
+	if (!json_is_object(json_array_get(containers, 0)))
+		return NULL;
+	containers = json_copy(containers);
+	json_put(own_object(pod, "spec"), "containers", containers);
+	first = json_copy(json_array_get(containers, 0));
+	json_array_set_new(containers, 0, first);
+	return own_object(own_object(first, "resources"), "limits");
+}
+
 /* Limits for what no container has a limit for, on the first container. */
 static void put_resources(json_t *pod, const struct matches *matches, struct problems *warnings)
 {
-	json_t *first = json_array_get(json_at(pod, "spec", "containers"), 0);
-	json_auto_t *needed = needed_resources(matches);
+	json_auto_t *needed = needed_resources(matches), *missing = json_object();
+	json_t *units, *limits = NULL;
 	const char *resource;
-	json_t *units;
 
-	if (!json_is_object(first))
-		return; /* the server refuses it anyway */
 	json_each (needed, resource, units) {
 		json_int_t n = json_integer_value(units);
 		int64_t present = 0;
@@ -392,9 +412,12 @@ static void put_resources(json_t *pod, const struct matches *matches, struct pro
 		if (has_limit(pod, resource, &present))
 			warn_of_few_units(resource, present, n, warnings);
 		else
-			json_put(json_need_object(json_need_object(first, "resources"), "limits"),
-				 resource, json_fmt("%" JSON_INTEGER_FORMAT, n));
+			json_put(missing, resource, json_fmt("%" JSON_INTEGER_FORMAT, n));
 	}
+	if (json_object_size(missing))
+		limits = own_limits(pod);
+	if (limits)
+		json_object_update(limits, missing);
 }
 
 /* ---- the review --------------------------------------------------------------------------------------------------- */
@@ -442,11 +465,11 @@ static json_t *inject(const json_t *world, const struct group *group,
 	if (problems.total)
 		return admission_refuse(r, &problems, NULL);
 	warn_of_ignored(r->object, group, &warnings);
-	pod = json_deep_copy(r->object);
+	pod = json_copy(r->object);
 	text = networks_with(&networks, &matches);
 	if (text)
-		json_put_str(json_need_object(json_need_object(pod, "metadata"), "annotations"),
-			     NETWORKS, text);
+		json_put_str(own_object(own_object(pod, "metadata"), "annotations"), NETWORKS,
+			     text);
 	put_resources(pod, &matches, &warnings);
 	patch = admission_patch(r->object, pod);
 	return admission_allow(r, patch, &warnings);

@@ -189,6 +189,43 @@ static void injects_what_the_caches_say(void **state)
 	assert_true(json_is_array(patch));
 }
 
+/* The networks that a pod gets; NULL: it is refused. */
+static void expect_networks(struct fixture *f, const char *text, const char *networks)
+{
+	json_auto_t *response = ask(f, "/inject", KIND_POD, text);
+	auto_free char *patch = patch_of(response);
+	auto_free char *quoted = str_printf("\"%s\"", networks ? networks : "");
+
+	assert_int_equal(json_is_true(json_at(response, "allowed")), networks != NULL);
+	if (networks && !strstr(patch, quoted))
+		fail_msg("%s has not %s", patch, quoted);
+}
+
+/* Whatever it keeps from one pod to the next. */
+static void each_pod_gets_what_the_caches_say_now(void **state)
+{
+	static const char other[] = "{metadata: {name: y, namespace: ml, annotations: {" RDMA
+				    ": other}}, spec: {containers: [{name: c}]}}";
+	static const char moved[] = "{metadata: {name: a, namespace: net, annotations: {" RDMA
+				    ": other}}, spec: {cniType: macvlan, macvlan: {master: [ens1], "
+				    "rdmaResourceName: x.io/a, ippools: {ipv4: [p]}}}}";
+	struct fixture *f = *state;
+
+	enable_injection(f, "podResourceInject: {enabled: true}");
+	add_rail(f, "a", "ens1");
+	expect_networks(f, pod, "net/a");
+	expect_networks(f, pod, "net/a");
+	expect_networks(f, other, NULL);
+	add_rail(f, "b", "ens0");
+	expect_networks(f, pod, "net/b,net/a");
+	mirrored_put(&f->mirrored, KIND_MULTUS_CONFIG, moved);
+	expect_networks(f, pod, "net/b");
+	expect_networks(f, other, "net/a");
+	expect_networks(f, pod, "net/b");
+	mirrored_remove(&f->mirrored, KIND_MULTUS_CONFIG, "net/b");
+	expect_networks(f, pod, NULL);
+}
+
 static void a_namespace_can_ask_for_its_pods(void **state)
 {
 	struct fixture *f = *state;
@@ -364,6 +401,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		webhook_unit_test(says_that_it_is_too_early, setup),
 		webhook_unit_test(injects_what_the_caches_say, setup_synced),
+		webhook_unit_test(each_pod_gets_what_the_caches_say_now, setup_synced),
 		webhook_unit_test(a_namespace_can_ask_for_its_pods, setup_synced),
 		webhook_unit_test(keeps_the_last_settings_that_could_be_read, setup_synced),
 		webhook_unit_test(judges_by_the_objects_that_are_there, setup_synced),

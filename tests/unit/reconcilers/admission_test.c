@@ -439,6 +439,9 @@ static void patches_say_the_least(void **state)
 		 "[{op: remove, path: /a/d~0e}, {op: replace, path: /a/b~1c, value: 2}, {op: add, "
 		 "path: /a/g, value: null}, {op: replace, path: /f, value: [1, 2]}]"},
 		{"{a: 1}", "{a: {b: 1}}", "[{op: replace, path: /a, value: {b: 1}}]"},
+		{"{a: [{b: 1, c: 2}, 3, []]}", "{a: [{b: 1, c: {d: 4}}, 5, {}]}",
+		 "[{op: replace, path: /a/0/c, value: {d: 4}}, {op: replace, path: /a/1, value: "
+		 "5}, {op: replace, path: /a/2, value: {}}]"},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {

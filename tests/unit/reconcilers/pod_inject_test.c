@@ -69,10 +69,9 @@ static const char world_text[] =
 
 static const char conf[] = "{data: {conf.yml: 'podResourceInject: {enabled: true}'}}";
 
-static json_t *review_of(const char *settings_text, const json_t *pod)
+static json_t *answer_to(const char *settings_text, const json_t *review)
 {
 	json_auto_t *world = yaml(world_text), *config_map = yaml(settings_text);
-	json_auto_t *review = review_new(KIND_POD, "CREATE", pod, NULL);
 	auto_inject_settings struct inject_settings settings = {0};
 	auto_admission_request struct admission_request request = {0};
 	struct err err = {0};
@@ -80,6 +79,13 @@ static json_t *review_of(const char *settings_text, const json_t *pod)
 	assert_int_equal(inject_settings_read(config_map, &settings, &err), 0);
 	assert_int_equal(admission_read(review, &request, &err), 0);
 	return pod_inject(world, &settings, &request);
+}
+
+static json_t *review_of(const char *settings, const json_t *pod)
+{
+	json_auto_t *review = review_new(KIND_POD, "CREATE", pod, NULL);
+
+	return answer_to(settings, review);
 }
 
 /* The pod as it would be stored, or the message of the refusal; a second review has nothing to add. Returns new. */
@@ -218,6 +224,83 @@ static void other_pods_are_left_alone(void **state)
 	}
 }
 
+/* What users and other webhooks wrote is not sent back. */
+static void a_patch_says_only_what_is_added(void **state)
+{
+	static const struct {
+		const char *pod, *patch;
+	} cases[] = {
+		{"{metadata: {name: w, namespace: ml, annotations: {" RDMA ": vfs}}, spec: "
+		 "{initContainers: [{name: i}], containers: [{name: c, env: [{name: a, value: b}], "
+		 "resources: {limits: {cpu: 1}}}, {name: d}]}}",
+		 "[{op: add, path: /metadata/annotations/k8s.v1.cni.cncf.io~1networks, value: "
+		 "'spider/v2,spider/v1'}, {op: add, path: "
+		 "/spec/containers/0/resources/limits/x~1vf, value: '2'}]"},
+		{"{metadata: {name: w, namespace: shared}, spec: {containers: [{name: c}]}}",
+		 "[{op: add, path: /metadata/annotations, value: "
+		 "{k8s.v1.cni.cncf.io/networks: 'spider/renamed,spider/b'}}, {op: add, path: "
+		 "/spec/containers/0/resources, value: {limits: {x/shared: '1'}}}]"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		json_auto_t *pod = yaml(cases[i].pod), *want = yaml(cases[i].patch);
+		json_auto_t *answer = review_of(conf, pod), *patch = json_patch_of(answer);
+		auto_free char *got_text = json_text(patch), *want_text = json_text(want);
+
+		assert_string_equal(got_text, want_text);
+	}
+}
+
+/* Controllers leave name and namespace to the server, which sends the latter beside the object (before 1.21 only there). */
+static void a_pod_without_name_and_namespace_is_one(void **state)
+{
+	json_auto_t *pod = yaml("{metadata: {generateName: w-, annotations: {" RDMA
+				": rails, k8s.v1.cni.cncf.io/networks: b}}, spec: {containers: "
+				"[{name: c}]}}");
+	json_auto_t *review = review_new(KIND_POD, "CREATE", pod, NULL);
+	json_auto_t *answer = NULL, *patch = NULL;
+
+	json_put_str(json_at(review, "request"), "namespace", "spider");
+	answer = answer_to(conf, review);
+	patch = json_patch_of(answer);
+	assert_true(json_patch_apply(pod, patch));
+	/* Its own network is one of the group by the namespace of the request. */
+	assert_string_equal(
+		json_str_at(pod, "metadata", "annotations", "k8s.v1.cni.cncf.io/networks"),
+		"b,spider/renamed");
+	assert_null(json_at(pod, "metadata", "namespace"));
+}
+
+static void only_the_creation_of_a_pod_is_looked_at(void **state)
+{
+	static const struct {
+		const char *operation, *subresource, *resource;
+		bool patched;
+	} cases[] = {
+		{"CREATE", NULL, "pods", true},
+		{"CREATE", "", "pods", true},
+		{"UPDATE", NULL, "pods", false},
+		{"UPDATE", "ephemeralcontainers", "pods", false},
+		{"CREATE", "binding", "pods", false},
+		{"DELETE", NULL, "pods", false},
+		{"CONNECT", "exec", "pods", false},
+		{"CREATE", NULL, "replicationcontrollers", false},
+	};
+	json_auto_t *pod = yaml(POD(RDMA ": rails", ""));
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		json_auto_t *review = review_new(KIND_POD, cases[i].operation, pod, pod);
+		json_t *request = json_at(review, "request");
+		json_auto_t *answer = NULL;
+
+		json_put_str(request, "subResource", cases[i].subresource);
+		json_put_str(json_at(request, "resource"), "resource", cases[i].resource);
+		answer = answer_to(conf, review);
+		assert_true(json_is_true(json_at(answer, "response", "allowed")));
+		assert_int_equal(json_at(answer, "response", "patch") != NULL, cases[i].patched);
+	}
+}
+
 static void what_is_ignored_or_too_little_is_told(void **state)
 {
 	json_auto_t *few = yaml(POD(RDMA ": vfs", "x/vf: 1"));
@@ -306,6 +389,9 @@ int main(void)
 		cmocka_unit_test(a_pod_gets_all_of_its_group),
 		cmocka_unit_test(a_pod_that_cannot_have_it_is_refused),
 		cmocka_unit_test(other_pods_are_left_alone),
+		cmocka_unit_test(a_patch_says_only_what_is_added),
+		cmocka_unit_test(a_pod_without_name_and_namespace_is_one),
+		cmocka_unit_test(only_the_creation_of_a_pod_is_looked_at),
 		cmocka_unit_test(what_is_ignored_or_too_little_is_told),
 		cmocka_unit_test(settings_are_read_with_defaults),
 		cmocka_unit_test(only_pods_that_ask_are_kept),

@@ -398,13 +398,13 @@ static bool may_decide(const struct manager *manager)
 static void take_turn(void *arg)
 {
 	struct manager *manager = arg;
-	int64_t until = clock_ms() + MANAGER_TURN_MS;
+	int64_t until_us = clock_us() + MANAGER_TURN_US;
 
 	note_progress(manager);
 	while (may_decide(manager) && manager->working < MANAGER_WINDOW) {
 		if (!work_main(manager) && !work_later(manager))
 			return;
-		if (clock_ms() >= until) {
+		if (clock_us() >= until_us) {
 			deferred_run(manager->turn);
 			return;
 		}

@@ -15,8 +15,8 @@
 enum {
 	/* Plans being carried out at a time: writes in flight on the one connection. */
 	MANAGER_WINDOW = 64,
-	/* Decisions are made for so long before the loop gets its turn. */
-	MANAGER_TURN_MS = 5,
+	/* Decisions are made for so long before the loop gets its turn: an admission review may be waiting. */
+	MANAGER_TURN_US = 100,
 	/* What follows from our own writes waits for so long a quiet moment, but not longer than … */
 	MANAGER_QUIET_MS = 250,
 	MANAGER_LATER_MS = 10000,

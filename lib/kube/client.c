@@ -3,7 +3,7 @@
  * one attempt after another; handles are kept for the next call, connections belong to the multi handle.
  *
  * Curl may not be entered from its own callbacks, so calls only start and finish from the loop: starting goes through a
- * deferred, finishing through collect() after each curl_multi_socket_action.
+ * deferred, finishing through collect() after each curl_multi_socket_action. Both stop after TURN_US and go on in the next turn.
  */
 #include "lib/kube/client.h"
 
@@ -42,6 +42,8 @@ enum {
 	MAX_STREAMS = 250,
 	/* The default of 64 KiB would be kept for each call in flight; our bodies are a few KiB. */
 	UPLOAD_BUFFER = 16 * 1024,
+	/* Of a crowd of calls that start or end, those of so much time in one turn: others wait for the loop, too. */
+	TURN_US = 100,
 };
 
 TAILQ_HEAD(call_list, kube_call);
@@ -53,7 +55,7 @@ struct kube_client {
 	CURLM *multi;
 	struct timer *timer;
 	struct deferred *soon; /* curl's timer of 0 ms */
-	struct deferred *starter;
+	struct deferred *starter, *collector;
 	struct fence *fence;
 	/* tls-server-name: talk to the real address under that name */
 	struct curl_slist *connect_to;
@@ -103,7 +105,7 @@ struct kube_call {
 };
 
 static void finish(struct kube_call *call, const struct err *err);
-static void collect(struct kube_client *client);
+static void collect(void *arg);
 static void on_call_timer(void *arg);
 
 /* ---- the fence ---------------------------------------------------------------------------------------------------- */
@@ -721,8 +723,10 @@ static void attempt_ended(struct kube_call *call, CURLcode code)
 		finish(call, &err);
 }
 
-static void collect(struct kube_client *client)
+static void collect(void *arg)
 {
+	struct kube_client *client = arg;
+	int64_t until_us = clock_us() + TURN_US;
 	CURLMsg *message;
 	int left = 0;
 
@@ -732,6 +736,10 @@ static void collect(struct kube_client *client)
 
 		curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, (char **)&call);
 		attempt_ended(call, code);
+		if (clock_us() >= until_us) {
+			deferred_run(client->collector);
+			return;
+		}
 	}
 }
 
@@ -741,6 +749,7 @@ static void start_queued(void *arg)
 {
 	struct kube_client *client = arg;
 	struct kube_call *call = NULL;
+	int64_t until_us = clock_us() + TURN_US;
 
 	/* No further than the last one of now: a callback that tries again at once gets the next turn. */
 	for (size_t n = client->n_waiting; n > 0 && (call = TAILQ_FIRST(&client->waiting)); n--) {
@@ -748,6 +757,8 @@ static void start_queued(void *arg)
 		call->queued = false;
 		client->n_waiting--;
 		start_attempt(call);
+		if (clock_us() >= until_us)
+			break;
 	}
 	if (client->n_waiting > 0)
 		deferred_run(client->starter);
@@ -806,6 +817,7 @@ struct kube_client *kube_client_new(struct loop *loop, const struct kube_config 
 	client->soon = deferred_new(loop, on_timer, client);
 	client->fence = fence_new();
 	client->starter = deferred_new(loop, start_queued, client);
+	client->collector = deferred_new(loop, collect, client);
 	set_addresses(client);
 	curl_multi_setopt(client->multi, CURLMOPT_SOCKETFUNCTION, on_curl_socket);
 	curl_multi_setopt(client->multi, CURLMOPT_SOCKETDATA, client);
@@ -837,6 +849,7 @@ void kube_client_free(struct kube_client *client)
 	timer_free(client->timer);
 	deferred_free(client->soon);
 	deferred_free(client->starter);
+	deferred_free(client->collector);
 	kube_credentials_free(client->credentials);
 	curl_slist_free_all(client->connect_to);
 	mem_free(client->base_url);

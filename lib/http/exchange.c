@@ -70,8 +70,29 @@ static int64_t request_ms(const struct conn *conn)
 	return conn->server->timeout_s * 1000LL;
 }
 
+/* Room for a body that is announced: large ones share what there is. */
+static bool take_room(struct conn *conn)
+{
+	struct http_server *server = conn->server;
+
+	if (conn->req.body_len <= HTTP_BODY_MAX)
+		return true;
+	if (conn->req.body_len > HTTP_LARGE_BODIES_MAX - server->large)
+		return false;
+	conn->large = conn->req.body_len;
+	server->large += conn->large;
+	return true;
+}
+
+static void give_room(struct conn *conn)
+{
+	conn->server->large -= conn->large;
+	conn->large = 0;
+}
+
 void exchange_done(struct conn *conn)
 {
+	give_room(conn);
 	strbuf_done(&conn->in);
 	strbuf_done(&conn->out);
 	mem_free(take_ptr(conn->head));
@@ -233,8 +254,12 @@ static int answer(struct conn *conn)
 	} else {
 		call_handler(conn, &resp);
 	}
-	if (!conn->is_body_left)
+	/* Behind a body that is not read comes nothing that we would read. */
+	if (conn->is_body_left)
+		strbuf_done(&conn->in);
+	else
 		strbuf_consume(&conn->in, conn->req.body_len);
+	give_room(conn);
 	count(conn, resp.status);
 	result = send_response(conn, &resp);
 	strbuf_done(&resp.body);
@@ -318,6 +343,8 @@ static int receive_head(struct conn *conn, size_t len)
 		body_max = conn->route->body_max;
 	if (conn->req.body_len > body_max)
 		return refuse_and_close(conn, conn->refusal ? conn->refusal : 413);
+	if (!take_room(conn))
+		return refuse_and_close(conn, 503);
 	/* The client waits for our word before it sends the body; it has heard it when the answer is no. */
 	if (conn->req.has_expect && conn->refusal)
 		return refuse_and_close(conn, conn->refusal);

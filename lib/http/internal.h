@@ -35,6 +35,7 @@ struct conn {
 	bool has_spoken; /* the first bytes have come, so TLS is established */
 
 	struct strbuf in;               /* what has come and is not yet used */
+	size_t large;                   /* its part of server->large */
 	char *head;                     /* of the current request */
 	struct request req;             /* points into head */
 	const struct http_route *route; /* NULL with a refusal */
@@ -71,6 +72,7 @@ struct http_server {
 
 	struct conn *first, *last;
 	size_t n_conns;
+	size_t large;          /* bytes of large bodies that are here or on their way */
 	struct conn *adopting; /* handed to lws_adopt_…, until it has a wsi */
 
 	struct deferred *closing;

@@ -25,6 +25,8 @@
 #define ACCEPTS_PER_TURN 16
 /* When all connections are in use, one that has been idle for so long makes room. */
 #define EVICT_AFTER_MS 1000
+/* Or one whose request or response takes so long: API servers need milliseconds. */
+#define EVICT_SLOW_MS 3000
 /* When there is no room, or no descriptor, we look again after this time. */
 #define ACCEPT_AGAIN_MS 100
 /* libwebsockets' own descriptors, and connections that are about to end. */
@@ -130,19 +132,40 @@ static void conn_free(struct conn *conn)
 		timer_start(server->accept_again, 0);
 }
 
-/* Make room for one more: end the connection that has been idle for longest, if that is long enough. */
+/* The connection that has been idle for longest, if that is long enough. */
+static struct conn *find_idle(const struct http_server *server)
+{
+	for (struct conn *conn = server->first; conn; conn = conn->next)
+		if (conn->phase == CONN_IDLE)
+			return clock_ms() - conn->idle_since_ms < EVICT_AFTER_MS ? NULL : conn;
+	return NULL;
+}
+
+/* Some connection that has been at one exchange for too long. */
+static struct conn *find_slow(const struct http_server *server)
+{
+	int64_t before_us = clock_us() - EVICT_SLOW_MS * 1000;
+
+	for (struct conn *conn = server->first; conn; conn = conn->next)
+		if ((conn->phase == CONN_HEAD || conn->phase == CONN_BODY ||
+		     conn->phase == CONN_SENDING) &&
+		    conn->started_us < before_us)
+			return conn;
+	return NULL;
+}
+
+/* Make room for one more. */
 static bool evict_one(struct http_server *server)
 {
-	for (struct conn *conn = server->first; conn; conn = conn->next) {
-		if (conn->phase != CONN_IDLE)
-			continue;
-		if (clock_ms() - conn->idle_since_ms < EVICT_AFTER_MS)
-			return false;
-		conn->phase = CONN_ENDING;
-		lws_set_timeout(conn->wsi, PENDING_TIMEOUT_KILLED_BY_PARENT, LWS_TO_KILL_SYNC);
-		return true;
-	}
-	return false;
+	struct conn *conn = find_idle(server);
+
+	if (!conn)
+		conn = find_slow(server);
+	if (!conn)
+		return false;
+	conn->phase = CONN_ENDING;
+	lws_set_timeout(conn->wsi, PENDING_TIMEOUT_KILLED_BY_PARENT, LWS_TO_KILL_SYNC);
+	return true;
 }
 
 static void adopt(struct http_server *server, int fd)

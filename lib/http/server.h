@@ -16,7 +16,8 @@
  *		.name = "metrics", .listen = ":8080", .routes = routes, .n_routes = ARRAY_LEN(routes) }, &err);
  *
  * The server itself answers 400 (malformed), 404, 405 with Allow, 408 (too slow), 411 (a transfer coding instead of a
- * length), 413 (body too large), 417 (an Expect other than 100-continue), 431 (headers too large), 505.
+ * length), 413 (body too large), 417 (an Expect other than 100-continue), 431 (headers too large), 503 (too many large bodies at
+ * a time), 505.
  */
 #ifndef ORBWEAVER_LIB_HTTP_SERVER_H
 #define ORBWEAVER_LIB_HTTP_SERVER_H
@@ -40,13 +41,18 @@ enum http_method {
 
 /* Request bodies are at most this long unless the route says otherwise. */
 #define HTTP_BODY_MAX (64 * 1024)
+/*
+ * Longer ones, of all connections together, while they come and are worked on; what would be more is answered with 503. So
+ * no crowd of strangers can make the process outgrow its memory limit.
+ */
+#define HTTP_LARGE_BODIES_MAX (16 * 1024 * 1024)
 /* All headers of a request with its request line. */
 #define HTTP_HEADERS_MAX 8192
 /* The most parameters in a query string; more of them are answered with 400. */
 #define HTTP_QUERY_MAX 32
 /*
  * Connections of one server unless configured. More of them wait in the kernel until one ends; one that has been idle
- * for a second has to make room.
+ * for a second has to make room, or one whose request or response has been on its way for three.
  */
 #define HTTP_CONNECTIONS_MAX 64
 /* A request has to be complete this long after its first byte, a response has to be taken within it. */
@@ -82,7 +88,7 @@ struct http_response {
 struct http_route {
 	const char *path;     /* exact */
 	unsigned int methods; /* HTTP_GET | … */
-	size_t body_max;      /* bytes; 0 means HTTP_BODY_MAX */
+	size_t body_max;      /* bytes, up to HTTP_LARGE_BODIES_MAX; 0 means HTTP_BODY_MAX */
 	void (*handle)(const struct http_request *req, struct http_response *resp, void *arg);
 	void *arg; /* borrowed until the server's done callback */
 };

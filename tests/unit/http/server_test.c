@@ -257,12 +257,16 @@ static void takes_a_large_body_in_pieces(void **state)
 	char *body = mem_alloc(size);
 
 	memset(body, 'x', size);
-	assert_true(client_sends(
-		f->client, "POST /large HTTP/1.1\r\nHost: x\r\nContent-Length: 5242880\r\n\r\n"));
-	assert_true(client_send(f->client, body, size));
-	assert_true(client_receive(f->client, false));
-	assert_int_equal(f->client->status, 200);
-	assert_non_null(strstr(strbuf_str(&f->client->body), "body=5242880:xxx"));
+	/* One after the other, more of them than are taken at a time. */
+	for (size_t sent = 0; sent <= HTTP_LARGE_BODIES_MAX; sent += size) {
+		assert_true(client_sends(
+			f->client,
+			"POST /large HTTP/1.1\r\nHost: x\r\nContent-Length: 5242880\r\n\r\n"));
+		assert_true(client_send(f->client, body, size));
+		assert_true(client_receive(f->client, false));
+		assert_int_equal(f->client->status, 200);
+		assert_non_null(strstr(strbuf_str(&f->client->body), "body=5242880:xxx"));
+	}
 	assert_int_equal(client_ask(f->client, GET_HELLO), 200);
 	mem_free(body);
 }
@@ -357,6 +361,44 @@ static void ends_a_connection_that_goes_on_sending_a_refused_body(void **state)
 			"POST /small HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999\r\n\r\n"),
 		413);
 	assert_true(client_sees_end(f->client, 5000));
+}
+
+static void large_bodies_share_what_room_there_is(void **state)
+{
+	static const char announcement[] =
+		"POST /large HTTP/1.1\r\nHost: x\r\nContent-Length: 8388608\r\n\r\n{";
+	struct fixture *f = *state;
+	unsigned int port = http_server_port(f->server);
+	struct client *holders[HTTP_LARGE_BODIES_MAX / 8388608];
+	struct client *late = client_new(f->loop, port, NULL);
+
+	for (size_t i = 0; i < ARRAY_LEN(holders); i++) {
+		holders[i] = client_new(f->loop, port, NULL);
+		assert_true(client_sends(holders[i], announcement));
+		loop_turn_for(f->loop, 20);
+	}
+	assert_int_equal(client_ask(late, announcement), 503);
+	client_hangs_up(late);
+	client_free(late);
+	/* Small ones need none of it. */
+	assert_int_equal(client_ask(f->client, "POST /echo HTTP/1.1\r\nHost: x\r\n"
+					       "Content-Length: 1\r\n\r\nx"),
+			 200);
+	/* One hangs up, the other is too slow: all of it is free again. */
+	client_hangs_up(holders[0]);
+	assert_true(client_receive(holders[1], false));
+	assert_int_equal(holders[1]->status, 408);
+	for (size_t i = 0; i < ARRAY_LEN(holders); i++) {
+		struct client *next = client_new(f->loop, port, NULL);
+
+		assert_true(client_sends(next, announcement));
+		assert_false(client_sees_end(next, 50));
+		assert_int_equal(next->in.len, 0);
+		client_free(holders[i]);
+		holders[i] = next;
+	}
+	for (size_t i = 0; i < ARRAY_LEN(holders); i++)
+		client_free(holders[i]);
 }
 
 static void refuses_lengths_that_it_must_not_misread(void **state)
@@ -565,6 +607,33 @@ static void sends_a_large_response_to_a_reader_that_lets_it_wait(void **state)
 	assert_string_equal(strbuf_str(&f->client->body), "hello\n");
 }
 
+static void answers_a_client_that_has_ended_its_side(void **state)
+{
+	static const struct {
+		const char *request;
+		size_t len;
+	} cases[] = {
+		{GET_HELLO, 6},
+		{"POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\nx", 33},
+		{"GET /big HTTP/1.1\r\nHost: x\r\n\r\n", BIG_SIZE},
+	};
+	struct fixture *f = *state;
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct client *c = client_new(f->loop, http_server_port(f->server), NULL);
+		size_t len = strlen(cases[i].request);
+
+		loop_turn_for(f->loop, 20);
+		/* Both are there when the server looks. */
+		assert_int_equal(send(c->fd, cases[i].request, len, MSG_NOSIGNAL), (ssize_t)len);
+		shutdown(c->fd, SHUT_WR);
+		if (!client_receive(c, false) || c->body.len != cases[i].len)
+			fail_msg("case %zu: %d with %zu bytes", i, c->status, c->body.len);
+		assert_true(client_sees_end(c, 5000));
+		client_free(c);
+	}
+}
+
 static void on_tick(void *arg)
 {
 }
@@ -612,6 +681,27 @@ static void makes_room_when_all_connections_are_taken(void **state)
 	assert_int_equal(client_ask(clients[5], GET_HELLO), 200);
 	for (size_t i = 0; i < ARRAY_LEN(clients); i++)
 		client_free(clients[i]);
+}
+
+static void clients_that_are_slow_on_purpose_make_room(void **state)
+{
+	struct fixture *f = *state;
+	struct http_server_config config = config_for(f);
+	struct client *slow, *waiting;
+
+	fixture_stop(f);
+	config.connections_max = 2;
+	config.timeout_s = 600;
+	fixture_start(f, &config);
+	slow = client_new(f->loop, http_server_port(f->server), NULL);
+	assert_true(client_sends(f->client, "GET /hello HTTP/1.1\r\n"));
+	assert_true(client_sends(slow, "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: "
+				       "9\r\n\r\n"));
+	loop_turn_for(f->loop, 20);
+	waiting = client_new(f->loop, http_server_port(f->server), NULL);
+	assert_int_equal(client_ask(waiting, GET_HELLO), 200);
+	client_free(slow);
+	client_free(waiting);
 }
 
 static void a_connection_that_ends_lets_a_waiting_one_in(void **state)
@@ -808,6 +898,7 @@ int main(void)
 		server_test(answers_the_same_however_requests_are_cut),
 		server_test(refuses_a_body_that_is_too_large_and_says_so),
 		server_test(ends_a_connection_that_goes_on_sending_a_refused_body),
+		server_test(large_bodies_share_what_room_there_is),
 		server_test(refuses_lengths_that_it_must_not_misread),
 		server_test(tells_a_client_that_waits_to_send_its_body),
 		server_test(closes_after_the_response_when_asked_to),
@@ -819,8 +910,10 @@ int main(void)
 		server_test(answers_408_when_the_body_is_slow),
 		server_test(keeps_an_idle_connection_beyond_the_request_timeout),
 		server_test(sends_a_large_response_to_a_reader_that_lets_it_wait),
+		server_test(answers_a_client_that_has_ended_its_side),
 		server_test(does_not_spin_for_a_reader_that_never_reads),
 		server_test(makes_room_when_all_connections_are_taken),
+		server_test(clients_that_are_slow_on_purpose_make_room),
 		server_test(a_connection_that_ends_lets_a_waiting_one_in),
 		server_test(closes_with_connections_in_every_state),
 		server_test(closes_from_inside_a_handler),

@@ -5,16 +5,13 @@
  */
 #include "lib/base/mem.h"
 
+#include <link.h>
 #include <malloc.h>
-#include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-#include "lib/base/own.h"
 
 _Noreturn void mem_exhausted(void)
 {
@@ -89,22 +86,27 @@ void mem_trim(void)
 	(void)malloc_trim(0);
 }
 
-/* "START-END r-xp … /path": code of a file. Never written to, so dropping its pages loses nothing. */
-static bool is_code(const char *line, unsigned long *start, unsigned long *end)
+/*
+ * What is loaded without write permission is never changed: position-independent code has no relocations there. The linker
+ * keeps what it relocates in writable segments, also where it takes the permission away afterwards. Pages dropped come back
+ * from the file.
+ */
+static int drop_read_only(struct dl_phdr_info *object, size_t size, void *arg)
 {
-	char mode[5] = "";
+	const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
 
-	return sscanf(line, "%lx-%lx %4s", start, end, mode) == 3 && strcmp(mode, "r-xp") == 0 &&
-	       strchr(line, '/');
+	for (size_t i = 0; i < object->dlpi_phnum; i++) {
+		const ElfW(Phdr) *segment = &object->dlpi_phdr[i];
+		uintptr_t start = (object->dlpi_addr + segment->p_vaddr) & ~(page - 1);
+		uintptr_t end = object->dlpi_addr + segment->p_vaddr + segment->p_filesz;
+
+		if (segment->p_type == PT_LOAD && !(segment->p_flags & PF_W))
+			(void)madvise((void *)start, end - start, MADV_DONTNEED);
+	}
+	return 0;
 }
 
 void mem_drop_code(void)
 {
-	auto_fclose FILE *maps = fopen("/proc/self/maps", "re");
-	unsigned long start = 0, end = 0;
-	char line[512];
-
-	while (maps && fgets(line, sizeof(line), maps))
-		if (is_code(line, &start, &end))
-			(void)madvise((void *)start, end - start, MADV_DONTNEED);
+	(void)dl_iterate_phdr(drop_read_only, NULL);
 }

@@ -31,8 +31,8 @@ void mem_tune(void);
 void mem_trim(void);
 
 /*
- * Unmap the code pages that only start-up needed (TLS libraries run megabytes of it once). Code that runs again comes back
- * from the page cache by a minor fault. Worth a call when start-up is over.
+ * Unmap the pages of code and constants, of which much runs once or seldom (TLS libraries have megabytes). What is needed
+ * again comes back from the page cache by minor faults: some hundred microseconds. Worth a call before a long rest.
  */
 void mem_drop_code(void);
 

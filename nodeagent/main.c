@@ -7,7 +7,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include "lib/base/clock.h"
@@ -25,13 +24,11 @@
 #include "nodeagent/host_events.h"
 #include "nodeagent/hostd/client.h"
 #include "nodeagent/hostd/privileges.h"
+#include "nodeagent/node_lock.h"
 #include "nodeagent/node_state.h"
 #include "nodeagent/offers.h"
 #include "nodeagent/options.h"
 #include "nodeagent/status.h"
-
-/* Below the host's root; whoever holds flock(2) on it executes. */
-#define LOCK_FILE "run/orbweaver-agent.lock"
 
 enum {
 	/* How often a second agent asks whether the first one has gone. */
@@ -42,6 +39,8 @@ enum {
 	CLOSING_MS = 2000,
 	/* In the host's network the agent that we replace may still have our port. */
 	SERVING_AGAIN_MS = 1000,
+	/* Memory is tidied up so long after a report, unless the next one follows. */
+	TIDY_MS = 2000,
 };
 
 struct program {
@@ -64,53 +63,14 @@ struct program {
 	struct agent *agent;
 	struct offers *offers;
 	struct signal_watch *term, *interrupt;
-	struct timer *lock_look, *giving_up, *serving;
-	bool waiting_for_lock; /* said already */
-	bool executes, has_reported;
+	struct timer *lock_look, *giving_up, *serving, *tidying;
+	bool waiting_for_lock, lock_refused; /* said already */
+	bool executes;
 	bool shutting_down; /* nothing more is begun */
 	bool closing;       /* sockets, after that */
 };
 
-/* ---- who executes ------------------------------------------------------------------------------------------------------ */
-
-/*
- * Before privileges are dropped. Close-on-exec and opened after the keeper was forked: the lock is this process's alone
- * and ends with it, however that comes.
- */
-static int open_lock(struct program *p, struct err *err)
-{
-	auto_free char *path = str_printf("%s%s" LOCK_FILE, p->options.host_root,
-					  str_ends(p->options.host_root, "/") ? "" : "/");
-
-	p->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (p->lock < 0)
-		return err_sys(err, "LockUnavailable",
-			       "open %s (mount the host's root read-write, and name it with "
-			       "--host-root)",
-			       path);
-	return 0;
-}
-
-static void look_at_lock(void *arg)
-{
-	struct program *p = arg;
-
-	if (flock(p->lock, LOCK_EX | LOCK_NB) < 0) {
-		if (!p->waiting_for_lock)
-			log_info("another agent of this node is at work, waiting until it ends");
-		p->waiting_for_lock = true;
-		timer_start(p->lock_look, LOCK_LOOK_MS);
-		return;
-	}
-	if (p->waiting_for_lock)
-		log_info("the other agent has ended, taking over");
-	p->executes = true;
-	metric_set(p->executing, 1);
-	agent_set_may_execute(p->agent, true);
-	node_state_may_write(p->node_state, true);
-}
-
-/* ---- what goes where ---------------------------------------------------------------------------------------------------- */
+/* ---- readiness --------------------------------------------------------------------------------------------------------- */
 
 /* For probes: at our address for metrics there may still be the agent before us, a file of ours is ours. */
 static void set_ready(struct program *p, const char *check, bool ok, const char *why_not)
@@ -132,6 +92,37 @@ static void set_ready(struct program *p, const char *check, bool ok, const char 
 		log_error("cannot say that we are ready", F_STR("file", file),
 			  F_INT("errno", errno));
 }
+
+/* ---- who executes ------------------------------------------------------------------------------------------------------ */
+
+static void look_at_lock(void *arg)
+{
+	struct program *p = arg;
+	struct err err = {0};
+	int rc = node_lock_try(p->lock, &err);
+
+	/* Who waits for another agent is ready; who cannot ever execute is not. */
+	set_ready(p, "lock", rc >= 0, err.text);
+	if (rc < 0 && !p->lock_refused)
+		log_error("nothing is done on this node without its lock, trying again",
+			  F_ERR(&err));
+	p->lock_refused = rc < 0;
+	if (rc <= 0) {
+		if (rc == 0 && !p->waiting_for_lock)
+			log_info("another agent of this node is at work, waiting until it ends");
+		p->waiting_for_lock |= rc == 0;
+		timer_start(p->lock_look, LOCK_LOOK_MS);
+		return;
+	}
+	if (p->waiting_for_lock)
+		log_info("the other agent has ended, taking over");
+	p->executes = true;
+	metric_set(p->executing, 1);
+	agent_set_may_execute(p->agent, true);
+	node_state_may_write(p->node_state, true);
+}
+
+/* ---- what goes where ---------------------------------------------------------------------------------------------------- */
 
 static void set_up(struct program *p)
 {
@@ -224,12 +215,14 @@ static void on_reported(void *arg, const char *uid)
 	struct program *p = arg;
 
 	agent_set_reported(p->agent, uid);
-	if (p->has_reported)
-		return;
-	/* From here on little is new. */
-	p->has_reported = true;
-	mem_drop_code();
+	timer_start(p->tidying, TIDY_MS);
+}
+
+/* A round is over, and mostly nothing comes for a long time. */
+static void on_tidying(void *arg)
+{
 	mem_trim();
+	mem_drop_code();
 }
 
 static void on_addresses(void *arg, const json_t *addresses)
@@ -389,6 +382,8 @@ static void program_done(struct program *p)
 		timer_free(p->giving_up);
 	if (p->serving)
 		timer_free(p->serving);
+	if (p->tidying)
+		timer_free(p->tidying);
 	if (p->loop)
 		loop_free(p->loop);
 	health_free(p->alive);
@@ -488,6 +483,7 @@ static int program_start(struct program *p, struct err *err)
 	p->interrupt = signal_watch_new(p->loop, SIGINT, on_terminate, p);
 	p->lock_look = timer_new(p->loop, look_at_lock, p);
 	p->giving_up = timer_new(p->loop, on_giving_up, p);
+	p->tidying = timer_new(p->loop, on_tidying, p);
 	if (start_serving(p, err) < 0 || start_host(p, err) < 0)
 		return -1;
 	start_api(p);
@@ -501,7 +497,9 @@ static int fork_keeper(struct program *p, struct err *err)
 	p->keeper = hostd_fork_keeper(p->options.host_root, err);
 	if (p->keeper < 0)
 		return -1;
-	if (open_lock(p, err) < 0)
+	/* After the fork: the lock is this process's alone. */
+	p->lock = node_lock_open(p->options.host_root, err);
+	if (p->lock < 0)
 		return -1;
 	return privileges_drop_parent(err);
 }

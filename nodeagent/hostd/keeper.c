@@ -195,6 +195,7 @@ static int start(const struct keeper *keeper)
 	/* If it cannot be passed on, closing it here is what ends the worker. */
 	failed = tell(keeper, KEEPER_STARTED, pid, 0, fd) < 0 ? errno : 0;
 	(void)close(fd);
+	mem_drop_code();
 	return failed ? tell(keeper, KEEPER_NOT_STARTED, 0, failed, -1) : 0;
 }
 

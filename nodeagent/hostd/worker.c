@@ -4,6 +4,7 @@
 #include "nodeagent/hostd/worker.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -14,7 +15,8 @@
 #include "nodeagent/hostd/protocol.h"
 #include "nodeagent/hostd/state.h"
 
-#define CHUNK 16384
+#define CHUNK   16384
+#define REST_MS 500
 
 /* ---- messages --------------------------------------------------------------------------------------------------------- */
 
@@ -102,6 +104,17 @@ json_t *worker_answer(struct host *host, const json_t *message)
 	return protocol_reply_new(request.id, result, &err);
 }
 
+/* When nothing comes for a moment, nothing may come for a long time; between the steps of a plan it would cost time. */
+static void tidy_at_rest(int fd)
+{
+	struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
+
+	if (poll(&poll_fd, 1, REST_MS) != 0)
+		return;
+	mem_trim();
+	mem_drop_code();
+}
+
 void worker_serve(int fd, struct host *host)
 {
 	auto_strbuf struct strbuf in = {0};
@@ -114,12 +127,11 @@ void worker_serve(int fd, struct host *host)
 			return;
 		reply = worker_answer(host, message);
 		sent = write_reply(fd, reply);
-		/* An observed document is large, and it may be the last for a long time. */
+		/* An observed document is large. */
 		json_decref(take_ptr(reply));
 		if (in.len == 0)
 			strbuf_done(&in);
-		mem_trim();
-		mem_drop_code();
+		tidy_at_rest(fd);
 	}
 }
 

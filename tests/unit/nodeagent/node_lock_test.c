@@ -1,0 +1,85 @@
+/* The lock of the node: one has it, others wait, and what is neither is told. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "nodeagent/node_lock.h"
+
+static char root[64];
+
+static int set_up(void **state)
+{
+	char path[80];
+
+	(void)snprintf(root, sizeof(root), "/tmp/lock.XXXXXX");
+	assert_non_null(mkdtemp(root));
+	(void)snprintf(path, sizeof(path), "%s/run", root);
+	assert_int_equal(mkdir(path, 0700), 0);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	char path[128];
+
+	(void)snprintf(path, sizeof(path), "%s/" NODE_LOCK_FILE, root);
+	(void)unlink(path);
+	(void)snprintf(path, sizeof(path), "%s/run", root);
+	(void)rmdir(path);
+	(void)rmdir(root);
+	return 0;
+}
+
+static void one_has_it_and_the_next_gets_it_when_that_one_ends(void **state)
+{
+	struct err err = {0};
+	int first = node_lock_open(root, &err), second = node_lock_open(root, &err);
+
+	assert_true(first >= 0 && second >= 0);
+	assert_int_equal(node_lock_try(first, &err), 1);
+	assert_int_equal(node_lock_try(first, &err), 1);
+	assert_int_equal(node_lock_try(second, &err), 0);
+	assert_int_equal(err.class, ERR_NONE);
+	(void)close(first);
+	assert_int_equal(node_lock_try(second, &err), 1);
+	(void)close(second);
+}
+
+static void what_the_kernel_refuses_is_no_other_agent(void **state)
+{
+	struct err err = {0};
+
+	assert_int_equal(node_lock_try(-1, &err), -1);
+	assert_int_equal(err.class, ERR_HOST);
+	assert_string_equal(err.reason, "LockRefused");
+	assert_non_null(strstr(err.text, NODE_LOCK_FILE));
+}
+
+static void a_root_without_the_folder_is_told(void **state)
+{
+	struct err err = {0};
+
+	assert_int_equal(node_lock_open("/proc/self/none/", &err), -1);
+	assert_string_equal(err.reason, "LockUnavailable");
+	assert_non_null(strstr(err.text, "/proc/self/none/" NODE_LOCK_FILE));
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+		TEST(one_has_it_and_the_next_gets_it_when_that_one_ends),
+		TEST(what_the_kernel_refuses_is_no_other_agent),
+		TEST(a_root_without_the_folder_is_told),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

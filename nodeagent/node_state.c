@@ -3,6 +3,8 @@
  */
 #include "nodeagent/node_state.h"
 
+#include <string.h>
+
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
@@ -37,8 +39,9 @@ struct node_state {
 	struct kube_call *call; /* the write or creation in flight */
 	json_t *object;         /* as the server has it; NULL: there is none */
 	json_t *addresses;
-	json_t *sent, *stored; /* the last status that we sent, and what the server made of it */
-	char *sent_uid;        /* of the NodeState that it was for */
+	/* The last status that we sent, and what the server made of it: hashes, as with many VFs each would be large. */
+	uint64_t sent, stored;
+	char *sent_uid; /* of the NodeState that it was for */
 	int64_t written_ms;
 	int failures;
 	bool synced, may_write, dirty, state_changed, node_changed;
@@ -195,6 +198,13 @@ static bool write_failed(struct node_state *state, const char *what, const struc
 	return true;
 }
 
+static uint64_t hash_of(const json_t *value)
+{
+	auto_free char *text = value ? json_text(value) : str_dup("");
+
+	return str_hash(text, strlen(text));
+}
+
 static void on_written(void *arg, json_t *object, const struct err *err)
 {
 	struct node_state *state = arg;
@@ -207,7 +217,7 @@ static void on_written(void *arg, json_t *object, const struct err *err)
 		timer_start(state->write_due, retry_pause_ms(state));
 		return;
 	}
-	replace(&state->stored, json_incref(json_at(object, "status")));
+	state->stored = hash_of(json_at(object, "status"));
 	informer_learn(state->state_informer, object);
 	state->config.reported(state->config.arg, json_uid(object));
 	if (state->dirty)
@@ -247,8 +257,8 @@ static bool is_stored(const struct node_state *state, const json_t *status)
 
 	if (json_same(status, before))
 		return true;
-	return str_eq(state->sent_uid, json_uid(state->object)) && json_same(status, state->sent) &&
-	       json_same(before, state->stored);
+	return str_eq(state->sent_uid, json_uid(state->object)) && hash_of(status) == state->sent &&
+	       hash_of(before) == state->stored;
 }
 
 static void write_if_due(void *arg)
@@ -271,7 +281,7 @@ static void write_if_due(void *arg)
 		state->config.reported(state->config.arg, json_uid(state->object));
 		return;
 	}
-	replace(&state->sent, json_incref(status));
+	state->sent = hash_of(status);
 	mem_free(state->sent_uid);
 	state->sent_uid = str_dup(json_uid(state->object));
 	state->written_ms = clock_ms();
@@ -382,8 +392,6 @@ void node_state_free(struct node_state *state)
 	timer_free(state->create_due);
 	json_decref(state->object);
 	json_decref(state->addresses);
-	json_decref(state->sent);
-	json_decref(state->stored);
 	mem_free(state->sent_uid);
 	mem_free(state->selector);
 	mem_free(state);

@@ -111,6 +111,9 @@ $(OUT)/tests/unit/fakes/node_inventory_test: $(OUT)/tests/fakes/node_inventory.o
 $(OUT)/tests/bench-load: $(addprefix $(OUT)/tests/,bench/load.o support/connection.o) $(PROGRAM_ARCHIVES)
 	$(LINK)
 
+$(OUT)/tests/bench-admit: $(OUT)/tests/bench/admit.o $(OUT)/lib/base.a
+	$(LINK)
+
 # `make bench` prints the table of design.md, section 5, as measured here. NODES=200,1000,5000,10000 for growth, BENCH="--pfs 8 --vfs 16"
 # for more: tests/bench/README.md.
 NODES ?= 200,1000
@@ -119,9 +122,10 @@ BENCH ?=
 bench:
 	@hack/deps build cluster
 	@+$(MAKE) --no-print-directory -s VARIANT=release $(BUILD)/bin/orbweaver-operator \
-		$(addprefix $(BUILD)/release/tests/,node-stand-in bench-load)
+		$(addprefix $(BUILD)/release/tests/,node-stand-in bench-load bench-admit)
 	@tests/bench/run --nodes $(NODES) --build $(BUILD) $(BENCH)
-	@+$(MAKE) --no-print-directory -s VARIANT=release $(BUILD)/release/tests/bench-allocate
+	@+$(MAKE) --no-print-directory -s VARIANT=release $(addprefix $(BUILD)/release/tests/,bench-agent bench-allocate)
+	@tests/bench/agent --build $(BUILD)
 	@$(BUILD)/release/tests/bench-allocate
 # ---- end of programs that tests, demo and benchmarks run ------------------------------------------------------------------
 
@@ -184,7 +188,8 @@ $(OUT)/tests/unit/nodeagent/hostd_calls_test: private EXTRA_LIBS += $(HOSTD_CALL
 
 # ---- tests of nodeagent/kubelet: a scripted kubelet, and device plugins from a file for the real one ----------------------------
 KUBELET_TESTS := $(sort $(wildcard tests/unit/nodeagent/kubelet_plugin*_test.c tests/unit/nodeagent/pod_resources_test.c \
-	tests/fakes/kubelet.c tests/support/kubelet_tool.c tests/fuzz/pod_resources_fuzz.c tests/bench/allocate.c))
+	tests/fakes/kubelet.c tests/support/kubelet_tool.c tests/fuzz/pod_resources_fuzz.c tests/bench/allocate.c \
+	tests/bench/agent.c))
 $(KUBELET_TESTS:%.c=$(OUT)/%.o): | $(GRPC_HEADERS)
 $(OUT)/tests/unit/nodeagent/kubelet_plugins_test: $(OUT)/tests/fakes/kubelet.o
 
@@ -192,6 +197,10 @@ KUBELET_ARCHIVES := $(foreach l,nodeagent/kubelet lib/grpc lib/loop lib/json lib
 $(OUT)/tests/kubelet-tool: $(OUT)/tests/support/kubelet_tool.o $(KUBELET_ARCHIVES)
 	$(LINK)
 $(OUT)/tests/bench-allocate: $(OUT)/tests/bench/allocate.o $(KUBELET_ARCHIVES)
+	$(LINK)
+# The agent as it ships, on a host made of files.
+$(OUT)/tests/bench-agent: private EXTRA_LIBS += -Wl,--wrap=main -Wl,--wrap=host_open
+$(OUT)/tests/bench-agent: $(addprefix $(OUT)/,nodeagent/main.o tests/bench/agent.o tests/fakes/host_tree.o tests/fakes/kubelet.o) $(ARCHIVES)
 	$(LINK)
 test-build: $(OUT)/tests/kubelet-tool
 # ---- end of tests of nodeagent/kubelet ------------------------------------------------------------------------------------------

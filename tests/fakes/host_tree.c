@@ -49,7 +49,7 @@ struct pf {
 	bool autoprobe;
 	int count;
 	uint16_t eswitch;
-	struct vf vfs[TREE_VFS_MAX];
+	struct vf vfs[]; /* as many as it may have */
 };
 
 struct host_tree {
@@ -223,8 +223,10 @@ void host_tree_add_address(struct host_tree *tree, const char *interface, const 
 void host_tree_move_away(struct host_tree *tree, const char *vf)
 {
 	struct interface *interface = interface_at(tree, vf);
-	auto_free char *path = str_printf("net/%s", interface->name);
+	auto_free char *path = NULL;
 
+	assert(interface);
+	path = str_printf("net/%s", interface->name);
 	interface->away = true;
 	pci_remove(tree, vf, path);
 }
@@ -232,8 +234,10 @@ void host_tree_move_away(struct host_tree *tree, const char *vf)
 void host_tree_bring_back(struct host_tree *tree, const char *vf)
 {
 	struct interface *interface = interface_at(tree, vf);
-	auto_free char *path = str_printf("net/%s/x", interface->name);
+	auto_free char *path = NULL;
 
+	assert(interface);
+	path = str_printf("net/%s/x", interface->name);
 	interface->away = false;
 	pci_file(tree, vf, path, "");
 }
@@ -279,7 +283,7 @@ static void add_rdma(struct host_tree *tree, const char *address, const char *na
 
 void host_tree_add_pf(struct host_tree *tree, const struct tree_pf *is)
 {
-	struct pf *pf = mem_new(struct pf);
+	struct pf *pf = mem_zalloc(sizeof(*pf) + (size_t)is->total * sizeof(pf->vfs[0]));
 	auto_free char *driver = str_printf("../../drivers/%s", is->driver ? is->driver : "");
 	auto_free char *total = str_printf("%d\n", is->total);
 	auto_free char *vendor = str_printf("0x%s\n", is->vendor);
@@ -929,6 +933,17 @@ void host_tree_free(struct host_tree *tree)
 	for (size_t i = 0; i < tree->n_pfs; i++)
 		free(tree->pfs[i]);
 	free(tree);
+}
+
+void host_tree_reopen(struct host_tree *tree)
+{
+	tree->root = open(tree->folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	assert(tree->root >= 0);
+}
+
+const char *host_tree_folder(const struct host_tree *tree)
+{
+	return tree->folder;
 }
 
 struct host *host_tree_host(struct host_tree *tree)

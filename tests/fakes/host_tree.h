@@ -12,8 +12,6 @@
 
 #include "nodeagent/host/host.h"
 
-#define TREE_VFS_MAX 256
-
 struct tree_pf {
 	/* What it is; set by the test. Strings are borrowed for the life of the tree. */
 	const char *address, *driver, *netdev,
@@ -35,6 +33,10 @@ struct host_tree;
 
 struct host_tree *host_tree_new(void);
 void host_tree_free(struct host_tree *tree);
+/* Its root folder. The tree's. */
+const char *host_tree_folder(const struct host_tree *tree);
+/* In a child that has closed all descriptors. Its changes to interfaces and VFs are its own. */
+void host_tree_reopen(struct host_tree *tree);
 /* The host in front of it, with the tree's doors. The tree's. */
 struct host *host_tree_host(struct host_tree *tree);
 

@@ -41,8 +41,8 @@ struct node_state {
 	json_t *addresses;
 	/* The last status that we sent, and what the server made of it: hashes, as with many VFs each would be large. */
 	uint64_t sent, stored;
-	char *sent_uid; /* of the NodeState that it was for */
-	int64_t written_ms;
+	char *sent_uid;   /* of the NodeState that it was for */
+	int64_t quiet_ms; /* until then the writes so far are at the rate */
 	int failures;
 	bool synced, may_write, dirty, state_changed, node_changed;
 	struct metric *writes;
@@ -264,6 +264,7 @@ static bool is_stored(const struct node_state *state, const json_t *status)
 static void write_if_due(void *arg)
 {
 	struct node_state *state = arg;
+	int64_t now_ms = clock_ms();
 	char now[CLOCK_RFC3339_SIZE];
 	json_auto_t *body = NULL;
 	json_t *status;
@@ -284,7 +285,8 @@ static void write_if_due(void *arg)
 	state->sent = hash_of(status);
 	mem_free(state->sent_uid);
 	state->sent_uid = str_dup(json_uid(state->object));
-	state->written_ms = clock_ms();
+	state->quiet_ms =
+		(state->quiet_ms > now_ms ? state->quiet_ms : now_ms) + NODE_STATE_WRITE_MS;
 	body = body_of(state, status);
 	state->call = kube_update(
 		state->config.client, &state_resource, body,
@@ -399,11 +401,11 @@ void node_state_free(struct node_state *state)
 
 void node_state_report(struct node_state *state)
 {
-	int64_t next = state->written_ms + NODE_STATE_WRITE_MS - clock_ms();
+	int64_t next = state->quiet_ms - NODE_STATE_WRITE_MS - clock_ms();
 
 	state->dirty = true;
 	if (!state->call && !timer_is_active(state->write_due))
-		timer_start(state->write_due, state->written_ms && next > 0 ? next : 0);
+		timer_start(state->write_due, next > 0 ? next : 0);
 }
 
 void node_state_may_write(struct node_state *state, bool may)

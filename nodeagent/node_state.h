@@ -20,7 +20,7 @@
 #define NODE_STATE_MANAGER "orbweaver-agent"
 
 enum {
-	/* Least time between two status writes. */
+	/* One status write a second, but two may follow each other: work that is done at once is told at once. */
 	NODE_STATE_WRITE_MS = 1000,
 	/* Somebody else makes it sooner, mostly. */
 	NODE_STATE_CREATE_MS = 2000,

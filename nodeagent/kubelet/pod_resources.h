@@ -15,12 +15,14 @@ struct pod_resources_config {
 	const char *socket; /* "/var/lib/kubelet/pod-resources/kubelet.sock" */
 	int64_t every_ms;   /* slow safety scan; 0 is POD_RESOURCES_EVERY_MS */
 	int64_t wait_ms;    /* for a kubelet that is to start; 0 is POD_RESOURCES_WAIT_MS */
-	int64_t lose_ms; /* until a device that is not named any more is free; 0 is POD_RESOURCES_LOSE_MS */
+	/* Until a device that is not named any more is free; 0 is POD_RESOURCES_LOSE_MS. */
+	int64_t lose_ms;
 	/*
 	 * {"spidernet.io/x": {"0000:3b:00.2": "ns/pod/container"}}, borrowed; called for the first answer and when it differs
-	 * from the last; what is not named any more is in it for lose_ms. NULL, with why, once per different text, when nobody can say: the kubelet has no such API; no kubelet
-	 * has ever been here (there is not even the socket's folder); or none has been there for wait_ms. One that listens and
-	 * does not answer is waited for. A kubelet that is away for a while changes nothing: it gives nothing away meanwhile.
+	 * from the last; what is not named any more is in it for lose_ms. NULL, with why, once per different text, when nobody
+	 * can say: the kubelet has no such API; no kubelet has ever been here (there is not even the socket's folder); or none
+	 * has been there for wait_ms. One that listens and does not answer is waited for. A kubelet that is away for a while
+	 * changes nothing: it gives nothing away meanwhile.
 	 */
 	void (*changed)(void *arg, const json_t *allocated, const struct err *err);
 	void *arg;

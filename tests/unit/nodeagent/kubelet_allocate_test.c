@@ -11,18 +11,8 @@
 #include <string.h>
 
 #include "lib/json/json.h"
-#include "lib/json/yaml.h"
 #include "nodeagent/kubelet/allocate.h"
-
-static json_t *yaml(const char *text)
-{
-	struct err err = {0};
-	json_t *value = yaml_parse(text, strlen(text), &err);
-
-	if (!value)
-		fail_msg("%s: %s", text, err.text);
-	return value;
-}
+#include "tests/support/yaml.h"
 
 static const char POOL[] =
 	"name: spidernet.io/x\n"

@@ -13,17 +13,7 @@
 #include <cmocka.h>
 
 #include "lib/json/json.h"
-#include "lib/json/yaml.h"
-
-static json_t *yaml(const char *text)
-{
-	struct err err = {0};
-	json_t *value = yaml_parse(text, strlen(text), &err);
-
-	if (!value)
-		fail_msg("%s: %s", text, err.text);
-	return value;
-}
+#include "tests/support/yaml.h"
 
 static const json_t *resource(const json_t *pools, const char *name)
 {

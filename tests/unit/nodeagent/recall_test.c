@@ -10,27 +10,11 @@
 #include "lib/json/json.h"
 #include "nodeagent/host/observed.h"
 #include "nodeagent/recall.h"
+#include "tests/support/yaml.h"
 
 #define A "0000:3b:00.0"
 #define B "0000:5e:00.0"
 #define V "0000:3c:00.0"
-
-/* JSON with ' for "; NULL for NULL. */
-static json_t *parse(const char *text)
-{
-	auto_free char *copy = str_dup(text);
-	struct err err = {0};
-	json_t *ret;
-
-	if (!copy)
-		return NULL;
-	for (char *c = copy; *c; c++)
-		*c = *c == '\'' ? '"' : *c;
-	ret = json_parse(copy, strlen(copy), &err);
-	if (!ret)
-		fail_msg("%s: %s", text, err.text);
-	return ret;
-}
 
 #define SEEN(pfs, protected)                                                                       \
 	"{'interfaces': [" pfs                                                                     \
@@ -56,7 +40,7 @@ static int forget(void **state)
 /* Borrowed until the next look. */
 static const json_t *look(const char *observed_text, const char *spec_text, int64_t now_ms)
 {
-	json_auto_t *observed = parse(observed_text), *spec = parse(spec_text);
+	json_auto_t *observed = yaml(observed_text), *spec = yaml(spec_text);
 	json_auto_t *unchanged = json_deep_copy(observed), *old = before;
 	json_auto_t *old_unchanged = json_deep_copy(before);
 
@@ -142,9 +126,9 @@ static void one_without_driver_is_missing_too(void **state)
 
 static void a_status_of_the_agent_before_us_counts_as_a_look(void **state)
 {
-	before = parse("{'interfaces': [{'pciAddress': '" A "', 'host': 7, 'Vfs': [{'vfID': 0, "
-		       "'pciAddress': '" V "'}, {'vfID': 1, 'pciAddress': '../x'}, 3]}, "
-		       "{'pciAddress': 'x'}, {'pciAddress': 1}, 2]}");
+	before = yaml("{'interfaces': [{'pciAddress': '" A "', 'host': 7, 'Vfs': [{'vfID': 0, "
+		      "'pciAddress': '" V "'}, {'vfID': 1, 'pciAddress': '../x'}, 3]}, "
+		      "{'pciAddress': 'x'}, {'pciAddress': 1}, 2]}");
 	look(SEEN(PF_B, ""), "{'interfaces': [{'pciAddress': 'x'}, {'pciAddress': '" A "'}]}", 5);
 	shows("A*B");
 	/* What is no VF of ours is not taken over. */
@@ -183,7 +167,7 @@ static void who_was_missing_has_just_come_when_it_is_back(void **state)
 
 static void whom_the_last_status_did_not_name_has_just_come(void **state)
 {
-	before = parse("{'interfaces': [{'pciAddress': '" A "'}]}");
+	before = yaml("{'interfaces': [{'pciAddress': '" A "'}]}");
 	look(SEEN(PF_A "," PF_B, ""), NULL, 1);
 	assert_false(has_just_come(0));
 	assert_true(has_just_come(1));

@@ -9,19 +9,9 @@
 
 #include "lib/base/own.h"
 #include "lib/json/json.h"
-#include "lib/json/yaml.h"
 #include "operator/applier.h"
 #include "operator/projection.h"
-
-static json_t *yaml(const char *text)
-{
-	struct err err = {0};
-	json_t *value = yaml_parse(text, strlen(text), &err);
-
-	if (!value)
-		fail_msg("%s", err.text);
-	return value;
-}
+#include "tests/support/yaml.h"
 
 static void says_nothing_about_equal_objects(void **state)
 {

@@ -11,22 +11,12 @@
 
 #include <string.h>
 
-#include "lib/json/yaml.h"
 #include "reconcilers/admission.h"
 #include "reconcilers/kinds.h"
 #include "reconcilers/problems.h"
 #include "tests/fakes/json_patch.h"
 #include "tests/fakes/review.h"
-
-static json_t *yaml(const char *text)
-{
-	struct err err = {0};
-	json_t *value = text ? yaml_parse(text, strlen(text), &err) : NULL;
-
-	if (text && !value)
-		fail_msg("%s: %s", text, err.text);
-	return value;
-}
+#include "tests/support/yaml.h"
 
 /* What is said on the object or its change. */
 static json_t *judge(const char *world_text, const char *kind, const char *operation,

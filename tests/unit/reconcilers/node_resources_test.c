@@ -12,22 +12,14 @@
 #include <string.h>
 
 #include "lib/json/json.h"
-#include "lib/json/yaml.h"
 #include "reconcilers/node_resources.h"
+#include "tests/support/yaml.h"
 
 static struct strbuf told;
 
 static void tell(void *arg, const char *name)
 {
 	strbuf_addf(&told, "%s ", name);
-}
-
-static json_t *yaml(const char *text)
-{
-	json_t *value = yaml_parse(text, strlen(text), NULL);
-
-	assert_non_null(value);
-	return value;
 }
 
 static void update(struct node_resources *resources, const char *old, const char *now,

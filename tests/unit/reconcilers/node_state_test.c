@@ -11,19 +11,9 @@
 #include <string.h>
 
 #include "lib/json/json.h"
-#include "lib/json/yaml.h"
 #include "reconcilers/kinds.h"
 #include "reconcilers/node_state.h"
-
-static json_t *yaml(const char *text)
-{
-	struct err err = {0};
-	json_t *value = yaml_parse(text, strlen(text), &err);
-
-	if (!value)
-		fail_msg("%s: %s", text, err.text);
-	return value;
-}
+#include "tests/support/yaml.h"
 
 /* Node w1 (label gpu=yes) with two PFs of one kind, p0 and p1. */
 static json_t *world_new(void)

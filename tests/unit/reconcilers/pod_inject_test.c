@@ -11,25 +11,15 @@
 
 #include <string.h>
 
-#include "lib/json/yaml.h"
 #include "reconcilers/inject_check.h"
 #include "reconcilers/kinds.h"
 #include "reconcilers/pod_inject.h"
 #include "tests/fakes/json_patch.h"
 #include "tests/fakes/review.h"
+#include "tests/support/yaml.h"
 
 #define RDMA    "cni.spidernet.io/rdma-resource-inject"
 #define NETWORK "cni.spidernet.io/network-resource-inject"
-
-static json_t *yaml(const char *text)
-{
-	struct err err = {0};
-	json_t *value = yaml_parse(text, strlen(text), &err);
-
-	if (!value)
-		fail_msg("%s: %s", text, err.text);
-	return value;
-}
 
 #define CONFIG(name_, annotations_, spec_)                                                         \
 	"spider/" name_ ": {metadata: {name: " name_                                               \

@@ -11,22 +11,12 @@
 #include <string.h>
 
 #include "lib/json/json.h"
-#include "lib/json/yaml.h"
 #include "reconcilers/kinds.h"
 #include "reconcilers/node_state.h"
 #include "reconcilers/policy_explain.h"
 #include "reconcilers/policy_report.h"
 #include "reconcilers/policy_status.h"
-
-static json_t *yaml(const char *text)
-{
-	struct err err = {0};
-	json_t *value = yaml_parse(text, strlen(text), &err);
-
-	if (!value)
-		fail_msg("%s: %s", text, err.text);
-	return value;
-}
+#include "tests/support/yaml.h"
 
 static json_t *world_new(void)
 {

@@ -10,21 +10,11 @@
 
 #include <string.h>
 
-#include "lib/json/yaml.h"
 #include "reconcilers/conditions.h"
 #include "reconcilers/labels.h"
 #include "reconcilers/pool_config.h"
 #include "tests/fakes/cluster.h"
-
-static json_t *yaml(const char *text)
-{
-	struct err err = {0};
-	json_t *value = yaml_parse(text, strlen(text), &err);
-
-	if (!value)
-		fail_msg("%s: %s", text, err.text);
-	return value;
-}
+#include "tests/support/yaml.h"
 
 static json_t *world_with(const char *pools)
 {

@@ -13,18 +13,8 @@
 
 #include "lib/base/mem.h"
 #include "lib/json/json.h"
-#include "lib/json/yaml.h"
 #include "reconcilers/sriov_guid.h"
-
-static json_t *yaml(const char *text)
-{
-	struct err err = {0};
-	json_t *value = yaml_parse(text, strlen(text), &err);
-
-	if (!value)
-		fail_msg("%s: %s", text, err.text);
-	return value;
-}
+#include "tests/support/yaml.h"
 
 static void text_and_number_are_the_same_guid(void **state)
 {

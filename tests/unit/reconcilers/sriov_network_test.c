@@ -10,20 +10,10 @@
 
 #include <string.h>
 
-#include "lib/json/yaml.h"
 #include "reconcilers/conditions.h"
 #include "reconcilers/sriov_network.h"
 #include "tests/fakes/cluster.h"
-
-static json_t *yaml(const char *text)
-{
-	struct err err = {0};
-	json_t *value = yaml_parse(text, strlen(text), &err);
-
-	if (!value)
-		fail_msg("%s: %s", text, err.text);
-	return value;
-}
+#include "tests/support/yaml.h"
 
 /* Network sys/n of a kind, with a namespace apps beside it. */
 static json_t *world_with(const char *kind, const char *spec)

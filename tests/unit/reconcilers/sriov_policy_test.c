@@ -11,18 +11,8 @@
 #include <string.h>
 
 #include "lib/json/json.h"
-#include "lib/json/yaml.h"
 #include "reconcilers/sriov_policy.h"
-
-static json_t *yaml(const char *text)
-{
-	struct err err = {0};
-	json_t *value = yaml_parse(text, strlen(text), &err);
-
-	if (!value)
-		fail_msg("%s: %s", text, err.text);
-	return value;
-}
+#include "tests/support/yaml.h"
 
 /* A policy object whose spec is the given one, completed with what every policy needs. */
 static json_t *policy_with(const char *spec)

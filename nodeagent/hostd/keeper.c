@@ -16,6 +16,7 @@
 
 #include "lib/base/fs.h"
 #include "lib/base/mem.h"
+#include "lib/base/packet.h"
 #include "nodeagent/hostd/privileges.h"
 
 /* How long the agent waits at its start. */
@@ -38,67 +39,28 @@ struct keeper {
 
 /* ---- packets ---------------------------------------------------------------------------------------------------------- */
 
-union one_fd {
-	char bytes[CMSG_SPACE(sizeof(int))];
-	struct cmsghdr align;
-};
-
 /* May wait: the agent reads, or ends. */
 static int tell(const struct keeper *keeper, enum keeper_event_kind kind, pid_t pid, int value,
 		int fd)
 {
 	struct keeper_event event = {.kind = kind, .pid = pid, .value = value};
-	struct iovec part = {&event, sizeof(event)};
-	struct msghdr msg = {.msg_iov = &part, .msg_iovlen = 1};
-	union one_fd control = {0};
-	ssize_t n;
 
-	if (fd >= 0) {
-		msg.msg_control = control.bytes;
-		msg.msg_controllen = sizeof(control.bytes);
-		control.align = (struct cmsghdr){.cmsg_level = SOL_SOCKET,
-						 .cmsg_type = SCM_RIGHTS,
-						 .cmsg_len = CMSG_LEN(sizeof(int))};
-		memcpy(CMSG_DATA(CMSG_FIRSTHDR(&msg)), &fd, sizeof(fd));
-	}
-	do
-		n = sendmsg(keeper->fd, &msg, MSG_NOSIGNAL);
-	while (n < 0 && errno == EINTR);
-	return n < 0 ? -1 : 0;
+	return packet_send(keeper->fd, &event, sizeof(event), fd, 0);
 }
 
 int keeper_send(int keeper, enum keeper_order_kind kind, pid_t pid)
 {
 	struct keeper_order order = {.kind = kind, .pid = pid};
-	ssize_t n;
 
-	do
-		n = send(keeper, &order, sizeof(order), MSG_NOSIGNAL | MSG_DONTWAIT);
-	while (n < 0 && errno == EINTR);
-	return n < 0 ? -1 : 0;
+	return packet_send(keeper, &order, sizeof(order), -1, MSG_DONTWAIT);
 }
 
 int keeper_receive(int keeper, struct keeper_event *ret, int *ret_fd)
 {
-	struct iovec part = {ret, sizeof(*ret)};
-	union one_fd control = {0};
-	struct msghdr msg = {.msg_iov = &part,
-			     .msg_iovlen = 1,
-			     .msg_control = control.bytes,
-			     .msg_controllen = sizeof(control.bytes)};
-	const struct cmsghdr *header;
-	ssize_t n;
+	ssize_t n = packet_receive(keeper, ret, sizeof(*ret), ret_fd);
 
-	*ret_fd = -1;
-	do
-		n = recvmsg(keeper, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-	while (n < 0 && errno == EINTR);
 	if (n < 0 && errno == EAGAIN)
 		return 0;
-	header = n > 0 ? CMSG_FIRSTHDR(&msg) : NULL;
-	if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS &&
-	    header->cmsg_len == CMSG_LEN(sizeof(int)))
-		memcpy(ret_fd, CMSG_DATA(header), sizeof(int));
 	return n == (ssize_t)sizeof(*ret) ? 1 : -1;
 }
 

@@ -1,13 +1,12 @@
 /*
- * What the agent and a worker say to each other: requests one way, replies the other, each a frame of four bytes of
- * length, most significant first, and so many bytes of JSON text, an object.
+ * What the agent and a worker say to each other: requests one way, replies the other, each a frame (lib/json/frame.h). An
+ * observed document has about 700 bytes per VF.
  *
  *	{"id": 7, "kind": "step", "addresses": ["192.0.2.1"], "step": {…}}
  *	{"id": 7, "result": {…}}
  *	{"id": 7, "error": {"class": "Host", "sys": 16, "reason": "RdmaModeBusy", "text": "…"}}
  *
- * Pure: bytes and values in, bytes and values out. Neither side trusts the other: the agent talks to the network, the
- * worker to drivers.
+ * Pure. Neither side trusts the other: the agent talks to the network, the worker to drivers.
  */
 #ifndef ORBWEAVER_NODEAGENT_HOSTD_PROTOCOL_H
 #define ORBWEAVER_NODEAGENT_HOSTD_PROTOCOL_H
@@ -16,23 +15,9 @@
 #include <stdint.h>
 
 #include "lib/base/err.h"
-#include "lib/base/str.h"
 
-/* Bytes of JSON in one frame. An observed document has about 700 per VF. */
-#define PROTOCOL_FRAME_MAX (8U << 20)
 /* Of observe.h. */
 #define PROTOCOL_FLAGS_MAX 0xffff
-
-/*
- * Append a frame. ERR_BUG "MessageTooLarge" when it is larger than the other side would take; `out` is unchanged then.
- */
-int protocol_write(const json_t *message, struct strbuf *out, struct err *err);
-
-/*
- * Take the first whole frame out of `in`. *ret is the object, new, or NULL when more bytes are needed. -1 with err
- * ERR_BUG "BadFrame" when this is no frame; what follows cannot be read either.
- */
-int protocol_read(struct strbuf *in, json_t **ret, struct err *err);
 
 enum protocol_kind {
 	PROTOCOL_OBSERVE, /* flags, addresses */

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "lib/base/mem.h"
+#include "lib/json/frame.h"
 #include "lib/json/json.h"
 #include "nodeagent/host/observe.h"
 #include "nodeagent/host/step.h"
@@ -27,7 +28,7 @@ static json_t *read_message(int fd, struct strbuf *in)
 	ssize_t n;
 
 	for (;;) {
-		if (protocol_read(in, &message, NULL) < 0 || message)
+		if (json_frame_read(in, &message, NULL) < 0 || message)
 			return message;
 		strbuf_reserve(in, CHUNK);
 		n = read(fd, in->data + in->len, CHUNK);
@@ -60,11 +61,11 @@ static int write_reply(int fd, const json_t *reply)
 	auto_strbuf struct strbuf out = {0};
 	struct err err = {0};
 
-	if (protocol_write(reply, &out, &err) < 0) {
+	if (json_frame_write(reply, &out, &err) < 0) {
 		json_auto_t *instead =
 			protocol_reply_new(json_integer_value(json_at(reply, "id")), NULL, &err);
 
-		(void)protocol_write(instead, &out, NULL);
+		(void)json_frame_write(instead, &out, NULL);
 	}
 	return send_all(fd, out.data, out.len);
 }

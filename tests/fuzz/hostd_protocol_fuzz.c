@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "lib/json/frame.h"
 #include "lib/json/json.h"
 #include "nodeagent/hostd/protocol.h"
 
@@ -27,7 +28,7 @@ static char *read_all(const uint8_t *data, size_t size, size_t piece)
 		struct err err = {0};
 
 		strbuf_add(&in, data + at, size - at < piece ? size - at : piece);
-		while (protocol_read(&in, &message, &err) == 0 && message) {
+		while (json_frame_read(&in, &message, &err) == 0 && message) {
 			auto_free char *text = json_text(message);
 
 			strbuf_addf(&out, "%s\n", text);

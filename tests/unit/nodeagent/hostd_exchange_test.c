@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "lib/base/mem.h"
+#include "lib/json/frame.h"
 #include "lib/json/json.h"
 #include "nodeagent/hostd/exchange.h"
 #include "nodeagent/hostd/keeper.h"
@@ -150,7 +151,7 @@ static void reply(struct fixture *f, int64_t id)
 	json_auto_t *message = protocol_reply_new(id, json_pack("{s:b}", "changed", 1), NULL);
 	auto_strbuf struct strbuf out = {0};
 
-	(void)protocol_write(message, &out, NULL);
+	(void)json_frame_write(message, &out, NULL);
 	say(f, out.data, out.len);
 }
 
@@ -301,12 +302,12 @@ static void replies_and_requests_come_in_pieces(void **state)
 		strbuf_reserve(&in, 65536);
 		n = recv(f->worker, in.data + in.len, 65536, MSG_DONTWAIT);
 		in.len += n > 0 ? (size_t)n : 0;
-		assert_int_equal(protocol_read(&in, &got, NULL), 0);
+		assert_int_equal(json_frame_read(&in, &got, NULL), 0);
 		turn(f);
 	}
 	assert_true(json_same(got, f->message));
 	answer = protocol_reply_new(7, json_incref(f->message), NULL);
-	(void)protocol_write(answer, &out, NULL);
+	(void)json_frame_write(answer, &out, NULL);
 	for (size_t at = 0; at < out.len; at += 50000) {
 		assert_int_equal(f->done, 0);
 		say(f, out.data + at, out.len - at < 50000 ? out.len - at : 50000);

@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "lib/base/mem.h"
+#include "lib/json/frame.h"
 #include "lib/json/json.h"
 #include "nodeagent/host/observe.h"
 #include "nodeagent/hostd/protocol.h"
@@ -311,7 +312,7 @@ static void add_frame(struct strbuf *out, const char *text)
 {
 	json_auto_t *message = json_parse(text, strlen(text), NULL);
 
-	assert_int_equal(protocol_write(message, out, NULL), 0);
+	assert_int_equal(json_frame_write(message, out, NULL), 0);
 }
 
 static void answers_each_request_in_turn_and_ends_with_the_socket(void **state)

@@ -1,12 +1,13 @@
 /*
- * The node agent: reads its flags, forks hostd's keeper, gives its privileges away, wires the libraries together, runs
- * the loop, leaves in order.
+ * The node agent: reads its flags and starts the supervisor's two processes: the one that serves the kubelet, and the agent
+ * itself, which forks hostd's keeper, gives its privileges away, wires the libraries together, runs the loop, leaves in order.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "lib/base/clock.h"
@@ -28,7 +29,11 @@
 #include "nodeagent/node_state.h"
 #include "nodeagent/offers.h"
 #include "nodeagent/options.h"
+#include "nodeagent/plugind/process.h"
 #include "nodeagent/status.h"
+#include "nodeagent/supervisor.h"
+
+#define DEVINFO_DIR "run/k8s.cni.cncf.io/devinfo/dp"
 
 enum {
 	/* How often a second agent asks whether the first one has gone. */
@@ -45,7 +50,9 @@ enum {
 
 struct program {
 	struct agent_options options;
-	int keeper, lock;
+	int keeper, lock, plugind;
+	const struct supervisor_past *past;
+	bool told_restart;
 	int status; /* for exit */
 	struct loop *loop;
 	struct metrics *metrics;
@@ -181,10 +188,7 @@ static json_t *compose(void *arg, const json_t *before, const char *now)
 	json_auto_t *resources = p->offers ? offers_status(p->offers) : NULL;
 	json_auto_t *failures = p->offers ? offers_failures(p->offers) : NULL;
 
-	/*
-	 * Nothing can be said about a host that was not looked at, unless it cannot be; nor at the end, when the plugins
-	 * are gone already.
-	 */
+	/* Nothing can be said about a host that was not looked at, unless it cannot be. */
 	if (!p->offers || (!view.observed && json_array_size(view.failures) == 0))
 		return NULL;
 	json_array_extend(failures, (json_t *)view.failures);
@@ -200,10 +204,26 @@ static json_t *compose(void *arg, const json_t *before, const char *now)
 	});
 }
 
+/* Nobody else can: those who ended had no time. */
+static void tell_restart(struct program *p)
+{
+	bool signaled = WIFSIGNALED(p->past->status);
+	auto_free char *text = str_printf(
+		"the agent was ended by %s %d and started again; the kubelet was served meanwhile",
+		signaled ? "signal" : "status",
+		signaled ? WTERMSIG(p->past->status) : WEXITSTATUS(p->past->status));
+
+	tell(p, true, "AgentRestarted", text);
+}
+
 static void on_node_state(void *arg, const json_t *object)
 {
 	struct program *p = arg;
 
+	if (p->past->ends > 0 && !p->told_restart && p->executes) {
+		tell_restart(p);
+		p->told_restart = true;
+	}
 	agent_set_node_state(p->agent, object);
 	offer(p);
 	set_up(p);
@@ -302,25 +322,15 @@ static void close_server(void *arg)
 {
 	struct program *p = arg;
 
-	if (p->server)
-		http_server_close(take_ptr(p->server), on_all_closed, p);
-	else
-		loop_stop(p->loop);
-}
-
-static void close_offers(void *arg)
-{
-	struct program *p = arg;
-
 	/* A step may end after it was given up. */
 	if (p->closing)
 		return;
 	p->closing = true;
 	timer_start(p->giving_up, CLOSING_MS);
-	if (p->offers)
-		offers_close(take_ptr(p->offers), close_server, p);
+	if (p->server)
+		http_server_close(take_ptr(p->server), on_all_closed, p);
 	else
-		close_server(p);
+		loop_stop(p->loop);
 }
 
 /* A step that takes longer is left to itself; the next agent looks at what came of it. Then sockets have their time. */
@@ -330,7 +340,7 @@ static void on_giving_up(void *arg)
 
 	if (!p->closing) {
 		log_warn("shutting down while a step runs");
-		close_offers(p);
+		close_server(p);
 		return;
 	}
 	log_warn("ended without closing everything");
@@ -349,7 +359,7 @@ static void on_terminate(void *arg)
 	timer_stop(p->lock_look);
 	timer_stop(p->serving);
 	timer_start(p->giving_up, SHUTDOWN_MS);
-	agent_stop(p->agent, close_offers, p);
+	agent_stop(p->agent, close_server, p);
 }
 
 static void on_hostd_lost(void *arg)
@@ -361,8 +371,17 @@ static void on_hostd_lost(void *arg)
 	on_terminate(p);
 }
 
+static void on_plugind_lost(void *arg)
+{
+	struct program *p = arg;
+
+	p->status = 1;
+	on_terminate(p);
+}
+
 static void program_done(struct program *p)
 {
+	offers_free(p->offers);
 	agent_free(p->agent);
 	node_state_free(p->node_state);
 	host_events_free(p->events);
@@ -399,7 +418,7 @@ static void give_up(struct program *p)
 	if (!p->loop)
 		return;
 	p->shutting_down = true;
-	close_offers(p);
+	close_server(p);
 	loop_run(p->loop);
 }
 
@@ -427,10 +446,12 @@ static void start_api(struct program *p)
 		.loop = p->loop,
 		.client = p->client,
 		.options = &p->options,
+		.plugind = take_fd(&p->plugind),
 		.changed = on_offers_changed,
 		.held = on_held,
 		.wanted = offer,
 		.told = tell,
+		.lost = on_plugind_lost,
 		.arg = p,
 		.metrics = p->metrics,
 	});
@@ -473,6 +494,9 @@ static int program_start(struct program *p, struct err *err)
 	metrics_add_process(p->metrics);
 	p->executing = metric_gauge(p->metrics, "orbweaver_agent_executing",
 				    "1 while this process is the node's one that executes.", "");
+	metric_add(metric_counter(p->metrics, "orbweaver_agent_restarts_total",
+				  "Agents before this one that ended before their time.", ""),
+		   p->past->ends);
 	p->alive = health_new();
 	p->ready = health_new();
 	health_set(p->ready, "host", false, "not looked at yet");
@@ -501,7 +525,7 @@ static int fork_keeper(struct program *p, struct err *err)
 	p->lock = node_lock_open(p->options.host_root, err);
 	if (p->lock < 0)
 		return -1;
-	return privileges_drop_parent(err);
+	return privileges_drop_all(err);
 }
 
 static const char *from_environment(const char *name)
@@ -513,9 +537,6 @@ static int run(struct program *p)
 {
 	struct err err = {0};
 
-	/* One of an earlier run in the same pod says nothing about us. */
-	if (p->options.ready_file)
-		(void)unlink(p->options.ready_file);
 	if (fork_keeper(p, &err) < 0 || program_start(p, &err) < 0) {
 		fprintf(stderr, "orbweaver-agent: %s\n", err.text);
 		give_up(p);
@@ -528,12 +549,65 @@ static int run(struct program *p)
 	}
 	program_done(p);
 	own_close_p(&p->keeper);
+	own_close_p(&p->plugind);
 	return p->status;
+}
+
+/* ---- the processes ------------------------------------------------------------------------------------------------------ */
+
+static int work(int channel, const struct supervisor_past *past, void *arg)
+{
+	struct program *p = arg;
+
+	p->plugind = channel;
+	p->past = past;
+	return run(p);
+}
+
+static int serve_kubelet(int control, void *arg)
+{
+	const struct program *p = arg;
+	auto_free char *plugins = str_below(p->options.kubelet_dir, "device-plugins");
+	auto_free char *devinfo = p->options.devinfo_dir
+					  ? str_dup(p->options.devinfo_dir)
+					  : str_below(p->options.host_root, DEVINFO_DIR);
+	struct err err = {0};
+
+	if (privileges_drop_all(&err) < 0) {
+		fprintf(stderr, "orbweaver-agent: %s\n", err.text);
+		return 1;
+	}
+	return plugind_run(control, plugins, devinfo);
+}
+
+/* What an agent that ended has said says nothing about the next. */
+static void on_down(void *arg)
+{
+	const struct program *p = arg;
+
+	if (p->options.ready_file)
+		(void)unlink(p->options.ready_file);
+}
+
+static int supervise(struct program *p)
+{
+	struct err err = {0};
+
+	if (privileges_limit_hostd(&err) < 0) {
+		fprintf(stderr, "orbweaver-agent: %s\n", err.text);
+		return 1;
+	}
+	return supervisor_run(&(struct supervisor_config){
+		.serve = serve_kubelet,
+		.work = work,
+		.down = on_down,
+		.arg = p,
+	});
 }
 
 int main(int argc, char **argv)
 {
-	struct program p = {.keeper = -1, .lock = -1};
+	struct program p = {.keeper = -1, .lock = -1, .plugind = -1};
 	struct err err = {0};
 
 	mem_tune();
@@ -551,5 +625,5 @@ int main(int argc, char **argv)
 	}
 	if (p.options.is_ready)
 		return access(p.options.ready_file, F_OK) == 0 ? 0 : 1;
-	return run(&p);
+	return supervise(&p);
 }

@@ -11,23 +11,21 @@
 #include "lib/json/json.h"
 #include "nodeagent/dev_names.h"
 #include "nodeagent/host/pci.h"
-#include "nodeagent/kubelet/device_plugins.h"
 #include "nodeagent/kubelet/pod_resources.h"
 #include "nodeagent/kubelet/pools.h"
+#include "nodeagent/plugind/client.h"
 #include "nodeagent/pool_sources.h"
-
-#define DEVINFO_DIR "run/k8s.cni.cncf.io/devinfo/dp"
 
 struct offers {
 	struct offers_config config;
 	char *dev_dir;
 	struct pool_sources *sources;
-	struct device_plugins *plugins;
+	struct plugind *plugind;
+	bool is_ready;   /* the server is there */
+	bool has_before; /* it offers what an agent before us said */
 	struct pod_resources *resources;
 	json_t *allocated; /* as the kubelet says; NULL: not known */
-	json_t *pools;
-	void (*closed)(void *arg);
-	void *closed_arg;
+	json_t *pools;     /* computed last, by us or by an agent before us */
 };
 
 /* Each problem is told once, when it comes up. */
@@ -48,11 +46,25 @@ static void tell_problems(struct offers *offers, const json_t *before)
 	}
 }
 
+/*
+ * Before the first look nobody can tell a pool without devices from one whose devices were not seen yet; before the
+ * configurations are known, one that is not wanted from one that is not known yet. The latter counts where something is offered
+ * already, which would be taken away.
+ */
+static bool is_sure(const struct offers *offers, const json_t *observed)
+{
+	return observed && (!offers->has_before || pool_sources_are_known(offers->sources));
+}
+
 void offers_set(struct offers *offers, const json_t *spec, const json_t *observed)
 {
-	json_auto_t *dev_names = dev_names_read(offers->dev_dir);
-	json_auto_t *before = offers->pools;
+	json_auto_t *dev_names = NULL;
+	json_auto_t *before = NULL;
 
+	if (!offers->is_ready || !is_sure(offers, observed))
+		return;
+	dev_names = dev_names_read(offers->dev_dir);
+	before = offers->pools;
 	offers->pools = pools_compute(&(struct pools_input){
 		.prefix = offers->config.options->resource_prefix,
 		.spec = spec,
@@ -65,9 +77,7 @@ void offers_set(struct offers *offers, const json_t *spec, const json_t *observe
 		.before = before,
 		.packed = offers->config.options->packed,
 	});
-	/* Before the first look nobody can tell a pool without devices from one whose devices were not seen yet. */
-	if (observed)
-		device_plugins_set(offers->plugins, offers->pools);
+	plugind_set(offers->plugind, offers->pools);
 	tell_problems(offers, before);
 }
 
@@ -120,6 +130,16 @@ static void on_given(void *arg)
 
 /* ---- callbacks -------------------------------------------------------------------------------------------------------- */
 
+static void on_ready(void *arg, const json_t *pools)
+{
+	struct offers *offers = arg;
+
+	offers->is_ready = true;
+	offers->has_before = pools != NULL;
+	offers->pools = json_incref((json_t *)pools);
+	offers->config.wanted(offers->config.arg);
+}
+
 static void on_plugins_changed(void *arg)
 {
 	const struct offers *offers = arg;
@@ -142,32 +162,33 @@ static void on_told(void *arg, bool warning, const char *reason, const char *mes
 	offers->config.told(offers->config.arg, warning, reason, message);
 }
 
-/* ---- life ------------------------------------------------------------------------------------------------------------- */
-
-static char *below(const char *dir, const char *path)
+static void on_lost(void *arg, const struct err *err)
 {
-	return str_printf("%s%s%s", dir, str_ends(dir, "/") ? "" : "/", path);
+	const struct offers *offers = arg;
+
+	log_error("the process that serves the kubelet is lost", F_ERR(err));
+	offers->config.lost(offers->config.arg);
 }
+
+/* ---- life ------------------------------------------------------------------------------------------------------------- */
 
 static void start_plugins(struct offers *offers)
 {
 	const struct agent_options *options = offers->config.options;
-	auto_free char *dir = below(options->kubelet_dir, "device-plugins");
-	auto_free char *socket = below(options->kubelet_dir, "pod-resources/kubelet.sock");
-	auto_free char *devinfo = options->devinfo_dir ? str_dup(options->devinfo_dir)
-						       : below(options->host_root, DEVINFO_DIR);
+	auto_free char *socket = str_below(options->kubelet_dir, "pod-resources/kubelet.sock");
 
-	offers->dev_dir = below(options->host_root, "dev");
-	offers->plugins =
-		device_plugins_new(offers->config.loop, &(struct device_plugins_config){
-								.dir = dir,
-								.devinfo_dir = devinfo,
-								.changed = on_plugins_changed,
-								.told = on_told,
-								.allocated = on_given,
-								.arg = offers,
-								.metrics = offers->config.metrics,
-							});
+	offers->dev_dir = str_below(options->host_root, "dev");
+	offers->plugind = plugind_new(&(struct plugind_config){
+		.loop = offers->config.loop,
+		.fd = offers->config.plugind,
+		.ready = on_ready,
+		.changed = on_plugins_changed,
+		.told = on_told,
+		.allocated = on_given,
+		.lost = on_lost,
+		.arg = offers,
+		.metrics = offers->config.metrics,
+	});
 	offers->resources = pod_resources_new(offers->config.loop, &(struct pod_resources_config){
 									   .socket = socket,
 									   .changed = on_allocated,
@@ -199,31 +220,22 @@ struct offers *offers_new(const struct offers_config *config)
 	return offers;
 }
 
-static void on_closed(void *arg)
+void offers_free(struct offers *offers)
 {
-	struct offers *offers = arg;
-	void (*done)(void *arg) = offers->closed;
-	void *done_arg = offers->closed_arg;
-
+	if (!offers)
+		return;
+	pool_sources_free(offers->sources);
+	pod_resources_free(offers->resources);
+	plugind_free(offers->plugind);
 	json_decref(offers->allocated);
 	json_decref(offers->pools);
 	mem_free(offers->dev_dir);
 	mem_free(offers);
-	done(done_arg);
-}
-
-void offers_close(struct offers *offers, void (*done)(void *arg), void *arg)
-{
-	offers->closed = done;
-	offers->closed_arg = arg;
-	pool_sources_free(take_ptr(offers->sources));
-	pod_resources_free(take_ptr(offers->resources));
-	device_plugins_close(offers->plugins, on_closed, offers);
 }
 
 json_t *offers_status(const struct offers *offers)
 {
-	json_auto_t *plugins = device_plugins_status(offers->plugins);
+	json_auto_t *plugins = plugind_status(offers->plugind);
 
 	return pools_status(plugins, offers->allocated);
 }
@@ -233,9 +245,8 @@ const char *offers_why_not_up(const struct offers *offers)
 	if (!pool_sources_are_known(offers->sources))
 		return "configurations of devices are not known yet";
 	/* Who has made way for a successor stays up: at an update an agent that is not is removed before the other is. */
-	return device_plugins_are_served(offers->plugins)
-		       ? NULL
-		       : "the kubelet does not have all resources yet";
+	return plugind_are_served(offers->plugind) ? NULL
+						   : "the kubelet does not have all resources yet";
 }
 
 json_t *offers_failures(const struct offers *offers)

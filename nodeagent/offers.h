@@ -18,6 +18,7 @@ struct offers_config {
 	struct loop *loop;
 	struct kube_client *client;
 	const struct agent_options *options; /* borrowed */
+	int plugind; /* connected to the process that serves the kubelet; taken */
 	/* offers_status() or offers_failures() may be another. From the loop. */
 	void (*changed)(void *arg);
 	/* {"0000:3b:00.2": "ns/pod"}, borrowed; NULL: nobody can say. Not before one of both is sure (pod_resources.h). */
@@ -26,15 +27,20 @@ struct offers_config {
 	void (*wanted)(void *arg);
 	/* Worth an event. */
 	void (*told)(void *arg, bool warning, const char *reason, const char *message);
+	/* That process has ended: nothing can be offered any more. Called once. */
+	void (*lost)(void *arg);
 	void *arg;
 	struct metrics *metrics; /* may be NULL */
 };
 
 struct offers *offers_new(const struct offers_config *config);
-/* done(arg) from a later turn of the loop. Before the client goes. */
-void offers_close(struct offers *offers, void (*done)(void *arg), void *arg);
+/* Before the client goes; not from a callback. What is offered stays offered. Accepts NULL. */
+void offers_free(struct offers *offers);
 
-/* Offer what comes of this spec (NULL: none) on this host (NULL: not looked at yet). Borrowed. */
+/*
+ * Offer what comes of this spec (NULL: none) on this host (NULL: not looked at yet). Borrowed. What an agent before us offered
+ * is left as it is until the host was looked at and the configurations are known.
+ */
 void offers_set(struct offers *offers, const json_t *spec, const json_t *observed);
 
 /*

@@ -193,7 +193,7 @@ KUBELET_TESTS := $(sort $(wildcard tests/unit/nodeagent/kubelet_plugin*_test.c t
 $(KUBELET_TESTS:%.c=$(OUT)/%.o): | $(GRPC_HEADERS)
 $(OUT)/tests/unit/nodeagent/kubelet_plugins_test: $(OUT)/tests/fakes/kubelet.o
 
-KUBELET_ARCHIVES := $(foreach l,nodeagent/kubelet lib/grpc lib/loop lib/json lib/base,$(OUT)/$(l).a)
+KUBELET_ARCHIVES := $(foreach l,nodeagent nodeagent/plugind nodeagent/kubelet lib/grpc lib/loop lib/json lib/base,$(OUT)/$(l).a)
 $(OUT)/tests/kubelet-tool: $(OUT)/tests/support/kubelet_tool.o $(KUBELET_ARCHIVES)
 	$(LINK)
 $(OUT)/tests/bench-allocate: $(OUT)/tests/bench/allocate.o $(KUBELET_ARCHIVES)

@@ -57,6 +57,7 @@ struct metrics {
 	struct collector *collectors;
 	size_t n_collectors;
 	struct metric *overflow;
+	char *appended; /* NULL: nothing */
 };
 
 static void series_free(struct series *s)
@@ -79,13 +80,25 @@ static void metric_free(struct metric *m)
 	mem_free(m);
 }
 
-struct metrics *metrics_new(void)
+static struct metrics *new_with_overflow(const char *name)
 {
 	struct metrics *r = mem_new(struct metrics);
 
-	r->overflow = metric_counter(r, "metrics_overflow_total",
-				     "Updates that met a metric with too many series.", "metric");
+	r->overflow = metric_counter(r, name, "Updates that met a metric with too many series.",
+				     "metric");
 	return r;
+}
+
+struct metrics *metrics_new(void)
+{
+	return new_with_overflow("metrics_overflow_total");
+}
+
+struct metrics *metrics_new_part(const char *prefix)
+{
+	auto_free char *name = str_printf("%s_metrics_overflow_total", prefix);
+
+	return new_with_overflow(name);
 }
 
 void metrics_free(struct metrics *r)
@@ -96,6 +109,7 @@ void metrics_free(struct metrics *r)
 		metric_free(r->all[i]);
 	mem_free(r->all);
 	mem_free(r->collectors);
+	mem_free(r->appended);
 	mem_free(r);
 }
 
@@ -564,10 +578,20 @@ static void render_metric(const struct metric *m, struct strbuf *out)
 	}
 }
 
+void metrics_append(struct metrics *r, const char *text)
+{
+	if (!r)
+		return;
+	mem_free(r->appended);
+	r->appended = text ? str_dup(text) : NULL;
+}
+
 void metrics_render(struct metrics *r, struct strbuf *out)
 {
 	for (size_t i = 0; i < r->n_collectors; i++)
 		r->collectors[i].collect(r->collectors[i].arg);
 	for (size_t i = 0; i < r->n; i++)
 		render_metric(r->all[i], out);
+	if (r->appended)
+		strbuf_adds(out, r->appended);
 }

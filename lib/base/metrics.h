@@ -35,6 +35,11 @@ struct metrics; /* the registry; it owns its metrics */
 struct metric;  /* all series of one name */
 
 struct metrics *metrics_new(void);
+/*
+ * For a process whose metrics are shown with those of another (metrics_append): its counter of overflows is
+ * PREFIX_metrics_overflow_total.
+ */
+struct metrics *metrics_new_part(const char *prefix);
 /* Accepts NULL. All metrics of the registry end with it. */
 void metrics_free(struct metrics *r);
 
@@ -99,6 +104,12 @@ void metrics_off_collect(struct metrics *r, void (*collect)(void *arg), void *ar
  * process_max_fds, process_start_time_seconds: read from /proc/self at each rendering. Call once.
  */
 void metrics_add_process(struct metrics *r);
+
+/*
+ * Metrics of another process of the same program, as metrics_render() there has written them, are shown after these from now on;
+ * NULL: no more. Copied. No name may be in both.
+ */
+void metrics_append(struct metrics *r, const char *text);
 
 /* Append the text of all metrics: in the order of registration, series in the order of their first update. */
 void metrics_render(struct metrics *r, struct strbuf *out);

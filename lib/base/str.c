@@ -30,6 +30,11 @@ char *str_printf(const char *fmt, ...)
 	return s;
 }
 
+char *str_below(const char *dir, const char *path)
+{
+	return str_printf("%s%s%s", dir, str_ends(dir, "/") ? "" : "/", path);
+}
+
 char *str_dup(const char *s)
 {
 	return s ? mem_dup(s, strlen(s) + 1) : NULL;

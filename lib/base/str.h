@@ -13,6 +13,8 @@
 
 /* Return new strings; free them with free(). str_dup(NULL) is NULL. */
 char *str_printf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* "dir/path", with one slash between them. Returns new. */
+char *str_below(const char *dir, const char *path);
 char *str_vprintf(const char *fmt, va_list ap) __attribute__((format(printf, 1, 0)));
 char *str_dup(const char *s);
 char *str_ndup(const char *s, size_t len);

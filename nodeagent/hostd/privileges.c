@@ -76,7 +76,7 @@ int privileges_limit_hostd(struct err *err)
 	return limit(hostd_needs, ARRAY_LEN(hostd_needs), err);
 }
 
-int privileges_drop_parent(struct err *err)
+int privileges_drop_all(struct err *err)
 {
 	return limit(NULL, 0, err);
 }

@@ -18,6 +18,6 @@ int privileges_limit_hostd(struct err *err);
  * Keep no capability at all: for the agent, after hostd_fork_keeper. It can still use what belongs to root, such as the
  * kubelet's sockets. ERR_HOST "PrivilegesNotDropped" unless the kernel confirms it.
  */
-int privileges_drop_parent(struct err *err);
+int privileges_drop_all(struct err *err);
 
 #endif

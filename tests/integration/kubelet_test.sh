@@ -1,6 +1,7 @@
 #!/bin/bash
 # Device plugins against a real kubelet and containerd on this machine, in namespaces of their own: a pod gets what it asked
-# for, and whatever dies (kubelet, its directory, the agent's part), no resource is lost, nothing is given away twice.
+# for, and whatever dies (kubelet, its directory, the agent, all of our processes), no resource is lost, nothing is given away
+# twice.
 #
 # ROUNDS=N: how often each thing dies (3; LONG=1: 50). Needs root. Figures are printed as "# " lines; nothing fails for a time
 # unless it is many times what it should be.
@@ -24,7 +25,6 @@ devices=4
 cgroup=orbweaver-test-$$
 node_pid=""
 init=""
-churn_pid=""
 watch_pid=""
 # Times are compared with what a slow machine needs many times over.
 bound_ms=10000
@@ -33,7 +33,6 @@ bound_ms=10000
 
 clean_up() {
 	stop_watching || true
-	[[ -z $churn_pid ]] || kill "$churn_pid" 2>/dev/null || true
 	# A kubelet that is still stopped has stopped its nsenter, which would not reap it.
 	[[ ! -s $tmp/kubelet.pid ]] || kill -CONT "$(ps -o ppid= -p "$(<"$tmp/kubelet.pid")" | tr -d ' ')" 2>/dev/null || true
 	[[ -z $init ]] || kill -KILL "$init" 2>/dev/null || true
@@ -159,6 +158,11 @@ start_tool() {
 		>"$tmp/$1.out" 2>>"$tmp/$1.log"
 }
 
+# The process of a tool that tells the other one what to offer: the agent's half (supervisor.h).
+half() {
+	ps -o pid=,comm= --ppid "$(<"$tmp/$1.pid")" | awk '$2 == "orbweaver-node" { print $1 }'
+}
+
 # nsenter reaps its child, unless both were stopped.
 runs() {
 	local state
@@ -246,13 +250,9 @@ stop_watching() {
 
 # --- pods -----------------------------------------------------------------------------------------------------------------
 
-# pod NAME COUNT COMMAND
-pod() {
-	kubectl apply -f - <<END
-apiVersion: v1
-kind: Pod
-metadata: { name: $1, labels: { test: "$1" } }
-spec:
+# pod_spec COUNT COMMAND
+pod_spec() {
+	cat <<END
   hostNetwork: true
   terminationGracePeriodSeconds: 0
   restartPolicy: Never
@@ -261,8 +261,19 @@ spec:
   - name: c
     image: localhost/busybox:1
     imagePullPolicy: Never
-    command: [sh, -c, "$3"]
-    resources: { limits: { "$resource": "$2" } }
+    command: [sh, -c, "$2"]
+    resources: { limits: { "$resource": "$1" } }
+END
+}
+
+# pod NAME COUNT COMMAND
+pod() {
+	kubectl apply -f - <<END
+apiVersion: v1
+kind: Pod
+metadata: { name: $1, labels: { test: "$1" } }
+spec:
+$(pod_spec "$2" "$3")
 END
 }
 
@@ -278,29 +289,42 @@ is_empty() {
 	[[ -z $(kubectl get pods -o name) ]]
 }
 
-# Pods that come, work for a moment and go, until the file "stop" appears; none comes while there is a file "hold", and "held"
-# tells that this was seen. Those that the kubelet turned away are kept in "rejected". Others fail too: a kubelet that is killed
-# takes its calls to containerd along.
-churn() {
-	local i=0 name phase reason
+# Pods that come, work for a moment and go: a Job makes the next ones, the scheduler binds them to the node, whatever state the
+# kubelet is in. Half as many at a time as there are devices: a kubelet that starts still counts devices of pods that have ended
+# (it forgets them when it is asked for one, but not before it has seen the API server's pods).
+start_churn() {
+	kubectl apply -f - <<END
+apiVersion: batch/v1
+kind: Job
+metadata: { name: churn }
+spec:
+  parallelism: 0
+  completions: 100000
+  backoffLimit: 100000
+  template:
+    spec:
+$(pod_spec 1 "sleep 0.2" | sed 's/^/    /')
+END
+}
 
-	while [[ ! -e $tmp/stop ]]; do
-		if [[ -e $tmp/hold ]]; then
-			touch "$tmp/held"
-		else
-			i=$((i + 1))
-			pod "churn-$i" 1 "sleep 0.2" >/dev/null || true
-		fi
-		while read -r name phase reason; do
-			case $phase in
-			Failed) [[ $reason == "<none>" ]] || echo "$name $reason" >>"$tmp/rejected" ;;
-			Succeeded) echo "$name" >>"$tmp/worked" ;;
-			*) continue ;;
-			esac
-			kubectl delete pod "$name" --wait=false >/dev/null || true
-		done < <(kubectl get pods --no-headers -o 'custom-columns=N:.metadata.name,P:.status.phase,R:.status.reason')
-		sleep 0.3
-	done
+# pods_at_a_time COUNT
+pods_at_a_time() {
+	kubectl patch job churn -p "{\"spec\":{\"parallelism\":$1}}"
+}
+
+# Those that the kubelet turned away, with its words. Others fail too: a kubelet that is killed takes its calls to containerd
+# along.
+turned_away() {
+	kubectl get pods -l job-name=churn -o json |
+		jq -r '.items[].status | select(.phase == "Failed" and .reason) | "\(.reason): \(.message)"'
+}
+
+n_worked() {
+	kubectl get pods -l job-name=churn -o json | jq '[.items[] | select(.status.phase == "Succeeded")] | length'
+}
+
+has_worked() {
+	(($(n_worked) > $1))
 }
 
 # --- rounds ---------------------------------------------------------------------------------------------------------------
@@ -328,27 +352,10 @@ wait_registered() {
 	done
 }
 
-is_settled() {
-	! kubectl get pods --no-headers -o 'custom-columns=P:.status.phase' | grep -qx Pending
-}
-
-# No pod comes in the moment in which nobody serves: no kubelet could give it anything, and one that has just started turns away
-# those that it finds waiting, before any plugin can register. Those that run go on.
-hold_pods() {
-	local deadline=$((SECONDS + 30))
-
-	rm -f "$tmp/held"
-	touch "$tmp/hold"
-	until [[ -e $tmp/held ]] && is_settled; do
-		((SECONDS < deadline)) || return 1
-	done
-}
-
 # Every other time its whole directory goes too. The kubelet itself removes the sockets in it.
 restart_kubelet() {
 	local before
 
-	hold_pods || return 1
 	before=$(registrations a)
 	end kubelet KILL
 	if (($1 % 2)); then
@@ -357,25 +364,54 @@ restart_kubelet() {
 		inside sh -c "rm -f $plugins/*.sock"
 	fi
 	start_kubelet
-	wait_registered a "$before" && rm "$tmp/hold" && note_time kubelet "$(registered_after_ms a "$(socket_time)")"
+	wait_registered a "$before" && note_time kubelet "$(registered_after_ms a "$(socket_time)")"
 }
 
-kill_tool() {
-	local before started
+# The kubelet's streams stay open: no registration, no list, not a moment of 0. One that has just started is given its time, or
+# it would be started again later and later.
+kill_agent() {
+	local before old deadline=$((SECONDS + 30))
 
-	hold_pods || return 1
 	before=$(registrations a)
+	old=$(half a)
+	until (($(ps -o etimes= -p "$old") > 10)); do
+		sleep 0.2
+	done
+	kill -KILL "$old"
+	until [[ -n $(half a) && $(half a) != "$old" ]]; do
+		((SECONDS < deadline)) || return 1
+		sleep 0.05
+	done
+	(($(registrations a) == before))
+}
+
+is_settled() {
+	! kubectl get pods --no-headers -o 'custom-columns=P:.status.phase' | grep -qxE 'Pending|Running'
+}
+
+# All of our processes. No pod comes in the moment in which nobody serves: no kubelet could give it anything.
+kill_all() {
+	local before started deadline=$((SECONDS + 60))
+
+	before=$(registrations a)
+	pods_at_a_time 0 || return 1
+	until is_settled; do
+		((SECONDS < deadline)) || return 1
+		sleep 0.1
+	done
 	end a KILL
 	started=$(date +%s.%N)
 	start_tool a
-	wait_registered a "$before" && rm "$tmp/hold" && note_time tool "$(registered_after_ms a "$started")"
+	wait_registered a "$before" && note_time tool "$(registered_after_ms a "$started")" && pods_at_a_time $((devices / 2))
 }
 
+# round WHAT NUMBER: the next one comes when a pod has worked since.
 round() {
-	local deadline=$((SECONDS + 30))
+	local deadline=$((SECONDS + 60)) worked
 
+	worked=$(n_worked)
 	"$1" "$2" || return 1
-	until has_allocatable "$devices"; do
+	until has_allocatable "$devices" && has_worked "$worked"; do
 		((SECONDS < deadline)) || return 1
 		sleep 0.1
 	done
@@ -429,10 +465,10 @@ t_wait 60 "gets all" has_phase all Running
 kubectl delete pod all --wait=true >/dev/null
 
 pools 3
-kill -HUP "$(<"$tmp/a.pid")"
+kill -HUP "$(half a)"
 t_wait 10 "one device less is seen" has_allocatable 3
 pools "$devices"
-kill -HUP "$(<"$tmp/a.pid")"
+kill -HUP "$(half a)"
 t_wait 10 "and its return" has_allocatable "$devices"
 t_eq "without another registration" 1 "$(registrations a)"
 
@@ -461,20 +497,23 @@ t_wait 30 "the pool is there when it goes on" has_registered a 2
 t_wait 30 "with all devices" has_allocatable "$devices"
 t_need
 
-churn >"$tmp/churn.log" 2>&1 &
-churn_pid=$!
-t_wait 60 "pods come and go" test -s "$tmp/worked"
+t_ok "a job of pods that come and go" start_churn
+t_ok "a few at a time" pods_at_a_time $((devices / 2))
+t_wait 60 "they come and go" has_worked 0
 t_ok "kubelet restarted $rounds times, its directory wiped: the count is right each time" all_rounds restart_kubelet
-t_ok "agent killed $rounds times: the count is right each time" all_rounds kill_tool
-touch "$tmp/stop"
-wait "$churn_pid" || true
-churn_pid=""
+t_eq "no pod was turned away" "" "$(turned_away)"
+: >"$tmp/seen"
+t_ok "agent killed $rounds times: the kubelet does not notice" all_rounds kill_agent
+t_eq "the count was never another" "$devices" "$(sort -u "$tmp/seen" | paste -sd' ')"
+t_eq "no pod was turned away" "" "$(turned_away)"
+t_ok "all our processes killed $rounds times: the count is right each time" all_rounds kill_all
+t_ok "no more pods come" pods_at_a_time 0
 print_times kubelet "kubelet restarted"
-print_times tool "agent killed and started"
-printf '# %d pods have worked meanwhile\n' "$(wc -l <"$tmp/worked")"
+print_times tool "all killed and started"
+printf '# %d pods have worked meanwhile\n' "$(n_worked)"
 t_ok "registration came in time after each restart of the kubelet" in_time kubelet
-t_ok "and after each start of the agent" in_time tool
-t_eq "no pod was turned away" "" "$(cat "$tmp/rejected" 2>/dev/null)"
+t_ok "and after each start of ours" in_time tool
+t_eq "no pod was turned away" "" "$(turned_away)"
 t_ok "what is left of the pods goes" kubectl delete pods --all --wait=true
 t_wait 30 "nothing is allocated any more" tool_knows a '{"allocated":{}}'
 stop_watching

@@ -1,9 +1,10 @@
 /*
- * Device plugins without an agent: serves the pools of a file through the agent's own code, for tests with a real kubelet.
+ * Device plugins without an agent: serves the pools of a file through the agent's own code and processes, for tests with a real
+ * kubelet.
  *
  *	kubelet-tool serve [--devinfo DIR] [--pod-resources SOCKET] DIR POOLS
  *
- * POOLS is JSON as pools_compute() returns it; read again at SIGHUP. One line of JSON on stdout for each change:
+ * POOLS is JSON as pools_compute() returns it; read again at SIGHUP to the agent's half. One line of JSON on stdout for each change:
  * {"status": […]}, {"allocated": {…}} or null, {"told": "reason: message"}. SIGTERM ends it in an orderly way.
  */
 #include <fcntl.h>
@@ -14,15 +15,17 @@
 #include "lib/base/fs.h"
 #include "lib/base/mem.h"
 #include "lib/json/json.h"
-#include "nodeagent/kubelet/device_plugins.h"
 #include "nodeagent/kubelet/pod_resources.h"
+#include "nodeagent/plugind/client.h"
+#include "nodeagent/plugind/process.h"
+#include "nodeagent/supervisor.h"
 
 #define POOLS_MAX (16 * 1024 * 1024)
 
 struct tool {
 	struct loop *loop;
 	const char *dir, *devinfo, *pod_resources_socket, *pools;
-	struct device_plugins *plugins;
+	struct plugind *plugind;
 	struct pod_resources *pod_resources;
 	struct signal_watch *hangup, *terminate;
 };
@@ -51,7 +54,7 @@ static void on_changed(void *arg)
 {
 	const struct tool *tool = arg;
 
-	print("status", device_plugins_status(tool->plugins));
+	print("status", plugind_status(tool->plugind));
 }
 
 static void on_told(void *arg, bool warning, const char *reason, const char *message)
@@ -82,7 +85,7 @@ static int load(struct tool *tool, struct err *err)
 	pools = json_parse(strbuf_str(&text), text.len, err);
 	if (!pools)
 		return err_in(err, "%s", tool->pools);
-	device_plugins_set(tool->plugins, pools);
+	plugind_set(tool->plugind, pools);
 	return 0;
 }
 
@@ -94,29 +97,39 @@ static void on_hangup(void *arg)
 		(void)fprintf(stderr, "%s: %s\n", err.reason, err.text);
 }
 
+static void on_ready(void *arg, const json_t *pools)
+{
+	on_hangup(arg);
+}
+
 static void on_terminate(void *arg)
+{
+	const struct tool *tool = arg;
+
+	loop_stop(tool->loop);
+}
+
+static void on_lost(void *arg, const struct err *err)
+{
+	(void)fprintf(stderr, "%s: %s\n", err->reason, err->text);
+	on_terminate(arg);
+}
+
+static int work(int channel, const struct supervisor_past *past, void *arg)
 {
 	struct tool *tool = arg;
 
-	signal_watch_free(tool->hangup);
-	signal_watch_free(tool->terminate);
-	pod_resources_free(tool->pod_resources);
-	device_plugins_close(tool->plugins, NULL, NULL);
-}
-
-static int serve(struct tool *tool)
-{
-	struct err err = {0};
-
 	tool->loop = loop_new();
-	tool->plugins = device_plugins_new(tool->loop, &(struct device_plugins_config){
-							       .dir = tool->dir,
-							       .devinfo_dir = tool->devinfo,
-							       .changed = on_changed,
-							       .told = on_told,
-							       .allocated = on_allocated,
-							       .arg = tool,
-						       });
+	tool->plugind = plugind_new(&(struct plugind_config){
+		.loop = tool->loop,
+		.fd = channel,
+		.ready = on_ready,
+		.changed = on_changed,
+		.told = on_told,
+		.allocated = on_allocated,
+		.lost = on_lost,
+		.arg = tool,
+	});
 	tool->hangup = signal_watch_new(tool->loop, SIGHUP, on_hangup, tool);
 	tool->terminate = signal_watch_new(tool->loop, SIGTERM, on_terminate, tool);
 	if (tool->pod_resources_socket)
@@ -126,13 +139,20 @@ static int serve(struct tool *tool)
 							      .changed = on_pods,
 							      .arg = tool,
 						      });
-	if (load(tool, &err) < 0) {
-		(void)fprintf(stderr, "%s: %s\n", err.reason, err.text);
-		on_terminate(tool);
-	}
 	loop_run(tool->loop);
+	signal_watch_free(tool->hangup);
+	signal_watch_free(tool->terminate);
+	pod_resources_free(tool->pod_resources);
+	plugind_free(tool->plugind);
 	loop_free(tool->loop);
-	return err.class == ERR_NONE ? 0 : 1;
+	return 0;
+}
+
+static int serve(int control, void *arg)
+{
+	const struct tool *tool = arg;
+
+	return plugind_run(control, tool->dir, tool->devinfo);
 }
 
 int main(int argc, char **argv)
@@ -156,5 +176,6 @@ int main(int argc, char **argv)
 	tool.pools = argv[i + 1];
 	mem_tune();
 	json_init();
-	return serve(&tool);
+	return supervisor_run(
+		&(struct supervisor_config){.serve = serve, .work = work, .arg = &tool});
 }

@@ -74,7 +74,7 @@ static int check_parent(void)
 
 	if (!mkdtemp(folder))
 		return 1;
-	if (privileges_drop_parent(NULL) < 0)
+	if (privileges_drop_all(NULL) < 0)
 		return 2;
 	if (!all_are(0, 0))
 		return 3;
@@ -105,8 +105,7 @@ static int check_hostd(void)
 
 static int check_twice(void)
 {
-	return privileges_drop_parent(NULL) == 0 && privileges_drop_parent(NULL) == 0 &&
-			       all_are(0, 0)
+	return privileges_drop_all(NULL) == 0 && privileges_drop_all(NULL) == 0 && all_are(0, 0)
 		       ? 0
 		       : 1;
 }

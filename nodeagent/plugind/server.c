@@ -1,0 +1,195 @@
+/*
+ * See the header.
+ */
+#include "nodeagent/plugind/server.h"
+
+#include "lib/base/log.h"
+#include "lib/base/mem.h"
+#include "lib/base/metrics.h"
+#include "lib/json/json.h"
+#include "nodeagent/kubelet/device_plugins.h"
+#include "nodeagent/plugind/channel.h"
+
+struct plugind_server {
+	struct plugind_server_config config;
+	struct metrics *metrics;
+	struct device_plugins *plugins;
+	struct channel *agent; /* NULL: none */
+	json_t *pools;         /* NULL: none yet */
+	int64_t number;        /* of the pools, as the agent there counts */
+	struct deferred *saying;
+	json_t *said; /* the last state that this agent was told */
+	bool has_offered;
+	void (*done)(void *arg);
+	void *done_arg;
+};
+
+/* ---- to the agent ----------------------------------------------------------------------------------------------------- */
+
+/* Takes body. */
+static void say(const struct plugind_server *server, const char *what, json_t *body)
+{
+	json_auto_t *message = json_object();
+
+	json_put(message, what, body);
+	if (server->agent)
+		channel_send(server->agent, message);
+}
+
+static json_t *state_of(const struct plugind_server *server)
+{
+	auto_strbuf struct strbuf text = {0};
+	json_t *state = json_object();
+
+	metrics_render(server->metrics, &text);
+	json_put_int(state, "of", server->number);
+	json_put(state, "status", device_plugins_status(server->plugins));
+	json_put_bool(state, "served", device_plugins_are_served(server->plugins));
+	json_put_str(state, "metrics", strbuf_str(&text));
+	return state;
+}
+
+static void say_state(void *arg)
+{
+	struct plugind_server *server = arg;
+	json_auto_t *state = state_of(server);
+
+	if (!server->agent || json_same(state, server->said))
+		return;
+	say(server, "state", json_incref(state));
+	json_decref(server->said);
+	server->said = take_ptr(state);
+}
+
+static void on_changed(void *arg)
+{
+	const struct plugind_server *server = arg;
+
+	deferred_run(server->saying);
+}
+
+static void on_told(void *arg, bool warning, const char *reason, const char *message)
+{
+	json_t *told = json_object();
+
+	json_put_bool(told, "warning", warning);
+	json_put_str(told, "reason", reason);
+	json_put_str(told, "message", message);
+	say(arg, "told", told);
+}
+
+static void on_allocated(void *arg)
+{
+	const struct plugind_server *server = arg;
+
+	say(server, "allocated", json_true());
+	deferred_run(server->saying);
+}
+
+/* ---- from the agent --------------------------------------------------------------------------------------------------- */
+
+static void on_agent_lost(void *arg, const struct err *err)
+{
+	struct plugind_server *server = arg;
+
+	log_warn("the agent has gone; what it offered stays offered", F_ERR(err));
+	channel_free(take_ptr(server->agent));
+}
+
+static bool offers_something(const json_t *pools)
+{
+	return json_array_size(json_at(pools, "resources")) > 0;
+}
+
+static void take_pools(struct plugind_server *server, const json_t *pools, int64_t number)
+{
+	server->number = number;
+	json_decref(server->pools);
+	server->pools = json_incref((json_t *)pools);
+	device_plugins_set(server->plugins, pools);
+	deferred_run(server->saying);
+	if (server->has_offered || !offers_something(pools))
+		return;
+	server->has_offered = true;
+	server->config.offering(server->config.arg);
+}
+
+static void on_heard(void *arg, const json_t *message)
+{
+	struct plugind_server *server = arg;
+	const json_t *pools = json_at(message, "pools"), *number = json_at(message, "number");
+
+	if (json_is_object(pools) && json_is_array(json_at(pools, "resources")) &&
+	    json_is_integer(number))
+		take_pools(server, pools, json_integer_value(number));
+	else
+		log_error("the agent sent what are no pools");
+}
+
+static void greet(struct plugind_server *server)
+{
+	json_t *greeting = json_object();
+
+	json_put(greeting, "pools", server->pools ? json_incref(server->pools) : json_null());
+	say(server, "greeting", greeting);
+	deferred_run(server->saying);
+}
+
+void plugind_server_attach(struct plugind_server *server, int fd)
+{
+	channel_free(server->agent);
+	server->number = 0;
+	json_decref(take_ptr(server->said));
+	server->agent = channel_new(&(struct channel_config){
+		.loop = server->config.loop,
+		.fd = fd,
+		.heard = on_heard,
+		.lost = on_agent_lost,
+		.arg = server,
+	});
+	greet(server);
+}
+
+/* ---- beginning and end ------------------------------------------------------------------------------------------------ */
+
+struct plugind_server *plugind_server_new(const struct plugind_server_config *config)
+{
+	struct plugind_server *server = mem_new(struct plugind_server);
+
+	server->config = *config;
+	server->metrics = metrics_new_part("orbweaver_kubelet");
+	server->saying = deferred_new(config->loop, say_state, server);
+	server->plugins =
+		device_plugins_new(config->loop, &(struct device_plugins_config){
+							 .dir = config->plugins_dir,
+							 .devinfo_dir = config->devinfo_dir,
+							 .changed = on_changed,
+							 .told = on_told,
+							 .allocated = on_allocated,
+							 .arg = server,
+							 .metrics = server->metrics,
+						 });
+	return server;
+}
+
+static void on_closed(void *arg)
+{
+	struct plugind_server *server = arg;
+	void (*done)(void *arg) = server->done;
+	void *done_arg = server->done_arg;
+
+	deferred_free(server->saying);
+	metrics_free(server->metrics);
+	json_decref(server->pools);
+	json_decref(server->said);
+	mem_free(server);
+	done(done_arg);
+}
+
+void plugind_server_close(struct plugind_server *server, void (*done)(void *arg), void *arg)
+{
+	server->done = done;
+	server->done_arg = arg;
+	channel_free(take_ptr(server->agent));
+	device_plugins_close(server->plugins, on_closed, server);
+}

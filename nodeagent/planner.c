@@ -129,21 +129,9 @@ void plan_pf_blocked(struct planning *p, const char *pf, const char *holder, con
 
 /* ---- looking things up ---------------------------------------------------------------------------------------------------- */
 
-static const json_t *find_function(const json_t *list, const char *address)
-{
-	json_t *entry;
-	size_t i;
-
-	json_array_foreach ((json_t *)list, i, entry) {
-		if (address && str_eq(json_str_at(entry, "pciAddress"), address))
-			return entry;
-	}
-	return NULL;
-}
-
 const json_t *plan_observed_pf(const struct planning *p, const char *address)
 {
-	return find_function(json_at(p->in->observed, "interfaces"), address);
+	return json_find(json_at(p->in->observed, "interfaces"), "pciAddress", address);
 }
 
 bool plan_has_module(const struct planning *p, const char *module)
@@ -153,7 +141,7 @@ bool plan_has_module(const struct planning *p, const char *module)
 
 const json_t *plan_rdma_hardware(const struct planning *p, const char *address)
 {
-	return find_function(json_at(p->in->observed, "rdma", "devices"), address);
+	return json_find(json_at(p->in->observed, "rdma", "devices"), "pciAddress", address);
 }
 
 /* ---- one PF ------------------------------------------------------------------------------------------------------------------ */
@@ -186,8 +174,10 @@ void plan_respect_protection(struct planning *p, const struct pf_now *now, size_
 static void say_not_there(struct planning *p, const char *address)
 {
 	static const char *const reasons[] = {"NoDriver", "NoInterface"};
-	const json_t *unusable = find_function(json_at(p->in->observed, "unusable"), address);
-	const json_t *missing = find_function(json_at(p->in->observed, "missing"), address);
+	const json_t *unusable =
+		json_find(json_at(p->in->observed, "unusable"), "pciAddress", address);
+	const json_t *missing =
+		json_find(json_at(p->in->observed, "missing"), "pciAddress", address);
 	const char *reason = "PfUnusable";
 
 	if (!unusable && missing) {

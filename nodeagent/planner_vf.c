@@ -42,14 +42,8 @@ struct vfs {
 static bool carries_the_node(const struct planning *p, const json_t *vf)
 {
 	const char *address = json_str_at(vf, "pciAddress");
-	json_t *entry;
-	size_t i;
 
-	json_array_foreach (json_at(p->in->observed, "node", "protected"), i, entry) {
-		if (address && str_eq(json_str_at(entry, "pciAddress"), address))
-			return true;
-	}
-	return false;
+	return json_find(json_at(p->in->observed, "node", "protected"), "pciAddress", address);
 }
 
 const char *vf_holder(const struct planning *p, const json_t *vf)

@@ -7,17 +7,6 @@
 #include "lib/json/json.h"
 #include "nodeagent/host/pci.h"
 
-static const json_t *find(const json_t *list, const char *address)
-{
-	const json_t *entry;
-	size_t i;
-
-	json_array_foreach ((json_t *)list, i, entry)
-		if (address && str_eq(json_str_at(entry, "pciAddress"), address))
-			return entry;
-	return NULL;
-}
-
 /* A copy of the entry with a "host" of its own, *ret_host. New. */
 static json_t *own_entry(const json_t *entry, json_t **ret_host)
 {
@@ -69,14 +58,17 @@ static json_t *missing_of(const struct recall_input *in)
 	json_array_foreach (json_at(in->before, "missing"), i, entry) {
 		const char *address = json_str_at(entry, "pciAddress");
 
-		if (address && !find(there, address) && !is_kept_long_enough(entry, in->now_ms))
+		if (address && !json_find(there, "pciAddress", address) &&
+		    !is_kept_long_enough(entry, in->now_ms))
 			json_array_append(list, entry);
 	}
 	json_array_foreach (json_at(in->before, "interfaces"), i, entry) {
 		const char *address = json_str_at(entry, "pciAddress");
 
-		if (address && pci_address_is_valid(address) && !find(there, address) &&
-		    !find(list, address) && find(json_at(in->spec, "interfaces"), address))
+		if (address && pci_address_is_valid(address) &&
+		    !json_find(there, "pciAddress", address) &&
+		    !json_find(list, "pciAddress", address) &&
+		    json_find(json_at(in->spec, "interfaces"), "pciAddress", address))
 			json_array_append_new(list, lost_entry(entry, in->now_ms));
 	}
 	return list;
@@ -127,7 +119,8 @@ static json_t *protected_of(const struct recall_input *in)
 		const char *address = json_str_at(entry, "pciAddress");
 		json_t *kept = NULL;
 
-		if (address && json_str_at(entry, "reason") && !find(list, address))
+		if (address && json_str_at(entry, "reason") &&
+		    !json_find(list, "pciAddress", address))
 			kept = still_protected(entry, is_elsewhere, in->now_ms);
 		if (kept)
 			json_array_append_new(list, kept);
@@ -157,7 +150,7 @@ json_t *recall_node(const json_t *observed)
 static int64_t arrived_ms(const struct recall_input *in, const char *address)
 {
 	const json_t *known = json_at(in->before, "interfaces");
-	const json_t *before = find(known, address),
+	const json_t *before = json_find(known, "pciAddress", address),
 		     *arrived = json_at(before, "host", "arrivedMs");
 	int64_t since = json_integer_value(arrived);
 
@@ -171,7 +164,7 @@ static int64_t arrived_ms(const struct recall_input *in, const char *address)
 static json_t *present_entry(const struct recall_input *in, json_t *entry, const json_t *protected)
 {
 	const char *address = json_str_at(entry, "pciAddress");
-	const char *why = json_str_at(find(protected, address), "reason");
+	const char *why = json_str_at(json_find(protected, "pciAddress", address), "reason");
 	int64_t since = arrived_ms(in, address);
 	json_t *copy, *host;
 

@@ -68,14 +68,12 @@ void project_object(json_t *object)
 
 static json_t *ready_condition(const json_t *conditions)
 {
-	const json_t *condition = NULL;
-	size_t i = 0;
+	const json_t *ready = json_find(conditions, "type", "Ready");
 
-	json_array_foreach (conditions, i, condition)
-		if (str_eq(json_str_at(condition, "type"), "Ready"))
-			return json_pack("[{s:s, s:s}]", "type", "Ready", "status",
-					 json_str_or(json_at(condition, "status"), "Unknown"));
-	return NULL;
+	if (!ready)
+		return NULL;
+	return json_pack("[{s:s, s:s}]", "type", "Ready", "status",
+			 json_str_or(json_at(ready, "status"), "Unknown"));
 }
 
 void project_node(json_t *object)

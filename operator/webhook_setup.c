@@ -210,19 +210,11 @@ static json_t *pod_webhook_kept(const json_t *world, const char *bundle)
 {
 	const json_t *present =
 		json_at(world_get(world, MIRROR_MUTATING, WEBHOOK_MUTATING), "webhooks");
-	const json_t *webhook = NULL;
-	size_t i = 0;
+	json_t *kept = json_deep_copy(json_find(present, "name", POD_WEBHOOK));
 
-	json_array_foreach (present, i, webhook) {
-		json_t *kept = NULL;
-
-		if (!str_eq(json_str_at(webhook, "name"), POD_WEBHOOK))
-			continue;
-		kept = json_deep_copy(webhook);
+	if (kept)
 		json_put(kept, "clientConfig", client_config(world, "/inject", bundle));
-		return kept;
-	}
-	return NULL;
+	return kept;
 }
 
 /* ---- the two configurations --------------------------------------------------------------------------------------- */

@@ -402,17 +402,14 @@ static void check_subnet_change(const json_t *world, const json_t *old, const st
 {
 	auto_problems struct problems before = {0};
 	char old_text[IP_SUBNET_TEXT_SIZE], text[IP_SUBNET_TEXT_SIZE];
-	json_t *problem;
-	size_t i;
 
 	ip_subnet_print(was, old_text);
 	ip_subnet_print(is, text);
 	if (str_eq(old_text, text))
 		return;
 	ip_pool_check(world, old, &before);
-	json_array_foreach (before.list, i, problem)
-		if (str_eq(json_str_at(problem, "field"), "spec.subnet"))
-			return;
+	if (json_find(before.list, "field", "spec.subnet"))
+		return;
 	problem_add(problems, "SubnetChanged", "spec.subnet",
 		    "%s cannot become %s: make a new SpiderIPPool for that network, and delete "
 		    "this one when no pod uses it",

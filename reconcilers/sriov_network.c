@@ -258,14 +258,8 @@ static json_t *nad_new(const struct look *l, const json_t *config)
 
 static bool owns(const json_t *nad, const json_t *owner)
 {
-	const json_t *one;
-	size_t i;
-
-	json_array_foreach (json_at(nad, "metadata", "ownerReferences"), i, one) {
-		if (str_eq(json_str_at(one, "uid"), json_str_at(owner, "uid")))
-			return true;
-	}
-	return false;
+	return json_find(json_at(nad, "metadata", "ownerReferences"), "uid",
+			 json_str_at(owner, "uid"));
 }
 
 /* What was read back has all that we want. */

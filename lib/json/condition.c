@@ -82,13 +82,7 @@ void condition_set(json_t *list, const json_t *previous, const char *type,
 
 const json_t *condition_find(const json_t *list, const char *type)
 {
-	json_t *condition;
-	size_t i;
-
-	json_array_foreach (list, i, condition)
-		if (str_eq(json_str_at(condition, "type"), type))
-			return condition;
-	return NULL;
+	return json_find(list, "type", type);
 }
 
 bool condition_is_whole(const json_t *condition)

@@ -117,6 +117,18 @@ bool json_list_has(const json_t *list, const char *text)
 	return false;
 }
 
+json_t *json_find(const json_t *list, const char *key, const char *value)
+{
+	json_t *item;
+	size_t i;
+
+	json_array_foreach ((json_t *)list, i, item) {
+		if (value && str_eq(json_str_at(item, key), value))
+			return item;
+	}
+	return NULL;
+}
+
 json_t *json_at_path(const json_t *root, const char *const *keys)
 {
 	json_t *at = (json_t *)root;

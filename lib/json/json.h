@@ -45,6 +45,12 @@ bool json_same(const json_t *a, const json_t *b);
 bool json_list_has(const json_t *list, const char *text);
 
 /*
+ * The first item of the list whose member `key` is the string `value`. Borrowed; NULL when there is none, and for a value
+ * of NULL or what is no list: an item without the member is never found.
+ */
+json_t *json_find(const json_t *list, const char *key, const char *value);
+
+/*
  * Walk down: json_at(obj, "spec", "nicSelector", "vendor"). Borrowed, or NULL when any step is missing, null, or its
  * parent is not an object.
  */

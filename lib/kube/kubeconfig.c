@@ -221,23 +221,21 @@ char *kubeconfig_subject(const struct kubeconfig *k)
 static bool find(const struct kubeconfig *k, enum kubeconfig_list list, const char *name,
 		 struct kubeconfig_entry *ret)
 {
-	const json_t *element;
-	size_t i;
+	for (const struct kubeconfig_file *f = k->files; f < k->files + k->len; f++) {
+		const json_t *element = json_find(json_at(f->json, words[list].list), "name", name);
 
-	for (const struct kubeconfig_file *f = k->files; f < k->files + k->len; f++)
-		json_array_foreach (json_at(f->json, words[list].list), i, element) {
-			if (!str_eq(json_str_at(element, "name"), name))
-				continue;
-			*ret = (struct kubeconfig_entry){
-				.of = k,
-				.file = f,
-				.list = list,
-				.name = json_str_at(element, "name"),
-				.body = json_at(element, words[list].entry),
-				.prefix = "",
-			};
-			return true;
-		}
+		if (!element)
+			continue;
+		*ret = (struct kubeconfig_entry){
+			.of = k,
+			.file = f,
+			.list = list,
+			.name = json_str_at(element, "name"),
+			.body = json_at(element, words[list].entry),
+			.prefix = "",
+		};
+		return true;
+	}
 	return false;
 }
 

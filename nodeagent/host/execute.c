@@ -119,14 +119,11 @@ static const json_t *find_pf(const json_t *observed, const char *pf)
 {
 	static const char *const lists[] = {"interfaces", "unusable"};
 
-	for (size_t l = 0; l < ARRAY_LEN(lists); l++) {
-		json_t *entry;
-		size_t i;
+	for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
+		const json_t *entry = json_find(json_at(observed, lists[i]), "pciAddress", pf);
 
-		json_array_foreach (json_at(observed, lists[l]), i, entry) {
-			if (str_eq(json_str_at(entry, "pciAddress"), pf))
-				return entry;
-		}
+		if (entry)
+			return entry;
 	}
 	return NULL;
 }

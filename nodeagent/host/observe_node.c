@@ -15,25 +15,13 @@
 
 /* ---- protected functions ---------------------------------------------------------------------------------------------- */
 
-static const char *reason_in(const json_t *list, const char *address)
-{
-	json_t *entry;
-	size_t i;
-
-	json_array_foreach ((json_t *)list, i, entry) {
-		if (str_eq(json_str_at(entry, "pciAddress"), address))
-			return json_str_at(entry, "reason");
-	}
-	return NULL;
-}
-
 static void add_function(const struct view *view, json_t *list, const char *address,
 			 const char *interface, const char *reason)
 {
 	struct sysfs_text pf;
 	json_t *entry;
 
-	if (reason_in(list, address))
+	if (json_find(list, "pciAddress", address))
 		return;
 	entry = json_object();
 	json_put_str(entry, "interface", interface);
@@ -119,7 +107,7 @@ int host_why_protected(struct host *host, const char *pf, char **ret_reason, str
 
 const char *view_protected(const struct view *view, const char *address)
 {
-	return reason_in(view->protected, address);
+	return json_str_at(json_find(view->protected, "pciAddress", address), "reason");
 }
 
 /* ---- functions below interfaces of pods ------------------------------------------------------------------------------- */
@@ -139,7 +127,7 @@ void view_read_carriers(struct view *view, const json_t *uppers)
 
 const char *view_carried(const struct view *view, const char *address)
 {
-	return reason_in(view->carriers, address);
+	return json_str_at(json_find(view->carriers, "pciAddress", address), "reason");
 }
 
 /* ---- the rest --------------------------------------------------------------------------------------------------------- */

@@ -230,17 +230,6 @@ static void want(struct device_plugins *plugins, const json_t *resource)
 	plugin_want((*place)->plugin, resource);
 }
 
-static const json_t *find(const json_t *pools, const char *name)
-{
-	const json_t *resource;
-	size_t i;
-
-	json_array_foreach (json_at(pools, "resources"), i, resource)
-		if (str_eq(json_str_at(resource, "name"), name))
-			return resource;
-	return NULL;
-}
-
 void device_plugins_set(struct device_plugins *plugins, const json_t *pools)
 {
 	const json_t *resource;
@@ -251,7 +240,7 @@ void device_plugins_set(struct device_plugins *plugins, const json_t *pools)
 	json_decref(plugins->pools);
 	plugins->pools = json_incref((json_t *)pools);
 	for (const struct entry *entry = plugins->entries; entry; entry = entry->next)
-		if (!find(pools, plugin_resource(entry->plugin)))
+		if (!json_find(json_at(pools, "resources"), "name", plugin_resource(entry->plugin)))
 			plugin_want(entry->plugin, NULL);
 	json_array_foreach (json_at(pools, "resources"), i, resource)
 		want(plugins, resource);

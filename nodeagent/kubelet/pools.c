@@ -173,24 +173,13 @@ static void pool_free(void *arg)
 	free(pool);
 }
 
-static const json_t *resource_before(const struct pools *pools, const char *name)
-{
-	json_t *resource;
-	size_t i;
-
-	json_array_foreach (json_at(pools->input->before, "resources"), i, resource)
-		if (str_eq(json_str_at(resource, "name"), name))
-			return resource;
-	return NULL;
-}
-
 static struct pool *pool_new(struct pools *pools, const char *name, const char *kind,
 			     const char *source)
 {
 	struct pool *pool = mem_new(struct pool);
 
 	pool->source = source;
-	pool->before = resource_before(pools, name);
+	pool->before = json_find(json_at(pools->input->before, "resources"), "name", name);
 	pool->allocated = json_at(pools->input->allocated, name);
 	pool->resource = json_object();
 	pool->devices = json_array();

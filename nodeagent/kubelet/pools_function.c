@@ -70,15 +70,13 @@ static bool is_held(const struct pool *pool, const struct pools_function *functi
 const char *pools_protected(const struct pools *pools, const struct pools_function *function)
 {
 	const char *why = json_str_at(function->seen, "host", "protected");
-	json_t *entry;
-	size_t i;
+	const json_t *entry;
 
 	if (why)
 		return why;
-	json_array_foreach (json_at(pools->input->observed, "node", "protected"), i, entry)
-		if (str_eq(json_str_at(entry, "pciAddress"), function->address))
-			return json_str_or(json_at(entry, "reason"), "the node needs it");
-	return NULL;
+	entry = json_find(json_at(pools->input->observed, "node", "protected"), "pciAddress",
+			  function->address);
+	return entry ? json_str_or(json_at(entry, "reason"), "the node needs it") : NULL;
 }
 
 /* ---- drivers ---------------------------------------------------------------------------------------------------------- */

@@ -183,17 +183,6 @@ static bool add_files(struct gathering *g, const json_t *files, const char *need
 	return found;
 }
 
-static bool has_type(const json_t *files, const char *type)
-{
-	json_t *file;
-	size_t i;
-
-	json_array_foreach ((json_t *)files, i, file)
-		if (str_eq(json_str_at(file, "type"), type))
-			return true;
-	return false;
-}
-
 /*
  * Only uverbs is indispensable. umad is for management programs. issm is for subnet managers, which only InfiniBand has:
  * a RoCE device never had one, whatever older releases of the shared device plugin asked for (device-plugins.md 4.4).
@@ -212,11 +201,12 @@ static void add_device(struct gathering *g, const struct candidate *c, const jso
 		return;
 	}
 	g->usable++;
-	if (!has_type(files, "umad") || (is_ib && !has_type(files, "issm")))
+	if (!json_find(files, "type", "umad") || (is_ib && !json_find(files, "type", "issm")))
 		pools_problem(g->pools, name_of(g), "RdmaFilesMissing",
 			      "%s: %s (%s) has no file %s in /dev/infiniband; pods get it without; "
 			      "load the module ib_umad",
-			      name_of(g), name, c->id, has_type(files, "umad") ? "issm*" : "umad*");
+			      name_of(g), name, c->id,
+			      json_find(files, "type", "umad") ? "issm*" : "umad*");
 }
 
 static void add_candidate(struct gathering *g, const struct candidate *c)

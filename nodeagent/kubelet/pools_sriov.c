@@ -126,17 +126,6 @@ static void explain_missing(struct pool *pool, const struct group *group,
 		   external ? "; whoever manages this PF has to make them" : " yet");
 }
 
-static const json_t *missing_pf(const struct pools *pools, const char *address)
-{
-	json_t *pf;
-	size_t i;
-
-	json_array_foreach (json_at(pools->input->observed, "missing"), i, pf)
-		if (str_eq(json_str_at(pf, "pciAddress"), address))
-			return pf;
-	return NULL;
-}
-
 /* A PF that is gone for a moment comes back with its VFs, and pods that have them go on. */
 static void keep_missing(struct pools *pools, struct pool *pool, const struct group *group,
 			 const json_t *pf)
@@ -165,7 +154,8 @@ static void keep_missing(struct pools *pools, struct pool *pool, const struct gr
 static void offer_group(struct pools *pools, struct pool *pool, const struct group *group)
 {
 	const struct pools_function *pf = map_get(&pools->by_address, group->address);
-	const json_t *missing = missing_pf(pools, group->address);
+	const json_t *missing =
+		json_find(json_at(pools->input->observed, "missing"), "pciAddress", group->address);
 	int64_t wanted = group->last - group->first + 1;
 
 	pool->wanted += wanted;

@@ -197,18 +197,6 @@ struct outcome {
 	struct strbuf failure; /* empty: none */
 };
 
-static const json_t *entry_of(const json_t *list, const char *address)
-{
-	const json_t *entry;
-	size_t i;
-
-	json_array_foreach ((json_t *)list, i, entry) {
-		if (str_eq(json_str_at(entry, "pciAddress"), address))
-			return entry;
-	}
-	return NULL;
-}
-
 /* The group that VF `number` belongs to, or NULL. */
 static const json_t *group_of(const json_t *wanted, int64_t number)
 {
@@ -316,8 +304,8 @@ static void look_at_pfs(struct outcome *outcome, const json_t *inventory, const 
 
 	json_array_foreach (json_at(inventory, "interfaces"), i, pf) {
 		const char *address = json_str_at(pf, "pciAddress");
-		const json_t *wanted = entry_of(wanted_list, address);
-		const json_t *before = entry_of(before_list, address);
+		const json_t *wanted = json_find(wanted_list, "pciAddress", address);
+		const json_t *before = json_find(before_list, "pciAddress", address);
 		int64_t num_vfs = json_integer_value(json_at(before, "numVfs"));
 
 		if (done)
@@ -339,7 +327,7 @@ static void look_at_spec(struct outcome *outcome, const json_t *inventory, const
 		const char *address = json_str_or(json_at(entry, "pciAddress"), "");
 
 		outcome->wanted += json_integer_value(json_at(entry, "numVfs"));
-		if (!entry_of(json_at(inventory, "interfaces"), address))
+		if (!json_find(json_at(inventory, "interfaces"), "pciAddress", address))
 			fail(outcome, "%s: there is no such PF", address);
 	}
 }

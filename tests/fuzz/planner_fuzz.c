@@ -27,21 +27,9 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 
 /* ---- finding things in a document --------------------------------------------------------------------------------------------------- */
 
-static json_t *find(json_t *list, const char *address)
-{
-	json_t *entry;
-	size_t i;
-
-	json_array_foreach (list, i, entry) {
-		if (address && str_eq(json_str_at(entry, "pciAddress"), address))
-			return entry;
-	}
-	return NULL;
-}
-
 static json_t *find_pf(json_t *observed, const char *address)
 {
-	return find(json_at(observed, "interfaces"), address);
+	return json_find(json_at(observed, "interfaces"), "pciAddress", address);
 }
 
 static json_t *find_vf(json_t *observed, const char *address, json_t **ret_pf)
@@ -50,7 +38,7 @@ static json_t *find_vf(json_t *observed, const char *address, json_t **ret_pf)
 	size_t i;
 
 	json_array_foreach (json_at(observed, "interfaces"), i, pf) {
-		vf = find(json_at(pf, "Vfs"), address);
+		vf = json_find(json_at(pf, "Vfs"), "pciAddress", address);
 		*ret_pf = pf;
 		if (vf)
 			return vf;
@@ -168,7 +156,7 @@ static void add_rdma(json_t *observed, const char *address)
 {
 	json_t *devices = json_at(observed, "rdma", "devices");
 
-	if (!find(devices, address))
+	if (!json_find(devices, "pciAddress", address))
 		(void)json_array_append_new(devices, json_pack("{s:s}", "pciAddress", address));
 }
 

@@ -15,18 +15,6 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	return 0;
 }
 
-static const json_t *find_op(const struct plan *plan, const char *op)
-{
-	json_t *one;
-	size_t i;
-
-	json_array_foreach (plan->ops, i, one) {
-		if (str_eq(json_str_at(one, "op"), op))
-			return one;
-	}
-	return NULL;
-}
-
 /* What each node reports for the policy; NULL when a node cannot be looked at. */
 static json_t *reports_for(const json_t *world, const char *key)
 {
@@ -42,7 +30,7 @@ static json_t *reports_for(const json_t *world, const char *key)
 			json_decref(reports);
 			return NULL;
 		}
-		report = json_at(find_op(&plan, "report"), "policies", key);
+		report = json_at(json_find(plan.ops, "op", "report"), "policies", key);
 		if (report)
 			json_object_set(reports, name, report);
 	}
@@ -95,6 +83,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	json_object_set(world, KIND_POLICY_REPORT, reports);
 	fuzz_check(policy_status_reconcile(world, key, &plan, &err) == 0, "a policy has a status");
-	compare(json_at(answer, "status"), json_at(find_op(&plan, "status"), "status"));
+	compare(json_at(answer, "status"), json_at(json_find(plan.ops, "op", "status"), "status"));
 	return 0;
 }

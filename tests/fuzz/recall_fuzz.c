@@ -20,17 +20,6 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	return 0;
 }
 
-static json_t *find(const json_t *list, const char *address)
-{
-	json_t *entry;
-	size_t i;
-
-	json_array_foreach ((json_t *)list, i, entry)
-		if (address && str_eq(json_str_at(entry, "pciAddress"), address))
-			return entry;
-	return NULL;
-}
-
 static void check_missing(const json_t *seen)
 {
 	json_auto_t *shown = observed_status_interfaces(seen);
@@ -38,7 +27,8 @@ static void check_missing(const json_t *seen)
 	size_t i;
 
 	json_array_foreach (json_at(seen, "missing"), i, entry)
-		fuzz_check(!find(json_at(seen, "interfaces"), json_str_at(entry, "pciAddress")),
+		fuzz_check(!json_find(json_at(seen, "interfaces"), "pciAddress",
+				      json_str_at(entry, "pciAddress")),
 			   "what is there is not missing");
 	fuzz_check(json_array_size(shown) == json_array_size(json_at(seen, "interfaces")) +
 						     json_array_size(json_at(seen, "missing")),
@@ -52,8 +42,8 @@ static void check_protected(const json_t *observed, const json_t *seen)
 
 	json_array_foreach (json_at(observed, "node", "protected"), i, entry)
 		fuzz_check(json_at(entry, "goneMs") || !json_str_at(entry, "pciAddress") ||
-				   find(json_at(seen, "node", "protected"),
-					json_str_at(entry, "pciAddress")),
+				   json_find(json_at(seen, "node", "protected"), "pciAddress",
+					     json_str_at(entry, "pciAddress")),
 			   "what the node needs is needed");
 	json_array_foreach (json_at(observed, "interfaces"), i, entry) {
 		const json_t *now = json_array_get(json_at(seen, "interfaces"), i);
@@ -71,7 +61,7 @@ static bool is_vf(const json_t *seen, const char *address)
 	size_t i;
 
 	json_array_foreach (json_at(seen, "interfaces"), i, pf)
-		if (find(json_at(pf, "Vfs"), address))
+		if (json_find(json_at(pf, "Vfs"), "pciAddress", address))
 			return true;
 	return false;
 }
@@ -79,7 +69,7 @@ static bool is_vf(const json_t *seen, const char *address)
 static void check_step(const struct planner_input *in, const json_t *step)
 {
 	const char *name = json_str_at(step, "step"), *pf = json_str_at(step, "pf");
-	const json_t *entry = find(json_at(in->observed, "interfaces"), pf);
+	const json_t *entry = json_find(json_at(in->observed, "interfaces"), "pciAddress", pf);
 	bool has_vfs = json_array_size(json_at(entry, "Vfs")) > 0;
 
 	fuzz_check(!json_str_at(step, "vf") || !is_vf(in->observed, json_str_at(step, "vf")),
@@ -88,7 +78,7 @@ static void check_step(const struct planner_input *in, const json_t *step)
 	fuzz_check(!has_vfs || (!str_eq(name, "set-num-vfs") && !str_eq(name, "set-eswitch")),
 		   "nor for all of them");
 	fuzz_check(!json_at(entry, "host", "arrivedMs") ||
-			   find(json_at(in->spec, "interfaces"), pf) || !pf,
+			   json_find(json_at(in->spec, "interfaces"), "pciAddress", pf) || !pf,
 		   "what has just come is not put back");
 }
 

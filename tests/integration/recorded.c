@@ -16,18 +16,6 @@
 
 #define OBJECT_SIZE_MAX (4 << 20)
 
-static const json_t *case_of(const json_t *cases, const char *id)
-{
-	json_t *one = NULL;
-	size_t i = 0;
-
-	json_array_foreach (cases, i, one) {
-		if (str_eq(json_str_at(one, "id"), id))
-			return one;
-	}
-	return NULL;
-}
-
 /* NULL when stdin is empty. */
 static int read_object(json_t **ret, struct err *err)
 {
@@ -44,7 +32,7 @@ static int read_object(json_t **ret, struct err *err)
 static int compare(const char *file, const char *id, char **ret, struct err *err)
 {
 	json_auto_t *cases = recording_read(file, err), *differences = NULL, *object = NULL;
-	const json_t *recorded = case_of(cases, id);
+	const json_t *recorded = json_find(cases, "id", id);
 
 	if (!cases)
 		return -1;

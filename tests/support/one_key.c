@@ -142,13 +142,10 @@ static void decide(const struct cluster *c, const char *node, struct plan *plan)
 /* The spec that is wanted for a node; borrowed from plan. */
 static json_t *wanted_spec(const struct plan *plan, const char *node)
 {
-	json_t *op = NULL;
-	size_t i = 0;
+	const json_t *op = json_find(plan->ops, "op", "apply");
 
-	json_array_foreach (plan->ops, i, op) {
-		if (str_eq(json_str_at(op, "op"), "apply"))
-			return json_at(op, "object", "spec");
-	}
+	if (op)
+		return json_at(op, "object", "spec");
 	fprintf(stderr, "one-key: %s: no NodeState is wanted\n", node);
 	exit(1);
 }

@@ -164,6 +164,22 @@ static void walking_down_survives_whatever_is_in_the_way(void **state)
 	assert_string_equal(json_str_or(json_at(o, "a", "b"), "-"), "x");
 }
 
+static void finds_the_first_item_whose_member_is_the_text(void **state)
+{
+	json_auto_t *list = parse("[\"b\",5,null,[\"b\"],{\"k\":5},{\"k\":null},{\"j\":\"b\"},"
+				  "{\"k\":\"a\"},{\"k\":\"b\",\"n\":1},{\"k\":\"b\",\"n\":2}]");
+
+	assert_ptr_equal(json_find(list, "k", "b"), json_array_get(list, 8));
+	assert_ptr_equal(json_find(list, "k", "a"), json_array_get(list, 7));
+	assert_ptr_equal(json_find(list, "j", "b"), json_array_get(list, 6));
+	assert_null(json_find(list, "k", "c"));
+	assert_null(json_find(list, "k", ""));
+	assert_null(json_find(list, "z", "b"));
+	assert_null(json_find(list, "k", NULL));
+	assert_null(json_find(json_array_get(list, 8), "k", "b"));
+	assert_null(json_find(NULL, "k", "b"));
+}
+
 static void absent_and_null_fields_get_the_default(void **state)
 {
 	json_auto_t *o = parse("{\"a\":null}");
@@ -338,6 +354,7 @@ int main(void)
 		cmocka_unit_test(text_does_not_depend_on_the_order_of_keys),
 		cmocka_unit_test(sameness_is_deep_and_strict),
 		cmocka_unit_test(walking_down_survives_whatever_is_in_the_way),
+		cmocka_unit_test(finds_the_first_item_whose_member_is_the_text),
 		cmocka_unit_test(absent_and_null_fields_get_the_default),
 		cmocka_unit_test(fields_of_the_right_type_are_read),
 		cmocka_unit_test(wrong_fields_are_named_with_value_and_remedy),

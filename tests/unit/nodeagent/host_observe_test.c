@@ -67,21 +67,14 @@ static void write_sysfs(struct host_tree *tree, const char *path, const char *te
 	assert_int_equal(doors->write(tree, -1, full, text, strlen(text), &err), 0);
 }
 
-static const json_t *pf_in(const json_t *list, const char *address)
+static const json_t *pf_of(const json_t *observed, const char *address)
 {
-	json_t *pf;
-	size_t i;
-
-	json_array_foreach ((json_t *)list, i, pf) {
-		if (str_eq(json_str_at(pf, "pciAddress"), address))
-			return pf;
-	}
-	return NULL;
+	return json_find(json_at(observed, "interfaces"), "pciAddress", address);
 }
 
 static const json_t *vf_of(const json_t *observed, const char *pf, size_t number)
 {
-	return json_array_get(json_at(pf_in(json_at(observed, "interfaces"), pf), "Vfs"), number);
+	return json_array_get(json_at(pf_of(observed, pf), "Vfs"), number);
 }
 
 static void shows_a_pf_as_users_know_it(void **state)
@@ -147,9 +140,7 @@ static void takes_a_vf_in_a_pod_as_in_use_and_not_as_gone(void **state)
 	assert_true(json_is_true(json_at(vf, "host", "inUse")));
 	assert_string_equal(json_str_at(vf, "host", "holder", "kind"), "netns");
 	assert_false(json_is_true(json_at(vf_of(observed, MLX, 1), "host", "inUse")));
-	assert_int_equal(json_integer_value(json_at(pf_in(json_at(observed, "interfaces"), MLX),
-						    "host", "usedVfs")),
-			 1);
+	assert_int_equal(json_integer_value(json_at(pf_of(observed, MLX), "host", "usedVfs")), 1);
 }
 
 static void believes_a_note_of_sriov_cni_only_while_its_namespace_is_there(void **state)
@@ -222,8 +213,7 @@ static void shows_infiniband_ports(void **state)
 	host_tree_file(*state, "dev/infiniband/uverbs3", "");
 	observed = look(*state);
 	device = json_array_get(json_at(observed, "rdma", "devices"), 0);
-	assert_string_equal(json_str_at(pf_in(json_at(observed, "interfaces"), IB), "linkType"),
-			    "IB");
+	assert_string_equal(json_str_at(pf_of(observed, IB), "linkType"), "IB");
 	assert_string_equal(json_str_at(device, "pciAddress"), IB);
 	assert_string_equal(json_str_at(json_array_get(json_at(device, "ports"), 0), "portGuid"),
 			    "b8:59:9f:03:00:12:34:56");
@@ -274,13 +264,11 @@ static void protects_what_carries_the_default_route_and_the_nodes_address(void *
 	addresses = json_pack("[s, s]", "node-1.example", "192.0.2.7");
 	host_set_node_addresses(host_tree_host(*state), addresses);
 	observed = look(*state);
-	assert_string_equal(
-		json_str_at(pf_in(json_at(observed, "interfaces"), IGB), "host", "protected"),
-		"carries the default route (br0)");
-	assert_string_equal(
-		json_str_at(pf_in(json_at(observed, "interfaces"), MLX), "host", "protected"),
-		"carries the node's address (ens1f0np0)");
-	assert_null(json_at(pf_in(json_at(observed, "interfaces"), IB), "host", "protected"));
+	assert_string_equal(json_str_at(pf_of(observed, IGB), "host", "protected"),
+			    "carries the default route (br0)");
+	assert_string_equal(json_str_at(pf_of(observed, MLX), "host", "protected"),
+			    "carries the node's address (ens1f0np0)");
+	assert_null(json_at(pf_of(observed, IB), "host", "protected"));
 }
 
 static void protects_the_pf_of_a_vf_that_carries_the_default_route(void **state)
@@ -291,9 +279,8 @@ static void protects_the_pf_of_a_vf_that_carries_the_default_route(void **state)
 	write_sysfs(*state, IGB "/sriov_numvfs", "2");
 	host_tree_add_default_route(*state, "enp1s0v1");
 	observed = look(*state);
-	assert_string_equal(
-		json_str_at(pf_in(json_at(observed, "interfaces"), IGB), "host", "protected"),
-		"carries the default route (enp1s0v1)");
+	assert_string_equal(json_str_at(pf_of(observed, IGB), "host", "protected"),
+			    "carries the default route (enp1s0v1)");
 }
 
 static void reports_the_last_word_on_the_next_boot(void **state)

@@ -109,13 +109,7 @@ static json_t *compute(struct pools_input input)
 
 static const json_t *device(const json_t *pools, const char *name, const char *id)
 {
-	json_t *item;
-	size_t i;
-
-	json_array_foreach (json_at(resource(pools, name), "devices"), i, item)
-		if (str_eq(json_str_at(item, "id"), id))
-			return item;
-	return NULL;
+	return json_find(json_at(resource(pools, name), "devices"), "id", id);
 }
 
 static size_t count(const json_t *pools, const char *name)

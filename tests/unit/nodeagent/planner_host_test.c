@@ -187,14 +187,11 @@ static void is_content(const struct node *node)
 
 static const json_t *pf_of(const json_t *observed, const char *address)
 {
-	json_t *pf;
-	size_t i;
+	const json_t *pf = json_find(json_at(observed, "interfaces"), "pciAddress", address);
 
-	json_array_foreach (json_at(observed, "interfaces"), i, pf)
-		if (str_eq(json_str_at(pf, "pciAddress"), address))
-			return pf;
-	fail_msg("no PF %s", address);
-	return NULL;
+	if (!pf)
+		fail_msg("no PF %s", address);
+	return pf;
 }
 
 static const json_t *vf_of(const json_t *observed, const char *pf, size_t number)

@@ -17,14 +17,11 @@
 
 static const json_t *resource(const json_t *pools, const char *name)
 {
-	json_t *item;
-	size_t i;
+	const json_t *resource = json_find(json_at(pools, "resources"), "name", name);
 
-	json_array_foreach (json_at(pools, "resources"), i, item)
-		if (str_eq(json_str_at(item, "name"), name))
-			return item;
-	fail_msg("no resource %s", name);
-	return NULL;
+	if (!resource)
+		fail_msg("no resource %s", name);
+	return resource;
 }
 
 static void assert_text(const json_t *value, const char *want)

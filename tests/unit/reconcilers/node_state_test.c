@@ -55,14 +55,7 @@ static void add_policy(json_t *world, const char *name, const char *spec)
 
 static const json_t *find_op(const struct plan *plan, const char *op)
 {
-	json_t *one;
-	size_t i;
-
-	json_array_foreach (plan->ops, i, one) {
-		if (str_eq(json_str_at(one, "op"), op))
-			return one;
-	}
-	return NULL;
+	return json_find(plan->ops, "op", op);
 }
 
 static void reconcile(const json_t *world, struct plan *plan)

@@ -104,12 +104,10 @@ static json_t *bounded_status(json_t *world, const char *key)
 		}
 	}
 	assert_int_equal(policy_status_reconcile(policy_world, key, &plan, &err), 0);
-	json_array_foreach (plan.ops, i, op) {
-		if (str_eq(json_str_at(op, "op"), "status"))
-			return json_incref(json_at(op, "status"));
-	}
-	fail_msg("no status of %s", key);
-	return NULL;
+	op = json_find(plan.ops, "op", "status");
+	if (!op)
+		fail_msg("no status of %s", key);
+	return json_incref(json_at(op, "status"));
 }
 
 static void every_node_and_pf_names_its_first_failing_selector(void **state)

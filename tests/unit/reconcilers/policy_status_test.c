@@ -38,15 +38,9 @@ static json_t *status_of(const json_t *world)
 {
 	auto_plan struct plan plan = {0};
 	struct err err = {0};
-	json_t *one;
-	size_t i;
 
 	assert_int_equal(policy_status_reconcile(world, "lab/a", &plan, &err), 0);
-	json_array_foreach (plan.ops, i, one) {
-		if (str_eq(json_str_at(one, "op"), "status"))
-			return json_incref(json_at(one, "status"));
-	}
-	return NULL;
+	return json_incref(json_at(json_find(plan.ops, "op", "status"), "status"));
 }
 
 static void assert_condition(const json_t *status, const char *type, const char *value,

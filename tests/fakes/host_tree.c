@@ -902,6 +902,19 @@ const struct tree_pf tree_mlx = {.address = TREE_MLX,
 				 .total = 128,
 				 .has_devlink = true};
 
+const struct tree_pf tree_ib = {.address = TREE_IB,
+				.driver = "mlx5_core",
+				.netdev = "ibs3",
+				.rdma = "mlx5_7",
+				.vendor = "15b3",
+				.device = "101b",
+				.vf_device = "101c",
+				.vf_driver = "mlx5_core",
+				.vf_bus = 0xb0,
+				.total = 16,
+				.is_ib = true,
+				.has_devlink = true};
+
 struct host_tree *host_tree_new(void)
 {
 	struct host_tree *tree = mem_new(struct host_tree);

@@ -28,6 +28,9 @@ struct tree_pf {
 /* What most tests are about: an mlx5 PF with RDMA, devlink and room for 128 VFs, which are on bus 3c. */
 #define TREE_MLX "0000:3b:00.0"
 extern const struct tree_pf tree_mlx;
+/* An InfiniBand PF of the same kind: 16 VFs, on bus b0. */
+#define TREE_IB "0000:af:00.0"
+extern const struct tree_pf tree_ib;
 
 struct host_tree;
 

@@ -14,6 +14,7 @@
 
 #define PF TREE_MLX
 #define VF "0000:3c:00.0"
+#define IB TREE_IB
 
 static int set_up(void **state)
 {
@@ -179,28 +180,17 @@ static void prepares_a_vf_before_its_driver_starts(void **state)
 
 static void gives_guids_to_infiniband_vfs_and_never_zero(void **state)
 {
-	static const struct tree_pf ib = {.address = "0000:af:00.0",
-					  .driver = "mlx5_core",
-					  .netdev = "ibs3",
-					  .rdma = "mlx5_7",
-					  .vendor = "15b3",
-					  .device = "101b",
-					  .vf_device = "101c",
-					  .vf_driver = "mlx5_core",
-					  .vf_bus = 0xb0,
-					  .total = 16,
-					  .is_ib = true};
-	const char *node = "{\"step\": \"set-vf-guid\", \"pf\": \"0000:af:00.0\", \"index\": 1, "
+	const char *node = "{\"step\": \"set-vf-guid\", \"pf\": \"" IB "\", \"index\": 1, "
 			   "\"which\": \"node\", \"guid\": \"02:00:00:00:00:00:00:21\"}";
 
-	host_tree_add_pf(*state, &ib);
-	does(*state, "{\"step\": \"set-num-vfs\", \"pf\": \"0000:af:00.0\", \"count\": 2}");
+	host_tree_add_pf(*state, &tree_ib);
+	does(*state, "{\"step\": \"set-num-vfs\", \"pf\": \"" IB "\", \"count\": 2}");
 	assert_true(does(*state, node));
 	assert_false(does(*state, node));
-	assert_true(does(*state, "{\"step\": \"set-vf-link-state\", \"pf\": \"0000:af:00.0\", "
+	assert_true(does(*state, "{\"step\": \"set-vf-link-state\", \"pf\": \"" IB "\", "
 				 "\"index\": 1, \"state\": \"enable\"}"));
 	refuses(*state,
-		"{\"step\": \"set-vf-guid\", \"pf\": \"0000:af:00.0\", \"index\": 1, \"which\": "
+		"{\"step\": \"set-vf-guid\", \"pf\": \"" IB "\", \"index\": 1, \"which\": "
 		"\"node\", \"guid\": \"00:00:00:00:00:00:00:00\"}",
 		ERR_BUG, "BadStep");
 	does(*state, SET_VFS(1));

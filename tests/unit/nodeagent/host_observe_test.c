@@ -13,7 +13,7 @@
 
 #define MLX TREE_MLX
 #define IGB "0000:01:00.0"
-#define IB  "0000:af:00.0"
+#define IB  TREE_IB
 
 static const struct tree_pf igb = {.address = IGB,
 				   .driver = "igb",
@@ -24,17 +24,6 @@ static const struct tree_pf igb = {.address = IGB,
 				   .vf_driver = "igbvf",
 				   .vf_bus = 0x02,
 				   .total = 7};
-static const struct tree_pf ib = {.address = IB,
-				  .driver = "mlx5_core",
-				  .netdev = "ibs3",
-				  .rdma = "mlx5_7",
-				  .vendor = "15b3",
-				  .device = "101b",
-				  .vf_device = "101c",
-				  .vf_driver = "mlx5_core",
-				  .vf_bus = 0xb0,
-				  .total = 16,
-				  .is_ib = true};
 
 static int set_up(void **state)
 {
@@ -115,7 +104,7 @@ static void says_the_same_bytes_when_nothing_changed(void **state)
 	auto_free char *first = NULL, *second = NULL;
 
 	host_tree_add_pf(*state, &tree_mlx);
-	host_tree_add_pf(*state, &ib);
+	host_tree_add_pf(*state, &tree_ib);
 	write_sysfs(*state, MLX "/sriov_numvfs", "9");
 	one = look(*state);
 	two = look(*state);
@@ -204,7 +193,7 @@ static void shows_infiniband_ports(void **state)
 	json_auto_t *observed = NULL;
 	const json_t *device;
 
-	host_tree_add_pf(*state, &ib);
+	host_tree_add_pf(*state, &tree_ib);
 	host_tree_file(*state, "sys/class/infiniband/mlx5_7/ports/1/link_layer", "InfiniBand\n");
 	host_tree_file(*state, "sys/class/infiniband/mlx5_7/ports/1/gids/0",
 		       "fe80:0000:0000:0000:b859:9f03:0012:3456\n");
@@ -258,7 +247,7 @@ static void protects_what_carries_the_default_route_and_the_nodes_address(void *
 	host_tree_add_interface(*state, "br0", "bridge");
 	host_tree_add_pf(*state, &port);
 	host_tree_add_pf(*state, &tree_mlx);
-	host_tree_add_pf(*state, &ib);
+	host_tree_add_pf(*state, &tree_ib);
 	host_tree_add_default_route(*state, "br0");
 	host_tree_add_address(*state, "ens1f0np0", "192.0.2.7");
 	addresses = json_pack("[s, s]", "node-1.example", "192.0.2.7");

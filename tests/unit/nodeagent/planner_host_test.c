@@ -19,22 +19,9 @@
 #define PF  TREE_MLX
 #define VF0 "0000:3c:00.0"
 #define VF1 "0000:3c:00.1"
-#define IB  "0000:5e:00.0"
+#define IB  TREE_IB
 
 #define ROUNDS_MAX 12
-
-static const struct tree_pf ib = {.address = IB,
-				  .driver = "mlx5_core",
-				  .netdev = "ibs1",
-				  .rdma = "mlx5_8",
-				  .vendor = "15b3",
-				  .device = "1021",
-				  .vf_device = "101c",
-				  .vf_driver = "mlx5_core",
-				  .vf_bus = 0x5f,
-				  .total = 16,
-				  .is_ib = true,
-				  .has_devlink = true};
 
 /* A node: its host, and what its agent keeps. */
 struct node {
@@ -296,7 +283,7 @@ static void gives_infiniband_vfs_their_guids(void **state)
 		"{\"interfaces\": [{\"pciAddress\": \"" IB
 		"\", \"numVfs\": 2, \"linkType\": \"IB\", \"vfGroups\": [" GROUP("0-1") "]}]}";
 
-	host_tree_add_pf(node->tree, &ib);
+	host_tree_add_pf(node->tree, &tree_ib);
 	becomes(node, spec);
 	observed = look(node);
 	is_content(node);
@@ -372,7 +359,7 @@ static void does_not_touch_a_protected_pf(void **state)
 	json_auto_t *observed = NULL;
 
 	host_tree_add_default_route(node->tree, "ens1f0np0");
-	host_tree_add_pf(node->tree, &ib);
+	host_tree_add_pf(node->tree, &tree_ib);
 	becomes(node, "{\"interfaces\": [{\"pciAddress\": \"" PF
 		      "\", \"numVfs\": 2}, {\"pciAddress\": \"" IB "\", \"numVfs\": 1}]}");
 	assert_string_equal(first_reason(node, "problems"), "ProtectedPf");

@@ -280,15 +280,8 @@ void agent_wake(struct agent *agent)
 
 static bool is_called(const json_t *device, const char *name)
 {
-	const json_t *other;
-	size_t i;
-
-	if (str_eq(json_str_at(device, "name"), name))
-		return true;
-	json_array_foreach (json_at(device, "altNames"), i, other)
-		if (str_eq(json_string_value(other), name))
-			return true;
-	return false;
+	return str_eq(json_str_at(device, "name"), name) ||
+	       json_list_has(json_at(device, "altNames"), name);
 }
 
 bool agent_knows_interface(const struct agent *agent, const char *name)

@@ -62,17 +62,6 @@ int inject_settings_read(const json_t *config_map, struct inject_settings *ret, 
 	return 0;
 }
 
-static bool has(const json_t *list, const char *text)
-{
-	json_t *entry;
-	size_t i;
-
-	json_array_foreach (list, i, entry)
-		if (str_eq(json_string_value(entry), text))
-			return true;
-	return false;
-}
-
 /* All that are left out, those that always are included. Returns new. */
 static json_t *excluded_new(const struct inject_settings *settings, const char *own_ns)
 {
@@ -80,7 +69,7 @@ static json_t *excluded_new(const struct inject_settings *settings, const char *
 	json_t *list = settings->exclude ? json_copy(settings->exclude) : json_array();
 
 	for (size_t i = 0; i < ARRAY_LEN(always); i++)
-		if (*always[i] && !has(list, always[i]))
+		if (*always[i] && !json_list_has(list, always[i]))
 			json_array_append_new(list, json_string(always[i]));
 	return list;
 }
@@ -90,8 +79,8 @@ bool inject_settings_cover(const struct inject_settings *settings, const char *o
 {
 	json_auto_t *excluded = excluded_new(settings, own_ns);
 
-	return !has(excluded, ns) &&
-	       (json_array_size(settings->include) == 0 || has(settings->include, ns));
+	return !json_list_has(excluded, ns) &&
+	       (json_array_size(settings->include) == 0 || json_list_has(settings->include, ns));
 }
 
 static json_t *requirement(const char *operator, json_t * values)

@@ -232,14 +232,7 @@ static void plan_pool_status(const json_t *world, const char *key, const json_t 
 
 static bool has_finalizer(const json_t *pool)
 {
-	const json_t *finalizers = json_at(pool, "metadata", "finalizers");
-	json_t *finalizer;
-	size_t i;
-
-	json_array_foreach (finalizers, i, finalizer)
-		if (str_eq(json_string_value(finalizer), IP_POOL_FINALIZER))
-			return true;
-	return false;
+	return json_list_has(json_at(pool, "metadata", "finalizers"), IP_POOL_FINALIZER);
 }
 
 /* All finalizers but ours, then ours if wanted. */

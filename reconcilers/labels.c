@@ -45,18 +45,6 @@ bool labels_have(const json_t *labels, const json_t *pairs)
 	return true;
 }
 
-static bool is_one_of(const char *value, const json_t *values)
-{
-	const json_t *one;
-	size_t i;
-
-	json_array_foreach ((json_t *)values, i, one) {
-		if (str_eq(value, json_string_value(one)))
-			return true;
-	}
-	return false;
-}
-
 static bool expression_matches(const json_t *expression, const json_t *labels)
 {
 	const char *has = json_string_value(
@@ -68,9 +56,9 @@ static bool expression_matches(const json_t *expression, const json_t *labels)
 		return false;
 	switch (operator) {
 	case OPERATOR_IN:
-		return has && is_one_of(has, values);
+		return has && json_list_has(values, has);
 	case OPERATOR_NOT_IN:
-		return !has || !is_one_of(has, values);
+		return !has || !json_list_has(values, has);
 	case OPERATOR_EXISTS:
 		return has;
 	case OPERATOR_DOES_NOT_EXIST:

@@ -156,22 +156,11 @@ int rtnl_get(struct host *host, int index, struct rtnl_interfaces *ret, struct e
 	return err_set(err, ERR_TRANSIENT, "InterfaceGone", "network interface %d is gone", index);
 }
 
-static bool has_alt_name(const struct rtnl_interface *interface, const char *name)
-{
-	json_t *alternative;
-	size_t i;
-
-	json_array_foreach (interface->alt_names, i, alternative) {
-		if (str_eq(json_string_value(alternative), name))
-			return true;
-	}
-	return false;
-}
-
 const struct rtnl_interface *rtnl_by_name(const struct rtnl_interfaces *list, const char *name)
 {
 	for (size_t i = 0; i < list->n; i++)
-		if (str_eq(list->items[i].name, name) || has_alt_name(&list->items[i], name))
+		if (str_eq(list->items[i].name, name) ||
+		    json_list_has(list->items[i].alt_names, name))
 			return &list->items[i];
 	return NULL;
 }

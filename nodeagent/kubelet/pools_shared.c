@@ -118,13 +118,7 @@ struct candidate {
 
 static bool is_listed(const json_t *list, const char *value)
 {
-	json_t *item;
-	size_t i;
-
-	json_array_foreach ((json_t *)list, i, item)
-		if (value && str_eq(json_string_value(item), value))
-			return true;
-	return json_array_size(list) == 0;
+	return json_array_size(list) == 0 || (value && json_list_has(list, value));
 }
 
 static bool was_selected(const struct pool *pool, const char *id)

@@ -82,8 +82,13 @@ a_gone() {
 	! a_runs
 }
 
-a_hostd_gone() {
-	! node 'pgrep -x orbweaver-hostd || pgrep -x orbweaver-step'
+# All of its processes, by what they are called.
+a_pids() {
+	node 'pgrep -x "orbweaver-(agent|plugd|node|hostd|step)"'
+}
+
+a_others_gone() {
+	! a_pids
 }
 
 # shellcheck disable=SC2016
@@ -100,7 +105,7 @@ a_end() {
 	node 'kill -TERM $(cat /root/agent.pid)'
 	t_wait 30 "the agent ends after SIGTERM" a_gone
 	t_ok "no crash, no leak, nothing but log lines from the agent" a_log_is_clean
-	t_ok "none of its processes is left" a_hostd_gone
+	t_ok "none of its processes is left" a_others_gone
 }
 
 a_log() {

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Whoever of the node agent's processes is killed, at whichever step, and if the power goes: the next one ends in the desired
-# state, and the PF stays what it is.
+# state, the PF stays what it is, and the one that serves the kubelet lives on.
 # shellcheck disable=SC2317,SC2016 # functions that run as COMMAND of a check look unreachable; the node expands what is quoted
 set -euo pipefail
 
@@ -10,11 +10,12 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 a_begin crash --pfs 1
 
-# How to find each process in the node, from the agent's pid.
+# How to find each process in the node.
 declare -A victim=(
-	[agent]='cat /root/agent.pid'
-	[keeper]='pgrep -P $(cat /root/agent.pid)'
-	[worker]='pgrep -P $(pgrep -P $(cat /root/agent.pid))'
+	[supervisor]='cat /root/agent.pid'
+	[agent]='pgrep -x orbweaver-node'
+	[keeper]='pgrep -x orbweaver-hostd'
+	[worker]='pgrep -x orbweaver-step'
 )
 
 # at_step NUMBER COMMAND: wipe the VFs, and run COMMAND when the agent begins that step of the repair. Prints "none" when the
@@ -37,32 +38,31 @@ vf_is_right() {
 		basename \$(readlink driver)") == "2 1600 1600 igb" ]]
 }
 
-restart_if_gone() {
-	a_runs || a_start --log-level info,nodeagent=debug
-}
-
 a_start --log-level info,nodeagent=debug
 t_wait "$a_wait_s" "the agent reports" a_done 0
 a_policy roce "{\"numVfs\": 2, \"mtu\": 1600, \"nicSelector\": {\"rootDevices\": [\"$pf1\"]}}"
 t_wait "$a_wait_s" "2 VFs" vf_is_right
 t_need
 pf_index=$(node cat /sys/class/net/enp1s0/ifindex)
+plugd=$(node pgrep -x orbweaver-plugd)
 
-for who in agent keeper worker; do
+for who in agent keeper worker supervisor; do
 	number=1
 	while :; do
 		output=$(at_step "$number" "kill -KILL \$(${victim[$who]})")
 		[[ $output != *none* ]] || break
-		if [[ $who != worker ]]; then
-			t_wait 30 "$who killed at step $number: the agent has ended" a_gone
-			t_wait 10 "and hostd with it" a_hostd_gone
+		if [[ $who == supervisor ]]; then
+			t_wait 30 "$who killed at step $number: it has ended" a_gone
+			t_wait 10 "and all others with it" a_others_gone
+			a_start --log-level info,nodeagent=debug
 		fi
-		restart_if_gone
 		t_wait "$a_wait_s" "$who killed at step $number: the VFs are as wanted" vf_is_right
 		t_eq "and the PF was not touched" "$pf_index" "$(node cat /sys/class/net/enp1s0/ifindex)"
 		number=$((number + $(o_size 1 4)))
 	done
 	t_ok "$who was killed at some step" test "$number" -gt 1
+	[[ $who == supervisor ]] ||
+		t_eq "the kubelet is served by the same process as before" "$plugd" "$(node pgrep -x orbweaver-plugd)"
 	t_wait "$a_wait_s" "nothing is left to do" vf_is_right
 done
 

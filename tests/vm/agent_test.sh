@@ -176,7 +176,7 @@ a_policy net '{"numVfs": 7, "nicSelector": {"pfNames": ["enp1s0"]}}'
 t_wait "$a_wait_s" "as many VFs as there can be" a_done 7
 sleep 3
 cpu_ms() {
-	node 'for pid in $(cat /root/agent.pid) $(pgrep -x orbweaver-hostd) $(pgrep -x orbweaver-step); do cat /proc/$pid/stat; done' |
+	node "for pid in $(a_pids | tr '\n' ' '); do cat /proc/\$pid/stat; done" |
 		sed 's/.*) //' | awk -v hz="$(getconf CLK_TCK)" '{ sum += $12 + $13 } END { print sum * 1000 / hz }'
 }
 writes=$(a_metric orbweaver_agent_api_writes_total)
@@ -185,7 +185,7 @@ idle_s=$(o_size 60 10)
 sleep "$idle_s"
 printf '# %s: idle for %s s: %s ms of CPU, under emulation\n' "$a_agent" "$idle_s" "$(($(cpu_ms) - cpu))"
 t_eq "an idle agent writes nothing" "$writes" "$(a_metric orbweaver_agent_api_writes_total)"
-node 'for pid in $(cat /root/agent.pid) $(pgrep -x orbweaver-hostd) $(pgrep -x orbweaver-step); do
+node "for pid in $(a_pids | tr '\n' ' ')"'; do
 	echo "# $(cat /proc/$pid/comm): $(grep VmRSS /proc/$pid/status | tr -s "\t " " "), $(grep ^Pss: /proc/$pid/smaps_rollup | tr -s " ")"; done'
 a_end
 o_end op

@@ -30,6 +30,7 @@ struct poller {
 	uv_poll_t uv;
 	poll_fn *fn;
 	void *arg;
+	int wanted; /* as libuv names it */
 };
 
 struct signal_watch {
@@ -164,6 +165,9 @@ static void on_poll(uv_poll_t *uv, int status, int events)
 	struct poller *poller = (struct poller *)uv;
 	int ready = status < 0 ? POLL_ERROR : 0;
 
+	/* libuv has stopped watching, although there may be more to read, and more to come. */
+	if (status < 0)
+		must(uv_poll_start(uv, poller->wanted, on_poll));
 	if (events & UV_READABLE)
 		ready |= POLL_READ;
 	if (events & UV_WRITABLE)
@@ -189,6 +193,7 @@ void poller_want(struct poller *poller, int events)
 		uv_events |= UV_READABLE;
 	if (events & POLL_WRITE)
 		uv_events |= UV_WRITABLE;
+	poller->wanted = uv_events;
 	must(uv_events ? uv_poll_start(&poller->uv, uv_events, on_poll)
 		       : uv_poll_stop(&poller->uv));
 }

@@ -44,7 +44,7 @@ void deferred_free(struct deferred *deferred);
 enum {
 	POLL_READ = 1,
 	POLL_WRITE = 2,
-	POLL_ERROR = 4, /* only reported, never asked for */
+	POLL_ERROR = 4, /* only reported, never asked for; until it was read off the descriptor */
 };
 
 /* Readiness of a descriptor that belongs to the caller and must outlive the poller. */

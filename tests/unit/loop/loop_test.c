@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -153,6 +154,30 @@ static void a_poller_tells_what_is_ready(void **state)
 	close(fds[1]);
 }
 
+/* One that ends with something unread leaves an error; what it said before is there all the same. */
+static void after_an_error_a_poller_goes_on(void **state)
+{
+	int fds[2];
+	struct poller *poller;
+	char byte = 0;
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+	assert_int_equal(write(fds[0], "x", 1), 1);
+	assert_int_equal(write(fds[1], "yz", 2), 2);
+	close(fds[1]);
+	poller = poller_new(loop, fds[0], on_events, fds);
+	poller_want(poller, POLL_READ);
+	for (int i = 1; i <= 2; i++) {
+		loop_turn(loop, false);
+		assert_int_equal(calls, i);
+		assert_int_equal(read(fds[0], &byte, 1), 1);
+	}
+	loop_turn(loop, false);
+	assert_int_equal(calls, 3);
+	poller_free(poller);
+	close(fds[0]);
+}
+
 static void a_signal_is_told_on_the_loop(void **state)
 {
 	struct signal_watch *watch = signal_watch_new(loop, SIGUSR1, count, NULL);
@@ -197,6 +222,7 @@ int main(void)
 		fresh(a_deferred_call_comes_once_and_not_from_inside),
 		fresh(a_deferred_call_may_ask_for_itself),
 		fresh(a_poller_tells_what_is_ready),
+		fresh(after_an_error_a_poller_goes_on),
 		fresh(a_signal_is_told_on_the_loop),
 		fresh(the_loop_can_be_stopped_and_run_again),
 	};

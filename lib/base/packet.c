@@ -37,10 +37,11 @@ ssize_t packet_receive(int socket, void *data, size_t len, int *ret_fd)
 {
 	struct iovec part = {data, len};
 	union one_fd control = {0};
+	/* No room for a second descriptor, which the kernel then closes; padding would have some. */
 	struct msghdr msg = {.msg_iov = &part,
 			     .msg_iovlen = 1,
 			     .msg_control = control.bytes,
-			     .msg_controllen = sizeof(control.bytes)};
+			     .msg_controllen = CMSG_LEN(sizeof(int))};
 	const struct cmsghdr *header;
 	ssize_t n;
 

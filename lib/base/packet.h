@@ -12,7 +12,8 @@ int packet_send(int socket, const void *data, size_t len, int fd, int flags);
 
 /*
  * Does not wait. What recvmsg(2) says: bytes, 0 at the end, -1 with errno set (EAGAIN: there is none now). *ret_fd: the
- * descriptor that came along, close-on-exec, the caller's; else -1.
+ * descriptor that came along, close-on-exec, the caller's; else -1, also when this process can have no more of them. Of several
+ * that a stranger sent it is the first.
  */
 ssize_t packet_receive(int socket, void *data, size_t len, int *ret_fd);
 

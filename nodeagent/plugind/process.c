@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <sys/types.h>
 
+#include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/packet.h"
 #include "nodeagent/plugind/server.h"
@@ -56,6 +57,11 @@ static void on_control(void *arg, int events)
 	if (n > 0 && fd >= 0) {
 		plugind_server_attach(process->server, fd);
 		timer_start(process->tidying, TIDY_MS);
+		return;
+	}
+	/* Its agent sees the channel closed, and another one comes. */
+	if (n > 0) {
+		log_error("an agent's channel did not arrive; too many open descriptors?");
 		return;
 	}
 	poller_want(process->poller, 0);

@@ -66,6 +66,9 @@ static void transmit(struct channel *channel)
 			strbuf_consume(&channel->out, (size_t)n);
 		} else if (errno == EAGAIN) {
 			break;
+		} else if (errno == EPIPE || errno == ECONNRESET) {
+			/* Its last words may wait to be read; after them reading finds the end. */
+			strbuf_reset(&channel->out);
 		} else if (errno != EINTR) {
 			lose_closed(channel);
 			return;

@@ -114,13 +114,35 @@ static void take_pools(struct plugind_server *server, const json_t *pools, int64
 	server->config.offering(server->config.arg);
 }
 
+static bool all_named(const json_t *list, const char *key)
+{
+	const json_t *entry;
+	size_t i;
+
+	json_array_foreach (list, i, entry)
+		if (str_empty(json_str_at(entry, key)))
+			return false;
+	return json_is_array(list);
+}
+
+/* As far as a device plugin relies on it. */
+static bool are_pools(const json_t *pools)
+{
+	const json_t *resources = json_at(pools, "resources"), *resource;
+	size_t i;
+
+	json_array_foreach (resources, i, resource)
+		if (!all_named(json_at(resource, "devices"), "id"))
+			return false;
+	return all_named(resources, "name");
+}
+
 static void on_heard(void *arg, const json_t *message)
 {
 	struct plugind_server *server = arg;
 	const json_t *pools = json_at(message, "pools"), *number = json_at(message, "number");
 
-	if (json_is_object(pools) && json_is_array(json_at(pools, "resources")) &&
-	    json_is_integer(number))
+	if (are_pools(pools) && json_is_integer(number))
 		take_pools(server, pools, json_integer_value(number));
 	else
 		log_error("the agent sent what are no pools");

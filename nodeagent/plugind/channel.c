@@ -21,7 +21,7 @@ struct channel {
 	struct channel_config config;
 	struct poller *poller;
 	struct deferred *losing; /* says why, where channel_send() may not */
-	struct strbuf in, out;
+	struct strbuf in, out;   /* without memory when empty: it rests for most of its time */
 	bool is_lost;
 	struct err why;
 	bool *freed; /* while a callback runs: set when it frees us */
@@ -74,6 +74,8 @@ static void transmit(struct channel *channel)
 			return;
 		}
 	}
+	if (channel->out.len == 0)
+		strbuf_done(&channel->out);
 	poller_want(channel->poller, POLL_READ | (channel->out.len > 0 ? POLL_WRITE : 0));
 }
 
@@ -106,8 +108,11 @@ static bool hear(struct channel *channel)
 		lose(channel, &err);
 		return false;
 	}
-	if (!message)
+	if (!message) {
+		if (channel->in.len == 0)
+			strbuf_done(&channel->in);
 		return false;
+	}
 	channel->freed = &freed;
 	channel->config.heard(channel->config.arg, message);
 	if (freed)

@@ -249,6 +249,44 @@ static void asks_collectors_at_each_rendering(void **state)
 	metrics_free(r);
 }
 
+static void another_process_s_metrics_come_after_ours(void **state)
+{
+	struct metrics *r = metrics_new();
+	struct metric *m = metric_counter(r, "m", "", "");
+	char theirs[] = "theirs 7\n";
+
+	metrics_append(r, theirs);
+	theirs[0] = 'T'; /* it was copied */
+	assert_string_equal(rendered(r), "# HELP m \n# TYPE m counter\nm 0\ntheirs 7\n");
+	metrics_append(r, "theirs 8\n");
+	metric_add(m, 1);
+	assert_string_equal(rendered(r), "# HELP m \n# TYPE m counter\nm 1\ntheirs 8\n");
+	metrics_append(r, NULL);
+	assert_string_equal(rendered(r), "# HELP m \n# TYPE m counter\nm 1\n");
+	metrics_append(NULL, "theirs 9\n");
+	metrics_append(r, "freed with the registry");
+	metrics_free(r);
+}
+
+static void a_part_counts_its_overflows_under_a_name_of_its_own(void **state)
+{
+	struct metrics *r = metrics_new_part("part");
+	struct metric *m = metric_counter(r, "m", "", "l");
+	auto_strbuf struct strbuf out = {0};
+
+	for (int i = 0; i < METRIC_SERIES_MAX + 3; i++) {
+		char value[16];
+
+		snprintf(value, sizeof(value), "v%d", i);
+		metric_add(m, 1, value);
+	}
+	metrics_render(r, &out);
+	assert_true(str_starts(out.data, "# HELP part_metrics_overflow_total "));
+	assert_non_null(strstr(out.data, "\npart_metrics_overflow_total{metric=\"m\"} 3\n"));
+	assert_null(strstr(out.data, "\nmetrics_overflow_total"));
+	metrics_free(r);
+}
+
 static double value_of(const char *text, const char *name)
 {
 	const char *at = strstr(text, name);
@@ -295,6 +333,8 @@ int main(void)
 		cmocka_unit_test(a_second_registration_is_the_same_metric),
 		cmocka_unit_test(without_a_registry_updates_do_nothing),
 		cmocka_unit_test(asks_collectors_at_each_rendering),
+		cmocka_unit_test(another_process_s_metrics_come_after_ours),
+		cmocka_unit_test(a_part_counts_its_overflows_under_a_name_of_its_own),
 		cmocka_unit_test(tells_about_the_process),
 	};
 

@@ -192,6 +192,23 @@ static void new_strings_come_from_formats(void **state)
 	assert_string_equal(part, "ab");
 }
 
+static void paths_are_put_together_with_one_slash(void **state)
+{
+	static const struct {
+		const char *dir, *path, *want;
+	} cases[] = {
+		{"/var/lib/kubelet", "device-plugins", "/var/lib/kubelet/device-plugins"},
+		{"/host/", "dev", "/host/dev"},
+		{"/", "run/x", "/run/x"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		auto_free char *path = str_below(cases[i].dir, cases[i].path);
+
+		assert_string_equal(path, cases[i].want);
+	}
+}
+
 static void reads_hexadecimal_digits(void **state)
 {
 	static const char digits[] = "0123456789abcdef", upper[] = "ABCDEF", others[] = "g`@/:G ";
@@ -207,6 +224,7 @@ static void reads_hexadecimal_digits(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(paths_are_put_together_with_one_slash),
 		cmocka_unit_test(reads_hexadecimal_digits),
 		cmocka_unit_test(comparisons_take_null),
 		cmocka_unit_test(numbers_are_whole_decimal_texts_within_bounds),

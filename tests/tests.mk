@@ -187,11 +187,12 @@ $(OUT)/tests/unit/nodeagent/hostd_calls_test: private EXTRA_LIBS += $(HOSTD_CALL
 # ---- end of tests of nodeagent/hostd --------------------------------------------------------------------------------------------
 
 # ---- tests of nodeagent/kubelet: a scripted kubelet, and device plugins from a file for the real one ----------------------------
-KUBELET_TESTS := $(sort $(wildcard tests/unit/nodeagent/kubelet_plugin*_test.c tests/unit/nodeagent/pod_resources_test.c \
+KUBELET_TESTS := $(sort $(wildcard tests/unit/nodeagent/kubelet_plugin*_test.c tests/unit/nodeagent/plugind*_test.c \
+	tests/unit/nodeagent/pod_resources_test.c \
 	tests/fakes/kubelet.c tests/support/kubelet_tool.c tests/fuzz/pod_resources_fuzz.c tests/bench/allocate.c \
 	tests/bench/agent.c))
 $(KUBELET_TESTS:%.c=$(OUT)/%.o): | $(GRPC_HEADERS)
-$(OUT)/tests/unit/nodeagent/kubelet_plugins_test: $(OUT)/tests/fakes/kubelet.o
+$(foreach t,kubelet_plugins plugind,$(OUT)/tests/unit/nodeagent/$(t)_test): $(OUT)/tests/fakes/kubelet.o
 
 KUBELET_ARCHIVES := $(foreach l,nodeagent nodeagent/plugind nodeagent/kubelet lib/grpc lib/loop lib/json lib/base,$(OUT)/$(l).a)
 $(OUT)/tests/kubelet-tool: $(OUT)/tests/support/kubelet_tool.o $(KUBELET_ARCHIVES)

@@ -53,6 +53,7 @@ struct program {
 	int keeper, lock, plugind;
 	const struct supervisor_past *past;
 	bool told_restart;
+	bool heard; /* the API server has said whether there is a NodeState */
 	int status; /* for exit */
 	struct loop *loop;
 	struct metrics *metrics;
@@ -162,7 +163,7 @@ static void offer(void *arg)
 	struct agent_view view = agent_view(p->agent);
 
 	if (p->offers)
-		offers_set(p->offers, view.offered, view.observed);
+		offers_set(p->offers, view.offered, view.observed, view.offered || p->heard);
 }
 
 static void on_looked(void *arg)
@@ -208,10 +209,12 @@ static json_t *compose(void *arg, const json_t *before, const char *now)
 static void tell_restart(struct program *p)
 {
 	bool signaled = WIFSIGNALED(p->past->status);
-	auto_free char *text = str_printf(
-		"the agent was ended by %s %d and started again; the kubelet was served meanwhile",
-		signaled ? "signal" : "status",
-		signaled ? WTERMSIG(p->past->status) : WEXITSTATUS(p->past->status));
+	auto_free char *text =
+		str_printf("the agent was ended by %s %d and started again; the kubelet was "
+			   "%sserved meanwhile",
+			   signaled ? "signal" : "status",
+			   signaled ? WTERMSIG(p->past->status) : WEXITSTATUS(p->past->status),
+			   p->past->served ? "" : "not ");
 
 	tell(p, true, "AgentRestarted", text);
 }
@@ -224,6 +227,7 @@ static void on_node_state(void *arg, const json_t *object)
 		tell_restart(p);
 		p->told_restart = true;
 	}
+	p->heard = true;
 	agent_set_node_state(p->agent, object);
 	offer(p);
 	set_up(p);

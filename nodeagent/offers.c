@@ -47,21 +47,22 @@ static void tell_problems(struct offers *offers, const json_t *before)
 }
 
 /*
- * Before the first look nobody can tell a pool without devices from one whose devices were not seen yet; before the
+ * Before the first look nobody can tell a pool without devices from one whose devices were not seen yet; before spec and
  * configurations are known, one that is not wanted from one that is not known yet. The latter counts where something is offered
  * already, which would be taken away.
  */
-static bool is_sure(const struct offers *offers, const json_t *observed)
+static bool is_sure(const struct offers *offers, const json_t *observed, bool is_known)
 {
-	return observed && (!offers->has_before || pool_sources_are_known(offers->sources));
+	return observed &&
+	       (!offers->has_before || (is_known && pool_sources_are_known(offers->sources)));
 }
 
-void offers_set(struct offers *offers, const json_t *spec, const json_t *observed)
+void offers_set(struct offers *offers, const json_t *spec, const json_t *observed, bool is_known)
 {
 	json_auto_t *dev_names = NULL;
 	json_auto_t *before = NULL;
 
-	if (!offers->is_ready || !is_sure(offers, observed))
+	if (!offers->is_ready || !is_sure(offers, observed, is_known))
 		return;
 	dev_names = dev_names_read(offers->dev_dir);
 	before = offers->pools;

@@ -38,10 +38,10 @@ struct offers *offers_new(const struct offers_config *config);
 void offers_free(struct offers *offers);
 
 /*
- * Offer what comes of this spec (NULL: none) on this host (NULL: not looked at yet). Borrowed. What an agent before us offered
- * is left as it is until the host was looked at and the configurations are known.
+ * Offer what comes of this spec (NULL: none) on this host (NULL: not looked at yet). Borrowed. is_known: it is sure that it is
+ * this spec, or none. What an agent before us offered is left as it is until that, the host and the configurations are known.
  */
-void offers_set(struct offers *offers, const json_t *spec, const json_t *observed);
+void offers_set(struct offers *offers, const json_t *spec, const json_t *observed, bool is_known);
 
 /*
  * NULL when the kubelet has all that is to be offered, so that an agent before us is not needed any more; else why not, in

@@ -135,7 +135,8 @@ static void end_server(struct supervisor *s)
 {
 	s->start_ms = 0;
 	drop_control(s);
-	s->give_up_ms = clock_ms() + SUPERVISOR_CLOSING_MS;
+	if (!s->give_up_ms)
+		s->give_up_ms = clock_ms() + SUPERVISOR_CLOSING_MS;
 }
 
 static void end_all(struct supervisor *s)
@@ -166,7 +167,8 @@ static void start_again(struct supervisor *s, int64_t now)
 	if (now - s->started_ms >= SUPERVISOR_STABLE_MS)
 		s->quick_ends = 0;
 	s->start_ms = now + delay_ms(s->quick_ends++);
-	log_error("the agent has ended, and is started again; the kubelet is served meanwhile",
+	log_error("the agent has ended, and is started again",
+		  F_BOOL("kubelet_served", s->past.served),
 		  F_STR("how", WIFSIGNALED(s->past.status) ? "signal" : "status"),
 		  F_INT("number", WIFSIGNALED(s->past.status) ? WTERMSIG(s->past.status)
 							      : WEXITSTATUS(s->past.status)),
@@ -176,7 +178,8 @@ static void start_again(struct supervisor *s, int64_t now)
 static void on_agent_ended(struct supervisor *s, int status)
 {
 	s->agent = 0;
-	s->past = (struct supervisor_past){.ends = s->past.ends + 1, .status = status};
+	s->past = (struct supervisor_past){
+		.ends = s->past.ends + 1, .status = status, .served = s->server != 0};
 	if (s->config->down)
 		s->config->down(s->config->arg);
 	/* Somebody ended the agent itself in an orderly way. */
@@ -191,13 +194,16 @@ static void on_agent_ended(struct supervisor *s, int status)
 	start_again(s, clock_ms());
 }
 
-/* The agent sees its channel closed, ends, and both are started again. */
+/* Each moment counts: the agent, of no use without it, is not waited for. */
 static void on_server_ended(struct supervisor *s, int status)
 {
 	s->server = 0;
-	if (!s->ending)
-		log_error("the process that serves the kubelet has ended", F_INT("status", status));
 	drop_control(s);
+	if (s->ending)
+		return;
+	log_error("the process that serves the kubelet has ended", F_INT("status", status));
+	if (s->agent)
+		(void)kill(s->agent, SIGKILL);
 }
 
 static void reap(struct supervisor *s)

@@ -11,7 +11,7 @@
 #ifndef ORBWEAVER_NODEAGENT_SUPERVISOR_H
 #define ORBWEAVER_NODEAGENT_SUPERVISOR_H
 
-#include "lib/base/err.h"
+#include <stdbool.h>
 
 /* Name in ps(1), at most 15 bytes; the supervisor keeps the program's. */
 #define SUPERVISOR_SERVER_NAME "orbweaver-plugd"
@@ -30,6 +30,7 @@ enum {
 struct supervisor_past {
 	unsigned int ends; /* of agents before it, since the supervisor started */
 	int status;        /* how the last one ended, as of waitpid(2) */
+	bool served;       /* the kubelet was served when it did */
 };
 
 /*

@@ -49,7 +49,7 @@ ssize_t packet_receive(int socket, void *data, size_t len, int *ret_fd)
 	do
 		n = recvmsg(socket, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	while (n < 0 && errno == EINTR);
-	header = n > 0 ? CMSG_FIRSTHDR(&msg) : NULL;
+	header = n >= 0 ? CMSG_FIRSTHDR(&msg) : NULL;
 	if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS &&
 	    header->cmsg_len == CMSG_LEN(sizeof(int)))
 		memcpy(ret_fd, CMSG_DATA(header), sizeof(int));

@@ -11,15 +11,20 @@
 struct plugind {
 	struct plugind_config config;
 	struct channel *channel;
-	json_t *pools;  /* sent last; NULL: none */
-	int64_t number; /* of them */
-	json_t *state;  /* heard last; NULL: none */
+	bool greeted;
+	json_t *pools;   /* sent last; NULL: none */
+	int64_t number;  /* of them */
+	int64_t awaited; /* of the last ones with a resource that no state before could have */
+	json_t *state;   /* heard last; NULL: none */
 };
 
 static void take_greeting(struct plugind *plugind, const json_t *greeting)
 {
 	const json_t *pools = json_at(greeting, "pools");
 
+	if (plugind->greeted)
+		return;
+	plugind->greeted = true;
 	plugind->config.ready(plugind->config.arg, json_is_object(pools) ? pools : NULL);
 }
 
@@ -88,6 +93,17 @@ void plugind_free(struct plugind *plugind)
 	mem_free(plugind);
 }
 
+static bool has_other_resources(const json_t *pools, const json_t *status)
+{
+	const json_t *resource;
+	size_t i;
+
+	json_array_foreach (json_at(pools, "resources"), i, resource)
+		if (!json_find(status, "name", json_str_at(resource, "name")))
+			return true;
+	return false;
+}
+
 void plugind_set(struct plugind *plugind, const json_t *pools)
 {
 	json_auto_t *message = NULL;
@@ -99,6 +115,8 @@ void plugind_set(struct plugind *plugind, const json_t *pools)
 	message = json_object();
 	json_put(message, "pools", json_incref(plugind->pools));
 	json_put_int(message, "number", ++plugind->number);
+	if (has_other_resources(pools, json_at(plugind->state, "status")))
+		plugind->awaited = plugind->number;
 	channel_send(plugind->channel, message);
 }
 
@@ -109,9 +127,9 @@ json_t *plugind_status(const struct plugind *plugind)
 	return json_is_array(status) ? json_incref((json_t *)status) : json_array();
 }
 
-/* A state of before the last pools says nothing of them. */
+/* A state of before says nothing of new resources; that other devices are on their way changes nothing. */
 bool plugind_are_served(const struct plugind *plugind)
 {
-	return json_integer_value(json_at(plugind->state, "of")) == plugind->number &&
+	return json_integer_value(json_at(plugind->state, "of")) >= plugind->awaited &&
 	       json_is_true(json_at(plugind->state, "served"));
 }

@@ -10,6 +10,9 @@
 #include "nodeagent/kubelet/device_plugins.h"
 #include "nodeagent/plugind/channel.h"
 
+/* How old the agent's copy of our metrics may be. */
+enum { COUNTING_MS = 10000 };
+
 struct plugind_server {
 	struct plugind_server_config config;
 	struct metrics *metrics;
@@ -18,6 +21,7 @@ struct plugind_server {
 	json_t *pools;         /* NULL: none yet */
 	int64_t number;        /* of the pools, as the agent there counts */
 	struct deferred *saying;
+	struct timer *counting;
 	json_t *said; /* the last state that this agent was told */
 	bool has_offered;
 	void (*done)(void *arg);
@@ -59,6 +63,15 @@ static void say_state(void *arg)
 	say(server, "state", json_incref(state));
 	json_decref(server->said);
 	server->said = take_ptr(state);
+}
+
+/* Counters go on without anything else that changes. */
+static void on_counting(void *arg)
+{
+	struct plugind_server *server = arg;
+
+	timer_start(server->counting, COUNTING_MS);
+	deferred_run(server->saying);
 }
 
 static void on_changed(void *arg)
@@ -181,6 +194,8 @@ struct plugind_server *plugind_server_new(const struct plugind_server_config *co
 	server->config = *config;
 	server->metrics = metrics_new_part("orbweaver_kubelet");
 	server->saying = deferred_new(config->loop, say_state, server);
+	server->counting = timer_new(config->loop, on_counting, server);
+	timer_start(server->counting, COUNTING_MS);
 	server->plugins =
 		device_plugins_new(config->loop, &(struct device_plugins_config){
 							 .dir = config->plugins_dir,
@@ -201,6 +216,7 @@ static void on_closed(void *arg)
 	void *done_arg = server->done_arg;
 
 	deferred_free(server->saying);
+	timer_free(server->counting);
 	metrics_free(server->metrics);
 	json_decref(server->pools);
 	json_decref(server->said);

@@ -414,7 +414,6 @@ static void the_kubelet_does_not_notice_that_the_agent_is_another(void **state)
 		attach(s, &s->first);
 		assert_true(json_same(s->first.greeting, pools));
 		plugind_set(s->first.plugind, pools);
-		assert_false(plugind_are_served(s->first.plugind));
 		until(s->loop, plugind_are_served(s->first.plugind));
 	}
 	pass(s->loop, 50);
@@ -423,8 +422,9 @@ static void the_kubelet_does_not_notice_that_the_agent_is_another(void **state)
 	assert_int_equal(fake_kubelet_registrations(s->kubelet), 1);
 	assert_int_equal(fake_kubelet_lists(s->kubelet), 1);
 	assert_int_equal(s->offering, 1);
-	/* And it does what the new one says. */
+	/* And it does what the new one says; more devices are no reason not to be ready for a moment. */
 	set(&s->first, pools_of(4));
+	assert_true(plugind_are_served(s->first.plugind));
 	until(s->loop, allocatable(s) == 4);
 }
 

@@ -97,7 +97,8 @@ static int work(int channel, const struct supervisor_past *past, void *arg)
 
 	(void)signal(SIGTERM, on_term);
 	(void)!read(channel, text, 5);
-	note(s, "agent %d after %u, %d: %s\n", (int)getpid(), past->ends, past->status, text);
+	note(s, "agent %d after %u, %d%s: %s\n", (int)getpid(), past->ends, past->status,
+	     past->served || past->ends == 0 ? "" : " unserved", text);
 	if (end == 'k')
 		(void)raise(SIGKILL);
 	if (end == 'w') {
@@ -271,9 +272,8 @@ static void a_server_that_dies_is_there_again_with_the_next_agent(void **state)
 	begin(&s);
 	wait_for(&s, "hello\n");
 	assert_int_equal(kill(pid_of(&s, "server ", 0), SIGKILL), 0);
-	/* A real agent ends by itself when its channel closes. */
-	assert_int_equal(kill(pid_of(&s, "agent ", 0), SIGTERM), 0);
-	wait_for(&s, "after 1, 1792: hello\n");
+	wait_for(&s, "after 1, 9 unserved: hello\n");
+	assert_int_equal(count(&s, "agent is told to end\n"), 0);
 	assert_int_equal(count(&s, "server "), 2);
 	assert_int_equal(kill(s.supervisor, SIGTERM), 0);
 	assert_exit(end(&s), 7);

@@ -295,27 +295,6 @@ static void plan_coordinator_status(const json_t *world, const char *key, const 
 	plan_status(plan, KIND_COORDINATOR, key, status);
 }
 
-/* Spiderpool's webhook put a finalizer on it that nobody ever took off. */
-static void plan_release(const char *key, const json_t *object, struct plan *plan)
-{
-	const json_t *old = json_at(object, "metadata", "finalizers");
-	json_t *metadata = json_object();
-	json_t *rest = json_array();
-	json_t *finalizer;
-	size_t i;
-
-	json_array_foreach (old, i, finalizer)
-		if (!str_eq(json_string_value(finalizer), FINALIZER))
-			json_array_append(rest, finalizer);
-	if (json_array_size(rest) < json_array_size(old)) {
-		json_put(metadata, "finalizers", rest);
-		plan_meta(plan, KIND_COORDINATOR, key, metadata);
-		return;
-	}
-	json_decref(rest);
-	json_decref(metadata);
-}
-
 int coordinator_reconcile(const json_t *world, const char *key, struct plan *plan, struct err *err)
 {
 	const json_t *object = world_get(world, KIND_COORDINATOR, key);
@@ -327,7 +306,8 @@ int coordinator_reconcile(const json_t *world, const char *key, struct plan *pla
 	if (!object)
 		return 0;
 	if (object_is_terminating(object)) {
-		plan_release(key, object, plan);
+		/* Spiderpool's webhook put it there, and nobody ever took it off. */
+		plan_release(plan, KIND_COORDINATOR, key, object, FINALIZER);
 		return 0;
 	}
 	coordinator_spec_check(spec, "spec", &problems);

@@ -235,19 +235,12 @@ static bool has_finalizer(const json_t *pool)
 	return json_list_has(json_at(pool, "metadata", "finalizers"), IP_POOL_FINALIZER);
 }
 
-/* All finalizers but ours, then ours if wanted. */
-static json_t *finalizers_with(const json_t *pool, bool wanted)
+static json_t *finalizers_with_ours(const json_t *pool)
 {
-	const json_t *old = json_at(pool, "metadata", "finalizers");
 	json_t *list = json_array();
-	json_t *finalizer;
-	size_t i;
 
-	json_array_foreach (old, i, finalizer)
-		if (!str_eq(json_string_value(finalizer), IP_POOL_FINALIZER))
-			json_array_append(list, finalizer);
-	if (wanted)
-		json_array_append_new(list, json_string(IP_POOL_FINALIZER));
+	json_array_extend(list, json_at(pool, "metadata", "finalizers"));
+	json_array_append_new(list, json_string(IP_POOL_FINALIZER));
 	return list;
 }
 
@@ -273,21 +266,9 @@ static void plan_metadata(const char *key, const json_t *pool, const struct ip_s
 	if (label && !str_eq(label, old_label))
 		json_put_str(json_need_object(metadata, "labels"), IP_POOL_CIDR_LABEL, label);
 	if (is_in_use && !has_finalizer(pool))
-		json_put(metadata, "finalizers", finalizers_with(pool, true));
+		json_put(metadata, "finalizers", finalizers_with_ours(pool));
 	if (json_object_size(metadata))
 		plan_meta(plan, KIND_IP_POOL, key, json_incref(metadata));
-}
-
-/* Nothing of the pool is in use: let it go. */
-static void plan_release(const char *key, const json_t *pool, struct plan *plan)
-{
-	json_t *metadata;
-
-	if (!has_finalizer(pool))
-		return;
-	metadata = json_object();
-	json_put(metadata, "finalizers", finalizers_with(pool, false));
-	plan_meta(plan, KIND_IP_POOL, key, metadata);
 }
 
 int ip_pool_reconcile(const json_t *world, const char *key, struct plan *plan, struct err *err)
@@ -301,7 +282,8 @@ int ip_pool_reconcile(const json_t *world, const char *key, struct plan *plan, s
 		return 0;
 	allocation = allocation_read(pool);
 	if (object_is_terminating(pool) && allocation_is_empty(&allocation)) {
-		plan_release(key, pool, plan);
+		/* Nothing of the pool is in use: let it go. */
+		plan_release(plan, KIND_IP_POOL, key, pool, IP_POOL_FINALIZER);
 		return 0;
 	}
 	has_subnet = ip_pool_read(pool, &addresses, NULL);

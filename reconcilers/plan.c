@@ -57,6 +57,24 @@ void plan_meta(struct plan *plan, const char *kind, const char *key, json_t *met
 	json_put(append_for(plan, "meta", kind, key), "metadata", metadata);
 }
 
+void plan_release(struct plan *plan, const char *kind, const char *key, const json_t *object,
+		  const char *finalizer)
+{
+	const json_t *old = json_at(object, "metadata", "finalizers");
+	json_t *metadata, *rest, *item;
+	size_t i;
+
+	if (!json_list_has(old, finalizer))
+		return;
+	rest = json_array();
+	json_array_foreach (old, i, item)
+		if (!str_eq(json_string_value(item), finalizer))
+			json_array_append(rest, item);
+	metadata = json_object();
+	json_put(metadata, "finalizers", rest);
+	plan_meta(plan, kind, key, metadata);
+}
+
 void plan_delete(struct plan *plan, const char *kind, const char *key, const char *uid)
 {
 	json_put_str(append_for(plan, "delete", kind, key), "uid", uid);

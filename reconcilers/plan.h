@@ -48,6 +48,10 @@ void plan_status(struct plan *plan, const char *kind, const char *key, json_t *s
 /* Merge into metadata of an object that exists; null removes a key. Takes metadata. */
 void plan_meta(struct plan *plan, const char *kind, const char *key, json_t *metadata);
 
+/* Take this one out of the object's finalizers, if it is among them; others stay. */
+void plan_release(struct plan *plan, const char *kind, const char *key, const json_t *object,
+		  const char *finalizer);
+
 /* Delete, if the object's uid is still this one. */
 void plan_delete(struct plan *plan, const char *kind, const char *key, const char *uid);
 

@@ -285,26 +285,6 @@ static void plan_pool_status(struct plan *plan, const json_t *world, const char 
 	plan_status(plan, KIND_POOL_CONFIG, key, status);
 }
 
-/* Nobody else would let it go once upstream's operator is gone. */
-static void plan_release(struct plan *plan, const char *key, const json_t *pool)
-{
-	const json_t *old = json_at(pool, "metadata", "finalizers");
-	json_t *rest = json_array(), *finalizer, *metadata;
-	size_t i;
-
-	json_array_foreach (old, i, finalizer) {
-		if (!str_eq(json_string_value(finalizer), FINALIZER))
-			json_array_append(rest, finalizer);
-	}
-	if (json_array_size(rest) == json_array_size(old)) {
-		json_decref(rest);
-		return;
-	}
-	metadata = json_object();
-	json_put(metadata, "finalizers", rest);
-	plan_meta(plan, KIND_POOL_CONFIG, key, metadata);
-}
-
 int pool_config_reconcile(const json_t *world, const char *key, struct plan *plan, struct err *err)
 {
 	const json_t *pools = world_kind(world, KIND_POOL_CONFIG);
@@ -316,7 +296,8 @@ int pool_config_reconcile(const json_t *world, const char *key, struct plan *pla
 	if (!pool)
 		return 0;
 	if (object_is_terminating(pool)) {
-		plan_release(plan, key, pool);
+		/* Nobody else would let it go once upstream's operator is gone. */
+		plan_release(plan, KIND_POOL_CONFIG, key, pool, FINALIZER);
 		return 0;
 	}
 	pool_config_check(pool, &problems);

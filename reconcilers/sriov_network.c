@@ -94,35 +94,12 @@ static size_t plan_removal(struct plan *plan, const struct look *l, const char *
 	return found;
 }
 
-/* The finalizers without upstream's, as metadata to merge; NULL when it is not among them. */
-static json_t *finalizers_without_ours(const json_t *network)
-{
-	json_t *metadata = NULL, *rest = json_array(), *finalizer;
-	size_t i, all = 0;
-
-	json_array_foreach (json_at(network, "metadata", "finalizers"), i, finalizer) {
-		all++;
-		if (!str_eq(json_string_value(finalizer), SRIOV_NETWORK_FINALIZER))
-			json_array_append(rest, finalizer);
-	}
-	if (json_array_size(rest) < all) {
-		metadata = json_object();
-		json_object_set(metadata, "finalizers", rest);
-	}
-	json_decref(rest);
-	return metadata;
-}
-
 /* NADs first; the finalizer goes when the world has none of them left. */
 static void plan_deleted(struct plan *plan, const struct look *l)
 {
-	json_t *metadata;
-
 	if (plan_removal(plan, l, NULL) > 0 || !l->network)
 		return;
-	metadata = finalizers_without_ours(l->network);
-	if (metadata)
-		plan_meta(plan, l->kind->id, l->key, metadata);
+	plan_release(plan, l->kind->id, l->key, l->network, SRIOV_NETWORK_FINALIZER);
 }
 
 /* ---- what stands in the way ---- */

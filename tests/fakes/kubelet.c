@@ -15,6 +15,7 @@
 #include "lib/grpc/limits.h"
 #include "lib/grpc/message.h"
 #include "lib/grpc/server.h"
+#include "nodeagent/kubelet/endpoint.h"
 
 struct endpoint {
 	struct fake_kubelet *kubelet;
@@ -385,4 +386,16 @@ void fake_kubelet_free(struct fake_kubelet *kubelet)
 void fake_kubelet_set_mood(struct fake_kubelet *kubelet, enum fake_kubelet_mood mood)
 {
 	kubelet->mood = mood;
+}
+
+size_t fake_kubelet_sockets(const char *dir)
+{
+	auto_closedir DIR *files = opendir(dir);
+	const struct dirent *file;
+	struct endpoint_parts parts;
+	size_t n = 0;
+
+	while (files && (file = readdir(files)))
+		n += endpoint_parse(file->d_name, &parts);
+	return n;
 }

@@ -58,4 +58,7 @@ size_t fake_kubelet_lists(const struct fake_kubelet *kubelet);
 const char *fake_kubelet_endpoint(const struct fake_kubelet *kubelet);
 const char *fake_kubelet_request(const struct fake_kubelet *kubelet);
 
+/* Sockets of device plugins of ours that are in dir. */
+size_t fake_kubelet_sockets(const char *dir);
+
 #endif

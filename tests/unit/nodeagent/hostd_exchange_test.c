@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "lib/base/mem.h"
+#include "lib/base/packet.h"
 #include "lib/json/frame.h"
 #include "lib/json/json.h"
 #include "nodeagent/hostd/exchange.h"
@@ -100,22 +101,8 @@ static void wait_done(struct fixture *f, int n)
 static void tell(struct fixture *f, uint32_t kind, int pid, int value, int fd)
 {
 	struct keeper_event event = {.kind = kind, .pid = pid, .value = value};
-	struct iovec part = {&event, sizeof(event)};
-	union {
-		char bytes[CMSG_SPACE(sizeof(int))];
-		struct cmsghdr align;
-	} control = {0};
-	struct msghdr msg = {.msg_iov = &part, .msg_iovlen = 1};
 
-	if (fd >= 0) {
-		msg.msg_control = control.bytes;
-		msg.msg_controllen = sizeof(control.bytes);
-		control.align = (struct cmsghdr){.cmsg_level = SOL_SOCKET,
-						 .cmsg_type = SCM_RIGHTS,
-						 .cmsg_len = CMSG_LEN(sizeof(int))};
-		memcpy(CMSG_DATA(&control.align), &fd, sizeof(fd));
-	}
-	assert_int_equal(sendmsg(f->keeper, &msg, 0), sizeof(event));
+	assert_int_equal(packet_send(f->keeper, &event, sizeof(event), fd, 0), 0);
 }
 
 /* The next order that the keeper got; kind 0: none. */

@@ -204,18 +204,6 @@ static const json_t *status_of(struct device_plugins *plugins, json_t **ret_all)
 	return json_array_get(*ret_all, 0);
 }
 
-static size_t count_sockets(const struct stand *s)
-{
-	auto_closedir DIR *files = opendir(s->plugins_dir);
-	const struct dirent *file;
-	struct endpoint_parts parts;
-	size_t n = 0;
-
-	while (files && (file = readdir(files)))
-		n += endpoint_parse(file->d_name, &parts);
-	return n;
-}
-
 static bool exists(const char *dir, const char *name)
 {
 	auto_free char *path = str_printf("%s/%s", dir, name);
@@ -338,14 +326,14 @@ static void a_resource_that_is_wanted_no_more_goes(void **state)
 	serve(s, FAKE_KUBELET_NEW);
 	offer(s, s->plugins, json_pack("{s:[], s:[]}", "resources", "problems"));
 	until(s->loop, allocatable(s) == 0);
-	assert_int_equal(count_sockets(s), 1);
+	assert_int_equal(fake_kubelet_sockets(s->plugins_dir), 1);
 	/* It may come back while its devices are remembered. */
 	offer(s, s->plugins, pools_with(3, true));
 	until(s->loop, allocatable(s) == 3);
 	assert_int_equal(fake_kubelet_registrations(s->kubelet), 1);
 	offer(s, s->plugins, json_pack("{s:[], s:[]}", "resources", "problems"));
 	leap(s, 6000);
-	until(s->loop, count_sockets(s) == 0);
+	until(s->loop, fake_kubelet_sockets(s->plugins_dir) == 0);
 	assert_false(exists(s->devinfo_dir, "spidernet.io-x-0000:3b:00.1-device.json"));
 }
 
@@ -362,7 +350,7 @@ static void a_restarted_kubelet_is_met_again(void **state)
 					      i % 2 ? FAKE_KUBELET_NEW : FAKE_KUBELET_OLD);
 		until(s->loop, allocatable(s) == 3);
 	}
-	assert_int_equal(count_sockets(s), 1);
+	assert_int_equal(fake_kubelet_sockets(s->plugins_dir), 1);
 }
 
 static void a_directory_that_was_removed_is_found_again(void **state)
@@ -550,11 +538,11 @@ static void sockets_of_killed_agents_are_removed_and_only_those(void **state)
 	until(s->loop, !exists(s->plugins_dir, stale));
 	second = agent(s);
 	offer(s, second, pools_with(3, true));
-	until(s->loop, count_sockets(s) == 2);
+	until(s->loop, fake_kubelet_sockets(s->plugins_dir) == 2);
 	leap(s, 60000);
-	assert_int_equal(count_sockets(s), 2);
+	assert_int_equal(fake_kubelet_sockets(s->plugins_dir), 2);
 	close_agent(s, second);
-	assert_int_equal(count_sockets(s), 1);
+	assert_int_equal(fake_kubelet_sockets(s->plugins_dir), 1);
 }
 
 static void a_successor_takes_over(void **state, enum fake_kubelet_kind kind, bool without_gap)
@@ -650,9 +638,9 @@ static void at_the_end_sockets_go_and_files_stay(void **state)
 	struct stand *s = *state;
 
 	serve(s, FAKE_KUBELET_NEW);
-	assert_int_equal(count_sockets(s), 1);
+	assert_int_equal(fake_kubelet_sockets(s->plugins_dir), 1);
 	close_agent(s, take_ptr(s->plugins));
-	assert_int_equal(count_sockets(s), 0);
+	assert_int_equal(fake_kubelet_sockets(s->plugins_dir), 0);
 	until(s->loop, allocatable(s) == 0);
 	assert_true(exists(s->devinfo_dir, "spidernet.io-x-0000:3b:00.1-device.json"));
 }

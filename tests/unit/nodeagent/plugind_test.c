@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include <cmocka.h>
-#include <dirent.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -22,7 +21,6 @@
 #include "lib/grpc/client.h"
 #include "lib/json/frame.h"
 #include "lib/json/json.h"
-#include "nodeagent/kubelet/endpoint.h"
 #include "nodeagent/kubelet/pools.h"
 #include "nodeagent/plugind/channel.h"
 #include "nodeagent/plugind/client.h"
@@ -261,18 +259,6 @@ static void serve(struct stand *s)
 	until(s->loop, allocatable(s) == 3 && plugind_are_served(s->first.plugind));
 }
 
-static size_t count_sockets(const struct stand *s)
-{
-	auto_closedir DIR *files = opendir(s->plugins_dir);
-	const struct dirent *file;
-	struct endpoint_parts parts;
-	size_t n = 0;
-
-	while (files && (file = readdir(files)))
-		n += endpoint_parse(file->d_name, &parts);
-	return n;
-}
-
 /* ---- what comes through ----------------------------------------------------------------------------------------------- */
 
 static void what_the_agent_sets_the_kubelet_has(void **state)
@@ -473,9 +459,9 @@ static void with_the_server_its_sockets_go_and_the_agent_hears_it(void **state)
 	struct stand *s = *state;
 
 	serve(s);
-	assert_int_equal(count_sockets(s), 1);
+	assert_int_equal(fake_kubelet_sockets(s->plugins_dir), 1);
 	end_server(s);
-	assert_int_equal(count_sockets(s), 0);
+	assert_int_equal(fake_kubelet_sockets(s->plugins_dir), 0);
 	until(s->loop, s->first.lost == 1);
 	assert_string_equal(s->first.why.reason, "ChannelClosed");
 	until(s->loop, allocatable(s) == 0);
@@ -568,7 +554,7 @@ static void nonsense_from_the_agent_changes_nothing(void **state)
 	pass(s->loop, 50);
 	assert_null(strstr(strbuf_str(&s->heard), "\"of\":9"));
 	assert_int_equal(s->lost, 0);
-	assert_int_equal(count_sockets(s), 1);
+	assert_int_equal(fake_kubelet_sockets(s->plugins_dir), 1);
 	assert_int_equal(allocatable(s), 3);
 	assert_int_equal(fake_kubelet_lists(s->kubelet), 1);
 	assert_int_equal(fake_kubelet_registrations(s->kubelet), 1);
@@ -769,7 +755,7 @@ static void the_process_ends_with_its_control(void **state)
 	set(&s->first, pools_of(3));
 	until(s->loop, allocatable(s) == 3);
 	assert_int_equal(join_process(s), 0);
-	assert_int_equal(count_sockets(s), 0);
+	assert_int_equal(fake_kubelet_sockets(s->plugins_dir), 0);
 	until(s->loop, s->first.lost == 1);
 	until(s->loop, allocatable(s) == 0);
 }

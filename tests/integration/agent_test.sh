@@ -97,6 +97,19 @@ good='{"periodicUpdateInterval": 300, "configList": [{"resourcePrefix": "spidern
 	"rdmaHcaMax": 500, "selectors": {"vendors": ["15b3"], "deviceIDs": ["1017"]}}]}'
 o_curl POST "$shared" "$(config_map "$good")" >/dev/null
 t_wait 30 "the shared devices of a ConfigMap are offered" resource spidernet.io/hca_shared_devices
+
+# Between, somebody kills the process that does all this.
+child() {
+	ps -o pid=,comm= --ppid "${o_pids[a]}" | awk -v name="$1" '$2 == name { print $1 }'
+}
+plugd=$(child orbweaver-plugd)
+kill -KILL "$(child orbweaver-node)"
+t_wait 30 "an agent that is killed is started again, and says so" told AgentRestarted 1
+t_eq "the kubelet is served by the same process" "$plugd" "$(child orbweaver-plugd)"
+t_ok "nothing that it offers is lost" resource spidernet.io/hca_shared_devices
+t_eq "the restart is counted" 1 "$(o_metric a orbweaver_agent_restarts_total)"
+t_ok "metrics of the other process are there" grep -q '^orbweaver_kubelet_registered{resource="spidernet.io/hca_shared_devices"}' \
+	<(o_http a /metrics)
 o_curl PATCH "$shared/spiderpool-rdma-shared-device-plugin" "$(config_map '{"configList": 7}')" >/dev/null
 t_wait 30 "one that cannot be read is named" o_condition "$state" True BadSharedConfig Degraded
 t_wait 10 "in an event, too" told BadSharedConfig 1

@@ -23,7 +23,7 @@ enum {
 	/* An agent that has lasted so long makes earlier ends forgotten. */
 	SUPERVISOR_STABLE_MS = 10000,
 	/* For the half that serves the kubelet to remove its sockets. */
-	SUPERVISOR_CLOSING_MS = 3000,
+	SUPERVISOR_CLOSING_MS = 2000,
 };
 
 /* What came before an agent. */

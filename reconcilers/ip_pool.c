@@ -230,11 +230,6 @@ static void plan_pool_status(const json_t *world, const char *key, const json_t 
 	plan_status(plan, KIND_IP_POOL, key, status);
 }
 
-static bool has_finalizer(const json_t *pool)
-{
-	return json_list_has(json_at(pool, "metadata", "finalizers"), IP_POOL_FINALIZER);
-}
-
 static json_t *finalizers_with_ours(const json_t *pool)
 {
 	json_t *list = json_array();
@@ -265,7 +260,7 @@ static void plan_metadata(const char *key, const json_t *pool, const struct ip_s
 
 	if (label && !str_eq(label, old_label))
 		json_put_str(json_need_object(metadata, "labels"), IP_POOL_CIDR_LABEL, label);
-	if (is_in_use && !has_finalizer(pool))
+	if (is_in_use && !json_list_has(json_at(pool, "metadata", "finalizers"), IP_POOL_FINALIZER))
 		json_put(metadata, "finalizers", finalizers_with_ours(pool));
 	if (json_object_size(metadata))
 		plan_meta(plan, KIND_IP_POOL, key, json_incref(metadata));

@@ -21,7 +21,7 @@ struct process {
 	struct plugind_server *server;
 };
 
-/* After that without an agent's word it rests. */
+/* So long after an agent has come it has what it needs, and mostly rests. */
 enum { TIDY_MS = 2000 };
 
 static void on_tidying(void *arg)

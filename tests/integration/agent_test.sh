@@ -100,7 +100,7 @@ t_wait 30 "the shared devices of a ConfigMap are offered" resource spidernet.io/
 
 # Between, somebody kills the process that does all this.
 child() {
-	ps -o pid=,comm= --ppid "${o_pids[a]}" | awk -v name="$1" '$2 == name { print $1 }'
+	pgrep -P "${o_pids[a]}" -x "$1"
 }
 plugd=$(child orbweaver-plugd)
 kill -KILL "$(child orbweaver-node)"

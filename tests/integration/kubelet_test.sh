@@ -160,7 +160,7 @@ start_tool() {
 
 # The process of a tool that tells the other one what to offer: the agent's half (supervisor.h).
 half() {
-	ps -o pid=,comm= --ppid "$(<"$tmp/$1.pid")" | awk '$2 == "orbweaver-node" { print $1 }'
+	pgrep -P "$(<"$tmp/$1.pid")" -x orbweaver-node
 }
 
 # nsenter reaps its child, unless both were stopped.

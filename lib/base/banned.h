@@ -1,6 +1,6 @@
 /*
- * Functions that we do not call, turned into compile errors. Force-included for all our C files. The headers that declare
- * them come first: poison would break them.
+ * Functions that we do not call, turned into compile errors. Force-included for all our C files.
+ * The headers that declare them come first: poison would break them.
  */
 #ifndef ORBWEAVER_LIB_BASE_BANNED_H
 #define ORBWEAVER_LIB_BASE_BANNED_H

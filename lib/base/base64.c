@@ -3,6 +3,7 @@
  */
 #include "lib/base/base64.h"
 
+#include <assert.h>
 #include <stdint.h>
 
 /* The padding stands behind the 64 characters. */
@@ -93,6 +94,7 @@ int base64_decode(const char *text, size_t len, struct strbuf *ret, struct err *
 {
 	size_t before = ret->len;
 
+	assert(ret && (text || len == 0));
 	if (decode(text, len, ret, err) == 0)
 		return 0;
 	strbuf_cut(ret, before);
@@ -103,6 +105,7 @@ void base64_encode(const void *data, size_t len, struct strbuf *ret)
 {
 	const uint8_t *in = data;
 
+	assert(ret && (data || len == 0));
 	for (size_t i = 0; i < len; i += 3) {
 		size_t have = len - i < 3 ? len - i : 3;
 		uint32_t bits = (uint32_t)in[i] << 16 | (have > 1 ? (uint32_t)in[i + 1] << 8 : 0) |

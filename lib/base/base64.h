@@ -16,7 +16,7 @@
 
 /*
  * Append the decoded bytes to ret; unchanged on failure. Error: ERR_INVALID "BadBase64", which
- * names the byte's position and never its value, since what is encoded may be secret.
+ * names the byte's position and never its value: the text may be secret.
  */
 int base64_decode(const char *text, size_t len, struct strbuf *ret, struct err *err);
 

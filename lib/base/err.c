@@ -1,5 +1,6 @@
 /*
- * Errors as values. Texts are made fit for a condition and a log line here, once: one line, valid UTF-8.
+ * Errors as values. Texts are made fit for a condition and a log line here, once: one line, valid
+ * UTF-8.
  */
 #include "lib/base/err.h"
 
@@ -29,8 +30,8 @@ static void make_one_line(char *text)
 }
 
 /*
- * Write "fmt" or "fmt: tail" as the new text. By way of a copy: arguments and tail may point into *err. No allocation:
- * an error has to work when memory is short.
+ * Write "fmt" or "fmt: tail" as the new text. By way of a copy: arguments and tail may point into
+ * *err. No allocation: an error has to work when memory is short.
  */
 static void write_text(struct err *err, const char *tail, const char *fmt, va_list ap)
 	__attribute__((format(printf, 3, 0)));
@@ -56,6 +57,7 @@ static void write_kind(struct err *err, enum err_class class, int sys, const cha
 {
 	err->class = class;
 	err->sys = sys;
+	err->retry_after_ms = 0;
 	if (reason != err->reason)
 		(void)snprintf(err->reason, sizeof(err->reason), "%s", reason);
 }

@@ -1,13 +1,16 @@
 /*
- * Errors as values: one fixed-size struct, owned by the caller, last parameter of everything that can fail.
+ * Errors as values: one fixed-size struct, owned by the caller, last parameter of everything that
+ * can fail.
  *
- * Nothing to free, usable when memory is short, and it carries what a controller needs: the class says when to try
- * again, the reason goes into a condition and a metric label, the text tells a person what to do.
+ * Nothing to free, usable when memory is short, and it carries what a controller needs: the class
+ * says when to try again, the reason goes into a condition and a metric label, the text tells a
+ * person what to do.
  */
 #ifndef ORBWEAVER_LIB_BASE_ERR_H
 #define ORBWEAVER_LIB_BASE_ERR_H
 
 #include <stdarg.h>
+#include <stdint.h>
 
 enum err_class {
 	ERR_NONE,
@@ -20,9 +23,10 @@ enum err_class {
 
 struct err {
 	enum err_class class;
-	int sys;         /* errno, or 0 */
-	char reason[32]; /* CamelCase: Condition.reason and metric label */
-	char text[512];  /* one line, outermost context first */
+	int sys;                /* errno, or 0 */
+	int64_t retry_after_ms; /* whoever refused asks not to come back before; 0: did not say */
+	char reason[32];        /* CamelCase: Condition.reason and metric label */
+	char text[512];         /* one line, outermost context first */
 };
 
 /*
@@ -30,7 +34,7 @@ struct err {
  *
  * err_set   the error starts here.
  * err_sys   the same, class ERR_HOST, with errno's description appended and kept in err->sys.
- * err_in    puts context in front of an error that a callee reported; class and reason stay.
+ * err_in    puts context in front of an error that a callee reported; everything else stays.
  *
  * Text that does not fit is cut at the end on a character boundary; line breaks become blanks.
  */

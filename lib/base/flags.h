@@ -1,8 +1,8 @@
 /*
  * The command line of a program, as a table; getopt_long(3) does the splitting.
  *
- * "--flag value" and "--flag=value"; booleans also "--flag". All mistakes are ERR_INVALID "BadFlag" and name the flag, its
- * value and what would be right.
+ * "--flag value" and "--flag=value"; booleans also "--flag". All mistakes are ERR_INVALID "BadFlag"
+ * and name the flag, its value and what would be right.
  */
 #ifndef ORBWEAVER_LIB_BASE_FLAGS_H
 #define ORBWEAVER_LIB_BASE_FLAGS_H
@@ -28,11 +28,16 @@ struct flag {
 	int (*take)(void *options, const char *value, struct err *err);
 };
 
-/* "-h" is "--help". At most FLAGS_MAX flags. Fields of flags that are not given stay as they are. */
+/*
+ * "-h" is "--help". At most FLAGS_MAX flags. Fields of flags that are not given stay as they are.
+ */
 int flags_parse(int argc, char *const *argv, const struct flag *flags, size_t n, void *options,
 		struct err *err);
 
-/* A DNS label of at most 63 characters: what namespaces and Leases may be called. `flag` is for the message. */
+/*
+ * A DNS label of at most 63 characters: what namespaces and Leases may be called. `flag` is for the
+ * message.
+ */
 int flags_check_label(const char *flag, const char *value, struct err *err);
 
 /* What stands before the slash of an extended resource: "spidernet.io". */

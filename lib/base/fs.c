@@ -3,6 +3,7 @@
  */
 #include "lib/base/fs.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
@@ -11,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "lib/base/own_fd.h"
 #include "lib/base/random.h"
 
 static ssize_t read_some(int fd, void *buf, size_t len)
@@ -30,6 +32,7 @@ int fs_read(int dirfd, const char *path, size_t max, struct strbuf *ret, struct 
 	char chunk[16384];
 	ssize_t n;
 
+	assert(path && max > 0 && ret);
 	if (fd < 0)
 		return err_sys(err, "FileUnreadable", "open %s", path);
 
@@ -49,7 +52,7 @@ int fs_read(int dirfd, const char *path, size_t max, struct strbuf *ret, struct 
 	return 0;
 }
 
-static int write_all(int fd, const void *data, size_t len)
+int fs_write_all(int fd, const void *data, size_t len)
 {
 	const char *p = data;
 
@@ -82,7 +85,7 @@ static int write_new(int dirfd, const char *path, const void *data, size_t len, 
 		openat(dirfd, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
 	int closing;
 
-	if (fd < 0 || write_all(fd, data, len) < 0 || fsync(fd) < 0)
+	if (fd < 0 || fs_write_all(fd, data, len) < 0 || fsync(fd) < 0)
 		return -1;
 	closing = take_fd(&fd);
 	return close(closing);
@@ -94,6 +97,7 @@ int fs_write_atomic(int dirfd, const char *path, const void *data, size_t len, u
 	auto_free char *temporary = NULL;
 	uint64_t number;
 
+	assert(path && (data || len == 0));
 	random_bytes(&number, sizeof(number));
 	temporary = str_printf("%s.%016llx.tmp", path, (unsigned long long)number);
 
@@ -110,4 +114,18 @@ int fs_write_atomic(int dirfd, const char *path, const void *data, size_t len, u
 	if (sync_parent(dirfd, path) < 0)
 		return err_sys(err, "FileNotWritten", "sync the directory of %s", path);
 	return 0;
+}
+
+int fs_make_dirs(const char *path, unsigned int mode)
+{
+	auto_free char *part = str_dup(path);
+
+	for (char *p = part + 1; *p; p++) {
+		if (*p != '/')
+			continue;
+		*p = '\0';
+		(void)mkdir(part, mode);
+		*p = '/';
+	}
+	return mkdir(part, mode) < 0 && errno != EEXIST ? -1 : 0;
 }

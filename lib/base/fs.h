@@ -1,5 +1,6 @@
 /*
- * Small files, read and written whole, with paths relative to a directory descriptor (the host's root, a test's tree).
+ * Small files, read and written whole, with paths relative to a directory descriptor (the host's
+ * root, a test's tree).
  */
 #ifndef ORBWEAVER_LIB_BASE_FS_H
 #define ORBWEAVER_LIB_BASE_FS_H
@@ -10,17 +11,24 @@
 #include "lib/base/str.h"
 
 /*
- * Read the file, at most max bytes (a larger file is ERR_INVALID "FileTooLarge"); dirfd may be AT_FDCWD.
- * ret is appended to, and unchanged on failure. Errors: ERR_HOST "FileUnreadable" with errno.
+ * Read the file, at most max bytes (a larger file is ERR_INVALID "FileTooLarge"); dirfd may be
+ * AT_FDCWD. ret is appended to, and unchanged on failure. Errors: ERR_HOST "FileUnreadable" with
+ * errno.
  */
 int fs_read(int dirfd, const char *path, size_t max, struct strbuf *ret, struct err *err);
 
 /*
- * Write so that readers see the old or the new content, never a part: temporary file next to it, fsync, rename. mode as
- * in open(2), the umask applies. Errors: ERR_HOST "FileNotWritten" with errno; the old content is still there, except
- * when only the directory could not be synced.
+ * Write so that readers see the old or the new content, never a part: temporary file next to it,
+ * fsync, rename. mode as in open(2), the umask applies. Errors: ERR_HOST "FileNotWritten" with
+ * errno; the old content is still there, except when only the directory could not be synced.
  */
 int fs_write_atomic(int dirfd, const char *path, const void *data, size_t len, unsigned int mode,
 		    struct err *err);
+
+/* Write all of it. -1 with errno set; part may have been written. */
+int fs_write_all(int fd, const void *data, size_t len);
+
+/* Make the folder and those above that are missing. Returns 0, or -1 with errno set. */
+int fs_make_dirs(const char *path, unsigned int mode);
 
 #endif

@@ -1,14 +1,17 @@
 /*
- * One JSON line per event, written with one write(2), so that lines of several processes do not mix.
+ * One JSON line per event, written with one write(2), so that lines of several processes do not
+ * mix.
  */
 #include "lib/base/log.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/own.h"
+#include "lib/base/rfc3339.h"
 #include "lib/base/str.h"
 
 #define OVERRIDES_MAX 16
@@ -89,6 +92,7 @@ int log_configure(const char *spec, struct err *err)
 {
 	struct config new = {.level = LOG_LEVEL_INFO};
 
+	assert(spec);
 	for (;;) {
 		size_t len = strcspn(spec, ",");
 
@@ -199,7 +203,10 @@ static void write_line(const struct strbuf *b)
 {
 	size_t done = 0;
 
-	/* More than one round only for a pipe that is nearly full or a signal; a reader that went away loses lines. */
+	/*
+	 * More than one round only for a pipe that is nearly full or a signal; a reader that went
+	 * away loses lines.
+	 */
 	while (done < b->len) {
 		ssize_t n = write(log_fd, b->data + done, b->len - done);
 
@@ -216,10 +223,11 @@ void log_write(enum log_level level, const char *file, const char *msg,
 {
 	auto_strbuf struct strbuf b = {0};
 	auto_free char *module = str_ndup(file, module_len(file));
-	char now[CLOCK_RFC3339_SIZE];
+	char now[RFC3339_SIZE];
 	int saved_errno = errno;
 
-	clock_rfc3339_micro(clock_wall_us(), now);
+	assert(level >= LOG_LEVEL_DEBUG && level <= LOG_LEVEL_ERROR && file && msg);
+	rfc3339_write_micro(clock_wall_us(), now);
 	add_pair(&b, "time", now);
 	add_pair(&b, "level", level_names[level]);
 	add_pair(&b, "module", module);

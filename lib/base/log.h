@@ -3,8 +3,9 @@
  *
  *	log_info("VFs created", F_STR("pf", "0000:03:00.0"), F_INT("vfs", 8));
  *
- * error: someone has to act. warn: we coped. info: the world changed because of us. debug: per module (the file's
- * folder and name, for example "lib/kube/watch"), switchable at run time. Tokens, keys and whole objects are not logged.
+ * error: someone has to act. warn: we coped. info: the world changed because of us. debug: per
+ * module (the file's folder and name, for example "lib/kube/watch"), switchable at run time.
+ * Tokens, keys and whole objects are not logged.
  */
 #ifndef ORBWEAVER_LIB_BASE_LOG_H
 #define ORBWEAVER_LIB_BASE_LOG_H
@@ -57,9 +58,9 @@ struct log_field {
 #define log_error(...) log_at(LOG_LEVEL_ERROR, __VA_ARGS__)
 
 /*
- * "info", or "info,lib/kube/watch=debug,operator=warn": a level ("info" when there is none), and overrides for a file or
- * a folder; the longest match wins. Replaces what was configured before. On a bad spec nothing changes and err is
- * ERR_INVALID "BadLogLevel" and says which part is wrong.
+ * "info", or "info,lib/kube/watch=debug,operator=warn": a level ("info" when there is none), and
+ * overrides for a file or a folder; the longest match wins. Replaces what was configured before. On
+ * a bad spec nothing changes and err is ERR_INVALID "BadLogLevel" and says which part is wrong.
  */
 int log_configure(const char *spec, struct err *err);
 
@@ -67,8 +68,9 @@ int log_configure(const char *spec, struct err *err);
 void log_set_fd(int fd);
 
 /*
- * What the macros above call. A line has "time", "level", "module", "msg" and then the fields, in their order; a string
- * is cut at 2048 bytes, bytes that are not UTF-8 become U+FFFD. errno is left alone.
+ * What the macros above call. A line has "time", "level", "module", "msg" and then the fields, in
+ * their order; a string is cut at 2048 bytes, bytes that are not UTF-8 become U+FFFD. errno is left
+ * alone.
  */
 bool log_enabled(enum log_level level, const char *file);
 void log_write(enum log_level level, const char *file, const char *msg,

@@ -1,10 +1,12 @@
 /*
- * A hash map from strings to pointers: linear probing in a table that is at most three quarters full.
+ * A hash map from strings to pointers: linear probing in a table that is at most three quarters
+ * full.
  *
- * Keys are object names, so people who may create objects choose them. SipHash-1-3 with a key drawn at the start of the
- * process keeps them from choosing names that all collide; a seeded FNV would not, as the low bits of its result depend
- * on nothing but the low bits of its state, and those are soon searched through. Reference: Aumasson, Bernstein, "SipHash: a fast short-input PRF", 2012; the 1-3 variant is what Rust and
- * Python use for their tables.
+ * Keys are object names, so people who may create objects choose them. SipHash-1-3 with a key drawn
+ * at the start of the process keeps them from choosing names that all collide; a seeded FNV would
+ * not, as the low bits of its result depend on nothing but the low bits of its state, and those are
+ * soon searched through. Reference: Aumasson, Bernstein, "SipHash: a fast short-input PRF", 2012;
+ * the 1-3 variant is what Rust and Python use for their tables.
  */
 #include "lib/base/map.h"
 
@@ -137,6 +139,7 @@ void *map_get(const struct map *m, const char *key)
 {
 	const struct map_slot *slot = find(m, key, hash_of(key));
 
+	assert(m && key);
 	return slot ? slot->value : NULL;
 }
 
@@ -169,6 +172,7 @@ void *map_take(struct map *m, const char *key)
 {
 	struct map_slot *slot = find(m, key, hash_of(key));
 
+	assert(m && key);
 	if (!slot)
 		return NULL;
 	free(slot->key);
@@ -192,6 +196,7 @@ void map_done(struct map *m)
 {
 	struct map old = *m;
 
+	assert(m);
 	/* Empty before the destructors run: one of them may look at the map. */
 	*m = (struct map){.free_value = old.free_value};
 	for (size_t i = 0; i < old.cap; i++) {
@@ -206,6 +211,7 @@ void map_done(struct map *m)
 
 bool map_next(const struct map *m, size_t *iter, const char **ret_key, void **ret_value)
 {
+	assert(m && iter);
 	for (; *iter < m->cap; (*iter)++) {
 		const struct map_slot *slot = &m->slots[*iter];
 

@@ -1,6 +1,6 @@
 /*
- * A hash map from strings to pointers: open addressing, keys copied, no iteration order promised. The hash is seeded
- * per process, so keys may come from the network.
+ * A hash map from strings to pointers: open addressing, keys copied, no iteration order promised.
+ * The hash is seeded per process, so keys may come from the network.
  */
 #ifndef ORBWEAVER_LIB_BASE_MAP_H
 #define ORBWEAVER_LIB_BASE_MAP_H
@@ -29,8 +29,8 @@ void *map_get(const struct map *m, const char *key);
 /* Insert or replace; a replaced value goes through free_value. `value` must not be NULL. */
 void map_set(struct map *m, const char *key, void *value);
 /*
- * Remove; true when it was there. The value goes through free_value. `key` may be the one that map_next returned, but
- * is gone afterwards.
+ * Remove; true when it was there. The value goes through free_value. `key` may be the one that
+ * map_next returned, but is gone afterwards.
  */
 bool map_del(struct map *m, const char *key);
 /* Remove without destroying: the value, now the caller's, or NULL when absent. */
@@ -39,8 +39,8 @@ void *map_take(struct map *m, const char *key);
 void map_done(struct map *m);
 
 /*
- * Visit all entries: `size_t i = 0; while (map_next(&m, &i, &key, &value)) …`.
- * The entry just visited may be removed; nothing else may change during the visit.
+ * Visit all entries: `size_t i = 0; while (map_next(&m, &i, &key, &value)) …`. The entry just
+ * visited may be removed; nothing else may change during the visit.
  */
 bool map_next(const struct map *m, size_t *iter, const char **ret_key, void **ret_value);
 

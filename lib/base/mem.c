@@ -1,16 +1,15 @@
 /*
  * Allocation that ends the process when memory is out.
  *
- * Running on without memory would need a tested error path at every call; a restart is tested anyway.
+ * Running on without memory would need a tested error path at every call; a restart is tested
+ * anyway.
  */
 #include "lib/base/mem.h"
 
-#include <link.h>
+#include <assert.h>
 #include <malloc.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 _Noreturn void mem_exhausted(void)
@@ -60,6 +59,7 @@ void *mem_dup(const void *data, size_t len)
 {
 	void *copy = mem_alloc(len);
 
+	assert(data || len == 0);
 	if (len)
 		memcpy(copy, data, len);
 	return copy;
@@ -73,8 +73,8 @@ void mem_free(void *ptr)
 void mem_tune(void)
 {
 	/*
-	 * mallopt(3): setting a threshold switches off its automatic growth, so that a list of some megabytes goes
-	 * back to the system when it is freed instead of staying in the heap.
+	 * mallopt(3): setting a threshold switches off its automatic growth, so that a list of some
+	 * megabytes goes back to the system when it is freed instead of staying in the heap.
 	 */
 	(void)mallopt(M_ARENA_MAX, 1);
 	(void)mallopt(M_MMAP_THRESHOLD, 128 * 1024);
@@ -84,29 +84,4 @@ void mem_tune(void)
 void mem_trim(void)
 {
 	(void)malloc_trim(0);
-}
-
-/*
- * What is loaded without write permission is never changed: position-independent code has no relocations there. The linker
- * keeps what it relocates in writable segments, also where it takes the permission away afterwards. Pages dropped come back
- * from the file.
- */
-static int drop_read_only(struct dl_phdr_info *object, size_t size, void *arg)
-{
-	const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-
-	for (size_t i = 0; i < object->dlpi_phnum; i++) {
-		const ElfW(Phdr) *segment = &object->dlpi_phdr[i];
-		uintptr_t start = (object->dlpi_addr + segment->p_vaddr) & ~(page - 1);
-		uintptr_t end = object->dlpi_addr + segment->p_vaddr + segment->p_filesz;
-
-		if (segment->p_type == PT_LOAD && !(segment->p_flags & PF_W))
-			(void)madvise((void *)start, end - start, MADV_DONTNEED);
-	}
-	return 0;
-}
-
-void mem_drop_code(void)
-{
-	(void)dl_iterate_phdr(drop_read_only, NULL);
 }

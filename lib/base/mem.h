@@ -15,25 +15,22 @@ void *mem_realloc(void *ptr, size_t size) __attribute__((returns_nonnull, alloc_
 void *mem_dup(const void *data, size_t len) __attribute__((malloc, returns_nonnull));
 void mem_free(void *ptr);
 
-/* Say so and end the process: for libraries that allocate by themselves and report that they could not. */
+/*
+ * Say so and end the process: for libraries that allocate by themselves and report that they could
+ * not.
+ */
 _Noreturn void mem_exhausted(void);
 
 /* One zeroed object of the pointed-to type: `struct x *x = mem_new(struct x);` */
 #define mem_new(type) ((type *)mem_zalloc(sizeof(type)))
 
 /*
- * Tune the C library's allocator for a long-running process of one thread: one arena, freed memory goes back to the
- * system. Call once at the start of main.
+ * Tune the C library's allocator for a long-running process of one thread: one arena, freed memory
+ * goes back to the system. Call once at the start of main.
  */
 void mem_tune(void);
 
 /* Give memory freed by now back to the system; worth a call after a large list was decoded. */
 void mem_trim(void);
-
-/*
- * Unmap the pages of code and constants, of which much runs once or seldom (TLS libraries have megabytes). What is needed
- * again comes back from the page cache by minor faults: some hundred microseconds. Worth a call before a long rest.
- */
-void mem_drop_code(void);
 
 #endif

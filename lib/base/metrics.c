@@ -1,6 +1,7 @@
 /*
- * A registry is a list of metrics, a metric a list of series with a hash index over their label values. Updates go
- * through series_find, which allocates only when it meets a set of values for the first time.
+ * A registry is a list of metrics, a metric a list of series with a hash index over their label
+ * values. Updates go through series_find, which allocates only when it meets a set of values for
+ * the first time.
  */
 #include "lib/base/metrics.h"
 
@@ -27,7 +28,8 @@ struct series {
 	double value;   /* counter, gauge; sum of a histogram */
 	uint64_t count; /* histogram: observations */
 	uint64_t *
-		buckets; /* histogram: for each bound, observations that fit it but not the one before */
+		/* histogram: for each bound, observations that fit it but not the one before */
+		buckets;
 };
 
 struct metric {
@@ -51,13 +53,19 @@ struct collector {
 	void *arg;
 };
 
+/* What another process has written. */
+struct part {
+	char *of, *text;
+};
+
 struct metrics {
 	struct metric **all;
 	size_t n;
 	struct collector *collectors;
 	size_t n_collectors;
 	struct metric *overflow;
-	char *appended; /* NULL: nothing */
+	struct part *parts;
+	size_t n_parts;
 };
 
 static void series_free(struct series *s)
@@ -109,7 +117,11 @@ void metrics_free(struct metrics *r)
 		metric_free(r->all[i]);
 	mem_free(r->all);
 	mem_free(r->collectors);
-	mem_free(r->appended);
+	for (size_t i = 0; i < r->n_parts; i++) {
+		mem_free(r->parts[i].of);
+		mem_free(r->parts[i].text);
+	}
+	mem_free(r->parts);
 	mem_free(r);
 }
 
@@ -217,7 +229,9 @@ struct metric *metric_histogram(struct metrics *r, const char *name, const char 
 
 /* ---- series ---- */
 
-/* Append what of the value is shown: at most METRIC_VALUE_MAX bytes, whole characters, '?' for bytes that are none. */
+/*
+ * Append the value as shown: at most METRIC_VALUE_MAX bytes, whole characters, '?' for other bytes.
+ */
 static void add_clean_value(struct strbuf *out, const char *value)
 {
 	const char *s = value;
@@ -414,6 +428,7 @@ double metric_get_values(const struct metric *m, const char *const *values, size
 {
 	const struct series *s;
 
+	assert(values || n == 0);
 	if (!m)
 		return 0;
 	s = series_find((struct metric *)m, values, n, false);
@@ -427,6 +442,7 @@ void metric_remove_values(struct metric *m, const char *const *values, size_t n)
 	struct series *s;
 	size_t i = 0;
 
+	assert(values || n == 0);
 	if (!m)
 		return;
 	s = series_find(m, values, n, false);
@@ -578,20 +594,32 @@ static void render_metric(const struct metric *m, struct strbuf *out)
 	}
 }
 
-void metrics_append(struct metrics *r, const char *text)
+void metrics_append(struct metrics *r, const char *of, const char *text)
 {
+	struct part *part = NULL;
+
 	if (!r)
 		return;
-	mem_free(r->appended);
-	r->appended = text ? str_dup(text) : NULL;
+	for (size_t i = 0; i < r->n_parts && !part; i++)
+		if (str_eq(r->parts[i].of, of))
+			part = &r->parts[i];
+	if (!part) {
+		r->parts = mem_realloc(r->parts, (r->n_parts + 1) * sizeof(*r->parts));
+		part = &r->parts[r->n_parts++];
+		*part = (struct part){.of = str_dup(of)};
+	}
+	mem_free(part->text);
+	part->text = str_dup(text);
 }
 
 void metrics_render(struct metrics *r, struct strbuf *out)
 {
+	assert(r && out);
 	for (size_t i = 0; i < r->n_collectors; i++)
 		r->collectors[i].collect(r->collectors[i].arg);
 	for (size_t i = 0; i < r->n; i++)
 		render_metric(r->all[i], out);
-	if (r->appended)
-		strbuf_adds(out, r->appended);
+	for (size_t i = 0; i < r->n_parts; i++)
+		if (r->parts[i].text)
+			strbuf_adds(out, r->parts[i].text);
 }

@@ -1,5 +1,6 @@
 /*
- * The process about itself, from /proc/self (proc(5)), under the names that Prometheus' own clients use.
+ * The process about itself, from /proc/self (proc(5)), under the names that Prometheus' own clients
+ * use.
  */
 #include <ctype.h>
 #include <fcntl.h>
@@ -9,6 +10,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/metrics.h"
+#include "lib/base/own_fd.h"
 
 static struct metric *gauge(struct metrics *r, const char *name, const char *help)
 {

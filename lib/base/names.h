@@ -1,7 +1,8 @@
 /*
  * Spellings that Kubernetes accepts.
  *
- * Source: kubernetes/apimachinery pkg/util/validation (DNS-1123 subdomain, qualified name, label value).
+ * Source: kubernetes/apimachinery pkg/util/validation (DNS-1123 subdomain, qualified name, label
+ * value).
  */
 #ifndef ORBWEAVER_LIB_BASE_NAMES_H
 #define ORBWEAVER_LIB_BASE_NAMES_H
@@ -11,7 +12,7 @@
 /* A letter or digit of ASCII, whatever the locale. */
 bool name_is_alnum(char c);
 
-/* NULL is none of these. */
+/* All return false for NULL. */
 bool name_is_dns_subdomain(const char *s);
 /* "app" or "example.com/app". */
 bool name_is_qualified(const char *s);

@@ -1,14 +1,12 @@
 /*
- * Ownership that can be seen: a variable that owns says so where it is declared, and is given away with take_ptr.
+ * Ownership that can be seen: a variable that owns says so where it is declared, and is given away
+ * with take_ptr.
  */
 #ifndef ORBWEAVER_LIB_BASE_OWN_H
 #define ORBWEAVER_LIB_BASE_OWN_H
 
-#include <dirent.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 /* Run `fn(&var)` when `var` leaves its scope. */
 #define auto_call(fn) __attribute__((cleanup(fn)))
@@ -18,28 +16,7 @@ static inline void own_free_p(void *p)
 	free(*(void **)p);
 }
 
-static inline void own_close_p(const int *fd)
-{
-	if (*fd >= 0)
-		(void)close(*fd);
-}
-
-static inline void own_fclose_p(FILE **f)
-{
-	if (*f)
-		(void)fclose(*f);
-}
-
-static inline void own_closedir_p(DIR **d)
-{
-	if (*d)
-		(void)closedir(*d);
-}
-
-#define auto_free     auto_call(own_free_p)     /* any pointer from malloc */
-#define auto_close    auto_call(own_close_p)    /* int fd, -1 when empty */
-#define auto_fclose   auto_call(own_fclose_p)   /* FILE * */
-#define auto_closedir auto_call(own_closedir_p) /* DIR * */
+#define auto_free auto_call(own_free_p) /* any pointer from malloc */
 
 /* Give the pointer away: evaluates to its value and leaves NULL behind. */
 #define take_ptr(p)                                                                                \
@@ -48,14 +25,6 @@ static inline void own_closedir_p(DIR **d)
 		(p) = NULL;                                                                        \
 		p_;                                                                                \
 	})
-
-static inline int take_fd(int *fd)
-{
-	int value = *fd;
-
-	*fd = -1;
-	return value;
-}
 
 /* Define `name_p` for auto_call from a destructor that accepts NULL. */
 #define OWN_DEFINE(type, free_fn)                                                                  \

@@ -3,6 +3,7 @@
  */
 #include "lib/base/packet.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -19,6 +20,7 @@ int packet_send(int socket, const void *data, size_t len, int fd, int flags)
 	union one_fd control = {0};
 	ssize_t n;
 
+	assert(socket >= 0 && data && len > 0);
 	if (fd >= 0) {
 		msg.msg_control = control.bytes;
 		msg.msg_controllen = sizeof(control.bytes);
@@ -37,7 +39,9 @@ ssize_t packet_receive(int socket, void *data, size_t len, int *ret_fd)
 {
 	struct iovec part = {data, len};
 	union one_fd control = {0};
-	/* No room for a second descriptor, which the kernel then closes; padding would have some. */
+	/*
+	 * No room for a second descriptor, which the kernel then closes; padding would have some.
+	 */
 	struct msghdr msg = {.msg_iov = &part,
 			     .msg_iovlen = 1,
 			     .msg_control = control.bytes,
@@ -45,6 +49,7 @@ ssize_t packet_receive(int socket, void *data, size_t len, int *ret_fd)
 	const struct cmsghdr *header;
 	ssize_t n;
 
+	assert(socket >= 0 && data && len > 0 && ret_fd);
 	*ret_fd = -1;
 	do
 		n = recvmsg(socket, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);

@@ -3,6 +3,7 @@
  */
 #include "lib/base/random.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/random.h>
@@ -12,6 +13,7 @@ void random_bytes(void *buf, size_t len)
 {
 	char *p = buf;
 
+	assert(buf || len == 0);
 	while (len > 0) {
 		ssize_t n = getrandom(p, len, 0);
 

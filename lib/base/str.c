@@ -44,6 +44,7 @@ char *str_ndup(const char *s, size_t len)
 {
 	char *copy = mem_alloc(len + 1);
 
+	assert(s || len == 0);
 	if (len)
 		memcpy(copy, s, len);
 	copy[len] = '\0';
@@ -94,6 +95,7 @@ bool str_to_int(const char *s, int64_t min, int64_t max, int64_t *ret)
 	bool negative;
 	int64_t n = 0;
 
+	assert(min <= max && ret);
 	if (!s)
 		return false;
 	negative = *s == '-';
@@ -135,6 +137,7 @@ size_t str_utf8_len(const char *s, size_t len)
 	unsigned char low = 0x80, high = 0xbf;
 	size_t n;
 
+	assert(s || len == 0);
 	if (len == 0)
 		return 0;
 	if (p[0] < 0x80)
@@ -165,7 +168,11 @@ size_t str_clip(const char *s, size_t len, size_t max)
 	size_t cut = len < max ? len : max;
 	size_t start = cut;
 
-	/* Only the last character can be incomplete, and it begins at most three bytes before the cut. */
+	assert(s || len == 0);
+	/*
+	 * Only the last character can be incomplete, and it begins at most three bytes before the
+	 * cut.
+	 */
 	while (start > 0 && cut - start < 3 && ((unsigned char)s[start - 1] & 0xc0) == 0x80)
 		start--;
 	if (start == 0 || (unsigned char)s[start - 1] < 0xc0)
@@ -196,6 +203,7 @@ void strbuf_reserve(struct strbuf *b, size_t more)
 
 void strbuf_add(struct strbuf *b, const void *data, size_t len)
 {
+	assert(b && (data || len == 0));
 	strbuf_reserve(b, len);
 	if (len)
 		memcpy(b->data + b->len, data, len);
@@ -205,6 +213,7 @@ void strbuf_add(struct strbuf *b, const void *data, size_t len)
 
 void strbuf_adds(struct strbuf *b, const char *s)
 {
+	assert(s);
 	strbuf_add(b, s, strlen(s));
 }
 
@@ -220,7 +229,10 @@ void strbuf_vaddf(struct strbuf *b, const char *fmt, va_list ap)
 
 	va_copy(again, ap);
 	n = vsnprintf(NULL, 0, fmt, ap);
-	/* Fails only for a text beyond INT_MAX or a wide character without an encoding: never input. */
+	/*
+	 * Fails only for a text beyond INT_MAX or a wide character without an encoding: never
+	 * input.
+	 */
 	assert(n >= 0);
 	strbuf_reserve(b, (size_t)n);
 	(void)vsnprintf(b->data + b->len, (size_t)n + 1, fmt, again);
@@ -279,6 +291,7 @@ void strbuf_cut(struct strbuf *b, size_t len)
 
 void strbuf_done(struct strbuf *b)
 {
+	assert(b);
 	free(b->data);
 	*b = (struct strbuf){0};
 }
@@ -287,6 +300,7 @@ char *strbuf_take(struct strbuf *b)
 {
 	char *s = b->data ? b->data : str_dup("");
 
+	assert(b);
 	*b = (struct strbuf){0};
 	return s;
 }

@@ -25,24 +25,34 @@ bool str_starts(const char *s, const char *prefix);
 bool str_ends(const char *s, const char *suffix);
 /* NULL or "". */
 bool str_empty(const char *s);
-/* The value of a hexadecimal digit of either case; -1 when it is none. */
+/* Return the value of a hexadecimal digit of either case, -1 for another character. */
 int str_hex_digit(char c);
 
 /*
- * Decimal text of the whole string to a number within [min, max]. No sign other than '-', no blanks, no base prefix;
- * leading zeros are just zeros. False (and *ret untouched) for anything else, NULL included.
+ * Decimal text of the whole string to a number within [min, max]. No sign other than '-', no
+ * blanks, no base prefix; leading zeros are just zeros. False (and *ret untouched) for anything
+ * else, NULL included.
  */
 bool str_to_int(const char *s, int64_t min, int64_t max, int64_t *ret);
 
-/* 64-bit FNV-1a; stable across runs and machines, for shards and change detection, not against attackers. */
+/*
+ * 64-bit FNV-1a; stable across runs and machines, for shards and change detection, not against
+ * attackers.
+ */
 uint64_t str_hash(const void *data, size_t len);
 
-/* Bytes of the well-formed UTF-8 character at the start of s, which has len bytes: 1 to 4; 0 when there is none. */
+/*
+ * Return the length, 1 to 4, of the UTF-8 character at the start of s (len bytes); 0 if it is
+ * malformed.
+ */
 size_t str_utf8_len(const char *s, size_t len);
 /* The most of s's len bytes, but not more than max, that do not end within a character. */
 size_t str_clip(const char *s, size_t len, size_t max);
 
-/* A growable byte buffer, always NUL-terminated once it holds something. `struct strbuf b = {0};` is empty. */
+/*
+ * A growable byte buffer, always NUL-terminated once it holds something. `struct strbuf b = {0};`
+ * is empty.
+ */
 struct strbuf {
 	char *data; /* NULL while nothing was ever added */
 	size_t len; /* without the NUL */
@@ -57,7 +67,10 @@ void strbuf_vaddf(struct strbuf *b, const char *fmt, va_list ap)
 	__attribute__((format(printf, 2, 0)));
 /* Add text of unknown origin; bytes that are not UTF-8 become U+FFFD. */
 void strbuf_add_utf8(struct strbuf *b, const char *s, size_t len);
-/* Make room for `more` bytes after len; for callers that fill data + len themselves and then raise len. */
+/*
+ * Make room for `more` bytes after len; for callers that fill data + len themselves and then raise
+ * len.
+ */
 void strbuf_reserve(struct strbuf *b, size_t more);
 /* Drop the first n bytes (n <= len). Moves the rest: consume once per batch, not once per item. */
 void strbuf_consume(struct strbuf *b, size_t n);

@@ -6,7 +6,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "lib/base/clock.h"
+#include "lib/base/rfc3339.h"
 #include "lib/json/json.h"
 
 static const char *status_text(enum condition_status status)
@@ -26,7 +26,9 @@ json_t *condition_message(const char *message)
 {
 	auto_strbuf struct strbuf line = {0};
 
-	/* Repaired first: that makes it longer. What lies beyond the limit is cut off in any case. */
+	/*
+	 * Repaired first: that makes it longer. What lies beyond the limit is cut off in any case.
+	 */
 	strbuf_add_utf8(&line, message, strnlen(message, CONDITION_MESSAGE_MAX + 4));
 	strbuf_cut(&line, str_clip(line.data, line.len, CONDITION_MESSAGE_MAX));
 	for (char *c = line.data; *c; c++)
@@ -35,7 +37,10 @@ json_t *condition_message(const char *message)
 	return json_fmt("%s", line.data);
 }
 
-/* When the status last changed: what is on record, if the status is the same and the record can be read. */
+/*
+ * When the status last changed: what is on record, if the status is the same and the record can be
+ * read.
+ */
 static const char *transition_time(const json_t *previous, const char *type, const char *status,
 				   const char *now)
 {
@@ -43,7 +48,7 @@ static const char *transition_time(const json_t *previous, const char *type, con
 	const char *since = json_str_or(json_at(old, "lastTransitionTime"), "");
 	int64_t us;
 
-	if (!str_eq(json_str_at(old, "status"), status) || !clock_parse_rfc3339(since, &us))
+	if (!str_eq(json_str_at(old, "status"), status) || !rfc3339_read(since, &us))
 		return now;
 	return since;
 }
@@ -96,7 +101,7 @@ bool condition_is_whole(const json_t *condition)
 
 	return !str_empty(reason) && strspn(reason, letters) == strlen(reason) && message &&
 	       !strpbrk(message, "\r\n") && json_str_at(condition, "status") && time &&
-	       clock_parse_rfc3339(time, &ignored);
+	       rfc3339_read(time, &ignored);
 }
 
 const char *condition_status_of(const json_t *list, const char *type)

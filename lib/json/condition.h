@@ -21,18 +21,25 @@ enum condition_status {
 #define CONDITION_MESSAGE_MAX 1024
 
 /*
- * Set one condition in `list` (a JSON array being built; borrowed, changed); one of the same type is replaced. `previous`
- * is the array found in the object's status (or NULL): when it has the type with the same status, its lastTransitionTime
- * is kept, else `now` (RFC 3339) is used. `type` and `reason` are not empty. `message` goes through condition_message().
+ * Set one condition in `list` (a JSON array being built; borrowed, changed); one of the same type
+ * is replaced. `previous` is the array found in the object's status (or NULL): when it has the type
+ * with the same status, its lastTransitionTime is kept, else `now` (RFC 3339) is used. `type` and
+ * `reason` are not empty. `message` goes through condition_message().
  */
 void condition_set(json_t *list, const json_t *previous, const char *type,
 		   enum condition_status status, const char *reason, const char *message,
 		   int64_t observed_generation, const char *now);
 
-/* One line of UTF-8, not too long, as a JSON string, new: for messages, and whatever else people read in a status. */
+/*
+ * One line of UTF-8, not too long, as a JSON string, new: for messages, and whatever else people
+ * read in a status.
+ */
 json_t *condition_message(const char *message);
 
-/* All that the API asks of a condition is there: status, a CamelCase reason, message, lastTransitionTime. NULL: false. */
+/*
+ * All that the API asks of a condition is there: status, a CamelCase reason, message,
+ * lastTransitionTime. NULL: false.
+ */
 bool condition_is_whole(const json_t *condition);
 
 /* The condition of that type in a list, or NULL. Borrowed. */

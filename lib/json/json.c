@@ -1,5 +1,5 @@
 /*
- * jansson with manners: parsing, text, equality, and typed access. Merge patches are in merge.c.
+ * jansson with manners: text, equality, and typed access. Parsing is in parse.c, writing in write.c, merge patches in merge.c.
  */
 #include "lib/json/json.h"
 
@@ -20,61 +20,6 @@ void json_init(void)
 	json_object_seed(0);
 }
 
-/*
- * What jansson leaves open, before it runs: its own limit of depth is in the thousands and not ours to set, and it takes a
- * NUL byte for the end of the text. On a text that is not JSON the depth may be off; then jansson refuses it anyway.
- */
-static int check_text(const char *text, size_t len, struct err *err)
-{
-	size_t line = 1, line_start = 0, depth = 0;
-	bool in_string = false;
-
-	for (size_t i = 0; i < len; i++) {
-		switch (text[i]) {
-		case '\0':
-			return err_set(err, ERR_INVALID, "BadJson",
-				       "line %zu, column %zu: NUL byte", line, i - line_start + 1);
-		case '"':
-			in_string = !in_string;
-			break;
-		case '\\':
-			/* Whatever comes next does not end the string; a NUL byte is still to be seen. */
-			i += in_string && i + 1 < len && text[i + 1] != '\0';
-			break;
-		case '\n':
-			line++;
-			line_start = i + 1;
-			break;
-		case '[':
-		case '{':
-			if (!in_string && ++depth > JSON_MAX_DEPTH)
-				return err_set(err, ERR_INVALID, "BadJson",
-					       "line %zu, column %zu: nested deeper than %d levels",
-					       line, i - line_start + 1, JSON_MAX_DEPTH);
-			break;
-		case ']':
-		case '}':
-			depth -= !in_string && depth > 0;
-			break;
-		}
-	}
-	return 0;
-}
-
-json_t *json_parse(const char *text, size_t len, struct err *err)
-{
-	json_error_t e;
-	json_t *value;
-
-	if (check_text(text, len, err) < 0)
-		return NULL;
-	value = json_loadb(text, len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &e);
-	if (!value)
-		(void)err_set(err, ERR_INVALID, "BadJson", "line %d, column %d: %s", e.line,
-			      e.column, e.text);
-	return value;
-}
-
 char *json_text(const json_t *value)
 {
 	char *text = json_dumps(value, JSON_COMPACT | JSON_SORT_KEYS | JSON_ENCODE_ANY);
@@ -82,20 +27,6 @@ char *json_text(const json_t *value)
 	/* Values that jansson made are valid; only a circle or NULL has no text, and both are our bugs. */
 	assert(text);
 	return text;
-}
-
-static int write_chunk(const char *data, size_t len, void *out)
-{
-	strbuf_add(out, data, len);
-	return 0;
-}
-
-void json_write(const json_t *value, struct strbuf *out)
-{
-	int rc = json_dump_callback(value, write_chunk, out, JSON_COMPACT | JSON_ENCODE_ANY);
-
-	assert(rc == 0);
-	(void)rc;
 }
 
 bool json_same(const json_t *a, const json_t *b)

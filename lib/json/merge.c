@@ -39,12 +39,63 @@ void json_merge_patch(json_t *target, const json_t *patch)
 	}
 }
 
+bool json_merge_changes(const json_t *target, const json_t *patch)
+{
+	const char *key;
+	json_t *value;
+
+	if (!json_is_object(patch) || !json_is_object(target))
+		return !json_same(target, patch);
+	json_each (patch, key, value) {
+		const json_t *old = json_object_get(target, key);
+
+		if (json_is_null(value) ? old != NULL : json_merge_changes(old, value))
+			return true;
+	}
+	return false;
+}
+
 static bool is_absent(const json_t *value)
 {
 	return !value || json_is_null(value);
 }
 
-/* What a patch says about a member that is `from` now and shall be `to`; NULL: nothing. Both are present. */
+/* Every member of `a` is in `b`, or null. */
+static bool merge_covers(const json_t *a, const json_t *b)
+{
+	const char *key;
+	json_t *value;
+
+	json_each (a, key, value)
+		if (!json_merge_same(value, json_object_get(b, key)))
+			return false;
+	return true;
+}
+
+static bool has_only(const json_t *b, const json_t *a)
+{
+	const char *key;
+	json_t *value;
+
+	json_each (b, key, value)
+		if (!is_absent(value) && is_absent(json_object_get(a, key)))
+			return false;
+	return true;
+}
+
+bool json_merge_same(const json_t *a, const json_t *b)
+{
+	if (is_absent(a) || is_absent(b))
+		return is_absent(a) && is_absent(b);
+	if (json_is_object(a) && json_is_object(b))
+		return merge_covers(a, b) && has_only(b, a);
+	return json_same(a, b);
+}
+
+/*
+ * What a patch says about a member that is `from` now and shall be `to`; NULL: nothing. Both are
+ * present.
+ */
 static json_t *diff_member(const json_t *from, const json_t *to)
 {
 	if (json_is_object(from) && json_is_object(to))

@@ -1,6 +1,6 @@
 /*
- * YAML in, JSON values out. libyaml's events are put together with a stack of our own, so nesting costs no recursion and
- * meets our limit first.
+ * YAML in, JSON values out. libyaml's events are put together with a stack of our own, so nesting
+ * costs no recursion and meets our limit first.
  */
 #include "lib/json/yaml.h"
 
@@ -160,7 +160,10 @@ static int add_value(struct builder *b, json_t *value, const yaml_mark_t *mark)
 	return 0;
 }
 
-/* From here on the name means the value that begins now, which has to be complete before it can be used. */
+/*
+ * From here on the name means the value that begins now, which has to be complete before it can be
+ * used.
+ */
 static void anchor_begin(struct builder *b, const char *name)
 {
 	if (name)

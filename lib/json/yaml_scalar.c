@@ -1,5 +1,6 @@
 /*
- * What a YAML scalar stands for, as kubectl sees it. Facts: kubernetes-sigs/yaml, goyaml.v2/resolve.go.
+ * What a YAML scalar stands for, as kubectl sees it. Facts: kubernetes-sigs/yaml,
+ * goyaml.v2/resolve.go.
  */
 #include "lib/json/yaml_scalar.h"
 
@@ -125,7 +126,9 @@ static enum integer parse_integer(const char *s, int64_t *ret)
 
 		if (digit >= base)
 			return INTEGER_NOT;
-		/* Counted away from zero on its own side: the smallest number has no counterpart. */
+		/*
+		 * Counted away from zero on its own side: the smallest number has no counterpart.
+		 */
 		fits = fits && !__builtin_mul_overflow(n, base, &n) &&
 		       !__builtin_add_overflow(n, negative ? -digit : digit, &n);
 	}

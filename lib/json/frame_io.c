@@ -1,0 +1,46 @@
+/*
+ * See the header.
+ */
+#include "lib/json/frame_io.h"
+
+#include <errno.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define CHUNK 16384
+
+int json_frame_send(int fd, const struct strbuf *frames)
+{
+	const char *data = frames->data;
+	size_t len = frames->len;
+
+	while (len > 0) {
+		ssize_t n = send(fd, data, len, MSG_NOSIGNAL);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -1;
+		data += n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+json_t *json_frame_receive(int fd, struct strbuf *in)
+{
+	json_t *message = NULL;
+	ssize_t n;
+
+	for (;;) {
+		if (json_frame_read(in, &message, NULL) < 0 || message)
+			return message;
+		strbuf_reserve(in, CHUNK);
+		n = read(fd, in->data + in->len, CHUNK);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return NULL;
+		in->len += (size_t)n;
+	}
+}

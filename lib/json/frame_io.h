@@ -1,0 +1,18 @@
+/*
+ * Frames (frame.h) on a stream socket that blocks, for processes without a loop.
+ */
+#ifndef ORBWEAVER_LIB_JSON_FRAME_IO_H
+#define ORBWEAVER_LIB_JSON_FRAME_IO_H
+
+#include "lib/json/frame.h"
+
+/* Send all bytes of json_frame_write(). -1 with errno set; part may have been sent. */
+int json_frame_send(int fd, const struct strbuf *frames);
+
+/*
+ * Wait for the next object, new. `in` keeps what has come of the one after it. NULL when the other
+ * side has ended or sends what is not a frame.
+ */
+json_t *json_frame_receive(int fd, struct strbuf *in);
+
+#endif

@@ -1,0 +1,22 @@
+/*
+ * What a text will cost, before anything is built from it.
+ */
+#include "lib/json/json.h"
+
+size_t json_weight(const char *text, size_t len)
+{
+	bool in_string = false;
+	size_t weight = 0;
+
+	for (size_t i = 0; i < len; i++) {
+		char c = text[i];
+
+		if (in_string && c == '\\')
+			i++;
+		else if (c == '"')
+			in_string = !in_string;
+		else if (!in_string)
+			weight += c == ',' || c == '[' || c == ']' || c == '{' || c == '}';
+	}
+	return weight;
+}

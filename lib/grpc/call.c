@@ -40,7 +40,7 @@ static void count(const struct grpc_call *call, enum grpc_code code)
 		   grpc_code_name(code));
 }
 
-/* After this the handler's call is no more. */
+/* End the handler's call: it does not use it after this. */
 static void settle(struct grpc_call *call, enum grpc_code code)
 {
 	assert(!call->is_over);
@@ -104,7 +104,7 @@ static void call_free(struct grpc_call *call)
 	mem_free(call);
 }
 
-/* ---- what the stream tells ---- */
+/* ---- events of the stream ---- */
 
 static void on_deadline(void *arg)
 {
@@ -175,7 +175,7 @@ static void on_headers(void *arg, const struct grpc_headers *h)
 	}
 	method = find_method(call->dispatch, h->path);
 	if (!method) {
-		refuse(call, "200", GRPC_UNIMPLEMENTED, "there is no method \"%.128s\"", h->path);
+		refuse(call, "200", GRPC_UNIMPLEMENTED, "unknown method \"%.128s\"", h->path);
 		return;
 	}
 	call->method = method;
@@ -259,6 +259,7 @@ void grpc_dispatch_opened(struct grpc_dispatch *dispatch, struct grpc_stream *st
 {
 	struct grpc_call *call = mem_new(struct grpc_call);
 
+	assert(dispatch && stream);
 	call->dispatch = dispatch;
 	call->stream = stream;
 	call->next = dispatch->calls;
@@ -268,9 +269,10 @@ void grpc_dispatch_opened(struct grpc_dispatch *dispatch, struct grpc_stream *st
 	grpc_stream_attach(stream, &stream_ops, call);
 }
 
-/* A handler that is told may answer other calls, but none is freed here: their streams do that. */
+/* A handler may answer other calls from `ended`; their streams free them, not this loop. */
 void grpc_dispatch_close(struct grpc_dispatch *dispatch)
 {
+	assert(dispatch);
 	dispatch->is_closing = true;
 	for (struct grpc_call *call = dispatch->calls; call; call = call->next)
 		if (call->is_streaming && !call->is_over)
@@ -279,6 +281,7 @@ void grpc_dispatch_close(struct grpc_dispatch *dispatch)
 
 void grpc_dispatch_cut_off(struct grpc_dispatch *dispatch)
 {
+	assert(dispatch);
 	for (struct grpc_call *call = dispatch->calls; call; call = call->next)
 		if (!call->is_over)
 			cut_off(call, GRPC_UNAVAILABLE, "the server is closing");
@@ -299,6 +302,7 @@ void grpc_dispatch_done(struct grpc_dispatch *dispatch)
 void grpc_call_on_end(struct grpc_call *call, void (*ended)(void *arg, enum grpc_code why),
 		      void *arg)
 {
+	assert(call && ended);
 	call->ended = ended;
 	call->ended_arg = arg;
 }
@@ -307,17 +311,20 @@ int64_t grpc_call_time_left_ms(const struct grpc_call *call)
 {
 	int64_t left = call->timer ? call->deadline_ms - clock_ms() : -1;
 
+	assert(call);
 	return call->timer && left < 0 ? 0 : left;
 }
 
 void grpc_call_on_drained(struct grpc_call *call, void (*drained)(void *arg), void *arg)
 {
+	assert(call && drained);
 	call->drained = drained;
 	call->drained_arg = arg;
 }
 
 size_t grpc_call_queued_bytes(const struct grpc_call *call)
 {
+	assert(call);
 	return grpc_stream_queued(call->stream);
 }
 
@@ -326,6 +333,7 @@ void grpc_call_reply(struct grpc_call *call, const struct ProtobufCMessage *resp
 	auto_strbuf struct strbuf frame = {0};
 	struct grpc_status status = {.code = GRPC_OK};
 
+	assert(call && response);
 	if (grpc_message_encode(response, call->dispatch->message_max, &frame, &status) == 0)
 		grpc_stream_send(call->stream, frame.data, frame.len);
 	answer(call, "200", &status);
@@ -355,6 +363,7 @@ int grpc_call_send(struct grpc_call *call, const struct ProtobufCMessage *messag
 	auto_strbuf struct strbuf frame = {0};
 	size_t queued;
 
+	assert(call && message);
 	if (encode(call, message, &frame, err) < 0)
 		return -1;
 	queued = grpc_stream_queued(call->stream);
@@ -372,6 +381,7 @@ int grpc_call_send_latest(struct grpc_call *call, const struct ProtobufCMessage 
 {
 	auto_strbuf struct strbuf frame = {0};
 
+	assert(call && message);
 	if (encode(call, message, &frame, err) < 0)
 		return -1;
 	call->is_streaming = true;
@@ -384,6 +394,7 @@ void grpc_call_finish(struct grpc_call *call)
 {
 	const struct grpc_status status = {.code = GRPC_OK};
 
+	assert(call);
 	answer(call, "200", &status);
 }
 

@@ -7,12 +7,14 @@
  */
 #include "lib/grpc/client.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <nghttp2/nghttp2.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
 #include "lib/base/mem.h"
+#include "lib/base/own_fd.h"
 #include "lib/grpc/conn.h"
 #include "lib/grpc/message.h"
 
@@ -99,7 +101,7 @@ static void call_break(struct grpc_client_call *call, uint32_t h2_error,
 	call_finish(call, status);
 }
 
-/* ---- what the stream tells ---- */
+/* ---- events of the stream ---- */
 
 static void on_headers(void *arg, const struct grpc_headers *h)
 {
@@ -239,6 +241,7 @@ struct grpc_client_call *grpc_client_call(struct grpc_client *client,
 	struct grpc_client_call *call;
 	struct grpc_stream *stream;
 
+	assert(client && request && request->path);
 	if (grpc_message_encode(request->message, client->message_max, &frame, &status) < 0) {
 		err_set(err, ERR_INVALID, "MessageTooLarge", "%s: %s", request->path, status.text);
 		return NULL;
@@ -271,6 +274,7 @@ struct grpc_client_call *grpc_client_call(struct grpc_client *client,
 
 void grpc_client_cancel(struct grpc_client_call *call)
 {
+	assert(call);
 	if (!grpc_conn_error(call->client->conn))
 		grpc_stream_reset(call->stream, NGHTTP2_CANCEL);
 	call_unhook(call);
@@ -291,11 +295,19 @@ static const struct grpc_conn_ops conn_ops = {
 	.closed = on_conn_closed,
 };
 
-static int connect_to(const char *path, struct err *err)
+static int connect_to(const struct grpc_client_config *config, struct err *err)
 {
 	struct sockaddr_un name = {.sun_family = AF_UNIX};
+	const char *path = config->path;
 	auto_close int fd = -1;
 	size_t len = strlen(path);
+
+	if (config->connect) {
+		fd = config->connect(config->connect_arg);
+		if (fd < 0)
+			return err_sys(err, "SocketUnavailable", "connect to %s", path);
+		return take_fd(&fd);
+	}
 
 	if (len == 0 || len > GRPC_CLIENT_PATH_MAX)
 		return err_set(err, ERR_INVALID, "BadSocketPath",
@@ -313,10 +325,11 @@ static int connect_to(const char *path, struct err *err)
 struct grpc_client *grpc_client_new(struct loop *loop, const struct grpc_client_config *config,
 				    struct err *err)
 {
-	int fd = connect_to(config->path, err);
+	int fd = connect_to(config, err);
 	struct grpc_client *client;
 	struct grpc_conn_config conn_config;
 
+	assert(loop && config && config->path);
 	if (fd < 0)
 		return NULL;
 	client = mem_new(struct grpc_client);

@@ -34,7 +34,13 @@ struct grpc_client;
 struct grpc_client_call;
 
 struct grpc_client_config {
-	const char *path;      /* of the socket */
+	const char *path; /* of the socket */
+	/*
+	 * Who connects when we may not: returns a connected descriptor, non-blocking and
+	 * close-on-exec, which is the client's, or -1 with errno set. NULL: connect(2) to the path.
+	 */
+	int (*connect)(void *connect_arg);
+	void *connect_arg;
 	const char *authority; /* NULL is "localhost" */
 	int64_t connect_ms;    /* 0 is GRPC_CONNECT_MS */
 	size_t message_max;    /* in both directions; 0 is GRPC_MESSAGE_MAX */
@@ -43,10 +49,10 @@ struct grpc_client_config {
 	 * client that pings more often than every 5 minutes (grpc/grpc, doc/keepalive.md).
 	 */
 	int64_t keepalive_ms;
-	int64_t keepalive_timeout_ms; /* further silence that ends it; 0 is GRPC_KEEPALIVE_TIMEOUT_MS */
+	/* further silence that ends it; 0 is GRPC_KEEPALIVE_TIMEOUT_MS */
+	int64_t keepalive_timeout_ms;
 	/*
-	 * The connection is gone; the calls have been told. Optional. The client may be freed
-	 * here.
+	 * The connection is gone; all calls have ended. Optional. The client may be freed here.
 	 */
 	void (*closed)(void *arg, const struct err *why);
 	void *arg;

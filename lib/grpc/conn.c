@@ -6,6 +6,7 @@
  */
 #include "lib/grpc/conn.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <nghttp2/nghttp2.h>
 #include <sys/socket.h>
@@ -43,11 +44,13 @@ struct grpc_conn {
 
 struct grpc_session *grpc_conn_session(struct grpc_conn *conn)
 {
+	assert(conn);
 	return conn->session;
 }
 
 const struct err *grpc_conn_error(const struct grpc_conn *conn)
 {
+	assert(conn);
 	return conn->is_closed ? &conn->err : NULL;
 }
 
@@ -84,7 +87,7 @@ static void close_socket(struct grpc_conn *conn)
 }
 
 /*
- * Never from within a callback of the session: streams are told here, and those further up must
+ * Never from within a callback of the session: streams learn it here, and those further up must
  * find theirs again.
  */
 static void fail(struct grpc_conn *conn, const struct err *why)
@@ -363,6 +366,7 @@ struct grpc_conn *grpc_conn_new(struct loop *loop, int fd, const struct grpc_con
 		.arg = conn,
 	};
 
+	assert(loop && fd >= 0 && config);
 	conn->config = *config;
 	conn->fd = fd;
 	conn->last_heard_ms = clock_ms();

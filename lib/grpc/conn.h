@@ -21,7 +21,7 @@ struct grpc_conn_ops {
 	void (*opened)(void *arg, struct grpc_stream *stream); /* server only */
 	void (*idle)(void *arg);                               /* optional: no stream is left */
 	/*
-	 * The connection is gone, all streams have been told; free it now or later. Not called
+	 * The connection is gone, and all streams are closed; free it now or later. Not called
 	 * after grpc_conn_free.
 	 */
 	void (*closed)(void *arg, const struct err *why);
@@ -43,6 +43,6 @@ struct grpc_conn *grpc_conn_new(struct loop *loop, int fd, const struct grpc_con
 void grpc_conn_free(struct grpc_conn *conn);
 
 struct grpc_session *grpc_conn_session(struct grpc_conn *conn);
-/* Why the connection is gone; NULL while it is there. Set before streams are told. */
+/* Return why the connection is gone, NULL while it is there. Set before streams close. */
 const struct err *grpc_conn_error(const struct grpc_conn *conn);
 #endif

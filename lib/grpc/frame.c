@@ -4,6 +4,8 @@
  */
 #include "lib/grpc/frame.h"
 
+#include <assert.h>
+
 enum {
 	FLAG_PLAIN = 0,
 	FLAG_COMPRESSED = 1,
@@ -11,6 +13,7 @@ enum {
 
 void grpc_frames_init(struct grpc_frames *frames, size_t max)
 {
+	assert(frames && max > 0);
 	*frames = (struct grpc_frames){.max = max};
 }
 
@@ -52,7 +55,7 @@ static int read_head(struct grpc_frames *frames, struct grpc_status *status)
 	return 0;
 }
 
-/* Returns the bytes used; what is missing of the head afterwards comes later. */
+/* Read bytes of the head. Return how many were used; the rest comes with the next call. */
 static size_t take_head(struct grpc_frames *frames, const uint8_t *data, size_t len)
 {
 	size_t missing = GRPC_FRAME_HEAD - frames->head_len;
@@ -82,6 +85,7 @@ int grpc_frames_feed(struct grpc_frames *frames, const void *data, size_t len, g
 {
 	const uint8_t *at = data, *end = at + len;
 
+	assert(frames && (data || len == 0) && fn && status);
 	while (!frames->has_failed) {
 		size_t missing;
 

@@ -1,8 +1,9 @@
 /*
- * What session.c (nghttp2's callbacks, the connection) and stream.c (what is sent) share.
+ * What session.c (nghttp2's callbacks, the connection) knows of stream.c (what is sent), which
+ * stands below it.
  */
-#ifndef ORBWEAVER_LIB_GRPC_INTERNAL_H
-#define ORBWEAVER_LIB_GRPC_INTERNAL_H
+#ifndef ORBWEAVER_LIB_GRPC_GRPC_INTERNAL_H
+#define ORBWEAVER_LIB_GRPC_GRPC_INTERNAL_H
 
 #include <nghttp2/nghttp2.h>
 
@@ -54,7 +55,7 @@ struct grpc_session {
 	bool peer_goes_away;
 };
 
-/* Calls an operation if anyone listens. */
+/* Call an operation if anyone listens. */
 #define TELL(stream_, op_, ...)                                                                    \
 	do {                                                                                       \
 		if (!(stream_)->session->is_mute && (stream_)->ops && (stream_)->ops->op_)         \
@@ -64,16 +65,21 @@ struct grpc_session {
 /* What nghttp2 refuses here is our mistake; it copies what it needs and memory does not run out. */
 void grpc_h2_must(int result);
 
-void grpc_session_wants_send(struct grpc_session *session);
+/* Say that there may be something to send. */
+void grpc_wants_send(struct grpc_session *session);
+/* Free the fields. */
 void grpc_headers_done(struct grpc_headers *h);
 
+/* Add a stream to the session, which owns it. */
 struct grpc_stream *grpc_stream_new(struct grpc_session *session);
+/* Take it out of its session and free it. */
 void grpc_stream_free(struct grpc_stream *stream);
 /*
- * No more input: what has arrived of a message is dropped, at once or, while it is being handed
- * out, after that.
+ * Take no more input; drop what has arrived of a message, at once or, while it is being handed out,
+ * after that.
  */
 void grpc_stream_stop_input(struct grpc_stream *stream);
+/* Forget that `drained` is to be called. */
 void grpc_stream_clear_drained(struct grpc_stream *stream);
 
 #endif

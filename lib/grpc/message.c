@@ -80,6 +80,7 @@ struct ProtobufCMessage *grpc_message_decode(const struct ProtobufCMessageDescri
 	struct ProtobufCMessage *message =
 		protobuf_c_message_unpack(type, &allocator, len, len ? data : &nothing);
 
+	assert(type && (data || len == 0) && max > 0 && status);
 	if (message) {
 		forget_unknown(message);
 		return message;

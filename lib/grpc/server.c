@@ -3,6 +3,7 @@
  */
 #include "lib/grpc/server.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/socket.h>
@@ -12,12 +13,13 @@
 
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
+#include "lib/base/own_fd.h"
 #include "lib/grpc/call.h"
 #include "lib/grpc/conn.h"
 
 /* Connections taken in one turn of the loop. */
 #define ACCEPTS_PER_TURN 16
-/* When there is no descriptor left, we look again after this time. */
+/* Without a free descriptor, accept again after this time. */
 #define ACCEPT_AGAIN_MS 100
 /* When all has been said, clients have this long to read it. */
 #define GOODBYE_MS 100
@@ -73,7 +75,7 @@ static int check_free(const char *path, struct err *err)
 		return errno == ENOENT ? 0 : err_sys(err, "SocketNotMade", "look at %s", path);
 	if (!S_ISSOCK(st.st_mode))
 		return err_set(err, ERR_HOST, "SocketPathTaken",
-			       "%s exists and is no socket; remove it", path);
+			       "%s exists and is not a socket; remove it", path);
 	return 0;
 }
 
@@ -119,6 +121,7 @@ bool grpc_server_owns_path(const struct grpc_server *server)
 {
 	struct stat st;
 
+	assert(server);
 	return lstat(server->path, &st) == 0 && st.st_dev == server->dev &&
 	       st.st_ino == server->ino;
 }
@@ -289,6 +292,7 @@ struct grpc_server *grpc_server_new(struct loop *loop, const struct grpc_server_
 	struct stat st;
 	size_t len = strlen(config->path);
 
+	assert(loop && config && config->path);
 	if (len == 0 || len > GRPC_SERVER_PATH_MAX || str_ends(config->path, "/")) {
 		err_set(err, ERR_INVALID, "BadSocketPath",
 			"socket path \"%s\": it needs a name and at most %d bytes", config->path,
@@ -314,6 +318,7 @@ int grpc_server_listen_again(struct grpc_server *server, struct err *err)
 	struct stat st;
 	int fd = listen_at(server->path, server->config.mode, &st, err);
 
+	assert(server);
 	if (fd < 0)
 		return -1;
 	poller_free(server->poller);
@@ -328,6 +333,7 @@ int grpc_server_listen_again(struct grpc_server *server, struct err *err)
 
 size_t grpc_server_n_connections(const struct grpc_server *server)
 {
+	assert(server);
 	return server->n_peers;
 }
 
@@ -401,6 +407,7 @@ static void stop_listening(struct grpc_server *server)
 void grpc_server_close(struct grpc_server *server, int64_t drain_ms, void (*done)(void *arg),
 		       void *arg)
 {
+	assert(drain_ms >= 0);
 	if (!server || server->closing)
 		return;
 	stop_listening(server);

@@ -1,7 +1,8 @@
 /*
  * A gRPC server on a UNIX socket: a table of methods, unary and server-streaming.
  *
- *	static void allocate(struct grpc_call *call, const struct ProtobufCMessage *request, void *arg)
+ *	static void allocate(struct grpc_call *call, const struct ProtobufCMessage *request,
+ *			     void *arg)
  *	{
  *		const DevicePlugin__AllocateRequest *req = (const void *)request;
  *		...
@@ -9,7 +10,8 @@
  *	}
  *
  *	static const struct grpc_method methods[] = {
- *		{"/v1beta1.DevicePlugin/Allocate", &device_plugin__allocate_request__descriptor, allocate},
+ *		{"/v1beta1.DevicePlugin/Allocate", &device_plugin__allocate_request__descriptor,
+ *		 allocate},
  *	};
  *
  * The rest answers itself: Unimplemented for other methods and for compressed messages, Internal
@@ -73,7 +75,7 @@ struct grpc_server *grpc_server_new(struct loop *loop, const struct grpc_server_
 /*
  * The end. No connection is taken any more, and the socket is removed if the path still leads to
  * ours. Clients get GOAWAY, streaming calls end as Unavailable at once; other calls that are not
- * answered yet have drain_ms for it. Every call that is cut off is told by its grpc_call_on_end.
+ * answered yet have drain_ms for it. grpc_call_on_end is called for every call that is cut off.
  * Then done(arg) is called from a later turn of the loop, and the server is gone. Accepts NULL
  * (done is not called then).
  */
@@ -81,8 +83,8 @@ void grpc_server_close(struct grpc_server *server, int64_t drain_ms, void (*done
 		       void *arg);
 
 /*
- * Listen at the path anew, for when somebody has removed the socket; connections go on. Returns 0, or -1 with err as
- * grpc_server_new and nothing changed. Not after grpc_server_close.
+ * Listen at the path anew, for when somebody has removed the socket; connections go on. Returns 0,
+ * or -1 with err as grpc_server_new and nothing changed. Not after grpc_server_close.
  */
 int grpc_server_listen_again(struct grpc_server *server, struct err *err);
 

@@ -1,31 +1,19 @@
 /*
- * nghttp2 underneath: what it tells of a connection and its streams.
+ * nghttp2 underneath: its callbacks for a connection and its streams.
  *
  * Facts about nghttp2 that shape this folder: it owns the order of frames, windows and HPACK; it
  * asks for a stream's data by a callback whenever it could send some; submitting frames is allowed
- * in all its callbacks; and it tells of a stream's end exactly once, except when the session
- * itself is deleted.
+ * in all its callbacks; and it reports a stream's end exactly once, except when the session itself
+ * is deleted.
  */
 #include "lib/grpc/session.h"
 
+#include <assert.h>
+
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
-#include "lib/grpc/internal.h"
+#include "lib/grpc/grpc_internal.h"
 #include "lib/grpc/limits.h"
-
-void grpc_h2_must(int result)
-{
-	if (result == 0)
-		return;
-	log_error("nghttp2 refused a call", F_STR("error", nghttp2_strerror(result)));
-	abort();
-}
-
-void grpc_session_wants_send(struct grpc_session *session)
-{
-	if (!session->is_mute && session->config.ops->wants_send)
-		session->config.ops->wants_send(session->config.arg);
-}
 
 static void input_failed(struct grpc_stream *stream, const struct grpc_status *why)
 {
@@ -35,7 +23,7 @@ static void input_failed(struct grpc_stream *stream, const struct grpc_status *w
 	TELL(stream, failed, why);
 }
 
-/* ---- what nghttp2 tells ---- */
+/* ---- callbacks of nghttp2 ---- */
 
 /* Nothing of a session that is mute may go on: the owner is gone. */
 static int go_on(const struct grpc_session *session)
@@ -334,6 +322,7 @@ struct grpc_session *grpc_session_new(const struct grpc_session_config *config)
 {
 	struct grpc_session *session = mem_new(struct grpc_session);
 
+	assert(config && config->ops && config->message_max > 0);
 	session->config = *config;
 	make_h2(session);
 	return session;
@@ -352,11 +341,13 @@ void grpc_session_free(struct grpc_session *session)
 
 void grpc_session_mute(struct grpc_session *session)
 {
+	assert(session);
 	session->is_mute = true;
 }
 
 void grpc_session_abandon(struct grpc_session *session, uint32_t h2_error)
 {
+	assert(session);
 	session->is_abandoned = true;
 	/*
 	 * Streams are freed by nghttp2's callback or with the session, so none leaves the list
@@ -373,6 +364,7 @@ int grpc_session_receive(struct grpc_session *session, const void *data, size_t 
 {
 	ssize_t used = nghttp2_session_mem_recv(session->h2, data, len);
 
+	assert(session && (data || len == 0));
 	if (used < 0)
 		return err_set(err, ERR_TRANSIENT, "BadHttp2", "%s", nghttp2_strerror((int)used));
 	if (nghttp2_session_get_outbound_queue_size(session->h2) > GRPC_OUTBOUND_FRAMES_MAX)
@@ -382,7 +374,7 @@ int grpc_session_receive(struct grpc_session *session, const void *data, size_t 
 	return 0;
 }
 
-static void tell_drained(struct grpc_session *session)
+static void report_drained(struct grpc_session *session)
 {
 	struct grpc_stream *stream = session->first;
 
@@ -399,9 +391,10 @@ ssize_t grpc_session_send(struct grpc_session *session, const uint8_t **ret_data
 {
 	ssize_t len = nghttp2_session_mem_send(session->h2, ret_data);
 
+	assert(session && ret_data);
 	if (len < 0)
 		return err_set(err, ERR_TRANSIENT, "BadHttp2", "%s", nghttp2_strerror((int)len));
-	tell_drained(session);
+	report_drained(session);
 	return len;
 }
 
@@ -422,18 +415,21 @@ bool grpc_session_is_going_away(struct grpc_session *session)
 
 void grpc_session_ping(struct grpc_session *session)
 {
+	assert(!session->is_abandoned);
 	grpc_h2_must(nghttp2_submit_ping(session->h2, NGHTTP2_FLAG_NONE, NULL));
-	grpc_session_wants_send(session);
+	grpc_wants_send(session);
 }
 
 void grpc_session_announce_end(struct grpc_session *session)
 {
+	assert(session->config.is_server);
 	grpc_h2_must(nghttp2_submit_shutdown_notice(session->h2));
-	grpc_session_wants_send(session);
+	grpc_wants_send(session);
 }
 
 void grpc_session_end(struct grpc_session *session)
 {
+	assert(session);
 	grpc_h2_must(nghttp2_session_terminate_session(session->h2, NGHTTP2_NO_ERROR));
-	grpc_session_wants_send(session);
+	grpc_wants_send(session);
 }

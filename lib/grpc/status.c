@@ -102,6 +102,7 @@ void grpc_status_parse(const char *code, const char *message, struct grpc_status
 	auto_strbuf struct strbuf text = {0};
 	int64_t number = GRPC_UNKNOWN;
 
+	assert(ret);
 	if (message)
 		grpc_text_decode(message, &text);
 	if (!str_to_int(code, 0, ARRAY_LEN(code_names) - 1, &number) && text.len == 0)
@@ -153,6 +154,7 @@ void grpc_text_encode(const char *text, struct strbuf *ret)
 {
 	size_t len = strlen(text);
 
+	assert(text && ret);
 	for (size_t i = 0; i < len; i++) {
 		unsigned char c = (unsigned char)text[i];
 		/* HTTP/2 forbids blanks at the ends of a value (RFC 9113 section 8.2.1). */
@@ -169,6 +171,7 @@ void grpc_text_decode(const char *value, struct strbuf *ret)
 {
 	auto_strbuf struct strbuf bytes = {0};
 
+	assert(value && ret);
 	while (*value) {
 		int high = value[0] == '%' ? str_hex_digit(value[1]) : -1;
 		int low = high >= 0 ? str_hex_digit(value[2]) : -1;
@@ -187,6 +190,7 @@ bool grpc_timeout_parse(const char *value, int64_t *ret_ms)
 	size_t len = value ? strspn(value, "0123456789") : 0;
 	int64_t count = 0;
 
+	assert(ret_ms);
 	if (len == 0 || len > TIMEOUT_DIGITS || value[len] == '\0' || value[len + 1] != '\0')
 		return false;
 	memcpy(digits, value, len);

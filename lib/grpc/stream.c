@@ -1,14 +1,33 @@
 /*
  * Streams: their life, and what they have to say: response headers, messages, trailers.
  */
+#include "lib/grpc/stream.h"
+
 #include <assert.h>
 
+#include "lib/base/log.h"
 #include "lib/base/mem.h"
-#include "lib/grpc/internal.h"
+#include "lib/grpc/grpc_internal.h"
 
 #define FIELD(name_, value_)                                                                       \
 	((nghttp2_nv){(uint8_t *)(name_), (uint8_t *)(value_), strlen(name_), strlen(value_),      \
 		      NGHTTP2_NV_FLAG_NONE})
+
+/* ---- what stands below streams and session ---- */
+
+void grpc_h2_must(int result)
+{
+	if (result == 0)
+		return;
+	log_error("nghttp2 refused a call", F_STR("error", nghttp2_strerror(result)));
+	abort();
+}
+
+void grpc_wants_send(struct grpc_session *session)
+{
+	if (!session->is_mute && session->config.ops->wants_send)
+		session->config.ops->wants_send(session->config.arg);
+}
 
 /* ---- life ---- */
 
@@ -29,6 +48,7 @@ struct grpc_stream *grpc_stream_new(struct grpc_session *session)
 {
 	struct grpc_stream *stream = mem_new(struct grpc_stream);
 
+	assert(session);
 	stream->session = session;
 	stream->out_end = &stream->out;
 	grpc_frames_init(&stream->in, session->config.message_max);
@@ -72,6 +92,7 @@ void grpc_stream_free(struct grpc_stream *stream)
 {
 	struct grpc_session *session = stream->session;
 
+	assert(stream && stream->session);
 	if (stream->prev)
 		stream->prev->next = stream->next;
 	else
@@ -88,12 +109,14 @@ void grpc_stream_free(struct grpc_stream *stream)
 
 void grpc_stream_attach(struct grpc_stream *stream, const struct grpc_stream_ops *ops, void *arg)
 {
+	assert(stream && ops);
 	stream->ops = ops;
 	stream->arg = arg;
 }
 
 void grpc_stream_detach(struct grpc_stream *stream)
 {
+	assert(stream);
 	stream->ops = NULL;
 	stream->arg = NULL;
 }
@@ -170,7 +193,7 @@ static void resume(struct grpc_stream *stream)
 	if (stream->is_deferred)
 		grpc_h2_must(nghttp2_session_resume_data(stream->session->h2, stream->id));
 	stream->is_deferred = false;
-	grpc_session_wants_send(stream->session);
+	grpc_wants_send(stream->session);
 }
 
 void grpc_stream_begin(struct grpc_stream *stream)
@@ -186,7 +209,7 @@ void grpc_stream_begin(struct grpc_stream *stream)
 	stream->has_begun = true;
 	grpc_h2_must(nghttp2_submit_response(stream->session->h2, stream->id, fields,
 					     ARRAY_LEN(fields), &provider));
-	grpc_session_wants_send(stream->session);
+	grpc_wants_send(stream->session);
 }
 
 void grpc_stream_send(struct grpc_stream *stream, const void *frame, size_t len)
@@ -211,6 +234,7 @@ void grpc_stream_unsend(struct grpc_stream *stream)
 {
 	struct outgoing *begun = stream->out && stream->out->sent > 0 ? stream->out : NULL;
 
+	assert(stream);
 	if (begun)
 		stream->out = begun->next;
 	drop_queue(stream);
@@ -238,7 +262,7 @@ static void trailers_only(struct grpc_stream *stream, const char *http_status)
 		fields[n++] = FIELD("grpc-message", strbuf_str(&text));
 	stream->has_begun = true;
 	grpc_h2_must(nghttp2_submit_response(stream->session->h2, stream->id, fields, n, NULL));
-	grpc_session_wants_send(stream->session);
+	grpc_wants_send(stream->session);
 }
 
 void grpc_stream_finish(struct grpc_stream *stream, const char *http_status,
@@ -266,15 +290,17 @@ void grpc_stream_end(struct grpc_stream *stream)
 
 void grpc_stream_reset(struct grpc_stream *stream, uint32_t h2_error)
 {
+	assert(stream);
 	grpc_stream_stop_input(stream);
 	grpc_stream_unsend(stream);
 	grpc_h2_must(nghttp2_submit_rst_stream(stream->session->h2, NGHTTP2_FLAG_NONE, stream->id,
 					       h2_error));
-	grpc_session_wants_send(stream->session);
+	grpc_wants_send(stream->session);
 }
 
 size_t grpc_stream_queued(const struct grpc_stream *stream)
 {
+	assert(stream);
 	return stream->queued;
 }
 
@@ -287,6 +313,7 @@ struct grpc_stream *grpc_stream_open(struct grpc_session *session, const char *a
 	struct grpc_stream *stream;
 	size_t n = 0;
 
+	assert(session && !session->config.is_server && authority && path && ops);
 	if (session->is_abandoned || session->is_mute ||
 	    !nghttp2_session_check_request_allowed(session->h2))
 		return NULL;
@@ -308,6 +335,6 @@ struct grpc_stream *grpc_stream_open(struct grpc_session *session, const char *a
 		grpc_stream_free(stream);
 		return NULL;
 	}
-	grpc_session_wants_send(session);
+	grpc_wants_send(session);
 	return stream;
 }

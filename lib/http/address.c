@@ -9,9 +9,11 @@
 #include <string.h>
 
 #include "lib/base/own.h"
+#include "lib/base/own_fd.h"
 #include "lib/base/str.h"
 
-#define BACKLOG 128
+/* The kernel cuts it to net.core.somaxconn: 4096 since Linux 5.4. */
+#define BACKLOG 4096
 
 static int bad_address(const char *text, const char *why, struct err *err)
 {

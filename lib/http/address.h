@@ -1,5 +1,6 @@
 /*
- * Where to listen: HOST:PORT to a socket address, and a listening socket on it. Internal to lib/http.
+ * Where to listen: HOST:PORT to a socket address, and a listening socket on it. Internal to
+ * lib/http.
  */
 #ifndef ORBWEAVER_LIB_HTTP_ADDRESS_H
 #define ORBWEAVER_LIB_HTTP_ADDRESS_H
@@ -16,13 +17,14 @@ struct address {
 };
 
 /*
- * "127.0.0.1:8080", "[::1]:8080", ":8080". Errors: ERR_INVALID "BadAddress", naming the text and what would be right.
+ * "127.0.0.1:8080", "[::1]:8080", ":8080". Errors: ERR_INVALID "BadAddress", naming the text and
+ * what would be right.
  */
 int address_parse(const char *text, struct address *ret, struct err *err);
 
 /*
- * A listening TCP socket, non-blocking, close-on-exec; the caller closes it. -1 with ERR_HOST "ListenFailed". text is
- * for the message.
+ * A listening TCP socket, non-blocking, close-on-exec; the caller closes it. -1 with ERR_HOST
+ * "ListenFailed". text is for the message.
  */
 int address_listen(const struct address *address, const char *text, struct err *err);
 

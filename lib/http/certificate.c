@@ -1,6 +1,7 @@
 /*
- * X.509 version 3 as RFC 5280 wants it and Go's crypto/x509, which is what API servers use, checks it: names only in
- * subjectAltName, key identifiers, an authority that may sign servers and nothing below them.
+ * X.509 version 3 as RFC 5280 wants it and Go's crypto/x509, which is what API servers use, checks
+ * it: names only in subjectAltName, key identifiers, an authority that may sign servers and nothing
+ * below them.
  */
 #include "lib/http/certificate.h"
 
@@ -43,7 +44,7 @@ static int failed(const char *what, struct err *err)
 		       why ? why : "OpenSSL says no reason");
 }
 
-/* ---- names -------------------------------------------------------------------------------------------------------- */
+/* ---- names ----------------------------------------------------------------------------------- */
 
 static bool is_dns_name(const char *name)
 {
@@ -113,9 +114,11 @@ static int check_order(const struct certificate_order *order, struct err *err)
 	return 0;
 }
 
-/* ---- making ------------------------------------------------------------------------------------------------------- */
+/* ---- making ---------------------------------------------------------------------------------- */
 
-/* 0 is the empty serial number, which RFC 5280 forbids; with 127 random bits it does not come up. */
+/*
+ * 0 is the empty serial number, which RFC 5280 forbids; with 127 random bits it does not come up.
+ */
 static int set_serial(X509 *cert)
 {
 	auto_call(BN_free_p) BIGNUM *serial = BN_new();
@@ -205,7 +208,7 @@ static X509 *new_server(const struct certificate_order *order, EVP_PKEY *key, X5
 	return take_ptr(cert);
 }
 
-/* ---- PEM ---------------------------------------------------------------------------------------------------------- */
+/* ---- PEM ------------------------------------------------------------------------------------- */
 
 static char *take_text(BIO *bio)
 {
@@ -264,7 +267,7 @@ int certificate_issue(const struct certificate_order *order, struct certificate_
 	return 0;
 }
 
-/* ---- reading ------------------------------------------------------------------------------------------------------ */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 static int64_t seconds_of(const ASN1_TIME *time)
 {

@@ -1,15 +1,15 @@
 /*
- * Requests and their responses on one connection: bytes come in, handlers are called, bytes go out.
- *
- * One request is in work at a time; what a client sends ahead waits in `in`, and while a response goes out we do not
- * read at all. So a connection holds at most a head, a body of the size its route allows, one read, and a response.
+ * A state machine over bytes. Each function leaves `state` and `out` as the caller has to act on
+ * them.
  */
+#include "lib/http/exchange.h"
+
 #include <assert.h>
+#include <string.h>
 #include <time.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
-#include "lib/http/internal.h"
 
 static const struct {
 	int status;
@@ -33,6 +33,11 @@ static const struct {
 	{501, "Not Implemented"},
 	{503, "Service Unavailable"},
 	{505, "HTTP Version Not Supported"},
+};
+
+struct http_asked {
+	struct exchange *exchange; /* NULL: it is gone */
+	bool is_late;
 };
 
 static const char *reason_text(int status)
@@ -60,100 +65,72 @@ const char *http_query_get(const struct http_request *req, const char *name)
 	return NULL;
 }
 
-static void deadline_in(struct conn *conn, int64_t ms)
+/* ---- room for large bodies ---- */
+
+static size_t large_total(const struct exchange_site *site, const struct in6_addr *peer,
+			  bool *ret_has_one)
 {
-	lws_set_timer_usecs(conn->wsi, ms * 1000);
+	size_t total = 0;
+
+	*ret_has_one = false;
+	for (const struct exchange *x = site->large; x; x = x->next_large) {
+		total += x->large;
+		*ret_has_one = *ret_has_one || memcmp(&x->peer, peer, sizeof(*peer)) == 0;
+	}
+	return total;
 }
 
-static int64_t request_ms(const struct conn *conn)
+/*
+ * Room for a body that is announced: large ones share what there is, and a peer has one at a time.
+ */
+static bool take_room(struct exchange *x)
 {
-	return conn->server->timeout_s * 1000LL;
-}
+	struct exchange_site *site = x->site;
+	bool has_one = false;
 
-/* Room for a body that is announced: large ones share what there is. */
-static bool take_room(struct conn *conn)
-{
-	struct http_server *server = conn->server;
-
-	if (conn->req.body_len <= HTTP_BODY_MAX)
+	if (x->req.body_len <= HTTP_LARGE_BODY)
 		return true;
-	if (conn->req.body_len > HTTP_LARGE_BODIES_MAX - server->large)
+	if (x->req.body_len > HTTP_LARGE_BODIES_MAX - large_total(site, &x->peer, &has_one) ||
+	    has_one)
 		return false;
-	conn->large = conn->req.body_len;
-	server->large += conn->large;
+	x->large = x->req.body_len;
+	x->prev_large = NULL;
+	x->next_large = site->large;
+	if (site->large)
+		site->large->prev_large = x;
+	site->large = x;
 	return true;
 }
 
-static void give_room(struct conn *conn)
+static void give_room(struct exchange *x)
 {
-	conn->server->large -= conn->large;
-	conn->large = 0;
+	if (x->large == 0)
+		return;
+	x->large = 0;
+	if (x->prev_large)
+		x->prev_large->next_large = x->next_large;
+	else
+		x->site->large = x->next_large;
+	if (x->next_large)
+		x->next_large->prev_large = x->prev_large;
 }
 
-void exchange_done(struct conn *conn)
+void exchange_init(struct exchange *x, struct exchange_site *site, const struct in6_addr *peer)
 {
-	give_room(conn);
-	strbuf_done(&conn->in);
-	strbuf_done(&conn->out);
-	mem_free(take_ptr(conn->head));
+	*x = (struct exchange){.site = site, .peer = *peer};
 }
 
-/* ---- sending ---- */
-
-/* Say what a TLS client wants to hear before the end; it needs no answer. */
-static int hang_up(struct conn *conn)
+void exchange_done(struct exchange *x)
 {
-	SSL *ssl = lws_get_ssl(conn->wsi);
-
-	if (ssl)
-		SSL_shutdown(ssl);
-	return -1;
+	if (x->asked)
+		x->asked->exchange = NULL;
+	give_room(x);
+	strbuf_done(&x->in);
+	strbuf_done(&x->out);
+	mem_free(take_ptr(x->head));
 }
 
-static int response_sent(struct conn *conn)
-{
-	strbuf_done(&conn->out);
-	mem_free(take_ptr(conn->head));
-	if (conn->rx_stopped) {
-		conn->rx_stopped = false;
-		lws_rx_flow_control(conn->wsi, 1);
-	}
-	if (conn->close_after && !conn->is_body_left)
-		return hang_up(conn);
-	if (conn->close_after) {
-		/* Closing now would make the kernel send a reset, and the client may lose our answer to it. */
-		conn->phase = CONN_DRAINING;
-		deadline_in(conn, HTTP_DRAIN_MS);
-		return 0;
-	}
-	deadline_in(conn, HTTP_IDLE_S * 1000LL);
-	conn_is_idle(conn);
-	return 0;
-}
-
-static int send_more(struct conn *conn)
-{
-	while (conn->sent < conn->out.len) {
-		size_t n = conn->out.len - conn->sent;
-
-		if (n > HTTP_CHUNK_SIZE)
-			n = HTTP_CHUNK_SIZE;
-		if (lws_write(conn->wsi, (unsigned char *)conn->out.data + conn->sent, n,
-			      LWS_WRITE_RAW) < 0)
-			return -1;
-		conn->sent += n;
-		if (lws_send_pipe_choked(conn->wsi))
-			break;
-	}
-	if (conn->sent == conn->out.len && !lws_partial_buffered(conn->wsi))
-		return response_sent(conn);
-	if (!conn->rx_stopped) {
-		conn->rx_stopped = true;
-		lws_rx_flow_control(conn->wsi, 0);
-	}
-	lws_callback_on_writable(conn->wsi);
-	return 0;
-}
+/* ---- answering ---- */
 
 static void add_date(struct strbuf *out)
 {
@@ -179,243 +156,268 @@ static void add_allow(struct strbuf *out, unsigned int allowed)
 	strbuf_adds(out, "\r\n");
 }
 
-static int send_response(struct conn *conn, const struct http_response *resp)
+static void put_response(struct exchange *x, const struct http_response *resp)
 {
-	static const char room[LWS_PRE]; /* lws_write may use so much before the data */
-	struct strbuf *out = &conn->out;
+	struct strbuf *out = &x->out;
 
-	strbuf_add(out, room, sizeof(room));
 	strbuf_addf(out, "HTTP/1.1 %d %s\r\n", resp->status, reason_text(resp->status));
 	add_date(out);
 	strbuf_addf(
 		out,
 		"Content-Type: %s\r\nContent-Length: %zu\r\nX-Content-Type-Options: nosniff\r\n",
 		resp->content_type, resp->body.len);
+	if (resp->status == 401)
+		strbuf_adds(out, "WWW-Authenticate: Bearer\r\n");
 	if (resp->status == 405)
-		add_allow(out, conn->allowed);
-	if (conn->close_after)
+		add_allow(out, x->allowed);
+	if (x->close_after)
 		strbuf_adds(out, "Connection: close\r\n");
 	strbuf_adds(out, "\r\n");
-	if (!conn->req.is_head)
+	if (!x->req.is_head)
 		strbuf_add(out, strbuf_str(&resp->body), resp->body.len);
-	conn->sent = sizeof(room);
-	conn->phase = CONN_SENDING;
-	deadline_in(conn, request_ms(conn));
-	return send_more(conn);
+	x->state = EXCHANGE_SENDING;
 }
 
-/* ---- answering ---- */
-
-static void count(const struct conn *conn, int status)
+static void count(const struct exchange *x, int status)
 {
-	const struct http_server *server = conn->server;
-	const char *path = conn->route ? conn->route->path : "other";
+	const struct exchange_site *site = x->site;
+	const char *path = x->route ? x->route->path : "other";
 	char code[16];
 
 	snprintf(code, sizeof(code), "%d", status);
-	metric_add(server->requests, 1, server->name, path, request_method_name(&conn->req), code);
-	metric_observe(server->duration, (double)(clock_us() - conn->started_us) / 1e6,
-		       server->name, path);
+	metric_add(site->requests, 1, site->name, path, request_method_name(&x->req), code);
+	metric_observe(site->duration, (double)(clock_us() - x->started_us) / 1e6, site->name,
+		       path);
+}
+
+static struct http_request without_body(const struct exchange *x)
+{
+	return (struct http_request){
+		.method = x->req.method,
+		.path = x->req.path,
+		.query = x->req.query,
+		.n_query = x->req.n_query,
+		.content_type = x->req.content_type,
+		.authorization = x->req.authorization,
+		.body = "",
+	};
 }
 
 /* The body is the start of `in`; it ends with a NUL for the time of the call. */
-static void call_handler(struct conn *conn, struct http_response *resp)
+static void call_handler(struct exchange *x, struct http_response *resp)
 {
-	const struct http_request req = {
-		.method = conn->req.method,
-		.path = conn->req.path,
-		.query = conn->req.query,
-		.n_query = conn->req.n_query,
-		.content_type = conn->req.content_type,
-		.body = strbuf_str(&conn->in),
-		.body_len = conn->req.body_len,
-	};
-	char *end = conn->in.data ? conn->in.data + conn->req.body_len : NULL;
+	struct http_request req = without_body(x);
+	char *end = x->in.data ? x->in.data + x->req.body_len : NULL;
 	char next = '\0';
 
 	if (end) {
 		next = *end;
 		*end = '\0';
 	}
-	conn->route->handle(&req, resp, conn->route->arg);
+	req.body = strbuf_str(&x->in);
+	req.body_len = x->req.body_len;
+	x->route->handle(&req, resp, x->route->arg);
 	if (end)
 		*end = next;
 	assert(resp->status >= 200 && resp->status <= 599);
 }
 
-static int answer(struct conn *conn)
+static void answer(struct exchange *x)
 {
 	struct http_response resp = {.status = 200, .content_type = HTTP_TEXT};
-	int result;
 
-	if (conn->refusal) {
-		resp.status = conn->refusal;
-		strbuf_addf(&resp.body, "%d %s\n", conn->refusal, reason_text(conn->refusal));
+	if (x->refusal) {
+		resp.status = x->refusal;
+		strbuf_addf(&resp.body, "%d %s\n", x->refusal, reason_text(x->refusal));
 	} else {
-		call_handler(conn, &resp);
+		call_handler(x, &resp);
 	}
 	/* Behind a body that is not read comes nothing that we would read. */
-	if (conn->is_body_left)
-		strbuf_done(&conn->in);
+	if (x->is_body_left)
+		strbuf_done(&x->in);
 	else
-		strbuf_consume(&conn->in, conn->req.body_len);
-	give_room(conn);
-	count(conn, resp.status);
-	result = send_response(conn, &resp);
+		strbuf_consume(&x->in, x->req.body_len);
+	give_room(x);
+	count(x, resp.status);
+	put_response(x, &resp);
 	strbuf_done(&resp.body);
-	return result;
+}
+
+static void ask_gate(struct exchange *x)
+{
+	const struct http_gate *gate = x->route->gate;
+	const struct http_request req = without_body(x);
+
+	x->state = EXCHANGE_GATED;
+	x->asked = mem_new(struct http_asked);
+	x->asked->exchange = x;
+	gate->ask(&req, x->asked, gate->arg);
+	if (x->asked)
+		x->asked->is_late = true;
+}
+
+void http_asked_answer(struct http_asked *asked, int status)
+{
+	struct exchange *x = asked->exchange;
+	bool is_late = asked->is_late;
+
+	assert(status >= 200 && status <= 599);
+	mem_free(asked);
+	if (!x)
+		return;
+	x->asked = NULL;
+	x->refusal = status == 200 ? 0 : status;
+	answer(x);
+	if (is_late)
+		x->site->answered(x);
 }
 
 /* Answer now, whatever is still to come of this request, and then end the connection. */
-static int refuse_and_close(struct conn *conn, int status)
+static void refuse_and_close(struct exchange *x, int status)
 {
-	conn->refusal = status;
-	conn->route = NULL;
-	conn->close_after = true;
-	conn->is_body_left = true;
-	return answer(conn);
+	x->refusal = status;
+	x->route = NULL;
+	x->close_after = true;
+	x->is_body_left = true;
+	answer(x);
 }
 
 /* ---- receiving ---- */
 
-static void find_route(struct conn *conn)
+static void find_route(struct exchange *x)
 {
-	const struct http_server *server = conn->server;
+	const struct exchange_site *site = x->site;
 
-	for (size_t i = 0; i < server->n_routes && !conn->route; i++) {
-		const struct http_route *route = &server->routes[i];
+	for (size_t i = 0; i < site->n_routes && !x->route; i++) {
+		const struct http_route *route = &site->routes[i];
 
-		if (strcmp(route->path, conn->req.path) != 0)
+		if (strcmp(route->path, x->req.path) != 0)
 			continue;
-		conn->allowed |= route->methods;
-		if (route->methods & conn->req.method)
-			conn->route = route;
+		x->allowed |= route->methods;
+		if (route->methods & x->req.method)
+			x->route = route;
 	}
-	if (!conn->route)
-		conn->refusal = conn->allowed ? 405 : 404;
+	if (!x->route)
+		x->refusal = x->allowed ? 405 : 404;
 }
 
-static int go_on(struct conn *conn)
+static void request_begin(struct exchange *x)
 {
-	unsigned char interim[LWS_PRE + 32];
-	int len = snprintf((char *)interim + LWS_PRE, sizeof(interim) - LWS_PRE,
-			   "HTTP/1.1 100 Continue\r\n\r\n");
-
-	return lws_write(conn->wsi, interim + LWS_PRE, (size_t)len, LWS_WRITE_RAW) < 0 ? -1 : 0;
+	x->state = EXCHANGE_HEAD;
+	x->req = (struct request){.path = "", .content_type = ""};
+	x->route = NULL;
+	x->refusal = 0;
+	x->allowed = 0;
+	x->close_after = false;
+	x->is_body_left = false;
+	x->started_us = clock_us();
 }
 
-static void request_begin(struct conn *conn)
-{
-	conn->phase = CONN_HEAD;
-	conn->req = (struct request){.path = "", .content_type = ""};
-	conn->route = NULL;
-	conn->refusal = 0;
-	conn->allowed = 0;
-	conn->close_after = false;
-	conn->is_body_left = false;
-	conn->started_us = clock_us();
-	deadline_in(conn, request_ms(conn));
-}
-
-/* With a NUL behind it, so that it can be read as text. */
-static char *head_copy(const char *data, size_t len)
-{
-	char *copy = mem_alloc(len + 1);
-
-	memcpy(copy, data, len);
-	copy[len] = '\0';
-	return copy;
-}
-
-static int receive_head(struct conn *conn, size_t len)
+static void receive_head(struct exchange *x, size_t len)
 {
 	size_t body_max = HTTP_BODY_MAX;
 	int status;
 
-	conn->started_us = clock_us();
-	conn->head = head_copy(conn->in.data, len);
-	strbuf_consume(&conn->in, len);
-	status = request_parse(conn->head, len, &conn->req);
-	if (status != 0)
-		return refuse_and_close(conn, status);
-	find_route(conn);
-	if (conn->route && conn->route->body_max > 0)
-		body_max = conn->route->body_max;
-	if (conn->req.body_len > body_max)
-		return refuse_and_close(conn, conn->refusal ? conn->refusal : 413);
-	if (!take_room(conn))
-		return refuse_and_close(conn, 503);
-	/* The client waits for our word before it sends the body; it has heard it when the answer is no. */
-	if (conn->req.has_expect && conn->refusal)
-		return refuse_and_close(conn, conn->refusal);
-	conn->close_after = conn->req.wants_close;
-	conn->phase = CONN_BODY;
-	return conn->req.has_expect && conn->in.len < conn->req.body_len ? go_on(conn) : 0;
+	x->started_us = clock_us();
+	/* With a NUL behind it, so that it can be read as text. */
+	x->head = str_ndup(x->in.data, len);
+	strbuf_consume(&x->in, len);
+	status = request_parse(x->head, len, &x->req);
+	if (status != 0) {
+		refuse_and_close(x, status);
+		return;
+	}
+	x->has_asked = true;
+	find_route(x);
+	if (x->route && x->route->body_max > 0)
+		body_max = x->route->body_max;
+	if (x->req.body_len > body_max) {
+		refuse_and_close(x, x->refusal ? x->refusal : 413);
+		return;
+	}
+	if (!take_room(x)) {
+		refuse_and_close(x, 503);
+		return;
+	}
+	/*
+	 * The client waits for our word before it sends the body; it has heard it when the answer
+	 * is no.
+	 */
+	if (x->req.has_expect && x->refusal) {
+		refuse_and_close(x, x->refusal);
+		return;
+	}
+	x->close_after = x->req.wants_close;
+	x->state = EXCHANGE_BODY;
+	if (x->req.has_expect && x->in.len < x->req.body_len)
+		strbuf_adds(&x->out, "HTTP/1.1 100 Continue\r\n\r\n");
 }
 
 /* Do with `in` what can be done now. */
-static int process(struct conn *conn)
+static void process(struct exchange *x)
 {
-	for (;;) {
+	while (x->state <= EXCHANGE_BODY) {
 		size_t len;
 
-		if (conn->phase == CONN_IDLE) {
-			strbuf_consume(&conn->in,
-				       request_skip_blank(strbuf_str(&conn->in), conn->in.len));
-			if (conn->in.len == 0) {
-				strbuf_done(&conn->in);
-				return 0;
+		if (x->state == EXCHANGE_IDLE) {
+			strbuf_consume(&x->in, request_skip_blank(strbuf_str(&x->in), x->in.len));
+			/* Half of an empty line is not the begin of a request. */
+			if (x->in.len == 1 && x->in.data[0] == '\r')
+				return;
+			if (x->in.len == 0) {
+				strbuf_done(&x->in);
+				return;
 			}
-			request_begin(conn);
-		} else if (conn->phase == CONN_HEAD) {
-			len = request_head_len(conn->in.data, conn->in.len);
-			if (len > HTTP_HEADERS_MAX || (len == 0 && conn->in.len > HTTP_HEADERS_MAX))
-				return refuse_and_close(conn, 431);
-			if (len == 0)
-				return 0;
-			if (receive_head(conn, len) < 0)
-				return -1;
-		} else if (conn->phase == CONN_BODY) {
-			if (conn->in.len < conn->req.body_len)
-				return 0;
-			if (answer(conn) < 0)
-				return -1;
+			request_begin(x);
+		} else if (x->state == EXCHANGE_HEAD) {
+			len = request_head_len(x->in.data, x->in.len);
+			if (len > HTTP_HEADERS_MAX || (len == 0 && x->in.len > HTTP_HEADERS_MAX))
+				refuse_and_close(x, 431);
+			else if (len == 0)
+				return;
+			else
+				receive_head(x, len);
 		} else {
-			return 0;
+			if (x->in.len < x->req.body_len)
+				return;
+			/* A "100 Continue" that has not gone yet goes in front. */
+			if (x->route && x->route->gate)
+				ask_gate(x);
+			else
+				answer(x);
 		}
 	}
 }
 
-int exchange_start(struct conn *conn)
+void exchange_received(struct exchange *x, const void *data, size_t len)
 {
-	/* For the TLS handshake and the first request. */
-	deadline_in(conn, request_ms(conn));
-	return 0;
+	if (x->state >= EXCHANGE_DRAINING)
+		return;
+	strbuf_add(&x->in, data, len);
+	if (x->state != EXCHANGE_SENDING)
+		process(x);
 }
 
-int exchange_received(struct conn *conn, const void *data, size_t len)
+void exchange_sent(struct exchange *x)
 {
-	if (!conn->has_spoken) {
-		conn->has_spoken = true;
-		/* The one that libwebsockets has set for the handshake; ours go on. */
-		lws_set_timeout(conn->wsi, NO_PENDING_TIMEOUT, 0);
+	strbuf_done(&x->out);
+	if (x->state != EXCHANGE_SENDING)
+		return;
+	mem_free(take_ptr(x->head));
+	if (x->close_after) {
+		/*
+		 * Closing while the client sends would make the kernel send a reset, and the client
+		 * may lose our answer to it.
+		 */
+		x->state = x->is_body_left ? EXCHANGE_DRAINING : EXCHANGE_OVER;
+		return;
 	}
-	if (conn->phase == CONN_DRAINING || conn->phase == CONN_ENDING)
-		return 0;
-	strbuf_add(&conn->in, data, len);
-	return process(conn);
+	x->state = EXCHANGE_IDLE;
+	process(x);
 }
 
-int exchange_writable(struct conn *conn)
+void exchange_timeout(struct exchange *x)
 {
-	if (conn->phase != CONN_SENDING)
-		return 0;
-	return send_more(conn) < 0 ? -1 : process(conn);
-}
-
-int exchange_timeout(struct conn *conn)
-{
-	if (conn->phase == CONN_HEAD || conn->phase == CONN_BODY)
-		return refuse_and_close(conn, 408);
-	return -1;
+	assert(x->state == EXCHANGE_HEAD || x->state == EXCHANGE_BODY);
+	refuse_and_close(x, 408);
 }

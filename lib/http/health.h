@@ -5,9 +5,9 @@
  *	…
  *	{ .path = "/readyz", .methods = HTTP_GET, .handle = health_handle, .arg = ready },
  *
- * All checks pass: 200 "ok". One fails: 500 and a line for each check ("[+]cache ok", "[-]lease failed: not
- * renewed"), the last line being "readyz check failed". `?verbose` gives the lines in both cases, `?exclude=NAME`
- * leaves a check out.
+ * All checks pass: 200 "ok". One fails: 500 and a line for each check ("[+]cache ok", "[-]lease
+ * failed: not renewed"), the last line being "readyz check failed". `?verbose` gives the lines in
+ * both cases, `?exclude=NAME` leaves a check out.
  */
 #ifndef ORBWEAVER_LIB_HTTP_HEALTH_H
 #define ORBWEAVER_LIB_HTTP_HEALTH_H
@@ -23,9 +23,9 @@ struct health *health_new(void);
 void health_free(struct health *h);
 
 /*
- * Say how `name` is; the first call adds the check, so a check that has to pass before we are ready is set to false at
- * the start. text: why not, one line; copied, may be NULL, not shown while ok. Returns true when ok has changed
- * (also for a new check), for a caller that logs changes.
+ * Say how `name` is; the first call adds the check, so a check that has to pass before we are ready
+ * is set to false at the start. text: why not, one line; copied, may be NULL, not shown while ok.
+ * Returns true when ok has changed (also for a new check), for a caller that logs changes.
  */
 bool health_set(struct health *h, const char *name, bool ok, const char *text);
 

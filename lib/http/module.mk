@@ -1,1 +1,1 @@
-$(eval $(call library,lib/http,lib/base lib/json lib/loop,libwebsockets openssl libuv))
+$(eval $(call library,lib/http,lib/base lib/json lib/loop,openssl))

@@ -1,10 +1,15 @@
 /*
- * Metrics and health on one address. See the header.
+ * Tables of one to three routes.
  */
 #include "lib/http/probes.h"
 
 #include "lib/base/log.h"
 #include "lib/base/str.h"
+
+#define METRICS_ROUTE(metrics)                                                                     \
+	((struct http_route){"/metrics", HTTP_GET, 0, handle_metrics, metrics, NULL})
+#define HEALTH_ROUTE(path, health)                                                                 \
+	((struct http_route){path, HTTP_GET, 0, health_handle, health, NULL})
 
 static void handle_metrics(const struct http_request *req, struct http_response *resp, void *arg)
 {
@@ -12,27 +17,86 @@ static void handle_metrics(const struct http_request *req, struct http_response 
 	metrics_render(arg, &resp->body);
 }
 
-int probes_serve(struct probes *probes, struct loop *loop, const char *listen,
-		 struct metrics *metrics, struct health *alive, struct health *ready,
+static int serve(struct loop *loop, const struct http_server_config *config, const char *flag,
 		 struct http_server **ret_server, struct err *err)
+{
+	*ret_server = NULL;
+	if (str_eq(config->listen, "0"))
+		return 0;
+	*ret_server = http_server_new(loop, config, err);
+	return *ret_server ? 0 : err_in(err, "--%s %s", flag, config->listen);
+}
+
+int probes_serve_metrics(struct probes *probes, struct loop *loop, const char *listen,
+			 struct metrics *metrics, const struct probes_secure *secure,
+			 struct http_server **ret_server, struct err *err)
 {
 	struct http_server_config config = {
 		.name = "metrics",
 		.listen = listen,
 		.routes = probes->routes,
-		.n_routes = ARRAY_LEN(probes->routes),
+		.n_routes = 1,
+		.connections_max = PROBES_METRICS_MAX,
 		.metrics = metrics,
 	};
 
-	*ret_server = NULL;
-	if (str_eq(listen, "0"))
-		return 0;
-	probes->routes[0] = (struct http_route){"/metrics", HTTP_GET, 0, handle_metrics, metrics};
-	probes->routes[1] = (struct http_route){"/healthz", HTTP_GET, 0, health_handle, alive};
-	probes->routes[2] = (struct http_route){"/readyz", HTTP_GET, 0, health_handle, ready};
-	*ret_server = http_server_new(loop, &config, err);
-	if (!*ret_server)
-		return err_in(err, "--metrics-addr %s", listen);
-	log_info("serving metrics and health", F_INT("port", http_server_port(*ret_server)));
+	probes->routes[0] = METRICS_ROUTE(metrics);
+	if (secure) {
+		probes->routes[0].gate = secure->gate;
+		config.certificate_pem = secure->certificate_pem;
+		config.key_pem = secure->key_pem;
+		config.tls = secure->tls;
+	}
+	if (serve(loop, &config, "metrics-addr", ret_server, err) < 0)
+		return -1;
+	if (*ret_server)
+		log_info("serving metrics", F_INT("port", http_server_port(*ret_server)),
+			 F_BOOL("secure", secure != NULL));
+	return 0;
+}
+
+int probes_serve_health(struct probes *probes, struct loop *loop, const char *listen,
+			struct metrics *metrics, struct health *alive, struct health *ready,
+			struct http_server **ret_server, struct err *err)
+{
+	const struct http_server_config config = {
+		.name = "health",
+		.listen = listen,
+		.routes = probes->routes,
+		.n_routes = 2,
+		.connections_max = PROBES_HEALTH_MAX,
+		.metrics = metrics,
+	};
+
+	probes->routes[0] = HEALTH_ROUTE("/healthz", alive);
+	probes->routes[1] = HEALTH_ROUTE("/readyz", ready);
+	if (serve(loop, &config, "health-addr", ret_server, err) < 0)
+		return -1;
+	if (*ret_server)
+		log_info("serving health", F_INT("port", http_server_port(*ret_server)));
+	return 0;
+}
+
+int probes_serve(struct probes *probes, struct loop *loop, const char *listen,
+		 struct metrics *metrics, struct health *alive, struct health *ready,
+		 struct http_server **ret_server, struct err *err)
+{
+	const struct http_server_config config = {
+		.name = "metrics",
+		.listen = listen,
+		.routes = probes->routes,
+		.n_routes = 3,
+		.connections_max = PROBES_HEALTH_MAX,
+		.metrics = metrics,
+	};
+
+	probes->routes[0] = METRICS_ROUTE(metrics);
+	probes->routes[1] = HEALTH_ROUTE("/healthz", alive);
+	probes->routes[2] = HEALTH_ROUTE("/readyz", ready);
+	if (serve(loop, &config, "metrics-addr", ret_server, err) < 0)
+		return -1;
+	if (*ret_server)
+		log_info("serving metrics and health",
+			 F_INT("port", http_server_port(*ret_server)));
 	return 0;
 }

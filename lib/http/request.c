@@ -1,6 +1,6 @@
 /*
- * One pass over the request line, one over each header line. Everything is checked before it is believed; the buffer is
- * never longer than HTTP_HEADERS_MAX, so nothing here needs to be clever.
+ * One pass over the request line, one over each header line. Everything is checked before it is
+ * believed; the buffer is never longer than HTTP_HEADERS_MAX, so nothing here needs to be clever.
  */
 #include "lib/http/request.h"
 
@@ -108,7 +108,10 @@ static bool parse_query(char *query, struct request *ret)
 	return true;
 }
 
-/* origin-form, or absolute-form, which every server has to accept; only the path of it matters to us. */
+/*
+ * origin-form, or absolute-form, which every server has to accept; only the path of it matters to
+ * us.
+ */
 static bool parse_target(char *target, struct request *ret)
 {
 	char *path = target;
@@ -170,7 +173,7 @@ static bool list_has(const char *list, const char *word)
 }
 
 struct seen {
-	bool host, length, coding;
+	bool host, length, coding, authorization;
 };
 
 static int parse_length(const char *value, struct seen *seen, struct request *ret)
@@ -197,6 +200,12 @@ static int parse_header(const char *name, const char *value, struct seen *seen, 
 		seen->coding = true;
 	} else if (strcasecmp(name, "Content-Type") == 0) {
 		ret->content_type = value;
+	} else if (strcasecmp(name, "Authorization") == 0) {
+		/* Of two, another server in between may have looked at the other one. */
+		if (seen->authorization)
+			return 400;
+		seen->authorization = true;
+		ret->authorization = value;
 	} else if (strcasecmp(name, "Connection") == 0) {
 		ret->wants_close = ret->wants_close || list_has(value, "close");
 	} else if (strcasecmp(name, "Expect") == 0) {
@@ -239,7 +248,7 @@ int request_parse(char *head, size_t len, struct request *ret)
 	char *line = head, *end = head + len - 2; /* the empty line */
 	int status = 0;
 
-	*ret = (struct request){.path = "", .content_type = ""};
+	*ret = (struct request){.path = "", .content_type = "", .authorization = ""};
 	if (memchr(head, '\0', len))
 		return 400;
 	for (bool first = true; line < end && (status == 0 || status == 417); first = false) {

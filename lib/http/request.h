@@ -1,7 +1,8 @@
 /*
  * The head of an HTTP/1.1 request: pure parsing, RFC 9110 and RFC 9112. Internal to lib/http.
  *
- * Stricter than the RFC where it allows to be: lines end with CRLF, no folded headers, no transfer codings.
+ * Stricter than the RFC where it allows to be: lines end with CRLF, no folded headers, no transfer
+ * codings.
  */
 #ifndef ORBWEAVER_LIB_HTTP_REQUEST_H
 #define ORBWEAVER_LIB_HTTP_REQUEST_H
@@ -18,25 +19,29 @@ struct request {
 	const char *path; /* decoded */
 	const char *query[HTTP_QUERY_MAX];
 	size_t n_query;
-	const char *content_type; /* "" when there is none */
+	const char *content_type;  /* "" when there is none */
+	const char *authorization; /* "" when there is none */
 	uint64_t body_len;
 	bool has_expect; /* waits for "100 Continue" before it sends the body */
 	bool wants_close;
 };
 
 /*
- * The length of the head at the start of data, its empty line included; 0 when its end has not come yet. data does not
- * start with an empty line (request_skip_blank).
+ * The length of the head at the start of data, its empty line included; 0 when its end has not come
+ * yet. data does not start with an empty line (request_skip_blank).
  */
 size_t request_head_len(const char *data, size_t len);
 
-/* How many bytes of empty lines data starts with: clients may send one after a body (RFC 9112 section 2.2). */
+/*
+ * How many bytes of empty lines data starts with: clients may send one after a body (RFC 9112
+ * section 2.2).
+ */
 size_t request_skip_blank(const char *data, size_t len);
 
 /*
- * Parse a head of len bytes in place, with a NUL behind it: it is cut into strings, and ret points into it. Returns 0,
- * or the status with which the request has to be refused; then nobody knows for sure where its body ends, and ret tells
- * only what was understood until then (never NULL strings).
+ * Parse a head of len bytes in place, with a NUL behind it: it is cut into strings, and ret points
+ * into it. Returns 0, or the status with which the request has to be refused; then nobody knows for
+ * sure where its body ends, and ret tells only what was understood until then (never NULL strings).
  */
 int request_parse(char *head, size_t len, struct request *ret);
 

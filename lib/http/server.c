@@ -1,197 +1,299 @@
 /*
- * The listening socket, the connections, and the end of both.
- *
- * We listen and accept ourselves and hand libwebsockets connected sockets: so a bad address is an error with a text,
- * port 0 can be asked for, and the number of connections is ours to bound. libwebsockets carries bytes, over TLS or not
- * (its role "raw-skt"); what they mean is exchange.c's and request.c's business, for the reason that README.md gives.
+ * The listening socket, the connections, and the end of both: joins wire.c (bytes), exchange.c
+ * (HTTP) and crowd.c (who may be here, and for how long), which do not know each other.
  */
 #include "lib/http/server.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <string.h>
 #include <sys/socket.h>
-#include <uv.h>
+#include <unistd.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/http/address.h"
-#include "lib/http/internal.h"
+#include "lib/http/crowd.h"
+#include "lib/http/exchange.h"
 #include "lib/http/tls.h"
+#include "lib/http/wire.h"
 #include "lib/loop/loop.h"
 
-/* Connections taken in one turn of the loop. */
-#define ACCEPTS_PER_TURN 16
-/* When all connections are in use, one that has been idle for so long makes room. */
-#define EVICT_AFTER_MS 1000
-/* Or one whose request or response takes so long: API servers need milliseconds. */
-#define EVICT_SLOW_MS 3000
+/* Connections taken in one turn of the loop; everything else has its turn in between. */
+#define ACCEPTS_PER_TURN 32
 /* When there is no room, or no descriptor, we look again after this time. */
 #define ACCEPT_AGAIN_MS 100
-/* libwebsockets' own descriptors, and connections that are about to end. */
-#define SPARE_FDS 8
 /*
- * libwebsockets reads into a buffer of this size. With TLS it has to hold a whole record (RFC 8446 section 5.1): what
- * OpenSSL has decrypted and nobody has read makes no descriptor readable, and on a foreign loop libwebsockets 4.1 looks
- * for such leftovers only once.
+ * After an answer to a request whose body we do not want, the client has this long to stop sending
+ * it.
  */
-#define READ_SIZE_PLAIN 4096
-#define READ_SIZE_TLS   (16384 + LWS_PRE)
-/* libwebsockets' complaints that we log in one minute; clients can provoke them. */
-#define LWS_LOGS_PER_MINUTE 10
+#define DRAIN_MS 2000
 
-static int on_event(struct lws *wsi, enum lws_callback_reasons reason, void *user, void *in,
-		    size_t len);
-
-static const struct lws_protocols protocols[] = {
-	{.name = "bytes", .callback = on_event, .tx_packet_size = HTTP_CHUNK_SIZE},
-	{.name = NULL},
+/* One connection. Until its first bytes come it has no exchange. */
+struct conn {
+	struct crowd_member member;
+	struct http_server *server;
+	struct wire wire;
+	struct poller *poller;
+	int wants; /* what the poller waits for */
+	struct exchange *exchange;
+	size_t sent;      /* of exchange->out */
+	int64_t asked_us; /* exchange->started_us of the request that `member` stands for */
 };
 
-/* ---- libwebsockets' log ---- */
+struct http_server {
+	struct loop *loop;
+	char *name;
+	struct exchange_site site;
+	struct crowd crowd;
+	SSL_CTX *tls; /* NULL: plain */
+	struct {
+		char *min_version, *cipher_suites, *client_ca_pem;
+	} policy;
+	struct metric *turned_away;
 
-static void log_lws(int level, const char *line)
-{
-	static int64_t minute;
-	static int count;
-	char text[256];
-	size_t len = strcspn(line, "\n");
+	int listen_fd;
+	struct poller *poller;
+	struct timer *accept_again;
+	bool accept_complained;
+	/*
+	 * Accepted, and there is no room for it; -1: none. While there is one, the listener is not
+	 * polled.
+	 */
+	int waiting_fd;
+	struct in6_addr waiting_peer;
 
-	if (clock_ms() / 60000 != minute) {
-		minute = clock_ms() / 60000;
-		count = 0;
-	}
-	if (count++ >= LWS_LOGS_PER_MINUTE)
-		return;
-	snprintf(text, sizeof(text), "%.*s", (int)(len < sizeof(text) ? len : sizeof(text) - 1),
-		 line);
-	if (level == LLL_ERR)
-		log_warn("libwebsockets reports a problem", F_STR("text", text));
-	else
-		log_debug("libwebsockets warns", F_STR("text", text));
-}
+	struct timer *look; /* for the next connection whose time is up */
+	int64_t look_at_ms; /* while it is active */
 
-/* ---- connections ---- */
+	struct deferred *closing;
+	void (*done)(void *arg);
+	void *done_arg;
+};
 
-static void conn_link(struct conn *conn)
-{
-	struct http_server *server = conn->server;
-
-	conn->prev = server->last;
-	conn->next = NULL;
-	if (server->last)
-		server->last->next = conn;
-	else
-		server->first = conn;
-	server->last = conn;
-}
-
-static void conn_unlink(struct conn *conn)
-{
-	struct http_server *server = conn->server;
-
-	if (conn->prev)
-		conn->prev->next = conn->next;
-	else
-		server->first = conn->next;
-	if (conn->next)
-		conn->next->prev = conn->prev;
-	else
-		server->last = conn->prev;
-}
-
-void conn_is_idle(struct conn *conn)
-{
-	conn->phase = CONN_IDLE;
-	conn->idle_since_ms = clock_ms();
-	conn_unlink(conn);
-	conn_link(conn);
-}
-
-static struct conn *conn_new(struct http_server *server)
-{
-	struct conn *conn = mem_new(struct conn);
-
-	conn->server = server;
-	conn->idle_since_ms = clock_ms();
-	conn_link(conn);
-	server->n_conns++;
-	return conn;
-}
+/* ---- connections ----------------------------------------------------------------------------- */
 
 static void conn_free(struct conn *conn)
 {
+	crowd_remove(&conn->server->crowd, &conn->member);
+	if (conn->exchange)
+		exchange_done(conn->exchange);
+	mem_free(conn->exchange);
+	poller_free(conn->poller);
+	wire_done(&conn->wire);
+	mem_free(conn);
+}
+
+/* End it, with a goodbye if there is somebody to hear it, and let in who waits. */
+static void conn_drop(struct conn *conn)
+{
 	struct http_server *server = conn->server;
 
-	conn_unlink(conn);
-	server->n_conns--;
-	exchange_done(conn);
-	mem_free(conn);
-	if (server->is_paused && server->poller)
+	wire_say_goodbye(&conn->wire);
+	conn_free(conn);
+	if (server->waiting_fd >= 0)
 		timer_start(server->accept_again, 0);
 }
 
-/* The connection that has been idle for longest, if that is long enough. */
-static struct conn *find_idle(const struct http_server *server)
+/* Wake up when the next connection's time is up. */
+static void plan_look(struct http_server *server)
 {
-	for (struct conn *conn = server->first; conn; conn = conn->next)
-		if (conn->phase == CONN_IDLE)
-			return clock_ms() - conn->idle_since_ms < EVICT_AFTER_MS ? NULL : conn;
-	return NULL;
+	int64_t next_ms = crowd_next_ms(&server->crowd);
+
+	if (next_ms == INT64_MAX ||
+	    (timer_is_active(server->look) && server->look_at_ms <= next_ms))
+		return;
+	server->look_at_ms = next_ms;
+	timer_start(server->look, next_ms - clock_ms());
 }
 
-/* Some connection that has been at one exchange for too long. */
-static struct conn *find_slow(const struct http_server *server)
+/* Nothing is read before the request that is there has its answer. */
+static bool is_answering(const struct conn *conn)
 {
-	int64_t before_us = clock_us() - EVICT_SLOW_MS * 1000;
+	const struct exchange *x = conn->exchange;
 
-	for (struct conn *conn = server->first; conn; conn = conn->next)
-		if ((conn->phase == CONN_HEAD || conn->phase == CONN_BODY ||
-		     conn->phase == CONN_SENDING) &&
-		    conn->started_us < before_us)
-			return conn;
-	return NULL;
+	return x && (x->state == EXCHANGE_GATED || x->state == EXCHANGE_SENDING);
 }
 
-/* Make room for one more. */
-static bool evict_one(struct http_server *server)
+/* Send what there is; -1 when the connection is over. */
+static int conn_send(struct conn *conn)
 {
-	struct conn *conn = find_idle(server);
+	struct exchange *x = conn->exchange;
 
-	if (!conn)
-		conn = find_slow(server);
-	if (!conn)
+	while (x && conn->sent < x->out.len) {
+		ssize_t n =
+			wire_send(&conn->wire, x->out.data + conn->sent, x->out.len - conn->sent);
+
+		if (n < 0)
+			return n == WIRE_LATER ? 0 : -1;
+		conn->sent += (size_t)n;
+		if (conn->sent < x->out.len)
+			continue;
+		conn->sent = 0;
+		exchange_sent(x);
+		if (x->state == EXCHANGE_DRAINING)
+			wire_end_sending(&conn->wire);
+	}
+	return x && x->state == EXCHANGE_OVER ? -1 : 0;
+}
+
+/* Read once, and what OpenSSL has beyond that; -1 when the connection is over. */
+static int conn_receive(struct conn *conn)
+{
+	char buf[WIRE_READ_SIZE];
+
+	do {
+		ssize_t n = wire_recv(&conn->wire, buf, sizeof(buf));
+
+		if (n < 0)
+			return n == WIRE_LATER ? 0 : -1;
+		if (!conn->exchange) {
+			conn->exchange = mem_new(struct exchange);
+			exchange_init(conn->exchange, &conn->server->site, &conn->member.peer);
+			conn->exchange->arg = conn;
+		}
+		exchange_received(conn->exchange, buf, (size_t)n);
+	} while (wire_has_more(&conn->wire));
+	return 0;
+}
+
+static enum crowd_state state_of(const struct conn *conn)
+{
+	const struct exchange *x = conn->exchange;
+
+	switch (x ? x->state : EXCHANGE_IDLE) {
+	case EXCHANGE_IDLE:
+		return x && x->has_asked ? CROWD_IDLE : CROWD_NEW;
+	case EXCHANGE_HEAD:
+		return x->has_asked ? CROWD_ASKING : CROWD_NEW;
+	case EXCHANGE_BODY:
+	case EXCHANGE_GATED:
+		return CROWD_ASKING;
+	case EXCHANGE_SENDING:
+		return CROWD_TAKING;
+	case EXCHANGE_DRAINING:
+	case EXCHANGE_OVER:
+		break;
+	}
+	return CROWD_LEAVING;
+}
+
+/* After anything has happened: its place in the crowd, and what to wait for. */
+static void conn_settle(struct conn *conn)
+{
+	const struct exchange *x = conn->exchange;
+	enum crowd_state state = state_of(conn);
+	int wants = conn->wire.waits_for;
+
+	if (state != conn->member.state || state == CROWD_IDLE ||
+	    (state != CROWD_NEW && x->started_us != conn->asked_us))
+		crowd_move(&conn->server->crowd, &conn->member, state,
+			   state == CROWD_ASKING ? x->started_us / 1000 : clock_ms());
+	conn->asked_us = x ? x->started_us : 0;
+	plan_look(conn->server);
+	if (!is_answering(conn))
+		wants |= POLL_READ;
+	if (wants != conn->wants)
+		poller_want(conn->poller, wants);
+	conn->wants = wants;
+}
+
+static void on_ready(void *arg, int events)
+{
+	struct conn *conn = arg;
+
+	if (conn_send(conn) < 0 || (!is_answering(conn) && conn_receive(conn) < 0) ||
+	    conn_send(conn) < 0)
+		conn_drop(conn);
+	else
+		conn_settle(conn);
+}
+
+static void on_answered(struct exchange *x)
+{
+	struct conn *conn = x->arg;
+
+	if (conn_send(conn) < 0)
+		conn_drop(conn);
+	else
+		conn_settle(conn);
+}
+
+/* Its time is up: a request that has begun gets an answer, everything else just ends. */
+static void conn_overdue(struct conn *conn)
+{
+	struct exchange *x = conn->exchange;
+
+	if (x && (x->state == EXCHANGE_HEAD || x->state == EXCHANGE_BODY)) {
+		exchange_timeout(x);
+		if (conn_send(conn) == 0) {
+			conn_settle(conn);
+			return;
+		}
+	}
+	conn_drop(conn);
+}
+
+static void look(struct http_server *server)
+{
+	struct crowd_member *member = NULL;
+
+	while ((member = crowd_overdue(&server->crowd, clock_ms())))
+		conn_overdue(container_of(member, struct conn, member));
+}
+
+static void on_look(void *arg)
+{
+	struct http_server *server = arg;
+
+	look(server);
+	plan_look(server);
+}
+
+/* ---- accepting ------------------------------------------------------------------------------- */
+
+/* Takes fd. */
+static void conn_new(struct http_server *server, int fd, const struct in6_addr *peer)
+{
+	static const int on = 1;
+	struct conn *conn = mem_new(struct conn);
+
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	conn->server = server;
+	wire_init(&conn->wire, fd, server->tls);
+	conn->poller = poller_new(server->loop, fd, on_ready, conn);
+	crowd_add(&server->crowd, &conn->member, peer, clock_ms());
+	conn_settle(conn);
+}
+
+/* Takes fd; false, and nothing is taken, when it has to wait. */
+static bool let_in(struct http_server *server, int fd, const struct in6_addr *peer)
+{
+	struct crowd_member *victim = NULL;
+
+	switch (crowd_ask(&server->crowd, peer, clock_ms(), &victim)) {
+	case CROWD_FULL:
 		return false;
-	conn->phase = CONN_ENDING;
-	lws_set_timeout(conn->wsi, PENDING_TIMEOUT_KILLED_BY_PARENT, LWS_TO_KILL_SYNC);
+	case CROWD_REFUSED:
+		metric_add(server->turned_away, 1, server->name, "refused");
+		(void)close(fd);
+		return true;
+	case CROWD_INSTEAD:
+		metric_add(server->turned_away, 1, server->name, "gave way");
+		conn_free(container_of(victim, struct conn, member));
+		break;
+	case CROWD_WELCOME:
+		break;
+	}
+	conn_new(server, fd, peer);
 	return true;
 }
 
-static void adopt(struct http_server *server, int fd)
-{
-	static const int on = 1;
-	struct conn *conn = conn_new(server);
-	lws_adopt_desc_t info = {
-		.vh = server->vhost,
-		.type = LWS_ADOPT_SOCKET | LWS_ADOPT_ALLOW_SSL,
-		.fd.sockfd = fd,
-		.opaque = conn,
-	};
-
-	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-	server->adopting = conn;
-	/* Closes fd when it fails; then the end of the connection is still reported, if it ever got a wsi. */
-	if (!lws_adopt_descriptor_vhost_via_info(&info) && server->adopting)
-		conn_free(conn);
-	server->adopting = NULL;
-}
-
-/* ---- accepting ---- */
-
 static void pause_accepting(struct http_server *server)
 {
-	server->is_paused = true;
 	poller_want(server->poller, 0);
 	timer_start(server->accept_again, ACCEPT_AGAIN_MS);
 }
@@ -200,220 +302,123 @@ static void resume_accepting(void *arg)
 {
 	struct http_server *server = arg;
 
-	server->is_paused = false;
+	if (server->waiting_fd >= 0 && !let_in(server, server->waiting_fd, &server->waiting_peer)) {
+		timer_start(server->accept_again, ACCEPT_AGAIN_MS);
+		return;
+	}
+	server->waiting_fd = -1;
 	poller_want(server->poller, POLL_READ);
 }
 
-static void accept_failed(struct http_server *server, int sys)
+/* One connection from the kernel; false when there is none, or no room. */
+static bool accept_one(struct http_server *server)
 {
-	if (!server->accept_complained)
-		log_error("cannot accept connections", F_STR("server", server->name),
-			  F_STR("error", strerror(sys)));
-	server->accept_complained = true;
-	pause_accepting(server);
+	union {
+		struct sockaddr sa;
+		struct sockaddr_storage storage;
+	} from = {0};
+	socklen_t len = sizeof(from);
+	int fd = accept4(server->listen_fd, &from.sa, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	struct in6_addr peer;
+
+	if (fd >= 0) {
+		peer = crowd_peer(&from.sa);
+		server->accept_complained = false;
+		if (let_in(server, fd, &peer))
+			return true;
+		server->waiting_fd = fd;
+		server->waiting_peer = peer;
+		pause_accepting(server);
+		return false;
+	}
+	if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+		if (!server->accept_complained)
+			log_error("cannot accept connections", F_STR("server", server->name),
+				  F_STR("error", strerror(errno)));
+		server->accept_complained = true;
+		pause_accepting(server);
+		return false;
+	}
+	/* Else it was this one connection: accept(2) reports its network errors too. */
+	return errno != EAGAIN;
 }
 
 static void on_listener(void *arg, int events)
 {
 	struct http_server *server = arg;
 
-	for (int i = 0; i < ACCEPTS_PER_TURN; i++) {
-		int fd;
-
-		if (server->n_conns >= server->connections_max && !evict_one(server)) {
-			pause_accepting(server);
-			return;
-		}
-		fd = accept4(server->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-		if (fd >= 0) {
-			server->accept_complained = false;
-			adopt(server, fd);
-		} else if (errno == EAGAIN) {
-			return;
-		} else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS ||
-			   errno == ENOMEM) {
-			accept_failed(server, errno);
-			return;
-		} /* else it was this one connection: accept(2) reports its network errors too */
-	}
+	look(server);
+	for (int i = 0; i < ACCEPTS_PER_TURN && accept_one(server); i++)
+		;
 }
 
-/* ---- what libwebsockets tells ---- */
-
-static void note_created(struct lws *wsi)
-{
-	struct http_server *server = lws_context_user(lws_get_context(wsi));
-
-	if (server->adopting)
-		server->adopting->wsi = wsi;
-	server->adopting = NULL;
-}
-
-static int on_connection_event(struct conn *conn, int reason, const void *in, size_t len)
-{
-	switch (reason) {
-	case LWS_CALLBACK_RAW_ADOPT:
-		return exchange_start(conn);
-	case LWS_CALLBACK_RAW_RX:
-		return exchange_received(conn, in, len);
-	case LWS_CALLBACK_RAW_WRITEABLE:
-		return exchange_writable(conn);
-	case LWS_CALLBACK_TIMER:
-		return exchange_timeout(conn);
-	case LWS_CALLBACK_WSI_DESTROY:
-		conn_free(conn);
-		return 0;
-	default:
-		return 0;
-	}
-}
-
-static int on_event(struct lws *wsi, enum lws_callback_reasons reason, void *user, void *in,
-		    size_t len)
-{
-	struct conn *conn;
-
-	if (reason == LWS_CALLBACK_OPENSSL_LOAD_EXTRA_SERVER_VERIFY_CERTS) {
-		struct http_server *server = lws_context_user(lws_get_context(wsi));
-
-		server->tls = user;
-		return 0;
-	}
-	if (reason == LWS_CALLBACK_WSI_CREATE) {
-		note_created(wsi);
-		return 0;
-	}
-	conn = lws_get_opaque_user_data(wsi);
-	return conn ? on_connection_event(conn, reason, in, len) : 0;
-}
-
-/* ---- the beginning ---- */
-
-static int start_lws(struct http_server *server, bool has_tls, struct err *err)
-{
-	void *loops[] = {loop_uv(server->loop)};
-	struct lws_context_creation_info info = {
-		.options = LWS_SERVER_OPTION_LIBUV | LWS_SERVER_OPTION_EXPLICIT_VHOSTS |
-			   LWS_SERVER_OPTION_DISABLE_OS_CA_CERTS,
-		.port = CONTEXT_PORT_NO_LISTEN_SERVER,
-		.protocols = protocols,
-		.user = server,
-		.uid = -1,
-		.gid = -1,
-		.foreign_loops = loops,
-		.pcontext = &server->context,
-		.pt_serv_buf_size = has_tls ? READ_SIZE_TLS : READ_SIZE_PLAIN,
-		/* Without a limit of its own it takes memory for each descriptor that ulimit allows. */
-		.fd_limit_per_thread = server->connections_max + SPARE_FDS,
-		.timeout_secs = server->timeout_s, /* for the TLS handshake */
-		.vhost_name = server->name,
-	};
-
-	if (has_tls)
-		info.options |= LWS_SERVER_OPTION_DO_SSL_GLOBAL_INIT |
-				LWS_SERVER_OPTION_CREATE_VHOST_SSL_CTX;
-	lws_set_log_level(LLL_ERR | LLL_WARN, log_lws);
-	server->context = lws_create_context(&info);
-	if (!server->context)
-		return err_set(err, ERR_HOST, "HttpUnavailable",
-			       "libwebsockets did not start; is its libuv plugin installed? "
-			       "(Debian: libwebsockets-evlib-uv)");
-	server->vhost = lws_create_vhost(server->context, &info);
-	if (!server->vhost || (has_tls && !server->tls))
-		return err_set(err, ERR_HOST, "HttpUnavailable", "libwebsockets did not start");
-	if (has_tls)
-		tls_configure(server->tls);
-	return 0;
-}
-
-/* Parse the pair and try it on, before there is a context whose end would need the loop. */
-static int load_pair(const struct http_server_config *config, struct tls_pair *ret, struct err *err)
-{
-	struct tls_pair pair = {0};
-	SSL_CTX *trial;
-	int result;
-
-	if (!config->certificate_pem || !config->key_pem)
-		return err_set(err, ERR_INVALID, "BadCertificate",
-			       "a certificate needs its key, and a key its certificate");
-	if (tls_pair_parse(config->certificate_pem, config->key_pem, &pair, err) < 0)
-		return -1;
-	trial = SSL_CTX_new(TLS_server_method());
-	result = tls_use_pair(trial, &pair, err);
-	SSL_CTX_free(trial);
-	if (result < 0)
-		tls_pair_done(&pair);
-	else
-		*ret = pair;
-	return result;
-}
+/* ---- the beginning --------------------------------------------------------------------------- */
 
 static void add_metrics(struct http_server *server, struct metrics *metrics)
 {
-	server->requests = metric_counter(metrics, "http_requests_total", "HTTP requests answered.",
-					  "server,path,method,code");
-	server->duration =
+	server->site.requests =
+		metric_counter(metrics, "http_requests_total", "HTTP requests answered.",
+			       "server,path,method,code");
+	server->site.duration =
 		metric_histogram(metrics, "http_request_duration_seconds",
 				 "Time from the complete headers of a request to its response.",
 				 "server,path", METRIC_SECONDS);
-}
-
-static void server_free(struct http_server *server)
-{
-	if (server->listen_fd >= 0)
-		close(server->listen_fd);
-	mem_free(server->name);
-	mem_free(server);
-}
-
-static int server_start(struct http_server *server, const struct tls_pair *pair, struct err *err)
-{
-	if (start_lws(server, pair->leaf != NULL, err) < 0)
-		return -1;
-	if (server->tls && tls_use_pair(server->tls, pair, err) < 0)
-		return -1;
-	server->accept_again = timer_new(server->loop, resume_accepting, server);
-	server->poller = poller_new(server->loop, server->listen_fd, on_listener, server);
-	poller_want(server->poller, POLL_READ);
-	return 0;
+	server->turned_away = metric_counter(
+		metrics, "http_connections_turned_away_total",
+		"Connections closed because there were too many: a newcomer was refused, or one "
+		"that was there gave way to it.",
+		"server,how");
 }
 
 struct http_server *http_server_new(struct loop *loop, const struct http_server_config *config,
 				    struct err *err)
 {
-	struct address address;
-	struct tls_pair pair = {0};
+	int64_t timeout_ms = (config->timeout_s ? config->timeout_s : HTTP_TIMEOUT_S) * 1000LL;
 	struct http_server *server;
-	int fd, result;
+	struct address address;
+	SSL_CTX *tls = NULL;
+	int fd;
 
 	if (address_parse(config->listen, &address, err) < 0)
 		return NULL;
-	if ((config->certificate_pem || config->key_pem) && load_pair(config, &pair, err) < 0)
-		return NULL;
+	if (config->certificate_pem || config->key_pem) {
+		tls = tls_new(config->certificate_pem, config->key_pem, &config->tls, err);
+		if (!tls)
+			return NULL;
+	}
 	fd = address_listen(&address, config->listen, err);
 	if (fd < 0) {
-		tls_pair_done(&pair);
+		SSL_CTX_free(tls);
 		return NULL;
 	}
 	server = mem_new(struct http_server);
 	server->loop = loop;
 	server->name = str_dup(config->name);
-	server->routes = config->routes;
-	server->n_routes = config->n_routes;
-	server->timeout_s = config->timeout_s ? config->timeout_s : HTTP_TIMEOUT_S;
-	server->connections_max =
-		config->connections_max ? config->connections_max : HTTP_CONNECTIONS_MAX;
+	server->site = (struct exchange_site){
+		.name = server->name,
+		.routes = config->routes,
+		.n_routes = config->n_routes,
+		.answered = on_answered,
+	};
+	server->tls = tls;
+	server->policy.min_version = str_dup(config->tls.min_version);
+	server->policy.cipher_suites = str_dup(config->tls.cipher_suites);
+	server->policy.client_ca_pem = str_dup(config->tls.client_ca_pem);
 	server->listen_fd = fd;
+	server->waiting_fd = -1;
+	crowd_limit(&server->crowd,
+		    config->connections_max ? config->connections_max : HTTP_CONNECTIONS_MAX);
+	server->crowd.lasts_ms[CROWD_NEW] = timeout_ms;
+	server->crowd.lasts_ms[CROWD_IDLE] = HTTP_IDLE_S * 1000LL;
+	server->crowd.lasts_ms[CROWD_ASKING] = timeout_ms;
+	server->crowd.lasts_ms[CROWD_TAKING] = timeout_ms;
+	server->crowd.lasts_ms[CROWD_LEAVING] = DRAIN_MS;
 	add_metrics(server, config->metrics);
-	result = server_start(server, &pair, err);
-	tls_pair_done(&pair);
-	if (result == 0)
-		return server;
-	if (server->context)
-		http_server_close(server, NULL, NULL);
-	else
-		server_free(server);
-	return NULL;
+	server->look = timer_new(loop, on_look, server);
+	server->accept_again = timer_new(loop, resume_accepting, server);
+	server->poller = poller_new(loop, fd, on_listener, server);
+	poller_want(server->poller, POLL_READ);
+	return server;
 }
 
 unsigned int http_server_port(const struct http_server *server)
@@ -433,67 +438,45 @@ unsigned int http_server_port(const struct http_server *server)
 int http_server_set_certificate(struct http_server *server, const char *certificate_pem,
 				const char *key_pem, struct err *err)
 {
-	struct tls_pair pair;
-	int result;
+	const struct http_tls_policy policy = {
+		.min_version = server->policy.min_version,
+		.cipher_suites = server->policy.cipher_suites,
+		.client_ca_pem = server->policy.client_ca_pem,
+	};
+	SSL_CTX *tls;
 
-	if (!server->tls)
-		return err_set(err, ERR_INVALID, "BadCertificate", "server %s does not speak TLS",
-			       server->name);
-	if (tls_pair_parse(certificate_pem, key_pem, &pair, err) < 0)
+	assert(server->tls);
+	tls = tls_new(certificate_pem, key_pem, &policy, err);
+	if (!tls)
 		return -1;
-	result = tls_use_pair(server->tls, &pair, err);
-	tls_pair_done(&pair);
-	return result;
+	SSL_CTX_free(server->tls);
+	server->tls = tls;
+	return 0;
 }
 
-/* ---- the end ---- */
+/* ---- the end --------------------------------------------------------------------------------- */
 
-struct search {
-	const void *context;
-	bool found;
-};
-
-static void search_handle(uv_handle_t *handle, void *arg)
-{
-	struct search *search = arg;
-
-	if (handle->data == search->context)
-		search->found = true;
-}
-
-/*
- * lws_context_destroy on a foreign loop only begins the end: connections close with their uv handles, the last of them
- * lets libwebsockets close its idle and timer handle, and then, telling nobody, it waits for a second
- * lws_context_destroy, which must not come before. These two handles lie inside the context and carry its address as
- * their data (libuv.c of libwebsockets 4.1, LWS_UV_REFCOUNT_STATIC_HANDLE_NEW): when none with it is left in the loop,
- * the time has come.
- */
-static bool lws_handles_are_closed(const struct http_server *server)
-{
-	struct search search = {.context = server->context};
-
-	uv_walk(loop_uv(server->loop), search_handle, &search);
-	return !search.found;
-}
-
-static void close_step(void *arg)
+static void end(void *arg)
 {
 	struct http_server *server = arg;
 	void (*done)(void *arg) = server->done;
 	void *done_arg = server->done_arg;
+	struct crowd_member *member = NULL;
 
-	if (!server->destroy_called) {
-		server->destroy_called = true;
-		lws_context_destroy(server->context);
-	} else if (server->context && lws_handles_are_closed(server)) {
-		lws_context_destroy(server->context);
+	while ((member = crowd_any(&server->crowd))) {
+		struct conn *conn = container_of(member, struct conn, member);
+
+		wire_say_goodbye(&conn->wire);
+		conn_free(conn);
 	}
-	if (server->context) {
-		deferred_run(server->closing);
-		return;
-	}
+	timer_free(server->look);
 	deferred_free(server->closing);
-	server_free(server);
+	SSL_CTX_free(server->tls);
+	mem_free(server->policy.min_version);
+	mem_free(server->policy.cipher_suites);
+	mem_free(server->policy.client_ca_pem);
+	mem_free(server->name);
+	mem_free(server);
 	if (done)
 		done(done_arg);
 }
@@ -502,17 +485,16 @@ void http_server_close(struct http_server *server, void (*done)(void *arg), void
 {
 	if (!server)
 		return;
-	if (server->poller)
-		poller_free(server->poller);
-	if (server->accept_again)
-		timer_free(server->accept_again);
-	server->poller = NULL;
-	server->accept_again = NULL;
-	close(server->listen_fd);
+	poller_free(server->poller);
+	timer_free(server->accept_again);
+	(void)close(server->listen_fd);
+	if (server->waiting_fd >= 0)
+		(void)close(server->waiting_fd);
 	server->listen_fd = -1;
+	server->waiting_fd = -1;
 	server->done = done;
 	server->done_arg = arg;
-	/* Not now: this may be a handler, which libwebsockets has called. */
-	server->closing = deferred_new(server->loop, close_step, server);
+	/* Not now: this may be a handler, and its connection is in use. */
+	server->closing = deferred_new(server->loop, end, server);
 	deferred_run(server->closing);
 }

@@ -7,6 +7,7 @@
 #include <openssl/ssl.h>
 
 #include "lib/base/err.h"
+#include "lib/http/server.h"
 
 /* A certificate, the intermediates that go with it, and the key. All zero is empty. */
 struct tls_pair {
@@ -16,16 +17,22 @@ struct tls_pair {
 };
 
 /*
- * Read both from PEM text and check that they belong together. Errors: ERR_INVALID "BadCertificate".
+ * Read both from PEM text and check that they belong together. Errors: ERR_INVALID
+ * "BadCertificate".
  */
 int tls_pair_parse(const char *certificate_pem, const char *key_pem, struct tls_pair *ret,
 		   struct err *err);
 void tls_pair_done(struct tls_pair *pair);
 
-/* How our servers speak TLS: 1.2 or newer, no sessions kept, no renegotiation. */
-void tls_configure(SSL_CTX *ctx);
-
-/* Use the pair for connections that begin from now on; on failure ctx keeps what it had. */
-int tls_use_pair(SSL_CTX *ctx, const struct tls_pair *pair, struct err *err);
+/*
+ * A server's context: no sessions kept, no renegotiation, this certificate (the leaf first, then
+ * intermediates) and key, this policy. Returns new; SSL_CTX_free(). Errors: those of
+ * http_tls_policy_check, and
+ *
+ *	ERR_INVALID "BadCertificate"  not PEM, a key with a pass phrase, or the key is not the
+ *                                    certificate's
+ */
+SSL_CTX *tls_new(const char *certificate_pem, const char *key_pem,
+		 const struct http_tls_policy *policy, struct err *err);
 
 #endif

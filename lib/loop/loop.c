@@ -1,9 +1,10 @@
 /*
- * libuv handles with one owner each. Every handle struct starts with its uv handle, so that the close callback, which
- * is the only place where memory goes, is the same for all.
+ * libuv handles with one owner each. Every handle struct starts with its uv handle, so that the
+ * close callback, which is the only place where memory goes, is the same for all.
  */
 #include "lib/loop/loop.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <uv.h>
 
@@ -44,7 +45,10 @@ static void free_closed(uv_handle_t *handle)
 	mem_free(handle);
 }
 
-/* The only errors these calls have are a bad argument and a lack of memory or descriptors at start-up. */
+/*
+ * The only errors these calls have are a bad argument and a lack of memory or descriptors at
+ * start-up.
+ */
 static void must(int result)
 {
 	if (result == 0)
@@ -63,16 +67,19 @@ struct loop *loop_new(void)
 
 void loop_run(struct loop *loop)
 {
+	assert(loop);
 	uv_run(&loop->uv, UV_RUN_DEFAULT);
 }
 
 void loop_turn(struct loop *loop, bool wait)
 {
+	assert(loop);
 	uv_run(&loop->uv, wait ? UV_RUN_ONCE : UV_RUN_NOWAIT);
 }
 
 void loop_stop(struct loop *loop)
 {
+	assert(loop);
 	uv_stop(&loop->uv);
 }
 
@@ -87,6 +94,7 @@ void loop_free(struct loop *loop)
 
 struct uv_loop_s *loop_uv(struct loop *loop)
 {
+	assert(loop);
 	return &loop->uv;
 }
 
@@ -101,6 +109,7 @@ struct timer *timer_new(struct loop *loop, loop_fn *fn, void *arg)
 {
 	struct timer *timer = mem_new(struct timer);
 
+	assert(loop && fn);
 	must(uv_timer_init(&loop->uv, &timer->uv));
 	timer->fn = fn;
 	timer->arg = arg;
@@ -109,18 +118,23 @@ struct timer *timer_new(struct loop *loop, loop_fn *fn, void *arg)
 
 void timer_start(struct timer *timer, int64_t after_ms)
 {
-	/* libuv counts from the time of the turn; after long work in a callback that time is old. */
+	assert(timer);
+	/*
+	 * libuv counts from the time of the turn; after long work in a callback that time is old.
+	 */
 	uv_update_time(timer->uv.loop);
 	must(uv_timer_start(&timer->uv, on_timer, after_ms > 0 ? (uint64_t)after_ms : 0, 0));
 }
 
 void timer_stop(struct timer *timer)
 {
+	assert(timer);
 	must(uv_timer_stop(&timer->uv));
 }
 
 bool timer_is_active(const struct timer *timer)
 {
+	assert(timer);
 	return uv_is_active((const uv_handle_t *)&timer->uv);
 }
 
@@ -130,7 +144,10 @@ void timer_free(struct timer *timer)
 		uv_close((uv_handle_t *)&timer->uv, free_closed);
 }
 
-/* An active idle handle makes the loop poll without waiting: the call comes in this turn or the next. */
+/*
+ * An active idle handle makes the loop poll without waiting: the call comes in this turn or the
+ * next.
+ */
 static void on_idle(uv_idle_t *uv)
 {
 	struct deferred *deferred = (struct deferred *)uv;
@@ -143,6 +160,7 @@ struct deferred *deferred_new(struct loop *loop, loop_fn *fn, void *arg)
 {
 	struct deferred *deferred = mem_new(struct deferred);
 
+	assert(loop && fn);
 	must(uv_idle_init(&loop->uv, &deferred->uv));
 	deferred->fn = fn;
 	deferred->arg = arg;
@@ -151,6 +169,7 @@ struct deferred *deferred_new(struct loop *loop, loop_fn *fn, void *arg)
 
 void deferred_run(struct deferred *deferred)
 {
+	assert(deferred);
 	must(uv_idle_start(&deferred->uv, on_idle));
 }
 
@@ -179,6 +198,7 @@ struct poller *poller_new(struct loop *loop, int fd, poll_fn *fn, void *arg)
 {
 	struct poller *poller = mem_new(struct poller);
 
+	assert(loop && fd >= 0 && fn);
 	must(uv_poll_init(&loop->uv, &poller->uv, fd));
 	poller->fn = fn;
 	poller->arg = arg;
@@ -189,6 +209,7 @@ void poller_want(struct poller *poller, int events)
 {
 	int uv_events = 0;
 
+	assert(poller && (events & ~(POLL_READ | POLL_WRITE)) == 0);
 	if (events & POLL_READ)
 		uv_events |= UV_READABLE;
 	if (events & POLL_WRITE)
@@ -215,6 +236,7 @@ struct signal_watch *signal_watch_new(struct loop *loop, int signum, loop_fn *fn
 {
 	struct signal_watch *watch = mem_new(struct signal_watch);
 
+	assert(loop && signum > 0 && fn);
 	must(uv_signal_init(&loop->uv, &watch->uv));
 	must(uv_signal_start(&watch->uv, on_signal, signum));
 	watch->fn = fn;

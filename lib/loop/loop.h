@@ -1,9 +1,10 @@
 /*
  * The event loop of a process: thin glue over libuv for what its guests need.
  *
- * libuv closes handles asynchronously. That pattern is written once, here: x_free() may be called at any time, also from
- * the handle's own callback; no callback comes after it, and the memory goes in libuv's close callback. Callbacks
- * return quickly; nothing here blocks and the thread pool stays unused.
+ * libuv closes handles asynchronously. That pattern is written once, here: x_free() may be called
+ * at any time, also from the handle's own callback; no callback comes after it, and the memory goes
+ * in libuv's close callback. Callbacks return quickly; nothing here blocks and the thread pool
+ * stays unused.
  */
 #ifndef ORBWEAVER_LIB_LOOP_LOOP_H
 #define ORBWEAVER_LIB_LOOP_LOOP_H
@@ -17,7 +18,7 @@ struct uv_loop_s;
 struct loop *loop_new(void);
 /* Run until loop_stop, or until nothing is left that could call back. */
 void loop_run(struct loop *loop);
-/* One turn: what is ready now, or, with `wait`, the next thing that happens. */
+/* Run one turn: whatever is ready now or, with `wait`, the next event. */
 void loop_turn(struct loop *loop, bool wait);
 void loop_stop(struct loop *loop);
 /* Every handle must have been freed before; pending closes are carried out here. */

@@ -59,7 +59,7 @@ uint64_t kube_resource_version(const json_t *object)
 	return str_to_int(text, 0, INT64_MAX, &version) ? (uint64_t)version : 0;
 }
 
-/* ---- answers ------------------------------------------------------------------------------------------------------ */
+/* ---- answers --------------------------------------------------------------------------------- */
 
 struct waiting {
 	kube_object_fn *done;
@@ -96,7 +96,7 @@ static struct kube_call *send(struct kube_client *client, struct kube_request *r
 	return kube_call(client, request);
 }
 
-/* ---- verbs -------------------------------------------------------------------------------------------------------- */
+/* ---- verbs ----------------------------------------------------------------------------------- */
 
 struct kube_call *kube_get_path(struct kube_client *client, const char *path, kube_object_fn *done,
 				void *arg)

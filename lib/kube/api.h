@@ -1,8 +1,8 @@
 /*
  * The verbs of the Kubernetes API on objects as JSON.
  *
- * All calls are asynchronous (client.h tells when the callback comes and what is retried). Objects handed to callbacks are
- * borrowed; objects handed to calls are only read.
+ * All calls are asynchronous (client.h tells when the callback comes and what is retried). Objects
+ * handed to callbacks are borrowed; objects handed to calls are only read.
  */
 #ifndef ORBWEAVER_LIB_KUBE_API_H
 #define ORBWEAVER_LIB_KUBE_API_H
@@ -22,8 +22,9 @@ struct kube_resource {
 };
 
 /*
- * "/apis/GROUP/VERSION/namespaces/NS/PLURAL/NAME/SUBRESOURCE?query": every part after the resource may be NULL. ns NULL
- * for a namespaced resource means all namespaces. Names are percent-encoded; query is used as it is. Returns new; free().
+ * "/apis/GROUP/VERSION/namespaces/NS/PLURAL/NAME/SUBRESOURCE?query": every part after the resource
+ * may be NULL. ns NULL for a namespaced resource means all namespaces. Names are percent-encoded;
+ * query is used as it is. Returns new; free().
  */
 char *kube_path(const struct kube_resource *resource, const char *ns, const char *name,
 		const char *subresource, const char *query);
@@ -54,7 +55,10 @@ struct kube_call *kube_get(struct kube_client *client, const struct kube_resourc
 			   const char *ns, const char *name, const char *subresource,
 			   kube_object_fn *done, void *arg);
 
-/* One page: query as in the API ("limit=500&continue=…&labelSelector=…"), or NULL. The object is the List. */
+/*
+ * One page: query as in the API ("limit=500&continue=…&labelSelector=…"), or NULL. The object is
+ * the List.
+ */
 struct kube_call *kube_list(struct kube_client *client, const struct kube_resource *resource,
 			    const char *ns, const char *query, kube_object_fn *done, void *arg);
 
@@ -74,8 +78,8 @@ struct kube_call *kube_patch(struct kube_client *client, const struct kube_resou
 			     kube_object_fn *done, void *arg);
 
 /*
- * uid and resource_version are preconditions, NULL for none. An object that is gone already is NotFound. Background
- * propagation. The answer is a Status or the object in its last state.
+ * uid and resource_version are preconditions, NULL for none. An object that is gone already is
+ * NotFound. Background propagation. The answer is a Status or the object in its last state.
  */
 struct kube_call *kube_delete(struct kube_client *client, const struct kube_resource *resource,
 			      const char *ns, const char *name, const char *uid,
@@ -86,7 +90,9 @@ struct kube_call *kube_delete(struct kube_client *client, const struct kube_reso
 struct kube_call *kube_get_path(struct kube_client *client, const char *path, kube_object_fn *done,
 				void *arg);
 
-/* metadata.resourceVersion as a number (0: none): etcd revisions, ordered within a resource type. */
+/*
+ * metadata.resourceVersion as a number (0: none): etcd revisions, ordered within a resource type.
+ */
 uint64_t kube_resource_version(const json_t *object);
 
 #endif

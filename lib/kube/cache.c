@@ -1,8 +1,10 @@
 /*
- * One map from keys to entries; one map per index from values to the places in entries that have the value.
+ * One map from keys to entries; one map per index from values to the places in entries that have
+ * the value.
  *
- * Indexes hold no keys of their own: an entry has an array of places, one for each of its values, and the places with the
- * same value are a linked list. An owner of one object costs 200 bytes, and leaving a crowd costs no more than leaving alone.
+ * Indexes hold no keys of their own: an entry has an array of places, one for each of its values,
+ * and the places with the same value are a linked list. An owner of one object costs 200 bytes, and
+ * leaving a crowd costs no more than leaving alone.
  */
 #include "lib/kube/cache.h"
 
@@ -33,9 +35,17 @@ struct entry {
 	uint32_t n_places;
 	struct place *places; /* what it is found under */
 	char *uid;
-	char *text;     /* or, for live kinds, */
-	json_t *object; /* the object, shared with cache->all */
+	char *text;     /* NULL for live kinds */
+	json_t *object; /* live kinds: shared with cache->all; others: while it is warm */
 	char key[];
+};
+
+/*
+ * The newest version of an object, which cannot be read. There may be an entry with an older one.
+ */
+struct unreadable {
+	uint64_t version;
+	uint32_t list;
 };
 
 /* What the index functions of one object say. */
@@ -48,13 +58,29 @@ struct cache_values {
 	size_t index; /* which of them is speaking */
 };
 
+/*
+ * Of kinds kept as text: the entries whose values were asked for last. A decision asks for the same
+ * object several times, from the event to the answer of the last write.
+ */
+enum {
+	WARM_MAX = 32,
+	WARM_TEXT_MAX = 4096, /* a larger one is worth its memory less */
+};
+
+struct warm {
+	struct entry *entries[WARM_MAX];
+	size_t next; /* the oldest, or a free place */
+};
+
 struct cache {
 	const struct cache_kind *kind;
 	cache_changed_fn *changed;
 	void *arg;
 	struct map entries;
+	struct map unreadable; /* key → struct unreadable */
 	struct map index[CACHE_MAX_INDEXES];
-	json_t *all; /* live kinds: { key: object } */
+	json_t *all;       /* live kinds: { key: object } */
+	struct warm *warm; /* other kinds */
 	uint32_t list;
 };
 
@@ -77,10 +103,13 @@ struct cache *cache_new(const struct cache_kind *kind, cache_changed_fn *changed
 	cache->changed = changed;
 	cache->arg = arg;
 	cache->entries.free_value = entry_free;
+	cache->unreadable.free_value = mem_free;
 	for (size_t i = 0; i < CACHE_MAX_INDEXES; i++)
 		cache->index[i].free_value = mem_free;
 	if (kind->live)
 		cache->all = json_object();
+	else
+		cache->warm = mem_new(struct warm);
 	return cache;
 }
 
@@ -89,13 +118,15 @@ void cache_free(struct cache *cache)
 	if (!cache)
 		return;
 	map_done(&cache->entries);
+	map_done(&cache->unreadable);
 	for (size_t i = 0; i < CACHE_MAX_INDEXES; i++)
 		map_done(&cache->index[i]);
 	json_decref(cache->all);
+	mem_free(cache->warm);
 	mem_free(cache);
 }
 
-/* ---- indexes ------------------------------------------------------------------------------------------------------ */
+/* ---- indexes --------------------------------------------------------------------------------- */
 
 void cache_index_value(struct cache_values *values, const char *value)
 {
@@ -182,25 +213,71 @@ void cache_find(const struct cache *cache, size_t index, const char *value,
 	fn(arg, place->entry->key);
 }
 
-/* ---- objects ------------------------------------------------------------------------------------------------------ */
+/* ---- objects --------------------------------------------------------------------------------- */
 
-static json_t *entry_object(const struct entry *entry)
+/* Give the value up; the text stays. */
+static void cool(struct warm *warm, struct entry *entry)
+{
+	if (!entry->object)
+		return;
+	json_decref(take_ptr(entry->object));
+	for (size_t i = 0; i < WARM_MAX; i++)
+		if (warm->entries[i] == entry)
+			warm->entries[i] = NULL;
+}
+
+/* The value is what the text says. */
+static void keep_warm(struct warm *warm, struct entry *entry, json_t *object)
+{
+	struct entry *oldest = warm->entries[warm->next];
+
+	if (strlen(entry->text) > WARM_TEXT_MAX)
+		return;
+	if (oldest)
+		cool(warm, oldest);
+	warm->entries[warm->next] = entry;
+	warm->next = (warm->next + 1) % WARM_MAX;
+	entry->object = json_incref(object);
+}
+
+/* Returns new. */
+static json_t *entry_parse(const struct entry *entry)
 {
 	if (entry->object)
 		return json_incref(entry->object);
 	return json_parse(entry->text, strlen(entry->text), NULL);
 }
 
+/* The same, and it will be asked for again soon. */
+static json_t *entry_object(const struct cache *cache, struct entry *entry)
+{
+	json_t *object = entry_parse(entry);
+
+	if (!entry->object)
+		keep_warm(cache->warm, entry, object);
+	return object;
+}
+
+/* As json_merge_same, of all members but one. */
+static bool same_but(const json_t *a, const json_t *b, const char *member)
+{
+	const char *name = NULL;
+	json_t *value = NULL;
+
+	json_each (a, name, value)
+		if (!str_eq(name, member) && !json_merge_same(value, json_object_get(b, name)))
+			return false;
+	json_each (b, name, value)
+		if (!str_eq(name, member) && !json_object_get(a, name) && !json_is_null(value))
+			return false;
+	return true;
+}
+
 /* Equal but for the version. */
 static bool same_content(const json_t *a, const json_t *b)
 {
-	json_auto_t *patch = json_merge_diff(a, b);
-	json_t *meta = json_at(patch, "metadata");
-
-	if (!patch)
-		return true;
-	return json_object_size(patch) == 1 && json_object_size(meta) == 1 &&
-	       json_at(meta, "resourceVersion");
+	return same_but(a, b, "metadata") &&
+	       same_but(json_at(a, "metadata"), json_at(b, "metadata"), "resourceVersion");
 }
 
 static void store(struct cache *cache, struct entry *entry, json_t *object)
@@ -213,9 +290,11 @@ static void store(struct cache *cache, struct entry *entry, json_t *object)
 		struct strbuf text = {0};
 
 		json_write(object, &text);
+		cool(cache->warm, entry);
 		mem_free(entry->text);
 		entry->text = str_ndup(text.data, text.len); /* without the buffer's slack */
 		strbuf_done(&text);
+		keep_warm(cache->warm, entry, object);
 	}
 	leave_places(cache, entry);
 	take_places(cache, entry, object);
@@ -249,12 +328,14 @@ static void put(struct cache *cache, struct entry *entry, json_t *object, const 
 
 static void remove_entry(struct cache *cache, struct entry *entry)
 {
-	json_auto_t *old = entry_object(entry);
+	json_auto_t *old = entry_parse(entry);
 	auto_free char *key = str_dup(entry->key); /* the entry's goes with it */
 
 	leave_places(cache, entry);
 	if (cache->all)
 		json_object_del(cache->all, key);
+	else
+		cool(cache->warm, entry);
 	map_del(&cache->entries, key);
 	if (cache->changed)
 		cache->changed(cache->arg, key, old, NULL);
@@ -265,6 +346,15 @@ static bool is_wanted(const struct cache *cache, const json_t *object)
 	return !cache->kind->wanted || cache->kind->wanted(object);
 }
 
+/* This version can be read, or is gone. */
+static void forget_unreadable(struct cache *cache, const char *key, uint64_t version)
+{
+	const struct unreadable *unreadable = map_get(&cache->unreadable, key);
+
+	if (unreadable && unreadable->version <= version)
+		map_del(&cache->unreadable, key);
+}
+
 static bool put_if_newer(struct cache *cache, json_t *object, bool is_listed)
 {
 	auto_free char *key = json_key(object);
@@ -272,6 +362,7 @@ static bool put_if_newer(struct cache *cache, json_t *object, bool is_listed)
 	json_auto_t *old = NULL;
 	bool newer = !entry || kube_resource_version(object) > entry->version;
 
+	forget_unreadable(cache, key, kube_resource_version(object));
 	if (newer && !is_wanted(cache, object)) {
 		if (entry)
 			remove_entry(cache, entry);
@@ -279,7 +370,7 @@ static bool put_if_newer(struct cache *cache, json_t *object, bool is_listed)
 		return false;
 	}
 	if (entry && newer)
-		old = entry_object(entry);
+		old = entry_parse(entry);
 	if (!entry)
 		entry = entry_new(cache, key);
 	if (is_listed)
@@ -300,21 +391,93 @@ bool cache_learn(struct cache *cache, json_t *object)
 	return put_if_newer(cache, object, false);
 }
 
+/* Somebody may have waited to learn what it is. */
+static void report_unknown_gone(struct cache *cache, const char *key)
+{
+	const char *slash = strchr(key, '/');
+	json_auto_t *old = json_object();
+	json_t *metadata = json_need_object(old, "metadata");
+
+	if (slash)
+		json_put(metadata, "namespace", json_fmt("%.*s", (int)(slash - key), key));
+	json_put_str(metadata, "name", slash ? slash + 1 : key);
+	if (cache->changed)
+		cache->changed(cache->arg, key, old, NULL);
+}
+
 bool cache_remove(struct cache *cache, const char *key, uint64_t version)
 {
 	struct entry *entry = map_get(&cache->entries, key);
+	bool was_unknown = cache_is_unknown(cache, key);
 
+	forget_unreadable(cache, key, version);
+	if (was_unknown && !cache_is_unknown(cache, key))
+		report_unknown_gone(cache, key);
 	if (!entry || entry->version > version)
 		return false;
 	remove_entry(cache, entry);
 	return true;
 }
 
+/* ---- objects that cannot be read ------------------------------------------------------------- */
+
+bool cache_put_unreadable(struct cache *cache, const char *key, uint64_t version)
+{
+	struct entry *entry = map_get(&cache->entries, key);
+	struct unreadable *unreadable = map_get(&cache->unreadable, key);
+	bool is_new = !unreadable;
+
+	if (entry && entry->version >= version)
+		return false;
+	if (entry)
+		entry->list = cache->list;
+	if (is_new) {
+		unreadable = mem_new(struct unreadable);
+		map_set(&cache->unreadable, key, unreadable);
+	}
+	unreadable->version = version;
+	unreadable->list = cache->list;
+	return is_new;
+}
+
+bool cache_is_unreadable(const struct cache *cache, const char *key)
+{
+	return map_get(&cache->unreadable, key) != NULL;
+}
+
+bool cache_is_unknown(const struct cache *cache, const char *key)
+{
+	return cache_is_unreadable(cache, key) && !cache_has(cache, key);
+}
+
+size_t cache_unreadable_len(const struct cache *cache)
+{
+	return cache->unreadable.len;
+}
+
+size_t cache_unknown_len(const struct cache *cache)
+{
+	const char *key = NULL;
+	size_t iter = 0, n = 0;
+
+	while ((key = cache_next_unreadable(cache, &iter)))
+		n += !cache_has(cache, key);
+	return n;
+}
+
+const char *cache_next_unreadable(const struct cache *cache, size_t *iter)
+{
+	const char *key = NULL;
+	void *ignored = NULL;
+
+	return map_next(&cache->unreadable, iter, &key, &ignored) ? key : NULL;
+}
+
 json_t *cache_get(const struct cache *cache, const char *key)
 {
-	const struct entry *entry = map_get(&cache->entries, key);
+	struct entry *entry = map_get(&cache->entries, key);
 
-	return entry ? entry_object(entry) : NULL;
+	return entry ? entry_object(cache, entry) : NULL;
 }
 
 bool cache_has(const struct cache *cache, const char *key)
@@ -360,11 +523,11 @@ json_t *cache_all(const struct cache *cache)
 		return json_incref(cache->all);
 	all = json_object();
 	while (map_next(&cache->entries, &iter, &key, &entry))
-		json_object_set_new(all, key, entry_object(entry));
+		json_object_set_new(all, key, entry_parse(entry));
 	return all;
 }
 
-/* ---- lists -------------------------------------------------------------------------------------------------------- */
+/* ---- lists ----------------------------------------------------------------------------------- */
 
 void cache_list_begin(struct cache *cache)
 {
@@ -385,6 +548,13 @@ void cache_list_end(struct cache *cache, uint64_t version)
 		if (entry->list != cache->list && entry->version <= version)
 			strbuf_add(&gone, entry->key, strlen(entry->key) + 1);
 	}
+	iter = 0;
+	while (map_next(&cache->unreadable, &iter, &key, &value)) {
+		const struct unreadable *unreadable = value;
+
+		if (unreadable->list != cache->list && unreadable->version <= version)
+			strbuf_add(&gone, key, strlen(key) + 1);
+	}
 	for (size_t at = 0; at < gone.len; at += strlen(gone.data + at) + 1)
 		cache_remove(cache, gone.data + at, version);
 	strbuf_done(&gone);
@@ -398,4 +568,7 @@ void cache_forget_versions(struct cache *cache)
 
 	while (map_next(&cache->entries, &iter, &key, &value))
 		((struct entry *)value)->version = 0;
+	iter = 0;
+	while (map_next(&cache->unreadable, &iter, &key, &value))
+		((struct unreadable *)value)->version = 0;
 }

@@ -1,6 +1,6 @@
 /*
- * Pages go through the splitter's LIST mode, watches through its STREAM mode; each object is parsed once, on its way into the
- * cache.
+ * Pages go through the splitter's LIST mode, watches through its STREAM mode; each object is parsed
+ * once, on its way into the cache.
  */
 #include "lib/kube/feed.h"
 
@@ -10,6 +10,7 @@
 #include "lib/base/mem.h"
 #include "lib/json/json.h"
 #include "lib/kube/api.h"
+#include "lib/kube/identity.h"
 #include "lib/kube/status.h"
 
 /* Bytes of an answer that a message quotes. */
@@ -39,28 +40,42 @@ static void saw(struct feed *feed, uint64_t version)
 		feed->seen = version;
 }
 
-/* Lists are consistent reads: as new as anything that anybody has seen before. */
-static bool history_is_new(struct feed *feed)
+/* Objects stop being unreadable in the cache, by whatever happens to them. */
+static void count_unreadable(struct feed *feed)
 {
-	if (feed->version >= feed->seen)
-		return false;
-	log_warn("the server's history began anew, listing again",
+	size_t n = cache_unreadable_len(feed->cache);
+
+	if (n == feed->n_unreadable)
+		return;
+	if (n < feed->n_unreadable)
+		log_info("objects are readable again, or deleted",
+			 F_STR("resource", feed->resource), F_INT("still unreadable", (int64_t)n));
+	feed->n_unreadable = n;
+	metric_set(feed->unreadable, (double)n, feed->resource);
+}
+
+void feed_restored(struct feed *feed, uint64_t newest)
+{
+	log_warn("server was restored from a backup, listing again",
 		 F_STR("resource", feed->resource), F_INT("seen", (int64_t)feed->seen),
-		 F_INT("now", (int64_t)feed->version));
+		 F_INT("now", (int64_t)newest));
 	feed->seen = 0;
 	cache_forget_versions(feed->cache);
 	feed_list(feed, feed->streams);
-	return true;
 }
 
 /* False when it has to be listed once more. */
 static bool complete(struct feed *feed)
 {
-	if (history_is_new(feed))
+	/* Lists are consistent reads: as new as anything that anybody has seen before. */
+	if (feed->version < feed->seen) {
+		feed_restored(feed, feed->version);
 		return false;
+	}
 	saw(feed, feed->version);
 	feed->phase = FEED_WATCH;
 	cache_list_end(feed->cache, feed->version);
+	count_unreadable(feed);
 	feed->complete(feed->arg);
 	return true;
 }
@@ -72,59 +87,79 @@ static int bad_stream(const struct feed *feed, const char *what, const char *tex
 		       feed->resource, what, (int)str_clip(text, len, QUOTE_MAX), text);
 }
 
-static json_t *parse(const struct feed *feed, const char *text, size_t len, struct err *err)
-{
-	struct err why = {0};
-	json_t *value = json_parse(text, len, &why);
+/* ---- objects that cannot be read ------------------------------------------------------------- */
 
-	if (value)
-		return value;
-	/* Transient: the server may do better next time. */
-	err_set(err, ERR_TRANSIENT, why.reason, "the server's answer for %s: %s", feed->resource,
-		why.text);
+/* NULL with why set: the object cannot be read. */
+static json_t *parse(const struct splitter_object *object, struct err *why)
+{
+	if (!object->unreadable)
+		return json_parse(object->text, object->len, why);
+	(void)err_set(why, ERR_INVALID, "Unreadable", "%s", object->unreadable);
 	return NULL;
 }
 
-/* ---- lists -------------------------------------------------------------------------------------------------------- */
+static void admit_unreadable(struct feed *feed, const struct identity *who, const struct err *why)
+{
+	auto_free char *key = identity_key(who);
+
+	if (!cache_put_unreadable(feed->cache, key, identity_version(who)))
+		return;
+	log_error("cannot read an object, keeping its last version",
+		  F_STR("resource", feed->resource), F_STR("namespace", who->ns),
+		  F_STR("name", who->name), F_STR("version", who->version), F_ERR(why),
+		  F_STR("remedy", "correct or delete the object"));
+	count_unreadable(feed);
+}
+
+/* ---- lists ----------------------------------------------------------------------------------- */
 
 /* Elements of typed lists carry no apiVersion and kind; nobody needs them. */
-static int list_item(struct feed *feed, const char *text, size_t len, struct err *err)
+static int list_item(struct feed *feed, const struct splitter_object *item, struct err *err)
 {
-	json_t *object = parse(feed, text, len, err);
+	struct err why = {0};
+	struct identity who;
+	json_t *object = parse(item, &why);
 
-	if (!object)
-		return -1;
-	if (str_empty(json_name(object))) {
-		json_decref(object);
-		return bad_stream(feed, "not an object", text, len, err);
-	}
-	cache_put(feed->cache, object);
 	metric_add(feed->events, 1, feed->resource);
+	if (object && !str_empty(json_name(object))) {
+		cache_put(feed->cache, object);
+		count_unreadable(feed);
+		return 0;
+	}
+	json_decref(object);
+	if (object || !identity_read(item->text, item->len, false, &who))
+		return bad_stream(feed, "not an object", item->text, item->len, err);
+	admit_unreadable(feed, &who, &why);
 	return 0;
 }
 
-/* Something else than a list must not pass for an empty one: everything would be taken for deleted. */
+/*
+ * Something else than a list must not pass for an empty one: everything would be taken for deleted.
+ */
 static bool is_list(const json_t *rest)
 {
 	return kube_resource_version(rest) > 0 && json_array_size(json_at(rest, "items")) == 0;
 }
 
-static int list_rest(struct feed *feed, const char *text, size_t len, struct err *err)
+static int list_rest(struct feed *feed, const struct splitter_object *rest, struct err *err)
 {
-	json_auto_t *list = parse(feed, text, len, err);
+	json_auto_t *list = json_parse(rest->text, rest->len, NULL);
 	const char *next = json_str_at(list, "metadata", "continue");
 
-	if (!list)
-		return -1;
-	if (!is_list(list))
-		return bad_stream(feed, "not a list", text, len, err);
+	if (!list || !is_list(list))
+		return bad_stream(feed, "not a list", rest->text, rest->len, err);
 	feed->version = kube_resource_version(list);
 	mem_free(feed->next_page);
 	feed->next_page = str_empty(next) ? NULL : str_dup(next);
 	return 0;
 }
 
-/* ---- events ------------------------------------------------------------------------------------------------------- */
+/* ---- events ---------------------------------------------------------------------------------- */
+
+static int set_restored(struct err *err)
+{
+	return err_set(err, ERR_TRANSIENT, "Restored", "the server's history began anew");
+}
 
 static int on_bookmark(struct feed *feed, const json_t *object, struct err *err)
 {
@@ -132,7 +167,7 @@ static int on_bookmark(struct feed *feed, const json_t *object, struct err *err)
 		json_str_at(object, "metadata", "annotations", "k8s.io/initial-events-end");
 
 	if (feed->phase == FEED_STREAM && str_eq(end, "true") && !complete(feed))
-		return err_set(err, ERR_TRANSIENT, "Restored", "the server's history began anew");
+		return set_restored(err);
 	return 0;
 }
 
@@ -146,6 +181,7 @@ static int watch_object(struct feed *feed, const char *type, json_t *object, str
 		cache_remove(feed->cache, key, kube_resource_version(object));
 	else
 		cache_put(feed->cache, json_incref(object));
+	count_unreadable(feed);
 	return 0;
 }
 
@@ -159,44 +195,107 @@ static bool is_event(const char *type, const json_t *object)
 	       (str_eq(type, "ADDED") || str_eq(type, "MODIFIED") || str_eq(type, "DELETED"));
 }
 
-static int watch_event(struct feed *feed, const char *text, size_t len, struct err *err)
+/*
+ * Before the cache learns it: what its callback writes is then compared with the right version.
+ * Initial events come in the order of keys; they say nothing about where the watch is. After that
+ * versions only grow (KEP-5504).
+ */
+static int note_event(struct feed *feed, uint64_t version, struct err *err)
 {
-	json_auto_t *event = parse(feed, text, len, err);
-	const char *type = json_str_at(event, "type");
-	json_t *object = json_at(event, "object");
+	metric_add(feed->events, 1, feed->resource);
+	if (feed->phase != FEED_WATCH)
+		return 0;
+	if (version < feed->version) {
+		feed_restored(feed, version);
+		return set_restored(err);
+	}
+	saw(feed, version);
+	feed->understood(feed->arg);
+	return 0;
+}
 
-	if (!event)
+/*
+ * An object, not a bookmark or an error: those are the server's own, and broken when they cannot be
+ * read.
+ */
+static int unreadable_event(struct feed *feed, const struct splitter_object *text,
+			    const struct err *why, struct err *err)
+{
+	struct identity who;
+	bool known = identity_read(text->text, text->len, true, &who);
+	bool deleted = str_eq(who.type, "DELETED");
+
+	if (!known || !(deleted || str_eq(who.type, "ADDED") || str_eq(who.type, "MODIFIED")))
+		return bad_stream(feed, why->text, text->text, text->len, err);
+	if (note_event(feed, identity_version(&who), err) < 0)
 		return -1;
+	if (deleted) {
+		auto_free char *key = identity_key(&who);
+
+		cache_remove(feed->cache, key, identity_version(&who));
+		count_unreadable(feed);
+	} else {
+		admit_unreadable(feed, &who, why);
+	}
+	return 0;
+}
+
+/*
+ * Most events are echoes of our own writes, whose answers the cache has learned: there is nothing
+ * in them to read. While a list is being read each object counts, known or not.
+ */
+static bool is_echo(const struct feed *feed, const struct splitter_object *text, uint64_t *ret)
+{
+	auto_free char *key = NULL;
+	struct identity who;
+
+	if (feed->phase != FEED_WATCH || text->unreadable ||
+	    !identity_read(text->text, text->len, true, &who) ||
+	    !(str_eq(who.type, "ADDED") || str_eq(who.type, "MODIFIED")))
+		return false;
+	key = identity_key(&who);
+	*ret = identity_version(&who);
+	return cache_version(feed->cache, key) >= *ret;
+}
+
+static int watch_event(struct feed *feed, const struct splitter_object *text, struct err *err)
+{
+	struct err why = {0};
+	json_auto_t *event = NULL;
+	const char *type = NULL;
+	json_t *object = NULL;
+	uint64_t version = 0;
+
+	if (is_echo(feed, text, &version))
+		return note_event(feed, version, err);
+	event = parse(text, &why);
+	type = json_str_at(event, "type");
+	object = json_at(event, "object");
+	if (!event)
+		return unreadable_event(feed, text, &why, err);
 	if (str_eq(type, "ERROR") && json_is_object(object)) {
 		kube_status_object_err(object, err);
 		err->class = ERR_TRANSIENT;
 		return -1;
 	}
 	if (!is_event(type, object))
-		return bad_stream(feed, "not a watch event", text, len, err);
-	metric_add(feed->events, 1, feed->resource);
-	/*
-	 * Before the cache learns it: what its callback writes is then compared with the right version. Initial events come in
-	 * the order of keys; they say nothing about where the watch is.
-	 */
-	if (feed->phase == FEED_WATCH) {
-		saw(feed, kube_resource_version(object));
-		feed->understood(feed->arg);
-	} else if (str_eq(type, "BOOKMARK")) {
+		return bad_stream(feed, "not a watch event", text->text, text->len, err);
+	if (note_event(feed, kube_resource_version(object), err) < 0)
+		return -1;
+	if (feed->phase != FEED_WATCH && str_eq(type, "BOOKMARK"))
 		feed->version = kube_resource_version(object);
-	}
 	return watch_object(feed, type, object, err);
 }
 
-/* ---- answers ------------------------------------------------------------------------------------------------------ */
+/* ---- answers --------------------------------------------------------------------------------- */
 
-static int on_object(void *arg, const char *text, size_t len, bool last, struct err *err)
+static int on_object(void *arg, const struct splitter_object *object, struct err *err)
 {
 	struct feed *feed = arg;
 
 	if (feed->phase != FEED_LIST)
-		return watch_event(feed, text, len, err);
-	return last ? list_rest(feed, text, len, err) : list_item(feed, text, len, err);
+		return watch_event(feed, object, err);
+	return object->is_rest ? list_rest(feed, object, err) : list_item(feed, object, err);
 }
 
 void feed_open(struct feed *feed)

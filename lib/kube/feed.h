@@ -1,9 +1,15 @@
 /*
- * What the server says in lists and watches, taken over into a cache. Never touches a socket and knows no time: the informer
- * makes the calls, and feeds the bytes of each answer as they come.
+ * What the server says in lists and watches, taken over into a cache. Never touches a socket and
+ * knows no time: the informer makes the calls, and feeds the bytes of each answer as they come.
  *
- * An answer is a page of a list, a watch that begins with all objects (a streamed list, KEP-3157), or a watch. `phase` says which
- * of them is to be asked for next, `next_page` and `version` from where.
+ * Objects are admitted one by one. One that cannot be read (too deep, too large, not what
+ * json_parse takes) is put into the cache as that, reported once with its name, and the answer goes
+ * on; it is over when the object can be read or is gone. Only an answer whose structure is broken,
+ * or something that does not say which object it is, ends it.
+ *
+ * An answer is a page of a list, a watch that begins with all objects (a streamed list, KEP-3157),
+ * or a watch. `phase` says which of them is to be asked for next, `next_page` and `version` from
+ * where.
  */
 #ifndef ORBWEAVER_LIB_KUBE_FEED_H
 #define ORBWEAVER_LIB_KUBE_FEED_H
@@ -28,6 +34,8 @@ struct feed {
 	const splitter_path *drops;
 	size_t n_drops;
 	struct metric *lists, *events; /* may be NULL */
+	struct metric
+		*unreadable; /* a gauge: objects that cannot be read at present; may be NULL */
 	/* A watch event was understood (not those of a streamed list). */
 	void (*understood)(void *arg);
 	/* The cache is equal to the server's list; the phase is FEED_WATCH now. */
@@ -43,24 +51,40 @@ struct feed {
 	/* inside */
 	struct splitter splitter;
 	bool streams; /* lists are streamed */
+	size_t n_unreadable;
 };
 
-/* Begin a new list: from the first page, or as a stream. What is not in it is removed from the cache at its end. */
+/*
+ * Begin a new list: from the first page, or as a stream. What is not in it is removed from the
+ * cache at its end.
+ */
 void feed_list(struct feed *feed, bool stream);
+
+/*
+ * The server's newest version is lower than what was seen before: it was restored from a backup, or
+ * is another one. Nothing known can be compared with what it says, and the list begins anew.
+ */
+void feed_restored(struct feed *feed, uint64_t newest);
 
 /* The answer to the call that `phase` asks for begins. */
 void feed_open(struct feed *feed);
 
 /*
- * The next bytes of a 2xx answer. Errors are ERR_TRANSIENT: "BadStream", "BadJson", "ObjectTooLarge"; the reason of an ERROR
- * event ("Expired", …); "Restored": the list has begun anew, see feed_close.
+ * The next bytes of a 2xx answer. Errors, all ERR_TRANSIENT:
+ *
+ *   "BadStream"          not the structure of a list or watch, or an object without a name
+ *   "ObjectTooLarge"     a list whose metadata does not end
+ *   "Restored"           the list, or an event of the watch, is older than what was seen before;
+ *                        the list has
+ *                        begun anew, as after feed_restored
+ *   "Expired", "Gone", … what an ERROR event says
  */
 int feed_bytes(struct feed *feed, const char *bytes, size_t len, struct err *err);
 
 /*
- * The answer came to its end. For a page that means: it is whole, or err is "BadStream". After the last one the cache is complete,
- * unless the list is older than what was seen before. Then the server was restored from a backup (or is another one), nothing
- * known can be compared with what it says, and the list begins anew.
+ * The answer came to its end. For a page that means: it is whole, or err is "BadStream". After the
+ * last one the cache is complete, unless the list is older than what was seen before:
+ * feed_restored.
  */
 int feed_close(struct feed *feed, struct err *err);
 

@@ -1,9 +1,10 @@
 /*
- * The handler runs on the thread that owns the fences, and finds them in a list that never changes under it: SIGALRM is
- * blocked while the list or an array of descriptors does.
+ * The handler runs on the thread that owns the fences, and finds them in a list that never changes
+ * under it: SIGALRM is blocked while the list or an array of descriptors does.
  */
 #include "lib/kube/fence.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/queue.h>
@@ -27,7 +28,10 @@ struct fence {
 
 static LIST_HEAD(, fence) fences = LIST_HEAD_INITIALIZER(fences);
 
-/* Only async-signal-safe calls (signal-safety(7)). Not clock_ms: a test's own clock may not be safe here. */
+/*
+ * Only async-signal-safe calls (signal-safety(7)). Not clock_ms: a test's own clock may not be safe
+ * here.
+ */
 static int64_t now_ms(void)
 {
 	struct timespec now = {0};
@@ -45,6 +49,7 @@ void fence_cut(struct fence *fence)
 static void on_alarm(int signum)
 {
 	struct fence *fence = NULL;
+	int before = errno; /* whoever is interrupted may be about to look at it */
 
 	LIST_FOREACH(fence, &fences, link)
 	{
@@ -53,6 +58,7 @@ static void on_alarm(int signum)
 		fence->at_ms = INT64_MAX;
 		fence_cut(fence);
 	}
+	errno = before;
 }
 
 static void block_alarm(sigset_t *before)
@@ -153,7 +159,10 @@ void fence_set(struct fence *fence, int64_t at_ms)
 		when.it_value.tv_sec = at_ms / 1000;
 		when.it_value.tv_nsec = at_ms % 1000 * 1000000;
 	}
-	/* Time and timer change together: an alarm of the old time in between finds nothing due, or both. */
+	/*
+	 * Time and timer change together: an alarm of the old time in between finds nothing due, or
+	 * both.
+	 */
 	block_alarm(&before);
 	fence->at_ms = at_ms;
 	if (timer_settime(fence->timer, TIMER_ABSTIME, &when, NULL) != 0)

@@ -1,6 +1,6 @@
 /*
- * Makes the calls that the feed asks for: list page by page, then watch; every failure leads back to one of the two after a
- * pause.
+ * Makes the calls that the feed asks for: list page by page, then watch; every failure leads back
+ * to one of the two after a pause.
  */
 #include "lib/kube/informer.h"
 
@@ -22,10 +22,14 @@ struct informer {
 	struct feed feed;
 	bool synced;
 	bool no_streams; /* the server does not offer them, or not to the end */
+	/* The connection was lost: has the server's history gone on from what we know? */
+	bool compare;
 	bool bad_stream; /* the present trouble came in a 2xx answer: another 2xx does not end it */
 	unsigned int failures;
 	int64_t opened_ms;
-	char last_trouble[sizeof(((struct err *)0)->text)];
+	int64_t last_event_ms;
+	int64_t broken_since_ms; /* 0: not in trouble */
+	struct err last_trouble;
 };
 
 /* A watch that fails so often in a row, without an event in between, gives way to a new list. */
@@ -33,15 +37,17 @@ struct informer {
 
 static void start(struct informer *informer);
 
-/* ---- telling ------------------------------------------------------------------------------------------------------ */
+/* ---- telling --------------------------------------------------------------------------------- */
 
 static void tell_trouble(struct informer *informer, const struct err *err)
 {
-	const char *text = err ? err->text : "";
-
-	if (str_eq(text, informer->last_trouble))
+	if (!err)
+		informer->broken_since_ms = 0;
+	else if (informer->broken_since_ms == 0)
+		informer->broken_since_ms = clock_ms();
+	if (str_eq(err ? err->text : "", informer->last_trouble.text))
 		return;
-	snprintf(informer->last_trouble, sizeof(informer->last_trouble), "%s", text);
+	informer->last_trouble = err ? *err : (struct err){0};
 	if (informer->config.trouble)
 		informer->config.trouble(informer->config.arg, err);
 }
@@ -57,6 +63,7 @@ static void on_understood(void *arg)
 	struct informer *informer = arg;
 
 	informer->failures = 0;
+	informer->last_event_ms = clock_ms();
 	trouble_is_over(informer);
 }
 
@@ -65,6 +72,7 @@ static void on_complete(void *arg)
 	struct informer *informer = arg;
 
 	informer->failures = 0;
+	informer->last_event_ms = clock_ms();
 	trouble_is_over(informer);
 	mem_trim();
 	if (informer->synced)
@@ -74,7 +82,7 @@ static void on_complete(void *arg)
 		informer->config.synced(informer->config.arg);
 }
 
-/* ---- calls -------------------------------------------------------------------------------------------------------- */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
 static int on_bytes(void *arg, const char *bytes, size_t len, struct err *err)
 {
@@ -97,8 +105,11 @@ static void on_retry(void *arg)
 	start(arg);
 }
 
-/* Growing with each failure, or what the server asks for. */
-static int64_t pause_ms(const struct informer *informer, const struct kube_response *response)
+/*
+ * Growing with each failure, or what the server asks for ("storage is (re)initializing"), also in
+ * an event.
+ */
+static int64_t pause_ms(const struct informer *informer, const struct err *err)
 {
 	int64_t pause = INFORMER_RETRY_FIRST_MS;
 
@@ -107,15 +118,14 @@ static int64_t pause_ms(const struct informer *informer, const struct kube_respo
 	if (pause > INFORMER_RETRY_MAX_MS)
 		pause = INFORMER_RETRY_MAX_MS;
 	pause = pause / 2 + (int64_t)clock_jitter((uint64_t)pause);
-	if (response->retry_after_ms > pause)
-		pause = response->retry_after_ms + (int64_t)clock_jitter(INFORMER_RETRY_FIRST_MS);
+	if (err && err->retry_after_ms > pause)
+		pause = err->retry_after_ms + (int64_t)clock_jitter(INFORMER_RETRY_FIRST_MS);
 	return pause;
 }
 
-static void start_later(struct informer *informer, const struct kube_response *response,
-			const struct err *err)
+static void start_later(struct informer *informer, const struct err *err)
 {
-	int64_t pause = pause_ms(informer, response);
+	int64_t pause = pause_ms(informer, err);
 	int64_t absent = informer->config.absent_retry_ms;
 
 	if (absent > 0 && kube_err_is(err, "NotServed"))
@@ -149,7 +159,7 @@ static void page_failed(struct informer *informer, const struct kube_response *r
 		list_from_start(informer);
 	else
 		call_failed(informer, response, err);
-	start_later(informer, response, err);
+	start_later(informer, err);
 }
 
 static void page_done(struct informer *informer, const struct kube_response *response,
@@ -165,7 +175,10 @@ static void page_done(struct informer *informer, const struct kube_response *res
 		start(informer);
 }
 
-/* What is refused, and what was not carried to its end, is not asked for again: pages work everywhere. */
+/*
+ * What is refused, and what was not carried to its end, is not asked for again: pages work
+ * everywhere.
+ */
 static void stream_done(struct informer *informer, const struct kube_response *response,
 			const struct err *err)
 {
@@ -182,13 +195,24 @@ static void watch_failed(struct informer *informer, const struct kube_response *
 			 const struct err *err)
 {
 	if (kube_err_is_expired(err)) {
-		log_info("watch is too old, listing again",
+		log_info("watch expired, listing again",
 			 F_STR("resource", informer->config.resource->plural));
 		list_from_start(informer);
 		return;
 	}
 	call_failed(informer, response, err);
-	/* Not served any more (its CRD was deleted): when it is back, nothing of before is there. */
+	/* Bookmarks come, unless the server is behind the version that was asked for. */
+	if (kube_err_is(err, "Stalled")) {
+		log_info("watch is silent, without bookmarks: listing again",
+			 F_STR("resource", informer->config.resource->plural));
+		list_from_start(informer);
+		return;
+	}
+	informer->compare = informer->compare || response->status / 100 != 2 ||
+			    kube_err_is(err, "ConnectionLost");
+	/*
+	 * Not served any more (its CRD was deleted): when it is back, nothing of before is there.
+	 */
 	if (response->status == 404 ||
 	    (response->status / 100 == 2 && informer->failures >= FAILURES_MAX))
 		list_from_start(informer);
@@ -208,7 +232,7 @@ static void watch_done(struct informer *informer, const struct kube_response *re
 	if (lasted && !err)
 		start(informer);
 	else
-		start_later(informer, response, err);
+		start_later(informer, err);
 }
 
 static void on_done(void *arg, const struct kube_response *response, const struct err *err)
@@ -220,6 +244,52 @@ static void on_done(void *arg, const struct kube_response *response, const struc
 		page_done(informer, response, err);
 	else
 		watch_done(informer, response, err);
+}
+
+/* A list of one object says how far the server is; it need not be there. */
+static void on_compared(void *arg, const struct kube_response *response, const struct err *err)
+{
+	struct informer *informer = arg;
+	json_auto_t *list = err ? NULL : json_parse(response->body, response->body_len, NULL);
+	uint64_t newest = kube_resource_version(list);
+	struct err broken = {0};
+
+	informer->call = NULL;
+	if (!err && newest == 0) {
+		(void)err_set(&broken, ERR_TRANSIENT, "BadStream",
+			      "the server's answer for %s is not a list",
+			      informer->config.resource->plural);
+		err = &broken;
+	}
+	if (err) {
+		watch_failed(informer, response, err);
+		start_later(informer, err);
+		return;
+	}
+	informer->compare = false;
+	if (newest < informer->feed.seen)
+		feed_restored(&informer->feed, newest);
+	start(informer);
+}
+
+static void compare(struct informer *informer)
+{
+	const struct informer_config *config = &informer->config;
+	auto_strbuf struct strbuf query = {0};
+	auto_free char *path = NULL;
+
+	strbuf_adds(&query, "limit=1");
+	if (config->selector)
+		strbuf_addf(&query, "&%s", config->selector);
+	path = kube_path(config->resource, config->ns, NULL, NULL, strbuf_str(&query));
+	informer->call = kube_call(informer->client, &(struct kube_request){
+							     .verb = "list",
+							     .method = "GET",
+							     .path = path,
+							     .once = true,
+							     .done = on_compared,
+							     .arg = informer,
+						     });
 }
 
 static void add_param(struct strbuf *query, const char *name, const char *value)
@@ -264,6 +334,11 @@ static void start(struct informer *informer)
 	auto_strbuf struct strbuf query = {0};
 	auto_free char *path = NULL;
 
+	if (informer->compare && informer->feed.phase == FEED_WATCH) {
+		compare(informer);
+		return;
+	}
+	informer->compare = false;
 	if (listing)
 		add_list_params(informer, &query);
 	else
@@ -279,7 +354,7 @@ static void start(struct informer *informer)
 					   .method = "GET",
 					   .path = path,
 					   .timeout_ms = listing ? INFORMER_LIST_TIMEOUT_MS : -1,
-					   .silence_ms = listing ? 0 : INFORMER_SILENCE_MS,
+					   .silence_ms = listing ? 0 : informer->config.silence_ms,
 					   .once = true,
 					   .on_bytes = on_bytes,
 					   .on_open = on_open,
@@ -294,6 +369,8 @@ struct informer *informer_new(struct loop *loop, struct kube_client *client,
 	struct informer *informer = mem_new(struct informer);
 
 	informer->config = *config;
+	if (config->silence_ms == 0)
+		informer->config.silence_ms = INFORMER_SILENCE_MS;
 	informer->loop = loop;
 	informer->client = client;
 	informer->retry = timer_new(loop, on_retry, informer);
@@ -306,6 +383,9 @@ struct informer *informer_new(struct loop *loop, struct kube_client *client,
 					"Complete lists begun.", "resource"),
 		.events = metric_counter(config->metrics, "orbweaver_informer_events_total",
 					 "Objects and events received.", "resource"),
+		.unreadable =
+			metric_gauge(config->metrics, "orbweaver_informer_unreadable_objects",
+				     "Objects that are there and cannot be read.", "resource"),
 		.understood = on_understood,
 		.complete = on_complete,
 		.arg = informer,
@@ -330,8 +410,19 @@ bool informer_is_synced(const struct informer *informer)
 	return informer->synced;
 }
 
-void informer_learn(struct informer *informer, const json_t *object)
+struct informer_health informer_health(const struct informer *informer)
+{
+	return (struct informer_health){
+		.broken_since_ms = informer->broken_since_ms,
+		.reason = informer->last_trouble.reason,
+		.last_event_ms = informer->last_event_ms,
+		.version = informer->feed.seen,
+		.unreadable = cache_unreadable_len(informer->config.cache),
+	};
+}
+
+void informer_learn(struct informer *informer, json_t *object)
 {
 	if (informer->synced && kube_resource_version(object) > informer->feed.seen)
-		cache_learn(informer->config.cache, json_deep_copy(object));
+		cache_learn(informer->config.cache, json_incref(object));
 }

@@ -1,10 +1,19 @@
 /*
- * Keeps a cache equal to the server: lists in pages, watches from there, resumes, lists again when it has to.
+ * Keeps a cache equal to the server: lists in pages, watches from there, resumes, lists again when
+ * it has to.
  *
- * A broken watch goes on from the last version it saw (bookmarks move that forward while nothing happens). A version that is
- * too old (410, as status or as ERROR event) leads to a new list, whose end removes what vanished meanwhile. Servers that
- * offer streaming lists (KEP-3157) are asked for one when `stream_lists` is set; when they refuse, pages are used from then on.
- * A list that is older than what was seen before (etcd restored from a backup) makes all earlier versions void.
+ * A broken watch goes on from the last version it saw (bookmarks move that forward while nothing
+ * happens). A version that is too old (410, as status or as ERROR event) leads to a new list, whose
+ * end removes what vanished meanwhile. Servers that offer streaming lists (KEP-3157) are asked for
+ * one when `stream_lists` is set; when they refuse, pages are used from then on.
+ *
+ * When etcd is restored from a backup, versions go backwards, and a watch that goes on from a
+ * version of before would be silent for as long as the server is behind, and miss what happened
+ * until then. So a list or an event that is older than what was seen makes all earlier versions
+ * void; a watch that was silent for too long is not resumed but listed again; and the first watch
+ * after a lost connection is preceded by a list of one object, for its version. What cannot be
+ * noticed: a server that was restored and got ahead again before we were back; `etcdutl
+ * --bump-revision` helps there.
  */
 #ifndef ORBWEAVER_LIB_KUBE_INFORMER_H
 #define ORBWEAVER_LIB_KUBE_INFORMER_H
@@ -36,23 +45,32 @@ struct informer_config {
 	size_t n_drops;
 	struct cache *cache;
 	bool stream_lists;
-	/* A kind that the cluster need not have: once NotServed, ask again after this time. 0: as after any failure. */
-	int64_t absent_retry_ms;
 	/*
-	 * The cache is complete for the first time. What changed is told by the cache itself (cache_changed_fn).
+	 * A kind that the cluster need not have: once NotServed, ask again after this time. 0: as
+	 * after any failure.
+	 */
+	int64_t absent_retry_ms;
+	int64_t silence_ms; /* 0: INFORMER_SILENCE_MS */
+	/*
+	 * The cache is complete for the first time. What changed is told by the cache itself
+	 * (cache_changed_fn).
 	 *
-	 * This and `trouble` may come in the middle of receiving: they may add to queues and start calls, not cancel calls or free
-	 * the informer.
+	 * This and `trouble` may come in the middle of receiving: they may add to queues and start
+	 * calls, not cancel calls or free the informer.
 	 */
 	void (*synced)(void *arg);
 	/*
-	 * err: the kind cannot be listed or watched at present, told once per different text; NULL: it works (again).
-	 * Reasons to expect: those of client.h, above all NotServed, Forbidden, ServerUnreachable, ServerUntrusted; BadStream and
-	 * ObjectTooLarge (splitter.h). A connection that just ends is no trouble.
+	 * err: the kind cannot be listed or watched at present, told once per different text; NULL:
+	 * it works (again). Reasons to expect: those of client.h, above all NotServed, Forbidden,
+	 * ServerUnreachable, ServerUntrusted; BadStream and ObjectTooLarge (splitter.h). A
+	 * connection that just ends is no trouble.
 	 */
 	void (*trouble)(void *arg, const struct err *err);
 	void *arg;
-	/* orbweaver_informer_{lists,events}_total{resource}; may be NULL. */
+	/*
+	 * orbweaver_informer_{lists,events}_total{resource},
+	 * orbweaver_informer_unreadable_objects{resource}; may be NULL.
+	 */
 	struct metrics *metrics;
 };
 
@@ -65,10 +83,27 @@ void informer_free(struct informer *informer);
 
 bool informer_is_synced(const struct informer *informer);
 
+/* How it goes; for gauges and /debug. */
+struct informer_health {
+	/*
+	 * clock_ms since when the kind cannot be listed or watched, and why (a reason of
+	 * `trouble`); 0 and "" while it can.
+	 */
+	int64_t broken_since_ms;
+	const char *reason; /* borrowed until the next turn */
+	/* clock_ms of the last event or bookmark, or end of a list; 0: never. */
+	int64_t last_event_ms;
+	uint64_t version;  /* the highest resourceVersion seen */
+	size_t unreadable; /* objects that are there and cannot be read: cache_next_unreadable */
+};
+
+struct informer_health informer_health(const struct informer *informer);
+
 /*
- * The answer to one of our own writes, known before the watch tells it: goes into the cache, unless the watch is already past
- * it (then the cache knows this and perhaps more, such as its deletion). Borrows the object.
+ * The answer to one of our own writes, known before the watch tells it: goes into the cache, unless
+ * the watch is already past it (then the cache knows this and perhaps more, such as its deletion).
+ * Takes a reference and trims the object: the caller reads nothing in it afterwards but who it is.
  */
-void informer_learn(struct informer *informer, const json_t *object);
+void informer_learn(struct informer *informer, json_t *object);
 
 #endif

@@ -1,14 +1,16 @@
 /*
- * Look, then take, renew or wait. Every write carries the resourceVersion that was read, so two candidates cannot both
- * succeed. The argument why that is enough is in the header.
+ * Look, then take, renew or wait. Every write carries the resourceVersion that was read, so two
+ * candidates cannot both succeed. The argument why that is enough is in the header.
  *
- * Facts: k8s.io/api/coordination/v1 LeaseSpec; the rules of k8s.io/client-go/tools/leaderelection on observed time.
+ * Facts: k8s.io/api/coordination/v1 LeaseSpec; the rules of k8s.io/client-go/tools/leaderelection
+ * on observed time.
  */
 #include "lib/kube/lease.h"
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
+#include "lib/base/rfc3339.h"
 #include "lib/json/json.h"
 #include "lib/kube/api.h"
 #include "lib/kube/status.h"
@@ -21,6 +23,12 @@ static const struct kube_resource lease_resource = {
 	.namespaced = true,
 };
 
+const struct lease_timing lease_default_timing = {
+	.duration_s = LEASE_DURATION_S,
+	.hold_ms = LEASE_HOLD_MS,
+	.renew_ms = LEASE_RENEW_MS,
+};
+
 struct lease {
 	struct lease_config config;
 	struct kube_client *client;
@@ -31,10 +39,12 @@ struct lease {
 	int64_t seen_ms;       /* when its holder or renewTime last changed, on our clock */
 	int64_t sent_ms;       /* when the write in flight left */
 	int64_t held_until_ms; /* 0: not held */
+	int64_t looked_ms;     /* when a call last ended */
 	bool object_is_old;    /* a write failed: read before the next one */
 	bool writing;          /* the call in flight may make us the holder */
 	bool leading;          /* as last told */
 	bool releasing;
+	bool reported; /* `trouble` was called */
 	void (*released)(void *arg);
 	void *released_arg;
 	char last_trouble[sizeof(((struct err *)0)->text)];
@@ -63,8 +73,9 @@ static void tell_trouble(struct lease *lease, const struct err *err)
 {
 	const char *text = err ? err->text : "";
 
-	if (str_eq(text, lease->last_trouble))
+	if (lease->reported && str_eq(text, lease->last_trouble))
 		return;
+	lease->reported = true;
 	snprintf(lease->last_trouble, sizeof(lease->last_trouble), "%s", text);
 	if (lease->config.trouble)
 		lease->config.trouble(lease->config.arg, err);
@@ -87,7 +98,7 @@ static void look_after(struct lease *lease, int64_t pause)
 
 static void look_again(struct lease *lease)
 {
-	look_after(lease, lease_is_held(lease) ? LEASE_RENEW_MS : LEASE_LOOK_MS);
+	look_after(lease, lease_is_held(lease) ? lease->config.timing.renew_ms : LEASE_LOOK_MS);
 }
 
 static bool same_term(const json_t *a, const json_t *b)
@@ -105,22 +116,28 @@ static void remember(struct lease *lease, json_t *object)
 }
 
 /*
- * Free to take: nobody's, or not renewed for its whole duration as we watched. A duration shorter than ours is somebody's
- * mistake, perhaps about a holder like us.
+ * Free to take: nobody's, or not renewed for its whole duration as we watched. A duration shorter
+ * than ours is somebody's mistake, perhaps about a holder like us; a long one may be an
+ * administrator who wants things to hold still.
  */
 static bool is_free(const struct lease *lease)
 {
 	json_int_t seconds =
 		json_integer_value(json_at(lease->object, "spec", "leaseDurationSeconds"));
 
-	if (seconds < LEASE_DURATION_S || seconds > 3600)
-		seconds = LEASE_DURATION_S;
+	if (seconds < lease->config.timing.duration_s)
+		seconds = lease->config.timing.duration_s;
+	if (seconds > LEASE_FOREIGN_MAX_S)
+		seconds = LEASE_FOREIGN_MAX_S;
 	return str_empty(holder_of(lease->object)) || clock_ms() - lease->seen_ms >= seconds * 1000;
 }
 
 static void write_failed(struct lease *lease, const struct err *err)
 {
-	/* Somebody was faster, or an answer to our own write was lost, or it was deleted: what is there now? */
+	/*
+	 * Somebody was faster, or an answer to our own write was lost, or it was deleted: what is
+	 * there now?
+	 */
 	bool outdated =
 		err->class == ERR_CONFLICT || (kube_err_is(err, "NotFound") && lease->object);
 
@@ -139,6 +156,7 @@ static void on_written(void *arg, json_t *object, const struct err *err)
 	struct lease *lease = arg;
 
 	lease->call = NULL;
+	lease->looked_ms = clock_ms();
 	lease->writing = false;
 	if (err) {
 		write_failed(lease, err);
@@ -146,7 +164,7 @@ static void on_written(void *arg, json_t *object, const struct err *err)
 	}
 	remember(lease, object);
 	lease->object_is_old = false;
-	lease->held_until_ms = lease->sent_ms + LEASE_HOLD_MS;
+	lease->held_until_ms = lease->sent_ms + lease->config.timing.hold_ms;
 	kube_client_writes_end_at(lease->client, lease->held_until_ms);
 	timer_start(lease->expiry, lease->held_until_ms - clock_ms());
 	tell_trouble(lease, NULL);
@@ -156,16 +174,16 @@ static void on_written(void *arg, json_t *object, const struct err *err)
 
 static json_t *new_spec(const struct lease *lease)
 {
-	char now[CLOCK_RFC3339_SIZE];
+	char now[RFC3339_SIZE];
 	const json_t *old = json_at(lease->object, "spec");
 	bool same_holder = str_eq(holder_of(lease->object), lease->config.identity);
 	json_int_t transitions = json_integer_value(json_at(old, "leaseTransitions"));
 	const char *acquired = json_str_at(old, "acquireTime");
 	json_t *spec = json_object();
 
-	clock_rfc3339_micro(clock_wall_us(), now);
+	rfc3339_write_micro(clock_wall_us(), now);
 	json_put_str(spec, "holderIdentity", lease->config.identity);
-	json_put_int(spec, "leaseDurationSeconds", LEASE_DURATION_S);
+	json_put_int(spec, "leaseDurationSeconds", lease->config.timing.duration_s);
 	json_put_str(spec, "acquireTime", same_holder && acquired ? acquired : now);
 	json_put_str(spec, "renewTime", now);
 	json_put_int(spec, "leaseTransitions", transitions + (lease->object && !same_holder));
@@ -186,11 +204,19 @@ static json_t *new_object(const struct lease *lease)
 	return object;
 }
 
+/* Three attempts fit into a term. */
+static int64_t call_timeout_ms(const struct lease *lease)
+{
+	int64_t quarter = lease->config.timing.hold_ms / 4;
+
+	return quarter < LEASE_CALL_TIMEOUT_MS ? quarter : LEASE_CALL_TIMEOUT_MS;
+}
+
 static void take_or_renew(struct lease *lease)
 {
 	const struct kube_write how = {
 		.field_manager = lease->config.field_manager,
-		.timeout_ms = LEASE_CALL_TIMEOUT_MS,
+		.timeout_ms = call_timeout_ms(lease),
 	};
 	json_auto_t *object = new_object(lease);
 
@@ -202,14 +228,25 @@ static void take_or_renew(struct lease *lease)
 						  on_written, lease);
 }
 
+static bool is_ours(const json_t *object, const struct lease *lease)
+{
+	return str_eq(holder_of(object), lease->config.identity);
+}
+
 static void on_read(void *arg, json_t *object, const struct err *err)
 {
 	struct lease *lease = arg;
 
 	lease->call = NULL;
+	lease->looked_ms = clock_ms();
 	if (err && !kube_err_is(err, "NotFound")) {
 		tell_trouble(lease, err);
 		look_after(lease, lease_is_held(lease) ? LEASE_RETRY_MS : LEASE_LOOK_MS);
+		return;
+	}
+	if (err && lease->object && !is_ours(lease->object, lease) && !is_free(lease)) {
+		/* Deleted under a holder who writes until it notices. */
+		look_again(lease);
 		return;
 	}
 	if (err) {
@@ -221,7 +258,7 @@ static void on_read(void *arg, json_t *object, const struct err *err)
 	tell_trouble(lease, NULL);
 	remember(lease, object);
 	lease->object_is_old = false;
-	if (str_eq(holder_of(object), lease->config.identity) || is_free(lease)) {
+	if (is_ours(object, lease) || is_free(lease)) {
 		take_or_renew(lease);
 		return;
 	}
@@ -231,8 +268,8 @@ static void on_read(void *arg, json_t *object, const struct err *err)
 }
 
 /*
- * A holder renews what it wrote last, without reading first; everybody else reads, as does a holder whose last write failed:
- * it may have been stored all the same.
+ * A holder renews what it wrote last, without reading first; everybody else reads, as does a holder
+ * whose last write failed: it may have been stored all the same.
  */
 static void look(void *arg)
 {
@@ -240,7 +277,8 @@ static void look(void *arg)
 
 	if (lease->call || lease->releasing)
 		return;
-	tell(lease); /* after a suspend the timer of the expiry is late: libuv's clock stood still */
+	/* after a suspend the timer of the expiry is late: libuv's clock stood still */
+	tell(lease);
 	if (lease_is_held(lease) && lease->object && !lease->object_is_old)
 		take_or_renew(lease);
 	else
@@ -258,12 +296,44 @@ static void on_expiry(void *arg)
 		tell(lease);
 }
 
+int lease_check_timing(const struct lease_timing *timing, struct err *err)
+{
+	long long duration_ms = (long long)timing->duration_s * 1000;
+
+	if (timing->duration_s < 1 || timing->duration_s > 3600)
+		return err_set(err, ERR_INVALID, "BadLeaseTiming",
+			       "a lease duration of %lld s: must be from 1 to 3600 s",
+			       (long long)timing->duration_s);
+	if (timing->hold_ms + KUBE_DELIVERY_MS >= duration_ms)
+		return err_set(
+			err, ERR_INVALID, "BadLeaseTiming",
+			"a renew deadline of %lld ms: must be at least %d ms shorter than the "
+			"lease duration of %lld ms, so that what was sent last has arrived",
+			(long long)timing->hold_ms, KUBE_DELIVERY_MS + 1, duration_ms);
+	if (timing->renew_ms < 500 || timing->renew_ms * 2 > timing->hold_ms)
+		return err_set(
+			err, ERR_INVALID, "BadLeaseTiming",
+			"a retry period of %lld ms: must be from 500 ms to half of the renew "
+			"deadline of %lld ms",
+			(long long)timing->renew_ms, (long long)timing->hold_ms);
+	return 0;
+}
+
+int64_t lease_looked_ms(const struct lease *lease)
+{
+	return lease->looked_ms;
+}
+
 struct lease *lease_new(struct loop *loop, struct kube_client *client,
 			const struct lease_config *config)
 {
 	struct lease *lease = mem_new(struct lease);
 
 	lease->config = *config;
+	if (config->timing.duration_s == 0)
+		lease->config.timing = lease_default_timing;
+	assert(lease_check_timing(&lease->config.timing, NULL) == 0);
+	lease->looked_ms = clock_ms();
 	lease->client = client;
 	lease->timer = timer_new(loop, look, lease);
 	lease->expiry = timer_new(loop, on_expiry, lease);
@@ -271,7 +341,7 @@ struct lease *lease_new(struct loop *loop, struct kube_client *client,
 	return lease;
 }
 
-/* ---- release ------------------------------------------------------------------------------------------------------ */
+/* ---- release --------------------------------------------------------------------------------- */
 
 static void on_released(void *arg, json_t *object, const struct err *err)
 {
@@ -279,14 +349,15 @@ static void on_released(void *arg, json_t *object, const struct err *err)
 
 	lease->call = NULL;
 	if (err)
-		log_warn("lease not given back", F_STR("lease", lease->config.name), F_ERR(err));
+		log_warn("cannot release the lease", F_STR("lease", lease->config.name),
+			 F_ERR(err));
 	if (lease->released)
 		lease->released(lease->released_arg);
 }
 
 /*
- * Gives the Lease back if it is ours; the server checks that and writes in one step. No resourceVersion: a renewal that was
- * cancelled just now may have been stored.
+ * Gives the Lease back if it is ours; the server checks that and writes in one step. No
+ * resourceVersion: a renewal that was cancelled just now may have been stored.
  */
 static json_t *release_patch(const struct lease *lease)
 {
@@ -301,7 +372,7 @@ void lease_release(struct lease *lease, void (*done)(void *arg), void *arg)
 	bool held = lease_is_held(lease) || lease->writing;
 	const struct kube_write how = {
 		.field_manager = lease->config.field_manager,
-		.timeout_ms = LEASE_CALL_TIMEOUT_MS,
+		.timeout_ms = call_timeout_ms(lease),
 	};
 	json_auto_t *patch = NULL;
 
@@ -326,7 +397,8 @@ void lease_free(struct lease *lease)
 {
 	if (!lease)
 		return;
-	kube_client_writes_end_at(lease->client, INT64_MAX);
+	if (lease->held_until_ms > clock_ms())
+		kube_client_writes_end_at(lease->client, clock_ms());
 	kube_call_cancel(lease->call);
 	timer_free(lease->timer);
 	timer_free(lease->expiry);

@@ -1,26 +1,40 @@
 /*
  * Leader election by a coordination.k8s.io/v1 Lease, and the answer to "may I still write?".
  *
- * The object is the one that client-go's leaderelection uses, so kubectl and other tools read it as usual.
+ * The object is the one that client-go's leaderelection uses, so kubectl and other tools read it as
+ * usual.
  *
- * Why two holders never write at the same time. All times are CLOCK_BOOTTIME of whoever measures; nobody's wall clock plays a
- * part, and of two machines' clocks only the speed has to agree.
+ * Why two holders never write at the same time. All times are CLOCK_BOOTTIME of whoever measures;
+ * nobody's wall clock plays a part, and of two machines' clocks only the speed has to agree.
  *
- *  1. A holder's term ends LEASE_HOLD_MS after it *began to send* its last successful write of the Lease (s), so at s + 10 s.
- *     It does not matter which attempt succeeded, or how long the answer took, or that the process was stopped before it read it.
- *  2. Somebody else takes the Lease only LEASE_DURATION_S after he *received* an answer that shows that write (r), and his
- *     own write carries the resourceVersion he read: it succeeds only if there was none in between. The write was stored
- *     after s, so r > s, and the next term begins after s + 15 s. A candidate that was stopped in between finds more time
+ *  1. A holder's term ends LEASE_HOLD_MS after it *began to send* its last successful write of the
+ *     Lease (s), so at s + 10 s.
+ *     It does not matter which attempt succeeded, or how long the answer took, or that the process
+ *     was stopped before it read it.
+ *  2. Somebody else takes the Lease only LEASE_DURATION_S after he *received* an answer that shows
+ *     that write (r), and his
+ *     own write carries the resourceVersion he read: it succeeds only if there was none in between.
+ *     The write was stored
+ *     after s, so r > s, and the next term begins after s + 15 s. A candidate that was stopped in
+ *     between finds more time
  *     gone by, but also a newer version, or indeed nobody.
- *  3. Whether the term is over is asked before each write; and at its end the kernel cuts the holder's connections, should the
- *     holder be stopped between question and write (fence.h). So a write leaves before s + 10 s or not at all.
+ *  3. Whether the term is over is asked before each write; and at its end the kernel cuts the
+ *     holder's connections, should the
+ *     holder be stopped between question and write (fence.h). So a write leaves before s + 10 s or
+ *     not at all.
  *  4. What left arrives within KUBE_DELIVERY_MS or is dropped with its connection: before s + 14 s.
  *
- * One second is left for what the server holds back by itself, and for clocks that run at different speeds. A server that
- * stores a request later than that, after it took it, is beyond us; what then protects an object is the resourceVersion that an
- * update carries.
+ * One second is left for what the server holds back by itself, and for clocks that run at different
+ * speeds. A server that stores a request later than that, after it took it, is beyond us; what then
+ * protects an object is the resourceVersion that an update carries.
  *
- * A release gives the Lease away early: it is conditional on the holder still being us, and lease_is_held is false before.
+ * The argument takes it that the Lease is not deleted. Who deletes it ends the argument for one
+ * term: the holder writes on until its next renewal, at most hold_ms. So a candidate that saw a
+ * holder waits its duration, as if the Lease were there, before it creates a new one; only one that
+ * starts after the deletion, and never saw it, creates at once.
+ *
+ * A release gives the Lease away early: it is conditional on the holder still being us, and
+ * lease_is_held is false before.
  */
 #ifndef ORBWEAVER_LIB_KUBE_LEASE_H
 #define ORBWEAVER_LIB_KUBE_LEASE_H
@@ -39,25 +53,54 @@ enum {
 	LEASE_RETRY_MS = 500,
 	/* Candidates look this often. All times have 10 % jitter. */
 	LEASE_LOOK_MS = 2000,
+	/* A holder whose duration is longer than this is believed for this long. */
+	LEASE_FOREIGN_MAX_S = 86400,
 };
+
+/* All candidates for one Lease should have the same. */
+struct lease_timing {
+	int64_t duration_s; /* what others wait for: LEASE_DURATION_S */
+	int64_t hold_ms;    /* how long a term is for its holder: LEASE_HOLD_MS */
+	int64_t renew_ms;   /* renewed this often: LEASE_RENEW_MS */
+};
+
+extern const struct lease_timing lease_default_timing;
+
+/*
+ * -1 with err when two could write at the same time, or a term has no time for a second attempt:
+ *
+ *   ERR_INVALID "BadLeaseTiming"  the text says what has to be longer or shorter than what
+ */
+int lease_check_timing(const struct lease_timing *timing, struct err *err);
 
 static_assert(LEASE_HOLD_MS + KUBE_DELIVERY_MS < LEASE_DURATION_S * 1000, "see 4. above");
 
 struct lease_config {
 	const char *ns, *name; /* of the Lease; borrowed, as all here */
 	const char *
-		identity; /* unique per process, so more than a pod's name: a restarted container is another process */
+		/*
+		 * unique per process, so more than a pod's name: a restarted container is another
+		 * process
+		 */
+		identity;
 	const char *field_manager;
+	struct lease_timing timing; /* checked; all 0: lease_default_timing */
 	/* Called from the loop: leading is what lease_is_held says at that moment. */
 	void (*changed)(void *arg, bool leading);
-	/* The Lease cannot be read or written at present, told once per different text; NULL: it can again. */
+	/*
+	 * The Lease cannot be read or written, called once per different text; NULL: it can, for
+	 * the first time or again.
+	 */
 	void (*trouble)(void *arg, const struct err *err);
 	void *arg;
 };
 
 struct lease;
 
-/* The client's fenced writes end with each term (kube_client_writes_end_at); what lease_is_held says is for its fence. */
+/*
+ * The client's fenced writes end with each term (kube_client_writes_end_at); what lease_is_held
+ * says is for its fence.
+ */
 struct lease *lease_new(struct loop *loop, struct kube_client *client,
 			const struct lease_config *config);
 
@@ -68,12 +111,22 @@ bool lease_is_held(const struct lease *lease);
 const char *lease_holder(const struct lease *lease);
 
 /*
- * Stop holding it: from this call on lease_is_held is false, and `changed` does not come any more. The Lease is given free for
- * others at once when we held it; done is called after that (or after the attempt failed, or at once when there is nothing to
- * give back).
+ * clock_ms when an attempt to read, take or renew it last ended, in whatever way. It does so every
+ * few seconds, held or not: one that lies further back than a few terms means that this process is
+ * stuck, and is better restarted.
+ */
+int64_t lease_looked_ms(const struct lease *lease);
+
+/*
+ * Stop holding it: from this call on lease_is_held is false, and `changed` does not come any more.
+ * The Lease is given free for others at once when we held it; done is called after that (or after
+ * the attempt failed, or at once when there is nothing to give back).
  */
 void lease_release(struct lease *lease, void (*done)(void *arg), void *arg);
 
+/*
+ * The fence stays closed: writes that are still queued do not go out because nobody asks any more.
+ */
 void lease_free(struct lease *lease);
 
 #endif

@@ -1,1 +1,1 @@
-$(eval $(call library,lib/kube,lib/base lib/json lib/loop,libcurl libuv jansson))
+$(eval $(call library,lib/kube,lib/base lib/json lib/loop lib/kube/auth,libcurl libuv jansson))

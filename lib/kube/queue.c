@@ -1,6 +1,6 @@
 /*
- * Items in a map, linked into a lane while they wait, and into a binary heap by time while they are delayed. An item
- * exists as long as there is something to remember about its key.
+ * Items in a map, linked into a lane while they wait, and into a binary heap by time while they are
+ * delayed. An item exists as long as there is something to remember about its key.
  */
 #include "lib/kube/queue.h"
 
@@ -25,6 +25,8 @@ struct item {
 	uint16_t failures;
 	size_t heap_at; /* 1-based; 0: not delayed */
 	int64_t due_ms;
+	int64_t added_us; /* waiting or dirty: since when */
+	int64_t taken_us; /* working or dirty: since when */
 };
 
 TAILQ_HEAD(item_list, item);
@@ -33,14 +35,21 @@ struct queue {
 	struct map items;
 	struct item_list lanes[2];
 	size_t waiting[2];
+	struct item_list at_work; /* the one that was taken first goes first */
 	size_t working;
 	struct item **heap; /* 1-based */
 	size_t heap_len, heap_cap;
 	struct timer *timer;
 	struct deferred *notify;
+	struct {
+		struct metrics *registry; /* NULL: nobody looks */
+		char *name;
+		struct metric *adds, *waited, *worked, *retries, *unfinished, *longest;
+	} metrics;
 };
 
 static void on_due(void *arg);
+static void collect(void *arg);
 
 static void item_free(void *ptr)
 {
@@ -57,6 +66,7 @@ struct queue *queue_new(struct loop *loop, loop_fn *ready, void *arg)
 	queue->items.free_value = item_free;
 	TAILQ_INIT(&queue->lanes[QUEUE_MAIN]);
 	TAILQ_INIT(&queue->lanes[QUEUE_LATER]);
+	TAILQ_INIT(&queue->at_work);
 	queue->timer = timer_new(loop, on_due, queue);
 	queue->notify = deferred_new(loop, ready, arg);
 	return queue;
@@ -66,11 +76,69 @@ void queue_free(struct queue *queue)
 {
 	if (!queue)
 		return;
+	if (queue->metrics.registry)
+		metrics_off_collect(queue->metrics.registry, collect, queue);
+	mem_free(queue->metrics.name);
 	map_done(&queue->items);
 	mem_free(queue->heap);
 	timer_free(queue->timer);
 	deferred_free(queue->notify);
 	mem_free(queue);
+}
+
+static double seconds_since(int64_t then_us)
+{
+	return (double)(clock_us() - then_us) / 1e6;
+}
+
+static void collect(void *arg)
+{
+	const struct queue *queue = arg;
+	const struct item *first = TAILQ_FIRST(&queue->at_work), *item = NULL;
+	double sum = 0;
+
+	TAILQ_FOREACH(item, &queue->at_work, link)
+	sum += seconds_since(item->taken_us);
+	metric_set(queue->metrics.unfinished, sum, queue->metrics.name);
+	metric_set(queue->metrics.longest, first ? seconds_since(first->taken_us) : 0,
+		   queue->metrics.name);
+}
+
+void queue_measure(struct queue *queue, struct metrics *metrics, const char *name)
+{
+	assert(!queue->metrics.registry);
+	if (!metrics)
+		return;
+	queue->metrics.registry = metrics;
+	queue->metrics.name = str_dup(name);
+	queue->metrics.adds =
+		metric_counter(metrics, "workqueue_adds_total", "Keys that were added.", "name");
+	queue->metrics.waited =
+		metric_histogram(metrics, "workqueue_queue_duration_seconds",
+				 "From adding a key to taking it.", "name", METRIC_SECONDS);
+	queue->metrics.worked = metric_histogram(
+		metrics, "workqueue_work_duration_seconds",
+		"From taking a key to the answer to its last write.", "name", METRIC_SECONDS);
+	queue->metrics.retries =
+		metric_counter(metrics, "workqueue_retries_total",
+			       "Keys that failed and wait for another attempt.", "name");
+	queue->metrics.unfinished =
+		metric_gauge(metrics, "workqueue_unfinished_work_seconds",
+			     "How long the keys in work have been in work, all added up.", "name");
+	queue->metrics.longest =
+		metric_gauge(metrics, "workqueue_longest_running_processor_seconds",
+			     "How long the key has been in work that was taken first.", "name");
+	metrics_on_collect(metrics, collect, queue);
+}
+
+void queue_restart_waits(struct queue *queue)
+{
+	struct item *item = NULL;
+	int64_t now_us = clock_us();
+
+	for (size_t lane = 0; lane < ARRAY_LEN(queue->lanes); lane++)
+		TAILQ_FOREACH(item, &queue->lanes[lane], link)
+	item->added_us = now_us;
 }
 
 static struct item *item_of(struct queue *queue, const char *key)
@@ -91,7 +159,7 @@ static void forget_if_idle(struct queue *queue, struct item *item)
 		map_del(&queue->items, item->key);
 }
 
-/* ---- times -------------------------------------------------------------------------------------------------------- */
+/* ---- times ----------------------------------------------------------------------------------- */
 
 static void heap_place(struct queue *queue, size_t at, struct item *item)
 {
@@ -169,7 +237,7 @@ static void delay(struct queue *queue, struct item *item, int64_t after_ms)
 	set_timer(queue);
 }
 
-/* ---- lanes -------------------------------------------------------------------------------------------------------- */
+/* ---- lanes ----------------------------------------------------------------------------------- */
 
 static void enter_lane(struct queue *queue, struct item *item, enum queue_lane lane)
 {
@@ -187,10 +255,18 @@ static void leave_lane(struct queue *queue, struct item *item)
 	item->state = ITEM_IDLE;
 }
 
+/* Somebody wants it looked at, and nobody did before. */
+static void note_added(struct queue *queue, struct item *item)
+{
+	item->added_us = clock_us();
+	metric_add(queue->metrics.adds, 1, queue->metrics.name);
+}
+
 static void add_item(struct queue *queue, struct item *item, enum queue_lane lane)
 {
 	switch (item->state) {
 	case ITEM_IDLE:
+		note_added(queue, item);
 		enter_lane(queue, item, lane);
 		break;
 	case ITEM_WAITING:
@@ -200,6 +276,7 @@ static void add_item(struct queue *queue, struct item *item, enum queue_lane lan
 		}
 		break;
 	case ITEM_WORKING:
+		note_added(queue, item);
 		item->state = ITEM_DIRTY;
 		item->lane = lane;
 		break;
@@ -234,23 +311,43 @@ static void on_due(void *arg)
 	set_timer(queue);
 }
 
-const char *queue_take(struct queue *queue, enum queue_lane *ret_lane)
+const char *queue_take_from(struct queue *queue, enum queue_lane lane)
 {
-	enum queue_lane lane = queue->waiting[QUEUE_MAIN] ? QUEUE_MAIN : QUEUE_LATER;
 	struct item *item = TAILQ_FIRST(&queue->lanes[lane]);
 
 	if (!item)
 		return NULL;
 	leave_lane(queue, item);
 	item->state = ITEM_WORKING;
+	item->taken_us = clock_us();
+	TAILQ_INSERT_TAIL(&queue->at_work, item, link);
 	queue->working++;
-	if (ret_lane)
-		*ret_lane = lane;
+	metric_observe(queue->metrics.waited, (double)(item->taken_us - item->added_us) / 1e6,
+		       queue->metrics.name);
 	return item->key;
 }
 
-/* Doubling from QUEUE_RETRY_FIRST_MS, half of it jitter, so that keys which failed together do not return together. */
-static int64_t pause_ms(uint16_t failures)
+const char *queue_take(struct queue *queue, enum queue_lane *ret_lane)
+{
+	enum queue_lane lane = queue->waiting[QUEUE_MAIN] ? QUEUE_MAIN : QUEUE_LATER;
+
+	if (ret_lane)
+		*ret_lane = lane;
+	return queue_take_from(queue, lane);
+}
+
+unsigned int queue_failures(const struct queue *queue, const char *key)
+{
+	const struct item *item = map_get(&queue->items, key);
+
+	return item ? item->failures : 0;
+}
+
+/*
+ * Doubling from QUEUE_RETRY_FIRST_MS, half of it jitter, so that keys which failed together do not
+ * return together.
+ */
+static int64_t pause_ms(uint16_t failures, int64_t least_ms)
 {
 	int64_t pause = QUEUE_RETRY_FIRST_MS;
 
@@ -258,22 +355,26 @@ static int64_t pause_ms(uint16_t failures)
 		pause *= 2;
 	if (pause > QUEUE_RETRY_MAX_MS)
 		pause = QUEUE_RETRY_MAX_MS;
-	return pause / 2 + (int64_t)clock_jitter((uint64_t)pause / 2 + 1);
+	pause = pause / 2 + (int64_t)clock_jitter((uint64_t)pause / 2 + 1);
+	return pause < least_ms ? least_ms + (int64_t)clock_jitter(QUEUE_RETRY_FIRST_MS) : pause;
 }
 
-void queue_done(struct queue *queue, const char *key, bool failed)
+void queue_done(struct queue *queue, const char *key, const struct err *err)
 {
 	struct item *item = map_get(&queue->items, key);
 	bool dirty = item && item->state == ITEM_DIRTY;
 
 	assert(item && (dirty || item->state == ITEM_WORKING));
+	TAILQ_REMOVE(&queue->at_work, item, link);
 	queue->working--;
 	item->state = ITEM_IDLE;
-	if (!failed) {
+	metric_observe(queue->metrics.worked, seconds_since(item->taken_us), queue->metrics.name);
+	if (!err) {
 		item->failures = 0;
 	} else {
+		metric_add(queue->metrics.retries, 1, queue->metrics.name);
 		item->failures = (uint16_t)(item->failures + (item->failures < UINT16_MAX));
-		delay(queue, item, pause_ms(item->failures));
+		delay(queue, item, pause_ms(item->failures, err->retry_after_ms));
 	}
 	if (dirty)
 		enter_lane(queue, item, item->lane);

@@ -1,6 +1,7 @@
 /*
- * core/v1 Events: created once, patched when they repeat. One write at a time for each event, so that the patch does not
- * overtake the creation; what is told meanwhile goes out with the next count.
+ * core/v1 Events: created once, patched when they repeat. One write at a time for each event, so
+ * that the patch does not overtake the creation; what is told meanwhile goes out with the next
+ * count.
  */
 #include "lib/kube/recorder.h"
 
@@ -11,6 +12,7 @@
 #include "lib/base/log.h"
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
+#include "lib/base/rfc3339.h"
 #include "lib/json/json.h"
 
 /* An event's name has 253 characters at most; the number behind the object's name takes 17. */
@@ -27,11 +29,14 @@ static const struct kube_resource event_resource = {
 /* One event that was told, found again by everything that makes it the same. */
 struct told {
 	TAILQ_ENTRY(told) age;
+	TAILQ_ENTRY(told) line; /* while it waits for its turn to be written */
 	char *same;
 	char *ns, *name;
 	int64_t count;
 	int64_t written; /* count of the last write that was begun */
 	int64_t last_ms;
+	json_t *event; /* to be created; NULL: it was, the count is to be patched */
+	bool in_line;
 	bool writing;
 };
 
@@ -58,7 +63,9 @@ struct recorder {
 	bool fenced;
 	struct map told;         /* same → struct told */
 	struct told_list by_age; /* oldest first */
-	struct map budgets;      /* uid → struct budget */
+	struct told_list line;   /* to be written once others are */
+	size_t in_flight;
+	struct map budgets; /* uid → struct budget */
 	struct note_list notes;
 	struct metric *events;
 };
@@ -70,6 +77,7 @@ static void told_free(void *ptr)
 	mem_free(told->same);
 	mem_free(told->ns);
 	mem_free(told->name);
+	json_decref(told->event);
 	mem_free(told);
 }
 
@@ -85,6 +93,7 @@ struct recorder *recorder_new(struct kube_client *client, const char *component,
 	recorder->told.free_value = told_free;
 	recorder->budgets.free_value = mem_free;
 	TAILQ_INIT(&recorder->by_age);
+	TAILQ_INIT(&recorder->line);
 	TAILQ_INIT(&recorder->notes);
 	recorder->events = metric_counter(metrics, "orbweaver_events_total",
 					  "Events told, by what became of them.", "outcome");
@@ -94,6 +103,7 @@ struct recorder *recorder_new(struct kube_client *client, const char *component,
 static void note_free(struct note *note)
 {
 	TAILQ_REMOVE(&note->recorder->notes, note, link);
+	note->recorder->in_flight--;
 	mem_free(note->same);
 	mem_free(note);
 }
@@ -120,7 +130,10 @@ static bool may_talk(struct recorder *recorder, const char *uid)
 	int64_t refill = 0;
 
 	if (!budget) {
-		/* A fresh start for everybody now and then is cheaper than knowing who was silent longest. */
+		/*
+		 * A fresh start for everybody now and then is cheaper than knowing who was silent
+		 * longest.
+		 */
 		if (recorder->budgets.len >= EVENT_MEMORY_MAX)
 			map_done(&recorder->budgets);
 		budget = mem_new(struct budget);
@@ -141,6 +154,8 @@ static bool may_talk(struct recorder *recorder, const char *uid)
 static void forget(struct recorder *recorder, struct told *told)
 {
 	TAILQ_REMOVE(&recorder->by_age, told, age);
+	if (told->in_line)
+		TAILQ_REMOVE(&recorder->line, told, line);
 	map_del(&recorder->told, told->same);
 }
 
@@ -171,22 +186,58 @@ static struct note *note_new(struct recorder *recorder, struct told *told)
 	note->recorder = recorder;
 	note->same = str_dup(told->same);
 	TAILQ_INSERT_TAIL(&recorder->notes, note, link);
+	recorder->in_flight++;
 	told->writing = true;
 	told->written = told->count;
 	return note;
 }
 
-static void write_count(struct recorder *recorder, struct told *told)
+static void write_count(struct recorder *recorder, struct told *told, struct note *note)
 {
 	const struct kube_write how = how_to(recorder);
-	struct note *note = note_new(recorder, told);
-	char now[CLOCK_RFC3339_SIZE];
+	char now[RFC3339_SIZE];
 	json_auto_t *patch = NULL;
 
-	clock_rfc3339(clock_wall_us(), now);
+	rfc3339_write(clock_wall_us(), now);
 	patch = json_pack("{s:I, s:s}", "count", (json_int_t)told->count, "lastTimestamp", now);
 	note->call = kube_patch(recorder->client, &event_resource, told->ns, told->name,
 				KUBE_PATCH_MERGE, patch, &how, on_written, note);
+}
+
+/* Create the event, or bring its count up to date. */
+static void write_told(struct recorder *recorder, struct told *told)
+{
+	const struct kube_write how = how_to(recorder);
+	json_auto_t *event = take_ptr(told->event);
+	struct note *note = note_new(recorder, told);
+
+	if (!event) {
+		write_count(recorder, told, note);
+		return;
+	}
+	json_put_int(event, "count", told->count);
+	note->call = kube_create(recorder->client, &event_resource, event, &how, on_written, note);
+}
+
+static void write_in_turn(struct recorder *recorder)
+{
+	struct told *told = NULL;
+
+	while (recorder->in_flight < EVENT_IN_FLIGHT && (told = TAILQ_FIRST(&recorder->line))) {
+		TAILQ_REMOVE(&recorder->line, told, line);
+		told->in_line = false;
+		write_told(recorder, told);
+	}
+}
+
+/* One write at a time for each event; more is told by the count of the next. */
+static void stand_in_line(struct recorder *recorder, struct told *told)
+{
+	if (told->writing || told->in_line)
+		return;
+	told->in_line = true;
+	TAILQ_INSERT_TAIL(&recorder->line, told, line);
+	write_in_turn(recorder);
 }
 
 static void on_written(void *arg, json_t *object, const struct err *err)
@@ -199,14 +250,14 @@ static void on_written(void *arg, json_t *object, const struct err *err)
 	metric_add(recorder->events, 1, err ? "failed" : "written");
 	if (err)
 		log_debug("event not written", F_ERR(err));
-	if (!told)
-		return;
-	told->writing = false;
+	if (told)
+		told->writing = false;
 	/* Not there, or gone (events live for an hour): told again, it is a new one. */
-	if (err)
+	if (told && err)
 		forget(recorder, told);
-	else if (told->count > told->written)
-		write_count(recorder, told);
+	else if (told && told->count > told->written)
+		stand_in_line(recorder, told);
+	write_in_turn(recorder);
 }
 
 static void count_up(struct recorder *recorder, struct told *told)
@@ -215,8 +266,7 @@ static void count_up(struct recorder *recorder, struct told *told)
 	told->last_ms = clock_ms();
 	TAILQ_REMOVE(&recorder->by_age, told, age);
 	TAILQ_INSERT_TAIL(&recorder->by_age, told, age);
-	if (!told->writing)
-		write_count(recorder, told);
+	stand_in_line(recorder, told);
 }
 
 static json_t *involved(const struct event_object *object)
@@ -240,7 +290,7 @@ static json_t *new_event(const struct recorder *recorder, const struct told *tol
 			 const struct event_object *object, bool warning, const char *reason,
 			 const char *message)
 {
-	char now[CLOCK_RFC3339_SIZE];
+	char now[RFC3339_SIZE];
 	auto_strbuf struct strbuf text = {0};
 	json_t *event = json_pack("{s:s, s:s, s:{s:s, s:s}}", "apiVersion", "v1", "kind", "Event",
 				  "metadata", "name", told->name, "namespace", told->ns);
@@ -248,7 +298,7 @@ static json_t *new_event(const struct recorder *recorder, const struct told *tol
 	/* In this order: what is not UTF-8 takes more room once it is. */
 	strbuf_add_utf8(&text, message, strlen(message));
 	strbuf_cut(&text, str_clip(strbuf_str(&text), text.len, EVENT_MESSAGE_MAX));
-	clock_rfc3339(clock_wall_us(), now);
+	rfc3339_write(clock_wall_us(), now);
 	json_put(event, "involvedObject", involved(object));
 	json_put_str(event, "type", warning ? "Warning" : "Normal");
 	json_put_str(event, "reason", reason);
@@ -263,14 +313,17 @@ static json_t *new_event(const struct recorder *recorder, const struct told *tol
 }
 
 /*
- * client-go's form: the object's name and a number that makes it unique. A name that has to be cut must not end in a dot or
- * dash there (RFC 1123 subdomain).
+ * client-go's form: the object's name and a number that makes it unique. A name that has to be cut
+ * must not end in a dot or dash there (RFC 1123 subdomain). Without the time, others that report
+ * the same thing meet AlreadyExists.
  */
 static char *name_of(const struct event_object *object, const char *same)
 {
-	uint64_t number = (uint64_t)clock_wall_us() ^ str_hash(same, strlen(same));
+	uint64_t number = str_hash(same, strlen(same));
 	size_t len = strnlen(object->name, NAME_PART_MAX);
 
+	if (!object->once)
+		number ^= (uint64_t)clock_wall_us();
 	while (len > 0 && strchr(".-", object->name[len - 1]))
 		len--;
 	return str_printf("%.*s.%016llx", (int)len, object->name, (unsigned long long)number);
@@ -303,12 +356,11 @@ static char *identity_of(const struct event_object *object)
 void recorder_tell(struct recorder *recorder, const struct event_object *object, bool warning,
 		   const char *reason, const char *message)
 {
-	const struct kube_write how = how_to(recorder);
 	auto_free char *who = identity_of(object);
-	auto_free char *same = str_printf("%s\n%d\n%s\n%s", who, warning, reason, message);
+	auto_free char *same =
+		str_printf("%s\n%s\n%d\n%s\n%s", who, object->once ? object->once : "", warning,
+			   reason, message);
 	struct told *told = NULL;
-	struct note *note = NULL;
-	json_auto_t *event = NULL;
 
 	forget_old(recorder);
 	if (!may_talk(recorder, who)) {
@@ -321,7 +373,6 @@ void recorder_tell(struct recorder *recorder, const struct event_object *object,
 		return;
 	}
 	told = told_new(recorder, object, same);
-	event = new_event(recorder, told, object, warning, reason, message);
-	note = note_new(recorder, told);
-	note->call = kube_create(recorder->client, &event_resource, event, &how, on_written, note);
+	told->event = new_event(recorder, told, object, warning, reason, message);
+	stand_in_line(recorder, told);
 }

@@ -1,9 +1,11 @@
 /*
  * Events: what happened, told to people who type `kubectl describe`.
  *
- * The same event (object, type, reason, message) told again within EVENT_MEMORY_MS becomes a higher count of the first
- * one; an object that talks too much is held to EVENT_BURST events and one more each EVENT_REFILL_MS. Events are
- * best effort: one that cannot be written is dropped and counted.
+ * The same event (object, type, reason, message) told again within EVENT_MEMORY_MS becomes a higher
+ * count of the first one; an object that talks too much is held to EVENT_BURST events and one more
+ * each EVENT_REFILL_MS. At most EVENT_IN_FLIGHT are on their way at a time, so that a crowd of them
+ * does not keep other writes from the connection; the others wait in line. Events are best effort:
+ * one that cannot be written is dropped and counted.
  */
 #ifndef ORBWEAVER_LIB_KUBE_RECORDER_H
 #define ORBWEAVER_LIB_KUBE_RECORDER_H
@@ -16,6 +18,7 @@
 enum {
 	EVENT_MEMORY_MS = 600000,
 	EVENT_MEMORY_MAX = 1024, /* events remembered; the oldest is forgotten */
+	EVENT_IN_FLIGHT = 16,
 	EVENT_BURST = 25,
 	EVENT_REFILL_MS = 60000,
 	EVENT_MESSAGE_MAX = 1024, /* bytes; the API's limit for core/v1 */
@@ -23,7 +26,10 @@ enum {
 
 struct recorder;
 
-/* component and instance are borrowed: "orbweaver-operator", the pod's name. fenced as in struct kube_write. */
+/*
+ * component and instance are borrowed: "orbweaver-operator", the pod's name. fenced as in struct
+ * kube_write.
+ */
 struct recorder *recorder_new(struct kube_client *client, const char *component,
 			      const char *instance, bool fenced, struct metrics *metrics);
 /* What has not been written is dropped. Before the client goes. */
@@ -35,6 +41,12 @@ struct event_object {
 	const char *ns; /* NULL or "" for cluster-scoped objects, whose events live in "default" */
 	const char *name;
 	const char *uid; /* NULL or "": told apart by kind, namespace and name */
+	/*
+	 * Not NULL: many processes may report the same thing of it. Of those that have the same
+	 * word here (the object's resourceVersion) the first one's event stands for all. NULL: each
+	 * writes its own.
+	 */
+	const char *once;
 };
 
 void recorder_tell(struct recorder *recorder, const struct event_object *object, bool warning,

@@ -1,8 +1,11 @@
 /*
- * A push automaton over bytes: one token state, one small record per open bracket, two output buffers.
+ * A push automaton over bytes: one token state, one small record per open bracket, two output
+ * buffers.
  *
- * Commas are written when the next member is, so that a dropped member leaves no trace. Brackets, colons and commas are
- * checked; what stands between them (numbers, literals, escapes) is copied for json_parse to judge.
+ * Commas are written when the next member is, so that a dropped member leaves no trace. Brackets,
+ * colons and commas are checked; what stands between them (numbers, literals, escapes) is copied
+ * for json_parse to judge. Below SPLITTER_MAX_DEPTH only strings and brackets are looked at, to
+ * find the way out.
  */
 #include "lib/kube/splitter.h"
 
@@ -30,6 +33,18 @@ void splitter_done(struct splitter *s)
 	strbuf_done(&s->text);
 	strbuf_done(&s->rest);
 	strbuf_done(&s->key);
+	strbuf_done(&s->deep);
+}
+
+static bool is_blank(char c)
+{
+	return c == ' ' || c == '\n' || c == '\t' || c == '\r';
+}
+
+static bool is_scalar(char c)
+{
+	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || c == '-' || c == '+' ||
+	       c == '.' || c == 'E';
 }
 
 static struct splitter_level *top(struct splitter *s)
@@ -54,23 +69,40 @@ static int put(struct splitter *s, const char *bytes, size_t len, struct err *er
 {
 	struct strbuf *out = output(s);
 
-	if (s->skipping)
+	if (s->skipping || s->full || s->deep.len > 0)
 		return 0;
-	if (len > SPLITTER_MAX_OBJECT - out->len) {
+	if (len <= SPLITTER_MAX_OBJECT - out->len) {
+		strbuf_add(out, bytes, len);
+		return 0;
+	}
+	if (out == &s->rest) {
 		s->failed = true;
 		return err_set(err, ERR_TRANSIENT, "ObjectTooLarge",
-			       "the server sent an object of more than %d bytes",
+			       "the server sent a list whose metadata has more than %d bytes",
 			       SPLITTER_MAX_OBJECT);
 	}
-	strbuf_add(out, bytes, len);
+	s->full = true;
+	s->unreadable = "larger than 32 MiB";
 	return 0;
 }
 
-static int emit(struct splitter *s, struct strbuf *text, bool last, struct err *err)
+static int emit(struct splitter *s, struct strbuf *text, bool is_rest, struct err *err)
 {
-	int result = s->fn(s->arg, strbuf_str(text), text->len, last, err);
+	const struct splitter_object object = {
+		.text = strbuf_str(text),
+		.len = text->len,
+		.is_rest = is_rest,
+		.unreadable = s->unreadable,
+	};
+	int result = s->fn(s->arg, &object, err);
 
-	/* A watch lives for minutes; what one large object needed is not kept for the next small one. */
+	s->unreadable = NULL;
+	s->full = false;
+
+	/*
+	 * A watch lives for minutes; what one large object needed is not kept for the next small
+	 * one.
+	 */
 	if (text->cap > KEEP_MAX)
 		strbuf_done(text);
 	else
@@ -100,7 +132,10 @@ static int value_ends(struct splitter *s, struct err *err)
 	return 0;
 }
 
-/* A value starts here: is one allowed, and does a comma go before it? Member names have written theirs. */
+/*
+ * A value starts here: is one allowed, and does a comma go before it? Member names have written
+ * theirs.
+ */
 static int value_begins(struct splitter *s, char first, struct err *err)
 {
 	struct splitter_level *level = top(s);
@@ -147,6 +182,48 @@ static void set_matching(const struct splitter *s, const struct splitter_level *
 	}
 }
 
+/*
+ * The value that begins here is too deep to be read: null stands for it, and its end is looked for.
+ */
+static int enter_the_deep(struct splitter *s, char bracket, struct err *err)
+{
+	if (output(s) == &s->rest)
+		return bad(s, "a list whose metadata is nested too deeply", err);
+	if (put(s, "null", 4, err) < 0)
+		return -1;
+	if (!s->skipping)
+		s->unreadable = "nested deeper than 64 levels";
+	strbuf_addc(&s->deep, bracket);
+	return 0;
+}
+
+/* A byte outside strings, below SPLITTER_MAX_DEPTH. */
+static int deep_structure(struct splitter *s, char c, struct err *err)
+{
+	switch (c) {
+	case '{':
+	case '[':
+		if (s->depth + s->deep.len >= SPLITTER_DEEPEST)
+			return bad(s, "nested too deeply", err);
+		strbuf_addc(&s->deep, c);
+		return 0;
+	case '}':
+	case ']':
+		if (s->deep.data[s->deep.len - 1] != (c == '}' ? '{' : '['))
+			return bad(s, "a closing bracket that nothing opened", err);
+		strbuf_cut(&s->deep, s->deep.len - 1);
+		return s->deep.len > 0 ? 0 : value_ends(s, err);
+	case '"':
+		s->token = SPLITTER_STRING;
+		s->token_is_name = false;
+		return 0;
+	default:
+		return is_scalar(c) || c == ':' || c == ','
+			       ? 0
+			       : bad(s, "a character out of place", err);
+	}
+}
+
 static int open_bracket(struct splitter *s, bool is_object, struct err *err)
 {
 	const struct splitter_level *parent = top(s);
@@ -157,7 +234,7 @@ static int open_bracket(struct splitter *s, bool is_object, struct err *err)
 	if (value_begins(s, is_object ? '{' : '[', err) < 0)
 		return -1;
 	if (s->depth == SPLITTER_MAX_DEPTH)
-		return bad(s, "nested too deeply", err);
+		return enter_the_deep(s, is_object ? '{' : '[', err);
 	set_matching(s, parent, &level);
 	if (put(s, is_object ? "{" : "[", 1, err) < 0)
 		return -1;
@@ -254,20 +331,11 @@ static int string_bytes(struct splitter *s, const char *bytes, size_t len, struc
 static int string_ends(struct splitter *s, struct err *err)
 {
 	s->token = SPLITTER_NONE;
+	if (s->deep.len > 0)
+		return 0;
 	if (s->token_is_name)
 		return name_ends(s, err);
 	return put(s, "\"", 1, err) < 0 ? -1 : value_ends(s, err);
-}
-
-static bool is_blank(char c)
-{
-	return c == ' ' || c == '\n' || c == '\t' || c == '\r';
-}
-
-static bool is_scalar(char c)
-{
-	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || c == '-' || c == '+' ||
-	       c == '.' || c == 'E';
 }
 
 /* A byte outside strings and scalars. */
@@ -314,7 +382,10 @@ static size_t plain_run(const char *bytes, size_t len)
 	return n;
 }
 
-/* How many bytes were used, or -1. None when a byte ends a number or literal: it is looked at again, as what follows. */
+/*
+ * How many bytes were used, or -1. None when a byte ends a number or literal: it is looked at
+ * again, as what follows.
+ */
 static ssize_t step(struct splitter *s, const char *bytes, size_t len, struct err *err)
 {
 	size_t run = 0;
@@ -339,7 +410,11 @@ static ssize_t step(struct splitter *s, const char *bytes, size_t len, struct er
 	case SPLITTER_NONE:
 		break;
 	}
-	return is_blank(*bytes) || structure(s, *bytes, err) == 0 ? 1 : -1;
+	if (is_blank(*bytes))
+		return 1;
+	return (s->deep.len > 0 ? deep_structure(s, *bytes, err) : structure(s, *bytes, err)) < 0
+		       ? -1
+		       : 1;
 }
 
 int splitter_feed(struct splitter *s, const char *bytes, size_t len, struct err *err)

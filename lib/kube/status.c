@@ -1,5 +1,6 @@
 /*
- * metav1.Status to struct err. Reasons and codes: k8s.io/apimachinery, pkg/apis/meta/v1/types.go, StatusReason.
+ * metav1.Status to struct err. Reasons and codes: k8s.io/apimachinery, pkg/apis/meta/v1/types.go,
+ * StatusReason.
  */
 #include "lib/kube/status.h"
 
@@ -7,6 +8,8 @@
 
 /* Bytes of an answer that a message quotes. */
 #define QUOTE_MAX 200
+/* Nobody is believed to want more. */
+#define RETRY_AFTER_MAX_S 3600
 
 static enum err_class class_of(int http_status)
 {
@@ -63,7 +66,10 @@ static const char *reason_of(int http_status)
 	}
 }
 
-/* An API group that is known, a resource in it that is not: the server names no object in the details. */
+/*
+ * An API group that is known, a resource in it that is not: the server names no object in the
+ * details.
+ */
 static bool is_not_served(const json_t *status, const char *reason)
 {
 	return str_eq(reason, "NotFound") && !json_at(status, "details", "name");
@@ -73,6 +79,7 @@ static int from_object(const json_t *status, int http_status, struct err *err)
 {
 	const char *reason = json_str_at(status, "reason");
 	const char *message = json_str_at(status, "message");
+	json_int_t seconds = json_integer_value(json_at(status, "details", "retryAfterSeconds"));
 
 	if (str_empty(reason))
 		reason = reason_of(http_status);
@@ -80,7 +87,11 @@ static int from_object(const json_t *status, int http_status, struct err *err)
 		reason = "NotServed";
 	if (str_empty(message))
 		message = "the server gave no message";
-	return err_set(err, class_of(http_status), reason, "%s (HTTP %d)", message, http_status);
+	(void)err_set(err, class_of(http_status), reason, "%s (HTTP %d)", message, http_status);
+	if (err && seconds > 0)
+		err->retry_after_ms =
+			(seconds < RETRY_AFTER_MAX_S ? seconds : RETRY_AFTER_MAX_S) * 1000;
+	return -1;
 }
 
 int kube_status_object_err(const json_t *status, struct err *err)

@@ -1,7 +1,7 @@
 /*
  * Where to look, in which order, and what comes together from there.
  */
-#include "lib/kube/config.h"
+#include "lib/kube/auth/config.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -9,12 +9,12 @@
 
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
-#include "lib/kube/config_parts.h"
-#include "lib/kube/endpoint.h"
-#include "lib/kube/file.h"
-#include "lib/kube/kubeconfig.h"
-#include "lib/kube/pem.h"
-#include "lib/kube/secret.h"
+#include "lib/kube/auth/config_internal.h"
+#include "lib/kube/auth/endpoint.h"
+#include "lib/kube/auth/file.h"
+#include "lib/kube/auth/kubeconfig.h"
+#include "lib/kube/auth/pem.h"
+#include "lib/kube/auth/secret.h"
 
 #define auto_config auto_call(kube_config_done)
 
@@ -38,6 +38,7 @@ void kube_config_done(struct kube_config *config)
 	mem_free(config->host);
 	mem_free(config->path);
 	mem_free(config->ca_pem);
+	mem_free(config->ca_file);
 	mem_free(config->tls_server_name);
 	secret_free(config->proxy);
 	mem_free(config->namespace);
@@ -45,7 +46,8 @@ void kube_config_done(struct kube_config *config)
 	*config = (struct kube_config){0};
 }
 
-const char *config_getenv(const char *const *envp, const char *name)
+/* The value of an environment variable, or NULL. Borrowed. */
+static const char *get_env(const char *const *envp, const char *name)
 {
 	size_t len = strlen(name);
 
@@ -53,15 +55,6 @@ const char *config_getenv(const char *const *envp, const char *name)
 		if (strncmp(*envp, name, len) == 0 && (*envp)[len] == '=')
 			return *envp + len + 1;
 	return NULL;
-}
-
-void config_set_server(struct kube_config *config, const struct endpoint *server)
-{
-	config->server = endpoint_url(server);
-	config->host = str_dup(server->host);
-	config->port = server->port;
-	config->path = str_dup(server->path);
-	config->tls = str_eq(server->scheme, "https");
 }
 
 static const char *root_of(const struct kube_config_source *src)
@@ -188,16 +181,16 @@ static bool file_exists(const struct kube_config_source *src, const char *path)
  */
 static bool in_cluster_is_possible(const struct kube_config_source *src)
 {
-	return !str_empty(config_getenv(src->envp, "KUBERNETES_SERVICE_HOST")) &&
-	       !str_empty(config_getenv(src->envp, "KUBERNETES_SERVICE_PORT")) &&
+	return !str_empty(get_env(src->envp, "KUBERNETES_SERVICE_HOST")) &&
+	       !str_empty(get_env(src->envp, "KUBERNETES_SERVICE_PORT")) &&
 	       file_exists(src, KUBE_SERVICE_ACCOUNT_DIR "/token");
 }
 
 static int in_cluster_server(const struct kube_config_source *src, struct kube_config *config,
 			     struct err *err)
 {
-	const char *host = config_getenv(src->envp, "KUBERNETES_SERVICE_HOST");
-	const char *port = config_getenv(src->envp, "KUBERNETES_SERVICE_PORT");
+	const char *host = get_env(src->envp, "KUBERNETES_SERVICE_HOST");
+	const char *port = get_env(src->envp, "KUBERNETES_SERVICE_PORT");
 	bool v6 = strchr(host, ':');
 	auto_free char *url = str_printf(v6 ? "https://[%s]:%s" : "https://%s:%s", host, port);
 	auto_endpoint struct endpoint server = {0};
@@ -223,6 +216,7 @@ static int in_cluster_ca(const struct kube_config_source *src, struct kube_confi
 	if (pem_check(strbuf_str(&pem), pem.len, PEM_CERTIFICATES, err) < 0)
 		return err_in(err, "%s: %s", config->origin, path);
 	config->ca_pem = strbuf_take(&pem);
+	config->ca_file = take_ptr(path);
 	return 0;
 }
 
@@ -282,7 +276,7 @@ static int add_listed(const struct kube_config_source *src, const char *list, st
 static int nothing_found(const struct kube_config_source *src, const char *list, const char *home,
 			 struct err *err)
 {
-	bool in_pod = !str_empty(config_getenv(src->envp, "KUBERNETES_SERVICE_HOST"));
+	bool in_pod = !str_empty(get_env(src->envp, "KUBERNETES_SERVICE_HOST"));
 	const char *pod = !str_empty(src->context) ? "a context was asked for"
 			  : in_pod                 ? "no token is in " KUBE_SERVICE_ACCOUNT_DIR
 						   : "this is no pod";
@@ -302,8 +296,8 @@ static int nothing_found(const struct kube_config_source *src, const char *list,
 static int load_from_environment(const struct kube_config_source *src, struct kube_config *ret,
 				 struct err *err)
 {
-	const char *list = config_getenv(src->envp, "KUBECONFIG");
-	const char *home_dir = config_getenv(src->envp, "HOME");
+	const char *list = get_env(src->envp, "KUBECONFIG");
+	const char *home_dir = get_env(src->envp, "HOME");
 	auto_free char *home = str_empty(home_dir) ? NULL : str_printf("%s/.kube/config", home_dir);
 	auto_kubeconfig struct kubeconfig k = {.root = root_of(src)};
 

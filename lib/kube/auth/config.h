@@ -9,8 +9,8 @@
  * https://kubernetes.io/docs/concepts/configuration/organize-cluster-access-kubeconfig/ (merging),
  * https://kubernetes.io/docs/reference/config-api/client-authentication.v1/ (exec plugins).
  */
-#ifndef ORBWEAVER_LIB_KUBE_CONFIG_H
-#define ORBWEAVER_LIB_KUBE_CONFIG_H
+#ifndef ORBWEAVER_LIB_KUBE_AUTH_CONFIG_H
+#define ORBWEAVER_LIB_KUBE_AUTH_CONFIG_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -81,7 +81,8 @@ struct kube_auth {
  * included.
  */
 struct kube_config {
-	char *origin; /* for messages: `kubeconfig /x, context "prod"`, "the pod's service account" */
+	/* for messages: `kubeconfig /x, context "prod"`, "the pod's service account" */
+	char *origin;
 
 	char *server; /* "https://host:port/path": always a port, never a slash at the end */
 	char *host;   /* without the brackets of an IPv6 address */
@@ -90,6 +91,7 @@ struct kube_config {
 	bool tls;   /* false: http:// was asked for in so many words */
 
 	char *ca_pem;          /* trust these only; NULL: the system's */
+	char *ca_file;         /* where they come from, to be read again as it changes; or NULL */
 	char *tls_server_name; /* name to ask for and to verify in place of host */
 	bool insecure;         /* do not verify the server; never true together with ca_pem */
 	char *proxy; /* as libcurl takes it; NULL: what the environment ($HTTPS_PROXY, …) says */

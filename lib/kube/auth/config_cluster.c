@@ -4,9 +4,18 @@
 #include <string.h>
 
 #include "lib/base/str.h"
-#include "lib/kube/config_parts.h"
-#include "lib/kube/endpoint.h"
-#include "lib/kube/pem.h"
+#include "lib/kube/auth/config_internal.h"
+#include "lib/kube/auth/endpoint.h"
+#include "lib/kube/auth/pem.h"
+
+void config_set_server(struct kube_config *config, const struct endpoint *server)
+{
+	config->server = endpoint_url(server);
+	config->host = str_dup(server->host);
+	config->port = server->port;
+	config->path = str_dup(server->path);
+	config->tls = str_eq(server->scheme, "https");
+}
 
 static int read_server(const struct kubeconfig_entry *cluster, struct kube_config *config,
 		       struct err *err)
@@ -32,7 +41,7 @@ static int read_trust(const struct kubeconfig_entry *cluster, struct kube_config
 	if (kubeconfig_bool(cluster, "insecure-skip-tls-verify", &config->insecure, err) < 0 ||
 	    kubeconfig_str(cluster, "tls-server-name", &name, err) < 0 ||
 	    kubeconfig_pem(cluster, "certificate-authority", PEM_CERTIFICATES, &config->ca_pem,
-			   NULL, err) < 0)
+			   &config->ca_file, err) < 0)
 		return -1;
 	config->tls_server_name = str_dup(name);
 	if (config->insecure && config->ca_pem)

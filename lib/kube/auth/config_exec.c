@@ -7,9 +7,9 @@
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
-#include "lib/kube/config_parts.h"
-#include "lib/kube/exec_credential.h"
-#include "lib/kube/secret.h"
+#include "lib/kube/auth/config_internal.h"
+#include "lib/kube/auth/exec_credential.h"
+#include "lib/kube/auth/secret.h"
 
 /* The cluster's extension that is passed on to plugins. */
 #define EXEC_EXTENSION "client.authentication.k8s.io/exec"

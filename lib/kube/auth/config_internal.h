@@ -1,15 +1,12 @@
 /*
- * The pieces that config.c puts together; private to config*.c.
+ * The pieces that config.c puts together; private to config*.c. They call nothing of config.c.
  */
-#ifndef ORBWEAVER_LIB_KUBE_CONFIG_PARTS_H
-#define ORBWEAVER_LIB_KUBE_CONFIG_PARTS_H
+#ifndef ORBWEAVER_LIB_KUBE_AUTH_CONFIG_INTERNAL_H
+#define ORBWEAVER_LIB_KUBE_AUTH_CONFIG_INTERNAL_H
 
-#include "lib/kube/config.h"
-#include "lib/kube/endpoint.h"
-#include "lib/kube/kubeconfig.h"
-
-/* The value of an environment variable, or NULL. Borrowed. */
-const char *config_getenv(const char *const *envp, const char *name);
+#include "lib/kube/auth/config.h"
+#include "lib/kube/auth/endpoint.h"
+#include "lib/kube/auth/kubeconfig.h"
 
 /* Fill in server, host, port, path, tls. */
 void config_set_server(struct kube_config *config, const struct endpoint *server);

@@ -7,10 +7,10 @@
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
-#include "lib/kube/config_parts.h"
-#include "lib/kube/file.h"
-#include "lib/kube/pem.h"
-#include "lib/kube/secret.h"
+#include "lib/kube/auth/config_internal.h"
+#include "lib/kube/auth/file.h"
+#include "lib/kube/auth/pem.h"
+#include "lib/kube/auth/secret.h"
 
 /* Half of what these ask for would be worse than nothing: say so. */
 static int refuse_unsupported(const struct kubeconfig_entry *user, struct err *err)

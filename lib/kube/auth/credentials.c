@@ -6,7 +6,7 @@
  * Plugins take their time, so questions wait in a list while one runs, and while the current set is
  * still good they do not even notice.
  */
-#include "lib/kube/credentials.h"
+#include "lib/kube/auth/credentials.h"
 
 #include <string.h>
 
@@ -15,12 +15,12 @@
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
-#include "lib/kube/config_parts.h"
-#include "lib/kube/exec_credential.h"
-#include "lib/kube/exec_plugin.h"
-#include "lib/kube/file.h"
-#include "lib/kube/pem.h"
-#include "lib/kube/secret.h"
+#include "lib/kube/auth/config_internal.h"
+#include "lib/kube/auth/exec_credential.h"
+#include "lib/kube/auth/exec_plugin.h"
+#include "lib/kube/auth/file.h"
+#include "lib/kube/auth/pem.h"
+#include "lib/kube/auth/secret.h"
 #include "lib/loop/loop.h"
 
 enum {
@@ -50,9 +50,9 @@ struct kube_credentials {
 	/* The current set. */
 	uint64_t generation, tls_generation;
 	char *authorization;
-	char *cert_pem, *key_pem;
+	char *cert_pem, *key_pem, *ca_pem;
 
-	struct source token, cert, key;
+	struct source token, cert, key, ca;
 
 	/* Of exec plugins only. */
 	struct exec_plugin *running;
@@ -124,6 +124,7 @@ static struct kube_secret current(const struct kube_credentials *c)
 		.authorization = c->authorization,
 		.client_cert_pem = c->cert_pem,
 		.client_key_pem = c->key_pem,
+		.ca_pem = c->ca_pem,
 		.tls_generation = c->tls_generation,
 	};
 }
@@ -134,7 +135,7 @@ static struct kube_secret current(const struct kube_credentials *c)
 static void note_failure(struct source *s, const struct err *err)
 {
 	if (!s->failing)
-		log_warn("credentials cannot be read, the last ones stay in use",
+		log_warn("cannot read credentials, keeping the last ones",
 			 F_STR("file", s->watch.path), F_ERR(err));
 	s->failing = true;
 }
@@ -142,7 +143,7 @@ static void note_failure(struct source *s, const struct err *err)
 static void note_success(struct source *s)
 {
 	if (s->failing)
-		log_info("credentials can be read again", F_STR("file", s->watch.path));
+		log_info("credentials are readable again", F_STR("file", s->watch.path));
 	s->failing = false;
 }
 
@@ -203,6 +204,21 @@ static void look_at_certificate(struct kube_credentials *c, int64_t now_ms)
 	if (!key)
 		key = str_dup(c->key_pem);
 	set_certificate(c, take_ptr(cert), take_ptr(key));
+}
+
+/* Rotated while both old and new ones sign, or from one to the next: what is in the file counts. */
+static void look_at_authorities(struct kube_credentials *c, int64_t now_ms)
+{
+	auto_free char *pem = NULL;
+
+	if (look_at_pem(&c->ca, PEM_CERTIFICATES, now_ms, &pem) <= 0 || str_eq(pem, c->ca_pem))
+		return;
+	log_info("the API server's certificate authorities have changed",
+		 F_STR("file", c->ca.watch.path));
+	mem_free(c->ca_pem);
+	c->ca_pem = take_ptr(pem);
+	c->generation++;
+	c->tls_generation++;
 }
 
 static void look_at_files(struct kube_credentials *c)
@@ -291,7 +307,7 @@ static void note_plugin_failure(struct kube_credentials *c, const struct err *er
 	 * Who waits gets the error and reports it; a renewal ahead of time has nobody else to tell.
 	 */
 	if (!must_wait_for_plugin(c))
-		log_warn("credentials cannot be renewed, the last ones stay in use", F_ERR(err));
+		log_warn("cannot renew credentials, keeping the last ones", F_ERR(err));
 }
 
 static int take_output(struct kube_credentials *c, const char *out, size_t len, struct err *err)
@@ -406,6 +422,8 @@ static void set_from_config(struct kube_credentials *c)
 		(struct file_watch){.path = auth->client_cert_file, .max = KUBE_CONFIG_MAX_PEM};
 	c->key.watch =
 		(struct file_watch){.path = auth->client_key_file, .max = KUBE_CONFIG_MAX_PEM};
+	c->ca_pem = str_dup(c->config->ca_pem);
+	c->ca.watch = (struct file_watch){.path = c->config->ca_file, .max = KUBE_CONFIG_MAX_PEM};
 }
 
 struct kube_credentials *kube_credentials_new(struct loop *loop, const struct kube_config *config,
@@ -425,6 +443,7 @@ struct kube_credentials *kube_credentials_new(struct loop *loop, const struct ku
 void kube_credentials_get(struct kube_credentials *c, struct kube_credentials_wait *wait,
 			  kube_credentials_ready_fn *ready, void *arg)
 {
+	look_at_authorities(c, c->clock.now_ms());
 	if (c->config->auth.kind == KUBE_AUTH_EXEC) {
 		get_from_plugin(c, wait, ready, arg);
 		return;
@@ -473,5 +492,6 @@ void kube_credentials_free(struct kube_credentials *c)
 	secret_free(c->authorization);
 	secret_free(c->cert_pem);
 	secret_free(c->key_pem);
+	mem_free(c->ca_pem);
 	mem_free(c);
 }

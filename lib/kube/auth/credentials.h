@@ -9,14 +9,14 @@
  *
  * Secrets leave this module in struct kube_secret only, never in logs or errors.
  */
-#ifndef ORBWEAVER_LIB_KUBE_CREDENTIALS_H
-#define ORBWEAVER_LIB_KUBE_CREDENTIALS_H
+#ifndef ORBWEAVER_LIB_KUBE_AUTH_CREDENTIALS_H
+#define ORBWEAVER_LIB_KUBE_AUTH_CREDENTIALS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "lib/base/err.h"
-#include "lib/kube/config.h"
+#include "lib/kube/auth/config.h"
 
 /* An exec plugin that has not finished by then is killed. */
 #define KUBE_EXEC_TIMEOUT_MS 30000
@@ -36,9 +36,10 @@ struct kube_secret {
 	const char *authorization;   /* value of the Authorization header; NULL: send none */
 	const char *client_cert_pem; /* both or neither */
 	const char *client_key_pem;
+	const char *ca_pem; /* trust these only; NULL: the system's */
 	/*
-	 * Grows when certificate or key change: connections made with an earlier one must take no
-	 * new requests.
+	 * Grows when certificate, key or authorities change: connections made with earlier ones
+	 * must take no new requests. Never 0.
 	 */
 	uint64_t tls_generation;
 };

@@ -1,7 +1,7 @@
 /*
  * Scheme, authority, path: each step takes its piece off the front.
  */
-#include "lib/kube/endpoint.h"
+#include "lib/kube/auth/endpoint.h"
 
 #include <arpa/inet.h>
 #include <ctype.h>

@@ -2,8 +2,8 @@
  * URLs of API servers and proxies, taken apart and checked (RFC 3986, the part of it that makes
  * sense here).
  */
-#ifndef ORBWEAVER_LIB_KUBE_ENDPOINT_H
-#define ORBWEAVER_LIB_KUBE_ENDPOINT_H
+#ifndef ORBWEAVER_LIB_KUBE_AUTH_ENDPOINT_H
+#define ORBWEAVER_LIB_KUBE_AUTH_ENDPOINT_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,16 +1,16 @@
 /*
  * Field by field; every message leaves values out.
  */
-#include "lib/kube/exec_credential.h"
+#include "lib/kube/auth/exec_credential.h"
 
 #include <string.h>
 
-#include "lib/base/clock.h"
 #include "lib/base/mem.h"
+#include "lib/base/rfc3339.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
-#include "lib/kube/pem.h"
-#include "lib/kube/secret.h"
+#include "lib/kube/auth/pem.h"
+#include "lib/kube/auth/secret.h"
 
 void exec_credential_done(struct exec_credential *credential)
 {
@@ -97,7 +97,7 @@ static int get_expiry(const json_t *status, struct exec_credential *c, struct er
 	c->expires_us = INT64_MAX;
 	if (get(status, "expirationTimestamp", &text, err) < 0)
 		return -1;
-	if (text && !clock_parse_rfc3339(text, &c->expires_us))
+	if (text && !rfc3339_read(text, &c->expires_us))
 		return err_set(err, ERR_INVALID, "BadExecCredential",
 			       "printed a status.expirationTimestamp that is no time, must be like "
 			       "2026-01-31T10:00:00Z");

@@ -4,8 +4,8 @@
  * https://kubernetes.io/docs/reference/config-api/client-authentication.v1/ (v1beta1 has the same
  * fields).
  */
-#ifndef ORBWEAVER_LIB_KUBE_EXEC_CREDENTIAL_H
-#define ORBWEAVER_LIB_KUBE_EXEC_CREDENTIAL_H
+#ifndef ORBWEAVER_LIB_KUBE_AUTH_EXEC_CREDENTIAL_H
+#define ORBWEAVER_LIB_KUBE_AUTH_EXEC_CREDENTIAL_H
 
 #include <jansson.h>
 #include <stdbool.h>

@@ -5,7 +5,7 @@
  * The child leads a session of its own, so that killing its process group takes along what it has
  * started.
  */
-#include "lib/kube/exec_plugin.h"
+#include "lib/kube/auth/exec_plugin.h"
 
 #include <ctype.h>
 #include <signal.h>
@@ -16,7 +16,7 @@
 #include "lib/base/mem.h"
 #include "lib/base/own.h"
 #include "lib/base/str.h"
-#include "lib/kube/secret.h"
+#include "lib/kube/auth/secret.h"
 
 enum {
 	HANDLES = 3, /* process, stdout, stderr */

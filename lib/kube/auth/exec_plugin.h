@@ -1,14 +1,14 @@
 /*
  * Runs one exec plugin beside the loop: no terminal, a deadline, bounded output.
  */
-#ifndef ORBWEAVER_LIB_KUBE_EXEC_PLUGIN_H
-#define ORBWEAVER_LIB_KUBE_EXEC_PLUGIN_H
+#ifndef ORBWEAVER_LIB_KUBE_AUTH_EXEC_PLUGIN_H
+#define ORBWEAVER_LIB_KUBE_AUTH_EXEC_PLUGIN_H
 
 #include <stddef.h>
 #include <stdint.h>
 
 #include "lib/base/err.h"
-#include "lib/kube/config.h"
+#include "lib/kube/auth/config.h"
 #include "lib/loop/loop.h"
 
 /* More on stdout is an error; of stderr only the end is kept, for the message. */

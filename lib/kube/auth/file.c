@@ -2,7 +2,7 @@
  * Looking costs one stat(2); reading happens when the identity changed, or a minute has passed and
  * some file system did not tell.
  */
-#include "lib/kube/file.h"
+#include "lib/kube/auth/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "lib/base/own.h"
+#include "lib/base/own_fd.h"
 
 static struct file_id id_of(const struct stat *st)
 {

@@ -1,8 +1,8 @@
 /*
  * Small files that other programs replace while we run: tokens, certificates.
  */
-#ifndef ORBWEAVER_LIB_KUBE_FILE_H
-#define ORBWEAVER_LIB_KUBE_FILE_H
+#ifndef ORBWEAVER_LIB_KUBE_AUTH_FILE_H
+#define ORBWEAVER_LIB_KUBE_AUTH_FILE_H
 
 #include <stdbool.h>
 #include <stddef.h>

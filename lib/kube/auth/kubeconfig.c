@@ -3,7 +3,7 @@
  * lookups need no checks. Field checks happen only for the entries that are used; a broken
  * neighbour does not matter.
  */
-#include "lib/kube/kubeconfig.h"
+#include "lib/kube/auth/kubeconfig.h"
 
 #include <fcntl.h>
 #include <stdarg.h>
@@ -15,8 +15,8 @@
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "lib/json/yaml.h"
-#include "lib/kube/file.h"
-#include "lib/kube/secret.h"
+#include "lib/kube/auth/file.h"
+#include "lib/kube/auth/secret.h"
 
 /* Names listed in a message before "and N more". */
 #define NAMES_SHOWN 8

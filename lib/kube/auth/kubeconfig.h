@@ -5,16 +5,16 @@
  * Merging needs no merged copy: files are kept in order, and the first that has a name, or a
  * current-context, wins.
  */
-#ifndef ORBWEAVER_LIB_KUBE_KUBECONFIG_H
-#define ORBWEAVER_LIB_KUBE_KUBECONFIG_H
+#ifndef ORBWEAVER_LIB_KUBE_AUTH_KUBECONFIG_H
+#define ORBWEAVER_LIB_KUBE_AUTH_KUBECONFIG_H
 
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 
 #include "lib/base/err.h"
-#include "lib/kube/config.h"
-#include "lib/kube/pem.h"
+#include "lib/kube/auth/config.h"
+#include "lib/kube/auth/pem.h"
 
 struct kubeconfig_file {
 	char *path; /* as people gave it; `root` not included */

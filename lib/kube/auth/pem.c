@@ -1,7 +1,7 @@
 /*
  * Walks the blocks of a PEM text: BEGIN line, base64, END line with the same label.
  */
-#include "lib/kube/pem.h"
+#include "lib/kube/auth/pem.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -9,7 +9,7 @@
 
 #include "lib/base/base64.h"
 #include "lib/base/str.h"
-#include "lib/kube/secret.h"
+#include "lib/kube/auth/secret.h"
 
 #define BEGIN "-----BEGIN "
 #define END   "-----END "

@@ -5,15 +5,16 @@
  * Format: RFC 7468. Structure is checked (labels, base64, an outer DER sequence of the right
  * length), not cryptography.
  */
-#ifndef ORBWEAVER_LIB_KUBE_PEM_H
-#define ORBWEAVER_LIB_KUBE_PEM_H
+#ifndef ORBWEAVER_LIB_KUBE_AUTH_PEM_H
+#define ORBWEAVER_LIB_KUBE_AUTH_PEM_H
 
 #include <stddef.h>
 
 #include "lib/base/err.h"
 
 enum pem_kind {
-	PEM_CERTIFICATES, /* one or more certificates; other blocks and text between are passed over */
+	/* one or more certificates; other blocks and text between are passed over */
+	PEM_CERTIFICATES,
 	PEM_PRIVATE_KEY, /* one private key that needs no passphrase */
 };
 

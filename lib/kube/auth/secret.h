@@ -2,8 +2,8 @@
  * Memory that held a secret is overwritten before it goes back to the allocator, so that a core
  * dump or a stale page says less. Copies that a growing buffer left behind are not followed.
  */
-#ifndef ORBWEAVER_LIB_KUBE_SECRET_H
-#define ORBWEAVER_LIB_KUBE_SECRET_H
+#ifndef ORBWEAVER_LIB_KUBE_AUTH_SECRET_H
+#define ORBWEAVER_LIB_KUBE_AUTH_SECRET_H
 
 #include <stdbool.h>
 #include <string.h>

@@ -1,0 +1,1 @@
+$(eval $(call library,lib/kube/auth,lib/base lib/json lib/loop,libuv jansson))

@@ -1,0 +1,150 @@
+/*
+ * One pass over the text, to the end of the object's metadata: brackets are counted, strings are
+ * passed over, and of the first few levels the member names are remembered, so that each string
+ * value knows its path.
+ */
+#include "lib/kube/identity.h"
+
+#include <string.h>
+
+#include "lib/base/str.h"
+
+/* Deeper than "object.metadata.name" nothing matters. */
+enum { LEVELS = 3 };
+
+struct span {
+	const char *at;
+	size_t len;
+};
+
+struct scan {
+	bool is_event;
+	size_t depth;
+	bool is_object[LEVELS + 1]; /* by depth */
+	bool names[LEVELS + 1];     /* a member name comes next, not a value */
+	struct span path[LEVELS + 1];
+	bool done; /* nothing that is looked for can follow */
+	struct identity found;
+};
+
+static bool is(struct span span, const char *word)
+{
+	return span.len == strlen(word) && memcmp(span.at, word, span.len) == 0;
+}
+
+/* Plain ASCII that fits, or nothing. */
+static void keep(char *out, size_t size, struct span value)
+{
+	if (value.len >= size)
+		return;
+	for (size_t i = 0; i < value.len; i++)
+		if (value.at[i] <= ' ' || value.at[i] > '~' || value.at[i] == '\\')
+			return;
+	memcpy(out, value.at, value.len);
+	out[value.len] = '\0';
+}
+
+static void on_string(struct scan *s, struct span value)
+{
+	size_t base = s->is_event ? 1 : 0; /* members of the object stand below "object" */
+	struct span name;
+
+	if (s->depth == 0 || s->depth > LEVELS || !s->is_object[s->depth])
+		return;
+	if (s->names[s->depth]) {
+		s->path[s->depth] = value;
+		return;
+	}
+	name = s->path[s->depth];
+	if (s->is_event && s->depth == 1 && is(name, "type"))
+		keep(s->found.type, sizeof(s->found.type), value);
+	if (s->depth != base + 2 || !is(s->path[base + 1], "metadata") ||
+	    (s->is_event && !is(s->path[1], "object")))
+		return;
+	if (is(name, "namespace"))
+		keep(s->found.ns, sizeof(s->found.ns), value);
+	else if (is(name, "name"))
+		keep(s->found.name, sizeof(s->found.name), value);
+	else if (is(name, "resourceVersion"))
+		keep(s->found.version, sizeof(s->found.version), value);
+}
+
+/* The object's metadata is over, and an event has said its type before. */
+static void on_closed(struct scan *s)
+{
+	size_t base = s->is_event ? 1 : 0;
+
+	s->depth -= s->depth > 0;
+	s->done = s->depth == base + 1 && is(s->path[base + 1], "metadata") &&
+		  (!s->is_event || (is(s->path[1], "object") && s->found.type[0])) &&
+		  s->found.name[0] && s->found.version[0];
+}
+
+static void on_bracket(struct scan *s, char c)
+{
+	bool opens = c == '{' || c == '[';
+
+	if (!opens) {
+		on_closed(s);
+		return;
+	}
+	if (++s->depth > LEVELS)
+		return;
+	s->is_object[s->depth] = c == '{';
+	s->names[s->depth] = c == '{';
+	s->path[s->depth] = (struct span){"", 0};
+}
+
+/* How many bytes stand before the quote that ends the string; len when there is none. */
+static size_t string_len(const char *text, size_t len)
+{
+	size_t n = 0;
+
+	while (n < len && text[n] != '"')
+		n += text[n] == '\\' ? 2 : 1;
+	return n < len ? n : len;
+}
+
+bool identity_read(const char *text, size_t len, bool is_event, struct identity *ret)
+{
+	struct scan s = {.is_event = is_event};
+
+	for (size_t i = 0; i < len && !s.done; i++) {
+		size_t n = 0;
+
+		switch (text[i]) {
+		case '"':
+			n = string_len(text + i + 1, len - i - 1);
+			if (n < len - i - 1) /* else cut off in the middle */
+				on_string(&s, (struct span){text + i + 1, n});
+			i += n + 1;
+			break;
+		case '{':
+		case '[':
+		case '}':
+		case ']':
+			on_bracket(&s, text[i]);
+			break;
+		case ':':
+		case ',':
+			if (s.depth <= LEVELS)
+				s.names[s.depth] = text[i] == ',' && s.is_object[s.depth];
+			break;
+		}
+	}
+	*ret = s.found;
+	return s.found.name[0] && identity_version(&s.found) > 0 && (!is_event || s.found.type[0]);
+}
+
+uint64_t identity_version(const struct identity *identity)
+{
+	int64_t version = 0;
+
+	return str_to_int(identity->version, 1, INT64_MAX, &version) ? (uint64_t)version : 0;
+}
+
+char *identity_key(const struct identity *identity)
+{
+	return identity->ns[0] ? str_printf("%s/%s", identity->ns, identity->name)
+			       : str_dup(identity->name);
+}

@@ -1,7 +1,7 @@
 /*
  * Events for conditions that changed.
  */
-#include "reconcilers/conditions.h"
+#include "reconcilers/core/conditions.h"
 
 #include "lib/json/json.h"
 

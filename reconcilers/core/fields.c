@@ -1,7 +1,7 @@
 /*
  * Table-driven checks of types and bounds; see fields.h.
  */
-#include "reconcilers/fields.h"
+#include "reconcilers/core/fields.h"
 
 #include <string.h>
 

@@ -1,15 +1,15 @@
 /*
- * Types and bounds of the fields of a block, as a table: what the CRD's schema says, for a server or an object that never
- * saw that schema.
+ * Types and bounds of the fields of a block, as a table: what the CRD's schema says, for a server
+ * or an object that never saw that schema.
  */
-#ifndef ORBWEAVER_RECONCILERS_FIELDS_H
-#define ORBWEAVER_RECONCILERS_FIELDS_H
+#ifndef ORBWEAVER_RECONCILERS_CORE_FIELDS_H
+#define ORBWEAVER_RECONCILERS_CORE_FIELDS_H
 
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "reconcilers/problems.h"
+#include "reconcilers/core/problems.h"
 
 struct field {
 	const char *name;
@@ -59,8 +59,8 @@ struct field {
 	}
 
 /*
- * Check the fields that are given; the table ends with a NULL name. `where` is the block's path. False when something was
- * wrong, which is then in problems ("BadField").
+ * Check the fields that are given; the table ends with a NULL name. `where` is the block's path.
+ * False when something was wrong, which is then in problems ("BadField").
  */
 bool fields_check(const json_t *block, const char *where, const struct field *fields,
 		  struct problems *problems);

@@ -3,8 +3,8 @@
  *
  * A kind's id is its plural resource name; it is what worlds, plans, caches and metrics use.
  */
-#ifndef ORBWEAVER_RECONCILERS_KINDS_H
-#define ORBWEAVER_RECONCILERS_KINDS_H
+#ifndef ORBWEAVER_RECONCILERS_CORE_KINDS_H
+#define ORBWEAVER_RECONCILERS_CORE_KINDS_H
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -21,11 +21,19 @@
 #define KIND_OVS_NETWORK      "ovsnetworks"
 #define KIND_IP_POOL          "spiderippools"
 #define KIND_RESERVED_IP      "spiderreservedips"
+#define KIND_ENDPOINT         "spiderendpoints"
 #define KIND_MULTUS_CONFIG    "spidermultusconfigs"
 #define KIND_COORDINATOR      "spidercoordinators"
 
 /* Not an API kind: what nodes reported for one policy (plan_report). */
 #define KIND_POLICY_REPORT "policyreports"
+
+/*
+ * Not an API kind: what nodes reported for one pool config; in plan_report its key stands behind
+ * POOL_REPORT_PREFIX.
+ */
+#define KIND_POOL_REPORT   "poolreports"
+#define POOL_REPORT_PREFIX "pool:"
 
 /* Not an API kind: extended resources that some node offers, by name (node_resources.h). */
 #define KIND_NODE_RESOURCE "noderesources"
@@ -46,7 +54,7 @@ const struct kind_info *kind_all(void);
 /* "group/version", or "version" for the core group. Returns a new JSON string. */
 json_t *kind_api_version(const struct kind_info *kind);
 
-/* Names that others rely on (design.md, section 2). */
+/* Names that others rely on. */
 #define OPERATOR_NAME "orbweaver-operator" /* field manager, event source, condition owner */
 #define AGENT_NAME    "orbweaver-agent"
 

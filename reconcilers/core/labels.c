@@ -1,7 +1,7 @@
 /*
  * Matching labels: plain pairs, and metav1.LabelSelector.
  */
-#include "reconcilers/labels.h"
+#include "reconcilers/core/labels.h"
 
 #include "lib/base/str.h"
 #include "lib/json/json.h"

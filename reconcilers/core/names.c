@@ -1,7 +1,7 @@
 /*
  * Names and label selectors; see names.h for the sources of the rules.
  */
-#include "reconcilers/names.h"
+#include "reconcilers/core/names.h"
 
 #include <string.h>
 

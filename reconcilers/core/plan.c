@@ -1,11 +1,13 @@
 /*
- * What a reconciler wants, as data. Only appends; meaning is in plan.h, carrying out in the applier.
+ * What a reconciler wants, as data. Only appends; meaning is in plan.h, carrying out in the
+ * applier.
  */
-#include "reconcilers/plan.h"
+#include "reconcilers/core/plan.h"
 
 #include <assert.h>
 
 #include "lib/json/json.h"
+#include "reconcilers/core/kinds.h"
 
 void plan_done(struct plan *plan)
 {
@@ -16,6 +18,14 @@ void plan_done(struct plan *plan)
 bool plan_is_empty(const struct plan *plan)
 {
 	return json_array_size(plan->ops) == 0;
+}
+
+void plan_join(struct plan *plan, const struct plan *more)
+{
+	if (!plan_is_empty(more) && !plan->ops)
+		plan->ops = json_array();
+	if (more->ops)
+		(void)json_array_extend(plan->ops, more->ops);
 }
 
 /* A new operation at the end of the plan, to be filled in. Borrowed. */
@@ -47,9 +57,23 @@ void plan_apply(struct plan *plan, const char *kind, json_t *object)
 	json_put(append_for(plan, "apply", kind, key), "object", object);
 }
 
+void plan_post(struct plan *plan, const char *box, const char *key, json_t *value)
+{
+	json_t *entry = append(plan, "post");
+
+	json_put_str(entry, "box", box);
+	json_put_str(entry, "key", key);
+	json_put(entry, "value", value ? value : json_null());
+}
+
 void plan_status(struct plan *plan, const char *kind, const char *key, json_t *status)
 {
 	json_put(append_for(plan, "status", kind, key), "status", status);
+}
+
+void plan_status_part(struct plan *plan, const char *kind, const char *key, json_t *status)
+{
+	json_put(append_for(plan, "status-part", kind, key), "status", status);
 }
 
 void plan_meta(struct plan *plan, const char *kind, const char *key, json_t *metadata)
@@ -78,6 +102,11 @@ void plan_release(struct plan *plan, const char *kind, const char *key, const js
 void plan_delete(struct plan *plan, const char *kind, const char *key, const char *uid)
 {
 	json_put_str(append_for(plan, "delete", kind, key), "uid", uid);
+}
+
+void plan_evict(struct plan *plan, const char *key, const char *uid)
+{
+	json_put_str(append_for(plan, "evict", KIND_POD, key), "uid", uid);
 }
 
 void plan_event(struct plan *plan, const char *kind, const char *key, bool warning,

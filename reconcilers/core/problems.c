@@ -1,7 +1,7 @@
 /*
  * The list of problems behind a condition or a refusal; see problems.h.
  */
-#include "reconcilers/problems.h"
+#include "reconcilers/core/problems.h"
 
 #include <string.h>
 

@@ -1,11 +1,12 @@
 /*
- * What is wrong with one object, collected: a user who made three mistakes reads about three, not about the first.
+ * What is wrong with one object, collected: a user who made three mistakes reads about three, not
+ * about the first.
  *
- * The checks of all kinds (multus_config_check, ip_pool_check, …) append here; reconcilers turn the list into a condition,
- * an admission webhook can turn the same list into a refusal.
+ * The checks of all kinds (multus_config_check, ip_pool_check, …) append here; reconcilers turn the
+ * list into a condition, an admission webhook can turn the same list into a refusal.
  */
-#ifndef ORBWEAVER_RECONCILERS_PROBLEMS_H
-#define ORBWEAVER_RECONCILERS_PROBLEMS_H
+#ifndef ORBWEAVER_RECONCILERS_CORE_PROBLEMS_H
+#define ORBWEAVER_RECONCILERS_CORE_PROBLEMS_H
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -14,7 +15,10 @@
 #include "lib/base/err.h"
 #include "lib/base/own.h"
 
-/* Problems beyond this many are counted, not kept: a pool with a million bad ranges makes no gigabyte of messages. */
+/*
+ * Problems beyond this many are counted, not kept: a pool with a million bad ranges makes no
+ * gigabyte of messages.
+ */
 #define PROBLEMS_MAX 32
 
 struct problems {
@@ -32,7 +36,9 @@ void problems_done(struct problems *p);
 void problem_add(struct problems *p, const char *reason, const char *field, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 
-/* The same from an error whose text starts with the field already (the getters of lib/json/json.h). */
+/*
+ * The same from an error whose text starts with the field already (the getters of lib/json/json.h).
+ */
 void problem_add_err(struct problems *p, const char *field, const struct err *err);
 
 /* One of another list's entries, copied. */

@@ -1,7 +1,7 @@
 /*
  * Looking things up in a world.
  */
-#include "reconcilers/reconcile.h"
+#include "reconcilers/core/reconcile.h"
 
 #include "lib/json/json.h"
 

@@ -4,27 +4,30 @@
  * world: what the decision may look at, and nothing else:
  *
  *	{ "<kind id>": { "<key>": object, … }, …,
- *	  "env": { "now": RFC 3339, "namespace": the operator's, "resourcePrefix": "spidernet.io" } }
+ *	  "env": { "now": RFC 3339, "namespace": the operator's, "resourcePrefix": "spidernet.io",
+ *	           "policyNamespaces": [names], see trust.h } }
  *
- * In production each controller names the kinds that it needs and how they are narrowed (operator/manager.c), and the
- * objects come from the informer caches; in tests the whole world is a file. Borrowed, never changed.
+ * In production each controller names the kinds that it needs and how they are narrowed (the table
+ * in operator/controllers.c), and the objects come from the informer caches; in tests the whole
+ * world is a file. Borrowed, never changed.
  *
  * key:  the primary object. A key whose object is not in the world belongs to a deleted object.
  * plan: operations are appended; unchanged on failure.
  *
- * Returns 0, or -1 with err set when it cannot decide at all (ERR_TRANSIENT: again with back-off; ERR_BUG). What is wrong with
- * a user's object is not an error here: it becomes conditions of that object in the plan.
+ * Returns 0, or -1 with err set when it cannot decide at all (ERR_TRANSIENT: again with back-off;
+ * ERR_BUG). What is wrong with a user's object is not an error here: it becomes conditions of that
+ * object in the plan.
  *
- * Pure: no clock, no file, no socket, no static state. Equal worlds give equal plans, byte for byte. Reconciling again after the
- * plan was carried out gives a plan that changes nothing.
+ * Pure: no clock, no file, no socket, no static state. Equal worlds give equal plans, byte for
+ * byte. Reconciling again after the plan was carried out gives a plan that changes nothing.
  */
-#ifndef ORBWEAVER_RECONCILERS_RECONCILE_H
-#define ORBWEAVER_RECONCILERS_RECONCILE_H
+#ifndef ORBWEAVER_RECONCILERS_CORE_RECONCILE_H
+#define ORBWEAVER_RECONCILERS_CORE_RECONCILE_H
 
 #include <jansson.h>
 
 #include "lib/base/err.h"
-#include "reconcilers/plan.h"
+#include "reconcilers/core/plan.h"
 
 typedef int reconcile_fn(const json_t *world, const char *key, struct plan *plan, struct err *err);
 

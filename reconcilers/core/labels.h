@@ -1,0 +1,25 @@
+/*
+ * Do labels, as they stand in metadata.labels, meet a selector? Whether a selector is a good one:
+ * names.h.
+ *
+ * Source: Kubernetes API reference, "LabelSelector" (meta/v1).
+ */
+#ifndef ORBWEAVER_RECONCILERS_CORE_LABELS_H
+#define ORBWEAVER_RECONCILERS_CORE_LABELS_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+/*
+ * Is every pair of `pairs` (an object of strings, such as a nodeSelector) among `labels`? Yes when
+ * there are no pairs.
+ */
+bool labels_have(const json_t *labels, const json_t *pairs);
+
+/*
+ * Does a selector that label_selector_check accepted select these labels? NULL and {} select
+ * everything.
+ */
+bool label_selector_matches(const json_t *selector, const json_t *labels);
+
+#endif

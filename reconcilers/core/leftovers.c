@@ -1,0 +1,95 @@
+/*
+ * Findings on leftovers of the old stack; see leftovers.h.
+ */
+#include "reconcilers/core/leftovers.h"
+
+#include <string.h>
+
+#include "lib/base/own.h"
+#include "lib/base/str.h"
+#include "lib/json/json.h"
+
+enum sort {
+	PROGRAM,   /* counts while it has replicas */
+	ELSEWHERE, /* counts outside our namespace */
+	OBJECT,
+};
+
+static const struct {
+	const char *id;
+	enum sort sort;
+	const char *message; /* of ELSEWHERE: with %s for our namespace */
+} leftovers[] = {
+	{LEFTOVER_SRIOV_OPERATOR, PROGRAM,
+	 "the SR-IOV network operator runs beside us, and both write NodeStates and "
+	 "NetworkAttachmentDefinitions: scale it to 0 (kubectl scale --replicas=0)"},
+	{LEFTOVER_SPIDER_OPERATOR, PROGRAM,
+	 "Spiderpool's controller runs beside us, and both write NetworkAttachmentDefinitions: "
+	 "scale it to 0 (kubectl scale --replicas=0)"},
+	{LEFTOVER_CONFIG_DAEMON, PROGRAM,
+	 "the SR-IOV config daemon runs beside our agent, and both configure the same NICs: delete "
+	 "this DaemonSet"},
+	{LEFTOVER_SRIOV_PLUGIN, PROGRAM,
+	 "this device plugin offers what our agent offers: delete this DaemonSet once the "
+	 "NodeStates say Succeeded"},
+	{LEFTOVER_SHARED_PLUGIN, PROGRAM,
+	 "this device plugin offers what our agent offers: delete this DaemonSet once "
+	 "status.resources of the NodeStates has its resources"},
+	{LEFTOVER_SHARED_CONFIG, ELSEWHERE,
+	 "agents read the ConfigMap of this name in namespace %s, not this one, unless their flag "
+	 "--shared-config says otherwise: copy it there, or delete it"},
+	{LEFTOVER_RDMA_DEVICES, ELSEWHERE,
+	 "nobody reads this configuration of shared RDMA devices: copy its config.json to the "
+	 "ConfigMap spiderpool-rdma-shared-device-plugin in namespace %s, or delete it"},
+	{LEFTOVER_SRIOV_CONFIG, OBJECT,
+	 "nobody reads SriovOperatorConfigs: settings are flags of the operator and the agent; "
+	 "delete it with --cascade=orphan, or its owner references take the NodeStates along"},
+	{LEFTOVER_SUBNET, OBJECT,
+	 "nobody reads SpiderSubnets: make SpiderIPPools of it, and delete it"},
+};
+
+static bool counts(enum sort sort, const json_t *world, const json_t *object)
+{
+	switch (sort) {
+	case PROGRAM:
+		return json_integer_value(json_at(object, "status", "replicas")) > 0;
+	case ELSEWHERE:
+		return !str_eq(json_namespace(object), world_env(world, "namespace"));
+	case OBJECT:
+		return true;
+	}
+	return false;
+}
+
+int leftover_reconcile(const json_t *world, const char *key, struct plan *plan, struct err *err)
+{
+	const char *space = strchr(key, ' ');
+
+	for (size_t i = 0; space && i < ARRAY_LEN(leftovers); i++) {
+		const char *id = leftovers[i].id;
+		const json_t *object = NULL;
+		auto_strbuf struct strbuf message = {0};
+		const char *gap = strstr(leftovers[i].message, "%s");
+
+		if (strlen(id) != (size_t)(space - key) || !str_starts(key, id))
+			continue;
+		object = world_get(world, id, space + 1);
+		if (!object || !counts(leftovers[i].sort, world, object)) {
+			plan_finding(plan, id, space + 1, NULL, NULL);
+			return 0;
+		}
+		if (gap) {
+			strbuf_add(&message, leftovers[i].message,
+				   (size_t)(gap - leftovers[i].message));
+			strbuf_adds(&message, world_env(world, "namespace"));
+			strbuf_adds(&message, gap + 2);
+		} else {
+			strbuf_adds(&message, leftovers[i].message);
+		}
+		plan_finding(plan, id, space + 1,
+			     leftovers[i].sort == PROGRAM ? "OldProgramRuns" : "NotRead",
+			     strbuf_str(&message));
+		return 0;
+	}
+	return err_set(err, ERR_BUG, "BadKey", "\"%s\" is no leftover", key);
+}

@@ -1,0 +1,27 @@
+/*
+ * What is left of the stack that we replace: programs that still run beside us, and objects that
+ * nobody reads any more.
+ *
+ * key: "ID KEY", an id of leftovers[] and the key of an object of it. World: <id>[key]; absent: it
+ * is gone. Plan: a finding (plan.h) on the object, or that there is none. Reasons: OldProgramRuns,
+ * NotRead.
+ */
+#ifndef ORBWEAVER_RECONCILERS_CORE_LEFTOVERS_H
+#define ORBWEAVER_RECONCILERS_CORE_LEFTOVERS_H
+
+#include "reconcilers/core/reconcile.h"
+
+/* As upstream's charts and manifests name them. */
+#define LEFTOVER_SRIOV_OPERATOR  "deployments/sriov-network-operator"
+#define LEFTOVER_SPIDER_OPERATOR "deployments/spiderpool-controller"
+#define LEFTOVER_CONFIG_DAEMON   "daemonsets/sriov-network-config-daemon"
+#define LEFTOVER_SRIOV_PLUGIN    "daemonsets/sriov-device-plugin"
+#define LEFTOVER_SHARED_PLUGIN   "daemonsets/spiderpool-rdma-shared-device-plugin"
+#define LEFTOVER_SHARED_CONFIG   "configmaps/spiderpool-rdma-shared-device-plugin"
+#define LEFTOVER_RDMA_DEVICES    "configmaps/rdma-devices"
+#define LEFTOVER_SRIOV_CONFIG    "sriovoperatorconfigs"
+#define LEFTOVER_SUBNET          "spidersubnets"
+
+int leftover_reconcile(const json_t *world, const char *key, struct plan *plan, struct err *err);
+
+#endif

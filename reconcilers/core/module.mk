@@ -1,0 +1,1 @@
+$(eval $(call library,reconcilers/core,lib/base lib/json,jansson))

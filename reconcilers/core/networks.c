@@ -1,0 +1,158 @@
+/*
+ * The annotation of networks. See the header.
+ */
+#include "reconcilers/core/networks.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/base/str.h"
+#include "lib/json/json.h"
+#include "reconcilers/core/names.h"
+
+#define BAD "BadNetworks"
+
+/* Multus' pattern for namespaces and names in the short grammar: [a-z0-9]([-a-z0-9]*[a-z0-9])? */
+static bool is_short_name(const char *text)
+{
+	size_t len = strlen(text);
+
+	return len > 0 && strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789-") == len &&
+	       text[0] != '-' && text[len - 1] != '-';
+}
+
+/* What is being read: the list so far, and what its elements get that say less. */
+struct reading {
+	json_t *list;
+	const char *ns;
+	size_t first;
+};
+
+/*
+ * Put what the standard fills in, and take the element only if its interface can exist. Takes
+ * network.
+ */
+static int add(const struct reading *to, json_t *network, struct err *err)
+{
+	json_auto_t *own = network;
+	/* The older key is what the first version of the standard had. */
+	const char *interface = json_str_or(json_at(own, "interface"),
+					    json_str_or(json_at(own, "interfaceRequest"), ""));
+	const char *fault = *interface ? name_interface_fault(interface) : NULL;
+	size_t position = json_array_size(to->list) + 1;
+
+	if (fault)
+		return err_set(err, ERR_INVALID, BAD, "network %zu: interface \"%.64s\" %s",
+			       position, interface, fault);
+	if (*interface)
+		json_put(own, "interface", json_string(interface));
+	else
+		json_put(own, "interface", json_fmt("net%zu", to->first + position - 1));
+	if (!*json_str_or(json_at(own, "namespace"), ""))
+		json_put_str(own, "namespace", to->ns);
+	json_array_append(to->list, own);
+	return 0;
+}
+
+/* "02:00:00:00:00:01", "02-00-00-00-00-01": pairs of hexadecimal digits, `octets` of them. */
+static bool is_octets(const char *text, size_t octets)
+{
+	char between = strchr(text, '-') ? '-' : ':';
+
+	for (size_t i = 0; i < octets; i++, text += 3) {
+		if (str_hex_digit(text[0]) < 0 || str_hex_digit(text[1]) < 0)
+			return false;
+		if (text[2] != (i + 1 < octets ? between : '\0'))
+			return false;
+	}
+	return true;
+}
+
+static int read_json(const struct reading *to, const char *text, struct err *err)
+{
+	json_auto_t *elements = json_parse(text, strlen(text), err);
+	json_t *element;
+	size_t i;
+
+	if (!elements)
+		return err_set(err, ERR_INVALID, BAD,
+			       "\"%.128s\" is neither a JSON array of networks nor names separated "
+			       "by commas",
+			       text);
+	if (!json_is_array(elements))
+		return err_set(err, ERR_INVALID, BAD, "\"%.128s\" must be a JSON array of networks",
+			       text);
+	json_array_foreach (elements, i, element) {
+		const char *mac = json_str_or(json_at(element, "mac"), "");
+		const char *guid = json_str_or(json_at(element, "infiniband-guid"), "");
+
+		if (!json_is_object(element) || !*json_str_or(json_at(element, "name"), ""))
+			return err_set(err, ERR_INVALID, BAD, "network %zu has no name", i + 1);
+		if (*mac && !is_octets(mac, 6) && !is_octets(mac, 8) && !is_octets(mac, 20))
+			return err_set(err, ERR_INVALID, BAD,
+				       "network %zu: mac \"%.64s\" is no MAC address", i + 1, mac);
+		if (*guid && !is_octets(guid, 8))
+			return err_set(err, ERR_INVALID, BAD,
+				       "network %zu: infiniband-guid \"%.64s\" must have eight "
+				       "octets, as in "
+				       "02:00:00:00:00:00:00:01",
+				       i + 1, guid);
+		if (add(to, json_copy(element), err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int read_short(const struct reading *to, char *item, struct err *err)
+{
+	char *slash = strchr(item, '/'), *at;
+	const char *in = to->ns;
+	json_t *network;
+
+	if (slash) {
+		*slash = '\0';
+		in = item;
+		item = slash + 1;
+	}
+	at = strchr(item, '@');
+	if (at)
+		*at = '\0';
+	if (!is_short_name(item) || (slash && !is_short_name(in)) ||
+	    (at && (!at[1] || strchr(at + 1, '@'))))
+		return err_set(err, ERR_INVALID, BAD,
+			       "network %zu must be [NAMESPACE/]NAME[@INTERFACE] of lower-case "
+			       "letters, digits "
+			       "and '-'; a name with dots needs the JSON form",
+			       json_array_size(to->list) + 1);
+	network = json_object();
+	json_put_str(network, "name", item);
+	json_put_str(network, "namespace", in);
+	if (at)
+		json_put_str(network, "interface", at + 1);
+	return add(to, network, err);
+}
+
+json_t *networks_parse_from(const char *text, const char *ns, size_t first, struct err *err)
+{
+	auto_free char *copy = str_dup(text);
+	json_auto_t *list = json_array();
+	struct reading to = {list, ns, first};
+	char *rest = copy, *item;
+
+	if (strpbrk(text, "[{\""))
+		return read_json(&to, text, err) < 0 ? NULL : json_incref(list);
+	if (strspn(text, " \t\r\n") == strlen(text))
+		return json_incref(list);
+	while ((item = strsep(&rest, ","))) {
+		item += strspn(item, " \t\r\n");
+		item[strcspn(item, " \t\r\n")] = '\0';
+		if (read_short(&to, item, err) < 0)
+			return NULL;
+	}
+	return json_incref(list);
+}
+
+json_t *networks_parse(const char *text, const char *ns, struct err *err)
+{
+	return networks_parse_from(text, ns, 1, err);
+}

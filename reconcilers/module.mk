@@ -1,1 +1,0 @@
-$(eval $(call library,reconcilers,lib/base lib/json,jansson))

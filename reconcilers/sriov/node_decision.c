@@ -1,18 +1,19 @@
 /*
- * Policies that select the node are applied weakest first onto its PFs; each PF keeps the VF groups that survive. What a
- * policy lost to whom is noted on the way.
+ * Policies that select the node are applied weakest first onto its PFs; each PF keeps the VF groups
+ * that survive. What a policy lost to whom is noted on the way.
  */
-#include "reconcilers/node_decision.h"
+#include "reconcilers/sriov/node_decision.h"
 
 #include <string.h>
 #include <strings.h>
 
 #include "lib/base/mem.h"
 #include "lib/json/json.h"
-#include "reconcilers/kinds.h"
-#include "reconcilers/pool_config.h"
-#include "reconcilers/reconcile.h"
-#include "reconcilers/sriov_guid.h"
+#include "reconcilers/core/kinds.h"
+#include "reconcilers/core/reconcile.h"
+#include "reconcilers/core/trust.h"
+#include "reconcilers/sriov/pool_config.h"
+#include "reconcilers/sriov/sriov_guid.h"
 
 #define NAME_QUOTE_MAX 64
 #define WHY_LINE_MAX   320
@@ -37,6 +38,11 @@ const char *pf_name(const struct pf *pf)
 	const char *name = json_str_at(pf->seen, "name");
 
 	return str_empty(name) ? json_str_or(json_at(pf->seen, "pciAddress"), "?") : name;
+}
+
+bool decision_has_report(const struct decision *d)
+{
+	return d->pfs_len > 0 || str_eq(json_str_at(d->state, "status", "syncStatus"), "Succeeded");
 }
 
 static int64_t range_size(struct vf_range range)
@@ -71,7 +77,7 @@ void share_note(struct share *share, enum policy_standing standing, const char *
 
 /* ---- looking at the world ---- */
 
-/* Upstream's condition too (reference 2.1); a kubelet sets the label always, so none means that somebody made the node by hand. */
+/* Upstream's condition too. A kubelet always sets the label: a node without it was made by hand. */
 bool node_runs_agent(const json_t *labels)
 {
 	const char *os = json_str_at(labels, "kubernetes.io/os");
@@ -79,9 +85,10 @@ bool node_runs_agent(const json_t *labels)
 	return !os || str_eq(os, "linux");
 }
 
-static void collect_policies(struct decision *d, const json_t *policies, const json_t *labels,
+static void collect_policies(struct decision *d, const json_t *world, const json_t *labels,
 			     size_t why_lines_max)
 {
+	const json_t *policies = world_kind(world, KIND_POLICY);
 	const char *key;
 	json_t *object;
 
@@ -92,18 +99,16 @@ static void collect_policies(struct decision *d, const json_t *policies, const j
 	json_each (policies, key, object) {
 		struct share *share = &d->shares[d->shares_len];
 
-		if (sriov_policy_is_reserved(object) || !sriov_policy_selects(object, labels))
+		/* policy_status.c reports each of these to its author. */
+		if (sriov_policy_is_reserved(object) || !object_is_trusted(world, object) ||
+		    !sriov_policy_selects(object, labels))
 			continue;
 		share->why_lines_max = why_lines_max;
-		/* policy_status.c tells its author. */
 		if (sriov_policy_parse(key, object, &share->policy, NULL) < 0)
-			json_put_bool(d->refused, json_name(object), true);
+			json_put_str(d->refused, key, json_name(object));
 		else
 			d->shares_len++;
 	}
-	/* VF groups do not say the policy's namespace: where a good one of that name selects the node too, they are its. */
-	for (size_t i = 0; i < d->shares_len; i++)
-		json_object_del(d->refused, d->shares[i].policy.name);
 	qsort(d->shares, d->shares_len, sizeof(*d->shares), sriov_policy_order);
 }
 
@@ -120,17 +125,46 @@ static void collect_pf(struct decision *d, const json_t *seen)
 	d->pfs_len++;
 }
 
+/*
+ * Upstream's groups have no namespace: where a good policy of that name selects the node too, they
+ * are its.
+ */
+static bool is_refused_name(const struct decision *d, const char *name)
+{
+	const char *key;
+	json_t *refused;
+
+	for (size_t i = 0; i < d->shares_len; i++)
+		if (str_eq(d->shares[i].policy.name, name))
+			return false;
+	json_each (d->refused, key, refused)
+		if (str_eq(json_string_value(refused), name))
+			return true;
+	return false;
+}
+
+static bool group_is_held(const struct decision *d, const json_t *group)
+{
+	const char *name = json_str_at(group, "policyName");
+	const char *namespace = json_str_at(group, "policyNamespace");
+	auto_free char *key = NULL;
+
+	if (str_empty(name))
+		return false;
+	if (str_empty(namespace))
+		return is_refused_name(d, name);
+	key = str_printf("%s/%s", namespace, name);
+	return json_object_get(d->refused, key) != NULL;
+}
+
 bool decision_holds(const struct decision *d, const json_t *entry)
 {
 	const json_t *group;
 	size_t i;
 
-	json_array_foreach (json_at(entry, "vfGroups"), i, group) {
-		const char *policy = json_str_at(group, "policyName");
-
-		if (policy && json_object_get(d->refused, policy))
+	json_array_foreach (json_at(entry, "vfGroups"), i, group)
+		if (group_is_held(d, group))
 			return true;
-	}
 	return false;
 }
 
@@ -174,7 +208,10 @@ static const struct group *groups_overlap(const struct groups *groups, struct vf
 	return NULL;
 }
 
-/* The groups a policy means on a PF. Of overlapping ones the first counts; sriov_policy_check complains about the rest. */
+/*
+ * The groups a policy means on a PF. Of overlapping ones the first counts; sriov_policy_check
+ * complains about the rest.
+ */
 static void claim(struct share *share, const struct pf *pf, struct groups *ret)
 {
 	struct vf_range range;
@@ -206,8 +243,9 @@ static struct pf_number larger(struct pf_number a, struct pf_number b)
 }
 
 /*
- * The policy is the strongest so far: it takes what it claims, groups that overlap with it go, the others stay behind its own.
- * numVfs and mtu become the larger ones when something stays or the policy applied before had the same priority.
+ * The policy is the strongest so far: it takes what it claims, groups that overlap with it go, the
+ * others stay behind its own. numVfs and mtu become the larger ones when something stays or the
+ * policy applied before had the same priority.
  */
 static void merge(struct pf *pf, const struct share *share, struct groups *claimed)
 {
@@ -239,7 +277,6 @@ static void apply_to_pf(struct decision *d, struct share *share, struct pf *pf)
 
 	if (!sriov_policy_picks(&share->policy, pf->seen, NULL))
 		return;
-	share->picks = true;
 	claim(share, pf, &claimed);
 	if (claimed.len == 0)
 		return;
@@ -255,7 +292,60 @@ static void apply_to_pf(struct decision *d, struct share *share, struct pf *pf)
 	merge(pf, share, &claimed);
 }
 
-/* ---- fields of a PF: the strongest surviving policy that gives one decides, weaker ones that want another are told ---- */
+/* ---- resources ---- */
+
+static bool picks_some(const struct decision *d, const struct share *share)
+{
+	for (size_t i = 0; i < d->pfs_len; i++)
+		if (sriov_policy_picks(&share->policy, d->pfs[i].seen, NULL))
+			return true;
+	return false;
+}
+
+/*
+ * A resource of the node belongs to one namespace, that of the strongest policy that fills it: pods
+ * cannot choose between VFs of one resource, and administrators of two namespaces do not know of
+ * each other.
+ */
+static void settle_resources(struct decision *d)
+{
+	struct map winners = {0};
+
+	for (size_t i = d->shares_len; i-- > 0;) {
+		struct share *share = &d->shares[i];
+		const struct share *winner = map_get(&winners, share->policy.resource_name);
+
+		share->picks = picks_some(d, share);
+		if (!share->picks)
+			continue;
+		if (!winner)
+			map_set(&winners, share->policy.resource_name, share);
+		else if (!str_eq(winner->policy.namespace, share->policy.namespace))
+			share->resource_winner = winner;
+	}
+	map_done(&winners);
+}
+
+/* It gets nothing on this node. */
+static void lose_resource(const struct decision *d, struct share *share)
+{
+	const struct sriov_policy *winner = &share->resource_winner->policy;
+	const char *resource = share->policy.resource_name;
+
+	for (size_t i = 0; i < d->pfs_len; i++) {
+		struct groups claimed = {0};
+
+		if (sriov_policy_picks(&share->policy, d->pfs[i].seen, NULL))
+			claim(share, &d->pfs[i], &claimed);
+		free(claimed.items);
+	}
+	share_note(share, STANDING_RESOURCE_TAKEN, "agent",
+		   "resource %.*s is filled by policy %s, priority %d, of another namespace",
+		   (int)str_clip(resource, strlen(resource), NAME_QUOTE_MAX), resource, winner->key,
+		   winner->priority);
+}
+
+/* ---- fields of a PF: the strongest surviving policy that gives one decides, weaker ones that want another are told  */
 
 static void decide_text(struct pf_text *field, const struct pf *pf, struct share *share,
 			const char *name, const char *wanted)
@@ -360,13 +450,18 @@ void node_decide(struct decision *d, const json_t *world, const char *key, const
 
 	d->state = state;
 	d->spec = json_is_object(spec) ? spec : NULL;
-	collect_policies(d, world_kind(world, KIND_POLICY), labels, why_lines_max);
+	collect_policies(d, world, labels, why_lines_max);
 	collect_pfs(d);
-	for (size_t s = 0; s < d->shares_len; s++)
+	settle_resources(d);
+	for (size_t s = 0; s < d->shares_len; s++) {
+		if (d->shares[s].resource_winner) {
+			lose_resource(d, &d->shares[s]);
+			continue;
+		}
 		for (size_t i = 0; i < d->pfs_len; i++)
 			apply_to_pf(d, &d->shares[s], &d->pfs[i]);
-	block = pool_config_guid_block(world_kind(world, KIND_POOL_CONFIG), labels,
-				       current_block(d->spec));
+	}
+	block = pool_config_guid_block(world, labels, current_block(d->spec));
 	for (size_t i = 0; i < d->touched_len; i++) {
 		decide_fields(d->touched[i]);
 		decide_guids(d->touched[i], block);

@@ -1,26 +1,33 @@
 /*
- * What the policies that select a node come to on its PFs: who gets which VFs and which fields, who lost what to whom.
+ * What the policies that select a node come to on its PFs: who gets which VFs and which fields, who
+ * lost what to whom.
  *
- * The one place where policies compete. node_state.c makes the NodeState's spec of a decision, node_report.c what policies are told,
- * policy_explain.c the long answer for people.
+ * The one place where policies compete. node_state.c makes the NodeState's spec of a decision,
+ * node_report.c what policies are told, policy_explain.c the long answer for people.
  *
- * Source: reference/sriov-operator.md sections 2.1 to 2.6. Where we differ: reconcilers/sriov.md.
+ * Source: github.com/k8snetworkplumbingwg/sriov-network-operator,
+ * controllers/sriovnetworknodepolicy_controller.go. Where we differ: docs/sriov.md.
  */
-#ifndef ORBWEAVER_RECONCILERS_NODE_DECISION_H
-#define ORBWEAVER_RECONCILERS_NODE_DECISION_H
+#ifndef ORBWEAVER_RECONCILERS_SRIOV_NODE_DECISION_H
+#define ORBWEAVER_RECONCILERS_SRIOV_NODE_DECISION_H
 
 #include "lib/base/map.h"
 #include "lib/base/own.h"
-#include "reconcilers/policy_report.h"
-#include "reconcilers/sriov_policy.h"
+#include "reconcilers/sriov/policy_report.h"
+#include "reconcilers/sriov/sriov_policy.h"
 
-/* What one policy gets on the node. The policy is the first member: sriov_policy_order sorts shares. */
+/*
+ * What one policy gets on the node. The policy is the first member: sriov_policy_order sorts
+ * shares.
+ */
 struct share {
 	struct sriov_policy policy;
 	bool picks;     /* a PF */
 	int64_t wanted; /* VFs, over all PFs */
 	int64_t present;
-	size_t groups; /* that survived */
+	size_t groups;                       /* that survived */
+	const struct share *resource_winner; /* NULL: the resource is not another namespace's */
+	size_t failing; /* selectors that fail on the PF that comes closest; 0 when it picks one */
 	enum policy_standing standing;
 	struct strbuf why; /* lines "SUBJECT: text" */
 	size_t why_lines, why_lines_max;
@@ -74,15 +81,16 @@ struct decision {
 	struct map by_address; /* of pfs; borrowed values */
 	struct pf **touched;   /* in the order of first touch: the order of spec.interfaces */
 	size_t touched_len;
-	json_t *refused; /* names of policies that cannot be applied: { name: true } */
+	json_t *refused; /* policies that cannot be applied: { key: name } */
 };
 
 void decision_done(struct decision *d);
 #define auto_decision auto_call(decision_done)
 
 /*
- * Decide for the node `key` of the world (as node_state.h describes it); `state` is its NodeState or NULL. Of what is told
- * to each policy the first why_lines_max lines are kept. The decision borrows from the world.
+ * Decide for the node `key` of the world (as node_state.h describes it); `state` is its NodeState
+ * or NULL. Of what is told to each policy the first why_lines_max lines are kept. The decision
+ * borrows from the world.
  */
 void node_decide(struct decision *d, const json_t *world, const char *key, const json_t *state,
 		 size_t why_lines_max);
@@ -93,10 +101,16 @@ bool node_runs_agent(const json_t *labels);
 /* Has an element of spec.interfaces a group of a policy that is refused now? */
 bool decision_holds(const struct decision *d, const json_t *entry);
 
+/* Has the agent said which NICs the node has? It may have none. */
+bool decision_has_report(const struct decision *d);
+
 /* Its name, or its address; for messages. */
 const char *pf_name(const struct pf *pf);
 
-/* Tell a policy: the worst standing and the first lines are kept. `subject` is a PF's name or "agent". */
+/*
+ * Tell a policy: the worst standing and the first lines are kept. `subject` is a PF's name or
+ * "agent".
+ */
 void share_note(struct share *share, enum policy_standing standing, const char *subject,
 		const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 

@@ -1,7 +1,7 @@
 /*
  * How policies stand on a node. See the header.
  */
-#include "reconcilers/node_report.h"
+#include "reconcilers/sriov/node_report.h"
 
 #include <string.h>
 
@@ -95,19 +95,38 @@ static void count_vfs(struct pf *pf)
 	}
 }
 
+/*
+ * Which PF comes closest? Say of that one all selectors that fail: who wrote the policy meant it.
+ * Then of the others, for the long answer.
+ */
 static void note_no_nic(const struct decision *d, struct share *share)
 {
+	size_t best = 0, fewest = SIZE_MAX;
+
+	for (size_t i = 0; i < d->pfs_len; i++) {
+		size_t fails = sriov_policy_fails(&share->policy, d->pfs[i].seen, NULL);
+
+		if (fails < fewest) {
+			fewest = fails;
+			best = i;
+		}
+	}
+	share->failing = d->pfs_len > 0 ? fewest : 0;
 	for (size_t i = 0; i < d->pfs_len && share->why_lines < share->why_lines_max; i++) {
+		/* The best one first, the rest in their order. */
+		size_t at = i == 0 ? best : i <= best ? i - 1 : i;
 		auto_strbuf struct strbuf why = {0};
 
-		sriov_policy_picks(&share->policy, d->pfs[i].seen, &why);
-		share_note(share, STANDING_NO_NIC, pf_name(&d->pfs[i]), "%s", strbuf_str(&why));
+		sriov_policy_fails(&share->policy, d->pfs[at].seen, &why);
+		share_note(share, STANDING_NO_NIC, pf_name(&d->pfs[at]), "%s", strbuf_str(&why));
 	}
+	if (d->pfs_len == 0)
+		share_note(share, STANDING_NO_NIC, "agent", "reports no NIC");
 }
 
 /*
- * An agent that says which generation it saw is held to it. Upstream's does not say: its "Succeeded" may be about the spec
- * before, and then missing VFs are not a failure yet.
+ * An agent that says which generation it saw is held to it. Upstream's does not say: its
+ * "Succeeded" may be about the spec before, and then missing VFs are not a failure yet.
  */
 static void note_done(const struct decision *d, struct share *share)
 {
@@ -128,8 +147,50 @@ static bool status_is_old(const json_t *state)
 	return json_is_integer(observed) && json_integer_value(observed) < json_generation(state);
 }
 
+/* Does the policy have VFs, or want some, on the PF of this address? */
+static bool concerns(const struct decision *d, const struct share *share, const char *address)
+{
+	const struct pf *pf = map_get(&d->by_address, address);
+
+	return pf && sriov_policy_picks(&share->policy, pf->seen, NULL);
+}
+
+/*
+ * Tell the policy what the agent says of its PFs, and of the node as a whole. False when all of it
+ * is about others.
+ */
+static bool note_problems(const struct decision *d, struct share *share, const json_t *problems)
+{
+	static const struct {
+		const char *type;
+		enum policy_standing standing;
+	} standings[] = {
+		{"Degraded", STANDING_SYNC_FAILED},
+		{"Blocked", STANDING_BLOCKED},
+		{"RebootRequired", STANDING_REBOOT},
+	};
+	const json_t *problem;
+	bool found = false;
+	size_t i;
+
+	json_array_foreach ((json_t *)problems, i, problem) {
+		const char *address = json_str_at(problem, "pciAddress");
+		const struct pf *pf = address ? map_get(&d->by_address, address) : NULL;
+
+		if (address && !concerns(d, share, address))
+			continue;
+		found = true;
+		for (size_t k = 0; k < ARRAY_LEN(standings); k++)
+			if (str_eq(json_str_at(problem, "type"), standings[k].type))
+				share_note(share, standings[k].standing, pf ? pf_name(pf) : "agent",
+					   "%s", json_str_or(json_at(problem, "message"), ""));
+	}
+	return found;
+}
+
 static void note_agent(const struct decision *d, struct share *share, bool spec_is_written)
 {
+	const json_t *problems = json_at(d->state, "status", "problems");
 	const char *sync = json_str_or(json_at(d->state, "status", "syncStatus"), "");
 	const char *error = json_str_or(json_at(d->state, "status", "lastSyncError"), "");
 
@@ -137,10 +198,13 @@ static void note_agent(const struct decision *d, struct share *share, bool spec_
 		share_note(share, STANDING_SPEC_PENDING, "agent", "its NodeState is being written");
 	else if (status_is_old(d->state))
 		share_note(share, STANDING_SYNCING, "agent", "has not seen the new NodeState yet");
-	else if (str_eq(sync, "Failed"))
-		share_note(share, STANDING_SYNC_FAILED, "agent", "syncStatus Failed%s%s",
+	else if (str_eq(sync, "Failed") && json_array_size(problems) == 0)
+		share_note(share, STANDING_SYNC_FAILED, "agent",
+			   "syncStatus Failed%s%s; look at the agent's log there",
 			   *error ? ": " : "", error);
-	else if (!str_eq(sync, "Succeeded"))
+	else if (note_problems(d, share, problems))
+		return;
+	else if (!str_eq(sync, "Succeeded") && !str_eq(sync, "Failed"))
 		share_note(share, STANDING_SYNCING, "agent", "syncStatus is %s%s%s",
 			   *sync ? sync : "not reported", *error ? ", last error: " : "", error);
 	else
@@ -149,7 +213,7 @@ static void note_agent(const struct decision *d, struct share *share, bool spec_
 
 static void note_progress(const struct decision *d, struct share *share, bool spec_is_written)
 {
-	if (d->pfs_len == 0)
+	if (!decision_has_report(d))
 		share_note(share, STANDING_NOT_REPORTED, "agent", "no NICs are reported yet");
 	else if (!share->picks)
 		note_no_nic(d, share);
@@ -157,17 +221,20 @@ static void note_progress(const struct decision *d, struct share *share, bool sp
 		note_agent(d, share, spec_is_written);
 }
 
-static json_t *report_json(const struct share *share)
+static json_t *report_json(const struct decision *d, const struct share *share)
 {
 	const struct policy_standing_info *info = policy_standing_info(share->standing);
 	json_t *report = json_object();
 
+	json_put_bool(report, "reported", decision_has_report(d));
 	json_put_bool(report, "matched", share->picks);
 	json_put_bool(report, "ready", info->ready);
 	json_put_int(report, "wantedVfs", share->wanted);
 	json_put_int(report, "presentVfs", share->present);
 	if (share->standing != STANDING_READY)
 		json_put_str(report, "reason", info->reason);
+	if (share->failing > 0)
+		json_put_int(report, "failing", (int64_t)share->failing);
 	if (share->why_lines > 0)
 		json_put_str(report, "why", strbuf_str(&share->why));
 	return report;
@@ -182,7 +249,7 @@ json_t *node_reports(struct decision *d, bool spec_is_written)
 	note_mixed_resources(d);
 	for (size_t i = 0; i < d->shares_len; i++) {
 		note_progress(d, &d->shares[i], spec_is_written);
-		json_put(reports, d->shares[i].policy.key, report_json(&d->shares[i]));
+		json_put(reports, d->shares[i].policy.key, report_json(d, &d->shares[i]));
 	}
 	return reports;
 }

@@ -1,7 +1,7 @@
 /*
  * Extended resources of the cluster, counted; see node_resources.h.
  */
-#include "reconcilers/node_resources.h"
+#include "reconcilers/sriov/node_resources.h"
 
 #include <stdint.h>
 #include <string.h>

@@ -1,14 +1,16 @@
 /*
- * Node and policies → SriovNetworkNodeState: the spec of a decision (node_decision.h), and the object's life. See the header.
+ * Node and policies → SriovNetworkNodeState: the spec of a decision (node_decision.h), and the
+ * object's life. See the header.
  */
-#include "reconcilers/node_state.h"
+#include "reconcilers/sriov/node_state.h"
 
-#include "lib/base/clock.h"
+#include "lib/base/rfc3339.h"
+#include "lib/json/condition.h"
 #include "lib/json/json.h"
-#include "reconcilers/kinds.h"
-#include "reconcilers/node_report.h"
-#include "reconcilers/pool_config.h"
-#include "reconcilers/sriov_guid.h"
+#include "reconcilers/core/kinds.h"
+#include "reconcilers/sriov/node_report.h"
+#include "reconcilers/sriov/pool_config.h"
+#include "reconcilers/sriov/sriov_guid.h"
 
 /* ---- the spec ---- */
 
@@ -50,10 +52,15 @@ static json_t *group_json(const struct pf *pf, const struct group *group)
 	json_put_str(json, "deviceType", p->device_type);
 	json_put(json, "vfRange", json_fmt("%d-%d", group->range.first, group->range.last));
 	json_put_str(json, "policyName", p->name);
+	/* Ours: upstream knows one namespace of policies. */
+	json_put_str(json, "policyNamespace", p->namespace);
 	put_number(json, "mtu", p->mtu);
 	put_flag(json, "isRdma", p->is_rdma);
 	put_text(json, "vdpaType", p->vdpa_type);
-	/* Ours: upstream keeps the first two in the device plugin's configuration only, the third in a file on the host. */
+	/*
+	 * Ours: upstream keeps the first two in the device plugin's configuration only, the third
+	 * in a file on the host.
+	 */
 	put_flag(json, "needVhostNet", p->need_vhost_net);
 	put_flag(json, "excludeTopology", p->exclude_topology);
 	put_guid(json, pf, group->range);
@@ -63,9 +70,15 @@ static json_t *group_json(const struct pf *pf, const struct group *group)
 static json_t *pf_json(const struct pf *pf)
 {
 	json_t *json = json_object(), *groups = json_array();
+	bool allows_lag_loss = false, allows_primary_nic = false;
 
-	for (size_t i = 0; i < pf->groups.len; i++)
+	for (size_t i = 0; i < pf->groups.len; i++) {
+		const struct sriov_policy *policy = &pf->groups.items[i].share->policy;
+
+		allows_lag_loss |= policy->allows_lag_loss;
+		allows_primary_nic |= policy->allows_primary_nic;
 		json_array_append_new(groups, group_json(pf, &pf->groups.items[i]));
+	}
 
 	json_put_str(json, "pciAddress", json_str_at(pf->seen, "pciAddress"));
 	put_text(json, "name", json_str_at(pf->seen, "name"));
@@ -75,6 +88,8 @@ static json_t *pf_json(const struct pf *pf)
 	put_text(json, "eSwitchMode", pf->eswitch_mode.value);
 	put_flag(json, "externallyManaged",
 		 pf->external && pf->external->policy.externally_managed);
+	put_flag(json, "allowLagLoss", allows_lag_loss);
+	put_flag(json, "allowPrimaryNic", allows_primary_nic);
 	json_put(json, "vfGroups", groups);
 	return json;
 }
@@ -146,8 +161,8 @@ static bool is_blank(const json_t *value)
 }
 
 /*
- * Do two specs mean the same? A field without content and an absent one do: releases of the upstream operator differ in
- * which of them they write.
+ * Do the decided spec a and the present one b mean the same? A field without content and an absent
+ * one do: releases of the upstream operator differ in which of them they write.
  */
 static bool means_same(const json_t *a, const json_t *b)
 {
@@ -167,6 +182,11 @@ static bool means_same(const json_t *a, const json_t *b)
 	if (!json_is_object(a) || !json_is_object(b))
 		return json_same(a, b);
 	json_each (a, key, field) {
+		/*
+		 * Groups that upstream's operator wrote have none, and name the policy well enough.
+		 */
+		if (str_eq(key, "policyNamespace") && !json_object_get(b, key))
+			continue;
 		if (!means_same(field, json_object_get(b, key)))
 			return false;
 	}
@@ -184,17 +204,17 @@ static int plan_stale(struct plan *plan, const json_t *world, const char *key, c
 {
 	const char *annotation =
 		json_str_or(json_at(state, "metadata", "annotations", NODE_STATE_KEEP_UNTIL), "");
-	char text[CLOCK_RFC3339_SIZE];
+	char text[RFC3339_SIZE];
 	int64_t now, until;
 
-	if (!clock_parse_rfc3339(world_env(world, "now"), &now))
+	if (!rfc3339_read(world_env(world, "now"), &now))
 		return err_set(err, ERR_BUG, "NoClock", "env.now \"%s\" is not a time",
 			       world_env(world, "now"));
-	if (!clock_parse_rfc3339(annotation, &until)) {
+	if (!rfc3339_read(annotation, &until)) {
 		json_t *metadata = json_object();
 
 		until = now + NODE_STATE_KEEP_MINUTES * INT64_C(60000000);
-		clock_rfc3339(until, text);
+		rfc3339_write(until, text);
 		json_put_str(json_need_object(metadata, "annotations"), NODE_STATE_KEEP_UNTIL,
 			     text);
 		plan_meta(plan, KIND_NODE_STATE, key, metadata);
@@ -207,14 +227,67 @@ static int plan_stale(struct plan *plan, const json_t *world, const char *key, c
 }
 
 static void plan_node_state(struct plan *plan, const char *namespace, const char *node,
-			    const json_t *spec)
+			    const json_t *state, const json_t *spec)
 {
+	static const char *const drain[] = {DRAIN_DESIRED_STATE, DRAIN_CURRENT_STATE};
 	json_t *object = json_object(), *metadata = json_need_object(object, "metadata");
 
 	json_put_str(metadata, "name", node);
 	json_put_str(metadata, "namespace", namespace);
+	/* Set by another decision of ours: what is not named here would be taken off. */
+	for (size_t i = 0; i < ARRAY_LEN(drain); i++)
+		if (json_list_has(json_at(state, "metadata", "orbweaver", "annotations"), drain[i]))
+			json_put_str(json_need_object(metadata, "annotations"), drain[i],
+				     json_str_at(state, "metadata", "annotations", drain[i]));
 	json_object_set(object, "spec", (json_t *)spec);
 	plan_apply(plan, KIND_NODE_STATE, object);
+}
+
+/* Nobody has ever written a status of its own. */
+static bool is_silent(const json_t *state)
+{
+	const json_t *status = json_at(state, "status");
+
+	return str_empty(json_str_at(status, "syncStatus")) &&
+	       !json_is_integer(json_at(status, "observedGeneration")) &&
+	       json_array_size(json_at(status, "interfaces")) == 0;
+}
+
+/*
+ * Say that no agent reports, once one had the time to: a row without content says nothing. The
+ * first status of an agent has its own Ready.
+ */
+static int plan_no_agent(struct plan *plan, const json_t *world, const char *node, const char *key,
+			 const json_t *state, struct err *err)
+{
+	const char *created = json_str_or(json_at(state, "metadata", "creationTimestamp"), "");
+	const json_t *previous = json_at(state, "status", "conditions");
+	auto_free char *message = NULL;
+	json_t *status, *conditions;
+	int64_t now, since;
+
+	if (!is_silent(state) || !rfc3339_read(created, &since))
+		return 0;
+	if (!rfc3339_read(world_env(world, "now"), &now))
+		return err_set(err, ERR_BUG, "NoClock", "env.now \"%s\" is not a time",
+			       world_env(world, "now"));
+	if (now - since < NODE_STATE_SILENT_S * INT64_C(1000000)) {
+		plan_requeue(plan,
+			     NODE_STATE_SILENT_S * INT64_C(1000) - (now - since) / 1000 + 1000);
+		return 0;
+	}
+	message =
+		str_printf("no agent has reported since %s; see why the DaemonSet orbweaver-agent "
+			   "has no running pod on node %s: kubectl describe node %s",
+			   created, node, node);
+	status = json_is_object(json_at(state, "status")) ? json_copy(json_at(state, "status"))
+							  : json_object();
+	conditions = json_array();
+	condition_set(conditions, previous, "Ready", CONDITION_FALSE, "NoAgent", message,
+		      json_generation(state), world_env(world, "now"));
+	json_put(status, "conditions", conditions);
+	plan_status(plan, KIND_NODE_STATE, key, status);
+	return 0;
 }
 
 /* The node came back while its NodeState was kept. */
@@ -229,14 +302,35 @@ static void plan_unmark(struct plan *plan, const char *key, const json_t *state)
 	plan_meta(plan, KIND_NODE_STATE, key, metadata);
 }
 
-/* The NodeState's spec as decided; the one that is there when it means the same (*ret_is_written). Returns new. */
+/*
+ * Somebody else wrote what is about to be written over. The event stands beside the write, so it
+ * comes once.
+ */
+static void tell_of_edit(struct plan *plan, const char *key, const json_t *state)
+{
+	const json_t *writer = json_at(state, "metadata", "orbweaver", "specWriter");
+	auto_free char *message = NULL;
+
+	if (!writer)
+		return;
+	message = str_printf(
+		"%.63s wrote to spec at %.40s, and spec is again what the policies say: change the "
+		"policies instead; if an operator did it, stop that one (manifests/README.md)",
+		json_str_or(json_at(writer, "manager"), "somebody"),
+		json_str_or(json_at(writer, "time"), "?"));
+	plan_event(plan, KIND_NODE_STATE, key, true, "EditUndone", message);
+}
+
+/*
+ * The NodeState's spec as decided; the one that is there when it means the same (*ret_is_written).
+ * Returns new.
+ */
 static json_t *decide_spec(struct decision *d, const json_t *world, const char *key,
 			   bool *ret_is_written)
 {
 	const json_t *labels = json_at(world_get(world, KIND_NODE, key), "metadata", "labels");
 	const char *current = json_str_at(d->spec, "system", "rdmaMode");
-	json_t *spec = spec_json(
-		d, pool_config_rdma_mode(world_kind(world, KIND_POOL_CONFIG), labels, current));
+	json_t *spec = spec_json(d, pool_config_rdma_mode(world, labels, current));
 
 	*ret_is_written = json_object_size(d->spec) > 0 && means_same(spec, d->spec);
 	if (!*ret_is_written)
@@ -269,6 +363,7 @@ int node_state_reconcile(const json_t *world, const char *key, struct plan *plan
 	const json_t *node = world_get(world, KIND_NODE, key), *state = find_state(world, key);
 	auto_decision struct decision d = {0};
 	json_auto_t *spec = NULL;
+	json_t *reports;
 	bool is_written;
 
 	if (str_empty(namespace) || str_empty(key))
@@ -287,8 +382,14 @@ int node_state_reconcile(const json_t *world, const char *key, struct plan *plan
 		return 0;
 	}
 	spec = decide_spec(&d, world, key, &is_written);
-	plan_node_state(plan, namespace, key, spec);
+	plan_node_state(plan, namespace, key, state, spec);
+	if (!is_written)
+		tell_of_edit(plan, state_key, state);
 	plan_unmark(plan, state_key, state);
-	plan_report(plan, key, node_reports(&d, is_written));
+	if (state && plan_no_agent(plan, world, key, state_key, state, err) < 0)
+		return -1;
+	reports = node_reports(&d, is_written);
+	pool_config_put_report(world, json_at(node, "metadata", "labels"), state, reports);
+	plan_report(plan, key, reports);
 	return 0;
 }

@@ -1,16 +1,17 @@
 /*
  * The long answer about one policy. See the header.
  */
-#include "reconcilers/policy_explain.h"
+#include "reconcilers/sriov/policy_explain.h"
 
 #include <strings.h>
 
 #include "lib/json/json.h"
-#include "reconcilers/kinds.h"
-#include "reconcilers/node_decision.h"
-#include "reconcilers/node_state.h"
-#include "reconcilers/policy_status.h"
-#include "reconcilers/reconcile.h"
+#include "reconcilers/core/kinds.h"
+#include "reconcilers/core/reconcile.h"
+#include "reconcilers/core/trust.h"
+#include "reconcilers/sriov/node_decision.h"
+#include "reconcilers/sriov/node_state.h"
+#include "reconcilers/sriov/policy_status.h"
 
 /* ---- fields of a PF ---- */
 
@@ -144,13 +145,15 @@ static const struct share *find_share(const struct decision *d, const char *key)
 	return NULL;
 }
 
-static json_t *not_selected_json(const json_t *policy, const json_t *labels)
+static json_t *not_selected_json(const json_t *world, const json_t *policy, const json_t *labels)
 {
 	auto_strbuf struct strbuf why = {0};
 
 	if (!node_runs_agent(labels))
 		strbuf_addf(&why, "label kubernetes.io/os %s, wanted linux",
 			    json_str_at(labels, "kubernetes.io/os"));
+	else if (!object_is_trusted(world, policy))
+		strbuf_addf(&why, "policies of namespace %s do not count", json_namespace(policy));
 	else if (sriov_policy_selects(policy, labels))
 		strbuf_adds(&why, "the policy cannot be applied");
 	else
@@ -168,7 +171,7 @@ static json_t *node_json(const json_t *world, const char *node, const char *key,
 	const struct share *share = find_share(&d, key);
 
 	if (!share)
-		return not_selected_json(world_get(world, KIND_POLICY, key), labels);
+		return not_selected_json(world, world_get(world, KIND_POLICY, key), labels);
 	json_object_set(reports, node, report);
 	json = json_pack("{s:b}", "selected", 1);
 	json_put_str(json, "why", json_str_at(report, "why"));
@@ -195,8 +198,7 @@ json_t *policy_explain(const json_t *world, const char *key, struct err *err)
 	json_each (world_kind(world, KIND_NODE), name, node)
 		json_put(nodes, name, node_json(world, name, key, reports));
 	answer = json_object();
-	json_put(answer, "status",
-		 policy_status_json(key, policy, reports, SIZE_MAX, world_env(world, "now")));
+	json_put(answer, "status", policy_status_json(world, key, reports, SIZE_MAX));
 	json_put(answer, "nodes", nodes);
 	return answer;
 }

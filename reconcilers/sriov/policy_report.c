@@ -1,7 +1,7 @@
 /*
  * The table of standings.
  */
-#include "reconcilers/policy_report.h"
+#include "reconcilers/sriov/policy_report.h"
 
 #include "lib/base/str.h"
 
@@ -32,6 +32,12 @@ static const struct policy_standing_info standings[] = {
 	[STANDING_SYNCING] = {.reason = "Syncing",
 			      .progressing = true,
 			      .remedy = "wait; if this lasts, look at the agent's log there"},
+	[STANDING_BLOCKED] = {.reason = "Blocked",
+			      .progressing = true,
+			      .remedy = "delete that pod, or leave it: nothing is taken from it"},
+	[STANDING_REBOOT] = {.reason = "RebootRequired",
+			     .progressing = true,
+			     .remedy = "drain and reboot the node when it suits you"},
 	[STANDING_VFS_MISSING] = {.reason = "VfsMissing",
 				  .degraded = true,
 				  .remedy = "look at the agent's log there"},
@@ -48,9 +54,11 @@ static const struct policy_standing_info standings[] = {
 				.degraded = true,
 				.remedy = "make the VF ranges disjoint, or give the policy that "
 					  "is to win a lower priority number"},
-	[STANDING_SYNC_FAILED] = {.reason = "SyncFailed",
-				  .degraded = true,
-				  .remedy = "look at the agent's log there"},
+	[STANDING_RESOURCE_TAKEN] = {.reason = "ResourceTaken",
+				     .degraded = true,
+				     .remedy = "give one of them another resourceName, or create "
+					       "both in one namespace"},
+	[STANDING_SYNC_FAILED] = {.reason = "SyncFailed", .degraded = true, .remedy = ""},
 };
 
 const struct policy_standing_info *policy_standing_info(enum policy_standing standing)

@@ -1,16 +1,17 @@
 /*
  * SriovNetworkNodePolicy → its status. See the header.
  */
-#include "reconcilers/policy_status.h"
+#include "reconcilers/sriov/policy_status.h"
 
 #include <string.h>
 
 #include "lib/base/mem.h"
 #include "lib/json/json.h"
-#include "reconcilers/conditions.h"
-#include "reconcilers/kinds.h"
-#include "reconcilers/policy_report.h"
-#include "reconcilers/sriov_policy.h"
+#include "reconcilers/core/conditions.h"
+#include "reconcilers/core/kinds.h"
+#include "reconcilers/core/trust.h"
+#include "reconcilers/sriov/policy_report.h"
+#include "reconcilers/sriov/sriov_policy.h"
 
 /* Labels of nodeSelector that a message quotes. */
 #define QUOTED_LABELS 4
@@ -20,15 +21,18 @@ struct voice {
 	const char *node;
 	const char *why;
 	enum policy_standing standing;
+	int64_t failing; /* selectors; of a node without a PF to match */
 };
 
 struct tally {
 	int64_t selected;
+	int64_t reported; /* of the selected: the agent has said which NICs there are */
 	int64_t matched;
 	int64_t ready;
 	int64_t wanted;
 	int64_t present;
-	struct voice *voices; /* worst first, then by name */
+	struct voice
+		*voices; /* worst first, then those that come closest to a match, then by name */
 	size_t voices_len;
 };
 
@@ -57,6 +61,8 @@ static int voice_order(const void *a, const void *b)
 
 	if (x->standing != y->standing)
 		return x->standing > y->standing ? -1 : 1;
+	if (x->failing != y->failing)
+		return x->failing < y->failing ? -1 : 1;
 	return strcmp(x->node, y->node);
 }
 
@@ -84,6 +90,7 @@ static void tally_reports(struct tally *t, const json_t *reports)
 		const char *why = json_str_at(report, "why");
 
 		t->selected++;
+		t->reported += json_is_true(json_object_get(report, "reported"));
 		t->matched += matched;
 		t->ready += matched && json_is_true(json_object_get(report, "ready"));
 		t->wanted = add(t->wanted, count_at(report, "wantedVfs"));
@@ -94,17 +101,17 @@ static void tally_reports(struct tally *t, const json_t *reports)
 			.node = node,
 			.why = why,
 			.standing = policy_standing_find(json_str_at(report, "reason")),
+			.failing = count_at(report, "failing"),
 		};
 	}
 	qsort(t->voices, t->voices_len, sizeof(*t->voices), voice_order);
 }
 
-/* The worst node that will get there by itself. One that never reported its NICs counts only while no other matches. */
+/* The worst node that will get there by itself, or with time. */
 static const struct voice *find_progressing(const struct tally *t)
 {
 	for (size_t i = 0; i < t->voices_len; i++)
-		if (policy_standing_info(t->voices[i].standing)->progressing &&
-		    (t->voices[i].standing != STANDING_NOT_REPORTED || t->matched == 0))
+		if (policy_standing_info(t->voices[i].standing)->progressing)
 			return &t->voices[i];
 	return NULL;
 }
@@ -117,7 +124,10 @@ static const struct voice *find_degraded(const struct tally *t)
 	return NULL;
 }
 
-/* The worst node that keeps the policy from being ready. A node without a PF to match does not while others have one. */
+/*
+ * The worst node that keeps the policy from being ready. A node without a PF to match does not
+ * while others have one.
+ */
 static const struct voice *find_obstacle(const struct tally *t)
 {
 	for (size_t i = 0; i < t->voices_len; i++) {
@@ -125,8 +135,7 @@ static const struct voice *find_obstacle(const struct tally *t)
 
 		if (policy_standing_info(standing)->ready)
 			continue;
-		if (t->matched > 0 &&
-		    (standing == STANDING_NO_NIC || standing == STANDING_NOT_REPORTED))
+		if (t->matched > 0 && standing == STANDING_NO_NIC)
 			continue;
 		return &t->voices[i];
 	}
@@ -206,7 +215,7 @@ static void judge_ready(struct verdict *v, const char *key, const json_t *policy
 		say_nobody_selected(v, policy);
 		return;
 	}
-	v->is_true = t->matched > 0 && t->ready == t->matched;
+	v->is_true = t->matched > 0 && t->ready == t->matched && t->reported == t->selected;
 	if (v->is_true) {
 		v->reason = "NodesReady";
 		strbuf_addf(&v->message, "%lld %s ready, %lld %s", (long long)t->matched,
@@ -223,6 +232,10 @@ static void judge_ready(struct verdict *v, const char *key, const json_t *policy
 			    "%lld of %lld %s ready, %lld of %lld VFs: ", (long long)t->ready,
 			    (long long)t->matched, plural(t->matched, "node", "nodes"),
 			    (long long)t->present, (long long)t->wanted);
+	if (t->matched > 0 && t->reported < t->selected)
+		strbuf_addf(&v->message,
+			    "%lld of %lld selected %s reported NICs: ", (long long)t->reported,
+			    (long long)t->selected, plural(t->selected, "node has", "nodes have"));
 	if (obstacle)
 		say_voice(v, obstacle);
 	else
@@ -234,10 +247,13 @@ static void judge_progressing(struct verdict *v, bool refused, const struct tall
 	const struct voice *voice = refused ? NULL : find_progressing(t);
 
 	v->is_true = voice;
-	if (voice)
+	if (voice) {
 		say_voice(v, voice);
-	else
-		v->reason = "NothingToDo";
+		return;
+	}
+	v->reason = "NothingToDo";
+	strbuf_adds(&v->message, refused ? "the policy is not applied"
+					 : "there is nothing that passes by itself");
 }
 
 static void judge_degraded(struct verdict *v, const char *key, const struct problems *problems,
@@ -250,8 +266,10 @@ static void judge_degraded(struct verdict *v, const char *key, const struct prob
 		say_problems(v, key, problems);
 	else if (voice)
 		say_voice(v, voice);
-	else
+	else {
 		v->reason = "AsExpected";
+		strbuf_adds(&v->message, "nothing is wrong");
+	}
 }
 
 /* ---- the status ---- */
@@ -328,6 +346,8 @@ static json_t *counts_json(const json_t *policy, const struct tally *t)
 	json_t *status = json_object();
 
 	json_put_int(status, "observedGeneration", json_generation(policy));
+	json_put_int(status, "selectedNodes", t->selected);
+	json_put_int(status, "reportingNodes", t->reported);
 	json_put_int(status, "matchedNodes", t->matched);
 	json_put_int(status, "readyNodes", t->ready);
 	json_put_int(status, "wantedVfs", t->wanted);
@@ -335,9 +355,11 @@ static json_t *counts_json(const json_t *policy, const struct tally *t)
 	return status;
 }
 
-json_t *policy_status_json(const char *key, const json_t *policy, const json_t *reports,
-			   size_t lines_max, const char *now)
+json_t *policy_status_json(const json_t *world, const char *key, const json_t *reports,
+			   size_t lines_max)
 {
+	const json_t *policy = world_get(world, KIND_POLICY, key);
+	const char *now = world_env(world, "now");
 	auto_verdict struct verdict ready = {0}, progressing = {0}, degraded = {0};
 	auto_problems struct problems problems = {0};
 	auto_call(tally_done) struct tally tally = {0};
@@ -345,8 +367,9 @@ json_t *policy_status_json(const char *key, const json_t *policy, const json_t *
 	struct sriov_policy parsed;
 	bool refused;
 
+	trust_check(world, policy, &problems);
 	sriov_policy_check(policy, &problems);
-	refused = sriov_policy_is_reserved(policy) ||
+	refused = !object_is_trusted(world, policy) || sriov_policy_is_reserved(policy) ||
 		  sriov_policy_parse(key, policy, &parsed, NULL) < 0;
 	if (!refused)
 		tally_reports(&tally, reports);
@@ -376,8 +399,8 @@ int policy_status_reconcile(const json_t *world, const char *key, struct plan *p
 
 	if (!policy)
 		return 0;
-	status = policy_status_json(key, policy, world_kind(world, KIND_POLICY_REPORT),
-				    POLICY_EXPLANATION_MAX, world_env(world, "now"));
+	status = policy_status_json(world, key, world_kind(world, KIND_POLICY_REPORT),
+				    POLICY_EXPLANATION_MAX);
 	conditions_tell(plan, KIND_POLICY, key, json_at(policy, "status", "conditions"),
 			json_at(status, "conditions"));
 	plan_status(plan, KIND_POLICY, key, status);

@@ -1,28 +1,29 @@
 /*
  * SriovNetworkPoolConfig: see the header.
  */
-#include "reconcilers/pool_config.h"
+#include "reconcilers/sriov/pool_config.h"
 
 #include <string.h>
 
 #include "lib/base/str.h"
 #include "lib/json/json.h"
-#include "reconcilers/conditions.h"
-#include "reconcilers/kinds.h"
-#include "reconcilers/labels.h"
-#include "reconcilers/names.h"
-#include "reconcilers/owner.h"
-#include "reconcilers/problems.h"
-#include "reconcilers/sriov_guid.h"
-
-/* Upstream's operator puts it on pools for hardware offload (reference 3.3), and left it there when the name was cleared (S65). */
-#define FINALIZER "poolconfig.finalizers.sriovnetwork.openshift.io"
+#include "reconcilers/core/conditions.h"
+#include "reconcilers/core/kinds.h"
+#include "reconcilers/core/labels.h"
+#include "reconcilers/core/names.h"
+#include "reconcilers/core/owner.h"
+#include "reconcilers/core/problems.h"
+#include "reconcilers/core/trust.h"
+#include "reconcilers/sriov/sriov_guid.h"
 
 /* Conflicts that a message names, and bytes of a value that it quotes. */
 #define NAMED_MAX 4
 #define QUOTE_MAX 64
 
-/* A pool with this name set is OpenShift's way to select hardware offload: not about nodes or RDMA modes. */
+/*
+ * A pool with this name set is OpenShift's way to select hardware offload: not about nodes or RDMA
+ * modes.
+ */
 static bool is_offload(const json_t *pool)
 {
 	return !str_empty(json_str_at(pool, "spec", "ovsHardwareOffloadConfig", "name"));
@@ -67,15 +68,16 @@ bool pool_config_selects(const json_t *pool, const json_t *labels)
 }
 
 /* *ret: the node's pool, or NULL when it has none. False when there is no single answer. */
-static bool find_pool(const json_t *pools, const json_t *labels, const json_t **ret)
+static bool find_pool(const json_t *world, const json_t *labels, const json_t **ret)
 {
+	const json_t *pools = world_kind(world, KIND_POOL_CONFIG);
 	const json_t *mine = NULL;
 	bool unreadable = false;
 	const char *key;
 	json_t *pool;
 
 	json_each (pools, key, pool) {
-		if (is_offload(pool))
+		if (is_offload(pool) || !object_is_trusted(world, pool))
 			continue;
 		if (!selector_is_readable(pool)) {
 			unreadable = true;
@@ -91,12 +93,44 @@ static bool find_pool(const json_t *pools, const json_t *labels, const json_t **
 	return mine || !unreadable;
 }
 
-const char *pool_config_rdma_mode(const json_t *pools, const json_t *labels, const char *current)
+const json_t *pool_config_of(const json_t *world, const json_t *labels)
+{
+	const json_t *pool = NULL;
+
+	return find_pool(world, labels, &pool) ? pool : NULL;
+}
+
+static bool read_percent(const char *text, int64_t *ret)
+{
+	size_t len = strlen(text);
+	auto_free char *number = str_ndup(text, len > 0 ? len - 1 : 0);
+
+	return str_ends(text, "%") && str_to_int(number, 1, 100, ret);
+}
+
+bool pool_config_max_unavailable(const json_t *pool, size_t nodes, size_t *ret)
+{
+	const json_t *max = json_at(pool, "spec", "maxUnavailable");
+	int64_t number = json_integer_value(max), percent;
+
+	if (json_is_integer(max) && number >= 0) {
+		*ret = (size_t)number;
+		return true;
+	}
+	if (!read_percent(json_str_or(max, ""), &percent))
+		return false;
+	*ret = nodes * (size_t)percent / 100;
+	if (*ret == 0)
+		*ret = 1;
+	return true;
+}
+
+const char *pool_config_rdma_mode(const json_t *world, const json_t *labels, const char *current)
 {
 	const json_t *pool, *mode;
 
 	current = is_mode(current) ? current : "";
-	if (!find_pool(pools, labels, &pool))
+	if (!find_pool(world, labels, &pool))
 		return current;
 	mode = json_at(pool, "spec", "rdmaMode");
 	if (!mode || str_eq(json_string_value(mode), ""))
@@ -104,12 +138,12 @@ const char *pool_config_rdma_mode(const json_t *pools, const json_t *labels, con
 	return is_mode(json_string_value(mode)) ? json_string_value(mode) : current;
 }
 
-int pool_config_guid_block(const json_t *pools, const json_t *labels, int current)
+int pool_config_guid_block(const json_t *world, const json_t *labels, int current)
 {
 	const json_t *pool;
 	int block;
 
-	if (!find_pool(pools, labels, &pool) ||
+	if (!find_pool(world, labels, &pool) ||
 	    !guid_pool_block(json_at(pool, "spec", "guidPool"), &block, NULL))
 		return current;
 	return block;
@@ -143,13 +177,15 @@ static void conflicts_add(struct conflicts *c, const char *node, const char *poo
 }
 
 /* The other pools that can select nodes: { key: pool }. Returns new. */
-static json_t *other_pools(const json_t *pools, const char *key)
+static json_t *other_pools(const json_t *world, const char *key)
 {
+	const json_t *pools = world_kind(world, KIND_POOL_CONFIG);
 	json_t *others = json_object(), *pool;
 	const char *other;
 
 	json_each (pools, other, pool) {
-		if (!str_eq(other, key) && !is_offload(pool) && selector_is_readable(pool))
+		if (!str_eq(other, key) && !is_offload(pool) && object_is_trusted(world, pool) &&
+		    selector_is_readable(pool))
 			json_object_set(others, other, pool);
 	}
 	return others;
@@ -189,8 +225,6 @@ static void check_max_unavailable(const json_t *pool, struct problems *problems)
 	static const char field[] = "spec.maxUnavailable";
 	const json_t *max = json_at(pool, "spec", "maxUnavailable");
 	const char *text = json_str_or(max, "");
-	size_t len = strlen(text);
-	auto_free char *number = str_ndup(text, len > 0 ? len - 1 : 0);
 	int64_t percent;
 
 	if (!max || (json_is_integer(max) && json_integer_value(max) >= 0))
@@ -204,11 +238,11 @@ static void check_max_unavailable(const json_t *pool, struct problems *problems)
 			    "%s, must be a number of nodes or a percentage from \"1%%\" to "
 			    "\"100%%\"",
 			    json_type_words(max));
-	else if (!str_ends(text, "%") || !str_to_int(number, 1, 100, &percent))
+	else if (!read_percent(text, &percent))
 		problem_add(problems, "BadMaxUnavailable", field,
 			    "\"%.*s\" must be a number of nodes or a percentage from \"1%%\" to "
 			    "\"100%%\"",
-			    (int)str_clip(text, len, QUOTE_MAX), text);
+			    (int)str_clip(text, strlen(text), QUOTE_MAX), text);
 }
 
 static void check_rdma_mode(const json_t *pool, struct problems *problems)
@@ -262,32 +296,135 @@ static void add_conflicts(struct problems *problems, const struct conflicts *con
 		    strbuf_str(&text));
 }
 
+/* The nodes of the pool. */
+struct crew {
+	size_t nodes, following, booting;
+	const char *
+		example; /* of those that need a boot, else of those that wait; the first by name */
+};
+
+void pool_config_put_report(const json_t *world, const json_t *labels, const json_t *state,
+			    json_t *reports)
+{
+	const json_t *pool, *conditions = json_at(state, "status", "conditions");
+	auto_free char *key = NULL, *name = NULL;
+	json_t *report;
+
+	if (!find_pool(world, labels, &pool) || !pool)
+		return;
+	key = json_key(pool);
+	name = str_printf(POOL_REPORT_PREFIX "%s", key);
+	report = json_object();
+	json_put_str(report, "mode",
+		     json_str_or(json_at(state, "status", "system", "rdmaMode"), ""));
+	json_put_bool(report, "reboot",
+		      str_eq(condition_status_of(conditions, "RebootRequired"), "True"));
+	json_put(reports, name, report);
+}
+
+static struct crew count_crew(const json_t *pool, const json_t *reports)
+{
+	const char *wanted = json_str_or(json_at(pool, "spec", "rdmaMode"), ""), *node;
+	struct crew crew = {.nodes = json_object_size(reports)};
+	bool example_boots = false;
+	json_t *report;
+
+	json_each (reports, node, report) {
+		bool boots = json_is_true(json_at(report, "reboot"));
+
+		crew.booting += boots;
+		if (!boots && (!*wanted || str_eq(json_str_at(report, "mode"), wanted))) {
+			crew.following++;
+			continue;
+		}
+		/* One that needs a boot before one that does not, then by name. */
+		if (crew.example && (example_boots > boots ||
+				     (example_boots == boots && strcmp(crew.example, node) < 0)))
+			continue;
+		crew.example = node;
+		example_boots = boots;
+	}
+	return crew;
+}
+
+struct pool_verdict {
+	bool is_ready;
+	const char *reason;
+	char *message; /* the caller's */
+};
+
+static struct pool_verdict judge_crew(const json_t *pool, const struct crew *crew)
+{
+	bool sets_nothing = str_empty(json_str_at(pool, "spec", "rdmaMode")) &&
+			    !json_at(pool, "spec", "guidPool") &&
+			    !json_at(pool, "spec", "maxUnavailable");
+
+	if (crew->nodes == 0)
+		return (struct pool_verdict){
+			false, "NoNode",
+			str_dup("no node that a SriovNetworkNodePolicy selects is in the pool; "
+				"label a node or correct nodeSelector")};
+	if (crew->booting > 0)
+		return (struct pool_verdict){
+			false, "RebootRequired",
+			str_printf("%zu of %zu nodes follow, %zu need a boot, %s first by name; "
+				   "drain and reboot them when it suits you",
+				   crew->following, crew->nodes, crew->booting, crew->example)};
+	if (crew->following < crew->nodes)
+		return (struct pool_verdict){
+			false, "Syncing",
+			str_printf("%zu of %zu nodes follow, %s does not yet; wait, and if this "
+				   "lasts, see its SriovNetworkNodeState",
+				   crew->following, crew->nodes, crew->example)};
+	if (sets_nothing)
+		return (struct pool_verdict){
+			true, "NothingSet",
+			str_dup("sets none of rdmaMode, guidPool and maxUnavailable, and changes "
+				"nothing: set one, or delete it")};
+	return (struct pool_verdict){
+		true, "InEffect",
+		str_printf("%zu of %zu nodes follow", crew->following, crew->nodes)};
+}
+
 static void plan_pool_status(struct plan *plan, const json_t *world, const char *key,
 			     const json_t *pool, const struct problems *problems)
 {
 	const json_t *previous = json_at(pool, "status", "conditions");
+	const struct crew crew = count_crew(pool, world_kind(world, KIND_POOL_REPORT));
 	json_t *status = json_object(), *conditions = json_array();
 	auto_free char *text = problems_text(problems);
 	auto_free char *message = str_printf("pool %s: %s", key, text);
+	struct pool_verdict v = judge_crew(pool, &crew);
 	const char *now = world_env(world, "now");
 	int64_t generation = json_generation(pool);
 	bool good = problems->total == 0;
 
-	condition_set(conditions, previous, "Ready", good ? CONDITION_TRUE : CONDITION_FALSE,
-		      good ? "InEffect" : problems_reason(problems),
-		      good ? "nodes that the pool selects follow it" : message, generation, now);
-	condition_set(conditions, previous, "Degraded", good ? CONDITION_FALSE : CONDITION_TRUE,
-		      good ? "AsExpected" : problems_reason(problems), good ? "" : message,
+	condition_set(conditions, previous, "Ready",
+		      good && v.is_ready ? CONDITION_TRUE : CONDITION_FALSE,
+		      good ? v.reason : problems_reason(problems), good ? v.message : message,
 		      generation, now);
+	condition_set(conditions, previous, "Progressing",
+		      good && !v.is_ready && crew.nodes > 0 ? CONDITION_TRUE : CONDITION_FALSE,
+		      good && !v.is_ready && crew.nodes > 0 ? v.reason : "NothingToDo",
+		      good && !v.is_ready && crew.nodes > 0
+			      ? v.message
+			      : "there is nothing that passes by itself",
+		      generation, now);
+	condition_set(conditions, previous, "Degraded", good ? CONDITION_FALSE : CONDITION_TRUE,
+		      good ? "AsExpected" : problems_reason(problems),
+		      good ? "nothing is wrong" : message, generation, now);
+	free(v.message);
 	conditions_tell(plan, KIND_POOL_CONFIG, key, previous, conditions);
 	json_put_int(status, "observedGeneration", generation);
+	json_put_int(status, "nodes", (int64_t)crew.nodes);
+	json_put_int(status, "followingNodes", (int64_t)crew.following);
+	json_put_int(status, "rebootNodes", (int64_t)crew.booting);
 	json_put(status, "conditions", conditions);
 	plan_status(plan, KIND_POOL_CONFIG, key, status);
 }
 
 int pool_config_reconcile(const json_t *world, const char *key, struct plan *plan, struct err *err)
 {
-	const json_t *pools = world_kind(world, KIND_POOL_CONFIG);
 	const json_t *pool = world_get(world, KIND_POOL_CONFIG, key);
 	auto_problems struct problems problems = {0};
 	struct conflicts conflicts = {0};
@@ -297,12 +434,13 @@ int pool_config_reconcile(const json_t *world, const char *key, struct plan *pla
 		return 0;
 	if (object_is_terminating(pool)) {
 		/* Nobody else would let it go once upstream's operator is gone. */
-		plan_release(plan, KIND_POOL_CONFIG, key, pool, FINALIZER);
+		plan_release(plan, KIND_POOL_CONFIG, key, pool, POOL_CONFIG_FINALIZER);
 		return 0;
 	}
+	trust_check(world, pool, &problems);
 	pool_config_check(pool, &problems);
-	if (!is_offload(pool) && selector_is_readable(pool)) {
-		others = other_pools(pools, key);
+	if (object_is_trusted(world, pool) && !is_offload(pool) && selector_is_readable(pool)) {
+		others = other_pools(world, key);
 		find_conflicts(world, pool, others, &conflicts);
 	}
 	add_conflicts(&problems, &conflicts);

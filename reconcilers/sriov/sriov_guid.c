@@ -1,7 +1,7 @@
 /*
  * GUIDs of InfiniBand VFs. See the header.
  */
-#include "reconcilers/sriov_guid.h"
+#include "reconcilers/sriov/sriov_guid.h"
 
 #include <inttypes.h>
 #include <string.h>

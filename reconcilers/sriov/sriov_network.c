@@ -1,19 +1,20 @@
 /*
- * SriovNetwork, SriovIBNetwork, OVSNetwork → NetworkAttachmentDefinition. See the header; the configuration itself is
- * sriov_network_config.c.
+ * SriovNetwork, SriovIBNetwork, OVSNetwork → NetworkAttachmentDefinition. See the header; the
+ * configuration itself is sriov_network_config.c.
  *
- * Which NADs are a network's is written on the NADs, so that moving or deleting a network needs no memory of where its NAD
- * was: whatever carries its name and is not where it should be goes.
+ * Which NADs are a network's is written on the NADs, so that moving or deleting a network needs no
+ * memory of where its NAD was: whatever carries its name and is not where it should be goes.
  */
-#include "reconcilers/sriov_network.h"
+#include "reconcilers/sriov/sriov_network.h"
 
 #include <string.h>
 
 #include "lib/base/str.h"
 #include "lib/json/json.h"
-#include "reconcilers/conditions.h"
-#include "reconcilers/kinds.h"
-#include "reconcilers/owner.h"
+#include "reconcilers/core/conditions.h"
+#include "reconcilers/core/kinds.h"
+#include "reconcilers/core/owner.h"
+#include "reconcilers/core/trust.h"
 
 /* As upstream, whose text is then taken over as it stands. */
 #define CONFIG_INDENT 4
@@ -105,15 +106,18 @@ static void plan_deleted(struct plan *plan, const struct look *l)
 /* ---- what stands in the way ---- */
 
 /*
- * Only from a namespace of administrators may a network write into another one: the operator's, and kube-system, where the
- * installations that we replace keep theirs. Otherwise whoever may create networks in one namespace could do so in all.
+ * Only from a namespace of administrators may a network write into another one. Otherwise whoever
+ * may create networks in one namespace could do so in all.
  */
 static bool may_target_others(const struct look *l)
 {
-	return str_eq(l->home, world_env(l->world, "namespace")) || str_eq(l->home, "kube-system");
+	return namespace_is_trusted(l->world, l->home);
 }
 
-/* Who else the NAD belongs to; NULL when it is ours, or nobody's and thus ours to take. Returns new. */
+/*
+ * Who else the NAD belongs to; NULL when it is ours, or nobody's and thus ours to take. Returns
+ * new.
+ */
 static char *other_owner(const struct look *l)
 {
 	const char *annotation = owner_annotation(l->nad);
@@ -134,16 +138,19 @@ static void check_claim(const struct look *l, struct problems *problems)
 {
 	auto_free char *other = other_owner(l);
 
-	if (!is_at_home(l) && !may_target_others(l))
+	if (!is_at_home(l) && !may_target_others(l)) {
+		auto_free char *trusted = trusted_namespaces(l->world);
+
 		problem_add(problems, "NetworkAttachmentDefinitionInvalid", NAMESPACE_FIELD,
-			    "\"%s\" may be another namespace only for a network in namespace %s or "
-			    "kube-system, create the network there or in %s itself",
-			    l->target, world_env(l->world, "namespace"), l->target);
-	else if (other)
+			    "\"%s\" may be another namespace only for a network in one of %s; "
+			    "create the network there or in %s itself",
+			    l->target, trusted, l->target);
+	} else if (other) {
 		problem_add(problems, "NetworkAttachmentDefinitionInvalid", "metadata.name",
 			    "NetworkAttachmentDefinition %s belongs to %s, rename this network or "
 			    "delete that owner",
 			    l->target_key, other);
+	}
 }
 
 /* It cannot be written yet. */
@@ -175,7 +182,10 @@ static void check_target(const struct look *l, struct problems *problems)
 
 /* ---- the NAD ---- */
 
-/* Text that means the same stays as it is: it may have come from upstream, or have been laid out by hand. */
+/*
+ * Text that means the same stays as it is: it may have come from upstream, or have been laid out by
+ * hand.
+ */
 static char *config_text(const json_t *config, const json_t *nad)
 {
 	const char *present = json_str_or(json_at(nad, "spec", "config"), "");
@@ -186,19 +196,28 @@ static char *config_text(const json_t *config, const json_t *nad)
 	return json_dumps(config, JSON_INDENT(CONFIG_INDENT));
 }
 
-static json_t *annotations_json(const struct look *l)
+/* What pods have to request. Returns new. */
+static json_t *full_resource(const struct look *l)
 {
 	const char *prefix = world_env(l->world, "resourcePrefix");
-	const char *resource = json_str_at(l->network, "spec", "resourceName");
+
+	return json_fmt("%s%s%s", prefix, *prefix ? "/" : "",
+			json_str_at(l->network, "spec", "resourceName"));
+}
+
+static json_t *annotations_json(const struct look *l)
+{
 	json_t *annotations = json_object();
 
-	json_put(annotations, NAD_RESOURCE_NAME,
-		 json_fmt("%s%s%s", prefix, *prefix ? "/" : "", resource));
+	json_put(annotations, NAD_RESOURCE_NAME, full_resource(l));
 	json_put_str(annotations, SRIOV_NETWORK_OWNER, l->owner);
 	return annotations;
 }
 
-/* The network, and owners that others entered. NULL when the NAD is in another namespace, which references cannot reach. */
+/*
+ * The network, and owners that others entered. NULL when the NAD is in another namespace, which
+ * references cannot reach.
+ */
 static json_t *owners_json(const struct look *l)
 {
 	json_t *owners, *ours, *other;
@@ -261,14 +280,19 @@ static bool is_in_place(const json_t *nad, const json_t *wanted)
 
 static void plan_network_status(struct plan *plan, const struct look *l,
 				enum condition_status ready, const char *reason,
-				const char *message)
+				const char *message, const struct problems *warnings)
 {
 	const json_t *previous = json_at(l->network, "status", "conditions");
+	const char *now = world_env(l->world, "now");
 	json_t *status = json_object(), *conditions = json_array();
 	int64_t generation = json_generation(l->network);
+	auto_free char *text = problems_text(warnings);
 
-	condition_set(conditions, previous, "Ready", ready, reason, message, generation,
-		      world_env(l->world, "now"));
+	condition_set(conditions, previous, "Ready", ready, reason, message, generation, now);
+	condition_set(conditions, previous, "Degraded",
+		      warnings->total ? CONDITION_TRUE : CONDITION_FALSE,
+		      warnings->total ? problems_reason(warnings) : "AsExpected",
+		      warnings->total ? text : "nothing is wrong", generation, now);
 	conditions_tell(plan, l->kind->id, l->key, previous, conditions);
 	json_put_int(status, "observedGeneration", generation);
 	/* What pods can name, be it of an earlier generation. */
@@ -278,12 +302,32 @@ static void plan_network_status(struct plan *plan, const struct look *l,
 	plan_status(plan, l->kind->id, l->key, status);
 }
 
+/* Pods would wait for devices that nobody has. A young network may have come before its policy. */
+static void check_resource(struct plan *plan, const struct look *l, struct problems *warnings)
+{
+	json_auto_t *resource = full_resource(l);
+
+	if (str_empty(json_str_at(l->network, "spec", "resourceName")) ||
+	    !world_kind(l->world, KIND_NODE_RESOURCE) ||
+	    world_get(l->world, KIND_NODE_RESOURCE, json_string_value(resource)))
+		return;
+	if (object_is_fresh(l->network, world_env(l->world, "now"))) {
+		plan_requeue(plan, OBJECT_FRESH_MS);
+		return;
+	}
+	problem_add(warnings, "ResourceMissing", "spec.resourceName",
+		    "%.253s is offered by no node: pods that request it stay Pending until a "
+		    "SriovNetworkNodePolicy or a device plugin makes it, or the name is corrected",
+		    json_string_value(resource));
+}
+
 static void plan_not_ready(struct plan *plan, const struct look *l, const struct problems *problems)
 {
 	auto_free char *text = problems_text(problems);
 	auto_free char *message = str_printf("%s %s: %s", l->kind->kind, l->key, text);
+	auto_problems struct problems none = {0};
 
-	plan_network_status(plan, l, CONDITION_FALSE, problems_reason(problems), message);
+	plan_network_status(plan, l, CONDITION_FALSE, problems_reason(problems), message, &none);
 }
 
 static void plan_nad(struct plan *plan, const struct look *l, const json_t *config)
@@ -294,11 +338,14 @@ static void plan_nad(struct plan *plan, const struct look *l, const json_t *conf
 		"NetworkAttachmentDefinition %s is in place, a pod in namespace %s names it in its "
 		"annotation k8s.v1.cni.cncf.io/networks",
 		l->target_key, l->target);
+	auto_problems struct problems warnings = {0};
 
 	plan_apply(plan, KIND_NAD, nad);
 	plan_removal(plan, l, l->target_key);
-	if (done)
-		plan_network_status(plan, l, CONDITION_TRUE, "NetworkReady", message);
+	if (!done)
+		return;
+	check_resource(plan, l, &warnings);
+	plan_network_status(plan, l, CONDITION_TRUE, "NetworkReady", message, &warnings);
 }
 
 static void plan_network(struct plan *plan, const struct look *l)
@@ -306,7 +353,9 @@ static void plan_network(struct plan *plan, const struct look *l)
 	auto_problems struct problems problems = {0};
 	json_auto_t *config = sriov_network_config(l->kind->id, l->name, l->network, &problems);
 
-	/* A network that cannot be read says nothing about where its NAD should not be: all stays. */
+	/*
+	 * A network that cannot be read says nothing about where its NAD should not be: all stays.
+	 */
 	if (config) {
 		check_target(l, &problems);
 		if (str_eq(problems_reason(&problems), "NamespaceNotFound"))

@@ -1,17 +1,17 @@
 /*
  * The CNI configuration of SriovNetwork, SriovIBNetwork and OVSNetwork. See sriov_network.h.
  *
- * Upstream pastes text into a template; here ipam, capabilities and metaPlugins are parsed, so that a mistake in them is
- * told and blanks within strings survive.
+ * Upstream pastes text into a template; here ipam, capabilities and metaPlugins are parsed, so that
+ * a mistake in them is told and blanks within strings survive.
  */
-#include "reconcilers/sriov_network.h"
+#include "reconcilers/sriov/sriov_network.h"
 
 #include <assert.h>
 #include <string.h>
 
 #include "lib/json/json.h"
-#include "reconcilers/fields.h"
-#include "reconcilers/kinds.h"
+#include "reconcilers/core/fields.h"
+#include "reconcilers/core/kinds.h"
 
 #define CNI_VERSION "1.0.0"
 /* Fields with JSON inside; etcd takes 1.5 MB for an object. */
@@ -64,7 +64,7 @@ static const struct field trunk_fields[] = {
 static json_t *parse_text(const char *text, size_t len, struct err *err)
 {
 	if (len > TEXT_MAX) {
-		err_set(err, ERR_INVALID, "TooLong", "%zu bytes, the most is %u", len, TEXT_MAX);
+		err_set(err, ERR_INVALID, "BadJson", "%zu bytes, the most is %u", len, TEXT_MAX);
 		return NULL;
 	}
 	return json_parse(text, len, err);

@@ -1,14 +1,15 @@
 /*
- * One SriovNetworkNodePolicy: read, judged, matched. See the header; merging of policies is node_state.c.
+ * One SriovNetworkNodePolicy: read, judged, matched. See the header; merging of policies is
+ * node_state.c.
  */
-#include "reconcilers/sriov_policy.h"
+#include "reconcilers/sriov/sriov_policy.h"
 
 #include <ctype.h>
 #include <string.h>
 #include <strings.h>
 
 #include "lib/json/json.h"
-#include "reconcilers/labels.h"
+#include "reconcilers/core/labels.h"
 
 /* Names and values from objects, as far as messages quote them. */
 #define QUOTE_MAX         64
@@ -151,7 +152,7 @@ static int read_spec(const json_t *object, struct sriov_policy *p, struct err *e
 	if (check_node_selector(spec, err) < 0 || read_values(spec, p, err) < 0 ||
 	    read_nic_selector(spec, p, err) < 0)
 		return -1;
-	/* Upstream's webhook does the same (reference 5.2); an InfiniBand VF without RDMA has no use. */
+	/* Upstream's webhook does the same; an InfiniBand VF without RDMA has no use. */
 	if (is_infiniband(p->link_type) && !is_vfio(p))
 		p->is_rdma = true;
 	return 0;
@@ -165,7 +166,10 @@ int sriov_policy_parse(const char *key, const json_t *object, struct sriov_polic
 		.name = json_name(object),
 		.namespace = json_namespace(object),
 	};
+	const json_t *annotations = json_at(object, "metadata", "annotations");
 
+	p.allows_lag_loss = str_eq(json_str_at(annotations, SRIOV_ALLOW_LAG_LOSS), "true");
+	p.allows_primary_nic = str_eq(json_str_at(annotations, SRIOV_ALLOW_PRIMARY_NIC), "true");
 	if (read_spec(object, &p, err) < 0)
 		return -1;
 	*ret = p;
@@ -303,19 +307,19 @@ static void add_quote(struct strbuf *b, const char *s)
 		strbuf_adds(b, "...");
 }
 
-static bool fails(struct strbuf *why, const char *selector, const char *is, const char *wanted)
+static void fails(struct strbuf *why, size_t n, const char *selector, const char *is,
+		  const char *wanted)
 {
 	if (!why)
-		return false;
-	strbuf_addf(why, "%s ", selector);
+		return;
+	strbuf_addf(why, "%s%s ", n ? "; " : "", selector);
 	add_quote(why, str_empty(is) ? "unknown" : is);
 	strbuf_adds(why, ", wanted ");
 	add_quote(why, wanted);
-	return false;
 }
 
 /* The same for a list: the first few of it. */
-static bool fails_list(struct strbuf *why, const char *selector, const char *is,
+static void fails_list(struct strbuf *why, size_t n, const char *selector, const char *is,
 		       const json_t *wanted)
 {
 	auto_strbuf struct strbuf list = {0};
@@ -324,7 +328,7 @@ static bool fails_list(struct strbuf *why, const char *selector, const char *is,
 	size_t i;
 
 	if (!why)
-		return false;
+		return;
 	json_array_foreach ((json_t *)wanted, i, one) {
 		if (i == quoted)
 			break;
@@ -332,10 +336,9 @@ static bool fails_list(struct strbuf *why, const char *selector, const char *is,
 			strbuf_adds(&list, " or ");
 		strbuf_adds(&list, json_str_or(one, ""));
 	}
-	fails(why, selector, is, strbuf_str(&list));
+	fails(why, n, selector, is, strbuf_str(&list));
 	if (json_array_size(wanted) > quoted)
 		strbuf_addf(why, " or %zu more", json_array_size(wanted) - quoted);
-	return false;
 }
 
 /* People write the hex digits of addresses in either case. */
@@ -429,29 +432,34 @@ void sriov_policy_why_not_selected(const json_t *object, const json_t *labels, s
 	strbuf_adds(why, "spec.nodeSelector cannot be read");
 }
 
-bool sriov_policy_picks(const struct sriov_policy *p, const json_t *pf, struct strbuf *why)
+size_t sriov_policy_fails(const struct sriov_policy *p, const json_t *pf, struct strbuf *why)
 {
 	const char *address = json_str_at(pf, "pciAddress");
 	struct pf_name name;
-	size_t i = 0;
+	size_t i = 0, n = 0;
 
 	if (!has_nic_selector(p)) {
 		if (why)
 			strbuf_adds(why, "nicSelector is empty and picks nothing");
-		return false;
+		return 1;
 	}
 	if (!str_empty(p->vendor) && !str_eq(json_str_at(pf, "vendor"), p->vendor))
-		return fails(why, "vendor", json_str_at(pf, "vendor"), p->vendor);
+		fails(why, n++, "vendor", json_str_at(pf, "vendor"), p->vendor);
 	if (!str_empty(p->device_id) && !str_eq(json_str_at(pf, "deviceID"), p->device_id))
-		return fails(why, "deviceID", json_str_at(pf, "deviceID"), p->device_id);
+		fails(why, n++, "deviceID", json_str_at(pf, "deviceID"), p->device_id);
 	if (json_array_size(p->root_devices) > 0 && !has_address(p->root_devices, address))
-		return fails_list(why, "pciAddress", address, p->root_devices);
+		fails_list(why, n++, "pciAddress", address, p->root_devices);
 	if (json_array_size(p->pf_names) > 0 && !next_name(p, pf, &i, &name))
-		return fails_list(why, "name", json_str_at(pf, "name"), p->pf_names);
+		fails_list(why, n++, "name", json_str_at(pf, "name"), p->pf_names);
 	if (!str_empty(p->net_filter) &&
 	    !net_filter_same(json_str_at(pf, "netFilter"), p->net_filter))
-		return fails(why, "netFilter", json_str_at(pf, "netFilter"), p->net_filter);
-	return true;
+		fails(why, n++, "netFilter", json_str_at(pf, "netFilter"), p->net_filter);
+	return n;
+}
+
+bool sriov_policy_picks(const struct sriov_policy *p, const json_t *pf, struct strbuf *why)
+{
+	return sriov_policy_fails(p, pf, why) == 0;
 }
 
 int sriov_policy_order(const void *a, const void *b)
@@ -467,7 +475,9 @@ int sriov_policy_order(const void *a, const void *b)
 
 /* ---- judging ---- */
 
-/* What the kubelet takes behind the prefix, as upstream's webhook has it (reference 5.3, V1). */
+/*
+ * What the kubelet takes behind the prefix, as upstream's webhook has it (pkg/webhook/validate.go).
+ */
 static bool resource_name_is_good(const char *s)
 {
 	size_t len = strlen(s);

@@ -1,20 +1,21 @@
 /*
  * One SriovNetworkNodePolicy: read, judged, matched against nodes and PFs.
  *
- * Everything here looks at one policy; how several share a PF is node_state.c. An admission webhook and a command line
- * get the same answers from the same functions.
+ * Everything here looks at one policy; how several share a PF is node_state.c. An admission webhook
+ * and a command line get the same answers from the same functions.
  *
- * Source: reference/sriov-operator.md sections 1.1, 2.4, 2.5, 5.2, 5.3; where we differ: reconcilers/sriov.md.
+ * Source: github.com/k8snetworkplumbingwg/sriov-network-operator, api/v1/helper.go and
+ * pkg/webhook/validate.go; where we differ: docs/sriov.md.
  */
-#ifndef ORBWEAVER_RECONCILERS_SRIOV_POLICY_H
-#define ORBWEAVER_RECONCILERS_SRIOV_POLICY_H
+#ifndef ORBWEAVER_RECONCILERS_SRIOV_SRIOV_POLICY_H
+#define ORBWEAVER_RECONCILERS_SRIOV_SRIOV_POLICY_H
 
 #include <jansson.h>
 #include <stdbool.h>
 
 #include "lib/base/err.h"
 #include "lib/base/str.h"
-#include "reconcilers/problems.h"
+#include "reconcilers/core/problems.h"
 
 /* The weakest priority, and what an absent one means. 0 is the strongest. */
 #define SRIOV_PRIORITY_WEAKEST 99
@@ -29,6 +30,9 @@ struct vf_range {
 };
 
 /* A policy with its defaults filled in. Strings and arrays are borrowed from the object. */
+#define SRIOV_ALLOW_LAG_LOSS    "orbweaver.io/allow-lag-loss"
+#define SRIOV_ALLOW_PRIMARY_NIC "orbweaver.io/allow-primary-nic"
+
 struct sriov_policy {
 	const char *key; /* "namespace/name" */
 	const char *name;
@@ -46,6 +50,12 @@ struct sriov_policy {
 	bool exclude_topology;
 	bool externally_managed;
 	bool says_externally_managed; /* the field is present */
+	/*
+	 * Annotations of that value "true": what the agent refuses unless it is asked in so many
+	 * words.
+	 */
+	bool allows_lag_loss;
+	bool allows_primary_nic;
 	const char *vendor;
 	const char *device_id;
 	const char *net_filter;
@@ -54,38 +64,50 @@ struct sriov_policy {
 };
 
 /*
- * Fill *ret from the object; `key` is borrowed. Fails when the object does not say what it wants: a field of a wrong type,
- * a value outside its bounds, a range that cannot be read. Such a policy is applied nowhere.
- * Errors: ERR_INVALID, text like `spec.numVfs: …`.
+ * Fill *ret from the object; `key` is borrowed. Fails when the object does not say what it wants: a
+ * field of a wrong type, a value outside its bounds, a range that cannot be read. Such a policy is
+ * applied nowhere. Errors: ERR_INVALID, text like `spec.numVfs: …`.
  */
 int sriov_policy_parse(const char *key, const json_t *object, struct sriov_policy *ret,
 		       struct err *err);
 
 /*
- * Everything that is wrong with the policy by itself. Of a policy that sriov_policy_parse refuses, or whose name is reserved, it
- * is the reason why it is applied nowhere; else the policy is applied as written and will not do what its author meant.
+ * Everything that is wrong with the policy by itself. Of a policy that sriov_policy_parse refuses,
+ * or whose name is reserved, it is the reason why it is applied nowhere; else the policy is applied
+ * as written and will not do what its author meant.
  */
 void sriov_policy_check(const json_t *object, struct problems *problems);
 
 /* Policies of this name are remains of old releases of the upstream operator and never applied. */
 bool sriov_policy_is_reserved(const json_t *object);
 
-/* Does spec.nodeSelector select a node with these labels? Works on any object; one without a readable selector: false. */
+/*
+ * Does spec.nodeSelector select a node with these labels? Works on any object; one without a
+ * readable selector: false.
+ */
 bool sriov_policy_selects(const json_t *object, const json_t *labels);
 
-/* Of a policy that does not select these labels: append the first pair that they lack, `label gpu no, wanted yes`. */
+/*
+ * Of a policy that does not select these labels: append the first pair that they lack, `label gpu
+ * no, wanted yes`.
+ */
 void sriov_policy_why_not_selected(const json_t *object, const json_t *labels, struct strbuf *why);
 
 /*
- * Does nicSelector pick this PF, an element of NodeState status.interfaces? When not and `why` is given, the first
- * selector that fails is appended to it: `vendor 8086, wanted 15b3`.
+ * How many selectors of nicSelector fail on this PF, an element of NodeState status.interfaces?
+ * 0: it is picked. When `why` is given, each is appended: `vendor 8086, wanted 15b3; name p1,
+ * wanted p0`.
  */
+size_t sriov_policy_fails(const struct sriov_policy *policy, const json_t *pf, struct strbuf *why);
+
+/* Does none fail? */
 bool sriov_policy_picks(const struct sriov_policy *policy, const json_t *pf, struct strbuf *why);
 
 /*
- * Visit the VF ranges that the policy means on a PF that it picks: `size_t i = 0; while (sriov_policy_range(p, pf, &i, &r))`.
- * One for each element of pfNames that names the PF, by its name or an alternative name, in their order; the whole PF,
- * 0..numVfs-1, for an element without range and when none names the PF. Nothing when numVfs is 0.
+ * Visit the VF ranges that the policy means on a PF that it picks: `size_t i = 0; while
+ * (sriov_policy_range(p, pf, &i, &r))`. One for each element of pfNames that names the PF, by its
+ * name or an alternative name, in their order; the whole PF, 0..numVfs-1, for an element without
+ * range and when none names the PF. Nothing when numVfs is 0.
  */
 bool sriov_policy_range(const struct sriov_policy *policy, const json_t *pf, size_t *iter,
 			struct vf_range *ret);
@@ -100,10 +122,15 @@ struct pf_name {
 	struct vf_range range;
 };
 
-/* Errors: ERR_INVALID "BadRange", naming the text and what would be right. *ret borrows from text. */
+/*
+ * Errors: ERR_INVALID "BadRange", naming the text and what would be right. *ret borrows from text.
+ */
 int pf_name_parse(const char *text, struct pf_name *ret, struct err *err);
 
-/* Strongest last: the order in which policies are applied (priority down, then name, then namespace up). For qsort. */
+/*
+ * Strongest last: the order in which policies are applied (priority down, then name, then namespace
+ * up). For qsort.
+ */
 int sriov_policy_order(const void *a, const void *b);
 
 #endif

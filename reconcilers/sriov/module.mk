@@ -1,0 +1,1 @@
+$(eval $(call library,reconcilers/sriov,lib/base lib/json reconcilers/core,jansson))

@@ -1,0 +1,15 @@
+/*
+ * A decision and what the agent says → how each policy stands on the node (policy_report.h).
+ */
+#ifndef ORBWEAVER_RECONCILERS_SRIOV_NODE_REPORT_H
+#define ORBWEAVER_RECONCILERS_SRIOV_NODE_REPORT_H
+
+#include "reconcilers/sriov/node_decision.h"
+
+/*
+ * Reports of the policies of the decision, by key; adds to what they were told. `spec_is_written`:
+ * the NodeState carries the decision. Call once per decision. Returns new.
+ */
+json_t *node_reports(struct decision *d, bool spec_is_written);
+
+#endif

@@ -1,0 +1,57 @@
+/*
+ * Node and policies → SriovNetworkNodeState.spec: the work item of one node, and what the node adds
+ * to the status of policies.
+ *
+ * key: the node's name. World:
+ * 	nodes[key]						absent: the node is gone
+ * 	sriovnetworknodestates["<env namespace>/<key>"] spec, status.interfaces (without Vfs),
+ * 	syncStatus, …
+ * 	sriovnetworknodepolicies, sriovnetworkpoolconfigs	all, of all namespaces
+ *
+ * Plan: the NodeState with its whole spec (for a node that a policy's nodeSelector selects, and for
+ * a NodeState that is there already), the node's report for each policy that selects it
+ * (policy_report.h). A NodeState whose node is gone is marked, kept NODE_STATE_KEEP_MINUTES and
+ * then deleted. One that no agent ever wrote a status of gets Ready=False NoAgent after
+ * NODE_STATE_SILENT_S.
+ *
+ * An event EditUndone says that somebody else wrote to the spec (metadata.orbweaver.specWriter,
+ * operator/projection.h) when that is written over.
+ *
+ * Costs: policies × own PFs. Nothing depends on the number of nodes.
+ *
+ * Source: github.com/k8snetworkplumbingwg/sriov-network-operator,
+ * controllers/sriovnetworknodepolicy_controller.go. Where we differ: docs/sriov.md.
+ */
+#ifndef ORBWEAVER_RECONCILERS_SRIOV_NODE_STATE_H
+#define ORBWEAVER_RECONCILERS_SRIOV_NODE_STATE_H
+
+#include "reconcilers/core/reconcile.h"
+
+struct decision;
+
+/* As upstream's STALE_NODE_STATE_CLEANUP_DELAY_MINUTES when it is not set. */
+#define NODE_STATE_KEEP_MINUTES 30
+#define NODE_STATE_KEEP_UNTIL   "sriovnetwork.openshift.io/keep-state-until"
+
+/*
+ * The drain protocol of the SR-IOV network operator: what is asked for (on the Node, and its mirror
+ * on the NodeState), how far it is, and whether somebody else does it.
+ */
+#define DRAIN_NODE_STATE    "sriovnetwork.openshift.io/state"
+#define DRAIN_DESIRED_STATE "sriovnetwork.openshift.io/desired-state"
+#define DRAIN_CURRENT_STATE "sriovnetwork.openshift.io/current-state"
+#define DRAIN_EXTERNAL      "sriovnetwork.openshift.io/use-external-drainer"
+
+/* A NodeState that is older than this and has no status says NoAgent. */
+#define NODE_STATE_SILENT_S 60
+
+int node_state_reconcile(const json_t *world, const char *key, struct plan *plan, struct err *err);
+
+/*
+ * The reports alone, each with up to why_lines_max lines, and in *ret (the caller's to
+ * decision_done) the decision that they explain. Returns new.
+ */
+json_t *node_state_reports(const json_t *world, const char *key, size_t why_lines_max,
+			   struct decision *ret);
+
+#endif

@@ -1,0 +1,68 @@
+/*
+ * SriovNetworkPoolConfig: which nodes belong together, their RDMA network namespace mode, the GUIDs
+ * of their InfiniBand VFs.
+ *
+ * Source: github.com/k8snetworkplumbingwg/sriov-network-operator,
+ * controllers/sriovnetworkpoolconfig_controller.go.
+ */
+#ifndef ORBWEAVER_RECONCILERS_SRIOV_POOL_CONFIG_H
+#define ORBWEAVER_RECONCILERS_SRIOV_POOL_CONFIG_H
+
+#include "reconcilers/core/problems.h"
+#include "reconcilers/core/reconcile.h"
+
+/*
+ * Upstream's operator puts it on pools for hardware offload, and leaves it there when the name is
+ * cleared.
+ */
+#define POOL_CONFIG_FINALIZER "poolconfig.finalizers.sriovnetwork.openshift.io"
+
+/*
+ * key: "namespace/name" of a pool. World: the pools of all namespaces, all nodes (their labels),
+ * what trust.h needs. Pools of namespaces that are not trusted say so, and count nowhere.
+ * poolreports = { node: report }, one for each of its nodes that has a NodeState. Plan: the pool's
+ * status: counts of nodes that follow, wait and need a boot; Ready, which says the same in words;
+ * Degraded when something in it is wrong or a node is in a second pool too. One that is being
+ * deleted loses upstream's finalizer.
+ */
+int pool_config_reconcile(const json_t *world, const char *key, struct plan *plan, struct err *err);
+
+/*
+ * What a node with these labels says to the pool that it is in: put POOL_REPORT_PREFIX + key:
+ * {"mode": its rdmaMode, "reboot": it waits for one} into reports. `state` is its NodeState.
+ * Nothing when there is no single pool.
+ */
+void pool_config_put_report(const json_t *world, const json_t *labels, const json_t *state,
+			    json_t *reports);
+
+/* What is wrong with a pool by itself. */
+void pool_config_check(const json_t *pool, struct problems *problems);
+
+/* Can the pool be read, and is a node with these labels in it? NULL: false. */
+bool pool_config_selects(const json_t *pool, const json_t *labels);
+
+/*
+ * The rdmaMode for a node with these labels: "shared", "exclusive" or "" (leave alone). `current`
+ * is what the node was told last; it stays where no single answer exists: the node is in two pools,
+ * its pool says something unknown, or no readable pool claims it while another pool's selector
+ * cannot be read. (Telling a node "" would make it undo its mode and reboot.)
+ */
+const char *pool_config_rdma_mode(const json_t *world, const json_t *labels, const char *current);
+
+/*
+ * Likewise the block of GUIDs (sriov_guid.h) for the InfiniBand VFs of such a node: the pool's,
+ * GUID_BLOCK_NONE when there is no pool or it says nothing, `current` where no single good answer
+ * exists.
+ */
+int pool_config_guid_block(const json_t *world, const json_t *labels, int current);
+
+/* The one pool of a node with these labels; NULL: it is in none, in several, or nobody can say. */
+const json_t *pool_config_of(const json_t *world, const json_t *labels);
+
+/*
+ * How many of so many nodes may be unavailable: the number, or the percentage rounded down, but one
+ * at least. False: the pool does not say, or not so that it can be read.
+ */
+bool pool_config_max_unavailable(const json_t *pool, size_t nodes, size_t *ret);
+
+#endif

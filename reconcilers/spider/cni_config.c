@@ -1,7 +1,7 @@
 /*
  * Rendering of CNI configurations; see cni_config.h. Each main plugin has one short function.
  */
-#include "reconcilers/cni_config.h"
+#include "reconcilers/spider/cni_config.h"
 
 #include <assert.h>
 #include <string.h>
@@ -39,6 +39,13 @@ const char *cni_annotation(const json_t *smc, const char *name)
 	return json_str_at(smc, "metadata", "annotations", name);
 }
 
+const char *cni_nad_name(const json_t *smc)
+{
+	const char *name = cni_annotation(smc, CNI_ANNOTATION_NAD_NAME);
+
+	return name ? name : json_name(smc);
+}
+
 /* Fields of a block with their defaults. */
 
 static const char *str_of(const json_t *block, const char *key, const char *otherwise)
@@ -62,7 +69,10 @@ static bool bool_of(const json_t *block, const char *key, bool otherwise)
 
 bool cni_sriov_isolates_rdma(const json_t *sriov)
 {
-	/* The schema stores rdmaIsolation: false where nobody wrote it, so a false one cannot overrule the old name. */
+	/*
+	 * The schema stores rdmaIsolation: false where nobody wrote it, so a false one cannot
+	 * overrule the old name.
+	 */
 	return bool_of(sriov, "rdmaIsolation", false) || bool_of(sriov, "enableRdma", false);
 }
 
@@ -86,7 +96,10 @@ bool cni_block_has_pools(const json_t *block)
 	return json_array_size(json_at(pools, "ipv4")) || json_array_size(json_at(pools, "ipv6"));
 }
 
-/* Into ippools, but not into the user's own object; what is no object there is the checks' business. */
+/*
+ * Into ippools, but not into the user's own object; what is no object there is the checks'
+ * business.
+ */
 static void place_in_pools(json_t *block, const json_t *members)
 {
 	const json_t *old = json_at(block, "ippools");
@@ -362,8 +375,8 @@ static json_t *coordinator_new(const json_t *coordinator)
 			 str_of(coordinator, "podDefaultRouteNIC", ""));
 	json_put(plugin, "vethMTU", json_incref(json_at(coordinator, "vethMTU")));
 	/*
-	 * 0 is also what defaulting stores when nobody asked, and would hide the SpiderCoordinator's value; podCIDRType
-	 * next to it says that somebody did ask.
+	 * 0 is also what defaulting stores when nobody asked, and would hide the
+	 * SpiderCoordinator's value; podCIDRType next to it says that somebody did ask.
 	 */
 	if (json_at(coordinator, "podCIDRType"))
 		json_put_int(plugin, "podRPFilter", int_of(coordinator, "podRPFilter", 0));

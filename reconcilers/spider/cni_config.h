@@ -1,15 +1,17 @@
 /*
- * From a SpiderMultusConfig to the CNI configuration that goes into spec.config of its NetworkAttachmentDefinition.
+ * From a SpiderMultusConfig to the CNI configuration that goes into spec.config of its
+ * NetworkAttachmentDefinition.
  *
- * The configuration carries what the SpiderMultusConfig itself says. Coordinator settings that it leaves empty are left out:
- * the coordinator plugin fills them from the SpiderCoordinator "default" when a pod starts, so changing that object needs
- * no rewriting of all NetworkAttachmentDefinitions.
+ * The configuration carries what the SpiderMultusConfig itself says. Coordinator settings that it
+ * leaves empty are left out: the coordinator plugin fills them from the SpiderCoordinator "default"
+ * when a pod starts, so changing that object needs no rewriting of all
+ * NetworkAttachmentDefinitions.
  *
- * Absent fields and fields with their default give the same result. Plugin names, keys and their order in the chain are
- * those that Spiderpool renders (its plugins read them).
+ * Absent fields and fields with their default give the same result. Plugin names, keys and their
+ * order in the chain are those that Spiderpool renders (its plugins read them).
  */
-#ifndef ORBWEAVER_RECONCILERS_CNI_CONFIG_H
-#define ORBWEAVER_RECONCILERS_CNI_CONFIG_H
+#ifndef ORBWEAVER_RECONCILERS_SPIDER_CNI_CONFIG_H
+#define ORBWEAVER_RECONCILERS_SPIDER_CNI_CONFIG_H
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -19,7 +21,11 @@ struct cni_type {
 	const char *name;  /* "ib-sriov" */
 	const char *block; /* member of spec with its settings: "ibsriov" */
 	const char *
-		resource; /* member of the block that a pod needs (of ipoib: a device); NULL: pods cannot be injected */
+		/*
+		 * member of the block that a pod needs (of ipoib: a device); NULL: pods cannot be
+		 * injected
+		 */
+		resource;
 };
 
 /* All types; ends with a NULL name. */
@@ -39,9 +45,16 @@ const struct cni_type *cni_type_of(const json_t *smc);
 const char *cni_annotation(const json_t *smc, const char *name);
 
 /*
- * The block with the settings of a config of that type, NULL when there is none. Settings that guides show in the wrong place or
- * of the wrong type are in their right one, unless something else is there: spec.ippools and spec.rdmaResourceName (macvlan,
- * ipvlan, vlan) belong into the block, sriov.matchMasterSubnet into its ippools, a number in ibsriov.pkey is the text of its digits.
+ * The name of the NetworkAttachmentDefinition that the config claims: that annotation, or its own
+ * name. Borrowed.
+ */
+const char *cni_nad_name(const json_t *smc);
+
+/*
+ * The block with the settings of a config of that type, NULL when there is none. Settings that
+ * guides show in the wrong place or of the wrong type are in their right one, unless something else
+ * is there: spec.ippools and spec.rdmaResourceName (macvlan, ipvlan, vlan) belong into the block,
+ * sriov.matchMasterSubnet into its ippools, a number in ibsriov.pkey is the text of its digits.
  * Returns new.
  */
 json_t *cni_block(const json_t *smc, const struct cni_type *type);
@@ -49,26 +62,32 @@ json_t *cni_block(const json_t *smc, const struct cni_type *type);
 /* The resource that a pod of the network has to request; "" when there is none. Borrowed. */
 const char *cni_block_resource(const struct cni_type *type, const json_t *block);
 
-/* Is a unit of that resource a VF, which one network uses up (sriov, ib-sriov)? Else it is a device for all that share it. */
+/*
+ * Is a unit of that resource a VF, which one network uses up (sriov, ib-sriov)? Else it is a device
+ * for all that share it.
+ */
 bool cni_type_has_vfs(const struct cni_type *type);
 
 /* Does the block name a pool, of either family? */
 bool cni_block_has_pools(const json_t *block);
 
-/* sriov: rdmaIsolation or the older enableRdma, either one (the schema stores false for an absent rdmaIsolation). */
+/*
+ * sriov: rdmaIsolation or the older enableRdma, either one (the schema stores false for an absent
+ * rdmaIsolation).
+ */
 bool cni_sriov_isolates_rdma(const json_t *sriov);
 
 /*
- * The name of the device that macvlan and ipvlan sit on: the only master, or the bond over several, with ".VLAN" behind it
- * if there is a VLAN. Returns new; free().
+ * The name of the device that macvlan and ipvlan sit on: the only master, or the bond over several,
+ * with ".VLAN" behind it if there is a VLAN. Returns new; free().
  */
 char *cni_parent_device(const json_t *block);
 
 /*
- * The text for spec.config, or NULL when there is none (custom with an empty customCNI). The config must have passed
- * multus_config_check. `present` (may be NULL) is the text found in the NetworkAttachmentDefinition: when it says the same
- * as ours in other words (order of keys, blanks) it is returned as it is, so that nothing is rewritten for looks.
- * Returns new; free().
+ * The text for spec.config, or NULL when there is none (custom with an empty customCNI). The config
+ * must have passed multus_config_check. `present` (may be NULL) is the text found in the
+ * NetworkAttachmentDefinition: when it says the same as ours in other words (order of keys, blanks)
+ * it is returned as it is, so that nothing is rewritten for looks. Returns new; free().
  */
 char *cni_config_text(const json_t *smc, const char *nad_name, const char *present);
 

@@ -1,19 +1,19 @@
 /*
  * SpiderCoordinator → status; see coordinator.h.
  */
-#include "reconcilers/coordinator.h"
+#include "reconcilers/spider/coordinator.h"
 
 #include <string.h>
 
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "lib/json/yaml.h"
-#include "reconcilers/conditions.h"
-#include "reconcilers/coordinator_spec.h"
-#include "reconcilers/ip_range.h"
-#include "reconcilers/kinds.h"
-#include "reconcilers/owner.h"
-#include "reconcilers/problems.h"
+#include "reconcilers/core/conditions.h"
+#include "reconcilers/core/kinds.h"
+#include "reconcilers/core/owner.h"
+#include "reconcilers/core/problems.h"
+#include "reconcilers/spider/coordinator_settings.h"
+#include "reconcilers/spider/ip_range.h"
 
 #define CONFIG_MAPS       "configmaps"
 #define PODS              "pods"
@@ -99,7 +99,10 @@ static void read_arguments(const json_t *arguments, struct cluster *cluster)
 	}
 }
 
-/* Of several controller managers any will do; the one with the first key, so that the answer stays the same. */
+/*
+ * Of several controller managers any will do; the one with the first key, so that the answer stays
+ * the same.
+ */
 static void read_controller_manager(const json_t *world, struct cluster *cluster)
 {
 	const char *key, *first = NULL;
@@ -153,7 +156,9 @@ static struct cluster read_cluster(const json_t *world)
 	struct cluster cluster = {.pods = json_array(), .services = json_array()};
 
 	read_service_cidrs(world, &cluster);
-	/* ServiceCIDR objects are what the server goes by; the others only tell how it was set up. */
+	/*
+	 * ServiceCIDR objects are what the server goes by; the others only tell how it was set up.
+	 */
 	if (json_array_size(cluster.services)) {
 		struct cluster rest = {.pods = cluster.pods, .services = json_array()};
 
@@ -280,7 +285,7 @@ static void plan_coordinator_status(const json_t *world, const char *key, const 
 	condition_set(conditions, previous, "Degraded",
 		      has_services ? CONDITION_FALSE : CONDITION_TRUE,
 		      has_services ? "AsExpected" : "NoServiceCIDR",
-		      has_services ? ""
+		      has_services ? "nothing is wrong"
 				   : "no network of services is to be found (ServiceCIDR objects, "
 				     "kubeadm-config, kube-controller-manager): list it in "
 				     "spec.hijackCIDR",

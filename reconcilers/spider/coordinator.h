@@ -1,10 +1,12 @@
 /*
- * SpiderCoordinator → status: which networks are the cluster's own, so that the coordinator plugin sends them through eth0.
+ * SpiderCoordinator → status: which networks are the cluster's own, so that the coordinator plugin
+ * sends them through eth0.
  *
  * Key: the object's name; only COORDINATOR_DEFAULT is used by pods. World:
  *
  *	KIND_COORDINATOR       the object
- *	"configmaps"           kube-system/kubeadm-config, kube-system/cilium-config, kube-flannel/kube-flannel-cfg
+ *	"configmaps"           kube-system/kubeadm-config, kube-system/cilium-config,
+ *                             kube-flannel/kube-flannel-cfg
  *	"pods"                 those with the label component=kube-controller-manager
  *	"servicecidrs"         of networking.k8s.io, where the server has them
  *	"ippools"              of crd.projectcalico.org
@@ -12,16 +14,18 @@
  *
  * Kinds that the cluster does not have are just absent.
  *
- * The plan: status.phase Synced or NotReady, reason, overlayPodCIDR and serviceCIDR as the coordinator plugin reads them,
- * the conditions Ready and Degraded; and no finalizer: nothing has to be undone when the object goes.
+ * The plan: status.phase Synced or NotReady, reason, overlayPodCIDR and serviceCIDR as the
+ * coordinator plugin reads them, the conditions Ready and Degraded; and no finalizer: nothing has
+ * to be undone when the object goes.
  *
- * spec.podCIDRType auto looks at what the API server shows of the cluster's network (Cilium's ConfigMap, Calico's pools,
- * flannel's ConfigMap), not at files of the node on which the operator happens to run.
+ * spec.podCIDRType auto looks at what the API server shows of the cluster's network (Cilium's
+ * ConfigMap, Calico's pools, flannel's ConfigMap), not at files of the node on which the operator
+ * happens to run.
  */
-#ifndef ORBWEAVER_RECONCILERS_COORDINATOR_H
-#define ORBWEAVER_RECONCILERS_COORDINATOR_H
+#ifndef ORBWEAVER_RECONCILERS_SPIDER_COORDINATOR_H
+#define ORBWEAVER_RECONCILERS_SPIDER_COORDINATOR_H
 
-#include "reconcilers/reconcile.h"
+#include "reconcilers/core/reconcile.h"
 
 #define COORDINATOR_DEFAULT "default"
 

@@ -1,14 +1,14 @@
 /*
  * What the coordinator's settings may say.
  */
-#include "reconcilers/coordinator_spec.h"
+#include "reconcilers/spider/coordinator_settings.h"
 
 #include <string.h>
 
 #include "lib/base/str.h"
 #include "lib/json/json.h"
-#include "reconcilers/fields.h"
-#include "reconcilers/ip_range.h"
+#include "reconcilers/core/fields.h"
+#include "reconcilers/spider/ip_range.h"
 
 /* hostRuleTable, detectGateway and the like have no rule: they are kept and have no effect here. */
 static const struct field fields[] = {

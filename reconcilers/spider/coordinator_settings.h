@@ -1,12 +1,13 @@
 /*
- * The coordinator's settings, which stand in a SpiderCoordinator's spec and in a SpiderMultusConfig's spec.coordinator.
+ * The coordinator's settings, which stand in a SpiderCoordinator's spec and in a
+ * SpiderMultusConfig's spec.coordinator.
  */
-#ifndef ORBWEAVER_RECONCILERS_COORDINATOR_SPEC_H
-#define ORBWEAVER_RECONCILERS_COORDINATOR_SPEC_H
+#ifndef ORBWEAVER_RECONCILERS_SPIDER_COORDINATOR_SETTINGS_H
+#define ORBWEAVER_RECONCILERS_SPIDER_COORDINATOR_SETTINGS_H
 
 #include <jansson.h>
 
-#include "reconcilers/problems.h"
+#include "reconcilers/core/problems.h"
 
 /* All rules for the settings, with `where` as their path ("spec" or "spec.coordinator"). */
 void coordinator_spec_check(const json_t *settings, const char *where, struct problems *problems);

@@ -1,7 +1,7 @@
 /*
  * A treap of address ranges with the highest end per subtree; see ip_index.h.
  */
-#include "reconcilers/ip_index.h"
+#include "reconcilers/spider/ip_index.h"
 
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
@@ -81,7 +81,10 @@ static void node_update(struct node *node)
 		node->highest = node->right->highest;
 }
 
-/* All nodes before `pivot` go left, the others right. Depth: O(log n) expected, as everywhere below. */
+/*
+ * All nodes before `pivot` go left, the others right. Depth: O(log n) expected, as everywhere
+ * below.
+ */
 static void tree_split(struct node *tree, const struct node *pivot, struct node **ret_left,
 		       struct node **ret_right)
 {

@@ -1,16 +1,16 @@
 /*
  * SpiderIPPool → status; see ip_pool.h. What a pool may say is in ip_pool_check.c.
  */
-#include "reconcilers/ip_pool.h"
+#include "reconcilers/spider/ip_pool.h"
 
 #include <string.h>
 
 #include "lib/base/str.h"
 #include "lib/json/json.h"
-#include "reconcilers/conditions.h"
-#include "reconcilers/kinds.h"
-#include "reconcilers/names.h"
-#include "reconcilers/owner.h"
+#include "reconcilers/core/conditions.h"
+#include "reconcilers/core/kinds.h"
+#include "reconcilers/core/names.h"
+#include "reconcilers/core/owner.h"
 
 /* What status.allocatedIPs records: { "10.6.0.11": { "pod": "ml/train-0", … } }. */
 struct allocation {
@@ -107,23 +107,45 @@ static void add_reserved(const json_t *reserved, enum ip_family family, struct i
 	}
 }
 
-/* How many of the pool's addresses SpiderReservedIPs keep from pods. */
-static int64_t count_reserved(const json_t *world, const struct ip_pool *pool)
+/* How many of the pool's addresses are not in the set, which is settled here. */
+static int64_t count_without(const struct ip_pool *pool, struct ip_set *set)
 {
-	auto_ip_set struct ip_set reserved = {0}, left = {0};
+	auto_ip_set struct ip_set left = {0};
+
+	ip_set_settle(set);
+	for (size_t i = 0; i < pool->usable.len; i++)
+		ip_set_add(&left, pool->usable.items[i]);
+	ip_set_subtract(&left, set);
+	return ip_set_count(&left);
+}
+
+/* How many of the pool's addresses SpiderReservedIPs keep from pods; ret_free: how many nobody keeps or has. */
+static int64_t count_reserved(const json_t *world, const struct ip_pool *pool,
+			      const struct allocation *allocation, int64_t *ret_free)
+{
+	auto_ip_set struct ip_set kept = {0};
+	const char *address;
+	json_t *record;
+	int64_t left;
 	const char *key;
 	json_t *object;
 
+	*ret_free = 0;
 	if (pool->usable.len == 0)
 		return 0;
 	json_each (world_kind(world, KIND_RESERVED_IP), key, object)
 		if (!object_is_terminating(object))
-			add_reserved(object, pool->subnet.family, &reserved);
-	ip_set_settle(&reserved);
-	for (size_t i = 0; i < pool->usable.len; i++)
-		ip_set_add(&left, pool->usable.items[i]);
-	ip_set_subtract(&left, &reserved);
-	return ip_set_count(&pool->usable) - ip_set_count(&left);
+			add_reserved(object, pool->subnet.family, &kept);
+	left = count_without(pool, &kept);
+	json_each (allocation->records, address, record) {
+		struct ip_range range;
+
+		if (ip_range_parse(address, pool->subnet.family, &range, NULL) == 0)
+			ip_set_add(&kept, range);
+	}
+	/* Nothing is handed out of a ledger that cannot be read. */
+	*ret_free = allocation->is_unreadable ? 0 : count_without(pool, &kept);
+	return ip_set_count(&pool->usable) - left;
 }
 
 struct verdict {
@@ -137,10 +159,27 @@ static void verdict_done(struct verdict *verdict)
 	free(verdict->message);
 }
 
+/* "245", or of a number that nobody reads "about 2^64". Addresses are counted up to 2^63 - 1. */
+static char *count_text(int64_t count)
+{
+	const int64_t readable = 1000000000;
+	int exponent = 0;
+
+	if (count < readable)
+		return str_printf("%lld", (long long)count);
+	if (count == INT64_MAX)
+		return str_dup("2^63 or more");
+	while (count >> (exponent + 1))
+		exponent++;
+	return str_printf("about 2^%d", exponent);
+}
+
 static struct verdict judge(const json_t *pool, int64_t total, int64_t reserved,
 			    const struct allocation *allocation, const struct problems *problems)
 {
 	struct verdict v = {.status = CONDITION_FALSE};
+	auto_free char *total_text = count_text(total);
+	auto_free char *reserved_text = count_text(reserved);
 
 	if (object_is_terminating(pool)) {
 		auto_free char *example = allocation_example(allocation);
@@ -154,23 +193,21 @@ static struct verdict judge(const json_t *pool, int64_t total, int64_t reserved,
 	} else if (json_is_true(json_at(pool, "spec", "disable"))) {
 		v.status = CONDITION_TRUE;
 		v.reason = "Disabled";
-		v.message = str_printf("%" JSON_INTEGER_FORMAT
-				       " addresses, given to no new pod: spec.disable is true",
-				       (json_int_t)total);
+		v.message = str_printf("%s addresses, given to no new pod: spec.disable is true",
+				       total_text);
 	} else if (total == 0) {
+		/* A good object all the same: addresses may come later. Degraded says it loudly. */
 		v.status = CONDITION_TRUE;
 		v.reason = "NoAddresses";
-		v.message = str_dup("has no addresses to give: spec.ips without spec.excludeIPs is "
-				    "empty");
+		v.message = str_dup("has no addresses to give");
 	} else {
 		v.status = CONDITION_TRUE;
 		v.reason = "Usable";
-		v.message = reserved ? str_printf("%" JSON_INTEGER_FORMAT
-						  " addresses, %" JSON_INTEGER_FORMAT
-						  " of them kept back by SpiderReservedIPs",
-						  (json_int_t)total, (json_int_t)reserved)
-				     : str_printf("%" JSON_INTEGER_FORMAT " address%s",
-						  (json_int_t)total, total == 1 ? "" : "es");
+		v.message =
+			reserved ? str_printf("%s addresses, %s of them kept back by "
+					      "SpiderReservedIPs",
+					      total_text, reserved_text)
+				 : str_printf("%s address%s", total_text, total == 1 ? "" : "es");
 	}
 	return v;
 }
@@ -182,6 +219,7 @@ static void plan_conditions(const json_t *world, const char *key, const json_t *
 	const json_t *previous = json_at(pool, "status", "conditions");
 	const char *now = world_env(world, "now");
 	int64_t generation = json_generation(pool);
+	json_t *repaired = json_find(previous, "type", IP_POOL_REPAIRED);
 	json_t *list = json_array();
 
 	condition_set(list, previous, "Ready", ready->status, ready->reason, ready->message,
@@ -192,9 +230,11 @@ static void plan_conditions(const json_t *world, const char *key, const json_t *
 		condition_set(list, previous, "Degraded", CONDITION_TRUE, problems_reason(warnings),
 			      text, generation, now);
 	} else {
-		condition_set(list, previous, "Degraded", CONDITION_FALSE, "AsExpected", "",
-			      generation, now);
+		condition_set(list, previous, "Degraded", CONDITION_FALSE, "AsExpected",
+			      "nothing is wrong", generation, now);
 	}
+	if (repaired)
+		json_array_append(list, repaired);
 	json_put(status, "conditions", list);
 	json_put_int(status, "observedGeneration", generation);
 	conditions_tell(plan, KIND_IP_POOL, key, previous, list);
@@ -207,7 +247,9 @@ static void plan_pool_status(const json_t *world, const char *key, const json_t 
 	auto_problems struct problems problems = {0}, warnings = {0};
 	auto_call(verdict_done) struct verdict ready = {0};
 	int64_t total = ip_set_count(&addresses->usable);
-	int64_t reserved = count_reserved(world, addresses);
+	int64_t free_count = 0;
+	int64_t reserved = count_reserved(world, addresses, allocation, &free_count);
+	const json_t *waiting = json_at(world_get(world, BOX_SHORT_POOL, key), "pods");
 	const json_t *old = json_at(pool, "status");
 	/* Agents write their records here too: all that is not ours stays as it is. */
 	json_t *status = json_is_object(old) ? json_copy((json_t *)old) : json_object();
@@ -216,16 +258,27 @@ static void plan_pool_status(const json_t *world, const char *key, const json_t 
 	if (!problems.total)
 		ip_pool_warn(pool, &warnings);
 	warn_of_lost_addresses(allocation, addresses, &warnings);
+	if (total == 0 && !problems.total)
+		problem_add(
+			&warnings, "NoAddresses", "spec.ips",
+			json_array_size(json_at(pool, "spec", "ips"))
+				? "spec.excludeIPs takes all of it, no pod can get an address: "
+				  "exclude less"
+				: "empty, no pod can get an address: add addresses or ranges of "
+				  "spec.subnet");
 	if (total > 0 && reserved == total)
 		problem_add(&warnings, "AllReserved", "spec.ips",
-			    "SpiderReservedIPs keep back all %" JSON_INTEGER_FORMAT
-			    " addresses: no pod can get one",
-			    (json_int_t)total);
+			    "SpiderReservedIPs keep back all addresses: no pod can get one");
 	ready = judge(pool, total, reserved, allocation, &problems);
 
 	json_put_int(status, "totalIPCount", total);
 	if (!json_is_integer(json_at(status, "allocatedIPCount")))
 		json_put_int(status, "allocatedIPCount", 0);
+	json_put_int(status, "freeIPCount", free_count);
+	if (waiting)
+		json_put(status, "waitingPodCount", json_incref((json_t *)waiting));
+	else
+		json_object_del(status, "waitingPodCount");
 	plan_conditions(world, key, pool, &ready, &warnings, status, plan);
 	plan_status(plan, KIND_IP_POOL, key, status);
 }

@@ -3,25 +3,30 @@
  *
  * Key: the pool's name. World: KIND_IP_POOL (the pool, and those that may overlap it: ip_pool_index.h finds them),
  * KIND_RESERVED_IP (all). Read of a pool: metadata.{name,generation,creationTimestamp,deletionTimestamp,labels,finalizers},
- * spec, status.
+ * spec, status. BOX_SHORT_POOL of the pool.
  *
- * The plan: status (totalIPCount, allocatedIPCount, conditions Ready and Degraded; what agents wrote there is kept as it
+ * The plan: status (totalIPCount, allocatedIPCount, freeIPCount, waitingPodCount, conditions Ready and Degraded; what agents wrote there is kept as it
  * is), the label ipam.spidernet.io/ippool-cidr, and the finalizer, which protects a pool while addresses of it are in use.
  *
  * Of two pools that overlap, the younger is the one in trouble; the older goes on working. Nothing here stops anyone from
  * editing or deleting a pool.
  */
-#ifndef ORBWEAVER_RECONCILERS_IP_POOL_H
-#define ORBWEAVER_RECONCILERS_IP_POOL_H
+#ifndef ORBWEAVER_RECONCILERS_SPIDER_IP_POOL_H
+#define ORBWEAVER_RECONCILERS_SPIDER_IP_POOL_H
 
-#include "reconcilers/ip_range.h"
-#include "reconcilers/problems.h"
-#include "reconcilers/reconcile.h"
+#include "reconcilers/core/problems.h"
+#include "reconcilers/core/reconcile.h"
+#include "reconcilers/spider/ip_range.h"
 
 /* The one finalizer of the API group, also set by Spiderpool's own programs. */
 #define IP_POOL_FINALIZER "spiderpool.spidernet.io"
+/* The condition that says what IPAM put right in the ledger last; with the reasons of reconcilers/ipam/audit.h. */
+#define IP_POOL_REPAIRED "Repaired"
 /* The subnet as a label value: "172-16-0-0-16". */
 #define IP_POOL_CIDR_LABEL "ipam.spidernet.io/ippool-cidr"
+
+/* By SpiderIPPool (plan_post): {"pods": how many wait for an address of it}. */
+#define BOX_SHORT_POOL "shortpools"
 
 reconcile_fn ip_pool_reconcile;
 
@@ -53,6 +58,11 @@ void ip_pool_done(struct ip_pool *pool);
 
 /* What an ipVersion means: 4 or 6, or as guides write it "ipv4" or "ipv6"; 0 for anything else. */
 int ip_pool_version(const json_t *version);
+
+/*
+ * 4 or 6: what spec.ipVersion says; where it is absent, as in guides, the family of spec.subnet. 0 when neither says one.
+ */
+int ip_pool_family(const json_t *spec);
 
 /*
  * One entry of ips or excludeIPs. One that ends one address past an IPv4 `subnet` (NULL: none), as guides write it for a /27

@@ -1,16 +1,16 @@
 /*
  * What a SpiderIPPool may say: the rules, each with the remedy in its message.
  */
-#include "reconcilers/ip_pool.h"
+#include "reconcilers/spider/ip_pool.h"
 
 #include <string.h>
 #include <strings.h>
 
 #include "lib/base/str.h"
 #include "lib/json/json.h"
-#include "reconcilers/kinds.h"
-#include "reconcilers/names.h"
-#include "reconcilers/owner.h"
+#include "reconcilers/core/kinds.h"
+#include "reconcilers/core/names.h"
+#include "reconcilers/core/owner.h"
 
 /* Pools that IPAM made for one application select its pods with these keys. */
 #define AUTO_POOL_LABEL  "ipam.spidernet.io/owner-application-name"
@@ -37,6 +37,18 @@ int ip_pool_version(const json_t *version)
 		       : json_integer_value(version) == IP_V6 ? IP_V6
 							      : 0;
 	return strcasecmp(text, "ipv4") == 0 ? IP_V4 : strcasecmp(text, "ipv6") == 0 ? IP_V6 : 0;
+}
+
+int ip_pool_family(const json_t *spec)
+{
+	const json_t *version = json_at(spec, "ipVersion");
+	const char *subnet = json_str_at(spec, "subnet");
+
+	if (version)
+		return ip_pool_version(version);
+	if (!subnet)
+		return 0;
+	return strchr(subnet, ':') ? IP_V6 : IP_V4;
 }
 
 /* "10.0.0.256" is the text after 10.0.0.255. Returns new; free(). */

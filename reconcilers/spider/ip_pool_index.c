@@ -1,10 +1,10 @@
 /*
  * Two interval indexes per family: one of addresses, one of subnets; see ip_pool_index.h.
  *
- * Thousands of pools may share one subnet, which is no conflict. So the subnets' index has each subnet once, with its pools
- * aside, and a pool's own subnet is passed over.
+ * Thousands of pools may share one subnet, which is no conflict. So the subnets' index has each
+ * subnet once, with its pools aside, and a pool's own subnet is passed over.
  */
-#include "reconcilers/ip_pool_index.h"
+#include "reconcilers/spider/ip_pool_index.h"
 
 #include <string.h>
 
@@ -12,8 +12,8 @@
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
-#include "reconcilers/ip_index.h"
-#include "reconcilers/ip_pool.h"
+#include "reconcilers/spider/ip_index.h"
+#include "reconcilers/spider/ip_pool.h"
 
 struct family_index {
 	struct ip_index *addresses; /* pools by their usable addresses */

@@ -1,11 +1,13 @@
 /*
- * All pools of the cluster, indexed so that a changed one is compared with the few that it may overlap, not with all.
+ * All pools of the cluster, indexed so that a changed one is compared with the few that it may
+ * overlap, not with all.
  *
- * The operator's cache keeps it up to date (put, remove) and asks (find) when it builds the world of ip_pool_reconcile; it
- * also asks with the old and the new object of an event, to queue the neighbours whose verdict may have changed.
+ * The operator's cache keeps it up to date (put, remove) and asks (find) when it builds the world
+ * of ip_pool_reconcile; it also asks with the old and the new object of an event, to queue the
+ * neighbours whose verdict may have changed.
  */
-#ifndef ORBWEAVER_RECONCILERS_IP_POOL_INDEX_H
-#define ORBWEAVER_RECONCILERS_IP_POOL_INDEX_H
+#ifndef ORBWEAVER_RECONCILERS_SPIDER_IP_POOL_INDEX_H
+#define ORBWEAVER_RECONCILERS_SPIDER_IP_POOL_INDEX_H
 
 #include <jansson.h>
 
@@ -23,8 +25,9 @@ void ip_pool_index_put(struct ip_pool_index *index, const json_t *pool);
 void ip_pool_index_remove(struct ip_pool_index *index, const char *name);
 
 /*
- * Call hit with the names of the pools that share an address with this one or have another subnet that overlaps its subnet.
- * A name may come twice, and the pool itself may be among them. The index must not change meanwhile.
+ * Call hit with the names of the pools that share an address with this one or have another subnet
+ * that overlaps its subnet. A name may come twice, and the pool itself may be among them. The index
+ * must not change meanwhile.
  */
 void ip_pool_index_find(struct ip_pool_index *index, const json_t *pool,
 			void (*hit)(void *ctx, const char *name), void *ctx);

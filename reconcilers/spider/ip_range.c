@@ -1,7 +1,7 @@
 /*
  * Address arithmetic on 128-bit numbers; see ip_range.h.
  */
-#include "reconcilers/ip_range.h"
+#include "reconcilers/spider/ip_range.h"
 
 #include <arpa/inet.h>
 #include <string.h>
@@ -37,7 +37,10 @@ int ip_parse(const char *text, enum ip_family family, ip_number *ret, struct err
 	size_t len = family_bits(family) / 8;
 	ip_number address;
 
-	/* inet_pton refuses leading zeros, zones, blanks and "::" for no group at all, as Go's net.ParseIP does. */
+	/*
+	 * inet_pton refuses leading zeros, zones, blanks and "::" for no group at all, as Go's
+	 * net.ParseIP does.
+	 */
 	if (inet_pton(family == IP_V4 ? AF_INET : AF_INET6, text, bytes) != 1)
 		return err_set(err, ERR_INVALID, "BadAddress", "\"%.*s\" is not an IPv%d address",
 			       TEXT_SHOWN, text, family);

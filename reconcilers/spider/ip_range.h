@@ -1,12 +1,14 @@
 /*
- * Addresses, subnets and ranges as 128-bit numbers: never expanded, so a range of 2^100 addresses costs as much as one of 2.
+ * Addresses, subnets and ranges as 128-bit numbers: never expanded, so a range of 2^100 addresses
+ * costs as much as one of 2.
  *
- * The grammar is that of SpiderIPPool: an address is a dotted quad without leading zeros or IPv6 text without a zone, a
- * range is "a" or "a-b" without blanks, a subnet is "address/length". An IPv4 address is never written as IPv6
- * ("::ffff:10.0.0.1" is refused: two spellings of one address would escape the overlap checks).
+ * The grammar is that of SpiderIPPool: an address is a dotted quad without leading zeros or IPv6
+ * text without a zone, a range is "a" or "a-b" without blanks, a subnet is "address/length". An
+ * IPv4 address is never written as IPv6 ("::ffff:10.0.0.1" is refused: two spellings of one address
+ * would escape the overlap checks).
  */
-#ifndef ORBWEAVER_RECONCILERS_IP_RANGE_H
-#define ORBWEAVER_RECONCILERS_IP_RANGE_H
+#ifndef ORBWEAVER_RECONCILERS_SPIDER_IP_RANGE_H
+#define ORBWEAVER_RECONCILERS_SPIDER_IP_RANGE_H
 
 #include <stdbool.h>
 #include <stddef.h>

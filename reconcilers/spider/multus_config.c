@@ -1,33 +1,27 @@
 /*
- * SpiderMultusConfig → NetworkAttachmentDefinition, status and events; the rules are in multus_config.h, the checks in
- * multus_config_check.c, the rendering in cni_config.c.
+ * SpiderMultusConfig → NetworkAttachmentDefinition, status and events; the rules are in
+ * multus_config.h, the checks in multus_config_check.c, the rendering in cni_config.c.
  */
-#include "reconcilers/multus_config.h"
+#include "reconcilers/spider/multus_config.h"
+#include "reconcilers/spider/multus_config_check.h"
 
 #include <string.h>
 
-#include "lib/base/clock.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
-#include "reconcilers/cni_config.h"
-#include "reconcilers/conditions.h"
-#include "reconcilers/inject_check.h"
-#include "reconcilers/kinds.h"
-#include "reconcilers/owner.h"
+#include "reconcilers/core/conditions.h"
+#include "reconcilers/core/kinds.h"
+#include "reconcilers/core/owner.h"
+#include "reconcilers/spider/cni_config.h"
 
 #define GROUP               "spiderpool.spidernet.io"
 #define KIND                "SpiderMultusConfig"
-#define FRESH_MS            5000
 #define RESOURCE_ANNOTATION "k8s.v1.cni.cncf.io/resourceName"
 
-const char *multus_config_nad_name(const json_t *smc)
-{
-	const char *name = cni_annotation(smc, CNI_ANNOTATION_NAD_NAME);
-
-	return name ? name : json_name(smc);
-}
-
-/* Controlled by a config of this key, whatever its uid: an earlier object of the name may have made it. */
+/*
+ * Controlled by a config of this key, whatever its uid: an earlier object of the name may have made
+ * it.
+ */
 static bool is_ours(const json_t *nad, const char *key)
 {
 	const json_t *owner = owner_controller(nad);
@@ -79,7 +73,10 @@ static json_t *owner_new(const json_t *smc)
 	return owner;
 }
 
-/* The config as the only controller; other owners stay, and the order too, so that nothing changes for its sake. */
+/*
+ * The config as the only controller; other owners stay, and the order too, so that nothing changes
+ * for its sake.
+ */
 static json_t *owners_new(const json_t *smc, const json_t *nad)
 {
 	json_t *owners = json_array();
@@ -103,7 +100,7 @@ static json_t *owners_new(const json_t *smc, const json_t *nad)
 
 static json_t *nad_new(const json_t *smc, const json_t *present)
 {
-	const char *name = multus_config_nad_name(smc);
+	const char *name = cni_nad_name(smc);
 	auto_free char *config = cni_config_text(smc, name, json_str_at(present, "spec", "config"));
 	json_t *nad = json_object();
 	json_t *metadata = json_need_object(nad, "metadata");
@@ -116,7 +113,10 @@ static json_t *nad_new(const json_t *smc, const json_t *present)
 	return nad;
 }
 
-/* The world shows what we want: us as the controller, at least our annotations, and exactly our configuration. */
+/*
+ * The world shows what we want: us as the controller, at least our annotations, and exactly our
+ * configuration.
+ */
 static bool is_in_place(const json_t *present, const json_t *wanted, const json_t *smc)
 {
 	const json_t *annotations = json_at(present, "metadata", "annotations");
@@ -139,8 +139,9 @@ static void sync_label(const json_t *smc, const json_t *nad, const char *name, j
 	if (wanted && !str_eq(wanted, label))
 		json_put_str(labels, name, wanted);
 	/*
-	 * The annotation is gone. A label of the same value as the copy on our NetworkAttachmentDefinition, which is from
-	 * last time, came from it; any other label is the user's own.
+	 * The annotation is gone. A label of the same value as the copy on our
+	 * NetworkAttachmentDefinition, which is from last time, came from it; any other label is
+	 * the user's own.
 	 */
 	else if (!wanted && label && str_eq(label, before))
 		json_put(labels, name, json_null());
@@ -167,7 +168,10 @@ struct verdict {
 	const char *nad_key; /* for pods to name; NULL: there is none */
 };
 
-/* The condition of pods without injection is inject_check.c's; kept if it is one that the schema lets pass again. */
+/*
+ * The condition of pods without injection is inject_check.c's; kept if it is one that the schema
+ * lets pass again.
+ */
 static void keep_condition(json_t *conditions, const json_t *previous, const char *type)
 {
 	const json_t *condition = condition_find(previous, type);
@@ -191,8 +195,8 @@ static void plan_smc_status(const json_t *world, const json_t *smc, const char *
 		      generation, now);
 	condition_set(conditions, previous, "Degraded",
 		      warnings->total ? CONDITION_TRUE : CONDITION_FALSE,
-		      warnings->total ? problems_reason(warnings) : "AsExpected", text, generation,
-		      now);
+		      warnings->total ? problems_reason(warnings) : "AsExpected",
+		      warnings->total ? text : "nothing is wrong", generation, now);
 	keep_condition(conditions, previous, INJECTED_CONDITION);
 	conditions_tell(plan, KIND_MULTUS_CONFIG, key, previous, conditions);
 	json_put_int(status, "observedGeneration", generation);
@@ -201,7 +205,10 @@ static void plan_smc_status(const json_t *world, const json_t *smc, const char *
 	plan_status(plan, KIND_MULTUS_CONFIG, key, status);
 }
 
-/* The NetworkAttachmentDefinition that pods can still use: of this key, or what the config made under another name. */
+/*
+ * The NetworkAttachmentDefinition that pods can still use: of this key, or what the config made
+ * under another name.
+ */
 static const char *find_last_good(const json_t *world, const char *key, const char *nad_key)
 {
 	const char *other_key, *found = NULL;
@@ -230,17 +237,6 @@ static void plan_refusal(const json_t *world, const json_t *smc, const char *key
 	plan_smc_status(world, smc, key, &ready, &none, plan);
 }
 
-/* So young that what it needs may still be on its way. */
-static bool is_fresh(const json_t *world, const json_t *smc)
-{
-	int64_t now_us, created_us;
-
-	return clock_parse_rfc3339(world_env(world, "now"), &now_us) &&
-	       clock_parse_rfc3339(json_str_or(json_at(smc, "metadata", "creationTimestamp"), ""),
-				   &created_us) &&
-	       now_us - created_us < FRESH_MS * 1000;
-}
-
 static void find_missing(const json_t *world, const json_t *smc, struct problems *warnings,
 			 struct plan *plan)
 {
@@ -249,8 +245,8 @@ static void find_missing(const json_t *world, const json_t *smc, struct problems
 	size_t i;
 
 	multus_config_warn_missing(world, smc, &missing);
-	if (missing.total && is_fresh(world, smc)) {
-		plan_requeue(plan, FRESH_MS);
+	if (missing.total && object_is_fresh(smc, world_env(world, "now"))) {
+		plan_requeue(plan, OBJECT_FRESH_MS);
 		return;
 	}
 	json_array_foreach (missing.list, i, problem)
@@ -310,7 +306,7 @@ int multus_config_reconcile(const json_t *world, const char *key, struct plan *p
 		return err_set(err, ERR_BUG, "BadWorld",
 			       "SpiderMultusConfig %s is in the world without uid or as %s", key,
 			       own_key);
-	nad_key = str_printf("%s/%s", json_namespace(smc), multus_config_nad_name(smc));
+	nad_key = str_printf("%s/%s", json_namespace(smc), cni_nad_name(smc));
 	nad = world_get(world, KIND_NAD, nad_key);
 	multus_config_check(world, smc, &problems);
 	if (!problems.total && object_is_terminating(nad))
@@ -327,7 +323,7 @@ int multus_config_reconcile(const json_t *world, const char *key, struct plan *p
 	wanted = nad_new(smc, nad);
 	is_done = is_in_place(nad, wanted, smc);
 	plan_apply(plan, KIND_NAD, wanted);
-	plan_cleanup(world, key, multus_config_nad_name(smc), plan);
+	plan_cleanup(world, key, cni_nad_name(smc), plan);
 	if (is_done)
 		plan_ready(world, smc, key, nad_key, plan);
 	return 0;

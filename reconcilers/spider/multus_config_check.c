@@ -1,19 +1,20 @@
 /*
  * What a SpiderMultusConfig may say: the rules, each with the remedy in its message.
  */
-#include "reconcilers/multus_config.h"
+#include "reconcilers/spider/multus_config_check.h"
 
 #include <limits.h>
 #include <string.h>
 
 #include "lib/base/str.h"
 #include "lib/json/json.h"
-#include "reconcilers/cni_config.h"
-#include "reconcilers/coordinator_spec.h"
-#include "reconcilers/fields.h"
-#include "reconcilers/kinds.h"
-#include "reconcilers/names.h"
-#include "reconcilers/owner.h"
+#include "reconcilers/core/fields.h"
+#include "reconcilers/core/kinds.h"
+#include "reconcilers/core/names.h"
+#include "reconcilers/core/owner.h"
+#include "reconcilers/core/reconcile.h"
+#include "reconcilers/spider/cni_config.h"
+#include "reconcilers/spider/coordinator_settings.h"
 
 #define VLAN_MAX           4094
 #define CNI_VERSIONS       "0.3.0, 0.3.1, 0.4.0, 1.0.0"
@@ -286,7 +287,10 @@ static void check_ovs_block(const struct block *block)
 	}
 }
 
-/* The webhook gives pods of the group this network, its resource and addresses: all have to be there. */
+/*
+ * The webhook gives pods of the group this network, its resource and addresses: all have to be
+ * there.
+ */
 static void check_injection(const json_t *smc, const struct block *block, bool rdma)
 {
 	bool has_resource = !str_empty(text_of(block, block->type->resource));
@@ -490,7 +494,7 @@ static const json_t *find_older_claim(const json_t *world, const json_t *smc)
 	json_each (world_kind(world, KIND_MULTUS_CONFIG), key, other)
 		if (str_eq(json_namespace(other), json_namespace(smc)) &&
 		    !str_eq(json_name(other), json_name(smc)) && !object_is_terminating(other) &&
-		    str_eq(multus_config_nad_name(other), multus_config_nad_name(smc)) &&
+		    str_eq(cni_nad_name(other), cni_nad_name(smc)) &&
 		    object_precedes(other, oldest))
 			oldest = other;
 	return oldest == smc ? NULL : oldest;
@@ -508,7 +512,7 @@ static bool would_blank(const json_t *smc, const json_t *nad)
 
 static void check_nad(const json_t *world, const json_t *smc, struct problems *problems)
 {
-	const char *name = multus_config_nad_name(smc);
+	const char *name = cni_nad_name(smc);
 	auto_free char *key = str_printf("%s/%s", json_namespace(smc), name);
 	const json_t *older = find_older_claim(world, smc);
 	const json_t *nad = world_get(world, KIND_NAD, key);
@@ -636,7 +640,7 @@ void multus_config_warn(const json_t *object, struct problems *warnings)
 		warn_of_coordinator(json_at(spec, "coordinator"), warnings);
 }
 
-/* What IPAM expands to the pools that there are when a pod starts (reference/spiderpool.md, 5.3). */
+/* What IPAM expands to the pools that there are when a pod starts (spiderpool, pkg/ipam). */
 static bool is_wildcard(const char *pool)
 {
 	return strpbrk(pool, "*?[") != NULL;
@@ -675,15 +679,23 @@ char *multus_config_resource(const json_t *object)
 
 struct missing {
 	const json_t *world;
-	const char *field;
+	const char *field, *family; /* "ipv4" or "ipv6": the list that names the pool */
 	struct problems *warnings;
 };
 
 static void warn_of_pool(void *arg, const char *pool)
 {
 	const struct missing *missing = arg;
+	const json_t *object = world_get(missing->world, KIND_IP_POOL, pool);
+	const char *subnet = json_str_at(object, "spec", "subnet");
+	const char *family = strchr(subnet ? subnet : "", ':') ? "ipv6" : "ipv4";
 
-	if (!world_get(missing->world, KIND_IP_POOL, pool))
+	if (subnet && !str_eq(family, missing->family))
+		problem_add(missing->warnings, "PoolOfOtherFamily", missing->field,
+			    "lists SpiderIPPool %.253s under %s, and its subnet is %.64s: list it "
+			    "under %s, pods get no address from it here",
+			    pool, missing->family, subnet, family);
+	if (!object)
 		problem_add(missing->warnings, "PoolMissing", missing->field,
 			    "names SpiderIPPool %.253s, which does not exist: create it or correct "
 			    "the name, pods get no address from it",
@@ -696,10 +708,16 @@ void multus_config_warn_missing(const json_t *world, const json_t *object,
 	const struct cni_type *type = cni_type_of(object);
 	auto_free char *field = str_printf("spec.%s.ippools", type->block);
 	auto_free char *resource = multus_config_resource(object);
-	struct missing missing = {world, field, warnings};
+	json_auto_t *block = cni_block(object, type);
+	bool has_ipam = !json_is_true(json_at(object, "spec", "disableIPAM"));
+	static const char *const families[] = {"ipv4", "ipv6"};
 
-	if (world_kind(world, KIND_IP_POOL))
-		multus_config_pools(object, warn_of_pool, &missing);
+	for (size_t i = 0; i < ARRAY_LEN(families); i++) {
+		struct missing missing = {world, field, families[i], warnings};
+
+		if (has_ipam && world_kind(world, KIND_IP_POOL))
+			visit_pools(json_at(block, "ippools"), families[i], warn_of_pool, &missing);
+	}
 	if (*resource && world_kind(world, KIND_NODE_RESOURCE) &&
 	    !world_get(world, KIND_NODE_RESOURCE, resource)) {
 		auto_free char *where = str_printf("spec.%s.%s", type->block, type->resource);

@@ -1,16 +1,16 @@
 /*
  * SpiderReservedIP → status; see reserved_ip.h.
  */
-#include "reconcilers/reserved_ip.h"
+#include "reconcilers/spider/reserved_ip.h"
 
 #include <string.h>
 
 #include "lib/base/str.h"
 #include "lib/json/json.h"
-#include "reconcilers/conditions.h"
-#include "reconcilers/ip_range.h"
-#include "reconcilers/kinds.h"
-#include "reconcilers/owner.h"
+#include "reconcilers/core/conditions.h"
+#include "reconcilers/core/kinds.h"
+#include "reconcilers/core/owner.h"
+#include "reconcilers/spider/ip_range.h"
 
 int reserved_ip_family(const json_t *spec)
 {

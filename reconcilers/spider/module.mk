@@ -1,0 +1,1 @@
+$(eval $(call library,reconcilers/spider,lib/base lib/json reconcilers/core,jansson))

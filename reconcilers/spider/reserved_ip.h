@@ -1,0 +1,25 @@
+/*
+ * SpiderReservedIP → status: are its ranges good, and how many addresses does it keep back.
+ *
+ * Key: the object's name. World: KIND_RESERVED_IP (the object). The effect, addresses that no pool
+ * hands out, is IPAM's; pools tell about it in their own status (ip_pool.h). The plan: status with
+ * the condition Ready.
+ */
+#ifndef ORBWEAVER_RECONCILERS_SPIDER_RESERVED_IP_H
+#define ORBWEAVER_RECONCILERS_SPIDER_RESERVED_IP_H
+
+#include "reconcilers/core/problems.h"
+#include "reconcilers/core/reconcile.h"
+
+reconcile_fn reserved_ip_reconcile;
+
+/*
+ * What spec.ipVersion says, else the spelling of the first entry; 0 when neither tells. May be no
+ * family at all.
+ */
+int reserved_ip_family(const json_t *spec);
+
+/* All rules for its spec. */
+void reserved_ip_check(const json_t *object, struct problems *problems);
+
+#endif

@@ -1,0 +1,624 @@
+/*
+ * Allocation. See the header.
+ */
+#include "reconcilers/ipam/allocate.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "lib/base/str.h"
+#include "lib/json/json.h"
+#include "reconcilers/ipam/controller.h"
+#include "reconcilers/ipam/filter.h"
+
+static const struct family {
+	enum ip_family family;
+	const char *list, *address, *pool, *gateway;
+	const char *default_route;
+} families[] = {
+	{IP_V4, "ipv4", "ipv4", "ipv4Pool", "ipv4Gateway", "0.0.0.0/0"},
+	{IP_V6, "ipv6", "ipv6", "ipv6Pool", "ipv6Gateway", "::/0"},
+};
+
+/* One call of ipam_allocate. */
+struct pass {
+	struct books *books;
+	const json_t *pod;
+	const struct ipam_settings *settings;
+	char *name; /* "namespace/name" as records have it */
+	const char *uid;
+	struct ledger_holder holder; /* of name and uid */
+	json_t *items;               /* what status.current.ips will be */
+	json_t *fresh;               /* those of them that were made in this call; borrowed items */
+};
+
+/* The address of an item without its prefix length: as records have it. False when it has none of this family. */
+static bool bare_address(const json_t *item, const struct family *family, char out[IP_TEXT_SIZE])
+{
+	const char *text = json_str_at(item, family->address);
+	size_t len = text ? strcspn(text, "/") : 0;
+
+	if (len == 0 || len >= IP_TEXT_SIZE)
+		return false;
+	memcpy(out, text, len);
+	out[len] = '\0';
+	return true;
+}
+
+static json_t *item_of(const json_t *items, const char *nic)
+{
+	return json_find(items, "interface", nic);
+}
+
+const json_t *ipam_item(const json_t *status, const char *nic)
+{
+	return item_of(json_at(status, "current", "ips"), nic);
+}
+
+/* ---- routes ------------------------------------------------------------------------------------------------------- */
+
+static int read_route(const json_t *route, size_t i, struct err *err)
+{
+	const char *dst = json_str_or(json_at(route, "dst"), ""),
+		   *gw = json_str_or(json_at(route, "gw"), "");
+	enum ip_family family;
+	struct ip_subnet subnet;
+	ip_number number;
+
+	if (ip_subnet_parse(dst, &subnet, NULL) < 0)
+		return err_set(err, ERR_INVALID, "WrongAnnotation",
+			       "annotation " IPAM_ANNOTATION_ROUTES
+			       ": dst \"%.64s\" of route %zu must be a network such as 10.0.0.0/16",
+			       dst, i);
+	if (ip_parse_any(gw, &family, &number, NULL) < 0 || family != subnet.family)
+		return err_set(err, ERR_INVALID, "WrongAnnotation",
+			       "annotation " IPAM_ANNOTATION_ROUTES
+			       ": gw \"%.64s\" of route %zu must be an IPv%d address, as its dst",
+			       gw, i, (int)subnet.family);
+	return 0;
+}
+
+/* The pod's own routes, checked; an empty array when it has none. Returns new, or NULL with err. */
+static json_t *custom_routes(const json_t *pod, struct err *err)
+{
+	const char *text = json_str_at(pod, "metadata", "annotations", IPAM_ANNOTATION_ROUTES);
+	json_auto_t *routes = text ? json_parse(text, strlen(text), err) : json_array();
+	json_t *route;
+	size_t i;
+
+	if (json_is_null(routes)) {
+		json_decref(routes);
+		routes = json_array();
+	}
+	if (!json_is_array(routes)) {
+		err_set(err, ERR_INVALID, "WrongAnnotation",
+			"annotation " IPAM_ANNOTATION_ROUTES
+			": \"%.128s\" must be a JSON list of {\"dst\", \"gw\"}",
+			text ? text : "");
+		return NULL;
+	}
+	json_array_foreach (routes, i, route)
+		if (read_route(route, i, err) < 0)
+			return NULL;
+	return json_incref(routes);
+}
+
+static bool reaches(const json_t *item, const char *gateway)
+{
+	for (size_t f = 0; f < ARRAY_LEN(families); f++) {
+		struct ip_subnet subnet;
+		ip_number number;
+
+		if (ip_subnet_parse(json_str_or(json_at(item, families[f].address), ""), &subnet,
+				    NULL) == 0 &&
+		    ip_parse(gateway, subnet.family, &number, NULL) == 0 &&
+		    ip_range_has(subnet.range, number))
+			return true;
+	}
+	return false;
+}
+
+static void add_route(json_t *item, const char *dst, const char *gw)
+{
+	json_t *routes = json_object_get(item, "routes");
+	json_t *route = json_object();
+
+	if (!routes) {
+		routes = json_array();
+		json_put(item, "routes", routes);
+	}
+	json_put_str(route, "dst", dst);
+	json_put_str(route, "gw", gw);
+	json_array_append_new(routes, route);
+}
+
+/* Each goes to the first NIC whose network has its gateway; one that no NIC of this call reaches has no place. */
+static void spread_routes(const struct pass *pass, const json_t *routes)
+{
+	json_t *route, *item;
+	size_t i, k;
+
+	json_array_foreach (routes, i, route) {
+		const char *gw = json_str_at(route, "gw");
+
+		json_array_foreach (pass->fresh, k, item) {
+			if (reaches(item, gw)) {
+				add_route(item, json_str_at(route, "dst"), gw);
+				break;
+			}
+		}
+	}
+}
+
+/* ---- one address -------------------------------------------------------------------------------------------------- */
+
+/* Does an item of the pod have this address from this pool? */
+static bool is_spoken_for(const struct pass *pass, const struct family *family, const char *pool,
+			  const char *address)
+{
+	json_t *item;
+	size_t i;
+
+	json_array_foreach (pass->items, i, item) {
+		char has[IP_TEXT_SIZE];
+
+		if (str_eq(json_str_at(item, family->pool), pool) &&
+		    bare_address(item, family, has) && str_eq(has, address))
+			return true;
+	}
+	return false;
+}
+
+/* A record of the pod that no item names. */
+static bool find_left_over(const struct pass *pass, const struct family *family, const char *pool,
+			   const struct ledger *ledger, char out[IP_TEXT_SIZE])
+{
+	const char *address, *first = NULL;
+	json_t *record;
+
+	if (!ledger_may_know(ledger, pass->uid))
+		return false;
+	json_each (ledger->records, address, record)
+		if (str_eq(json_str_at(record, "podUid"), pass->uid) &&
+		    !is_spoken_for(pass, family, pool, address) &&
+		    (!first || strcmp(address, first) < 0))
+			first = address;
+	if (first)
+		(void)snprintf(out, IP_TEXT_SIZE, "%s", first);
+	return first != NULL;
+}
+
+static void put_address(json_t *item, const struct family *family, const json_t *want,
+			const struct ledger *ledger, const char *address)
+{
+	const json_t *spec = json_at(ledger->pool, "spec");
+	const char *gateway = json_str_or(json_at(spec, "gateway"), "");
+	json_t *route;
+	size_t i;
+
+	json_put(item, family->address,
+		 json_fmt("%s/%u", address, ledger->addresses.subnet.prefix_len));
+	json_put_str(item, family->pool, json_name(ledger->pool));
+	if (*gateway) {
+		json_put_str(item, family->gateway, gateway);
+		json_put_bool(item, "cleanGateway", json_is_true(json_at(want, "cleanGateway")));
+	}
+	json_array_foreach (json_at(spec, "routes"), i, route)
+		add_route(item, json_str_or(json_at(route, "dst"), ""),
+			  json_str_or(json_at(route, "gw"), ""));
+}
+
+static bool take_from(struct pass *pass, const struct family *family, const char *pool,
+		      struct ledger *ledger, char out[IP_TEXT_SIZE])
+{
+	if (find_left_over(pass, family, pool, ledger, out))
+		return true;
+	if (!ledger_next(ledger, out))
+		return false;
+	books_note(pass->books, ledger, out);
+	return ledger_take_this(ledger, out, &pass->holder);
+}
+
+/* The first pool in order that has an address gives it. */
+static int take(struct pass *pass, const struct family *family, const json_t *want, json_t *item,
+		struct err *err)
+{
+	json_auto_t *pools = filter_pools(books_world(pass->books), pass->pod, family->family, want,
+					  pass->settings, err);
+	auto_strbuf struct strbuf full = {0};
+	struct err broken = {0};
+	json_t *name;
+	size_t i;
+
+	if (!pools)
+		return -1;
+	json_array_foreach (pools, i, name) {
+		const char *pool = json_string_value(name);
+		struct ledger *ledger = books_open(pass->books, pool, &broken);
+		char address[IP_TEXT_SIZE];
+
+		if (!ledger)
+			continue;
+		if (take_from(pass, family, pool, ledger, address)) {
+			put_address(item, family, want, ledger, address);
+			return 0;
+		}
+		strbuf_addf(&full, "%s%s", full.len ? ", " : "", pool);
+	}
+	if (full.len == 0) {
+		*err = broken;
+		return err_in(err, "IPv%d of NIC %s", (int)family->family,
+			      json_str_at(want, "nic"));
+	}
+	json_array_foreach (pools, i, name)
+		books_note_short(pass->books, json_string_value(name), json_uid(pass->pod));
+	return err_set(err, ERR_TRANSIENT, "PoolExhausted",
+		       "all IPv%d addresses for NIC %s are in use, in pool %s: add addresses to "
+		       "spec.ips, or "
+		       "wait until pods give some back",
+		       (int)family->family, json_str_at(want, "nic"), strbuf_str(&full));
+}
+
+/* ---- NICs --------------------------------------------------------------------------------------------------------- */
+
+/* What an item of this want is called: "0" is eth0, and other numbers wait for the NIC that asks next. */
+static const char *interface_of(const json_t *want)
+{
+	const char *nic = json_str_at(want, "nic");
+	int64_t number;
+
+	if (!str_to_int(nic, 0, INT32_MAX, &number))
+		return nic;
+	return number == 0 ? "eth0" : "";
+}
+
+static int take_wants(struct pass *pass, const json_t *wants, struct err *err)
+{
+	json_t *want;
+	size_t i;
+
+	json_array_foreach (wants, i, want) {
+		const char *interface = interface_of(want);
+		json_auto_t *item = json_object();
+
+		if (*interface && item_of(pass->items, interface))
+			continue;
+		json_put_str(item, "interface", interface);
+		json_put_int(item, "vlan", 0);
+		for (size_t f = 0; f < ARRAY_LEN(families); f++)
+			if (json_at(want, families[f].list) &&
+			    take(pass, &families[f], want, item, err) < 0)
+				return -1;
+		json_array_append(pass->items, item);
+		json_array_append(pass->fresh, item);
+	}
+	return 0;
+}
+
+/* An item that waits for its NIC is this one's. */
+static bool claim(struct pass *pass, const char *nic)
+{
+	json_t *item = item_of(pass->items, "");
+
+	if (!item)
+		return false;
+	/* The items are shared with the endpoint that was read. */
+	for (size_t i = 0; i < json_array_size(pass->items); i++) {
+		if (json_array_get(pass->items, i) == item) {
+			json_t *own = json_copy(item);
+
+			json_put_str(own, "interface", nic);
+			json_array_set_new(pass->items, i, own);
+		}
+	}
+	return true;
+}
+
+static int serve(struct pass *pass, const json_t *ask, struct err *err)
+{
+	const char *nic = json_str_at(ask, "nic");
+	json_auto_t *wants = NULL, *routes = NULL;
+
+	if (item_of(pass->items, nic) || claim(pass, nic))
+		return 0;
+	routes = custom_routes(pass->pod, err);
+	wants = routes ? candidates_find(books_world(pass->books), pass->pod, ask, pass->settings,
+					 err)
+		       : NULL;
+	if (!wants)
+		return -1;
+	json_array_clear(pass->fresh);
+	if (take_wants(pass, wants, err) < 0)
+		return -1;
+	spread_routes(pass, routes);
+	if (item_of(pass->items, nic) || claim(pass, nic))
+		return 0;
+	return err_set(err, ERR_INVALID, "NoAddressForNic",
+		       "annotation " IPAM_ANNOTATION_POOLS " has no item left for NIC %s: add one",
+		       nic);
+}
+
+/* ---- taking over -------------------------------------------------------------------------------------------------- */
+
+/* Are the pools that an item came from still among the candidates? */
+static bool is_still_wanted(const json_t *item, const json_t *want)
+{
+	for (size_t f = 0; f < ARRAY_LEN(families); f++) {
+		const char *pool = json_str_at(item, families[f].pool);
+
+		if (pool && !json_list_has(json_at(want, families[f].list), pool))
+			return false;
+	}
+	return true;
+}
+
+/* The want that an item stands for: by its NIC, or by its place when the list of pools names no NICs. */
+static const json_t *want_of(const json_t *wants, const json_t *item, size_t place)
+{
+	const json_t *want = json_find(wants, "nic", json_str_at(item, "interface"));
+	auto_free char *number = str_printf("%zu", place);
+
+	return want ? want : json_find(wants, "nic", number);
+}
+
+static void drop_item(struct pass *pass, size_t i, const char *old_uid)
+{
+	const json_t *item = json_array_get(pass->items, i);
+
+	for (size_t f = 0; f < ARRAY_LEN(families); f++) {
+		const char *pool = json_str_at(item, families[f].pool);
+		struct ledger *ledger = pool ? books_open(pass->books, pool, NULL) : NULL;
+		char address[IP_TEXT_SIZE];
+
+		if (ledger && bare_address(item, &families[f], address)) {
+			books_note(pass->books, ledger, address);
+			(void)ledger_release(ledger, address, old_uid, true);
+		}
+	}
+	json_array_remove(pass->items, i);
+}
+
+/* Can the new pod have what this item says? Its records belong to the same name, or are free to be made again. */
+static bool can_take_over(const struct pass *pass, const json_t *item)
+{
+	for (size_t f = 0; f < ARRAY_LEN(families); f++) {
+		const char *pool = json_str_at(item, families[f].pool);
+		struct ledger *ledger = pool ? books_open(pass->books, pool, NULL) : NULL;
+		const json_t *record;
+		char address[IP_TEXT_SIZE];
+
+		if (!pool || !bare_address(item, &families[f], address))
+			continue;
+		record = ledger ? ledger_record(ledger, address) : NULL;
+		if (!ledger || (record && !str_eq(json_str_at(record, "pod"), pass->name)))
+			return false;
+	}
+	return true;
+}
+
+static void take_over(struct pass *pass, const json_t *item)
+{
+	for (size_t f = 0; f < ARRAY_LEN(families); f++) {
+		const char *pool = json_str_at(item, families[f].pool);
+		struct ledger *ledger = pool ? books_open(pass->books, pool, NULL) : NULL;
+		char address[IP_TEXT_SIZE];
+
+		if (!ledger || !bare_address(item, &families[f], address))
+			continue;
+		books_note(pass->books, ledger, address);
+		if (ledger_record(ledger, address))
+			ledger_pass_on(ledger, address, &pass->holder);
+		else
+			(void)ledger_take_this(ledger, address, &pass->holder);
+	}
+}
+
+/* A pod that keeps its addresses comes back under another UID. */
+static int come_back(struct pass *pass, const json_t *asks, const char *old_uid, struct err *err)
+{
+	json_auto_t *wants = json_array();
+	json_t *ask;
+	size_t i;
+
+	json_array_foreach (asks, i, ask) {
+		json_auto_t *found = candidates_find(books_world(pass->books), pass->pod, ask,
+						     pass->settings, err);
+
+		if (!found)
+			return -1;
+		json_array_extend(wants, found);
+	}
+	for (i = json_array_size(pass->items); i-- > 0;) {
+		const json_t *item = json_array_get(pass->items, i);
+		const json_t *want = want_of(wants, item, i);
+		const char *nic = json_str_or(json_at(item, "interface"), "");
+
+		/* A NIC that does not ask now, but may come, keeps what it has. */
+		if ((want && !is_still_wanted(item, want)) || !can_take_over(pass, item) ||
+		    (!want && *nic && !pod_may_have_nic(pass->pod, nic)))
+			drop_item(pass, i, old_uid);
+	}
+	json_array_foreach (pass->items, i, ask)
+		take_over(pass, ask);
+	return 0;
+}
+
+/* ---- the whole ---------------------------------------------------------------------------------------------------- */
+
+static json_t *status_new(const struct pass *pass)
+{
+	struct pod_controller top = pod_controller(pass->pod);
+	json_t *status = json_object(), *current = json_object();
+
+	json_put_str(current, "uid", pass->uid);
+	json_put_str(current, "node", json_str_or(json_at(pass->pod, "spec", "nodeName"), ""));
+	json_put(current, "ips", json_incref(pass->items));
+	json_put(status, "current", current);
+	json_put_str(status, "ownerControllerType", top.kind);
+	json_put_str(status, "ownerControllerName", top.name);
+	return status;
+}
+
+/* What the pod has is what pools may hand out again, unless their records say so: those that were lost are made again. */
+static int make_good(struct pass *pass, struct err *err)
+{
+	json_t *item;
+	size_t i;
+
+	json_array_foreach (pass->items, i, item) {
+		for (size_t f = 0; f < ARRAY_LEN(families); f++) {
+			const char *pool = json_str_at(item, families[f].pool);
+			struct ledger *ledger = pool ? books_open(pass->books, pool, NULL) : NULL;
+			char address[IP_TEXT_SIZE];
+			const json_t *record;
+
+			if (!ledger || !bare_address(item, &families[f], address))
+				continue;
+			record = ledger_record(ledger, address);
+			if (record && !str_eq(json_str_at(record, "podUid"), pass->uid))
+				return err_set(
+					err, ERR_INVALID, "AddressTwice",
+					"address %s of pool %s is recorded for pod %s: restart "
+					"this pod",
+					address, pool, json_str_at(record, "pod"));
+			if (record)
+				continue;
+			books_note(pass->books, ledger, address);
+			(void)ledger_take_this(ledger, address, &pass->holder);
+		}
+	}
+	return 0;
+}
+
+static int run(struct pass *pass, const json_t *endpoint, const json_t *asks, struct err *err)
+{
+	const json_t *current = json_at(endpoint, "status", "current");
+	const char *had_uid = json_str_or(json_at(current, "uid"), "");
+	bool is_same = str_eq(had_uid, pass->uid);
+	json_t *ask;
+	size_t i;
+
+	if (is_same || (current && pod_keeps_addresses(pass->pod, pass->settings)))
+		json_array_extend(pass->items, json_at(current, "ips"));
+	if (is_same && make_good(pass, err) < 0)
+		return -1;
+	if (json_array_size(pass->items) && !is_same && come_back(pass, asks, had_uid, err) < 0)
+		return -1;
+	json_array_foreach (asks, i, ask)
+		if (serve(pass, ask, err) < 0)
+			return -1;
+	return 0;
+}
+
+static void pass_done(struct pass *pass)
+{
+	free(pass->name);
+	json_decref(pass->items);
+	json_decref(pass->fresh);
+}
+
+int ipam_allocate(struct books *books, const json_t *pod, const json_t *endpoint,
+		  const json_t *asks, const struct ipam_settings *settings, json_t **ret_status,
+		  struct err *err)
+{
+	auto_call(pass_done) struct pass pass = {
+		.books = books,
+		.pod = pod,
+		.settings = settings,
+		.uid = json_uid(pod),
+	};
+
+	assert(pod && asks);
+	if (pod_need_alive(pod, err) < 0)
+		return -1;
+	pass.name = str_printf("%s/%s", json_namespace(pod), pod_endpoint_name(pod, settings));
+	pass.holder =
+		(struct ledger_holder){pass.name, pass.uid, json_str_at(pod, "spec", "nodeName")};
+	pass.items = json_array();
+	pass.fresh = json_array();
+	books_begin(books);
+	if (run(&pass, endpoint, asks, err) < 0) {
+		books_cancel(books);
+		return -1;
+	}
+	books_keep(books);
+	*ret_status = status_new(&pass);
+	return 0;
+}
+
+bool ipam_give_back(struct books *books, const json_t *status)
+{
+	const char *uid = json_str_or(json_at(status, "current", "uid"), "");
+	bool is_complete = true;
+	json_t *item;
+	size_t i;
+
+	json_array_foreach (json_at(status, "current", "ips"), i, item) {
+		for (size_t f = 0; f < ARRAY_LEN(families); f++) {
+			const char *pool = json_str_at(item, families[f].pool);
+			struct err err = {0};
+			struct ledger *ledger = pool ? books_open(books, pool, &err) : NULL;
+			char address[IP_TEXT_SIZE];
+
+			if (ledger && bare_address(item, &families[f], address))
+				(void)ledger_release(ledger, address, uid, true);
+			else if (pool && !ledger && !str_eq(err.reason, "PoolNotFound"))
+				is_complete = false;
+		}
+	}
+	return is_complete;
+}
+
+/* ---- CNI ---------------------------------------------------------------------------------------------------------- */
+
+static void result_route(json_t *routes, const char *dst, const char *gw)
+{
+	char network[IP_SUBNET_TEXT_SIZE];
+	struct ip_subnet subnet;
+	json_t *route = json_object();
+
+	/* The destination is stored as people wrote it; the kernel wants the network. */
+	if (ip_subnet_parse(dst, &subnet, NULL) == 0) {
+		ip_subnet_print(&subnet, network);
+		dst = network;
+	}
+	json_put_str(route, "dst", dst);
+	json_put_str(route, "gw", gw);
+	json_array_append_new(routes, route);
+}
+
+json_t *ipam_cni_result(const json_t *status, const char *nic, const char *cni_version)
+{
+	const json_t *item = ipam_item(status, nic);
+	bool has_version = str_starts(cni_version, "0.");
+	json_t *result = json_object(), *ips = json_array(), *routes = json_array(), *route;
+	size_t i;
+
+	json_put_str(result, "cniVersion", cni_version);
+	json_array_foreach (json_at(item, "routes"), i, route)
+		result_route(routes, json_str_or(json_at(route, "dst"), ""),
+			     json_str_or(json_at(route, "gw"), ""));
+	for (size_t f = 0; f < ARRAY_LEN(families); f++) {
+		const char *address = json_str_at(item, families[f].address);
+		const char *gateway = json_str_at(item, families[f].gateway);
+		json_t *ip;
+
+		if (!address)
+			continue;
+		ip = json_object();
+		if (has_version)
+			json_put_str(ip, "version", families[f].family == IP_V4 ? "4" : "6");
+		json_put_str(ip, "address", address);
+		json_put_str(ip, "gateway", gateway);
+		json_array_append_new(ips, ip);
+		if (gateway && !json_is_true(json_at(item, "cleanGateway")))
+			result_route(routes, families[f].default_route, gateway);
+	}
+	json_put(result, "ips", ips);
+	if (json_array_size(routes))
+		json_put(result, "routes", routes);
+	else
+		json_decref(routes);
+	json_put(result, "dns", json_object());
+	return result;
+}

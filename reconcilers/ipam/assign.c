@@ -1,0 +1,366 @@
+/*
+ * The pass over waiting and ended pods. See the header.
+ */
+#include "reconcilers/ipam/assign.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/mem.h"
+#include "lib/base/str.h"
+#include "lib/json/condition.h"
+#include "lib/json/json.h"
+#include "reconcilers/core/kinds.h"
+#include "reconcilers/core/networks.h"
+#include "reconcilers/core/owner.h"
+#include "reconcilers/ipam/allocate.h"
+#include "reconcilers/ipam/controller.h"
+#include "reconcilers/ipam/endpoint.h"
+#include "reconcilers/ipam/foresight.h"
+#include "reconcilers/ipam/settings.h"
+#include "reconcilers/spider/ip_pool.h"
+
+struct pass {
+	const json_t *world;
+	struct ipam_settings settings;
+	struct books *books;
+	struct plan posts; /* of the pod in its turn */
+	json_t *followers; /* by pool: what may be posted once the ledgers up to this one are written */
+	bool served;       /* somebody */
+	json_t *repaired; /* by pool: what was put right, as text */
+};
+
+/* ---- what is mirrored --------------------------------------------------------------------------------------------- */
+
+bool assign_wants(const json_t *pod)
+{
+	const json_t *annotations = json_at(pod, "metadata", "annotations");
+
+	if (json_is_true(json_at(pod, "spec", "hostNetwork")) ||
+	    str_empty(json_str_at(pod, "spec", "nodeName")))
+		return false;
+	return !str_empty(json_str_at(annotations, NETWORKS_ANNOTATION)) ||
+	       !str_empty(json_str_at(annotations, DEFAULT_NETWORK_ANNOTATION));
+}
+
+/* Keep the members of `object` that are named, up to NULL. */
+static json_t *pick(const json_t *object, const char *const *names)
+{
+	json_t *picked = json_object();
+
+	for (size_t i = 0; names[i]; i++)
+		json_put(picked, names[i], json_incref(json_object_get(object, names[i])));
+	return picked;
+}
+
+void assign_project(json_t *pod)
+{
+	static const char *const metadata[] = {
+		"name", "namespace", "uid", "labels", "deletionTimestamp", "resourceVersion", NULL};
+	static const char *const spec[] = {"nodeName", "restartPolicy", NULL};
+	static const char *const status[] = {"phase", "reason", NULL};
+	json_t *annotations = json_object(), *kept = json_object(), *value;
+	const json_t *owner = owner_controller(pod);
+	const char *key;
+
+	json_each (json_at(pod, "metadata", "annotations"), key, value)
+		if (str_starts(key, "ipam.spidernet.io/") || str_eq(key, NETWORKS_ANNOTATION) ||
+		    str_eq(key, DEFAULT_NETWORK_ANNOTATION))
+			json_object_set(annotations, key, value);
+	json_put(kept, "metadata", pick(json_object_get(pod, "metadata"), metadata));
+	json_put(kept, "spec", pick(json_object_get(pod, "spec"), spec));
+	json_put(kept, "status", pick(json_object_get(pod, "status"), status));
+	json_put(json_at(kept, "metadata"), "annotations", annotations);
+	if (owner)
+		json_put(json_at(kept, "metadata"), "ownerReferences",
+			 json_pack("[O]", (json_t *)owner));
+	json_object_clear(pod);
+	json_object_update(pod, kept);
+	json_decref(kept);
+}
+
+/* ---- order -------------------------------------------------------------------------------------------------------- */
+
+static const char *later(const char *a, const char *b)
+{
+	return b && strcmp(a, b) < 0 ? b : a;
+}
+
+/*
+ * What was posted for the pod in its turn follows the ledgers of these addresses, which are written by name. So endpoints of
+ * the first pools are on their way while the last pools are written.
+ */
+static void follow(struct pass *pass, const json_t *status, const json_t *records)
+{
+	const char *last = "";
+	json_t *item, *ops;
+	size_t i;
+
+	json_array_foreach (json_at(status, "current", "ips"), i, item) {
+		last = later(last, json_str_at(item, "ipv4Pool"));
+		last = later(last, json_str_at(item, "ipv6Pool"));
+	}
+	json_array_foreach (records, i, item)
+		last = later(last, json_str_at(item, "pool"));
+	ops = json_object_get(pass->followers, last);
+	if (!ops) {
+		ops = json_array();
+		json_put(pass->followers, last, ops);
+	}
+	if (pass->posts.ops)
+		json_array_extend(ops, pass->posts.ops);
+	plan_done(&pass->posts);
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Append the operations on ledgers, by name, each followed by what it has made true. */
+static void plan_in_order(const struct pass *pass, const struct plan *ledgers, struct plan *plan)
+{
+	size_t n = json_object_size(pass->followers), next = 0, i;
+	auto_free const char **pools = mem_calloc(n + 1, sizeof(*pools));
+	const char *pool;
+	json_t *op, *ops;
+
+	json_each (pass->followers, pool, ops)
+		pools[next++] = pool;
+	qsort(pools, n, sizeof(*pools), by_name);
+	next = 0;
+	if (!plan->ops)
+		plan->ops = json_array();
+	json_array_foreach (ledgers->ops, i, op) {
+		for (; next < n && strcmp(pools[next], json_str_at(op, "key")) < 0; next++)
+			plan_join(plan,
+				  &(struct plan){json_object_get(pass->followers, pools[next])});
+		json_array_append(plan->ops, op);
+	}
+	for (; next < n; next++)
+		plan_join(plan, &(struct plan){json_object_get(pass->followers, pools[next])});
+}
+
+/* ---- giving back -------------------------------------------------------------------------------------------------- */
+
+static void note_repair(const struct pass *pass, const char *pool, const char *address,
+			const json_t *record)
+{
+	const char *before = json_str_at(pass->repaired, pool);
+
+	json_put(pass->repaired, pool,
+		 json_fmt("%s%s%s of pod %s (UID %s)", before ? before : "gave back ",
+			  before ? ", " : "", address, json_str_or(json_at(record, "pod"), "?"),
+			  json_str_or(json_at(record, "podUid"), "?")));
+}
+
+static bool give_records_back(const struct pass *pass, const json_t *records, const char *uid)
+{
+	bool is_complete = true;
+	json_t *record;
+	size_t i;
+
+	json_array_foreach (records, i, record) {
+		const char *pool = json_str_or(json_at(record, "pool"), "");
+		const char *address = json_str_or(json_at(record, "address"), "");
+		struct err err = {0};
+		struct ledger *ledger = books_open(pass->books, pool, &err);
+		json_auto_t *had =
+			ledger ? json_incref((json_t *)ledger_record(ledger, address)) : NULL;
+
+		if (ledger && ledger_release(ledger, address, uid, true))
+			note_repair(pass, pool, address, had);
+		else if (!ledger && !str_eq(err.reason, "PoolNotFound"))
+			is_complete = false;
+	}
+	return is_complete;
+}
+
+static void end(struct pass *pass, const char *key, const json_t *ended)
+{
+	const char *uid = json_str_or(json_at(ended, "uid"), "");
+	bool is_given = ipam_give_back(pass->books, json_at(ended, "status"));
+
+	/* A ledger that nobody can read keeps what it has, and the endpoint says whose it is. */
+	if (!give_records_back(pass, json_at(ended, "records"), uid) || !is_given)
+		return;
+	plan_post(&pass->posts, BOX_ENDING, key, NULL);
+	pass->served = true;
+	if (json_at(ended, "status"))
+		plan_post(&pass->posts, BOX_DECIDED, key, json_pack("{s:s}", "gone", uid));
+	follow(pass, json_at(ended, "status"), json_at(ended, "records"));
+}
+
+/* ---- handing out -------------------------------------------------------------------------------------------------- */
+
+/*
+ * What the pod's NICs ask with: foreseen, or asked by its node's agent, who knows better. ret_open: more may come, once a network
+ * is there or the agent asks. NULL with err. Returns new.
+ */
+static json_t *asks_of(const struct pass *pass, const json_t *pod, const json_t *endpoint,
+		       bool *ret_open, struct err *err)
+{
+	json_auto_t *unknown = NULL, *asked = endpoint_asks(endpoint, json_uid(pod));
+	json_auto_t *foreseen = foresee(pass->world, pod, &pass->settings, &unknown, err);
+	json_t *asks, *ask;
+	size_t i;
+
+	if (!foreseen && !asked)
+		return NULL;
+	*ret_open = json_array_size(unknown) > 0;
+	asks = json_array();
+	json_array_foreach (foreseen, i, ask)
+		if (!json_find(asked, "nic", json_str_at(ask, "nic")))
+			json_array_append(asks, ask);
+	json_array_extend(asks, asked);
+	return asks;
+}
+
+static void stop_waiting(struct pass *pass, const char *key)
+{
+	plan_finding(&pass->posts, KIND_BOUND_POD, key, NULL, NULL);
+	plan_post(&pass->posts, BOX_WAITING, key, NULL);
+	pass->served = true;
+}
+
+/* The pod keeps waiting; it and its node's agent learn why. */
+static void refuse(struct pass *pass, const char *key, const json_t *pod, const json_t *endpoint,
+		   const struct err *err)
+{
+	auto_free char *place = endpoint ? json_key(endpoint) : NULL;
+	auto_free char *why = str_printf("%s %s: %s", json_uid(pod), err->reason, err->text);
+
+	plan_finding(&pass->posts, KIND_BOUND_POD, key, err->reason, err->text);
+	if (endpoint && json_at(endpoint, "metadata", "annotations", ENDPOINT_ASKS_ANNOTATION))
+		plan_meta(&pass->posts, KIND_ENDPOINT, place,
+			  json_pack("{s:{s:s}}", "annotations", ENDPOINT_REFUSED_ANNOTATION, why));
+}
+
+/* The status that the pod's endpoint gets; NULL when it gets none. Returns new. */
+static json_t *serve(struct pass *pass, const char *key, const json_t *pod)
+{
+	auto_free char *place = pod ? str_printf("%s/%s", json_namespace(pod),
+						 pod_endpoint_name(pod, &pass->settings))
+				    : NULL;
+	const json_t *endpoint = place ? world_get(pass->world, KIND_ENDPOINT, place) : NULL;
+	json_auto_t *asks = NULL;
+	json_t *status = NULL;
+	struct err err = {0};
+	bool is_open = false;
+
+	if (!pod_is_alive(pod)) {
+		stop_waiting(pass, key);
+		return NULL;
+	}
+	asks = asks_of(pass, pod, endpoint, &is_open, &err);
+	if (asks && json_array_size(asks) == 0) {
+		if (!is_open)
+			stop_waiting(pass, key);
+		return NULL;
+	}
+	if (!asks ||
+	    ipam_allocate(pass->books, pod, endpoint, asks, &pass->settings, &status, &err) < 0) {
+		refuse(pass, key, pod, endpoint, &err);
+		return NULL;
+	}
+	if (!json_same(json_at(endpoint, "status"), status))
+		plan_post(&pass->posts, BOX_DECIDED, place,
+			  json_pack("{s:o}", "endpoint", endpoint_object(place, status)));
+	stop_waiting(pass, key);
+	return status;
+}
+
+/* Say in the pools' status what was put right, and tell people. */
+static void say_repairs(const struct pass *pass, struct plan *plan)
+{
+	const char *pool;
+	json_t *op, *text;
+	size_t i;
+
+	json_array_foreach (plan->ops, i, op) {
+		json_t *status = json_at(op, "status"), *list = json_array();
+		const json_t *previous = json_at(status, "conditions"), *condition;
+		const json_t *object = world_get(pass->world, KIND_IP_POOL, json_str_at(op, "key"));
+		size_t k;
+
+		text = json_at(pass->repaired, json_str_at(op, "key"));
+		if (!text) {
+			json_decref(list);
+			continue;
+		}
+		json_array_foreach (previous, k, condition)
+			if (!str_eq(json_str_at(condition, "type"), IP_POOL_REPAIRED))
+				json_array_append(list, (json_t *)condition);
+		condition_set(list, previous, IP_POOL_REPAIRED, CONDITION_TRUE, "RecordWithoutPod",
+			      json_string_value(text), json_generation(object),
+			      world_env(pass->world, "now"));
+		json_put(status, "conditions", list);
+	}
+	json_each (pass->repaired, pool, text)
+		plan_event(plan, KIND_IP_POOL, pool, true, "RecordWithoutPod",
+			   json_string_value(text));
+}
+
+static void tell_waiting(struct plan *plan, const char *pool, const json_t *present, size_t n)
+{
+	if ((size_t)json_integer_value(json_at(present, "pods")) == n)
+		return;
+	plan_post(plan, BOX_SHORT_POOL, pool, n ? json_pack("{s:I}", "pods", (json_int_t)n) : NULL);
+}
+
+/* How many wait for an address of a pool, where that has changed. */
+static void count_waiting(const struct pass *pass, struct plan *plan)
+{
+	const json_t *present = world_kind(pass->world, BOX_SHORT_POOL);
+	const json_t *now = books_short_of(pass->books);
+	const char *pool;
+	json_t *pods;
+
+	json_each (now, pool, pods)
+		tell_waiting(plan, pool, json_object_get(present, pool), json_object_size(pods));
+	/* Of very many that wait a pass sees some. */
+	if (json_object_size(world_kind(pass->world, BOX_WAITING)) >= ASSIGN_MAX)
+		return;
+	json_each (present, pool, pods)
+		if (!json_object_get(now, pool))
+			tell_waiting(plan, pool, pods, 0);
+}
+
+int assign_reconcile(const json_t *world, const char *key, struct plan *plan, struct err *err)
+{
+	struct pass pass = {.world = world};
+	const char *ns = world_env(world, "configNamespace"), *of;
+	auto_plan struct plan ledgers = {0};
+	auto_free char *config = str_printf("%s/" IPAM_CONFIG_MAP, ns);
+	json_t *value;
+
+	if (ipam_settings_read(world_get(world, IPAM_CONFIG_MAP, config), ns, &pass.settings, err) <
+	    0)
+		return -1;
+	pass.books = books_new(world);
+	pass.repaired = json_object();
+	pass.followers = json_object();
+	json_each (world_kind(world, BOX_ENDING), of, value)
+		end(&pass, of, value);
+	json_each (world_kind(world, BOX_WAITING), of, value) {
+		json_auto_t *status = NULL;
+
+		/* A pod that was read for this pass may be gone before the next one. */
+		if (json_is_object(value))
+			plan_post(&pass.posts, BOX_WAITING, of, NULL);
+		status = serve(&pass, of,
+			       json_is_object(value) ? value : world_get(world, KIND_POD, of));
+		follow(&pass, status, NULL);
+	}
+	books_plan(pass.books, &ledgers);
+	say_repairs(&pass, &ledgers);
+	plan_in_order(&pass, &ledgers, plan);
+	count_waiting(&pass, plan);
+	if (json_object_size(world_kind(world, BOX_WAITING)) >= ASSIGN_MAX ||
+	    json_object_size(world_kind(world, BOX_ENDING)) >= ASSIGN_MAX)
+		plan_requeue(plan, pass.served ? 0 : ASSIGN_AGAIN_MS);
+	books_free(pass.books);
+	json_decref(pass.repaired);
+	json_decref(pass.followers);
+	return 0;
+}

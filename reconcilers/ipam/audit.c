@@ -1,0 +1,264 @@
+/*
+ * Ledgers against endpoints against pods. See the header.
+ */
+#include "reconcilers/ipam/audit.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/mem.h"
+#include "lib/base/str.h"
+#include "lib/json/json.h"
+#include "reconcilers/core/kinds.h"
+#include "reconcilers/core/reconcile.h"
+#include "reconcilers/ipam/allocate.h"
+#include "reconcilers/ipam/controller.h"
+#include "reconcilers/ipam/release.h"
+#include "reconcilers/spider/ip_pool.h"
+
+struct audit {
+	const json_t *world;
+	const struct ipam_settings *settings;
+	json_t *findings;
+	json_t *holders; /* "pool address": key of the endpoint that has it */
+};
+
+__attribute__((format(printf, 6, 7))) static void find(struct audit *audit, const char *reason,
+						       const char *pool, const char *address,
+						       const char *pod, const char *fmt, ...)
+{
+	json_t *finding = json_object();
+	auto_free char *message = NULL;
+	va_list ap;
+
+	va_start(ap, fmt);
+	message = str_vprintf(fmt, ap);
+	va_end(ap);
+	json_put_str(finding, "reason", reason);
+	json_put_str(finding, "pool", pool);
+	json_put_str(finding, "address", address);
+	json_put_str(finding, "pod", pod);
+	json_put_str(finding, "message", message);
+	json_array_append_new(audit->findings, finding);
+}
+
+/* ---- endpoints ------------------------------------------------------------------------------- */
+
+/* "10.6.0.10" of "10.6.0.10/24". */
+static char *bare(const char *address)
+{
+	return str_ndup(address, strcspn(address, "/"));
+}
+
+static void check_address(struct audit *audit, const char *key, const json_t *endpoint,
+			  const char *pool, const char *with_length)
+{
+	const char *uid = json_str_or(json_at(endpoint, "status", "current", "uid"), "");
+	const json_t *object = world_get(audit->world, KIND_IP_POOL, pool);
+	auto_free char *address = bare(with_length);
+	auto_free char *place = str_printf("%s %s", pool, address);
+	const char *other = json_string_value(json_object_get(audit->holders, place));
+	auto_ledger struct ledger ledger = {0};
+	const json_t *record;
+
+	if (other)
+		find(audit, "AddressTwice", pool, address, key,
+		     "pods %s and %s have it both: delete one of them, it gets another address",
+		     other, key);
+	json_put_str(audit->holders, place, key);
+	if (!object || ledger_open(object, NULL, &ledger, NULL) < 0)
+		return;
+	record = ledger_record(&ledger, address);
+	if (!record)
+		find(audit, "EndpointWithoutRecord", pool, address, key,
+		     "the pod has it and the pool does not say so: it can be handed out again; "
+		     "restart the pod");
+	else if (!str_eq(json_str_at(record, "podUid"), uid))
+		find(audit, "EndpointWithoutRecord", pool, address, key,
+		     "the pod has it and the pool says that it is %s's: restart the pod",
+		     json_str_or(json_at(record, "pod"), "?"));
+}
+
+/* An endpoint whose pod is gone and that nobody keeps says nothing about addresses in use. */
+static bool is_in_use(const struct audit *audit, const char *key, const json_t *endpoint)
+{
+	const char *uid = json_str_or(json_at(endpoint, "status", "current", "uid"), "");
+	const json_t *pod = world_get(audit->world, KIND_POD, key);
+
+	return !release_is_due(audit->world, key, uid, pod, endpoint, true, audit->settings);
+}
+
+static void check_endpoints(struct audit *audit)
+{
+	static const char *const fields[][2] = {{"ipv4", "ipv4Pool"}, {"ipv6", "ipv6Pool"}};
+	const char *key;
+	json_t *endpoint, *item;
+	size_t i;
+
+	json_each (world_kind(audit->world, KIND_ENDPOINT), key, endpoint) {
+		if (!is_in_use(audit, key, endpoint)) {
+			find(audit, "StaleEndpoint", NULL, NULL, key,
+			     "the pod with UID %s is gone and its SpiderEndpoint is still there",
+			     json_str_or(json_at(endpoint, "status", "current", "uid"), "?"));
+			continue;
+		}
+		json_array_foreach (json_at(endpoint, "status", "current", "ips"), i, item) {
+			for (size_t f = 0; f < ARRAY_LEN(fields); f++) {
+				const char *address = json_str_at(item, fields[f][0]);
+				const char *pool = json_str_at(item, fields[f][1]);
+
+				if (address && pool)
+					check_address(audit, key, endpoint, pool, address);
+			}
+		}
+	}
+}
+
+/* ---- ledgers --------------------------------------------------------------------------------- */
+
+/* A pod of a virtual machine has another name than its records. */
+static const json_t *pod_of(const struct audit *audit, const char *key, const char *uid)
+{
+	const json_t *pod = world_get(audit->world, KIND_POD, key);
+	const char *name;
+	json_t *other;
+
+	if (pod && str_eq(json_uid(pod), uid))
+		return pod;
+	json_each (world_kind(audit->world, KIND_POD), name, other)
+		if (str_eq(json_uid(other), uid))
+			return other;
+	return pod;
+}
+
+static void check_record(struct audit *audit, const struct ledger *ledger, const char *address,
+			 const json_t *record)
+{
+	const char *pool = json_name(ledger->pool);
+	const char *key = json_str_or(json_at(record, "pod"), "");
+	const char *uid = json_str_or(json_at(record, "podUid"), "");
+	const json_t *endpoint = world_get(audit->world, KIND_ENDPOINT, key);
+	auto_free char *place = str_printf("%s %s", pool, address);
+	ip_number number;
+
+	if (release_is_due(audit->world, key, uid, pod_of(audit, key, uid), endpoint, true,
+			   audit->settings)) {
+		find(audit, "RecordWithoutPod", pool, address, key,
+		     "the pod with UID %s is gone and the address is still kept for it", uid);
+		return;
+	}
+	if (!json_object_get(audit->holders, place))
+		find(audit, "RecordWithoutEndpoint", pool, address, key,
+		     "the pod's SpiderEndpoint does not have it: it is taken up when the pod's "
+		     "network is "
+		     "made next");
+	if (ip_parse(address, ledger->family, &number, NULL) == 0 &&
+	    !ip_set_has(&ledger->addresses.usable, number))
+		find(audit, "AddressOutsidePool", pool, address, key,
+		     "spec.ips no longer has it: put it back until the pod is gone");
+}
+
+static int by_text(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* The keys of an object, sorted. free() the array. */
+static const char **keys_of(const json_t *object, size_t *ret_n)
+{
+	const char **keys = mem_calloc(json_object_size(object) + 1, sizeof(*keys));
+	const char *key;
+	json_t *value;
+	size_t n = 0;
+
+	json_each (object, key, value)
+		keys[n++] = key;
+	qsort(keys, n, sizeof(*keys), by_text);
+	*ret_n = n;
+	return keys;
+}
+
+static void check_pool(struct audit *audit, const char *name)
+{
+	const json_t *pool = world_get(audit->world, KIND_IP_POOL, name);
+	const json_t *count = json_at(pool, "status", "allocatedIPCount");
+	auto_ledger struct ledger ledger = {0};
+	auto_free const char **addresses = NULL;
+	struct err err = {0};
+	size_t n = 0;
+
+	if (ledger_open(pool, world_kind(audit->world, KIND_RESERVED_IP), &ledger, &err) < 0) {
+		find(audit, "BadLedger", name, NULL, NULL, "%s", err.text);
+		return;
+	}
+	addresses = keys_of(ledger.records, &n);
+	for (size_t i = 0; i < n; i++)
+		check_record(audit, &ledger, addresses[i], ledger_record(&ledger, addresses[i]));
+	if (json_is_integer(count) && json_integer_value(count) != (json_int_t)n)
+		find(audit, "WrongCount", name, NULL, NULL,
+		     "status.allocatedIPCount is %" JSON_INTEGER_FORMAT
+		     ", the pool has %zu records: it is put right with the next write",
+		     json_integer_value(count), n);
+}
+
+json_t *ipam_audit(const json_t *world, const struct ipam_settings *settings)
+{
+	struct audit audit = {
+		.world = world,
+		.settings = settings,
+		.findings = json_array(),
+		.holders = json_object(),
+	};
+	auto_free const char **pools = NULL;
+	size_t n = 0;
+
+	check_endpoints(&audit);
+	pools = keys_of(world_kind(world, KIND_IP_POOL), &n);
+	for (size_t i = 0; i < n; i++)
+		check_pool(&audit, pools[i]);
+	json_decref(audit.holders);
+	return audit.findings;
+}
+
+/* ---- repair ---------------------------------------------------------------------------------- */
+
+/* Let the endpoint go: no finalizer of the API group holds it, then it is deleted. */
+static void plan_removal(struct plan *plan, const char *key, const json_t *endpoint)
+{
+	plan_release(plan, KIND_ENDPOINT, key, endpoint, IP_POOL_FINALIZER);
+	plan_delete(plan, KIND_ENDPOINT, key, json_uid(endpoint));
+}
+
+void ipam_repair(const json_t *world, const struct ipam_settings *settings, struct plan *plan)
+{
+	json_auto_t *findings = ipam_audit(world, settings);
+	auto_books struct books *books = books_new(world);
+	auto_plan struct plan removals = {0};
+	json_t *finding;
+	size_t i;
+
+	json_array_foreach (findings, i, finding) {
+		const char *reason = json_str_at(finding, "reason"),
+			   *pod = json_str_at(finding, "pod");
+		const char *pool = json_str_at(finding, "pool"),
+			   *address = json_str_at(finding, "address");
+		const json_t *endpoint = pod ? world_get(world, KIND_ENDPOINT, pod) : NULL;
+		struct ledger *ledger = pool ? books_open(books, pool, NULL) : NULL;
+
+		if (str_eq(reason, "StaleEndpoint")) {
+			if (ipam_give_back(books, json_at(endpoint, "status")))
+				plan_removal(&removals, pod, endpoint);
+		} else if (str_eq(reason, "RecordWithoutPod") && ledger) {
+			const char *uid = json_str_at(ledger_record(ledger, address), "podUid");
+
+			/* The endpoint may have given it back a moment ago. */
+			if (uid)
+				(void)ledger_release(ledger, address, uid, true);
+		} else if (str_eq(reason, "WrongCount") && ledger) {
+			ledger->has_changed = true;
+		}
+	}
+	books_plan(books, plan);
+	plan_join(plan, &removals);
+}

@@ -1,0 +1,46 @@
+/*
+ * All ledgers of one pass: pools are opened when they are first asked for, and written together at
+ * the end, however many pods took from them or gave back.
+ */
+#ifndef ORBWEAVER_RECONCILERS_IPAM_BOOKS_H
+#define ORBWEAVER_RECONCILERS_IPAM_BOOKS_H
+
+#include "reconcilers/core/plan.h"
+#include "reconcilers/ipam/ledger.h"
+
+struct books;
+
+/* World: KIND_IP_POOL, KIND_RESERVED_IP (all). Borrowed until books_free. */
+struct books *books_new(const json_t *world);
+/* Accepts NULL. */
+void books_free(struct books *books);
+OWN_DEFINE(struct books, books_free)
+#define auto_books auto_call(books_free_p)
+
+const json_t *books_world(const struct books *books);
+
+/*
+ * The ledger of a pool, opened once. Borrowed; NULL with err: those of ledger_open(), and
+ * ERR_INVALID "PoolNotFound".
+ */
+struct ledger *books_open(struct books *books, const char *pool, struct err *err);
+
+/*
+ * All changes for a pod or none: between books_begin() and one of the others, call books_note()
+ * before an address of a ledger changes hands. books_cancel() gives every noted address back to
+ * whom it had belonged.
+ */
+void books_begin(struct books *books);
+void books_note(struct books *books, struct ledger *ledger, const char *address);
+void books_keep(struct books *books);
+void books_cancel(struct books *books);
+
+/* The pod with this UID found no address in the pool. */
+void books_note_short(struct books *books, const char *pool, const char *uid);
+/* { pool: { UID: true } } of all that found none. Borrowed. */
+const json_t *books_short_of(const struct books *books);
+
+/* Plan the status of every pool whose ledger has changed, by name. */
+void books_plan(const struct books *books, struct plan *plan);
+
+#endif

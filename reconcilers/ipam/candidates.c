@@ -1,0 +1,456 @@
+/*
+ * Sources of pools. See the header.
+ */
+#include "reconcilers/ipam/candidates.h"
+
+#include <fnmatch.h>
+#include <string.h>
+#include <strings.h>
+
+#include "lib/base/str.h"
+#include "lib/json/json.h"
+#include "reconcilers/core/kinds.h"
+#include "reconcilers/core/networks.h"
+#include "reconcilers/core/reconcile.h"
+#include "reconcilers/spider/ip_pool.h"
+
+#define WRONG "WrongAnnotation"
+
+static const char *const family_keys[] = {"ipv4", "ipv6"};
+
+/* Annotations were read by a decoder that takes keys in any case. Borrowed. */
+static const json_t *member(const json_t *object, const char *name)
+{
+	const char *key;
+	json_t *value;
+
+	json_each (object, key, value)
+		if (strcasecmp(key, name) == 0 && !json_is_null(value))
+			return value;
+	return NULL;
+}
+
+static bool is_list_of_names(const json_t *list)
+{
+	json_t *name;
+	size_t i;
+
+	if (list && !json_is_array(list))
+		return false;
+	json_array_foreach (list, i, name)
+		if (!json_is_string(name))
+			return false;
+	return true;
+}
+
+/* ---- patterns -------------------------------------------------------------------------------- */
+
+static bool is_pattern(const char *name)
+{
+	const char *open = strchr(name, '[');
+
+	return strpbrk(name, "*?") || (open && strchr(name, ']'));
+}
+
+/* Does every '[' have its ']'? fnmatch(3) takes one that has none as a letter. */
+static bool is_good_pattern(const char *pattern)
+{
+	for (const char *p = pattern; *p; p++) {
+		if (*p == '\\' && p[1]) {
+			p++;
+		} else if (*p == '[') {
+			p += p[1] == '^' ? 2 : 1;
+			while (*p && *p != ']')
+				p += *p == '\\' && p[1] ? 2 : 1;
+			if (!*p)
+				return false;
+		}
+	}
+	return true;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Names of the pools of a family that `wanted` says yes to, sorted. Returns a new array. */
+static json_t *pools_that(const json_t *world, int version,
+			  bool (*wanted)(const char *pattern, const json_t *pool),
+			  const char *pattern)
+{
+	const json_t *pools = world_kind(world, KIND_IP_POOL);
+	const char **names = calloc(json_object_size(pools) + 1, sizeof(*names));
+	json_t *list = json_array(), *pool;
+	const char *name;
+	size_t n = 0;
+
+	json_each (pools, name, pool)
+		if (ip_pool_family(json_at(pool, "spec")) == version && wanted(pattern, pool))
+			names[n++] = name;
+	qsort(names, n, sizeof(*names), by_name);
+	for (size_t i = 0; i < n; i++)
+		json_array_append_new(list, json_string(names[i]));
+	free(names);
+	return list;
+}
+
+static bool pool_matches(const char *pattern, const json_t *pool)
+{
+	return fnmatch(pattern, json_name(pool), FNM_PATHNAME) == 0;
+}
+
+static bool pool_is_default(const char *pattern, const json_t *pool)
+{
+	return json_is_true(json_at(pool, "spec", "default"));
+}
+
+/* Names with patterns replaced by the pools that they match. Returns new, or NULL with err. */
+static json_t *expand(const json_t *world, int version, const json_t *names, struct err *err)
+{
+	json_auto_t *list = json_array();
+	json_t *name;
+	size_t i;
+
+	json_array_foreach (names, i, name) {
+		const char *text = json_string_value(name);
+		json_auto_t *found = NULL;
+
+		if (!is_pattern(text)) {
+			json_array_append(list, name);
+			continue;
+		}
+		if (!is_good_pattern(text)) {
+			err_set(err, ERR_INVALID, WRONG, "pattern \"%.64s\" has a [ without its ]",
+				text);
+			return NULL;
+		}
+		found = pools_that(world, version, pool_matches, text);
+		json_array_extend(list, found);
+	}
+	return json_incref(list);
+}
+
+static int refuse_twins(const json_t *names, const char *nic, struct err *err)
+{
+	json_auto_t *seen = json_object();
+	json_t *name;
+	size_t i;
+
+	json_array_foreach (names, i, name) {
+		if (json_object_get(seen, json_string_value(name)))
+			return err_set(err, ERR_INVALID, WRONG,
+				       "pool %.64s is named twice for NIC %s, perhaps by a pattern "
+				       "and by its "
+				       "name: name it once",
+				       json_string_value(name), nic);
+		json_object_set_new(seen, json_string_value(name), json_true());
+	}
+	return 0;
+}
+
+/* ---- wants ----------------------------------------------------------------------------------- */
+
+static bool family_is_on(const struct ipam_settings *settings, size_t family)
+{
+	return family == 0 ? settings->ipv4 : settings->ipv6;
+}
+
+/*
+ * Add what the lists of `from` mean for a NIC. Members are found in any case: `from` may be an
+ * annotation.
+ */
+static int add_want(const json_t *world, const struct ipam_settings *settings, const json_t *from,
+		    const char *nic, const json_t *clean, const json_t *ask, json_t *wants,
+		    struct err *err)
+{
+	json_auto_t *want = json_object();
+
+	json_put_str(want, "nic", nic);
+	json_put_bool(want, "cleanGateway", json_is_true(clean));
+	json_put(want, "masterAddresses", json_incref((json_t *)json_at(ask, "masterAddresses")));
+	for (size_t f = 0; f < ARRAY_LEN(family_keys); f++) {
+		const json_t *names = member(from, family_keys[f]);
+		json_auto_t *pools = NULL;
+		json_t *name;
+		size_t i;
+
+		if (!is_list_of_names(names))
+			return err_set(err, ERR_INVALID, WRONG,
+				       "%s must be a list of names of pools", family_keys[f]);
+		if (!family_is_on(settings, f) || json_array_size(names) == 0)
+			continue;
+		pools = expand(world, f == 0 ? 4 : 6, names, err);
+		if (!pools || refuse_twins(pools, nic, err) < 0)
+			return -1;
+		json_array_foreach (pools, i, name)
+			if (!world_get(world, KIND_IP_POOL, json_string_value(name)))
+				return err_set(err, ERR_INVALID, "PoolNotFound",
+					       "pool %.64s, named for NIC %s, does not exist: "
+					       "create it, or "
+					       "correct the name",
+					       json_string_value(name), nic);
+		if (json_array_size(pools))
+			json_put(want, family_keys[f], json_incref(pools));
+	}
+	json_array_append(wants, want);
+	return 0;
+}
+
+static bool selects_something(const json_t *wants)
+{
+	json_t *want;
+	size_t i;
+
+	json_array_foreach (wants, i, want)
+		if (json_at(want, "ipv4") || json_at(want, "ipv6"))
+			return true;
+	return false;
+}
+
+bool pod_may_have_nic(const json_t *pod, const char *nic)
+{
+	const char *text = json_str_at(pod, "metadata", "annotations", NETWORKS_ANNOTATION);
+	json_auto_t *networks = text ? networks_parse(text, json_namespace(pod), NULL) : NULL;
+
+	return str_eq(nic, "eth0") || !networks || json_find(networks, "interface", nic) != NULL;
+}
+
+/* ---- source 1 -------------------------------------------------------------------------------- */
+
+/* The rules of a list that names interfaces, or names none. */
+static int check_interfaces(const json_t *items, const char *nic, bool *ret_named, struct err *err)
+{
+	json_auto_t *seen = json_object();
+	json_t *item;
+	size_t i, named = 0;
+
+	if (json_array_size(items) == 0)
+		return err_set(err, ERR_INVALID, WRONG,
+			       "the list is empty: name a pool for each NIC");
+	json_array_foreach (items, i, item) {
+		const json_t *interface = member(item, "interface");
+
+		if (!json_is_object(item) || (interface && !json_is_string(interface)))
+			return err_set(
+				err, ERR_INVALID, WRONG,
+				"item %zu must be an object with \"interface\", \"ipv4\", \"ipv6\"",
+				i);
+		if (!*json_str_or(interface, ""))
+			continue;
+		named++;
+		if (json_object_get(seen, json_string_value(interface)))
+			return err_set(err, ERR_INVALID, WRONG,
+				       "interface %.32s stands there twice",
+				       json_string_value(interface));
+		json_object_set_new(seen, json_string_value(interface), json_true());
+	}
+	if (named && named < json_array_size(items))
+		return err_set(err, ERR_INVALID, WRONG,
+			       "%zu of %zu items name an interface: all must, or none", named,
+			       json_array_size(items));
+	if (named && !json_object_get(seen, nic))
+		return err_set(err, ERR_INVALID, WRONG,
+			       "there is no item for NIC %s, which takes its addresses from pools, "
+			       "too: add one",
+			       nic);
+	*ret_named = named > 0;
+	return 0;
+}
+
+static int from_pools(const json_t *world, const json_t *pod, const struct ipam_settings *settings,
+		      const char *text, const json_t *ask, json_t *wants, struct err *err)
+{
+	json_auto_t *items = json_parse(text, strlen(text), err);
+	bool is_named = false;
+	json_t *item;
+	size_t i;
+
+	if (!json_is_array(items))
+		return err_set(
+			err, ERR_INVALID, WRONG,
+			"\"%.128s\" must be a JSON list of {\"interface\", \"ipv4\", \"ipv6\"}",
+			text);
+	if (check_interfaces(items, json_str_at(ask, "nic"), &is_named, err) < 0)
+		return -1;
+	json_array_foreach (items, i, item) {
+		auto_free char *number = str_printf("%zu", i);
+		const char *nic = is_named ? json_string_value(member(item, "interface")) : number;
+
+		/* An address for a NIC that never comes would be lost to all others. */
+		if (is_named && !str_eq(nic, json_str_at(ask, "nic")) &&
+		    !pod_may_have_nic(pod, nic))
+			return err_set(
+				err, ERR_INVALID, "NoPool",
+				"item %zu is for NIC %.32s, and annotation " NETWORKS_ANNOTATION
+				" asks for no such NIC: add the network, or take the item out",
+				i, nic);
+		if (add_want(world, settings, item, nic, member(item, "cleangateway"), ask, wants,
+			     err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* ---- the other sources ----------------------------------------------------------------------- */
+
+static int from_pool(const json_t *world, const struct ipam_settings *settings, const char *text,
+		     const json_t *ask, json_t *wants, struct err *err)
+{
+	json_auto_t *lists = json_parse(text, strlen(text), err);
+
+	if (!json_is_object(lists) && !json_is_null(lists))
+		return err_set(err, ERR_INVALID, WRONG,
+			       "\"%.128s\" must be a JSON object {\"ipv4\": […], \"ipv6\": […]}",
+			       text);
+	return add_want(world, settings, lists, json_str_at(ask, "nic"),
+			json_at(ask, "cleanGateway"), ask, wants, err);
+}
+
+/* The lists of a namespace's annotations; *ret stays NULL when both are absent or empty. */
+static int read_namespace(const json_t *namespace, json_t **ret, struct err *err)
+{
+	static const char *const keys[] = {IPAM_ANNOTATION_NS_IPV4, IPAM_ANNOTATION_NS_IPV6};
+	json_auto_t *lists = json_object();
+
+	for (size_t f = 0; f < ARRAY_LEN(keys); f++) {
+		const char *text = json_str_at(namespace, "metadata", "annotations", keys[f]);
+		json_auto_t *list = text ? json_parse(text, strlen(text), err) : NULL;
+
+		if (text && !json_is_null(list) && (!list || !is_list_of_names(list)))
+			return err_set(err, ERR_INVALID, WRONG,
+				       "namespace %s, annotation %s: \"%.128s\" must be a JSON "
+				       "list of names of "
+				       "pools",
+				       json_name(namespace), keys[f], text);
+		if (json_array_size(list))
+			json_put(lists, family_keys[f], json_incref(list));
+	}
+	if (json_object_size(lists))
+		*ret = json_incref(lists);
+	return 0;
+}
+
+static json_t *default_pools(const json_t *world)
+{
+	json_t *lists = json_object();
+
+	for (size_t f = 0; f < ARRAY_LEN(family_keys); f++) {
+		json_auto_t *pools = pools_that(world, f == 0 ? 4 : 6, pool_is_default, NULL);
+
+		if (json_array_size(pools))
+			json_put(lists, family_keys[f], json_incref(pools));
+	}
+	return lists;
+}
+
+static int from_below(const json_t *world, const json_t *pod, const struct ipam_settings *settings,
+		      const json_t *ask, json_t *wants, struct err *err)
+{
+	const json_t *namespace = world_get(world, KIND_NAMESPACE, json_namespace(pod));
+	json_auto_t *lists = NULL;
+
+	if (read_namespace(namespace, &lists, err) < 0)
+		return -1;
+	if (!lists &&
+	    (json_array_size(json_at(ask, "ipv4")) || json_array_size(json_at(ask, "ipv6"))))
+		lists = json_incref((json_t *)ask);
+	if (!lists)
+		lists = default_pools(world);
+	if (json_object_size(lists) == 0)
+		return err_set(err, ERR_INVALID, "NoPool",
+			       "no pool is named for NIC %s: not by an annotation of the pod or "
+			       "its namespace, "
+			       "not by its network, and no pool has spec.default: true",
+			       json_str_at(ask, "nic"));
+	return add_want(world, settings, lists, json_str_at(ask, "nic"),
+			json_at(ask, "cleanGateway"), ask, wants, err);
+}
+
+json_t *candidates_find(const json_t *world, const json_t *pod, const json_t *ask,
+			const struct ipam_settings *settings, struct err *err)
+{
+	const json_t *annotations = json_at(pod, "metadata", "annotations");
+	const char *pools = json_str_at(annotations, IPAM_ANNOTATION_POOLS);
+	const char *pool = json_str_at(annotations, IPAM_ANNOTATION_POOL);
+	json_auto_t *wants = json_array();
+
+	if (pools) {
+		if (from_pools(world, pod, settings, pools, ask, wants, err) < 0) {
+			err_in(err, "annotation " IPAM_ANNOTATION_POOLS);
+			return NULL;
+		}
+	} else if (pool) {
+		if (from_pool(world, settings, pool, ask, wants, err) < 0) {
+			err_in(err, "annotation " IPAM_ANNOTATION_POOL);
+			return NULL;
+		}
+	} else if (from_below(world, pod, settings, ask, wants, err) < 0) {
+		return NULL;
+	}
+	if (!selects_something(wants)) {
+		err_set(err, ERR_INVALID, "NoAddressForNic",
+			"NIC %s gets no address: what names its pools selects none, or only those "
+			"of a family "
+			"that is switched off",
+			json_str_at(ask, "nic"));
+		return NULL;
+	}
+	return json_incref(wants);
+}
+
+/* ---- names ----------------------------------------------------------------------------------- */
+
+struct visit {
+	void (*fn)(void *arg, const char *pool);
+	void *arg;
+	size_t names;
+	bool is_open; /* there may be more */
+};
+
+static void visit_strings(struct visit *visit, const json_t *value)
+{
+	const char *key;
+	json_t *part;
+	size_t i;
+
+	if (json_is_string(value)) {
+		visit->names++;
+		visit->is_open |= is_pattern(json_string_value(value));
+		visit->fn(visit->arg, json_string_value(value));
+	}
+	json_array_foreach (value, i, part)
+		visit_strings(visit, part);
+	json_each (value, key, part)
+		visit_strings(visit, part);
+}
+
+static void visit_annotation(struct visit *visit, const json_t *object, const char *key)
+{
+	const char *text = json_str_at(object, "metadata", "annotations", key);
+	json_auto_t *value = text ? json_parse(text, strlen(text), NULL) : NULL;
+
+	visit_strings(visit, value);
+}
+
+bool candidates_visit_names(const json_t *pod, const json_t *namespace, const json_t *asks,
+			    void (*visit_fn)(void *arg, const char *pool), void *arg)
+{
+	struct visit visit = {.fn = visit_fn, .arg = arg};
+	size_t annotated, i;
+	json_t *ask;
+
+	visit_annotation(&visit, pod, IPAM_ANNOTATION_POOLS);
+	visit_annotation(&visit, pod, IPAM_ANNOTATION_POOL);
+	visit_annotation(&visit, namespace, IPAM_ANNOTATION_NS_IPV4);
+	visit_annotation(&visit, namespace, IPAM_ANNOTATION_NS_IPV6);
+	annotated = visit.names;
+	json_array_foreach (asks, i, ask) {
+		size_t before = visit.names;
+
+		for (size_t f = 0; f < ARRAY_LEN(family_keys); f++)
+			visit_strings(&visit, json_at(ask, family_keys[f]));
+		visit.is_open |= annotated == 0 && visit.names == before;
+	}
+	return visit.is_open;
+}

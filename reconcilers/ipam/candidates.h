@@ -1,0 +1,82 @@
+/*
+ * From which pools may a NIC take its addresses? The first source that is present decides alone:
+ *
+ *	1. pod annotation ipam.spidernet.io/ippools: [{"interface": "net1", "ipv4": […], "ipv6":
+ *	   […], "cleangateway": false}, …]
+ *	2. pod annotation ipam.spidernet.io/ippool: {"ipv4": […], "ipv6": […]}
+ *	3. namespace annotations ipam.spidernet.io/default-ipv4-ippool and …/default-ipv6-ippool:
+ *	   […]
+ *	4. the network's own configuration: default_ipv4_ippool, default_ipv6_ippool
+ *	5. all pools with spec.default: true, by name
+ *
+ * Names may be shell patterns in sources 1 to 4. The order of the user's list is kept.
+ */
+#ifndef ORBWEAVER_RECONCILERS_IPAM_CANDIDATES_H
+#define ORBWEAVER_RECONCILERS_IPAM_CANDIDATES_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "lib/base/err.h"
+
+#define IPAM_ANNOTATION_POOLS   "ipam.spidernet.io/ippools"
+#define IPAM_ANNOTATION_POOL    "ipam.spidernet.io/ippool"
+#define IPAM_ANNOTATION_ROUTES  "ipam.spidernet.io/routes"
+#define IPAM_ANNOTATION_NS_IPV4 "ipam.spidernet.io/default-ipv4-ippool"
+#define IPAM_ANNOTATION_NS_IPV6 "ipam.spidernet.io/default-ipv6-ippool"
+
+/* Switches of the whole cluster: ConfigMap spiderpool-conf. */
+struct ipam_settings {
+	bool ipv4, ipv6;
+	bool keeps_stateful_sets; /* a pod of a StatefulSet keeps its addresses */
+	bool keeps_virtual_machines;
+	const char *ns; /* where names of networks without a namespace are looked for */
+	const char *
+		/* "namespace/name" of the pods' default network; NULL: not known */
+		cluster_network;
+};
+
+/*
+ * Can the pod have a NIC of this name: eth0, or one of those that its annotation of networks asks
+ * for? Also when that annotation cannot be read, or is not there at all: other programs than Multus
+ * may make NICs.
+ */
+bool pod_may_have_nic(const json_t *pod, const char *nic);
+
+/*
+ * What a NIC asks with:
+ *
+ *	{"nic": "net1", "ipv4": [pool, …], "ipv6": […], "cleanGateway": bool, "masterAddresses":
+ *	[address, …]}
+ *
+ * All but "nic" are optional. "masterAddresses" is there when the network says match_master_subnet:
+ * the addresses of the NIC's PF, empty when it is no VF.
+ *
+ * Returns a new array of what has to be allocated for this ask, NIC by NIC:
+ *
+ *	{"nic": NAME, "ipv4": [pool, …], "ipv6": […], "cleanGateway": bool, "masterAddresses": …}
+ *
+ * NAME is that of the NIC, or a number as text, "0", "1", …, when `ippools` names no interfaces:
+ * "0" is eth0, the others are taken in order by the NICs that ask later. A family that is switched
+ * off or has no candidates is absent.
+ *
+ * World: KIND_NAMESPACE (the pod's), KIND_IP_POOL (all). NULL with err, all ERR_INVALID:
+ *	"WrongAnnotation"	an annotation cannot be read, or breaks its rules; the text names it
+ *                              and what would be right
+ *	"NoPool"	no source names a pool
+ *	"NoAddressForNic"	the source selects nothing for this NIC
+ *	"PoolNotFound"	a pool that is named does not exist
+ */
+json_t *candidates_find(const json_t *world, const json_t *pod, const json_t *ask,
+			const struct ipam_settings *settings, struct err *err);
+
+/*
+ * Visit the names of all pools that sources 1 to 4 could mean for the pod, some perhaps twice, and
+ * words that are no names. True when that may not be all: there are patterns, or no source but 5.
+ *
+ * namespace: the pod's, or NULL. asks: what its NICs ask with.
+ */
+bool candidates_visit_names(const json_t *pod, const json_t *namespace, const json_t *asks,
+			    void (*visit)(void *arg, const char *pool), void *arg);
+
+#endif

@@ -1,0 +1,85 @@
+/*
+ * Pods and who made them. See the header.
+ */
+#include "reconcilers/ipam/controller.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/base/str.h"
+#include "lib/json/json.h"
+#include "reconcilers/core/owner.h"
+
+#define VMI "VirtualMachineInstance"
+
+struct pod_controller pod_controller(const json_t *pod)
+{
+	const json_t *owner = owner_controller(pod);
+	const char *hash = json_str_at(pod, "metadata", "labels", "pod-template-hash");
+	struct pod_controller top = {.api_version = "v1", .kind = "Pod"};
+	const char *name = json_name(pod);
+
+	if (owner) {
+		top.api_version = json_str_or(json_at(owner, "apiVersion"), "");
+		top.kind = json_str_or(json_at(owner, "kind"), "");
+		name = json_str_or(json_at(owner, "name"), "");
+	}
+	(void)snprintf(top.name, sizeof(top.name), "%s", name);
+	if (hash && str_eq(top.kind, "ReplicaSet") && str_eq(top.api_version, "apps/v1")) {
+		size_t len = strlen(top.name), tail = strlen(hash);
+
+		if (len > tail + 1 && top.name[len - tail - 1] == '-' && str_ends(top.name, hash)) {
+			top.name[len - tail - 1] = '\0';
+			top.kind = "Deployment";
+		}
+	}
+	return top;
+}
+
+static bool is_of_virtual_machine(const json_t *pod)
+{
+	struct pod_controller top = pod_controller(pod);
+
+	return str_eq(top.kind, VMI) && str_starts(top.api_version, "kubevirt.io/");
+}
+
+bool pod_keeps_addresses(const json_t *pod, const struct ipam_settings *settings)
+{
+	struct pod_controller top = pod_controller(pod);
+
+	if (settings->keeps_stateful_sets && str_eq(top.kind, "StatefulSet") &&
+	    str_eq(top.api_version, "apps/v1"))
+		return true;
+	return settings->keeps_virtual_machines && is_of_virtual_machine(pod);
+}
+
+const char *pod_endpoint_name(const json_t *pod, const struct ipam_settings *settings)
+{
+	if (settings->keeps_virtual_machines && is_of_virtual_machine(pod))
+		return json_str_or(json_at(owner_controller(pod), "name"), "");
+	return json_name(pod);
+}
+
+bool pod_is_alive(const json_t *pod)
+{
+	const char *phase = json_str_or(json_at(pod, "status", "phase"), "");
+	const char *policy = json_str_or(json_at(pod, "spec", "restartPolicy"), "Always");
+
+	if (!pod || object_is_terminating(pod))
+		return false;
+	if (str_eq(phase, "Succeeded"))
+		return str_eq(policy, "Always");
+	if (str_eq(phase, "Failed"))
+		return !str_eq(policy, "Never") &&
+		       !str_eq(json_str_at(pod, "status", "reason"), "Evicted");
+	return true;
+}
+
+int pod_need_alive(const json_t *pod, struct err *err)
+{
+	if (pod_is_alive(pod))
+		return 0;
+	return err_set(err, ERR_INVALID, "PodEnded",
+		       "pod %s/%s has ended or is being deleted: it gets no addresses",
+		       json_namespace(pod), json_name(pod));
+}

@@ -1,0 +1,50 @@
+/*
+ * Who made a pod: the controller that SpiderEndpoints name, and whose pods keep their addresses.
+ */
+#ifndef ORBWEAVER_RECONCILERS_IPAM_CONTROLLER_H
+#define ORBWEAVER_RECONCILERS_IPAM_CONTROLLER_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "lib/base/err.h"
+#include "reconcilers/ipam/candidates.h"
+
+/* Borrowed from the pod and valid as long as it, but for a Deployment's name. */
+struct pod_controller {
+	const char *api_version; /* "apps/v1"; "v1" for a pod of its own */
+	const char *kind;        /* "Deployment", "StatefulSet", …; "Pod" for a pod of its own */
+	char name[256];
+};
+
+/*
+ * The top controller of a pod. A ReplicaSet's pod belongs to the Deployment whose name is the
+ * ReplicaSet's without the pod's label pod-template-hash, which only Deployments set
+ * (https://kubernetes.io/docs/concepts/workloads/controllers/deployment/#pod-template-hash-label),
+ * so no ReplicaSet has to be read. A Job is itself: that a CronJob made it cannot be told from the
+ * pod.
+ */
+struct pod_controller pod_controller(const json_t *pod);
+
+/*
+ * Does the pod keep its addresses when it is made anew: a pod of a StatefulSet (apps/v1) or of a
+ * virtual machine?
+ */
+bool pod_keeps_addresses(const json_t *pod, const struct ipam_settings *settings);
+
+/*
+ * The name that its SpiderEndpoint and its records have: that of the virtual machine instance for
+ * its pods, else the pod's. Borrowed.
+ */
+const char *pod_endpoint_name(const json_t *pod, const struct ipam_settings *settings);
+
+/*
+ * May the pod get addresses? Not when it is going, has ended for good, or was evicted. Phases:
+ * Kubernetes, "Pod Lifecycle".
+ */
+bool pod_is_alive(const json_t *pod);
+
+/* 0, or -1 with err set: ERR_INVALID "PodEnded", for a pod that may get none. */
+int pod_need_alive(const json_t *pod, struct err *err);
+
+#endif

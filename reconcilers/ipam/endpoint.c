@@ -1,0 +1,129 @@
+/*
+ * SpiderEndpoints. See the header.
+ */
+#include "reconcilers/ipam/endpoint.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "lib/base/str.h"
+#include "lib/json/json.h"
+#include "reconcilers/ipam/allocate.h"
+
+/* https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#syntax-and-character-set */
+#define LABEL_VALUE_MAX 63
+
+enum { HASH_LEN = 16 };
+
+char *endpoint_node_label(const char *node)
+{
+	if (strlen(node) <= LABEL_VALUE_MAX)
+		return str_dup(node);
+	return str_printf("%.*s-%016" PRIx64, LABEL_VALUE_MAX - HASH_LEN - 1, node,
+			  str_hash(node, strlen(node)));
+}
+
+json_t *endpoint_metadata(const char *ns, const char *name, const char *node)
+{
+	auto_free char *label = str_empty(node) ? NULL : endpoint_node_label(node);
+	json_t *metadata = json_object();
+
+	json_put_str(metadata, "name", name);
+	json_put_str(metadata, "namespace", ns);
+	if (label)
+		json_put_str(json_need_object(metadata, "labels"), ENDPOINT_NODE_LABEL, label);
+	return metadata;
+}
+
+json_t *endpoint_object(const char *key, const json_t *status)
+{
+	const char *slash = strchr(key, '/');
+	auto_free char *ns = slash ? str_ndup(key, (size_t)(slash - key)) : str_dup("");
+	json_t *object = json_object();
+
+	json_put(object, "metadata",
+		 endpoint_metadata(ns, slash ? slash + 1 : key,
+				   json_str_at(status, "current", "node")));
+	json_put(object, "status", json_incref((json_t *)status));
+	return object;
+}
+
+const char *endpoint_uid(const json_t *endpoint)
+{
+	return json_str_or(json_at(endpoint, "status", "current", "uid"), "");
+}
+
+json_t *endpoint_asks(const json_t *endpoint, const char *uid)
+{
+	const char *text =
+		json_str_at(endpoint, "metadata", "annotations", ENDPOINT_ASKS_ANNOTATION);
+	json_auto_t *said = text ? json_parse(text, strlen(text), NULL) : NULL;
+	json_t *asks = json_at(said, "asks"), *ask;
+	size_t i;
+
+	if (!str_eq(json_str_at(said, "uid"), uid) || json_array_size(asks) == 0)
+		return NULL;
+	json_array_foreach (asks, i, ask)
+		if (str_empty(json_str_at(ask, "nic")))
+			return NULL;
+	return json_incref(asks);
+}
+
+char *endpoint_asks_text(const char *uid, const json_t *asks)
+{
+	json_auto_t *said = json_object();
+
+	json_put_str(said, "uid", uid);
+	json_put(said, "asks", json_incref((json_t *)asks));
+	return json_text(said);
+}
+
+bool endpoint_is_of(const json_t *endpoint, const char *uid)
+{
+	json_auto_t *asks = NULL;
+
+	if (str_empty(uid) || str_eq(endpoint_uid(endpoint), uid))
+		return !str_empty(uid);
+	asks = endpoint_asks(endpoint, uid);
+	return asks != NULL;
+}
+
+bool endpoint_is_down(const json_t *endpoint, const char *uid)
+{
+	return !str_empty(uid) &&
+	       str_eq(json_str_at(endpoint, "metadata", "annotations", ENDPOINT_DOWN_ANNOTATION),
+		      uid);
+}
+
+bool endpoint_answers(const json_t *endpoint, const char *uid, const json_t *asks)
+{
+	json_t *ask;
+	size_t i;
+
+	if (str_empty(uid) || !str_eq(endpoint_uid(endpoint), uid))
+		return false;
+	json_array_foreach (asks, i, ask)
+		if (!ipam_item(json_at(endpoint, "status"), json_str_at(ask, "nic")))
+			return false;
+	return true;
+}
+
+bool endpoint_has(const json_t *endpoint, const char *uid, const char *pool, const char *address)
+{
+	static const char *const fields[][2] = {{"ipv4", "ipv4Pool"}, {"ipv6", "ipv6Pool"}};
+	size_t len = strlen(address), i;
+	json_t *item;
+
+	if (!str_eq(endpoint_uid(endpoint), uid))
+		return false;
+	json_array_foreach (json_at(endpoint, "status", "current", "ips"), i, item) {
+		for (size_t f = 0; f < ARRAY_LEN(fields); f++) {
+			const char *has = json_str_or(json_at(item, fields[f][0]), "");
+
+			if (str_eq(json_str_at(item, fields[f][1]), pool) &&
+			    strncmp(has, address, len) == 0 && has[len] == '/')
+				return true;
+		}
+	}
+	return false;
+}

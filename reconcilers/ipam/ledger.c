@@ -1,0 +1,367 @@
+/*
+ * A pool's ledger. See the header.
+ */
+#include "reconcilers/ipam/ledger.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "lib/base/str.h"
+#include "lib/json/json.h"
+#include "reconcilers/core/owner.h"
+
+#define BAD_RECORD "BadAllocationRecord"
+
+static struct ip_range one(ip_number address)
+{
+	return (struct ip_range){.first = address, .last = address};
+}
+
+static void subtract_one(struct ip_set *set, ip_number address)
+{
+	struct ip_range range = one(address);
+	struct ip_set other = {.items = &range, .len = 1, .cap = 1};
+
+	ip_set_subtract(set, &other);
+}
+
+static int read_excluded(const json_t *pool, const struct ip_pool *addresses, struct err *err)
+{
+	json_t *entry;
+	size_t i;
+
+	json_array_foreach (json_at(pool, "spec", "excludeIPs"), i, entry) {
+		struct ip_range range;
+		bool clipped;
+
+		if (!json_is_string(entry) ||
+		    ip_pool_read_entry(json_string_value(entry), addresses->subnet.family,
+				       &addresses->subnet, &range, &clipped, NULL) < 0)
+			return err_set(err, ERR_INVALID, "PoolUnreadable",
+				       "spec.excludeIPs[%zu] of pool %s cannot be read, so it is "
+				       "unknown what "
+				       "it keeps back: correct it",
+				       i, json_name(pool));
+	}
+	return 0;
+}
+
+/* What spec.ipVersion says; where it is absent, the family of the first entry. */
+static int reserved_family(const json_t *spec)
+{
+	const json_t *version = json_at(spec, "ipVersion");
+	const char *first = json_string_value(json_array_get(json_at(spec, "ips"), 0));
+
+	if (version)
+		return ip_pool_version(version);
+	return strchr(first ? first : "", ':') ? IP_V6 : IP_V4;
+}
+
+static int subtract_reserved(struct ledger *ledger, const json_t *reserved, struct err *err)
+{
+	const char *name;
+	json_t *object, *entry;
+	size_t i;
+
+	json_each (reserved, name, object) {
+		if (object_is_terminating(object) ||
+		    reserved_family(json_at(object, "spec")) != (int)ledger->family)
+			continue;
+		json_array_foreach (json_at(object, "spec", "ips"), i, entry) {
+			struct ip_range range;
+
+			if (ip_range_parse(json_str_or(entry, ""), ledger->family, &range, NULL) <
+			    0)
+				return err_set(err, ERR_INVALID, "BadReservedIP",
+					       "spec.ips[%zu] of SpiderReservedIP %s cannot be "
+					       "read, so it is "
+					       "unknown what it keeps back: correct it",
+					       i, name);
+			ip_set_add(&ledger->kept, range);
+		}
+	}
+	ip_set_settle(&ledger->kept);
+	ip_set_subtract(&ledger->free, &ledger->kept);
+	return 0;
+}
+
+/* What we keep of a record; NULL when it is no record. */
+static json_t *clean_record(const json_t *record)
+{
+	const char *pod = json_str_at(record, "pod"), *uid = json_str_at(record, "podUid");
+	const char *node = json_str_at(record, "node");
+	json_t *clean;
+
+	if (!json_is_object(record))
+		return NULL;
+	clean = json_object();
+	json_put_str(clean, "pod", pod ? pod : "");
+	json_put_str(clean, "podUid", uid ? uid : "");
+	json_put_str(clean, "node", node);
+	return clean;
+}
+
+static int read_records(struct ledger *ledger, struct err *err)
+{
+	const json_t *text = json_at(ledger->pool, "status", "allocatedIPs");
+	auto_ip_set struct ip_set used = {0};
+	json_auto_t *records = NULL;
+	const char *address;
+	json_t *record;
+
+	ledger->records = json_object();
+	ledger->uids = json_object();
+	if (!text)
+		return 0;
+	records = json_parse(json_str_or(text, ""), strlen(json_str_or(text, "")), NULL);
+	if (!json_is_object(records))
+		return err_set(err, ERR_INVALID, BAD_RECORD,
+			       "status.allocatedIPs of pool %s is not a JSON object, so it is "
+			       "unknown which "
+			       "addresses are in use",
+			       json_name(ledger->pool));
+	json_each (records, address, record) {
+		char canonical[IP_TEXT_SIZE];
+		json_t *clean = clean_record(record);
+		ip_number number;
+
+		if (!clean || ip_parse(address, ledger->family, &number, NULL) < 0) {
+			json_decref(clean);
+			return err_set(err, ERR_INVALID, BAD_RECORD,
+				       "status.allocatedIPs of pool %s has an entry \"%.64s\" that "
+				       "is no record "
+				       "of an IPv%d address",
+				       json_name(ledger->pool), address, (int)ledger->family);
+		}
+		ip_print(ledger->family, number, canonical);
+		json_put(ledger->records, canonical, clean);
+		json_put_bool(ledger->uids, json_str_at(clean, "podUid"), true);
+		ip_set_add(&used, one(number));
+	}
+	ip_set_settle(&used);
+	ip_set_subtract(&ledger->free, &used);
+	return 0;
+}
+
+static void read_resting(struct ledger *ledger)
+{
+	json_t *entry;
+	size_t i;
+
+	ledger->resting = json_array();
+	json_array_foreach (json_at(ledger->pool, "status", "releasedIPs"), i, entry) {
+		char canonical[IP_TEXT_SIZE];
+		ip_number number;
+
+		/* Lost or odd entries shorten a rest; they are worth no error. */
+		if (ip_parse(json_str_or(entry, ""), ledger->family, &number, NULL) == 0 &&
+		    ip_set_has(&ledger->free, number)) {
+			ip_print(ledger->family, number, canonical);
+			json_array_append_new(ledger->resting, json_string(canonical));
+		}
+	}
+}
+
+static int open_all(struct ledger *ledger, const json_t *reserved, struct err *err)
+{
+	if (!ip_pool_read(ledger->pool, &ledger->addresses, NULL))
+		return err_set(err, ERR_INVALID, "PoolUnreadable",
+			       "pool %s has no subnet that can be read", json_name(ledger->pool));
+	ledger->family = ledger->addresses.subnet.family;
+	if (read_excluded(ledger->pool, &ledger->addresses, err) < 0)
+		return -1;
+	for (size_t i = 0; i < ledger->addresses.usable.len; i++)
+		ip_set_add(&ledger->free, ledger->addresses.usable.items[i]);
+	ip_set_settle(&ledger->free);
+	if (subtract_reserved(ledger, reserved, err) < 0 || read_records(ledger, err) < 0)
+		return -1;
+	read_resting(ledger);
+	return 0;
+}
+
+int ledger_open(const json_t *pool, const json_t *reserved, struct ledger *ret, struct err *err)
+{
+	struct ledger ledger = {.pool = pool};
+
+	assert(pool);
+	if (open_all(&ledger, reserved, err) < 0) {
+		ledger_done(&ledger);
+		return -1;
+	}
+	*ret = ledger;
+	return 0;
+}
+
+void ledger_done(struct ledger *ledger)
+{
+	ip_pool_done(&ledger->addresses);
+	ip_set_done(&ledger->free);
+	ip_set_done(&ledger->kept);
+	json_decref(ledger->records);
+	json_decref(ledger->uids);
+	json_decref(ledger->resting);
+	*ledger = (struct ledger){0};
+}
+
+const json_t *ledger_record(const struct ledger *ledger, const char *address)
+{
+	return json_object_get(ledger->records, address);
+}
+
+static void stop_resting(struct ledger *ledger, const char *address)
+{
+	json_t *entry;
+	size_t i;
+
+	json_array_foreach (ledger->resting, i, entry) {
+		if (str_eq(json_string_value(entry), address)) {
+			json_array_remove(ledger->resting, i);
+			return;
+		}
+	}
+}
+
+bool ledger_may_know(const struct ledger *ledger, const char *uid)
+{
+	return json_object_get(ledger->uids, uid) != NULL;
+}
+
+static void record(struct ledger *ledger, const char *address, ip_number number,
+		   const struct ledger_holder *holder)
+{
+	json_t *entry = json_object();
+
+	json_put_str(entry, "pod", holder->pod);
+	json_put_str(entry, "podUid", holder->uid);
+	json_put_str(entry, "node", str_empty(holder->node) ? NULL : holder->node);
+	json_put_bool(ledger->uids, holder->uid, true);
+	json_put(ledger->records, address, entry);
+	subtract_one(&ledger->free, number);
+	stop_resting(ledger, address);
+	ledger->has_changed = true;
+}
+
+/* The lowest free address that does not rest. */
+static bool find_rested(const struct ledger *ledger, ip_number *ret)
+{
+	auto_ip_set struct ip_set fresh = {0}, resting = {0};
+	json_t *entry;
+	size_t i;
+
+	if (ledger->free.len == 0)
+		return false;
+	if (json_array_size(ledger->resting) == 0) {
+		*ret = ledger->free.items[0].first;
+		return true;
+	}
+	json_array_foreach (ledger->resting, i, entry) {
+		ip_number number;
+
+		if (ip_parse(json_string_value(entry), ledger->family, &number, NULL) == 0)
+			ip_set_add(&resting, one(number));
+	}
+	ip_set_settle(&resting);
+	for (i = 0; i < ledger->free.len; i++)
+		ip_set_add(&fresh, ledger->free.items[i]);
+	ip_set_subtract(&fresh, &resting);
+	if (fresh.len == 0)
+		return false;
+	*ret = fresh.items[0].first;
+	return true;
+}
+
+bool ledger_next(const struct ledger *ledger, char out[IP_TEXT_SIZE])
+{
+	ip_number number;
+
+	if (!find_rested(ledger, &number)) {
+		const char *oldest = json_string_value(json_array_get(ledger->resting, 0));
+
+		if (!oldest || ip_parse(oldest, ledger->family, &number, NULL) < 0)
+			return false;
+	}
+	ip_print(ledger->family, number, out);
+	return true;
+}
+
+bool ledger_take_this(struct ledger *ledger, const char *address,
+		      const struct ledger_holder *holder)
+{
+	ip_number number;
+
+	if (ledger_record(ledger, address) || ip_parse(address, ledger->family, &number, NULL) < 0)
+		return false;
+	record(ledger, address, number, holder);
+	return true;
+}
+
+void ledger_pass_on(struct ledger *ledger, const char *address, const struct ledger_holder *holder)
+{
+	ip_number number;
+
+	assert(ledger_record(ledger, address));
+	if (ip_parse(address, ledger->family, &number, NULL) == 0)
+		record(ledger, address, number, holder);
+}
+
+bool ledger_release(struct ledger *ledger, const char *address, const char *uid, bool rests)
+{
+	const char *has = json_str_at(ledger_record(ledger, address), "podUid");
+	ip_number number;
+
+	if (!has || !str_eq(has, uid) || ip_parse(address, ledger->family, &number, NULL) < 0)
+		return false;
+	json_object_del(ledger->records, address);
+	ledger->has_changed = true;
+	/* What was taken out of the pool meanwhile, or kept back, is not free. */
+	if (!ip_set_has(&ledger->addresses.usable, number) || ip_set_has(&ledger->kept, number))
+		return true;
+	ip_set_add(&ledger->free, one(number));
+	ip_set_settle(&ledger->free);
+	if (!rests)
+		return true;
+	if (json_array_size(ledger->resting) >= LEDGER_RESTING_MAX)
+		json_array_remove(ledger->resting, 0);
+	json_array_append_new(ledger->resting, json_string(address));
+	return true;
+}
+
+void ledger_restore(struct ledger *ledger, const char *address, const json_t *record_before)
+{
+	const char *uid = json_str_at(ledger_record(ledger, address), "podUid");
+	ip_number number;
+
+	if (!record_before) {
+		if (uid)
+			(void)ledger_release(ledger, address, uid, false);
+	} else if (ip_parse(address, ledger->family, &number, NULL) == 0) {
+		record(ledger, address, number,
+		       &(struct ledger_holder){
+			       json_str_or(json_at(record_before, "pod"), ""),
+			       json_str_or(json_at(record_before, "podUid"), ""),
+			       json_str_at(record_before, "node"),
+		       });
+	}
+}
+
+json_t *ledger_status(const struct ledger *ledger)
+{
+	const json_t *old = json_at(ledger->pool, "status");
+	json_t *status = json_is_object(old) ? json_copy((json_t *)old) : json_object();
+	size_t count = json_object_size(ledger->records);
+
+	if (count) {
+		auto_free char *text = json_text(ledger->records);
+
+		json_put_str(status, "allocatedIPs", text);
+	} else {
+		json_object_del(status, "allocatedIPs");
+	}
+	json_put_int(status, "allocatedIPCount", (int64_t)count);
+	json_put_int(status, "freeIPCount", ip_set_count(&ledger->free));
+	if (json_array_size(ledger->resting))
+		json_put(status, "releasedIPs", json_copy(ledger->resting));
+	else
+		json_object_del(status, "releasedIPs");
+	return status;
+}

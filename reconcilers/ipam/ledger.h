@@ -1,0 +1,102 @@
+/*
+ * The ledger of a pool: which address belongs to which pod. It is SpiderIPPool.status.allocatedIPs,
+ * a text that holds JSON,
+ *
+ *	{"10.6.0.10": {"pod": "ml/train-0", "podUid": "7c1e…", "node": "w1"}, …}
+ *
+ * ("node" is ours: it says whose word counts once pod and SpiderEndpoint are gone. Spiderpool's
+ * agents neither write nor keep it) written by whoever allocates (this operator, this agent,
+ * Spiderpool's agents on nodes that are not moved yet), each with the resourceVersion that it read.
+ * Records of others are kept byte for byte in their meaning; "interface", which versions of
+ * Spiderpool before 0.9 wrote, is dropped when the pool is written next, as upstream does.
+ *
+ * A ledger that is open holds the pool's free addresses as intervals: a /10 and an IPv6 /64 cost
+ * what a /28 costs.
+ *
+ * Addresses that were given back lately rest: status.releasedIPs, a list of ours, oldest first,
+ * names the last LEDGER_RESTING_MAX of them, and they are handed out again only when no other
+ * address is free. A writer that drops the list shortens the rest, nothing else.
+ */
+#ifndef ORBWEAVER_RECONCILERS_IPAM_LEDGER_H
+#define ORBWEAVER_RECONCILERS_IPAM_LEDGER_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "lib/base/err.h"
+#include "lib/base/own.h"
+#include "reconcilers/spider/ip_pool.h"
+
+#define LEDGER_RESTING_MAX 256
+
+struct ledger {
+	const json_t *pool; /* borrowed */
+	struct ip_pool addresses;
+	enum ip_family family;
+	json_t *records;    /* by canonical address */
+	json_t *uids;       /* { UID: true } of all that had a record since it was opened */
+	json_t *resting;    /* array of canonical addresses, oldest first */
+	struct ip_set kept; /* by SpiderReservedIPs; settled */
+	struct ip_set
+		free; /* neither recorded nor kept nor excluded; resting ones included; settled */
+	bool has_changed;
+};
+
+/*
+ * Open the ledger of a pool. `reserved`: { name: SpiderReservedIP }, or NULL. The pool must live as
+ * long as the ledger. Errors, all ERR_INVALID, each means that nothing of the pool can be handed
+ * out until a person has mended it:
+ *	"PoolUnreadable"	subnet, ipVersion or an entry of excludeIPs cannot be read
+ *	"BadReservedIP"	an entry of a SpiderReservedIP of this family cannot be read: what it kept
+ *                      back is unknown
+ *	"BadAllocationRecord"	status.allocatedIPs is not an object of records by address
+ */
+int ledger_open(const json_t *pool, const json_t *reserved, struct ledger *ret, struct err *err);
+void ledger_done(struct ledger *ledger);
+#define auto_ledger auto_call(ledger_done)
+
+/*
+ * The record of an address, {"pod", "podUid", "node"}, the last one not always; NULL when it has
+ * none. Borrowed.
+ */
+const json_t *ledger_record(const struct ledger *ledger, const char *address);
+
+/*
+ * The address to hand out next, the one that was free longest: the lowest that is not resting, else
+ * the one that has rested longest. False when none is free.
+ */
+bool ledger_next(const struct ledger *ledger, char out[IP_TEXT_SIZE]);
+
+/* Whom an address is for: what its record will say. */
+struct ledger_holder {
+	const char *pod; /* "namespace/name" */
+	const char *uid;
+	const char *node; /* NULL: not known */
+};
+
+/* Hand out this address; false when it has a record already. It need not be among the pool's. */
+bool ledger_take_this(struct ledger *ledger, const char *address,
+		      const struct ledger_holder *holder);
+
+/* Write the record of another UID over: a pod that keeps its address under a new UID. */
+void ledger_pass_on(struct ledger *ledger, const char *address, const struct ledger_holder *holder);
+
+/* May this UID have a record? False is certain, and quickly found out. */
+bool ledger_may_know(const struct ledger *ledger, const char *uid);
+
+/*
+ * Give an address back, if its record still names this UID; true when it did. `rests`: it was in
+ * use, so it rests.
+ */
+bool ledger_release(struct ledger *ledger, const char *address, const char *uid, bool rests);
+
+/* Undo: the address has this record again; NULL: none, and it need not rest. */
+void ledger_restore(struct ledger *ledger, const char *address, const json_t *record);
+
+/*
+ * The pool's status with this ledger in it: allocatedIPs (absent without records),
+ * allocatedIPCount, freeIPCount, releasedIPs (absent when empty); everything else as it was read. Returns new.
+ */
+json_t *ledger_status(const struct ledger *ledger);
+
+#endif

@@ -1,0 +1,251 @@
+/*
+ * SpiderEndpoints from their first write to their end. See the header.
+ */
+#include "reconcilers/ipam/lifecycle.h"
+
+#include <string.h>
+
+#include "lib/base/str.h"
+#include "lib/json/json.h"
+#include "reconcilers/core/kinds.h"
+#include "reconcilers/ipam/assign.h"
+#include "reconcilers/ipam/controller.h"
+#include "reconcilers/ipam/endpoint.h"
+#include "reconcilers/ipam/release.h"
+#include "reconcilers/ipam/settings.h"
+#include "reconcilers/spider/ip_pool.h"
+
+/* One decision. */
+struct look {
+	const json_t *world;
+	const char *key;
+	const json_t *endpoint;
+	const json_t *live; /* NULL: nothing was read */
+	struct ipam_settings settings;
+	struct plan *plan;
+};
+
+bool node_is_gone(const json_t *node)
+{
+	return !node ||
+	       json_find(json_at(node, "spec", "taints"), "key", OUT_OF_SERVICE_TAINT) != NULL;
+}
+
+static bool is_living(const json_t *pod, const char *uid)
+{
+	return pod && str_eq(json_uid(pod), uid) && pod_is_alive(pod);
+}
+
+/* ---- what was decided --------------------------------------------------------------------------------------------- */
+
+/* Write what the ledgers say, then forget that it was to be written. True when there was something. */
+static bool carry_out(const struct look *look)
+{
+	const json_t *decided = world_get(look->world, BOX_DECIDED, look->key);
+	const json_t *object = json_at(decided, "endpoint");
+	const char *gone = json_str_at(decided, "gone");
+
+	if (!decided)
+		return false;
+	/* Nobody needs an endpoint of a pod that has ended meanwhile; its records are strays then. */
+	if (object && (look->endpoint || is_living(world_get(look->world, KIND_POD, look->key),
+						   endpoint_uid(object))))
+		plan_apply(look->plan, KIND_ENDPOINT, json_incref((json_t *)object));
+	/* A pod of the same name may have it by now. */
+	if (gone && look->endpoint && str_eq(endpoint_uid(look->endpoint), gone)) {
+		plan_release(look->plan, KIND_ENDPOINT, look->key, look->endpoint,
+			     IP_POOL_FINALIZER);
+		plan_delete(look->plan, KIND_ENDPOINT, look->key, json_uid(look->endpoint));
+	}
+	plan_post(look->plan, BOX_DECIDED, look->key, NULL);
+	return true;
+}
+
+/* ---- what has ended ----------------------------------------------------------------------------------------------- */
+
+static void ask_for(json_t *wanted, const char *kind, const char *key)
+{
+	json_array_append_new(wanted, json_pack("{s:s, s:s}", "kind", kind, "key", key));
+}
+
+/* All that may be decided on: the pod, who may keep its addresses, and the nodes whose end may be the reason. */
+static void read_live(const struct look *look)
+{
+	const json_t *strays = world_get(look->world, BOX_STRAYS, look->key), *stray;
+	const char *type =
+		json_str_or(json_at(look->endpoint, "status", "ownerControllerType"), "");
+	const char *node = json_str_at(look->endpoint, "status", "current", "node");
+	const char *dash = strrchr(look->key, '-');
+	auto_free char *set = dash ? str_ndup(look->key, (size_t)(dash - look->key)) : NULL;
+	json_t *wanted = json_array();
+	size_t i;
+
+	ask_for(wanted, KIND_POD, look->key);
+	if (set && str_eq(type, "StatefulSet"))
+		ask_for(wanted, KIND_STATEFUL_SET, set);
+	if (str_eq(type, "VirtualMachineInstance") || strays) {
+		ask_for(wanted, KIND_VIRTUAL_MACHINE_INSTANCE, look->key);
+		ask_for(wanted, KIND_VIRTUAL_MACHINE, look->key);
+	}
+	if (!str_empty(node))
+		ask_for(wanted, KIND_NODE, node);
+	json_array_foreach (strays, i, stray)
+		if (!str_empty(json_str_at(stray, "node")))
+			ask_for(wanted, KIND_NODE, json_str_at(stray, "node"));
+	plan_post(look->plan, BOX_LOOK, look->key, wanted);
+}
+
+static const json_t *live_object(const struct look *look, const char *kind, const char *key)
+{
+	return json_at(look->live, kind, key);
+}
+
+/* A node that was not read is not gone. */
+static bool node_is_gone_live(const struct look *look, const char *node)
+{
+	return json_object_get(json_object_get(look->live, KIND_NODE), node) &&
+	       node_is_gone(live_object(look, KIND_NODE, node));
+}
+
+/* The endpoint of a pod that looks ended, or whose interfaces are said to be down. */
+static void look_at_endpoint(const struct look *look)
+{
+	const char *uid = endpoint_uid(look->endpoint);
+	const char *node = json_str_or(json_at(look->endpoint, "status", "current", "node"), "");
+	bool is_down = endpoint_is_down(look->endpoint, uid);
+	bool is_gone = !is_down && *node && node_is_gone(world_get(look->world, KIND_NODE, node));
+
+	if (!is_down && !is_gone)
+		return;
+	if (is_living(world_get(look->world, KIND_POD, look->key), uid))
+		return;
+	if (!look->live) {
+		read_live(look);
+		return;
+	}
+	is_gone = is_gone && node_is_gone_live(look, node);
+	if (!release_is_due(look->live, look->key, uid, live_object(look, KIND_POD, look->key),
+			    look->endpoint, is_down || is_gone, &look->settings)) {
+		plan_requeue(look->plan, LIFECYCLE_AGAIN_MS);
+		return;
+	}
+	plan_post(look->plan, BOX_ENDING, look->key,
+		  json_pack("{s:s, s:O}", "uid", uid, "status", json_at(look->endpoint, "status")));
+}
+
+/*
+ * An endpoint that only asks. A pod that is not mirrored is read, to wait with the others; without a pod there is nothing
+ * to ask for.
+ */
+static void look_at_asks(const struct look *look)
+{
+	const json_t *mirrored = world_get(look->world, KIND_POD, look->key);
+	json_auto_t *answered = endpoint_asks(look->endpoint, endpoint_uid(look->endpoint));
+	const json_t *pod = mirrored ? mirrored : live_object(look, KIND_POD, look->key);
+	json_auto_t *asks = pod ? endpoint_asks(look->endpoint, json_uid(pod)) : NULL;
+
+	if (answered && endpoint_answers(look->endpoint, endpoint_uid(look->endpoint), answered))
+		return;
+	if (!mirrored && !look->live) {
+		read_live(look);
+		return;
+	}
+	if (asks && pod_is_alive(pod) && !endpoint_is_down(look->endpoint, json_uid(pod)) &&
+	    !endpoint_answers(look->endpoint, json_uid(pod), asks)) {
+		json_t *waiting = mirrored ? json_true() : json_deep_copy(pod);
+
+		if (!mirrored)
+			assign_project(waiting);
+		plan_post(look->plan, BOX_WAITING, look->key, waiting);
+		/* What was read is good for one pass. */
+		if (!mirrored)
+			plan_requeue(look->plan, LIFECYCLE_ASKS_MS);
+	} else if (!pod && !json_at(look->endpoint, "status")) {
+		plan_release(look->plan, KIND_ENDPOINT, look->key, look->endpoint,
+			     IP_POOL_FINALIZER);
+		plan_delete(look->plan, KIND_ENDPOINT, look->key, json_uid(look->endpoint));
+	}
+}
+
+/* ---- records that no endpoint names ------------------------------------------------------------------------------- */
+
+/*
+ * May the record go? Its pod has ended for sure, and its node is gone or not known: then Spiderpool's agent wrote it, who
+ * gives back what its garbage collector would. The agent of a node that is there gives back what its pods had.
+ */
+static bool stray_is_over(const struct look *look, const json_t *stray)
+{
+	const char *node = json_str_or(json_at(stray, "node"), "");
+	const char *uid = json_str_or(json_at(stray, "uid"), "");
+	bool is_down = !*node || node_is_gone_live(look, node);
+
+	if (live_object(look, KIND_VIRTUAL_MACHINE_INSTANCE, look->key))
+		return false;
+	return release_is_due(look->live, look->key, uid, live_object(look, KIND_POD, look->key),
+			      look->endpoint, is_down, &look->settings);
+}
+
+static void look_at_strays(const struct look *look, const json_t *strays)
+{
+	json_t *by_uid = json_object(), *stray, *records;
+	const char *uid;
+	size_t i;
+
+	json_array_foreach (strays, i, stray)
+		if (!endpoint_has(look->endpoint, json_str_or(json_at(stray, "uid"), ""),
+				  json_str_or(json_at(stray, "pool"), ""),
+				  json_str_or(json_at(stray, "address"), "")) &&
+		    stray_is_over(look, stray)) {
+			records = json_object_get(by_uid, json_str_at(stray, "uid"));
+			if (!records) {
+				records = json_array();
+				json_put(by_uid, json_str_at(stray, "uid"), records);
+			}
+			json_array_append(records, stray);
+		}
+	json_each (by_uid, uid, records) {
+		auto_free char *name = str_printf("%s %s", look->key, uid);
+
+		plan_post(look->plan, BOX_ENDING, name,
+			  json_pack("{s:s, s:O}", "uid", uid, "records", records));
+	}
+	plan_post(look->plan, BOX_STRAYS, look->key, NULL);
+	json_decref(by_uid);
+}
+
+/* Only those who give back need them, and a ConfigMap is long to read. */
+static int read_settings(struct look *look, struct err *err)
+{
+	const char *ns = world_env(look->world, "configNamespace");
+	auto_free char *config = str_printf("%s/" IPAM_CONFIG_MAP, ns);
+
+	return ipam_settings_read(world_get(look->world, IPAM_CONFIG_MAP, config), ns,
+				  &look->settings, err);
+}
+
+int endpoint_reconcile(const json_t *world, const char *key, struct plan *plan, struct err *err)
+{
+	const json_t *strays = world_get(world, BOX_STRAYS, key);
+	struct look look = {
+		.world = world,
+		.key = key,
+		.endpoint = world_get(world, KIND_ENDPOINT, key),
+		.live = world_get(world, BOX_LIVE, key),
+		.plan = plan,
+	};
+
+	if (carry_out(&look))
+		return 0;
+	if (look.live && read_settings(&look, err) < 0)
+		return -1;
+	if (look.endpoint && json_at(look.endpoint, "status", "current"))
+		look_at_endpoint(&look);
+	if (look.endpoint &&
+	    json_at(look.endpoint, "metadata", "annotations", ENDPOINT_ASKS_ANNOTATION))
+		look_at_asks(&look);
+	if (strays && look.live)
+		look_at_strays(&look, strays);
+	else if (strays)
+		read_live(&look);
+	return 0;
+}

@@ -1,0 +1,1 @@
+$(eval $(call library,reconcilers/ipam,lib/base lib/json reconcilers/core reconcilers/spider,jansson))

@@ -1,0 +1,77 @@
+/*
+ * Giving back. See the header.
+ */
+#include "reconcilers/ipam/release.h"
+
+#include <string.h>
+
+#include "lib/base/str.h"
+#include "lib/json/json.h"
+#include "reconcilers/core/owner.h"
+#include "reconcilers/core/reconcile.h"
+#include "reconcilers/ipam/controller.h"
+
+/* The number behind the last '-' of a StatefulSet's pod; -1 when there is none. */
+static int64_t ordinal_of(const char *name)
+{
+	const char *dash = strrchr(name, '-');
+	int64_t ordinal;
+
+	return dash && str_to_int(dash + 1, 0, INT32_MAX, &ordinal) ? ordinal : -1;
+}
+
+static int64_t integer_at(const json_t *value, int64_t otherwise)
+{
+	return json_is_integer(value) ? json_integer_value(value) : otherwise;
+}
+
+/* Has the StatefulSet that made the pod a place of its name? */
+static bool stateful_set_has(const json_t *world, const char *ns, const char *name)
+{
+	int64_t ordinal = ordinal_of(name);
+	auto_free char *key =
+		ordinal < 0 ? NULL
+			    : str_printf("%s/%.*s", ns, (int)(strrchr(name, '-') - name), name);
+	const json_t *set = key ? world_get(world, KIND_STATEFUL_SET, key) : NULL;
+	int64_t start = integer_at(json_at(set, "spec", "ordinals", "start"), 0);
+
+	return set && ordinal >= start &&
+	       ordinal < start + integer_at(json_at(set, "spec", "replicas"), 1);
+}
+
+/* A virtual machine that stops and starts keeps what its instance had. */
+static bool virtual_machine_has(const json_t *world, const char *key)
+{
+	const json_t *instance = world_get(world, KIND_VIRTUAL_MACHINE_INSTANCE, key);
+	const json_t *machine = world_get(world, KIND_VIRTUAL_MACHINE, key);
+
+	if (instance && !object_is_terminating(instance))
+		return true;
+	return machine && !object_is_terminating(machine);
+}
+
+static bool is_kept_by_owner(const json_t *world, const char *key, const json_t *endpoint,
+			     const struct ipam_settings *settings)
+{
+	const char *type = json_str_or(json_at(endpoint, "status", "ownerControllerType"), "");
+	const char *name = strchr(key, '/');
+	auto_free char *ns = name ? str_ndup(key, (size_t)(name - key)) : NULL;
+
+	if (!ns)
+		return false;
+	if (settings->keeps_stateful_sets && str_eq(type, "StatefulSet"))
+		return stateful_set_has(world, ns, name + 1);
+	if (settings->keeps_virtual_machines && str_eq(type, "VirtualMachineInstance"))
+		return virtual_machine_has(world, key);
+	return false;
+}
+
+bool release_is_due(const json_t *world, const char *key, const char *uid, const json_t *pod,
+		    const json_t *endpoint, bool is_down, const struct ipam_settings *settings)
+{
+	if (!is_down || str_empty(uid))
+		return false;
+	if (pod && str_eq(json_uid(pod), uid) && pod_is_alive(pod))
+		return false;
+	return !is_kept_by_owner(world, key, endpoint, settings);
+}

@@ -1,0 +1,51 @@
+/*
+ * Switches of IPAM. See the header.
+ */
+#include "reconcilers/ipam/settings.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "lib/base/own.h"
+#include "lib/json/json.h"
+#include "lib/json/yaml.h"
+
+#define CONFIG_KEY "conf.yml"
+
+static const struct {
+	const char *key;
+	size_t offset;
+} switches[] = {
+	{"enableIPv4", offsetof(struct ipam_settings, ipv4)},
+	{"enableIPv6", offsetof(struct ipam_settings, ipv6)},
+	{"enableStatefulSet", offsetof(struct ipam_settings, keeps_stateful_sets)},
+	{"enableKubevirtStaticIP", offsetof(struct ipam_settings, keeps_virtual_machines)},
+};
+
+int ipam_settings_read(const json_t *config_map, const char *ns, struct ipam_settings *ret,
+		       struct err *err)
+{
+	const char *text = json_str_at(config_map, "data", CONFIG_KEY);
+	const char *network = json_str_or(json_at(config_map, "data", "clusterNetwork"), "");
+	json_auto_t *document = text ? yaml_parse(text, strlen(text), err) : NULL;
+	struct ipam_settings settings = {
+		.ns = ns,
+		.cluster_network = *network ? network : NULL,
+	};
+
+	if (text && !json_is_object(document))
+		return err_set(err, ERR_INVALID, "BadConfig",
+			       "ConfigMap " IPAM_CONFIG_MAP ": data[" CONFIG_KEY
+			       "] must be a YAML object");
+	for (size_t i = 0; i < ARRAY_LEN(switches); i++) {
+		bool *on = (bool *)((char *)&settings + switches[i].offset);
+		struct err inner = {0};
+
+		if (json_get_bool(document, "", switches[i].key, !text, on, &inner) < 0)
+			return err_set(err, ERR_INVALID, "BadConfig",
+				       "ConfigMap " IPAM_CONFIG_MAP ": data[" CONFIG_KEY "]: %s",
+				       inner.text);
+	}
+	*ret = settings;
+	return 0;
+}

@@ -1,0 +1,29 @@
+/*
+ * The switches of IPAM in the ConfigMap `spiderpool-conf`, as users of Spiderpool have it:
+ *
+ *	data:
+ *	  conf.yml: |
+ *	    enableIPv4: true
+ *	    enableIPv6: true
+ *	    enableStatefulSet: true
+ *	    enableKubevirtStaticIP: true
+ *	  clusterNetwork: kube-system/macvlan    # or macvlan: in the ConfigMap's namespace
+ */
+#ifndef ORBWEAVER_RECONCILERS_IPAM_SETTINGS_H
+#define ORBWEAVER_RECONCILERS_IPAM_SETTINGS_H
+
+#include "lib/base/err.h"
+#include "reconcilers/ipam/candidates.h"
+
+#define IPAM_CONFIG_MAP "spiderpool-conf"
+
+/*
+ * Read the ConfigMap; NULL, or one without conf.yml, means all on. In a conf.yml that is there, an
+ * absent switch is off, as Spiderpool reads it. Strings of *ret are borrowed from the object; `ns`
+ * is where it is, or would be. Errors: ERR_INVALID "BadConfig", naming the field; *ret is untouched
+ * then.
+ */
+int ipam_settings_read(const json_t *config_map, const char *ns, struct ipam_settings *ret,
+		       struct err *err);
+
+#endif

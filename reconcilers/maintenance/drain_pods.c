@@ -1,0 +1,145 @@
+/*
+ * Pods that hold what has to change: who they are, and what becomes of each.
+ */
+#include <string.h>
+
+#include "lib/base/mem.h"
+#include "lib/json/json.h"
+#include "reconcilers/core/owner.h"
+#include "reconcilers/maintenance/drain_internal.h"
+
+void pod_verdict_done(struct pod_verdict *verdict)
+{
+	mem_free(verdict->message);
+}
+
+json_t *drain_pods_of(const json_t *state)
+{
+	json_t *pods = json_object(), *entry;
+	size_t i;
+
+	json_array_foreach (json_at(state, "status", "impact", "pods"), i, entry) {
+		const char *pod = json_str_at(entry, "pod");
+
+		if (pod && strchr(pod, '/') && !json_object_get(pods, pod))
+			json_put_str(pods, pod, json_str_or(json_at(entry, "device"), "a device"));
+	}
+	return pods;
+}
+
+const json_t *drain_looked(const json_t *world)
+{
+	const json_t *look = world_get(world, BOX_DRAIN_LOOK, DRAIN_KEY);
+	int64_t age = json_integer_value(json_at(world, "env", "nowMs")) -
+		      json_integer_value(json_at(look, "atMs"));
+
+	return age <= DRAIN_LOOK_OLD_MS ? look : NULL;
+}
+
+static bool has_ended(const json_t *pod)
+{
+	const char *phase = json_str_or(json_at(pod, "status", "phase"), "");
+
+	return str_eq(phase, "Succeeded") || str_eq(phase, "Failed");
+}
+
+static struct pod_verdict ending(const json_t *pod, const char *key)
+{
+	const char *finalizer =
+		json_string_value(json_array_get(json_at(pod, "metadata", "finalizers"), 0));
+
+	return (struct pod_verdict){
+		POD_ENDING, "PodTerminating",
+		finalizer
+			? str_printf("pod %s was asked to end, and its finalizer %.100s keeps it: "
+				     "see who is to take that off",
+				     key, finalizer)
+			: str_printf("pod %s was asked to end: wait for its grace period", key),
+		NULL};
+}
+
+static int64_t pause_after(int64_t tries)
+{
+	int64_t pause = DRAIN_LOOK_MS;
+
+	for (int64_t i = 1; i < tries && pause < DRAIN_RETRY_MAX_MS; i++)
+		pause *= 2;
+	return pause < DRAIN_RETRY_MAX_MS ? pause : DRAIN_RETRY_MAX_MS;
+}
+
+/* It may be asked, but for what was answered lately. */
+static struct pod_verdict asked(const json_t *world, const json_t *pod, const char *key)
+{
+	const json_t *answer = world_get(world, BOX_EVICTIONS, key);
+	int64_t age = json_integer_value(json_at(world, "env", "nowMs")) -
+		      json_integer_value(json_at(answer, "atMs"));
+	const char *reason = json_str_at(answer, "reason");
+	struct pod_verdict verdict = {.fate = POD_EVICTED, .uid = json_uid(pod)};
+
+	if (!answer || !str_eq(json_str_at(answer, "uid"), json_uid(pod)))
+		return verdict;
+	if (!reason) {
+		if (age < DRAIN_LOOK_OLD_MS)
+			return ending(pod, key);
+		return verdict;
+	}
+	if (age < pause_after(json_integer_value(json_at(answer, "tries"))))
+		verdict.fate = POD_REFUSED;
+	verdict.reason = reason;
+	verdict.message = str_printf("pod %s: %s", key,
+				     json_str_or(json_at(answer, "message"), "eviction refused"));
+	return verdict;
+}
+
+struct pod_verdict drain_judge_pod(const json_t *world, const json_t *pool, const char *node,
+				   const char *key)
+{
+	const json_t *pod = json_at(drain_looked(world), KIND_POD, key);
+	const char *may = json_str_at(pool, "metadata", "annotations", DRAIN_UNMANAGED_ANNOTATION);
+
+	if (!pod)
+		return (struct pod_verdict){.fate = POD_UNKNOWN};
+	/* One of the same name elsewhere is another pod. */
+	if (json_is_null(pod) || !str_eq(json_str_at(pod, "spec", "nodeName"), node) ||
+	    has_ended(pod))
+		return (struct pod_verdict){.fate = POD_GONE};
+	if (json_at(pod, "metadata", "deletionTimestamp"))
+		return ending(pod, key);
+	if (json_at(pod, "metadata", "annotations", "kubernetes.io/config.mirror"))
+		return (struct pod_verdict){
+			POD_KEPT, "UnmanagedPod",
+			str_printf("pod %s is static: nobody but its node can end it", key), NULL};
+	if (!owner_controller(pod) && !str_eq(may, "true"))
+		return (struct pod_verdict){
+			POD_KEPT, "UnmanagedPod",
+			str_printf("pod %s has no controller that makes it anew, so it is not "
+				   "evicted: end it, or annotate the pool "
+				   "with " DRAIN_UNMANAGED_ANNOTATION ": \"true\"",
+				   key),
+			NULL};
+	return asked(world, pod, key);
+}
+
+void drain_project(json_t *object)
+{
+	static const char *const metadata[] = {
+		"name", "namespace", "uid", "finalizers", "deletionTimestamp", "ownerReferences"};
+	const char *mirror = "kubernetes.io/config.mirror";
+	json_t *kept = json_object(), *kept_metadata = json_need_object(kept, "metadata");
+
+	for (size_t i = 0; i < ARRAY_LEN(metadata); i++)
+		json_object_set(kept_metadata, metadata[i],
+				json_at(object, "metadata", metadata[i]));
+	if (json_at(object, "metadata", "annotations", mirror))
+		json_put_str(json_need_object(kept_metadata, "annotations"), mirror, "true");
+	json_put_str(json_need_object(kept, "spec"), "nodeName",
+		     json_str_at(object, "spec", "nodeName"));
+	json_put_str(json_need_object(kept, "status"), "phase",
+		     json_str_at(object, "status", "phase"));
+	if (json_at(object, "status", "allocatable"))
+		json_object_set(json_need_object(kept, "status"), "allocatable",
+				json_at(object, "status", "allocatable"));
+	json_object_clear(object);
+	json_object_update(object, kept);
+	json_decref(kept);
+}

@@ -1,0 +1,1 @@
+$(eval $(call library,reconcilers/maintenance,lib/base lib/json reconcilers/core reconcilers/sriov,jansson))

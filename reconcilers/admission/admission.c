@@ -1,8 +1,8 @@
 /*
- * Admission: reading a review, comparing what is wrong now with what was wrong before, writing the answer. The rules are in the
- * *_check functions, the defaults in admission_default.c.
+ * Admission: reading a review, comparing what is wrong now with what was wrong before, writing the
+ * answer. Rules and defaults are in the table of kinds (kind_rules.h).
  */
-#include "reconcilers/admission.h"
+#include "reconcilers/admission/admission.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -10,24 +10,20 @@
 #include "lib/base/base64.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
-#include "reconcilers/coordinator.h"
-#include "reconcilers/coordinator_spec.h"
-#include "reconcilers/ip_pool.h"
-#include "reconcilers/kinds.h"
-#include "reconcilers/multus_config.h"
-#include "reconcilers/owner.h"
-#include "reconcilers/pool_config.h"
-#include "reconcilers/problems.h"
-#include "reconcilers/reserved_ip.h"
-#include "reconcilers/sriov_network.h"
-#include "reconcilers/sriov_policy.h"
+#include "reconcilers/admission/kind_rules.h"
+#include "reconcilers/core/kinds.h"
+#include "reconcilers/core/owner.h"
+#include "reconcilers/core/problems.h"
 
 #define API_VERSION "admission.k8s.io/v1"
 
-/* A server cuts a warning at 256 characters and all of them at 4096 (apiserver, endpoints/handlers/responsewriters). */
+/*
+ * A server cuts a warning at 256 characters and all of them at 4096 (apiserver,
+ * endpoints/handlers/responsewriters).
+ */
 #define WARNINGS_MAX 16
 
-/* ---- reading ------------------------------------------------------------------------------------------------------ */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 static const char *kind_of(const json_t *request)
 {
@@ -39,8 +35,9 @@ static const char *kind_of(const json_t *request)
 }
 
 /*
- * The object with its namespace; servers before 1.21 send a pod without it. One that is being created is younger than all that
- * exist, also in the second in which the server stamped it. Returns new.
+ * The object with its namespace; servers before 1.21 send a pod without it. One that is being
+ * created is younger than all that exist, also in the second in which the server stamped it.
+ * Returns new.
  */
 static json_t *object_of(const json_t *request, const char *member, bool is_new)
 {
@@ -94,7 +91,7 @@ void admission_request_done(struct admission_request *request)
 	*request = (struct admission_request){0};
 }
 
-/* ---- answering ---------------------------------------------------------------------------------------------------- */
+/* ---- answering ------------------------------------------------------------------------------- */
 
 static json_t *answer(json_t *response)
 {
@@ -182,7 +179,7 @@ json_t *admission_refuse(const struct admission_request *request, const struct p
 	return answer(response);
 }
 
-/* ---- patches ------------------------------------------------------------------------------------------------------ */
+/* ---- patches --------------------------------------------------------------------------------- */
 
 /* RFC 6901: ~ and / in a member's name. */
 static char *pointer_to(const char *parent, const char *key)
@@ -273,126 +270,7 @@ json_t *admission_patch(const json_t *from, const json_t *to)
 	return NULL;
 }
 
-/* ---- rules per kind ----------------------------------------------------------------------------------------------- */
-
-typedef void check_fn(const json_t *world, const json_t *object, struct problems *problems);
-
-static void check_reserved_ip(const json_t *world, const json_t *object, struct problems *problems)
-{
-	reserved_ip_check(object, problems);
-}
-
-static void check_coordinator(const json_t *world, const json_t *object, struct problems *problems)
-{
-	coordinator_spec_check(json_at(object, "spec"), "spec", problems);
-}
-
-static void warn_of_coordinator(const json_t *world, const json_t *object,
-				struct problems *warnings)
-{
-	if (!str_eq(json_name(object), COORDINATOR_DEFAULT))
-		problem_add(warnings, "NotUsed", "metadata.name",
-			    "is %s: pods use the SpiderCoordinator named " COORDINATOR_DEFAULT
-			    " only, put these settings there",
-			    json_name(object));
-}
-
-static void warn_of_config(const json_t *world, const json_t *object, struct problems *warnings)
-{
-	multus_config_warn(object, warnings);
-	multus_config_warn_missing(world, object, warnings);
-}
-
-static void warn_of_pool(const json_t *world, const json_t *object, struct problems *warnings)
-{
-	ip_pool_warn(object, warnings);
-}
-
-/* Of a policy that upstream takes too, and that does less than its author meant. */
-static bool is_mild(const json_t *problem)
-{
-	static const char *const mild[] = {"NameReserved", "BridgeNotManaged", "RangesOverlap",
-					   "NumVfsZero"};
-
-	for (size_t i = 0; i < ARRAY_LEN(mild); i++)
-		if (str_eq(json_str_at(problem, "reason"), mild[i]))
-			return true;
-	return false;
-}
-
-static void policy_problems(const json_t *object, bool mild, struct problems *ret)
-{
-	auto_problems struct problems all = {0};
-	json_t *problem;
-	size_t i;
-
-	sriov_policy_check(object, &all);
-	json_array_foreach (all.list, i, problem)
-		if (is_mild(problem) == mild)
-			problem_copy(ret, problem);
-}
-
-static void check_policy(const json_t *world, const json_t *object, struct problems *problems)
-{
-	policy_problems(object, false, problems);
-}
-
-static void warn_of_policy(const json_t *world, const json_t *object, struct problems *warnings)
-{
-	policy_problems(object, true, warnings);
-}
-
-static void check_pool_config(const json_t *world, const json_t *object, struct problems *problems)
-{
-	pool_config_check(object, problems);
-}
-
-static void check_sriov_network(const json_t *world, const json_t *object,
-				struct problems *problems)
-{
-	sriov_network_check(world, KIND_SRIOV_NETWORK, object, problems);
-}
-
-static void check_sriov_ib_network(const json_t *world, const json_t *object,
-				   struct problems *problems)
-{
-	sriov_network_check(world, KIND_SRIOV_IB_NETWORK, object, problems);
-}
-
-static void check_ovs_network(const json_t *world, const json_t *object, struct problems *problems)
-{
-	sriov_network_check(world, KIND_OVS_NETWORK, object, problems);
-}
-
-static const struct rules {
-	const char *kind;
-	check_fn *check;
-	check_fn *warn; /* of an object without problems */
-	/* What only a change can do wrong; those of `judged_here` that check finds are left to it. */
-	void (*check_change)(const json_t *world, const json_t *old, const json_t *object,
-			     struct problems *problems);
-	const char *judged_here;
-} table[] = {
-	{KIND_MULTUS_CONFIG, multus_config_check, warn_of_config, NULL, NULL},
-	{KIND_IP_POOL, ip_pool_check, warn_of_pool, ip_pool_check_change, "AddressOverlap"},
-	{KIND_RESERVED_IP, check_reserved_ip, NULL, NULL, NULL},
-	{KIND_COORDINATOR, check_coordinator, warn_of_coordinator, NULL, NULL},
-	{KIND_POLICY, check_policy, warn_of_policy, NULL, NULL},
-	{KIND_POOL_CONFIG, check_pool_config, NULL, NULL, NULL},
-	{KIND_SRIOV_NETWORK, check_sriov_network, NULL, NULL, NULL},
-	{KIND_SRIOV_IB_NETWORK, check_sriov_ib_network, NULL, NULL, NULL},
-	{KIND_OVS_NETWORK, check_ovs_network, NULL, NULL, NULL},
-};
-
-static const struct rules *rules_of(const char *kind)
-{
-	for (size_t i = 0; i < ARRAY_LEN(table); i++)
-		if (str_eq(table[i].kind, kind))
-			return &table[i];
-	return NULL;
-}
-
-/* ---- now and before ----------------------------------------------------------------------------------------------- */
+/* ---- now and before -------------------------------------------------------------------------- */
 
 /* The same mistake, be it in another place of a list. */
 static char *identity_new(const json_t *problem)
@@ -437,7 +315,7 @@ static bool excuse(json_t *excuses, const json_t *problem)
 }
 
 /* Sort what is wrong now into what is new and what was there before. */
-static void compare(const struct rules *rules, const struct problems *before,
+static void compare(const struct kind_rules *rules, const struct problems *before,
 		    const struct problems *now, struct problems *fresh, struct problems *known)
 {
 	json_auto_t *excuses = excuses_new(before);
@@ -448,16 +326,19 @@ static void compare(const struct rules *rules, const struct problems *before,
 
 	json_array_foreach (now->list, i, problem) {
 		bool is_known = excuse(excuses, problem) || is_crowded ||
-				(rules->judged_here &&
-				 str_eq(json_str_at(problem, "reason"), rules->judged_here));
+				(rules->judged_by_change &&
+				 str_eq(json_str_at(problem, "reason"), rules->judged_by_change));
 
 		problem_copy(is_known ? known : fresh, problem);
 	}
 }
 
-/* ---- values in messages ------------------------------------------------------------------------------------------- */
+/* ---- values in messages ---------------------------------------------------------------------- */
 
-/* The next step of a path such as `spec.ips[3]` or `metadata.annotations[a.b/c]`; NULL at the end. Returns new. */
+/*
+ * The next step of a path such as `spec.ips[3]` or `metadata.annotations[a.b/c]`; NULL at the end.
+ * Returns new.
+ */
 static char *next_step(const char **path, bool *ret_bracket)
 {
 	const char *p = *path;
@@ -504,7 +385,10 @@ static bool has_word(const char *message, const char *text)
 	return false;
 }
 
-/* Put the value in front of a message that does not have it: whoever reads a refusal does not see the object. */
+/*
+ * Put the value in front of a message that does not have it: whoever reads a refusal does not see
+ * the object.
+ */
 static void name_value(const json_t *object, json_t *problem)
 {
 	const json_t *value = value_at(object, json_str_at(problem, "field"));
@@ -531,7 +415,7 @@ static void name_values(const json_t *object, struct problems *problems)
 		name_value(object, problem);
 }
 
-/* ---- the verdict -------------------------------------------------------------------------------------------------- */
+/* ---- the verdict ----------------------------------------------------------------------------- */
 
 static bool is_judged(const struct admission_request *r)
 {
@@ -540,7 +424,7 @@ static bool is_judged(const struct admission_request *r)
 }
 
 static json_t *judge_new(const json_t *world, const struct admission_request *r,
-			 const struct rules *rules)
+			 const struct kind_rules *rules)
 {
 	auto_problems struct problems problems = {0}, warnings = {0};
 
@@ -555,7 +439,7 @@ static json_t *judge_new(const json_t *world, const struct admission_request *r,
 }
 
 static json_t *judge_change(const json_t *world, const struct admission_request *r,
-			    const struct rules *rules)
+			    const struct kind_rules *rules)
 {
 	auto_problems struct problems before = {0}, now = {0}, fresh = {0}, known = {0};
 	bool same_spec = json_same(json_at(r->old, "spec"), json_at(r->object, "spec"));
@@ -566,7 +450,10 @@ static json_t *judge_change(const json_t *world, const struct admission_request 
 	if (rules->check_change && !same_spec)
 		rules->check_change(world, r->old, r->object, &fresh);
 	name_values(r->object, &fresh);
-	/* Labels, annotations, finalizers, owners: whoever sets them is told what that breaks, once, and not stopped. */
+	/*
+	 * Labels, annotations, finalizers, owners: whoever sets them is told what that breaks,
+	 * once, and not stopped.
+	 */
 	if (same_spec)
 		return admission_allow(r, NULL, &fresh);
 	if (fresh.total)
@@ -579,10 +466,26 @@ static json_t *judge_change(const json_t *world, const struct admission_request 
 
 json_t *admission_validate(const json_t *world, const struct admission_request *request)
 {
-	const struct rules *rules = rules_of(request->kind);
+	const struct kind_rules *rules = kind_rules_find(request->kind);
 
 	if (!rules || !is_judged(request))
 		return admission_allow(request, NULL, NULL);
 	return request->old ? judge_change(world, request, rules)
 			    : judge_new(world, request, rules);
+}
+
+json_t *admission_default(const struct admission_request *r)
+{
+	const struct kind_rules *rules = kind_rules_find(r->kind);
+	json_auto_t *filled = NULL, *patch = NULL;
+	json_t *spec;
+
+	if (!rules || !rules->fill || !is_judged(r))
+		return admission_allow(r, NULL, NULL);
+	filled = json_deep_copy(r->object);
+	spec = json_at(filled, "spec");
+	if (json_is_object(spec))
+		rules->fill(filled, spec);
+	patch = admission_patch(r->object, filled);
+	return admission_allow(r, patch, NULL);
 }

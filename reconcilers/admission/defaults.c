@@ -1,24 +1,25 @@
 /*
- * Defaults that admission fills in. Each is what the reconciler takes for an absent field: `stored_defaults_change_nothing` in
- * tests/unit/reconcilers/spider_conformance_test.c holds them to it.
+ * Defaults that admission fills in. Each is what the reconciler takes for an absent field:
+ * `stored_defaults_change_nothing` in tests/unit/reconcilers/spider/spider_conformance_test.c holds
+ * them to it.
  *
- * What the schema gives (crds/) is not repeated, unless the block that it would go into is made here.
+ * What the schema gives (crds/) is not repeated, unless the block that it would go into is made
+ * here.
  *
- * Source: reference/spiderpool.md 1.4, 1.11, 2.1, 2.2, 3.2; reference/sriov-operator.md 5.2.
+ * Source: github.com/spidernet-io/spiderpool, the mutating webhooks below pkg;
+ * github.com/k8snetworkplumbingwg/sriov-network-operator, pkg/webhook/mutate.go.
  */
-#include "reconcilers/admission.h"
+#include "reconcilers/admission/defaults.h"
 
 #include <strings.h>
 
 #include "lib/base/str.h"
 #include "lib/json/json.h"
-#include "reconcilers/cni_config.h"
-#include "reconcilers/ip_pool.h"
-#include "reconcilers/kinds.h"
-#include "reconcilers/names.h"
-#include "reconcilers/owner.h"
-#include "reconcilers/reserved_ip.h"
-#include "reconcilers/sriov_policy.h"
+#include "reconcilers/core/names.h"
+#include "reconcilers/spider/cni_config.h"
+#include "reconcilers/spider/ip_pool.h"
+#include "reconcilers/spider/reserved_ip.h"
+#include "reconcilers/sriov/sriov_policy.h"
 
 /* Put value there, unless something is there already (null counts as absent). Takes value. */
 static void fill(json_t *object, const char *key, json_t *value)
@@ -39,7 +40,7 @@ static void fill_int(json_t *object, const char *key, int64_t value)
 	fill(object, key, json_integer(value));
 }
 
-/* ---- SpiderMultusConfig ------------------------------------------------------------------------------------------- */
+/* ---- SpiderMultusConfig ---------------------------------------------------------------------- */
 
 static void fill_pools(json_t *block)
 {
@@ -136,7 +137,7 @@ static void put_label(json_t *object, const char *name)
 			     value);
 }
 
-static void fill_config(json_t *object, json_t *spec)
+void defaults_multus_config(json_t *object, json_t *spec)
 {
 	const struct cni_type *type = cni_type_of(object);
 
@@ -156,7 +157,7 @@ static void fill_config(json_t *object, json_t *spec)
 	fill_coordinator(spec);
 }
 
-/* ---- SpiderIPPool, SpiderReservedIP ------------------------------------------------------------------------------- */
+/* ---- SpiderIPPool, SpiderReservedIP ---------------------------------------------------------- */
 
 static json_t *ranges_json(enum ip_family family, const struct ip_set *set)
 {
@@ -171,7 +172,8 @@ static json_t *ranges_json(enum ip_family family, const struct ip_set *set)
 }
 
 /*
- * Several entries in order, joined where they touch; one entry, and lists with one that cannot be read, stay as they were written.
+ * Several entries in order, joined where they touch; one entry, and lists with one that cannot be
+ * read, stay as they were written.
  */
 static void merge_ranges(json_t *spec, const char *key, enum ip_family family,
 			 const struct ip_subnet *subnet)
@@ -209,7 +211,7 @@ static void rename_member(json_t *object, const char *from, const char *to)
 	json_object_del(object, from);
 }
 
-static void fill_pool(json_t *object, json_t *spec)
+void defaults_ip_pool(json_t *object, json_t *spec)
 {
 	const char *text = json_str_at(spec, "subnet");
 	auto_free char *label = NULL;
@@ -236,7 +238,7 @@ static void fill_pool(json_t *object, json_t *spec)
 	}
 }
 
-static void fill_reserved_ip(json_t *object, json_t *spec)
+void defaults_reserved_ip(json_t *object, json_t *spec)
 {
 	int family = reserved_ip_family(spec);
 
@@ -246,7 +248,7 @@ static void fill_reserved_ip(json_t *object, json_t *spec)
 	merge_ranges(spec, "ips", (enum ip_family)family, NULL);
 }
 
-/* ---- SpiderCoordinator -------------------------------------------------------------------------------------------- */
+/* ---- SpiderCoordinator ----------------------------------------------------------------------- */
 
 /* An address as the network of that address alone; all else stays. Returns new. */
 static json_t *network_of(const json_t *value)
@@ -260,7 +262,7 @@ static json_t *network_of(const json_t *value)
 	return json_fmt("%s/%d", json_string_value(value), family == IP_V4 ? 32 : 128);
 }
 
-static void fill_default_coordinator(json_t *object, json_t *spec)
+void defaults_coordinator(json_t *object, json_t *spec)
 {
 	json_t *value;
 	size_t i;
@@ -274,9 +276,9 @@ static void fill_default_coordinator(json_t *object, json_t *spec)
 			json_put(value, "dst", network_of(json_at(value, "dst")));
 }
 
-/* ---- SriovNetworkNodePolicy --------------------------------------------------------------------------------------- */
+/* ---- SriovNetworkNodePolicy ------------------------------------------------------------------ */
 
-static void fill_policy(json_t *object, json_t *spec)
+void defaults_policy(json_t *object, json_t *spec)
 {
 	if (sriov_policy_is_reserved(object))
 		return;
@@ -285,32 +287,4 @@ static void fill_policy(json_t *object, json_t *spec)
 	if (strcasecmp(json_str_or(json_at(spec, "linkType"), ""), "ib") == 0 &&
 	    !str_eq(json_str_at(spec, "deviceType"), "vfio-pci"))
 		json_put_bool(spec, "isRdma", true);
-}
-
-/* ---- all ---------------------------------------------------------------------------------------------------------- */
-
-static const struct {
-	const char *kind;
-	void (*fill)(json_t *object, json_t *spec);
-} table[] = {
-	{KIND_MULTUS_CONFIG, fill_config},    {KIND_IP_POOL, fill_pool},
-	{KIND_RESERVED_IP, fill_reserved_ip}, {KIND_COORDINATOR, fill_default_coordinator},
-	{KIND_POLICY, fill_policy},
-};
-
-json_t *admission_default(const struct admission_request *r)
-{
-	json_auto_t *filled = NULL, *patch = NULL;
-	json_t *spec;
-
-	if (*r->subresource || !r->object || object_is_terminating(r->object) ||
-	    (!str_eq(r->operation, "CREATE") && !str_eq(r->operation, "UPDATE")))
-		return admission_allow(r, NULL, NULL);
-	filled = json_deep_copy(r->object);
-	spec = json_at(filled, "spec");
-	for (size_t i = 0; json_is_object(spec) && i < ARRAY_LEN(table); i++)
-		if (str_eq(table[i].kind, r->kind))
-			table[i].fill(filled, spec);
-	patch = admission_patch(r->object, filled);
-	return admission_allow(r, patch, NULL);
 }

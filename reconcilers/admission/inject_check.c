@@ -1,17 +1,18 @@
 /*
  * Pods that asked for injection and run without it; see inject_check.h.
  */
-#include "reconcilers/inject_check.h"
+#include "reconcilers/admission/inject_check.h"
 
 #include <string.h>
 
 #include "lib/base/str.h"
 #include "lib/json/json.h"
-#include "reconcilers/cni_config.h"
-#include "reconcilers/conditions.h"
-#include "reconcilers/kinds.h"
-#include "reconcilers/owner.h"
-#include "reconcilers/pod_inject.h"
+#include "reconcilers/admission/pod_inject.h"
+#include "reconcilers/core/conditions.h"
+#include "reconcilers/core/kinds.h"
+#include "reconcilers/core/owner.h"
+#include "reconcilers/spider/cni_config.h"
+#include "reconcilers/spider/multus_config.h"
 
 /* Pods named in a condition; the rest are counted. */
 #define EXAMPLES 3
@@ -33,7 +34,7 @@ bool inject_check_wants(const json_t *pod)
 	return pod_inject_asks(pod) && !is_over(pod);
 }
 
-/* ---- projection --------------------------------------------------------------------------------------------------- */
+/* ---- projection ------------------------------------------------------------------------------ */
 
 static json_t *pick(const json_t *from, const char *const *keys)
 {
@@ -88,9 +89,12 @@ void inject_check_project(json_t *pod)
 	json_put(json_need_object(pod, "status"), "phase", phase);
 }
 
-/* ---- the pod ------------------------------------------------------------------------------------------------------ */
+/* ---- the pod --------------------------------------------------------------------------------- */
 
-/* Why the webhook would pass the pod over today, and what to do; NULL when it would not. Returns new; free(). */
+/*
+ * Why the webhook would pass the pod over today, and what to do; NULL when it would not. Returns
+ * new; free().
+ */
 static char *obstacle_text(const json_t *world, const char *ns)
 {
 	const char *config_ns = json_str_at(world, "env", "webhook", "configNamespace");
@@ -131,7 +135,7 @@ int inject_check_pod(const json_t *world, const char *key, struct plan *plan, st
 	return 0;
 }
 
-/* ---- the config --------------------------------------------------------------------------------------------------- */
+/* ---- the config ------------------------------------------------------------------------------ */
 
 static void visit_group(void *arg, const char *group)
 {
@@ -218,11 +222,15 @@ int inject_check_config(const json_t *world, const char *key, struct plan *plan,
 	const json_t *old = json_at(config, "status");
 	const json_t *previous = json_at(old, "conditions");
 	bool is_told = condition_find(previous, INJECTED_CONDITION) != NULL;
+	bool is_served = json_str_at(world, "env", "webhook", "configNamespace") != NULL;
 	struct without without = {0};
 	auto_free char *text = NULL;
 	json_t *status, *list;
 
-	/* Before the other reconciler has said its part there is no status to add to; its write brings us back. */
+	/*
+	 * Before the other reconciler has said its part there is no status to add to; its write
+	 * brings us back.
+	 */
 	if (!config || object_is_terminating(config) || !json_array_size(previous))
 		return 0;
 	if (!is_in_group(config) && !is_told)
@@ -231,11 +239,19 @@ int inject_check_config(const json_t *world, const char *key, struct plan *plan,
 	list = other_conditions(previous);
 	if (is_in_group(config)) {
 		without = find_without(world, key);
-		text = without.count ? without_text(&without) : str_dup("");
+		text = without.count ? without_text(&without)
+		       : is_served   ? str_dup("no running pod asked for this network in vain")
+				     : str_dup("no webhook serves, so pods that ask are not "
+						 "injected: kubectl apply -k "
+						 "manifests/overlays/webhook");
 		condition_set(list, previous, INJECTED_CONDITION,
-			      without.count ? CONDITION_FALSE : CONDITION_TRUE,
-			      without.count ? "PodsWithout" : "AsAsked", text,
-			      json_generation(config), world_env(world, "now"));
+			      without.count ? CONDITION_FALSE
+			      : is_served   ? CONDITION_TRUE
+					    : CONDITION_UNKNOWN,
+			      without.count ? "PodsWithout"
+			      : is_served   ? "AsAsked"
+					    : "NoWebhook",
+			      text, json_generation(config), world_env(world, "now"));
 	}
 	json_put(status, "conditions", list);
 	conditions_tell(plan, KIND_MULTUS_CONFIG, key, previous, list);

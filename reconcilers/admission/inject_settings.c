@@ -1,7 +1,7 @@
 /*
  * Which namespaces get injection; see pod_inject.h.
  */
-#include "reconcilers/pod_inject.h"
+#include "reconcilers/admission/pod_inject.h"
 
 #include <string.h>
 

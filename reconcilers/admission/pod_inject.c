@@ -2,7 +2,7 @@
  * Networks and resources for pods that ask for a group of SpiderMultusConfigs; see pod_inject.h. Which namespaces:
  * inject_settings.c.
  */
-#include "reconcilers/pod_inject.h"
+#include "reconcilers/admission/pod_inject.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,15 +10,15 @@
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
-#include "reconcilers/cni_config.h"
-#include "reconcilers/kinds.h"
-#include "reconcilers/multus_config.h"
-#include "reconcilers/names.h"
-#include "reconcilers/owner.h"
-#include "reconcilers/problems.h"
-#include "reconcilers/reconcile.h"
-
-#define NETWORKS "k8s.v1.cni.cncf.io/networks"
+#include "reconcilers/core/kinds.h"
+#include "reconcilers/core/names.h"
+#include "reconcilers/core/networks.h"
+#include "reconcilers/core/owner.h"
+#include "reconcilers/core/problems.h"
+#include "reconcilers/core/reconcile.h"
+#include "reconcilers/core/trust.h"
+#include "reconcilers/spider/cni_config.h"
+#include "reconcilers/spider/multus_config_check.h"
 
 /* In the order in which they are looked for. */
 static const char *const group_keys[] = {
@@ -26,7 +26,7 @@ static const char *const group_keys[] = {
 	CNI_ANNOTATION_NETWORK_INJECT,
 };
 
-/* ---- groups ------------------------------------------------------------------------------------------------------- */
+/* ---- groups ---------------------------------------------------------------------------------- */
 
 struct group {
 	const char *key;   /* one of group_keys */
@@ -86,7 +86,7 @@ void pod_inject_groups(const json_t *config, void (*visit)(void *arg, const char
 	}
 }
 
-/* ---- the configs of a group, in order ----------------------------------------------------------------------------- */
+/* ---- the configs of a group, in order -------------------------------------------------------- */
 
 struct match {
 	const json_t *config; /* borrowed */
@@ -136,7 +136,7 @@ static struct match match_new(const json_t *config)
 		.block = block,
 		.order = order_of(type, block),
 		.key = json_key(config),
-		.nad = str_printf("%s/%s", json_namespace(config), multus_config_nad_name(config)),
+		.nad = str_printf("%s/%s", json_namespace(config), cni_nad_name(config)),
 	};
 }
 
@@ -159,10 +159,10 @@ static bool check_config(const json_t *config, const struct group *group, struct
 
 	multus_config_check_injection(config, str_eq(group->key, CNI_ANNOTATION_RDMA_INJECT),
 				      &found);
-	if (!name_is_dns_subdomain(multus_config_nad_name(config)))
+	if (!name_is_dns_subdomain(cni_nad_name(config)))
 		problem_add(&found, "BadAnnotation",
 			    "metadata.annotations[" CNI_ANNOTATION_NAD_NAME "]",
-			    "\"%.64s\" cannot name an object", multus_config_nad_name(config));
+			    "\"%.64s\" cannot name an object", cni_nad_name(config));
 	json_array_foreach (problems ? found.list : NULL, i, problem)
 		problem_add(problems, json_str_at(problem, "reason"), field,
 			    "\"%.64s\" has SpiderMultusConfig %s in it, whose %s %s", group->value,
@@ -170,8 +170,11 @@ static bool check_config(const json_t *config, const struct group *group, struct
 	return found.total == 0;
 }
 
-/* The configs of the group that pods can get; those that they cannot are told in problems, which may be NULL. */
-static struct matches find_matches(const json_t *world, const struct group *group,
+/*
+ * The configs of the group that pods of the namespace can get; those that cannot be injected go into problems, which may be
+ * NULL. A config brings any CNI configuration with it, so it reaches its own namespace only, unless that is trusted.
+ */
+static struct matches find_matches(const json_t *world, const char *ns, const struct group *group,
 				   struct problems *problems)
 {
 	const json_t *configs = world_kind(world, KIND_MULTUS_CONFIG);
@@ -182,17 +185,17 @@ static struct matches find_matches(const json_t *world, const struct group *grou
 	matches.items = mem_calloc(json_object_size(configs) + 1, sizeof(*matches.items));
 	json_each (configs, key, config)
 		if (str_eq(group_of_config(config, group->key), group->value) &&
+		    (str_eq(json_namespace(config), ns) || object_is_trusted(world, config)) &&
 		    !object_is_terminating(config) && check_config(config, group, problems))
 			matches.items[matches.len++] = match_new(config);
 	qsort(matches.items, matches.len, sizeof(*matches.items), compare_matches);
 	return matches;
 }
 
-/* ---- the annotation of networks ----------------------------------------------------------------------------------- */
+/* ---- the annotation of networks -------------------------------------------------------------- */
 
 /*
- * What the user wrote, in either of the two ways that Multus reads: "[NAMESPACE/]NAME[@INTERFACE], …", or a JSON list of
- * objects, as soon as one of [ { " is in it (k8snetworkplumbingwg/multus-cni, pkg/k8sclient, parsePodNetworkAnnotation).
+ * What the user wrote, in either of the two ways that Multus reads (reconcilers/core/networks.h).
  */
 struct networks {
 	const char *text; /* "" when there is none; borrowed */
@@ -213,78 +216,31 @@ static void add_key(struct networks *networks, const char *ns, const char *name)
 	json_put_bool(networks->keys, key, true);
 }
 
-static bool read_json_networks(struct networks *networks, const char *ns)
-{
-	json_t *network;
-	size_t i;
-
-	networks->json = json_parse(networks->text, strlen(networks->text), NULL);
-	json_array_foreach (networks->json, i, network) {
-		const char *name = json_str_or(json_at(network, "name"), "");
-		const char *in = json_str_or(json_at(network, "namespace"), "");
-
-		if (!*name)
-			return false;
-		add_key(networks, *in ? in : ns, name);
-	}
-	return json_is_array(networks->json);
-}
-
-/* One "[NAMESPACE/]NAME[@INTERFACE]", without blanks around it. */
-static bool read_network(struct networks *networks, char *item, const char *ns)
-{
-	char *name = item, *slash = strchr(item, '/'), *at = strchr(item, '@');
-
-	if (slash && (!at || slash < at)) {
-		*slash = '\0';
-		ns = item;
-		name = slash + 1;
-	}
-	if (at)
-		*at = '\0';
-	if (!*ns || !*name || strpbrk(name, "/ \t\n") || (at && (!at[1] || strpbrk(at + 1, "@/"))))
-		return false;
-	add_key(networks, ns, name);
-	return true;
-}
-
-static bool read_plain_networks(struct networks *networks, const char *ns)
-{
-	static const char blanks[] = " \t\r\n";
-	auto_free char *copy = str_dup(networks->text);
-	char *rest = copy, *item;
-
-	if (strspn(copy, blanks) == strlen(copy)) {
-		networks->text = "";
-		return true;
-	}
-	while ((item = strsep(&rest, ","))) {
-		size_t len;
-
-		item += strspn(item, blanks);
-		len = strlen(item);
-		while (len && strchr(blanks, item[len - 1]))
-			item[--len] = '\0';
-		if (!read_network(networks, item, ns))
-			return false;
-	}
-	return true;
-}
-
 /* False when Multus could not read it. */
 static bool networks_read(const json_t *pod, const char *ns, struct networks *ret)
 {
-	ret->text = json_str_or(json_at(pod, "metadata", "annotations", NETWORKS), "");
+	const char *text =
+		json_str_or(json_at(pod, "metadata", "annotations", NETWORKS_ANNOTATION), "");
+	json_auto_t *list = networks_parse(text, ns, NULL);
+	json_t *network;
+	size_t i;
+
+	ret->text = list && json_array_size(list) == 0 ? "" : text;
 	ret->keys = json_object();
-	return strpbrk(ret->text, "[{\"") ? read_json_networks(ret, ns)
-					  : read_plain_networks(ret, ns);
+	json_array_foreach (list, i, network)
+		add_key(ret, json_str_or(json_at(network, "namespace"), ""),
+			json_str_or(json_at(network, "name"), ""));
+	/* What else the user wrote in it stays. */
+	if (strpbrk(text, "[{\""))
+		ret->json = json_parse(text, strlen(text), NULL);
+	return list && (!ret->json || json_is_array(ret->json));
 }
 
 static json_t *network_json(const struct match *match)
 {
 	json_t *network = json_object();
 
-	json_put_str(network, "name", multus_config_nad_name(match->config));
+	json_put_str(network, "name", cni_nad_name(match->config));
 	json_put_str(network, "namespace", json_namespace(match->config));
 	return network;
 }
@@ -315,7 +271,7 @@ static char *networks_with(const struct networks *networks, const struct matches
 	return list ? json_text(list) : strbuf_take(&text);
 }
 
-/* ---- resources ---------------------------------------------------------------------------------------------------- */
+/* ---- resources ------------------------------------------------------------------------------- */
 
 /*
  * { resource: units } that the networks need. A VF serves one network; shared devices serve all networks on them, and one unit
@@ -369,7 +325,7 @@ static void warn_of_few_units(const char *resource, int64_t units, json_int_t ne
 			      struct problems *warnings)
 {
 	if (units >= 0 && units < needed)
-		problem_add(warnings, "FewUnits", "spec.containers",
+		problem_add(warnings, "BadField", "spec.containers",
 			    "limit %lld of %s, the networks of the group need %lld: raise it, or "
 			    "remove it to have it set",
 			    (long long)units, resource, (long long)needed);
@@ -420,7 +376,7 @@ static void put_resources(json_t *pod, const struct matches *matches, struct pro
 		json_object_update(limits, missing);
 }
 
-/* ---- the review --------------------------------------------------------------------------------------------------- */
+/* ---- the review ------------------------------------------------------------------------------ */
 
 /* A pod's own word that its namespace's, or the stronger annotation, overrules. */
 static void warn_of_ignored(const json_t *pod, const struct group *group, struct problems *warnings)
@@ -428,37 +384,40 @@ static void warn_of_ignored(const json_t *pod, const struct group *group, struct
 	const char *other = cni_annotation(pod, CNI_ANNOTATION_NETWORK_INJECT);
 
 	if (other && str_eq(group->key, CNI_ANNOTATION_RDMA_INJECT) && !str_eq(other, group->value))
-		problem_add(warnings, "Ignored",
+		problem_add(warnings, "NoEffect",
 			    "metadata.annotations[" CNI_ANNOTATION_NETWORK_INJECT "]",
 			    "\"%.64s\" is ignored: %s %.64s, of the pod or its namespace, counts",
 			    other, group->key, group->value);
 }
 
-static void refuse_group(const struct group *group, struct problems *problems)
+static void refuse_group(const json_t *world, const char *ns, const struct group *group,
+			 struct problems *problems)
 {
 	auto_free char *field = str_printf("metadata.annotations[%s]", group->key);
+	auto_free char *trusted = trusted_namespaces(world);
 
-	problem_add(
-		problems, "NoConfig", field,
-		"\"%.64s\" names no SpiderMultusConfig: correct it, or give a SpiderMultusConfig "
-		"the annotation %s: \"%.64s\"",
-		group->value, group->key, group->value);
+	problem_add(problems, "BadField", field,
+		    "\"%.64s\" names no SpiderMultusConfig that this pod may have: correct it, or "
+		    "give a SpiderMultusConfig in namespace %s or one of %s the annotation %s: "
+		    "\"%.64s\"",
+		    group->value, ns, trusted, group->key, group->value);
 }
 
 static json_t *inject(const json_t *world, const struct group *group,
 		      const struct admission_request *r)
 {
 	auto_problems struct problems problems = {0}, warnings = {0};
-	auto_call(matches_done) struct matches matches = find_matches(world, group, &problems);
+	auto_call(matches_done) struct matches matches =
+		find_matches(world, r->ns, group, &problems);
 	auto_call(networks_done) struct networks networks = {0};
 	json_auto_t *pod = NULL, *patch = NULL;
 	auto_free char *text = NULL;
 
 	if (!matches.len && !problems.total)
-		refuse_group(group, &problems);
+		refuse_group(world, r->ns, group, &problems);
 	if (!networks_read(r->object, r->ns, &networks))
 		problem_add(
-			&problems, "BadAnnotation", "metadata.annotations[" NETWORKS "]",
+			&problems, "BadAnnotation", "metadata.annotations[" NETWORKS_ANNOTATION "]",
 			"\"%.128s\" is not a list of networks: write NAMESPACE/NAME with commas "
 			"between, or a JSON list of objects with name and namespace",
 			networks.text);
@@ -468,8 +427,8 @@ static json_t *inject(const json_t *world, const struct group *group,
 	pod = json_copy(r->object);
 	text = networks_with(&networks, &matches);
 	if (text)
-		json_put_str(own_object(own_object(pod, "metadata"), "annotations"), NETWORKS,
-			     text);
+		json_put_str(own_object(own_object(pod, "metadata"), "annotations"),
+			     NETWORKS_ANNOTATION, text);
 	put_resources(pod, &matches, &warnings);
 	patch = admission_patch(r->object, pod);
 	return admission_allow(r, patch, &warnings);
@@ -495,7 +454,7 @@ json_t *pod_inject(const json_t *world, const struct inject_settings *settings,
 	return admission_allow(r, NULL, &warnings);
 }
 
-/* ---- afterwards --------------------------------------------------------------------------------------------------- */
+/* ---- afterwards ------------------------------------------------------------------------------ */
 
 /* A config that came after the pod is none that it could have got. */
 static bool is_younger(const json_t *config, const json_t *pod)
@@ -528,7 +487,7 @@ char *pod_inject_lacks(const json_t *world, const json_t *pod, const char *confi
 
 	if (!find_group(pod, world_get(world, KIND_NAMESPACE, json_namespace(pod)), &group))
 		return NULL;
-	matches = find_matches(world, &group, NULL);
+	matches = find_matches(world, json_namespace(pod), &group, NULL);
 	(void)networks_read(pod, json_namespace(pod), &networks);
 	for (size_t i = 0; i < matches.len; i++) {
 		const struct match *match = &matches.items[i];

@@ -1,0 +1,1 @@
+$(eval $(call library,reconcilers/admission,lib/base lib/json reconcilers/core reconcilers/sriov reconcilers/spider,jansson))

@@ -1,0 +1,113 @@
+/*
+ * Pod injection: a pod that says `cni.spidernet.io/rdma-resource-inject: GROUP` gets all networks
+ * of the group and the resources that they need.
+ *
+ * A pod is in a group by the annotation cni.spidernet.io/rdma-resource-inject or, when neither it
+ * nor its namespace has that one, by cni.spidernet.io/network-resource-inject; the pod's own
+ * annotation counts before its namespace's. A SpiderMultusConfig is in a group by the same
+ * annotation, else by a label of the same key and value; one that is going away is in none.
+ *
+ * What the pod gets:
+ *
+ * 	annotation k8s.v1.cni.cncf.io/networks the NetworkAttachmentDefinitions, after those that
+ * 	the user wrote
+ * 	spec.containers[0].resources.limits what they need, unless some container has a limit for
+ * 	that resource already:
+ * 	                                           one unit of a resource of VFs (sriov, ib-sriov)
+ * 	                                           for each network, one unit of a
+ * 	                                           resource of shared devices (macvlan, ipvlan,
+ * 	                                           vlan) for all
+ *
+ * The order of networks, and so of net1, net2, … in the pod: by master (bond, resource for sriov),
+ * then by namespace/name; as bytes.
+ *
+ * Source: github.com/spidernet-io/spiderpool, pkg/podmanager/utils.go; what we do otherwise is in
+ * docs/spider.md.
+ */
+#ifndef ORBWEAVER_RECONCILERS_ADMISSION_POD_INJECT_H
+#define ORBWEAVER_RECONCILERS_ADMISSION_POD_INJECT_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "lib/base/err.h"
+#include "reconcilers/admission/admission.h"
+
+/* ---- settings ---- */
+
+/*
+ * podResourceInject of the ConfigMap `spiderpool-conf`, key conf.yml (the name in users' clusters):
+ *
+ *	podResourceInject:
+ *	  enabled: true
+ *	  namespacesExclude: [kube-system, spiderpool, metallb-system, istio-system]
+ *	  namespacesInclude: []          # empty: all
+ */
+#define INJECT_CONFIG_MAP "spiderpool-conf"
+
+struct inject_settings {
+	bool enabled;
+	json_t *include; /* arrays of namespaces */
+	json_t *exclude;
+};
+
+/*
+ * From the ConfigMap object; NULL, or one without podResourceInject, gives Spiderpool's defaults,
+ * which are not enabled. Errors: ERR_INVALID "BadConfig", naming the field; *ret is untouched then,
+ * so the last good settings stay. Free with inject_settings_done.
+ */
+int inject_settings_read(const json_t *config_map, struct inject_settings *ret, struct err *err);
+void inject_settings_done(struct inject_settings *settings);
+#define auto_inject_settings auto_call(inject_settings_done)
+
+/*
+ * Are pods of the namespace looked at? Never those of kube-system and of own_ns, the operator's
+ * own: nothing that the operator needs to start may wait for it.
+ */
+bool inject_settings_cover(const struct inject_settings *settings, const char *own_ns,
+			   const char *ns);
+
+/*
+ * The same as a namespaceSelector for the webhook configuration (metav1.LabelSelector on
+ * kubernetes.io/metadata.name, which servers of 1.21 and later set). Returns new.
+ */
+json_t *inject_settings_selector(const struct inject_settings *settings, const char *own_ns);
+
+/* ---- groups ---- */
+
+/*
+ * "KEY=VALUE" of the group that the pod asks for, with `namespace` (the object; may be NULL) for
+ * its defaults; NULL when it asks for none. Returns new; free().
+ */
+char *pod_inject_group(const json_t *pod, const json_t *namespace);
+
+/* Does the pod itself carry one of the annotations? Its namespace is not looked at. */
+bool pod_inject_asks(const json_t *pod);
+
+/* Visit the groups ("KEY=VALUE") of a config: for an index of the cache. */
+void pod_inject_groups(const json_t *config, void (*visit)(void *arg, const char *group),
+		       void *arg);
+
+/* ---- the review ---- */
+
+/*
+ * CREATE of a pod → AdmissionReview with a patch that adds the group's configs of the pod's
+ * namespace and of trusted ones (trust.h), or a refusal when it asks for a group without configs,
+ * for configs that cannot be injected, or has an annotation of networks that Multus could not read.
+ * All other pods, and everything that is no CREATE of a pod, are allowed as they are. A second
+ * review of the patched pod gives no patch. Returns new.
+ *
+ * World: KIND_NAMESPACE: the pod's (request->ns); KIND_MULTUS_CONFIG: those in the group, or more;
+ * what trust.h needs.
+ */
+json_t *pod_inject(const json_t *world, const struct inject_settings *settings,
+		   const struct admission_request *request);
+
+/*
+ * What the pod lacks of its group's networks and resources: a text for people, new; free(). NULL
+ * when it lacks nothing, or does not ask. `config` (a key; NULL: any) narrows to the network of one
+ * config. For inject_check.h.
+ */
+char *pod_inject_lacks(const json_t *world, const json_t *pod, const char *config);
+
+#endif

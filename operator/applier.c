@@ -1,24 +1,42 @@
 /*
- * One struct run per plan at work; its operations are taken in order, each either done at once or after its answer.
+ * One struct run per plan at work; its operations are taken in order, each either done at once or
+ * after its answer.
+ *
+ * A plan is a decision about objects in certain versions. Those are noted when the plan comes in,
+ * for every operation, since the later ones leave only after answers to the earlier ones: an object
+ * that moved meanwhile, other than by a write of this plan, was not decided on.
  */
 #include "operator/applier.h"
 
+#include <string.h>
 #include <sys/queue.h>
 
+#include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/json/json.h"
 #include "lib/kube/status.h"
+#include "operator/evictions.h"
+#include "operator/rewrites.h"
+
+enum {
+	DID_MAX = 400, /* what a line of the log says of a decision's writes */
+};
 
 struct run {
 	TAILQ_ENTRY(run) link;
 	struct applier *applier;
+	uint64_t id; /* in log lines */
 	json_t *ops;
+	uint64_t *versions; /* of the object of each op, as decided on; 0: absent */
 	size_t next;
 	const json_t *op; /* the one in flight; borrowed from ops */
 	const char *verb;
 	struct kube_call *call;
+	int64_t sent_us;
+	bool statuses_wait;
 	struct applier_result result;
+	struct strbuf did; /* of result */
 	applier_done_fn *done;
 	void *arg;
 };
@@ -28,7 +46,9 @@ TAILQ_HEAD(run_list, run);
 struct applier {
 	struct applier_config config;
 	struct run_list runs;
+	struct rewrites *rewrites;
 	struct metric *writes;
+	bool evicts_old; /* the server knows no policy/v1 */
 };
 
 static void proceed(struct run *run);
@@ -39,6 +59,7 @@ struct applier *applier_new(const struct applier_config *config)
 
 	applier->config = *config;
 	TAILQ_INIT(&applier->runs);
+	applier->rewrites = rewrites_new();
 	applier->writes = metric_counter(config->metrics, "orbweaver_writes_total",
 					 "Writes to the API server, without leases and events.",
 					 "kind,verb,outcome");
@@ -50,11 +71,14 @@ static void run_free(struct run *run)
 	TAILQ_REMOVE(&run->applier->runs, run, link);
 	kube_call_cancel(run->call);
 	json_decref(run->ops);
+	mem_free(run->versions);
+	strbuf_done(&run->did);
 	mem_free(run);
 }
 
 static void finish(struct run *run, const struct err *err)
 {
+	run->result.did = strbuf_str(&run->did);
 	run->done(run->arg, &run->result, err);
 	run_free(run);
 }
@@ -68,7 +92,15 @@ void applier_free(struct applier *applier)
 	err_set(&err, ERR_TRANSIENT, "ShuttingDown", "abandoned at shutdown");
 	while (!TAILQ_EMPTY(&applier->runs))
 		finish(TAILQ_FIRST(&applier->runs), &err);
+	rewrites_free(applier->rewrites);
 	mem_free(applier);
+}
+
+/* The earliest of several times counts. */
+static void again_after(struct run *run, int64_t after_ms)
+{
+	if (run->result.again_ms < 0 || after_ms < run->result.again_ms)
+		run->result.again_ms = after_ms;
 }
 
 static const char *op_str(const json_t *op, const char *name)
@@ -76,7 +108,26 @@ static const char *op_str(const json_t *op, const char *name)
 	return json_str_or(json_at(op, name), "");
 }
 
-/* ---- differences -------------------------------------------------------------------------------------------------- */
+static uint64_t version_now(const struct run *run, const json_t *op)
+{
+	const struct cache *cache = mirror_cache(run->applier->config.mirror, op_str(op, "kind"));
+
+	return cache ? cache_version(cache, op_str(op, "key")) : 0;
+}
+
+/* Our own write made this version of the object: what else the plan does with it builds on that. */
+static void note_own_version(struct run *run, const json_t *object)
+{
+	for (size_t i = run->next; i < json_array_size(run->ops); i++) {
+		const json_t *op = json_array_get(run->ops, i);
+
+		if (str_eq(op_str(op, "kind"), op_str(run->op, "kind")) &&
+		    str_eq(op_str(op, "key"), op_str(run->op, "key")))
+			run->versions[i] = kube_resource_version(object);
+	}
+}
+
+/* ---- differences ----------------------------------------------------------------------------- */
 
 /* Labels or annotations: what we want, and null for what we once set and no longer want. */
 static json_t *pairs_patch(const json_t *present, const json_t *wanted, const json_t *ours)
@@ -125,7 +176,7 @@ static json_t *metadata_patch(const json_t *present, const json_t *wanted)
 
 static bool is_ours_as_a_whole(const char *member)
 {
-	static const char *const others[] = {"apiVersion", "kind", "metadata", "status"};
+	static const char *const others[] = {"apiVersion", "kind", "metadata"};
 
 	for (size_t i = 0; i < ARRAY_LEN(others); i++)
 		if (str_eq(member, others[i]))
@@ -171,7 +222,7 @@ json_t *applier_patch(const json_t *present, const json_t *wanted)
 	return conditional(json_incref(patch), present);
 }
 
-/* ---- writes ------------------------------------------------------------------------------------------------------- */
+/* ---- writes ---------------------------------------------------------------------------------- */
 
 static const struct kube_write write_main = {.field_manager = OPERATOR_NAME, .fenced = true};
 static const struct kube_write write_status = {
@@ -186,6 +237,15 @@ static bool is_fine(const struct run *run, const struct err *err)
 	return kube_err_is(err, "NotFound") && !str_eq(run->verb, "create");
 }
 
+/* Statuses only say what holds. */
+static void note_done(struct run *run)
+{
+	if (str_eq(run->verb, "status") || run->did.len >= DID_MAX)
+		return;
+	strbuf_addf(&run->did, "%s%s %s %s", run->did.len ? ", " : "", run->verb,
+		    op_str(run->op, "kind"), op_str(run->op, "key"));
+}
+
 static void on_written(void *arg, json_t *object, const struct err *err)
 {
 	struct run *run = arg;
@@ -196,7 +256,15 @@ static void on_written(void *arg, json_t *object, const struct err *err)
 
 	run->call = NULL;
 	metric_add(applier->writes, 1, kind, run->verb, err ? err->reason : "ok");
+	if (config->answered)
+		config->answered(config->arg, mirror_resource(config->mirror, kind)->plural,
+				 run->verb, clock_us() - run->sent_us, err);
+	if (!err)
+		note_done(run);
 	if (!err && !str_eq(run->verb, "delete")) {
+		note_own_version(run, object);
+		if (str_eq(run->verb, "patch"))
+			rewrites_answered(applier->rewrites, kind, op_str(run->op, "key"), object);
 		config->learning(config->arg, true);
 		mirror_learn(config->mirror, kind, object);
 		config->learning(config->arg, false);
@@ -210,15 +278,80 @@ static void on_written(void *arg, json_t *object, const struct err *err)
 	proceed(run);
 }
 
+/*
+ * True when the object is not the one that was decided on; the run has ended then, with
+ * ERR_CONFLICT. To be asked before anything is sent.
+ */
+static bool is_overtaken(struct run *run)
+{
+	uint64_t decided = run->versions[run->next - 1];
+	uint64_t now = version_now(run, run->op);
+	struct err err = {0};
+
+	if (now == decided)
+		return false;
+	err_set(&err, ERR_CONFLICT, "Overtaken",
+		"%s %s was changed by somebody else (version %llu, now %llu), deciding again",
+		op_str(run->op, "kind"), op_str(run->op, "key"), (unsigned long long)decided,
+		(unsigned long long)now);
+	finish(run, &err);
+	return true;
+}
+
+static void emit(const struct run *run, const struct kube_resource *resource, const json_t *present,
+		 bool warning, const char *reason, const char *message)
+{
+	const struct event_object object = {
+		.resource = resource,
+		.ns = json_namespace(present),
+		.name = json_name(present),
+		.uid = json_uid(present),
+	};
+
+	recorder_tell(run->applier->config.recorder, &object, warning, reason, message);
+}
+
+/*
+ * True when somebody else keeps undoing this patch: later, then, and the rest of the plan goes on.
+ */
+static bool is_held_back(struct run *run, const struct kube_resource *resource,
+			 const json_t *present, const json_t *patch)
+{
+	struct applier *applier = run->applier;
+	const char *kind = op_str(run->op, "kind"), *key = op_str(run->op, "key");
+	int64_t pause_ms = rewrites_pause_ms(applier->rewrites, kind, key, patch, clock_ms());
+	auto_free char *message = NULL;
+	const char *who = rewrites_other(applier->rewrites, kind, key);
+
+	if (pause_ms == 0)
+		return false;
+	again_after(run, pause_ms);
+	metric_add(applier->writes, 1, kind, "patch", "held back");
+	message = str_printf("%s keeps undoing what the operator writes here, so it pauses between "
+			     "attempts: exempt this object there, or stop one of the two",
+			     *who ? who : "somebody else");
+	log_warn("somebody keeps undoing a write, pausing", F_INT("id", (int64_t)run->id),
+		 F_STR("kind", kind), F_STR("key", key), F_STR("by", who),
+		 F_INT("pause_ms", pause_ms));
+	emit(run, resource, present, true, "WriteUndone", message);
+	return true;
+}
+
 static bool sent(struct run *run, const char *verb, struct kube_call *call)
 {
 	run->verb = verb;
 	run->call = call;
+	run->sent_us = clock_us();
 	run->result.wrote = true;
+	log_debug("writing", F_INT("id", (int64_t)run->id), F_STR("verb", verb),
+		  F_STR("kind", op_str(run->op, "kind")), F_STR("key", op_str(run->op, "key")));
 	return true;
 }
 
-/* What the server wants at the top of every body; plans leave it out, their kind says it. Returns new. */
+/*
+ * What the server wants at the top of every body; plans leave it out, their kind says it. Returns
+ * new.
+ */
 static json_t *with_type(const struct kube_resource *resource, const json_t *object)
 {
 	json_t *typed = json_copy((json_t *)object);
@@ -230,7 +363,10 @@ static json_t *with_type(const struct kube_resource *resource, const json_t *obj
 	return typed;
 }
 
-/* The op_* functions return true when they sent something and the run has to wait for the answer. */
+/*
+ * The op_* functions return true when they sent something and the run has to wait for the answer,
+ * or when the run has ended.
+ */
 static bool op_apply(struct run *run, const struct kube_resource *resource, const json_t *present)
 {
 	const json_t *wanted = json_at(run->op, "object");
@@ -239,6 +375,8 @@ static bool op_apply(struct run *run, const struct kube_resource *resource, cons
 	json_auto_t *typed = NULL;
 
 	if (!present) {
+		if (is_overtaken(run))
+			return true;
 		typed = with_type(resource, wanted);
 		return sent(run, "create",
 			    kube_create(client, resource, typed, &write_main, on_written, run));
@@ -246,14 +384,18 @@ static bool op_apply(struct run *run, const struct kube_resource *resource, cons
 	patch = applier_patch(present, wanted);
 	if (!patch)
 		return false;
+	if (is_overtaken(run))
+		return true;
+	if (is_held_back(run, resource, present, patch))
+		return false;
 	return sent(run, "patch",
 		    kube_patch(client, resource, json_namespace(wanted), json_name(wanted),
 			       KUBE_PATCH_MERGE, patch, &write_main, on_written, run));
 }
 
 /*
- * PUT: the status is ours as a whole, the server takes nothing else from the body, and it costs the server a quarter less
- * than a patch.
+ * PUT: the status is ours as a whole, the server takes nothing else from the body, and it costs the
+ * server a quarter less than a patch.
  */
 static bool op_status(struct run *run, const struct kube_resource *resource, const json_t *present)
 {
@@ -263,6 +405,12 @@ static bool op_status(struct run *run, const struct kube_resource *resource, con
 
 	if (!present || json_same(json_at(present, "status"), wanted))
 		return false;
+	if (run->statuses_wait) {
+		run->result.left = true;
+		return false;
+	}
+	if (is_overtaken(run))
+		return true;
 	bare = json_pack("{s:{s:s}, s:O}", "metadata", "name", json_name(present), "status",
 			 wanted);
 	if (resource->namespaced)
@@ -273,19 +421,39 @@ static bool op_status(struct run *run, const struct kube_resource *resource, con
 				&write_status, on_written, run));
 }
 
+/* Somebody else writes to the status as well: our members alone, on the version that we know. */
+static bool op_status_part(struct run *run, const struct kube_resource *resource,
+			   const json_t *present)
+{
+	json_t *part = json_at(run->op, "status");
+	json_auto_t *patch = NULL;
+
+	if (!present || !json_merge_changes(json_at(present, "status"), part))
+		return false;
+	if (run->statuses_wait) {
+		run->result.left = true;
+		return false;
+	}
+	if (is_overtaken(run))
+		return true;
+	patch = conditional(json_pack("{s:O}", "status", part), present);
+	return sent(run, "status",
+		    kube_patch(run->applier->config.client, resource, json_namespace(present),
+			       json_name(present), KUBE_PATCH_MERGE, patch, &write_status,
+			       on_written, run));
+}
+
 static bool op_meta(struct run *run, const struct kube_resource *resource, const json_t *present)
 {
 	struct kube_client *client = run->applier->config.client;
-	json_auto_t *after = NULL;
+	const json_t *wanted = json_at(run->op, "metadata");
 	json_auto_t *patch = NULL;
 
-	if (!present)
+	if (!present || !json_merge_changes(json_at(present, "metadata"), wanted))
 		return false;
-	after = json_deep_copy(json_at(present, "metadata"));
-	json_merge_patch(after, json_at(run->op, "metadata"));
-	if (json_same(after, json_at(present, "metadata")))
-		return false;
-	patch = json_pack("{s:o}", "metadata", json_deep_copy(json_at(run->op, "metadata")));
+	if (is_overtaken(run))
+		return true;
+	patch = json_pack("{s:o}", "metadata", json_deep_copy(wanted));
 	conditional(patch, present);
 	return sent(run, "meta",
 		    kube_patch(client, resource, json_namespace(present), json_name(present),
@@ -296,30 +464,84 @@ static bool op_delete(struct run *run, const struct kube_resource *resource, con
 {
 	if (!present || json_at(present, "metadata", "deletionTimestamp"))
 		return false;
+	if (is_overtaken(run))
+		return true;
 	return sent(run, "delete",
 		    kube_delete(run->applier->config.client, resource, json_namespace(present),
-				json_name(present), json_str_at(run->op, "uid"), NULL, &write_main,
+				json_name(present), json_str_at(run->op, "uid"),
+				json_str_at(present, "metadata", "resourceVersion"), &write_main,
 				on_written, run));
 }
 
-static void tell(const struct run *run, const struct kube_resource *resource, const json_t *present,
-		 bool warning)
+static struct kube_call *send_eviction(struct run *run);
+
+static void on_evicted(void *arg, const struct kube_response *response, const struct err *err)
 {
-	const struct event_object object = {
-		.resource = resource,
-		.ns = json_namespace(present),
-		.name = json_name(present),
-		.uid = json_uid(present),
+	struct run *run = arg;
+	struct applier *applier = run->applier;
+	const char *key = op_str(run->op, "key");
+	json_auto_t *answer = NULL;
+
+	run->call = NULL;
+	if (!applier->evicts_old && eviction_is_version_unknown(response)) {
+		applier->evicts_old = true;
+		run->call = send_eviction(run);
+		return;
+	}
+	if (kube_err_is(err, "NotLeader")) {
+		finish(run, err);
+		return;
+	}
+	answer = eviction_answer(response, err);
+	metric_add(applier->writes, 1, KIND_POD, "evict",
+		   json_str_or(json_at(answer, "reason"), "ok"));
+	if (!json_at(answer, "reason"))
+		note_done(run);
+	json_put_str(answer, "uid", op_str(run->op, "uid"));
+	applier->config.evicted(applier->config.arg, key, answer);
+	proceed(run);
+}
+
+/* Once: that a budget refuses is an answer, not something to be repeated at once. */
+static struct kube_call *send_eviction(struct run *run)
+{
+	static const struct kube_resource pods = {"", "v1", "pods", "Pod", true};
+	const char *key = op_str(run->op, "key"), *slash = strchr(key, '/');
+	auto_free char *ns = str_ndup(key, slash ? (size_t)(slash - key) : 0);
+	const char *name = slash ? slash + 1 : key;
+	auto_free char *path = kube_path(&pods, ns, name, "eviction", NULL);
+	json_auto_t *body =
+		eviction_body(run->applier->evicts_old, ns, name, op_str(run->op, "uid"));
+	char *text = json_text(body);
+	const struct kube_request request = {
+		.verb = "create",
+		.method = "POST",
+		.path = path,
+		.content_type = "application/json",
+		.body = text,
+		.body_len = strlen(text),
+		.once = true,
+		.fenced = true,
+		.done = on_evicted,
+		.arg = run,
 	};
 
-	recorder_tell(run->applier->config.recorder, &object, warning, op_str(run->op, "reason"),
-		      op_str(run->op, "message"));
+	return kube_call(run->applier->config.client, &request);
+}
+
+static bool op_evict(struct run *run, const struct kube_resource *resource, const json_t *present)
+{
+	return sent(run, "evict", send_eviction(run));
 }
 
 static bool op_event(struct run *run, const struct kube_resource *resource, const json_t *present)
 {
-	if (present)
-		tell(run, resource, present, str_eq(op_str(run->op, "type"), "Warning"));
+	/* It says what the status says, and would be planned with it again. */
+	if (run->statuses_wait)
+		run->result.left = true;
+	else if (present)
+		emit(run, resource, present, str_eq(op_str(run->op, "type"), "Warning"),
+		     op_str(run->op, "reason"), op_str(run->op, "message"));
 	return false;
 }
 
@@ -328,7 +550,8 @@ static bool op_finding(struct run *run, const struct kube_resource *resource, co
 	const struct applier_config *config = &run->applier->config;
 
 	if (config->found(config->arg, run->op, present) && present && json_at(run->op, "reason"))
-		tell(run, resource, present, true);
+		emit(run, resource, present, true, op_str(run->op, "reason"),
+		     op_str(run->op, "message"));
 	return false;
 }
 
@@ -339,8 +562,14 @@ static bool carry_out(struct run *run)
 		bool (*run)(struct run *run, const struct kube_resource *resource,
 			    const json_t *present);
 	} ops[] = {
-		{"apply", op_apply},   {"status", op_status}, {"meta", op_meta},
-		{"delete", op_delete}, {"event", op_event},   {"finding", op_finding},
+		{"apply", op_apply},
+		{"status", op_status},
+		{"meta", op_meta},
+		{"delete", op_delete},
+		{"event", op_event},
+		{"finding", op_finding},
+		{"status-part", op_status_part},
+		{"evict", op_evict},
 	};
 	const struct applier_config *config = &run->applier->config;
 	const char *op = op_str(run->op, "op");
@@ -348,11 +577,16 @@ static bool carry_out(struct run *run)
 	json_auto_t *present = NULL;
 
 	if (str_eq(op, "requeue")) {
-		run->result.again_ms = json_integer_value(json_at(run->op, "after_ms"));
+		again_after(run, json_integer_value(json_at(run->op, "after_ms")));
 		return false;
 	}
 	if (str_eq(op, "report")) {
 		config->report(config->arg, op_str(run->op, "node"), json_at(run->op, "policies"));
+		return false;
+	}
+	if (str_eq(op, "post")) {
+		config->posted(config->arg, op_str(run->op, "box"), op_str(run->op, "key"),
+			       json_at(run->op, "value"));
 		return false;
 	}
 	present = cache_get(mirror_cache(config->mirror, kind), op_str(run->op, "key"));
@@ -373,12 +607,18 @@ static void proceed(struct run *run)
 	finish(run, NULL);
 }
 
-void applier_run(struct applier *applier, struct plan *plan, applier_done_fn *done, void *arg)
+void applier_run(struct applier *applier, uint64_t id, struct plan *plan, bool statuses_wait,
+		 applier_done_fn *done, void *arg)
 {
 	struct run *run = mem_new(struct run);
 
 	run->applier = applier;
+	run->id = id;
+	run->statuses_wait = statuses_wait;
 	run->ops = take_ptr(plan->ops);
+	run->versions = mem_calloc(json_array_size(run->ops) + 1, sizeof(*run->versions));
+	for (size_t i = 0; i < json_array_size(run->ops); i++)
+		run->versions[i] = version_now(run, json_array_get(run->ops, i));
 	run->result.again_ms = -1;
 	run->done = done;
 	run->arg = arg;

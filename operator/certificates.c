@@ -6,14 +6,16 @@
 #include <string.h>
 
 #include "lib/base/base64.h"
-#include "lib/base/clock.h"
+#include "lib/base/rfc3339.h"
 #include "lib/http/certificate.h"
 #include "lib/json/json.h"
-#include "reconcilers/kinds.h"
+#include "reconcilers/core/kinds.h"
 
 #define COMMON_NAME "orbweaver webhook"
 #define MANAGED_BY  "app.kubernetes.io/managed-by"
 #define PART_OF     "app.kubernetes.io/part-of"
+/* On each Secret that cert-manager writes, whoever has made it. */
+#define CERT_MANAGER "cert-manager.io/certificate-name"
 
 #define BEGIN_CERTIFICATE "-----BEGIN CERTIFICATE-----"
 #define END_CERTIFICATE   "-----END CERTIFICATE-----"
@@ -46,7 +48,7 @@ static void replace(char **text, char *with)
 	*text = with;
 }
 
-/* ---- the Secret --------------------------------------------------------------------------------------------------- */
+/* ---- the Secret ------------------------------------------------------------------------------ */
 
 /* NULL when it is missing, empty, no base64, or holds a NUL. */
 static char *data_text(const json_t *secret, const char *name)
@@ -73,7 +75,7 @@ static void state_read(const json_t *secret, struct state *ret)
 		.authorities = data_text(secret, "ca.crt"),
 	};
 	if (published)
-		clock_parse_rfc3339(published, &ret->published_us);
+		rfc3339_read(published, &ret->published_us);
 }
 
 static void put_data(json_t *data, const char *name, const char *text)
@@ -93,7 +95,7 @@ static json_t *new_secret(const struct certificates_question *q, const struct st
 			  CERTIFICATES_SECRET, "namespace", q->ns, "labels", MANAGED_BY,
 			  OPERATOR_NAME, PART_OF, "orbweaver", "type", "kubernetes.io/tls", "data");
 	json_t *data = json_at(secret, "data");
-	char published[CLOCK_RFC3339_SIZE];
+	char published[RFC3339_SIZE];
 
 	put_data(data, "tls.crt", state->certificate);
 	put_data(data, "tls.key", state->key);
@@ -101,14 +103,14 @@ static json_t *new_secret(const struct certificates_question *q, const struct st
 	put_data(data, "next.crt", state->next_certificate);
 	put_data(data, "next.key", state->next_key);
 	if (state->published_us) {
-		clock_rfc3339(state->published_us, published);
+		rfc3339_write(state->published_us, published);
 		json_put_str(json_need_object(json_at(secret, "metadata"), "annotations"),
 			     CERTIFICATES_PUBLISHED, published);
 	}
 	return secret;
 }
 
-/* ---- bundles of authorities --------------------------------------------------------------------------------------- */
+/* ---- bundles of authorities ------------------------------------------------------------------ */
 
 /* The next PEM block of a bundle, or NULL; *rest moves behind it. Returns new. */
 static char *next_block(const char **rest)
@@ -123,8 +125,8 @@ static char *next_block(const char **rest)
 }
 
 /*
- * The authorities that have not expired, in their order; what is not readable counts as expired. ret_first_end_s: when
- * the first of those that stay expires. Returns new.
+ * The authorities that have not expired, in their order; what is not readable counts as expired.
+ * ret_first_end_s: when the first of those that stay expires. Returns new.
  */
 static char *valid_authorities(const char *bundle, int64_t now_s, int64_t *ret_first_end_s)
 {
@@ -145,7 +147,7 @@ static char *valid_authorities(const char *bundle, int64_t now_s, int64_t *ret_f
 	return strbuf_take(&valid);
 }
 
-/* ---- the steps ---------------------------------------------------------------------------------------------------- */
+/* ---- the steps ------------------------------------------------------------------------------- */
 
 struct decision {
 	const struct certificates_question *q;
@@ -248,7 +250,10 @@ static void go_on_with_next(struct decision *d)
 	d->step = "changed";
 }
 
-/* When the certificate that is served has lived for two thirds of its time, or of the time that is wanted now. */
+/*
+ * When the certificate that is served has lived for two thirds of its time, or of the time that is
+ * wanted now.
+ */
 static int64_t due_s(const struct decision *d)
 {
 	int64_t begin_s = 0, end_s = 0;
@@ -283,18 +288,49 @@ static int take_steps(struct decision *d, struct err *err)
 	return issue(d, &d->state.next_certificate, &d->state.next_key, err);
 }
 
-/* Taking over what a user or a certificate manager keeps under this name would be the begin of a quarrel. */
-static int check_ours(const struct certificates_question *q, struct err *err)
-{
-	const char *by = json_str_at(q->secret, "metadata", "labels", MANAGED_BY);
+/* ---- somebody else's certificate ------------------------------------------------------------- */
 
-	if (!q->secret || str_eq(by, OPERATOR_NAME))
-		return 0;
-	return err_set(err, ERR_INVALID, "ForeignSecret",
-		       "secret %s/%s: metadata.labels[" MANAGED_BY
-		       "]: \"%s\": must be \"%s\"; delete "
-		       "the Secret, so that the operator can make its own",
-		       q->ns, CERTIFICATES_SECRET, by ? by : "", OPERATOR_NAME);
+/*
+ * Taking over what a user or a certificate manager keeps under this name would be the begin of a
+ * quarrel.
+ */
+static bool is_theirs(const json_t *secret)
+{
+	const json_t *metadata = json_at(secret, "metadata");
+
+	return secret && (!str_eq(json_str_at(metadata, "labels", MANAGED_BY), OPERATOR_NAME) ||
+			  json_at(metadata, "annotations", CERT_MANAGER));
+}
+
+/* Serve and publish what is there, if API servers would accept it. */
+static int use_theirs(const struct certificates_question *q, const struct state *state,
+		      struct certificates_answer *ret, struct err *err)
+{
+	const struct {
+		const char *name, *value;
+	} needs[] = {
+		{"tls.crt", state->certificate},
+		{"tls.key", state->key},
+		{"ca.crt", state->authorities},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(needs); i++)
+		if (!needs[i].value)
+			return err_set(
+				err, ERR_INVALID, "ForeignSecretIncomplete",
+				"secret %s/%s: data[%s]: is missing or not readable; add it, or "
+				"delete the Secret, so that the operator makes its own",
+				q->ns, CERTIFICATES_SECRET, needs[i].name);
+	for (size_t i = 0; i < q->n_names; i++)
+		if (certificate_verify(state->certificate, state->key, state->authorities,
+				       q->names[i], q->now_us / 1000000, err) < 0)
+			return err_in(err, "secret %s/%s, which is not the operator's", q->ns,
+				      CERTIFICATES_SECRET);
+	*ret = (struct certificates_answer){
+		.bundle = json_str_at(q->secret, "data", "ca.crt"),
+		.again_ms = CERTIFICATES_LOOK_AGAIN_S * INT64_C(1000),
+	};
+	return 0;
 }
 
 int certificates_decide(const struct certificates_question *question,
@@ -307,9 +343,12 @@ int certificates_decide(const struct certificates_question *question,
 	};
 	int result = 0;
 
-	if (check_ours(question, err) < 0)
-		return -1;
 	state_read(question->secret, &d.state);
+	if (is_theirs(question->secret)) {
+		result = use_theirs(question, &d.state, ret, err);
+		state_done(&d.state);
+		return result;
+	}
 	result = take_steps(&d, err);
 	if (result == 0)
 		*ret = (struct certificates_answer){
@@ -329,7 +368,7 @@ void certificates_answer_done(struct certificates_answer *answer)
 	*answer = (struct certificates_answer){0};
 }
 
-/* ---- serving ------------------------------------------------------------------------------------------------------ */
+/* ---- serving --------------------------------------------------------------------------------- */
 
 void certificates_pair_read(const json_t *secret, struct certificates_pair *ret)
 {

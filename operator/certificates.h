@@ -1,22 +1,34 @@
 /*
- * The certificate that webhooks are served with: when it is made, and when it is replaced so that nobody notices.
+ * The certificate that webhooks are served with: when it is made, and when it is replaced so that
+ * nobody notices.
  *
- * All replicas serve with one certificate. It is in the Secret CERTIFICATES_SECRET of the operator's namespace, of the type
- * kubernetes.io/tls; the leader writes it, every replica reads it:
+ * All replicas serve with one certificate. It is in the Secret CERTIFICATES_SECRET of the
+ * operator's namespace, of the type kubernetes.io/tls; the leader writes it, every replica reads
+ * it:
  *
  *	tls.crt, tls.key    what is served now
- *	ca.crt              the authorities that API servers are told to trust (caBundle), the newest first
+ *	ca.crt              the authorities that API servers are told to trust (caBundle), the
+ *                          newest first
  *	next.crt, next.key  while it is being replaced: what will be served
- *	annotation orbweaver/published   since when all webhook configurations show the ca.crt that goes with next.*
+ *	annotation orbweaver/published   since when all webhook configurations show the ca.crt that
+ *                                       goes with next.*
  *
- * A replacement goes in steps, each a decision of its own that any leader can make from what is stored:
+ * A replacement goes in steps, each a decision of its own that any leader can make from what is
+ * stored:
  *
- *	due           two thirds of its life are over: next.* is made, with an authority of its own, which is added to ca.crt
- *	published     the webhook configurations show that ca.crt; the API servers get time to notice
+ *	due           two thirds of its life are over: next.* is made, with an authority of its own,
+ *                    which is added to ca.crt
+ *	published     the webhook configurations show that ca.crt; the API servers get time to
+ *                    notice
  *	changed       next.* becomes tls.*; connections that are open stay as they are
- *	dropped       the old authority leaves ca.crt when it has expired; until then a replica that missed the change is trusted too
+ *	dropped       the old authority leaves ca.crt when it has expired; until then a replica that
+ *                    missed the change is trusted too
  *
  * A certificate that is of no use (missing, damaged, expired, for other names) is replaced at once.
+ *
+ * A Secret that does not carry our label app.kubernetes.io/managed-by, or that cert-manager writes,
+ * is the user's: what is in its tls.crt, tls.key and ca.crt is served and published as it is,
+ * whenever it changes, and nothing is ever written to it.
  */
 #ifndef ORBWEAVER_OPERATOR_CERTIFICATES_H
 #define ORBWEAVER_OPERATOR_CERTIFICATES_H
@@ -35,7 +47,10 @@
 enum {
 	/* Certificates are valid from a little earlier on: clocks differ. */
 	CERTIFICATES_BACKDATED_S = 300,
-	/* How long API servers get to notice a new caBundle: a tenth of the certificate's life, but not more than this. */
+	/*
+	 * How long API servers get to notice a new caBundle: a tenth of the certificate's life, but
+	 * not more than this.
+	 */
 	CERTIFICATES_NOTICE_MAX_S = 60,
 	/* The clock is looked at again after this time even if nothing is due until then. */
 	CERTIFICATES_LOOK_AGAIN_S = 3600,
@@ -47,16 +62,23 @@ struct certificates_question {
 	const char *const *names; /* that API servers call us by */
 	size_t n_names;
 	int64_t lifetime_s;
-	/* The caBundle, in base64, that every webhook configuration shows; NULL while they differ or are missing. */
+	/*
+	 * The caBundle, in base64, that every webhook configuration shows; NULL while they differ
+	 * or are missing.
+	 */
 	const char *published;
 	int64_t now_us; /* wall time */
 };
 
 struct certificates_answer {
-	json_t *secret;     /* as it should be; with everything that is ours */
-	const char *bundle; /* its ca.crt, in base64; borrowed from secret */
+	json_t *secret; /* as it should be; with everything that is ours. NULL: it is the user's */
+	const char
+		*bundle; /* its ca.crt, in base64; borrowed from secret, or from the question's */
 	const char *
-		step; /* what has changed: "made", "due", "published", "changed", "dropped"; NULL: nothing */
+		/*
+		 * what has changed: "made", "due", "published", "changed", "dropped"; NULL: nothing
+		 */
+		step;
 	int64_t again_ms; /* decide again after this */
 };
 
@@ -64,8 +86,12 @@ void certificates_answer_done(struct certificates_answer *answer);
 #define auto_certificates_answer auto_call(certificates_answer_done)
 
 /*
- * Pure but for one thing: keys are random. Errors: ERR_INVALID "ForeignSecret" (the Secret does not carry our label
- * app.kubernetes.io/managed-by, so it is somebody else's), and those of certificate_issue.
+ * Pure but for one thing: keys are random. Errors: those of certificate_issue, and for a Secret of
+ * the user's
+ *
+ *	ERR_INVALID "ForeignSecretIncomplete"  tls.crt, tls.key or ca.crt is missing, or no base64
+ *	those of certificate_verify            an API server would not accept it now, by one of the
+ *                                             names
  */
 int certificates_decide(const struct certificates_question *question,
 			struct certificates_answer *ret, struct err *err);

@@ -1,5 +1,6 @@
 /*
- * The table of controllers: what each one decides, what it looks at, and who is woken by what.
+ * The table of controllers: what each one decides, and what it looks at. Who is woken by what is in
+ * the table of kinds (kinds.h).
  */
 #ifndef ORBWEAVER_OPERATOR_CONTROLLERS_H
 #define ORBWEAVER_OPERATOR_CONTROLLERS_H
@@ -8,12 +9,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "operator/boxes.h"
 #include "operator/findings.h"
 #include "operator/mirror.h"
 #include "operator/reports.h"
-#include "reconcilers/ip_pool_index.h"
-#include "reconcilers/node_resources.h"
-#include "reconcilers/reconcile.h"
+#include "reconcilers/core/reconcile.h"
+#include "reconcilers/spider/ip_pool_index.h"
+#include "reconcilers/sriov/node_resources.h"
 
 enum controller_id {
 	CONTROLLER_MULTUS_CONFIG,
@@ -29,6 +31,11 @@ enum controller_id {
 	CONTROLLER_RESERVED_IP,
 	CONTROLLER_COORDINATOR,
 	CONTROLLER_WEBHOOK_SETUP,
+	CONTROLLER_ADDRESSES,
+	CONTROLLER_ENDPOINT,
+	CONTROLLER_STRAYS,
+	CONTROLLER_LEFTOVER,
+	CONTROLLER_DRAIN,
 	CONTROLLER_COUNT,
 };
 
@@ -43,35 +50,47 @@ struct controller_sources {
 	const struct findings *findings;
 	struct ip_pool_index *pools;
 	struct node_resources *resources;
+	struct boxes *boxes;
 	const char *ns;              /* the operator's namespace */
 	const char *resource_prefix; /* "spidernet.io" */
+	json_t *policy_namespaces;   /* array of names, trusted beside our own; NULL: none */
 	const char *config_ns;       /* of the ConfigMap spiderpool-conf */
 	const struct webhook_settings *webhook;
 };
 
 struct controller;
 
+/* Add to the world what a decision on `key` may look at. */
+typedef void controller_gather_fn(const struct controller_sources *from,
+				  const struct controller *self, const char *key, json_t *world);
+
 struct controller {
 	const char *name; /* in logs and metrics */
 	const char *kind; /* of the object that a key names */
 	reconcile_fn *reconcile;
+	/* On objects of the kind, ours or that of the software that we replace; NULL: none. */
+	const char *finalizer;
 	/* Kinds that must have been listed before a key runs. */
 	const char *needs[CONTROLLER_MAX_NEEDS];
-	/* Add to the world what a decision on `key` may look at. */
-	void (*look)(const struct controller_sources *from, const struct controller *self,
-		     const char *key, json_t *world);
+	controller_gather_fn *gather;
 	/*
-	 * Aggregates: run at most once in this time per key, and not before `after` has looked at all its keys once.
+	 * Aggregates: run at most once in this time per key, and not before `after` has looked at
+	 * all its keys once.
 	 */
 	int64_t every_ms;
 	enum controller_id after;
+	/* Its statuses and events are for people: they wait while the API server is slow. */
+	bool status_waits;
 };
+
+/* The one key of CONTROLLER_ADDRESSES: all pods that wait. */
+#define ADDRESSES_KEY "all"
 
 extern const struct controller controllers[CONTROLLER_COUNT];
 
 /*
- * An object changed: call wake for each key that has to be looked at. old or now is NULL when it appeared or went. Keeps
- * from->pools and from->resources up to date.
+ * An object changed: call wake for each key that has to be looked at. old or now is NULL when it
+ * appeared or went. Keeps from->pools and from->resources up to date.
  */
 void controllers_map(const struct controller_sources *from, const char *kind, const char *key,
 		     const json_t *old, const json_t *now,

@@ -1,17 +1,19 @@
 /*
- * Pods that asked for injection, and the configs that they should have got: what they look at, and who is woken by what.
+ * Pods that asked for injection, and the configs that they should have got: what they look at, and
+ * who is woken by what.
  */
 #include "lib/base/str.h"
 #include "lib/json/json.h"
-#include "operator/controllers_parts.h"
-#include "operator/worlds.h"
-#include "reconcilers/conditions.h"
-#include "reconcilers/inject_check.h"
-#include "reconcilers/kinds.h"
-#include "reconcilers/pod_inject.h"
+#include "operator/controllers_internal.h"
+#include "operator/gather.h"
+#include "reconcilers/admission/inject_check.h"
+#include "reconcilers/admission/pod_inject.h"
+#include "reconcilers/core/conditions.h"
+#include "reconcilers/core/kinds.h"
+#include "reconcilers/spider/multus_config.h"
 
-void inject_look_pod(const struct controller_sources *from, const struct controller *self,
-		     const char *key, json_t *world)
+void inject_gather_pod(const struct controller_sources *from, const struct controller *self,
+		       const char *key, json_t *world)
 {
 	const json_t *pod = NULL;
 
@@ -19,19 +21,20 @@ void inject_look_pod(const struct controller_sources *from, const struct control
 	pod = world_get(world, KIND_POD, key);
 	if (!pod)
 		return;
-	worlds_add_asked(from, world, pod, json_namespace(pod));
-	worlds_add_injection(from, world);
+	gather_asked(from, world, pod, json_namespace(pod));
+	gather_injection(from, world);
 }
 
-void inject_look_config(const struct controller_sources *from, const struct controller *self,
-			const char *key, json_t *world)
+void inject_gather_config(const struct controller_sources *from, const struct controller *self,
+			  const char *key, json_t *world)
 {
 	const json_t *config = NULL;
 
 	mirror_add(from->mirror, world, KIND_MULTUS_CONFIG, key);
 	config = world_get(world, KIND_MULTUS_CONFIG, key);
+	gather_injection(from, world);
 	if (config)
-		worlds_add_uninjected(from, world, config);
+		gather_uninjected(from, world, config);
 }
 
 static void wake_asking(void *arg, const char *key)
@@ -43,7 +46,7 @@ static void wake_group_pods(void *arg, const char *group)
 {
 	const struct change *c = arg;
 
-	worlds_visit_asking(c->from, group, wake_asking, arg);
+	gather_visit_asking(c->from, group, wake_asking, arg);
 }
 
 static void wake_injected(void *arg, const char *key)
@@ -146,4 +149,10 @@ void inject_namespace_changed(const struct change *c)
 
 	if (!str_eq(before, after))
 		cache_find(n.pods, POD_BY_NAMESPACE, c->key, wake_namespace_pod, &n);
+}
+
+/* What pods are told to do next follows from the settings. */
+void inject_settings_changed(const struct change *c)
+{
+	controllers_wake_all(c, KIND_POD, CONTROLLER_INJECT_POD);
 }

@@ -1,6 +1,6 @@
 /*
- * What is found wrong with objects that have no status of ours to say it in (plan.h, plan_finding): remembered, so that it is told
- * once and can be counted.
+ * What is found wrong with objects that have no status of ours to say it in (plan.h, plan_finding):
+ * remembered, so that it is told once and can be counted.
  *
  * All of it follows from the cluster and is found anew after a start.
  */
@@ -16,8 +16,8 @@ struct findings *findings_new(void);
 void findings_free(struct findings *findings);
 
 /*
- * What is wrong with the object from now on; reason NULL: nothing. True when that is something else than before. The uid tells an
- * object from an earlier one of its name.
+ * What is wrong with the object from now on; reason NULL: nothing. True when that is something else
+ * than before. The uid tells an object from an earlier one of its name.
  */
 bool findings_set(struct findings *findings, const char *kind, const char *key, const char *uid,
 		  const char *reason, const char *message);

@@ -1,29 +1,31 @@
 /*
  * Lookups in the caches, by key and by index.
  */
-#include "operator/worlds.h"
+#include "operator/gather.h"
 
 #include "lib/base/clock.h"
+#include "lib/base/rfc3339.h"
 #include "lib/json/json.h"
 #include "operator/webhook_setup.h"
-#include "reconcilers/multus_config.h"
-#include "reconcilers/pod_inject.h"
+#include "reconcilers/admission/pod_inject.h"
+#include "reconcilers/spider/cni_config.h"
+#include "reconcilers/spider/multus_config_check.h"
 
-void worlds_add_env(const struct controller_sources *from, json_t *world)
+void gather_env(const struct controller_sources *from, json_t *world)
 {
 	json_t *env = json_need_object(world, "env");
-	char now[CLOCK_RFC3339_SIZE];
+	char now[RFC3339_SIZE];
 
-	clock_rfc3339(clock_wall_us(), now);
+	rfc3339_write(clock_wall_us(), now);
 	json_put_str(env, "now", now);
 	json_put_str(env, "namespace", from->ns);
 	json_put_str(env, "resourcePrefix", from->resource_prefix);
+	json_put(env, "policyNamespaces", json_incref(from->policy_namespaces));
 }
 
-void worlds_add_claim(const struct controller_sources *from, json_t *world, const json_t *config)
+void gather_claim(const struct controller_sources *from, json_t *world, const json_t *config)
 {
-	auto_free char *nad =
-		str_printf("%s/%s", json_namespace(config), multus_config_nad_name(config));
+	auto_free char *nad = str_printf("%s/%s", json_namespace(config), cni_nad_name(config));
 
 	mirror_add(from->mirror, world, KIND_NAD, nad);
 	mirror_add_indexed(from->mirror, world, KIND_MULTUS_CONFIG, CONFIG_BY_NAD, nad);
@@ -42,7 +44,7 @@ static void add_pool(void *arg, const char *name)
 	mirror_add(n->from->mirror, n->world, KIND_IP_POOL, name);
 }
 
-void worlds_add_pools(const struct controller_sources *from, json_t *world, const json_t *config)
+void gather_pools(const struct controller_sources *from, json_t *world, const json_t *config)
 {
 	struct narrowing n = {from, world};
 
@@ -51,23 +53,37 @@ void worlds_add_pools(const struct controller_sources *from, json_t *world, cons
 	multus_config_pools(config, add_pool, &n);
 }
 
-void worlds_add_neighbours(const struct controller_sources *from, json_t *world, const json_t *pool)
+void gather_claim_and_pools(const struct controller_sources *from, json_t *world,
+			    const json_t *config)
+{
+	gather_claim(from, world, config);
+	gather_pools(from, world, config);
+}
+
+void gather_neighbours(const struct controller_sources *from, json_t *world, const json_t *pool)
 {
 	struct narrowing n = {from, world};
 
 	ip_pool_index_find(from->pools, pool, add_pool, &n);
 }
 
-void worlds_add_target(const struct controller_sources *from, json_t *world, const json_t *network)
+const char *gather_target_namespace(const json_t *network)
 {
-	const char *ns = mirror_network_namespace(network);
+	const char *ns = json_str_at(network, "spec", "networkNamespace");
+
+	return str_empty(ns) ? json_namespace(network) : ns;
+}
+
+void gather_target(const struct controller_sources *from, json_t *world, const json_t *network)
+{
+	const char *ns = gather_target_namespace(network);
 	auto_free char *nad = str_printf("%s/%s", ns, json_name(network));
 
 	mirror_add(from->mirror, world, KIND_NAD, nad);
 	mirror_add(from->mirror, world, KIND_NAMESPACE, ns);
 }
 
-void worlds_add_resource(const struct controller_sources *from, json_t *world, const json_t *config)
+void gather_resource(const struct controller_sources *from, json_t *world, const json_t *config)
 {
 	json_t *resources = json_need_object(world, KIND_NODE_RESOURCE);
 	auto_free char *resource = multus_config_resource(config);
@@ -76,23 +92,35 @@ void worlds_add_resource(const struct controller_sources *from, json_t *world, c
 		json_put_bool(resources, resource, true);
 }
 
-void worlds_add_group(const struct controller_sources *from, json_t *world, const char *group)
+void gather_network_resource(const struct controller_sources *from, json_t *world,
+			     const json_t *network)
+{
+	json_t *resources = json_need_object(world, KIND_NODE_RESOURCE);
+	const char *name = json_str_or(json_at(network, "spec", "resourceName"), "");
+	auto_free char *resource = str_printf("%s%s%s", from->resource_prefix,
+					      *from->resource_prefix ? "/" : "", name);
+
+	if (node_resources_have(from->resources, resource))
+		json_put_bool(resources, resource, true);
+}
+
+void gather_group(const struct controller_sources *from, json_t *world, const char *group)
 {
 	mirror_add_indexed(from->mirror, world, KIND_MULTUS_CONFIG, CONFIG_BY_GROUP, group);
 }
 
-void worlds_add_asked(const struct controller_sources *from, json_t *world, const json_t *pod,
-		      const char *ns)
+void gather_asked(const struct controller_sources *from, json_t *world, const json_t *pod,
+		  const char *ns)
 {
 	auto_free char *group = NULL;
 
 	mirror_add(from->mirror, world, KIND_NAMESPACE, ns);
 	group = pod_inject_group(pod, world_get(world, KIND_NAMESPACE, ns));
 	if (group)
-		worlds_add_group(from, world, group);
+		gather_group(from, world, group);
 }
 
-void worlds_add_injection(const struct controller_sources *from, json_t *world)
+void gather_injection(const struct controller_sources *from, json_t *world)
 {
 	auto_free char *conf = str_printf("%s/%s", from->config_ns, INJECT_CONFIG_MAP);
 
@@ -118,11 +146,10 @@ static void add_uninjected_group(void *arg, const char *group)
 {
 	const struct narrowing *n = arg;
 
-	worlds_visit_asking(n->from, group, add_uninjected, arg);
+	gather_visit_asking(n->from, group, add_uninjected, arg);
 }
 
-void worlds_add_uninjected(const struct controller_sources *from, json_t *world,
-			   const json_t *config)
+void gather_uninjected(const struct controller_sources *from, json_t *world, const json_t *config)
 {
 	struct narrowing n = {from, world};
 
@@ -142,7 +169,7 @@ static void visit_namespace(void *arg, const char *ns)
 	cache_find(v->pods, POD_BY_NAMESPACE, ns, v->visit, v->arg);
 }
 
-void worlds_visit_asking(const struct controller_sources *from, const char *group,
+void gather_visit_asking(const struct controller_sources *from, const char *group,
 			 void (*visit)(void *arg, const char *key), void *arg)
 {
 	struct visiting v = {mirror_cache(from->mirror, KIND_POD), visit, arg};

@@ -2,70 +2,99 @@
  * The operator: reads its flags, wires the libraries together, runs the loop, leaves in order.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/fs.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/metrics.h"
 #include "lib/base/str.h"
+#include "lib/http/certificate.h"
 #include "lib/http/probes.h"
 #include "lib/json/json.h"
 #include "lib/kube/api.h"
+#include "lib/kube/auth/config.h"
 #include "lib/kube/client.h"
-#include "lib/kube/config.h"
 #include "lib/kube/lease.h"
 #include "lib/kube/recorder.h"
 #include "lib/kube/status.h"
 #include "lib/loop/loop.h"
+#include "operator/debug.h"
 #include "operator/manager.h"
+#include "operator/metrics_access.h"
 #include "operator/options.h"
+#include "operator/troubles.h"
 #include "operator/webhook.h"
 #include "operator/webhook_setup.h"
-#include "reconcilers/kinds.h"
+#include "reconcilers/core/kinds.h"
 
 enum {
 	/* Writes in flight get this long at shutdown, then they are abandoned. */
 	SHUTDOWN_MS = 5000,
 	SHUTDOWN_LOOK_MS = 20,
+	/* A connection with watches that is silent for so long is asked whether it lives: two replicas may ask often. */
+	WATCH_SILENCE_MS = 5000,
 	/* The first API server version with streaming lists switched on. */
 	STREAM_LISTS_MINOR = 34,
 	/* The first with matchConditions in webhook configurations (KEP-3716). */
 	MATCH_CONDITIONS_MINOR = 28,
 	/* The first that puts a label with its name on each namespace (KEP-2161). */
 	NAMESPACE_LABELS_MINOR = 21,
-	/* How long the API server may take to say its version, and how long we wait until we ask again. */
+	/*
+	 * How long the API server may take to say its version, and how long we wait until we ask
+	 * again.
+	 */
 	VERSION_TIMEOUT_MS = 5000,
 	VERSION_AGAIN_MS = 2000,
+	/* Who looks at it does not check it. */
+	METRICS_CERTIFICATE_S = 3650 * 86400,
+	/* Some hundred authorities. */
+	CLIENT_CA_MAX = 1024 * 1024,
+	/* More often than the liveness probe looks (manifests/base/operator.yaml). */
+	LEASE_CHECK_MS = 5000,
+	/* No attempt takes longer, whatever the API server does: a read that it does not answer, and a pause. */
+	LEASE_STUCK_MS = 2 * KUBE_CALL_TIMEOUT_MS,
 };
+
+/* In /healthz, /readyz and metrics. */
+#define LEASE_SUBJECT "lease"
+
+static const struct kube_resource pod_resource = {"", "v1", "pods", "Pod", true};
 
 struct orbweaver {
 	struct options options;
 	struct loop *loop;
 	struct metrics *metrics;
-	struct metric *leader;
+	struct metric *leader, *master;
 	struct health *alive, *ready;
-	struct probes probes;
-	struct http_server *server;
+	struct probes metrics_probes, health_probes;
+	struct metrics_access *metrics_access; /* NULL: metrics are for anybody */
+	struct http_server *metrics_server, *health_server;
+	struct troubles *troubles;
+	struct event_object self;
 	struct kube_config config;
 	struct kube_client *client;
 	struct recorder *recorder;
 	struct manager *manager;
+	json_t *policy_namespaces;
 	struct webhook_settings webhook_settings;
 	struct webhook *webhook; /* NULL without --webhook-addr */
 	struct lease *lease;
-	struct signal_watch *term, *interrupt;
-	struct timer *leaving, *asking;
+	struct debug *debug;
+	struct signal_watch *term, *interrupt, *toggle;
+	struct timer *leaving, *asking, *lease_check;
 	char server_trouble[sizeof(((struct err *)0)->text)]; /* what was said last */
 	int64_t leave_by_ms;
 	bool shutting_down;
 	char *identity;
 };
 
-/* ---- leading ------------------------------------------------------------------------------------------------------ */
+/* ---- leading --------------------------------------------------------------------------------- */
 
 static bool may_write(void *arg)
 {
@@ -81,6 +110,7 @@ static void on_leading(void *arg, bool leading)
 	log_info(leading ? "leading" : "not leading any more", F_STR("identity", op->identity),
 		 F_STR("holder", op->lease ? lease_holder(op->lease) : op->identity));
 	metric_set(op->leader, leading);
+	metric_set(op->master, leading, op->options.lease_name);
 	if (op->manager && !op->shutting_down)
 		manager_lead(op->manager, leading);
 }
@@ -89,12 +119,28 @@ static void on_lease_trouble(void *arg, const struct err *err)
 {
 	struct orbweaver *op = arg;
 
-	health_set(op->ready, "lease", err == NULL, err ? err->text : NULL);
-	if (err)
-		log_error("lease not reachable, trying again", F_ERR(err));
+	if (!err) {
+		(void)troubles_end(op->troubles, LEASE_SUBJECT);
+		return;
+	}
+	troubles_begin(op->troubles, LEASE_SUBJECT, err->reason, err->text);
+	log_error("cannot read or write the lease, will retry", F_ERR(err));
 }
 
-/* ---- start -------------------------------------------------------------------------------------------------------- */
+/* A lease that neither renews nor loses is beyond repair from inside: the kubelet restarts us. */
+static void on_lease_check(void *arg)
+{
+	struct orbweaver *op = arg;
+	int64_t silent_ms = clock_ms() - lease_looked_ms(op->lease);
+	bool alive = silent_ms < LEASE_STUCK_MS;
+
+	if (health_set(op->alive, LEASE_SUBJECT, alive, "no attempt to renew it ends") && !alive)
+		log_error("lease is stuck, failing the liveness probe",
+			  F_INT("silent_ms", silent_ms));
+	timer_start(op->lease_check, LEASE_CHECK_MS);
+}
+
+/* ---- start ----------------------------------------------------------------------------------- */
 
 static void on_changed(void *arg, const char *kind, const json_t *now)
 {
@@ -120,32 +166,39 @@ static void start_deciding(struct orbweaver *op, int64_t minor)
 		.client = op->client,
 		.recorder = op->recorder,
 		.metrics = op->metrics,
-		.ready = op->ready,
+		.troubles = op->troubles,
+		.self = &op->self,
 		.ns = op->options.ns,
 		.resource_prefix = op->options.resource_prefix,
 		.config_ns = op->options.config_ns,
+		.policy_namespaces = op->policy_namespaces,
 		.webhook = &op->webhook_settings,
+		.writes_max = (unsigned int)op->options.api_max_in_flight,
 		.stream_lists = minor >= STREAM_LISTS_MINOR,
 		.changed = on_changed,
 		.arg = op,
 	});
+	debug_attach(op->debug, op->manager, op->client);
 	if (op->webhook)
 		webhook_attach(op->webhook, manager_sources(op->manager));
 	if (!op->options.leader_elect) {
 		on_leading(op, true);
 		return;
 	}
+	troubles_add(op->troubles, LEASE_SUBJECT, false);
 	op->lease = lease_new(op->loop, op->client,
 			      &(struct lease_config){
 				      .ns = op->options.ns,
 				      .name = op->options.lease_name,
 				      .identity = op->identity,
 				      .field_manager = OPERATOR_NAME,
+				      .timing = op->options.lease_timing,
 				      .changed = on_leading,
 				      .trouble = on_lease_trouble,
 				      .arg = op,
 			      });
 	kube_client_set_fence(op->client, may_write, op);
+	on_lease_check(op);
 }
 
 /* "20", "32+"; 0 when nobody knows. */
@@ -160,14 +213,14 @@ static int64_t minor_of(const json_t *version)
 }
 
 /*
- * Nothing begins before the API server has answered: what is wrong with address, certificates or credentials is said once
- * here, not by each kind that would like to be listed.
+ * Nothing begins before the API server has answered: what is wrong with address, certificates or
+ * credentials is said once here, not by each kind that would like to be listed.
  */
 static void tell_server_trouble(struct orbweaver *op, const struct err *err)
 {
 	health_set(op->ready, "api-server", false, err->text);
 	if (!str_eq(op->server_trouble, err->text))
-		log_error("API server does not answer yet, trying again",
+		log_error("API server does not answer yet, will retry",
 			  F_STR("server", op->config.server), F_ERR(err));
 	snprintf(op->server_trouble, sizeof(op->server_trouble), "%s", err->text);
 }
@@ -206,29 +259,88 @@ static void ask_for_version(void *arg)
 			      });
 }
 
+/* The policy of --tls-… and --webhook-client-ca, with the file's text in *ca. */
+static int read_tls_policy(const struct options *options, struct strbuf *ca,
+			   struct http_tls_policy *ret, struct err *err)
+{
+	if (options->webhook_client_ca &&
+	    fs_read(AT_FDCWD, options->webhook_client_ca, CLIENT_CA_MAX, ca, err) < 0)
+		return err_in(err, "--webhook-client-ca");
+	*ret = (struct http_tls_policy){.min_version = options->tls_min_version};
+	if (http_tls_policy_check(ret, err) < 0)
+		return err_in(err, "--tls-min-version");
+	ret->cipher_suites = options->tls_cipher_suites;
+	if (http_tls_policy_check(ret, err) < 0)
+		return err_in(err, "--tls-cipher-suites");
+	ret->client_ca_pem = options->webhook_client_ca ? strbuf_str(ca) : NULL;
+	if (http_tls_policy_check(ret, err) < 0)
+		return err_in(err, "--webhook-client-ca %s", options->webhook_client_ca);
+	return 0;
+}
+
+/*
+ * The certificate is our own, and its authority is told to nobody: Prometheus gets insecureSkipVerify, as for the metrics of
+ * controller-runtime.
+ */
+static int start_secure_metrics(struct orbweaver *op, const struct http_tls_policy *tls,
+				struct err *err)
+{
+	auto_free char *name = str_printf("orbweaver-operator-metrics.%s.svc", op->options.ns);
+	const char *const names[] = {name};
+	int64_t now_s = clock_wall_us() / 1000000;
+	auto_certificate_set struct certificate_set set = {0};
+	const struct certificate_order order = {"orbweaver metrics", names, ARRAY_LEN(names), now_s,
+						now_s + METRICS_CERTIFICATE_S};
+
+	if (certificate_issue(&order, &set, err) < 0)
+		return -1;
+	op->metrics_access = metrics_access_new(op->client);
+	return probes_serve_metrics(&op->metrics_probes, op->loop, op->options.metrics_addr,
+				    op->metrics,
+				    &(struct probes_secure){
+					    .certificate_pem = set.certificate_pem,
+					    .key_pem = set.key_pem,
+					    .tls = *tls,
+					    .gate = metrics_access_gate(op->metrics_access),
+				    },
+				    &op->metrics_server, err);
+}
+
+static int start_metrics(struct orbweaver *op, struct err *err)
+{
+	auto_strbuf struct strbuf ca = {0};
+	struct http_tls_policy tls = {0};
+
+	if (!op->options.metrics_secure)
+		return probes_serve_metrics(&op->metrics_probes, op->loop, op->options.metrics_addr,
+					    op->metrics, NULL, &op->metrics_server, err);
+	if (read_tls_policy(&op->options, &ca, &tls, err) < 0)
+		return -1;
+	tls.client_ca_pem = NULL; /* of webhooks; here it is a token that counts */
+	return start_secure_metrics(op, &tls, err);
+}
+
 /* Before any of them is called, everything that they look at is there. */
 static int start_webhook(struct orbweaver *op, struct err *err)
 {
+	auto_strbuf struct strbuf ca = {0};
+	struct http_tls_policy tls = {0};
+
 	op->webhook_settings = (struct webhook_settings){
 		.listen = op->options.webhook_addr,
 		.service = op->options.webhook_service,
 		.url = op->options.webhook_url,
 		.lifetime_s = op->options.webhook_certificate_s,
 	};
+	if (read_tls_policy(&op->options, &ca, &tls, err) < 0)
+		return -1;
 	if (!op->options.webhook_addr)
 		return 0;
-	op->webhook = webhook_new(op->loop, op->options.webhook_addr, op->metrics, err);
+	op->webhook = webhook_new(op->loop, op->options.webhook_addr, &tls, op->metrics, err);
 	return op->webhook ? 0 : err_in(err, "--webhook-addr %s", op->options.webhook_addr);
 }
 
-/* ---- end ---------------------------------------------------------------------------------------------------------- */
-
-static void on_server_closed(void *arg)
-{
-	struct orbweaver *op = arg;
-
-	loop_stop(op->loop);
-}
+/* ---- end ------------------------------------------------------------------------------------- */
 
 static void finish(void *arg)
 {
@@ -236,8 +348,12 @@ static void finish(void *arg)
 
 	if (op->webhook)
 		webhook_close(take_ptr(op->webhook), finish, op);
-	else if (op->server)
-		http_server_close(take_ptr(op->server), on_server_closed, op);
+	else if (op->metrics_server)
+		http_server_close(take_ptr(op->metrics_server), finish, op);
+	else if (op->health_server)
+		http_server_close(take_ptr(op->health_server), finish, op);
+	else if (op->debug)
+		debug_close(take_ptr(op->debug), finish, op);
 	else
 		loop_stop(op->loop);
 }
@@ -293,20 +409,33 @@ static void operator_done(struct orbweaver *op)
 	manager_free(op->manager);
 	lease_free(op->lease);
 	recorder_free(op->recorder);
+	metrics_access_free(op->metrics_access);
 	kube_client_free(op->client);
 	kube_config_done(&op->config);
 	signal_watch_free(op->term);
 	signal_watch_free(op->interrupt);
+	signal_watch_free(op->toggle);
 	timer_free(op->leaving);
 	timer_free(op->asking);
+	timer_free(op->lease_check);
 	loop_free(op->loop);
+	troubles_free(op->troubles);
 	health_free(op->alive);
 	health_free(op->ready);
 	metrics_free(op->metrics);
+	json_decref(op->policy_namespaces);
 	mem_free(op->identity);
 }
 
-/* ---- main --------------------------------------------------------------------------------------------------------- */
+static void on_toggle(void *arg)
+{
+	struct orbweaver *op = arg;
+
+	if (op->debug)
+		debug_toggle_log(op->debug);
+}
+
+/* ---- main ------------------------------------------------------------------------------------ */
 
 static char *new_identity(void)
 {
@@ -328,22 +457,39 @@ static int operator_init(struct orbweaver *op, struct err *err)
 	if (kube_config_load(&source, &op->config, err) < 0)
 		return -1;
 	op->identity = new_identity();
+	op->self = (struct event_object){
+		.resource = &pod_resource,
+		.ns = op->options.ns,
+		.name = op->options.pod_name,
+		.uid = op->options.pod_uid,
+	};
+	op->policy_namespaces = options_policy_namespaces(op->options.policy_namespaces, err);
 	op->metrics = metrics_new();
 	metrics_add_process(op->metrics);
 	op->leader =
 		metric_gauge(op->metrics, "orbweaver_leader", "1 while this replica decides.", "");
+	op->master = metric_gauge(op->metrics, "leader_election_master_status",
+				  "As orbweaver_leader, under client-go's name.", "name");
+	metric_set(op->master, 0, op->options.lease_name);
 	op->alive = health_new();
 	op->ready = health_new();
+	op->troubles = troubles_new(op->metrics, op->ready);
 	op->loop = loop_new();
 	op->term = signal_watch_new(op->loop, SIGTERM, on_terminate, op);
 	op->interrupt = signal_watch_new(op->loop, SIGINT, on_terminate, op);
+	op->toggle = signal_watch_new(op->loop, SIGUSR1, on_toggle, op);
 	op->leaving = timer_new(op->loop, on_leaving, op);
 	op->asking = timer_new(op->loop, ask_for_version, op);
-	if (probes_serve(&op->probes, op->loop, op->options.metrics_addr, op->metrics, op->alive,
-			 op->ready, &op->server, err) < 0 ||
-	    start_webhook(op, err) < 0)
-		return -1;
+	op->lease_check = timer_new(op->loop, on_lease_check, op);
 	op->client = kube_client_new(op->loop, &op->config, op->metrics);
+	kube_client_set_watch_silence(op->client, WATCH_SILENCE_MS);
+	if (probes_serve_health(&op->health_probes, op->loop, op->options.health_addr, op->metrics,
+				op->alive, op->ready, &op->health_server, err) < 0 ||
+	    start_metrics(op, err) < 0 || start_webhook(op, err) < 0)
+		return -1;
+	op->debug = debug_new(op->loop, op->options.debug_addr, op->options.log_level, err);
+	if (!op->debug)
+		return -1;
 	op->recorder = recorder_new(op->client, OPERATOR_NAME, op->identity, true, op->metrics);
 	health_set(op->ready, "api-server", false, "has not answered yet");
 	ask_for_version(op);

@@ -1,55 +1,80 @@
 /*
- * One queue per controller; a turn takes keys from them in rotation until the window is full or its time is over.
+ * One queue per controller; a turn takes keys from them in rotation until the window is full or its
+ * time is over.
  */
 #include "operator/manager.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
+#include "lib/base/rfc3339.h"
 #include "lib/json/json.h"
 #include "lib/kube/queue.h"
 #include "lib/kube/status.h"
+#include "operator/address_metrics.h"
 #include "operator/applier.h"
+#include "operator/census.h"
 #include "operator/controllers.h"
-#include "operator/worlds.h"
+#include "operator/gather.h"
+#include "operator/lanes.h"
+#include "operator/looks.h"
+#include "operator/pace.h"
+#include "operator/pod_demand.h"
+#include "operator/webhook_setup.h"
+#include "reconcilers/ipam/assign.h"
+#include "reconcilers/ipam/lifecycle.h"
+#include "reconcilers/maintenance/drain.h"
+#include "reconcilers/spider/ip_pool.h"
 
 struct manager {
 	struct manager_config config;
 	struct mirror *mirror;
 	struct reports *reports;
 	struct findings *findings;
+	struct boxes *boxes;
+	struct looks *looks;
+	struct address_metrics *address_metrics;
+	struct census *census;
 	struct ip_pool_index *pools;
 	struct node_resources *resources;
 	struct applier *applier;
 	struct controller_sources sources;
 	struct controller_state {
-		struct manager *manager;
 		struct queue *queue;
 		bool caught_up;        /* looked at every key once since it could */
 		int64_t busy_since_ms; /* 0: nothing waits and nothing is at work */
 	} controllers[CONTROLLER_COUNT];
 	struct deferred *turn;
 	struct timer *later; /* when QUEUE_LATER may be worked on */
-	int64_t last_main_ms, later_since_ms;
+	struct lanes lanes;
+	struct pace pace;
+	struct pod_demand pod_demand;
 	enum controller_id first; /* whose turn it is to go first */
 	size_t working;
+	uint64_t decisions; /* so far */
 	bool leading;
 	char trouble[sizeof(((struct err *)0)->text)]; /* what was said last about watching */
+	json_t *errors;                                /* manager_errors */
 	bool learning; /* changes told now are answers to our own writes */
 	bool removed;  /* our namespace is being deleted */
 	struct metric *reconciles, *seconds, *waiting, *found;
+	struct metric *depth;
+	struct metric *left, *window, *later_wait;
+	struct metric *conditions, *policy_vfs, *resource_nodes, *drains;
 };
 
 /* A key at work. */
 struct job {
 	struct manager *manager;
 	enum controller_id id;
+	uint64_t number; /* of the decision, in log lines from the key to the last write */
 	char *key;
 };
 
-/* ---- waking ------------------------------------------------------------------------------------------------------- */
+/* ---- waking ---------------------------------------------------------------------------------- */
 
 static void wake_turn(void *arg)
 {
@@ -60,8 +85,8 @@ static void wake_turn(void *arg)
 }
 
 /*
- * What follows from our own writes (a status, above all) waits until nothing else does: first every object gets what it
- * asked for, then the conditions say so.
+ * What follows from our own writes (a status, above all) waits until nothing else does: first every
+ * object gets what it asked for, then the conditions say so.
  */
 static void wake(void *arg, enum controller_id id, const char *key)
 {
@@ -75,9 +100,24 @@ static void wake(void *arg, enum controller_id id, const char *key)
 		queue_add(queue, key, manager->learning ? QUEUE_LATER : QUEUE_MAIN);
 }
 
+/* Look again at all objects that may carry a finalizer. */
+static void wake_finalizers(struct manager *manager)
+{
+	for (enum controller_id id = 0; id < CONTROLLER_COUNT; id++) {
+		const struct cache *cache = mirror_cache(manager->mirror, controllers[id].kind);
+		const char *key = NULL;
+		size_t iter = 0;
+
+		while (controllers[id].finalizer && (key = cache_next(cache, &iter)))
+			queue_add(manager->controllers[id].queue, key, QUEUE_MAIN);
+	}
+}
+
 /*
- * Who removes the product deletes its namespace and its kinds at the same time. Policies that vanish then are no wish that
- * their VFs go: from here on nothing is decided, and nodes keep what they have, until there is a namespace again.
+ * Whoever removes the program deletes its namespace, and maybe its kinds too. Policies that
+ * vanish then are no wish that their VFs go: nothing is decided until there is a namespace again,
+ * and nodes keep what they have. But finalizers are taken off all objects, of those that stay too:
+ * nobody would do it once we are gone, and their deletion would hang.
  */
 static void note_removal(struct manager *manager, const char *kind, const char *key,
 			 const json_t *now)
@@ -89,8 +129,9 @@ static void note_removal(struct manager *manager, const char *kind, const char *
 		return;
 	manager->removed = removed;
 	if (removed)
-		log_warn("our namespace is being deleted: deciding nothing more",
+		log_warn("our namespace is being deleted: deciding nothing, releasing finalizers",
 			 F_STR("namespace", key));
+	wake_finalizers(manager);
 	wake_turn(manager);
 }
 
@@ -100,14 +141,23 @@ static void on_changed(void *arg, const char *kind, const char *key, const json_
 	struct manager *manager = arg;
 
 	note_removal(manager, kind, key, now);
+	pod_demand_changed(&manager->pod_demand, kind, old, now);
+	mirror_want(manager->mirror, KIND_POD, pod_demand_is_there(&manager->pod_demand));
+	mirror_want(manager->mirror, KIND_BOUND_POD, manager->pod_demand.pools > 0);
+	census_update(manager->census, kind, old, now);
+	address_metrics_changed(manager->address_metrics, kind, key, old, now, clock_ms());
 	controllers_map(&manager->sources, kind, key, old, now, wake, manager);
 	if (manager->config.changed)
 		manager->config.changed(manager->config.arg, kind, now);
 }
 
-static void on_report_changed(void *arg, const char *policy)
+/* key: of a policy, or of a pool config behind POOL_REPORT_PREFIX */
+static void on_report_changed(void *arg, const char *key)
 {
-	wake(arg, CONTROLLER_POLICY_STATUS, policy);
+	if (str_starts(key, POOL_REPORT_PREFIX))
+		wake(arg, CONTROLLER_POOL_CONFIG, key + strlen(POOL_REPORT_PREFIX));
+	else
+		wake(arg, CONTROLLER_POLICY_STATUS, key);
 }
 
 static void on_report(void *arg, const char *node, const json_t *policies)
@@ -125,8 +175,133 @@ static bool on_found(void *arg, const json_t *op, const json_t *object)
 	if (!findings_set(manager->findings, kind, key, json_uid(object),
 			  object ? json_str_at(op, "reason") : NULL, json_str_at(op, "message")))
 		return false;
+	if (object && json_at(op, "reason"))
+		log_info("found something that needs somebody", F_STR("kind", kind),
+			 F_STR("key", key), F_STR("reason", json_str_at(op, "reason")),
+			 F_STR("message", json_str_at(op, "message")));
+	if (str_eq(kind, KIND_BOUND_POD) && json_str_at(op, "reason"))
+		address_metrics_refused(manager->address_metrics, json_str_at(op, "reason"));
 	controllers_map_finding(&manager->sources, kind, key, wake, manager);
 	return true;
+}
+
+static void count_posted(const struct manager *manager, const char *box, const char *key,
+			 const json_t *value)
+{
+	struct address_metrics *m = manager->address_metrics;
+
+	if (str_eq(box, BOX_DECIDED) && json_at(value, "endpoint"))
+		address_metrics_allocated(m, key, clock_ms());
+	else if (str_eq(box, BOX_WAITING) && !value)
+		address_metrics_settled(m, key);
+	else if (str_eq(box, BOX_ENDING) && !value && strchr(key, ' '))
+		address_metrics_repaired(m);
+	else if (str_eq(box, BOX_ENDING) && !value)
+		address_metrics_released(m);
+}
+
+/* Who finds the message in its world, once it is there. */
+static void on_posted(void *arg, const char *box, const char *key, json_t *value)
+{
+	struct manager *manager = arg;
+
+	if (str_eq(box, BOX_LOOK)) {
+		looks_begin(manager->looks, key, value);
+		return;
+	}
+	count_posted(manager, box, key, value);
+	boxes_put(manager->boxes, box, key, value);
+	if (str_eq(box, BOX_SHORT_POOL)) {
+		queue_add(manager->controllers[CONTROLLER_IP_POOL].queue, key, QUEUE_LATER);
+		return;
+	}
+	if (str_eq(box, BOX_EVICTIONS))
+		return;
+	if (!value && str_eq(box, BOX_DECIDED) &&
+	    (boxes_get(manager->boxes, BOX_LIVE, key) ||
+	     boxes_get(manager->boxes, BOX_STRAYS, key)))
+		wake(manager, CONTROLLER_ENDPOINT, key);
+	if (!value)
+		return;
+	if (str_eq(box, BOX_WAITING) || str_eq(box, BOX_ENDING))
+		wake(manager, CONTROLLER_ADDRESSES, ADDRESSES_KEY);
+	else
+		wake(manager, CONTROLLER_ENDPOINT, key);
+}
+
+/* What is being drained was read: keep little of it. */
+static void put_drain_look(struct manager *manager, json_t *found)
+{
+	json_t *objects, *object;
+	const char *kind, *key;
+
+	json_each (found, kind, objects)
+		json_each (objects, key, object)
+			if (json_is_object(object))
+				drain_project(object);
+	json_put_int(found, "atMs", clock_ms());
+	boxes_put(manager->boxes, BOX_DRAIN_LOOK, DRAIN_KEY, found);
+	wake(manager, CONTROLLER_DRAIN, DRAIN_KEY);
+}
+
+static void on_evicted(void *arg, const char *key, json_t *answer)
+{
+	struct manager *manager = arg;
+	const json_t *before = boxes_get(manager->boxes, BOX_EVICTIONS, key);
+	bool same = str_eq(json_str_at(before, "uid"), json_str_at(answer, "uid"));
+
+	json_put_int(answer, "atMs", clock_ms());
+	json_put_int(answer, "tries",
+		     (same ? json_integer_value(json_at(before, "tries")) : 0) + 1);
+	boxes_put(manager->boxes, BOX_EVICTIONS, key, answer);
+	wake(manager, CONTROLLER_DRAIN, DRAIN_KEY);
+}
+
+static void on_drain_looked(struct manager *manager, json_t *found, const struct err *err)
+{
+	if (!err) {
+		put_drain_look(manager, found);
+		return;
+	}
+	log_warn("cannot read what is being drained, will retry", F_ERR(err));
+	queue_add_after(manager->controllers[CONTROLLER_DRAIN].queue, DRAIN_KEY,
+			MANAGER_LOOK_AGAIN_MS);
+}
+
+static void on_looked(void *arg, const char *name, json_t *found, const struct err *err)
+{
+	struct manager *manager = arg;
+
+	if (str_eq(name, DRAIN_KEY)) {
+		on_drain_looked(manager, found, err);
+		return;
+	}
+	if (err) {
+		log_debug("cannot read what may have ended, will retry", F_STR("key", name),
+			  F_ERR(err));
+		queue_add_after(manager->controllers[CONTROLLER_ENDPOINT].queue, name,
+				MANAGER_LOOK_AGAIN_MS);
+		return;
+	}
+	boxes_put(manager->boxes, BOX_LIVE, name, found);
+	wake(manager, CONTROLLER_ENDPOINT, name);
+}
+
+static void on_answered(void *arg, const char *kind, const char *verb, int64_t took_us,
+			const struct err *err)
+{
+	struct manager *manager = arg;
+
+	if (err && (err->retry_after_ms > 0 || kube_err_is(err, "DeadlineExceeded")))
+		pace_refused(&manager->pace, (unsigned int)manager->working, clock_ms());
+	else if (!err || err->class == ERR_CONFLICT)
+		pace_answered(&manager->pace, kind, verb, took_us, (unsigned int)manager->working,
+			      clock_ms());
+}
+
+static bool is_pressed(const struct manager *manager)
+{
+	return pace_is_pressed(&manager->pace, clock_ms());
 }
 
 static void on_learning(void *arg, bool begins)
@@ -136,40 +311,57 @@ static void on_learning(void *arg, bool begins)
 	manager->learning = begins;
 }
 
-/* ---- kinds that are not there yet, or not allowed ----------------------------------------------------------------- */
-
-static bool all_synced(const struct manager *manager)
-{
-	const char *kind = NULL;
-
-	for (size_t i = 0; (kind = mirror_kind(i)); i++)
-		if (!mirror_is_synced(manager->mirror, kind))
-			return false;
-	return true;
-}
+/* ---- kinds that are not there yet, or not allowed -------------------------------------------- */
 
 static void on_synced(void *arg, const char *kind)
 {
 	struct manager *manager = arg;
 
-	health_set(manager->config.ready, kind, true, NULL);
+	(void)troubles_end(manager->config.troubles, kind);
 	log_info("mirrored", F_STR("kind", kind),
 		 F_INT("objects", (int64_t)cache_len(mirror_cache(manager->mirror, kind))));
-	if (all_synced(manager))
-		mem_drop_code();
 	wake_turn(manager);
 }
 
-/* What ails all kinds alike (the API server does not answer, the token is no good) is said for the first one. */
-static void tell_trouble(struct manager *manager, const char *kind, const struct err *err,
-			 const char *remedy)
+/* Emit an event about this operator. Only the leader can write one. */
+static void emit(const struct manager *manager, bool warning, const char *reason,
+		 const char *message)
+{
+	if (manager->leading)
+		recorder_tell(manager->config.recorder, manager->config.self, warning, reason,
+			      message);
+}
+
+static void emit_trouble(void *arg, const char *kind, const char *reason, const char *text)
+{
+	auto_free char *message = str_printf("cannot watch %s: %s", kind, text);
+
+	emit(arg, true, "WatchFailed", message);
+}
+
+/* What ails all kinds alike (the API server does not answer) is logged for the first one. */
+static void log_trouble(struct manager *manager, const char *kind, const struct err *err,
+			const char *remedy)
 {
 	enum log_level level =
 		str_eq(manager->trouble, err->text) ? LOG_LEVEL_DEBUG : LOG_LEVEL_ERROR;
 
 	snprintf(manager->trouble, sizeof(manager->trouble), "%s", err->text);
-	log_at(level, "cannot watch, waiting", F_STR("kind", kind), F_ERR(err),
+	log_at(level, "cannot watch, will retry", F_STR("kind", kind), F_ERR(err),
 	       F_STR("remedy", remedy ? remedy : "none needed once the API server answers"));
+}
+
+static void trouble_is_over(struct manager *manager, const char *kind)
+{
+	auto_free char *message = str_printf("watching %s again", kind);
+
+	manager->trouble[0] = '\0';
+	/* A first list that is still to come ends it, too. */
+	if (!mirror_is_synced(manager->mirror, kind) ||
+	    !troubles_end(manager->config.troubles, kind))
+		return;
+	log_info("watching again", F_STR("kind", kind));
+	emit(manager, false, "WatchResumed", message);
 }
 
 static void on_trouble(void *arg, const char *kind, const struct err *err)
@@ -177,14 +369,9 @@ static void on_trouble(void *arg, const char *kind, const struct err *err)
 	struct manager *manager = arg;
 	const struct kind_info *info = kind_find(kind);
 	auto_free char *remedy = NULL;
-	bool synced = mirror_is_synced(manager->mirror, kind);
 
 	if (!err) {
-		if (*manager->trouble)
-			log_info("watching again", F_STR("kind", kind));
-		manager->trouble[0] = '\0';
-		if (synced)
-			health_set(manager->config.ready, kind, true, NULL);
+		trouble_is_over(manager, kind);
 		return;
 	}
 	if (kube_err_is(err, "NotServed") && info && info->crd_file)
@@ -194,21 +381,20 @@ static void on_trouble(void *arg, const char *kind, const struct err *err)
 		remedy = str_printf("grant the operator's service account the verbs list and watch "
 				    "on %s (manifests/base/rbac.yaml)",
 				    mirror_resource(manager->mirror, kind)->plural);
-	/* Without what it need not have, an operator does all but its SpiderCoordinator. */
-	health_set(manager->config.ready, kind, mirror_is_optional(kind),
-		   remedy ? remedy : err->text);
-	tell_trouble(manager, kind, err, remedy);
+	troubles_begin(manager->config.troubles, kind, err->reason, remedy ? remedy : err->text);
+	log_trouble(manager, kind, err, remedy);
+	emit_trouble(manager, kind, err->reason, remedy ? remedy : err->text);
 }
 
-/* ---- working ------------------------------------------------------------------------------------------------------ */
+/* ---- working --------------------------------------------------------------------------------- */
 
 static json_t *new_world(struct manager *manager, const struct controller *controller,
 			 const char *key)
 {
 	json_t *world = json_object();
 
-	worlds_add_env(&manager->sources, world);
-	controller->look(&manager->sources, controller, key, world);
+	gather_env(&manager->sources, world);
+	controller->gather(&manager->sources, controller, key, world);
 	return world;
 }
 
@@ -219,12 +405,13 @@ static void tell_failure(struct manager *manager, const struct job *job, const s
 	json_auto_t *object = NULL;
 
 	if (err->class == ERR_CONFLICT || kube_err_is(err, "NotLeader")) {
-		log_debug("decided again", F_STR("controller", controller->name),
-			  F_STR("key", job->key), F_ERR(err));
+		log_debug("overtaken, will decide again", F_INT("id", (int64_t)job->number),
+			  F_STR("controller", controller->name), F_STR("key", job->key),
+			  F_ERR(err));
 		return;
 	}
-	log_error("not carried out, trying again", F_STR("controller", controller->name),
-		  F_STR("key", job->key), F_ERR(err));
+	log_error("cannot carry out a decision, will retry", F_INT("id", (int64_t)job->number),
+		  F_STR("controller", controller->name), F_STR("key", job->key), F_ERR(err));
 	object = cache_get(mirror_cache(manager->mirror, controller->kind), job->key);
 	if (object && err->class == ERR_INVALID)
 		recorder_tell(
@@ -238,6 +425,26 @@ static void tell_failure(struct manager *manager, const struct job *job, const s
 			true, err->reason, err->text);
 }
 
+/* err NULL: it succeeded. */
+static void note_outcome(struct manager *manager, const struct job *job, const struct err *err)
+{
+	auto_free char *name = str_printf("%s %s", controllers[job->id].name, job->key);
+	char now[RFC3339_SIZE];
+	json_t *entry = NULL;
+
+	json_object_del(manager->errors, name);
+	if (!err || json_object_size(manager->errors) >= MANAGER_ERRORS_MAX)
+		return;
+	rfc3339_write(clock_wall_us(), now);
+	entry = json_need_object(manager->errors, name);
+	json_put_str(entry, "reason", err->reason);
+	json_put_str(entry, "message", err->text);
+	json_put_str(entry, "time", now);
+	json_put_int(entry, "id", (int64_t)job->number);
+	json_put_int(entry, "failures",
+		     queue_failures(manager->controllers[job->id].queue, job->key) + 1);
+}
+
 static void on_carried_out(void *arg, const struct applier_result *result, const struct err *err)
 {
 	struct job *job = arg;
@@ -249,15 +456,27 @@ static void on_carried_out(void *arg, const struct applier_result *result, const
 		   err ? err->reason : (result->wrote ? "wrote" : "nothing to do"));
 	if (err)
 		tell_failure(manager, job, err);
+	if (err && job->id == CONTROLLER_ADDRESSES && err->class == ERR_CONFLICT)
+		address_metrics_conflict(manager->address_metrics);
+	note_outcome(manager, job, err);
+	if (!err && !str_empty(result->did))
+		log_info("decision carried out", F_INT("id", (int64_t)job->number),
+			 F_STR("controller", controllers[job->id].name), F_STR("key", job->key),
+			 F_STR("did", result->did));
 	if (!err && result->again_ms >= 0)
 		queue_add_after(queue, job->key, result->again_ms);
-	queue_done(queue, job->key, err != NULL);
+	if (!err && result->left) {
+		metric_add(manager->left, 1, controllers[job->id].name);
+		queue_add(queue, job->key, QUEUE_LATER);
+	}
+	queue_done(queue, job->key, err);
 	mem_free(job->key);
 	mem_free(job);
 	wake_turn(manager);
 }
 
-static void work_on(struct manager *manager, enum controller_id id, const char *key)
+static void work_on(struct manager *manager, enum controller_id id, const char *key,
+		    enum queue_lane lane)
 {
 	const struct controller *controller = &controllers[id];
 	json_auto_t *world = new_world(manager, controller, key);
@@ -266,15 +485,25 @@ static void work_on(struct manager *manager, enum controller_id id, const char *
 	struct err err = {0};
 	struct job *job = mem_new(struct job);
 	int64_t started_us = clock_us();
-	int result = controller->reconcile(world, key, &plan, &err);
+	int result = 0;
 
+	if (!manager->removed)
+		result = controller->reconcile(world, key, &plan, &err);
+	else if (world_get(world, controller->kind, key))
+		plan_release(&plan, controller->kind, key, world_get(world, controller->kind, key),
+			     controller->finalizer);
 	metric_observe(manager->seconds, (double)(clock_us() - started_us) / 1e6, controller->name);
-	*job = (struct job){manager, id, str_dup(key)};
+	*job = (struct job){manager, id, ++manager->decisions, str_dup(key)};
+	log_debug("decided", F_INT("id", (int64_t)job->number),
+		  F_STR("controller", controller->name), F_STR("key", key),
+		  F_INT("operations", (int64_t)json_array_size(plan.ops)));
 	manager->working++;
 	if (result < 0)
 		on_carried_out(job, &nothing, &err);
 	else
-		applier_run(manager->applier, &plan, on_carried_out, job);
+		applier_run(manager->applier, job->number, &plan,
+			    controller->status_waits && lane == QUEUE_MAIN && is_pressed(manager),
+			    on_carried_out, job);
 }
 
 static bool needs_met(const struct manager *manager, enum controller_id id)
@@ -282,7 +511,8 @@ static bool needs_met(const struct manager *manager, enum controller_id id)
 	const char *const *needs = controllers[id].needs;
 
 	for (size_t i = 0; i < CONTROLLER_MAX_NEEDS && needs[i]; i++)
-		if (!mirror_is_synced(manager->mirror, needs[i]))
+		if (!mirror_is_synced(manager->mirror, needs[i]) ||
+		    !mirror_is_whole(manager->mirror, needs[i]))
 			return false;
 	return true;
 }
@@ -294,8 +524,8 @@ static bool is_busy(const struct controller_state *state)
 }
 
 /*
- * A summary waits until what it sums up has looked at everything once, and while it is at work, lest one change of a
- * policy be told once a second; but not for ever.
+ * A summary waits until what it sums up has looked at everything once, and while it is at work,
+ * lest one change of a policy be told once a second; but not for ever.
  */
 static bool summary_is_due(const struct manager *manager, const struct controller *controller)
 {
@@ -311,6 +541,8 @@ static bool may_work(const struct manager *manager, enum controller_id id)
 
 	if (!needs_met(manager, id))
 		return false;
+	if (manager->removed)
+		return controller->finalizer != NULL;
 	return !controller->every_ms || controller->after == id ||
 	       summary_is_due(manager, controller);
 }
@@ -329,70 +561,69 @@ static void note_progress(struct manager *manager)
 	}
 }
 
+/*
+ * The object is there, and nothing is known of it: reconcilers would take it for deleted. It is looked at again when it
+ * can be read, or is gone.
+ */
+static bool is_unknown(const struct manager *manager, enum controller_id id, const char *key)
+{
+	return cache_is_unknown(mirror_cache(manager->mirror, controllers[id].kind), key);
+}
+
 /* One key of one controller; false when there is none. */
 static bool work_one(struct manager *manager, enum queue_lane lane)
 {
 	for (size_t i = 0; i < CONTROLLER_COUNT; i++) {
 		enum controller_id id = (manager->first + i) % CONTROLLER_COUNT;
 		struct queue *queue = manager->controllers[id].queue;
+		const char *key = NULL;
 
 		if (!may_work(manager, id) || queue_waiting(queue, lane) == 0)
 			continue;
 		manager->first = (id + 1) % CONTROLLER_COUNT;
-		work_on(manager, id, queue_take(queue, NULL));
+		key = queue_take_from(queue, lane);
+		if (is_unknown(manager, id, key))
+			queue_done(queue, key, NULL);
+		else
+			work_on(manager, id, key, lane);
 		return true;
 	}
 	return false;
 }
 
-/*
- * May what follows from our own writes be done now? Once nothing else was to do for a moment, or when it has waited long.
- * Otherwise a timer says when.
- */
-static bool later_is_due(struct manager *manager)
+/* Keys wait in this lane that may be worked on. */
+static bool has_work(const struct manager *manager, enum queue_lane lane)
 {
-	int64_t now = clock_ms();
-	int64_t due = manager->last_main_ms + MANAGER_QUIET_MS;
-
-	if (manager->later_since_ms == 0)
-		manager->later_since_ms = now;
-	if (due > manager->later_since_ms + MANAGER_LATER_MS)
-		due = manager->later_since_ms + MANAGER_LATER_MS;
-	if (now >= due)
-		return true;
-	timer_start(manager->later, due - now);
-	return false;
-}
-
-static bool has_later(const struct manager *manager)
-{
-	for (size_t i = 0; i < CONTROLLER_COUNT; i++)
-		if (queue_waiting(manager->controllers[i].queue, QUEUE_LATER) > 0)
+	for (enum controller_id id = 0; id < CONTROLLER_COUNT; id++)
+		if (queue_waiting(manager->controllers[id].queue, lane) > 0 &&
+		    may_work(manager, id))
 			return true;
 	return false;
 }
 
-static bool work_later(struct manager *manager)
+/* One key of the lane whose turn it is; false when there is nothing to do now. */
+static bool work_next(struct manager *manager)
 {
-	if (!has_later(manager)) {
-		manager->later_since_ms = 0;
-		return false;
-	}
-	return later_is_due(manager) && work_one(manager, QUEUE_LATER);
-}
+	int64_t wait_ms = -1;
 
-static bool work_main(struct manager *manager)
-{
-	if (!work_one(manager, QUEUE_MAIN))
-		return false;
-	manager->last_main_ms = clock_ms();
-	return true;
+	switch (lanes_next(&manager->lanes, has_work(manager, QUEUE_MAIN),
+			   has_work(manager, QUEUE_LATER), is_pressed(manager), clock_ms(),
+			   &wait_ms)) {
+	case LANES_MAIN:
+		return work_one(manager, QUEUE_MAIN);
+	case LANES_LATER:
+		return work_one(manager, QUEUE_LATER);
+	case LANES_NOTHING:
+		break;
+	}
+	if (wait_ms >= 0)
+		timer_start(manager->later, wait_ms);
+	return false;
 }
 
 static bool may_decide(const struct manager *manager)
 {
-	return manager->leading && !manager->removed &&
-	       mirror_is_synced(manager->mirror, KIND_NAMESPACE);
+	return manager->leading && mirror_is_synced(manager->mirror, KIND_NAMESPACE);
 }
 
 static void take_turn(void *arg)
@@ -401,8 +632,8 @@ static void take_turn(void *arg)
 	int64_t until_us = clock_us() + MANAGER_TURN_US;
 
 	note_progress(manager);
-	while (may_decide(manager) && manager->working < MANAGER_WINDOW) {
-		if (!work_main(manager) && !work_later(manager))
+	while (may_decide(manager) && manager->working < pace_window(&manager->pace)) {
+		if (!work_next(manager))
 			return;
 		if (clock_us() >= until_us) {
 			deferred_run(manager->turn);
@@ -411,7 +642,7 @@ static void take_turn(void *arg)
 	}
 }
 
-/* ---- life --------------------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static void set_found(void *arg, const char *kind, const char *reason, size_t count)
 {
@@ -420,27 +651,77 @@ static void set_found(void *arg, const char *kind, const char *reason, size_t co
 	metric_set(manager->found, (double)count, kind, reason);
 }
 
+static void set_condition(void *arg, const char *kind, const char *type, const char *status,
+			  const char *reason, size_t count)
+{
+	const struct manager *manager = arg;
+
+	metric_set(manager->conditions, (double)count, kind, type, status, reason);
+}
+
+static void set_policy(void *arg, const char *policy, int64_t wanted, int64_t present)
+{
+	const struct manager *manager = arg;
+
+	metric_set(manager->policy_vfs, (double)wanted, policy, "wanted");
+	metric_set(manager->policy_vfs, (double)present, policy, "present");
+}
+
+static void set_resource(void *arg, const char *resource, size_t nodes, size_t empty)
+{
+	const struct manager *manager = arg;
+
+	metric_set(manager->resource_nodes, (double)nodes, resource, "wanted");
+	metric_set(manager->resource_nodes, (double)empty, resource, "empty");
+}
+
+static void count_drain(void *arg, const char *key)
+{
+	const struct manager *manager = arg;
+	json_auto_t *state = cache_get(mirror_cache(manager->mirror, KIND_NODE_STATE), key);
+	const char *phase = json_str_at(state, "status", "maintenance", "state");
+
+	metric_add(manager->drains, 1, phase ? phase : "NotAllowed");
+}
+
 /* Only who decides knows what there is to find; a sum over the replicas counts nothing twice. */
 static void collect_findings(struct manager *manager)
 {
 	metric_clear(manager->found);
-	if (manager->leading)
-		findings_count(manager->findings, set_found, manager);
+	metric_clear(manager->conditions);
+	metric_clear(manager->policy_vfs);
+	metric_clear(manager->resource_nodes);
+	metric_clear(manager->drains);
+	if (!manager->leading)
+		return;
+	cache_find(mirror_cache(manager->mirror, KIND_NODE_STATE), NODE_STATE_DRAINS, MIRROR_DRAINS,
+		   count_drain, manager);
+	findings_count(manager->findings, set_found, manager);
+	census_findings(manager->census, set_found, manager);
+	census_conditions(manager->census, set_condition, manager);
+	census_policies(manager->census, set_policy, manager);
+	census_resources(manager->census, set_resource, manager);
 }
 
+/* A standby keeps every key for a takeover; nothing waits for it. */
 static void collect(void *arg)
 {
 	struct manager *manager = arg;
 
 	collect_findings(manager);
+	metric_set(manager->window, pace_window(&manager->pace));
+	metric_set(manager->later_wait,
+		   manager->leading && manager->lanes.later_since_ms
+			   ? (double)(clock_ms() - manager->lanes.later_since_ms) / 1000
+			   : 0);
+	for (enum controller_id id = 0; id < CONTROLLER_COUNT; id++) {
+		const struct queue *queue = manager->controllers[id].queue;
+		size_t waiting =
+			queue_waiting(queue, QUEUE_MAIN) + queue_waiting(queue, QUEUE_LATER);
+		double length = manager->leading ? (double)waiting : 0;
 
-	for (size_t i = 0; i < CONTROLLER_COUNT; i++) {
-		const struct queue *queue = manager->controllers[i].queue;
-
-		metric_set(manager->waiting,
-			   (double)(queue_waiting(queue, QUEUE_MAIN) +
-				    queue_waiting(queue, QUEUE_LATER)),
-			   controllers[i].name);
+		metric_set(manager->waiting, length, controllers[id].name);
+		metric_set(manager->depth, length, controllers[id].name);
 	}
 }
 
@@ -449,15 +730,46 @@ static void add_metrics(struct manager *manager)
 	struct metrics *metrics = manager->config.metrics;
 
 	manager->reconciles = metric_counter(metrics, "orbweaver_reconciles_total",
-					     "Keys looked at, by result.", "controller,result");
+					     "Keys decided on, by result.", "controller,result");
 	manager->seconds = metric_histogram(metrics, "orbweaver_reconcile_seconds",
 					    "Time to decide, without carrying out.", "controller",
 					    METRIC_SECONDS);
-	manager->waiting =
-		metric_gauge(metrics, "orbweaver_queue_length", "Keys waiting.", "controller");
+	manager->waiting = metric_gauge(
+		metrics, "orbweaver_queue_length",
+		"Keys that wait for this replica; 0 while another one decides.", "controller");
 	manager->found = metric_gauge(metrics, "orbweaver_findings",
-				      "Objects with which something is found wrong at present.",
+				      "Objects that need somebody: Degraded, not Ready without "
+				      "progress, or pods with a finding.",
 				      "kind,reason");
+	manager->left = metric_counter(
+		metrics, "orbweaver_statuses_put_off_total",
+		"Statuses and their events that wait because the API server is slow.",
+		"controller");
+	manager->window = metric_gauge(metrics, "orbweaver_writes_window",
+				       "Writes that may be under way at a time: follows how quick "
+				       "the API server is.",
+				       "");
+	manager->later_wait = metric_gauge(metrics, "orbweaver_statuses_wait_seconds",
+					   "How long statuses have been waiting for what comes "
+					   "before them.",
+					   "");
+	/* The name of client-go and controller-runtime, for dashboards that exist; queue_measure has the others. */
+	manager->depth = metric_gauge(metrics, "workqueue_depth",
+				      "As orbweaver_queue_length, under client-go's name.", "name");
+	manager->conditions =
+		metric_gauge(metrics, "orbweaver_conditions", "Objects with this condition.",
+			     "kind,type,status,reason");
+	manager->policy_vfs =
+		metric_gauge(metrics, "orbweaver_policy_vfs",
+			     "VFs that a policy asks for, and that are there.", "policy,state");
+	manager->resource_nodes =
+		metric_gauge(metrics, "orbweaver_resource_nodes",
+			     "Nodes that want devices of a resource, and those that have none.",
+			     "resource,state");
+	manager->drains = metric_gauge(metrics, "orbweaver_drain_nodes",
+				       "Nodes with pods in the way of a change, by how far their "
+				       "drain is; NotAllowed: nobody allows one.",
+				       "state");
 	metrics_on_collect(metrics, collect, manager);
 }
 
@@ -467,19 +779,28 @@ struct manager *manager_new(const struct manager_config *config)
 	const char *kind = NULL;
 
 	manager->config = *config;
+	pace_init(&manager->pace, config->writes_max);
+	manager->pod_demand.listening = config->webhook->listen != NULL;
 	manager->turn = deferred_new(config->loop, take_turn, manager);
 	manager->later = timer_new(config->loop, wake_turn, manager);
+	manager->errors = json_object();
 	manager->reports = reports_new();
 	manager->findings = findings_new();
+	manager->boxes = boxes_new();
+	manager->address_metrics = address_metrics_new(config->metrics);
+	manager->looks = looks_new(config->client, on_looked, manager);
+	manager->census = census_new();
 	manager->pools = ip_pool_index_new();
 	manager->resources = node_resources_new();
-	for (size_t i = 0; i < CONTROLLER_COUNT; i++)
+	for (size_t i = 0; i < CONTROLLER_COUNT; i++) {
 		manager->controllers[i] = (struct controller_state){
-			.manager = manager,
 			.queue = queue_new(config->loop, wake_turn, manager),
 		};
-	for (size_t i = 0; (kind = mirror_kind(i)); i++)
-		health_set(config->ready, kind, mirror_is_optional(kind), "not listed yet");
+		queue_measure(manager->controllers[i].queue, config->metrics, controllers[i].name);
+	}
+	for (size_t i = 0; (kind = operator_kinds[i].kind); i++)
+		troubles_add(config->troubles, kind,
+			     operator_kinds[i].optional || operator_kinds[i].on_demand);
 	manager->mirror = mirror_new(config->loop, config->client,
 				     &(struct mirror_config){
 					     .ns = config->ns,
@@ -495,11 +816,13 @@ struct manager *manager_new(const struct manager_config *config)
 		.mirror = manager->mirror,
 		.reports = manager->reports,
 		.findings = manager->findings,
+		.boxes = manager->boxes,
 		.pools = manager->pools,
 		.resources = manager->resources,
 		.ns = config->ns,
 		.resource_prefix = config->resource_prefix,
 		.config_ns = config->config_ns,
+		.policy_namespaces = config->policy_namespaces,
 		.webhook = config->webhook,
 	};
 	manager->applier = applier_new(&(struct applier_config){
@@ -508,7 +831,10 @@ struct manager *manager_new(const struct manager_config *config)
 		.recorder = config->recorder,
 		.metrics = config->metrics,
 		.report = on_report,
+		.posted = on_posted,
+		.evicted = on_evicted,
 		.found = on_found,
+		.answered = on_answered,
 		.learning = on_learning,
 		.arg = manager,
 	});
@@ -522,13 +848,18 @@ void manager_free(struct manager *manager)
 		return;
 	metrics_off_collect(manager->config.metrics, collect, manager);
 	applier_free(manager->applier);
+	looks_free(manager->looks);
 	mirror_free(manager->mirror);
 	for (size_t i = 0; i < CONTROLLER_COUNT; i++)
 		queue_free(manager->controllers[i].queue);
 	deferred_free(manager->turn);
 	timer_free(manager->later);
+	json_decref(manager->errors);
 	reports_free(manager->reports);
 	findings_free(manager->findings);
+	boxes_free(manager->boxes);
+	address_metrics_free(manager->address_metrics);
+	census_free(manager->census);
 	ip_pool_index_free(manager->pools);
 	node_resources_free(manager->resources);
 	mem_free(manager);
@@ -541,11 +872,34 @@ const struct controller_sources *manager_sources(const struct manager *manager)
 
 void manager_lead(struct manager *manager, bool leading)
 {
+	bool begins = leading && !manager->leading;
+
 	manager->leading = leading;
+	if (begins) {
+		for (size_t i = 0; i < CONTROLLER_COUNT; i++)
+			queue_restart_waits(manager->controllers[i].queue);
+		troubles_visit(manager->config.troubles, emit_trouble, manager);
+	}
 	wake_turn(manager);
 }
 
 size_t manager_working(const struct manager *manager)
 {
 	return manager->working;
+}
+
+const struct queue *manager_queue(const struct manager *manager, enum controller_id id)
+{
+	assert(id < CONTROLLER_COUNT);
+	return manager->controllers[id].queue;
+}
+
+const struct troubles *manager_troubles(const struct manager *manager)
+{
+	return manager->config.troubles;
+}
+
+const json_t *manager_errors(const struct manager *manager)
+{
+	return manager->errors;
 }

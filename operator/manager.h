@@ -7,21 +7,25 @@
 #include <stdbool.h>
 
 #include "lib/base/metrics.h"
-#include "lib/http/health.h"
 #include "lib/kube/client.h"
 #include "lib/kube/recorder.h"
 #include "operator/controllers.h"
+#include "operator/troubles.h"
 
 enum {
-	/* Plans being carried out at a time: writes in flight on the one connection. */
+	/* Plans being carried out at a time, at most: each has one write in flight (pace.h). */
 	MANAGER_WINDOW = 64,
-	/* Decisions are made for so long before the loop gets its turn: an admission review may be waiting. */
+	/*
+	 * A turn of decisions ends after this time: an admission review may be waiting for the
+	 * loop.
+	 */
 	MANAGER_TURN_US = 100,
-	/* What follows from our own writes waits for so long a quiet moment, but not longer than … */
-	MANAGER_QUIET_MS = 250,
-	MANAGER_LATER_MS = 10000,
+	/* Failures that are remembered, for the debug pages. */
+	MANAGER_ERRORS_MAX = 256,
 	/* A summary waits for what it sums up, but not longer than this. */
 	MANAGER_SUMMARY_MS = 30000,
+	/* What could not be read from the API server is read again after this. */
+	MANAGER_LOOK_AGAIN_MS = 1000,
 };
 
 struct manager;
@@ -32,13 +36,19 @@ struct manager_config {
 	struct kube_client *client;
 	struct recorder *recorder;
 	struct metrics *metrics;
-	struct health *ready;        /* gets one check per kind */
-	const char *ns;              /* of the NodeStates */
-	const char *resource_prefix; /* of extended resources */
-	const char *config_ns;       /* of the ConfigMap spiderpool-conf */
+	struct troubles *troubles;       /* gets one subject per kind */
+	const struct event_object *self; /* this operator: what events about itself are about */
+	const char *ns;                  /* of the NodeStates */
+	const char *resource_prefix;     /* of extended resources */
+	const char *config_ns;           /* of the ConfigMap spiderpool-conf */
+	json_t *policy_namespaces; /* array of names, see reconcilers/core/trust.h; NULL: none */
 	const struct webhook_settings *webhook;
 	bool stream_lists;
-	/* An object changed in a cache; now is NULL when it went. Restrictions as for cache_changed_fn. May be NULL. */
+	unsigned int writes_max; /* in flight; MANAGER_WINDOW unless told otherwise */
+	/*
+	 * An object changed in a cache; now is NULL when it went. Restrictions as for
+	 * cache_changed_fn. May be NULL.
+	 */
 	void (*changed)(void *arg, const char *kind, const json_t *now);
 	void *arg;
 };
@@ -48,8 +58,8 @@ struct manager *manager_new(const struct manager_config *config);
 void manager_free(struct manager *manager);
 
 /*
- * Start or stop deciding. What changes meanwhile is remembered, so that a new leader begins with what is due. Plans at work
- * when it stops fail by themselves (the client's fence).
+ * Start or stop deciding. What changes meanwhile is remembered, so that a new leader begins with
+ * what is due. Plans at work when it stops fail by themselves (the client's fence).
  */
 void manager_lead(struct manager *manager, bool leading);
 
@@ -58,5 +68,14 @@ size_t manager_working(const struct manager *manager);
 
 /* The caches, for others who decide (operator/webhook.h). */
 const struct controller_sources *manager_sources(const struct manager *manager);
+
+/* For the debug pages; all borrowed. */
+const struct queue *manager_queue(const struct manager *manager, enum controller_id id);
+const struct troubles *manager_troubles(const struct manager *manager);
+/*
+ * { "CONTROLLER KEY": { reason, message, time, id, failures } } of keys whose last attempt failed,
+ * MANAGER_ERRORS_MAX at most.
+ */
+const json_t *manager_errors(const struct manager *manager);
 
 #endif

@@ -10,49 +10,8 @@
 #include "lib/base/metrics.h"
 #include "lib/kube/api.h"
 #include "lib/kube/cache.h"
-#include "reconcilers/kinds.h"
-
-/* Indexes of the kinds that have any. */
-enum {
-	NAD_BY_OWNER =
-		0, /* "Kind/namespace/name" of the controlling owner, whether it exists or not */
-	NAD_BY_NETWORK =
-		1, /* the annotation that names a SriovNetwork, SriovIBNetwork or OVSNetwork */
-	CONFIG_BY_NAD = 0,   /* SpiderMultusConfigs by the key of the NAD that they claim */
-	CONFIG_BY_GROUP = 1, /* … by the groups of pod injection that they are in */
-	CONFIG_BY_POOL = 2, /* … by the SpiderIPPools that they name, whether those exist or not */
-	CONFIG_BY_RESOURCE = 3,   /* … by the resource that pods need for them */
-	NETWORK_BY_NAD = 0,       /* SriovNetworks … by the key of the NAD that they write */
-	NETWORK_BY_NAMESPACE = 1, /* … by the namespace of it */
-	NAMESPACE_ASKING = 0,     /* namespaces that ask for pod injection: under MIRROR_ASKING */
-	NAMESPACE_BY_GROUP = 1,   /* … by the group that they ask for */
-	POD_BY_GROUP = 0,         /* pods by the group that they ask for themselves */
-	POD_BY_NAMESPACE = 1,
-};
-
-/*
- * What tells about the cluster's own network, for SpiderCoordinators: single objects and kinds of other projects, which a
- * cluster has or has not. In worlds they stand under their plural names.
- */
-#define MIRROR_KUBEADM_CONFIG     "kubeadm-config"
-#define MIRROR_CILIUM_CONFIG      "cilium-config"
-#define MIRROR_FLANNEL_CONFIG     "kube-flannel-cfg"
-#define MIRROR_CONTROLLER_MANAGER "kube-controller-manager"
-#define MIRROR_SERVICE_CIDR       "servicecidrs"
-#define MIRROR_CALICO_POOL        "ippools"
-#define MIRROR_CILIUM_POOL        "ciliumpodippools"
-
-/* What serving webhooks takes: one object each. */
-#define MIRROR_CERTIFICATE     "orbweaver-webhook-certificate"
-#define MIRROR_VALIDATING      "validatingwebhookconfigurations"
-#define MIRROR_MUTATING        "mutatingwebhookconfigurations"
-#define MIRROR_SPIDERPOOL_CONF "spiderpool-conf"
-
-/* The names of the two configurations. */
-#define WEBHOOK_VALIDATING "orbweaver-validating"
-#define WEBHOOK_MUTATING   "orbweaver-mutating"
-
-#define MIRROR_ASKING "asking"
+#include "lib/kube/informer.h"
+#include "operator/kinds.h"
 
 struct mirror;
 
@@ -75,28 +34,38 @@ struct mirror *mirror_new(struct loop *loop, struct kube_client *client,
 			  const struct mirror_config *config);
 void mirror_free(struct mirror *mirror);
 
-/* The kind is mirrored and was listed completely once, or is one that the cluster need not have and has not. */
+/*
+ * Watch a kind that is watched on demand from now on, or no more: then its cache is emptied in the
+ * next turn of the loop, with `changed` for each object. Such a kind is not wanted at first.
+ */
+void mirror_want(struct mirror *mirror, const char *kind, bool wanted);
+
+/*
+ * The kind is mirrored and was listed completely once, or is one that the cluster need not have and
+ * has not, or one that nobody wants.
+ */
 bool mirror_is_synced(const struct mirror *mirror, const char *kind);
+
+/*
+ * What is decided from all objects of the kind may be decided: none of them is there without
+ * anything known of it. An object that cannot be read must not pass for deleted. For kinds of which
+ * worlds hold single objects it is always true; there the object itself counts, cache_is_unknown.
+ */
+bool mirror_is_whole(const struct mirror *mirror, const char *kind);
+
+/* How listing and watching the kind goes; all 0 while nobody wants it. */
+struct informer_health mirror_health(const struct mirror *mirror, const char *kind);
 
 /* NULL when the kind is not mirrored. */
 struct cache *mirror_cache(const struct mirror *mirror, const char *kind);
 const struct kube_resource *mirror_resource(const struct mirror *mirror, const char *kind);
 
-/* The i-th mirrored kind, NULL after the last. */
-const char *mirror_kind(size_t i);
-
-/* The answer to a write of ours; borrowed. */
-void mirror_learn(struct mirror *mirror, const char *kind, const json_t *object);
-
-/* The cluster need not have the kind: that it is not served is no trouble. */
-bool mirror_is_optional(const char *kind);
-
-/* Where the NetworkAttachmentDefinition of a SriovNetwork, SriovIBNetwork or OVSNetwork is. Borrowed. */
-const char *mirror_network_namespace(const json_t *network);
+/* The answer to a write of ours; as informer_learn. */
+void mirror_learn(struct mirror *mirror, const char *kind, json_t *object);
 
 /*
- * Worlds for reconcilers: add objects of a kind to { kind: { key: object } }. Absent objects add nothing, and those that are there
- * already stay.
+ * Worlds for reconcilers: add objects of a kind to { kind: { key: object } }. Absent objects add
+ * nothing, and those that are there already stay.
  */
 void mirror_add(const struct mirror *mirror, json_t *world, const char *kind, const char *key);
 void mirror_add_all(const struct mirror *mirror, json_t *world, const char *kind);

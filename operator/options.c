@@ -10,7 +10,9 @@
 #include "lib/base/log.h"
 #include "lib/base/own.h"
 #include "lib/base/str.h"
+#include "lib/kube/lease.h"
 #include "operator/certificates.h"
+#include "operator/manager.h"
 #include "operator/webhook_setup.h"
 
 const char options_help[] =
@@ -25,10 +27,24 @@ const char options_help[] =
 	"                            else orbweaver-system\n"
 	"  --leader-elect[=BOOL]     one of several replicas decides (default true)\n"
 	"  --lease NAME              the Lease they share (default orbweaver-operator)\n"
-	"  --metrics-addr HOST:PORT  /metrics, /healthz, /readyz (default :8080; \"0\" for none)\n"
+	"  --metrics-addr HOST:PORT  /metrics (default :8080; \"0\" for none)\n"
+	"  --metrics-secure[=BOOL]   by HTTPS, for bearer tokens that may get /metrics; else\n"
+	"                            $METRICS_SECURE (default false)\n"
+	"  --health-addr HOST:PORT   /healthz, /readyz, for the kubelet (default :8081; \"0\" for "
+	"none)\n"
+	"  --leader-elect-lease-duration 15s\n"
+	"                            another replica takes over this long after the last renewal\n"
+	"  --leader-elect-renew-deadline 10s\n"
+	"                            the leader stops writing this long after it; at least 4s "
+	"less\n"
+	"  --leader-elect-retry-period 4s\n"
+	"                            the leader renews this often; at most half of the deadline\n"
 	"  --resource-prefix PREFIX  of extended resources (default spidernet.io)\n"
 	"  --config-namespace NS     of the ConfigMap spiderpool-conf (default: --namespace)\n"
-	"  --webhook-addr HOST:PORT  admission webhooks (default: none)\n"
+	"  --policy-namespaces NS,…  policies, pool configs, and configs for pods of other\n"
+	"                            namespaces also count here (default: in --namespace,\n"
+	"                            kube-system and spiderpool only); else $POLICY_NAMESPACES\n"
+	"  --webhook-addr HOST:PORT  admission webhooks; else $WEBHOOK_ADDR (default: none)\n"
 	"  --webhook-service NAME    the Service that leads there (default orbweaver-webhook)\n"
 	"  --webhook-url URL         https://HOST:PORT instead, for an operator outside of the "
 	"cluster\n"
@@ -36,6 +52,15 @@ const char options_help[] =
 	"                            \"90d\", \"12h\", \"30m\", \"60s\" (default 90d); replaced "
 	"after two thirds.\n"
 	"                            Less than an hour is for trying out\n"
+	"  --webhook-client-ca FILE  authorities (PEM): callers of webhooks show a certificate of "
+	"theirs\n"
+	"  --tls-min-version NAME    VersionTLS12 (default) or VersionTLS13\n"
+	"  --tls-cipher-suites NAMES of the IANA registry, separated by commas (default: "
+	"OpenSSL's)\n"
+	"  --debug-addr HOST:PORT    queues, caches, connections, errors, log level, on\n"
+	"                            127.0.0.1 or [::1] only (default \"0\": none)\n"
+	"  --api-max-in-flight N     writes under way at a time, at most: 1 to 64 (default 64).\n"
+	"                            Fewer while the API server is slow, whatever this says\n"
 	"  --log-level LEVEL         debug, info, warn, error; \"info,lib/kube=debug\"\n"
 	"  --version, --help\n";
 
@@ -70,6 +95,64 @@ static int take_lifetime(void *options, const char *value, struct err *err)
 		       value);
 }
 
+enum { LEASE_SECONDS_MAX = 3600 };
+
+/* "15s" or "15". */
+static int take_seconds(const char *flag, const char *value, int64_t *ret, struct err *err)
+{
+	size_t len = strlen(value);
+	auto_free char *digits = str_ndup(value, len && value[len - 1] == 's' ? len - 1 : len);
+
+	if (str_to_int(digits, 1, LEASE_SECONDS_MAX, ret))
+		return 0;
+	return err_set(err, ERR_INVALID, "BadFlag",
+		       "--%s %s: must be a number of seconds from 1s to %ds", flag, value,
+		       LEASE_SECONDS_MAX);
+}
+
+static int take_lease_duration(void *options, const char *value, struct err *err)
+{
+	struct options *o = options;
+
+	return take_seconds("leader-elect-lease-duration", value, &o->lease_timing.duration_s, err);
+}
+
+static int take_renew_deadline(void *options, const char *value, struct err *err)
+{
+	struct options *o = options;
+	int64_t seconds = 0;
+
+	if (take_seconds("leader-elect-renew-deadline", value, &seconds, err) < 0)
+		return -1;
+	o->lease_timing.hold_ms = seconds * 1000;
+	return 0;
+}
+
+static int take_retry_period(void *options, const char *value, struct err *err)
+{
+	struct options *o = options;
+	int64_t seconds = 0;
+
+	if (take_seconds("leader-elect-retry-period", value, &seconds, err) < 0)
+		return -1;
+	o->lease_timing.renew_ms = seconds * 1000;
+	return 0;
+}
+
+json_t *options_policy_namespaces(const char *list, struct err *err)
+{
+	auto_free char *copy = str_dup(list ? list : "");
+	json_auto_t *names = json_array();
+	char *rest = list ? copy : NULL, *name;
+
+	while ((name = strsep(&rest, ","))) {
+		if (flags_check_label("policy-namespaces", name, err) < 0)
+			return NULL;
+		json_array_append_new(names, json_string(name));
+	}
+	return json_incref(names);
+}
+
 static int check_webhook_url(const char *url, struct err *err)
 {
 	auto_free char *host = url ? webhook_url_host(url) : NULL;
@@ -81,20 +164,58 @@ static int check_webhook_url(const char *url, struct err *err)
 		"--webhook-url %s: must be https://HOST or https://HOST:PORT, without a path", url);
 }
 
+/* What it serves is for whoever is on the machine, or in the pod's network namespace. */
+static int check_debug_addr(const char *addr, struct err *err)
+{
+	if (str_eq(addr, "0") || str_starts(addr, "127.") || str_starts(addr, "[::1]:"))
+		return 0;
+	return err_set(err, ERR_INVALID, "BadFlag",
+		       "--debug-addr %s: must be 127.0.0.1:PORT or [::1]:PORT, or 0 for none",
+		       addr);
+}
+
+static int check_lease_timing(const struct lease_timing *timing, struct err *err)
+{
+	return lease_check_timing(timing, err) < 0 ? err_in(err, "--leader-elect-*") : 0;
+}
+
 static int check(const struct options *o, struct err *err)
 {
+	json_auto_t *policy_namespaces = options_policy_namespaces(o->policy_namespaces, err);
+
+	if (!policy_namespaces)
+		return -1;
 	if (flags_check_label("namespace", o->ns, err) < 0 ||
 	    flags_check_label("lease", o->lease_name, err) < 0 ||
 	    flags_check_label("config-namespace", o->config_ns, err) < 0 ||
 	    flags_check_label("webhook-service", o->webhook_service, err) < 0 ||
 	    flags_check_prefix("resource-prefix", o->resource_prefix, err) < 0)
 		return -1;
+	if (check_debug_addr(o->debug_addr, err) < 0 ||
+	    check_lease_timing(&o->lease_timing, err) < 0)
+		return -1;
 	return check_webhook_url(o->webhook_url, err);
+}
+
+static int take_max_in_flight(void *options, const char *value, struct err *err)
+{
+	struct options *o = options;
+
+	if (str_to_int(value, 1, MANAGER_WINDOW, &o->api_max_in_flight))
+		return 0;
+	return err_set(err, ERR_INVALID, "BadFlag",
+		       "--api-max-in-flight %s: must be a number from 1 to %d", value,
+		       MANAGER_WINDOW);
 }
 
 static int take_log_level(void *options, const char *value, struct err *err)
 {
-	return log_configure(value, err) < 0 ? err_in(err, "--log-level %s", value) : 0;
+	struct options *o = options;
+
+	if (log_configure(value, err) < 0)
+		return err_in(err, "--log-level %s", value);
+	o->log_level = value;
+	return 0;
 }
 
 #define FLAG(name_, kind_, field_)                                                                 \
@@ -108,29 +229,56 @@ static const struct flag flags[] = {
 	FLAG("namespace", FLAG_STRING, ns),
 	FLAG("leader-elect", FLAG_BOOL, leader_elect),
 	FLAG("lease", FLAG_STRING, lease_name),
+	{"leader-elect-lease-duration", FLAG_TAKEN, 0, take_lease_duration},
+	{"leader-elect-renew-deadline", FLAG_TAKEN, 0, take_renew_deadline},
+	{"leader-elect-retry-period", FLAG_TAKEN, 0, take_retry_period},
 	FLAG("metrics-addr", FLAG_STRING, metrics_addr),
+	FLAG("metrics-secure", FLAG_BOOL, metrics_secure),
+	FLAG("health-addr", FLAG_STRING, health_addr),
+	FLAG("debug-addr", FLAG_STRING, debug_addr),
 	FLAG("resource-prefix", FLAG_STRING, resource_prefix),
 	FLAG("config-namespace", FLAG_STRING, config_ns),
+	FLAG("policy-namespaces", FLAG_STRING, policy_namespaces),
 	FLAG("webhook-addr", FLAG_STRING, webhook_addr),
 	FLAG("webhook-service", FLAG_STRING, webhook_service),
 	FLAG("webhook-url", FLAG_STRING, webhook_url),
 	{"webhook-certificate-lifetime", FLAG_TAKEN, 0, take_lifetime},
+	FLAG("webhook-client-ca", FLAG_STRING, webhook_client_ca),
+	FLAG("tls-min-version", FLAG_STRING, tls_min_version),
+	FLAG("tls-cipher-suites", FLAG_STRING, tls_cipher_suites),
+	{"api-max-in-flight", FLAG_TAKEN, 0, take_max_in_flight},
 	{"log-level", FLAG_TAKEN, 0, take_log_level},
 	FLAG("version", FLAG_BOOL, version),
 	FLAG("help", FLAG_BOOL, help),
 };
 
+/* A ConfigMap's key that is empty is as good as none. */
+static const char *setting(const char *value)
+{
+	return str_empty(value) ? NULL : value;
+}
+
 int options_parse(int argc, char *const *argv, const char *(*env)(const char *name),
 		  struct options *ret, struct err *err)
 {
-	const char *ns = env("POD_NAMESPACE");
+	const char *ns = env("POD_NAMESPACE"), *pod = env("POD_NAME");
 	struct options o = {
 		.ns = str_empty(ns) ? "orbweaver-system" : ns,
+		.pod_name = str_empty(pod) ? "orbweaver-operator" : pod,
+		.pod_uid = env("POD_UID"),
+		.policy_namespaces = setting(env("POLICY_NAMESPACES")),
+		.webhook_addr = setting(env("WEBHOOK_ADDR")),
+		.metrics_secure = str_eq(env("METRICS_SECURE"), "true"),
 		.metrics_addr = ":8080",
+		.health_addr = ":8081",
+		.debug_addr = "0",
+		.log_level = "info",
 		.resource_prefix = "spidernet.io",
 		.lease_name = "orbweaver-operator",
+		.lease_timing = lease_default_timing,
 		.webhook_service = "orbweaver-webhook",
 		.webhook_certificate_s = CERTIFICATES_LIFETIME_S,
+		.api_max_in_flight = MANAGER_WINDOW,
 		.leader_elect = true,
 	};
 

@@ -4,31 +4,55 @@
 #ifndef ORBWEAVER_OPERATOR_OPTIONS_H
 #define ORBWEAVER_OPERATOR_OPTIONS_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "lib/base/err.h"
+#include "lib/kube/lease.h"
 
 /* Strings are borrowed from argv and the environment. */
 struct options {
 	const char *kubeconfig; /* NULL: in-cluster, else $KUBECONFIG, else ~/.kube/config */
 	const char *context;
 	const char *ns;
+	const char
+		*pod_name; /* $POD_NAME, else the Deployment's: events about the operator itself */
+	const char *pod_uid; /* $POD_UID; may be NULL */
 	const char *metrics_addr;
+	bool metrics_secure; /* HTTPS, and whoever asks shows a token that may */
+	const char *health_addr;
+	const char *debug_addr; /* on loopback; "0": none */
+	const char *log_level;
 	const char *resource_prefix;
 	const char *lease_name;
-	const char *config_ns;    /* of the ConfigMap spiderpool-conf */
-	const char *webhook_addr; /* NULL: no webhooks */
+	struct lease_timing lease_timing;
+	const char *config_ns;         /* of the ConfigMap spiderpool-conf */
+	const char *policy_namespaces; /* NULL or names with commas between */
+	const char *webhook_addr;      /* NULL: no webhooks */
 	const char *webhook_service;
 	const char *webhook_url; /* NULL: by the Service */
 	int64_t webhook_certificate_s;
+	const char *webhook_client_ca; /* a file; NULL: clients show no certificate */
+	const char *tls_min_version;   /* as in http_tls_policy */
+	const char *tls_cipher_suites;
+	int64_t api_max_in_flight;
 	bool leader_elect;
 	bool help, version;
 };
 
-/* As lib/base/flags.h says. Errors: ERR_INVALID "BadFlag" naming the flag, its value and what would be right. */
+/*
+ * As lib/base/flags.h says. Errors: ERR_INVALID "BadFlag" naming the flag, its value and what would
+ * be right.
+ */
 int options_parse(int argc, char *const *argv, const char *(*env)(const char *name),
 		  struct options *ret, struct err *err);
+
+/*
+ * The value of --policy-namespaces (NULL: none) as an array of names. Returns new; NULL with err set as options_parse does, which
+ * has checked it already.
+ */
+json_t *options_policy_namespaces(const char *list, struct err *err);
 
 /* What --help prints. */
 extern const char options_help[];

@@ -6,8 +6,9 @@
 #include <string.h>
 
 #include "lib/json/json.h"
-#include "reconcilers/kinds.h"
-#include "reconcilers/node_resources.h"
+#include "reconcilers/core/kinds.h"
+#include "reconcilers/sriov/node_resources.h"
+#include "reconcilers/sriov/node_state.h"
 
 /* Remove all members of an object but these. */
 static void keep_only(json_t *object, const char *const *keys)
@@ -83,11 +84,18 @@ void project_node(json_t *object)
 	json_t *taints = json_incref(json_at(object, "spec", "taints"));
 	json_t *ready = ready_condition(json_at(object, "status", "conditions"));
 	json_t *resources = node_resources_of(json_at(object, "status", "allocatable"));
+	json_t *drain = json_incref(json_at(object, "metadata", "annotations", DRAIN_NODE_STATE));
+	bool is_cordoned = json_is_true(json_at(object, "spec", "unschedulable"));
 
 	drop_type(object);
 	keep_only(json_at(object, "metadata"), kept);
 	json_object_del(object, "spec");
 	json_object_del(object, "status");
+	if (drain)
+		json_put(json_need_object(json_at(object, "metadata"), "annotations"),
+			 DRAIN_NODE_STATE, drain);
+	if (is_cordoned)
+		json_put_bool(json_need_object(object, "spec"), "unschedulable", true);
 	if (taints)
 		json_put(json_need_object(object, "spec"), "taints", taints);
 	if (ready)
@@ -114,6 +122,43 @@ static void add_owned(json_t *list, const json_t *fields)
 			json_array_append_new(list, json_string(key + 2));
 }
 
+/*
+ * Remember who, besides us, owns what we decide of a NodeState's spec: { "manager", "time" } of the
+ * latest such entry. Bridges are for others to enter.
+ */
+static void note_spec_writer(json_t *metadata)
+{
+	static const char *const decided[] = {"f:interfaces", "f:system"};
+	const json_t *entry = NULL, *last = NULL;
+	json_t *writer = NULL;
+	size_t i = 0;
+
+	json_array_foreach (json_at(metadata, "managedFields"), i, entry) {
+		const json_t *spec = json_at(entry, "fieldsV1", "f:spec");
+		bool is_decided = false;
+
+		for (size_t k = 0; k < ARRAY_LEN(decided); k++)
+			is_decided = is_decided || json_object_get(spec, decided[k]);
+		if (!is_decided || str_eq(json_str_at(entry, "manager"), OPERATOR_NAME))
+			continue;
+		/* RFC 3339 in UTC sorts as text. */
+		if (!last || strcmp(json_str_or(json_at(entry, "time"), ""),
+				    json_str_or(json_at(last, "time"), "")) > 0)
+			last = entry;
+	}
+	if (!last)
+		return;
+	writer = json_need_object(json_need_object(metadata, "orbweaver"), "specWriter");
+	json_put_str(writer, "manager", json_str_at(last, "manager"));
+	json_put_str(writer, "time", json_str_at(last, "time"));
+}
+
+void project_node_state(json_t *object)
+{
+	note_spec_writer(json_at(object, "metadata"));
+	project_written(object);
+}
+
 void project_written(json_t *object)
 {
 	json_t *metadata = json_at(object, "metadata");
@@ -134,4 +179,25 @@ void project_written(json_t *object)
 		json_put(json_need_object(metadata, "orbweaver"), "annotations",
 			 json_incref(annotations));
 	project_object(object);
+}
+
+void project_operator_config(json_t *object)
+{
+	bool disables = json_is_true(json_at(object, "spec", "disableDrain"));
+
+	project_namespace(object);
+	if (disables)
+		json_put_bool(json_need_object(object, "spec"), "disableDrain", true);
+}
+
+void project_workload(json_t *object)
+{
+	static const char *const counts[] = {"replicas", "desiredNumberScheduled"};
+	int64_t replicas = 0;
+
+	for (size_t i = 0; i < ARRAY_LEN(counts); i++)
+		replicas += json_integer_value(json_at(object, "status", counts[i]));
+	project_namespace(object);
+	if (replicas > 0)
+		json_put_int(json_need_object(object, "status"), "replicas", replicas);
 }

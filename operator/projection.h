@@ -1,8 +1,10 @@
 /*
- * Trim at the door: what is kept of each kind in the caches, and which part of an object's metadata is ours.
+ * Trim at the door: what is kept of each kind in the caches, and which part of an object's metadata
+ * is ours.
  *
- * Reconcilers read nothing else; memory is a promise (design.md, section 5). The largest parts (managedFields, VF lists,
- * image lists) are left out already while the bytes arrive (lib/kube/splitter.h), these functions do the rest.
+ * Reconcilers read nothing else; memory is a promise (docs/bench.md). The largest parts
+ * (managedFields, VF lists, image lists) are left out already while the bytes arrive
+ * (lib/kube/splitter.h), these functions do the rest.
  */
 #ifndef ORBWEAVER_OPERATOR_PROJECTION_H
 #define ORBWEAVER_OPERATOR_PROJECTION_H
@@ -13,19 +15,32 @@
 void project_object(json_t *object);
 
 /*
- * Nodes: name, labels, taints, of the conditions only Ready's status, the names of the extended resources in status.allocatable
- * (node_resources_of). Their heartbeats then change nothing.
+ * Nodes: name, labels, taints, whether it is cordoned, the annotation of the drain protocol
+ * (DRAIN_NODE_STATE), of the conditions only Ready's status, the names of the extended resources in
+ * status.allocatable (node_resources_of). Their heartbeats then change nothing.
  */
 void project_node(json_t *object);
 
 /*
- * Objects that we write: like project_object, and metadata gets "orbweaver" = { "labels": [keys], "annotations": [keys] }, the
- * keys that the server recorded as set by us (managedFields of our field manager). So a key that we no longer want can
- * be removed without touching those of others.
+ * Objects that we write: like project_object, and metadata gets "orbweaver" = { "labels": [keys],
+ * "annotations": [keys] }, the keys that the server recorded as set by us (managedFields of our
+ * field manager). So a key that we no longer want can be removed without touching those of others.
  */
 void project_written(json_t *object);
 
-/* Namespaces: metadata only. */
+/*
+ * NodeStates: like project_written, and "orbweaver" has "specWriter": { "manager", "time" } while
+ * a field manager other than ours owns a part of the spec that we decide.
+ */
+void project_node_state(json_t *object);
+
+/* Namespaces, and others of which only the presence counts: metadata only. */
 void project_namespace(json_t *object);
+
+/* SriovOperatorConfigs: metadata, and spec.disableDrain. */
+void project_operator_config(json_t *object);
+
+/* Deployments and DaemonSets: metadata, and how many pods they have, as status.replicas. */
+void project_workload(json_t *object);
 
 #endif

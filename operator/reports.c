@@ -1,5 +1,5 @@
 /*
- * Two maps of maps: policy → node → text to read, node → policies to know what a node said before.
+ * Two maps of maps: policy → node → text to read; node → policies, to know what it said before.
  */
 #include "operator/reports.h"
 

@@ -7,12 +7,11 @@
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/http/certificate.h"
-#include "lib/http/server.h"
 #include "lib/json/json.h"
 #include "operator/certificates.h"
-#include "operator/worlds.h"
-#include "reconcilers/admission.h"
-#include "reconcilers/pod_inject.h"
+#include "operator/gather.h"
+#include "reconcilers/admission/admission.h"
+#include "reconcilers/admission/pod_inject.h"
 
 /* What is shown until the leader's certificate is known: nobody trusts it. */
 #define PROVISIONAL_NAME "orbweaver-webhook.invalid"
@@ -31,10 +30,11 @@ static judge_fn judge_validate, judge_default, judge_inject;
 static const struct {
 	const char *path;
 	judge_fn *judge;
+	size_t body_max;
 } paths[] = {
-	{"/validate", judge_validate},
-	{"/default", judge_default},
-	{"/inject", judge_inject},
+	{"/validate", judge_validate, WEBHOOK_BODY_MAX},
+	{"/default", judge_default, WEBHOOK_BODY_MAX},
+	{"/inject", judge_inject, WEBHOOK_POD_BODY_MAX},
 };
 
 enum { PATHS = ARRAY_LEN(paths) };
@@ -54,8 +54,9 @@ struct webhook {
 	struct inject_settings inject;
 	json_t *secret; /* what is served from */
 	/*
-	 * The group that was asked for last, and its configs as they are in the cache. Pods of a job come in a burst and ask
-	 * for the same; parsing eight configs anew for each would take longer than all the rest of an answer.
+	 * The group that was asked for last, and its configs as they are in the cache. Pods of a
+	 * job come in a burst and ask for the same; parsing eight configs anew for each would take
+	 * longer than all the rest of an answer.
 	 */
 	char *group;     /* NULL: none */
 	json_t *configs; /* { key: config } */
@@ -64,41 +65,25 @@ struct webhook {
 	void *arg;
 };
 
-/* ---- judging ------------------------------------------------------------------------------------------------------ */
+/* ---- judging --------------------------------------------------------------------------------- */
 
 static json_t *new_world(const struct webhook *webhook)
 {
 	json_t *world = json_object();
 
-	worlds_add_env(webhook->sources, world);
+	gather_env(webhook->sources, world);
 	return world;
 }
 
-static void look_config(const struct controller_sources *from, json_t *world, const json_t *config)
-{
-	worlds_add_claim(from, world, config);
-	worlds_add_pools(from, world, config);
-}
-
-/* What the verdict on an object of the kind may look at; kinds that are not here are judged by themselves. */
-static const struct {
-	const char *kind;
-	void (*look)(const struct controller_sources *from, json_t *world, const json_t *object);
-} looks[] = {
-	{KIND_MULTUS_CONFIG, look_config},       {KIND_IP_POOL, worlds_add_neighbours},
-	{KIND_SRIOV_NETWORK, worlds_add_target}, {KIND_SRIOV_IB_NETWORK, worlds_add_target},
-	{KIND_OVS_NETWORK, worlds_add_target},
-};
-
 static json_t *judge_validate(struct webhook *webhook, const struct admission_request *request)
 {
+	const struct operator_kind *kind = operator_kind_find(request->kind);
 	const json_t *objects[] = {request->object, request->old};
 	json_auto_t *world = new_world(webhook);
 
-	for (size_t i = 0; i < ARRAY_LEN(looks); i++)
-		for (size_t j = 0; j < ARRAY_LEN(objects); j++)
-			if (objects[j] && str_eq(looks[i].kind, request->kind))
-				looks[i].look(webhook->sources, world, objects[j]);
+	for (size_t i = 0; kind && kind->gather && i < ARRAY_LEN(objects); i++)
+		if (objects[i])
+			kind->gather(webhook->sources, world, objects[i]);
 	return admission_validate(world, request);
 }
 
@@ -119,7 +104,7 @@ static void add_group(struct webhook *webhook, json_t *world, const char *group)
 		json_put(world, KIND_MULTUS_CONFIG, json_incref(webhook->configs));
 		return;
 	}
-	worlds_add_group(webhook->sources, world, group);
+	gather_group(webhook->sources, world, group);
 	if (json_object_size(json_at(world, KIND_MULTUS_CONFIG)) > KEPT_MAX)
 		return;
 	forget_group(webhook);
@@ -139,7 +124,7 @@ static json_t *judge_inject(struct webhook *webhook, const struct admission_requ
 	return pod_inject(world, &webhook->inject, request);
 }
 
-/* ---- serving ------------------------------------------------------------------------------------------------------ */
+/* ---- serving --------------------------------------------------------------------------------- */
 
 static bool is_complete(const struct webhook *webhook)
 {
@@ -176,8 +161,19 @@ static void answer(const struct entry *entry, const struct http_request *req,
 	auto_admission_request struct admission_request request = {0};
 	json_auto_t *review = NULL;
 	json_auto_t *verdict = NULL;
+	size_t weight = json_weight(req->body, req->body_len);
 	struct err err = {0};
 
+	if (weight > WEBHOOK_WEIGHT_MAX) {
+		auto_free char *text = str_printf(
+			"review has %zu commas and brackets, at most %d are read: make the "
+			"object smaller",
+			weight, WEBHOOK_WEIGHT_MAX);
+
+		metric_add(webhook->requests, 1, entry->path, "", "too heavy");
+		answer_text(resp, 413, text);
+		return;
+	}
 	if (!is_complete(webhook)) {
 		metric_add(webhook->requests, 1, entry->path, "", "too early");
 		answer_text(resp, 503,
@@ -210,7 +206,7 @@ static void handle(const struct http_request *req, struct http_response *resp, v
 		       entry->path);
 }
 
-/* ---- what changes while it serves --------------------------------------------------------------------------------- */
+/* ---- what changes while it serves ------------------------------------------------------------ */
 
 static void use_certificate(struct webhook *webhook, const json_t *secret)
 {
@@ -224,7 +220,8 @@ static void use_certificate(struct webhook *webhook, const json_t *secret)
 	if (http_server_set_certificate(webhook->server, pair.certificate_pem, pair.key_pem, &err) <
 	    0) {
 		/* The leader makes another one. */
-		log_warn("webhook certificate is no good, keeping the one before", F_ERR(&err));
+		log_warn("cannot use the new webhook certificate, keeping the last one",
+			 F_ERR(&err));
 		return;
 	}
 	certificate_validity(pair.certificate_pem, NULL, &end_s, NULL);
@@ -256,7 +253,7 @@ static void settings_changed(struct webhook *webhook, const json_t *config_map)
 	struct err err = {0};
 
 	if (inject_settings_read(config_map, &settings, &err) < 0) {
-		log_error("settings of pod injection cannot be read, keeping those before",
+		log_error("cannot read the settings of pod injection, keeping the last ones",
 			  F_ERR(&err));
 		return;
 	}
@@ -277,7 +274,7 @@ void webhook_changed(struct webhook *webhook, const char *kind, const json_t *no
 		forget_group(webhook);
 }
 
-/* ---- life --------------------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static void webhook_free(struct webhook *webhook)
 {
@@ -301,7 +298,8 @@ static void add_metrics(struct webhook *webhook, struct metrics *metrics)
 }
 
 static struct http_server *new_server(struct webhook *webhook, struct loop *loop,
-				      const char *listen, struct metrics *metrics, struct err *err)
+				      const char *listen, const struct http_tls_policy *tls,
+				      struct metrics *metrics, struct err *err)
 {
 	static const char *const names[] = {PROVISIONAL_NAME};
 	int64_t now_s = clock_wall_us() / 1000000;
@@ -320,24 +318,31 @@ static struct http_server *new_server(struct webhook *webhook, struct loop *loop
 				       .n_routes = PATHS,
 				       .certificate_pem = provisional.certificate_pem,
 				       .key_pem = provisional.key_pem,
+				       .tls = *tls,
 				       .metrics = metrics,
 			       },
 			       err);
 }
 
-struct webhook *webhook_new(struct loop *loop, const char *listen, struct metrics *metrics,
+struct webhook *webhook_new(struct loop *loop, const char *listen,
+			    const struct http_tls_policy *tls, struct metrics *metrics,
 			    struct err *err)
 {
 	struct webhook *webhook = mem_new(struct webhook);
 
 	for (size_t i = 0; i < PATHS; i++) {
 		webhook->entries[i] = (struct entry){webhook, paths[i].path, paths[i].judge};
-		webhook->routes[i] = (struct http_route){paths[i].path, HTTP_POST, WEBHOOK_BODY_MAX,
-							 handle, &webhook->entries[i]};
+		webhook->routes[i] = (struct http_route){
+			.path = paths[i].path,
+			.methods = HTTP_POST,
+			.body_max = paths[i].body_max,
+			.handle = handle,
+			.arg = &webhook->entries[i],
+		};
 	}
 	add_metrics(webhook, metrics);
 	if (inject_settings_read(NULL, &webhook->inject, err) == 0)
-		webhook->server = new_server(webhook, loop, listen, metrics, err);
+		webhook->server = new_server(webhook, loop, listen, tls, metrics, err);
 	if (!webhook->server) {
 		webhook_free(webhook);
 		return NULL;

@@ -1,43 +1,26 @@
 /*
- * Two objects built field by field, with the values that the server fills in, so that they compare equal to what is stored.
+ * Two objects built field by field, with the values that the server fills in, so that they compare
+ * equal to what is stored.
  */
 #include "operator/webhook_setup.h"
 
 #include <string.h>
 
-#include "lib/base/clock.h"
 #include "lib/base/mem.h"
+#include "lib/base/rfc3339.h"
 #include "lib/json/json.h"
 #include "operator/certificates.h"
-#include "operator/worlds.h"
-#include "reconcilers/cni_config.h"
-#include "reconcilers/pod_inject.h"
+#include "operator/controllers_internal.h"
+#include "operator/gather.h"
+#include "reconcilers/admission/kind_rules.h"
+#include "reconcilers/admission/pod_inject.h"
+#include "reconcilers/spider/cni_config.h"
 
 #define MANAGED_BY      "app.kubernetes.io/managed-by"
 #define PART_OF         "app.kubernetes.io/part-of"
 #define NAMESPACE_LABEL "kubernetes.io/metadata.name"
 
 #define POD_WEBHOOK "pods.orbweaver.spidernet.io"
-
-#define SPIDERPOOL "spiderpool.spidernet.io", "v2beta1"
-#define SRIOV      "sriovnetwork.openshift.io", "v1"
-
-struct rule {
-	const char *group, *version, *resource;
-	bool has_defaults;
-};
-
-static const struct rule rules[] = {
-	{SPIDERPOOL, KIND_MULTUS_CONFIG, true},
-	{SPIDERPOOL, KIND_IP_POOL, true},
-	{SPIDERPOOL, KIND_RESERVED_IP, true},
-	{SPIDERPOOL, KIND_COORDINATOR, true},
-	{SRIOV, KIND_POLICY, true},
-	{SRIOV, KIND_POOL_CONFIG, false},
-	{SRIOV, KIND_SRIOV_NETWORK, false},
-	{SRIOV, KIND_SRIOV_IB_NETWORK, false},
-	{SRIOV, KIND_OVS_NETWORK, false},
-};
 
 char *webhook_url_host(const char *url)
 {
@@ -60,17 +43,20 @@ char *webhook_url_host(const char *url)
 	return str_ndup(host, (size_t)(end - host));
 }
 
-/* ---- one webhook -------------------------------------------------------------------------------------------------- */
+/* ---- one webhook ----------------------------------------------------------------------------- */
 
 struct webhook_text {
 	const char *name, *path;
 	int64_t timeout_s;
 };
 
-static json_t *rule_of(const struct rule *rule, json_t *operations)
+/* Takes operations. */
+static json_t *rule_of(const char *id, json_t *operations)
 {
-	return json_pack("{s:[s], s:[s], s:[s], s:s, s:o}", "apiGroups", rule->group, "apiVersions",
-			 rule->version, "resources", rule->resource, "scope", "*", "operations",
+	const struct kind_info *kind = kind_find(id);
+
+	return json_pack("{s:[s], s:[s], s:[s], s:s, s:o}", "apiGroups", kind->group, "apiVersions",
+			 kind->version, "resources", kind->id, "scope", "*", "operations",
 			 operations);
 }
 
@@ -106,14 +92,15 @@ static json_t *users_kinds(const json_t *world, const struct webhook_text *text,
 {
 	json_t *list = json_array();
 
-	for (size_t i = 0; i < ARRAY_LEN(rules); i++)
-		if (rules[i].has_defaults || !with_defaults)
+	for (const struct kind_rules *rules = kind_rules_all(); rules->kind; rules++)
+		if (rules->fill || !with_defaults)
 			json_array_append_new(
-				list, rule_of(&rules[i], json_pack("[s, s]", "CREATE", "UPDATE")));
+				list,
+				rule_of(rules->kind, json_pack("[s, s]", "CREATE", "UPDATE")));
 	return webhook_of(world, text, bundle, list);
 }
 
-/* ---- pods --------------------------------------------------------------------------------------------------------- */
+/* ---- pods ------------------------------------------------------------------------------------ */
 
 /* All of those that exist carry their name as a label, so that a selector finds them. */
 static bool are_labelled(const json_t *world, const json_t *names)
@@ -132,7 +119,10 @@ static bool are_labelled(const json_t *world, const json_t *names)
 	return true;
 }
 
-/* A requirement that selects one of these would never hold where the label is missing: then it is left to us. */
+/*
+ * A requirement that selects one of these would never hold where the label is missing: then it is
+ * left to us.
+ */
 static json_t *pod_namespaces(const json_t *world, const struct inject_settings *settings)
 {
 	json_t *selector = inject_settings_selector(settings, world_env(world, "namespace"));
@@ -150,7 +140,10 @@ static int compare_names(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* ["a", "b"] in CEL: the namespaces that ask, in an order of their own. Names of namespaces need no quoting. */
+/*
+ * ["a", "b"] in CEL: the namespaces that ask, in an order of their own. Names of namespaces need no
+ * quoting.
+ */
 static void add_asking(const json_t *world, struct strbuf *text)
 {
 	const json_t *namespaces = world_kind(world, KIND_NAMESPACE);
@@ -186,9 +179,9 @@ static json_t *pod_webhook(const json_t *world, const struct inject_settings *se
 			   const char *bundle)
 {
 	static const struct webhook_text text = {POD_WEBHOOK, "/inject", WEBHOOK_POD_TIMEOUT_S};
-	static const struct rule pods = {"", "v1", KIND_POD, false};
-	json_t *webhook = webhook_of(world, &text, bundle,
-				     json_pack("[o]", rule_of(&pods, json_pack("[s]", "CREATE"))));
+	json_t *webhook =
+		webhook_of(world, &text, bundle,
+			   json_pack("[o]", rule_of(KIND_POD, json_pack("[s]", "CREATE"))));
 	auto_free char *expression = NULL;
 
 	json_put_str(webhook, "reinvocationPolicy", "IfNeeded");
@@ -205,7 +198,10 @@ static json_t *pod_webhook(const json_t *world, const struct inject_settings *se
 	return webhook;
 }
 
-/* The pods' webhook as it is in the cluster, with a new bundle: settings that cannot be read change nothing. */
+/*
+ * The pods' webhook as it is in the cluster, with a new bundle: settings that cannot be read change
+ * nothing.
+ */
 static json_t *pod_webhook_kept(const json_t *world, const char *bundle)
 {
 	const json_t *present =
@@ -217,16 +213,26 @@ static json_t *pod_webhook_kept(const json_t *world, const char *bundle)
 	return kept;
 }
 
-/* ---- the two configurations --------------------------------------------------------------------------------------- */
+/* ---- the two configurations ------------------------------------------------------------------ */
 
 /* Takes webhooks. */
-static void plan_configuration(struct plan *plan, const char *kind, const char *name,
-			       json_t *webhooks)
+static void plan_configuration(const json_t *world, struct plan *plan, const char *kind,
+			       const char *name, json_t *webhooks)
 {
-	plan_apply(plan, kind,
-		   json_pack("{s:{s:s, s:{s:s, s:s}}, s:o}", "metadata", "name", name, "labels",
-			     MANAGED_BY, OPERATOR_NAME, PART_OF, "orbweaver", "webhooks",
-			     webhooks));
+	const json_t *ns = world_get(world, KIND_NAMESPACE, world_env(world, "namespace"));
+	json_t *object =
+		json_pack("{s:{s:s, s:{s:s, s:s}}, s:o}", "metadata", "name", name, "labels",
+			  MANAGED_BY, OPERATOR_NAME, PART_OF, "orbweaver", "webhooks", webhooks);
+
+	/*
+	 * The garbage collector removes it with our namespace, when nobody of us is there any more
+	 * to do so.
+	 */
+	if (ns)
+		json_put(json_at(object, "metadata"), "ownerReferences",
+			 json_pack("[{s:s, s:s, s:s, s:s}]", "apiVersion", "v1", "kind",
+				   "Namespace", "name", json_name(ns), "uid", json_uid(ns)));
+	plan_apply(plan, kind, object);
 }
 
 static void plan_validating(const json_t *world, struct plan *plan, const char *bundle)
@@ -234,7 +240,7 @@ static void plan_validating(const json_t *world, struct plan *plan, const char *
 	static const struct webhook_text text = {"validate.orbweaver.spidernet.io", "/validate",
 						 WEBHOOK_TIMEOUT_S};
 
-	plan_configuration(plan, MIRROR_VALIDATING, WEBHOOK_VALIDATING,
+	plan_configuration(world, plan, MIRROR_VALIDATING, WEBHOOK_VALIDATING,
 			   json_pack("[o]", users_kinds(world, &text, bundle, false)));
 }
 
@@ -265,10 +271,10 @@ static void plan_mutating(const json_t *world, struct plan *plan, const char *bu
 	json_put_str(defaults, "reinvocationPolicy", "IfNeeded");
 	if (pods)
 		json_array_append_new(webhooks, pods);
-	plan_configuration(plan, MIRROR_MUTATING, WEBHOOK_MUTATING, webhooks);
+	plan_configuration(world, plan, MIRROR_MUTATING, WEBHOOK_MUTATING, webhooks);
 }
 
-/* ---- reconciling -------------------------------------------------------------------------------------------------- */
+/* ---- reconciling ----------------------------------------------------------------------------- */
 
 static void plan_removal(const json_t *world, struct plan *plan, const char *kind, const char *key)
 {
@@ -292,7 +298,10 @@ static void remove_all(const json_t *world, struct plan *plan)
 	plan_removal(world, plan, MIRROR_CERTIFICATE, secret);
 }
 
-/* The bundle that all webhooks of both configurations show; NULL when they differ, or one configuration is missing. */
+/*
+ * The bundle that all webhooks of both configurations show; NULL when they differ, or one
+ * configuration is missing.
+ */
 static const char *published_bundle(const json_t *world)
 {
 	const json_t *configurations[] = {
@@ -354,17 +363,18 @@ int webhook_setup_reconcile(const json_t *world, const char *key, struct plan *p
 		.lifetime_s = json_integer_value(json_at(settings, "lifetimeSeconds")),
 		.published = published_bundle(world),
 	};
-	clock_parse_rfc3339(world_env(world, "now"), &question.now_us);
+	rfc3339_read(world_env(world, "now"), &question.now_us);
 	if (certificates_decide(&question, &answer, err) < 0)
 		return -1;
-	plan_apply(plan, MIRROR_CERTIFICATE, json_incref(answer.secret));
+	if (answer.secret)
+		plan_apply(plan, MIRROR_CERTIFICATE, json_incref(answer.secret));
 	plan_validating(world, plan, answer.bundle);
 	plan_mutating(world, plan, answer.bundle);
 	plan_requeue(plan, answer.again_ms);
 	return 0;
 }
 
-/* ---- the world ---------------------------------------------------------------------------------------------------- */
+/* ---- the world ------------------------------------------------------------------------------- */
 
 static void add_settings(const struct controller_sources *from, json_t *world)
 {
@@ -392,8 +402,8 @@ static void add_namespaces(const struct controller_sources *from, json_t *world,
 		mirror_add(from->mirror, world, KIND_NAMESPACE, json_string_value(name));
 }
 
-void webhook_setup_look(const struct controller_sources *from, const struct controller *self,
-			const char *key, json_t *world)
+void webhook_setup_gather(const struct controller_sources *from, const struct controller *self,
+			  const char *key, json_t *world)
 {
 	auto_free char *secret = str_printf("%s/%s", from->ns, CERTIFICATES_SECRET);
 	auto_free char *conf = str_printf("%s/%s", from->config_ns, INJECT_CONFIG_MAP);
@@ -403,7 +413,14 @@ void webhook_setup_look(const struct controller_sources *from, const struct cont
 	mirror_add(from->mirror, world, MIRROR_MUTATING, WEBHOOK_MUTATING);
 	if (!from->webhook->listen)
 		return;
+	mirror_add(from->mirror, world, KIND_NAMESPACE, from->ns);
 	add_settings(from, world);
 	mirror_add(from->mirror, world, MIRROR_SPIDERPOOL_CONF, conf);
 	add_namespaces(from, world, world_get(world, MIRROR_SPIDERPOOL_CONF, conf));
+}
+
+/* There are always namespaces, so their list is also what starts this. */
+void webhook_setup_changed(const struct change *c)
+{
+	wake(c, CONTROLLER_WEBHOOK_SETUP, WEBHOOK_SETUP_KEY);
 }

@@ -1,0 +1,296 @@
+/*
+ * Addresses of pods: what decisions on them look at, and what wakes them.
+ */
+#include <string.h>
+
+#include "lib/base/str.h"
+#include "lib/json/json.h"
+#include "operator/controllers_internal.h"
+#include "operator/gather.h"
+#include "operator/kinds.h"
+#include "reconcilers/core/networks.h"
+#include "reconcilers/core/owner.h"
+#include "reconcilers/ipam/assign.h"
+#include "reconcilers/ipam/controller.h"
+#include "reconcilers/ipam/endpoint.h"
+#include "reconcilers/ipam/foresight.h"
+#include "reconcilers/ipam/lifecycle.h"
+#include "reconcilers/ipam/settings.h"
+#include "reconcilers/ipam/strays.h"
+#include "reconcilers/spider/ip_pool.h"
+
+/* ---- worlds -------------------------------------------------------------------------------------------------------- */
+
+/* What the visitors of names get. */
+struct collecting {
+	const struct controller_sources *from;
+	json_t *world;
+};
+
+static void add_settings(const struct controller_sources *from, json_t *world)
+{
+	auto_free char *config = str_printf("%s/" IPAM_CONFIG_MAP, from->config_ns);
+
+	json_put_str(json_need_object(world, "env"), "configNamespace", from->config_ns);
+	mirror_add(from->mirror, world, MIRROR_SPIDERPOOL_CONF, config);
+}
+
+/* Pods are mirrored twice, for different purposes; in worlds of addresses they are those that are bound. */
+static void add_pod(const struct controller_sources *from, json_t *world, const char *key)
+{
+	json_t *pod = NULL;
+
+	if (json_at(world, KIND_POD, key))
+		return;
+	pod = cache_get(mirror_cache(from->mirror, KIND_BOUND_POD), key);
+	if (pod)
+		json_put(json_need_object(world, KIND_POD), key, pod);
+}
+
+static void add_nads(const struct controller_sources *from, json_t *world, const char *text,
+		     const char *ns)
+{
+	json_auto_t *networks = text ? networks_parse(text, ns, NULL) : NULL;
+	json_t *network;
+	size_t i;
+
+	json_array_foreach (networks, i, network) {
+		auto_free char *key =
+			str_printf("%s/%s", json_str_or(json_at(network, "namespace"), ""),
+				   json_str_or(json_at(network, "name"), ""));
+
+		mirror_add(from->mirror, world, KIND_NAD, key);
+	}
+}
+
+static void add_named_pool(void *arg, const char *name)
+{
+	const struct collecting *c = arg;
+
+	mirror_add(c->from->mirror, c->world, KIND_IP_POOL, name);
+}
+
+/* What the pod's present addresses are from: they may be taken over. */
+static void add_present_pools(struct collecting *c, const json_t *endpoint)
+{
+	json_t *item;
+	size_t i;
+
+	json_array_foreach (json_at(endpoint, "status", "current", "ips"), i, item) {
+		const char *v4 = json_str_at(item, "ipv4Pool"), *v6 = json_str_at(item, "ipv6Pool");
+
+		if (v4)
+			add_named_pool(c, v4);
+		if (v6)
+			add_named_pool(c, v6);
+	}
+}
+
+/* All that is about one pod; true when any pool may be meant. */
+static bool add_waiting(const struct controller_sources *from, json_t *world, const json_t *pod,
+			const struct ipam_settings *settings)
+{
+	const json_t *annotations = json_at(pod, "metadata", "annotations");
+	const char *first = json_str_at(annotations, DEFAULT_NETWORK_ANNOTATION);
+	auto_free char *place =
+		str_printf("%s/%s", json_namespace(pod), pod_endpoint_name(pod, settings));
+	struct collecting c = {from, world};
+	json_auto_t *unknown = NULL, *foreseen = NULL, *asked = NULL, *asks = json_array();
+	const json_t *endpoint = NULL;
+
+	mirror_add(from->mirror, world, KIND_NAMESPACE, json_namespace(pod));
+	mirror_add(from->mirror, world, KIND_NODE,
+		   json_str_or(json_at(pod, "spec", "nodeName"), ""));
+	mirror_add(from->mirror, world, KIND_ENDPOINT, place);
+	add_nads(from, world, first ? first : settings->cluster_network, settings->ns);
+	add_nads(from, world, json_str_at(annotations, NETWORKS_ANNOTATION), json_namespace(pod));
+	endpoint = world_get(world, KIND_ENDPOINT, place);
+	add_present_pools(&c, endpoint);
+	foreseen = foresee(world, pod, settings, &unknown, NULL);
+	asked = endpoint_asks(endpoint, json_uid(pod));
+	if (foreseen)
+		json_array_extend(asks, foreseen);
+	if (asked)
+		json_array_extend(asks, asked);
+	return candidates_visit_names(pod, world_get(world, KIND_NAMESPACE, json_namespace(pod)),
+				      asks, add_named_pool, &c);
+}
+
+static void add_ending(const struct controller_sources *from, json_t *world)
+{
+	const json_t *all = boxes_all(from->boxes, BOX_ENDING);
+	struct collecting c = {from, world};
+	const char *key;
+	json_t *ended, *record;
+	size_t n = 0, i;
+
+	json_each (all, key, ended) {
+		if (n++ >= ASSIGN_MAX)
+			break;
+		boxes_add(from->boxes, world, BOX_ENDING, key);
+		add_present_pools(&c, ended);
+		json_array_foreach (json_at(ended, "records"), i, record)
+			add_named_pool(&c, json_str_or(json_at(record, "pool"), ""));
+	}
+}
+
+/*
+ * The first of those that wait. Who cannot be served goes behind the others, so that a thousand pods of a pool that is full
+ * do not keep those of another one waiting.
+ */
+void addresses_gather(const struct controller_sources *from, const struct controller *self,
+		      const char *key, json_t *world)
+{
+	const json_t *waiting = boxes_all(from->boxes, BOX_WAITING);
+	auto_free char *config = str_printf("%s/" IPAM_CONFIG_MAP, from->config_ns);
+	struct ipam_settings settings = {0};
+	bool any_pool = false;
+	const char *pod_key, *pool;
+	json_t *value;
+	size_t n = 0, left = json_object_size(waiting);
+
+	add_settings(from, world);
+	mirror_add_all(from->mirror, world, KIND_RESERVED_IP);
+	json_need_object(world, KIND_IP_POOL);
+	json_each (boxes_all(from->boxes, BOX_SHORT_POOL), pool, value)
+		boxes_add(from->boxes, world, BOX_SHORT_POOL, pool);
+	add_ending(from, world);
+	if (ipam_settings_read(world_get(world, MIRROR_SPIDERPOOL_CONF, config), from->config_ns,
+			       &settings, NULL) < 0)
+		return;
+	json_each (waiting, pod_key, value) {
+		const json_t *pod = value;
+
+		if (n++ >= ASSIGN_MAX)
+			break;
+		boxes_add(from->boxes, world, BOX_WAITING, pod_key);
+		if (!json_is_object(value)) {
+			add_pod(from, world, pod_key);
+			pod = world_get(world, KIND_POD, pod_key);
+		}
+		if (pod)
+			any_pool |= add_waiting(from, world, pod, &settings);
+	}
+	if (any_pool)
+		mirror_add_all(from->mirror, world, KIND_IP_POOL);
+	/* Those of this pass go behind the others. */
+	if (left > ASSIGN_MAX)
+		json_each (world_kind(world, BOX_WAITING), pod_key, value) {
+			boxes_put(from->boxes, BOX_WAITING, pod_key, NULL);
+			boxes_put(from->boxes, BOX_WAITING, pod_key, value);
+		}
+}
+
+void endpoint_gather(const struct controller_sources *from, const struct controller *self,
+		     const char *key, json_t *world)
+{
+	const json_t *endpoint = NULL;
+	const char *node = NULL;
+
+	mirror_add(from->mirror, world, KIND_ENDPOINT, key);
+	boxes_add(from->boxes, world, BOX_DECIDED, key);
+	boxes_add(from->boxes, world, BOX_STRAYS, key);
+	if (boxes_get(from->boxes, BOX_LIVE, key) && !world_get(world, BOX_DECIDED, key)) {
+		/* What was read is good for one decision. */
+		boxes_add(from->boxes, world, BOX_LIVE, key);
+		boxes_put(from->boxes, BOX_LIVE, key, NULL);
+		add_settings(from, world);
+	}
+	add_pod(from, world, key);
+	endpoint = world_get(world, KIND_ENDPOINT, key);
+	node = json_str_at(endpoint, "status", "current", "node");
+	if (node)
+		mirror_add(from->mirror, world, KIND_NODE, node);
+}
+
+static void add_named_pod(void *arg, const char *key)
+{
+	const struct collecting *c = arg;
+
+	mirror_add(c->from->mirror, c->world, KIND_ENDPOINT, key);
+	add_pod(c->from, c->world, key);
+}
+
+void strays_gather(const struct controller_sources *from, const struct controller *self,
+		   const char *key, json_t *world)
+{
+	struct collecting c = {from, world};
+
+	mirror_add(from->mirror, world, KIND_IP_POOL, key);
+	strays_visit(world_get(world, KIND_IP_POOL, key), add_named_pod, &c);
+	cache_find(mirror_cache(from->mirror, KIND_ENDPOINT), ENDPOINT_BY_POOL, key, add_named_pod,
+		   &c);
+}
+
+/* ---- waking -------------------------------------------------------------------------------------------------------- */
+
+static void wait_for_addresses(const struct change *c, const char *pod)
+{
+	if (!boxes_get(c->from->boxes, BOX_WAITING, pod)) {
+		json_auto_t *mirrored = json_true();
+
+		boxes_put(c->from->boxes, BOX_WAITING, pod, mirrored);
+	}
+	wake(c, CONTROLLER_ADDRESSES, ADDRESSES_KEY);
+}
+
+static bool same_annotations(const json_t *old, const json_t *now)
+{
+	return old && now &&
+	       json_same(json_at(old, "metadata", "annotations"),
+			 json_at(now, "metadata", "annotations"));
+}
+
+/* A pod that begins to run has had its addresses for long; one that ends may give them back. */
+void bound_pod_changed(const struct change *c)
+{
+	bool is_same = c->old && c->now && str_eq(json_uid(c->old), json_uid(c->now));
+
+	if (c->now && !(is_same && same_annotations(c->old, c->now)))
+		wait_for_addresses(c, c->key);
+	else if (!c->now && boxes_get(c->from->boxes, BOX_WAITING, c->key))
+		wake(c, CONTROLLER_ADDRESSES, ADDRESSES_KEY);
+	if (c->old && !(is_same && pod_is_alive(c->now)))
+		wake(c, CONTROLLER_ENDPOINT, c->key);
+}
+
+/*
+ * What its agent says, and what was there when we came. One that somebody deleted is written again, while its pod lives;
+ * one that is gone makes room for a pod that has waited for it.
+ */
+void endpoint_changed(const struct change *c)
+{
+	if (!c->now && cache_has(mirror_cache(c->from->mirror, KIND_BOUND_POD), c->key))
+		wait_for_addresses(c, c->key);
+	if (c->now && (!c->old || !same_annotations(c->old, c->now)))
+		wake(c, CONTROLLER_ENDPOINT, c->key);
+}
+
+static void wake_endpoint(void *arg, const char *key)
+{
+	wake(arg, CONTROLLER_ENDPOINT, key);
+}
+
+void addresses_node_changed(const struct change *c)
+{
+	if (node_is_gone(c->now))
+		cache_find(mirror_cache(c->from->mirror, KIND_ENDPOINT), ENDPOINT_BY_NODE, c->key,
+			   wake_endpoint, (void *)c);
+}
+
+/* Whoever waits may find an address now; records may have lost whom they were for. */
+void addresses_pool_changed(const struct change *c)
+{
+	const char *before = json_str_at(c->old, "status", "allocatedIPs");
+	const char *after = json_str_at(c->now, "status", "allocatedIPs");
+
+	addresses_source_changed(c);
+	if ((after || before) && !str_eq(before, after))
+		wake(c, CONTROLLER_STRAYS, c->key);
+}
+
+void addresses_source_changed(const struct change *c)
+{
+	if (boxes_all(c->from->boxes, BOX_WAITING))
+		wake(c, CONTROLLER_ADDRESSES, ADDRESSES_KEY);
+}

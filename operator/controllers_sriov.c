@@ -1,0 +1,128 @@
+/*
+ * Nodes, their work items, policies and pools of nodes: what decisions on them look at, and what
+ * wakes them.
+ */
+#include "lib/base/str.h"
+#include "lib/json/json.h"
+#include "operator/controllers_internal.h"
+#include "reconcilers/core/kinds.h"
+#include "reconcilers/sriov/pool_config.h"
+#include "reconcilers/sriov/sriov_policy.h"
+
+void node_gather(const struct controller_sources *from, const struct controller *self,
+		 const char *key, json_t *world)
+{
+	auto_free char *state = str_printf("%s/%s", from->ns, key);
+
+	mirror_add(from->mirror, world, KIND_NODE, key);
+	mirror_add(from->mirror, world, KIND_NODE_STATE, state);
+	mirror_add_all(from->mirror, world, KIND_POLICY);
+	mirror_add_all(from->mirror, world, KIND_POOL_CONFIG);
+}
+
+static void wake_resource(void *arg, const char *resource)
+{
+	controllers_wake_configs(arg, CONFIG_BY_RESOURCE, resource);
+	network_resource_changed(arg, resource);
+}
+
+static void wake_if_rivals(const struct change *c, const json_t *pools)
+{
+	const char *key;
+	json_t *value;
+
+	if (json_object_size(pools) < 2)
+		return;
+	json_each (pools, key, value)
+		wake(c, CONTROLLER_POOL_CONFIG, key);
+}
+
+/*
+ * What a node does to pools: it is a conflict between those that it is in. Their verdict looks at
+ * all nodes, so only the coming and going of a conflict is worth one.
+ */
+static void wake_rivals(const struct change *c)
+{
+	const struct cache *cache = mirror_cache(c->from->mirror, KIND_POOL_CONFIG);
+	const json_t *before = json_at(c->old, "metadata", "labels");
+	const json_t *after = json_at(c->now, "metadata", "labels");
+	json_auto_t *rivals_before = json_object(), *rivals_after = json_object();
+	const char *key = NULL;
+	size_t iter = 0;
+
+	while ((key = cache_next(cache, &iter))) {
+		json_auto_t *pool = cache_get(cache, key);
+
+		if (c->old && pool_config_selects(pool, before))
+			json_put_bool(rivals_before, key, true);
+		if (c->now && pool_config_selects(pool, after))
+			json_put_bool(rivals_after, key, true);
+	}
+	if (json_same(rivals_before, rivals_after))
+		return;
+	wake_if_rivals(c, rivals_before);
+	wake_if_rivals(c, rivals_after);
+}
+
+void node_changed(const struct change *c)
+{
+	bool same_labels = c->old && c->now &&
+			   json_same(json_at(c->old, "metadata", "labels"),
+				     json_at(c->now, "metadata", "labels"));
+
+	wake(c, CONTROLLER_NODE_STATE, c->key);
+	node_resources_update(c->from->resources, c->old, c->now, wake_resource, (void *)c);
+	if (!same_labels)
+		wake_rivals(c);
+}
+
+void node_state_changed(const struct change *c)
+{
+	wake(c, CONTROLLER_NODE_STATE, json_name(c->now ? c->now : c->old));
+}
+
+/* The nodes that its old or new nodeSelector selects. */
+void policy_changed(const struct change *c)
+{
+	const struct cache *nodes = mirror_cache(c->from->mirror, KIND_NODE);
+	const char *key = NULL;
+	size_t iter = 0;
+
+	wake(c, CONTROLLER_POLICY_STATUS, c->key);
+	if (controllers_same_spec(c->old, c->now))
+		return;
+	while ((key = cache_next(nodes, &iter))) {
+		json_auto_t *node = cache_get(nodes, key);
+		const json_t *labels = json_at(node, "metadata", "labels");
+
+		if (sriov_policy_selects(c->old, labels) || sriov_policy_selects(c->now, labels))
+			wake(c, CONTROLLER_NODE_STATE, key);
+	}
+}
+
+void policy_gather(const struct controller_sources *from, const struct controller *self,
+		   const char *key, json_t *world)
+{
+	mirror_add(from->mirror, world, KIND_POLICY, key);
+	json_put(world, KIND_POLICY_REPORT, reports_of(from->reports, key));
+}
+
+void pool_config_gather(const struct controller_sources *from, const struct controller *self,
+			const char *key, json_t *world)
+{
+	auto_free char *reports = str_printf(POOL_REPORT_PREFIX "%s", key);
+
+	mirror_add_all(from->mirror, world, KIND_POOL_CONFIG);
+	mirror_add_all(from->mirror, world, KIND_NODE);
+	json_put(world, KIND_POOL_REPORT, reports_of(from->reports, reports));
+}
+
+/* A pool can change the verdict on others and the RDMA mode of any node. */
+void pool_config_changed(const struct change *c)
+{
+	wake(c, CONTROLLER_POOL_CONFIG, c->key);
+	if (controllers_same_spec(c->old, c->now))
+		return;
+	controllers_wake_all(c, KIND_POOL_CONFIG, CONTROLLER_POOL_CONFIG);
+	controllers_wake_all(c, KIND_NODE, CONTROLLER_NODE_STATE);
+}

@@ -1,0 +1,31 @@
+/*
+ * Reads single objects from the API server, for decisions that may not rest on a cache (taking an
+ * address from a pod that looks ended, above all).
+ */
+#ifndef ORBWEAVER_OPERATOR_LOOKS_H
+#define ORBWEAVER_OPERATOR_LOOKS_H
+
+#include <jansson.h>
+
+#include "lib/kube/client.h"
+
+struct looks;
+
+/*
+ * found: {kind: {key: object, or null when there is none}}, borrowed; NULL with err when one could
+ * not be read.
+ */
+typedef void looks_done_fn(void *arg, const char *name, json_t *found, const struct err *err);
+
+struct looks *looks_new(struct kube_client *client, looks_done_fn *done, void *arg);
+/* Before the client; no callback comes any more. */
+void looks_free(struct looks *looks);
+
+/*
+ * Read [{"kind", "key"}, …]: kinds of reconcilers/core/kinds.h, and those who own pods
+ * (reconcilers/ipam/release.h). `name` tells the answer; a name that is being read is not read
+ * again.
+ */
+void looks_begin(struct looks *looks, const char *name, const json_t *wanted);
+
+#endif

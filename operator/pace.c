@@ -1,0 +1,104 @@
+/*
+ * A window that follows means of groups of answers. See the header.
+ */
+#include "operator/pace.h"
+
+#include <assert.h>
+
+#include "lib/base/str.h"
+
+void pace_init(struct pace *pace, unsigned int max)
+{
+	assert(max > 0);
+	*pace = (struct pace){.max = max, .window = max < PACE_FIRST ? max : PACE_FIRST};
+}
+
+static struct pace_sort *sort_of(struct pace *pace, const char *kind, const char *verb)
+{
+	struct pace_sort *sort = NULL;
+
+	for (size_t i = 0; i < pace->n_sorts; i++)
+		if (str_eq(pace->sorts[i].kind, kind) && str_eq(pace->sorts[i].verb, verb))
+			return &pace->sorts[i];
+	if (pace->n_sorts == PACE_SORTS_MAX)
+		return NULL;
+	sort = &pace->sorts[pace->n_sorts++];
+	*sort = (struct pace_sort){.kind = kind, .verb = verb};
+	return sort;
+}
+
+/* The least mean of lately, with this one. */
+static int64_t remember(struct pace_sort *sort, int64_t mean_us, int64_t now_ms)
+{
+	if (now_ms - sort->period_ms >= PACE_MEMORY_MS) {
+		sort->least_us[1] =
+			now_ms - sort->period_ms < 2 * PACE_MEMORY_MS ? sort->least_us[0] : 0;
+		sort->least_us[0] = 0;
+		sort->period_ms = now_ms;
+	}
+	if (sort->least_us[0] == 0 || mean_us < sort->least_us[0])
+		sort->least_us[0] = mean_us;
+	if (sort->least_us[1] > 0 && sort->least_us[1] < sort->least_us[0])
+		return sort->least_us[1];
+	return sort->least_us[0];
+}
+
+static void shrink(struct pace *pace, double to, unsigned int under_way)
+{
+	pace->window *= to > 0.5 ? to : 0.5;
+	if (pace->window < 1)
+		pace->window = 1;
+	pace->passed_over = under_way;
+}
+
+void pace_answered(struct pace *pace, const char *kind, const char *verb, int64_t took_us,
+		   unsigned int under_way, int64_t now_ms)
+{
+	struct pace_sort *sort = sort_of(pace, kind, verb);
+	int64_t mean_us = 0, least_us = 0;
+	double bearable_us = 0;
+
+	if (pace->passed_over > 0) {
+		pace->passed_over--;
+		return;
+	}
+	if (!sort)
+		return;
+	sort->sum_us += took_us;
+	if (++sort->n < PACE_GROUP)
+		return;
+	mean_us = sort->sum_us / PACE_GROUP;
+	sort->sum_us = 0;
+	sort->n = 0;
+	least_us = remember(sort, mean_us, now_ms);
+	bearable_us = (double)least_us * PACE_TOLERANCE + PACE_SLACK_US;
+	if ((double)mean_us > bearable_us) {
+		/* With few of ours under way, it is others who make it slow. */
+		if (pace->window < PACE_FEW + 1)
+			pace->pressed_until_ms = now_ms + PACE_PRESSED_MS;
+		shrink(pace, bearable_us / (double)mean_us, under_way);
+		return;
+	}
+	/* A window that is not used says nothing about a wider one. */
+	if (under_way >= pace_window(pace) && pace->window < pace->max)
+		pace->window = pace->window + 1 < pace->max ? pace->window + 1 : pace->max;
+}
+
+void pace_refused(struct pace *pace, unsigned int under_way, int64_t now_ms)
+{
+	pace->pressed_until_ms = now_ms + PACE_PRESSED_MS;
+	if (pace->passed_over > 0)
+		pace->passed_over--;
+	else
+		shrink(pace, 0, under_way);
+}
+
+unsigned int pace_window(const struct pace *pace)
+{
+	return (unsigned int)pace->window;
+}
+
+bool pace_is_pressed(const struct pace *pace, int64_t now_ms)
+{
+	return now_ms < pace->pressed_until_ms;
+}

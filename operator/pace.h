@@ -1,0 +1,73 @@
+/*
+ * How many writes may be under way: as many as the API server takes without getting slower, since
+ * what it needs for ours, users wait for.
+ *
+ * Servers refuse only when all is lost (429); before that, requests queue up and all get slower.
+ * So the sign to follow is the time that a write takes, compared with the least that one of its
+ * sort (kind and verb: a NodeState takes ten times as long as a NetworkAttachmentDefinition) took
+ * in the last minutes, both as means of PACE_GROUP answers, for single ones vary. Above
+ * PACE_TOLERANCE times that the window shrinks in proportion, by half at most; below it grows by
+ * one. The gradient, as opposed to a fixed step down, comes to rest where the queue is short
+ * instead of swinging around it (TCP Vegas, and "concurrency limits" of Netflix).
+ *
+ * Pure: times are arguments.
+ */
+#ifndef ORBWEAVER_OPERATOR_PACE_H
+#define ORBWEAVER_OPERATOR_PACE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+	PACE_GROUP = 8,
+	/* Sorts of writes that are told apart; what comes after them has no say. */
+	PACE_SORTS_MAX = 48,
+	PACE_FIRST = 4,
+	/* When so few of ours under way are too many, others load the server. */
+	PACE_FEW = 2,
+	/* What was the least counts for so long, and up to as long again. */
+	PACE_MEMORY_MS = 300000,
+	/* It counts as loaded for so long after that. */
+	PACE_PRESSED_MS = 2000,
+};
+
+#define PACE_TOLERANCE 1.3
+/* What a busy machine adds to any answer. */
+#define PACE_SLACK_US 2000
+
+struct pace_sort {
+	const char *kind, *verb; /* borrowed for ever */
+	int64_t sum_us;          /* of the group that is being collected */
+	unsigned int n;
+	int64_t least_us[2]; /* mean of a group, in this period and the one before; 0: none yet */
+	int64_t period_ms;   /* when this one began */
+};
+
+struct pace {
+	struct pace_sort sorts[PACE_SORTS_MAX];
+	size_t n_sorts;
+	double window;
+	unsigned int max;
+	unsigned int passed_over; /* answers to what was sent before the window shrank */
+	int64_t pressed_until_ms;
+};
+
+/* max: from 1. */
+void pace_init(struct pace *pace, unsigned int max);
+
+/*
+ * A write was answered, or refused for now (429, 503). kind and verb are static text. under_way:
+ * writes, this one included.
+ */
+void pace_answered(struct pace *pace, const char *kind, const char *verb, int64_t took_us,
+		   unsigned int under_way, int64_t now_ms);
+void pace_refused(struct pace *pace, unsigned int under_way, int64_t now_ms);
+
+/* From 1 to max. */
+unsigned int pace_window(const struct pace *pace);
+
+/* Others load the server: what nobody waits for should wait. */
+bool pace_is_pressed(const struct pace *pace, int64_t now_ms);
+
+#endif

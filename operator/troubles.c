@@ -1,0 +1,132 @@
+/*
+ * A list of subjects, each with the time since when it is broken. See the header.
+ */
+#include "operator/troubles.h"
+
+#include <assert.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/mem.h"
+#include "lib/base/str.h"
+
+struct subject {
+	char *name;
+	bool optional;
+	bool worked;      /* at least once */
+	int64_t since_ms; /* 0: not in trouble */
+	char *reason, *text;
+};
+
+struct troubles {
+	struct metrics *metrics;
+	struct health *ready;
+	struct metric *broken;
+	struct subject *subjects;
+	size_t n;
+};
+
+static struct subject *find(struct troubles *troubles, const char *name)
+{
+	for (size_t i = 0; i < troubles->n; i++)
+		if (str_eq(troubles->subjects[i].name, name))
+			return &troubles->subjects[i];
+	return NULL;
+}
+
+static void forget(struct subject *subject)
+{
+	subject->since_ms = 0;
+	mem_free(take_ptr(subject->reason));
+	mem_free(take_ptr(subject->text));
+}
+
+static void collect(void *arg)
+{
+	const struct troubles *troubles = arg;
+
+	metric_clear(troubles->broken);
+	for (size_t i = 0; i < troubles->n; i++) {
+		const struct subject *subject = &troubles->subjects[i];
+
+		if (subject->since_ms)
+			metric_set(troubles->broken, (double)(clock_ms() - subject->since_ms) / 1e3,
+				   subject->name, subject->reason);
+	}
+}
+
+struct troubles *troubles_new(struct metrics *metrics, struct health *ready)
+{
+	struct troubles *troubles = mem_new(struct troubles);
+
+	troubles->metrics = metrics;
+	troubles->ready = ready;
+	troubles->broken =
+		metric_gauge(metrics, "orbweaver_informer_broken_seconds",
+			     "How long a kind cannot be listed or watched by now.", "kind,reason");
+	metrics_on_collect(metrics, collect, troubles);
+	return troubles;
+}
+
+void troubles_free(struct troubles *troubles)
+{
+	if (!troubles)
+		return;
+	metrics_off_collect(troubles->metrics, collect, troubles);
+	for (size_t i = 0; i < troubles->n; i++) {
+		forget(&troubles->subjects[i]);
+		mem_free(troubles->subjects[i].name);
+	}
+	mem_free(troubles->subjects);
+	mem_free(troubles);
+}
+
+void troubles_add(struct troubles *troubles, const char *name, bool optional)
+{
+	assert(!find(troubles, name));
+	troubles->subjects =
+		mem_realloc(troubles->subjects, (troubles->n + 1) * sizeof(*troubles->subjects));
+	troubles->subjects[troubles->n++] =
+		(struct subject){.name = str_dup(name), .optional = optional};
+	health_set(troubles->ready, name, optional, "not seen yet");
+}
+
+bool troubles_end(struct troubles *troubles, const char *name)
+{
+	struct subject *subject = find(troubles, name);
+	bool ended = false;
+
+	assert(subject);
+	ended = subject->since_ms != 0;
+	forget(subject);
+	subject->worked = true;
+	health_set(troubles->ready, name, true, NULL);
+	return ended;
+}
+
+void troubles_begin(struct troubles *troubles, const char *name, const char *reason,
+		    const char *text)
+{
+	struct subject *subject = find(troubles, name);
+	int64_t since_ms = 0;
+
+	assert(subject);
+	since_ms = subject->since_ms ? subject->since_ms : clock_ms();
+	forget(subject);
+	subject->since_ms = since_ms;
+	subject->reason = str_dup(reason);
+	subject->text = str_dup(text);
+	health_set(troubles->ready, name, subject->optional || subject->worked, text);
+}
+
+void troubles_visit(const struct troubles *troubles,
+		    void (*visit)(void *arg, const char *name, const char *reason,
+				  const char *text),
+		    void *arg)
+{
+	for (size_t i = 0; i < troubles->n; i++) {
+		const struct subject *subject = &troubles->subjects[i];
+
+		if (subject->since_ms)
+			visit(arg, subject->name, subject->reason, subject->text);
+	}
+}

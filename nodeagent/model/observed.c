@@ -1,10 +1,12 @@
 /*
  * Reading the observed document. See the header.
  */
-#include "nodeagent/host/observed.h"
+#include "nodeagent/model/observed.h"
+
+#include <string.h>
 
 #include "lib/json/json.h"
-#include "nodeagent/host/pci.h"
+#include "nodeagent/model/pci_address.h"
 
 static void insert_sorted(json_t *list, json_t *entry)
 {
@@ -36,10 +38,6 @@ json_t *observed_status_interfaces(const json_t *observed)
 
 bool observed_is_userspace_driver(const char *driver)
 {
-	static const char *const names[] = {"vfio-pci", "uio_pci_generic", "igb_uio"};
-
-	for (size_t i = 0; i < ARRAY_LEN(names); i++)
-		if (str_eq(driver, names[i]))
-			return true;
-	return false;
+	return driver && (strstr(driver, "vfio") || str_eq(driver, "uio") ||
+			  str_eq(driver, "uio_pci_generic") || str_eq(driver, "igb_uio"));
 }

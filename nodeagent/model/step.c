@@ -1,7 +1,7 @@
 /*
  * The table of steps, and whether a JSON object is one of them. Pure: nothing here looks at a host.
  */
-#include "nodeagent/host/step.h"
+#include "nodeagent/model/step.h"
 
 #include <ctype.h>
 #include <inttypes.h>
@@ -10,8 +10,8 @@
 
 #include "lib/base/str.h"
 #include "lib/json/json.h"
-#include "nodeagent/host/pci.h"
-#include "nodeagent/host/text.h"
+#include "nodeagent/model/pci_address.h"
+#include "nodeagent/model/text.h"
 
 static const char *const netns_modes[] = {"shared", "exclusive", NULL};
 static const char *const eswitch_modes[] = {"legacy", "switchdev", NULL};
@@ -23,6 +23,27 @@ static const char *const udev_rules[] = {"pf-name", "nm-unmanaged", NULL};
 static const char *const modules[] = {"ib_core", "ib_umad",  "ib_uverbs", "rdma_ucm",
 				      "mlx5_ib", "vfio-pci", NULL};
 
+/*
+ * Drivers that a VF may be given by name: for userspace, as sriov-network-operator knows them, and
+ * the kernel's own for VFs (drivers/net/ethernet, drivers/vfio/pci), to which one may be put back.
+ */
+static const char *const vf_drivers[] = {"vfio-pci",  "uio_pci_generic",
+					 "igb_uio",   "mlx5_vfio_pci",
+					 "mlx5_core", "mlx4_core",
+					 "iavf",      "ixgbevf",
+					 "igbvf",     "fm10k",
+					 "bnxt_en",   "bnx2x",
+					 "qede",      "be2net",
+					 "cxgb4vf",   "sfc",
+					 "enic",      "ionic",
+					 "nfp_netvf", "hns3",
+					 "hinic",     NULL};
+
+#define DRIVER                                                                                     \
+	{                                                                                          \
+		.name = "driver", .type = STEP_FIELD_CHOICE, .choices = vf_drivers,                \
+		.optional = true                                                                   \
+	}
 #define ADDRESS(name_)                                                                             \
 	{                                                                                          \
 		.name = (name_), .type = STEP_FIELD_ADDRESS                                        \
@@ -35,12 +56,7 @@ static const char *const modules[] = {"ib_core", "ib_umad",  "ib_uverbs", "rdma_
 	{                                                                                          \
 		.name = (name_), .type = STEP_FIELD_COUNT, .min = (min_), .max = (max_)            \
 	}
-#define FORCE                                                                                      \
-	{                                                                                          \
-		.name = "force", .type = STEP_FIELD_BOOL, .optional = true                         \
-	}
-
-/* In the order in which node-kernel 10.1 goes through a PF. */
+/* In the order in which the planner goes through a PF. */
 static const struct step_kind kinds[] = {
 	{
 		.name = "load-module",
@@ -82,12 +98,12 @@ static const struct step_kind kinds[] = {
 		.deadline_ms = 30000,
 		.deadline_per_vf_ms = 2000,
 		.fields = {ADDRESS("pf"),
-			   NUMBER("count", 0, HOST_VFS_MAX),
+			   NUMBER("count", 0, PCI_VFS_MAX),
 			   {.name = "from",
 			    .type = STEP_FIELD_COUNT,
 			    .optional = true,
-			    .max = HOST_VFS_MAX},
-			   FORCE},
+			    .max = PCI_VFS_MAX},
+			   {.name = "force", .type = STEP_FIELD_BOOL, .optional = true}},
 		.changes = "the number of VFs, from 0 to N or from N to 0",
 		.readback = "sriov_numvfs and the virtfn links",
 	},
@@ -96,7 +112,7 @@ static const struct step_kind kinds[] = {
 		.impact = STEP_IMPACT_NONE,
 		.deadline_ms = 30000,
 		.deadline_per_vf_ms = 1000,
-		.fields = {ADDRESS("pf"), NUMBER("count", 0, HOST_VFS_MAX)},
+		.fields = {ADDRESS("pf"), NUMBER("count", 0, PCI_VFS_MAX)},
 		.changes = "nothing; waits until all VFs are devices",
 		.readback = "every virtfn link leads to a device with physfn",
 	},
@@ -104,7 +120,7 @@ static const struct step_kind kinds[] = {
 		.name = "set-eswitch",
 		.impact = STEP_IMPACT_PF,
 		.deadline_ms = 120000,
-		.fields = {ADDRESS("pf"), CHOICE("mode", eswitch_modes), FORCE},
+		.fields = {ADDRESS("pf"), CHOICE("mode", eswitch_modes)},
 		.changes = "the mode of the embedded switch, through devlink",
 		.readback = "devlink eswitch",
 	},
@@ -112,7 +128,7 @@ static const struct step_kind kinds[] = {
 		.name = "set-mtu",
 		.impact = STEP_IMPACT_NONE,
 		.deadline_ms = 15000,
-		.fields = {ADDRESS("device"), NUMBER("mtu", STEP_MTU_MIN, STEP_MTU_MAX), FORCE},
+		.fields = {ADDRESS("device"), NUMBER("mtu", STEP_MTU_MIN, STEP_MTU_MAX)},
 		.changes = "the MTU of the network interface of a PF or a VF",
 		.readback = "rtnetlink",
 	},
@@ -129,7 +145,7 @@ static const struct step_kind kinds[] = {
 		.impact = STEP_IMPACT_VF,
 		.deadline_ms = 15000,
 		.fields = {ADDRESS("pf"),
-			   NUMBER("index", 0, HOST_VFS_MAX - 1),
+			   NUMBER("index", 0, PCI_VFS_MAX - 1),
 			   {.name = "mac", .type = STEP_FIELD_MAC}},
 		.changes = "the MAC address that a VF gets when its driver starts",
 		.readback = "the PF's list of VFs, rtnetlink",
@@ -139,7 +155,7 @@ static const struct step_kind kinds[] = {
 		.impact = STEP_IMPACT_VF,
 		.deadline_ms = 15000,
 		.fields = {ADDRESS("pf"),
-			   NUMBER("index", 0, HOST_VFS_MAX - 1),
+			   NUMBER("index", 0, PCI_VFS_MAX - 1),
 			   CHOICE("which", guid_kinds),
 			   {.name = "guid", .type = STEP_FIELD_GUID}},
 		.changes = "node or port GUID that an InfiniBand VF gets when its driver starts",
@@ -151,7 +167,7 @@ static const struct step_kind kinds[] = {
 		.name = "set-vf-link-state",
 		.impact = STEP_IMPACT_VF,
 		.deadline_ms = 15000,
-		.fields = {ADDRESS("pf"), NUMBER("index", 0, HOST_VFS_MAX - 1),
+		.fields = {ADDRESS("pf"), NUMBER("index", 0, PCI_VFS_MAX - 1),
 			   CHOICE("state", link_states)},
 		.changes = "whether the VF's link follows that of the PF",
 		.readback = "the PF's list of VFs, rtnetlink",
@@ -160,8 +176,7 @@ static const struct step_kind kinds[] = {
 		.name = "set-driver-override",
 		.impact = STEP_IMPACT_NONE,
 		.deadline_ms = 5000,
-		.fields = {ADDRESS("vf"),
-			   {.name = "driver", .type = STEP_FIELD_NAME, .optional = true}},
+		.fields = {ADDRESS("vf"), DRIVER},
 		.changes = "which driver is next bound to the VF; none given: the kernel's choice",
 		.readback = "driver_override",
 	},
@@ -177,8 +192,7 @@ static const struct step_kind kinds[] = {
 		.name = "probe-driver",
 		.impact = STEP_IMPACT_NONE,
 		.deadline_ms = 60000,
-		.fields = {ADDRESS("vf"),
-			   {.name = "driver", .type = STEP_FIELD_NAME, .optional = true}},
+		.fields = {ADDRESS("vf"), DRIVER},
 		.changes = "lets the kernel bind a driver to a VF that has none",
 		.readback = "the VF's driver link, with \"driver\" that one",
 	},
@@ -248,7 +262,7 @@ const char *step_impact_name(enum step_impact impact)
 	return "none";
 }
 
-/* ---- fields ---------------------------------------------------------------------------------------------------------- */
+/* ---- fields ---------------------------------------------------------------------------------- */
 
 static bool is_choice(const char *const *choices, const char *value)
 {

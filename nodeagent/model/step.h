@@ -1,21 +1,25 @@
 /*
  * Steps: the only things that are ever done to a host, each small, named, checked, and read back.
  *
- * A step is a JSON object, {"step": "set-num-vfs", "pf": "0000:3b:00.0", "count": 4}. The table below says for each what
- * it changes, whom it can disturb, how long it may take, and how one knows that it worked. step_* are pure and may be
- * used by the planner; host_execute does.
+ * A step is a JSON object, {"step": "set-num-vfs", "pf": "0000:3b:00.0", "count": 4}. The table
+ * below says for each what it changes, whom it can disturb, how long it may take, and how one knows
+ * that it worked. step_* are pure and may be used by the planner; host_execute (execute.h) does.
  *
- * All steps are level-triggered: one that finds its state already there changes nothing and says so. None touches the
- * driver of a PF: a step that would is ERR_BUG.
+ * All steps are level-triggered: one that finds its state already there changes nothing and says
+ * so. None touches the driver of a PF: a step that would is ERR_BUG.
  */
-#ifndef ORBWEAVER_NODEAGENT_HOST_STEP_H
-#define ORBWEAVER_NODEAGENT_HOST_STEP_H
+#ifndef ORBWEAVER_NODEAGENT_MODEL_STEP_H
+#define ORBWEAVER_NODEAGENT_MODEL_STEP_H
 
+#include <jansson.h>
 #include <stdbool.h>
+#include <stddef.h>
 
-#include "nodeagent/host/host.h"
+#include "lib/base/err.h"
 
-/* Sorted behind all files that distributions and other tools write: modprobe takes the last answer. */
+/*
+ * Sorted behind all files that distributions and other tools write: modprobe takes the last answer.
+ */
 #define HOST_NEXT_BOOT_FILE "etc/modprobe.d/zz-orbweaver-rdma.conf"
 
 /* What an Ethernet or IPoIB interface can have at all (IPv4 needs 68, RFC 791). */
@@ -37,7 +41,7 @@ enum step_field_type {
 	STEP_FIELD_MAC,     /* "02:00:00:00:00:01"; unicast, not zero */
 	STEP_FIELD_GUID,    /* eight octets, "02:00:00:00:00:00:00:01"; neither zero nor all ones */
 	STEP_FIELD_CHOICE,  /* one of choices */
-	STEP_FIELD_NAME, /* of an interface, a driver or a module: 1 to 63 of A-Z a-z 0-9 . _ - */
+	STEP_FIELD_NAME,    /* of an interface: 1 to 63 of A-Z a-z 0-9 . _ - */
 };
 
 struct step_field {
@@ -66,26 +70,16 @@ const struct step_kind *step_kinds(size_t *ret_n);
 const char *step_impact_name(enum step_impact impact);
 
 /*
- * Is this a step as the table wants it? Unknown members are refused too. Returns its kind, or NULL with err ERR_BUG
- * "BadStep": steps come from our planner, a wrong one is our fault, and nothing is touched.
+ * Is this a step as the table wants it? Unknown members are refused too. Returns its kind, or NULL
+ * with err ERR_BUG "BadStep": steps come from our planner, a wrong one is our fault, and nothing is
+ * touched.
  */
 const struct step_kind *step_check(const json_t *step, struct err *err);
 
-/* How long a checked step may take. After that it counts as hung: the kernel may still finish it later. */
-int step_deadline_ms(const json_t *step);
-
 /*
- * Execute one step and read back what it did. Blocks, possibly for ever (node-kernel 0.5: writers wait in the kernel for
- * whoever holds a VF); the caller is a process that can be given up.
- *
- * ret_result: new, {"step": name, "changed": bool, "tookMs": int} plus "was" and "now" where there is a value. Set only
- * on success; it is success only when the state was read back as asked for.
- *
- * Errors: ERR_BUG "BadStep", "NotAVf", "NotAPf", "VfCountNeedsZero", "ProtectedPf"; ERR_HOST with errno and what would
- * help, the reason says what refused ("VfCountRefused", "DriverRefused", "MtuRefused", …) or that it did not become as
- * asked ("NotAsAsked"); "VfInUse" with the holder; ERR_TRANSIENT "NotYet" when waiting ended without result.
- * The README has them per step.
+ * How long a checked step may take. After that it counts as hung: the kernel may still finish it
+ * later.
  */
-int host_execute(struct host *host, const json_t *step, json_t **ret_result, struct err *err);
+int step_deadline_ms(const json_t *step);
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * MAC addresses and GUIDs as text. See the header.
  */
-#include "nodeagent/host/text.h"
+#include "nodeagent/model/text.h"
 
 #include <stdio.h>
 #include <string.h>

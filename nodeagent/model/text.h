@@ -1,12 +1,13 @@
 /*
  * MAC addresses and GUIDs as text.
  *
- * GUIDs are numbers whose most significant byte is the first octet, in our document always eight colon-separated octets
- * ("02:00:…:01"), which is what ip-link(8) takes and sysfs' sriov/N/node of NVIDIA's driver has. The kernel's
- * "xxxx:xxxx:xxxx:xxxx" is read as well. (Go programs print the octets backwards, node-kernel 3.4; we do not.)
+ * GUIDs are numbers whose most significant byte is the first octet, in our document always eight
+ * colon-separated octets ("02:00:…:01"), which is what ip-link(8) takes and sysfs' sriov/N/node of
+ * NVIDIA's driver has. The kernel's "xxxx:xxxx:xxxx:xxxx" is read as well. (Go programs print the
+ * octets backwards; we do not.)
  */
-#ifndef ORBWEAVER_NODEAGENT_HOST_TEXT_H
-#define ORBWEAVER_NODEAGENT_HOST_TEXT_H
+#ifndef ORBWEAVER_NODEAGENT_MODEL_TEXT_H
+#define ORBWEAVER_NODEAGENT_MODEL_TEXT_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,7 +16,10 @@
 #define TEXT_GUID_SIZE 24
 #define TEXT_MAC_SIZE  18
 
-/* Hex digits in either case, exactly so many octets. False and the output untouched for anything else. */
+/*
+ * Hex digits in either case, exactly so many octets. False and the output untouched for anything
+ * else.
+ */
 bool text_to_mac(const char *text, unsigned char ret[6]);
 bool text_to_guid(const char *text, uint64_t *ret);
 

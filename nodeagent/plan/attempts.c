@@ -1,8 +1,9 @@
 /*
  * Failures with their pauses, and how often steps succeeded. See the header.
  */
-#include "nodeagent/attempts.h"
+#include "nodeagent/plan/attempts.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -54,7 +55,7 @@ void attempts_free(struct attempts *attempts)
 	mem_free(attempts);
 }
 
-/* ---- failures --------------------------------------------------------------------------------------------------------- */
+/* ---- failures -------------------------------------------------------------------------------- */
 
 static int64_t pause_ms(enum err_class class, int in_a_row)
 {
@@ -114,12 +115,14 @@ bool attempts_step_failed(struct attempts *attempts, const json_t *entry, const 
 {
 	auto_free char *key = json_text(json_at(entry, "step"));
 
+	assert(json_is_object(json_at(entry, "step")) && err->class != ERR_NONE);
 	return failed(attempts, key, entry, err, now_ms, chance);
 }
 
 bool attempts_failed(struct attempts *attempts, const char *name, const struct err *err,
 		     int64_t now_ms, int chance)
 {
+	assert(!str_empty(name) && err->class != ERR_NONE);
 	return failed(attempts, name, NULL, err, now_ms, chance);
 }
 
@@ -251,7 +254,7 @@ json_t *attempts_failures(const struct attempts *attempts)
 	return list;
 }
 
-/* ---- successes -------------------------------------------------------------------------------------------------------- */
+/* ---- successes ------------------------------------------------------------------------------- */
 
 static void forget_old_successes(struct attempts *attempts, int64_t now_ms)
 {
@@ -274,6 +277,7 @@ int attempts_step_succeeded(struct attempts *attempts, const json_t *entry, int6
 	const char *pf = json_str_at(entry, "pf");
 	struct success *success;
 
+	assert(json_is_object(json_at(entry, "step")));
 	forget_old_successes(attempts, now_ms);
 	success = map_get(&attempts->successes, text);
 	if (!success) {

@@ -1,12 +1,12 @@
 /*
  * What failed, and when it is tried again. Pure: time and chance come in.
  *
- * A step that fails waits by itself; the planner leaves it out meanwhile, with what has to come after it, and the rest of
- * the host goes on (planner.h, "refused"). A step that succeeds again and again has somebody working against it and counts
- * as failed.
+ * A step that fails waits by itself; the planner leaves it out meanwhile, with what has to come
+ * after it, and the rest of the host goes on (planner.h, "refused"). A step that succeeds again and
+ * again has somebody working against it and counts as failed.
  */
-#ifndef ORBWEAVER_NODEAGENT_ATTEMPTS_H
-#define ORBWEAVER_NODEAGENT_ATTEMPTS_H
+#ifndef ORBWEAVER_NODEAGENT_PLAN_ATTEMPTS_H
+#define ORBWEAVER_NODEAGENT_PLAN_ATTEMPTS_H
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -28,10 +28,11 @@ struct attempts *attempts_new(void);
 void attempts_free(struct attempts *attempts);
 
 /*
- * entry: of a plan's "steps". It waits: after a conflict for a moment, for what is not there yet some seconds, after a
- * refusal of the host up to ATTEMPTS_MAX_MS; after wrong input and our own bugs for that time at once; RdmaModeBusy until
- * attempts_forget_all (a reboot is asked for instead). Each failure in a row doubles the pause. chance: 0 to 999, spreads
- * the pauses of nodes that fail together. True when this is news: not the failure that it had.
+ * entry: of a plan's "steps". It waits: after a conflict for a moment, for what is not there yet
+ * some seconds, after a refusal of the host up to ATTEMPTS_MAX_MS; after wrong input and our own
+ * bugs for that time at once; RdmaModeBusy until attempts_forget_all (a reboot is asked for
+ * instead). Each failure in a row doubles the pause. chance: 0 to 999, spreads the pauses of nodes
+ * that fail together. True when this is news: not the failure that it had.
  */
 bool attempts_step_failed(struct attempts *attempts, const json_t *entry, const struct err *err,
 			  int64_t now_ms, int chance);
@@ -56,8 +57,8 @@ bool attempts_has_hung(const struct attempts *attempts, const char *pf);
 bool attempts_has_steps(const struct attempts *attempts);
 
 /*
- * Forget one that is no step; steps that are not among `steps`, a plan's, made with nothing refused (StepDoesNotLast only
- * when its pause is over); all there is.
+ * Forget one that is no step; steps that are not among `steps`, a plan's, made with nothing refused
+ * (StepDoesNotLast only when its pause is over); all there is.
  */
 void attempts_forget(struct attempts *attempts, const char *name);
 void attempts_keep_steps(struct attempts *attempts, const json_t *steps, int64_t now_ms);

@@ -1,7 +1,7 @@
 /*
  * The spec in force. See the header.
  */
-#include "nodeagent/desired.h"
+#include "nodeagent/plan/desired.h"
 
 #include "lib/base/own.h"
 #include "lib/json/json.h"
@@ -34,6 +34,7 @@ static struct desired unheard(const struct desired_input *in)
 		ret.again_ms = DESIRED_WAIT_MS - in->waited_ms;
 		return ret;
 	}
+	ret.source = DESIRED_KEPT;
 	ret.spec = ret.offered;
 	ret.generation = json_integer_value(json_at(in->kept, "generation"));
 	return ret;
@@ -45,6 +46,7 @@ struct desired desired_spec(const struct desired_input *in)
 
 	if (!in->heard)
 		return unheard(in);
+	ret.source = DESIRED_WAITING;
 	if (!in->object)
 		return ret;
 	if (may_be_undecided(in)) {
@@ -54,7 +56,7 @@ struct desired desired_spec(const struct desired_input *in)
 	}
 	ret.spec = ret.offered = json_at(in->object, "spec");
 	ret.generation = json_generation(in->object);
-	ret.from_server = true;
+	ret.source = DESIRED_SERVER;
 	return ret;
 }
 

@@ -1,11 +1,11 @@
 /*
  * The observed document and those before it. See the header.
  */
-#include "nodeagent/recall.h"
+#include "nodeagent/plan/history.h"
 
 #include "lib/base/str.h"
 #include "lib/json/json.h"
-#include "nodeagent/host/pci.h"
+#include "nodeagent/model/pci_address.h"
 
 /* A copy of the entry with a "host" of its own, *ret_host. New. */
 static json_t *own_entry(const json_t *entry, json_t **ret_host)
@@ -18,7 +18,7 @@ static json_t *own_entry(const json_t *entry, json_t **ret_host)
 	return copy;
 }
 
-/* ---- PFs that are gone for a moment -------------------------------------------------------------------------------------- */
+/* ---- PFs that are gone for a moment ---------------------------------------------------------- */
 
 /* A status comes from elsewhere: what is no VF is left out. */
 static json_t *whole_vfs(const json_t *vfs)
@@ -46,10 +46,10 @@ static json_t *lost_entry(const json_t *entry, int64_t now_ms)
 
 static bool is_kept_long_enough(const json_t *lost, int64_t now_ms)
 {
-	return now_ms - json_integer_value(json_at(lost, "host", "missingMs")) >= RECALL_KEEP_MS;
+	return now_ms - json_integer_value(json_at(lost, "host", "missingMs")) >= HISTORY_KEEP_MS;
 }
 
-static json_t *missing_of(const struct recall_input *in)
+static json_t *missing_of(const struct history_input *in)
 {
 	const json_t *there = json_at(in->observed, "interfaces");
 	json_t *list = json_array(), *entry;
@@ -74,7 +74,7 @@ static json_t *missing_of(const struct recall_input *in)
 	return list;
 }
 
-/* ---- NICs that the node itself needs ---------------------------------------------------------------------------------------- */
+/* ---- NICs that the node itself needs --------------------------------------------------------- */
 
 static bool is_same_boot(const json_t *observed, const json_t *before)
 {
@@ -85,8 +85,8 @@ static bool is_same_boot(const json_t *observed, const json_t *before)
 }
 
 /*
- * While nothing carries the node's traffic its network is being set up anew, and nobody knows where it will be: time counts
- * from when something does. NULL: it was long enough elsewhere.
+ * While nothing carries the node's traffic its network is being set up anew, and nobody knows where
+ * it will be: time counts from when something does. NULL: it was long enough elsewhere.
  */
 static json_t *still_protected(const json_t *entry, bool is_elsewhere, int64_t now_ms)
 {
@@ -94,7 +94,7 @@ static json_t *still_protected(const json_t *entry, bool is_elsewhere, int64_t n
 	int64_t since = gone ? json_integer_value(gone) : now_ms;
 	json_t *kept;
 
-	if (is_elsewhere && now_ms - since >= RECALL_PROTECT_MS)
+	if (is_elsewhere && now_ms - since >= HISTORY_PROTECT_MS)
 		return NULL;
 	kept = json_copy((json_t *)entry);
 	(void)json_object_del(kept, "goneMs");
@@ -103,7 +103,7 @@ static json_t *still_protected(const json_t *entry, bool is_elsewhere, int64_t n
 	return kept;
 }
 
-static json_t *protected_of(const struct recall_input *in)
+static json_t *protected_of(const struct history_input *in)
 {
 	json_t *list = json_array(), *entry;
 	bool is_elsewhere;
@@ -128,7 +128,7 @@ static json_t *protected_of(const struct recall_input *in)
 	return list;
 }
 
-json_t *recall_node(const json_t *observed)
+json_t *history_node(const json_t *observed)
 {
 	json_t *node = json_object(), *list = json_array(), *entry;
 	size_t i;
@@ -144,10 +144,10 @@ json_t *recall_node(const json_t *observed)
 	return node;
 }
 
-/* ---- PFs that are there ------------------------------------------------------------------------------------------------------ */
+/* ---- PFs that are there ---------------------------------------------------------------------- */
 
 /* Since when it is there, as far as that matters; -1: long enough, or nobody knows better. */
-static int64_t arrived_ms(const struct recall_input *in, const char *address)
+static int64_t arrived_ms(const struct history_input *in, const char *address)
 {
 	const json_t *known = json_at(in->before, "interfaces");
 	const json_t *before = json_find(known, "pciAddress", address),
@@ -158,27 +158,64 @@ static int64_t arrived_ms(const struct recall_input *in, const char *address)
 		return -1;
 	if (!before)
 		return in->now_ms;
-	return arrived && in->now_ms - since < RECALL_SETTLE_MS ? since : -1;
+	return arrived && in->now_ms - since < HISTORY_SETTLE_MS ? since : -1;
 }
 
-static json_t *present_entry(const struct recall_input *in, json_t *entry, const json_t *protected)
+/* When the last fatal error of PCI Express was seen to be new; -1: none lately. */
+static int64_t broken_ms(const struct history_input *in, const json_t *entry)
+{
+	const json_t *before = json_find(json_at(in->before, "interfaces"), "pciAddress",
+					 json_str_at(entry, "pciAddress"));
+	const json_t *errors = json_at(entry, "host", "fatalPciErrors"),
+		     *then = json_at(before, "host", "fatalPciErrors"),
+		     *broken = json_at(before, "host", "brokenMs");
+
+	if (then && json_integer_value(errors) > json_integer_value(then))
+		return in->now_ms;
+	return broken && in->now_ms - json_integer_value(broken) < HISTORY_BROKEN_MS
+		       ? json_integer_value(broken)
+		       : -1;
+}
+
+/* Since when its port has no link; -1: it has one, or nobody knows. */
+static int64_t no_link_ms(const struct history_input *in, const json_t *entry)
+{
+	const json_t *before = json_find(json_at(in->before, "interfaces"), "pciAddress",
+					 json_str_at(entry, "pciAddress"));
+	const json_t *since = json_at(before, "host", "noLinkMs");
+
+	if (!json_is_false(json_at(entry, "host", "carrier")) &&
+	    !str_eq(json_str_at(entry, "linkAdminState"), "down"))
+		return -1;
+	return since ? json_integer_value(since) : in->now_ms;
+}
+
+static json_t *present_entry(const struct history_input *in, json_t *entry, const json_t *protected)
 {
 	const char *address = json_str_at(entry, "pciAddress");
 	const char *why = json_str_at(json_find(protected, "pciAddress", address), "reason");
-	int64_t since = arrived_ms(in, address);
+	int64_t since = arrived_ms(in, address), broken = broken_ms(in, entry),
+		no_link = no_link_ms(in, entry);
 	json_t *copy, *host;
 
-	if (!address || (since < 0 && (!why || json_at(entry, "host", "protected"))))
+	if (!address || (since < 0 && broken < 0 && no_link < 0 &&
+			 (!why || json_at(entry, "host", "protected"))))
 		return json_incref(entry);
 	copy = own_entry(entry, &host);
 	if (since >= 0)
 		json_put_int(host, "arrivedMs", since);
+	if (broken >= 0)
+		json_put_int(host, "brokenMs", broken);
+	if (no_link >= 0) {
+		json_put_int(host, "noLinkMs", no_link);
+		json_put_bool(host, "noLink", in->now_ms - no_link >= HISTORY_NO_LINK_MS);
+	}
 	if (!json_at(host, "protected"))
 		json_put_str(host, "protected", why);
 	return copy;
 }
 
-json_t *recall(const struct recall_input *input)
+json_t *history_merge(const struct history_input *input)
 {
 	json_t *ret = json_copy((json_t *)input->observed), *protected = protected_of(input);
 	const json_t *node = json_at(input->observed, "node");

@@ -1,7 +1,8 @@
 /*
- * Addresses of VFs, derived from the address of their PF (node-kernel 2). See planner_parts.h.
+ * Addresses of VFs, derived from the address of their PF
+ * (Documentation/networking/device_drivers/ethernet/mellanox/mlx5). See planner_internal.h.
  */
-#include "nodeagent/planner_parts.h"
+#include "nodeagent/plan/planner_internal.h"
 
 #include <string.h>
 
@@ -51,8 +52,8 @@ bool vf_mac_derive(const json_t *pf, int number, char ret[TEXT_MAC_SIZE])
 }
 
 /*
- * The MAC address behind an InfiniBand port's GUID: the last 8 of the 20 octets of its interface, made from a MAC address by
- * putting 03:00 or ff:fe in the middle.
+ * The MAC address behind an InfiniBand port's GUID: the last 8 of the 20 octets of its interface,
+ * made from a MAC address by putting 03:00 or ff:fe in the middle.
  */
 static bool mac_behind_guid(const char *address, uint64_t *ret)
 {
@@ -73,7 +74,7 @@ static bool mac_behind_guid(const char *address, uint64_t *ret)
 static bool guid_hash(const struct planning *p, const json_t *pf, int number, uint64_t *ret)
 {
 	const char *device =
-		json_str_at(plan_rdma_hardware(p, json_str_at(pf, "pciAddress")), "nodeGuid");
+		json_str_at(rdma_hardware(p, json_str_at(pf, "pciAddress")), "nodeGuid");
 	const char *own = vf_guid_is_valid(device) ? device : address_of(pf);
 	auto_free char *text = own ? str_printf("%s/%d", own, number) : NULL;
 

@@ -3,7 +3,9 @@
  *
  * A PF that somebody else manages (externallyManaged) is only checked; its VFs are set up like all others.
  */
-#include "nodeagent/planner_parts.h"
+#include "nodeagent/plan/planner_internal.h"
+
+#include <assert.h>
 
 void pf_now_read(const json_t *entry, struct pf_now *ret)
 {
@@ -26,26 +28,29 @@ void pf_now_read(const json_t *entry, struct pf_now *ret)
 static bool check_sriov(struct planning *p, const struct pf_wish *wish, const struct pf_now *now)
 {
 	json_int_t total = json_integer_value(json_at(now->entry, "totalvfs"));
+	auto_free char *remedy = NULL;
 
 	if (wish->num_vfs == 0 || wish->is_external)
 		return true;
+	if (total == 0 && json_is_false(json_at(p->in->observed, "node", "sriovKernel"))) {
+		steps_problem(p, now->address, "NoSriov",
+			      "no NIC of this node shows SR-IOV: enable it in the machine's "
+			      "firmware (SR-IOV, VT-d or AMD-Vi), or boot a kernel with "
+			      "CONFIG_PCI_IOV");
+		return false;
+	}
 	if (total == 0) {
-		plan_problem(
-			p, now->address, "NoSriov", "%s",
-			json_is_false(json_at(p->in->observed, "node", "sriovKernel"))
-				? "no NIC of this node shows SR-IOV: enable it in the machine's "
-				  "firmware (SR-IOV, VT-d or AMD-Vi), or boot a kernel with "
-				  "CONFIG_PCI_IOV"
-				: "it has no SR-IOV: enable it in the NIC's firmware (mlxconfig: "
-				  "SRIOV_EN, NUM_OF_VFS) and reboot, or choose another NIC");
+		remedy = firmware_enable_sriov(now, wish->num_vfs);
+		steps_problem(p, now->address, "NoSriov",
+			      "its firmware has SR-IOV off: %s, or choose another NIC", remedy);
 		return false;
 	}
 	if (wish->num_vfs <= total)
 		return true;
-	plan_problem(p, now->address, "VfCountOutOfRange",
-		     "numVfs is %d, but it can have %lld VFs at most: lower numVfs, or raise the "
-		     "limit in the NIC's firmware",
-		     wish->num_vfs, (long long)total);
+	remedy = firmware_raise_vfs(now, wish->num_vfs);
+	steps_problem(p, now->address, "VfCountOutOfRange",
+		      "numVfs is %d, but it can have %lld VFs at most: lower numVfs, or %s",
+		      wish->num_vfs, (long long)total, remedy);
 	return false;
 }
 
@@ -53,14 +58,14 @@ static bool check_link_type(struct planning *p, const struct pf_wish *wish,
 			    const struct pf_now *now)
 {
 	const char *type = json_str_at(now->entry, "linkType");
+	auto_free char *remedy = NULL;
 
 	if (!wish->link || str_eq(wish->link, type))
 		return true;
-	plan_problem(p, now->address, "LinkTypeMismatch",
-		     "linkType %s is wanted, the port is " QUOTE
-		     ": set the port's type in the NIC's firmware (mlxconfig: LINK_TYPE_P1) and "
-		     "reboot, or correct the policy",
-		     wish->link, json_str_or(json_at(now->entry, "linkType"), "neither"));
+	remedy = firmware_set_link_type(now, wish->link);
+	steps_problem(p, now->address, "LinkTypeMismatch",
+		      "linkType %s is wanted, the port is " QUOTE ": correct the policy, or %s",
+		      wish->link, type ? type : "neither", remedy);
 	return false;
 }
 
@@ -73,10 +78,10 @@ static bool check_eswitch(struct planning *p, const struct pf_wish *wish, const 
 {
 	if (!wish->eswitch || str_eq(wish->eswitch, now->eswitch) || plan_can_set_eswitch(now))
 		return true;
-	plan_problem(p, now->address, "ESwitchUnsupported",
-		     "eSwitchMode %s is wanted, but its driver (" QUOTE
-		     ") has no switch that devlink can set: take eSwitchMode out of the policy",
-		     wish->eswitch, json_str_or(json_at(now->entry, "driver"), "none"));
+	steps_problem(p, now->address, "ESwitchUnsupported",
+		      "eSwitchMode %s is wanted, but its driver (" QUOTE
+		      ") has no switch that devlink can set: take eSwitchMode out of the policy",
+		      wish->eswitch, json_str_or(json_at(now->entry, "driver"), "none"));
 	return false;
 }
 
@@ -84,22 +89,23 @@ static bool check_eswitch(struct planning *p, const struct pf_wish *wish, const 
 static bool check_external(struct planning *p, const struct pf_wish *wish, const struct pf_now *now)
 {
 	if (now->num_vfs < wish->num_vfs)
-		plan_problem(p, now->address, "TooFewVfs",
-			     "it is externallyManaged and has %d of %d VFs: whoever manages it has "
-			     "to make the others",
-			     now->num_vfs, wish->num_vfs);
+		steps_problem(
+			p, now->address, "TooFewVfs",
+			"it is externallyManaged and has %d of %d VFs: whoever manages it has "
+			"to make the others",
+			now->num_vfs, wish->num_vfs);
 	if (wish->eswitch && !str_eq(wish->eswitch, now->eswitch)) {
-		plan_problem(p, now->address, "ESwitchMismatch",
-			     "it is externallyManaged and its eSwitchMode is " QUOTE
-			     ", wanted %s: whoever manages it has to set it",
-			     now->eswitch ? now->eswitch : "not known", wish->eswitch);
+		steps_problem(p, now->address, "ESwitchMismatch",
+			      "it is externallyManaged and its eSwitchMode is " QUOTE
+			      ", wanted %s: whoever manages it has to set it",
+			      now->eswitch ? now->eswitch : "not known", wish->eswitch);
 		return false;
 	}
 	if (wish->mtu > now->mtu) {
-		plan_problem(p, now->address, "MtuTooLow",
-			     "it is externallyManaged and its MTU is %d, wanted %d: whoever "
-			     "manages it has to raise it",
-			     now->mtu, wish->mtu);
+		steps_problem(p, now->address, "MtuTooLow",
+			      "it is externallyManaged and its MTU is %d, wanted %d: whoever "
+			      "manages it has to raise it",
+			      now->mtu, wish->mtu);
 		return false;
 	}
 	return true;
@@ -108,22 +114,16 @@ static bool check_external(struct planning *p, const struct pf_wish *wish, const
 static void say_group(struct planning *p, const struct pf_now *now, const struct vf_group *group,
 		      const char *reason, const char *text)
 {
-	plan_problem(p, now->address, reason, "VFs %d-%d (policy " QUOTE "): %s", group->first,
-		     group->last, json_str_or(json_at(group->spec, "policyName"), "without name"),
-		     text);
-}
-
-static bool vfio_is_possible(const struct planning *p)
-{
-	json_auto_t *load = json_pack("{s:s, s:s}", "step", "load-module", "module", "vfio-pci");
-
-	return plan_has_module(p, "vfio_pci") || !plan_is_refused(p, load);
+	steps_problem(p, now->address, reason, "VFs %d-%d (policy " QUOTE "): %s", group->first,
+		      group->last, json_str_or(json_at(group->spec, "policyName"), "without name"),
+		      text);
 }
 
 static void check_group(struct planning *p, const struct pf_wish *wish, const struct pf_now *now,
 			struct vf_group *group)
 {
 	const char *vdpa = json_str_or(json_at(group->spec, "vdpaType"), "");
+	json_auto_t *load = json_pack("{s:s, s:s}", "step", "load-module", "module", "vfio-pci");
 
 	if (group->last >= wish->num_vfs)
 		say_group(p, now, group, "VfRangeOutOfRange",
@@ -138,8 +138,9 @@ static void check_group(struct planning *p, const struct pf_wish *wish, const st
 			  "boot with intel_iommu=on or amd_iommu=on");
 		group->is_usable = false;
 	}
-	if (group->is_vfio && !vfio_is_possible(p))
-		group->is_usable = false; /* why, is told where the failure of the step is */
+	/* Why, the failure of that step says. */
+	if (group->is_vfio && !has_module(p, "vfio_pci") && steps_is_refused(p, load))
+		group->is_usable = false;
 }
 
 static bool check_pf(struct planning *p, const struct pf_wish *wish, const struct pf_now *now)
@@ -154,31 +155,33 @@ static bool check_pf(struct planning *p, const struct pf_wish *wish, const struc
 
 /* ---- rules of udev -------------------------------------------------------------------------------------------------------------- */
 
-static bool has_rule(const struct pf_now *now, const char *rule)
-{
-	return json_list_has(json_at(now->entry, "host", "udevRules"), rule);
-}
-
-static void need_rule(struct planning *p, const struct pf_now *now, const char *rule,
-		      const char *why)
-{
-	json_t *step;
-
-	if (has_rule(now, rule))
-		return;
-	step = json_pack("{s:s, s:s, s:s}", "step", "write-udev-rule", "pf", now->address, "rule",
-			 rule);
-	if (str_eq(rule, "pf-name"))
-		json_put_str(step, "name", now->name);
-	(void)plan_step(p, now->address, NULL, step, "%s", why);
-}
-
 static void plan_rules(struct planning *p, const struct pf_wish *wish, const struct pf_now *now)
 {
-	if (wish->num_vfs > 0)
-		need_rule(p, now, "nm-unmanaged", "NetworkManager is to leave the VFs alone");
-	if (str_eq(wish->eswitch, "switchdev"))
-		need_rule(p, now, "pf-name", "the PF is to keep its name in switchdev mode");
+	const struct {
+		const char *name;
+		bool is_needed;
+		const char *why;
+	} rules[] = {
+		{"nm-unmanaged",
+		 wish->num_vfs > 0 &&
+			 !json_is_false(json_at(p->in->observed, "node", "networkManager")),
+		 "NetworkManager is to leave the VFs alone"},
+		{"pf-name", str_eq(wish->eswitch, "switchdev"),
+		 "the PF is to keep its name in switchdev mode"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rules); i++) {
+		json_t *step;
+
+		if (!rules[i].is_needed ||
+		    json_list_has(json_at(now->entry, "host", "udevRules"), rules[i].name))
+			continue;
+		step = json_pack("{s:s, s:s, s:s}", "step", "write-udev-rule", "pf", now->address,
+				 "rule", rules[i].name);
+		if (str_eq(rules[i].name, "pf-name"))
+			json_put_str(step, "name", now->name);
+		(void)planner_add(p, now->address, NULL, step, "%s", rules[i].why);
+	}
 }
 
 /* ---- number of VFs, embedded switch ---------------------------------------------------------------------------------------------- */
@@ -195,14 +198,15 @@ static bool is_blocked(struct planning *p, const struct pf_now *now, const char 
 
 		if (!holder)
 			continue;
-		plan_blocked(p, now->address, json_str_at(vf, "pciAddress"), holder,
-			     "%s, which removes all VFs of the PF", why);
+		steps_blocked(p, now->address, json_str_at(vf, "pciAddress"), holder, true,
+			      "%s, which removes all VFs of the PF", why);
 		blocked = true;
 	}
 	/* Numbered but not listed: we do not know whose they are. */
 	if (json_array_size(json_at(now->entry, "Vfs")) < (size_t)now->num_vfs) {
-		plan_problem(p, now->address, "VfUnknown",
-			     "%s, but not all of its VFs can be seen: look at the kernel log", why);
+		steps_problem(p, now->address, "VfUnknown",
+			      "%s, but not all of its VFs can be seen: look at the kernel log",
+			      why);
 		blocked = true;
 	}
 	return blocked;
@@ -210,22 +214,18 @@ static bool is_blocked(struct planning *p, const struct pf_now *now, const char 
 
 static json_t *count_step(const struct pf_now *now, int from, int count)
 {
-	return json_pack("{s:s, s:s, s:i, s:i}", "step", "set-num-vfs", "pf", now->address, "count",
-			 count, "from", from);
+	json_t *step = json_pack("{s:s, s:s, s:i, s:i}", "step", "set-num-vfs", "pf", now->address,
+				 "count", count, "from", from);
+
+	if (now->protected && now->may_have_vfs)
+		json_put_bool(step, "force", true);
+	return step;
 }
 
 static json_t *eswitch_step(const struct pf_now *now, const char *mode)
 {
 	return json_pack("{s:s, s:s, s:s}", "step", "set-eswitch", "pf", now->address, "mode",
 			 mode);
-}
-
-static bool plan_autoprobe(struct planning *p, const struct pf_now *now, bool on, const char *why)
-{
-	return plan_step(
-		p, now->address, NULL,
-		json_pack("{s:s, s:s, s:b}", "step", "set-autoprobe", "pf", now->address, "on", on),
-		"%s", why);
 }
 
 /* Each step only when the one before it can be. */
@@ -235,18 +235,21 @@ static void plan_new_vfs(struct planning *p, const struct pf_now *now, int count
 	const char *pf = now->address;
 
 	if (count > 0 && !now->is_autoprobe_off &&
-	    !plan_autoprobe(p, now, false, "VFs get their addresses before their drivers start"))
+	    !planner_add(p, pf, NULL,
+			 json_pack("{s:s, s:s, s:b}", "step", "set-autoprobe", "pf", pf, "on", 0),
+			 "VFs get their addresses before their drivers start"))
 		return;
 	if (now->num_vfs > 0 &&
-	    !plan_step(p, pf, NULL, count_step(now, now->num_vfs, 0), "%s", why))
+	    !planner_add(p, pf, NULL, count_step(now, now->num_vfs, 0), "%s", why))
 		return;
-	if (eswitch && !plan_step(p, pf, NULL, eswitch_step(now, eswitch), "%s", why))
+	if (eswitch && !planner_add(p, pf, NULL, eswitch_step(now, eswitch), "%s", why))
 		return;
-	if (count == 0 || !plan_step(p, pf, NULL, count_step(now, 0, count), "%s", why))
+	if (count == 0 || !planner_add(p, pf, NULL, count_step(now, 0, count), "%s", why))
 		return;
-	(void)plan_step(p, pf, NULL,
-			json_pack("{s:s, s:s, s:i}", "step", "wait-vfs", "pf", pf, "count", count),
-			"%s", why);
+	(void)planner_add(
+		p, pf, NULL,
+		json_pack("{s:s, s:s, s:i}", "step", "wait-vfs", "pf", pf, "count", count), "%s",
+		why);
 }
 
 /* Part of the way leads nowhere: better not to begin, and to keep what is there in order. */
@@ -257,14 +260,15 @@ static bool is_way_refused(const struct planning *p, const struct pf_now *now, i
 	json_auto_t *set = eswitch ? eswitch_step(now, eswitch) : NULL;
 	json_auto_t *make = count_step(now, 0, count);
 
-	return (now->num_vfs > 0 && plan_is_refused(p, away)) || (set && plan_is_refused(p, set)) ||
-	       (count > 0 && plan_is_refused(p, make));
+	return (now->num_vfs > 0 && steps_is_refused(p, away)) ||
+	       (set && steps_is_refused(p, set)) || (count > 0 && steps_is_refused(p, make));
 }
 
 bool plan_vf_count(struct planning *p, const struct pf_now *now, int count, const char *eswitch)
 {
 	auto_free char *why = NULL;
 
+	assert(count >= 0);
 	if (str_eq(eswitch, now->eswitch) || !plan_can_set_eswitch(now))
 		eswitch = NULL;
 	if (count == now->num_vfs && !eswitch)
@@ -273,13 +277,46 @@ bool plan_vf_count(struct planning *p, const struct pf_now *now, int count, cons
 		      : str_printf("numVfs is %d, wanted %d", now->num_vfs, count);
 	/* Drivers make the PF's interface anew for another mode, and those on it go. */
 	if (eswitch && now->carries) {
-		plan_pf_blocked(p, now->address, now->carries, why);
+		steps_pf_blocked(p, now->address, now->carries, why);
 		return true;
 	}
 	if (is_blocked(p, now, why) || is_way_refused(p, now, count, eswitch))
 		return true;
 	plan_new_vfs(p, now, count, eswitch, why);
 	return false;
+}
+
+/* ---- RoCE LAG ---------------------------------------------------------------------------------- */
+
+/*
+ * mlx5 joins the ports of a bond into one RDMA device while no port has VFs in legacy mode. The
+ * first VF ends that: the device goes and with it every connection on it
+ * (drivers/net/ethernet/mellanox/mlx5/core/lag/lag.c, mlx5_lag_check_prereq()).
+ */
+static bool is_lag_in_the_way(struct planning *p, const struct pf_wish *wish,
+			      const struct pf_now *now, const char *eswitch)
+{
+	const char *bond = json_str_at(now->entry, "host", "master"), *device = NULL;
+	const json_t *port;
+	size_t i;
+
+	if (!bond || wish->num_vfs == 0 || now->num_vfs > 0 || wish->allows_lag_loss ||
+	    str_eq(eswitch, "switchdev") || !str_eq(json_str_at(now->entry, "driver"), "mlx5_core"))
+		return false;
+	json_array_foreach (json_at(p->in->observed, "interfaces"), i, port) {
+		const char *address = json_str_or(json_at(port, "pciAddress"), "");
+
+		if (!str_eq(json_str_at(port, "host", "master"), bond))
+			continue;
+		if (json_integer_value(json_at(port, "numVfs")) > 0)
+			return false;
+		if (!device)
+			device = json_str_at(rdma_hardware(p, address), "name");
+	}
+	if (!device)
+		return false;
+	steps_lag_blocked(p, now->address, bond, device);
+	return true;
 }
 
 /* ---- MTU and link of the PF --------------------------------------------------------------------------------------------------------- */
@@ -292,61 +329,55 @@ static bool plan_mtu(struct planning *p, const struct pf_wish *wish, const struc
 	if (wish->mtu == 0 || wish->mtu <= now->mtu)
 		return true;
 	if (most > 0 && wish->mtu > most) {
-		plan_problem(
+		steps_problem(
 			p, now->address, "MtuOutOfRange",
 			"mtu is %d, but its driver takes %lld at most: lower mtu in the policy",
 			wish->mtu, (long long)most);
 		return false;
 	}
-	return plan_step(p, now->address, NULL,
-			 json_pack("{s:s, s:s, s:i}", "step", "set-mtu", "device", now->address,
-				   "mtu", wish->mtu),
-			 "MTU is %d, wanted at least %d", now->mtu, wish->mtu);
+	return planner_add(p, now->address, NULL,
+			   json_pack("{s:s, s:s, s:i}", "step", "set-mtu", "device", now->address,
+				     "mtu", wish->mtu),
+			   "MTU is %d, wanted at least %d", now->mtu, wish->mtu);
 }
 
-static void plan_link(struct planning *p, const struct pf_wish *wish, const struct pf_now *now)
-{
-	if (wish->num_vfs > 0 && now->is_down && !now->protected)
-		(void)plan_step(p, now->address, NULL,
-				json_pack("{s:s, s:s}", "step", "link-up", "device", now->address),
-				"the PF is down, so its VFs have no link");
-}
+/* ---- all of it --------------------------------------------------------------------------------- */
 
-/* ---- all of it ------------------------------------------------------------------------------------------------------------------------ */
-
-/* Spec says nothing: as it was found, if we have changed it, else as it is. */
-static const char *eswitch_of(const struct planning *p, const struct pf_wish *wish,
-			      const struct pf_now *now)
-{
-	return wish->eswitch ? wish->eswitch : json_str_at(plan_found_pf(p, now), "eSwitchMode");
-}
-
-void plan_pf(struct planning *p, const struct pf_wish *wish)
+void plan_pf(struct planning *p, const struct pf_wish *wish, const struct pf_now *now)
 {
 	bool is_there = true, may_mtu = true;
-	struct pf_now now;
+	const char *eswitch = wish->eswitch;
 
-	pf_now_read(plan_observed_pf(p, wish->address), &now);
-	if (!check_pf(p, wish, &now))
+	if (!check_pf(p, wish, now))
 		return;
 	if (!wish->is_external) {
-		plan_rules(p, wish, &now);
-		is_there = plan_vf_count(p, &now, wish->num_vfs, eswitch_of(p, wish, &now));
-		may_mtu = plan_mtu(p, wish, &now);
+		plan_rules(p, wish, now);
+		/* Spec says nothing: as it was found, if we have changed it, else as it is. */
+		if (!eswitch)
+			eswitch = json_str_at(found_pf(p, now), "eSwitchMode");
+		may_mtu = plan_mtu(p, wish, now);
 	}
-	plan_link(p, wish, &now);
+	/* bnxt_en makes no VFs on a PF that is down, and says that it did; bnx2x refuses. */
+	if (wish->num_vfs > 0 && now->is_down && !now->protected)
+		(void)planner_add(
+			p, now->address, NULL,
+			json_pack("{s:s, s:s}", "step", "link-up", "device", now->address),
+			"the PF is down, so its VFs have no link");
+	if (!wish->is_external)
+		is_there = !is_lag_in_the_way(p, wish, now, eswitch) &&
+			   plan_vf_count(p, now, wish->num_vfs, eswitch);
 	if (is_there)
-		plan_vfs(p, wish, &now, may_mtu);
+		plan_vfs(p, wish, now, may_mtu);
 }
 
 /* ---- modules ---------------------------------------------------------------------------------------------------------------------------- */
 
 static void need_module(struct planning *p, const char *module, const char *loaded, const char *why)
 {
-	if (!plan_has_module(p, loaded))
-		(void)plan_step(p, NULL, NULL,
-				json_pack("{s:s, s:s}", "step", "load-module", "module", module),
-				"%s", why);
+	if (!has_module(p, loaded))
+		(void)planner_add(p, NULL, NULL,
+				  json_pack("{s:s, s:s}", "step", "load-module", "module", module),
+				  "%s", why);
 }
 
 void plan_modules(struct planning *p, const struct pf_wish *wishes, size_t n)
@@ -354,13 +385,11 @@ void plan_modules(struct planning *p, const struct pf_wish *wishes, size_t n)
 	bool vfio = false, rdma = false, mlx5 = false;
 
 	for (size_t i = 0; i < n; i++) {
-		const json_t *pf = plan_observed_pf(p, wishes[i].address);
-
-		for (size_t g = 0; pf && g < wishes[i].n_groups; g++) {
+		for (size_t g = 0; wishes[i].entry && g < wishes[i].n_groups; g++) {
 			vfio |= wishes[i].groups[g].is_vfio;
 			rdma |= wishes[i].groups[g].is_rdma;
 			mlx5 |= wishes[i].groups[g].is_rdma &&
-				str_eq(json_str_at(pf, "driver"), "mlx5_core");
+				str_eq(json_str_at(wishes[i].entry, "driver"), "mlx5_core");
 		}
 	}
 	if (mlx5)

@@ -1,76 +1,13 @@
 /*
- * How PFs were found, and putting back those that nobody wants any more. A PF that is not in "found" was never touched by
+ * Put back PFs that nobody wants any more. A PF that is not in "found" was never touched by
  * us and never is.
  *
- * Not put back: a link that was down (a port that is up harms nobody, one set down might), and MAC addresses of VFs that
- * were there before us.
+ * Not put back: a link that was down (a port that is up harms nobody, one set down might), and MAC
+ * addresses of VFs that were there before us.
  */
-#include "nodeagent/planner_parts.h"
+#include "nodeagent/plan/planner_internal.h"
 
-/* ---- remembering -------------------------------------------------------------------------------------------------------------- */
-
-/* The same slot with another card (node-kernel 10, 31). What one of both does not tell is no evidence. */
-static bool is_same_card(const json_t *found, const struct pf_now *now)
-{
-	const struct {
-		const json_t *then, *now;
-	} marks[] = {
-		{json_at(found, "vendor"), json_at(now->entry, "vendor")},
-		{json_at(found, "deviceID"), json_at(now->entry, "deviceID")},
-		{json_at(found, "permanentMac"), json_at(now->entry, "host", "permanentMac")},
-	};
-
-	for (size_t i = 0; i < ARRAY_LEN(marks); i++)
-		if (marks[i].then && marks[i].now && !json_same(marks[i].then, marks[i].now))
-			return false;
-	return true;
-}
-
-const json_t *plan_found_pf(const struct planning *p, const struct pf_now *now)
-{
-	const json_t *found = json_at(p->found, "pfs", now->address);
-
-	return found && is_same_card(found, now) ? found : NULL;
-}
-
-static void keep(json_t *found, const char *key, json_t *value)
-{
-	if (value)
-		json_put(found, key, json_deep_copy(value));
-}
-
-/* Only VFs that were there before us can have one. */
-static json_t *overrides_of(const struct pf_now *now)
-{
-	json_t *ret = json_object(), *vf;
-	size_t i;
-
-	json_array_foreach (json_at(now->entry, "Vfs"), i, vf) {
-		const char *address = json_str_at(vf, "pciAddress");
-
-		if (address)
-			keep(ret, address, json_at(vf, "host", "driverOverride"));
-	}
-	return ret;
-}
-
-void plan_remember_pf(struct planning *p, const struct pf_now *now)
-{
-	static const char *const of_pf[] = {"numVfs",         "mtu",    "eSwitchMode",
-					    "linkAdminState", "vendor", "deviceID"};
-	static const char *const of_host[] = {"driversAutoprobe", "udevRules", "permanentMac"};
-	json_t *found;
-
-	if (plan_found_pf(p, now))
-		return;
-	found = json_object();
-	for (size_t i = 0; i < ARRAY_LEN(of_pf); i++)
-		keep(found, of_pf[i], json_at(now->entry, of_pf[i]));
-	for (size_t i = 0; i < ARRAY_LEN(of_host); i++)
-		keep(found, of_host[i], json_at(now->entry, "host", of_host[i]));
-	json_put(found, "overrides", overrides_of(now));
-	json_put(json_need_object(p->found, "pfs"), now->address, found);
-}
+#include <string.h>
 
 /* ---- putting back --------------------------------------------------------------------------------------------------------------- */
 
@@ -80,11 +17,6 @@ struct restore {
 	const json_t *found;
 	bool is_done; /* nothing is left that differs, planned or not */
 };
-
-static void say_held(struct restore *r, const json_t *vf, const char *holder, const char *why)
-{
-	plan_blocked(r->p, r->now->address, json_str_at(vf, "pciAddress"), holder, "%s", why);
-}
 
 /* False: VFs come or go, or would if nobody held them; the rest is for later. */
 static bool restore_vfs(struct restore *r)
@@ -106,11 +38,11 @@ static bool restore_vfs(struct restore *r)
 
 static bool plan_autoprobe(struct restore *r, bool on)
 {
-	return plan_step(r->p, r->now->address, NULL,
-			 json_pack("{s:s, s:s, s:b}", "step", "set-autoprobe", "pf",
-				   r->now->address, "on", on),
-			 on ? "drivers are to bind to the VFs again"
-			    : "nobody wants the PF any more, and so it was");
+	return planner_add(r->p, r->now->address, NULL,
+			   json_pack("{s:s, s:s, s:b}", "step", "set-autoprobe", "pf",
+				     r->now->address, "on", on),
+			   on ? "drivers are to bind to the VFs again"
+			      : "nobody wants the PF any more, and so it was");
 }
 
 static bool was_autoprobe_off(const struct restore *r)
@@ -118,7 +50,10 @@ static bool was_autoprobe_off(const struct restore *r)
 	return json_is_false(json_at(r->found, "driversAutoprobe"));
 }
 
-/* The driver_override that the VF had; *ret_differs: it has another, or should have a driver and has none. */
+/*
+ * The driver_override that the VF had; *ret_differs: it has another, or should have a driver and
+ * has none.
+ */
 static const char *driver_before(const struct restore *r, const json_t *vf, bool *ret_differs)
 {
 	const char *address = json_str_or(json_at(vf, "pciAddress"), "");
@@ -153,7 +88,8 @@ static void restore_driver(struct restore *r, const json_t *vf)
 		return;
 	r->is_done = false;
 	if (holder)
-		say_held(r, vf, holder, why);
+		steps_blocked(r->p, r->now->address, json_str_at(vf, "pciAddress"), holder, false,
+			      "%s", why);
 	else
 		(void)plan_rebind(r->p, r->now->address, vf, was, why);
 }
@@ -183,7 +119,7 @@ static json_t *mtu_step(const char *device, int mtu)
 	return json_pack("{s:s, s:s, s:i}", "step", "set-mtu", "device", device, "mtu", mtu);
 }
 
-/* VFs first: none may have more than its PF (node-kernel 10, 21). */
+/* VFs first: none may have more than its PF. */
 static void restore_mtu(struct restore *r)
 {
 	static const char why[] = "nobody wants the PF any more, and its MTU was lower";
@@ -198,25 +134,26 @@ static void restore_mtu(struct restore *r)
 	r->is_done = false;
 	/* The kernel takes the MTU of what lies on it along. */
 	if (r->now->carries)
-		plan_pf_blocked(r->p, r->now->address, r->now->carries, why);
+		steps_pf_blocked(r->p, r->now->address, r->now->carries, why);
 	may = !r->now->carries;
 	json_array_foreach (json_at(r->now->entry, "Vfs"), i, vf) {
 		const char *holder = vf_holder(r->p, vf);
 
 		if (holder)
-			say_held(r, vf, holder, why);
+			steps_blocked(r->p, r->now->address, json_str_at(vf, "pciAddress"), holder,
+				      false, "%s", why);
 		may &= !holder;
 	}
 	json_array_foreach (json_at(r->now->entry, "Vfs"), i, vf) {
 		const char *address = json_str_at(vf, "pciAddress");
 
 		if (may && json_integer_value(json_at(vf, "mtu")) > was)
-			may = address && plan_step(r->p, r->now->address, address,
-						   mtu_step(address, was), "%s", why);
+			may = address && planner_add(r->p, r->now->address, address,
+						     mtu_step(address, was), "%s", why);
 	}
 	if (may)
-		(void)plan_step(r->p, r->now->address, NULL, mtu_step(r->now->address, was), "%s",
-				why);
+		(void)planner_add(r->p, r->now->address, NULL, mtu_step(r->now->address, was), "%s",
+				  why);
 }
 
 static void restore_rules(struct restore *r)
@@ -230,10 +167,10 @@ static void restore_rules(struct restore *r)
 		if (!name || json_list_has(json_at(r->found, "udevRules"), name))
 			continue;
 		r->is_done = false;
-		(void)plan_step(r->p, r->now->address, NULL,
-				json_pack("{s:s, s:s, s:s}", "step", "remove-udev-rule", "pf",
-					  r->now->address, "rule", name),
-				"nobody wants the PF any more");
+		(void)planner_add(r->p, r->now->address, NULL,
+				  json_pack("{s:s, s:s, s:s}", "step", "remove-udev-rule", "pf",
+					    r->now->address, "rule", name),
+				  "nobody wants the PF any more");
 	}
 }
 
@@ -245,15 +182,16 @@ static bool restore_pf(struct planning *p, const json_t *entry)
 
 	pf_now_read(entry, &now);
 	r.now = &now;
-	r.found = plan_found_pf(p, &now);
+	r.found = found_pf(p, &now);
 	if (!r.found)
 		return true;
+	now.may_have_vfs = json_is_true(json_at(r.found, "allowPrimaryNic"));
 	if (restore_vfs(&r)) {
 		restore_drivers(&r);
 		restore_mtu(&r);
 		restore_rules(&r);
 	}
-	plan_respect_protection(p, &now, steps, blocked);
+	steps_respect_protection(p, &now, steps, blocked);
 	return r.is_done;
 }
 
@@ -273,12 +211,9 @@ static bool is_wanted(const json_t *interfaces, const char *address)
 	return false;
 }
 
-/* Whoever manages it now is to find it as it is. */
-static void forget_external(struct planning *p, const struct pf_wish *wishes, size_t n)
+static int compare_text(const void *a, const void *b)
 {
-	for (size_t i = 0; i < n; i++)
-		if (wishes[i].is_external)
-			(void)json_object_del(json_object_get(p->found, "pfs"), wishes[i].address);
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
 void plan_restore(struct planning *p, const struct pf_wish *wishes, size_t n)
@@ -288,16 +223,22 @@ void plan_restore(struct planning *p, const struct pf_wish *wishes, size_t n)
 	const char *address;
 	size_t i, count = 0;
 
-	forget_external(p, wishes, n);
+	/* Whoever manages it now is to find it as it is. */
+	for (i = 0; i < n; i++)
+		if (wishes[i].is_external)
+			(void)json_object_del(pfs, wishes[i].address);
 	json_each (pfs, address, found)
 		if (!is_wanted(json_at(p->in->spec, "interfaces"), address))
 			addresses[count++] = address;
 	if (count > 1)
-		qsort(addresses, count, sizeof(*addresses), plan_compare_text);
+		qsort(addresses, count, sizeof(*addresses), compare_text);
 	for (i = 0; i < count; i++) {
-		const json_t *entry = plan_observed_pf(p, addresses[i]);
+		const json_t *entry = observed_pf(p, addresses[i]);
 
-		/* Without it there is nothing to put back yet; just back, it may have been forgotten for its absence only. */
+		/*
+		 * Without it there is nothing to put back yet; just back, it may have been
+		 * forgotten for its absence only.
+		 */
 		if (entry && !json_at(entry, "host", "arrivedMs") && restore_pf(p, entry))
 			(void)json_object_del(pfs, addresses[i]);
 	}

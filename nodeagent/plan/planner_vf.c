@@ -1,10 +1,12 @@
 /*
- * The VFs that are there: address, driver, MTU (node-kernel 2, 1.6). Two passes over the VFs of a PF: addresses while
- * nothing can bind to new ones, then drivers, one VF after the other, since RDMA devices are named in order of arrival.
+ * The VFs that are there: address, driver, MTU
+ * (Documentation/networking/device_drivers/ethernet/mellanox/mlx5). Two passes over the VFs of a
+ * PF: addresses while nothing can bind to new ones, then drivers, one VF after the other, since
+ * RDMA devices are named in order of arrival.
  *
  * A VF that somebody holds has no step, whatever it looks like.
  */
-#include "nodeagent/planner_parts.h"
+#include "nodeagent/plan/planner_internal.h"
 
 enum vf_driver {
 	VF_DRIVER_KEEP,   /* whatever is bound */
@@ -18,7 +20,7 @@ struct vf {
 	const json_t *now;
 	const char *address;
 	const char *bound;  /* its driver; NULL: none */
-	const char *holder; /* NULL: nobody */
+	const char *holder; /* who would notice a change; NULL: nobody */
 	const struct vf_group *group;
 	enum vf_driver driver;
 	int number;
@@ -38,24 +40,18 @@ struct vfs {
 	struct vf *items;
 };
 
-/* Also below a bond, a bridge or a VLAN that carries the default route or an address of the node. */
-static bool carries_the_node(const struct planning *p, const json_t *vf)
-{
-	const char *address = json_str_at(vf, "pciAddress");
-
-	return json_find(json_at(p->in->observed, "node", "protected"), "pciAddress", address);
-}
-
 const char *vf_holder(const struct planning *p, const json_t *vf)
 {
-	const char *pod = json_str_at(p->in->held, json_str_or(json_at(vf, "pciAddress"), ""));
+	const char *address = json_str_or(json_at(vf, "pciAddress"), "");
+	const char *pod = json_str_at(p->in->held, address);
 	const char *name = json_str_at(vf, "host", "holder", "name");
 
 	if (pod)
 		return pod;
 	if (p->in->is_held_awaited && !p->in->held)
 		return "a pod perhaps (the kubelet has not said yet which devices pods have)";
-	if (carries_the_node(p, vf))
+	/* Also below a bond, a bridge or a VLAN that carries its default route or address. */
+	if (json_find(json_at(p->in->observed, "node", "protected"), "pciAddress", address))
 		return "the node itself";
 	if (json_is_false(json_at(vf, "host", "inUse")))
 		return NULL;
@@ -67,15 +63,6 @@ const char *vf_holder(const struct planning *p, const json_t *vf)
 static bool has_kernel_driver(const struct vf *vf)
 {
 	return vf->bound && !observed_is_userspace_driver(vf->bound);
-}
-
-static enum vf_driver driver_of(const struct vf *vf)
-{
-	if (!vf->group)
-		return vf->bound ? VF_DRIVER_KEEP : VF_DRIVER_KERNEL;
-	if (!vf->group->is_usable)
-		return VF_DRIVER_KEEP;
-	return vf->group->is_vfio ? VF_DRIVER_VFIO : VF_DRIVER_KERNEL;
 }
 
 static const char *why_bind(const struct vf *vf)
@@ -121,55 +108,62 @@ static bool has_bad_guid(const struct vfs *vfs, const struct vf *vf)
 	const char *guid = json_str_at(vf->now, "guid");
 
 	return guid && vf->group && vf->group->is_usable && has_kernel_driver(vf) &&
-	       (vf->group->is_rdma || vfs->is_ib) && plan_rdma_hardware(vfs->p, vf->address) &&
+	       (vf->group->is_rdma || vfs->is_ib) && rdma_hardware(vfs->p, vf->address) &&
 	       !is_right_guid(vfs, vf, guid);
 }
 
 static void read_vf(const struct vfs *vfs, const json_t *now, struct vf *ret)
 {
+	/*
+	 * A VF without driver has no interface, no RDMA device and no vfio file, so nothing of a
+	 * pod can be in it: after a boot the kubelet still names the pod that had it, and that pod
+	 * waits for the driver.
+	 */
+	bool is_empty = !json_at(now, "driver") && json_is_false(json_at(now, "host", "inUse"));
+
 	*ret = (struct vf){
 		.now = now,
 		.address = json_str_at(now, "pciAddress"),
 		.bound = json_str_at(now, "driver"),
-		.holder = vf_holder(vfs->p, now),
+		.holder = is_empty ? NULL : vf_holder(vfs->p, now),
 		.number = (int)json_integer_value(json_at(now, "vfID")),
 	};
 	ret->group = pf_wish_group(vfs->wish, ret->number);
-	ret->driver = driver_of(ret);
+	if (!ret->group)
+		ret->driver = ret->bound ? VF_DRIVER_KEEP : VF_DRIVER_KERNEL;
+	else if (ret->group->is_usable)
+		ret->driver = ret->group->is_vfio ? VF_DRIVER_VFIO : VF_DRIVER_KERNEL;
 	ret->rebind = why_bind(ret);
 	if (!ret->rebind && has_bad_guid(vfs, ret))
 		ret->rebind = WHY_GUID;
 	ret->is_stopped = !ret->address;
 }
 
-static void say_held(struct vfs *vfs, const struct vf *vf)
-{
-	if (vf->rebind)
-		plan_blocked(vfs->p, vfs->now->address, vf->address, vf->holder, "%s", vf->rebind);
-}
-
 /* ---- addresses ------------------------------------------------------------------------------------------------------------------ */
 
 static bool plan_mac(struct vfs *vfs, const struct vf *vf, const char *mac, const char *why)
 {
-	return plan_step(vfs->p, vfs->now->address, vf->address,
-			 json_pack("{s:s, s:s, s:i, s:s}", "step", "set-vf-mac", "pf",
-				   vfs->now->address, "index", vf->number, "mac", mac),
-			 "%s", why);
+	return planner_add(vfs->p, vfs->now->address, vf->address,
+			   json_pack("{s:s, s:s, s:i, s:s}", "step", "set-vf-mac", "pf",
+				     vfs->now->address, "index", vf->number, "mac", mac),
+			   "%s", why);
 }
 
 /* Its driver has started since with this very address, and it did not help. */
 static void say_bad_guid(struct vfs *vfs, struct vf *vf)
 {
-	plan_problem(vfs->p, vfs->now->address, "BadGuid",
-		     "VF " QUOTE " has the node GUID " QUOTE
-		     ", with which RDMA does not work, also after its driver has started anew: "
-		     "update the NIC's firmware, and see the kernel log",
-		     vf->address, json_str_or(json_at(vf->now, "guid"), ""));
+	steps_problem(vfs->p, vfs->now->address, "BadGuid",
+		      "VF " QUOTE " has the node GUID " QUOTE
+		      ", with which RDMA does not work, also after its driver has started anew: "
+		      "update the NIC's firmware, and see the kernel log",
+		      vf->address, json_str_or(json_at(vf->now, "guid"), ""));
 	vf->is_stopped = true;
 }
 
-/* An mlx5 VF takes its node GUID from the address that its PF gives it, once, when its driver starts (node-kernel 2.1). */
+/*
+ * An mlx5 VF takes its node GUID from the address that its PF gives it, once, when its driver
+ * starts (mlx5, eswitch.c, node_guid_gen_from_mac()).
+ */
 static void plan_mac_for_guid(struct vfs *vfs, struct vf *vf)
 {
 	const char *admin = json_str_at(vf->now, "host", "adminMac");
@@ -185,8 +179,9 @@ static void plan_mac_for_guid(struct vfs *vfs, struct vf *vf)
 }
 
 /*
- * An address that the PF gives stays when the driver changes, and nobody but the PF can give it another. One that works
- * already is kept. A driver that cannot give any is no reason to leave the VF without driver.
+ * An address that the PF gives stays when the driver changes, and nobody but the PF can give it
+ * another. One that works already is kept. A driver that cannot give any is no reason to leave the
+ * VF without driver.
  */
 static void plan_ethernet(struct vfs *vfs, struct vf *vf)
 {
@@ -211,59 +206,39 @@ static void plan_guid(struct vfs *vfs, struct vf *vf, const char *which, const c
 
 	if (vf->is_stopped || str_eq(json_str_at(vf->now, "host", told), guid))
 		return;
-	if (!plan_step(vfs->p, vfs->now->address, vf->address,
-		       json_pack("{s:s, s:s, s:i, s:s, s:s}", "step", "set-vf-guid", "pf",
-				 vfs->now->address, "index", vf->number, "which", which, "guid",
-				 guid),
-		       "its GUIDs are not set"))
+	if (!planner_add(vfs->p, vfs->now->address, vf->address,
+			 json_pack("{s:s, s:s, s:i, s:s, s:s}", "step", "set-vf-guid", "pf",
+				   vfs->now->address, "index", vf->number, "which", which, "guid",
+				   guid),
+			 "its GUIDs are not set"))
 		vf->is_stopped = true;
-}
-
-/* The address of an InfiniBand interface ends with the GUID that its driver has found. */
-static bool has_started_with(const struct vf *vf, const char *guid)
-{
-	return str_ends(json_str_at(vf->now, "mac"), guid);
-}
-
-/* Told by the PF, and as it should be: nothing to set. */
-static bool is_told_guid(const struct vfs *vfs, const struct vf *vf)
-{
-	const char *node = json_str_at(vf->now, "host", "adminNodeGuid");
-
-	return node && is_right_guid(vfs, vf, node) &&
-	       str_eq(node, json_str_at(vf->now, "host", "adminPortGuid"));
 }
 
 static void plan_infiniband(struct vfs *vfs, struct vf *vf)
 {
+	const char *node = json_str_at(vf->now, "host", "adminNodeGuid");
+	const char *port = json_str_at(vf->now, "host", "adminPortGuid");
+	bool is_bad = has_bad_guid(vfs, vf);
 	char guid[TEXT_GUID_SIZE];
 
-	if (!vf->rebind || (!has_bad_guid(vfs, vf) && is_told_guid(vfs, vf)))
+	/* What the PF gives it is as it should be. */
+	if (!vf->rebind || (!is_bad && node && is_right_guid(vfs, vf, node) && str_eq(node, port)))
 		return;
 	if (!asked_guid(vf, guid) && !vf_guid_derive(vfs->p, vfs->now->entry, vf->number, guid)) {
-		plan_problem(vfs->p, vfs->now->address, "BadGuid",
-			     "VF " QUOTE " gets no GUID, for that of the PF is not known: load "
-			     "ib_ipoib on the host",
-			     vf->address);
+		steps_problem(vfs->p, vfs->now->address, "BadGuid",
+			      "VF " QUOTE " gets no GUID, for that of the PF is not known: load "
+			      "ib_ipoib on the host",
+			      vf->address);
 		vf->is_stopped = true;
 		return;
 	}
-	if (has_bad_guid(vfs, vf) && has_started_with(vf, guid)) {
+	/* The address of an InfiniBand interface ends with the GUID that its driver has found. */
+	if (is_bad && str_ends(json_str_at(vf->now, "mac"), guid)) {
 		say_bad_guid(vfs, vf);
 		return;
 	}
 	plan_guid(vfs, vf, "node", guid);
 	plan_guid(vfs, vf, "port", guid);
-}
-
-/* Fresh InfiniBand VFs are down (node-kernel 2.3). */
-static void plan_link_state(struct vfs *vfs, struct vf *vf)
-{
-	if (str_eq(json_str_at(vf->now, "host", "linkState"), "disable"))
-		(void)plan_step(vfs->p, vfs->now->address, vf->address,
-				json_pack("{s:s, s:s, s:i, s:s}", "step", "set-vf-link-state", "pf",
-					  vfs->now->address, "index", vf->number, "state", "auto"),
-				"its link is disabled");
 }
 
 static void plan_addresses(struct vfs *vfs, struct vf *vf)
@@ -275,44 +250,42 @@ static void plan_addresses(struct vfs *vfs, struct vf *vf)
 		return;
 	}
 	plan_infiniband(vfs, vf);
-	plan_link_state(vfs, vf);
+	/* Fresh InfiniBand VFs are down. */
+	if (str_eq(json_str_at(vf->now, "host", "linkState"), "disable"))
+		(void)planner_add(vfs->p, vfs->now->address, vf->address,
+				  json_pack("{s:s, s:s, s:i, s:s}", "step", "set-vf-link-state",
+					    "pf", vfs->now->address, "index", vf->number, "state",
+					    "auto"),
+				  "its link is disabled");
 }
 
 /* ---- drivers ---------------------------------------------------------------------------------------------------------------------- */
-
-static bool plan_override(struct planning *p, const char *pf, const json_t *vf, const char *driver,
-			  const char *why)
-{
-	const char *address = json_str_at(vf, "pciAddress");
-	json_t *step;
-
-	if (str_eq(json_str_at(vf, "host", "driverOverride"), driver))
-		return true;
-	step = json_pack("{s:s, s:s}", "step", "set-driver-override", "vf", address);
-	json_put_str(step, "driver", driver);
-	return plan_step(p, pf, address, step, "%s", why);
-}
 
 bool plan_rebind(struct planning *p, const char *pf, const json_t *vf, const char *driver,
 		 const char *why)
 {
 	const char *address = json_str_at(vf, "pciAddress");
-	json_t *probe;
+	json_t *override, *probe;
 
-	if (!plan_override(p, pf, vf, driver, why))
-		return false;
+	if (!str_eq(json_str_at(vf, "host", "driverOverride"), driver)) {
+		override = json_pack("{s:s, s:s}", "step", "set-driver-override", "vf", address);
+		json_put_str(override, "driver", driver);
+		if (!planner_add(p, pf, address, override, "%s", why))
+			return false;
+	}
 	if (json_at(vf, "driver") &&
-	    !plan_step(p, pf, address,
-		       json_pack("{s:s, s:s}", "step", "unbind-driver", "vf", address), "%s", why))
+	    !planner_add(p, pf, address,
+			 json_pack("{s:s, s:s}", "step", "unbind-driver", "vf", address), "%s",
+			 why))
 		return false;
 	probe = json_pack("{s:s, s:s}", "step", "probe-driver", "vf", address);
 	json_put_str(probe, "driver", driver);
-	return plan_step(p, pf, address, probe, "%s", why);
+	return planner_add(p, pf, address, probe, "%s", why);
 }
 
 static bool plan_wait(struct vfs *vfs, const struct vf *vf, const char *part)
 {
-	return plan_step(
+	return planner_add(
 		vfs->p, vfs->now->address, vf->address,
 		json_pack("{s:s, s:s, s:s}", "step", "wait-vf", "vf", vf->address, "for", part),
 		"its driver has just started");
@@ -333,17 +306,17 @@ static void plan_mtu(struct vfs *vfs, const struct vf *vf)
 	if (wanted == 0 || !vfs->may_mtu || (!vf->rebind && (mtu == 0 || mtu == wanted)))
 		return;
 	if (most > 0 && wanted > most) {
-		plan_problem(vfs->p, vfs->now->address, "MtuOutOfRange",
-			     "VF " QUOTE
-			     ": mtu is %d, but its driver takes %lld at most: lower mtu "
-			     "in the policy",
-			     vf->address, wanted, (long long)most);
+		steps_problem(vfs->p, vfs->now->address, "MtuOutOfRange",
+			      "VF " QUOTE
+			      ": mtu is %d, but its driver takes %lld at most: lower mtu "
+			      "in the policy",
+			      vf->address, wanted, (long long)most);
 		return;
 	}
-	(void)plan_step(vfs->p, vfs->now->address, vf->address,
-			json_pack("{s:s, s:s, s:i}", "step", "set-mtu", "device", vf->address,
-				  "mtu", wanted),
-			"MTU of the VF, wanted %d", wanted);
+	(void)planner_add(vfs->p, vfs->now->address, vf->address,
+			  json_pack("{s:s, s:s, s:i}", "step", "set-mtu", "device", vf->address,
+				    "mtu", wanted),
+			  "MTU of the VF, wanted %d", wanted);
 }
 
 static void plan_kernel_driver(struct vfs *vfs, struct vf *vf)
@@ -364,11 +337,11 @@ static void check_parts(struct vfs *vfs, const struct vf *vf)
 	if (vf->rebind || !vf->group || !vf->group->is_usable)
 		return;
 	if (!json_at(vf->now, "name"))
-		plan_problem(vfs->p, vfs->now->address, "VfWithoutInterface",
-			     "VF " QUOTE " has the driver " QUOTE
-			     " but no network interface: see the kernel log; for InfiniBand load "
-			     "ib_ipoib",
-			     vf->address, vf->bound);
+		steps_problem(vfs->p, vfs->now->address, "VfWithoutInterface",
+			      "VF " QUOTE " has the driver " QUOTE
+			      " but no network interface: see the kernel log; for InfiniBand load "
+			      "ib_ipoib",
+			      vf->address, vf->bound);
 	else if (is_rdma(vf) && json_array_size(json_at(vf->now, "host", "rdma")) == 0 &&
 		 vfs->n_without_rdma++ == 0)
 		vfs->without_rdma = vf->address;
@@ -376,11 +349,10 @@ static void check_parts(struct vfs *vfs, const struct vf *vf)
 
 static void plan_driver(struct vfs *vfs, struct vf *vf)
 {
-	if (vf->holder) {
-		say_held(vfs, vf);
-		return;
-	}
-	if (vf->is_stopped)
+	if (vf->holder && vf->rebind)
+		steps_blocked(vfs->p, vfs->now->address, vf->address, vf->holder, false, "%s",
+			      vf->rebind);
+	if (vf->holder || vf->is_stopped)
 		return;
 	switch (vf->driver) {
 	case VF_DRIVER_KEEP:
@@ -397,36 +369,28 @@ static void plan_driver(struct vfs *vfs, struct vf *vf)
 	}
 }
 
-/* On again in any case: a run that was cut off may have left it off. Without it only vfio-pci binds. */
+/*
+ * On again in any case: a run that was cut off may have left it off. Without it only vfio-pci
+ * binds.
+ */
 static void plan_autoprobe(struct vfs *vfs)
 {
 	const char *pf = vfs->now->address;
 
 	if (!vfs->now->is_autoprobe_off ||
-	    plan_step(vfs->p, pf, NULL,
-		      json_pack("{s:s, s:s, s:b}", "step", "set-autoprobe", "pf", pf, "on", 1),
-		      "drivers are to bind to the VFs again"))
+	    planner_add(vfs->p, pf, NULL,
+			json_pack("{s:s, s:s, s:b}", "step", "set-autoprobe", "pf", pf, "on", 1),
+			"drivers are to bind to the VFs again"))
 		return;
 	for (size_t i = 0; i < vfs->n; i++)
 		vfs->items[i].is_stopped |=
 			vfs->items[i].driver == VF_DRIVER_KERNEL && vfs->items[i].rebind;
 }
 
-static void say_without_rdma(struct vfs *vfs)
-{
-	if (vfs->n_without_rdma > 0)
-		plan_problem(
-			vfs->p, vfs->now->address, "NoRdmaDevice",
-			"isRdma is wanted, but %zu VF%s (" QUOTE
-			"%s) ha%s no RDMA device: load the NIC's RDMA driver (mlx5_ib, irdma, "
-			"bnxt_re), see whether its firmware has RDMA on, or take isRdma out of "
-			"the policy",
-			vfs->n_without_rdma, vfs->n_without_rdma == 1 ? "" : "s", vfs->without_rdma,
-			vfs->n_without_rdma == 1 ? "" : ", ...",
-			vfs->n_without_rdma == 1 ? "s" : "ve");
-}
-
-/* A PF that others manage: autoprobe is theirs, unless one of its VFs has to have the kernel's driver. */
+/*
+ * A PF that others manage: autoprobe is theirs, unless one of its VFs has to have the kernel's
+ * driver.
+ */
 static bool needs_autoprobe(const struct vfs *vfs)
 {
 	if (!vfs->wish->is_external)
@@ -447,7 +411,7 @@ void plan_vfs(struct planning *p, const struct pf_wish *wish, const struct pf_no
 		.wish = wish,
 		.now = now,
 		.is_ib = str_eq(json_str_at(now->entry, "linkType"), "IB"),
-		.has_rdma = plan_rdma_hardware(p, now->address),
+		.has_rdma = rdma_hardware(p, now->address),
 		.may_mtu = may_mtu,
 		.items = mem_calloc(json_array_size(list) + 1, sizeof(*vfs.items)),
 	};
@@ -461,6 +425,15 @@ void plan_vfs(struct planning *p, const struct pf_wish *wish, const struct pf_no
 		plan_autoprobe(&vfs);
 	for (i = 0; i < vfs.n; i++)
 		plan_driver(&vfs, &vfs.items[i]);
-	say_without_rdma(&vfs);
+	if (vfs.n_without_rdma > 0)
+		steps_problem(
+			vfs.p, vfs.now->address, "NoRdmaDevice",
+			"isRdma is wanted, but %zu VF%s (" QUOTE
+			"%s) ha%s no RDMA device: load the NIC's RDMA driver (mlx5_ib, irdma, "
+			"bnxt_re), see whether its firmware has RDMA on, or take isRdma out of "
+			"the policy",
+			vfs.n_without_rdma, vfs.n_without_rdma == 1 ? "" : "s", vfs.without_rdma,
+			vfs.n_without_rdma == 1 ? "" : ", ...",
+			vfs.n_without_rdma == 1 ? "s" : "ve");
 	free(vfs.items);
 }

@@ -1,8 +1,8 @@
 /*
- * What NodeState.spec wants of one PF. The operator has checked policies before; what it cannot know is found here, and a
- * wrong entry costs only its own PF or group.
+ * What NodeState.spec wants of one PF. The operator has checked policies before; what it cannot
+ * know is found here, and a wrong entry costs only its own PF or group.
  */
-#include "nodeagent/planner_parts.h"
+#include "nodeagent/plan/planner_internal.h"
 
 #include <string.h>
 #include <strings.h>
@@ -120,7 +120,7 @@ static bool read_groups(struct planning *p, const json_t *entry, struct pf_wish 
 		struct err wrong = {0};
 
 		if (!read_group(group, g, &wrong)) {
-			plan_problem(
+			steps_problem(
 				p, ret->address, "BadSpec",
 				"vfGroups[%zu].%s: these VFs are left alone; correct the policy", i,
 				wrong.text);
@@ -141,7 +141,9 @@ static bool read_words(const json_t *entry, struct pf_wish *ret, struct err *err
 
 	if (json_get_str(entry, "", "linkType", "", &link, err) < 0 ||
 	    json_get_str(entry, "", "eSwitchMode", "", &eswitch, err) < 0 ||
-	    json_get_bool(entry, "", "externallyManaged", false, &ret->is_external, err) < 0)
+	    json_get_bool(entry, "", "externallyManaged", false, &ret->is_external, err) < 0 ||
+	    json_get_bool(entry, "", "allowLagLoss", false, &ret->allows_lag_loss, err) < 0 ||
+	    json_get_bool(entry, "", "allowPrimaryNic", false, &ret->allows_primary, err) < 0)
 		return false;
 	if (*link && strcasecmp(link, "eth") != 0 && strcasecmp(link, "ib") != 0) {
 		(void)err_set(err, ERR_INVALID, "BadField",
@@ -165,18 +167,19 @@ bool pf_wish_read(struct planning *p, const json_t *entry, struct pf_wish *ret)
 	int64_t count;
 
 	if (!wish.address) {
-		plan_problem(p, NULL, "BadSpec",
-			     "an entry of spec.interfaces has no pciAddress: correct the policy");
+		steps_problem(p, NULL, "BadSpec",
+			      "an entry of spec.interfaces has no pciAddress: correct the policy");
 		return false;
 	}
 	if (json_get_int(entry, "", "numVfs", 0, NUM_VFS_MAX, 0, &count, &err) < 0 ||
 	    !read_mtu(entry, &wish.mtu, &err) || !read_words(entry, &wish, &err) ||
 	    !read_groups(p, entry, &wish, &err)) {
-		plan_problem(p, wish.address, "BadSpec",
-			     "%s: the PF is left alone; correct the policy", err.text);
+		steps_problem(p, wish.address, "BadSpec",
+			      "%s: the PF is left alone; correct the policy", err.text);
 		return false;
 	}
 	wish.num_vfs = (int)count;
+	wish.entry = observed_pf(p, wish.address);
 	*ret = wish;
 	wish.groups = NULL;
 	return true;

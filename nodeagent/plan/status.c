@@ -1,14 +1,15 @@
 /*
  * NodeState.status. See the header.
  */
-#include "nodeagent/status.h"
+#include "nodeagent/plan/status.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "lib/json/condition.h"
 #include "lib/json/json.h"
-#include "nodeagent/host/observed.h"
+#include "nodeagent/model/observed.h"
+#include "nodeagent/plan/impact.h"
 
 /* Troubles that a message spells out; the others are counted. */
 #define TOLD_MAX 3
@@ -30,7 +31,7 @@ static void verdict_done(struct verdict *v)
 }
 #define auto_verdict auto_call(verdict_done)
 
-/* ---- troubles ------------------------------------------------------------------------------------------------------------------- */
+/* ---- troubles -------------------------------------------------------------------------------- */
 
 /* A reason that the API server would refuse is none. */
 static void take_reason(struct verdict *v, const char *reason)
@@ -80,35 +81,45 @@ static void finish_troubles(struct verdict *v)
 		strbuf_addf(&v->message, "; and %zu more", v->left);
 }
 
-/* That the kernel does not change the RDMA mode now is no failure once a reboot is asked for instead. */
+bool status_is_answered(const json_t *plan, const json_t *failure)
+{
+	return (json_at(plan, "reboot") || json_at(plan, "nextBoot")) &&
+	       str_eq(json_str_at(failure, "reason"), "RdmaModeBusy");
+}
+
 static void add_failures(struct verdict *v, const struct status_input *in)
 {
 	json_t *failure;
 	size_t i;
 
 	json_array_foreach ((json_t *)in->failures, i, failure) {
-		if (!json_at(in->plan, "reboot") ||
-		    !str_eq(json_str_at(failure, "reason"), "RdmaModeBusy"))
+		if (!status_is_answered(in->plan, failure))
 			add_trouble(v, failure);
 	}
 }
 
-/* All that keeps the node from being as wanted, worst first. */
-static void judge_trouble(const struct status_input *in, struct verdict *v)
+/* All that keeps the node from being as wanted, worst first. Returns how many of it are faults. */
+static size_t judge_trouble(const struct status_input *in, struct verdict *v)
 {
 	const json_t *reboot = json_at(in->plan, "reboot");
+	size_t faults;
 
 	add_failures(v, in);
 	add_troubles(v, json_at(in->plan, "problems"));
+	faults = v->told + v->left;
 	add_troubles(v, json_at(in->plan, "blocked"));
 	if (reboot)
 		add_trouble(v, reboot);
 	finish_troubles(v);
+	return faults;
 }
 
-/* ---- work ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- work ------------------------------------------------------------------------------------ */
 
-/* What is tried again is no progress: a status that goes to and fro with every attempt helps nobody. */
+/*
+ * What is tried again is no progress: a status that goes to and fro with every attempt helps
+ * nobody.
+ */
 static bool has_failed(const struct status_input *in, const json_t *step)
 {
 	json_t *failure;
@@ -164,7 +175,7 @@ static void judge_progressing(const struct status_input *in, struct verdict *v)
 	strbuf_adds(&v->message, "there is nothing that the agent could do now");
 }
 
-/* ---- conditions --------------------------------------------------------------------------------------------------------------------- */
+/* ---- conditions ------------------------------------------------------------------------------ */
 
 static void put(json_t *list, const struct status_input *in, const char *type,
 		enum condition_status status, const struct verdict *why)
@@ -207,7 +218,7 @@ static void put_troubles(json_t *list, const struct status_input *in, const char
 	put(list, in, type, any ? CONDITION_TRUE : CONDITION_FALSE, v);
 }
 
-/* What could not be looked at is told, but the node may be as wanted all the same. */
+/* What could not be looked at or offered is reported; the node may be as wanted all the same. */
 static void put_degraded(json_t *list, const struct status_input *in)
 {
 	auto_verdict struct verdict v = {0};
@@ -215,6 +226,7 @@ static void put_degraded(json_t *list, const struct status_input *in)
 	add_failures(&v, in);
 	add_troubles(&v, json_at(in->plan, "problems"));
 	add_troubles(&v, json_at(in->observed, "problems"));
+	add_troubles(&v, in->offers);
 	put_troubles(list, in, "Degraded", &v, "NothingWrong", "nothing has failed");
 }
 
@@ -230,11 +242,13 @@ static void put_reboot(json_t *list, const struct status_input *in)
 {
 	auto_verdict struct verdict v = {0};
 	const json_t *reboot = json_at(in->plan, "reboot");
+	const json_t *coming = json_at(in->plan, "nextBoot");
 
 	if (reboot)
 		add_trouble(&v, reboot);
-	put_troubles(list, in, "RebootRequired", &v, "NoRebootNeeded",
-		     "nothing waits for a reboot");
+	put_troubles(list, in, "RebootRequired", &v,
+		     json_str_or(json_at(coming, "reason"), "NoRebootNeeded"),
+		     json_str_or(json_at(coming, "message"), "nothing waits for a reboot"));
 }
 
 /* Conditions of others stay. */
@@ -252,17 +266,67 @@ static json_t *conditions_of(const struct status_input *in, const struct verdict
 	return list;
 }
 
-/* ---- the rest ------------------------------------------------------------------------------------------------------------------- */
+/* ---- the rest -------------------------------------------------------------------------------- */
 
-static void put_sync(json_t *status, const struct verdict *trouble,
+/* At most so many, as the schema in crds/ has it. */
+#define PROBLEMS_MAX 32
+
+static void put_problem(json_t *list, const char *type, const json_t *trouble)
+{
+	struct verdict why = {0};
+	json_t *problem;
+
+	if (json_array_size(list) == PROBLEMS_MAX)
+		return;
+	take_reason(&why, json_str_at(trouble, "reason"));
+	problem = json_object();
+	json_put_str(problem, "type", type);
+	json_put_str(problem, "pciAddress", json_str_at(trouble, "pf"));
+	json_put_str(problem, "reason", why.reason);
+	json_put(problem, "message",
+		 condition_message(json_str_or(json_at(trouble, "message"), "")));
+	(void)json_array_append_new(list, problem);
+}
+
+/* One by one, so that a policy can be told what concerns its own NICs. */
+static void put_problems(json_t *status, const struct status_input *in)
+{
+	const struct {
+		const char *type;
+		const json_t *list;
+	} kinds[] = {
+		{"Degraded", in->failures},
+		{"Degraded", json_at(in->plan, "problems")},
+		{"Blocked", json_at(in->plan, "blocked")},
+	};
+	const json_t *reboot = json_at(in->plan, "reboot"), *trouble;
+	json_t *list = json_array();
+	size_t i;
+
+	for (size_t k = 0; k < ARRAY_LEN(kinds); k++)
+		json_array_foreach (kinds[k].list, i, trouble)
+			if (!status_is_answered(in->plan, trouble))
+				put_problem(list, kinds[k].type, trouble);
+	if (reboot)
+		put_problem(list, "RebootRequired", reboot);
+	(void)json_object_del(status, "problems");
+	if (json_array_size(list) > 0)
+		json_object_set(status, "problems", list);
+	json_decref(list);
+}
+
+static void put_sync(json_t *status, const struct verdict *trouble, size_t faults,
 		     const struct verdict *progressing)
 {
-	json_put_str(status, "syncStatus",
-		     trouble->told                           ? "Failed"
-		     : progressing->status == CONDITION_TRUE ? "InProgress"
-							     : "Succeeded");
+	const char *sync = "Succeeded";
+
+	if (faults > 0)
+		sync = "Failed";
+	else if (trouble->told > 0 || progressing->status == CONDITION_TRUE)
+		sync = "InProgress";
+	json_put_str(status, "syncStatus", sync);
 	(void)json_object_del(status, "lastSyncError");
-	if (trouble->told)
+	if (faults > 0)
 		json_put(status, "lastSyncError", condition_message(strbuf_str(&trouble->message)));
 }
 
@@ -288,22 +352,70 @@ static void put_vfs(json_t *status, const json_t *plan)
 		json_put_int(status, "presentVfs", json_integer_value(present));
 }
 
+/* One entry for each interface of a pod: what its plugins have, together; those that are on their way are left out. */
+static json_t *attachments_of(const json_t *attached)
+{
+	static const char *const members[] = {"device", "mac", "addresses"};
+	json_t *list = json_array();
+	json_auto_t *by_interface = json_object();
+	const json_t *item;
+	size_t i;
+
+	json_array_foreach ((json_t *)attached, i, item) {
+		auto_free char *pod =
+			str_printf("%s/%s", json_str_or(json_at(item, "pod", "namespace"), ""),
+				   json_str_or(json_at(item, "pod", "name"), ""));
+		const char *interface = json_str_or(json_at(item, "ifname"), "");
+		auto_free char *key = str_printf("%s %s", pod, interface);
+		json_t *entry = json_object_get(by_interface, key);
+
+		if (!str_eq(json_str_at(item, "phase"), "added"))
+			continue;
+		if (!entry) {
+			entry = json_object();
+			json_put_str(entry, "pod", pod);
+			json_put_str(entry, "interface", interface);
+			json_put_str(entry, "network", json_str_at(item, "network"));
+			json_array_append_new(list, entry);
+			json_put(by_interface, key, json_incref(entry));
+		}
+		for (size_t m = 0; m < ARRAY_LEN(members); m++)
+			json_put(entry, members[m], json_incref(json_at(item, members[m])));
+	}
+	return list;
+}
+
 json_t *status_compose(const struct status_input *input)
 {
 	json_t *ret = json_is_object(input->before) ? json_deep_copy(input->before) : json_object();
 	auto_verdict struct verdict trouble = {0}, progressing = {0};
 
-	judge_trouble(input, &trouble);
+	size_t faults = judge_trouble(input, &trouble);
+
 	judge_progressing(input, &progressing);
 	(void)json_object_del(ret, "observedGeneration");
 	if (input->generation > 0)
 		json_put_int(ret, "observedGeneration", input->generation);
 	json_put(ret, "conditions", conditions_of(input, &trouble, &progressing));
-	put_sync(ret, &trouble, &progressing);
+	put_sync(ret, &trouble, faults, &progressing);
+	put_problems(ret, input);
 	put_observed(ret, input);
 	put_vfs(ret, input->plan);
+	/* It is of this plan or of none: what an earlier one cost is nothing to act upon. */
+	(void)json_object_del(ret, "impact");
+	if (input->plan)
+		json_put(ret, "impact", plan_impact(input->plan, input->withdrawn));
+	if (input->version)
+		json_put_str(ret, "agentVersion", input->version);
 	(void)json_object_del(ret, "resources");
 	if (input->resources)
 		json_put(ret, "resources", json_deep_copy(input->resources));
+	if (input->attachments) {
+		json_auto_t *attachments = attachments_of(input->attachments);
+
+		(void)json_object_del(ret, "attachments");
+		if (json_array_size(attachments) > 0)
+			json_put(ret, "attachments", json_incref(attachments));
+	}
 	return ret;
 }

@@ -1,9 +1,11 @@
 /*
- * Answers to the kubelet's Allocate and GetPreferredAllocation from one resource of pools.h: from memory, and quickly, since
- * some kubelets start no other pod meanwhile (device-plugins.md 1.3).
+ * Answers to the kubelet's Allocate and GetPreferredAllocation from one resource of pools.h: from
+ * memory, and quickly, since some kubelets start no other pod meanwhile (kubernetes,
+ * pkg/kubelet/cm/devicemanager/manager.go).
  */
-#include "nodeagent/kubelet/allocate.h"
+#include "nodeagent/pools/allocate.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "lib/base/map.h"
@@ -11,7 +13,7 @@
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 
-/* ---- the devices of a resource, by id --------------------------------------------------------------------------------- */
+/* ---- the devices of a resource, by id -------------------------------------------------------- */
 
 struct device {
 	const char *id;
@@ -60,7 +62,7 @@ static const json_t *devices_find(const struct devices *devices, const char *id)
 	return found ? found->json : NULL;
 }
 
-/* ---- Allocate --------------------------------------------------------------------------------------------------------- */
+/* ---- Allocate -------------------------------------------------------------------------------- */
 
 static const char *name_of(const json_t *resource)
 {
@@ -172,7 +174,10 @@ static char *escape_html(const char *text)
 	return strbuf_take(&out);
 }
 
-/* PCIDEVICE_X: the ids in the order of the request; PCIDEVICE_X_INFO: what is known of each (device-plugins.md 3.8). */
+/*
+ * PCIDEVICE_X: the ids in the order of the request; PCIDEVICE_X_INFO: what is known of each
+ * (sriov-network-device-plugin, pkg/netdevice).
+ */
 static void put_env(json_t *env, const char *name, const json_t **found, size_t n)
 {
 	auto_free char *info_name = str_printf("%s_INFO", name);
@@ -200,6 +205,7 @@ json_t *allocate_devices(const json_t *resource, const char *const *ids, size_t 
 	const char *name = json_str_at(resource, "env");
 	json_t *env;
 
+	assert(ids || n == 0);
 	/* Before anything is made for them. */
 	if (n > json_array_size(json_at(resource, "devices"))) {
 		(void)err_set(err, ERR_INVALID, "BadRequest",
@@ -216,7 +222,7 @@ json_t *allocate_devices(const json_t *resource, const char *const *ids, size_t 
 	return json_pack("{s:o,s:o}", "env", env, "nodes", nodes_of(resource, found, n));
 }
 
-/* ---- GetPreferredAllocation ------------------------------------------------------------------------------------------- */
+/* ---- GetPreferredAllocation ------------------------------------------------------------------ */
 
 #define NUMA_UNKNOWN INT64_MAX
 
@@ -346,8 +352,9 @@ static struct group group_at(const struct choice *choice, size_t first)
 }
 
 /*
- * The node with most of what must be included, then the smallest into which the rest fits (larger ones stay whole for
- * larger requests), then the largest. Healthy ones before all others, known nodes before the unknown.
+ * The node with most of what must be included, then the smallest into which the rest fits (larger
+ * ones stay whole for larger requests), then the largest. Healthy ones before all others, known
+ * nodes before the unknown.
  */
 static bool is_better(const struct choice *choice, const struct group *a, const struct group *b)
 {
@@ -397,7 +404,10 @@ static bool is_better_pf(const struct choice *choice, const struct pf *a, const 
 	return choice->packed ? used(a) > used(b) : used(a) < used(b);
 }
 
-/* Queue the group's open candidates by PF; returns the PFs that have some, in the order of their first. */
+/*
+ * Queue the group's open candidates by PF; returns the PFs that have some, in the order of their
+ * first.
+ */
 static struct pf **queue_by_pf(const struct choice *choice, const struct group *group,
 			       size_t *ret_n)
 {

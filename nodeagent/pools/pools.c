@@ -1,20 +1,21 @@
 /*
- * The frame of pools_compute(): index the host, let each configuration add its pools, put them in order.
+ * The frame of pools_compute(): index the host, let each configuration add its pools, put them in
+ * order.
  */
-#include "nodeagent/kubelet/pools.h"
+#include "nodeagent/pools/pools.h"
 
 #include <string.h>
 
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
-#include "nodeagent/kubelet/pools_parts.h"
+#include "nodeagent/pools/pools_internal.h"
 
 /* A node with every NIC misconfigured still has a status that can be read. */
 #define CAUSES_MAX   8
 #define PROBLEMS_MAX 64
 
-/* ---- what is said ----------------------------------------------------------------------------------------------------- */
+/* ---- what is said ---------------------------------------------------------------------------- */
 
 void pools_note(json_t *problems, const char *resource, const char *reason, const char *message)
 {
@@ -74,7 +75,7 @@ void pool_cause(struct pool *pool, const char *fmt, ...)
 	json_array_append_new(causes, json_fmt("%s", cause));
 }
 
-/* ---- the host --------------------------------------------------------------------------------------------------------- */
+/* ---- the host -------------------------------------------------------------------------------- */
 
 static void add_function(struct pools *pools, const json_t *seen, const json_t *pf)
 {
@@ -163,7 +164,7 @@ static void index_dev_names(struct pools *pools)
 			map_set(&pools->dev_names, json_string_value(name), name);
 }
 
-/* ---- resources -------------------------------------------------------------------------------------------------------- */
+/* ---- resources ------------------------------------------------------------------------------- */
 
 static void pool_free(void *arg)
 {
@@ -279,7 +280,10 @@ void pools_add_gone(struct pools *pools, struct pool *pool, const char *id, cons
 	map_set(&pools->claimed, id, pool);
 }
 
-/* What a pod has and the host has no more: the kubelet is told that it is broken, not that it never was. */
+/*
+ * What a pod has and the host has no more: the kubelet is told that it is broken, not that it never
+ * was.
+ */
 static void add_gone(struct pools *pools, struct pool *pool)
 {
 	const char *id;
@@ -296,7 +300,7 @@ static void add_gone(struct pools *pools, struct pool *pool)
 	}
 }
 
-/* ---- the document ----------------------------------------------------------------------------------------------------- */
+/* ---- the document ---------------------------------------------------------------------------- */
 
 /* What a configuration's reader had to say. */
 static void repeat_problems(struct pools *pools, const json_t *document)
@@ -305,9 +309,8 @@ static void repeat_problems(struct pools *pools, const json_t *document)
 	size_t i;
 
 	json_array_foreach (json_at(document, "problems"), i, entry)
-		pools_problem(pools, json_str_at(entry, "resource"),
-			      json_str_or(json_at(entry, "reason"), "BadConfiguration"), "%s",
-			      json_str_or(json_at(entry, "message"), ""));
+		pools_problem(pools, json_str_at(entry, "resource"), json_str_at(entry, "reason"),
+			      "%s", json_str_or(json_at(entry, "message"), ""));
 }
 
 struct keyed {

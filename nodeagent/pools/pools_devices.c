@@ -1,6 +1,6 @@
 /*
- * Character device pools, as smarter-device-manager has them: each name below /dev that a pattern matches becomes a
- * resource with a number of interchangeable tokens.
+ * Character device pools, as smarter-device-manager has them: each name below /dev that a pattern
+ * matches becomes a resource with a number of interchangeable tokens.
  */
 #include <ctype.h>
 #include <regex.h>
@@ -9,13 +9,13 @@
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "lib/json/yaml.h"
-#include "nodeagent/kubelet/pools_parts.h"
+#include "nodeagent/pools/pools_internal.h"
 
 #define PREFIX "smarter-devices"
 
 static const char SOURCE[] = "the list of device files";
 
-/* ---- reading ---------------------------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 static int compile(const char *pattern, regex_t *ret, struct err *err)
 {
@@ -29,7 +29,7 @@ static int compile(const char *pattern, regex_t *ret, struct err *err)
 	if (code == 0)
 		return 0;
 	(void)regerror(code, ret, text, sizeof(text));
-	return err_set(err, ERR_INVALID, "BadPattern", "\"%s\": %s", pattern, text);
+	return err_set(err, ERR_INVALID, "BadDeviceList", "\"%s\": %s", pattern, text);
 }
 
 static int check_pattern(const char *pattern, const char *where, struct err *err)
@@ -87,7 +87,7 @@ json_t *pools_read_dev_files(const char *text, size_t len, struct err *err)
 	return pools_read_document(&format, raw, &inner, err);
 }
 
-/* ---- pools ------------------------------------------------------------------------------------------------------------ */
+/* ---- pools ----------------------------------------------------------------------------------- */
 
 /* "snd/timer" → "snd_timer"; free(). */
 static char *resource_name(const char *device)

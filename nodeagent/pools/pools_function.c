@@ -1,14 +1,18 @@
 /*
- * One network function as a device of a pool: its device nodes, what is told about it, and why it cannot be had.
+ * One network function as a device of a pool: its device nodes, what is told about it, and why it
+ * cannot be had.
  *
- * Names and keys are those of the SR-IOV device plugin (device-plugins.md 3.8), since applications read them.
+ * Names and keys are those of the SR-IOV device plugin (sriov-network-device-plugin,
+ * pkg/netdevice), since applications read them.
  */
 #include <ctype.h>
 #include <string.h>
 
 #include "lib/base/str.h"
 #include "lib/json/json.h"
-#include "nodeagent/kubelet/pools_parts.h"
+#include "nodeagent/model/observed.h"
+#include "nodeagent/model/rdma_folder.h"
+#include "nodeagent/pools/pools_internal.h"
 
 #define FAULT_MAX 256
 
@@ -79,19 +83,12 @@ const char *pools_protected(const struct pools *pools, const struct pools_functi
 	return entry ? json_str_or(json_at(entry, "reason"), "the node needs it") : NULL;
 }
 
-/* ---- drivers ---------------------------------------------------------------------------------------------------------- */
+/* ---- drivers --------------------------------------------------------------------------------- */
 
-static bool is_userspace_driver(const char *driver)
-{
-	static const char *const names[] = {"vfio-pci", "uio", "uio_pci_generic", "igb_uio"};
-
-	for (size_t i = 0; i < ARRAY_LEN(names); i++)
-		if (str_eq(driver, names[i]))
-			return true;
-	return false;
-}
-
-/* The kubelet counts each resource for itself: after a change of names it would give a device to a second pod. */
+/*
+ * The kubelet counts each resource for itself: after a change of names it would give a device to a
+ * second pod.
+ */
 static void check_elsewhere(struct draft *draft)
 {
 	const char *address = draft->function->address;
@@ -112,11 +109,20 @@ static void check_driver(struct draft *draft)
 		fault(draft, "no driver is bound to it yet");
 	else if (str_eq(type, "vfio-pci") && !str_eq(driver, "vfio-pci"))
 		fault(draft, "driver %s is bound to it, wanted vfio-pci", driver);
-	else if (str_eq(type, "netdevice") && is_userspace_driver(driver))
+	else if (str_eq(type, "netdevice") && observed_is_userspace_driver(driver))
 		fault(draft, "driver %s is bound to it, wanted the kernel's network driver",
 		      driver);
-	else if (is_userspace_driver(driver) && !str_eq(driver, "vfio-pci"))
+	else if (observed_is_userspace_driver(driver) && !str_eq(driver, "vfio-pci"))
 		fault(draft, "driver %s is not supported for pods, take vfio-pci", driver);
+}
+
+static void check_health(struct draft *draft)
+{
+	auto_free char *why =
+		pools_unwell(draft->pools, draft->function, is_held(draft->pool, draft->function));
+
+	if (why)
+		fault(draft, "%s", why);
 }
 
 /* Without an IOMMU the host's file has another name, and the container's has not. */
@@ -174,7 +180,7 @@ static void add_vhost_net(struct draft *draft)
 	json_put(draft->details, "vhost", details);
 }
 
-/* ---- RDMA ------------------------------------------------------------------------------------------------------------- */
+/* ---- RDMA ------------------------------------------------------------------------------------ */
 
 const json_t *pools_rdma_of(const struct pools *pools, const char *address)
 {
@@ -186,13 +192,33 @@ bool pools_has_rdma(const struct pools *pools, const struct pool *pool,
 {
 	if (json_array_size(pools_rdma_of(pools, function->address)) > 0)
 		return true;
-	if (!is_held(pool, function) || is_userspace_driver(driver_of(function)))
+	if (!is_held(pool, function) || observed_is_userspace_driver(driver_of(function)))
 		return false;
 	/* Its RDMA device has gone where its holder is: what it was, or what its PF is, tells. */
 	return json_at(pool_device_before(pool, function->address), "details", "rdma") ||
 	       (function->pf &&
 		json_array_size(pools_rdma_of(
 			pools, json_str_or(json_at(function->pf, "pciAddress"), ""))) > 0);
+}
+
+/*
+ * In exclusive mode a move gives it other numbers after the kubelet was told these: what a pod gets
+ * is its folder. Each function's has a path of its own in the container, since kubelets pass over a
+ * path that was there before; runtimes put what is in it beside the others.
+ */
+static void add_rdma_folder(struct draft *draft)
+{
+	const char *address = draft->function->address;
+	json_t *node = json_object();
+
+	json_put(node, "path", json_fmt("/dev/infiniband/%s/..", address));
+	json_put(node, "hostPath", json_fmt(RDMA_FOLDER "/%s", address));
+	json_array_append_new(draft->nodes, node);
+}
+
+static bool is_exclusive(const struct draft *draft)
+{
+	return str_eq(json_str_at(draft->pools->input->observed, "rdma", "netnsMode"), "exclusive");
 }
 
 /* Files of one RDMA device; returns whether the one without which nothing works is there. */
@@ -207,9 +233,11 @@ static bool add_rdma_files(struct draft *draft, const json_t *files, json_t *det
 
 		if (!type || !path)
 			continue;
+		has_verbs = has_verbs || str_eq(type, "uverbs");
+		if (is_exclusive(draft) && !str_eq(type, "rdma_cm"))
+			continue;
 		json_array_append_new(draft->nodes, json_string(path));
 		json_put_str(details, type, path);
-		has_verbs = has_verbs || str_eq(type, "uverbs");
 	}
 	return has_verbs;
 }
@@ -236,6 +264,8 @@ static char *add_rdma_devices(struct draft *draft, const json_t *devices)
 	}
 	(void)add_rdma_files(draft, json_at(draft->pools->input->observed, "rdma", "charDevices"),
 			     details);
+	if (is_exclusive(draft))
+		add_rdma_folder(draft);
 	json_put(draft->details, "rdma", details);
 	return strbuf_take(&names);
 }
@@ -263,7 +293,7 @@ static char *add_rdma_as_before(struct draft *draft)
 	}
 	json_put(draft->details, "rdma", json_incref(details));
 	json_array_foreach (json_at(before, "nodes"), i, node)
-		if (str_starts(json_string_value(node), "/dev/infiniband/"))
+		if (str_starts(json_str_or(node, json_str_at(node, "path")), "/dev/infiniband/"))
 			json_array_append(draft->nodes, node);
 	return str_dup(json_str_at(before, "info", "pci", "rdma-device"));
 }
@@ -278,16 +308,16 @@ static char *add_rdma(struct draft *draft)
 		return NULL;
 	if (json_array_size(devices) > 0)
 		return add_rdma_devices(draft, devices);
-	if (!is_userspace_driver(driver) && is_held(draft->pool, draft->function))
+	if (!observed_is_userspace_driver(driver) && is_held(draft->pool, draft->function))
 		return add_rdma_as_before(draft);
-	if (is_userspace_driver(driver))
+	if (observed_is_userspace_driver(driver))
 		fault(draft, "driver %s gives it no RDMA device; set isRdma to false", driver);
 	else
 		fault(draft, "it has no RDMA device yet; is the RDMA module of its driver loaded?");
 	return NULL;
 }
 
-/* ---- the device ------------------------------------------------------------------------------------------------------- */
+/* ---- the device ------------------------------------------------------------------------------ */
 
 static json_t *info_of(const struct draft *draft, const char *rdma)
 {
@@ -352,6 +382,7 @@ void pools_add_function(struct pools *pools, struct pool *pool,
 	json_put(details, "generic", json_pack("{s:s}", "deviceID", function->address));
 	check_elsewhere(&draft);
 	check_driver(&draft);
+	check_health(&draft);
 	add_vfio(&draft);
 	add_extra(&draft);
 	rdma = add_rdma(&draft);

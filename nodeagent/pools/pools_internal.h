@@ -1,13 +1,15 @@
 /*
- * What the parts of pools_compute() share: the observed host, indexed, and the resources in the making.
+ * What the parts of pools_compute() share: the observed host, indexed, and the resources in the
+ * making.
  *
- * Private to pools*.c. Everything is borrowed from the input, except what is in `resources` and `problems`.
+ * Private to pools*.c. Everything is borrowed from the input, except what is in `resources` and
+ * `problems`.
  */
-#ifndef ORBWEAVER_NODEAGENT_KUBELET_POOLS_PARTS_H
-#define ORBWEAVER_NODEAGENT_KUBELET_POOLS_PARTS_H
+#ifndef ORBWEAVER_NODEAGENT_POOLS_POOLS_INTERNAL_H
+#define ORBWEAVER_NODEAGENT_POOLS_POOLS_INTERNAL_H
 
 #include "lib/base/map.h"
-#include "nodeagent/kubelet/pools.h"
+#include "nodeagent/pools/pools.h"
 
 /* NumVFs and VF numbers are 16 bits wide (PCI Express Base Specification, SR-IOV capability). */
 #define POOLS_VFS_MAX 65535
@@ -48,7 +50,8 @@ struct pool {
 /* What a pool wants of its functions. */
 struct pools_wants {
 	const char *
-		device_type; /* "netdevice": a driver of the kernel; "vfio-pci": that driver; NULL: any */
+		/* "netdevice": a driver of the kernel; "vfio-pci": that driver; NULL: any */
+		device_type;
 	bool rdma;
 	bool vhost_net;
 	bool exclude_topology;
@@ -63,20 +66,25 @@ void pools_problem(struct pools *pools, const char *resource, const char *reason
 void pool_cause(struct pool *pool, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /*
- * The pool prefix/name, made when there is none, or when `merge` is set the one that `source` has made. NULL, and told,
- * when the kubelet would refuse the name or another configuration has it.
+ * The pool prefix/name, made when there is none, or when `merge` is set the one that `source` has
+ * made. NULL, and told, when the kubelet would refuse the name or another configuration has it.
  */
 struct pool *pools_need(struct pools *pools, const char *prefix, const char *name, const char *kind,
 			const char *source, bool merge);
 
-/* Name the variable with the list of ids, as the SR-IOV device plugin does: PCIDEVICE_SPIDERNET_IO_X. */
+/*
+ * Name the variable with the list of ids, as the SR-IOV device plugin does:
+ * PCIDEVICE_SPIDERNET_IO_X.
+ */
 void pools_add_env(struct pool *pool);
 
 /* How the pool's device was; NULL when it was not there. */
 const json_t *pool_device_before(const struct pool *pool, const char *id);
 /* Does a pod have it, as far as is known? */
 bool pool_gave(const struct pool *pool, const char *id);
-/* Add a device that is not there now, as it was before, and unhealthy; it is claimed from then on. */
+/*
+ * Add a device that is not there now, as it was before, and unhealthy; it is claimed from then on.
+ */
 void pools_add_gone(struct pools *pools, struct pool *pool, const char *id, const char *cause);
 
 /* The name of another resource as which a pod has it, or NULL. */
@@ -101,6 +109,15 @@ void pools_add_function(struct pools *pools, struct pool *pool,
 /* Is there a file /dev/NAME, as far as is known? */
 bool pools_has_file(const struct pools *pools, const char *name);
 
+/* ---- pools_health.c ---- */
+
+/*
+ * Why pods could do nothing with it, though it is there and bound; new. NULL: it works, as far as
+ * is known. A port without link counts only for what nobody holds: kubelets from 1.27 start a
+ * container only on devices that are healthy, and after a boot a link comes up later than they do.
+ */
+char *pools_unwell(const struct pools *pools, const struct pools_function *function, bool is_held);
+
 /* ---- the sources ---- */
 
 void pools_from_groups(struct pools *pools);    /* pools_sriov.c */
@@ -110,20 +127,25 @@ void pools_from_dev_files(struct pools *pools); /* pools_devices.c */
 
 /* ---- pools_read.c: configurations as users write them ---- */
 
-/* Why the kubelet would refuse prefix/name, or NULL. Source: device-plugins.md 1.4. */
+/*
+ * Why the kubelet would refuse prefix/name, or NULL. Source: kubernetes,
+ * pkg/apis/core/v1/helper/helpers.go, IsExtendedResourceName().
+ */
 const char *pools_name_fault(const char *prefix, const char *name);
 
 /* Append {"resource" (unless NULL), "reason", "message"}. */
 void pools_note(json_t *problems, const char *resource, const char *reason, const char *message);
 
 /*
- * A copy of obj with the keys in `known` (NULL at the end) spelt as there, nulls left out. Other keys are told in
- * `problems` under `where`, and left out. New; an empty object when obj is none.
+ * A copy of obj with the keys in `known` (NULL at the end) spelt as there, nulls left out. Other
+ * keys are told in `problems` under `where`, and left out. New; an empty object when obj is none.
  */
 json_t *pools_fold_keys(const json_t *obj, const char *const *known, const char *where,
 			json_t *problems);
 
-/* Is obj's member, where it is there, a list of strings, not too long? -1 with err "BadField" else. */
+/*
+ * Is obj's member, where it is there, a list of strings, not too long? -1 with err "BadField" else.
+ */
 int pools_check_strings(const json_t *obj, const char *where, const char *key, struct err *err);
 
 /* One entry, checked; new, or NULL with err. `where` is its path for messages. */
@@ -140,8 +162,9 @@ struct pools_format {
 };
 
 /*
- * The document with its good entries and "problems", new. raw: what the text parsed to, or NULL with `inner` saying why it
- * did not. NULL with err ERR_INVALID format->reason when it is no such object.
+ * The document with its good entries and "problems", new. raw: what the text parsed to, or NULL
+ * with `inner` saying why it did not. NULL with err ERR_INVALID format->reason when it is no such
+ * object.
  */
 json_t *pools_read_document(const struct pools_format *format, const json_t *raw,
 			    const struct err *inner, struct err *err);
@@ -149,8 +172,8 @@ json_t *pools_read_document(const struct pools_format *format, const json_t *raw
 /* ---- pools_regex.c: Go's regular expressions on POSIX's ---- */
 
 /*
- * The pattern in POSIX extended syntax, for the part of Go's (RE2) that both know; new. NULL with err ERR_INVALID
- * "BadPattern" naming what is not understood, or what is too costly.
+ * The pattern in POSIX extended syntax, for the part of Go's (RE2) that both know; new. NULL with
+ * err ERR_INVALID "BadDeviceList" naming what is not understood, or what is too costly.
  */
 char *pools_regex_translate(const char *pattern, struct err *err);
 

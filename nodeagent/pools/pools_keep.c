@@ -1,14 +1,15 @@
 /*
- * A configuration that was edited badly: entries that cannot be read any more go on as they were, at the place where they are.
+ * A configuration that was edited badly: entries that cannot be read any more go on as they were,
+ * at the place where they are.
  *
- * Which entry of before a bad one is, its name tells. One whose name cannot be read may be any that is missing, so that all
- * of those stay: nothing is taken from a running cluster on a guess.
+ * Which entry of before a bad one is, its name tells. One whose name cannot be read may be any that
+ * is missing, so that all of those stay: nothing is taken from a running cluster on a guess.
  */
-#include "nodeagent/kubelet/pools.h"
+#include "nodeagent/pools/pools.h"
 
 #include "lib/base/str.h"
 #include "lib/json/json.h"
-#include "nodeagent/kubelet/pools_parts.h"
+#include "nodeagent/pools/pools_internal.h"
 
 static json_t *entries_of(const json_t *document)
 {

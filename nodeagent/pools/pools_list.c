@@ -1,13 +1,14 @@
 /*
- * SR-IOV pools from the upstream plugin's own configuration: resources in order, selectors in order, and a function goes
- * to the first that selects it (device-plugins.md 3.4).
+ * SR-IOV pools from the upstream plugin's own configuration: resources in order, selectors in
+ * order, and a function goes to the first that selects it (sriov-network-device-plugin,
+ * pkg/resources).
  */
 #include <strings.h>
 
 #include "lib/base/str.h"
 #include "lib/json/json.h"
-#include "nodeagent/kubelet/pools_list.h"
-#include "nodeagent/kubelet/pools_parts.h"
+#include "nodeagent/pools/pools_internal.h"
+#include "nodeagent/pools/pools_list.h"
 
 static const char SOURCE[] = "resourceList";
 
@@ -24,8 +25,8 @@ static bool is_listed(const json_t *list, const char *value)
 }
 
 /*
- * "ens1#0,4-7" against the PF's name or address and the VF's number. Only the first item with this PF counts, as
- * upstream has it: changing that would give devices to other resources.
+ * "ens1#0,4-7" against the PF's name or address and the VF's number. Only the first item with this
+ * PF counts, as upstream has it: changing that would give devices to other resources.
  */
 static bool is_child(const json_t *list, const char *parent, int64_t number)
 {

@@ -1,9 +1,9 @@
 /*
- * The index syntax of pfNames and rootDevices: "ens1f0", "ens1f0#3", "0000:3b:00.0#0,4-7". Private to pools_list*.c.
- * Source: device-plugins.md 3.5.
+ * The index syntax of pfNames and rootDevices: "ens1f0", "ens1f0#3", "0000:3b:00.0#0,4-7". Private
+ * to pools_list*.c. Source: sriov-network-device-plugin, README.
  */
-#ifndef ORBWEAVER_NODEAGENT_KUBELET_POOLS_LIST_H
-#define ORBWEAVER_NODEAGENT_KUBELET_POOLS_LIST_H
+#ifndef ORBWEAVER_NODEAGENT_POOLS_POOLS_LIST_H
+#define ORBWEAVER_NODEAGENT_POOLS_POOLS_LIST_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,7 +12,10 @@
 /* Length of what is before the first '#', or of the whole text. */
 size_t pools_list_name_len(const char *text);
 
-/* Is number in the rest of the text, "" or "#0,4-7"? "" holds all. -1 when it is malformed anywhere. */
+/*
+ * Is number in the rest of the text, "" or "#0,4-7"? "" holds all. -1 when it is malformed
+ * anywhere.
+ */
 int pools_list_indexes(const char *rest, int64_t number, bool *ret_hit);
 
 #endif

@@ -1,18 +1,18 @@
 /*
- * The upstream plugin's configuration as users bring it: every entry checked, and refused by the name of the field where we
- * could not do what it asks.
+ * The upstream plugin's configuration as users bring it: every entry checked, and refused by the
+ * name of the field where we could not do what it asks.
  */
 #include <string.h>
 #include <strings.h>
 
 #include "lib/base/str.h"
 #include "lib/json/json.h"
-#include "nodeagent/kubelet/pools_list.h"
-#include "nodeagent/kubelet/pools_parts.h"
+#include "nodeagent/pools/pools_internal.h"
+#include "nodeagent/pools/pools_list.h"
 
 #define SELECTORS_MAX 64
 
-/* ---- "#0,4-7" --------------------------------------------------------------------------------------------------------- */
+/* ---- "#0,4-7" -------------------------------------------------------------------------------- */
 
 size_t pools_list_name_len(const char *text)
 {
@@ -52,7 +52,7 @@ int pools_list_indexes(const char *rest, int64_t number, bool *ret_hit)
 	return 0;
 }
 
-/* ---- selectors -------------------------------------------------------------------------------------------------------- */
+/* ---- selectors ------------------------------------------------------------------------------- */
 
 /* Only the first item of a PF counts; a second one would silently select nothing. */
 static int check_repeats(const json_t *list, size_t at, const char *where, const char *key,
@@ -180,7 +180,7 @@ static json_t *read_selectors(const json_t *entry, const char *where, json_t *pr
 	return take_ptr(ret);
 }
 
-/* ---- entries ---------------------------------------------------------------------------------------------------------- */
+/* ---- entries --------------------------------------------------------------------------------- */
 
 static int check_device_type(const json_t *entry, const char *where, struct err *err)
 {

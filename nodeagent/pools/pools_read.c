@@ -1,6 +1,6 @@
 /*
- * Configurations as users bring them: keys as Go takes them, one bad entry that does not cost the others, names as the
- * kubelet wants them.
+ * Configurations as users bring them: keys as Go takes them, one bad entry that does not cost the
+ * others, names as the kubelet wants them.
  */
 #include <string.h>
 #include <strings.h>
@@ -8,13 +8,13 @@
 #include "lib/base/names.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
-#include "nodeagent/kubelet/pools_parts.h"
+#include "nodeagent/pools/pools_internal.h"
 
 /* The kubelet checks the prefix as part of a quota name, with "requests." in front. */
 #define PREFIX_MAX  (253 - (sizeof("requests.") - 1))
 #define STRINGS_MAX 1024
 
-/* ---- names ------------------------------------------------------------------------------------------------------------ */
+/* ---- names ----------------------------------------------------------------------------------- */
 
 const char *pools_name_fault(const char *prefix, const char *name)
 {
@@ -30,7 +30,7 @@ const char *pools_name_fault(const char *prefix, const char *name)
 	return NULL;
 }
 
-/* ---- keys ------------------------------------------------------------------------------------------------------------- */
+/* ---- keys ------------------------------------------------------------------------------------ */
 
 static const char *known_key(const char *const *known, const char *key)
 {
@@ -74,7 +74,7 @@ int pools_check_strings(const json_t *obj, const char *where, const char *key, s
 	return 0;
 }
 
-/* ---- entries ---------------------------------------------------------------------------------------------------------- */
+/* ---- entries --------------------------------------------------------------------------------- */
 
 /* With its name and place, for pools_keep_good(). */
 static void note_bad_entry(json_t *problems, const char *reason, const struct err *err,
@@ -83,6 +83,11 @@ static void note_bad_entry(json_t *problems, const char *reason, const struct er
 	static const char *const known[] = {"resourceName", "resourcePrefix", NULL};
 	json_auto_t *ignored = json_array();
 	json_t *names = pools_fold_keys(entry, known, "", ignored), *problem;
+	const char *name = json_str_at(names, "resourceName");
+
+	/* A name that cannot be one may be a slip of any that is missing. */
+	if (name && pools_name_fault("x", name))
+		json_object_del(names, "resourceName");
 
 	pools_note(problems, json_str_at(names, "resourceName"), reason, err->text);
 	problem = json_array_get(problems, json_array_size(problems) - 1);
@@ -130,7 +135,10 @@ static json_t *read_entries(const struct pools_format *format, const json_t *doc
 	return entries;
 }
 
-/* null is an empty list, as the SR-IOV operator writes it; without its list it is a misspelt or unfinished text. */
+/*
+ * null is an empty list, as the SR-IOV operator writes it; without its list it is a misspelt or
+ * unfinished text.
+ */
 static bool has_list(const json_t *raw, const struct pools_format *format)
 {
 	const char *key;

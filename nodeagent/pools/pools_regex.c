@@ -1,14 +1,16 @@
 /*
- * Go's regular expressions (RE2) to POSIX extended ones, for what both have: characters, classes, groups, alternatives,
- * repetition, anchors. Only whether a name matches is asked for, so that lazy repetition and captures make no difference.
+ * Go's regular expressions (RE2) to POSIX extended ones, for what both have: characters, classes,
+ * groups, alternatives, repetition, anchors. Only whether a name matches is asked for, so that lazy
+ * repetition and captures make no difference.
  *
- * Patterns come from users. What the C library makes of a repeat count is a copy per count, so their product is bounded.
+ * Patterns come from users. What the C library makes of a repeat count is a copy per count, so
+ * their product is bounded.
  */
 #include <ctype.h>
 #include <string.h>
 
 #include "lib/base/str.h"
-#include "nodeagent/kubelet/pools_parts.h"
+#include "nodeagent/pools/pools_internal.h"
 
 #define PATTERN_MAX  256
 #define EXPANDED_MAX 2048
@@ -24,7 +26,10 @@ struct translation {
 	const char *pattern;
 	const char *at;
 	struct strbuf out;
-	/* Sizes once repeats are written out: of the open groups, innermost last, and of the last atom; 0: none to repeat. */
+	/*
+	 * Sizes once repeats are written out: of the open groups, innermost last, and of the last
+	 * atom; 0: none to repeat.
+	 */
 	long size[PATTERN_MAX + 1];
 	size_t depth;
 	long atom;
@@ -33,10 +38,10 @@ struct translation {
 
 static int refuse(struct translation *t, const char *what)
 {
-	return err_set(t->err, ERR_INVALID, "BadPattern", "\"%s\": %s", t->pattern, what);
+	return err_set(t->err, ERR_INVALID, "BadDeviceList", "\"%s\": %s", t->pattern, what);
 }
 
-/* ---- classes ---------------------------------------------------------------------------------------------------------- */
+/* ---- classes --------------------------------------------------------------------------------- */
 
 static int is_word(int c)
 {
@@ -67,7 +72,10 @@ static bool class_of_escape(char letter, struct class *ret)
 	return true;
 }
 
-/* A bracket expression in which nothing is special by where it stands: ']' first, "[" and "^" late, "-" last. */
+/*
+ * A bracket expression in which nothing is special by where it stands: ']' first, "[" and "^" late,
+ * "-" last.
+ */
 static void put_class(struct translation *t, const struct class *class)
 {
 	size_t start;
@@ -158,7 +166,10 @@ static int class_item(struct translation *t, struct class *ret)
 	return class_range(t, ret);
 }
 
-/* Not in a name below /dev, so that leaving other characters out of an inverted class makes no difference. */
+/*
+ * Not in a name below /dev, so that leaving other characters out of an inverted class makes no
+ * difference.
+ */
 static void invert(struct class *class)
 {
 	for (int c = 1; c < ASCII; c++)
@@ -173,7 +184,7 @@ static bool is_empty(const struct class *class)
 	return true;
 }
 
-/* ---- pieces ----------------------------------------------------------------------------------------------------------- */
+/* ---- pieces ---------------------------------------------------------------------------------- */
 
 /* An atom of this size was written. */
 static int grow(struct translation *t, long atom, long by)

@@ -1,11 +1,12 @@
 /*
- * Shared RDMA pools: tokens, each of which brings the device files of all RDMA devices that the entry selects.
+ * Shared RDMA pools: tokens, each of which brings the device files of all RDMA devices that the
+ * entry selects.
  */
 #include <string.h>
 
 #include "lib/base/str.h"
 #include "lib/json/json.h"
-#include "nodeagent/kubelet/pools_parts.h"
+#include "nodeagent/pools/pools_internal.h"
 
 #define DEFAULT_PREFIX   "rdma"
 #define DEFAULT_INTERVAL 60
@@ -13,7 +14,7 @@
 
 static const char SOURCE[] = "configList of the shared device plugin";
 
-/* ---- reading ---------------------------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 static const char *const selector_lists[] = {"vendors", "deviceIDs", "drivers",
 					     "ifNames", "linkTypes", NULL};
@@ -41,7 +42,7 @@ static json_t *read_selectors(const json_t *entry, const char *where, json_t *pr
 {
 	auto_free char *at = str_printf("%s.selectors", where);
 	const json_t *selectors;
-	json_auto_t *ret = NULL;
+	json_auto_t *ret = NULL, *unknown = json_array();
 
 	if (json_get_object(entry, where, "selectors", &selectors, err) < 0 ||
 	    pools_check_strings(entry, where, "devices", err) < 0)
@@ -52,8 +53,16 @@ static json_t *read_selectors(const json_t *entry, const char *where, json_t *pr
 			      selectors ? "both" : "none");
 		return NULL;
 	}
-	ret = selectors ? pools_fold_keys(selectors, selector_lists, at, problems)
+	ret = selectors ? pools_fold_keys(selectors, selector_lists, at, unknown)
 			: json_pack("{s:O}", "ifNames", json_at(entry, "devices"));
+	/* Without a misspelt one the others would select more than was meant. */
+	if (json_array_size(unknown) > 0) {
+		(void)err_set(err, ERR_INVALID, "BadField",
+			      "%.200s; there are vendors, deviceIDs, "
+			      "drivers, ifNames, linkTypes",
+			      json_str_or(json_at(json_array_get(unknown, 0), "message"), ""));
+		return NULL;
+	}
 	if (check_selectors(ret, at, err) < 0)
 		return NULL;
 	return take_ptr(ret);
@@ -64,7 +73,7 @@ static json_t *read_entry(const json_t *value, const char *where, json_t *proble
 	static const char *const known[] = {"resourceName", "resourcePrefix", "rdmaHcaMax",
 					    "selectors",    "devices",        NULL};
 	json_auto_t *entry = pools_fold_keys(value, known, where, problems);
-	const char *name, *prefix;
+	const char *name, *prefix, *fault;
 	json_t *selectors;
 	int64_t max;
 
@@ -72,6 +81,13 @@ static json_t *read_entry(const json_t *value, const char *where, json_t *proble
 	    json_get_str(entry, where, "resourcePrefix", DEFAULT_PREFIX, &prefix, err) < 0 ||
 	    json_get_int(entry, where, "rdmaHcaMax", 0, POOLS_TOKENS_MAX, 0, &max, err) < 0)
 		return NULL;
+	fault = pools_name_fault(*prefix ? prefix : DEFAULT_PREFIX, name);
+	if (fault) {
+		(void)err_set(err, ERR_INVALID, "BadResourceName",
+			      "%s: resource name \"%.200s\" %s; the kubelet would refuse it", where,
+			      name, fault);
+		return NULL;
+	}
 	selectors = read_selectors(entry, where, problems, err);
 	if (!selectors)
 		return NULL;
@@ -106,9 +122,11 @@ json_t *pools_read_shared(const char *text, size_t len, struct err *err)
 	return take_ptr(doc);
 }
 
-/* ---- selecting -------------------------------------------------------------------------------------------------------- */
+/* ---- selecting ------------------------------------------------------------------------------- */
 
-/* What an entry selects among: a network function, or an RDMA device on an interface without one. */
+/*
+ * What an entry selects among: a network function, or an RDMA device on an interface without one.
+ */
 struct candidate {
 	const char *id; /* PCI address or name */
 	const char *vendor, *device, *driver, *netdev;
@@ -128,22 +146,51 @@ static bool was_selected(const struct pool *pool, const char *id)
 	return json_array_size(selected) > 0 && is_listed(selected, id);
 }
 
-/* An interface that has moved to a pod is out of sight; what it was selected by last time counts. */
+/*
+ * An interface that has moved to a pod is out of sight; what it was selected by last time counts.
+ */
 static bool is_named(const struct pool *pool, const json_t *names, const struct candidate *c)
 {
 	return is_listed(names, c->netdev) || (!c->netdev && was_selected(pool, c->id));
 }
 
-static bool selects(const struct pool *pool, const json_t *selectors, const struct candidate *c)
+/* Does the entry select it? misses: NULL, or where to say which selectors do not. */
+static bool selects(const struct pool *pool, const json_t *selectors, const struct candidate *c,
+		    struct strbuf *misses)
 {
-	return is_listed(json_at(selectors, "vendors"), c->vendor) &&
-	       is_listed(json_at(selectors, "deviceIDs"), c->device) &&
-	       is_listed(json_at(selectors, "drivers"), c->driver) &&
-	       is_named(pool, json_at(selectors, "ifNames"), c) &&
-	       is_listed(json_at(selectors, "linkTypes"), c->link_type);
+	const struct {
+		const char *key, *words, *value;
+		bool fits;
+	} rows[] = {
+		{"vendors", "vendor", c->vendor,
+		 is_listed(json_at(selectors, "vendors"), c->vendor)},
+		{"deviceIDs", "device", c->device,
+		 is_listed(json_at(selectors, "deviceIDs"), c->device)},
+		{"drivers", "driver", c->driver,
+		 is_listed(json_at(selectors, "drivers"), c->driver)},
+		{"ifNames", "interface", c->netdev,
+		 is_named(pool, json_at(selectors, "ifNames"), c)},
+		{"linkTypes", "link type", c->link_type,
+		 is_listed(json_at(selectors, "linkTypes"), c->link_type)},
+	};
+	bool all = true;
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		const json_t *value;
+		size_t k;
+
+		all &= rows[i].fits;
+		if (rows[i].fits || !misses)
+			continue;
+		strbuf_addf(misses, "%s%s %s, wanted", misses->len ? "; " : "", rows[i].words,
+			    rows[i].value ? rows[i].value : "unknown");
+		json_array_foreach (json_at(selectors, rows[i].key), k, value)
+			strbuf_addf(misses, "%s %.40s", k ? " or" : "", json_string_value(value));
+	}
+	return all;
 }
 
-/* ---- device files ----------------------------------------------------------------------------------------------------- */
+/* ---- device files ---------------------------------------------------------------------------- */
 
 /* What one pool gathers. */
 struct gathering {
@@ -178,8 +225,9 @@ static bool add_files(struct gathering *g, const json_t *files, const char *need
 }
 
 /*
- * Only uverbs is indispensable. umad is for management programs. issm is for subnet managers, which only InfiniBand has:
- * a RoCE device never had one, whatever older releases of the shared device plugin asked for (device-plugins.md 4.4).
+ * Only uverbs is indispensable. umad is for management programs. issm is for subnet managers, which
+ * only InfiniBand has: a RoCE device never had one, whatever older releases of the shared device
+ * plugin asked for (k8s-rdma-shared-dev-plugin, pkg/resources).
  */
 static void add_device(struct gathering *g, const struct candidate *c, const json_t *device)
 {
@@ -208,7 +256,7 @@ static void add_candidate(struct gathering *g, const struct candidate *c)
 	json_t *device;
 	size_t i;
 
-	if (!selects(g->pool, g->selectors, c))
+	if (!selects(g->pool, g->selectors, c, NULL))
 		return;
 	json_array_append_new(g->selected, json_string(c->id));
 	if (json_array_size(c->rdma) == 0)
@@ -225,22 +273,42 @@ static const char *link_type_of(const char *type)
 	return str_eq(type, "IB") || str_eq(type, "InfiniBand") ? "infiniband" : NULL;
 }
 
+static struct candidate candidate_of(const struct pools *pools, const struct pools_function *f)
+{
+	return (struct candidate){
+		.id = f->address,
+		.vendor = json_str_at(f->seen, "vendor"),
+		.device = json_str_at(f->seen, "deviceID"),
+		.driver = json_str_at(f->seen, "driver"),
+		.netdev = json_str_at(f->seen, "name"),
+		.link_type = link_type_of(json_str_at(f->pf ? f->pf : f->seen, "linkType")),
+		.rdma = pools_rdma_of(pools, f->address),
+	};
+}
+
 static void add_functions(struct gathering *g)
 {
 	for (size_t i = 0; i < g->pools->n_functions; i++) {
-		const struct pools_function *f = &g->pools->functions[i];
-		struct candidate c = {
-			.id = f->address,
-			.vendor = json_str_at(f->seen, "vendor"),
-			.device = json_str_at(f->seen, "deviceID"),
-			.driver = json_str_at(f->seen, "driver"),
-			.netdev = json_str_at(f->seen, "name"),
-			.link_type = link_type_of(json_str_at(f->pf ? f->pf : f->seen, "linkType")),
-			.rdma = pools_rdma_of(g->pools, f->address),
-		};
+		struct candidate c = candidate_of(g->pools, &g->pools->functions[i]);
 
 		if (c.driver)
 			add_candidate(g, &c);
+	}
+}
+
+/* A resource at 0: each NIC with all that is wrong with it. VFs differ from their PF in little. */
+static void explain_misses(const struct gathering *g)
+{
+	pool_cause(g->pool, "no network device of this node matches the selectors");
+	for (size_t i = 0; i < g->pools->n_functions; i++) {
+		const struct pools_function *f = &g->pools->functions[i];
+		struct candidate c = candidate_of(g->pools, f);
+		auto_strbuf struct strbuf misses = {0};
+
+		if (f->pf || !c.driver)
+			continue;
+		(void)selects(g->pool, g->selectors, &c, &misses);
+		pool_cause(g->pool, "%s: %s", c.netdev ? c.netdev : c.id, strbuf_str(&misses));
 	}
 }
 
@@ -285,17 +353,31 @@ static void check_mode(const struct gathering *g)
 			name_of(g));
 }
 
-/* ---- pools ------------------------------------------------------------------------------------------------------------ */
+/* ---- pools ----------------------------------------------------------------------------------- */
 
 static void offer(struct gathering *g, int64_t max)
 {
-	if (json_array_size(g->selected) == 0)
-		pool_cause(g->pool, "no network device of this node matches the selectors");
+	if (json_array_size(g->selected) == 0) {
+		json_t *causes = json_at(g->pool->resource, "causes"), *cause;
+		auto_strbuf struct strbuf text = {0};
+		size_t i;
+
+		explain_misses(g);
+		json_array_foreach (causes, i, cause)
+			strbuf_addf(&text, "%s%s", i ? "; " : "", json_string_value(cause));
+		pools_problem(g->pools, name_of(g), "NothingSelected",
+			      "%s: %.600s: correct the selectors in the ConfigMap, or keep the "
+			      "resource off this node",
+			      name_of(g), strbuf_str(&text));
+	}
 	if (g->usable > 0) {
 		add_connection_manager(g);
 		check_mode(g);
 	}
-	/* Tokens that pods have stay on the list, and so do those of a device that lacks its files for now. */
+	/*
+	 * Tokens that pods have stay on the list, and so do those of a device that lacks its files
+	 * for now.
+	 */
 	if (json_array_size(g->selected) > 0 || json_object_size(g->pool->allocated) > 0)
 		pools_add_tokens(g->pools, g->pool, max, g->usable > 0);
 }

@@ -1,11 +1,12 @@
 /*
- * SR-IOV pools from the VF groups of NodeState.spec: groups with one resource name share a pool, on one PF or many.
+ * SR-IOV pools from the VF groups of NodeState.spec: groups with one resource name share a pool, on
+ * one PF or many.
  */
 #include <string.h>
 
 #include "lib/base/str.h"
 #include "lib/json/json.h"
-#include "nodeagent/kubelet/pools_parts.h"
+#include "nodeagent/pools/pools_internal.h"
 
 static const char SOURCE[] = "the SR-IOV policies";
 

@@ -1,0 +1,1 @@
+$(eval $(call library,nodeagent/model,lib/base lib/json,jansson))

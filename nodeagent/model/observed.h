@@ -1,0 +1,24 @@
+/*
+ * The observed document (docs/node-agent.md) as its readers need it. Pure.
+ */
+#ifndef ORBWEAVER_NODEAGENT_MODEL_OBSERVED_H
+#define ORBWEAVER_NODEAGENT_MODEL_OBSERVED_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+/*
+ * The list "interfaces" as it goes into NodeState.status.interfaces, with those that are "missing"
+ * for a moment (history.h): the same without what only the agent needs ("host" members). Returns
+ * new; NULL when there is no such list.
+ */
+json_t *observed_status_interfaces(const json_t *observed);
+
+/*
+ * A driver that hands a function to a process (Documentation/ABI/testing/sysfs-bus-pci,
+ * driver_override): those of VFIO, which vendors have their own of and all have it in their name
+ * (drivers/vfio/pci: mlx5_vfio_pci, pds-vfio-pci, …), and of UIO. NULL: no.
+ */
+bool observed_is_userspace_driver(const char *driver);
+
+#endif

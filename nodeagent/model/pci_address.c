@@ -1,0 +1,67 @@
+/*
+ * PCI addresses as text. See the header.
+ */
+#include "nodeagent/model/pci_address.h"
+
+#include <stdint.h>
+#include <string.h>
+
+/* The next `min` to `max` lower-case hex digits. Returns what follows, or NULL. */
+static const char *hex_part(const char *text, int min, int max, uint64_t *ret)
+{
+	uint64_t value = 0;
+	int n = 0;
+
+	for (; n < max; n++) {
+		if (text[n] >= '0' && text[n] <= '9')
+			value = value << 4 | (uint64_t)(text[n] - '0');
+		else if (text[n] >= 'a' && text[n] <= 'f')
+			value = value << 4 | (uint64_t)(text[n] - 'a' + 10);
+		else
+			break;
+	}
+	*ret = value;
+	return n < min ? NULL : text + n;
+}
+
+/*
+ * One number that sorts as addresses do. Domains have up to 32 bits (hosts with VMD, 0x10000 and
+ * up).
+ */
+static bool parse(const char *text, uint64_t *ret)
+{
+	uint64_t domain, bus, device, function;
+	const char *p = hex_part(text, 4, 8, &domain);
+
+	if (!p || *p != ':')
+		return false;
+	p = hex_part(p + 1, 2, 2, &bus);
+	if (!p || *p != ':')
+		return false;
+	p = hex_part(p + 1, 2, 2, &device);
+	if (!p || *p != '.' || device > 0x1f)
+		return false;
+	p = hex_part(p + 1, 1, 1, &function);
+	if (!p || *p != '\0' || function > 7)
+		return false;
+	*ret = domain << 16 | bus << 8 | device << 3 | function;
+	return true;
+}
+
+bool pci_address_is_valid(const char *text)
+{
+	uint64_t value;
+
+	return parse(text, &value);
+}
+
+int pci_address_compare(const char *a, const char *b)
+{
+	uint64_t left = UINT64_MAX, right = UINT64_MAX;
+
+	(void)parse(a, &left);
+	(void)parse(b, &right);
+	if (left != right)
+		return left < right ? -1 : 1;
+	return strcmp(a, b);
+}

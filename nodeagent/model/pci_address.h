@@ -1,0 +1,23 @@
+/*
+ * PCI addresses as text. Pure.
+ */
+#ifndef ORBWEAVER_NODEAGENT_MODEL_PCI_ADDRESS_H
+#define ORBWEAVER_NODEAGENT_MODEL_PCI_ADDRESS_H
+
+#include <stdbool.h>
+
+/*
+ * The SR-IOV capability has 16 bits for the number of VFs; no NIC that we know has more than 1024.
+ */
+#define PCI_VFS_MAX 4096
+
+/*
+ * "0000:3b:00.0": domain of 4 to 8 hex digits, bus, device up to 1f, function up to 7; lower case,
+ * as sysfs has it.
+ */
+#define PCI_ADDRESS_SIZE 20
+bool pci_address_is_valid(const char *text);
+/* By domain, bus, device, function; what is no address sorts after all that are, by its text. */
+int pci_address_compare(const char *a, const char *b);
+
+#endif

@@ -1,0 +1,1 @@
+$(eval $(call library,nodeagent/plan,lib/base lib/json nodeagent/model,jansson))

@@ -1,0 +1,1 @@
+$(eval $(call library,nodeagent/pools,lib/base lib/json nodeagent/model,jansson))

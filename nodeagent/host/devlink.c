@@ -12,6 +12,12 @@
 #include "nodeagent/host/netlink.h"
 #include "nodeagent/host/pci.h"
 
+/* Names of reporters are C identifiers of drivers; longer ones are left out. */
+#define REPORTER_SIZE 64
+
+/* devlink.h of the kernel has no name for it in its user's part (net/devlink/health.c). */
+#define DEVLINK_HEALTH_REPORTER_STATE_HEALTHY 0
+
 const char *devlink_mode_name(enum devlink_mode mode)
 {
 	switch (mode) {
@@ -119,6 +125,64 @@ int devlink_list(struct host *host, json_t **ret, struct err *err)
 		return 0;
 	}
 	*ret = devlink_decode_list(answer.data, answer.len);
+	return 0;
+}
+
+/* The reporter's name, if it is in error. */
+static bool reporter_in_error(const struct nlattr *nest, char *ret_name, size_t size)
+{
+	struct nlattr *attrs[DEVLINK_ATTR_MAX + 1];
+	uint8_t state;
+
+	if (!nest)
+		return false;
+	netlink_parse_nested(nest, attrs, DEVLINK_ATTR_MAX);
+	return netlink_u8(attrs[DEVLINK_ATTR_HEALTH_REPORTER_STATE], &state) &&
+	       state != DEVLINK_HEALTH_REPORTER_STATE_HEALTHY &&
+	       netlink_str(attrs[DEVLINK_ATTR_HEALTH_REPORTER_NAME], ret_name, size);
+}
+
+json_t *devlink_decode_errors(const void *bytes, size_t len)
+{
+	const struct nlmsghdr *message;
+	struct nlattr *attrs[DEVLINK_ATTR_MAX + 1];
+	json_t *errors = json_object();
+	size_t at = 0;
+
+	while ((message = netlink_next(bytes, len, &at))) {
+		char bus[16], address[PCI_ADDRESS_SIZE], name[REPORTER_SIZE];
+
+		if (!netlink_parse(message, GENL_HDRLEN, attrs, DEVLINK_ATTR_MAX) ||
+		    !netlink_str(attrs[DEVLINK_ATTR_BUS_NAME], bus, sizeof(bus)) ||
+		    !str_eq(bus, "pci") ||
+		    !netlink_str(attrs[DEVLINK_ATTR_DEV_NAME], address, sizeof(address)) ||
+		    !pci_address_is_valid(address) ||
+		    !reporter_in_error(attrs[DEVLINK_ATTR_HEALTH_REPORTER], name, sizeof(name)))
+			continue;
+		if (!json_object_get(errors, address))
+			json_put(errors, address, json_array());
+		/* Each port has its tx and its rx. */
+		if (!json_list_has(json_object_get(errors, address), name))
+			json_array_append_new(json_object_get(errors, address), json_string(name));
+	}
+	return errors;
+}
+
+int devlink_list_errors(struct host *host, json_t **ret, struct err *err)
+{
+	auto_strbuf struct strbuf answer = {0};
+	struct err problem = {0};
+
+	if (ask(host, DEVLINK_CMD_HEALTH_REPORTER_GET, NLM_F_DUMP, NULL, DEVLINK_MODE_UNKNOWN,
+		&answer, &problem) < 0) {
+		if (problem.sys != ENOENT && problem.sys != EOPNOTSUPP) {
+			*err = problem;
+			return err_in(err, "list devlink health reporters");
+		}
+		*ret = json_object();
+		return 0;
+	}
+	*ret = devlink_decode_errors(answer.data, answer.len);
 	return 0;
 }
 

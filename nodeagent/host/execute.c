@@ -1,14 +1,13 @@
 /*
  * One step: check it, do it, say what became of it. See step.h; the steps are in execute_*.c.
  */
-#include "nodeagent/host/execute.h"
+#include "nodeagent/host/execute_internal.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "lib/base/clock.h"
-#include "nodeagent/host/holders.h"
 #include "nodeagent/host/observe.h"
 
 #define LOOK_EVERY_MS 10
@@ -40,7 +39,7 @@ static const struct {
 	{"remove-rdma-next-boot", run_remove_rdma_next_boot},
 };
 
-/* ---- what steps share ------------------------------------------------------------------------------------------------- */
+/* ---- what steps share ------------------------------------------------------------------------ */
 
 const char *run_str(const struct run *run, const char *name)
 {
@@ -89,71 +88,23 @@ int run_vf(const struct run *run, const char **ret, struct err *err)
 	return 0;
 }
 
-int run_refuse_away(const struct run *run, const char *vf, struct err *err)
-{
-	struct sysfs_text driver, claim;
-	bool bound = pci_driver(run->host, vf, &driver);
-
-	if (pci_vf_is_away(run->host, vf, bound ? driver.text : NULL))
-		return err_set(err, ERR_HOST, "VfInUse",
-			       "VF %s is in another network namespace: wait until the pod is gone",
-			       vf);
-	if (holders_claim(run->host, vf, &claim))
-		return err_set(err, ERR_HOST, "VfInUse",
-			       "VF %s is given to %s: wait until the pod is gone", vf, claim.text);
-	return 0;
-}
-
-static int refuse_held(const json_t *vf, struct err *err)
-{
-	const char *kind = json_str_or(json_at(vf, "host", "holder", "kind"), "");
-	const char *name = json_str_at(vf, "host", "holder", "name");
-
-	if (!json_is_true(json_at(vf, "host", "inUse")))
-		return 0;
-	return err_set(err, ERR_HOST, "VfInUse", "VF %s is in use (%s%s%s): wait until it is free",
-		       json_str_at(vf, "pciAddress"), kind, name ? ": " : "", name ? name : "");
-}
-
-static const json_t *find_pf(const json_t *observed, const char *pf)
-{
-	static const char *const lists[] = {"interfaces", "unusable"};
-
-	for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
-		const json_t *entry = json_find(json_at(observed, lists[i]), "pciAddress", pf);
-
-		if (entry)
-			return entry;
-	}
-	return NULL;
-}
-
-int run_refuse_in_use(const struct run *run, const char *pf, const char *vf, struct err *err)
-{
-	json_auto_t *observed = host_observe(run->host, HOST_OBSERVE_HOLDERS, err);
-	json_t *entry;
-	size_t i;
-
-	if (!observed)
-		return -1;
-	json_array_foreach (json_at(find_pf(observed, pf), "Vfs"), i, entry) {
-		if ((!vf || str_eq(json_str_at(entry, "pciAddress"), vf)) &&
-		    refuse_held(entry, err) < 0)
-			return -1;
-	}
-	return 0;
-}
-
 int run_refuse_protected(const struct run *run, const char *pf, struct err *err)
 {
 	auto_free char *reason = NULL;
 
-	if (json_is_true(json_at(run->step, "force")))
+	bool is_forced = json_is_true(json_at(run->step, "force"));
+
+	if (is_forced && run->host->may_force)
 		return 0;
 	if (host_why_protected(run->host, pf, &reason, err) < 0)
 		return err_in(err, "%s: is it safe to change?", pf);
 	if (!reason)
 		return 0;
+	if (is_forced)
+		return err_set(err, ERR_BUG, "ProtectedPf",
+			       "%s %s: it is not touched, though the policy asks for it; start the "
+			       "agent with --allow-primary-nic",
+			       pf, reason);
 	return err_set(err, ERR_BUG, "ProtectedPf", "%s %s: it is not touched", pf, reason);
 }
 
@@ -185,8 +136,10 @@ int run_refused(struct err *err, const char *reason, const struct hint *hints, c
 {
 	/* Whatever is refused. */
 	static const struct hint common[] = {
-		{EROFS, "/sys is read-only here: the agent has to run privileged"},
-		{EACCES, "the agent has to run as root and privileged"},
+		{EROFS, "/sys is read-only here: the agent needs the host's root as a volume, with "
+			"/sys writable"},
+		{EACCES, "the agent has to start as root, and AppArmor and SELinux have to let it "
+			 "write /sys"},
 		{ENODEV, "the device has just gone"},
 		{0, NULL},
 	};
@@ -208,7 +161,7 @@ int run_refused(struct err *err, const char *reason, const struct hint *hints, c
 	return -1;
 }
 
-/* ---- the step --------------------------------------------------------------------------------------------------------- */
+/* ---- the step -------------------------------------------------------------------------------- */
 
 int host_execute(struct host *host, const json_t *step, json_t **ret_result, struct err *err)
 {

@@ -1,80 +1,24 @@
 /*
- * What the executing functions share. For the execute*.c files only.
+ * Carry out one step of nodeagent/model/step.h on a real host.
  */
 #ifndef ORBWEAVER_NODEAGENT_HOST_EXECUTE_H
 #define ORBWEAVER_NODEAGENT_HOST_EXECUTE_H
 
-#include <errno.h>
+#include "nodeagent/host/host.h"
 
-#include "lib/json/json.h"
-#include "nodeagent/host/pci.h"
-#include "nodeagent/host/rtnl.h"
-#include "nodeagent/host/step.h"
-#include "nodeagent/host/text.h"
-
-/* A checked step on its way. Functions set `changed` when they did something, and put "was" and "now". */
-struct run {
-	struct host *host;
-	const json_t *step;
-	json_t *result;
-	bool changed;
-};
-
-/* A field that step_check has seen. */
-const char *run_str(const struct run *run, const char *name);
-int run_int(const struct run *run, const char *name);
-
-/* Is the function in that field what it should be? ERR_HOST "DeviceGone", ERR_BUG "NotAPf", "NotAVf". */
-int run_pf(const struct run *run, const char *name, const char **ret, struct err *err);
-int run_vf(const struct run *run, const char **ret, struct err *err);
-
-/* ERR_BUG "ProtectedPf" unless the step has "force": someone else may depend on this NIC by now. */
-int run_refuse_protected(const struct run *run, const char *pf, struct err *err);
-/* ERR_HOST "VfInUse" when the VF, or with vf NULL any VF of the PF, is held by someone; looks closely. */
-int run_refuse_in_use(const struct run *run, const char *pf, const char *vf, struct err *err);
-/* The same by what costs nothing to look at. */
-int run_refuse_away(const struct run *run, const char *vf, struct err *err);
-
-/* Look every few milliseconds until `is_so` or the step's time is nearly up. */
-bool run_wait(const struct run *run, bool (*is_so)(const struct run *run, const char *device),
-	      const char *device);
-
-/* "2 of 4", … */
-int run_not_as_asked(struct err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-
-/* Put another reason on an error from a door, context in front, and what helps behind, by its errno. */
-struct hint {
-	int number;
-	const char *help;
-};
-int run_refused(struct err *err, const char *reason, const struct hint *hints, const char *fmt, ...)
-	__attribute__((format(printf, 4, 5)));
-
-/* execute_pf.c */
-int run_set_autoprobe(struct run *run, struct err *err);
-int run_set_num_vfs(struct run *run, struct err *err);
-int run_wait_vfs(struct run *run, struct err *err);
-int run_set_eswitch(struct run *run, struct err *err);
-
-/* execute_link.c */
-int run_set_mtu(struct run *run, struct err *err);
-int run_link_up(struct run *run, struct err *err);
-int run_set_vf_mac(struct run *run, struct err *err);
-int run_set_vf_guid(struct run *run, struct err *err);
-int run_set_vf_link_state(struct run *run, struct err *err);
-
-/* execute_driver.c */
-int run_set_driver_override(struct run *run, struct err *err);
-int run_unbind_driver(struct run *run, struct err *err);
-int run_probe_driver(struct run *run, struct err *err);
-int run_wait_vf(struct run *run, struct err *err);
-int run_load_module(struct run *run, struct err *err);
-
-/* execute_node.c */
-int run_set_rdma_netns_mode(struct run *run, struct err *err);
-int run_write_rdma_next_boot(struct run *run, struct err *err);
-int run_remove_rdma_next_boot(struct run *run, struct err *err);
-int run_write_udev_rule(struct run *run, struct err *err);
-int run_remove_udev_rule(struct run *run, struct err *err);
+/*
+ * Execute one step and read back what it did. Blocks, possibly for ever
+ * (Documentation/filesystems/sysfs.rst: writers wait in the kernel for whoever holds a VF); the
+ * caller is a process that can be given up.
+ *
+ * ret_result: new, {"step": name, "changed": bool, "tookMs": int} plus "was" and "now" where there
+ * is a value. Set only on success; it is success only when the state was read back as asked for.
+ *
+ * Errors: ERR_BUG "BadStep", "NotAVf", "NotAPf", "VfCountNeedsZero", "ProtectedPf"; ERR_HOST with
+ * errno and what would help, the reason says what refused ("VfCountRefused", "DriverRefused",
+ * "MtuRefused", …) or that it did not become as asked ("NotAsAsked"); "VfInUse" with the holder;
+ * ERR_TRANSIENT "NotYet" when waiting ended without result. The README has them per step.
+ */
+int host_execute(struct host *host, const json_t *step, json_t **ret_result, struct err *err);
 
 #endif

@@ -1,5 +1,6 @@
 /*
- * Steps for the drivers of VFs (node-kernel 1.6). Only VFs: run_vf refuses everything else.
+ * Steps for the drivers of VFs (Documentation/ABI/testing/sysfs-bus-pci, driver_override). Only
+ * VFs: run_vf refuses everything else.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -7,9 +8,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "nodeagent/host/execute.h"
+#include "nodeagent/host/execute_internal.h"
+#include "nodeagent/host/module.h"
 
-/* ---- driver_override -------------------------------------------------------------------------------------------------- */
+/* ---- driver_override ------------------------------------------------------------------------- */
 
 static bool read_override(const struct run *run, const char *vf, struct sysfs_text *ret)
 {
@@ -24,7 +26,10 @@ static bool is_override(const struct run *run, const char *vf, const char *drive
 	return read_override(run, vf, &now) ? str_eq(now.text, driver) : driver == NULL;
 }
 
-/* The kernel takes any name (node-kernel 1.6), so we look whether there is such a driver. */
+/*
+ * The kernel takes any name (Documentation/ABI/testing/sysfs-bus-pci, driver_override), so we look
+ * whether there is such a driver.
+ */
 static int check_driver(const struct run *run, const char *driver, struct err *err)
 {
 	char path[96];
@@ -64,7 +69,7 @@ int run_set_driver_override(struct run *run, struct err *err)
 	return 0;
 }
 
-/* ---- binding ---------------------------------------------------------------------------------------------------------- */
+/* ---- binding --------------------------------------------------------------------------------- */
 
 int run_unbind_driver(struct run *run, struct err *err)
 {
@@ -78,7 +83,7 @@ int run_unbind_driver(struct run *run, struct err *err)
 	json_put_str(run->result, "was", driver.text);
 	if (!pci_physfn(run->host, vf, &pf))
 		return err_set(err, ERR_HOST, "DeviceGone", "%s: its PF is gone", vf);
-	if (run_refuse_in_use(run, pf.text, vf, err) < 0)
+	if (evidence_check_vf(run->host, vf, err) < 0)
 		return -1;
 	if (sysfs_write(run->host, pci_path(vf, "driver/unbind").text, vf, err) < 0)
 		return run_refused(err, "DriverRefused", NULL, "%s: unbind %s", vf, driver.text);
@@ -154,7 +159,7 @@ int run_probe_driver(struct run *run, struct err *err)
 	return run_not_as_asked(err, "%s: bound to %s, not to %s", vf, driver.text, wanted);
 }
 
-/* ---- waiting ---------------------------------------------------------------------------------------------------------- */
+/* ---- waiting --------------------------------------------------------------------------------- */
 
 static bool part_is_there(const struct run *run, const char *vf)
 {
@@ -174,7 +179,7 @@ int run_wait_vf(struct run *run, struct err *err)
 {
 	const char *vf;
 
-	if (run_vf(run, &vf, err) < 0 || run_refuse_away(run, vf, err) < 0)
+	if (run_vf(run, &vf, err) < 0 || evidence_check_attached(run->host, vf, err) < 0)
 		return -1;
 	if (run_wait(run, part_is_there, vf))
 		return 0;
@@ -183,18 +188,7 @@ int run_wait_vf(struct run *run, struct err *err)
 		       run_str(run, "for"));
 }
 
-/* ---- modules ---------------------------------------------------------------------------------------------------------- */
-
-static bool is_loaded(const struct run *run, const char *module)
-{
-	char path[96];
-
-	(void)snprintf(path, sizeof(path), "sys/module/%s", module);
-	for (char *p = path; *p; p++)
-		if (*p == '-')
-			*p = '_';
-	return sysfs_exists(run->host, path);
-}
+/* ---- modules --------------------------------------------------------------------------------- */
 
 /* The host's modprobe with the host's modules; only async-signal-safe calls until exec. */
 static _Noreturn void exec_modprobe(int root, const char *module, int out)
@@ -237,15 +231,19 @@ int run_load_module(struct run *run, struct err *err)
 	char said[200];
 	int status;
 
-	if (is_loaded(run, module))
+	if (module_is_there(run->host, module))
 		return 0;
 	status = run_modprobe(run, module, said, sizeof(said));
-	if (is_loaded(run, module)) {
+	if (module_is_there(run->host, module)) {
 		run->changed = true;
 		return 0;
 	}
 	if (status == 0)
-		return run_not_as_asked(err, "module %s is not in /sys/module", module);
+		return run_not_as_asked(
+			err,
+			"modprobe took module %s, but it is neither in /sys/module nor "
+			"built into the kernel: see the kernel log",
+			module);
 	if (status == 127)
 		return err_set(err, ERR_HOST, "ModuleRefused", "%s: the host has no modprobe",
 			       module);

@@ -1,13 +1,14 @@
 /*
- * Steps through rtnetlink: interfaces of PFs and VFs, and what a PF gives its VFs (node-kernel 2, 4).
+ * Steps through rtnetlink: interfaces of PFs and VFs, and what a PF gives its VFs
+ * (Documentation/networking/device_drivers/ethernet/mellanox/mlx5).
  */
 #include <linux/if_arp.h>
 #include <linux/if_link.h>
 #include <stdio.h>
 
-#include "nodeagent/host/execute.h"
+#include "nodeagent/host/execute_internal.h"
 
-/* ---- interfaces ------------------------------------------------------------------------------------------------------- */
+/* ---- interfaces ------------------------------------------------------------------------------ */
 
 /* The interface of a function as it is now; `list` holds it. */
 static int interface_of(const struct run *run, const char *address, struct rtnl_interfaces *list,
@@ -37,7 +38,7 @@ static int device_of(const struct run *run, const char **ret, struct err *err)
 	if (!pci_is_vf(run->host, device))
 		return run_pf(run, "device", ret, err);
 	*ret = device;
-	return run_refuse_away(run, device, err);
+	return evidence_check_attached(run->host, device, err);
 }
 
 static int check_mtu(const struct run *run, const char *device, uint32_t mtu,
@@ -47,7 +48,10 @@ static int check_mtu(const struct run *run, const char *device, uint32_t mtu,
 		return err_set(err, ERR_INVALID, "MtuOutOfRange",
 			       "%s (%s): MTU %u asked for, its driver takes %u to %u", device,
 			       interface->name, mtu, interface->min_mtu, interface->max_mtu);
-	return pci_is_vf(run->host, device) ? 0 : run_refuse_protected(run, device, err);
+	if (!pci_is_vf(run->host, device))
+		return run_refuse_protected(run, device, err);
+	/* One that is down is used by nobody, also when a pod of the last boot waits for it. */
+	return interface->up ? evidence_glance_vf(run->host, device, err) : 0;
 }
 
 int run_set_mtu(struct run *run, struct err *err)
@@ -105,7 +109,7 @@ int run_link_up(struct run *run, struct err *err)
 	return 0;
 }
 
-/* ---- what a PF gives its VFs ------------------------------------------------------------------------------------------ */
+/* ---- what a PF gives its VFs ----------------------------------------------------------------- */
 
 /* The PF's interface, and what it says of the step's VF. */
 struct vf_of_pf {
@@ -132,7 +136,7 @@ static int look_up(const struct run *run, struct vf_of_pf *ret, struct err *err)
 		errno = ENODEV;
 		return err_sys(err, "DeviceGone", "%s has no VF %d", ret->pf, number);
 	}
-	if (run_refuse_away(run, vf.text, err) < 0 ||
+	if (evidence_glance_vf(run->host, vf.text, err) < 0 ||
 	    interface_of(run, ret->pf, &ret->interface, err) < 0 ||
 	    rtnl_list_vfs(run->host, ret->interface.items[0].index, &ret->all, err) < 0)
 		return -1;

@@ -1,11 +1,14 @@
 /*
  * Steps for the node as a whole: mode of the RDMA subsystem, udev rules.
  */
-#include "nodeagent/host/execute.h"
+#include "nodeagent/host/execute_internal.h"
 #include "nodeagent/host/nextboot.h"
 #include "nodeagent/host/udev.h"
 
-/* A namespace that has just ended is gone only some milliseconds later (node-kernel 3.6). */
+/*
+ * A namespace that has just ended is gone only some milliseconds later
+ * (drivers/infiniband/core/device.c, rdma_compatdev_set()).
+ */
 #define BUSY_TRIES   10
 #define BUSY_WAIT_MS 100
 
@@ -69,7 +72,7 @@ int run_write_rdma_next_boot(struct run *run, struct err *err)
 
 	if (next_boot_write(run->host, mode, &run->changed, err) < 0)
 		return -1;
-	now = next_boot_observe(run->host);
+	now = next_boot_observe(run->host, true);
 	if (rdma_mode_of(json_str_at(now, "own")) != mode)
 		return run_not_as_asked(err, "/%s does not say %s", HOST_NEXT_BOOT_FILE,
 					rdma_mode_name(mode));

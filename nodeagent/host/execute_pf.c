@@ -1,10 +1,10 @@
 /*
- * Steps for a PF: VFs, and the embedded switch (node-kernel 1.3 to 1.5, 5.4).
+ * Steps for a PF: VFs, and the embedded switch (drivers/pci/iov.c, sriov_numvfs_store()).
  */
 #include "nodeagent/host/devlink.h"
-#include "nodeagent/host/execute.h"
+#include "nodeagent/host/execute_internal.h"
 
-/* ---- drivers of VFs by themselves ------------------------------------------------------------------------------------- */
+/* ---- drivers of VFs by themselves ------------------------------------------------------------ */
 
 int run_set_autoprobe(struct run *run, struct err *err)
 {
@@ -30,7 +30,7 @@ int run_set_autoprobe(struct run *run, struct err *err)
 	return 0;
 }
 
-/* ---- number of VFs ---------------------------------------------------------------------------------------------------- */
+/* ---- number of VFs --------------------------------------------------------------------------- */
 
 static const struct hint count_hints[] = {
 	{ENOMEM, "there is no room for VFs in memory or bus numbers: enable SR-IOV and 64-bit BARs "
@@ -51,7 +51,7 @@ static int read_count(const struct run *run, const char *pf, int64_t *ret, struc
 			       "%s has no SR-IOV: enable it in the NIC's and the machine's "
 			       "firmware",
 			       pf);
-	/* Waits while someone else changes it (node-kernel 1.3). */
+	/* Waits while someone else changes it (drivers/pci/iov.c, sriov_numvfs_store()). */
 	if (!sysfs_read_int(run->host, pci_path(pf, "sriov_numvfs").text, ret))
 		return err_set(err, ERR_HOST, "HostUnreadable", "%s: cannot read sriov_numvfs", pf);
 	return 0;
@@ -76,7 +76,8 @@ static int check_count(const struct run *run, const char *pf, int64_t now, struc
 			       (int)total);
 	if (run_refuse_protected(run, pf, err) < 0)
 		return -1;
-	return now > 0 ? run_refuse_in_use(run, pf, NULL, err) : 0;
+	return evidence_check_vfs(run->host, pf, err) < 0 ? -1
+							  : evidence_check_lag(run->host, pf, err);
 }
 
 static int read_back_count(const struct run *run, const char *pf, struct err *err)
@@ -142,7 +143,7 @@ int run_wait_vfs(struct run *run, struct err *err)
 	return 0;
 }
 
-/* ---- embedded switch -------------------------------------------------------------------------------------------------- */
+/* ---- embedded switch ------------------------------------------------------------------------- */
 
 static const struct hint eswitch_hints[] = {
 	{EOPNOTSUPP, "this function has no switch that can be set: see the vendor's documentation"},
@@ -157,7 +158,8 @@ static int set_eswitch(struct run *run, const char *pf, enum devlink_mode mode, 
 	const char *name = devlink_mode_name(mode);
 	enum devlink_mode now = DEVLINK_MODE_UNKNOWN;
 
-	if (run_refuse_protected(run, pf, err) < 0 || run_refuse_in_use(run, pf, NULL, err) < 0)
+	if (run_refuse_protected(run, pf, err) < 0 || evidence_check_vfs(run->host, pf, err) < 0 ||
+	    evidence_check_pf(run->host, pf, err) < 0)
 		return -1;
 	if (devlink_set_mode(run->host, pf, mode, err) < 0)
 		return run_refused(err, "ESwitchRefused", eswitch_hints, "%s: set eSwitch mode %s",

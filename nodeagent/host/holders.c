@@ -15,6 +15,8 @@
 #include <unistd.h>
 
 #include "lib/base/mem.h"
+#include "lib/base/own_fd.h"
+#include "lib/base/root.h"
 #include "lib/json/json.h"
 #include "nodeagent/host/netlink.h"
 #include "nodeagent/host/rtnl.h"
@@ -25,7 +27,7 @@
 /* Before the index of an interface, where else is a PCI address. */
 #define UPPER '@'
 
-/* ---- network namespaces ----------------------------------------------------------------------------------------------- */
+/* ---- network namespaces ---------------------------------------------------------------------- */
 
 struct namespace
 {
@@ -57,22 +59,19 @@ static bool is_known(const struct namespaces *list, const struct stat *st)
 	return false;
 }
 
-/* Takes name. Not through host_openat: /proc/PID/ns/net is a link that leads out of any root. */
-static void add_namespace(const struct host *host, struct namespaces *list, const struct stat *own,
-			  const char *path, char *name)
+/* Takes fd and name. */
+static void add_namespace(struct namespaces *list, const struct stat *own, int fd, char *name)
 {
-	auto_free char *owned = name;
 	struct stat st;
-	int fd;
 
-	if (list->n == NAMESPACES_MAX || fstatat(host->root, path, &st, 0) < 0 ||
-	    (st.st_ino == own->st_ino && st.st_dev == own->st_dev) || is_known(list, &st))
+	if (list->n == NAMESPACES_MAX || fstat(fd, &st) < 0 ||
+	    (st.st_ino == own->st_ino && st.st_dev == own->st_dev) || is_known(list, &st)) {
+		(void)close(fd);
+		mem_free(name);
 		return;
-	fd = openat(host->root, path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return;
+	}
 	list->items = mem_realloc(list->items, (list->n + 1) * sizeof(*list->items));
-	list->items[list->n++] = (struct namespace){st.st_dev, st.st_ino, fd, take_ptr(owned)};
+	list->items[list->n++] = (struct namespace){st.st_dev, st.st_ino, fd, name};
 }
 
 static char *process_name(const struct host *host, const char *pid)
@@ -88,6 +87,17 @@ static char *process_name(const struct host *host, const char *pid)
 static bool is_number(const char *text)
 {
 	return text[0] != '\0' && strlen(text) < 12 && strspn(text, "0123456789") == strlen(text);
+}
+
+/* The one kind of path that may lead out of the root: a namespace has no name in any. */
+static int open_namespace_of(const struct host *host, const char *pid)
+{
+	char folder[48];
+	auto_close int fd = -1;
+
+	(void)snprintf(folder, sizeof(folder), "proc/%s/ns", pid);
+	fd = root_open(host->root, folder, O_PATH | O_DIRECTORY, 0);
+	return fd < 0 ? -1 : openat(fd, "net", O_RDONLY | O_CLOEXEC);
 }
 
 /* Mounts first: their names say more than that of whichever process comes first. */
@@ -107,18 +117,19 @@ static void find_namespaces(const struct host *host, struct namespaces *ret)
 		json_array_foreach (names, i, name) {
 			auto_free char *path =
 				str_printf("%s/%s", folders[f], json_string_value(name));
+			/* Something else than a namespace may be there: do not wait for it. */
+			int fd = root_open(host->root, path, O_RDONLY | O_NONBLOCK, 0);
 
-			add_namespace(host, ret, &own, path, str_printf("/%s", path));
+			if (fd >= 0)
+				add_namespace(ret, &own, fd, str_printf("/%s", path));
 		}
 	}
 	json_array_foreach (processes, i, name) {
 		const char *pid = json_string_value(name);
-		char path[64];
+		int fd = is_number(pid) ? open_namespace_of(host, pid) : -1;
 
-		if (!is_number(pid))
-			continue;
-		(void)snprintf(path, sizeof(path), "proc/%s/ns/net", pid);
-		add_namespace(host, ret, &own, path, process_name(host, pid));
+		if (fd >= 0)
+			add_namespace(ret, &own, fd, process_name(host, pid));
 	}
 }
 
@@ -267,7 +278,7 @@ json_t *holders_namespaces(const struct host *host, json_t **ret_uppers)
 	return ret;
 }
 
-/* ---- open files ------------------------------------------------------------------------------------------------------- */
+/* ---- open files ------------------------------------------------------------------------------ */
 
 /* In its own mounts a process may call a file anything; a key is UTF-8. */
 static void add_file(const struct host *host, const char *pid, const char *path, json_t *ret)
@@ -283,23 +294,22 @@ static void add_file(const struct host *host, const char *pid, const char *path,
 
 static void add_files_of(const struct host *host, const char *pid, json_t *ret)
 {
-	json_auto_t *files = NULL;
+	auto_closedir DIR *dir = NULL;
+	const struct dirent *file;
 	char folder[48];
-	json_t *file;
-	size_t i;
+	int fd;
 
 	(void)snprintf(folder, sizeof(folder), "proc/%s/fd", pid);
-	files = sysfs_list(host, folder);
-	json_array_foreach (files, i, file) {
-		char path[80], target[128];
-		ssize_t n;
+	fd = root_open(host->root, folder, O_RDONLY | O_DIRECTORY, 0);
+	dir = fd < 0 ? NULL : fdopendir(fd);
+	while (dir && (file = readdir(dir))) {
+		char target[128];
+		ssize_t n = readlinkat(dirfd(dir), file->d_name, target, sizeof(target) - 1);
 
-		(void)snprintf(path, sizeof(path), "%s/%.20s", folder, json_string_value(file));
-		n = readlinkat(host->root, path, target, sizeof(target) - 1);
 		if (n <= 0)
 			continue;
 		target[n] = '\0';
-		if (!str_starts(target, "/dev/vfio/") &&
+		if (!str_starts(target, "/dev/vfio/") && !str_starts(target, "/dev/uio") &&
 		    !str_starts(target, "/dev/infiniband/uverbs"))
 			continue;
 		add_file(host, pid, target, ret);
@@ -323,20 +333,57 @@ json_t *holders_files(const struct host *host)
 	return ret;
 }
 
-/* ---- notes of CNI plugins --------------------------------------------------------------------------------------------- */
+/* ---- notes of CNI plugins -------------------------------------------------------------------- */
+
+/* Of a pod's namespace: only when it is certain that there is none. */
+static bool is_gone(const struct host *host, const char *path)
+{
+	struct stat st;
+
+	if (root_stat(host->root, path, &st) == 0)
+		return false;
+	/* /proc/PID/ns/net leads out of the root. */
+	if (errno == EXDEV)
+		return fstatat(host->root, path + strspn(path, "/"), &st, 0) < 0 && errno == ENOENT;
+	return errno == ENOENT || errno == ENOTDIR;
+}
+
+/*
+ * Ours (nodeagent/cni/devices.h): written before the VF is changed, and there until it is put back; the
+ * server of CNI plugins itself finds sandboxes that are gone.
+ */
+static bool is_owned(const struct host *host, const char *vf, struct sysfs_text *ret)
+{
+	json_auto_t *owner = NULL;
+	struct sysfs_text text;
+	struct stat st;
+	char path[96];
+
+	(void)snprintf(path, sizeof(path), "var/lib/orbweaver/cni/devices/%s.json", vf);
+	if (root_stat(host->root, path, &st) < 0 && (errno == ENOENT || errno == ENOTDIR))
+		return false;
+	if (sysfs_read(host, path, &text))
+		owner = json_parse(text.text, strlen(text.text), NULL);
+	(void)snprintf(ret->text, sizeof(ret->text), "interface %.15s of sandbox %.64s",
+		       json_str_or(json_at(owner, "ifname"), "?"),
+		       json_str_or(json_at(owner, "container"), "?"));
+	return true;
+}
 
 bool holders_claim(const struct host *host, const char *vf, struct sysfs_text *ret)
 {
-	struct sysfs_text namespace;
-	const char *relative;
+	struct stat st;
 	char path[96];
 
+	if (is_owned(host, vf, ret))
+		return true;
 	(void)snprintf(path, sizeof(path), "var/lib/cni/sriov/pci/%s", vf);
-	if (!sysfs_read(host, path, &namespace) || namespace.text[0] != '/')
+	if (root_stat(host->root, path, &st) < 0 && (errno == ENOENT || errno == ENOTDIR))
 		return false;
-	relative = namespace.text + strspn(namespace.text, "/");
-	if (!sysfs_exists(host, relative))
-		return false;
-	*ret = namespace;
-	return true;
+	/* It may be on its way: the file is there before its text. */
+	if (!sysfs_read(host, path, ret)) {
+		(void)snprintf(ret->text, sizeof(ret->text), "somebody (/%s cannot be read)", path);
+		return true;
+	}
+	return ret->text[0] != '/' || !is_gone(host, ret->text);
 }

@@ -3,21 +3,27 @@
  */
 #include "nodeagent/host/host.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "lib/base/mem.h"
+#include "lib/base/own_fd.h"
+#include "lib/base/root.h"
 #include "nodeagent/host/initramfs.h"
 #include "nodeagent/host/netlink.h"
 #include "nodeagent/host/sysfs.h"
 
-/* No O_CREAT, no buffering: the driver's answer is that of write (node-kernel 0.5). */
+/*
+ * No O_CREAT, no buffering: the driver's answer is that of write
+ * (Documentation/filesystems/sysfs.rst).
+ */
 static int kernel_write(void *ctx, int root_fd, const char *path, const char *data, size_t len,
 			struct err *err)
 {
-	auto_close int fd = openat(root_fd, path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+	auto_close int fd = root_open(root_fd, path, O_WRONLY, 0);
 	ssize_t n;
 
 	if (fd < 0)
@@ -75,17 +81,30 @@ void host_close(struct host *host)
 	netlink_free(host->netlink);
 	initramfs_cache_free(host->initramfs);
 	json_decref(host->node_addresses);
+	json_decref(host->held);
 	free(host);
 }
 
 void host_set_doors(struct host *host, const struct host_doors *doors, void *ctx)
 {
+	assert(doors->write && doors->transact && doors->sleep_ms);
 	host->doors = doors;
 	host->doors_ctx = ctx;
+}
+
+void host_allow_primary_nic(struct host *host)
+{
+	host->may_force = true;
 }
 
 void host_set_node_addresses(struct host *host, const json_t *addresses)
 {
 	json_decref(host->node_addresses);
 	host->node_addresses = json_deep_copy(addresses);
+}
+
+void host_set_held(struct host *host, const json_t *held)
+{
+	json_decref(host->held);
+	host->held = json_deep_copy(held);
 }

@@ -1,9 +1,10 @@
 /*
- * One host: where its files are, and the two doors through which everything goes that is not a plain read.
+ * One host: where its files are, and the two doors through which everything goes that is not a
+ * plain read.
  *
- * Blocking code without a loop, for one thread. What it reads and writes is relative to a root directory (the host's, as
- * the container sees it, or a test's tree); netlink speaks to the kernel of the network namespace we are in, which must
- * be the host's.
+ * Blocking code without a loop, for one thread. What it reads and writes is relative to a root
+ * directory (the host's, as the container sees it, or a test's tree); netlink speaks to the kernel
+ * of the network namespace we are in, which must be the host's.
  */
 #ifndef ORBWEAVER_NODEAGENT_HOST_HOST_H
 #define ORBWEAVER_NODEAGENT_HOST_HOST_H
@@ -19,14 +20,17 @@
 struct host;
 
 /*
- * The doors. Those of the kernel are the default; tests put others in front of a tree of files, or make the n-th call
- * fail.
+ * The doors. Those of the kernel are the default; tests put others in front of a tree of files, or
+ * make the n-th call fail.
  *
- * write     one open, one write, one close of an existing file (node-kernel 0.5: the driver's answer is that of write).
- * transact  send one netlink request to `protocol` (NETLINK_ROUTE, NETLINK_RDMA, NETLINK_GENERIC) and append all messages of
- *           the answer, each padded to NLMSG_ALIGN, without the acknowledgement or the end of the dump. The kernel's
- *           refusal is ERR_HOST "NetlinkRefused" with its errno in err->sys and its own words in the text; ERR_TRANSIENT
- *           "DumpInterrupted" when the kernel's list changed meanwhile. `answer` is unchanged on failure.
+ * write     one open, one write, one close of an existing file
+ *           (Documentation/filesystems/sysfs.rst: the driver's answer is that of write).
+ * transact  send one netlink request to `protocol` (NETLINK_ROUTE, NETLINK_RDMA, NETLINK_GENERIC)
+ *           and append all messages of the answer, each padded to NLMSG_ALIGN, without the
+ *           acknowledgement or the end of the dump. The kernel's refusal is ERR_HOST
+ *           "NetlinkRefused" with its errno in err->sys and its own words in the text;
+ *           ERR_TRANSIENT "DumpInterrupted" when the kernel's list changed meanwhile. `answer` is
+ *           unchanged on failure.
  * sleep_ms  between two looks at something that is to happen.
  *
  * `ctx` is what was given with them.
@@ -39,7 +43,10 @@ struct host_doors {
 	void (*sleep_ms)(void *ctx, int ms);
 };
 
-/* Open the host below `root` ("/" or, in a container, where the host's root is mounted). NULL with err set. */
+/*
+ * Open the host below `root` ("/" or, in a container, where the host's root is mounted). NULL with
+ * err set.
+ */
 struct host *host_open(const char *root, struct err *err);
 void host_close(struct host *host);
 OWN_DEFINE(struct host, host_close)
@@ -49,9 +56,22 @@ OWN_DEFINE(struct host, host_close)
 void host_set_doors(struct host *host, const struct host_doors *doors, void *ctx);
 
 /*
- * The node's own addresses as the API server knows them (Node.status.addresses), a JSON array of strings; what is no IP
- * address is passed over. The NIC that has one is protected, besides that of the default route.
+ * The node's own addresses as the API server knows them (Node.status.addresses), a JSON array of
+ * strings; what is no IP address is passed over. The NIC that has one is protected, besides that of
+ * the default route.
  */
 void host_set_node_addresses(struct host *host, const json_t *addresses);
+
+/*
+ * May a step force VFs onto a protected PF? Not unless this was called: whoever started the process
+ * has to want it, besides the policy on whose behalf the step asks.
+ */
+void host_allow_primary_nic(struct host *host);
+
+/*
+ * What the kubelet has given to pods, { PCI address: "namespace/pod" }. Steps leave these functions
+ * alone. NULL, as at the start: not known, and steps leave all VFs alone.
+ */
+void host_set_held(struct host *host, const json_t *held);
 
 #endif

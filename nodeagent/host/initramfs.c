@@ -13,6 +13,8 @@
 #include <unistd.h>
 
 #include "lib/base/mem.h"
+#include "lib/base/own_fd.h"
+#include "lib/base/root.h"
 #include "lib/json/json.h"
 #include "nodeagent/host/sysfs.h"
 
@@ -20,7 +22,7 @@
 #define TEXT_MAX     65536
 #define NAME_MAX_LEN 4096
 
-/* ---- archives --------------------------------------------------------------------------------------------------------- */
+/* ---- archives -------------------------------------------------------------------------------- */
 
 struct member {
 	char name[NAME_MAX_LEN + 1];
@@ -186,9 +188,12 @@ bool initramfs_scan(FILE *in, json_t *facts)
 	return whole;
 }
 
-/* ---- compressed ones -------------------------------------------------------------------------------------------------- */
+/* ---- compressed ones ------------------------------------------------------------------------- */
 
-/* Whoever packed the initramfs has the program; the kernel knows a few more formats that no distribution uses by default. */
+/*
+ * Whoever packed the initramfs has the program; the kernel knows a few more formats that no
+ * distribution uses by default.
+ */
 static const char *unpacker(FILE *in)
 {
 	static const struct {
@@ -272,7 +277,7 @@ static bool scan_file(const struct host *host, int fd, json_t *facts)
 	return program && scan_unpacked(host, in, program, facts);
 }
 
-/* ---- finding it, and remembering -------------------------------------------------------------------------------------- */
+/* ---- finding it, and remembering ------------------------------------------------------------- */
 
 struct initramfs_cache {
 	struct stat of;
@@ -308,7 +313,7 @@ static int open_initramfs(const struct host *host, char **ret_path)
 
 		path = str_printf("%.*s%s%s", (int)(percent - names[i]), names[i], system.release,
 				  percent + 2);
-		fd = host_openat(host, path, O_RDONLY);
+		fd = root_open(host->root, path, O_RDONLY, 0);
 		if (fd < 0)
 			continue;
 		*ret_path = take_ptr(path);

@@ -1,6 +1,6 @@
 /*
- * What the initramfs of the running kernel says about modules: it has its own copy of modprobe.d, and a module that it
- * loads is never configured by the one on disk.
+ * What the initramfs of the running kernel says about modules: it has its own copy of modprobe.d,
+ * and a module that it loads is never configured by the one on disk.
  */
 #ifndef ORBWEAVER_NODEAGENT_HOST_INITRAMFS_H
 #define ORBWEAVER_NODEAGENT_HOST_INITRAMFS_H
@@ -10,7 +10,10 @@
 
 #include "nodeagent/host/host.h"
 
-/* Reading one may take a second, so a host remembers the answer for as long as the file is the same. */
+/*
+ * Reading one may take a second, so a host remembers the answer for as long as the file is the
+ * same.
+ */
 struct initramfs_cache;
 struct initramfs_cache *initramfs_cache_new(void);
 void initramfs_cache_free(struct initramfs_cache *cache);
@@ -25,9 +28,10 @@ void initramfs_cache_free(struct initramfs_cache *cache);
 json_t *initramfs_look(struct host *host);
 
 /*
- * Read archives of format "newc" (Documentation/driver-api/early-userspace/buffer-format.rst), one behind the other, into
- * an object like the above without `file`. Stops at the first byte that is no part of one, and leaves `in` there: what
- * follows is the end or a compressed archive. False when an archive breaks off.
+ * Read archives of format "newc" (Documentation/driver-api/early-userspace/buffer-format.rst), one
+ * behind the other, into an object like the above without `file`. Stops at the first byte that is
+ * no part of one, and leaves `in` there: what follows is the end or a compressed archive. False
+ * when an archive breaks off.
  */
 bool initramfs_scan(FILE *in, json_t *facts);
 

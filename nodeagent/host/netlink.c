@@ -15,7 +15,7 @@
 
 #define DUMP_TRIES 5
 
-/* ---- sockets ---------------------------------------------------------------------------------------------------------- */
+/* ---- sockets --------------------------------------------------------------------------------- */
 
 struct netlink {
 	struct {
@@ -47,7 +47,10 @@ static struct nl_sock *open_socket(int protocol, struct err *err)
 		mem_exhausted();
 	code = nl_connect(socket, protocol);
 	if (code < 0) {
-		/* libnl keeps errno of the failed call; EPROTONOSUPPORT is a module that is not loaded. */
+		/*
+		 * libnl keeps errno of the failed call; EPROTONOSUPPORT is a module that is not
+		 * loaded.
+		 */
 		(void)err_sys(err, "NetlinkUnavailable", "open a netlink socket of protocol %d",
 			      protocol);
 		nl_socket_free(socket);
@@ -55,7 +58,9 @@ static struct nl_sock *open_socket(int protocol, struct err *err)
 	}
 	/* The answer for a PF with hundreds of VFs is one message of more than libnl's buffer. */
 	nl_socket_enable_msg_peek(socket);
-	/* Words with refusals and filters that count; kernels that lack one say so, and do without. */
+	/*
+	 * Words with refusals and filters that count; kernels that lack one say so, and do without.
+	 */
 	(void)setsockopt(nl_socket_get_fd(socket), SOL_NETLINK, NETLINK_EXT_ACK, &on, sizeof(on));
 	(void)setsockopt(nl_socket_get_fd(socket), SOL_NETLINK, NETLINK_GET_STRICT_CHK, &on,
 			 sizeof(on));
@@ -80,7 +85,10 @@ static struct nl_sock *socket_of(struct netlink *netlink, int protocol, struct e
 	return NULL;
 }
 
-/* What the kernel says besides errno (NETLINK_EXT_ACK), behind the copy of our request, which may be left out. */
+/*
+ * What the kernel says besides errno (NETLINK_EXT_ACK), behind the copy of our request, which may
+ * be left out.
+ */
 static const char *kernel_words(const struct nlmsghdr *message)
 {
 	const struct nlmsgerr *error = nlmsg_data(message);
@@ -141,7 +149,10 @@ static int read_answer(struct nl_sock *socket, uint32_t sequence, struct strbuf 
 			return err_sys(err, "NetlinkUnavailable", "receive from netlink: %s",
 				       nl_geterror(n));
 		}
-		/* Answers to a request that we gave up carry another number; nobody but the kernel may speak. */
+		/*
+		 * Answers to a request that we gave up carry another number; nobody but the kernel
+		 * may speak.
+		 */
 		while (from.nl_pid == 0 && (message = netlink_next(bytes, (size_t)n, &at))) {
 			if (message->nlmsg_seq != sequence)
 				continue;
@@ -181,7 +192,7 @@ int netlink_transact(struct netlink *netlink, int protocol, const struct nlmsghd
 	return -1;
 }
 
-/* ---- requests --------------------------------------------------------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 struct nl_msg *netlink_request(uint16_t type, uint16_t flags, const void *header, size_t header_len)
 {
@@ -237,7 +248,7 @@ int netlink_ask(struct host *host, int protocol, struct nl_msg *request, struct 
 	return -1;
 }
 
-/* ---- answers ---------------------------------------------------------------------------------------------------------- */
+/* ---- answers --------------------------------------------------------------------------------- */
 
 const struct nlmsghdr *netlink_next(const void *bytes, size_t len, size_t *at)
 {

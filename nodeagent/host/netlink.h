@@ -1,7 +1,8 @@
 /*
  * Netlink through the host's door: requests built with libnl, answers as bytes.
  *
- * Answers are decoded by pure functions over the bytes, so that recorded and broken ones can be tried.
+ * Answers are decoded by pure functions over the bytes, so that recorded and broken ones can be
+ * tried.
  */
 #ifndef ORBWEAVER_NODEAGENT_HOST_NETLINK_H
 #define ORBWEAVER_NODEAGENT_HOST_NETLINK_H
@@ -25,10 +26,16 @@ int netlink_transact(struct netlink *netlink, int protocol, const struct nlmsghd
 OWN_DEFINE(struct nl_msg, nlmsg_free)
 #define auto_nl_msg auto_call(nlmsg_free_p)
 
-/* A message with room for `len` bytes of payload to come: header structures, then attributes. Ends the process when out of memory. */
+/*
+ * A message with room for `len` bytes of payload to come: header structures, then attributes. Ends
+ * the process when out of memory.
+ */
 struct nl_msg *netlink_request(uint16_t type, uint16_t flags, const void *header,
 			       size_t header_len);
-/* Attributes; our messages are far smaller than a page, which libnl reserves, so none of these can fail. */
+/*
+ * Attributes; our messages are far smaller than a page, which libnl reserves, so none of these can
+ * fail.
+ */
 void netlink_put(struct nl_msg *msg, int type, const void *data, size_t len);
 void netlink_put_u8(struct nl_msg *msg, int type, uint8_t value);
 void netlink_put_u16(struct nl_msg *msg, int type, uint16_t value);
@@ -36,21 +43,22 @@ void netlink_put_u32(struct nl_msg *msg, int type, uint32_t value);
 void netlink_put_str(struct nl_msg *msg, int type, const char *value);
 
 /*
- * Send and gather the answer. A dump that was interrupted is asked for again, a few times. `answer` is emptied first.
- * Errors as of the door.
+ * Send and gather the answer. A dump that was interrupted is asked for again, a few times. `answer`
+ * is emptied first. Errors as of the door.
  */
 int netlink_ask(struct host *host, int protocol, struct nl_msg *request, struct strbuf *answer,
 		struct err *err);
 
 /*
- * The next whole message in the answer: `size_t at = 0; while ((m = netlink_next(bytes, len, &at))) …`. Stops at what is
- * no message.
+ * The next whole message in the answer: `size_t at = 0; while ((m = netlink_next(bytes, len, &at)))
+ * …`. Stops at what is no message.
  */
 const struct nlmsghdr *netlink_next(const void *bytes, size_t len, size_t *at);
 
 /*
- * Attributes of a message behind `header_len` bytes, or of a nested attribute, into table[0 … max]; type flags masked,
- * unknown types dropped, a repeated type: the last. False when the message is shorter than its header.
+ * Attributes of a message behind `header_len` bytes, or of a nested attribute, into table[0 … max];
+ * type flags masked, unknown types dropped, a repeated type: the last. False when the message is
+ * shorter than its header.
  */
 bool netlink_parse(const struct nlmsghdr *message, size_t header_len, struct nlattr **table,
 		   int max);

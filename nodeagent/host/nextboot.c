@@ -5,19 +5,17 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "lib/base/fs.h"
 #include "lib/base/mem.h"
+#include "lib/base/root.h"
 #include "lib/json/json.h"
 #include "nodeagent/host/initramfs.h"
-#include "nodeagent/host/step.h"
 #include "nodeagent/host/sysfs.h"
+#include "nodeagent/model/step.h"
 
 #define CONFIG_MAX (1 << 20)
 
-/* ---- texts ------------------------------------------------------------------------------------------------------------ */
+/* ---- texts ----------------------------------------------------------------------------------- */
 
 /* modprobe and the kernel take '-' for '_' in names of modules and parameters. */
 static bool is_name(const char *text, size_t len, const char *name)
@@ -127,7 +125,7 @@ enum rdma_mode next_boot_parse_command_line(const char *text)
 	return mode;
 }
 
-/* ---- sources ---------------------------------------------------------------------------------------------------------- */
+/* ---- sources --------------------------------------------------------------------------------- */
 
 static void add_answer(json_t *answers, const char *source, const char *file, enum rdma_mode mode)
 {
@@ -187,7 +185,10 @@ static void visit_file(void *ctx, const char *name)
 		add_answer(visit->answers, visit->where ? "initramfs" : "modprobe.d", file, mode);
 }
 
-/* modprobe.d(5): a file of the same name in an earlier folder takes its place; then all are read in the order of names. */
+/*
+ * modprobe.d(5): a file of the same name in an earlier folder takes its place; then all are read in
+ * the order of names.
+ */
 static json_t *config_files(const struct host *host)
 {
 	static const char *const folders[] = {"etc/modprobe.d", "run/modprobe.d",
@@ -253,9 +254,9 @@ static void put_own(const struct host *host, json_t *ret)
 		      boot.text[0] && strstr(strbuf_str(&text), boot.text) != NULL);
 }
 
-json_t *next_boot_observe(struct host *host)
+json_t *next_boot_observe(struct host *host, bool with_initramfs)
 {
-	json_auto_t *initramfs = initramfs_look(host);
+	json_auto_t *initramfs = with_initramfs ? initramfs_look(host) : NULL;
 	json_auto_t *answers = all_answers(host, initramfs);
 	json_t *ret = json_object(), *overruled = json_array();
 	size_t n = json_array_size(answers);
@@ -272,7 +273,7 @@ json_t *next_boot_observe(struct host *host)
 	return ret;
 }
 
-/* ---- our own file ----------------------------------------------------------------------------------------------------- */
+/* ---- our own file ---------------------------------------------------------------------------- */
 
 static bool own_says(const struct host *host, enum rdma_mode mode)
 {
@@ -296,9 +297,9 @@ int next_boot_write(struct host *host, enum rdma_mode mode, bool *ret_changed, s
 		    "# Since boot %s; in force from the next one on.\n"
 		    "options ib_core netns_mode=%d\n",
 		    rdma_mode_name(mode), boot.text, (int)mode);
-	if (mkdirat(host->root, "etc/modprobe.d", 0755) < 0 && errno != EEXIST)
+	if (root_make_dirs(host->root, "etc/modprobe.d", 0755) < 0)
 		return err_sys(err, "FileNotWritten", "make /etc/modprobe.d");
-	if (fs_write_atomic(host->root, HOST_NEXT_BOOT_FILE, text.data, text.len, 0644, err) < 0)
+	if (root_write_atomic(host->root, HOST_NEXT_BOOT_FILE, text.data, text.len, 0644, err) < 0)
 		return -1;
 	*ret_changed = true;
 	return 0;
@@ -307,7 +308,7 @@ int next_boot_write(struct host *host, enum rdma_mode mode, bool *ret_changed, s
 int next_boot_remove(struct host *host, bool *ret_changed, struct err *err)
 {
 	*ret_changed = false;
-	if (unlinkat(host->root, HOST_NEXT_BOOT_FILE, 0) == 0) {
+	if (root_remove(host->root, HOST_NEXT_BOOT_FILE) == 0) {
 		*ret_changed = true;
 		return 0;
 	}

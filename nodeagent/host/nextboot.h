@@ -1,5 +1,6 @@
 /*
- * In which mode the RDMA subsystem will start at the next boot, and who says so (node-kernel 3.6).
+ * In which mode the RDMA subsystem will start at the next boot, and who says so
+ * (drivers/infiniband/core/device.c, rdma_compatdev_set()).
  */
 #ifndef ORBWEAVER_NODEAGENT_HOST_NEXTBOOT_H
 #define ORBWEAVER_NODEAGENT_HOST_NEXTBOOT_H
@@ -11,7 +12,7 @@
 #include "nodeagent/host/sysfs.h"
 
 /* The object rdma.netnsModeNextBoot of the observed document, new. */
-json_t *next_boot_observe(struct host *host);
+json_t *next_boot_observe(struct host *host, bool with_initramfs);
 
 /* Boot id of the running system; "" when it cannot be read. */
 void next_boot_id(const struct host *host, struct sysfs_text *ret);

@@ -1,5 +1,6 @@
 /*
- * The observed document: gather what the kernel says in a view, then write it down PF by PF. See the header.
+ * The observed document: gather what the kernel says in a view, then write it down PF by PF. See
+ * the header.
  */
 #include "nodeagent/host/observe.h"
 
@@ -13,77 +14,9 @@
 #include "nodeagent/host/udev.h"
 #include "nodeagent/host/view.h"
 
-void view_problem(struct view *view, const char *address, const struct err *err)
-{
-	json_t *problem = json_object();
+/* ---- gathering ------------------------------------------------------------------------------- */
 
-	json_put_str(problem, "pciAddress", address);
-	json_put_str(problem, "reason", err->reason);
-	json_put_str(problem, "message", err->text);
-	json_array_append_new(view->problems, problem);
-}
-
-/* ---- gathering -------------------------------------------------------------------------------------------------------- */
-
-static int compare_addresses(const void *a, const void *b)
-{
-	return pci_address_compare(*(const char *const *)a, *(const char *const *)b);
-}
-
-static int read_functions(struct view *view, struct err *err)
-{
-	json_auto_t *names = sysfs_list(view->host, "sys/bus/pci/devices");
-	auto_free const char **sorted = NULL;
-	json_t *name;
-	size_t i, n = 0;
-
-	if (!names)
-		return err_sys(err, "HostUnreadable", "list /sys/bus/pci/devices");
-	sorted = mem_calloc(json_array_size(names) + 1, sizeof(*sorted));
-	json_array_foreach (names, i, name) {
-		const char *address = json_string_value(name);
-
-		if (pci_address_is_valid(address) && pci_is_network(view->host, address))
-			sorted[n++] = address;
-	}
-	qsort(sorted, n, sizeof(*sorted), compare_addresses);
-	for (i = 0; i < n; i++)
-		json_array_append_new(view->addresses, json_string(sorted[i]));
-	return 0;
-}
-
-static void read_interface_names(struct view *view)
-{
-	json_t *address, *name;
-	size_t i, j;
-
-	json_array_foreach (view->addresses, i, address) {
-		json_auto_t *names = pci_netdevs(view->host, json_string_value(address));
-
-		json_array_foreach (names, j, name) {
-			json_object_set(view->functions, json_string_value(name), address);
-		}
-	}
-}
-
-int view_read_interfaces(struct view *view, struct err *err)
-{
-	view->addresses = json_array();
-	view->functions = json_object();
-	view->protected = json_array();
-	view->carriers = json_array();
-	view->problems = json_array();
-	view->char_devices = json_object();
-	view->rdma_mode = RDMA_MODE_UNKNOWN;
-	if (read_functions(view, err) < 0)
-		return -1;
-	if (rtnl_list(view->host, &view->interfaces, err) < 0)
-		return err_in(err, "observe");
-	read_interface_names(view);
-	return 0;
-}
-
-int view_read(struct view *view, struct err *err)
+static int read_view(struct view *view, struct err *err)
 {
 	json_auto_t *uppers = NULL;
 	struct err problem = {0};
@@ -93,31 +26,19 @@ int view_read(struct view *view, struct err *err)
 	view_read_rdma(view);
 	if (devlink_list(view->host, &view->devlink, &problem) < 0)
 		view_problem(view, NULL, &problem);
+	if (json_array_size(view->devlink) > 0 &&
+	    devlink_list_errors(view->host, &view->health, &problem) < 0)
+		view_problem(view, NULL, &problem);
 	view_read_protected(view);
 	if (view->flags & HOST_OBSERVE_HOLDERS) {
 		view->namespaces = holders_namespaces(view->host, &uppers);
 		view_read_carriers(view, uppers);
-		view->files = holders_files(view->host);
+		view->evidence = evidence_new(view->host);
 	}
 	return 0;
 }
 
-void view_done(struct view *view)
-{
-	rtnl_interfaces_done(&view->interfaces);
-	rdma_devices_done(&view->rdma);
-	json_decref(view->addresses);
-	json_decref(view->functions);
-	json_decref(view->devlink);
-	json_decref(view->namespaces);
-	json_decref(view->files);
-	json_decref(view->protected);
-	json_decref(view->carriers);
-	json_decref(view->problems);
-	json_decref(view->char_devices);
-}
-
-/* ---- one PF ----------------------------------------------------------------------------------------------------------- */
+/* ---- one PF ---------------------------------------------------------------------------------- */
 
 static const char *oper_state(int state)
 {
@@ -200,7 +121,7 @@ static void put_vfs(struct view *view, const char *address, const struct rtnl_in
 	if (interface && pci_virtfn(view->host, address, 0, &vf) &&
 	    rtnl_list_vfs(view->host, interface->index, &told, &err) < 0)
 		view_problem(view, address, &err);
-	for (; n < HOST_VFS_MAX && pci_virtfn(view->host, address, n, &vf); n++) {
+	for (; n < PCI_VFS_MAX && pci_virtfn(view->host, address, n, &vf); n++) {
 		json_t *entry = view_vf_entry(view, address, n, vf.text, &told);
 
 		used += json_is_true(json_at(entry, "host", "inUse"));
@@ -230,6 +151,56 @@ static void put_sriov(struct view *view, const char *address,
 	put_vfs(view, address, interface, ret, host);
 }
 
+/*
+ * The bond that it is a port of, with all ports that are functions and the RDMA devices that they
+ * have.
+ */
+static json_t *lag_entry(const struct view *view, const struct rtnl_interface *interface)
+{
+	const struct rtnl_interface *bond = rtnl_by_index(&view->interfaces, interface->master);
+	json_t *ret, *ports, *devices, *address;
+	size_t i;
+
+	if (!bond || !str_eq(bond->kind, "bond"))
+		return NULL;
+	ret = json_object();
+	ports = json_array();
+	devices = json_array();
+	json_array_foreach (view->addresses, i, address) {
+		const struct rtnl_interface *port =
+			view_interface(view, json_string_value(address));
+		json_auto_t *names = NULL;
+
+		if (!port || port->master != bond->index)
+			continue;
+		json_array_append(ports, address);
+		names = view_rdma_names(view, json_string_value(address));
+		json_array_extend(devices, names);
+	}
+	json_put_str(ret, "bond", bond->name);
+	json_put(ret, "ports", ports);
+	json_put(ret, "rdma", devices);
+	return ret;
+}
+
+/* "… \nTOTAL_ERR_FATAL 3\n" (Documentation/ABI/testing/sysfs-bus-pci-devices-aer). */
+static void put_errors(const struct view *view, const char *address, const char *file,
+		       const char *key, json_t *ret)
+{
+	auto_strbuf struct strbuf text = {0};
+	const char *total;
+	int64_t number;
+
+	if (!sysfs_read_file(view->host, pci_path(address, file).text, 4096, &text))
+		return;
+	if (text.len > 0 && text.data[text.len - 1] == '\n')
+		strbuf_cut(&text, text.len - 1);
+	total = strstr(strbuf_str(&text), "TOTAL_ERR_");
+	total = total ? strchr(total, ' ') : NULL;
+	if (total && str_to_int(total + 1, 0, INT64_MAX, &number))
+		json_put_int(ret, key, number);
+}
+
 static json_t *pf_entry(struct view *view, const char *address)
 {
 	const struct rtnl_interface *interface = view_interface(view, address);
@@ -242,6 +213,11 @@ static json_t *pf_entry(struct view *view, const char *address)
 		json_put_str(ret, "driver", driver.text);
 	if (interface)
 		put_interface(view, interface, ret, host);
+	if (interface)
+		json_put(host, "lag", lag_entry(view, interface));
+	put_errors(view, address, "aer_dev_fatal", "fatalPciErrors", host);
+	put_errors(view, address, "aer_dev_nonfatal", "nonFatalPciErrors", host);
+	json_put(host, "healthErrors", json_incref(json_object_get(view->health, address)));
 	view_put_location(view, address, host);
 	put_sriov(view, address, interface, ret, host);
 	json_put(host, "rdma", view_rdma_names(view, address));
@@ -287,7 +263,7 @@ json_t *host_observe(struct host *host, unsigned int flags, struct err *err)
 	json_t *ret, *interfaces, *unusable, *address;
 	size_t i;
 
-	if (view_read(&view, err) < 0)
+	if (read_view(&view, err) < 0)
 		return NULL;
 	ret = json_object();
 	interfaces = json_array();

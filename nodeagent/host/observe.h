@@ -1,36 +1,44 @@
 /*
  * What is there: one JSON document about the host's NICs, their VFs, RDMA devices and settings.
  *
- * Facts only, no judgement about what should be. A fact that cannot be had is absent, never made up; what failed on the
- * way is named in "problems". All fields: nodeagent/README.md, "The observed document".
+ * Facts only, no judgement about what should be. A fact that cannot be had is absent, never made
+ * up; what failed on the way is named in "problems". All fields: docs/node-agent.md, "The observed
+ * document".
  */
 #ifndef ORBWEAVER_NODEAGENT_HOST_OBSERVE_H
 #define ORBWEAVER_NODEAGENT_HOST_OBSERVE_H
 
 #include "nodeagent/host/host.h"
-#include "nodeagent/host/observed.h"
+#include "nodeagent/model/observed.h"
 
 enum {
 	/*
-	 * Name who holds VFs: look into other network namespaces for VFs that are missing from ours, and into /proc for
-	 * open VFIO and verbs files. Costs a walk over all processes; for the moment before something is changed.
+	 * Name who holds VFs: look into other network namespaces for VFs that are missing from
+	 * ours, and ask who has VFs open. Costs a walk over all processes; for the moment before
+	 * something is changed.
 	 */
 	HOST_OBSERVE_HOLDERS = 1 << 0,
 	/* Summarise GID tables: reads every slot (mlx5: 256 files per port); for the slow scan. */
 	HOST_OBSERVE_GIDS = 1 << 1,
+	/*
+	 * Read what the initramfs says about the next boot (rdma.netnsModeNextBoot). Unpacks all of
+	 * it, which takes seconds where drivers of GPUs are in it; for nodes with a say on the RDMA
+	 * mode.
+	 */
+	HOST_OBSERVE_INITRAMFS = 1 << 2,
 };
 
 /*
- * Look at everything. Returns the document, new, or NULL with err set when not even the list of PCI devices or of
- * network interfaces can be read (ERR_HOST "HostUnreadable").
+ * Look at everything. Returns the document, new, or NULL with err set when not even the list of PCI
+ * devices or of network interfaces can be read (ERR_HOST "HostUnreadable").
  *
  * Sorted by PCI address, VFs by number: nothing changed on the host, same bytes by json_text().
  */
 json_t *host_observe(struct host *host, unsigned int flags, struct err *err);
 
 /*
- * Why nothing may be done to this PF, new, or NULL when it may. For the last look before a step; fails when it cannot be
- * known.
+ * Why nothing may be done to this PF, new, or NULL when it may. For the last look before a step;
+ * fails when it cannot be known.
  */
 int host_why_protected(struct host *host, const char *pf, char **ret_reason, struct err *err);
 

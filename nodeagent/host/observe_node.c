@@ -7,13 +7,16 @@
 #include <sys/statvfs.h>
 #include <sys/utsname.h>
 
+#include "lib/base/own_fd.h"
+#include "lib/base/root.h"
+#include "nodeagent/host/module.h"
 #include "nodeagent/host/nextboot.h"
 #include "nodeagent/host/view.h"
 
 /* A chain of VLAN on bond on bridge is three deep. */
 #define DEPTH_MAX 16
 
-/* ---- protected functions ---------------------------------------------------------------------------------------------- */
+/* ---- protected functions --------------------------------------------------------------------- */
 
 static void add_function(const struct view *view, json_t *list, const char *address,
 			 const char *interface, const char *reason)
@@ -33,8 +36,8 @@ static void add_function(const struct view *view, json_t *list, const char *addr
 }
 
 /*
- * Down to the hardware: what an interface lies on (VLAN, macvlan), and what is part of it (bond, bridge, team, Open
- * vSwitch: the datapath of which shows as ovs-system).
+ * Down to the hardware: what an interface lies on (VLAN, macvlan), and what is part of it (bond,
+ * bridge, team, Open vSwitch: the datapath of which shows as ovs-system).
  */
 static void add_below(const struct view *view, json_t *list, const struct rtnl_interface *interface,
 		      const char *reason, int depth)
@@ -110,7 +113,7 @@ const char *view_protected(const struct view *view, const char *address)
 	return json_str_at(json_find(view->protected, "pciAddress", address), "reason");
 }
 
-/* ---- functions below interfaces of pods ------------------------------------------------------------------------------- */
+/* ---- functions below interfaces of pods ------------------------------------------------------ */
 
 void view_read_carriers(struct view *view, const json_t *uppers)
 {
@@ -130,7 +133,7 @@ const char *view_carried(const struct view *view, const char *address)
 	return json_str_at(json_find(view->carriers, "pciAddress", address), "reason");
 }
 
-/* ---- the rest --------------------------------------------------------------------------------------------------------- */
+/* ---- the rest -------------------------------------------------------------------------------- */
 
 /* "none [integrity] confidentiality" */
 static void put_lockdown(const struct view *view, json_t *ret)
@@ -154,12 +157,9 @@ static json_t *loaded_modules(const struct view *view)
 					    "mlx5_ib", "rdma_ucm", "vfio_pci"};
 	json_t *ret = json_array();
 
-	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-		auto_free char *path = str_printf("sys/module/%s", names[i]);
-
-		if (sysfs_exists(view->host, path))
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		if (module_is_there(view->host, names[i]))
 			json_array_append_new(ret, json_string(names[i]));
-	}
 	return ret;
 }
 
@@ -184,10 +184,40 @@ static bool any_sriov(const struct view *view)
 
 static bool sysfs_is_writable(const struct view *view)
 {
-	auto_close int fd = host_openat(view->host, "sys", O_RDONLY | O_DIRECTORY);
+	auto_close int fd = root_open(view->host->root, "sys", O_RDONLY | O_DIRECTORY, 0);
 	struct statvfs fs;
 
 	return fd >= 0 && fstatvfs(fd, &fs) == 0 && !(fs.f_flag & ST_RDONLY);
+}
+
+static bool has_network_manager(const struct view *view)
+{
+	return sysfs_exists(view->host, "usr/sbin/NetworkManager") ||
+	       sysfs_exists(view->host, "usr/bin/NetworkManager");
+}
+
+/* Programs that change the same NICs. The kernel keeps 15 characters of a name. */
+static json_t *rival_programs(const struct view *view)
+{
+	static const char program[] = "sriov-network-config-daemon";
+	json_auto_t *pids = sysfs_list(view->host, "proc");
+	json_t *ret = json_array(), *pid;
+	struct sysfs_text comm;
+	int64_t number;
+	size_t i;
+
+	json_array_foreach (pids, i, pid) {
+		char path[64];
+
+		if (!str_to_int(json_string_value(pid), 1, INT32_MAX, &number))
+			continue;
+		(void)snprintf(path, sizeof(path), "proc/%d/comm", (int)number);
+		if (sysfs_read(view->host, path, &comm) && strlen(comm.text) == 15 &&
+		    strncmp(comm.text, program, 15) == 0)
+			json_array_append_new(
+				ret, json_pack("{s:s, s:i}", "name", program, "pid", (int)number));
+	}
+	return ret;
 }
 
 json_t *view_node_entry(const struct view *view)
@@ -206,5 +236,8 @@ json_t *view_node_entry(const struct view *view)
 	json_put_bool(ret, "sysfsWritable", sysfs_is_writable(view));
 	json_put(ret, "protected", json_incref(view->protected));
 	json_put(ret, "modules", loaded_modules(view));
+	json_put_bool(ret, "networkManager", has_network_manager(view));
+	if (view->flags & HOST_OBSERVE_HOLDERS)
+		json_put(ret, "rivals", rival_programs(view));
 	return ret;
 }

@@ -28,7 +28,7 @@ void view_put_guid(json_t *object, const char *key, uint64_t guid)
 	json_put_str(object, key, text);
 }
 
-/* ---- character devices ------------------------------------------------------------------------------------------------ */
+/* ---- character devices ----------------------------------------------------------------------- */
 
 /* The file that belongs to an entry of a class, when it is there; "number" as the kernel has it. */
 static json_t *char_device(const struct view *view, const char *class, const char *name,
@@ -102,7 +102,7 @@ json_t *view_char_devices(const struct view *view, const char *device)
 	return json_object_get(view->char_devices, device);
 }
 
-/* ---- ports ------------------------------------------------------------------------------------------------------------ */
+/* ---- ports ----------------------------------------------------------------------------------- */
 
 static const char *gid_type_key(const char *type)
 {
@@ -118,7 +118,7 @@ static bool is_empty_gid(const char *gid)
 	return strspn(gid, "0:") == strlen(gid);
 }
 
-/* An empty slot is all zeroes, and its type cannot be read (node-kernel 6.5). */
+/* An empty slot is all zeroes, and its type cannot be read (drivers/infiniband/core/sysfs.c). */
 static json_t *gid_summary(const struct view *view, const char *port_folder, bool is_ib)
 {
 	auto_free char *folder = str_printf("%s/gids", port_folder);
@@ -190,7 +190,7 @@ static json_t *port_entry(const struct view *view, const struct rdma_device *dev
 	return ret;
 }
 
-/* ---- devices ---------------------------------------------------------------------------------------------------------- */
+/* ---- devices --------------------------------------------------------------------------------- */
 
 /* Hardware has its function behind `device`; what lies on an interface has the function of that. */
 static void put_function(const struct view *view, const struct rdma_device *device, json_t *ret)
@@ -260,7 +260,8 @@ json_t *view_rdma_entry(const struct view *view)
 	json_t *ret = json_object(), *devices = json_array(), *others = json_array(), *connections;
 
 	json_put_str(ret, "netnsMode", rdma_mode_name(view->rdma_mode));
-	json_put(ret, "netnsModeNextBoot", next_boot_observe(view->host));
+	json_put(ret, "netnsModeNextBoot",
+		 next_boot_observe(view->host, view->flags & HOST_OBSERVE_INITRAMFS));
 	for (size_t i = 0; i < view->rdma.n; i++)
 		json_array_append_new(devices, device_entry(view, &view->rdma.items[i]));
 	json_put(ret, "devices", devices);

@@ -7,7 +7,7 @@
 #include "nodeagent/host/holders.h"
 #include "nodeagent/host/view.h"
 
-/* ---- what a function has ---------------------------------------------------------------------------------------------- */
+/* ---- what a function has --------------------------------------------------------------------- */
 
 void view_put_ids(const struct view *view, const char *address, json_t *ret)
 {
@@ -56,72 +56,40 @@ const struct rtnl_interface *view_interface(const struct view *view, const char 
 						      : NULL;
 }
 
-/* ---- who holds it ----------------------------------------------------------------------------------------------------- */
+/* ---- who holds it ---------------------------------------------------------------------------- */
 
-static bool file_holder(const struct view *view, const char *path, json_t *holder)
+static bool vfio_holder(const struct view *view, const char *vf, const char *driver, json_t *holder)
 {
-	const char *name = json_str_at(view->files, path);
-
-	json_put_str(holder, "name", name);
-	return name != NULL;
-}
-
-static bool vfio_is_open(const struct view *view, const char *vf, json_t *holder)
-{
-	struct sysfs_text group;
-	auto_free char *by_group = NULL;
-	json_auto_t *devices = sysfs_list(view->host, pci_path(vf, "vfio-dev").text);
-	auto_free char *by_device = NULL;
-
-	if (sysfs_link(view->host, pci_path(vf, "iommu_group").text, &group)) {
-		by_group = str_printf("/dev/vfio/%s", group.text);
-		if (file_holder(view, by_group, holder))
-			return true;
-	}
-	/* The newer way, without groups (Linux 6.6). */
-	by_device = str_printf("/dev/vfio/devices/%s", json_str_or(json_array_get(devices, 0), ""));
-	return file_holder(view, by_device, holder);
-}
-
-static bool vfio_holder(const struct view *view, const char *vf, json_t *holder)
-{
-	bool open;
+	auto_free char *who = NULL;
 
 	json_put_str(holder, "kind", "vfio");
-	if (!(view->flags & HOST_OBSERVE_HOLDERS))
+	if (!view->evidence)
 		return true;
-	open = vfio_is_open(view, vf, holder);
-	json_put_bool(holder, "open", open);
-	return open;
+	who = evidence_vfio_user(view->evidence, vf, driver);
+	json_put_bool(holder, "open", who != NULL);
+	json_put_str(holder, "name", who);
+	return who != NULL;
 }
 
-static bool verbs_holder(const struct view *view, const json_t *rdma_names, json_t *holder)
+static bool verbs_holder(const struct view *view, const char *vf, json_t *holder)
 {
-	json_t *name, *file;
-	size_t i, j;
+	auto_free char *who = view->evidence ? evidence_verbs_user(view->evidence, vf) : NULL;
 
-	json_array_foreach ((json_t *)rdma_names, i, name) {
-		const json_t *files = view_char_devices(view, json_string_value(name));
-
-		json_array_foreach ((json_t *)files, j, file) {
-			if (!file_holder(view, json_str_at(file, "path"), holder))
-				continue;
-			json_put_str(holder, "kind", "process");
-			return true;
-		}
-	}
-	return false;
+	if (!who)
+		return false;
+	json_put_str(holder, "kind", "process");
+	json_put_str(holder, "name", who);
+	return true;
 }
 
-/* Any evidence counts; disagreement is "in use" (node-kernel 1.8). */
-static bool find_holder(const struct view *view, const char *vf, const char *driver,
-			const json_t *rdma_names, json_t *holder)
+/* Any evidence counts; disagreement is "in use" (docs/host.md). */
+static bool find_holder(const struct view *view, const char *vf, const char *driver, json_t *holder)
 {
 	struct sysfs_text claim;
 	bool claimed = holders_claim(view->host, vf, &claim);
 
 	if (observed_is_userspace_driver(driver)) {
-		if (vfio_holder(view, vf, holder) || !claimed)
+		if (vfio_holder(view, vf, driver, holder) || !claimed)
 			return !json_is_false(json_at(holder, "open"));
 	} else if (pci_vf_is_away(view->host, vf, driver)) {
 		const char *name = json_str_at(view->namespaces, vf);
@@ -140,13 +108,13 @@ static bool find_holder(const struct view *view, const char *vf, const char *dri
 		json_put_str(holder, "name", view_carried(view, vf));
 		return true;
 	}
-	if (view->files && verbs_holder(view, rdma_names, holder))
+	if (verbs_holder(view, vf, holder))
 		return true;
 	json_put_str(holder, "kind", driver ? "host" : "none");
 	return false;
 }
 
-/* ---- the entry -------------------------------------------------------------------------------------------------------- */
+/* ---- the entry ------------------------------------------------------------------------------- */
 
 static void put_interface(const struct rtnl_interface *interface, json_t *ret, json_t *host)
 {
@@ -231,7 +199,7 @@ static void put_representor(const struct view *view, const char *pf, int number,
 		if (!sysfs_read(view->host, path, &text))
 			continue;
 		vf = strstr(text.text, "vf");
-		if (vf && strstr(text.text, "pf") && str_to_int(vf + 2, 0, HOST_VFS_MAX, &found) &&
+		if (vf && strstr(text.text, "pf") && str_to_int(vf + 2, 0, PCI_VFS_MAX, &found) &&
 		    found == number)
 			json_put_str(ret, "representorName", json_string_value(name));
 	}
@@ -267,10 +235,11 @@ json_t *view_vf_entry(const struct view *view, const char *pf, int number, const
 		put_interface(interface, ret, host);
 	if (vf)
 		put_told(vf, host);
+	json_put(host, "healthErrors", json_incref(json_object_get(view->health, address)));
 	view_put_location(view, address, host);
 	put_override(view, address, host);
 	json_put_bool(host, "inUse",
-		      find_holder(view, address, bound ? driver.text : NULL, names, holder));
+		      find_holder(view, address, bound ? driver.text : NULL, holder));
 	json_put(host, "holder", holder);
 	json_put(host, "rdma", names);
 	json_put(ret, "host", host);

@@ -3,70 +3,10 @@
  */
 #include "nodeagent/host/pci.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "lib/json/json.h"
-
-/* ---- addresses -------------------------------------------------------------------------------------------------------- */
-
-/* The next `min` to `max` lower-case hex digits. Returns what follows, or NULL. */
-static const char *hex_part(const char *text, int min, int max, uint64_t *ret)
-{
-	uint64_t value = 0;
-	int n = 0;
-
-	for (; n < max; n++) {
-		if (text[n] >= '0' && text[n] <= '9')
-			value = value << 4 | (uint64_t)(text[n] - '0');
-		else if (text[n] >= 'a' && text[n] <= 'f')
-			value = value << 4 | (uint64_t)(text[n] - 'a' + 10);
-		else
-			break;
-	}
-	*ret = value;
-	return n < min ? NULL : text + n;
-}
-
-/* One number that sorts as addresses do. Domains have up to 32 bits (hosts with VMD, 0x10000 and up). */
-static bool parse(const char *text, uint64_t *ret)
-{
-	uint64_t domain, bus, device, function;
-	const char *p = hex_part(text, 4, 8, &domain);
-
-	if (!p || *p != ':')
-		return false;
-	p = hex_part(p + 1, 2, 2, &bus);
-	if (!p || *p != ':')
-		return false;
-	p = hex_part(p + 1, 2, 2, &device);
-	if (!p || *p != '.' || device > 0x1f)
-		return false;
-	p = hex_part(p + 1, 1, 1, &function);
-	if (!p || *p != '\0' || function > 7)
-		return false;
-	*ret = domain << 16 | bus << 8 | device << 3 | function;
-	return true;
-}
-
-bool pci_address_is_valid(const char *text)
-{
-	uint64_t value;
-
-	return parse(text, &value);
-}
-
-int pci_address_compare(const char *a, const char *b)
-{
-	uint64_t left = UINT64_MAX, right = UINT64_MAX;
-
-	(void)parse(a, &left);
-	(void)parse(b, &right);
-	if (left != right)
-		return left < right ? -1 : 1;
-	return strcmp(a, b);
-}
 
 struct pci_path pci_path(const char *address, const char *name)
 {
@@ -76,8 +16,6 @@ struct pci_path pci_path(const char *address, const char *name)
 		       name ? "/" : "", name ? name : "");
 	return path;
 }
-
-/* ---- functions -------------------------------------------------------------------------------------------------------- */
 
 bool pci_exists(const struct host *host, const char *address)
 {
@@ -125,7 +63,7 @@ int pci_count_vfs(const struct host *host, const char *pf)
 	struct sysfs_text vf;
 	int n = 0;
 
-	while (n < HOST_VFS_MAX && pci_virtfn(host, pf, n, &vf))
+	while (n < PCI_VFS_MAX && pci_virtfn(host, pf, n, &vf))
 		n++;
 	return n;
 }
@@ -136,13 +74,13 @@ int pci_vf_number(const struct host *host, const char *vf)
 
 	if (!pci_physfn(host, vf, &pf))
 		return -1;
-	for (int i = 0; i < HOST_VFS_MAX && pci_virtfn(host, pf.text, i, &other); i++)
+	for (int i = 0; i < PCI_VFS_MAX && pci_virtfn(host, pf.text, i, &other); i++)
 		if (str_eq(other.text, vf))
 			return i;
 	return -1;
 }
 
-/* ---- network interfaces ----------------------------------------------------------------------------------------------- */
+/* ---- network interfaces ---------------------------------------------------------------------- */
 
 static json_t *virtio_netdevs(const struct host *host, const char *address)
 {
@@ -220,7 +158,10 @@ bool pci_vf_is_away(const struct host *host, const char *vf, const char *driver)
 		return false;
 	if (is_empty_folder(host, pci_path(vf, "net").text))
 		return true;
-	/* In exclusive mode; the verbs folder shows devices of all namespaces (node-kernel 6.3). */
+	/*
+	 * In exclusive mode; the verbs folder shows devices of all namespaces
+	 * (drivers/infiniband/core/uverbs_main.c).
+	 */
 	return is_empty_folder(host, pci_path(vf, "infiniband").text) &&
 	       sysfs_exists(host, pci_path(vf, "infiniband_verbs").text) &&
 	       !is_empty_folder(host, pci_path(vf, "infiniband_verbs").text);

@@ -1,5 +1,5 @@
 /*
- * PCI addresses and what sysfs says about PCI functions.
+ * What sysfs says about PCI functions.
  */
 #ifndef ORBWEAVER_NODEAGENT_HOST_PCI_H
 #define ORBWEAVER_NODEAGENT_HOST_PCI_H
@@ -8,15 +8,7 @@
 #include <stddef.h>
 
 #include "nodeagent/host/sysfs.h"
-
-/* The SR-IOV capability has 16 bits for it; no NIC that we know has more than 1024. */
-#define HOST_VFS_MAX 4096
-
-/* "0000:3b:00.0": domain of 4 to 8 hex digits, bus, device up to 1f, function up to 7; lower case, as sysfs has it. */
-#define PCI_ADDRESS_SIZE 20
-bool pci_address_is_valid(const char *text);
-/* By domain, bus, device, function; what is no address sorts after all that are, by its text. */
-int pci_address_compare(const char *a, const char *b);
+#include "nodeagent/model/pci_address.h"
 
 /* "sys/bus/pci/devices/<address>[/<name>]", for the functions of sysfs.h. */
 struct pci_path {
@@ -41,22 +33,25 @@ bool pci_virtfn(const struct host *host, const char *pf, int number, struct sysf
 /* Number of a VF on its PF; -1 when no virtfn link leads to it. */
 int pci_vf_number(const struct host *host, const char *vf);
 /*
- * How many virtfn links there are, numbered without gap from 0. Not sriov_numvfs: reading that waits for whoever
- * writes it (node-kernel 1.3).
+ * How many virtfn links there are, numbered without gap from 0. Not sriov_numvfs: reading that
+ * waits for whoever writes it (drivers/pci/iov.c, sriov_numvfs_store()).
  */
 int pci_count_vfs(const struct host *host, const char *pf);
 
 /*
- * Names of network interfaces of a function that we can see, sorted; an array of strings. NULL when there is no net/
- * folder. virtio has its folder one level down.
+ * Names of network interfaces of a function that we can see, sorted; an array of strings. NULL when
+ * there is no net/ folder. virtio has its folder one level down.
  */
 json_t *pci_netdevs(const struct host *host, const char *address);
-/* The one that stands for the function: the uplink in switchdev mode (node-kernel 1.11), else the first. */
+/*
+ * The one that stands for the function: the uplink in switchdev mode
+ * (Documentation/networking/representors.rst), else the first.
+ */
 bool pci_netdev(const struct host *host, const char *address, struct sysfs_text *ret);
 
 /*
- * Is the network or RDMA device of a VF in another network namespace? Its driver is bound, but the folder is empty
- * (node-kernel 1.8). `driver` is the bound one or NULL.
+ * Is the network or RDMA device of a VF in another network namespace? Its driver is bound, but the
+ * folder is empty (docs/host.md). `driver` is the bound one or NULL.
  */
 bool pci_vf_is_away(const struct host *host, const char *vf, const char *driver);
 

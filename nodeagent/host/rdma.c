@@ -8,16 +8,20 @@
 #include <string.h>
 
 #include "lib/base/mem.h"
+#include "lib/json/json.h"
 #include "nodeagent/host/netlink.h"
 
-/* RDMA_NLDEV_ATTR_MAX of the headers is one past the last they know; kernels know more (node-kernel 0.2). */
+/*
+ * RDMA_NLDEV_ATTR_MAX of the headers is one past the last they know; kernels know more
+ * (include/uapi/rdma/rdma_netlink.h).
+ */
 #define ATTR_MAX 117
 /* Linux 6.12. */
 #define NLDEV_CMD_MONITOR 28
 
 #define NLDEV_TYPE(command) (RDMA_NL_NLDEV << 10 | (command))
 
-/* ---- devices ---------------------------------------------------------------------------------------------------------- */
+/* ---- devices --------------------------------------------------------------------------------- */
 
 void rdma_devices_done(struct rdma_devices *devices)
 {
@@ -120,7 +124,65 @@ int rdma_list(struct host *host, struct rdma_devices *ret, struct err *err)
 	return 0;
 }
 
-/* ---- mode ------------------------------------------------------------------------------------------------------------- */
+/* ---- users ----------------------------------------------------------------------------------- */
+
+static bool decode_count(const struct nlattr *summary, const char *what, uint64_t *ret)
+{
+	const struct nlattr *entry;
+	int left;
+
+	nla_for_each_nested(entry, summary, left)
+	{
+		struct nlattr *attrs[ATTR_MAX + 1];
+		char name[16];
+
+		netlink_parse_nested(entry, attrs, ATTR_MAX);
+		if (netlink_str(attrs[RDMA_NLDEV_ATTR_RES_SUMMARY_ENTRY_NAME], name,
+				sizeof(name)) &&
+		    str_eq(name, what))
+			return netlink_u64(attrs[RDMA_NLDEV_ATTR_RES_SUMMARY_ENTRY_CURR], ret);
+	}
+	return false;
+}
+
+void rdma_decode_contexts(const void *bytes, size_t len, json_t *ret)
+{
+	const struct nlmsghdr *message;
+	size_t at = 0;
+
+	while ((message = netlink_next(bytes, len, &at))) {
+		struct nlattr *attrs[ATTR_MAX + 1];
+		json_auto_t *key = NULL;
+		char name[RDMA_NAME_SIZE];
+		uint64_t count;
+
+		if (message->nlmsg_type != NLDEV_TYPE(RDMA_NLDEV_CMD_RES_GET) ||
+		    !netlink_parse(message, 0, attrs, ATTR_MAX) ||
+		    !netlink_str(attrs[RDMA_NLDEV_ATTR_DEV_NAME], name, sizeof(name)) ||
+		    !attrs[RDMA_NLDEV_ATTR_RES_SUMMARY] ||
+		    !decode_count(attrs[RDMA_NLDEV_ATTR_RES_SUMMARY], "ctx", &count))
+			continue;
+		key = json_fmt("%s", name);
+		json_put_int(ret, json_string_value(key),
+			     count > INT32_MAX ? INT32_MAX : (int64_t)count);
+	}
+}
+
+json_t *rdma_contexts(struct host *host, struct err *err)
+{
+	auto_nl_msg struct nl_msg *msg =
+		netlink_request(NLDEV_TYPE(RDMA_NLDEV_CMD_RES_GET), NLM_F_DUMP, NULL, 0);
+	auto_strbuf struct strbuf answer = {0};
+	json_t *ret;
+
+	if (netlink_ask(host, NETLINK_RDMA, msg, &answer, err) < 0)
+		return NULL;
+	ret = json_object();
+	rdma_decode_contexts(answer.data, answer.len, ret);
+	return ret;
+}
+
+/* ---- mode ------------------------------------------------------------------------------------ */
 
 const char *rdma_mode_name(enum rdma_mode mode)
 {
@@ -179,7 +241,7 @@ int rdma_set_mode(struct host *host, enum rdma_mode mode, struct err *err)
 	return netlink_ask(host, NETLINK_RDMA, msg, &answer, err);
 }
 
-/* ---- names and events ------------------------------------------------------------------------------------------------- */
+/* ---- names and events ------------------------------------------------------------------------ */
 
 /* As sysfs has them, drivers/infiniband/core/sysfs.c. */
 const char *rdma_port_state_name(int state)

@@ -1,5 +1,6 @@
 /*
- * NETLINK_RDMA: devices, ports, and the mode in which the subsystem treats network namespaces (node-kernel 3).
+ * NETLINK_RDMA: devices, ports, and the mode in which the subsystem treats network namespaces
+ * (drivers/infiniband/core/nldev.c).
  */
 #ifndef ORBWEAVER_NODEAGENT_HOST_RDMA_H
 #define ORBWEAVER_NODEAGENT_HOST_RDMA_H
@@ -38,10 +39,22 @@ struct rdma_devices {
 void rdma_devices_done(struct rdma_devices *devices);
 #define auto_rdma_devices auto_call(rdma_devices_done)
 
-/* Devices that we see, with their ports. A kernel without the subsystem: none, and err->sys EPROTONOSUPPORT. */
+/*
+ * Devices that we see, with their ports. A kernel without the subsystem: none, and err->sys
+ * EPROTONOSUPPORT.
+ */
 int rdma_list(struct host *host, struct rdma_devices *ret, struct err *err);
 void rdma_decode_devices(const void *bytes, size_t len, struct rdma_devices *ret);
 void rdma_decode_ports(const void *bytes, size_t len, struct rdma_device *device);
+
+/*
+ * How many contexts of processes each device has, whatever their namespace: { "mlx5_0": 2 }, new. A
+ * context is what ibv_open_device() gets; the kernel counts them by itself (RES_GET, the entry
+ * "ctx", drivers/infiniband/core/nldev.c). A device that the kernel does not count for is left out.
+ * NULL with err when the kernel cannot be asked.
+ */
+json_t *rdma_contexts(struct host *host, struct err *err);
+void rdma_decode_contexts(const void *bytes, size_t len, json_t *ret);
 
 enum rdma_mode {
 	RDMA_MODE_UNKNOWN = -1, /* Linux before 5.2 does not say */
@@ -62,7 +75,10 @@ int rdma_set_mode(struct host *host, enum rdma_mode mode, struct err *err);
 const char *rdma_port_state_name(int state);
 const char *rdma_phys_state_name(int state);
 
-/* A notification (group RDMA_NL_GROUP_NOTIFY, Linux 6.12): name of the device; false when the message is none. */
+/*
+ * A notification (group RDMA_NL_GROUP_NOTIFY, Linux 6.12): name of the device; false when the
+ * message is none.
+ */
 bool rdma_decode_event(const void *bytes, size_t len, char ret_name[RDMA_NAME_SIZE]);
 
 #endif

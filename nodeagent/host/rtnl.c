@@ -16,7 +16,7 @@
 /* All that there are, so that nothing we look for is out of range with older headers. */
 #define LINK_ATTR_MAX 80
 
-/* ---- interfaces ------------------------------------------------------------------------------------------------------- */
+/* ---- interfaces ------------------------------------------------------------------------------ */
 
 void rtnl_interfaces_done(struct rtnl_interfaces *interfaces)
 {
@@ -173,7 +173,7 @@ const struct rtnl_interface *rtnl_by_index(const struct rtnl_interfaces *list, i
 	return NULL;
 }
 
-/* ---- what a PF says of its VFs ---------------------------------------------------------------------------------------- */
+/* ---- what a PF says of its VFs --------------------------------------------------------------- */
 
 void rtnl_vfs_done(struct rtnl_vfs *vfs)
 {
@@ -181,7 +181,10 @@ void rtnl_vfs_done(struct rtnl_vfs *vfs)
 	*vfs = (struct rtnl_vfs){0};
 }
 
-/* Every value starts with the VF's number; its place in the list means nothing (node-kernel 4.1). */
+/*
+ * Every value starts with the VF's number; its place in the list means nothing
+ * (net/core/rtnetlink.c, rtnl_fill_vf()).
+ */
 static bool vf_value(const struct nlattr *attr, void *value, size_t size, uint32_t *ret_vf)
 {
 	if (!attr || (size_t)nla_len(attr) < size)
@@ -259,7 +262,10 @@ int rtnl_list_vfs(struct host *host, int pf_index, struct rtnl_vfs *ret, struct 
 	auto_nl_msg struct nl_msg *msg = netlink_request(RTM_GETLINK, 0, &header, sizeof(header));
 	auto_strbuf struct strbuf answer = {0};
 
-	/* Statistics would make the list too long for an attribute from about 200 VFs on (node-kernel 0.3). */
+	/*
+	 * Statistics would make the list too long for an attribute from about 200 VFs on
+	 * (net/core/rtnetlink.c, rtnl_fill_vfinfo()).
+	 */
 	netlink_put_u32(msg, IFLA_EXT_MASK, RTEXT_FILTER_VF | RTEXT_FILTER_SKIP_STATS);
 	if (netlink_ask(host, NETLINK_ROUTE, msg, &answer, err) < 0)
 		return err_in(err, "list the VFs of network interface %d", pf_index);
@@ -275,7 +281,7 @@ const struct rtnl_vf *rtnl_vf_by_number(const struct rtnl_vfs *list, uint32_t nu
 	return NULL;
 }
 
-/* ---- routes and addresses --------------------------------------------------------------------------------------------- */
+/* ---- routes and addresses -------------------------------------------------------------------- */
 
 void rtnl_indices_done(struct rtnl_indices *indices)
 {
@@ -391,23 +397,57 @@ void rtnl_decode_with_addresses(const void *bytes, size_t len, const json_t *add
 	}
 }
 
-int rtnl_with_addresses(struct host *host, const json_t *addresses, struct rtnl_indices *ret,
-			struct err *err)
+static int list_addresses(struct host *host, struct strbuf *answer, struct err *err)
 {
 	struct ifaddrmsg header = {.ifa_family = AF_UNSPEC};
 	auto_nl_msg struct nl_msg *msg =
 		netlink_request(RTM_GETADDR, NLM_F_DUMP, &header, sizeof(header));
+
+	return netlink_ask(host, NETLINK_ROUTE, msg, answer, err) < 0
+		       ? err_in(err, "list addresses")
+		       : 0;
+}
+
+bool rtnl_decode_has_address(const void *bytes, size_t len, int index)
+{
+	const struct nlmsghdr *message;
+	size_t at = 0;
+
+	while ((message = netlink_next(bytes, len, &at))) {
+		const struct ifaddrmsg *header = nlmsg_data(message);
+
+		if (message->nlmsg_type == RTM_NEWADDR &&
+		    nlmsg_datalen(message) >= (int)sizeof(*header) &&
+		    (int)header->ifa_index == index && header->ifa_scope <= RT_SCOPE_SITE)
+			return true;
+	}
+	return false;
+}
+
+int rtnl_has_address(struct host *host, int index, bool *ret, struct err *err)
+{
+	auto_strbuf struct strbuf answer = {0};
+
+	if (list_addresses(host, &answer, err) < 0)
+		return -1;
+	*ret = rtnl_decode_has_address(answer.data, answer.len, index);
+	return 0;
+}
+
+int rtnl_with_addresses(struct host *host, const json_t *addresses, struct rtnl_indices *ret,
+			struct err *err)
+{
 	auto_strbuf struct strbuf answer = {0};
 
 	if (json_array_size(addresses) == 0)
 		return 0;
-	if (netlink_ask(host, NETLINK_ROUTE, msg, &answer, err) < 0)
-		return err_in(err, "list addresses");
+	if (list_addresses(host, &answer, err) < 0)
+		return -1;
 	rtnl_decode_with_addresses(answer.data, answer.len, addresses, ret);
 	return 0;
 }
 
-/* ---- setting ---------------------------------------------------------------------------------------------------------- */
+/* ---- setting --------------------------------------------------------------------------------- */
 
 static int send_change(struct host *host, struct nl_msg *msg, struct err *err)
 {

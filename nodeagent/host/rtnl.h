@@ -1,6 +1,6 @@
 /*
- * rtnetlink: network interfaces, what a PF knows of its VFs, default routes, addresses; and the few things we set.
- * Attribute numbers and layouts: linux/if_link.h; behaviour: node-kernel 4.
+ * rtnetlink: network interfaces, what a PF knows of its VFs, default routes, addresses; and the few
+ * things we set. Attribute numbers and layouts: linux/if_link.h; behaviour: net/core/rtnetlink.c.
  */
 #ifndef ORBWEAVER_NODEAGENT_HOST_RTNL_H
 #define ORBWEAVER_NODEAGENT_HOST_RTNL_H
@@ -45,7 +45,10 @@ struct rtnl_interfaces {
 void rtnl_interfaces_done(struct rtnl_interfaces *interfaces);
 #define auto_interfaces auto_call(rtnl_interfaces_done)
 
-/* All interfaces of our namespace, or what is in the answer to such a request. Unreadable messages are left out. */
+/*
+ * All interfaces of our namespace, or what is in the answer to such a request. Unreadable messages
+ * are left out.
+ */
 int rtnl_list(struct host *host, struct rtnl_interfaces *ret, struct err *err);
 void rtnl_decode_interfaces(const void *bytes, size_t len, struct rtnl_interfaces *ret);
 
@@ -86,7 +89,9 @@ struct rtnl_indices {
 void rtnl_indices_done(struct rtnl_indices *indices);
 #define auto_indices auto_call(rtnl_indices_done)
 
-/* Out of which interfaces the default routes of the main table lead, IPv4 and IPv6, all next hops. */
+/*
+ * Out of which interfaces the default routes of the main table lead, IPv4 and IPv6, all next hops.
+ */
 int rtnl_default_routes(struct host *host, struct rtnl_indices *ret, struct err *err);
 void rtnl_decode_default_routes(const void *bytes, size_t len, struct rtnl_indices *ret);
 /* Which interfaces have one of these addresses (an array of strings). */
@@ -95,7 +100,16 @@ int rtnl_with_addresses(struct host *host, const json_t *addresses, struct rtnl_
 void rtnl_decode_with_addresses(const void *bytes, size_t len, const json_t *addresses,
 				struct rtnl_indices *ret);
 
-/* Each sends one request with one attribute (node-kernel 4.2: the kernel stops at the first error and undoes nothing). */
+/*
+ * Does this interface have an address that is valid beyond its link (RT_SCOPE_UNIVERSE or _SITE)?
+ */
+int rtnl_has_address(struct host *host, int index, bool *ret, struct err *err);
+bool rtnl_decode_has_address(const void *bytes, size_t len, int index);
+
+/*
+ * Each sends one request with one attribute (net/core/rtnetlink.c, do_setvfinfo(): the kernel stops
+ * at the first error and undoes nothing).
+ */
 int rtnl_set_mtu(struct host *host, int index, uint32_t mtu, struct err *err);
 int rtnl_set_up(struct host *host, int index, struct err *err);
 int rtnl_set_vf_mac(struct host *host, int pf_index, uint32_t vf, const unsigned char mac[6],

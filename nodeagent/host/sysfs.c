@@ -6,39 +6,18 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <linux/openat2.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "lib/base/mem.h"
+#include "lib/base/own_fd.h"
+#include "lib/base/root.h"
 #include "lib/json/json.h"
-
-/* A rename or mount anywhere makes a lookup through ".." fail with EAGAIN; openat2(2) says to try again. */
-#define LOOKUP_TRIES 32
-
-int host_openat(const struct host *host, const char *path, int flags)
-{
-	struct open_how how = {.flags = (unsigned int)flags | O_CLOEXEC | O_NOCTTY,
-			       .resolve = RESOLVE_IN_ROOT};
-	long fd = -1;
-
-	for (int i = 0; i < LOOKUP_TRIES; i++) {
-		fd = syscall(SYS_openat2, host->root, path, &how, sizeof(how));
-		if (fd >= 0 || errno != EAGAIN)
-			break;
-	}
-	/* Linux before 5.6. */
-	if (fd < 0 && errno == ENOSYS)
-		return openat(host->root, path, flags | O_CLOEXEC | O_NOCTTY);
-	return (int)fd;
-}
 
 bool sysfs_read_file(const struct host *host, const char *path, size_t max, struct strbuf *ret)
 {
-	auto_close int fd = host_openat(host, path, O_RDONLY);
+	auto_close int fd = root_open(host->root, path, O_RDONLY, 0);
 	size_t before = ret->len;
 	char chunk[4096];
 	ssize_t n = 0;
@@ -58,7 +37,7 @@ bool sysfs_read_file(const struct host *host, const char *path, size_t max, stru
 
 bool sysfs_read(const struct host *host, const char *path, struct sysfs_text *ret)
 {
-	auto_close int fd = host_openat(host, path, O_RDONLY);
+	auto_close int fd = root_open(host->root, path, O_RDONLY, 0);
 	char text[sizeof(ret->text)];
 	ssize_t n;
 
@@ -104,16 +83,11 @@ bool sysfs_read_int(const struct host *host, const char *path, int64_t *ret)
 
 bool sysfs_link(const struct host *host, const char *path, struct sysfs_text *ret)
 {
-	char target[PATH_MAX];
-	ssize_t n = readlinkat(host->root, path, target, sizeof(target) - 1);
-	const char *last;
+	auto_free char *target = root_read_link(host->root, path);
+	const char *slash = target ? strrchr(target, '/') : NULL;
+	const char *last = slash ? slash + 1 : target;
 
-	if (n <= 0)
-		return false;
-	target[n] = '\0';
-	last = strrchr(target, '/');
-	last = last ? last + 1 : target;
-	if (*last == '\0' || strlen(last) >= sizeof(ret->text))
+	if (str_empty(last) || strlen(last) >= sizeof(ret->text))
 		return false;
 	memcpy(ret->text, last, strlen(last) + 1);
 	return true;
@@ -123,7 +97,7 @@ bool sysfs_exists(const struct host *host, const char *path)
 {
 	struct stat st;
 
-	return fstatat(host->root, path, &st, 0) == 0;
+	return root_stat(host->root, path, &st) == 0;
 }
 
 static int compare_names(const void *a, const void *b)
@@ -133,7 +107,7 @@ static int compare_names(const void *a, const void *b)
 
 json_t *sysfs_list(const struct host *host, const char *path)
 {
-	auto_close int fd = host_openat(host, path, O_RDONLY | O_DIRECTORY);
+	auto_close int fd = root_open(host->root, path, O_RDONLY | O_DIRECTORY, 0);
 	auto_closedir DIR *dir = NULL;
 	auto_free const char **sorted = NULL;
 	json_auto_t *names = json_array();

@@ -1,9 +1,10 @@
 /*
- * Reading and writing the small text files in which the kernel speaks; and the only place that knows struct host's
- * inside.
+ * Reading and writing the small text files in which the kernel speaks; and the only place that
+ * knows struct host's inside.
  *
- * Reading functions return whether there was something to read. Why not is rarely of interest: sysfs says "not there"
- * and "does not apply now" (EINVAL for the speed of an interface that is down) in many ways.
+ * Reading functions return whether there was something to read. Why not is rarely of interest:
+ * sysfs says "not there" and "does not apply now" (EINVAL for the speed of an interface that is
+ * down) in many ways.
  */
 #ifndef ORBWEAVER_NODEAGENT_HOST_SYSFS_H
 #define ORBWEAVER_NODEAGENT_HOST_SYSFS_H
@@ -19,7 +20,9 @@ struct host {
 	const struct host_doors *doors;
 	void *doors_ctx;
 	struct netlink *netlink; /* what the kernel's doors use */
+	bool may_force;          /* VFs onto a protected PF */
 	json_t *node_addresses;  /* array of strings */
+	json_t *held;            /* of host_set_held(); NULL: not known */
 	struct initramfs_cache *initramfs;
 };
 
@@ -27,12 +30,6 @@ struct host {
 struct sysfs_text {
 	char text[256];
 };
-
-/*
- * Open with the host's root as "/" also for absolute symbolic links (openat2(2) RESOLVE_IN_ROOT, Linux 5.6). -1 with
- * errno set.
- */
-int host_openat(const struct host *host, const char *path, int flags);
 
 /* The file's text up to the line's end. False when it cannot be read, is empty, or is longer. */
 bool sysfs_read(const struct host *host, const char *path, struct sysfs_text *ret);
@@ -43,10 +40,16 @@ bool sysfs_read_file(const struct host *host, const char *path, size_t max, stru
 /* The last part of where a symbolic link points to. */
 bool sysfs_link(const struct host *host, const char *path, struct sysfs_text *ret);
 bool sysfs_exists(const struct host *host, const char *path);
-/* Names in a folder without . and .., sorted; an array of strings, new. NULL when there is no such folder. */
+/*
+ * Names in a folder without . and .., sorted; an array of strings, new. NULL when there is no such
+ * folder.
+ */
 json_t *sysfs_list(const struct host *host, const char *path);
 
-/* Through the host's door. Errors: ERR_HOST "WriteRefused" with errno, unless the door says otherwise. */
+/*
+ * Through the host's door. Errors: ERR_HOST "WriteRefused" with errno, unless the door says
+ * otherwise.
+ */
 int sysfs_write(struct host *host, const char *path, const char *text, struct err *err);
 
 /* Text to number, as above. Pure. */

@@ -4,10 +4,9 @@
 #include "nodeagent/host/udev.h"
 
 #include <errno.h>
-#include <sys/stat.h>
-#include <unistd.h>
+#include <string.h>
 
-#include "lib/base/fs.h"
+#include "lib/base/root.h"
 #include "lib/json/json.h"
 #include "nodeagent/host/sysfs.h"
 
@@ -35,7 +34,9 @@ json_t *udev_rules_of(const struct host *host, const char *pf)
 	return ret;
 }
 
-/* Which PF a VF belongs to is behind a link, which no match key of udev follows: hence the program. */
+/*
+ * Which PF a VF belongs to is behind a link, which no match key of udev follows: hence the program.
+ */
 static char *text_of(const char *rule, const char *pf, const char *name)
 {
 	if (str_eq(rule, "pf-name"))
@@ -58,11 +59,9 @@ int udev_write_rule(struct host *host, const char *pf, const char *rule, const c
 	*ret_changed = false;
 	if (sysfs_read_file(host, path, 65536, &there) && str_eq(strbuf_str(&there), text))
 		return 0;
-	if (mkdirat(host->root, "etc/udev", 0755) < 0 && errno != EEXIST)
-		return err_sys(err, "FileNotWritten", "make /etc/udev");
-	if (mkdirat(host->root, FOLDER, 0755) < 0 && errno != EEXIST)
+	if (root_make_dirs(host->root, FOLDER, 0755) < 0)
 		return err_sys(err, "FileNotWritten", "make /" FOLDER);
-	if (fs_write_atomic(host->root, path, text, strlen(text), 0644, err) < 0)
+	if (root_write_atomic(host->root, path, text, strlen(text), 0644, err) < 0)
 		return -1;
 	*ret_changed = true;
 	return 0;
@@ -74,7 +73,7 @@ int udev_remove_rule(struct host *host, const char *pf, const char *rule, bool *
 	auto_free char *path = file_of(rule, pf);
 
 	*ret_changed = false;
-	if (unlinkat(host->root, path, 0) == 0) {
+	if (root_remove(host->root, path) == 0) {
 		*ret_changed = true;
 		return 0;
 	}

@@ -1,6 +1,6 @@
 /*
- * Our udev rules on the host: one file per PF and purpose in /etc/udev/rules.d, under the names that the SR-IOV network
- * operator uses, so that an installation that is taken over has each once.
+ * Our udev rules on the host: one file per PF and purpose in /etc/udev/rules.d, under the names
+ * that the SR-IOV network operator uses, so that an installation that is taken over has each once.
  */
 #ifndef ORBWEAVER_NODEAGENT_HOST_UDEV_H
 #define ORBWEAVER_NODEAGENT_HOST_UDEV_H
@@ -13,8 +13,8 @@
 json_t *udev_rules_of(const struct host *host, const char *pf);
 
 /*
- * pf-name: the PF's interface is called `name` whatever its driver does (node-kernel 10, 3).
- * nm-unmanaged: NetworkManager leaves the interfaces of this PF's VFs alone (node-kernel 10, 1).
+ * pf-name: the PF's interface is called `name` whatever its driver does.
+ * nm-unmanaged: NetworkManager leaves the interfaces of this PF's VFs alone.
  * udevd reads changed rules by itself before the next event (udev(7)).
  */
 int udev_write_rule(struct host *host, const char *pf, const char *rule, const char *name,

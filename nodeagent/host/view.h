@@ -1,5 +1,6 @@
 /*
- * One look at a host, while the observed document is being made. For the observe*.c files only.
+ * One look at a host, while the observed document is being made. For view.c and the observe*.c
+ * files only: observe.c reads the parts and writes PFs, the others know a part each.
  */
 #ifndef ORBWEAVER_NODEAGENT_HOST_VIEW_H
 #define ORBWEAVER_NODEAGENT_HOST_VIEW_H
@@ -9,11 +10,12 @@
 
 #include "lib/base/mem.h"
 #include "lib/json/json.h"
+#include "nodeagent/host/evidence.h"
 #include "nodeagent/host/observe.h"
 #include "nodeagent/host/pci.h"
 #include "nodeagent/host/rdma.h"
 #include "nodeagent/host/rtnl.h"
-#include "nodeagent/host/text.h"
+#include "nodeagent/model/text.h"
 
 struct view {
 	struct host *host;
@@ -21,22 +23,23 @@ struct view {
 	struct rtnl_interfaces interfaces;
 	struct rdma_devices rdma;
 	enum rdma_mode rdma_mode;
-	json_t *addresses;    /* of all network functions, sorted */
-	json_t *functions;    /* { interface name: PCI address } */
-	json_t *devlink;      /* PCI addresses with a devlink instance */
-	json_t *namespaces;   /* holders_namespaces, with HOST_OBSERVE_HOLDERS */
-	json_t *files;        /* holders_files, with HOST_OBSERVE_HOLDERS */
-	json_t *protected;    /* node.protected */
-	json_t *carriers;     /* the same for what interfaces of pods lie on */
-	json_t *char_devices; /* { RDMA device: [entries of charDevices] } */
+	json_t *addresses;         /* of all network functions, sorted */
+	json_t *functions;         /* { interface name: PCI address } */
+	json_t *devlink;           /* PCI addresses with a devlink instance */
+	json_t *health;            /* devlink_list_errors() */
+	json_t *namespaces;        /* holders_namespaces, with HOST_OBSERVE_HOLDERS */
+	struct evidence *evidence; /* with HOST_OBSERVE_HOLDERS */
+	json_t *protected;         /* node.protected */
+	json_t *carriers;          /* the same for what interfaces of pods lie on */
+	json_t *char_devices;      /* { RDMA device: [entries of charDevices] } */
 	json_t *problems;
 };
 
-/* Fill and empty the parts above; `host` and `flags` are set. */
-int view_read(struct view *view, struct err *err);
-/* Only what is needed to know which functions are protected. */
+/* Fill what all need; `host` and `flags` are set. */
 int view_read_interfaces(struct view *view, struct err *err);
 void view_done(struct view *view);
+/* Add to "problems"; address may be NULL. */
+void view_problem(struct view *view, const char *address, const struct err *err);
 
 /* observe_rdma.c */
 void view_read_rdma(struct view *view);
@@ -52,7 +55,10 @@ void view_read_protected(struct view *view);
 const char *view_protected(const struct view *view, const char *address);
 /* uppers: of holders_namespaces. */
 void view_read_carriers(struct view *view, const json_t *uppers);
-/* The interface of another namespace that lies on this function, or on one that it is part of; NULL: none that we know. */
+/*
+ * The interface of another namespace that lies on this function, or on one that it is part of;
+ * NULL: none that we know.
+ */
 const char *view_carried(const struct view *view, const char *address);
 json_t *view_node_entry(const struct view *view);
 
@@ -66,8 +72,5 @@ const struct rtnl_interface *view_interface(const struct view *view, const char 
 /* vendor and deviceID. */
 void view_put_ids(const struct view *view, const char *address, json_t *ret);
 void view_put_location(const struct view *view, const char *address, json_t *ret);
-
-/* Add to "problems"; address may be NULL. */
-void view_problem(struct view *view, const char *address, const struct err *err);
 
 #endif

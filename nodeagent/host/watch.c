@@ -3,6 +3,7 @@
  */
 #include "nodeagent/host/watch.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
@@ -11,6 +12,7 @@
 #include <unistd.h>
 
 #include "lib/base/mem.h"
+#include "lib/base/own_fd.h"
 #include "nodeagent/host/netlink.h"
 #include "nodeagent/host/pci.h"
 #include "nodeagent/host/rdma.h"
@@ -25,9 +27,10 @@
 
 struct watch {
 	int fds[WATCH_SOURCES];
+	int refusals[WATCH_SOURCES]; /* errno of the last try of each */
 };
 
-/* ---- messages --------------------------------------------------------------------------------------------------------- */
+/* ---- messages -------------------------------------------------------------------------------- */
 
 /* The value of "KEY=value" among strings that NUL ends; all of them end within len. */
 static const char *property(const char *text, size_t len, const char *key)
@@ -148,9 +151,9 @@ void watch_decode(enum watch_source source, const void *bytes, size_t len, watch
 	}
 }
 
-/* ---- sockets ---------------------------------------------------------------------------------------------------------- */
+/* ---- sockets --------------------------------------------------------------------------------- */
 
-/* Bound before it joins: NETLINK_RDMA sends nothing otherwise (node-kernel 3.9). */
+/* Bound before it joins: NETLINK_RDMA sends nothing otherwise (drivers/infiniband/core/nldev.c). */
 static int open_group(int protocol, int group)
 {
 	auto_close int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, protocol);
@@ -175,9 +178,12 @@ void watch_retry(struct watch *watch)
 		[WATCH_RDMA] = {NETLINK_RDMA, RDMA_GROUP_NOTIFY},
 	};
 
-	for (size_t i = 0; i < WATCH_SOURCES; i++)
-		if (watch->fds[i] < 0)
-			watch->fds[i] = open_group(sources[i].protocol, sources[i].group);
+	for (size_t i = 0; i < WATCH_SOURCES; i++) {
+		if (watch->fds[i] >= 0)
+			continue;
+		watch->fds[i] = open_group(sources[i].protocol, sources[i].group);
+		watch->refusals[i] = watch->fds[i] < 0 ? errno : 0;
+	}
 }
 
 struct watch *watch_open(struct err *err)
@@ -188,6 +194,7 @@ struct watch *watch_open(struct err *err)
 		watch->fds[i] = -1;
 	watch_retry(watch);
 	if (watch->fds[WATCH_UEVENT] < 0 || watch->fds[WATCH_LINK] < 0) {
+		errno = watch->refusals[watch->fds[WATCH_UEVENT] < 0 ? WATCH_UEVENT : WATCH_LINK];
 		(void)err_sys(err, "WatchUnavailable", "listen to the kernel's events");
 		return NULL;
 	}
@@ -206,6 +213,7 @@ void watch_close(struct watch *watch)
 
 int watch_fd(const struct watch *watch, enum watch_source source)
 {
+	assert(source < WATCH_SOURCES);
 	return watch->fds[source];
 }
 
@@ -221,6 +229,7 @@ int watch_read(struct watch *watch, enum watch_source source, watch_event_fn fn,
 {
 	auto_free char *bytes = mem_alloc(DATAGRAM_MAX);
 
+	assert(source < WATCH_SOURCES && watch->fds[source] >= 0);
 	for (;;) {
 		struct sockaddr_nl from = {0};
 		socklen_t from_len = sizeof(from);

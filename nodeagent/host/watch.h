@@ -1,8 +1,8 @@
 /*
  * When to look again: notification sockets of the kernel, and what their messages are about.
  *
- * Events say where to look, never what to believe (the state may have changed again since). The loop belongs to the
- * caller: it polls the descriptors for reading and calls watch_read.
+ * Events say where to look, never what to believe (the state may have changed again since). The
+ * loop belongs to the caller: it polls the descriptors for reading and calls watch_read.
  */
 #ifndef ORBWEAVER_NODEAGENT_HOST_WATCH_H
 #define ORBWEAVER_NODEAGENT_HOST_WATCH_H
@@ -34,21 +34,25 @@ struct watch_event {
 typedef void (*watch_event_fn)(void *arg, const struct watch_event *event);
 
 /*
- * Open what there is; a source that this kernel lacks has no descriptor. In the network namespace that we are in. NULL
- * with err ERR_HOST "WatchUnavailable" when not even uevents and links can be had.
+ * Open what there is; a source that this kernel lacks has no descriptor. In the network namespace
+ * that we are in. NULL with err ERR_HOST "WatchUnavailable" when not even uevents and links can be
+ * had.
  */
 struct watch *watch_open(struct err *err);
 void watch_close(struct watch *watch);
 OWN_DEFINE(struct watch, watch_close)
 #define auto_watch auto_call(watch_close_p)
 
-/* Non-blocking, or -1. The RDMA one can appear later, once ib_core is loaded: watch_retry opens what is missing. */
+/*
+ * Non-blocking, or -1. The RDMA one can appear later, once ib_core is loaded: watch_retry opens
+ * what is missing.
+ */
 int watch_fd(const struct watch *watch, enum watch_source source);
 void watch_retry(struct watch *watch);
 
 /*
- * Read all that is there and call fn for each event that concerns us. -1 with err ERR_HOST "WatchBroken" when the socket
- * failed in a way that reading again does not mend.
+ * Read all that is there and call fn for each event that concerns us. -1 with err ERR_HOST
+ * "WatchBroken" when the socket failed in a way that reading again does not mend.
  */
 int watch_read(struct watch *watch, enum watch_source source, watch_event_fn fn, void *arg,
 	       struct err *err);

@@ -1,0 +1,372 @@
+/*
+ * Evidence of use. See the header.
+ */
+#include "nodeagent/host/evidence.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/base/mem.h"
+#include "lib/json/json.h"
+#include "nodeagent/host/holders.h"
+#include "nodeagent/host/pci.h"
+#include "nodeagent/host/rdma.h"
+#include "nodeagent/host/rtnl.h"
+#include "nodeagent/model/observed.h"
+
+struct evidence {
+	struct host *host;
+	bool has_interfaces, has_contexts, has_rdma;
+	struct rtnl_interfaces interfaces;
+	struct rdma_devices rdma;
+	json_t *contexts; /* of rdma_contexts(); NULL: the kernel does not say */
+	json_t *uppers;   /* of holders_namespaces() */
+	json_t *files;    /* of holders_files() */
+};
+
+struct evidence *evidence_new(struct host *host)
+{
+	struct evidence *evidence = mem_new(struct evidence);
+
+	evidence->host = host;
+	return evidence;
+}
+
+void evidence_free(struct evidence *evidence)
+{
+	if (!evidence)
+		return;
+	rtnl_interfaces_done(&evidence->interfaces);
+	rdma_devices_done(&evidence->rdma);
+	json_decref(evidence->contexts);
+	json_decref(evidence->uppers);
+	json_decref(evidence->files);
+	mem_free(evidence);
+}
+
+OWN_DEFINE(struct evidence, evidence_free)
+#define auto_evidence auto_call(evidence_free_p)
+
+/* ---- parts ----------------------------------------------------------------------------------- */
+
+static int need_interfaces(struct evidence *evidence, struct err *err)
+{
+	if (evidence->has_interfaces)
+		return 0;
+	evidence->has_interfaces = true;
+	return rtnl_list(evidence->host, &evidence->interfaces, err);
+}
+
+static const char *who_has_file(struct evidence *evidence, const char *path)
+{
+	if (!evidence->files)
+		evidence->files = holders_files(evidence->host);
+	return json_str_at(evidence->files, path);
+}
+
+/* Files of verbs of a device that has no function, "uverbs9", new. */
+static json_t *verbs_files(struct host *host, const char *device)
+{
+	json_auto_t *names = sysfs_list(host, "sys/class/infiniband_verbs");
+	json_t *files = json_array(), *name;
+	size_t i;
+
+	json_array_foreach (names, i, name) {
+		auto_free char *path =
+			str_printf("sys/class/infiniband_verbs/%s/ibdev", json_string_value(name));
+		struct sysfs_text owner;
+
+		if (sysfs_read(host, path, &owner) && str_eq(owner.text, device))
+			json_array_append(files, name);
+	}
+	return files;
+}
+
+/* Of the processes that have one of these files below /dev/infiniband open. NULL: there is none. */
+static const char *who_has_verbs(struct evidence *evidence, const json_t *files)
+{
+	const json_t *file;
+	size_t i;
+
+	json_array_foreach (files, i, file) {
+		auto_free char *path = str_printf("/dev/infiniband/%s", json_string_value(file));
+		const char *who = who_has_file(evidence, path);
+
+		if (who)
+			return who;
+	}
+	return NULL;
+}
+
+/*
+ * A device of software (rxe, siw) lies on an interface and goes with it. Its drivers cannot take it
+ * from a process that has its file open, even without a context: whoever removes it sleeps in the
+ * kernel until the file is closed (ib_uverbs_remove_one(), drivers/infiniband/core/uverbs_main.c).
+ * So files count here.
+ */
+static char *soft_verbs_user(struct evidence *evidence, const char *address)
+{
+	json_auto_t *interfaces = pci_netdevs(evidence->host, address);
+	struct err err = {0};
+
+	if (json_array_size(interfaces) == 0)
+		return NULL;
+	if (!evidence->has_rdma && rdma_list(evidence->host, &evidence->rdma, &err) < 0 &&
+	    err.sys != EPROTONOSUPPORT)
+		return str_printf("nobody knows whom (%s)", err.text);
+	evidence->has_rdma = true;
+	for (size_t i = 0; i < evidence->rdma.n; i++) {
+		const struct rdma_device *device = &evidence->rdma.items[i];
+		json_auto_t *files = NULL;
+		const char *who;
+
+		if (device->n_ports == 0 || !device->ports[0].ndev_index ||
+		    !json_list_has(interfaces, device->ports[0].ndev_name))
+			continue;
+		files = verbs_files(evidence->host, device->name);
+		who = who_has_verbs(evidence, files);
+		if (who)
+			return str_dup(who);
+	}
+	return NULL;
+}
+
+char *evidence_verbs_user(struct evidence *evidence, const char *address)
+{
+	json_auto_t *devices = sysfs_list(evidence->host, pci_path(address, "infiniband").text);
+	json_auto_t *files = sysfs_list(evidence->host, pci_path(address, "infiniband_verbs").text);
+	struct err unknown = {0};
+	json_t *name;
+	size_t i;
+
+	if (json_array_size(devices) == 0)
+		return soft_verbs_user(evidence, address);
+	if (!evidence->has_contexts)
+		evidence->contexts = rdma_contexts(evidence->host, &unknown);
+	evidence->has_contexts = true;
+	json_array_foreach (devices, i, name) {
+		const char *who = NULL;
+		const json_t *count = json_object_get(evidence->contexts, json_string_value(name));
+
+		if (json_integer_value(count) > 0)
+			return str_printf("%d processes that have %s open (rdma resource show)",
+					  (int)json_integer_value(count), json_string_value(name));
+		if (count)
+			continue;
+		/* Linux before 5.0 does not count them. */
+		who = who_has_verbs(evidence, files);
+		return who ? str_dup(who) : NULL;
+	}
+	return NULL;
+}
+
+/* The file of a device of UIO (Documentation/driver-api/uio-howto.rst), new; NULL: it is none. */
+static char *uio_file(struct host *host, const char *address)
+{
+	json_auto_t *names = sysfs_list(host, pci_path(address, "uio").text);
+
+	return json_array_size(names) > 0
+		       ? str_printf("/dev/%s", json_string_value(json_array_get(names, 0)))
+		       : NULL;
+}
+
+/*
+ * A driver of VFIO enables the function for as long as its device file is open, and at no other time
+ * (drivers/vfio/pci/vfio_pci_core.c, vfio_pci_core_enable(), which those of vendors call, too);
+ * other drivers may do it when they are bound.
+ */
+char *evidence_vfio_user(struct evidence *evidence, const char *address, const char *driver)
+{
+	json_auto_t *devices = sysfs_list(evidence->host, pci_path(address, "vfio-dev").text);
+	auto_free char *by_group = NULL, *by_device = NULL,
+		       *uio = uio_file(evidence->host, address);
+	struct sysfs_text group = {"none"};
+	const char *who;
+	int64_t enabled;
+
+	if (strstr(driver, "vfio") &&
+	    sysfs_read_int(evidence->host, pci_path(address, "enable").text, &enabled))
+		return enabled > 0 ? str_dup("a process that has it open (VFIO)") : NULL;
+	(void)sysfs_link(evidence->host, pci_path(address, "iommu_group").text, &group);
+	by_group = str_printf("/dev/vfio/%s", group.text);
+	/* The newer way, without groups (Linux 6.6). */
+	by_device = str_printf("/dev/vfio/devices/%s", json_str_or(json_array_get(devices, 0), ""));
+	who = who_has_file(evidence, by_group);
+	who = who ? who : who_has_file(evidence, by_device);
+	who = who || !uio ? who : who_has_file(evidence, uio);
+	return who ? str_dup(who) : NULL;
+}
+
+/* What an interface of ours is part of, or what lies on it: of ours, or of a pod. NULL: nothing. */
+static char *what_is_on(struct evidence *evidence, const struct rtnl_interface *interface)
+{
+	const struct rtnl_interface *master =
+		rtnl_by_index(&evidence->interfaces, interface->master);
+	json_t *namespaces = NULL;
+	const char *upper;
+	char index[16];
+
+	if (master)
+		return str_printf("%s, of which %s is a part", master->name, interface->name);
+	for (size_t i = 0; i < evidence->interfaces.n; i++)
+		if (evidence->interfaces.items[i].lower == interface->index)
+			return str_printf("%s, which lies on %s",
+					  evidence->interfaces.items[i].name, interface->name);
+	if (!evidence->uppers) {
+		namespaces = holders_namespaces(evidence->host, &evidence->uppers);
+		json_decref(namespaces);
+	}
+	(void)snprintf(index, sizeof(index), "%d", interface->index);
+	upper = json_str_at(evidence->uppers, index);
+	return upper ? str_printf("%s, which lies on %s", upper, interface->name) : NULL;
+}
+
+static const struct rtnl_interface *interface_of(struct evidence *evidence, const char *address)
+{
+	struct sysfs_text name;
+
+	return pci_netdev(evidence->host, address, &name)
+		       ? rtnl_by_name(&evidence->interfaces, name.text)
+		       : NULL;
+}
+
+/* ---- VFs ------------------------------------------------------------------------------------- */
+
+/* Between Allocate and the start of a container the host shows nothing of it. */
+static int check_given(const struct host *host, const char *vf, struct err *err)
+{
+	const char *pod = json_str_at(host->held, vf);
+
+	if (!host->held)
+		return err_set(err, ERR_HOST, "VfInUse",
+			       "VF %s may be a pod's: wait until the kubelet says which devices "
+			       "pods have",
+			       vf);
+	if (!pod)
+		return 0;
+	return err_set(err, ERR_HOST, "VfInUse",
+		       "the kubelet has given VF %s to pod %s: delete the pod, also when it has "
+		       "finished",
+		       vf, pod);
+}
+
+int evidence_check_attached(struct host *host, const char *vf, struct err *err)
+{
+	struct sysfs_text driver, claim;
+	bool bound = pci_driver(host, vf, &driver);
+
+	if (pci_vf_is_away(host, vf, bound ? driver.text : NULL))
+		return err_set(err, ERR_HOST, "VfInUse",
+			       "VF %s is in another network namespace: wait until the pod is gone",
+			       vf);
+	if (holders_claim(host, vf, &claim))
+		return err_set(err, ERR_HOST, "VfInUse",
+			       "VF %s is given to %s: wait until the pod is gone", vf, claim.text);
+	return 0;
+}
+
+int evidence_glance_vf(struct host *host, const char *vf, struct err *err)
+{
+	struct sysfs_text driver;
+
+	if (pci_driver(host, vf, &driver) && check_given(host, vf, err) < 0)
+		return -1;
+	return evidence_check_attached(host, vf, err);
+}
+
+static int check_vf(struct evidence *evidence, const char *vf, struct err *err)
+{
+	const struct rtnl_interface *interface;
+	struct sysfs_text driver;
+	auto_free char *who = NULL;
+
+	if (check_given(evidence->host, vf, err) < 0 ||
+	    evidence_check_attached(evidence->host, vf, err) < 0 ||
+	    need_interfaces(evidence, err) < 0)
+		return -1;
+	if (!pci_driver(evidence->host, vf, &driver))
+		return 0;
+	interface = interface_of(evidence, vf);
+	if (observed_is_userspace_driver(driver.text))
+		who = evidence_vfio_user(evidence, vf, driver.text);
+	else
+		who = interface ? what_is_on(evidence, interface) : NULL;
+	if (!who)
+		who = evidence_verbs_user(evidence, vf);
+	if (!who)
+		return 0;
+	return err_set(err, ERR_HOST, "VfInUse", "VF %s is used by %s: end that use", vf, who);
+}
+
+int evidence_check_vf(struct host *host, const char *vf, struct err *err)
+{
+	auto_evidence struct evidence *evidence = evidence_new(host);
+
+	return check_vf(evidence, vf, err);
+}
+
+int evidence_check_vfs(struct host *host, const char *pf, struct err *err)
+{
+	auto_evidence struct evidence *evidence = evidence_new(host);
+	struct sysfs_text vf;
+
+	for (int i = 0; i < PCI_VFS_MAX && pci_virtfn(host, pf, i, &vf); i++)
+		if (check_vf(evidence, vf.text, err) < 0)
+			return -1;
+	return 0;
+}
+
+/* ---- PFs ------------------------------------------------------------------------------------- */
+
+int evidence_check_pf(struct host *host, const char *pf, struct err *err)
+{
+	auto_evidence struct evidence *evidence = evidence_new(host);
+	const struct rtnl_interface *interface;
+	auto_free char *who = evidence_verbs_user(evidence, pf);
+	bool has_address = false;
+
+	if (need_interfaces(evidence, err) < 0)
+		return -1;
+	interface = interface_of(evidence, pf);
+	if (!who && interface)
+		who = what_is_on(evidence, interface);
+	if (!who && interface && rtnl_has_address(host, interface->index, &has_address, err) < 0)
+		return -1;
+	if (has_address)
+		who = str_printf("the node: %s has an address", interface->name);
+	if (!who)
+		return 0;
+	return err_set(err, ERR_HOST, "PfInUse", "PF %s is used by %s: end that use", pf, who);
+}
+
+int evidence_check_lag(struct host *host, const char *pf, struct err *err)
+{
+	auto_evidence struct evidence *evidence = evidence_new(host);
+	const struct rtnl_interface *interface, *bond;
+	json_auto_t *functions = sysfs_list(host, "sys/bus/pci/devices");
+	json_t *function;
+	size_t i;
+
+	if (need_interfaces(evidence, err) < 0)
+		return -1;
+	interface = interface_of(evidence, pf);
+	bond = interface ? rtnl_by_index(&evidence->interfaces, interface->master) : NULL;
+	if (!bond || !str_eq(bond->kind, "bond"))
+		return 0;
+	json_array_foreach (functions, i, function) {
+		const char *address = json_string_value(function);
+		const struct rtnl_interface *port = interface_of(evidence, address);
+		auto_free char *who = NULL;
+
+		if (!port || port->master != bond->index)
+			continue;
+		who = evidence_verbs_user(evidence, address);
+		if (who)
+			return err_set(err, ERR_HOST, "PfInUse",
+				       "PF %s is a port of %s, whose RDMA device is made anew when "
+				       "VFs come or go, and it is used by %s: end that use",
+				       pf, bond->name, who);
+	}
+	return 0;
+}

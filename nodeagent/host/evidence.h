@@ -1,0 +1,62 @@
+/*
+ * Evidence of use: would somebody notice when a step changes this device? The one authority, asked
+ * right before each write. What cannot be known counts as use.
+ *
+ * It puts together what the kubelet gave to pods (host_set_held), what CNI plugins attached, and
+ * what the host shows: network namespaces, interfaces that lie on the device, open verbs and VFIO
+ * files. It looks at the device, not at the node: a node with a million open files answers as fast
+ * as an empty one. Only a device of which the kernel does not say whether it is open costs a walk
+ * over all open files.
+ */
+#ifndef ORBWEAVER_NODEAGENT_HOST_EVIDENCE_H
+#define ORBWEAVER_NODEAGENT_HOST_EVIDENCE_H
+
+#include "nodeagent/host/host.h"
+
+/*
+ * What was read for one question, or for one observed document. A part is read when it is needed
+ * first.
+ */
+struct evidence;
+struct evidence *evidence_new(struct host *host);
+void evidence_free(struct evidence *evidence);
+
+/*
+ * Who has the RDMA device of this function open; who has the function of a userspace driver open?
+ * For people, new; NULL: nobody.
+ */
+char *evidence_verbs_user(struct evidence *evidence, const char *address);
+char *evidence_vfio_user(struct evidence *evidence, const char *address, const char *driver);
+
+/*
+ * Is this VF free, are all VFs of this PF? 0, or -1 with err ERR_HOST "VfInUse", who has it and
+ * what to do. The glance leaves out what costs more than a few files: processes and other
+ * namespaces.
+ */
+int evidence_glance_vf(struct host *host, const char *vf, struct err *err);
+/*
+ * Without the kubelet's word: for steps that take nothing away. A VF without driver has no
+ * interface, no RDMA device and no VFIO file, so the glance does not ask for it either: after a
+ * boot the kubelet names the pods that had the VFs, and these wait for the drivers.
+ */
+int evidence_check_attached(struct host *host, const char *vf, struct err *err);
+int evidence_check_vf(struct host *host, const char *vf, struct err *err);
+int evidence_check_vfs(struct host *host, const char *pf, struct err *err);
+
+/*
+ * May interface and RDMA device of the PF itself go away for a moment? -1 with err ERR_HOST
+ * "PfInUse": a process has its RDMA device open, its interface is part of another one (bond,
+ * bridge), others lie on it (VLAN, macvlan of a pod), or it has an address that is valid beyond its
+ * link.
+ */
+int evidence_check_pf(struct host *host, const char *pf, struct err *err);
+
+/*
+ * May VFs of the PF come and go? -1 with err ERR_HOST "PfInUse" when the PF is a port of a bond and
+ * a process has an RDMA device of one of the bond's ports open. Ports of one mlx5 card in a bond
+ * share one RDMA device; it is removed and made anew when a port gets its first VF in legacy mode
+ * (mlx5_lag_check_prereq(), drivers/net/ethernet/mellanox/mlx5/core/lag/lag.c).
+ */
+int evidence_check_lag(struct host *host, const char *pf, struct err *err);
+
+#endif

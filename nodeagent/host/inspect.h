@@ -1,0 +1,28 @@
+/*
+ * What a person looks at by hand before RDMA is to work on a host, beyond the observed document:
+ * kernel, modules, PCI Express links, congestion control, GPUs, limits of programs, files. Slow
+ * enough to be left out of the agent's rounds; for `orbweaver doctor --local`.
+ */
+#ifndef ORBWEAVER_NODEAGENT_HOST_INSPECT_H
+#define ORBWEAVER_NODEAGENT_HOST_INSPECT_H
+
+#include "nodeagent/host/host.h"
+
+/*
+ * Facts about the host and the network functions of an observed document. What cannot be read is
+ * absent. Returns new:
+ *
+ *	{ "kernel": release, "cmdline": text,
+ *	  "modules": { NAME: bool },	those that RDMA in pods needs, and what GPUs need
+ *	  "versions": { NAME: text },	of modules that say one: an OFED driver, NVIDIA's
+ *	  "functions": { PCI ADDRESS: { "speed", "speedMax": "16.0 GT/s PCIe", "width", "widthMax",
+ *		"numaNode", "ecn": { "np", "rp": a digit per priority } } },
+ *	  "trafficClass": { RDMA DEVICE: text },
+ *	  "gpus": [ { "pciAddress", "vendor", "numaNode" } ],
+ *	  "memlock": [ { "program", "bytes": -1 without limit } ],
+ *	  "governors": { NAME: processors },
+ *	  "kubeletSocket": bool, "cniConf": [ file ], "cniBinaries": [ file ] }
+ */
+json_t *host_inspect(struct host *host, const json_t *observed);
+
+#endif

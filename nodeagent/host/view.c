@@ -1,0 +1,88 @@
+/*
+ * One look at a host: what is gathered before anything is written down, and what was wrong with it.
+ */
+#include "nodeagent/host/view.h"
+
+void view_problem(struct view *view, const char *address, const struct err *err)
+{
+	json_t *problem = json_object();
+
+	json_put_str(problem, "pciAddress", address);
+	json_put_str(problem, "reason", err->reason);
+	json_put_str(problem, "message", err->text);
+	json_array_append_new(view->problems, problem);
+}
+
+static int compare_addresses(const void *a, const void *b)
+{
+	return pci_address_compare(*(const char *const *)a, *(const char *const *)b);
+}
+
+static int read_functions(struct view *view, struct err *err)
+{
+	json_auto_t *names = sysfs_list(view->host, "sys/bus/pci/devices");
+	auto_free const char **sorted = NULL;
+	json_t *name;
+	size_t i, n = 0;
+
+	if (!names)
+		return err_sys(err, "HostUnreadable", "list /sys/bus/pci/devices");
+	sorted = mem_calloc(json_array_size(names) + 1, sizeof(*sorted));
+	json_array_foreach (names, i, name) {
+		const char *address = json_string_value(name);
+
+		if (pci_address_is_valid(address) && pci_is_network(view->host, address))
+			sorted[n++] = address;
+	}
+	qsort(sorted, n, sizeof(*sorted), compare_addresses);
+	for (i = 0; i < n; i++)
+		json_array_append_new(view->addresses, json_string(sorted[i]));
+	return 0;
+}
+
+static void read_interface_names(struct view *view)
+{
+	json_t *address, *name;
+	size_t i, j;
+
+	json_array_foreach (view->addresses, i, address) {
+		json_auto_t *names = pci_netdevs(view->host, json_string_value(address));
+
+		json_array_foreach (names, j, name) {
+			json_object_set(view->functions, json_string_value(name), address);
+		}
+	}
+}
+
+int view_read_interfaces(struct view *view, struct err *err)
+{
+	view->addresses = json_array();
+	view->functions = json_object();
+	view->protected = json_array();
+	view->carriers = json_array();
+	view->problems = json_array();
+	view->char_devices = json_object();
+	view->rdma_mode = RDMA_MODE_UNKNOWN;
+	if (read_functions(view, err) < 0)
+		return -1;
+	if (rtnl_list(view->host, &view->interfaces, err) < 0)
+		return err_in(err, "observe");
+	read_interface_names(view);
+	return 0;
+}
+
+void view_done(struct view *view)
+{
+	rtnl_interfaces_done(&view->interfaces);
+	rdma_devices_done(&view->rdma);
+	json_decref(view->addresses);
+	json_decref(view->functions);
+	json_decref(view->devlink);
+	json_decref(view->health);
+	json_decref(view->namespaces);
+	evidence_free(view->evidence);
+	json_decref(view->protected);
+	json_decref(view->carriers);
+	json_decref(view->problems);
+	json_decref(view->char_devices);
+}

@@ -1,25 +1,28 @@
 /*
  * The queue of requests, in front of one exchange at a time. See the header.
  *
- * `pump` is the only place that begins an exchange, and runs in a turn of its own, so that no callback comes out of a
- * call of ours.
+ * `pump` is the only place that begins an exchange, and runs in a turn of its own, so that no
+ * callback comes out of a call of ours.
  */
 #include "nodeagent/hostd/client.h"
+
+#include <assert.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "lib/json/json.h"
-#include "nodeagent/host/step.h"
 #include "nodeagent/hostd/exchange.h"
-#include "nodeagent/hostd/keeper.h"
 #include "nodeagent/hostd/protocol.h"
-#include "nodeagent/hostd/worker.h"
+#include "nodeagent/model/step.h"
 
 /* Observing waits for the kernel's locks, such as rtnl while VFs are being made by someone. */
 #define OBSERVE_MS 60000
 /* A disk that is slow because it is busy. */
 #define FILE_MS 30000
-/* Added to the deadline of a step: both ways, and a machine that is busy. A waiting step gives up by itself before. */
+/*
+ * Added to the deadline of a step: both ways, and a machine that is busy. A waiting step gives up
+ * by itself before.
+ */
 #define ON_THE_WAY_MS 2000
 
 struct request {
@@ -38,11 +41,11 @@ struct hostd {
 	struct request *first, **last; /* the first is the one that runs */
 	bool running, lost;
 	int64_t last_id;
-	json_t *addresses;
+	json_t *addresses, *held;
 	struct metric *requests, *seconds;
 };
 
-/* ---- results ---------------------------------------------------------------------------------------------------------- */
+/* ---- results --------------------------------------------------------------------------------- */
 
 /* The label of a metric: a step's own name, or the kind of request. */
 static const char *name_of(const struct request *request)
@@ -100,7 +103,7 @@ static void on_lost(void *arg)
 	hostd->config.lost(hostd->config.arg);
 }
 
-/* ---- the queue -------------------------------------------------------------------------------------------------------- */
+/* ---- the queue ------------------------------------------------------------------------------- */
 
 /* Why there is no point in sending; err is untouched when there is. */
 static int check(const struct hostd *hostd, const struct request *request, struct err *err)
@@ -149,6 +152,7 @@ static struct request *enqueue(struct hostd *hostd, enum protocol_kind kind, uns
 					.kind = kind,
 					.flags = flags,
 					.addresses = hostd->addresses,
+					.held = hostd->held,
 					.body = copy};
 
 	request->message = protocol_request_new(&what);
@@ -193,6 +197,12 @@ void hostd_set_node_addresses(struct hostd *hostd, const json_t *addresses)
 	hostd->addresses = json_deep_copy(addresses);
 }
 
+void hostd_set_held(struct hostd *hostd, const json_t *held)
+{
+	json_decref(hostd->held);
+	hostd->held = json_deep_copy(held);
+}
+
 size_t hostd_stuck(const struct hostd *hostd, const json_t **ret_request)
 {
 	const json_t *message = NULL, *step;
@@ -204,23 +214,19 @@ size_t hostd_stuck(const struct hostd *hostd, const json_t **ret_request)
 	return n;
 }
 
-/* ---- beginning and end ------------------------------------------------------------------------------------------------ */
-
-int hostd_fork_keeper(const char *root, struct err *err)
-{
-	return keeper_fork(worker_run, (void *)root, err);
-}
+/* ---- beginning and end ----------------------------------------------------------------------- */
 
 struct hostd *hostd_new(struct loop *loop, const struct hostd_config *config)
 {
 	struct hostd *hostd = mem_new(struct hostd);
 	const struct exchange_hooks hooks = {.done = on_done, .lost = on_lost, .arg = hostd};
 
+	assert(config->orders >= 0 && config->lost);
 	hostd->config = *config;
 	hostd->last = &hostd->first;
 	hostd->addresses = json_array();
 	hostd->pump = deferred_new(loop, pump, hostd);
-	hostd->exchange = exchange_new(loop, config->keeper, &hooks, config->metrics);
+	hostd->exchange = exchange_new(loop, config->orders, &hooks, config->metrics);
 	hostd->requests = metric_counter(config->metrics, "orbweaver_hostd_requests_total",
 					 "Requests to hostd, by step or kind.", "request,outcome");
 	hostd->seconds = metric_histogram(config->metrics, "orbweaver_hostd_request_seconds",
@@ -242,5 +248,6 @@ void hostd_free(struct hostd *hostd)
 		free_request(request);
 	}
 	json_decref(hostd->addresses);
+	json_decref(hostd->held);
 	mem_free(hostd);
 }

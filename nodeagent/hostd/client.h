@@ -1,10 +1,12 @@
 /*
- * The parent's side of hostd: asks a privileged child for one thing at a time, and gives it up when it hangs.
+ * The agent's side of hostd: asks a privileged worker for one thing at a time, and gives it up when
+ * it hangs.
  *
- * Three processes of one program. The keeper is forked before the agent gives its privileges away; it keeps them and does
- * nothing but start workers. A worker executes requests in plain blocking code and dies when its socket closes. When a
- * worker ends or misses a deadline, it is killed and the next request gets a new one. A worker that cannot be killed
- * (asleep in the kernel) is left behind and counted: hostd_stuck().
+ * The supervisor starts the workers (workers.h). A worker executes requests in plain blocking code
+ * and ends when its socket closes: also when there has been nothing to do for a while. When a
+ * worker ends before its time or misses a deadline, it is killed and the next request gets a new
+ * one. A worker that cannot be killed (asleep in the kernel) is left behind and counted:
+ * hostd_stuck().
  */
 #ifndef ORBWEAVER_NODEAGENT_HOSTD_CLIENT_H
 #define ORBWEAVER_NODEAGENT_HOSTD_CLIENT_H
@@ -18,16 +20,9 @@
 
 struct hostd;
 
-/*
- * Fork the keeper. Before anything that a fork should not copy: no loop yet (in each child libuv closes the descriptors
- * that its signal pipe had, whatever they are by then), no threads, no sockets. `root` is the host's root directory.
- * Returns the descriptor of the keeper's socket, close-on-exec, or -1 with err ERR_HOST "HostdNotStarted".
- */
-int hostd_fork_keeper(const char *root, struct err *err);
-
 struct hostd_config {
-	int keeper; /* from hostd_fork_keeper; taken */
-	/* The keeper is gone: nothing works any more, the process should end. Called once. */
+	int orders; /* socket to the supervisor (workers.h); taken */
+	/* The supervisor is gone: nothing works any more, the process should end. Called once. */
 	void (*lost)(void *arg);
 	void *arg;
 	struct metrics *metrics; /* may be NULL */
@@ -35,16 +30,18 @@ struct hostd_config {
 
 struct hostd *hostd_new(struct loop *loop, const struct hostd_config *config);
 /*
- * No callback comes after it. The keeper exits, and a step that runs is cut off between two system calls, as it would be if
- * the agent were killed: the next run looks again. Who wants it finished waits for its `done` first.
+ * No callback comes after it. The workers are killed, and a step that runs is cut off between two
+ * system calls, as it would be if the agent were killed: the next run looks again. Who wants it
+ * finished waits for its `done` first.
  */
 void hostd_free(struct hostd *hostd);
 
 /*
- * result: what the operation returned, borrowed; NULL when it failed, with err. Besides errors of the operation itself:
- * ERR_HOST "HostHung" when the deadline passed (what was asked for may still happen) or HOSTD_STUCK_MAX workers hang
- * already, "HostdDied" when the worker ended (with the signal) or the keeper is gone, "HostdNotStarted" when no worker
- * can be had, ERR_BUG "BadReply", "MessageTooLarge", and "BadStep" before anything is sent.
+ * result: what the operation returned, borrowed; NULL when it failed, with err. Besides errors of
+ * the operation itself: ERR_HOST "HostHung" when the deadline passed (what was asked for may still
+ * happen) or HOSTD_STUCK_MAX workers hang already, "HostdDied" when the worker ended (with the
+ * signal) or the supervisor is gone, "HostdNotStarted" when no worker can be had, ERR_BUG
+ * "BadReply", "MessageTooLarge", and "BadStep" before anything is sent.
  */
 typedef void (*hostd_done_fn)(void *arg, const json_t *result, const struct err *err);
 
@@ -55,15 +52,21 @@ void hostd_observe(struct hostd *hostd, unsigned int flags, hostd_done_fn done, 
 /* host_execute(), with the deadline of step_deadline_ms() and a little for the way. */
 void hostd_step(struct hostd *hostd, const json_t *step, hostd_done_fn done, void *arg);
 /*
- * The state file, var/lib/orbweaver/state.json below the root: replaced as a whole, durable before done. Loading gives {}
- * when there is none; a damaged one is kept beside it under another name and is ERR_HOST "StateDamaged" once.
+ * The state file, var/lib/orbweaver/state.json below the root: replaced as a whole, durable before
+ * done. Loading gives {} when there is none; a damaged one is kept beside it under another name and
+ * is ERR_HOST "StateDamaged" once.
  */
 void hostd_load(struct hostd *hostd, hostd_done_fn done, void *arg);
 void hostd_save(struct hostd *hostd, const json_t *state, hostd_done_fn done, void *arg);
 /* For host_set_node_addresses(); remembered for workers to come. */
 void hostd_set_node_addresses(struct hostd *hostd, const json_t *addresses);
+/* For host_set_held(): goes with each step that is asked for from now on; NULL: not known. */
+void hostd_set_held(struct hostd *hostd, const json_t *held);
 
-/* With so many left behind nothing more is tried: each holds memory, and the kernel is in trouble anyway. */
+/*
+ * With so many left behind nothing more is tried: each holds memory, and the kernel is in trouble
+ * anyway.
+ */
 #define HOSTD_STUCK_MAX 8
 
 /* Workers left behind because they cannot be killed; what the oldest one was asked for, borrowed, or NULL: a step, or the

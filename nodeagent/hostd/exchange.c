@@ -19,8 +19,8 @@
 #include "lib/base/mem.h"
 #include "lib/json/frame.h"
 #include "lib/json/json.h"
-#include "nodeagent/hostd/keeper.h"
 #include "nodeagent/hostd/protocol.h"
+#include "nodeagent/hostd/workers.h"
 
 /* A fork takes milliseconds; a machine without free memory may need some time for it. */
 #define START_MS 10000
@@ -38,15 +38,15 @@ struct stuck {
 struct exchange {
 	struct loop *loop;
 	struct exchange_hooks hooks;
-	int keeper;
-	struct poller *keeper_poller;
+	int orders; /* to the supervisor */
+	struct poller *orders_poller;
 	bool asked; /* for a worker, that is still to come */
 
 	/* The worker in service; pid 0: none. */
 	pid_t pid;
 	int fd;
 	struct poller *poller;
-	bool was_one; /* before this one */
+	bool was_one; /* before this one, and it did not end because it rested */
 
 	enum state { IDLE, STARTING, TALKING, ENDING } state;
 	struct timer *timer;
@@ -65,14 +65,14 @@ struct exchange {
 	struct metric *restarts, *stuck_workers;
 };
 
-/* ---- how it ends ------------------------------------------------------------------------------------------------------ */
+/* ---- how it ends ----------------------------------------------------------------------------- */
 
 /* The last thing that a callback does. */
 static void finish(struct exchange *x, const json_t *result, const struct err *err)
 {
 	json_decref(take_ptr(x->message));
 	x->state = IDLE;
-	timer_stop(x->timer);
+	timer_start(x->timer, x->hooks.rest_ms);
 	strbuf_done(&x->out);
 	strbuf_done(&x->in);
 	x->hooks.done(x->hooks.arg, result, err);
@@ -97,16 +97,16 @@ static void drop_worker(struct exchange *x)
 	x->pid = 0;
 }
 
-/* The keeper sees it at once, or is about to be lost, which ends the worker as well. */
+/* The supervisor sees it at once, or is about to be lost, which ends the worker as well. */
 static void kill_worker(struct exchange *x)
 {
-	(void)keeper_send(x->keeper, KEEPER_KILL, x->pid);
+	(void)workers_send(x->orders, WORKERS_KILL, x->pid);
 	drop_worker(x);
 }
 
 /*
- * Kill the worker; what to say is known when it has ended, or when it turns out that it does not. `why` NULL: it has ended
- * by itself.
+ * Kill the worker; what to say is known when it has ended, or when it turns out that it does not.
+ * `why` NULL: it has ended by itself.
  */
 static void give_up(struct exchange *x, const struct err *why)
 {
@@ -188,6 +188,9 @@ static void on_timer(void *arg)
 
 	switch (x->state) {
 	case IDLE:
+		/* It reads the end of its socket, and nothing of ours can be on its way to it. */
+		drop_worker(x);
+		x->was_one = false;
 		return;
 	case STARTING:
 		(void)err_set(&err, ERR_HOST, "HostdNotStarted",
@@ -212,7 +215,7 @@ static void on_timer(void *arg)
 	}
 }
 
-/* ---- talking to the worker -------------------------------------------------------------------------------------------- */
+/* ---- talking to the worker ------------------------------------------------------------------- */
 
 enum heard { HEARD_NOTHING, HEARD_REPLY, HEARD_END, HEARD_NONSENSE };
 
@@ -272,7 +275,10 @@ static void receive(struct exchange *x)
 	if (x->state != TALKING) {
 		if (heard == HEARD_NOTHING && x->in.len == 0)
 			return;
-		/* It ended between two requests, or speaks without being asked: the next one gets another. */
+		/*
+		 * It ended between two requests, or speaks without being asked: the next one gets
+		 * another.
+		 */
 		kill_worker(x);
 		strbuf_done(&x->in);
 		return;
@@ -328,7 +334,7 @@ static void talk(struct exchange *x)
 		give_up(x, NULL);
 }
 
-/* ---- the keeper ------------------------------------------------------------------------------------------------------- */
+/* ---- the supervisor -------------------------------------------------------------------------- */
 
 static void on_started(struct exchange *x, pid_t pid, int fd)
 {
@@ -343,6 +349,8 @@ static void on_started(struct exchange *x, pid_t pid, int fd)
 	/* Else nobody waits any more; it is there for the next one. */
 	if (x->state == STARTING)
 		talk(x);
+	else if (x->state == IDLE)
+		timer_start(x->timer, x->hooks.rest_ms);
 }
 
 static void on_not_started(struct exchange *x, int number)
@@ -396,7 +404,7 @@ static void on_ended(struct exchange *x, pid_t pid, int status)
 
 static void on_lost(struct exchange *x)
 {
-	poller_want(x->keeper_poller, 0);
+	poller_want(x->orders_poller, 0);
 	drop_worker(x);
 	json_decref(take_ptr(x->message));
 	timer_stop(x->timer);
@@ -405,29 +413,29 @@ static void on_lost(struct exchange *x)
 }
 
 /* One event at a time: each may be the last that we hear of. */
-static void on_keeper(void *arg, int events)
+static void on_event(void *arg, int events)
 {
 	struct exchange *x = arg;
-	struct keeper_event event = {0};
-	int fd = -1, got = keeper_receive(x->keeper, &event, &fd);
+	struct workers_event event = {0};
+	int fd = -1, got = workers_receive(x->orders, &event, &fd);
 
 	if (got == 0)
 		return;
-	if (got > 0 && event.kind == KEEPER_STARTED && fd >= 0 && !x->pid) {
+	if (got > 0 && event.kind == WORKERS_STARTED && fd >= 0 && !x->pid) {
 		on_started(x, event.pid, fd);
 		return;
 	}
 	if (fd >= 0)
 		(void)close(fd);
-	if (got > 0 && event.kind == KEEPER_NOT_STARTED)
+	if (got > 0 && event.kind == WORKERS_NOT_STARTED)
 		on_not_started(x, event.value);
-	else if (got > 0 && event.kind == KEEPER_ENDED)
+	else if (got > 0 && event.kind == WORKERS_ENDED)
 		on_ended(x, event.pid, event.value);
 	else
 		on_lost(x);
 }
 
-/* ---- the interface ---------------------------------------------------------------------------------------------------- */
+/* ---- the interface --------------------------------------------------------------------------- */
 
 void exchange_begin(struct exchange *x, const json_t *message, int64_t id, int64_t deadline_ms)
 {
@@ -446,7 +454,7 @@ void exchange_begin(struct exchange *x, const json_t *message, int64_t id, int64
 		talk(x);
 		return;
 	}
-	if (!x->asked && keeper_send(x->keeper, KEEPER_START, 0) < 0) {
+	if (!x->asked && workers_send(x->orders, WORKERS_START, 0) < 0) {
 		(void)err_sys(&err, "HostdNotStarted", "ask hostd for a worker");
 		fail(x, &err);
 		return;
@@ -456,16 +464,18 @@ void exchange_begin(struct exchange *x, const json_t *message, int64_t id, int64
 	timer_start(x->timer, START_MS);
 }
 
-struct exchange *exchange_new(struct loop *loop, int keeper, const struct exchange_hooks *hooks,
+struct exchange *exchange_new(struct loop *loop, int orders, const struct exchange_hooks *hooks,
 			      struct metrics *metrics)
 {
 	struct exchange *x = mem_new(struct exchange);
 
 	x->loop = loop;
 	x->hooks = *hooks;
-	x->keeper = keeper;
-	x->keeper_poller = poller_new(loop, keeper, on_keeper, x);
-	poller_want(x->keeper_poller, POLL_READ);
+	if (!x->hooks.rest_ms)
+		x->hooks.rest_ms = EXCHANGE_REST_MS;
+	x->orders = orders;
+	x->orders_poller = poller_new(loop, orders, on_event, x);
+	poller_want(x->orders_poller, POLL_READ);
 	x->timer = timer_new(loop, on_timer, x);
 	x->restarts = metric_counter(metrics, "orbweaver_hostd_restarts_total",
 				     "Workers started in place of one that was lost.", "");
@@ -480,8 +490,8 @@ void exchange_free(struct exchange *x)
 	if (!x)
 		return;
 	drop_worker(x);
-	poller_free(x->keeper_poller);
-	(void)close(x->keeper);
+	poller_free(x->orders_poller);
+	(void)close(x->orders);
 	timer_free(x->timer);
 	while (x->stuck) {
 		struct stuck *stuck = x->stuck;

@@ -1,6 +1,7 @@
 /*
- * One request, one reply: finds a worker, starting one where there is none, sends, waits no longer than asked to, and gets
- * rid of a worker that died, hangs or talks nonsense. The queue is client.c's.
+ * One request, one reply: finds a worker, starting one where there is none, sends, waits no longer
+ * than asked to, and gets rid of a worker that died, hangs or talks nonsense. A worker that rests
+ * ends. The queue is client.c's.
  */
 #ifndef ORBWEAVER_NODEAGENT_HOSTD_EXCHANGE_H
 #define ORBWEAVER_NODEAGENT_HOSTD_EXCHANGE_H
@@ -17,23 +18,27 @@ struct exchange;
 
 struct exchange_hooks {
 	/*
-	 * Once per exchange_begin, from the loop or from there; result is borrowed, NULL with err. The exchange may be
-	 * freed from here.
+	 * Once per exchange_begin, from the loop or from there; result is borrowed, NULL with err.
+	 * The exchange may be freed from here.
 	 */
 	void (*done)(void *arg, const json_t *result, const struct err *err);
-	/* The keeper is gone. Once; nothing comes after it, done neither. */
+	/* The supervisor is gone. Once; nothing comes after it, done neither. */
 	void (*lost)(void *arg);
 	void *arg;
+	int64_t rest_ms; /* a worker without a request for this long ends; 0: EXCHANGE_REST_MS */
 };
 
-/* Takes `keeper`. metrics may be NULL. */
-struct exchange *exchange_new(struct loop *loop, int keeper, const struct exchange_hooks *hooks,
+/* Between two steps of a plan the worker stays. */
+enum { EXCHANGE_REST_MS = 5000 };
+
+/* Takes `orders`, a socket to the supervisor (workers.h). metrics may be NULL. */
+struct exchange *exchange_new(struct loop *loop, int orders, const struct exchange_hooks *hooks,
 			      struct metrics *metrics);
 void exchange_free(struct exchange *exchange);
 
 /*
- * Begin, while none is under way and the keeper is there. `message` is a request of protocol.h with the given id,
- * borrowed and kept as long as needed. Errors as client.h has them.
+ * Begin, while none is under way and the supervisor is there. `message` is a request of protocol.h
+ * with the given id, borrowed and kept as long as needed. Errors as client.h has them.
  */
 void exchange_begin(struct exchange *exchange, const json_t *message, int64_t id,
 		    int64_t deadline_ms);

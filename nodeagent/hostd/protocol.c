@@ -11,16 +11,16 @@
 /* Above all errno there are; the kernel's own limit (include/linux/err.h). */
 #define SYS_MAX 4095
 
-/* ---- requests --------------------------------------------------------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 /* What a request of each kind has. */
 static const struct shape {
 	const char *name;
-	bool flags, addresses;
+	bool flags, addresses, held;
 	const char *body; /* name of the member */
 } shapes[PROTOCOL_KINDS] = {
 	[PROTOCOL_OBSERVE] = {.name = "observe", .flags = true, .addresses = true},
-	[PROTOCOL_STEP] = {.name = "step", .addresses = true, .body = "step"},
+	[PROTOCOL_STEP] = {.name = "step", .addresses = true, .held = true, .body = "step"},
 	[PROTOCOL_LOAD] = {.name = "load"},
 	[PROTOCOL_SAVE] = {.name = "save", .body = "state"},
 };
@@ -41,6 +41,8 @@ json_t *protocol_request_new(const struct protocol_request *request)
 		json_put_int(message, "flags", request->flags);
 	if (shape->addresses && request->addresses)
 		json_put(message, "addresses", json_incref((json_t *)request->addresses));
+	if (shape->held && request->held)
+		json_put(message, "held", json_incref((json_t *)request->held));
 	if (shape->body)
 		json_put(message, shape->body, json_incref((json_t *)request->body));
 	return message;
@@ -61,6 +63,38 @@ static int read_kind(const json_t *message, enum protocol_kind *ret, struct err 
 	return err_set(err, ERR_BUG, "BadRequest", "there is no request \"%.32s\"", name);
 }
 
+static int read_held(const json_t *message, const json_t **ret, struct err *err)
+{
+	const char *device;
+	json_t *pod;
+
+	if (json_get_object(message, "", "held", ret, err) < 0)
+		return -1;
+	json_each (*ret, device, pod)
+		if (!json_is_string(pod))
+			return err_set(err, ERR_BUG, "BadRequest",
+				       "held: %.32s is %s, not a string", device,
+				       json_type_words(pod));
+	return 0;
+}
+
+/* A member that we do not know may mean what we would have to heed. */
+static int refuse_unknown(const json_t *message, const struct shape *shape, struct err *err)
+{
+	const char *key;
+	json_t *value;
+
+	json_each ((json_t *)message, key, value)
+		if (!str_eq(key, "id") && !str_eq(key, "kind") &&
+		    !(shape->flags && str_eq(key, "flags")) &&
+		    !(shape->addresses && str_eq(key, "addresses")) &&
+		    !(shape->held && str_eq(key, "held")) &&
+		    !(shape->body && str_eq(key, shape->body)))
+			return err_set(err, ERR_BUG, "BadRequest", "%s has no \"%.64s\"",
+				       shape->name, key);
+	return 0;
+}
+
 static int read_fields(const json_t *message, struct protocol_request *ret, struct err *err)
 {
 	const struct shape *shape;
@@ -70,12 +104,16 @@ static int read_fields(const json_t *message, struct protocol_request *ret, stru
 	    read_kind(message, &ret->kind, err) < 0)
 		return -1;
 	shape = &shapes[ret->kind];
+	if (refuse_unknown(message, shape, err) < 0)
+		return -1;
 	if (shape->flags &&
 	    json_get_int(message, "", "flags", 0, PROTOCOL_FLAGS_MAX, 0, &flags, err) < 0)
 		return -1;
 	ret->flags = (unsigned int)flags;
 	if (shape->addresses &&
 	    json_get_strings(message, "", "addresses", &ret->addresses, err) < 0)
+		return -1;
+	if (shape->held && read_held(message, &ret->held, err) < 0)
 		return -1;
 	if (!shape->body)
 		return 0;
@@ -95,7 +133,7 @@ int protocol_request_read(const json_t *message, struct protocol_request *ret, s
 	return 0;
 }
 
-/* ---- replies ---------------------------------------------------------------------------------------------------------- */
+/* ---- replies --------------------------------------------------------------------------------- */
 
 json_t *protocol_reply_new(int64_t id, json_t *result, const struct err *error)
 {

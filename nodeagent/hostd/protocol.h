@@ -1,8 +1,9 @@
 /*
- * What the agent and a worker say to each other: requests one way, replies the other, each a frame (lib/json/frame.h). An
- * observed document has about 700 bytes per VF.
+ * What the agent and a worker say to each other: requests one way, replies the other, each a frame
+ * (lib/json/frame.h). An observed document has about 700 bytes per VF.
  *
- *	{"id": 7, "kind": "step", "addresses": ["192.0.2.1"], "step": {…}}
+ *	{"id": 7, "kind": "step", "addresses": ["192.0.2.1"],
+ *	 "held": {"0000:3b:00.2": "ns/pod"}, "step": {…}}
  *	{"id": 7, "result": {…}}
  *	{"id": 7, "error": {"class": "Host", "sys": 16, "reason": "RdmaModeBusy", "text": "…"}}
  *
@@ -21,7 +22,7 @@
 
 enum protocol_kind {
 	PROTOCOL_OBSERVE, /* flags, addresses */
-	PROTOCOL_STEP,    /* addresses, body: the step */
+	PROTOCOL_STEP,    /* addresses, held, body: the step */
 	PROTOCOL_LOAD,
 	PROTOCOL_SAVE, /* body: the state */
 	PROTOCOL_KINDS,
@@ -35,19 +36,23 @@ struct protocol_request {
 	enum protocol_kind kind;
 	unsigned int flags;
 	const json_t *addresses; /* array of strings */
+	const json_t *held;      /* of host_set_held(); NULL: not known */
 	const json_t *body;      /* object */
 };
 
 /* New. What the kind does not have is left out. */
 json_t *protocol_request_new(const struct protocol_request *request);
-/* Members are borrowed from the message. ERR_BUG "BadRequest" naming the field. */
+/*
+ * Members are borrowed from the message. ERR_BUG "BadRequest" naming the field: one that is wrong,
+ * missing, or unknown.
+ */
 int protocol_request_read(const json_t *message, struct protocol_request *ret, struct err *err);
 
 /* Takes result; NULL: the error. Returns new. */
 json_t *protocol_reply_new(int64_t id, json_t *result, const struct err *error);
 /*
- * The answer to request `id`: *ret_result borrowed, or NULL and *ret_error filled. -1 with err ERR_BUG "BadReply" when it
- * is no reply or not to this request.
+ * The answer to request `id`: *ret_result borrowed, or NULL and *ret_error filled. -1 with err
+ * ERR_BUG "BadReply" when it is no reply or not to this request.
  */
 int protocol_reply_read(const json_t *message, int64_t id, const json_t **ret_result,
 			struct err *ret_error, struct err *err);

@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 #include "lib/base/fs.h"
+#include "lib/base/own_fd.h"
+#include "lib/base/root.h"
 #include "lib/json/json.h"
 #include "nodeagent/host/sysfs.h"
 
@@ -58,7 +60,7 @@ static int put_aside(int folder, const struct err *why, struct err *err)
 
 int state_load(const struct host *host, json_t **ret, struct err *err)
 {
-	auto_close int folder = host_openat(host, STATE_FOLDER, O_RDONLY | O_DIRECTORY);
+	auto_close int folder = root_open(host->root, STATE_FOLDER, O_RDONLY | O_DIRECTORY, 0);
 	auto_strbuf struct strbuf text = {0};
 	json_auto_t *state = NULL;
 	struct err why = {0};
@@ -93,14 +95,13 @@ static int need_folder(const struct host *host)
 {
 	auto_close int above = -1;
 
-	if ((mkdirat(host->root, "var", 0755) < 0 && errno != EEXIST) ||
-	    (mkdirat(host->root, FOLDER_ABOVE, 0755) < 0 && errno != EEXIST))
+	if (root_make_dirs(host->root, FOLDER_ABOVE, 0755) < 0)
 		return -1;
-	above = host_openat(host, FOLDER_ABOVE, O_RDONLY | O_DIRECTORY);
+	above = root_open(host->root, FOLDER_ABOVE, O_RDONLY | O_DIRECTORY, 0);
 	if (above < 0 || (mkdirat(above, FOLDER_NAME, 0700) < 0 && errno != EEXIST) ||
 	    fsync(above) < 0)
 		return -1;
-	return host_openat(host, STATE_FOLDER, O_RDONLY | O_DIRECTORY);
+	return root_open(host->root, STATE_FOLDER, O_RDONLY | O_DIRECTORY, 0);
 }
 
 int state_save(const struct host *host, const json_t *state, struct err *err)

@@ -3,57 +3,19 @@
  */
 #include "nodeagent/hostd/worker.h"
 
-#include <errno.h>
-#include <poll.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
-#include "lib/base/mem.h"
-#include "lib/json/frame.h"
+#include "lib/json/frame_io.h"
 #include "lib/json/json.h"
+#include "nodeagent/host/connections.h"
+#include "nodeagent/host/execute.h"
 #include "nodeagent/host/observe.h"
-#include "nodeagent/host/step.h"
+#include "nodeagent/hostd/addresses.h"
 #include "nodeagent/hostd/protocol.h"
 #include "nodeagent/hostd/state.h"
+#include "nodeagent/model/step.h"
 
-#define CHUNK   16384
-#define REST_MS 500
-
-/* ---- messages --------------------------------------------------------------------------------------------------------- */
-
-/* NULL: the agent is gone, or talks nonsense. */
-static json_t *read_message(int fd, struct strbuf *in)
-{
-	json_t *message = NULL;
-	ssize_t n;
-
-	for (;;) {
-		if (json_frame_read(in, &message, NULL) < 0 || message)
-			return message;
-		strbuf_reserve(in, CHUNK);
-		n = read(fd, in->data + in->len, CHUNK);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return NULL;
-		in->len += (size_t)n;
-	}
-}
-
-static int send_all(int fd, const char *data, size_t len)
-{
-	while (len > 0) {
-		ssize_t n = send(fd, data, len, MSG_NOSIGNAL);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -1;
-		data += n;
-		len -= (size_t)n;
-	}
-	return 0;
-}
+/* ---- messages -------------------------------------------------------------------------------- */
 
 /* A result too large to send becomes an error, which is small. */
 static int write_reply(int fd, const json_t *reply)
@@ -67,17 +29,40 @@ static int write_reply(int fd, const json_t *reply)
 
 		(void)json_frame_write(instead, &out, NULL);
 	}
-	return send_all(fd, out.data, out.len);
+	return json_frame_send(fd, &out);
 }
 
-/* ---- requests --------------------------------------------------------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------------------------------- */
+
+/*
+ * The NICs that the node needs, by all we know: the default route is asked of the kernel by each
+ * step, the kubelet's addresses by each worker. A step without certainty is refused; a look goes on with what it was given.
+ */
+static int protect(struct host *host, const struct protocol_request *request, struct err *err)
+{
+	struct err why = {0};
+	json_auto_t *addresses = NULL;
+
+	if (request->kind != PROTOCOL_STEP && request->kind != PROTOCOL_OBSERVE)
+		return 0;
+	addresses = addresses_remember(host, request->addresses, &why);
+	if (!addresses && request->kind == PROTOCOL_STEP) {
+		if (err)
+			*err = why;
+		return -1;
+	}
+	if (addresses || request->addresses)
+		host_set_node_addresses(host, addresses ? addresses : request->addresses);
+	return 0;
+}
 
 static json_t *carry_out(struct host *host, const struct protocol_request *request, struct err *err)
 {
 	json_t *result = NULL;
 
-	if (request->addresses)
-		host_set_node_addresses(host, request->addresses);
+	if (protect(host, request, err) < 0)
+		return NULL;
+	host_set_held(host, request->held);
 	switch (request->kind) {
 	case PROTOCOL_OBSERVE:
 		return host_observe(host, request->flags, err);
@@ -105,24 +90,13 @@ json_t *worker_answer(struct host *host, const json_t *message)
 	return protocol_reply_new(request.id, result, &err);
 }
 
-/* When nothing comes for a moment, nothing may come for a long time; between the steps of a plan it would cost time. */
-static void tidy_at_rest(int fd)
-{
-	struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
-
-	if (poll(&poll_fd, 1, REST_MS) != 0)
-		return;
-	mem_trim();
-	mem_drop_code();
-}
-
 void worker_serve(int fd, struct host *host)
 {
 	auto_strbuf struct strbuf in = {0};
 	int sent = 0;
 
 	while (sent == 0) {
-		json_auto_t *message = read_message(fd, &in), *reply = NULL;
+		json_auto_t *message = json_frame_receive(fd, &in), *reply = NULL;
 
 		if (!message)
 			return;
@@ -132,22 +106,33 @@ void worker_serve(int fd, struct host *host)
 		json_decref(take_ptr(reply));
 		if (in.len == 0)
 			strbuf_done(&in);
-		tidy_at_rest(fd);
 	}
 }
 
-void worker_run(int fd, void *root)
+/* One that cannot be kept is asked for again by each step, which says why. */
+void worker_ask_kubelet(const struct host *host, const char *socket)
+{
+	pid_t kubelet = socket ? connections_listener(socket) : 0;
+	json_auto_t *own = kubelet > 0 ? connections_addresses(host, kubelet) : NULL;
+
+	json_decref(addresses_remember(host, own, NULL));
+}
+
+void worker_run(int fd, const struct worker_config *config)
 {
 	struct err err = {0};
-	auto_host struct host *host = host_open(root, &err);
+	auto_host struct host *host = host_open(config->root, &err);
 	auto_strbuf struct strbuf in = {0};
 	json_auto_t *message = NULL, *reply = NULL;
 
 	if (host) {
+		if (config->allow_primary_nic)
+			host_allow_primary_nic(host);
+		worker_ask_kubelet(host, config->kubelet_socket);
 		worker_serve(fd, host);
 		return;
 	}
-	message = read_message(fd, &in);
+	message = json_frame_receive(fd, &in);
 	if (!message)
 		return;
 	reply = protocol_reply_new(json_integer_value(json_at(message, "id")), NULL, &err);

@@ -1,13 +1,26 @@
 /*
- * A worker: reads requests from its socket and carries them out, one after the other, in plain blocking code.
+ * A worker: reads requests from its socket and carries them out, one after the other, in plain
+ * blocking code.
  */
 #ifndef ORBWEAVER_NODEAGENT_HOSTD_WORKER_H
 #define ORBWEAVER_NODEAGENT_HOSTD_WORKER_H
 
 #include "nodeagent/host/host.h"
 
-/* Open the host below `root`, a string, and serve. When it cannot be opened the first request is told so. */
-void worker_run(int fd, void *root);
+struct worker_config {
+	const char *root;           /* of the host */
+	bool allow_primary_nic;     /* host_allow_primary_nic() */
+	const char *kubelet_socket; /* of worker_ask_kubelet() */
+};
+
+/* Open the host and serve. When it cannot be opened the first request is told so. */
+void worker_run(int fd, const struct worker_config *config);
+
+/*
+ * Remember the addresses from which the process talks that listens on this socket: they are the
+ * node's, also when no agent says so. NULL: nobody is asked.
+ */
+void worker_ask_kubelet(const struct host *host, const char *socket);
 
 /* Serve until the socket closes, or the other side says what is no request. */
 void worker_serve(int fd, struct host *host);

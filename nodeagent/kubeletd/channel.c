@@ -1,7 +1,7 @@
 /*
  * See the header.
  */
-#include "nodeagent/plugind/channel.h"
+#include "nodeagent/kubeletd/channel.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -27,7 +27,7 @@ struct channel {
 	bool *freed; /* while a callback runs: set when it frees us */
 };
 
-/* ---- its end ---------------------------------------------------------------------------------------------------------- */
+/* ---- its end --------------------------------------------------------------------------------- */
 
 static void say_lost(void *arg)
 {
@@ -54,7 +54,7 @@ static void lose_closed(struct channel *channel)
 	lose(channel, &err);
 }
 
-/* ---- both ways -------------------------------------------------------------------------------------------------------- */
+/* ---- both ways ------------------------------------------------------------------------------- */
 
 static void transmit(struct channel *channel)
 {
@@ -152,7 +152,7 @@ static void on_socket(void *arg, int events)
 		receive(channel);
 }
 
-/* ---- beginning and end ------------------------------------------------------------------------------------------------ */
+/* ---- beginning and end ----------------------------------------------------------------------- */
 
 struct channel *channel_new(const struct channel_config *config)
 {

@@ -1,8 +1,8 @@
 /*
  * A stream socket on the loop that carries JSON objects both ways (lib/json/frame.h).
  */
-#ifndef ORBWEAVER_NODEAGENT_PLUGIND_CHANNEL_H
-#define ORBWEAVER_NODEAGENT_PLUGIND_CHANNEL_H
+#ifndef ORBWEAVER_NODEAGENT_KUBELETD_CHANNEL_H
+#define ORBWEAVER_NODEAGENT_KUBELETD_CHANNEL_H
 
 #include <jansson.h>
 
@@ -17,8 +17,9 @@ struct channel_config {
 	/* From the loop; the message is borrowed. Either may free the channel. */
 	void (*heard)(void *arg, const json_t *message);
 	/*
-	 * Nothing comes or goes any more: ERR_TRANSIENT "ChannelClosed" when the other side has ended; ERR_BUG "BadFrame" when
-	 * it sent no frame, "ChannelFull" when it does not read. Once, and not from channel_send().
+	 * Nothing comes or goes any more: ERR_TRANSIENT "ChannelClosed" when the other side has
+	 * ended; ERR_BUG "BadFrame" when it sent no frame, "ChannelFull" when it does not read.
+	 * Once, and not from channel_send().
 	 */
 	void (*lost)(void *arg, const struct err *err);
 	void *arg;

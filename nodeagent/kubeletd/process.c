@@ -1,7 +1,7 @@
 /*
  * See the header.
  */
-#include "nodeagent/plugind/process.h"
+#include "nodeagent/kubeletd/process.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -11,14 +11,17 @@
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/packet.h"
-#include "nodeagent/plugind/server.h"
+#include "nodeagent/kubeletd/server.h"
 
 struct process {
 	struct loop *loop;
 	int control;
 	struct poller *poller;
-	struct timer *tidying;
-	struct plugind_server *server;
+	struct timer *tidying, *heartbeat;
+	int64_t heartbeat_ms;
+	struct kubeletd_server *server;
+	int status;
+	bool is_closing;
 };
 
 /* So long after an agent has come it has what it needs, and mostly rests. */
@@ -27,15 +30,22 @@ enum { TIDY_MS = 2000 };
 static void on_tidying(void *arg)
 {
 	mem_trim();
-	mem_drop_code();
 }
 
+/* A supervisor that does not hear it has ended, or is about to see our end. */
 static void on_offering(void *arg)
 {
 	const struct process *process = arg;
 
-	/* A supervisor that does not hear it has ended, or is about to see our end. */
-	(void)packet_send(process->control, "o", 1, -1, MSG_DONTWAIT);
+	(void)packet_send(process->control, KUBELETD_OFFERING, 1, -1, MSG_DONTWAIT);
+}
+
+static void on_heartbeat(void *arg)
+{
+	const struct process *process = arg;
+
+	(void)packet_send(process->control, KUBELETD_ALIVE, 1, -1, MSG_DONTWAIT);
+	timer_start(process->heartbeat, process->heartbeat_ms);
 }
 
 static void on_closed(void *arg)
@@ -43,6 +53,24 @@ static void on_closed(void *arg)
 	const struct process *process = arg;
 
 	loop_stop(process->loop);
+}
+
+static void close_all(struct process *process)
+{
+	if (process->is_closing)
+		return;
+	process->is_closing = true;
+	poller_want(process->poller, 0);
+	kubeletd_server_close(process->server, on_closed, process);
+}
+
+static void on_removed(void *arg)
+{
+	struct process *process = arg;
+
+	log_error("kubelet's folder was removed, ending to find the new one");
+	process->status = 1;
+	close_all(process);
 }
 
 static void on_control(void *arg, int events)
@@ -55,7 +83,7 @@ static void on_control(void *arg, int events)
 	if (n < 0 && errno == EAGAIN)
 		return;
 	if (n > 0 && fd >= 0) {
-		plugind_server_attach(process->server, fd);
+		kubeletd_server_attach(process->server, fd);
 		timer_start(process->tidying, TIDY_MS);
 		return;
 	}
@@ -64,21 +92,24 @@ static void on_control(void *arg, int events)
 		log_error("an agent's channel did not arrive; too many open descriptors?");
 		return;
 	}
-	poller_want(process->poller, 0);
-	plugind_server_close(process->server, on_closed, process);
+	close_all(process);
 }
 
-int plugind_run(int control, const char *plugins_dir, const char *devinfo_dir)
+int kubeletd_run(int control, int64_t heartbeat_ms, const char *plugins_dir,
+		 const char *devinfo_dir)
 {
-	struct process process = {.control = control};
+	struct process process = {.control = control, .heartbeat_ms = heartbeat_ms};
 
 	process.loop = loop_new();
 	process.tidying = timer_new(process.loop, on_tidying, NULL);
-	process.server = plugind_server_new(&(struct plugind_server_config){
+	process.heartbeat = timer_new(process.loop, on_heartbeat, &process);
+	on_heartbeat(&process);
+	process.server = kubeletd_server_new(&(struct kubeletd_server_config){
 		.loop = process.loop,
 		.plugins_dir = plugins_dir,
 		.devinfo_dir = devinfo_dir,
 		.offering = on_offering,
+		.removed = on_removed,
 		.arg = &process,
 	});
 	process.poller = poller_new(process.loop, control, on_control, &process);
@@ -86,6 +117,7 @@ int plugind_run(int control, const char *plugins_dir, const char *devinfo_dir)
 	loop_run(process.loop);
 	poller_free(process.poller);
 	timer_free(process.tidying);
+	timer_free(process.heartbeat);
 	loop_free(process.loop);
-	return 0;
+	return process.status;
 }

@@ -1,20 +1,20 @@
 /*
  * See the header.
  */
-#include "nodeagent/plugind/server.h"
+#include "nodeagent/kubeletd/server.h"
 
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/metrics.h"
 #include "lib/json/json.h"
-#include "nodeagent/kubelet/device_plugins.h"
-#include "nodeagent/plugind/channel.h"
+#include "nodeagent/kubeletd/channel.h"
+#include "nodeagent/plugins/device_plugins.h"
 
 /* How old the agent's copy of our metrics may be. */
 enum { COUNTING_MS = 10000 };
 
-struct plugind_server {
-	struct plugind_server_config config;
+struct kubeletd_server {
+	struct kubeletd_server_config config;
 	struct metrics *metrics;
 	struct device_plugins *plugins;
 	struct channel *agent; /* NULL: none */
@@ -28,10 +28,10 @@ struct plugind_server {
 	void *done_arg;
 };
 
-/* ---- to the agent ----------------------------------------------------------------------------------------------------- */
+/* ---- to the agent ---------------------------------------------------------------------------- */
 
 /* Takes body. */
-static void say(const struct plugind_server *server, const char *what, json_t *body)
+static void say(const struct kubeletd_server *server, const char *what, json_t *body)
 {
 	json_auto_t *message = json_object();
 
@@ -40,7 +40,7 @@ static void say(const struct plugind_server *server, const char *what, json_t *b
 		channel_send(server->agent, message);
 }
 
-static json_t *state_of(const struct plugind_server *server)
+static json_t *state_of(const struct kubeletd_server *server)
 {
 	auto_strbuf struct strbuf text = {0};
 	json_t *state = json_object();
@@ -55,7 +55,7 @@ static json_t *state_of(const struct plugind_server *server)
 
 static void say_state(void *arg)
 {
-	struct plugind_server *server = arg;
+	struct kubeletd_server *server = arg;
 	json_auto_t *state = state_of(server);
 
 	if (!server->agent || json_same(state, server->said))
@@ -68,7 +68,7 @@ static void say_state(void *arg)
 /* Counters go on without anything else that changes. */
 static void on_counting(void *arg)
 {
-	struct plugind_server *server = arg;
+	struct kubeletd_server *server = arg;
 
 	timer_start(server->counting, COUNTING_MS);
 	deferred_run(server->saying);
@@ -76,7 +76,7 @@ static void on_counting(void *arg)
 
 static void on_changed(void *arg)
 {
-	const struct plugind_server *server = arg;
+	const struct kubeletd_server *server = arg;
 
 	deferred_run(server->saying);
 }
@@ -91,21 +91,29 @@ static void on_told(void *arg, bool warning, const char *reason, const char *mes
 	say(arg, "told", told);
 }
 
+static void on_removed(void *arg)
+{
+	const struct kubeletd_server *server = arg;
+
+	if (server->config.removed)
+		server->config.removed(server->config.arg);
+}
+
 static void on_allocated(void *arg)
 {
-	const struct plugind_server *server = arg;
+	const struct kubeletd_server *server = arg;
 
 	say(server, "allocated", json_true());
 	deferred_run(server->saying);
 }
 
-/* ---- from the agent --------------------------------------------------------------------------------------------------- */
+/* ---- from the agent -------------------------------------------------------------------------- */
 
 static void on_agent_lost(void *arg, const struct err *err)
 {
-	struct plugind_server *server = arg;
+	struct kubeletd_server *server = arg;
 
-	log_warn("the agent has gone; what it offered stays offered", F_ERR(err));
+	log_warn("agent has gone, keeping its offers", F_ERR(err));
 	channel_free(take_ptr(server->agent));
 }
 
@@ -114,7 +122,7 @@ static bool offers_something(const json_t *pools)
 	return json_array_size(json_at(pools, "resources")) > 0;
 }
 
-static void take_pools(struct plugind_server *server, const json_t *pools, int64_t number)
+static void take_pools(struct kubeletd_server *server, const json_t *pools, int64_t number)
 {
 	server->number = number;
 	json_decref(server->pools);
@@ -152,16 +160,16 @@ static bool are_pools(const json_t *pools)
 
 static void on_heard(void *arg, const json_t *message)
 {
-	struct plugind_server *server = arg;
+	struct kubeletd_server *server = arg;
 	const json_t *pools = json_at(message, "pools"), *number = json_at(message, "number");
 
 	if (are_pools(pools) && json_is_integer(number))
 		take_pools(server, pools, json_integer_value(number));
 	else
-		log_error("the agent sent what are no pools");
+		log_error("agent sent something other than pools");
 }
 
-static void greet(struct plugind_server *server)
+static void greet(struct kubeletd_server *server)
 {
 	json_t *greeting = json_object();
 
@@ -170,7 +178,7 @@ static void greet(struct plugind_server *server)
 	deferred_run(server->saying);
 }
 
-void plugind_server_attach(struct plugind_server *server, int fd)
+void kubeletd_server_attach(struct kubeletd_server *server, int fd)
 {
 	channel_free(server->agent);
 	server->number = 0;
@@ -185,11 +193,11 @@ void plugind_server_attach(struct plugind_server *server, int fd)
 	greet(server);
 }
 
-/* ---- beginning and end ------------------------------------------------------------------------------------------------ */
+/* ---- beginning and end ----------------------------------------------------------------------- */
 
-struct plugind_server *plugind_server_new(const struct plugind_server_config *config)
+struct kubeletd_server *kubeletd_server_new(const struct kubeletd_server_config *config)
 {
-	struct plugind_server *server = mem_new(struct plugind_server);
+	struct kubeletd_server *server = mem_new(struct kubeletd_server);
 
 	server->config = *config;
 	server->metrics = metrics_new_part("orbweaver_kubelet");
@@ -203,6 +211,7 @@ struct plugind_server *plugind_server_new(const struct plugind_server_config *co
 							 .changed = on_changed,
 							 .told = on_told,
 							 .allocated = on_allocated,
+							 .removed = on_removed,
 							 .arg = server,
 							 .metrics = server->metrics,
 						 });
@@ -211,7 +220,7 @@ struct plugind_server *plugind_server_new(const struct plugind_server_config *co
 
 static void on_closed(void *arg)
 {
-	struct plugind_server *server = arg;
+	struct kubeletd_server *server = arg;
 	void (*done)(void *arg) = server->done;
 	void *done_arg = server->done_arg;
 
@@ -224,7 +233,7 @@ static void on_closed(void *arg)
 	done(done_arg);
 }
 
-void plugind_server_close(struct plugind_server *server, void (*done)(void *arg), void *arg)
+void kubeletd_server_close(struct kubeletd_server *server, void (*done)(void *arg), void *arg)
 {
 	server->done = done;
 	server->done_arg = arg;

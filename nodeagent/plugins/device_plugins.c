@@ -1,22 +1,24 @@
 /*
  * The set of plugins, and the directory that they share with the kubelet.
  *
- * Whatever happens (a name in the directory, a stream's end, a timer) leads to one look at everything, in the next turn: what
- * is at kubelet.sock, who else serves, whether our sockets are there. Notifications make that quick, a slow poll makes it
- * certain.
+ * Whatever happens (a name in the directory, a stream's end, a timer) leads to one look at
+ * everything, in the next turn: what is at kubelet.sock, who else serves, whether our sockets are
+ * there. Notifications make that quick, a slow poll makes it certain.
  */
-#include "nodeagent/kubelet/device_plugins.h"
+#include "nodeagent/plugins/device_plugins.h"
 
 #include <sys/stat.h>
 
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/json/json.h"
-#include "nodeagent/kubelet/dir_watch.h"
-#include "nodeagent/kubelet/endpoint.h"
-#include "nodeagent/kubelet/plugin.h"
+#include "nodeagent/plugins/dir_watch.h"
+#include "nodeagent/plugins/endpoint.h"
+#include "nodeagent/plugins/plugin.h"
 
-/* Between looks when nothing happens, and while there is no directory, whose return nobody tells. */
+/*
+ * Between looks when nothing happens, and while there is no directory, whose return nobody tells.
+ */
 #define LOOK_MS         1000
 #define LOOK_MISSING_MS 200
 
@@ -39,12 +41,13 @@ struct device_plugins {
 	struct deferred *look;
 	struct timer *poll;
 	bool complained; /* the directory could not be read */
+	bool is_removed; /* the directory was, and that was reported */
 	bool is_closing;
 	void (*done)(void *arg);
 	void *done_arg;
 };
 
-/* ---- looking -------------------------------------------------------------------------------------------------------- */
+/* ---- looking --------------------------------------------------------------------------------- */
 
 static struct plugin_kubelet see_kubelet(const struct device_plugins *plugins)
 {
@@ -67,8 +70,20 @@ static void see_others(struct device_plugins *plugins)
 	}
 	endpoint_others_done(&plugins->others);
 	if (!plugins->complained)
-		log_warn("the kubelet's directory cannot be read", F_ERR(&err));
+		log_warn("cannot read the kubelet's directory", F_ERR(&err));
 	plugins->complained = true;
+}
+
+/* A mount keeps what it shows: the path still leads there, and nobody else's does. */
+static void check_removed(struct device_plugins *plugins)
+{
+	struct stat st;
+
+	if (plugins->is_removed || stat(plugins->config.dir, &st) < 0 || st.st_nlink > 0)
+		return;
+	plugins->is_removed = true;
+	if (plugins->config.removed)
+		plugins->config.removed(plugins->config.arg);
 }
 
 static void tell_changes(struct device_plugins *plugins)
@@ -133,6 +148,7 @@ static void look(void *arg)
 		return;
 	}
 	has_dir = dir_watch_renew(plugins->watch);
+	check_removed(plugins);
 	kubelet = see_kubelet(plugins);
 	see_others(plugins);
 	for (struct entry **place = &plugins->entries; *place;) {
@@ -184,7 +200,7 @@ static void on_allocated(void *arg)
 		config->allocated(config->arg);
 }
 
-/* ---- what is offered ------------------------------------------------------------------------------------------------ */
+/* ---- what is offered ------------------------------------------------------------------------- */
 
 static struct entry *entry_new(struct device_plugins *plugins, const char *resource)
 {
@@ -240,8 +256,12 @@ void device_plugins_set(struct device_plugins *plugins, const json_t *pools)
 	json_decref(plugins->pools);
 	plugins->pools = json_incref((json_t *)pools);
 	for (const struct entry *entry = plugins->entries; entry; entry = entry->next)
-		if (!json_find(json_at(pools, "resources"), "name", plugin_resource(entry->plugin)))
+		if (!json_find(json_at(pools, "resources"), "name",
+			       plugin_resource(entry->plugin))) {
+			log_info("resource withdrawn from the kubelet",
+				 F_STR("resource", plugin_resource(entry->plugin)));
 			plugin_want(entry->plugin, NULL);
+		}
 	json_array_foreach (json_at(pools, "resources"), i, resource)
 		want(plugins, resource);
 	deferred_run(plugins->look);
@@ -264,7 +284,7 @@ bool device_plugins_are_served(const struct device_plugins *plugins)
 	return true;
 }
 
-/* ---- beginning and end ---------------------------------------------------------------------------------------------- */
+/* ---- beginning and end ----------------------------------------------------------------------- */
 
 struct device_plugins *device_plugins_new(struct loop *loop,
 					  const struct device_plugins_config *config)

@@ -1,10 +1,9 @@
 /*
- * Which files are a resource's is told by their names. Names are not unique ("a/b" and "a/b-c" both begin with "a-b-"), so
- * only those whose rest is exactly a PCI address are ever removed.
+ * Which files are a resource's is told by their names. Names are not unique ("a/b" and "a/b-c" both
+ * begin with "a-b-"), so only those whose rest is exactly a PCI address are ever removed.
  */
-#include "nodeagent/kubelet/devinfo.h"
+#include "nodeagent/plugins/devinfo.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -14,7 +13,9 @@
 #include "lib/base/fs.h"
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
+#include "lib/base/own_fd.h"
 #include "lib/json/json.h"
+#include "nodeagent/model/pci_address.h"
 
 #define TAIL     "-device.json"
 #define FILE_MAX 65536
@@ -31,35 +32,6 @@ static char *head_of(const char *resource)
 		if (*p == '/')
 			*p = '-';
 	return head;
-}
-
-/* "0000:3b:00.2" */
-static bool is_pci_address(const char *s, size_t len)
-{
-	static const char form[] = "xxxx:xx:xx.x";
-
-	if (len != sizeof(form) - 1)
-		return false;
-	for (size_t i = 0; i < len; i++)
-		if (form[i] == 'x' ? !isxdigit((unsigned char)s[i]) : s[i] != form[i])
-			return false;
-	return true;
-}
-
-static int make_dirs(const char *dir, struct err *err)
-{
-	auto_free char *path = str_dup(dir);
-
-	for (char *p = path + 1; *p; p++) {
-		if (*p != '/')
-			continue;
-		*p = '\0';
-		(void)mkdir(path, DIR_MODE);
-		*p = '/';
-	}
-	if (mkdir(path, DIR_MODE) < 0 && errno != EEXIST)
-		return err_sys(err, "DevinfoNotWritten", "make %s", dir);
-	return 0;
 }
 
 static bool is_right(const char *path, const char *text)
@@ -85,8 +57,8 @@ static int write_one(const char *dir, const char *head, const json_t *device, st
 	text = json_text(info);
 	if (is_right(path, text))
 		return 0;
-	if (make_dirs(dir, err) < 0)
-		return -1;
+	if (fs_make_dirs(dir, DIR_MODE) < 0)
+		return err_sys(err, "DevinfoNotWritten", "make %s", dir);
 	if (fs_write_atomic(AT_FDCWD, path, text, strlen(text), FILE_MODE, &cause) < 0)
 		return err_set(err, ERR_HOST, "DevinfoNotWritten", "%s", cause.text);
 	return 0;
@@ -96,11 +68,12 @@ static int write_one(const char *dir, const char *head, const json_t *device, st
 static char *id_in(const char *name, const char *head)
 {
 	size_t head_len = strlen(head), len = strlen(name);
+	auto_free char *id = NULL;
 
 	if (!str_starts(name, head) || !str_ends(name, TAIL) || len < head_len + strlen(TAIL))
 		return NULL;
-	len -= head_len + strlen(TAIL);
-	return is_pci_address(name + head_len, len) ? str_ndup(name + head_len, len) : NULL;
+	id = str_ndup(name + head_len, len - head_len - strlen(TAIL));
+	return pci_address_is_valid(id) ? take_ptr(id) : NULL;
 }
 
 static void sweep(const char *dir, const char *head, const json_t *devices)

@@ -1,7 +1,8 @@
 /*
- * Not uv_fs_event_t: it says nothing when the directory itself is replaced, and its descriptor is shared by the loop.
+ * Not uv_fs_event_t: it says nothing when the directory itself is replaced, and its descriptor is
+ * shared by the loop.
  */
-#include "nodeagent/kubelet/dir_watch.h"
+#include "nodeagent/plugins/dir_watch.h"
 
 #include <errno.h>
 #include <string.h>
@@ -56,8 +57,8 @@ struct dir_watch *dir_watch_new(struct loop *loop, const char *path, loop_fn *fn
 	watch->wd = -1;
 	watch->fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
 	if (watch->fd < 0) {
-		log_warn("no inotify, the directory is looked at every now and then",
-			 F_STR("dir", path), F_STR("error", strerror(errno)));
+		log_warn("cannot use inotify, polling the directory", F_STR("dir", path),
+			 F_STR("error", strerror(errno)));
 		return watch;
 	}
 	watch->poller = poller_new(loop, watch->fd, on_readable, watch);

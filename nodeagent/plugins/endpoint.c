@@ -1,7 +1,8 @@
 /*
- * Whether somebody listens is asked by connecting: a dead agent's socket refuses, whoever made it and however it died.
+ * Whether somebody listens is asked by connecting: a dead agent's socket refuses, whoever made it
+ * and however it died.
  */
-#include "nodeagent/kubelet/endpoint.h"
+#include "nodeagent/plugins/endpoint.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,6 +13,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "lib/base/own.h"
+#include "lib/base/own_fd.h"
 #include "lib/base/random.h"
 #include "lib/base/str.h"
 

@@ -1,12 +1,14 @@
 /*
- * Names of our sockets in the kubelet's directory, and what they tell about other agents on this node.
+ * Names of our sockets in the kubelet's directory, and what they tell about other agents on this
+ * node.
  *
- * "spidernet.io_rdma.1a2b3c4d.000000012345abcd.ow.sock": the resource for people (clipped), its hash, and the instance: the
- * agent that serves it. Each agent has sockets of its own, so at a rolling update the successor's appear beside ours, and
- * nobody removes what another one listens to. Instances are ordered by age.
+ * "spidernet.io_rdma.1a2b3c4d.000000012345abcd.ow.sock": the resource for people (clipped), its
+ * hash, and the instance: the agent that serves it. Each agent has sockets of its own, so at a
+ * rolling update the successor's appear beside ours, and nobody removes what another one listens
+ * to. Instances are ordered by age.
  */
-#ifndef ORBWEAVER_NODEAGENT_KUBELET_ENDPOINT_H
-#define ORBWEAVER_NODEAGENT_KUBELET_ENDPOINT_H
+#ifndef ORBWEAVER_NODEAGENT_PLUGINS_ENDPOINT_H
+#define ORBWEAVER_NODEAGENT_PLUGINS_ENDPOINT_H
 
 #include <stdbool.h>
 
@@ -39,8 +41,9 @@ struct endpoint_others {
 };
 
 /*
- * Look at all sockets of our kind that are not `instance`'s. Those that nobody listens to are left by an agent that was
- * killed, and are removed. What was in *others is replaced. Returns -1 with err ERR_HOST "PluginDirUnreadable".
+ * Look at all sockets of our kind that are not `instance`'s. Those that nobody listens to are left
+ * by an agent that was killed, and are removed. What was in *others is replaced. Returns -1 with
+ * err ERR_HOST "PluginDirUnreadable".
  */
 int endpoint_scan(const char *dir, const char *instance, struct endpoint_others *others,
 		  struct err *err);

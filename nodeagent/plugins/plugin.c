@@ -1,23 +1,26 @@
 /*
- * The machine: listen, give way to a successor, wait for the kubelet, register, be watched; and back to where it broke.
+ * The machine: listen, give way to a successor, wait for the kubelet, register, be watched; and
+ * back to where it broke.
  *
- * Being watched (an open ListAndWatch) is the only proof that the kubelet knows the resource: kubelets have answered Register
- * well and then dropped the plugin (kubernetes#121994). Before a new attempt, streams that are left are ended: kubelets 1.25 to
- * 1.35 take the late end of an old stream for the end of the new registration (kubernetes#127803).
+ * Being watched (an open ListAndWatch) is the only proof that the kubelet knows the resource:
+ * kubelets have answered Register well and then dropped the plugin (kubernetes#121994). Before a
+ * new attempt, streams that are left are ended: kubelets 1.25 to 1.35 take the late end of an old
+ * stream for the end of the new registration (kubernetes#127803).
  */
-#include "nodeagent/kubelet/plugin.h"
+#include "nodeagent/plugins/plugin.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/json/json.h"
-#include "nodeagent/kubelet/devinfo.h"
-#include "nodeagent/kubelet/endpoint.h"
-#include "nodeagent/kubelet/plugin_offer.h"
-#include "nodeagent/kubelet/plugin_service.h"
-#include "nodeagent/kubelet/registration.h"
+#include "nodeagent/plugins/devinfo.h"
+#include "nodeagent/plugins/endpoint.h"
+#include "nodeagent/plugins/plugin_offer.h"
+#include "nodeagent/plugins/plugin_service.h"
+#include "nodeagent/plugins/registration.h"
 
 struct plugin {
 	struct loop *loop;
@@ -41,14 +44,21 @@ struct plugin {
 	unsigned int failures;
 	int64_t yield_until_ms; /* a successor serves, or did a moment ago */
 
-	struct err trouble;  /* why we are not registered; class ERR_NONE when we are */
+	char *cause;         /* why we are not registered; NULL when we are */
 	char complained[32]; /* reason of the last warning that was told */
 	struct metric *registrations, *registered, *devices;
 	void (*closed)(void *arg);
 	void *closed_arg;
 };
 
-/* ---- telling -------------------------------------------------------------------------------------------------------- */
+/* ---- telling --------------------------------------------------------------------------------- */
+
+/* Takes the text. */
+static void set_cause(struct plugin *plugin, char *cause)
+{
+	mem_free(plugin->cause);
+	plugin->cause = cause;
+}
 
 static void complain(struct plugin *plugin, const struct err *err)
 {
@@ -90,7 +100,7 @@ static void show(struct plugin *plugin)
 	metric_set(plugin->registered, is_registered(plugin) ? 1 : 0, plugin->config.resource);
 }
 
-/* ---- the offer ------------------------------------------------------------------------------------------------------ */
+/* ---- the offer ------------------------------------------------------------------------------- */
 
 static void write_devinfo(struct plugin *plugin)
 {
@@ -113,7 +123,10 @@ static void renew_offer(struct plugin *plugin)
 		write_devinfo(plugin);
 	else
 		devinfo_remove(plugin->config.devinfo_dir, plugin->config.resource);
-	/* While a successor serves, its list is the one that counts: kubelets to 1.24 listen to both. */
+	/*
+	 * While a successor serves, its list is the one that counts: kubelets to 1.24 listen to
+	 * both.
+	 */
 	if (plugin->service)
 		plugin_service_offer(plugin->service, next, !yields(plugin));
 	show(plugin);
@@ -127,7 +140,7 @@ void plugin_want(struct plugin *plugin, const json_t *resource)
 	plugin->config.look(plugin->config.arg);
 }
 
-/* ---- registration --------------------------------------------------------------------------------------------------- */
+/* ---- registration ---------------------------------------------------------------------------- */
 
 static int64_t delay_ms(unsigned int failures)
 {
@@ -142,7 +155,7 @@ static void attempt_failed(struct plugin *plugin, const struct err *why)
 {
 	metric_add(plugin->registrations, 1, plugin->config.resource, why->reason);
 	log_debug("not registered", F_STR("resource", plugin->config.resource), F_ERR(why));
-	plugin->trouble = *why;
+	set_cause(plugin, str_dup(why->text));
 	plugin->watched_by_ms = 0;
 	plugin->retry_ms = clock_ms() + delay_ms(plugin->failures++);
 	/* That the kubelet is away for a moment is no news; that it refuses us is. */
@@ -192,8 +205,8 @@ static void try_to_register(struct plugin *plugin, const struct plugin_kubelet *
 	}
 	plugin->told = *kubelet;
 	plugin_service_end_streams(plugin->service);
-	(void)err_set(&plugin->trouble, ERR_TRANSIENT, "Registering",
-		      "the kubelet has been told of it and has not asked for the list yet");
+	set_cause(plugin,
+		  str_dup("the kubelet has been told of it and has not asked for the list yet"));
 }
 
 /* The kubelet has asked for the list: now it knows us. */
@@ -202,7 +215,7 @@ static void on_watched(void *arg)
 	struct plugin *plugin = arg;
 
 	plugin->watched_by_ms = 0;
-	plugin->trouble = (struct err){0};
+	set_cause(plugin, NULL);
 	metric_add(plugin->registrations, 1, plugin->config.resource, "ok");
 	log_info("resource registered with the kubelet", F_STR("resource", plugin->config.resource),
 		 F_INT("devices", (int64_t)json_array_size(json_at(plugin->offer, "devices"))),
@@ -223,10 +236,9 @@ static void on_unwatched(void *arg, int64_t lasted_ms)
 		plugin->failures = 0;
 	plugin->retry_ms = clock_ms() + (plugin->failures ? delay_ms(plugin->failures) : 0);
 	plugin->failures++;
-	(void)err_set(&plugin->trouble, ERR_TRANSIENT, "KubeletLost",
-		      "the kubelet has ended ListAndWatch; registering again");
-	log_info("the kubelet does not watch a resource any more",
-		 F_STR("resource", plugin->config.resource), F_INT("lasted_ms", lasted_ms));
+	set_cause(plugin, str_dup("the kubelet has ended ListAndWatch; registering again"));
+	log_info("kubelet stopped watching a resource", F_STR("resource", plugin->config.resource),
+		 F_INT("lasted_ms", lasted_ms));
 	plugin->config.look(plugin->config.arg);
 }
 
@@ -249,7 +261,7 @@ static const struct plugin_service_ops service_ops = {
 	.complain = on_complaint,
 };
 
-/* ---- looking -------------------------------------------------------------------------------------------------------- */
+/* ---- looking --------------------------------------------------------------------------------- */
 
 static int listen_up(struct plugin *plugin, struct err *err)
 {
@@ -328,16 +340,15 @@ void plugin_look(struct plugin *plugin, const struct plugin_kubelet *kubelet, bo
 		plugin->yield_until_ms = now + PLUGIN_SUCCESSOR_GONE_MS;
 	if (listen_up(plugin, &err) < 0) {
 		start_over(plugin);
-		plugin->trouble = err;
+		set_cause(plugin, str_dup(err.text));
 		complain(plugin, &err);
 	} else if (now < plugin->yield_until_ms) {
 		start_over(plugin);
-		(void)err_set(&plugin->trouble, ERR_TRANSIENT, "Superseded",
-			      "a newer agent on this node serves it");
+		set_cause(plugin, str_dup("a newer agent on this node serves it"));
 	} else if (!kubelet->is_there) {
 		start_over(plugin);
-		(void)err_set(&plugin->trouble, ERR_TRANSIENT, "KubeletAbsent",
-			      "%s is not there: is the kubelet running?", plugin->kubelet_path);
+		set_cause(plugin, str_printf("%s is not there: is the kubelet running?",
+					     plugin->kubelet_path));
 	} else {
 		look(plugin, kubelet, now);
 	}
@@ -391,13 +402,13 @@ json_t *plugin_status(const struct plugin *plugin)
 	json_put_int(status, "offered", (int64_t)offered);
 	json_put_int(status, "healthy", (int64_t)healthy);
 	if (!is_registered(plugin))
-		json_put_str(status, "cause", plugin->trouble.text);
+		json_put_str(status, "cause", plugin->cause);
 	else if ((int64_t)healthy < wanted)
 		json_put(status, "cause", causes_line(json_at(plugin->offer, "causes")));
 	return status;
 }
 
-/* ---- beginning and end ---------------------------------------------------------------------------------------------- */
+/* ---- beginning and end ----------------------------------------------------------------------- */
 
 static void on_again(void *arg)
 {
@@ -424,6 +435,7 @@ struct plugin *plugin_new(struct loop *loop, const struct plugin_config *config)
 {
 	struct plugin *plugin = mem_new(struct plugin);
 
+	assert(config->look && config->told && config->allocated);
 	plugin->loop = loop;
 	plugin->config = *config;
 	plugin->config.dir = str_dup(config->dir);
@@ -454,12 +466,14 @@ static void plugin_free(void *arg)
 	mem_free(plugin->endpoint);
 	mem_free(plugin->path);
 	mem_free(plugin->kubelet_path);
+	mem_free(plugin->cause);
 	mem_free(plugin);
 	closed(closed_arg);
 }
 
 void plugin_close(struct plugin *plugin, void (*done)(void *arg), void *arg)
 {
+	assert(done && !plugin->closed);
 	plugin->closed = done;
 	plugin->closed_arg = arg;
 	registration_free(take_ptr(plugin->registration));

@@ -1,11 +1,12 @@
 /*
- * One resource: its socket, its registration with the kubelet, and the answers to the kubelet's calls.
+ * One resource: its socket, its registration with the kubelet, and the answers to the kubelet's
+ * calls.
  *
- * A level-triggered machine: plugin_look() compares what should be with what is and takes the next step; whatever happens
- * asks for another look.
+ * A level-triggered machine: plugin_look() compares what should be with what is and takes the next
+ * step; whatever happens asks for another look.
  */
-#ifndef ORBWEAVER_NODEAGENT_KUBELET_PLUGIN_H
-#define ORBWEAVER_NODEAGENT_KUBELET_PLUGIN_H
+#ifndef ORBWEAVER_NODEAGENT_PLUGINS_PLUGIN_H
+#define ORBWEAVER_NODEAGENT_PLUGINS_PLUGIN_H
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -21,12 +22,16 @@ struct plugin;
 
 /* After Register the kubelet has this long to begin ListAndWatch. */
 enum { PLUGIN_WATCHED_MS = 5000 };
-/* A younger agent that cannot be seen any more is waited for this long: its sockets may have been wiped with ours. */
+/*
+ * A younger agent that cannot be seen any more is waited for this long: its sockets may have been
+ * wiped with ours.
+ */
 enum { PLUGIN_SUCCESSOR_GONE_MS = 1000 };
 /*
- * Further attempts: the first at once, then after 5 ms, twice as long each time, up to 30 s; each up to a quarter more. The
- * first ones are quick because a kubelet that starts binds its socket a moment before it listens, and looks at the pods that
- * wait for it 100 ms later: it turns away those whose resource is not registered by then.
+ * Further attempts: the first at once, then after 5 ms, twice as long each time, up to 30 s; each
+ * up to a quarter more. The first ones are quick because a kubelet that starts binds its socket a
+ * moment before it listens, and looks at the pods that wait for it 100 ms later: it turns away
+ * those whose resource is not registered by then.
  */
 enum {
 	PLUGIN_RETRY_MS = 5,

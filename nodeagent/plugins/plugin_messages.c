@@ -1,7 +1,7 @@
 /*
  * Everything is allocated, as if it had been decoded, so that one function frees it.
  */
-#include "nodeagent/kubelet/plugin_messages.h"
+#include "nodeagent/plugins/plugin_messages.h"
 
 #include "lib/base/mem.h"
 #include "lib/json/json.h"

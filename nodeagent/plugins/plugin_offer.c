@@ -1,7 +1,7 @@
 /*
  * See the header.
  */
-#include "nodeagent/kubelet/plugin_offer.h"
+#include "nodeagent/plugins/plugin_offer.h"
 
 #include "lib/json/json.h"
 

@@ -1,7 +1,7 @@
 /*
  * Handlers, and the streams that get lists.
  */
-#include "nodeagent/kubelet/plugin_service.h"
+#include "nodeagent/plugins/plugin_service.h"
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
@@ -9,9 +9,9 @@
 #include "lib/grpc/message.h"
 #include "lib/grpc/server.h"
 #include "lib/json/json.h"
-#include "nodeagent/kubelet/allocate.h"
-#include "nodeagent/kubelet/devinfo.h"
-#include "nodeagent/kubelet/plugin_messages.h"
+#include "nodeagent/plugins/devinfo.h"
+#include "nodeagent/plugins/plugin_messages.h"
+#include "nodeagent/pools/allocate.h"
 
 /* Calls that are under way at the end; all of ours are answered at once. */
 #define DRAIN_MS 100
@@ -37,7 +37,7 @@ struct plugin_service {
 	void *arg;
 };
 
-/* ---- streams -------------------------------------------------------------------------------------------------------- */
+/* ---- streams --------------------------------------------------------------------------------- */
 
 static void send_list(struct plugin_service *service, struct stream *stream)
 {
@@ -134,7 +134,7 @@ void plugin_service_offer(struct plugin_service *service, const json_t *offer, b
 		send_list(service, stream);
 }
 
-/* ---- calls ---------------------------------------------------------------------------------------------------------- */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
 static enum grpc_code code_of(const struct err *err)
 {
@@ -164,12 +164,11 @@ static void log_allocation(const struct plugin_service *service,
 	for (size_t i = 0; i < request->n_device_ids && i < LOGGED_IDS; i++)
 		strbuf_addf(&ids, "%s%s", i ? "," : "", request->device_ids[i]);
 	if (err)
-		log_warn("devices cannot be given to a container",
+		log_warn("cannot give devices to a container",
 			 F_STR("resource", service->config.resource),
 			 F_STR("ids", strbuf_str(&ids)), F_ERR(err));
 	else
-		log_info("devices are given to a container",
-			 F_STR("resource", service->config.resource),
+		log_info("gave devices to a container", F_STR("resource", service->config.resource),
 			 F_STR("ids", strbuf_str(&ids)),
 			 F_INT("count", (int64_t)request->n_device_ids));
 }
@@ -307,7 +306,7 @@ static const struct grpc_method methods[] = {
 	 &device_plugin__pre_start_container_request__descriptor, handle_pre_start},
 };
 
-/* ---- beginning and end ---------------------------------------------------------------------------------------------- */
+/* ---- beginning and end ----------------------------------------------------------------------- */
 
 struct plugin_service *
 plugin_service_new(struct loop *loop, const struct plugin_service_config *config, struct err *err)

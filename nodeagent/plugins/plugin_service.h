@@ -1,8 +1,9 @@
 /*
- * The DevicePlugin service of one resource: what the kubelet calls. Everything is answered from memory, at once.
+ * The DevicePlugin service of one resource: what the kubelet calls. Everything is answered from
+ * memory, at once.
  */
-#ifndef ORBWEAVER_NODEAGENT_KUBELET_PLUGIN_SERVICE_H
-#define ORBWEAVER_NODEAGENT_KUBELET_PLUGIN_SERVICE_H
+#ifndef ORBWEAVER_NODEAGENT_PLUGINS_PLUGIN_SERVICE_H
+#define ORBWEAVER_NODEAGENT_PLUGINS_PLUGIN_SERVICE_H
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -41,7 +42,10 @@ void plugin_service_close(struct plugin_service *service, struct loop *loop,
 
 /* Listen anew if the socket has vanished; connections go on. */
 int plugin_service_keep_socket(struct plugin_service *service, struct err *err);
-/* What is offered from now on (plugin_offer.h), borrowed; NULL: nothing. push: streams are told, if devices changed. */
+/*
+ * What is offered from now on (plugin_offer.h), borrowed; NULL: nothing. push: streams are told, if
+ * devices changed.
+ */
 void plugin_service_offer(struct plugin_service *service, const json_t *offer, bool push);
 
 bool plugin_service_is_watched(const struct plugin_service *service);

@@ -1,19 +1,20 @@
 /*
- * One List at a time, each on a connection of its own: they are rare, and a kubelet that was restarted is met like any other.
+ * One List at a time, each on a connection of its own: they are rare, and a kubelet that was
+ * restarted is met like any other.
  */
-#include "nodeagent/kubelet/pod_resources.h"
+#include "nodeagent/plugins/pod_resources.h"
 
 #include <errno.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
+#include "lib/base/own_fd.h"
 #include "lib/grpc/client.h"
 #include "lib/json/json.h"
-#include "nodeagent/kubelet/endpoint.h"
-#include "nodeagent/kubelet/pod_resources_read.h"
+#include "nodeagent/plugins/endpoint.h"
+#include "nodeagent/plugins/pod_resources_read.h"
 
 /* As Multus allows it: a node full of pods with hundreds of devices each. */
 #define ANSWER_MAX (16 * 1024 * 1024)
@@ -27,16 +28,25 @@ static const char *const paths[] = {
 	"/v1alpha1.PodResourcesLister/List",
 };
 
+/* What pod_resources_check() has asked for. */
+enum check {
+	CHECK_NONE,
+	CHECK_WANTED,
+	CHECK_ASKED, /* by the call under way */
+};
+
 struct pod_resources {
 	struct loop *loop;
 	struct pod_resources_config config; /* socket is ours */
 	struct timer *next;
 	struct grpc_client *client; /* a call is under way */
-	size_t version;             /* in paths */
-	bool is_wanted;             /* again, after this one */
-	bool is_told;               /* something was, an answer or that there is none */
+	enum check check;
+	size_t version; /* in paths */
+	bool is_wanted; /* again, after this one */
+	bool is_told;   /* something was, an answer or that there is none */
 	int64_t asked_ms, began_ms;
 	json_t *answer;    /* of this call, while it is under way */
+	json_t *named;     /* the last answer as it came; NULL: none, or it cannot be had now */
 	json_t *allocated; /* what was told last; NULL: nothing, or that it cannot be had */
 	json_t *lost;      /* {resource: {id: since when it is not named any more}}, of allocated */
 	char *complained;  /* text that was told last */
@@ -46,10 +56,11 @@ static void schedule(struct pod_resources *resources)
 {
 	int64_t since = clock_ms() - resources->asked_ms, every = resources->config.every_ms;
 
-	if ((!resources->is_told || json_object_size(resources->lost) > 0) &&
+	if ((!resources->is_told || resources->check != CHECK_NONE ||
+	     json_object_size(resources->lost) > 0) &&
 	    every > POD_RESOURCES_SOON_MS)
 		every = POD_RESOURCES_SOON_MS;
-	if (!resources->is_wanted)
+	if (!resources->is_wanted && resources->check != CHECK_WANTED)
 		timer_start(resources->next, every);
 	else
 		timer_start(resources->next, since < GAP_MS ? GAP_MS - since : 0);
@@ -88,6 +99,8 @@ static void succeeded(struct pod_resources *resources)
 	json_t *answer = take_ptr(resources->answer);
 
 	mem_free(take_ptr(resources->complained));
+	json_decref(resources->named);
+	resources->named = json_deep_copy(answer);
 	keep_lost(resources, answer);
 	if (resources->allocated && json_same(resources->allocated, answer)) {
 		json_decref(answer);
@@ -98,43 +111,26 @@ static void succeeded(struct pod_resources *resources)
 	tell(resources, NULL);
 }
 
-/* A kubelet makes the folder before it starts the first pod, and it stays. */
-static bool was_ever_there(const char *socket)
-{
-	const char *slash = strrchr(socket, '/');
-	auto_free char *dir = str_ndup(socket, slash ? (size_t)(slash - socket) : 0);
-
-	return access(slash ? dir : ".", F_OK) == 0 || errno != ENOENT;
-}
-
-/* Until then pods that run may have any device. */
-static bool may_still_tell(const struct pod_resources *resources)
-{
-	const char *socket = resources->config.socket;
-
-	return endpoint_has_listener(socket) ||
-	       (was_ever_there(socket) &&
-		clock_ms() - resources->began_ms < resources->config.wait_ms);
-}
-
 /*
- * What we know stays true while the kubelet cannot be asked: it gives nothing away meanwhile. Only a kubelet that says that it
- * has no such service makes us forget it.
+ * What we know stays true while the kubelet cannot be asked: it gives nothing away meanwhile. Only
+ * a kubelet that says that it has no such service makes us forget it.
  */
 static void failed(struct pod_resources *resources, const struct err *err, bool is_unserved)
 {
 	bool is_news = !str_eq(resources->complained, err->text);
+	bool is_early = clock_ms() - resources->began_ms < resources->config.wait_ms;
 
 	/* Counts anew once it answers again. */
 	json_decref(take_ptr(resources->lost));
+	json_decref(take_ptr(resources->named));
 	mem_free(resources->complained);
 	resources->complained = str_dup(err->text);
-	if (!is_unserved &&
-	    (resources->allocated || (!resources->is_told && may_still_tell(resources)))) {
+	if (!is_unserved && (resources->allocated || (!resources->is_told && is_early))) {
 		if (is_news)
-			log_warn(resources->allocated
-					 ? "which pods have devices is not known anew"
-					 : "which pods have devices is not known yet, asking again",
+			log_warn(resources->allocated ? "cannot ask the kubelet which pods have "
+							"devices, keeping its last answer"
+						      : "cannot ask the kubelet which pods have "
+							"devices yet, asking again",
 				 F_ERR(err));
 		return;
 	}
@@ -142,6 +138,34 @@ static void failed(struct pod_resources *resources, const struct err *err, bool 
 		return;
 	json_decref(take_ptr(resources->allocated));
 	tell(resources, err);
+}
+
+/* Without anybody who listens nothing is given away meanwhile. */
+static bool may_answer(const struct pod_resources *resources)
+{
+	const struct pod_resources_config *config = &resources->config;
+	auto_close int fd = -1;
+
+	if (!resources->allocated && resources->is_told)
+		return false;
+	if (!config->connect)
+		return endpoint_has_listener(config->socket);
+	fd = config->connect(config->arg);
+	/* Another errno is doubt: a full backlog, a supervisor that is busy. */
+	return fd >= 0 || (errno != ECONNREFUSED && errno != ENOENT);
+}
+
+/* The question that was under way has its answer, or is put again. */
+static void end_check(struct pod_resources *resources, bool is_answered)
+{
+	if (resources->check != CHECK_ASKED)
+		return;
+	resources->check = CHECK_WANTED;
+	if (!is_answered && may_answer(resources))
+		return;
+	resources->check = CHECK_NONE;
+	if (resources->config.checked)
+		resources->config.checked(resources->config.arg);
 }
 
 static void on_list(void *arg, const struct ProtobufCMessage *message)
@@ -160,16 +184,22 @@ static void on_done(void *arg, const struct grpc_status *status)
 	grpc_client_free(take_ptr(resources->client));
 	if (status->code == GRPC_OK) {
 		succeeded(resources);
+		end_check(resources, true);
 	} else if (status->code == GRPC_UNIMPLEMENTED &&
 		   resources->version + 1 < ARRAY_LEN(paths)) {
 		resources->version++;
 		resources->is_wanted = true;
+		resources->check =
+			resources->check == CHECK_ASKED ? CHECK_WANTED : resources->check;
 	} else {
 		resources->version = 0;
-		(void)err_set(&err, ERR_TRANSIENT, "PodResourcesUnavailable",
-			      "the kubelet does not say which pods have devices: %s (%s)",
-			      status->text, grpc_code_name(status->code));
+		(void)err_set(
+			&err, ERR_TRANSIENT, "PodResourcesUnavailable",
+			"the kubelet does not say which pods have devices, so VFs that exist are "
+			"left alone: %s (%s)",
+			status->text, grpc_code_name(status->code));
 		failed(resources, &err, status->code == GRPC_UNIMPLEMENTED);
+		end_check(resources, false);
 	}
 	schedule(resources);
 }
@@ -182,6 +212,8 @@ static int ask(struct pod_resources *resources, struct err *err)
 	resources->client = grpc_client_new(resources->loop,
 					    &(struct grpc_client_config){
 						    .path = resources->config.socket,
+						    .connect = resources->config.connect,
+						    .connect_arg = resources->config.arg,
 						    .message_max = ANSWER_MAX,
 					    },
 					    err);
@@ -211,11 +243,17 @@ static void on_next(void *arg)
 
 	resources->is_wanted = false;
 	resources->asked_ms = clock_ms();
+	if (resources->check == CHECK_WANTED)
+		resources->check = CHECK_ASKED;
 	if (ask(resources, &cause) == 0)
 		return;
 	(void)err_set(&err, ERR_TRANSIENT, "PodResourcesUnavailable",
-		      "the kubelet does not say which pods have devices: %s", cause.text);
+		      "the kubelet does not say which pods have devices, so VFs that exist are "
+		      "left alone: %s; is --kubelet-dir the folder of the kubelet? On a node "
+		      "without kubelet set --no-kubelet",
+		      cause.text);
 	failed(resources, &err, false);
+	end_check(resources, false);
 	schedule(resources);
 }
 
@@ -246,11 +284,19 @@ void pod_resources_free(struct pod_resources *resources)
 	grpc_client_free(resources->client);
 	timer_free(resources->next);
 	json_decref(resources->answer);
+	json_decref(resources->named);
 	json_decref(resources->allocated);
 	json_decref(resources->lost);
 	mem_free(resources->complained);
 	mem_free((char *)resources->config.socket);
 	mem_free(resources);
+}
+
+void pod_resources_check(struct pod_resources *resources)
+{
+	resources->check = CHECK_WANTED;
+	if (!resources->client)
+		timer_start(resources->next, 0);
 }
 
 void pod_resources_refresh(struct pod_resources *resources)
@@ -260,4 +306,9 @@ void pod_resources_refresh(struct pod_resources *resources)
 	resources->is_wanted = true;
 	if (!resources->client)
 		schedule(resources);
+}
+
+const json_t *pod_resources_named(const struct pod_resources *resources)
+{
+	return resources->named;
 }

@@ -1,7 +1,7 @@
 /*
  * Names come from the kubelet and are keys here, so they are made UTF-8 first.
  */
-#include "nodeagent/kubelet/pod_resources_read.h"
+#include "nodeagent/plugins/pod_resources_read.h"
 
 #include <string.h>
 

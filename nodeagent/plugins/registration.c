@@ -1,7 +1,7 @@
 /*
  * A connection for one call: the kubelet expects nothing else of it.
  */
-#include "nodeagent/kubelet/registration.h"
+#include "nodeagent/plugins/registration.h"
 
 #include "lib/base/mem.h"
 #include "lib/grpc/client.h"
@@ -15,8 +15,8 @@ struct registration {
 };
 
 /*
- * A Go server says Unknown to whatever its handler did not like, with the reason as text. What gRPC says by itself is about
- * the connection.
+ * A Go server says Unknown to whatever its handler did not like, with the reason as text. What gRPC
+ * says by itself is about the connection.
  */
 static void explain(const struct grpc_status *status, int64_t timeout_ms, struct err *err)
 {

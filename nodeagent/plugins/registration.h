@@ -1,8 +1,8 @@
 /*
  * One Register call: "this socket serves this resource", with a deadline.
  */
-#ifndef ORBWEAVER_NODEAGENT_KUBELET_REGISTRATION_H
-#define ORBWEAVER_NODEAGENT_KUBELET_REGISTRATION_H
+#ifndef ORBWEAVER_NODEAGENT_PLUGINS_REGISTRATION_H
+#define ORBWEAVER_NODEAGENT_PLUGINS_REGISTRATION_H
 
 #include <stdint.h>
 
@@ -20,14 +20,18 @@ struct registration_config {
 	const char *resource;
 	int64_t timeout_ms; /* 0 is REGISTRATION_TIMEOUT_MS */
 	/*
-	 * The end, from the loop, once; the registration may be freed here. why NULL: the kubelet has taken it. Else ERR_INVALID
-	 * "RegisterRefused" with the kubelet's text, or ERR_TRANSIENT "KubeletSilent", "KubeletUnavailable".
+	 * The end, from the loop, once; the registration may be freed here. why NULL: the kubelet
+	 * has taken it. Else ERR_INVALID "RegisterRefused" with the kubelet's text, or
+	 * ERR_TRANSIENT "KubeletSilent", "KubeletUnavailable".
 	 */
 	void (*done)(void *arg, const struct err *why);
 	void *arg;
 };
 
-/* Begin; strings are borrowed. NULL with err ERR_TRANSIENT "KubeletUnavailable" when nobody listens. */
+/*
+ * Begin; strings are borrowed. NULL with err ERR_TRANSIENT "KubeletUnavailable" when nobody
+ * listens.
+ */
 struct registration *registration_new(struct loop *loop, const struct registration_config *config,
 				      struct err *err);
 /* At any time; done is not called any more. Accepts NULL. */

@@ -1,1 +1,0 @@
-$(eval $(call library,nodeagent/kubelet,lib/base lib/json lib/loop lib/grpc,libuv libprotobuf-c jansson))

@@ -1,0 +1,143 @@
+/*
+ * See the header.
+ */
+#include "nodeagent/kubeletd/client.h"
+
+#include "lib/base/log.h"
+#include "lib/base/mem.h"
+#include "lib/json/json.h"
+#include "nodeagent/kubeletd/channel.h"
+
+struct kubeletd {
+	struct kubeletd_config config;
+	struct channel *channel;
+	bool greeted;
+	json_t *pools;   /* sent last; NULL: none */
+	int64_t number;  /* of them */
+	int64_t awaited; /* of the last ones with a resource that no state before could have */
+	json_t *state;   /* heard last; NULL: none */
+};
+
+static void take_greeting(struct kubeletd *kubeletd, const json_t *greeting)
+{
+	const json_t *pools = json_at(greeting, "pools");
+
+	if (kubeletd->greeted)
+		return;
+	kubeletd->greeted = true;
+	kubeletd->config.ready(kubeletd->config.arg, json_is_object(pools) ? pools : NULL);
+}
+
+static void take_state(struct kubeletd *kubeletd, const json_t *state)
+{
+	json_decref(kubeletd->state);
+	kubeletd->state = json_incref((json_t *)state);
+	metrics_append(kubeletd->config.metrics, "kubeletd", json_str_at(state, "metrics"));
+	kubeletd->config.changed(kubeletd->config.arg);
+}
+
+static void take_told(const struct kubeletd *kubeletd, const json_t *told)
+{
+	kubeletd->config.told(kubeletd->config.arg, json_is_true(json_at(told, "warning")),
+			      json_str_or(json_at(told, "reason"), "Unknown"),
+			      json_str_or(json_at(told, "message"), ""));
+}
+
+static void on_heard(void *arg, const json_t *message)
+{
+	struct kubeletd *kubeletd = arg;
+	const json_t *body;
+
+	if ((body = json_at(message, "greeting")))
+		take_greeting(kubeletd, body);
+	else if ((body = json_at(message, "state")))
+		take_state(kubeletd, body);
+	else if ((body = json_at(message, "told")))
+		take_told(kubeletd, body);
+	else if (json_at(message, "allocated"))
+		kubeletd->config.allocated(kubeletd->config.arg);
+	else
+		log_error("kubeletd sent an unknown message");
+}
+
+static void on_lost(void *arg, const struct err *err)
+{
+	const struct kubeletd *kubeletd = arg;
+
+	kubeletd->config.lost(kubeletd->config.arg, err);
+}
+
+struct kubeletd *kubeletd_new(const struct kubeletd_config *config)
+{
+	struct kubeletd *kubeletd = mem_new(struct kubeletd);
+
+	kubeletd->config = *config;
+	kubeletd->channel = channel_new(&(struct channel_config){
+		.loop = config->loop,
+		.fd = config->fd,
+		.heard = on_heard,
+		.lost = on_lost,
+		.arg = kubeletd,
+	});
+	return kubeletd;
+}
+
+void kubeletd_free(struct kubeletd *kubeletd)
+{
+	if (!kubeletd)
+		return;
+	channel_free(kubeletd->channel);
+	metrics_append(kubeletd->config.metrics, "kubeletd", NULL);
+	json_decref(kubeletd->pools);
+	json_decref(kubeletd->state);
+	mem_free(kubeletd);
+}
+
+static bool has_other_resources(const json_t *pools, const json_t *status)
+{
+	const json_t *resource;
+	size_t i;
+
+	json_array_foreach (json_at(pools, "resources"), i, resource)
+		if (!json_find(status, "name", json_str_at(resource, "name")))
+			return true;
+	return false;
+}
+
+void kubeletd_set(struct kubeletd *kubeletd, const json_t *pools)
+{
+	json_auto_t *message = NULL;
+
+	if (json_same(kubeletd->pools, pools))
+		return;
+	json_decref(kubeletd->pools);
+	kubeletd->pools = json_incref((json_t *)pools);
+	message = json_object();
+	json_put(message, "pools", json_incref(kubeletd->pools));
+	json_put_int(message, "number", ++kubeletd->number);
+	if (has_other_resources(pools, json_at(kubeletd->state, "status")))
+		kubeletd->awaited = kubeletd->number;
+	channel_send(kubeletd->channel, message);
+}
+
+json_t *kubeletd_status(const struct kubeletd *kubeletd)
+{
+	const json_t *status = json_at(kubeletd->state, "status");
+
+	return json_is_array(status) ? json_incref((json_t *)status) : json_array();
+}
+
+/*
+ * A state of before says nothing of new resources; that other devices are on their way changes
+ * nothing.
+ */
+bool kubeletd_are_served(const struct kubeletd *kubeletd)
+{
+	return json_integer_value(json_at(kubeletd->state, "of")) >= kubeletd->awaited &&
+	       json_is_true(json_at(kubeletd->state, "served"));
+}
+
+bool kubeletd_has_all(const struct kubeletd *kubeletd)
+{
+	return json_integer_value(json_at(kubeletd->state, "of")) >= kubeletd->number;
+}

@@ -1,0 +1,45 @@
+/*
+ * The process that serves the kubelet. It has the device plugins, and nothing else: whatever
+ * happens to the agent, the kubelet's streams stay open and Allocate is answered from what the last
+ * agent said.
+ *
+ * With an agent it speaks over a channel, one agent at a time:
+ *
+ *	to the agent:	{"greeting": {"pools": {…}}} first; the pools are null before any agent has
+ *                      named some
+ *			{"state": {"of": 3, "status": […], "served": true, "metrics": "…"}}
+ *			{"told": {"warning": true, "reason": "…", "message": "…"}}
+ *			{"allocated": true}		a pod was given devices
+ *	to the server:	{"pools": {…}, "number": 3}	what is to be offered from now on (pools.h)
+ *
+ * `of` is the number of the last pools that are in the state. `metrics` is text as Prometheus reads
+ * it.
+ */
+#ifndef ORBWEAVER_NODEAGENT_KUBELETD_SERVER_H
+#define ORBWEAVER_NODEAGENT_KUBELETD_SERVER_H
+
+#include "lib/loop/loop.h"
+
+struct kubeletd_server;
+
+struct kubeletd_server_config {
+	struct loop *loop;
+	const char *plugins_dir; /* device_plugins.h */
+	const char *devinfo_dir; /* or NULL */
+	/* There is something to offer, for the first time. */
+	void (*offering)(void *arg);
+	/* plugins_dir was removed; nothing can be served any more (device_plugins.h). */
+	void (*removed)(void *arg);
+	void *arg;
+};
+
+struct kubeletd_server *kubeletd_server_new(const struct kubeletd_server_config *config);
+/*
+ * An agent is there, behind this connected stream socket, which is the server's from now on; the
+ * one before is left.
+ */
+void kubeletd_server_attach(struct kubeletd_server *server, int fd);
+/* Sockets are removed; done(arg) from a later turn. */
+void kubeletd_server_close(struct kubeletd_server *server, void (*done)(void *arg), void *arg);
+
+#endif

@@ -1,0 +1,1 @@
+$(eval $(call library,nodeagent/plugins,lib/base lib/json lib/loop lib/grpc nodeagent/model nodeagent/pools,libuv libprotobuf-c jansson))

@@ -1,0 +1,322 @@
+/*
+ * Packet marks with nf_tables, in its netlink language (linux/netfilter/nf_tables.h). See the
+ * header.
+ *
+ * Three rules without sets or names to keep: libnftnl would take as many lines, and be one more
+ * library in the image.
+ */
+#include "nodeagent/netns/marks.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <linux/netfilter.h>
+#include <linux/netfilter/nf_conntrack_common.h>
+#include <linux/netfilter/nf_tables.h>
+#include <linux/netfilter/nfnetlink.h>
+#include <net/if.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+
+#include "lib/base/own_fd.h"
+#include "nodeagent/host/netlink.h"
+
+#define TABLE    "orbweaver"
+#define PRIORITY (-150) /* "mangle" */
+#define MARK     1
+
+/* Messages of one transaction; nothing happens before its end. */
+struct batch {
+	struct strbuf bytes;
+	size_t last; /* where the message that was added last begins */
+	uint32_t sequence;
+};
+
+static void add_message(struct batch *batch, struct nl_msg *message)
+{
+	auto_nl_msg struct nl_msg *msg = message;
+	struct nlmsghdr *header = nlmsg_hdr(msg);
+
+	header->nlmsg_seq = ++batch->sequence;
+	header->nlmsg_flags |= NLM_F_REQUEST;
+	batch->last = batch->bytes.len;
+	strbuf_add(&batch->bytes, header, header->nlmsg_len);
+	while (batch->bytes.len % NLMSG_ALIGNTO)
+		strbuf_addc(&batch->bytes, '\0');
+}
+
+static struct nl_msg *request(int type, int flags)
+{
+	struct nfgenmsg header = {.nfgen_family = NFPROTO_INET};
+
+	return netlink_request((uint16_t)(NFNL_SUBSYS_NFTABLES << 8 | type), (uint16_t)flags,
+			       &header, sizeof(header));
+}
+
+static void add_edge(struct batch *batch, int type)
+{
+	struct nfgenmsg header = {.res_id = htons(NFNL_SUBSYS_NFTABLES)};
+
+	add_message(batch, netlink_request((uint16_t)type, 0, &header, sizeof(header)));
+}
+
+static void put_be32(struct nl_msg *msg, int type, uint32_t value)
+{
+	netlink_put_u32(msg, type, htonl(value));
+}
+
+static void add_table(struct batch *batch, int type, int flags)
+{
+	struct nl_msg *msg = request(type, flags);
+
+	netlink_put_str(msg, NFTA_TABLE_NAME, TABLE);
+	add_message(batch, msg);
+}
+
+static void add_chain(struct batch *batch, const char *name, const char *type, int hook)
+{
+	struct nl_msg *msg = request(NFT_MSG_NEWCHAIN, NLM_F_CREATE);
+	struct nlattr *nest;
+
+	netlink_put_str(msg, NFTA_CHAIN_TABLE, TABLE);
+	netlink_put_str(msg, NFTA_CHAIN_NAME, name);
+	nest = nla_nest_start(msg, NFTA_CHAIN_HOOK | NLA_F_NESTED);
+	put_be32(msg, NFTA_HOOK_HOOKNUM, (uint32_t)hook);
+	put_be32(msg, NFTA_HOOK_PRIORITY, (uint32_t)PRIORITY);
+	(void)nla_nest_end(msg, nest);
+	netlink_put_str(msg, NFTA_CHAIN_TYPE, type);
+	add_message(batch, msg);
+}
+
+/* ---- expressions: all work on register 1 ----------------------------------------------------- */
+
+struct expression {
+	struct nlattr *element, *data;
+};
+
+static struct expression begin(struct nl_msg *msg, const char *name)
+{
+	struct expression e = {.element = nla_nest_start(msg, NFTA_LIST_ELEM | NLA_F_NESTED)};
+
+	netlink_put_str(msg, NFTA_EXPR_NAME, name);
+	e.data = nla_nest_start(msg, NFTA_EXPR_DATA | NLA_F_NESTED);
+	return e;
+}
+
+static void end(struct nl_msg *msg, struct expression e)
+{
+	(void)nla_nest_end(msg, e.data);
+	(void)nla_nest_end(msg, e.element);
+}
+
+static void put_value(struct nl_msg *msg, int type, const void *value, size_t len)
+{
+	struct nlattr *nest = nla_nest_start(msg, type | NLA_F_NESTED);
+
+	netlink_put(msg, NFTA_DATA_VALUE, value, len);
+	(void)nla_nest_end(msg, nest);
+}
+
+/* "meta" and "ct": load a key into the register, or set it from there. */
+static void load(struct nl_msg *msg, const char *name, int key_type, uint32_t key, int dreg_type)
+{
+	struct expression e = begin(msg, name);
+
+	put_be32(msg, key_type, key);
+	put_be32(msg, dreg_type, NFT_REG_1);
+	end(msg, e);
+}
+
+static void load_meta(struct nl_msg *msg, uint32_t key)
+{
+	load(msg, "meta", NFTA_META_KEY, key, NFTA_META_DREG);
+}
+
+static void load_ct(struct nl_msg *msg, uint32_t key)
+{
+	load(msg, "ct", NFTA_CT_KEY, key, NFTA_CT_DREG);
+}
+
+static void set_meta_mark(struct nl_msg *msg)
+{
+	load(msg, "meta", NFTA_META_KEY, NFT_META_MARK, NFTA_META_SREG);
+}
+
+static void compare(struct nl_msg *msg, uint32_t op, const void *value, size_t len)
+{
+	struct expression e = begin(msg, "cmp");
+
+	put_be32(msg, NFTA_CMP_SREG, NFT_REG_1);
+	put_be32(msg, NFTA_CMP_OP, op);
+	put_value(msg, NFTA_CMP_DATA, value, len);
+	end(msg, e);
+}
+
+static void mask(struct nl_msg *msg, uint32_t bits)
+{
+	struct expression e = begin(msg, "bitwise");
+	uint32_t zero = 0;
+
+	put_be32(msg, NFTA_BITWISE_SREG, NFT_REG_1);
+	put_be32(msg, NFTA_BITWISE_DREG, NFT_REG_1);
+	put_be32(msg, NFTA_BITWISE_LEN, sizeof(bits));
+	put_value(msg, NFTA_BITWISE_MASK, &bits, sizeof(bits));
+	put_value(msg, NFTA_BITWISE_XOR, &zero, sizeof(zero));
+	end(msg, e);
+}
+
+static void immediate(struct nl_msg *msg, uint32_t value)
+{
+	struct expression e = begin(msg, "immediate");
+
+	put_be32(msg, NFTA_IMMEDIATE_DREG, NFT_REG_1);
+	put_value(msg, NFTA_IMMEDIATE_DATA, &value, sizeof(value));
+	end(msg, e);
+}
+
+/* ---- rules ----------------------------------------------------------------------------------- */
+
+static struct nl_msg *begin_rule(const char *chain, struct nlattr **ret_list)
+{
+	struct nl_msg *msg = request(NFT_MSG_NEWRULE, NLM_F_CREATE | NLM_F_APPEND);
+
+	netlink_put_str(msg, NFTA_RULE_TABLE, TABLE);
+	netlink_put_str(msg, NFTA_RULE_CHAIN, chain);
+	*ret_list = nla_nest_start(msg, NFTA_RULE_EXPRESSIONS | NLA_F_NESTED);
+	return msg;
+}
+
+static void end_rule(struct batch *batch, struct nl_msg *msg, struct nlattr *list)
+{
+	(void)nla_nest_end(msg, list);
+	add_message(batch, msg);
+}
+
+static void add_rules(struct batch *batch, const char *dev)
+{
+	char name[IFNAMSIZ] = {0};
+	uint32_t zero = 0, mark = MARK;
+	struct nlattr *list;
+	struct nl_msg *msg = begin_rule("prerouting", &list);
+
+	memcpy(name, dev, strnlen(dev, sizeof(name) - 1));
+	load_meta(msg, NFT_META_IIFNAME);
+	compare(msg, NFT_CMP_EQ, name, sizeof(name));
+	load_ct(msg, NFT_CT_STATE);
+	mask(msg, NF_CT_STATE_BIT(IP_CT_NEW));
+	compare(msg, NFT_CMP_NEQ, &zero, sizeof(zero));
+	immediate(msg, MARK);
+	set_meta_mark(msg);
+	end_rule(batch, msg, list);
+
+	msg = begin_rule("prerouting", &list);
+	load_meta(msg, NFT_META_MARK);
+	compare(msg, NFT_CMP_EQ, &mark, sizeof(mark));
+	load(msg, "ct", NFTA_CT_KEY, NFT_CT_MARK, NFTA_CT_SREG);
+	end_rule(batch, msg, list);
+
+	msg = begin_rule("output", &list);
+	load_ct(msg, NFT_CT_MARK);
+	set_meta_mark(msg);
+	end_rule(batch, msg, list);
+}
+
+/* ---- the transaction ------------------------------------------------------------------------- */
+
+static int open_socket(void *context, struct err *err)
+{
+	struct sockaddr_nl address = {.nl_family = AF_NETLINK};
+	struct timeval patience = {.tv_sec = 5};
+	int *fd = context;
+
+	*fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_NETFILTER);
+	if (*fd >= 0)
+		(void)setsockopt(*fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	if (*fd < 0 || bind(*fd, (void *)&address, sizeof(address)) < 0)
+		return err_sys(err, "StepRefused", "open a netfilter socket in the namespace");
+	return 0;
+}
+
+/* 0 when the kernel has carried it out; else an errno, the first that it named. */
+static int read_verdict(int fd, uint32_t last)
+{
+	for (;;) {
+		char bytes[8192];
+		ssize_t n = recv(fd, bytes, sizeof(bytes), 0);
+		const struct nlmsghdr *message;
+		size_t at = 0;
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return errno;
+		while ((message = netlink_next(bytes, (size_t)n, &at))) {
+			const struct nlmsgerr *error = nlmsg_data(message);
+
+			if (message->nlmsg_type != NLMSG_ERROR ||
+			    message->nlmsg_len < NLMSG_LENGTH(sizeof(*error)))
+				continue;
+			if (error->error || message->nlmsg_seq == last)
+				return -error->error;
+		}
+	}
+}
+
+/*
+ * Refusals come by themselves; an acknowledgement of the last change says that there were none.
+ * (The end of the batch itself is acknowledged by Linux 6.10 and up only.)
+ */
+static int commit(struct netns *ns, struct batch *batch, struct err *err)
+{
+	struct nlmsghdr *header = (void *)(batch->bytes.data + batch->last);
+	auto_close int fd = -1;
+	uint32_t last = header->nlmsg_seq;
+	int code;
+
+	header->nlmsg_flags |= NLM_F_ACK;
+	add_edge(batch, NFNL_MSG_BATCH_END);
+	if (netns_within(ns, open_socket, &fd, err))
+		return -1;
+	if (send(fd, batch->bytes.data, batch->bytes.len, 0) < 0)
+		return err_sys(err, "StepRefused", "send to netfilter");
+	code = read_verdict(fd, last);
+	if (!code)
+		return 0;
+	errno = code;
+	return err_sys(err, "StepRefused",
+		       "set packet marks with nf_tables; load nf_tables and nft_ct on the node");
+}
+
+/* Made, so that there is something to remove. */
+static void begin_without_table(struct batch *batch)
+{
+	add_edge(batch, NFNL_MSG_BATCH_BEGIN);
+	add_table(batch, NFT_MSG_NEWTABLE, NLM_F_CREATE);
+	add_table(batch, NFT_MSG_DELTABLE, 0);
+}
+
+int marks_set(struct netns *ns, const char *dev, struct err *err)
+{
+	struct batch batch = {0};
+	int code;
+
+	begin_without_table(&batch);
+	add_table(&batch, NFT_MSG_NEWTABLE, NLM_F_CREATE);
+	add_chain(&batch, "prerouting", "filter", NF_INET_PRE_ROUTING);
+	add_chain(&batch, "output", "route", NF_INET_LOCAL_OUT);
+	add_rules(&batch, dev);
+	code = commit(ns, &batch, err);
+	strbuf_done(&batch.bytes);
+	return code;
+}
+
+int marks_clear(struct netns *ns, struct err *err)
+{
+	struct batch batch = {0};
+	int code;
+
+	begin_without_table(&batch);
+	code = commit(ns, &batch, err);
+	strbuf_done(&batch.bytes);
+	return code;
+}

@@ -1,0 +1,29 @@
+/*
+ * What each plugin does with a call; attach_run() has looked at what all have in common.
+ */
+#ifndef ORBWEAVER_NODEAGENT_NETNS_PLUGINS_H
+#define ORBWEAVER_NODEAGENT_NETNS_PLUGINS_H
+
+#include "nodeagent/attach/attach.h"
+#include "nodeagent/netns/execute.h"
+
+/* A call with its namespaces open. pair.pod is NULL when the pod's is gone (DEL). */
+struct plugin_call {
+	const struct attach_call *call;
+	struct netns_pair pair;
+	const json_t *previous; /* the result of the plugin before, in our shape; NULL: none */
+};
+
+struct plugin {
+	const char *type;
+	bool chained; /* ADD needs prevResult */
+	/* *ret_result is new, in our shape. */
+	int (*add)(const struct plugin_call *call, json_t **ret_result, struct err *err);
+	int (*check)(const struct plugin_call *call, struct err *err);
+	int (*del)(const struct plugin_call *call, struct err *err);
+};
+
+extern const struct plugin plugin_coordinator, plugin_sriov, plugin_ib_sriov, plugin_rdma,
+	plugin_ipoib;
+
+#endif

@@ -1,0 +1,29 @@
+/*
+ * A VF's interface comes back from its pod to the node.
+ *
+ * saved: {"device": PCI address, "name": its name on the node, "index": its number there}.
+ */
+#ifndef ORBWEAVER_NODEAGENT_NETNS_VF_RETURN_H
+#define ORBWEAVER_NODEAGENT_NETNS_VF_RETURN_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "nodeagent/netns/plugins.h"
+
+/*
+ * Find what `saved` is about in the living pod. *ret_look is new; *ret, borrowed from it, stays as
+ * it is when the interface is not there.
+ */
+int vf_find_in_pod(const struct plugin_call *call, const json_t *saved, json_t **ret_look,
+		   const json_t **ret, struct err *err);
+
+/*
+ * Down, and back under its old name, or a spare one where that is taken. Nothing to do is no error.
+ */
+int vf_bring_back(const struct plugin_call *call, const json_t *saved, struct err *err);
+
+/* Has no interface this name, as an alternative one neither? The one with number `but` may. */
+bool vf_name_is_free(struct netns *ns, const char *name, int64_t but);
+
+#endif

@@ -1,0 +1,22 @@
+/*
+ * See the header.
+ */
+#include "nodeagent/netns/visit.h"
+
+#include "nodeagent/netns/execute.h"
+#include "nodeagent/netns/netns.h"
+#include "nodeagent/netns/observe.h"
+
+int netns_visit(int fd, json_t **ret, struct err *err)
+{
+	auto_netns struct netns *ns = netns_open(fd, err);
+
+	return ns ? netns_observe(ns, NETNS_LINKS | NETNS_ROUTES, ret, err) : -1;
+}
+
+int netns_visit_execute(int fd, const json_t *steps, struct err *err)
+{
+	auto_netns struct netns *ns = netns_open(fd, err);
+
+	return ns ? netns_execute(&(struct netns_pair){.pod = ns}, steps, NULL, err) : -1;
+}

@@ -1,0 +1,117 @@
+/*
+ * Addresses for the pods of this node, from SpiderIPPools: found where the leader has put them,
+ * asked for where it could not foresee them, taken with the same function and the same
+ * compare-and-swap when nobody leads.
+ *
+ * A request reads the pod's SpiderEndpoint by name and watches that one name only while it does not
+ * have what is needed and the pod has not ended. All NICs of a request are answered together, or
+ * none.
+ */
+#ifndef ORBWEAVER_NODEAGENT_ADDRESSES_ADDRESSES_H
+#define ORBWEAVER_NODEAGENT_ADDRESSES_ADDRESSES_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "lib/base/err.h"
+#include "lib/base/metrics.h"
+#include "lib/kube/client.h"
+#include "lib/loop/loop.h"
+
+enum {
+	/*
+	 * The leader gets this long to foresee before it is asked: it may be at it, and two would
+	 * write one name. A pod that it cannot foresee is asked for at once.
+	 */
+	ADDRESSES_ASK_AFTER_MS = 300,
+	/* Nobody leads when the Lease did not move for so long while a request waits. */
+	ADDRESSES_NO_LEADER_MS = 5000,
+	ADDRESSES_LOOK_AT_LEASE_MS = 1000,
+};
+
+struct addresses;
+
+/* All borrowed. */
+struct addresses_config {
+	struct loop *loop;
+	struct kube_client *client;
+	const char *node;
+	const char *ns;        /* of the operator: its Lease */
+	const char *config_ns; /* of the ConfigMap spiderpool-conf */
+	/*
+	 * Is something of the pod with this UID on the node, as far as the CNI state knows? Pods that end without a DEL (their
+	 * sandbox was never made, or the agent was away) are given back when it says no. NULL: nobody looks after them.
+	 */
+	bool (*holds)(void *arg, const char *uid);
+	void *arg;
+	struct metrics *metrics; /* may be NULL */
+};
+
+struct addresses *addresses_new(const struct addresses_config *config);
+/* Requests end without a callback. Before the client. */
+void addresses_free(struct addresses *addresses);
+
+/* All strings and JSON are copied, or referenced, before the call returns. */
+struct addresses_request {
+	const char *ns, *name, *uid; /* of the pod */
+	/*
+	 * What its NICs ask with, as in reconcilers/ipam/candidates.h: a list of
+	 *
+	 *	{"nic": "net1", "network": "namespace/name" of the NAD, "ipv4": […], "ipv6": […],
+	 *	"cleanGateway": bool,
+	 *	 "masterAddresses": […]}
+	 *
+	 * All but "nic" are optional: `ipv4`, `ipv6`, `cleanGateway` are default_ipv4_ippool,
+	 * default_ipv6_ippool and clean_gateway of the network's ipam object; "masterAddresses" is
+	 * there when that says match_master_subnet.
+	 */
+	const json_t *asks;
+	int64_t deadline_ms; /* clock_ms */
+};
+
+/*
+ * status: that of the pod's SpiderEndpoint, NULL exactly when err is set. What a NIC gets is read
+ * out of it with ipam_item() and, as the result of a CNI call (ips, gateway, routes), with
+ * ipam_cni_result() of reconcilers/ipam/allocate.h; the item also has "vlan". Keep it with the
+ * pod's state: addresses_release() wants it.
+ *
+ * Errors, the text says what to do next:
+ *	ERR_TRANSIENT "AddressesPending"	not there by the deadline; the text has the leader's
+ *                                              reason, if it gave one
+ *	ERR_INVALID "PodNotFound"	there is no pod of this name and UID any more
+ *	ERR_INVALID "PodEnded"	the pod is there and gets no addresses any more
+ *	ERR_INVALID	those of ipam_allocate(), when nobody leads and the agent took addresses
+ *                      itself
+ *	ERR_TRANSIENT	those of lib/kube/client.h, when the API server does not answer until the
+ *                      deadline
+ */
+typedef void addresses_done_fn(void *arg, const json_t *status, const struct err *err);
+
+struct addresses_want;
+
+/* done comes once, never before this returns. */
+struct addresses_want *addresses_want(struct addresses *addresses,
+				      const struct addresses_request *request,
+				      addresses_done_fn *done, void *arg);
+/*
+ * No callback comes any more. What was asked for stays asked for until addresses_release(). NULL is
+ * fine.
+ */
+void addresses_want_cancel(struct addresses_want *want);
+
+/*
+ * Nothing of the pod with this UID is left on this node: its interfaces were taken down, by the
+ * last DEL of its sandbox. The word goes to its SpiderEndpoint, and the leader gives the addresses
+ * back once the pod has ended, so this is right after each DEL, also of a sandbox that is made
+ * again. Where the endpoint is gone, or belongs to another pod by now, the agent gives back the
+ * records of this UID itself.
+ *
+ * It is tried until it succeeds, also after `done`, as long as the process lives: DEL need not wait
+ * for it (done may be NULL). err as above, once, when the first attempt failed for want of an API
+ * server.
+ */
+void addresses_release(struct addresses *addresses, const char *ns, const char *name,
+		       const char *uid, void (*done)(void *arg, const struct err *err), void *arg);
+
+#endif

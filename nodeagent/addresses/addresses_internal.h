@@ -1,0 +1,84 @@
+/*
+ * What the files of this folder share: addresses.c (requests), take.c (without a leader), release.c (giving back).
+ */
+#ifndef ORBWEAVER_NODEAGENT_ADDRESSES_ADDRESSES_INTERNAL_H
+#define ORBWEAVER_NODEAGENT_ADDRESSES_ADDRESSES_INTERNAL_H
+
+#include <sys/queue.h>
+
+#include "lib/kube/api.h"
+#include "nodeagent/addresses/addresses.h"
+
+TAILQ_HEAD(want_list, addresses_want);
+TAILQ_HEAD(release_list, release);
+
+struct addresses {
+	struct addresses_config config;
+	struct want_list wants;
+	struct release_list releases;
+	struct timer *lease_due;
+	struct kube_call *lease_call;
+	char *lease_version; /* as seen last; "" without a Lease or holder, NULL: not looked yet */
+	int64_t lease_changed_ms; /* when it was seen for the first time */
+	struct pod_watch *pods;   /* NULL: nobody looks after pods that end without a DEL */
+	struct metric *wait, *outcomes;
+};
+
+extern const struct kube_resource addresses_endpoint, addresses_pod, addresses_pool;
+
+/* Retry this after an attempt that failed; doubled each time. */
+enum { ADDRESSES_RETRY_MS = 500, ADDRESSES_RETRY_MAX_MS = 60000 };
+
+/* ---- addresses.c --------------------------------------------------------------------------------------------------- */
+
+/* No release of this UID is under way any more: a request that waited for that begins. */
+void addresses_released(struct addresses *addresses, const char *uid);
+
+/* The query of a list: SpiderEndpoints of our node. Returns new; free(). */
+char *addresses_node_query(const struct addresses *addresses);
+
+/* ---- watch.c ------------------------------------------------------------------------------------------------------- */
+
+struct pod_watch *pod_watch_new(struct addresses *addresses);
+void pod_watch_free(struct pod_watch *watch);
+
+/* ---- release.c ----------------------------------------------------------------------------------------------------- */
+
+/* A release of this UID is under way; from now on it ends with its present call, as the pod is made again. */
+bool release_is_superseded(struct addresses *addresses, const char *uid);
+/* Say that nothing of the pod is left, if there is no pod of this UID any more: it may have been another's, before we came. */
+void release_if_gone(struct addresses *addresses, const char *ns, const char *name,
+		     const char *uid);
+void release_free_all(struct addresses *addresses);
+
+/* ---- take.c -------------------------------------------------------------------------------------------------------- */
+
+/* Taking addresses without a leader. */
+struct take;
+
+struct take_config {
+	struct addresses *addresses;
+	const char *ns, *name, *uid; /* of the pod; borrowed, as all here */
+	const json_t *asks;
+	/*
+	 * status: the endpoint's, as it was written; or NULL with err: ERR_INVALID nothing helps but a change, "PodNotFound"
+	 * among them; others: once more later.
+	 */
+	void (*done)(void *arg, const json_t *status, const struct err *err);
+	void *arg;
+};
+
+/* One attempt; done comes once, never before this returns, and the take is gone then. */
+struct take *take_begin(const struct take_config *config);
+/* No callback comes. NULL is fine. */
+void take_cancel(struct take *take);
+
+/*
+ * PUT the status of a pool in the version in which `ledger` was read. Errors by done as in kube_update(): ERR_CONFLICT when
+ * somebody else was first.
+ */
+struct ledger;
+struct kube_call *take_put_ledger(struct addresses *addresses, const struct ledger *ledger,
+				  kube_object_fn *done, void *arg);
+
+#endif

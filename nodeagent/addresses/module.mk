@@ -1,0 +1,1 @@
+$(eval $(call library,nodeagent/addresses,lib/base lib/json lib/loop lib/kube lib/kube/auth reconcilers/core reconcilers/spider reconcilers/ipam,jansson))

@@ -1,0 +1,308 @@
+/*
+ * The word that nothing of a pod is left, until it has arrived. See addresses.h.
+ *
+ *	ASKING_POD	only for who guesses: is there no pod of this UID any more?
+ *	READING_NAMED	the endpoint of the pod's name: it is this UID's, mostly
+ *	LISTING		else one of this node in the namespace: that of a virtual machine
+ *	SAYING		a patch; the leader does the rest
+ *	READING_POD	no endpoint says this UID: is the pod alive, then nothing is given back
+ *	READING_POOLS	it has ended: records that still name the UID are taken out
+ *	GIVING_BACK	one pool after the other, each in the version that was read
+ */
+#include <assert.h>
+#include <string.h>
+
+#include "lib/base/log.h"
+#include "lib/base/mem.h"
+#include "lib/json/json.h"
+#include "lib/kube/status.h"
+#include "nodeagent/addresses/addresses_internal.h"
+#include "reconcilers/core/kinds.h"
+#include "reconcilers/ipam/controller.h"
+#include "reconcilers/ipam/endpoint.h"
+#include "reconcilers/ipam/ledger.h"
+
+enum release_state {
+	RELEASE_ASKING_POD,
+	RELEASE_READING_NAMED,
+	RELEASE_LISTING,
+	RELEASE_SAYING,
+	RELEASE_READING_POD,
+	RELEASE_READING_POOLS,
+	RELEASE_GIVING_BACK,
+};
+
+struct release {
+	TAILQ_ENTRY(release) link;
+	struct addresses *addresses;
+	char *ns, *name, *uid;
+	void (*done)(void *arg, const struct err *err);
+	void *arg;
+	enum release_state state;
+	bool superseded, is_guess;
+	struct kube_call *call;
+	struct timer *again;
+	int64_t pause_ms;
+	json_t *pools; /* list */
+	size_t next;
+};
+
+static void on_answer(void *arg, json_t *object, const struct err *err);
+
+static void release_free(struct release *release)
+{
+	TAILQ_REMOVE(&release->addresses->releases, release, link);
+	kube_call_cancel(release->call);
+	timer_free(release->again);
+	json_decref(release->pools);
+	mem_free(release->ns);
+	mem_free(release->name);
+	mem_free(release->uid);
+	mem_free(release);
+}
+
+static void tell(struct release *release, const struct err *err)
+{
+	void (*done)(void *arg, const struct err *err) = release->done;
+
+	release->done = NULL;
+	if (done)
+		done(release->arg, err);
+}
+
+static void finish(struct release *release)
+{
+	struct addresses *addresses = release->addresses;
+	auto_free char *uid = str_dup(release->uid);
+
+	tell(release, NULL);
+	release_free(release);
+	addresses_released(addresses, uid);
+}
+
+/* ---- steps --------------------------------------------------------------------------------------------------------- */
+
+static void send_get(struct release *release, enum release_state state,
+		     const struct kube_resource *resource)
+{
+	release->state = state;
+	release->call = kube_get(release->addresses->config.client, resource, release->ns,
+				 release->name, NULL, on_answer, release);
+}
+
+static void send_list(struct release *release)
+{
+	auto_free char *query = addresses_node_query(release->addresses);
+
+	release->state = RELEASE_LISTING;
+	release->call = kube_list(release->addresses->config.client, &addresses_endpoint,
+				  release->ns, query, on_answer, release);
+}
+
+static void send_pools(struct release *release)
+{
+	release->state = RELEASE_READING_POOLS;
+	release->call = kube_list(release->addresses->config.client, &addresses_pool, NULL, NULL,
+				  on_answer, release);
+}
+
+static void say(struct release *release, const json_t *endpoint)
+{
+	json_auto_t *patch =
+		json_pack("{s:{s:s, s:{s:s}}}", "metadata", "resourceVersion",
+			  json_str_or(json_at(endpoint, "metadata", "resourceVersion"), ""),
+			  "annotations", ENDPOINT_DOWN_ANNOTATION, release->uid);
+
+	if (endpoint_is_down(endpoint, release->uid)) {
+		finish(release);
+		return;
+	}
+	release->state = RELEASE_SAYING;
+	release->call =
+		kube_patch(release->addresses->config.client, &addresses_endpoint, release->ns,
+			   json_name(endpoint), KUBE_PATCH_MERGE, patch,
+			   &(struct kube_write){.field_manager = AGENT_NAME}, on_answer, release);
+}
+
+/* Take the UID's records out of a pool; true when there were any. */
+static bool take_out(struct ledger *ledger, const char *uid)
+{
+	json_auto_t *own = json_array();
+	const char *address;
+	json_t *record;
+	size_t i;
+
+	json_each (ledger->records, address, record)
+		if (str_eq(json_str_at(record, "podUid"), uid))
+			json_array_append_new(own, json_string(address));
+	json_array_foreach (own, i, record)
+		(void)ledger_release(ledger, json_string_value(record), uid, true);
+	return json_array_size(own) > 0;
+}
+
+static void give_back_next(struct release *release)
+{
+	release->state = RELEASE_GIVING_BACK;
+	while (release->next < json_array_size(release->pools)) {
+		const json_t *pool = json_array_get(release->pools, release->next++);
+		auto_ledger struct ledger ledger = {0};
+
+		if (!strstr(json_str_or(json_at(pool, "status", "allocatedIPs"), ""),
+			    release->uid) ||
+		    ledger_open(pool, NULL, &ledger, NULL) < 0 || !take_out(&ledger, release->uid))
+			continue;
+		log_info("giving back what no SpiderEndpoint names", F_STR("pool", json_name(pool)),
+			 F_STR("uid", release->uid));
+		release->call = take_put_ledger(release->addresses, &ledger, on_answer, release);
+		return;
+	}
+	finish(release);
+}
+
+/* ---- answers ------------------------------------------------------------------------------------------------------- */
+
+static const json_t *find_endpoint(const json_t *list, const char *uid)
+{
+	json_t *endpoint;
+	size_t i;
+
+	json_array_foreach (json_at(list, "items"), i, endpoint)
+		if (endpoint_is_of(endpoint, uid))
+			return endpoint;
+	return NULL;
+}
+
+static void on_failed(struct release *release, const struct err *err)
+{
+	if (err->class != ERR_CONFLICT)
+		tell(release, err);
+	release->pause_ms = release->pause_ms ? 2 * release->pause_ms : ADDRESSES_RETRY_MS;
+	if (release->pause_ms > ADDRESSES_RETRY_MAX_MS)
+		release->pause_ms = ADDRESSES_RETRY_MAX_MS;
+	timer_start(release->again, err->class == ERR_CONFLICT ? 0 : release->pause_ms);
+}
+
+static void on_answer(void *arg, json_t *object, const struct err *err)
+{
+	struct release *release = arg;
+	const json_t *endpoint = NULL;
+
+	release->call = NULL;
+	if (release->superseded) {
+		finish(release);
+		return;
+	}
+	if (err && !kube_err_is(err, "NotFound")) {
+		on_failed(release, err);
+		return;
+	}
+	switch (release->state) {
+	case RELEASE_ASKING_POD:
+		if (str_eq(json_uid(object), release->uid))
+			finish(release);
+		else
+			send_get(release, RELEASE_READING_NAMED, &addresses_endpoint);
+		break;
+	case RELEASE_READING_NAMED:
+		if (endpoint_is_of(object, release->uid))
+			say(release, object);
+		else
+			send_list(release);
+		break;
+	case RELEASE_LISTING:
+		endpoint = find_endpoint(object, release->uid);
+		if (endpoint)
+			say(release, endpoint);
+		else
+			send_get(release, RELEASE_READING_POD, &addresses_pod);
+		break;
+	case RELEASE_SAYING:
+		finish(release);
+		break;
+	case RELEASE_READING_POD:
+		if (object && str_eq(json_uid(object), release->uid) && pod_is_alive(object))
+			finish(release);
+		else
+			send_pools(release);
+		break;
+	case RELEASE_READING_POOLS:
+		json_decref(release->pools);
+		release->pools = json_incref(json_at(object, "items"));
+		release->next = 0;
+		give_back_next(release);
+		break;
+	case RELEASE_GIVING_BACK:
+		give_back_next(release);
+		break;
+	}
+}
+
+static void begin(void *arg)
+{
+	struct release *release = arg;
+
+	if (release->is_guess)
+		send_get(release, RELEASE_ASKING_POD, &addresses_pod);
+	else
+		send_get(release, RELEASE_READING_NAMED, &addresses_endpoint);
+}
+
+/* ---- life ---------------------------------------------------------------------------------------------------------- */
+
+static struct release *release_new(struct addresses *addresses, const char *ns, const char *name,
+				   const char *uid)
+{
+	struct release *release = mem_new(struct release);
+
+	assert(ns && name && !str_empty(uid));
+	release->addresses = addresses;
+	release->ns = str_dup(ns);
+	release->name = str_dup(name);
+	release->uid = str_dup(uid);
+	release->again = timer_new(addresses->config.loop, begin, release);
+	TAILQ_INSERT_TAIL(&addresses->releases, release, link);
+	return release;
+}
+
+void addresses_release(struct addresses *addresses, const char *ns, const char *name,
+		       const char *uid, void (*done)(void *arg, const struct err *err), void *arg)
+{
+	struct release *release = release_new(addresses, ns, name, uid);
+
+	release->done = done;
+	release->arg = arg;
+	begin(release);
+}
+
+void release_if_gone(struct addresses *addresses, const char *ns, const char *name, const char *uid)
+{
+	struct release *release = release_new(addresses, ns, name, uid);
+
+	release->is_guess = true;
+	begin(release);
+}
+
+bool release_is_superseded(struct addresses *addresses, const char *uid)
+{
+	struct release *release, *next;
+	bool is_under_way = false;
+
+	for (release = TAILQ_FIRST(&addresses->releases); release; release = next) {
+		next = TAILQ_NEXT(release, link);
+		if (!str_eq(release->uid, uid))
+			continue;
+		release->superseded = true;
+		is_under_way |= release->call != NULL;
+		if (!release->call) {
+			tell(release, NULL);
+			release_free(release);
+		}
+	}
+	return is_under_way;
+}
+
+void release_free_all(struct addresses *addresses)
+{
+	while (!TAILQ_EMPTY(&addresses->releases))
+		release_free(TAILQ_FIRST(&addresses->releases));
+}

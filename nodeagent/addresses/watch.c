@@ -1,0 +1,162 @@
+/*
+ * Pods of this node that end without a DEL: their sandbox was never made, or the agent was away. What the CNI state does not
+ * hold and the API server does not have is gone, and that is said.
+ */
+#include <string.h>
+
+#include "lib/base/log.h"
+#include "lib/base/mem.h"
+#include "lib/json/json.h"
+#include "lib/kube/cache.h"
+#include "lib/kube/informer.h"
+#include "nodeagent/addresses/addresses_internal.h"
+#include "reconcilers/core/kinds.h"
+#include "reconcilers/ipam/assign.h"
+#include "reconcilers/ipam/endpoint.h"
+
+struct pod_watch {
+	struct addresses *addresses;
+	struct cache *cache;
+	struct informer *informer;
+	char *selector;
+	struct kube_call *call; /* the list of SpiderEndpoints */
+	struct deferred *turn;  /* out of the middle of receiving */
+	struct timer *again;
+	json_t *gone; /* uid: {"ns", "name"}, to be looked at in the next turn */
+	bool synced;  /* SpiderEndpoints are to be listed */
+};
+
+static bool is_held(const struct addresses *addresses, const char *uid)
+{
+	return addresses->config.holds(addresses->config.arg, uid);
+}
+
+static void on_pod_changed(void *arg, const char *key, const json_t *old, const json_t *now)
+{
+	struct pod_watch *watch = arg;
+
+	if (old && !(now && str_eq(json_uid(old), json_uid(now))))
+		json_put(
+			watch->gone, json_uid(old),
+			json_pack("{s:s, s:s}", "ns", json_namespace(old), "name", json_name(old)));
+	deferred_run(watch->turn);
+}
+
+static void on_synced(void *arg)
+{
+	struct pod_watch *watch = arg;
+
+	watch->synced = true;
+	deferred_run(watch->turn);
+}
+
+static bool is_there(const struct cache *pods, const char *uid)
+{
+	const char *key;
+	size_t iter = 0;
+
+	while ((key = cache_next(pods, &iter)))
+		if (str_eq(cache_uid(pods, key), uid))
+			return true;
+	return false;
+}
+
+static void look_at_endpoint(struct pod_watch *watch, const json_t *endpoint)
+{
+	const char *uid = endpoint_uid(endpoint);
+
+	if (str_empty(uid) || endpoint_is_down(endpoint, uid) || is_held(watch->addresses, uid) ||
+	    is_there(watch->cache, uid))
+		return;
+	release_if_gone(watch->addresses, json_namespace(endpoint), json_name(endpoint), uid);
+}
+
+static void list_endpoints(void *arg);
+
+static void on_listed(void *arg, json_t *list, const struct err *err)
+{
+	struct pod_watch *watch = arg;
+	json_t *endpoint;
+	size_t i;
+
+	watch->call = NULL;
+	if (err) {
+		timer_start(watch->again, ADDRESSES_RETRY_MAX_MS);
+		return;
+	}
+	json_array_foreach (json_at(list, "items"), i, endpoint)
+		look_at_endpoint(watch, endpoint);
+}
+
+static void list_endpoints(void *arg)
+{
+	struct pod_watch *watch = arg;
+	auto_free char *query = addresses_node_query(watch->addresses);
+
+	if (!watch->call)
+		watch->call = kube_list(watch->addresses->config.client, &addresses_endpoint, NULL,
+					query, on_listed, watch);
+}
+
+static void take_turn(void *arg)
+{
+	struct pod_watch *watch = arg;
+	json_auto_t *gone = watch->gone;
+	const char *uid;
+	json_t *pod;
+
+	watch->gone = json_object();
+	json_each (gone, uid, pod)
+		if (!is_held(watch->addresses, uid))
+			addresses_release(watch->addresses, json_str_at(pod, "ns"),
+					  json_str_at(pod, "name"), uid, NULL, NULL);
+	if (watch->synced)
+		list_endpoints(watch);
+	watch->synced = false;
+}
+
+struct pod_watch *pod_watch_new(struct addresses *addresses)
+{
+	static const struct cache_kind kind = {.wanted = assign_wants, .project = assign_project};
+	static const splitter_path drops[] = {
+		{"metadata", "managedFields"},   {"spec", "volumes"},      {"spec", "containers"},
+		{"status", "containerStatuses"}, {"status", "conditions"},
+	};
+	struct pod_watch *watch = mem_new(struct pod_watch);
+	auto_strbuf struct strbuf selector = {0};
+
+	strbuf_adds(&selector, "fieldSelector=spec.nodeName%3D");
+	kube_path_encode(&selector, addresses->config.node);
+	watch->addresses = addresses;
+	watch->selector = strbuf_take(&selector);
+	watch->gone = json_object();
+	watch->turn = deferred_new(addresses->config.loop, take_turn, watch);
+	watch->again = timer_new(addresses->config.loop, list_endpoints, watch);
+	watch->cache = cache_new(&kind, on_pod_changed, watch);
+	watch->informer = informer_new(addresses->config.loop, addresses->config.client,
+				       &(struct informer_config){
+					       .resource = &addresses_pod,
+					       .selector = watch->selector,
+					       .drops = drops,
+					       .n_drops = ARRAY_LEN(drops),
+					       .cache = watch->cache,
+					       .synced = on_synced,
+					       .arg = watch,
+					       .metrics = addresses->config.metrics,
+				       });
+	return watch;
+}
+
+void pod_watch_free(struct pod_watch *watch)
+{
+	if (!watch)
+		return;
+	kube_call_cancel(watch->call);
+	informer_free(watch->informer);
+	cache_free(watch->cache);
+	deferred_free(watch->turn);
+	timer_free(watch->again);
+	json_decref(watch->gone);
+	mem_free(watch->selector);
+	mem_free(watch);
+}

@@ -1,0 +1,387 @@
+/*
+ * See the header.
+ */
+#include "nodeagent/attachments/attachments.h"
+
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+#include "lib/base/mem.h"
+#include "lib/base/str.h"
+#include "lib/json/json.h"
+#include "nodeagent/attachments/settings.h"
+#include "nodeagent/cni/line.h"
+#include "nodeagent/kubeletd/channel.h"
+#include "nodeagent/networks/networks.h"
+#include "reconcilers/ipam/allocate.h"
+
+static const struct kube_resource pods = {"", "v1", "pods", "Pod", true};
+static const struct kube_resource networks = {"k8s.cni.cncf.io", "v1",
+					      "network-attachment-definitions",
+					      "NetworkAttachmentDefinition", true};
+static const struct kube_resource coordinators = {"spiderpool.spidernet.io", "v2beta1",
+						  "spidercoordinators", "SpiderCoordinator", false};
+
+/* One that the server has asked and we have not answered. */
+struct question {
+	struct attachments *attachments;
+	struct question *next;
+	int64_t id;
+	json_t *ask;
+	struct kube_call *call;
+	struct addresses_want *want;
+	struct networks_question *networks;
+	json_t *pod;       /* coordinator: as read; NULL: it is not there */
+	bool is_releasing; /* addresses has our callback until it calls */
+	bool is_over;      /* nobody waits for it any more */
+};
+
+struct attachments {
+	struct attachments_config config;
+	struct networks *networks;
+	struct channel *server; /* NULL: no line */
+	struct timer *connecting;
+	struct question *questions;
+	json_t *list;
+	bool is_told; /* list is what the server of this line says */
+};
+
+/* ---- answers ------------------------------------------------------------------------------------ */
+
+static void question_free(struct question *q)
+{
+	for (struct question **at = &q->attachments->questions; *at; at = &(*at)->next) {
+		if (*at != q)
+			continue;
+		*at = q->next;
+		break;
+	}
+	kube_call_cancel(q->call);
+	addresses_want_cancel(q->want);
+	networks_cancel(q->networks);
+	json_decref(q->ask);
+	json_decref(q->pod);
+	mem_free(q);
+}
+
+/* Takes the value. */
+static void reply(struct question *q, const char *key, json_t *value)
+{
+	json_auto_t *message = json_object();
+
+	json_put_int(message, "id", q->id);
+	json_put(message, key, value);
+	if (q->attachments->server && !q->is_over)
+		channel_send(q->attachments->server, message);
+	question_free(q);
+}
+
+static void refuse(struct question *q, const struct err *err)
+{
+	reply(q, "error", line_error_new(err));
+}
+
+/* An object that was read by its name: a missing one is null. */
+static void on_object(void *arg, json_t *object, const struct err *err)
+{
+	struct question *q = arg;
+
+	q->call = NULL;
+	if (err && !str_eq(err->reason, "NotFound") && !str_eq(err->reason, "NotServed"))
+		refuse(q, err);
+	else
+		reply(q, "answer", object ? json_incref(object) : json_null());
+}
+
+/* ---- coordinator -------------------------------------------------------------------------------- */
+
+static void on_coordinators(void *arg, json_t *list, const struct err *err)
+{
+	struct question *q = arg;
+	struct err why = {0};
+	json_t *settings;
+
+	q->call = NULL;
+	if (err) {
+		refuse(q, err);
+		return;
+	}
+	settings = settings_of(json_at(list, "items"), q->pod, &why);
+	if (settings)
+		reply(q, "answer", settings);
+	else
+		refuse(q, &why);
+}
+
+/* A pod that is not there any more has no wishes. */
+static void on_pod(void *arg, json_t *pod, const struct err *err)
+{
+	struct question *q = arg;
+
+	q->call = NULL;
+	if (err && !str_eq(err->reason, "NotFound")) {
+		refuse(q, err);
+		return;
+	}
+	q->pod = json_incref(pod);
+	q->call = kube_list(q->attachments->config.client, &coordinators, NULL, NULL,
+			    on_coordinators, q);
+}
+
+/* ---- addresses ---------------------------------------------------------------------------------- */
+
+static void on_addresses(void *arg, const json_t *status, const struct err *err)
+{
+	struct question *q = arg;
+	const char *nic = json_str_at(q->ask, "ifname");
+	struct err why = {0};
+	json_auto_t *result = NULL;
+
+	q->want = NULL;
+	if (err) {
+		refuse(q, err);
+		return;
+	}
+	if (ipam_item(status, nic))
+		result = ipam_cni_result(status, nic, json_str_at(q->ask, "version"));
+	if (json_array_size(json_at(result, "ips")) == 0) {
+		(void)err_set(
+			&why, ERR_INVALID, "NoAddressForNic",
+			"no address was given to interface %s: name it in the pod's annotation "
+			"ipam.spidernet.io/ippools, or give its network a pool",
+			nic);
+		refuse(q, &why);
+		return;
+	}
+	reply(q, "answer", json_incref(result));
+}
+
+static void want_addresses(struct question *q)
+{
+	json_auto_t *asks = json_pack("[O]", json_at(q->ask, "wish"));
+
+	q->want = addresses_want(
+		q->attachments->config.addresses,
+		&(struct addresses_request){.ns = json_str_at(q->ask, "pod", "namespace"),
+					    .name = json_str_at(q->ask, "pod", "name"),
+					    .uid = json_str_or(json_at(q->ask, "pod", "uid"), ""),
+					    .asks = asks,
+					    .deadline_ms = clock_ms() + ATTACHMENTS_ANSWER_MS},
+		on_addresses, q);
+}
+
+static void on_released(void *arg, const struct err *err)
+{
+	struct question *q = arg;
+
+	q->is_releasing = false;
+	if (err && !q->is_over)
+		refuse(q, err);
+	else
+		reply(q, "answer", json_object());
+}
+
+static void release(struct question *q)
+{
+	q->is_releasing = true;
+	addresses_release(q->attachments->config.addresses, json_str_at(q->ask, "pod", "namespace"),
+			  json_str_at(q->ask, "pod", "name"),
+			  json_str_or(json_at(q->ask, "pod", "uid"), ""), on_released, q);
+}
+
+/* ---- networks ----------------------------------------------------------------------------------- */
+
+static void on_networks(void *arg, const json_t *answer, const struct err *err)
+{
+	struct question *q = arg;
+
+	q->networks = NULL;
+	if (err)
+		refuse(q, err);
+	else
+		reply(q, "answer", json_incref((json_t *)answer));
+}
+
+/* ---- questions ---------------------------------------------------------------------------------- */
+
+static void get(struct question *q, const struct kube_resource *resource, const json_t *of,
+		kube_object_fn *done)
+{
+	q->call = kube_get(q->attachments->config.client, resource, json_str_at(of, "namespace"),
+			   json_str_at(of, "name"), NULL, done, q);
+}
+
+static void start(struct question *q)
+{
+	const char *what = json_str_or(json_at(q->ask, "what"), "");
+	const json_t *pod = json_at(q->ask, "pod"), *network = json_at(q->ask, "network");
+	const json_t *named = str_eq(what, "network") ? network : pod;
+	struct err err = {0};
+
+	if (!json_str_at(named, "namespace") || !json_str_at(named, "name")) {
+		(void)err_set(&err, ERR_INVALID, "BadEnvironment",
+			      "CNI_ARGS name no pod (K8S_POD_NAMESPACE, K8S_POD_NAME): this plugin "
+			      "serves pods of Kubernetes only");
+		refuse(q, &err);
+	} else if (str_eq(what, "coordinator")) {
+		get(q, &pods, pod, on_pod);
+	} else if (str_eq(what, "addresses")) {
+		want_addresses(q);
+	} else if (str_eq(what, "release")) {
+		release(q);
+	} else if (networks_knows(what)) {
+		q->networks = networks_ask(q->attachments->networks, q->ask, on_networks, q);
+	} else if (str_eq(what, "pod")) {
+		get(q, &pods, pod, on_object);
+	} else if (str_eq(what, "network")) {
+		get(q, &networks, network, on_object);
+	} else {
+		(void)err_set(&err, ERR_BUG, "BadAnswer", "no answer to \"%s\"", what);
+		refuse(q, &err);
+	}
+}
+
+static void on_question(struct attachments *a, const json_t *message)
+{
+	struct question *q = mem_new(struct question);
+
+	q->attachments = a;
+	q->id = json_integer_value(json_at(message, "id"));
+	q->ask = json_incref(json_object_get(message, "ask"));
+	q->next = a->questions;
+	a->questions = q;
+	start(q);
+}
+
+/* ---- what the server says ----------------------------------------------------------------------- */
+
+static void on_event(const struct attachments *a, const json_t *event)
+{
+	const struct event_object object = {
+		.resource = &pods,
+		.ns = json_str_at(event, "pod", "namespace"),
+		.name = json_str_at(event, "pod", "name"),
+		.uid = json_str_at(event, "pod", "uid"),
+	};
+
+	if (object.ns && object.name && json_str_at(event, "reason"))
+		recorder_tell(a->config.recorder, &object, true, json_str_at(event, "reason"),
+			      json_str_or(json_at(event, "message"), ""));
+}
+
+static void on_heard(void *arg, const json_t *message)
+{
+	struct attachments *a = arg;
+	json_t *list = json_object_get(message, "attachments");
+
+	if (json_object_get(message, "ask")) {
+		on_question(a, message);
+	} else if (json_object_get(message, "event")) {
+		on_event(a, json_object_get(message, "event"));
+	} else if (json_str_at(message, "metrics")) {
+		if (a->config.metrics)
+			metrics_append(a->config.metrics, "cnid", json_str_at(message, "metrics"));
+	} else if (list) {
+		a->is_told = true;
+		if (json_same(list, a->list))
+			return;
+		json_decref(a->list);
+		a->list = json_incref(list);
+		a->config.changed(a->config.arg);
+	}
+}
+
+/* ---- the line ----------------------------------------------------------------------------------- */
+
+static void drop_questions(struct attachments *a)
+{
+	struct question *q, *next;
+
+	for (q = a->questions; q; q = next) {
+		next = q->next;
+		/* The word goes out all the same. */
+		if (q->is_releasing)
+			q->is_over = true;
+		else
+			question_free(q);
+	}
+}
+
+/* Its next process asks anew. */
+static void on_lost(void *arg, const struct err *err)
+{
+	struct attachments *a = arg;
+
+	channel_free(take_ptr(a->server));
+	a->is_told = false;
+	drop_questions(a);
+	timer_start(a->connecting, ATTACHMENTS_CONNECT_MS);
+}
+
+static void on_connecting(void *arg)
+{
+	struct attachments *a = arg;
+	int fd = a->config.connect(a->config.arg);
+
+	if (fd < 0) {
+		timer_start(a->connecting, ATTACHMENTS_CONNECT_MS);
+		return;
+	}
+	a->server = channel_new(&(struct channel_config){
+		.loop = a->config.loop, .fd = fd, .heard = on_heard, .lost = on_lost, .arg = a});
+}
+
+struct attachments *attachments_new(const struct attachments_config *config)
+{
+	struct attachments *a = mem_new(struct attachments);
+
+	a->config = *config;
+	a->networks = networks_new(&(struct networks_config){
+		.loop = config->loop,
+		.client = config->client,
+		.recorder = config->recorder,
+		.look_at_devices = config->look_at_devices,
+		.arg = config->arg,
+	});
+	a->connecting = timer_new(config->loop, on_connecting, a);
+	timer_start(a->connecting, 0);
+	return a;
+}
+
+void attachments_free(struct attachments *a)
+{
+	if (!a)
+		return;
+	while (a->questions)
+		question_free(a->questions);
+	networks_free(a->networks);
+	channel_free(a->server);
+	timer_free(a->connecting);
+	json_decref(a->list);
+	mem_free(a);
+}
+
+const json_t *attachments_list(const struct attachments *a)
+{
+	return a->list;
+}
+
+bool attachments_hold(const struct attachments *a, const char *uid)
+{
+	json_t *attachment;
+	size_t i;
+
+	if (!a->is_told)
+		return true;
+	for (const struct question *q = a->questions; q; q = q->next)
+		if (str_eq(json_str_at(q->ask, "pod", "uid"), uid))
+			return true;
+	json_array_foreach (a->list, i, attachment)
+		if (str_eq(json_str_at(attachment, "pod", "uid"), uid))
+			return true;
+	return false;
+}
+
+void attachments_devices(struct attachments *a, const json_t *named)
+{
+	networks_devices(a->networks, named);
+}

@@ -1,0 +1,62 @@
+/*
+ * The agent's side of the process that serves CNI plugins (nodeagent/cni/server.h): answers what
+ * only the API server knows, says what happened to pods in events, and knows what is attached to
+ * which pod.
+ *
+ * Objects are read when a pod needs them. Nothing is watched: a node with ten thousand others would
+ * else hear of every pod's network.
+ */
+#ifndef ORBWEAVER_NODEAGENT_ATTACHMENTS_ATTACHMENTS_H
+#define ORBWEAVER_NODEAGENT_ATTACHMENTS_ATTACHMENTS_H
+
+#include <jansson.h>
+
+#include "lib/base/metrics.h"
+#include "lib/kube/client.h"
+#include "lib/kube/recorder.h"
+#include "lib/loop/loop.h"
+#include "nodeagent/addresses/addresses.h"
+
+enum {
+	/* A line that is lost, or cannot be had, is asked for again. */
+	ATTACHMENTS_CONNECT_MS = 1000,
+	/* The server waits SERVER_AGENT_MS for an answer. */
+	ATTACHMENTS_ANSWER_MS = 9500,
+};
+
+struct attachments;
+
+/* All borrowed. */
+struct attachments_config {
+	struct loop *loop;
+	struct kube_client *client;
+	struct addresses *addresses;
+	struct recorder *recorder;
+	int (*connect)(void *arg);  /* a line to the server, or -1 */
+	void (*changed)(void *arg); /* attachments_list() is another; from the loop */
+	/* Have the kubelet asked who has which device: attachments_devices() with the answer. NULL: nobody can say. */
+	void (*look_at_devices)(void *arg);
+	void *arg;
+	struct metrics *metrics; /* the server's are shown with them; may be NULL */
+};
+
+struct attachments *attachments_new(const struct attachments_config *config);
+/* Before addresses, recorder and client. Accepts NULL. */
+void attachments_free(struct attachments *attachments);
+
+/* As networks_devices() (nodeagent/networks/networks.h). */
+void attachments_devices(struct attachments *attachments, const json_t *named);
+
+/*
+ * What is attached on this node (nodeagent/cni/ledger.h, ledger_describe), borrowed until the loop
+ * turns; NULL: the server has not said yet.
+ */
+const json_t *attachments_list(const struct attachments *attachments);
+
+/*
+ * Is something of the pod with this UID attached, or asked about right now? Also true while the
+ * server has not said what there is: its files may know more.
+ */
+bool attachments_hold(const struct attachments *attachments, const char *uid);
+
+#endif

@@ -1,0 +1,1 @@
+$(eval $(call library,nodeagent/networks,lib/base lib/json lib/loop lib/kube reconcilers/core nodeagent/meta,jansson))

@@ -1,0 +1,74 @@
+/*
+ * One CNI call of one plugin: what goes in, what comes out, who helps.
+ *
+ * Runs in a worker process of its own that may block and may be killed at any line. The planners of
+ * this folder decide (pure); nodeagent/netns looks and acts, and defines attach_run() in
+ * attach_run.c, above both.
+ */
+#ifndef ORBWEAVER_NODEAGENT_ATTACH_ATTACH_H
+#define ORBWEAVER_NODEAGENT_ATTACH_ATTACH_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "lib/base/err.h"
+
+enum attach_command { ATTACH_ADD, ATTACH_CHECK, ATTACH_DEL };
+
+/* Given by the server's worker; tests give their own. All members set. */
+struct attach_services {
+	void *context;
+	/*
+	 * Replace what is kept for this plugin and interface; on the disk and synced when it
+	 * returns. Called before the first change and whenever more is known. `state` is borrowed:
+	 * one JSON object that comes back as attach_call.saved. NULL: nothing is left to undo.
+	 */
+	int (*save)(void *context, const json_t *state, struct err *err);
+	/*
+	 * IPAM of config.ipam. command: "ADD" returns a new CNI result as the plugin printed it;
+	 * "DEL" and "CHECK" none (*ret_result is untouched).
+	 */
+	int (*ipam)(void *context, const char *command, const json_t *config, json_t **ret_result,
+		    struct err *err);
+	/* True when the device belongs to this sandbox still, or to nobody. */
+	bool (*owns)(void *context, const char *pci_address);
+};
+
+/* Borrowed, all of it. */
+struct attach_call {
+	enum attach_command command;
+	const char *type; /* "sriov", "ib-sriov", "rdma", "ipoib", "coordinator" */
+	const char *container_id, *ifname;
+	const char *netns_path; /* CNI_NETNS as it came: goes into results; "" or NULL with DEL */
+	const char *args;       /* CNI_ARGS as it came, or NULL */
+	const char *pod_namespace, *pod_name, *pod_uid; /* may be NULL */
+	int netns;              /* descriptor of the pod's namespace; -1: gone (DEL only) */
+	int host_netns;         /* descriptor of the node's namespace; -1: ours */
+	int root;               /* descriptor of the host's root folder: /sys below it is read */
+	const json_t *config;   /* stdin: object with name, cniVersion, prevResult, runtimeConfig */
+	const json_t *settings; /* cluster's, for "coordinator" (SpiderCoordinator); or NULL */
+	const json_t *saved;    /* DEL, CHECK: what the last save() of ADD left; or NULL */
+	const struct attach_services *services;
+};
+
+/*
+ * ADD: *ret_result is new, the CNI result in the configuration's version; on an error everything
+ * that was done is undone, and what could not be is in the last save(). CHECK and DEL leave
+ * *ret_result alone. DEL may come twice, without an ADD, with the namespace, the device, or its PF
+ * gone; it fails only for a device that is in the pod's living namespace and could not be moved.
+ * What has to wait (for the device, its PF, or IPAM) is in DEL's last save(): the call is to be
+ * repeated, with that, until save() gets NULL.
+ *
+ * ERR_INVALID    the configuration is wrong, or what it names does not fit: it fails again
+ * ERR_CONFLICT   another pod has the device, or the address
+ * ERR_TRANSIENT  not yet: the kubelet's next try may do
+ * ERR_HOST       the kernel refused
+ *
+ * cni_error.h turns these into codes of the CNI specification.
+ */
+int attach_run(const struct attach_call *call, json_t **ret_result, struct err *err);
+
+/* Does attach_run() know this type? */
+bool attach_knows(const char *type);
+
+#endif

@@ -1,0 +1,342 @@
+/*
+ * The sriov plugin's decisions. See the header.
+ */
+#include "nodeagent/attach/sriov.h"
+
+#include <math.h>
+#include <string.h>
+#include <strings.h>
+
+#include "lib/base/own.h"
+#include "lib/base/str.h"
+#include "lib/json/json.h"
+#include "nodeagent/attach/look.h"
+#include "nodeagent/attach/steps.h"
+#include "nodeagent/model/pci_address.h"
+#include "nodeagent/model/text.h"
+
+#define PROTO_8021Q  0x8100
+#define PROTO_8021AD 0x88a8
+#define RATE_MAX     10000000 /* Mbit/s */
+#define LINK_UP      0x1      /* linux/if.h */
+
+void sriov_config_done(struct sriov_config *config)
+{
+	json_decref(config->wanted);
+	*config = (struct sriov_config){0};
+}
+
+static int bad(struct err *err, const char *key, const char *must)
+{
+	return err_set(err, ERR_INVALID, "BadField", "sriov: %s must be %s", key, must);
+}
+
+bool sriov_read_mac(const char *text, char ret[18])
+{
+	unsigned char mac[6];
+
+	if (!text || !text_to_mac(text, mac) || mac[0] & 1 || text_mac_is_zero(mac))
+		return false;
+	text_from_octets(mac, sizeof(mac), ret);
+	return true;
+}
+
+/* 1: there is one; 0: absent; -1 with err. Whole, also as 1.0. */
+static int get_number(const json_t *config, const char *key, int64_t max, int64_t *ret,
+		      struct err *err)
+{
+	const json_t *value = json_at(config, key);
+	double real = json_number_value(value);
+
+	if (!value)
+		return 0;
+	if (!json_is_number(value) || real != floor(real) || real < 0 || real > (double)max)
+		return err_set(err, ERR_INVALID, "BadField",
+			       "sriov: %s must be a whole number from 0 to %lld", key,
+			       (long long)max);
+	*ret = (int64_t)real;
+	return 1;
+}
+
+static int read_vlan(const json_t *config, json_t *wanted, struct err *err)
+{
+	int64_t vlan = 0, qos = 0, proto = PROTO_8021Q;
+	int has_vlan = get_number(config, "vlan", 4094, &vlan, err);
+	int has_qos = get_number(config, "vlanQoS", 7, &qos, err);
+	const char *name = json_str_at(config, "vlanProto");
+
+	if (has_vlan < 0 || has_qos < 0)
+		return -1;
+	if (!str_empty(name) && strcasecmp(name, "802.1q") != 0) {
+		if (strcasecmp(name, "802.1ad") != 0)
+			return bad(err, "vlanProto", "802.1q or 802.1ad");
+		proto = PROTO_8021AD;
+	}
+	if (!has_vlan && (has_qos || !str_empty(name)))
+		return bad(err, "vlan", "there when vlanQoS or vlanProto is");
+	if (!vlan && (qos || proto == PROTO_8021AD))
+		return bad(err, "vlan", "from 1 to 4094 with this vlanQoS or vlanProto");
+	if (!has_vlan)
+		return 0;
+	json_put_int(wanted, "vlan", vlan);
+	json_put_int(wanted, "qos", qos);
+	json_put_int(wanted, "proto", proto);
+	return 0;
+}
+
+static int read_rates(const json_t *config, json_t *wanted, struct err *err)
+{
+	int64_t min = 0, max = 0;
+	int has_min = get_number(config, "min_tx_rate", RATE_MAX, &min, err);
+	int has_max = get_number(config, "max_tx_rate", RATE_MAX, &max, err);
+
+	if (has_min < 0 || has_max < 0)
+		return -1;
+	if (max && min > max)
+		return bad(err, "min_tx_rate", "at most max_tx_rate");
+	if (has_min || has_max) {
+		json_put_int(wanted, "minRate", min);
+		json_put_int(wanted, "maxRate", max);
+	}
+	return 0;
+}
+
+/* Only "on" is on; every other text is off. */
+static void read_switch(const json_t *config, const char *key, json_t *wanted)
+{
+	const char *text = json_str_at(config, key);
+
+	if (!str_empty(text))
+		json_put_bool(wanted, key, str_eq(text, "on"));
+}
+
+static int read_link_state(const json_t *config, json_t *wanted, struct err *err)
+{
+	static const char *const names[] = {"auto", "enable", "disable"};
+	const char *text = json_str_at(config, "link_state");
+
+	if (str_empty(text))
+		return 0;
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		if (str_eq(text, names[i])) {
+			json_put_int(wanted, "linkState", (int64_t)i);
+			return 0;
+		}
+	return bad(err, "link_state", "auto, enable or disable");
+}
+
+/* MAC of "K=V;K=V". Returns new, NULL when there is none. */
+static char *mac_of_args(const char *args)
+{
+	const char *at = args;
+
+	while (at && *at) {
+		size_t len = strcspn(at, ";");
+
+		if (len > 4 && strncmp(at, "MAC=", 4) == 0)
+			return str_ndup(at + 4, len - 4);
+		at += len + (at[len] == ';');
+	}
+	return NULL;
+}
+
+/* The key "mac" in any case, as Go reads it; CNI_ARGS over it, the runtime's over both. */
+static int read_mac(const json_t *config, const char *args, char ret[18], struct err *err)
+{
+	auto_free char *of_args = mac_of_args(args);
+	const char *text = NULL, *key;
+	json_t *value;
+
+	json_each (config, key, value)
+		if (strcasecmp(key, "mac") == 0)
+			text = json_string_value(value);
+	text = str_empty(of_args) ? text : of_args;
+	if (!str_empty(json_str_at(config, "runtimeConfig", "mac")))
+		text = json_str_at(config, "runtimeConfig", "mac");
+	if (!str_empty(text) && !sriov_read_mac(text, ret))
+		return err_set(err, ERR_INVALID, "BadField",
+			       "sriov: mac \"%.64s\" must be six octets of one station's address",
+			       text);
+	return 0;
+}
+
+int sriov_config_read(const json_t *config, const char *args, struct sriov_config *ret,
+		      struct err *err)
+{
+	auto_sriov_config struct sriov_config read = {
+		.device = json_str_at(config, "deviceID"),
+		.wanted = json_object(),
+	};
+
+	if (!pci_address_is_valid(json_str_or(json_at(config, "deviceID"), "")))
+		return bad(err, "deviceID",
+			   "the PCI address of a VF; the network's NAD needs the annotation "
+			   "k8s.v1.cni.cncf.io/resourceName, so that Multus fills it in");
+	if (read_vlan(config, read.wanted, err) || read_rates(config, read.wanted, err) ||
+	    read_link_state(config, read.wanted, err) || read_mac(config, args, read.mac, err))
+		return -1;
+	read_switch(config, "spoofchk", read.wanted);
+	read_switch(config, "trust", read.wanted);
+	if (read.mac[0])
+		json_put_str(read.wanted, "mac", read.mac);
+	*ret = read;
+	read = (struct sriov_config){0};
+	return 0;
+}
+
+/* ---- steps ---------------------------------------------------------------------------------------------------------- */
+
+/* Settings that go to the kernel together. */
+static const struct {
+	const char *keys[3];
+} settings[] = {
+	{{"vlan", "qos", "proto"}},
+	{{"mac"}},
+	{{"minRate", "maxRate"}},
+	{{"nodeGuid"}},
+	{{"portGuid"}},
+	{{"spoofchk"}},
+	{{"trust"}},
+	{{"linkState"}},
+};
+
+/* 802.1Q is what drivers that know no other do not name. */
+static int64_t number_of(const json_t *state, const char *key)
+{
+	if (str_eq(key, "proto") && !look_number(state, key))
+		return PROTO_8021Q;
+	return look_number(state, key);
+}
+
+static bool is_same(const json_t *from, const json_t *to, const char *key)
+{
+	const json_t *a = json_at(from, key), *b = json_at(to, key);
+
+	if (json_is_string(b) || json_is_boolean(b))
+		return json_same(a, b);
+	return number_of(from, key) == number_of(to, key);
+}
+
+void sriov_plan_settings(const char *pf, int64_t vf, const json_t *from, const json_t *to,
+			 json_t *steps)
+{
+	for (size_t i = 0; i < ARRAY_LEN(settings); i++) {
+		json_auto_t *now = json_object(), *was = json_object();
+		bool differs = false;
+		json_t *step;
+
+		for (size_t k = 0; k < 3 && settings[i].keys[k]; k++) {
+			const char *key = settings[i].keys[k];
+
+			if (!json_at(to, key))
+				continue;
+			differs |= !is_same(from, to, key);
+			json_put(now, key, json_deep_copy(json_at(to, key)));
+			if (json_is_string(json_at(to, key)) || json_is_boolean(json_at(to, key)))
+				json_put(was, key, json_deep_copy(json_at(from, key)));
+			else
+				json_put_int(was, key, number_of(from, key));
+		}
+		if (!differs)
+			continue;
+		step = steps_add(steps, "host", "vf", pf);
+		json_put_int(step, "vf", vf);
+		json_object_update(step, now);
+		json_put(step, "was", json_deep_copy(was));
+	}
+}
+
+/* dev: what it is called by then. */
+static void plan_mac(const char *dev, const json_t *link, const char *mac, const char *pf,
+		     int64_t vf, json_t *steps)
+{
+	const char *was = json_str_at(link, "mac");
+	json_t *step;
+
+	if (!mac || str_eq(was, mac))
+		return;
+	step = steps_add(steps, "host", "mac", dev);
+	json_put_str(step, "mac", mac);
+	json_put_str(step, "was", was);
+	json_put_str(step, "pf", pf);
+	json_put_int(step, "vf", vf);
+}
+
+void sriov_plan(const struct sriov_config *config, const struct sriov_facts *facts, json_t *steps)
+{
+	static const struct {
+		const char *path, *value;
+	} sysctls[] = {
+		{"net/ipv4/conf/%s/arp_notify", "1"},
+		{"net/ipv6/conf/%s/ndisc_notify", "1"},
+		{"net/ipv6/conf/%s/optimistic_dad", "1"},
+	};
+	json_t *step;
+
+	sriov_plan_settings(facts->pf, facts->vf, facts->state, config->wanted, steps);
+	if (!facts->netdev)
+		return;
+	/* Down before it moves: nothing goes out under a stranger's settings. */
+	step = steps_add(steps, "host", "link", facts->netdev);
+	json_put_bool(step, "up", false);
+	if (look_number(facts->link, "flags") & LINK_UP)
+		json_put_bool(json_need_object(step, "was"), "up", true);
+	/* A device cannot take a name that it has as an alternative one. */
+	if (json_list_has(json_at(facts->link, "altNames"), facts->ifname))
+		json_put_str(steps_add(steps, "host", "unalt", facts->netdev), "name",
+			     facts->ifname);
+	if (config->mac[0])
+		plan_mac(facts->netdev, facts->link, config->mac, facts->pf, facts->vf, steps);
+	step = steps_add(steps, "host", "move", facts->netdev);
+	json_put_str(step, "as", facts->ifname);
+	for (size_t i = 0; i < ARRAY_LEN(sysctls); i++) {
+		const char *rest = strstr(sysctls[i].path, "%s") + 2;
+
+		step = steps_add(steps, "pod", "sysctl", NULL);
+		json_put(step, "path",
+			 json_fmt("%.*s%s%s", (int)(rest - 2 - sysctls[i].path), sysctls[i].path,
+				  facts->ifname, rest));
+		json_put_str(step, "value", sysctls[i].value);
+		json_put_bool(step, "optional", true);
+	}
+	json_put_bool(steps_add(steps, "pod", "link", facts->ifname), "up", true);
+}
+
+/* ---- the way back ----------------------------------------------------------------------------------------------------- */
+
+const char *sriov_plan_name(const json_t *link, const char *name, json_t *steps)
+{
+	const char *now = json_str_at(link, "name");
+
+	if (str_eq(now, name))
+		return name;
+	if (json_list_has(json_at(link, "altNames"), name))
+		json_put_str(steps_add(steps, "host", "unalt", now), "name", name);
+	json_put_str(steps_add(steps, "host", "rename", now), "as", name);
+	return name;
+}
+
+void sriov_plan_return(const struct sriov_return *facts, json_t *steps)
+{
+	const char *name = json_str_at(facts->saved, "name");
+	const char *dev = json_str_at(facts->link, "name");
+	int64_t mtu = look_number(facts->saved, "mtu");
+	size_t i;
+	json_t *step;
+
+	json_array_foreach (json_at(facts->saved, "settings"), i, step) {
+		json_t *again = json_deep_copy(step);
+
+		json_put_str(again, "dev", facts->pf);
+		json_array_append_new(steps, again);
+	}
+	if (!name || !dev)
+		return;
+	if (look_number(facts->link, "flags") & LINK_UP)
+		json_put_bool(steps_add(steps, "host", "link", dev), "up", false);
+	if (facts->name_is_free)
+		dev = sriov_plan_name(facts->link, name, steps);
+	plan_mac(dev, facts->link, json_str_at(facts->saved, "mac"), facts->pf, facts->vf, steps);
+	if (mtu && mtu != look_number(facts->link, "mtu"))
+		json_put_int(steps_add(steps, "host", "link", dev), "mtu", mtu);
+}

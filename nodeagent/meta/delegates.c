@@ -1,0 +1,560 @@
+/*
+ * Networks of a pod, made delegates. See the header.
+ */
+#include "nodeagent/meta/delegates.h"
+
+#include <arpa/inet.h>
+#include <string.h>
+
+#include "lib/base/str.h"
+#include "lib/json/json.h"
+#include "nodeagent/meta/devices.h"
+#include "nodeagent/meta/network_config.h"
+#include "nodeagent/meta/plugin_call.h"
+#include "reconcilers/core/names.h"
+#include "reconcilers/core/networks.h"
+
+#define CNI_DEVINFO_DIR "/var/run/k8s.cni.cncf.io/devinfo/cni"
+#define DP_DEVINFO_DIR  "/var/run/k8s.cni.cncf.io/devinfo/dp"
+#define CONFIG_SOURCE   "kubernetes.io/config.source"
+
+/* ---- what the annotations ask for ------------------------------------------------------------ */
+
+static const char *annotation(const json_t *object, const char *name)
+{
+	return json_str_or(json_at(object, "metadata", "annotations", name), "");
+}
+
+/* Networks that every pod has: the annotation's are numbered behind them. */
+static size_t base_networks(const json_t *config)
+{
+	size_t n = json_array_size(json_at(config, "delegates"));
+
+	return n > 0 ? n : 1;
+}
+
+static bool is_global(const json_t *config, const char *ns)
+{
+	auto_free char *list = str_dup(json_str_or(json_at(config, "globalNamespaces"), "default"));
+	char *rest = list, *item;
+
+	while ((item = strsep(&rest, ","))) {
+		item += strspn(item, " ");
+		item[strcspn(item, " ")] = '\0';
+		if (*item && str_eq(item, ns))
+			return true;
+	}
+	return false;
+}
+
+/* An address, or one with a prefix. */
+static bool is_ip(const char *text)
+{
+	char address[INET6_ADDRSTRLEN] = "";
+	unsigned char bytes[sizeof(struct in6_addr)];
+	const char *slash = strchr(text, '/');
+	size_t len = slash ? (size_t)(slash - text) : strlen(text);
+	int64_t prefix = 0;
+	bool v6 = memchr(text, ':', len);
+
+	if (len >= sizeof(address))
+		return false;
+	memcpy(address, text, len);
+	return inet_pton(v6 ? AF_INET6 : AF_INET, address, bytes) == 1 &&
+	       (!slash || str_to_int(slash + 1, 0, v6 ? 128 : 32, &prefix));
+}
+
+static int check_ips(const json_t *element, size_t position, struct err *err)
+{
+	const json_t *ips = json_at(element, "ips");
+	json_t *ip;
+	size_t i;
+
+	if (ips && !json_is_array(ips))
+		return err_set(err, ERR_INVALID, "BadNetworks",
+			       "network %zu: ips must be a list of addresses", position);
+	json_array_foreach (ips, i, ip)
+		if (!is_ip(json_str_or(ip, "")))
+			return err_set(err, ERR_INVALID, "BadNetworks",
+				       "network %zu: ips[%zu] must be an address, or one with its "
+				       "prefix as in 10.1.0.9/24",
+				       position, i);
+	return 0;
+}
+
+/* The elements of one annotation, checked; an empty array when the pod has none. */
+static json_t *elements_of(const json_t *pod, const char *name, const char *ns, size_t first,
+			   struct err *err)
+{
+	json_auto_t *elements = networks_parse_from(annotation(pod, name), ns, first, err);
+	json_t *element;
+	size_t i;
+
+	if (!elements) {
+		err_in(err, "annotation %s", name);
+		return NULL;
+	}
+	if (json_array_size(elements) > META_NETWORKS_MAX) {
+		err_set(err, ERR_INVALID, "BadNetworks",
+			"annotation %s names more than %d networks; a pod can have no more", name,
+			META_NETWORKS_MAX);
+		return NULL;
+	}
+	json_array_foreach (elements, i, element)
+		if (check_ips(element, i + 1, err) < 0) {
+			err_in(err, "annotation %s", name);
+			return NULL;
+		}
+	return json_incref(elements);
+}
+
+static json_t *asked_for(const json_t *config, const json_t *pod, struct err *err)
+{
+	json_auto_t *elements = elements_of(pod, NETWORKS_ANNOTATION, json_namespace(pod),
+					    base_networks(config), err);
+	json_t *element;
+	size_t i;
+
+	json_array_foreach (elements, i, element) {
+		const char *ns = json_str_at(element, "namespace");
+
+		if (json_is_true(json_at(config, "namespaceIsolation")) &&
+		    !str_eq(ns, json_namespace(pod)) && !is_global(config, ns)) {
+			err_set(err, ERR_INVALID, "NamespaceIsolated",
+				"network %.64s/%.64s belongs to another namespace, which this "
+				"cluster does not allow; use one of namespace %.64s",
+				ns, json_str_at(element, "name"), json_namespace(pod));
+			return NULL;
+		}
+	}
+	return elements ? json_incref(elements) : NULL;
+}
+
+/*
+ * The element of default-network, borrowed from *ret_list; NULL when there is none. Its interface
+ * is "net0" if it names none.
+ */
+static int asked_for_default(const json_t *config, const json_t *pod, json_t **ret_list,
+			     struct err *err)
+{
+	const char *ns = json_str_or(json_at(config, "multusNamespace"), META_DEFAULT_NAMESPACE);
+	json_t *list = elements_of(pod, DEFAULT_NETWORK_ANNOTATION, ns, 0, err);
+
+	if (!list)
+		return -1;
+	if (json_array_size(list) > 1) {
+		json_decref(list);
+		return err_set(err, ERR_INVALID, "BadNetworks",
+			       "annotation %s names more than one network: leave one",
+			       DEFAULT_NETWORK_ANNOTATION);
+	}
+	*ret_list = list;
+	return 0;
+}
+
+static char *key_of(const json_t *element)
+{
+	return str_printf("%s/%s", json_str_at(element, "namespace"), json_str_at(element, "name"));
+}
+
+static void want(json_t *wanted, const json_t *elements)
+{
+	json_t *element;
+	size_t i;
+
+	json_array_foreach (elements, i, element) {
+		auto_free char *key = key_of(element);
+
+		if (!json_list_has(wanted, key))
+			json_array_append_new(wanted, json_string(key));
+	}
+}
+
+json_t *meta_wanted(const json_t *config, const json_t *pod, struct err *err)
+{
+	json_auto_t *replaced = NULL, *elements = NULL, *wanted = json_array();
+
+	if (asked_for_default(config, pod, &replaced, err) < 0)
+		return NULL;
+	elements = asked_for(config, pod, err);
+	if (!elements)
+		return NULL;
+	want(wanted, replaced);
+	want(wanted, elements);
+	return json_incref(wanted);
+}
+
+/* ---- devices --------------------------------------------------------------------------------- */
+
+/*
+ * The next free device of the resource. Networks get them in their order; what one has, no other
+ * gets.
+ */
+static const char *next_device(const struct meta_input *in, json_t *pools, const char *resource,
+			       const char *network, struct err *err)
+{
+	json_t *pool = json_object_get(pools, resource);
+	json_t *used;
+	const char *id;
+
+	if (!pool) {
+		pool = json_pack("{s:o, s:i}", "ids", devices_of(in->pod, in->devices, resource),
+				 "used", 0);
+		json_object_set_new(pools, resource, pool);
+	}
+	used = json_object_get(pool, "used");
+	id = json_string_value(
+		json_array_get(json_at(pool, "ids"), (size_t)json_integer_value(used)));
+	if (!id) {
+		err_set(err, ERR_INVALID, "TooFewDevices",
+			"network %.128s needs a device of %.128s, and the pod has %zu of them, all "
+			"taken: request one for each network",
+			network, resource, json_array_size(json_at(pool, "ids")));
+		return NULL;
+	}
+	json_integer_set(used, json_integer_value(used) + 1);
+	return id;
+}
+
+static char *file_name(const char *text)
+{
+	char *name = str_dup(text);
+
+	for (char *c = name; *c; c++)
+		if (*c == '/')
+			*c = '-';
+	return name;
+}
+
+char *meta_device_info_path(const char *network, const char *container_id, const char *ifname)
+{
+	auto_free char *name = file_name(network);
+
+	return str_printf("%s/%s-%s_%s", CNI_DEVINFO_DIR, name, container_id, ifname);
+}
+
+char *meta_device_info_source(const char *resource, const char *device)
+{
+	auto_free char *text = str_printf("%s-%s-device.json", resource, device);
+	auto_free char *name = file_name(text);
+
+	return str_printf("%s/%s", DP_DEVINFO_DIR, name);
+}
+
+void meta_put_attachments(json_t *delegates, const json_t *attachments)
+{
+	json_t *delegate, *plugin;
+	size_t i, k;
+
+	json_array_foreach (delegates, i, delegate)
+		json_array_foreach (json_at(delegate, "config", "plugins"), k, plugin) {
+			json_put(plugin, "cni.dev/valid-attachments", json_deep_copy(attachments));
+			json_put(plugin, "cni.dev/attachments", json_deep_copy(attachments));
+		}
+}
+
+/* ---- one delegate ---------------------------------------------------------------------------- */
+
+struct building {
+	const struct meta_input *in;
+	json_t *delegates;
+	json_t *pools; /* resource -> its devices, and how many of them are taken */
+};
+
+static const char *own_version(const struct meta_input *in)
+{
+	return json_str_or(json_at(in->config, "cniVersion"), "");
+}
+
+/* What every plugin of the delegate gets, whatever it declares. */
+static void inject(json_t *config, const char *device, const json_t *cni_args)
+{
+	json_t *plugins = json_at(config, "plugins"), *plugin;
+	size_t i;
+
+	json_array_foreach (plugins, i, plugin) {
+		json_put_str(plugin, "deviceID", device);
+		json_put_str(plugin, "pciBusID", device);
+		if (json_object_size(cni_args) > 0)
+			json_object_update(
+				json_need_object(json_need_object(plugin, "args"), "cni"),
+				(json_t *)cni_args);
+	}
+}
+
+/*
+ * What plugins get that declare it: the runtime's own, and over it what the element asks for. The
+ * cluster's network gets the runtime's alone.
+ */
+static json_t *capabilities(const struct meta_input *in, const json_t *element, bool is_first,
+			    const char *device, const char *device_info)
+{
+	static const struct {
+		const char *key, *name;
+	} asked[] = {
+		{"ips", "ips"},
+		{"mac", "mac"},
+		{"infiniband-guid", "infinibandGUID"},
+		{"bandwidth", "bandwidth"},
+		{"portMappings", "portMappings"},
+		{"deviceID", "deviceID"},
+	};
+	const json_t *runtime = json_at(in->config, "runtimeConfig");
+	json_t *all = json_is_object(runtime) ? json_deep_copy(runtime) : json_object();
+
+	if (is_first)
+		return all;
+	for (size_t i = 0; i < ARRAY_LEN(asked); i++) {
+		json_t *value = json_at(element, asked[i].key);
+
+		if (value && !str_eq(json_string_value(value), ""))
+			json_put(all, asked[i].name, json_deep_copy(value));
+	}
+	json_put_str(all, "deviceID", device);
+	if (json_at(all, "deviceID"))
+		json_put_str(all, "CNIDeviceInfoFile", device_info);
+	return all;
+}
+
+static json_t *requests(const json_t *element)
+{
+	json_t *asked = json_object();
+
+	json_put_str(asked, "mac", json_str_at(element, "mac"));
+	json_put_str(asked, "infinibandGUID", json_str_at(element, "infiniband-guid"));
+	if (json_array_size(json_at(element, "ips")) > 0)
+		json_put(asked, "ips", json_deep_copy(json_at(element, "ips")));
+	return asked;
+}
+
+/* Add a delegate. config is taken; element and resource may be NULL. */
+static int add_delegate(struct building *b, const char *name, const char *interface, json_t *config,
+			const json_t *element, const char *resource, struct err *err)
+{
+	json_auto_t *own = config;
+	bool is_first = json_array_size(b->delegates) == 0;
+	auto_free char *args = cni_args_for(b->in->args, b->in->container_id, b->in->pod,
+					    json_str_at(element, "mac"), json_at(element, "ips"));
+	auto_free char *info = meta_device_info_path(name, b->in->container_id, interface);
+	json_auto_t *delegate = json_object();
+	const char *device = NULL;
+
+	if (!str_empty(resource)) {
+		device = next_device(b->in, b->pools, resource, name, err);
+		if (!device)
+			return -1;
+		json_put_str(delegate, "resourceName", resource);
+		json_put_str(delegate, "deviceID", device);
+		json_put_str(delegate, "deviceInfo", info);
+	}
+	inject(own, device, json_at(element, "cni-args"));
+	json_put_str(delegate, "name", name);
+	json_put_str(delegate, "interface", interface);
+	json_put_str(delegate, "args", args);
+	json_object_set(delegate, "config", own);
+	json_put(delegate, "capabilities", capabilities(b->in, element, is_first, device, info));
+	json_put(delegate, "requests", requests(element));
+	if (json_is_array(json_at(element, "default-route")))
+		json_put(delegate, "defaultRoute",
+			 json_deep_copy(json_at(element, "default-route")));
+	json_array_append(b->delegates, delegate);
+	return 0;
+}
+
+/* A definition without spec.config means the file of the node whose network has that name. */
+static const json_t *config_on_disk(const struct meta_input *in, const char *name)
+{
+	return json_find(in->files, "name", name);
+}
+
+static json_t *definition_config(const struct building *b, const json_t *nad, const char *key,
+				 struct err *err)
+{
+	const char *text = json_str_or(json_at(nad, "spec", "config"), "");
+	struct err why = {0};
+	json_auto_t *parsed = *text ? json_parse(text, strlen(text), &why) : NULL;
+	json_t *config;
+
+	if (*text && !parsed) {
+		err_set(err, ERR_INVALID, "BadNetworkConfig",
+			"spec.config of NetworkAttachmentDefinition %.128s is no JSON: %.256s; "
+			"correct it",
+			key, why.text);
+		return NULL;
+	}
+	if (!*text && !config_on_disk(b->in, json_name(nad))) {
+		err_set(err, ERR_INVALID, "BadNetworkConfig",
+			"NetworkAttachmentDefinition %.128s has no spec.config, and no file of "
+			"this "
+			"node's CNI folder has a network of that name: write one of them",
+			key);
+		return NULL;
+	}
+	config = network_config_read(parsed ? parsed : config_on_disk(b->in, json_name(nad)),
+				     json_name(nad), own_version(b->in), err);
+	if (!config)
+		err_in(err, "NetworkAttachmentDefinition %.128s", key);
+	return config;
+}
+
+static int add_element(struct building *b, const json_t *element, const char *interface,
+		       struct err *err)
+{
+	auto_free char *key = key_of(element);
+	const json_t *nad = json_object_get(b->in->nads, key);
+	json_t *config;
+
+	if (!nad)
+		return err_set(err, ERR_INVALID, "NoNetworkFound",
+			       "cannot find a network-attachment-definition (%.64s) in namespace "
+			       "(%.64s): create it, or correct the pod's annotation",
+			       json_str_at(element, "name"), json_str_at(element, "namespace"));
+	config = definition_config(b, nad, key, err);
+	if (!config)
+		return -1;
+	return add_delegate(b, key, interface, config, element,
+			    annotation(nad, META_RESOURCE_ANNOTATION), err);
+}
+
+/*
+ * Networks that every pod has: those of the configuration, the first one replaced when the pod says
+ * so.
+ */
+static int add_base(struct building *b, const json_t *replaced, struct err *err)
+{
+	const json_t *delegates = json_at(b->in->config, "delegates"), *element;
+	const char *ifname = b->in->ifname ? b->in->ifname : "";
+	json_t *delegate;
+	size_t i;
+
+	if (json_array_size(delegates) == 0)
+		return err_set(err, ERR_INVALID, "BadNetworkConfig",
+			       "the configuration names no network for all pods: write the "
+			       "cluster's into delegates");
+	json_array_foreach (delegates, i, delegate) {
+		auto_free char *numbered = str_printf("net%zu", i);
+		json_t *config;
+
+		element = json_array_get(replaced, 0);
+		if (i == 0 && element) {
+			const char *interface = json_str_at(element, "interface");
+
+			if (str_eq(interface, "net0"))
+				interface = ifname;
+			if (add_element(b, element, interface, err) < 0)
+				return -1;
+			continue;
+		}
+		config = network_config_read(delegate, "", own_version(b->in), err);
+		if (!config)
+			return err_in(err, "delegates[%zu]", i);
+		if (add_delegate(b, json_str_at(config, "name"), i ? numbered : ifname, config,
+				 NULL, NULL, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* ---- all of them ----------------------------------------------------------------------------- */
+
+/*
+ * Before anything is set up: the second of two would fail when the first is there already, and a
+ * plugin that undoes its failure may remove an interface that it did not make.
+ */
+static int check_interfaces(const struct meta_input *in, const json_t *delegates, struct err *err)
+{
+	json_auto_t *seen = json_object();
+	json_t *delegate;
+	size_t i;
+
+	json_array_foreach (delegates, i, delegate) {
+		const char *interface = json_str_at(delegate, "interface");
+		const char *name = json_str_at(delegate, "name");
+		const char *other = json_str_at(seen, interface);
+
+		if (other)
+			return err_set(
+				err, ERR_INVALID, "InterfaceTwice",
+				"networks %.128s and %.128s want the same interface %s: name "
+				"another one in the annotation",
+				other, name, interface);
+		if (json_list_has(in->links, interface))
+			return err_set(err, ERR_INVALID, "InterfaceExists",
+				       "network %.128s wants interface %s, which is in the pod "
+				       "already: name another one in the annotation",
+				       name, interface);
+		json_put_str(seen, interface, name);
+	}
+	return 0;
+}
+
+static int check_default_routes(const json_t *delegates, struct err *err)
+{
+	size_t v4 = 0, v6 = 0, chosen = 0, i, k;
+	json_t *delegate, *gateway;
+
+	json_array_foreach (delegates, i, delegate) {
+		const json_t *gateways = json_at(delegate, "defaultRoute");
+
+		chosen += gateways != NULL;
+		json_array_foreach (gateways, k, gateway) {
+			const char *text = json_str_or(gateway, "");
+
+			if (!is_ip(text) || strchr(text, '/'))
+				return err_set(
+					err, ERR_INVALID, "BadDefaultRoute",
+					"network %.128s: default-route has \"%.64s\", which is "
+					"no address of a gateway",
+					json_str_at(delegate, "name"), text);
+			*(strchr(text, ':') ? &v6 : &v4) += 1;
+		}
+	}
+	if (v4 > 1 || v6 > 1)
+		return err_set(
+			err, ERR_INVALID, "BadDefaultRoute",
+			"default-route names more than one gateway of a family: leave one IPv4 "
+			"and one IPv6 address among all networks of the pod");
+	if (chosen > 1 && v4 + v6 < chosen)
+		return err_set(
+			err, ERR_INVALID, "BadDefaultRoute",
+			"more than one network of the pod has default-route, one of them without "
+			"a gateway: leave it at one network");
+	return 0;
+}
+
+/* A static pod has another UID on the API server than on its node. */
+static int check_uid(const struct meta_input *in, struct err *err)
+{
+	auto_free char *uid = cni_args_value(in->args, "K8S_POD_UID");
+	const char *source = annotation(in->pod, CONFIG_SOURCE);
+
+	if (!in->pod || str_empty(uid) || str_eq(uid, json_uid(in->pod)) ||
+	    (*source && !str_eq(source, "api")))
+		return 0;
+	return err_set(
+		err, ERR_TRANSIENT, "PodReplaced",
+		"pod %.64s/%.64s has UID %.64s now, and the sandbox is made for %.64s: nothing "
+		"to do, the kubelet makes another one",
+		json_namespace(in->pod), json_name(in->pod), json_uid(in->pod), uid);
+}
+
+json_t *meta_delegates(const struct meta_input *in, struct err *err)
+{
+	json_auto_t *replaced = NULL, *elements = NULL, *pools = json_object();
+	json_auto_t *delegates = json_array();
+	struct building b = {in, delegates, pools};
+	json_t *element;
+	size_t i;
+
+	if (check_uid(in, err) < 0 || asked_for_default(in->config, in->pod, &replaced, err) < 0)
+		return NULL;
+	elements = asked_for(in->config, in->pod, err);
+	if (!elements || add_base(&b, replaced, err) < 0)
+		return NULL;
+	json_array_foreach (elements, i, element)
+		if (add_element(&b, element, json_str_at(element, "interface"), err) < 0)
+			return NULL;
+	if (check_interfaces(in, delegates, err) < 0 || check_default_routes(delegates, err) < 0)
+		return NULL;
+	return json_incref(delegates);
+}

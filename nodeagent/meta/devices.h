@@ -1,0 +1,19 @@
+/*
+ * The devices that the kubelet has given a pod, dealt out to its networks. Pure.
+ */
+#ifndef ORBWEAVER_NODEAGENT_META_DEVICES_H
+#define ORBWEAVER_NODEAGENT_META_DEVICES_H
+
+#include <jansson.h>
+
+/*
+ * All devices of one resource that a pod has, as a new array of texts: container by container as
+ * the pod's spec lists them, init containers last, by PCI address within a container, each once (an
+ * init container's device may be given to a container again). So networks get the same devices
+ * however the kubelet sorts its answer.
+ *
+ * devices: [{"container", "resource", "ids": [text]}].
+ */
+json_t *devices_of(const json_t *pod, const json_t *devices, const char *resource);
+
+#endif

@@ -1,0 +1,448 @@
+/*
+ * See the header.
+ */
+#include "nodeagent/cni/attachment.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/fs.h"
+#include "lib/base/own_fd.h"
+#include "lib/base/str.h"
+#include "lib/json/json.h"
+#include "nodeagent/attach/attach.h"
+#include "nodeagent/cni/devices.h"
+#include "nodeagent/cni/foreign.h"
+#include "nodeagent/cni/master.h"
+#include "nodeagent/cni/meta_call.h"
+#include "nodeagent/cni/spiderpool.h"
+
+#define SPIDERPOOL "spiderpool"
+
+/* ---- what the disk says ---------------------------------------------------------------------- */
+
+/* One change of the attachment's record. */
+struct record {
+	const struct attachment *attachment;
+	const char *phase;   /* NULL: as it is */
+	const json_t *saved; /* with has_saved: NULL removes it */
+	bool has_saved;
+	const json_t *result; /* NULL: as it is */
+	bool is_gone;         /* remove it */
+	bool must_exist;      /* change nothing when there is none */
+};
+
+/* Boots are told apart by this: no namespace lives longer. */
+static json_t *boot_id(void)
+{
+	auto_strbuf struct strbuf text = {0};
+
+	if (fs_read(AT_FDCWD, "/proc/sys/kernel/random/boot_id", 64, &text, NULL) < 0)
+		return json_string("");
+	return json_stringn(text.data, strcspn(text.data, "\n"));
+}
+
+static void describe_sandbox(json_t *sandbox, const struct attachment *a)
+{
+	struct stat st;
+	json_t *netns;
+
+	if (json_object_get(sandbox, "boot"))
+		return;
+	json_put(sandbox, "boot", boot_id());
+	json_put(sandbox, "pod", json_deep_copy(a->pod));
+	netns = json_need_object(sandbox, "netns");
+	json_put_str(netns, "path", json_str_at(a->env, "CNI_NETNS"));
+	if (a->netns < 0 || fstat(a->netns, &st) < 0)
+		return;
+	json_put_int(netns, "device", (int64_t)st.st_dev);
+	json_put_int(netns, "inode", (int64_t)st.st_ino);
+}
+
+static json_t *add_record(json_t *sandbox, const struct attachment *a)
+{
+	json_t *record = json_object();
+
+	json_put_str(record, "plugin", a->key.plugin);
+	json_put_str(record, "network", a->key.network);
+	json_put_str(record, "ifname", a->key.ifname);
+	json_put(record, "config", json_deep_copy(a->config));
+	json_put(record, "env", json_deep_copy(a->env));
+	json_array_append_new(json_at(sandbox, "attachments"), record);
+	return record;
+}
+
+static void remove_record(json_t *sandbox, const json_t *record)
+{
+	json_t *list = json_at(sandbox, "attachments");
+	const json_t *item;
+	size_t i;
+
+	json_array_foreach (list, i, item) {
+		if (item != record)
+			continue;
+		json_array_remove(list, i);
+		return;
+	}
+}
+
+static bool change_record(void *arg, json_t *sandbox)
+{
+	const struct record *change = arg;
+	const struct attachment *a = change->attachment;
+	json_t *record = sandbox_find(sandbox, &a->key);
+
+	if (!record && (change->is_gone || change->must_exist))
+		return false;
+	if (change->is_gone) {
+		remove_record(sandbox, record);
+		return true;
+	}
+	describe_sandbox(sandbox, a);
+	if (!record)
+		record = add_record(sandbox, a);
+	json_put_str(record, "phase", change->phase);
+	if (change->has_saved)
+		(void)json_object_del(record, "saved");
+	if (change->saved)
+		json_put(record, "saved", json_deep_copy(change->saved));
+	if (change->result)
+		json_put(record, "result", json_deep_copy(change->result));
+	return true;
+}
+
+static int put_record(const struct attachment *a, struct record change, bool sync, struct err *err)
+{
+	change.attachment = a;
+	return sandbox_change(a->state, a->container, sync, change_record, &change, err);
+}
+
+/* New; NULL: there is none. */
+static json_t *get_record(const struct attachment *a)
+{
+	json_auto_t *sandbox = sandbox_read(a->state, a->container, NULL);
+
+	return json_incref(sandbox_find(sandbox, &a->key));
+}
+
+/* ---- steps, for the metrics ------------------------------------------------------------------ */
+
+static void note_step(struct attachment *a, const char *step, int64_t begun_us, bool ok)
+{
+	json_t *entry = json_object();
+
+	json_put_str(entry, "step", step);
+	json_put(entry, "seconds", json_real((double)(clock_us() - begun_us) / 1e6));
+	json_put_bool(entry, "ok", ok);
+	json_array_append_new(a->steps, entry);
+}
+
+/* ---- the agent ------------------------------------------------------------------------------- */
+
+/* A question about this attachment, new; what is known of it goes along. */
+static json_t *question_new(const struct attachment *a, const char *what)
+{
+	json_t *question = json_object();
+
+	json_put_str(question, "what", what);
+	json_put_str(question, "container", a->container);
+	json_put_str(question, "ifname", a->key.ifname);
+	json_put_str(question, "netns", json_str_at(a->env, "CNI_NETNS"));
+	json_put(question, "pod", json_deep_copy(a->pod));
+	return question;
+}
+
+static json_t *ask_agent(struct attachment *a, const char *step, json_t *question, struct err *err)
+{
+	int64_t begun = clock_us();
+	json_auto_t *reply = line_ask(a->line, "ask", question, err);
+
+	note_step(a, step, begun, reply != NULL);
+	return json_incref(json_object_get(reply, "answer"));
+}
+
+/* ---- spiderpool ------------------------------------------------------------------------------ */
+
+static json_t *addresses_question_new(const struct attachment *a, struct err *err)
+{
+	bool matches = false;
+	json_t *wish = spiderpool_wish(a->config, a->key.ifname, &matches, err), *question;
+
+	if (!wish)
+		return NULL;
+	if (matches)
+		json_put(wish, "masterAddresses", master_addresses(a->config, a->root));
+	question = question_new(a, "addresses");
+	json_put_str(question, "version", json_str_at(a->config, "cniVersion"));
+	json_put(question, "wish", wish);
+	return question;
+}
+
+static int spiderpool_add(struct attachment *a, json_t **ret_result, struct err *err)
+{
+	json_t *question = addresses_question_new(a, err);
+	json_auto_t *result = NULL;
+
+	if (!question)
+		return -1;
+	if (put_record(a, (struct record){.phase = "adding"}, true, err) < 0) {
+		json_decref(question);
+		return -1;
+	}
+	result = ask_agent(a, "addresses", question, err);
+	if (!result) {
+		(void)put_record(a, (struct record){.phase = "deleting"}, true, NULL);
+		return -1;
+	}
+	if (put_record(a, (struct record){.phase = "added", .result = result}, false, err) < 0)
+		return -1;
+	*ret_result = take_ptr(result);
+	return 0;
+}
+
+/* The agent is away, or cannot say now: the record stays, and is worked off later. */
+static void spiderpool_delete(struct attachment *a)
+{
+	json_auto_t *answer = ask_agent(a, "release", question_new(a, "release"), NULL);
+
+	if (answer)
+		(void)put_record(a, (struct record){.is_gone = true}, true, NULL);
+}
+
+/* ---- services for the planners --------------------------------------------------------------- */
+
+static int save(void *context, const json_t *state, struct err *err)
+{
+	const struct attachment *a = context;
+
+	/* A DEL without a record has one as soon as something has to wait. */
+	return put_record(a,
+			  (struct record){.phase = a->is_going ? "deleting" : NULL,
+					  .saved = state,
+					  .has_saved = true,
+					  .must_exist = !state},
+			  true, err);
+}
+
+static bool owns(void *context, const char *address)
+{
+	const struct attachment *a = context;
+
+	return device_is_owned(a->state, address, a->container);
+}
+
+/* The same attachment as its IPAM plugin sees it: same environment, same configuration. */
+static struct attachment as_spiderpool(const struct attachment *a)
+{
+	struct attachment ipam = *a;
+
+	ipam.key.plugin = SPIDERPOOL;
+	return ipam;
+}
+
+static int ipam(void *context, const char *command, const json_t *config, json_t **ret_result,
+		struct err *err)
+{
+	struct attachment *a = context;
+	const char *type = json_str_at(config, "ipam", "type");
+	struct attachment inner = as_spiderpool(a);
+	int64_t begun = clock_us();
+	int rc;
+
+	if (!type)
+		return err_set(err, ERR_INVALID, "NoIpam", "ipam has no type");
+	if (!str_eq(type, SPIDERPOOL)) {
+		rc = foreign_run(a, type, command, config, ret_result, err);
+		note_step(a, "ipam", begun, rc == 0);
+		return rc;
+	}
+	inner.config = config;
+	if (str_eq(command, "ADD"))
+		return spiderpool_add(&inner, ret_result, err);
+	if (str_eq(command, "DEL"))
+		return attachment_delete(&inner, err);
+	return 0;
+}
+
+static int run(struct attachment *a, enum attach_command command, const json_t *saved,
+	       const json_t *settings, json_t **ret_result, struct err *err)
+{
+	const struct attach_services services = {
+		.context = a, .save = save, .ipam = ipam, .owns = owns};
+	const struct attach_call call = {
+		.command = command,
+		.type = a->key.plugin,
+		.container_id = a->container,
+		.ifname = a->key.ifname,
+		.netns_path = json_str_at(a->env, "CNI_NETNS"),
+		.args = json_str_at(a->env, "CNI_ARGS"),
+		.pod_namespace = json_str_at(a->pod, "namespace"),
+		.pod_name = json_str_at(a->pod, "name"),
+		.pod_uid = json_str_at(a->pod, "uid"),
+		.netns = a->netns,
+		.host_netns = -1,
+		.root = a->root,
+		.config = a->config,
+		.settings = settings,
+		.saved = saved,
+		.services = &services,
+	};
+	int64_t begun = clock_us();
+	int rc = str_eq(a->key.plugin, META_PLUGIN)
+			 ? meta_call_run(a, command, saved, &services, ret_result, err)
+			 : attach_run(&call, ret_result, err);
+
+	note_step(a, "attach", begun, rc == 0);
+	return rc;
+}
+
+/* ---- ADD ------------------------------------------------------------------------------------- */
+
+bool attachment_knows(const char *plugin)
+{
+	return str_eq(plugin, SPIDERPOOL) || str_eq(plugin, META_PLUGIN) || attach_knows(plugin);
+}
+
+static bool takes_device(const char *plugin)
+{
+	return !str_eq(plugin, "coordinator") && !str_eq(plugin, SPIDERPOOL) &&
+	       !str_eq(plugin, META_PLUGIN);
+}
+
+/* What the cluster says of coordinators; *ret is new, or NULL: nothing is asked for this plugin. */
+static int get_settings(struct attachment *a, json_t **ret, struct err *err)
+{
+	if (!str_eq(a->key.plugin, "coordinator"))
+		return 0;
+	*ret = ask_agent(a, "settings", question_new(a, "coordinator"), err);
+	return *ret ? 0 : -1;
+}
+
+/*
+ * Give the device up, unless another plugin of the sandbox has something to put back on it: sriov
+ * comes after rdma, and a pod that came in between would take the VF as it is for its normal state.
+ */
+static void give_up_device(const struct attachment *a, const char *device)
+{
+	json_auto_t *sandbox = sandbox_read(a->state, a->container, NULL);
+	const json_t *own = sandbox_find(sandbox, &a->key), *record;
+	size_t i;
+
+	json_array_foreach (json_at(sandbox, "attachments"), i, record)
+		if (record != own && takes_device(json_str_or(json_at(record, "plugin"), "")) &&
+		    str_eq(device_of(json_at(record, "config")), device))
+			return;
+	device_release(a->state, device, a->container);
+}
+
+/* What could not be undone is in `saved`, and waits. */
+static void clean_up(struct attachment *a, const char *device)
+{
+	json_auto_t *record = get_record(a);
+
+	if (json_at(record, "saved")) {
+		(void)put_record(a, (struct record){.phase = "deleting"}, true, NULL);
+		return;
+	}
+	if (device)
+		give_up_device(a, device);
+	(void)put_record(a, (struct record){.is_gone = true}, true, NULL);
+}
+
+static int add_with_device(struct attachment *a, const char *device, json_t **ret_result,
+			   struct err *err)
+{
+	json_auto_t *settings = NULL, *result = NULL;
+	auto_close int lock = device ? device_lock(a->state, device, err) : -1;
+	int rc;
+
+	if (device && lock < 0)
+		return -1;
+	if (get_settings(a, &settings, err) < 0)
+		return -1;
+	if (put_record(a, (struct record){.phase = "adding"}, true, err) < 0)
+		return -1;
+	rc = device ? device_claim(a->state, device, a->container, a->key.ifname, err) : 0;
+	if (rc == 0)
+		rc = run(a, ATTACH_ADD, NULL, settings, &result, err);
+	if (rc == 0)
+		rc = put_record(a, (struct record){.phase = "added", .result = result}, false, err);
+	if (rc == 0)
+		*ret_result = take_ptr(result);
+	else
+		clean_up(a, device);
+	return rc;
+}
+
+int attachment_add(struct attachment *a, json_t **ret_result, struct err *err)
+{
+	if (str_eq(a->key.plugin, SPIDERPOOL))
+		return spiderpool_add(a, ret_result, err);
+	return add_with_device(a, takes_device(a->key.plugin) ? device_of(a->config) : NULL,
+			       ret_result, err);
+}
+
+/* ---- CHECK ----------------------------------------------------------------------------------- */
+
+int attachment_check(struct attachment *a, struct err *err)
+{
+	json_auto_t *record = get_record(a), *settings = NULL;
+
+	if (!record)
+		return err_set(err, ERR_INVALID, "NotAttached",
+			       "%s has not attached %s to network %s in this sandbox: make the pod "
+			       "anew",
+			       a->key.plugin, a->key.ifname, a->key.network);
+	if (str_eq(a->key.plugin, SPIDERPOOL))
+		return 0;
+	if (get_settings(a, &settings, err) < 0)
+		return -1;
+	return run(a, ATTACH_CHECK, json_at(record, "saved"), settings, NULL, err);
+}
+
+/* ---- DEL ------------------------------------------------------------------------------------- */
+
+static int delete_with_device(struct attachment *a, const json_t *record, struct err *err)
+{
+	const char *device = takes_device(a->key.plugin) ? device_of(a->config) : NULL;
+	auto_close int lock = device ? device_lock(a->state, device, NULL) : -1;
+	json_auto_t *left = NULL;
+	int rc;
+
+	/* Without the lock its owner cannot be known: later. */
+	if (device && lock < 0)
+		return 0;
+	rc = run(a, ATTACH_DEL, json_at(record, "saved"), NULL, NULL, err);
+	left = get_record(a);
+	if (rc < 0 || json_at(left, "saved"))
+		return rc;
+	if (device)
+		give_up_device(a, device);
+	return left ? put_record(a, (struct record){.is_gone = true}, true, err) : 0;
+}
+
+int attachment_delete(struct attachment *a, struct err *err)
+{
+	json_auto_t *record = NULL;
+	struct attachment then = *a;
+	int rc = 0;
+
+	then.is_going = true;
+	/* What the disk cannot take now is tried all the same. */
+	record = get_record(a);
+	if (record && !str_eq(json_str_at(record, "phase"), "deleting"))
+		(void)put_record(a, (struct record){.phase = "deleting", .must_exist = true}, true,
+				 NULL);
+	if (json_at(record, "config"))
+		then.config = json_at(record, "config");
+	if (!a->has_plugin && json_at(record, "env"))
+		then.env = json_at(record, "env");
+	if (str_eq(a->key.plugin, SPIDERPOOL))
+		spiderpool_delete(&then);
+	else
+		rc = delete_with_device(&then, record, err);
+	return rc;
+}

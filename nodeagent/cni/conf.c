@@ -1,0 +1,204 @@
+/*
+ * See the header.
+ */
+#include "nodeagent/cni/conf.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/base/fs.h"
+#include "lib/base/log.h"
+#include "lib/base/mem.h"
+#include "lib/base/own_fd.h"
+#include "lib/base/root.h"
+#include "lib/base/str.h"
+#include "lib/json/json.h"
+
+enum {
+	FILE_SIZE_MAX = 1 << 20,
+	FILES_MAX = 256,
+};
+
+struct conf {
+	struct conf_config config;
+	struct timer *looking;
+	bool was_there;     /* ours, when we looked last */
+	int fights;         /* times that it was put back */
+	int peaceful_looks; /* in a row */
+	char said[32];      /* the reason that was logged last */
+};
+
+/* What a runtime looks at. */
+static int is_conf(const struct dirent *entry)
+{
+	return entry->d_name[0] != '.' &&
+	       (str_ends(entry->d_name, ".conf") || str_ends(entry->d_name, ".conflist") ||
+		str_ends(entry->d_name, ".json"));
+}
+
+static int by_name(const struct dirent **a, const struct dirent **b)
+{
+	return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+json_t *conf_files(int root, const char *folder)
+{
+	auto_close int dir = root_open(root, folder, O_RDONLY | O_DIRECTORY, 0);
+	struct dirent **entries = NULL;
+	json_t *files = json_array();
+	int n = dir < 0 ? 0 : scandirat(dir, ".", &entries, is_conf, by_name);
+
+	for (int i = 0; i < n; i++) {
+		auto_strbuf struct strbuf text = {0};
+		json_t *file = json_object();
+
+		json_put_str(file, "name", entries[i]->d_name);
+		/* One that cannot be read is in the way of the runtime all the same. */
+		if (fs_read(dir, entries[i]->d_name, FILE_SIZE_MAX, &text, NULL) == 0)
+			json_put_str(file, "text", strbuf_str(&text));
+		if (i < FILES_MAX)
+			json_array_append(files, file);
+		json_decref(file);
+		free(entries[i]);
+	}
+	free(entries);
+	return files;
+}
+
+/* Names in the folder of plugins, new. */
+static json_t *programs_in(int root, const char *folder)
+{
+	int fd = root_open(root, folder, O_RDONLY | O_DIRECTORY, 0);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	json_t *programs = json_array();
+	const struct dirent *entry;
+
+	if (!dir && fd >= 0)
+		(void)close(fd);
+	while (dir && (entry = readdir(dir)))
+		json_array_append_new(programs, json_string(entry->d_name));
+	if (dir)
+		(void)closedir(dir);
+	return programs;
+}
+
+static char *path_of(const char *dir)
+{
+	return str_below(dir, META_CONF_FILE);
+}
+
+static void say_once(struct conf *conf, const struct err *note)
+{
+	if (str_eq(conf->said, note->reason))
+		return;
+	(void)snprintf(conf->said, sizeof(conf->said), "%s", note->reason);
+	if (note->class == ERR_NONE)
+		log_info("pods' networks are set up by our meta plugin",
+			 F_STR("file", META_CONF_FILE));
+	else
+		log_warn("the runtime's CNI configuration", F_ERR(note));
+}
+
+/* False: somebody removes it again and again, and it is left to him. */
+static bool may_put_back(struct conf *conf, bool is_there)
+{
+	struct err note = {0};
+
+	if (is_there && ++conf->peaceful_looks >= CONF_PEACE_LOOKS)
+		conf->fights = 0;
+	if (!is_there)
+		conf->peaceful_looks = 0;
+	if (conf->was_there && !is_there && conf->fights <= CONF_FIGHTS_MAX)
+		conf->fights++;
+	conf->was_there = is_there;
+	if (conf->fights <= CONF_FIGHTS_MAX)
+		return true;
+	(void)err_set(&note, ERR_HOST, "ConfRemoved",
+		      "somebody has removed %s %d times, so it is not put back: keep other network "
+		      "plugins from it (Cilium: cni.exclusive=false), then restart the agent",
+		      META_CONF_FILE, conf->fights);
+	say_once(conf, &note);
+	return false;
+}
+
+static int write_file(struct conf *conf, const char *text, struct err *err)
+{
+	auto_free char *path = path_of(conf->config.dir);
+	struct err why = {0};
+
+	if (root_write_atomic(conf->config.root, path, text, strlen(text), 0644, &why) == 0) {
+		conf->was_there = true;
+		log_info("CNI configuration written", F_STR("file", path));
+		return 0;
+	}
+	return err_set(err, ERR_HOST, "ConfNotWritten", "%s; pods get the cluster's network alone",
+		       why.text);
+}
+
+int conf_remove(int root, const char *dir, struct err *err)
+{
+	auto_free char *path = path_of(dir);
+
+	if (root_remove(root, path) == 0 || errno == ENOENT)
+		return 0;
+	return err_sys(err, "ConfNotWritten", "remove %s", path);
+}
+
+void conf_look(struct conf *conf)
+{
+	json_auto_t *files = conf_files(conf->config.root, conf->config.dir);
+	json_auto_t *programs = programs_in(conf->config.root, conf->config.bin_dir);
+	bool is_there = json_find(files, "name", META_CONF_FILE) != NULL;
+	struct meta_conf wanted;
+	struct err err = {0};
+
+	meta_conf_decide(&(struct meta_conf_input){.mode = conf->config.mode,
+						   .files = files,
+						   .programs = programs,
+						   .isolates = conf->config.isolates,
+						   .shared = conf->config.shared},
+			 &wanted);
+	if (wanted.action == META_CONF_REMOVE) {
+		conf->was_there = false;
+		(void)conf_remove(conf->config.root, conf->config.dir, &err);
+	} else if (conf->config.mode != META_OFF && may_put_back(conf, is_there) &&
+		   wanted.action == META_CONF_WRITE) {
+		(void)write_file(conf, wanted.text, &err);
+	}
+	if (err.class != ERR_NONE)
+		say_once(conf, &err);
+	else if (conf->fights <= CONF_FIGHTS_MAX &&
+		 (conf->was_there || wanted.note.class != ERR_NONE))
+		say_once(conf, &wanted.note);
+	meta_conf_done(&wanted);
+}
+
+static void on_looking(void *arg)
+{
+	struct conf *conf = arg;
+
+	conf_look(conf);
+	timer_start(conf->looking, CONF_LOOK_MS);
+}
+
+struct conf *conf_new(const struct conf_config *config)
+{
+	struct conf *conf = mem_new(struct conf);
+
+	conf->config = *config;
+	conf->looking = timer_new(config->loop, on_looking, conf);
+	timer_start(conf->looking, 0);
+	return conf;
+}
+
+void conf_free(struct conf *conf)
+{
+	if (!conf)
+		return;
+	timer_free(conf->looking);
+	mem_free(conf);
+}

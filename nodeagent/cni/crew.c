@@ -1,0 +1,362 @@
+/*
+ * See the header.
+ */
+#include "nodeagent/cni/crew.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/mem.h"
+#include "lib/base/str.h"
+#include "lib/json/frame.h"
+#include "lib/json/json.h"
+#include "nodeagent/cni/foreign.h"
+#include "nodeagent/cni/line.h"
+#include "nodeagent/meta/delegates.h"
+
+enum {
+	CHUNK = 16384,
+	/* One plugin of each network runs at a time. */
+	CREW_MAX = 2 * META_NETWORKS_MAX,
+};
+
+struct member {
+	struct member *next;
+	int64_t id; /* of what the host runs for it */
+	struct meta_step step;
+	pid_t pid;
+	struct line line;
+	json_t *question; /* waits for its turn at the server, or for the answer; NULL: none */
+	bool is_asked;
+	json_t *said; /* it has ended; NULL: it runs */
+};
+
+struct crew {
+	struct attachment *of;
+	struct member *members;
+	int64_t last_id;
+};
+
+struct crew *crew_new(struct attachment *of)
+{
+	struct crew *crew = mem_new(struct crew);
+
+	crew->of = of;
+	return crew;
+}
+
+static void member_free(struct crew *crew, struct member *member)
+{
+	struct member **at = &crew->members;
+
+	while (*at != member)
+		at = &(*at)->next;
+	*at = member->next;
+	if (member->pid > 0) {
+		(void)kill(member->pid, SIGKILL);
+		(void)waitpid(member->pid, NULL, 0);
+	}
+	if (member->line.fd >= 0)
+		(void)close(member->line.fd);
+	strbuf_done(&member->line.in);
+	json_decref(member->question);
+	json_decref(member->said);
+	mem_free(member);
+}
+
+void crew_free(struct crew *crew)
+{
+	if (!crew)
+		return;
+	while (crew->members)
+		member_free(crew, crew->members);
+	mem_free(crew);
+}
+
+static void end_failed(struct member *member, const struct err *err)
+{
+	if (member->said)
+		return;
+	member->said = json_object();
+	json_put(member->said, "error", line_error_new(err));
+}
+
+/* ---- in a member's process -------------------------------------------------------------------------------------------- */
+
+/* {"result"} or {"error"}, new. */
+static json_t *work(struct attachment *a, const char *command)
+{
+	json_t *said = json_object(), *result = NULL;
+	struct err err = {0};
+	int rc;
+
+	if (str_eq(command, "ADD"))
+		rc = attachment_add(a, &result, &err);
+	else if (str_eq(command, "CHECK"))
+		rc = attachment_check(a, &err);
+	else
+		rc = attachment_delete(a, &err);
+	json_put(said, "result", result);
+	if (rc < 0)
+		json_put(said, "error", line_error_new(&err));
+	return said;
+}
+
+static json_t *run_program(struct attachment *a, const char *command)
+{
+	struct err err = {0};
+	json_t *said = foreign_program(a, a->key.plugin, command, a->config, &err);
+
+	if (said)
+		return said;
+	said = json_object();
+	json_put(said, "error", line_error_new(&err));
+	return said;
+}
+
+static _Noreturn void be_member(const struct crew *crew, const struct meta_step *step, int fd,
+				const char *type, const json_t *env, const json_t *config)
+{
+	struct line line = {.fd = fd};
+	struct attachment a = *crew->of;
+	json_t *said;
+
+	a.line = &line;
+	a.key = (struct sandbox_key){type, json_str_or(json_at(config, "name"), ""),
+				     json_str_or(json_at(env, "CNI_IFNAME"), "")};
+	a.config = config;
+	a.env = env;
+	a.steps = json_array();
+	said = attachment_knows(type) ? work(&a, step->command) : run_program(&a, step->command);
+	json_put(said, "steps", a.steps);
+	line_send(&line, "done", said);
+	_exit(0);
+}
+
+void crew_begin(struct crew *crew, const struct meta_step *step, const char *type,
+		const json_t *env, const json_t *config)
+{
+	struct member *member = mem_new(struct member);
+	pid_t self = getpid();
+	struct err err = {0};
+	int pair[2] = {-1, -1};
+
+	member->step = *step;
+	member->id = ++crew->last_id;
+	member->next = crew->members;
+	member->line.fd = -1;
+	crew->members = member;
+	/*
+	 * Not fork(): libuv's handler closes two descriptors in the child, by the numbers that its signal pipe had in the
+	 * server. This process has closed that pipe, and the numbers are ours by now.
+	 */
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0 ||
+	    (member->pid = _Fork()) < 0) {
+		(void)err_sys(&err, "WorkerEnded", "start a process for plugin %s", type);
+		end_failed(member, &err);
+		if (pair[0] >= 0) {
+			(void)close(pair[0]);
+			(void)close(pair[1]);
+		}
+		return;
+	}
+	if (member->pid == 0) {
+		if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || getppid() != self)
+			_exit(1);
+		/* Its end of the line is the one way it knows that we have gone. */
+		(void)close(pair[0]);
+		for (const struct member *m = member->next; m; m = m->next)
+			if (m->line.fd >= 0)
+				(void)close(m->line.fd);
+		be_member(crew, step, pair[1], type, env, config);
+	}
+	(void)close(pair[1]);
+	member->line.fd = pair[0];
+}
+
+/* ---- lines ------------------------------------------------------------------------------------------------------------ */
+
+/* Take what has come. False: nothing comes any more. */
+static bool take_in(struct line *line)
+{
+	ssize_t n;
+
+	strbuf_reserve(&line->in, CHUNK);
+	n = recv(line->fd, line->in.data + line->in.len, CHUNK, MSG_DONTWAIT);
+	if (n < 0)
+		return errno == EINTR || errno == EAGAIN;
+	line->in.len += (size_t)n;
+	return n > 0;
+}
+
+/* The next whole message, new, or NULL. */
+static json_t *next_message(struct line *line)
+{
+	json_t *message = NULL;
+
+	return json_frame_read(&line->in, &message, NULL) < 0 ? NULL : message;
+}
+
+/* Nobody else has asked: the server answers one question at a time. */
+static void ask_next(struct crew *crew)
+{
+	struct member *next = NULL;
+
+	for (struct member *m = crew->members; m; m = m->next) {
+		if (m->question && m->is_asked)
+			return;
+		if (m->question)
+			next = m;
+	}
+	if (!next)
+		return;
+	next->is_asked = true;
+	line_send(crew->of->line, "ask", json_incref(next->question));
+}
+
+static void take_steps(struct crew *crew, json_t *said)
+{
+	const json_t *steps = json_at(said, "steps");
+
+	if (json_is_array(steps))
+		json_array_extend(crew->of->steps, (json_t *)steps);
+	(void)json_object_del(said, "steps");
+}
+
+static void hear_member(struct crew *crew, struct member *member, const json_t *message)
+{
+	json_t *exec = json_object_get(message, "exec");
+
+	if (exec) {
+		json_put_int(exec, "id", member->id);
+		line_send(crew->of->line, "exec", json_incref(exec));
+	} else if (json_object_get(message, "ask")) {
+		member->question = json_incref(json_object_get(message, "ask"));
+		member->is_asked = false;
+	} else if (json_object_get(message, "done")) {
+		member->said = json_incref(json_object_get(message, "done"));
+		take_steps(crew, member->said);
+	}
+}
+
+/* An answer has no id, a program's end has. */
+static void hear_server(struct crew *crew, const json_t *message)
+{
+	int64_t id = json_integer_value(json_object_get(message, "id"));
+
+	for (struct member *m = crew->members; m; m = m->next) {
+		if (id > 0 ? m->id != id : !m->is_asked)
+			continue;
+		if (id == 0) {
+			json_decref(m->question);
+			m->question = NULL;
+			m->is_asked = false;
+		}
+		line_pass(&m->line, message);
+		return;
+	}
+}
+
+static void lose_member(struct member *member)
+{
+	struct err err = {0};
+
+	(void)err_set(&err, ERR_TRANSIENT, "WorkerEnded",
+		      "the process that calls the plugin was cut off; the runtime tries again");
+	end_failed(member, &err);
+}
+
+/* Every plugin's answer comes by the server: without it none does. */
+static void lose_server(struct crew *crew)
+{
+	struct err err = {0};
+
+	(void)err_set(&err, ERR_TRANSIENT, "ServerGone",
+		      "the server of this node's networks has ended; the runtime tries again");
+	for (struct member *m = crew->members; m; m = m->next)
+		end_failed(m, &err);
+}
+
+/* Wait for something to come in, and pass it on. */
+static void turn(struct crew *crew)
+{
+	struct pollfd fds[CREW_MAX + 1];
+	struct member *of[CREW_MAX + 1];
+	json_t *message;
+	nfds_t n = 1;
+
+	ask_next(crew);
+	fds[0] = (struct pollfd){.fd = crew->of->line->fd, .events = POLLIN};
+	for (struct member *m = crew->members; m && n <= CREW_MAX; m = m->next) {
+		if (m->said)
+			continue;
+		of[n] = m;
+		fds[n++] = (struct pollfd){.fd = m->line.fd, .events = POLLIN};
+	}
+	if (poll(fds, n, -1) < 0)
+		return;
+	for (nfds_t i = 1; i < n; i++) {
+		bool is_there = !fds[i].revents || take_in(&of[i]->line);
+
+		while (fds[i].revents && (message = next_message(&of[i]->line))) {
+			hear_member(crew, of[i], message);
+			json_decref(message);
+		}
+		if (!is_there)
+			lose_member(of[i]);
+	}
+	if (!fds[0].revents)
+		return;
+	if (!take_in(crew->of->line))
+		lose_server(crew);
+	while ((message = next_message(crew->of->line))) {
+		hear_server(crew, message);
+		json_decref(message);
+	}
+}
+
+bool crew_wait(struct crew *crew, struct crew_end *ret)
+{
+	while (crew->members) {
+		for (struct member *m = crew->members; m; m = m->next) {
+			if (!m->said)
+				continue;
+			ret->step = m->step;
+			ret->said = json_incref(m->said);
+			member_free(crew, m);
+			return true;
+		}
+		turn(crew);
+	}
+	return false;
+}
+
+json_t *crew_ask(struct crew *crew, json_t *question, int64_t wait_ms, struct err *err)
+{
+	struct line *line = crew->of->line;
+	int64_t until = clock_ms() + wait_ms;
+	json_auto_t *reply = NULL;
+
+	line_send(line, "ask", question);
+	while (!(reply = next_message(line))) {
+		struct pollfd fd = {.fd = line->fd, .events = POLLIN};
+		int64_t left = until - clock_ms();
+
+		if (left <= 0 || (poll(&fd, 1, (int)left) > 0 && !take_in(line))) {
+			(void)err_set(err, ERR_TRANSIENT, "AgentAway",
+				      "the agent of this node did not answer in time");
+			return NULL;
+		}
+	}
+	if (json_object_get(reply, "error")) {
+		(void)line_error_read(json_object_get(reply, "error"), err);
+		return NULL;
+	}
+	return json_incref(json_object_get(reply, "answer"));
+}

@@ -1,0 +1,37 @@
+/*
+ * Which sandbox a device belongs to: one file per device below the state's folder,
+ * devices/ADDRESS.json, of {"container": "…", "ifname": "…", "before": {…}}; `before` is the owner
+ * whose DEL has not come yet.
+ *
+ * The kubelet may give a device to the next pod before the runtime has sent the DEL of the last
+ * one: a sandbox that is not the owner any more must leave the device alone. Whoever changes a
+ * device, or asks before it does, holds the lock of it; the lock ends with the process. All calls
+ * block.
+ */
+#ifndef ORBWEAVER_NODEAGENT_CNI_DEVICES_H
+#define ORBWEAVER_NODEAGENT_CNI_DEVICES_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "lib/base/err.h"
+
+/* The device that a configuration names, borrowed; NULL: none, or no PCI address. */
+const char *device_of(const json_t *config);
+
+/* A descriptor that holds the lock until it is closed; -1 with ERR_HOST "DeviceNotLocked". */
+int device_lock(int state, const char *address, struct err *err);
+
+/* Make the sandbox the owner. On the disk when it returns. ERR_HOST "DeviceNotClaimed". */
+int device_claim(int state, const char *address, const char *container, const char *ifname,
+		 struct err *err);
+
+/* Is it this sandbox's, or nobody's? What cannot be read is somebody else's. */
+bool device_is_owned(int state, const char *address, const char *container);
+
+/*
+ * Give it up; the owner before is the owner again if it has a file still. Another's is left alone.
+ */
+void device_release(int state, const char *address, const char *container);
+
+#endif

@@ -1,0 +1,166 @@
+/*
+ * See the header.
+ */
+#include "nodeagent/cni/foreign.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cni/delegates.h"
+#include "cni/wire.h"
+#include "lib/base/own_fd.h"
+#include "lib/base/str.h"
+#include "lib/json/json.h"
+
+int foreign_read(const char *type, const json_t *end, json_t **ret_result, struct err *err)
+{
+	const char *out = json_str_or(json_at(end, "stdout"), "");
+	json_auto_t *said = json_parse(out, strlen(out), NULL);
+
+	if (json_integer_value(json_at(end, "status")) != 0) {
+		const char *msg = json_str_at(said, "msg"), *details = json_str_at(said, "details");
+
+		if (!msg)
+			msg = *out ? out : json_str_or(json_at(end, "stderr"), "");
+		return err_set(err, ERR_HOST, "IpamFailed", "the IPAM plugin %s failed: %s%s%s",
+			       type, msg, str_empty(details) ? "" : "; ",
+			       str_empty(details) ? "" : details);
+	}
+	if (!ret_result)
+		return 0;
+	if (!json_is_object(said))
+		return err_set(err, ERR_INVALID, "BadResult",
+			       "the IPAM plugin %s printed no CNI result", type);
+	*ret_result = take_ptr(said);
+	return 0;
+}
+
+/* ---- by ourselves ---------------------------------------------------------------------------- */
+
+/* In a child: become one that is on the host, run the program, say how it ended. */
+static _Noreturn void run_in_root(int root, const json_t *env, const struct wire_buffer *order,
+				  int to)
+{
+	struct delegates *delegates = delegates_new();
+	struct wire_buffer out = {0};
+	struct wire_message message;
+	const char *name;
+	const json_t *value;
+
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+	if (fchdir(root) < 0 || chroot(".") < 0 || clearenv() != 0)
+		_exit(1);
+	json_each (env, name, value)
+		(void)setenv(name, json_str_or(value, ""), 1);
+	(void)setenv("PATH", "/usr/sbin:/usr/bin:/sbin:/bin", 1);
+	if (wire_read(order->data, order->len, &message) != 1 ||
+	    delegates_start(delegates, &message) < 0)
+		_exit(1);
+	while (delegates_running(delegates) > 0) {
+		struct pollfd fds[DELEGATES_POLL_MAX];
+		size_t n = delegates_poll(delegates, fds);
+
+		(void)poll(fds, n, n > 0 ? -1 : 0);
+		delegates_turn(delegates, &out);
+	}
+	for (size_t at = 0; at < out.len;) {
+		ssize_t n = write(to, out.data + at, out.len - at);
+
+		if (n <= 0)
+			_exit(1);
+		at += (size_t)n;
+	}
+	_exit(0);
+}
+
+/* {"status", "stdout", "stderr"}, new; NULL with err. */
+static json_t *run_here(const struct attachment *a, const struct wire_buffer *order,
+			struct err *err)
+{
+	auto_strbuf struct strbuf in = {0};
+	struct wire_message message;
+	struct wire_field field;
+	json_t *end;
+	int fds[2], status;
+	pid_t pid;
+	ssize_t n;
+
+	/* Not fork(), whose handler of libuv closes descriptors of ours (crew.c). */
+	if (pipe(fds) < 0 || (pid = _Fork()) < 0) {
+		(void)err_sys(err, "IpamFailed", "start a process");
+		return NULL;
+	}
+	if (pid == 0)
+		run_in_root(a->root, a->env, order, fds[1]);
+	(void)close(fds[1]);
+	do {
+		strbuf_reserve(&in, 16384);
+		n = read(fds[0], in.data + in.len, 16384);
+		in.len += n > 0 ? (size_t)n : 0;
+	} while (n > 0 && in.len <= WIRE_MAX);
+	(void)close(fds[0]);
+	(void)waitpid(pid, &status, 0);
+	if (wire_read(in.data, in.len, &message) != 1) {
+		(void)err_set(err, ERR_HOST, "IpamFailed", "the host's root cannot be entered");
+		return NULL;
+	}
+	end = json_object();
+	for (size_t at = 0; wire_next(&message, &at, &field);) {
+		auto_free char *text = str_ndup((const char *)field.data, field.len);
+
+		if (field.tag == WIRE_STATUS)
+			json_put_int(end, "status", wire_number(&field, 1));
+		else if (field.tag == WIRE_STDOUT)
+			json_put_str(end, "stdout", text);
+		else if (field.tag == WIRE_STDERR)
+			json_put_str(end, "stderr", text);
+	}
+	return end;
+}
+
+json_t *foreign_program(struct attachment *a, const char *type, const char *command,
+			const json_t *config, struct err *err)
+{
+	auto_free char *change = str_printf("CNI_COMMAND=%s", command), *text = json_text(config);
+	json_auto_t *env = json_array();
+	struct wire_buffer order = {0};
+	size_t begun, i;
+	const char *name;
+	json_t *value, *end;
+
+	/* The plugin that runs it was called for one interface, this may be for another one. */
+	json_each (a->env, name, value)
+		if (!str_eq(name, "CNI_COMMAND"))
+			json_array_append_new(env, json_fmt("%s=%s", name, json_str_or(value, "")));
+	json_array_append_new(env, json_string(change));
+	if (a->has_plugin)
+		return line_ask(
+			a->line, "exec",
+			json_pack("{s:s, s:O, s:s}", "path", type, "env", env, "stdin", text), err);
+	begun = wire_begin(&order, WIRE_EXEC);
+	wire_add_number(&order, WIRE_ID, 1);
+	wire_add_text(&order, WIRE_PATH, type);
+	json_array_foreach (env, i, value)
+		wire_add_text(&order, WIRE_ENV, json_string_value(value));
+	wire_add_text(&order, WIRE_STDIN, text);
+	end = wire_end(&order, begun) == 0 ? run_here(a, &order, err) : NULL;
+	free(order.data);
+	return end;
+}
+
+int foreign_run(struct attachment *a, const char *type, const char *command, const json_t *config,
+		json_t **ret_result, struct err *err)
+{
+	json_auto_t *end = NULL;
+
+	/* A name to look for in CNI_PATH, as the specification has it; never a path. */
+	if (strchr(type, '/'))
+		return err_set(err, ERR_INVALID, "BadNetworkConfig",
+			       "ipam.type \"%s\" is a path; give the plugin's name", type);
+	end = foreign_program(a, type, command, config, err);
+	return end ? foreign_read(type, end, str_eq(command, "ADD") ? ret_result : NULL, err) : -1;
+}

@@ -1,0 +1,81 @@
+/*
+ * See the header.
+ */
+#include "nodeagent/cni/master.h"
+
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <ifaddrs.h>
+#include <netinet/in.h>
+#include <stdint.h>
+
+#include "lib/base/own_fd.h"
+#include "lib/base/root.h"
+#include "lib/base/str.h"
+#include "lib/json/json.h"
+#include "nodeagent/cni/devices.h"
+
+/* The interface of the function that this VF belongs to, new; NULL: it is no VF, or has none. */
+static char *pf_interface(const char *device, int root)
+{
+	auto_free char *path = str_printf("/sys/bus/pci/devices/%s/physfn/net", device);
+	auto_close int fd = root_open(root, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	auto_closedir DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+	const struct dirent *entry;
+
+	if (!dir)
+		return NULL;
+	fd = -1;
+	while ((entry = readdir(dir)))
+		if (entry->d_name[0] != '.')
+			return str_dup(entry->d_name);
+	return NULL;
+}
+
+static unsigned int prefix_of(const void *mask, size_t len)
+{
+	const uint8_t *bytes = mask;
+	unsigned int prefix = 0;
+
+	for (size_t i = 0; i < len; i++)
+		prefix += (unsigned int)__builtin_popcount(bytes[i]);
+	return prefix;
+}
+
+static void add(json_t *list, const struct ifaddrs *item)
+{
+	char text[INET6_ADDRSTRLEN];
+	const void *address, *mask;
+	size_t len;
+
+	if (item->ifa_addr->sa_family == AF_INET) {
+		address = &((const struct sockaddr_in *)(const void *)item->ifa_addr)->sin_addr;
+		mask = &((const struct sockaddr_in *)(const void *)item->ifa_netmask)->sin_addr;
+		len = 4;
+	} else {
+		address = &((const struct sockaddr_in6 *)(const void *)item->ifa_addr)->sin6_addr;
+		mask = &((const struct sockaddr_in6 *)(const void *)item->ifa_netmask)->sin6_addr;
+		len = 16;
+	}
+	if (inet_ntop(item->ifa_addr->sa_family, address, text, sizeof(text)))
+		json_array_append_new(list, json_fmt("%s/%u", text, prefix_of(mask, len)));
+}
+
+json_t *master_addresses(const json_t *config, int root)
+{
+	const char *master = json_str_at(config, "master"), *device = device_of(config);
+	auto_free char *pf = !master && device ? pf_interface(device, root) : NULL;
+	const char *name = master ? master : pf;
+	json_t *list = json_array();
+	struct ifaddrs *all = NULL;
+
+	if (!name || getifaddrs(&all) < 0)
+		return list;
+	for (const struct ifaddrs *item = all; item; item = item->ifa_next)
+		if (item->ifa_addr && item->ifa_netmask && str_eq(item->ifa_name, name) &&
+		    (item->ifa_addr->sa_family == AF_INET || item->ifa_addr->sa_family == AF_INET6))
+			add(list, item);
+	freeifaddrs(all);
+	return list;
+}

@@ -1,0 +1,200 @@
+/*
+ * See the header.
+ */
+#include "nodeagent/cni/sandboxes.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lib/base/fs.h"
+#include "lib/base/own_fd.h"
+#include "lib/base/str.h"
+#include "lib/json/json.h"
+#include "nodeagent/cni/draft.h"
+
+#define FOLDER  "sandboxes"
+#define SUFFIX  ".json"
+#define VERSION 1
+
+static char *path_of(const char *container)
+{
+	return str_printf(FOLDER "/%s" SUFFIX, container);
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+static bool is_attachment(const json_t *value)
+{
+	return json_str_at(value, "plugin") && json_str_at(value, "network") &&
+	       json_str_at(value, "ifname");
+}
+
+json_t *sandbox_parse(const char *text, size_t len, struct err *err)
+{
+	json_auto_t *sandbox = json_parse(text, len, err);
+	const json_t *attachments = json_at(sandbox, "attachments");
+	const json_t *attachment;
+	size_t i;
+
+	if (!sandbox)
+		return NULL;
+	if (!json_is_array(attachments) || !json_str_at(sandbox, "container")) {
+		(void)err_set(err, ERR_INVALID, "BadSandbox", "has no container or no attachments");
+		return NULL;
+	}
+	json_array_foreach ((json_t *)attachments, i, attachment) {
+		if (is_attachment(attachment))
+			continue;
+		(void)err_set(err, ERR_INVALID, "BadSandbox",
+			      "attachments[%zu] has no plugin, network or ifname", i);
+		return NULL;
+	}
+	return take_ptr(sandbox);
+}
+
+/* *ret is new; NULL: the file is empty, as one is that a crash left right after it was made. */
+static int read_file(int fd, json_t **ret, struct err *err)
+{
+	auto_strbuf struct strbuf text = {0};
+	char path[32];
+
+	/* By its descriptor: the name may be another file's by now. */
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	if (fs_read(AT_FDCWD, path, SANDBOX_MAX, &text, err) < 0)
+		return -1;
+	*ret = NULL;
+	if (text.len == 0)
+		return 0;
+	*ret = sandbox_parse(text.data, text.len, err);
+	return *ret ? 0 : -1;
+}
+
+json_t *sandbox_read(int state, const char *container, struct err *err)
+{
+	auto_free char *path = path_of(container);
+	auto_close int fd = openat(state, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	json_t *sandbox = NULL;
+
+	if (fd < 0 && errno == ENOENT)
+		return NULL;
+	if (fd < 0)
+		(void)err_sys(err, "SandboxUnreadable", "open %s", path);
+	else if (read_file(fd, &sandbox, err) < 0)
+		(void)err_in(err, "%s", path);
+	return sandbox;
+}
+
+json_t *sandbox_find(const json_t *sandbox, const struct sandbox_key *key)
+{
+	json_t *attachment;
+	size_t i;
+
+	json_array_foreach (json_at(sandbox, "attachments"), i, attachment)
+		if (str_eq(json_str_at(attachment, "plugin"), key->plugin) &&
+		    str_eq(json_str_at(attachment, "network"), key->network) &&
+		    str_eq(json_str_at(attachment, "ifname"), key->ifname))
+			return attachment;
+	return NULL;
+}
+
+json_t *sandboxes_list(int state)
+{
+	auto_close int fd = openat(state, FOLDER, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	auto_closedir DIR *dir = fd >= 0 ? fdopendir(fcntl(fd, F_DUPFD_CLOEXEC, 0)) : NULL;
+	json_auto_t *set = json_object();
+	json_t *list = json_array();
+	const struct dirent *entry;
+	auto_free char *text = NULL;
+
+	while (dir && (entry = readdir(dir))) {
+		auto_free char *name = NULL;
+
+		if (entry->d_name[0] == '.' || !str_ends(entry->d_name, SUFFIX))
+			continue;
+		name = str_ndup(entry->d_name, strlen(entry->d_name) - strlen(SUFFIX));
+		json_put_bool(set, name, true);
+	}
+	/* Sorted, so that what happens at a start does not hang on the file system. */
+	text = json_text(set);
+	json_decref(set);
+	set = json_parse(text, strlen(text), NULL);
+	for (void *at = json_object_iter(set); at; at = json_object_iter_next(set, at))
+		json_array_append_new(list, json_string(json_object_iter_key(at)));
+	return list;
+}
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+/*
+ * Open and lock the file of that name, made when it is missing. Whoever had the lock before may
+ * have replaced or removed it: then once more.
+ */
+static int open_locked(int state, const char *path)
+{
+	for (;;) {
+		auto_close int fd =
+			openat(state, path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+		struct stat ours, now;
+
+		if (fd < 0 || flock(fd, LOCK_EX) < 0 || fstat(fd, &ours) < 0)
+			return -1;
+		if (fstatat(state, path, &now, AT_SYMLINK_NOFOLLOW) == 0 &&
+		    now.st_dev == ours.st_dev && now.st_ino == ours.st_ino)
+			return take_fd(&fd);
+	}
+}
+
+static void put_aside(int state, const char *path)
+{
+	auto_free char *aside = str_printf("%s.unreadable", path);
+
+	(void)renameat(state, path, state, aside);
+}
+
+int sandbox_change(int state, const char *container, bool sync, sandbox_change_fn *change,
+		   void *arg, struct err *err)
+{
+	auto_free char *name = str_printf("%s" SUFFIX, container);
+	auto_free char *path = str_below(FOLDER, name);
+	auto_close int fd = open_locked(state, path);
+	auto_strbuf struct strbuf text = {0};
+	json_auto_t *sandbox = NULL;
+	bool is_new, is_changed;
+	int rc = 0;
+
+	if (fd < 0)
+		return err_sys(err, "SandboxNotWritten", "lock %s", path);
+	/* What is in it nobody can undo; a DEL must not hang on that for ever. */
+	if (read_file(fd, &sandbox, NULL) < 0)
+		put_aside(state, path);
+	is_new = !sandbox;
+	if (is_new) {
+		sandbox = json_object();
+		json_put_int(sandbox, "version", VERSION);
+		json_put_str(sandbox, "container", container);
+		json_put(sandbox, "attachments", json_array());
+	}
+	is_changed = change(arg, sandbox);
+	if (json_array_size(json_at(sandbox, "attachments")) == 0) {
+		rc = draft_remove(state, FOLDER, name, sync && !is_new);
+	} else if (is_changed) {
+		/* The lock is the old file's. */
+		json_write(sandbox, &text);
+		rc = draft_write(state, FOLDER, name, text.data, text.len, sync);
+	}
+	return rc < 0 ? err_sys(err, "SandboxNotWritten", "write %s", path) : 0;
+}
+
+int sandboxes_prepare(int state, struct err *err)
+{
+	if (mkdirat(state, FOLDER, 0700) < 0 && errno != EEXIST)
+		return err_sys(err, "StateUnusable", "make %s", FOLDER);
+	draft_clean(state, FOLDER);
+	return 0;
+}

@@ -1,0 +1,61 @@
+/*
+ * What was attached to each pod's sandbox: one file per sandbox below the state's folder, on the
+ * disk before the first change, so that DEL needs nothing else.
+ *
+ *	sandboxes/CONTAINER.json: {
+ *	  "version": 1, "container": "…", "boot": "…", "netns": {"path": "…", "device": 4, "inode":
+ *	  4026532…},
+ *	  "pod": {"namespace", "name", "uid"},
+ *	  "attachments": [{"plugin", "network", "ifname", "phase": "adding" | "added" | "deleting",
+ *	                   "config": {…}, "args": "…", "saved": {…}, "result": {…}}, …]}
+ *
+ * Attachments are in the order of their ADDs. A file that a newer version wrote is read for what is
+ * known here. What cannot be read is put aside as CONTAINER.json.unreadable, and left.
+ *
+ * Workers of one sandbox may run side by side: each change is made under a lock of the file. All
+ * calls block.
+ */
+#ifndef ORBWEAVER_NODEAGENT_CNI_SANDBOXES_H
+#define ORBWEAVER_NODEAGENT_CNI_SANDBOXES_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "lib/base/err.h"
+
+/* Bytes of a file that we read. */
+#define SANDBOX_MAX (16U << 20)
+
+/* Which attachment: a plugin is called once for each network and interface. */
+struct sandbox_key {
+	const char *plugin, *network, *ifname;
+};
+
+/*
+ * The file as it is, new; NULL with err ERR_NONE: there is none. ERR_HOST "SandboxUnreadable".
+ * `state` is the descriptor of the state's folder, here and below.
+ */
+json_t *sandbox_read(int state, const char *container, struct err *err);
+
+/* Pure: what a text has to be to be a sandbox, new; ERR_INVALID "BadSandbox". */
+json_t *sandbox_parse(const char *text, size_t len, struct err *err);
+
+/* Of a sandbox; borrowed. NULL: there is none. */
+json_t *sandbox_find(const json_t *sandbox, const struct sandbox_key *key);
+
+/*
+ * Change the file: `change` gets the sandbox, an empty object when there is none, and says by true
+ * that it is to be written. Without attachments the file is removed. sync: on the disk when it
+ * returns. ERR_HOST "SandboxNotWritten"; nothing is changed then.
+ */
+typedef bool sandbox_change_fn(void *arg, json_t *sandbox);
+int sandbox_change(int state, const char *container, bool sync, sandbox_change_fn *change,
+		   void *arg, struct err *err);
+
+/* Names of all sandboxes that have a file, new: an array of strings, sorted. */
+json_t *sandboxes_list(int state);
+
+/* Make the folders of the state, and remove drafts that a crash left. ERR_HOST "StateUnusable". */
+int sandboxes_prepare(int state, struct err *err);
+
+#endif

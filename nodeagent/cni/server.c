@@ -1,0 +1,851 @@
+/*
+ * See the header.
+ */
+#include "nodeagent/cni/server.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+#include "lib/base/mem.h"
+#include "lib/base/metrics.h"
+#include "lib/base/own_fd.h"
+#include "lib/base/root.h"
+#include "lib/base/str.h"
+#include "lib/json/json.h"
+#include "nodeagent/attach/cni_error.h"
+#include "nodeagent/cni/attachment.h"
+#include "nodeagent/cni/conversation.h"
+#include "nodeagent/cni/ledger.h"
+#include "nodeagent/cni/line.h"
+#include "nodeagent/cni/meta_call.h"
+#include "nodeagent/cni/notes.h"
+#include "nodeagent/cni/run.h"
+#include "nodeagent/cni/sandboxes.h"
+#include "nodeagent/kubeletd/channel.h"
+
+enum { TELL_MS = 50 };
+
+enum task_state {
+	TASK_WAITS,    /* for its turn */
+	TASK_RUNS,     /* it has a worker */
+	TASK_ANSWERED, /* its answer is on its way */
+};
+
+/* Something to be done for one sandbox; in the order in which they came. */
+struct task {
+	struct cni_server *server;
+	struct task *next;
+	enum task_state state;
+	enum worker_kind kind;
+	struct conversation *conversation; /* of the plugin that waits; NULL: nobody does */
+	struct cni_call call;
+	bool has_call;
+	char *container;
+	char *note;      /* the file of it; NULL: none */
+	struct run *run; /* NULL: none runs */
+	int64_t came_us;
+	/* What its worker has asked of the agent and not heard yet; new. */
+	json_t *question;
+	int64_t question_id; /* 0: not sent, the agent is away */
+	struct timer *patience;
+	struct err failed; /* WORKER_UNDO: what the answer will be */
+};
+
+struct cni_server {
+	struct cni_server_config config;
+	struct poller *listening;
+	struct signal_watch *children;
+	struct task *tasks; /* the oldest first */
+	size_t n_tasks, n_running;
+	struct channel *agent; /* NULL: away */
+	int64_t last_id;
+	struct ledger *ledger;
+	json_t *unfinished; /* containers of which something waits: true */
+	struct timer *again, *telling;
+	int64_t again_ms;
+	struct metrics *metrics;
+	struct metric *calls, *seconds, *steps, *waiting;
+};
+
+static void schedule(struct cni_server *server);
+static void work_off_notes(struct cni_server *server);
+
+static bool is_del(const struct task *task)
+{
+	return task->has_call && task->call.command == CALL_DEL;
+}
+
+/* A DEL that waited would keep its pod from ending. */
+static bool may_wait(const struct task *task)
+{
+	return task->kind == WORKER_CALL && !is_del(task);
+}
+
+/* ---- the agent hears ---------------------------------------------------------------------------- */
+
+static void say(struct cni_server *server, const char *key, json_t *value)
+{
+	json_auto_t *message = json_object();
+
+	json_put(message, key, value);
+	if (server->agent)
+		channel_send(server->agent, message);
+}
+
+/* After a while, so that many pods are one message. */
+static void on_telling(void *arg)
+{
+	struct cni_server *server = arg;
+	auto_strbuf struct strbuf text = {0};
+
+	metrics_render(server->metrics, &text);
+	say(server, "attachments", ledger_list(server->ledger));
+	say(server, "metrics", json_string(strbuf_str(&text)));
+}
+
+static void tell_soon(struct cni_server *server)
+{
+	if (!timer_is_active(server->telling))
+		timer_start(server->telling, TELL_MS);
+}
+
+/* One sentence that stands alone: who, what, why, what to do. */
+static void report_failure(struct cni_server *server, const struct task *task,
+			   const struct err *err)
+{
+	const struct cni_call *call = &task->call;
+	json_t *event;
+
+	log_warn("call of a plugin failed", F_STR("command", cni_command_name(call->command)),
+		 F_STR("plugin", call->plugin ? call->plugin : ""),
+		 F_STR("container", call->container), F_STR("interface", call->ifname),
+		 F_STR("network", call->network),
+		 F_STR("namespace", call->pod_namespace ? call->pod_namespace : ""),
+		 F_STR("pod", call->pod_name ? call->pod_name : ""), F_ERR(err));
+	if (!call->pod_namespace || !call->pod_name)
+		return;
+	event = json_pack("{s:{s:s, s:s}, s:s}", "pod", "namespace", call->pod_namespace, "name",
+			  call->pod_name, "reason", err->reason);
+	json_put_str(json_object_get(event, "pod"), "uid", call->pod_uid);
+	json_put(event, "message",
+		 json_fmt("interface %s of network %s: %s %s: %s", call->ifname, call->network,
+			  call->plugin, cni_command_name(call->command), err->text));
+	say(server, "event", event);
+}
+
+/* ---- a task's end ------------------------------------------------------------------------------- */
+
+static void task_free(struct task *task)
+{
+	struct cni_server *server = task->server;
+
+	for (struct task **t = &server->tasks; *t; t = &(*t)->next) {
+		if (*t != task)
+			continue;
+		*t = task->next;
+		server->n_tasks--;
+		break;
+	}
+	conversation_free(task->conversation);
+	run_free(task->run);
+	if (task->has_call)
+		cni_call_done(&task->call);
+	timer_free(task->patience);
+	json_decref(task->question);
+	free(task->container);
+	free(task->note);
+	mem_free(task);
+}
+
+static void measure(const struct task *task, const struct err *err)
+{
+	const struct cni_server *server = task->server;
+	const char *command = cni_command_name(task->call.command);
+	/* Names of plugins come from links on the disk; ours are few. */
+	const char *plugin = task->call.plugin && attachment_knows(task->call.plugin)
+				     ? task->call.plugin
+				     : "other";
+
+	metric_add(server->calls, 1, plugin, command, err ? err->reason : "ok");
+	metric_observe(server->seconds, (double)(clock_us() - task->came_us) / 1e6, plugin,
+		       command);
+}
+
+/* The plugin prints it; then the task ends when the connection does. */
+static void answer(struct task *task, const json_t *result, const struct err *err)
+{
+	json_auto_t *object = NULL;
+	auto_free char *text = NULL;
+
+	measure(task, err);
+	if (err) {
+		report_failure(task->server, task, err);
+		object = cni_error(task->call.version, err);
+	}
+	if (object || result)
+		text = json_dumps(object ? object : result, JSON_COMPACT);
+	tell_soon(task->server);
+	task->state = TASK_ANSWERED;
+	if (task->conversation)
+		conversation_done(task->conversation, text, err ? 1 : 0);
+	else
+		task_free(task);
+}
+
+static void wait_for(struct cni_server *server, const char *container, bool has_left)
+{
+	if (!has_left) {
+		(void)json_object_del(server->unfinished, container);
+		return;
+	}
+	json_put_bool(server->unfinished, container, true);
+	if (timer_is_active(server->again))
+		return;
+	timer_start(server->again, server->again_ms);
+	server->again_ms = server->again_ms * 2 < SERVER_AGAIN_MAX_MS ? server->again_ms * 2
+								      : SERVER_AGAIN_MAX_MS;
+}
+
+/* ---- what a worker asks ------------------------------------------------------------------------- */
+
+static void answer_question(struct task *task, const char *key, json_t *value)
+{
+	json_t *reply = json_object();
+
+	json_put(reply, key, value);
+	json_decref(task->question);
+	task->question = NULL;
+	task->question_id = 0;
+	timer_stop(task->patience);
+	run_answer(task->run, reply);
+}
+
+static void fail_question(struct task *task, const struct err *err)
+{
+	answer_question(task, "error", line_error_new(err));
+}
+
+static void fail_without_agent(struct task *task)
+{
+	struct err err = {0};
+
+	(void)err_set(&err, ERR_TRANSIENT, "AgentAway",
+		      "the agent of this node, which asks the API server for addresses and "
+		      "settings, does not answer: see whether the pod orbweaver-agent runs on it; "
+		      "the runtime tries again");
+	fail_question(task, &err);
+}
+
+static void on_patience(void *arg)
+{
+	fail_without_agent(arg);
+}
+
+/*
+ * Addresses are the pod's, not a sandbox's: as long as another NIC has some, or a sandbox made anew, they are not
+ * given back; the last one gives all back.
+ */
+static bool pod_has_more(struct cni_server *server, const struct task *task)
+{
+	const char *uid = json_str_at(task->question, "pod", "uid");
+
+	ledger_mark(server->ledger, task->container, "spiderpool",
+		    json_str_at(task->question, "ifname"));
+	for (const struct task *t = server->tasks; t; t = t->next)
+		if (uid && t->kind == WORKER_CALL && t->call.command == CALL_ADD &&
+		    str_eq(t->call.pod_uid, uid))
+			return true;
+	return uid && ledger_has(server->ledger, "spiderpool", uid);
+}
+
+static void send_question(struct task *task)
+{
+	struct cni_server *server = task->server;
+	json_auto_t *message = json_object();
+
+	task->question_id = ++server->last_id;
+	json_put_int(message, "id", task->question_id);
+	json_put(message, "ask", json_incref(task->question));
+	channel_send(server->agent, message);
+}
+
+static void on_asked(void *arg, const json_t *question)
+{
+	struct task *task = arg;
+	struct cni_server *server = task->server;
+	task->question = json_incref((json_t *)question);
+	if (str_eq(json_str_at(question, "what"), "release") && pod_has_more(server, task)) {
+		answer_question(task, "answer", json_object());
+		return;
+	}
+	if (!server->agent && !may_wait(task)) {
+		fail_without_agent(task);
+		return;
+	}
+	if (server->agent)
+		send_question(task);
+	timer_start(task->patience, task->server->config.agent_ms);
+}
+
+static void on_exec(void *arg, const json_t *exec)
+{
+	struct task *task = arg;
+	json_t *id = json_object_get(exec, "id"), *reply;
+	struct err err = {0};
+
+	if (task->conversation &&
+	    conversation_exec(task->conversation, (uint32_t)json_integer_value(id), exec) == 0)
+		return;
+	(void)err_set(&err, ERR_TRANSIENT, "IpamFailed",
+		      "the runtime has given the call up, and nobody runs programs for it");
+	reply = json_object();
+	json_put(reply, "error", line_error_new(&err));
+	json_put(reply, "id", json_incref(id));
+	run_answer(task->run, reply);
+}
+
+/* ---- a worker's end ----------------------------------------------------------------------------- */
+
+static void measure_steps(const struct task *task, const json_t *steps)
+{
+	const json_t *step;
+	size_t i;
+
+	json_array_foreach ((json_t *)steps, i, step)
+		metric_observe(task->server->steps, json_number_value(json_at(step, "seconds")),
+			       json_str_or(json_at(step, "step"), "?"),
+			       json_is_true(json_at(step, "ok")) ? "ok" : "failed");
+}
+
+static void on_without_answer(struct task *task)
+{
+	bool is_add = task->kind == WORKER_CALL && task->call.command == CALL_ADD;
+	struct err err = {0};
+
+	(void)err_set(&err, ERR_TRANSIENT, "WorkerEnded",
+		      "%s of this interface was cut off after %lld s; the runtime tries again",
+		      cni_command_name(task->call.command),
+		      (long long)((clock_us() - task->came_us) / 1000000));
+	if (task->kind == WORKER_CALL || task->kind == WORKER_UNDO)
+		wait_for(task->server, task->container, true);
+	if (is_add) {
+		/* What it has done is taken away before the answer. */
+		task->failed = err;
+		task->kind = WORKER_UNDO;
+		task->state = TASK_WAITS;
+	} else if (task->kind == WORKER_CALL) {
+		answer(task, NULL, &err);
+	} else if (task->kind == WORKER_UNDO) {
+		answer(task, NULL, &task->failed);
+	} else {
+		wait_for(task->server, task->container, true);
+		task_free(task);
+	}
+}
+
+static void drop_note(struct task *task)
+{
+	if (task->note)
+		notes_remove(task->server->config.state, task->note);
+	free(take_ptr(task->note));
+}
+
+static void on_answered(struct task *task, const json_t *done)
+{
+	const json_t *error = json_object_get(done, "error");
+	struct err err = {0};
+
+	if (error)
+		(void)line_error_read(error, &err);
+	else
+		drop_note(task);
+	/* A note that is left is tried again with the rest. */
+	if (task->note && !timer_is_active(task->server->again))
+		timer_start(task->server->again, task->server->again_ms);
+	if (task->kind == WORKER_UNDO)
+		answer(task, NULL, &task->failed);
+	else if (task->kind == WORKER_CALL)
+		answer(task, json_at(done, "result"), error ? &err : NULL);
+	else
+		task_free(task);
+}
+
+static void on_ended(void *arg, const json_t *done)
+{
+	struct task *task = arg;
+	struct cni_server *server = task->server;
+	json_auto_t *kept = json_incref((json_t *)done);
+
+	server->n_running--;
+	timer_stop(task->patience);
+	json_decref(take_ptr(task->question));
+	run_free(take_ptr(task->run));
+	if (kept) {
+		ledger_set(server->ledger, task->container, json_at(kept, "attachments"));
+		wait_for(server, task->container, json_is_true(json_at(kept, "left")));
+		measure_steps(task, json_at(kept, "steps"));
+		tell_soon(server);
+		on_answered(task, kept);
+	} else {
+		on_without_answer(task);
+	}
+	schedule(server);
+}
+
+/* ---- the queue ---------------------------------------------------------------------------------- */
+
+static void start(struct task *task)
+{
+	struct cni_server *server = task->server;
+	const struct worker_job job = {
+		.kind = task->kind,
+		.call = task->has_call ? &task->call : NULL,
+		.container = task->container,
+		.state = server->config.state,
+		.root = server->config.root,
+		.has_plugin = task->conversation != NULL,
+	};
+	bool is_add = task->has_call && task->call.command == CALL_ADD;
+	struct err err = {0};
+
+	task->run =
+		run_new(&(struct run_config){.loop = server->config.loop,
+					     .job = &job,
+					     .deadline_ms = is_add ? SERVER_ADD_MS : SERVER_DEL_MS,
+					     .asked = on_asked,
+					     .exec = on_exec,
+					     .ended = on_ended,
+					     .arg = task},
+			&err);
+	if (task->run) {
+		task->state = TASK_RUNS;
+		server->n_running++;
+		return;
+	}
+	wait_for(server, task->container, true);
+	if (task->kind == WORKER_CALL || task->kind == WORKER_UNDO)
+		answer(task, NULL, &err);
+	else
+		task_free(task);
+}
+
+static bool calls_meta(const struct task *task)
+{
+	return task->has_call && str_eq(task->call.plugin, META_PLUGIN);
+}
+
+/*
+ * A call that another plugin makes while we call that one for the meta plugin: macvlan asks
+ * `spiderpool` for its address. Who waits for whom is the other way round then.
+ */
+static bool is_nested(const struct task *task)
+{
+	if (!task->has_call || calls_meta(task))
+		return false;
+	for (const struct task *t = task->server->tasks; t != task; t = t->next)
+		if (t->state == TASK_RUNS && str_eq(t->container, task->container) &&
+		    (calls_meta(t) || (!t->has_call && ledger_carries(task->server->ledger,
+								      t->container, META_PLUGIN))))
+			return true;
+	return false;
+}
+
+/* Is it its sandbox's oldest one that is to be done? */
+static bool is_next(const struct task *task)
+{
+	if (is_nested(task))
+		return true;
+	for (const struct task *t = task->server->tasks; t != task; t = t->next)
+		if (t->state != TASK_ANSWERED && str_eq(t->container, task->container))
+			return false;
+	return true;
+}
+
+static void schedule(struct cni_server *server)
+{
+	struct task *task, *next;
+
+	for (task = server->tasks; task; task = next) {
+		next = task->next;
+		if (task->state != TASK_WAITS || !is_next(task))
+			continue;
+		/* What others wait for while they have a worker may not wait for one of theirs. */
+		if (server->n_running < SERVER_WORKERS_MAX || is_nested(task))
+			start(task);
+	}
+	metric_set(server->waiting, (double)(server->n_tasks - server->n_running));
+}
+
+static struct task *task_new(struct cni_server *server, enum worker_kind kind,
+			     const char *container)
+{
+	struct task *task = mem_new(struct task), **last = &server->tasks;
+
+	task->server = server;
+	task->kind = kind;
+	task->container = str_dup(container);
+	task->came_us = clock_us();
+	task->patience = timer_new(server->config.loop, on_patience, task);
+	while (*last)
+		last = &(*last)->next;
+	*last = task;
+	server->n_tasks++;
+	return task;
+}
+
+/* Of sandboxes: a task without a call each. */
+static void look_after(struct cni_server *server, enum worker_kind kind, const char *container)
+{
+	for (const struct task *t = server->tasks; t; t = t->next)
+		if (t->kind == kind && t->state == TASK_WAITS && str_eq(t->container, container))
+			return;
+	(void)task_new(server, kind, container);
+}
+
+static void finish_all(struct cni_server *server)
+{
+	const char *container;
+	const json_t *value;
+
+	json_each (server->unfinished, container, value)
+		look_after(server, WORKER_FINISH, container);
+	schedule(server);
+}
+
+static void on_again(void *arg)
+{
+	struct cni_server *server = arg;
+
+	if (json_object_size(server->unfinished) == 0)
+		server->again_ms = server->config.again_ms;
+	finish_all(server);
+	work_off_notes(server);
+}
+
+/* ---- connections -------------------------------------------------------------------------------- */
+
+/* All that other sandboxes have of the network is looked at behind the answer's back. */
+static void sweep(struct task *task)
+{
+	struct cni_server *server = task->server;
+	json_auto_t *containers = sandboxes_list(server->config.state);
+	const json_t *container;
+	size_t i;
+
+	json_array_foreach (containers, i, container) {
+		struct task *each = task_new(server, WORKER_SWEEP, json_string_value(container));
+
+		cni_call_share(&task->call, &each->call);
+		each->has_call = true;
+	}
+	answer(task, NULL, NULL);
+	schedule(server);
+}
+
+static void answer_status(struct task *task)
+{
+	struct err err = {0};
+
+	if (task->server->agent) {
+		answer(task, NULL, NULL);
+		return;
+	}
+	(void)err_set(&err, ERR_TRANSIENT, "CniNotReady",
+		      "the agent of this node does not answer: see whether the pod "
+		      "orbweaver-agent runs on it");
+	answer(task, NULL, &err);
+}
+
+static void on_called(void *arg, const struct wire_message *message, int netns)
+{
+	struct task *task = arg;
+	struct cni_server *server = task->server;
+	struct err err = {0};
+	int rc = cni_call_read(message, netns, &task->call, &err);
+
+	task->has_call = true;
+	if (rc == 0 && !attachment_knows(task->call.plugin))
+		rc = err_set(&err, ERR_INVALID, "UnknownPlugin",
+			     "no plugin is called %s here: remove this link to orbweaver-cni, or "
+			     "update the agent",
+			     task->call.plugin);
+	if (rc < 0) {
+		answer(task, NULL, &err);
+		return;
+	}
+	if (task->call.command == CALL_STATUS) {
+		answer_status(task);
+		return;
+	}
+	if (task->call.command == CALL_GC) {
+		sweep(task);
+		return;
+	}
+	free(task->container);
+	task->container = str_dup(task->call.container);
+	task->state = TASK_WAITS;
+	schedule(server);
+}
+
+static void on_resulted(void *arg, uint32_t id, const json_t *end)
+{
+	struct task *task = arg;
+	json_t *reply = json_copy((json_t *)end);
+
+	if (id > 0)
+		json_put_int(reply, "id", id);
+	if (task->run)
+		run_answer(task->run, reply);
+	else
+		json_decref(reply);
+}
+
+/* The runtime has given up, or has its answer. */
+static void on_closed(void *arg)
+{
+	struct task *task = arg;
+	struct cni_server *server = task->server;
+
+	conversation_free(take_ptr(task->conversation));
+	if (task->state == TASK_ANSWERED || (task->state == TASK_WAITS && !is_del(task)))
+		task_free(task);
+	else if (task->state == TASK_RUNS && task->kind == WORKER_CALL && !is_del(task))
+		run_kill(task->run);
+	schedule(server);
+}
+
+static bool is_root(int fd)
+{
+	struct ucred peer;
+	socklen_t len = sizeof(peer);
+
+	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 &&
+	       (peer.uid == 0 || peer.uid == geteuid());
+}
+
+static void on_listener(void *arg, int events)
+{
+	struct cni_server *server = arg;
+
+	for (;;) {
+		auto_close int fd =
+			accept4(server->config.listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		struct task *task;
+
+		if (fd < 0 && errno == EINTR)
+			continue;
+		if (fd < 0)
+			return;
+		/* A plugin that hears nothing says to try again. */
+		if (!is_root(fd) || server->n_tasks >= SERVER_CALLS_MAX)
+			continue;
+		/* Until its call is there it is in nobody's way. */
+		task = task_new(server, WORKER_CALL, "");
+		task->state = TASK_ANSWERED;
+		task->conversation =
+			conversation_new(&(struct conversation_config){.loop = server->config.loop,
+								       .fd = take_fd(&fd),
+								       .called = on_called,
+								       .resulted = on_resulted,
+								       .closed = on_closed,
+								       .arg = task});
+	}
+}
+
+/* ---- the agent ---------------------------------------------------------------------------------- */
+
+static struct task *asker(struct cni_server *server, int64_t id)
+{
+	for (struct task *t = server->tasks; t; t = t->next)
+		if (t->question && t->question_id == id)
+			return t;
+	return NULL;
+}
+
+static void on_agent_heard(void *arg, const json_t *message)
+{
+	struct cni_server *server = arg;
+	int64_t id = json_integer_value(json_at(message, "id"));
+	struct task *task = id > 0 ? asker(server, id) : NULL;
+	json_t *error = json_object_get(message, "error");
+
+	/* It may have waited for too long. */
+	if (!task)
+		return;
+	if (error)
+		answer_question(task, "error", json_incref(error));
+	else
+		answer_question(task, "answer", json_incref(json_object_get(message, "answer")));
+}
+
+static void on_agent_lost(void *arg, const struct err *err)
+{
+	struct cni_server *server = arg;
+
+	/* The error is the channel's. */
+	log_warn("the agent has gone, what needs it waits", F_ERR(err));
+	channel_free(take_ptr(server->agent));
+	for (struct task *t = server->tasks; t; t = t->next) {
+		if (!t->question)
+			continue;
+		t->question_id = 0;
+		if (!may_wait(t))
+			fail_without_agent(t);
+	}
+}
+
+void cni_server_attach(struct cni_server *server, int fd)
+{
+	channel_free(server->agent);
+	server->agent = channel_new(&(struct channel_config){.loop = server->config.loop,
+							     .fd = fd,
+							     .heard = on_agent_heard,
+							     .lost = on_agent_lost,
+							     .arg = server});
+	for (struct task *t = server->tasks; t; t = t->next)
+		if (t->question)
+			send_question(t);
+	server->again_ms = server->config.again_ms;
+	tell_soon(server);
+	finish_all(server);
+}
+
+/* ---- beginning and end -------------------------------------------------------------------------- */
+
+static void on_child(void *arg)
+{
+	while (waitpid(-1, NULL, WNOHANG) > 0)
+		;
+}
+
+/* Of calls that nobody took: each becomes one whose answer nobody reads. */
+static void on_note(void *arg, const char *name, const void *data, size_t len)
+{
+	struct cni_server *server = arg;
+	struct wire_message message;
+	struct err err = {0};
+	struct task *task;
+
+	for (const struct task *t = server->tasks; t; t = t->next)
+		if (str_eq(t->note, name))
+			return;
+	task = task_new(server, WORKER_CALL, "");
+	task->has_call = true;
+	task->note = str_dup(name);
+	task->call.netns = -1;
+	if (wire_read(data, len, &message) == 1 && message.kind == WIRE_CALL &&
+	    cni_call_read(&message, -1, &task->call, &err) == 0 && is_del(task) &&
+	    attachment_knows(task->call.plugin)) {
+		free(task->container);
+		task->container = str_dup(task->call.container);
+		task->call.netns = root_open(server->config.root, task->call.netns_path,
+					     O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
+		return;
+	}
+	log_error("a note of a plugin cannot be used, removing it", F_STR("note", name),
+		  F_ERR(&err));
+	drop_note(task);
+	task_free(task);
+}
+
+static void work_off_notes(struct cni_server *server)
+{
+	notes_each(server->config.state, on_note, server);
+	schedule(server);
+}
+
+/* What runs of a sandbox that lives is asked again; nothing is asked of one that is gone. */
+static void look_at_sandboxes(struct cni_server *server)
+{
+	json_auto_t *containers = sandboxes_list(server->config.state);
+	const json_t *item;
+	size_t i;
+
+	json_array_foreach (containers, i, item) {
+		const char *container = json_string_value(item);
+		struct err err = {0};
+		json_auto_t *sandbox = sandbox_read(server->config.state, container, &err),
+			    *attachments = ledger_describe(sandbox);
+
+		if (!sandbox) {
+			log_error("what is known of a sandbox cannot be read; its pod's "
+				  "addresses and devices are looked after when it is deleted",
+				  F_STR("container", container), F_ERR(&err));
+			continue;
+		}
+		ledger_set(server->ledger, container, attachments);
+		look_after(server,
+			   cni_worker_lives(sandbox, server->config.root) ? WORKER_RECOVER
+									  : WORKER_BURY,
+			   container);
+	}
+}
+
+static void make_metrics(struct cni_server *server)
+{
+	server->metrics = metrics_new_part("orbweaver_cni");
+	server->calls =
+		metric_counter(server->metrics, "orbweaver_cni_calls_total",
+			       "Calls of plugins by outcome: ok, or the reason of the error.",
+			       "plugin,command,outcome");
+	server->seconds =
+		metric_histogram(server->metrics, "orbweaver_cni_call_seconds",
+				 "From the call to its answer.", "plugin,command", METRIC_SECONDS);
+	server->steps = metric_histogram(server->metrics, "orbweaver_cni_step_seconds",
+					 "Parts of calls: addresses, release and settings are the "
+					 "agent's, ipam is another plugin, attach the rest.",
+					 "step,outcome", METRIC_SECONDS);
+	server->waiting = metric_gauge(server->metrics, "orbweaver_cni_calls_waiting",
+				       "Calls that no worker carries out yet.", "");
+}
+
+struct cni_server *cni_server_new(const struct cni_server_config *config, struct err *err)
+{
+	struct cni_server *server;
+
+	if (sandboxes_prepare(config->state, err) < 0)
+		return NULL;
+	server = mem_new(struct cni_server);
+	server->config = *config;
+	if (!server->config.again_ms)
+		server->config.again_ms = SERVER_AGAIN_MS;
+	if (!server->config.agent_ms)
+		server->config.agent_ms = SERVER_AGENT_MS;
+	server->ledger = ledger_new();
+	server->unfinished = json_object();
+	server->again_ms = server->config.again_ms;
+	make_metrics(server);
+	server->again = timer_new(config->loop, on_again, server);
+	server->telling = timer_new(config->loop, on_telling, server);
+	server->children = signal_watch_new(config->loop, SIGCHLD, on_child, server);
+	look_at_sandboxes(server);
+	work_off_notes(server);
+	server->listening = poller_new(config->loop, config->listener, on_listener, server);
+	poller_want(server->listening, POLL_READ);
+	return server;
+}
+
+void cni_server_free(struct cni_server *server)
+{
+	if (!server)
+		return;
+	while (server->tasks)
+		task_free(server->tasks);
+	channel_free(server->agent);
+	poller_free(server->listening);
+	(void)close(server->config.listener);
+	signal_watch_free(server->children);
+	timer_free(server->again);
+	timer_free(server->telling);
+	ledger_free(server->ledger);
+	json_decref(server->unfinished);
+	metrics_free(server->metrics);
+	mem_free(server);
+}

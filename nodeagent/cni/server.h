@@ -1,0 +1,64 @@
+/*
+ * The server of a node's CNI plugins: takes their calls, has workers carry them out, keeps the
+ * state, asks the agent what only the API server knows.
+ *
+ *	connection ──▶ call ──▶ queue ──▶ worker ──▶ answer
+ *	                          ▲         │ asks: agent (channel) · programs (the plugin)
+ *	notes, GC, what waits ────┘         ▼ state: one file per sandbox
+ *
+ * Sandboxes side by side, the calls of one in their order. A call has a deadline. The agent is
+ * away: what needs it waits SERVER_AGENT_MS, then says to try again; a DEL does not wait, and what
+ * it leaves is finished when the agent is back. A runtime that gives up an ADD has it taken away
+ * again.
+ *
+ * With the agent (channel.h): to it {"id", "ask": {…}}, {"attachments": […]} whenever they change,
+ * {"event": {"pod", "reason", "message"}}, {"metrics": "…"}; from it {"id", "answer"} or {"id",
+ * "error"}.
+ */
+#ifndef ORBWEAVER_NODEAGENT_CNI_SERVER_H
+#define ORBWEAVER_NODEAGENT_CNI_SERVER_H
+
+#include <jansson.h>
+#include <stdint.h>
+
+#include "lib/base/err.h"
+#include "lib/loop/loop.h"
+
+enum {
+	/* Workers at the same time: RTNL is one lock. */
+	SERVER_WORKERS_MAX = 32,
+	SERVER_CALLS_MAX = 1024,
+	SERVER_AGENT_MS = 10000,
+	/* The kubelet gives a runtime two minutes. */
+	SERVER_ADD_MS = 90000,
+	SERVER_DEL_MS = 60000,
+	/* What has to wait is tried again after this, twice as long each time, up to the last. */
+	SERVER_AGAIN_MS = 5000,
+	SERVER_AGAIN_MAX_MS = 300000,
+};
+
+struct cni_server;
+
+struct cni_server_config {
+	struct loop *loop;
+	int listener; /* a listening socket, the server's from now on */
+	int state;    /* folder of the state; borrowed */
+	int root;     /* the host's root; borrowed */
+	/* 0: SERVER_AGAIN_MS, SERVER_AGENT_MS. */
+	int64_t again_ms, agent_ms;
+};
+
+/*
+ * Look at what is there, and serve. Sandboxes that are gone are buried, calls that a crash cut off
+ * are taken away, notes are worked off. ERR_HOST "StateUnusable".
+ */
+struct cni_server *cni_server_new(const struct cni_server_config *config, struct err *err);
+/*
+ * An agent is there, behind this connected stream socket, which is the server's from now on; the
+ * one before is left.
+ */
+void cni_server_attach(struct cni_server *server, int fd);
+/* Workers that run are killed; the next server goes on with what they leave. Accepts NULL. */
+void cni_server_free(struct cni_server *server);
+
+#endif

@@ -1,0 +1,168 @@
+/*
+ * See the header.
+ */
+#include "nodeagent/cni/worker.h"
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "lib/base/fs.h"
+#include "lib/base/own_fd.h"
+#include "lib/base/root.h"
+#include "lib/base/str.h"
+#include "lib/json/json.h"
+#include "nodeagent/cni/attachment.h"
+#include "nodeagent/cni/ledger.h"
+
+/* The namespace as a descriptor; -1: it is gone, or another one has its name. */
+static int open_netns(const json_t *sandbox, int root)
+{
+	const json_t *netns = json_at(sandbox, "netns");
+	const char *path = json_str_at(netns, "path");
+	auto_close int fd = path ? root_open(root, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0) : -1;
+	struct statfs fs;
+	struct stat st;
+
+	if (fd < 0 || fstatfs(fd, &fs) < 0 || fs.f_type != NSFS_MAGIC || fstat(fd, &st) < 0)
+		return -1;
+	if ((int64_t)st.st_dev != json_integer_value(json_at(netns, "device")) ||
+	    (int64_t)st.st_ino != json_integer_value(json_at(netns, "inode")))
+		return -1;
+	return take_fd(&fd);
+}
+
+bool cni_worker_lives(const json_t *sandbox, int root)
+{
+	auto_close int netns = open_netns(sandbox, root);
+	auto_strbuf struct strbuf boot = {0};
+
+	if (netns < 0 || fs_read(AT_FDCWD, "/proc/sys/kernel/random/boot_id", 64, &boot, NULL) < 0)
+		return false;
+	strbuf_cut(&boot, strcspn(boot.data, "\n"));
+	return str_eq(json_str_at(sandbox, "boot"), boot.data);
+}
+
+/* ---- jobs --------------------------------------------------------------------------------------- */
+
+static json_t *pod_of(const struct cni_call *call)
+{
+	json_t *pod = json_object();
+
+	json_put_str(pod, "namespace", call->pod_namespace);
+	json_put_str(pod, "name", call->pod_name);
+	json_put_str(pod, "uid", call->pod_uid);
+	return pod;
+}
+
+static int carry_out(const struct worker_job *job, struct line *line, json_t *steps,
+		     json_t **ret_result, struct err *err)
+{
+	const struct cni_call *call = job->call;
+	json_auto_t *pod = pod_of(call);
+	struct attachment attachment = {
+		.line = line,
+		.state = job->state,
+		.root = job->root,
+		.container = job->container,
+		.key = {call->plugin, call->network, call->ifname},
+		.config = call->config,
+		.env = call->env,
+		.pod = pod,
+		.netns = call->netns,
+		.has_plugin = job->has_plugin,
+		.steps = steps,
+	};
+
+	if (job->kind == WORKER_UNDO || call->command == CALL_DEL)
+		return attachment_delete(&attachment, err);
+	if (call->command == CALL_CHECK)
+		return attachment_check(&attachment, err);
+	return attachment_add(&attachment, ret_result, err);
+}
+
+/* Is it on the list that the runtime gave (SPEC.md 1.1, GC)? */
+static bool is_valid(const struct worker_job *job, const json_t *record)
+{
+	const json_t *entry;
+	size_t i;
+
+	json_array_foreach (json_at(job->call->config, "cni.dev/valid-attachments"), i, entry)
+		if (str_eq(json_str_at(entry, "containerID"), job->container) &&
+		    str_eq(json_str_at(entry, "ifname"), json_str_at(record, "ifname")))
+			return true;
+	return false;
+}
+
+static bool is_due(const struct worker_job *job, const json_t *record)
+{
+	if (job->kind == WORKER_SWEEP)
+		return str_eq(json_str_at(record, "network"), job->call->network) &&
+		       str_eq(json_str_at(record, "plugin"), job->call->plugin) &&
+		       !is_valid(job, record);
+	if (job->kind == WORKER_RECOVER)
+		return !str_eq(json_str_at(record, "phase"), "added");
+	return job->kind == WORKER_BURY || str_eq(json_str_at(record, "phase"), "deleting");
+}
+
+/* The last one first; each is tried, the first error counts. */
+static int tidy_up(const struct worker_job *job, struct line *line, json_t *steps, struct err *err)
+{
+	json_auto_t *sandbox = sandbox_read(job->state, job->container, err);
+	const json_t *records = json_at(sandbox, "attachments");
+	auto_close int netns = open_netns(sandbox, job->root);
+	int rc = 0;
+
+	for (size_t i = json_array_size(records); i > 0; i--) {
+		const json_t *record = json_array_get(records, i - 1);
+		struct attachment attachment = {
+			.line = line,
+			.state = job->state,
+			.root = job->root,
+			.container = job->container,
+			.key = {json_str_at(record, "plugin"), json_str_at(record, "network"),
+				json_str_at(record, "ifname")},
+			.config = json_at(record, "config"),
+			.env = json_at(record, "env"),
+			.pod = json_at(sandbox, "pod"),
+			.netns = netns,
+			.steps = steps,
+		};
+
+		if (is_due(job, record) && attachment_delete(&attachment, rc == 0 ? err : NULL) < 0)
+			rc = -1;
+	}
+	return rc;
+}
+
+static bool has_left(const json_t *sandbox)
+{
+	return json_find(json_at(sandbox, "attachments"), "phase", "deleting") != NULL;
+}
+
+void cni_worker_run(int fd, const struct worker_job *job)
+{
+	struct line line = {.fd = fd};
+	json_t *done = json_object(), *steps = json_array();
+	json_auto_t *sandbox = NULL;
+	json_t *result = NULL;
+	struct err err = {0};
+	int rc;
+
+	if (job->kind == WORKER_CALL || job->kind == WORKER_UNDO)
+		rc = carry_out(job, &line, steps, &result, &err);
+	else
+		rc = tidy_up(job, &line, steps, &err);
+	json_put(done, "result", result);
+	if (rc < 0)
+		json_put(done, "error", line_error_new(&err));
+	sandbox = sandbox_read(job->state, job->container, NULL);
+	json_put_bool(done, "left", has_left(sandbox));
+	json_put(done, "attachments", ledger_describe(sandbox));
+	json_put(done, "steps", steps);
+	line_send(&line, "done", done);
+	strbuf_done(&line.in);
+}

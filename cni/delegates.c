@@ -1,0 +1,368 @@
+/*
+ * See the header.
+ */
+#include "cni/delegates.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+	/* With names and lengths a result still fits into a message. */
+	STDOUT_MAX = WIRE_MAX - WIRE_STDERR_MAX - 4096,
+	ENVIRONMENT_MAX = 4096,
+	/* Somebody writes the file of the program at this moment. */
+	BUSY_TRIES = 50,
+	BUSY_MS = 100,
+	NOT_STARTED = 127,
+};
+
+struct delegate {
+	uint32_t id;
+	pid_t pid; /* 0: this place is free */
+	int in, out, err;
+	struct wire_buffer stdin_bytes, stdout_bytes, stderr_bytes;
+};
+
+struct delegates {
+	struct delegate list[DELEGATES_MAX];
+};
+
+/* What a WIRE_EXEC says; strings are copies. */
+struct order {
+	uint32_t id;
+	bool has_id;
+	char *path;
+	char *changes[ENVIRONMENT_MAX];
+	size_t n_changes;
+};
+
+static void *need(void *memory)
+{
+	if (!memory)
+		abort();
+	return memory;
+}
+
+struct delegates *delegates_new(void)
+{
+	return need(calloc(1, sizeof(struct delegates)));
+}
+
+/* NULL: a NUL within. */
+static char *text_of(const struct wire_field *field)
+{
+	char *text;
+
+	if (memchr(field->data, '\0', field->len))
+		return NULL;
+	text = need(malloc(field->len + 1));
+	memcpy(text, field->data, field->len);
+	text[field->len] = '\0';
+	return text;
+}
+
+static int read_order(const struct wire_message *message, struct order *order,
+		      struct wire_buffer *stdin_bytes)
+{
+	struct wire_field field;
+	size_t at = 0;
+
+	while (wire_next(message, &at, &field)) {
+		if (field.tag == WIRE_ID) {
+			order->id = wire_number(&field, 0);
+			order->has_id = field.len == 4;
+		} else if (field.tag == WIRE_PATH && !order->path) {
+			order->path = text_of(&field);
+		} else if (field.tag == WIRE_STDIN) {
+			wire_append(stdin_bytes, field.data, field.len);
+		} else if (field.tag == WIRE_ENV && order->n_changes < ENVIRONMENT_MAX) {
+			char *change = text_of(&field);
+
+			if (change)
+				order->changes[order->n_changes++] = change;
+		}
+	}
+	return order->has_id && order->path && *order->path ? 0 : -1;
+}
+
+static void order_done(struct order *order)
+{
+	for (size_t i = 0; i < order->n_changes; i++)
+		free(order->changes[i]);
+	free(order->path);
+}
+
+/* ---- in the child ---------------------------------------------------------------------------- */
+
+static void change_environment(const struct order *order)
+{
+	for (size_t i = 0; i < order->n_changes; i++) {
+		if (strchr(order->changes[i], '='))
+			(void)putenv(order->changes[i]);
+		else
+			(void)unsetenv(order->changes[i]);
+	}
+}
+
+/* The first regular file of that name in CNI_PATH, as libcni looks for it. */
+static bool find_program(const char *type, char *ret, size_t size)
+{
+	const char *dir = getenv("CNI_PATH");
+	struct stat st;
+
+	while (dir && *dir) {
+		size_t len = strcspn(dir, ":");
+
+		if (len > 0 && snprintf(ret, size, "%.*s/%s", (int)len, dir, type) < (int)size &&
+		    stat(ret, &st) == 0 && S_ISREG(st.st_mode))
+			return true;
+		dir += len + (dir[len] == ':');
+	}
+	return false;
+}
+
+/* dprintf of what cannot be started goes where the server shows it. */
+static _Noreturn void become(const struct order *order)
+{
+	static const struct timespec pause = {.tv_nsec = BUSY_MS * 1000000L};
+	extern char **environ;
+	char found[PATH_MAX];
+	const char *path = order->path;
+
+	change_environment(order);
+	if (!strchr(path, '/')) {
+		if (!find_program(path, found, sizeof(found))) {
+			(void)dprintf(STDERR_FILENO,
+				      "failed to find plugin \"%s\" in path [%s]: install it there",
+				      path, getenv("CNI_PATH") ? getenv("CNI_PATH") : "");
+			_exit(NOT_STARTED);
+		}
+		path = found;
+	}
+	for (int i = 0; i < BUSY_TRIES; i++) {
+		(void)execve(path, (char *const[]){(char *)path, NULL}, environ);
+		if (errno != ETXTBSY)
+			break;
+		(void)nanosleep(&pause, NULL);
+	}
+	(void)dprintf(STDERR_FILENO, "cannot run %s: %s", path, strerror(errno));
+	_exit(NOT_STARTED);
+}
+
+/* ---- start ----------------------------------------------------------------------------------- */
+
+static void close_all(int *fds, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (fds[i] >= 0)
+			(void)close(fds[i]);
+}
+
+/* Ours are fds[1], fds[2], fds[4]; the rest is the child's. -1 with errno set. */
+static int make_pipes(int fds[6])
+{
+	for (size_t i = 0; i < 6; i++)
+		fds[i] = -1;
+	if (pipe2(fds, O_CLOEXEC) < 0 || pipe2(fds + 2, O_CLOEXEC) < 0 ||
+	    pipe2(fds + 4, O_CLOEXEC) < 0) {
+		close_all(fds, 6);
+		return -1;
+	}
+	(void)fcntl(fds[1], F_SETFL, O_NONBLOCK);
+	(void)fcntl(fds[2], F_SETFL, O_NONBLOCK);
+	(void)fcntl(fds[4], F_SETFL, O_NONBLOCK);
+	return 0;
+}
+
+/* A place that is taken and has nothing open ends in the next turn, with these words. */
+static void fail(struct delegate *delegate, const char *what)
+{
+	delegate->pid = -1;
+	wire_append(&delegate->stderr_bytes, what, strlen(what));
+	wire_append(&delegate->stderr_bytes, ": ", 2);
+	wire_append(&delegate->stderr_bytes, strerror(errno), strlen(strerror(errno)));
+}
+
+static void start(struct delegate *delegate, const struct order *order)
+{
+	int fds[6];
+
+	delegate->in = delegate->out = delegate->err = -1;
+	if (make_pipes(fds) < 0) {
+		fail(delegate, "cannot make a pipe");
+		return;
+	}
+	delegate->pid = fork();
+	if (delegate->pid == 0) {
+		if (dup2(fds[0], STDIN_FILENO) < 0 || dup2(fds[3], STDOUT_FILENO) < 0 ||
+		    dup2(fds[5], STDERR_FILENO) < 0)
+			_exit(NOT_STARTED);
+		/* Its caller's, not what we need against a reader that has gone. */
+		(void)signal(SIGPIPE, SIG_DFL);
+		become(order);
+	}
+	if (delegate->pid < 0) {
+		close_all(fds, 6);
+		fail(delegate, "cannot fork");
+		return;
+	}
+	(void)close(fds[0]);
+	(void)close(fds[3]);
+	(void)close(fds[5]);
+	delegate->in = fds[1];
+	delegate->out = fds[2];
+	delegate->err = fds[4];
+}
+
+int delegates_start(struct delegates *delegates, const struct wire_message *message)
+{
+	struct order *order = need(calloc(1, sizeof(*order)));
+	struct delegate *place = NULL;
+	struct wire_buffer stdin_bytes = {0};
+	int rc = -1;
+
+	for (size_t i = 0; i < DELEGATES_MAX && !place; i++)
+		if (delegates->list[i].pid == 0)
+			place = &delegates->list[i];
+	if (read_order(message, order, &stdin_bytes) == 0 && place) {
+		*place = (struct delegate){.id = order->id, .stdin_bytes = stdin_bytes};
+		stdin_bytes = (struct wire_buffer){0};
+		start(place, order);
+		rc = 0;
+	}
+	free(stdin_bytes.data);
+	order_done(order);
+	free(order);
+	return rc;
+}
+
+/* ---- while they run -------------------------------------------------------------------------- */
+
+size_t delegates_poll(const struct delegates *delegates, struct pollfd fds[DELEGATES_POLL_MAX])
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < DELEGATES_MAX; i++) {
+		const struct delegate *d = &delegates->list[i];
+
+		if (d->pid <= 0)
+			continue;
+		if (d->in >= 0)
+			fds[n++] = (struct pollfd){.fd = d->in, .events = POLLOUT};
+		if (d->out >= 0)
+			fds[n++] = (struct pollfd){.fd = d->out, .events = POLLIN};
+		if (d->err >= 0)
+			fds[n++] = (struct pollfd){.fd = d->err, .events = POLLIN};
+	}
+	return n;
+}
+
+static void drop(int *fd)
+{
+	(void)close(*fd);
+	*fd = -1;
+}
+
+static void feed(struct delegate *delegate)
+{
+	while (delegate->in >= 0) {
+		ssize_t n = 0;
+
+		if (delegate->stdin_bytes.len > 0)
+			n = write(delegate->in, delegate->stdin_bytes.data,
+				  delegate->stdin_bytes.len);
+		if (n > 0) {
+			wire_consume(&delegate->stdin_bytes, (size_t)n);
+		} else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
+			/* All is written, or it does not want to read it. */
+			drop(&delegate->in);
+		} else if (errno == EAGAIN) {
+			return;
+		}
+	}
+}
+
+/* What is too much is read all the same, so that the program can end. */
+static void drain(int *fd, struct wire_buffer *into, size_t max)
+{
+	unsigned char chunk[16384];
+
+	while (*fd >= 0) {
+		ssize_t n = read(*fd, chunk, sizeof(chunk));
+
+		if (n > 0) {
+			size_t room = max - into->len;
+
+			wire_append(into, chunk, (size_t)n < room ? (size_t)n : room);
+		} else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
+			drop(fd);
+		} else if (errno == EAGAIN) {
+			return;
+		}
+	}
+}
+
+static uint32_t status_of(pid_t pid)
+{
+	int status = 0;
+
+	if (pid < 0)
+		return NOT_STARTED;
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return NOT_STARTED;
+	return (uint32_t)(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+}
+
+static void report(struct delegate *delegate, struct wire_buffer *out)
+{
+	size_t begun = wire_begin(out, WIRE_RESULT);
+
+	wire_add_number(out, WIRE_ID, delegate->id);
+	wire_add_number(out, WIRE_STATUS, status_of(delegate->pid));
+	wire_add(out, WIRE_STDOUT, delegate->stdout_bytes.data, delegate->stdout_bytes.len);
+	wire_add(out, WIRE_STDERR, delegate->stderr_bytes.data, delegate->stderr_bytes.len);
+	/* STDOUT_MAX makes it fit. */
+	if (wire_end(out, begun) < 0)
+		abort();
+	free(delegate->stdin_bytes.data);
+	free(delegate->stdout_bytes.data);
+	free(delegate->stderr_bytes.data);
+	*delegate = (struct delegate){0};
+}
+
+void delegates_turn(struct delegates *delegates, struct wire_buffer *out)
+{
+	for (size_t i = 0; i < DELEGATES_MAX; i++) {
+		struct delegate *d = &delegates->list[i];
+
+		if (d->pid == 0)
+			continue;
+		feed(d);
+		drain(&d->out, &d->stdout_bytes, STDOUT_MAX);
+		drain(&d->err, &d->stderr_bytes, WIRE_STDERR_MAX);
+		if (d->out >= 0 || d->err >= 0)
+			continue;
+		if (d->in >= 0)
+			drop(&d->in);
+		report(d, out);
+	}
+}
+
+size_t delegates_running(const struct delegates *delegates)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < DELEGATES_MAX; i++)
+		n += delegates->list[i].pid != 0;
+	return n;
+}

@@ -1,0 +1,33 @@
+/*
+ * Programs that the plugin runs for the server: any number side by side.
+ */
+#ifndef ORBWEAVER_CNI_DELEGATES_H
+#define ORBWEAVER_CNI_DELEGATES_H
+
+#include <poll.h>
+
+#include "cni/wire.h"
+
+/* That run at the same time; a message for one more is no message of our server. */
+enum { DELEGATES_MAX = 64, DELEGATES_POLL_MAX = 3 * DELEGATES_MAX };
+
+struct delegates;
+
+struct delegates *delegates_new(void);
+
+/*
+ * Start what a WIRE_EXEC names, with our environment as the message changes it. What cannot be
+ * started has its result too. -1: this is no order (no ID or PATH, too many at once).
+ */
+int delegates_start(struct delegates *delegates, const struct wire_message *message);
+
+/* Fill in what to poll for; returns how many. */
+size_t delegates_poll(const struct delegates *delegates, struct pollfd fds[DELEGATES_POLL_MAX]);
+
+/* After poll(): take what is there. A WIRE_RESULT is appended to `out` for each that has ended. */
+void delegates_turn(struct delegates *delegates, struct wire_buffer *out);
+
+/* How many run. */
+size_t delegates_running(const struct delegates *delegates);
+
+#endif

@@ -1,0 +1,14 @@
+/*
+ * The plugin goes by the name under which it was called.
+ */
+#include <string.h>
+
+#include "cni/plugin.h"
+
+int main(int argc, char **argv)
+{
+	const char *name = argc > 0 ? argv[0] : "orbweaver-cni";
+	const char *slash = strrchr(name, '/');
+
+	return plugin_run(slash ? slash + 1 : name);
+}

@@ -1,0 +1,16 @@
+$(eval $(call library,cni,,))
+
+# Static, for hosts of which nothing is known; with another C library than ours, for its size. It is the
+# only program that is.
+PROGRAMS += orbweaver-cni
+ifeq ($(VARIANT),release)
+$(OUT)/orbweaver-cni: $(wildcard cni/*.[ch]) cni/module.mk
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)musl-gcc $(filter-out -D_FORTIFY_SOURCE=2,$(COMMON)) -Os -flto -static -fstack-protector-strong -ffunction-sections \
+		-fdata-sections -Wl,--gc-sections -Wl,-z,relro -s -o $@ $(filter %.c,$^)
+else
+$(OUT)/orbweaver-cni: $(OUT)/cni/main.o $(OUT)/cni.a
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS.$(VARIANT)) $(LDFLAGS.$(VARIANT)) -o $@ $^
+endif

@@ -7,20 +7,20 @@
 #include <fcntl.h>
 #include <sys/file.h>
 
-#include "lib/base/own.h"
-#include "lib/base/str.h"
+#include "lib/base/own_fd.h"
+#include "lib/base/root.h"
 
 int node_lock_open(const char *host_root, struct err *err)
 {
-	auto_free char *path =
-		str_printf("%s%s" NODE_LOCK_FILE, host_root, str_ends(host_root, "/") ? "" : "/");
-	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	auto_close int root = open(host_root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int fd = root < 0 ? -1
+			  : root_open(root, NODE_LOCK_FILE, O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
 
 	if (fd < 0)
 		return err_sys(err, "LockUnavailable",
-			       "open %s (mount the host's root read-write, and name it with "
-			       "--host-root)",
-			       path);
+			       "open /" NODE_LOCK_FILE " below %s (mount the host's root "
+			       "read-write, and name it with --host-root)",
+			       host_root);
 	return fd;
 }
 

@@ -1,6 +1,6 @@
 /*
- * Who executes on this node: whoever holds flock(2) on a file of the host. It ends with the process that holds it, however
- * that comes.
+ * Who executes on this node: whoever holds flock(2) on a file of the host. It ends with the process
+ * that holds it, however that comes.
  */
 #ifndef ORBWEAVER_NODEAGENT_NODE_LOCK_H
 #define ORBWEAVER_NODEAGENT_NODE_LOCK_H
@@ -10,12 +10,16 @@
 /* Below the host's root. */
 #define NODE_LOCK_FILE "run/orbweaver-agent.lock"
 
-/* A close-on-exec descriptor, or -1 with err ERR_HOST "LockUnavailable". Needs the right to make the file, and no other. */
+/*
+ * A close-on-exec descriptor, or -1 with err ERR_HOST "LockUnavailable". Needs the right to make
+ * the file, and no other.
+ */
 int node_lock_open(const char *host_root, struct err *err);
 
 /*
- * Returns 1 when the lock is ours, 0 while another process has it, -1 with err ERR_HOST "LockRefused" when the kernel
- * cannot give it to anybody: then nobody knows whether another agent is at work.
+ * Returns 1 when the lock is ours, 0 while another process has it, -1 with err ERR_HOST
+ * "LockRefused" when the kernel cannot give it to anybody: then nobody knows whether another agent
+ * is at work.
  */
 int node_lock_try(int fd, struct err *err);
 

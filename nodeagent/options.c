@@ -6,10 +6,12 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "cni/wire.h"
 #include "lib/base/flags.h"
 #include "lib/base/log.h"
 #include "lib/base/own.h"
 #include "lib/base/str.h"
+#include "nodeagent/hostd/sandbox.h"
 
 const char agent_options_help[] =
 	"orbweaver-agent: RDMA networking for Kubernetes, the part on each node.\n"
@@ -26,11 +28,44 @@ const char agent_options_help[] =
 	"  --namespace NS            of NodeStates; else $POD_NAMESPACE, else orbweaver-system\n"
 	"  --host-root DIR           where the host's root is mounted (default /)\n"
 	"  --kubelet-dir DIR         device-plugins/ and pod-resources/ are in it\n"
-	"                            (default /var/lib/kubelet)\n"
+	"                            (default /var/lib/kubelet); links in it are those of the "
+	"host\n"
+	"                            when it is below --host-root\n"
+	"  --no-kubelet              there is no kubelet on this node that gives devices to pods.\n"
+	"                            Without it VFs that exist are left alone until the kubelet\n"
+	"                            has said which devices pods have\n"
 	"  --devinfo-dir DIR         device-info files for Multus\n"
 	"                            (default run/k8s.cni.cncf.io/devinfo/dp below "
 	"--host-root)\n"
-	"  --metrics-addr HOST:PORT  /metrics, /healthz, /readyz (default :9810; \"0\" for none)\n"
+	"  --cni-bin-dir DIR         CNI plugins are installed there, below --host-root; \"\" for "
+	"nowhere\n"
+	"                            (default /opt/cni/bin). A plugin of somebody else that has a "
+	"name of\n"
+	"                            ours is kept as NAME.orbweaver-saved\n"
+	"  --cni-socket FILE         where they ask us, below --host-root\n"
+	"                            (default /run/orbweaver/cni.sock, which is what they look "
+	"for)\n"
+	"  --cni-program FILE        what is installed (default /usr/bin/orbweaver-cni)\n"
+	"  --cni-meta MODE           auto, on or off: whether we set up all networks that pods\n"
+	"                            name in annotations, as Multus does. auto: where no Multus "
+	"has\n"
+	"                            a configuration (default off)\n"
+	"  --cni-conf-dir DIR        the runtime's CNI folder, below --host-root, for that\n"
+	"                            (default /etc/cni/net.d)\n"
+	"  --cni-namespace-isolation pods get networks of their own namespace only\n"
+	"  --cni-global-namespaces LIST\n"
+	"                            and of these, with commas (default \"default\")\n"
+	"  --remove-plugins          only take what we installed in --cni-bin-dir away, and put "
+	"back\n"
+	"                            what was kept\n"
+	"  --metrics-addr HOST:PORT  /metrics, /healthz, /readyz (default 127.0.0.1:9810; \"0\" "
+	"for\n"
+	"                            none)\n"
+	"  --allow-primary-nic       let a policy make VFs on the NIC that the node itself needs\n"
+	"  --user UID                as whom the processes run that talk to API server and "
+	"kubelet\n"
+	"                            (default 60932); it has to be able to read the files that a\n"
+	"                            kubeconfig names when they are replaced\n"
 	"  --resource-prefix PREFIX  of extended resources (default spidernet.io)\n"
 	"  --allocation POLICY       which VFs the kubelet should prefer: \"spread\" over PFs\n"
 	"                            (default) or \"packed\"\n"
@@ -63,9 +98,31 @@ static int take_allocation(void *options, const char *value, struct err *err)
 	return 0;
 }
 
+static int take_user(void *options, const char *value, struct err *err)
+{
+	struct agent_options *o = options;
+
+	/* 4294967295 is nobody (setresuid(2)). */
+	return str_to_int(value, 0, UINT32_MAX - 1, &o->user)
+		       ? 0
+		       : err_set(err, ERR_INVALID, "BadFlag",
+				 "--user %s: must be the number of a user, such as %d", value,
+				 SANDBOX_USER);
+}
+
 static int take_log_level(void *options, const char *value, struct err *err)
 {
 	return log_configure(value, err) < 0 ? err_in(err, "--log-level %s", value) : 0;
+}
+
+static int take_meta(void *options, const char *value, struct err *err)
+{
+	struct agent_options *o = options;
+
+	return meta_mode_read(value, &o->cni_meta)
+		       ? 0
+		       : err_set(err, ERR_INVALID, "BadFlag",
+				 "--cni-meta %s: must be auto, on or off", value);
 }
 
 #define STRING(name_, field_)                                                                      \
@@ -87,7 +144,18 @@ static const struct flag flags[] = {
 	STRING("device-config", device_config),
 	STRING("dev-files", dev_files),
 	STRING("ready-file", ready_file),
+	STRING("cni-bin-dir", cni_bin_dir),
+	STRING("cni-socket", cni_socket),
+	STRING("cni-program", cni_program),
+	STRING("cni-conf-dir", cni_conf_dir),
+	STRING("cni-global-namespaces", cni_shared),
+	{"cni-namespace-isolation", FLAG_BOOL, offsetof(struct agent_options, cni_isolates), NULL},
+	{"cni-meta", FLAG_TAKEN, 0, take_meta},
+	{"remove-plugins", FLAG_BOOL, offsetof(struct agent_options, remove_plugins), NULL},
+	{"no-kubelet", FLAG_BOOL, offsetof(struct agent_options, no_kubelet), NULL},
 	{"is-ready", FLAG_BOOL, offsetof(struct agent_options, is_ready), NULL},
+	{"allow-primary-nic", FLAG_BOOL, offsetof(struct agent_options, allow_primary_nic), NULL},
+	{"user", FLAG_TAKEN, 0, take_user},
 	{"allocation", FLAG_TAKEN, 0, take_allocation},
 	{"log-level", FLAG_TAKEN, 0, take_log_level},
 	{"version", FLAG_BOOL, offsetof(struct agent_options, version), NULL},
@@ -147,8 +215,16 @@ static int check(const struct agent_options *o, struct err *err)
 		return o->ready_file ? 0
 				     : err_set(err, ERR_INVALID, "BadFlag",
 					       "--is-ready: needs --ready-file");
+	if ((!str_empty(o->cni_bin_dir) &&
+	     check_directory("cni-bin-dir", o->cni_bin_dir, err) < 0) ||
+	    check_directory("cni-socket", o->cni_socket, err) < 0 ||
+	    check_directory("cni-program", o->cni_program, err) < 0 ||
+	    check_directory("cni-conf-dir", o->cni_conf_dir, err) < 0 ||
+	    check_directory("host-root", o->host_root, err) < 0)
+		return -1;
+	if (o->remove_plugins)
+		return 0;
 	if (check_node(o->node, err) < 0 || flags_check_label("namespace", o->ns, err) < 0 ||
-	    check_directory("host-root", o->host_root, err) < 0 ||
 	    check_directory("kubelet-dir", o->kubelet_dir, err) < 0 ||
 	    check_directory("devinfo-dir", o->devinfo_dir, err) < 0 ||
 	    check_source("shared-config", o->shared_config, err) < 0 ||
@@ -167,7 +243,13 @@ int agent_options_parse(int argc, char *const *argv, const char *(*env)(const ch
 		.node = env("NODE_NAME"),
 		.host_root = "/",
 		.kubelet_dir = "/var/lib/kubelet",
-		.metrics_addr = ":9810",
+		.cni_bin_dir = "/opt/cni/bin",
+		.cni_socket = WIRE_SOCKET,
+		.cni_program = "/usr/bin/orbweaver-cni",
+		.cni_conf_dir = "/etc/cni/net.d",
+		.cni_meta = META_OFF,
+		.metrics_addr = "127.0.0.1:9810",
+		.user = SANDBOX_USER,
 		.resource_prefix = "spidernet.io",
 		.shared_config = "spiderpool-rdma-shared-device-plugin",
 	};

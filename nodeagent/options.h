@@ -5,8 +5,10 @@
 #define ORBWEAVER_NODEAGENT_OPTIONS_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "lib/base/err.h"
+#include "nodeagent/meta/conf.h"
 
 /*
  * Strings are borrowed from argv and the environment. The three configurations name their source: "/absolute/path" is a
@@ -19,14 +21,25 @@ struct agent_options {
 	const char *node;
 	const char *host_root;   /* where the host's root is mounted */
 	const char *kubelet_dir; /* the kubelet's /var/lib/kubelet, as we see it */
+	bool no_kubelet;
 	const char *devinfo_dir; /* for device-info files, as we see it; NULL: below host_root */
 	const char *metrics_addr;
 	const char *resource_prefix;
 	const char *shared_config; /* shared RDMA devices: config.json */
 	const char *device_config; /* the SR-IOV device plugin's resourceList: config.json */
 	const char *dev_files;     /* smarter-device-manager's list: conf.yaml */
+	const char *cni_bin_dir;   /* plugins are installed there, below host_root; "": nowhere */
+	const char *cni_socket;    /* which they ask, below host_root */
+	const char *cni_program;   /* the plugin, as we see it */
+	const char *cni_conf_dir;  /* the runtime's CNI folder, below host_root */
+	enum meta_mode cni_meta;   /* whether our plugin there calls all others */
+	bool cni_isolates;         /* and refuses networks of other namespaces */
+	const char *cni_shared;    /* but those of these */
+	bool remove_plugins;       /* only take them away again */
 	const char *ready_file;    /* is there while we are ready; NULL: none */
 	bool is_ready;             /* only ask whether ready_file is there */
+	bool allow_primary_nic;    /* host_allow_primary_nic() */
+	int64_t user;              /* as whom agent and kubeletd run */
 	bool packed; /* preferred allocations fill one PF after the other instead of spreading */
 	bool help, version;
 };

@@ -1,29 +1,50 @@
 /*
- * The first process of the program: starts the two halves of the agent, and starts again what ends before its time.
+ * The first process of the program: the only one that rests with privileges. It starts the agent
+ * and kubeletd, starts again what ends before its time or no longer turns, and keeps the agent's
+ * workers (hostd/workers.h).
  *
- * One half serves the kubelet (plugind/), the other does all the rest. They end apart: while the agent's half is gone, because
- * of a bug, for want of memory, by somebody's hand, the kubelet keeps every resource and gets every answer; pods come and go.
- * This process opens nothing, decides little and reads nothing foreign; it keeps the privileges that a new agent hands to its
- * keeper (hostd/keeper.h).
+ * kubeletd serves the kubelet, the agent does all the rest, without privileges. They end apart:
+ * while the agent is gone, because of a bug, for want of memory, by somebody's hand, the kubelet
+ * keeps every resource and gets every answer; pods come and go. The supervisor opens nothing,
+ * decides little, reads packets of a few bytes and never waits for one process in particular.
  *
- * Signals: SIGTERM and SIGINT end the agent in its own order, then the other half. Whoever kills the supervisor kills all.
+ * cnid serves CNI plugins (cni/process.h), and ends and starts for itself.
+ *
+ * It has no loop of libuv, so that what it forks finds none: in each child libuv's fork handlers
+ * close the descriptors that its signal pipe had, whatever they are by then.
+ *
+ * Signals: SIGTERM and SIGINT end the agent in its own order, then kubeletd. Whoever kills the
+ * supervisor kills all.
  */
 #ifndef ORBWEAVER_NODEAGENT_SUPERVISOR_H
 #define ORBWEAVER_NODEAGENT_SUPERVISOR_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
-/* Name in ps(1), at most 15 bytes; the supervisor keeps the program's. */
-#define SUPERVISOR_SERVER_NAME "orbweaver-plugd"
-#define SUPERVISOR_AGENT_NAME  "orbweaver-node"
+#include "nodeagent/cni/process.h"
+#include "nodeagent/hostd/workers.h"
+#include "nodeagent/kubeletd/process.h"
+
+/* Names in ps(1), at most 15 bytes; WORKER_NAME is the fourth. */
+#define SUPERVISOR_NAME "ow-supervisor"
+#define AGENT_NAME      "ow-agent"
+#define KUBELETD_NAME   "ow-kubeletd"
 
 enum {
-	/* Before an agent is started again: the first time at once, then after a second, twice as long each time up to this. */
+	/*
+	 * Before an agent is started again: the first time at once, then after a second, twice as
+	 * long each time up to this.
+	 */
 	SUPERVISOR_DELAY_MAX_MS = 60000,
-	/* An agent that has lasted so long makes earlier ends forgotten. */
+	/* An agent that has lasted this long makes earlier ends forgotten. */
 	SUPERVISOR_STABLE_MS = 10000,
-	/* For the half that serves the kubelet to remove its sockets. */
+	/* For kubeletd to remove its sockets. */
 	SUPERVISOR_CLOSING_MS = 2000,
+	/* How often agent and kubeletd say that they turn. */
+	SUPERVISOR_HEARTBEAT_MS = 15000,
+	/* A process that says nothing for this long is suspected, and killed after half as long again. */
+	SUPERVISOR_WATCHDOG_MS = 60000,
 };
 
 /* What came before an agent. */
@@ -31,27 +52,58 @@ struct supervisor_past {
 	unsigned int ends; /* of agents before it, since the supervisor started */
 	int status;        /* how the last one ended, as of waitpid(2) */
 	bool served;       /* the kubelet was served when it did */
+	bool hung;         /* the watchdog ended it */
+	/* Processes that the watchdog has ended, since the supervisor started. */
+	unsigned int hung_agents, hung_kubeletds, hung_cnids;
+};
+
+/* Sockets of an agent, which are its own. */
+struct supervisor_agent {
+	int kubeletd; /* to the process that serves the kubelet (kubeletd/client.h) */
+	int orders;   /* to the supervisor: workers, heartbeats (hostd/workers.h) */
+	/* To the supervisor: supervisor_connect(). */
+	int connections;
 };
 
 /*
  * What the processes do; each returns an exit status.
  *
- * serve: `control` is its end of a socket. A packet with a descriptor brings the next agent (plugind/server.h); the end says to
- * end. It sends one byte when it has something to offer.
- * work: `channel` is a socket to the server.
+ * serve: `control` is its end of a socket of packets. One with a descriptor brings the next agent
+ * (kubeletd/server.h); the end says to end. It sends the packets of kubeletd/process.h.
+ * work: the agent; heartbeats are orders (hostd/workers.h).
+ * worker: what a worker does with its socket.
  */
 struct supervisor_config {
 	int (*serve)(int control, void *arg);
-	int (*work)(int channel, const struct supervisor_past *past, void *arg);
-	/* In the supervisor, before each start of an agent and after its end. May be NULL. */
-	void (*down)(void *arg);
+	/* The process that serves CNI plugins (cni/process.h): the same, or NULL. */
+	int (*serve_cni)(int control, void *arg);
+	int (*work)(const struct supervisor_agent *sockets, const struct supervisor_past *past,
+		    void *arg);
+	worker_fn *worker;
+	/*
+	 * In the supervisor: probes are to hear whether the agent is ready. It is not before each start
+	 * of an agent and after its end. May be NULL.
+	 */
+	void (*ready)(void *arg, bool is_ready);
+	/* In the supervisor: a connection to the kubelet, see supervisor_connect(). Does not wait. */
+	int (*connect)(void *arg);
 	void *arg;
+	int64_t watchdog_ms; /* 0: SUPERVISOR_WATCHDOG_MS */
 };
 
 /*
- * Run until told to end, or until there is no use in going on: an agent that ends with a status of its own before anything was
- * offered has something to say to whoever started it. Returns the exit status: the agent's. Before the first loop is made
- * (keeper.h).
+ * In the agent, which may not open the kubelet's folder: a new connection to its PodResources, as
+ * the supervisor's `connect` makes it: a descriptor, non-blocking and close-on-exec, or -1 with its
+ * errno; ETIMEDOUT when the supervisor does not answer for a second.
+ */
+int supervisor_connect(int connections);
+/* A line to the process that serves CNI plugins, in the same way. ENOTCONN: it does not run at the moment. */
+int supervisor_connect_cni(int connections);
+
+/*
+ * Run until told to end, or until there is no use in going on: an agent that ends with a status of
+ * its own before anything was offered has something to say to whoever started it. Returns the exit
+ * status: the agent's. Before the first loop is made.
  */
 int supervisor_run(const struct supervisor_config *config);
 

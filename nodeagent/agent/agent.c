@@ -1,81 +1,52 @@
 /*
- * The state machine of a node: what it is told, and when it looks. See the header; agent_round.c has what follows.
+ * The state machine of a node: what it hears from outside, and its turns. See the header.
+ *
+ *	agent.c         events, turns, the state file at the start
+ *	agent_round.c   look, plan, save, withdraw, step
+ *	agent_tell.c    failures, what is shown, logged and emitted
+ *	agent_when.c    when the next look is due, and which spec is in force
+ *
+ * One request at a time is under way; `doing` says which. Events in the states (-: nothing at once,
+ * it counts at the next turn or step):
+ *
+ *	              LOADING     IDLE           LOOKING   SAVING      WITHDRAWING  STEPPING
+ *	NodeState,    -           LOOKING        look      LOOKING     LOOKING      LOOKING after
+ *	addresses,                (close)        again     after it    after it     the step
+ *	authority
+ *	held          -           LOOKING soon   look      -           LOOKING      LOOKING before a
+ *	                                         again     (1)         after it     step on VFs (1)
+ *	host event    -           LOOKING soon   look again at the end of the round
+ *	timer         LOADING     LOADING (2)    none runs
+ *	              again       or LOOKING
+ *	done          IDLE        -              SAVING,   WITHDRAW-   STEPPING     STEPPING,
+ *	                                         IDLE      ING, IDLE                LOOKING (close)
+ *	failed        LOADING - IDLE IDLE - as done; the rest
+ *	              after a                                                       of that PF waits
+ *	              pause
+ *	stop          stopped     stopped        stopped   IDLE, then  stopped      IDLE, then
+ *	                                                   stopped                  stopped
+ *
+ *	(1) when it differs from what the plan was made with
+ *	(2) when authority is GIVEN: who executed before may have written the file after it was read
+ *
+ * `authority`: NONE → GIVEN (agent_set_may_execute) → LOADING (a load has begun since) → EXECUTING
+ * (it has ended); NONE again at any time. `desired.source` says whose spec is in force.
  */
-#include "nodeagent/agent_parts.h"
+#include "nodeagent/agent/agent_internal.h"
 
-static void go(void *arg);
+#include <assert.h>
 
-/* ---- when -------------------------------------------------------------------------------------------------------------- */
-
-void agent_schedule(struct agent *agent)
-{
-	int64_t now = clock_ms();
-	int64_t next = agent_soonest(agent->look_ms, agent->scan_ms);
-
-	/* One whose pause is over and that still waits for a stuck worker comes with the scan. */
-	agent->retry_ms = attempts_next_ms(agent->attempts, now);
-	if (agent->desired.again_ms >= 0)
-		agent->retry_ms = agent_soonest(agent->retry_ms, now + agent->desired.again_ms + 1);
-	next = agent_soonest(next, agent->retry_ms);
-	timer_start(agent->due, next > now ? next - now : 0);
-}
-
-static void look_at(struct agent *agent, int64_t at_ms)
-{
-	agent->look_ms = agent_soonest(agent->look_ms, at_ms);
-	if (agent->doing == IDLE)
-		agent_schedule(agent);
-}
-
-/* What is wanted changed: at once, and with a close look. */
-static void want_round(struct agent *agent)
-{
-	agent->must_replan = true;
-	look_at(agent, clock_ms());
-}
-
-/* ---- what is wanted ----------------------------------------------------------------------------------------------------- */
-
-void agent_decide_desired(struct agent *agent)
-{
-	int64_t now = clock_ms();
-	bool reported = agent->object && str_eq(agent->reported_uid, json_uid(agent->object));
-	struct desired_input input = {
-		.heard = agent->heard,
-		.object = agent->object,
-		.kept = json_at(agent->state, "nodeState"),
-		.waited_ms = now - agent->started_ms,
-		.reported_ms = reported ? now - agent->reported_ms : -1,
-	};
-
-	agent->desired = desired_spec(&input);
-}
-
-/* ---- what earlier looks have seen ---------------------------------------------------------------------------------------- */
-
-void agent_take_observed(struct agent *agent, json_t *observed)
-{
-	json_auto_t *owned = observed;
-	struct recall_input input = {
-		.observed = owned,
-		.before = agent->observed ? agent->observed : agent->earlier,
-		.spec = agent->desired.offered,
-		.now_ms = clock_ms(),
-	};
-
-	agent_replace(&agent->observed, recall(&input));
-	json_object_clear(agent->earlier);
-}
+/* ---- the NodeState that an earlier agent wrote ----------------------------------------------- */
 
 /* The first NodeState that we see has the last look of the agent before us. */
-static void take_told_before(struct agent *agent)
+static void take_earlier_report(struct agent *agent)
 {
 	const json_t *interfaces = json_at(agent->object, "status", "interfaces");
 	json_t *observed = agent->observed;
 
-	if (agent->is_told_before || !agent->object)
+	if (agent->has_earlier_report || !agent->object)
 		return;
-	agent->is_told_before = true;
+	agent->has_earlier_report = true;
 	if (json_array_size(interfaces) == 0)
 		return;
 	json_object_set(agent->earlier, "interfaces", (json_t *)interfaces);
@@ -86,7 +57,7 @@ static void take_told_before(struct agent *agent)
 	agent_take_observed(agent, observed);
 }
 
-/* ---- the state file: at the start, and when it has become ours ------------------------------------------------------- */
+/* ---- the state file: at the start, and when it has become ours ------------------------------- */
 
 static void load(struct agent *agent);
 
@@ -103,17 +74,21 @@ static void on_loaded(void *arg, const json_t *result, const struct err *err)
 		return;
 	}
 	agent_forget_failure(agent, KEY_STATE);
-	agent->may_execute = agent->loads_allowed;
+	if (agent->authority == AUTHORITY_LOADING)
+		agent->authority = AUTHORITY_EXECUTING;
 	agent_replace(&agent->state, json_deep_copy(result));
 	if (!agent->observed && json_at(agent->state, "node"))
 		json_object_set(agent->earlier, "node", json_at(agent->state, "node"));
+	/* Whoever executed before us has seen more of it. */
+	if (json_at(agent->state, "given"))
+		agent_replace(&agent->given, json_incref(json_at(agent->state, "given")));
 	addresses = json_at(agent->state, "addresses");
 	if (addresses && !agent->addresses)
 		hostd_set_node_addresses(agent->config.hostd, addresses);
 	agent->doing = IDLE;
 	agent_decide_desired(agent);
 	agent->config.looked(agent->config.arg);
-	deferred_run(agent->go);
+	deferred_run(agent->turn);
 }
 
 /* Now, or when the pause after a failure is over: nothing else may happen before. */
@@ -127,13 +102,14 @@ static void load(struct agent *agent)
 		return;
 	}
 	timer_stop(agent->due);
-	agent->loads_allowed = agent->allowed;
+	if (agent->authority == AUTHORITY_GIVEN)
+		agent->authority = AUTHORITY_LOADING;
 	hostd_load(agent->config.hostd, on_loaded, agent);
 }
 
-/* ---- turns -------------------------------------------------------------------------------------------------------------- */
+/* ---- turns ----------------------------------------------------------------------------------- */
 
-static void go(void *arg)
+static void agent_turn(void *arg)
 {
 	struct agent *agent = arg;
 	int64_t now = clock_ms();
@@ -148,7 +124,7 @@ static void go(void *arg)
 	}
 	/* Who executed before us may have written the file after we read it. */
 	if (agent->doing == LOADING ||
-	    (agent->doing == IDLE && agent->allowed && !agent->may_execute)) {
+	    (agent->doing == IDLE && agent->authority == AUTHORITY_GIVEN)) {
 		load(agent);
 		return;
 	}
@@ -166,13 +142,14 @@ struct agent *agent_new(const struct agent_config *config)
 {
 	struct agent *agent = mem_new(struct agent);
 
+	assert(config->looked && config->changed && config->told);
 	agent->config = *config;
 	agent->attempts = attempts_new();
 	agent->failures = json_array();
 	agent->skipped = json_object();
 	agent->earlier = json_object();
-	agent->due = timer_new(config->loop, go, agent);
-	agent->go = deferred_new(config->loop, go, agent);
+	agent->due = timer_new(config->loop, agent_turn, agent);
+	agent->turn = deferred_new(config->loop, agent_turn, agent);
 	agent->started_ms = clock_ms();
 	agent->look_ms = agent->scan_ms = agent->retry_ms = INT64_MAX;
 	agent->desired.again_ms = -1;
@@ -184,7 +161,7 @@ struct agent *agent_new(const struct agent_config *config)
 					  "Time that steps took.", "step", METRIC_SECONDS);
 	agent->failed = metric_counter(config->metrics, "orbweaver_agent_failures_total",
 				       "Looks, steps and saves that failed.", "reason");
-	deferred_run(agent->go);
+	deferred_run(agent->turn);
 	return agent;
 }
 
@@ -193,12 +170,15 @@ void agent_free(struct agent *agent)
 	if (!agent)
 		return;
 	timer_free(agent->due);
-	deferred_free(agent->go);
+	deferred_free(agent->turn);
 	attempts_free(agent->attempts);
 	json_decref(agent->state);
 	json_decref(agent->object);
 	json_decref(agent->addresses);
 	json_decref(agent->held);
+	json_decref(agent->given);
+	json_decref(agent->planned_held);
+	json_decref(agent->withdrawn);
 	json_decref(agent->earlier);
 	json_decref(agent->observed);
 	json_decref(agent->plan);
@@ -207,31 +187,50 @@ void agent_free(struct agent *agent)
 	json_decref(agent->saving);
 	mem_free(agent->activity);
 	json_decref(agent->shown);
+	json_decref(agent->waiting);
 	mem_free(agent->told);
 	mem_free(agent->doubted);
 	mem_free(agent->reported_uid);
 	mem_free(agent);
 }
 
-/* ---- what is told to us --------------------------------------------------------------------------------------------------- */
+/* ---- what is told to us ---------------------------------------------------------------------- */
+
+/*
+ * The operator, or another drainer, ends the pods that are in the way. The annotation is the one of
+ * the SR-IOV network operator, so that its drainers are understood, too.
+ */
+static bool is_vacating(const json_t *object)
+{
+	const char *state = json_str_at(object, "metadata", "annotations",
+					"sriovnetwork.openshift.io/current-state");
+
+	return str_eq(state, "Draining") || str_eq(state, "DrainComplete");
+}
 
 void agent_set_node_state(struct agent *agent, const json_t *object)
 {
 	json_auto_t *now = object ? desired_read(object) : NULL;
 	bool same =
-		agent->heard && json_same(json_at(agent->object, "spec"), json_at(now, "spec")) &&
+		agent_has_heard(agent) &&
+		json_same(json_at(agent->object, "spec"), json_at(now, "spec")) &&
 		str_eq(agent->object ? json_uid(agent->object) : NULL, now ? json_uid(now) : NULL);
 
-	agent->heard = true;
+	bool vacating = is_vacating(object);
+
+	if (!agent_has_heard(agent))
+		agent->desired.source = DESIRED_WAITING;
 	agent_replace(&agent->object, take_ptr(now));
 	agent_decide_desired(agent);
-	take_told_before(agent);
-	if (same && json_generation(object) == agent->plan_generation)
+	take_earlier_report(agent);
+	if (same && vacating == agent->vacating &&
+	    json_generation(object) == agent->plan_generation)
 		return;
+	agent->vacating = vacating;
 	/* What was refused may be good now. */
 	if (!same)
 		attempts_forget_all(agent->attempts);
-	want_round(agent);
+	agent_want_round(agent);
 }
 
 void agent_set_reported(struct agent *agent, const char *uid)
@@ -252,30 +251,37 @@ void agent_set_addresses(struct agent *agent, const json_t *addresses)
 		return;
 	agent_replace(&agent->addresses, json_incref((json_t *)addresses));
 	hostd_set_node_addresses(agent->config.hostd, addresses);
-	want_round(agent);
+	agent_want_round(agent);
 }
 
 void agent_set_held(struct agent *agent, const json_t *held)
 {
-	if (agent->is_held_asked && json_same(agent->held, held))
+	if (json_same(agent->held, held))
 		return;
-	agent->is_held_asked = true;
 	agent_replace(&agent->held, json_incref((json_t *)held));
+	hostd_set_held(agent->config.hostd, held);
+	agent_wake(agent);
+}
+
+void agent_set_given(struct agent *agent, const json_t *given)
+{
+	if (json_same(agent->given, given))
+		return;
+	agent_replace(&agent->given, json_incref((json_t *)given));
 	agent_wake(agent);
 }
 
 void agent_set_may_execute(struct agent *agent, bool may)
 {
-	if (agent->allowed == may)
+	if ((agent->authority != AUTHORITY_NONE) == may)
 		return;
-	agent->allowed = may;
-	agent->may_execute = agent->loads_allowed = false;
-	want_round(agent);
+	agent->authority = may ? AUTHORITY_GIVEN : AUTHORITY_NONE;
+	agent_want_round(agent);
 }
 
 void agent_wake(struct agent *agent)
 {
-	look_at(agent, clock_ms() + AGENT_DEBOUNCE_MS);
+	agent_look_at(agent, clock_ms() + AGENT_DEBOUNCE_MS);
 }
 
 static bool is_called(const json_t *device, const char *name)
@@ -301,11 +307,14 @@ bool agent_knows_interface(const struct agent *agent, const char *name)
 
 void agent_stop(struct agent *agent, void (*done)(void *arg), void *arg)
 {
+	assert(done && !agent->stopping);
 	agent->stopping = true;
 	agent->stopped = done;
 	agent->stopped_arg = arg;
+	if (agent->doing == WITHDRAWING)
+		agent->doing = IDLE;
 	if (agent->doing != STEPPING && agent->doing != SAVING)
-		deferred_run(agent->go);
+		deferred_run(agent->turn);
 }
 
 struct agent_view agent_view(struct agent *agent)
@@ -316,6 +325,8 @@ struct agent_view agent_view(struct agent *agent)
 		.plan = agent->shown,
 		.failures = agent->failures,
 		.activity = agent->activity,
+		.withdrawn = agent->vacating && agent->withdrawn && agent->is_withdrawn,
+		.given = agent->given,
 		.offered = agent->desired.offered,
 	};
 }

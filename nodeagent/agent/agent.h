@@ -1,12 +1,13 @@
 /*
- * The state machine of a node: look, plan, keep how it was found, execute step by step, look again, until nothing is left
- * to do or nothing more can be done.
+ * The state machine of a node: look, plan, keep how it was found, execute step by step, look again,
+ * until nothing is left to do or nothing more can be done.
  *
- * Level-triggered: it is told that something changed, never what to do. One thing at a time goes through hostd. It writes
- * to nobody but the host: what it knows is read with agent_view() by those who report and offer.
+ * Level-triggered: it is told that something changed, never what to do. One thing at a time goes
+ * through hostd. It writes to nobody but the host: what it knows is read with agent_view() by those
+ * who report and offer.
  */
-#ifndef ORBWEAVER_NODEAGENT_AGENT_H
-#define ORBWEAVER_NODEAGENT_AGENT_H
+#ifndef ORBWEAVER_NODEAGENT_AGENT_AGENT_H
+#define ORBWEAVER_NODEAGENT_AGENT_AGENT_H
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -17,9 +18,15 @@
 #include "nodeagent/hostd/client.h"
 
 enum {
-	/* Between a first event and the look that it causes: one change of a host makes many events. */
+	/*
+	 * Between a first event and the look that it causes: one change of a host makes many
+	 * events.
+	 */
 	AGENT_DEBOUNCE_MS = 100,
-	/* What seems wrong is believed when it still is after that: devices vanish for a moment while they are renamed. */
+	/*
+	 * What seems wrong is believed when it still is after that: devices vanish for a moment
+	 * while they are renamed.
+	 */
 	AGENT_CONFIRM_MS = 500,
 	/* A look without any event, and up to a quarter more. */
 	AGENT_SCAN_MS = 60000,
@@ -30,8 +37,16 @@ struct agent;
 struct agent_config {
 	struct loop *loop;
 	struct hostd *hostd;
-	/* The view's spec or observed changed: what is offered to the kubelet may. From the loop. */
+	/*
+	 * The view's spec or observed changed: what is offered to the kubelet may. From the loop.
+	 */
 	void (*looked)(void *arg);
+	/*
+	 * Devices, {"0000:3b:00.2": true}, borrowed, are about to be changed: make the kubelet give
+	 * none of them away, and call agent_withdrawn() once agent_set_held() has what it gave
+	 * away until then. NULL: nothing is changed any more. From the loop.
+	 */
+	void (*withdraw)(void *arg, const json_t *devices);
 	/* Anything in the view changed: the status may. From the loop. */
 	void (*changed)(void *arg);
 	/* Worth an event: reason and message as for a condition. */
@@ -45,18 +60,28 @@ struct agent *agent_new(const struct agent_config *config);
 /* No callback comes after it. */
 void agent_free(struct agent *agent);
 
-/* The NodeState as the server has it; NULL: there is none. Before the first call nobody has said either. Borrowed. */
+/*
+ * The NodeState as the server has it; NULL: there is none. Before the first call nobody has said
+ * either. Borrowed.
+ */
 void agent_set_node_state(struct agent *agent, const json_t *object);
 /* Our first status for this NodeState is stored; it is of that uid. */
 void agent_set_reported(struct agent *agent, const char *uid);
 /* Node.status.addresses as strings; borrowed. */
 void agent_set_addresses(struct agent *agent, const json_t *addresses);
 /*
- * Devices that pods hold, {"0000:3b:00.2": "ns/pod"}; NULL: nobody can say. Borrowed. Before the first call somebody will,
- * and nothing is done to VFs that are there.
+ * Devices that pods hold, {"0000:3b:00.2": "ns/pod"}; NULL, as before the first call: not known.
+ * Then nothing is done to VFs that are there. Borrowed.
  */
 void agent_set_held(struct agent *agent, const json_t *held);
-/* Only one agent of a node executes; at the start it may not. Who may reads the state file anew, then begins. */
+/* What pods were given (pools_given()): kept in the state file. Borrowed. */
+void agent_set_given(struct agent *agent, const json_t *given);
+/* What config.withdraw was called for has happened. */
+void agent_withdrawn(struct agent *agent);
+/*
+ * Only one agent of a node executes; at the start it may not. Who may reads the state file anew,
+ * then begins.
+ */
 void agent_set_may_execute(struct agent *agent, bool may);
 
 /* Something happened on the host. */
@@ -65,18 +90,22 @@ void agent_wake(struct agent *agent);
 bool agent_knows_interface(const struct agent *agent, const char *name);
 
 /*
- * Start nothing more. done(arg) once the step that runs has ended, from a later turn of the loop; at once when none runs.
+ * Start nothing more. done(arg) once the step that runs has ended, from a later turn of the loop;
+ * at once when none runs.
  */
 void agent_stop(struct agent *agent, void (*done)(void *arg), void *arg);
 
 /* Borrowed until the loop turns. */
 struct agent_view {
 	int64_t generation;     /* of the NodeState that plan was made for; 0: none */
-	const json_t *observed; /* of recall(); NULL before the first look */
+	const json_t *observed; /* of history_merge(); NULL before the first look */
 	const json_t *plan;     /* the last one whose troubles are sure; NULL: there is none */
 	const json_t *failures; /* [{"pf", "reason", "message"}] */
 	const char *activity;   /* what is being done, NULL when nothing */
-	const json_t *offered;  /* spec whose resources are offered; NULL: none */
+	/* The kubelet gives none of the devices away that the plan waits for. */
+	bool withdrawn;
+	const json_t *given; /* agent_set_given(), of us or an agent before us; NULL: nothing yet */
+	const json_t *offered; /* spec whose resources are offered; NULL: none */
 };
 
 struct agent_view agent_view(struct agent *agent);

@@ -1,18 +1,19 @@
 /*
  * What the files of the state machine share. For agent*.c only.
  */
-#ifndef ORBWEAVER_NODEAGENT_AGENT_PARTS_H
-#define ORBWEAVER_NODEAGENT_AGENT_PARTS_H
+#ifndef ORBWEAVER_NODEAGENT_AGENT_AGENT_INTERNAL_H
+#define ORBWEAVER_NODEAGENT_AGENT_AGENT_INTERNAL_H
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
-#include "nodeagent/agent.h"
-#include "nodeagent/attempts.h"
-#include "nodeagent/desired.h"
-#include "nodeagent/recall.h"
+#include "nodeagent/agent/agent.h"
+#include "nodeagent/plan/attempts.h"
+#include "nodeagent/plan/desired.h"
+#include "nodeagent/plan/history.h"
+#include "nodeagent/plan/status.h"
 
 /* Keys of failures that are not a PF's. */
 #define KEY_LOOK  "look"
@@ -24,10 +25,19 @@ enum doing {
 	IDLE,
 	LOOKING,
 	SAVING,
+	WITHDRAWING, /* the kubelet may not give away what is going to be changed */
 	STEPPING,
 };
 
-/* What is told once at the end of it. */
+/* Only one agent of a node executes, with a state file that was read since it may. */
+enum authority {
+	AUTHORITY_NONE,
+	AUTHORITY_GIVEN,   /* the state file has to be read anew */
+	AUTHORITY_LOADING, /* that is under way */
+	AUTHORITY_EXECUTING,
+};
+
+/* What is reported once at the end of it. */
 struct round {
 	bool began;
 	bool repairs; /* the same generation was done before: somebody else changed the host */
@@ -40,13 +50,17 @@ struct agent {
 	struct agent_config config;
 	struct attempts *attempts;
 	struct timer *due;
-	struct deferred *go;
+	struct deferred *turn;
 	enum doing doing;
+	enum authority authority;
 	struct round round;
 
-	json_t *state; /* the state file on disk: {"found", "nodeState", "addresses", "node"} */
-	json_t *object, *addresses, *held;
-	json_t *earlier; /* before the first look: what recall() starts from */
+	/* the state file on disk: {"found", "nodeState", "addresses", "node", "given"} */
+	json_t *state;
+	json_t *object, *addresses, *held, *given;
+	json_t *withdrawn;    /* devices that the kubelet may not give away now; NULL: none */
+	json_t *planned_held; /* what `held` was when the plan was made */
+	json_t *earlier;      /* before the first look: what history_merge() starts from */
 	json_t *observed, *plan, *failures;
 	json_t *skipped; /* PFs of which a step of this plan failed */
 	json_t *saving;  /* on its way to the disk */
@@ -56,25 +70,24 @@ struct agent {
 	size_t step;             /* index into the plan of the one that runs or comes next */
 	char *activity;
 	char *told;    /* what was blocked, wrong or waiting for a reboot when it was last told */
-	char *doubted; /* the same, seen once */
+	char *doubted; /* the same, seen once; NULL: there is no doubt */
 	int64_t doubted_ms;
-	json_t *shown; /* the last plan whose troubles were sure */
+	json_t *waiting; /* blocked entries that were logged last */
+	json_t *shown;   /* the last plan whose troubles were sure */
 	int64_t shown_generation;
-	bool unsure;
 
 	char *reported_uid;
 	int64_t reported_ms, started_ms;
-	int64_t look_ms;  /* an event asks for a look then; INT64_MAX: none does */
-	int64_t scan_ms;  /* the next safety scan */
-	int64_t retry_ms; /* a pause ends or the spec in force changes by time; INT64_MAX: neither */
-	bool closely;     /* the look that runs, or was last, saw all holders */
-	bool must_replan; /* what is wanted changed while steps ran */
-	bool heard;
-	bool is_held_asked;  /* the kubelet has said what pods hold, or nobody will */
-	bool is_told_before; /* what an earlier agent has reported was taken */
-	bool allowed;        /* to execute: nobody else writes the state file */
-	bool loads_allowed;  /* the load that runs was asked for then */
-	bool may_execute;    /* allowed, and the state is one that was read since */
+	int64_t look_ms; /* an event asks for a look then; INT64_MAX: none does */
+	int64_t scan_ms; /* the next safety scan */
+	/* a pause ends or the spec in force changes by time; INT64_MAX: neither */
+	int64_t retry_ms;
+	bool closely;            /* the look that runs, or was last, saw all holders */
+	bool with_initramfs;     /* this look reads it */
+	bool must_replan;        /* what is wanted changed while steps ran */
+	bool has_earlier_report; /* what an earlier agent has reported was taken */
+	bool vacating;           /* pods are asked to give back what the plan waits for */
+	bool is_withdrawn;       /* the kubelet gives none of `withdrawn` away */
 	bool stopping;
 	void (*stopped)(void *arg);
 	void *stopped_arg;
@@ -82,11 +95,17 @@ struct agent {
 	struct metric *looks, *steps, *seconds, *failed;
 };
 
-/* agent.c: when. Sets the timer for the next thing that is due; after each change while nothing runs. */
+/* ---- agent_when.c ---------------------------------------------------------------------------- */
+
+/* Set the timer for the next thing that is due; after each change while nothing runs. */
 void agent_schedule(struct agent *agent);
-/* Which spec is in force; after each change of what it is made from. */
+/* Look at that time, or earlier. */
+void agent_look_at(struct agent *agent, int64_t at_ms);
+/* What is wanted changed: look closely, at once. */
+void agent_want_round(struct agent *agent);
+/* Find out which spec is in force; after each change of what it is made from. */
 void agent_decide_desired(struct agent *agent);
-/* A look, together with those before it. Takes observed. */
+/* Put a look together with those before it. Takes observed. */
 void agent_take_observed(struct agent *agent, json_t *observed);
 
 /* agent_round.c: look, and whatever follows from it until nothing runs. */
@@ -98,7 +117,10 @@ void agent_note_failed_step(struct agent *agent, const json_t *entry, const stru
 void agent_forget_failure(struct agent *agent, const char *name);
 /* The list for the status, after the plan or a failure changed. */
 void agent_list_failures(struct agent *agent);
-/* What a new plan says is shown, and what is wrong is told, as far as it is sure; else a second look is due. */
+/*
+ * What a new plan says is shown, and what is wrong is told, as far as it is sure; else a second
+ * look is due.
+ */
 void agent_show_plan(struct agent *agent);
 /* entry: the first step. */
 void agent_begin_round(struct agent *agent, const json_t *entry);
@@ -115,6 +137,12 @@ static inline void agent_replace(json_t **field, json_t *value)
 static inline int64_t agent_soonest(int64_t a, int64_t b)
 {
 	return a < b ? a : b;
+}
+
+/* The server has said whether there is a NodeState. */
+static inline bool agent_has_heard(const struct agent *agent)
+{
+	return agent->desired.source == DESIRED_WAITING || agent->desired.source == DESIRED_SERVER;
 }
 
 /* For pauses: 0 to 999. */

@@ -1,14 +1,26 @@
 /*
- * A round: look → plan → save → steps → look. The first look after an event is cheap; when it finds something to do, a
- * close one (with everybody who holds a VF) is planned from. A round ends when the plan has no step that may be tried.
+ * A round: look → plan → save → steps → look. The first look after an event is cheap; when it finds
+ * something to do, a close one (with everybody who holds a VF) is planned from. A round ends when
+ * the plan has no step that may be tried.
  */
-#include "nodeagent/agent_parts.h"
+#include "nodeagent/agent/agent_internal.h"
 #include "nodeagent/host/observe.h"
-#include "nodeagent/planner.h"
+#include "nodeagent/plan/impact.h"
+#include "nodeagent/plan/planner.h"
 
-/* ---- looking and planning ----------------------------------------------------------------------------------------------- */
+/* ---- looking and planning -------------------------------------------------------------------- */
 
 static void on_looked(void *arg, const json_t *result, const struct err *err);
+
+/*
+ * Reading it takes seconds on some nodes: for nodes with an RDMA mode of ours, and after the first
+ * offer.
+ */
+static bool needs_initramfs(const struct agent *agent)
+{
+	return agent->observed && (json_at(agent->desired.spec, "system", "rdmaMode") ||
+				   json_at(agent->observed, "rdma", "netnsModeNextBoot", "own"));
+}
 
 void agent_start_look(struct agent *agent, bool closely)
 {
@@ -18,7 +30,11 @@ void agent_start_look(struct agent *agent, bool closely)
 	agent->look_ms = INT64_MAX;
 	agent->scan_ms = clock_ms() + AGENT_SCAN_MS + AGENT_SCAN_MS * agent_chance() / 4000;
 	metric_add(agent->looks, 1, closely ? "close" : "cheap");
-	hostd_observe(agent->config.hostd, closely ? HOST_OBSERVE_HOLDERS : 0, on_looked, agent);
+	agent->with_initramfs = needs_initramfs(agent);
+	hostd_observe(agent->config.hostd,
+		      (closely ? HOST_OBSERVE_HOLDERS : 0) |
+			      (agent->with_initramfs ? HOST_OBSERVE_INITRAMFS : 0),
+		      on_looked, agent);
 }
 
 /* Failures of steps that would not be planned any more are made good. */
@@ -40,7 +56,7 @@ static void make_plan(struct agent *agent)
 		.observed = agent->observed,
 		.found = json_at(agent->state, "found"),
 		.held = agent->held,
-		.is_held_awaited = !agent->is_held_asked,
+		.is_held_awaited = !agent->held,
 	};
 	json_auto_t *refused = NULL;
 	struct err err = {0};
@@ -52,6 +68,7 @@ static void make_plan(struct agent *agent)
 	input.refused = refused;
 	plan = planner_plan(&input, &err);
 	agent_replace(&agent->plan, plan);
+	agent_replace(&agent->planned_held, json_incref(agent->held));
 	agent->plan_generation = agent->desired.generation;
 	agent->step = 0;
 	json_object_clear(agent->skipped);
@@ -61,21 +78,46 @@ static void make_plan(struct agent *agent)
 		agent_note_failure(agent, KEY_SPEC, &err);
 }
 
-static void rest(struct agent *agent)
+/* Takes devices. */
+static void withdraw(struct agent *agent, json_t *devices)
+{
+	agent_replace(&agent->withdrawn, devices);
+	agent->is_withdrawn = false;
+	agent->config.withdraw(agent->config.arg, agent->withdrawn);
+}
+
+/*
+ * After a round the kubelet gives everything away again, but not what pods are just asked to give
+ * back: their successors would get it.
+ */
+static void keep_withdrawn(struct agent *agent)
+{
+	json_auto_t *devices = agent->vacating && agent->authority == AUTHORITY_EXECUTING
+				       ? plan_vacated(agent->plan, agent->observed)
+				       : NULL;
+
+	if (!json_same(devices, agent->withdrawn))
+		withdraw(agent, json_incref(devices));
+}
+
+static void round_end(struct agent *agent)
 {
 	agent->doing = IDLE;
+	/* Cut off in the middle: the next agent knows what can be given away. */
+	if (!agent->stopping)
+		keep_withdrawn(agent);
 	if (agent->stopping) {
 		if (agent->stopped)
-			deferred_run(agent->go);
+			deferred_run(agent->turn);
 		return;
 	}
-	if (!agent->unsure)
+	if (!agent->doubted)
 		agent_end_round(agent);
 	agent->config.changed(agent->config.arg);
 	agent_schedule(agent);
 }
 
-/* ---- steps -------------------------------------------------------------------------------------------------------------- */
+/* ---- steps ----------------------------------------------------------------------------------- */
 
 static void run_step(struct agent *agent);
 
@@ -90,8 +132,8 @@ static const char *entry_name(const json_t *entry)
 }
 
 /*
- * After a failure the rest of this PF's steps wait for the next plan. A worker that is asleep in the kernel holds the PF's
- * lock: who asks again falls asleep too.
+ * After a failure the rest of this PF's steps wait for the next plan. A worker that is asleep in
+ * the kernel holds the PF's lock: who asks again falls asleep too.
  */
 static bool may_run(const struct agent *agent, const json_t *entry)
 {
@@ -104,7 +146,9 @@ static bool may_run(const struct agent *agent, const json_t *entry)
 		 attempts_has_hung(agent->attempts, pf));
 }
 
-/* Index of the first step from `from` on that may run now; the number of steps when there is none. */
+/*
+ * Index of the first step from `from` on that may run now; the number of steps when there is none.
+ */
 static size_t next_step(const struct agent *agent, size_t from)
 {
 	size_t n = json_array_size(agent_steps(agent));
@@ -147,22 +191,54 @@ static void on_stepped(void *arg, const json_t *result, const struct err *err)
 	run_step(agent);
 }
 
+/* Stops or removes something that pods may have. */
+static bool takes_from_pods(const json_t *entry)
+{
+	const char *impact = json_str_at(entry, "impact");
+
+	return str_eq(impact, "vf") || str_eq(impact, "pf");
+}
+
+/*
+ * The VF of a step that stops nothing, and writes to a VF that the kubelet may give away: its driver works
+ * already. NULL: it is none.
+ */
+static const char *working_vf(const struct agent *agent, const json_t *entry)
+{
+	const char *vf = json_str_at(entry, "vf");
+	const json_t *pf =
+		json_find(json_at(agent->observed, "interfaces"), "pciAddress", entry_pf(entry));
+
+	return vf && str_eq(entry_name(entry), "set-mtu") &&
+			       json_at(json_find(json_at(pf, "Vfs"), "pciAddress", vf), "driver")
+		       ? vf
+		       : NULL;
+}
+
+/* A pod may have it by now. */
+static bool is_outdated(const struct agent *agent, const json_t *entry)
+{
+	return (takes_from_pods(entry) || working_vf(agent, entry)) &&
+	       !json_same(agent->held, agent->planned_held);
+}
+
 /* The next step, or, after the last, a look at what came of them. */
 static void run_step(struct agent *agent)
 {
 	const json_t *entry;
 
 	if (agent->stopping) {
-		rest(agent);
+		round_end(agent);
 		return;
 	}
 	agent->step = next_step(agent, agent->step);
-	if (agent->must_replan || agent->step >= json_array_size(agent_steps(agent))) {
+	entry = json_array_get(agent_steps(agent), agent->step);
+	if (agent->must_replan || is_outdated(agent, entry) ||
+	    agent->step >= json_array_size(agent_steps(agent))) {
 		set_activity(agent, NULL);
 		agent_start_look(agent, true);
 		return;
 	}
-	entry = json_array_get(agent_steps(agent), agent->step);
 	if (!agent->round.began)
 		agent_begin_round(agent, entry);
 	log_debug("step", F_INT("number", (int64_t)agent->step + 1),
@@ -175,7 +251,66 @@ static void run_step(struct agent *agent)
 	hostd_step(agent->config.hostd, json_at(entry, "step"), on_stepped, agent);
 }
 
-/* ---- the state file ------------------------------------------------------------------------------------------------------ */
+/* ---- withdrawing ----------------------------------------------------------------------------- */
+
+static void add_vfs(json_t *devices, const json_t *pf)
+{
+	const json_t *vf;
+	size_t i;
+
+	json_array_foreach (json_at(pf, "Vfs"), i, vf) {
+		const char *address = json_str_at(vf, "pciAddress");
+
+		if (address)
+			json_object_set_new(devices, address, json_true());
+	}
+}
+
+/* VFs that the plan stops, removes or writes to, and those that are withdrawn already. New. */
+static json_t *touched_devices(const struct agent *agent)
+{
+	json_t *devices = agent->withdrawn ? json_copy(agent->withdrawn) : json_object();
+	const json_t *entry;
+	size_t i;
+
+	json_array_foreach (agent_steps(agent), i, entry) {
+		const char *vf = json_str_at(entry, "vf"), *pf = entry_pf(entry);
+
+		if (vf && (str_eq(json_str_at(entry, "impact"), "vf") || working_vf(agent, entry)))
+			json_object_set_new(devices, vf, json_true());
+		else if (takes_from_pods(entry) && pf)
+			add_vfs(devices, json_find(json_at(agent->observed, "interfaces"),
+						   "pciAddress", pf));
+	}
+	return devices;
+}
+
+static void withdraw_and_run(struct agent *agent)
+{
+	json_auto_t *devices = touched_devices(agent);
+
+	if (json_object_size(devices) == 0 ||
+	    (agent->is_withdrawn && json_same(devices, agent->withdrawn))) {
+		run_step(agent);
+		return;
+	}
+	agent->doing = WITHDRAWING;
+	set_activity(agent, str_printf("waiting until the kubelet gives none of %zu VFs away",
+				       json_object_size(devices)));
+	withdraw(agent, json_incref(devices));
+}
+
+void agent_withdrawn(struct agent *agent)
+{
+	agent->is_withdrawn = true;
+	/* Meanwhile another plan may have been made, or the end. */
+	if (agent->doing == WITHDRAWING)
+		run_step(agent);
+	else
+		agent->config.changed(agent->config.arg);
+}
+
+/* ---- the state file -------------------------------------------------------------------------- */
 
 /* The state file as it has to be before anything is done. New. */
 static json_t *wanted_state(const struct agent *agent)
@@ -185,27 +320,29 @@ static json_t *wanted_state(const struct agent *agent)
 
 	if (found)
 		json_object_set(state, "found", (json_t *)found);
-	if (agent->plan && agent->desired.from_server)
+	if (agent->plan && agent->desired.source == DESIRED_SERVER)
 		json_put(state, "nodeState", desired_kept(agent->object));
 	if (agent->addresses)
 		json_object_set(state, "addresses", agent->addresses);
-	json_put(state, "node", recall_node(agent->observed));
+	if (agent->given)
+		json_object_set(state, "given", agent->given);
+	json_put(state, "node", history_node(agent->observed));
 	return state;
 }
 
 static bool has_work(const struct agent *agent)
 {
-	return agent->may_execute && !agent->stopping &&
+	return agent->authority == AUTHORITY_EXECUTING && !agent->stopping &&
 	       next_step(agent, 0) < json_array_size(agent_steps(agent));
 }
 
 /* How the host was found is on disk, or there is nothing to do. */
-static void carry_on(struct agent *agent)
+static void round_carry_on(struct agent *agent)
 {
 	if (has_work(agent))
-		run_step(agent);
+		withdraw_and_run(agent);
 	else
-		rest(agent);
+		round_end(agent);
 }
 
 static void on_saved(void *arg, const json_t *result, const struct err *err)
@@ -216,7 +353,7 @@ static void on_saved(void *arg, const json_t *result, const struct err *err)
 		/* Without it a policy that is removed could not be undone: no step before. */
 		agent_replace(&agent->saving, NULL);
 		agent_note_failure(agent, KEY_STATE, err);
-		rest(agent);
+		round_end(agent);
 		return;
 	}
 	agent_replace(&agent->state, agent->saving);
@@ -227,7 +364,7 @@ static void on_saved(void *arg, const json_t *result, const struct err *err)
 	if (agent->must_replan && !agent->stopping)
 		agent_start_look(agent, true);
 	else
-		carry_on(agent);
+		round_carry_on(agent);
 }
 
 static void save_and_carry_on(struct agent *agent)
@@ -235,12 +372,12 @@ static void save_and_carry_on(struct agent *agent)
 	json_auto_t *state = wanted_state(agent);
 
 	/* The file belongs to the one who executes. */
-	if (!agent->may_execute || json_same(state, agent->state)) {
-		carry_on(agent);
+	if (agent->authority != AUTHORITY_EXECUTING || json_same(state, agent->state)) {
+		round_carry_on(agent);
 		return;
 	}
 	if (!attempts_may_try(agent->attempts, KEY_STATE, clock_ms())) {
-		rest(agent);
+		round_end(agent);
 		return;
 	}
 	agent->doing = SAVING;
@@ -260,7 +397,7 @@ static void on_looked(void *arg, const json_t *result, const struct err *err)
 
 	if (err) {
 		agent_note_failure(agent, KEY_LOOK, err);
-		rest(agent);
+		round_end(agent);
 		return;
 	}
 	agent_forget_failure(agent, KEY_LOOK);
@@ -268,7 +405,8 @@ static void on_looked(void *arg, const json_t *result, const struct err *err)
 	agent_take_observed(agent, json_incref((json_t *)result));
 	make_plan(agent);
 	agent->config.looked(agent->config.arg);
-	if (!agent->closely && needs_close_look(agent)) {
+	if ((!agent->closely && needs_close_look(agent)) ||
+	    (!agent->with_initramfs && needs_initramfs(agent))) {
 		agent_start_look(agent, true);
 		return;
 	}

@@ -1,9 +1,10 @@
 /*
- * What failed, what a plan says cannot be done, and what was done: kept for the status, told as events.
+ * What failed, what a plan says cannot be done, and what was done: kept for the status, told as
+ * events.
  */
-#include "nodeagent/agent_parts.h"
+#include "nodeagent/agent/agent_internal.h"
 
-/* ---- failures --------------------------------------------------------------------------------------------------------- */
+/* ---- failures -------------------------------------------------------------------------------- */
 
 /* Without what a request for a reboot says already. */
 void agent_list_failures(struct agent *agent)
@@ -11,8 +12,7 @@ void agent_list_failures(struct agent *agent)
 	json_t *list = attempts_failures(agent->attempts);
 
 	for (size_t i = json_array_size(list); i-- > 0;)
-		if (json_at(agent->plan, "reboot") &&
-		    str_eq(json_str_at(json_array_get(list, i), "reason"), "RdmaModeBusy"))
+		if (status_is_answered(agent->plan, json_array_get(list, i)))
 			json_array_remove(list, i);
 	agent_replace(&agent->failures, list);
 }
@@ -55,7 +55,7 @@ void agent_forget_failure(struct agent *agent, const char *name)
 	agent_list_failures(agent);
 }
 
-/* ---- telling ------------------------------------------------------------------------------------------------------------ */
+/* ---- telling --------------------------------------------------------------------------------- */
 
 static bool is_done(const struct agent *agent)
 {
@@ -73,6 +73,35 @@ static void tell_entry(struct agent *agent, const json_t *entry)
 		agent->config.told(agent->config.arg, true, reason, message);
 }
 
+static bool has_entry(const json_t *list, const json_t *value)
+{
+	const json_t *item;
+	size_t i;
+
+	json_array_foreach (list, i, item)
+		if (json_same(item, value))
+			return true;
+	return false;
+}
+
+/* An administrator looks here for what is waited for. */
+static void log_waiting(struct agent *agent)
+{
+	const json_t *now = json_at(agent->plan, "blocked"), *entry;
+	size_t i;
+
+	json_array_foreach (now, i, entry)
+		if (!has_entry(agent->waiting, entry))
+			log_info("a change waits", F_STR("pf", agent_where(entry)),
+				 F_STR("for", json_str_at(entry, "holder")),
+				 F_STR("why", json_str_at(entry, "message")));
+	json_array_foreach (agent->waiting, i, entry)
+		if (!has_entry(now, entry))
+			log_info("a change no longer waits", F_STR("pf", agent_where(entry)),
+				 F_STR("for", json_str_at(entry, "holder")));
+	agent_replace(&agent->waiting, json_incref((json_t *)now));
+}
+
 static void tell_trouble(struct agent *agent)
 {
 	const json_t *entry;
@@ -83,6 +112,7 @@ static void tell_trouble(struct agent *agent)
 	json_array_foreach (json_at(agent->plan, "blocked"), i, entry)
 		tell_entry(agent, entry);
 	tell_entry(agent, json_at(agent->plan, "reboot"));
+	tell_entry(agent, json_at(agent->plan, "nextBoot"));
 }
 
 /* What cannot be done, as text; NULL when there is nothing of it. New. */
@@ -96,6 +126,8 @@ static char *trouble_text(const json_t *plan)
 		json_object_set(trouble, "problems", json_at(plan, "problems"));
 	if (json_at(plan, "reboot"))
 		json_object_set(trouble, "reboot", json_at(plan, "reboot"));
+	if (json_at(plan, "nextBoot"))
+		json_object_set(trouble, "nextBoot", json_at(plan, "nextBoot"));
 	return json_object_size(trouble) ? json_text(trouble) : NULL;
 }
 
@@ -115,6 +147,7 @@ static void show_steps(struct agent *agent)
 	json_object_del(plan, "blocked");
 	json_object_del(plan, "problems");
 	json_object_del(plan, "reboot");
+	json_object_del(plan, "nextBoot");
 	show(agent, plan);
 }
 
@@ -135,8 +168,7 @@ void agent_show_plan(struct agent *agent)
 {
 	auto_free char *text = trouble_text(agent->plan);
 
-	agent->unsure = !is_sure(agent, text);
-	if (agent->unsure) {
+	if (!is_sure(agent, text)) {
 		agent->look_ms =
 			agent_soonest(agent->look_ms, agent->doubted_ms + AGENT_CONFIRM_MS);
 		if (json_array_size(agent_steps(agent)) > 0)
@@ -144,6 +176,7 @@ void agent_show_plan(struct agent *agent)
 		return;
 	}
 	mem_free(take_ptr(agent->doubted));
+	log_waiting(agent);
 	if (text && !str_eq(text, agent->told))
 		tell_trouble(agent);
 	mem_free(agent->told);

@@ -1,7 +1,7 @@
 /*
  * A walk over /dev. See the header.
  */
-#include "nodeagent/dev_names.h"
+#include "nodeagent/agent/dev_names.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -11,6 +11,8 @@
 
 #include "lib/base/mem.h"
 #include "lib/base/own.h"
+#include "lib/base/own_fd.h"
+#include "lib/base/root.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 
@@ -65,9 +67,9 @@ static int by_name(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-json_t *dev_names_read(const char *dir)
+json_t *dev_names_read(int root)
 {
-	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int fd = root_open(root, "dev", O_RDONLY | O_DIRECTORY, 0);
 	struct walk walk = {0};
 	struct stat st;
 	json_t *list;

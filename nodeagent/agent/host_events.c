@@ -1,7 +1,7 @@
 /*
  * Notification sockets as pollers. See the header.
  */
-#include "nodeagent/host_events.h"
+#include "nodeagent/agent/host_events.h"
 
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
@@ -53,7 +53,7 @@ static void on_readable(void *arg, int what)
 
 	if (watch_read(events->watch, source->which, on_event, events, &err) == 0)
 		return;
-	log_error("kernel's events cannot be read, listening anew",
+	log_error("cannot read events of the kernel, subscribing again",
 		  F_STR("source", names[source->which]), F_ERR(&err));
 	stop(events);
 	timer_start(events->retry, HOST_EVENTS_RETRY_MS);
@@ -100,15 +100,11 @@ static void retry(void *arg)
 		timer_start(events->retry, HOST_EVENTS_RETRY_MS);
 }
 
-struct host_events *host_events_new(struct loop *loop, watch_event_fn fn, void *arg,
-				    struct metrics *metrics, struct err *err)
+struct host_events *host_events_new(struct loop *loop, struct watch *watch, watch_event_fn fn,
+				    void *arg, struct metrics *metrics)
 {
-	struct watch *watch = watch_open(err);
-	struct host_events *events;
+	struct host_events *events = mem_new(struct host_events);
 
-	if (!watch)
-		return NULL;
-	events = mem_new(struct host_events);
 	events->loop = loop;
 	events->fn = fn;
 	events->arg = arg;

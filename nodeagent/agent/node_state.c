@@ -1,13 +1,15 @@
 /*
  * Our NodeState and our Node on the API server. See the header.
  */
-#include "nodeagent/node_state.h"
+#include "nodeagent/agent/node_state.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
+#include "lib/base/rfc3339.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "lib/kube/cache.h"
@@ -39,7 +41,10 @@ struct node_state {
 	struct kube_call *call; /* the write or creation in flight */
 	json_t *object;         /* as the server has it; NULL: there is none */
 	json_t *addresses;
-	/* The last status that we sent, and what the server made of it: hashes, as with many VFs each would be large. */
+	/*
+	 * The last status that we sent, and what the server made of it: hashes, as with many VFs
+	 * each would be large.
+	 */
 	uint64_t sent, stored;
 	char *sent_uid;   /* of the NodeState that it was for */
 	int64_t quiet_ms; /* until then the writes so far are at the rate */
@@ -59,7 +64,7 @@ static void replace(json_t **field, json_t *value)
 	json_decref(old);
 }
 
-/* ---- what the server says -------------------------------------------------------------------------------------------- */
+/* ---- what the server says -------------------------------------------------------------------- */
 
 /* Heartbeats, images and the rest of a Node are nobody's business here. */
 static void project_node(json_t *object)
@@ -135,6 +140,9 @@ static void tell_state(struct node_state *state)
 {
 	auto_free char *key = str_printf("%s/%s", state->config.ns, state->config.node);
 
+	/* It is there and cannot be read: not a wish for nothing. */
+	if (cache_is_unknown(state->states, key))
+		return;
 	replace(&state->object, cache_get(state->states, key));
 	if (!state->synced && !state->object)
 		return;
@@ -170,7 +178,7 @@ static void tell(void *arg)
 	}
 }
 
-/* ---- writing --------------------------------------------------------------------------------------------------------- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 static int64_t retry_pause_ms(const struct node_state *state)
 {
@@ -194,7 +202,7 @@ static bool write_failed(struct node_state *state, const char *what, const struc
 	state->failures++;
 	/* Who wrote first is not told: the watch brings it, and we look again. */
 	if (err->class != ERR_CONFLICT && state->failures <= 1)
-		log_warn("NodeState not written, trying again", F_STR("what", what), F_ERR(err));
+		log_warn("cannot write the NodeState, will retry", F_STR("what", what), F_ERR(err));
 	return true;
 }
 
@@ -265,14 +273,14 @@ static void write_if_due(void *arg)
 {
 	struct node_state *state = arg;
 	int64_t now_ms = clock_ms();
-	char now[CLOCK_RFC3339_SIZE];
+	char now[RFC3339_SIZE];
 	json_auto_t *body = NULL;
 	json_t *status;
 
 	if (!state->dirty || state->call || !state->may_write || !state->object)
 		return;
 	state->dirty = false;
-	clock_rfc3339(clock_wall_us(), now);
+	rfc3339_write(clock_wall_us(), now);
 	status = state->config.compose(state->config.arg, json_at(state->object, "status"), now);
 	if (!status)
 		return;
@@ -325,7 +333,7 @@ static void create_if_absent(void *arg)
 				  on_created, state);
 }
 
-/* ---- the outside ------------------------------------------------------------------------------------------------------ */
+/* ---- the outside ----------------------------------------------------------------------------- */
 
 static void start_informers(struct node_state *state)
 {
@@ -365,6 +373,7 @@ struct node_state *node_state_new(const struct node_state_config *config)
 	struct node_state *state = mem_new(struct node_state);
 	struct strbuf selector = {0};
 
+	assert(config->changed && config->compose && config->reported && config->trouble);
 	state->config = *config;
 	strbuf_adds(&selector, "fieldSelector=metadata.name%3D");
 	kube_path_encode(&selector, config->node);

@@ -1,13 +1,15 @@
 /*
- * Our NodeState and our Node on the API server: what is wanted comes from there, the status goes there.
+ * Our NodeState and our Node on the API server: what is wanted comes from there, the status goes
+ * there.
  *
- * The status is written when it differs, one write at a time, the first at once and more than one a second never: a fresh
- * status is asked for at the moment of writing. A conflict is looked at again. A server that stores less than we say
- * (an older CRD) is not written to for ever. Where a Node has no NodeState we make one, so that people see which NICs
- * there are; what it asks for is the operator's business.
+ * The status is written when it differs, one write at a time, the first at once and more than one a
+ * second never: a fresh status is asked for at the moment of writing. A conflict is looked at
+ * again. A server that stores less than we say (an older CRD) is not written to for ever. Where a
+ * Node has no NodeState we make one, so that people see which NICs there are; what it asks for is
+ * the operator's business.
  */
-#ifndef ORBWEAVER_NODEAGENT_NODE_STATE_H
-#define ORBWEAVER_NODEAGENT_NODE_STATE_H
+#ifndef ORBWEAVER_NODEAGENT_AGENT_NODE_STATE_H
+#define ORBWEAVER_NODEAGENT_AGENT_NODE_STATE_H
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -20,7 +22,10 @@
 #define NODE_STATE_MANAGER "orbweaver-agent"
 
 enum {
-	/* One status write a second, but two may follow each other: work that is done at once is told at once. */
+	/*
+	 * One status write a second, but two may follow each other: work that is done at once is
+	 * told at once.
+	 */
 	NODE_STATE_WRITE_MS = 1000,
 	/* Somebody else makes it sooner, mostly. */
 	NODE_STATE_CREATE_MS = 2000,
@@ -33,11 +38,17 @@ struct node_state_config {
 	struct loop *loop;
 	struct kube_client *client;
 	const char *ns, *node; /* borrowed */
-	/* The NodeState is not what it was (our own writes included), or is known for the first time; NULL: there is none. */
+	/*
+	 * The NodeState is not what it was (our own writes included), or is known for the first
+	 * time; NULL: there is none.
+	 */
 	void (*changed)(void *arg, const json_t *object);
 	/* The addresses of our Node, a list of strings; once it is known, and when they change. */
 	void (*addresses)(void *arg, const json_t *addresses);
-	/* The status as it should be, new; NULL: nothing can be said now. `before`: what the server has. */
+	/*
+	 * The status as it should be, new; NULL: nothing can be said now. `before`: what the server
+	 * has.
+	 */
 	json_t *(*compose)(void *arg, const json_t *before, const char *now);
 	/* A status of ours is stored in the NodeState of this uid. */
 	void (*reported)(void *arg, const char *uid);

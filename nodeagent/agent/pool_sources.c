@@ -1,7 +1,7 @@
 /*
  * Configurations of pools in ConfigMaps and files. See the header.
  */
-#include "nodeagent/pool_sources.h"
+#include "nodeagent/agent/pool_sources.h"
 
 #include <string.h>
 
@@ -10,11 +10,11 @@
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
+#include "lib/kube/auth/file.h"
 #include "lib/kube/cache.h"
-#include "lib/kube/file.h"
 #include "lib/kube/informer.h"
 #include "lib/kube/status.h"
-#include "nodeagent/kubelet/pools.h"
+#include "nodeagent/pools/pools.h"
 
 static const struct kube_resource config_map_resource = {
 	.group = "",
@@ -65,7 +65,47 @@ static bool is_file(const struct source *source)
 	return source->from[0] == '/';
 }
 
-/* ---- texts ------------------------------------------------------------------------------------------------------------ */
+/* ---- texts ----------------------------------------------------------------------------------- */
+
+/* Emit an event where whoever wrote the text looks first. A file has none. */
+static void tell_of_text(const struct source *source, const char *reason, const char *message)
+{
+	const struct pool_sources_config *config = &source->owner->config;
+	auto_free char *name = NULL;
+	json_auto_t *object = NULL;
+
+	if (is_file(source))
+		return;
+	name = str_printf("%s/%s", source->ns, source->name);
+	object = cache_get(source->cache, name);
+	if (object)
+		config->wrong(config->arg,
+			      &(struct event_object){
+				      .resource = &config_map_resource,
+				      .ns = source->ns,
+				      .name = source->name,
+				      .uid = json_uid(object),
+				      .once = json_str_at(object, "metadata", "resourceVersion"),
+			      },
+			      reason, message);
+}
+
+/* Each entry that is wrong in this text and was not in the one before. */
+static void tell_of_entries(const struct source *source, const json_t *document)
+{
+	const json_t *problem, *old;
+	size_t i, k;
+
+	json_array_foreach (json_at(document, "problems"), i, problem) {
+		bool is_known = false;
+
+		json_array_foreach (json_at(source->document, "problems"), k, old)
+			is_known |= json_same(old, problem);
+		if (!is_known)
+			tell_of_text(source, json_str_at(problem, "reason"),
+				     json_str_or(json_at(problem, "message"), ""));
+	}
+}
 
 static void set_trouble(struct source *source, const struct err *err)
 {
@@ -76,9 +116,10 @@ static void set_trouble(struct source *source, const struct err *err)
 	if (!is_news)
 		return;
 	metric_add(sources->failed, 1, err->reason);
-	log_error("configuration of devices not taken, the last good one stays in force",
+	log_error("cannot use a configuration of devices, keeping the last good one",
 		  F_STR("source", source->from), F_ERR(err));
 	sources->config.told(sources->config.arg, true, err->reason, err->text);
+	tell_of_text(source, err->reason, err->text);
 	sources->config.changed(sources->config.arg);
 }
 
@@ -104,6 +145,7 @@ static void take_text(struct source *source, const char *text, size_t len)
 
 	if (document) {
 		pools_keep_good(document, source->document);
+		tell_of_entries(source, document);
 		set_document(source, document);
 		return;
 	}
@@ -111,7 +153,7 @@ static void take_text(struct source *source, const char *text, size_t len)
 	set_trouble(source, &err);
 }
 
-/* ---- files ------------------------------------------------------------------------------------------------------------ */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 static void look_at_file(struct source *source)
 {
@@ -135,7 +177,7 @@ static void look(void *arg)
 	timer_start(sources->look, POOL_SOURCES_LOOK_MS);
 }
 
-/* ---- ConfigMaps ------------------------------------------------------------------------------------------------------- */
+/* ---- ConfigMaps ------------------------------------------------------------------------------ */
 
 static void on_config_map(void *arg, const char *key, const json_t *old, const json_t *now)
 {
@@ -160,7 +202,7 @@ static void on_trouble(void *arg, const struct err *err)
 	struct err refused = {0};
 
 	if (err)
-		log_warn("ConfigMap cannot be read, trying again", F_STR("source", source->from),
+		log_warn("cannot read a ConfigMap, will retry", F_STR("source", source->from),
 			 F_ERR(err));
 	if (err && !kube_err_is(err, "Forbidden") && !kube_err_is(err, "Unauthorized"))
 		return;
@@ -221,8 +263,14 @@ static void take(void *arg)
 		if (source->is_known)
 			continue;
 		source->is_known = informer_is_synced(source->informer);
-		if (source->is_known)
-			sources->config.changed(sources->config.arg);
+		if (!source->is_known)
+			continue;
+		if (!source->document && source->err.class == ERR_NONE)
+			log_info("no ConfigMap with a configuration of devices: create it there to "
+				 "offer them",
+				 F_STR("namespace", source->ns), F_STR("name", source->name),
+				 F_STR("key", kinds[source->which].key));
+		sources->config.changed(sources->config.arg);
 	}
 }
 
@@ -256,7 +304,7 @@ static void watch_config_map(struct source *source)
 					});
 }
 
-/* ---- the outside ------------------------------------------------------------------------------------------------------ */
+/* ---- the outside ----------------------------------------------------------------------------- */
 
 struct pool_sources *pool_sources_new(const struct pool_sources_config *config)
 {

@@ -1,16 +1,17 @@
 /*
- * Where users put the configurations of pools that no NodeState knows: ConfigMaps and files, read again whenever they
- * change. A text that cannot be read changes nothing: the last good one stays in force, and the trouble is told. The same goes
- * for each entry of a text.
+ * Where users put the configurations of pools that no NodeState knows: ConfigMaps and files, read
+ * again whenever they change. A text that cannot be read changes nothing: the last good one stays
+ * in force, and the trouble is told. The same goes for each entry of a text.
  */
-#ifndef ORBWEAVER_NODEAGENT_POOL_SOURCES_H
-#define ORBWEAVER_NODEAGENT_POOL_SOURCES_H
+#ifndef ORBWEAVER_NODEAGENT_AGENT_POOL_SOURCES_H
+#define ORBWEAVER_NODEAGENT_AGENT_POOL_SOURCES_H
 
 #include <jansson.h>
 #include <stdbool.h>
 
 #include "lib/base/metrics.h"
 #include "lib/kube/client.h"
+#include "lib/kube/recorder.h"
 
 enum pool_source {
 	POOL_SOURCE_SHARED,    /* config.json of the shared RDMA device plugin */
@@ -38,6 +39,9 @@ struct pool_sources_config {
 	void (*changed)(void *arg);
 	/* Worth an event. */
 	void (*told)(void *arg, bool warning, const char *reason, const char *message);
+	/* Worth an event on the ConfigMap: what is wrong with its text, whatever the node. */
+	void (*wrong)(void *arg, const struct event_object *config_map, const char *reason,
+		      const char *message);
 	void *arg;
 	struct metrics *metrics; /* may be NULL */
 };
@@ -52,7 +56,10 @@ const json_t *pool_sources_get(const struct pool_sources *sources, enum pool_sou
 /* Every ConfigMap was looked for once: what there is none of is not just late. */
 bool pool_sources_are_known(const struct pool_sources *sources);
 
-/* [{"reason", "message"}] of sources that cannot be read now, or that the API server refuses to show us. New. */
+/*
+ * [{"reason", "message"}] of sources that cannot be read now, or that the API server refuses to
+ * show us. New.
+ */
 json_t *pool_sources_failures(const struct pool_sources *sources);
 
 #endif

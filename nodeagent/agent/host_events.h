@@ -1,0 +1,30 @@
+/*
+ * The kernel's notifications on the loop: who wants to look at the host again is told when, and
+ * about what.
+ */
+#ifndef ORBWEAVER_NODEAGENT_AGENT_HOST_EVENTS_H
+#define ORBWEAVER_NODEAGENT_AGENT_HOST_EVENTS_H
+
+#include "lib/base/metrics.h"
+#include "lib/loop/loop.h"
+#include "nodeagent/host/watch.h"
+
+enum {
+	/*
+	 * A broken socket is opened anew after that; one that this kernel lacks is looked for as
+	 * often.
+	 */
+	HOST_EVENTS_RETRY_MS = 10000,
+};
+
+struct host_events;
+
+/*
+ * fn: as for watch_read(); `lost` also after a time in which nothing could be heard. Takes `watch`,
+ * which was opened while there was the right to a large buffer.
+ */
+struct host_events *host_events_new(struct loop *loop, struct watch *watch, watch_event_fn fn,
+				    void *arg, struct metrics *metrics);
+void host_events_free(struct host_events *events);
+
+#endif

@@ -1,0 +1,104 @@
+/*
+ * See the header. They are rare: each asks by itself.
+ */
+#include "nodeagent/agent/pod_events.h"
+
+#include <string.h>
+
+#include "lib/base/log.h"
+#include "lib/base/mem.h"
+#include "lib/base/str.h"
+#include "lib/json/json.h"
+#include "lib/kube/api.h"
+
+static const struct kube_resource pod_resource = {
+	.group = "",
+	.version = "v1",
+	.plural = "pods",
+	.kind = "Pod",
+	.namespaced = true,
+};
+
+struct waiting {
+	struct pod_events *events;
+	struct waiting *next;
+	struct kube_call *call;
+	char *ns, *name, *reason, *message;
+};
+
+struct pod_events {
+	struct kube_client *client;
+	struct recorder *recorder;
+	struct waiting *waiting;
+};
+
+static void waiting_free(struct waiting *waiting)
+{
+	mem_free(waiting->ns);
+	mem_free(waiting->name);
+	mem_free(waiting->reason);
+	mem_free(waiting->message);
+	mem_free(waiting);
+}
+
+static void on_pod(void *arg, json_t *object, const struct err *err)
+{
+	struct waiting *waiting = arg, **place = &waiting->events->waiting;
+
+	if (!err || !str_eq(err->reason, "NotFound"))
+		recorder_tell(waiting->events->recorder,
+			      &(struct event_object){
+				      .resource = &pod_resource,
+				      .ns = waiting->ns,
+				      .name = waiting->name,
+				      .uid = object ? json_uid(object) : NULL,
+			      },
+			      true, waiting->reason, waiting->message);
+	while (*place != waiting)
+		place = &(*place)->next;
+	*place = waiting->next;
+	waiting_free(waiting);
+}
+
+void pod_events_tell(struct pod_events *events, const char *pod, const char *reason,
+		     const char *message)
+{
+	const char *slash = strchr(pod, '/');
+	struct waiting *waiting;
+
+	if (!slash)
+		return;
+	waiting = mem_new(struct waiting);
+	waiting->events = events;
+	waiting->ns = str_ndup(pod, (size_t)(slash - pod));
+	waiting->name = str_ndup(slash + 1, strcspn(slash + 1, "/"));
+	waiting->reason = str_dup(reason);
+	waiting->message = str_dup(message);
+	waiting->next = events->waiting;
+	events->waiting = waiting;
+	waiting->call = kube_get(events->client, &pod_resource, waiting->ns, waiting->name, NULL,
+				 on_pod, waiting);
+}
+
+struct pod_events *pod_events_new(struct kube_client *client, struct recorder *recorder)
+{
+	struct pod_events *events = mem_new(struct pod_events);
+
+	events->client = client;
+	events->recorder = recorder;
+	return events;
+}
+
+void pod_events_free(struct pod_events *events)
+{
+	if (!events)
+		return;
+	while (events->waiting) {
+		struct waiting *waiting = events->waiting;
+
+		events->waiting = waiting->next;
+		kube_call_cancel(waiting->call);
+		waiting_free(waiting);
+	}
+	mem_free(events);
+}

@@ -1,0 +1,25 @@
+/*
+ * Events on pods. The kubelet names pods without their uid, and `kubectl describe pod` shows events
+ * that have it: it is asked for first.
+ */
+#ifndef ORBWEAVER_NODEAGENT_AGENT_POD_EVENTS_H
+#define ORBWEAVER_NODEAGENT_AGENT_POD_EVENTS_H
+
+#include "lib/kube/client.h"
+#include "lib/kube/recorder.h"
+
+struct pod_events;
+
+/* Client and recorder are borrowed. */
+struct pod_events *pod_events_new(struct kube_client *client, struct recorder *recorder);
+/* What has not been written is dropped. Before the client goes. Accepts NULL. */
+void pod_events_free(struct pod_events *events);
+
+/*
+ * A warning. pod: "ns/pod/container". A pod that is gone needs none; one that cannot be read has an
+ * event without its uid.
+ */
+void pod_events_tell(struct pod_events *events, const char *pod, const char *reason,
+		     const char *message);
+
+#endif

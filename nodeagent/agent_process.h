@@ -1,0 +1,20 @@
+/*
+ * The agent's process: gives its privileges away, runs the loop, leaves in order.
+ *
+ * It follows the host and its NodeState, plans, orders steps of workers, and says what the kubelet
+ * is to be offered. What it is made of is in the folders below; agent_wiring.c ties them together.
+ */
+#ifndef ORBWEAVER_NODEAGENT_AGENT_PROCESS_H
+#define ORBWEAVER_NODEAGENT_AGENT_PROCESS_H
+
+#include "nodeagent/options.h"
+#include "nodeagent/supervisor.h"
+
+/*
+ * Run until told to end; returns the exit status. Takes the sockets; options and past are borrowed.
+ * What keeps it from starting goes to standard error.
+ */
+int agent_process_run(const struct agent_options *options, const struct supervisor_agent *sockets,
+		      const struct supervisor_past *past);
+
+#endif

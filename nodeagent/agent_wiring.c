@@ -1,0 +1,396 @@
+/*
+ * Which part of the agent hears what from which. Nothing is decided here.
+ */
+#include <fcntl.h>
+#include <sys/wait.h>
+
+#include "lib/base/log.h"
+#include "lib/base/mem.h"
+#include "lib/base/own_fd.h"
+#include "lib/base/str.h"
+#include "lib/json/json.h"
+#include "nodeagent/agent_process_internal.h"
+#include "nodeagent/plan/status.h"
+
+enum {
+	/* Memory is tidied up so long after a report, unless the next one follows. */
+	TIDY_MS = 2000,
+};
+
+/* ---- events ------------------------------------------------------------------------------------------------------------ */
+
+static void tell(void *arg, bool warning, const char *reason, const char *message)
+{
+	struct agent_process *p = arg;
+	struct event_object object = node_state_event_object(p->node_state);
+
+	/* Two agents would say everything twice. */
+	if (p->executes)
+		recorder_tell(p->recorder, &object, warning, reason, message);
+}
+
+static void tell_pod(void *arg, const char *pod, const char *reason, const char *message)
+{
+	struct agent_process *p = arg;
+
+	if (p->executes)
+		pod_events_tell(p->pod_events, pod, reason, message);
+}
+
+/* Also without the lock: all agents say the same, and one event stands for all. */
+static void tell_of_config_map(void *arg, const struct event_object *config_map, const char *reason,
+			       const char *message)
+{
+	const struct agent_process *p = arg;
+
+	recorder_tell(p->recorder, config_map, true, reason, message);
+}
+
+/* ---- the report -------------------------------------------------------------------------------------------------------- */
+
+static json_t *compose(void *arg, const json_t *before, const char *now)
+{
+	struct agent_process *p = arg;
+	struct agent_view view = agent_view(p->agent);
+	json_auto_t *resources =
+		p->offers ? offers_status(p->offers, json_at(before, "resources")) : NULL;
+	json_auto_t *wrong = p->offers ? offers_failures(p->offers) : NULL;
+
+	/* Nothing can be said about a host that was not looked at, unless it cannot be. */
+	if (!p->offers || (!view.observed && json_array_size(view.failures) == 0))
+		return NULL;
+	return status_compose(&(struct status_input){
+		.generation = view.generation,
+		.observed = view.observed,
+		.plan = view.plan,
+		.activity = view.activity,
+		.withdrawn = view.withdrawn,
+		.failures = view.failures,
+		.offers = wrong,
+		.resources = resources,
+		.attachments = p->attachments ? attachments_list(p->attachments) : NULL,
+		.before = before,
+		.now = now,
+		.version = ORBWEAVER_VERSION,
+	});
+}
+
+static void report(void *arg)
+{
+	struct agent_process *p = arg;
+
+	if (p->node_state)
+		node_state_report(p->node_state);
+}
+
+/* A round is over, and mostly nothing comes for a long time. */
+static void on_tidying(void *arg)
+{
+	mem_trim();
+}
+
+static void on_reported(void *arg, const char *uid)
+{
+	struct agent_process *p = arg;
+
+	agent_set_reported(p->agent, uid);
+	timer_start(p->tidying, TIDY_MS);
+}
+
+/* ---- the host, and what the kubelet is offered ------------------------------------------------------------------------- */
+
+static void check_resources(struct agent_process *p)
+{
+	const char *why_not = p->offers ? offers_why_not_up(p->offers) : "not offered yet";
+
+	readiness_set(p->readiness, "resources", why_not == NULL, why_not);
+}
+
+static void offer(void *arg)
+{
+	struct agent_process *p = arg;
+	struct agent_view view = agent_view(p->agent);
+
+	if (p->offers)
+		offers_set(p->offers, view.offered, view.observed, view.offered || p->heard,
+			   view.given);
+}
+
+static void on_looked(void *arg)
+{
+	struct agent_process *p = arg;
+	struct agent_view view = agent_view(p->agent);
+
+	offer(p);
+	check_resources(p);
+	readiness_set(p->readiness, "host", view.observed != NULL, "not looked at yet");
+}
+
+static void on_offers_changed(void *arg)
+{
+	check_resources(arg);
+	report(arg);
+}
+
+static void withdraw(void *arg, const json_t *devices)
+{
+	struct agent_process *p = arg;
+
+	offers_withdraw(p->offers, devices);
+}
+
+static void on_withdrawn(void *arg)
+{
+	struct agent_process *p = arg;
+
+	agent_withdrawn(p->agent);
+}
+
+static void on_held(void *arg, const json_t *held)
+{
+	struct agent_process *p = arg;
+
+	agent_set_held(p->agent, held);
+}
+
+static void on_given(void *arg, const json_t *given)
+{
+	struct agent_process *p = arg;
+
+	agent_set_given(p->agent, given);
+}
+
+/* Interfaces come and go with every pod; only those of NICs concern us. */
+static void on_host_event(void *arg, const struct watch_event *event)
+{
+	struct agent_process *p = arg;
+
+	if (event->lost || event->source == WATCH_RDMA || event->address ||
+	    (event->name && agent_knows_interface(p->agent, event->name)))
+		agent_wake(p->agent);
+}
+
+/* ---- the API server ---------------------------------------------------------------------------------------------------- */
+
+/* Nobody else can: those who ended had no time. */
+static void tell_restart(struct agent_process *p)
+{
+	bool signaled = WIFSIGNALED(p->past->status);
+	auto_free char *text =
+		str_printf("the agent was ended by %s %d%s and started again; the kubelet was "
+			   "%sserved meanwhile",
+			   signaled ? "signal" : "status",
+			   signaled ? WTERMSIG(p->past->status) : WEXITSTATUS(p->past->status),
+			   p->past->hung ? " of the watchdog, because it no longer turned" : "",
+			   p->past->served ? "" : "not ");
+
+	tell(p, true, "AgentRestarted", text);
+}
+
+static void on_node_state(void *arg, const json_t *object)
+{
+	struct agent_process *p = arg;
+
+	if (p->past->ends > 0 && !p->told_restart && p->executes) {
+		tell_restart(p);
+		p->told_restart = true;
+	}
+	p->heard = true;
+	agent_set_node_state(p->agent, object);
+	offer(p);
+	check_resources(p);
+	readiness_set(p->readiness, "nodestate", true, NULL);
+}
+
+static void on_addresses(void *arg, const json_t *addresses)
+{
+	struct agent_process *p = arg;
+
+	agent_set_addresses(p->agent, addresses);
+}
+
+static void on_trouble(void *arg, const char *what, const struct err *err)
+{
+	struct agent_process *p = arg;
+	auto_free char *check = str_printf("watch-%s", what);
+
+	readiness_set(p->readiness, check, err == NULL, err ? err->text : NULL);
+	if (err)
+		log_error("cannot reach the API server, will retry", F_STR("what", what),
+			  F_ERR(err));
+	else
+		log_info("API server answers again", F_STR("what", what));
+}
+
+/* ---- pods and their networks ------------------------------------------------------------------------------------------- */
+
+/* Offers are there before anybody can ask: both begin in one turn of the loop. */
+static void on_look_at_devices(void *arg)
+{
+	const struct agent_process *p = arg;
+
+	offers_look_at_devices(p->offers);
+}
+
+static void on_devices(void *arg, const json_t *named)
+{
+	const struct agent_process *p = arg;
+
+	attachments_devices(p->attachments, named);
+}
+
+/* Before there is anybody to ask, everything may be there. */
+static bool on_holds(void *arg, const char *uid)
+{
+	const struct agent_process *p = arg;
+
+	return !p->attachments || attachments_hold(p->attachments, uid);
+}
+
+/* ---- other processes --------------------------------------------------------------------------------------------------- */
+
+static int on_connect(void *arg)
+{
+	const struct agent_process *p = arg;
+
+	return supervisor_connect(p->connections);
+}
+
+static int on_connect_cni(void *arg)
+{
+	const struct agent_process *p = arg;
+
+	return supervisor_connect_cni(p->connections);
+}
+
+static void on_hostd_lost(void *arg)
+{
+	struct agent_process *p = arg;
+
+	log_error("the supervisor has closed its socket, and nothing can be done without it: "
+		  "ending too");
+	p->status = 1;
+	p->lost(p);
+}
+
+static void on_kubeletd_lost(void *arg)
+{
+	struct agent_process *p = arg;
+
+	p->status = 1;
+	p->lost(p);
+}
+
+/* ---- beginning and end ------------------------------------------------------------------------------------------------- */
+
+static void start_host(struct agent_process *p)
+{
+	p->events = host_events_new(p->loop, take_ptr(p->watch), on_host_event, p, p->metrics);
+	p->hostd = hostd_new(p->loop, &(struct hostd_config){
+					      .orders = fcntl(p->orders, F_DUPFD_CLOEXEC, 0),
+					      .lost = on_hostd_lost,
+					      .arg = p,
+					      .metrics = p->metrics,
+				      });
+	p->agent = agent_new(&(struct agent_config){
+		.loop = p->loop,
+		.hostd = p->hostd,
+		.looked = on_looked,
+		.withdraw = withdraw,
+		.changed = report,
+		.told = tell,
+		.arg = p,
+		.metrics = p->metrics,
+	});
+}
+
+static void start_api(struct agent_process *p)
+{
+	p->client = kube_client_new(p->loop, &p->config, p->metrics);
+	p->recorder =
+		recorder_new(p->client, NODE_STATE_MANAGER, p->options->node, false, p->metrics);
+	p->pod_events = pod_events_new(p->client, p->recorder);
+	p->node_state = node_state_new(&(struct node_state_config){
+		.loop = p->loop,
+		.client = p->client,
+		.ns = p->options->ns,
+		.node = p->options->node,
+		.changed = on_node_state,
+		.addresses = on_addresses,
+		.compose = compose,
+		.reported = on_reported,
+		.trouble = on_trouble,
+		.arg = p,
+		.metrics = p->metrics,
+	});
+	p->addresses = addresses_new(&(struct addresses_config){
+		.loop = p->loop,
+		.client = p->client,
+		.node = p->options->node,
+		.ns = p->options->ns,
+		.config_ns = p->options->ns,
+		.holds = on_holds,
+		.arg = p,
+		.metrics = p->metrics,
+	});
+	p->attachments = attachments_new(&(struct attachments_config){
+		.loop = p->loop,
+		.client = p->client,
+		.addresses = p->addresses,
+		.recorder = p->recorder,
+		.connect = on_connect_cni,
+		.changed = report,
+		.look_at_devices = on_look_at_devices,
+		.arg = p,
+		.metrics = p->metrics,
+	});
+	p->offers = offers_new(&(struct offers_config){
+		.loop = p->loop,
+		.client = p->client,
+		.ns = p->options->ns,
+		.host_root = p->host_root,
+		.kubelet_dir = p->options->kubelet_dir,
+		.no_kubelet = p->options->no_kubelet,
+		.resource_prefix = p->options->resource_prefix,
+		.shared_config = p->options->shared_config,
+		.device_config = p->options->device_config,
+		.dev_files = p->options->dev_files,
+		.packed = p->options->packed,
+		.kubeletd = take_fd(&p->kubeletd),
+		.connect = on_connect,
+		.changed = on_offers_changed,
+		.held = on_held,
+		.withdrawn = on_withdrawn,
+		.wanted = offer,
+		.told = tell,
+		.told_pod = tell_pod,
+		.given = on_given,
+		.devices = on_devices,
+		.wrong = tell_of_config_map,
+		.lost = on_kubeletd_lost,
+		.arg = p,
+		.metrics = p->metrics,
+	});
+}
+
+void agent_wiring_start(struct agent_process *p)
+{
+	p->tidying = timer_new(p->loop, on_tidying, p);
+	start_host(p);
+	start_api(p);
+}
+
+void agent_wiring_done(struct agent_process *p)
+{
+	attachments_free(p->attachments);
+	addresses_free(p->addresses);
+	offers_free(p->offers);
+	agent_free(p->agent);
+	node_state_free(p->node_state);
+	host_events_free(p->events);
+	hostd_free(p->hostd);
+	pod_events_free(p->pod_events);
+	recorder_free(p->recorder);
+	kube_client_free(p->client);
+	timer_free(p->tidying);
+}

@@ -1,0 +1,40 @@
+/*
+ * Whether the agent is alive and ready: its checks, what it serves at its address for metrics, and
+ * the word to the supervisor, which writes the file that probes look at.
+ *
+ * At the address there may still be the agent before this one; the file is this agent's.
+ */
+#ifndef ORBWEAVER_NODEAGENT_READINESS_H
+#define ORBWEAVER_NODEAGENT_READINESS_H
+
+#include <stdbool.h>
+
+#include "lib/base/err.h"
+#include "lib/base/metrics.h"
+#include "lib/loop/loop.h"
+
+struct readiness;
+
+/*
+ * Make the checks "host", "nodestate" and "resources", which fail at first. loop and metrics are
+ * borrowed. `orders` is the agent's socket to the supervisor (hostd/workers.h), also borrowed.
+ */
+struct readiness *readiness_new(struct loop *loop, struct metrics *metrics, int orders);
+/* After readiness_close() has ended, or where nothing was served. NULL is fine. */
+void readiness_free(struct readiness *readiness);
+
+/* Set a check; why_not counts when it fails. The supervisor hears of each change of the whole. */
+void readiness_set(struct readiness *readiness, const char *check, bool ok, const char *why_not);
+
+/*
+ * Serve /metrics, /healthz and /readyz at `listen` (lib/http/probes.h; borrowed). An address in use
+ * is tried again until readiness_stop(): a node does not go without its agent because somebody has
+ * the port. -1 with err ERR_INVALID when it is no address.
+ */
+int readiness_serve(struct readiness *readiness, const char *listen, struct err *err);
+/* Try no more to have the address; what is served stays. */
+void readiness_stop(struct readiness *readiness);
+/* Stop serving, then call `done`; at once when nothing is served. */
+void readiness_close(struct readiness *readiness, loop_fn *done, void *arg);
+
+#endif

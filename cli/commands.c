@@ -1,0 +1,379 @@
+/*
+ * The table of commands: usage, --help, completion and dispatch come from it.
+ */
+#include <string.h>
+
+#include "cli/command.h"
+#include "cli/completion.h"
+#include "cli/doctor.h"
+#include "cli/drain.h"
+#include "cli/explain.h"
+#include "cli/ipam.h"
+#include "cli/ledger.h"
+#include "cli/plan.h"
+#include "cli/report.h"
+#include "cli/status.h"
+#include "cli/usage.h"
+#include "reconcilers/core/kinds.h"
+
+static const char *const no_kinds[] = {NULL};
+
+const struct cli_command cli_commands[] = {
+	{
+		.name = "status",
+		.arguments = "",
+		.summary = "how nodes, policies, networks and pools stand, and what does not stand "
+			   "well",
+		.help = "Exit status 1 if an object is Degraded, Blocked, needs a boot or is not "
+			"Ready.\n",
+		.kinds = status_kinds,
+		.document = "Status",
+		.fields = status_fields,
+		.run = status_run,
+	},
+	{
+		.name = "ledger",
+		.arguments = "[[NAMESPACE/]POD | NODE | DEVICE | RDMA | GUID | MAC | ADDRESS]",
+		.summary = "which pod has which VF, RDMA device, GUID, MAC and address",
+		.help = "DOUBT says where kubelet, NICs and pods disagree, and what to do; exit "
+			"status 1 if there is any.\n",
+		.kinds = ledger_kinds,
+		.args_max = 1,
+		.document = "Ledger",
+		.fields = ledger_fields,
+		.completes = KIND_POD,
+		.run = ledger_run,
+	},
+	{
+		.name = "ipam show",
+		.arguments = "[POOL...]",
+		.summary = "pools: how many addresses they have, use and keep back",
+		.help = "RESTING counts addresses that were given back lately: they are handed out "
+			"last.\n",
+		.kinds = ipam_kinds,
+		.args_max = SIZE_MAX,
+		.document = "Pools",
+		.fields = ipam_show_fields,
+		.completes = KIND_IP_POOL,
+		.run = ipam_show,
+	},
+	{
+		.name = "ipam who",
+		.arguments = "ADDRESS | [NAMESPACE/]POD",
+		.summary = "who has an address; which addresses a pod has",
+		.help = "STATE is InUse, or what `ipam check` finds about the address.\n",
+		.kinds = ipam_kinds,
+		.args_min = 1,
+		.args_max = 1,
+		.document = "Addresses",
+		.fields = ipam_who_fields,
+		.completes = KIND_POD,
+		.run = ipam_who,
+	},
+	{
+		.name = "ipam check",
+		.arguments = "[--repair]",
+		.summary = "do pools, SpiderEndpoints and pods agree?",
+		.help = "Prints what does not, with what it means and what mends it. Exit status 1 "
+			"if there is anything.\n"
+			"\n"
+			"With --repair it gives back addresses of pods that are gone, removes "
+			"their SpiderEndpoints\n"
+			"and puts counts right. A write is refused if the object has changed since "
+			"it was read. What\n"
+			"is left needs a person; the exit status is about that.\n",
+		.kinds = ipam_kinds,
+		.takes = 1u << FLAG_REPAIR,
+		.document = "AddressFindings",
+		.fields = ipam_check_fields,
+		.run = ipam_check,
+	},
+	{
+		.name = "ipam explain",
+		.arguments = "[NAMESPACE/]POD",
+		.summary = "why a pod has these addresses, or none",
+		.help = "For each NIC: the pools that are asked, in order, the first rule that "
+			"keeps each from serving,\n"
+			"and the address that the pod has or would get now. Exit status 1 if it "
+			"would get none.\n",
+		.kinds = ipam_kinds,
+		.args_min = 1,
+		.args_max = 1,
+		.document = "AddressExplanation",
+		.fields = ipam_explain_fields,
+		.completes = KIND_POD,
+		.run = ipam_explain,
+	},
+	{
+		.name = "explain policy",
+		.arguments = "NAMESPACE/POLICY",
+		.summary = "where a policy applies, NIC by NIC, and why not elsewhere",
+		.help = "-o json has every field with the policy that decided it. Exit status 1 if "
+			"the policy is not Ready.\n",
+		.kinds = explain_kinds,
+		.args_min = 1,
+		.args_max = 1,
+		.document = "PolicyExplanation",
+		.fields = explain_policy_fields,
+		.completes = KIND_POLICY,
+		.run = explain_policy,
+	},
+	{
+		.name = "explain resource",
+		.arguments = "RESOURCE",
+		.summary = "from policy to allocatable, node by node, with the first broken link",
+		.help = "RESOURCE with its prefix or without. Exit status 1 if a link is broken on "
+			"a "
+			"node.\n",
+		.kinds = explain_kinds,
+		.args_min = 1,
+		.args_max = 1,
+		.document = "ResourceExplanation",
+		.fields = explain_resource_fields,
+		.run = explain_resource,
+	},
+	{
+		.name = "explain pod",
+		.arguments = "[NAMESPACE/]POD",
+		.summary = "what a pod asks for, which node can give it, what it got",
+		.help = "Networks, devices, node, what the kubelet gave, addresses, interfaces, "
+			"with the first link that is\n"
+			"broken. Exit status 1 if one is.\n",
+		.kinds = explain_chain_kinds,
+		.document = "PodExplanation",
+		.fields = explain_chain_fields,
+		.completes = KIND_POD,
+		.args_min = 1,
+		.args_max = 1,
+		.run = explain_pod,
+	},
+	{
+		.name = "explain node",
+		.arguments = "NODE",
+		.summary = "what is wanted of a node, what its agent did, what the kubelet offers",
+		.help = "Operator, agent, policies, VFs, resources. Exit status 1 if a link is "
+			"broken.\n",
+		.kinds = explain_chain_kinds,
+		.document = "NodeExplanation",
+		.fields = explain_chain_fields,
+		.completes = KIND_NODE,
+		.args_min = 1,
+		.args_max = 1,
+		.run = explain_node,
+	},
+	{
+		.name = "explain network",
+		.arguments = "[NAMESPACE/]NETWORK",
+		.summary = "from a SriovNetwork or NetworkAttachmentDefinition to the pods that "
+			   "use it",
+		.help = "SriovNetwork, SriovIBNetwork, OVSNetwork, or a "
+			"NetworkAttachmentDefinition made by hand. Exit\n"
+			"status 1 if a link is broken.\n",
+		.kinds = explain_chain_kinds,
+		.document = "NetworkExplanation",
+		.fields = explain_chain_fields,
+		.completes = KIND_NAD,
+		.args_min = 1,
+		.args_max = 1,
+		.run = explain_network,
+	},
+	{
+		.name = "explain config",
+		.arguments = "[NAMESPACE/]CONFIG",
+		.summary = "from a SpiderMultusConfig to its definition, resource and pools",
+		.help = "Exit status 1 if a link is broken.\n",
+		.kinds = explain_chain_kinds,
+		.document = "ConfigExplanation",
+		.fields = explain_chain_fields,
+		.completes = KIND_MULTUS_CONFIG,
+		.args_min = 1,
+		.args_max = 1,
+		.run = explain_config,
+	},
+	{
+		.name = "explain pool",
+		.arguments = "POOL | NAMESPACE/POOLCONFIG",
+		.summary = "whom a SpiderIPPool serves and what is left; which nodes a "
+			   "SriovNetworkPoolConfig has",
+		.help = "Exit status 1 if a link is broken.\n",
+		.kinds = explain_chain_kinds,
+		.document = "PoolExplanation",
+		.fields = explain_chain_fields,
+		.completes = KIND_IP_POOL,
+		.args_min = 1,
+		.args_max = 1,
+		.run = explain_pool,
+	},
+	{
+		.name = "explain reason",
+		.arguments = "REASON",
+		.summary = "what a reason of a condition or an event means, and what to do",
+		.help = "Needs no cluster.\n",
+		.kinds = no_kinds,
+		.args_min = 1,
+		.args_max = 1,
+		.run = explain_reason,
+	},
+	{
+		.name = "doctor",
+		.arguments = "[NODE...] | --local [shared|exclusive]",
+		.summary = "what keeps RDMA from working, on nodes or on this host",
+		.help = "Of nodes: what their agents report, and what differs among them. --local: "
+			"kernel, "
+			"modules, RDMA\n"
+			"mode, ports, GIDs, firmware, PCI Express, congestion control, GPUs, "
+			"limits, "
+			"kubelet and CNI of\n"
+			"this host; the word is the RDMA mode that it should have. Exit status 1 "
+			"if an "
+			"error is found.\n",
+		.kinds = doctor_kinds,
+		.document = "DoctorFindings",
+		.fields = doctor_fields,
+		.completes = KIND_NODE,
+		.args_max = SIZE_MAX,
+		.takes = 1u << FLAG_LOCAL | 1u << FLAG_COMPARE | 1u << FLAG_HOST_ROOT,
+		.run = doctor_run,
+	},
+	{
+		.name = "drain status",
+		.arguments = "",
+		.summary =
+			"which nodes have pods in the way of a change, and how far each drain is",
+		.help = "DEVICES counts what pods have to give back. Exit status 1 if there is "
+			"any, or a node waits\n"
+			"for a boot.\n",
+		.kinds = drain_kinds,
+		.document = "Drains",
+		.fields = drain_fields,
+		.run = drain_status,
+	},
+	{
+		.name = "drain stop",
+		.arguments = "NODE...",
+		.summary = "keep nodes from being drained; one that is gets its slot and devices "
+			   "back",
+		.help = "Pods that were asked to end already do. Until `drain retry`.\n",
+		.kinds = drain_kinds,
+		.completes = KIND_NODE,
+		.args_min = 1,
+		.args_max = SIZE_MAX,
+		.run = drain_stop,
+	},
+	{
+		.name = "drain retry",
+		.arguments = "NODE...",
+		.summary = "take `drain stop` back",
+		.help = "The node takes its turn again.\n",
+		.kinds = drain_kinds,
+		.completes = KIND_NODE,
+		.args_min = 1,
+		.args_max = SIZE_MAX,
+		.run = drain_retry,
+	},
+	{
+		.name = "plan",
+		.arguments = "[FILE... | NAMESPACE/POLICY-...]",
+		.summary = "what policies and pool configs would do to the nodes, before they are "
+			   "applied",
+		.help = "FILE has SriovNetworkNodePolicies and SriovNetworkPoolConfigs that are to "
+			"be "
+			"applied;\n"
+			"NAMESPACE/POLICY- is one to be deleted. Without either: what is under "
+			"way. "
+			"For each node:\n"
+			"which NICs change, which pods have to end first, whether it has to boot.\n"
+			"Exit status 4 if pods would have to end, 5 if nodes would have to boot, 1 "
+			"if "
+			"a policy\n"
+			"cannot be applied as written.\n",
+		.kinds = plan_kinds,
+		.args_max = SIZE_MAX,
+		.document = "Plan",
+		.fields = plan_fields,
+		.run = plan_run,
+	},
+	{
+		.name = "report",
+		.arguments = "[FILE]",
+		.summary =
+			"the cluster as one HTML file: nodes, NICs, VFs, pools, policies, findings",
+		.help = "On stdout, or into FILE. The page needs nothing else: it can be mailed "
+			"and "
+			"opened without a network.\n",
+		.kinds = report_kinds,
+		.document = "Report",
+		.fields = report_fields,
+		.args_max = 1,
+		.run = report_run,
+	},
+	{
+		.name = "completion",
+		.arguments = "bash|zsh|fish",
+		.summary = "a script that completes commands, flags and names in a shell",
+		.help = "bash: source <(orbweaver completion bash). zsh: write it to a file "
+			"_orbweaver "
+			"on the fpath.\n"
+			"fish: write it to ~/.config/fish/completions/orbweaver.fish. kubectl: "
+			"link "
+			"the program as\n"
+			"kubectl_complete-orbweaver, beside kubectl-orbweaver.\n",
+		.kinds = no_kinds,
+		.completes = "bash zsh fish",
+		.args_min = 1,
+		.args_max = 1,
+		.run = completion_run,
+	},
+	{
+		.name = "schema",
+		.arguments = "",
+		.summary = "JSON Schema of the documents that -o json and -o yaml print",
+		.help = "Members are added in later versions; those that are there keep their "
+			"meaning.\n",
+		.kinds = no_kinds,
+		.run = usage_schema,
+	},
+	{
+		.name = "man",
+		.arguments = "",
+		.summary = "this program's page for man(1)",
+		.help = "make installs it as build/share/man/man1/orbweaver.1.\n",
+		.kinds = no_kinds,
+		.run = usage_man,
+	},
+	{0},
+};
+
+/* How many words of `name` begin argv; 0 when not all do. */
+static size_t matches(const char *name, char *const *argv, size_t argc)
+{
+	size_t words = 0;
+
+	while (*name) {
+		size_t len = strcspn(name, " ");
+
+		if (words == argc || strlen(argv[words]) != len ||
+		    strncmp(argv[words], name, len) != 0)
+			return 0;
+		words++;
+		name += len;
+		name += strspn(name, " ");
+	}
+	return words;
+}
+
+const struct cli_command *cli_command_find(char *const *argv, size_t argc, size_t *ret_words)
+{
+	const struct cli_command *best = NULL;
+
+	*ret_words = 0;
+	for (const struct cli_command *command = cli_commands; command->name; command++) {
+		size_t words = matches(command->name, argv, argc);
+
+		if (words > *ret_words) {
+			*ret_words = words;
+			best = command;
+		}
+	}
+	return best;
+}

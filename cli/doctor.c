@@ -1,0 +1,111 @@
+/*
+ * Doctor. See the header. The checks are pure and in doctor/; here is where their facts come from.
+ */
+#include "cli/doctor.h"
+
+#include "cli/doctor/doctor.h"
+#include "cli/doctor/findings.h"
+#include "cli/print.h"
+#include "cli/source.h"
+#include "lib/json/json.h"
+#include "nodeagent/host/inspect.h"
+#include "nodeagent/host/observe.h"
+#include "reconcilers/core/kinds.h"
+#include "reconcilers/core/reconcile.h"
+
+const char *const doctor_kinds[] = {KIND_NODE, KIND_NODE_STATE, NULL};
+
+const struct cli_field doctor_fields[] = {
+	{"items[].level", "string",
+	 "error: RDMA does not work; warning: worse than it could; info"},
+	{"items[].reason", "string", "the one word for it; see explain reason"},
+	{"items[].node", "string", "name of the Node; absent: this host, or all nodes"},
+	{"items[].subject", "string", "device, file or module that it is about"},
+	{"items[].seen", "string", "what is the case"},
+	{"items[].expected", "string", "what should be"},
+	{"items[].remedy", "string", "what to do"},
+	{0},
+};
+
+/* What this host looks like, as the agent would see it. */
+static json_t *check_this_host(const struct cli *cli, struct err *err)
+{
+	const char *mode = cli->args_len > 0 ? cli->args[0] : NULL;
+	auto_host struct host *host = NULL;
+	json_auto_t *observed = NULL, *facts = NULL;
+
+	if (cli->args_len > 1 || (mode && !str_eq(mode, "shared") && !str_eq(mode, "exclusive"))) {
+		(void)err_set(err, ERR_INVALID, "BadUsage",
+			      "usage: orbweaver doctor --local [shared|exclusive]");
+		return NULL;
+	}
+	host = host_open(cli->host_root, err);
+	if (!host)
+		return NULL;
+	observed = host_observe(
+		host, HOST_OBSERVE_HOLDERS | HOST_OBSERVE_GIDS | HOST_OBSERVE_INITRAMFS, err);
+	if (!observed)
+		return NULL;
+	facts = host_inspect(host, observed);
+	return doctor_check_host(observed, facts, mode);
+}
+
+static json_t *check_nodes(const struct cli *cli, struct err *err)
+{
+	json_auto_t *findings = json_array(), *world = source_world(cli), *differences = NULL;
+	const char *key;
+	json_t *state;
+
+	for (size_t i = 0; i < cli->args_len; i++) {
+		auto_free char *named =
+			str_printf("%s/%s", world_env(world, "namespace"), cli->args[i]);
+		json_auto_t *of_node = NULL;
+
+		state = (json_t *)world_get(world, KIND_NODE_STATE, named);
+		if (!state) {
+			(void)err_set(err, ERR_INVALID, "NodeNotFound",
+				      "there is no SriovNetworkNodeState %.128s: no policy selects "
+				      "the node, or it is misspelt",
+				      named);
+			return NULL;
+		}
+		of_node = doctor_check_node(state);
+		json_array_extend(findings, of_node);
+	}
+	if (cli->args_len > 0)
+		return json_incref(findings);
+	if (!cli->compare)
+		json_each (world_kind(world, KIND_NODE_STATE), key, state) {
+			json_auto_t *of_node = doctor_check_node(state);
+
+			json_array_extend(findings, of_node);
+		}
+	differences = doctor_compare(world);
+	json_array_extend(findings, differences);
+	findings_sort(findings);
+	return json_incref(findings);
+}
+
+int doctor_run(const struct cli *cli, struct strbuf *out, enum cli_status *ret_status,
+	       struct err *err)
+{
+	static const struct column columns[] = {
+		{"LEVEL", "level"},   {"REASON", "reason"}, {"NODE", "node"},
+		{"WHAT", "subject"},  {"SEEN", "seen"},     {"EXPECTED", "expected"},
+		{"REMEDY", "remedy"},
+	};
+	json_auto_t *findings = cli->local ? check_this_host(cli, err) : check_nodes(cli, err);
+
+	if (!findings)
+		return -1;
+	if (findings_have(findings, FINDING_ERROR))
+		*ret_status = CLI_FOUND;
+	if (cli->output != CLI_TABLE) {
+		print_items(cli, out, findings);
+		return 0;
+	}
+	print_part(out, columns, ARRAY_LEN(columns), findings);
+	if (out->len == 0)
+		strbuf_adds(out, "nothing found\n");
+	return 0;
+}

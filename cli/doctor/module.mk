@@ -1,0 +1,1 @@
+$(eval $(call library,cli/doctor,lib/base lib/json reconcilers/core reconcilers/sriov,jansson))

@@ -1,0 +1,241 @@
+/*
+ * Checks of a node by its NodeState, and what differs among nodes. See doctor.h.
+ */
+#include <string.h>
+
+#include "cli/doctor/doctor.h"
+#include "cli/doctor/findings.h"
+#include "lib/json/json.h"
+#include "reconcilers/core/kinds.h"
+#include "reconcilers/core/reconcile.h"
+
+/* ---- one node ---- */
+
+/* Is anything wanted of this PF? */
+static bool is_wanted(const json_t *state, const char *address)
+{
+	return json_find(json_at(state, "spec", "interfaces"), "pciAddress", address);
+}
+
+static void check_agent(const json_t *state, json_t *findings)
+{
+	const json_t *ready = json_find(json_at(state, "status", "conditions"), "type", "Ready");
+
+	if (!json_at(state, "status", "syncStatus"))
+		finding_add(findings,
+			    &(struct finding){FINDING_ERROR, "NoAgent", NULL, "a status",
+					      "see why its DaemonSet has no running pod there"},
+			    "%s",
+			    json_str_or(json_at(ready, "message"), "no agent wrote a status"));
+}
+
+/* What the agent says itself, beside the remedy that its message ends with. */
+static void check_problems(const json_t *state, json_t *findings)
+{
+	json_t *problem;
+	size_t i;
+
+	json_array_foreach (json_at(state, "status", "problems"), i, problem)
+		finding_add(findings,
+			    &(struct finding){str_eq(json_str_at(problem, "type"), "Degraded")
+						      ? FINDING_ERROR
+						      : FINDING_WARNING,
+					      json_str_at(problem, "reason"),
+					      json_str_at(problem, "pciAddress"), NULL,
+					      "orbweaver explain reason says more"},
+			    "%s", json_str_or(json_at(problem, "message"), "?"));
+}
+
+static void check_resources(const json_t *state, json_t *findings)
+{
+	json_t *resource;
+	size_t i;
+
+	json_array_foreach (json_at(state, "status", "resources"), i, resource) {
+		int64_t wanted = json_integer_value(json_at(resource, "wanted"));
+		int64_t healthy = json_integer_value(json_at(resource, "healthy"));
+
+		if (json_is_true(json_at(resource, "registered")) && healthy >= wanted)
+			continue;
+		finding_add(findings,
+			    &(struct finding){FINDING_ERROR, "ResourceShort",
+					      json_str_at(resource, "name"),
+					      "registered, all devices healthy",
+					      "orbweaver explain resource says where it breaks"},
+			    "%lld of %lld healthy%s: %s", (long long)healthy, (long long)wanted,
+			    json_is_true(json_at(resource, "registered")) ? "" : ", not registered",
+			    json_str_or(json_at(resource, "cause"), "no cause is said"));
+	}
+}
+
+static void check_pf(const json_t *state, const json_t *pf, json_t *findings)
+{
+	const char *name = json_str_or(json_at(pf, "name"), "?");
+	const char *speed = json_str_or(json_at(pf, "linkSpeed"), "");
+	json_t *vf;
+	size_t i;
+
+	if (is_wanted(state, json_str_at(pf, "pciAddress")) &&
+	    (str_empty(speed) || str_starts(speed, "-1")))
+		finding_add(findings,
+			    &(struct finding){FINDING_ERROR, "RdmaLinkDown", name, "a link",
+					      "check cable and switch; ip link set up"},
+			    "no link%s",
+			    str_eq(json_str_at(pf, "linkAdminState"), "down") ? ", it is set down"
+									      : "");
+	json_array_foreach (json_at(pf, "Vfs"), i, vf) {
+		const char *guid = json_str_at(vf, "guid");
+
+		if (json_integer_value(json_at(vf, "mtu")) > json_integer_value(json_at(pf, "mtu")))
+			finding_add(findings,
+				    &(struct finding){FINDING_ERROR, "MtuMismatch",
+						      json_str_at(vf, "pciAddress"),
+						      "at most that of its PF",
+						      "set mtu in the policy"},
+				    "MTU %lld, its PF %s has %lld",
+				    (long long)json_integer_value(json_at(vf, "mtu")), name,
+				    (long long)json_integer_value(json_at(pf, "mtu")));
+		if (guid && strspn(guid, "0:") == strlen(guid))
+			finding_add(findings,
+				    &(struct finding){FINDING_ERROR, "BadGuid",
+						      json_str_at(vf, "pciAddress"),
+						      "a GUID of its own",
+						      "a policy with isRdma: true sets one"},
+				    "node GUID is zero");
+	}
+}
+
+static void check_mode(const json_t *state, json_t *findings)
+{
+	const char *wanted = json_str_at(state, "spec", "system", "rdmaMode");
+	const char *mode = json_str_at(state, "status", "system", "rdmaMode");
+
+	if (!str_empty(wanted) && !str_empty(mode) && !str_eq(wanted, mode))
+		finding_add(findings,
+			    &(struct finding){FINDING_ERROR, "RdmaModeDiffers", "rdma system",
+					      wanted, "reboot the node when it suits you"},
+			    "netns %s", mode);
+}
+
+json_t *doctor_check_node(const json_t *state)
+{
+	json_t *findings = json_array(), *finding, *pf;
+	size_t i;
+
+	check_agent(state, findings);
+	check_problems(state, findings);
+	check_mode(state, findings);
+	json_array_foreach (json_at(state, "status", "interfaces"), i, pf)
+		check_pf(state, pf, findings);
+	check_resources(state, findings);
+	findings_sort(findings);
+	json_array_foreach (findings, i, finding)
+		json_put_str(finding, "node", json_name(state));
+	return findings;
+}
+
+/* ---- what differs among nodes ---- */
+
+/* { property: { value: [node, …] } } */
+static void note(json_t *seen, const char *property, const char *value, const char *node)
+{
+	json_t *values = json_need_object(seen, property);
+	json_t *nodes = json_object_get(values, value);
+
+	if (!nodes) {
+		nodes = json_array();
+		json_put(values, value, nodes);
+	}
+	/* A node says the same of each of its NICs. */
+	if (!str_eq(json_string_value(json_array_get(nodes, json_array_size(nodes) - 1)), node))
+		json_array_append_new(nodes, json_string(node));
+}
+
+/* A member of NICs, by the resource that they are for: other NICs may well differ. */
+static void note_pfs(json_t *seen, const json_t *state, const char *member, const char *what)
+{
+	json_t *entry, *group;
+	size_t i, k;
+
+	json_array_foreach (json_at(state, "spec", "interfaces"), i, entry) {
+		const json_t *pf = json_find(json_at(state, "status", "interfaces"), "pciAddress",
+					     json_str_at(entry, "pciAddress"));
+		const json_t *value = json_at(pf, member);
+		auto_free char *text =
+			json_is_integer(value)
+				? str_printf("%lld", (long long)json_integer_value(value))
+				: str_dup(json_string_value(value));
+
+		json_array_foreach (json_at(entry, "vfGroups"), k, group) {
+			auto_free char *property =
+				str_printf("%s of NICs for %s", what,
+					   json_str_or(json_at(group, "resourceName"), "?"));
+
+			if (text && !str_starts(text, "-1"))
+				note(seen, property, text, json_name(state));
+		}
+	}
+}
+
+static void note_node(json_t *seen, const json_t *world, const json_t *state)
+{
+	const char *name = json_name(state);
+	const json_t *node = world_get(world, KIND_NODE, name);
+	const char *kernel = json_str_at(node, "status", "nodeInfo", "kernelVersion");
+	const char *agent = json_str_at(state, "status", "agentVersion");
+	const char *mode = json_str_at(state, "status", "system", "rdmaMode");
+
+	if (kernel)
+		note(seen, "kernel", kernel, name);
+	if (agent)
+		note(seen, "agent", agent, name);
+	if (mode)
+		note(seen, "RDMA mode", mode, name);
+	note_pfs(seen, state, "mtu", "MTU");
+	note_pfs(seen, state, "linkSpeed", "link speed");
+	note_pfs(seen, state, "linkType", "link type");
+	note_pfs(seen, state, "deviceID", "model");
+}
+
+static void add_difference(json_t *findings, const char *property, const json_t *values)
+{
+	const char *value, *most = NULL;
+	json_t *nodes, *item;
+	size_t most_nodes = 0, i;
+
+	json_each (values, value, nodes)
+		if (json_array_size(nodes) > most_nodes) {
+			most = value;
+			most_nodes = json_array_size(nodes);
+		}
+	json_each (values, value, nodes) {
+		auto_strbuf struct strbuf names = {0};
+
+		if (value == most)
+			continue;
+		json_array_foreach (nodes, i, item)
+			if (i < 8)
+				strbuf_addf(&names, "%s%s", i > 0 ? ", " : "",
+					    json_string_value(item));
+		if (json_array_size(nodes) > 8)
+			strbuf_addf(&names, " and %zu more", json_array_size(nodes) - 8);
+		finding_add(findings,
+			    &(struct finding){FINDING_WARNING, "NodesDiffer", property, most,
+					      "make them alike, unless it is meant so"},
+			    "%s on %s, %s on %zu others", value, strbuf_str(&names), most,
+			    most_nodes);
+	}
+}
+
+json_t *doctor_compare(const json_t *world)
+{
+	json_auto_t *seen = json_object();
+	json_t *findings = json_array(), *state, *values;
+	const char *key, *property;
+
+	json_each (world_kind(world, KIND_NODE_STATE), key, state)
+		note_node(seen, world, state);
+	json_each (seen, property, values)
+		add_difference(findings, property, values);
+	return findings;
+}

@@ -1,0 +1,80 @@
+/*
+ * Chains. See the header.
+ */
+#include "cli/explain/chain.h"
+
+#include "lib/base/str.h"
+#include "lib/json/condition.h"
+#include "lib/json/json.h"
+
+static const char *const state_names[] = {
+	[LINK_HOLDS] = "holds",
+	[LINK_BROKEN] = "broken",
+	[LINK_WAITS] = "waits",
+	[LINK_UNKNOWN] = "unknown",
+};
+
+json_t *chain_new(const char *kind, const char *name)
+{
+	json_t *chain = json_object();
+
+	json_put(chain, "of", json_fmt("%s %s", kind, name));
+	json_put(chain, "links", json_array());
+	return chain;
+}
+
+void one_line(char *text)
+{
+	for (char *c = text; c && *c; c++)
+		if (*c == '\n')
+			*c = ' ';
+}
+
+void chain_add(json_t *chain, const char *link, enum link_state state, const char *reason,
+	       const char *fmt, ...)
+{
+	auto_free char *what = NULL;
+	json_t *entry = json_object();
+	va_list ap;
+
+	va_start(ap, fmt);
+	what = str_vprintf(fmt, ap);
+	va_end(ap);
+	one_line(what);
+	json_put_str(entry, "link", link);
+	json_put_str(entry, "state", state_names[state]);
+	json_put_str(entry, "reason", reason);
+	json_put_str(entry, "what", what);
+	json_array_append_new(json_at(chain, "links"), entry);
+	if (state == LINK_BROKEN && !chain_is_broken(chain)) {
+		json_put_str(chain, "broken", link);
+		json_put_str(chain, "reason", reason);
+	}
+}
+
+void chain_add_condition(json_t *chain, const char *link, const json_t *object, const char *type)
+{
+	const json_t *condition = json_find(json_at(object, "status", "conditions"), "type", type);
+	const char *status = json_str_or(json_at(condition, "status"), "");
+	const char *reason = json_str_at(condition, "reason");
+	const char *message = json_str_or(json_at(condition, "message"), "");
+
+	if (!condition)
+		return;
+	chain_add(chain, link,
+		  str_eq(status, "True")    ? LINK_HOLDS
+		  : str_eq(status, "False") ? LINK_BROKEN
+					    : LINK_UNKNOWN,
+		  reason, "%s %s is %s%s%s", type, json_str_or(json_at(condition, "reason"), ""),
+		  status, *message ? ": " : "", message);
+}
+
+bool chain_is_broken(const json_t *chain)
+{
+	return json_at(chain, "broken") != NULL;
+}
+
+const json_t *chain_broken_link(const json_t *chain)
+{
+	return json_find(json_at(chain, "links"), "state", state_names[LINK_BROKEN]);
+}

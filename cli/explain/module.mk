@@ -1,0 +1,1 @@
+$(eval $(call library,cli/explain,lib/base lib/json $(RECONCILERS),jansson))

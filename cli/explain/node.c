@@ -1,0 +1,168 @@
+/*
+ * The chain of a node: operator, agent, what is wanted, what is there, what the kubelet offers.
+ */
+#include <string.h>
+
+#include "cli/explain/chain.h"
+#include "cli/explain/explain.h"
+#include "cli/explain/resource.h"
+#include "lib/json/json.h"
+#include "reconcilers/core/kinds.h"
+#include "reconcilers/core/reconcile.h"
+#include "reconcilers/sriov/node_decision.h"
+#include "reconcilers/sriov/node_state.h"
+
+static void add_node(json_t *chain, const json_t *node)
+{
+	const json_t *labels = json_at(node, "metadata", "labels");
+	const json_t *ready = json_find(json_at(node, "status", "conditions"), "type", "Ready");
+
+	if (!node_runs_agent(labels))
+		chain_add(chain, "node", LINK_BROKEN, NULL,
+			  "no agent runs on such a node: it needs the label kubernetes.io/os=linux "
+			  "and has %s",
+			  json_str_or(json_at(labels, "kubernetes.io/os"), "none"));
+	else if (ready && !str_eq(json_str_at(ready, "status"), "True"))
+		chain_add(chain, "node", LINK_BROKEN, json_str_at(ready, "reason"),
+			  "Kubernetes says it is not Ready: %s",
+			  json_str_or(json_at(ready, "message"), "see kubectl describe node"));
+	else
+		chain_add(chain, "node", LINK_HOLDS, NULL, "%s",
+			  json_is_true(json_at(node, "spec", "unschedulable"))
+				  ? "is there; cordoned, so new pods go elsewhere"
+				  : "is there and Ready");
+}
+
+/* One link for each policy that selects the node; false when there is none. */
+static bool add_policies(json_t *chain, const json_t *reports)
+{
+	const char *key;
+	json_t *report;
+
+	json_each (reports, key, report) {
+		const char *reason = json_str_at(report, "reason");
+		const struct policy_standing_info *info =
+			policy_standing_info(policy_standing_find(reason));
+		enum link_state state = info->degraded || str_eq(reason, "NoNicMatches")
+						? LINK_BROKEN
+					: info->ready ? LINK_HOLDS
+						      : LINK_WAITS;
+
+		chain_add(chain, "policy", state, reason, "%s: %s", key,
+			  json_str_or(json_at(report, "why"), "applied"));
+	}
+	return json_object_size(reports) > 0;
+}
+
+static void add_agent(json_t *chain, const json_t *state)
+{
+	const char *sync = json_str_at(state, "status", "syncStatus");
+	const char *version = json_str_or(json_at(state, "status", "agentVersion"), "?");
+	int64_t seen = json_integer_value(json_at(state, "status", "observedGeneration"));
+
+	if (!sync) {
+		chain_add(chain, "agent", LINK_BROKEN, "NoAgent",
+			  "has written no status: if this lasts, see why its DaemonSet has no "
+			  "running pod there");
+		return;
+	}
+	if (seen != json_generation(state))
+		chain_add(chain, "agent", LINK_WAITS, NULL,
+			  "version %s has not seen the last change of the NodeState (generation "
+			  "%lld of %lld): if this lasts, look at its log",
+			  version, (long long)seen, (long long)json_generation(state));
+	else
+		chain_add(chain, "agent", LINK_HOLDS, NULL, "version %s follows the NodeState: %s",
+			  version, sync);
+}
+
+static void add_conditions(json_t *chain, const json_t *state)
+{
+	static const struct {
+		const char *type;
+		enum link_state state;
+	} bad_when_true[] = {
+		{"Degraded", LINK_BROKEN},
+		{"Blocked", LINK_WAITS},
+		{"RebootRequired", LINK_WAITS},
+	};
+	const json_t *conditions = json_at(state, "status", "conditions");
+
+	for (size_t i = 0; i < ARRAY_LEN(bad_when_true); i++) {
+		const json_t *condition = json_find(conditions, "type", bad_when_true[i].type);
+
+		if (str_eq(json_str_at(condition, "status"), "True"))
+			chain_add(chain, "host", bad_when_true[i].state,
+				  json_str_at(condition, "reason"), "%s: %s", bad_when_true[i].type,
+				  json_str_or(json_at(condition, "message"), ""));
+	}
+	if (json_at(state, "status", "wantedVfs"))
+		chain_add(chain, "VFs",
+			  json_integer_value(json_at(state, "status", "presentVfs")) <
+					  json_integer_value(json_at(state, "status", "wantedVfs"))
+				  ? LINK_BROKEN
+				  : LINK_HOLDS,
+			  NULL, "%lld of %lld that are wanted are there",
+			  (long long)json_integer_value(json_at(state, "status", "presentVfs")),
+			  (long long)json_integer_value(json_at(state, "status", "wantedVfs")));
+}
+
+static void add_resources(json_t *chain, const json_t *world, const char *name, const json_t *state)
+{
+	json_t *offer;
+	size_t i;
+
+	json_array_foreach (json_at(state, "status", "resources"), i, offer) {
+		const char *resource = json_str_or(json_at(offer, "name"), "?");
+		json_auto_t *makers = resource_makers(world, resource);
+		json_auto_t *row = resource_row(world, name, resource, makers);
+		const char *broken = json_str_at(row, "broken");
+
+		if (broken)
+			chain_add(chain, "resource", LINK_BROKEN, json_str_at(row, "reason"),
+				  "%s: %s: %s", resource, json_str_at(row, "link"), broken);
+		else
+			chain_add(chain, "resource", LINK_HOLDS, NULL,
+				  "%s: %lld of %lld healthy, %lld in pods", resource,
+				  (long long)json_integer_value(json_at(offer, "healthy")),
+				  (long long)json_integer_value(json_at(offer, "wanted")),
+				  (long long)json_integer_value(json_at(offer, "allocated")));
+	}
+}
+
+json_t *explain_node_chain(const json_t *world, const char *name, struct err *err)
+{
+	auto_free char *key = str_printf("%s/%s", world_env(world, "namespace"), name);
+	const json_t *node = world_get(world, KIND_NODE, name);
+	const json_t *state = world_get(world, KIND_NODE_STATE, key);
+	auto_decision struct decision decision = {0};
+	json_auto_t *reports = NULL;
+	json_t *chain;
+
+	if (!node) {
+		(void)err_set(err, ERR_INVALID, "NodeNotFound", "there is no node %.128s", name);
+		return NULL;
+	}
+	chain = chain_new("node", name);
+	add_node(chain, node);
+	reports = node_state_reports(world, name, SIZE_MAX, &decision);
+	if (!state && json_object_size(reports) == 0) {
+		chain_add(chain, "policy", LINK_HOLDS, NULL,
+			  "no SriovNetworkNodePolicy selects it, so nothing is done to its NICs");
+		return chain;
+	}
+	if (!state) {
+		chain_add(
+			chain, "NodeState", LINK_BROKEN, NULL,
+			"the operator has not made it: look whether the operator runs, and at its "
+			"log");
+		return chain;
+	}
+	add_agent(chain, state);
+	if (!add_policies(chain, reports))
+		chain_add(chain, "policy", LINK_HOLDS, NULL,
+			  "no SriovNetworkNodePolicy selects it");
+	add_conditions(chain, state);
+	add_resources(chain, world, name, state);
+	return chain;
+}

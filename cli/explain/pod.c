@@ -1,0 +1,285 @@
+/*
+ * The chain of a pod: its networks, the devices that they need, a node that has them, what the
+ * kubelet gave, addresses, what came of it.
+ */
+#include <string.h>
+
+#include "cli/explain/addresses.h"
+#include "cli/explain/chain.h"
+#include "cli/explain/explain.h"
+#include "cli/explain/network.h"
+#include "cli/explain/resource.h"
+#include "lib/json/json.h"
+#include "reconcilers/core/kinds.h"
+#include "reconcilers/core/networks.h"
+#include "reconcilers/core/reconcile.h"
+#include "reconcilers/sriov/sriov_network.h"
+
+#define NETWORK_STATUS "k8s.v1.cni.cncf.io/network-status"
+
+/* How many of an extended resource the pod's containers ask for together. */
+static int64_t requested(const json_t *pod, const char *resource)
+{
+	int64_t total = 0;
+	json_t *container;
+	size_t i;
+
+	json_array_foreach (json_at(pod, "spec", "containers"), i, container) {
+		const char *limit = json_str_at(container, "resources", "limits", resource);
+		int64_t count;
+
+		if (!limit)
+			limit = json_str_at(container, "resources", "requests", resource);
+		if (str_to_int(limit, 0, INT32_MAX, &count))
+			total += count;
+	}
+	return total;
+}
+
+/* ---- networks ---- */
+
+/* What its networks need, { resource: count }; links for those that cannot be used. New. */
+static json_t *add_networks(json_t *chain, const json_t *world, const json_t *pod)
+{
+	const char *text = json_str_at(pod, "metadata", "annotations", NETWORKS_ANNOTATION);
+	json_t *needs = json_object(), *network;
+	json_auto_t *networks = NULL;
+	struct err err = {0};
+	size_t i;
+
+	if (!text) {
+		chain_add(chain, "networks", LINK_HOLDS, NULL,
+			  "asks for none besides the cluster's (annotation " NETWORKS_ANNOTATION
+			  ")");
+		return needs;
+	}
+	networks = networks_parse(text, json_namespace(pod), &err);
+	if (!networks) {
+		chain_add(chain, "networks", LINK_BROKEN, err.reason, "%s", err.text);
+		return needs;
+	}
+	json_array_foreach (networks, i, network) {
+		auto_free char *key =
+			str_printf("%s/%s", json_str_or(json_at(network, "namespace"), ""),
+				   json_str_or(json_at(network, "name"), ""));
+		const json_t *nad = world_get(world, KIND_NAD, key);
+		const char *resource =
+			json_str_at(nad, "metadata", "annotations", NAD_RESOURCE_NAME);
+
+		chain_add_definition(chain, nad, key);
+		if (!str_empty(resource))
+			json_put_int(needs, resource,
+				     json_integer_value(json_at(needs, resource)) + 1);
+	}
+	return needs;
+}
+
+/* Devices that the pod itself asks for, whatever its networks need. */
+static void add_own_requests(const json_t *pod, json_t *asks)
+{
+	json_t *container, *quantity;
+	const char *name;
+	size_t i;
+
+	json_array_foreach (json_at(pod, "spec", "containers"), i, container)
+		json_each (json_at(container, "resources", "limits"), name, quantity)
+			if (strchr(name, '/') && !strstr(name, "kubernetes.io/"))
+				json_put_int(asks, name, requested(pod, name));
+}
+
+static void add_devices(json_t *chain, const json_t *pod, const json_t *needs)
+{
+	const char *resource;
+	json_t *needed;
+
+	json_each (needs, resource, needed) {
+		int64_t count = json_integer_value(needed), has = requested(pod, resource);
+
+		if (has < count)
+			chain_add(chain, "devices", LINK_BROKEN, "TooFewDevices",
+				  "its networks need %lld %s and its containers request %lld: set "
+				  "resources.limits",
+				  (long long)count, resource, (long long)has);
+		else
+			chain_add(chain, "devices", LINK_HOLDS, NULL, "requests %lld %s",
+				  (long long)has, resource);
+	}
+}
+
+/* ---- a node ---- */
+
+/* What pods of the node have asked for already. */
+static int64_t in_use(const json_t *world, const char *node, const char *resource)
+{
+	int64_t total = 0;
+	const char *key;
+	json_t *pod;
+
+	json_each (world_kind(world, KIND_POD), key, pod) {
+		const char *phase = json_str_or(json_at(pod, "status", "phase"), "");
+
+		if (str_eq(json_str_at(pod, "spec", "nodeName"), node) &&
+		    !str_eq(phase, "Succeeded") && !str_eq(phase, "Failed"))
+			total += requested(pod, resource);
+	}
+	return total;
+}
+
+/* Which nodes could give the pod what it asks of one resource. */
+static void add_offer(json_t *chain, const json_t *world, const char *resource, int64_t count)
+{
+	int64_t nodes = 0, fit = 0, free_most = 0;
+	const char *name;
+	json_t *node;
+
+	json_each (world_kind(world, KIND_NODE), name, node) {
+		int64_t there = resource_allocatable(node, resource), left;
+
+		if (there <= 0)
+			continue;
+		nodes++;
+		left = there - in_use(world, name, resource);
+		fit += left >= count;
+		free_most = left > free_most ? left : free_most;
+	}
+	if (nodes == 0)
+		chain_add_resource(chain, world, resource);
+	else if (fit == 0)
+		chain_add(chain, "node", LINK_BROKEN, "TooFewDevices",
+			  "none of the %lld nodes with %s has %lld free, the most is %lld: end a "
+			  "pod, or raise numVfs",
+			  (long long)nodes, resource, (long long)count, (long long)free_most);
+	else
+		chain_add(chain, "node", LINK_HOLDS, NULL,
+			  "%lld of %lld nodes with %s have %lld free", (long long)fit,
+			  (long long)nodes, resource, (long long)count);
+}
+
+/* Not scheduled: by our resources, or by what the scheduler says. */
+static void add_waiting(json_t *chain, const json_t *world, const json_t *pod, const json_t *asks)
+{
+	const json_t *scheduled =
+		json_find(json_at(pod, "status", "conditions"), "type", "PodScheduled");
+	const char *resource;
+	json_t *count;
+
+	json_each (asks, resource, count)
+		add_offer(chain, world, resource, json_integer_value(count));
+	if (!chain_is_broken(chain))
+		chain_add(chain, "scheduler",
+			  str_eq(json_str_at(scheduled, "status"), "False") ? LINK_BROKEN
+									    : LINK_WAITS,
+			  json_str_at(scheduled, "reason"), "%s",
+			  json_str_or(json_at(scheduled, "message"),
+				      "the scheduler has not looked at it yet"));
+}
+
+/* ---- on its node ---- */
+
+static void add_given(json_t *chain, const json_t *world, const json_t *pod, const json_t *asks)
+{
+	const char *node = json_str_or(json_at(pod, "spec", "nodeName"), "");
+	auto_free char *key = str_printf("%s/%s", world_env(world, "namespace"), node);
+	auto_free char *prefix = str_printf("%s/%s/", json_namespace(pod), json_name(pod));
+	const json_t *state = world_get(world, KIND_NODE_STATE, key);
+	const char *resource;
+	json_t *count, *entry;
+	size_t i;
+
+	json_each (asks, resource, count) {
+		const json_t *offer = resource_offer(state, resource);
+		auto_strbuf struct strbuf given = {0};
+
+		json_array_foreach (json_at(offer, "pods"), i, entry)
+			if (str_starts(json_str_or(json_at(entry, "pod"), ""), prefix))
+				strbuf_addf(&given, "%s%s", given.len > 0 ? ", " : "",
+					    json_str_or(json_at(entry, "device"), "?"));
+		if (given.len > 0)
+			chain_add(chain, "kubelet", LINK_HOLDS, NULL, "gave it %s of %s",
+				  strbuf_str(&given), resource);
+		else if (offer)
+			chain_add(chain, "kubelet", LINK_WAITS, NULL,
+				  "the NodeState of %s does not name a %s of this pod yet", node,
+				  resource);
+	}
+}
+
+static void add_addresses(json_t *chain, const json_t *world, const char *config_ns,
+			  const char *key)
+{
+	struct err err = {0};
+	json_auto_t *said = explain_addresses(world, config_ns, key, &err);
+	auto_strbuf struct strbuf has = {0};
+	json_t *nic;
+	size_t i;
+
+	if (!said) {
+		chain_add(chain, "addresses", LINK_BROKEN, err.reason, "%s", err.text);
+		return;
+	}
+	json_array_foreach (json_at(said, "nics"), i, nic) {
+		static const char *const families[] = {"ipv4", "ipv6"};
+
+		for (size_t f = 0; f < ARRAY_LEN(families); f++)
+			if (json_str_at(nic, families[f]))
+				strbuf_addf(&has, "%s%s %s", has.len > 0 ? ", " : ": ",
+					    json_str_or(json_at(nic, "nic"), "?"),
+					    json_str_at(nic, families[f]));
+	}
+	chain_add(chain, "addresses", json_at(said, "reason") ? LINK_BROKEN : LINK_HOLDS,
+		  json_str_at(said, "reason"), "%s%s", json_str_at(said, "verdict"),
+		  strbuf_str(&has));
+}
+
+/* What its network-status says, beside what it asked for. */
+static void add_attached(json_t *chain, const json_t *pod)
+{
+	const char *text = json_str_at(pod, "metadata", "annotations", NETWORKS_ANNOTATION);
+	const char *told = json_str_at(pod, "metadata", "annotations", NETWORK_STATUS);
+	json_auto_t *networks = text ? networks_parse(text, json_namespace(pod), NULL) : NULL;
+	json_auto_t *status = told ? json_parse(told, strlen(told), NULL) : NULL;
+	json_t *network;
+	size_t i;
+
+	json_array_foreach (networks, i, network) {
+		const char *interface = json_str_or(json_at(network, "interface"), "?");
+
+		if (json_find(status, "interface", interface))
+			chain_add(chain, "attached", LINK_HOLDS, NULL, "%s is %s", interface,
+				  json_str_or(json_at(network, "name"), "?"));
+		else
+			chain_add(chain, "attached", LINK_WAITS, NULL,
+				  "%s (%s) is not in its network-status: see the pod's events, "
+				  "kubectl describe pod",
+				  interface, json_str_or(json_at(network, "name"), "?"));
+	}
+}
+
+json_t *explain_pod_chain(const json_t *world, const char *config_ns, const char *key,
+			  struct err *err)
+{
+	const json_t *pod = world_get(world, KIND_POD, key);
+	json_auto_t *needs = NULL, *asks = NULL;
+	json_t *chain;
+
+	if (!pod) {
+		(void)err_set(err, ERR_INVALID, "PodNotFound", "there is no pod %.128s", key);
+		return NULL;
+	}
+	chain = chain_new("pod", key);
+	needs = add_networks(chain, world, pod);
+	add_devices(chain, pod, needs);
+	asks = json_copy(needs);
+	add_own_requests(pod, asks);
+	if (!json_str_at(pod, "spec", "nodeName")) {
+		add_waiting(chain, world, pod, asks);
+		add_addresses(chain, world, config_ns, key);
+		return chain;
+	}
+	chain_add(chain, "node", LINK_HOLDS, NULL, "is on %s",
+		  json_str_at(pod, "spec", "nodeName"));
+	add_given(chain, world, pod, asks);
+	add_addresses(chain, world, config_ns, key);
+	add_attached(chain, pod);
+	return chain;
+}

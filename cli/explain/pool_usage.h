@@ -1,0 +1,15 @@
+/*
+ * How full a SpiderIPPool is. Pure.
+ */
+#ifndef ORBWEAVER_CLI_EXPLAIN_POOL_USAGE_H
+#define ORBWEAVER_CLI_EXPLAIN_POOL_USAGE_H
+
+#include <jansson.h>
+
+/*
+ * { "pool", "subnet", "total", "used", "free", "resting", "ready" }, new; numbers beyond 2^32 are
+ * texts like "~2^64", and absent where the ledger cannot be read. World: KIND_RESERVED_IP.
+ */
+json_t *pool_usage(const json_t *world, const json_t *pool);
+
+#endif

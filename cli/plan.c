@@ -1,0 +1,349 @@
+/*
+ * Plans. See the header.
+ *
+ * Two worlds are decided: the one that is there, and the one with the change. What the second asks
+ * of a node is compared with what its agent last reported.
+ */
+#include "cli/plan.h"
+
+#include <string.h>
+
+#include "cli/print.h"
+#include "cli/source.h"
+#include "lib/json/json.h"
+#include "reconcilers/core/kinds.h"
+#include "reconcilers/core/labels.h"
+#include "reconcilers/core/problems.h"
+#include "reconcilers/core/reconcile.h"
+#include "reconcilers/core/trust.h"
+#include "reconcilers/sriov/impact.h"
+#include "reconcilers/sriov/node_state.h"
+#include "reconcilers/sriov/policy_report.h"
+#include "reconcilers/sriov/pool_config.h"
+#include "reconcilers/sriov/sriov_policy.h"
+
+#define KIND_BUDGET "poddisruptionbudgets"
+
+const char *const plan_kinds[] = {
+	KIND_NODE, KIND_NODE_STATE, KIND_POLICY, KIND_POOL_CONFIG, KIND_POD, KIND_BUDGET, NULL,
+};
+
+const struct cli_field plan_fields[] = {
+	{"nodes[].node", "string", "name of the Node"},
+	{"nodes[].class", "string", "worst of its changes: none, evict, reboot"},
+	{"nodes[].reported", "boolean", "has its agent ever written a status?"},
+	{"nodes[].unknown", "integer", "VFs that may be in use without a word on who has them"},
+	{"nodes[].changes[].class", "string", "none, evict, reboot"},
+	{"nodes[].changes[].pciAddress", "string", "of the PF; absent: it is about the node"},
+	{"nodes[].changes[].nic", "string", "name of the PF"},
+	{"nodes[].changes[].vfsBefore", "integer", "VFs that it has"},
+	{"nodes[].changes[].vfs", "integer", "VFs that it would have"},
+	{"nodes[].changes[].message", "string", "what changes, and why"},
+	{"nodes[].pods[].pod", "string", "a pod that would have to end, once for each device"},
+	{"nodes[].pods[].container", "string", "that has the device"},
+	{"nodes[].pods[].resource", "string", "that it asked for"},
+	{"nodes[].pods[].device", "string", "PCI address"},
+	{"nodes[].pods[].nic", "string", "name of the PF"},
+	{"nodes[].pods[].why", "string", "the change that needs it"},
+	{"nodes[].pods[].owner", "string", "KIND/NAME of the controller that makes it anew"},
+	{"nodes[].pods[].budget", "string", "PodDisruptionBudget, and how many it allows now"},
+	{"nodes[].spec", "object", "the NodeState's spec as the operator would write it"},
+	{"policiesNotMet[].policy", "string", "NAMESPACE/NAME of the policy or pool config"},
+	{"policiesNotMet[].node", "string", "absent: it is wrong by itself"},
+	{"policiesNotMet[].reason", "string", "that its condition would have"},
+	{"policiesNotMet[].why", "string", "what is the matter, and what to do"},
+	{0},
+};
+
+/* ---- the world with the change ---- */
+
+/* "NAMESPACE/POLICY-": take it out of the world. */
+static int without(const struct cli *cli, json_t *world, const char *argument, struct err *err)
+{
+	auto_free char *key = str_ndup(argument, strlen(argument) - 1);
+
+	if (json_object_del(json_at(world, KIND_POLICY), key) < 0)
+		return err_set(err, ERR_INVALID, "PolicyNotFound",
+			       "%.128s: there is no such SriovNetworkNodePolicy; write "
+			       "NAMESPACE/NAME-",
+			       argument);
+	return 0;
+}
+
+static int change(const struct cli *cli, json_t *world, struct err *err)
+{
+	static const char *const applied[] = {KIND_POLICY, KIND_POOL_CONFIG, NULL};
+
+	for (size_t i = 0; i < cli->args_len; i++) {
+		const char *argument = cli->args[i];
+		int n;
+
+		if (str_ends(argument, "-") && strchr(argument, '/')) {
+			if (without(cli, world, argument, err) < 0)
+				return -1;
+			continue;
+		}
+		n = source_overlay(cli, world, applied, argument, err);
+		if (n < 0)
+			return -1;
+		if (n == 0)
+			return err_set(err, ERR_INVALID, "NothingToPlan",
+				       "%.128s: no SriovNetworkNodePolicy and no "
+				       "SriovNetworkPoolConfig in it",
+				       argument);
+	}
+	return 0;
+}
+
+/* ---- one node ---- */
+
+/* The operation of a plan, or NULL. */
+static const json_t *find_op(const struct plan *plan, const char *name)
+{
+	json_t *op;
+	size_t i;
+
+	json_array_foreach (plan->ops, i, op)
+		if (str_eq(json_str_at(op, "op"), name))
+			return op;
+	return NULL;
+}
+
+/* Policies that do not get what they ask for on this node. */
+static void add_troubles(json_t *troubles, const char *node, const json_t *reports)
+{
+	const char *policy;
+	json_t *report;
+
+	json_each (reports, policy, report) {
+		const char *reason = json_str_at(report, "reason");
+		const struct policy_standing_info *info =
+			policy_standing_info(policy_standing_find(reason));
+
+		if (reason && info->degraded)
+			json_array_append_new(
+				troubles,
+				json_pack("{s:s, s:s, s:s, s:s}", "node", node, "policy", policy,
+					  "reason", reason, "why",
+					  json_str_or(json_at(report, "why"), info->remedy)));
+	}
+}
+
+/* The controller that would make the pod anew. */
+static char *owner_of(const json_t *pod)
+{
+	json_t *owner;
+	size_t i;
+
+	json_array_foreach (json_at(pod, "metadata", "ownerReferences"), i, owner)
+		if (json_is_true(json_at(owner, "controller")))
+			return str_printf("%s/%s", json_str_or(json_at(owner, "kind"), ""),
+					  json_str_or(json_at(owner, "name"), ""));
+	return NULL;
+}
+
+/* The disruption budget that the pod counts for, with what it still allows. */
+static json_t *budget_of(const struct cli *cli, const json_t *pod)
+{
+	const char *ns = json_namespace(pod), *key;
+	json_t *budget;
+
+	json_each (world_kind(cli->world, KIND_BUDGET), key, budget) {
+		if (str_eq(json_namespace(budget), ns) &&
+		    label_selector_matches(json_at(budget, "spec", "selector"),
+					   json_at(pod, "metadata", "labels")))
+			return json_fmt("%s (allows %lld)", json_name(budget),
+					(long long)json_integer_value(
+						json_at(budget, "status", "disruptionsAllowed")));
+	}
+	return NULL;
+}
+
+static void add_owners(const struct cli *cli, json_t *pods)
+{
+	json_t *entry;
+	size_t i;
+
+	json_array_foreach (pods, i, entry) {
+		const json_t *pod =
+			world_get(cli->world, KIND_POD, json_str_or(json_at(entry, "pod"), ""));
+		auto_free char *owner = owner_of(pod);
+		json_t *budget = pod ? budget_of(cli, pod) : NULL;
+
+		json_put_str(entry, "owner", owner);
+		if (budget)
+			json_put(entry, "budget", budget);
+	}
+}
+
+/* Decide for one node of the changed world. NULL: nothing of ours is about it. */
+static json_t *plan_node(const struct cli *cli, const json_t *world, const char *node,
+			 json_t *troubles, struct err *err)
+{
+	auto_free char *key = str_printf("%s/%s", world_env(world, "namespace"), node);
+	const json_t *state = world_get(world, KIND_NODE_STATE, key), *apply;
+	auto_plan struct plan plan = {0};
+	json_t *row;
+
+	if (node_state_reconcile(world, node, &plan, err) < 0)
+		return NULL;
+	add_troubles(troubles, node, json_at(find_op(&plan, "report"), "policies"));
+	apply = find_op(&plan, "apply");
+	if (!apply)
+		return json_object();
+	row = node_impact(json_at(state, "spec"), json_at(apply, "object", "spec"),
+			  json_at(state, "status"));
+	json_put_str(row, "node", node);
+	json_put(row, "spec", json_incref(json_at(apply, "object", "spec")));
+	json_put_bool(row, "reported", json_at(state, "status", "syncStatus") != NULL);
+	add_owners(cli, json_at(row, "pods"));
+	return row;
+}
+
+static json_t *plan_all(const struct cli *cli, const json_t *world, json_t *troubles,
+			struct err *err)
+{
+	json_auto_t *rows = json_array();
+	const char *node;
+	json_t *object;
+
+	json_each (world_kind(world, KIND_NODE), node, object) {
+		json_t *row = plan_node(cli, world, node, troubles, err);
+
+		if (!row)
+			return NULL;
+		if (json_object_size(row) > 0)
+			json_array_append(rows, row);
+		json_decref(row);
+	}
+	return json_incref(rows);
+}
+
+/* What is wrong with policies and pool configs by themselves, before any node is looked at. */
+static void check_objects(const json_t *world, const char *kind,
+			  void (*check)(const json_t *, struct problems *), json_t *troubles)
+{
+	const char *key;
+	json_t *object;
+
+	json_each (world_kind(world, kind), key, object) {
+		auto_problems struct problems problems = {0};
+		auto_free char *text = NULL;
+
+		trust_check(world, object, &problems);
+		check(object, &problems);
+		if (problems.total == 0)
+			continue;
+		text = problems_text(&problems);
+		json_array_append_new(troubles,
+				      json_pack("{s:s, s:s, s:s}", "policy", key, "reason",
+						problems_reason(&problems), "why", text));
+	}
+}
+
+/* ---- what is printed ---- */
+
+static void add_rows(json_t *lines, const json_t *row)
+{
+	json_t *entry;
+	size_t i;
+
+	json_array_foreach (json_at(row, "changes"), i, entry) {
+		json_t *line = json_copy(entry);
+
+		json_put_str(line, "node", json_str_at(row, "node"));
+		if (json_at(entry, "vfs"))
+			json_put(
+				line, "count",
+				json_fmt("%lld -> %lld",
+					 (long long)json_integer_value(json_at(entry, "vfsBefore")),
+					 (long long)json_integer_value(json_at(entry, "vfs"))));
+		json_array_append_new(lines, line);
+	}
+}
+
+static void add_pods(json_t *lines, const json_t *row)
+{
+	json_t *entry;
+	size_t i;
+
+	json_array_foreach (json_at(row, "pods"), i, entry) {
+		json_t *line = json_copy(entry);
+
+		json_put_str(line, "node", json_str_at(row, "node"));
+		json_array_append_new(lines, line);
+	}
+}
+
+static void print_tables(struct strbuf *out, const json_t *rows, const json_t *troubles)
+{
+	static const struct column changes[] = {
+		{"NODE", "node"}, {"CLASS", "class"},  {"NIC", "nic"},
+		{"VFS", "count"}, {"WHAT", "message"},
+	};
+	static const struct column pods[] = {
+		{"POD THAT HAS TO END", "pod"}, {"NODE", "node"},
+		{"DEVICE", "device"},           {"OWNER", "owner"},
+		{"BUDGET", "budget"},           {"WHY", "why"},
+	};
+	static const struct column policies[] = {
+		{"POLICY NOT MET", "policy"},
+		{"NODE", "node"},
+		{"REASON", "reason"},
+		{"WHY", "why"},
+	};
+	json_auto_t *lines = json_array(), *ending = json_array();
+	json_t *row;
+	size_t i;
+
+	json_array_foreach (rows, i, row) {
+		add_rows(lines, row);
+		add_pods(ending, row);
+	}
+	print_part(out, changes, ARRAY_LEN(changes), lines);
+	print_part(out, pods, ARRAY_LEN(pods), ending);
+	print_part(out, policies, ARRAY_LEN(policies), troubles);
+	if (out->len == 0)
+		strbuf_adds(out, "nothing changes on any node\n");
+}
+
+static enum cli_status status_of(const json_t *rows, const json_t *troubles)
+{
+	enum cli_status status = json_array_size(troubles) > 0 ? CLI_FOUND : CLI_OK;
+	json_t *row;
+	size_t i;
+
+	json_array_foreach (rows, i, row) {
+		const char *class = json_str_at(row, "class");
+
+		if (str_eq(class, node_impact_name(NODE_IMPACT_REBOOT)))
+			return CLI_REBOOT;
+		if (str_eq(class, node_impact_name(NODE_IMPACT_EVICT)))
+			status = CLI_EVICT;
+	}
+	return status;
+}
+
+int plan_run(const struct cli *cli, struct strbuf *out, enum cli_status *ret_status,
+	     struct err *err)
+{
+	json_auto_t *world = source_world(cli), *troubles = json_array(), *rows = NULL;
+
+	if (change(cli, world, err) < 0)
+		return -1;
+	check_objects(world, KIND_POLICY, sriov_policy_check, troubles);
+	check_objects(world, KIND_POOL_CONFIG, pool_config_check, troubles);
+	rows = plan_all(cli, world, troubles, err);
+	if (!rows)
+		return -1;
+	*ret_status = status_of(rows, troubles);
+	if (cli->output != CLI_TABLE) {
+		json_auto_t *members =
+			json_pack("{s:O, s:O}", "nodes", rows, "policiesNotMet", troubles);
+
+		print_document(cli, out, members);
+		return 0;
+	}
+	print_tables(out, rows, troubles);
+	return 0;
+}

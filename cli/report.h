@@ -1,0 +1,14 @@
+/*
+ * The command `orbweaver report`: the cluster as one HTML file that needs nothing else.
+ */
+#ifndef ORBWEAVER_CLI_REPORT_H
+#define ORBWEAVER_CLI_REPORT_H
+
+#include "cli/command.h"
+
+extern const char *const report_kinds[];
+extern const struct cli_field report_fields[];
+
+cli_run_fn report_run;
+
+#endif

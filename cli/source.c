@@ -1,0 +1,459 @@
+/*
+ * Files or the API server. See the header.
+ */
+#include "cli/source.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/fs.h"
+#include "lib/base/rfc3339.h"
+#include "lib/json/json.h"
+#include "lib/json/yaml.h"
+#include "lib/kube/api.h"
+#include "lib/kube/auth/config.h"
+#include "lib/kube/client.h"
+#include "reconcilers/core/kinds.h"
+#include "reconcilers/core/reconcile.h"
+#include "reconcilers/ipam/audit.h"
+#include "reconcilers/ipam/release.h"
+
+#define FILE_SIZE_MAX (512 << 20)
+#define PAGE          "limit=500"
+
+/* Kinds that nobody mirrors, but commands look at. */
+static const struct kube_resource more[] = {
+	{"", "v1", "configmaps", "ConfigMap", true},
+	{"apps", "v1", KIND_STATEFUL_SET, "StatefulSet", true},
+	{"policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", true},
+	{"kubevirt.io", "v1", KIND_VIRTUAL_MACHINE_INSTANCE, "VirtualMachineInstance", true},
+	{"kubevirt.io", "v1", KIND_VIRTUAL_MACHINE, "VirtualMachine", true},
+};
+
+static bool find_resource(const char *id, struct kube_resource *ret)
+{
+	const struct kind_info *kind = kind_find(id);
+
+	for (size_t i = 0; i < ARRAY_LEN(more); i++) {
+		if (str_eq(more[i].plural, id)) {
+			*ret = more[i];
+			return true;
+		}
+	}
+	if (!kind)
+		return false;
+	*ret = (struct kube_resource){kind->group, kind->version, kind->id, kind->kind,
+				      kind->namespaced};
+	return true;
+}
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+/* True when it is of one of the kinds. */
+static bool add_object(json_t *world, const char *const *kinds, const json_t *object)
+{
+	const char *version = json_str_or(json_at(object, "apiVersion"), "");
+	const char *slash = strchr(version, '/');
+	auto_free char *group = str_ndup(version, slash ? (size_t)(slash - version) : 0);
+
+	for (size_t i = 0; kinds[i]; i++) {
+		struct kube_resource resource;
+
+		if (find_resource(kinds[i], &resource) && str_eq(resource.group, group) &&
+		    str_eq(resource.kind, json_str_at(object, "kind"))) {
+			auto_free char *key = json_key(object);
+
+			json_object_set(json_need_object(world, kinds[i]), key, (json_t *)object);
+			return true;
+		}
+	}
+	return false;
+}
+
+/* "-" is standard input. */
+static int read_text(const char *path, struct strbuf *ret, struct err *err)
+{
+	char piece[65536];
+	ssize_t n;
+
+	if (!str_eq(path, "-"))
+		return fs_read(AT_FDCWD, path, FILE_SIZE_MAX, ret, err);
+	while ((n = read(STDIN_FILENO, piece, sizeof(piece))) > 0) {
+		strbuf_add(ret, piece, (size_t)n);
+		if (ret->len > FILE_SIZE_MAX)
+			return err_set(err, ERR_INVALID, "FileTooLarge",
+				       "standard input has more than %d bytes", FILE_SIZE_MAX);
+	}
+	return n < 0 ? err_sys(err, "FileUnreadable", "standard input") : 0;
+}
+
+/* What kubectl does with an object that is to be applied. Nodes and the like have none. */
+static void default_namespace(json_t *object, const char *ns)
+{
+	json_t *metadata = json_at(object, "metadata");
+
+	if (ns && metadata && !json_at(metadata, "namespace"))
+		json_put_str(metadata, "namespace", ns);
+}
+
+/*
+ * `ns`: that of objects without one; NULL: they have none. Returns how many objects were of these
+ * kinds.
+ */
+static int read_file(json_t *world, const char *const *kinds, const char *path, const char *ns,
+		     struct err *err)
+{
+	auto_strbuf struct strbuf text = {0};
+	json_auto_t *documents = NULL;
+	json_t *document, *item;
+	size_t i, k;
+	int n = 0;
+
+	if (read_text(path, &text, err) < 0)
+		return -1;
+	documents = yaml_parse_all(strbuf_str(&text), text.len, err);
+	if (!documents)
+		return err_in(err, "%s", path);
+	json_array_foreach (documents, i, document) {
+		if (!json_is_object(document))
+			return err_set(err, ERR_INVALID, "BadFile",
+				       "%s: document %zu is no Kubernetes object: write what "
+				       "kubectl get -o yaml "
+				       "prints",
+				       path, i + 1);
+		if (json_is_array(json_at(document, "items")))
+			json_array_foreach (json_at(document, "items"), k, item) {
+				default_namespace(item, ns);
+				n += add_object(world, kinds, item);
+			}
+		else {
+			default_namespace(document, ns);
+			n += add_object(world, kinds, document);
+		}
+	}
+	return n;
+}
+
+/* ---- the API server -------------------------------------------------------------------------- */
+
+struct listing {
+	struct kube_client *client;
+	struct loop *loop;
+	json_t *world;
+	const char *const *kinds;      /* what is still to be listed */
+	struct kube_resource resource; /* the one at work */
+	struct err err;
+	bool has_failed;
+};
+
+static void list_page(struct listing *listing, const char *token);
+
+static void list_next(struct listing *listing)
+{
+	while (*listing->kinds && !find_resource(*listing->kinds, &listing->resource))
+		listing->kinds++;
+	if (*listing->kinds)
+		list_page(listing, NULL);
+	else
+		loop_stop(listing->loop);
+}
+
+static void on_page(void *arg, json_t *list, const struct err *err)
+{
+	struct listing *listing = arg;
+	const char *token = json_str_or(json_at(list, "metadata", "continue"), "");
+	bool is_absent =
+		err && (str_eq(err->reason, "NotServed") || str_eq(err->reason, "NotFound"));
+	json_t *object;
+	size_t i;
+
+	/* Servers before 1.21 have budgets in that version only. */
+	if (is_absent && str_eq(listing->resource.group, "policy") &&
+	    str_eq(listing->resource.version, "v1")) {
+		listing->resource.version = "v1beta1";
+		list_page(listing, NULL);
+		return;
+	}
+	if (err && !is_absent) {
+		listing->err = *err;
+		(void)err_in(&listing->err, "list %s", listing->resource.plural);
+		listing->has_failed = true;
+		loop_stop(listing->loop);
+		return;
+	}
+	json_array_foreach (json_at(list, "items"), i, object) {
+		auto_free char *key = json_key(object);
+
+		json_object_set(json_need_object(listing->world, *listing->kinds), key, object);
+	}
+	if (*token) {
+		list_page(listing, token);
+		return;
+	}
+	listing->kinds++;
+	list_next(listing);
+}
+
+static void list_page(struct listing *listing, const char *token)
+{
+	auto_strbuf struct strbuf query = {0};
+
+	strbuf_adds(&query, PAGE);
+	if (token) {
+		strbuf_adds(&query, "&continue=");
+		kube_path_encode(&query, token);
+	}
+	kube_list(listing->client, &listing->resource, NULL, strbuf_str(&query), on_page, listing);
+}
+
+/* As kubectl does; what comes again, with another page, is said once. */
+static void on_warned(void *arg, const char *lines)
+{
+	struct strbuf *told = arg;
+
+	if (strstr(strbuf_str(told), lines))
+		return;
+	strbuf_adds(told, lines);
+	for (; *lines; lines += strcspn(lines, "\n") + 1)
+		(void)fprintf(stderr, "warning: %.*s\n", (int)strcspn(lines, "\n"), lines);
+}
+
+/* A connection for the time of one command. */
+struct session {
+	struct loop *loop;
+	struct kube_config config;
+	struct kube_client *client;
+	struct strbuf warned;
+};
+
+static int session_open(const struct cli *cli, struct session *s, struct err *err)
+{
+	const struct kube_config_source source = {
+		.kubeconfig = cli->kubeconfig,
+		.context = cli->context,
+		.envp = (const char *const *)environ,
+	};
+
+	*s = (struct session){0};
+	if (kube_config_load(&source, &s->config, err) < 0)
+		return -1;
+	s->loop = loop_new();
+	s->client = kube_client_new(s->loop, &s->config, NULL);
+	kube_client_set_warned(s->client, on_warned, &s->warned);
+	return 0;
+}
+
+static void session_close(struct session *s)
+{
+	kube_client_free(s->client);
+	loop_free(s->loop);
+	kube_config_done(&s->config);
+	strbuf_done(&s->warned);
+}
+
+/* A person waits: what cannot be reached at once is said at once. */
+static void on_hello(void *arg, const struct kube_response *response, const struct err *err)
+{
+	struct listing *listing = arg;
+
+	if (err && response->status == 0) {
+		listing->err = *err;
+		listing->has_failed = true;
+	}
+	loop_stop(listing->loop);
+}
+
+static void say_hello(struct listing *listing)
+{
+	kube_call(listing->client, &(struct kube_request){
+					   .verb = "get",
+					   .method = "GET",
+					   .path = "/version",
+					   .once = true,
+					   .done = on_hello,
+					   .arg = listing,
+				   });
+	loop_run(listing->loop);
+}
+
+static int read_server(const struct cli *cli, json_t *world, const char *const *kinds,
+		       struct err *err)
+{
+	struct listing listing = {.world = world, .kinds = kinds};
+	struct session session;
+
+	if (session_open(cli, &session, err) < 0)
+		return -1;
+	listing.loop = session.loop;
+	listing.client = session.client;
+	say_hello(&listing);
+	if (!listing.has_failed) {
+		list_next(&listing);
+		loop_run(session.loop);
+	}
+	session_close(&session);
+	if (listing.has_failed)
+		*err = listing.err;
+	return listing.has_failed ? -1 : 0;
+}
+
+/* ---- writes ---------------------------------------------------------------------------------- */
+
+struct answer {
+	struct loop *loop;
+	struct err err;
+	bool has_failed;
+};
+
+static void on_answer(void *arg, json_t *object, const struct err *err)
+{
+	struct answer *answer = arg;
+
+	answer->has_failed = err != NULL;
+	if (err)
+		answer->err = *err;
+	loop_stop(answer->loop);
+}
+
+/* Begin the write of one operation; false when there is nothing to write. */
+static bool begin(const struct cli *cli, const struct session *s, const json_t *op,
+		  const struct kube_resource *resource, struct answer *answer, const char **ret_did)
+{
+	const char *kind = json_str_at(op, "op");
+	const json_t *object = world_get(cli->world, resource->plural, json_str_at(op, "key"));
+	const char *version = json_str_at(object, "metadata", "resourceVersion");
+	const struct kube_write how = {.subresource = "status"}, plain = {0};
+
+	if (str_eq(kind, "status")) {
+		json_auto_t *changed = json_copy((json_t *)object);
+
+		json_put(changed, "status", json_incref(json_at(op, "status")));
+		kube_update(s->client, resource, changed, &how, on_answer, answer);
+		*ret_did = "ledger written";
+	} else if (str_eq(kind, "meta")) {
+		json_auto_t *metadata = json_copy(json_at(op, "metadata"));
+		json_auto_t *patch = json_pack("{s:O}", "metadata", metadata);
+
+		json_put_str(metadata, "resourceVersion", version);
+		kube_patch(s->client, resource, json_namespace(object), json_name(object),
+			   KUBE_PATCH_MERGE, patch, &plain, on_answer, answer);
+		*ret_did = json_at(metadata, "finalizers") ? "finalizer removed" : "annotated";
+	} else if (str_eq(kind, "delete")) {
+		kube_delete(s->client, resource, json_namespace(object), json_name(object),
+			    json_str_at(op, "uid"), NULL, &plain, on_answer, answer);
+		*ret_did = "deleted";
+	} else {
+		return false;
+	}
+	return true;
+}
+
+static int apply_one(const struct cli *cli, const struct session *s, const json_t *op,
+		     struct strbuf *out, struct err *err)
+{
+	struct answer answer = {.loop = s->loop};
+	struct kube_resource resource;
+	const char *did = NULL;
+
+	if (!find_resource(json_str_at(op, "kind"), &resource) ||
+	    !begin(cli, s, op, &resource, &answer, &did))
+		return 0;
+	loop_run(s->loop);
+	/* Without its finalizer an object that was being deleted is gone already. */
+	if (answer.has_failed &&
+	    !(str_eq(did, "deleted") && str_eq(answer.err.reason, "NotFound"))) {
+		*err = answer.err;
+		return err_in(err, "%s %s", resource.kind, json_str_at(op, "key"));
+	}
+	strbuf_addf(out, "%s %s: %s\n", resource.kind, json_str_at(op, "key"), did);
+	return 0;
+}
+
+int source_apply(const struct cli *cli, const struct plan *plan, struct strbuf *out,
+		 struct err *err)
+{
+	struct session session;
+	int status = 0;
+	json_t *op;
+	size_t i;
+
+	if (session_open(cli, &session, err) < 0)
+		return -1;
+	json_array_foreach (plan->ops, i, op) {
+		status = apply_one(cli, &session, op, out, err);
+		if (status < 0)
+			break;
+	}
+	session_close(&session);
+	return status;
+}
+
+json_t *source_read(const struct cli *cli, const char *const *kinds, struct err *err)
+{
+	json_auto_t *world = json_object();
+
+	for (size_t i = 0; kinds[i]; i++)
+		json_need_object(world, kinds[i]);
+	if (!kinds[0])
+		return json_incref(world);
+	if (!cli->files)
+		return read_server(cli, world, kinds, err) < 0 ? NULL : json_incref(world);
+	for (size_t i = 0; cli->files[i]; i++)
+		if (read_file(world, kinds, cli->files[i], NULL, err) < 0)
+			return NULL;
+	return json_incref(world);
+}
+
+int source_overlay(const struct cli *cli, json_t *world, const char *const *kinds, const char *path,
+		   struct err *err)
+{
+	return read_file(world, kinds, path, cli->ns, err);
+}
+
+/* ---- what the SR-IOV side decides on --------------------------------------------------------- */
+
+/* The NodeStates' namespace is the operator's. */
+static char *operator_namespace(const struct cli *cli)
+{
+	json_t *state;
+	const char *key;
+
+	if (cli->operator_ns)
+		return str_dup(cli->operator_ns);
+	json_each (world_kind(cli->world, KIND_NODE_STATE), key, state)
+		return str_dup(json_str_or(json_at(state, "metadata", "namespace"), ""));
+	return str_dup("orbweaver-system");
+}
+
+static void put_env(const struct cli *cli, json_t *world)
+{
+	json_t *env = json_need_object(world, "env"), *trusted = json_array();
+	auto_free char *ns = operator_namespace(cli);
+	char now[RFC3339_SIZE];
+
+	for (const char *at = cli->policy_ns; at && *at; at += strspn(at, ",")) {
+		size_t len = strcspn(at, ",");
+
+		json_array_append_new(trusted, json_stringn(at, len));
+		at += len;
+	}
+	rfc3339_write(clock_wall_us(), now);
+	json_put_str(env, "now", now);
+	json_put_str(env, "namespace", ns);
+	json_put_str(env, "resourcePrefix", "spidernet.io");
+	json_put(env, "policyNamespaces", trusted);
+}
+
+json_t *source_world(const struct cli *cli)
+{
+	json_t *world = json_object(), *objects;
+	const char *kind;
+
+	json_each (cli->world, kind, objects)
+		json_put(world, kind, json_copy(objects));
+	put_env(cli, world);
+	return world;
+}

@@ -1,0 +1,48 @@
+/*
+ * Where a command's world comes from: files as `kubectl get -o yaml` writes them, or the API
+ * server.
+ */
+#ifndef ORBWEAVER_CLI_SOURCE_H
+#define ORBWEAVER_CLI_SOURCE_H
+
+#include "cli/command.h"
+#include "reconcilers/core/plan.h"
+
+/*
+ * Gather all objects of these kinds: { "<kind id>": { "<key>": object } }, new. A kind that the
+ * server does not have is empty. NULL with err:
+ *	ERR_INVALID	a file is no YAML or JSON of Kubernetes objects, or there is no usable
+ *                      kubeconfig
+ *	ERR_HOST	a file cannot be read
+ *	ERR_TRANSIENT	the API server cannot be reached, or refuses ("Forbidden": the right that is
+ *                      missing is named)
+ */
+json_t *source_read(const struct cli *cli, const char *const *kinds, struct err *err);
+
+/*
+ * Put the objects of a file into a world of these kinds, in the place of those of the same name;
+ * objects without namespace are of cli->ns, as kubectl takes them. Returns how many there were, or
+ * -1 with err as source_read.
+ */
+int source_overlay(const struct cli *cli, json_t *world, const char *const *kinds, const char *path,
+		   struct err *err);
+
+/*
+ * Carry out a plan on the objects of this world, one operation after the other, each on the
+ * condition of the version that was read. What was done is appended to `out`, a line each. Stops at
+ * the first refusal:
+ *	ERR_CONFLICT	an object has changed since it was read; the rest of the plan was not
+ *                      carried out
+ *	ERR_TRANSIENT	the API server cannot be reached, or refuses
+ */
+int source_apply(const struct cli *cli, const struct plan *plan, struct strbuf *out,
+		 struct err *err);
+
+/*
+ * The world that was read, as a new one, with what the SR-IOV side decides on besides ("env": time,
+ * the operator's namespace, those that may command nodes). Objects may be added and taken out; they
+ * are those of cli->world, and stay as they are.
+ */
+json_t *source_world(const struct cli *cli);
+
+#endif

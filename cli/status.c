@@ -1,0 +1,201 @@
+/*
+ * Status. See the header. Nothing is computed here that is not in a status already.
+ */
+#include "cli/status.h"
+
+#include "cli/print.h"
+#include "lib/json/json.h"
+#include "reconcilers/core/kinds.h"
+#include "reconcilers/core/reconcile.h"
+
+const char *const status_kinds[] = {
+	KIND_NODE_STATE,
+	KIND_POLICY,
+	KIND_POOL_CONFIG,
+	KIND_SRIOV_NETWORK,
+	KIND_SRIOV_IB_NETWORK,
+	KIND_OVS_NETWORK,
+	KIND_MULTUS_CONFIG,
+	KIND_COORDINATOR,
+	KIND_IP_POOL,
+	KIND_RESERVED_IP,
+	NULL,
+};
+
+const struct cli_field status_fields[] = {
+	{"kinds[].kind", "string", "a kind that there are objects of"},
+	{"kinds[].count", "integer", "how many"},
+	{"kinds[].ready", "integer", "of them, how many are Ready"},
+	{"kinds[].troubled", "integer", "of them, how many have a finding"},
+	{"nodes[].node", "string", "name of the Node"},
+	{"nodes[].sync", "string", "status.syncStatus of its NodeState"},
+	{"nodes[].vfs", "string", "VFs that are there, a slash, VFs that are wanted"},
+	{"nodes[].rdma", "string", "RDMA namespace mode: shared or exclusive"},
+	{"nodes[].resources", "string", "each resource with its healthy and its wanted devices"},
+	{"nodes[].ready", "string", "reason of the NodeState's condition Ready"},
+	{"findings[].kind", "string", "of the object"},
+	{"findings[].name", "string", "NAMESPACE/NAME of the object, or NAME"},
+	{"findings[].condition", "string", "type of its worst condition"},
+	{"findings[].reason", "string", "the condition's reason; see explain reason"},
+	{"findings[].message", "string", "what is the matter, and what to do"},
+	{0},
+};
+
+static const json_t *condition(const json_t *object, const char *type)
+{
+	return json_find(json_at(object, "status", "conditions"), "type", type);
+}
+
+static bool is_true(const json_t *object, const char *type)
+{
+	return str_eq(json_str_at(condition(object, type), "status"), "True");
+}
+
+/* ---- nodes ---- */
+
+static json_t *resources_text(const json_t *state)
+{
+	auto_strbuf struct strbuf text = {0};
+	json_t *resource;
+	size_t i;
+
+	json_array_foreach (json_at(state, "status", "resources"), i, resource)
+		strbuf_addf(&text, "%s%s %lld/%lld", text.len > 0 ? ", " : "",
+			    json_str_or(json_at(resource, "name"), "?"),
+			    (long long)json_integer_value(json_at(resource, "healthy")),
+			    (long long)json_integer_value(json_at(resource, "wanted")));
+	return text.len > 0 ? json_string(strbuf_str(&text)) : NULL;
+}
+
+static json_t *node_row(const json_t *state)
+{
+	const json_t *status = json_at(state, "status");
+	json_t *row = json_object(), *resources = resources_text(state);
+
+	json_put_str(row, "node", json_name(state));
+	json_put_str(row, "sync", json_str_at(status, "syncStatus"));
+	if (json_at(status, "wantedVfs"))
+		json_put(row, "vfs",
+			 json_fmt("%lld/%lld",
+				  (long long)json_integer_value(json_at(status, "presentVfs")),
+				  (long long)json_integer_value(json_at(status, "wantedVfs"))));
+	if (resources)
+		json_put(row, "resources", resources);
+	json_put_str(row, "rdma", json_str_at(status, "system", "rdmaMode"));
+	json_put_str(row, "ready", json_str_at(condition(state, "Ready"), "reason"));
+	return row;
+}
+
+/* ---- findings ---- */
+
+/* The worst that an object says of itself, or NULL. Worst first. */
+static const json_t *trouble(const json_t *object)
+{
+	static const char *const bad_when_true[] = {"Degraded", "Blocked", "RebootRequired"};
+	const json_t *ready = condition(object, "Ready");
+
+	for (size_t i = 0; i < ARRAY_LEN(bad_when_true); i++)
+		if (is_true(object, bad_when_true[i]))
+			return condition(object, bad_when_true[i]);
+	return ready && !is_true(object, "Ready") ? ready : NULL;
+}
+
+struct count {
+	size_t all, ready, troubled;
+};
+
+static void look(const json_t *objects, const char *kind, json_t *findings, struct count *ret)
+{
+	const char *key;
+	json_t *object;
+
+	*ret = (struct count){0};
+	json_each (objects, key, object) {
+		const json_t *found = trouble(object);
+		json_t *row;
+
+		ret->all++;
+		ret->ready += is_true(object, "Ready");
+		if (!found)
+			continue;
+		ret->troubled++;
+		row = json_object();
+		json_put_str(row, "kind", kind);
+		json_put_str(row, "name", key);
+		json_put_str(row, "condition", json_str_at(found, "type"));
+		json_put_str(row, "reason", json_str_at(found, "reason"));
+		json_put_str(row, "message", json_str_at(found, "message"));
+		json_array_append_new(findings, row);
+	}
+}
+
+json_t *status_findings(const json_t *world, const char *const *kinds)
+{
+	json_t *findings = json_array();
+	struct count count;
+
+	for (; *kinds; kinds++)
+		look(world_kind(world, *kinds), kind_find(*kinds)->kind, findings, &count);
+	return findings;
+}
+
+/* One row for each kind that there are objects of. */
+static json_t *kind_row(const char *kind, const struct count *count)
+{
+	json_t *row = json_object();
+
+	json_put_str(row, "kind", kind);
+	json_put_int(row, "count", (int64_t)count->all);
+	json_put_int(row, "ready", (int64_t)count->ready);
+	json_put_int(row, "troubled", (int64_t)count->troubled);
+	return row;
+}
+
+int status_run(const struct cli *cli, struct strbuf *out, enum cli_status *ret_status,
+	       struct err *err)
+{
+	static const struct column kind_columns[] = {
+		{"KIND", "kind"},
+		{"OBJECTS", "count"},
+		{"READY", "ready"},
+		{"TROUBLED", "troubled"},
+	};
+	static const struct column node_columns[] = {
+		{"NODE", "node"}, {"SYNC", "sync"},           {"VFS", "vfs"},
+		{"RDMA", "rdma"}, {"RESOURCES", "resources"}, {"READY", "ready"},
+	};
+	static const struct column finding_columns[] = {
+		{"KIND", "kind"},     {"NAME", "name"},       {"CONDITION", "condition"},
+		{"REASON", "reason"}, {"MESSAGE", "message"},
+	};
+	json_auto_t *kinds = json_array(), *nodes = json_array(), *findings = json_array();
+	const char *key;
+	json_t *state;
+
+	for (size_t i = 0; status_kinds[i]; i++) {
+		const char *kind = kind_find(status_kinds[i])->kind;
+		struct count count;
+
+		look(world_kind(cli->world, status_kinds[i]), kind, findings, &count);
+		if (count.all > 0)
+			json_array_append_new(kinds, kind_row(kind, &count));
+	}
+	json_each (world_kind(cli->world, KIND_NODE_STATE), key, state)
+		json_array_append_new(nodes, node_row(state));
+
+	*ret_status = json_array_size(findings) > 0 ? CLI_FOUND : CLI_OK;
+	if (cli->output != CLI_TABLE) {
+		json_auto_t *members = json_pack("{s:O, s:O, s:O}", "kinds", kinds, "nodes", nodes,
+						 "findings", findings);
+
+		print_document(cli, out, members);
+		return 0;
+	}
+	print_part(out, kind_columns, ARRAY_LEN(kind_columns), kinds);
+	print_part(out, node_columns, ARRAY_LEN(node_columns), nodes);
+	print_part(out, finding_columns, ARRAY_LEN(finding_columns), findings);
+	if (out->len == 0)
+		strbuf_adds(out, "there are no objects of ours in this cluster: apply a "
+				 "SriovNetworkNodePolicy or a SpiderMultusConfig\n");
+	return 0;
+}

@@ -1,0 +1,17 @@
+/*
+ * The command `orbweaver status`: how the cluster stands, and what does not stand well.
+ */
+#ifndef ORBWEAVER_CLI_STATUS_H
+#define ORBWEAVER_CLI_STATUS_H
+
+#include "cli/command.h"
+
+extern const char *const status_kinds[];
+extern const struct cli_field status_fields[];
+
+cli_run_fn status_run;
+
+/* What objects of these kinds say of themselves: the items of findings. Returns new. */
+json_t *status_findings(const json_t *world, const char *const *kinds);
+
+#endif

@@ -1,0 +1,69 @@
+/*
+ * Tables. See the header.
+ */
+#include "cli/table.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/mem.h"
+#include "lib/json/json.h"
+
+/* A cell's text; free(). Control characters of foreign text would move the cursor. */
+static char *cell(const json_t *row, const char *member)
+{
+	const json_t *value = json_at(row, member);
+	char *text = json_is_integer(value)
+			     ? str_printf("%" JSON_INTEGER_FORMAT, json_integer_value(value))
+			     : str_dup(json_str_or(value, "-"));
+
+	for (char *c = text; *c; c++)
+		if ((unsigned char)*c < ' ' || *c == 0x7f)
+			*c = '?';
+	return text;
+}
+
+/* How many characters a terminal shows. */
+static size_t width(const char *text)
+{
+	size_t n = 0;
+
+	for (; *text; text++)
+		n += ((unsigned char)*text & 0xc0) != 0x80;
+	return n;
+}
+
+static void add(struct strbuf *out, const char *text, size_t pad_to, bool is_last)
+{
+	strbuf_adds(out, text);
+	if (is_last)
+		strbuf_addc(out, '\n');
+	for (size_t n = width(text); !is_last && n < pad_to + 2; n++)
+		strbuf_addc(out, ' ');
+}
+
+void table_print(struct strbuf *out, const struct column *columns, size_t n, const json_t *rows)
+{
+	auto_free size_t *widths = mem_calloc(n + 1, sizeof(*widths));
+	json_t *row;
+	size_t i, k;
+
+	for (k = 0; k < n; k++) {
+		widths[k] = strlen(columns[k].title);
+		json_array_foreach (rows, i, row) {
+			auto_free char *text = cell(row, columns[k].member);
+
+			if (width(text) > widths[k])
+				widths[k] = width(text);
+		}
+	}
+	for (k = 0; k < n; k++)
+		add(out, columns[k].title, widths[k], k + 1 == n);
+	json_array_foreach (rows, i, row) {
+		for (k = 0; k < n; k++) {
+			auto_free char *text = cell(row, columns[k].member);
+
+			add(out, text, widths[k], k + 1 == n);
+		}
+	}
+}

@@ -1,0 +1,19 @@
+/*
+ * How to call it: --help, the man page and the schema of documents, all from the tables of
+ * commands, flags and exit statuses.
+ */
+#ifndef ORBWEAVER_CLI_USAGE_H
+#define ORBWEAVER_CLI_USAGE_H
+
+#include "cli/command.h"
+
+/* Append the help of a command; NULL: of the program. */
+void usage_help(const struct cli_command *command, struct strbuf *out);
+
+/* The command `orbweaver man`: a page for man(1). */
+cli_run_fn usage_man;
+
+/* The command `orbweaver schema`: JSON Schema of the documents that commands print. */
+cli_run_fn usage_schema;
+
+#endif

@@ -1,7 +1,7 @@
 # Orbweaver. `make help` lists the targets; every folder with C code has a module.mk.
 #
 # Variants: release (what ships), asan (gcc, address+undefined sanitizers: what the tests run), clang (second compiler),
-# fuzz (clang with libFuzzer). Objects live in build/<variant>/.
+# fuzz (clang with libFuzzer), arm64 (release, with Debian's cross compiler). Objects live in build/<variant>/.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -17,6 +17,7 @@ CC.release := gcc
 CC.asan := gcc
 CC.clang := clang
 CC.fuzz := clang
+CC.arm64 := aarch64-linux-gnu-gcc --sysroot=$(SYSROOT)
 CC := $(CC.$(VARIANT))
 
 WARNINGS := -Wall -Wextra -Wno-unused-parameter -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wformat=2 \
@@ -24,10 +25,12 @@ WARNINGS := -Wall -Wextra -Wno-unused-parameter -Wshadow -Wstrict-prototypes -Wm
 COMMON := -std=gnu17 $(WARNINGS) -D_GNU_SOURCE -DORBWEAVER_VERSION='"$(VERSION)"' -I. -I$(OUT)/gen -fno-strict-aliasing \
 	-include lib/base/banned.h
 CFLAGS.release := -O2 -g -D_FORTIFY_SOURCE=2 -fstack-protector-strong -fPIE -ffunction-sections -fdata-sections
+CFLAGS.arm64 := $(CFLAGS.release)
 CFLAGS.asan := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 CFLAGS.clang := -O2 -g
 CFLAGS.fuzz := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
 LDFLAGS.release := -pie -Wl,--gc-sections -Wl,--as-needed -Wl,-z,relro
+LDFLAGS.arm64 := $(LDFLAGS.release)
 LDFLAGS.asan := -fsanitize=address,undefined
 LDFLAGS.clang :=
 LDFLAGS.fuzz := -fsanitize=address,undefined
@@ -38,7 +41,7 @@ Q := $(if $(V),,@)
 say = $(if $(V)$(quiet),,@printf '  %-7s %s\n' '$(1)' '$(2)')
 
 .PHONY: all
-all: programs
+all: programs man
 
 # ---- modules: each module.mk says what a folder uses -------------------------------------------------------------------
 #
@@ -65,7 +68,10 @@ $$(OUT)/$(1): $$(OUT)/$(patsubst %.c,%.o,$(2)) $$(foreach l,$(3),$$(OUT)/$$(l).a
 	$$(LINK)
 endef
 
-include $(sort $(wildcard lib/*/module.mk reconcilers/module.mk nodeagent/module.mk nodeagent/*/module.mk operator/module.mk))
+# What decides, as one word for programs that link all of it; in link order.
+RECONCILERS := $(addprefix reconcilers/,admission ipam maintenance spider sriov core)
+
+include $(sort $(wildcard $(addsuffix module.mk,lib/*/ lib/*/*/ reconcilers/*/ operator/ cli/ cli/*/ cni/ nodeagent/ nodeagent/*/)))
 
 ALL_PACKAGES := $(sort $(foreach l,$(LIBRARIES),$(packages.$(l))))
 LIBS = $(shell pkg-config --libs $(ALL_PACKAGES))
@@ -99,21 +105,37 @@ else
 $(BUILD)/bin/%: ; $(MAKE) VARIANT=release $@
 endif
 
+# The page comes from the program's own tables.
+.PHONY: man
+man: $(BUILD)/share/man/man1/orbweaver.1
+$(BUILD)/share/man/man1/orbweaver.1: $(BUILD)/bin/orbweaver
+	@mkdir -p $(@D)
+	$(call say,MAN,$@)
+	$(Q)$< man >$@
+
 include tests/tests.mk
 include hack/hack.mk
 
 # ---- looking at the code ----------------------------------------------------------------------------------------------
 
-C_FILES := $(sort $(shell find lib reconcilers operator nodeagent tests -name '*.[ch]' 2>/dev/null))
+C_FILES := $(sort $(shell find lib reconcilers operator nodeagent cli cni tests -name '*.[ch]' 2>/dev/null))
 SHELL_FILES = $(shell grep -rlI '^\#!/bin/bash' hack tests .ci)
 OWN_SOURCES := $(filter-out tests/%,$(filter %.c,$(C_FILES)))
 
 # No cppcheck: 2.10 reads neither __VA_OPT__ nor statement expressions, which our macros are made of.
-.PHONY: lint layers format format-check shellcheck tidy analyzer report coverage
-lint: layers shellcheck format-check tidy analyzer
+.PHONY: lint layers includes reasons markdown format format-check shellcheck tidy analyzer report coverage
+lint: layers markdown shellcheck format-check tidy analyzer
 
-layers:
-	@hack/layers
+layers: includes reasons
+
+includes:
+	@hack/layers $(foreach l,$(LIBRARIES),'$(l):$(uses.$(l))')
+
+reasons:
+	@hack/reasons
+
+markdown:
+	@hack/markdown
 
 format:
 	clang-format -i $(C_FILES)
@@ -146,17 +168,18 @@ clean:
 	rm -rf $(BUILD)
 
 help:
-	@echo 'make              the programs, in build/bin'
+	@echo 'make              the programs, in build/bin, and the man page, in build/share/man'
 	@echo 'make demo         a control plane, two virtual nodes, operator and agents, the guides, and what became of it'
 	@echo 'make demo-up      the same, left running; make demo-shell for kubectl, make demo-down ends it'
 	@echo 'make images       operator and agent as OCI archives in build/images'
+	@echo 'make arm64        operator, agent and command line for arm64 in build/arm64, by a cross compiler'
 	@echo 'make check        install what is needed, build, run all tests'
-	@echo 'make unit         the tests that need no cluster: seconds'
+	@echo 'make unit         the tests that need no cluster: seconds, once they are built'
 	@echo 'make integration  the tests against a real API server'
 	@echo 'make vm           the tests on virtual nodes: a kernel of their own, SR-IOV and RDMA in QEMU; minutes'
 	@echo 'make rights       what operator and agent asked for in the last of these, against manifests/base/rbac.yaml'
 	@echo 'make fuzz T=splitter SECONDS=60'
-	@echo 'make golden-update  write the golden cases anew and show the difference'
+	@echo 'make golden-update  write the golden cases anew and show which changed'
 	@echo 'make bench        figures against the budgets'
-	@echo 'make lint         layers, shellcheck, format, clang-tidy, gcc analyzer'
+	@echo 'make lint         layers, reasons, Markdown, shellcheck, format, clang-tidy, gcc analyzer'
 	@echo 'make format, report, coverage, clean'

@@ -1,6 +1,6 @@
 # Targets for people: images and the demo. Included by the top Makefile.
 
-IMAGE_PROGRAMS := $(addprefix $(BUILD)/bin/orbweaver-,operator agent)
+IMAGE_PROGRAMS := $(addprefix $(BUILD)/bin/orbweaver-,operator agent cni)
 
 # hack/deps first: on a fresh machine the compiler comes with it. So building is a make of its own.
 .PHONY: images
@@ -8,6 +8,14 @@ images:
 	hack/deps build images
 	+$(MAKE) --no-print-directory VARIANT=release $(IMAGE_PROGRAMS)
 	BUILD=$(BUILD) hack/images operator agent
+
+# Operator, agent and command line for arm64 (Grace, BlueField); the static CNI plugin and images are for this machine alone.
+.PHONY: arm64
+arm64:
+	hack/deps build cross
+	+root=$$(hack/sysroot arm64) && SYSROOT=$$root PKG_CONFIG_SYSROOT_DIR=$$root \
+		PKG_CONFIG_LIBDIR=$$root/usr/lib/aarch64-linux-gnu/pkgconfig:$$root/usr/share/pkgconfig \
+		$(MAKE) --no-print-directory VARIANT=arm64 $(addprefix $(BUILD)/arm64/,orbweaver-operator orbweaver-agent orbweaver)
 
 .PHONY: demo demo-up demo-shell demo-down
 demo demo-up:

@@ -8,6 +8,15 @@ FUZZ_TARGETS := $(patsubst tests/fuzz/%_fuzz.c,%,$(FUZZ_SOURCES))
 $(OUT)/tests/unit/%: $(OUT)/tests/unit/%.o $(ARCHIVES)
 	$(LINK) -lcmocka
 
+# Tests in which time passes only where they wait.
+VIRTUAL_TIME := loop/loop grpc/server $(addprefix kube/,client informer queue) \
+	$(addprefix nodeagent/,agent/agent kubeletd/channel kubeletd/kubelet_versions plugins/device_plugins plugins/pod_resources)
+$(VIRTUAL_TIME:%=$(OUT)/tests/unit/%_test): $(OUT)/tests/fakes/virtual_time.o
+
+# Steps are counted where files change.
+$(OUT)/tests/unit/nodeagent/cni/crash_test: private EXTRA_LIBS = -Wl,--wrap=renameat,--wrap=unlinkat,--wrap=fsync
+$(OUT)/tests/unit/nodeagent/cni/crash_test $(OUT)/tests/unit/nodeagent/cni/server_test: $(OUT)/tests/support/cni_stand.o
+
 .PHONY: unit-build
 unit-build: $(UNIT_TESTS)
 
@@ -19,21 +28,22 @@ $(OUT)/tests/fuzz/%: $(OUT)/tests/fuzz/%_fuzz.o $(if $(filter fuzz,$(VARIANT)),,
 fuzz-build: $(FUZZ_TARGETS:%=$(OUT)/tests/fuzz/%)
 
 # What the tests of the operator change and judge a cluster with.
-INTEGRATION_PROGRAMS := $(OUT)/tests/integration/churn $(OUT)/tests/integration/pending
+INTEGRATION_PROGRAMS := $(addprefix $(OUT)/tests/integration/,churn ipam_replay pending pods wants)
 
 # Programs that tests start: the operator, with sanitizers.
 .PHONY: test-build
 test-build: unit-build fuzz-build $(PROGRAMS:%=$(OUT)/%) $(OUT)/tests/node-stand-in $(INTEGRATION_PROGRAMS)
 
-UNIT_RUN = $(UNIT_TESTS) $(foreach t,$(FUZZ_TARGETS),$(OUT)/tests/fuzz/$(t):tests/fuzz/corpus/$(t))
+UNIT_SCRIPTS := $(sort $(wildcard tests/unit/*/*_test.sh))
+UNIT_RUN = $(UNIT_SCRIPTS) $(UNIT_TESTS) $(foreach t,$(FUZZ_TARGETS),$(OUT)/tests/fuzz/$(t):tests/fuzz/corpus/$(t))
 INTEGRATION_RUN = $(sort $(wildcard tests/integration/*_test.sh))
 JOBS ?= $(shell nproc)
 # Unit tests mostly wait for timers; each integration test has a control plane of its own.
 UNIT_JOBS ?= 8
 INTEGRATION_JOBS ?= 2
 VM_RUN = $(sort $(wildcard tests/vm/*_test.sh))
-# Ten minutes, on two nodes at once: for `make vm`.
-VM_LONG := tests/vm/walkthrough_test.sh
+# Ten minutes, on two nodes at once, or boot after boot: for `make vm`.
+VM_LONG := tests/vm/walkthrough_test.sh tests/vm/reboot_test.sh
 VM_JOBS ?= 2
 TEST_TIMEOUT ?= 1800
 export TEST_TIMEOUT
@@ -42,13 +52,15 @@ export TEST_TIMEOUT
 # In steps, so that what is missing is installed before make looks for it.
 check:
 	@echo "== installing what is missing"
-	@hack/deps build cluster grpc images chart node
+	@hack/deps build cluster grpc images chart browser node
 	@echo "== building Kubernetes, unless it is in the cache"
 	@hack/k8s-build
 	@hack/k8s-build kubelet
+	@hack/k8s-build apiextensions || test $$? = 77
 	@hack/node-build
-	@echo "== checking layers, format and scripts"
-	@$(MAKE) --no-print-directory layers format-check shellcheck
+	@hack/node-build --exclusive || test $$? = 77
+	@echo "== checking layers, reasons, Markdown, format and scripts"
+	@$(MAKE) --no-print-directory layers markdown format-check shellcheck
 	@echo "== building with gcc, with clang, and with sanitizers"
 	@$(MAKE) --no-print-directory -s -j$(JOBS) VARIANT=release programs counted-build
 	@$(MAKE) --no-print-directory -s -j$(JOBS) VARIANT=clang libraries
@@ -59,6 +71,7 @@ check:
 	@$(MAKE) --no-print-directory -s VARIANT=asan run-all
 
 unit:
+	@hack/deps --check build
 	@$(MAKE) --no-print-directory -s -j$(JOBS) VARIANT=asan unit-build fuzz-build
 	@$(MAKE) --no-print-directory -s VARIANT=asan run-unit
 
@@ -95,15 +108,17 @@ fuzz:
 golden-update:
 	@$(MAKE) --no-print-directory -s VARIANT=asan $(BUILD)/asan/tests/unit/reconcilers/golden_test
 	UPDATE=1 $(BUILD)/asan/tests/unit/reconcilers/golden_test
-	git diff --stat tests/golden
+	git status --short --untracked-files=all tests/golden
 
 # ---- programs that tests, demo and benchmarks run: stand-ins (tests/fakes) and load (tests/bench) ---------------------------
-PROGRAM_ARCHIVES := $(foreach l,reconcilers lib/kube lib/loop lib/json lib/base,$(OUT)/$(l).a)
+PROGRAM_ARCHIVES := $(foreach l,$(RECONCILERS) lib/kube lib/kube/auth lib/loop lib/json lib/base,$(OUT)/$(l).a)
 
 $(OUT)/tests/integration/%: $(OUT)/tests/integration/%.o $(OUT)/tests/support/connection.o $(PROGRAM_ARCHIVES)
 	$(LINK)
 
-$(OUT)/tests/node-stand-in: $(addprefix $(OUT)/tests/,fakes/node_stand_in.o fakes/node_inventory.o support/connection.o) $(PROGRAM_ARCHIVES)
+$(OUT)/tests/integration/ipam_replay $(OUT)/tests/integration/wants: $(OUT)/nodeagent/addresses.a
+
+$(OUT)/tests/node-stand-in: $(addprefix $(OUT)/tests/,fakes/node_stand_in.o fakes/node_inventory.o fakes/pods_stand_in.o support/connection.o) $(PROGRAM_ARCHIVES)
 	$(LINK)
 
 $(OUT)/tests/unit/fakes/node_inventory_test: $(OUT)/tests/fakes/node_inventory.o
@@ -114,7 +129,7 @@ $(OUT)/tests/bench-load: $(addprefix $(OUT)/tests/,bench/load.o support/connecti
 $(OUT)/tests/bench-admit: $(OUT)/tests/bench/admit.o $(OUT)/lib/base.a
 	$(LINK)
 
-# `make bench` prints the table of design.md, section 5, as measured here. NODES=200,1000,5000,10000 for growth, BENCH="--pfs 8 --vfs 16"
+# `make bench` prints the budgets beside what is measured here. NODES=200,1000,5000,10000 for growth, BENCH="--pfs 8 --vfs 16"
 # for more: tests/bench/README.md.
 NODES ?= 200,1000
 BENCH ?=
@@ -122,7 +137,7 @@ BENCH ?=
 bench:
 	@hack/deps build cluster
 	@+$(MAKE) --no-print-directory -s VARIANT=release $(BUILD)/bin/orbweaver-operator \
-		$(addprefix $(BUILD)/release/tests/,node-stand-in bench-load bench-admit)
+		$(addprefix $(BUILD)/release/tests/,node-stand-in bench-load bench-admit integration/pods)
 	@tests/bench/run --nodes $(NODES) --build $(BUILD) $(BENCH)
 	@+$(MAKE) --no-print-directory -s VARIANT=release $(addprefix $(BUILD)/release/tests/,bench-agent bench-allocate)
 	@tests/bench/agent --build $(BUILD)
@@ -130,15 +145,22 @@ bench:
 # ---- end of programs that tests, demo and benchmarks run ------------------------------------------------------------------
 
 # ---- programs of tests/support, and what unit and integration tests share -------------------------------------------------
-RECORDING := $(OUT)/tests/support/recording.o
-$(OUT)/tests/unit/reconcilers/sriov_conformance_test $(OUT)/tests/integration/recorded: $(RECORDING)
+$(OUT)/tests/unit/reconcilers/sriov/sriov_conformance_test $(OUT)/tests/integration/recorded: $(OUT)/tests/support/recording.o
+$(foreach t,admission/pods admission/admission ipam/ipam spider/spider sriov/sriov,$(OUT)/tests/unit/reconcilers/$(t)_conformance_test) \
+	$(OUT)/tests/unit/nodeagent/meta/multus_conformance_test $(OUT)/tests/integration/recorded \
+	$(OUT)/tests/integration/ipam_replay: $(OUT)/tests/support/conformance.o
+$(OUT)/tests/unit/reconcilers/ipam/ipam_conformance_test $(OUT)/tests/integration/ipam_replay: $(OUT)/tests/support/ipam_recording.o
 test-build: $(OUT)/tests/integration/recorded $(OUT)/tests/relay
 
 $(OUT)/tests/relay: $(OUT)/tests/support/relay.o $(OUT)/lib/base.a
 	$(LINK)
 
+test-build: $(OUT)/tests/flood
+$(OUT)/tests/flood: $(OUT)/tests/support/flood.o $(OUT)/lib/base.a
+	$(LINK)
+
 # What callgrind counts is the code as it ships, without sanitizers.
-ONE_KEY_ARCHIVES := $(foreach l,operator reconcilers lib/http lib/kube lib/loop lib/json lib/base,$(OUT)/$(l).a)
+ONE_KEY_ARCHIVES := $(foreach l,operator $(RECONCILERS) lib/http lib/kube lib/kube/auth lib/loop lib/json lib/base,$(OUT)/$(l).a)
 $(OUT)/tests/one-key: $(addprefix $(OUT)/tests/,support/one_key.o fakes/node_inventory.o) $(ONE_KEY_ARCHIVES)
 	$(LINK)
 .PHONY: counted-build
@@ -148,7 +170,8 @@ counted-build: $(OUT)/tests/one-key
 # ---- tests of lib/kube: a scripted server for the unit tests, and what runs on a real API server ---------------------------
 SCRIPTED := $(addprefix $(OUT)/tests/fakes/,http_script.o scripted.o)
 $(foreach t,client informer lease recorder,$(OUT)/tests/unit/kube/$(t)_test): $(SCRIPTED)
-$(foreach t,controllers webhook,$(OUT)/tests/unit/operator/$(t)_test): $(SCRIPTED)
+$(foreach t,addresses/addresses agent/pod_events,$(OUT)/tests/unit/nodeagent/$(t)_test): $(SCRIPTED)
+$(foreach t,applier_run controllers metrics_access pod_demand webhook,$(OUT)/tests/unit/operator/$(t)_test): $(SCRIPTED)
 $(OUT)/tests/integration/kube_test: private EXTRA_LIBS += -lcmocka
 test-build: $(OUT)/tests/integration/kube_test
 # ---- end of tests of lib/kube -----------------------------------------------------------------------------------------------
@@ -156,12 +179,13 @@ test-build: $(OUT)/tests/integration/kube_test
 # ---- tests on virtual nodes (hack/node): a real kernel, SR-IOV and RDMA in QEMU; minutes, needs root ------------------------
 .PHONY: vm vm-build
 # Programs that they run, in a node or beside it: blocks that have some add them.
-vm-build: $(OUT)/orbweaver-agent $(OUT)/orbweaver-operator $(OUT)/tests/node-stand-in
+vm-build: $(OUT)/orbweaver-agent $(OUT)/orbweaver-cni $(OUT)/orbweaver-operator $(OUT)/tests/node-stand-in
 vm:
 	@hack/deps build cluster images node
 	@hack/k8s-build
 	@hack/k8s-build kubelet
 	@hack/node-build
+	@hack/node-build --exclusive || test $$? = 77
 	@$(MAKE) --no-print-directory -s -j$(JOBS) VARIANT=asan vm-build
 	@$(MAKE) --no-print-directory -s -j$(JOBS) images
 	@BUILD=$(BUILD) hack/images tools
@@ -169,32 +193,38 @@ vm:
 # ---- end of tests on virtual nodes ------------------------------------------------------------------------------------------
 
 # ---- tests of nodeagent/host: a host made of files, and the library from a shell for tests on virtual nodes ---------------------
-$(OUT)/tests/fakes/host_tree.o: private PKG_CFLAGS = $(shell pkg-config --cflags libnl-3.0)
-$(foreach t,host_observe host_execute,$(OUT)/tests/unit/nodeagent/$(t)_test): $(OUT)/tests/fakes/host_tree.o
+$(addprefix $(OUT)/tests/,fakes/host_tree.o unit/nodeagent/host/sockets_test.o): private PKG_CFLAGS = $(shell pkg-config --cflags libnl-3.0)
+$(OUT)/tests/unit/nodeagent/host/sockets_test: private EXTRA_LIBS = -Wl,--wrap=nl_recv
+$(foreach t,observe execute links evidence,$(OUT)/tests/unit/nodeagent/host/$(t)_test): $(OUT)/tests/fakes/host_tree.o
 
-$(OUT)/tests/host-tool: $(addprefix $(OUT)/,tests/support/host_tool.o nodeagent/host.a lib/json.a lib/base.a)
+$(OUT)/tests/unit/cli/doctor_test: $(OUT)/tests/fakes/host_tree.o
+
+$(OUT)/tests/host-tool: $(addprefix $(OUT)/,tests/support/host_tool.o nodeagent/host.a nodeagent/model.a lib/json.a lib/base.a)
 	$(LINK)
 vm-build: $(OUT)/tests/host-tool
-$(OUT)/tests/unit/nodeagent/planner_host_test: $(OUT)/tests/fakes/host_tree.o
+$(OUT)/tests/unit/nodeagent/plan/planner_host_test $(OUT)/tests/unit/nodeagent/plan/vendor_test: $(OUT)/tests/fakes/host_tree.o
 # ---- end of tests of nodeagent/host -----------------------------------------------------------------------------------------
 
 # ---- tests of nodeagent/hostd: on the host made of files, and with system calls that fail ----------------------------------------
-$(OUT)/tests/unit/nodeagent/hostd_worker_test: $(OUT)/tests/fakes/host_tree.o
+$(OUT)/tests/unit/nodeagent/hostd/worker_test: $(OUT)/tests/fakes/host_tree.o
+$(foreach t,client calls,$(OUT)/tests/unit/nodeagent/hostd/$(t)_test): $(OUT)/tests/support/workers_stand.o
 
 HOSTD_CALLS := socketpair fork poll send recv sendmsg recvmsg read write open openat dup2 dup3 fcntl signalfd prctl \
 	sigprocmask waitpid waitid mkdirat fsync renameat
-$(OUT)/tests/unit/nodeagent/hostd_calls_test: private EXTRA_LIBS += $(HOSTD_CALLS:%=-Wl,--wrap=%)
+$(OUT)/tests/unit/nodeagent/hostd/calls_test: private EXTRA_LIBS += $(HOSTD_CALLS:%=-Wl,--wrap=%)
 # ---- end of tests of nodeagent/hostd --------------------------------------------------------------------------------------------
 
-# ---- tests of nodeagent/kubelet: a scripted kubelet, and device plugins from a file for the real one ----------------------------
-KUBELET_TESTS := $(sort $(wildcard tests/unit/nodeagent/kubelet_plugin*_test.c tests/unit/nodeagent/plugind*_test.c \
-	tests/unit/nodeagent/pod_resources_test.c \
-	tests/fakes/kubelet.c tests/support/kubelet_tool.c tests/fuzz/pod_resources_fuzz.c tests/bench/allocate.c \
+# ---- tests of nodeagent/plugins: a scripted kubelet, and device plugins from a file for the real one ----------------------------
+KUBELET_TESTS := $(sort $(wildcard tests/unit/nodeagent/plugins/*_test.c tests/unit/nodeagent/kubeletd/*_test.c \
+	$(wildcard tests/fakes/kubelet*.c) tests/support/kubelet_tool.c tests/support/kubelet_play.c tests/fuzz/pod_resources_fuzz.c tests/bench/allocate.c \
 	tests/bench/agent.c))
 $(KUBELET_TESTS:%.c=$(OUT)/%.o): | $(GRPC_HEADERS)
-$(foreach t,kubelet_plugins plugind,$(OUT)/tests/unit/nodeagent/$(t)_test): $(OUT)/tests/fakes/kubelet.o
+$(foreach t,plugins/device_plugins kubeletd/kubeletd,$(OUT)/tests/unit/nodeagent/$(t)_test): $(OUT)/tests/fakes/kubelet.o
 
-KUBELET_ARCHIVES := $(foreach l,nodeagent nodeagent/plugind nodeagent/kubelet lib/grpc lib/loop lib/json lib/base,$(OUT)/$(l).a)
+FAKE_KUBELETS := $(patsubst %.c,$(OUT)/%.o,$(wildcard tests/fakes/kubelet*.c))
+$(OUT)/tests/unit/nodeagent/kubeletd/kubelet_versions_test: $(FAKE_KUBELETS)
+
+KUBELET_ARCHIVES := $(foreach l,nodeagent nodeagent/hostd nodeagent/host nodeagent/model nodeagent/kubeletd nodeagent/plugins nodeagent/pools lib/grpc lib/loop lib/json lib/base,$(OUT)/$(l).a)
 $(OUT)/tests/kubelet-tool: $(OUT)/tests/support/kubelet_tool.o $(KUBELET_ARCHIVES)
 	$(LINK)
 $(OUT)/tests/bench-allocate: $(OUT)/tests/bench/allocate.o $(KUBELET_ARCHIVES)
@@ -204,4 +234,21 @@ $(OUT)/tests/bench-agent: private EXTRA_LIBS += -Wl,--wrap=main -Wl,--wrap=host_
 $(OUT)/tests/bench-agent: $(addprefix $(OUT)/,nodeagent/main.o tests/bench/agent.o tests/fakes/host_tree.o tests/fakes/kubelet.o) $(ARCHIVES)
 	$(LINK)
 test-build: $(OUT)/tests/kubelet-tool
-# ---- end of tests of nodeagent/kubelet ------------------------------------------------------------------------------------------
+# Pods that come and go by chance on a virtual node.
+$(OUT)/tests/kubelet-play: $(OUT)/tests/support/kubelet_play.o $(FAKE_KUBELETS) $(KUBELET_ARCHIVES)
+	$(LINK)
+vm-build: $(OUT)/tests/kubelet-play
+# ---- end of tests of nodeagent/plugins ------------------------------------------------------------------------------------------
+
+# ---- tests of nodeagent/netns: recorded CNI calls in real namespaces ---------------------------------------------------------------
+NETNS_ARCHIVES := $(foreach l,nodeagent/netns nodeagent/attach nodeagent/host nodeagent/model lib/json lib/base,$(OUT)/$(l).a)
+$(addprefix $(OUT)/tests/,support/coordinator_replay.o fuzz/netns_fuzz.o): private PKG_CFLAGS = $(shell pkg-config --cflags libnl-3.0)
+$(OUT)/tests/coordinator-replay: $(addprefix $(OUT)/tests/support/,coordinator_replay.o conformance.o) $(NETNS_ARCHIVES)
+	$(LINK)
+test-build: $(OUT)/tests/coordinator-replay
+# A call from a shell; it can be killed before each message that goes to the kernel.
+$(OUT)/tests/attach-tool: private EXTRA_LIBS += -Wl,--wrap=sendto
+$(OUT)/tests/attach-tool: $(OUT)/tests/support/attach_tool.o $(NETNS_ARCHIVES)
+	$(LINK)
+vm-build test-build: $(OUT)/tests/attach-tool
+# ---- end of tests of nodeagent/netns ------------------------------------------------------------------------------------------------

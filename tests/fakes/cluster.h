@@ -1,6 +1,7 @@
 /*
- * A cluster that is one JSON document: carries out a plan on a world as the applier would on an API server. For tests of
- * reconcilers: golden, conformance and fuzz. A header of inline functions, so that any test can include it.
+ * A cluster that is one JSON document: carries out a plan on a world as the applier would on an API
+ * server. For tests of reconcilers: golden, conformance and fuzz. A header of inline functions, so
+ * that any test can include it.
  */
 #ifndef ORBWEAVER_TESTS_FAKES_CLUSTER_H
 #define ORBWEAVER_TESTS_FAKES_CLUSTER_H
@@ -9,14 +10,20 @@
 
 #include "lib/base/str.h"
 #include "lib/json/json.h"
-#include "reconcilers/kinds.h"
-#include "reconcilers/plan.h"
-#include "reconcilers/reconcile.h"
+#include "reconcilers/core/kinds.h"
+#include "reconcilers/core/plan.h"
+#include "reconcilers/core/reconcile.h"
 
-/* Turns that a world may need to come to rest: write, read back and report, see that nothing is left. */
+/*
+ * Turns that a world may need to come to rest: write, read back and report, see that nothing is
+ * left.
+ */
 #define CLUSTER_TURNS_MAX 4
 
-/* Server-side apply, as far as one owner of the fields can tell: what is named is set, maps are merged. */
+/*
+ * Server-side apply, as far as one owner of the fields can tell: what is named is set, maps are
+ * merged.
+ */
 static inline void cluster_apply(json_t *object, const json_t *wanted)
 {
 	json_t *metadata = json_need_object(object, "metadata");
@@ -50,7 +57,8 @@ static inline void cluster_carry_out_op(json_t *world, const json_t *op)
 	json_t *objects, *object;
 	bool is_apply = str_eq(what, "apply");
 
-	if (!json_at(op, "kind") || str_eq(what, "event") || str_eq(what, "finding"))
+	if (!json_at(op, "kind") || str_eq(what, "event") || str_eq(what, "finding") ||
+	    str_eq(what, "evict"))
 		return;
 	objects = json_need_object(world, json_str_at(op, "kind"));
 	object = json_object_get(objects, key);
@@ -65,6 +73,8 @@ static inline void cluster_carry_out_op(json_t *world, const json_t *op)
 		cluster_apply(object, json_at(op, "object"));
 	else if (str_eq(what, "status"))
 		json_object_set(object, "status", json_at(op, "status"));
+	else if (str_eq(what, "status-part"))
+		json_merge_patch(json_need_object(object, "status"), json_at(op, "status"));
 	else if (str_eq(what, "meta"))
 		json_merge_patch(json_need_object(object, "metadata"), json_at(op, "metadata"));
 	else if (str_eq(what, "delete") && str_eq(json_uid(object), json_str_at(op, "uid")))
@@ -90,8 +100,8 @@ static inline bool cluster_carry_out(json_t *world, const struct plan *plan)
 }
 
 /*
- * Reconcile and carry out until nothing is left to do. False when that takes more than CLUSTER_TURNS_MAX turns or a
- * reconciler fails.
+ * Reconcile and carry out until nothing is left to do. False when that takes more than
+ * CLUSTER_TURNS_MAX turns or a reconciler fails.
  */
 static inline bool cluster_settle(json_t *world, const char *key, reconcile_fn *reconcile)
 {

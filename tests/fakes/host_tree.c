@@ -20,11 +20,13 @@
 
 #include "lib/base/fs.h"
 #include "lib/base/mem.h"
+#include "lib/base/own_fd.h"
 #include "lib/json/json.h"
 #include "nodeagent/host/netlink.h"
-#include "nodeagent/host/text.h"
+#include "nodeagent/model/text.h"
 
 #define PFS_MAX        8
+#define RXE_INDEX      9000
 #define INTERFACES_MAX 512
 #define DEVLINK_FAMILY 0x1c
 #define NLDEV(command) (RDMA_NL_NLDEV << 10 | (command))
@@ -49,7 +51,8 @@ struct pf {
 	bool autoprobe;
 	int count;
 	uint16_t eswitch;
-	struct vf vfs[]; /* as many as it may have */
+	const char *broken; /* devlink health reporter in error; NULL: none */
+	struct vf vfs[];    /* as many as it may have */
 };
 
 struct host_tree {
@@ -68,12 +71,18 @@ struct host_tree {
 	} addresses[4];
 	int n_addresses;
 	bool no_rdma;
+	const char *rxe; /* interface below it; NULL: there is none */
 	uint8_t rdma_mode;
 	int namespaces;
+	struct {
+		char name[24];
+		int contexts;
+	} opened[4]; /* RDMA devices */
+	int n_opened;
 	int changes, fail_at;
 };
 
-/* ---- files ------------------------------------------------------------------------------------------------------------ */
+/* ---- files ---- */
 
 static void make_folders(struct host_tree *tree, const char *path)
 {
@@ -148,7 +157,7 @@ static void pci_remove(struct host_tree *tree, const char *address, const char *
 	host_tree_remove(tree, path);
 }
 
-/* ---- interfaces ------------------------------------------------------------------------------------------------------- */
+/* ---- interfaces ---- */
 
 static struct interface *interface_by(struct host_tree *tree, const char *name)
 {
@@ -176,7 +185,7 @@ static struct interface *add_interface(struct host_tree *tree, const char *name,
 	*added = (struct interface){.index = ++tree->next_index, .mtu = 1500};
 	(void)snprintf(added->name, sizeof(added->name), "%s", name);
 	(void)snprintf(added->parent, sizeof(added->parent), "%s", parent ? parent : "");
-	/* Random at each creation, like those of VFs that nobody gave one (node-kernel 4.2). */
+	/* Random at each creation, like those of VFs that nobody gave one. */
 	tree->random++;
 	memcpy(added->mac,
 	       (unsigned char[]){2, 0, 0, 0, (unsigned char)(tree->random >> 8),
@@ -242,7 +251,7 @@ void host_tree_bring_back(struct host_tree *tree, const char *vf)
 	pci_file(tree, vf, path, "");
 }
 
-/* ---- PFs and VFs ------------------------------------------------------------------------------------------------------ */
+/* ---- PFs and VFs ---- */
 
 static struct pf *pf_by(struct host_tree *tree, const char *address)
 {
@@ -392,7 +401,7 @@ static void remove_vfs(struct host_tree *tree, struct pf *pf)
 	pf->count = 0;
 }
 
-/* node-kernel 1.3, in its order. */
+/* In the order of the kernel's sriov_numvfs_store(), drivers/pci/pci-sysfs.c or iov.c. */
 static int write_count(struct host_tree *tree, struct pf *pf, const char *text)
 {
 	int64_t wanted;
@@ -502,7 +511,7 @@ static int door_write(void *ctx, int root_fd, const char *path, const char *data
 	return code < 0 ? refuse(code, err) : 0;
 }
 
-/* ---- rtnetlink -------------------------------------------------------------------------------------------------------- */
+/* ---- rtnetlink ---- */
 
 static void add_message(struct strbuf *answer, struct nl_msg *msg)
 {
@@ -692,9 +701,9 @@ static int route_request(struct host_tree *tree, const struct nlmsghdr *request,
 	}
 }
 
-/* ---- RDMA ------------------------------------------------------------------------------------------------------------- */
+/* ---- RDMA ---- */
 
-/* mlx5's rule for the node GUID of an Ethernet VF (node-kernel 2.1): zero without admin MAC. */
+/* mlx5's rule for the node GUID of an Ethernet VF: zero without admin MAC. */
 static uint64_t guid_of(const struct pf *pf, int number)
 {
 	const unsigned char *m = pf->vfs[number].admin_mac;
@@ -710,12 +719,51 @@ static uint64_t guid_of(const struct pf *pf, int number)
 	return guid;
 }
 
-/* Index 100 × PF + 1, and 100 × PF + 2 + VF. */
-static void add_device(struct strbuf *answer, uint32_t index, const char *name, bool is_ib,
-		       uint64_t guid)
+static uint64_t contexts_of(const struct host_tree *tree, const char *device)
 {
-	struct nl_msg *msg = netlink_request(NLDEV(RDMA_NLDEV_CMD_GET), 0, NULL, 0);
+	for (int i = 0; i < tree->n_opened; i++)
+		if (str_eq(tree->opened[i].name, device))
+			return (uint64_t)tree->opened[i].contexts;
+	return 0;
+}
 
+static void put_entry(struct nl_msg *msg, const char *name, uint64_t count)
+{
+	struct nlattr *entry = nla_nest_start(msg, RDMA_NLDEV_ATTR_RES_SUMMARY_ENTRY);
+
+	netlink_put_str(msg, RDMA_NLDEV_ATTR_RES_SUMMARY_ENTRY_NAME, name);
+	netlink_put(msg, RDMA_NLDEV_ATTR_RES_SUMMARY_ENTRY_CURR, &count, sizeof(count));
+	nla_nest_end(msg, entry);
+}
+
+/* The kernel itself has a few of each kind. */
+static void add_resources(const struct host_tree *tree, struct strbuf *answer, uint32_t index,
+			  const char *name)
+{
+	struct nl_msg *msg = netlink_request(NLDEV(RDMA_NLDEV_CMD_RES_GET), 0, NULL, 0);
+	struct nlattr *summary;
+
+	netlink_put_u32(msg, RDMA_NLDEV_ATTR_DEV_INDEX, index);
+	netlink_put_str(msg, RDMA_NLDEV_ATTR_DEV_NAME, name);
+	summary = nla_nest_start(msg, RDMA_NLDEV_ATTR_RES_SUMMARY);
+	put_entry(msg, "pd", 1);
+	put_entry(msg, "qp", 2);
+	put_entry(msg, "ctx", contexts_of(tree, name));
+	nla_nest_end(msg, summary);
+	add_message(answer, msg);
+}
+
+/* Index 100 × PF + 1, and 100 × PF + 2 + VF. */
+static void add_device(const struct host_tree *tree, int command, struct strbuf *answer,
+		       uint32_t index, const char *name, bool is_ib, uint64_t guid)
+{
+	struct nl_msg *msg;
+
+	if (command == RDMA_NLDEV_CMD_RES_GET) {
+		add_resources(tree, answer, index, name);
+		return;
+	}
+	msg = netlink_request(NLDEV(RDMA_NLDEV_CMD_GET), 0, NULL, 0);
 	netlink_put_u32(msg, RDMA_NLDEV_ATTR_DEV_INDEX, index);
 	netlink_put_str(msg, RDMA_NLDEV_ATTR_DEV_NAME, name);
 	netlink_put_str(msg, RDMA_NLDEV_ATTR_DEV_PROTOCOL, is_ib ? "ib" : "roce");
@@ -723,22 +771,25 @@ static void add_device(struct strbuf *answer, uint32_t index, const char *name, 
 	add_message(answer, msg);
 }
 
-static void get_devices(struct host_tree *tree, struct strbuf *answer)
+static void get_devices(const struct host_tree *tree, int command, struct strbuf *answer)
 {
+	if (tree->rxe)
+		add_device(tree, command, answer, RXE_INDEX, "rxe0", false, 0x0200000000000009);
 	for (size_t i = 0; i < tree->n_pfs; i++) {
 		struct pf *pf = tree->pfs[i];
 
 		if (!pf->is.rdma)
 			continue;
-		add_device(answer, (uint32_t)(1000 * i + 1), pf->is.rdma, pf->is.is_ib,
-			   0x0200000000000001);
+		add_device(tree, command, answer, (uint32_t)(1000 * i + 1), pf->is.rdma,
+			   pf->is.is_ib, 0x0200000000000001);
 		for (int n = 0; n < pf->count; n++) {
 			auto_free char *name = str_printf("%sv%d", pf->is.rdma, n);
 			auto_free char *path = str_printf("sys/class/infiniband/%s", name);
 			struct stat st;
 
 			if (fstatat(tree->root, path, &st, 0) == 0)
-				add_device(answer, (uint32_t)(1000 * i + 2) + (uint32_t)n, name,
+				add_device(tree, command, answer,
+					   (uint32_t)(1000 * i + 2) + (uint32_t)n, name,
 					   pf->is.is_ib, guid_of(pf, n));
 		}
 	}
@@ -756,6 +807,11 @@ static void get_port(struct host_tree *tree, const struct nlmsghdr *request, str
 	netlink_put_u32(msg, RDMA_NLDEV_ATTR_PORT_INDEX, 1);
 	netlink_put_u8(msg, RDMA_NLDEV_ATTR_PORT_STATE, 4);
 	netlink_put_u8(msg, RDMA_NLDEV_ATTR_PORT_PHYS_STATE, 5);
+	if (index == RXE_INDEX) {
+		netlink_put_u32(msg, RDMA_NLDEV_ATTR_NDEV_INDEX,
+				(uint32_t)interface_by(tree, tree->rxe)->index);
+		netlink_put_str(msg, RDMA_NLDEV_ATTR_NDEV_NAME, tree->rxe);
+	}
 	add_message(answer, msg);
 }
 
@@ -784,7 +840,10 @@ static int rdma_request(struct host_tree *tree, const struct nlmsghdr *request,
 		return -EPROTONOSUPPORT;
 	switch (request->nlmsg_type) {
 	case NLDEV(RDMA_NLDEV_CMD_GET):
-		get_devices(tree, answer);
+		get_devices(tree, RDMA_NLDEV_CMD_GET, answer);
+		return 0;
+	case NLDEV(RDMA_NLDEV_CMD_RES_GET):
+		get_devices(tree, RDMA_NLDEV_CMD_RES_GET, answer);
 		return 0;
 	case NLDEV(RDMA_NLDEV_CMD_PORT_GET):
 		get_port(tree, request, answer);
@@ -801,7 +860,7 @@ static int rdma_request(struct host_tree *tree, const struct nlmsghdr *request,
 	}
 }
 
-/* ---- devlink ---------------------------------------------------------------------------------------------------------- */
+/* ---- devlink ---- */
 
 static struct nl_msg *devlink_message(const struct pf *pf, uint8_t command)
 {
@@ -811,6 +870,26 @@ static struct nl_msg *devlink_message(const struct pf *pf, uint8_t command)
 	netlink_put_str(msg, DEVLINK_ATTR_BUS_NAME, "pci");
 	netlink_put_str(msg, DEVLINK_ATTR_DEV_NAME, pf->is.address);
 	return msg;
+}
+
+static void add_reporters(const struct pf *pf, struct strbuf *answer)
+{
+	const char *names[] = {"fw", pf->broken};
+
+	for (size_t i = 0; i < ARRAY_LEN(names) && names[i]; i++) {
+		struct nl_msg *msg = devlink_message(pf, DEVLINK_CMD_HEALTH_REPORTER_GET);
+		struct nlattr *nest = nla_nest_start(msg, DEVLINK_ATTR_HEALTH_REPORTER);
+
+		netlink_put_str(msg, DEVLINK_ATTR_HEALTH_REPORTER_NAME, names[i]);
+		netlink_put_u8(msg, DEVLINK_ATTR_HEALTH_REPORTER_STATE, (uint8_t)i);
+		nla_nest_end(msg, nest);
+		add_message(answer, msg);
+	}
+}
+
+void host_tree_break(struct host_tree *tree, const char *address, const char *reporter)
+{
+	pf_by(tree, address)->broken = reporter;
 }
 
 static int devlink_request(struct host_tree *tree, const struct nlmsghdr *request,
@@ -827,6 +906,12 @@ static int devlink_request(struct host_tree *tree, const struct nlmsghdr *reques
 		for (size_t i = 0; i < tree->n_pfs; i++)
 			if (tree->pfs[i]->is.has_devlink)
 				add_message(answer, devlink_message(tree->pfs[i], DEVLINK_CMD_GET));
+		return 0;
+	}
+	if (header->cmd == DEVLINK_CMD_HEALTH_REPORTER_GET) {
+		for (size_t i = 0; i < tree->n_pfs; i++)
+			if (tree->pfs[i]->is.has_devlink)
+				add_reporters(tree->pfs[i], answer);
 		return 0;
 	}
 	(void)netlink_str(attrs[DEVLINK_ATTR_DEV_NAME], address, sizeof(address));
@@ -881,7 +966,7 @@ static void door_sleep(void *ctx, int ms)
 	(void)nanosleep(&time, NULL);
 }
 
-/* ---- the tree --------------------------------------------------------------------------------------------------------- */
+/* ---- the tree ---- */
 
 static const struct host_doors doors = {door_write, door_transact, door_sleep};
 
@@ -967,6 +1052,22 @@ struct host *host_tree_host(struct host_tree *tree)
 void host_tree_set_namespaces(struct host_tree *tree, int n)
 {
 	tree->namespaces = n;
+}
+
+void host_tree_open_verbs(struct host_tree *tree, const char *device, int contexts)
+{
+	assert((size_t)tree->n_opened < ARRAY_LEN(tree->opened));
+	(void)snprintf(tree->opened[tree->n_opened].name, sizeof(tree->opened[0].name), "%s",
+		       device);
+	tree->opened[tree->n_opened++].contexts = contexts;
+}
+
+void host_tree_add_rxe(struct host_tree *tree, const char *interface)
+{
+	tree->rxe = interface;
+	host_tree_file(tree, "sys/class/infiniband/rxe0/node_type", "1: CA\n");
+	host_tree_file(tree, "sys/class/infiniband_verbs/uverbs9/ibdev", "rxe0\n");
+	host_tree_file(tree, "sys/class/infiniband_verbs/uverbs9/dev", "231:201\n");
 }
 
 void host_tree_unload_rdma(struct host_tree *tree)

@@ -1,6 +1,7 @@
 /*
- * A host made of files: sysfs, procfs and /etc in a temporary folder, and a kernel that answers netlink and reacts to
- * writes as node-kernel.md says (sections 1.3, 1.6, 2, 3.6, 4.2, 5.4).
+ * A host made of files: sysfs, procfs and /etc in a temporary folder, and a kernel that answers
+ * netlink and reacts to writes as the kernel does (drivers/pci/iov.c, net/core/rtnetlink.c,
+ * drivers/infiniband/core/nldev.c).
  *
  * Stands at the doors of nodeagent/host/host.h. Unknown requests get EOPNOTSUPP.
  */
@@ -25,7 +26,10 @@ struct tree_pf {
 	const char *master; /* interface that its own is a port of */
 };
 
-/* What most tests are about: an mlx5 PF with RDMA, devlink and room for 128 VFs, which are on bus 3c. */
+/*
+ * What most tests are about: an mlx5 PF with RDMA, devlink and room for 128 VFs, which are on bus
+ * 3c.
+ */
 #define TREE_MLX "0000:3b:00.0"
 extern const struct tree_pf tree_mlx;
 /* An InfiniBand PF of the same kind: 16 VFs, on bus b0. */
@@ -59,9 +63,18 @@ void host_tree_bring_back(struct host_tree *tree, const char *vf);
 
 /* Other network namespaces: SYS_SET says EBUSY while there are any. */
 void host_tree_set_namespaces(struct host_tree *tree, int n);
+/* A devlink health reporter of the PF is in error; NULL: all are well. Borrowed. */
+void host_tree_break(struct host_tree *tree, const char *pf, const char *reporter);
+/* Processes have an RDMA device open, so many times. */
+void host_tree_open_verbs(struct host_tree *tree, const char *device, int contexts);
+/* Soft-RoCE "rxe0" on an interface, with the files uverbs9 of its own: one of a tree. Borrowed. */
+void host_tree_add_rxe(struct host_tree *tree, const char *interface);
 /* RDMA subsystem not loaded at all. */
 void host_tree_unload_rdma(struct host_tree *tree);
-/* The kernel lets the n-th (from 1) write or changing netlink request fail with EIO; 0: none. Counts anew. */
+/*
+ * The kernel lets the n-th (from 1) write or changing netlink request fail with EIO; 0: none.
+ * Counts anew.
+ */
 void host_tree_fail_at(struct host_tree *tree, int n);
 /* Writes and changing requests so far. */
 int host_tree_changes(const struct host_tree *tree);

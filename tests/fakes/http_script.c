@@ -1,5 +1,6 @@
 /*
- * One struct per connection: bytes in until a request is complete, its reply after a delay, the next request.
+ * One struct per connection: bytes in until a request is complete, its reply after a delay, the
+ * next request.
  */
 #include "tests/fakes/http_script.h"
 
@@ -52,7 +53,7 @@ struct http_script {
 
 static struct rule no_rule = {.start = (char *)"", .reply = {.status = 418, .always = true}};
 
-/* ---- connections -------------------------------------------------------------------------------------------------- */
+/* ---- connections ---- */
 
 static void free_if_closed(struct http_script *script)
 {
@@ -232,7 +233,7 @@ static void on_connect(uv_stream_t *server, int status)
 		close_connection(c);
 }
 
-/* ---- the script --------------------------------------------------------------------------------------------------- */
+/* ---- the script ---- */
 
 struct http_script *http_script_new(struct loop *loop)
 {

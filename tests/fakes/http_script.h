@@ -1,8 +1,9 @@
 /*
  * An HTTP/1.1 server on loopback that says exactly what a test wrote down, on the test's own loop.
  *
- * A fake stands here for behaviour that a healthy API server does not show on demand: cut connections, 429, 410 in the middle of
- * a list, silence, garbage. What a real server does by itself is tested on a real one (tests/integration).
+ * A fake stands here for behaviour that a healthy API server does not show on demand: cut
+ * connections, 429, 410 in the middle of a list, silence, garbage. What a real server does by
+ * itself is tested on a real one (tests/integration).
  */
 #ifndef ORBWEAVER_TESTS_FAKES_HTTP_SCRIPT_H
 #define ORBWEAVER_TESTS_FAKES_HTTP_SCRIPT_H
@@ -16,7 +17,8 @@
 enum http_after {
 	HTTP_KEEP, /* Content-Length and all of the body; the connection serves the next request */
 	HTTP_CUT,  /* the body without its end, then the connection is closed */
-	HTTP_OPEN, /* the body without its end, and nothing more: a stream; http_script_push adds to it */
+	/* the body without its end, and nothing more: a stream; http_script_push adds to it */
+	HTTP_OPEN,
 };
 
 struct http_reply {
@@ -39,8 +41,9 @@ void http_script_free(struct http_script *script);
 uint16_t http_script_port(const struct http_script *script);
 
 /*
- * Answer a request whose "METHOD target" begins with `start` like this. Replies are used in the order in which they were added;
- * strings are copied. A request without a reply is answered with 418.
+ * Answer a request whose "METHOD target" begins with `start` like this. Replies are used in the
+ * order in which they were added; strings are copied. A request without a reply is answered with
+ * 418.
  */
 void http_script_add(struct http_script *script, const char *start, const struct http_reply *reply);
 

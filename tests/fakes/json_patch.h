@@ -1,6 +1,7 @@
 /*
- * RFC 6902, as far as our webhooks use it (add, remove, replace in objects and by index in arrays): what an API server does with the
- * patch in our answer. A header of inline functions, so that any test can include it.
+ * RFC 6902, as far as our webhooks use it (add, remove, replace in objects and by index in arrays):
+ * what an API server does with the patch in our answer. A header of inline functions, so that any
+ * test can include it.
  */
 #ifndef ORBWEAVER_TESTS_FAKES_JSON_PATCH_H
 #define ORBWEAVER_TESTS_FAKES_JSON_PATCH_H
@@ -49,7 +50,10 @@ static inline bool json_patch_carry_out(json_t *parent, const char *op, const ch
 				    : json_object_set(parent, step, value) == 0;
 }
 
-/* False when an operation does not fit: a server would answer with an error. The object is changed in place. */
+/*
+ * False when an operation does not fit: a server would answer with an error. The object is changed
+ * in place.
+ */
 static inline bool json_patch_apply(json_t *object, const json_t *patch)
 {
 	json_t *entry;

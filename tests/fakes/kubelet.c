@@ -1,5 +1,6 @@
 /*
- * See the header. Clients of plugins are freed in a later turn where their own callbacks ask for it.
+ * See the header. Clients of plugins are freed in a later turn where their own callbacks ask for
+ * it.
  */
 #include "tests/fakes/kubelet.h"
 
@@ -9,13 +10,14 @@
 #include <sys/stat.h>
 
 #include "lib/base/mem.h"
+#include "lib/base/own_fd.h"
 #include "lib/base/str.h"
 #include "lib/grpc/client.h"
 #include "lib/grpc/frame.h"
 #include "lib/grpc/limits.h"
 #include "lib/grpc/message.h"
 #include "lib/grpc/server.h"
-#include "nodeagent/kubelet/endpoint.h"
+#include "nodeagent/plugins/endpoint.h"
 
 struct endpoint {
 	struct fake_kubelet *kubelet;
@@ -25,8 +27,9 @@ struct endpoint {
 	struct grpc_client *client; /* NULL: ended */
 	struct grpc_call *pending;  /* Register, while options are asked for */
 	size_t healthy, devices;
+	DevicePlugin__ListAndWatchResponse *list; /* the last one; NULL: none */
+	bool may_prefer;
 	bool is_current;
-	bool has_list;
 };
 
 struct fake_kubelet {
@@ -34,6 +37,7 @@ struct fake_kubelet {
 	char *dir;
 	enum fake_kubelet_kind kind;
 	enum fake_kubelet_mood mood;
+	bool dials_by_path;
 	struct grpc_server *server;
 	struct endpoint *endpoints; /* the newest first; ended ones stay */
 	size_t registrations, lists, lowest;
@@ -55,7 +59,7 @@ static const struct endpoint *current(const struct fake_kubelet *kubelet, const 
 static const struct endpoint *last_told(const struct fake_kubelet *kubelet, const char *resource)
 {
 	for (const struct endpoint *e = kubelet->endpoints; e; e = e->next)
-		if (e->has_list && str_eq(e->resource, resource))
+		if (e->list && str_eq(e->resource, resource))
 			return e;
 	return NULL;
 }
@@ -121,6 +125,26 @@ static void disconnect(struct endpoint *e)
 	note(e->kubelet, e->resource);
 }
 
+/* Messages are borrowed; a copy is made by way of the wire. */
+static struct ProtobufCMessage *copy_of(const struct ProtobufCMessage *message)
+{
+	auto_strbuf struct strbuf bytes = {0};
+	struct grpc_status status;
+
+	if (grpc_message_encode(message, GRPC_MESSAGE_MAX, &bytes, &status) < 0)
+		abort();
+	return grpc_message_decode(message->descriptor, bytes.data + GRPC_FRAME_HEAD,
+				   bytes.len - GRPC_FRAME_HEAD, GRPC_MESSAGE_MAX, &status);
+}
+
+static void keep_list(struct endpoint *e, const struct ProtobufCMessage *message)
+{
+	if (e->list)
+		grpc_message_free(&e->list->base);
+	e->list = (void *)copy_of(message);
+	assert(e->list);
+}
+
 static void on_list(void *arg, const struct ProtobufCMessage *message)
 {
 	struct endpoint *e = arg;
@@ -129,7 +153,7 @@ static void on_list(void *arg, const struct ProtobufCMessage *message)
 	e->kubelet->lists++;
 	e->devices = list->n_devices;
 	e->healthy = 0;
-	e->has_list = true;
+	keep_list(e, message);
 	for (size_t i = 0; i < list->n_devices; i++)
 		e->healthy += str_eq(list->devices[i]->health, "Healthy");
 	if (e->kubelet->mood == FAKE_KUBELET_RESTLESS)
@@ -180,6 +204,14 @@ static void answer(struct grpc_call *call)
 	grpc_call_reply(call, &empty.base);
 }
 
+static void on_options_read(void *arg, const struct ProtobufCMessage *message)
+{
+	struct endpoint *e = arg;
+	const DevicePlugin__DevicePluginOptions *options = (const void *)message;
+
+	e->may_prefer = options->get_preferred_allocation_available;
+}
+
 /* From here on it is the one. */
 static void take_over(struct endpoint *e)
 {
@@ -219,6 +251,7 @@ static void ask_options(struct endpoint *e)
 			.path = "/v1beta1.DevicePlugin/GetDevicePluginOptions",
 			.message = &empty.base,
 			.response = &device_plugin__device_plugin_options__descriptor,
+			.message_fn = on_options_read,
 			.done = on_options,
 			.arg = e,
 		},
@@ -248,9 +281,17 @@ static struct endpoint *endpoint_of(struct fake_kubelet *kubelet,
 	e->path = str_printf("%s/%s", kubelet->dir, request->endpoint);
 	e->next = kubelet->endpoints;
 	kubelet->endpoints = e;
-	e->client =
-		grpc_client_new(kubelet->loop, &(struct grpc_client_config){.path = e->path}, NULL);
+	e->client = grpc_client_new(
+		kubelet->loop,
+		&(struct grpc_client_config){.path = e->path,
+					     .authority = kubelet->dials_by_path ? e->path : NULL},
+		NULL);
 	return e;
+}
+
+static bool calls_back_first(const struct fake_kubelet *kubelet)
+{
+	return kubelet->kind == FAKE_KUBELET_NEW || kubelet->kind == FAKE_KUBELET_NEWEST;
 }
 
 static void call_back(struct fake_kubelet *kubelet, struct grpc_call *call,
@@ -260,11 +301,13 @@ static void call_back(struct fake_kubelet *kubelet, struct grpc_call *call,
 
 	if (!e->client) {
 		grpc_call_fail(call, GRPC_UNKNOWN, "failed to dial device plugin");
-	} else if (kubelet->kind == FAKE_KUBELET_NEW) {
+	} else if (calls_back_first(kubelet)) {
 		e->pending = call;
 		grpc_call_on_end(call, on_register_end, e);
 		ask_options(e);
 	} else {
+		e->may_prefer =
+			request->options && request->options->get_preferred_allocation_available;
 		answer(call);
 		take_over(e);
 	}
@@ -373,6 +416,8 @@ void fake_kubelet_free(struct fake_kubelet *kubelet)
 		struct endpoint *e = kubelet->endpoints;
 
 		kubelet->endpoints = e->next;
+		if (e->list)
+			grpc_message_free(&e->list->base);
 		mem_free(e->resource);
 		mem_free(e->path);
 		mem_free(e);
@@ -381,6 +426,81 @@ void fake_kubelet_free(struct fake_kubelet *kubelet)
 	mem_free(kubelet->endpoint);
 	mem_free(kubelet->request);
 	mem_free(kubelet);
+}
+
+void fake_kubelet_dial_by_path(struct fake_kubelet *kubelet)
+{
+	kubelet->dials_by_path = true;
+}
+
+const DevicePlugin__ListAndWatchResponse *fake_kubelet_list(const struct fake_kubelet *kubelet,
+							    const char *resource)
+{
+	const struct endpoint *e = current(kubelet, resource);
+
+	return e && e->client ? e->list : NULL;
+}
+
+bool fake_kubelet_may_prefer(const struct fake_kubelet *kubelet, const char *resource)
+{
+	const struct endpoint *e = current(kubelet, resource);
+
+	return e && e->may_prefer;
+}
+
+struct asked {
+	struct ProtobufCMessage *answer;
+	char *why;
+	bool is_over, is_well;
+};
+
+static void on_answer(void *arg, const struct ProtobufCMessage *message)
+{
+	struct asked *asked = arg;
+
+	asked->answer = copy_of(message);
+}
+
+static void on_answered(void *arg, const struct grpc_status *status)
+{
+	struct asked *asked = arg;
+
+	asked->is_over = true;
+	asked->is_well = status->code == GRPC_OK && asked->answer;
+	asked->why = str_dup(status->text);
+}
+
+bool fake_kubelet_call(struct fake_kubelet *kubelet, const char *resource, const char *method,
+		       const struct ProtobufCMessage *message,
+		       const struct ProtobufCMessageDescriptor *response,
+		       struct ProtobufCMessage **ret_answer, char **ret_why)
+{
+	const struct endpoint *e = current(kubelet, resource);
+	auto_free char *path = str_printf("/v1beta1.DevicePlugin/%s", method);
+	struct asked asked = {0};
+
+	if (!e || !e->client ||
+	    !grpc_client_call(e->client,
+			      &(struct grpc_request){
+				      .path = path,
+				      .message = message,
+				      .response = response,
+				      .message_fn = on_answer,
+				      .done = on_answered,
+				      .arg = &asked,
+			      },
+			      NULL)) {
+		*ret_why = str_dup("the plugin is not connected");
+		return false;
+	}
+	while (!asked.is_over)
+		loop_turn(kubelet->loop, true);
+	if (asked.is_well)
+		*ret_answer = asked.answer;
+	else
+		*ret_why = take_ptr(asked.why);
+	mem_free(asked.why);
+	return asked.is_well;
 }
 
 void fake_kubelet_set_mood(struct fake_kubelet *kubelet, enum fake_kubelet_mood mood)

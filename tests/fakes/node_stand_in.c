@@ -1,9 +1,11 @@
 /*
- * node-stand-in: plays the node agents of nodes that do not exist, so that operator, demo and benchmarks have someone to
- * talk to. It touches no host: what it reports is what an inventory says, plus the VFs that the NodeState asks for.
+ * node-stand-in: plays the node agents of nodes that do not exist, so that operator, demo and
+ * benchmarks have someone to talk to. It touches no host: what it reports is what an inventory
+ * says, plus the VFs that the NodeState asks for.
  *
- * One queue of node names; each turn of a name makes the next write that is due (node object, heartbeat, NodeState
- * status) from what the cache shows, so it may be stopped and started at any time.
+ * One queue of node names; each turn of a name makes the next write that is due (node object,
+ * heartbeat, NodeState status) from what the cache shows, so it may be stopped and started at any
+ * time.
  */
 #include <getopt.h>
 #include <signal.h>
@@ -13,13 +15,15 @@
 #include "lib/base/log.h"
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
+#include "lib/base/rfc3339.h"
 #include "lib/json/json.h"
 #include "lib/kube/cache.h"
 #include "lib/kube/informer.h"
 #include "lib/kube/queue.h"
 #include "lib/kube/status.h"
-#include "reconcilers/kinds.h"
+#include "reconcilers/core/kinds.h"
 #include "tests/fakes/node_inventory.h"
+#include "tests/fakes/pods_stand_in.h"
 #include "tests/support/connection.h"
 
 #define FIELD_MANAGER "node-stand-in"
@@ -43,6 +47,10 @@ static const char help[] =
 	"controller runs\n"
 	"  --work-ms MS         time between syncStatus InProgress and Succeeded (300); 0: no "
 	"InProgress\n"
+	"  --pods RESOURCE      play kubelets, too: pods that are bound run, and those that "
+	"request "
+	"RESOURCE hold VFs,\n"
+	"                       which are not taken from them\n"
 	"  --once               end when all nodes have a NodeState and its status is up to date\n"
 	"  --kubeconfig FILE    default: $KUBECONFIG\n"
 	"  --namespace NS       of the NodeStates (orbweaver-system)\n"
@@ -55,6 +63,7 @@ struct options {
 	const char *ns;
 	int64_t heartbeat_s, work_ms, concurrency;
 	bool reg, once;
+	const char *pods; /* a resource; NULL: there are none */
 };
 
 struct node {
@@ -64,6 +73,9 @@ struct node {
 	bool registered;
 	bool beat; /* the lease is to be renewed */
 	bool at_rest;
+	json_t *starting;   /* the pod that is said to run, while that is written */
+	int told;           /* devices that the Node has allocatable; -1: nothing was said */
+	int healthy;        /* that it should have */
 	int64_t generation; /* of the spec that is being worked on; done at due_ms */
 	int64_t due_ms;
 };
@@ -72,9 +84,9 @@ struct stand_in {
 	struct options options;
 	struct connection connection;
 	struct map nodes; /* name → struct node */
-	struct kube_resource node_kind, state_kind;
-	struct cache *cache;
-	struct informer *informer;
+	struct kube_resource node_kind, state_kind, pod_kind;
+	struct cache *cache, *pods;
+	struct informer *informer, *pod_informer;
 	struct queue *queue;
 	struct timer *heart;
 	int64_t heart_since_ms, beats; /* leases that were due since then */
@@ -92,10 +104,11 @@ static void node_free(void *arg)
 	struct node *node = arg;
 
 	json_decref(node->inventory);
+	json_decref(node->starting);
 	mem_free(node);
 }
 
-/* ---- writes ----------------------------------------------------------------------------------------------------------- */
+/* ---- writes ---- */
 
 /* The turn of this node is over; it comes again at once when it went well, for what is due next. */
 static void turn_over(struct node *node, const struct err *err)
@@ -104,7 +117,7 @@ static void turn_over(struct node *node, const struct err *err)
 
 	if (err)
 		log_warn("write failed", F_STR("node", node->name), F_ERR(err));
-	queue_done(queue, node->name, err != NULL);
+	queue_done(queue, node->name, err);
 	if (!err)
 		queue_add(queue, node->name, QUEUE_MAIN);
 }
@@ -146,13 +159,13 @@ static void on_node_applied(void *arg, json_t *object, const struct err *err)
 	struct stand_in *s = node->owner;
 	json_auto_t *patch = json_object();
 	json_t *status = json_need_object(patch, "status"), *conditions = json_array();
-	char now[CLOCK_RFC3339_SIZE];
+	char now[RFC3339_SIZE];
 
 	if (err) {
 		turn_over(node, err);
 		return;
 	}
-	clock_rfc3339(clock_wall_us(), now);
+	rfc3339_write(clock_wall_us(), now);
 	add_condition(conditions, "Ready", "True", now);
 	for (size_t i = 0; i < ARRAY_LEN(pressures); i++)
 		add_condition(conditions, pressures[i], "False", now);
@@ -195,9 +208,9 @@ static void renew_lease(struct node *node)
 	struct stand_in *s = node->owner;
 	json_auto_t *lease = named(&lease_kind, "kube-node-lease", node->name);
 	json_t *spec = json_need_object(lease, "spec");
-	char now[CLOCK_RFC3339_SIZE];
+	char now[RFC3339_SIZE];
 
-	clock_rfc3339_micro(clock_wall_us(), now);
+	rfc3339_write_micro(clock_wall_us(), now);
 	json_put_str(spec, "holderIdentity", node->name);
 	json_put_int(spec, "leaseDurationSeconds", 40);
 	json_put_str(spec, "renewTime", now);
@@ -217,20 +230,149 @@ static void on_reported(void *arg, json_t *object, const struct err *err)
 	turn_over(node, kube_err_is(err, "NotFound") ? NULL : err);
 }
 
-/* Takes status. */
-static void report(struct node *node, json_t *status)
+/* What is not in it any more goes. Takes status. */
+static void report(struct node *node, const json_t *before, json_t *status)
 {
 	struct stand_in *s = node->owner;
-	json_auto_t *patch = json_object();
+	json_auto_t *patch = json_object(), *owned = status;
 
-	json_put(patch, "status", status);
+	json_put(patch, "status", json_merge_diff(before, owned));
 	kube_patch(s->connection.client, &s->state_kind, s->options.ns, node->name,
 		   KUBE_PATCH_MERGE, patch,
 		   &(struct kube_write){.subresource = "status", .field_manager = FIELD_MANAGER},
 		   on_reported, node);
 }
 
-/* ---- what is due ------------------------------------------------------------------------------------------------------ */
+/* ---- pods ---- */
+
+/* By the node that they are bound to. */
+static void index_node(const json_t *pod, struct cache_values *values)
+{
+	const char *node = json_str_at(pod, "spec", "nodeName");
+
+	if (node)
+		cache_index_value(values, node);
+}
+
+struct visit {
+	struct node *node;
+	json_t *holders, *waiting; /* the latter: one that does not run yet */
+};
+
+static void visit_pod(void *arg, const char *key)
+{
+	struct visit *visit = arg;
+	const struct stand_in *s = visit->node->owner;
+	json_auto_t *pod = cache_get(s->pods, key);
+
+	if (pods_holds(pod, s->options.pods))
+		json_array_append_new(visit->holders, json_string(key));
+	if (!visit->waiting && !json_at(pod, "metadata", "deletionTimestamp") &&
+	    str_eq(json_str_at(pod, "status", "phase"), "Pending"))
+		visit->waiting = json_incref(pod);
+}
+
+/* ["ns/name"], new; *ret_waiting: one that is to run, new, or NULL. */
+static json_t *visit_pods(struct node *node, json_t **ret_waiting)
+{
+	struct visit visit = {.node = node, .holders = json_array()};
+
+	cache_find(node->owner->pods, 0, node->name, visit_pod, &visit);
+	*ret_waiting = visit.waiting;
+	return visit.holders;
+}
+
+static void on_started(void *arg, json_t *object, const struct err *err)
+{
+	struct node *node = arg;
+
+	if (object)
+		informer_learn(node->owner->pod_informer, object);
+	json_decref(node->starting);
+	node->starting = NULL;
+	/* It may have gone meanwhile. */
+	turn_over(node, kube_err_is(err, "NotFound") ? NULL : err);
+}
+
+/* Takes pod. */
+static void start_pod(struct node *node, json_t *pod)
+{
+	struct stand_in *s = node->owner;
+	json_auto_t *patch = json_object();
+	char now[RFC3339_SIZE];
+
+	rfc3339_write(clock_wall_us(), now);
+	node->starting = pod;
+	json_put(patch, "status", pods_running(pod, now));
+	kube_patch(s->connection.client, &s->pod_kind, json_namespace(pod), json_name(pod),
+		   KUBE_PATCH_MERGE, patch,
+		   &(struct kube_write){.subresource = "status", .field_manager = FIELD_MANAGER},
+		   on_started, node);
+}
+
+static void on_allocatable(void *arg, json_t *object, const struct err *err)
+{
+	struct node *node = arg;
+
+	if (err)
+		node->told = -1;
+	turn_over(node, err);
+}
+
+static void tell_allocatable(struct node *node)
+{
+	struct stand_in *s = node->owner;
+	json_auto_t *patch = json_object();
+	json_t *status = json_need_object(patch, "status");
+
+	node->told = node->healthy;
+	json_put(json_need_object(status, "capacity"), s->options.pods,
+		 json_fmt("%d", PODS_DEVICES));
+	json_put(json_need_object(status, "allocatable"), s->options.pods,
+		 json_fmt("%d", node->healthy));
+	kube_patch(s->connection.client, &s->node_kind, NULL, node->name, KUBE_PATCH_MERGE, patch,
+		   &(struct kube_write){.subresource = "status", .field_manager = FIELD_MANAGER},
+		   on_allocatable, node);
+}
+
+/* Start what a kubelet has to write; false when there is nothing. */
+static bool play_kubelet(struct node *node)
+{
+	json_auto_t *holders = NULL;
+	json_t *waiting = NULL;
+
+	if (!node->owner->options.pods || !informer_is_synced(node->owner->pod_informer))
+		return false;
+	holders = visit_pods(node, &waiting);
+	if (waiting) {
+		start_pod(node, waiting);
+		return true;
+	}
+	if (node->told == node->healthy)
+		return false;
+	tell_allocatable(node);
+	return true;
+}
+
+/* With what pods hold. Takes next. */
+static json_t *with_pods(struct node *node, const json_t *state, json_t *next)
+{
+	struct stand_in *s = node->owner;
+	json_auto_t *owned = next, *holders = NULL, *waiting = NULL;
+	json_t *status;
+	int healthy;
+
+	if (!s->options.pods)
+		return json_incref(owned);
+	holders = visit_pods(node, &waiting);
+	status = pods_status(state, next, holders, s->options.pods, &healthy);
+	if (healthy != node->healthy)
+		queue_add(s->queue, node->name, QUEUE_MAIN);
+	node->healthy = healthy;
+	return status;
+}
+
+/* ---- what is due ---- */
 
 static void set_resting(struct node *node, bool at_rest)
 {
@@ -271,17 +413,17 @@ static bool report_if_due(struct node *node)
 	auto_free char *key = str_printf("%s/%s", s->options.ns, node->name);
 	json_auto_t *state = cache_get(s->cache, key);
 	json_t *status = json_at(state, "status"), *next = NULL;
-	char now[CLOCK_RFC3339_SIZE];
+	char now[RFC3339_SIZE];
 
 	if (!state) {
 		set_resting(node, false);
 		return false;
 	}
-	clock_rfc3339(clock_wall_us(), now);
-	next = inventory_status(node->inventory, state, true, now);
+	rfc3339_write(clock_wall_us(), now);
+	next = with_pods(node, state, inventory_status(node->inventory, state, true, now));
 	if (!json_same(next, status) && !work_is_over(node, json_generation(state))) {
 		json_decref(next);
-		next = inventory_status(node->inventory, state, false, now);
+		next = with_pods(node, state, inventory_status(node->inventory, state, false, now));
 		if (json_same(next, status)) {
 			json_decref(next);
 			set_resting(node, false);
@@ -294,7 +436,7 @@ static bool report_if_due(struct node *node)
 		return false;
 	}
 	set_resting(node, false);
-	report(node, next);
+	report(node, status, next);
 	return true;
 }
 
@@ -311,8 +453,9 @@ static void on_queue(void *arg)
 			register_node(node);
 		else if (node->beat)
 			renew_lease(node);
-		else if (!informer_is_synced(s->informer) || !report_if_due(node))
-			queue_done(s->queue, node->name, false);
+		else if (!play_kubelet(node) &&
+			 (!informer_is_synced(s->informer) || !report_if_due(node)))
+			queue_done(s->queue, node->name, NULL);
 	}
 }
 
@@ -335,6 +478,15 @@ static void on_changed(void *arg, const char *key, const json_t *old, const json
 		queue_add(s->queue, name, QUEUE_MAIN);
 }
 
+static void on_pod_changed(void *arg, const char *key, const json_t *old, const json_t *now)
+{
+	struct stand_in *s = arg;
+	const char *name = json_str_at(now ? now : old, "spec", "nodeName");
+
+	if (name && map_get(&s->nodes, name))
+		queue_add(s->queue, name, QUEUE_MAIN);
+}
+
 static void on_synced(void *arg)
 {
 	queue_all(arg);
@@ -348,7 +500,10 @@ static void on_trouble(void *arg, const struct err *err)
 		log_info("watching NodeStates");
 }
 
-/* Each node once in an interval, one after the other as real agents do, lest the server gets 10,000 leases at once. */
+/*
+ * Each node once in an interval, one after the other as real agents do, lest the server gets 10,000
+ * leases at once.
+ */
 static void on_heart(void *arg)
 {
 	struct stand_in *s = arg;
@@ -375,7 +530,7 @@ static void on_end(void *arg)
 	loop_stop(s->connection.loop);
 }
 
-/* ---- start and end ---------------------------------------------------------------------------------------------------- */
+/* ---- start and end ---- */
 
 static void add_node(struct stand_in *s, json_t *inventory)
 {
@@ -385,6 +540,8 @@ static void add_node(struct stand_in *s, json_t *inventory)
 	node->inventory = inventory;
 	node->name = json_str_at(inventory, "name");
 	node->registered = !s->options.reg;
+	node->told = -1;
+	node->healthy = PODS_DEVICES;
 	map_set(&s->nodes, node->name, node);
 }
 
@@ -425,6 +582,7 @@ enum {
 	OPT_REGISTER,
 	OPT_HEARTBEAT,
 	OPT_WORK_MS,
+	OPT_PODS,
 	OPT_ONCE,
 	OPT_KUBECONFIG,
 	OPT_NAMESPACE,
@@ -439,6 +597,7 @@ static const struct option long_options[] = {
 	{"register", no_argument, NULL, OPT_REGISTER},
 	{"heartbeat", required_argument, NULL, OPT_HEARTBEAT},
 	{"work-ms", required_argument, NULL, OPT_WORK_MS},
+	{"pods", required_argument, NULL, OPT_PODS},
 	{"once", no_argument, NULL, OPT_ONCE},
 	{"kubeconfig", required_argument, NULL, OPT_KUBECONFIG},
 	{"namespace", required_argument, NULL, OPT_NAMESPACE},
@@ -456,6 +615,9 @@ static int set_option(struct options *o, int option, const char *value, struct e
 		return 0;
 	case OPT_ONCE:
 		o->once = true;
+		return 0;
+	case OPT_PODS:
+		o->pods = value;
 		return 0;
 	case OPT_KUBECONFIG:
 		o->kubeconfig = value;
@@ -504,6 +666,22 @@ static int parse(struct stand_in *s, int argc, char **argv, struct err *err)
 	return 0;
 }
 
+static void watch_pods(struct stand_in *s)
+{
+	static const struct cache_kind kind = {.indexes = {index_node}};
+
+	s->pod_kind = connection_resource(KIND_POD);
+	s->pods = cache_new(&kind, on_pod_changed, s);
+	s->pod_informer = informer_new(s->connection.loop, s->connection.client,
+				       &(struct informer_config){
+					       .resource = &s->pod_kind,
+					       .cache = s->pods,
+					       .synced = on_synced,
+					       .trouble = on_trouble,
+					       .arg = s,
+				       });
+}
+
 static void run(struct stand_in *s)
 {
 	struct loop *loop = s->connection.loop;
@@ -522,6 +700,8 @@ static void run(struct stand_in *s)
 					   .trouble = on_trouble,
 					   .arg = s,
 				   });
+	if (s->options.pods)
+		watch_pods(s);
 	s->heart = timer_new(loop, on_heart, s);
 	s->on_term = signal_watch_new(loop, SIGTERM, on_end, s);
 	s->on_int = signal_watch_new(loop, SIGINT, on_end, s);
@@ -536,6 +716,8 @@ static void run(struct stand_in *s)
 	signal_watch_free(s->on_term);
 	timer_free(s->heart);
 	informer_free(s->informer);
+	if (s->pod_informer)
+		informer_free(s->pod_informer);
 	queue_free(s->queue);
 	connection_close(&s->connection);
 }
@@ -558,6 +740,8 @@ int main(int argc, char **argv)
 	}
 	run(&s);
 	cache_free(s.cache);
+	if (s.pods)
+		cache_free(s.pods);
 	map_done(&s.nodes);
 	return 0;
 }

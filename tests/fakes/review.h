@@ -1,13 +1,14 @@
 /*
- * AdmissionReviews as an API server sends them. A header of inline functions, so that any test can include it.
+ * AdmissionReviews as an API server sends them. A header of inline functions, so that any test can
+ * include it.
  */
 #ifndef ORBWEAVER_TESTS_FAKES_REVIEW_H
 #define ORBWEAVER_TESTS_FAKES_REVIEW_H
 
 #include "lib/json/json.h"
-#include "reconcilers/kinds.h"
+#include "reconcilers/core/kinds.h"
 
-/* kind: an id of reconcilers/kinds.h. object and old may be NULL; borrowed. Returns new. */
+/* kind: an id of reconcilers/core/kinds.h. object and old may be NULL; borrowed. Returns new. */
 static inline json_t *review_new(const char *kind, const char *operation, const json_t *object,
 				 const json_t *old)
 {

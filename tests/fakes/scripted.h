@@ -5,8 +5,8 @@
 #define ORBWEAVER_TESTS_FAKES_SCRIPTED_H
 
 #include "lib/kube/api.h"
+#include "lib/kube/auth/config.h"
 #include "lib/kube/client.h"
-#include "lib/kube/config.h"
 #include "lib/loop/loop.h"
 #include "tests/fakes/http_script.h"
 

@@ -6,7 +6,7 @@
 #include <assert.h>
 #include <unistd.h>
 
-#include "reconcilers/kinds.h"
+#include "reconcilers/core/kinds.h"
 
 int connection_open(struct connection *s, const char *kubeconfig, struct err *err)
 {

@@ -1,13 +1,14 @@
 /*
- * What every test program that talks to an API server starts with: a loop, a configuration and a client.
+ * What every test program that talks to an API server starts with: a loop, a configuration and a
+ * client.
  */
 #ifndef ORBWEAVER_TESTS_SUPPORT_CONNECTION_H
 #define ORBWEAVER_TESTS_SUPPORT_CONNECTION_H
 
 #include "lib/base/err.h"
 #include "lib/kube/api.h"
+#include "lib/kube/auth/config.h"
 #include "lib/kube/client.h"
-#include "lib/kube/config.h"
 #include "lib/loop/loop.h"
 
 struct connection {
@@ -25,7 +26,7 @@ int connection_open(struct connection *s, const char *kubeconfig, struct err *er
 /* Whatever uses the loop or the client must have been freed before. */
 void connection_close(struct connection *s);
 
-/* A kind of reconcilers/kinds.h as a resource. The id must be known. */
+/* A kind of reconcilers/core/kinds.h as a resource. The id must be known. */
 struct kube_resource connection_resource(const char *kind_id);
 
 #endif

@@ -1,7 +1,8 @@
 /*
- * The host library from a shell, for tests on virtual nodes and for a developer who wants to see what the agent sees.
+ * The host library from a shell, for tests on virtual nodes and for a developer who wants to see
+ * what the agent sees.
  *
- *	host-tool [--host-root DIR] [--address IP]... observe [holders] [gids]
+ *	host-tool [--host-root DIR] [--address IP]... observe [holders] [gids] [initramfs]
  *	host-tool [--host-root DIR] [--address IP]... step '{"step": "set-num-vfs", ...}'
  *	host-tool watch SECONDS
  *
@@ -13,14 +14,15 @@
 
 #include "lib/base/clock.h"
 #include "lib/json/json.h"
+#include "nodeagent/host/execute.h"
 #include "nodeagent/host/observe.h"
-#include "nodeagent/host/step.h"
 #include "nodeagent/host/watch.h"
+#include "nodeagent/model/step.h"
 
 static int usage(void)
 {
 	(void)fputs("usage: host-tool [--host-root DIR] [--address IP]... "
-		    "observe [holders] [gids] | step JSON | watch SECONDS\n",
+		    "observe [holders] [gids] [initramfs] | step JSON | watch SECONDS\n",
 		    stderr);
 	return 2;
 }
@@ -48,6 +50,8 @@ static int observe(struct host *host, char **words)
 			flags |= HOST_OBSERVE_HOLDERS;
 		else if (str_eq(*words, "gids"))
 			flags |= HOST_OBSERVE_GIDS;
+		else if (str_eq(*words, "initramfs"))
+			flags |= HOST_OBSERVE_INITRAMFS;
 		else
 			return usage();
 	}
@@ -108,12 +112,13 @@ static int watch(const char *seconds)
 int main(int argc, char **argv)
 {
 	const char *root = "/";
-	json_auto_t *addresses = NULL;
+	json_auto_t *addresses = NULL, *nobody = NULL;
 	auto_host struct host *host = NULL;
 	struct err err = {0};
 
 	json_init();
 	addresses = json_array();
+	nobody = json_object();
 	for (argv++; argv[0] && argv[1] && str_starts(argv[0], "--"); argv += 2) {
 		if (str_eq(argv[0], "--host-root"))
 			root = argv[1];
@@ -126,6 +131,8 @@ int main(int argc, char **argv)
 	if (!host)
 		return failed(&err);
 	host_set_node_addresses(host, addresses);
+	/* Without a kubelet. */
+	host_set_held(host, nobody);
 	if (str_eq(argv[0], "observe"))
 		return observe(host, argv + 1);
 	if (str_eq(argv[0], "step") && argv[1])

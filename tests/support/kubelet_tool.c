@@ -1,11 +1,12 @@
 /*
- * Device plugins without an agent: serves the pools of a file through the agent's own code and processes, for tests with a real
- * kubelet.
+ * Device plugins without an agent: serves the pools of a file through the agent's own code and
+ * processes, for tests with a real kubelet.
  *
  *	kubelet-tool serve [--devinfo DIR] [--pod-resources SOCKET] DIR POOLS
  *
- * POOLS is JSON as pools_compute() returns it; read again at SIGHUP to the agent's half. One line of JSON on stdout for each change:
- * {"status": […]}, {"allocated": {…}} or null, {"told": "reason: message"}. SIGTERM ends it in an orderly way.
+ * POOLS is JSON as pools_compute() returns it; read again at SIGHUP to the agent's half. One line
+ * of JSON on stdout for each change: {"status": […]}, {"allocated": {…}} or null, {"told": "reason:
+ * message"}. SIGTERM ends it in an orderly way.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -15,9 +16,9 @@
 #include "lib/base/fs.h"
 #include "lib/base/mem.h"
 #include "lib/json/json.h"
-#include "nodeagent/kubelet/pod_resources.h"
-#include "nodeagent/plugind/client.h"
-#include "nodeagent/plugind/process.h"
+#include "nodeagent/kubeletd/client.h"
+#include "nodeagent/kubeletd/process.h"
+#include "nodeagent/plugins/pod_resources.h"
 #include "nodeagent/supervisor.h"
 
 #define POOLS_MAX (16 * 1024 * 1024)
@@ -25,9 +26,11 @@
 struct tool {
 	struct loop *loop;
 	const char *dir, *devinfo, *pod_resources_socket, *pools;
-	struct plugind *plugind;
+	struct kubeletd *kubeletd;
 	struct pod_resources *pod_resources;
 	struct signal_watch *hangup, *terminate;
+	int orders; /* to the supervisor */
+	struct timer *heartbeat;
 };
 
 static int usage(void)
@@ -54,7 +57,7 @@ static void on_changed(void *arg)
 {
 	const struct tool *tool = arg;
 
-	print("status", plugind_status(tool->plugind));
+	print("status", kubeletd_status(tool->kubeletd));
 }
 
 static void on_told(void *arg, bool warning, const char *reason, const char *message)
@@ -85,7 +88,7 @@ static int load(struct tool *tool, struct err *err)
 	pools = json_parse(strbuf_str(&text), text.len, err);
 	if (!pools)
 		return err_in(err, "%s", tool->pools);
-	plugind_set(tool->plugind, pools);
+	kubeletd_set(tool->kubeletd, pools);
 	return 0;
 }
 
@@ -115,14 +118,26 @@ static void on_lost(void *arg, const struct err *err)
 	on_terminate(arg);
 }
 
-static int work(int channel, const struct supervisor_past *past, void *arg)
+static void on_heartbeat(void *arg)
 {
 	struct tool *tool = arg;
 
+	(void)workers_send(tool->orders, WORKERS_ALIVE, 0);
+	timer_start(tool->heartbeat, SUPERVISOR_HEARTBEAT_MS);
+}
+
+static int work(const struct supervisor_agent *sockets, const struct supervisor_past *past,
+		void *arg)
+{
+	struct tool *tool = arg;
+
+	tool->orders = sockets->orders;
 	tool->loop = loop_new();
-	tool->plugind = plugind_new(&(struct plugind_config){
+	tool->heartbeat = timer_new(tool->loop, on_heartbeat, tool);
+	on_heartbeat(tool);
+	tool->kubeletd = kubeletd_new(&(struct kubeletd_config){
 		.loop = tool->loop,
-		.fd = channel,
+		.fd = sockets->kubeletd,
 		.ready = on_ready,
 		.changed = on_changed,
 		.told = on_told,
@@ -143,7 +158,8 @@ static int work(int channel, const struct supervisor_past *past, void *arg)
 	signal_watch_free(tool->hangup);
 	signal_watch_free(tool->terminate);
 	pod_resources_free(tool->pod_resources);
-	plugind_free(tool->plugind);
+	kubeletd_free(tool->kubeletd);
+	timer_free(tool->heartbeat);
 	loop_free(tool->loop);
 	return 0;
 }
@@ -152,7 +168,7 @@ static int serve(int control, void *arg)
 {
 	const struct tool *tool = arg;
 
-	return plugind_run(control, tool->dir, tool->devinfo);
+	return kubeletd_run(control, SUPERVISOR_HEARTBEAT_MS, tool->dir, tool->devinfo);
 }
 
 int main(int argc, char **argv)

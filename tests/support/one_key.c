@@ -3,10 +3,11 @@
  *
  *	valgrind --tool=callgrind --instr-atstart=no --collect-atstart=no one-key NODES
  *
- * Fills the caches of the operator's manager with NODES nodes and their NodeStates (8 PFs, 128 VFs) and 50 policies, as its
- * informers would, and then changes the label of a few nodes, each of which gets other policies by that. Counted is what the
- * operator does between the decoded event and the finished plan: cache and indexes, who is woken, the world of the node's key,
- * the reconciler. No server, no time: the number is the same on any machine, but for the seeds of hash tables.
+ * Fills the caches of the operator's manager with NODES nodes and their NodeStates (8 PFs, 128 VFs)
+ * and 50 policies, as its informers would, and then changes the label of a few nodes, each of which
+ * gets other policies by that. Counted is what the operator does between the decoded event and the
+ * finished plan: cache and indexes, who is woken, the world of the node's key, the reconciler. No
+ * server, no time: the number is the same on any machine, but for the seeds of hash tables.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,11 +16,11 @@
 
 #include "lib/base/mem.h"
 #include "lib/json/json.h"
-#include "lib/kube/config.h"
+#include "lib/kube/auth/config.h"
 #include "operator/controllers.h"
+#include "operator/gather.h"
 #include "operator/manager.h"
 #include "operator/webhook_setup.h"
-#include "operator/worlds.h"
 #include "tests/fakes/node_inventory.h"
 
 #define NAMESPACE "orbweaver-system"
@@ -47,6 +48,7 @@ struct cluster {
 	struct kube_client *client;
 	struct metrics *metrics;
 	struct health *health;
+	struct troubles *troubles;
 	struct recorder *recorder;
 	struct manager *manager;
 	const struct controller_sources *sources;
@@ -56,7 +58,7 @@ struct cluster {
 		[GROUPS]; /* a NodeState of each group, as it is when operator and agent are done */
 };
 
-/* ---- objects ------------------------------------------------------------------------------------------------------ */
+/* ---- objects ---- */
 
 static json_t *new_object(struct cluster *c, const char *ns, json_t *name)
 {
@@ -96,7 +98,7 @@ static json_t *node_object(struct cluster *c, int64_t n, int64_t group)
 /* Five for each group, three of them on one PF. */
 static json_t *policy_object(struct cluster *c, int64_t n)
 {
-	json_t *policy = new_object(c, "default", json_fmt("policy-%02" PRId64, n));
+	json_t *policy = new_object(c, NAMESPACE, json_fmt("policy-%02" PRId64, n));
 	json_t *spec = json_need_object(policy, "spec");
 	int64_t rank = n / GROUPS;
 
@@ -122,7 +124,7 @@ static json_t *pool_config_object(struct cluster *c, int64_t n)
 	return pool;
 }
 
-/* ---- decisions ---------------------------------------------------------------------------------------------------- */
+/* ---- decisions ---- */
 
 /* As work_on in operator/manager.c, up to the finished plan. */
 static void decide(const struct cluster *c, const char *node, struct plan *plan)
@@ -131,8 +133,8 @@ static void decide(const struct cluster *c, const char *node, struct plan *plan)
 	json_auto_t *world = json_object();
 	struct err err = {0};
 
-	worlds_add_env(c->sources, world);
-	controller->look(c->sources, controller, node, world);
+	gather_env(c->sources, world);
+	controller->gather(c->sources, controller, node, world);
 	if (controller->reconcile(world, node, plan, &err) < 0) {
 		fprintf(stderr, "one-key: %s: %s\n", node, err.text);
 		exit(1);
@@ -199,7 +201,7 @@ static bool change_label(struct cluster *c, int64_t n)
 	return !json_same(wanted_spec(&plan, name), json_at(c->settled[n % GROUPS], "spec"));
 }
 
-/* ---- the cluster -------------------------------------------------------------------------------------------------- */
+/* ---- the cluster ---- */
 
 static int cluster_open(struct cluster *c, struct err *err)
 {
@@ -211,6 +213,7 @@ static int cluster_open(struct cluster *c, struct err *err)
 	c->loop = loop_new();
 	c->metrics = metrics_new();
 	c->health = health_new();
+	c->troubles = troubles_new(c->metrics, c->health);
 	c->client = kube_client_new(c->loop, &c->config, c->metrics);
 	c->recorder = recorder_new(c->client, "one-key", "one-key", false, c->metrics);
 	c->manager = manager_new(&(struct manager_config){
@@ -218,11 +221,12 @@ static int cluster_open(struct cluster *c, struct err *err)
 		.client = c->client,
 		.recorder = c->recorder,
 		.metrics = c->metrics,
-		.ready = c->health,
+		.troubles = c->troubles,
 		.ns = NAMESPACE,
 		.resource_prefix = "spidernet.io",
 		.config_ns = NAMESPACE,
 		.webhook = &no_webhooks,
+		.writes_max = MANAGER_WINDOW,
 	});
 	c->sources = manager_sources(c->manager);
 	return 0;
@@ -236,6 +240,7 @@ static void cluster_close(struct cluster *c)
 	recorder_free(c->recorder);
 	kube_client_free(c->client);
 	loop_free(c->loop);
+	troubles_free(c->troubles);
 	health_free(c->health);
 	metrics_free(c->metrics);
 	kube_config_done(&c->config);

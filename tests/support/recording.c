@@ -10,45 +10,9 @@
 #include "lib/base/fs.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
-#include "reconcilers/sriov_network.h"
+#include "reconcilers/sriov/sriov_network.h"
 
-#define FILE_SIZE_MAX (64 << 20)
-
-json_t *recording_read(const char *name, struct err *err)
-{
-	const char *dir = getenv("CONFORMANCE");
-	auto_free char *path = str_printf("%s/%s", dir ? dir : RECORDING_FOLDER, name);
-	auto_strbuf struct strbuf text = {0};
-	json_t *cases = NULL;
-
-	if (fs_read(AT_FDCWD, path, FILE_SIZE_MAX, &text, err) < 0)
-		return NULL;
-	cases = json_parse(strbuf_str(&text), text.len, err);
-	if (!cases)
-		err_in(err, "%s", path);
-	return cases;
-}
-
-json_t *recording_differences(struct err *err)
-{
-	auto_strbuf struct strbuf text = {0};
-	json_t *differences = NULL;
-	char *rest = NULL, *line = NULL;
-
-	if (fs_read(AT_FDCWD, RECORDING_DIFFERENCES, FILE_SIZE_MAX, &text, err) < 0)
-		return NULL;
-	differences = json_object();
-	rest = text.data;
-	while ((line = strsep(&rest, "\n"))) {
-		const char *id = strsep(&line, " ");
-
-		if (line && id[0] != '#')
-			json_put_str(differences, id, line);
-	}
-	return differences;
-}
-
-/* ---- NodeStates --------------------------------------------------------------------------------------------------- */
+/* ---- NodeStates ---- */
 
 static bool same_flag(const json_t *selectors, const char *theirs, const json_t *group,
 		      const char *ours)
@@ -107,6 +71,7 @@ char *recording_spec_difference(const json_t *recorded, const json_t *spec)
 				return str_printf("resource %s is not as in the recorded "
 						  "configuration of the device plugin\n",
 						  name);
+			json_object_del(group, "policyNamespace");
 			json_object_del(group, "needVhostNet");
 			json_object_del(group, "excludeTopology");
 		}
@@ -116,7 +81,7 @@ char *recording_spec_difference(const json_t *recorded, const json_t *spec)
 	return different(ours, theirs);
 }
 
-/* ---- NetworkAttachmentDefinitions --------------------------------------------------------------------------------- */
+/* ---- NetworkAttachmentDefinitions ---- */
 
 /* A NAD in the words of the recordings. Returns new. */
 static json_t *recorded_form(const json_t *nad)

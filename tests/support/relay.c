@@ -3,9 +3,11 @@
  *
  *	relay PORT
  *
- * Listens on a free loopback port, prints it, and passes each connection on to 127.0.0.1:PORT. SIGUSR1 resets all connections
- * at once, as a load balancer does that restarts; new ones are taken right away. A process per connection: cutting it is killing
- * that process.
+ * Listens on a free loopback port, prints it, and passes each connection on to 127.0.0.1:PORT.
+ * SIGUSR1 resets all connections at once, as a load balancer does that restarts; new ones are taken
+ * right away. SIGUSR2 makes the oldest connection that still works hang: it reads on and passes
+ * nothing on, as with a dead machine behind a balancer, so that the kernel acknowledges everything.
+ * A process per connection: cutting it is killing that process.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -21,16 +23,28 @@
 #include <unistd.h>
 
 #include "lib/base/own.h"
+#include "lib/base/own_fd.h"
 #include "lib/base/str.h"
 
 enum { CONNECTIONS_MAX = 256 };
 
 static volatile sig_atomic_t cut;
-static pid_t relays[CONNECTIONS_MAX]; /* 0: free */
+static volatile sig_atomic_t hang; /* in a relay: it hangs; in their parent: one shall */
+
+static struct {
+	pid_t pid; /* 0: free */
+	unsigned int number;
+	bool hangs;
+} relays[CONNECTIONS_MAX];
 
 static void on_cut(int signal)
 {
 	cut = 1;
+}
+
+static void on_hang(int signal)
+{
+	hang = 1;
 }
 
 static struct sockaddr_in loopback(uint16_t port)
@@ -42,7 +56,7 @@ static struct sockaddr_in loopback(uint16_t port)
 	};
 }
 
-/* ---- one connection ------------------------------------------------------------------------------------------------ */
+/* ---- one connection ---- */
 
 /* Closing sends RST: whoever is killed resets. */
 static void prepare(int fd)
@@ -59,6 +73,8 @@ static bool pass_on(int from, int to)
 	char bytes[65536];
 	ssize_t n = read(from, bytes, sizeof(bytes)), sent = 0;
 
+	if (hang)
+		return n > 0;
 	for (ssize_t done = 0; n > 0 && done < n; done += sent) {
 		sent = write(to, bytes + done, (size_t)(n - done));
 		if (sent < 0)
@@ -77,7 +93,9 @@ static void relay(int client, uint16_t port)
 		return;
 	prepare(client);
 	prepare(fd);
-	while (poll(ends, 2, -1) > 0) {
+	for (;;) {
+		if (poll(ends, 2, -1) < 0)
+			continue; /* told to hang */
 		if (ends[0].revents && !pass_on(client, fd))
 			return;
 		if (ends[1].revents && !pass_on(fd, client))
@@ -85,7 +103,7 @@ static void relay(int client, uint16_t port)
 	}
 }
 
-/* ---- all of them ----------------------------------------------------------------------------------------------------- */
+/* ---- all of them ---- */
 
 static void reap(void)
 {
@@ -93,29 +111,32 @@ static void reap(void)
 
 	while ((pid = waitpid(-1, NULL, WNOHANG)) > 0)
 		for (size_t i = 0; i < CONNECTIONS_MAX; i++)
-			if (relays[i] == pid)
-				relays[i] = 0;
+			if (relays[i].pid == pid)
+				relays[i].pid = 0;
 }
 
 static void take_connection(int listener, uint16_t port)
 {
 	auto_close int client = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+	static unsigned int taken;
 	size_t i = 0;
 
-	while (i < CONNECTIONS_MAX && relays[i])
+	while (i < CONNECTIONS_MAX && relays[i].pid)
 		i++;
 	if (client < 0 || i == CONNECTIONS_MAX)
 		return;
-	relays[i] = fork();
-	if (relays[i] == 0) {
+	relays[i].number = ++taken;
+	relays[i].hangs = false;
+	relays[i].pid = fork();
+	if (relays[i].pid == 0) {
 		signal(SIGUSR1, SIG_IGN);
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		close(listener);
 		relay(client, port);
 		_exit(0);
 	}
-	if (relays[i] < 0)
-		relays[i] = 0;
+	if (relays[i].pid < 0)
+		relays[i].pid = 0;
 }
 
 static void cut_all(void)
@@ -123,12 +144,33 @@ static void cut_all(void)
 	int n = 0;
 
 	for (size_t i = 0; i < CONNECTIONS_MAX; i++)
-		if (relays[i]) {
-			kill(relays[i], SIGKILL);
+		if (relays[i].pid) {
+			kill(relays[i].pid, SIGKILL);
 			n++;
 		}
 	cut = 0;
 	fprintf(stderr, "{\"msg\": \"cut\", \"connections\": %d}\n", n);
+}
+
+static void hang_oldest(void)
+{
+	size_t oldest = CONNECTIONS_MAX;
+	int working = 0;
+
+	for (size_t i = 0; i < CONNECTIONS_MAX; i++) {
+		if (!relays[i].pid || relays[i].hangs)
+			continue;
+		working++;
+		if (oldest == CONNECTIONS_MAX || relays[i].number < relays[oldest].number)
+			oldest = i;
+	}
+	hang = 0;
+	if (oldest < CONNECTIONS_MAX) {
+		relays[oldest].hangs = true;
+		kill(relays[oldest].pid, SIGUSR2);
+	}
+	fprintf(stderr, "{\"msg\": \"hanging\", \"number\": %u, \"of\": %d}\n",
+		oldest < CONNECTIONS_MAX ? relays[oldest].number : 0, working);
 }
 
 /* Fails with -1 and errno. */
@@ -148,6 +190,7 @@ static int listen_somewhere(uint16_t *ret_port)
 int main(int argc, char **argv)
 {
 	const struct sigaction on_usr1 = {.sa_handler = on_cut};
+	const struct sigaction on_usr2 = {.sa_handler = on_hang};
 	uint16_t own = 0;
 	int64_t port = 0;
 	struct pollfd listener = {.events = POLLIN};
@@ -158,6 +201,7 @@ int main(int argc, char **argv)
 	}
 	signal(SIGPIPE, SIG_IGN);
 	sigaction(SIGUSR1, &on_usr1, NULL);
+	sigaction(SIGUSR2, &on_usr2, NULL);
 	listener.fd = listen_somewhere(&own);
 	if (listener.fd < 0) {
 		perror("relay");
@@ -172,6 +216,8 @@ int main(int argc, char **argv)
 		if (cut)
 			cut_all();
 		reap();
+		if (hang)
+			hang_oldest();
 		if (ready > 0)
 			take_connection(listener.fd, (uint16_t)port);
 	}

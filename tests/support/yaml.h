@@ -8,7 +8,9 @@
 
 #include "lib/json/yaml.h"
 
-/* One document, new; NULL for NULL. Fails the test when it cannot be read; fail_msg() is cmocka's. */
+/*
+ * One document, new; NULL for NULL. Fails the test when it cannot be read; fail_msg() is cmocka's.
+ */
 static inline json_t *yaml(const char *text)
 {
 	struct err err = {0};

@@ -10,7 +10,7 @@
 
 #include "lib/base/str.h"
 #include "lib/json/json.h"
-#include "reconcilers/conditions.h"
+#include "reconcilers/core/conditions.h"
 #include "tests/fakes/node_inventory.h"
 
 #define NOW   "2026-01-31T10:00:00Z"

@@ -1,0 +1,61 @@
+/*
+ * The processes of CNI plugins, for tests: server, workers and plugins are real; the test is
+ * runtime, supervisor and agent. What planners do (attach_run) is the test's own.
+ */
+#ifndef ORBWEAVER_TESTS_SUPPORT_CNI_STAND_H
+#define ORBWEAVER_TESTS_SUPPORT_CNI_STAND_H
+
+#include <jansson.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "lib/base/str.h"
+
+/* Seen by all processes. */
+struct cni_shared {
+	atomic_int server, plugin; /* process ids; 0: none */
+	atomic_int steps;          /* for the test */
+	int kill_at, victim;
+};
+extern struct cni_shared *cni_shared;
+
+struct cni_stand {
+	char *folder; /* the host's root */
+	int control;
+	int line; /* the agent's; -1: it is away */
+	struct strbuf in;
+	json_t *heard;   /* all that the agent was asked and told: [{…}] */
+	bool has_given;  /* the pod has an address */
+	bool is_refused; /* the agent has no address */
+	char *printed;   /* by the last plugin */
+};
+
+/* With a server, and an agent if so. */
+void cni_stand_open(struct cni_stand *s, bool with_agent);
+void cni_stand_close(struct cni_stand *s);
+
+void cni_stand_start_server(struct cni_stand *s, bool with_agent);
+void cni_stand_kill_server(struct cni_stand *s);
+
+/* Play agent and supervisor for a moment. */
+void cni_stand_turn(struct cni_stand *s);
+
+/*
+ * A call of the plugin for interface net1 of container `container`. Answers what comes meanwhile.
+ * Returns the exit status, -1 after a signal; what it printed is in s->printed.
+ */
+int cni_stand_call(struct cni_stand *s, const char *plugin, const char *command,
+		   const char *container, const char *config);
+/* The same in two parts. */
+pid_t cni_stand_start(struct cni_stand *s, const char *plugin, const char *command,
+		      const char *container, const char *config);
+int cni_stand_finish(struct cni_stand *s, pid_t pid);
+
+/* The last message to the agent that has this member; borrowed, NULL: none. */
+const json_t *cni_stand_heard(const struct cni_stand *s, const char *key);
+
+/* Files below folders of the root that somebody would have to remove, new; "": none. */
+char *cni_stand_leftovers(const struct cni_stand *s);
+
+#endif

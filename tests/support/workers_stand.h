@@ -1,0 +1,18 @@
+/*
+ * A process that keeps workers and nothing else: the supervisor's half of hostd, for tests of the
+ * agent's.
+ */
+#ifndef ORBWEAVER_TESTS_SUPPORT_WORKERS_STAND_H
+#define ORBWEAVER_TESTS_SUPPORT_WORKERS_STAND_H
+
+#include <sys/types.h>
+
+#define WORKERS_STAND_NAME "workers-stand"
+
+/*
+ * Fork it; its workers are worker_run() on `root`. It ends when the returned socket closes. Returns
+ * that socket, or -1. Before the first loop (supervisor.h).
+ */
+int workers_stand_fork(const char *root, pid_t *ret_pid);
+
+#endif

@@ -15,6 +15,7 @@
 
 #include "lib/base/fs.h"
 #include "lib/base/own.h"
+#include "lib/base/own_fd.h"
 
 static char dir_path[] = "/tmp/orbweaver-fs-XXXXXX";
 static int dir = -1;

@@ -1,4 +1,7 @@
-/* The hash map: compared with a plain array over many random steps, and its hash with SipHash's own values. */
+/*
+ * The hash map: compared with a plain array over many random steps, and its hash with SipHash's own
+ * values.
+ */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -104,7 +107,9 @@ static void many_random_steps_agree_with_a_plain_array(void **state)
 	unsigned int seed = 1;
 
 	for (int step = 0; step < 50000; step++) {
-		/* Phases of mostly adding and mostly removing, so that the table grows and shrinks. */
+		/*
+		 * Phases of mostly adding and mostly removing, so that the table grows and shrinks.
+		 */
 		bool add = rand_r(&seed) % 8 != 0 ? step / 2000 % 2 == 0 : step / 2000 % 2 != 0;
 		unsigned int k = (unsigned int)rand_r(&seed) % KEYS;
 		auto_free char *key = str_printf("ns/object-%u", k);
@@ -154,7 +159,10 @@ static void a_visit_sees_each_entry_once_and_may_remove_it(void **state)
 	map_done(&m);
 }
 
-/* Key 00 01 … 0f, data of n bytes 00 01 …: published with the reference implementation, and by Rust and Swift. */
+/*
+ * Key 00 01 … 0f, data of n bytes 00 01 …: published with the reference implementation, and by Rust
+ * and Swift.
+ */
 static void hashes_are_those_of_siphash_1_3(void **state)
 {
 	static const uint64_t want[] = {

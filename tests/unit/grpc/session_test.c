@@ -463,8 +463,8 @@ static void refuses_header_fields_that_are_wrong(void **state)
 		 "compression \"gzip\" is not supported"},
 		{{GRPC_FIELDS, ":path", "/v1beta1.DevicePlugin/Fly"},
 		 "grpc-status=12",
-		 "there is no method \"/v1beta1.DevicePlugin/Fly\""},
-		{{GRPC_FIELDS, ":path", ""}, "grpc-status=12", "there is no method \"\""},
+		 "unknown method \"/v1beta1.DevicePlugin/Fly\""},
+		{{GRPC_FIELDS, ":path", ""}, "grpc-status=12", "unknown method \"\""},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(table); i++) {
@@ -570,6 +570,24 @@ static void a_peer_that_floods_is_cut_off(void **state)
 	assert_in_range(sent, 100, 2 * GRPC_OUTBOUND_FRAMES_MAX);
 }
 
+/* Requests of a peer that takes no answer. */
+static void a_peer_that_does_not_read_is_cut_off(void **state)
+{
+	struct fixture *f = *state;
+	struct err err = {0};
+	unsigned int stream = 1;
+
+	for (; stream < 20000; stream += 2) {
+		auto_free char *hex = str_printf("000003 01 05 %08x 838684", stream);
+		auto_strbuf struct strbuf request = from_hex(hex);
+
+		if (grpc_session_receive(f->wire.session, request.data, request.len, &err) < 0)
+			break;
+	}
+	assert_int_equal(err.class, ERR_TRANSIENT);
+	assert_string_equal(err.reason, "PeerDoesNotRead");
+}
+
 /* As grpc-go from 1.65 on says goodbye: the number of a stream that is not ours. */
 static void an_odd_goodbye_is_a_goodbye(void **state)
 {
@@ -601,6 +619,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_peer_that_does_not_speak_http2_is_cut_off, setup,
 						teardown),
 		TEST(a_peer_that_floods_is_cut_off),
+		TEST(a_peer_that_does_not_read_is_cut_off),
 		TEST(an_odd_goodbye_is_a_goodbye),
 	};
 

@@ -1,5 +1,6 @@
 /*
- * Certificates of our own making, judged by OpenSSL's own verification and by what API servers insist on.
+ * Certificates of our own making, judged by OpenSSL's own verification and by what API servers
+ * insist on.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -229,6 +230,19 @@ static void an_impossible_order_is_refused(void **state)
 	}
 }
 
+static void what_openssl_cannot_do_has_its_words(void **state)
+{
+	const struct certificate_order not_utf8 = {"\xff", names, 1, 0, 1};
+	struct certificate_set set = {0};
+	struct err err = {0};
+
+	assert_int_equal(certificate_issue(&not_utf8, &set, &err), -1);
+	assert_int_equal(err.class, ERR_HOST);
+	assert_string_equal(err.reason, "CertificateFailed");
+	assert_non_null(strstr(err.text, "certificate: cannot be made: "));
+	assert_null(set.key_pem);
+}
+
 static void garbage_in_a_bundle_is_told(void **state)
 {
 	auto_certificate_set struct certificate_set set = {0};
@@ -260,6 +274,7 @@ int main(void)
 		cmocka_unit_test(no_two_have_a_serial_number_or_key_in_common),
 		cmocka_unit_test(tells_when_it_begins_and_ends),
 		cmocka_unit_test(an_impossible_order_is_refused),
+		cmocka_unit_test(what_openssl_cannot_do_has_its_words),
 		cmocka_unit_test(garbage_in_a_bundle_is_told),
 	};
 

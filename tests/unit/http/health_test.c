@@ -6,7 +6,9 @@
 
 #include "lib/http/health.h"
 
-/* What /readyz answers to the query parameter (NULL for none); the text lives until the next call. */
+/*
+ * What /readyz answers to the query parameter (NULL for none); the text lives until the next call.
+ */
 static const char *ask(struct health *h, const char *param, int *ret_status)
 {
 	static char text[512];

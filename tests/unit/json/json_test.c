@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "lib/base/mem.h"
 #include "lib/json/json.h"
 
 static json_t *parse(const char *text)
@@ -43,21 +44,35 @@ static void what_is_not_strict_json_is_refused_with_its_place(void **state)
 		size_t len;
 		const char *want;
 	} cases[] = {
-		{"", 0, "line 1, column 0: "},
+		{"", 0, "line 1, column 1: value expected, the text ends"},
 		{"{\"a\":1} x", 9, "line 1, column 9: "},
-		{"{\"a\":1,\n\"a\":2}", 14, "line 2, column 3: duplicate object key"},
-		{"{\"a\":\n\n tru}", 12, "line 3, column "},
-		{"[1,]", 4, "line 1, column 4: "},
-		{"{a:1}", 5, "line 1, column 2: "},
-		{"\"\\u0000\"", 8, "line 1, column 8: "},
+		{"{\"a\":1,\n\"a\":2}", 14, "line 2, column 1: duplicate object key"},
+		{"{\"a\":\n\n tru}", 12, "line 3, column 2: value expected"},
+		{"[1,]", 4, "line 1, column 4: value expected"},
+		{"{a:1}", 5, "line 1, column 2: quoted key expected"},
+		{"{\"\\u0000\":1}", 12, "line 1, column 2: NUL character in a key"},
 		{"\"\0\"", 3, "line 1, column 2: NUL byte"},
 		{"1\0", 2, "line 1, column 2: NUL byte"},
 		{"\"\\\0\"", 4, "line 1, column 3: NUL byte"},
-		{"\"\xff\"", 3, "line 1, column 1: "},
-		{"\"\\ud800\"", 8, "line 1, column 8: "},
-		{"9223372036854775808", 19, "line 1, column 19: too big integer"},
-		{"1e999", 5, "line 1, column 5: real number overflow"},
-		{"\"a\nb\"", 5, "line 1, column 2: "},
+		{"\"\xff\"", 3, "line 1, column 2: not UTF-8"},
+		{"\"\\ud800\"", 8, "line 1, column 2: not an escape that JSON has"},
+		{"9223372036854775808", 19, "line 1, column 1: too big integer"},
+		{"1e999", 5, "line 1, column 1: real number overflow"},
+		{"\"a\nb\"", 5, "line 1, column 3: control character in a string"},
+		{"-9223372036854775809", 20, "line 1, column 1: too big integer"},
+		{"[1 2]", 5, "line 1, column 4: comma or ] expected"},
+		{"{\"a\" 1}", 7, "line 1, column 6: colon expected"},
+		{"{\"a\":1 2}", 9, "line 1, column 8: comma or } expected"},
+		{"\"abc", 4, "line 1, column 5: closing quote expected, the text ends"},
+		{"\"abc\\", 5, "line 1, column 6: escape expected, the text ends"},
+		{"\"\\x\"", 4, "line 1, column 2: not an escape that JSON has"},
+		{"\"\\ud800\\u0041\"", 14, "line 1, column 2: not an escape that JSON has"},
+		{"\"\\u12\"", 6, "line 1, column 2: not an escape that JSON has"},
+		{"-", 1, "line 1, column 2: digit expected, the text ends"},
+		{"01", 2, "line 1, column 2: end of text expected"},
+		{"1.", 2, "line 1, column 3: digit expected, the text ends"},
+		{"1e+", 3, "line 1, column 4: digit expected, the text ends"},
+		{"+1", 2, "line 1, column 1: value expected"},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -70,6 +85,94 @@ static void what_is_not_strict_json_is_refused_with_its_place(void **state)
 			assert_string_equal(err.text, cases[i].want);
 		assert_null(strchr(err.text, '\n'));
 	}
+}
+
+static void strings_and_numbers_are_what_they_say(void **state)
+{
+	json_auto_t *strings =
+		parse("[\"\\\"\\\\\\/\\b\\f\\n\\r\\t\",\"\\u0041\\u00e9\\u20AC\\ud83d\\ude00\","
+		      "\"0123456789\\n0123456789\xE2\x82\xAC\",\"\"]");
+	json_auto_t *numbers =
+		parse(" [ -9223372036854775808 , 9223372036854775807,-0,0.5,-1.25e2,1E-2 ]\n");
+
+	assert_string_equal(json_string_value(json_array_get(strings, 0)), "\"\\/\b\f\n\r\t");
+	assert_string_equal(json_string_value(json_array_get(strings, 1)),
+			    "A\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80");
+	assert_string_equal(json_string_value(json_array_get(strings, 2)),
+			    "0123456789\n0123456789\xE2\x82\xAC");
+	assert_string_equal(json_string_value(json_array_get(strings, 3)), "");
+	assert_true(json_integer_value(json_array_get(numbers, 0)) == INT64_MIN);
+	assert_true(json_integer_value(json_array_get(numbers, 1)) == INT64_MAX);
+	assert_true(json_is_integer(json_array_get(numbers, 2)));
+	assert_float_equal(json_real_value(json_array_get(numbers, 3)), 0.5, 0);
+	assert_float_equal(json_real_value(json_array_get(numbers, 4)), -125, 0);
+	assert_float_equal(json_real_value(json_array_get(numbers, 5)), 0.01, 0);
+}
+
+static void what_is_written_is_what_jansson_writes(void **state)
+{
+	static const char *const texts[] = {
+		"[]",
+		"{}",
+		"[{},[],\"\"]",
+		"null",
+		"true",
+		"[false,null]",
+		"[-9223372036854775808,9223372036854775807,0,-1,10]",
+		"[0.5,-1.25e300,1e-7,100.0]",
+		"\"\\\"\\\\/\\b\\f\\n\\r\\t\\u0001\\u001f\x7f\xE2\x82\xAC\"",
+		"{\"b\":{\"c\":[1,\"\\n\"]},\"a\\\"\":1}"};
+
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+		json_auto_t *value = parse(texts[i]);
+		auto_free char *want = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
+		auto_strbuf struct strbuf out = {0};
+
+		json_write(value, &out);
+		assert_string_equal(strbuf_str(&out), want);
+	}
+}
+
+static size_t allocations;
+
+static void *count_alloc(size_t size)
+{
+	allocations++;
+	return mem_alloc(size);
+}
+
+/* What a text costs follows from its values, not from its length: strangers choose both. */
+static void a_long_string_costs_no_more_work_than_a_short_one(void **state)
+{
+	static const char *const fillings[] = {"x", "\\n", "\xE2\x82\xAC", "\\u20ac"};
+
+	for (size_t i = 0; i < ARRAY_LEN(fillings); i++) {
+		auto_strbuf struct strbuf text = {0};
+		json_auto_t *value = NULL;
+		struct err err = {0};
+
+		strbuf_addc(&text, '"');
+		while (text.len < 4 * 1024 * 1024)
+			strbuf_adds(&text, fillings[i]);
+		strbuf_addc(&text, '"');
+		json_set_alloc_funcs(count_alloc, mem_free);
+		allocations = 0;
+		value = json_parse(text.data, text.len, &err);
+		json_init();
+		assert_non_null(value);
+		assert_int_equal(allocations, 2); /* the value, and its text */
+	}
+}
+
+static void a_nul_in_a_string_becomes_a_character_that_c_strings_can_hold(void **state)
+{
+	json_auto_t *value =
+		parse("{\"a\":\"x\\u0000y\",\"b\":[\"\\u0000\",{\"c\":\"\\\\u0000\"}]}");
+	auto_free char *text = json_text(value);
+
+	assert_string_equal(
+		text, "{\"a\":\"x\xEF\xBF\xBDy\",\"b\":[\"\xEF\xBF\xBD\",{\"c\":\"\\\\u0000\"}]}");
+	assert_int_equal(json_string_length(json_at(value, "a")), strlen(json_str_at(value, "a")));
 }
 
 static char *nested(size_t depth, const char *open, const char *close)
@@ -348,7 +451,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(any_value_is_a_document),
+		cmocka_unit_test(what_is_written_is_what_jansson_writes),
+		cmocka_unit_test(strings_and_numbers_are_what_they_say),
+		cmocka_unit_test(a_long_string_costs_no_more_work_than_a_short_one),
 		cmocka_unit_test(what_is_not_strict_json_is_refused_with_its_place),
+		cmocka_unit_test(a_nul_in_a_string_becomes_a_character_that_c_strings_can_hold),
 		cmocka_unit_test(nesting_ends_at_the_limit),
 		cmocka_unit_test(brackets_side_by_side_or_in_strings_are_no_nesting),
 		cmocka_unit_test(text_does_not_depend_on_the_order_of_keys),

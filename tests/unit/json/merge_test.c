@@ -100,6 +100,8 @@ static void a_diff_is_the_smallest_patch(void **state)
 		json_auto_t *again = NULL;
 		auto_free char *text = NULL;
 
+		if (from)
+			assert_int_equal(json_merge_same(from, to), !cases[i].want);
 		if (!cases[i].want) {
 			assert_null(patch);
 			continue;
@@ -107,9 +109,11 @@ static void a_diff_is_the_smallest_patch(void **state)
 		assert_non_null(patch);
 		text = json_text(patch);
 		assert_string_equal(text, cases[i].want);
+		assert_true(json_merge_changes(from, patch));
 		if (!from)
 			continue;
 		json_merge_patch(from, patch);
+		assert_false(json_merge_changes(from, patch));
 		again = json_merge_diff(from, to);
 		assert_null(again);
 	}

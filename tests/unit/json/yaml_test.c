@@ -35,7 +35,10 @@ static void refuses(const char *yaml, size_t len, const char *want)
 	assert_string_equal(err.text, want);
 }
 
-/* Each compared with what `kubectl label --local -f … -o json` prints for a field of that value (1.20 and 1.32). */
+/*
+ * Each compared with what `kubectl label --local -f … -o json` prints for a field of that value
+ * (1.20 and 1.32).
+ */
 static void plain_scalars_have_the_types_that_kubectl_sees(void **state)
 {
 	static const struct {
@@ -285,6 +288,64 @@ static void copies_of_a_long_string_count_by_its_length(void **state)
 	assert_non_null(strstr(err.text, "more than 1000000 values, aliases included"));
 }
 
+static void what_is_written_is_easy_to_read(void **state)
+{
+	static const char json[] =
+		"{\"kind\": \"Ledger\", \"items\": [{\"pod\": \"ml/w-0\", \"vfs\": 2,"
+		"\"in\": {\"a\": true}}, [1, [2]], \"x\"], \"none\": [], \"o\": {}}";
+	static const char yaml[] = "kind: Ledger\n"
+				   "items:\n"
+				   "- pod: ml/w-0\n"
+				   "  vfs: 2\n"
+				   "  in:\n"
+				   "    a: true\n"
+				   "- - 1\n"
+				   "  - - 2\n"
+				   "- x\n"
+				   "none: []\n"
+				   "o: {}\n";
+	json_auto_t *value = json_parse(json, strlen(json), NULL);
+	auto_strbuf struct strbuf out = {0};
+
+	yaml_write(value, &out);
+	assert_string_equal(strbuf_str(&out), yaml);
+}
+
+static void strings_are_written_so_that_nothing_else_is_read(void **state)
+{
+	static const struct {
+		const char *text, *want;
+	} cases[] = {
+		{"ml/w-0", "ml/w-0\n"},
+		{"has its addresses", "has its addresses\n"},
+		{"yes", "\"yes\"\n"},
+		{"null", "\"null\"\n"},
+		{"", "\"\"\n"},
+		{"10.6.0.1", "\"10.6.0.1\"\n"},
+		{"2026-11-23", "\"2026-11-23\"\n"},
+		{"a: b", "\"a: b\"\n"},
+		{"a #b", "\"a #b\"\n"},
+		{"ends with:", "\"ends with:\"\n"},
+		{"- a", "\"- a\"\n"},
+		{"two\nlines", "\"two\\nlines\"\n"},
+		{"\"\\", "\"\\\"\\\\\"\n"},
+		{"caf\xc3\xa9", "\"caf\xc3\xa9\"\n"},
+		{"\x1b[31m\x7f\xc2\x80\xe2\x80\xa8",
+		 "\"\\U0000001B[31m\\U0000007F\\U00000080\\U00002028\"\n"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		json_auto_t *value = json_string(cases[i].text);
+		auto_strbuf struct strbuf out = {0};
+		json_auto_t *again = NULL;
+
+		yaml_write(value, &out);
+		assert_string_equal(strbuf_str(&out), cases[i].want);
+		again = yaml_parse(strbuf_str(&out), out.len, NULL);
+		assert_true(json_same(value, again));
+	}
+}
+
 static int init(void **state)
 {
 	json_init();
@@ -306,6 +367,8 @@ int main(void)
 		cmocka_unit_test(aliases_do_not_get_around_the_limit_of_nesting),
 		cmocka_unit_test(a_small_text_cannot_grow_without_end),
 		cmocka_unit_test(copies_of_a_long_string_count_by_its_length),
+		cmocka_unit_test(what_is_written_is_easy_to_read),
+		cmocka_unit_test(strings_are_written_so_that_nothing_else_is_read),
 	};
 
 	return cmocka_run_group_tests(tests, init, NULL);

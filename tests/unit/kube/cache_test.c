@@ -1,5 +1,6 @@
 /*
- * The cache: versions only go forward, lists remove what is gone, indexes follow, and only real changes are told.
+ * The cache: versions only go forward, lists remove what is gone, indexes follow, and only real
+ * changes are told.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -177,6 +178,35 @@ static void only_real_changes_are_told(void **state)
 	assert_told("~lab/a "); /* null and absent are the same */
 }
 
+/* More objects than stay parsed, some of them changed or gone meanwhile. */
+static void what_somebody_holds_stays_as_it_was(void **state)
+{
+	json_t *held[100] = {0};
+	char name[24];
+
+	for (int i = 0; i < 100; i++) {
+		snprintf(name, sizeof(name), "n%d", i);
+		put(name, 1, "\"v\":1");
+		snprintf(name, sizeof(name), "lab/n%d", i);
+		held[i] = cache_get(cache, name);
+	}
+	put("n99", 2, "\"v\":2");
+	put("n0", 2, "\"v\":2");
+	cache_remove(cache, "lab/n98", 2);
+	for (int i = 0; i < 100; i++) {
+		json_auto_t *now = NULL;
+
+		snprintf(name, sizeof(name), "lab/n%d", i);
+		now = cache_get(cache, name);
+		assert_int_equal(json_integer_value(json_at(held[i], "v")), 1);
+		assert_int_equal(json_integer_value(json_at(now, "v")), i == 98               ? 0
+									: (i == 0 || i == 99) ? 2
+											      : 1);
+		json_decref(held[i]);
+	}
+	strbuf_reset(&told);
+}
+
 static void the_end_of_a_list_removes_what_was_not_in_it(void **state)
 {
 	put("a", 1, "");
@@ -248,7 +278,7 @@ static void one_value_may_have_thousands_of_keys(void **state)
 	int found = 0;
 
 	for (int i = 0; i < N; i++) {
-		char name[16];
+		char name[24];
 
 		snprintf(name, sizeof(name), "o%d", i);
 		put(name, i + 1, "\"owner\":\"everyone\"");
@@ -256,7 +286,7 @@ static void one_value_may_have_thousands_of_keys(void **state)
 	cache_find(cache, 0, "everyone", count_key, &found);
 	assert_int_equal(found, N);
 	for (int i = 0; i < N; i += 2) {
-		char name[16];
+		char name[24];
 
 		snprintf(name, sizeof(name), "o%d", i);
 		put(name, N + i, "\"owner\":\"nobody\"");
@@ -307,7 +337,7 @@ static void a_callback_may_look_at_the_cache_and_even_add_to_it(void **state)
 	cache = cache_new(&text_kind, look_around, NULL);
 	cache_list_begin(cache);
 	for (int i = 0; i < 100; i++) {
-		char name[16];
+		char name[24];
 
 		snprintf(name, sizeof(name), "o%d", i);
 		put(name, i + 1, "");
@@ -353,6 +383,7 @@ int main(void)
 		both(what_is_not_there_is_not_there),
 		both(versions_only_go_forward),
 		both(only_real_changes_are_told),
+		both(what_somebody_holds_stays_as_it_was),
 		both(the_end_of_a_list_removes_what_was_not_in_it),
 		both(what_was_learned_is_not_listed),
 		both(a_new_history_replaces_everything),

@@ -1,6 +1,8 @@
 /*
- * The client against a scripted server: what is retried, what ends a call, and what the fence lets through.
+ * The client against a scripted server: what is retried, what ends a call, and what the fence lets
+ * through.
  */
+#include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -18,6 +20,7 @@
 #include "lib/kube/fence.h"
 #include "lib/kube/status.h"
 #include "tests/fakes/scripted.h"
+#include "tests/fakes/virtual_time.h"
 
 static struct scripted s;
 
@@ -65,7 +68,7 @@ static void reply(const char *start, struct http_reply reply)
 	http_script_add(s.http, start, &reply);
 }
 
-/* ---- answers ------------------------------------------------------------------------------------------------------ */
+/* ---- answers ---- */
 
 static void hands_over_the_answer(void **state)
 {
@@ -80,6 +83,29 @@ static void hands_over_the_answer(void **state)
 	assert_string_equal(e.body, "{\"a\":1}");
 }
 
+static void add_lines(void *arg, const char *lines)
+{
+	strbuf_adds(arg, lines);
+}
+
+static void hands_over_what_the_server_warns_of(void **state)
+{
+	auto_strbuf struct strbuf told = {0};
+	struct ending e = {0};
+
+	reply("GET /x ", (struct http_reply){.headers = "Warning: 299 - \"old\"\r\n"
+							"Warning: 299 - \"odd\"\r\n",
+					     .body = "{}"});
+	reply("GET /x ", (struct http_reply){.body = "{}"});
+	kube_client_set_warned(s.client, add_lines, &told);
+	get(&e, 0);
+	scripted_until(&s, &e.calls, 1);
+	assert_string_equal(strbuf_str(&told), "old\nodd\n");
+	get(&e, 0);
+	scripted_until(&s, &e.calls, 2);
+	assert_string_equal(strbuf_str(&told), "old\nodd\n");
+}
+
 static void waits_as_long_as_the_server_says_after_429(void **state)
 {
 	struct ending e = {0};
@@ -90,7 +116,7 @@ static void waits_as_long_as_the_server_says_after_429(void **state)
 	get(&e, 0);
 	scripted_until(&s, &e.calls, 1);
 	assert_int_equal(e.err.class, ERR_NONE);
-	assert_in_range(clock_ms() - began, 1000, 3000);
+	assert_in_range(clock_ms() - began, 1000, 1200); /* jitter */
 }
 
 static void does_not_wait_past_its_deadline(void **state)
@@ -101,6 +127,7 @@ static void does_not_wait_past_its_deadline(void **state)
 	get(&e, 5000);
 	scripted_until(&s, &e.calls, 1);
 	assert_string_equal(e.err.reason, "TooManyRequests");
+	assert_int_equal(e.err.retry_after_ms, 60000); /* the queue waits that long */
 	assert_int_equal(http_script_unexpected(s.http), 0);
 }
 
@@ -182,7 +209,7 @@ static void a_slow_answer_meets_the_deadline(void **state)
 	get(&e, 200);
 	scripted_until(&s, &e.calls, 1);
 	assert_string_equal(e.err.reason, "DeadlineExceeded");
-	assert_in_range(clock_ms() - began, 150, 1500);
+	assert_int_equal(clock_ms() - began, 200);
 }
 
 static void no_time_at_all_is_a_deadline_too(void **state)
@@ -209,7 +236,7 @@ static void a_server_that_hangs_gets_a_new_connection(void **state)
 	assert_int_equal(next.err.class, ERR_NONE);
 }
 
-/* ---- credentials -------------------------------------------------------------------------------------------------- */
+/* ---- credentials ---- */
 
 static void write_text(const char *path, const char *text)
 {
@@ -264,7 +291,7 @@ static void a_second_401_is_an_error(void **state)
 	assert_true(http_script_count(s.http, "GET") <= 2);
 }
 
-/* ---- streams ------------------------------------------------------------------------------------------------------ */
+/* ---- streams ---- */
 
 struct stream {
 	struct ending end;
@@ -375,7 +402,51 @@ static void an_error_is_not_streamed(void **state)
 	assert_true(kube_err_is_expired(&stream.end.err));
 }
 
-/* ---- cancel ------------------------------------------------------------------------------------------------------- */
+/* ---- counting ---- */
+
+static void each_attempt_counts_under_the_names_of_client_go(void **state)
+{
+	struct metrics *metrics = metrics_new();
+	struct ending e = {0}, late = {0};
+	struct stream stream = {0};
+	auto_free char *host = str_printf("127.0.0.1:%u", http_script_port(s.http));
+	struct metric *requests, *retries, *seconds;
+
+	kube_client_free(s.client);
+	s.client = kube_client_new(s.loop, &s.config, metrics);
+	requests = metric_counter(metrics, "rest_client_requests_total", "", "code,method,host");
+	retries =
+		metric_counter(metrics, "rest_client_request_retries_total", "", "code,verb,host");
+
+	reply("GET /x ", (struct http_reply){.status = 500});
+	reply("GET /x ", (struct http_reply){.body = "{}"});
+	get(&e, 0);
+	scripted_until(&s, &e.calls, 1);
+	reply("GET /x ", (struct http_reply){.status = -1});
+	get(&late, 100);
+	scripted_until(&s, &late.calls, 1);
+	/* A watch is a request as soon as its answer begins. */
+	reply("GET /watch ", (struct http_reply){.body = "1", .after = HTTP_OPEN});
+	watch(&stream, 0);
+	scripted_until(&s, &stream.bytes, 1);
+
+	assert_float_equal(metric_get(requests, "500", "GET", host), 1, 0);
+	assert_float_equal(metric_get(requests, "<error>", "GET", host), 1, 0);
+	assert_float_equal(metric_get(requests, "200", "GET", host), 2, 0);
+	assert_float_equal(metric_get(retries, "200", "GET", host), 1, 0);
+	assert_float_equal(metric_get(retries, "500", "GET", host), 0, 0);
+	seconds = metric_histogram(metrics, "rest_client_request_duration_seconds", "", "verb,host",
+				   (const double[12]){0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, 12);
+	assert_float_equal(metric_get(seconds, "GET", host), 3, 0);
+
+	http_script_drop(s.http);
+	scripted_until(&s, &stream.end.calls, 1);
+	assert_float_equal(metric_get(requests, "200", "GET", host), 2, 0);
+	kube_client_free(take_ptr(s.client));
+	metrics_free(metrics);
+}
+
+/* ---- cancel ---- */
 
 static void count_free(void *arg)
 {
@@ -434,6 +505,7 @@ static void a_callback_may_cancel_calls_that_have_ended_at_the_same_time(void **
 {
 	struct pair pair = {0};
 
+	virtual_time_end(); /* the first call's time is over, whatever else is to do */
 	reply("GET /x ", (struct http_reply){.always = true, .body = "{}"});
 	for (size_t i = 0; i < ARRAY_LEN(pair.calls); i++)
 		pair.calls[i] = kube_call(s.client, &(struct kube_request){
@@ -445,6 +517,7 @@ static void a_callback_may_cancel_calls_that_have_ended_at_the_same_time(void **
 							    .arg = &pair,
 						    });
 	scripted_for(&s, 100);
+	virtual_time_begin();
 	assert_int_equal(pair.ended, 1);
 }
 
@@ -487,7 +560,7 @@ static void again_and_again(void *arg, const struct kube_response *response, con
 							   .arg = e});
 }
 
-/* ---- the fence ---------------------------------------------------------------------------------------------------- */
+/* ---- the fence ---- */
 
 static bool open_fence;
 
@@ -572,22 +645,28 @@ static void the_end_of_writes_cuts_connections_without_the_loop(void **state)
 	write_fenced(&e);
 	scripted_for(&s, 50);
 	open_fence = false;
+	virtual_time_end();
 	kube_client_writes_end_at(s.client, clock_ms() + 50);
 	usleep(100000); /* nobody turns the loop; the kernel's timer cuts */
+	virtual_time_begin();
 	scripted_until(&s, &e.calls, 1);
 	assert_string_equal(e.err.reason, "NotLeader");
 }
 
-/* A child between question and write, stopped over the end of its time: what does the other side of its socket get? */
+/*
+ * A child between question and write that stops itself, and goes on after stopped_ms. Return how
+ * much the other side of its socket gets.
+ */
 static ssize_t bytes_of_a_stopped_child(int64_t lasts_ms, int64_t stopped_ms)
 {
-	int pair[2], ready[2];
 	char byte = 0;
 	ssize_t got = 0;
 	pid_t child = 0;
+	int pair[2];
+	int status = 0;
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
-	assert_int_equal(pipe(ready), 0);
+	virtual_time_end();
 	child = fork();
 	assert_true(child >= 0);
 	if (child == 0) {
@@ -596,35 +675,53 @@ static ssize_t bytes_of_a_stopped_child(int64_t lasts_ms, int64_t stopped_ms)
 		(void)signal(SIGPIPE, SIG_IGN);
 		fence_add(fence, pair[1]);
 		fence_set(fence, clock_ms() + lasts_ms);
-		(void)!write(ready[1], "", 1);
-		/* "May I?" was asked; the parent stops us here, in the middle of computing. */
-		for (int64_t until = clock_ms() + lasts_ms / 2; clock_ms() < until;)
-			;
+		/* "May I?" was asked. */
+		(void)raise(SIGSTOP);
 		(void)!send(pair[1], "w", 1, MSG_NOSIGNAL);
 		_exit(0);
 	}
 	close(pair[1]);
-	assert_int_equal(read(ready[0], &byte, 1), 1);
-	if (stopped_ms > 0) {
-		kill(child, SIGSTOP);
-		usleep((useconds_t)stopped_ms * 1000);
-		kill(child, SIGCONT);
-	}
+	assert_int_equal(waitpid(child, &status, WUNTRACED), child);
+	assert_true(WIFSTOPPED(status));
+	usleep((useconds_t)stopped_ms * 1000);
+	kill(child, SIGCONT);
 	got = read(pair[0], &byte, 1);
 	assert_int_equal(waitpid(child, NULL, 0), child);
 	close(pair[0]);
-	close(ready[0]);
-	close(ready[1]);
+	virtual_time_begin();
 	return got;
 }
 
 static void a_process_that_is_stopped_before_its_write_does_not_write_afterwards(void **state)
 {
-	assert_int_equal(bytes_of_a_stopped_child(400, 0), 1);
-	assert_int_equal(bytes_of_a_stopped_child(200, 400), 0);
+	assert_int_equal(bytes_of_a_stopped_child(3600000, 0), 1);
+	assert_int_equal(bytes_of_a_stopped_child(100, 200), 0);
 }
 
-/* ---- verbs -------------------------------------------------------------------------------------------------------- */
+static void an_alarm_leaves_errno_as_it_was(void **state)
+{
+	int pair[2];
+	int unconnected = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0); /* cannot be shut down */
+	struct fence *fence = fence_new();
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+	fence_add(fence, pair[1]);
+	fence_add(fence, unconnected);
+	virtual_time_end(); /* the kernel's timer rings */
+	fence_set(fence, clock_ms() + 20);
+	errno = EAGAIN;
+	for (int64_t until = clock_ms() + 200; clock_ms() < until;)
+		;
+	assert_int_equal(errno, EAGAIN);
+	virtual_time_begin();
+	assert_int_equal(send(pair[1], "w", 1, MSG_NOSIGNAL), -1); /* the alarm came */
+	fence_free(fence);
+	close(pair[0]);
+	close(pair[1]);
+	close(unconnected);
+}
+
+/* ---- verbs ---- */
 
 static void paths_have_what_is_needed(void **state)
 {
@@ -724,6 +821,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		scripted(hands_over_the_answer),
+		scripted(hands_over_what_the_server_warns_of),
 		scripted(waits_as_long_as_the_server_says_after_429),
 		scripted(does_not_wait_past_its_deadline),
 		scripted(tries_again_after_500),
@@ -741,6 +839,7 @@ int main(void)
 		scripted(a_stream_that_never_begins_is_stalled),
 		scripted(the_reader_of_a_stream_can_refuse),
 		scripted(an_error_is_not_streamed),
+		scripted(each_attempt_counts_under_the_names_of_client_go),
 		scripted(a_cancelled_call_says_nothing_whenever_that_was),
 		scripted(a_callback_may_cancel_calls_that_have_ended_at_the_same_time),
 		scripted(a_client_goes_with_calls_in_every_state),
@@ -751,6 +850,7 @@ int main(void)
 		fenced(the_end_of_writes_cuts_connections_without_the_loop),
 		cmocka_unit_test(
 			a_process_that_is_stopped_before_its_write_does_not_write_afterwards),
+		cmocka_unit_test(an_alarm_leaves_errno_as_it_was),
 		cmocka_unit_test(paths_have_what_is_needed),
 		scripted(verbs_say_what_they_mean),
 		scripted(an_answer_that_is_not_json_is_an_error),

@@ -1,5 +1,6 @@
 /*
- * The informer against a scripted server: whatever goes wrong on the way, the cache ends up equal to the server.
+ * The informer against a scripted server: whatever goes wrong on the way, the cache ends up equal
+ * to the server.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -7,16 +8,21 @@
 #include <string.h>
 
 #include <cmocka.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/log.h"
 #include "lib/base/mem.h"
+#include "lib/base/own_fd.h"
 #include "lib/json/json.h"
 #include "lib/kube/cache.h"
 #include "lib/kube/informer.h"
 #include "tests/fakes/scripted.h"
 
-#define LIST  "GET /apis/test.example/v1/widgets?limit=500 "
-#define WATCH "GET /apis/test.example/v1/widgets?watch=true"
+#define LIST   "GET /apis/test.example/v1/widgets?limit=500 "
+#define NEWEST "GET /apis/test.example/v1/widgets?limit=1 "
+#define WATCH  "GET /apis/test.example/v1/widgets?watch=true"
 #define STREAM                                                                                     \
 	"GET /apis/test.example/v1/widgets?watch=true&allowWatchBookmarks=true&timeoutSeconds="
 
@@ -76,6 +82,7 @@ static void start_with(bool streams)
 					  .resource = &scripted_widgets,
 					  .cache = f.cache,
 					  .stream_lists = streams,
+					  .silence_ms = 300,
 					  .synced = on_synced,
 					  .trouble = on_trouble,
 				  });
@@ -183,8 +190,15 @@ static void a_continue_token_that_is_too_old_starts_the_list_again(void **state)
 	assert_cache("b=17 "); /* a went meanwhile */
 }
 
+/* A server whose history goes on, for the first watch after a lost connection. */
+static void goes_on(void)
+{
+	reply(NEWEST, (struct http_reply){.body = LIST_OF("1000", "", ""), .always = true});
+}
+
 static void a_broken_watch_goes_on_where_it_was(void **state)
 {
+	goes_on();
 	reply(LIST, (struct http_reply){.body = LIST_OF("10", "", OBJECT("a", "3"))});
 	reply(WATCH,
 	      (struct http_reply){.body = EVENT("MODIFIED", OBJECT("a", "11")) "{\"type\":\"DELE",
@@ -201,6 +215,7 @@ static void a_broken_watch_goes_on_where_it_was(void **state)
 
 static void bookmarks_move_the_place_to_resume_from(void **state)
 {
+	goes_on();
 	reply(LIST, (struct http_reply){.body = LIST_OF("10", "", "")});
 	reply(WATCH, (struct http_reply){.body = BOOKMARK("900"), .after = HTTP_CUT});
 	reply(WATCH,
@@ -275,6 +290,156 @@ static void garbage_is_told_once_and_does_no_harm(void **state)
 	assert_string_equal(f.reason, "BadStream");
 }
 
+/* ---- objects that cannot be read ---- */
+
+#define POISONED(name, version)                                                                    \
+	"{\"spec\":{\"metadata\":{\"name\":\"other\"},\"n\":1e999},\"metadata\":{\"labels\":{"     \
+	"\"name\":"                                                                                \
+	"\"x\"},\"name\":\"" name "\",\"namespace\":\"lab\",\"resourceVersion\":\"" version "\"}}"
+#define WITH_NUL(name, version)                                                                    \
+	"{\"metadata\":{\"namespace\":\"lab\",\"name\":\"" name                                    \
+	"\",\"annotations\":{\"note\":\"a\\u0000b\"},\"resourceVersion\":\"" version "\"}}"
+
+static void a_nul_in_a_string_stops_nothing(void **state)
+{
+	json_auto_t *object = NULL;
+
+	reply(LIST, (struct http_reply){.body = LIST_OF("10", "", WITH_NUL("a", "3"))});
+	reply(WATCH,
+	      (struct http_reply){.body = EVENT("ADDED", WITH_NUL("b", "11")), .after = HTTP_OPEN});
+	start_with(false);
+	until_events(2);
+	assert_cache("a=3 b=11 ");
+	assert_int_equal(f.troubles, 0);
+	object = cache_get(f.cache, "lab/b");
+	assert_string_equal(json_str_at(object, "metadata", "annotations", "note"), "a\xEF\xBF\xBD"
+										    "b");
+}
+
+/* Also one that the splitter gave up, of which no JSON is left to be read. */
+static void an_object_that_is_nested_too_deeply_is_logged(void **state)
+{
+	static const char object[] = "{\"metadata\":{\"namespace\":\"lab\",\"name\":\"a\","
+				     "\"resourceVersion\":\"3\"},\"v\":%s%s}";
+	char opening[101], closing[101], text[4096];
+	auto_free char *deep = NULL, *list = NULL;
+	auto_close int fd = memfd_create("log", MFD_CLOEXEC);
+	ssize_t n;
+
+	memset(opening, '[', 100);
+	memset(closing, ']', 100);
+	opening[100] = closing[100] = '\0';
+	deep = str_printf(object, opening, closing);
+	list = str_printf(LIST_OF("10", "", "%s," OBJECT("b", "4")), deep);
+	reply(LIST, (struct http_reply){.body = list});
+	reply(WATCH, (struct http_reply){.after = HTTP_OPEN});
+	log_set_fd(fd);
+	start_with(false);
+	until_events(1);
+	log_set_fd(2);
+	assert_cache("b=4 ");
+	assert_true(cache_is_unreadable(f.cache, "lab/a"));
+	n = pread(fd, text, sizeof(text) - 1, 0);
+	assert_true(n > 0);
+	text[n] = '\0';
+	assert_non_null(strstr(text, "Unreadable"));
+	assert_non_null(strstr(text, "nested deeper than 64 levels"));
+}
+
+static void one_object_that_cannot_be_read_stops_no_other(void **state)
+{
+	reply(LIST, (struct http_reply){.body = LIST_OF("10", "",
+							OBJECT("a", "3") "," POISONED(
+								"b", "4") "," OBJECT("c", "5"))});
+	reply(WATCH, (struct http_reply){.body = EVENT("MODIFIED", POISONED("a", "11"))
+						 EVENT("ADDED", OBJECT("d", "12")),
+					 .after = HTTP_OPEN});
+	start_with(false);
+	until_events(3); /* a, c; d */
+	assert_int_equal(f.troubles, 0);
+	assert_int_equal(f.synced, 1);
+	assert_cache("a=3 c=5 d=12 "); /* of a what was known before */
+	assert_true(cache_is_unreadable(f.cache, "lab/a"));
+	assert_false(cache_is_unknown(f.cache, "lab/a"));
+	assert_true(cache_is_unknown(f.cache, "lab/b"));
+	assert_int_equal(cache_unreadable_len(f.cache), 2);
+	assert_int_equal(cache_unknown_len(f.cache), 1);
+	assert_int_equal(informer_health(f.informer).unreadable, 2);
+
+	http_script_push(f.s.http, EVENT("MODIFIED", OBJECT("a", "13"))
+					   EVENT("DELETED", POISONED("b", "14")));
+	until_events(5); /* a is mended; b is gone */
+	assert_cache("a=13 c=5 d=12 ");
+	assert_int_equal(cache_unreadable_len(f.cache), 0);
+}
+
+static void what_cannot_be_read_is_not_taken_for_deleted_by_a_list(void **state)
+{
+	reply(LIST, (struct http_reply){
+			    .body = LIST_OF("10", "", OBJECT("a", "3") "," POISONED("b", "4"))});
+	reply(WATCH, (struct http_reply){.status = 410});
+	reply(LIST, (struct http_reply){.body = LIST_OF("20", "", POISONED("a", "13"))});
+	reply(WATCH, (struct http_reply){.status = 410});
+	reply(LIST, (struct http_reply){.body = LIST_OF("30", "", OBJECT("c", "21"))});
+	reply(WATCH, (struct http_reply){.after = HTTP_OPEN});
+	start_with(false);
+	until_events(2); /* a; the end of b, of which nobody knew more */
+	assert_cache("a=3 ");
+	assert_true(cache_is_unreadable(f.cache, "lab/a"));
+	assert_false(cache_is_unreadable(f.cache, "lab/b"));
+	until_events(4);
+	assert_cache("c=21 ");
+	assert_int_equal(cache_unreadable_len(f.cache), 0);
+}
+
+static void what_does_not_say_which_object_it_is_ends_the_answer(void **state)
+{
+	static const char *const events[] = {
+		"{\"type\":\"MODIFIED\",\"object\":{\"metadata\":{\"name\":\"a\"},\"n\":1e999}}\n",
+		"{\"type\":\"MODIFIED\",\"object\":{\"metadata\":{\"resourceVersion\":\"11\"},"
+		"\"n\":1e999}}\n",
+		"{\"object\":" POISONED("a", "11") "}\n",
+		EVENT("BOOKMARK", POISONED("a", "11")),
+		EVENT("ERROR", POISONED("a", "11")),
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(events); i++) {
+		set_up(state);
+		reply(LIST, (struct http_reply){.body = LIST_OF("10", "", OBJECT("a", "3"))});
+		reply(WATCH, (struct http_reply){.body = events[i], .after = HTTP_OPEN});
+		reply(WATCH, (struct http_reply){.body = EVENT("MODIFIED", OBJECT("a", "12")),
+						 .after = HTTP_OPEN});
+		start_with(false);
+		until_events(2);
+		assert_int_equal(f.troubles, 1);
+		assert_string_equal(f.reason, "BadStream");
+		assert_int_equal(cache_unreadable_len(f.cache), 0);
+		if (i + 1 < ARRAY_LEN(events))
+			tear_down(state);
+	}
+}
+
+static void health_says_since_when_and_why(void **state)
+{
+	struct informer_health health;
+
+	reply(LIST, (struct http_reply){.status = 403, .body = STATUS("403", "Forbidden")});
+	reply(LIST, (struct http_reply){.body = LIST_OF("10", "", OBJECT("a", "3"))});
+	reply(WATCH, (struct http_reply){.after = HTTP_OPEN});
+	start_with(false);
+	scripted_until(&f.s, &f.troubles, 1);
+	health = informer_health(f.informer);
+	assert_true(health.broken_since_ms > 0);
+	assert_string_equal(health.reason, "Forbidden");
+	assert_int_equal(health.last_event_ms, 0);
+	scripted_until(&f.s, &f.synced, 1);
+	health = informer_health(f.informer);
+	assert_int_equal(health.broken_since_ms, 0);
+	assert_string_equal(health.reason, "");
+	assert_true(health.last_event_ms > 0);
+	assert_int_equal(health.version, 10);
+}
+
 static void what_is_no_list_is_not_an_empty_one(void **state)
 {
 	static const char *const answers[] = {
@@ -325,6 +490,68 @@ static void a_restored_server_is_believed(void **state)
 	assert_true(asked("resourceVersion=50 "));
 }
 
+static void start_seen(const char *restored_start, struct http_reply restored)
+{
+	reply(LIST,
+	      (struct http_reply){
+		      .body = LIST_OF("1000", "", OBJECT("a", "900") "," OBJECT("b", "1000"))});
+	reply(restored_start, restored);
+	reply(LIST, (struct http_reply){
+			    .always = true,
+			    .body = LIST_OF("50", "", OBJECT("a", "40") "," OBJECT("c", "50"))});
+	reply(WATCH, (struct http_reply){.body = EVENT("MODIFIED", OBJECT("c", "51")),
+					 .after = HTTP_OPEN});
+	start_with(false);
+	until_events(6); /* a, b; a and c anew, b gone; c */
+	assert_cache("a=40 c=51 ");
+	assert_true(asked("resourceVersion=50 "));
+}
+
+static void an_event_of_an_older_version_means_a_restored_server(void **state)
+{
+	start_seen(WATCH, (struct http_reply){.body = EVENT("ADDED", OBJECT("d", "50")),
+					      .after = HTTP_OPEN});
+	assert_string_equal(f.reason, "Restored");
+}
+
+static void a_bookmark_of_an_older_version_means_a_restored_server(void **state)
+{
+	start_seen(WATCH, (struct http_reply){.body = BOOKMARK("999"), .after = HTTP_OPEN});
+	assert_string_equal(f.reason, "Restored");
+}
+
+static void a_server_that_was_restored_while_the_connection_was_lost_is_noticed(void **state)
+{
+	reply(NEWEST, (struct http_reply){.body = LIST_OF("50", "", "")});
+	start_seen(WATCH, (struct http_reply){.status = -1, .after = HTTP_CUT});
+}
+
+static void a_watch_that_is_silent_for_too_long_is_listed_again(void **state)
+{
+	reply(LIST, (struct http_reply){.body = LIST_OF("1000", "", OBJECT("a", "900"))});
+	reply(WATCH, (struct http_reply){.after = HTTP_OPEN}); /* not even a bookmark */
+	reply(LIST, (struct http_reply){.body = LIST_OF("1001", "", OBJECT("b", "1001"))});
+	reply(WATCH, (struct http_reply){.after = HTTP_OPEN});
+	start_with(false);
+	until_events(3);
+	assert_cache("b=1001 ");
+	assert_int_equal(f.troubles, 0);
+}
+
+static void history_is_compared_until_the_server_answers(void **state)
+{
+	goes_on();
+	reply(LIST, (struct http_reply){.body = LIST_OF("10", "", OBJECT("a", "3"))});
+	reply(WATCH, (struct http_reply){.status = 503});
+	reply(WATCH, (struct http_reply){.after = HTTP_CUT});
+	reply(WATCH, (struct http_reply){.body = EVENT("MODIFIED", OBJECT("a", "11")),
+					 .after = HTTP_OPEN});
+	start_with(false);
+	until_events(2);
+	assert_int_equal(http_script_count(f.s.http, NEWEST), 2);
+	assert_int_equal(http_script_count(f.s.http, LIST), 1);
+}
+
 static void what_cannot_be_listed_is_told(void **state)
 {
 	reply(LIST, (struct http_reply){.status = 404, .body = "404 page not found\n"});
@@ -349,10 +576,30 @@ static void a_429_is_waited_out(void **state)
 	reply(WATCH, (struct http_reply){.after = HTTP_OPEN});
 	start_with(false);
 	scripted_until(&f.s, &f.synced, 1);
-	assert_in_range(clock_ms() - began, 1000, 3000);
+	assert_in_range(clock_ms() - began, 1000, 1000 + INFORMER_RETRY_FIRST_MS);
 }
 
-/* ---- streaming lists ---------------------------------------------------------------------------------------------- */
+/* The API server says so while it fills a watch cache. */
+static void a_429_in_the_body_or_in_an_event_is_waited_out(void **state)
+{
+	static const char busy[] = "{\"kind\":\"Status\",\"code\":429,\"reason\":"
+				   "\"TooManyRequests\",\"message\":\"storage is "
+				   "(re)initializing\",\"details\":{\"retryAfterSeconds\":1}}";
+	auto_free char *event = str_printf("{\"type\":\"ERROR\",\"object\":%s}\n", busy);
+	int64_t began = clock_ms();
+
+	reply(LIST, (struct http_reply){.status = 429, .body = busy});
+	reply(LIST, (struct http_reply){.body = LIST_OF("10", "", "")});
+	reply(WATCH, (struct http_reply){.body = event, .after = HTTP_OPEN});
+	reply(WATCH,
+	      (struct http_reply){.body = EVENT("ADDED", OBJECT("a", "11")), .after = HTTP_OPEN});
+	start_with(false);
+	until_events(1);
+	assert_in_range(clock_ms() - began, 2000, 8000);
+	assert_int_equal(http_script_count(f.s.http, LIST), 2);
+}
+
+/* ---- streaming lists ---- */
 
 static void a_streamed_list_is_complete_at_its_bookmark(void **state)
 {
@@ -406,7 +653,7 @@ static void a_stream_that_cannot_begin_is_told(void **state)
 	assert_string_equal(f.reason, "InternalError");
 }
 
-/* ---- what was learned elsewhere ----------------------------------------------------------------------------------- */
+/* ---- what was learned elsewhere ---- */
 
 static void learn(const char *text)
 {
@@ -468,6 +715,18 @@ int main(void)
 		scripted(a_broken_watch_goes_on_where_it_was),
 		scripted(bookmarks_move_the_place_to_resume_from),
 		scripted(a_410_status_leads_to_a_new_list),
+		scripted(an_event_of_an_older_version_means_a_restored_server),
+		scripted(a_bookmark_of_an_older_version_means_a_restored_server),
+		scripted(a_server_that_was_restored_while_the_connection_was_lost_is_noticed),
+		scripted(history_is_compared_until_the_server_answers),
+		scripted(a_watch_that_is_silent_for_too_long_is_listed_again),
+		scripted(a_nul_in_a_string_stops_nothing),
+		scripted(one_object_that_cannot_be_read_stops_no_other),
+		scripted(an_object_that_is_nested_too_deeply_is_logged),
+		scripted(what_cannot_be_read_is_not_taken_for_deleted_by_a_list),
+		cmocka_unit_test_teardown(what_does_not_say_which_object_it_is_ends_the_answer,
+					  tear_down),
+		scripted(health_says_since_when_and_why),
 		scripted(a_410_event_leads_to_a_new_list),
 		scripted(an_older_servers_gone_is_the_same),
 		scripted(another_error_event_is_told_and_the_watch_resumed),
@@ -476,6 +735,7 @@ int main(void)
 		scripted(a_restored_server_is_believed),
 		scripted(what_cannot_be_listed_is_told),
 		scripted(a_429_is_waited_out),
+		scripted(a_429_in_the_body_or_in_an_event_is_waited_out),
 		scripted(a_streamed_list_is_complete_at_its_bookmark),
 		scripted(a_server_without_streamed_lists_is_asked_for_pages),
 		scripted(a_streamed_list_without_an_end_is_read_in_pages),

@@ -1,5 +1,6 @@
 /*
- * The lease against a scripted server, with a clock that a test can move: who holds it when, and what is written.
+ * The lease against a scripted server, with a clock that a test can move: who holds it when, and
+ * what is written.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -34,7 +35,7 @@ int64_t clock_us(void)
 static struct fixture {
 	struct scripted s;
 	struct lease *lease;
-	int began, ended, troubles, released;
+	int began, ended, troubles, reached, released;
 	char reason[32];
 } f;
 
@@ -49,8 +50,10 @@ static void on_changed(void *arg, bool leading)
 
 static void on_trouble(void *arg, const struct err *err)
 {
-	if (!err)
+	if (!err) {
+		f.reached++;
 		return;
+	}
 	f.troubles++;
 	snprintf(f.reason, sizeof(f.reason), "%s", err->reason);
 }
@@ -124,6 +127,7 @@ static void one_that_is_not_there_is_created_and_held_for_ten_seconds(void **sta
 	assert_non_null(strstr(request, "\"leaseDurationSeconds\":15"));
 	assert_non_null(strstr(request, "\"leaseTransitions\":0"));
 	assert_string_equal(lease_holder(f.lease), "me");
+	assert_int_equal(f.reached, 1);
 	move_clock(LEASE_HOLD_MS - 500);
 	assert_true(lease_is_held(f.lease));
 	move_clock(501);
@@ -273,6 +277,83 @@ static void a_missing_namespace_is_told_and_not_hammered(void **state)
 	assert_int_equal(http_script_count(f.s.http, "POST"), 1);
 }
 
+#define NOT_FOUND                                                                                  \
+	"{\"kind\":\"Status\",\"reason\":\"NotFound\",\"details\":{\"name\":\"op\"},\"message\":"  \
+	"\"m\"}"
+
+static void until_looked(size_t n)
+{
+	while (http_script_count(f.s.http, GET_LEASE) < n)
+		scripted_for(&f.s, 20);
+	scripted_for(&f.s, 50);
+}
+
+static void one_that_is_deleted_under_its_holder_is_not_created_before_its_time(void **state)
+{
+	reply(GET_LEASE, (struct http_reply){.body = LEASE_OF("you", "5", "t1", "15")});
+	reply(GET_LEASE, (struct http_reply){.status = 404, .body = NOT_FOUND, .always = true});
+	reply(NEW_LEASE,
+	      (struct http_reply){.status = 201, .body = LEASE_OF("me", "9", "t9", "15")});
+	start_lease();
+	until_looked(2);
+	assert_int_equal(http_script_count(f.s.http, NEW_LEASE), 0);
+	assert_string_equal(lease_holder(f.lease), "you");
+	move_clock(15000);
+	scripted_until(&f.s, &f.began, 1);
+}
+
+static void a_long_duration_is_believed_up_to_a_day(void **state)
+{
+	reply(GET_LEASE,
+	      (struct http_reply){.body = LEASE_OF("you", "5", "t1", "999999999"), .always = true});
+	reply(PUT_LEASE, (struct http_reply){.body = LEASE_OF("me", "6", "t2", "15")});
+	start_lease();
+	until_looked(1);
+	move_clock(7200 * 1000);
+	until_looked(http_script_count(f.s.http, GET_LEASE) + 1);
+	assert_int_equal(http_script_count(f.s.http, "PUT"), 0);
+	move_clock(LEASE_FOREIGN_MAX_S * 1000LL);
+	scripted_until(&f.s, &f.began, 1);
+}
+
+static void an_end_of_its_attempts_can_be_seen(void **state)
+{
+	int64_t began = clock_ms();
+
+	reply(GET_LEASE, (struct http_reply){.status = 500, .always = true});
+	start_lease();
+	assert_true(lease_looked_ms(f.lease) >= began);
+	move_clock(5000);
+	while (lease_looked_ms(f.lease) < began + 5000)
+		scripted_for(&f.s, 50);
+}
+
+static void timings_that_let_two_write_are_refused(void **state)
+{
+	static const struct {
+		struct lease_timing timing;
+		const char *word; /* NULL: fine */
+	} cases[] = {
+		{{15, 10000, 4000}, NULL},
+		{{60, 40000, 5000}, NULL},
+		{{0, 10000, 4000}, "must be from 1 to 3600"},
+		{{15, 11000, 4000}, "at least 4001 ms shorter"},
+		{{15, 10000, 5001}, "half of the renew deadline"},
+		{{15, 10000, 100}, "from 500 ms"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct err err = {0};
+		int result = lease_check_timing(&cases[i].timing, &err);
+
+		assert_int_equal(result, cases[i].word ? -1 : 0);
+		if (cases[i].word) {
+			assert_string_equal(err.reason, "BadLeaseTiming");
+			assert_non_null(strstr(err.text, cases[i].word));
+		}
+	}
+}
+
 static void on_released(void *arg)
 {
 	f.released++;
@@ -328,6 +409,10 @@ int main(void)
 		scripted(the_term_counts_from_sending_not_from_the_answer),
 		scripted(somebody_elses_is_taken_fifteen_seconds_after_its_last_change),
 		scripted(a_shorter_duration_is_not_believed),
+		scripted(one_that_is_deleted_under_its_holder_is_not_created_before_its_time),
+		scripted(a_long_duration_is_believed_up_to_a_day),
+		scripted(an_end_of_its_attempts_can_be_seen),
+		cmocka_unit_test(timings_that_let_two_write_are_refused),
 		scripted(one_that_was_given_back_is_taken_at_once),
 		scripted(a_renewal_whose_answer_was_lost_does_not_cost_the_lease),
 		scripted(one_that_somebody_else_took_is_lost_at_once),

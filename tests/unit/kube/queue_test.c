@@ -1,9 +1,11 @@
 /*
- * The queue: each key once, dirty keys again, failures later and later, the earliest of several times, two lanes.
+ * The queue: each key once, dirty keys again, failures later and later, the earliest of several
+ * times, two lanes.
  */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -12,6 +14,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/str.h"
 #include "lib/kube/queue.h"
+#include "tests/fakes/virtual_time.h"
 
 static struct loop *loop;
 static struct queue *queue;
@@ -58,6 +61,8 @@ static void assert_takes(const char *want)
 	assert_string_equal(strbuf_str(&got), want);
 }
 
+static const struct err failure = {.class = ERR_TRANSIENT, .reason = "Failed"};
+
 static void each_key_is_in_it_once_in_its_order(void **state)
 {
 	queue_add(queue, "a", QUEUE_MAIN);
@@ -69,8 +74,8 @@ static void each_key_is_in_it_once_in_its_order(void **state)
 	assert_int_equal(queue_waiting(queue, QUEUE_MAIN), 2);
 	assert_takes("a b ");
 	assert_int_equal(queue_working(queue), 2);
-	queue_done(queue, "a", false);
-	queue_done(queue, "b", false);
+	queue_done(queue, "a", NULL);
+	queue_done(queue, "b", NULL);
 	assert_int_equal(queue_working(queue), 0);
 	assert_takes("");
 }
@@ -82,9 +87,9 @@ static void a_key_added_while_in_work_runs_again(void **state)
 	queue_add(queue, "a", QUEUE_MAIN);
 	queue_add(queue, "a", QUEUE_MAIN);
 	assert_takes(""); /* never two workers on one key */
-	queue_done(queue, "a", false);
+	queue_done(queue, "a", NULL);
 	assert_takes("a ");
-	queue_done(queue, "a", false);
+	queue_done(queue, "a", NULL);
 	assert_takes("");
 }
 
@@ -97,19 +102,33 @@ static void failures_wait_longer_each_time(void **state)
 		int64_t failed = 0;
 
 		assert_takes("a ");
-		queue_done(queue, "a", true);
+		queue_done(queue, "a", &failure);
 		failed = clock_ms();
 		assert_int_equal(queue_delayed(queue), 1);
 		while (queue_waiting(queue, QUEUE_MAIN) == 0)
 			loop_turn(loop, true);
-		assert_in_range(clock_ms() - failed, least, least * 2 + 100);
+		assert_in_range(clock_ms() - failed, least, least * 2);
 	}
 	assert_takes("a ");
-	queue_done(queue, "a", false); /* forgets the failures */
+	queue_done(queue, "a", NULL); /* forgets the failures */
 	queue_add(queue, "a", QUEUE_MAIN);
 	assert_takes("a ");
-	queue_done(queue, "a", true);
+	queue_done(queue, "a", &failure);
 	turn_for(QUEUE_RETRY_FIRST_MS + 20);
+	assert_takes("a ");
+}
+
+static void a_key_waits_as_long_as_the_server_asks(void **state)
+{
+	const struct err refused = {.class = ERR_TRANSIENT, .retry_after_ms = 400};
+
+	queue_add(queue, "a", QUEUE_MAIN);
+	assert_takes("a ");
+	queue_done(queue, "a", &refused);
+	turn_for(200); /* a first failure alone waits a quarter of that */
+	assert_takes("");
+	while (queue_waiting(queue, QUEUE_MAIN) == 0)
+		loop_turn(loop, true);
 	assert_takes("a ");
 }
 
@@ -118,7 +137,7 @@ static void a_key_that_failed_comes_at_once_when_it_is_added(void **state)
 	queue_add(queue, "a", QUEUE_MAIN);
 	assert_takes("a ");
 	queue_add(queue, "a", QUEUE_MAIN);
-	queue_done(queue, "a", true);
+	queue_done(queue, "a", &failure);
 	assert_takes("a ");
 }
 
@@ -172,8 +191,60 @@ static void the_later_lane_waits_for_the_main_one(void **state)
 	assert_int_equal(lane, QUEUE_LATER);
 	queue_add(queue, "later", QUEUE_LATER);
 	queue_add(queue, "later", QUEUE_MAIN);
-	queue_done(queue, "later", false);
+	queue_done(queue, "later", NULL);
 	assert_int_equal(queue_waiting(queue, QUEUE_MAIN), 1);
+}
+
+static double shown(struct metrics *metrics, const char *line)
+{
+	auto_strbuf struct strbuf text = {0};
+	const char *at = NULL;
+
+	metrics_render(metrics, &text);
+	at = strstr(strbuf_str(&text), line);
+	assert_non_null(at);
+	return strtod(at + strlen(line), NULL);
+}
+
+static void how_long_keys_wait_and_work_shows_under_the_names_of_client_go(void **state)
+{
+	struct metrics *metrics = metrics_new();
+
+	queue_measure(queue, metrics, "q");
+	queue_add(queue, "a", QUEUE_MAIN);
+	queue_add(queue, "a", QUEUE_MAIN);
+	virtual_time_leap_ms(3000);
+	assert_takes("a ");
+	assert_float_equal(shown(metrics, "workqueue_adds_total{name=\"q\"}"), 1, 0);
+	assert_float_equal(shown(metrics, "workqueue_queue_duration_seconds_sum{name=\"q\"}"), 3,
+			   0);
+
+	queue_add(queue, "a", QUEUE_MAIN); /* dirty: it waits from now */
+	virtual_time_leap_ms(2000);
+	queue_add(queue, "b", QUEUE_MAIN);
+	assert_takes("b ");
+	virtual_time_leap_ms(500);
+	assert_float_equal(shown(metrics, "workqueue_unfinished_work_seconds{name=\"q\"}"), 3, 0);
+	assert_float_equal(
+		shown(metrics, "workqueue_longest_running_processor_seconds{name=\"q\"}"), 2.5, 0);
+	queue_done(queue, "a", &failure);
+	assert_float_equal(shown(metrics, "workqueue_retries_total{name=\"q\"}"), 1, 0);
+	assert_float_equal(shown(metrics, "workqueue_work_duration_seconds_sum{name=\"q\"}"), 2.5,
+			   0);
+	assert_float_equal(
+		shown(metrics, "workqueue_longest_running_processor_seconds{name=\"q\"}"), 0.5, 0);
+
+	/* Nobody was there who could have taken it. */
+	queue_restart_waits(queue);
+	assert_takes("a ");
+	assert_float_equal(shown(metrics, "workqueue_queue_duration_seconds_sum{name=\"q\"}"), 3,
+			   0);
+	queue_done(queue, "a", NULL);
+	queue_done(queue, "b", NULL);
+	/* The registry outlives it, and does not ask it any more. */
+	queue_free(take_ptr(queue));
+	assert_float_equal(shown(metrics, "workqueue_adds_total{name=\"q\"}"), 3, 0);
+	metrics_free(metrics);
 }
 
 static void it_goes_with_keys_in_every_state(void **state)
@@ -195,10 +266,12 @@ int main(void)
 		fresh(each_key_is_in_it_once_in_its_order),
 		fresh(a_key_added_while_in_work_runs_again),
 		fresh(failures_wait_longer_each_time),
+		fresh(a_key_waits_as_long_as_the_server_asks),
 		fresh(a_key_that_failed_comes_at_once_when_it_is_added),
 		fresh(the_earliest_of_several_times_counts),
 		fresh(many_delayed_keys_come_in_the_order_of_their_times),
 		fresh(the_later_lane_waits_for_the_main_one),
+		fresh(how_long_keys_wait_and_work_shows_under_the_names_of_client_go),
 		fresh(it_goes_with_keys_in_every_state),
 	};
 

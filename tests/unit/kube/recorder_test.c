@@ -43,7 +43,7 @@ static void reply(const char *start, struct http_reply reply)
 
 static void tell_about(const char *name, const char *message)
 {
-	const struct event_object object = {&scripted_widgets, "lab", name, "u-1"};
+	const struct event_object object = {&scripted_widgets, "lab", name, "u-1", NULL};
 
 	recorder_tell(recorder, &object, true, "Broken", message);
 }
@@ -132,6 +132,28 @@ static void who_talks_too_much_is_held_back(void **state)
 			       "held back") == 10);
 }
 
+static void a_crowd_of_events_is_written_a_few_at_a_time(void **state)
+{
+	const int crowd = EVENT_IN_FLIGHT + 4;
+
+	assert_true(crowd < (int)EVENT_BURST);
+	for (int i = 0; i < EVENT_IN_FLIGHT; i++)
+		reply(NEW, (struct http_reply){.status = 201, .body = "{}", .delay_ms = 400});
+	reply(NEW, (struct http_reply){.status = 201, .body = "{}", .always = true});
+	for (int i = 0; i < crowd; i++) {
+		auto_free char *message = str_printf("number %d", i);
+
+		tell_about("w", message);
+	}
+	tell_about("w", "number 19"); /* while it waits: told with its first write */
+	until_requests(EVENT_IN_FLIGHT);
+	scripted_for(&s, 100);
+	assert_int_equal(http_script_count(s.http, ""), EVENT_IN_FLIGHT);
+	until_requests(crowd);
+	scripted_for(&s, 50);
+	assert_int_equal(http_script_count(s.http, ""), crowd);
+}
+
 static void a_long_message_is_cut_between_characters(void **state)
 {
 	json_auto_t *event = NULL;
@@ -186,7 +208,7 @@ static void a_long_name_is_cut_where_a_name_may_end(void **state)
 static void cluster_scoped_objects_have_their_events_in_default(void **state)
 {
 	static const struct kube_resource node = {"", "v1", "nodes", "Node", false};
-	const struct event_object object = {&node, NULL, "w1", NULL};
+	const struct event_object object = {&node, NULL, "w1", NULL, NULL};
 	json_auto_t *event = NULL;
 
 	reply("POST /api/v1/namespaces/default/events?",
@@ -197,6 +219,29 @@ static void cluster_scoped_objects_have_their_events_in_default(void **state)
 	assert_null(json_at(event, "involvedObject", "namespace"));
 	assert_string_equal(json_str_at(event, "involvedObject", "apiVersion"), "v1");
 	assert_string_equal(json_str_at(event, "type"), "Normal");
+}
+
+static void what_many_processes_say_once_has_one_name(void **state)
+{
+	struct event_object object = {&scripted_widgets, "lab", "w", "u-1", .once = "17"};
+	struct recorder *other = recorder_new(s.client, "orbweaver-test", "pod-2", false, NULL);
+	json_auto_t *first = NULL, *second = NULL, *later = NULL;
+
+	for (int i = 0; i < 3; i++)
+		reply(NEW, (struct http_reply){.status = 201, .body = "{}"});
+	recorder_tell(recorder, &object, true, "Broken", "entry 3");
+	until_requests(1);
+	recorder_tell(other, &object, true, "Broken", "entry 3");
+	until_requests(2);
+	object.once = "18";
+	recorder_tell(recorder, &object, true, "Broken", "entry 3");
+	until_requests(3);
+	first = body_of(0);
+	second = body_of(1);
+	later = body_of(2);
+	assert_string_equal(json_name(first), json_name(second));
+	assert_string_not_equal(json_name(first), json_name(later));
+	recorder_free(other);
 }
 
 static void a_recorder_goes_while_events_are_on_their_way(void **state)
@@ -221,10 +266,12 @@ int main(void)
 		scripted(the_same_again_is_a_higher_count_of_the_first),
 		scripted(an_event_that_is_gone_is_made_anew),
 		scripted(who_talks_too_much_is_held_back),
+		scripted(a_crowd_of_events_is_written_a_few_at_a_time),
 		scripted(a_long_message_is_cut_between_characters),
 		scripted(bytes_that_are_no_text_do_not_make_it_too_long),
 		scripted(a_long_name_is_cut_where_a_name_may_end),
 		scripted(cluster_scoped_objects_have_their_events_in_default),
+		scripted(what_many_processes_say_once_has_one_name),
 		scripted(a_recorder_goes_while_events_are_on_their_way),
 	};
 

@@ -1,5 +1,6 @@
 /*
- * The splitter: the same objects however the bytes are cut, nothing but JSON's structure let through, limits kept.
+ * The splitter: the same objects however the bytes are cut, nothing but JSON's structure let
+ * through, limits kept.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,13 +14,15 @@
 #include "lib/kube/splitter.h"
 
 /* Objects end in "|", the remainder of a list in "!". */
-static int collect(void *arg, const char *text, size_t len, bool last, struct err *err)
+static int collect(void *arg, const struct splitter_object *object, struct err *err)
 {
 	struct strbuf *out = arg;
 
-	assert_int_equal(strlen(text), len);
-	strbuf_add(out, text, len);
-	strbuf_addc(out, last ? '!' : '|');
+	assert_int_equal(strlen(object->text), object->len);
+	strbuf_add(out, object->text, object->len);
+	if (object->unreadable)
+		strbuf_addf(out, " (%s)", object->unreadable);
+	strbuf_addc(out, object->is_rest ? '!' : '|');
 	return 0;
 }
 
@@ -194,40 +197,109 @@ static void an_end_in_the_middle_is_noticed(void **state)
 	assert_refused(&list, " ");
 }
 
-static void depth_has_a_limit(void **state)
+static char *nest(const char *before, const char *open, int depth, const char *inside,
+		  const char *close, const char *after)
 {
-	for (int extra = 0; extra < 2; extra++) {
-		auto_strbuf struct strbuf text = {0}, out = {0};
-		struct err err = {0};
-		int depth = SPLITTER_MAX_DEPTH + extra;
+	struct strbuf text = {0};
 
-		strbuf_adds(&text, "{\"a\":");
-		for (int i = 1; i < depth; i++)
-			strbuf_addc(&text, '[');
-		for (int i = 1; i < depth; i++)
-			strbuf_addc(&text, ']');
-		strbuf_addc(&text, '}');
-		assert_int_equal(feed(&stream, text.data, 7, &out, &err), extra ? -1 : 0);
+	strbuf_adds(&text, before);
+	for (int i = 0; i < depth; i++)
+		strbuf_adds(&text, open);
+	strbuf_adds(&text, inside);
+	for (int i = 0; i < depth; i++)
+		strbuf_adds(&text, close);
+	strbuf_adds(&text, after);
+	return strbuf_take(&text);
+}
+
+static void an_object_that_is_too_deep_is_named_and_the_next_one_read(void **state)
+{
+	static const char inside[] = "{\"]\\\"\":[1,\"}\"],\"b\":-1e5 }";
+	auto_free char *most = nest("{\"a\":", "[", SPLITTER_MAX_DEPTH - 1, "", "]", "}{\"b\":2}");
+	auto_free char *most_out =
+		nest("{\"a\":", "[", SPLITTER_MAX_DEPTH - 1, "", "]", "}|{\"b\":2}|");
+	auto_free char *more = nest("{\"a\":", "[", 200, inside, "]", ",\"c\":3}{\"b\":2}");
+	auto_free char *more_out = nest("{\"a\":", "[", SPLITTER_MAX_DEPTH - 1, "null", "]",
+					",\"c\":3} (nested deeper than 64 levels)|{\"b\":2}|");
+	auto_free char *items =
+		nest("{\"items\":[{\"a\":1},", "[", 200, inside, "]", ",{\"b\":2}],\"z\":1}");
+	auto_free char *items_out = nest("{\"a\":1}|", "[", SPLITTER_MAX_DEPTH - 2, "null", "]",
+					 " (nested deeper than 64 levels)|{\"b\":2}|{\"items\":["
+					 "],\"z\":1}!");
+
+	assert_split(&stream, most, most_out);
+	assert_split(&stream, more, more_out);
+	assert_split(&list, items, items_out);
+}
+
+static void what_is_dropped_may_be_deep(void **state)
+{
+	static const struct split bare = {SPLITTER_STREAM, drops, ARRAY_LEN(drops), false};
+	auto_free char *text = nest("{\"gone\":", "[", 200, "", "]", ",\"a\":1}");
+
+	assert_split(&bare, text, "{\"a\":1}|");
+}
+
+static void depth_has_an_end(void **state)
+{
+	auto_free char *text = nest("{\"a\":", "[", SPLITTER_DEEPEST, "", "]", "}");
+	auto_free char *crossed = nest("{\"a\":", "[", 100, "{]", "]", "}");
+	auto_free char *rest = nest("{\"a\":", "[", 100, "", "]", ",\"items\":[]}");
+
+	for (size_t i = 0; i < 3; i++) {
+		const char *texts[] = {text, crossed, rest};
+		auto_strbuf struct strbuf out = {0};
+		struct err err = {0};
+
+		assert_int_equal(feed(i == 2 ? &list : &stream, texts[i], 7, &out, &err), -1);
+		assert_string_equal(err.reason, "BadStream");
 	}
 }
 
-static void size_has_a_limit(void **state)
+static int note_size(void *arg, const struct splitter_object *object, struct err *err)
+{
+	struct strbuf *out = arg;
+
+	assert_true(object->len <= SPLITTER_MAX_OBJECT);
+	strbuf_addf(out, "%s|", object->unreadable ? object->unreadable : object->text);
+	return 0;
+}
+
+static void an_object_that_is_too_large_is_named_and_the_next_one_read(void **state)
 {
 	auto_free char *block = mem_alloc(1 << 20);
-	struct strbuf ignored = {0};
+	auto_strbuf struct strbuf out = {0};
 	struct splitter s;
 	struct err err = {0};
-	int blocks = 0;
 
 	memset(block, 'x', 1 << 20);
-	splitter_init(&s, SPLITTER_STREAM, NULL, 0, false, collect, &ignored);
+	splitter_init(&s, SPLITTER_STREAM, NULL, 0, false, note_size, &out);
 	assert_int_equal(splitter_feed(&s, "{\"a\":\"", 6, &err), 0);
-	while (splitter_feed(&s, block, 1 << 20, &err) == 0)
-		assert_true(++blocks < 64);
-	assert_string_equal(err.reason, "ObjectTooLarge");
-	assert_int_equal(blocks, SPLITTER_MAX_OBJECT / (1 << 20) - 1);
+	for (int i = 0; i < 64; i++)
+		assert_int_equal(splitter_feed(&s, block, 1 << 20, &err), 0);
+	assert_true(s.text.cap <= 2 * SPLITTER_MAX_OBJECT);
+	assert_int_equal(splitter_feed(&s, "\"}{\"b\":2}", 9, &err), 0);
+	assert_string_equal(strbuf_str(&out), "larger than 32 MiB|{\"b\":2}|");
 	splitter_done(&s);
-	strbuf_done(&ignored);
+}
+
+static void metadata_of_a_list_that_does_not_end_is_refused(void **state)
+{
+	auto_free char *block = mem_alloc(1 << 20);
+	auto_strbuf struct strbuf out = {0};
+	struct splitter s;
+	struct err err = {0};
+	int mib = 0;
+
+	memset(block, 'x', 1 << 20);
+	splitter_init(&s, SPLITTER_LIST, NULL, 0, false, collect, &out);
+	assert_int_equal(splitter_feed(&s, "{\"metadata\":{\"continue\":\"", 25, &err), 0);
+	while (mib < 64 && splitter_feed(&s, block, 1 << 20, &err) == 0)
+		mib++;
+	assert_int_equal(mib, (SPLITTER_MAX_OBJECT >> 20) - 1);
+	assert_int_equal(err.class, ERR_TRANSIENT);
+	assert_string_equal(err.reason, "ObjectTooLarge");
+	splitter_done(&s);
 }
 
 static void a_dropped_member_may_be_of_any_size(void **state)
@@ -266,7 +338,7 @@ static void what_one_large_object_needed_is_given_back(void **state)
 	strbuf_done(&out);
 }
 
-static int refuse(void *arg, const char *text, size_t len, bool last, struct err *err)
+static int refuse(void *arg, const struct splitter_object *object, struct err *err)
 {
 	(*(int *)arg)++;
 	return err_set(err, ERR_INVALID, "Mine", "no");
@@ -296,8 +368,11 @@ int main(void)
 		cmocka_unit_test(dropped_members_leave_no_trace),
 		cmocka_unit_test(what_is_not_json_is_refused),
 		cmocka_unit_test(an_end_in_the_middle_is_noticed),
-		cmocka_unit_test(depth_has_a_limit),
-		cmocka_unit_test(size_has_a_limit),
+		cmocka_unit_test(an_object_that_is_too_deep_is_named_and_the_next_one_read),
+		cmocka_unit_test(what_is_dropped_may_be_deep),
+		cmocka_unit_test(depth_has_an_end),
+		cmocka_unit_test(an_object_that_is_too_large_is_named_and_the_next_one_read),
+		cmocka_unit_test(metadata_of_a_list_that_does_not_end_is_refused),
 		cmocka_unit_test(a_dropped_member_may_be_of_any_size),
 		cmocka_unit_test(what_one_large_object_needed_is_given_back),
 		cmocka_unit_test(the_reader_can_stop_it),

@@ -35,6 +35,7 @@ static void every_code_has_a_class_and_a_reason(void **state)
 		{403, ERR_TRANSIENT, "Forbidden"},
 		{404, ERR_TRANSIENT, "NotServed"},
 		{405, ERR_INVALID, "MethodNotAllowed"},
+		{406, ERR_INVALID, "NotAcceptable"},
 		{409, ERR_CONFLICT, "Conflict"},
 		{410, ERR_TRANSIENT, "Expired"},
 		{413, ERR_INVALID, "RequestEntityTooLarge"},

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "lib/base/own.h"
+#include "lib/base/own_fd.h"
 #include "lib/base/str.h"
 
 /* DER sequences with one integer in them; the number at the end tells them apart. */

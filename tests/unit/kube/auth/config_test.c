@@ -12,8 +12,8 @@
 
 #include "lib/base/base64.h"
 #include "lib/json/json.h"
-#include "lib/kube/config.h"
-#include "lib/kube/pem.h"
+#include "lib/kube/auth/config.h"
+#include "lib/kube/auth/pem.h"
 #include "tests/unit/kube/tree.h"
 
 #define auto_config auto_call(kube_config_done)
@@ -620,6 +620,8 @@ static const struct bad_case {
 
 static void each_mistake_gets_one_line_that_helps(void **state)
 {
+	json_auto_t *reasons = json_object();
+
 	for (size_t i = 0; i < ARRAY_LEN(bad_cases); i++) {
 		auto_tree struct tree t = {0};
 		auto_config struct kube_config c = {0};
@@ -632,9 +634,14 @@ static void each_mistake_gets_one_line_that_helps(void **state)
 		assert_int_equal(load_text(&t, bad_cases[i].text, &c, &err), -1);
 		assert_string_equal(err.text, bad_cases[i].want);
 		assert_int_equal(err.class, ERR_INVALID);
+		if (str_starts(bad_cases[i].text, "kind: "))
+			assert_string_equal(err.reason, "BadKubeconfig");
 		assert_null(strstr(err.text, "S3CRET"));
 		assert_null(c.server);
+		json_put_bool(reasons, err.reason, true);
 	}
+	assert_non_null(json_at(reasons, "BadPem"));
+	assert_non_null(json_at(reasons, "BadUrl"));
 }
 
 /* A file in the tree that a field names, and what is said about it; %s is the tree's root. */
@@ -691,6 +698,8 @@ static void each_bad_file_gets_one_line_that_helps(void **state)
 		tree_write(&t, "/k/f", bad_files[i].content);
 		assert_int_equal(load_text(&t, text, &c, &err), -1);
 		assert_string_equal(err.text, strbuf_str(&want));
+		if (strstr(err.text, "must hold a token"))
+			assert_string_equal(err.reason, "BadToken");
 	}
 }
 

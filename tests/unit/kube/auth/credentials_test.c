@@ -15,11 +15,13 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
+#include "lib/base/own_fd.h"
+#include "lib/base/rfc3339.h"
 #include "lib/json/json.h"
-#include "lib/kube/credentials.h"
-#include "lib/kube/exec_credential.h"
-#include "lib/kube/exec_plugin.h"
-#include "lib/kube/file.h"
+#include "lib/kube/auth/credentials.h"
+#include "lib/kube/auth/exec_credential.h"
+#include "lib/kube/auth/exec_plugin.h"
+#include "lib/kube/auth/file.h"
 #include "lib/loop/loop.h"
 #include "tests/unit/kube/tree.h"
 
@@ -48,7 +50,7 @@ static void pass_time(int64_t ms)
 struct question {
 	struct kube_credentials_wait wait;
 	unsigned int answers;
-	char *authorization, *cert, *key;
+	char *authorization, *cert, *key, *ca;
 	uint64_t generation, tls_generation;
 	struct err err;
 	struct kube_credentials *free_me;
@@ -67,6 +69,7 @@ static void question_reset(struct question *q)
 {
 	free(q->authorization);
 	free(q->cert);
+	free(q->ca);
 	free(q->key);
 	*q = (struct question){0};
 }
@@ -92,6 +95,7 @@ static void on_ready(void *arg, const struct kube_secret *secret, const struct e
 	if (secret) {
 		q->authorization = str_dup(secret->authorization);
 		q->cert = str_dup(secret->client_cert_pem);
+		q->ca = str_dup(secret->ca_pem);
 		q->key = str_dup(secret->client_key_pem);
 		q->generation = secret->generation;
 		q->tls_generation = secret->tls_generation;
@@ -305,13 +309,13 @@ static void an_unreadable_token_stays_in_use_and_is_said_once(void **state)
 	tree_unlink(&f->tree, "/token");
 	gone = logged(f, 5);
 	assert_string_equal(f->q.authorization, "Bearer old");
-	assert_int_equal(count(gone, "credentials cannot be read, the last ones stay in use"), 1);
+	assert_int_equal(count(gone, "cannot read credentials, keeping the last ones"), 1);
 	assert_int_equal(count(gone, "\n"), 1);
 
 	tree_write(&f->tree, "/token", "new");
 	back = logged(f, 5);
 	assert_string_equal(f->q.authorization, "Bearer new");
-	assert_int_equal(count(back, "credentials can be read again"), 1);
+	assert_int_equal(count(back, "credentials are readable again"), 1);
 	assert_int_equal(count(back, "\n"), 1);
 }
 
@@ -400,9 +404,9 @@ static unsigned int runs(struct fixture *f)
 static void expiring_token(struct fixture *f, const char *token, int64_t after_s)
 {
 	auto_free char *script = NULL;
-	char expires[CLOCK_RFC3339_SIZE];
+	char expires[RFC3339_SIZE];
 
-	clock_rfc3339(wall_us + after_s * 1000000, expires);
+	rfc3339_write(wall_us + after_s * 1000000, expires);
 	script = str_printf(PRINT("\"token\":\"%s\",\"expirationTimestamp\":\"%s\""), token,
 			    expires);
 	use_plugin(f, script);
@@ -427,6 +431,31 @@ static void a_plugin_runs_once_for_all_who_wait(void **state)
 	pass_time(INT64_C(1000) * 86400 * 365);
 	assert_string_equal(get(f)->authorization, "Bearer abc");
 	assert_int_equal(runs(f), 1);
+}
+
+static void rotated_authorities_ask_for_new_connections(void **state)
+{
+	struct fixture *f = *state;
+	auto_free char *said = NULL;
+	uint64_t before;
+
+	f->config.ca_pem = str_dup(CERT_PEM);
+	f->config.ca_file = tree_path(&f->tree, "/ca.crt");
+	tree_write(&f->tree, "/ca.crt", CERT_PEM);
+	start(f);
+	assert_string_equal(get(f)->ca, CERT_PEM);
+	before = f->q.tls_generation;
+	pass_time(1000);
+	assert_int_equal(get(f)->tls_generation, before); /* read, and the same */
+	tree_write(&f->tree, "/ca.crt", CERT_PEM OTHER_CERT_PEM);
+	pass_time(1000);
+	assert_string_equal(get(f)->ca, CERT_PEM OTHER_CERT_PEM);
+	assert_int_equal(f->q.tls_generation, before + 1);
+
+	tree_write(&f->tree, "/ca.crt", "half of it");
+	said = logged(f, 2);
+	assert_string_equal(f->q.ca, CERT_PEM OTHER_CERT_PEM);
+	assert_non_null(strstr(said, "holds no certificate"));
 }
 
 static void a_plugin_may_give_a_certificate(void **state)
@@ -533,6 +562,7 @@ static void a_refused_token_is_fetched_anew_but_not_for_ever(void **state)
 	assert_string_equal(f->q.err.text, "kubeconfig /x, context \"prod\": the server refuses "
 					   "what exec plugin /bin/sh gives "
 					   "(401); check its login");
+	assert_string_equal(f->q.err.reason, "CredentialsRejected");
 	pass_time(1000);
 	assert_string_equal(get(f)->authorization, "Bearer abc");
 	assert_int_equal(runs(f), 3);
@@ -828,6 +858,7 @@ int main(void)
 		with_fixture(an_unreadable_token_stays_in_use_and_is_said_once),
 		with_fixture(a_token_file_that_is_empty_for_a_moment_keeps_the_last),
 		with_fixture(a_rotated_certificate_asks_for_new_connections),
+		with_fixture(rotated_authorities_ask_for_new_connections),
 		with_fixture(a_plugin_runs_once_for_all_who_wait),
 		with_fixture(a_plugin_may_give_a_certificate),
 		with_fixture(a_plugin_has_its_environment_and_no_input),

@@ -1,0 +1,338 @@
+/* The doctor on a host made of files: nothing on a good one, each planted fault by its name. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "cli/doctor/doctor.h"
+#include "lib/json/json.h"
+#include "nodeagent/host/inspect.h"
+#include "nodeagent/host/observe.h"
+#include "tests/fakes/host_tree.h"
+
+/* A second port of the card, so that ports can differ. */
+static const struct tree_pf second = {.address = "0000:3b:00.1",
+				      .driver = "mlx5_core",
+				      .netdev = "ens1f1",
+				      .rdma = "mlx5_1",
+				      .vendor = "15b3",
+				      .device = "101b",
+				      .vf_device = "1018",
+				      .vf_driver = "mlx5_core",
+				      .vf_bus = 0x3d,
+				      .total = 8};
+
+static void pci(struct host_tree *tree, const char *address, const char *name, const char *text)
+{
+	auto_free char *path = str_printf("sys/bus/pci/devices/%s/%s", address, name);
+
+	host_tree_file(tree, path, text);
+}
+
+static void put_pcie(struct host_tree *tree, const char *address)
+{
+	pci(tree, address, "current_link_speed", "16.0 GT/s PCIe\n");
+	pci(tree, address, "max_link_speed", "16.0 GT/s PCIe\n");
+	pci(tree, address, "current_link_width", "16\n");
+	pci(tree, address, "max_link_width", "16\n");
+	pci(tree, address, "numa_node", "1\n");
+}
+
+static void put_ecn(struct host_tree *tree, const char *netdev, const char *on)
+{
+	static const char *const sides[] = {"np", "rp"};
+
+	for (size_t s = 0; s < 2; s++)
+		for (int i = 0; i < 8; i++) {
+			auto_free char *path = str_printf("sys/class/net/%s/ecn/roce_%s/enable/%d",
+							  netdev, sides[s], i);
+
+			host_tree_file(tree, path, i == 3 ? on : "0\n");
+		}
+}
+
+static void put_program(struct host_tree *tree, const char *pid, const char *name,
+			const char *memlock)
+{
+	auto_free char *comm = str_printf("proc/%s/comm", pid), *text = str_printf("%s\n", name);
+	auto_free char *limits = str_printf("proc/%s/limits", pid);
+	auto_free char *lines = str_printf("Max open files            1024         4096     files\n"
+					   "Max locked memory         %s    %s    bytes\n",
+					   memlock, memlock);
+
+	host_tree_file(tree, comm, text);
+	host_tree_file(tree, limits, lines);
+}
+
+static void put_uverbs(struct host_tree *tree, const char *name, const char *device)
+{
+	auto_free char *ibdev = str_printf("sys/class/infiniband_verbs/%s/ibdev", name);
+	auto_free char *number = str_printf("sys/class/infiniband_verbs/%s/dev", name);
+	auto_free char *file = str_printf("dev/infiniband/%s", name);
+	auto_free char *line = str_printf("%s\n", device);
+
+	host_tree_file(tree, ibdev, line);
+	host_tree_file(tree, number, "231:192\n");
+	host_tree_file(tree, file, "");
+}
+
+/* A node as its administrator wants it: two RoCE ports, a GPU beside them, all that pods need. */
+static int set_up(void **state)
+{
+	static const char *const modules[] = {"ib_core", "ib_uverbs",      "rdma_cm", "rdma_ucm",
+					      "mlx5_ib", "nvidia_peermem", "gdrdrv"};
+	static const char *const ports[] = {TREE_MLX, "0000:3b:00.1"};
+	struct host_tree *tree = host_tree_new();
+
+	host_tree_add_pf(tree, &tree_mlx);
+	host_tree_add_pf(tree, &second);
+	for (size_t i = 0; i < ARRAY_LEN(modules); i++) {
+		auto_free char *path = str_printf("sys/module/%s/x", modules[i]);
+
+		host_tree_file(tree, path, "");
+	}
+	for (size_t i = 0; i < ARRAY_LEN(ports); i++)
+		put_pcie(tree, ports[i]);
+	put_uverbs(tree, "uverbs0", tree_mlx.rdma);
+	put_uverbs(tree, "uverbs1", second.rdma);
+	host_tree_file(tree, "sys/class/misc/rdma_cm/dev", "10:60\n");
+	host_tree_file(tree, "dev/infiniband/rdma_cm", "");
+	put_ecn(tree, tree_mlx.netdev, "1\n");
+	put_ecn(tree, second.netdev, "1\n");
+	pci(tree, "0000:3c:10.0", "class", "0x030200\n");
+	pci(tree, "0000:3c:10.0", "vendor", "0x10de\n");
+	pci(tree, "0000:3c:10.0", "numa_node", "1\n");
+	put_program(tree, "100", "containerd", "unlimited");
+	put_program(tree, "101", "kubelet", "unlimited");
+	host_tree_file(tree, "proc/sys/kernel/osrelease", "6.1.0-18-amd64\n");
+	host_tree_file(tree, "sys/devices/system/cpu/cpufreq/policy0/scaling_governor",
+		       "performance\n");
+	host_tree_file(tree, "var/lib/kubelet/device-plugins/kubelet.sock", "");
+	host_tree_file(tree, "etc/cni/net.d/10-calico.conflist", "{}");
+	host_tree_file(tree, "opt/cni/bin/macvlan", "");
+	*state = tree;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	host_tree_free(*state);
+	return 0;
+}
+
+static json_t *check(struct host_tree *tree, const char *mode)
+{
+	struct err err = {0};
+	struct host *host = host_tree_host(tree);
+	json_auto_t *observed = host_observe(host, HOST_OBSERVE_HOLDERS | HOST_OBSERVE_GIDS, &err);
+	json_auto_t *facts = NULL;
+
+	if (!observed)
+		fail_msg("%s: %s", err.reason, err.text);
+	facts = host_inspect(host, observed);
+	return doctor_check_host(observed, facts, mode);
+}
+
+/* Exactly these, in this order: "reason subject, reason subject". */
+static void are(const json_t *findings, const char *want)
+{
+	auto_strbuf struct strbuf got = {0};
+	json_t *finding;
+	size_t i;
+
+	json_array_foreach (findings, i, finding) {
+		strbuf_addf(&got, "%s%s %s", i > 0 ? ", " : "", json_str_at(finding, "reason"),
+			    json_str_or(json_at(finding, "subject"), "-"));
+		assert_non_null(json_str_at(finding, "remedy"));
+		assert_true(*json_str_at(finding, "seen"));
+	}
+	assert_string_equal(strbuf_str(&got), want);
+}
+
+static void finds(struct host_tree *tree, const char *mode, const char *want)
+{
+	json_auto_t *findings = check(tree, mode);
+
+	are(findings, want);
+}
+
+static void a_good_host_has_nothing(void **state)
+{
+	finds(*state, NULL, "");
+	finds(*state, "shared", "");
+}
+
+static void the_mode_is_compared_with_what_is_wanted(void **state)
+{
+	finds(*state, "exclusive", "RdmaModeDiffers rdma system");
+}
+
+static void a_mode_that_the_next_boot_changes(void **state)
+{
+	host_tree_file(*state, "etc/modprobe.d/ib.conf", "options ib_core netns_mode=0\n");
+	finds(*state, NULL, "RdmaModeNotKept rdma system");
+}
+
+static void an_old_kernel(void **state)
+{
+	host_tree_file(*state, "proc/sys/kernel/osrelease", "5.2.21\n");
+	finds(*state, NULL, "KernelTooOld kernel");
+	host_tree_file(*state, "sys/module/mlx5_core/version", "4.7-3.2.9\n");
+	finds(*state, NULL, "");
+}
+
+static void a_module_that_is_not_loaded(void **state)
+{
+	host_tree_remove(*state, "sys/module/rdma_ucm");
+	host_tree_remove(*state, "sys/class/misc/rdma_cm");
+	finds(*state, NULL, "ModuleMissing rdma_ucm");
+}
+
+static void device_files_that_are_missing(void **state)
+{
+	host_tree_remove(*state, "dev/infiniband/rdma_cm");
+	finds(*state, NULL, "RdmaFilesMissing /dev/infiniband/rdma_cm");
+}
+
+static void a_card_on_half_of_its_lanes(void **state)
+{
+	pci(*state, TREE_MLX, "current_link_width", "8\n");
+	finds(*state, NULL, "PcieDegraded ens1f0np0");
+}
+
+static void congestion_control_that_is_off_on_one_port(void **state)
+{
+	put_ecn(*state, second.netdev, "0\n");
+	finds(*state, NULL, "EcnOff ens1f1, EcnDiffers ens1f1");
+}
+
+static void traffic_classes_that_differ(void **state)
+{
+	host_tree_file(*state, "sys/class/infiniband/mlx5_0/tc/1/traffic_class",
+		       "Global tclass=96\n");
+	host_tree_file(*state, "sys/class/infiniband/mlx5_1/tc/1/traffic_class",
+		       "Global tclass=0\n");
+	finds(*state, NULL, "TrafficClassDiffers mlx5_1");
+}
+
+static void a_gpu_without_its_modules_and_far_from_a_nic(void **state)
+{
+	host_tree_remove(*state, "sys/module/nvidia_peermem");
+	host_tree_remove(*state, "sys/module/gdrdrv");
+	pci(*state, "0000:3c:10.0", "numa_node", "0\n");
+	finds(*state, NULL,
+	      "PeerMemMissing nvidia_peermem, GdrCopyMissing gdrdrv, NumaMisfit 0000:3c:10.0");
+}
+
+static void a_runtime_that_may_not_lock_memory(void **state)
+{
+	put_program(*state, "100", "containerd", "65536");
+	finds(*state, NULL, "MemlockLow containerd");
+}
+
+static void a_kubelet_and_a_network_that_are_not_there(void **state)
+{
+	host_tree_remove(*state, "var/lib/kubelet");
+	host_tree_remove(*state, "etc/cni/net.d");
+	host_tree_remove(*state, "opt/cni/bin/macvlan");
+	finds(*state, NULL,
+	      "KubeletAbsent /var/lib/kubelet/device-plugins/kubelet.sock, "
+	      "NoClusterNetwork /etc/cni/net.d, CniBinaryMissing /opt/cni/bin/macvlan");
+}
+
+static void another_config_daemon(void **state)
+{
+	put_program(*state, "102", "sriov-network-c", "unlimited");
+	finds(*state, NULL, "OtherConfigDaemon sriov-network-config-daemon");
+}
+
+static void processors_that_save_power_and_no_iommu(void **state)
+{
+	host_tree_file(*state, "sys/devices/system/cpu/cpufreq/policy0/scaling_governor",
+		       "powersave\n");
+	host_tree_remove(*state, "sys/kernel/iommu_groups");
+	finds(*state, NULL, "NoIommu IOMMU, CpuGovernor cpufreq");
+}
+
+static void firmware_in_error(void **state)
+{
+	host_tree_break(*state, TREE_MLX, "fw_fatal");
+	finds(*state, NULL, "DeviceUnhealthy ens1f0np0");
+}
+
+static void a_card_without_sriov_and_one_without_driver(void **state)
+{
+	static const struct tree_pf off = {.address = "0000:5e:00.0",
+					   .driver = "mlx5_core",
+					   .netdev = "ens2f0",
+					   .rdma = "mlx5_2",
+					   .vendor = "15b3",
+					   .device = "1019"};
+	static const struct tree_pf bare = {
+		.address = "0000:5f:00.0", .vendor = "15b3", .device = "1019"};
+
+	host_tree_add_pf(*state, &off);
+	put_pcie(*state, off.address);
+	put_uverbs(*state, "uverbs2", off.rdma);
+	host_tree_add_pf(*state, &bare);
+	finds(*state, NULL, "NoDriver 0000:5f:00.0, NoSriov ens2f0");
+}
+
+/* ---- of documents: what the simulated kernel does not vary ---- */
+
+static void ports_guids_and_mtu(void **state)
+{
+	struct host_tree *tree = *state;
+	struct err err = {0};
+	json_auto_t *observed =
+		host_observe(host_tree_host(tree), HOST_OBSERVE_HOLDERS | HOST_OBSERVE_GIDS, &err);
+	json_auto_t *facts = host_inspect(host_tree_host(tree), observed), *findings = NULL;
+	json_t *devices = json_at(observed, "rdma", "devices");
+	json_t *first = json_array_get(devices, 0), *other = json_array_get(devices, 1);
+	json_t *port = json_array_get(json_at(first, "ports"), 0);
+	json_t *pf = json_array_get(json_at(observed, "interfaces"), 0);
+
+	json_put_str(port, "state", "DOWN");
+	json_put(port, "gids", json_pack("{s:i, s:i}", "size", 16, "used", 0));
+	json_put_str(first, "nodeGuid", "00:00:00:00:00:00:00:00");
+	json_put_str(first, "fwVersion", "16.35.2000");
+	json_put_str(other, "fwVersion", "16.35.3006");
+	json_put(json_array_get(json_at(other, "ports"), 0), "gids",
+		 json_pack("{s:i, s:i, s:i}", "size", 16, "used", 2, "rocev1", 2));
+	json_put(pf, "Vfs", json_pack("[{s:s, s:i}]", "pciAddress", "0000:3c:00.0", "mtu", 9000));
+	findings = doctor_check_host(observed, facts, NULL);
+	/* The worst come first. */
+	are(findings,
+	    "RdmaLinkDown mlx5_0, GidTableEmpty mlx5_0, BadGuid mlx5_0, MtuMismatch 0000:3c:00.0, "
+	    "NoRoceV2 mlx5_1, FirmwareDiffers mlx5_1");
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_good_host_has_nothing),
+		TEST(the_mode_is_compared_with_what_is_wanted),
+		TEST(a_mode_that_the_next_boot_changes),
+		TEST(an_old_kernel),
+		TEST(a_module_that_is_not_loaded),
+		TEST(device_files_that_are_missing),
+		TEST(a_card_on_half_of_its_lanes),
+		TEST(congestion_control_that_is_off_on_one_port),
+		TEST(traffic_classes_that_differ),
+		TEST(a_gpu_without_its_modules_and_far_from_a_nic),
+		TEST(a_runtime_that_may_not_lock_memory),
+		TEST(a_kubelet_and_a_network_that_are_not_there),
+		TEST(another_config_daemon),
+		TEST(processors_that_save_power_and_no_iommu),
+		TEST(firmware_in_error),
+		TEST(a_card_without_sriov_and_one_without_driver),
+		TEST(ports_guids_and_mtu),
+	};
+
+	json_init();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,61 @@
+#!/bin/bash
+# hack/layers on a copy of the tree: it accepts the copy, and refuses each mistake planted in it, with the way there.
+set -euo pipefail
+cd "$(dirname "$0")/../../.."
+. tests/lib.sh
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+fresh() {
+	rm -rf "$work/tree"
+	mkdir "$work/tree"
+	tar c --exclude=build Makefile hack cni lib operator nodeagent reconcilers tests/tests.mk | tar x -C "$work/tree"
+}
+
+layers() {
+	make -s -C "$work/tree" includes 2>&1
+}
+
+# plant FILE LINE: LINE above the includes of FILE.
+plant() {
+	fresh
+	sed -i "0,/^#include/s|^#include|$2\n&|" "$work/tree/$1"
+}
+
+# refused NAME TEXT: layers fails and says so.
+refused() {
+	local output
+
+	if output=$(layers); then
+		output="not refused: $output"
+	fi
+	t_ok "$1" grep -qF -- "$2" <<<"$output"
+}
+
+fresh
+t_ok "the tree as it is" layers
+
+plant lib/base/err.h '#include "lib/base/flags.h"'
+refused "a circle of includes" "a circle of includes: "
+
+plant reconcilers/core/plan.c '#include <unistd.h>'
+refused "a door in a pure file" "reconcilers/core/plan.c includes <unistd.h>, a door"
+
+plant lib/base/err.h '#include <unistd.h>'
+refused "a door that a header of lib/base opens for a pure file" \
+	"-> lib/base/err.h includes <unistd.h>, a door"
+
+plant nodeagent/model/step.h '#include "lib/base/fs.h"'
+refused "a door of lib/base that a pure header opens for a neighbour" \
+	"-> nodeagent/model/step.h includes lib/base/fs.h, a door"
+
+plant nodeagent/plan/planner.h '#include "nodeagent/host/host.h"'
+refused "a folder that is not for this one" \
+	"nodeagent/plan/planner.h includes nodeagent/host/host.h, but nodeagent/plan may use only"
+
+plant operator/manager.c '#include <curl/curl.h>'
+refused "a library that belongs to another folder" \
+	"operator/manager.c includes <curl/curl.h>, which belongs to: lib/kube"
+
+t_done

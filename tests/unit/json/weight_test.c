@@ -1,0 +1,43 @@
+/*
+ * The weight of JSON texts.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "lib/base/own.h"
+#include "lib/json/json.h"
+
+static void counts_what_parts_values_outside_of_strings(void **state)
+{
+	static const struct {
+		const char *text;
+		size_t weight;
+	} cases[] = {
+		{"", 0},
+		{"1", 0},
+		{"{}", 2},
+		{"{\"a\":[1,2,{}]}", 8},
+		{"\"[,]{}\"", 0},
+		{"\"\\\"[\",[]", 3},
+		{"\"\\\\\",[]", 3},
+		{"\"[[[", 0},
+		{"\"\\", 0},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+		if (json_weight(cases[i].text, strlen(cases[i].text)) != cases[i].weight)
+			fail_msg("%s", cases[i].text);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(counts_what_parts_values_outside_of_strings),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

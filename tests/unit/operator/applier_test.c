@@ -71,13 +71,22 @@ static void copes_with_a_stored_spec_that_is_no_object(void **state)
 	assert_true(json_same(patch, expected));
 }
 
-static void leaves_status_and_type_to_others(void **state)
+static void leaves_type_and_a_status_that_nobody_wants_to_others(void **state)
 {
-	json_auto_t *present = yaml("{metadata: {resourceVersion: '7'}, spec: {}}");
-	json_auto_t *wanted =
-		yaml("{apiVersion: v1, kind: K, metadata: {}, spec: {}, status: {n: 1}}");
+	json_auto_t *present = yaml("{metadata: {resourceVersion: '7'}, spec: {}, status: {n: 1}}");
+	json_auto_t *wanted = yaml("{apiVersion: v1, kind: K, metadata: {}, spec: {}}");
 
 	assert_null(applier_patch(present, wanted));
+}
+
+static void writes_status_of_a_kind_that_has_no_subresource_for_it(void **state)
+{
+	json_auto_t *present = yaml("{metadata: {resourceVersion: '7'}, status: {n: 1, o: 1}}");
+	json_auto_t *wanted = yaml("{metadata: {}, status: {n: 2}}");
+	json_auto_t *patch = applier_patch(present, wanted);
+	json_auto_t *expected = yaml("{metadata: {resourceVersion: '7'}, status: {n: 2, o: null}}");
+
+	assert_true(json_same(patch, expected));
 }
 
 static void keeps_of_a_node_what_reconcilers_read(void **state)
@@ -110,6 +119,34 @@ static void remembers_which_keys_the_server_recorded_as_ours(void **state)
 	assert_true(json_same(object, expected));
 }
 
+static void remembers_who_else_wrote_to_the_spec_of_a_node_state(void **state)
+{
+	static const struct {
+		const char *fields, *writer;
+	} cases[] = {
+		{"{manager: orbweaver-operator, time: T3, fieldsV1: {'f:spec': {'f:interfaces': "
+		 "{}}}}",
+		 NULL},
+		{"{manager: orbweaver-agent, time: T3, fieldsV1: {'f:status': {}}}", NULL},
+		{"{manager: kubectl-edit, time: T3, fieldsV1: {'f:spec': {'f:bridges': {}}}}",
+		 NULL},
+		{"{manager: old, time: T1, fieldsV1: {'f:spec': {'f:system': {}}}}, "
+		 "{manager: kubectl-edit, time: T2, fieldsV1: {'f:spec': {'f:interfaces': {}}}}",
+		 "{manager: kubectl-edit, time: T2}"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		auto_free char *text =
+			str_printf("{metadata: {managedFields: [%s]}}", cases[i].fields);
+		json_auto_t *object = yaml(text);
+		json_auto_t *expected = cases[i].writer ? yaml(cases[i].writer) : NULL;
+
+		project_node_state(object);
+		assert_true(json_same(json_at(object, "metadata", "orbweaver", "specWriter"),
+				      expected));
+	}
+}
+
 static void survives_managed_fields_of_any_shape(void **state)
 {
 	static const char *const shapes[] = {
@@ -124,7 +161,7 @@ static void survives_managed_fields_of_any_shape(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(shapes); i++) {
 		json_auto_t *object = yaml(shapes[i]);
 
-		project_written(object);
+		project_node_state(object);
 		assert_null(json_at(object, "metadata", "managedFields"));
 	}
 }
@@ -137,9 +174,11 @@ int main(void)
 		cmocka_unit_test(removes_only_the_annotations_that_were_ours),
 		cmocka_unit_test(replaces_owners_only_when_they_are_given),
 		cmocka_unit_test(copes_with_a_stored_spec_that_is_no_object),
-		cmocka_unit_test(leaves_status_and_type_to_others),
+		cmocka_unit_test(leaves_type_and_a_status_that_nobody_wants_to_others),
+		cmocka_unit_test(writes_status_of_a_kind_that_has_no_subresource_for_it),
 		cmocka_unit_test(keeps_of_a_node_what_reconcilers_read),
 		cmocka_unit_test(remembers_which_keys_the_server_recorded_as_ours),
+		cmocka_unit_test(remembers_who_else_wrote_to_the_spec_of_a_node_state),
 		cmocka_unit_test(survives_managed_fields_of_any_shape),
 	};
 

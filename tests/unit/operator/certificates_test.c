@@ -21,7 +21,10 @@
 #define BEGIN_S   INT64_C(1767225600) /* 2026-01-01T00:00:00Z */
 #define SERVICE   "orbweaver-webhook.orbweaver-system.svc"
 
-/* A cluster, as far as certificates go: what is stored, what API servers are told, what replicas serve. */
+/*
+ * A cluster, as far as certificates go: what is stored, what API servers are told, what replicas
+ * serve.
+ */
 struct cluster {
 	int64_t now_s, lifetime_s;
 	const char *name;
@@ -69,8 +72,8 @@ static int decide(struct cluster *c, struct certificates_answer *answer, struct 
 }
 
 /*
- * One decision of the leader, carried out; returns when it has to decide again: when it wants to, and at once (0) after each change,
- * which it hears of like everybody else.
+ * One decision of the leader, carried out; returns when it has to decide again: when it wants to,
+ * and at once (0) after each change, which it hears of like everybody else.
  */
 static int64_t turn(struct cluster *c)
 {
@@ -97,7 +100,10 @@ static int64_t turn(struct cluster *c)
 	return changed ? 0 : answer.again_ms;
 }
 
-/* API servers and the first replica hear of everything at once, the second replica of nothing newer than before. */
+/*
+ * API servers and the first replica hear of everything at once, the second replica of nothing newer
+ * than before.
+ */
 static void spread(struct cluster *c, int replica)
 {
 	if (c->published)
@@ -153,8 +159,9 @@ static void decides_nothing_while_nothing_is_due(void **state)
 }
 
 /*
- * Through three lives, decision by decision as the answers ask for it. At each moment, whatever an API server works with (the
- * bundle of now, or the one of the decision before) accepts what each replica serves (the pair of now, or of the decision before).
+ * Through three lives, decision by decision as the answers ask for it. At each moment, whatever an
+ * API server works with (the bundle of now, or the one of the decision before) accepts what each
+ * replica serves (the pair of now, or of the decision before).
  */
 static void replaces_it_so_that_nobody_notices(void **state)
 {
@@ -343,24 +350,93 @@ static void a_clock_that_was_set_back_does_not_stop_it(void **state)
 	assert_served(&c, 0, c.trusted);
 }
 
-static void somebody_elses_secret_is_left_alone(void **state)
+/* A Secret as cert-manager writes it, from an authority of its own. */
+static json_t *theirs(const char *name, int64_t now_s)
 {
+	const struct certificate_order order = {"theirs", &name, 1, now_s, now_s + DAY_S};
+	auto_certificate_set struct certificate_set set = {0};
+	struct strbuf texts[3] = {{0}};
+	json_t *secret = json_pack(
+		"{s:{s:s, s:{s:s}}, s:s}", "metadata", "name", CERTIFICATES_SECRET, "annotations",
+		"cert-manager.io/certificate-name", "webhook", "type", "kubernetes.io/tls");
+
+	assert_int_equal(certificate_issue(&order, &set, NULL), 0);
+	base64_encode(set.certificate_pem, strlen(set.certificate_pem), &texts[0]);
+	base64_encode(set.key_pem, strlen(set.key_pem), &texts[1]);
+	base64_encode(set.authority_pem, strlen(set.authority_pem), &texts[2]);
+	json_put(secret, "data",
+		 json_pack("{s:s, s:s, s:s}", "tls.crt", texts[0].data, "tls.key", texts[1].data,
+			   "ca.crt", texts[2].data));
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+		strbuf_done(&texts[i]);
+	return secret;
+}
+
+static void a_secret_of_the_users_is_served_and_published(void **state)
+{
+	auto_cluster struct cluster c = new_cluster(3600);
+
+	c.secret = theirs(SERVICE, c.now_s);
+	for (int i = 0; i < 2; i++) {
+		auto_certificates_answer struct certificates_answer answer = {0};
+		struct err err = {0};
+
+		if (decide(&c, &answer, &err) < 0)
+			fail_msg("%s", err.text);
+		assert_null(answer.secret); /* nothing is to be written */
+		assert_null(answer.step);
+		assert_string_equal(answer.bundle, json_str_at(c.secret, "data", "ca.crt"));
+		c.published = str_dup(answer.bundle);
+		spread(&c, 0);
+		assert_served(&c, 0, c.trusted);
+		/*
+		 * cert-manager may also have taken over what was ours, and it renews what it has.
+		 */
+		json_decref(c.secret);
+		free(c.published);
+		c.published = NULL;
+		c.now_s += DAY_S;
+		c.secret = theirs(SERVICE, c.now_s);
+		json_put(json_at(c.secret, "metadata"), "labels",
+			 json_pack("{s:s}", "app.kubernetes.io/managed-by", "orbweaver-operator"));
+	}
+}
+
+static void says_what_is_wrong_with_a_secret_of_the_users(void **state)
+{
+	static const char *const parts[] = {"tls.crt", "tls.key", "ca.crt"};
 	auto_cluster struct cluster c = new_cluster(3600);
 	struct certificates_answer answer = {0};
 	struct err err = {0};
 
-	c.secret = json_pack("{s:{s:s, s:{s:s}}, s:{}}", "metadata", "name", CERTIFICATES_SECRET,
-			     "labels", "app.kubernetes.io/managed-by", "Helm", "data");
+	for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
+		auto_free char *want =
+			str_printf("secret orbweaver-system/orbweaver-webhook-certificate: "
+				   "data[%s]: is missing or "
+				   "not readable; add it, or delete the Secret, so that the "
+				   "operator makes its own",
+				   parts[i]);
+
+		json_decref(c.secret);
+		c.secret = theirs(SERVICE, c.now_s);
+		json_object_del(json_at(c.secret, "data"), parts[i]);
+		assert_int_equal(decide(&c, &answer, &err), -1);
+		assert_int_equal(err.class, ERR_INVALID);
+		assert_string_equal(err.reason, "ForeignSecretIncomplete");
+		assert_string_equal(err.text, want);
+		assert_null(answer.bundle);
+	}
+	json_decref(c.secret);
+	c.secret = theirs("elsewhere.example", c.now_s);
 	assert_int_equal(decide(&c, &answer, &err), -1);
-	assert_int_equal(err.class, ERR_INVALID);
-	assert_string_equal(err.reason, "ForeignSecret");
-	assert_string_equal(
-		err.text,
-		"secret orbweaver-system/orbweaver-webhook-certificate: "
-		"metadata.labels[app.kubernetes.io/managed-by]: \"Helm\": must be "
-		"\"orbweaver-operator\"; delete the Secret, so that the operator can make "
-		"its own");
-	assert_null(answer.secret);
+	assert_string_equal(err.reason, "CertificateRefused");
+	assert_true(str_starts(
+		err.text, "secret orbweaver-system/orbweaver-webhook-certificate, which is not "
+			  "the operator's: certificate for " SERVICE ": "));
+	json_decref(c.secret);
+	c.secret = theirs(SERVICE, c.now_s - 2 * DAY_S);
+	assert_int_equal(decide(&c, &answer, &err), -1);
+	assert_string_equal(err.reason, "CertificateRefused");
 }
 
 int main(void)
@@ -377,7 +453,8 @@ int main(void)
 		cmocka_unit_test(another_name_needs_another_certificate_but_trusts_the_old_one_on),
 		cmocka_unit_test(a_shorter_life_that_is_asked_for_counts_at_once),
 		cmocka_unit_test(a_clock_that_was_set_back_does_not_stop_it),
-		cmocka_unit_test(somebody_elses_secret_is_left_alone),
+		cmocka_unit_test(a_secret_of_the_users_is_served_and_published),
+		cmocka_unit_test(says_what_is_wrong_with_a_secret_of_the_users),
 	};
 
 	json_init();

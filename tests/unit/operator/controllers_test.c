@@ -1,11 +1,12 @@
 /*
- * Who is woken by what, and what decisions look at, where several kinds meet: pools and resources that configs name, pods that
- * ask for injection.
+ * Who is woken by what, and what decisions look at, where several kinds meet: pools and resources
+ * that configs name, pods that ask for injection.
  */
 #include "tests/unit/operator/mirrored.h"
 
-#include "reconcilers/inject_check.h"
-#include "reconcilers/pod_inject.h"
+#include "reconcilers/admission/inject_check.h"
+#include "reconcilers/admission/pod_inject.h"
+#include "reconcilers/spider/multus_config.h"
 
 #define RDMA    "cni.spidernet.io/rdma-resource-inject"
 #define NETWORK "cni.spidernet.io/network-resource-inject"
@@ -47,7 +48,7 @@ static json_t *world_of(const struct mirrored_test *t, enum controller_id id, co
 {
 	json_t *world = json_object();
 
-	controllers[id].look(&t->sources, &controllers[id], key, world);
+	controllers[id].gather(&t->sources, &controllers[id], key, world);
 	return world;
 }
 
@@ -115,6 +116,44 @@ static void the_first_and_the_last_node_with_a_resource_wake_the_configs_that_ne
 	expect_woken(t, "multus-config net/a;node-state w2;");
 }
 
+static void a_network_looks_for_its_resource_when_it_comes_and_goes(void **state)
+{
+	struct mirrored_test *t = *state;
+	json_auto_t *before = NULL, *after = NULL;
+
+	mirrored_put(t, KIND_SRIOV_IB_NETWORK,
+		     "{metadata: {name: ib, namespace: net}, spec: {resourceName: a}}");
+	mirrored_put(t, KIND_SRIOV_NETWORK,
+		     "{metadata: {name: eth, namespace: net}, spec: {resourceName: b}}");
+	free(mirrored_woken(t));
+	before = world_of(t, CONTROLLER_SRIOV_IB_NETWORK, "net/ib");
+	assert_int_equal(json_object_size(json_at(before, KIND_NODE_RESOURCE)), 0);
+	assert_non_null(json_at(before, KIND_NODE_RESOURCE));
+	mirrored_put(t, KIND_NODE,
+		     "{metadata: {name: w1}, status: {allocatable: {spidernet.io/a: '4'}}}");
+	expect_woken(t, "node-state w1;sriov-ib-network net/ib;");
+	after = world_of(t, CONTROLLER_SRIOV_IB_NETWORK, "net/ib");
+	assert_non_null(json_at(after, KIND_NODE_RESOURCE, "spidernet.io/a"));
+	mirrored_remove(t, KIND_NODE, "w1");
+	expect_woken(t, "node-state w1;sriov-ib-network net/ib;");
+}
+
+static void the_rest_of_an_old_stack_is_looked_at(void **state)
+{
+	static const char key[] = "daemonsets/sriov-network-config-daemon net/d";
+	struct mirrored_test *t = *state;
+	json_auto_t *world = NULL;
+
+	mirrored_put(t, "daemonsets/sriov-network-config-daemon",
+		     "{metadata: {name: d, namespace: net}, spec: {x: y}, "
+		     "status: {desiredNumberScheduled: 3, numberReady: 2}}");
+	expect_woken(t, "leftover daemonsets/sriov-network-config-daemon net/d;");
+	world = world_of(t, CONTROLLER_LEFTOVER, key);
+	assert_int_equal(json_integer_value(json_at(world, "daemonsets/sriov-network-config-daemon",
+						    "net/d", "status", "replicas")),
+			 3);
+}
+
 static void pods_that_do_not_ask_are_not_kept(void **state)
 {
 	static const char *const others[] = {
@@ -167,7 +206,10 @@ static void what_is_found_on_a_pod_wakes_its_configs(void **state)
 	expect_woken(t, "inject-config net/a;");
 	found(t, "ml/x", "NotInjected");
 	expect_woken(t, "");
-	/* It moves to another group: both have to be looked at, the second once something is found there. */
+	/*
+	 * It moves to another group: both have to be looked at, the second once something is found
+	 * there.
+	 */
 	mirrored_put(t, KIND_POD, POD("x", "ml", RDMA ": h"));
 	expect_woken(t, "inject-config net/a;inject-pod ml/x;");
 	mirrored_remove(t, KIND_POD, "ml/x");
@@ -306,6 +348,8 @@ int main(void)
 		mirrored_unit_test(a_config_sees_the_pools_and_the_resource_that_it_names),
 		mirrored_unit_test(
 			the_first_and_the_last_node_with_a_resource_wake_the_configs_that_need_it),
+		mirrored_unit_test(a_network_looks_for_its_resource_when_it_comes_and_goes),
+		mirrored_unit_test(the_rest_of_an_old_stack_is_looked_at),
 		mirrored_unit_test(pods_that_do_not_ask_are_not_kept),
 		mirrored_unit_test(a_pod_sees_its_namespace_and_the_configs_of_its_group),
 		mirrored_unit_test(what_is_found_on_a_pod_wakes_its_configs),

@@ -1,5 +1,6 @@
 /*
- * A mirror without a cluster: what a test puts into its caches is told to the wake rules as if the API server had said it.
+ * A mirror without a cluster: what a test puts into its caches is told to the wake rules as if the
+ * API server had said it.
  */
 #ifndef ORBWEAVER_TESTS_UNIT_OPERATOR_MIRRORED_H
 #define ORBWEAVER_TESTS_UNIT_OPERATOR_MIRRORED_H
@@ -78,11 +79,13 @@ SUPPORT void mirrored_open(struct mirrored_test *t)
 	t->findings = findings_new();
 	t->sources = (struct controller_sources){
 		.findings = t->findings,
+		.boxes = boxes_new(),
 		.pools = ip_pool_index_new(),
 		.resources = node_resources_new(),
 		.ns = "orbweaver-system",
 		.resource_prefix = "spidernet.io",
 		.config_ns = "spiderpool",
+		.policy_namespaces = json_pack("[s]", "net"),
 		.webhook = &t->webhook,
 	};
 	t->mirror = mirror_new(t->server.loop, t->server.client,
@@ -101,10 +104,12 @@ SUPPORT void mirrored_close(struct mirrored_test *t)
 {
 	mirror_free(t->mirror);
 	findings_free(t->findings);
+	boxes_free(t->sources.boxes);
 	ip_pool_index_free(t->sources.pools);
 	node_resources_free(t->sources.resources);
 	json_decref(t->woken);
 	scripted_close(&t->server);
+	json_decref(t->sources.policy_namespaces);
 }
 
 /* The object, in YAML, is now like this. */
@@ -129,7 +134,9 @@ static int mirrored_compare(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* "controller key;controller key;", sorted: who was woken since the last call. Returns new; free(). */
+/*
+ * "controller key;controller key;", sorted: who was woken since the last call. Returns new; free().
+ */
 SUPPORT char *mirrored_woken(struct mirrored_test *t)
 {
 	const char **names = mem_calloc(json_object_size(t->woken) + 1, sizeof(*names));
@@ -165,20 +172,23 @@ static void mirrored_serve(struct mirrored_test *t, const struct kube_resource *
 			&(struct http_reply){.after = HTTP_OPEN, .always = true});
 }
 
-/* The server has nothing of any kind. What was put by hand before goes; what is put afterwards stays. */
+/*
+ * The server has nothing of any kind. What was put by hand before goes; what is put afterwards
+ * stays.
+ */
 SUPPORT void mirrored_sync(struct mirrored_test *t)
 {
 	static const char *const namespaces[] = {NULL, "orbweaver-system", "spiderpool",
 						 "kube-system", "kube-flannel"};
 	const char *kind = NULL;
 
-	for (size_t i = 0; (kind = mirror_kind(i)); i++)
+	for (size_t i = 0; (kind = operator_kinds[i].kind); i++)
 		for (size_t j = 0; j < ARRAY_LEN(namespaces); j++)
 			mirrored_serve(t, mirror_resource(t->mirror, kind), namespaces[j]);
 	for (int turns = 0; turns < 500; turns++) {
 		bool all = true;
 
-		for (size_t i = 0; all && (kind = mirror_kind(i)); i++)
+		for (size_t i = 0; all && (kind = operator_kinds[i].kind); i++)
 			all = mirror_is_synced(t->mirror, kind);
 		if (all)
 			return;

@@ -53,6 +53,30 @@ static void takes_the_namespace_from_the_pod(void **state)
 	assert_string_equal(o.config_ns, "rdma");
 }
 
+static const char *config_map(const char *name)
+{
+	return strcmp(name, "WEBHOOK_ADDR") == 0        ? ":9443"
+	       : strcmp(name, "METRICS_SECURE") == 0    ? "true"
+	       : strcmp(name, "POLICY_NAMESPACES") == 0 ? ""
+							: NULL;
+}
+
+static void takes_settings_from_the_environment(void **state)
+{
+	char *argv[] = {(char *)"orbweaver-operator", (char *)"--webhook-addr=:1",
+			(char *)"--metrics-secure=false", NULL};
+	struct options o = {0};
+	struct err err = {0};
+
+	assert_int_equal(options_parse(1, argv, config_map, &o, &err), 0);
+	assert_string_equal(o.webhook_addr, ":9443");
+	assert_null(o.policy_namespaces);
+	assert_true(o.metrics_secure);
+	assert_int_equal(options_parse(3, argv, config_map, &o, &err), 0);
+	assert_string_equal(o.webhook_addr, ":1");
+	assert_false(o.metrics_secure);
+}
+
 static void reads_values_with_and_without_equals_sign(void **state)
 {
 	struct options o = {0};
@@ -64,6 +88,9 @@ static void reads_values_with_and_without_equals_sign(void **state)
 	assert_string_equal(o.ns, "b");
 	assert_int_equal(parse("--leader-elect=false", NULL, &o, &err), 0);
 	assert_false(o.leader_elect);
+	assert_int_equal(o.api_max_in_flight, 64);
+	assert_int_equal(parse("--api-max-in-flight=8", NULL, &o, &err), 0);
+	assert_int_equal(o.api_max_in_flight, 8);
 	assert_int_equal(parse("--leader-elect", NULL, &o, &err), 0);
 	assert_true(o.leader_elect);
 }
@@ -94,6 +121,42 @@ static void reads_what_webhooks_need(void **state)
 	assert_string_equal(o.config_ns, "spiderpool");
 }
 
+static void reads_the_times_of_the_lease(void **state)
+{
+	char *argv[] = {(char *)"orbweaver-operator", (char *)"--leader-elect-lease-duration=60s",
+			(char *)"--leader-elect-renew-deadline=40s",
+			(char *)"--leader-elect-retry-period=5", NULL};
+	struct options o = {0};
+	struct err err = {0};
+
+	assert_int_equal(parse(NULL, NULL, &o, &err), 0);
+	assert_int_equal(o.lease_timing.duration_s, LEASE_DURATION_S);
+	assert_int_equal(o.lease_timing.hold_ms, LEASE_HOLD_MS);
+	assert_int_equal(o.lease_timing.renew_ms, LEASE_RENEW_MS);
+	assert_int_equal(options_parse(4, argv, no_environment, &o, &err), 0);
+	assert_int_equal(o.lease_timing.duration_s, 60);
+	assert_int_equal(o.lease_timing.hold_ms, 40000);
+	assert_int_equal(o.lease_timing.renew_ms, 5000);
+}
+
+static void takes_namespaces_that_may_command_nodes(void **state)
+{
+	static const struct {
+		const char *list;
+		size_t names;
+	} rows[] = {{NULL, 0}, {"rdma-admins", 1}, {"a,b,c", 3}};
+	struct options o = {0};
+	struct err err = {0};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		json_auto_t *names = options_policy_namespaces(rows[i].list, &err);
+
+		assert_int_equal(json_array_size(names), rows[i].names);
+	}
+	assert_int_equal(parse("--policy-namespaces", "a,b", &o, &err), 0);
+	assert_string_equal(o.policy_namespaces, "a,b");
+}
+
 static void names_flag_value_and_remedy_of_mistakes(void **state)
 {
 	static const struct {
@@ -115,11 +178,34 @@ static void names_flag_value_and_remedy_of_mistakes(void **state)
 		{"--webhook-certificate-lifetime", "",
 		 "--webhook-certificate-lifetime : must be a number and one of the units s, m, h, "
 		 "d, from 30s to 3650d"},
+		{"--debug-addr", ":6060",
+		 "--debug-addr :6060: must be 127.0.0.1:PORT or [::1]:PORT, or 0 for none"},
+		{"--debug-addr", "0.0.0.0:6060",
+		 "--debug-addr 0.0.0.0:6060: must be 127.0.0.1:PORT or [::1]:PORT, or 0 for none"},
+		{"--api-max-in-flight", "0",
+		 "--api-max-in-flight 0: must be a number from 1 to 64"},
+		{"--api-max-in-flight", "65",
+		 "--api-max-in-flight 65: must be a number from 1 to 64"},
+		{"--leader-elect-lease-duration", "never",
+		 "--leader-elect-lease-duration never: must be a number of seconds from 1s to "
+		 "3600s"},
+		{"--leader-elect-lease-duration", "14s",
+		 "--leader-elect-*: a renew deadline of 10000 ms: must be at least 4001 ms shorter "
+		 "than the lease duration of 14000 ms, so that what was sent last has arrived"},
+		{"--leader-elect-retry-period", "6s",
+		 "--leader-elect-*: a retry period of 6000 ms: must be from 500 ms to half of the "
+		 "renew deadline of 10000 ms"},
 		{"--webhook-url", "http://a",
 		 "--webhook-url http://a: must be https://HOST or https://HOST:PORT, without a "
 		 "path"},
 		{"--webhook-service", "a.b",
 		 "--webhook-service a.b: must be 1 to 63 lower-case letters, digits and inner "
+		 "dashes"},
+		{"--policy-namespaces", "a,,b",
+		 "--policy-namespaces : must be 1 to 63 lower-case letters, digits and inner "
+		 "dashes"},
+		{"--policy-namespaces", "a,*",
+		 "--policy-namespaces *: must be 1 to 63 lower-case letters, digits and inner "
 		 "dashes"},
 		{"--config-namespace", "A",
 		 "--config-namespace A: must be 1 to 63 lower-case letters, digits and inner "
@@ -147,7 +233,10 @@ int main(void)
 		cmocka_unit_test(has_the_defaults_of_the_design),
 		cmocka_unit_test(takes_the_namespace_from_the_pod),
 		cmocka_unit_test(reads_values_with_and_without_equals_sign),
+		cmocka_unit_test(takes_settings_from_the_environment),
 		cmocka_unit_test(reads_what_webhooks_need),
+		cmocka_unit_test(reads_the_times_of_the_lease),
+		cmocka_unit_test(takes_namespaces_that_may_command_nodes),
 		cmocka_unit_test(names_flag_value_and_remedy_of_mistakes),
 	};
 

@@ -1,5 +1,6 @@
 /*
- * What is put into the cluster so that API servers call us; worlds as webhook_setup_look makes them.
+ * What is put into the cluster so that API servers call us; worlds as webhook_setup_gather makes
+ * them.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,7 +16,7 @@
 #include "operator/applier.h"
 #include "operator/certificates.h"
 #include "operator/webhook_setup.h"
-#include "reconcilers/cni_config.h"
+#include "reconcilers/spider/cni_config.h"
 
 #define NS         "orbweaver-system"
 #define SECRET_KEY NS "/" CERTIFICATES_SECRET

@@ -1,14 +1,16 @@
 /*
- * The webhook over TLS, answering from a mirror that a test has filled: what it says, when it says nothing yet, what changes while it
- * serves. What the verdicts are is tested with the reconcilers; that API servers call it, on a real one.
+ * The webhook over TLS, answering from a mirror that a test has filled: what it says, when it says
+ * nothing yet, what changes while it serves. What the verdicts are is tested with the reconcilers;
+ * that API servers call it, on a real one.
  */
+#include "lib/base/own_fd.h"
 #include "tests/unit/http/client.h"
 #include "tests/unit/operator/mirrored.h"
 
 #include "lib/base/base64.h"
 #include "operator/certificates.h"
 #include "operator/webhook.h"
-#include "reconcilers/pod_inject.h"
+#include "reconcilers/admission/pod_inject.h"
 #include "tests/fakes/review.h"
 
 #define RDMA "cni.spidernet.io/rdma-resource-inject"
@@ -52,7 +54,8 @@ static int setup(void **state)
 	f->metrics = metrics_new();
 	f->port = free_port();
 	listen = str_printf("127.0.0.1:%u", f->port);
-	f->webhook = webhook_new(f->mirrored.server.loop, listen, f->metrics, &err);
+	f->webhook = webhook_new(f->mirrored.server.loop, listen, &(struct http_tls_policy){0},
+				 f->metrics, &err);
 	if (!f->webhook)
 		fail_msg("%s", err.text);
 	f->mirrored.changed = on_change;
@@ -311,6 +314,41 @@ static void bytes_of_any_kind_get_an_answer(void **state)
 			 4);
 }
 
+/* {"a":[{},{},…]} of this many objects; free(). */
+static char *many_objects(size_t n)
+{
+	struct strbuf text = {0};
+
+	strbuf_adds(&text, "{\"a\":[{}");
+	for (size_t i = 1; i < n; i++)
+		strbuf_adds(&text, ",{}");
+	strbuf_adds(&text, "]}");
+	return strbuf_take(&text);
+}
+
+static void reviews_that_would_take_much_memory_are_not_read(void **state)
+{
+	static const char *const paths[] = {"/validate", "/default", "/inject"};
+	struct fixture *f = *state;
+	auto_free char *heavy = many_objects(WEBHOOK_WEIGHT_MAX / 3 + 1);
+	auto_free char *light = many_objects(WEBHOOK_WEIGHT_MAX / 3 - 1);
+	auto_free char *long_pod = str_printf("\"%0*d\"", WEBHOOK_POD_BODY_MAX, 0);
+
+	for (size_t i = 0; i < ARRAY_LEN(paths); i++) {
+		assert_int_equal(post(f, paths[i], heavy), 413);
+		assert_non_null(strstr(strbuf_str(&f->client->body), "at most 20000 are read"));
+		assert_int_equal(
+			metric_get(metric_counter(f->metrics, "orbweaver_admission_requests_total",
+						  "", "path,kind,verdict"),
+				   paths[i], "", "too heavy"),
+			1);
+		/* Read, and found to be no review. */
+		assert_int_equal(post(f, paths[i], light), 400);
+	}
+	assert_int_equal(post(f, "/validate", long_pod), 400);
+	assert_int_equal(post(f, "/inject", long_pod), 413);
+}
+
 static json_t *secret_new(const char *certificate, const char *key)
 {
 	auto_strbuf struct strbuf cert64 = {0}, key64 = {0};
@@ -407,6 +445,7 @@ int main(void)
 		webhook_unit_test(judges_by_the_objects_that_are_there, setup_synced),
 		webhook_unit_test(fills_in_defaults, setup_synced),
 		webhook_unit_test(bytes_of_any_kind_get_an_answer, setup_synced),
+		webhook_unit_test(reviews_that_would_take_much_memory_are_not_read, setup_synced),
 		webhook_unit_test(serves_with_the_certificate_of_the_secret, setup_synced),
 		webhook_unit_test(answers_quickly_among_many_configs, setup_synced),
 	};

@@ -1,10 +1,14 @@
 /*
  * Golden cases of all reconcilers: tests/golden/<kind id>/<case>/in.json → want.json.
  *
- * in.json is {"key": …, "world": {…}}; want.json is the array of operations, or {"error": {"class": …, "reason": …}}. For each
- * case this also checks the promises of reconcilers/reconcile.h: the world stays as it is, the same world gives the same
- * bytes, and carrying out plans comes to rest. UPDATE in the environment writes want.json anew, for review:
- * UPDATE=spiderippools those of one kind, UPDATE=spiderippools/exclude one case, UPDATE=1 all.
+ * in.json is {"key": …, "world": {…}}; want.json is the array of operations, or {"error": {"class":
+ * …, "reason": …}}. For each case this also checks the promises of reconcilers/core/reconcile.h:
+ * the world stays as it is, the same world gives the same bytes, and carrying out plans comes to
+ * rest.
+ *
+ * GOLDEN=spiderippools in the environment runs the cases of one kind, GOLDEN=spiderippools/exclude
+ * one case. UPDATE writes want.json anew for these, for review, and says which reasons are in it;
+ * UPDATE=1 for all.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,23 +20,31 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <unistd.h>
 
 #include "lib/base/fs.h"
 #include "lib/base/mem.h"
-#include "reconcilers/coordinator.h"
-#include "reconcilers/inject_check.h"
-#include "reconcilers/ip_pool.h"
-#include "reconcilers/multus_config.h"
-#include "reconcilers/node_state.h"
-#include "reconcilers/policy_status.h"
-#include "reconcilers/pool_config.h"
-#include "reconcilers/reserved_ip.h"
-#include "reconcilers/sriov_network.h"
+#include "reconcilers/admission/inject_check.h"
+#include "reconcilers/spider/coordinator.h"
+#include "reconcilers/spider/ip_pool.h"
+#include "reconcilers/spider/multus_config.h"
+#include "reconcilers/spider/reserved_ip.h"
+#include "reconcilers/sriov/node_state.h"
+#include "reconcilers/sriov/policy_status.h"
+#include "reconcilers/sriov/pool_config.h"
+#include "reconcilers/sriov/sriov_network.h"
 #include "tests/fakes/cluster.h"
 
 #define GOLDEN_DIR    "tests/golden"
 #define CASE_SIZE_MAX (4 << 20)
 #define CASES_MAX     1024
+
+/* Bytes shown on either side of a difference; cmocka cuts messages at 1024. */
+#define AROUND 200
+
+#define HOW_TO_WRITE                                                                               \
+	"UPDATE=%s build/asan/tests/unit/reconcilers/golden_test writes it anew; read what it "    \
+	"wrote"
 
 /* One line per kind that has cases. */
 static const struct {
@@ -93,6 +105,42 @@ static char *pretty(const json_t *value)
 	return json_dumps(value, JSON_INDENT(2) | JSON_SORT_KEYS);
 }
 
+/* The words of conditions, events and errors, once each. Returns new. */
+static json_t *reasons_in(const json_t *value)
+{
+	json_t *found = json_object(), *inner;
+	const char *name;
+	size_t i;
+
+	if (json_is_string(json_object_get(value, "reason")))
+		json_put_bool(found, json_str_at(value, "reason"), true);
+	json_each (value, name, inner) {
+		json_auto_t *below = reasons_in(inner);
+
+		json_object_update(found, below);
+	}
+	json_array_foreach (value, i, inner) {
+		json_auto_t *below = reasons_in(inner);
+
+		json_object_update(found, below);
+	}
+	return found;
+}
+
+/* A case that does not bring about what it is for would pass for ever. */
+static void say_reasons(const char *path, const json_t *got)
+{
+	json_auto_t *reasons = reasons_in(got);
+	const char *reason;
+	json_t *value;
+
+	print_message("wrote %s: %s", path,
+		      json_object_size(reasons) ? "its reasons:" : "it has no reason");
+	json_each (reasons, reason, value)
+		print_message(" %s", reason);
+	print_message("\n");
+}
+
 static void write_want(const char *dir, const json_t *got)
 {
 	auto_free char *path = str_printf("%s/want.json", dir);
@@ -101,27 +149,71 @@ static void write_want(const char *dir, const json_t *got)
 	struct err err = {0};
 
 	assert_int_equal(fs_write_atomic(AT_FDCWD, path, text, strlen(text), 0644, &err), 0);
+	say_reasons(path, got);
 }
 
-/* name: "<kind>/<case>" */
+/*
+ * Does a variable of the environment, if it is set, name the case or its kind? name:
+ * "<kind>/<case>".
+ */
+static bool names(const char *variable, const char *name)
+{
+	const char *which = getenv(variable);
+	size_t len = which ? strlen(which) : 0;
+
+	return which && str_starts(name, which) && (name[len] == '/' || !name[len]);
+}
+
 static bool is_to_update(const char *name)
 {
 	const char *which = getenv("UPDATE");
-	size_t len = which ? strlen(which) : 0;
 
-	if (len == 0 || str_eq(which, "1"))
-		return len > 0;
-	return str_starts(name, which) && (name[len] == '/' || !name[len]);
+	return which && (str_eq(which, "1") || names("UPDATE", name));
+}
+
+static bool is_to_run(const char *name)
+{
+	return getenv("UPDATE") ? is_to_update(name) : !getenv("GOLDEN") || names("GOLDEN", name);
+}
+
+/* Of the line that `at` is in: what is around it. */
+static void print_around(const char *what, const char *text, size_t at)
+{
+	size_t start = at;
+
+	while (start > 0 && at - start < AROUND && text[start - 1] != '\n')
+		start--;
+	print_error("%s\n%.*s\n", what,
+		    (int)(at - start + str_clip(text + at, strcspn(text + at, "\n"), AROUND)),
+		    text + start);
+}
+
+/* Where they differ first: in two whole documents nobody finds it. */
+static void fail_difference(const char *dir, const char *got, const char *want)
+{
+	size_t same = 0;
+
+	while (got[same] && got[same] == want[same])
+		same++;
+	print_around("the plan says", got, same);
+	print_around("where want.json says", want, same);
+	fail_msg(HOW_TO_WRITE, dir + sizeof(GOLDEN_DIR));
 }
 
 static void compare_with_want(const char *dir, const json_t *got)
 {
-	json_auto_t *want = load(dir, "want.json");
+	auto_free char *path = str_printf("%s/want.json", dir);
 	auto_free char *got_text = pretty(got);
-	auto_free char *want_text = pretty(want);
+	auto_free char *want_text = NULL;
+	json_auto_t *want = NULL;
 
+	if (access(path, F_OK) < 0)
+		fail_msg("no %s. " HOW_TO_WRITE, path, dir + sizeof(GOLDEN_DIR));
+	want = load(dir, "want.json");
 	assert_non_null(want);
-	assert_string_equal(got_text, want_text);
+	want_text = pretty(want);
+	if (!str_eq(got_text, want_text))
+		fail_difference(dir, got_text, want_text);
 }
 
 static void run_case(void **state)
@@ -169,11 +261,12 @@ static size_t add_cases(const char *kind, struct CMUnitTest *tests, size_t count
 	int n = scandir(dir, &entries, is_visible, alphasort);
 
 	for (int i = 0; i < n; i++) {
-		if (count < CASES_MAX) {
-			char *path = str_printf("%s/%s", dir, entries[i]->d_name);
+		auto_free char *path = str_printf("%s/%s", dir, entries[i]->d_name);
 
+		if (count < CASES_MAX && is_to_run(path + sizeof(GOLDEN_DIR))) {
 			tests[count++] = (struct CMUnitTest){
 				.name = path, .test_func = run_case, .initial_state = path};
+			(void)take_ptr(path);
 		}
 		free(entries[i]);
 	}
@@ -196,10 +289,15 @@ int main(void)
 	}
 	free(entries);
 	if (count == 0)
-		print_error("no cases in " GOLDEN_DIR ": run from the top of the repository\n");
+		print_error("no such cases in " GOLDEN_DIR ": run from the top of the clone\n");
 	failed = count ? _cmocka_run_group_tests("golden", tests, count, NULL, NULL) : 1;
 	for (size_t i = 0; i < count; i++)
 		free((char *)tests[i].name);
 	mem_free(tests);
-	return failed;
+	/* What failed was left before it freed anything: told as leaks, that would bury the reason. */
+	if (failed) {
+		(void)fflush(NULL);
+		_exit(1);
+	}
+	return 0;
 }

@@ -1,8 +1,7 @@
 /*
- * Recorded verdicts and stored objects (conformance/spider.json, policies.json), replayed through admission: defaulted, given the
- * schema's defaults from crds/, validated, one after the other in a world that keeps what was accepted.
- *
- * The files are looked for in $CONFORMANCE, else in ../shared/conformance; without them the tests are skipped.
+ * Recorded verdicts and stored objects (conformance/spider.json, policies.json), replayed through
+ * admission: defaulted, given the schema's defaults from crds/, validated, one after the other in a
+ * world that keeps what was accepted.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,48 +16,20 @@
 
 #include "lib/base/fs.h"
 #include "lib/json/yaml.h"
-#include "reconcilers/admission.h"
-#include "reconcilers/kinds.h"
+#include "reconcilers/admission/admission.h"
+#include "reconcilers/core/kinds.h"
 #include "tests/fakes/json_patch.h"
 #include "tests/fakes/review.h"
+#include "tests/unit/reconcilers/recordings.h"
 
-#define FILE_SIZE_MAX (64 << 20)
-#define DIFFERENCES   "tests/conformance/spider-differences.txt"
-
-static json_t *read_file(const char *path, json_t *(*parse)(const char *, size_t, struct err *))
-{
-	auto_strbuf struct strbuf text = {0};
-	struct err err = {0};
-	json_t *value;
-
-	if (fs_read(AT_FDCWD, path, FILE_SIZE_MAX, &text, &err)) {
-		print_message("skipped: %s (set CONFORMANCE to the folder with it)\n", err.text);
-		return NULL;
-	}
-	value = parse(strbuf_str(&text), text.len, &err);
-	if (!value)
-		fail_msg("%s: %s", path, err.text);
-	return value;
-}
-
-static json_t *load(const char *name)
-{
-	const char *dir = getenv("CONFORMANCE");
-	auto_free char *path = str_printf("%s/%s", dir ? dir : "../shared/conformance", name);
-
-	return read_file(path, json_parse);
-}
+#define CRD_SIZE_MAX (4 << 20)
 
 /* Is the id in the list of differences? */
 static bool differs(const char *id)
 {
-	auto_strbuf struct strbuf text = {0};
-	auto_free char *start = str_printf("\n%s ", id);
-	struct err err = {0};
+	json_auto_t *differences = recordings_differences("spider-differences.txt");
 
-	if (fs_read(AT_FDCWD, DIFFERENCES, FILE_SIZE_MAX, &text, &err))
-		fail_msg("%s", err.text);
-	return strstr(strbuf_str(&text), start) != NULL;
+	return json_object_get(differences, id) != NULL;
 }
 
 /* ---- the schema's defaults, as an API server fills them in ---- */
@@ -86,11 +57,18 @@ static json_t *schemas; /* { kind id: schema } */
 static const json_t *schema_of(const char *kind)
 {
 	json_t *known = json_object_get(schemas, kind);
-	json_auto_t *crd = known ? NULL : read_file(kind_find(kind)->crd_file, yaml_parse);
-	const json_t *version = json_array_get(json_at(crd, "spec", "versions"), 0);
+	auto_strbuf struct strbuf text = {0};
+	json_auto_t *crd = NULL;
+	const json_t *version = NULL;
+	struct err err = {0};
 
 	if (known)
 		return known;
+	if (fs_read(AT_FDCWD, kind_find(kind)->crd_file, CRD_SIZE_MAX, &text, &err) == 0)
+		crd = yaml_parse(strbuf_str(&text), text.len, &err);
+	if (!crd)
+		fail_msg("%s: %s", kind, err.text);
+	version = json_array_get(json_at(crd, "spec", "versions"), 0);
 	json_object_set(schemas, kind, json_at(version, "schema", "openAPIV3Schema"));
 	assert_non_null(json_object_get(schemas, kind));
 	return json_object_get(schemas, kind);
@@ -166,14 +144,12 @@ static int compare(const json_t *recorded, const json_t *stored)
 
 static void stores_what_was_recorded(void **state)
 {
-	json_auto_t *cases = load("spider.json");
+	json_auto_t *cases = recordings_need("spider.json");
 	json_auto_t *world = json_object();
 	json_t *recorded;
 	int failed = 0;
 	size_t i;
 
-	if (!cases)
-		skip();
 	json_array_foreach (cases, i, recorded) {
 		const json_t *object = json_at(recorded, "object");
 		json_auto_t *stored = create(world, object);
@@ -192,13 +168,11 @@ static void stores_what_was_recorded(void **state)
 
 static void policies_are_judged_as_recorded(void **state)
 {
-	json_auto_t *cases = load("policies.json");
+	json_auto_t *cases = recordings_need("policies.json");
 	json_t *recorded, *verdict;
 	size_t i, j, judged = 0;
 	int failed = 0;
 
-	if (!cases)
-		skip();
 	json_array_foreach (cases, i, recorded)
 		json_array_foreach (json_at(recorded, "admission"), j, verdict) {
 			const json_t *policy = json_array_get(json_at(recorded, "policies"), j);

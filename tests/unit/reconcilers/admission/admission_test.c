@@ -11,9 +11,9 @@
 
 #include <string.h>
 
-#include "reconcilers/admission.h"
-#include "reconcilers/kinds.h"
-#include "reconcilers/problems.h"
+#include "reconcilers/admission/admission.h"
+#include "reconcilers/core/kinds.h"
+#include "reconcilers/core/problems.h"
 #include "tests/fakes/json_patch.h"
 #include "tests/fakes/review.h"
 #include "tests/support/yaml.h"
@@ -77,10 +77,12 @@ static void a_refusal_names_everything(void **state)
 	assert_int_equal(json_array_size(causes), 4);
 	assert_string_equal(json_str_at(json_array_get(causes, 1), "field"),
 			    "spec.sriov.minTxRateMbps");
+	assert_string_equal(json_str_at(json_array_get(causes, 1), "reason"), "FieldValueInvalid");
 	assert_non_null(strstr(message_of(answer), "SpiderMultusConfig ml/c is invalid: "
 						   "spec.sriov.resourceName: is missing: "));
 	assert_non_null(strstr(message_of(answer), "; spec.sriov.minTxRateMbps: 9 is more than "));
-	assert_non_null(strstr(message_of(answer), "; spec.chainCNIJsonData[0]: is not JSON: "));
+	assert_non_null(
+		strstr(message_of(answer), "; spec.chainCNIJsonData[0]: \"x\" is not JSON: "));
 }
 
 static void a_refusal_says_the_value(void **state)

@@ -1,5 +1,6 @@
 /*
- * Pod injection: settings, groups, networks, resources, refusals; and who lacks what afterwards (inject_check.h has golden cases).
+ * Pod injection: settings, groups, networks, resources, refusals; and who lacks what afterwards
+ * (inject_check.h has golden cases).
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,9 +12,9 @@
 
 #include <string.h>
 
-#include "reconcilers/inject_check.h"
-#include "reconcilers/kinds.h"
-#include "reconcilers/pod_inject.h"
+#include "reconcilers/admission/inject_check.h"
+#include "reconcilers/admission/pod_inject.h"
+#include "reconcilers/core/kinds.h"
 #include "tests/fakes/json_patch.h"
 #include "tests/fakes/review.h"
 #include "tests/support/yaml.h"
@@ -30,7 +31,7 @@
 
 /* clang-format off */
 static const char world_text[] =
-	"{env: {namespace: orbweaver-system}, "
+	"{env: {namespace: orbweaver-system, policyNamespaces: [spider]}, "
 	"namespaces: {ml: {metadata: {name: ml}}, "
 	"shared: {metadata: {name: shared, annotations: {" RDMA ": rails}}}}, "
 	"spidermultusconfigs: {"
@@ -52,6 +53,8 @@ static const char world_text[] =
 	/* A label set by hand was never checked. */
 	LABELLED("o", RDMA ": broken", "cniType: ovs, ovs: {bridge: b}")
 	LABELLED("q", RDMA ": broken", "cniType: macvlan, macvlan: {master: [e0]}")
+	"tenant/t: {metadata: {name: t, namespace: tenant, annotations: {" RDMA ": 'of-a-tenant'}}, "
+	"spec: {cniType: ib-sriov, disableIPAM: true, ibsriov: {resourceName: x/vf}}}, "
 	"spider/gone: {metadata: {name: gone, namespace: spider, deletionTimestamp: x, "
 	"annotations: {" RDMA ": rails}}, spec: {cniType: macvlan, macvlan: {master: [e9]}}}}}";
 
@@ -78,7 +81,10 @@ static json_t *review_of(const char *settings, const json_t *pod)
 	return answer_to(settings, review);
 }
 
-/* The pod as it would be stored, or the message of the refusal; a second review has nothing to add. Returns new. */
+/*
+ * The pod as it would be stored, or the message of the refusal; a second review has nothing to add.
+ * Returns new.
+ */
 static json_t *inject(const char *settings, const char *text)
 {
 	json_t *pod = yaml(text);
@@ -152,6 +158,11 @@ static void a_pod_that_cannot_have_it_is_refused(void **state)
 	} cases[] = {
 		{POD(RDMA ": nowhere", ""), "Pod ml/w is invalid: metadata.annotations[" RDMA
 					    "]: \"nowhere\" names no SpiderMultusConfig"},
+		{POD(RDMA ": of-a-tenant", ""), "\"of-a-tenant\" names no SpiderMultusConfig that "
+						"this pod may have: correct it, or "
+						"give a SpiderMultusConfig in namespace ml or one "
+						"of orbweaver-system, kube-system, "
+						"spiderpool, spider the annotation"},
 		{POD(RDMA ": ''", ""), "\"\" names no SpiderMultusConfig"},
 		{POD(NETWORK ": rails", ""), "\"rails\" names no SpiderMultusConfig"},
 		{POD(RDMA ": broken", ""),
@@ -241,7 +252,10 @@ static void a_patch_says_only_what_is_added(void **state)
 	}
 }
 
-/* Controllers leave name and namespace to the server, which sends the latter beside the object (before 1.21 only there). */
+/*
+ * Controllers leave name and namespace to the server, which sends the latter beside the object
+ * (before 1.21 only there).
+ */
 static void a_pod_without_name_and_namespace_is_one(void **state)
 {
 	json_auto_t *pod = yaml("{metadata: {generateName: w-, annotations: {" RDMA
@@ -343,6 +357,7 @@ static void settings_are_read_with_defaults(void **state)
 		json_auto_t *wrong = yaml(bad[i]);
 
 		assert_int_equal(inject_settings_read(wrong, &settings, &err), -1);
+		assert_string_equal(err.reason, i == 0 ? "BadYaml" : "BadConfig");
 		assert_non_null(strstr(err.text, "ConfigMap spiderpool-conf: data[conf.yml]"));
 		assert_true(settings.enabled);
 	}

@@ -1,7 +1,6 @@
 /*
- * The recorded behaviour of Spiderpool's pod webhook (conformance/pods.json), replayed through ours.
- *
- * The file is looked for in $CONFORMANCE, else in ../shared/conformance; without it the test is skipped.
+ * The recorded behaviour of Spiderpool's pod webhook (conformance/pods.json), replayed through
+ * ours.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,56 +10,13 @@
 
 #include <cmocka.h>
 
-#include <fcntl.h>
 #include <string.h>
 
-#include "lib/base/fs.h"
-#include "reconcilers/kinds.h"
-#include "reconcilers/pod_inject.h"
+#include "reconcilers/admission/pod_inject.h"
+#include "reconcilers/core/kinds.h"
 #include "tests/fakes/json_patch.h"
 #include "tests/fakes/review.h"
-
-#define FILE_SIZE_MAX (64 << 20)
-#define DIFFERENCES   "tests/conformance/pods-differences.txt"
-
-static json_t *load(const char *name)
-{
-	const char *dir = getenv("CONFORMANCE");
-	auto_free char *path = str_printf("%s/%s", dir ? dir : "../shared/conformance", name);
-	auto_strbuf struct strbuf text = {0};
-	struct err err = {0};
-	json_t *value;
-
-	if (fs_read(AT_FDCWD, path, FILE_SIZE_MAX, &text, &err)) {
-		print_message("skipped: %s (set CONFORMANCE to the folder with %s)\n", err.text,
-			      name);
-		return NULL;
-	}
-	value = json_parse(strbuf_str(&text), text.len, &err);
-	if (!value)
-		fail_msg("%s", err.text);
-	return value;
-}
-
-/* { id: reason } */
-static json_t *read_differences(void)
-{
-	auto_strbuf struct strbuf text = {0};
-	json_t *differences = json_object();
-	struct err err = {0};
-	char *rest, *line;
-
-	if (fs_read(AT_FDCWD, DIFFERENCES, FILE_SIZE_MAX, &text, &err))
-		fail_msg("%s", err.text);
-	rest = text.data;
-	while ((line = strsep(&rest, "\n"))) {
-		const char *id = strsep(&line, " ");
-
-		if (line && id[0] != '#')
-			json_put_str(differences, id, line);
-	}
-	return differences;
-}
+#include "tests/unit/reconcilers/recordings.h"
 
 /* The configs that existed: pods.json's own, and those of spider.json. */
 static void add_configs(json_t *world, const json_t *cases)
@@ -150,15 +106,16 @@ static bool same_as_recorded(const json_t *stored, const json_t *recorded)
 
 static void agrees_with_the_recorded_behaviour(void **state)
 {
-	json_auto_t *recording = load("pods.json"), *others = load("spider.json");
-	json_auto_t *differences = read_differences();
-	json_auto_t *world = json_pack("{s:{s:s}}", "env", "namespace", "orbweaver-system");
+	json_auto_t *recording = recordings_need("pods.json"),
+		    *others = recordings_need("spider.json");
+	json_auto_t *differences = recordings_differences("pods-differences.txt");
+	/* Spiderpool takes configs of every namespace. */
+	json_auto_t *world = json_pack("{s:{s:s, s:[s, s]}}", "env", "namespace",
+				       "orbweaver-system", "policyNamespaces", "default", "ai");
 	json_t *recorded;
 	int failed = 0;
 	size_t i;
 
-	if (!recording || !others)
-		skip();
 	add_configs(world, json_at(recording, "configs"));
 	add_configs(world, others);
 	json_array_foreach (json_at(recording, "pods"), i, recorded) {

@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "lib/json/json.h"
-#include "reconcilers/conditions.h"
-#include "reconcilers/kinds.h"
+#include "reconcilers/core/conditions.h"
+#include "reconcilers/core/kinds.h"
 
 #define BEFORE "2026-01-31T10:00:00Z"
 #define NOW    "2026-02-01T00:00:00Z"

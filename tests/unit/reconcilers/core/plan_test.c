@@ -7,12 +7,16 @@
 
 #include <cmocka.h>
 
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "lib/base/fs.h"
+#include "lib/base/str.h"
 #include "lib/json/json.h"
-#include "reconcilers/kinds.h"
-#include "reconcilers/plan.h"
-#include "reconcilers/reconcile.h"
+#include "reconcilers/core/kinds.h"
+#include "reconcilers/core/plan.h"
+#include "reconcilers/core/reconcile.h"
 
 static json_t *parse(const char *text)
 {
@@ -77,20 +81,27 @@ static void operations_are_written_down_in_order(void **state)
 
 static void every_kind_has_its_names(void **state)
 {
-	size_t n = 0;
+	auto_strbuf struct strbuf listed = {0};
+	struct err err = {0};
 
-	for (const struct kind_info *k = kind_all(); k->id; k++, n++) {
+	assert_int_equal(fs_read(AT_FDCWD, "crds/Kustomization", 65536, &listed, &err), 0);
+	for (const struct kind_info *k = kind_all(); k->id; k++) {
 		assert_ptr_equal(kind_find(k->id), k);
 		assert_true(*k->kind >= 'A' && *k->kind <= 'Z');
 		if (str_empty(k->group)) {
 			assert_null(k->crd_file);
 		} else {
-			auto_free char *file = str_printf("crds/%s.%s.yaml", k->id, k->group);
+			const char *folder = str_eq(k->id, KIND_NAD) ? "crds/nad" : "crds";
+			auto_free char *file = str_printf("%s/%s.%s.yaml", folder, k->id, k->group);
+			auto_free char *line = str_printf("\n- %s.%s.yaml\n", k->id, k->group);
 
 			assert_string_equal(k->crd_file, file);
+			if (access(file, R_OK) < 0)
+				fail_msg("%s is not there, the schema of %s", file, k->kind);
+			if (!str_eq(k->id, KIND_NAD) && !strstr(strbuf_str(&listed), line))
+				fail_msg("crds/Kustomization does not list %s", file);
 		}
 	}
-	assert_int_equal(n, 14);
 	assert_null(kind_find("services"));
 	assert_null(kind_find(KIND_POLICY_REPORT));
 	assert_null(kind_find(NULL));

@@ -1,4 +1,6 @@
-/* The index of address ranges, against a plain list of them; and the index of pools on top of it. */
+/*
+ * The index of address ranges, against a plain list of them; and the index of pools on top of it.
+ */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -10,8 +12,8 @@
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
-#include "reconcilers/ip_index.h"
-#include "reconcilers/ip_pool_index.h"
+#include "reconcilers/spider/ip_index.h"
+#include "reconcilers/spider/ip_pool_index.h"
 
 #define OWNERS     64
 #define OWNER_MAX  4

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "lib/base/str.h"
-#include "reconcilers/ip_range.h"
+#include "reconcilers/spider/ip_range.h"
 
 #define V6_TOP (~(ip_number)0)
 

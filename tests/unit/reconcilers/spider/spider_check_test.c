@@ -1,6 +1,6 @@
 /*
- * The rules for SpiderMultusConfigs and SpiderIPPools, one by one: a specification and the reason for which it is refused,
- * NULL when it is accepted.
+ * The rules for SpiderMultusConfigs and SpiderIPPools, one by one: a specification and the reason
+ * for which it is refused, NULL when it is accepted.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,10 +13,11 @@
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "lib/json/yaml.h"
-#include "reconcilers/ip_pool.h"
-#include "reconcilers/kinds.h"
-#include "reconcilers/multus_config.h"
-#include "reconcilers/names.h"
+#include "reconcilers/core/kinds.h"
+#include "reconcilers/core/names.h"
+#include "reconcilers/spider/ip_pool.h"
+#include "reconcilers/spider/multus_config.h"
+#include "reconcilers/spider/multus_config_check.h"
 
 struct rule {
 	const char *spec; /* YAML; a line "---" parts annotations (in front) from the spec */
@@ -364,6 +365,32 @@ static void many_problems_are_counted_not_kept(void **state)
 	assert_true(str_ends(text, "; and 968 more"));
 }
 
+static void a_pool_keeps_its_network(void **state)
+{
+	json_auto_t *old = object_new("subnet: 10.7.0.0/24"),
+		    *now = object_new("subnet: 10.8.0.0/24");
+	auto_problems struct problems problems = {0}, none = {0};
+
+	ip_pool_check_change(NULL, old, now, &problems);
+	assert_string_equal(problems_reason(&problems), "SubnetChanged");
+	ip_pool_check_change(NULL, old, old, &none);
+	assert_int_equal(none.total, 0);
+}
+
+/* Nobody else could tell whose NetworkAttachmentDefinition it is. */
+static void a_config_without_uid_is_a_bug(void **state)
+{
+	json_auto_t *config = object_new("cniType: macvlan");
+	json_auto_t *world = json_pack("{s:{s:O}}", KIND_MULTUS_CONFIG, "ml/x", config);
+	auto_plan struct plan plan = {0};
+	struct err err = {0};
+
+	assert_int_equal(multus_config_reconcile(world, "ml/x", &plan, &err), -1);
+	assert_int_equal(err.class, ERR_BUG);
+	assert_string_equal(err.reason, "BadWorld");
+	assert_int_equal(json_array_size(plan.ops), 0);
+}
+
 static void names_are_judged_as_kubernetes_does(void **state)
 {
 	assert_true(name_is_dns_subdomain("a"));
@@ -392,6 +419,8 @@ int main(void)
 		cmocka_unit_test(pools_follow_the_rules),
 		cmocka_unit_test(an_admitted_pool_is_younger_than_all_others),
 		cmocka_unit_test(many_problems_are_counted_not_kept),
+		cmocka_unit_test(a_pool_keeps_its_network),
+		cmocka_unit_test(a_config_without_uid_is_a_bug),
 		cmocka_unit_test(names_are_judged_as_kubernetes_does),
 	};
 

@@ -1,8 +1,6 @@
 /*
- * The recorded behaviour of Spiderpool (conformance/spider.json), replayed through our reconcilers: one world in which the
- * recorded objects are created one after the other.
- *
- * The file is looked for in $CONFORMANCE, else in ../shared/conformance; without it the test is skipped.
+ * The recorded behaviour of Spiderpool (conformance/spider.json), replayed through our reconcilers:
+ * one world in which the recorded objects are created one after the other.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,62 +10,25 @@
 
 #include <cmocka.h>
 
-#include <fcntl.h>
 #include <string.h>
 
-#include "lib/base/fs.h"
-#include "reconcilers/conditions.h"
-#include "reconcilers/ip_pool.h"
-#include "reconcilers/multus_config.h"
+#include "reconcilers/core/conditions.h"
+#include "reconcilers/spider/ip_pool.h"
+#include "reconcilers/spider/multus_config.h"
 #include "tests/fakes/cluster.h"
+#include "tests/unit/reconcilers/recordings.h"
 
-#define FILE_SIZE_MAX (64 << 20)
-
-/* Where we differ on purpose: the verdict is the opposite of the recorded one. { id: reason }, of the whole run. */
-#define DIFFERENCES "tests/conformance/spider-differences.txt"
+/*
+ * Where we differ on purpose: the verdict is the opposite of the recorded one. { id: reason }, of
+ * the whole run.
+ */
+#define DIFFERENCES "spider-differences.txt"
 
 static json_t *differences;
-
-static void read_differences(void)
-{
-	auto_strbuf struct strbuf text = {0};
-	struct err err = {0};
-	char *rest, *line;
-
-	if (fs_read(AT_FDCWD, DIFFERENCES, FILE_SIZE_MAX, &text, &err))
-		fail_msg("%s", err.text);
-	differences = json_object();
-	rest = text.data;
-	while ((line = strsep(&rest, "\n"))) {
-		const char *id = strsep(&line, " ");
-
-		if (line && id[0] != '#')
-			json_put_str(differences, id, line);
-	}
-}
 
 static const char *difference(const char *id)
 {
 	return json_str_at(differences, id);
-}
-
-static json_t *load(const char *name)
-{
-	const char *dir = getenv("CONFORMANCE");
-	auto_free char *path = str_printf("%s/%s", dir ? dir : "../shared/conformance", name);
-	auto_strbuf struct strbuf text = {0};
-	struct err err = {0};
-	json_t *cases;
-
-	if (fs_read(AT_FDCWD, path, FILE_SIZE_MAX, &text, &err)) {
-		print_message("skipped: %s (set CONFORMANCE to the folder with %s)\n", err.text,
-			      name);
-		return NULL;
-	}
-	cases = json_parse(strbuf_str(&text), text.len, &err);
-	if (!cases)
-		fail_msg("%s", err.text);
-	return cases;
 }
 
 static json_t *world_new(void)
@@ -84,7 +45,10 @@ static int complain(const char *id, const char *what, const json_t *got, const j
 	return 1;
 }
 
-/* Create the object as the n-th of the world, and let its reconciler come to rest. Returns its key; free(). */
+/*
+ * Create the object as the n-th of the world, and let its reconciler come to rest. Returns its key;
+ * free().
+ */
 static char *create(json_t *world, const json_t *object, const json_t *spec, size_t n)
 {
 	bool is_pool = str_eq(json_str_at(object, "kind"), "SpiderIPPool");
@@ -193,7 +157,7 @@ static int replay(json_t *world, const json_t *recorded, const json_t *spec, siz
 
 static int set_up(void **state)
 {
-	read_differences();
+	differences = recordings_differences(DIFFERENCES);
 	return 0;
 }
 
@@ -205,14 +169,12 @@ static int tear_down(void **state)
 
 static void agrees_with_the_recorded_behaviour(void **state)
 {
-	json_auto_t *cases = load("spider.json");
+	json_auto_t *cases = recordings_need("spider.json");
 	json_auto_t *world = world_new();
 	json_t *recorded;
 	int failed = 0;
 	size_t i;
 
-	if (!cases)
-		skip();
 	json_array_foreach (cases, i, recorded)
 		failed += replay(world, recorded, NULL, i);
 	print_message("%zu cases, %zu of them differ on purpose\n", json_array_size(cases),
@@ -223,14 +185,12 @@ static void agrees_with_the_recorded_behaviour(void **state)
 /* What the recorded webhook stored, defaults filled in, gives the same as what was sent. */
 static void stored_defaults_change_nothing(void **state)
 {
-	json_auto_t *cases = load("spider.json");
+	json_auto_t *cases = recordings_need("spider.json");
 	json_auto_t *world = world_new();
 	json_t *recorded;
 	int failed = 0;
 	size_t i;
 
-	if (!cases)
-		skip();
 	json_array_foreach (cases, i, recorded)
 		if (json_at(recorded, "stored_spec"))
 			failed += replay(world, recorded, json_at(recorded, "stored_spec"), i);
@@ -239,14 +199,12 @@ static void stored_defaults_change_nothing(void **state)
 
 static void accepts_the_configs_that_pods_were_recorded_with(void **state)
 {
-	json_auto_t *recording = load("pods.json");
+	json_auto_t *recording = recordings_need("pods.json");
 	json_auto_t *world = world_new();
 	json_t *recorded;
 	int failed = 0;
 	size_t i;
 
-	if (!recording)
-		skip();
 	json_array_foreach (json_at(recording, "configs"), i, recorded) {
 		json_auto_t *entry = json_deep_copy(recorded);
 

@@ -1,5 +1,6 @@
 /*
- * Extended resources of the cluster: what is one, and when the first and the last node of it is told.
+ * Extended resources of the cluster: what is one, and when the first and the last node of it is
+ * told.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +13,7 @@
 #include <string.h>
 
 #include "lib/json/json.h"
-#include "reconcilers/node_resources.h"
+#include "reconcilers/sriov/node_resources.h"
 #include "tests/support/yaml.h"
 
 static struct strbuf told;

@@ -1,5 +1,6 @@
 /*
- * Node and policies → SriovNetworkNodeState: merging of policies on a PF, what does not stop what, the object's life.
+ * Node and policies → SriovNetworkNodeState: merging of policies on a PF, what does not stop what,
+ * the object's life.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,15 +12,16 @@
 #include <string.h>
 
 #include "lib/json/json.h"
-#include "reconcilers/kinds.h"
-#include "reconcilers/node_state.h"
+#include "reconcilers/core/kinds.h"
+#include "reconcilers/sriov/node_state.h"
 #include "tests/support/yaml.h"
 
 /* Node w1 (label gpu=yes) with two PFs of one kind, p0 and p1. */
 static json_t *world_new(void)
 {
 	return yaml(
-		"env: {now: '2026-01-31T10:00:00Z', namespace: sys}\n"
+		"env: {now: '2026-01-31T10:00:00Z', namespace: sys, policyNamespaces: [lab, "
+		"other]}\n"
 		"nodes: {w1: {metadata: {name: w1, labels: {gpu: 'yes'}}}}\n"
 		"sriovnetworknodepolicies: {}\n"
 		"sriovnetworkpoolconfigs: {}\n"
@@ -107,10 +109,22 @@ static void assert_why(const json_t *world, const char *policy, const char *reas
 	"{priority: 50, nicSelector: {pfNames: ['p0#4-9']}, numVfs: 10, mtu: 1500,"                \
 	" deviceType: vfio-pci}"
 #define GOLD_GROUP                                                                                 \
-	"{resourceName: gold, deviceType: netdevice, vfRange: 0-3, policyName: gold, mtu: 9000,"   \
+	"{resourceName: gold, deviceType: netdevice, vfRange: 0-3, policyName: gold, "             \
+	"policyNamespace: lab, mtu: 9000,"                                                         \
 	" isRdma: true}"
 #define BULK_GROUP                                                                                 \
-	"{resourceName: bulk, deviceType: vfio-pci, vfRange: 4-9, policyName: bulk, mtu: 1500}"
+	"{resourceName: bulk, deviceType: vfio-pci, vfRange: 4-9, policyName: bulk, "              \
+	"policyNamespace: lab, mtu: 1500}"
+
+/* key: "NAMESPACE/NAME" */
+static void put_pool(json_t *world, const char *key, const char *text)
+{
+	auto_free char *namespace = str_ndup(key, strcspn(key, "/"));
+	json_t *pool = yaml(text);
+
+	json_put_str(json_need_object(pool, "metadata"), "namespace", namespace);
+	json_put(json_at(world, KIND_POOL_CONFIG), key, pool);
+}
 
 static void two_policies_share_a_pf(void **state)
 {
@@ -118,8 +132,7 @@ static void two_policies_share_a_pf(void **state)
 
 	add_policy(world, "gold", GOLD);
 	add_policy(world, "bulk", BULK);
-	json_put(json_at(world, KIND_POOL_CONFIG), "sys/all",
-		 yaml("{metadata: {name: all}, spec: {rdmaMode: exclusive}}"));
+	put_pool(world, "sys/all", "{metadata: {name: all}, spec: {rdmaMode: exclusive}}");
 	spec = spec_of(world);
 	assert_json(spec, "{interfaces: [{pciAddress: '0000:19:00.0', numVfs: 10, mtu: 9000,"
 			  " name: p0, vfGroups: [" GOLD_GROUP "," BULK_GROUP "]}],"
@@ -153,7 +166,7 @@ static void a_strong_policy_that_overlaps_takes_the_pf(void **state)
 	assert_json(json_at(spec, "interfaces"),
 		    "[{pciAddress: '0000:19:00.0', numVfs: 16, mtu: 4000, name: p0, vfGroups: ["
 		    "{resourceName: wide, deviceType: netdevice, vfRange: 0-15,"
-		    " policyName: wide, mtu: 4000}]}]");
+		    " policyName: wide, policyNamespace: lab, mtu: 4000}]}]");
 }
 
 static void of_equals_the_last_name_wins_and_the_larger_numbers_stay(void **state)
@@ -166,7 +179,8 @@ static void of_equals_the_last_name_wins_and_the_larger_numbers_stay(void **stat
 	spec = spec_of(world);
 	assert_json(json_at(spec, "interfaces"),
 		    "[{pciAddress: '0000:19:00.0', numVfs: 12, mtu: 9000, name: p0, vfGroups: ["
-		    "{resourceName: b, deviceType: netdevice, vfRange: 0-3, policyName: b,"
+		    "{resourceName: b, deviceType: netdevice, vfRange: 0-3, policyName: b, "
+		    "policyNamespace: lab,"
 		    " mtu: 1500}]}]");
 }
 
@@ -179,7 +193,8 @@ static void an_absent_priority_is_the_weakest(void **state)
 	spec = spec_of(world);
 	assert_json(json_at(spec, "interfaces"),
 		    "[{pciAddress: '0000:19:00.0', numVfs: 12, name: p0, vfGroups: ["
-		    "{resourceName: a, deviceType: netdevice, vfRange: 0-11, policyName: a}]}]");
+		    "{resourceName: a, deviceType: netdevice, vfRange: 0-11, policyName: a, "
+		    "policyNamespace: lab}]}]");
 }
 
 static void disjoint_ranges_may_share_a_resource(void **state)
@@ -195,8 +210,10 @@ static void disjoint_ranges_may_share_a_resource(void **state)
 	spec = spec_of(world);
 	assert_json(json_at(spec, "interfaces"),
 		    "[{pciAddress: '0000:19:00.0', numVfs: 8, name: p0, vfGroups: ["
-		    "{resourceName: r, deviceType: netdevice, vfRange: 4-7, policyName: s2},"
-		    "{resourceName: r, deviceType: netdevice, vfRange: 0-3, policyName: s1}]}]");
+		    "{resourceName: r, deviceType: netdevice, vfRange: 4-7, policyName: s2, "
+		    "policyNamespace: lab},"
+		    "{resourceName: r, deviceType: netdevice, vfRange: 0-3, policyName: s1, "
+		    "policyNamespace: lab}]}]");
 }
 
 static void a_policy_may_list_a_pf_twice_and_by_its_alternative_name(void **state)
@@ -207,8 +224,10 @@ static void a_policy_may_list_a_pf_twice_and_by_its_alternative_name(void **stat
 	spec = spec_of(world);
 	assert_json(json_at(spec, "interfaces"),
 		    "[{pciAddress: '0000:19:00.0', numVfs: 6, name: p0, vfGroups: ["
-		    "{resourceName: a, deviceType: netdevice, vfRange: 0-1, policyName: a},"
-		    "{resourceName: a, deviceType: netdevice, vfRange: 4-5, policyName: a}]}]");
+		    "{resourceName: a, deviceType: netdevice, vfRange: 0-1, policyName: a, "
+		    "policyNamespace: lab},"
+		    "{resourceName: a, deviceType: netdevice, vfRange: 4-5, policyName: a, "
+		    "policyNamespace: lab}]}]");
 }
 
 static void equality_is_judged_per_pf(void **state)
@@ -222,9 +241,11 @@ static void equality_is_judged_per_pf(void **state)
 	spec = spec_of(world);
 	assert_json(json_at(spec, "interfaces"),
 		    "[{pciAddress: '0000:19:00.0', numVfs: 4, name: p0, vfGroups: ["
-		    "{resourceName: z, deviceType: netdevice, vfRange: 0-3, policyName: z}]},"
+		    "{resourceName: z, deviceType: netdevice, vfRange: 0-3, policyName: z, "
+		    "policyNamespace: lab}]},"
 		    "{pciAddress: '0000:19:00.1', numVfs: 2, name: p1, vfGroups: ["
-		    "{resourceName: w, deviceType: netdevice, vfRange: 0-1, policyName: w}]}]");
+		    "{resourceName: w, deviceType: netdevice, vfRange: 0-1, policyName: w, "
+		    "policyNamespace: lab}]}]");
 }
 
 static void a_partition_inherits_what_it_does_not_say(void **state)
@@ -297,7 +318,8 @@ static void the_plugin_needs_no_other_source(void **state)
 		   " excludeTopology: true, vdpaType: vhost, eSwitchMode: switchdev}");
 	spec = spec_of(world);
 	assert_json(json_at(json_array_get(json_at(spec, "interfaces"), 0), "vfGroups"),
-		    "[{resourceName: a, deviceType: netdevice, vfRange: 0-1, policyName: a,"
+		    "[{resourceName: a, deviceType: netdevice, vfRange: 0-1, policyName: a, "
+		    "policyNamespace: lab,"
 		    " vdpaType: vhost, needVhostNet: true, excludeTopology: true}]");
 }
 
@@ -333,7 +355,7 @@ static void set_guid_pool(json_t *world, const char *name, const char *octet)
 			   " rangeEnd: '%s:ff:ff:ff:ff:ff:ff:ff'}}}",
 			   octet, octet);
 
-	json_put(json_at(world, KIND_POOL_CONFIG), name, yaml(pool));
+	put_pool(world, name, pool);
 }
 
 static void set_pf(json_t *world, size_t pf, const char *fields)
@@ -384,7 +406,7 @@ static void without_a_pool_guids_are_left_to_the_agent(void **state)
 
 	set_pf(world, 0, "{linkType: IB, mac: '" IPOIB "'}");
 	add_policy(world, "a", "{nicSelector: {pfNames: [p0]}, numVfs: 2}");
-	json_put(json_at(world, KIND_POOL_CONFIG), "sys/ib", yaml("{spec: {rdmaMode: shared}}"));
+	put_pool(world, "sys/ib", "{spec: {rdmaMode: shared}}");
 	spec = spec_of(world);
 	assert_null(json_at(group_at(spec, 0, 0), "guidStart"));
 }
@@ -437,10 +459,10 @@ static void a_refused_policy_stops_no_other(void **state)
 	add_policy(world, "good", "{nicSelector: {pfNames: [p1]}, numVfs: 2}");
 	add_policy(world, "default", "{nicSelector: {pfNames: [p0]}, numVfs: 2}");
 	spec = spec_of(world);
-	assert_json(
-		json_at(spec, "interfaces"),
-		"[{pciAddress: '0000:19:00.1', numVfs: 2, name: p1, vfGroups: ["
-		"{resourceName: good, deviceType: netdevice, vfRange: 0-1, policyName: good}]}]");
+	assert_json(json_at(spec, "interfaces"),
+		    "[{pciAddress: '0000:19:00.1', numVfs: 2, name: p1, vfGroups: ["
+		    "{resourceName: good, deviceType: netdevice, vfRange: 0-1, policyName: good, "
+		    "policyNamespace: lab}]}]");
 }
 
 static void a_policy_broken_by_an_edit_keeps_its_vfs(void **state)
@@ -499,9 +521,8 @@ static void a_node_in_two_pools_keeps_its_mode(void **state)
 	json_auto_t *world = world_new(), *spec = NULL;
 
 	json_put(state_of(world), "spec", yaml("{system: {rdmaMode: exclusive}}"));
-	json_put(json_at(world, KIND_POOL_CONFIG), "sys/a", yaml("{spec: {rdmaMode: shared}}"));
-	json_put(json_at(world, KIND_POOL_CONFIG), "sys/b",
-		 yaml("{spec: {nodeSelector: {matchLabels: {gpu: 'yes'}}}}"));
+	put_pool(world, "sys/a", "{spec: {rdmaMode: shared}}");
+	put_pool(world, "sys/b", "{spec: {nodeSelector: {matchLabels: {gpu: 'yes'}}}}");
 	spec = spec_of(world);
 	assert_string_equal(json_str_at(spec, "system", "rdmaMode"), "exclusive");
 }
@@ -511,9 +532,9 @@ static void an_unreadable_pool_changes_no_mode(void **state)
 	json_auto_t *world = world_new(), *spec = NULL;
 
 	json_put(state_of(world), "spec", yaml("{system: {rdmaMode: shared}}"));
-	json_put(json_at(world, KIND_POOL_CONFIG), "sys/a",
-		 yaml("{spec: {rdmaMode: exclusive, nodeSelector: {matchExpressions: [{key: "
-		      "gpu}]}}}"));
+	put_pool(world, "sys/a",
+		 "{spec: {rdmaMode: exclusive, nodeSelector: {matchExpressions: [{key: "
+		 "gpu}]}}}");
 	spec = spec_of(world);
 	assert_string_equal(json_str_at(spec, "system", "rdmaMode"), "shared");
 }
@@ -573,7 +594,8 @@ static void what_upstream_wrote_stays_to_the_letter(void **state)
 	static const char written[] =
 		"{interfaces: [{pciAddress: '0000:19:00.0', numVfs: 8, name: p0, mtu: 0,"
 		" externallyManaged: false, vfGroups: [{resourceName: a, deviceType: netdevice,"
-		" vfRange: 0-7, policyName: a, isRdma: true}]}], bridges: {ovs: []}, system: {}}";
+		" vfRange: 0-7, policyName: a, policyNamespace: lab, isRdma: true}]}], bridges: "
+		"{ovs: []}, system: {}}";
 
 	json_put(state_of(world), "spec", yaml(written));
 	add_policy(world, "a", "{nicSelector: {pfNames: [p0]}, numVfs: 8, isRdma: true}");
@@ -668,13 +690,61 @@ static void a_report_follows_the_agent(void **state)
 		   "agent: syncStatus is InProgress, last error: write sriov_numvfs: busy");
 	json_put_str(status, "syncStatus", "Failed");
 	assert_why(world, "lab/a", "SyncFailed",
-		   "agent: syncStatus Failed: write sriov_numvfs: busy");
+		   "agent: syncStatus Failed: write sriov_numvfs: busy; look at the agent's log "
+		   "there");
 
 	json_put_str(status, "syncStatus", "Succeeded");
 	for (size_t i = 0; i < 2; i++)
 		json_put_int(json_array_get(json_at(status, "interfaces"), i), "numVfs", 4);
 	ready = report_of(world, "lab/a");
-	assert_json(ready, "{matched: true, ready: true, wantedVfs: 8, presentVfs: 8}");
+	assert_json(ready,
+		    "{reported: true, matched: true, ready: true, wantedVfs: 8, presentVfs: 8}");
+}
+
+/*
+ * p0 waits for a pod, p1 has failed, and the node for a reboot: each policy hears of its PF and of
+ * the node.
+ */
+static void a_policy_answers_for_its_own_nics(void **state)
+{
+	json_auto_t *world = world_new(), *spec = NULL;
+	json_t *status = json_at(state_of(world), "status");
+
+	add_policy(world, "a", "{nicSelector: {pfNames: [p0]}, numVfs: 4}");
+	add_policy(world, "b", "{nicSelector: {pfNames: [p1]}, numVfs: 4}");
+	spec = spec_of(world);
+	json_object_set(state_of(world), "spec", spec);
+	json_put_int(status, "observedGeneration", 3);
+	json_put_str(status, "syncStatus", "Failed");
+	json_put(status, "problems",
+		 yaml("[{type: Blocked, pciAddress: '0000:19:00.0', reason: VfHeld, message: "
+		      "held}]"));
+	for (size_t i = 0; i < 2; i++)
+		json_put_int(json_array_get(json_at(status, "interfaces"), i), "numVfs", 4);
+	assert_why(world, "lab/a", "Blocked", "p0: held");
+	json_auto_t *ready = report_of(world, "lab/b");
+	assert_json(ready,
+		    "{reported: true, matched: true, ready: true, wantedVfs: 4, presentVfs: 4}");
+	json_put(status, "problems",
+		 yaml("[{type: Degraded, pciAddress: '0000:19:00.1', reason: NoSriov, message: "
+		      "busy}, "
+		      "{type: RebootRequired, reason: RdmaMode, message: next boot}]"));
+	assert_why(world, "lab/a", "RebootRequired", "agent: next boot");
+	assert_why(world, "lab/b", "SyncFailed", "p1: busy\nagent: next boot");
+}
+
+/* An agent that looked and found no NIC has spoken. */
+static void a_node_without_nics_is_no_silent_node(void **state)
+{
+	json_auto_t *world = world_new();
+	json_t *status = json_at(state_of(world), "status");
+
+	add_policy(world, "a", "{nicSelector: {vendor: 15b3}, numVfs: 4}");
+	json_put(status, "interfaces", json_array());
+	json_put_str(status, "syncStatus", "");
+	assert_why(world, "lab/a", "NicsNotReported", "agent: no NICs are reported yet");
+	json_put_str(status, "syncStatus", "Succeeded");
+	assert_why(world, "lab/a", "NoNicMatches", "agent: reports no NIC");
 }
 
 static void a_node_without_a_match_says_why_for_each_pf(void **state)
@@ -718,9 +788,45 @@ static void numbers_of_an_agent_may_be_any(void **state)
 	}
 }
 
+static void without_a_clock_nothing_is_kept_or_deleted(void **state)
+{
+	json_auto_t *world = json_pack("{s:{s:s, s:s}, s:{s:{s:{s:s, s:s}}}}", "env", "now", "noon",
+				       "namespace", "orbweaver-system", KIND_NODE_STATE,
+				       "orbweaver-system/w1", "metadata", "name", "w1", "uid", "u");
+	auto_plan struct plan plan = {0};
+	struct err err = {0};
+
+	assert_int_equal(node_state_reconcile(world, "w1", &plan, &err), -1);
+	assert_int_equal(err.class, ERR_BUG);
+	assert_string_equal(err.reason, "NoClock");
+	assert_true(plan_is_empty(&plan));
+}
+
+/* The applier takes off what we set and do not name any more. */
+static void how_far_a_drain_is_stays_on_the_nodestate(void **state)
+{
+	json_auto_t *world = json_pack(
+		"{s:{s:s, s:s}, s:{s:{s:{s:s}}}, s:{s:{s:{s:s, s:{s:s, s:s, s:s}, s:{s:[s, s]}}}}}",
+		"env", "now", "2026-01-31T10:00:00Z", "namespace", "orbweaver-system", KIND_NODE,
+		"w1", "metadata", "name", "w1", KIND_NODE_STATE, "orbweaver-system/w1", "metadata",
+		"name", "w1", "annotations", DRAIN_CURRENT_STATE, "Draining", DRAIN_DESIRED_STATE,
+		"Drain_Required", "else", "others'", "orbweaver", "annotations",
+		DRAIN_CURRENT_STATE, DRAIN_DESIRED_STATE);
+	json_auto_t *want = json_pack("{s:s, s:s}", DRAIN_CURRENT_STATE, "Draining",
+				      DRAIN_DESIRED_STATE, "Drain_Required");
+	auto_plan struct plan plan = {0};
+	struct err err = {0};
+
+	assert_int_equal(node_state_reconcile(world, "w1", &plan, &err), 0);
+	assert_true(json_same(
+		json_at(json_array_get(plan.ops, 0), "object", "metadata", "annotations"), want));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(how_far_a_drain_is_stays_on_the_nodestate),
+		cmocka_unit_test(without_a_clock_nothing_is_kept_or_deleted),
 		cmocka_unit_test(two_policies_share_a_pf),
 		cmocka_unit_test(a_weak_policy_that_overlaps_leaves_nothing_behind),
 		cmocka_unit_test(a_strong_policy_that_overlaps_takes_the_pf),
@@ -755,6 +861,8 @@ int main(void)
 		cmocka_unit_test(a_node_that_comes_back_takes_its_node_state_over),
 		cmocka_unit_test(a_node_of_another_system_gets_none),
 		cmocka_unit_test(a_report_follows_the_agent),
+		cmocka_unit_test(a_policy_answers_for_its_own_nics),
+		cmocka_unit_test(a_node_without_nics_is_no_silent_node),
 		cmocka_unit_test(a_node_without_a_match_says_why_for_each_pf),
 		cmocka_unit_test(a_device_cannot_have_more_vfs_than_it_says),
 		cmocka_unit_test(numbers_of_an_agent_may_be_any),

@@ -1,5 +1,6 @@
 /*
- * The long answer about a policy: complete where the status is bounded, and the same where it is not.
+ * The long answer about a policy: complete where the status is bounded, and the same where it is
+ * not.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,16 +12,17 @@
 #include <string.h>
 
 #include "lib/json/json.h"
-#include "reconcilers/kinds.h"
-#include "reconcilers/node_state.h"
-#include "reconcilers/policy_explain.h"
-#include "reconcilers/policy_report.h"
-#include "reconcilers/policy_status.h"
+#include "reconcilers/core/kinds.h"
+#include "reconcilers/sriov/node_state.h"
+#include "reconcilers/sriov/policy_explain.h"
+#include "reconcilers/sriov/policy_report.h"
+#include "reconcilers/sriov/policy_status.h"
 #include "tests/support/yaml.h"
 
 static json_t *world_new(void)
 {
-	return yaml("env: {now: '2026-01-31T10:00:00Z', namespace: sys}\n"
+	return yaml("env: {now: '2026-01-31T10:00:00Z', namespace: sys, policyNamespaces: [lab, "
+		    "other]}\n"
 		    "nodes: {}\n"
 		    "sriovnetworknodepolicies: {}\n"
 		    "sriovnetworkpoolconfigs: {}\n"
@@ -244,6 +246,7 @@ static void an_unknown_policy_is_an_error(void **state)
 
 	assert_null(policy_explain(world, "lab/a", &err));
 	assert_string_equal(err.text, "policy lab/a: there is none of that name");
+	assert_string_equal(err.reason, "NoSuchPolicy");
 }
 
 int main(void)

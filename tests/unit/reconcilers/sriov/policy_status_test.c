@@ -11,14 +11,15 @@
 #include <string.h>
 
 #include "lib/json/json.h"
-#include "reconcilers/conditions.h"
-#include "reconcilers/kinds.h"
-#include "reconcilers/policy_status.h"
+#include "reconcilers/core/conditions.h"
+#include "reconcilers/core/kinds.h"
+#include "reconcilers/sriov/policy_status.h"
 #include "tests/support/yaml.h"
 
 static json_t *world_with(const char *reports)
 {
-	json_t *world = yaml("env: {now: '2026-01-31T10:00:00Z', namespace: sys}\n"
+	json_t *world = yaml("env: {now: '2026-01-31T10:00:00Z', namespace: sys, policyNamespaces: "
+			     "[lab, other]}\n"
 			     "sriovnetworknodepolicies:\n"
 			     "  lab/a:\n"
 			     "    metadata: {name: a, namespace: lab, generation: 4}\n"
@@ -62,10 +63,13 @@ static void assert_counts(const json_t *status, int matched, int ready, int want
 	assert_int_equal(json_integer_value(json_at(status, "presentVfs")), present);
 }
 
-#define READY  "{matched: true, ready: true, wantedVfs: 8, presentVfs: 8}"
-#define NO_NIC "{matched: false, ready: false, wantedVfs: 0, presentVfs: 0, reason: NoNicMatches,"
+#define READY "{reported: true, matched: true, ready: true, wantedVfs: 8, presentVfs: 8}"
+#define NO_NIC                                                                                     \
+	"{reported: true, matched: false, ready: false, wantedVfs: 0, presentVfs: 0, reason: "     \
+	"NoNicMatches,"
 #define SYNCING                                                                                    \
-	"{matched: true, ready: false, wantedVfs: 8, presentVfs: 0, reason: Syncing,"              \
+	"{reported: true, matched: true, ready: false, wantedVfs: 8, presentVfs: 0, reason: "      \
+	"Syncing,"                                                                                 \
 	" why: 'agent: syncStatus is InProgress'}"
 
 static void is_ready_when_every_matched_node_is(void **state)
@@ -76,10 +80,73 @@ static void is_ready_when_every_matched_node_is(void **state)
 
 	assert_counts(status, 2, 2, 16, 16);
 	assert_condition(status, "Ready", "True", "NodesReady", "2 nodes ready, 16 VFs");
-	assert_condition(status, "Progressing", "False", "NothingToDo", "");
-	assert_condition(status, "Degraded", "False", "AsExpected", "");
+	assert_condition(status, "Progressing", "False", "NothingToDo",
+			 "there is nothing that passes by itself");
+	assert_condition(status, "Degraded", "False", "AsExpected", "nothing is wrong");
 	assert_string_equal(json_string_value(json_array_get(json_at(status, "explanation"), 0)),
 			    "node w3 ens1f0: vendor 8086, wanted 15b3");
+}
+
+/* kubectl wait must not pass before every agent has spoken. */
+static void is_not_ready_while_a_selected_node_is_silent(void **state)
+{
+	json_auto_t *world =
+		world_with("{w1: " READY ", ghost: {reported: false, matched: false, ready: false,"
+			   " wantedVfs: 0, presentVfs: 0, reason: NicsNotReported,"
+			   " why: 'agent: no NICs are reported yet'}}");
+	json_auto_t *status = status_of(world);
+
+	assert_counts(status, 1, 1, 8, 8);
+	assert_int_equal(json_integer_value(json_at(status, "selectedNodes")), 2);
+	assert_int_equal(json_integer_value(json_at(status, "reportingNodes")), 1);
+	assert_condition(status, "Ready", "False", "NicsNotReported",
+			 "1 of 1 node ready, 8 of 8 VFs: 1 of 2 selected nodes have reported NICs: "
+			 "node ghost agent: no NICs are reported yet; if this lasts, look whether "
+			 "the agent runs there");
+}
+
+/* A virtio NIC for management is no candidate; a PF that lacks one selector is. */
+static void the_candidate_that_comes_closest_is_in_the_headline(void **state)
+{
+	json_auto_t *world =
+		world_with("{w1: " NO_NIC " failing: 3, why: 'mgmt0: vendor 1af4, wanted 15b3;"
+			   " deviceID 1041, wanted 1017; name mgmt0, wanted ens1'}, w2: " NO_NIC
+			   " failing: 1, why: 'ens1: deviceID 1019, wanted 1017'}}");
+	json_auto_t *status = status_of(world);
+
+	assert_condition(
+		status, "Ready", "False", "NoNicMatches",
+		"nicSelector picks no PF on 2 selected nodes: node w2 ens1: deviceID 1019, "
+		"wanted 1017; correct nicSelector");
+}
+
+static void waiting_is_not_called_failing(void **state)
+{
+	static const struct {
+		const char *reason, *why, *message;
+	} rows[] = {
+		{"Blocked", "ens1: VF 0000:02:10.0 is held by default/vf1",
+		 "node w1 ens1: VF 0000:02:10.0 is held by default/vf1; delete that pod, or leave "
+		 "it: nothing is taken from it"},
+		{"RebootRequired", "agent: exclusive from the next boot on",
+		 "node w1 agent: exclusive from the next boot on; drain and reboot the node when "
+		 "it suits you"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		auto_free char *reports = str_printf(
+			"{w1: {reported: true, matched: true, ready: false, wantedVfs: 6, "
+			"presentVfs: 4, reason: %s, why: '%s'}}",
+			rows[i].reason, rows[i].why);
+		auto_free char *ready =
+			str_printf("0 of 1 node ready, 4 of 6 VFs: %s", rows[i].message);
+		json_auto_t *world = world_with(reports);
+		json_auto_t *status = status_of(world);
+
+		assert_condition(status, "Ready", "False", rows[i].reason, ready);
+		assert_condition(status, "Progressing", "True", rows[i].reason, rows[i].message);
+		assert_condition(status, "Degraded", "False", "AsExpected", "nothing is wrong");
+	}
 }
 
 static void says_who_is_still_at_work(void **state)
@@ -94,7 +161,7 @@ static void says_who_is_still_at_work(void **state)
 		"wait; if this lasts, look at the agent's log there");
 	assert_string_equal(condition_status_of(json_at(status, "conditions"), "Progressing"),
 			    "True");
-	assert_condition(status, "Degraded", "False", "AsExpected", "");
+	assert_condition(status, "Degraded", "False", "AsExpected", "nothing is wrong");
 }
 
 static void says_the_first_selector_that_failed_when_nothing_matches(void **state)
@@ -257,6 +324,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(is_ready_when_every_matched_node_is),
+		cmocka_unit_test(is_not_ready_while_a_selected_node_is_silent),
+		cmocka_unit_test(the_candidate_that_comes_closest_is_in_the_headline),
+		cmocka_unit_test(waiting_is_not_called_failing),
 		cmocka_unit_test(says_who_is_still_at_work),
 		cmocka_unit_test(says_the_first_selector_that_failed_when_nothing_matches),
 		cmocka_unit_test(says_which_labels_no_node_has),

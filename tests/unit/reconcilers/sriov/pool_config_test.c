@@ -10,9 +10,11 @@
 
 #include <string.h>
 
-#include "reconcilers/conditions.h"
-#include "reconcilers/labels.h"
-#include "reconcilers/pool_config.h"
+#include "lib/json/json.h"
+#include "reconcilers/core/conditions.h"
+#include "reconcilers/core/kinds.h"
+#include "reconcilers/core/labels.h"
+#include "reconcilers/sriov/pool_config.h"
 #include "tests/fakes/cluster.h"
 #include "tests/support/yaml.h"
 
@@ -23,8 +25,17 @@ static json_t *world_with(const char *pools)
 			     "  w2: {metadata: {labels: {gpu: h100, zone: a}}}\n"
 			     "  w1: {metadata: {labels: {gpu: h100}}}\n"
 			     "  w3: {metadata: {labels: {zone: b}}}\n");
+	json_t *named = yaml(pools), *pool;
+	const char *key;
 
-	json_put(world, KIND_POOL_CONFIG, yaml(pools));
+	json_put(world, KIND_POOL_CONFIG, named);
+	json_put(world, KIND_POOL_REPORT,
+		 yaml("{w1: {mode: shared, reboot: false}, w2: {mode: shared, reboot: false}}"));
+	json_each (named, key, pool) {
+		auto_free char *namespace = str_ndup(key, strcspn(key, "/"));
+
+		json_put_str(json_need_object(pool, "metadata"), "namespace", namespace);
+	}
 	return world;
 }
 
@@ -48,7 +59,53 @@ static void a_good_pool_is_in_effect(void **state)
 			   " nodeSelector: {matchLabels: {gpu: h100}}}},"
 			   " sys/b: {spec: {nodeSelector: {matchLabels: {zone: b}}}}}");
 
-	assert_ready(world, "True", "InEffect", "nodes that the pool selects follow it");
+	assert_ready(world, "True", "InEffect", "2 of 2 nodes follow");
+}
+
+static void nodes_that_follow_wait_and_need_a_boot_are_counted(void **state)
+{
+	static const struct {
+		const char *reports, *status, *reason, *message;
+	} rows[] = {
+		{"{w1: {mode: exclusive, reboot: false}}", "True", "InEffect",
+		 "1 of 1 nodes follow"},
+		{"{w1: {mode: exclusive, reboot: false}, w2: {mode: shared, reboot: false}}",
+		 "False", "Syncing",
+		 "1 of 2 nodes follow, w2 does not yet; wait, and if this lasts, see its "
+		 "SriovNetworkNodeState"},
+		{"{w1: {mode: shared, reboot: false}, w3: {mode: shared, reboot: true}, "
+		 "w2: {mode: shared, reboot: true}}",
+		 "False", "RebootRequired",
+		 "0 of 3 nodes follow, 2 need a boot, w2 first by name; drain and reboot them when "
+		 "it suits you"},
+		{"{}", "False", "NoNode",
+		 "no node that a SriovNetworkNodePolicy selects is in the pool; label a node or "
+		 "correct nodeSelector"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		json_auto_t *world = world_with("{sys/a: {spec: {rdmaMode: exclusive}}}");
+		const json_t *conditions, *ready;
+
+		json_put(world, KIND_POOL_REPORT, yaml(rows[i].reports));
+		assert_true(cluster_settle(world, "sys/a", pool_config_reconcile));
+		conditions = json_at(world, KIND_POOL_CONFIG, "sys/a", "status", "conditions");
+		ready = condition_find(conditions, "Ready");
+		assert_string_equal(json_str_at(ready, "status"), rows[i].status);
+		assert_string_equal(json_str_at(ready, "reason"), rows[i].reason);
+		assert_string_equal(json_str_at(ready, "message"), rows[i].message);
+		assert_string_equal(condition_status_of(conditions, "Degraded"), "False");
+	}
+}
+
+static void a_pool_that_sets_nothing_says_so(void **state)
+{
+	json_auto_t *world = world_with("{sys/a: {spec: {}}}");
+
+	assert_ready(
+		world, "True", "NothingSet",
+		"sets none of rdmaMode, guidPool and maxUnavailable, and changes nothing: set one, "
+		"or delete it");
 }
 
 static void a_node_in_two_pools_is_named_on_both(void **state)
@@ -141,6 +198,18 @@ static void selectors_follow_the_api_reference(void **state)
 	}
 }
 
+/* The pools, all in a namespace that is trusted. */
+static json_t *world_of(const char *pools)
+{
+	json_t *world = json_object(), *named = yaml(pools), *pool;
+	const char *name;
+
+	json_each (named, name, pool)
+		json_put_str(json_need_object(pool, "metadata"), "namespace", "kube-system");
+	json_put(world, KIND_POOL_CONFIG, named);
+	return world;
+}
+
 static void the_mode_changes_only_when_there_is_one_answer(void **state)
 {
 	static const struct {
@@ -163,9 +232,9 @@ static void the_mode_changes_only_when_there_is_one_answer(void **state)
 	json_auto_t *labels = yaml("{gpu: h100}");
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		json_auto_t *pools = yaml(rows[i].pools);
+		json_auto_t *world = world_of(rows[i].pools);
 
-		assert_string_equal(pool_config_rdma_mode(pools, labels, rows[i].current),
+		assert_string_equal(pool_config_rdma_mode(world, labels, rows[i].current),
 				    rows[i].mode);
 	}
 }
@@ -190,9 +259,9 @@ static void the_block_of_guids_changes_only_when_there_is_one_answer(void **stat
 	json_auto_t *labels = yaml("{gpu: h100}");
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		json_auto_t *pools = yaml(rows[i].pools);
+		json_auto_t *world = world_of(rows[i].pools);
 
-		assert_int_equal(pool_config_guid_block(pools, labels, rows[i].current),
+		assert_int_equal(pool_config_guid_block(world, labels, rows[i].current),
 				 rows[i].block);
 	}
 }
@@ -222,6 +291,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_good_pool_is_in_effect),
+		cmocka_unit_test(nodes_that_follow_wait_and_need_a_boot_are_counted),
+		cmocka_unit_test(a_pool_that_sets_nothing_says_so),
 		cmocka_unit_test(a_node_in_two_pools_is_named_on_both),
 		cmocka_unit_test(many_conflicts_are_counted),
 		cmocka_unit_test(what_is_wrong_is_named_with_the_remedy),

@@ -1,6 +1,6 @@
 /*
- * Replays what the replaced SR-IOV operator was recorded doing (conformance/policies.json, networks.json) against the
- * reconcilers, offline.
+ * Replays what the replaced SR-IOV operator was recorded doing (conformance/policies.json,
+ * networks.json) against the reconcilers, offline.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,36 +13,14 @@
 
 #include "lib/base/own.h"
 #include "lib/json/json.h"
-#include "reconcilers/kinds.h"
-#include "reconcilers/node_state.h"
-#include "reconcilers/sriov_network.h"
+#include "reconcilers/core/kinds.h"
+#include "reconcilers/sriov/node_state.h"
+#include "reconcilers/sriov/sriov_network.h"
 #include "tests/fakes/cluster.h"
 #include "tests/support/recording.h"
+#include "tests/unit/reconcilers/recordings.h"
 
 #define NAMESPACE "orbweaver-system"
-
-/* NULL when there are no recordings. */
-static json_t *load(const char *name)
-{
-	struct err err = {0};
-	json_t *cases = recording_read(name, &err);
-
-	if (!cases && err.sys != ENOENT)
-		fail_msg("%s", err.text);
-	if (!cases)
-		print_message("%s: nothing replayed\n", err.text);
-	return cases;
-}
-
-static json_t *differences(void)
-{
-	struct err err = {0};
-	json_t *list = recording_differences(&err);
-
-	if (!list)
-		fail_msg("%s", err.text);
-	return list;
-}
 
 static bool is_expected(const json_t *list, const char *id)
 {
@@ -114,12 +92,11 @@ static bool spec_agrees(const json_t *recorded)
 
 static void recorded_policies_give_the_recorded_node_states(void **state)
 {
-	json_auto_t *cases = load("policies.json"), *expected = differences();
+	json_auto_t *cases = recordings_need("policies.json"),
+		    *expected = recordings_differences("sriov-differences.txt");
 	size_t i, wrong = 0;
 	json_t *recorded;
 
-	if (!cases)
-		skip();
 	json_array_foreach (cases, i, recorded) {
 		if (!is_expected(expected, json_str_at(recorded, "id")))
 			wrong += !spec_agrees(recorded);
@@ -186,12 +163,11 @@ static bool nads_agree(const json_t *recorded)
 
 static void recorded_networks_give_the_recorded_nads(void **state)
 {
-	json_auto_t *cases = load("networks.json"), *expected = differences();
+	json_auto_t *cases = recordings_need("networks.json"),
+		    *expected = recordings_differences("sriov-differences.txt");
 	size_t i, wrong = 0;
 	json_t *recorded;
 
-	if (!cases)
-		skip();
 	json_array_foreach (cases, i, recorded) {
 		const char *id = json_str_at(recorded, "id");
 

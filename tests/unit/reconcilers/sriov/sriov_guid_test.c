@@ -13,7 +13,7 @@
 
 #include "lib/base/mem.h"
 #include "lib/json/json.h"
-#include "reconcilers/sriov_guid.h"
+#include "reconcilers/sriov/sriov_guid.h"
 #include "tests/support/yaml.h"
 
 static void text_and_number_are_the_same_guid(void **state)
@@ -188,7 +188,10 @@ static int by_value(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
-/* Neighbouring MAC addresses, as one card or one delivery has them: the worst case for anything but a sum of distinct places. */
+/*
+ * Neighbouring MAC addresses, as one card or one delivery has them: the worst case for anything but
+ * a sum of distinct places.
+ */
 static void no_two_vfs_of_ten_thousand_pfs_share_a_guid(void **state)
 {
 	const size_t pfs = 10000, vfs = GUID_VFS_MAX;

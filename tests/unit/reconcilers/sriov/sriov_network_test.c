@@ -1,5 +1,6 @@
 /*
- * SriovNetwork, SriovIBNetwork, OVSNetwork → NetworkAttachmentDefinition: configuration, owners, moving, deleting.
+ * SriovNetwork, SriovIBNetwork, OVSNetwork → NetworkAttachmentDefinition: configuration, owners,
+ * moving, deleting.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,8 +11,8 @@
 
 #include <string.h>
 
-#include "reconcilers/conditions.h"
-#include "reconcilers/sriov_network.h"
+#include "reconcilers/core/conditions.h"
+#include "reconcilers/sriov/sriov_network.h"
 #include "tests/fakes/cluster.h"
 #include "tests/support/yaml.h"
 

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "lib/json/json.h"
-#include "reconcilers/sriov_policy.h"
+#include "reconcilers/sriov/sriov_policy.h"
 #include "tests/support/yaml.h"
 
 /* A policy object whose spec is the given one, completed with what every policy needs. */
@@ -175,7 +175,7 @@ static void a_policy_named_default_is_refused_by_name(void **state)
 	"{pciAddress: '0000:3b:00.0', name: ens1f0, altNames: [enp59s0f0, rail0], "                \
 	"vendor: '8086', deviceID: 158b, netFilter: 'openstack/NetworkID:12-ab', numVfs: 0}"
 
-static void says_the_first_selector_that_failed(void **state)
+static void says_every_selector_that_failed(void **state)
 {
 	static const struct {
 		const char *nic, *why; /* NULL: picked */
@@ -188,7 +188,9 @@ static void says_the_first_selector_that_failed(void **state)
 		{"{netFilter: 'openstack/NetworkID : 12-ab'}", NULL},
 		{"{}", "nicSelector is empty and picks nothing"},
 		{"{vendor: 15b3}", "vendor 8086, wanted 15b3"},
-		{"{vendor: 15b3, deviceID: '1017'}", "vendor 8086, wanted 15b3"},
+		{"{vendor: 15b3, deviceID: '1017', rootDevices: ['0000:af:00.0']}",
+		 "vendor 8086, wanted 15b3; deviceID 158b, wanted 1017; pciAddress 0000:3b:00.0, "
+		 "wanted 0000:af:00.0"},
 		{"{vendor: '8086', deviceID: '1017'}", "deviceID 158b, wanted 1017"},
 		{"{deviceID: 158B}", "deviceID 158b, wanted 158B"},
 		{"{rootDevices: ['0000:af:00.0']}", "pciAddress 0000:3b:00.0, wanted 0000:af:00.0"},
@@ -319,7 +321,7 @@ int main(void)
 		cmocka_unit_test(a_policy_that_cannot_be_read_names_field_and_remedy),
 		cmocka_unit_test(a_policy_that_means_something_else_is_told),
 		cmocka_unit_test(a_policy_named_default_is_refused_by_name),
-		cmocka_unit_test(says_the_first_selector_that_failed),
+		cmocka_unit_test(says_every_selector_that_failed),
 		cmocka_unit_test(a_net_filter_splits_at_the_last_colon_with_something_behind),
 		cmocka_unit_test(ranges_follow_the_names_of_the_pf),
 		cmocka_unit_test(no_vfs_mean_no_ranges),

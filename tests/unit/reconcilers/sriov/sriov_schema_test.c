@@ -1,6 +1,6 @@
 /*
- * The schemas of the SR-IOV kinds know what `kubectl get` shows and what plans write: an API server drops fields that it does not
- * know, and a column without its field stays empty, without a word.
+ * The schemas of the SR-IOV kinds know what `kubectl get` shows and what plans write: an API server
+ * drops fields that it does not know, and a column without its field stays empty, without a word.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +16,7 @@
 #include "lib/base/fs.h"
 #include "lib/json/json.h"
 #include "lib/json/yaml.h"
-#include "reconcilers/kinds.h"
+#include "reconcilers/core/kinds.h"
 
 #define FILE_MAX (1u << 20)
 
@@ -34,8 +34,8 @@ static json_t *load_version(const char *kind)
 }
 
 /*
- * The schema of the field that a JSONPath of ours names: ".a.b", ".a.conditions[?(@.type=="Ready")].status". Of an array, its
- * items'. NULL when there is none.
+ * The schema of the field that a JSONPath of ours names: ".a.b",
+ * ".a.conditions[?(@.type=="Ready")].status". Of an array, its items'. NULL when there is none.
  */
 static const json_t *find_field(const json_t *schema, const char *path)
 {
@@ -112,7 +112,8 @@ static void every_column_shows_a_field_that_exists(void **state)
 
 static void the_state_of_a_node_is_seen_at_a_glance(void **state)
 {
-	static const char *const shown[] = {"Sync", "VFs", "VFs-Wanted", "RDMA", "Reboot", "Age"};
+	static const char *const shown[] = {"Sync",  "VFs",    "VFs-Wanted", "RDMA", "Reboot",
+					    "Ready", "Reason", "Agent",      "Age"};
 	json_auto_t *version = load_version(KIND_NODE_STATE);
 	const json_t *columns = json_at(version, "additionalPrinterColumns"), *column;
 	size_t i, found = 0;
@@ -128,7 +129,9 @@ static void the_state_of_a_node_is_seen_at_a_glance(void **state)
 
 /* ---- what plans write ---- */
 
-/* Fails with the path of the first field that the schema does not know. Returns how many it knows. */
+/*
+ * Fails with the path of the first field that the schema does not know. Returns how many it knows.
+ */
 static size_t check_known(const json_t *schema, const json_t *value, const char *path)
 {
 	const json_t *items = json_at(schema, "items"), *element;

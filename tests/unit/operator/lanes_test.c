@@ -1,0 +1,100 @@
+/*
+ * Which lane goes next, with a clock of the test's own.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "operator/lanes.h"
+
+#define NOW INT64_C(1000000)
+
+static void main_keys_go_first(void **state)
+{
+	struct lanes lanes = {0};
+	int64_t wait_ms = 0;
+
+	assert_int_equal(lanes_next(&lanes, true, true, false, NOW, &wait_ms), LANES_MAIN);
+	assert_int_equal(lanes_next(&lanes, true, true, false, NOW, &wait_ms), LANES_MAIN);
+	assert_int_equal(lanes_next(&lanes, false, false, false, NOW, &wait_ms), LANES_NOTHING);
+	assert_int_equal(wait_ms, -1);
+}
+
+static void later_keys_wait_for_a_quiet_moment(void **state)
+{
+	struct lanes lanes = {0};
+	int64_t wait_ms = 0;
+
+	assert_int_equal(lanes_next(&lanes, true, true, false, NOW, &wait_ms), LANES_MAIN);
+	assert_int_equal(lanes_next(&lanes, false, true, false, NOW + 50, &wait_ms), LANES_NOTHING);
+	assert_int_equal(wait_ms, LANES_QUIET_MS - 50);
+	assert_int_equal(lanes_next(&lanes, false, true, false, NOW + LANES_QUIET_MS, &wait_ms),
+			 LANES_LATER);
+	assert_int_equal(lanes_next(&lanes, false, true, false, NOW + LANES_QUIET_MS, &wait_ms),
+			 LANES_LATER);
+}
+
+static void a_key_that_never_rests_does_not_starve_later_ones(void **state)
+{
+	struct lanes lanes = {0};
+	int64_t wait_ms = 0;
+	int later = 0;
+
+	for (int64_t ms = 0; ms < LANES_LATER_MS; ms += 10)
+		assert_int_equal(lanes_next(&lanes, true, true, false, NOW + ms, &wait_ms),
+				 LANES_MAIN);
+	/* From now on they take turns. */
+	for (int i = 0; i < 10; i++)
+		later += lanes_next(&lanes, true, true, false, NOW + LANES_LATER_MS + i,
+				    &wait_ms) == LANES_LATER;
+	assert_int_equal(later, 5);
+	/* Once nothing is left to do later, the time counts anew. */
+	assert_int_equal(lanes_next(&lanes, true, false, false, NOW + 20000, &wait_ms), LANES_MAIN);
+	assert_int_equal(lanes_next(&lanes, true, true, false, NOW + 20001, &wait_ms), LANES_MAIN);
+	assert_int_equal(lanes_next(&lanes, true, true, false, NOW + 20002, &wait_ms), LANES_MAIN);
+}
+
+static void a_moment_that_is_not_quiet_does_not_count_beyond_the_limit(void **state)
+{
+	struct lanes lanes = {0};
+	int64_t wait_ms = 0;
+
+	assert_int_equal(lanes_next(&lanes, true, true, false, NOW, &wait_ms), LANES_MAIN);
+	for (int64_t ms = 0; ms < LANES_LATER_MS; ms += 100)
+		assert_int_equal(lanes_next(&lanes, true, true, false, NOW + ms, &wait_ms),
+				 LANES_MAIN);
+	assert_int_equal(lanes_next(&lanes, false, true, false, NOW + LANES_LATER_MS, &wait_ms),
+			 LANES_LATER);
+}
+
+static void while_others_load_the_server_later_keys_are_patient(void **state)
+{
+	struct lanes lanes = {0};
+	int64_t wait_ms = 0;
+
+	for (int64_t ms = 0; ms < LANES_PRESSED_MS; ms += 10)
+		assert_int_equal(lanes_next(&lanes, true, true, true, NOW + ms, &wait_ms),
+				 LANES_MAIN);
+	assert_int_equal(lanes_next(&lanes, true, true, true, NOW + LANES_PRESSED_MS, &wait_ms),
+			 LANES_LATER);
+	/* When nothing else waits, they need not. */
+	assert_int_equal(lanes_next(&lanes, false, true, true,
+				    NOW + LANES_PRESSED_MS + LANES_QUIET_MS, &wait_ms),
+			 LANES_LATER);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(while_others_load_the_server_later_keys_are_patient),
+		cmocka_unit_test(main_keys_go_first),
+		cmocka_unit_test(later_keys_wait_for_a_quiet_moment),
+		cmocka_unit_test(a_key_that_never_rests_does_not_starve_later_ones),
+		cmocka_unit_test(a_moment_that_is_not_quiet_does_not_count_beyond_the_limit),
+	};
+
+	return cmocka_run_group_tests_name("operator/lanes", tests, NULL, NULL);
+}

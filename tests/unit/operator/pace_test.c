@@ -1,0 +1,161 @@
+/*
+ * The window of writes, against a server that is a formula: what is under way shares its time.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "lib/base/own.h"
+#include "operator/pace.h"
+
+enum { MAX = 64 };
+
+static int64_t now_ms;
+
+/*
+ * `n` writes to a server that works on `lanes` of them at a time, `each_us` long, while others have as many requests of
+ * their own under way. Always as many as the window allows.
+ */
+static void write_many(struct pace *pace, int n, unsigned int lanes, int64_t each_us,
+		       unsigned int others)
+{
+	for (int i = 0; i < n; i++) {
+		unsigned int under_way = pace_window(pace);
+		unsigned int queue = under_way + others;
+		int64_t took_us = queue > lanes ? each_us * queue / lanes : each_us;
+
+		now_ms += 1;
+		pace_answered(pace, "nads", "create", took_us, under_way, now_ms);
+	}
+}
+
+static struct pace begin(unsigned int max)
+{
+	struct pace pace;
+
+	now_ms = 1000;
+	pace_init(&pace, max);
+	return pace;
+}
+
+static void a_quick_server_gets_all_that_is_allowed(void **state)
+{
+	struct pace pace = begin(MAX);
+
+	assert_int_equal(pace_window(&pace), PACE_FIRST);
+	write_many(&pace, 2000, 1000, 5000, 0);
+	assert_int_equal(pace_window(&pace), MAX);
+	assert_false(pace_is_pressed(&pace, now_ms));
+}
+
+static void a_bound_is_a_bound(void **state)
+{
+	struct pace pace = begin(2);
+
+	write_many(&pace, 2000, 1000, 5000, 0);
+	assert_int_equal(pace_window(&pace), 2);
+}
+
+static void a_small_server_is_not_flooded(void **state)
+{
+	struct pace pace = begin(MAX);
+
+	write_many(&pace, 5000, 4, 5000, 0);
+	assert_in_range(pace_window(&pace), 4, 10);
+	/* It is us who keep it busy. */
+	assert_false(pace_is_pressed(&pace, now_ms));
+}
+
+static void whoever_else_loads_the_server_goes_first(void **state)
+{
+	struct pace pace = begin(MAX);
+
+	write_many(&pace, 2000, 16, 5000, 0);
+	assert_true(pace_window(&pace) >= 16);
+	write_many(&pace, 200, 16, 5000, 64);
+	assert_int_equal(pace_window(&pace), 1);
+	assert_true(pace_is_pressed(&pace, now_ms));
+	/* They are gone. */
+	write_many(&pace, 2000, 16, 5000, 0);
+	assert_true(pace_window(&pace) >= 16);
+	now_ms += PACE_PRESSED_MS;
+	assert_false(pace_is_pressed(&pace, now_ms));
+}
+
+static void a_server_that_became_slower_for_good_is_not_starved_for_ever(void **state)
+{
+	struct pace pace = begin(MAX);
+
+	write_many(&pace, 2000, 1000, 5000, 0);
+	write_many(&pace, 200, 1000, 50000, 0);
+	assert_int_equal(pace_window(&pace), 1);
+	for (int i = 0; i < 3; i++) {
+		now_ms += PACE_MEMORY_MS;
+		write_many(&pace, 2000, 1000, 50000, 0);
+	}
+	assert_int_equal(pace_window(&pace), MAX);
+}
+
+static void sorts_are_compared_with_themselves(void **state)
+{
+	struct pace pace = begin(MAX);
+
+	for (int i = 0; i < 2000; i++) {
+		pace_answered(&pace, "nads", "create", 3000, pace_window(&pace), ++now_ms);
+		pace_answered(&pace, "nodestates", "patch", 50000, pace_window(&pace), ++now_ms);
+	}
+	assert_int_equal(pace_window(&pace), MAX);
+}
+
+static void a_refusal_counts_at_once_and_once(void **state)
+{
+	struct pace pace = begin(MAX);
+
+	write_many(&pace, 2000, 1000, 5000, 0);
+	/* All that was under way is refused together. */
+	for (int i = 0; i < MAX; i++)
+		pace_refused(&pace, MAX, now_ms);
+	assert_int_equal(pace_window(&pace), MAX / 2);
+	assert_true(pace_is_pressed(&pace, now_ms));
+}
+
+static void a_window_that_is_not_used_does_not_grow(void **state)
+{
+	struct pace pace = begin(MAX);
+
+	for (int i = 0; i < 2000; i++)
+		pace_answered(&pace, "nads", "create", 3000, 1, ++now_ms);
+	assert_int_equal(pace_window(&pace), PACE_FIRST);
+}
+
+static void more_sorts_than_there_is_room_for_are_passed_over(void **state)
+{
+	static char names[2 * PACE_SORTS_MAX][2];
+	struct pace pace = begin(MAX);
+
+	for (int i = 0; i < 2 * PACE_SORTS_MAX * PACE_GROUP; i++) {
+		names[i / PACE_GROUP][0] = (char)(1 + i / PACE_GROUP);
+		pace_answered(&pace, names[i / PACE_GROUP], "create", 3000, 1, ++now_ms);
+	}
+	assert_int_equal(pace.n_sorts, PACE_SORTS_MAX);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_quick_server_gets_all_that_is_allowed),
+		cmocka_unit_test(a_bound_is_a_bound),
+		cmocka_unit_test(a_small_server_is_not_flooded),
+		cmocka_unit_test(whoever_else_loads_the_server_goes_first),
+		cmocka_unit_test(a_server_that_became_slower_for_good_is_not_starved_for_ever),
+		cmocka_unit_test(sorts_are_compared_with_themselves),
+		cmocka_unit_test(a_refusal_counts_at_once_and_once),
+		cmocka_unit_test(a_window_that_is_not_used_does_not_grow),
+		cmocka_unit_test(more_sorts_than_there_is_room_for_are_passed_over),
+	};
+
+	return cmocka_run_group_tests_name("operator/pace", tests, NULL, NULL);
+}

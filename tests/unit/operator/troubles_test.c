@@ -1,0 +1,115 @@
+/*
+ * What trouble with a kind does to readiness and metrics.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/str.h"
+#include "operator/troubles.h"
+
+static int64_t now_us = 1000000;
+
+/* Takes the place of lib/base's weak one. */
+int64_t clock_us(void)
+{
+	return now_us;
+}
+
+static struct fixture {
+	struct metrics *metrics;
+	struct health *ready;
+	struct troubles *troubles;
+	struct strbuf seen;
+} f;
+
+static int set_up(void **state)
+{
+	f = (struct fixture){.metrics = metrics_new(), .ready = health_new()};
+	f.troubles = troubles_new(f.metrics, f.ready);
+	troubles_add(f.troubles, "nodes", false);
+	troubles_add(f.troubles, "ippools", true);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	troubles_free(f.troubles);
+	health_free(f.ready);
+	metrics_free(f.metrics);
+	strbuf_done(&f.seen);
+	return 0;
+}
+
+static void expect_metric(const char *line, bool present)
+{
+	auto_strbuf struct strbuf text = {0};
+
+	metrics_render(f.metrics, &text);
+	if ((strstr(strbuf_str(&text), line) != NULL) != present)
+		fail_msg("%s%s in:\n%s", present ? "no " : "", line, strbuf_str(&text));
+}
+
+static void see(void *arg, const char *name, const char *reason, const char *text)
+{
+	strbuf_addf(&f.seen, "%s %s %s;", name, reason, text);
+}
+
+static void readiness_waits_until_each_kind_was_seen_once(void **state)
+{
+	assert_false(health_is_ok(f.ready));
+	troubles_begin(f.troubles, "nodes", "Forbidden", "grant it");
+	assert_false(health_is_ok(f.ready));
+	assert_true(troubles_end(f.troubles, "nodes"));
+	assert_true(health_is_ok(f.ready));
+}
+
+static void trouble_afterwards_takes_no_readiness_away(void **state)
+{
+	assert_false(troubles_end(f.troubles, "nodes"));
+	troubles_begin(f.troubles, "nodes", "Forbidden", "grant it");
+	assert_true(health_is_ok(f.ready));
+}
+
+static void an_optional_kind_is_not_waited_for(void **state)
+{
+	(void)troubles_end(f.troubles, "nodes");
+	troubles_begin(f.troubles, "ippools", "Forbidden", "grant it");
+	assert_true(health_is_ok(f.ready));
+}
+
+static void a_gauge_says_for_how_long_while_it_lasts(void **state)
+{
+	expect_metric("broken_seconds{", false);
+	troubles_begin(f.troubles, "nodes", "Forbidden", "grant it");
+	now_us += 7000000;
+	/* Another reason is the same trouble. */
+	troubles_begin(f.troubles, "nodes", "NotServed", "install it");
+	now_us += 5000000;
+	expect_metric("broken_seconds{kind=\"nodes\",reason=\"NotServed\"} 12\n", true);
+	expect_metric("Forbidden", false);
+	troubles_visit(f.troubles, see, NULL);
+	assert_string_equal(strbuf_str(&f.seen), "nodes NotServed install it;");
+	assert_true(troubles_end(f.troubles, "nodes"));
+	expect_metric("broken_seconds{", false);
+	assert_false(troubles_end(f.troubles, "nodes"));
+}
+
+#define with_troubles(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		with_troubles(readiness_waits_until_each_kind_was_seen_once),
+		with_troubles(trouble_afterwards_takes_no_readiness_away),
+		with_troubles(an_optional_kind_is_not_waited_for),
+		with_troubles(a_gauge_says_for_how_long_while_it_lasts),
+	};
+
+	return cmocka_run_group_tests_name("operator/troubles", tests, NULL, NULL);
+}

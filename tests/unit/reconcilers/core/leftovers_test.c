@@ -1,0 +1,110 @@
+/*
+ * Leftovers of the old stack: who counts, where, and what is said.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "lib/base/str.h"
+#include "lib/json/json.h"
+#include "reconcilers/core/leftovers.h"
+
+#define KEY "kube-system/x"
+
+/* The one operation that is planned for an object in kube-system. Borrowed from the plan. */
+static const json_t *decide(struct plan *plan, const char *id, const char *object)
+{
+	auto_free char *key = str_printf("%s " KEY, id);
+	json_auto_t *world =
+		json_pack("{s:{s:s}, s:{}}", "env", "namespace", "orbweaver-system", id);
+	struct err err = {0};
+
+	if (object)
+		json_put(json_at(world, id), KEY, json_parse(object, strlen(object), &err));
+	assert_int_equal(leftover_reconcile(world, key, plan, &err), 0);
+	assert_int_equal(json_array_size(plan->ops), 1);
+	assert_string_equal(json_str_at(json_array_get(plan->ops, 0), "op"), "finding");
+	assert_string_equal(json_str_at(json_array_get(plan->ops, 0), "kind"), id);
+	assert_string_equal(json_str_at(json_array_get(plan->ops, 0), "key"), KEY);
+	return json_array_get(plan->ops, 0);
+}
+
+static void a_program_counts_while_it_has_pods(void **state)
+{
+	static const char *const programs[] = {
+		LEFTOVER_SRIOV_OPERATOR, LEFTOVER_SPIDER_OPERATOR, LEFTOVER_CONFIG_DAEMON,
+		LEFTOVER_SRIOV_PLUGIN,   LEFTOVER_SHARED_PLUGIN,
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(programs); i++) {
+		auto_plan struct plan runs = {0}, rests = {0}, gone = {0};
+		const json_t *op = decide(&runs, programs[i], "{\"status\": {\"replicas\": 1}}");
+
+		assert_string_equal(json_str_at(op, "reason"), "OldProgramRuns");
+		assert_true(strstr(json_str_at(op, "message"), ": scale it to 0") ||
+			    strstr(json_str_at(op, "message"), ": delete this DaemonSet"));
+		assert_null(json_at(decide(&rests, programs[i], "{\"metadata\": {}}"), "reason"));
+		assert_null(json_at(decide(&gone, programs[i], NULL), "reason"));
+	}
+}
+
+static void a_config_map_counts_where_nobody_reads_it(void **state)
+{
+	auto_plan struct plan elsewhere = {0}, ours = {0};
+	const json_t *op = decide(&elsewhere, LEFTOVER_SHARED_CONFIG,
+				  "{\"metadata\": {\"namespace\": \"kube-system\"}}");
+
+	assert_string_equal(json_str_at(op, "reason"), "NotRead");
+	assert_string_equal(
+		json_str_at(op, "message"),
+		"agents read the ConfigMap of this name in namespace orbweaver-system, not this "
+		"one, "
+		"unless their flag --shared-config says otherwise: copy it there, or delete it");
+	op = decide(&ours, LEFTOVER_SHARED_CONFIG,
+		    "{\"metadata\": {\"namespace\": \"orbweaver-system\"}}");
+	assert_null(json_at(op, "reason"));
+}
+
+static void kinds_that_nobody_reads_count(void **state)
+{
+	static const char *const kinds[] = {LEFTOVER_SRIOV_CONFIG, LEFTOVER_SUBNET};
+
+	for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+		auto_plan struct plan plan = {0};
+
+		assert_string_equal(json_str_at(decide(&plan, kinds[i], "{}"), "reason"),
+				    "NotRead");
+	}
+}
+
+static void a_key_of_another_kind_is_our_mistake(void **state)
+{
+	static const char *const keys[] = {"pods " KEY, "pods", "spidersubnetss a", ""};
+	json_auto_t *world = json_object();
+
+	for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+		auto_plan struct plan plan = {0};
+		struct err err = {0};
+
+		assert_int_equal(leftover_reconcile(world, keys[i], &plan, &err), -1);
+		assert_int_equal(err.class, ERR_BUG);
+		assert_string_equal(err.reason, "BadKey");
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_program_counts_while_it_has_pods),
+		cmocka_unit_test(a_config_map_counts_where_nobody_reads_it),
+		cmocka_unit_test(kinds_that_nobody_reads_count),
+		cmocka_unit_test(a_key_of_another_kind_is_our_mistake),
+	};
+
+	json_init();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,120 @@
+/* The annotation of networks in both grammars. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <setjmp.h>
+
+#include <cmocka.h>
+
+#include "lib/json/json.h"
+#include "reconcilers/core/networks.h"
+
+/* "ns/name@interface ns/name@interface", or the error's text in parentheses. */
+static char *parsed(const char *text)
+{
+	auto_strbuf struct strbuf out = {0};
+	struct err err = {0};
+	json_auto_t *list = networks_parse(text, "ml", &err);
+	json_t *network;
+	size_t i;
+
+	if (!list)
+		return str_printf("(%s)", err.reason);
+	json_array_foreach (list, i, network)
+		strbuf_addf(&out, "%s%s/%s@%s", i ? " " : "", json_str_at(network, "namespace"),
+			    json_str_at(network, "name"), json_str_at(network, "interface"));
+	return strbuf_take(&out);
+}
+
+static void reads_both_grammars(void **state)
+{
+	static const struct {
+		const char *text, *want;
+	} cases[] = {
+		{"", ""},
+		{" \n", ""},
+		{"rail1", "ml/rail1@net1"},
+		{"rail1, kube-system/rail2@roce0 ,rail3",
+		 "ml/rail1@net1 kube-system/rail2@roce0 ml/rail3@net3"},
+		{"[{\"name\":\"rail1\"},{\"name\":\"r.2\",\"namespace\":\"x\",\"interface\":\"a\"}"
+		 "]",
+		 "ml/rail1@net1 x/r.2@a"},
+		{"[{\"name\":\"r\",\"mac\":\"02:00:00:00:00:01\",\"infiniband-guid\":"
+		 "\"02:00:00:00:00:00:00:01\"}]",
+		 "ml/r@net1"},
+		{"[{\"name\":\"r\",\"interfaceRequest\":\"roce0\",\"mac\":\"02-00-00-00-00-01\"}]",
+		 "ml/r@roce0"},
+		{"[]", ""},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		auto_free char *got = parsed(cases[i].text);
+
+		assert_string_equal(got, cases[i].want);
+	}
+}
+
+static void numbers_behind_networks_that_every_pod_has(void **state)
+{
+	struct err err = {0};
+	json_auto_t *list = networks_parse_from("rail1,rail2@a,rail3", "ml", 4, &err);
+
+	assert_string_equal(json_str_at(json_array_get(list, 0), "interface"), "net4");
+	assert_string_equal(json_str_at(json_array_get(list, 1), "interface"), "a");
+	assert_string_equal(json_str_at(json_array_get(list, 2), "interface"), "net6");
+}
+
+static void refuses_what_no_network_can_be(void **state)
+{
+	static const char *const cases[] = {
+		"Rail1",
+		"-rail",
+		"a//b",
+		"rail1@",
+		"rail1@an-interface-too-long",
+		"rail1@a/b",
+		"rail1@a@b",
+		",",
+		"a,,b",
+		"r.2",
+		"[",
+		"{\"name\":\"r\"}",
+		"[{}]",
+		"[7]",
+		"[{\"name\":\"\"}]",
+		"[{\"name\":\"r\",\"interface\":\"a b\"}]",
+		"[{\"name\":\"r\",\"mac\":\"02:00\"}]",
+		"[{\"name\":\"r\",\"mac\":\"02:00:00:00:00:0g\"}]",
+		"[{\"name\":\"r\",\"infiniband-guid\":\"02:00:00:00:00:01\"}]",
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		auto_free char *got = parsed(cases[i]);
+
+		assert_string_equal(got, "(BadNetworks)");
+	}
+}
+
+static void keeps_what_else_an_element_says(void **state)
+{
+	json_auto_t *list =
+		networks_parse("[{\"name\":\"r\",\"ips\":[\"10.0.0.1/24\"]}]", "ml", NULL);
+
+	assert_string_equal(
+		json_string_value(json_array_get(json_at(json_array_get(list, 0), "ips"), 0)),
+		"10.0.0.1/24");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(reads_both_grammars),
+		cmocka_unit_test(numbers_behind_networks_that_every_pod_has),
+		cmocka_unit_test(refuses_what_no_network_can_be),
+		cmocka_unit_test(keeps_what_else_an_element_says),
+	};
+
+	json_init();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,452 @@
+/* The pass over all pods that wait and all that have ended, and the life of SpiderEndpoints around it. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <setjmp.h>
+
+#include <cmocka.h>
+
+#include "lib/json/json.h"
+#include "reconcilers/core/kinds.h"
+#include "reconcilers/core/reconcile.h"
+#include "reconcilers/ipam/assign.h"
+#include "reconcilers/ipam/endpoint.h"
+#include "reconcilers/ipam/lifecycle.h"
+#include "reconcilers/ipam/strays.h"
+#include "tests/support/yaml.h"
+
+#define POD(name_, uid_, more_)                                                                    \
+	"  ml/" name_ ": {metadata: {name: " name_ ", namespace: ml, uid: " uid_ more_             \
+	", annotations: {k8s.v1.cni.cncf.io/networks: net}}, spec: {nodeName: w1}}\n"
+#define POOL(name_, range_, status_)                                                               \
+	"  " name_ ": {metadata: {name: " name_                                                    \
+	"}, spec: {ipVersion: 4, subnet: 10.0.0.0/24, ips: [" range_ "]}, status: {" status_       \
+	"}}\n"
+#define NETWORK                                                                                    \
+	"network-attachment-definitions:\n"                                                        \
+	"  ml/net: {spec: {config: '{\"ipam\": {\"type\": \"spiderpool\", "                        \
+	"\"default_ipv4_ippool\": [\"p\"]}}'}}\n"
+#define ENDPOINT(uid_, annotations_)                                                               \
+	"spiderendpoints:\n"                                                                       \
+	"  ml/a:\n"                                                                                \
+	"    metadata: {name: a, namespace: ml, uid: e-1, annotations: {" annotations_ "}}\n"      \
+	"    status: {ownerControllerType: Pod, ownerControllerName: a, current: {uid: " uid_      \
+	", node: w1, ips: [{interface: net1, ipv4: 10.0.0.1/24, ipv4Pool: p, vlan: 0}]}}\n"
+
+/* "op what;" of each operation, with what tells it apart. */
+static char *decide(reconcile_fn *reconcile, const char *text, const char *key)
+{
+	json_auto_t *world = yaml(text);
+	auto_plan struct plan plan = {0};
+	auto_strbuf struct strbuf said = {0};
+	struct err err = {0};
+	json_t *op;
+	size_t i;
+
+	if (reconcile(world, key, &plan, &err) < 0)
+		fail_msg("%s", err.text);
+	json_array_foreach (plan.ops, i, op) {
+		const char *box = json_str_at(op, "box"), *reason = json_str_at(op, "reason");
+		const json_t *value = json_object_get(op, "value");
+
+		strbuf_addf(&said, "%s%s%s %s", json_str_at(op, "op"), box ? " " : "",
+			    box ? box : "", json_str_or(json_at(op, "key"), "-"));
+		if (reason)
+			strbuf_addf(&said, " %s", reason);
+		if (box)
+			strbuf_adds(&said, json_is_null(value) ? " out" : " in");
+		strbuf_adds(&said, "; ");
+	}
+	return strbuf_take(&said);
+}
+
+static void expect(reconcile_fn *reconcile, const char *world, const char *key, const char *want)
+{
+	auto_free char *said = decide(reconcile, world, key);
+
+	assert_string_equal(said, want);
+}
+
+#define NET(name_, pool_)                                                                          \
+	"  ml/" name_ ": {spec: {config: '{\"ipam\": {\"type\": \"spiderpool\", "                  \
+	"\"default_ipv4_ippool\": [\"" pool_ "\"]}}'}}\n"
+#define POD_ON(name_, networks_)                                                                   \
+	"  ml/" name_ ": {metadata: {name: " name_ ", namespace: ml, uid: u-" name_                \
+	", annotations: {k8s.v1.cni.cncf.io/networks: '" networks_ "'}}, spec: {nodeName: w1}}\n"
+
+static void posts_a_pod_as_soon_as_its_own_ledgers_are_written(void **state)
+{
+	expect(assign_reconcile,
+	       "waiting: {ml/b: true, ml/ab: true, ml/a: true}\npods:\n" POD_ON("a", "a")
+		       POD_ON("b", "b") POD_ON("ab", "b,a") "network-attachment-definitions:\n" NET(
+			       "a", "a")
+			       NET("b", "b") "spiderippools:\n" POOL("a", "10.0.0.1-10.0.0.9", "")
+				       POOL("b", "10.0.0.11-10.0.0.19", ""),
+	       "all",
+	       "status a; post decided ml/a in; finding ml/a; post waiting ml/a out; "
+	       "status b; post decided ml/b in; finding ml/b; post waiting ml/b out; "
+	       "post decided ml/ab in; finding ml/ab; post waiting ml/ab out; ");
+}
+
+static void writes_each_ledger_once_for_all_that_wait(void **state)
+{
+	expect(assign_reconcile,
+	       "waiting: {ml/a: true, ml/b: true}\npods:\n" POD("a", "u-a", "") POD("b", "u-b", "")
+		       NETWORK "spiderippools:\n" POOL("p", "10.0.0.1-10.0.0.9", ""),
+	       "all",
+	       "status p; post decided ml/a in; finding ml/a; post waiting ml/a out; "
+	       "post decided ml/b in; finding ml/b; post waiting ml/b out; ");
+}
+
+static void a_pod_waits_for_what_another_gives_back_in_the_same_pass(void **state)
+{
+	const char *full = "waiting: {ml/b: true}\npods:\n" POD("b", "u-b", "") NETWORK
+		"spiderippools:\n" POOL(
+			"p", "10.0.0.1",
+			"allocatedIPs: '{\"10.0.0.1\": {\"pod\": \"ml/a\", \"podUid\": "
+			"\"u-a\"}}'");
+	auto_free char *ending = str_printf(
+		"%sending: {ml/a: {uid: u-a, status: {current: {uid: u-a, ips: [{interface: net1, "
+		"ipv4: 10.0.0.1/24, ipv4Pool: p}]}}}}\n",
+		full);
+
+	auto_free char *told = str_printf("%sshortpools: {p: {pods: 1}, q: {pods: 1}}\n", full);
+
+	expect(assign_reconcile, full, "all", "finding ml/b PoolExhausted; post shortpools p in; ");
+	expect(assign_reconcile, told, "all",
+	       "finding ml/b PoolExhausted; post shortpools q out; ");
+	expect(assign_reconcile, ending, "all",
+	       "status p; post ending ml/a out; post decided ml/a in; post decided ml/b in; "
+	       "finding ml/b; post waiting ml/b out; ");
+}
+
+static void a_pod_waits_for_its_network(void **state)
+{
+	expect(assign_reconcile,
+	       "waiting: {ml/a: true}\npods:\n" POD("a", "u-a", "") "spiderippools:\n" POOL(
+		       "p", "10.0.0.1", ""),
+	       "all", "");
+}
+
+static void a_pod_that_has_all_waits_no_more(void **state)
+{
+	expect(assign_reconcile,
+	       "waiting: {ml/a: true}\npods:\n" POD("a", "u-a", "") NETWORK ENDPOINT(
+		       "u-a", "") "spiderippools:\n" POOL("p", "10.0.0.1",
+							  "allocatedIPs: '{\"10.0.0.1\": {\"pod\": "
+							  "\"ml/a\", \"podUid\": \"u-a\"}}'"),
+	       "all", "finding ml/a; post waiting ml/a out; ");
+}
+
+static void what_was_cut_off_between_two_writes_is_taken_up(void **state)
+{
+	json_auto_t *world = yaml("waiting: {ml/a: true}\npods:\n" POD("a", "u-a", "") NETWORK
+				  "spiderippools:\n" POOL("p", "10.0.0.1-10.0.0.9",
+							  "allocatedIPs: '{\"10.0.0.7\": {\"pod\": "
+							  "\"ml/a\", \"podUid\": \"u-a\"}}'"));
+	auto_plan struct plan plan = {0};
+	struct err err = {0};
+	const json_t *op;
+
+	assert_int_equal(assign_reconcile(world, "all", &plan, &err), 0);
+	op = json_array_get(plan.ops, 0);
+	assert_string_equal(json_str_at(op, "box"), BOX_DECIDED);
+	op = json_array_get(json_at(op, "value", "endpoint", "status", "current", "ips"), 0);
+	assert_string_equal(json_str_at(op, "ipv4"), "10.0.0.7/24");
+}
+
+static void a_pod_that_ends_waits_no_more(void **state)
+{
+	expect(assign_reconcile,
+	       "waiting: {ml/a: true, ml/b: true}\npods:\n" POD(
+		       "a", "u-a", ", deletionTimestamp: '2026-01-01T00:00:00Z'") NETWORK
+	       "spiderippools:\n" POOL("p", "10.0.0.1", ""),
+	       "all", "finding ml/a; post waiting ml/a out; finding ml/b; post waiting ml/b out; ");
+}
+
+static void the_agent_learns_why_its_ask_has_no_answer(void **state)
+{
+	expect(assign_reconcile,
+	       "waiting: {ml/a: true}\npods:\n" POD(
+		       "a", "u-a", "") "spiderippools: {}\nspiderendpoints: {ml/a: {metadata: "
+				       "{name: a, namespace: ml, "
+				       "annotations: {orbweaver.io/asks: '{\"uid\": \"u-a\", "
+				       "\"asks\": [{\"nic\": "
+				       "\"net1\"}]}'}}}}\n",
+	       "all", "finding ml/a NoPool; meta ml/a; ");
+}
+
+static void a_pool_says_what_was_put_right(void **state)
+{
+	json_auto_t *world =
+		yaml("ending: {ml/a u-a: {uid: u-a, records: [{pool: p, address: 10.0.0.1}]}}\n"
+		     "env: {now: '2026-01-01T00:00:00Z'}\n"
+		     "spiderippools:\n" POOL("p", "10.0.0.1",
+					     "conditions: [{type: Ready, status: 'True'}], "
+					     "allocatedIPs: '{\"10.0.0.1\": "
+					     "{\"pod\": \"ml/a\", \"podUid\": \"u-a\"}}'"));
+	auto_plan struct plan plan = {0};
+	const json_t *list, *repaired;
+	struct err err = {0};
+
+	assert_int_equal(assign_reconcile(world, "all", &plan, &err), 0);
+	list = json_at(json_array_get(plan.ops, 0), "status", "conditions");
+	assert_non_null(json_find(list, "type", "Ready"));
+	repaired = json_find(list, "type", "Repaired");
+	assert_string_equal(json_str_at(repaired, "reason"), "RecordWithoutPod");
+	assert_string_equal(json_str_at(repaired, "message"),
+			    "gave back 10.0.0.1 of pod ml/a (UID u-a)");
+	assert_string_equal(json_str_at(json_array_get(plan.ops, 1), "op"), "event");
+}
+
+static void a_pod_that_was_read_for_one_pass_is_not_served_by_the_next(void **state)
+{
+	expect(assign_reconcile,
+	       "waiting: {ml/a: {metadata: {name: a, namespace: ml, uid: u-a, annotations: "
+	       "{k8s.v1.cni.cncf.io/networks: net}}, spec: {nodeName: w1}}}\n" NETWORK
+	       "spiderippools:\n" POOL(
+		       "p", "10.0.0.1",
+		       "allocatedIPs: '{\"10.0.0.1\": {\"pod\": \"ml/x\", \"podUid\": \"u-x\"}}'"),
+	       "all", "post waiting ml/a out; finding ml/a PoolExhausted; post shortpools p in; ");
+}
+
+/* ---- the life of an endpoint -------------------------------------------------------------------------------------- */
+
+#define NODE_THERE "nodes: {w1: {metadata: {name: w1}}}\n"
+#define DOWN       "orbweaver.io/down: u-a"
+
+static void nothing_is_given_back_before_the_agent_has_said_so(void **state)
+{
+	expect(endpoint_reconcile, NODE_THERE ENDPOINT("u-a", ""), "ml/a", "");
+	/* Of the pod before it. */
+	expect(endpoint_reconcile, NODE_THERE ENDPOINT("u-a", "orbweaver.io/down: u-old"), "ml/a",
+	       "");
+}
+
+static void what_looks_ended_is_read_before_it_is_given_back(void **state)
+{
+	expect(endpoint_reconcile, NODE_THERE ENDPOINT("u-a", DOWN), "ml/a", "post look ml/a in; ");
+	expect(endpoint_reconcile,
+	       NODE_THERE ENDPOINT("u-a", DOWN) "live: {ml/a: {pods: {ml/a: null}}}\n", "ml/a",
+	       "post ending ml/a in; ");
+	/* The cache had not seen it. */
+	expect(endpoint_reconcile,
+	       NODE_THERE ENDPOINT("u-a", DOWN) "live: {ml/a: {pods: {ml/a: {metadata: {name: a, "
+						"uid: u-a}}}}}\n",
+	       "ml/a", "requeue -; ");
+}
+
+static void a_sandbox_that_is_made_again_ends_nothing(void **state)
+{
+	expect(endpoint_reconcile, NODE_THERE ENDPOINT("u-a", DOWN) "pods:\n" POD("a", "u-a", ""),
+	       "ml/a", "");
+}
+
+static void a_node_that_is_gone_needs_no_word(void **state)
+{
+	const char *tainted = "nodes: {w1: {metadata: {name: w1}, spec: {taints: [{key: "
+			      "node.kubernetes.io/out-of-service}]}}}\n" ENDPOINT("u-a", "");
+	auto_free char *read =
+		str_printf("%slive: {ml/a: {pods: {ml/a: null}, nodes: {w1: null}}}\n", tainted);
+	auto_free char *there = str_printf(
+		"%slive: {ml/a: {pods: {ml/a: null}, nodes: {w1: {metadata: {name: w1}}}}}\n",
+		tainted);
+	auto_free char *not_read = str_printf("%slive: {ml/a: {pods: {ml/a: null}}}\n", tainted);
+
+	expect(endpoint_reconcile, ENDPOINT("u-a", ""), "ml/a", "post look ml/a in; ");
+	expect(endpoint_reconcile, tainted, "ml/a", "post look ml/a in; ");
+	expect(endpoint_reconcile, read, "ml/a", "post ending ml/a in; ");
+	expect(endpoint_reconcile, there, "ml/a", "requeue -; ");
+	expect(endpoint_reconcile, not_read, "ml/a", "requeue -; ");
+}
+
+static void a_stateful_set_keeps_what_its_pod_had(void **state)
+{
+	static const char endpoint[] =
+		NODE_THERE "spiderendpoints: {ml/web-0: {metadata: {name: web-0, namespace: ml, "
+			   "annotations: {orbweaver.io/down: u-a}}, status: {ownerControllerType: "
+			   "StatefulSet, ownerControllerName: web, current: {uid: u-a, node: w1, "
+			   "ips: []}}}}\n";
+	auto_free char *kept = str_printf("%slive: {ml/web-0: {pods: {ml/web-0: null}, "
+					  "statefulsets: {ml/web: {spec: {replicas: 1}}}}}\n",
+					  endpoint);
+	auto_free char *scaled = str_printf("%slive: {ml/web-0: {pods: {ml/web-0: null}, "
+					    "statefulsets: {ml/web: {spec: {replicas: 0}}}}}\n",
+					    endpoint);
+
+	expect(endpoint_reconcile, kept, "ml/web-0", "requeue -; ");
+	expect(endpoint_reconcile, scaled, "ml/web-0", "post ending ml/web-0 in; ");
+}
+
+static void what_was_decided_is_written_and_forgotten(void **state)
+{
+	expect(endpoint_reconcile,
+	       "decided: {ml/a: {endpoint: {metadata: {name: a, namespace: ml}, status: {current: "
+	       "{uid: u-a}}}}}\npods:\n" POD("a", "u-a", ""),
+	       "ml/a", "apply ml/a; post decided ml/a out; ");
+	/* The pod has ended meanwhile: its records are strays. */
+	expect(endpoint_reconcile,
+	       "decided: {ml/a: {endpoint: {metadata: {name: a, namespace: ml}, status: {current: "
+	       "{uid: u-a}}}}}\n",
+	       "ml/a", "post decided ml/a out; ");
+	expect(endpoint_reconcile, ENDPOINT("u-a", "") "decided: {ml/a: {gone: u-a}}\n", "ml/a",
+	       "delete ml/a; post decided ml/a out; ");
+	/* Another pod of the name has it by now. */
+	expect(endpoint_reconcile, ENDPOINT("u-b", "") "decided: {ml/a: {gone: u-a}}\n", "ml/a",
+	       "post decided ml/a out; ");
+}
+
+static void an_endpoint_that_asks_for_a_pod_that_is_not_mirrored_reads_it(void **state)
+{
+	static const char asks[] =
+		"spiderendpoints: {ml/a: {metadata: {name: a, namespace: ml, uid: e-1, "
+		"annotations: "
+		"{orbweaver.io/asks: '{\"uid\": \"u-a\", \"asks\": [{\"nic\": \"eth0\"}]}'}}}}\n";
+	auto_free char *read = str_printf(
+		"%slive: {ml/a: {pods: {ml/a: {metadata: {name: a, namespace: ml, uid: u-a}}}}}\n",
+		asks);
+	auto_free char *gone = str_printf("%slive: {ml/a: {pods: {ml/a: null}}}\n", asks);
+
+	expect(endpoint_reconcile, asks, "ml/a", "post look ml/a in; ");
+	expect(endpoint_reconcile, read, "ml/a", "post waiting ml/a in; requeue -; ");
+	expect(endpoint_reconcile, gone, "ml/a", "delete ml/a; ");
+}
+
+/* ---- strays ------------------------------------------------------------------------------------------------------- */
+
+#define RECORD(node_) "strays: {ml/a: [{pool: p, address: 10.0.0.1, uid: u-a" node_ "}]}\n"
+
+static void records_without_endpoint_are_verified(void **state)
+{
+	static const char pool[] = "spiderippools:\n" POOL(
+		"p", "10.0.0.1",
+		"allocatedIPs: '{\"10.0.0.1\": {\"pod\": \"ml/a\", \"podUid\": \"u-a\", \"node\": "
+		"\"w1\"}}'");
+	auto_free char *known = str_printf("%s" ENDPOINT("u-a", ""), pool);
+	auto_free char *alive = str_printf("%spods:\n" POD("a", "u-a", ""), pool);
+
+	expect(strays_reconcile, pool, "p", "post strays ml/a in; requeue -; ");
+	expect(strays_reconcile, known, "p", "requeue -; ");
+	expect(strays_reconcile, alive, "p", "requeue -; ");
+}
+
+static void a_record_that_was_lost_is_made_again(void **state)
+{
+	static const char world[] = "pods:\n" POD("a", "u-a", "") ENDPOINT("u-a", "") NETWORK
+		"spiderippools:\n" POOL("p", "10.0.0.1-10.0.0.9", "");
+	auto_free char *waiting = str_printf("%swaiting: {ml/a: true}\n", world);
+	json_auto_t *read = yaml(waiting);
+	auto_plan struct plan plan = {0};
+	struct err err = {0};
+
+	expect(strays_reconcile, world, "p",
+	       "event p EndpointWithoutRecord; post waiting ml/a in; ");
+	assert_int_equal(assign_reconcile(read, "all", &plan, &err), 0);
+	assert_non_null(strstr(json_str_at(json_array_get(plan.ops, 0), "status", "allocatedIPs"),
+			       "\"10.0.0.1\":{\"node\":\"w1\",\"pod\":\"ml/a\""));
+}
+
+static void an_address_that_another_pod_has_is_no_answer(void **state)
+{
+	expect(assign_reconcile,
+	       "waiting: {ml/a: true}\npods:\n" POD("a", "u-a", "") ENDPOINT("u-a", "") NETWORK
+	       "spiderippools:\n" POOL(
+		       "p", "10.0.0.1-10.0.0.9",
+		       "allocatedIPs: '{\"10.0.0.1\": {\"pod\": \"ml/b\", \"podUid\": \"u-b\"}}'"),
+	       "all", "finding ml/a AddressTwice; ");
+}
+
+static void a_record_goes_when_pod_and_node_have_ended(void **state)
+{
+	expect(endpoint_reconcile, RECORD(", node: w1"), "ml/a", "post look ml/a in; ");
+	expect(endpoint_reconcile,
+	       RECORD(", node: w1") "live: {ml/a: {pods: {ml/a: null}, nodes: {w1: null}}}\n",
+	       "ml/a", "post ending ml/a u-a in; post strays ml/a out; ");
+	/* Its agent gives it back. */
+	expect(endpoint_reconcile,
+	       RECORD(", node: w1") "live: {ml/a: {pods: {ml/a: null}, nodes: {w1: {metadata: "
+				    "{name: w1}}}}}\n",
+	       "ml/a", "post strays ml/a out; ");
+	/* Spiderpool's agents write no node. */
+	expect(endpoint_reconcile, RECORD("") "live: {ml/a: {pods: {ml/a: null}}}\n", "ml/a",
+	       "post ending ml/a u-a in; post strays ml/a out; ");
+	expect(endpoint_reconcile,
+	       RECORD("") "live: {ml/a: {pods: {ml/a: {metadata: {name: a, uid: u-a}}}}}\n", "ml/a",
+	       "post strays ml/a out; ");
+}
+
+static void a_node_with_a_long_name_has_a_label_of_its_own(void **state)
+{
+	/* 70 characters that differ at the end. */
+	auto_free char *a = endpoint_node_label(
+		"worker-with-a-name.of-a-long.domain.in-a-data-center.somewhere.example.a");
+	auto_free char *b = endpoint_node_label(
+		"worker-with-a-name.of-a-long.domain.in-a-data-center.somewhere.example.b");
+	auto_free char *short_name = endpoint_node_label("w1");
+
+	assert_int_equal(strlen(a), 63);
+	assert_string_not_equal(a, b);
+	assert_true(str_starts(a, "worker-with-a-name.of-a-long.domain.in-a-data-"));
+	assert_string_equal(short_name, "w1");
+}
+
+static void only_pods_that_can_need_addresses_are_kept_trimmed(void **state)
+{
+	json_auto_t *pod =
+		yaml("metadata: {name: a, namespace: ml, uid: u, labels: {x: y}, "
+		     "annotations: {k8s.v1.cni.cncf.io/networks: net, other: z}, "
+		     "ownerReferences: [{kind: ReplicaSet, name: r, controller: true}]}\n"
+		     "spec: {nodeName: w1, containers: [{name: c}]}\n"
+		     "status: {phase: Running, podIP: 10.1.1.1}\n");
+	json_auto_t *want =
+		yaml("metadata: {name: a, namespace: ml, uid: u, labels: {x: y}, "
+		     "annotations: {k8s.v1.cni.cncf.io/networks: net}, "
+		     "ownerReferences: [{kind: ReplicaSet, name: r, controller: true}]}\n"
+		     "spec: {nodeName: w1}\nstatus: {phase: Running}\n");
+	json_auto_t *plain = yaml("metadata: {name: a}\nspec: {nodeName: w1}\n");
+	json_auto_t *host = yaml("metadata: {annotations: {k8s.v1.cni.cncf.io/networks: net}}\n"
+				 "spec: {nodeName: w1, hostNetwork: true}\n");
+	json_auto_t *unbound =
+		yaml("metadata: {annotations: {k8s.v1.cni.cncf.io/networks: net}}\n");
+
+	assert_true(assign_wants(pod));
+	assert_false(assign_wants(plain));
+	assert_false(assign_wants(host));
+	assert_false(assign_wants(unbound));
+	assign_project(pod);
+	assert_true(json_same(pod, want));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(writes_each_ledger_once_for_all_that_wait),
+		cmocka_unit_test(posts_a_pod_as_soon_as_its_own_ledgers_are_written),
+		cmocka_unit_test(a_pod_waits_for_what_another_gives_back_in_the_same_pass),
+		cmocka_unit_test(a_pod_waits_for_its_network),
+		cmocka_unit_test(a_pod_that_has_all_waits_no_more),
+		cmocka_unit_test(what_was_cut_off_between_two_writes_is_taken_up),
+		cmocka_unit_test(a_pod_that_ends_waits_no_more),
+		cmocka_unit_test(the_agent_learns_why_its_ask_has_no_answer),
+		cmocka_unit_test(a_pool_says_what_was_put_right),
+		cmocka_unit_test(a_pod_that_was_read_for_one_pass_is_not_served_by_the_next),
+		cmocka_unit_test(nothing_is_given_back_before_the_agent_has_said_so),
+		cmocka_unit_test(what_looks_ended_is_read_before_it_is_given_back),
+		cmocka_unit_test(a_sandbox_that_is_made_again_ends_nothing),
+		cmocka_unit_test(a_node_that_is_gone_needs_no_word),
+		cmocka_unit_test(a_stateful_set_keeps_what_its_pod_had),
+		cmocka_unit_test(what_was_decided_is_written_and_forgotten),
+		cmocka_unit_test(an_endpoint_that_asks_for_a_pod_that_is_not_mirrored_reads_it),
+		cmocka_unit_test(records_without_endpoint_are_verified),
+		cmocka_unit_test(a_record_that_was_lost_is_made_again),
+		cmocka_unit_test(an_address_that_another_pod_has_is_no_answer),
+		cmocka_unit_test(a_record_goes_when_pod_and_node_have_ended),
+		cmocka_unit_test(a_node_with_a_long_name_has_a_label_of_its_own),
+		cmocka_unit_test(only_pods_that_can_need_addresses_are_kept_trimmed),
+	};
+
+	json_init();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

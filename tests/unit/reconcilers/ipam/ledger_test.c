@@ -1,0 +1,171 @@
+/* Ledgers: what is free, what rests, whose records are whose. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <setjmp.h>
+
+#include <cmocka.h>
+
+#include "lib/json/json.h"
+#include "reconcilers/ipam/ledger.h"
+#include "tests/support/yaml.h"
+
+#define POOL                                                                                       \
+	"metadata: {name: p}\n"                                                                    \
+	"spec: {ipVersion: 4, subnet: 10.0.0.0/24, ips: [10.0.0.1-10.0.0.4], excludeIPs: "         \
+	"[10.0.0.3]}\n"
+
+#define HOLDER(pod_, uid_) (&(struct ledger_holder){(pod_), (uid_), "w1"})
+
+static void assert_next(const struct ledger *ledger, const char *want)
+{
+	char address[IP_TEXT_SIZE] = "";
+
+	if (!want) {
+		assert_false(ledger_next(ledger, address));
+		return;
+	}
+	assert_true(ledger_next(ledger, address));
+	assert_string_equal(address, want);
+}
+
+static void hands_out_the_address_that_was_free_longest(void **state)
+{
+	json_auto_t *pool = yaml(POOL);
+	auto_ledger struct ledger ledger = {0};
+
+	assert_int_equal(ledger_open(pool, NULL, &ledger, NULL), 0);
+	assert_next(&ledger, "10.0.0.1");
+	assert_true(ledger_take_this(&ledger, "10.0.0.1", HOLDER("ml/a", "u1")));
+	assert_true(ledger_release(&ledger, "10.0.0.1", "u1", true));
+	assert_next(&ledger, "10.0.0.2");
+	assert_true(ledger_take_this(&ledger, "10.0.0.2", HOLDER("ml/b", "u2")));
+	assert_true(ledger_take_this(&ledger, "10.0.0.4", HOLDER("ml/c", "u3")));
+	assert_true(ledger_release(&ledger, "10.0.0.2", "u2", true));
+	/* Both rest now: the one that was given back first. */
+	assert_next(&ledger, "10.0.0.1");
+	assert_true(ledger_take_this(&ledger, "10.0.0.1", HOLDER("ml/d", "u4")));
+	assert_next(&ledger, "10.0.0.2");
+	assert_true(ledger_take_this(&ledger, "10.0.0.2", HOLDER("ml/e", "u5")));
+	assert_next(&ledger, NULL);
+}
+
+static void rests_over_a_write_and_a_read(void **state)
+{
+	json_auto_t *pool = yaml(POOL);
+	auto_ledger struct ledger before = {0}, after = {0};
+
+	assert_int_equal(ledger_open(pool, NULL, &before, NULL), 0);
+	assert_true(ledger_take_this(&before, "10.0.0.1", HOLDER("ml/a", "u1")));
+	assert_true(ledger_release(&before, "10.0.0.1", "u1", true));
+	json_put(pool, "status", ledger_status(&before));
+	assert_int_equal(ledger_open(pool, NULL, &after, NULL), 0);
+	assert_next(&after, "10.0.0.2");
+}
+
+static void gives_back_only_what_the_uid_has(void **state)
+{
+	json_auto_t *pool =
+		yaml(POOL "status: {allocatedIPs: '{\"10.0.0.1\": {pod: ml/a, podUid: u1}}'}\n");
+	auto_ledger struct ledger ledger = {0};
+
+	json_put_str(json_object_get(pool, "status"), "allocatedIPs",
+		     "{\"10.0.0.1\":{\"pod\":\"ml/a\",\"podUid\":\"u1\"}}");
+	assert_int_equal(ledger_open(pool, NULL, &ledger, NULL), 0);
+	assert_false(ledger_release(&ledger, "10.0.0.1", "u2", true));
+	assert_false(ledger_release(&ledger, "10.0.0.2", "u1", true));
+	assert_false(ledger_take_this(&ledger, "10.0.0.1", HOLDER("ml/b", "u2")));
+	assert_false(ledger.has_changed);
+	assert_true(ledger_release(&ledger, "10.0.0.1", "u1", true));
+	assert_true(ledger.has_changed);
+}
+
+static void keeps_back_what_is_reserved(void **state)
+{
+	json_auto_t *pool = yaml(POOL);
+	json_auto_t *reserved = yaml("{r: {spec: {ipVersion: 4, ips: [10.0.0.1-10.0.0.2]}},"
+				     " six: {spec: {ipVersion: 6, ips: [nonsense]}}}");
+	auto_ledger struct ledger ledger = {0};
+
+	assert_int_equal(ledger_open(pool, reserved, &ledger, NULL), 0);
+	assert_next(&ledger, "10.0.0.4");
+	/* A record from before the reservation comes back to nobody. */
+	assert_true(ledger_take_this(&ledger, "10.0.0.1", HOLDER("ml/a", "u1")));
+	assert_true(ledger_release(&ledger, "10.0.0.1", "u1", true));
+	assert_true(ledger_take_this(&ledger, "10.0.0.4", HOLDER("ml/b", "u2")));
+	assert_next(&ledger, NULL);
+}
+
+static void fails_closed_when_something_cannot_be_read(void **state)
+{
+	static const struct {
+		const char *pool, *reserved, *reason;
+	} cases[] = {
+		{"{metadata: {name: p}, spec: {}}", NULL, "PoolUnreadable"},
+		{"{metadata: {name: p}, spec: {ipVersion: 4, subnet: 10.0.0.0/24, ips: [], "
+		 "excludeIPs: [x]}}",
+		 NULL, "PoolUnreadable"},
+		{POOL, "{r: {spec: {ipVersion: 4, ips: [10.0.0.300]}}}", "BadReservedIP"},
+		{POOL "status: {allocatedIPs: '{'}", NULL, "BadAllocationRecord"},
+		{POOL "status: {allocatedIPs: ''}", NULL, "BadAllocationRecord"},
+		{POOL "status: {allocatedIPs: '[]'}", NULL, "BadAllocationRecord"},
+		{POOL "status: {allocatedIPs: '{\"x\": {}}'}", NULL, "BadAllocationRecord"},
+		{POOL "status: {allocatedIPs: '{\"10.0.0.1\": 7}'}", NULL, "BadAllocationRecord"},
+		{POOL "status: {allocatedIPs: '{\"fd00::1\": {}}'}", NULL, "BadAllocationRecord"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		json_auto_t *pool = yaml(cases[i].pool);
+		json_auto_t *reserved = yaml(cases[i].reserved);
+		struct ledger ledger = {0};
+		struct err err = {0};
+
+		assert_int_equal(ledger_open(pool, reserved, &ledger, &err), -1);
+		assert_string_equal(err.reason, cases[i].reason);
+		assert_null(ledger.records);
+	}
+}
+
+static void leaves_others_fields_of_the_status_alone(void **state)
+{
+	json_auto_t *pool =
+		yaml(POOL "status: {totalIPCount: 3, conditions: [], allocatedIPCount: -1}");
+	json_auto_t *want =
+		yaml("{totalIPCount: 3, conditions: [], allocatedIPCount: 0, freeIPCount: 3}");
+	json_auto_t *status = NULL;
+	auto_ledger struct ledger ledger = {0};
+
+	assert_int_equal(ledger_open(pool, NULL, &ledger, NULL), 0);
+	status = ledger_status(&ledger);
+	assert_true(json_same(status, want));
+}
+
+static void a_large_pool_costs_what_a_small_one_costs(void **state)
+{
+	json_auto_t *pool = yaml("metadata: {name: p}\n"
+				 "spec: {ipVersion: 6, subnet: 'fd00::/64', ips: "
+				 "['fd00::-fd00::ffff:ffff:ffff:ffff'],"
+				 " excludeIPs: ['fd00::-fd00::ffff:ffff:ffff']}");
+	auto_ledger struct ledger ledger = {0};
+
+	assert_int_equal(ledger_open(pool, NULL, &ledger, NULL), 0);
+	assert_int_equal(ledger.free.len, 1);
+	assert_next(&ledger, "fd00::1:0:0:0");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(hands_out_the_address_that_was_free_longest),
+		cmocka_unit_test(rests_over_a_write_and_a_read),
+		cmocka_unit_test(gives_back_only_what_the_uid_has),
+		cmocka_unit_test(keeps_back_what_is_reserved),
+		cmocka_unit_test(fails_closed_when_something_cannot_be_read),
+		cmocka_unit_test(leaves_others_fields_of_the_status_alone),
+		cmocka_unit_test(a_large_pool_costs_what_a_small_one_costs),
+	};
+
+	json_init();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,1014 @@
+/*
+ * The scheduler of drains: one situation after the other, then random orders of events against a
+ * cluster that is made up here (nodes, their agents, pods, budgets), with an operator that dies
+ * between any two writes.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "lib/json/condition.h"
+#include "reconcilers/maintenance/drain.h"
+#include "reconcilers/sriov/node_state.h"
+#include "tests/fakes/cluster.h"
+
+#define NOW "2026-01-31T10:00:00Z"
+#define NS  "orbweaver-system"
+
+/* ---- a world --------------------------------------------------------------------------------- */
+
+static json_t *new_world(const char *max_unavailable)
+{
+	json_t *world = json_pack(
+		"{s:{s:s, s:s, s:i}, s:{}, s:{}, s:{s:{s:{s:s, s:s}, s:{s:{s:{s:s}}}}}}", "env",
+		"now", NOW, "namespace", NS, "nowMs", 100000, KIND_NODE, KIND_NODE_STATE,
+		KIND_POOL_CONFIG, "kube-system/gpu", "metadata", "name", "gpu", "namespace",
+		"kube-system", "spec", "nodeSelector", "matchLabels", "pool", "gpu");
+
+	if (max_unavailable)
+		json_put(json_at(world, KIND_POOL_CONFIG, "kube-system/gpu", "spec"),
+			 "maxUnavailable",
+			 strchr(max_unavailable, '%')
+				 ? json_string(max_unavailable)
+				 : json_integer(strtol(max_unavailable, NULL, 10)));
+	return world;
+}
+
+static json_t *pool_of(json_t *world)
+{
+	return json_at(world, KIND_POOL_CONFIG, "kube-system/gpu");
+}
+
+static json_t *node_of(json_t *world, const char *name)
+{
+	return json_at(world, KIND_NODE, name);
+}
+
+static json_t *state_of(const json_t *world, const char *name)
+{
+	auto_free char *key = str_printf(NS "/%s", name);
+
+	return json_at(world, KIND_NODE_STATE, key);
+}
+
+static void set_ready(json_t *world, const char *name, bool ready)
+{
+	json_put_str(json_array_get(json_at(node_of(world, name), "status", "conditions"), 0),
+		     "status", ready ? "True" : "False");
+}
+
+static void add_node(json_t *world, const char *name)
+{
+	auto_free char *key = str_printf(NS "/%s", name);
+
+	json_put(json_need_object(world, KIND_NODE), name,
+		 json_pack("{s:{s:s, s:{s:s}}, s:{}, s:{s:[{s:s, s:s}]}}", "metadata", "name", name,
+			   "labels", "pool", "gpu", "spec", "status", "conditions", "type", "Ready",
+			   "status", "True"));
+	json_put(json_need_object(world, KIND_NODE_STATE), key,
+		 json_pack("{s:{s:s, s:s, s:i}, s:{s:i, s:s, s:[], s:{s:s}}}", "metadata", "name",
+			   name, "namespace", NS, "generation", 1, "status", "observedGeneration",
+			   1, "syncStatus", "Succeeded", "conditions", "impact", "class", "none"));
+}
+
+/* The agent says that this pod has to end. */
+static void must_end(json_t *world, const char *node, const char *pod)
+{
+	json_t *status = json_at(state_of(world, node), "status");
+	json_t *impact = json_need_object(status, "impact");
+
+	json_put_str(impact, "class", "evict");
+	if (!json_at(impact, "pods"))
+		json_put(impact, "pods", json_array());
+	json_array_append_new(json_at(impact, "pods"),
+			      json_pack("{s:s, s:s, s:s}", "pod", pod, "device", "0000:3b:00.2",
+					"pciAddress", "0000:3b:00.0"));
+	json_put_str(status, "syncStatus", "InProgress");
+}
+
+static void agent_withdraws(json_t *world, const char *node)
+{
+	json_put_bool(json_at(state_of(world, node), "status", "impact"), "withdrawn", true);
+}
+
+static json_t *new_pod(const char *name, const char *node, bool is_managed)
+{
+	json_t *pod = json_pack("{s:{s:s, s:s, s:o}, s:{s:s}, s:{s:s}}", "metadata", "name", name,
+				"namespace", "ml", "uid", json_fmt("uid-%s", name), "spec",
+				"nodeName", node, "status", "phase", "Running");
+
+	if (is_managed)
+		json_put(json_at(pod, "metadata"), "ownerReferences",
+			 json_pack("[{s:s, s:s, s:b}]", "kind", "ReplicaSet", "name", "train",
+				   "controller", 1));
+	return pod;
+}
+
+static json_t *look_box(json_t *world)
+{
+	json_t *look = json_need_object(json_need_object(world, BOX_DRAIN_LOOK), DRAIN_KEY);
+
+	json_put_int(look, "atMs", json_integer_value(json_at(world, "env", "nowMs")));
+	return look;
+}
+
+/* The shell has read it. Takes pod; NULL: there is none. */
+static void looked_at_pod(json_t *world, const char *key, json_t *pod)
+{
+	json_put(json_need_object(look_box(world), KIND_POD), key, pod ? pod : json_null());
+}
+
+static void looked_at_node(json_t *world, const char *name)
+{
+	json_put(json_need_object(look_box(world), KIND_NODE), name, json_object());
+}
+
+/* One pod on each of so many nodes has to end, and the shell has looked. */
+static json_t *world_of_nodes(const char *max_unavailable, int n)
+{
+	json_t *world = new_world(max_unavailable);
+
+	for (int i = 0; i < n; i++) {
+		auto_free char *node = str_printf("w%d", i), *pod = str_printf("p%d", i);
+		auto_free char *key = str_printf("ml/%s", pod);
+
+		add_node(world, node);
+		must_end(world, node, key);
+		looked_at_pod(world, key, new_pod(pod, node, true));
+		looked_at_node(world, node);
+	}
+	return world;
+}
+
+static json_t *decide(json_t *world)
+{
+	auto_plan struct plan plan = {0};
+	struct err err = {0};
+
+	assert_int_equal(drain_reconcile(world, DRAIN_KEY, &plan, &err), 0);
+	return plan.ops ? json_deep_copy(plan.ops) : json_array();
+}
+
+/* Decide and carry out, evictions aside. New: the operations. */
+static json_t *turn(json_t *world)
+{
+	json_t *ops = decide(world), *op;
+	size_t i;
+
+	json_array_foreach (ops, i, op) {
+		json_auto_t *copy = json_deep_copy(op);
+
+		cluster_carry_out_op(world, copy);
+	}
+	return ops;
+}
+
+static void turns(json_t *world, int n)
+{
+	while (n-- > 0)
+		json_decref(turn(world));
+}
+
+static size_t count_ops(const json_t *ops, const char *what)
+{
+	size_t n = 0, i;
+	const json_t *op;
+
+	json_array_foreach ((json_t *)ops, i, op)
+		n += str_eq(json_str_at(op, "op"), what);
+	return n;
+}
+
+static const char *current(const json_t *world, const char *node)
+{
+	return json_str_or(
+		json_at(state_of(world, node), "metadata", "annotations", DRAIN_CURRENT_STATE),
+		"Idle");
+}
+
+static const json_t *draining(const json_t *world, const char *node)
+{
+	return condition_find(json_at(state_of(world, node), "status", "conditions"), "Draining");
+}
+
+static void assert_reason(const json_t *world, const char *node, const char *reason)
+{
+	const char *is = json_str_or(json_at(draining(world, node), "reason"), "none");
+
+	if (!str_eq(is, reason))
+		fail_msg("%s says %s (%s), wanted %s", node, is,
+			 json_str_or(json_at(draining(world, node), "message"), ""), reason);
+}
+
+static size_t begun(const json_t *world)
+{
+	size_t n = 0;
+	const char *key;
+	json_t *state;
+
+	json_each (json_at(world, KIND_NODE_STATE), key, state)
+		n += !str_eq(current(world, json_name(state)), "Idle");
+	return n;
+}
+
+/* ---- one situation after the other ----------------------------------------------------------- */
+
+static void without_opt_in_nothing_is_written(void **state)
+{
+	static const char *const changes[] = {
+		"no maxUnavailable", "disableDrain", "stop",
+		"no pool",           "two pools",    "foreign namespace"};
+
+	for (size_t i = 0; i < ARRAY_LEN(changes); i++) {
+		json_auto_t *world = world_of_nodes(i == 0 ? NULL : "1", 2), *ops = NULL;
+		json_t *pools = json_at(world, KIND_POOL_CONFIG);
+
+		if (i == 1)
+			json_put(world, "sriovoperatorconfigs",
+				 json_pack("{s:{s:{s:s, s:s}, s:{s:b}}}", NS "/default", "metadata",
+					   "name", "default", "namespace", NS, "spec",
+					   "disableDrain", 1));
+		for (int n = 0; n < 2 && i == 2; n++)
+			json_put_str(json_need_object(
+					     json_at(state_of(world, n ? "w1" : "w0"), "metadata"),
+					     "annotations"),
+				     DRAIN_STOP_ANNOTATION, "stop");
+		if (i == 3)
+			json_object_clear(pools);
+		if (i == 4)
+			json_put(pools, "kube-system/other", json_deep_copy(pool_of(world)));
+		if (i == 5)
+			json_put_str(json_at(pool_of(world), "metadata"), "namespace", "somebody");
+		ops = decide(world);
+		if (json_array_size(ops) > 0)
+			fail_msg("%s: %s", changes[i], json_text(ops));
+	}
+}
+
+static void one_node_after_the_other(void **state)
+{
+	json_auto_t *world = world_of_nodes("1", 3), *ops = NULL;
+
+	ops = turn(world);
+	assert_int_equal(count_ops(ops, "evict"), 0);
+	assert_string_equal(current(world, "w0"), "Draining");
+	assert_string_equal(
+		json_str_at(node_of(world, "w0"), "metadata", "annotations", DRAIN_NODE_STATE),
+		"Drain_Required");
+	assert_string_equal(current(world, "w1"), "Idle");
+	assert_reason(world, "w0", "WaitsForKubelet");
+	assert_reason(world, "w1", "WaitsForSlot");
+	json_decref(ops);
+
+	/* The kubelet gives nothing away any more: now, and only its pods. */
+	agent_withdraws(world, "w0");
+	ops = turn(world);
+	assert_int_equal(count_ops(ops, "evict"), 1);
+	assert_int_equal(begun(world), 1);
+	json_decref(ops);
+
+	/* The pod has ended, the agent is at work, then done. */
+	json_put(json_at(state_of(world, "w0"), "status"), "impact",
+		 json_pack("{s:s}", "class", "none"));
+	json_put(json_at(state_of(world, "w0"), "status"), "conditions",
+		 json_pack("[{s:s, s:s}]", "type", "Progressing", "status", "True"));
+	turns(world, 1);
+	assert_string_equal(current(world, "w0"), "DrainComplete");
+	assert_reason(world, "w0", "AgentWorks");
+	assert_string_equal(current(world, "w1"), "Idle");
+	json_put(json_at(state_of(world, "w0"), "status"), "conditions", json_array());
+	json_put_str(json_at(state_of(world, "w0"), "status"), "syncStatus", "Succeeded");
+	ops = turn(world);
+	assert_string_equal(current(world, "w0"), "Idle");
+	assert_null(json_at(state_of(world, "w0"), "status", "maintenance"));
+	turns(world, 1);
+	assert_string_equal(current(world, "w1"), "Draining");
+	assert_string_equal(
+		json_str_at(node_of(world, "w0"), "metadata", "annotations", DRAIN_NODE_STATE),
+		"Idle");
+}
+
+static void nothing_is_written_twice(void **state)
+{
+	json_auto_t *world = world_of_nodes("1", 3), *ops = NULL;
+
+	turns(world, 2);
+	ops = decide(world);
+	assert_int_equal(count_ops(ops, "meta") + count_ops(ops, "status-part") +
+				 count_ops(ops, "event"),
+			 0);
+}
+
+/* Its annotations were written, its status was not: somebody else had changed it meanwhile. */
+static void the_beginning_is_told_also_by_the_next_plan(void **state)
+{
+	json_auto_t *world = world_of_nodes("1", 1), *ops = NULL, *again = NULL;
+
+	json_decref(turn(world));
+	json_object_del(json_at(state_of(world, "w0"), "status"), "maintenance");
+	ops = turn(world);
+	assert_int_equal(count_ops(ops, "event"), 1);
+	again = turn(world);
+	assert_int_equal(count_ops(again, "event"), 0);
+}
+
+static void budgets_round_to_one_and_count_who_is_away(void **state)
+{
+	static const struct {
+		const char *max;
+		int nodes, down, cordoned;
+		size_t begun;
+	} cases[] = {
+		{"10%", 5, 0, 0, 1},
+		{"50%", 5, 0, 0, 2},
+		{"0", 5, 0, 0, 0},
+		{"2", 5, 0, 0, 2},
+		{"2", 5, 1, 0, 1},
+		{"2", 5, 2, 0, 0},
+		{"1", 5, 1, 0, 0},
+		{"9", 5, 0, 0, 5},
+		/* A cordoned node is away already: it costs nothing. */
+		{"1", 5, 0, 1, 1},
+		{"1", 5, 0, 2, 0},
+		{"3", 5, 1, 1, 2},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		json_auto_t *world = world_of_nodes(cases[i].max, cases[i].nodes);
+
+		for (int n = 0; n < cases[i].cordoned; n++)
+			json_put_bool(json_at(node_of(world, n ? "w1" : "w0"), "spec"),
+				      "unschedulable", true);
+		for (int n = 0; n < cases[i].down; n++)
+			set_ready(world, n ? "w4" : "w3", false);
+		turns(world, 1);
+		if (begun(world) != cases[i].begun)
+			fail_msg("case %zu: %zu begun, wanted %zu", i, begun(world),
+				 cases[i].begun);
+	}
+}
+
+static void the_cheapest_goes_first_and_who_has_begun_before_it(void **state)
+{
+	json_auto_t *world = world_of_nodes("1", 3);
+
+	must_end(world, "w0", "ml/p0-b");
+	looked_at_pod(world, "ml/p0-b", new_pod("p0-b", "w0", true));
+	turns(world, 1);
+	assert_string_equal(current(world, "w1"), "Draining");
+	must_end(world, "w1", "ml/p1-b");
+	must_end(world, "w1", "ml/p1-c");
+	turns(world, 2);
+	assert_string_equal(current(world, "w1"), "Draining");
+	assert_int_equal(begun(world), 1);
+}
+
+static void what_became_unnecessary_is_withdrawn_at_any_time(void **state)
+{
+	static const char *const reasons[] = {"the wish is gone", "the pool forbids it", "stop"};
+
+	for (size_t i = 0; i < ARRAY_LEN(reasons); i++) {
+		json_auto_t *world = world_of_nodes("1", 1), *ops = NULL;
+
+		turns(world, 1);
+		agent_withdraws(world, "w0");
+		if (i == 0) {
+			json_put(json_at(state_of(world, "w0"), "status"), "impact",
+				 json_pack("{s:s}", "class", "none"));
+			json_put_str(json_at(state_of(world, "w0"), "status"), "syncStatus",
+				     "Succeeded");
+		} else if (i == 1) {
+			json_object_del(json_at(pool_of(world), "spec"), "maxUnavailable");
+		} else {
+			json_put_str(json_at(state_of(world, "w0"), "metadata", "annotations"),
+				     DRAIN_STOP_ANNOTATION, "stop");
+		}
+		ops = turn(world);
+		assert_int_equal(count_ops(ops, "evict"), 0);
+		assert_string_equal(current(world, "w0"), "Idle");
+		assert_reason(world, "w0", "NothingToDrain");
+	}
+}
+
+static void nothing_is_asked_of_what_the_agent_has_not_seen(void **state)
+{
+	json_auto_t *world = world_of_nodes("1", 1), *ops = NULL;
+
+	turns(world, 1);
+	agent_withdraws(world, "w0");
+	json_put_int(json_at(state_of(world, "w0"), "metadata"), "generation", 2);
+	ops = turn(world);
+	assert_int_equal(count_ops(ops, "evict"), 0);
+	assert_reason(world, "w0", "WaitsForAgent");
+	assert_string_equal(current(world, "w0"), "Draining");
+}
+
+static void a_budget_that_refuses_is_named_with_its_numbers(void **state)
+{
+	json_auto_t *world = world_of_nodes("1", 1), *ops = NULL;
+
+	turns(world, 1);
+	agent_withdraws(world, "w0");
+	json_put(json_need_object(world, BOX_EVICTIONS), "ml/p0",
+		 json_pack("{s:s, s:i, s:i, s:s, s:s}", "uid", "uid-p0", "atMs", 100000, "tries", 1,
+			   "reason", "PdbRefuses", "message",
+			   "The disruption budget train needs 3 healthy pods and has 3 currently"));
+	ops = turn(world);
+	assert_int_equal(count_ops(ops, "evict"), 0);
+	assert_int_equal(count_ops(ops, "event"), 1);
+	assert_reason(world, "w0", "PdbRefuses");
+	assert_string_equal(
+		json_str_at(draining(world, "w0"), "message"),
+		"pod ml/p0: The disruption budget train needs 3 healthy pods and has 3 currently");
+	assert_string_equal(json_str_at(json_array_get(json_at(state_of(world, "w0"), "status",
+							       "maintenance", "pods"),
+						       0),
+					"reason"),
+			    "PdbRefuses");
+	json_decref(ops);
+
+	/* Again, and again later and later. */
+	json_put_int(json_at(world, "env"), "nowMs", 105000);
+	look_box(world);
+	ops = turn(world);
+	assert_int_equal(count_ops(ops, "evict"), 1);
+	assert_int_equal(count_ops(ops, "event"), 0);
+	json_decref(ops);
+	json_put_int(json_at(world, BOX_EVICTIONS, "ml/p0"), "tries", 4);
+	json_put_int(json_at(world, "env"), "nowMs", 139999);
+	look_box(world);
+	ops = turn(world);
+	assert_int_equal(count_ops(ops, "evict"), 0);
+	json_decref(ops);
+	json_put_int(json_at(world, "env"), "nowMs", 140000);
+	look_box(world);
+	ops = turn(world);
+	assert_int_equal(count_ops(ops, "evict"), 1);
+}
+
+static void pods_that_nobody_makes_anew_stay_unless_the_pool_says_so(void **state)
+{
+	json_auto_t *world = world_of_nodes("1", 2);
+
+	looked_at_pod(world, "ml/p0", new_pod("p0", "w0", false));
+	turns(world, 1);
+	assert_string_equal(current(world, "w0"), "Idle");
+	assert_reason(world, "w0", "UnmanagedPod");
+	/* The slot is another's. */
+	assert_string_equal(current(world, "w1"), "Draining");
+	json_put(json_at(state_of(world, "w1"), "status"), "impact", json_object());
+	json_put_str(json_at(state_of(world, "w1"), "status"), "syncStatus", "Succeeded");
+	json_put_str(json_need_object(json_at(pool_of(world), "metadata"), "annotations"),
+		     DRAIN_UNMANAGED_ANNOTATION, "true");
+	turns(world, 2);
+	assert_string_equal(current(world, "w0"), "Draining");
+}
+
+static void a_pod_that_ends_or_is_another_is_not_asked(void **state)
+{
+	static const char *const reasons[] = {"PodTerminating", "PodTerminating", "AsksPods",
+					      "AsksPods",       "AsksPods",       "AsksPods"};
+
+	for (size_t i = 0; i < ARRAY_LEN(reasons); i++) {
+		json_auto_t *world = world_of_nodes("1", 1), *ops = NULL;
+		json_t *pod = NULL;
+
+		turns(world, 1);
+		agent_withdraws(world, "w0");
+		pod = new_pod("p0", i == 2 ? "w9" : "w0", true);
+		if (i < 2)
+			json_put_str(json_at(pod, "metadata"), "deletionTimestamp", NOW);
+		if (i == 1)
+			json_put(json_at(pod, "metadata"), "finalizers",
+				 json_pack("[s]", "example.com/x"));
+		if (i == 3 || i == 4)
+			json_put_str(json_at(pod, "status"), "phase",
+				     i == 3 ? "Succeeded" : "Failed");
+		looked_at_pod(world, "ml/p0", pod);
+		if (i == 5)
+			looked_at_pod(world, "ml/p0", NULL);
+		ops = turn(world);
+		assert_int_equal(count_ops(ops, "evict"), 0);
+		assert_reason(world, "w0", reasons[i]);
+	}
+}
+
+static void who_is_no_pod_keeps_the_others_from_being_asked(void **state)
+{
+	json_auto_t *world = world_of_nodes("1", 2);
+
+	json_put(json_at(state_of(world, "w0"), "status", "impact"), "others",
+		 json_pack("[{s:s, s:s}]", "holder", "dpdk (pid 7)", "device", "0000:3b:00.3"));
+	turns(world, 1);
+	assert_reason(world, "w0", "HeldByOthers");
+	assert_string_equal(current(world, "w0"), "Idle");
+	assert_string_equal(current(world, "w1"), "Draining");
+}
+
+static void waits_until_the_node_offers_less(void **state)
+{
+	json_auto_t *world = world_of_nodes("1", 1), *ops = NULL;
+
+	turns(world, 1);
+	agent_withdraws(world, "w0");
+	json_put(json_at(state_of(world, "w0"), "status"), "resources",
+		 json_pack("[{s:s, s:i}]", "name", "spidernet.io/x", "healthy", 2));
+	json_put(json_at(world, BOX_DRAIN_LOOK, DRAIN_KEY, KIND_NODE), "w0",
+		 json_pack("{s:{s:{s:s}}}", "status", "allocatable", "spidernet.io/x", "8"));
+	ops = turn(world);
+	assert_int_equal(count_ops(ops, "evict"), 0);
+	assert_reason(world, "w0", "WaitsForKubelet");
+	json_decref(ops);
+	json_put(json_at(world, BOX_DRAIN_LOOK, DRAIN_KEY, KIND_NODE), "w0",
+		 json_pack("{s:{s:{s:s}}}", "status", "allocatable", "spidernet.io/x", "2"));
+	ops = turn(world);
+	assert_int_equal(count_ops(ops, "evict"), 1);
+}
+
+static void a_node_that_is_not_ready_is_not_begun(void **state)
+{
+	json_auto_t *world = world_of_nodes("5", 1);
+
+	set_ready(world, "w0", false);
+	turns(world, 1);
+	assert_reason(world, "w0", "NodeNotReady");
+	assert_string_equal(current(world, "w0"), "Idle");
+}
+
+static void a_node_whose_agent_fails_keeps_its_slot(void **state)
+{
+	json_auto_t *world = world_of_nodes("1", 2), *ops = NULL;
+
+	turns(world, 1);
+	json_put(json_at(state_of(world, "w0"), "status"), "impact",
+		 json_pack("{s:s}", "class", "none"));
+	json_put_str(json_at(state_of(world, "w0"), "status"), "syncStatus", "Failed");
+	json_put_str(json_at(state_of(world, "w0"), "status"), "lastSyncError",
+		     "the kernel said no");
+	ops = turn(world);
+	assert_reason(world, "w0", "DrainStopped");
+	assert_int_equal(count_ops(ops, "event"), 1);
+	turns(world, 2);
+	assert_string_equal(current(world, "w0"), "DrainComplete");
+	assert_string_equal(current(world, "w1"), "Idle");
+}
+
+static void another_drainer_is_asked_and_left_alone(void **state)
+{
+	json_auto_t *world = world_of_nodes("1", 1), *ops = NULL;
+	json_t *annotations = NULL;
+
+	annotations = json_need_object(json_at(state_of(world, "w0"), "metadata"), "annotations");
+	json_put_str(annotations, DRAIN_EXTERNAL, "true");
+	turns(world, 1);
+	assert_reason(world, "w0", "ExternalDrainer");
+	annotations = json_at(state_of(world, "w0"), "metadata", "annotations");
+	assert_string_equal(json_str_at(annotations, DRAIN_DESIRED_STATE), "Drain_Required");
+	assert_string_equal(json_str_at(annotations, DRAIN_CURRENT_STATE), "Idle");
+	json_put_str(annotations, DRAIN_CURRENT_STATE, "Draining");
+	agent_withdraws(world, "w0");
+	ops = turn(world);
+	assert_int_equal(count_ops(ops, "evict") + count_ops(ops, "meta"), 0);
+}
+
+static void asks_so_many_at_a_time(void **state)
+{
+	json_auto_t *world = world_of_nodes("1", 1), *ops = NULL;
+
+	for (int i = 0; i < 20; i++) {
+		auto_free char *name = str_printf("q%d", i), *key = str_printf("ml/q%d", i);
+		json_t *pod = new_pod(name, "w0", true);
+
+		must_end(world, "w0", key);
+		if (i < 3)
+			json_put_str(json_at(pod, "metadata"), "deletionTimestamp", NOW);
+		looked_at_pod(world, key, pod);
+	}
+	turns(world, 1);
+	agent_withdraws(world, "w0");
+	ops = turn(world);
+	assert_int_equal(count_ops(ops, "evict"), DRAIN_WINDOW - 3);
+}
+
+static void what_was_read_long_ago_is_read_again_first(void **state)
+{
+	json_auto_t *world = world_of_nodes("1", 1), *ops = NULL;
+
+	json_put_int(json_at(world, "env"), "nowMs", 100000 + DRAIN_LOOK_OLD_MS + 1);
+	ops = turn(world);
+	assert_string_equal(current(world, "w0"), "Idle");
+	assert_reason(world, "w0", "LooksAtPods");
+	assert_int_equal(count_ops(ops, "post"), 1);
+	assert_int_equal(count_ops(ops, "requeue"), 1);
+}
+
+static void a_node_that_is_deleted_half_way_frees_its_slot(void **state)
+{
+	json_auto_t *world = world_of_nodes("1", 2);
+
+	turns(world, 1);
+	assert_string_equal(current(world, "w0"), "Draining");
+	json_object_del(json_at(world, KIND_NODE), "w0");
+	turns(world, 1);
+	assert_string_equal(current(world, "w1"), "Draining");
+}
+
+/* ---- random orders of events ----------------------------------------------------------------- */
+
+enum { NODES = 6, PODS_PER_NODE = 3, STEPS = 50000, SETTLE_EVERY = 500 };
+
+/* What the operator cannot see but through its world. */
+static struct {
+	json_t *world;
+	json_t *pods;      /* as the API server has them, {"ml/p7": pod} */
+	json_t *asked;     /* what is being read; NULL: nothing */
+	bool wants[NODES]; /* a change is to be made, and pods are in the way */
+	bool works[NODES]; /* the agent makes it */
+	bool refuses;      /* the budget of the pods is spent */
+	unsigned int seed, next_pod, evictions, drains;
+} sim;
+
+static unsigned int chance(unsigned int of)
+{
+	sim.seed = sim.seed * 1103515245U + 12345U;
+	return (sim.seed >> 8) % of;
+}
+
+static const char *node_name(int n)
+{
+	static const char *const names[NODES] = {"w0", "w1", "w2", "w3", "w4", "w5"};
+
+	return names[n];
+}
+
+static bool is_on(const json_t *pod, int n)
+{
+	return str_eq(json_str_at(pod, "spec", "nodeName"), node_name(n));
+}
+
+static size_t pods_on(int n)
+{
+	size_t count = 0;
+	const char *key;
+	json_t *pod;
+
+	json_each (sim.pods, key, pod)
+		count += is_on(pod, n);
+	return count;
+}
+
+static void pod_comes(int n, bool is_managed)
+{
+	auto_free char *name = str_printf("p%u", sim.next_pod++);
+	auto_free char *key = str_printf("ml/%s", name);
+
+	if (pods_on(n) < PODS_PER_NODE && !json_is_true(json_at(state_of(sim.world, node_name(n)),
+								"status", "impact", "withdrawn")))
+		json_put(sim.pods, key, new_pod(name, node_name(n), is_managed));
+}
+
+/* The first on the node that was asked to end does. */
+static void pod_ends(int n)
+{
+	const char *key;
+	json_t *pod;
+
+	json_each (sim.pods, key, pod) {
+		if (is_on(pod, n) && json_at(pod, "metadata", "deletionTimestamp")) {
+			json_object_del(sim.pods, key);
+			return;
+		}
+	}
+}
+
+static void agent_reports(int n)
+{
+	json_t *state = state_of(sim.world, node_name(n)), *status = json_at(state, "status");
+	json_t *impact = json_object(), *pods = json_array(), *pod;
+	bool asked = !str_eq(current(sim.world, node_name(n)), "Idle");
+	const char *key;
+
+	json_put_int(status, "observedGeneration", json_generation(state));
+	if (sim.wants[n] && pods_on(n) == 0) {
+		sim.wants[n] = false;
+		sim.works[n] = true;
+	}
+	json_each (sim.pods, key, pod)
+		if (sim.wants[n] && is_on(pod, n))
+			json_array_append_new(pods, json_pack("{s:s, s:s}", "pod", key, "device",
+							      "0000:3b:00.2"));
+	json_put_str(impact, "class", json_array_size(pods) ? "evict" : "none");
+	if (json_array_size(pods) && asked)
+		json_put_bool(impact, "withdrawn", true);
+	if (json_array_size(pods))
+		json_object_set(impact, "pods", pods);
+	json_decref(pods);
+	json_put(status, "impact", impact);
+	json_put_str(status, "syncStatus",
+		     sim.wants[n] || sim.works[n] ? "InProgress" : "Succeeded");
+	{
+		json_auto_t *list = json_incref(json_at(status, "conditions"));
+
+		condition_set(list, list, "Progressing",
+			      sim.works[n] ? CONDITION_TRUE : CONDITION_FALSE, "Working", "", 1,
+			      NOW);
+	}
+}
+
+static void shell_looks(void)
+{
+	json_t *item, *look;
+	size_t i;
+
+	if (!sim.asked)
+		return;
+	look = json_object();
+	json_put_int(look, "atMs", json_integer_value(json_at(sim.world, "env", "nowMs")));
+	json_array_foreach (sim.asked, i, item) {
+		const char *kind = json_str_at(item, "kind"), *key = json_str_at(item, "key");
+		json_t *found = str_eq(kind, KIND_NODE)
+					? json_object_get(json_at(sim.world, KIND_NODE), key)
+					: json_object_get(sim.pods, key);
+
+		json_put(json_need_object(look, kind), key,
+			 found ? json_deep_copy(found) : json_null());
+	}
+	json_put(json_need_object(sim.world, BOX_DRAIN_LOOK), DRAIN_KEY, look);
+	json_decref(sim.asked);
+	sim.asked = NULL;
+}
+
+static size_t limit_now(void)
+{
+	const json_t *max = json_at(pool_of(sim.world), "spec", "maxUnavailable");
+
+	if (json_is_integer(max))
+		return (size_t)json_integer_value(max);
+	/* 10 % of six, rounded to one; 50 %. */
+	return str_eq(json_string_value(max), "50%") ? NODES / 2 : 1;
+}
+
+static bool is_away(const char *name)
+{
+	const json_t *node = node_of(sim.world, name);
+
+	return !str_eq(current(sim.world, name), "Idle") ||
+	       json_is_true(json_at(node, "spec", "unschedulable")) ||
+	       !str_eq(json_str_at(json_array_get(json_at(node, "status", "conditions"), 0),
+				   "status"),
+		       "True");
+}
+
+/* About to be carried out. */
+static void check_begin(const json_t *op)
+{
+	const char *name = strchr(json_str_at(op, "key"), '/') + 1;
+	const char *to = json_str_at(op, "metadata", "annotations", DRAIN_CURRENT_STATE);
+	size_t away = 0;
+
+	if (!str_eq(to, "Draining") || !str_eq(current(sim.world, name), "Idle"))
+		return;
+	sim.drains++;
+	if (!json_at(pool_of(sim.world), "spec", "maxUnavailable"))
+		fail_msg("%s is drained although nobody allowed it", name);
+	for (int n = 0; n < NODES; n++)
+		away += !str_eq(node_name(n), name) && is_away(node_name(n));
+	if (away >= limit_now())
+		fail_msg("%s is drained although %zu others are away and %zu may be", name, away,
+			 limit_now());
+}
+
+static void carry_out_eviction(const json_t *op)
+{
+	const char *key = json_str_at(op, "key");
+	json_t *pod = json_object_get(sim.pods, key), *answers, *answer;
+	const char *node = json_str_at(pod, "spec", "nodeName");
+
+	sim.evictions++;
+	answers = json_need_object(sim.world, BOX_EVICTIONS);
+	if (pod && str_eq(current(sim.world, node), "Idle"))
+		fail_msg("%s is evicted from %s, which is not drained", key, node);
+	if (pod && !json_at(pod, "metadata", "ownerReferences"))
+		fail_msg("%s is evicted and nobody makes it anew", key);
+	answer = json_pack("{s:s, s:O, s:i}", "uid", json_str_at(op, "uid"), "atMs",
+			   json_at(sim.world, "env", "nowMs"), "tries",
+			   (int)json_integer_value(json_at(answers, key, "tries")) + 1);
+	if (pod && sim.refuses)
+		json_put_str(answer, "reason", "PdbRefuses");
+	else if (pod)
+		json_put_str(json_at(pod, "metadata"), "deletionTimestamp", NOW);
+	json_put(answers, key, answer);
+}
+
+static void carry_out(const json_t *op)
+{
+	const char *what = json_str_at(op, "op");
+	json_auto_t *copy = json_deep_copy(op);
+
+	if (str_eq(what, "evict")) {
+		carry_out_eviction(op);
+	} else if (str_eq(what, "post")) {
+		if (str_eq(json_str_at(op, "box"), BOX_LOOK)) {
+			json_decref(sim.asked);
+			sim.asked = json_deep_copy(json_at(op, "value"));
+		} else {
+			(void)json_object_del(json_at(sim.world, BOX_EVICTIONS),
+					      json_str_at(op, "key"));
+		}
+	} else {
+		if (str_eq(what, "meta") && str_eq(json_str_at(op, "kind"), KIND_NODE_STATE))
+			check_begin(op);
+		cluster_carry_out_op(sim.world, copy);
+	}
+}
+
+static void operator_dies(void)
+{
+	json_decref(sim.asked);
+	sim.asked = NULL;
+	(void)json_object_del(sim.world, BOX_DRAIN_LOOK);
+	(void)json_object_del(sim.world, BOX_EVICTIONS);
+}
+
+static void operator_decides(bool may_die)
+{
+	json_auto_t *ops = decide(sim.world);
+	const json_t *op;
+	bool dies = may_die && chance(10) == 0;
+	size_t n = dies ? chance((unsigned int)json_array_size(ops) + 1) : json_array_size(ops), i;
+
+	json_array_foreach (ops, i, op) {
+		if (i == n)
+			break;
+		carry_out(op);
+	}
+	if (dies)
+		operator_dies();
+}
+
+static void time_passes(void)
+{
+	json_t *env = json_at(sim.world, "env");
+
+	json_put_int(env, "nowMs", json_integer_value(json_at(env, "nowMs")) + 6000);
+}
+
+static void something_happens(void)
+{
+	static const char *const limits[] = {"10%", "50%"};
+	json_t *spec = json_at(pool_of(sim.world), "spec");
+	int n = (int)chance(NODES);
+	json_t *state = state_of(sim.world, node_name(n));
+
+	switch (chance(16)) {
+	case 0:
+		sim.wants[n] = !sim.wants[n];
+		json_put_int(json_at(state, "metadata"), "generation", json_generation(state) + 1);
+		break;
+	case 1:
+		pod_comes(n, chance(8) > 0);
+		break;
+	case 2:
+		set_ready(sim.world, node_name(n), chance(3) > 0);
+		break;
+	case 3:
+		json_put_bool(json_at(node_of(sim.world, node_name(n)), "spec"), "unschedulable",
+			      chance(3) == 0);
+		break;
+	case 4:
+		if (chance(4) == 0)
+			json_object_del(spec, "maxUnavailable");
+		else
+			json_put(spec, "maxUnavailable",
+				 chance(2) ? json_integer(chance(4))
+					   : json_string(limits[chance(2)]));
+		break;
+	case 5:
+		sim.refuses = chance(3) == 0;
+		break;
+	case 6:
+		sim.works[n] = false;
+		break;
+	case 7:
+		time_passes();
+		break;
+	case 8:
+	case 9:
+		pod_ends(n);
+		break;
+	case 10:
+	case 11:
+		agent_reports(n);
+		break;
+	case 12:
+		shell_looks();
+		break;
+	default:
+		operator_decides(true);
+	}
+}
+
+/* Nothing is in the way for good any more. */
+static void make_good(void)
+{
+	const char *key;
+	json_t *pod;
+
+	sim.refuses = false;
+	json_put_int(json_at(pool_of(sim.world), "spec"), "maxUnavailable", 1);
+	json_each (sim.pods, key, pod)
+		if (!json_at(pod, "metadata", "ownerReferences"))
+			json_put(json_at(pod, "metadata"), "ownerReferences",
+				 json_pack("[{s:b}]", "controller", 1));
+	for (int n = 0; n < NODES; n++) {
+		set_ready(sim.world, node_name(n), true);
+		json_put_bool(json_at(node_of(sim.world, node_name(n)), "spec"), "unschedulable",
+			      false);
+	}
+}
+
+static bool is_at_rest(void)
+{
+	for (int n = 0; n < NODES; n++)
+		if (sim.wants[n] || !str_eq(current(sim.world, node_name(n)), "Idle"))
+			return false;
+	return true;
+}
+
+/* Everything that can go goes: each node in turn. */
+static void settle(void)
+{
+	make_good();
+	for (int i = 0; i < 40 * NODES; i++) {
+		operator_decides(false);
+		shell_looks();
+		operator_decides(false);
+		for (int n = 0; n < NODES; n++) {
+			pod_ends(n);
+			sim.works[n] = false;
+			agent_reports(n);
+		}
+		time_passes();
+		if (is_at_rest())
+			return;
+	}
+	fail_msg("stuck: %s", json_text(json_at(sim.world, KIND_NODE_STATE)));
+}
+
+static void is_never_beyond_the_limit_and_never_stuck(void **state)
+{
+	long steps = getenv("LONG") ? 1000000 : STEPS;
+	const char *seed = getenv("SEED");
+
+	memset(&sim, 0, sizeof(sim));
+	sim.seed = seed ? (unsigned int)strtoul(seed, NULL, 10) : 1;
+	sim.world = new_world("1");
+	sim.pods = json_object();
+	for (int n = 0; n < NODES; n++)
+		add_node(sim.world, node_name(n));
+	for (long i = 1; i <= steps; i++) {
+		something_happens();
+		if (i % SETTLE_EVERY == 0)
+			settle();
+	}
+	assert_true(sim.drains > steps / 1000);
+	assert_true(sim.evictions > steps / 1000);
+	print_message("%ld steps: %u drains, %u evictions\n", steps, sim.drains, sim.evictions);
+	operator_dies();
+	json_decref(sim.world);
+	json_decref(sim.pods);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(without_opt_in_nothing_is_written),
+		cmocka_unit_test(one_node_after_the_other),
+		cmocka_unit_test(nothing_is_written_twice),
+		cmocka_unit_test(the_beginning_is_told_also_by_the_next_plan),
+		cmocka_unit_test(budgets_round_to_one_and_count_who_is_away),
+		cmocka_unit_test(the_cheapest_goes_first_and_who_has_begun_before_it),
+		cmocka_unit_test(what_became_unnecessary_is_withdrawn_at_any_time),
+		cmocka_unit_test(nothing_is_asked_of_what_the_agent_has_not_seen),
+		cmocka_unit_test(a_budget_that_refuses_is_named_with_its_numbers),
+		cmocka_unit_test(pods_that_nobody_makes_anew_stay_unless_the_pool_says_so),
+		cmocka_unit_test(a_pod_that_ends_or_is_another_is_not_asked),
+		cmocka_unit_test(who_is_no_pod_keeps_the_others_from_being_asked),
+		cmocka_unit_test(waits_until_the_node_offers_less),
+		cmocka_unit_test(a_node_that_is_not_ready_is_not_begun),
+		cmocka_unit_test(a_node_whose_agent_fails_keeps_its_slot),
+		cmocka_unit_test(another_drainer_is_asked_and_left_alone),
+		cmocka_unit_test(asks_so_many_at_a_time),
+		cmocka_unit_test(what_was_read_long_ago_is_read_again_first),
+		cmocka_unit_test(a_node_that_is_deleted_half_way_frees_its_slot),
+		cmocka_unit_test(is_never_beyond_the_limit_and_never_stuck),
+	};
+
+	json_init();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

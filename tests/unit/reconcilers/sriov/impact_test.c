@@ -1,0 +1,169 @@
+/*
+ * What a change of a NodeState's spec costs the node.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "lib/json/json.h"
+#include "reconcilers/sriov/impact.h"
+#include "tests/support/yaml.h"
+
+#define PF "pciAddress: '0000:3b:00.0'"
+
+/* A NIC of 8 VFs, 2 made, the second in pod ml/train-0; RDMA devices are shared. */
+static const char status_yaml[] =
+	"system: {rdmaMode: shared}\n"
+	"resources:\n"
+	"- {name: spidernet.io/rail, kind: sriov, offered: 2, allocated: 1,\n"
+	"   pods: [{device: '0000:3b:00.3', pod: ml/train-0/main}]}\n"
+	"- {name: spidernet.io/shared, kind: shared, offered: 100, allocated: 7}\n"
+	"interfaces:\n"
+	"- " PF "\n"
+	"  name: ens1f0\n"
+	"  mtu: 1500\n"
+	"  numVfs: 2\n"
+	"  totalvfs: 8\n"
+	"  eSwitchMode: legacy\n"
+	"  Vfs:\n"
+	"  - {vfID: 0, pciAddress: '0000:3b:00.2', driver: mlx5_core}\n"
+	"  - {vfID: 1, pciAddress: '0000:3b:00.3', driver: mlx5_core}\n";
+
+static const char two_vfs[] =
+	"interfaces: [{" PF ", numVfs: 2, vfGroups: [{vfRange: 0-1, deviceType: netdevice}]}]";
+
+static json_t *cost(const char *before, const char *spec)
+{
+	json_auto_t *status = yaml(status_yaml), *was = yaml(before), *wanted = yaml(spec);
+
+	return node_impact(was, wanted, status);
+}
+
+static void check(const char *before, const char *spec, const char *class, size_t changes,
+		  size_t pods)
+{
+	json_auto_t *impact = cost(before, spec);
+
+	assert_string_equal(json_str_at(impact, "class"), class);
+	assert_int_equal(json_array_size(json_at(impact, "changes")), changes);
+	assert_int_equal(json_array_size(json_at(impact, "pods")), pods);
+}
+
+static void the_same_spec_costs_nothing(void **state)
+{
+	check(two_vfs, two_vfs, "none", 0, 0);
+	check("{}", "{}", "none", 0, 0);
+}
+
+static void another_number_of_vfs_ends_the_pods_that_hold_some(void **state)
+{
+	json_auto_t *impact = cost(two_vfs, "interfaces: [{" PF ", numVfs: 4}]");
+	const json_t *change = json_array_get(json_at(impact, "changes"), 0);
+	const json_t *pod = json_array_get(json_at(impact, "pods"), 0);
+
+	assert_string_equal(json_str_at(impact, "class"), "evict");
+	assert_string_equal(
+		json_str_at(change, "message"),
+		"numVfs is 2, wanted 4: all VFs are removed first, 1 of them is in pods");
+	assert_int_equal(json_integer_value(json_at(change, "vfsBefore")), 2);
+	assert_int_equal(json_integer_value(json_at(change, "vfs")), 4);
+	assert_string_equal(json_str_at(pod, "pod"), "ml/train-0");
+	assert_string_equal(json_str_at(pod, "container"), "main");
+	assert_string_equal(json_str_at(pod, "resource"), "spidernet.io/rail");
+	assert_string_equal(json_str_at(pod, "device"), "0000:3b:00.3");
+	assert_string_equal(json_str_at(pod, "nic"), "ens1f0");
+	assert_null(json_at(impact, "unknown"));
+}
+
+static void more_vfs_than_the_nic_has_are_not_made(void **state)
+{
+	check(two_vfs, "interfaces: [{" PF ", numVfs: 9}]", "none", 1, 0);
+}
+
+static void another_eswitch_mode_removes_all_vfs(void **state)
+{
+	check(two_vfs, "interfaces: [{" PF ", numVfs: 2, eSwitchMode: switchdev}]", "evict", 1, 1);
+	check(two_vfs, "interfaces: [{" PF ", numVfs: 2, eSwitchMode: legacy}]", "none", 1, 0);
+}
+
+static void a_driver_changes_for_the_vfs_of_its_group_alone(void **state)
+{
+	check(two_vfs,
+	      "interfaces: [{" PF ", numVfs: 2, vfGroups: [{vfRange: 0-0, deviceType: vfio-pci}]}]",
+	      "none", 2, 0);
+	check(two_vfs,
+	      "interfaces: [{" PF ", numVfs: 2, vfGroups: [{vfRange: 1-1, deviceType: vfio-pci}]}]",
+	      "evict", 2, 1);
+}
+
+static void an_mtu_costs_no_pod(void **state)
+{
+	check(two_vfs,
+	      "interfaces: [{" PF ", numVfs: 2, mtu: 9000,"
+	      " vfGroups: [{vfRange: 0-1, deviceType: netdevice}]}]",
+	      "none", 1, 0);
+}
+
+static void a_nic_that_policies_leave_loses_its_vfs(void **state)
+{
+	check(two_vfs, "{}", "evict", 1, 1);
+	check("{}", "{}", "none", 0, 0);
+	check("interfaces: [{" PF ", numVfs: 2, externallyManaged: true}]", "{}", "none", 0, 0);
+}
+
+static void the_number_of_an_external_nic_is_not_ours(void **state)
+{
+	check("{}", "interfaces: [{" PF ", numVfs: 1, externallyManaged: true}]", "none", 0, 0);
+}
+
+static void another_rdma_mode_is_a_boot(void **state)
+{
+	check("{}", "system: {rdmaMode: exclusive}", "reboot", 1, 0);
+	check("{}", "system: {rdmaMode: shared}", "none", 0, 0);
+	check("system: {rdmaMode: exclusive}", "{}", "reboot", 1, 0);
+}
+
+static void what_the_kubelet_does_not_tell_counts_as_in_use(void **state)
+{
+	json_auto_t *status = yaml(status_yaml), *before = yaml(two_vfs), *impact = NULL;
+	json_auto_t *spec = yaml("interfaces: [{" PF ", numVfs: 4}]");
+	json_t *resource = json_array_get(json_at(status, "resources"), 0);
+
+	json_object_del(resource, "allocated");
+	json_object_del(resource, "pods");
+	impact = node_impact(before, spec, status);
+	assert_string_equal(json_str_at(impact, "class"), "evict");
+	assert_int_equal(json_integer_value(json_at(impact, "unknown")), 2);
+}
+
+static void without_a_status_nothing_can_be_said(void **state)
+{
+	json_auto_t *spec = yaml(two_vfs);
+	json_auto_t *impact = node_impact(NULL, spec, NULL);
+
+	assert_string_equal(json_str_at(impact, "class"), "none");
+	assert_int_equal(json_array_size(json_at(impact, "changes")), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_same_spec_costs_nothing),
+		cmocka_unit_test(another_number_of_vfs_ends_the_pods_that_hold_some),
+		cmocka_unit_test(more_vfs_than_the_nic_has_are_not_made),
+		cmocka_unit_test(another_eswitch_mode_removes_all_vfs),
+		cmocka_unit_test(a_driver_changes_for_the_vfs_of_its_group_alone),
+		cmocka_unit_test(an_mtu_costs_no_pod),
+		cmocka_unit_test(a_nic_that_policies_leave_loses_its_vfs),
+		cmocka_unit_test(the_number_of_an_external_nic_is_not_ours),
+		cmocka_unit_test(another_rdma_mode_is_a_boot),
+		cmocka_unit_test(what_the_kubelet_does_not_tell_counts_as_in_use),
+		cmocka_unit_test(without_a_status_nothing_can_be_said),
+	};
+
+	json_init();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

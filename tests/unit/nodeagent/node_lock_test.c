@@ -53,6 +53,30 @@ static void one_has_it_and_the_next_gets_it_when_that_one_ends(void **state)
 	(void)close(second);
 }
 
+static void the_lock_is_where_links_of_the_host_lead(void **state)
+{
+	char path[128];
+	struct err err = {0};
+	struct stat st;
+	int fd;
+
+	(void)snprintf(path, sizeof(path), "%s/run", root);
+	assert_int_equal(rmdir(path), 0);
+	assert_int_equal(symlink("/volatile", path), 0);
+	(void)snprintf(path, sizeof(path), "%s/volatile", root);
+	assert_int_equal(mkdir(path, 0700), 0);
+	fd = node_lock_open(root, &err);
+	assert_true(fd >= 0);
+	(void)close(fd);
+	(void)snprintf(path, sizeof(path), "%s/volatile/orbweaver-agent.lock", root);
+	assert_int_equal(stat(path, &st), 0);
+	(void)unlink(path);
+	(void)snprintf(path, sizeof(path), "%s/volatile", root);
+	(void)rmdir(path);
+	(void)snprintf(path, sizeof(path), "%s/run", root);
+	(void)unlink(path);
+}
+
 static void what_the_kernel_refuses_is_no_other_agent(void **state)
 {
 	struct err err = {0};
@@ -69,7 +93,7 @@ static void a_root_without_the_folder_is_told(void **state)
 
 	assert_int_equal(node_lock_open("/proc/self/none/", &err), -1);
 	assert_string_equal(err.reason, "LockUnavailable");
-	assert_non_null(strstr(err.text, "/proc/self/none/" NODE_LOCK_FILE));
+	assert_non_null(strstr(err.text, "/" NODE_LOCK_FILE " below /proc/self/none/"));
 }
 
 int main(void)
@@ -77,6 +101,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 		TEST(one_has_it_and_the_next_gets_it_when_that_one_ends),
+		TEST(the_lock_is_where_links_of_the_host_lead),
 		TEST(what_the_kernel_refuses_is_no_other_agent),
 		TEST(a_root_without_the_folder_is_told),
 	};

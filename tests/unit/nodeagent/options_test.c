@@ -126,6 +126,9 @@ static void names_flag_value_and_remedy_of_mistakes(void **state)
 
 		assert_int_equal(parse(cases[i].flag, cases[i].value, &o, &err), -1);
 		assert_int_equal(err.class, ERR_INVALID);
+		assert_string_equal(err.reason, strcmp(cases[i].flag, "--log-level") == 0
+							? "BadLogLevel"
+							: "BadFlag");
 		if (!strstr(err.text, cases[i].text))
 			fail_msg("\"%s\" does not say \"%s\"", err.text, cases[i].text);
 		assert_string_equal(o.ns, "before");

@@ -8,7 +8,9 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,23 +18,31 @@
 
 #include "lib/base/mem.h"
 #include "lib/base/own.h"
+#include "lib/base/own_fd.h"
 #include "lib/base/packet.h"
 #include "lib/base/str.h"
 #include "nodeagent/supervisor.h"
 
 #define PATIENCE_MS 20000
+#define ALIVE_MS    20
 
 struct stand {
 	/* Of the server's half. */
-	bool offers, never_ends;
-	/* How agents end, one letter each: 'k' by a signal, '3' with that status, 'w' when told to. */
+	bool offers, never_ends, refuses;
+	/* There is a process that serves CNI plugins. */
+	bool has_cnid;
+	/* The watchdog's time; 0: its own. */
+	int64_t watchdog_ms;
+	/*
+	 * How agents end, one letter each: 'k' by a signal, '3' with that status, 'w' when told to.
+	 */
 	const char *ends;
 	int log[2];
 	pid_t supervisor;
 	struct strbuf heard;
 };
 
-/* ---- the two halves --------------------------------------------------------------------------------------------------- */
+/* ---- the two halves -------------------------------------------------------------------------- */
 
 __attribute__((format(printf, 2, 3))) static void note(const struct stand *s, const char *fmt, ...)
 {
@@ -54,12 +64,15 @@ static int serve(int control, void *arg)
 		int fd;
 		ssize_t n;
 
-		(void)poll(&poll_fd, 1, -1);
+		if (poll(&poll_fd, 1, ALIVE_MS) == 0) {
+			(void)packet_send(control, KUBELETD_ALIVE, 1, -1, 0);
+			continue;
+		}
 		n = packet_receive(control, &byte, 1, &fd);
 		if (n <= 0)
 			break;
 		if (s->offers)
-			(void)packet_send(control, "o", 1, -1, 0);
+			(void)packet_send(control, KUBELETD_OFFERING, 1, -1, 0);
 		/* The agent goes on when this is there. */
 		(void)!write(fd, "hello", 5);
 		(void)close(fd);
@@ -70,6 +83,29 @@ static int serve(int control, void *arg)
 	return 0;
 }
 
+/* Says hello on each line to an agent. */
+static int serve_cni(int control, void *arg)
+{
+	const struct stand *s = arg;
+	struct pollfd poll_fd = {.fd = control, .events = POLLIN};
+	char byte;
+	int fd;
+
+	note(s, "cnid %d\n", (int)getpid());
+	for (;;) {
+		if (poll(&poll_fd, 1, ALIVE_MS) == 0) {
+			(void)packet_send(control, CNID_ALIVE, 1, -1, 0);
+			continue;
+		}
+		if (packet_receive(control, &byte, 1, &fd) <= 0)
+			break;
+		(void)!write(fd, "networks", 8);
+		(void)close(fd);
+	}
+	note(s, "cnid is told to end\n");
+	return 0;
+}
+
 static volatile sig_atomic_t told_to_end;
 
 static void on_term(int signum)
@@ -77,44 +113,120 @@ static void on_term(int signum)
 	told_to_end = 1;
 }
 
-static void wait_to_be_told(void)
+static void wait_to_be_told(int orders)
 {
-	sigset_t term, none;
-
-	(void)sigemptyset(&none);
-	(void)sigemptyset(&term);
-	(void)sigaddset(&term, SIGTERM);
-	(void)sigprocmask(SIG_BLOCK, &term, NULL);
-	while (!told_to_end)
-		(void)sigsuspend(&none);
+	while (!told_to_end) {
+		(void)workers_send(orders, WORKERS_ALIVE, 0);
+		(void)poll(NULL, 0, ALIVE_MS);
+	}
 }
 
-static int work(int channel, const struct supervisor_past *past, void *arg)
+static void do_work(int fd, void *arg)
+{
+	char byte;
+
+	(void)!read(fd, &byte, 1);
+}
+
+/* Ask for more workers than there may be; note how many there are, and one of them. */
+static void order_workers(const struct stand *s, int orders)
+{
+	struct pollfd poll_fd = {.fd = orders, .events = POLLIN};
+	struct workers_event event;
+	int fd, started = 0, refused = 0, number = 0;
+	pid_t pid = 0;
+
+	for (int i = 0; i < WORKERS_MAX + 3; i++) {
+		(void)workers_send(orders, WORKERS_START, 0);
+		(void)poll(&poll_fd, 1, -1);
+		if (workers_receive(orders, &event, &fd) != 1)
+			break;
+		started += event.kind == WORKERS_STARTED;
+		refused += event.kind == WORKERS_NOT_STARTED;
+		if (event.kind == WORKERS_STARTED)
+			pid = event.pid;
+		else
+			number = event.value;
+	}
+	note(s, "workers %d, refused %d with %d, one is %d\n", started, refused, number, (int)pid);
+}
+
+static int work(const struct supervisor_agent *sockets, const struct supervisor_past *past,
+		void *arg)
 {
 	const struct stand *s = arg;
 	char text[6] = "";
 	char end = s->ends[past->ends];
 
 	(void)signal(SIGTERM, on_term);
-	(void)!read(channel, text, 5);
+	(void)!read(sockets->kubeletd, text, 5);
 	note(s, "agent %d after %u, %d%s: %s\n", (int)getpid(), past->ends, past->status,
 	     past->served || past->ends == 0 ? "" : " unserved", text);
 	if (end == 'k')
 		(void)raise(SIGKILL);
-	if (end == 'w') {
-		wait_to_be_told();
+	if (past->hung)
+		note(s, "hung agents %u, kubeletds %u\n", past->hung_agents, past->hung_kubeletds);
+	if (end == 'c') {
+		char kubelet[8] = "";
+		int fd = supervisor_connect(sockets->connections), failed = fd < 0 ? errno : 0;
+
+		(void)!read(fd, kubelet, sizeof(kubelet) - 1);
+		note(s, "connected to %s: %d\n", kubelet, failed);
+		(void)workers_send(sockets->orders, WORKERS_READY, 0);
+	}
+	/* Until there is one. */
+	while (end == 'n') {
+		char said[16] = "";
+		int fd = supervisor_connect_cni(sockets->connections);
+
+		if (fd < 0 && errno != ENOTCONN)
+			note(s, "no line: %d\n", errno);
+		(void)poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, ALIVE_MS);
+		if (fd >= 0 && read(fd, said, sizeof(said) - 1) > 0) {
+			note(s, "a line to %s\n", said);
+			end = 'w';
+		}
+		if (fd >= 0)
+			(void)close(fd);
+	}
+	if (end == 'o')
+		order_workers(s, sockets->orders);
+	if (end == 'x')
+		(void)send(sockets->orders, "x", 1, 0);
+	/* Turns no more, and hears no signal. */
+	while (end == 'l')
+		(void)sleep(1);
+	if (end == 'w' || end == 'o' || end == 'c' || end == 'x') {
+		wait_to_be_told(sockets->orders);
 		note(s, "agent is told to end\n");
 		return 7;
 	}
 	return end - '0';
 }
 
-static void down(void *arg)
+static void on_ready(void *arg, bool is_ready)
 {
-	note(arg, "down\n");
+	note(arg, is_ready ? "ready\n" : "down\n");
 }
 
-/* ---- the stand -------------------------------------------------------------------------------------------------------- */
+static int on_connect(void *arg)
+{
+	int pair[2];
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair) < 0)
+		return -1;
+	(void)!write(pair[1], "kubelet", 7);
+	(void)close(pair[1]);
+	return pair[0];
+}
+
+static int refuse_to_connect(void *arg)
+{
+	errno = ECONNREFUSED;
+	return -1;
+}
+
+/* ---- the stand ------------------------------------------------------------------------------- */
 
 static void begin(struct stand *s)
 {
@@ -123,7 +235,15 @@ static void begin(struct stand *s)
 	assert_true(s->supervisor >= 0);
 	if (s->supervisor == 0)
 		_exit(supervisor_run(&(struct supervisor_config){
-			.serve = serve, .work = work, .down = down, .arg = s}));
+			.serve = serve,
+			.serve_cni = s->has_cnid ? serve_cni : NULL,
+			.work = work,
+			.worker = do_work,
+			.ready = on_ready,
+			.connect = s->refuses ? refuse_to_connect : on_connect,
+			.arg = s,
+			.watchdog_ms = s->watchdog_ms,
+		}));
 	(void)close(take_fd(&s->log[1]));
 }
 
@@ -189,7 +309,7 @@ static void assert_exit(int status, int want)
 	assert_int_equal(WEXITSTATUS(status), want);
 }
 
-/* ---- tests ------------------------------------------------------------------------------------------------------------ */
+/* ---- tests ----------------------------------------------------------------------------------- */
 
 static void an_agent_that_never_offered_anything_ends_it_all(void **state)
 {
@@ -305,9 +425,144 @@ static void whoever_kills_the_supervisor_kills_all(void **state)
 	strbuf_done(&s.heard);
 }
 
+static void a_process_that_no_longer_turns_is_replaced(void **state)
+{
+	struct stand s = {.offers = true, .ends = "lww", .watchdog_ms = 2000};
+
+	begin(&s);
+	wait_for(&s, "after 0, 0: hello\n");
+	wait_for(&s, "after 1, 9: hello\nhung agents 1, kubeletds 0\n");
+	assert_int_equal(kill(pid_of(&s, "server ", 0), SIGSTOP), 0);
+	wait_for(&s, "after 2, 9 unserved: hello\n");
+	assert_int_equal(count(&s, "server "), 2);
+	assert_int_equal(kill(s.supervisor, SIGTERM), 0);
+	assert_exit(end(&s), 7);
+	strbuf_done(&s.heard);
+}
+
+static void an_agent_has_a_line_to_the_process_that_serves_cni(void **state)
+{
+	struct stand s = {.offers = true, .ends = "n", .has_cnid = true};
+
+	begin(&s);
+	wait_for(&s, "a line to networks\n");
+	assert_int_equal(kill(s.supervisor, SIGTERM), 0);
+	assert_exit(end(&s), 7);
+	strbuf_done(&s.heard);
+}
+
+static void cnid_is_started_again_and_nobody_else_is(void **state)
+{
+	struct stand s = {.offers = true, .ends = "w", .has_cnid = true, .watchdog_ms = 2000};
+
+	begin(&s);
+	wait_for(&s, "hello\n");
+	wait_for(&s, "cnid ");
+	assert_int_equal(kill(pid_of(&s, "cnid ", 0), SIGKILL), 0);
+	while (count(&s, "cnid ") < 2)
+		assert_true(hear(&s));
+	/* Nor is one waited for that hangs. */
+	assert_int_equal(kill(pid_of(&s, "cnid ", 1), SIGSTOP), 0);
+	while (count(&s, "cnid ") < 3)
+		assert_true(hear(&s));
+	assert_int_equal(count(&s, "agent "), 1);
+	assert_int_equal(count(&s, "server "), 1);
+	assert_int_equal(kill(s.supervisor, SIGTERM), 0);
+	assert_exit(end(&s), 7);
+	strbuf_done(&s.heard);
+}
+
+static void a_stopped_agent_is_replaced(void **state)
+{
+	struct stand s = {.offers = true, .ends = "ww", .watchdog_ms = 2000};
+
+	begin(&s);
+	wait_for(&s, "after 0, 0: hello\n");
+	assert_int_equal(kill(pid_of(&s, "agent ", 0), SIGSTOP), 0);
+	wait_for(&s, "hung agents 1, kubeletds 0\n");
+	assert_int_equal(count(&s, "server "), 1);
+	assert_int_equal(kill(s.supervisor, SIGTERM), 0);
+	assert_exit(end(&s), 7);
+	strbuf_done(&s.heard);
+}
+
+static void there_are_so_many_workers_and_no_more(void **state)
+{
+	struct stand s = {.offers = true, .ends = "o"};
+	auto_free char *want =
+		str_printf("workers %d, refused 3 with %d, one is ", WORKERS_MAX, EAGAIN);
+
+	begin(&s);
+	wait_for(&s, want);
+	assert_int_equal(kill(s.supervisor, SIGTERM), 0);
+	assert_exit(end(&s), 7);
+	strbuf_done(&s.heard);
+}
+
+/* The log's pipe is open in workers' stderr only: they are looked for by number. */
+static void workers_end_with_their_agent(void **state)
+{
+	struct stand s = {.offers = true, .ends = "ow"};
+	pid_t worker;
+
+	begin(&s);
+	wait_for(&s, "one is ");
+	while (!strchr(strstr(strbuf_str(&s.heard), "one is "), '\n'))
+		(void)hear(&s);
+	worker = pid_of(&s, "one is ", 0);
+	assert_int_equal(kill(worker, 0), 0);
+	assert_int_equal(kill(pid_of(&s, "agent ", 0), SIGKILL), 0);
+	wait_for(&s, "after 1, 9: hello\n");
+	while (kill(worker, 0) == 0)
+		(void)poll(NULL, 0, ALIVE_MS);
+	assert_int_equal(kill(s.supervisor, SIGTERM), 0);
+	assert_exit(end(&s), 7);
+	strbuf_done(&s.heard);
+}
+
+static void an_agent_is_connected_to_the_kubelet_and_says_that_it_is_ready(void **state)
+{
+	static const struct {
+		bool refuses;
+		const char *want;
+	} cases[] = {{false, "connected to kubelet: 0\n"}, {true, "connected to : 111\n"}};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct stand s = {.offers = true, .ends = "c", .refuses = cases[i].refuses};
+
+		begin(&s);
+		wait_for(&s, cases[i].want);
+		wait_for(&s, "ready\n");
+		assert_int_equal(kill(s.supervisor, SIGTERM), 0);
+		assert_exit(end(&s), 7);
+		/* Before it was started, and after its end. */
+		assert_int_equal(count(&s, "down\n"), 2);
+		strbuf_done(&s.heard);
+	}
+}
+
+static void an_agent_that_sends_no_order_gets_no_worker_any_more(void **state)
+{
+	struct stand s = {.offers = true, .ends = "xw", .watchdog_ms = 2000};
+
+	begin(&s);
+	wait_for(&s, "hung agents 1, kubeletds 0\n");
+	assert_int_equal(kill(s.supervisor, SIGTERM), 0);
+	assert_exit(end(&s), 7);
+	strbuf_done(&s.heard);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_process_that_no_longer_turns_is_replaced),
+		cmocka_unit_test(an_agent_has_a_line_to_the_process_that_serves_cni),
+		cmocka_unit_test(cnid_is_started_again_and_nobody_else_is),
+		cmocka_unit_test(a_stopped_agent_is_replaced),
+		cmocka_unit_test(there_are_so_many_workers_and_no_more),
+		cmocka_unit_test(workers_end_with_their_agent),
+		cmocka_unit_test(an_agent_is_connected_to_the_kubelet_and_says_that_it_is_ready),
+		cmocka_unit_test(an_agent_that_sends_no_order_gets_no_worker_any_more),
 		cmocka_unit_test(an_agent_that_never_offered_anything_ends_it_all),
 		cmocka_unit_test(an_agent_that_dies_is_started_again_and_the_server_lives_on),
 		cmocka_unit_test(sigterm_ends_the_agent_then_the_server),

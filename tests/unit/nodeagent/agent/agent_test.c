@@ -1,6 +1,6 @@
 /*
- * The state machine, between a host and a planner that are made up here: two PFs, "a" and "b", each with a number of VFs.
- * Real are the loop, the order of things, and what is told.
+ * The state machine, between a host and a planner that are made up here: two PFs, "a" and "b", each
+ * with a number of VFs. Real are the loop, the order of things, and what is told.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,14 +17,17 @@
 #include "lib/base/own.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
-#include "nodeagent/agent.h"
+#include "nodeagent/agent/agent.h"
 #include "nodeagent/host/observe.h"
-#include "nodeagent/planner.h"
+#include "nodeagent/plan/planner.h"
 
 #define A "0000:0a:00.0"
 #define B "0000:0b:00.0"
+/* A VF of each. */
+#define A_VF "0000:0a:10.0"
+#define B_VF "0000:0b:10.0"
 
-/* ---- a host: one request at a time, carried out in the next turn ---------------------------------------------------- */
+/* ---- a host: one request at a time, carried out in the next turn ---- */
 
 struct world {
 	struct loop *loop;
@@ -37,19 +40,26 @@ struct world {
 	bool reboot;
 	bool away;   /* PF "a" */
 	bool needed; /* PF "a" carries the default route */
+	int mtu;     /* of the VF of "a"; 0: it has none, and no driver */
 	/* What the planner was told last. */
 	bool awaited;
+	int looks, look_at_initramfs; /* the first that read it; 0: none yet */
+	json_t *told_held;            /* what hostd was told last */
 	/* What goes wrong. */
 	const char *fail_pf; /* its steps */
 	struct err fail;     /* with that */
 	int fail_saves, fail_loads;
 	size_t stuck;
 	bool hold; /* steps wait until the test lets them go */
+	bool hold_withdrawal;
+	/* Devices that the kubelet may not give away; NULL: none. */
+	json_t *withdrawn;
+	struct deferred *let_withdraw;
 	/* The request under way. */
 	hostd_done_fn done;
 	void *done_arg;
 	json_t *request;
-	struct strbuf order; /* what was asked for, a letter each: l o O v s */
+	struct strbuf order; /* what was asked for, a letter each: l o O v w s e */
 	struct strbuf told;
 	int steps;
 	bool stopped;
@@ -92,6 +102,9 @@ void hostd_save(struct hostd *hostd, const json_t *state, hostd_done_fn done, vo
 
 void hostd_observe(struct hostd *hostd, unsigned int flags, hostd_done_fn done, void *arg)
 {
+	w->looks++;
+	if (flags & HOST_OBSERVE_INITRAMFS && !w->look_at_initramfs)
+		w->look_at_initramfs = w->looks;
 	ask(flags & HOST_OBSERVE_HOLDERS ? "O" : "o", NULL, done, arg);
 }
 
@@ -102,6 +115,12 @@ void hostd_step(struct hostd *hostd, const json_t *step, hostd_done_fn done, voi
 
 void hostd_set_node_addresses(struct hostd *hostd, const json_t *addresses)
 {
+}
+
+void hostd_set_held(struct hostd *hostd, const json_t *held)
+{
+	json_decref(w->told_held);
+	w->told_held = json_deep_copy(held);
 }
 
 size_t hostd_stuck(const struct hostd *hostd, const json_t **ret_request)
@@ -116,7 +135,14 @@ static json_t *observe(void)
 
 	if (!w->away)
 		json_array_append_new(json_at(observed, "interfaces"),
-				      json_pack("{s:s, s:s}", "pciAddress", A, "name", "ens1"));
+				      json_pack("{s:s, s:s, s:[{s:s}]}", "pciAddress", A, "name",
+						"ens1", "Vfs", "pciAddress", A_VF));
+	if (w->mtu && !w->away)
+		json_put_str(
+			json_array_get(
+				json_at(json_array_get(json_at(observed, "interfaces"), 0), "Vfs"),
+				0),
+			"driver", "mlx5_core");
 	if (w->needed)
 		json_array_append_new(json_at(observed, "node", "protected"),
 				      json_pack("{s:s, s:s}", "pciAddress", A, "reason", "needed"));
@@ -128,6 +154,10 @@ static json_t *execute(struct err *err)
 	const char *pf = json_str_at(w->request, "pf");
 
 	w->steps++;
+	if (str_eq(json_str_at(w->request, "step"), "set-mtu")) {
+		w->mtu = (int)json_integer_value(json_at(w->request, "mtu"));
+		return json_pack("{s:b, s:i}", "changed", 1, "tookMs", 1);
+	}
 	if (str_eq(pf, w->fail_pf)) {
 		*err = w->fail;
 		return NULL;
@@ -165,7 +195,7 @@ static void carry_out(void *arg)
 	done(w->done_arg, result, result ? NULL : &err);
 }
 
-/* ---- a planner: spec.interfaces[].numVfs against the host ----------------------------------------------------------- */
+/* ---- a planner: spec.interfaces[].numVfs against the host ---- */
 
 static bool is_refused(const struct planner_input *input, const json_t *step)
 {
@@ -186,17 +216,30 @@ static void plan_pf(const struct planner_input *input, json_t *plan, const json_
 
 	if (json_same(json_at(entry, "numVfs"), json_at(input->observed, "vfs", pf)))
 		return;
-	if (str_eq(pf, w->blocked)) {
+	if (str_eq(pf, w->blocked) || json_at(input->held, str_eq(pf, A) ? A_VF : B_VF)) {
 		json_array_append_new(json_at(plan, "blocked"),
-				      json_pack("{s:s, s:s, s:s}", "pf", pf, "reason", "VfInUse",
-						"message", "a pod has it"));
+				      json_pack("{s:s, s:s, s:s, s:b}", "pf", pf, "reason",
+						"VfInUse", "message", "a pod has it", "all", 1));
 		return;
 	}
 	json_object_set_new(json_at(plan, "found"), pf, json_true());
 	if (!is_refused(input, step))
 		json_array_append_new(json_at(plan, "steps"),
-				      json_pack("{s:O, s:s, s:s}", "step", step, "pf", pf, "why",
-						"the number differs"));
+				      json_pack("{s:O, s:s, s:s, s:s}", "step", step, "pf", pf,
+						"impact", "pf", "why", "the number differs"));
+}
+
+/* spec.mtu, of the VF of "a", unless a pod has it. */
+static void plan_mtu(const struct planner_input *input, json_t *plan)
+{
+	const json_t *mtu = json_at(input->spec, "mtu");
+
+	if (mtu && json_integer_value(mtu) != w->mtu && !json_at(input->held, A_VF))
+		json_array_append_new(json_at(plan, "steps"),
+				      json_pack("{s:{s:s, s:s, s:O}, s:s, s:s, s:s, s:s}", "step",
+						"step", "set-mtu", "device", A_VF, "mtu", mtu, "pf",
+						A, "vf", A_VF, "impact", "none", "why",
+						"the MTU differs"));
 }
 
 json_t *planner_plan(const struct planner_input *input, struct err *err)
@@ -214,12 +257,13 @@ json_t *planner_plan(const struct planner_input *input, struct err *err)
 	}
 	json_array_foreach (json_at(input->spec, "interfaces"), i, entry)
 		plan_pf(input, plan, entry);
+	plan_mtu(input, plan);
 	if (w->reboot)
 		json_put(plan, "reboot", json_pack("{s:s, s:s}", "reason", "R", "message", "m"));
 	return plan;
 }
 
-/* ---- the test's side ------------------------------------------------------------------------------------------------ */
+/* ---- the test's side ---- */
 
 static void on_any(void *arg)
 {
@@ -235,11 +279,26 @@ static void on_stopped(void *arg)
 	w->stopped = true;
 }
 
+static void let_withdraw(void *arg)
+{
+	agent_withdrawn(w->agent);
+}
+
+static void on_withdraw(void *arg, const json_t *devices)
+{
+	strbuf_adds(&w->order, devices ? "w" : "e");
+	json_decref(w->withdrawn);
+	w->withdrawn = json_incref((json_t *)devices);
+	if (devices && !w->hold_withdrawal)
+		deferred_run(w->let_withdraw);
+}
+
 static struct agent *start(void)
 {
 	return w->agent = agent_new(&(struct agent_config){
 		       .loop = w->loop,
 		       .looked = on_any,
+		       .withdraw = on_withdraw,
 		       .changed = on_any,
 		       .told = on_told,
 	       });
@@ -250,6 +309,7 @@ static int setup(void **state)
 	w = mem_zalloc(sizeof(*w));
 	w->loop = loop_new();
 	w->carry_out = deferred_new(w->loop, carry_out, NULL);
+	w->let_withdraw = deferred_new(w->loop, let_withdraw, NULL);
 	w->vfs = json_pack("{s:i, s:i}", A, 0, B, 0);
 	w->disk = json_object();
 	return 0;
@@ -259,10 +319,13 @@ static int teardown(void **state)
 {
 	agent_free(w->agent);
 	deferred_free(w->carry_out);
+	deferred_free(w->let_withdraw);
+	json_decref(w->withdrawn);
 	loop_free(w->loop);
 	json_decref(w->vfs);
 	json_decref(w->disk);
 	json_decref(w->request);
+	json_decref(w->told_held);
 	strbuf_done(&w->order);
 	strbuf_done(&w->told);
 	free(w);
@@ -322,8 +385,10 @@ static void keeps_how_it_was_found_before_the_first_step_and_looks_after_the_las
 	assert_int_equal(count(A), 4);
 	assert_int_equal(count(B), 2);
 	order = strbuf_str(&w->order);
-	/* A close look, the file, both steps, a close look. */
-	assert_non_null(strstr(order, "OvssO"));
+	/* A close look, the file, off the kubelet's list, both steps, a close look, and on it. */
+	assert_non_null(strstr(order, "OvwssO"));
+	assert_non_null(strchr(order, 'e'));
+	assert_null(w->withdrawn);
 	assert_non_null(json_at(w->disk, "found", A));
 	assert_int_equal(json_integer_value(json_at(w->disk, "nodeState", "generation")), 1);
 	assert_true(plan_is_empty());
@@ -353,6 +418,44 @@ static void who_takes_over_reads_what_the_other_one_has_written(void **state)
 	until(count(A) == 4 && count(B) == 2);
 	assert_non_null(json_at(w->disk, "found", "another"));
 	assert_non_null(json_at(w->disk, "found", A));
+}
+
+static void the_mtu_of_a_vf_is_not_set_once_a_pod_has_it(void **state)
+{
+	json_auto_t *object = json_pack("{s:{s:s, s:i}, s:{s:[], s:i}}", "metadata", "uid", "u",
+					"generation", 1, "spec", "interfaces", "mtu", 9000);
+	json_auto_t *held = json_pack("{s:s}", A_VF, "ns/pod");
+
+	w->mtu = 1500;
+	w->hold_withdrawal = true;
+	agent_set_may_execute(start(), true);
+	agent_set_node_state(w->agent, object);
+	until(w->withdrawn);
+	assert_true(json_is_true(json_at(w->withdrawn, A_VF)));
+	/* Given away just before the kubelet heard of it. */
+	agent_set_held(w->agent, held);
+	agent_withdrawn(w->agent);
+	until(!w->withdrawn && !w->done);
+	assert_int_equal(w->mtu, 1500);
+	assert_int_equal(w->steps, 0);
+}
+
+static void what_pods_were_given_is_on_the_disk_and_known_to_the_next(void **state)
+{
+	json_auto_t *given = json_pack("{s:{}}", "spidernet.io/x");
+
+	agent_set_may_execute(start(), true);
+	want(1, 4, 2);
+	until(was_told("Configured"));
+	assert_null(agent_view(w->agent).given);
+	agent_set_given(w->agent, given);
+	until(json_at(w->disk, "given"));
+	assert_true(json_same(json_at(w->disk, "given"), given));
+	until(!w->done);
+	agent_free(w->agent);
+	start();
+	until(agent_view(w->agent).given);
+	assert_true(json_same(agent_view(w->agent).given, given));
 }
 
 static void what_fails_is_told_and_the_other_pf_done(void **state)
@@ -408,6 +511,111 @@ static void a_new_wish_ends_the_plan_after_the_step_that_runs(void **state)
 	assert_int_equal(count(B), 0);
 }
 
+static void a_vf_that_a_pod_got_while_a_plan_ran_stays_with_it(void **state)
+{
+	json_auto_t *held = json_pack("{s:s}", B_VF, "default/job");
+
+	json_object_set_new(w->vfs, B, json_integer(4));
+	w->hold = true;
+	agent_set_may_execute(start(), true);
+	want(1, 4, 8);
+	until(w->done && w->order.data[w->order.len - 1] == 's');
+	agent_set_held(w->agent, held);
+	w->hold = false;
+	deferred_run(w->carry_out);
+	until(w->steps == 2 || was_told("VfInUse"));
+	assert_int_equal(count(A), 4);
+	assert_int_equal(count(B), 4);
+	/* It is free again. */
+	agent_set_held(w->agent, NULL);
+	until(count(B) == 8);
+}
+
+static void no_step_before_the_kubelet_lets_go_of_the_vfs(void **state)
+{
+	json_auto_t *held = json_pack("{s:s}", A_VF, "default/job");
+
+	w->hold_withdrawal = true;
+	agent_set_may_execute(start(), true);
+	want(1, 4, 2);
+	until(w->withdrawn);
+	assert_non_null(json_at(w->withdrawn, A_VF));
+	loop_turn(w->loop, false);
+	assert_int_equal(w->steps, 0);
+	/* The kubelet had given one away before it heard of it. */
+	agent_set_held(w->agent, held);
+	w->hold_withdrawal = false;
+	let_withdraw(NULL);
+	until(was_told("VfInUse") && !w->done);
+	assert_int_equal(count(A), 0);
+	assert_int_equal(count(B), 2);
+	/* What is not changed any more can be given away again. */
+	assert_null(w->withdrawn);
+}
+
+/* What the operator says of the node, beside its spec. */
+static void want_while(const char *drain_state, int a)
+{
+	json_auto_t *object =
+		json_pack("{s:{s:s, s:i, s:{s:s}}, s:{s:[{s:s, s:i}]}}", "metadata", "uid", "u",
+			  "generation", 1, "annotations", "sriovnetwork.openshift.io/current-state",
+			  drain_state, "spec", "interfaces", "pciAddress", A, "numVfs", a);
+
+	agent_set_node_state(w->agent, object);
+}
+
+static void what_pods_give_back_goes_to_no_other_pod(void **state)
+{
+	json_auto_t *held = json_pack("{s:s}", A_VF, "default/job");
+	json_auto_t *nobody = json_object();
+
+	agent_set_held(start(), held);
+	agent_set_may_execute(w->agent, true);
+	want_while("Idle", 4);
+	until(was_told("VfInUse") && !w->done);
+	assert_null(w->withdrawn);
+
+	w->hold_withdrawal = true;
+	want_while("Draining", 4);
+	until(w->withdrawn);
+	assert_true(json_is_true(json_at(w->withdrawn, A_VF)));
+	assert_false(agent_view(w->agent).withdrawn);
+	let_withdraw(NULL);
+	assert_true(agent_view(w->agent).withdrawn);
+	assert_int_equal(count(A), 0);
+
+	/* The pod has ended. */
+	w->hold_withdrawal = false;
+	agent_set_held(w->agent, nobody);
+	until(count(A) == 4 && !w->withdrawn);
+	assert_false(agent_view(w->agent).withdrawn);
+}
+
+static void what_is_asked_back_no_more_is_given_away_again(void **state)
+{
+	json_auto_t *held = json_pack("{s:s}", A_VF, "default/job");
+
+	agent_set_held(start(), held);
+	agent_set_may_execute(w->agent, true);
+	want_while("Draining", 4);
+	until(agent_view(w->agent).withdrawn);
+	want_while("Idle", 4);
+	until(!w->withdrawn);
+	assert_int_equal(count(A), 0);
+}
+
+static void stops_while_it_waits_for_the_kubelet(void **state)
+{
+	w->hold_withdrawal = true;
+	agent_set_may_execute(start(), true);
+	want(1, 4, 2);
+	until(w->withdrawn);
+	agent_stop(w->agent, on_stopped, NULL);
+	until(w->stopped);
+	agent_withdrawn(w->agent);
+	assert_int_equal(w->steps, 0);
+}
+
 static void no_step_before_the_state_file_is_written(void **state)
 {
 	w->fail_saves = 1;
@@ -452,12 +660,15 @@ static void what_somebody_else_changed_is_repaired_and_told(void **state)
 
 static void trouble_is_believed_when_it_was_seen_twice(void **state)
 {
+	size_t asked;
+
 	agent_set_may_execute(start(), true);
 	want(1, 4, 0);
 	until(was_told("Configured"));
 	w->blocked = A;
+	asked = w->order.len;
 	want(2, 2, 0);
-	until(w->order.data[w->order.len - 1] == 'O' && !w->done);
+	until(strchr(strbuf_str(&w->order) + asked, 'O') && !w->done);
 	assert_false(was_told("VfInUse"));
 	/* It was nothing. */
 	w->blocked = NULL;
@@ -577,7 +788,7 @@ static void knows_the_interfaces_of_nics(void **state)
 	assert_false(agent_knows_interface(w->agent, "veth1"));
 }
 
-/* ---- what earlier looks have seen ------------------------------------------------------------------------------------ */
+/* ---- what earlier looks have seen ---- */
 
 static size_t size_of(const char *list)
 {
@@ -639,13 +850,41 @@ static void what_the_node_needs_is_known_to_the_next_agent(void **state)
 
 static void the_planner_knows_whether_the_kubelet_was_heard(void **state)
 {
+	json_auto_t *nobody = json_object();
+
 	start();
 	want(1, 4, 0);
 	until(agent_view(w->agent).plan);
 	assert_true(w->awaited);
-	/* Nobody can say: that is an answer, too. */
-	agent_set_held(w->agent, NULL);
+	agent_set_held(w->agent, nobody);
 	until(!w->awaited);
+	/* It cannot be known any more. */
+	agent_set_held(w->agent, NULL);
+	until(w->awaited);
+}
+
+/* It takes seconds where it is large, and stands between the start and the first offer. */
+static void the_initramfs_is_read_for_an_rdma_mode_and_after_the_first_look(void **state)
+{
+	json_auto_t *object =
+		json_pack("{s:{s:s, s:i}, s:{s:[], s:{s:s}}}", "metadata", "uid", "u", "generation",
+			  2, "spec", "interfaces", "system", "rdmaMode", "exclusive");
+
+	start();
+	want(1, 0, 0);
+	until(plan_is_empty());
+	assert_int_equal(w->look_at_initramfs, 0);
+	agent_set_node_state(w->agent, object);
+	until(w->look_at_initramfs);
+	assert_true(w->look_at_initramfs > 1);
+}
+
+static void hostd_knows_what_pods_have_before_the_next_step(void **state)
+{
+	json_auto_t *held = json_pack("{s:s}", A, "ml/trainer");
+
+	agent_set_held(start(), held);
+	assert_true(json_same(w->told_held, held));
 }
 
 static void addresses_that_people_wrote_are_read_in_any_case(void **state)
@@ -674,9 +913,14 @@ int main(void)
 		CASE(keeps_how_it_was_found_before_the_first_step_and_looks_after_the_last),
 		CASE(executes_only_while_it_may),
 		CASE(who_takes_over_reads_what_the_other_one_has_written),
+		CASE(what_pods_were_given_is_on_the_disk_and_known_to_the_next),
+		CASE(the_mtu_of_a_vf_is_not_set_once_a_pod_has_it),
 		CASE(what_fails_is_told_and_the_other_pf_done),
 		CASE(what_failed_is_tried_again_by_itself),
 		CASE(a_new_wish_ends_the_plan_after_the_step_that_runs),
+		CASE(a_vf_that_a_pod_got_while_a_plan_ran_stays_with_it),
+		CASE(no_step_before_the_kubelet_lets_go_of_the_vfs),
+		CASE(stops_while_it_waits_for_the_kubelet),
 		CASE(no_step_before_the_state_file_is_written),
 		CASE(a_damaged_state_file_is_told_and_done_without),
 		CASE(waits_asleep_for_the_next_try_of_the_state_file),
@@ -694,7 +938,11 @@ int main(void)
 		CASE(a_pf_that_is_away_at_the_start_is_known_from_the_status),
 		CASE(what_the_node_needs_is_known_to_the_next_agent),
 		CASE(the_planner_knows_whether_the_kubelet_was_heard),
+		CASE(hostd_knows_what_pods_have_before_the_next_step),
+		CASE(the_initramfs_is_read_for_an_rdma_mode_and_after_the_first_look),
 		CASE(addresses_that_people_wrote_are_read_in_any_case),
+		CASE(what_pods_give_back_goes_to_no_other_pod),
+		CASE(what_is_asked_back_no_more_is_given_away_again),
 	};
 
 	json_init();

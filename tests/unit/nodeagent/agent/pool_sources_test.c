@@ -9,8 +9,9 @@
 
 #include "lib/base/mem.h"
 #include "lib/json/json.h"
+#include "lib/kube/cache.h"
 #include "lib/kube/informer.h"
-#include "nodeagent/pool_sources.h"
+#include "nodeagent/agent/pool_sources.h"
 
 struct informer {
 	struct informer_config config;
@@ -39,6 +40,7 @@ struct stand {
 	struct loop *loop;
 	struct pool_sources *sources;
 	struct strbuf told;
+	struct strbuf wrong; /* events on the ConfigMap */
 	int changed;
 };
 
@@ -52,6 +54,13 @@ static void on_told(void *arg, bool warning, const char *reason, const char *mes
 	strbuf_addf(&((struct stand *)arg)->told, "%s: %s\n", reason, message);
 }
 
+static void on_wrong(void *arg, const struct event_object *config_map, const char *reason,
+		     const char *message)
+{
+	strbuf_addf(&((struct stand *)arg)->wrong, "%s/%s of version %s: %s: %s\n", config_map->ns,
+		    config_map->name, config_map->once, reason, message);
+}
+
 static int set_up(void **state)
 {
 	struct stand *s = mem_new(struct stand);
@@ -63,6 +72,7 @@ static int set_up(void **state)
 		.from[POOL_SOURCE_SHARED] = "shared",
 		.changed = on_changed,
 		.told = on_told,
+		.wrong = on_wrong,
 		.arg = s,
 	});
 	*state = s;
@@ -76,6 +86,7 @@ static int tear_down(void **state)
 	pool_sources_free(s->sources);
 	loop_free(s->loop);
 	strbuf_done(&s->told);
+	strbuf_done(&s->wrong);
 	mem_free(s);
 	return 0;
 }
@@ -150,12 +161,57 @@ static void a_config_map_is_known_when_it_was_looked_for(void **state)
 	has_failures(s, "");
 }
 
+static void config_map(struct stand *s, const char *version, const char *text)
+{
+	json_t *object = json_pack("{s:{s:s, s:s, s:s, s:s}, s:{s:s}}", "metadata", "name",
+				   "shared", "namespace", "orbweaver-system", "uid", "u",
+				   "resourceVersion", version, "data", "config.json", text);
+
+	strbuf_reset(&s->wrong);
+	cache_put(informer.config.cache, object);
+	loop_turn(s->loop, false);
+}
+
+static void what_is_wrong_with_a_text_is_an_event_on_its_config_map(void **state)
+{
+	static const char good[] = "{\"configList\": [{\"resourceName\": \"a\", \"rdmaHcaMax\": 2, "
+				   "\"selectors\": {\"vendors\": [\"15b3\"]}}]}";
+	static const char bad[] = "{\"configList\": [{\"resourceName\": \"a\", \"rdmaHcaMax\": -5, "
+				  "\"selectors\": {\"vendors\": [\"15b3\"]}}]}";
+	struct stand *s = *state;
+
+	config_map(s, "1", good);
+	assert_string_equal(strbuf_str(&s->wrong), "");
+	config_map(s, "2", bad);
+	if (!strstr(strbuf_str(&s->wrong), "orbweaver-system/shared of version 2: ") ||
+	    !strstr(strbuf_str(&s->wrong), "configList[0]") ||
+	    !strstr(strbuf_str(&s->wrong), "rdmaHcaMax"))
+		fail_msg("%s", strbuf_str(&s->wrong));
+	config_map(s, "3", "{ garbage");
+	if (!strstr(strbuf_str(&s->wrong), "shared of version 3: BadSharedConfig: "))
+		fail_msg("%s", strbuf_str(&s->wrong));
+	strbuf_reset(&s->wrong);
+	cache_put(informer.config.cache,
+		  json_pack("{s:{s:s, s:s, s:s}}", "metadata", "name", "shared", "namespace",
+			    "orbweaver-system", "resourceVersion", "4"));
+	loop_turn(s->loop, false);
+	if (!strstr(strbuf_str(&s->wrong),
+		    "BadConfigMap: ConfigMap orbweaver-system/shared has no key config.json"))
+		fail_msg("%s", strbuf_str(&s->wrong));
+	config_map(s, "5", "{\"colour\": 1, \"configList\": []}");
+	if (!strstr(strbuf_str(&s->wrong), "UnknownField: colour: no such field"))
+		fail_msg("%s", strbuf_str(&s->wrong));
+	config_map(s, "6", good);
+	assert_string_equal(strbuf_str(&s->wrong), "");
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 		TEST(a_config_map_that_the_server_refuses_to_show_is_told),
 		TEST(a_server_that_is_away_is_no_failure_of_the_configuration),
+		TEST(what_is_wrong_with_a_text_is_an_event_on_its_config_map),
 		TEST(a_config_map_is_known_when_it_was_looked_for),
 	};
 

@@ -1,4 +1,7 @@
-/* Texts and messages of the kernel: addresses, GUIDs, netlink from recorded bytes, uevents, modprobe.d, initramfs. */
+/*
+ * Texts and messages of the kernel: addresses, GUIDs, netlink from recorded bytes, uevents,
+ * modprobe.d, initramfs.
+ */
 #include <linux/rtnetlink.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "lib/base/own_fd.h"
 #include "lib/json/json.h"
 #include "nodeagent/host/devlink.h"
 #include "nodeagent/host/initramfs.h"
@@ -16,8 +20,8 @@
 #include "nodeagent/host/pci.h"
 #include "nodeagent/host/rdma.h"
 #include "nodeagent/host/rtnl.h"
-#include "nodeagent/host/text.h"
 #include "nodeagent/host/watch.h"
+#include "nodeagent/model/text.h"
 
 static void knows_a_pci_address(void **state)
 {
@@ -74,10 +78,13 @@ static void reads_numbers_of_sysfs(void **state)
 	assert_int_equal(value, -1);
 }
 
-/* SYS_GET as Linux 6.12.95 answered on a virtual node: attributes 66, 96, 103, 93; sequence and port number cleared. */
+/*
+ * SYS_GET as Linux 6.12.95 answered on a virtual node: attributes 66, 96, 103, 93; sequence and
+ * port number cleared.
+ */
 static const uint32_t sys_get[] = {48,         0x1406, 0,          0,    0x00420005, 0x01,
 				   0x00600005, 0x00,   0x00670005, 0x01, 0x005d0005, 0x01};
-/* As node-kernel 3.9 has it, a device is registered: index 3, "rxe0", event type 0. */
+/* A device is registered: index 3, "rxe0", event type 0. */
 static const uint32_t event[] = {44,         0x141c,     0,          0,          0x00010008, 3,
 				 0x00020009, 0x30657872, 0x00000000, 0x00660005, 0x00};
 
@@ -89,19 +96,18 @@ static void reads_the_rdma_mode(void **state)
 	assert_int_equal(rdma_decode_mode(NULL, 0), RDMA_MODE_UNKNOWN);
 }
 
-/* RTM_NEWLINK of an igb PF with one VF that has admin MAC 02:00:00:00:00:77, laid out as in node-kernel 3.11. */
+/* RTM_NEWLINK of an igb PF with one VF that has admin MAC 02:00:00:00:00:77. */
 static const unsigned char pf_with_vf[] = {
-	112, 0, 0,  0,    RTM_NEWLINK, 0,    0,   0,   0,   0,   0, 0, 0, 0,    0, 0, /* nlmsghdr */
-	0,   0, 1,  0,    3,           0,    0,   0,   3,   16,  0, 0, 0, 0,    0, 0, /* ifinfomsg: index 3 */
-	11,  0, 3,  0,    'e',         'n',  'p', '1', 's', '0', 0, 0, /* IFLA_IFNAME */
-	8,   0, 4,  0,    0xa0,        0x0f, 0,   0,                   /* IFLA_MTU 4000 */
-	60,  0, 22, 0,                                                 /* IFLA_VFINFO_LIST */
-	56,  0, 1,  0x80,                                              /* IFLA_VF_INFO */
-	40,  0, 1,  0,    0,           0,    0,   0,   2,   0,   0, 0, 0, 0x77, 0, 0, 0,
-	0,   0, 0, /* IFLA_VF_MAC */
-	0,   0, 0,  0,    0,           0,    0,   0,   0,   0,   0, 0, 0, 0,    0, 0, 0,
-	0,   0, 0,                                                     /* its padding */
-	12,  0, 5,  0,    0,           0,    0,   0,   2,   0,   0, 0, /* IFLA_VF_LINK_STATE */
+	112, 0, 0, 0, RTM_NEWLINK, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, /* nlmsghdr */
+	/* ifinfomsg: index 3 */
+	0, 0, 1, 0, 3, 0, 0, 0, 3, 16, 0, 0, 0, 0, 0, 0, 11, 0, 3, 0, 'e', 'n', 'p', '1', 's', '0',
+	0, 0,                                                           /* IFLA_IFNAME */
+	8, 0, 4, 0, 0xa0, 0x0f, 0, 0,                                   /* IFLA_MTU 4000 */
+	60, 0, 22, 0,                                                   /* IFLA_VFINFO_LIST */
+	56, 0, 1, 0x80,                                                 /* IFLA_VF_INFO */
+	40, 0, 1, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0x77, 0, 0, 0, 0, 0, 0, /* IFLA_VF_MAC */
+	0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,     /* its padding */
+	12, 0, 5, 0, 0, 0, 0, 0, 2, 0, 0, 0,                            /* IFLA_VF_LINK_STATE */
 };
 
 static void reads_an_interface_and_what_it_says_of_its_vfs(void **state)

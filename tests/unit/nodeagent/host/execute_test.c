@@ -7,19 +7,32 @@
 
 #include <cmocka.h>
 
+#include "lib/base/clock.h"
 #include "lib/json/json.h"
+#include "nodeagent/host/execute.h"
 #include "nodeagent/host/observe.h"
-#include "nodeagent/host/step.h"
+#include "nodeagent/model/step.h"
 #include "tests/fakes/host_tree.h"
 
 #define PF TREE_MLX
 #define VF "0000:3c:00.0"
 #define IB TREE_IB
 
+/* Each look at the clock takes a second: who waits for what never comes waits some moments. */
+int64_t clock_us(void)
+{
+	static int64_t now_us;
+
+	return now_us += 1000000;
+}
+
 static int set_up(void **state)
 {
+	json_auto_t *nobody = json_object();
+
 	*state = host_tree_new();
 	host_tree_add_pf(*state, &tree_mlx);
+	host_set_held(host_tree_host(*state), nobody);
 	return 0;
 }
 
@@ -110,6 +123,70 @@ static void does_not_take_fewer_vfs_for_success(void **state)
 		ERR_HOST, "NotAsAsked");
 }
 
+static void leaves_alone_what_the_kubelet_has_given_away_though_the_host_shows_nothing(void **state)
+{
+	json_auto_t *held = json_pack("{s:s}", VF, "ml/trainer");
+	struct err err = {0};
+	json_t *result = NULL;
+	int changes;
+
+	does(*state, SET_VFS(2));
+	does(*state, "{\"step\": \"link-up\", \"device\": \"" VF "\"}");
+	host_set_held(host_tree_host(*state), held);
+	changes = host_tree_changes(*state);
+	refuses(*state, SET_VFS(0), ERR_HOST, "VfInUse");
+	refuses(*state, "{\"step\": \"set-eswitch\", \"pf\": \"" PF "\", \"mode\": \"switchdev\"}",
+		ERR_HOST, "VfInUse");
+	refuses(*state, "{\"step\": \"set-mtu\", \"device\": \"" VF "\", \"mtu\": 9000}", ERR_HOST,
+		"VfInUse");
+	refuses(*state,
+		"{\"step\": \"set-vf-mac\", \"pf\": \"" PF
+		"\", \"index\": 0, \"mac\": \"02:00:00:00:00:01\"}",
+		ERR_HOST, "VfInUse");
+	assert_int_equal(
+		run(*state, "{\"step\": \"unbind-driver\", \"vf\": \"" VF "\"}", &result, &err),
+		-1);
+	assert_string_equal(err.text, "unbind-driver: the kubelet has given VF " VF
+				      " to pod ml/trainer: delete the pod, also when it has "
+				      "finished");
+	assert_int_equal(host_tree_changes(*state), changes);
+	/* The other VF is nobody's. */
+	assert_true(does(*state, "{\"step\": \"unbind-driver\", \"vf\": \"0000:3c:00.1\"}"));
+}
+
+/* After a boot: the kubelet names the pod that had it, and nothing of that pod can be in it. */
+static void starts_the_driver_of_a_vf_that_was_a_pods_before_the_boot(void **state)
+{
+	static const char mac[] = "{\"step\": \"set-vf-mac\", \"pf\": \"" PF
+				  "\", \"index\": 0, \"mac\": \"02:00:00:00:00:01\"}";
+	json_auto_t *held = json_pack("{s:s}", VF, "ml/trainer");
+
+	does(*state, "{\"step\": \"set-autoprobe\", \"pf\": \"" PF "\", \"on\": false}");
+	does(*state, SET_VFS(2));
+	host_set_held(host_tree_host(*state), held);
+	assert_true(does(*state, mac));
+	/* Its number is the pod's all the same. */
+	refuses(*state, SET_VFS(0), ERR_HOST, "VfInUse");
+	does(*state, "{\"step\": \"set-autoprobe\", \"pf\": \"" PF "\", \"on\": true}");
+	assert_true(does(*state, "{\"step\": \"probe-driver\", \"vf\": \"" VF "\"}"));
+	does(*state, "{\"step\": \"wait-vf\", \"vf\": \"" VF "\", \"for\": \"netdev\"}");
+	assert_true(does(*state, "{\"step\": \"set-mtu\", \"device\": \"" VF "\", \"mtu\": 9000}"));
+	/* From now on it is in use. */
+	refuses(*state, "{\"step\": \"unbind-driver\", \"vf\": \"" VF "\"}", ERR_HOST, "VfInUse");
+}
+
+static void leaves_every_vf_alone_while_nobody_knows_what_pods_have(void **state)
+{
+	host_set_held(host_tree_host(*state), NULL);
+	/* What no pod can have is made. */
+	assert_true(does(*state, SET_VFS(2)));
+	refuses(*state, SET_VFS(0), ERR_HOST, "VfInUse");
+	refuses(*state, "{\"step\": \"unbind-driver\", \"vf\": \"" VF "\"}", ERR_HOST, "VfInUse");
+	refuses(*state, "{\"step\": \"set-eswitch\", \"pf\": \"" PF "\", \"mode\": \"switchdev\"}",
+		ERR_HOST, "VfInUse");
+	assert_int_equal(host_tree_changes(*state), 1);
+}
+
 static void never_resets_a_vf_that_a_pod_holds(void **state)
 {
 	does(*state, SET_VFS(2));
@@ -137,18 +214,30 @@ static void never_touches_the_driver_of_a_pf(void **state)
 	assert_int_equal(host_tree_changes(*state), 0);
 }
 
-static void leaves_the_nic_of_the_default_route_alone_unless_forced(void **state)
+static void makes_no_vfs_of_a_vf(void **state)
+{
+	does(*state, SET_VFS(4));
+	refuses(*state, "{\"step\": \"set-num-vfs\", \"pf\": \"" VF "\", \"count\": 1}", ERR_BUG,
+		"NotAPf");
+	assert_int_equal(host_tree_changes(*state), 1);
+}
+
+static void leaves_the_nic_of_the_default_route_alone_unless_told_twice(void **state)
 {
 	host_tree_add_default_route(*state, "ens1f0np0");
 	refuses(*state, SET_VFS(4), ERR_BUG, "ProtectedPf");
 	refuses(*state, "{\"step\": \"set-mtu\", \"device\": \"" PF "\", \"mtu\": 9000}", ERR_BUG,
 		"ProtectedPf");
+	refuses(*state,
+		"{\"step\": \"set-num-vfs\", \"pf\": \"" PF "\", \"count\": 4, \"force\": true}",
+		ERR_BUG, "ProtectedPf");
 	assert_int_equal(host_tree_changes(*state), 0);
+	host_allow_primary_nic(host_tree_host(*state));
 	assert_true(does(*state, "{\"step\": \"set-num-vfs\", \"pf\": \"" PF
 				 "\", \"count\": 4, \"force\": true}"));
 }
 
-/* node-kernel 10.1: the driver starts with the MAC address already given, and the GUID follows from it. */
+/* The driver starts with the MAC address already given, and the GUID follows from it. */
 static void prepares_a_vf_before_its_driver_starts(void **state)
 {
 	json_auto_t *observed = NULL;
@@ -215,7 +304,8 @@ static void binds_a_userspace_driver_and_goes_back(void **state)
 		"{\"step\": \"probe-driver\", \"vf\": \"" VF "\", \"driver\": \"mlx5_core\"}",
 		ERR_HOST, "NotAsAsked");
 	refuses(*state,
-		"{\"step\": \"set-driver-override\", \"vf\": \"" VF "\", \"driver\": \"uio\"}",
+		"{\"step\": \"set-driver-override\", \"vf\": \"" VF
+		"\", \"driver\": \"uio_pci_generic\"}",
 		ERR_HOST, "DriverMissing");
 
 	assert_true(does(*state, "{\"step\": \"set-driver-override\", \"vf\": \"" VF "\"}"));
@@ -300,7 +390,10 @@ static void refuses_what_is_no_step(void **state)
 	assert_int_equal(host_tree_changes(*state), 0);
 }
 
-/* Each change of a whole sequence fails in turn: a clear error, and the sequence run again ends well. */
+/*
+ * Each change of a whole sequence fails in turn: a clear error, and the sequence run again ends
+ * well.
+ */
 static void recovers_from_every_failing_change(void **state)
 {
 	static const char *const steps[] = {
@@ -342,6 +435,56 @@ static void recovers_from_every_failing_change(void **state)
 	assert_int_equal(failed, 9);
 }
 
+/* The kernel refuses the change; VFs are there, with their drivers. */
+static void a_refused_change_says_what_was_refused(void **state)
+{
+	static const struct {
+		const char *step, *reason;
+	} rows[] = {
+		{"{\"step\": \"set-autoprobe\", \"pf\": \"" PF "\", \"on\": false}",
+		 "AutoprobeRefused"},
+		{SET_VFS(0), "VfCountRefused"},
+		{"{\"step\": \"set-mtu\", \"device\": \"" PF "\", \"mtu\": 4000}", "MtuRefused"},
+		{"{\"step\": \"link-up\", \"device\": \"" VF "\"}", "LinkRefused"},
+		{"{\"step\": \"set-vf-mac\", \"pf\": \"" PF
+		 "\", \"index\": 0, \"mac\": \"02:00:00:00:00:09\"}",
+		 "VfMacRefused"},
+		{"{\"step\": \"set-vf-link-state\", \"pf\": \"" PF
+		 "\", \"index\": 0, \"state\": \"enable\"}",
+		 "VfLinkRefused"},
+		{"{\"step\": \"set-eswitch\", \"pf\": \"" PF "\", \"mode\": \"switchdev\"}",
+		 "ESwitchRefused"},
+		{"{\"step\": \"set-driver-override\", \"vf\": \"" VF
+		 "\", \"driver\": \"vfio-pci\"}",
+		 "DriverRefused"},
+		{"{\"step\": \"unbind-driver\", \"vf\": \"" VF "\"}", "DriverRefused"},
+		{"{\"step\": \"set-rdma-netns-mode\", \"mode\": \"exclusive\"}", "RdmaModeRefused"},
+	};
+
+	does(*state, SET_VFS(2));
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		host_tree_fail_at(*state, 1);
+		refuses(*state, rows[i].step, ERR_HOST, rows[i].reason);
+	}
+}
+
+static void waiting_ends_when_nothing_comes(void **state)
+{
+	refuses(*state, "{\"step\": \"wait-vfs\", \"pf\": \"" PF "\", \"count\": 2}", ERR_TRANSIENT,
+		"NotYet");
+	does(*state, "{\"step\": \"set-autoprobe\", \"pf\": \"" PF "\", \"on\": false}");
+	does(*state, SET_VFS(1));
+	refuses(*state, "{\"step\": \"wait-vf\", \"vf\": \"" VF "\", \"for\": \"netdev\"}",
+		ERR_TRANSIENT, "NotYet");
+}
+
+static void an_interface_that_goes_meanwhile_is_tried_again(void **state)
+{
+	host_tree_remove(*state, "sys/class/net/ens1f0np0/ifindex");
+	refuses(*state, "{\"step\": \"link-up\", \"device\": \"" PF "\"}", ERR_TRANSIENT,
+		"InterfaceGone");
+}
+
 static void tells_deadlines_by_the_number_of_vfs(void **state)
 {
 	json_auto_t *up = json_pack("{s:s, s:i}", "step", "set-num-vfs", "count", 128);
@@ -361,9 +504,13 @@ int main(void)
 		TEST(goes_from_one_count_to_another_only_through_zero),
 		TEST(says_what_the_hardware_can_have),
 		TEST(does_not_take_fewer_vfs_for_success),
+		TEST(leaves_alone_what_the_kubelet_has_given_away_though_the_host_shows_nothing),
+		TEST(starts_the_driver_of_a_vf_that_was_a_pods_before_the_boot),
+		TEST(leaves_every_vf_alone_while_nobody_knows_what_pods_have),
 		TEST(never_resets_a_vf_that_a_pod_holds),
 		TEST(never_touches_the_driver_of_a_pf),
-		TEST(leaves_the_nic_of_the_default_route_alone_unless_forced),
+		TEST(makes_no_vfs_of_a_vf),
+		TEST(leaves_the_nic_of_the_default_route_alone_unless_told_twice),
 		TEST(prepares_a_vf_before_its_driver_starts),
 		TEST(gives_guids_to_infiniband_vfs_and_never_zero),
 		TEST(binds_a_userspace_driver_and_goes_back),
@@ -373,6 +520,9 @@ int main(void)
 		TEST(writes_and_removes_udev_rules),
 		TEST(refuses_what_is_no_step),
 		TEST(recovers_from_every_failing_change),
+		TEST(a_refused_change_says_what_was_refused),
+		TEST(waiting_ends_when_nothing_comes),
+		TEST(an_interface_that_goes_meanwhile_is_tried_again),
 		TEST(tells_deadlines_by_the_number_of_vfs),
 	};
 

@@ -40,7 +40,8 @@ static int tear_down(void **state)
 static json_t *look(struct host_tree *tree)
 {
 	struct err err = {0};
-	json_t *observed = host_observe(host_tree_host(tree), HOST_OBSERVE_HOLDERS, &err);
+	json_t *observed = host_observe(host_tree_host(tree),
+					HOST_OBSERVE_HOLDERS | HOST_OBSERVE_INITRAMFS, &err);
 
 	if (!observed)
 		fail_msg("%s: %s", err.reason, err.text);
@@ -146,6 +147,24 @@ static void believes_a_note_of_sriov_cni_only_while_its_namespace_is_there(void 
 			    "/run/netns/cni-42");
 
 	host_tree_remove(*state, "run/netns/cni-42");
+	left = look(*state);
+	assert_false(json_is_true(json_at(vf_of(left, IGB, 1), "host", "inUse")));
+}
+
+static void a_vf_that_a_cni_plugin_of_ours_attached_is_in_use(void **state)
+{
+	json_auto_t *held = NULL, *left = NULL;
+
+	host_tree_add_pf(*state, &igb);
+	write_sysfs(*state, IGB "/sriov_numvfs", "2");
+	host_tree_file(*state, "var/lib/orbweaver/cni/devices/0000:02:00.1.json",
+		       "{\"container\": \"c0ffee\", \"ifname\": \"net1\"}");
+	held = look(*state);
+	assert_string_equal(json_str_at(vf_of(held, IGB, 1), "host", "holder", "kind"), "claimed");
+	assert_string_equal(json_str_at(vf_of(held, IGB, 1), "host", "holder", "name"),
+			    "interface net1 of sandbox c0ffee");
+
+	host_tree_remove(*state, "var/lib/orbweaver/cni/devices/0000:02:00.1.json");
 	left = look(*state);
 	assert_false(json_is_true(json_at(vf_of(left, IGB, 1), "host", "inUse")));
 }
@@ -327,6 +346,117 @@ static void lets_an_initramfs_that_loads_ib_core_decide(void **state)
 	assert_string_equal(json_str_at(observed, "rdma", "netnsModeNextBoot", "mode"), "shared");
 }
 
+static void names_programs_that_manage_the_same_nics(void **state)
+{
+	json_auto_t *alone = look(*state), *both = NULL, *cheap = NULL;
+	const json_t *rival;
+	struct err err = {0};
+
+	host_tree_file(*state, "proc/41/comm", "sriov-network-o\n");
+	assert_true(json_is_false(json_at(alone, "node", "networkManager")));
+	host_tree_file(*state, "usr/sbin/NetworkManager", "");
+	host_tree_file(*state, "proc/42/comm", "sriov-network-c\n");
+	both = host_observe(host_tree_host(*state), HOST_OBSERVE_HOLDERS, &err);
+	rival = json_array_get(json_at(both, "node", "rivals"), 0);
+	assert_int_equal(json_array_size(json_at(both, "node", "rivals")), 1);
+	assert_string_equal(json_str_at(rival, "name"), "sriov-network-config-daemon");
+	assert_int_equal(json_integer_value(json_at(rival, "pid")), 42);
+	assert_true(json_is_true(json_at(both, "node", "networkManager")));
+	/* Nothing is done after a cheap look. */
+	cheap = host_observe(host_tree_host(*state), 0, &err);
+	assert_null(json_at(cheap, "node", "rivals"));
+}
+
+static void leaves_the_initramfs_alone_unless_somebody_asks(void **state)
+{
+	auto_strbuf struct strbuf archive = {0};
+	auto_free char *path = NULL;
+	json_auto_t *observed = NULL;
+	struct utsname system;
+
+	assert_int_equal(uname(&system), 0);
+	path = str_printf("boot/initrd.img-%s", system.release);
+	add_member(&archive, "conf/modules", "ib_core\n");
+	add_member(&archive, "TRAILER!!!", "");
+	host_tree_bytes(*state, path, archive.data, archive.len);
+	observed = host_observe(host_tree_host(*state), HOST_OBSERVE_HOLDERS, NULL);
+	assert_null(json_at(observed, "rdma", "netnsModeNextBoot", "initramfs"));
+}
+
+static void finds_modules_that_are_built_in_by_what_they_do(void **state)
+{
+	json_auto_t *observed = NULL;
+	auto_free char *list = NULL;
+	struct utsname system;
+
+	host_tree_remove(*state, "sys/bus/pci/drivers/vfio-pci");
+	host_tree_file(*state, "sys/class/infiniband_verbs/abi_version", "6\n");
+	host_tree_file(*state, "sys/class/misc/rdma_cm/dev", "10:58\n");
+	assert_int_equal(uname(&system), 0);
+	list = str_printf("lib/modules/%s/modules.builtin", system.release);
+	host_tree_file(*state, list,
+		       "kernel/drivers/infiniband/core/ib_umad.ko\n"
+		       "kernel/drivers/vfio/pci/vfio-pci-core.ko\n"
+		       "kernel/drivers/infiniband/hw/mlx5/mlx5-ib.ko\n");
+	observed = look(*state);
+	assert_true(json_list_has(json_at(observed, "node", "modules"), "ib_uverbs"));
+	assert_true(json_list_has(json_at(observed, "node", "modules"), "rdma_ucm"));
+	assert_true(json_list_has(json_at(observed, "node", "modules"), "ib_umad"));
+	assert_true(json_list_has(json_at(observed, "node", "modules"), "mlx5_ib"));
+	assert_false(json_list_has(json_at(observed, "node", "modules"), "vfio_pci"));
+}
+
+static void shows_the_rdma_device_that_ports_of_a_bond_share(void **state)
+{
+	struct tree_pf first = tree_mlx, second = tree_mlx;
+	json_auto_t *observed = NULL, *want = NULL;
+
+	host_tree_add_interface(*state, "bond0", "bond");
+	first.rdma = "mlx5_bond_0";
+	first.master = second.master = "bond0";
+	second.address = "0000:3b:00.1";
+	second.netdev = "ens1f1np1";
+	second.rdma = NULL;
+	second.vf_bus = 0x3d;
+	host_tree_add_pf(*state, &first);
+	host_tree_add_pf(*state, &second);
+	observed = look(*state);
+	want = json_pack("{s:s, s:[s, s], s:[s]}", "bond", "bond0", "ports", TREE_MLX,
+			 "0000:3b:00.1", "rdma", "mlx5_bond_0");
+	assert_true(json_same(json_at(pf_of(observed, TREE_MLX), "host", "lag"), want));
+	assert_true(json_same(json_at(pf_of(observed, "0000:3b:00.1"), "host", "lag"), want));
+}
+
+static void counts_pci_errors(void **state)
+{
+	json_auto_t *observed = NULL;
+	const json_t *host;
+
+	host_tree_add_pf(*state, &tree_mlx);
+	host_tree_file(*state, "sys/bus/pci/devices/" TREE_MLX "/aer_dev_fatal",
+		       "Undefined 0\nDLP 2\nTOTAL_ERR_FATAL 2\n");
+	observed = look(*state);
+	host = json_at(pf_of(observed, TREE_MLX), "host");
+	assert_int_equal(json_integer_value(json_at(host, "fatalPciErrors")), 2);
+	assert_null(json_at(host, "nonFatalPciErrors"));
+	assert_null(json_at(host, "lag"));
+}
+
+static void names_health_reporters_in_error(void **state)
+{
+	json_auto_t *well = NULL, *broken = NULL;
+
+	host_tree_add_pf(*state, &tree_mlx);
+	host_tree_add_pf(*state, &tree_ib);
+	well = look(*state);
+	assert_null(json_at(pf_of(well, MLX), "host", "healthErrors"));
+	host_tree_break(*state, MLX, "fw_fatal");
+	broken = look(*state);
+	assert_true(json_list_has(json_at(pf_of(broken, MLX), "host", "healthErrors"), "fw_fatal"));
+	assert_int_equal(json_array_size(json_at(pf_of(broken, MLX), "host", "healthErrors")), 1);
+	assert_null(json_at(pf_of(broken, IB), "host", "healthErrors"));
+}
+
 static void says_so_when_there_is_no_sysfs(void **state)
 {
 	struct err err = {0};
@@ -347,6 +477,7 @@ int main(void)
 		TEST(says_the_same_bytes_when_nothing_changed),
 		TEST(takes_a_vf_in_a_pod_as_in_use_and_not_as_gone),
 		TEST(believes_a_note_of_sriov_cni_only_while_its_namespace_is_there),
+		TEST(a_vf_that_a_cni_plugin_of_ours_attached_is_in_use),
 		TEST(names_who_has_a_vfio_group_open),
 		TEST(shows_guids_most_significant_octet_first),
 		TEST(shows_infiniband_ports),
@@ -356,6 +487,12 @@ int main(void)
 		TEST(protects_the_pf_of_a_vf_that_carries_the_default_route),
 		TEST(reports_the_last_word_on_the_next_boot),
 		TEST(lets_an_initramfs_that_loads_ib_core_decide),
+		TEST(names_programs_that_manage_the_same_nics),
+		TEST(leaves_the_initramfs_alone_unless_somebody_asks),
+		TEST(finds_modules_that_are_built_in_by_what_they_do),
+		TEST(shows_the_rdma_device_that_ports_of_a_bond_share),
+		TEST(counts_pci_errors),
+		TEST(names_health_reporters_in_error),
 		TEST(says_so_when_there_is_no_sysfs),
 	};
 

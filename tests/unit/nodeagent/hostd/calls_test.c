@@ -1,7 +1,8 @@
 /*
- * System calls of agent, keeper and worker that fail, one by one: the n-th, counted over all three processes, for every n
- * until there is none. Each run ends with answers, never with a lie, a leak, a process or a descriptor left behind.
- * The linker puts the functions below in front of the C library's (tests.mk).
+ * System calls of agent, supervisor's half and worker that fail, one by one: the n-th, counted over
+ * all three processes, for every n until there is none. Each run ends with answers, never with a
+ * lie, a leak, a process or a descriptor left behind. The linker puts the functions below in front
+ * of the C library's (tests.mk).
  */
 #include <dirent.h>
 #include <errno.h>
@@ -26,9 +27,11 @@
 #include <cmocka.h>
 
 #include "lib/base/fs.h"
+#include "lib/base/own_fd.h"
 #include "lib/json/json.h"
 #include "nodeagent/hostd/client.h"
 #include "nodeagent/hostd/state.h"
+#include "tests/support/workers_stand.h"
 
 /* A run that takes longer hangs. */
 #define RUN_SECONDS 60
@@ -108,7 +111,7 @@ int __wrap_renameat(int a, const char *b, int c, const char *d)
 	return fails(false) ? -1 : __real_renameat(a, b, c, d);
 }
 
-/* ---- one run, in a process of its own --------------------------------------------------------------------------------------- */
+/* ---- one run, in a process of its own -------------------------------------------------------- */
 
 enum {
 	RUN_ALL_WELL = 0,
@@ -167,9 +170,9 @@ static size_t count_fds(void)
 	return n;
 }
 
-static void talk(struct run *run, int keeper)
+static void talk(struct run *run, int orders)
 {
-	const struct hostd_config config = {.keeper = keeper, .lost = on_lost, .arg = run};
+	const struct hostd_config config = {.orders = orders, .lost = on_lost, .arg = run};
 	json_auto_t *state = json_pack("{s:i}", "n", 1);
 	struct loop *loop = loop_new();
 	struct hostd *hostd = hostd_new(loop, &config);
@@ -212,30 +215,30 @@ static int judge(const struct run *run, const char *root)
 static int run_once(const char *root)
 {
 	struct run run = {0};
-	struct err err = {0};
-	int keeper, verdict;
+	int orders, verdict;
 
 	(void)alarm(RUN_SECONDS);
 	control->on = true;
-	keeper = hostd_fork_keeper(root, &err);
-	if (keeper >= 0)
-		talk(&run, keeper);
+	orders = workers_stand_fork(root, &(pid_t){0});
+	if (orders >= 0)
+		talk(&run, orders);
 	control->on = false;
-	if (keeper < 0)
-		return err.class == ERR_HOST && str_eq(err.reason, "HostdNotStarted")
-			       ? RUN_ERRORS
-			       : RUN_NO_REASON;
+	if (orders < 0)
+		return RUN_ERRORS;
 	verdict = judge(&run, root);
 	json_decref(run.state);
 	return verdict;
 }
 
-/* libuv keeps some for all loops: what counts is that a run with a failure has no more than one without. */
+/*
+ * libuv keeps some for all loops: what counts is that a run with a failure has no more than one
+ * without.
+ */
 static _Noreturn void be_run(const char *root, size_t fds_max)
 {
 	int verdict;
 
-	/* Workers of a keeper that is gone become ours. */
+	/* Workers of a supervisor that is gone become ours. */
 	(void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
 	verdict = run_once(root);
 	/* Nothing may go on running; the alarm ends a wait in vain. */
@@ -276,7 +279,7 @@ static int run_with(int fail_at, int number, bool only_interruptible)
 	return WEXITSTATUS(status);
 }
 
-/* ---- tests ------------------------------------------------------------------------------------------------------------ */
+/* ---- tests ----------------------------------------------------------------------------------- */
 
 static void a_state_is_on_disk_before_it_has_its_name_and_the_name_before_the_answer(void **state)
 {

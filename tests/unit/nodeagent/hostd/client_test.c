@@ -1,6 +1,6 @@
 /*
- * The agent's side with real keepers and workers on a folder. A state file that is a FIFO keeps a worker waiting for as
- * long as a test wants.
+ * The agent's side with real workers on a folder. A state file that is a FIFO keeps a worker
+ * waiting for as long as a test wants.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -21,29 +21,31 @@
 
 #include "lib/base/fs.h"
 #include "lib/base/mem.h"
+#include "lib/base/own_fd.h"
 #include "lib/json/json.h"
-#include "nodeagent/host/step.h"
 #include "nodeagent/hostd/client.h"
 #include "nodeagent/hostd/exchange.h"
-#include "nodeagent/hostd/keeper.h"
 #include "nodeagent/hostd/state.h"
+#include "nodeagent/hostd/workers.h"
+#include "nodeagent/model/step.h"
+#include "tests/support/workers_stand.h"
 
 #define ANSWERS_MAX 16
-#define KEEPERS_MAX 16
+#define STANDS_MAX  16
 
 /* Forked before the first loop there is (client.h), one for each test. */
 static struct prepared {
 	char root[64];
 	int socket;
 	pid_t pid;
-} keepers[KEEPERS_MAX];
+} stands[STANDS_MAX];
 static size_t n_used;
 /* A whole agent, with a worker that waits. */
 static pid_t agent;
 
 struct fixture {
 	const char *root;
-	pid_t keeper;
+	pid_t stand;
 	struct loop *loop;
 	struct metrics *metrics;
 	struct hostd *hostd;
@@ -72,12 +74,12 @@ static void on_tick(void *arg)
 static int set_up(void **state)
 {
 	struct fixture *f = mem_new(struct fixture);
-	struct prepared *mine = &keepers[n_used++];
-	struct hostd_config config = {.keeper = mine->socket, .lost = on_lost, .arg = f};
+	struct prepared *mine = &stands[n_used++];
+	struct hostd_config config = {.orders = mine->socket, .lost = on_lost, .arg = f};
 
-	assert_true(n_used <= KEEPERS_MAX);
+	assert_true(n_used <= STANDS_MAX);
 	f->root = mine->root;
-	f->keeper = mine->pid;
+	f->stand = mine->pid;
 	f->loop = loop_new();
 	f->metrics = config.metrics = metrics_new();
 	f->hostd = hostd_new(f->loop, &config);
@@ -96,7 +98,7 @@ static int tear_down(void **state)
 	loop_free(f->loop);
 	metrics_free(f->metrics);
 	/* It ends by itself, if it has not already. */
-	while (waitpid(f->keeper, NULL, 0) < 0 && errno == EINTR)
+	while (waitpid(f->stand, NULL, 0) < 0 && errno == EINTR)
 		;
 	for (size_t i = 0; i < f->n_answers; i++)
 		json_decref(f->answers[i].result);
@@ -104,7 +106,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* ---- requests --------------------------------------------------------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 struct call {
 	struct fixture *f;
@@ -185,7 +187,7 @@ static void remove_fifo(const struct fixture *f)
 	assert_int_equal(unlink(fifo), 0);
 }
 
-/* ---- processes -------------------------------------------------------------------------------------------------------- */
+/* ---- processes ------------------------------------------------------------------------------- */
 
 /* The youngest child of a process, by /proc; 0: none. */
 static pid_t child_of(pid_t parent)
@@ -220,7 +222,9 @@ static size_t count_fds(pid_t pid)
 	char target[6];
 	size_t n = 0;
 
-	/* None: it has just ended. One that closes meanwhile has no target, nor have "." and "..". */
+	/*
+	 * None: it has just ended. One that closes meanwhile has no target, nor have "." and "..".
+	 */
 	while (dir && (entry = readdir(dir))) {
 		ssize_t len = readlinkat(dirfd(dir), entry->d_name, target, sizeof(target));
 
@@ -230,13 +234,19 @@ static size_t count_fds(pid_t pid)
 	return n;
 }
 
-/* In the middle of a request: idle it has three standard descriptors, its socket and the host's root. */
+/*
+ * In the middle of a request: idle it has three standard descriptors, its socket and the host's
+ * root.
+ */
 static bool is_busy(pid_t worker)
 {
 	return worker && text_is(worker, "comm", WORKER_NAME "\n") && count_fds(worker) > 5;
 }
 
-/* What closes what it has passed on may do so after the answer; a leak stays, and the time limit ends the wait. */
+/*
+ * What closes what it has passed on may do so after the answer; a leak stays, and the time limit
+ * ends the wait.
+ */
 static void wait_fds(struct fixture *f, pid_t pid, size_t n)
 {
 	while (count_fds(pid) != n)
@@ -245,12 +255,12 @@ static void wait_fds(struct fixture *f, pid_t pid, size_t n)
 
 static pid_t wait_busy_worker(struct fixture *f)
 {
-	while (!is_busy(child_of(f->keeper)))
+	while (!is_busy(child_of(f->stand)))
 		loop_turn(f->loop, true);
-	return child_of(f->keeper);
+	return child_of(f->stand);
 }
 
-/* ---- tests ------------------------------------------------------------------------------------------------------------ */
+/* ---- tests ----------------------------------------------------------------------------------- */
 
 static void saves_and_loads_a_state_in_order(void **state)
 {
@@ -354,14 +364,14 @@ static void a_worker_killed_in_the_middle_is_told_and_replaced(void **state)
 static void a_worker_killed_while_idle_is_not_noticed(void **state)
 {
 	struct fixture *f = *state;
-	pid_t keeper, worker;
+	pid_t stand, worker;
 
 	load(f, 1);
 	wait_answers(f, 1);
-	keeper = f->keeper;
-	worker = child_of(keeper);
+	stand = f->stand;
+	worker = child_of(stand);
 	assert_int_equal(kill(worker, SIGKILL), 0);
-	while (child_of(keeper) == worker)
+	while (child_of(stand) == worker)
 		loop_turn(f->loop, true);
 	load(f, 2);
 	wait_answers(f, 2);
@@ -374,44 +384,49 @@ static void a_worker_killed_while_idle_is_not_noticed(void **state)
 	}
 }
 
-static void tells_once_that_the_keeper_is_lost(void **state)
+static void tells_once_that_the_supervisor_is_lost(void **state)
 {
 	struct fixture *f = *state;
-	pid_t keeper = f->keeper, worker;
+	pid_t stand = f->stand, worker;
 
 	make_fifo(f->root);
 	load(f, 1);
 	load(f, 2);
 	worker = wait_busy_worker(f);
-	assert_int_equal(kill(keeper, SIGKILL), 0);
+	assert_int_equal(kill(stand, SIGKILL), 0);
 	wait_answers(f, 2);
 	load(f, 3);
 	wait_answers(f, 3);
 	for (size_t i = 0; i < 3; i++)
 		expect(f, i, "HostdDied");
 	assert_int_equal(f->lost, 1);
-	/* The kernel has ended the worker, and it comes to us (set_up_group) when the keeper's end is complete. */
-	assert_int_equal(waitpid(keeper, NULL, 0), keeper);
+	/*
+	 * The kernel has ended the worker, and it comes to us (set_up_group) when the stand's end
+	 * is complete.
+	 */
+	assert_int_equal(waitpid(stand, NULL, 0), stand);
 	while (waitpid(worker, NULL, 0) < 0)
 		assert_int_equal(errno, EINTR);
 	assert_int_equal(f->lost, 1);
 }
 
-/* The agent was forked at the start; its keeper and worker become ours when it is gone. */
+/* The agent was forked at the start; its stand and worker become ours when it is gone. */
 static void nothing_is_left_when_the_agent_is_killed(void **state)
 {
 	struct fixture *f = *state;
-	pid_t keeper = 0, worker = 0;
+	pid_t stand = 0, worker = 0;
 
 	while (!is_busy(worker)) {
 		loop_turn(f->loop, true);
-		keeper = child_of(agent);
-		worker = keeper ? child_of(keeper) : 0;
+		stand = child_of(agent);
+		worker = stand ? child_of(stand) : 0;
 	}
 	assert_int_equal(kill(agent, SIGKILL), 0);
 	assert_int_equal(waitpid(agent, NULL, 0), agent);
-	assert_int_equal(waitpid(keeper, NULL, 0), keeper);
-	assert_int_equal(waitpid(worker, NULL, 0), worker);
+	assert_int_equal(waitpid(stand, NULL, 0), stand);
+	/* The stand has waited for its worker, or left it to us. */
+	(void)waitpid(worker, NULL, 0);
+	assert_int_equal(kill(worker, 0), -1);
 }
 
 static void free_all(void *arg, const json_t *result, const struct err *err)
@@ -438,31 +453,31 @@ static void a_request_may_end_everything(void **state)
 static void processes_show_what_they_are_and_hold_no_more_than_they_need(void **state)
 {
 	struct fixture *f = *state;
-	pid_t keeper, worker;
+	pid_t stand, worker;
 
 	load(f, 1);
 	wait_answers(f, 1);
-	keeper = f->keeper;
-	worker = child_of(keeper);
-	assert_true(text_is(keeper, "comm", KEEPER_NAME "\n"));
+	stand = f->stand;
+	worker = child_of(stand);
+	assert_true(text_is(stand, "comm", WORKERS_STAND_NAME "\n"));
 	assert_true(text_is(worker, "comm", WORKER_NAME "\n"));
-	/* As is_busy() counts them; the keeper has a signalfd in place of the host's root. */
-	wait_fds(f, keeper, 5);
+	/* As is_busy() counts them; the stand has a signalfd in place of the host's root. */
+	wait_fds(f, stand, 5);
 	wait_fds(f, worker, 5);
 }
 
 static void a_thousand_restarts_leak_nothing(void **state)
 {
 	struct fixture *f = *state;
-	pid_t keeper = f->keeper;
+	pid_t stand = f->stand;
 	size_t own;
 
 	load(f, 0);
 	wait_answers(f, 1);
-	wait_fds(f, keeper, 5);
+	wait_fds(f, stand, 5);
 	own = count_fds(getpid());
 	for (int i = 0; i < 1000; i++) {
-		pid_t worker = child_of(keeper);
+		pid_t worker = child_of(stand);
 
 		json_decref(f->answers[0].result);
 		f->answers[0].result = NULL;
@@ -480,12 +495,12 @@ static void a_thousand_restarts_leak_nothing(void **state)
 	load(f, 0);
 	wait_answers(f, 1);
 	wait_fds(f, getpid(), own);
-	wait_fds(f, keeper, 5);
+	wait_fds(f, stand, 5);
 	assert_true(metric_get(metric_counter(f->metrics, "orbweaver_hostd_restarts_total", "",
 					      "")) >= 500);
 }
 
-/* ---- deadlines: the exchange by itself, which takes any ------------------------------------------------------------------ */
+/* ---- deadlines: the exchange by itself, which takes any -------------------------------------- */
 
 static void on_exchange_done(void *arg, const json_t *result, const struct err *err)
 {
@@ -495,7 +510,7 @@ static void on_exchange_done(void *arg, const json_t *result, const struct err *
 static void a_worker_that_hangs_is_killed_and_replaced(void **state)
 {
 	struct fixture *f = *state;
-	struct prepared *mine = &keepers[n_used++];
+	struct prepared *mine = &stands[n_used++];
 	const struct exchange_hooks hooks = {.done = on_exchange_done, .lost = on_lost, .arg = f};
 	struct exchange *exchange = exchange_new(f->loop, mine->socket, &hooks, NULL);
 	json_auto_t *message = json_pack("{s:i, s:s}", "id", 1, "kind", "load");
@@ -515,7 +530,7 @@ static void a_worker_that_hangs_is_killed_and_replaced(void **state)
 	exchange_free(exchange);
 }
 
-/* ---- before the first loop ---------------------------------------------------------------------------------------------- */
+/* ---- before the first loop ------------------------------------------------------------------- */
 
 static void no_one_lost(void *arg)
 {
@@ -526,9 +541,9 @@ static _Noreturn void be_agent(const char *root)
 	struct hostd_config config = {.lost = no_one_lost};
 	struct loop *loop;
 
-	for (size_t i = 0; i < KEEPERS_MAX; i++)
-		(void)close(keepers[i].socket);
-	config.keeper = hostd_fork_keeper(root, NULL);
+	for (size_t i = 0; i < STANDS_MAX; i++)
+		(void)close(stands[i].socket);
+	config.orders = workers_stand_fork(root, &(pid_t){0});
 	loop = loop_new();
 	hostd_load(hostd_new(loop, &config), NULL, NULL);
 	loop_run(loop);
@@ -539,22 +554,19 @@ static int fork_all(void **state)
 {
 	json_init();
 	assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), 0);
-	for (size_t i = 0; i < KEEPERS_MAX; i++) {
-		struct prepared *one = &keepers[i];
-		struct err err = {0};
+	for (size_t i = 0; i < STANDS_MAX; i++) {
+		struct prepared *one = &stands[i];
 
 		(void)snprintf(one->root, sizeof(one->root), "%s", "/tmp/hostd-test-XXXXXX");
 		assert_non_null(mkdtemp(one->root));
-		one->socket = hostd_fork_keeper(one->root, &err);
-		if (one->socket < 0)
-			fail_msg("%s", err.text);
-		one->pid = child_of(getpid());
+		one->socket = workers_stand_fork(one->root, &one->pid);
+		assert_true(one->socket >= 0);
 	}
 	/* The last one's root is the agent's. */
-	make_fifo(keepers[KEEPERS_MAX - 1].root);
+	make_fifo(stands[STANDS_MAX - 1].root);
 	agent = fork();
 	if (agent == 0)
-		be_agent(keepers[KEEPERS_MAX - 1].root);
+		be_agent(stands[STANDS_MAX - 1].root);
 	return 0;
 }
 
@@ -565,10 +577,10 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 
 static int end_all(void **state)
 {
-	for (size_t i = 0; i < KEEPERS_MAX; i++) {
+	for (size_t i = 0; i < STANDS_MAX; i++) {
 		if (i >= n_used)
-			(void)close(keepers[i].socket);
-		(void)nftw(keepers[i].root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+			(void)close(stands[i].socket);
+		(void)nftw(stands[i].root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 	}
 	/* Whatever a test did, all of ours end by themselves. */
 	while (waitpid(-1, NULL, 0) > 0 || errno == EINTR)
@@ -587,7 +599,7 @@ int main(void)
 		TEST(tells_of_a_damaged_state_once),
 		TEST(a_worker_killed_in_the_middle_is_told_and_replaced),
 		TEST(a_worker_killed_while_idle_is_not_noticed),
-		TEST(tells_once_that_the_keeper_is_lost),
+		TEST(tells_once_that_the_supervisor_is_lost),
 		TEST(nothing_is_left_when_the_agent_is_killed),
 		TEST(a_request_may_end_everything),
 		TEST(processes_show_what_they_are_and_hold_no_more_than_they_need),

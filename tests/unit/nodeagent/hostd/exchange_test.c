@@ -1,4 +1,7 @@
-/* The agent's side against a keeper and workers that the test plays itself: what real ones hardly ever do. */
+/*
+ * The agent's side against a supervisor and workers that the test plays itself: what real ones
+ * hardly ever do.
+ */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -6,6 +9,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -14,8 +18,8 @@
 #include "lib/json/frame.h"
 #include "lib/json/json.h"
 #include "nodeagent/hostd/exchange.h"
-#include "nodeagent/hostd/keeper.h"
 #include "nodeagent/hostd/protocol.h"
+#include "nodeagent/hostd/workers.h"
 
 #define LONG_MS 600000
 
@@ -23,7 +27,7 @@ struct fixture {
 	struct loop *loop;
 	struct metrics *metrics;
 	struct exchange *exchange;
-	int keeper; /* our end */
+	int orders; /* our end */
 	int worker; /* our end of the last worker's socket */
 	json_t *message;
 	int done, lost;
@@ -46,22 +50,28 @@ static void on_lost(void *arg)
 	((struct fixture *)arg)->lost++;
 }
 
-static int set_up(void **state)
+static int set_up_with(void **state, int64_t rest_ms)
 {
 	struct fixture *f = mem_new(struct fixture);
-	const struct exchange_hooks hooks = {.done = on_done, .lost = on_lost, .arg = f};
+	const struct exchange_hooks hooks = {
+		.done = on_done, .lost = on_lost, .arg = f, .rest_ms = rest_ms};
 	int pair[2];
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
 	f->loop = loop_new();
 	f->metrics = metrics_new();
-	f->keeper = pair[0];
+	f->orders = pair[0];
 	f->worker = -1;
 	f->exchange = exchange_new(f->loop, pair[1], &hooks, f->metrics);
 	f->message = json_pack("{s:i, s:s, s:{s:s}}", "id", 7, "kind", "step", "step", "step",
 			       "link-up");
 	*state = f;
 	return 0;
+}
+
+static int set_up(void **state)
+{
+	return set_up_with(state, LONG_MS);
 }
 
 static int tear_down(void **state)
@@ -71,7 +81,7 @@ static int tear_down(void **state)
 	exchange_free(f->exchange);
 	loop_free(f->loop);
 	metrics_free(f->metrics);
-	(void)close(f->keeper);
+	(void)close(f->orders);
 	if (f->worker >= 0)
 		(void)close(f->worker);
 	json_decref(f->message);
@@ -100,17 +110,17 @@ static void wait_done(struct fixture *f, int n)
 
 static void tell(struct fixture *f, uint32_t kind, int pid, int value, int fd)
 {
-	struct keeper_event event = {.kind = kind, .pid = pid, .value = value};
+	struct workers_event event = {.kind = kind, .pid = pid, .value = value};
 
-	assert_int_equal(packet_send(f->keeper, &event, sizeof(event), fd, 0), 0);
+	assert_int_equal(packet_send(f->orders, &event, sizeof(event), fd, 0), 0);
 }
 
-/* The next order that the keeper got; kind 0: none. */
-static struct keeper_order order(struct fixture *f)
+/* The next order that the supervisor got; kind 0: none. */
+static struct workers_order order(struct fixture *f)
 {
-	struct keeper_order got = {0};
+	struct workers_order got = {0};
 
-	(void)recv(f->keeper, &got, sizeof(got), MSG_DONTWAIT);
+	(void)recv(f->orders, &got, sizeof(got), MSG_DONTWAIT);
 	return got;
 }
 
@@ -118,12 +128,12 @@ static void start_worker(struct fixture *f, int pid)
 {
 	int pair[2];
 
-	assert_int_equal(order(f).kind, KEEPER_START);
+	assert_int_equal(order(f).kind, WORKERS_START);
 	if (f->worker >= 0)
 		(void)close(f->worker);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
 	f->worker = pair[0];
-	tell(f, KEEPER_STARTED, pid, 0, pair[1]);
+	tell(f, WORKERS_STARTED, pid, 0, pair[1]);
 	(void)close(pair[1]);
 	turn(f);
 }
@@ -144,9 +154,9 @@ static void reply(struct fixture *f, int64_t id)
 
 static void expect_killed(struct fixture *f, int pid)
 {
-	struct keeper_order got = order(f);
+	struct workers_order got = order(f);
 
-	assert_int_equal(got.kind, KEEPER_KILL);
+	assert_int_equal(got.kind, WORKERS_KILL);
 	assert_int_equal(got.pid, pid);
 }
 
@@ -180,7 +190,7 @@ static void a_worker_that_cannot_be_killed_is_left_behind_until_it_ends(void **s
 	wait_done(f, 2);
 	assert_true(json_is_true(json_at(f->result, "changed")));
 
-	tell(f, KEEPER_ENDED, 100, 9, -1);
+	tell(f, WORKERS_ENDED, 100, 9, -1);
 	turn(f);
 	assert_int_equal(exchange_stuck(f->exchange, &what), 0);
 	assert_null(what);
@@ -193,11 +203,11 @@ static void nothing_is_told_of_a_hang_before_the_worker_is_gone(void **state)
 
 	begin(f, 1);
 	start_worker(f, 100);
-	while (recv(f->keeper, &(struct keeper_order){0}, 8, MSG_DONTWAIT | MSG_PEEK) < 0)
+	while (recv(f->orders, &(struct workers_order){0}, 8, MSG_DONTWAIT | MSG_PEEK) < 0)
 		loop_turn(f->loop, true);
 	expect_killed(f, 100);
 	assert_int_equal(f->done, 0);
-	tell(f, KEEPER_ENDED, 100, 9, -1);
+	tell(f, WORKERS_ENDED, 100, 9, -1);
 	wait_done(f, 1);
 	assert_string_equal(f->err.reason, "HostHung");
 	assert_int_equal(exchange_stuck(f->exchange, NULL), 0);
@@ -225,7 +235,7 @@ static void a_worker_that_talks_nonsense_is_replaced(void **state)
 		say(f, nonsense[i].bytes, nonsense[i].len);
 		turn(f);
 		expect_killed(f, pid);
-		tell(f, KEEPER_ENDED, pid, 9, -1);
+		tell(f, WORKERS_ENDED, pid, 9, -1);
 		wait_done(f, (int)i + 1);
 		assert_null(f->result);
 		assert_int_equal(f->err.class, ERR_BUG);
@@ -244,7 +254,7 @@ static void a_worker_that_speaks_unasked_is_replaced(void **state)
 	say(f, "x", 1);
 	turn(f);
 	expect_killed(f, 100);
-	tell(f, KEEPER_ENDED, 100, 9, -1);
+	tell(f, WORKERS_ENDED, 100, 9, -1);
 	begin(f, LONG_MS);
 	start_worker(f, 101);
 	reply(f, 7);
@@ -260,13 +270,13 @@ static void last_words_count(void **state)
 	start_worker(f, 100);
 	reply(f, 7);
 	/* Both are there when the loop looks. */
-	tell(f, KEEPER_ENDED, 100, 0, -1);
+	tell(f, WORKERS_ENDED, 100, 0, -1);
 	wait_done(f, 1);
 	assert_non_null(f->result);
 	turn(f);
 	begin(f, LONG_MS);
 	start_worker(f, 101);
-	tell(f, KEEPER_ENDED, 101, 3 << 8, -1);
+	tell(f, WORKERS_ENDED, 101, 3 << 8, -1);
 	wait_done(f, 2);
 	assert_string_equal(f->err.reason, "HostdDied");
 	assert_non_null(strstr(f->err.text, "link-up: the worker ended with status 3"));
@@ -309,8 +319,8 @@ static void a_worker_that_cannot_be_started_is_told_with_the_reason(void **state
 	struct fixture *f = *state;
 
 	begin(f, LONG_MS);
-	assert_int_equal(order(f).kind, KEEPER_START);
-	tell(f, KEEPER_NOT_STARTED, 0, ENOMEM, -1);
+	assert_int_equal(order(f).kind, WORKERS_START);
+	tell(f, WORKERS_NOT_STARTED, 0, ENOMEM, -1);
 	wait_done(f, 1);
 	assert_string_equal(f->err.reason, "HostdNotStarted");
 	assert_int_equal(f->err.sys, ENOMEM);
@@ -321,7 +331,7 @@ static void a_worker_that_cannot_be_started_is_told_with_the_reason(void **state
 	assert_non_null(f->result);
 }
 
-static void a_keeper_that_talks_nonsense_is_lost(void **state)
+static void a_supervisor_that_talks_nonsense_is_lost(void **state)
 {
 	struct fixture *f = *state;
 
@@ -333,15 +343,42 @@ static void a_keeper_that_talks_nonsense_is_lost(void **state)
 		if (i == 0)
 			tell(f, 99, 1, 1, -1);
 		else if (i == 1)
-			tell(f, KEEPER_STARTED, 1, 1, -1);
+			tell(f, WORKERS_STARTED, 1, 1, -1);
 		else if (i == 2)
-			assert_int_equal(send(f->keeper, "x", 1, 0), 1);
+			assert_int_equal(send(f->orders, "x", 1, 0), 1);
 		else
-			assert_int_equal(shutdown(f->keeper, SHUT_RDWR), 0);
+			assert_int_equal(shutdown(f->orders, SHUT_RDWR), 0);
 		turn(f);
 		assert_int_equal(f->lost, 1);
 		assert_int_equal(f->done, 0);
 	}
+}
+
+static void a_worker_that_rests_ends_and_is_not_missed(void **state)
+{
+	struct fixture *f;
+	char bytes[4096];
+
+	(void)tear_down(state);
+	(void)set_up_with(state, 50);
+	f = *state;
+	begin(f, LONG_MS);
+	start_worker(f, 100);
+	reply(f, 7);
+	wait_done(f, 1);
+	/* Its request, then the end. */
+	while (recv(f->worker, bytes, sizeof(bytes), MSG_DONTWAIT) != 0)
+		loop_turn(f->loop, true);
+	tell(f, WORKERS_ENDED, 100, 0, -1);
+	turn(f);
+	assert_int_equal(order(f).kind, 0);
+	begin(f, LONG_MS);
+	start_worker(f, 101);
+	reply(f, 7);
+	wait_done(f, 2);
+	assert_non_null(f->result);
+	assert_true(metric_get(metric_counter(f->metrics, "orbweaver_hostd_restarts_total", "",
+					      "")) == 0);
 }
 
 static void may_be_freed_at_any_time(void **state)
@@ -354,7 +391,7 @@ static void may_be_freed_at_any_time(void **state)
 		if (i > 1)
 			start_worker(f, 100);
 		if (i > 2)
-			while (order(f).kind != KEEPER_KILL)
+			while (order(f).kind != WORKERS_KILL)
 				loop_turn(f->loop, true);
 		(void)tear_down(state);
 		(void)set_up(state);
@@ -375,7 +412,8 @@ int main(void)
 		TEST(last_words_count),
 		TEST(replies_and_requests_come_in_pieces),
 		TEST(a_worker_that_cannot_be_started_is_told_with_the_reason),
-		TEST(a_keeper_that_talks_nonsense_is_lost),
+		TEST(a_supervisor_that_talks_nonsense_is_lost),
+		TEST(a_worker_that_rests_ends_and_is_not_missed),
 		TEST(may_be_freed_at_any_time),
 	};
 

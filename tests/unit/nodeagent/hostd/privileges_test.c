@@ -1,4 +1,7 @@
-/* What is left of capabilities, as the kernel tells it. As root only: without any to begin with there is nothing to see. */
+/*
+ * What is left of capabilities, as the kernel tells it. As root only: without any to begin with
+ * there is nothing to see.
+ */
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <setjmp.h>
@@ -17,6 +20,7 @@
 #include <cmocka.h>
 
 #include "lib/base/fs.h"
+#include "lib/base/own_fd.h"
 #include "lib/base/str.h"
 #include "nodeagent/hostd/privileges.h"
 

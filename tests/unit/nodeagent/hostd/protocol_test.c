@@ -15,12 +15,14 @@
 static void requests_arrive_as_they_were_sent(void **state)
 {
 	json_auto_t *addresses = json_pack("[s]", "192.0.2.1"), *body = json_pack("{s:i}", "a", 1);
+	json_auto_t *held = json_pack("{s:s}", "0000:3b:00.2", "ns/pod");
 
 	for (int kind = 0; kind < PROTOCOL_KINDS; kind++) {
 		struct protocol_request sent = {.id = 7,
 						.kind = (enum protocol_kind)kind,
 						.flags = 3,
 						.addresses = addresses,
+						.held = held,
 						.body = body},
 					got = {0};
 		json_auto_t *message = protocol_request_new(&sent);
@@ -32,6 +34,7 @@ static void requests_arrive_as_they_were_sent(void **state)
 		assert_true(json_same(got.addresses,
 				      kind == PROTOCOL_OBSERVE || kind == PROTOCOL_STEP ? addresses
 											: NULL));
+		assert_true(json_same(got.held, kind == PROTOCOL_STEP ? held : NULL));
 		assert_true(json_same(
 			got.body, kind == PROTOCOL_STEP || kind == PROTOCOL_SAVE ? body : NULL));
 	}
@@ -49,6 +52,11 @@ static void refuses_what_is_no_request(void **state)
 		"{\"kind\": \"load\", \"id\": -1}",
 		"{\"kind\": \"observe\", \"flags\": 65536}",
 		"{\"kind\": \"observe\", \"addresses\": [1]}",
+		"{\"kind\": \"step\", \"step\": {}, \"held\": [\"0000:3b:00.2\"]}",
+		"{\"kind\": \"step\", \"step\": {}, \"held\": {\"0000:3b:00.2\": 1}}",
+		"{\"kind\": \"load\", \"addresses\": []}",
+		"{\"kind\": \"save\", \"state\": {}, \"path\": \"/etc/passwd\"}",
+		"{\"kind\": \"step\", \"step\": {}, \"force\": true}",
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {

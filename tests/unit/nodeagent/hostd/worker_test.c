@@ -1,6 +1,6 @@
 /*
- * A worker on a simulated host: requests and replies, steps on a host whose n-th access fails or is swallowed, and the
- * state file.
+ * A worker on a simulated host: requests and replies, steps on a host whose n-th access fails or is
+ * swallowed, and the state file.
  */
 #include <errno.h>
 #include <linux/rtnetlink.h>
@@ -9,15 +9,20 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "lib/base/mem.h"
 #include "lib/json/frame.h"
 #include "lib/json/json.h"
+#include "nodeagent/host/connections.h"
 #include "nodeagent/host/observe.h"
+#include "nodeagent/hostd/addresses.h"
 #include "nodeagent/hostd/protocol.h"
 #include "nodeagent/hostd/state.h"
 #include "nodeagent/hostd/worker.h"
@@ -29,7 +34,10 @@
 #define VF_IS  "\"vf\": \"" VF "\""
 #define DEV_IS "\"device\": \""
 
-/* Doors in front of the tree's: one access fails, or is swallowed: the kernel says yes and does nothing. */
+/*
+ * Doors in front of the tree's: one access fails, or is swallowed: the kernel says yes and does
+ * nothing.
+ */
 struct gate {
 	struct host_tree *tree;
 	int calls, fail_at, changes, swallow_at;
@@ -105,7 +113,7 @@ static void gate_sleep(void *ctx, int ms)
 
 static const struct host_doors gate_doors = {gate_write, gate_transact, gate_sleep};
 
-/* ---- a plan, and what has to be so after each of its steps --------------------------------------------------------------- */
+/* ---- a plan, and what has to be so after each of its steps ----------------------------------- */
 
 static const json_t *pf_of(const json_t *observed)
 {
@@ -189,7 +197,9 @@ static const struct {
 static int ask(struct gate *gate, const char *step, struct err *ret_error)
 {
 	json_auto_t *body = json_parse(step, strlen(step), NULL), *message = NULL, *reply = NULL;
-	const struct protocol_request request = {.id = 1, .kind = PROTOCOL_STEP, .body = body};
+	json_auto_t *nobody = json_object();
+	const struct protocol_request request = {
+		.id = 1, .kind = PROTOCOL_STEP, .held = nobody, .body = body};
 	const json_t *result = NULL;
 	struct err err = {0};
 
@@ -286,7 +296,7 @@ static void never_says_done_when_the_kernel_only_pretends(void **state)
 	}
 }
 
-/* ---- talking ---------------------------------------------------------------------------------------------------------- */
+/* ---- talking --------------------------------------------------------------------------------- */
 
 /* What a worker says to these bytes, all replies. */
 static char *say(struct gate *gate, const char *bytes, size_t len)
@@ -345,7 +355,7 @@ static void tells_when_there_is_no_such_host(void **state)
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
 	add_frame(&bytes, "{\"id\": 1, \"kind\": \"load\"}");
 	assert_int_equal(write(pair[0], bytes.data, bytes.len), bytes.len);
-	worker_run(pair[1], "/nonexistent");
+	worker_run(pair[1], &(struct worker_config){.root = "/nonexistent"});
 	n = read(pair[0], reply, sizeof(reply) - 1);
 	assert_true(n > 4);
 	reply[n] = '\0';
@@ -354,7 +364,228 @@ static void tells_when_there_is_no_such_host(void **state)
 	(void)close(pair[1]);
 }
 
-/* ---- the state file ---------------------------------------------------------------------------------------------------- */
+/* ---- somebody who has taken over the agent --------------------------------------------------- */
+
+#define UPLINK_STEP(text) "{\"id\": 1, \"kind\": \"step\", \"step\": {" text "}}"
+
+/*
+ * Each is one frame, as the agent would send it. What comes back is an error, and nothing has been
+ * written, neither through sysfs nor by netlink.
+ */
+static void try_all(struct gate *gate)
+{
+	static const struct {
+		const char *what, *frame, *reason;
+	} attempts[] = {
+		{"make VFs on the uplink",
+		 UPLINK_STEP("\"step\": \"set-num-vfs\", " PF_IS ", \"count\": 4"), "ProtectedPf"},
+		{"the same with force",
+		 UPLINK_STEP("\"step\": \"set-num-vfs\", " PF_IS ", \"count\": 4, \"force\": true"),
+		 "ProtectedPf"},
+		{"the same with force beside the step",
+		 "{\"id\": 1, \"kind\": \"step\", \"force\": true, \"step\": {\"step\": "
+		 "\"set-num-vfs\", " PF_IS ", \"count\": 4}}",
+		 "BadRequest"},
+		{"the same, and the node has no address",
+		 "{\"id\": 1, \"kind\": \"step\", \"addresses\": [], \"step\": {\"step\": "
+		 "\"set-num-vfs\", " PF_IS ", \"count\": 4}}",
+		 "ProtectedPf"},
+		{"the same, and the node has another address",
+		 "{\"id\": 1, \"kind\": \"step\", \"addresses\": [\"198.51.100.9\"], \"step\": "
+		 "{\"step\": \"set-num-vfs\", " PF_IS ", \"count\": 4}}",
+		 "ProtectedPf"},
+		{"change the uplink's MTU",
+		 UPLINK_STEP("\"step\": \"set-mtu\", " DEV_IS PF "\", \"mtu\": 1300"),
+		 "ProtectedPf"},
+		{"change the uplink's eSwitch",
+		 UPLINK_STEP("\"step\": \"set-eswitch\", " PF_IS ", \"mode\": \"switchdev\""),
+		 "ProtectedPf"},
+		{"take the uplink's driver",
+		 UPLINK_STEP("\"step\": \"unbind-driver\", \"vf\": \"" PF "\""), "NotAVf"},
+		{"give a VF any driver there is",
+		 UPLINK_STEP("\"step\": \"set-driver-override\", " VF_IS
+			     ", \"driver\": \"pcieport\""),
+		 "BadStep"},
+		{"load any module", UPLINK_STEP("\"step\": \"load-module\", \"module\": \"kvm\""),
+		 "BadStep"},
+		{"name a path for a device",
+		 UPLINK_STEP("\"step\": \"unbind-driver\", \"vf\": \"../../../../etc/passwd\""),
+		 "BadStep"},
+		{"write another rule of udev",
+		 UPLINK_STEP("\"step\": \"write-udev-rule\", " PF_IS ", \"rule\": \"run-program\""),
+		 "BadStep"},
+		{"put a line into a rule of udev",
+		 UPLINK_STEP("\"step\": \"write-udev-rule\", " PF_IS
+			     ", \"rule\": \"pf-name\", \"name\": \"x\\\", RUN+=\\\"/bin/sh\""),
+		 "BadStep"},
+		{"run a program", "{\"id\": 1, \"kind\": \"exec\", \"path\": \"/bin/sh\"}",
+		 "BadRequest"},
+		{"write another file",
+		 "{\"id\": 1, \"kind\": \"save\", \"state\": {}, \"path\": \"/etc/passwd\"}",
+		 "BadRequest"},
+		{"read another file", "{\"id\": 1, \"kind\": \"load\", \"path\": \"/etc/shadow\"}",
+		 "BadRequest"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(attempts); i++) {
+		auto_strbuf struct strbuf bytes = {0};
+		auto_free char *reply = NULL, *want = NULL;
+
+		add_frame(&bytes, attempts[i].frame);
+		reply = say(gate, bytes.data, bytes.len);
+		want = str_printf("\"reason\":\"%s\"", attempts[i].reason);
+		print_message("%-45s %s\n", attempts[i].what, attempts[i].reason);
+		if (!strstr(reply, want))
+			fail_msg("%s: %s", attempts[i].what, reply);
+		assert_int_equal(host_tree_changes(gate->tree), 0);
+	}
+}
+
+/* The NIC has the node's address, not the default route; the agent said so once. */
+static void an_agent_that_was_taken_over_gets_nowhere(void **state)
+{
+	struct gate *gate = *state;
+	auto_strbuf struct strbuf honest = {0};
+	auto_free char *welcome = NULL;
+
+	host_tree_add_address(gate->tree, "ens1f0np0", "192.0.2.7");
+	add_frame(&honest, "{\"id\": 1, \"kind\": \"observe\", \"addresses\": [\"192.0.2.7\"]}");
+	welcome = say(gate, honest.data, honest.len);
+	assert_non_null(strstr(welcome, "\"result\":"));
+	try_all(gate);
+}
+
+/* A kubelet that is this process; what it has open is what the tree says. */
+struct kubelet {
+	int fd;
+	char socket[64];
+};
+
+static void start_kubelet(struct kubelet *kubelet)
+{
+	struct sockaddr_un name = {.sun_family = AF_UNIX};
+
+	(void)snprintf(kubelet->socket, sizeof(kubelet->socket), "/tmp/worker-test-%d.sock",
+		       (int)getpid());
+	memcpy(name.sun_path, kubelet->socket, strlen(kubelet->socket));
+	kubelet->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(bind(kubelet->fd, (const struct sockaddr *)&name, sizeof(name)), 0);
+	assert_int_equal(listen(kubelet->fd, 1), 0);
+}
+
+static void stop_kubelet(struct kubelet *kubelet)
+{
+	(void)close(kubelet->fd);
+	(void)unlink(kubelet->socket);
+}
+
+static void has_file(struct gate *gate, const char *name, const char *text)
+{
+	auto_free char *path = str_printf("proc/%d/%s", (int)getpid(), name);
+
+	host_tree_file(gate->tree, path, text);
+}
+
+static void has_open(struct gate *gate, int fd, const char *target)
+{
+	auto_free char *path = str_printf("proc/%d/fd/%d", (int)getpid(), fd);
+
+	host_tree_link(gate->tree, path, target);
+}
+
+#define TCP_HEADER                                                                                 \
+	"  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  "      \
+	"timeout inode\n"
+#define TCP_LINE(local, remote, state, inode)                                                      \
+	"   0: " local " " remote " " state                                                        \
+	" 00000000:00000000 02:000004E2 00000000     0        0 " inode                            \
+	" 2 0000000000000000 20 4 30 10 -1\n"
+
+/* As on a machine of little-endian words; 01 is established, 0A listens, 06 has ended. */
+static void talk(struct gate *gate)
+{
+	has_file(gate, "net/tcp",
+		 TCP_HEADER TCP_LINE("070200C0:9C40", "010200C0:192B", "01", "11")
+			 TCP_LINE("0100007F:9C41", "0100007F:192B", "01", "12")
+				 TCP_LINE("080200C0:9C42", "010200C0:192B", "01", "99")
+					 TCP_LINE("090200C0:9C42", "010200C0:192B", "06", "13"));
+	has_file(gate, "net/tcp6",
+		 TCP_HEADER TCP_LINE("0000000000000000FFFF00000A0200C0:280A",
+				     "0000000000000000FFFF0000010200C0:C350", "01", "14")
+			 TCP_LINE("B80D0120000000000000000007000000:9C43",
+				  "B80D0120000000000000000001000000:192B", "01", "15")
+				 TCP_LINE("00000000000000000000000001000000:9C44",
+					  "00000000000000000000000001000000:192B", "01",
+					  "15") "   1: nonsense\n");
+	has_open(gate, 0, "/dev/null");
+	for (int inode = 11; inode <= 15; inode++) {
+		auto_free char *target = str_printf("socket:[%d]", inode);
+
+		has_open(gate, inode, target);
+	}
+}
+
+/* It never said where the node has its address. */
+static void an_agent_that_was_hostile_from_the_start_gets_nowhere(void **state)
+{
+	struct gate *gate = *state;
+	struct kubelet kubelet;
+
+	host_tree_add_address(gate->tree, "ens1f0np0", "192.0.2.7");
+	talk(gate);
+	start_kubelet(&kubelet);
+	worker_ask_kubelet(host_tree_host(gate->tree), kubelet.socket);
+	stop_kubelet(&kubelet);
+	try_all(gate);
+}
+
+static void the_kubelet_talks_from_addresses_of_the_node(void **state)
+{
+	struct gate *gate = *state;
+	struct host *host = host_tree_host(gate->tree);
+	json_auto_t *addresses = NULL, *nobodys = NULL, *left = NULL;
+	auto_free char *text = NULL;
+	struct kubelet kubelet;
+
+	talk(gate);
+	start_kubelet(&kubelet);
+	assert_int_equal(connections_listener(kubelet.socket), getpid());
+	stop_kubelet(&kubelet);
+	assert_int_equal(connections_listener(kubelet.socket), 0);
+	addresses = connections_addresses(host, getpid());
+	text = json_text(addresses);
+	assert_string_equal(text, "[\"192.0.2.7\",\"192.0.2.10\",\"2001:db8::7\"]");
+	nobodys = connections_addresses(host, getpid() + 1);
+	assert_int_equal(json_array_size(nobodys), 0);
+	/* A kubelet that does not run takes nothing away. */
+	worker_ask_kubelet(host, kubelet.socket);
+	worker_ask_kubelet(host, NULL);
+	left = addresses_remember(host, NULL, NULL);
+	assert_int_equal(json_array_size(left), 0);
+}
+
+static void addresses_of_the_node_are_remembered_and_are_none_twice(void **state)
+{
+	struct gate *gate = *state;
+	struct host *host = host_tree_host(gate->tree);
+	json_auto_t *given = json_pack("[sss]", "192.0.2.7", "a name", "2001:db8::7");
+	json_auto_t *other = json_pack("[ss]", "192.0.2.7", "192.0.2.8"), *many = json_array();
+	json_auto_t *first = addresses_remember(host, given, NULL), *second = NULL, *third = NULL;
+	auto_free char *text = NULL;
+	struct err err = {0};
+
+	second = addresses_remember(host, other, NULL);
+	third = addresses_remember(host, NULL, NULL);
+	text = json_text(third);
+	assert_string_equal(text, "[\"192.0.2.7\",\"2001:db8::7\",\"192.0.2.8\"]");
+	assert_true(json_same(second, third));
+	for (int i = 0; i <= ADDRESSES_MAX; i++)
+		json_array_append_new(many, json_fmt("10.0.%d.%d", i / 256, i % 256));
+	assert_null(addresses_remember(host, many, &err));
+	assert_string_equal(err.reason, "BadRequest");
+}
+
+/* ---- the state file -------------------------------------------------------------------------- */
 
 #define FILE_PATH STATE_FOLDER "/" STATE_FILE
 
@@ -370,6 +601,24 @@ static void remembers_a_state(void **state)
 	assert_int_equal(state_save(host, saved, &err), 0);
 	assert_int_equal(state_load(host, &second, &err), 0);
 	assert_true(json_same(second, saved));
+}
+
+static void remembers_a_state_where_links_of_the_host_lead(void **state)
+{
+	struct gate *gate = *state;
+	struct host *host = host_tree_host(gate->tree);
+	json_auto_t *got = NULL, *saved = json_pack("{s:{}}", "pfs");
+	auto_free char *text = NULL;
+	struct err err = {0};
+
+	host_tree_remove(gate->tree, "var");
+	host_tree_file(gate->tree, "data/lib/x", "x");
+	host_tree_link(gate->tree, "var/lib", "/data/lib");
+	assert_int_equal(state_save(host, saved, &err), 0);
+	assert_int_equal(state_load(host, &got, &err), 0);
+	assert_true(json_same(got, saved));
+	text = host_tree_read(gate->tree, "data/lib/orbweaver/state.json");
+	assert_string_not_equal(text, "");
 }
 
 static void puts_a_damaged_state_aside_and_says_so_once(void **state)
@@ -465,7 +714,12 @@ int main(void)
 		TEST(answers_each_request_in_turn_and_ends_with_the_socket),
 		TEST(ends_without_a_word_when_it_is_told_nonsense),
 		TEST(tells_when_there_is_no_such_host),
+		TEST(an_agent_that_was_taken_over_gets_nowhere),
+		TEST(an_agent_that_was_hostile_from_the_start_gets_nowhere),
+		TEST(the_kubelet_talks_from_addresses_of_the_node),
+		TEST(addresses_of_the_node_are_remembered_and_are_none_twice),
 		TEST(remembers_a_state),
+		TEST(remembers_a_state_where_links_of_the_host_lead),
 		TEST(puts_a_damaged_state_aside_and_says_so_once),
 		TEST(puts_a_state_aside_that_is_too_large),
 		TEST(refuses_to_save_what_it_would_not_load),

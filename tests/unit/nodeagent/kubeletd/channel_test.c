@@ -13,7 +13,7 @@
 #include "lib/base/mem.h"
 #include "lib/json/frame.h"
 #include "lib/json/json.h"
-#include "nodeagent/plugind/channel.h"
+#include "nodeagent/kubeletd/channel.h"
 #include "tests/support/until.h"
 
 struct end {

@@ -1,6 +1,6 @@
 /*
- * The process that serves the kubelet and the agent's side of it, on one loop with a scripted kubelet; either side against one
- * that the test plays; and the process itself.
+ * The process that serves the kubelet and the agent's side of it, on one loop with a scripted
+ * kubelet; either side against one that the test plays; and the process itself.
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include <cmocka.h>
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -21,19 +22,21 @@
 #include "lib/grpc/client.h"
 #include "lib/json/frame.h"
 #include "lib/json/json.h"
-#include "nodeagent/kubelet/pools.h"
-#include "nodeagent/plugind/channel.h"
-#include "nodeagent/plugind/client.h"
-#include "nodeagent/plugind/process.h"
-#include "nodeagent/plugind/server.h"
+#include "nodeagent/kubeletd/channel.h"
+#include "nodeagent/kubeletd/client.h"
+#include "nodeagent/kubeletd/process.h"
+#include "nodeagent/kubeletd/server.h"
+#include "nodeagent/pools/pools.h"
 #include "tests/fakes/kubelet.h"
 #include "tests/support/until.h"
 
 #define X "spidernet.io/x"
+/* How often the process says that it turns. */
+#define HEARTBEAT_MS 10
 
 /* What an agent has of the server. */
 struct agent {
-	struct plugind *plugind;
+	struct kubeletd *kubeletd;
 	struct metrics *metrics;
 	bool is_ready, was_early; /* another callback came before */
 	json_t *greeting;         /* NULL: no pools */
@@ -47,7 +50,7 @@ struct stand {
 	char dir[64];
 	char *plugins_dir;
 	struct fake_kubelet *kubelet;
-	struct plugind_server *server;
+	struct kubeletd_server *server;
 	struct agent first, second;
 	int offering, closed;
 	struct channel *played; /* the side that the test plays; NULL: none */
@@ -57,7 +60,7 @@ struct stand {
 	pid_t process;
 };
 
-/* ---- the two sides ---------------------------------------------------------------------------------------------------- */
+/* ---- the two sides ---- */
 
 static void on_offering(void *arg)
 {
@@ -117,7 +120,7 @@ static int begin_agent(struct stand *s, struct agent *agent)
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
 	agent->metrics = metrics_new();
-	agent->plugind = plugind_new(&(struct plugind_config){
+	agent->kubeletd = kubeletd_new(&(struct kubeletd_config){
 		.loop = s->loop,
 		.fd = pair[0],
 		.ready = on_ready,
@@ -134,7 +137,7 @@ static int begin_agent(struct stand *s, struct agent *agent)
 static void end_agent(struct agent *agent)
 {
 	assert_false(agent->was_early);
-	plugind_free(agent->plugind);
+	kubeletd_free(agent->kubeletd);
 	metrics_free(agent->metrics);
 	json_decref(agent->greeting);
 	strbuf_done(&agent->told);
@@ -143,13 +146,13 @@ static void end_agent(struct agent *agent)
 
 static void attach(struct stand *s, struct agent *agent)
 {
-	plugind_server_attach(s->server, begin_agent(s, agent));
+	kubeletd_server_attach(s->server, begin_agent(s, agent));
 	until(s->loop, agent->is_ready);
 }
 
 static void start_server(struct stand *s)
 {
-	s->server = plugind_server_new(&(struct plugind_server_config){
+	s->server = kubeletd_server_new(&(struct kubeletd_server_config){
 		.loop = s->loop,
 		.plugins_dir = s->plugins_dir,
 		.offering = on_offering,
@@ -159,7 +162,7 @@ static void start_server(struct stand *s)
 
 static void end_server(struct stand *s)
 {
-	plugind_server_close(take_ptr(s->server), on_closed, s);
+	kubeletd_server_close(take_ptr(s->server), on_closed, s);
 	assert_int_equal(s->closed, 0);
 	until(s->loop, s->closed == 1);
 }
@@ -173,7 +176,7 @@ static int set_up(void **state)
 {
 	struct stand *s = mem_new(struct stand);
 
-	(void)snprintf(s->dir, sizeof(s->dir), "/tmp/plugind.XXXXXX");
+	(void)snprintf(s->dir, sizeof(s->dir), "/tmp/kubeletd.XXXXXX");
 	assert_non_null(mkdtemp(s->dir));
 	s->plugins_dir = str_printf("%s/device-plugins", s->dir);
 	assert_int_equal(mkdir(s->plugins_dir, 0750), 0);
@@ -218,7 +221,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* ---- pools ------------------------------------------------------------------------------------------------------------ */
+/* ---- pools ---- */
 
 static json_t *no_pools(void)
 {
@@ -240,7 +243,7 @@ static json_t *pools_of(size_t n)
 
 static void set(struct agent *agent, json_t *pools)
 {
-	plugind_set(agent->plugind, pools);
+	kubeletd_set(agent->kubeletd, pools);
 	json_decref(pools);
 }
 
@@ -256,10 +259,10 @@ static void serve(struct stand *s)
 	start_server(s);
 	attach(s, &s->first);
 	set(&s->first, pools_of(3));
-	until(s->loop, allocatable(s) == 3 && plugind_are_served(s->first.plugind));
+	until(s->loop, allocatable(s) == 3 && kubeletd_are_served(s->first.kubeletd));
 }
 
-/* ---- what comes through ----------------------------------------------------------------------------------------------- */
+/* ---- what comes through ---- */
 
 static void what_the_agent_sets_the_kubelet_has(void **state)
 {
@@ -277,9 +280,9 @@ static void what_the_agent_sets_the_kubelet_has(void **state)
 	until(s->loop, allocatable(s) == 3);
 	assert_int_equal(s->offering, 1);
 	set(&s->first, pools_of(5));
-	until(s->loop, allocatable(s) == 5 && plugind_are_served(s->first.plugind));
+	until(s->loop, allocatable(s) == 5 && kubeletd_are_served(s->first.kubeletd));
 	assert_int_equal(s->offering, 1);
-	status = plugind_status(s->first.plugind);
+	status = kubeletd_status(s->first.kubeletd);
 	assert_int_equal(json_array_size(status), 1);
 	assert_string_equal(json_str_at(json_array_get(status, 0), "name"), X);
 	assert_true(json_is_true(json_at(json_array_get(status, 0), "registered")));
@@ -294,10 +297,10 @@ static void before_anything_is_heard_nothing_is_served(void **state)
 	json_auto_t *status = NULL;
 
 	(void)close(begin_agent(s, &s->first));
-	status = plugind_status(s->first.plugind);
+	status = kubeletd_status(s->first.kubeletd);
 	assert_true(json_is_array(status));
 	assert_int_equal(json_array_size(status), 0);
-	assert_false(plugind_are_served(s->first.plugind));
+	assert_false(kubeletd_are_served(s->first.kubeletd));
 }
 
 static void what_the_kubelet_says_is_told(void **state)
@@ -311,10 +314,10 @@ static void what_the_kubelet_says_is_told(void **state)
 	set(&s->first, pools_of(3));
 	until(s->loop, s->first.told.len > 0);
 	assert_true(str_starts(s->first.told.data, "!RegisterRefused: resource " X ": "));
-	assert_false(plugind_are_served(s->first.plugind));
+	assert_false(kubeletd_are_served(s->first.kubeletd));
 	fake_kubelet_set_mood(s->kubelet, FAKE_KUBELET_WELL);
 	until(s->loop, allocatable(s) == 3 && strstr(strbuf_str(&s->first.told), "\nRegistered: "));
-	until(s->loop, plugind_are_served(s->first.plugind));
+	until(s->loop, kubeletd_are_served(s->first.kubeletd));
 }
 
 static void on_answer(void *arg, const struct grpc_status *status)
@@ -379,12 +382,12 @@ static void the_server_s_metrics_are_shown_with_the_agent_s(void **state)
 		strstr(with.data, "\norbweaver_kubelet_registered{resource=\"" X "\"} 1\n"));
 	assert_non_null(strstr(with.data, "# TYPE metrics_overflow_total counter\n"));
 	check_names(with.data);
-	plugind_free(take_ptr(s->first.plugind));
+	kubeletd_free(take_ptr(s->first.kubeletd));
 	metrics_render(s->first.metrics, &without);
 	assert_null(strstr(without.data, "orbweaver_kubelet_"));
 }
 
-/* ---- agents that come and go ------------------------------------------------------------------------------------------ */
+/* ---- agents that come and go ---- */
 
 static void the_kubelet_does_not_notice_that_the_agent_is_another(void **state)
 {
@@ -399,8 +402,8 @@ static void the_kubelet_does_not_notice_that_the_agent_is_another(void **state)
 		assert_int_equal(allocatable(s), 3);
 		attach(s, &s->first);
 		assert_true(json_same(s->first.greeting, pools));
-		plugind_set(s->first.plugind, pools);
-		until(s->loop, plugind_are_served(s->first.plugind));
+		kubeletd_set(s->first.kubeletd, pools);
+		until(s->loop, kubeletd_are_served(s->first.kubeletd));
 	}
 	pass(s->loop, 50);
 	assert_int_equal(allocatable(s), 3);
@@ -408,9 +411,12 @@ static void the_kubelet_does_not_notice_that_the_agent_is_another(void **state)
 	assert_int_equal(fake_kubelet_registrations(s->kubelet), 1);
 	assert_int_equal(fake_kubelet_lists(s->kubelet), 1);
 	assert_int_equal(s->offering, 1);
-	/* And it does what the new one says; more devices are no reason not to be ready for a moment. */
+	/*
+	 * And it does what the new one says; more devices are no reason not to be ready for a
+	 * moment.
+	 */
 	set(&s->first, pools_of(4));
-	assert_true(plugind_are_served(s->first.plugind));
+	assert_true(kubeletd_are_served(s->first.kubeletd));
 	until(s->loop, allocatable(s) == 4);
 }
 
@@ -470,7 +476,7 @@ static void with_the_server_its_sockets_go_and_the_agent_hears_it(void **state)
 	assert_int_equal(s->first.lost, 1);
 }
 
-/* ---- a side that the test plays --------------------------------------------------------------------------------------- */
+/* ---- a side that the test plays ---- */
 
 static void on_played_heard(void *arg, const json_t *message)
 {
@@ -502,7 +508,7 @@ static void play_agent(struct stand *s)
 	int pair[2];
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
-	plugind_server_attach(s->server, pair[0]);
+	kubeletd_server_attach(s->server, pair[0]);
 	play(s, pair[1]);
 }
 
@@ -570,7 +576,7 @@ static void an_agent_that_sends_no_frame_is_left(void **state)
 
 	serve(s);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
-	plugind_server_attach(s->server, pair[0]);
+	kubeletd_server_attach(s->server, pair[0]);
 	assert_int_equal(send(pair[1], "GET / HTTP/1.1\r\n\r\n", 18, 0), 18);
 	pass(s->loop, 50);
 	play(s, pair[1]);
@@ -617,19 +623,19 @@ static void a_state_of_before_the_last_pools_does_not_count(void **state)
 	until(s->loop, s->heard.len > 0);
 	say(s, "{\"state\": {\"of\": 1, \"status\": [], \"served\": true}}");
 	until(s->loop, s->first.changed == 1);
-	assert_true(plugind_are_served(s->first.plugind));
+	assert_true(kubeletd_are_served(s->first.kubeletd));
 
 	set(&s->first, pools_of(4));
-	assert_false(plugind_are_served(s->first.plugind));
+	assert_false(kubeletd_are_served(s->first.kubeletd));
 	say(s, "{\"state\": {\"of\": 1, \"status\": [1], \"served\": true}}");
 	until(s->loop, s->first.changed == 2);
-	assert_false(plugind_are_served(s->first.plugind));
+	assert_false(kubeletd_are_served(s->first.kubeletd));
 	say(s, "{\"state\": {\"of\": 2, \"status\": [], \"served\": false}}");
 	until(s->loop, s->first.changed == 3);
-	assert_false(plugind_are_served(s->first.plugind));
+	assert_false(kubeletd_are_served(s->first.kubeletd));
 	say(s, "{\"state\": {\"of\": 2, \"status\": [], \"served\": true}}");
 	until(s->loop, s->first.changed == 4);
-	assert_true(plugind_are_served(s->first.plugind));
+	assert_true(kubeletd_are_served(s->first.kubeletd));
 }
 
 static void equal_pools_are_sent_once(void **state)
@@ -676,15 +682,15 @@ static void nonsense_from_the_server_does_no_harm(void **state)
 	assert_null(s->first.greeting);
 	assert_string_equal(s->first.told.data, "Unknown: \nR: m\n");
 	assert_int_equal(s->first.allocated, 0);
-	assert_false(plugind_are_served(s->first.plugind));
-	status = plugind_status(s->first.plugind);
+	assert_false(kubeletd_are_served(s->first.kubeletd));
+	status = kubeletd_status(s->first.kubeletd);
 	assert_true(json_is_array(status));
 	assert_int_equal(s->first.lost, 0);
 	channel_free(take_ptr(s->played));
 	until(s->loop, s->first.lost == 1);
 }
 
-/* ---- the process ------------------------------------------------------------------------------------------------------ */
+/* ---- the process ---- */
 
 static void start_process(struct stand *s)
 {
@@ -695,7 +701,7 @@ static void start_process(struct stand *s)
 	assert_true(s->process >= 0);
 	if (s->process == 0) {
 		(void)close(pair[0]);
-		_exit(plugind_run(pair[1], s->plugins_dir, NULL));
+		_exit(kubeletd_run(pair[1], HEARTBEAT_MS, s->plugins_dir, NULL));
 	}
 	(void)close(pair[1]);
 	s->control = pair[0];
@@ -710,16 +716,22 @@ static void send_agent(struct stand *s, struct agent *agent)
 	until(s->loop, agent->is_ready);
 }
 
-/* Does the process say that it offers something? */
-static bool says_offering(const struct stand *s)
+/* Does the process say this? What it said before is passed over. */
+static bool says(const struct stand *s, const char *what)
 {
 	char byte = 0;
 	int fd;
-	ssize_t n = packet_receive(s->control, &byte, 1, &fd);
+	ssize_t n;
 
-	assert_int_equal(fd, -1);
+	while ((n = packet_receive(s->control, &byte, 1, &fd)) == 1 && byte != what[0])
+		assert_int_equal(fd, -1);
 	assert_int_not_equal(n, 0);
 	return n == 1;
+}
+
+static bool says_offering(const struct stand *s)
+{
+	return says(s, KUBELETD_OFFERING);
 }
 
 static void the_process_serves_one_agent_after_the_other(void **state)
@@ -733,7 +745,7 @@ static void the_process_serves_one_agent_after_the_other(void **state)
 	set(&s->first, no_pools());
 	until(s->loop, s->first.changed > 0);
 	assert_false(says_offering(s));
-	plugind_set(s->first.plugind, pools);
+	kubeletd_set(s->first.kubeletd, pools);
 	until(s->loop, says_offering(s));
 	until(s->loop, allocatable(s) == 3);
 	end_agent(&s->first);
@@ -743,6 +755,15 @@ static void the_process_serves_one_agent_after_the_other(void **state)
 	until(s->loop, allocatable(s) == 4);
 	assert_false(says_offering(s));
 	assert_int_equal(fake_kubelet_registrations(s->kubelet), 1);
+}
+
+static void the_process_says_that_it_turns(void **state)
+{
+	struct stand *s = *state;
+
+	start_process(s);
+	for (int i = 0; i < 3; i++)
+		until(s->loop, says(s, KUBELETD_ALIVE));
 }
 
 static void the_process_ends_with_its_control(void **state)
@@ -758,6 +779,27 @@ static void the_process_ends_with_its_control(void **state)
 	assert_int_equal(fake_kubelet_sockets(s->plugins_dir), 0);
 	until(s->loop, s->first.lost == 1);
 	until(s->loop, allocatable(s) == 0);
+}
+
+/* A path that leads to the folder that it led to before, as a mount does. */
+static void the_process_ends_when_the_kubelet_s_folder_is_made_anew(void **state)
+{
+	struct stand *s = *state;
+	int fd = open(s->plugins_dir, O_PATH | O_DIRECTORY);
+	char *folder = s->plugins_dir;
+	int status;
+
+	s->plugins_dir = str_printf("/proc/self/fd/%d", fd);
+	start_process(s);
+	mem_free(s->plugins_dir);
+	s->plugins_dir = folder;
+	until(s->loop, says(s, KUBELETD_ALIVE));
+	assert_int_equal(rmdir(folder), 0);
+	assert_int_equal(mkdir(folder, 0750), 0);
+	assert_int_equal(waitpid(s->process, &status, 0), s->process);
+	s->process = 0;
+	assert_int_equal(WEXITSTATUS(status), 1);
+	(void)close(fd);
 }
 
 static void a_packet_without_a_channel_does_not_end_the_process(void **state)
@@ -797,8 +839,10 @@ int main(void)
 		TEST(as_many_as_a_node_can_offer_fit_into_a_message),
 		TEST(nonsense_from_the_server_does_no_harm),
 		TEST(the_process_serves_one_agent_after_the_other),
+		TEST(the_process_says_that_it_turns),
 		TEST(the_process_ends_with_its_control),
 		TEST(a_packet_without_a_channel_does_not_end_the_process),
+		TEST(the_process_ends_when_the_kubelet_s_folder_is_made_anew),
 	};
 
 	json_init();

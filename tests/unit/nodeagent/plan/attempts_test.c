@@ -9,8 +9,8 @@
 
 #include "lib/base/own.h"
 #include "lib/json/json.h"
-#include "nodeagent/attempts.h"
-#include "nodeagent/desired.h"
+#include "nodeagent/plan/attempts.h"
+#include "nodeagent/plan/desired.h"
 
 OWN_DEFINE(struct attempts, attempts_free)
 #define auto_attempts auto_call(attempts_free_p)
@@ -154,7 +154,7 @@ static void what_does_not_last_pauses_although_nothing_is_to_be_done(void **stat
 	assert_false(attempts_has_steps(a));
 }
 
-/* ---- which spec --------------------------------------------------------------------------------------------------------- */
+/* ---- which spec ---- */
 
 static json_t *node_state(const char *uid, int generation, int interfaces)
 {
@@ -179,7 +179,7 @@ static void the_nodestate_decides(void **state)
 	assert_ptr_equal(d.spec, json_at(object, "spec"));
 	assert_ptr_equal(d.offered, d.spec);
 	assert_int_equal(d.generation, 3);
-	assert_true(d.from_server);
+	assert_int_equal(d.source, DESIRED_SERVER);
 	assert_int_equal(d.again_ms, -1);
 }
 
@@ -196,7 +196,7 @@ static void nothing_is_done_before_the_server_had_its_time(void **state)
 	d = desired_spec(&in);
 	assert_true(json_same(d.spec, json_at(object, "spec")));
 	assert_int_equal(d.generation, 3);
-	assert_false(d.from_server);
+	assert_int_equal(d.source, DESIRED_KEPT);
 	in.kept = NULL;
 	assert_null(desired_spec(&in).spec);
 }

@@ -1,4 +1,7 @@
-/* What earlier looks add to a look: PFs that are away for a moment, PFs that have just come, NICs that the node needs. */
+/*
+ * What earlier looks add to a look: PFs that are away for a moment, PFs that have just come, NICs
+ * that the node needs.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,8 +11,8 @@
 #include <cmocka.h>
 
 #include "lib/json/json.h"
-#include "nodeagent/host/observed.h"
-#include "nodeagent/recall.h"
+#include "nodeagent/model/observed.h"
+#include "nodeagent/plan/history.h"
 #include "tests/support/yaml.h"
 
 #define A "0000:3b:00.0"
@@ -44,7 +47,7 @@ static const json_t *look(const char *observed_text, const char *spec_text, int6
 	json_auto_t *unchanged = json_deep_copy(observed), *old = before;
 	json_auto_t *old_unchanged = json_deep_copy(before);
 
-	before = recall(&(struct recall_input){
+	before = history_merge(&(struct history_input){
 		.observed = observed, .before = old, .spec = spec, .now_ms = now_ms});
 	assert_true(json_same(observed, unchanged));
 	assert_true(json_same(old, old_unchanged));
@@ -76,7 +79,7 @@ static const json_t *pf_at(size_t i)
 	return json_array_get(json_at(before, "interfaces"), i);
 }
 
-/* ---- away ------------------------------------------------------------------------------------------------------------------- */
+/* ---- away ---- */
 
 static void a_wanted_pf_that_vanishes_is_shown_as_it_was_for_a_while(void **state)
 {
@@ -87,11 +90,11 @@ static void a_wanted_pf_that_vanishes_is_shown_as_it_was_for_a_while(void **stat
 	/* Its VFs, too; and nobody has to want it any more. */
 	assert_int_equal(
 		json_array_size(json_at(json_array_get(json_at(before, "missing"), 0), "Vfs")), 1);
-	look(SEEN(PF_B, ""), "{}", 2000 + RECALL_KEEP_MS - 1);
+	look(SEEN(PF_B, ""), "{}", 2000 + HISTORY_KEEP_MS - 1);
 	shows("A*B");
-	look(SEEN(PF_B, ""), SPEC_A, 2000 + RECALL_KEEP_MS);
+	look(SEEN(PF_B, ""), SPEC_A, 2000 + HISTORY_KEEP_MS);
 	shows("B");
-	look(SEEN(PF_B, ""), SPEC_A, 2001 + RECALL_KEEP_MS);
+	look(SEEN(PF_B, ""), SPEC_A, 2001 + HISTORY_KEEP_MS);
 	shows("B");
 }
 
@@ -102,8 +105,8 @@ static void one_that_comes_back_is_itself_again_and_its_time_begins_anew(void **
 	shows("A*");
 	look(SEEN(PF_A, ""), SPEC_A, 2000);
 	shows("A");
-	look(SEEN("", ""), SPEC_A, RECALL_KEEP_MS);
-	look(SEEN("", ""), SPEC_A, RECALL_KEEP_MS + 1000);
+	look(SEEN("", ""), SPEC_A, HISTORY_KEEP_MS);
+	look(SEEN("", ""), SPEC_A, HISTORY_KEEP_MS + 1000);
 	shows("A*");
 }
 
@@ -136,7 +139,7 @@ static void a_status_of_the_agent_before_us_counts_as_a_look(void **state)
 		json_array_size(json_at(json_array_get(json_at(before, "missing"), 0), "Vfs")), 1);
 }
 
-/* ---- just come ---------------------------------------------------------------------------------------------------------------- */
+/* ---- just come ---- */
 
 static bool has_just_come(size_t i)
 {
@@ -151,9 +154,9 @@ static void who_has_just_come_is_marked_until_others_have_seen_it(void **state)
 	look(SEEN(PF_A "," PF_B, ""), NULL, 2000);
 	assert_false(has_just_come(0));
 	assert_true(has_just_come(1));
-	look(SEEN(PF_A "," PF_B, ""), NULL, 2000 + RECALL_SETTLE_MS - 1);
+	look(SEEN(PF_A "," PF_B, ""), NULL, 2000 + HISTORY_SETTLE_MS - 1);
 	assert_true(has_just_come(1));
-	look(SEEN(PF_A "," PF_B, ""), NULL, 2000 + RECALL_SETTLE_MS);
+	look(SEEN(PF_A "," PF_B, ""), NULL, 2000 + HISTORY_SETTLE_MS);
 	assert_false(has_just_come(1));
 }
 
@@ -173,7 +176,7 @@ static void whom_the_last_status_did_not_name_has_just_come(void **state)
 	assert_true(has_just_come(1));
 }
 
-/* ---- needed by the node --------------------------------------------------------------------------------------------------------- */
+/* ---- needed by the node ---- */
 
 static const char *protection(size_t i)
 {
@@ -184,7 +187,7 @@ static void a_nic_stays_protected_while_nothing_carries_the_node(void **state)
 {
 	look(SEEN(PF_A "," PF_B, NEEDS_A), NULL, 0);
 	look(SEEN(PF_A "," PF_B, ""), NULL, 1);
-	look(SEEN(PF_A "," PF_B, ""), NULL, 10 * (int64_t)RECALL_PROTECT_MS);
+	look(SEEN(PF_A "," PF_B, ""), NULL, 10 * (int64_t)HISTORY_PROTECT_MS);
 	assert_string_equal(protection(0), "carries x");
 	assert_null(protection(1));
 	assert_int_equal(json_array_size(json_at(before, "node", "protected")), 1);
@@ -196,13 +199,13 @@ static void it_is_free_when_another_one_has_carried_the_node_for_long(void **sta
 	look(SEEN(PF_A "," PF_B, NEEDS_B), NULL, 1000);
 	assert_string_equal(protection(0), "carries x");
 	assert_int_equal(json_array_size(json_at(before, "node", "protected")), 2);
-	look(SEEN(PF_A "," PF_B, NEEDS_B), NULL, 1000 + RECALL_PROTECT_MS - 1);
+	look(SEEN(PF_A "," PF_B, NEEDS_B), NULL, 1000 + HISTORY_PROTECT_MS - 1);
 	assert_string_equal(protection(0), "carries x");
 	/* A moment in which nothing does is no elsewhere. */
-	look(SEEN(PF_A "," PF_B, ""), NULL, 1000 + RECALL_PROTECT_MS);
-	look(SEEN(PF_A "," PF_B, NEEDS_B), NULL, 2000 + RECALL_PROTECT_MS);
+	look(SEEN(PF_A "," PF_B, ""), NULL, 1000 + HISTORY_PROTECT_MS);
+	look(SEEN(PF_A "," PF_B, NEEDS_B), NULL, 2000 + HISTORY_PROTECT_MS);
 	assert_string_equal(protection(0), "carries x");
-	look(SEEN(PF_A "," PF_B, NEEDS_B), NULL, 2000 + 2 * (int64_t)RECALL_PROTECT_MS);
+	look(SEEN(PF_A "," PF_B, NEEDS_B), NULL, 2000 + 2 * (int64_t)HISTORY_PROTECT_MS);
 	assert_null(protection(0));
 	assert_int_equal(json_array_size(json_at(before, "node", "protected")), 1);
 }
@@ -219,7 +222,7 @@ static void what_was_protected_is_known_to_the_next_process_of_this_boot(void **
 		forget(NULL);
 		look(SEEN(PF_A, NEEDS_A), NULL, 0);
 		look(SEEN(PF_A "," PF_B, NEEDS_B), NULL, 1);
-		kept = json_pack("{s:o}", "node", recall_node(before));
+		kept = json_pack("{s:o}", "node", history_node(before));
 		json_put_str(json_object_get(kept, "node"), "bootId", cases[i].boot);
 		forget(NULL);
 		before = kept;
@@ -236,15 +239,46 @@ static void what_is_kept_counts_no_time(void **state)
 
 	look(SEEN(PF_A, NEEDS_A), NULL, 0);
 	look(SEEN(PF_A "," PF_B, NEEDS_B), NULL, 1);
-	first = recall_node(before);
+	first = history_node(before);
 	look(SEEN(PF_A "," PF_B, NEEDS_B), NULL, 2);
-	later = recall_node(before);
+	later = history_node(before);
 	assert_int_equal(json_array_size(json_at(first, "protected")), 2);
 	assert_true(json_same(first, later));
 	assert_null(json_at(json_array_get(json_at(later, "protected"), 1), "goneMs"));
 }
 
 #define CASE(name) cmocka_unit_test_setup_teardown(name, forget, forget)
+
+static void a_pci_error_counts_for_ten_minutes_after_the_last(void **state)
+{
+#define ERRORS(n) SEEN("{'pciAddress': '" A "', 'host': {'fatalPciErrors': " n "}}", "")
+	/* Those of before this process are old. */
+	(void)look(ERRORS("3"), SPEC_A, 1000);
+	assert_null(json_at(pf_at(0), "host", "brokenMs"));
+	(void)look(ERRORS("4"), SPEC_A, 61000);
+	assert_int_equal(json_integer_value(json_at(pf_at(0), "host", "brokenMs")), 61000);
+	(void)look(ERRORS("5"), SPEC_A, 121000);
+	(void)look(ERRORS("5"), SPEC_A, 121000 + HISTORY_BROKEN_MS - 1);
+	assert_int_equal(json_integer_value(json_at(pf_at(0), "host", "brokenMs")), 121000);
+	(void)look(ERRORS("5"), SPEC_A, 121000 + HISTORY_BROKEN_MS);
+	assert_null(json_at(pf_at(0), "host", "brokenMs"));
+	/* Counted anew by a card that was put in: no error. */
+	(void)look(ERRORS("0"), SPEC_A, 2000000);
+	assert_null(json_at(pf_at(0), "host", "brokenMs"));
+}
+
+static void a_port_without_link_is_told_so_when_it_lasts(void **state)
+{
+#define CARRIER(is) SEEN("{'pciAddress': '" A "', 'host': {'carrier': " is "}}", "")
+	(void)look(CARRIER("false"), SPEC_A, 1000);
+	assert_true(json_is_false(json_at(pf_at(0), "host", "noLink")));
+	(void)look(CARRIER("false"), SPEC_A, 1000 + HISTORY_NO_LINK_MS);
+	assert_true(json_is_true(json_at(pf_at(0), "host", "noLink")));
+	(void)look(CARRIER("true"), SPEC_A, 40000);
+	assert_null(json_at(pf_at(0), "host", "noLink"));
+	(void)look(CARRIER("false"), SPEC_A, 50000);
+	assert_true(json_is_false(json_at(pf_at(0), "host", "noLink")));
+}
 
 int main(void)
 {
@@ -261,6 +295,8 @@ int main(void)
 		CASE(it_is_free_when_another_one_has_carried_the_node_for_long),
 		CASE(what_was_protected_is_known_to_the_next_process_of_this_boot),
 		CASE(what_is_kept_counts_no_time),
+		CASE(a_pci_error_counts_for_ten_minutes_after_the_last),
+		CASE(a_port_without_link_is_told_so_when_it_lasts),
 	};
 
 	json_init();

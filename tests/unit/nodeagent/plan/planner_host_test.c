@@ -1,6 +1,6 @@
 /*
- * Look, plan, do, and again, on simulated hosts, until nothing is left to do: the host is then as wanted, and on the way
- * there nothing was done to a protected PF or to a VF that someone holds.
+ * Look, plan, do, and again, on simulated hosts, until nothing is left to do: the host is then as
+ * wanted, and on the way there nothing was done to a protected PF or to a VF that someone holds.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,9 +11,10 @@
 #include <cmocka.h>
 
 #include "lib/json/json.h"
+#include "nodeagent/host/execute.h"
 #include "nodeagent/host/observe.h"
-#include "nodeagent/host/step.h"
-#include "nodeagent/planner.h"
+#include "nodeagent/model/step.h"
+#include "nodeagent/plan/planner.h"
 #include "tests/fakes/host_tree.h"
 
 #define PF  TREE_MLX
@@ -36,8 +37,10 @@ struct node {
 static int set_up(void **state)
 {
 	struct node *node = calloc(1, sizeof(*node));
+	json_auto_t *nobody = json_object();
 
 	node->tree = host_tree_new();
+	host_set_held(host_tree_host(node->tree), nobody);
 	node->found = json_object();
 	node->refused = json_array();
 	host_tree_add_pf(node->tree, &tree_mlx);
@@ -103,7 +106,10 @@ static bool execute(struct node *node, const json_t *entry)
 	return false;
 }
 
-/* The rest of a PF's steps depends on the one that failed; other PFs go on. False: the power is gone. */
+/*
+ * The rest of a PF's steps depends on the one that failed; other PFs go on. False: the power is
+ * gone.
+ */
 static bool execute_all(struct node *node)
 {
 	json_auto_t *failed = json_object();
@@ -205,7 +211,7 @@ static void same_interfaces(const json_t *want, const json_t *got)
 	"{\"resourceName\": \"b\", \"policyName\": \"b\", \"vfRange\": \"" range                   \
 	"\", \"deviceType\": \"vfio-pci\"}"
 
-/* ---- VFs ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- VFs ---- */
 
 static void makes_vfs_with_addresses_drivers_and_mtu(void **state)
 {
@@ -302,6 +308,7 @@ static void changes_the_switch_on_the_way(void **state)
 	struct node *node = *state;
 	json_auto_t *observed = NULL, *later = NULL;
 
+	host_tree_file(node->tree, "usr/sbin/NetworkManager", "");
 	becomes(node, "{\"interfaces\": [{\"pciAddress\": \"" PF
 		      "\", \"numVfs\": 2, \"eSwitchMode\": \"switchdev\"}]}");
 	observed = look(node);
@@ -314,7 +321,7 @@ static void changes_the_switch_on_the_way(void **state)
 	assert_int_equal(json_object_size(json_at(node->found, "pfs")), 0);
 }
 
-/* ---- who holds them ----------------------------------------------------------------------------------------------------------- */
+/* ---- who holds them ---- */
 
 static void leaves_a_held_vf_alone_and_goes_on_when_it_is_back(void **state)
 {
@@ -369,9 +376,12 @@ static void does_not_touch_a_protected_pf(void **state)
 	assert_null(json_at(node->found, "pfs", PF));
 }
 
-/* ---- what goes wrong ------------------------------------------------------------------------------------------------------------- */
+/* ---- what goes wrong ---- */
 
-/* The n-th step is the last one before the power goes: for each n, the next run comes to the same end. */
+/*
+ * The n-th step is the last one before the power goes: for each n, the next run comes to the same
+ * end.
+ */
 static void continues_after_a_cut_at_every_step(void **state)
 {
 	static const char *const specs[] = {
@@ -407,7 +417,10 @@ static void continues_after_a_cut_at_every_step(void **state)
 	}
 }
 
-/* The n-th change is refused by the kernel, once: what failed is taken off the list, and the end is the same. */
+/*
+ * The n-th change is refused by the kernel, once: what failed is taken off the list, and the end is
+ * the same.
+ */
 static void gets_there_when_any_one_change_fails(void **state)
 {
 	struct node *model = *state;
@@ -450,7 +463,7 @@ static void repairs_what_was_changed_by_hand(void **state)
 	assert_int_equal(json_integer_value(json_at(vf_of(observed, PF, 1), "mtu")), 9000);
 }
 
-/* ---- RDMA mode ------------------------------------------------------------------------------------------------------------------ */
+/* ---- RDMA mode ---- */
 
 #define MODE(m) "{\"system\": {\"rdmaMode\": \"" m "\"}}"
 
@@ -481,7 +494,10 @@ static void asks_for_a_reboot_when_there_are_pods(void **state)
 	becomes(node, MODE("exclusive"));
 	assert_int_equal(node->steps, 2); /* tried once, written once */
 	assert_string_equal(json_str_at(node->plan, "reboot", "reason"), "RdmaModeNextBoot");
-	/* The agent starts anew and has forgotten: it may try again, and asks for the reboot all the time. */
+	/*
+	 * The agent starts anew and has forgotten: it may try again, and asks for the reboot all
+	 * the time.
+	 */
 	(void)json_array_clear(node->refused);
 	plan(node, spec);
 	assert_non_null(json_at(node->plan, "reboot"));

@@ -1,4 +1,7 @@
-/* Plans for documents by hand: order, refusals, what is kept and put back. Whole runs on a host: planner_host_test.c. */
+/*
+ * Plans for documents by hand: order, refusals, what is kept and put back. Whole runs on a host:
+ * planner_host_test.c.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,8 +11,8 @@
 #include <cmocka.h>
 
 #include "lib/json/json.h"
-#include "nodeagent/host/step.h"
-#include "nodeagent/planner.h"
+#include "nodeagent/model/step.h"
+#include "nodeagent/plan/planner.h"
 
 #define P1 "0000:3b:00.0"
 #define P2 "0000:5e:00.0"
@@ -36,7 +39,7 @@ static const char BASE[] =
 	"'lockdown': 'confidentiality', 'modules': ['ib_core', 'ib_uverbs', 'rdma_ucm', 'mlx5_ib', "
 	"'vfio_pci']}, 'problems': []}";
 
-/* ---- making documents ----------------------------------------------------------------------------------------------------------- */
+/* ---- making documents ---- */
 
 /* JSON with ' for ". */
 static json_t *parse(const char *text)
@@ -178,7 +181,7 @@ static void problems_mention(const json_t *plan, const char *what)
 	SPEC("'numVfs': " #n ", 'vfGroups': [{'policyName': 'a', 'vfRange': '0-7', "               \
 	     "'deviceType': '" type "'" rest "}]")
 
-/* ---- order ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- order ---- */
 
 static void prepares_new_vfs_with_autoprobe_off(void **state)
 {
@@ -188,14 +191,64 @@ static void prepares_new_vfs_with_autoprobe_off(void **state)
 					  "'0-1', 'mtu': 9000}]"),
 				     observed);
 
-	has_steps(plan, "write-udev-rule rule=nm-unmanaged; set-autoprobe on=false; "
-			"set-num-vfs count=2 from=0; wait-vfs count=2; set-mtu mtu=9000; link-up");
+	/* bnxt_en makes no VFs while the PF is down, and says that it did. */
+	has_steps(plan, "write-udev-rule rule=nm-unmanaged; set-mtu mtu=9000; link-up; "
+			"set-autoprobe on=false; set-num-vfs count=2 from=0; wait-vfs count=2");
 	has_reasons(plan, "problems", "");
 	/* Nothing of it is lost for the way back. */
 	assert_int_equal(json_integer_value(json_at(plan, "found", "pfs", P1, "mtu")), 1500);
 	assert_int_equal(json_integer_value(json_at(plan, "found", "pfs", P1, "numVfs")), 0);
 	assert_true(json_is_true(json_at(plan, "found", "pfs", P1, "driversAutoprobe")));
 	assert_null(json_at(plan, "found", "pfs", P2));
+}
+
+static void writes_no_rule_for_a_program_that_is_not_there(void **state)
+{
+	json_auto_t *observed =
+		observed_with("{'host': {'udevRules': []}}", "{'networkManager': false}");
+	json_auto_t *plan = plan_for(SPEC("'numVfs': 2"), observed);
+
+	has_steps(plan, "set-autoprobe on=false; set-num-vfs count=2 from=0; wait-vfs count=2");
+}
+
+static void changes_nothing_beside_another_program_that_does(void **state)
+{
+	json_auto_t *observed = observed_with(
+		NULL, "{'rivals': [{'name': 'sriov-network-config-daemon', 'pid': 42}]}");
+	json_auto_t *plan = plan_for(SPEC("'numVfs': 2"), observed);
+
+	has_steps(plan, "");
+	has_reasons(plan, "problems", "OtherConfigDaemon");
+	problems_mention(plan, "sriov-network-config-daemon (pid 42)");
+	assert_int_equal(json_integer_value(json_at(plan, "vfs", "wanted")), 2);
+}
+
+static void ends_no_lag_that_others_use_unless_asked_to(void **state)
+{
+	static const char make[] =
+		"set-autoprobe on=false; set-num-vfs count=2 from=0; wait-vfs count=2";
+	static const struct {
+		const char *port, *spec, *steps, *blocked;
+	} cases[] = {
+		{"{'host': {'master': 'bond0'}}", SPEC("'numVfs': 2"), "", "LagInUse"},
+		{"{'host': {'master': 'bond0'}}", SPEC("'numVfs': 2, 'allowLagLoss': true"), make,
+		 ""},
+		/* Other drivers join no ports, and no bond is no LAG. */
+		{"{'driver': 'ice', 'host': {'master': 'bond0'}}", SPEC("'numVfs': 2"), make, ""},
+		{"{}", SPEC("'numVfs': 2"), make, ""},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		json_auto_t *observed = observed_with(cases[i].port, NULL);
+		json_auto_t *plan = plan_for(cases[i].spec, observed);
+
+		has_steps(plan, cases[i].steps);
+		has_reasons(plan, "blocked", cases[i].blocked);
+		if (i == 1)
+			assert_string_equal(
+				json_str_at(json_array_get(json_at(plan, "steps"), 1), "impact"),
+				"pf");
+	}
 }
 
 static void gives_addresses_to_all_before_drivers_start(void **state)
@@ -258,7 +311,7 @@ static void loads_what_rdma_needs(void **state)
 	assert_null(json_at(json_array_get(json_at(plan, "steps"), 0), "pf"));
 }
 
-/* ---- what cannot be done ---------------------------------------------------------------------------------------------------------- */
+/* ---- what cannot be done ---- */
 
 /* P1 has this trouble and no step; P2 goes on. */
 static void tells_what_cannot_be_done_and_does_the_rest(void **state)
@@ -307,6 +360,37 @@ static void tells_what_cannot_be_done_and_does_the_rest(void **state)
 	}
 }
 
+static void names_the_command_where_only_firmware_can_change_it(void **state)
+{
+	static const struct {
+		const char *wish, *pf, *words;
+	} cases[] = {
+		{"'numVfs': 9", NULL, "mlxconfig -d " P1 " set NUM_OF_VFS=9, and reboot"},
+		{"'numVfs': 9", "{'vendor': '14e4'}", "with the tool of the NIC's vendor"},
+		{"'numVfs': 4", "{'totalvfs': 0}",
+		 "mlxconfig -d " P1 " set SRIOV_EN=1 NUM_OF_VFS=4, and reboot"},
+		{"'numVfs': 4", "{'totalvfs': 0, 'vendor': '14e4'}",
+		 "devlink dev param set pci/" P1 " name enable_sriov value true cmode permanent"},
+		{"'numVfs': 4", "{'totalvfs': 0, 'vendor': '8086'}", "in the machine's setup"},
+		{"'numVfs': 4", "{'totalvfs': 0, 'vendor': '1077'}", "the NIC's vendor"},
+		{"'numVfs': 1, 'linkType': 'ib'", NULL, "set LINK_TYPE_P1=1, and reboot"},
+		{"'numVfs': 1, 'linkType': 'eth'", "{'linkType': 'IB'}", "set LINK_TYPE_P1=2"},
+		{"'numVfs': 1, 'linkType': 'ib'", "{'vendor': '8086'}", "correct the policy"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		json_auto_t *observed = observed_with(cases[i].pf, NULL);
+		auto_free char *spec =
+			str_printf("{'interfaces': [{'pciAddress': '" P1 "', %s}]}", cases[i].wish);
+		json_auto_t *plan = plan_for(spec, observed);
+		const char *message = json_str_or(
+			json_at(json_array_get(json_at(plan, "problems"), 0), "message"), "");
+
+		if (!strstr(message, cases[i].words))
+			fail_msg("%s does not say: %s", message, cases[i].words);
+	}
+}
+
 static void tells_of_groups_and_leaves_their_vfs_alone(void **state)
 {
 	static const struct {
@@ -349,6 +433,24 @@ static void tells_of_pfs_that_are_not_there(void **state)
 	problems_mention(plan, "load the driver");
 }
 
+static void names_what_a_host_cannot_do(void **state)
+{
+	json_auto_t *observed = observed_with(NULL, NULL), *unusable = NULL, *mute = NULL;
+
+	json_object_set_new(
+		observed, "unusable",
+		parse("[{'pciAddress': '0000:77:00.0', 'reason': 'Odd', 'message': 'x'}, "
+		      "{'pciAddress': '0000:78:00.0', 'reason': 'NoInterface'}]"));
+	unusable = plan_for("{'interfaces': [{'pciAddress': '0000:77:00.0'}, "
+			    "{'pciAddress': '0000:78:00.0'}]}",
+			    observed);
+	has_reasons(unusable, "problems", "PfUnusable NoInterface");
+	json_object_del(json_at(observed, "rdma"), "netnsMode");
+	mute = plan_for("{'system': {'rdmaMode': 'exclusive'}}", observed);
+	has_reasons(mute, "problems", "RdmaUnavailable");
+	problems_mention(mute, "Linux 5.2 or newer is needed");
+}
+
 static void tells_of_a_pf_that_was_there_a_moment_ago(void **state)
 {
 	json_auto_t *observed = observed_with(NULL, NULL), *plan = NULL;
@@ -362,7 +464,7 @@ static void tells_of_a_pf_that_was_there_a_moment_ago(void **state)
 	has_steps(plan, "");
 	/* Why the other one is, is known. */
 	has_reasons(plan, "problems", "NoDriver PfMissing");
-	problems_mention(plan, "eth9 was there and has vanished");
+	problems_mention(plan, "eth9 has vanished; the agent waits");
 }
 
 static void does_nothing_where_sys_cannot_be_written(void **state)
@@ -424,7 +526,7 @@ static void does_nothing_before_anything_was_said(void **state)
 	assert_int_equal(json_integer_value(json_at(plan, "vfs", "present")), 1);
 }
 
-/* ---- PFs of others --------------------------------------------------------------------------------------------------------------- */
+/* ---- PFs of others ---- */
 
 static void sets_up_vfs_of_an_external_pf_and_nothing_else(void **state)
 {
@@ -467,6 +569,38 @@ static void leaves_the_vf_alone_that_carries_the_node(void **state)
 	has_reasons(plan, "blocked", "VfInUse");
 }
 
+static void makes_vfs_on_the_nodes_own_nic_only_when_a_policy_says_so(void **state)
+{
+	static const char made[] = "set-autoprobe on=false; set-num-vfs count=2 force=true from=0; "
+				   "wait-vfs count=2";
+	json_auto_t *observed =
+		observed_with("{'host': {'protected': 'carries the default route'}}", NULL);
+	json_auto_t *plain = plan_for(SPEC("'numVfs': 2"), observed);
+	json_auto_t *asked = plan_for(SPEC("'numVfs': 2, 'allowPrimaryNic': true"), observed);
+	json_auto_t *mtu =
+		plan_for(SPEC("'numVfs': 2, 'mtu': 9000, 'allowPrimaryNic': true"), observed);
+	json_auto_t *eswitch = plan_for(
+		SPEC("'numVfs': 2, 'eSwitchMode': 'switchdev', 'allowPrimaryNic': true"), observed);
+	json_auto_t *with_vfs =
+		observed_with("{'host': {'protected': 'carries the default route'}}", NULL);
+	json_auto_t *gone = NULL;
+
+	has_steps(plain, "");
+	problems_mention(plain, "orbweaver.io/allow-primary-nic");
+	has_steps(asked, made);
+	has_reasons(asked, "problems", "");
+	/* What would take the node's network down stays refused. */
+	has_steps(mtu, "");
+	has_reasons(mtu, "problems", "ProtectedPf");
+	has_steps(eswitch, "");
+	has_reasons(eswitch, "problems", "ProtectedPf");
+	/* And when nobody wants them any more they go. */
+	add_vf(with_vfs, "{}");
+	add_vf(with_vfs, "{}");
+	gone = plan_with("{}", with_vfs, json_at(asked, "found"), NULL, NULL);
+	has_steps(gone, "set-num-vfs count=0 force=true from=2");
+}
+
 static void says_nothing_of_a_protected_pf_that_is_as_wanted(void **state)
 {
 	json_auto_t *observed = observed_with("{'host': {'protected': 'carries it'}}", NULL);
@@ -478,7 +612,7 @@ static void says_nothing_of_a_protected_pf_that_is_as_wanted(void **state)
 	has_steps(plan, "");
 }
 
-/* ---- holders ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- holders ---- */
 
 static void names_who_holds_what_is_in_the_way(void **state)
 {
@@ -518,7 +652,47 @@ static void names_who_holds_what_is_in_the_way(void **state)
 	}
 }
 
-/* Right after a start: a pod may have a VF of which the host shows nothing, for vfio or RDMA alone. */
+/*
+ * After a boot: the kubelet names the pods of before, the VFs were made anew and have no driver
+ * yet.
+ */
+static void starts_the_drivers_of_new_vfs_in_order_whoever_had_them_before_the_boot(void **state)
+{
+	static const char fresh[] =
+		"{'driver': null, 'name': null, 'mac': null, 'mtu': null, "
+		"'guid': null, 'host': {'rdma': [], 'holder': {'kind': 'none'}}}";
+	static const char claimed[] = "{'driver': null, 'name': null, 'host': {'inUse': true, "
+				      "'holder': {'kind': 'claimed', 'name': '/run/netns/x'}}}";
+	static const char steps[] =
+		"set-autoprobe on=true; probe-driver vf=0000:3c:00.0; "
+		"wait-vf for=netdev vf=0000:3c:00.0; probe-driver vf=0000:3c:00.1; "
+		"wait-vf for=netdev vf=0000:3c:00.1";
+	json_auto_t *observed = observed_with("{'host': {'driversAutoprobe': false}}", NULL);
+	json_auto_t *attached = json_deep_copy(observed), *spec = parse(VFS(2, "netdevice", ""));
+	json_auto_t *held = parse("{'0000:3c:00.0': 'lab/train-0'}");
+	json_auto_t *plan = NULL, *waiting = NULL, *grow = NULL, *busy = NULL;
+	struct planner_input early = {.spec = spec, .observed = observed, .is_held_awaited = true};
+
+	add_vf(observed, fresh);
+	add_vf(observed, fresh);
+	plan = plan_with(VFS(2, "netdevice", ""), observed, NULL, held, NULL);
+	has_steps(plan, steps);
+	has_reasons(plan, "blocked", "");
+	/* Nor is the kubelet waited for. */
+	waiting = planner_plan(&early, NULL);
+	has_steps(waiting, steps);
+	/* Its number is the pod's all the same. */
+	grow = plan_with(SPEC("'numVfs': 4"), observed, NULL, held, NULL);
+	has_reasons(grow, "blocked", "VfInUse");
+	/* What was attached in this boot counts. */
+	add_vf(attached, claimed);
+	busy = plan_with(VFS(1, "netdevice", ""), attached, NULL, held, NULL);
+	has_reasons(busy, "blocked", "VfInUse");
+}
+
+/*
+ * Right after a start: a pod may have a VF of which the host shows nothing, for vfio or RDMA alone.
+ */
 static void touches_no_vf_before_the_kubelet_has_said_which_are_given(void **state)
 {
 	static const struct {
@@ -533,8 +707,8 @@ static void touches_no_vf_before_the_kubelet_has_said_which_are_given(void **sta
 		/* What is as wanted is nobody's business, and what no pod can have is made. */
 		{VFS(2, "netdevice", ""), "", "", 2},
 		{SPEC("'numVfs': 2, 'mtu': 9000"),
-		 "set-autoprobe on=false; set-num-vfs count=2 from=0; wait-vfs count=2; "
-		 "set-mtu mtu=9000",
+		 "set-mtu mtu=9000; set-autoprobe on=false; set-num-vfs count=2 from=0; "
+		 "wait-vfs count=2",
 		 "", 0},
 	};
 
@@ -565,7 +739,7 @@ static void does_not_remove_vfs_that_it_cannot_see(void **state)
 	has_reasons(plan, "problems", "VfUnknown");
 }
 
-/* ---- addresses -------------------------------------------------------------------------------------------------------------------- */
+/* ---- addresses ---- */
 
 static void starts_a_vf_anew_whose_guid_is_none(void **state)
 {
@@ -663,7 +837,7 @@ static void changes_a_guid_that_is_not_the_pools(void **state)
 	has_steps(without, "");
 }
 
-/* ---- RDMA without devices -------------------------------------------------------------------------------------------------------------- */
+/* ---- RDMA without devices ---- */
 
 static void tells_of_rdma_that_is_not_there(void **state)
 {
@@ -679,7 +853,7 @@ static void tells_of_rdma_that_is_not_there(void **state)
 	has_steps(plan, "");
 }
 
-/* ---- refused ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- refused ---- */
 
 static void leaves_out_what_was_refused_and_what_needs_it(void **state)
 {
@@ -744,7 +918,7 @@ static void does_not_begin_a_way_that_was_refused(void **state)
 	}
 }
 
-/* ---- putting back ----------------------------------------------------------------------------------------------------------------- */
+/* ---- putting back ---- */
 
 static void puts_back_what_was_touched_and_nothing_else(void **state)
 {
@@ -781,7 +955,10 @@ static void puts_nothing_back_that_has_just_come(void **state)
 	has_steps(later, "set-num-vfs count=0 from=1");
 }
 
-/* A pod's macvlan, say: it would get a smaller MTU, too, and go with the PF's interface when the switch changes. */
+/*
+ * A pod's macvlan, say: it would get a smaller MTU, too, and go with the PF's interface when the
+ * switch changes.
+ */
 static void leaves_a_pf_alone_on_which_interfaces_of_pods_lie(void **state)
 {
 	static const char carried[] = "{'mtu': 9000, 'host': {'carries': 'macvlan net1 in ns'}}";
@@ -801,8 +978,8 @@ static void leaves_a_pf_alone_on_which_interfaces_of_pods_lie(void **state)
 	has_reasons(change, "blocked", "PfInUse");
 	/* More VFs, or a larger MTU, harm nobody. */
 	make = plan_for(SPEC("'numVfs': 2, 'mtu': 9500"), observed);
-	has_steps(make, "set-autoprobe on=false; set-num-vfs count=2 from=0; wait-vfs count=2; "
-			"set-mtu mtu=9500");
+	has_steps(make, "set-mtu mtu=9500; set-autoprobe on=false; set-num-vfs count=2 from=0; "
+			"wait-vfs count=2");
 	has_reasons(make, "blocked", "");
 	free_pf = observed_with("{'mtu': 9000}", NULL);
 	after = plan_with("{}", free_pf, found, NULL, NULL);
@@ -894,6 +1071,24 @@ static void removes_its_file_for_the_next_boot_also_when_what_was_found_is_lost(
 	has_steps(lost, "remove-rdma-next-boot");
 }
 
+static void announces_a_mode_that_the_next_boot_changes(void **state)
+{
+	json_auto_t *observed = observed_with(NULL, NULL), *same = NULL, *changes = NULL;
+	json_auto_t *wanted = NULL;
+
+	same = plan_for("{}", observed);
+	assert_null(json_at(same, "nextBoot"));
+	json_object_set_new(json_at(observed, "rdma"), "netnsMode", json_string("exclusive"));
+	changes = plan_for("{}", observed);
+	has_steps(changes, "");
+	assert_null(json_at(changes, "reboot"));
+	assert_string_equal(json_str_at(changes, "nextBoot", "reason"), "RdmaModeAtNextBoot");
+	assert_non_null(strstr(json_str_at(changes, "nextBoot", "message"),
+			       "becomes shared at the next boot, since nobody wants one any more"));
+	wanted = plan_for("{'system': {'rdmaMode': 'exclusive'}}", observed);
+	assert_null(json_at(wanted, "nextBoot"));
+}
+
 static void never_lowers_the_mtu_of_a_pf_that_is_wanted(void **state)
 {
 	json_auto_t *observed = observed_with("{'mtu': 9000}", NULL);
@@ -905,12 +1100,17 @@ static void never_lowers_the_mtu_of_a_pf_that_is_wanted(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(names_what_a_host_cannot_do),
 		cmocka_unit_test(prepares_new_vfs_with_autoprobe_off),
+		cmocka_unit_test(writes_no_rule_for_a_program_that_is_not_there),
+		cmocka_unit_test(changes_nothing_beside_another_program_that_does),
+		cmocka_unit_test(ends_no_lag_that_others_use_unless_asked_to),
 		cmocka_unit_test(gives_addresses_to_all_before_drivers_start),
 		cmocka_unit_test(goes_through_zero_and_through_the_switch),
 		cmocka_unit_test(rebinds_one_vf_after_the_other),
 		cmocka_unit_test(loads_what_rdma_needs),
 		cmocka_unit_test(tells_what_cannot_be_done_and_does_the_rest),
+		cmocka_unit_test(names_the_command_where_only_firmware_can_change_it),
 		cmocka_unit_test(tells_of_groups_and_leaves_their_vfs_alone),
 		cmocka_unit_test(tells_of_pfs_that_are_not_there),
 		cmocka_unit_test(tells_of_a_pf_that_was_there_a_moment_ago),
@@ -920,8 +1120,11 @@ int main(void)
 		cmocka_unit_test(does_nothing_before_anything_was_said),
 		cmocka_unit_test(sets_up_vfs_of_an_external_pf_and_nothing_else),
 		cmocka_unit_test(leaves_the_vf_alone_that_carries_the_node),
+		cmocka_unit_test(makes_vfs_on_the_nodes_own_nic_only_when_a_policy_says_so),
 		cmocka_unit_test(says_nothing_of_a_protected_pf_that_is_as_wanted),
 		cmocka_unit_test(names_who_holds_what_is_in_the_way),
+		cmocka_unit_test(
+			starts_the_drivers_of_new_vfs_in_order_whoever_had_them_before_the_boot),
 		cmocka_unit_test(touches_no_vf_before_the_kubelet_has_said_which_are_given),
 		cmocka_unit_test(does_not_remove_vfs_that_it_cannot_see),
 		cmocka_unit_test(starts_a_vf_anew_whose_guid_is_none),
@@ -938,6 +1141,7 @@ int main(void)
 		cmocka_unit_test(keeps_what_was_found_until_it_is_put_back),
 		cmocka_unit_test(keeps_the_switch_as_it_is_when_nobody_says),
 		cmocka_unit_test(removes_no_vfs_for_a_switch_that_it_cannot_read_or_set),
+		cmocka_unit_test(announces_a_mode_that_the_next_boot_changes),
 		cmocka_unit_test(
 			removes_its_file_for_the_next_boot_also_when_what_was_found_is_lost),
 		cmocka_unit_test(never_lowers_the_mtu_of_a_pf_that_is_wanted),

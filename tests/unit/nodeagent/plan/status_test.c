@@ -1,4 +1,7 @@
-/* NodeState.status: what is said in which situation, and that nothing is said anew when nothing changed. */
+/*
+ * NodeState.status: what is said in which situation, and that nothing is said anew when nothing
+ * changed.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,7 +12,7 @@
 
 #include "lib/json/condition.h"
 #include "lib/json/json.h"
-#include "nodeagent/status.h"
+#include "nodeagent/plan/status.h"
 
 #define NOW   "2026-01-31T10:00:00Z"
 #define LATER "2026-01-31T11:00:00Z"
@@ -82,10 +85,9 @@ static void says_in_each_situation_what_is_the_case(void **state)
 		 "Failed", "FFTFF", "NoSriov", "it has no SR-IOV"},
 		{"{'blocked': [{'pf': '0000:3b:00.0', 'vf': '0000:3c:00.0', 'reason': 'VfInUse', "
 		 "'holder': 'lab/a', 'message': 'VF 0000:3c:00.0 is held by lab/a'}]}",
-		 NULL, NULL, "Failed", "FFFTF", "VfInUse",
-		 "0000:3b:00.0: VF 0000:3c:00.0 is held by lab/a"},
+		 NULL, NULL, "InProgress", "FFFTF", "VfInUse", NULL},
 		{"{'reboot': {'reason': 'RdmaModeNextBoot', 'message': 'reboot the node'}}", NULL,
-		 NULL, "Failed", "FFFFT", "RdmaModeNextBoot", "reboot the node"},
+		 NULL, "InProgress", "FFFFT", "RdmaModeNextBoot", NULL},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -110,6 +112,43 @@ static void says_in_each_situation_what_is_the_case(void **state)
 		if (!str_eq(json_str_at(status, "lastSyncError"), cases[i].error))
 			fail_msg("case %zu: %s", i, json_text(status));
 	}
+}
+
+static void lists_each_problem_with_the_nic_that_it_is_about(void **state)
+{
+	json_auto_t *plan = parse(
+		"{'problems': [{'pf': '0000:5e:00.0', 'reason': 'NoSriov', 'message': 'none'}], "
+		"'blocked': [{'pf': '0000:3b:00.0', 'vf': '0000:3c:00.0', 'reason': 'VfInUse', "
+		"'holder': 'lab/a', 'message': 'held'}], "
+		"'reboot': {'reason': 'RdmaModeNextBoot', 'message': 'reboot the node'}}");
+	json_auto_t *want =
+		parse("[{'type': 'Degraded', 'pciAddress': '0000:5e:00.0', 'reason': 'NoSriov', "
+		      "'message': 'none'}, {'type': 'Blocked', 'pciAddress': "
+		      "'0000:3b:00.0', 'reason': 'VfInUse', 'message': 'held'}, "
+		      "{'type': 'RebootRequired', 'reason': 'RdmaModeNextBoot', 'message': "
+		      "'reboot the node'}]");
+	json_auto_t *status =
+		status_compose(&(struct status_input){.generation = 7, .plan = plan, .now = NOW});
+	json_auto_t *well = compose("{" NOTHING "}", NULL, NULL, status, NOW);
+
+	if (!json_same(json_at(status, "problems"), want))
+		fail_msg("%s", json_text(json_at(status, "problems")));
+	assert_null(json_at(well, "problems"));
+}
+
+static void says_what_is_wrong_with_a_configuration_without_failing(void **state)
+{
+	json_auto_t *plan = parse("{" NOTHING "}");
+	json_auto_t *offers = parse("[{'reason': 'BadField', 'message': 'rdmaHcaMax: -5'}]");
+	json_auto_t *status = status_compose(&(struct status_input){
+		.generation = 7, .plan = plan, .offers = offers, .now = NOW});
+	const json_t *list = json_at(status, "conditions");
+
+	assert_string_equal(json_str_at(status, "syncStatus"), "Succeeded");
+	assert_string_equal(condition_status_of(list, "Ready"), "True");
+	assert_string_equal(condition_status_of(list, "Degraded"), "True");
+	assert_string_equal(json_str_at(condition_find(list, "Degraded"), "reason"), "BadField");
+	assert_null(json_at(status, "problems"));
 }
 
 static void shows_what_is_gone_for_a_moment_as_it_was(void **state)
@@ -161,6 +200,30 @@ static void is_the_same_when_nothing_changed(void **state)
 					"lastTransitionTime"),
 			    NOW);
 	assert_null(json_at(well, "lastSyncError"));
+}
+
+static void lists_what_is_attached_by_interface(void **state)
+{
+	json_auto_t *attached = parse(
+		"[{'pod': {'namespace': 'lab', 'name': 'a'}, 'ifname': 'net1', 'network': 'rail0',"
+		"  'plugin': 'sriov', 'phase': 'added', 'device': '0000:3b:00.2', 'mac': '02:00'},"
+		" {'pod': {'namespace': 'lab', 'name': 'a'}, 'ifname': 'net1', 'network': 'rail0',"
+		"  'plugin': 'spiderpool', 'phase': 'added', 'addresses': ['10.0.0.1/8']},"
+		" {'pod': {'namespace': 'lab', 'name': 'b'}, 'ifname': 'net1', 'phase': "
+		"'adding'}]");
+	json_auto_t *want = parse("[{'pod': 'lab/a', 'interface': 'net1', 'network': 'rail0',"
+				  "  'device': '0000:3b:00.2', 'mac': '02:00',"
+				  "  'addresses': ['10.0.0.1/8']}]");
+	json_auto_t *none = parse("[]");
+	json_auto_t *some =
+		status_compose(&(struct status_input){.attachments = attached, .now = NOW});
+	json_auto_t *unknown = status_compose(&(struct status_input){.before = some, .now = NOW});
+	json_auto_t *gone = status_compose(
+		&(struct status_input){.attachments = none, .before = some, .now = NOW});
+
+	assert_true(json_same(json_at(some, "attachments"), want));
+	assert_true(json_same(json_at(unknown, "attachments"), want));
+	assert_null(json_at(gone, "attachments"));
 }
 
 static void keeps_what_it_does_not_know(void **state)
@@ -234,10 +297,50 @@ static void tells_what_could_not_be_looked_at(void **state)
 	assert_null(json_at(status, "observedGeneration"));
 }
 
+static void says_that_nothing_is_in_the_way(void **state)
+{
+	json_auto_t *status = compose("{" NOTHING "}", NULL, NULL, NULL, NOW);
+	const json_t *list = json_at(status, "conditions");
+
+	assert_string_equal(json_str_at(condition_find(list, "Blocked"), "reason"),
+			    "NothingBlocked");
+	assert_string_equal(json_str_at(condition_find(list, "RebootRequired"), "reason"),
+			    "NoRebootNeeded");
+}
+
+static void names_the_version_that_wrote_it(void **state)
+{
+	json_auto_t *before = parse("{'agentVersion': '1.0'}");
+	json_auto_t *status = status_compose(
+		&(struct status_input){.before = before, .now = NOW, .version = "1.1"});
+
+	assert_string_equal(json_str_at(status, "agentVersion"), "1.1");
+}
+
+static void what_the_next_boot_changes_is_no_fault(void **state)
+{
+	json_auto_t *status = compose(
+		"{'nextBoot': {'reason': 'RdmaModeAtNextBoot', 'message': 'it becomes shared'}}",
+		"[{'pf': 'rdma', 'reason': 'RdmaModeBusy', 'message': 'pods'}]", NULL, NULL, NOW);
+	const json_t *condition = condition_find(json_at(status, "conditions"), "RebootRequired");
+
+	assert_string_equal(json_str_at(status, "syncStatus"), "Succeeded");
+	assert_string_equal(json_str_at(condition, "status"), "False");
+	assert_string_equal(json_str_at(condition, "reason"), "RdmaModeAtNextBoot");
+	assert_string_equal(json_str_at(condition, "message"), "it becomes shared");
+	assert_null(json_at(status, "problems"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(lists_what_is_attached_by_interface),
+		cmocka_unit_test(says_that_nothing_is_in_the_way),
+		cmocka_unit_test(names_the_version_that_wrote_it),
+		cmocka_unit_test(what_the_next_boot_changes_is_no_fault),
 		cmocka_unit_test(says_in_each_situation_what_is_the_case),
+		cmocka_unit_test(lists_each_problem_with_the_nic_that_it_is_about),
+		cmocka_unit_test(says_what_is_wrong_with_a_configuration_without_failing),
 		cmocka_unit_test(shows_what_is_gone_for_a_moment_as_it_was),
 		cmocka_unit_test(shows_what_was_observed_without_what_is_ours),
 		cmocka_unit_test(is_the_same_when_nothing_changed),

@@ -18,12 +18,13 @@
 #include "lib/base/clock.h"
 #include "lib/base/fs.h"
 #include "lib/base/mem.h"
+#include "lib/base/own_fd.h"
 #include "lib/grpc/client.h"
 #include "lib/grpc/message.h"
 #include "lib/json/json.h"
-#include "nodeagent/kubelet/device_plugins.h"
-#include "nodeagent/kubelet/endpoint.h"
-#include "nodeagent/kubelet/registration.h"
+#include "nodeagent/plugins/device_plugins.h"
+#include "nodeagent/plugins/endpoint.h"
+#include "nodeagent/plugins/registration.h"
 #include "tests/fakes/kubelet.h"
 #include "tests/support/until.h"
 
@@ -211,7 +212,7 @@ static bool exists(const char *dir, const char *name)
 	return access(path, F_OK) == 0;
 }
 
-/* ---- registration --------------------------------------------------------------------------------------------------- */
+/* ---- registration ---- */
 
 static void a_resource_is_registered_and_listed(void **state)
 {
@@ -337,7 +338,7 @@ static void a_resource_that_is_wanted_no_more_goes(void **state)
 	assert_false(exists(s->devinfo_dir, "spidernet.io-x-0000:3b:00.1-device.json"));
 }
 
-/* ---- never lost ----------------------------------------------------------------------------------------------------- */
+/* ---- never lost ---- */
 
 static void a_restarted_kubelet_is_met_again(void **state)
 {
@@ -446,7 +447,7 @@ static void a_refusal_is_told_with_its_text_and_tried_again(void **state)
 			    "the ResourceName \"" X "\" is invalid (Unknown)\n");
 	fake_kubelet_set_mood(s->kubelet, FAKE_KUBELET_WELL);
 	until(s->loop, allocatable(s) == 3);
-	assert_non_null(strstr(s->told.data, "\nRegistered: "));
+	assert_non_null(strstr(s->told.data, "Registered: resource "));
 }
 
 static void a_kubelet_that_hangs_does_not_hold_up_the_next(void **state)
@@ -495,9 +496,24 @@ static void a_registration_has_a_deadline(void **state)
 	registration_free(registration);
 }
 
+static void a_registration_without_kubelet_fails_at_once(void **state)
+{
+	struct stand *s = *state;
+	auto_free char *path = str_printf("%s/kubelet.sock", s->plugins_dir);
+	struct err err = {0};
+
+	assert_null(registration_new(
+		s->loop,
+		&(struct registration_config){.kubelet = path, .endpoint = "x.sock", .resource = X},
+		&err));
+	assert_int_equal(err.class, ERR_TRANSIENT);
+	assert_string_equal(err.reason, "KubeletUnavailable");
+}
+
 static void a_registration_that_nothing_follows_is_repeated(void **state)
 {
 	struct stand *s = *state;
+	auto_strbuf struct strbuf text = {0};
 
 	s->kubelet = fake_kubelet_new(s->loop, s->plugins_dir, FAKE_KUBELET_OLD);
 	fake_kubelet_set_mood(s->kubelet, FAKE_KUBELET_IGNORES);
@@ -508,9 +524,11 @@ static void a_registration_that_nothing_follows_is_repeated(void **state)
 	leap(s, 6000);
 	until(s->loop, allocatable(s) == 3);
 	assert_int_equal(fake_kubelet_registrations(s->kubelet), 2);
+	metrics_render(s->metrics, &text);
+	assert_non_null(strstr(strbuf_str(&text), "result=\"NotWatched\""));
 }
 
-/* ---- several agents ------------------------------------------------------------------------------------------------- */
+/* ---- several agents ---- */
 
 /* A socket as an agent that was killed leaves it; returns its name, new. */
 static char *leave_socket(const struct stand *s)
@@ -588,7 +606,10 @@ static void a_successor_takes_over_on_strict_kubelets(void **state)
 	a_successor_takes_over(state, FAKE_KUBELET_STRICT, true);
 }
 
-/* Here the end of the old agent costs the new one its stream, whatever anyone does: it has to come back. */
+/*
+ * Here the end of the old agent costs the new one its stream, whatever anyone does: it has to come
+ * back.
+ */
 static void a_successor_takes_over_on_new_kubelets(void **state)
 {
 	a_successor_takes_over(state, FAKE_KUBELET_NEW, false);
@@ -645,7 +666,7 @@ static void at_the_end_sockets_go_and_files_stay(void **state)
 	assert_true(exists(s->devinfo_dir, "spidernet.io-x-0000:3b:00.1-device.json"));
 }
 
-/* ---- calls ---------------------------------------------------------------------------------------------------------- */
+/* ---- calls ---- */
 
 struct answer {
 	bool done;
@@ -824,7 +845,7 @@ static void options_and_pre_start_are_answered(void **state)
 	assert_int_equal(answer.status.code, GRPC_OK);
 }
 
-/* ---- device-info files ---------------------------------------------------------------------------------------------- */
+/* ---- device-info files ---- */
 
 static char *devinfo_text(const struct stand *s, const char *name)
 {
@@ -861,6 +882,7 @@ static void stale_device_info_goes_and_that_of_others_stays(void **state)
 		"spidernet.io-x-0000:3b:00.6-device.json",   /* ours, from an earlier run */
 		"spidernet.io-x-y-0000:3b:00.6-device.json", /* resource x-y's */
 		"spidernet.io-x-note",
+		"spidernet.io-x-10000:e1:00.2-device.json", /* ours, behind a VMD bridge */
 	};
 	struct stand *s = *state;
 	auto_free char *parent = str_printf("%s/devinfo", s->dir);
@@ -876,6 +898,7 @@ static void stale_device_info_goes_and_that_of_others_stays(void **state)
 	assert_false(exists(s->devinfo_dir, names[0]));
 	assert_true(exists(s->devinfo_dir, names[1]));
 	assert_true(exists(s->devinfo_dir, names[2]));
+	assert_false(exists(s->devinfo_dir, names[3]));
 	assert_true(exists(s->devinfo_dir, "spidernet.io-x-0000:3b:00.3-device.json"));
 	offer(s, s->plugins, pools_with(2, true));
 	assert_true(exists(s->devinfo_dir, "spidernet.io-x-0000:3b:00.3-device.json"));
@@ -895,7 +918,7 @@ static void device_info_that_cannot_be_written_is_told_and_stops_nothing(void **
 	assert_int_equal(ask_allocate(s, ids, 1).status.code, GRPC_OK);
 }
 
-/* ---- names ---------------------------------------------------------------------------------------------------------- */
+/* ---- names ---- */
 
 static void names_of_sockets_are_told_from_others(void **state)
 {
@@ -930,6 +953,16 @@ static void names_of_sockets_are_told_from_others(void **state)
 		assert_false(endpoint_parse(foreign[i], &parts));
 }
 
+static void a_folder_that_cannot_be_read_hides_other_agents(void **state)
+{
+	struct endpoint_others others = {0};
+	struct err err = {0};
+
+	assert_int_equal(endpoint_scan("/nonexistent/device-plugins", "x", &others, &err), -1);
+	assert_int_equal(err.class, ERR_HOST);
+	assert_string_equal(err.reason, "PluginDirUnreadable");
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -950,6 +983,7 @@ int main(void)
 		TEST(a_refusal_is_told_with_its_text_and_tried_again),
 		TEST(a_kubelet_that_hangs_does_not_hold_up_the_next),
 		TEST(a_registration_has_a_deadline),
+		TEST(a_registration_without_kubelet_fails_at_once),
 		TEST(a_registration_that_nothing_follows_is_repeated),
 		TEST(sockets_of_killed_agents_are_removed_and_only_those),
 		TEST(a_successor_takes_over_on_old_kubelets),
@@ -966,6 +1000,7 @@ int main(void)
 		TEST(stale_device_info_goes_and_that_of_others_stays),
 		TEST(device_info_that_cannot_be_written_is_told_and_stops_nothing),
 		cmocka_unit_test(names_of_sockets_are_told_from_others),
+		cmocka_unit_test(a_folder_that_cannot_be_read_hides_other_agents),
 	};
 
 	json_init();

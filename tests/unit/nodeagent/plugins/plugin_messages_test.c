@@ -1,5 +1,5 @@
 /*
- * What goes over the wire, byte by byte: the examples of reference device-plugins.md, section 9.
+ * What goes over the wire, byte by byte, encoded by hand from the kubelet's .proto files.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,7 +12,7 @@
 #include "lib/grpc/limits.h"
 #include "lib/grpc/message.h"
 #include "lib/json/json.h"
-#include "nodeagent/kubelet/plugin_messages.h"
+#include "nodeagent/plugins/plugin_messages.h"
 #include "tests/unit/grpc/hex.h"
 
 /* Without the five bytes of gRPC. Frees the message. */

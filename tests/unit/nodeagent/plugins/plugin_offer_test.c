@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "lib/json/json.h"
-#include "nodeagent/kubelet/plugin_offer.h"
+#include "nodeagent/plugins/plugin_offer.h"
 
 /* "a+ b-": device a healthy, b not. */
 static json_t *resource(const char *devices)

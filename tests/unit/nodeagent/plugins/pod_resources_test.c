@@ -15,12 +15,12 @@
 #include "lib/grpc/message.h"
 #include "lib/grpc/server.h"
 #include "lib/json/json.h"
-#include "nodeagent/kubelet/pod_resources.h"
-#include "nodeagent/kubelet/pod_resources_read.h"
+#include "nodeagent/plugins/pod_resources.h"
+#include "nodeagent/plugins/pod_resources_read.h"
 #include "tests/support/until.h"
 #include "tests/unit/grpc/hex.h"
 
-/* ---- the document --------------------------------------------------------------------------------------------------- */
+/* ---- the document ---- */
 
 static char *read_hex(const char *hex)
 {
@@ -43,10 +43,13 @@ static void a_recorded_list_is_read(void **state)
 		const char *hex, *want;
 	} cases[] = {
 		{"", "{}"},
-		/* The example of reference device-plugins.md, 9.4. */
+		/* Encoded by hand from podresources/v1. */
 		{"0a1d 0a0170 12026e73 1a14 0a0163 120f 0a0a 72646d612f6863615f61 120137",
 		 "{\"rdma/hca_a\":{\"7\":\"ns/p/c\"}}"},
-		/* As since 1.21: an entry for each device; here with a topology that is passed over. */
+		/*
+		 * As since 1.21: an entry for each device; here with a topology that is passed
+		 * over.
+		 */
 		{"0a37 0a0170 12026e73 1a2e 0a0163"
 		 "120f 0a0a 72646d612f6863615f61 120137"
 		 "1218 0a0a 72646d612f6863615f61 120138 1a07 0a05 08ffffff7f",
@@ -101,7 +104,7 @@ static void of_two_containers_the_same_is_named_each_time(void **state)
 	assert_string_equal(one, other);
 }
 
-/* ---- asking --------------------------------------------------------------------------------------------------------- */
+/* ---- asking ---- */
 
 struct stand {
 	struct loop *loop;
@@ -110,7 +113,7 @@ struct stand {
 	struct grpc_server *server;
 	struct pod_resources *resources;
 	bool closed;
-	int asked, asked_old, changed;
+	int asked, asked_old, changed, checked;
 	char *text; /* what was told last, or the error's reason */
 	struct strbuf errors;
 	int64_t wait_ms, lose_ms;
@@ -212,6 +215,13 @@ static void on_changed(void *arg, const json_t *allocated, const struct err *err
 		strbuf_addf(&s->errors, "%s\n", err->text);
 }
 
+static void on_checked(void *arg)
+{
+	struct stand *s = arg;
+
+	s->checked++;
+}
+
 static void begin(struct stand *s, int64_t every_ms)
 {
 	s->resources = pod_resources_new(s->loop, &(struct pod_resources_config){
@@ -220,6 +230,7 @@ static void begin(struct stand *s, int64_t every_ms)
 							  .wait_ms = s->wait_ms,
 							  .lose_ms = s->lose_ms,
 							  .changed = on_changed,
+							  .checked = on_checked,
 							  .arg = s,
 						  });
 }
@@ -287,6 +298,37 @@ static void refreshing_often_is_asking_a_few_times(void **state)
 	until(s->loop, s->changed == 2);
 }
 
+static void a_check_is_an_answer_to_a_question_put_after_it(void **state)
+{
+	struct stand *s = *state;
+
+	serve(s, 2);
+	begin(s, 0);
+	until(s->loop, s->changed == 1);
+	assert_int_equal(s->checked, 0);
+	s->owner = "q";
+	pod_resources_check(s->resources);
+	until(s->loop, s->checked == 1);
+	assert_int_equal(s->changed, 2);
+	assert_string_equal(s->text, "{\"a/b\":{\"7\":\"ns/q/c\"}}");
+	/* Nobody is there who could give anything away. */
+	stop_serving(s);
+	pod_resources_check(s->resources);
+	until(s->loop, s->checked == 2);
+	assert_int_equal(s->changed, 2);
+}
+
+static void a_check_is_answered_also_by_the_older_version(void **state)
+{
+	struct stand *s = *state;
+
+	serve(s, 1);
+	begin(s, 0);
+	pod_resources_check(s->resources);
+	until(s->loop, s->checked == 1);
+	assert_int_equal(s->changed, 1);
+}
+
 static void the_older_version_is_asked_where_the_newer_is_not_served(void **state)
 {
 	struct stand *s = *state;
@@ -327,7 +369,7 @@ static void a_kubelet_that_is_to_start_is_waited_for(void **state)
 	assert_string_equal(s->text, "{\"a/b\":{\"7\":\"ns/p/c\"}}");
 }
 
-static void a_kubelet_that_listens_and_does_not_answer_is_waited_for_without_end(void **state)
+static void a_kubelet_that_listens_and_does_not_answer_leaves_it_unknown(void **state)
 {
 	struct stand *s = *state;
 
@@ -336,21 +378,35 @@ static void a_kubelet_that_listens_and_does_not_answer_is_waited_for_without_end
 	serve(s, 2);
 	begin(s, 20);
 	until(s->loop, s->asked >= 5);
-	assert_int_equal(s->changed, 0);
+	assert_string_equal(s->text, "PodResourcesUnavailable");
+	assert_int_equal(s->changed, 1);
 	s->code = GRPC_OK;
-	until(s->loop, s->changed == 1);
+	until(s->loop, s->changed == 2);
 	assert_string_equal(s->text, "{\"a/b\":{\"7\":\"ns/p/c\"}}");
 }
 
-static void where_no_kubelet_has_ever_been_none_is_waited_for(void **state)
+/* A link that leads nowhere, a folder that is misspelt: nothing says that no pod has a device. */
+static void a_missing_folder_is_waited_for_like_a_kubelet(void **state)
 {
 	struct stand *s = *state;
 
 	mem_free(s->socket);
 	s->socket = str_printf("%s/none/kubelet.sock", s->dir);
-	begin(s, 0);
+	begin(s, 20);
+	pass(s->loop, 200);
+	assert_int_equal(s->changed, 0);
+}
+
+static void who_waits_is_told_where_the_kubelet_was_looked_for(void **state)
+{
+	struct stand *s = *state;
+
+	s->wait_ms = 1;
+	begin(s, 20);
 	until(s->loop, s->changed == 1);
-	assert_string_equal(s->text, "PodResourcesUnavailable");
+	assert_non_null(strstr(s->errors.data, s->socket));
+	assert_non_null(strstr(s->errors.data, "--kubelet-dir"));
+	assert_non_null(strstr(s->errors.data, "--no-kubelet"));
 }
 
 static void what_is_known_stays_while_the_kubelet_is_away(void **state)
@@ -393,6 +449,9 @@ static void what_is_not_named_any_more_stays_for_a_while(void **state)
 	s->id = "8";
 	until(s->loop, s->changed == 2);
 	assert_string_equal(s->text, "{\"a/b\":{\"7\":\"ns/p/c\",\"8\":\"ns/q/c\"}}");
+	/* Whoever has that pod's name now does not have its devices. */
+	assert_null(json_at(pod_resources_named(s->resources), "a/b", "7"));
+	assert_non_null(json_at(pod_resources_named(s->resources), "a/b", "8"));
 }
 
 static void what_is_not_named_any_more_is_free_after_it(void **state)
@@ -437,11 +496,14 @@ int main(void)
 		cmocka_unit_test(of_two_containers_the_same_is_named_each_time),
 		TEST(changes_are_told_and_nothing_else),
 		TEST(refreshing_often_is_asking_a_few_times),
+		TEST(a_check_is_an_answer_to_a_question_put_after_it),
+		TEST(a_check_is_answered_also_by_the_older_version),
 		TEST(the_older_version_is_asked_where_the_newer_is_not_served),
 		TEST(a_kubelet_that_is_absent_is_told_once_and_found_later),
 		TEST(a_kubelet_that_is_to_start_is_waited_for),
-		TEST(a_kubelet_that_listens_and_does_not_answer_is_waited_for_without_end),
-		TEST(where_no_kubelet_has_ever_been_none_is_waited_for),
+		TEST(a_kubelet_that_listens_and_does_not_answer_leaves_it_unknown),
+		TEST(a_missing_folder_is_waited_for_like_a_kubelet),
+		TEST(who_waits_is_told_where_the_kubelet_was_looked_for),
 		TEST(what_is_known_stays_while_the_kubelet_is_away),
 		TEST(what_is_not_named_any_more_stays_for_a_while),
 		TEST(what_is_not_named_any_more_is_free_after_it),

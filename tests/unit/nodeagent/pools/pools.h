@@ -1,8 +1,9 @@
 /*
- * What the tests of pools share: a host and a configuration as YAML, and looking at what became of them.
+ * What the tests of pools share: a host and a configuration as YAML, and looking at what became of
+ * them.
  */
-#ifndef ORBWEAVER_TESTS_UNIT_NODEAGENT_POOLS_H
-#define ORBWEAVER_TESTS_UNIT_NODEAGENT_POOLS_H
+#ifndef ORBWEAVER_TESTS_UNIT_NODEAGENT_POOLS_POOLS_H
+#define ORBWEAVER_TESTS_UNIT_NODEAGENT_POOLS_POOLS_H
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -11,10 +11,13 @@
 #include <string.h>
 
 #include "lib/json/json.h"
-#include "nodeagent/kubelet/pools.h"
-#include "tests/unit/nodeagent/pools.h"
+#include "nodeagent/pools/pools.h"
+#include "tests/unit/nodeagent/pools/pools.h"
 
-/* Two HCAs, one with a VF; an ordinary NIC with Soft-RoCE on it; Soft-RoCE on a bridge; an ordinary NIC. */
+/*
+ * Two HCAs, one with a VF; an ordinary NIC with Soft-RoCE on it; Soft-RoCE on a bridge; an ordinary
+ * NIC.
+ */
 static const char HOST[] = "interfaces:\n"
 			   "- {pciAddress: '0000:04:00.0', vendor: '8086', deviceID: '10c9', "
 			   "driver: igb, name: enp4s0, linkType: ETH}\n"
@@ -96,7 +99,7 @@ static json_t *rdma_device(const json_t *observed, size_t i)
 	return json_array_get(json_at(observed, "rdma", "devices"), i);
 }
 
-/* ---- shared ----------------------------------------------------------------------------------------------------------- */
+/* ---- shared ---- */
 
 static void tokens_bring_the_files_of_all_that_match(void **state)
 {
@@ -207,6 +210,7 @@ static void a_missing_connection_manager_is_told(void **state)
 	pools = compute(observed, doc, NULL);
 	assert_int_equal(healthy(pools, "rdma/x"), 2);
 	assert_says(json_at(pools, "problems"), "load the module rdma_ucm");
+	assert_says(json_at(pools, "problems"), "\"reason\":\"RdmaFilesMissing\"");
 }
 
 static void mode_exclusive_is_told_and_the_pool_stays(void **state)
@@ -223,12 +227,18 @@ static void an_empty_pool_is_there_with_nothing(void **state)
 {
 	json_auto_t *observed = yaml(HOST), *doc = one("{\"vendors\":[\"1af4\"]}");
 	json_auto_t *no_rdma = one("{\"ifNames\":[\"eno1\"]}");
+	json_auto_t *both = one("{\"vendors\":[\"1af4\"],\"linkTypes\":[\"infiniband\"]}");
+	json_auto_t *many = compute(observed, both, NULL);
 	json_auto_t *pools = compute(observed, doc, NULL),
 		    *plain = compute(observed, no_rdma, NULL);
 
 	assert_text(json_at(resource(pools, "rdma/x"), "devices"), "[]");
 	assert_says(json_at(resource(pools, "rdma/x"), "causes"),
 		    "no network device of this node matches");
+	/* Each NIC, with every selector that fails. */
+	assert_says(json_at(resource(many, "rdma/x"), "causes"),
+		    "eno1: vendor 8086, wanted 1af4; link type ether, wanted infiniband");
+	assert_says(json_at(many, "problems"), "NothingSelected");
 	assert_int_equal(healthy(plain, "rdma/x"), 0);
 	assert_says(json_at(resource(plain, "rdma/x"), "causes"),
 		    "0000:05:00.0 (eno1): it has no RDMA device");
@@ -356,6 +366,10 @@ static void a_bad_edit_takes_no_resource_away(void **state)
 		/* What it is called cannot be read: any that is missing. */
 		{GOOD("a", 1) "," GOOD("b", 2) "," GOOD("c", 3), "7," GOOD("b", 4), "a:1 c:3 b:4"},
 		{GOOD("a", 1), "{\"resourceName\":7}", "a:1"},
+		/* A count below zero, a name that cannot be one, a selector that there is not. */
+		{GOOD("a", 1), ENTRY("a", -5, "{\"vendors\":[\"a\"]}"), "a:1"},
+		{GOOD("a", 1), ENTRY("a shared!", 1, "{\"vendors\":[\"a\"]}"), "a:1"},
+		{GOOD("a", 1), ENTRY("a", 1, "{\"vendors\":[\"a\"],\"ifname\":[\"x\"]}"), "a:1"},
 		/* What is taken out is gone, and what is new and bad has nothing to be. */
 		{GOOD("a", 1) "," GOOD("b", 2), GOOD("b", 2), "b:2"},
 		{GOOD("a", 1) "," GOOD("b", 2), GOOD("b", 2) "," BAD("d"), "b:2"},
@@ -399,7 +413,7 @@ static void more_tokens_than_the_kubelet_takes_are_not_made(void **state)
 	assert_says(json_at(resource(pools, "rdma/b"), "causes"), "more than the 200000");
 }
 
-/* ---- device files ----------------------------------------------------------------------------------------------------- */
+/* ---- device files ---- */
 
 static json_t *device_files(const char *text)
 {
@@ -547,6 +561,21 @@ static void a_pattern_that_matches_everything_is_bounded(void **state)
 		&(struct pools_input){.prefix = "p", .dev_files = doc, .dev_names = names});
 	assert_int_equal(json_array_size(json_at(pools, "resources")), POOLS_ENTRIES_MAX);
 	assert_says(json_at(pools, "problems"), "\\\"loop256\\\" and what follows");
+	assert_says(json_at(pools, "problems"), "\"reason\":\"TooManyDevices\"");
+}
+
+static void problems_beyond_the_bound_are_counted(void **state)
+{
+	auto_strbuf struct strbuf config = {0};
+	json_auto_t *problems = NULL;
+	auto_free char *text = NULL;
+
+	for (int i = 0; i < 70; i++)
+		strbuf_addf(&config, "- {devicematch: '(', nummaxdevices: 1}\n");
+	text = offered(strbuf_str(&config), &problems);
+	assert_string_equal(text, "");
+	assert_says(problems, "\"reason\":\"MoreProblems\"");
+	assert_says(problems, "and 6 more problems");
 }
 
 /* Which pattern a bad one was, nobody can tell. */
@@ -601,6 +630,7 @@ int main(void)
 		cmocka_unit_test(the_first_pattern_counts_and_names_do_not_collide),
 		cmocka_unit_test(a_pattern_that_cannot_be_had_says_why),
 		cmocka_unit_test(a_pattern_that_matches_everything_is_bounded),
+		cmocka_unit_test(problems_beyond_the_bound_are_counted),
 		cmocka_unit_test(a_bad_pattern_takes_no_device_away),
 		cmocka_unit_test(what_is_no_device_list_is_refused),
 	};

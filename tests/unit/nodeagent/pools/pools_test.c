@@ -11,12 +11,12 @@
 #include <string.h>
 
 #include "lib/json/json.h"
-#include "nodeagent/kubelet/pools.h"
-#include "tests/unit/nodeagent/pools.h"
+#include "nodeagent/pools/pools.h"
+#include "tests/unit/nodeagent/pools/pools.h"
 
 /*
- * A PF with three VFs that do RDMA, one of which is on vfio-pci; a management NIC with a VF; a NIC without driver; a
- * software RDMA device on a bridge.
+ * A PF with three VFs that do RDMA, one of which is on vfio-pci; a management NIC with a VF; a NIC
+ * without driver; a software RDMA device on a bridge.
  */
 static const char HOST[] =
 	"interfaces:\n"
@@ -119,7 +119,73 @@ static size_t count(const json_t *pools, const char *name)
 
 #define SEED "spidernet.io/mellanoxrdma"
 
-/* ---- VF groups -------------------------------------------------------------------------------------------------------- */
+/* ---- what does no work ---- */
+
+/*
+ * The PF's or the VF's member, and what becomes of the VFs of the seed's resource; "": they are
+ * well.
+ */
+static void a_vf_that_can_do_no_work_is_unhealthy(void **state)
+{
+	static const struct {
+		const char *pf, *vf, *cause;
+		bool is_held;
+	} cases[] = {
+		{"{host: {carrier: true}, linkAdminState: up}", "{}", "", false},
+		/* It may be back in a moment. */
+		{"{host: {carrier: false}}", "{}", "", false},
+		{"{host: {carrier: false, noLink: true}}", "{}",
+		 "0000:3b:00.2: its port ens1f0 has no link; check cable and switch", false},
+		{"{linkAdminState: down, host: {noLink: true}}", "{}",
+		 "0000:3b:00.2: its port ens1f0 is down; ip link set ens1f0 up", false},
+		/* A pod that has it can start again before the link is there. */
+		{"{host: {carrier: false, noLink: true}}", "{}", "", true},
+		{"{host: {healthErrors: [fw_fatal]}}", "{}",
+		 "0000:3b:00.2: 0000:3b:00.0 reports an error of its fw_fatal; see devlink health "
+		 "show pci/0000:3b:00.0",
+		 true},
+		{"{}", "{host: {healthErrors: [vnic]}}",
+		 "0000:3b:00.2: 0000:3b:00.2 reports an error of its vnic; see devlink health show "
+		 "pci/0000:3b:00.2",
+		 false},
+		{"{host: {brokenMs: 5}}", "{}",
+		 "0000:3b:00.2: 0000:3b:00.0 had a fatal PCI Express error in the last ten "
+		 "minutes; see dmesg, and its slot",
+		 true},
+		{"{linkType: IB, host: {carrier: true}}", "{}",
+		 "0000:3b:00.2: its port ens1f0 is INIT; is a subnet manager running?", false},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		json_auto_t *observed = host(), *pf = yaml(cases[i].pf), *vf = yaml(cases[i].vf);
+		json_auto_t *wanted =
+			spec("0000:3b:00.0", "[{resourceName: mellanoxrdma, vfRange: 0-0, "
+					     "deviceType: netdevice, isRdma: true}]");
+		json_auto_t *allocated =
+			cases[i].is_held ? yaml("{'" SEED "': {'0000:3b:00.2': ml/a/c}}") : NULL;
+		json_auto_t *pools = NULL;
+
+		json_merge_patch(json_array_get(json_at(observed, "interfaces"), 0), pf);
+		json_merge_patch(vf_of(observed, 0, 0), vf);
+		json_put_str(
+			json_array_get(
+				json_at(json_array_get(json_at(observed, "rdma", "devices"), 0),
+					"ports"),
+				0),
+			"state", "INIT");
+		pools = compute((struct pools_input){
+			.spec = wanted, .observed = observed, .allocated = allocated});
+		assert_int_equal(
+			json_is_true(json_at(device(pools, SEED, "0000:3b:00.2"), "healthy")),
+			cases[i].cause[0] == '\0');
+		assert_string_equal(
+			json_str_or(json_array_get(json_at(resource(pools, SEED), "causes"), 0),
+				    ""),
+			cases[i].cause);
+	}
+}
+
+/* ---- VF groups ---- */
 
 static void an_rdma_vf_has_what_upstream_gives(void **state)
 {
@@ -150,6 +216,31 @@ static void an_rdma_vf_has_what_upstream_gives(void **state)
 		"\"numa\":0,\"pf\":\"0000:3b:00.0\"}");
 	assert_int_equal(count(pools, SEED), 2);
 	assert_text(json_at(pools, "problems"), "[]");
+}
+
+static void in_exclusive_mode_a_pod_gets_the_vfs_folder(void **state)
+{
+	json_auto_t *observed = host(), *pools = NULL, *later = NULL;
+	json_auto_t *wanted = spec("0000:3b:00.0", "[{resourceName: mellanoxrdma, vfRange: 0-1, "
+						   "deviceType: netdevice, isRdma: true}]");
+	json_t *vf = vf_of(observed, 0, 0);
+	const json_t *offered;
+
+	json_put_str(json_at(observed, "rdma"), "netnsMode", "exclusive");
+	pools = compute((struct pools_input){.spec = wanted, .observed = observed});
+	offered = device(pools, SEED, "0000:3b:00.2");
+	assert_text(json_at(offered, "nodes"),
+		    "[\"/dev/infiniband/rdma_cm\",{\"hostPath\":\"/run/orbweaver/rdma/"
+		    "0000:3b:00.2\",\"path\":\"/dev/infiniband/0000:3b:00.2/..\"}]");
+	assert_text(json_at(offered, "details", "rdma"),
+		    "{\"rdma_cm\":\"/dev/infiniband/rdma_cm\",\"rdma_dev\":\"mlx5_2\"}");
+	/* And while it is in a pod. */
+	json_put_bool(json_at(vf, "host"), "inUse", true);
+	hide_rdma(observed, "mlx5_2");
+	later = compute(
+		(struct pools_input){.spec = wanted, .observed = observed, .before = pools});
+	assert_true(json_same(json_at(device(later, SEED, "0000:3b:00.2"), "nodes"),
+			      json_at(offered, "nodes")));
 }
 
 static void a_vf_without_rdma_gets_no_rdma_files(void **state)
@@ -423,7 +514,7 @@ static void a_vf_that_carries_the_nodes_address_is_not_offered(void **state)
 		    "0000:3b:00.3: not offered, it has the node's address");
 }
 
-/* ---- VFs that pods have ----------------------------------------------------------------------------------------------- */
+/* ---- VFs that pods have ---- */
 
 static const char GROUP[] = "[{resourceName: mellanoxrdma, vfRange: 0-1, isRdma: true}]";
 
@@ -539,7 +630,10 @@ static void vfs_of_a_pf_that_is_gone_for_a_moment_are_unhealthy(void **state)
 	assert_true(json_is_false(json_at(device(pools, SEED, "0000:3b:00.3"), "healthy")));
 }
 
-/* The agent has started meanwhile: it knows them from the status alone. A second group has those of its own range. */
+/*
+ * The agent has started meanwhile: it knows them from the status alone. A second group has those of
+ * its own range.
+ */
 static void vfs_of_a_missing_pf_are_of_their_group_also_when_they_were_never_seen(void **state)
 {
 	json_auto_t *observed =
@@ -557,7 +651,7 @@ static void vfs_of_a_missing_pf_are_of_their_group_also_when_they_were_never_see
 	assert_non_null(device(pools, "spidernet.io/z", "0000:3b:00.3"));
 }
 
-/* ---- the upstream plugin's list --------------------------------------------------------------------------------------- */
+/* ---- the upstream plugin's list ---- */
 
 static json_t *list(const char *text)
 {
@@ -652,6 +746,7 @@ static void a_pf_without_vfs_is_offered_unless_the_node_needs_it(void **state)
 	assert_says(
 		json_at(pools, "problems"),
 		"0000:5e:00.0 (eno1) is selected, but not offered: it carries the default route");
+	assert_says(json_at(pools, "problems"), "\"reason\":\"ProtectedNic\"");
 	(void)json_object_del(json_at(json_array_get(json_at(open, "interfaces"), 1), "host"),
 			      "protected");
 	(void)json_object_del(json_at(open, "node"), "protected");
@@ -786,7 +881,7 @@ static void the_operators_own_spelling_is_read(void **state)
 	assert_int_equal(count(pools, SEED), 2);
 }
 
-/* ---- between the kinds ------------------------------------------------------------------------------------------------ */
+/* ---- between the kinds ---- */
 
 static void two_kinds_cannot_have_one_name(void **state)
 {
@@ -807,6 +902,7 @@ static void two_kinds_cannot_have_one_name(void **state)
 		    "the SR-IOV policies already");
 	assert_says(json_at(pools, "problems"),
 		    "resourceList: resource spidernet.io/x comes from the SR-IOV policies already");
+	assert_says(json_at(pools, "problems"), "\"reason\":\"DuplicateResource\"");
 }
 
 static void nothing_configured_is_nothing_offered(void **state)
@@ -820,14 +916,44 @@ static void a_status_says_which_pod_has_what(void **state)
 {
 	json_auto_t *plugins = yaml("[{name: n/a, wanted: 3}, {name: n/b, wanted: 1}]");
 	json_auto_t *allocated = yaml("{n/a: {'1': ns/p/c, '2': ns/q/c}, n/other: {x: ns/p/c}}");
-	json_auto_t *status = pools_status(plugins, allocated);
-	json_auto_t *unknown = pools_status(plugins, NULL);
+	json_auto_t *status = pools_status(plugins, allocated, NULL);
+	json_auto_t *unknown = pools_status(plugins, NULL, NULL);
 
 	assert_text(status, "[{\"allocated\":2,\"name\":\"n/a\",\"pods\":["
 			    "{\"device\":\"1\",\"pod\":\"ns/p/c\"},"
 			    "{\"device\":\"2\",\"pod\":\"ns/q/c\"}],\"wanted\":3},"
 			    "{\"allocated\":0,\"name\":\"n/b\",\"pods\":[],\"wanted\":1}]");
 	assert_true(json_same(unknown, plugins));
+}
+
+static void what_is_being_changed_is_given_to_nobody(void **state)
+{
+	json_auto_t *pools = yaml("{resources: [{name: n/a, devices: [{id: v, healthy: true}, "
+				  "{id: w, healthy: true}]}, {name: n/b, devices: []}]}"),
+		    *before = json_deep_copy(pools), *devices = yaml("{w: true, z: true}");
+	json_auto_t *withdrawn = pools_withdraw(pools, devices);
+	json_auto_t *again = pools_withdraw(pools, NULL);
+
+	assert_text(json_at(resource(withdrawn, "n/a"), "devices"),
+		    "[{\"healthy\":true,\"id\":\"v\"},{\"cause\":\"it is being changed\","
+		    "\"healthy\":false,\"id\":\"w\"}]");
+	assert_true(json_same(pools, before));
+	assert_true(json_same(again, before));
+}
+
+static void a_resource_that_nothing_asks_for_stays_while_pods_have_it(void **state)
+{
+	json_auto_t *plugins = yaml("[{name: n/a}]");
+	json_auto_t *allocated = yaml("{n/old: {'0000:3b:00.2': ns/p/c}, gpu/x: {'1': ns/q/c}}");
+	json_auto_t *before = yaml("[{name: n/a}, {name: n/old, kind: sriov, offered: 4}, "
+				   "{name: n/gone, kind: sriov}]");
+	json_auto_t *status = pools_status(plugins, allocated, before);
+	const json_t *old = json_find(status, "name", "n/old");
+
+	assert_int_equal(json_array_size(status), 2);
+	assert_int_equal(json_integer_value(json_at(old, "offered")), 0);
+	assert_int_equal(json_integer_value(json_at(old, "allocated")), 1);
+	assert_text(json_at(old, "pods"), "[{\"device\":\"0000:3b:00.2\",\"pod\":\"ns/p/c\"}]");
 }
 
 static void a_status_names_so_many_pods_and_no_more(void **state)
@@ -840,7 +966,7 @@ static void a_status_names_so_many_pods_and_no_more(void **state)
 
 		json_put_str(json_at(allocated, "n/a"), id, "ns/p/c");
 	}
-	status = pools_status(plugins, allocated);
+	status = pools_status(plugins, allocated, NULL);
 	assert_int_equal(json_array_size(json_at(json_array_get(status, 0), "pods")),
 			 POOLS_STATUS_PODS_MAX);
 	assert_int_equal(json_integer_value(json_at(json_array_get(status, 0), "allocated")), 200);
@@ -849,7 +975,9 @@ static void a_status_names_so_many_pods_and_no_more(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_vf_that_can_do_no_work_is_unhealthy),
 		cmocka_unit_test(an_rdma_vf_has_what_upstream_gives),
+		cmocka_unit_test(in_exclusive_mode_a_pod_gets_the_vfs_folder),
 		cmocka_unit_test(a_vf_without_rdma_gets_no_rdma_files),
 		cmocka_unit_test(a_range_names_the_vfs),
 		cmocka_unit_test(a_group_that_cannot_be_read_is_told),
@@ -883,6 +1011,8 @@ int main(void)
 		cmocka_unit_test(two_kinds_cannot_have_one_name),
 		cmocka_unit_test(nothing_configured_is_nothing_offered),
 		cmocka_unit_test(a_status_says_which_pod_has_what),
+		cmocka_unit_test(what_is_being_changed_is_given_to_nobody),
+		cmocka_unit_test(a_resource_that_nothing_asks_for_stays_while_pods_have_it),
 		cmocka_unit_test(a_status_names_so_many_pods_and_no_more),
 	};
 

@@ -1,0 +1,162 @@
+/*
+ * CNI calls that want addresses for pods which have ended, and for pods whose sandbox is made again.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "lib/base/clock.h"
+#include "lib/json/json.h"
+#include "nodeagent/addresses/addresses.h"
+#include "tests/fakes/scripted.h"
+
+#define ENDPOINT  "/apis/spiderpool.spidernet.io/v2beta1/namespaces/ml/spiderendpoints/p"
+#define NO_OBJECT "{\"kind\": \"Status\", \"reason\": \"NotFound\", \"details\": {\"name\": \"p\"}}"
+#define META(UID) "\"metadata\": {\"namespace\": \"ml\", \"name\": \"p\", \"uid\": \"" UID "\"}"
+#define STATUS(UID)                                                                                \
+	"\"status\": {\"current\": {\"uid\": \"" UID                                               \
+	"\", \"ips\": [{\"interface\": \"net1\", \"ipv4\": \"10.6.0.10/24\", \"ipv4Pool\": "       \
+	"\"a\"}]}}"
+
+#define ALIVE "{" META("u-1") ", \"spec\": {\"nodeName\": \"n1\"}}"
+#define ENDED                                                                                      \
+	"{" META("u-1") ", \"spec\": {\"restartPolicy\": \"OnFailure\"}, "                         \
+			"\"status\": {\"phase\": \"Succeeded\"}}"
+#define DOWN                                                                                       \
+	"{\"metadata\": {\"namespace\": \"ml\", \"name\": \"p\", \"resourceVersion\": \"7\", "     \
+	"\"annotations\": {\"orbweaver.io/down\": \"u-1\"}}, " STATUS("u-1") "}"
+#define OF_POD_BEFORE "{" META("e") ", " STATUS("u-0") "}"
+#define ANSWERS       "{" META("e") ", " STATUS("u-1") "}"
+
+static struct scripted s;
+static struct addresses *addresses;
+static struct {
+	int calls;
+	json_t *status;
+	struct err err;
+} got;
+
+static int set_up(void **state)
+{
+	scripted_open(&s);
+	memset(&got, 0, sizeof(got));
+	addresses = addresses_new(&(struct addresses_config){
+		.loop = s.loop,
+		.client = s.client,
+		.node = "n1",
+		.ns = "orbweaver-system",
+		.config_ns = "spiderpool",
+	});
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	addresses_free(addresses);
+	json_decref(got.status);
+	scripted_close(&s);
+	return 0;
+}
+
+static void reply(const char *start, int status, const char *body)
+{
+	http_script_add(s.http, start, &(struct http_reply){.status = status, .body = body});
+}
+
+static void on_got(void *arg, const json_t *status, const struct err *err)
+{
+	got.calls++;
+	got.status = json_incref((json_t *)status);
+	if (err)
+		got.err = *err;
+}
+
+/* Much later than scripted_until() waits: nothing here may wait for the deadline. */
+static void want(void)
+{
+	json_auto_t *asks = json_pack("[{s:s}]", "nic", "net1");
+
+	(void)addresses_want(addresses,
+			     &(struct addresses_request){
+				     .ns = "ml",
+				     .name = "p",
+				     .uid = "u-1",
+				     .asks = asks,
+				     .deadline_ms = clock_ms() + 3600000,
+			     },
+			     on_got, NULL);
+	scripted_until(&s, &got.calls, 1);
+}
+
+static void assert_pod_ended(void)
+{
+	assert_null(got.status);
+	assert_int_equal(got.err.class, ERR_INVALID);
+	assert_string_equal(got.err.reason, "PodEnded");
+	assert_string_equal(got.err.text,
+			    "pod ml/p has ended or is being deleted: it gets no addresses");
+	assert_int_equal(http_script_unused(s.http), 0);
+	assert_int_equal(http_script_unexpected(s.http), 0);
+}
+
+static void a_pod_that_has_ended_is_refused_at_once(void **state)
+{
+	reply("GET " ENDPOINT, 404, NO_OBJECT);
+	reply("GET /api/v1/namespaces/ml/pods/p", 200, ENDED);
+	want();
+	assert_pod_ended();
+}
+
+static void so_is_one_beside_the_addresses_of_the_pod_before(void **state)
+{
+	reply("GET " ENDPOINT, 200, OF_POD_BEFORE);
+	reply("GET /api/v1/namespaces/ml/pods/p", 200, ENDED);
+	want();
+	assert_pod_ended();
+}
+
+static void so_is_one_whose_addresses_are_being_given_back(void **state)
+{
+	reply("GET " ENDPOINT, 200, DOWN);
+	reply("GET /api/v1/namespaces/ml/pods/p", 200, ENDED);
+	want();
+	assert_pod_ended();
+}
+
+static void a_sandbox_that_is_made_again_takes_back_the_word_and_keeps_the_addresses(void **state)
+{
+	reply("GET " ENDPOINT, 200, DOWN);
+	reply("GET /api/v1/namespaces/ml/pods/p", 200, ALIVE);
+	reply("PATCH " ENDPOINT, 200, ANSWERS);
+	want();
+	assert_int_equal(got.err.class, ERR_NONE);
+	assert_string_equal(json_str_at(got.status, "current", "uid"), "u-1");
+	assert_non_null(strstr(http_script_request(s.http, 2), "\"orbweaver.io/down\":null"));
+	assert_int_equal(http_script_unexpected(s.http), 0);
+}
+
+static void addresses_that_are_there_need_no_look_at_the_pod(void **state)
+{
+	reply("GET " ENDPOINT, 200, ANSWERS);
+	want();
+	assert_string_equal(json_str_at(got.status, "current", "uid"), "u-1");
+	assert_int_equal(http_script_count(s.http, ""), 1);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+		TEST(a_pod_that_has_ended_is_refused_at_once),
+		TEST(so_is_one_beside_the_addresses_of_the_pod_before),
+		TEST(so_is_one_whose_addresses_are_being_given_back),
+		TEST(a_sandbox_that_is_made_again_takes_back_the_word_and_keeps_the_addresses),
+		TEST(addresses_that_are_there_need_no_look_at_the_pod),
+	};
+
+	json_init();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

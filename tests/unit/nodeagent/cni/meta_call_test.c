@@ -1,0 +1,534 @@
+/*
+ * The meta plugin's calls carried out by a worker: which programs run side by side, what is on the disk before the first one,
+ * what is undone, what is asked of the agent. The test is the server at the other end of the worker's line.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <setjmp.h>
+
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "lib/base/fs.h"
+#include "lib/base/root.h"
+#include "lib/json/frame.h"
+#include "lib/json/json.h"
+#include "nodeagent/cni/attachment.h"
+#include "nodeagent/cni/line.h"
+#include "nodeagent/cni/sandboxes.h"
+
+/* A node: a root with its state, and what the worker's plugins were asked. */
+struct node {
+	char path[64];
+	int root, state;
+	pid_t worker;
+	struct line line;             /* the server's end */
+	json_t *pod, *nads, *devices; /* what the agent says; pod NULL: gone */
+	json_t *called;               /* "ADD macvlan net1", … */
+	json_t *refused;              /* calls that fail */
+	json_t *status;               /* question about network-status, or NULL */
+	const char *disk_before; /* must be in the sandbox's file when the first program runs */
+	size_t at_once;          /* programs are held until so many run */
+	size_t most;             /* ran at the same time */
+	bool has_plugin;
+};
+
+static int setup(void **state)
+{
+	static struct node node;
+
+	node = (struct node){.path = "/tmp/meta-call-XXXXXX", .at_once = 1, .has_plugin = true};
+	assert_non_null(mkdtemp(node.path));
+	node.root = open(node.path, O_RDONLY | O_DIRECTORY);
+	assert_int_equal(mkdirat(node.root, "state", 0700), 0);
+	node.state = openat(node.root, "state", O_RDONLY | O_DIRECTORY);
+	assert_int_equal(sandboxes_prepare(node.state, NULL), 0);
+	node.called = json_array();
+	node.refused = json_array();
+	node.nads = json_object();
+	node.devices = json_array();
+	*state = &node;
+	return 0;
+}
+
+static int forget(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	return remove(path);
+}
+
+static int teardown(void **state)
+{
+	struct node *node = *state;
+
+	json_decref(node->pod);
+	json_decref(node->nads);
+	json_decref(node->devices);
+	json_decref(node->called);
+	json_decref(node->refused);
+	json_decref(node->status);
+	(void)close(node->root);
+	(void)close(node->state);
+	return nftw(node->path, forget, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+/* ---- what there is ---------------------------------------------------------------------------------------------------- */
+
+static void add_pod(struct node *node, const char *networks)
+{
+	json_decref(node->pod);
+	node->pod = json_pack("{s:{s:s,s:s,s:s,s:{s:s}}, s:{s:[{s:s}]}}", "metadata", "name", "p",
+			      "namespace", "ml", "uid", "u1", "annotations",
+			      "k8s.v1.cni.cncf.io/networks", networks, "spec", "containers", "name",
+			      "c");
+}
+
+static void add_nad(struct node *node, const char *name, const char *config, const char *resource)
+{
+	auto_free char *key = str_printf("ml/%s", name);
+	json_t *nad = json_pack("{s:{s:s,s:s,s:{}}, s:{s:s}}", "metadata", "name", name,
+				"namespace", "ml", "annotations", "spec", "config", config);
+
+	json_put_str(json_at(nad, "metadata", "annotations"), "k8s.v1.cni.cncf.io/resourceName",
+		     resource);
+	json_object_set_new(node->nads, key, nad);
+}
+
+/* ---- the worker ------------------------------------------------------------------------------------------------------- */
+
+static _Noreturn void be_worker(struct node *node, int fd, const char *command)
+{
+	struct line line = {.fd = fd};
+	json_t *config = json_pack("{s:s,s:s,s:s,s:[{s:s,s:s,s:s}]}", "cniVersion", "0.4.0", "name",
+				   "cluster", "type", "orbweaver", "delegates", "cniVersion",
+				   "0.4.0", "name", "cluster", "type", "calico");
+	json_t *env = json_pack("{s:s,s:s,s:s,s:s,s:s}", "CNI_COMMAND", command, "CNI_CONTAINERID",
+				"c1", "CNI_IFNAME", "mt0", "CNI_ARGS", "K8S_POD_UID=u1", "CNI_PATH",
+				"/opt/cni/bin");
+	json_t *pod = json_pack("{s:s,s:s,s:s}", "namespace", "ml", "name", "p", "uid", "u1");
+	struct attachment attachment = {
+		.line = &line,
+		.state = node->state,
+		.root = node->root,
+		.container = "c1",
+		.key = {"orbweaver", "cluster", "mt0"},
+		.config = config,
+		.env = env,
+		.pod = pod,
+		.netns = -1,
+		.has_plugin = node->has_plugin,
+		.steps = json_array(),
+	};
+	json_t *done = json_object(), *result = NULL;
+	struct err err = {0};
+	int rc;
+
+	if (str_eq(command, "ADD"))
+		rc = attachment_add(&attachment, &result, &err);
+	else if (str_eq(command, "CHECK"))
+		rc = attachment_check(&attachment, &err);
+	else
+		rc = attachment_delete(&attachment, &err);
+	json_put(done, "result", result);
+	if (rc < 0)
+		json_put(done, "error", line_error_new(&err));
+	line_send(&line, "done", done);
+	_exit(0);
+}
+
+static json_t *receive(struct line *line)
+{
+	json_t *message = NULL;
+	ssize_t n;
+
+	for (;;) {
+		if (json_frame_read(&line->in, &message, NULL) < 0)
+			fail_msg("no frame");
+		if (message)
+			return message;
+		strbuf_reserve(&line->in, 65536);
+		n = read(line->fd, line->in.data + line->in.len, 65536);
+		if (n <= 0)
+			fail_msg("the worker has ended without a word");
+		line->in.len += (size_t)n;
+	}
+}
+
+/* ---- the server ------------------------------------------------------------------------------------------------------- */
+
+static void answer_question(struct node *node, const json_t *question)
+{
+	const char *what = json_str_at(question, "what");
+	json_t *answer = json_object(), *reply;
+
+	if (str_eq(what, "networks")) {
+		json_put(answer, "pod", json_incref(node->pod));
+		json_put(answer, "nads", json_incref(node->nads));
+		json_put(answer, "devices", json_incref(node->devices));
+	} else {
+		assert_string_equal(what, "status");
+		json_decref(node->status);
+		node->status = json_deep_copy(question);
+	}
+	reply = json_pack("{s:o}", "answer", answer);
+	line_pass(&node->line, reply);
+	json_decref(reply);
+}
+
+static char *env_of(const json_t *exec, const char *name)
+{
+	json_t *entry;
+	size_t i;
+
+	json_array_foreach (json_at(exec, "env"), i, entry) {
+		const char *text = json_string_value(entry);
+
+		if (str_starts(text, name) && text[strlen(name)] == '=')
+			return str_dup(text + strlen(name) + 1);
+	}
+	return str_dup("");
+}
+
+/* The program ends: as a plugin that makes the interface, or refuses. */
+static void end_program(struct node *node, const json_t *exec)
+{
+	auto_free char *command = env_of(exec, "CNI_COMMAND"), *dev = env_of(exec, "CNI_IFNAME");
+	auto_free char *text = str_printf("%s %s %s", command, json_str_at(exec, "path"), dev);
+	auto_free char *result =
+		str_printf("{\"cniVersion\":\"0.4.0\",\"interfaces\":[{\"name\":\"%s\",\"sandbox\":"
+			   "\"/n\"}],\"ips\":[{\"version\":\"4\",\"address\":\"10.0.0.1/8\"}]}",
+			   dev);
+	bool fails = json_list_has(node->refused, text);
+	json_t *reply = json_pack(
+		"{s:O, s:i, s:s, s:s}", "id", json_object_get(exec, "id"), "status", fails ? 1 : 0,
+		"stdout", fails ? "{\"code\":7,\"msg\":\"no cable\"}" : result, "stderr", "");
+
+	json_array_append_new(node->called, json_string(text));
+	line_pass(&node->line, reply);
+	json_decref(reply);
+}
+
+static void check_disk(struct node *node)
+{
+	json_auto_t *sandbox = sandbox_read(node->state, "c1", NULL);
+	auto_free char *text = sandbox ? json_text(sandbox) : str_dup("");
+
+	if (node->disk_before && !strstr(text, node->disk_before))
+		fail_msg("not on the disk: %s in %s", node->disk_before, text);
+}
+
+/* Have a worker carry the command out; its last word, new. */
+static json_t *call(struct node *node, const char *command)
+{
+	json_auto_t *running = json_array();
+	json_t *done = NULL;
+	int pair[2];
+
+	json_array_clear(node->called);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+	node->worker = fork();
+	if (node->worker == 0) {
+		(void)close(pair[0]);
+		be_worker(node, pair[1], command);
+	}
+	(void)close(pair[1]);
+	node->line = (struct line){.fd = pair[0]};
+	while (!done) {
+		json_auto_t *message = receive(&node->line);
+		json_t *exec = json_object_get(message, "exec");
+
+		if (json_object_get(message, "ask"))
+			answer_question(node, json_object_get(message, "ask"));
+		else if (json_object_get(message, "done"))
+			done = json_incref(json_object_get(message, "done"));
+		if (!exec)
+			continue;
+		check_disk(node);
+		json_array_append(running, exec);
+		if (json_array_size(running) > node->most)
+			node->most = json_array_size(running);
+		/* The cluster's network runs alone; then so many are waited for, and the last one ends first. */
+		if (json_array_size(node->called) > 0 && json_array_size(running) < node->at_once)
+			continue;
+		while (json_array_size(running) > 0) {
+			size_t last = json_array_size(running) - 1;
+
+			end_program(node, json_array_get(running, last));
+			json_array_remove(running, last);
+		}
+	}
+	(void)waitpid(node->worker, NULL, 0);
+	(void)close(pair[0]);
+	strbuf_done(&node->line.in);
+	return done;
+}
+
+static void expect_called(const struct node *node, const char *want)
+{
+	auto_strbuf struct strbuf got = {0};
+	json_t *item;
+	size_t i;
+
+	json_array_foreach (node->called, i, item)
+		strbuf_addf(&got, "%s%s", i ? ", " : "", json_string_value(item));
+	assert_string_equal(strbuf_str(&got), want);
+}
+
+static bool has_sandbox(const struct node *node)
+{
+	json_auto_t *sandbox = sandbox_read(node->state, "c1", NULL);
+
+	return sandbox != NULL;
+}
+
+/* ---- tests ------------------------------------------------------------------------------------------------------------ */
+
+#define PLUGIN(type) "{\"cniVersion\":\"0.4.0\",\"type\":\"" type "\"}"
+
+static void sets_eight_networks_up_side_by_side(void **state)
+{
+	struct node *node = *state;
+	json_auto_t *done = NULL;
+
+	add_nad(node, "a", PLUGIN("macvlan"), NULL);
+	add_pod(node, "a,a,a,a,a,a,a,a");
+	node->at_once = 8;
+	done = call(node, "ADD");
+	assert_null(json_at(done, "error"));
+	assert_int_equal(node->most, 8);
+	assert_int_equal(json_array_size(node->called), 9);
+	assert_string_equal(json_string_value(json_array_get(node->called, 0)), "ADD calico mt0");
+	/* The cluster's result is the runtime's. */
+	assert_string_equal(
+		json_str_at(json_array_get(json_at(done, "result", "interfaces"), 0), "name"),
+		"mt0");
+}
+
+static void has_all_on_the_disk_before_the_first_plugin(void **state)
+{
+	struct node *node = *state;
+	json_auto_t *done = NULL;
+
+	add_nad(node, "a", PLUGIN("macvlan"), NULL);
+	add_pod(node, "a@roce0");
+	node->disk_before = "\"interface\":\"roce0\"";
+	done = call(node, "ADD");
+	assert_null(json_at(done, "error"));
+	assert_true(has_sandbox(node));
+}
+
+static void undoes_all_when_one_network_fails(void **state)
+{
+	struct node *node = *state;
+	json_auto_t *done = NULL;
+
+	add_nad(node, "a", PLUGIN("macvlan"), NULL);
+	add_nad(node, "b", PLUGIN("bond"), NULL);
+	add_pod(node, "a,b,a");
+	json_array_append_new(node->refused, json_string("ADD bond net2"));
+	done = call(node, "ADD");
+	assert_string_equal(json_str_at(done, "error", "reason"), "PluginFailed");
+	assert_non_null(
+		strstr(json_str_at(done, "error", "text"), "ml/b (net2): bond ADD: no cable"));
+	expect_called(node,
+		      "ADD calico mt0, ADD macvlan net1, ADD bond net2, DEL bond net2, DEL macvlan "
+		      "net1, DEL calico mt0");
+	assert_false(has_sandbox(node));
+	assert_null(node->status);
+}
+
+static void keeps_what_could_not_be_undone(void **state)
+{
+	struct node *node = *state;
+	json_auto_t *done = NULL, *again = NULL;
+
+	add_nad(node, "b", PLUGIN("bond"), NULL);
+	add_pod(node, "b");
+	json_array_append_new(node->refused, json_string("ADD bond net1"));
+	json_array_append_new(node->refused, json_string("DEL calico mt0"));
+	done = call(node, "ADD");
+	assert_non_null(json_at(done, "error"));
+	assert_true(has_sandbox(node));
+	json_array_clear(node->refused);
+	again = call(node, "DEL");
+	assert_null(json_at(again, "error"));
+	assert_false(has_sandbox(node));
+}
+
+static void deletes_by_the_disk_alone(void **state)
+{
+	struct node *node = *state;
+	json_auto_t *done = NULL, *gone = NULL;
+
+	add_nad(node, "a", PLUGIN("macvlan"), NULL);
+	add_pod(node, "a");
+	done = call(node, "ADD");
+	assert_null(json_at(done, "error"));
+	json_decref(node->pod);
+	node->pod = NULL;
+	json_object_clear(node->nads);
+	gone = call(node, "DEL");
+	assert_null(json_at(gone, "error"));
+	expect_called(node, "DEL macvlan net1, DEL calico mt0");
+	assert_false(has_sandbox(node));
+}
+
+static void keeps_the_sandbox_while_a_plugin_refuses_to_delete(void **state)
+{
+	struct node *node = *state;
+	json_auto_t *done = NULL, *refused = NULL, *again = NULL;
+
+	add_nad(node, "a", PLUGIN("macvlan"), NULL);
+	add_pod(node, "a");
+	done = call(node, "ADD");
+	json_array_append_new(node->refused, json_string("DEL macvlan net1"));
+	refused = call(node, "DEL");
+	assert_string_equal(json_str_at(refused, "error", "reason"), "PluginFailed");
+	/* The cluster's network is taken down all the same. */
+	expect_called(node, "DEL macvlan net1, DEL calico mt0");
+	json_array_clear(node->refused);
+	again = call(node, "DEL");
+	assert_null(json_at(again, "error"));
+	assert_false(has_sandbox(node));
+}
+
+static void takes_the_clusters_network_down_of_a_sandbox_from_before_us(void **state)
+{
+	struct node *node = *state;
+	json_auto_t *done = call(node, "DEL");
+
+	assert_null(json_at(done, "error"));
+	expect_called(node, "DEL calico mt0");
+	assert_false(has_sandbox(node));
+}
+
+static void takes_down_what_a_multus_set_up(void **state)
+{
+	struct node *node = *state;
+	/* {"cniVersion":"0.4.0","name":"n","type":"macvlan"} */
+	static const char kept[] =
+		"[{\"Bytes\":\"eyJjbmlWZXJzaW9uIjoiMC40LjAiLCJuYW1lIjoibiIsInR5cGUiOiJtYWN2bGFuIn0="
+		"\","
+		"\"Name\":\"cluster\"},{\"Bytes\":"
+		"\"eyJjbmlWZXJzaW9uIjoiMC40LjAiLCJuYW1lIjoibiIsInR5cGUiOiJtYWN2bGFuIn0=\",\"Name\":"
+		"\"ml/n\",\"ifnameRequest\":\"roce0\"}]";
+	json_auto_t *done = NULL;
+	struct stat st;
+
+	assert_int_equal(root_make_dirs(node->root, "/var/lib/cni/multus", 0755), 0);
+	assert_int_equal(root_write_atomic(node->root, "/var/lib/cni/multus/c1", kept, strlen(kept),
+					   0600, NULL),
+			 0);
+	done = call(node, "DEL");
+	assert_null(json_at(done, "error"));
+	expect_called(node, "DEL macvlan roce0, DEL macvlan mt0");
+	assert_int_equal(root_stat(node->root, "/var/lib/cni/multus/c1", &st), -1);
+}
+
+static void leaves_a_multus_what_it_would_need(void **state)
+{
+	struct node *node = *state;
+	json_auto_t *done = NULL, *gone = NULL;
+	struct stat st;
+
+	add_nad(node, "a", PLUGIN("macvlan"), NULL);
+	add_pod(node, "a");
+	assert_int_equal(root_make_dirs(node->root, "/opt/cni/bin", 0755), 0);
+	assert_int_equal(root_write_atomic(node->root, "/opt/cni/bin/multus", "", 0, 0755, NULL),
+			 0);
+	done = call(node, "ADD");
+	assert_null(json_at(done, "error"));
+	assert_int_equal(root_stat(node->root, "/var/lib/cni/multus/c1", &st), 0);
+	gone = call(node, "DEL");
+	assert_null(json_at(gone, "error"));
+	assert_int_equal(root_stat(node->root, "/var/lib/cni/multus/c1", &st), -1);
+}
+
+static void lets_a_pod_that_is_gone_go(void **state)
+{
+	struct node *node = *state;
+	json_auto_t *done = call(node, "ADD");
+
+	assert_string_equal(
+		json_str_at(json_array_get(json_at(done, "result", "ips"), 0), "address"),
+		"0.0.0.0/0");
+	expect_called(node, "");
+}
+
+static void says_what_the_pod_has(void **state)
+{
+	struct node *node = *state;
+	static const char info[] =
+		"{\"type\":\"pci\",\"version\":\"1.1.0\",\"pci\":{\"pci-address\":"
+		"\"0000:01:10.0\",\"rdma-device\":\"mlx5_2\"}}";
+	const char *cni = "/var/run/k8s.cni.cncf.io/devinfo/cni/ml-vf-c1_net1";
+	json_auto_t *done = NULL, *gone = NULL;
+	struct stat st;
+
+	add_nad(node, "vf", PLUGIN("host-device"), "x.io/vf");
+	add_pod(node, "vf");
+	json_array_append_new(node->devices,
+			      json_pack("{s:s,s:s,s:[s]}", "container", "c", "resource", "x.io/vf",
+					"ids", "0000:01:10.0"));
+	assert_int_equal(root_make_dirs(node->root, "/var/run/k8s.cni.cncf.io/devinfo/dp", 0755),
+			 0);
+	assert_int_equal(
+		root_write_atomic(
+			node->root,
+			"/var/run/k8s.cni.cncf.io/devinfo/dp/x.io-vf-0000:01:10.0-device.json",
+			info, strlen(info), 0644, NULL),
+		0);
+	done = call(node, "ADD");
+	assert_null(json_at(done, "error"));
+	assert_non_null(strstr(json_str_at(node->status, "text"), "\"rdma-device\": \"mlx5_2\""));
+	assert_string_equal(json_string_value(json_array_get(json_at(node->status, "added"), 1)),
+			    "Add net1 [10.0.0.1/8] from ml/vf");
+	assert_int_equal(root_stat(node->root, cni, &st), 0);
+	gone = call(node, "DEL");
+	assert_null(json_at(gone, "error"));
+	assert_int_equal(root_stat(node->root, cni, &st), -1);
+}
+
+static void checks_every_network(void **state)
+{
+	struct node *node = *state;
+	json_auto_t *done = NULL, *checked = NULL;
+
+	add_nad(node, "a", PLUGIN("macvlan"), NULL);
+	add_pod(node, "a");
+	done = call(node, "ADD");
+	checked = call(node, "CHECK");
+	assert_null(json_at(checked, "error"));
+	expect_called(node, "CHECK calico mt0, CHECK macvlan net1");
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(sets_eight_networks_up_side_by_side),
+		TEST(has_all_on_the_disk_before_the_first_plugin),
+		TEST(undoes_all_when_one_network_fails),
+		TEST(keeps_what_could_not_be_undone),
+		TEST(deletes_by_the_disk_alone),
+		TEST(keeps_the_sandbox_while_a_plugin_refuses_to_delete),
+		TEST(takes_the_clusters_network_down_of_a_sandbox_from_before_us),
+		TEST(takes_down_what_a_multus_set_up),
+		TEST(leaves_a_multus_what_it_would_need),
+		TEST(lets_a_pod_that_is_gone_go),
+		TEST(says_what_the_pod_has),
+		TEST(checks_every_network),
+	};
+
+	json_init();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,544 @@
+/*
+ * The server and its workers with real plugins: order, agents that are away, notes, what the agent
+ * hears.
+ */
+#include <fcntl.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/fs.h"
+#include "lib/base/log.h"
+#include "lib/base/own.h"
+#include "lib/json/json.h"
+#include "nodeagent/attach/attach.h"
+#include "nodeagent/cni/foreign.h"
+#include "nodeagent/cni/line.h"
+#include "tests/support/cni_stand.h"
+
+static struct cni_stand stand;
+
+/* ---- a planner ------------------------------------------------------------------------------- */
+
+bool attach_knows(const char *type)
+{
+	return str_eq(type, "sriov") || str_eq(type, "rdma") || str_eq(type, "coordinator");
+}
+
+static int touch(const char *name)
+{
+	auto_free char *path = str_printf("%s/kernel/%s", stand.folder, name);
+
+	return close(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+}
+
+static bool is_there(const char *name)
+{
+	auto_free char *path = str_printf("%s/kernel/%s", stand.folder, name);
+
+	return access(path, F_OK) == 0;
+}
+
+/* What the configuration's "does" says. */
+int attach_run(const struct attach_call *call, json_t **ret_result, struct err *err)
+{
+	const char *does = json_str_or(json_at(call->config, "does"), "");
+	const struct attach_services *s = call->services;
+	json_auto_t *state = json_pack("{s:s}", "was", "eth7");
+
+	if (call->command == ATTACH_DEL) {
+		(void)touch("deleted");
+		if (json_at(call->config, "ipam"))
+			(void)s->ipam(s->context, "DEL", call->config, NULL, NULL);
+		if (str_eq(does, "waits") && !is_there("back")) {
+			(void)s->save(s->context, state, NULL);
+			return 0;
+		}
+		if (str_eq(does, "stays"))
+			return err_set(err, ERR_HOST, "LinkStuck", "it could not be moved");
+		return s->save(s->context, NULL, err);
+	}
+	if (call->command == ATTACH_CHECK)
+		return json_str_at(call->saved, "was") ? 0 : -1;
+	if (str_eq(does, "crashes")) {
+		(void)s->save(s->context, state, NULL);
+		(void)raise(SIGKILL);
+	}
+	if (str_eq(does, "hangs")) {
+		(void)s->save(s->context, state, NULL);
+		(void)touch("hangs");
+		(void)pause();
+	}
+	if (s->save(s->context, state, err) < 0)
+		return -1;
+	if (json_at(call->config, "ipam"))
+		return s->ipam(s->context, "ADD", call->config, ret_result, err);
+	*ret_result = call->settings ? json_deep_copy(call->settings) : json_object();
+	return 0;
+}
+
+/* ---- pieces ---------------------------------------------------------------------------------- */
+
+static int set_up(void **state)
+{
+	cni_stand_open(&stand, true);
+	return 0;
+}
+
+static int set_up_without_agent(void **state)
+{
+	cni_stand_open(&stand, false);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	cni_stand_close(&stand);
+	return 0;
+}
+
+static char *config_of(const char *does, const char *ipam)
+{
+	return str_printf("{\"cniVersion\": \"1.1.0\", \"name\": \"rail0\", \"does\": \"%s\", "
+			  "\"deviceID\": \"0000:03:00.2\"%s%s%s}",
+			  does, ipam ? ", \"ipam\": {\"type\": \"" : "", ipam ? ipam : "",
+			  ipam ? "\"}" : "");
+}
+
+static int call(const char *command, const char *does, const char *ipam)
+{
+	auto_free char *config = config_of(does, ipam);
+
+	return cni_stand_call(&stand, "sriov", command, "c1", config);
+}
+
+static void until_nothing_is_left(void)
+{
+	int64_t until = clock_ms() + 20000;
+
+	for (;;) {
+		auto_free char *left = cni_stand_leftovers(&stand);
+
+		if (!strstr(left, "sandboxes/") && !strstr(left, "notes/"))
+			return;
+		if (clock_ms() > until)
+			fail_msg("left: %s", left);
+		cni_stand_turn(&stand);
+	}
+}
+
+static void until_heard(const char *key)
+{
+	int64_t until = clock_ms() + 20000;
+
+	while (!cni_stand_heard(&stand, key) && clock_ms() < until)
+		cni_stand_turn(&stand);
+	assert_non_null(cni_stand_heard(&stand, key));
+}
+
+static void put_program(const char *name, const char *text)
+{
+	auto_free char *path = str_below(stand.folder, name);
+
+	assert_int_equal(fs_write_atomic(AT_FDCWD, path, text, strlen(text), 0755, NULL), 0);
+}
+
+/* ---- calls ----------------------------------------------------------------------------------- */
+
+static void addresses_come_from_the_agent(void **state)
+{
+	const json_t *asked;
+
+	assert_int_equal(call("ADD", "", "spiderpool"), 0);
+	assert_non_null(strstr(stand.printed, "10.6.0.2/16"));
+	asked = json_at(cni_stand_heard(&stand, "ask"), "ask");
+	assert_string_equal(json_str_at(asked, "what"), "addresses");
+	assert_string_equal(json_str_at(asked, "pod", "uid"), "u1");
+	assert_string_equal(json_str_at(asked, "wish", "nic"), "net1");
+	assert_int_equal(call("CHECK", "", "spiderpool"), 0);
+	assert_int_equal(call("DEL", "", "spiderpool"), 0);
+	assert_false(stand.has_given);
+	until_nothing_is_left();
+}
+
+static void the_coordinator_has_the_cluster_s_settings(void **state)
+{
+	auto_free char *config = config_of("", NULL);
+
+	assert_int_equal(cni_stand_call(&stand, "coordinator", "ADD", "c1", config), 0);
+	assert_string_equal(json_str_at(cni_stand_heard(&stand, "ask"), "ask", "what"),
+			    "coordinator");
+}
+
+static void another_ipam_plugin_is_run_by_the_plugin(void **state)
+{
+	put_program("host-ip", "#!/bin/sh\n[ $CNI_COMMAND = DEL ] || "
+			       "echo '{\"ips\": [{\"address\": \"10.9.0.1/24\"}]}'\n");
+	assert_int_equal(call("ADD", "", "host-ip"), 0);
+	assert_non_null(strstr(stand.printed, "10.9.0.1/24"));
+}
+
+static void another_ipam_plugin_s_words_are_passed_on(void **state)
+{
+	put_program("host-ip", "#!/bin/sh\necho '{\"code\": 7, \"msg\": \"no more\"}'\nexit 1\n");
+	assert_int_equal(call("ADD", "", "host-ip"), 1);
+	assert_non_null(strstr(stand.printed, "IpamFailed"));
+	assert_non_null(strstr(stand.printed, "no more"));
+	assert_int_equal(call("ADD", "", "a/path"), 1);
+	assert_non_null(strstr(stand.printed, "BadNetworkConfig"));
+	assert_int_equal(call("ADD", "", "no-such"), 1);
+	assert_non_null(strstr(stand.printed, "no-such"));
+}
+
+static void an_ipam_without_a_type_is_refused(void **state)
+{
+	const char *config = "{\"cniVersion\": \"1.0.0\", \"name\": \"a\", \"ipam\": {}}";
+
+	assert_int_equal(cni_stand_call(&stand, "sriov", "ADD", "c1", config), 1);
+	assert_non_null(strstr(stand.printed, "NoIpam"));
+}
+
+static void check_needs_an_attachment(void **state)
+{
+	assert_int_equal(call("CHECK", "", NULL), 1);
+	assert_non_null(strstr(stand.printed, "NotAttached"));
+}
+
+static void a_name_that_nobody_knows_is_refused(void **state)
+{
+	auto_free char *config = config_of("", NULL);
+
+	assert_int_equal(cni_stand_call(&stand, "bridge", "ADD", "c1", config), 1);
+	assert_non_null(strstr(stand.printed, "UnknownPlugin"));
+}
+
+static void a_failure_becomes_an_event_of_the_pod(void **state)
+{
+	const json_t *event;
+
+	stand.is_refused = true;
+	assert_int_equal(call("ADD", "", "spiderpool"), 1);
+	assert_non_null(strstr(stand.printed, "\"code\":11"));
+	until_heard("event");
+	event = json_at(cni_stand_heard(&stand, "event"), "event");
+	assert_string_equal(json_str_at(event, "reason"), "AddressesPending");
+	assert_string_equal(json_str_at(event, "pod", "name"), "a");
+	assert_string_equal(json_str_at(event, "message"),
+			    "interface net1 of network rail0: sriov ADD: no address yet");
+}
+
+static void the_agent_hears_what_is_attached_and_what_it_took(void **state)
+{
+	int64_t until = clock_ms() + 20000;
+	const json_t *first = NULL;
+	bool is_counted = false;
+
+	assert_int_equal(call("ADD", "", "spiderpool"), 0);
+	while (!first && clock_ms() < until) {
+		cni_stand_turn(&stand);
+		first = json_array_get(
+			json_at(cni_stand_heard(&stand, "attachments"), "attachments"), 0);
+	}
+	assert_string_equal(json_str_at(first, "device"), "0000:03:00.2");
+	assert_string_equal(json_str_at(first, "phase"), "added");
+	/* What was told before the call had ended does not count it yet. */
+	while (!is_counted && clock_ms() < until) {
+		until_heard("metrics");
+		is_counted = strstr(json_str_at(cni_stand_heard(&stand, "metrics"), "metrics"),
+				    "orbweaver_cni_calls_total{plugin=\"sriov\",command=\"ADD\","
+				    "outcome=\"ok\"} 1");
+		cni_stand_turn(&stand);
+	}
+	assert_true(is_counted);
+}
+
+/* ---- when something ends --------------------------------------------------------------------- */
+
+static void a_worker_that_crashes_is_undone(void **state)
+{
+	assert_int_equal(call("ADD", "crashes", NULL), 1);
+	assert_non_null(strstr(stand.printed, "WorkerEnded"));
+	assert_true(is_there("deleted"));
+	until_nothing_is_left();
+}
+
+static void an_add_that_the_runtime_gives_up_is_undone(void **state)
+{
+	auto_free char *config = config_of("hangs", NULL);
+	pid_t pid = cni_stand_start(&stand, "sriov", "ADD", "c1", config);
+	int64_t until = clock_ms() + 20000;
+
+	while (!is_there("hangs") && clock_ms() < until)
+		cni_stand_turn(&stand);
+	(void)kill(pid, SIGKILL);
+	assert_int_equal(cni_stand_finish(&stand, pid), -1);
+	until_nothing_is_left();
+	assert_true(is_there("deleted"));
+}
+
+static void a_device_that_could_not_be_moved_fails_del(void **state)
+{
+	assert_int_equal(call("ADD", "stays", NULL), 0);
+	assert_int_equal(call("DEL", "stays", NULL), 1);
+	assert_non_null(strstr(stand.printed, "it could not be moved"));
+}
+
+static bool device_has_owner(void)
+{
+	auto_free char *path =
+		str_printf("%s/var/lib/orbweaver/cni/devices/0000:03:00.2.json", stand.folder);
+
+	return access(path, F_OK) == 0;
+}
+
+/* What is left of it on the VF would be the next pod's idea of how it was before. */
+static void a_device_stays_the_sandboxs_until_its_last_plugin_has_let_go(void **state)
+{
+	auto_free char *config = config_of("", NULL);
+
+	assert_int_equal(call("ADD", "", NULL), 0);
+	assert_int_equal(cni_stand_call(&stand, "rdma", "ADD", "c1", config), 0);
+	assert_int_equal(cni_stand_call(&stand, "rdma", "DEL", "c1", config), 0);
+	assert_true(device_has_owner());
+	assert_int_equal(call("DEL", "", NULL), 0);
+	assert_false(device_has_owner());
+}
+
+/* As from a program before us: its PF is away for a while. */
+static void what_has_to_wait_is_done_later_also_without_an_add(void **state)
+{
+	int64_t until = clock_ms() + 20000;
+	bool is_kept = false;
+
+	assert_int_equal(call("DEL", "waits", NULL), 0);
+	/* The server tries again at once, and writes the file anew each time: one look may miss it. */
+	while (!is_kept && clock_ms() < until) {
+		auto_free char *left = cni_stand_leftovers(&stand);
+
+		is_kept = strstr(left, "sandboxes/c1.json");
+		cni_stand_turn(&stand);
+	}
+	assert_true(is_kept);
+	(void)touch("back");
+	until_nothing_is_left();
+}
+
+static void gc_takes_away_what_is_not_on_the_list(void **state)
+{
+	const char *config = "{\"cniVersion\": \"1.1.0\", \"name\": \"rail0\", "
+			     "\"cni.dev/valid-attachments\": []}";
+
+	assert_int_equal(call("ADD", "", NULL), 0);
+	assert_int_equal(cni_stand_call(&stand, "sriov", "GC", "", config), 0);
+	until_nothing_is_left();
+	assert_true(is_there("deleted"));
+}
+
+static void gc_leaves_what_is_on_the_list(void **state)
+{
+	const char *config = "{\"cniVersion\": \"1.1.0\", \"name\": \"rail0\", "
+			     "\"cni.dev/valid-attachments\": "
+			     "[{\"containerID\": \"c1\", \"ifname\": \"net1\"}]}";
+
+	assert_int_equal(call("ADD", "", NULL), 0);
+	assert_int_equal(cni_stand_call(&stand, "sriov", "GC", "", config), 0);
+	/* A call of the same sandbox comes after it. */
+	assert_int_equal(call("CHECK", "", NULL), 0);
+	assert_false(is_there("deleted"));
+}
+
+/* ---- without an agent ------------------------------------------------------------------------ */
+
+static void status_says_whether_the_agent_is_there(void **state)
+{
+	auto_free char *config = config_of("", NULL);
+
+	assert_int_equal(cni_stand_call(&stand, "sriov", "STATUS", "", config), 1);
+	assert_non_null(strstr(stand.printed, "\"code\":50"));
+	cni_stand_kill_server(&stand);
+	cni_stand_start_server(&stand, true);
+	/* The line may come after the call. */
+	while (cni_stand_call(&stand, "sriov", "STATUS", "", config) != 0)
+		;
+}
+
+static void an_agent_that_goes_leaves_the_server_standing(void **state)
+{
+	auto_free char *config = config_of("", NULL);
+	int server = cni_shared->server;
+
+	while (cni_stand_call(&stand, "sriov", "STATUS", "", config) != 0)
+		;
+	(void)close(stand.line);
+	stand.line = -1;
+	while (cni_stand_call(&stand, "sriov", "STATUS", "", config) == 0)
+		;
+	assert_non_null(strstr(stand.printed, "\"code\":50"));
+	assert_int_equal(cni_shared->server, server);
+}
+
+static void add_waits_for_the_agent_and_says_to_try_again(void **state)
+{
+	assert_int_equal(call("ADD", "", "spiderpool"), 1);
+	assert_non_null(strstr(stand.printed, "AgentAway"));
+	assert_non_null(strstr(stand.printed, "\"code\":11"));
+}
+
+static void del_does_not_wait_and_is_finished_when_the_agent_is_back(void **state)
+{
+	cni_stand_kill_server(&stand);
+	cni_stand_start_server(&stand, true);
+	assert_int_equal(call("ADD", "", "spiderpool"), 0);
+	cni_stand_kill_server(&stand);
+	cni_stand_start_server(&stand, false);
+	{
+		auto_free char *config = config_of("", "spiderpool");
+
+		assert_int_equal(cni_stand_call(&stand, "spiderpool", "DEL", "c1", config), 0);
+	}
+	assert_true(stand.has_given);
+	cni_stand_kill_server(&stand);
+	cni_stand_start_server(&stand, true);
+	while (stand.has_given)
+		cni_stand_turn(&stand);
+}
+
+static void a_del_without_a_server_is_worked_off_by_the_next(void **state)
+{
+	auto_free char *config = config_of("", "spiderpool"), *socket = NULL;
+
+	cni_stand_kill_server(&stand);
+	cni_stand_start_server(&stand, true);
+	assert_int_equal(call("ADD", "", "spiderpool"), 0);
+	socket = str_below(stand.folder, "run/cni.sock");
+	(void)kill(cni_shared->server, SIGSTOP);
+	assert_int_equal(unlink(socket), 0);
+	assert_int_equal(call("DEL", "", "spiderpool"), 0);
+	assert_false(is_there("deleted"));
+	cni_stand_kill_server(&stand);
+	cni_stand_start_server(&stand, true);
+	until_nothing_is_left();
+	assert_true(is_there("deleted"));
+	assert_false(stand.has_given);
+}
+
+static void a_note_that_is_none_is_removed(void **state)
+{
+	auto_free char *notes = str_below(stand.folder, "var/lib/orbweaver/cni/notes");
+
+	cni_stand_kill_server(&stand);
+	assert_int_equal(fs_make_dirs(notes, 0700), 0);
+	put_program("var/lib/orbweaver/cni/notes/1", "nonsense");
+	cni_stand_start_server(&stand, true);
+	until_nothing_is_left();
+}
+
+/* A namespace that is not there any more: nobody sends a DEL for it, perhaps never. */
+static void what_belongs_to_a_sandbox_that_is_gone_is_buried(void **state)
+{
+	const char *sandbox =
+		"{\"version\": 1, \"container\": \"c1\", \"boot\": \"an earlier one\", "
+		"\"netns\": {\"path\": \"/run/netns/gone\"}, \"pod\": {\"namespace\": \"lab\", "
+		"\"name\": \"a\", \"uid\": \"u1\"}, \"attachments\": [{\"plugin\": \"sriov\", "
+		"\"network\": \"rail0\", \"ifname\": \"net1\", \"phase\": \"added\", "
+		"\"config\": {}, \"saved\": {\"was\": \"eth7\"}}]}";
+	auto_free char *folder = str_below(stand.folder, "var/lib/orbweaver/cni/sandboxes");
+
+	cni_stand_kill_server(&stand);
+	assert_int_equal(fs_make_dirs(folder, 0700), 0);
+	put_program("var/lib/orbweaver/cni/sandboxes/c1.json", sandbox);
+	cni_stand_start_server(&stand, true);
+	until_nothing_is_left();
+	assert_true(is_there("deleted"));
+}
+
+/* ---- lines ----------------------------------------------------------------------------------- */
+
+static void a_line_whose_server_is_gone_says_so(void **state)
+{
+	struct line line = {0};
+	struct err err = {0};
+	int pair[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+	(void)close(pair[1]);
+	line.fd = pair[0];
+	assert_null(line_ask(&line, "ask", json_object(), &err));
+	assert_string_equal(err.reason, "ServerGone");
+	strbuf_done(&line.in);
+	(void)close(pair[0]);
+}
+
+static void an_error_survives_a_line(void **state)
+{
+	struct err err = {0}, again = {0};
+	json_auto_t *error = NULL, *none = json_object();
+
+	(void)err_set(&err, ERR_CONFLICT, "Taken", "by %s", "another");
+	error = line_error_new(&err);
+	assert_int_equal(line_error_read(error, &again), -1);
+	assert_int_equal(again.class, ERR_CONFLICT);
+	assert_string_equal(again.reason, "Taken");
+	assert_string_equal(again.text, "by another");
+	assert_int_equal(line_error_read(none, &again), -1);
+	assert_string_equal(again.reason, "BadAnswer");
+}
+
+static void a_program_that_prints_no_result_is_an_error(void **state)
+{
+	json_auto_t *end = json_pack("{s:i, s:s}", "status", 0, "stdout", "hello");
+	json_t *result = NULL;
+	struct err err = {0};
+
+	assert_int_equal(foreign_read("x", end, &result, &err), -1);
+	assert_string_equal(err.reason, "BadResult");
+}
+
+int main(void)
+{
+#define TEST(name)       cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST_ALONE(name) cmocka_unit_test_setup_teardown(name, set_up_without_agent, tear_down)
+	const struct CMUnitTest tests[] = {
+		TEST(addresses_come_from_the_agent),
+		TEST(the_coordinator_has_the_cluster_s_settings),
+		TEST(another_ipam_plugin_is_run_by_the_plugin),
+		TEST(another_ipam_plugin_s_words_are_passed_on),
+		TEST(an_ipam_without_a_type_is_refused),
+		TEST(check_needs_an_attachment),
+		TEST(a_name_that_nobody_knows_is_refused),
+		TEST(a_failure_becomes_an_event_of_the_pod),
+		TEST(the_agent_hears_what_is_attached_and_what_it_took),
+		TEST(a_worker_that_crashes_is_undone),
+		TEST(an_add_that_the_runtime_gives_up_is_undone),
+		TEST(a_device_that_could_not_be_moved_fails_del),
+		TEST(a_device_stays_the_sandboxs_until_its_last_plugin_has_let_go),
+		TEST(what_has_to_wait_is_done_later_also_without_an_add),
+		TEST(gc_takes_away_what_is_not_on_the_list),
+		TEST(gc_leaves_what_is_on_the_list),
+		TEST_ALONE(status_says_whether_the_agent_is_there),
+		TEST(an_agent_that_goes_leaves_the_server_standing),
+		TEST_ALONE(add_waits_for_the_agent_and_says_to_try_again),
+		TEST_ALONE(del_does_not_wait_and_is_finished_when_the_agent_is_back),
+		TEST_ALONE(a_del_without_a_server_is_worked_off_by_the_next),
+		TEST(a_note_that_is_none_is_removed),
+		TEST(what_belongs_to_a_sandbox_that_is_gone_is_buried),
+		cmocka_unit_test(a_line_whose_server_is_gone_says_so),
+		cmocka_unit_test(an_error_survives_a_line),
+		cmocka_unit_test(a_program_that_prints_no_result_is_an_error),
+	};
+
+	json_init();
+	(void)log_configure("warn", NULL);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

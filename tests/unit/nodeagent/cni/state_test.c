@@ -1,0 +1,355 @@
+/* What is on the disk: sandboxes, devices' owners, installed plugins. */
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "cni/plugin.h"
+#include "lib/base/fs.h"
+#include "lib/base/own.h"
+#include "lib/base/str.h"
+#include "lib/json/json.h"
+#include "nodeagent/cni/devices.h"
+#include "nodeagent/cni/install.h"
+#include "nodeagent/cni/ledger.h"
+#include "nodeagent/cni/sandboxes.h"
+#include "tests/support/scratch.h"
+
+struct stand {
+	char *folder;
+	int state;
+};
+
+static int set_up(void **state)
+{
+	struct stand *s = calloc(1, sizeof(*s));
+
+	s->folder = scratch_new();
+	s->state = open(s->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_int_equal(sandboxes_prepare(s->state, NULL), 0);
+	*state = s;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct stand *s = *state;
+
+	(void)close(s->state);
+	scratch_free(s->folder);
+	free(s);
+	return 0;
+}
+
+static const struct sandbox_key key = {"sriov", "rail0", "net1"};
+
+static void put(const struct stand *s, const char *path, const char *text)
+{
+	assert_int_equal(fs_write_atomic(s->state, path, text, strlen(text), 0755, NULL), 0);
+}
+
+static char *get(const struct stand *s, const char *path)
+{
+	struct strbuf text = {0};
+
+	return fs_read(s->state, path, 1 << 20, &text, NULL) == 0 ? strbuf_take(&text) : NULL;
+}
+
+/* ---- sandboxes ------------------------------------------------------------------------------- */
+
+static bool add_one(void *arg, json_t *sandbox)
+{
+	json_array_append_new(json_at(sandbox, "attachments"),
+			      json_pack("{s:s, s:s, s:s}", "plugin", key.plugin, "network",
+					key.network, "ifname", key.ifname));
+	return true;
+}
+
+static bool remove_all(void *arg, json_t *sandbox)
+{
+	(void)json_array_clear(json_at(sandbox, "attachments"));
+	return true;
+}
+
+static void a_sandbox_is_there_until_its_last_attachment_goes(void **state)
+{
+	const struct stand *s = *state;
+	json_auto_t *sandbox = NULL, *list = NULL, *after = NULL;
+
+	assert_int_equal(sandbox_change(s->state, "c1", true, add_one, NULL, NULL), 0);
+	sandbox = sandbox_read(s->state, "c1", NULL);
+	assert_non_null(sandbox_find(sandbox, &key));
+	assert_null(sandbox_find(sandbox, &(struct sandbox_key){"sriov", "rail0", "net2"}));
+	list = sandboxes_list(s->state);
+	assert_int_equal(json_array_size(list), 1);
+	assert_int_equal(sandbox_change(s->state, "c1", true, remove_all, NULL, NULL), 0);
+	after = sandboxes_list(s->state);
+	assert_int_equal(json_array_size(after), 0);
+}
+
+static void what_cannot_be_read_is_put_aside(void **state)
+{
+	const struct stand *s = *state;
+	auto_free char *aside = NULL;
+	struct err err = {0};
+
+	put(s, "sandboxes/c1.json", "{\"container\": \"c1\", \"attachments\": [{}]}");
+	assert_null(sandbox_read(s->state, "c1", &err));
+	assert_string_equal(err.reason, "BadSandbox");
+	assert_int_equal(sandbox_change(s->state, "c1", true, add_one, NULL, NULL), 0);
+	aside = get(s, "sandboxes/c1.json.unreadable");
+	assert_non_null(aside);
+}
+
+static void a_file_that_cannot_be_opened_is_an_error(void **state)
+{
+	const struct stand *s = *state;
+	struct err err = {0};
+
+	assert_int_equal(symlinkat("/etc/passwd", s->state, "sandboxes/c1.json"), 0);
+	assert_null(sandbox_read(s->state, "c1", &err));
+	assert_string_equal(err.reason, "SandboxUnreadable");
+	assert_int_equal(sandbox_change(s->state, "c1", true, add_one, NULL, &err), -1);
+	assert_string_equal(err.reason, "SandboxNotWritten");
+}
+
+static void drafts_of_a_crash_are_removed(void **state)
+{
+	const struct stand *s = *state;
+	auto_free char *left = NULL;
+
+	put(s, "sandboxes/.c1.json.draft", "half of it");
+	assert_int_equal(sandboxes_prepare(s->state, NULL), 0);
+	left = get(s, "sandboxes/.c1.json.draft");
+	assert_null(left);
+}
+
+static void a_state_that_is_no_folder_cannot_be_used(void **state)
+{
+	const struct stand *s = *state;
+	struct err err = {0};
+	int file;
+
+	put(s, "file", "");
+	file = openat(s->state, "file", O_RDONLY | O_CLOEXEC);
+	assert_int_equal(sandboxes_prepare(file, &err), -1);
+	assert_string_equal(err.reason, "StateUnusable");
+	assert_int_equal(device_lock(file, "0000:03:00.2", &err), -1);
+	assert_string_equal(err.reason, "DeviceNotLocked");
+	assert_int_equal(device_claim(file, "0000:03:00.2", "c1", "net1", &err), -1);
+	assert_string_equal(err.reason, "DeviceNotClaimed");
+	(void)close(file);
+}
+
+/* ---- devices --------------------------------------------------------------------------------- */
+
+static void lock_and_let_go(const struct stand *s)
+{
+	(void)close(device_lock(s->state, "0000:03:00.2", NULL));
+}
+
+static void a_device_belongs_to_who_claimed_it_last(void **state)
+{
+	const struct stand *s = *state;
+	const char *vf = "0000:03:00.2";
+
+	lock_and_let_go(s);
+	assert_true(device_is_owned(s->state, vf, "c1"));
+	assert_int_equal(device_claim(s->state, vf, "c1", "net1", NULL), 0);
+	assert_true(device_is_owned(s->state, vf, "c1"));
+	assert_int_equal(device_claim(s->state, vf, "c2", "net1", NULL), 0);
+	assert_false(device_is_owned(s->state, vf, "c1"));
+	/* The DEL of the old one changes nothing. */
+	device_release(s->state, vf, "c1");
+	assert_true(device_is_owned(s->state, vf, "c2"));
+	device_release(s->state, vf, "c2");
+	assert_true(device_is_owned(s->state, vf, "c3"));
+}
+
+static void an_owner_that_is_still_to_be_deleted_has_its_device_back(void **state)
+{
+	const struct stand *s = *state;
+	const char *vf = "0000:03:00.2";
+
+	lock_and_let_go(s);
+	assert_int_equal(sandbox_change(s->state, "c1", false, add_one, NULL, NULL), 0);
+	assert_int_equal(device_claim(s->state, vf, "c1", "net1", NULL), 0);
+	/* The ADD of the next pod fails. */
+	assert_int_equal(device_claim(s->state, vf, "c2", "net1", NULL), 0);
+	device_release(s->state, vf, "c2");
+	assert_true(device_is_owned(s->state, vf, "c1"));
+	assert_false(device_is_owned(s->state, vf, "c2"));
+}
+
+static void an_owner_that_cannot_be_read_is_somebody_else(void **state)
+{
+	const struct stand *s = *state;
+
+	lock_and_let_go(s);
+	put(s, "devices/0000:03:00.2.json", "{");
+	assert_false(device_is_owned(s->state, "0000:03:00.2", "c1"));
+}
+
+static void a_device_is_found_in_a_configuration(void **state)
+{
+	static const struct {
+		const char *config, *device;
+	} cases[] = {
+		{"{\"deviceID\": \"0000:03:00.2\"}", "0000:03:00.2"},
+		{"{\"runtimeConfig\": {\"deviceID\": \"0000:03:00.3\"}}", "0000:03:00.3"},
+		{"{\"pciBusID\": \"0000:03:00.4\"}", "0000:03:00.4"},
+		{"{\"deviceID\": \"../etc/passwd\"}", NULL},
+		{"{}", NULL},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		json_auto_t *config = json_parse(cases[i].config, strlen(cases[i].config), NULL);
+		const char *device = device_of(config);
+
+		assert_true(str_eq(device, cases[i].device));
+	}
+}
+
+/* ---- the ledger ------------------------------------------------------------------------------ */
+
+static void a_pod_has_something_until_its_last_nic_goes(void **state)
+{
+	struct ledger *ledger = ledger_new();
+	json_auto_t *attachments =
+		json_pack("[{s:s, s:s, s:{s:s}}, {s:s, s:s, s:{s:s}}]", "plugin", "spiderpool",
+			  "ifname", "net1", "pod", "uid", "u1", "plugin", "spiderpool", "ifname",
+			  "net2", "pod", "uid", "u1");
+	json_auto_t *list = NULL;
+
+	ledger_set(ledger, "c1", attachments);
+	list = ledger_list(ledger);
+	assert_int_equal(json_array_size(list), 2);
+	ledger_mark(ledger, "c1", "spiderpool", "net1");
+	assert_true(ledger_has(ledger, "spiderpool", "u1"));
+	assert_false(ledger_has(ledger, "spiderpool", "u2"));
+	ledger_mark(ledger, "c1", "spiderpool", "net2");
+	assert_false(ledger_has(ledger, "spiderpool", "u1"));
+	ledger_set(ledger, "c1", NULL);
+	ledger_free(ledger);
+}
+
+/* ---- plugins --------------------------------------------------------------------------------- */
+
+static char *program_of(const struct stand *s, const char *version)
+{
+	auto_free char *text = str_printf("%s%s", PLUGIN_MARK, version);
+
+	put(s, "program", text);
+	return str_below(s->folder, "program");
+}
+
+static void plugins_are_one_file_under_all_names(void **state)
+{
+	const struct stand *s = *state;
+	auto_free char *program = program_of(s, "1");
+	struct stat first, other;
+
+	assert_int_equal(install_plugins(s->state, "/opt/cni/bin", program, NULL), 0);
+	assert_int_equal(fstatat(s->state, "opt/cni/bin/orbweaver-cni", &first, 0), 0);
+	assert_int_equal(first.st_mode & 07777, 0755);
+	for (size_t i = 0; i < install_n_names; i++) {
+		auto_free char *path = str_printf("opt/cni/bin/%s", install_names[i]);
+
+		assert_int_equal(fstatat(s->state, path, &other, 0), 0);
+		assert_int_equal(other.st_ino, first.st_ino);
+	}
+	/* A second time nothing is written. */
+	assert_int_equal(install_plugins(s->state, "/opt/cni/bin", program, NULL), 0);
+	assert_int_equal(fstatat(s->state, "opt/cni/bin/orbweaver-cni", &other, 0), 0);
+	assert_int_equal(other.st_ino, first.st_ino);
+	assert_null(get(s, "opt/cni/bin/.orbweaver-cni.draft"));
+}
+
+static void an_update_keeps_nothing_of_ours(void **state)
+{
+	const struct stand *s = *state;
+	auto_free char *one = program_of(s, "1"), *two = NULL, *text = NULL, *saved = NULL;
+
+	assert_int_equal(install_plugins(s->state, "/bin", one, NULL), 0);
+	two = program_of(s, "2");
+	assert_int_equal(install_plugins(s->state, "/bin", two, NULL), 0);
+	text = get(s, "bin/sriov");
+	assert_string_equal(text, PLUGIN_MARK "2");
+	saved = get(s, "bin/sriov" INSTALL_SAVED);
+	assert_null(saved);
+}
+
+static void a_foreign_plugin_is_kept_and_comes_back(void **state)
+{
+	const struct stand *s = *state;
+	auto_free char *program = program_of(s, "1"), *ours = NULL, *saved = NULL, *back = NULL;
+
+	assert_int_equal(mkdirat(s->state, "bin", 0755), 0);
+	put(s, "bin/sriov", "theirs");
+	assert_int_equal(install_plugins(s->state, "/bin", program, NULL), 0);
+	ours = get(s, "bin/sriov");
+	assert_string_equal(ours, PLUGIN_MARK "1");
+	saved = get(s, "bin/sriov" INSTALL_SAVED);
+	assert_string_equal(saved, "theirs");
+	assert_int_equal(install_remove(s->state, "/bin", NULL), 0);
+	back = get(s, "bin/sriov");
+	assert_string_equal(back, "theirs");
+	assert_null(get(s, "bin/rdma"));
+	assert_null(get(s, "bin/sriov" INSTALL_SAVED));
+}
+
+static void what_is_somebody_else_s_by_now_is_not_removed(void **state)
+{
+	const struct stand *s = *state;
+	auto_free char *program = program_of(s, "1"), *text = NULL;
+
+	assert_int_equal(install_plugins(s->state, "/bin", program, NULL), 0);
+	put(s, "bin/sriov", "theirs");
+	assert_int_equal(install_remove(s->state, "/bin", NULL), 0);
+	text = get(s, "bin/sriov");
+	assert_string_equal(text, "theirs");
+}
+
+static void a_folder_that_cannot_be_had_is_an_error(void **state)
+{
+	const struct stand *s = *state;
+	auto_free char *program = program_of(s, "1");
+	struct err err = {0};
+
+	put(s, "bin", "a file");
+	assert_int_equal(install_plugins(s->state, "/bin", program, &err), -1);
+	assert_string_equal(err.reason, "PluginsNotInstalled");
+	assert_non_null(strstr(err.text, "--cni-bin-dir"));
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+		TEST(a_sandbox_is_there_until_its_last_attachment_goes),
+		TEST(what_cannot_be_read_is_put_aside),
+		TEST(a_file_that_cannot_be_opened_is_an_error),
+		TEST(drafts_of_a_crash_are_removed),
+		TEST(a_state_that_is_no_folder_cannot_be_used),
+		TEST(a_device_belongs_to_who_claimed_it_last),
+		TEST(an_owner_that_is_still_to_be_deleted_has_its_device_back),
+		TEST(an_owner_that_cannot_be_read_is_somebody_else),
+		TEST(a_device_is_found_in_a_configuration),
+		TEST(a_pod_has_something_until_its_last_nic_goes),
+		TEST(plugins_are_one_file_under_all_names),
+		TEST(an_update_keeps_nothing_of_ours),
+		TEST(a_foreign_plugin_is_kept_and_comes_back),
+		TEST(what_is_somebody_else_s_by_now_is_not_removed),
+		TEST(a_folder_that_cannot_be_had_is_an_error),
+	};
+
+	json_init();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

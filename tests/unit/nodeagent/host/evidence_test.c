@@ -1,0 +1,274 @@
+/* Evidence of use: what keeps a step from a device, and what it costs to know. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "lib/json/json.h"
+#include "nodeagent/host/evidence.h"
+#include "nodeagent/host/execute.h"
+#include "nodeagent/host/observe.h"
+#include "nodeagent/host/pci.h"
+#include "tests/fakes/host_tree.h"
+
+#define PF    TREE_MLX
+#define VF    "0000:3c:00.0"
+#define OTHER "0000:3c:00.1"
+
+#define SWITCHDEV  "{\"step\": \"set-eswitch\", \"pf\": \"" PF "\", \"mode\": \"switchdev\"}"
+#define SET_VFS(n) "{\"step\": \"set-num-vfs\", \"pf\": \"" PF "\", \"count\": " #n "}"
+#define UNBIND     "{\"step\": \"unbind-driver\", \"vf\": \"" VF "\"}"
+
+/* The second port of the card, in the same bond. */
+static const struct tree_pf second = {.address = "0000:3b:00.1",
+				      .driver = "mlx5_core",
+				      .netdev = "ens1f1np1",
+				      .vendor = "15b3",
+				      .device = "101b",
+				      .vf_device = "101c",
+				      .vf_driver = "mlx5_core",
+				      .vf_bus = 0x3d,
+				      .total = 128,
+				      .has_devlink = true,
+				      .master = "bond0"};
+
+static struct host_tree *tree_with(const struct tree_pf *pf)
+{
+	struct host_tree *tree = host_tree_new();
+	json_auto_t *nobody = json_object();
+
+	if (pf->master)
+		host_tree_add_interface(tree, pf->master, "bond");
+	host_tree_add_pf(tree, pf);
+	host_set_held(host_tree_host(tree), nobody);
+	return tree;
+}
+
+static int set_up(void **state)
+{
+	*state = tree_with(&tree_mlx);
+	return 0;
+}
+
+static int set_up_bond(void **state)
+{
+	struct tree_pf first = tree_mlx;
+
+	first.rdma = "mlx5_bond_0";
+	first.master = "bond0";
+	*state = tree_with(&first);
+	host_tree_add_pf(*state, &second);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	host_tree_free(*state);
+	return 0;
+}
+
+static int run(struct host_tree *tree, const char *text, struct err *err)
+{
+	json_auto_t *step = json_parse(text, strlen(text), NULL), *result = NULL;
+
+	*err = (struct err){0};
+	return host_execute(host_tree_host(tree), step, &result, err);
+}
+
+static void does(struct host_tree *tree, const char *text)
+{
+	struct err err;
+
+	if (run(tree, text, &err) < 0)
+		fail_msg("%s: %s: %s", text, err.reason, err.text);
+}
+
+/* With this reason, and these words in the text; nothing is written. */
+static void refuses(struct host_tree *tree, const char *text, const char *reason, const char *words)
+{
+	int changes = host_tree_changes(tree);
+	struct err err;
+
+	assert_int_equal(run(tree, text, &err), -1);
+	if (!str_eq(err.reason, reason) || !strstr(err.text, words))
+		fail_msg("%s: %s: %s", text, err.reason, err.text);
+	assert_int_equal(host_tree_changes(tree), changes);
+}
+
+static void a_pf_whose_rdma_device_is_open_keeps_its_switch(void **state)
+{
+	host_tree_open_verbs(*state, "mlx5_0", 3);
+	refuses(*state, SWITCHDEV, "PfInUse", "3 processes that have mlx5_0 open");
+	/* VFs come and go beside it. */
+	does(*state, SET_VFS(2));
+}
+
+static void a_pf_that_interfaces_lie_on_keeps_its_switch(void **state)
+{
+	host_tree_add_address(*state, "ens1f0np0", "192.0.2.7");
+	refuses(*state, SWITCHDEV, "PfInUse", "ens1f0np0 has an address");
+}
+
+static void a_pf_in_a_bond_keeps_its_switch(void **state)
+{
+	refuses(*state, SWITCHDEV, "PfInUse", "bond0, of which ens1f0np0 is a part");
+}
+
+static void a_live_roce_lag_keeps_the_vfs_of_all_its_ports(void **state)
+{
+	static const char *const counts[] = {
+		SET_VFS(2), "{\"step\": \"set-num-vfs\", \"pf\": \"0000:3b:00.1\", \"count\": 2}"};
+
+	host_tree_open_verbs(*state, "mlx5_bond_0", 1);
+	for (size_t i = 0; i < ARRAY_LEN(counts); i++)
+		refuses(*state, counts[i], "PfInUse", "is a port of bond0");
+}
+
+static void a_roce_lag_that_nobody_has_open_does_not(void **state)
+{
+	does(*state, SET_VFS(2));
+}
+
+static void a_vf_whose_rdma_device_is_open_is_in_use(void **state)
+{
+	does(*state, SET_VFS(2));
+	host_tree_open_verbs(*state, "mlx5_0v0", 1);
+	refuses(*state, UNBIND, "VfInUse", "1 processes that have mlx5_0v0 open");
+	refuses(*state, SET_VFS(0), "VfInUse", VF);
+	does(*state, "{\"step\": \"unbind-driver\", \"vf\": \"" OTHER "\"}");
+}
+
+/* Unbinding would sleep in the kernel until the file is closed. */
+static void a_vf_under_soft_roce_that_a_process_has_open_is_in_use(void **state)
+{
+	struct sysfs_text name;
+
+	does(*state, SET_VFS(2));
+	/* Its own RDMA device is gone: the VF of a NIC without RDMA. */
+	host_tree_remove(*state, "sys/bus/pci/devices/" VF "/infiniband");
+	assert_true(pci_netdev(host_tree_host(*state), VF, &name));
+	host_tree_add_rxe(*state, name.text);
+	host_tree_file(*state, "proc/4242/comm", "perftest\n");
+	host_tree_link(*state, "proc/4242/fd/3", "/dev/infiniband/uverbs9");
+	refuses(*state, UNBIND, "VfInUse", "perftest (pid 4242)");
+	refuses(*state, SET_VFS(0), "VfInUse", VF);
+	host_tree_remove(*state, "proc/4242/fd/3");
+	does(*state, UNBIND);
+}
+
+static void bind_vfio(struct host_tree *tree)
+{
+	does(tree, SET_VFS(1));
+	does(tree,
+	     "{\"step\": \"set-driver-override\", \"vf\": \"" VF "\", \"driver\": \"vfio-pci\"}");
+	does(tree, UNBIND);
+	does(tree, "{\"step\": \"probe-driver\", \"vf\": \"" VF "\"}");
+}
+
+/*
+ * A node with a million open files would take seconds for each step: the kernel knows it of the
+ * device.
+ */
+static void no_open_file_is_looked_at_where_the_kernel_knows_it_of_the_device(void **state)
+{
+	bind_vfio(*state);
+	host_tree_link(*state, "sys/bus/pci/devices/" VF "/iommu_group",
+		       "../../../../kernel/iommu_groups/7");
+	host_tree_file(*state, "proc/4242/comm", "other\n");
+	host_tree_link(*state, "proc/4242/fd/11", "/dev/vfio/7");
+	host_tree_file(*state, "sys/bus/pci/devices/" VF "/enable", "1\n");
+	refuses(*state, UNBIND, "VfInUse", "VFIO");
+	/* Who looked at the files would find one. */
+	host_tree_file(*state, "sys/bus/pci/devices/" VF "/enable", "0\n");
+	does(*state, UNBIND);
+}
+
+static void open_files_are_looked_at_where_the_kernel_does_not_know(void **state)
+{
+	bind_vfio(*state);
+	host_tree_link(*state, "sys/bus/pci/devices/" VF "/iommu_group",
+		       "../../../../kernel/iommu_groups/7");
+	host_tree_file(*state, "proc/4242/comm", "qemu\n");
+	host_tree_link(*state, "proc/4242/fd/11", "/dev/vfio/7");
+	refuses(*state, UNBIND, "VfInUse", "qemu (pid 4242)");
+}
+
+/* For migration of virtual machines; bound by whoever runs these. */
+static void a_vendors_own_vfio_driver_is_one_of_vfio(void **state)
+{
+	json_auto_t *observed = NULL;
+	const json_t *vf;
+
+	bind_vfio(*state);
+	host_tree_link(*state, "sys/bus/pci/devices/" VF "/driver", "../../drivers/mlx5_vfio_pci");
+	host_tree_link(*state, "sys/bus/pci/devices/" VF "/iommu_group",
+		       "../../../../kernel/iommu_groups/7");
+	host_tree_file(*state, "proc/4242/comm", "qemu\n");
+	host_tree_link(*state, "proc/4242/fd/11", "/dev/vfio/7");
+	refuses(*state, UNBIND, "VfInUse", "qemu (pid 4242)");
+	refuses(*state, SET_VFS(0), "VfInUse", "qemu (pid 4242)");
+	observed = host_observe(host_tree_host(*state), HOST_OBSERVE_HOLDERS, NULL);
+	vf = json_array_get(json_at(json_array_get(json_at(observed, "interfaces"), 0), "Vfs"), 0);
+	assert_true(json_is_true(json_at(vf, "host", "inUse")));
+	assert_string_equal(json_str_at(vf, "host", "holder", "kind"), "vfio");
+	/* The kernel knows it of these, too: no open file is looked at. */
+	host_tree_file(*state, "sys/bus/pci/devices/" VF "/enable", "1\n");
+	refuses(*state, UNBIND, "VfInUse", "VFIO");
+	host_tree_file(*state, "sys/bus/pci/devices/" VF "/enable", "0\n");
+	does(*state, SET_VFS(0));
+}
+
+/* A program of DPDK's on the host. Its driver has enabled the function since it was bound. */
+static void a_vf_of_uio_is_looked_for_among_open_files(void **state)
+{
+	bind_vfio(*state);
+	host_tree_link(*state, "sys/bus/pci/devices/" VF "/driver",
+		       "../../drivers/uio_pci_generic");
+	host_tree_file(*state, "sys/bus/pci/devices/" VF "/enable", "1\n");
+	host_tree_file(*state, "sys/bus/pci/devices/" VF "/uio/uio3/name", "x\n");
+	host_tree_file(*state, "proc/4242/comm", "dpdk-testpmd\n");
+	host_tree_link(*state, "proc/4242/fd/11", "/dev/uio3");
+	refuses(*state, SET_VFS(0), "VfInUse", "dpdk-testpmd (pid 4242)");
+	host_tree_remove(*state, "proc/4242/fd/11");
+	does(*state, SET_VFS(0));
+}
+
+static void the_observed_document_says_the_same(void **state)
+{
+	json_auto_t *observed = NULL;
+	const json_t *vf;
+
+	does(*state, SET_VFS(2));
+	host_tree_open_verbs(*state, "mlx5_0v1", 2);
+	observed = host_observe(host_tree_host(*state), HOST_OBSERVE_HOLDERS, NULL);
+	vf = json_array_get(json_at(json_array_get(json_at(observed, "interfaces"), 0), "Vfs"), 1);
+	assert_true(json_is_true(json_at(vf, "host", "inUse")));
+	assert_string_equal(json_str_at(vf, "host", "holder", "kind"), "process");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define BOND(name) cmocka_unit_test_setup_teardown(name, set_up_bond, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_pf_whose_rdma_device_is_open_keeps_its_switch),
+		TEST(a_pf_that_interfaces_lie_on_keeps_its_switch),
+		BOND(a_pf_in_a_bond_keeps_its_switch),
+		BOND(a_live_roce_lag_keeps_the_vfs_of_all_its_ports),
+		BOND(a_roce_lag_that_nobody_has_open_does_not),
+		TEST(a_vf_whose_rdma_device_is_open_is_in_use),
+		TEST(a_vf_under_soft_roce_that_a_process_has_open_is_in_use),
+		TEST(no_open_file_is_looked_at_where_the_kernel_knows_it_of_the_device),
+		TEST(open_files_are_looked_at_where_the_kernel_does_not_know),
+		TEST(a_vendors_own_vfio_driver_is_one_of_vfio),
+		TEST(a_vf_of_uio_is_looked_for_among_open_files),
+		TEST(the_observed_document_says_the_same),
+	};
+
+	json_init();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

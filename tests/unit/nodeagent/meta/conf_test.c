@@ -1,0 +1,178 @@
+/* The runtime's configuration, made from what the CNI folder has; what Multus keeps. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <setjmp.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "lib/json/json.h"
+#include "nodeagent/meta/conf.h"
+#include "nodeagent/meta/multus_state.h"
+
+#define FLANNEL                                                                                    \
+	"{\"cniVersion\":\"0.4.0\",\"name\":\"cbr0\",\"plugins\":[{\"type\":\"flannel\"},"         \
+	"{\"type\":\"portmap\",\"capabilities\":{\"portMappings\":true,\"ipRanges\":true,\"x\":"   \
+	"false}}]}"
+#define MULTUS "{\"name\":\"multus-cni-network\",\"type\":\"multus\"}"
+
+struct file {
+	const char *name, *text;
+};
+
+/* The decision about these files (up to one without a name); *ret is to be done. */
+static void decide(enum meta_mode mode, const struct file *files, struct meta_conf *ret)
+{
+	json_auto_t *list = json_array();
+
+	for (; files->name; files++)
+		json_array_append_new(
+			list, json_pack("{s:s, s:s}", "name", files->name, "text", files->text));
+	meta_conf_decide(&(struct meta_conf_input){.mode = mode, .files = list}, ret);
+}
+
+static void expect(enum meta_mode mode, const struct file *files, enum meta_conf_action action,
+		   const char *note)
+{
+	struct meta_conf conf;
+
+	decide(mode, files, &conf);
+	assert_int_equal(conf.action, action);
+	assert_string_equal(conf.note.reason, note);
+	assert_int_equal(conf.text != NULL, action == META_CONF_WRITE);
+	meta_conf_done(&conf);
+}
+
+static void carries_the_first_network_that_is_no_metas(void **state)
+{
+	const struct file files[] = {{"05-broken.conf", "{"},
+				     {"10-flannel.conflist", FLANNEL},
+				     {"20-b.conf", "{\"name\":\"b\",\"type\":\"bridge\"}"},
+				     {0}};
+	struct meta_conf conf;
+	json_auto_t *ours = NULL;
+	const json_t *plugin;
+
+	decide(META_AUTO, files, &conf);
+	assert_int_equal(conf.action, META_CONF_WRITE);
+	ours = json_parse(conf.text, strlen(conf.text), NULL);
+	assert_string_equal(json_str_at(ours, "name"), "cbr0");
+	assert_string_equal(json_str_at(ours, "cniVersion"), "0.4.0");
+	plugin = json_array_get(json_at(ours, "plugins"), 0);
+	assert_string_equal(json_str_at(plugin, "type"), "orbweaver");
+	assert_true(json_is_true(json_at(plugin, "capabilities", "ipRanges")));
+	assert_true(json_is_true(json_at(plugin, "capabilities", "bandwidth")));
+	assert_null(json_at(plugin, "capabilities", "x"));
+	assert_string_equal(json_str_at(json_array_get(json_at(plugin, "delegates"), 0), "name"),
+			    "cbr0");
+	meta_conf_done(&conf);
+}
+
+static void writes_nothing_that_is_there_already(void **state)
+{
+	const struct file files[] = {{"10-flannel.conflist", FLANNEL}, {0}};
+	struct meta_conf first, second;
+
+	decide(META_AUTO, files, &first);
+	const struct file with_ours[] = {
+		{META_CONF_FILE, first.text}, {"10-flannel.conflist", FLANNEL}, {0}};
+	const struct file changed[] = {{META_CONF_FILE, first.text},
+				       {"10-flannel.conflist", "{\"name\":\"n\",\"type\":\"t\"}"},
+				       {0}};
+
+	decide(META_AUTO, with_ours, &second);
+	assert_int_equal(second.action, META_CONF_KEEP);
+	expect(META_AUTO, changed, META_CONF_WRITE, "");
+	meta_conf_done(&second);
+	meta_conf_done(&first);
+}
+
+static void never_leaves_a_node_without_a_network(void **state)
+{
+	const struct file none[] = {{0}}, ours[] = {{META_CONF_FILE, "{}"}, {0}},
+			  broken[] = {{META_CONF_FILE, "{}"}, {"10-a.conf", "{\"name\""}, {0}};
+
+	expect(META_AUTO, none, META_CONF_KEEP, "NoClusterNetwork");
+	expect(META_AUTO, ours, META_CONF_KEEP, "NoClusterNetwork");
+	expect(META_ON, broken, META_CONF_KEEP, "NoClusterNetwork");
+}
+
+static void leaves_pods_to_a_multus(void **state)
+{
+	const struct file both[] = {{"00-multus.conf", MULTUS},
+				    {"10-flannel.conflist", FLANNEL},
+				    {0}},
+			  late[] = {
+				  {META_CONF_FILE, "{}"},
+				  {"10-flannel.conflist", FLANNEL},
+				  {"99-multus.conf", "{\"plugins\":[{\"type\":\"multus-shim\"}]}"},
+				  {0}};
+
+	expect(META_AUTO, both, META_CONF_KEEP, "MultusFound");
+	expect(META_AUTO, late, META_CONF_REMOVE, "MultusFound");
+	/* Never two: the network within ours is not the Multus. */
+	expect(META_ON, late, META_CONF_WRITE, "");
+	expect(META_ON, both, META_CONF_WRITE, "ConfNotFirst");
+}
+
+static void removes_its_file_where_it_is_off(void **state)
+{
+	const struct file ours[] = {{META_CONF_FILE, "{}"}, {"10-flannel.conflist", FLANNEL}, {0}},
+			  other[] = {{"10-flannel.conflist", FLANNEL}, {0}};
+	enum meta_mode mode;
+
+	expect(META_OFF, ours, META_CONF_REMOVE, "");
+	expect(META_OFF, other, META_CONF_KEEP, "");
+	assert_true(meta_mode_read("on", &mode));
+	assert_int_equal(mode, META_ON);
+	assert_false(meta_mode_read("yes", &mode));
+}
+
+static void carries_the_isolation_of_namespaces(void **state)
+{
+	json_auto_t *files = json_pack("[{s:s, s:s}]", "name", "10-f.conflist", "text", FLANNEL);
+	const struct meta_conf_input in = {
+		.files = files, .isolates = true, .shared = "default,shared"};
+	struct meta_conf conf;
+
+	meta_conf_decide(&in, &conf);
+	assert_non_null(strstr(conf.text, "\"namespaceIsolation\":true"));
+	assert_non_null(strstr(conf.text, "\"globalNamespaces\":\"default,shared\""));
+	meta_conf_done(&conf);
+}
+
+static void takes_down_what_can_be_read_of_a_multus_state(void **state)
+{
+	json_auto_t *kept =
+		json_pack("[{s:s},{s:s,s:s},i]", "Bytes", "???", "Bytes",
+			  "eyJ0eXBlIjoibWFjdmxhbiIsIm5hbWUiOiJuIn0=", "Name", "ml/n", 7);
+	json_auto_t *pod = json_pack("{s:s,s:s}", "namespace", "ml", "name", "p");
+	json_auto_t *none = json_object(), *delegates = NULL, *refused = NULL;
+	struct err err = {0};
+
+	delegates = multus_state_read(kept, "c1", "eth0", "K8S_POD_UID=u", pod, &err);
+	assert_int_equal(json_array_size(delegates), 1);
+	assert_string_equal(json_str_at(json_array_get(delegates, 0), "interface"), "net1");
+	refused = multus_state_read(none, "c1", "eth0", "", pod, &err);
+	assert_null(refused);
+	assert_string_equal(err.reason, "BadMultusState");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(carries_the_first_network_that_is_no_metas),
+		cmocka_unit_test(writes_nothing_that_is_there_already),
+		cmocka_unit_test(never_leaves_a_node_without_a_network),
+		cmocka_unit_test(leaves_pods_to_a_multus),
+		cmocka_unit_test(removes_its_file_where_it_is_off),
+		cmocka_unit_test(carries_the_isolation_of_namespaces),
+		cmocka_unit_test(takes_down_what_can_be_read_of_a_multus_state),
+	};
+
+	json_init();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,620 @@
+/* What the meta plugin decides beyond what was recorded: devices, order, default route, undoing, what it says. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <setjmp.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "lib/json/json.h"
+#include "nodeagent/meta/default_route.h"
+#include "nodeagent/meta/delegates.h"
+#include "nodeagent/meta/devices.h"
+#include "nodeagent/meta/network_config.h"
+#include "nodeagent/meta/plugin_call.h"
+#include "nodeagent/meta/run.h"
+#include "nodeagent/meta/status.h"
+#include "nodeagent/meta/turn.h"
+
+/* JSON with ' in place of ". */
+static json_t *quoted(const char *text)
+{
+	auto_free char *copy = str_dup(text);
+	struct err err = {0};
+	json_t *value;
+
+	for (char *c = copy; *c; c++)
+		if (*c == '\'')
+			*c = '"';
+	value = json_parse(copy, strlen(copy), &err);
+	if (!value)
+		fail_msg("%s in %s", err.text, copy);
+	return value;
+}
+
+static json_t *pod_with(const char *networks)
+{
+	json_t *pod =
+		quoted("{'metadata':{'name':'p','namespace':'ml','uid':'u1','annotations':{}},"
+		       "'spec':{'containers':[{'name':'b'},{'name':'a'}],"
+		       "'initContainers':[{'name':'i'}]}}");
+
+	json_put_str(json_at(pod, "metadata", "annotations"), "k8s.v1.cni.cncf.io/networks",
+		     networks);
+	return pod;
+}
+
+#define CLUSTER                                                                                    \
+	"{'cniVersion':'0.4.0','type':'orbweaver','delegates':["                                   \
+	"{'cniVersion':'0.4.0','name':'cluster','plugins':[{'type':'bridge'}]}]}"
+
+/* Delegates of a pod with these networks; NADs in the namespace of the pod, "name: spec.config". */
+static json_t *delegates_of(const char *config, const char *networks, const char *definitions,
+			    const char *links, struct err *err)
+{
+	json_auto_t *own = quoted(config), *pod = pod_with(networks), *nads = json_object();
+	json_auto_t *specs = quoted(definitions), *there = quoted(links);
+	struct meta_input in = {.container_id = "c1",
+				.ifname = "eth0",
+				.args = "K8S_POD_UID=u1",
+				.config = own,
+				.pod = pod,
+				.nads = nads,
+				.links = there};
+	const char *name;
+	json_t *spec;
+
+	json_each (specs, name, spec) {
+		auto_free char *key = str_printf("ml/%s", name);
+		auto_free char *text = json_text(spec);
+
+		json_object_set_new(nads, key,
+				    json_pack("{s:{s:s,s:s}, s:{s:s}}", "metadata", "name", name,
+					      "namespace", "ml", "spec", "config", text));
+	}
+	return meta_delegates(&in, err);
+}
+
+static void refuses(const char *networks, const char *definitions, const char *links,
+		    const char *reason)
+{
+	struct err err = {0};
+	json_auto_t *delegates = delegates_of(CLUSTER, networks, definitions, links, &err);
+
+	assert_null(delegates);
+	assert_string_equal(err.reason, reason);
+	assert_true(strlen(err.text) > 20);
+}
+
+static void refuses_before_the_first_plugin(void **state)
+{
+	refuses("a", "{}", "[]", "NoNetworkFound");
+	refuses("a", "{'a':[]}", "[]", "BadNetworkConfig");
+	refuses("a", "{'a':{'plugins':[]}}", "[]", "BadNetworkConfig");
+	refuses("a", "{'a':{'plugins':[7]}}", "[]", "BadNetworkConfig");
+	refuses("a", "{'a':{'type':'../x'}}", "[]", "BadNetworkConfig");
+	refuses("a", "{'a':{'type':'orbweaver'}}", "[]", "BadNetworkConfig");
+	refuses("a", "{'a':{'type':'x','name':'a b'}}", "[]", "BadNetworkConfig");
+	refuses("a@eth0", "{'a':{'type':'x'}}", "[]", "InterfaceTwice");
+	refuses("a@n,a@n", "{'a':{'type':'x'}}", "[]", "InterfaceTwice");
+	refuses("a", "{'a':{'type':'x'}}", "['lo','net1']", "InterfaceExists");
+	refuses("[{\"name\":\"a\",\"default-route\":[\"10.0.0.1/8\"]}]", "{'a':{'type':'x'}}", "[]",
+		"BadDefaultRoute");
+	refuses("[{\"name\":\"a\",\"default-route\":[]},{\"name\":\"a\",\"default-route\":[]}]",
+		"{'a':{'type':'x'}}", "[]", "BadDefaultRoute");
+	refuses("[{\"name\":\"a\",\"ips\":\"10.0.0.1\"}]", "{'a':{'type':'x'}}", "[]",
+		"BadNetworks");
+}
+
+static void refuses_another_namespaces_network_where_that_is_wished(void **state)
+{
+	json_auto_t *config = quoted("{'namespaceIsolation':true,'globalNamespaces':'shared, x'}");
+	json_auto_t *own = pod_with("ml/a,shared/a"), *other = pod_with("default/a");
+	json_auto_t *wanted = NULL, *refused = NULL;
+	struct err err = {0};
+
+	wanted = meta_wanted(config, own, &err);
+	assert_int_equal(json_array_size(wanted), 2);
+	refused = meta_wanted(config, other, &err);
+	assert_null(refused);
+	assert_string_equal(err.reason, "NamespaceIsolated");
+}
+
+static void waits_for_the_sandbox_of_the_pod_that_is_there_now(void **state)
+{
+	json_auto_t *config = quoted(CLUSTER), *pod = pod_with(""), *nads = json_object();
+	struct meta_input in = {.container_id = "c1",
+				.ifname = "eth0",
+				.args = "K8S_POD_UID=u0",
+				.config = config,
+				.pod = pod,
+				.nads = nads};
+	json_auto_t *refused = NULL, *of_static = NULL;
+	struct err err = {0};
+
+	refused = meta_delegates(&in, &err);
+	assert_null(refused);
+	assert_int_equal(err.class, ERR_TRANSIENT);
+	assert_string_equal(err.reason, "PodReplaced");
+	json_put_str(json_at(pod, "metadata", "annotations"), "kubernetes.io/config.source",
+		     "file");
+	of_static = meta_delegates(&in, &err);
+	assert_non_null(of_static);
+}
+
+/* ---- devices ------------------------------------------------------------------------------------------------------ */
+
+static void deals_devices_out_by_container_and_address(void **state)
+{
+	json_auto_t *pod = pod_with("");
+	json_auto_t *devices =
+		quoted("[{'container':'a','resource':'r','ids':['0000:03:00.2','0000:03:00.1']},"
+		       "{'container':'i','resource':'r','ids':['0000:01:00.1','0000:03:00.1']},"
+		       "{'container':'b','resource':'other','ids':['0000:09:00.1']},"
+		       "{'container':'b','resource':'r','ids':['0001:00:00.1','0000:81:00.1']}]");
+	json_auto_t *want = quoted("['0000:81:00.1','0001:00:00.1','0000:03:00.1','0000:03:00.2',"
+				   "'0000:01:00.1']");
+	json_auto_t *found = devices_of(pod, devices, "r");
+
+	assert_true(json_same(found, want));
+}
+
+static void says_how_many_devices_there_are_when_they_are_too_few(void **state)
+{
+	json_auto_t *config = quoted(CLUSTER), *pod = pod_with("vf,vf");
+	json_auto_t *nads = quoted(
+		"{'ml/vf':{'metadata':{'name':'vf','namespace':'ml','annotations':"
+		"{'k8s.v1.cni.cncf.io/resourceName':'spidernet.io/x'}},'spec':{'config':'{}'}}}");
+	json_auto_t *devices =
+		quoted("[{'container':'a','resource':'spidernet.io/x','ids':['0000:03:00.2']}]");
+	struct meta_input in = {.container_id = "c1",
+				.ifname = "eth0",
+				.config = config,
+				.pod = pod,
+				.nads = nads,
+				.devices = devices};
+	json_auto_t *delegates = NULL;
+	struct err err = {0};
+
+	json_put_str(json_at(nads, "ml/vf", "spec"), "config", "{\"type\":\"sriov\"}");
+	delegates = meta_delegates(&in, &err);
+	assert_null(delegates);
+	assert_string_equal(err.reason, "TooFewDevices");
+	assert_non_null(strstr(err.text, "has 1 of them"));
+}
+
+/* ---- order -------------------------------------------------------------------------------------------------------- */
+
+/* Delegates of these plugins each; "/" separates delegates, "," plugins. */
+static json_t *chains(const char *text)
+{
+	auto_free char *copy = str_dup(text);
+	json_t *delegates = json_array();
+	char *rest = copy, *chain;
+
+	while ((chain = strsep(&rest, "/"))) {
+		json_t *plugins = json_array();
+		char *type;
+
+		while ((type = strsep(&chain, ",")))
+			json_array_append_new(plugins, json_pack("{s:s}", "type", type));
+		json_array_append_new(
+			delegates,
+			json_pack("{s:o, s:o, s:{s:s, s:s, s:o}}", "name",
+				  json_fmt("n%zu", json_array_size(delegates)), "interface",
+				  json_fmt("net%zu", json_array_size(delegates)), "config",
+				  "cniVersion", "0.4.0", "name", "n", "plugins", plugins));
+	}
+	return delegates;
+}
+
+/* Which delegates may go on, as digits, when so many plugins of each have ended. */
+static char *turns(const json_t *delegates, const size_t *done)
+{
+	auto_strbuf struct strbuf out = {0};
+
+	for (size_t i = 0; i < json_array_size(delegates); i++)
+		if (turn_has_come(delegates, done, i))
+			strbuf_addf(&out, "%zu", i);
+	return strbuf_take(&out);
+}
+
+static void expect_turns(const char *text, const size_t *done, const char *want)
+{
+	json_auto_t *delegates = chains(text);
+	auto_free char *got = turns(delegates, done);
+
+	assert_string_equal(got, want);
+}
+
+static void sets_rails_up_side_by_side_behind_the_clusters_network(void **state)
+{
+	const char *rails = "calico/macvlan/sriov,rdma/ib-sriov/ipvlan,tuning";
+
+	expect_turns(rails, (size_t[]){0, 0, 0, 0, 0}, "0");
+	expect_turns(rails, (size_t[]){1, 0, 0, 0, 0}, "1234");
+	expect_turns(rails, (size_t[]){1, 1, 1, 0, 1}, "234");
+	expect_turns(rails, (size_t[]){1, 1, 2, 1, 2}, "");
+}
+
+static void lets_coordinators_follow_each_other_in_order(void **state)
+{
+	const char *rails =
+		"calico/macvlan,coordinator/sriov,coordinator,tuning/macvlan,coordinator";
+
+	expect_turns(rails, (size_t[]){1, 0, 0, 0}, "123");
+	expect_turns(rails, (size_t[]){1, 0, 1, 1}, "1");
+	expect_turns(rails, (size_t[]){1, 1, 1, 1}, "1");
+	expect_turns(rails, (size_t[]){1, 2, 1, 1}, "2");
+	/* The third need not wait for what follows the second's coordinator. */
+	expect_turns(rails, (size_t[]){1, 2, 2, 1}, "23");
+}
+
+static void lets_a_plugin_that_may_look_at_others_wait(void **state)
+{
+	const char *bond = "calico/macvlan/macvlan/bond/macvlan";
+
+	expect_turns(bond, (size_t[]){1, 0, 0, 0, 0}, "12");
+	expect_turns(bond, (size_t[]){1, 1, 0, 0, 0}, "2");
+	expect_turns(bond, (size_t[]){1, 1, 1, 0, 0}, "3");
+	expect_turns(bond, (size_t[]){1, 1, 1, 1, 0}, "4");
+}
+
+static void gives_the_effective_default_route_out_in_order(void **state)
+{
+	json_auto_t *delegates = chains("calico/macvlan/macvlan/macvlan");
+	auto_free char *first = NULL, *second = NULL;
+
+	for (size_t i = 1; i < 3; i++)
+		json_put(json_array_get(json_at(json_array_get(delegates, i), "config", "plugins"),
+					0),
+			 "ipam", quoted("{'type':'spiderpool'}"));
+	json_put(json_array_get(json_at(json_array_get(delegates, 3), "config", "plugins"), 0),
+		 "ipam", quoted("{'type':'host-local','routes':[{'dst':'10.9.0.0/16'}]}"));
+	first = turns(delegates, (size_t[]){1, 0, 0, 0});
+	assert_string_equal(first, "13");
+	second = turns(delegates, (size_t[]){1, 1, 0, 0});
+	assert_string_equal(second, "23");
+}
+
+/* ---- a run -------------------------------------------------------------------------------------------------------- */
+
+/* Run; plugins named "bad" fail on ADD, "stuck" on DEL. What was called, as "ADD 1.0 …". */
+static char *story(const char *command, const char *text, int *ret_rc, bool *ret_left)
+{
+	json_auto_t *delegates = chains(text), *result = quoted("{'cniVersion':'0.4.0'}");
+	struct meta_run *run = meta_run_new(command, delegates, NULL);
+	auto_strbuf struct strbuf out = {0};
+	struct meta_step steps[16];
+	size_t n = 0;
+	struct err err = {0};
+
+	for (;;) {
+		while (meta_run_next(run, &steps[n])) {
+			strbuf_addf(&out, "%s%s %zu.%zu", out.len ? " " : "", steps[n].command,
+				    steps[n].delegate, steps[n].plugin);
+			n++;
+		}
+		if (n == 0)
+			break;
+		/* The last one ends first. */
+		n--;
+		const char *type = delegate_plugin_type(
+			json_array_get(delegates, steps[n].delegate), steps[n].plugin);
+
+		if (str_eq(type, str_eq(steps[n].command, "DEL") ? "stuck" : "bad")) {
+			err_set(&err, ERR_HOST, "PluginFailed", "%s", steps[n].command);
+			meta_run_failed(run, &steps[n], &err);
+		} else {
+			meta_run_succeeded(run, &steps[n],
+					   str_eq(steps[n].command, "ADD") ? result : NULL);
+		}
+	}
+	assert_true(meta_run_has_ended(run));
+	*ret_rc = meta_run_outcome(run, ret_left, &err);
+	meta_run_free(run);
+	return strbuf_take(&out);
+}
+
+static void expect_story(const char *command, const char *text, int want_rc, bool want_left,
+			 const char *want)
+{
+	bool left = false;
+	int rc = 0;
+	auto_free char *got = story(command, text, &rc, &left);
+
+	assert_string_equal(got, want);
+	assert_int_equal(rc, want_rc);
+	assert_int_equal(left, want_left);
+}
+
+static void undoes_what_was_called_and_nothing_else(void **state)
+{
+	expect_story("ADD", "a/macvlan,tuning", 0, false, "ADD 0.0 ADD 1.0 ADD 1.1");
+	/* Delegate 1 runs when 2 fails: it is waited for, its second plugin is never called. */
+	expect_story("ADD", "a/macvlan,tuning/bad", -1, false,
+		     "ADD 0.0 ADD 1.0 ADD 1.1 ADD 2.0 DEL 2.0 DEL 1.1 DEL 1.0 DEL 0.0");
+	expect_story("ADD", "bad/macvlan", -1, false, "ADD 0.0 DEL 0.0");
+	expect_story("ADD", "a/macvlan,bad,tuning", -1, false,
+		     "ADD 0.0 ADD 1.0 ADD 1.1 DEL 1.1 DEL 1.0 DEL 0.0");
+	expect_story("ADD", "a/stuck/bad", -1, true,
+		     "ADD 0.0 ADD 1.0 ADD 2.0 DEL 2.0 DEL 1.0 DEL 0.0");
+}
+
+static void deletes_behind_failures_and_the_clusters_network_last(void **state)
+{
+	expect_story("DEL", "a/macvlan,stuck,tuning/b", -1, false,
+		     "DEL 2.0 DEL 1.2 DEL 1.1 DEL 1.0 DEL 0.0");
+	expect_story("DEL", "stuck/b", -1, false, "DEL 1.0 DEL 0.0");
+}
+
+/* How many plugins DEL calls before the first one has ended. */
+static size_t deleted_at_once(const char *text)
+{
+	json_auto_t *delegates = chains(text);
+	struct meta_run *run = meta_run_new("DEL", delegates, NULL);
+	struct meta_step step;
+	size_t n = 0;
+
+	while (meta_run_next(run, &step))
+		n++;
+	meta_run_free(run);
+	return n;
+}
+
+static void deletes_a_bond_before_what_it_is_made_of(void **state)
+{
+	assert_int_equal(deleted_at_once("calico/macvlan/macvlan/sriov,tuning"), 3);
+	assert_int_equal(deleted_at_once("calico/macvlan/macvlan/bond"), 1);
+	assert_int_equal(deleted_at_once("calico/macvlan/macvlan/bond/macvlan"), 1);
+	assert_int_equal(deleted_at_once("calico"), 1);
+}
+
+static void checks_one_after_the_other_until_one_fails(void **state)
+{
+	expect_story("CHECK", "a,b/macvlan", 0, false, "CHECK 0.0 CHECK 0.1 CHECK 1.0");
+	expect_story("CHECK", "a,bad/macvlan", -1, false, "CHECK 0.0 CHECK 0.1");
+	/* They begin with 1.1.0. */
+	expect_story("GC", "a/b", 0, false, "");
+	expect_story("STATUS", "a/b", 0, false, "");
+}
+
+static void undoes_an_add_that_somebody_gives_up(void **state)
+{
+	json_auto_t *delegates = chains("a/macvlan");
+	struct meta_run *run = meta_run_new("ADD", delegates, NULL);
+	struct err why = {0}, err = {0};
+	struct meta_step step;
+
+	err_set(&why, ERR_TRANSIENT, "Cancelled", "the runtime has gone");
+	assert_true(meta_run_next(run, &step));
+	meta_run_abandon(run, &why);
+	assert_false(meta_run_has_ended(run));
+	assert_false(meta_run_next(run, &step));
+	meta_run_succeeded(run, &step, NULL);
+	assert_true(meta_run_next(run, &step));
+	assert_string_equal(step.command, "DEL");
+	assert_int_equal(step.delegate, 0);
+	meta_run_succeeded(run, &step, NULL);
+	assert_true(meta_run_has_ended(run));
+	assert_int_equal(meta_run_outcome(run, NULL, &err), -1);
+	assert_string_equal(err.reason, "Cancelled");
+	meta_run_free(run);
+}
+
+/* ---- default route ------------------------------------------------------------------------------------------------ */
+
+#define ROUTED(gw4, gw6)                                                                           \
+	"{'routes':[{'dst':'10.5.0.0/16'},{'dst':'0.0.0.0/0','gw':'" gw4                           \
+	"'},{'dst':'::/0','gw':'" gw6 "'}]}"
+
+static void expect_routes(const char *delegates_text, const char *want_results,
+			  const char *want_steps)
+{
+	json_auto_t *delegates = quoted(delegates_text), *results = json_array();
+	json_auto_t *results_wanted = quoted(want_results), *steps_wanted = quoted(want_steps);
+	json_auto_t *steps = NULL;
+
+	json_array_append_new(results, quoted(ROUTED("10.0.0.1", "fd00::1")));
+	json_array_append_new(results, quoted(ROUTED("10.1.0.1", "fd01::1")));
+	steps = default_route_apply(delegates, results);
+	auto_free char *got = json_text(steps), *edited = json_text(results);
+	if (!json_same(steps, steps_wanted))
+		fail_msg("steps: %s", got);
+	if (!json_same(results, results_wanted))
+		fail_msg("results: %s", edited);
+}
+
+static void replaces_default_routes_of_the_family_that_is_asked_for(void **state)
+{
+	expect_routes("[{'interface':'eth0'},{'interface':'net1','defaultRoute':['10.1.0.254']}]",
+		      "[{'routes':[{'dst':'10.5.0.0/16'},{'dst':'::/0','gw':'fd00::1'}]},"
+		      "{'routes':[{'dst':'10.5.0.0/16'},{'dst':'::/0','gw':'fd01::1'},"
+		      "{'dst':'0.0.0.0/0','gw':'10.1.0.254'}]}]",
+		      "[{'remove':'4','interface':'eth0'},{'remove':'4','interface':'net1'},"
+		      "{'add':'4','interface':'net1','gateway':'10.1.0.254'}]");
+}
+
+static void keeps_the_chosen_networks_own_routes_for_an_empty_list(void **state)
+{
+	expect_routes("[{'interface':'eth0'},{'interface':'net1','defaultRoute':[]}]",
+		      "[{'routes':[{'dst':'10.5.0.0/16'}]}," ROUTED("10.1.0.1", "fd01::1") "]",
+		      "[{'remove':'4','interface':'eth0'},{'remove':'6','interface':'eth0'}]");
+}
+
+static void leaves_routes_alone_when_nobody_asks(void **state)
+{
+	expect_routes("[{'interface':'eth0'},{'interface':'net1'}]",
+		      "[" ROUTED("10.0.0.1", "fd00::1") "," ROUTED("10.1.0.1", "fd01::1") "]",
+		      "[]");
+}
+
+static void removes_each_default_route_of_the_main_table(void **state)
+{
+	json_auto_t *changes =
+		quoted("[{'remove':'4','interface':'eth0'},{'remove':'6','interface':'eth0'},"
+		       "{'add':'4','interface':'net1','gateway':'10.1.0.254'}]");
+	json_auto_t *look =
+		quoted("{'routes':[{'family':2,'table':254,'dst':'0.0.0.0/"
+		       "0','gw':'10.0.0.1','dev':'eth0'},"
+		       "{'family':2,'table':254,'dst':'0.0.0.0/0','dev':'eth0','metric':50},"
+		       "{'family':2,'table':101,'dst':'0.0.0.0/0','gw':'10.0.0.1','dev':'eth0'},"
+		       "{'family':2,'table':254,'dst':'0.0.0.0/0','gw':'10.1.0.1','dev':'net1'},"
+		       "{'family':2,'table':254,'dst':'10.0.0.0/8','dev':'eth0'},"
+		       "{'family':10,'table':254,'dst':'::/0','metric':1024,'nexthops':["
+		       "{'dev':'eth0','gw':'fd00::1'},{'dev':'net1','gw':'fd01::1'}]}]}");
+	json_auto_t *want = quoted(
+		"[{'in':'pod','do':'unroute','dev':'eth0','family':2,'table':254,'dst':'0.0.0.0/0',"
+		"'gw':'10.0.0.1'},"
+		"{'in':'pod','do':'unroute','dev':'eth0','family':2,'table':254,'dst':'0.0.0.0/0',"
+		"'metric':50},"
+		"{'in':'pod','do':'unroute','dev':'eth0','family':10,'table':254,'dst':'::/0',"
+		"'gw':'fd00::1','metric':1024},"
+		"{'in':'pod','do':'route','dev':'net1','family':2,'table':254,'dst':'0.0.0.0/0',"
+		"'gw':'10.1.0.254'}]");
+	json_auto_t *steps = default_route_steps(changes, look);
+	auto_free char *text = json_text(steps);
+
+	if (!json_same(steps, want))
+		fail_msg("%s", text);
+}
+
+/* ---- plugins ------------------------------------------------------------------------------------------------------ */
+
+static void passes_only_what_plugins_can_read_in_arguments(void **state)
+{
+	json_auto_t *pod = pod_with(""), *ips = quoted("['10.0.0.1/8','fd00::1']");
+	auto_free char *args = cni_args_for("K8S_POD_UID=;IgnoreUnknown=1;A=b;c;D=e=f;=g;;H=", "c1",
+					    pod, "02:00:00:00:00:01", ips);
+	auto_free char *uid = cni_args_value("A=b;K8S_POD_UID=u2;K8S_POD_UID=u3", "K8S_POD_UID");
+	auto_free char *none = cni_args_value("XK8S_POD_UID=u2;;", "K8S_POD_UID");
+
+	assert_string_equal(args, "IgnoreUnknown=true;K8S_POD_NAMESPACE=ml;K8S_POD_NAME=p;"
+				  "K8S_POD_INFRA_CONTAINER_ID=c1;K8S_POD_UID=u1;IgnoreUnknown=1;"
+				  "A=b;H=;MAC=02:00:00:00:00:01;IP=10.0.0.1/8,fd00::1");
+	assert_string_equal(uid, "u2");
+	assert_null(none);
+}
+
+static void says_in_one_sentence_why_a_plugin_failed(void **state)
+{
+	json_auto_t *delegates = chains("macvlan");
+	const json_t *delegate = json_array_get(delegates, 0);
+	struct err err = {0};
+
+	delegate_failure(delegate, 0, "ADD", 1,
+			 "{\"code\":11,\"msg\":\"agent away\",\"details\":\"later\"}", "x", &err);
+	assert_string_equal(err.text, "network n0 (net0): macvlan ADD: agent away; later");
+	assert_int_equal(err.class, ERR_TRANSIENT);
+	assert_string_equal(err.reason, "PluginFailed");
+	delegate_failure(delegate, 0, "DEL", 1, " \n", "no such thing\n", &err);
+	assert_string_equal(err.text, "network n0 (net0): macvlan DEL: no such thing ");
+	delegate_failure(delegate, 0, "ADD", 137, "", "", &err);
+	assert_non_null(strstr(err.text, "without a word, exit status 137"));
+}
+
+static void passes_results_on_in_the_networks_version(void **state)
+{
+	static const char text[] =
+		"{\"cniVersion\":\"1.1.0\",\"interfaces\":[{\"name\":\"net0\",\"mtu\":9000,"
+		"\"sandbox\":\"/n\"}],\"ips\":[{\"address\":\"10.0.0.1/8\",\"interface\":0}]}";
+	json_auto_t *delegates = chains("macvlan"), *result = NULL;
+	json_auto_t *want =
+		quoted("{'cniVersion':'0.4.0','interfaces':[{'name':'net0','sandbox':'/n'}],"
+		       "'ips':[{'address':'10.0.0.1/8','interface':0,'version':'4'}],'dns':{}}");
+	struct err err = {0};
+
+	result = delegate_result(json_array_get(delegates, 0), text, strlen(text), &err);
+	assert_true(json_same(result, want));
+}
+
+static void refuses_what_is_no_result(void **state)
+{
+	json_auto_t *delegates = chains("macvlan");
+	const json_t *delegate = json_array_get(delegates, 0);
+	struct err err = {0};
+
+	assert_null(delegate_result(delegate, "[]", 2, &err));
+	assert_string_equal(err.reason, "PluginAnswer");
+	assert_null(delegate_result(delegate, "{", 1, &err));
+	assert_null(delegate_result(delegate, "", 0, &err));
+}
+
+static void compares_versions(void **state)
+{
+	assert_true(cni_version_at_least("0.4.0", 0, 4));
+	assert_true(cni_version_at_least("1.0.0", 0, 4));
+	assert_false(cni_version_at_least("0.3.1", 0, 4));
+	assert_false(cni_version_at_least("", 0, 3));
+	assert_false(cni_version_at_least(NULL, 0, 3));
+	assert_true(cni_version_at_least("x", 0, 1));
+}
+
+/* ---- what it says ------------------------------------------------------------------------------------------------- */
+
+static void writes_device_info_and_names_as_go_does(void **state)
+{
+	json_auto_t *delegates = quoted("[{'name':'a<&>\\u2028\\u0001\\\\'}]");
+	json_auto_t *results = quoted("[{'interfaces':[{'name':'eth0','sandbox':'/n','mtu':9000}],"
+				      "'dns':{'nameservers':['10.0.0.1'],'domain':'x'}}]");
+	json_auto_t *infos = quoted(
+		"[{'type':'vdpa','version':'1.1.0','vdpa':{'path':'/dev/v','driver':'vhost'},"
+		"'other':{}}]");
+	auto_free char *text = network_status_text(delegates, results, infos);
+
+	assert_string_equal(text, "[{\n"
+				  "    \"name\": \"a\\u003c\\u0026\\u003e\\u2028\\u0001\\\\\",\n"
+				  "    \"interface\": \"eth0\",\n"
+				  "    \"default\": true,\n"
+				  "    \"dns\": {\n"
+				  "        \"nameservers\": [\n"
+				  "            \"10.0.0.1\"\n"
+				  "        ],\n"
+				  "        \"domain\": \"x\"\n"
+				  "    },\n"
+				  "    \"device-info\": {\n"
+				  "        \"type\": \"vdpa\",\n"
+				  "        \"version\": \"1.1.0\",\n"
+				  "        \"vdpa\": {\n"
+				  "            \"driver\": \"vhost\",\n"
+				  "            \"path\": \"/dev/v\"\n"
+				  "        }\n"
+				  "    }\n"
+				  "}]");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(refuses_before_the_first_plugin),
+		cmocka_unit_test(refuses_another_namespaces_network_where_that_is_wished),
+		cmocka_unit_test(waits_for_the_sandbox_of_the_pod_that_is_there_now),
+		cmocka_unit_test(deals_devices_out_by_container_and_address),
+		cmocka_unit_test(says_how_many_devices_there_are_when_they_are_too_few),
+		cmocka_unit_test(sets_rails_up_side_by_side_behind_the_clusters_network),
+		cmocka_unit_test(lets_coordinators_follow_each_other_in_order),
+		cmocka_unit_test(lets_a_plugin_that_may_look_at_others_wait),
+		cmocka_unit_test(gives_the_effective_default_route_out_in_order),
+		cmocka_unit_test(undoes_what_was_called_and_nothing_else),
+		cmocka_unit_test(deletes_behind_failures_and_the_clusters_network_last),
+		cmocka_unit_test(deletes_a_bond_before_what_it_is_made_of),
+		cmocka_unit_test(checks_one_after_the_other_until_one_fails),
+		cmocka_unit_test(undoes_an_add_that_somebody_gives_up),
+		cmocka_unit_test(replaces_default_routes_of_the_family_that_is_asked_for),
+		cmocka_unit_test(keeps_the_chosen_networks_own_routes_for_an_empty_list),
+		cmocka_unit_test(leaves_routes_alone_when_nobody_asks),
+		cmocka_unit_test(removes_each_default_route_of_the_main_table),
+		cmocka_unit_test(passes_only_what_plugins_can_read_in_arguments),
+		cmocka_unit_test(says_in_one_sentence_why_a_plugin_failed),
+		cmocka_unit_test(passes_results_on_in_the_networks_version),
+		cmocka_unit_test(refuses_what_is_no_result),
+		cmocka_unit_test(compares_versions),
+		cmocka_unit_test(writes_device_info_and_names_as_go_does),
+	};
+
+	json_init();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,12 +1,12 @@
 /*
- * Bytes of a request in, an answer out: no crash, an AdmissionReview with the request's uid, the same answer twice, nothing that was
- * given is changed, and defaults that stay once they are there.
+ * Bytes of a request in, an answer out: no crash, an AdmissionReview with the request's uid, the
+ * same answer twice, nothing that was given is changed, and defaults that stay once they are there.
  *
  * Input: an AdmissionReview; "world" beside "request" is what the cluster holds.
  */
 #include "tests/fuzz/reconcile_fuzz.h"
 
-#include "reconcilers/admission.h"
+#include "reconcilers/admission/admission.h"
 #include "tests/fakes/json_patch.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)

@@ -1,7 +1,7 @@
 /*
- * Pools of any host, and requests for their devices. Input: {"spec": …, "observed": …, "allocated": …, "before": …,
- * "devNames": […], "resource": …, "ids": […], "must": […], "size": n}; each may be anything. Nothing crashes, deciding is
- * pure, and an answer is what allocate.h says.
+ * Pools of any host, and requests for their devices. Input: {"spec": …, "observed": …, "allocated":
+ * …, "before": …, "devNames": […], "resource": …, "ids": […], "must": […], "size": n}; each may be
+ * anything. Nothing crashes, deciding is pure, and an answer is what allocate.h says.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -9,8 +9,8 @@
 
 #include "lib/base/mem.h"
 #include "lib/json/json.h"
-#include "nodeagent/kubelet/allocate.h"
-#include "nodeagent/kubelet/pools.h"
+#include "nodeagent/pools/allocate.h"
+#include "nodeagent/pools/pools.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)

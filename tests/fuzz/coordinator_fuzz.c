@@ -1,10 +1,11 @@
 /*
- * SpiderCoordinator → status on any world: see reconcile_fuzz.h; and what it calls a network is one.
+ * SpiderCoordinator → status on any world: see reconcile_fuzz.h; and what it calls a network is
+ * one.
  */
 #include "tests/fuzz/reconcile_fuzz.h"
 
-#include "reconcilers/coordinator.h"
-#include "reconcilers/ip_range.h"
+#include "reconcilers/spider/coordinator.h"
+#include "reconcilers/spider/ip_range.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {

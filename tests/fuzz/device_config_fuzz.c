@@ -1,12 +1,13 @@
 /*
- * Configurations of device plugins as users bring them: reading is pure, an error comes exactly without a document, what
- * was read is read again as the same, and pools made of it keep the promises of pools.h.
+ * Configurations of device plugins as users bring them: reading is pure, an error comes exactly
+ * without a document, what was read is read again as the same, and pools made of it keep the
+ * promises of pools.h.
  */
 #include <stdint.h>
 #include <string.h>
 
 #include "lib/json/json.h"
-#include "nodeagent/kubelet/pools.h"
+#include "nodeagent/pools/pools.h"
 #include "tests/fuzz/fuzz.h"
 
 static json_t *observed, *dev_names;

@@ -7,7 +7,7 @@
 
 #include "lib/base/str.h"
 #include "lib/json/json.h"
-#include "lib/kube/exec_credential.h"
+#include "lib/kube/auth/exec_credential.h"
 #include "tests/fuzz/fuzz.h"
 
 static void check(const struct exec_credential *c)

@@ -1,8 +1,10 @@
 /*
- * Answers to lists and watches, taken over into a cache: no answer breaks it, and how its bytes are cut does not matter.
+ * Answers to lists and watches, taken over into a cache: no answer breaks it, and how its bytes are
+ * cut does not matter.
  *
- * Input: answers with a NUL byte between them. The first byte of each says how: bit 0: a new list is streamed; bit 1: it ends in
- * the middle (a lost connection); bit 2: a new list is begun before it; bits 3 to 7: the size of pieces.
+ * Input: answers with a NUL byte between them. The first byte of each says how: bit 0: a new list
+ * is streamed; bit 1: it ends in the middle (a lost connection); bit 2: a new list is begun before
+ * it; bits 3 to 7: the size of pieces.
  */
 #include <stdint.h>
 #include <string.h>
@@ -60,6 +62,11 @@ static void on_changed(void *arg, const char *key, const json_t *old, const json
 {
 	struct reader *r = arg;
 
+	if (old && !now && !json_object_get(r->told, key)) {
+		fuzz_check(json_object_size(old) == 1,
+			   "of an unknown object only the name is told");
+		return;
+	}
 	fuzz_check(same_but_version(old, json_object_get(r->told, key)),
 		   "what changes is what was told before");
 	if (now)
@@ -161,6 +168,12 @@ static void check_reader(const struct reader *r)
 	const char *key = NULL;
 
 	fuzz_check(json_object_size(r->told) == cache_len(r->cache), "all that is there was told");
+	while ((key = cache_next_unreadable(r->cache, &iter))) {
+		fuzz_check(key[0], "an object that cannot be read has a name");
+		fuzz_check(cache_is_unknown(r->cache, key) == !cache_has(r->cache, key),
+			   "unknown is unreadable and never read");
+	}
+	iter = 0;
 	while ((key = cache_next(r->cache, &iter))) {
 		json_auto_t *object = cache_get(r->cache, key);
 		const json_t *told = json_object_get(r->told, key);
@@ -201,6 +214,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	a = cache_all(whole.cache);
 	b = cache_all(pieces.cache);
 	fuzz_check(json_same(a, b), "any pieces, same cache");
+	fuzz_check(cache_unreadable_len(whole.cache) == cache_unreadable_len(pieces.cache) &&
+			   cache_unknown_len(whole.cache) == cache_unknown_len(pieces.cache),
+		   "any pieces, same trouble");
 	fuzz_check(whole.completed == pieces.completed &&
 			   whole.feed.version == pieces.feed.version &&
 			   whole.feed.phase == pieces.feed.phase,

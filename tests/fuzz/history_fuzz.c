@@ -1,17 +1,18 @@
 /*
- * A look and what came before it: any status of an API server, any state file. The document is told and planned from
- * without harm: no PF is there and missing, what the node needs stays needed, what has just come is not put back, and before
- * the kubelet was heard no VF that is there is touched.
+ * A look and what came before it: any status of an API server, any state file. The document is told
+ * and planned from without harm: no PF is there and missing, what the node needs stays needed, what
+ * has just come is not put back, and before the kubelet was heard no VF that is there is touched.
  *
- * Input: {"observed", "before", "spec", "found", "nowMs"}, members of struct recall_input and planner_input.
+ * Input: {"observed", "before", "spec", "found", "nowMs"}, members of struct history_input and
+ * planner_input.
  */
 #include <stdint.h>
 #include <string.h>
 
 #include "lib/json/json.h"
-#include "nodeagent/host/observed.h"
-#include "nodeagent/planner.h"
-#include "nodeagent/recall.h"
+#include "nodeagent/model/observed.h"
+#include "nodeagent/plan/history.h"
+#include "nodeagent/plan/planner.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
@@ -55,14 +56,21 @@ static void check_protected(const json_t *observed, const json_t *seen)
 	}
 }
 
-static bool is_vf(const json_t *seen, const char *address)
+/*
+ * A VF that has a driver: a pod may hold it. One without cannot be in use, and gets its driver at
+ * once.
+ */
+static bool may_be_held(const json_t *seen, const char *address)
 {
 	json_t *pf;
 	size_t i;
 
-	json_array_foreach (json_at(seen, "interfaces"), i, pf)
-		if (json_find(json_at(pf, "Vfs"), "pciAddress", address))
+	json_array_foreach (json_at(seen, "interfaces"), i, pf) {
+		const json_t *vf = json_find(json_at(pf, "Vfs"), "pciAddress", address);
+
+		if (vf && json_at(vf, "driver"))
 			return true;
+	}
 	return false;
 }
 
@@ -72,7 +80,7 @@ static void check_step(const struct planner_input *in, const json_t *step)
 	const json_t *entry = json_find(json_at(in->observed, "interfaces"), "pciAddress", pf);
 	bool has_vfs = json_array_size(json_at(entry, "Vfs")) > 0;
 
-	fuzz_check(!json_str_at(step, "vf") || !is_vf(in->observed, json_str_at(step, "vf")),
+	fuzz_check(!json_str_at(step, "vf") || !may_be_held(in->observed, json_str_at(step, "vf")),
 		   "no step for a VF before the kubelet was heard");
 	fuzz_check(!json_at(step, "index"), "no address either");
 	fuzz_check(!has_vfs || (!str_eq(name, "set-num-vfs") && !str_eq(name, "set-eswitch")),
@@ -96,7 +104,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	json_auto_t *input = json_parse((const char *)data, size, NULL);
 	json_auto_t *unchanged = json_deep_copy(input), *first = NULL, *second = NULL;
-	struct recall_input in = {
+	struct history_input in = {
 		.observed = json_at(input, "observed"),
 		.before = json_at(input, "before"),
 		.spec = json_at(input, "spec"),
@@ -105,8 +113,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (!json_is_object(in.observed))
 		return 0;
-	first = recall(&in);
-	second = recall(&in);
+	first = history_merge(&in);
+	second = history_merge(&in);
 	fuzz_check(json_same(first, second), "the same input gives the same document");
 	fuzz_check(json_same(input, unchanged), "the input is not changed");
 	check_missing(first);
@@ -118,10 +126,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	/* And once more, as the agent does. */
 	in.before = first;
 	json_decref(second);
-	second = recall(&in);
+	second = history_merge(&in);
 	check_missing(second);
 	json_decref(second);
-	second = recall_node(first);
+	second = history_node(first);
 	fuzz_check(json_is_array(json_at(second, "protected")), "there is something to keep");
 	return 0;
 }

@@ -1,6 +1,6 @@
 /*
- * Answers and events of the kernel. First byte: which decoder. Whatever comes out has names that end and counts that the
- * bytes can hold, and comes out the same twice.
+ * Answers and events of the kernel. First byte: which decoder. Whatever comes out has names that
+ * end and counts that the bytes can hold, and comes out the same twice.
  */
 #include <stdint.h>
 #include <string.h>
@@ -51,19 +51,27 @@ static void routes(const void *bytes, size_t len)
 
 	rtnl_decode_default_routes(bytes, len, &list);
 	rtnl_decode_with_addresses(bytes, len, addresses, &list);
+	(void)rtnl_decode_has_address(bytes, len, 1);
 	check(list.n <= len / 8);
 }
 
 static void rdma(const void *bytes, size_t len)
 {
 	auto_rdma_devices struct rdma_devices list = {0};
+	json_auto_t *contexts = NULL;
 	char name[RDMA_NAME_SIZE];
+	const char *device;
+	json_t *count;
 
 	rdma_decode_devices(bytes, len, &list);
 	for (size_t i = 0; i < list.n; i++) {
 		check(strnlen(list.items[i].name, RDMA_NAME_SIZE) < RDMA_NAME_SIZE);
 		rdma_decode_ports(bytes, len, &list.items[i]);
 	}
+	contexts = json_object();
+	rdma_decode_contexts(bytes, len, contexts);
+	json_object_foreach (contexts, device, count)
+		check(json_integer_value(count) >= 0);
 	check(rdma_decode_mode(bytes, len) == rdma_decode_mode(bytes, len));
 	if (rdma_decode_event(bytes, len, name))
 		check(strnlen(name, sizeof(name)) < sizeof(name));
@@ -71,12 +79,18 @@ static void rdma(const void *bytes, size_t len)
 
 static void devlink(const void *bytes, size_t len)
 {
-	json_auto_t *list = devlink_decode_list(bytes, len);
-	json_t *address;
+	json_auto_t *list = devlink_decode_list(bytes, len),
+		    *errors = devlink_decode_errors(bytes, len);
+	json_t *address, *names;
+	const char *device;
 	size_t i;
 
 	json_array_foreach (list, i, address) {
 		check(pci_address_is_valid(json_string_value(address)));
+	}
+	json_object_foreach (errors, device, names) {
+		check(pci_address_is_valid(device));
+		check(json_array_size(names) > 0);
 	}
 	(void)devlink_decode_family(bytes, len);
 	(void)devlink_decode_mode(bytes, len);

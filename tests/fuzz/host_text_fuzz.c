@@ -1,6 +1,6 @@
 /*
- * Texts of sysfs and modprobe.d: numbers, PCI addresses, MAC addresses, GUIDs, options. What is read can be written and
- * read again.
+ * Texts of sysfs and modprobe.d: numbers, PCI addresses, MAC addresses, GUIDs, options. What is
+ * read can be written and read again.
  */
 #include <stdint.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "lib/base/str.h"
 #include "nodeagent/host/nextboot.h"
 #include "nodeagent/host/pci.h"
-#include "nodeagent/host/text.h"
+#include "nodeagent/model/text.h"
 
 static void check(bool holds)
 {

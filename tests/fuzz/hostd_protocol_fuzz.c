@@ -1,6 +1,6 @@
 /*
- * What one side of hostd may hear from the other: any pieces of the bytes give the same messages; what is taken for a
- * request or a reply is written and read again as the same.
+ * What one side of hostd may hear from the other: any pieces of the bytes give the same messages;
+ * what is taken for a request or a reply is written and read again as the same.
  */
 #include <stdint.h>
 #include <string.h>

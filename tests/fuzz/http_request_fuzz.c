@@ -1,6 +1,6 @@
 /*
- * The head of an HTTP request. First byte: how the rest is cut in two, to check that a head is found at the same place
- * however it arrives.
+ * The head of an HTTP request. First byte: how the rest is cut in two, to check that a head is
+ * found at the same place however it arrives.
  */
 #include <stdint.h>
 

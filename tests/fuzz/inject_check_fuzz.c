@@ -1,10 +1,11 @@
 /*
- * Any world for the check of pods that asked for injection: of the pod, and of the configs that it should have got. Whatever was
- * not wanted in the first place (inject_check_wants) is looked at all the same.
+ * Any world for the check of pods that asked for injection: of the pod, and of the configs that it
+ * should have got. Whatever was not wanted in the first place (inject_check_wants) is looked at all
+ * the same.
  */
 #include "tests/fuzz/reconcile_fuzz.h"
 
-#include "reconcilers/inject_check.h"
+#include "reconcilers/admission/inject_check.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {

@@ -1,10 +1,11 @@
 /*
- * SpiderIPPool → status on any world: see reconcile_fuzz.h; and the index of pools finds every pool that the verdict names.
+ * SpiderIPPool → status on any world: see reconcile_fuzz.h; and the index of pools finds every pool
+ * that the verdict names.
  */
 #include "tests/fuzz/reconcile_fuzz.h"
 
-#include "reconcilers/ip_pool.h"
-#include "reconcilers/ip_pool_index.h"
+#include "reconcilers/spider/ip_pool.h"
+#include "reconcilers/spider/ip_pool_index.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
@@ -54,7 +55,10 @@ static void name_pools(const json_t *world)
 		json_put_str(json_need_object(pool, "metadata"), "name", name);
 }
 
-/* The verdict on each pool is the same with all pools in the world and with those that the index picks. */
+/*
+ * The verdict on each pool is the same with all pools in the world and with those that the index
+ * picks.
+ */
 static void check_index(const json_t *world)
 {
 	auto_ip_pool_index struct ip_pool_index *index = ip_pool_index_new();

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "lib/base/str.h"
-#include "reconcilers/ip_range.h"
+#include "reconcilers/spider/ip_range.h"
 #include "tests/fuzz/fuzz.h"
 
 static void check_subnet(const char *text)
@@ -18,7 +18,10 @@ static void check_subnet(const char *text)
 	if (ip_subnet_parse(text, &subnet, NULL))
 		return;
 	ip_subnet_print(&subnet, printed);
-	/* The network of a strange subnet may lie within the range for IPv4, which has no spelling as IPv6. */
+	/*
+	 * The network of a strange subnet may lie within the range for IPv4, which has no spelling
+	 * as IPv6.
+	 */
 	if (ip_subnet_parse(printed, &copy, NULL))
 		return;
 	ip_subnet_print(&copy, again);

@@ -4,10 +4,11 @@
  */
 #include <stdint.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "lib/base/str.h"
 #include "lib/json/json.h"
-#include "lib/kube/config.h"
+#include "lib/kube/auth/config.h"
 #include "tests/fuzz/fuzz.h"
 
 /* Deep inside, so that ".." does not lead out of it at once. */

@@ -1,10 +1,12 @@
 /*
- * What either half of the agent may hear from the other: the process that serves the kubelet from an agent, and the agent from
- * that process, over a socket. There is no kubelet and no directory for sockets, so that every plugin fails to listen.
+ * What either half of the agent may hear from the other: the process that serves the kubelet from
+ * an agent, and the agent from that process, over a socket. There is no kubelet and no directory
+ * for sockets, so that every plugin fails to listen.
  *
- * First byte: bit 0: 0 the server, 1 the client hears; bit 1: the bytes as they are, else each line as a frame; the others: the
- * size of the pieces. Checked: no crash, no leak; what the next agent is told was set by this one; `offering` comes once;
- * after `lost` nothing comes, and the end of the other side is always found.
+ * First byte: bit 0: 0 the server, 1 the client hears; bit 1: the bytes as they are, else each line
+ * as a frame; the others: the size of the pieces. Checked: no crash, no leak; what the next agent
+ * is told was set by this one; `offering` comes once; after `lost` nothing comes, and the end of
+ * the other side is always found.
  */
 #include <fcntl.h>
 #include <stdint.h>
@@ -16,8 +18,8 @@
 #include "lib/base/mem.h"
 #include "lib/json/frame.h"
 #include "lib/json/json.h"
-#include "nodeagent/plugind/client.h"
-#include "nodeagent/plugind/server.h"
+#include "nodeagent/kubeletd/client.h"
+#include "nodeagent/kubeletd/server.h"
 #include "tests/fuzz/fuzz.h"
 
 #define NO_DIR "/nonexistent/orbweaver"
@@ -28,8 +30,8 @@ enum { TURNS_MAX = 10000 };
 struct half {
 	struct loop *loop;
 	int fd; /* the other side; -1: ended */
-	struct plugind_server *server;
-	struct plugind *client;
+	struct kubeletd_server *server;
+	struct kubeletd *client;
 	struct strbuf heard; /* what the half says */
 	int offering, lost;
 	bool closed;
@@ -43,7 +45,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	return 0;
 }
 
-/* ---- the other side --------------------------------------------------------------------------------------------------- */
+/* ---- the other side ---- */
 
 static int make_pair(struct half *half)
 {
@@ -103,7 +105,7 @@ static void end_other_side(struct half *half)
 	half->fd = -1;
 }
 
-/* ---- the server ------------------------------------------------------------------------------------------------------- */
+/* ---- the server ---- */
 
 static void on_offering(void *arg)
 {
@@ -125,7 +127,7 @@ static json_t *ask_pools(struct half *half)
 	strbuf_done(&half->heard);
 	end_other_side(half);
 	fd = make_pair(half);
-	plugind_server_attach(half->server, fd);
+	kubeletd_server_attach(half->server, fd);
 	for (int i = 0; i < 4; i++)
 		turn(half);
 	fuzz_check(json_frame_read(&half->heard, &message, NULL) == 0 && message,
@@ -155,27 +157,27 @@ static void check_server(struct half *half, const struct strbuf *bytes, size_t p
 	json_auto_t *pools = NULL;
 	int fd = make_pair(half);
 
-	half->server = plugind_server_new(&(struct plugind_server_config){
+	half->server = kubeletd_server_new(&(struct kubeletd_server_config){
 		.loop = half->loop,
 		.plugins_dir = NO_DIR,
 		.offering = on_offering,
 		.arg = half,
 	});
-	plugind_server_attach(half->server, fd);
+	kubeletd_server_attach(half->server, fd);
 	send_pieces(half, bytes, piece);
 	pools = ask_pools(half);
 	fuzz_check(!pools || was_set(bytes, pools), "what is offered was set");
 	fuzz_check(half->offering <= 1, "offering comes once");
 	fuzz_check(json_array_size(json_at(pools, "resources")) == 0 || half->offering == 1,
 		   "what offers something says so");
-	plugind_server_close(half->server, on_closed, half);
+	kubeletd_server_close(half->server, on_closed, half);
 	for (int i = 0; i < TURNS_MAX && !half->closed; i++)
 		turn(half);
 	fuzz_check(half->closed, "the server ends");
 	end_other_side(half);
 }
 
-/* ---- the client ------------------------------------------------------------------------------------------------------- */
+/* ---- the client ---- */
 
 static void check_not_lost(void *arg)
 {
@@ -204,11 +206,11 @@ static void on_lost(void *arg, const struct err *err)
 static void on_changed(void *arg)
 {
 	const struct half *half = arg;
-	json_auto_t *status = plugind_status(half->client);
+	json_auto_t *status = kubeletd_status(half->client);
 
 	check_not_lost(arg);
 	fuzz_check(json_is_array(status), "a status is a list");
-	(void)plugind_are_served(half->client);
+	(void)kubeletd_are_served(half->client);
 }
 
 static void check_client(struct half *half, const struct strbuf *bytes, size_t piece)
@@ -217,7 +219,7 @@ static void check_client(struct half *half, const struct strbuf *bytes, size_t p
 	auto_strbuf struct strbuf text = {0};
 	int fd = make_pair(half);
 
-	half->client = plugind_new(&(struct plugind_config){
+	half->client = kubeletd_new(&(struct kubeletd_config){
 		.loop = half->loop,
 		.fd = fd,
 		.ready = on_ready,
@@ -234,7 +236,7 @@ static void check_client(struct half *half, const struct strbuf *bytes, size_t p
 	for (int i = 0; i < TURNS_MAX && !half->lost; i++)
 		loop_turn(half->loop, false);
 	fuzz_check(half->lost == 1, "the end of the other side is found");
-	plugind_free(half->client);
+	kubeletd_free(half->client);
 	metrics_free(metrics);
 }
 

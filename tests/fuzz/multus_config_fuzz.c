@@ -1,9 +1,10 @@
 /*
- * SpiderMultusConfig → NetworkAttachmentDefinition on any world: see reconcile_fuzz.h; and the configuration is JSON.
+ * SpiderMultusConfig → NetworkAttachmentDefinition on any world: see reconcile_fuzz.h; and the
+ * configuration is JSON.
  */
 #include "tests/fuzz/reconcile_fuzz.h"
 
-#include "reconcilers/multus_config.h"
+#include "reconcilers/spider/multus_config.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {

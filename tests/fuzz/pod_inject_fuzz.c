@@ -1,15 +1,16 @@
 /*
- * Any pod, configs and settings: no crash, pure, a patch that fits, and nothing left to do for a second review of the patched pod, nor
- * for the check of pods that run.
+ * Any pod, configs and settings: no crash, pure, a patch that fits, and nothing left to do for a
+ * second review of the patched pod, nor for the check of pods that run.
  *
- * Input: an AdmissionReview; beside "request" "world" (namespaces, configs) and "settings" (the ConfigMap).
+ * Input: an AdmissionReview; beside "request" "world" (namespaces, configs) and "settings" (the
+ * ConfigMap).
  */
 #include "tests/fuzz/reconcile_fuzz.h"
 
-#include "reconcilers/inject_check.h"
-#include "reconcilers/kinds.h"
-#include "reconcilers/names.h"
-#include "reconcilers/pod_inject.h"
+#include "reconcilers/admission/inject_check.h"
+#include "reconcilers/admission/pod_inject.h"
+#include "reconcilers/core/kinds.h"
+#include "reconcilers/core/names.h"
 #include "tests/fakes/json_patch.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)

@@ -1,12 +1,12 @@
 /*
- * The kubelet's answer about pods, made a document: of any bytes, valid JSON with owners in it; equal bytes give equal
- * documents.
+ * The kubelet's answer about pods, made a document: of any bytes, valid JSON with owners in it;
+ * equal bytes give equal documents.
  */
 #include <stdint.h>
 
 #include "lib/grpc/message.h"
 #include "lib/json/json.h"
-#include "nodeagent/kubelet/pod_resources_read.h"
+#include "nodeagent/plugins/pod_resources_read.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)

@@ -1,13 +1,14 @@
 /*
- * The long answer about a policy on any world: it agrees with the status that the operator writes, and leaves none of its lines out.
+ * The long answer about a policy on any world: it agrees with the status that the operator writes,
+ * and leaves none of its lines out.
  *
  * Input: {"key": a policy's, "world": {…}}.
  */
 #include "tests/fuzz/reconcile_fuzz.h"
 
-#include "reconcilers/node_state.h"
-#include "reconcilers/policy_explain.h"
-#include "reconcilers/policy_status.h"
+#include "reconcilers/sriov/node_state.h"
+#include "reconcilers/sriov/policy_explain.h"
+#include "reconcilers/sriov/policy_status.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {

@@ -1,9 +1,10 @@
 /*
- * SriovNetworkNodePolicy → status on any reports: see reconcile_fuzz.h; and the status keeps within the CRD's schema.
+ * SriovNetworkNodePolicy → status on any reports: see reconcile_fuzz.h; and the status keeps within
+ * the CRD's schema.
  */
 #include "tests/fuzz/reconcile_fuzz.h"
 
-#include "reconcilers/policy_status.h"
+#include "reconcilers/sriov/policy_status.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {

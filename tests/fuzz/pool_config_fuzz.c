@@ -1,10 +1,11 @@
 /*
- * SriovNetworkPoolConfig → status on any world: see reconcile_fuzz.h; and what a pool says about GUIDs is sound.
+ * SriovNetworkPoolConfig → status on any world: see reconcile_fuzz.h; and what a pool says about
+ * GUIDs is sound.
  */
 #include "tests/fuzz/reconcile_fuzz.h"
 
-#include "reconcilers/pool_config.h"
-#include "reconcilers/sriov_guid.h"
+#include "reconcilers/sriov/pool_config.h"
+#include "reconcilers/sriov/sriov_guid.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {

@@ -1,6 +1,6 @@
 /*
- * What every reconciler promises (reconcilers/reconcile.h), for any JSON: no crash, pure, nothing in the plan on failure, and
- * carrying plans out comes to rest.
+ * What every reconciler promises (reconcilers/core/reconcile.h), for any JSON: no crash, pure,
+ * nothing in the plan on failure, and carrying plans out comes to rest.
  *
  * Input: {"key": …, "world": {…}}, as in golden cases.
  */
@@ -13,7 +13,10 @@
 #include "tests/fakes/cluster.h"
 #include "tests/fuzz/fuzz.h"
 
-/* The schema of metav1.Condition, for the parts that do not come from the world: a status write would be refused. */
+/*
+ * The schema of metav1.Condition, for the parts that do not come from the world: a status write
+ * would be refused.
+ */
 static inline void fuzz_check_conditions(const struct plan *plan)
 {
 	json_t *op, *condition;
@@ -48,8 +51,9 @@ static inline void fuzz_shape_metadata(json_t *object)
 }
 
 /*
- * A world that plans can be carried out on: caches hold objects by key, and an API server sees to metadata; anything
- * below that may be anything. Returns new; an empty world when `world` is not an object.
+ * A world that plans can be carried out on: caches hold objects by key, and an API server sees to
+ * metadata; anything below that may be anything. Returns new; an empty world when `world` is not an
+ * object.
  */
 static inline json_t *fuzz_world(const json_t *world)
 {
@@ -77,7 +81,9 @@ static inline json_t *fuzz_world(const json_t *world)
 	return shaped;
 }
 
-/* On the world as it is: whatever it holds. `check` (may be NULL) looks at the plan of a success. */
+/*
+ * On the world as it is: whatever it holds. `check` (may be NULL) looks at the plan of a success.
+ */
 static inline bool fuzz_reconcile_once(const json_t *world, const char *key,
 				       reconcile_fn *reconcile,
 				       void (*check)(const struct plan *plan))

@@ -1,6 +1,7 @@
 /*
- * main for fuzz targets that are built without libFuzzer: run each input of the given files and directories once, so that
- * the corpus is checked by every build and compiler. Directories are not searched deeper.
+ * main for fuzz targets that are built without libFuzzer: run each input of the given files and
+ * directories once, so that the corpus is checked by every build and compiler. Directories are not
+ * searched deeper.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -11,6 +12,7 @@
 
 #include "lib/base/fs.h"
 #include "lib/base/own.h"
+#include "lib/base/own_fd.h"
 #include "lib/base/str.h"
 
 #define INPUT_MAX (16 * 1024 * 1024)

@@ -1,7 +1,7 @@
 /*
- * The splitter against the parser: for a document that the parser takes, the object that comes out is the document without the
- * dropped members, whatever the chunks; for any bytes, all chunkings agree, and what comes out is never longer than what
- * went in.
+ * The splitter against the parser: for a document that the parser takes, the object that comes out
+ * is the document without the dropped members, whatever the chunks; for any bytes, all chunkings
+ * agree, and what comes out is never longer than what went in.
  */
 #include <stdint.h>
 #include <string.h>
@@ -17,12 +17,14 @@ static const splitter_path drops[] = {
 };
 
 /* All objects, one a line; '!' at the end when the splitter gave up. */
-static int collect(void *arg, const char *text, size_t len, bool last, struct err *err)
+static int collect(void *arg, const struct splitter_object *object, struct err *err)
 {
 	struct strbuf *out = arg;
 
-	strbuf_add(out, text, len);
-	strbuf_adds(out, last ? " last\n" : "\n");
+	strbuf_add(out, object->text, object->len);
+	if (object->unreadable)
+		strbuf_adds(out, " unreadable");
+	strbuf_adds(out, object->is_rest ? " last\n" : "\n");
 	return 0;
 }
 
@@ -80,7 +82,10 @@ static void check_line(const char **at, const char *end_mark, const json_t *want
 	*at = end + strlen(end_mark);
 }
 
-/* Line breaks stand between values only: inside strings JSON has none, and the splitter leaves out all others. */
+/*
+ * Line breaks stand between values only: inside strings JSON has none, and the splitter leaves out
+ * all others.
+ */
 static void compare_list_with_parser(const char *text, size_t len)
 {
 	json_auto_t *list = json_parse(text, len, NULL);

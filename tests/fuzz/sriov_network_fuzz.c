@@ -1,10 +1,10 @@
 /*
- * SriovNetwork, SriovIBNetwork, OVSNetwork → NetworkAttachmentDefinition on any world: see reconcile_fuzz.h; and the
- * configuration is a JSON object.
+ * SriovNetwork, SriovIBNetwork, OVSNetwork → NetworkAttachmentDefinition on any world: see
+ * reconcile_fuzz.h; and the configuration is a JSON object.
  */
 #include "tests/fuzz/reconcile_fuzz.h"
 
-#include "reconcilers/sriov_network.h"
+#include "reconcilers/sriov/sriov_network.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {

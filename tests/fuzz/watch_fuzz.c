@@ -1,9 +1,11 @@
 /*
- * An informer fed by a server that may say anything: lists, pages, watch events, statuses, garbage, cut anywhere.
+ * An informer fed by a server that may say anything: lists, pages, watch events, statuses, garbage,
+ * cut anywhere.
  *
- * The input is a script: for each answer one byte for the HTTP status, two for the number of bytes, then the bytes. Calls and
- * timers are played here (these definitions take the place of client.c and loop.c), so that nothing waits. Checked: no crash,
- * no leak, never two calls at a time, and always either a call under way or a pause before the next one.
+ * The input is a script: for each answer one byte for the HTTP status, two for the number of bytes,
+ * then the bytes. Calls and timers are played here (these definitions take the place of client.c
+ * and loop.c), so that nothing waits. Checked: no crash, no leak, never two calls at a time, and
+ * always either a call under way or a pause before the next one.
  */
 #include <stdint.h>
 #include <stdlib.h>

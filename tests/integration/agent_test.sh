@@ -25,7 +25,7 @@ start() {
 
 	shift
 	o_spawn "$id" "$o_agent" --node "$node" --kubeconfig "$agent_kubeconfig" --host-root "$tmp/host" \
-		--kubelet-dir "$tmp/kubelet" --metrics-addr 127.0.0.1:0 "$@"
+		--kubelet-dir "$tmp/kubelet" --no-kubelet --metrics-addr 127.0.0.1:0 "$@"
 }
 
 synced() {
@@ -55,6 +55,13 @@ told() {
 	o_curl GET "/api/v1/namespaces/$POD_NAMESPACE/events" | jq -e --arg reason "$1" --argjson times "$2" '[.items[] |
 		select(.reason == $reason and .involvedObject.kind == "SriovNetworkNodeState" and
 			.source.component == "orbweaver-agent").count] == [$times]'
+}
+
+# The same on the ConfigMap, which is where its author looks.
+told_on_config_map() {
+	o_curl GET "/api/v1/namespaces/$POD_NAMESPACE/events" | jq -e --arg reason "$1" --arg text "$2" 'any(.items[];
+		.reason == $reason and .involvedObject.kind == "ConfigMap" and .type == "Warning" and
+		.involvedObject.name == "spiderpool-rdma-shared-device-plugin" and (.message | contains($text)))'
 }
 
 executes() {
@@ -98,14 +105,17 @@ good='{"periodicUpdateInterval": 300, "configList": [{"resourcePrefix": "spidern
 o_curl POST "$shared" "$(config_map "$good")" >/dev/null
 t_wait 30 "the shared devices of a ConfigMap are offered" resource spidernet.io/hca_shared_devices
 
+t_ok "the status says which version wrote it" test "$(o_curl GET "$state" | jq -r .status.agentVersion)" = \
+	"$("$o_programs/orbweaver-agent" --version | sed 's/.* //')"
+
 # Between, somebody kills the process that does all this.
 child() {
 	pgrep -P "${o_pids[a]}" -x "$1"
 }
-plugd=$(child orbweaver-plugd)
-kill -KILL "$(child orbweaver-node)"
+kubeletd=$(child ow-kubeletd)
+kill -KILL "$(child ow-agent)"
 t_wait 30 "an agent that is killed is started again, and says so" told AgentRestarted 1
-t_eq "the kubelet is served by the same process" "$plugd" "$(child orbweaver-plugd)"
+t_eq "the kubelet is served by the same process" "$kubeletd" "$(child ow-kubeletd)"
 t_ok "nothing that it offers is lost" resource spidernet.io/hca_shared_devices
 t_eq "the restart is counted" 1 "$(o_metric a orbweaver_agent_restarts_total)"
 t_ok "metrics of the other process are there" grep -q '^orbweaver_kubelet_registered{resource="spidernet.io/hca_shared_devices"}' \
@@ -113,12 +123,18 @@ t_ok "metrics of the other process are there" grep -q '^orbweaver_kubelet_regist
 o_curl PATCH "$shared/spiderpool-rdma-shared-device-plugin" "$(config_map '{"configList": 7}')" >/dev/null
 t_wait 30 "one that cannot be read is named" o_condition "$state" True BadSharedConfig Degraded
 t_wait 10 "in an event, too" told BadSharedConfig 1
+t_wait 10 "and in one on the ConfigMap" told_on_config_map BadSharedConfig configList
 t_ok "the last good one stays" resource spidernet.io/hca_shared_devices
 o_curl PATCH "$shared/spiderpool-rdma-shared-device-plugin" "$(config_map "${good//hca_/hcb_}")" >/dev/null
 t_wait 30 "a good one is taken" resource spidernet.io/hcb_shared_devices
 t_wait 30 "and nothing is wrong any more" o_condition "$state" False NothingWrong Degraded
 o_curl PATCH "$shared/spiderpool-rdma-shared-device-plugin" "$(config_map '{"configList": 7}')" >/dev/null
 t_wait 30 "the same trouble again is the same event" told BadSharedConfig 2
+o_curl PATCH "$shared/spiderpool-rdma-shared-device-plugin" "$(config_map "${good//hca_/hcb_}")" >/dev/null
+bad_entry=${good//hca_/hcb_}
+o_curl PATCH "$shared/spiderpool-rdma-shared-device-plugin" "$(config_map "${bad_entry/500/-5}")" >/dev/null
+t_wait 30 "an event on the ConfigMap names the entry that is wrong" told_on_config_map BadSharedConfig 'configList[0]'
+t_ok "and what it offered stays" resource spidernet.io/hcb_shared_devices
 o_curl DELETE "$shared/spiderpool-rdma-shared-device-plugin" >/dev/null
 not_offered() {
 	! resource spidernet.io/hcb_shared_devices
@@ -144,7 +160,7 @@ t_eq "an idle agent writes nothing" "$writes" "$(o_metric a orbweaver_agent_api_
 # --- two agents -----------------------------------------------------------------------------------------------------------
 start b
 t_wait 30 "a second agent is ready" o_ready b
-t_ok "and waits" o_logged b '.msg | startswith("another agent of this node is at work")'
+t_ok "and waits" o_logged b '.msg | startswith("another agent holds the node lock")'
 t_fails "it does not execute" executes b
 o_curl PATCH "$state" '{"spec": {"interfaces": [{"pciAddress": "0000:77:00.0", "numVfs": 2}]}}' >/dev/null
 t_wait 30 "the first one does" failed

@@ -1,10 +1,12 @@
 /*
- * churn: a fast user. Makes a number of changes to what users write (SpiderMultusConfigs, SpiderIPPools, policies, labels of
- * nodes) and, by hand, to what the operator made of it (NetworkAttachmentDefinitions), at a chosen pace.
+ * churn: a fast user. Makes a number of changes to what users write (SpiderMultusConfigs,
+ * SpiderIPPools, policies, labels of nodes) and, by hand, to what the operator made of it
+ * (NetworkAttachmentDefinitions), at a chosen pace.
  *
- * Which changes these are follows from the seed alone. Each carries its number in an annotation, so that none of them
- * is without effect: what the API server takes from here, watchers see. An object changes once at a time. What an earlier
- * run has left is taken over; what is left at the end stays.
+ * Which changes these are follows from the seed alone. Each carries its number in an annotation, so
+ * that none of them is without effect: what the API server takes from here, watchers see. An object
+ * changes once at a time. What an earlier run has left is taken over; what is left at the end
+ * stays.
  */
 #include <getopt.h>
 #include <inttypes.h>
@@ -14,7 +16,7 @@
 #include "lib/base/mem.h"
 #include "lib/json/json.h"
 #include "lib/kube/status.h"
-#include "reconcilers/kinds.h"
+#include "reconcilers/core/kinds.h"
 #include "tests/support/connection.h"
 
 static const char help[] =
@@ -84,7 +86,7 @@ struct churn {
 	struct err err;
 };
 
-/* ---- chance ------------------------------------------------------------------------------------------------------- */
+/* ---- chance ---- */
 
 /* xorshift64*: the same everywhere for the same seed. */
 static int64_t below(struct churn *c, int64_t bound)
@@ -120,7 +122,7 @@ static int64_t slots_of(const struct churn *c, enum subject subject)
 	return slots[subject];
 }
 
-/* ---- objects ------------------------------------------------------------------------------------------------------ */
+/* ---- objects ---- */
 
 static json_t *new_object(const struct churn *c, enum subject subject, int64_t n)
 {
@@ -136,7 +138,10 @@ static json_t *new_object(const struct churn *c, enum subject subject, int64_t n
 					 : json_fmt("%s-%02" PRId64, names[subject], n));
 	if (c->kinds[subject].namespaced)
 		json_put_str(metadata, "namespace", "default");
-	/* No two changes are the same, not even those of two runs: the server would make no new version of it. */
+	/*
+	 * No two changes are the same, not even those of two runs: the server would make no new
+	 * version of it.
+	 */
 	json_put(json_need_object(metadata, "annotations"), CHANGE_MARK,
 		 json_fmt("%" PRId64 ".%" PRId64, c->seed, c->made));
 	return object;
@@ -265,7 +270,7 @@ static json_t *changed_object(struct churn *c, struct slot *slot, int64_t n)
 	return object;
 }
 
-/* ---- changes ------------------------------------------------------------------------------------------------------ */
+/* ---- changes ---- */
 
 static void go_on(struct churn *c);
 
@@ -352,7 +357,7 @@ static void on_pace(void *arg)
 	go_on(arg);
 }
 
-/* ---- what is there ------------------------------------------------------------------------------------------------ */
+/* ---- what is there ---- */
 
 /* "net-07" is in slot 7. */
 static void take_over(struct churn *c, enum subject subject, const json_t *object)
@@ -398,7 +403,7 @@ static void look_around(struct churn *c)
 	}
 }
 
-/* ---- the program -------------------------------------------------------------------------------------------------- */
+/* ---- the program ---- */
 
 /* One of those that may change must always be at rest. */
 static void bound_concurrency(struct churn *c)

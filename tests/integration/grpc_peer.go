@@ -164,7 +164,7 @@ func checkStatus(ctx context.Context, c *grpc.ClientConn) error {
 
 func checkUnknown(ctx context.Context, c *grpc.ClientConn) error {
 	err := c.Invoke(ctx, plugin+"Fly", &pb.Empty{}, &pb.Empty{})
-	return wantCode(err, codes.Unimplemented, `there is no method "/v1beta1.DevicePlugin/Fly"`)
+	return wantCode(err, codes.Unimplemented, `unknown method "/v1beta1.DevicePlugin/Fly"`)
 }
 
 func checkCompressed(ctx context.Context, c *grpc.ClientConn) error {

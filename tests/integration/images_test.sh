@@ -16,7 +16,7 @@ names=(operator agent)
 # Programs and images from the committed state, in folder $1.
 make_images() {
 	git clone -q --shared . "$tmp/$1" &&
-		make -s -C "$tmp/$1" -j2 VARIANT=release BUILD=build build/bin/orbweaver-operator build/bin/orbweaver-agent &&
+		make -s -C "$tmp/$1" -j2 VARIANT=release BUILD=build build/bin/orbweaver-operator build/bin/orbweaver-agent build/bin/orbweaver-cni &&
 		BUILD='' "$tmp/$1/hack/images" "${names[@]}"
 }
 

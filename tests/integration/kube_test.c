@@ -1,5 +1,6 @@
 /*
- * lib/kube on a real API server, started by kube_test.sh. Arguments: kubeconfigs of one administrator, in several forms.
+ * lib/kube on a real API server, started by kube_test.sh. Arguments: kubeconfigs of one
+ * administrator, in several forms.
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -33,7 +34,7 @@ static const struct kube_resource events = {"", "v1", "events", "Event", true};
 static const struct kube_resource leases = {"coordination.k8s.io", "v1", "leases", "Lease", true};
 static const struct kube_write plain;
 
-/* ---- calls, one after the other ------------------------------------------------------------------------------------ */
+/* ---- calls, one after the other ---- */
 
 struct ending {
 	int calls;
@@ -161,7 +162,7 @@ static int connections(uint16_t *ret_port)
 	return n;
 }
 
-/* ---- who we are --------------------------------------------------------------------------------------------------- */
+/* ---- who we are ---- */
 
 static void every_form_of_kubeconfig_is_accepted(void **state)
 {
@@ -199,7 +200,7 @@ static void a_server_signed_by_somebody_else_is_not_trusted(void **state)
 	assert_non_null(strstr(e.err.text, c.config.origin));
 }
 
-/* ---- verbs -------------------------------------------------------------------------------------------------------- */
+/* ---- verbs ---- */
 
 static void an_object_goes_through_its_life(void **state)
 {
@@ -305,7 +306,7 @@ static void status_and_scale_are_written_apart_from_the_rest(void **state)
 	assert_int_equal(json_integer_value(json_at(e.object, "spec", "replicas")), 4);
 }
 
-/* ---- many at a time ----------------------------------------------------------------------------------------------- */
+/* ---- many at a time ---- */
 
 struct crowd {
 	int ended, failed, existed;
@@ -342,17 +343,17 @@ static int count_listed(const char *prefix)
 	return n;
 }
 
-static void hundreds_of_calls_share_one_connection(void **state)
+static void hundreds_of_calls_share_a_few_connections(void **state)
 {
 	struct crowd crowd = {0};
 	uint16_t ignored = 0;
 
 	create_many(&crowd, "shared", 200); /* before there is a connection */
 	until(&crowd.ended, 100);
-	assert_int_equal(connections(&ignored), 1);
+	assert_in_range(connections(&ignored), 1, 3); /* 99 streams on each */
 	until(&crowd.ended, 200);
 	assert_int_equal(crowd.failed + crowd.existed, 0);
-	assert_int_equal(connections(&ignored), 1);
+	assert_in_range(connections(&ignored), 1, 3);
 }
 
 static void calls_in_flight_survive_a_restart_of_the_server(void **state)
@@ -392,7 +393,7 @@ static void a_connection_to_a_server_that_hangs_is_left(void **state)
 	assert_int_not_equal(before, after);
 }
 
-/* ---- informers ---------------------------------------------------------------------------------------------------- */
+/* ---- informers ---- */
 
 static const struct cache_kind map_kind;
 static const splitter_path drop_managed[] = {{"metadata", "managedFields"}};
@@ -545,7 +546,7 @@ static void what_vanished_unseen_is_removed_after_a_compaction(void **state)
 	mirror_close(&m);
 }
 
-/* ---- leases ------------------------------------------------------------------------------------------------------- */
+/* ---- leases ---- */
 
 struct candidate {
 	struct connection connection;
@@ -631,12 +632,12 @@ static void a_dead_leader_is_replaced_after_its_term(void **state)
 	candidate_close(&two);
 }
 
-/* ---- events ------------------------------------------------------------------------------------------------------- */
+/* ---- events ---- */
 
 static void events_can_be_seen(void **state)
 {
 	struct recorder *recorder = recorder_new(c.client, "orbweaver-test", "pod-1", false, NULL);
-	struct event_object about = {&widgets, "lab", "sub", NULL};
+	struct event_object about = {&widgets, "lab", "sub", NULL, NULL};
 	auto_free char *uid = NULL;
 	json_t *item = NULL;
 
@@ -670,7 +671,7 @@ int main(int argc, char **argv)
 		real(a_dry_run_stores_nothing),
 		real(status_and_scale_are_written_apart_from_the_rest),
 		real(events_can_be_seen),
-		real(hundreds_of_calls_share_one_connection),
+		real(hundreds_of_calls_share_a_few_connections),
 		real(calls_in_flight_survive_a_restart_of_the_server),
 		real(a_connection_to_a_server_that_hangs_is_left),
 		real(thousands_of_objects_are_mirrored),

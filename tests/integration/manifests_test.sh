@@ -29,9 +29,13 @@ build_helm_render() {
 		CGO_ENABLED=0 go build -o "$tmp/helm-render" tests/support/helm_render.go
 }
 
-# An overlay, one JSON document per line.
+# overlay NAME...: what is applied side by side, one JSON document per line.
 overlay() {
-	k kustomize "manifests/$1" | "$tmp/helm-render" -
+	local name
+
+	for name; do
+		k kustomize "manifests/$name" | "$tmp/helm-render" -
+	done
 }
 
 chart() {
@@ -44,8 +48,17 @@ comparable() {
 		| sort_by(.kind, .metadata.namespace, .metadata.name)'
 }
 
+# says_the_same "OVERLAY..." CHART-ARGUMENT...
 says_the_same() {
-	diff <(overlay "$1" | comparable) <(shift && chart "$@" | comparable)
+	local names
+
+	read -ra names <<<"$1"
+	diff <(overlay "${names[@]}" | comparable) <(shift && chart "$@" | comparable)
+}
+
+# Of all of the agent's processes the supervisor has most.
+supervisors_capabilities() {
+	sed -n '/supervisor_needs\[\] = {/,/};/p' nodeagent/hostd/privileges.c | grep -o 'CAP_[A-Z_]*' | sed 's/^CAP_//' | sort
 }
 
 # What the level "restricted" asks of a pod (kubernetes.io: Pod Security Standards), for the pods of Deployments.
@@ -82,24 +95,49 @@ t_ok "the chart can be rendered" build_helm_render
 t_ok "a control plane" hack/cluster up m
 t_need
 
-for name in . overlays/kubernetes-1.20 overlays/single-node overlays/webhook overlays/monitoring; do
+for name in . overlays/kubernetes-1.20 overlays/single-node overlays/webhook overlays/flow-control overlays/metrics-secure overlays/monitoring \
+	overlays/node-tokens; do
 	t_ok "manifests/$name renders" overlay "$name"
 done
-for name in . overlays/webhook overlays/single-node; do
+for name in . overlays/single-node; do
 	t_ok "the operator of manifests/$name is for Pod Security level restricted" is_restricted "$name"
 done
-t_eq "only the agent is privileged" orbweaver-agent "$(overlay . |
+t_eq "nothing is privileged" "" "$(overlay . |
 	jq -r 'select(.spec.template.spec.containers[]?.securityContext.privileged == true).metadata.name')"
-t_eq "all is in one namespace, or in none" "$namespace" "$(overlay overlays/webhook |
+t_eq "the agent has the capabilities that its processes keep, and no other" "$(supervisors_capabilities)" "$(overlay . |
+	jq -r 'select(.kind == "DaemonSet").spec.template.spec.containers[].securityContext.capabilities |
+		select(.drop == ["ALL"]).add[]' | sort)"
+t_eq "all is in one namespace, or in none" "$namespace" "$(overlay . overlays/webhook |
 	jq -r '.metadata.namespace // empty' | sort -u | paste -sd ' ')"
+t_eq "tokens are bound for the account that agents have" \
+	"request.userInfo.username == \"$(overlay . | jq -r 'select(.kind == "DaemonSet") |
+		"system:serviceaccount:\(.metadata.namespace):\(.spec.template.spec.serviceAccountName)"')\"" \
+	"$(overlay overlays/node-tokens | jq -r '.spec.matchConditions[]?.expression')"
 t_eq "every image can be given another name in one place" 2 "$(overlay . |
 	jq -r '.spec.template.spec.containers[]?.image' | sort -u | wc -l)"
-t_eq "all definitions in crds/ are installed" "$(grep -l '^kind: CustomResourceDefinition' crds/*.yaml | wc -l)" \
-	"$(overlay . | jq -r 'select(.kind == "CustomResourceDefinition").kind' | wc -l)"
+t_eq "the program comes without definitions: removing it keeps the users' objects" "" \
+	"$(overlay . | jq -r 'select(.kind == "CustomResourceDefinition").metadata.name')"
+t_eq "those of crds/ are installed and removed apart, all but that of others" \
+	"$(sed -n 's/^  name: \([a-z.-]*\.[a-z.]*\)$/\1/p' crds/*.yaml | sort)" \
+	"$(k kustomize crds | "$tmp/helm-render" - | jq -r .metadata.name | sort)"
 
 t_ok "the chart says the same as the default overlay" says_the_same . "$namespace" policy/v1
 t_ok "on 1.20 the same as that overlay" says_the_same overlays/kubernetes-1.20 "$namespace" policy/v1beta1 --set=spiderpoolAgent.surge=false
-t_ok "with webhooks the same as that overlay" says_the_same overlays/webhook "$namespace" policy/v1 --set=spiderpoolController.webhook.enabled=true
+t_ok "on 1.20 with webhooks too" says_the_same "overlays/kubernetes-1.20 overlays/webhook" "$namespace" policy/v1beta1 \
+	--set=spiderpoolAgent.surge=false --set=spiderpoolController.webhook.enabled=true
+t_eq "the operator's settings are where the Deployment looks for them" "policy-namespaces webhook-addr" "$(overlay . | jq -r '
+	select(.kind == "Deployment").spec.template.spec.containers[].env[].valueFrom.configMapKeyRef |
+	select(.name == "orbweaver-operator" and .optional).key' | sort | paste -sd ' ')"
+t_eq "and the overlay with webhooks sets them" orbweaver-operator "$(overlay overlays/webhook |
+	jq -r 'select(.data["webhook-addr"] == ":9443").metadata.name')"
+t_eq "flow control is about our accounts, each of them" "$(overlay . | jq -r 'select(.kind == "ServiceAccount").metadata |
+	"\(.namespace)/\(.name)"' | sort)" "$(overlay overlays/flow-control | jq -r 'select(.kind == "FlowSchema").spec.rules[].subjects[] |
+	.serviceAccount | "\(.namespace)/\(.name)"' | sort -u)"
+t_eq "so does the one with secure metrics" "orbweaver-operator-metrics secure" "$(overlay . overlays/metrics-secure | jq -rs '
+	([ .[] | select(.kind == "ConfigMap" and .data.secure == "true").metadata.name ] | first) as $name | .[] |
+	select(.kind == "Deployment").spec.template.spec.containers[].env[].valueFrom.configMapKeyRef |
+	select(.name == $name and .optional) | "\(.name) \(.key)"')"
+t_ok "with webhooks the same as that overlay" says_the_same ". overlays/webhook" "$namespace" policy/v1 --set=spiderpoolController.webhook.enabled=true
 t_eq "another namespace is taken everywhere" elsewhere \
 	"$(chart elsewhere policy/v1 | jq -r '.metadata.namespace // empty, (.subjects[]?.namespace)' | sort -u | paste -sd ' ')"
 
@@ -119,13 +157,17 @@ t_eq "global.imageRegistryOverride" "mirror.example/orbweaver-agent:latest mirro
 t_ok "podResourceInject.enabled switches the webhooks on" eval "chart $namespace policy/v1 \
 	--set=spiderpoolController.podResourceInject.enabled=true | jq -es 'any(.[]; .metadata.name == \"orbweaver-webhook\") and
 		any(.[]; .data[\"conf.yml\"] // \"\" | test(\"enabled: true\"))'"
+t_eq "VFs on the node's own NIC are for those who ask for it" "0 1" "$(chart "$namespace" policy/v1 | grep -c allow-primary-nic || true) $(
+	chart "$namespace" policy/v1 --set=spiderpoolAgent.allowPrimaryNic=true | grep -c -- --allow-primary-nic)"
 t_eq "sriov.resourcePrefix goes to operator and agent" 2 "$(chart "$namespace" policy/v1 --set=sriov.resourcePrefix=example.com |
 	jq -r '.spec.template.spec.containers[]?.args[]?' | grep -cx -- '--resource-prefix=example.com')"
 
 t_ok "an API server takes them" applied
 t_need
-t_wait 20 "definitions are established" k wait --for condition=Established --timeout 1s crd -l app.kubernetes.io/part-of=orbweaver
+t_ok "and the definitions" k apply -k crds
+t_wait 20 "they are established" k wait --for condition=Established --timeout 1s crd -l app.kubernetes.io/part-of=orbweaver
 t_ok "a second time there is nothing to change" all_unchanged
 t_ok "they can be taken away" k delete -k manifests/overlays/kubernetes-1.20 --timeout=60s
+t_ok "the definitions stay until they are taken away too" k delete -k crds --timeout=60s
 t_wait 30 "and nothing is left" nothing_left
 t_done

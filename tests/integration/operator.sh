@@ -60,8 +60,10 @@ o_served() {
 }
 
 o_install_crds() {
-	k apply -f crds/ >/dev/null
-	k wait --for condition=Established --timeout 60s crd --all >/dev/null
+	k apply -f crds/ -f crds/nad/ >/dev/null
+	# kubectl 1.20 takes a definition that has no status yet for an error.
+	k wait --for condition=Established --timeout 60s crd --all >/dev/null 2>&1 ||
+		{ sleep 1 && k wait --for condition=Established --timeout 60s crd --all >/dev/null; }
 	t_wait 60 "the CRDs are served" o_served
 }
 
@@ -142,7 +144,8 @@ o_start() {
 	local id=$1
 
 	shift
-	o_spawn "$id" "$o_operator" --kubeconfig "${o_kubeconfig:-$kubeconfig}" --metrics-addr 127.0.0.1:0 "$@"
+	o_spawn "$id" "$o_operator" --kubeconfig "${o_kubeconfig:-$kubeconfig}" --metrics-addr 127.0.0.1:0 \
+		--health-addr 127.0.0.1:0 --policy-namespaces default "$@"
 }
 
 o_nodes() {
@@ -207,16 +210,20 @@ o_through_relay() {
 
 # --- what an operator says ----------------------------------------------------------------------------------------
 
+# o_port ID metrics|health|webhooks; an agent serves the first two on one port.
 o_port() {
-	jq -Rer 'fromjson? | select(.msg == "serving metrics and health").port' "$tmp/$1.log" | tail -n 1
+	jq -Rer --arg what "$2" 'fromjson? | select(.msg | startswith("serving ") and contains($what)).port' "$tmp/$1.log" | tail -n 1
 }
 
 o_http() {
-	curl -s --noproxy '*' --max-time 5 "http://127.0.0.1:$(o_port "$1")$2"
+	local what=health
+
+	[[ $2 != /metrics* ]] || what=metrics
+	curl -s --noproxy '*' --max-time 5 "http://127.0.0.1:$(o_port "$1" "$what")$2"
 }
 
 o_ready() {
-	curl -sf --noproxy '*' --max-time 5 "http://127.0.0.1:$(o_port "$1")/readyz"
+	curl -sf --noproxy '*' --max-time 5 "http://127.0.0.1:$(o_port "$1" health)/readyz"
 }
 
 o_leads() {
@@ -349,6 +356,21 @@ o_writes_without_effect() {
 		($events[0] | keys | map(split(" ")[0]) | unique) as $watched | map(select(.kind | IN($watched[]))) |
 		group_by([.kind, .key])[] | "\(.[0].kind) \(.[0].key)" as $key |
 		select(length > ($events[0][$key] // 0)) | "\($key): \(length) writes, \($events[0][$key] // 0) versions"'
+}
+
+# Addresses that went from one pod to another before the first one was gone, in all that the API server ever said of pools and
+# pods (o_watch spiderippools and pods): its revisions order both.
+o_given_twice() {
+	jq -rn --slurpfile pools "$tmp/watch-spiderippools.out" --slurpfile pods "$tmp/watch-pods.out" '
+		($pods | map(select(.type == "DELETED").object.metadata | { key: .uid, value: (.resourceVersion | tonumber) }) |
+			from_entries) as $ended |
+		reduce ($pools[] | .object) as $pool ({ held: {}, bad: [] };
+			$pool.metadata.name as $name | ($pool.metadata.resourceVersion | tonumber) as $revision |
+			($pool.status.allocatedIPs // "{}" | fromjson | map_values(.podUid)) as $now | (.held[$name] // {}) as $before |
+			.bad += [$now | to_entries[] | $before[.key] as $had |
+				select($had and $had != .value and ($ended[$had] // infinite) > $revision) |
+				"\($name) \(.key): of \($had), then of \(.value) at \($revision)"] |
+			.held[$name] = $before + $now) | .bad[]'
 }
 
 # The command succeeds and prints nothing.

@@ -76,8 +76,14 @@ bad_flags() {
 	t_ok "a flag with a wrong value" gives_up 2 perhaps --leader-elect=perhaps
 	t_ok "a log level that there is not" gives_up 2 loud --log-level loud
 	t_ok "a namespace that cannot be one" gives_up 2 Name_Space --namespace Name_Space
-	t_ok "an address that is none" gives_up 1 nowhere --metrics-addr nowhere --kubeconfig "$kubeconfig"
-	t_ok "a port that is taken" gives_up 1 "$taken" --metrics-addr "127.0.0.1:$taken" --kubeconfig "$kubeconfig"
+	t_ok "an address that is none" gives_up 1 nowhere --metrics-addr nowhere --health-addr 0 --kubeconfig "$kubeconfig"
+	t_ok "a TLS version that is too old" gives_up 1 'must be VersionTLS12 or VersionTLS13' --tls-min-version VersionTLS10 \
+		--kubeconfig "$kubeconfig" --metrics-addr 0 --health-addr 0
+	t_ok "a cipher suite that is none" gives_up 1 '--tls-cipher-suites: "AES"' --tls-cipher-suites AES --kubeconfig "$kubeconfig" \
+		--metrics-addr 0 --health-addr 0
+	t_ok "authorities that are not there" gives_up 1 "$tmp/nowhere.crt" --webhook-client-ca "$tmp/nowhere.crt" \
+		--kubeconfig "$kubeconfig" --metrics-addr 0 --health-addr 0
+	t_ok "a port that is taken" gives_up 1 "$taken" --metrics-addr "127.0.0.1:$taken" --health-addr 0 --kubeconfig "$kubeconfig"
 }
 
 # --- not usable now, perhaps later --------------------------------------------------------------------------------
@@ -149,7 +155,7 @@ late_server() {
 
 no_rights() {
 	o_with no-rights "$(o_user nobody-special)"
-	waits no-rights "list and watch on sriovnetworknodepolicies" 30
+	waits no-rights "list and watch on sriovnetworknodepolicies" 50
 	t_wait 5 "missing rights: the line names verb, resource and user" o_logged no-rights '.level == "error" and
 		(.error | contains("cannot list resource \"spidermultusconfigs\"") and contains("nobody-special"))'
 	t_wait 5 "the lease is named too" o_logged no-rights '.level == "error" and (.error | contains("leases"))'
@@ -177,6 +183,15 @@ no_write_rights() {
 	o_end reader
 }
 
+# What is seen no more is a gauge.
+broken() {
+	o_http "$1" /metrics | grep -F "orbweaver_informer_broken_seconds{kind=\"$2\""
+}
+
+not_broken() {
+	! o_http "$1" /metrics | grep -F 'orbweaver_informer_broken_seconds{'
+}
+
 no_crd() {
 	local crd=spidermultusconfigs.spiderpool.spidernet.io
 
@@ -188,9 +203,10 @@ no_crd() {
 	k apply -f crds/samples/roce-zh-macvlan.yaml >/dev/null
 	t_wait 20 "and works" o_nad kube-system macvlan-ens6f0np0
 	k delete crd "$crd" >/dev/null
-	t_wait 60 "a CRD that is taken away under it is missed" not_ready no-crd spidermultusconfigs
+	t_wait 60 "a CRD that is taken away under it is missed" broken no-crd spidermultusconfigs
+	t_ok "but what it saw before serves" o_ready no-crd
 	k apply -f crds/ >/dev/null
-	t_wait 60 "and found again" o_ready no-crd
+	t_wait 60 "and found again" not_broken no-crd
 	o_end no-crd
 }
 

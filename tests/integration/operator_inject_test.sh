@@ -112,7 +112,7 @@ sleep 1
 run_pod ml one rails
 run_pod ml two rails
 run_pod ml bystander
-o_start one
+o_start one --policy-namespaces default,net
 o_wait_ready one
 t_wait 10 "an event on the pod names what it lacks, why, and what to do" events ml one net/a net/b x.io/a x.io/b --webhook-addr \
 	"delete the pod"
@@ -146,7 +146,7 @@ k annotate smc -n net a "$group=rails" --overwrite >/dev/null
 t_wait 10 "back in the group" findings_are 1
 o_curl PATCH /api/v1/namespaces/ml/pods/one/status '{"status":{"phase":"Succeeded"}}' >/dev/null
 t_wait 5 "a pod that has ended is none" findings_are 0
-t_wait 10 "and the condition is true" says "$smc/a" Injected True AsAsked
+t_wait 10 "and nobody can say more without a webhook" says "$smc/a" Injected Unknown NoWebhook
 k annotate smc -n net a "$group-" >/dev/null
 no_condition() {
 	o_curl GET "$smc/a" | jq -e '[.status.conditions[] | select(.type == "Injected")] == [] and
@@ -160,7 +160,7 @@ o_end one
 echo "# with the webhook"
 port=$(free_port)
 o_curl POST "$conf" "$(settings $'podResourceInject:\n  enabled: true\n  namespacesExclude: [out]\n')" >/dev/null
-o_start one --webhook-addr "127.0.0.1:$port" --webhook-url "https://127.0.0.1:$port"
+o_start one --policy-namespaces default,net --webhook-addr "127.0.0.1:$port" --webhook-url "https://127.0.0.1:$port"
 o_wait_ready one
 called() {
 	o_curl GET "$configurations/mutatingwebhookconfigurations/orbweaver-mutating" | jq -e '.webhooks | length == 2'

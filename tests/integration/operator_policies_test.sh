@@ -7,7 +7,7 @@ set -euo pipefail
 # shellcheck source=tests/integration/operator.sh
 . "$(dirname "${BASH_SOURCE[0]}")/operator.sh"
 
-conformance=${CONFORMANCE:-../shared/conformance}
+conformance=${CONFORMANCE:-tests/conformance}
 states=$sriov/namespaces/$POD_NAMESPACE/sriovnetworknodestates
 
 cases() {
@@ -104,6 +104,47 @@ replay_policies() {
 	t_eq "all recorded policies were replayed" "$(jq length "$conformance/policies.json")" "$n"
 }
 
+# --- tenants ------------------------------------------------------------------------------------------------------
+
+# Whoever may create objects in a namespace of his own commands no node.
+tenant_policy='{"apiVersion":"sriovnetwork.openshift.io/v1","kind":"SriovNetworkNodePolicy","metadata":{"name":"mine"},
+	"spec":{"resourceName":"mine","priority":0,"numVfs":1,"deviceType":"vfio-pci","nodeSelector":{},
+	"nicSelector":{"pfNames":["ens6f0np0"]}}}'
+tenant_pool='{"apiVersion":"sriovnetwork.openshift.io/v1","kind":"SriovNetworkPoolConfig","metadata":{"name":"mine"},
+	"spec":{"rdmaMode":"exclusive"}}'
+
+says_not_trusted() {
+	o_curl GET "$sriov/namespaces/tenant-a/$1/mine" | jq -e '.status.conditions[] | select(.type == "Ready") |
+		.status == "False" and .reason == "NamespaceNotTrusted" and
+		(.message | test("--policy-namespaces tenant-a"))'
+}
+
+spec_of_node() {
+	o_curl GET "$states/$1" | jq -cS .spec
+}
+
+replay_tenant() {
+	local case before
+
+	case=$(cases policies.json | jq -c 'select(.id == "seed")')
+	create_node tenant-node
+	jq -c '.policies[]' <<<"$case" | while read -r policy; do create "$policy"; done >/dev/null
+	t_wait 20 "the tenants' node is inventoried" report_inventory tenant-node "$case"
+	t_wait 20 "its NodeState is the administrators'" spec_is_the_recorded_one tenant-node seed
+	before=$(spec_of_node tenant-node)
+	k create namespace tenant-a >/dev/null
+	o_curl POST "$sriov/namespaces/tenant-a/sriovnetworknodepolicies" "$tenant_policy" >/dev/null
+	o_curl POST "$sriov/namespaces/tenant-a/sriovnetworkpoolconfigs" "$tenant_pool" >/dev/null
+	t_wait 20 "a tenant's policy says why it changes nothing" says_not_trusted sriovnetworknodepolicies
+	t_wait 20 "and so does a tenant's pool" says_not_trusted sriovnetworkpoolconfigs
+	t_wait 20 "nothing is left to do" node_rests tenant-node
+	t_eq "the node is as it was" "$before" "$(spec_of_node tenant-node)"
+	jq -c '.policies[]' <<<"$case" | while read -r policy; do remove "$policy"; done
+	k delete namespace tenant-a --wait=false >/dev/null
+	o_curl DELETE /api/v1/nodes/tenant-node >/dev/null
+	o_curl DELETE "$states/tenant-node" >/dev/null || true
+}
+
 # --- networks -----------------------------------------------------------------------------------------------------
 
 # The operator has said what it thinks of the present version: Ready is True or False. Print which.
@@ -158,11 +199,9 @@ no_webhooks() {
 
 # --- the run ------------------------------------------------------------------------------------------------------
 
-if [[ ! -f $conformance/policies.json || ! -f $conformance/networks.json ]]; then
-	echo "skipped: no recordings in $conformance; set CONFORMANCE to their folder"
-	t_ok "nothing to replay" true
-	t_done
-fi
+t_ok "recordings of policies" test -f "$conformance/policies.json"
+t_ok "recordings of networks" test -f "$conformance/networks.json"
+t_need
 o_begin policies --no-controllers
 o_own_user
 k create namespace tgt >/dev/null
@@ -172,6 +211,7 @@ o_wait_ready op
 t_wait 20 "the API server asks the operator" \
 	o_curl GET /apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/orbweaver-validating
 replay_policies
+replay_tenant
 t_ok "it was asked" test "$(o_metric op orbweaver_admission_requests_total 'path="/validate"')" -gt 0
 o_end op
 o_start without-webhooks --resource-prefix openshift.io

@@ -117,6 +117,8 @@ o_begin rights --no-controllers --admission OwnerReferencesPermissionEnforcement
 o_own_user
 crd crd.projectcalico.org v1 ippools IPPool
 crd cilium.io v2alpha1 ciliumpodippools CiliumPodIPPool
+crd sriovnetwork.openshift.io v1 sriovoperatorconfigs SriovOperatorConfig
+crd spiderpool.spidernet.io v2beta1 spidersubnets SpiderSubnet
 t_wait 30 "Calico's and Cilium's definitions are served" eval "o_curl GET $calico && o_curl GET $cilium"
 
 echo "# what earlier operators left"
@@ -136,7 +138,7 @@ o_curl PATCH "$reserved/gateways" '{"spec":{"ips":[]}}' >/dev/null
 t_wait 10 "and it is said when there are none" o_condition "$reserved/gateways" False NoAddresses
 o_curl POST "$pool_configs" "$(object sriovnetwork.openshift.io/v1 SriovNetworkPoolConfig all '{ "nodeSelector": { "matchLabels":
 	{ "kubernetes.io/os": "linux" } }, "rdmaMode": "exclusive" }')" >/dev/null
-t_wait 10 "a pool of nodes is in effect" o_condition "$pool_configs/all" True InEffect
+t_wait 10 "a pool of nodes without policies says that it waits for one" o_condition "$pool_configs/all" False NoNode
 
 echo "# networks of other programs"
 o_curl POST "$spider/spidercoordinators" "$(object spiderpool.spidernet.io/v2beta1 SpiderCoordinator default \
@@ -164,6 +166,38 @@ counted() {
 }
 t_wait 10 "which is the same event, counted" counted
 
+echo "# an old stack beside us"
+finds() {
+	o_metric op orbweaver_findings "{kind=\"$1\",reason=\"$2\"}"
+}
+found() {
+	[[ $(finds "$1" "$2") == "$3" ]] && k get events -A -o json | jq -e --arg reason "$2" --arg kind "$4" --arg text "$5" '
+		any(.items[]; .reason == $reason and .involvedObject.kind == $kind and (.message | contains($text)))'
+}
+daemon_set() {
+	jq -n --arg name "$1" '{ apiVersion: "apps/v1", kind: "DaemonSet", metadata: { name: $name, namespace: "kube-system" },
+		spec: { selector: { matchLabels: { a: "b" } }, template: { metadata: { labels: { a: "b" } },
+			spec: { containers: [ { name: "c", image: "c" } ] } } } }'
+}
+daemon=/apis/apps/v1/namespaces/kube-system/daemonsets
+o_curl POST "$daemon" "$(daemon_set sriov-network-config-daemon)" >/dev/null
+o_curl PATCH "$daemon/sriov-network-config-daemon/status" '{"status":{"desiredNumberScheduled":3}}' >/dev/null
+t_wait 10 "a config daemon that runs is found" \
+	found daemonsets/sriov-network-config-daemon OldProgramRuns 1 DaemonSet "delete this DaemonSet"
+o_curl POST "$config_maps" "$(config_map spiderpool-rdma-shared-device-plugin '{}')" >/dev/null
+t_wait 10 "and a ConfigMap of shared devices that nobody reads" \
+	found configmaps/spiderpool-rdma-shared-device-plugin NotRead 1 ConfigMap "in namespace $POD_NAMESPACE"
+o_curl POST /apis/sriovnetwork.openshift.io/v1/sriovoperatorconfigs "$(object sriovnetwork.openshift.io/v1 SriovOperatorConfig \
+	default '{}')" >/dev/null
+t_wait 90 "and a SriovOperatorConfig" found sriovoperatorconfigs NotRead 1 SriovOperatorConfig "--cascade=orphan"
+o_curl DELETE "$daemon/sriov-network-config-daemon" >/dev/null
+gone() {
+	[[ $(finds daemonsets/sriov-network-config-daemon OldProgramRuns) == 0 ]]
+}
+t_wait 10 "one that went is found no more" gone
+t_ok "each is in the log once" jq -es '[.[] | select(.msg == "found something that needs somebody") | .kind] |
+	length == 3 and length == (unique | length)' "$tmp/op.log"
+
 echo "# owners"
 # The server learns of new definitions every 30 s.
 o_curl POST "$configs" "$(config owned)" >/dev/null
@@ -175,5 +209,37 @@ t_fails "and the config is not Ready" o_condition "$configs/refused" True Render
 k apply -f manifests/base/rbac.yaml >/dev/null
 t_wait 90 "with it again it is" o_condition "$configs/refused" True Rendered
 t_wait 10 "nothing is left to do" o_rest
+
+echo "# metrics"
+o_start scraped --metrics-secure
+o_wait_ready scraped
+
+# scraped_with HEADER...: the status.
+scraped_with() {
+	curl -sk -o "$tmp/metrics" -w '%{http_code}' --noproxy '*' --max-time 10 "${@/#/-H}" \
+		"https://localhost:$(o_port scraped metrics)/metrics"
+}
+
+scrapes() {
+	[[ $(scraped_with "Authorization: Bearer $1") == "$2" ]]
+}
+
+token_of() {
+	k create serviceaccount "$1" >/dev/null 2>&1 || true
+	o_curl POST "/api/v1/namespaces/default/serviceaccounts/$1/token" \
+		'{ "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {} }' | jq -r .status.token
+}
+
+t_eq "nobody gets metrics without a token" 401 "$(scraped_with)"
+t_eq "nor while the operator may not ask" 503 "$(scraped_with "Authorization: Bearer $(token_of reader)")"
+k apply -f manifests/overlays/metrics-secure/rbac.yaml >/dev/null
+t_wait 30 "an unknown token is refused" scrapes no-token-at-all 401
+t_wait 30 "an account without the right is, too" scrapes "$(token_of stranger)" 403
+k create clusterrolebinding reader --clusterrole orbweaver-metrics-reader --serviceaccount default:reader >/dev/null
+reader=$(token_of reader)
+t_wait 30 "the one with the right is let in" scrapes "$reader" 200
+t_ok "and gets metrics" grep -q '^orbweaver_leader 0$' "$tmp/metrics"
+t_ok "no token is in the log" test "$(grep -cF -e "$reader" -e no-token-at-all "$tmp/scraped.log")" = 0
+o_end scraped
 o_end op
 t_done

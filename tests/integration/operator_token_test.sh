@@ -1,5 +1,6 @@
 #!/bin/bash
-# The operator's token is rotated under it: the file gets a new one, the old one is revoked. Users notice nothing.
+# The operator's token is rotated under it: the file gets a new one, the old one is revoked. Then the authority that signs the
+# API server's certificate is another one. Users notice nothing.
 # shellcheck disable=SC2317 # functions that run as COMMAND of a check or in the trap look unreachable
 set -euo pipefail
 # shellcheck source=tests/integration/operator.sh
@@ -85,6 +86,13 @@ t_ok "the API server restarts" hack/cluster stop "$o_cluster" apiserver
 t_ok "and is back" hack/cluster start "$o_cluster" apiserver
 o_wait_ready op
 make_config last "watches and writes go on with the token of the day"
+
+# --- another authority ------------------------------------------------------------------------------------------------
+
+t_ok "another authority signs the API server's certificate" hack/cluster rotate-ca "$o_cluster"
+make_config signed "a config is dealt with, although what the operator trusted first is no good any more"
+o_wait_ready op
+t_ok "the log says that the file was read again" o_logged op '.msg | contains("certificate authorities have changed")'
 t_wait 10 "nothing is left to do" o_rest
 t_ok "no token is in the log" test "$(grep -cF -e "$(<"$tmp/first")" -e "$(<"$tmp/third")" "$tmp/op.log")" = 0
 o_end op

@@ -9,7 +9,7 @@ set -euo pipefail
 
 pods=${PODS:-$(o_size 10000 1000)}
 batch=50
-conformance=${CONFORMANCE:-../shared/conformance}
+conformance=${CONFORMANCE:-tests/conformance}
 smc=$spider/namespaces/default/spidermultusconfigs
 configurations=/apis/admissionregistration.k8s.io/v1
 conf=/api/v1/namespaces/$POD_NAMESPACE/configmaps
@@ -292,7 +292,7 @@ t_fails "and no certificate" o_curl GET "$secret"
 o_end plain
 
 echo "# switched on later"
-start_with_webhooks one "$port_one"
+start_with_webhooks one "$port_one" --policy-namespaces default,ai
 o_wait_ready one
 t_wait 20 "the API server calls the operator" webhooks_work "$port_one"
 t_ok "the NADs are as without webhooks" nads_are "$tmp/nads-off"
@@ -374,23 +374,19 @@ t_ok "its pods are injected all the same" is_injected unlabelled load
 t_ok "and those that are not included are not" is_left_alone unlabelled ai
 k label namespace load kubernetes.io/metadata.name=load >/dev/null
 o_curl PATCH "$conf/spiderpool-conf" "$(inject_settings $'podResourceInject:\n  enabled: maybe\n')" >/dev/null
-t_wait 10 "settings that cannot be read are told" o_logged one '.msg | test("settings of pod injection cannot be read")'
+t_wait 10 "settings that cannot be read are told" o_logged one '.msg | test("cannot read the settings of pod injection")'
 t_ok "and the last good ones stay" is_injected unreadable load
 o_curl PATCH "$conf/spiderpool-conf" "$(inject_settings $'podResourceInject:\n  enabled: true\n')" >/dev/null
 t_wait 10 "and are replaced by the next good ones" is_injected again ai
 k delete smc gpu -n default >/dev/null
 
-if [[ -f $conformance/spider.json ]]; then
-	echo "# recorded cases"
-	k delete smc,sp --all -A >/dev/null
-	replay_spider
-	t_ok "recorded objects: verdicts and what is stored agree, but for the listed differences" nothing_wrong_in wrong_in_replay
-	replay_pods
-	t_ok "recorded pods: verdicts, annotations and resources agree, but for the listed differences" nothing_wrong_in wrong_in_pods
-	k delete smc,sp --all -A >/dev/null
-else
-	echo "skipped: no spider.json in $conformance; set CONFORMANCE to its folder"
-fi
+echo "# recorded cases"
+k delete smc,sp --all -A >/dev/null
+replay_spider
+t_ok "recorded objects: verdicts and what is stored agree, but for the listed differences" nothing_wrong_in wrong_in_replay
+replay_pods
+t_ok "recorded pods: verdicts, annotations and resources agree, but for the listed differences" nothing_wrong_in wrong_in_pods
+k delete smc,sp --all -A >/dev/null
 
 echo "# a second replica"
 start_with_webhooks two "$port_two"

@@ -1,11 +1,13 @@
 /*
  * pending: what the operator still has to do, worked out from nothing but the objects of a cluster.
  *
- * Runs the reconcilers offline over a List (`kubectl get …,… -A -o json`) and prints one line per operation of their plans
- * that would change something. Where the operator has come to rest and has forgotten nothing, nothing is printed:
- * whatever it went through before, the cluster is as it should be. Exit status: 0 nothing pending, 1 something, 2 bad
- * input. With "afresh" as third argument, NodeStates are also compared with what follows from policies and inventories
- * alone, for what is there already has a say in a decision. The operator's own path from event to write (caches, queues, applier) has no part in the answer.
+ * Runs the reconcilers offline over a List (`kubectl get …,… -A -o json`) and prints one line per
+ * operation of their plans that would change something. Where the operator has come to rest and has
+ * forgotten nothing, nothing is printed: whatever it went through before, the cluster is as it
+ * should be. Exit status: 0 nothing pending, 1 something, 2 bad input. With "afresh" as third
+ * argument, NodeStates are also compared with what follows from policies and inventories alone, for
+ * what is there already has a say in a decision. The operator's own path from event to write
+ * (caches, queues, applier) has no part in the answer.
  */
 #include <errno.h>
 #include <string.h>
@@ -13,17 +15,18 @@
 #include "lib/base/clock.h"
 #include "lib/base/fs.h"
 #include "lib/base/mem.h"
+#include "lib/base/rfc3339.h"
 #include "lib/json/json.h"
-#include "reconcilers/ip_pool.h"
-#include "reconcilers/kinds.h"
-#include "reconcilers/multus_config.h"
-#include "reconcilers/node_resources.h"
-#include "reconcilers/node_state.h"
-#include "reconcilers/owner.h"
-#include "reconcilers/policy_status.h"
-#include "reconcilers/pool_config.h"
-#include "reconcilers/reserved_ip.h"
-#include "reconcilers/sriov_network.h"
+#include "reconcilers/core/kinds.h"
+#include "reconcilers/core/owner.h"
+#include "reconcilers/spider/ip_pool.h"
+#include "reconcilers/spider/multus_config.h"
+#include "reconcilers/spider/reserved_ip.h"
+#include "reconcilers/sriov/node_resources.h"
+#include "reconcilers/sriov/node_state.h"
+#include "reconcilers/sriov/policy_status.h"
+#include "reconcilers/sriov/pool_config.h"
+#include "reconcilers/sriov/sriov_network.h"
 #include "tests/fakes/cluster.h"
 
 #include <fcntl.h>
@@ -36,7 +39,7 @@ struct judge {
 	size_t pending;
 };
 
-/* ---- the world ---------------------------------------------------------------------------------------------------- */
+/* ---- the world ---- */
 
 static const struct kind_info *kind_of(const json_t *object)
 {
@@ -58,8 +61,9 @@ static int add_objects(json_t *world, const json_t *list, struct err *err)
 		auto_free char *key = json_key(object);
 
 		if (!kind)
-			return err_set(err, ERR_INVALID, "BadKind",
-				       "items[%zu].kind: must be a kind of reconcilers/kinds.h", i);
+			return err_set(
+				err, ERR_INVALID, "BadKind",
+				"items[%zu].kind: must be a kind of reconcilers/core/kinds.h", i);
 		json_object_set(json_need_object(world, kind->id), key, object);
 	}
 	return 0;
@@ -82,11 +86,12 @@ static json_t *read_world(const char *path, const char *ns, struct err *err)
 	auto_strbuf struct strbuf text = {0};
 	json_auto_t *list = NULL;
 	json_auto_t *world = NULL;
-	char now[CLOCK_RFC3339_SIZE];
+	char now[RFC3339_SIZE];
 
-	clock_rfc3339(clock_wall_us(), now);
-	world = json_pack("{s:{s:s, s:s, s:s}}", "env", "now", now, "namespace", ns,
-			  "resourcePrefix", "spidernet.io");
+	rfc3339_write(clock_wall_us(), now);
+	/* As operators of tests are started (operator.sh). */
+	world = json_pack("{s:{s:s, s:s, s:s, s:[s]}}", "env", "now", now, "namespace", ns,
+			  "resourcePrefix", "spidernet.io", "policyNamespaces", "default");
 	if (fs_read(AT_FDCWD, path, FILE_SIZE_MAX, &text, err) < 0)
 		return NULL;
 	list = json_parse(strbuf_str(&text), text.len, err);
@@ -99,7 +104,7 @@ static json_t *read_world(const char *path, const char *ns, struct err *err)
 	return json_incref(world);
 }
 
-/* ---- judging ------------------------------------------------------------------------------------------------------ */
+/* ---- judging ---- */
 
 /* No labels at all and an empty map of them are the same. Returns new. */
 static json_t *without_empty_maps(const json_t *op)
@@ -183,7 +188,7 @@ static void judge_kind(struct judge *judge, const char *kind, reconcile_fn *reco
 		judge_key(judge, judge->world, reconcile, key);
 }
 
-/* All but policies, whose verdict follows from what comes of the nodes. */
+/* All but policies and pool configs, whose verdict follows from what comes of the nodes. */
 static const struct {
 	const char *kind;
 	reconcile_fn *reconcile;
@@ -192,7 +197,6 @@ static const struct {
 	{KIND_MULTUS_CONFIG, multus_config_reconcile},
 	{KIND_IP_POOL, ip_pool_reconcile},
 	{KIND_RESERVED_IP, reserved_ip_reconcile},
-	{KIND_POOL_CONFIG, pool_config_reconcile},
 	{KIND_SRIOV_NETWORK, sriov_network_reconcile},
 	{KIND_SRIOV_IB_NETWORK, sriov_ib_network_reconcile},
 	{KIND_OVS_NETWORK, ovs_network_reconcile},
@@ -219,8 +223,8 @@ static void judge_left_over(struct judge *judge)
 }
 
 /*
- * The NodeState of a node as it comes of policies, pools and the node's inventory alone, whatever was decided before, against
- * the one that is there.
+ * The NodeState of a node as it comes of policies, pools and the node's inventory alone, whatever
+ * was decided before, against the one that is there.
  */
 static void judge_afresh(struct judge *judge, const char *node)
 {
@@ -275,6 +279,21 @@ static void judge_policies(struct judge *judge)
 	}
 }
 
+/* So does a pool config, and it sees the others. */
+static void judge_pool_configs(struct judge *judge)
+{
+	const char *key = NULL;
+	json_t *pool = NULL;
+
+	json_each (world_kind(judge->world, KIND_POOL_CONFIG), key, pool) {
+		auto_free char *name = str_printf(POOL_REPORT_PREFIX "%s", key);
+		json_auto_t *world = json_copy(judge->world);
+
+		json_object_set(world, KIND_POOL_REPORT, json_need_object(judge->reports, name));
+		judge_key(judge, world, pool_config_reconcile, key);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	struct judge judge = {0};
@@ -298,6 +317,7 @@ int main(int argc, char **argv)
 		judge_kind(&judge, deciders[i].kind, deciders[i].reconcile);
 	judge_left_over(&judge);
 	judge_policies(&judge);
+	judge_pool_configs(&judge);
 	if (afresh)
 		judge_nodes_afresh(&judge);
 	json_decref(judge.reports);

@@ -1,10 +1,11 @@
 /*
  * recorded: does an object of a cluster hold what was recorded?
  *
- *	recorded FILE ID <spec of a NodeState, or NetworkAttachmentDefinition; nothing: there is none
+ * 	recorded FILE ID <spec of a NodeState, or NetworkAttachmentDefinition; nothing: there is
+ * 	none
  *
- * FILE is policies.json or networks.json. Prints what differs. Exit status: 0 agrees (or the case is listed as different on
- * purpose), 1 differs, 2 bad input.
+ * FILE is policies.json or networks.json. Prints what differs. Exit status: 0 agrees (or the case
+ * is listed as different on purpose), 1 differs, 2 bad input.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -12,6 +13,7 @@
 #include "lib/base/fs.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
+#include "tests/support/conformance.h"
 #include "tests/support/recording.h"
 
 #define OBJECT_SIZE_MAX (4 << 20)
@@ -31,14 +33,14 @@ static int read_object(json_t **ret, struct err *err)
 
 static int compare(const char *file, const char *id, char **ret, struct err *err)
 {
-	json_auto_t *cases = recording_read(file, err), *differences = NULL, *object = NULL;
+	json_auto_t *cases = conformance_read(file, err), *differences = NULL, *object = NULL;
 	const json_t *recorded = json_find(cases, "id", id);
 
 	if (!cases)
 		return -1;
 	if (!recorded)
 		return err_set(err, ERR_INVALID, "BadCase", "%s: has no case \"%s\"", file, id);
-	differences = recording_differences(err);
+	differences = conformance_differences("sriov-differences.txt", err);
 	if (!differences || read_object(&object, err) < 0)
 		return -1;
 	if (!json_at(differences, id))

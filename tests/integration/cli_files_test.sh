@@ -1,0 +1,300 @@
+#!/bin/bash
+# orbweaver, the command line, on files: what it says about addresses, VFs and plans, its documents, and how it refuses.
+# shellcheck disable=SC2317 # functions that run as COMMAND of a check look unreachable
+set -euo pipefail
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/../lib.sh"
+cd "$(dirname "$0")/../.."
+# shellcheck source=tests/integration/cli.sh
+. tests/integration/cli.sh
+
+cli=${BUILD:-build}/${VARIANT:-asan}/orbweaver
+
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+endpoints >"$tmp/endpoints.yaml"
+world >"$tmp/objects.yaml"
+files=(-f "$tmp/objects.yaml" -f "$tmp/endpoints.yaml")
+
+echo "# on files"
+t_eq "pools are counted" "rail1 3 2 1 rail2 ~2^48 0 ~2^48" \
+	"$("$cli" ipam show "${files[@]}" | awk 'NR > 1 { print $1, $3, $4, $5 }' | xargs)"
+t_ok "an address has a pod, a NIC and a node" says "10.6.0.10  rail1  ml/train-0  net1  n1    InUse" 0 \
+	"$cli" ipam who 10.6.0.10 "${files[@]}"
+t_ok "a leaked address is called that" says RecordWithoutPod 0 "$cli" ipam who 10.6.0.12 "${files[@]}"
+t_ok "an address that nobody has" says "no pool has a record of 10.6.0.11" 1 "$cli" ipam who 10.6.0.11 "${files[@]}"
+t_eq "all that does not agree is found" "RecordWithoutPod StaleEndpoint WrongCount" \
+	"$({ "$cli" ipam check -o json "${files[@]}" || true; } | jq -r '[.items[].reason] | sort | join(" ")')"
+t_ok "the first rule that keeps a pool from serving is named" \
+	says "pool rail2: spec.nodeName does not select node n1" 1 "$cli" ipam explain ml/train-1 "${files[@]}"
+t_ok "a pod's namespace may come as a flag" says "10.6.0.10/24" 0 "$cli" -n ml ipam explain train-0 "${files[@]}"
+t_eq "the result of its CNI call is there" '["10.6.0.10/24"]' \
+	"$("$cli" ipam explain ml/train-0 -o json "${files[@]}" | jq -c '[.nics[0].result.ips[].address]')"
+t_ok "standard input is a file" says rail1 0 bash -c "$cli ipam show -f - <$tmp/objects.yaml"
+
+echo "# plans, on files"
+# A node with 2 VFs, the second in a pod that a StatefulSet and a budget stand behind.
+cat >"$tmp/node.yaml" <<'END'
+apiVersion: v1
+kind: Node
+metadata: {name: w1}
+status: {allocatable: {spidernet.io/rail: "2"}}
+---
+apiVersion: sriovnetwork.openshift.io/v1
+kind: SriovNetworkNodePolicy
+metadata: {name: rail, namespace: orbweaver-system}
+spec: {resourceName: rail, numVfs: 2, priority: 10, nicSelector: {pfNames: [ens1f0]}, nodeSelector: {}, deviceType: netdevice}
+---
+apiVersion: sriovnetwork.openshift.io/v1
+kind: SriovNetworkNodeState
+metadata: {name: w1, namespace: orbweaver-system, generation: 1}
+spec:
+  interfaces:
+  - {pciAddress: "0000:3b:00.0", name: ens1f0, numVfs: 2,
+     vfGroups: [{resourceName: rail, deviceType: netdevice, vfRange: 0-1, policyName: rail, policyNamespace: orbweaver-system}]}
+  bridges: {}
+status:
+  syncStatus: Succeeded
+  observedGeneration: 1
+  system: {rdmaMode: shared}
+  resources:
+  - {name: spidernet.io/rail, kind: sriov, wanted: 2, registered: true, offered: 2, healthy: 2, allocated: 1, pods: [{device: "0000:3b:00.3", pod: ml/w-0/main}]}
+  interfaces:
+  - {pciAddress: "0000:3b:00.0", name: ens1f0, vendor: 15b3, deviceID: "1017", driver: mlx5_core, linkType: ETH, mtu: 1500,
+     numVfs: 2, totalvfs: 8, eSwitchMode: legacy,
+     Vfs: [{vfID: 0, pciAddress: "0000:3b:00.2", driver: mlx5_core}, {vfID: 1, pciAddress: "0000:3b:00.3", driver: mlx5_core}]}
+---
+apiVersion: v1
+kind: Pod
+metadata:
+  {name: w-0, namespace: ml, labels: {app: w}, ownerReferences: [{kind: StatefulSet, name: w, controller: true}],
+   annotations: {k8s.v1.cni.cncf.io/network-status: '[{"name":"ml/rail","interface":"net1","ips":["10.6.0.10","fd00::10"],
+     "mac":"0a:00:00:00:00:01","device-info":{"type":"pci","pci":{"pci-address":"0000:3b:00.3","rdma-device":"mlx5_3"}}}]'}}
+spec: {nodeName: w1, containers: [{name: main, image: i}]}
+---
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: w, namespace: ml}
+spec: {minAvailable: 1, selector: {matchLabels: {app: w}}}
+status: {disruptionsAllowed: 0}
+END
+policy() {
+	cat <<END
+apiVersion: sriovnetwork.openshift.io/v1
+kind: SriovNetworkNodePolicy
+metadata: {name: $1, namespace: ${3:-orbweaver-system}}
+spec: {resourceName: $1, nicSelector: {pfNames: [ens1f0]}, nodeSelector: {}, $2}
+END
+}
+policy rail "numVfs: 4, priority: 10" >"$tmp/four.yaml"
+policy rail "numVfs: 2, deviceType: vfio-pci" >"$tmp/vfio.yaml"
+policy rail "numVfs: 9, priority: 10" >"$tmp/nine.yaml"
+policy other "numVfs: 4, priority: 1" tenant >"$tmp/tenant.yaml"
+cat >"$tmp/exclusive.yaml" <<'END'
+apiVersion: sriovnetwork.openshift.io/v1
+kind: SriovNetworkPoolConfig
+metadata: {name: all, namespace: orbweaver-system}
+spec: {rdmaMode: exclusive, nodeSelector: {}}
+END
+p() { "$cli" plan -f "$tmp/node.yaml" "$@"; }
+t_ok "without a change nothing changes" says "nothing changes on any node" 0 p
+t_ok "pods that would have to end are status 4" says "numVfs is 2, wanted 4: all VFs are removed first" 4 p "$tmp/four.yaml"
+t_eq "with device, owner and budget" "ml/w-0 0000:3b:00.3 StatefulSet/w w (allows 0)" "$({ p -o json "$tmp/four.yaml" || true; } |
+	jq -r '.nodes[].pods[] | "\(.pod) \(.device) \(.owner) \(.budget)"')"
+t_ok "another driver ends the pod, too" says "driver becomes vfio-pci" 4 p "$tmp/vfio.yaml"
+t_ok "a policy that is deleted" says "no policy wants the NIC any more" 4 p orbweaver-system/rail-
+t_ok "a mode that needs a boot is status 5" says "RDMA namespace mode is shared, wanted exclusive" 5 p "$tmp/exclusive.yaml"
+t_ok "more VFs than there can be: status 1, with the reason" says "TooManyVfs" 1 p "$tmp/nine.yaml"
+t_eq "a namespace that may not command nodes changes nothing" '[]' \
+	"$({ p -o json "$tmp/tenant.yaml" || true; } | jq -c '[.nodes[].changes[]]')"
+t_ok "and is told" says "NamespaceNotTrusted" 1 p "$tmp/tenant.yaml"
+policy bad "numVfs: 0, mtu: -5" >"$tmp/bad.yaml"
+t_ok "a policy that says nonsense is named" says "orbweaver-system/bad" 1 p "$tmp/bad.yaml"
+t_eq "unless the operator has it" 4 "$({ p -o json --policy-namespaces a,tenant "$tmp/tenant.yaml" || true; } |
+	jq '.nodes[].spec.interfaces[].numVfs')"
+t_ok "a policy that is not there (PolicyNotFound)" says "there is no such SriovNetworkNodePolicy" 2 p orbweaver-system/nosuch-
+t_ok "a file without policies (NothingToPlan)" says "no SriovNetworkNodePolicy" 2 p "$tmp/endpoints.yaml"
+
+echo "# status, ledger and explanations, on files"
+# A second node whose NIC has another name, and a VF of the first that a pod has which is not there.
+cat >"$tmp/second.yaml" <<'END'
+apiVersion: v1
+kind: Node
+metadata: {name: w2}
+---
+apiVersion: sriovnetwork.openshift.io/v1
+kind: SriovNetworkNodeState
+metadata: {name: w2, namespace: orbweaver-system, generation: 1}
+spec: {bridges: {}}
+status:
+  syncStatus: InProgress
+  observedGeneration: 1
+  conditions: [{type: Ready, status: "False", reason: Blocked, message: waits},
+    {type: Blocked, status: "True", reason: VfInUse, message: "VF 0000:3b:00.2 is in use by ml/x: end the pod"}]
+  resources: [{name: spidernet.io/old, kind: sriov, wanted: 0, offered: 0, healthy: 0, allocated: 1, pods: [{device: "0000:3b:00.2", pod: ml/x/c}]}]
+  interfaces: [{pciAddress: "0000:3b:00.0", name: ens9f0, vendor: 15b3, deviceID: "1017", driver: mlx5_core, numVfs: 0, totalvfs: 8}]
+END
+w() { "$cli" "$@" -f "$tmp/node.yaml"; }
+both() { w "$@" -f "$tmp/second.yaml"; }
+t_ok "all is well" says "spidernet.io/rail 2/2" 0 w status
+t_ok "no pod is in the way" says "no pod is in the way of a change" 0 w drain status
+cat >"$tmp/drained.yaml" <<'END'
+apiVersion: sriovnetwork.openshift.io/v1
+kind: SriovNetworkNodeState
+metadata: {name: w3, namespace: orbweaver-system}
+status:
+  conditions: [{type: Draining, status: "True", reason: PdbRefuses, message: "pod ml/a: The disruption budget web refuses"}]
+  maintenance: {state: Evicting, since: "2026-01-31T10:00:00Z", podsLeft: 1}
+  impact: {class: evict, morePods: 1, pods: [{pod: ml/a, device: "0000:3b:00.2"}]}
+END
+t_ok "a drain and what keeps it" says "w3    evict   2        Evicting  2026-01-31T10:00:00Z  pod ml/a: The disruption budget web refuses" \
+	1 w drain status -f "$tmp/drained.yaml"
+t_ok "a node that is not there (NoNodeState)" says "has no SriovNetworkNodeState" 2 w drain stop nosuch
+t_ok "files cannot be written to" says "leave out -f" 2 w drain stop w3 -f "$tmp/drained.yaml"
+t_ok "what is not is a finding, the worst condition of the object" says "VF 0000:3b:00.2 is in use by ml/x" 1 both status
+t_eq "as a document, too" "SriovNetworkNodeState orbweaver-system/w2 VfInUse" \
+	"$({ both status -o json || true; } | jq -r '.findings[] | "\(.kind) \(.name) \(.reason)"')"
+t_eq "a VF has a pod, an RDMA device, an interface and addresses" "ml/w-0 ens1f0/1 mlx5_3 net1 10.6.0.10,fd00::10" \
+	"$(w ledger -o json | jq -r '.items[] | "\(.pod) \(.vf) \(.rdma) \(.interface) \(.ips)"')"
+for asked in ml/w-0 0000:3b:00.3 mlx5_3 fd00::10 w1 0a:00:00:00:00:01; do
+	t_ok "the ledger finds it by $asked" says ml/w-0 0 w ledger "$asked"
+done
+t_ok "nobody has another" says "no pod has that" 0 w ledger 10.6.0.99
+t_ok "a pod that is gone is doubted" says "the pod is gone" 1 both ledger
+t_ok "a chain that holds" says "w1    2       2        yes         2        1          2            -       -" 0 w explain resource rail
+t_ok "its first broken link is named" says "name ens9f0, wanted ens1f0" 1 both explain resource spidernet.io/rail
+t_ok "a resource that nobody makes (ResourceUnknown)" says "no SriovNetworkNodePolicy has this resourceName" 2 w explain resource nosuch
+t_ok "a policy, NIC by NIC" says "0-1 orbweaver-system/rail" 0 w explain policy orbweaver-system/rail
+t_ok "a policy that is not there" says "nosuch" 2 w explain policy orbweaver-system/nosuch
+t_ok "a reason is explained without a cluster" says "no agent ever wrote a status" 0 "$cli" explain reason NoAgent
+t_ok "a word that is none (ReasonUnknown)" says "is no reason of ours" 2 "$cli" explain reason Nonsense
+
+echo "# doctor"
+# finds NAME WANT EDIT ARGUMENT...: findings after an edit of the good cluster, as "level reason node subject".
+finds() {
+	local name=$1 want=$2 edit=$3
+
+	shift 3
+	jq "$edit | {apiVersion: \"v1\", kind: \"List\", items: [.[]]}" tests/integration/cli_explain.json >"$tmp/edited.json"
+	t_eq "$name" "$want" "$({ "$cli" doctor "$@" -f "$tmp/edited.json" -o json || true; } |
+		jq -r '[.items[] | "\(.level) \(.reason) \(.node // "-") \(.subject // "-")"] | join(", ")')"
+}
+up='.state.status.interfaces[0].linkSpeed = "100000 Mb/s"'
+finds "nothing on a good node" "" "$up"
+finds "a link that is down" "error RdmaLinkDown w1 ens1f0" .
+finds "no agent" "error NoAgent w1 -" '.state.status = {}'
+finds "what the agent says" "warning VfInUse w1 0000:3b:00.0" "$up"' |
+	.state.status.problems = [{type: "Blocked", pciAddress: "0000:3b:00.0", reason: "VfInUse", message: "m"}]'
+finds "another RDMA mode" "error RdmaModeDiffers w1 rdma system" "$up"' | .state.spec.system.rdmaMode = "exclusive"'
+finds "an MTU and a GUID" "error MtuMismatch w1 0000:3b:00.2, error BadGuid w1 0000:3b:00.3" "$up"' |
+	.state.status.interfaces[0].Vfs |= (.[0].mtu = 9000 | .[1].guid = "00:00:00:00:00:00:00:00")'
+finds "a resource that is short" "error ResourceShort w1 spidernet.io/rail" "$up | .state.status.resources[0].healthy = 1"
+three="$up"' | .w2 = (.state | .metadata.name = "w2") | .w3 = (.state | .metadata.name = "w3" | .status.interfaces[0].mtu = 9000)'
+finds "what differs among nodes" "warning NodesDiffer - MTU of NICs for rail" "$three"
+finds "only that" "warning NodesDiffer - MTU of NICs for rail" "$three | .state.status.syncStatus = null" --compare
+finds "one node" "error NoAgent w1 -" "$three | .state.status = {}" w1
+t_ok "a node that is not there" says "no policy selects the node" 2 "$cli" doctor nosuch -f "$tmp/edited.json"
+t_ok "this host, whatever it is like" exits "$({ "$cli" doctor --local -o json || true; } |
+	jq 'if any(.items[]; .level == "error") then 1 else 0 end')" "$cli" doctor --local
+t_ok "a mode that is none" says "doctor --local [shared|exclusive]" 2 "$cli" doctor --local both
+t_ok "--local of another command" says "--local does not go with status" 2 "$cli" status --local
+
+echo "# documents"
+# undocumented KIND <DOCUMENT: paths of its values that its schema does not have. ** is whatever is below.
+undocumented() {
+	jq -r --arg kind "$1" --slurpfile schema <("$cli" schema) '
+		def below: if .properties then .properties | to_entries[] | [.key] + (.value | below)
+			elif .additionalProperties then .additionalProperties | ["*"] + below
+			elif .items then .items | ["[]"] + below
+			elif .type == "object" or .type == "array" then ["**"] else [] end;
+		def fits($known): $known == ["**"] or ($known == [] and . == []) or ($known != [] and . != [] and
+			($known[0] == "*" or $known[0] == .[0]) and (.[1:] | fits($known[1:])));
+		[$schema[0].oneOf[] | select(.properties.kind.const == $kind) | below] as $known |
+		[paths(type != "object" and type != "array") | map(if type == "number" then "[]" else . end)] | unique[] |
+		select(any(fits($known[]); .) | not) | join(".")'
+}
+for each in "Status:both status" "Ledger:both ledger" "Plan:p $tmp/four.yaml" "Plan:p $tmp/nine.yaml" \
+	"DoctorFindings:both doctor" "Report:both report" "NodeExplanation:both explain node w2" "PodExplanation:both explain pod ml/w-0" \
+	"PolicyExplanation:both explain policy orbweaver-system/rail" "ResourceExplanation:both explain resource rail" \
+	"Pools:$cli ipam show ${files[*]}" "Addresses:$cli ipam who ml/train-0 ${files[*]}" \
+	"AddressFindings:$cli ipam check ${files[*]}" "AddressExplanation:$cli ipam explain ml/train-1 ${files[*]}"; do
+	read -ra command <<<"${each#*:}"
+	document=$("${command[@]}" -o json) || true
+	t_eq "${command[*]:0:3}: a document of its kind" "orbweaver.io/v1 ${each%%:*}" \
+		"$(jq -r '"\(.apiVersion) \(.kind)"' <<<"$document")"
+	t_eq "with nothing that its schema does not have" "" "$(undocumented "${each%%:*}" <<<"$document")"
+done
+t_eq "a member that no schema has would be found" "items.[].nonsense" \
+	"$(echo '{"items": [{"pod": "a", "nonsense": 1}]}' | undocumented Ledger)"
+t_eq "YAML has the same" "kind: Ledger ml/w-0" \
+	"$(w ledger -o yaml | awk '/^kind:/ { kind = $0 } / pod:/ || /- pod:/ { print kind, $NF }')"
+t_ok "and is read again" says "no pod has a device of ours" 0 \
+	bash -c "$cli ledger -f $tmp/node.yaml -o yaml | $cli ledger -f -"
+
+echo "# completion, man page"
+complete_words() { "$cli" __complete "$@" | cut -f1 | xargs; }
+t_eq "commands by their beginning" "status schema :4" "$(complete_words s)"
+t_eq "the second word of those that have one" "show who check explain :4" "$(complete_words ipam "")"
+t_eq "flags" "--context --config-namespace :4" "$(complete_words status --con)"
+t_eq "values of a flag" "json :4" "$(complete_words status -o j)"
+t_eq "files" ":0" "$(complete_words status -f "")"
+t_eq "names of objects" "ml/w-0 :4" "$(complete_words ledger -f "$tmp/node.yaml" m)"
+t_eq "no names without a cluster" ":4" "$(KUBECONFIG=$tmp/none complete_words ledger m)"
+t_eq "nothing behind the last argument" ":4" "$(complete_words ledger -f "$tmp/node.yaml" ml/w-0 "")"
+ln -s "$(realpath "$cli")" "$tmp/kubectl_complete-orbweaver"
+t_eq "for kubectl's plugins, too" "status schema :4" "$("$tmp/kubectl_complete-orbweaver" s | cut -f1 | xargs)"
+ln -s "$(realpath "$cli")" "$tmp/orbweaver"
+in_bash() {
+	PATH=$tmp:$PATH bash -c 'source <(orbweaver completion bash); COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _orbweaver
+		echo "${COMPREPLY[*]}"' - orbweaver "$@"
+}
+t_eq "in bash" "who" "$(in_bash ipam w)"
+t_eq "in bash, names with a slash" "ml/w-0" "$(in_bash ledger -f "$tmp/node.yaml" ml)"
+for shell in zsh fish; do
+	if command -v "$shell" >/dev/null; then
+		"$cli" completion "$shell" >"$tmp/script"
+		t_ok "$shell reads its script" "$shell" -n "$tmp/script"
+	else
+		t_skip "$shell reads its script" "$shell is not installed"
+	fi
+done
+t_ok "another shell" says "must be bash, zsh or fish" 2 "$cli" completion tcsh
+"$cli" man >"$tmp/orbweaver.1"
+t_eq "the man page has every command" "" "$("$cli" --help | sed -n '/^Commands:/,/^$/s/^  \([a-z]*\( [a-z]*\)*\)  .*/\1/p' |
+	while read -r name; do grep -qE "^\.SS $name( |$)" "$tmp/orbweaver.1" || echo "$name"; done)"
+if command -v groff >/dev/null; then
+	t_eq "groff has no complaint" "" "$(groff -man -Tutf8 -ww -z "$tmp/orbweaver.1" 2>&1)"
+else
+	t_skip "groff has no complaint" "groff is not installed"
+fi
+
+echo "# wrong usage is one line and status 2"
+t_ok "no command (BadUsage)" says "a command is missing" 2 "$cli"
+t_ok "an unknown command" says "fly is no command" 2 "$cli" fly
+t_ok "an unknown flag" says "--fast: unknown" 2 "$cli" ipam show --fast
+t_ok "a flag without its value" says "needs a value" 2 "$cli" ipam show -f
+t_ok "an argument too many" says "usage: orbweaver ipam who" 2 "$cli" ipam who a b "${files[@]}"
+t_ok "a bad output" says "must be table, json or yaml" 2 "$cli" ipam show -o xml
+t_ok "repairing files" says "needs a cluster" 2 "$cli" ipam check --repair "${files[@]}"
+t_ok "a pod that is not there" says "there is no pod ml/nobody" 2 "$cli" ipam explain ml/nobody "${files[@]}"
+t_ok "a file that is not there is status 3" says "nosuch.yaml" 3 "$cli" ipam show -f nosuch.yaml
+echo '{ "a": ' >"$tmp/bad.json"
+t_ok "a file that is no YAML is status 3" says "bad.json" 3 "$cli" ipam show -f "$tmp/bad.json"
+echo 7 >"$tmp/seven.yaml"
+t_ok "a file without objects is status 3 (BadFile)" says "is no Kubernetes object" 3 "$cli" ipam show -f "$tmp/seven.yaml"
+t_ok "a full disk is status 3 (OutputRefused)" exits 3 bash -c "$cli ipam show -f $tmp/objects.yaml >/dev/full"
+t_ok "a document of what has none" says "--output does not go with man" 2 "$cli" man -o json
+t_ok "no cluster is status 3" says "nothing says where the API server is" 3 env KUBECONFIG="$tmp/none" "$cli" ipam show
+cat >"$tmp/closed" <<'END'
+{apiVersion: v1, kind: Config, current-context: a, contexts: [{name: a, context: {cluster: a, user: u}}],
+  clusters: [{name: a, cluster: {server: "http://127.0.0.1:9"}}], users: [{name: u, user: {}}]}
+END
+t_ok "a server that does not answer is status 3" says "cannot reach the API server http://127.0.0.1:9" 3 \
+	"$cli" status --kubeconfig "$tmp/closed"
+t_eq "each of these is one line" "1 1 1" "$(for wrong in "status --fast" "ipam show --kubeconfig $tmp/none" \
+	"status --kubeconfig $tmp/closed"; do
+	read -ra words <<<"$wrong"
+	{ "$cli" "${words[@]}" 2>&1 >/dev/null || true; } | wc -l
+done | xargs)"
+t_ok "help names every command" says "ipam explain" 0 "$cli" --help
+t_done

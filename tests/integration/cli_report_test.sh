@@ -1,0 +1,77 @@
+#!/bin/bash
+# orbweaver report: one file that asks nobody for anything, drawn by a browser in light and dark, small and with 1,000 nodes;
+# names of the cluster stay text. The pictures stay in build/report, to be looked at.
+# shellcheck disable=SC2317 # functions that run as COMMAND of a check look unreachable
+set -euo pipefail
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/../lib.sh"
+cd "$(dirname "$0")/../.."
+# shellcheck source=tests/integration/cli.sh
+. tests/integration/cli.sh
+
+cli=${BUILD:-build}/${VARIANT:-asan}/orbweaver
+pictures=${BUILD:-build}/report
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+mkdir -p "$pictures"
+
+list='{apiVersion: "v1", kind: "List", items: [.[]]}'
+jq "$list" tests/integration/cli_explain.json >"$tmp/small.json"
+jq -nc --argjson nodes 1000 -f tests/support/fleet.jq >"$tmp/fleet.json"
+# What a stranger may call things, as far as some server would store it.
+hostile='</script><script>document.title = "owned"</script><img src=x onerror="document.title = 1">&lt;b&gt;"'"'"'<!--'
+jq --arg name "$hostile" '.pod.metadata.annotations["k8s.v1.cni.cncf.io/network-status"] =
+	([{name: $name, interface: $name, ips: [$name], "device-info": {type: "pci", pci: {"pci-address": "0000:3b:00.3", "rdma-device": $name}}}] | tojson) |
+	.state.metadata.name = $name | .node.metadata.name = $name | .pool.metadata.name = $name | .pool.spec.subnet = $name |
+	.policy.metadata.name = $name | .state.status.interfaces[0].name = $name |
+	.state.status.problems = [{type: "Degraded", reason: $name, message: $name}] |
+	.state.status.resources[0].name = $name | .config.status.conditions = [{type: "Ready", status: "False", reason: $name, message: $name}] |
+	'"$list" tests/integration/cli_explain.json >"$tmp/hostile.json"
+
+echo "# the file"
+t_ok "is written" says "1 nodes" 0 "$cli" report -f "$tmp/small.json" "$tmp/small.html"
+t_ok "or printed" bash -c "$cli report -f $tmp/small.json | grep -q '</html>'"
+t_ok "with 1,000 nodes" says "1000 nodes" 0 "$cli" report -f "$tmp/fleet.json" "$tmp/fleet.html"
+t_ok "with hostile names" says "1 nodes" 0 "$cli" report -f "$tmp/hostile.json" "$tmp/hostile.html"
+t_ok "where it cannot be written: status 3" says "no/such" 3 "$cli" report -f "$tmp/small.json" /no/such/folder/report.html
+t_eq "two scripts, whatever the names: the data and what draws it" 2 "$(grep -o '<script' "$tmp/hostile.html" | wc -l)"
+t_eq "the data is JSON" "$hostile" \
+	"$(sed -n 's|^<script type="application/json" id="data">\(.*\)</script>$|\1|p' "$tmp/hostile.html" | jq -r '.nodes[0].name')"
+t_fails "nothing in the page names another place" grep -nE '(src|href|action|poster)=|url\(|@import|fetch\(|XMLHttp|WebSocket|https?://' cli/report.html
+t_ok "and none would be asked" grep -q "default-src 'none'" "$tmp/small.html"
+
+echo "# in a browser"
+if ! command -v chromium >/dev/null; then
+	t_skip "a browser draws it" "chromium is not installed"
+	t_done
+fi
+# browser FLAG... URL: its output; what the page complained about is in $tmp/console.
+browser() {
+	timeout 120 chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --user-data-dir="$tmp/browser" \
+		--disable-background-networking --enable-logging=stderr --virtual-time-budget=5000 "$@" 2>"$tmp/log"
+	grep CONSOLE "$tmp/log" >>"$tmp/console" || true
+}
+: >"$tmp/console"
+for page in small fleet hostile; do
+	browser --dump-dom "file://$tmp/$page.html#dark" >"$tmp/$page.dom"
+done
+sections() { grep -o '<section id="[a-z]*"' "$1" | cut -d'"' -f2 | xargs; }
+t_eq "all parts of a small cluster" "findings resources pools policies nodes" "$(sections "$tmp/small.dom")"
+t_eq "of a large one, too" "findings overview resources pools policies nodes" "$(sections "$tmp/fleet.dom")"
+t_eq "a square for each node" 1000 "$(grep -o '<i class="[a-z]*" title="gpu-[0-9]*: [A-Z]' "$tmp/fleet.dom" | wc -l)"
+t_eq "but only the first rows" 15 "$(grep -o '<tr class="opens"' "$tmp/fleet.dom" | wc -l)"
+t_ok "who has a VF" grep -q "ml/w-0" "$tmp/small.dom"
+t_ok "hostile names did nothing" grep -q "<title>Orbweaver</title>" "$tmp/hostile.dom"
+t_fails "and made no element" grep -qE '<img|<b>' "$tmp/hostile.dom"
+t_ok "but are shown" grep -qF '&lt;/script&gt;&lt;script&gt;document.title' "$tmp/hostile.dom"
+t_eq "no script complained, nothing was refused" "" "$(cat "$tmp/console")"
+for page in small fleet; do
+	for theme in light dark; do
+		browser --window-size=1280,2300 --screenshot="$pictures/$page-$theme.png" "file://$tmp/$page.html#$theme" >/dev/null
+		t_ok "a picture: $page, $theme" test "$(stat -c %s "$pictures/$page-$theme.png")" -gt 40000
+	done
+	t_fails "light and dark differ: $page" cmp -s "$pictures/$page-light.png" "$pictures/$page-dark.png"
+done
+browser --print-to-pdf="$pictures/small.pdf" "file://$tmp/small.html" >/dev/null
+t_ok "it can be printed" grep -q '%%EOF' "$pictures/small.pdf"
+t_done

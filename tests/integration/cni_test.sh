@@ -1,0 +1,190 @@
+#!/bin/bash
+# Pods get their networks: real namespaces, the agent with all its processes, a real API server, and the macvlan plugin of
+# containernetworking-plugins with `spiderpool` as its IPAM, then `coordinator`, as a runtime calls them.
+#
+# Everything that lies on the host (/run, the state, the folder of plugins) is of a mount namespace of our own.
+# shellcheck disable=SC2317 # functions that run as COMMAND of a check look unreachable
+set -euo pipefail
+
+if [[ ${1:-} != --inside ]]; then
+	((EUID == 0)) || { echo "skipped: needs root" && echo "0 passed, 0 failed" && exit 0; }
+	exec unshare --mount --propagation private "$0" --inside
+fi
+mkdir -p /opt/cni /var/lib/orbweaver
+mount -t tmpfs tmpfs /run
+mount -t tmpfs tmpfs /var/lib/orbweaver
+mount -t tmpfs tmpfs /opt/cni
+
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+# shellcheck source=tests/integration/operator.sh
+. tests/integration/operator.sh
+
+o_agent=${AGENT:-$o_programs/orbweaver-agent}
+plugins=/usr/lib/cni
+bin=/opt/cni/bin
+state=/var/lib/orbweaver/cni
+node=n1
+id=c0ffee$$
+pod=ow-pod-$$
+nic=owup$$
+
+clean_up() {
+	ip netns del "$pod" 2>/dev/null || true
+	ip link del "${nic:0:15}" 2>/dev/null || true
+	o_clean_up
+}
+
+o_begin cni --no-controllers
+trap clean_up EXIT
+nic=${nic:0:15}
+
+
+mkdir -p "$tmp"/kubelet/device-plugins "$tmp/bin"
+k apply -f manifests/base/rbac.yaml >/dev/null
+agent_kubeconfig=$(hack/cluster sa-kubeconfig "$o_cluster" "$POD_NAMESPACE" orbweaver-agent)
+
+start_agent() {
+	o_spawn "$1" "$o_agent" --node "$node" --kubeconfig "$agent_kubeconfig" --host-root / \
+		--kubelet-dir "$tmp/kubelet" --no-kubelet --metrics-addr 127.0.0.1:0 \
+		--cni-program "$PWD/$o_programs/orbweaver-cni"
+}
+
+installed() {
+	local name
+
+	for name in orbweaver-cni spiderpool coordinator sriov ib-sriov rdma ipoib; do
+		[[ -x $bin/$name ]] || return 1
+	done
+}
+
+objects() {
+	o_curl POST /api/v1/nodes "{\"metadata\": {\"name\": \"$node\"}}" >/dev/null
+	o_curl POST "$spider/spiderippools" '{"apiVersion": "spiderpool.spidernet.io/v2beta1", "kind": "SpiderIPPool",
+		"metadata": {"name": "rail"}, "spec": {"ipVersion": 4, "subnet": "10.77.0.0/16", "gateway": "10.77.0.1",
+		"ips": ["10.77.0.10-10.77.0.20"], "routes": [{"dst": "10.88.0.0/16", "gw": "10.77.0.2"}]}}' >/dev/null
+	o_curl POST "$spider/spidercoordinators" '{"apiVersion": "spiderpool.spidernet.io/v2beta1",
+		"kind": "SpiderCoordinator", "metadata": {"name": "default"},
+		"spec": {"mode": "underlay", "podCIDRType": "none", "tunePodRoutes": true}}' >/dev/null
+	o_curl PATCH "$spider/spidercoordinators/default/status" \
+		'{"status": {"phase": "Synced", "overlayPodCIDR": [], "serviceCIDR": []}}' >/dev/null
+}
+
+# make_pod NAME: prints its UID.
+make_pod() {
+	o_curl POST /api/v1/namespaces/default/pods "$(jq -n --arg name "$1" --arg node "$node" '{
+		metadata: {name: $name}, spec: {nodeName: $node, automountServiceAccountToken: false,
+		containers: [{name: "c", image: "none"}]}}')" | jq -r .metadata.uid
+}
+
+config() {
+	jq -nc --arg type "$1" --arg master "$nic" --argjson prev "${2:-null}" '{cniVersion: "0.3.1", name: "rail", type: $type,
+		master: $master, ipam: {type: "spiderpool", default_ipv4_ippool: ["rail"]}, mode: "bridge"} |
+		if $type == "coordinator" then del(.ipam, .master) + {mode: "underlay"} else . end |
+		if $prev then . + {prevResult: $prev} else . end'
+}
+
+# call COMMAND PLUGIN [PREVRESULT] [CONTAINER]
+call() {
+	local dir=$bin
+
+	[[ $2 != macvlan ]] || dir=$plugins
+	config "$2" "${3:-}" | env -i PATH="$PATH" CNI_COMMAND="$1" CNI_CONTAINERID="${4:-$id}" CNI_NETNS="/run/netns/$pod" \
+		CNI_IFNAME=eth0 CNI_PATH="$bin:$plugins" \
+		CNI_ARGS="IgnoreUnknown=1;K8S_POD_NAMESPACE=default;K8S_POD_NAME=a;K8S_POD_UID=$uid" "$dir/$2"
+}
+
+in_pod() {
+	ip netns exec "$pod" "$@"
+}
+
+records() {
+	find "$state" -name '*.json' -o -path '*/notes/*'
+}
+
+nothing_recorded() {
+	[[ -z $(records) ]] || { records && return 1; }
+}
+
+of_pool() {
+	o_curl GET "$spider/spiderippools/rail" | jq -r '.status.allocatedIPs // "{}"'
+}
+
+# The result is in $tmp/result: checks run in a shell of their own. What fails is deleted, as runtimes do.
+add_pod() {
+	if call ADD macvlan >"$tmp/first" && call ADD coordinator "$(<"$tmp/first")" >"$tmp/result"; then
+		return
+	fi
+	cat "$tmp/first" "$tmp/result"
+	call DEL coordinator
+	call DEL macvlan
+	return 1
+}
+
+add_says() {
+	! add_pod && grep -q "$1" "$tmp/first"
+}
+
+event() {
+	o_curl GET /api/v1/namespaces/default/events | jq -e --arg reason "$1" \
+		'any(.items[]; .reason == $reason and .involvedObject.name == "a" and .type == "Warning")'
+}
+
+process_of() {
+	pgrep -P "${o_pids[$1]}" -x "$2"
+}
+
+# --- install -------------------------------------------------------------------------------------------------------
+ip link add "$nic" type veth peer name "p$nic" 2>/dev/null || ip link add "$nic" type veth
+ip link set "$nic" up
+ip netns add "$pod"
+in_pod ip link set lo up
+objects
+uid=$(make_pod a)
+mkdir -p $bin
+printf '#!/bin/sh\nexit 7\n' >$bin/sriov
+chmod 755 $bin/sriov
+start_agent a
+t_wait 30 "the plugins are installed" installed
+t_ok "a plugin of somebody else is kept" grep -q 'exit 7' $bin/sriov.orbweaver-saved
+t_wait 30 "the socket is there" test -S /run/orbweaver/cni.sock
+
+# --- a pod comes and goes ------------------------------------------------------------------------------------------
+t_wait 30 "ADD" add_pod
+t_eq "the result has the address of the pool" 10.77.0.10/16 "$(jq -r '.ips[0].address' "$tmp/result")"
+t_ok "the pod has it" grep -q 'inet 10.77.0.10/16' <(in_pod ip addr show dev eth0)
+t_ok "and the pool's route" grep -q '10.88.0.0/16 via 10.77.0.2 dev eth0' <(in_pod ip route)
+t_ok "the node reaches it" grep -q '10.77.0.10' <(ip route show table 500)
+t_ok "it is on the disk" test -s "$state/sandboxes/$id.json"
+t_eq "and in the pool" default/a "$(of_pool | jq -r '."10.77.0.10".pod')"
+t_ok "DEL" call DEL coordinator
+t_ok "DEL of the interface" call DEL macvlan
+t_wait 10 "nothing is left on the disk" nothing_recorded
+t_fails "the interface is gone" in_pod ip link show dev eth0
+t_ok "a second DEL is fine" call DEL macvlan
+
+# --- the agent is away ---------------------------------------------------------------------------------------------
+t_wait 30 "ADD again" add_pod
+kill -STOP "$(process_of a ow-agent)"
+t_ok "DEL does not need the part that talks to the API server" call DEL coordinator
+t_ok "nor does that of the interface" call DEL macvlan
+kill -CONT "$(process_of a ow-agent)"
+t_wait 30 "what had to wait is done" nothing_recorded
+
+t_wait 30 "ADD once more" add_pod
+o_kill a KILL
+t_ok "without any agent DEL leaves a note" call DEL coordinator
+t_ok "of each plugin" call DEL macvlan
+t_fails "it waits on the disk" nothing_recorded
+start_agent b
+t_wait 30 "the next agent works it off" nothing_recorded
+
+# --- what goes wrong -----------------------------------------------------------------------------------------------
+uid=00000000-0000-0000-0000-000000000000
+t_ok "a pod that is not there is refused" add_says PodNotFound
+t_ok "its DEL is fine" call DEL macvlan
+t_wait 20 "its pod has an event" event PodNotFound
+o_end b
+t_ok "what was installed can be removed" "$o_agent" --remove-plugins
+t_ok "and what was kept is back" grep -q 'exit 7' $bin/sriov
+t_fails "nothing else is" test -e $bin/spiderpool
+t_done

@@ -1,0 +1,194 @@
+#!/bin/bash
+# How addresses come back: a rolling update from a pool with one address more than pods; a node that is powered off, pods of a
+# StatefulSet deleted with force, a namespace deleted. Prints when each address came back; none is given twice, none is kept for
+# ever. The nodes' agents are tests/integration/wants.c.
+# shellcheck disable=SC2317 # most functions are called through t_ok and t_wait
+set -euo pipefail
+# shellcheck source=tests/integration/operator.sh
+. "$(dirname "${BASH_SOURCE[0]}")/operator.sh"
+
+replicas=$(o_size 50 20)
+
+# --- objects ------------------------------------------------------------------------------------------------------
+
+# pool NAME NET N: with so many addresses; and its network, in a namespace of the same name
+pool() {
+	o_curl POST /api/v1/namespaces "{\"metadata\": {\"name\": \"$1\"}}" >/dev/null
+	o_curl POST "$spider/spiderippools" "$(jq -nc --arg name "$1" --arg net "$2" --argjson n "$3" '{
+		apiVersion: "spiderpool.spidernet.io/v2beta1", kind: "SpiderIPPool", metadata: { $name },
+		spec: { ipVersion: 4, subnet: "\($net).0/24", ips: ["\($net).1-\($net).\($n)"] } }')" >/dev/null
+	o_curl POST "$nads/namespaces/$1/network-attachment-definitions" "$(jq -nc --arg pool "$1" '{
+		apiVersion: "k8s.cni.cncf.io/v1", kind: "NetworkAttachmentDefinition", metadata: { name: "net" },
+		spec: { config: ({ cniVersion: "1.0.0", name: "net", type: "macvlan", ipam: { type: "spiderpool",
+			default_ipv4_ippool: [$pool] } } | tojson) } }')" >/dev/null
+}
+
+# pod NAMESPACE NAME NODE [OWNER]: prints its UID.
+pod() {
+	o_curl POST "/api/v1/namespaces/$1/pods" "$(jq -nc --arg name "$2" --arg node "$3" --arg owner "${4:-}" '{
+		apiVersion: "v1", kind: "Pod", metadata: { $name, annotations: { "k8s.v1.cni.cncf.io/networks": "net" },
+			ownerReferences: (if $owner == "" then [] else [{ apiVersion: "apps/v1", kind: "StatefulSet", name: $owner,
+			uid: "set", controller: true }] end) },
+		spec: { nodeName: $node, automountServiceAccountToken: false, terminationGracePeriodSeconds: 0,
+			containers: [{ name: "c", image: "none" }] } }')" | jq -r .metadata.uid
+}
+
+stateful_set() {
+	o_curl POST "/apis/apps/v1/namespaces/$1/statefulsets" "$(jq -nc --arg name "$2" --argjson replicas "$3" '{
+		metadata: { $name }, spec: { $replicas, serviceName: "s", selector: { matchLabels: { a: "b" } },
+		template: { metadata: { labels: { a: "b" } }, spec: { containers: [{ name: "c", image: "none" }] } } } }')" >/dev/null
+}
+
+delete_pod() {
+	o_curl DELETE "/api/v1/namespaces/$1/pods/$2?gracePeriodSeconds=0" >/dev/null
+}
+
+# w NODE NAMESPACE NAME UID get|release: what the CNI server of the node does.
+w() {
+	"$o_programs/tests/integration/wants" "$5" --kubeconfig "$agent_kubeconfig" --node "$1" --namespace "$2" \
+		--uids <(echo "$3 $4") 2>&1
+}
+
+# --- questions ----------------------------------------------------------------------------------------------------
+
+records() {
+	o_curl GET "$spider/spiderippools/$1" | jq -r '.status.allocatedIPs // "{}" | fromjson | to_entries[] | "\(.key) \(.value.pod)"'
+}
+
+holds() {
+	[[ $(records "$1" | wc -l) == "$2" ]]
+}
+
+address_of() {
+	records "$1" | awk -v pod="$1/$2" '$2 == pod { print $1 }'
+}
+
+has_address() {
+	[[ -n $(address_of "$1" "$2") ]]
+}
+
+ms() {
+	date +%s%3N
+}
+
+# came_back WHAT POOL LEFT SINCE: a line of the table.
+came_back() {
+	t_wait 60 "$1: what was held is back" holds "$2" "$3"
+	printf '# %-60s %6d ms\n' "$1" $(($(ms) - $4))
+}
+
+# --- the run ------------------------------------------------------------------------------------------------------
+
+o_begin endings --no-controllers
+for node in n1 n2 off; do
+	o_curl POST /api/v1/nodes "{\"metadata\": {\"name\": \"$node\"}}" >/dev/null
+done
+o_own_user
+agent_kubeconfig=$(hack/cluster sa-kubeconfig "$o_cluster" "$POD_NAMESPACE" orbweaver-agent)
+o_watch spiderippools "$spider/spiderippools"
+o_watch pods /api/v1/pods
+o_start first
+o_wait_ready first
+t_wait 30 "it leads" o_leads first
+
+echo "# a rolling update of $replicas pods, $((replicas + 1)) addresses: the next pod is made before the node of the old one has spoken"
+pool roll 10.6.1 $((replicas + 1))
+declare -A uid=()
+for ((i = 0; i < replicas; i++)); do
+	uid[old-$i]=$(pod roll "old-$i" n1)
+done
+t_wait 60 "each old pod has an address" holds roll "$replicas"
+roll() {
+	local i new waiting refused=0
+
+	for ((i = 0; i < replicas; i++)); do
+		new=$(pod roll "new-$i" n2)
+		w n2 roll "new-$i" "$new" get >"$tmp/new-$i" &
+		waiting=$!
+		delete_pod roll "old-$i"
+		w n1 roll "old-$i" "${uid[old-$i]}" release >/dev/null
+		wait "$waiting" || refused=$((refused + 1))
+	done
+	cat "$tmp"/new-*
+	((refused == 0))
+}
+t_ok "no pod is refused an address" roll
+echo "# the longest wait: $(sed 's/.* p99 //' "$tmp"/new-* | sort -n | tail -n 1)"
+t_wait 30 "the new pods have the addresses, the old ones none" holds roll "$replicas"
+t_eq "all are the new ones'" "$replicas" "$(records roll | grep -c roll/new-)"
+
+echo "# a node is powered off with its pods"
+pool power 10.6.2 3
+for i in 0 1 2; do
+	uid[off-$i]=$(pod power "off-$i" off)
+done
+t_wait 30 "its pods have addresses" holds power 3
+for i in 0 1 2; do
+	delete_pod power "off-$i"
+done
+pod power waits n1 >/dev/null
+sleep 3
+t_ok "while nobody has declared it dead, nothing comes back" holds power 3
+t_fails "and nobody else gets it" has_address power waits
+since=$(ms)
+k taint node off node.kubernetes.io/out-of-service=nodeshutdown:NoExecute >/dev/null
+t_wait 30 "who waits gets one" has_address power waits
+came_back "node with the out-of-service taint" power 1 "$since"
+pool gone 10.6.3 2
+k taint node off node.kubernetes.io/out-of-service- >/dev/null
+uid[g]=$(pod gone g off)
+t_wait 30 "one more pod there" holds gone 1
+delete_pod gone g
+since=$(ms)
+k delete node off >/dev/null
+came_back "node deleted" gone 0 "$since"
+
+echo "# pods of a StatefulSet, deleted with force"
+pool sets 10.6.4 3
+stateful_set sets web 2
+uid[web-0]=$(pod sets web-0 n1 web)
+uid[web-1]=$(pod sets web-1 n1 web)
+t_wait 30 "its pods have addresses" holds sets 2
+first=$(address_of sets web-0)
+delete_pod sets web-0
+uid[again]=$(pod sets web-0 n2 web)
+t_ok "made anew on another node before the first one has spoken, it has an address" w n2 sets web-0 "${uid[again]}" get
+t_eq "it is the same" "$first" "$(address_of sets web-0)"
+t_ok "the first node speaks late" w n1 sets web-0 "${uid[web-0]}" release
+sleep 2
+t_eq "and takes nothing from the pod that lives" "$first" "$(address_of sets web-0)"
+k scale statefulset -n sets web --replicas 1 >/dev/null
+delete_pod sets web-1
+t_ok "the node of one that has no place any more speaks" w n1 sets web-1 "${uid[web-1]}" release
+since=$(ms)
+came_back "StatefulSet scaled down" sets 1 "$since"
+delete_pod sets web-0
+t_ok "its node speaks" w n2 sets web-0 "${uid[again]}" release
+sleep 2
+t_ok "a pod that comes back keeps its address" holds sets 1
+since=$(ms)
+o_curl DELETE /apis/apps/v1/namespaces/sets/statefulsets/web >/dev/null
+printf '# looked at again once a minute\n'
+t_wait 90 "StatefulSet deleted: what was held is back" holds sets 0
+printf '# %-60s %6d ms\n' "StatefulSet deleted" $(($(ms) - since))
+
+echo "# a namespace is deleted: pods and endpoints, before the nodes have spoken"
+pool space 10.6.5 2
+uid[s-0]=$(pod space s-0 n1)
+uid[s-1]=$(pod space s-1 n1)
+t_wait 30 "its pods have addresses" holds space 2
+for i in 0 1; do
+	delete_pod space "s-$i"
+done
+o_curl DELETE "$spider/namespaces/space/spiderendpoints" >/dev/null
+sleep 2
+t_ok "nothing comes back on the word of nobody" holds space 2
+since=$(ms)
+for i in 0 1; do
+	t_ok "the node speaks" w n1 space "s-$i" "${uid[s-$i]}" release
+done
+came_back "namespace deleted, its node has spoken" space 0 "$since"
+
+t_eq "no address went to a pod before the one that had it was gone" "" "$(o_given_twice)"
+o_end first
+t_done

@@ -1,0 +1,262 @@
+#!/bin/bash
+# The meta plugin, with everything real but the cluster's networks: the plugin's binary, the server of the node, the agent, an
+# API server, namespaces. Plugins behind it are a recorder. The recorded cases of Multus (tests/conformance/multus.json) are
+# replayed but for those that need a kubelet's devices, which tests/unit/nodeagent/meta has, and those that differ on purpose.
+# shellcheck disable=SC2317 # functions that run as COMMAND of a check look unreachable
+set -euo pipefail
+
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+# shellcheck source=tests/integration/operator.sh
+. tests/integration/operator.sh
+
+if ((EUID)); then
+	t_skip "the meta plugin" "network namespaces need root"
+	t_done
+fi
+o_begin meta --no-controllers
+recorder=$PWD/tests/integration/meta_recorder.sh
+plugin=$PWD/$o_programs/orbweaver-cni
+recorded=tests/conformance/multus.json
+netns=ow-meta-$$
+host=$tmp/host
+conf=$host/etc/cni/net.d
+
+clean_up() {
+	ip netns delete "$netns" 2>/dev/null || true
+	o_clean_up
+}
+trap clean_up EXIT
+
+mkdir -p "$host"/{run,dev,var/lib,sys/bus/pci/devices,sys/class/infiniband,proc/sys/kernel/random,opt/cni/bin} "$conf" \
+	"$tmp"/{kubelet/device-plugins,bin}
+echo 00000000-0000-0000-0000-000000000001 >"$host/proc/sys/kernel/random/boot_id"
+for type in rec rec2 rec3 recdef macvlan; do
+	ln -s "$recorder" "$tmp/bin/$type"
+	ln -s "$recorder" "$host/opt/cni/bin/$type"
+done
+ln -s "$plugin" "$tmp/bin/orbweaver"
+ln -s "$plugin" "$tmp/bin/spiderpool"
+export METALOG=$tmp/calls ORBWEAVER_CNI_SOCKET=$host/run/orbweaver/cni.sock
+
+k apply -f manifests/base/rbac.yaml >/dev/null
+agent_kubeconfig=$(hack/cluster sa-kubeconfig "$o_cluster" "$POD_NAMESPACE" orbweaver-agent)
+for namespace in t1 t2; do
+	k create namespace "$namespace" >/dev/null
+done
+
+# --- the configuration ----------------------------------------------------------------------------------------------------
+
+ours() {
+	jq -e '.name == "cluster" and .plugins[0].type == "orbweaver" and .plugins[0].delegates[0].type == "recdef"' \
+		"$conf/00-orbweaver.conflist"
+}
+
+o_spawn a "$o_programs/orbweaver-agent" --node n1 --kubeconfig "$agent_kubeconfig" --host-root "$host" \
+	--kubelet-dir "$tmp/kubelet" --no-kubelet --metrics-addr 127.0.0.1:0 --cni-program "$plugin" --cni-meta auto
+t_wait 60 "plugins can ask the node's server" test -S "$ORBWEAVER_CNI_SOCKET"
+t_need
+t_fails "without a network there is no configuration" test -e "$conf/00-orbweaver.conflist"
+echo '{"cniVersion": "0.3.1", "name": "cluster", "type": "recdef"}' >"$conf/10-cluster.conf"
+t_wait 20 "the configuration carries the cluster's network" ours
+rm "$conf/00-orbweaver.conflist"
+t_wait 20 "and is put back when somebody removes it" ours
+
+# --- one case -------------------------------------------------------------------------------------------------------------
+
+# A namespace like a new sandbox's.
+new_sandbox() {
+	ip netns delete "$netns" 2>/dev/null || true
+	ip netns add "$netns"
+	ip -n "$netns" link set lo up
+}
+
+# body of the case's objects, the pod last
+objects_of() {
+	jq -c --arg id "$1" '.[] | select(.id == $id) | (.nads[] | {apiVersion: "k8s.cni.cncf.io/v1",
+		kind: "NetworkAttachmentDefinition", metadata: {name, namespace, annotations},
+		spec: (if .config then {config} else {} end)}), (.pod // empty | {apiVersion: "v1", kind: "Pod",
+		metadata: {name, namespace, annotations}, spec: {automountServiceAccountToken: false,
+		containers: [{name: "c1", image: "x"}, {name: "c2", image: "x"}]}})' "$recorded"
+}
+
+create() {
+	local kind namespace name path=/apis/k8s.cni.cncf.io/v1 plural=network-attachment-definitions
+
+	read -r kind namespace name < <(jq -r '[.kind, .metadata.namespace, .metadata.name] | join(" ")' <<<"$1")
+	if [[ $kind == Pod ]]; then
+		path=/api/v1 plural=pods
+		pod=$path/namespaces/$namespace/pods/$name
+	fi
+	o_curl POST "$path/namespaces/$namespace/$plural" "$1" >"$tmp/created"
+	[[ $kind != Pod ]] || uid=$(jq -r .metadata.uid "$tmp/created")
+	made+=("$path/namespaces/$namespace/$plural/$name")
+}
+
+# call COMMAND CONFIG ENV: a runtime's call. Sets status, printed; the plugins called are in $METALOG.
+call() {
+	: >"$METALOG"
+	status=0
+	printed=$(env "CNI_COMMAND=$1" "CNI_PATH=$tmp/bin" "${@:3}" "$tmp/bin/orbweaver" <<<"$2") || status=$?
+}
+
+# Same JSON, whatever the order of keys? Of plugins: the order of calls counts.
+same() {
+	local name=$1 want=$2 got=$3
+
+	if jq -ne --argjson a "$want" --argjson b "$got" '$a == $b' >/dev/null; then
+		return
+	fi
+	wrong+="  $name"$'\n'"    want: $want"$'\n'"    got:  $got"$'\n'
+}
+
+# What was recorded of a step, in this run's words.
+step_of() {
+	jq -c --arg id "$1" --argjson n "$2" --arg uid "$uid" --arg netns "/run/netns/$netns" \
+		'.[] | select(.id == $id).steps[$n] | walk(if type == "string" then gsub("<uid>"; $uid) |
+			gsub("/run/netns/pod"; $netns) else . end)' "$recorded"
+}
+
+in_order='map(select(.command != "DEL")) + (map(select(.command == "DEL" and .interface != "eth0")) | sort_by(.interface)) +
+	map(select(.command == "DEL" and .interface == "eth0"))'
+
+take_call() {
+	local step=$1 config=$2 env want
+
+	mapfile -t env < <(jq -r '.env | to_entries[] | select(.key != "CNI_PATH" and .key != "CNI_COMMAND") |
+		.key + "=" + .value' <<<"$step")
+	call "$(jq -r .env.CNI_COMMAND <<<"$step")" "$config" "${env[@]}"
+	(((status != 0) == ($(jq .exit <<<"$step") != 0))) ||
+		wrong+="  exit status $status, recorded $(jq .exit <<<"$step"): $printed"$'\n'
+	# Networks are taken down side by side: only the order within each is certain, and that the cluster's is the last.
+	same "plugins" "$(jq -c '[.delegates[] | {plugin, command, interface: .env.CNI_IFNAME, args: .env.CNI_ARGS, stdin}] |
+		'"$in_order" <<<"$step")" "$(jq -sc "$in_order" "$METALOG")"
+	[[ $(jq -c .result <<<"$step") == null ]] || same "result" "$(jq -c .result <<<"$step")" "${printed:-null}"
+	want=$(jq -c '.network_status // null' <<<"$step")
+	if [[ $want != null && $(jq -r .command <<<"$step") == ADD ]]; then
+		same "network-status" "$want" \
+			"$(o_curl GET "$pod" | jq -c '.metadata.annotations["k8s.v1.cni.cncf.io/network-status"]')"
+	fi
+}
+
+replay() {
+	local id=$1 object n step config
+	made=() wrong='' uid='' pod=''
+
+	new_sandbox
+	while read -r object; do
+		create "$object"
+	done < <(objects_of "$id")
+	config=$(jq -c --arg id "$id" '.[] | select(.id == $id).multus | .type = "orbweaver" | del(.binDir)' "$recorded")
+	for ((n = 0; n < $(jq --arg id "$id" '.[] | select(.id == $id).steps | length' "$recorded"); n++)); do
+		step=$(step_of "$id" "$n")
+		case $(jq -r .command <<<"$step") in
+		delnad*) o_curl DELETE /apis/k8s.cni.cncf.io/v1/namespaces/default/network-attachment-definitions/net-a >/dev/null ;;
+		delpod) o_curl DELETE "$pod?gracePeriodSeconds=0" >/dev/null ;;
+		*) take_call "$step" "$config" ;;
+		esac
+	done
+	# What a case leaves is not the next one's.
+	call DEL "$config" CNI_CONTAINERID=cid0123456789abcdef CNI_IFNAME=eth0 "CNI_NETNS=" \
+		"CNI_ARGS=K8S_POD_NAMESPACE=default;K8S_POD_NAME=p1" || true
+	rm -f "$host"/var/lib/orbweaver/cni/sandboxes/*
+	for object in "${made[@]}"; do
+		o_curl DELETE "$object?gracePeriodSeconds=0" >/dev/null 2>&1 || true
+	done
+	[[ -z $wrong ]] || {
+		printf '%s' "$wrong"
+		return 1
+	}
+}
+
+# --- all cases ------------------------------------------------------------------------------------------------------------
+
+mapfile -t cases < <(jq -r --rawfile different tests/conformance/multus-differences.txt '
+	($different | split("\n") | map(split(" ")[0])) as $skip | .[] |
+	select((.id as $id | $skip | any(. == $id) | not) and .devices == [] and .files == [] and
+		(.steps | all(.command != "STATUS" and .command != "GC"))) | .id' "$recorded")
+t_ok "most cases can be replayed" test "${#cases[@]}" -gt 45
+for id in ${CASE:-"${cases[@]}"}; do
+	t_ok "$id" replay "$id"
+done
+
+# --- what recordings cannot show ------------------------------------------------------------------------------------------
+
+cluster='{"cniVersion": "0.3.1", "name": "cluster", "type": "orbweaver", "delegates": [{"cniVersion": "0.3.1",
+	"name": "cluster", "type": "recdef", "recIP": "10.244.0.5/24",
+	"recMore": {"routes": [{"dst": "0.0.0.0/0", "gw": "10.244.0.1"}]},
+	"recCreate": ["ip link add IF type veth peer name pIF", "ip link set IF up", "ip link set pIF up",
+		"ip addr add 10.244.0.5/24 dev IF", "ip route add default via 10.244.0.1 dev IF"]}]}'
+made=()
+
+# definition NAME CONFIG
+definition() {
+	create "$(jq -nc --arg name "$1" --arg config "$2" '{apiVersion: "k8s.cni.cncf.io/v1",
+		kind: "NetworkAttachmentDefinition", metadata: {name: $name, namespace: "default"}, spec: {config: $config}}')"
+}
+
+# new_pod NAME NETWORKS
+new_pod() {
+	new_sandbox
+	create "$(jq -nc --arg name "$1" --arg networks "$2" '{apiVersion: "v1", kind: "Pod", metadata: {name: $name,
+		namespace: "default", annotations: {"k8s.v1.cni.cncf.io/networks": $networks}},
+		spec: {nodeName: "n1", automountServiceAccountToken: false, containers: [{name: "c", image: "x"}]}}')"
+	sandbox=("CNI_CONTAINERID=$1" CNI_IFNAME=eth0 "CNI_NETNS=/run/netns/$netns"
+		"CNI_ARGS=IgnoreUnknown=1;K8S_POD_NAMESPACE=default;K8S_POD_NAME=$1;K8S_POD_UID=$uid")
+}
+
+event() {
+	o_curl GET /api/v1/namespaces/default/events | jq -e --arg pod "$1" --arg reason "$2" --arg word "$3" \
+		'.items | any(.involvedObject.name == $pod and .reason == $reason and (.message | contains($word)))'
+}
+
+definition rail '{"cniVersion": "0.3.1", "name": "rail", "type": "macvlan"}'
+new_pod rails rail,rail
+call ADD "$cluster" "${sandbox[@]}"
+t_eq "networks are set up behind the cluster's" "0 recdef 3" "$status $(jq -rs '.[0].plugin, length' "$METALOG" | paste -sd' ')"
+t_wait 10 "the pod's events name each" event rails AddedInterface 'Add net2'
+call DEL "$cluster" "${sandbox[@]}"
+t_eq "they are taken down, the cluster's last" "0 3 recdef" "$status $(jq -rs 'length, .[-1].plugin' "$METALOG" | paste -sd' ')"
+
+new_pod eight rail,rail,rail,rail,rail,rail,rail,rail
+call ADD "$cluster" "${sandbox[@]}"
+t_eq "eight networks are set up side by side" "0 recdef 9" "$status $(jq -rs '.[0].plugin, length' "$METALOG" | paste -sd' ')"
+call DEL "$cluster" "${sandbox[@]}"
+t_eq "and taken down" "0 9 recdef" "$status $(jq -rs 'length, .[-1].plugin' "$METALOG" | paste -sd' ')"
+
+# A plugin of others that asks us for its address while we wait for it; the pool is written as in guides, without ipVersion.
+# Nobody leads here, so the agent takes the address itself.
+o_curl POST /apis/spiderpool.spidernet.io/v2beta1/spiderippools '{"apiVersion": "spiderpool.spidernet.io/v2beta1",
+	"kind": "SpiderIPPool", "metadata": {"name": "v4-81"}, "spec": {"subnet": "172.81.0.0/16", "gateway": "172.81.0.1",
+	"ips": ["172.81.0.100-172.81.0.101"]}}' >/dev/null
+definition pooled '{"cniVersion": "0.3.1", "name": "pooled", "type": "macvlan",
+	"ipam": {"type": "spiderpool", "default_ipv4_ippool": ["v4-81"]}}'
+new_pod pooled pooled
+call ADD "$cluster" "${sandbox[@]}"
+t_eq "a network's plugin gets its address from us meanwhile" '0 ["172.81.0.100"]' "$status $(o_curl GET "$pod" |
+	jq -c '.metadata.annotations["k8s.v1.cni.cncf.io/network-status"] // "[]" | fromjson | .[1].ips')"
+call DEL "$cluster" "${sandbox[@]}"
+t_eq "and gives it back" 0 "$status"
+
+definition routed '{"cniVersion": "0.3.1", "name": "routed", "type": "macvlan", "recIP": "10.1.0.5/24",
+	"recMore": {"routes": [{"dst": "0.0.0.0/0", "gw": "10.1.0.1"}]},
+	"recCreate": ["ip link add IF type veth peer name pIF", "ip link set IF up", "ip link set pIF up",
+		"ip addr add 10.1.0.5/24 dev IF", "ip route add default via 10.1.0.1 dev IF metric 50"]}'
+new_pod route '[{"name": "routed", "default-route": ["10.1.0.254"]}]'
+call ADD "$cluster" "${sandbox[@]}"
+t_eq "default-route replaces the pod's default routes" "default via 10.1.0.254 dev net1" \
+	"$(ip -n "$netns" route show default | sed 's/ *$//')"
+t_ok "and the status says so" jq -e '.[1].gateway == ["10.1.0.254"] and (.[0] | has("gateway") | not)' \
+	<(o_curl GET "$pod" | jq -r '.metadata.annotations["k8s.v1.cni.cncf.io/network-status"]')
+call DEL "$cluster" "${sandbox[@]}"
+
+new_pod lost nope
+call ADD "$cluster" "${sandbox[@]}"
+t_ok "a network that is not there is an error in one sentence" jq -e '.msg | contains("(nope)") and contains("create it")' \
+	<<<"$printed"
+t_eq "before any plugin is called" "" "$(cat "$METALOG")"
+t_wait 10 "the pod's event says what to do" event lost NoNetworkFound 'create it'
+
+t_eq "nothing is left on the node" "" "$(ls "$host/var/lib/orbweaver/cni/sandboxes")"
+o_end a
+t_ok "the configuration stays when the agent ends" ours
+t_done

@@ -1,0 +1,217 @@
+#!/bin/bash
+# What Kubernetes 1.36 says of our manifests and of the rules of manifests/overlays/crd-rules, by its own code but without a
+# server (tests/support/api_check.go): it knows every field, all rules and policies compile; each rule refuses an object with
+# the message that it has, lets one through, and leaves an object of before editable. The samples and what upstream accepted
+# are accepted with the rules, too.
+#
+# shellcheck disable=SC2317 # most functions are called through t_ok
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+
+# shellcheck source=tests/lib.sh
+. tests/lib.sh
+
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+conformance=${CONFORMANCE:-tests/conformance}
+
+hack/k8s-build >&2
+kubectl=$(hack/k8s-build --bin)/kubectl
+status=0
+hack/k8s-build apiextensions >&2 || status=$?
+if ((status == 77)); then
+	t_skip "manifests and rules" "the packages of Kubernetes 0.36 cannot be had here"
+	t_done
+fi
+api_check=$(hack/k8s-build apiextensions --dir)/api-check
+
+# Manifests on stdin: what is wrong with them.
+faults() {
+	cat >"$tmp/manifests.yaml" && "$api_check" "$tmp/manifests.yaml" | jq -r 'select(.error) | "\(.manifest): \(.error)"'
+}
+
+overlay_faults() {
+	"$kubectl" kustomize "manifests/$1" | faults
+}
+
+# For questions whose good answer is empty: they succeed and print nothing.
+nothing() {
+	local said
+
+	said=$("$@") || return
+	[[ -z $said ]] || { echo "$said"; return 1; }
+}
+
+says() {
+	faults | grep -F -- "$1"
+}
+
+# --- manifests ------------------------------------------------------------------------------------
+
+for name in . overlays/{single-node,webhook,flow-control,metrics-secure,monitoring,node-tokens,policy-writers,injection-policy,crd-rules}; do
+	t_ok "manifests/$name is as 1.36 has it" nothing overlay_faults "$name"
+done
+t_ok "a field that it does not know would be named" says 'unknown field "spec.replica"' <<END
+apiVersion: apps/v1
+kind: Deployment
+metadata: { name: a }
+spec: { replica: 2 }
+END
+t_ok "so would a policy that does not compile" says 'undeclared reference' <<END
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: { name: a }
+spec: { validations: [{ expression: "objekt.spec == 1" }] }
+END
+t_ok "so would a rule that costs too much" says 'estimated rule cost exceeds budget' <<END
+$("$kubectl" kustomize manifests/overlays/crd-rules | sed 's/rule: self.size() > 0/rule: self.all(x, self.all(y, x == y))/')
+END
+
+# --- rules ----------------------------------------------------------------------------------------
+
+# KIND|what is refused|field|text|what is let through|a change of something else in an object of before
+table() {
+	local policy='"nodeSelector":{},"numVfs":1' nic='"nicSelector":{"vendor":"15b3"}' type block
+
+	for type in macvlan:'{"master":["a"]}' ipvlan:'{"master":["a"]}' vlan:'{"master":["a"]}' sriov:'{"resourceName":"a/b"}' \
+		ibsriov:'{"resourceName":"a/b"}' ipoib:'{"master":"a"}' ovs:'{"bridge":"a"}'; do
+		block=${type%%:*}
+		# shellcheck disable=SC2030 # printed here
+		cni=${block/ibsriov/ib-sriov}
+		cat <<END
+SpiderMultusConfig|{"cniType":"$cni"}|spec.$block|cniType $cni needs its settings there|{"cniType":"$cni","$block":${type#*:}}|{"disableIPAM":true}
+SpiderMultusConfig|{"$block":${type#*:}}|spec.$block|set spec.cniType to $cni|{"cniType":"$cni","$block":${type#*:}}|{"disableIPAM":true}
+END
+	done
+	for block in macvlan ipvlan vlan; do
+		cat <<END
+SpiderMultusConfig|{"cniType":"$block","$block":{"master":[]}}|spec.$block.master|is empty|{"cniType":"$block","$block":{"master":["a"]}}|{"$block":{"mtu":9000}}
+SpiderMultusConfig|{"cniType":"$block","$block":{"master":["a","b"]}}|spec.$block.bond|is missing: several masters|{"cniType":"$block","$block":{"master":["a","b"],"bond":{"name":"c","mode":1}}}|{"$block":{"mtu":9000}}
+SpiderMultusConfig|{"cniType":"$block","$block":{"master":["a"],"ippools":{"matchMasterSubnet":true}}}|spec.$block.ippools.matchMasterSubnet|is for cniType sriov|{"cniType":"$block","$block":{"master":["a"],"ippools":{"ipv4":["p"]}}}|{"$block":{"ippools":{"ipv4":["p"]}}}
+END
+	done
+	cat <<END
+SpiderMultusConfig|{"cniType":"vlan","vlan":{"master":["a"],"vlanMode":"auto","vlanID":7}}|spec.vlan.vlanID|vlanMode auto|{"cniType":"vlan","vlan":{"master":["a"],"vlanMode":"auto"}}|{"vlan":{"mtu":9000}}
+SpiderMultusConfig|{"cniType":"sriov","sriov":{}}|spec.sriov.resourceName|is missing: write the resource|{"cniType":"sriov","sriov":{"resourceName":"a/b"}}|{"sriov":{"vlanID":7}}
+SpiderMultusConfig|{"cniType":"sriov","sriov":{"resourceName":"a/b","minTxRateMbps":9,"maxTxRateMbps":8}}|spec.sriov.minTxRateMbps|is more than maxTxRateMbps|{"cniType":"sriov","sriov":{"resourceName":"a/b","minTxRateMbps":8,"maxTxRateMbps":8}}|{"sriov":{"vlanID":7}}
+SpiderMultusConfig|{"cniType":"ib-sriov","ibsriov":{}}|spec.ibsriov.resourceName|is missing: write the resource|{"cniType":"ib-sriov","ibsriov":{"resourceName":"a/b"}}|{"ibsriov":{"pkey":"7"}}
+SpiderMultusConfig|{"cniType":"ipoib","ipoib":{}}|spec.ipoib.master|is missing: name the InfiniBand|{"cniType":"ipoib","ipoib":{"master":"a"}}|{"ipoib":{"ippools":{"ipv4":["p"]}}}
+SpiderMultusConfig|{"cniType":"ovs","ovs":{"bridge":"a","trunk":[{"maxID":7}]}}|spec.ovs.trunk[0].minID|is missing beside maxID|{"cniType":"ovs","ovs":{"bridge":"a","trunk":[{"id":7}]}}|{"ovs":{"vlan":7}}
+SpiderMultusConfig|{"cniType":"ovs","ovs":{"bridge":"a","trunk":[{"minID":8,"maxID":7}]}}|spec.ovs.trunk[0].minID|swap them|{"cniType":"ovs","ovs":{"bridge":"a","trunk":[{"minID":7,"maxID":7}]}}|{"ovs":{"vlan":7}}
+SpiderIPPool|{"subnet":"10.6.0.0"}|spec.subnet|is not a subnet|{"subnet":"fd00::/64"}|{"disable":true}
+SpiderIPPool|{"subnet":"10.6.0.0/16","ipVersion":6}|spec.ipVersion|does not fit spec.subnet|{"subnet":"10.6.0.0/16","ipVersion":"IPv4"}|{"disable":true}
+SpiderIPPool|{"subnet":"10.6.0.0/16","gateway":"10.7.0.1"}|spec.gateway|is no address of spec.subnet|{"subnet":"10.6.0.7/16","gateway":"10.6.0.1"}|{"disable":true}
+SpiderIPPool|{"subnet":"10.6.0.0/16","gateway":"10.6.0.1/16"}|spec.gateway|is no address of spec.subnet|{"subnet":"10.6.0.0/16","gateway":"10.6.0.1"}|{"ips":["10.6.0.9"]}
+SpiderReservedIP|{}|spec.ips|is empty|{"ips":["10.6.0.1"]}|{"ipVersion":4}
+SpiderReservedIP|{"ips":[]}|spec.ips|is empty|{"ips":["10.6.0.1"]}|{"ipVersion":4}
+SriovNetworkNodePolicy|{$policy,$nic,"resourceName":""}|spec.resourceName|is missing: name the resource|{$policy,$nic,"resourceName":"a"}|{"numVfs":2}
+SriovNetworkNodePolicy|{$policy,$nic,"resourceName":"a/b"}|spec.resourceName|is refused by kubelets|{$policy,$nic,"resourceName":"a_b-c.d"}|{"numVfs":2}
+SriovNetworkNodePolicy|{$policy,$nic,"resourceName":"$(printf 'a%.0s' {1..64})"}|spec.resourceName|is refused by kubelets|{$policy,$nic,"resourceName":"$(printf 'a%.0s' {1..63})"}|{"numVfs":2}
+SriovNetworkNodePolicy|{$policy,"nicSelector":{},"resourceName":"a"}|spec.nicSelector|picks no NIC|{$policy,"nicSelector":{"pfNames":["a"]},"resourceName":"a"}|{"numVfs":2}
+SriovNetworkNodePolicy|{$policy,"nicSelector":{"vendor":"","pfNames":[]},"resourceName":"a"}|spec.nicSelector|picks no NIC|{$policy,"nicSelector":{"rootDevices":["a"]},"resourceName":"a"}|{"numVfs":2}
+SriovNetworkNodePolicy|{$policy,$nic,"resourceName":"a","deviceType":"vfio-pci","isRdma":true}|spec.isRdma|does not go with deviceType vfio-pci|{$policy,$nic,"resourceName":"a","isRdma":true}|{"numVfs":2}
+SriovNetworkNodePolicy|{$policy,$nic,"resourceName":"a","eSwitchMode":"switchdev","linkType":"IB"}|spec.eSwitchMode|goes with linkType eth only|{$policy,$nic,"resourceName":"a","eSwitchMode":"switchdev","linkType":"ETH"}|{"numVfs":2}
+SriovNetworkNodePolicy|{$policy,$nic,"resourceName":"a","eSwitchMode":"switchdev","deviceType":"vfio-pci","vdpaType":"virtio"}|spec.vdpaType|does not go with deviceType|{$policy,$nic,"resourceName":"a","eSwitchMode":"switchdev","vdpaType":"virtio"}|{"numVfs":2}
+SriovNetworkNodePolicy|{$policy,$nic,"resourceName":"a","vdpaType":"virtio"}|spec.vdpaType|needs eSwitchMode switchdev|{$policy,$nic,"resourceName":"a","eSwitchMode":"switchdev"}|{"numVfs":2}
+SriovNetworkPoolConfig|{"maxUnavailable":-1}|spec.maxUnavailable|must be a number of nodes|{"maxUnavailable":0}|{"rdmaMode":"shared"}
+SriovNetworkPoolConfig|{"maxUnavailable":"101%"}|spec.maxUnavailable|must be a number of nodes|{"maxUnavailable":"100%"}|{"rdmaMode":"shared"}
+SriovNetwork|{"resourceName":""}|spec.resourceName|is missing|{"resourceName":"a"}|{"vlan":7}
+SriovIBNetwork|{"resourceName":""}|spec.resourceName|is missing|{"resourceName":"a"}|{"linkState":"auto"}
+OVSNetwork|{"resourceName":""}|spec.resourceName|is missing|{"resourceName":"a"}|{"mtu":1500}
+END
+}
+table >"$tmp/table"
+"$kubectl" kustomize manifests/overlays/crd-rules >"$tmp/rules.yaml"
+
+# Of each line of the table: what is asked about it.
+asked() {
+	jq -Rc 'def object: { metadata: { name: "a" }, spec: . };
+		split("|") as [$kind, $bad, $field, $text, $good, $other] | input_line_number as $n |
+		($bad | fromjson) as $bad | ($good | fromjson) as $good | ($other | fromjson) as $other |
+		{ id: "\($n) bad", kind: $kind, object: ($bad | object) },
+		{ id: "\($n) good", kind: $kind, object: ($good | object) },
+		{ id: "\($n) label", kind: $kind, old: ($bad | object), object: ($bad | object | .metadata.labels = { seen: "yes" }) },
+		{ id: "\($n) other", kind: $kind, old: ($bad | object), object: ($bad * $other | object) },
+		{ id: "\($n) worse", kind: $kind, old: ($good | object), object: ($bad | object) },
+		{ id: "\($n) mended", kind: $kind, old: ($bad | object), object: ($good | object) }' "$tmp/table"
+}
+
+moves() {
+	jq -nc '{ id: "moves", kind: "SpiderIPPool", old: { spec: { subnet: $old } }, object: { spec: { subnet: $new } } }' \
+		--arg old "$1" --arg new "$2"
+}
+
+# The answers to requests on stdin, one a line; each request as the server would get it.
+judged() {
+	jq -c '(if .kind | startswith("Spider") then "spiderpool.spidernet.io/v2beta1" else "sriovnetwork.openshift.io/v1" end) as $version |
+		.kind as $kind | (.object, .old | select(.)) |= (. + { apiVersion: $version, kind: $kind } | .metadata.name //= "a" |
+			if $kind | IN("SpiderIPPool", "SpiderReservedIP") then . else .metadata.namespace //= "default" end)' >"$tmp/requests" &&
+		"$api_check" "$tmp/rules.yaml" "$tmp/requests"
+}
+
+# Sets said[ID]: the causes, one a line.
+declare -A said=()
+listen() {
+	local id cause
+
+	while IFS=$'\t' read -r id cause; do
+		said[$id]+=${cause:+$cause$'\n'}
+	done < <(jq -r '.id as $id | (.causes | if . == [] then [{}] else . end)[] |
+		"\($id)\t\(if .field then "\(.field): \(.message)" else "" end)"' "$tmp/answers")
+}
+
+refused() {
+	echo "${said[$1]}"
+	[[ $'\n'${said[$1]} == *$'\n'"$2: "*"$3"* ]]
+}
+
+# Rules whose message is in no answer.
+silent_rules() {
+	"$kubectl" patch --local -f "$tmp/rules.yaml" --type merge -p '{}' -o json |
+		jq -r '.. | objects | .["x-kubernetes-validations"] // empty | .[].message' | sort -u >"$tmp/messages"
+	[[ -s $tmp/messages ]] && jq -r '.causes[]?.message' "$tmp/answers" | grep -oFf "$tmp/messages" | sort -u |
+		comm -23 "$tmp/messages" -
+}
+
+{
+	asked
+	moves 10.6.0.7/16 10.7.0.0/16
+} | judged >"$tmp/answers"
+listen
+t_eq "all questions are answered" "$((6 * $(wc -l <"$tmp/table") + 1))" "$(wc -l <"$tmp/answers")"
+n=0
+while IFS='|' read -r kind bad field text good other; do
+	n=$((n + 1))
+	t_ok "$kind $bad is refused" refused "$n bad" "$field" "$text"
+	t_eq "$kind $good is let through" "" "${said[$n good]}"
+	t_ok "and cannot become the former" refused "$n worse" "$field" "$text"
+	t_eq "the former, if it was there before, can be labelled" "" "${said[$n label]}"
+	t_eq "and changed elsewhere: $other" "" "${said[$n other]}"
+	t_eq "and mended" "" "${said[$n mended]}"
+done <"$tmp/table"
+
+t_ok "a pool's subnet cannot become another network" refused moves spec.subnet "make a new SpiderIPPool"
+t_eq "it can be written another way" '[]' "$(moves 10.6.0.7/16 10.6.0.0/16 | judged | jq -c .causes)"
+t_eq "one that was none before can be mended" '[]' "$(moves 10.6.0.7 10.6.0.0/16 | judged | jq -c .causes)"
+t_eq "every rule has spoken" "" "$(silent_rules)"
+
+# --- what upstream accepted -----------------------------------------------------------------------
+
+# Objects on stdin that are not accepted.
+refused_objects() {
+	jq -c 'select(.kind) | { id: "\(.kind) \(.metadata.name)", kind, object: . }' | judged | jq -c 'select(.causes != [])'
+}
+
+samples() {
+	local file
+
+	for file in crds/samples/*.yaml; do
+		"$kubectl" patch --local -f "$file" --type merge -p '{}' -o json
+	done | jq -c 'select(.apiVersion | test("spidernet|openshift"))'
+}
+
+t_eq "the samples" "" "$(samples | refused_objects)"
+t_eq "SpiderMultusConfigs and SpiderIPPools" "" "$(jq -c '.[] | select(.accepted) | .object' "$conformance/spider.json" | refused_objects)"
+t_eq "policies" "" "$(jq -c '.[].policies[]' "$conformance/policies.json" | refused_objects)"
+t_eq "networks" "" "$(jq -c '.[] | select(.accepted) | .object' "$conformance/networks.json" | refused_objects)"
+t_done

@@ -1,0 +1,117 @@
+#!/bin/bash
+# The alerts of manifests/overlays/monitoring: a Prometheus that scrapes a real operator has none while all is well, and each of
+# them when what it is about happens. Their times of patience are left out.
+# Prometheus comes from Debian's package, unpacked into the cache: installing it would start a service.
+# shellcheck disable=SC2317 # functions that run as COMMAND of a check or in the trap look unreachable
+set -euo pipefail
+# shellcheck source=tests/integration/operator.sh
+. "$(dirname "${BASH_SOURCE[0]}")/operator.sh"
+
+cache=${ORBWEAVER_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/orbweaver}
+programs=$cache/prometheus/usr/bin
+states=$sriov/namespaces/$POD_NAMESPACE/sriovnetworknodestates
+policies=$sriov/namespaces/kube-system/sriovnetworknodepolicies
+
+fetch_prometheus() {
+	[[ -x $programs/promtool ]] || {
+		mkdir -p "$cache/prometheus" && (cd "$cache/prometheus" && apt-get download -q prometheus &&
+			dpkg-deb -x prometheus_*.deb . && rm prometheus_*.deb)
+	}
+}
+
+rules() {
+	sed -n '/^  groups:/,$p' manifests/overlays/monitoring/rules.yaml | sed 's/^  //'
+}
+
+watch() {
+	rules | sed '/^ *for:/d' >"$tmp/rules.yml"
+	cat >"$tmp/prometheus.yml" <<-END
+		global: { scrape_interval: 500ms, scrape_timeout: 400ms, evaluation_interval: 500ms }
+		rule_files: [$tmp/rules.yml]
+		scrape_configs:
+		- job_name: operator
+		  static_configs: [{ targets: ["127.0.0.1:$(o_port op metrics)"], labels: { pod: op } }]
+	END
+	port=$(o_free_port)
+	o_spawn prometheus "$programs/prometheus" --config.file "$tmp/prometheus.yml" --storage.tsdb.path "$tmp/tsdb" \
+		--web.listen-address "127.0.0.1:$port" --log.level error
+}
+
+prometheus_has() {
+	curl -sf --noproxy '*' --data-urlencode "query=$1" "http://127.0.0.1:$port/api/v1/query" | jq -e '.data.result != []'
+}
+
+alerts() {
+	curl -sf --noproxy '*' "http://127.0.0.1:$port/api/v1/alerts" |
+		jq -r '[.data.alerts[] | select(.state == "firing").labels.alertname] | unique | join(" ")'
+}
+
+fires() {
+	local now
+
+	now=$(alerts)
+	echo "$now"
+	[[ " $now " == *" $1 "* ]]
+}
+
+policy() {
+	jq -nc --arg name "$1" --argjson spec "$2" '{ apiVersion: "sriovnetwork.openshift.io/v1",
+		kind: "SriovNetworkNodePolicy", metadata: { name: $name }, spec: ({ resourceName: $name, numVfs: 4,
+			nodeSelector: { role: $name }, nicSelector: { vendor: "15b3" } } + $spec) }'
+}
+
+node() {
+	o_curl POST /api/v1/nodes "{\"metadata\":{\"name\":\"$1\",\"labels\":{\"role\":\"$2\"}}}" >/dev/null
+}
+
+# report NODE STATUS: the agent's part, once there is a NodeState.
+report() {
+	local state
+
+	state=$(o_curl GET "$states/$1") && o_curl PUT "$states/$1/status" "$(jq --argjson status "$2" '.status = ({
+		syncStatus: "Succeeded", interfaces: [ { pciAddress: "0000:3b:00.0", name: "p0", vendor: "15b3", deviceID: "1017",
+			totalvfs: 8, numVfs: 4 } ] } + $status)' <<<"$state")"
+}
+
+condition() {
+	jq -nc --arg type "$1" '[{ type: $type, status: "True", reason: "VfHeld", message: "m",
+		lastTransitionTime: "2026-01-01T00:00:00Z" }]'
+}
+
+t_ok "Prometheus, unpacked" fetch_prometheus
+t_need
+t_ok "the rules are good ones" "$programs/promtool" check rules <(rules)
+o_begin alerts --no-controllers
+o_own_user
+o_start op
+o_wait_ready op
+node n1 good
+o_curl POST "$policies" "$(policy good '{}')" >/dev/null
+t_wait 20 "a node reports" report n1 '{"resources":[{"name":"spidernet.io/good","wanted":4,"healthy":4}]}'
+watch
+t_wait 20 "Prometheus sees the operator lead" prometheus_has 'orbweaver_leader == 1'
+t_wait 20 "and policies that have what they ask for" prometheus_has 'orbweaver_policy_vfs{policy="kube-system/good",state="present"} == 4'
+sleep 2
+t_eq "while all is well there is no alert" "" "$(alerts)"
+
+o_curl POST "$policies" "$(policy wrong '{"numVfs":0}')" >/dev/null
+t_wait 20 "a policy that cannot work is a finding" fires OrbweaverFinding
+node n2 silent
+o_curl POST "$policies" "$(policy silent '{}')" >/dev/null
+report n1 '{"resources":[{"name":"spidernet.io/good","wanted":4,"healthy":0}]}' >/dev/null
+t_wait 20 "a resource that is wanted and not there" fires OrbweaverResourceEmpty
+report n1 "{\"conditions\":$(condition Blocked)}" >/dev/null
+t_wait 20 "a change that waits for a pod" fires OrbweaverNodeBlocked
+report n1 "{\"conditions\":$(condition RebootRequired)}" >/dev/null
+t_wait 20 "a node that waits for a reboot" fires OrbweaverRebootRequired
+o_curl PATCH "$policies/good" '{"spec":{"numVfs":8}}' >/dev/null
+t_wait 20 "a policy that lacks VFs" fires OrbweaverPolicyLacksVfs
+k delete clusterrolebinding orbweaver-operator >/dev/null
+o_curl PATCH "$policies/good" '{"spec":{"numVfs":6}}' >/dev/null
+t_wait 30 "a right that is missing" fires OrbweaverForbidden
+k apply -f manifests/base/rbac.yaml >/dev/null
+t_wait 90 "a node that nobody speaks for" fires OrbweaverNoAgent
+o_end op
+t_wait 330 "an operator that is gone" fires OrbweaverNoLeader
+o_kill prometheus KILL
+t_done

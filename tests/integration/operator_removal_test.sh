@@ -1,0 +1,173 @@
+#!/bin/bash
+# The program is taken away, and the definitions with all objects, in five orders, from a cluster that was moved over: pools with
+# Spiderpool's finalizer, one of them in use, networks with that of the SR-IOV network operator, also in the operator's namespace.
+# It ends within a minute, nothing of ours is left, and what belongs to others is as it was: their definition of
+# NetworkAttachmentDefinition, their networks. With a garbage collector; the operator has its account's rights, as long as it has them.
+# shellcheck disable=SC2317 # functions that run as COMMAND of a check or in the trap look unreachable
+set -euo pipefail
+# shellcheck source=tests/integration/operator.sh
+. "$(dirname "${BASH_SOURCE[0]}")/operator.sh"
+
+overlay=manifests/overlays/kubernetes-1.20
+nad_crd=/apis/apiextensions.k8s.io/v1/customresourcedefinitions/network-attachment-definitions.k8s.cni.cncf.io
+
+# Multus' definition: not ours to change. Only its column tells it from ours.
+strangers_definition() {
+	sed -e '/app.kubernetes.io/d' -e 's/^  labels:$//' -e 's/- name: Resource/- name: Brought-by-Multus/' crds/nad/*.yaml
+}
+
+strangers_things() {
+	o_curl GET "$nad_crd" | jq -cS '[.metadata.uid, .metadata.generation, .spec]'
+	o_curl GET "$nads/namespaces/default/network-attachment-definitions/somebody-elses" | jq -cS '[.metadata.uid, .spec]'
+}
+
+# object API_VERSION KIND NAMESPACE NAME FINALIZER SPEC
+object() {
+	jq -nc --arg version "$1" --arg kind "$2" --arg ns "$3" --arg name "$4" --arg finalizer "$5" --argjson spec "$6" '{
+		apiVersion: $version, kind: $kind, spec: $spec, metadata: ({ name: $name, finalizers: [ $finalizer ] } +
+			if $ns == "" then {} else { namespace: $ns } end) }'
+}
+
+pool() {
+	object spiderpool.spidernet.io/v2beta1 SpiderIPPool "" "$1" spiderpool.spidernet.io "{\"subnet\":\"$2\",\"ips\":[\"$3\"]}"
+}
+
+network() {
+	object sriovnetwork.openshift.io/v1 "$1" "$2" "$3" netattdef.finalizers.sriovnetwork.openshift.io \
+		'{"resourceName":"roce","networkNamespace":"default"}'
+}
+
+use_pool() {
+	o_curl GET "$spider/spiderippools/used" | jq '.status.allocatedIPs = "{\"10.82.0.2\":{\"interface\":\"eth0\",\"pod\":\"default/p\",\"podUid\":\"u\"}}" |
+		.status.allocatedIPCount = 1' >"$tmp/used" &&
+		o_curl PUT "$spider/spiderippools/used" "$(<"$tmp/used")"
+}
+
+webhooks_are_there() {
+	k get validatingwebhookconfigurations/orbweaver-validating mutatingwebhookconfigurations/orbweaver-mutating
+}
+
+install() {
+	local port
+
+	k create -f crds/nad/ >"$tmp/nad" 2>&1 || grep -q AlreadyExists "$tmp/nad"
+	k apply -f crds/ >/dev/null
+	k wait --for condition=Established --timeout 60s crd --all >/dev/null
+	t_wait 60 "$1: the definitions are served" o_served
+	k apply -k "$overlay" >/dev/null
+	o_own_user
+	port=$(o_free_port)
+	o_start "$1" --webhook-addr "127.0.0.1:$port" --webhook-url "https://127.0.0.1:$port"
+	o_wait_ready "$1"
+	{
+		pool migrated 10.81.0.0/16 10.81.0.2-10.81.0.9
+		pool used 10.82.0.0/16 10.82.0.2-10.82.0.9
+		network SriovNetwork kube-system sn-1
+		network SriovNetwork "$POD_NAMESPACE" sn-2
+		network SriovIBNetwork kube-system sn-3
+		object sriovnetwork.openshift.io/v1 SriovNetworkPoolConfig kube-system all \
+			poolconfig.finalizers.sriovnetwork.openshift.io '{"nodeSelector":{}}'
+	} | k apply -f - >/dev/null
+	t_wait 20 "$1: a pool is in use" use_pool
+	t_wait 30 "$1: networks are rendered" k get -n default net-attach-def/sn-1 net-attach-def/sn-2 net-attach-def/sn-3
+	t_wait 30 "$1: webhooks are set up" webhooks_are_there
+}
+
+nothing_of_ours() {
+	[[ -z $(k get namespace "$POD_NAMESPACE" -o name --ignore-not-found)$(
+		k get crd -o name | grep -v network-attachment-definitions
+	)$(k get clusterroles,clusterrolebindings,validatingwebhookconfigurations,mutatingwebhookconfigurations \
+		-l app.kubernetes.io/part-of=orbweaver -o name) ]]
+}
+
+program() {
+	k delete -k "$overlay" --ignore-not-found >/dev/null
+}
+
+definitions() {
+	k delete -f crds/ --ignore-not-found "$@" >/dev/null
+}
+
+release() {
+	KUBECTL="hack/cluster kubectl $o_cluster" manifests/release-finalizers
+}
+
+no_finalizers() {
+	local left
+
+	left=$(k get sp,sriovnetworks,sriovibnetworks,sriovnetworkpoolconfigs -A -o json |
+		jq -r '.items[] | select(.metadata.finalizers) | "\(.kind) \(.metadata.name)"')
+	echo "$left"
+	[[ -z $left ]]
+}
+
+# --- the orders -----------------------------------------------------------------------------------------------------
+
+program_then_definitions() {
+	timeout 60 hack/cluster kubectl "$o_cluster" delete -k "$overlay" >/dev/null || return
+	k get sp/migrated sp/used >/dev/null || return
+	release && definitions
+}
+
+definitions_then_program() {
+	definitions --wait=false
+	program
+	release
+}
+
+both_at_once() {
+	definitions &
+	program
+	release
+	wait $!
+}
+
+# The rights stay until the account goes with the namespace: time enough for the operator.
+namespace_first() {
+	k delete namespace "$POD_NAMESPACE" --wait=false >/dev/null
+	t_wait 15 "the operator takes the finalizers off, also of objects that stay" no_finalizers
+	t_ok "they stay" k get sp/migrated sp/used
+	definitions && program
+}
+
+without_an_operator() {
+	o_kill killed KILL
+	definitions --wait=false
+	release
+	program
+}
+
+removed_in_time() {
+	local begin=$SECONDS
+
+	"$1" || return
+	until nothing_of_ours; do
+		((SECONDS - begin < 60)) || return
+		sleep 0.5
+	done
+	echo "$1: $((SECONDS - begin)) s"
+	((SECONDS - begin < 60))
+}
+
+remove() {
+	local id=$1 before
+
+	install "$id"
+	before=$(strangers_things)
+	t_ok "$id: $2 ends within a minute, and nothing of ours is left" removed_in_time "$2"
+	t_eq "$id: what belongs to others is as it was" "$before" "$(strangers_things)"
+	[[ ! ${o_pids[$id]:-} ]] || o_kill "$id" KILL
+}
+
+o_begin removal
+k delete -f crds/ -f crds/nad/ >/dev/null
+k delete namespace "$POD_NAMESPACE" >/dev/null
+strangers_definition | k apply -f - >/dev/null
+t_wait 30 "a stranger's network" k apply -f - <<<'{"apiVersion":"k8s.cni.cncf.io/v1","kind":"NetworkAttachmentDefinition",
+	"metadata":{"name":"somebody-elses","namespace":"default"},"spec":{"config":"{}"}}'
+remove first program_then_definitions
+remove second definitions_then_program
+remove third both_at_once
+remove fourth namespace_first
+remove killed without_an_operator
+t_done

@@ -54,11 +54,14 @@ a_begin() {
 
 # --- agents -----------------------------------------------------------------------------------------
 
+# Most tests run without a kubelet.
+a_kubelet_flag=--no-kubelet
+
 # The same at each boot, with /etc/boot.d.
 a_command() {
 	echo "mkdir -p /var/lib/kubelet/device-plugins; ASAN_OPTIONS='$ASAN_OPTIONS' UBSAN_OPTIONS='$UBSAN_OPTIONS' nohup" \
 		"$PWD/$a_agent --node $a_node --kubeconfig /root/kubeconfig --namespace $POD_NAMESPACE" \
-		"--metrics-addr 127.0.0.1:9810 $* >>/root/agent.out 2>>/root/agent.log </dev/null & echo \$! >/root/agent.pid"
+		"--metrics-addr 127.0.0.1:9810 $a_kubelet_flag $* >>/root/agent.out 2>>/root/agent.log </dev/null & echo \$! >/root/agent.pid"
 }
 
 a_start() {
@@ -84,7 +87,7 @@ a_gone() {
 
 # All of its processes, by what they are called.
 a_pids() {
-	node 'pgrep -x "orbweaver-(agent|plugd|node|hostd|step)"'
+	node 'pgrep -x "ow-(supervisor|agent|kubeletd|worker)"'
 }
 
 a_others_gone() {

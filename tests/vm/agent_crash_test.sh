@@ -13,9 +13,8 @@ a_begin crash --pfs 1
 # How to find each process in the node.
 declare -A victim=(
 	[supervisor]='cat /root/agent.pid'
-	[agent]='pgrep -x orbweaver-node'
-	[keeper]='pgrep -x orbweaver-hostd'
-	[worker]='pgrep -x orbweaver-step'
+	[agent]='pgrep -x ow-agent'
+	[worker]='pgrep -x ow-worker'
 )
 
 # at_step NUMBER COMMAND: wipe the VFs, and run COMMAND when the agent begins that step of the repair. Prints "none" when the
@@ -44,9 +43,9 @@ a_policy roce "{\"numVfs\": 2, \"mtu\": 1600, \"nicSelector\": {\"rootDevices\":
 t_wait "$a_wait_s" "2 VFs" vf_is_right
 t_need
 pf_index=$(node cat /sys/class/net/enp1s0/ifindex)
-plugd=$(node pgrep -x orbweaver-plugd)
+kubeletd=$(node pgrep -x ow-kubeletd)
 
-for who in agent keeper worker supervisor; do
+for who in agent worker supervisor; do
 	number=1
 	while :; do
 		output=$(at_step "$number" "kill -KILL \$(${victim[$who]})")
@@ -62,7 +61,7 @@ for who in agent keeper worker supervisor; do
 	done
 	t_ok "$who was killed at some step" test "$number" -gt 1
 	[[ $who == supervisor ]] ||
-		t_eq "the kubelet is served by the same process as before" "$plugd" "$(node pgrep -x orbweaver-plugd)"
+		t_eq "the kubelet is served by the same process as before" "$kubeletd" "$(node pgrep -x ow-kubeletd)"
 	t_wait "$a_wait_s" "nothing is left to do" vf_is_right
 done
 

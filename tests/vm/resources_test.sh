@@ -32,6 +32,7 @@ resources() {
 a_begin resources --pfs 8 --roce --memory 1536
 # kubelet 1.20 does not get over a Node without status; it makes one of its own.
 k delete node "$a_node" >/dev/null
+a_kubelet_flag=
 t_ok "kubelet and containerd" hack/node kubelet "$a_node"
 t_need
 a_start

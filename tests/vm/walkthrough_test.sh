@@ -2,9 +2,8 @@
 # The guides' walk-throughs on what `hack/demo up` leaves running: pods on two nodes that talk RDMA over macvlan and Soft-RoCE,
 # an update of operator and agents under load, and removal and installation anew without a VF being touched.
 #
-# There is no Multus and no IPAM yet: containerd itself runs the main plugin of the NetworkAttachmentDefinition, with a static
-# address, as a second network. kubectl cannot reach the kubelets of virtual nodes, so what pods print is read on the node.
-# shellcheck disable=SC2317 # functions that run as COMMAND of a check or in the trap look unreachable
+# kubectl cannot reach the kubelets of virtual nodes, so what pods print is read on the node.
+# shellcheck disable=SC2317,SC2016 # functions that run as COMMAND of a check look unreachable; the node expands what is quoted
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
@@ -30,19 +29,12 @@ k() {
 
 # --- pods -----------------------------------------------------------------------------------------
 
-# What the macvlan NetworkAttachmentDefinition says, with an address of ours, where containerd finds it.
-second_network() {
-	k get network-attachment-definition macvlan-enp1s0 -n kube-system -o 'jsonpath={.spec.config}' |
-		jq --arg address "$2/16" '.plugins |= [.[0] | .ipam = { type: "static", addresses: [{ address: $address }] }]' |
-		hack/node exec "$1" 'cat >/etc/cni/net.d/95-rdma.conflist'
-}
-
-# pod NAME NODE RESOURCE [hostNetwork]: as in the guides, asleep.
+# pod NAME NODE RESOURCE [hostNetwork [NETWORK]]: as in the guides, asleep.
 pod() {
 	cat <<END | k apply -f - >/dev/null
 apiVersion: v1
 kind: Pod
-metadata: { name: $1, labels: { walk: through } }
+metadata: { name: $1, labels: { walk: through }, annotations: { ${5:+k8s.v1.cni.cncf.io/networks: $5} } }
 spec:
   nodeName: $2
   hostNetwork: ${4:-false}
@@ -56,6 +48,28 @@ spec:
     resources: { limits: { $3: 1 } }
     securityContext: { capabilities: { add: [IPC_LOCK] } }
 END
+}
+
+# The address of NIC net1, as network-status says.
+address_of() {
+	k get pod "$1" -o json | jq -r '.metadata.annotations["k8s.v1.cni.cncf.io/network-status"] | fromjson |
+		map(select(.interface == "net1")) | first | .ips[0]'
+}
+
+endpoint_has() {
+	k get spiderendpoint "$1" -o json | jq -e --arg address "$2" '.status.current.ips | any(.[]; .ipv4 == $address)'
+}
+
+# No address is kept for pods that are gone.
+addresses_are_back() {
+	k get spiderippool v4-81 -o json | jq -e '.status.allocatedIPs // "{}" | fromjson | map(.pod | test("shared-[12]$")) | any | not'
+}
+
+# Name, user and permitted capabilities of the agent's processes that rest, as the node sees them.
+rights() {
+	hack/node exec "$1" 'for pid in $(pgrep -x "ow-(supervisor|agent|kubeletd|cnid)"); do
+		echo "$(cat /proc/$pid/comm) $(awk "/^Uid/ { print \$2 }" /proc/$pid/status) $(awk "/^CapPrm/ { print \$2 }" /proc/$pid/status)"
+	done' | sort | paste -sd,
 }
 
 running() {
@@ -164,38 +178,46 @@ surge() {
 }
 
 gone() {
-	[[ -z $(k get namespace "$namespace" -o name --ignore-not-found)$(k get crd -l app.kubernetes.io/part-of=orbweaver -o name) ]]
+	[[ -z $(k get namespace "$namespace" -o name --ignore-not-found) ]]
+}
+
+definitions_gone() {
+	[[ -z $(k get crd -l app.kubernetes.io/part-of=orbweaver -o name) ]]
 }
 
 # --- the walk ---------------------------------------------------------------------------------------
 
 t_ok "hack/demo up: two nodes, operator and agents from their images, the guides' YAML" hack/demo up
 t_need
+# In a container that is not privileged: the supervisor has what manifests/base/agent.yaml gives, cnid its part of it.
+t_eq "each process of the agent has the user and the capabilities that it needs" \
+	"ow-agent 60932 0000000000000000,ow-cnid 0 00000000002c3004,ow-kubeletd 60932 0000000000000000,ow-supervisor 0 00000000002d31e4" \
+	"$(rights walk-1)"
 for i in 1 2; do
 	t_ok "an address on the RDMA NIC of node $i" hack/node exec "walk-$i" \
 		"ip link set enp1s0 up && ip addr replace 172.81.0.$i/16 dev enp1s0"
 done
-t_ok "the NetworkAttachmentDefinition of the guide for containerd, node 1" second_network walk-1 172.81.0.101
-t_ok "and node 2" second_network walk-2 172.81.0.102
-pod shared-1 walk-1 spidernet.io/hca_shared_devices
-pod shared-2 walk-2 spidernet.io/hca_shared_devices
-t_wait 120 "a pod with the guides' resource on each node" running shared-1 shared-2
+pod shared-1 walk-1 spidernet.io/hca_shared_devices false kube-system/macvlan-enp1s0
+pod shared-2 walk-2 spidernet.io/hca_shared_devices false kube-system/macvlan-enp1s0
+t_wait 120 "a pod with the guides' resource and network on each node" running shared-1 shared-2
 t_need
+address=$(address_of shared-1)
 t_ok "it has the RDMA character devices" in_pod shared-1 sh -c 'ls /dev/infiniband/uverbs* /dev/infiniband/rdma_cm'
-t_ok "and macvlan on the RDMA NIC" eval "in_pod shared-1 ip addr show eth1 | tee >(sed 's/^/    /' >&3) | grep -q 172.81.0.101/16"
-t_ok "pods reach each other there" in_pod shared-2 ping -c 3 -W 2 172.81.0.101
+t_ok "and macvlan on the RDMA NIC, with an address of the pool" \
+	eval "in_pod shared-1 ip addr show net1 | tee >(sed 's/^/    /' >&3) | grep -qE '172\.81\.0\.1[012][0-9]/16'"
+t_ok "which is the one in its SpiderEndpoint" endpoint_has shared-1 "$address/16"
+t_ok "with rules and a table for it" prints 'lookup 101|table 101' in_pod shared-1 sh -c 'ip rule; ip route show table all'
+t_ok "pods reach each other there" in_pod shared-2 ping -c 3 -W 2 "$address"
 t_ok "ib_read_lat from pod to pod" prints '^ *[0-9]+ +200 ' between \
-	shared-1 "ib_read_lat -d rxe-enp1s0 -x 1 -n 200" shared-2 "ib_read_lat -d rxe-enp1s0 -x 1 -n 200 172.81.0.101"
-for i in 1 2; do
-	hack/node exec "walk-$i" 'rm -f /etc/cni/net.d/95-rdma.conflist'
-done
+	shared-1 "ib_read_lat -d rxe-enp1s0 -x 1 -n 200" shared-2 "ib_read_lat -d rxe-enp1s0 -x 1 -n 200 $address"
 
-# rdma_cm resolves addresses in the pod's namespace, where Soft-RoCE does not listen (node-kernel: rxe); so: the node's.
+# rdma_cm resolves addresses in the pod's namespace, where Soft-RoCE does not listen; so: the node's.
 pod cm-1 walk-1 spidernet.io/hca_shared_devices true
 pod cm-2 walk-2 spidernet.io/hca_shared_devices true
 t_wait 120 "pods in the nodes' network" running cm-1 cm-2
 t_ok "rping between them" prints 'ping data' between cm-1 "rping -s -a 172.81.0.1 -C 5 -v" cm-2 "rping -c -a 172.81.0.1 -C 5 -v"
 k delete pod shared-1 shared-2 cm-1 cm-2 --wait=false >/dev/null
+t_wait 60 "their addresses are given back" addresses_are_back
 
 pod vf-1 walk-1 spidernet.io/mellanoxroce
 t_wait 60 "a pod with a VF of its own" running vf-1
@@ -225,8 +247,13 @@ k delete pods -l walk=through --wait=true --timeout=240s >/dev/null || true
 # --- removal, and back --------------------------------------------------------------------------------
 
 t_ok "kubectl delete -k" k delete -k "$overlay" --timeout=180s
-t_wait 120 "nothing of ours is left" gone
-t_eq "the VFs are" "$before" "$(all_vfs)"
+t_wait 120 "the program is gone" gone
+t_ok "what users made is not" k get -n kube-system sriovnetworknodepolicies/roce-sriov
+t_ok "their definitions, asked for" k delete -f crds/ --timeout=60s
+t_wait 30 "are gone too" definitions_gone
+t_ok "but not those of others" k get -A net-attach-def
+t_eq "the VFs are as they were" "$before" "$(all_vfs)"
+t_ok "kubectl apply -f crds/" k apply -f crds/
 t_ok "kubectl apply -k" k apply -k "$overlay"
 t_wait 30 "definitions are back" k wait --for=condition=Established --timeout=1s crd -l app.kubernetes.io/part-of=orbweaver
 t_ok "the guides' YAML again" k apply -f <(hack/demo yaml)

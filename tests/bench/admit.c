@@ -1,6 +1,7 @@
 /*
- * admit: asks a webhook as an API server does, over connections that stay, and measures each exchange from the first byte
- * of the request to the last of the answer, TLS included. Prints one line of JSON.
+ * admit: asks a webhook as an API server does, over connections that stay, and measures each
+ * exchange from the first byte of the request to the last of the answer, TLS included. Prints one
+ * line of JSON.
  */
 #include <fcntl.h>
 #include <getopt.h>
@@ -78,7 +79,7 @@ struct admit {
 	size_t n_took, n_connects;
 };
 
-/* ---- connections -------------------------------------------------------------------------------------------------- */
+/* ---- connections ---- */
 
 static int bad_peer(struct err *err, const char *what)
 {
@@ -137,7 +138,7 @@ static int peer_open(struct admit *a, struct peer *peer, struct err *err)
 	return 0;
 }
 
-/* ---- exchanges ---------------------------------------------------------------------------------------------------- */
+/* ---- exchanges ---- */
 
 /* When the next request may go out. */
 static int64_t due_us(const struct admit *a)
@@ -257,7 +258,7 @@ static int exchange_all(struct admit *a, struct err *err)
 	return 0;
 }
 
-/* ---- figures ------------------------------------------------------------------------------------------------------ */
+/* ---- figures ---- */
 
 static int compare(const void *a, const void *b)
 {
@@ -291,7 +292,7 @@ static void print(struct admit *a)
 	       (long long)percentile(a->connect_us, a->n_connects, 99));
 }
 
-/* ---- arguments ---------------------------------------------------------------------------------------------------- */
+/* ---- arguments ---- */
 
 enum {
 	OPT_PORT = 1,

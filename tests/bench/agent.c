@@ -1,10 +1,12 @@
 /*
- * The node agent on a node made of files: a host with 8 PFs that can have 16 VFs each, and a kubelet.
+ * The node agent on a node made of files: a host with 8 PFs that can have 16 VFs each, and a
+ * kubelet.
  *
  *	bench-agent FLAG...        flags of the agent; --host-root and --kubelet-dir are given to it
  *
- * Linked from the agent's own objects, the program's main included: this file stands before main (which becomes a child,
- * so that its memory is its own) and before host_open. Prints the agent's pid; ends with the agent, and ends it on SIGTERM.
+ * Linked from the agent's own objects, the program's main included: this file stands before main
+ * (which becomes a child, so that its memory is its own) and before host_open. Prints the agent's
+ * pid; ends with the agent, and ends it on SIGTERM.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -80,12 +82,13 @@ static int be_agent(int argc, char **argv)
 {
 	auto_free char *root = str_printf("--host-root=%s", host_tree_folder(tree));
 	auto_free char *kubelet = str_printf("--kubelet-dir=%s/kubelet", host_tree_folder(tree));
-	char *flags[FLAGS_MAX + 3] = {argv[0], root, kubelet};
+	/* The one we play has device plugins only. */
+	char *flags[FLAGS_MAX + 4] = {argv[0], root, kubelet, (char *)"--no-kubelet"};
 
 	for (int i = 1; i < argc && i <= FLAGS_MAX; i++)
-		flags[i + 2] = argv[i];
+		flags[i + 3] = argv[i];
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-	return __real_main(argc + 2, flags);
+	return __real_main(argc + 3, flags);
 }
 
 static pid_t agent;

@@ -1,6 +1,7 @@
 /*
- * How long an Allocate takes, as a kubelet would see it, and what the device plugins weigh: a process with 16 pools of 8 VFs,
- * and one that calls them, one call after the other, over their sockets.
+ * How long an Allocate takes, as a kubelet would see it, and what the device plugins weigh: a
+ * process with 16 pools of 8 VFs, and one that calls them, one call after the other, over their
+ * sockets.
  *
  *	bench-allocate [CALLS]
  */
@@ -16,11 +17,12 @@
 #include "lib/base/fs.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
+#include "lib/base/own_fd.h"
 #include "lib/grpc/client.h"
 #include "lib/grpc/proto/device_plugin.pb-c.h"
 #include "lib/json/json.h"
-#include "nodeagent/kubelet/device_plugins.h"
-#include "nodeagent/kubelet/endpoint.h"
+#include "nodeagent/plugins/device_plugins.h"
+#include "nodeagent/plugins/endpoint.h"
 
 #define POOLS     16
 #define DEVICES   8
@@ -28,7 +30,7 @@
 #define CALLS_MAX 10000000
 #define BUDGET_US 1000
 
-/* ---- the plugins ---------------------------------------------------------------------------------------------------- */
+/* ---- the plugins ---- */
 
 static json_t *device(size_t pool, size_t i)
 {
@@ -72,7 +74,7 @@ static void serve(const char *dir)
 	loop_run(loop); /* until we are killed */
 }
 
-/* ---- the caller ----------------------------------------------------------------------------------------------------- */
+/* ---- the caller ---- */
 
 struct caller {
 	struct loop *loop;

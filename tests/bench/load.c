@@ -1,9 +1,10 @@
 /*
- * load: make, change or delete many objects with a bounded number of requests under way, and measure until the cluster
- * has come to where it should be.
+ * load: make, change or delete many objects with a bounded number of requests under way, and
+ * measure until the cluster has come to where it should be.
  *
- * The same program makes the load for the operator (then others do the rest, and it watches them) and the bare load that
- * the figures are compared with (then it writes everything itself). Prints one line of JSON.
+ * The same program makes the load for the operator (then others do the rest, and it watches them)
+ * and the bare load that the figures are compared with (then it writes everything itself). Prints
+ * one line of JSON.
  */
 #include <fcntl.h>
 #include <getopt.h>
@@ -15,8 +16,8 @@
 #include "lib/json/json.h"
 #include "lib/kube/cache.h"
 #include "lib/kube/informer.h"
-#include "reconcilers/conditions.h"
-#include "reconcilers/kinds.h"
+#include "reconcilers/core/conditions.h"
+#include "reconcilers/core/kinds.h"
 #include "tests/support/connection.h"
 
 #define FIELD_MANAGER "bench-load"
@@ -90,7 +91,7 @@ static void check_settled(struct load *l)
 	loop_stop(l->connection.loop);
 }
 
-/* ---- what is waited for ----------------------------------------------------------------------------------------------- */
+/* ---- what is waited for ---- */
 
 static bool uses_only(const json_t *object, const char *name)
 {
@@ -168,7 +169,7 @@ static void on_timeout(void *arg)
 	stop_with(l, &err);
 }
 
-/* ---- writes ----------------------------------------------------------------------------------------------------------- */
+/* ---- writes ---- */
 
 static json_t *filled_string(const char *text, int64_t n)
 {
@@ -233,7 +234,10 @@ static void on_written(void *arg, json_t *object, const struct err *err)
 		write_more(l);
 }
 
-/* An update replaces the whole object, and only the version that is there: metadata as the watch knows it. */
+/*
+ * An update replaces the whole object, and only the version that is there: metadata as the watch
+ * knows it.
+ */
 static void take_metadata(const struct load *l, json_t *object)
 {
 	auto_free char *key = json_key(object);
@@ -288,7 +292,7 @@ static void write_more(struct load *l)
 	check_settled(l);
 }
 
-/* ---- arguments -------------------------------------------------------------------------------------------------------- */
+/* ---- arguments ---- */
 
 enum {
 	OPT_TEMPLATE = 1,

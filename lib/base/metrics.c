@@ -572,6 +572,20 @@ static void render_histogram(const struct metric *m, const struct series *s, str
 	strbuf_addf(out, "%" PRIu64 "\n", s->count);
 }
 
+/*
+ * A comment to Prometheus. A list of metrics can be made from any scrape with it, also of those that
+ * have no series yet.
+ */
+static void add_label_names(const struct metric *m, struct strbuf *out)
+{
+	if (m->n_labels == 0)
+		return;
+	strbuf_addf(out, "# LABELS %s %s", m->name, m->label_names[0]);
+	for (size_t i = 1; i < m->n_labels; i++)
+		strbuf_addf(out, ",%s", m->label_names[i]);
+	strbuf_addc(out, '\n');
+}
+
 static void render_metric(const struct metric *m, struct strbuf *out)
 {
 	static const char *const types[] = {
@@ -583,6 +597,7 @@ static void render_metric(const struct metric *m, struct strbuf *out)
 	strbuf_addf(out, "# HELP %s ", m->name);
 	add_escaped(out, m->help, false);
 	strbuf_addf(out, "\n# TYPE %s %s\n", m->name, types[m->type]);
+	add_label_names(m, out);
 	for (size_t i = 0; i < m->n_series; i++) {
 		if (m->type == METRIC_HISTOGRAM) {
 			render_histogram(m, m->series[i], out);

@@ -119,7 +119,7 @@ void metrics_append(struct metrics *r, const char *of, const char *text);
 
 /*
  * Append the text of all metrics: in the order of registration, series in the order of their first
- * update.
+ * update. Besides HELP and TYPE each metric with labels has a comment "# LABELS name verb,code".
  */
 void metrics_render(struct metrics *r, struct strbuf *out);
 

@@ -18,7 +18,8 @@ static const char *rendered(struct metrics *r)
 	static struct strbuf out;
 	static const char *const own =
 		"# HELP metrics_overflow_total Updates that met a metric with too many series.\n"
-		"# TYPE metrics_overflow_total counter\n";
+		"# TYPE metrics_overflow_total counter\n"
+		"# LABELS metrics_overflow_total metric\n";
 
 	strbuf_done(&out);
 	metrics_render(r, &out);
@@ -35,6 +36,7 @@ static void renders_counters_and_gauges(void **state)
 
 	assert_string_equal(rendered(r),
 			    "# HELP requests_total Requests.\n# TYPE requests_total counter\n"
+			    "# LABELS requests_total verb,code\n"
 			    "# HELP queue_depth Depth.\n# TYPE queue_depth gauge\nqueue_depth 0\n");
 	metric_add(requests, 1, "get", "200");
 	metric_add(requests, 1, "put", "409");
@@ -44,6 +46,7 @@ static void renders_counters_and_gauges(void **state)
 	assert_string_equal(
 		rendered(r),
 		"# HELP requests_total Requests.\n# TYPE requests_total counter\n"
+		"# LABELS requests_total verb,code\n"
 		"requests_total{verb=\"get\",code=\"200\"} 3\n"
 		"requests_total{verb=\"put\",code=\"409\"} 1\n"
 		"# HELP queue_depth Depth.\n# TYPE queue_depth gauge\nqueue_depth 4.5\n");
@@ -80,6 +83,7 @@ static void renders_histograms_cumulatively(void **state)
 	metric_observe(m, 20, "nad");
 	assert_string_equal(rendered(r),
 			    "# HELP took_seconds Time.\n# TYPE took_seconds histogram\n"
+			    "# LABELS took_seconds kind\n"
 			    "took_seconds_bucket{kind=\"nad\",le=\"0.1\"} 2\n"
 			    "took_seconds_bucket{kind=\"nad\",le=\"1\"} 3\n"
 			    "took_seconds_bucket{kind=\"nad\",le=\"+Inf\"} 4\n"
@@ -122,6 +126,7 @@ static void escapes_what_the_format_reserves(void **state)
 
 	metric_add(m, 1, "a\\b\"c\nd");
 	assert_string_equal(rendered(r), "# HELP m a \\\\ and\\na \"line\"\n# TYPE m counter\n"
+					 "# LABELS m l\n"
 					 "m{l=\"a\\\\b\\\"c\\nd\"} 1\n");
 	metrics_free(r);
 }
@@ -200,7 +205,7 @@ static void forgets_series(void **state)
 	}
 	assert_null(strstr(rendered(r), "v10\""));
 	metric_clear(m);
-	assert_string_equal(rendered(r), "# HELP m \n# TYPE m gauge\n");
+	assert_string_equal(rendered(r), "# HELP m \n# TYPE m gauge\n# LABELS m l\n");
 	metric_set(m, 1, "v1");
 	assert_true(metric_get(m, "v1") == 1);
 	metrics_free(r);

@@ -243,12 +243,13 @@ static void check_objects(const json_t *world, const char *kind,
 
 /* ---- what is printed ---- */
 
-static void add_rows(json_t *lines, const json_t *row)
+/* The objects that a row has under key, each with the row's node. */
+static void add_rows(json_t *lines, const json_t *row, const char *key)
 {
 	json_t *entry;
 	size_t i;
 
-	json_array_foreach (json_at(row, "changes"), i, entry) {
+	json_array_foreach (json_at(row, key), i, entry) {
 		json_t *line = json_copy(entry);
 
 		json_put_str(line, "node", json_str_at(row, "node"));
@@ -258,19 +259,6 @@ static void add_rows(json_t *lines, const json_t *row)
 				json_fmt("%lld -> %lld",
 					 (long long)json_integer_value(json_at(entry, "vfsBefore")),
 					 (long long)json_integer_value(json_at(entry, "vfs"))));
-		json_array_append_new(lines, line);
-	}
-}
-
-static void add_pods(json_t *lines, const json_t *row)
-{
-	json_t *entry;
-	size_t i;
-
-	json_array_foreach (json_at(row, "pods"), i, entry) {
-		json_t *line = json_copy(entry);
-
-		json_put_str(line, "node", json_str_at(row, "node"));
 		json_array_append_new(lines, line);
 	}
 }
@@ -297,8 +285,8 @@ static void print_tables(struct strbuf *out, const json_t *rows, const json_t *t
 	size_t i;
 
 	json_array_foreach (rows, i, row) {
-		add_rows(lines, row);
-		add_pods(ending, row);
+		add_rows(lines, row, "changes");
+		add_rows(ending, row, "pods");
 	}
 	print_part(out, changes, ARRAY_LEN(changes), lines);
 	print_part(out, pods, ARRAY_LEN(pods), ending);

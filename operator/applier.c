@@ -393,6 +393,13 @@ static bool op_apply(struct run *run, const struct kube_resource *resource, cons
 			       KUBE_PATCH_MERGE, patch, &write_main, on_written, run));
 }
 
+/* True when this run leaves statuses, and what repeats them, to a later one. */
+static bool status_waits(struct run *run)
+{
+	run->result.left |= run->statuses_wait;
+	return run->statuses_wait;
+}
+
 /*
  * PUT: the status is ours as a whole, the server takes nothing else from the body, and it costs the
  * server a quarter less than a patch.
@@ -405,10 +412,8 @@ static bool op_status(struct run *run, const struct kube_resource *resource, con
 
 	if (!present || json_same(json_at(present, "status"), wanted))
 		return false;
-	if (run->statuses_wait) {
-		run->result.left = true;
+	if (status_waits(run))
 		return false;
-	}
 	if (is_overtaken(run))
 		return true;
 	bare = json_pack("{s:{s:s}, s:O}", "metadata", "name", json_name(present), "status",
@@ -430,10 +435,8 @@ static bool op_status_part(struct run *run, const struct kube_resource *resource
 
 	if (!present || !json_merge_changes(json_at(present, "status"), part))
 		return false;
-	if (run->statuses_wait) {
-		run->result.left = true;
+	if (status_waits(run))
 		return false;
-	}
 	if (is_overtaken(run))
 		return true;
 	patch = conditional(json_pack("{s:O}", "status", part), present);
@@ -537,9 +540,7 @@ static bool op_evict(struct run *run, const struct kube_resource *resource, cons
 static bool op_event(struct run *run, const struct kube_resource *resource, const json_t *present)
 {
 	/* It says what the status says, and would be planned with it again. */
-	if (run->statuses_wait)
-		run->result.left = true;
-	else if (present)
+	if (!status_waits(run) && present)
 		emit(run, resource, present, str_eq(op_str(run->op, "type"), "Warning"),
 		     op_str(run->op, "reason"), op_str(run->op, "message"));
 	return false;

@@ -8,6 +8,7 @@
 #include "lib/base/own.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
+#include "nodeagent/attach/sriov.h"
 #include "nodeagent/model/pci_address.h"
 
 #define ADDRESS_TEXT (20 * 3 - 1)
@@ -71,22 +72,6 @@ static int check_managed(const json_t *config, const struct ib_sriov_config *rea
 	return 0;
 }
 
-static int read_link_state(const json_t *config, json_t *wanted, struct err *err)
-{
-	static const char *const names[] = {"auto", "enable", "disable"};
-	const char *text = json_str_at(config, "link_state");
-
-	if (str_empty(text))
-		return 0;
-	for (size_t i = 0; i < ARRAY_LEN(names); i++)
-		if (str_eq(text, names[i])) {
-			json_put_int(wanted, "linkState", (int64_t)i);
-			return 0;
-		}
-	return err_set(err, ERR_INVALID, "BadField",
-		       "ib-sriov: link_state must be auto, enable or disable");
-}
-
 int ib_sriov_config_read(const json_t *config, struct ib_sriov_config *ret, struct err *err)
 {
 	auto_ib_sriov_config struct ib_sriov_config read = {
@@ -104,7 +89,7 @@ int ib_sriov_config_read(const json_t *config, struct ib_sriov_config *ret, stru
 		return err_set(err, ERR_INVALID, "BadField",
 			       "ib-sriov: ipam.type must not be dhcp, which needs Ethernet");
 	if (read_guid(config, &read, err) || check_managed(config, &read, err) ||
-	    read_link_state(config, read.wanted, err))
+	    sriov_read_link_state("ib-sriov", config, read.wanted, err))
 		return -1;
 	*ret = read;
 	read = (struct ib_sriov_config){0};

@@ -110,7 +110,7 @@ static void read_switch(const json_t *config, const char *key, json_t *wanted)
 		json_put_bool(wanted, key, str_eq(text, "on"));
 }
 
-static int read_link_state(const json_t *config, json_t *wanted, struct err *err)
+int sriov_read_link_state(const char *plugin, const json_t *config, json_t *wanted, struct err *err)
 {
 	static const char *const names[] = {"auto", "enable", "disable"};
 	const char *text = json_str_at(config, "link_state");
@@ -122,7 +122,8 @@ static int read_link_state(const json_t *config, json_t *wanted, struct err *err
 			json_put_int(wanted, "linkState", (int64_t)i);
 			return 0;
 		}
-	return bad(err, "link_state", "auto, enable or disable");
+	return err_set(err, ERR_INVALID, "BadField",
+		       "%s: link_state must be auto, enable or disable", plugin);
 }
 
 /* MAC of "K=V;K=V". Returns new, NULL when there is none. */
@@ -173,7 +174,8 @@ int sriov_config_read(const json_t *config, const char *args, struct sriov_confi
 			   "the PCI address of a VF; the network's NAD needs the annotation "
 			   "k8s.v1.cni.cncf.io/resourceName, so that Multus fills it in");
 	if (read_vlan(config, read.wanted, err) || read_rates(config, read.wanted, err) ||
-	    read_link_state(config, read.wanted, err) || read_mac(config, args, read.mac, err))
+	    sriov_read_link_state("sriov", config, read.wanted, err) ||
+	    read_mac(config, args, read.mac, err))
 		return -1;
 	read_switch(config, "spoofchk", read.wanted);
 	read_switch(config, "trust", read.wanted);

@@ -18,29 +18,14 @@
 #include "nodeagent/meta/run.h"
 #include "nodeagent/meta/status.h"
 #include "nodeagent/meta/turn.h"
+#include "tests/support/yaml.h"
 
 /* JSON with ' in place of ". */
-static json_t *quoted(const char *text)
-{
-	auto_free char *copy = str_dup(text);
-	struct err err = {0};
-	json_t *value;
-
-	for (char *c = copy; *c; c++)
-		if (*c == '\'')
-			*c = '"';
-	value = json_parse(copy, strlen(copy), &err);
-	if (!value)
-		fail_msg("%s in %s", err.text, copy);
-	return value;
-}
-
 static json_t *pod_with(const char *networks)
 {
-	json_t *pod =
-		quoted("{'metadata':{'name':'p','namespace':'ml','uid':'u1','annotations':{}},"
-		       "'spec':{'containers':[{'name':'b'},{'name':'a'}],"
-		       "'initContainers':[{'name':'i'}]}}");
+	json_t *pod = yaml("{'metadata':{'name':'p','namespace':'ml','uid':'u1','annotations':{}},"
+			   "'spec':{'containers':[{'name':'b'},{'name':'a'}],"
+			   "'initContainers':[{'name':'i'}]}}");
 
 	json_put_str(json_at(pod, "metadata", "annotations"), "k8s.v1.cni.cncf.io/networks",
 		     networks);
@@ -55,8 +40,8 @@ static json_t *pod_with(const char *networks)
 static json_t *delegates_of(const char *config, const char *networks, const char *definitions,
 			    const char *links, struct err *err)
 {
-	json_auto_t *own = quoted(config), *pod = pod_with(networks), *nads = json_object();
-	json_auto_t *specs = quoted(definitions), *there = quoted(links);
+	json_auto_t *own = yaml(config), *pod = pod_with(networks), *nads = json_object();
+	json_auto_t *specs = yaml(definitions), *there = yaml(links);
 	struct meta_input in = {.container_id = "c1",
 				.ifname = "eth0",
 				.args = "K8S_POD_UID=u1",
@@ -111,7 +96,7 @@ static void refuses_before_the_first_plugin(void **state)
 
 static void refuses_another_namespaces_network_where_that_is_wished(void **state)
 {
-	json_auto_t *config = quoted("{'namespaceIsolation':true,'globalNamespaces':'shared, x'}");
+	json_auto_t *config = yaml("{'namespaceIsolation':true,'globalNamespaces':'shared, x'}");
 	json_auto_t *own = pod_with("ml/a,shared/a"), *other = pod_with("default/a");
 	json_auto_t *wanted = NULL, *refused = NULL;
 	struct err err = {0};
@@ -125,7 +110,7 @@ static void refuses_another_namespaces_network_where_that_is_wished(void **state
 
 static void waits_for_the_sandbox_of_the_pod_that_is_there_now(void **state)
 {
-	json_auto_t *config = quoted(CLUSTER), *pod = pod_with(""), *nads = json_object();
+	json_auto_t *config = yaml(CLUSTER), *pod = pod_with(""), *nads = json_object();
 	struct meta_input in = {.container_id = "c1",
 				.ifname = "eth0",
 				.args = "K8S_POD_UID=u0",
@@ -151,12 +136,12 @@ static void deals_devices_out_by_container_and_address(void **state)
 {
 	json_auto_t *pod = pod_with("");
 	json_auto_t *devices =
-		quoted("[{'container':'a','resource':'r','ids':['0000:03:00.2','0000:03:00.1']},"
-		       "{'container':'i','resource':'r','ids':['0000:01:00.1','0000:03:00.1']},"
-		       "{'container':'b','resource':'other','ids':['0000:09:00.1']},"
-		       "{'container':'b','resource':'r','ids':['0001:00:00.1','0000:81:00.1']}]");
-	json_auto_t *want = quoted("['0000:81:00.1','0001:00:00.1','0000:03:00.1','0000:03:00.2',"
-				   "'0000:01:00.1']");
+		yaml("[{'container':'a','resource':'r','ids':['0000:03:00.2','0000:03:00.1']},"
+		     "{'container':'i','resource':'r','ids':['0000:01:00.1','0000:03:00.1']},"
+		     "{'container':'b','resource':'other','ids':['0000:09:00.1']},"
+		     "{'container':'b','resource':'r','ids':['0001:00:00.1','0000:81:00.1']}]");
+	json_auto_t *want = yaml("['0000:81:00.1','0001:00:00.1','0000:03:00.1','0000:03:00.2',"
+				 "'0000:01:00.1']");
 	json_auto_t *found = devices_of(pod, devices, "r");
 
 	assert_true(json_same(found, want));
@@ -164,12 +149,12 @@ static void deals_devices_out_by_container_and_address(void **state)
 
 static void says_how_many_devices_there_are_when_they_are_too_few(void **state)
 {
-	json_auto_t *config = quoted(CLUSTER), *pod = pod_with("vf,vf");
-	json_auto_t *nads = quoted(
+	json_auto_t *config = yaml(CLUSTER), *pod = pod_with("vf,vf");
+	json_auto_t *nads = yaml(
 		"{'ml/vf':{'metadata':{'name':'vf','namespace':'ml','annotations':"
 		"{'k8s.v1.cni.cncf.io/resourceName':'spidernet.io/x'}},'spec':{'config':'{}'}}}");
 	json_auto_t *devices =
-		quoted("[{'container':'a','resource':'spidernet.io/x','ids':['0000:03:00.2']}]");
+		yaml("[{'container':'a','resource':'spidernet.io/x','ids':['0000:03:00.2']}]");
 	struct meta_input in = {.container_id = "c1",
 				.ifname = "eth0",
 				.config = config,
@@ -271,9 +256,9 @@ static void gives_the_effective_default_route_out_in_order(void **state)
 	for (size_t i = 1; i < 3; i++)
 		json_put(json_array_get(json_at(json_array_get(delegates, i), "config", "plugins"),
 					0),
-			 "ipam", quoted("{'type':'spiderpool'}"));
+			 "ipam", yaml("{'type':'spiderpool'}"));
 	json_put(json_array_get(json_at(json_array_get(delegates, 3), "config", "plugins"), 0),
-		 "ipam", quoted("{'type':'host-local','routes':[{'dst':'10.9.0.0/16'}]}"));
+		 "ipam", yaml("{'type':'host-local','routes':[{'dst':'10.9.0.0/16'}]}"));
 	first = turns(delegates, (size_t[]){1, 0, 0, 0});
 	assert_string_equal(first, "13");
 	second = turns(delegates, (size_t[]){1, 1, 0, 0});
@@ -285,7 +270,7 @@ static void gives_the_effective_default_route_out_in_order(void **state)
 /* Run; plugins named "bad" fail on ADD, "stuck" on DEL. What was called, as "ADD 1.0 …". */
 static char *story(const char *command, const char *text, int *ret_rc, bool *ret_left)
 {
-	json_auto_t *delegates = chains(text), *result = quoted("{'cniVersion':'0.4.0'}");
+	json_auto_t *delegates = chains(text), *result = yaml("{'cniVersion':'0.4.0'}");
 	struct meta_run *run = meta_run_new(command, delegates, NULL);
 	auto_strbuf struct strbuf out = {0};
 	struct meta_step steps[16];
@@ -414,12 +399,12 @@ static void undoes_an_add_that_somebody_gives_up(void **state)
 static void expect_routes(const char *delegates_text, const char *want_results,
 			  const char *want_steps)
 {
-	json_auto_t *delegates = quoted(delegates_text), *results = json_array();
-	json_auto_t *results_wanted = quoted(want_results), *steps_wanted = quoted(want_steps);
+	json_auto_t *delegates = yaml(delegates_text), *results = json_array();
+	json_auto_t *results_wanted = yaml(want_results), *steps_wanted = yaml(want_steps);
 	json_auto_t *steps = NULL;
 
-	json_array_append_new(results, quoted(ROUTED("10.0.0.1", "fd00::1")));
-	json_array_append_new(results, quoted(ROUTED("10.1.0.1", "fd01::1")));
+	json_array_append_new(results, yaml(ROUTED("10.0.0.1", "fd00::1")));
+	json_array_append_new(results, yaml(ROUTED("10.1.0.1", "fd01::1")));
 	steps = default_route_apply(delegates, results);
 	auto_free char *got = json_text(steps), *edited = json_text(results);
 	if (!json_same(steps, steps_wanted))
@@ -455,18 +440,18 @@ static void leaves_routes_alone_when_nobody_asks(void **state)
 static void removes_each_default_route_of_the_main_table(void **state)
 {
 	json_auto_t *changes =
-		quoted("[{'remove':'4','interface':'eth0'},{'remove':'6','interface':'eth0'},"
-		       "{'add':'4','interface':'net1','gateway':'10.1.0.254'}]");
+		yaml("[{'remove':'4','interface':'eth0'},{'remove':'6','interface':'eth0'},"
+		     "{'add':'4','interface':'net1','gateway':'10.1.0.254'}]");
 	json_auto_t *look =
-		quoted("{'routes':[{'family':2,'table':254,'dst':'0.0.0.0/"
-		       "0','gw':'10.0.0.1','dev':'eth0'},"
-		       "{'family':2,'table':254,'dst':'0.0.0.0/0','dev':'eth0','metric':50},"
-		       "{'family':2,'table':101,'dst':'0.0.0.0/0','gw':'10.0.0.1','dev':'eth0'},"
-		       "{'family':2,'table':254,'dst':'0.0.0.0/0','gw':'10.1.0.1','dev':'net1'},"
-		       "{'family':2,'table':254,'dst':'10.0.0.0/8','dev':'eth0'},"
-		       "{'family':10,'table':254,'dst':'::/0','metric':1024,'nexthops':["
-		       "{'dev':'eth0','gw':'fd00::1'},{'dev':'net1','gw':'fd01::1'}]}]}");
-	json_auto_t *want = quoted(
+		yaml("{'routes':[{'family':2,'table':254,'dst':'0.0.0.0/"
+		     "0','gw':'10.0.0.1','dev':'eth0'},"
+		     "{'family':2,'table':254,'dst':'0.0.0.0/0','dev':'eth0','metric':50},"
+		     "{'family':2,'table':101,'dst':'0.0.0.0/0','gw':'10.0.0.1','dev':'eth0'},"
+		     "{'family':2,'table':254,'dst':'0.0.0.0/0','gw':'10.1.0.1','dev':'net1'},"
+		     "{'family':2,'table':254,'dst':'10.0.0.0/8','dev':'eth0'},"
+		     "{'family':10,'table':254,'dst':'::/0','metric':1024,'nexthops':["
+		     "{'dev':'eth0','gw':'fd00::1'},{'dev':'net1','gw':'fd01::1'}]}]}");
+	json_auto_t *want = yaml(
 		"[{'in':'pod','do':'unroute','dev':'eth0','family':2,'table':254,'dst':'0.0.0.0/0',"
 		"'gw':'10.0.0.1'},"
 		"{'in':'pod','do':'unroute','dev':'eth0','family':2,'table':254,'dst':'0.0.0.0/0',"
@@ -486,7 +471,7 @@ static void removes_each_default_route_of_the_main_table(void **state)
 
 static void passes_only_what_plugins_can_read_in_arguments(void **state)
 {
-	json_auto_t *pod = pod_with(""), *ips = quoted("['10.0.0.1/8','fd00::1']");
+	json_auto_t *pod = pod_with(""), *ips = yaml("['10.0.0.1/8','fd00::1']");
 	auto_free char *args = cni_args_for("K8S_POD_UID=;IgnoreUnknown=1;A=b;c;D=e=f;=g;;H=", "c1",
 					    pod, "02:00:00:00:00:01", ips);
 	auto_free char *uid = cni_args_value("A=b;K8S_POD_UID=u2;K8S_POD_UID=u3", "K8S_POD_UID");
@@ -523,8 +508,8 @@ static void passes_results_on_in_the_networks_version(void **state)
 		"\"sandbox\":\"/n\"}],\"ips\":[{\"address\":\"10.0.0.1/8\",\"interface\":0}]}";
 	json_auto_t *delegates = chains("macvlan"), *result = NULL;
 	json_auto_t *want =
-		quoted("{'cniVersion':'0.4.0','interfaces':[{'name':'net0','sandbox':'/n'}],"
-		       "'ips':[{'address':'10.0.0.1/8','interface':0,'version':'4'}],'dns':{}}");
+		yaml("{'cniVersion':'0.4.0','interfaces':[{'name':'net0','sandbox':'/n'}],"
+		     "'ips':[{'address':'10.0.0.1/8','interface':0,'version':'4'}],'dns':{}}");
 	struct err err = {0};
 
 	result = delegate_result(json_array_get(delegates, 0), text, strlen(text), &err);
@@ -557,12 +542,12 @@ static void compares_versions(void **state)
 
 static void writes_device_info_and_names_as_go_does(void **state)
 {
-	json_auto_t *delegates = quoted("[{'name':'a<&>\\u2028\\u0001\\\\'}]");
-	json_auto_t *results = quoted("[{'interfaces':[{'name':'eth0','sandbox':'/n','mtu':9000}],"
-				      "'dns':{'nameservers':['10.0.0.1'],'domain':'x'}}]");
-	json_auto_t *infos = quoted(
-		"[{'type':'vdpa','version':'1.1.0','vdpa':{'path':'/dev/v','driver':'vhost'},"
-		"'other':{}}]");
+	json_auto_t *delegates = yaml("[{'name':\"a<&>\\u2028\\u0001\\\\\"}]");
+	json_auto_t *results = yaml("[{'interfaces':[{'name':'eth0','sandbox':'/n','mtu':9000}],"
+				    "'dns':{'nameservers':['10.0.0.1'],'domain':'x'}}]");
+	json_auto_t *infos =
+		yaml("[{'type':'vdpa','version':'1.1.0','vdpa':{'path':'/dev/v','driver':'vhost'},"
+		     "'other':{}}]");
 	auto_free char *text = network_status_text(delegates, results, infos);
 
 	assert_string_equal(text, "[{\n"

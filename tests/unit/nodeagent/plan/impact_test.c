@@ -15,26 +15,13 @@
 #include "lib/json/json.h"
 #include "nodeagent/plan/impact.h"
 #include "nodeagent/plan/planner.h"
+#include "tests/support/yaml.h"
 
 #define PF   "0000:3b:00.0"
 #define VF_0 "0000:3b:00.2"
 #define VF_1 "0000:3b:00.3"
 
 /* JSON with ' for ". */
-static json_t *parse(const char *text)
-{
-	auto_free char *copy = str_dup(text);
-	struct err err = {0};
-	json_t *ret;
-
-	for (char *c = copy; *c; c++)
-		*c = *c == '\'' ? '"' : *c;
-	ret = json_parse(copy, strlen(copy), &err);
-	if (!ret)
-		fail_msg("%s: %s", text, err.text);
-	return ret;
-}
-
 #define VF(id, address, in_use)                                                                    \
 	"{'vfID': " id ", 'pciAddress': '" address                                                 \
 	"', 'driver': 'mlx5_core', 'mac': '02:00:00:00:00:0" id "', 'host': {'inUse': " in_use     \
@@ -43,7 +30,7 @@ static json_t *parse(const char *text)
 /* A PF with two VFs, and a spec that wants `vfs` of them. */
 static json_t *plan(int vfs, const char *held_text, const char *second_in_use)
 {
-	json_auto_t *held = parse(held_text);
+	json_auto_t *held = yaml(held_text);
 	json_auto_t *observed = NULL, *spec = NULL;
 	auto_free char *text = str_printf(
 		"{'interfaces': [{'pciAddress': '" PF "', 'name': 'ens1', 'driver': 'mlx5_core', "
@@ -55,7 +42,7 @@ static json_t *plan(int vfs, const char *held_text, const char *second_in_use)
 	struct err err = {0};
 	json_t *ret;
 
-	observed = parse(text);
+	observed = yaml(text);
 	spec = json_pack("{s:[{s:s, s:i}]}", "interfaces", "pciAddress", PF, "numVfs", vfs);
 	ret = planner_plan(
 		&(struct planner_input){.spec = spec, .observed = observed, .held = held}, &err);
@@ -67,7 +54,7 @@ static json_t *plan(int vfs, const char *held_text, const char *second_in_use)
 
 static void assert_json(json_t *got, const char *want_text)
 {
-	json_auto_t *want = parse(want_text), *owned = got;
+	json_auto_t *want = yaml(want_text), *owned = got;
 	auto_free char *text = NULL;
 
 	if (!json_same(owned, want)) {
@@ -108,7 +95,7 @@ static void costs_nothing_when_nobody_is_in_the_way(void **state)
 
 static void a_boot_is_worse_than_pods(void **state)
 {
-	json_auto_t *booting = parse(
+	json_auto_t *booting = yaml(
 		"{'reboot': {'reason': 'RdmaModeNextBoot', 'message': 'drain and reboot'}, "
 		"'blocked': [{'pf': '" PF "', 'vf': '" VF_0 "', 'holder': 'a/b', 'pod': 'a/b'}]}");
 
@@ -135,7 +122,7 @@ static void names_so_many_and_counts_the_rest(void **state)
 static void all_vfs_of_a_pf_are_vacated_when_all_go(void **state)
 {
 	json_auto_t *changed = plan(4, "{'" VF_0 "': 'ml/train-0'}", "false");
-	json_auto_t *one = parse("{'blocked': [{'pf': '" PF "', 'vf': '" VF_1 "', 'pod': 'a/b'}]}");
+	json_auto_t *one = yaml("{'blocked': [{'pf': '" PF "', 'vf': '" VF_1 "', 'pod': 'a/b'}]}");
 
 	assert_json(plan_vacated(changed, json_at(changed, "test-observed")),
 		    "{'" VF_0 "': true, '" VF_1 "': true}");

@@ -13,6 +13,7 @@
 #include "lib/json/json.h"
 #include "nodeagent/model/step.h"
 #include "nodeagent/plan/planner.h"
+#include "tests/support/yaml.h"
 
 #define P1 "0000:3b:00.0"
 #define P2 "0000:5e:00.0"
@@ -42,20 +43,6 @@ static const char BASE[] =
 /* ---- making documents ---- */
 
 /* JSON with ' for ". */
-static json_t *parse(const char *text)
-{
-	auto_free char *copy = str_dup(text);
-	struct err err = {0};
-	json_t *ret;
-
-	for (char *c = copy; *c; c++)
-		*c = *c == '\'' ? '"' : *c;
-	ret = json_parse(copy, strlen(copy), &err);
-	if (!ret)
-		fail_msg("%s: %s", text, err.text);
-	return ret;
-}
-
 static json_t *pf_at(json_t *observed, size_t i)
 {
 	return json_array_get(json_at(observed, "interfaces"), i);
@@ -64,8 +51,8 @@ static json_t *pf_at(json_t *observed, size_t i)
 /* BASE with parts of the first PF and of the node replaced: RFC 7386 patches, NULL for none. */
 static json_t *observed_with(const char *pf, const char *node)
 {
-	json_t *ret = parse(BASE);
-	json_auto_t *pf_patch = parse(pf ? pf : "{}"), *node_patch = parse(node ? node : "{}");
+	json_t *ret = yaml(BASE);
+	json_auto_t *pf_patch = yaml(pf ? pf : "{}"), *node_patch = yaml(node ? node : "{}");
 
 	json_merge_patch(pf_at(ret, 0), pf_patch);
 	json_merge_patch(json_at(ret, "node"), node_patch);
@@ -76,7 +63,7 @@ static json_t *observed_with(const char *pf, const char *node)
 static void add_vf(json_t *observed, const char *patch_text)
 {
 	json_t *pf = pf_at(observed, 0), *list = json_at(pf, "Vfs");
-	json_auto_t *patch = parse(patch_text);
+	json_auto_t *patch = yaml(patch_text);
 	int n = (int)json_array_size(list);
 	auto_free char *text =
 		str_printf("{'vfID': %d, 'pciAddress': '0000:3c:00.%d', 'driver': 'mlx5_core', "
@@ -86,18 +73,18 @@ static void add_vf(json_t *observed, const char *patch_text)
 			   "'rdma': ['mlx5_%d'], 'maxMtu': 9978}}",
 			   n, n, n, n, n, n, n + 2);
 	auto_free char *device = str_printf("{'pciAddress': '0000:3c:00.%d'}", n);
-	json_t *vf = parse(text);
+	json_t *vf = yaml(text);
 
 	json_merge_patch(vf, patch);
 	json_array_append_new(list, vf);
 	json_object_set_new(pf, "numVfs", json_integer(n + 1));
-	json_array_append_new(json_at(observed, "rdma", "devices"), parse(device));
+	json_array_append_new(json_at(observed, "rdma", "devices"), yaml(device));
 }
 
 static json_t *plan_with(const char *spec_text, const json_t *observed, const json_t *found,
 			 const json_t *held, const json_t *refused)
 {
-	json_auto_t *spec = parse(spec_text), *before = json_deep_copy(observed);
+	json_auto_t *spec = yaml(spec_text), *before = json_deep_copy(observed);
 	struct planner_input in = {.spec = spec,
 				   .observed = observed,
 				   .found = found,
@@ -439,8 +426,8 @@ static void names_what_a_host_cannot_do(void **state)
 
 	json_object_set_new(
 		observed, "unusable",
-		parse("[{'pciAddress': '0000:77:00.0', 'reason': 'Odd', 'message': 'x'}, "
-		      "{'pciAddress': '0000:78:00.0', 'reason': 'NoInterface'}]"));
+		yaml("[{'pciAddress': '0000:77:00.0', 'reason': 'Odd', 'message': 'x'}, "
+		     "{'pciAddress': '0000:78:00.0', 'reason': 'NoInterface'}]"));
 	unusable = plan_for("{'interfaces': [{'pciAddress': '0000:77:00.0'}, "
 			    "{'pciAddress': '0000:78:00.0'}]}",
 			    observed);
@@ -456,8 +443,8 @@ static void tells_of_a_pf_that_was_there_a_moment_ago(void **state)
 	json_auto_t *observed = observed_with(NULL, NULL), *plan = NULL;
 
 	json_object_set_new(observed, "missing",
-			    parse("[{'pciAddress': '0000:99:00.0', 'name': 'eth9'}, "
-				  "{'pciAddress': '0000:77:00.0', 'name': 'eth7'}]"));
+			    yaml("[{'pciAddress': '0000:99:00.0', 'name': 'eth9'}, "
+				 "{'pciAddress': '0000:77:00.0', 'name': 'eth7'}]"));
 	plan = plan_for("{'interfaces': [{'pciAddress': '0000:99:00.0', 'numVfs': 4}, "
 			"{'pciAddress': '0000:77:00.0', 'numVfs': 4}]}",
 			observed);
@@ -498,10 +485,10 @@ static void refuses_a_spec_of_the_wrong_shape(void **state)
 		"{'bridges': 7}",
 		"{'bridges': {'ovs': {}}}",
 	};
-	json_auto_t *observed = parse(BASE);
+	json_auto_t *observed = yaml(BASE);
 
 	for (size_t i = 0; i < ARRAY_LEN(specs); i++) {
-		json_auto_t *spec = parse(specs[i]);
+		json_auto_t *spec = yaml(specs[i]);
 		struct planner_input in = {.spec = spec, .observed = observed};
 		struct err err = {0};
 
@@ -515,7 +502,7 @@ static void refuses_a_spec_of_the_wrong_shape(void **state)
 static void does_nothing_before_anything_was_said(void **state)
 {
 	json_auto_t *observed = observed_with(NULL, NULL);
-	json_auto_t *found = parse("{'pfs': {'" P1 "': {'numVfs': 0}}}");
+	json_auto_t *found = yaml("{'pfs': {'" P1 "': {'numVfs': 0}}}");
 	struct planner_input in = {.observed = observed, .found = found};
 	json_auto_t *plan = NULL;
 
@@ -629,8 +616,8 @@ static void names_who_holds_what_is_in_the_way(void **state)
 
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		json_auto_t *observed = observed_with(NULL, NULL);
-		json_auto_t *held = parse(cases[i].held);
-		json_auto_t *found = parse("{'pfs': {'" P1 "': {'numVfs': 0}}}");
+		json_auto_t *held = yaml(cases[i].held);
+		json_auto_t *found = yaml("{'pfs': {'" P1 "': {'numVfs': 0}}}");
 		json_auto_t *grow = NULL, *bind = NULL, *gone = NULL, *same = NULL;
 
 		add_vf(observed, cases[i].vf);
@@ -668,8 +655,8 @@ static void starts_the_drivers_of_new_vfs_in_order_whoever_had_them_before_the_b
 		"wait-vf for=netdev vf=0000:3c:00.0; probe-driver vf=0000:3c:00.1; "
 		"wait-vf for=netdev vf=0000:3c:00.1";
 	json_auto_t *observed = observed_with("{'host': {'driversAutoprobe': false}}", NULL);
-	json_auto_t *attached = json_deep_copy(observed), *spec = parse(VFS(2, "netdevice", ""));
-	json_auto_t *held = parse("{'0000:3c:00.0': 'lab/train-0'}");
+	json_auto_t *attached = json_deep_copy(observed), *spec = yaml(VFS(2, "netdevice", ""));
+	json_auto_t *held = yaml("{'0000:3c:00.0': 'lab/train-0'}");
 	json_auto_t *plan = NULL, *waiting = NULL, *grow = NULL, *busy = NULL;
 	struct planner_input early = {.spec = spec, .observed = observed, .is_held_awaited = true};
 
@@ -713,8 +700,8 @@ static void touches_no_vf_before_the_kubelet_has_said_which_are_given(void **sta
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-		json_auto_t *observed = observed_with(NULL, NULL), *spec = parse(cases[i].spec);
-		json_auto_t *found = parse("{'pfs': {'" P1 "': {'numVfs': 0}}}");
+		json_auto_t *observed = observed_with(NULL, NULL), *spec = yaml(cases[i].spec);
+		json_auto_t *found = yaml("{'pfs': {'" P1 "': {'numVfs': 0}}}");
 		json_auto_t *waiting = NULL, *nobody = json_object(), *answered = NULL;
 		struct planner_input in = {.spec = spec, .observed = observed, .found = found};
 
@@ -874,7 +861,7 @@ static void leaves_out_what_was_refused_and_what_needs_it(void **state)
 		json_auto_t *observed = observed_with(NULL, NULL), *plan = NULL;
 		json_auto_t *refused = json_array();
 
-		json_array_append_new(refused, parse(cases[i].refused));
+		json_array_append_new(refused, yaml(cases[i].refused));
 		add_vf(observed, "{}");
 		add_vf(observed, "{}");
 		plan = plan_with(VFS(2, "vfio-pci", ""), observed, NULL, NULL, refused);
@@ -886,8 +873,8 @@ static void gives_a_driver_to_a_vf_whose_pf_cannot_give_it_a_mac(void **state)
 {
 	json_auto_t *observed = observed_with(NULL, NULL), *refused = json_array(), *plan = NULL;
 
-	json_array_append_new(refused, parse("{'step': 'set-vf-mac', 'pf': '" P1 "', 'index': 0, "
-					     "'mac': 'fa:20:00:66:a1:b2'}"));
+	json_array_append_new(refused, yaml("{'step': 'set-vf-mac', 'pf': '" P1 "', 'index': 0, "
+					    "'mac': 'fa:20:00:66:a1:b2'}"));
 	add_vf(observed, "{'driver': null, 'name': null, 'mac': null, 'host': {'adminMac': null}}");
 	plan = plan_with(VFS(1, "netdevice", ""), observed, NULL, NULL, refused);
 	has_steps(plan, "probe-driver vf=0000:3c:00.0; wait-vf for=netdev vf=0000:3c:00.0");
@@ -909,7 +896,7 @@ static void does_not_begin_a_way_that_was_refused(void **state)
 				      NULL);
 		json_auto_t *refused = json_array(), *plan = NULL;
 
-		json_array_append_new(refused, parse(refused_steps[i]));
+		json_array_append_new(refused, yaml(refused_steps[i]));
 		add_vf(observed, "{'driver': null, 'name': null}");
 		plan = plan_with(SPEC("'numVfs': 4, 'eSwitchMode': 'switchdev'"), observed, NULL,
 				 NULL, refused);
@@ -922,8 +909,8 @@ static void does_not_begin_a_way_that_was_refused(void **state)
 
 static void puts_back_what_was_touched_and_nothing_else(void **state)
 {
-	json_auto_t *found = parse("{'pfs': {'" P1 "': {'numVfs': 1, 'mtu': 1500, 'eSwitchMode': "
-				   "'legacy', 'driversAutoprobe': false, 'overrides': {}}}}");
+	json_auto_t *found = yaml("{'pfs': {'" P1 "': {'numVfs': 1, 'mtu': 1500, 'eSwitchMode': "
+				  "'legacy', 'driversAutoprobe': false, 'overrides': {}}}}");
 	json_auto_t *observed = observed_with("{'mtu': 9000}", NULL);
 	json_auto_t *plan = NULL, *never = NULL;
 
@@ -942,7 +929,7 @@ static void puts_back_what_was_touched_and_nothing_else(void **state)
 /* It may be out of the spec only because it was away. */
 static void puts_nothing_back_that_has_just_come(void **state)
 {
-	json_auto_t *found = parse("{'pfs': {'" P1 "': {'numVfs': 0}}}");
+	json_auto_t *found = yaml("{'pfs': {'" P1 "': {'numVfs': 0}}}");
 	json_auto_t *observed = observed_with("{'host': {'arrivedMs': 7}}", NULL);
 	json_auto_t *plan = NULL, *later = NULL;
 
@@ -962,8 +949,8 @@ static void puts_nothing_back_that_has_just_come(void **state)
 static void leaves_a_pf_alone_on_which_interfaces_of_pods_lie(void **state)
 {
 	static const char carried[] = "{'mtu': 9000, 'host': {'carries': 'macvlan net1 in ns'}}";
-	json_auto_t *found = parse("{'pfs': {'" P1 "': {'mtu': 1500, 'udevRules': "
-				   "['nm-unmanaged']}}}");
+	json_auto_t *found = yaml("{'pfs': {'" P1 "': {'mtu': 1500, 'udevRules': "
+				  "['nm-unmanaged']}}}");
 	json_auto_t *observed = observed_with(carried, NULL), *free_pf = NULL;
 	json_auto_t *lower = NULL, *change = NULL, *make = NULL, *after = NULL;
 
@@ -1015,7 +1002,7 @@ static void keeps_what_was_found_until_it_is_put_back(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		json_auto_t *observed = observed_with(cases[i].pf, NULL), *plan = NULL;
 		auto_free char *text = str_printf("{'pfs': {'" P1 "': %s}}", cases[i].found);
-		json_auto_t *found = parse(text);
+		json_auto_t *found = yaml(text);
 		bool is_kept;
 
 		plan = plan_with(cases[i].spec, observed, found, NULL, NULL);
@@ -1027,7 +1014,7 @@ static void keeps_what_was_found_until_it_is_put_back(void **state)
 
 static void keeps_the_switch_as_it_is_when_nobody_says(void **state)
 {
-	json_auto_t *found = parse("{'pfs': {'" P1 "': {'eSwitchMode': 'legacy', 'numVfs': 0}}}");
+	json_auto_t *found = yaml("{'pfs': {'" P1 "': {'eSwitchMode': 'legacy', 'numVfs': 0}}}");
 	json_auto_t *observed = observed_with("{'eSwitchMode': 'switchdev'}", NULL);
 	json_auto_t *foreign = plan_for(SPEC("'numVfs': 0"), observed);
 	json_auto_t *ours = plan_with(SPEC("'numVfs': 0"), observed, found, NULL, NULL);
@@ -1042,9 +1029,9 @@ static void removes_no_vfs_for_a_switch_that_it_cannot_read_or_set(void **state)
 		"{'eSwitchMode': null, 'numVfs': 1, 'mtu': 9000}",
 		"{'numVfs': 1, 'mtu': 9000, 'host': {'devlink': false}}",
 	};
-	json_auto_t *found = parse("{'pfs': {'" P1 "': {'eSwitchMode': 'switchdev', 'numVfs': 1, "
-				   "'mtu': 1500, 'driversAutoprobe': true, 'overrides': {}, "
-				   "'udevRules': ['nm-unmanaged']}}}");
+	json_auto_t *found = yaml("{'pfs': {'" P1 "': {'eSwitchMode': 'switchdev', 'numVfs': 1, "
+				  "'mtu': 1500, 'driversAutoprobe': true, 'overrides': {}, "
+				  "'udevRules': ['nm-unmanaged']}}}");
 
 	for (size_t i = 0; i < ARRAY_LEN(unsure); i++) {
 		json_auto_t *observed = observed_with(unsure[i], NULL);

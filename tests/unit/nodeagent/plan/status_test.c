@@ -13,6 +13,7 @@
 #include "lib/json/condition.h"
 #include "lib/json/json.h"
 #include "nodeagent/plan/status.h"
+#include "tests/support/yaml.h"
 
 #define NOW   "2026-01-31T10:00:00Z"
 #define LATER "2026-01-31T11:00:00Z"
@@ -21,29 +22,13 @@ static const char *const types[] = {"Ready", "Progressing", "Degraded", "Blocked
 				    "RebootRequired"};
 
 /* JSON with ' for "; NULL for NULL. */
-static json_t *parse(const char *text)
-{
-	auto_free char *copy = str_dup(text);
-	struct err err = {0};
-	json_t *ret;
-
-	if (!copy)
-		return NULL;
-	for (char *c = copy; *c; c++)
-		*c = *c == '\'' ? '"' : *c;
-	ret = json_parse(copy, strlen(copy), &err);
-	if (!ret)
-		fail_msg("%s: %s", text, err.text);
-	return ret;
-}
-
 static json_t *compose(const char *plan_text, const char *failures_text, const char *activity,
 		       const json_t *before, const char *now)
 {
-	json_auto_t *plan = parse(plan_text), *failures = parse(failures_text);
-	json_auto_t *observed = parse("{'interfaces': [{'pciAddress': '0000:3b:00.0', 'Vfs': "
-				      "[{'vfID': 0, 'host': {}}], 'host': {'ifindex': 2}}], "
-				      "'rdma': {'netnsMode': 'shared'}, 'problems': []}");
+	json_auto_t *plan = yaml(plan_text), *failures = yaml(failures_text);
+	json_auto_t *observed = yaml("{'interfaces': [{'pciAddress': '0000:3b:00.0', 'Vfs': "
+				     "[{'vfID': 0, 'host': {}}], 'host': {'ifindex': 2}}], "
+				     "'rdma': {'netnsMode': 'shared'}, 'problems': []}");
 
 	return status_compose(&(struct status_input){.generation = 7,
 						     .observed = plan ? observed : NULL,
@@ -116,17 +101,17 @@ static void says_in_each_situation_what_is_the_case(void **state)
 
 static void lists_each_problem_with_the_nic_that_it_is_about(void **state)
 {
-	json_auto_t *plan = parse(
+	json_auto_t *plan = yaml(
 		"{'problems': [{'pf': '0000:5e:00.0', 'reason': 'NoSriov', 'message': 'none'}], "
 		"'blocked': [{'pf': '0000:3b:00.0', 'vf': '0000:3c:00.0', 'reason': 'VfInUse', "
 		"'holder': 'lab/a', 'message': 'held'}], "
 		"'reboot': {'reason': 'RdmaModeNextBoot', 'message': 'reboot the node'}}");
 	json_auto_t *want =
-		parse("[{'type': 'Degraded', 'pciAddress': '0000:5e:00.0', 'reason': 'NoSriov', "
-		      "'message': 'none'}, {'type': 'Blocked', 'pciAddress': "
-		      "'0000:3b:00.0', 'reason': 'VfInUse', 'message': 'held'}, "
-		      "{'type': 'RebootRequired', 'reason': 'RdmaModeNextBoot', 'message': "
-		      "'reboot the node'}]");
+		yaml("[{'type': 'Degraded', 'pciAddress': '0000:5e:00.0', 'reason': 'NoSriov', "
+		     "'message': 'none'}, {'type': 'Blocked', 'pciAddress': "
+		     "'0000:3b:00.0', 'reason': 'VfInUse', 'message': 'held'}, "
+		     "{'type': 'RebootRequired', 'reason': 'RdmaModeNextBoot', 'message': "
+		     "'reboot the node'}]");
 	json_auto_t *status =
 		status_compose(&(struct status_input){.generation = 7, .plan = plan, .now = NOW});
 	json_auto_t *well = compose("{" NOTHING "}", NULL, NULL, status, NOW);
@@ -138,8 +123,8 @@ static void lists_each_problem_with_the_nic_that_it_is_about(void **state)
 
 static void says_what_is_wrong_with_a_configuration_without_failing(void **state)
 {
-	json_auto_t *plan = parse("{" NOTHING "}");
-	json_auto_t *offers = parse("[{'reason': 'BadField', 'message': 'rdmaHcaMax: -5'}]");
+	json_auto_t *plan = yaml("{" NOTHING "}");
+	json_auto_t *offers = yaml("[{'reason': 'BadField', 'message': 'rdmaHcaMax: -5'}]");
 	json_auto_t *status = status_compose(&(struct status_input){
 		.generation = 7, .plan = plan, .offers = offers, .now = NOW});
 	const json_t *list = json_at(status, "conditions");
@@ -153,16 +138,16 @@ static void says_what_is_wrong_with_a_configuration_without_failing(void **state
 
 static void shows_what_is_gone_for_a_moment_as_it_was(void **state)
 {
-	json_auto_t *observed = parse(
+	json_auto_t *observed = yaml(
 		"{'interfaces': [{'pciAddress': '0000:3b:00.0', 'host': {}}, {'pciAddress': "
 		"'0000:86:00.0', 'host': {}}], 'missing': [{'pciAddress': '0000:af:00.0', "
 		"'host': {'missingMs': 2}}, {'pciAddress': '0000:5e:00.0', 'numVfs': 1, 'Vfs': "
 		"[{'vfID': 0, 'host': {}}], 'host': {'missingMs': 1}}]}");
-	json_auto_t *plan = parse("{'problems': [{'pf': '0000:5e:00.0', 'reason': 'PfMissing', "
-				  "'message': 'ens2 was there and has vanished'}]}");
-	json_auto_t *want = parse("[{'pciAddress': '0000:3b:00.0'}, {'pciAddress': '0000:5e:00.0', "
-				  "'numVfs': 1, 'Vfs': [{'vfID': 0}]}, {'pciAddress': "
-				  "'0000:86:00.0'}, {'pciAddress': '0000:af:00.0'}]");
+	json_auto_t *plan = yaml("{'problems': [{'pf': '0000:5e:00.0', 'reason': 'PfMissing', "
+				 "'message': 'ens2 was there and has vanished'}]}");
+	json_auto_t *want = yaml("[{'pciAddress': '0000:3b:00.0'}, {'pciAddress': '0000:5e:00.0', "
+				 "'numVfs': 1, 'Vfs': [{'vfID': 0}]}, {'pciAddress': "
+				 "'0000:86:00.0'}, {'pciAddress': '0000:af:00.0'}]");
 	json_auto_t *status = status_compose(&(struct status_input){
 		.generation = 7, .observed = observed, .plan = plan, .now = NOW});
 	const json_t *degraded = condition_find(json_at(status, "conditions"), "Degraded");
@@ -176,7 +161,7 @@ static void shows_what_is_gone_for_a_moment_as_it_was(void **state)
 static void shows_what_was_observed_without_what_is_ours(void **state)
 {
 	json_auto_t *status = compose("{" NOTHING "}", NULL, NULL, NULL, NOW);
-	json_auto_t *want = parse("[{'pciAddress': '0000:3b:00.0', 'Vfs': [{'vfID': 0}]}]");
+	json_auto_t *want = yaml("[{'pciAddress': '0000:3b:00.0', 'Vfs': [{'vfID': 0}]}]");
 
 	assert_true(json_same(json_at(status, "interfaces"), want));
 	assert_string_equal(json_str_at(status, "system", "rdmaMode"), "shared");
@@ -204,17 +189,17 @@ static void is_the_same_when_nothing_changed(void **state)
 
 static void lists_what_is_attached_by_interface(void **state)
 {
-	json_auto_t *attached = parse(
+	json_auto_t *attached = yaml(
 		"[{'pod': {'namespace': 'lab', 'name': 'a'}, 'ifname': 'net1', 'network': 'rail0',"
 		"  'plugin': 'sriov', 'phase': 'added', 'device': '0000:3b:00.2', 'mac': '02:00'},"
 		" {'pod': {'namespace': 'lab', 'name': 'a'}, 'ifname': 'net1', 'network': 'rail0',"
 		"  'plugin': 'spiderpool', 'phase': 'added', 'addresses': ['10.0.0.1/8']},"
 		" {'pod': {'namespace': 'lab', 'name': 'b'}, 'ifname': 'net1', 'phase': "
 		"'adding'}]");
-	json_auto_t *want = parse("[{'pod': 'lab/a', 'interface': 'net1', 'network': 'rail0',"
-				  "  'device': '0000:3b:00.2', 'mac': '02:00',"
-				  "  'addresses': ['10.0.0.1/8']}]");
-	json_auto_t *none = parse("[]");
+	json_auto_t *want = yaml("[{'pod': 'lab/a', 'interface': 'net1', 'network': 'rail0',"
+				 "  'device': '0000:3b:00.2', 'mac': '02:00',"
+				 "  'addresses': ['10.0.0.1/8']}]");
+	json_auto_t *none = yaml("[]");
 	json_auto_t *some =
 		status_compose(&(struct status_input){.attachments = attached, .now = NOW});
 	json_auto_t *unknown = status_compose(&(struct status_input){.before = some, .now = NOW});
@@ -228,10 +213,10 @@ static void lists_what_is_attached_by_interface(void **state)
 
 static void keeps_what_it_does_not_know(void **state)
 {
-	json_auto_t *before = parse("{'interfaces': [{'pciAddress': '0000:3b:00.0'}], "
-				    "'presentVfs': 4, 'bridges': {'ovs': []}, 'newer': 1, "
-				    "'resources': [], 'system': {'rdmaMode': 'shared', 'x': 1}, "
-				    "'conditions': [{'type': 'Drained', 'status': 'True'}]}");
+	json_auto_t *before = yaml("{'interfaces': [{'pciAddress': '0000:3b:00.0'}], "
+				   "'presentVfs': 4, 'bridges': {'ovs': []}, 'newer': 1, "
+				   "'resources': [], 'system': {'rdmaMode': 'shared', 'x': 1}, "
+				   "'conditions': [{'type': 'Drained', 'status': 'True'}]}");
 	json_auto_t *blind = compose(NULL, NULL, NULL, before, NOW);
 	json_auto_t *status = compose("{" NOTHING "}", NULL, NULL, before, NOW);
 
@@ -253,7 +238,7 @@ static void tells_the_first_troubles_and_counts_the_others(void **state)
 
 	strbuf_adds(&plan, "{'problems': [");
 	for (int i = 0; i < 100; i++)
-		strbuf_addf(&plan, "%s{'pf': 'p%d', 'reason': 'Bad', 'message': 'line\\n%0900d'}",
+		strbuf_addf(&plan, "%s{'pf': 'p%d', 'reason': 'Bad', 'message': \"line\\n%0900d\"}",
 			    i ? ", " : "", i, 0);
 	strbuf_adds(&plan, "]}");
 	status = compose(strbuf_str(&plan), NULL, NULL, NULL, NOW);
@@ -283,10 +268,10 @@ static void takes_no_reason_that_the_api_server_would_refuse(void **state)
 /* What could not be looked at is told, and is no reason to call the node wrong. */
 static void tells_what_could_not_be_looked_at(void **state)
 {
-	json_auto_t *plan = parse("{" NOTHING "}");
-	json_auto_t *observed = parse("{'interfaces': [], 'problems': [{'pciAddress': "
-				      "'0000:3b:00.0', 'reason': 'NetlinkRefused', 'message': "
-				      "'devlink says no'}]}");
+	json_auto_t *plan = yaml("{" NOTHING "}");
+	json_auto_t *observed = yaml("{'interfaces': [], 'problems': [{'pciAddress': "
+				     "'0000:3b:00.0', 'reason': 'NetlinkRefused', 'message': "
+				     "'devlink says no'}]}");
 	json_auto_t *status = status_compose(
 		&(struct status_input){.observed = observed, .plan = plan, .now = NOW});
 	const json_t *degraded = condition_find(json_at(status, "conditions"), "Degraded");
@@ -310,7 +295,7 @@ static void says_that_nothing_is_in_the_way(void **state)
 
 static void names_the_version_that_wrote_it(void **state)
 {
-	json_auto_t *before = parse("{'agentVersion': '1.0'}");
+	json_auto_t *before = yaml("{'agentVersion': '1.0'}");
 	json_auto_t *status = status_compose(
 		&(struct status_input){.before = before, .now = NOW, .version = "1.1"});
 

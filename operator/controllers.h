@@ -15,7 +15,7 @@
 #include "operator/reports.h"
 #include "reconcilers/core/reconcile.h"
 #include "reconcilers/spider/ip_pool_index.h"
-#include "reconcilers/sriov/node_resources.h"
+#include "reconcilers/sriov/node_names.h"
 
 enum controller_id {
 	CONTROLLER_MULTUS_CONFIG,
@@ -49,7 +49,8 @@ struct controller_sources {
 	const struct reports *reports;
 	const struct findings *findings;
 	struct ip_pool_index *pools;
-	struct node_resources *resources;
+	struct node_names *resources; /* that nodes offer */
+	struct node_names *links;     /* interfaces of nodes */
 	struct boxes *boxes;
 	const char *ns;              /* the operator's namespace */
 	const char *resource_prefix; /* "spidernet.io" */
@@ -90,7 +91,7 @@ extern const struct controller controllers[CONTROLLER_COUNT];
 
 /*
  * An object changed: call wake for each key that has to be looked at. old or now is NULL when it
- * appeared or went. Keeps from->pools and from->resources up to date.
+ * appeared or went. Keeps from->pools, from->resources and from->links up to date.
  */
 void controllers_map(const struct controller_sources *from, const char *kind, const char *key,
 		     const json_t *old, const json_t *now,

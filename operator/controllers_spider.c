@@ -57,6 +57,7 @@ void config_gather(const struct controller_sources *from, const struct controlle
 	gather_claim(from, world, config);
 	gather_pools(from, world, config);
 	gather_resource(from, world, config);
+	gather_masters(from, world, config);
 }
 
 /* The config, and its rivals for the name it has or had. */

@@ -71,14 +71,24 @@ void node_changed(const struct change *c)
 				     json_at(c->now, "metadata", "labels"));
 
 	wake(c, CONTROLLER_NODE_STATE, c->key);
-	node_resources_update(c->from->resources, c->old, c->now, wake_resource, (void *)c);
+	node_names_update(c->from->resources, json_at(c->old, "status", "allocatable"),
+			  json_at(c->now, "status", "allocatable"), wake_resource, (void *)c);
 	if (!same_labels)
 		wake_rivals(c);
 }
 
+/* Whether links are known at all concerns each config that names one. */
+static void wake_link(void *arg, const char *link)
+{
+	controllers_wake_configs(arg, CONFIG_BY_MASTER, *link == '/' ? NODE_LINKS_REPORTED : link);
+}
+
 void node_state_changed(const struct change *c)
 {
+	json_auto_t *before = node_links_of(c->old), *after = node_links_of(c->now);
+
 	wake(c, CONTROLLER_NODE_STATE, json_name(c->now ? c->now : c->old));
+	node_names_update(c->from->links, before, after, wake_link, (void *)c);
 }
 
 /* The nodes that its old or new nodeSelector selects. */

@@ -88,7 +88,7 @@ void gather_resource(const struct controller_sources *from, json_t *world, const
 	json_t *resources = json_need_object(world, KIND_NODE_RESOURCE);
 	auto_free char *resource = multus_config_resource(config);
 
-	if (*resource && node_resources_have(from->resources, resource))
+	if (*resource && node_names_have(from->resources, resource))
 		json_put_bool(resources, resource, true);
 }
 
@@ -100,8 +100,32 @@ void gather_network_resource(const struct controller_sources *from, json_t *worl
 	auto_free char *resource = str_printf("%s%s%s", from->resource_prefix,
 					      *from->resource_prefix ? "/" : "", name);
 
-	if (node_resources_have(from->resources, resource))
+	if (node_names_have(from->resources, resource))
 		json_put_bool(resources, resource, true);
+}
+
+struct masters {
+	const struct node_names *links;
+	json_t *present;
+};
+
+static void add_master(void *arg, const char *field, const char *link)
+{
+	const struct masters *masters = arg;
+
+	if (node_names_have(masters->links, link))
+		json_put_bool(masters->present, link, true);
+}
+
+void gather_masters(const struct controller_sources *from, json_t *world, const json_t *config)
+{
+	struct masters masters = {.links = from->links};
+
+	if (node_names_have(from->links, NODE_LINKS_UNKNOWN) ||
+	    !node_names_have(from->links, NODE_LINKS_REPORTED))
+		return;
+	masters.present = json_need_object(world, KIND_NODE_LINK);
+	multus_config_masters(config, add_master, &masters);
 }
 
 void gather_group(const struct controller_sources *from, json_t *world, const char *group)

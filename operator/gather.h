@@ -46,6 +46,12 @@ void gather_resource(const struct controller_sources *from, json_t *world, const
 void gather_network_resource(const struct controller_sources *from, json_t *world,
 			     const json_t *network);
 
+/*
+ * The interfaces that a SpiderMultusConfig is over, if a node has them. No list at all while a node
+ * does not report its interfaces.
+ */
+void gather_masters(const struct controller_sources *from, json_t *world, const json_t *config);
+
 /* The SpiderMultusConfigs of a group ("KEY=VALUE", reconcilers/admission/pod_inject.h). */
 void gather_group(const struct controller_sources *from, json_t *world, const char *group);
 

@@ -18,6 +18,7 @@
 #include "reconcilers/maintenance/drain.h"
 #include "reconcilers/spider/cni_config.h"
 #include "reconcilers/spider/multus_config_check.h"
+#include "reconcilers/sriov/node_names.h"
 #include "reconcilers/sriov/sriov_network.h"
 
 /* ---- indexes --------------------------------------------------------------------------------- */
@@ -100,6 +101,17 @@ static void index_config_resource(const json_t *config, struct cache_values *val
 
 	if (*resource)
 		cache_index_value(values, resource);
+}
+
+static void index_master(void *arg, const char *field, const char *link)
+{
+	cache_index_value(arg, link);
+	cache_index_value(arg, NODE_LINKS_REPORTED);
+}
+
+static void index_config_masters(const json_t *config, struct cache_values *values)
+{
+	multus_config_masters(config, index_master, values);
 }
 
 /* Of a pod or a namespace: the group that it asks for itself. */
@@ -313,7 +325,7 @@ const struct operator_kind operator_kinds[] = {
 		DROP(drop_common),
 		.cache = {.project = project_object,
 			  .indexes = {index_config_nad, index_config_group, index_config_pools,
-				      index_config_resource}},
+				      index_config_resource, index_config_masters}},
 		.changed = {config_changed, inject_config_changed},
 		.gather = gather_claim_and_pools,
 		.writes = KIND_PATCHED | KIND_STATUS,

@@ -39,7 +39,7 @@ struct manager {
 	struct address_metrics *address_metrics;
 	struct census *census;
 	struct ip_pool_index *pools;
-	struct node_resources *resources;
+	struct node_names *resources, *links;
 	struct applier *applier;
 	struct controller_sources sources;
 	struct controller_state {
@@ -791,7 +791,8 @@ struct manager *manager_new(const struct manager_config *config)
 	manager->looks = looks_new(config->client, on_looked, manager);
 	manager->census = census_new();
 	manager->pools = ip_pool_index_new();
-	manager->resources = node_resources_new();
+	manager->resources = node_names_new();
+	manager->links = node_names_new();
 	for (size_t i = 0; i < CONTROLLER_COUNT; i++) {
 		manager->controllers[i] = (struct controller_state){
 			.queue = queue_new(config->loop, wake_turn, manager),
@@ -819,6 +820,7 @@ struct manager *manager_new(const struct manager_config *config)
 		.boxes = manager->boxes,
 		.pools = manager->pools,
 		.resources = manager->resources,
+		.links = manager->links,
 		.ns = config->ns,
 		.resource_prefix = config->resource_prefix,
 		.config_ns = config->config_ns,
@@ -861,7 +863,8 @@ void manager_free(struct manager *manager)
 	address_metrics_free(manager->address_metrics);
 	census_free(manager->census);
 	ip_pool_index_free(manager->pools);
-	node_resources_free(manager->resources);
+	node_names_free(manager->resources);
+	node_names_free(manager->links);
 	mem_free(manager);
 }
 

@@ -7,7 +7,7 @@
 
 #include "lib/json/json.h"
 #include "reconcilers/core/kinds.h"
-#include "reconcilers/sriov/node_resources.h"
+#include "reconcilers/sriov/node_names.h"
 #include "reconcilers/sriov/node_state.h"
 
 /* Remove all members of an object but these. */

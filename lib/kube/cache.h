@@ -28,7 +28,7 @@ struct cache_values;
 typedef void cache_index_fn(const json_t *object, struct cache_values *values);
 void cache_index_value(struct cache_values *values, const char *value);
 
-enum { CACHE_MAX_INDEXES = 4 };
+enum { CACHE_MAX_INDEXES = 5 };
 
 struct cache_kind {
 	bool live; /* keep values, not text */

@@ -2,6 +2,7 @@
  * The part "node" of the observed document, and which functions nobody may touch.
  */
 #include <fcntl.h>
+#include <net/if_arp.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/statvfs.h>
@@ -220,6 +221,55 @@ static json_t *rival_programs(const struct view *view)
 	return ret;
 }
 
+/* ---- what networks can be over --------------------------------------------------------------- */
+
+/* More than a machine with 16 NICs, their VLANs and bonds has. */
+#define LINKS_MAX 128
+
+/* Not the ends of pods' and machines' own cables, nor VFs, which come and go with pods. */
+static bool is_for_networks(const struct view *view, const struct rtnl_interface *interface)
+{
+	const char *function = json_str_at(view->functions, interface->name);
+
+	if (interface->type == ARPHRD_LOOPBACK || str_eq(interface->kind, "veth") ||
+	    str_eq(interface->kind, "tun"))
+		return false;
+	return !function || !pci_is_vf(view->host, function);
+}
+
+static int by_text(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Sorted; NULL when they are too many to be told. */
+static json_t *links_of(const struct view *view)
+{
+	json_auto_t *names = json_object();
+	const char *sorted[LINKS_MAX], *key;
+	json_t *ret, *value, *name;
+	size_t n = 0, k;
+
+	for (size_t i = 0; i < view->interfaces.n; i++) {
+		const struct rtnl_interface *interface = &view->interfaces.items[i];
+
+		if (!is_for_networks(view, interface))
+			continue;
+		json_put_bool(names, interface->name, true);
+		json_array_foreach (interface->alt_names, k, name)
+			json_put_bool(names, json_string_value(name), true);
+	}
+	if (json_object_size(names) > LINKS_MAX)
+		return NULL;
+	json_each (names, key, value)
+		sorted[n++] = key;
+	qsort(sorted, n, sizeof(*sorted), by_text);
+	ret = json_array();
+	for (size_t i = 0; i < n; i++)
+		json_array_append_new(ret, json_string(sorted[i]));
+	return ret;
+}
+
 json_t *view_node_entry(const struct view *view)
 {
 	json_t *ret = json_object();
@@ -236,6 +286,7 @@ json_t *view_node_entry(const struct view *view)
 	json_put_bool(ret, "sysfsWritable", sysfs_is_writable(view));
 	json_put(ret, "protected", json_incref(view->protected));
 	json_put(ret, "modules", loaded_modules(view));
+	json_put(ret, "links", links_of(view));
 	json_put_bool(ret, "networkManager", has_network_manager(view));
 	if (view->flags & HOST_OBSERVE_HOLDERS)
 		json_put(ret, "rivals", rival_programs(view));

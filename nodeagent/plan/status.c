@@ -339,6 +339,8 @@ static void put_observed(json_t *status, const struct status_input *in)
 	json_put(status, "interfaces", observed_status_interfaces(in->observed));
 	(void)json_object_del(json_need_object(status, "system"), "rdmaMode");
 	json_put_str(json_need_object(status, "system"), "rdmaMode", mode);
+	(void)json_object_del(status, "links");
+	json_put(status, "links", json_incref(json_at(in->observed, "node", "links")));
 }
 
 static void put_vfs(json_t *status, const json_t *plan)

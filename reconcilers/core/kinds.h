@@ -35,8 +35,14 @@
 #define KIND_POOL_REPORT   "poolreports"
 #define POOL_REPORT_PREFIX "pool:"
 
-/* Not an API kind: extended resources that some node offers, by name (node_resources.h). */
+/* Not an API kind: extended resources that some node offers, by name (node_names.h). */
 #define KIND_NODE_RESOURCE "noderesources"
+
+/*
+ * Not an API kind: network interfaces that some node has, by name (node_names.h). Absent while not
+ * every node reports them.
+ */
+#define KIND_NODE_LINK "nodelinks"
 
 struct kind_info {
 	const char *id;    /* plural */

@@ -3,6 +3,7 @@
  */
 #include "reconcilers/spider/multus_config_check.h"
 
+#include <ctype.h>
 #include <limits.h>
 #include <string.h>
 
@@ -669,6 +670,23 @@ void multus_config_pools(const json_t *object, void (*visit)(void *arg, const ch
 	visit_pools(json_at(block, "ippools"), "ipv6", visit, arg);
 }
 
+void multus_config_masters(const json_t *object,
+			   void (*visit)(void *arg, const char *field, const char *link), void *arg)
+{
+	const struct cni_type *type = cni_type_of(object);
+	const json_t *master = type ? json_at(object, "spec", type->block, "master") : NULL, *link;
+	size_t i;
+
+	if (json_is_string(master))
+		visit(arg, "master", json_string_value(master));
+	json_array_foreach (master, i, link) {
+		auto_free char *field = str_printf("master[%zu]", i);
+
+		if (json_is_string(link))
+			visit(arg, field, json_string_value(link));
+	}
+}
+
 char *multus_config_resource(const json_t *object)
 {
 	const struct cni_type *type = cni_type_of(object);
@@ -679,7 +697,8 @@ char *multus_config_resource(const json_t *object)
 
 struct missing {
 	const json_t *world;
-	const char *field, *family; /* "ipv4" or "ipv6": the list that names the pool */
+	const char *field;  /* in front of what is named */
+	const char *family; /* "ipv4" or "ipv6": the list that names the pool */
 	struct problems *warnings;
 };
 
@@ -702,6 +721,29 @@ static void warn_of_pool(void *arg, const char *pool)
 			    pool);
 }
 
+/* "ens1f0v3", "ens1f0np0v3": VFs have such names, and are in pods as often as not. */
+static bool names_vf(const char *link)
+{
+	size_t len = strlen(link), digits = 0;
+
+	while (digits < len && isdigit((unsigned char)link[len - digits - 1]))
+		digits++;
+	return digits > 0 && digits + 1 < len && link[len - digits - 1] == 'v';
+}
+
+static void warn_of_master(void *arg, const char *field, const char *link)
+{
+	const struct missing *missing = arg;
+	auto_free char *where = str_printf("%s.%s", missing->field, field);
+
+	if (!world_get(missing->world, KIND_NODE_LINK, link) && !names_vf(link))
+		problem_add(missing->warnings, "MasterMissing", where,
+			    "names %.15s, which no node has: correct the name, pods get no "
+			    "interface over it; status.links of SriovNetworkNodeStates names those "
+			    "there are",
+			    link);
+}
+
 void multus_config_warn_missing(const json_t *world, const json_t *object,
 				struct problems *warnings)
 {
@@ -717,6 +759,12 @@ void multus_config_warn_missing(const json_t *world, const json_t *object,
 
 		if (has_ipam && world_kind(world, KIND_IP_POOL))
 			visit_pools(json_at(block, "ippools"), families[i], warn_of_pool, &missing);
+	}
+	if (world_kind(world, KIND_NODE_LINK)) {
+		auto_free char *parent = str_printf("spec.%s", type->block);
+		struct missing missing = {world, parent, NULL, warnings};
+
+		multus_config_masters(object, warn_of_master, &missing);
 	}
 	if (*resource && world_kind(world, KIND_NODE_RESOURCE) &&
 	    !world_get(world, KIND_NODE_RESOURCE, resource)) {

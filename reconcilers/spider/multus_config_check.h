@@ -32,8 +32,8 @@ void multus_config_warn(const json_t *object, struct problems *warnings);
 void multus_config_check_injection(const json_t *object, bool rdma, struct problems *problems);
 
 /*
- * Named pools, and the resource, that do not exist: PoolMissing, ResourceMissing; pools of the
- * other family: PoolOfOtherFamily. For a config without problems. World: as in multus_config.h.
+ * Named pools, the resource and interfaces of nodes that do not exist: PoolMissing,
+ * ResourceMissing, MasterMissing; pools of the other family: PoolOfOtherFamily. For a config without problems. World: as in multus_config.h.
  */
 void multus_config_warn_missing(const json_t *world, const json_t *object,
 				struct problems *warnings);
@@ -44,6 +44,14 @@ void multus_config_warn_missing(const json_t *world, const json_t *object,
  */
 void multus_config_pools(const json_t *object, void (*visit)(void *arg, const char *pool),
 			 void *arg);
+
+/*
+ * Visit the interfaces of nodes that the config's is over, each with its field ("master",
+ * "master[1]"). For indexes of the cache, too.
+ */
+void multus_config_masters(const json_t *object,
+			   void (*visit)(void *arg, const char *field, const char *link),
+			   void *arg);
 
 /*
  * The resource that pods need for the config's network, "" when there is none. Returns new; free().

@@ -35,7 +35,8 @@ struct interface {
 	char name[16], parent[24], kind[16], master[16];
 	int index;
 	uint32_t mtu;
-	bool up, away, is_ib;
+	uint16_t type; /* ARPHRD_… */
+	bool up, away;
 	unsigned char mac[6];
 };
 
@@ -182,7 +183,11 @@ static struct interface *add_interface(struct host_tree *tree, const char *name,
 	auto_free char *text = NULL;
 
 	assert(tree->n_interfaces < INTERFACES_MAX);
-	*added = (struct interface){.index = ++tree->next_index, .mtu = 1500};
+	*added = (struct interface){
+		.index = ++tree->next_index,
+		.mtu = 1500,
+		.type = str_eq(name, "lo") ? ARPHRD_LOOPBACK : ARPHRD_ETHER,
+	};
 	(void)snprintf(added->name, sizeof(added->name), "%s", name);
 	(void)snprintf(added->parent, sizeof(added->parent), "%s", parent ? parent : "");
 	/* Random at each creation, like those of VFs that nobody gave one. */
@@ -316,7 +321,7 @@ void host_tree_add_pf(struct host_tree *tree, const struct tree_pf *is)
 	if (is->netdev) {
 		struct interface *added = add_interface(tree, is->netdev, is->address);
 
-		added->is_ib = is->is_ib;
+		added->type = is->is_ib ? ARPHRD_INFINIBAND : ARPHRD_ETHER;
 		(void)snprintf(added->master, sizeof(added->master), "%s",
 			       is->master ? is->master : "");
 	}
@@ -342,7 +347,7 @@ static int bind_vf(struct host_tree *tree, struct pf *pf, int number, const char
 	if (!interface_at(tree, vf->address)) {
 		struct interface *added = add_interface(tree, name, vf->address);
 
-		added->is_ib = pf->is.is_ib;
+		added->type = pf->is.is_ib ? ARPHRD_INFINIBAND : ARPHRD_ETHER;
 		if (!text_mac_is_zero(vf->admin_mac))
 			memcpy(added->mac, vf->admin_mac, 6);
 	}
@@ -544,7 +549,7 @@ static void add_link(struct host_tree *tree, const struct interface *interface, 
 		     struct strbuf *answer)
 {
 	struct ifinfomsg header = {.ifi_index = interface->index,
-				   .ifi_type = interface->is_ib ? ARPHRD_INFINIBAND : ARPHRD_ETHER,
+				   .ifi_type = interface->type,
 				   .ifi_flags = interface->up ? IFF_UP : 0};
 	struct nl_msg *msg = nlmsg_alloc_size(65536);
 	struct pf *pf = pf_by(tree, interface->parent);

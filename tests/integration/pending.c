@@ -22,7 +22,7 @@
 #include "reconcilers/spider/ip_pool.h"
 #include "reconcilers/spider/multus_config.h"
 #include "reconcilers/spider/reserved_ip.h"
-#include "reconcilers/sriov/node_resources.h"
+#include "reconcilers/sriov/node_names.h"
 #include "reconcilers/sriov/node_state.h"
 #include "reconcilers/sriov/policy_status.h"
 #include "reconcilers/sriov/pool_config.h"

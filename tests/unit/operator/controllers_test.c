@@ -14,6 +14,9 @@
 #define CONFIG(name, annotations, block)                                                           \
 	"{metadata: {name: " name ", namespace: net, annotations: {" annotations                   \
 	"}}, spec: {cniType: macvlan, macvlan: {master: [eth1], " block "}}}"
+#define OVER(name, masters)                                                                        \
+	"{metadata: {name: " name ", namespace: net}, spec: {cniType: macvlan, macvlan: "          \
+	"{master: [" masters "]}}}"
 #define POD(name, ns, annotations)                                                                 \
 	"{metadata: {name: " name ", namespace: " ns ", annotations: {" annotations                \
 	"}}, spec: {containers: [{}]}, status: {phase: Running}}"
@@ -114,6 +117,37 @@ static void the_first_and_the_last_node_with_a_resource_wake_the_configs_that_ne
 	expect_woken(t, "node-state w1;");
 	mirrored_remove(t, KIND_NODE, "w2");
 	expect_woken(t, "multus-config net/a;node-state w2;");
+}
+
+static void a_config_sees_its_masters_once_every_node_reports_links(void **state)
+{
+	static const char w1[] = "{metadata: {name: w1, namespace: orbweaver-system}, "
+				 "status: {links: [ens1, bond0]}}";
+	struct mirrored_test *t = *state;
+	json_auto_t *before = NULL, *after = NULL, *unknown = NULL;
+
+	mirrored_put(t, KIND_MULTUS_CONFIG, OVER("a", "ens1, ens2"));
+	mirrored_put(t, KIND_MULTUS_CONFIG, OVER("b", "ens3"));
+	free(mirrored_woken(t));
+	before = world_of(t, CONTROLLER_MULTUS_CONFIG, "net/a");
+	assert_null(json_at(before, KIND_NODE_LINK));
+	mirrored_put(t, KIND_NODE_STATE, w1);
+	expect_woken(t, "multus-config net/a;multus-config net/b;node-state w1;");
+	after = world_of(t, CONTROLLER_MULTUS_CONFIG, "net/a");
+	assert_non_null(json_at(after, KIND_NODE_LINK, "ens1"));
+	assert_null(json_at(after, KIND_NODE_LINK, "ens2"));
+	assert_int_equal(json_object_size(json_at(after, KIND_NODE_LINK)), 1);
+	mirrored_put(t, KIND_NODE_STATE,
+		     "{metadata: {name: w2, namespace: orbweaver-system}, status: {}}");
+	expect_woken(t, "multus-config net/a;multus-config net/b;node-state w2;");
+	unknown = world_of(t, CONTROLLER_MULTUS_CONFIG, "net/a");
+	assert_null(json_at(unknown, KIND_NODE_LINK));
+	mirrored_put(
+		t, KIND_NODE_STATE,
+		"{metadata: {name: w2, namespace: orbweaver-system}, status: {links: [ens3]}}");
+	expect_woken(t, "multus-config net/a;multus-config net/b;node-state w2;");
+	mirrored_remove(t, KIND_NODE_STATE, "orbweaver-system/w2");
+	expect_woken(t, "multus-config net/b;node-state w2;");
 }
 
 static void a_network_looks_for_its_resource_when_it_comes_and_goes(void **state)
@@ -348,6 +382,7 @@ int main(void)
 		mirrored_unit_test(a_config_sees_the_pools_and_the_resource_that_it_names),
 		mirrored_unit_test(
 			the_first_and_the_last_node_with_a_resource_wake_the_configs_that_need_it),
+		mirrored_unit_test(a_config_sees_its_masters_once_every_node_reports_links),
 		mirrored_unit_test(a_network_looks_for_its_resource_when_it_comes_and_goes),
 		mirrored_unit_test(the_rest_of_an_old_stack_is_looked_at),
 		mirrored_unit_test(pods_that_do_not_ask_are_not_kept),

@@ -81,7 +81,8 @@ SUPPORT void mirrored_open(struct mirrored_test *t)
 		.findings = t->findings,
 		.boxes = boxes_new(),
 		.pools = ip_pool_index_new(),
-		.resources = node_resources_new(),
+		.resources = node_names_new(),
+		.links = node_names_new(),
 		.ns = "orbweaver-system",
 		.resource_prefix = "spidernet.io",
 		.config_ns = "spiderpool",
@@ -106,7 +107,8 @@ SUPPORT void mirrored_close(struct mirrored_test *t)
 	findings_free(t->findings);
 	boxes_free(t->sources.boxes);
 	ip_pool_index_free(t->sources.pools);
-	node_resources_free(t->sources.resources);
+	node_names_free(t->sources.resources);
+	node_names_free(t->sources.links);
 	json_decref(t->woken);
 	scripted_close(&t->server);
 	json_decref(t->sources.policy_namespaces);

@@ -83,6 +83,19 @@ static void shows_a_pf_as_users_know_it(void **state)
 			    "\"pciAddress\":\"0000:01:00.0\",\"totalvfs\":7,\"vendor\":\"8086\"}");
 }
 
+static void names_what_networks_can_be_over(void **state)
+{
+	json_auto_t *observed = NULL, *links = NULL;
+	auto_free char *text = NULL;
+
+	host_tree_add_pf(*state, &tree_mlx);
+	host_tree_add_pf(*state, &igb);
+	write_sysfs(*state, MLX "/sriov_numvfs", "4");
+	observed = look(*state);
+	text = json_text(json_at(observed, "node", "links"));
+	assert_string_equal(text, "[\"enp1s0\",\"ens1f0np0\"]");
+}
+
 static void sorts_pfs_by_address_and_128_vfs_by_number(void **state)
 {
 	json_auto_t *observed = NULL;
@@ -473,6 +486,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(shows_a_pf_as_users_know_it),
+		TEST(names_what_networks_can_be_over),
 		TEST(sorts_pfs_by_address_and_128_vfs_by_number),
 		TEST(says_the_same_bytes_when_nothing_changed),
 		TEST(takes_a_vf_in_a_pod_as_in_use_and_not_as_gone),

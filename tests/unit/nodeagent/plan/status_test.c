@@ -26,7 +26,8 @@ static json_t *compose(const char *plan_text, const char *failures_text, const c
 		       const json_t *before, const char *now)
 {
 	json_auto_t *plan = yaml(plan_text), *failures = yaml(failures_text);
-	json_auto_t *observed = yaml("{'interfaces': [{'pciAddress': '0000:3b:00.0', 'Vfs': "
+	json_auto_t *observed = yaml("{'node': {'links': ['bond0', 'ens1']}, "
+				     "'interfaces': [{'pciAddress': '0000:3b:00.0', 'Vfs': "
 				     "[{'vfID': 0, 'host': {}}], 'host': {'ifindex': 2}}], "
 				     "'rdma': {'netnsMode': 'shared'}, 'problems': []}");
 
@@ -165,6 +166,7 @@ static void shows_what_was_observed_without_what_is_ours(void **state)
 
 	assert_true(json_same(json_at(status, "interfaces"), want));
 	assert_string_equal(json_str_at(status, "system", "rdmaMode"), "shared");
+	assert_string_equal(json_string_value(json_array_get(json_at(status, "links"), 1)), "ens1");
 	assert_int_equal(json_integer_value(json_at(status, "observedGeneration")), 7);
 	assert_int_equal(json_integer_value(json_at(status, "wantedVfs")), 4);
 	assert_int_equal(json_integer_value(json_at(status, "presentVfs")), 4);

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "lib/json/json.h"
-#include "reconcilers/sriov/node_resources.h"
+#include "reconcilers/sriov/node_names.h"
 #include "tests/support/yaml.h"
 
 static struct strbuf told;
@@ -23,32 +23,29 @@ static void tell(void *arg, const char *name)
 	strbuf_addf(&told, "%s ", name);
 }
 
-static void update(struct node_resources *resources, const char *old, const char *now,
-		   const char *want)
+static void update(struct node_names *names, const char *old, const char *now, const char *want)
 {
 	json_auto_t *before = old ? yaml(old) : NULL, *after = now ? yaml(now) : NULL;
 
-	node_resources_update(resources, before, after, tell, NULL);
+	node_names_update(names, before, after, tell, NULL);
 	assert_string_equal(strbuf_str(&told), want);
 	strbuf_done(&told);
 }
 
-#define NODE(names) "{status: {allocatable: {" names "}}}"
-
 static void the_first_and_the_last_node_are_told(void **state)
 {
-	auto_node_resources struct node_resources *resources = node_resources_new();
+	auto_node_names struct node_names *names = node_names_new();
 
-	update(resources, NULL, NODE("a/x: true, a/y: true"), "a/x a/y ");
-	update(resources, NULL, NODE("a/x: true"), "");
-	assert_true(node_resources_have(resources, "a/x"));
-	update(resources, NODE("a/x: true, a/y: true"), NODE("a/x: true"), "a/y ");
-	assert_false(node_resources_have(resources, "a/y"));
-	update(resources, NODE("a/x: true"), NULL, "");
-	update(resources, NODE("a/x: true"), "{metadata: {name: n}}", "a/x ");
-	assert_false(node_resources_have(resources, "a/x"));
+	update(names, NULL, "{a/x: true, a/y: true}", "a/x a/y ");
+	update(names, NULL, "{a/x: true}", "");
+	assert_true(node_names_have(names, "a/x"));
+	update(names, "{a/x: true, a/y: true}", "{a/x: true}", "a/y ");
+	assert_false(node_names_have(names, "a/y"));
+	update(names, "{a/x: true}", NULL, "");
+	update(names, "{a/x: true}", "{}", "a/x ");
+	assert_false(node_names_have(names, "a/x"));
 	/* Told of a node that was never heard of. */
-	update(resources, NODE("a/x: true"), NULL, "");
+	update(names, "{a/x: true}", NULL, "");
 }
 
 static void extended_resources_are_told_from_others(void **state)
@@ -66,11 +63,27 @@ static void extended_resources_are_told_from_others(void **state)
 	assert_null(node_resources_of(NULL));
 }
 
+static void links_are_known_where_a_node_reports_them(void **state)
+{
+	json_auto_t *reports = yaml("{status: {links: [bond0, /reported, 7, ens1]}}");
+	json_auto_t *none = yaml("{status: {links: []}}"), *silent = yaml("{status: {}}");
+	json_auto_t *all = yaml("{bond0: true, ens1: true, /reported: true}");
+	json_auto_t *only = yaml("{/reported: true}"), *unknown = yaml("{/unknown: true}");
+	json_auto_t *got = node_links_of(reports), *got_none = node_links_of(none);
+	json_auto_t *got_unknown = node_links_of(silent);
+
+	assert_true(json_same(got, all));
+	assert_true(json_same(got_none, only));
+	assert_true(json_same(got_unknown, unknown));
+	assert_null(node_links_of(NULL));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_first_and_the_last_node_are_told),
 		cmocka_unit_test(extended_resources_are_told_from_others),
+		cmocka_unit_test(links_are_known_where_a_node_reports_them),
 	};
 
 	json_init();

@@ -1,0 +1,122 @@
+/*
+ * Names that nodes have, counted; see the header.
+ */
+#include "reconcilers/sriov/node_names.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#include "lib/base/map.h"
+#include "lib/base/mem.h"
+#include "lib/base/str.h"
+#include "lib/json/json.h"
+
+struct node_names {
+	struct map nodes; /* name to the number of nodes that have it, as a pointer */
+};
+
+struct node_names *node_names_new(void)
+{
+	return mem_new(struct node_names);
+}
+
+void node_names_free(struct node_names *names)
+{
+	if (!names)
+		return;
+	map_done(&names->nodes);
+	mem_free(names);
+}
+
+static bool is_extended(const char *name)
+{
+	const char *slash = strchr(name, '/');
+	auto_free char *domain = slash ? str_ndup(name, (size_t)(slash - name)) : NULL;
+
+	return domain && !str_eq(domain, "kubernetes.io") && !str_ends(domain, ".kubernetes.io");
+}
+
+json_t *node_resources_of(const json_t *allocatable)
+{
+	json_t *names = NULL, *quantity;
+	const char *name;
+
+	json_each (allocatable, name, quantity) {
+		if (!is_extended(name) || str_eq(json_string_value(quantity), "0"))
+			continue;
+		if (!names)
+			names = json_object();
+		json_put_bool(names, name, true);
+	}
+	return names;
+}
+
+json_t *node_links_of(const json_t *state)
+{
+	const json_t *links = json_at(state, "status", "links");
+	json_t *names = state ? json_object() : NULL, *link;
+	size_t i;
+
+	if (!state)
+		return NULL;
+	json_put_bool(names, links ? NODE_LINKS_REPORTED : NODE_LINKS_UNKNOWN, true);
+	json_array_foreach (links, i, link)
+		if (json_is_string(link) && !strchr(json_string_value(link), '/'))
+			json_put_bool(names, json_string_value(link), true);
+	return names;
+}
+
+static uintptr_t count_of(const struct node_names *names, const char *name)
+{
+	return (uintptr_t)map_get(&names->nodes, name);
+}
+
+static void set_count(struct node_names *names, const char *name, uintptr_t count)
+{
+	if (count)
+		map_set(&names->nodes, name, (void *)count);
+	else
+		map_del(&names->nodes, name);
+}
+
+/* The names that only one of them has. */
+static json_t *difference(const json_t *a, const json_t *b)
+{
+	json_t *names = json_array(), *value;
+	const char *name;
+
+	json_each (a, name, value)
+		if (!json_object_get(b, name))
+			json_array_append_new(names, json_string(name));
+	return names;
+}
+
+void node_names_update(struct node_names *names, const json_t *old, const json_t *now,
+		       void (*changed)(void *arg, const char *name), void *arg)
+{
+	json_auto_t *gone = difference(old, now), *come = difference(now, old);
+	json_t *name;
+	size_t i;
+
+	json_array_foreach (come, i, name) {
+		uintptr_t count = count_of(names, json_string_value(name)) + 1;
+
+		set_count(names, json_string_value(name), count);
+		if (count == 1)
+			changed(arg, json_string_value(name));
+	}
+	json_array_foreach (gone, i, name) {
+		uintptr_t count = count_of(names, json_string_value(name));
+
+		if (count == 0)
+			continue;
+		set_count(names, json_string_value(name), count - 1);
+		if (count == 1)
+			changed(arg, json_string_value(name));
+	}
+}
+
+bool node_names_have(const struct node_names *names, const char *name)
+{
+	return count_of(names, name) > 0;
+}

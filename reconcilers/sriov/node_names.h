@@ -1,0 +1,49 @@
+/*
+ * What do the cluster's nodes have, by name: extended resources, network interfaces? A count per
+ * name, so that one node's change costs what that node has.
+ *
+ * The operator's cache keeps it up to date; it wakes the configs that use a name when the first
+ * node has it and when the last one ceases to.
+ */
+#ifndef ORBWEAVER_RECONCILERS_SRIOV_NODE_NAMES_H
+#define ORBWEAVER_RECONCILERS_SRIOV_NODE_NAMES_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "lib/base/own.h"
+
+struct node_names;
+
+struct node_names *node_names_new(void);
+void node_names_free(struct node_names *names);
+OWN_DEFINE(struct node_names, node_names_free)
+#define auto_node_names auto_call(node_names_free_p)
+
+/*
+ * For the projection of nodes: names of the extended resources in status.allocatable with a
+ * quantity other than 0, as { name: true }; NULL when there are none. Extended ones have a domain
+ * that is not kubernetes.io (Kubernetes API reference, "Extended resources"). Quantities are left
+ * out: they change with the health of each VF. Returns new.
+ */
+json_t *node_resources_of(const json_t *allocatable);
+
+/*
+ * Names of a SriovNetworkNodeState's status.links, as { name: true }, and NODE_LINKS_REPORTED;
+ * NODE_LINKS_UNKNOWN alone when the node does not report them; NULL for NULL. Returns new. No
+ * interface has a slash in its name (net/core/dev.c, dev_valid_name()).
+ */
+json_t *node_links_of(const json_t *state);
+#define NODE_LINKS_REPORTED "/reported"
+#define NODE_LINKS_UNKNOWN  "/unknown"
+
+/*
+ * A node had the names `old` and has `now`, as above (either may be NULL). changed(arg, name) is
+ * called for each name that appears in the cluster or leaves it.
+ */
+void node_names_update(struct node_names *names, const json_t *old, const json_t *now,
+		       void (*changed)(void *arg, const char *name), void *arg);
+
+bool node_names_have(const struct node_names *names, const char *name);
+
+#endif

@@ -14,7 +14,6 @@
 #include "lib/base/mem.h"
 #include "lib/base/metrics.h"
 #include "lib/base/str.h"
-#include "lib/http/certificate.h"
 #include "lib/http/probes.h"
 #include "lib/json/json.h"
 #include "lib/kube/api.h"
@@ -26,7 +25,7 @@
 #include "lib/loop/loop.h"
 #include "operator/debug.h"
 #include "operator/manager.h"
-#include "operator/metrics_access.h"
+#include "operator/metrics_server.h"
 #include "operator/options.h"
 #include "operator/troubles.h"
 #include "operator/webhook.h"
@@ -51,8 +50,6 @@ enum {
 	 */
 	VERSION_TIMEOUT_MS = 5000,
 	VERSION_AGAIN_MS = 2000,
-	/* Who looks at it does not check it. */
-	METRICS_CERTIFICATE_S = 3650 * 86400,
 	/* Some hundred authorities. */
 	CLIENT_CA_MAX = 1024 * 1024,
 	/* More often than the liveness probe looks (manifests/base/operator.yaml). */
@@ -72,9 +69,9 @@ struct orbweaver {
 	struct metrics *metrics;
 	struct metric *leader, *master;
 	struct health *alive, *ready;
-	struct probes metrics_probes, health_probes;
-	struct metrics_access *metrics_access; /* NULL: metrics are for anybody */
-	struct http_server *metrics_server, *health_server;
+	struct probes health_probes;
+	struct metrics_server *metrics_server;
+	struct http_server *health_server;
 	struct troubles *troubles;
 	struct event_object self;
 	struct kube_config config;
@@ -278,46 +275,21 @@ static int read_tls_policy(const struct options *options, struct strbuf *ca,
 	return 0;
 }
 
-/*
- * The certificate is our own, and its authority is told to nobody: Prometheus gets insecureSkipVerify, as for the metrics of
- * controller-runtime.
- */
-static int start_secure_metrics(struct orbweaver *op, const struct http_tls_policy *tls,
-				struct err *err)
-{
-	auto_free char *name = str_printf("orbweaver-operator-metrics.%s.svc", op->options.ns);
-	const char *const names[] = {name};
-	int64_t now_s = clock_wall_us() / 1000000;
-	auto_certificate_set struct certificate_set set = {0};
-	const struct certificate_order order = {"orbweaver metrics", names, ARRAY_LEN(names), now_s,
-						now_s + METRICS_CERTIFICATE_S};
-
-	if (certificate_issue(&order, &set, err) < 0)
-		return -1;
-	op->metrics_access = metrics_access_new(op->client);
-	return probes_serve_metrics(&op->metrics_probes, op->loop, op->options.metrics_addr,
-				    op->metrics,
-				    &(struct probes_secure){
-					    .certificate_pem = set.certificate_pem,
-					    .key_pem = set.key_pem,
-					    .tls = *tls,
-					    .gate = metrics_access_gate(op->metrics_access),
-				    },
-				    &op->metrics_server, err);
-}
-
 static int start_metrics(struct orbweaver *op, struct err *err)
 {
 	auto_strbuf struct strbuf ca = {0};
-	struct http_tls_policy tls = {0};
+	struct metrics_server_config config = {
+		.listen = op->options.metrics_addr,
+		.ns = op->options.ns,
+		.secure = op->options.metrics_secure,
+		.certificate_path = op->options.metrics_cert_path,
+		.metrics = op->metrics,
+	};
 
-	if (!op->options.metrics_secure)
-		return probes_serve_metrics(&op->metrics_probes, op->loop, op->options.metrics_addr,
-					    op->metrics, NULL, &op->metrics_server, err);
-	if (read_tls_policy(&op->options, &ca, &tls, err) < 0)
+	if (read_tls_policy(&op->options, &ca, &config.tls, err) < 0)
 		return -1;
-	tls.client_ca_pem = NULL; /* of webhooks; here it is a token that counts */
-	return start_secure_metrics(op, &tls, err);
+	config.tls.client_ca_pem = NULL; /* of webhooks; here it is a token that counts */
+	return metrics_server_new(op->loop, op->client, &config, &op->metrics_server, err);
 }
 
 /* Before any of them is called, everything that they look at is there. */
@@ -349,7 +321,7 @@ static void finish(void *arg)
 	if (op->webhook)
 		webhook_close(take_ptr(op->webhook), finish, op);
 	else if (op->metrics_server)
-		http_server_close(take_ptr(op->metrics_server), finish, op);
+		metrics_server_close(take_ptr(op->metrics_server), finish, op);
 	else if (op->health_server)
 		http_server_close(take_ptr(op->health_server), finish, op);
 	else if (op->debug)
@@ -409,7 +381,6 @@ static void operator_done(struct orbweaver *op)
 	manager_free(op->manager);
 	lease_free(op->lease);
 	recorder_free(op->recorder);
-	metrics_access_free(op->metrics_access);
 	kube_client_free(op->client);
 	kube_config_done(&op->config);
 	signal_watch_free(op->term);

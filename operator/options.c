@@ -30,6 +30,8 @@ const char options_help[] =
 	"  --metrics-addr HOST:PORT  /metrics (default :8080; \"0\" for none)\n"
 	"  --metrics-secure[=BOOL]   by HTTPS, for bearer tokens that may get /metrics; else\n"
 	"                            $METRICS_SECURE (default false)\n"
+	"  --metrics-cert-path DIR   with tls.crt and tls.key for that, if they are there: read\n"
+	"                            again as they change (default: a certificate of our own)\n"
 	"  --health-addr HOST:PORT   /healthz, /readyz, for the kubelet (default :8081; \"0\" for "
 	"none)\n"
 	"  --leader-elect-lease-duration 15s\n"
@@ -234,6 +236,7 @@ static const struct flag flags[] = {
 	{"leader-elect-retry-period", FLAG_TAKEN, 0, take_retry_period},
 	FLAG("metrics-addr", FLAG_STRING, metrics_addr),
 	FLAG("metrics-secure", FLAG_BOOL, metrics_secure),
+	FLAG("metrics-cert-path", FLAG_STRING, metrics_cert_path),
 	FLAG("health-addr", FLAG_STRING, health_addr),
 	FLAG("debug-addr", FLAG_STRING, debug_addr),
 	FLAG("resource-prefix", FLAG_STRING, resource_prefix),

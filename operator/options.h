@@ -20,7 +20,8 @@ struct options {
 		*pod_name; /* $POD_NAME, else the Deployment's: events about the operator itself */
 	const char *pod_uid; /* $POD_UID; may be NULL */
 	const char *metrics_addr;
-	bool metrics_secure; /* HTTPS, and whoever asks shows a token that may */
+	bool metrics_secure;           /* HTTPS, and whoever asks shows a token that may */
+	const char *metrics_cert_path; /* a folder; NULL: our own certificate */
 	const char *health_addr;
 	const char *debug_addr; /* on loopback; "0": none */
 	const char *log_level;

@@ -137,6 +137,8 @@ t_eq "so does the one with secure metrics" "orbweaver-operator-metrics secure" "
 	([ .[] | select(.kind == "ConfigMap" and .data.secure == "true").metadata.name ] | first) as $name | .[] |
 	select(.kind == "Deployment").spec.template.spec.containers[].env[].valueFrom.configMapKeyRef |
 	select(.name == $name and .optional) | "\(.name) \(.key)"')"
+t_ok "the chart with secure metrics has what that overlay has" says_the_same ". overlays/metrics-secure" "$namespace" policy/v1 \
+	--set=spiderpoolController.prometheus.secure=true
 t_ok "with webhooks the same as that overlay" says_the_same ". overlays/webhook" "$namespace" policy/v1 --set=spiderpoolController.webhook.enabled=true
 t_eq "another namespace is taken everywhere" elsewhere \
 	"$(chart elsewhere policy/v1 | jq -r '.metadata.namespace // empty, (.subjects[]?.namespace)' | sort -u | paste -sd ' ')"

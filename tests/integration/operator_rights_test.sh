@@ -211,7 +211,8 @@ t_wait 90 "with it again it is" o_condition "$configs/refused" True Rendered
 t_wait 10 "nothing is left to do" o_rest
 
 echo "# metrics"
-o_start scraped --metrics-secure
+mkdir "$tmp/certificate"
+o_start scraped --metrics-secure --metrics-cert-path "$tmp/certificate"
 o_wait_ready scraped
 
 # scraped_with HEADER...: the status.
@@ -239,6 +240,31 @@ k create clusterrolebinding reader --clusterrole orbweaver-metrics-reader --serv
 reader=$(token_of reader)
 t_wait 30 "the one with the right is let in" scrapes "$reader" 200
 t_ok "and gets metrics" grep -q '^orbweaver_leader 0$' "$tmp/metrics"
+
+# certificate_for NAME: one that it is its own authority for, in place as a Secret is swapped.
+certificate_for() {
+	openssl req -x509 -newkey rsa:2048 -nodes -days 1 -subj "/CN=$1" -addext "subjectAltName=DNS:$1" \
+		-keyout "$tmp/new.key" -out "$tmp/new.crt" 2>/dev/null
+	mv "$tmp/new.key" "$tmp/certificate/tls.key"
+	mv "$tmp/new.crt" "$tmp/certificate/tls.crt"
+}
+
+# scraped_as NAME: somebody who checks the certificate.
+scraped_as() {
+	curl -sf -o "$tmp/metrics" --noproxy '*' --max-time 10 --cacert "$tmp/certificate/tls.crt" \
+		-H "Authorization: Bearer $reader" --connect-to "$1:443:localhost:$(o_port scraped metrics)" "https://$1/metrics"
+}
+
+certificate_for one.example
+t_wait 30 "the user's certificate is used once it is there" scraped_as one.example
+certificate_for two.example
+t_wait 30 "and the next one" scraped_as two.example
+cp "$tmp/certificate/tls.crt" "$tmp/good.crt"
+echo nonsense >"$tmp/certificate/tls.crt"
+t_wait 30 "one that is none is said" o_logged scraped '.msg == "cannot use the certificate for metrics, keeping the last one"'
+mv "$tmp/good.crt" "$tmp/certificate/tls.crt"
+t_ok "the last one stays meanwhile" scraped_as two.example
+t_wait 30 "and that it is good again" o_logged scraped '.msg == "using the certificate for metrics again"'
 t_ok "no token is in the log" test "$(grep -cF -e "$reader" -e no-token-at-all "$tmp/scraped.log")" = 0
 o_end scraped
 o_end op

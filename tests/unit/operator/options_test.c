@@ -72,6 +72,7 @@ static void takes_settings_from_the_environment(void **state)
 	assert_string_equal(o.webhook_addr, ":9443");
 	assert_null(o.policy_namespaces);
 	assert_true(o.metrics_secure);
+	assert_null(o.metrics_cert_path);
 	assert_int_equal(options_parse(3, argv, config_map, &o, &err), 0);
 	assert_string_equal(o.webhook_addr, ":1");
 	assert_false(o.metrics_secure);

@@ -214,6 +214,7 @@ static int process_start(struct agent_process *p, struct err *err)
 				    "1 while this process is the node's one that executes.", "");
 	count_past(p);
 	p->loop = loop_new();
+	loop_measure_turns(p->loop, p->metrics);
 	p->readiness = readiness_new(p->loop, p->metrics, p->orders);
 	p->term = signal_watch_new(p->loop, SIGTERM, on_terminate, p);
 	p->interrupt = signal_watch_new(p->loop, SIGINT, on_terminate, p);

@@ -446,6 +446,7 @@ static int operator_init(struct orbweaver *op, struct err *err)
 	op->ready = health_new();
 	op->troubles = troubles_new(op->metrics, op->ready);
 	op->loop = loop_new();
+	loop_measure_turns(op->loop, op->metrics);
 	op->term = signal_watch_new(op->loop, SIGTERM, on_terminate, op);
 	op->interrupt = signal_watch_new(op->loop, SIGINT, on_terminate, op);
 	op->toggle = signal_watch_new(op->loop, SIGUSR1, on_toggle, op);

@@ -10,9 +10,14 @@
 
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
+#include "lib/base/metrics.h"
+#include "lib/base/own.h"
 
 struct loop {
 	uv_loop_t uv;
+	uv_prepare_t before_wait; /* with `turns` only */
+	struct metric *turns;     /* NULL: they are not measured */
+	uint64_t began_ns, idle_ns;
 };
 
 struct timer {
@@ -87,9 +92,39 @@ void loop_free(struct loop *loop)
 {
 	if (!loop)
 		return;
+	if (loop->turns)
+		uv_close((uv_handle_t *)&loop->before_wait, NULL);
 	uv_run(&loop->uv, UV_RUN_NOWAIT); /* close callbacks */
 	must(uv_loop_close(&loop->uv));
 	mem_free(loop);
+}
+
+/* From one wait to the next, without what the waits took. */
+static void on_before_wait(uv_prepare_t *uv)
+{
+	struct loop *loop = uv->data;
+	uint64_t now_ns = uv_hrtime(), idle_ns = uv_metrics_idle_time(&loop->uv);
+	uint64_t waited_ns = idle_ns - loop->idle_ns;
+
+	metric_observe(loop->turns, (double)(now_ns - loop->began_ns - waited_ns) / 1e9);
+	loop->began_ns = now_ns;
+	loop->idle_ns = idle_ns;
+}
+
+void loop_measure_turns(struct loop *loop, struct metrics *metrics)
+{
+	static const double bounds[] = {0.001, 0.005, 0.02, 0.1, 0.5, 2};
+
+	assert(loop && metrics && !loop->turns);
+	loop->turns = metric_histogram(metrics, "orbweaver_loop_turn_seconds",
+				       "Time between two waits of the event loop.", "", bounds,
+				       ARRAY_LEN(bounds));
+	must(uv_loop_configure(&loop->uv, UV_METRICS_IDLE_TIME));
+	must(uv_prepare_init(&loop->uv, &loop->before_wait));
+	loop->before_wait.data = loop;
+	must(uv_prepare_start(&loop->before_wait, on_before_wait));
+	uv_unref((uv_handle_t *)&loop->before_wait);
+	loop->began_ns = uv_hrtime();
 }
 
 struct uv_loop_s *loop_uv(struct loop *loop)

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 struct loop;
+struct metrics;
 struct uv_loop_s;
 
 struct loop *loop_new(void);
@@ -21,6 +22,11 @@ void loop_run(struct loop *loop);
 /* Run one turn: whatever is ready now or, with `wait`, the next event. */
 void loop_turn(struct loop *loop, bool wait);
 void loop_stop(struct loop *loop);
+/*
+ * Metric orbweaver_loop_turn_seconds: how long each turn takes from one wait to the next. As long
+ * as a turn takes, nobody else is answered. Once; metrics is borrowed and has to outlive the loop.
+ */
+void loop_measure_turns(struct loop *loop, struct metrics *metrics);
 /* Every handle must have been freed before; pending closes are carried out here. */
 void loop_free(struct loop *loop);
 /* For libraries that are guests of libuv themselves. */

@@ -6,12 +6,15 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/metrics.h"
+#include "lib/base/str.h"
 #include "lib/loop/loop.h"
 
 static struct loop *loop;
@@ -214,6 +217,26 @@ static void the_loop_can_be_stopped_and_run_again(void **state)
 	timer_free(late);
 }
 
+static void a_turn_is_measured_without_the_wait_before_it(void **state)
+{
+	struct metrics *metrics = metrics_new();
+	auto_strbuf struct strbuf text = {0};
+	struct timer *timer = timer_new(loop, count, NULL);
+
+	loop_measure_turns(loop, metrics);
+	timer_start(timer, 60000);
+	loop_run(loop);
+	assert_int_equal(calls, 1);
+	metrics_render(metrics, &text);
+	assert_non_null(strstr(strbuf_str(&text), "orbweaver_loop_turn_seconds_count"));
+	assert_null(strstr(strbuf_str(&text), "orbweaver_loop_turn_seconds_count 0"));
+	assert_non_null(strstr(strbuf_str(&text), "orbweaver_loop_turn_seconds_sum 0\n"));
+	timer_free(timer);
+	loop_free(loop);
+	loop = loop_new();
+	metrics_free(metrics);
+}
+
 #define fresh(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void)
@@ -228,6 +251,7 @@ int main(void)
 		fresh(after_an_error_a_poller_goes_on),
 		fresh(a_signal_is_told_on_the_loop),
 		fresh(the_loop_can_be_stopped_and_run_again),
+		fresh(a_turn_is_measured_without_the_wait_before_it),
 	};
 
 	return cmocka_run_group_tests_name("lib/loop", tests, NULL, NULL);

@@ -145,6 +145,7 @@ format:
 
 format-check:
 	@clang-format --dry-run --Werror $(C_FILES) && echo "format: as clang-format lays it out"
+	@hack/columns $(C_FILES)
 
 shellcheck:
 	@shellcheck -x $(SHELL_FILES) && echo "shellcheck: nothing to say"

@@ -31,7 +31,9 @@ enum cli_output {
 	CLI_YAML,
 };
 
-/* The flags that all commands take: parsing, --help, completion and man page come from one table. */
+/*
+ * The flags that all commands take: parsing, --help, completion and man page come from one table.
+ */
 struct cli_flag {
 	const char *name;  /* without --; NULL ends the table */
 	char letter;       /* 0: it has only its name */
@@ -73,8 +75,7 @@ extern const struct cli_status_info cli_statuses[];
  */
 struct cli_field {
 	const char *path; /* NULL ends the list */
-	const char *
-		type; /* of JSON Schema; "object" and what has no path below it: as its owner writes it */
+	const char *type; /* of JSON Schema; "object" without a path below it: its owner's */
 	const char *about;
 };
 

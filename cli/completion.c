@@ -72,7 +72,7 @@ int completion_run(const struct cli *cli, struct strbuf *out, enum cli_status *r
 		       cli->args[0]);
 }
 
-/* ---- what may stand for the last word ---- */
+/* ---- what may stand for the last word -------------------------------------------------------- */
 
 struct line {
 	struct cli cli; /* flags that say which cluster */

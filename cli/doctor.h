@@ -1,6 +1,6 @@
 /*
- * The command `orbweaver doctor`: what keeps RDMA from working, of nodes by their NodeStates, and of
- * the host that it runs on.
+ * The command `orbweaver doctor`: what keeps RDMA from working, of nodes by their NodeStates, and
+ * of the host that it runs on.
  */
 #ifndef ORBWEAVER_CLI_DOCTOR_H
 #define ORBWEAVER_CLI_DOCTOR_H

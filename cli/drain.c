@@ -1,6 +1,6 @@
 /*
- * Drains. See the header. What is said comes from the NodeStates; what is changed is one annotation,
- * which the operator follows.
+ * Drains. See the header. What is said comes from the NodeStates; what is changed is one
+ * annotation, which the operator follows.
  */
 #include "cli/drain.h"
 

@@ -1,6 +1,6 @@
 /*
- * `orbweaver drain`: which nodes have pods in the way of a change, how far each drain is, and keeping
- * a node out of it.
+ * `orbweaver drain`: which nodes have pods in the way of a change, how far each drain is, and
+ * keeping a node out of it.
  */
 #ifndef ORBWEAVER_CLI_DRAIN_H
 #define ORBWEAVER_CLI_DRAIN_H

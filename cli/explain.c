@@ -86,7 +86,7 @@ const struct cli_field explain_chain_fields[] = {
 	{0},
 };
 
-/* ---- a policy ---- */
+/* ---- a policy -------------------------------------------------------------------------------- */
 
 static json_t *groups_text(const json_t *groups)
 {
@@ -157,7 +157,7 @@ int explain_policy(const struct cli *cli, struct strbuf *out, enum cli_status *r
 	return 0;
 }
 
-/* ---- a resource ---- */
+/* ---- a resource ------------------------------------------------------------------------------ */
 
 int explain_resource(const struct cli *cli, struct strbuf *out, enum cli_status *ret_status,
 		     struct err *err)
@@ -199,7 +199,7 @@ int explain_resource(const struct cli *cli, struct strbuf *out, enum cli_status 
 	return 0;
 }
 
-/* ---- chains of one object ---- */
+/* ---- chains of one object -------------------------------------------------------------------- */
 
 static int print_chain(const struct cli *cli, const json_t *chain, struct strbuf *out,
 		       enum cli_status *ret_status)
@@ -286,7 +286,7 @@ int explain_pod(const struct cli *cli, struct strbuf *out, enum cli_status *ret_
 	return chain ? print_chain(cli, chain, out, ret_status) : -1;
 }
 
-/* ---- a reason ---- */
+/* ---- a reason -------------------------------------------------------------------------------- */
 
 /* docs/reasons.md, as it is when this program is built. */
 __asm__(".pushsection .rodata\n"

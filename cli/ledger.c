@@ -37,7 +37,7 @@ const struct cli_field ledger_fields[] = {
 	{0},
 };
 
-/* ---- what pods say ---- */
+/* ---- what pods say --------------------------------------------------------------------------- */
 
 /*
  * The element of the pod's network-status that has this PCI device, or NULL. `status` is the
@@ -74,7 +74,7 @@ static json_t *joined(const json_t *list)
 	return text.len > 0 ? json_string(strbuf_str(&text)) : NULL;
 }
 
-/* ---- one VF of a node ---- */
+/* ---- one VF of a node ------------------------------------------------------------------------ */
 
 struct place {
 	const json_t *pf, *vf;
@@ -117,7 +117,7 @@ static void put_attachment(json_t *row, const json_t *element)
 		json_put(row, "ips", ips);
 }
 
-/* ---- where they disagree ---- */
+/* ---- where they disagree --------------------------------------------------------------------- */
 
 /* The first thing that is wrong with the row, or NULL: what is the case; what to do. */
 static const char *doubt(const json_t *world, const json_t *seen, const json_t *row,

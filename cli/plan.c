@@ -55,7 +55,7 @@ const struct cli_field plan_fields[] = {
 	{0},
 };
 
-/* ---- the world with the change ---- */
+/* ---- the world with the change --------------------------------------------------------------- */
 
 /* "NAMESPACE/POLICY-": take it out of the world. */
 static int without(const struct cli *cli, json_t *world, const char *argument, struct err *err)
@@ -95,7 +95,7 @@ static int change(const struct cli *cli, json_t *world, struct err *err)
 	return 0;
 }
 
-/* ---- one node ---- */
+/* ---- one node -------------------------------------------------------------------------------- */
 
 /* The operation of a plan, or NULL. */
 static const json_t *find_op(const struct plan *plan, const char *name)
@@ -241,7 +241,7 @@ static void check_objects(const json_t *world, const char *kind,
 	}
 }
 
-/* ---- what is printed ---- */
+/* ---- what is printed ------------------------------------------------------------------------- */
 
 /* The objects that a row has under key, each with the row's node. */
 static void add_rows(json_t *lines, const json_t *row, const char *key)

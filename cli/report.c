@@ -1,9 +1,9 @@
 /*
  * The report. See the header.
  *
- * The page is cli/report.html, with the data of the cluster as JSON in it: what draws it is a script
- * in the page, which puts every text of the cluster into text nodes. Rows are lists, not objects,
- * since there may be ten thousand nodes.
+ * The page is cli/report.html, with the data of the cluster as JSON in it: what draws it is a
+ * script in the page, which puts every text of the cluster into text nodes. Rows are lists, not
+ * objects, since there may be ten thousand nodes.
  */
 #include "cli/report.h"
 
@@ -86,7 +86,7 @@ const struct cli_field report_fields[] = {
 	{0},
 };
 
-/* ---- nodes ---- */
+/* ---- nodes ----------------------------------------------------------------------------------- */
 
 /* Resource names, each once; a row has the place. */
 static int64_t place_of(json_t *resources, json_t *places, const char *name)
@@ -213,7 +213,7 @@ static json_t *nodes_of(const json_t *world, json_t *resources)
 	return nodes;
 }
 
-/* ---- the rest ---- */
+/* ---- the rest -------------------------------------------------------------------------------- */
 
 static json_t *pools_of(const json_t *world)
 {
@@ -322,7 +322,7 @@ static json_t *data_of(const json_t *world)
 	return data;
 }
 
-/* ---- the page ---- */
+/* ---- the page -------------------------------------------------------------------------------- */
 
 /* cli/report.html, as it is when this program is built. */
 __asm__(".pushsection .rodata\n"

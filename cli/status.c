@@ -51,7 +51,7 @@ static bool is_true(const json_t *object, const char *type)
 	return str_eq(json_str_at(condition(object, type), "status"), "True");
 }
 
-/* ---- nodes ---- */
+/* ---- nodes ----------------------------------------------------------------------------------- */
 
 static json_t *resources_text(const json_t *state)
 {
@@ -86,7 +86,7 @@ static json_t *node_row(const json_t *state)
 	return row;
 }
 
-/* ---- findings ---- */
+/* ---- findings -------------------------------------------------------------------------------- */
 
 /* The worst that an object says of itself, or NULL. Worst first. */
 static const json_t *trouble(const json_t *object)

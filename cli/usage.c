@@ -54,7 +54,7 @@ static bool is_hidden_from(const struct cli_flag *flag, const struct cli_command
 	return command && flag->is_special && !(command->takes & 1u << (flag - cli_flags));
 }
 
-/* ---- help ---- */
+/* ---- help ------------------------------------------------------------------------------------ */
 
 enum { HELP_WIDTH = 100 };
 
@@ -149,7 +149,7 @@ void usage_help(const struct cli_command *command, struct strbuf *out)
 	add_statuses(out);
 }
 
-/* ---- man page ---- */
+/* ---- man page -------------------------------------------------------------------------------- */
 
 /* Text for roff: no line of it is a request, no character has a meaning. */
 static void add_roff(struct strbuf *out, const char *text)
@@ -227,7 +227,7 @@ int usage_man(const struct cli *cli, struct strbuf *out, enum cli_status *ret_st
 	return 0;
 }
 
-/* ---- schema ---- */
+/* ---- schema ---------------------------------------------------------------------------------- */
 
 static json_t *type_schema(const char *type)
 {

@@ -25,7 +25,7 @@ enum {
 	CLOSING_MS = 2000,
 };
 
-/* ---- who executes ------------------------------------------------------------------------------------------------------ */
+/* ---- who executes ---------------------------------------------------------------------------- */
 
 static void look_at_lock(void *arg)
 {
@@ -53,7 +53,7 @@ static void look_at_lock(void *arg)
 	node_state_may_write(p->node_state, true);
 }
 
-/* ---- end ---------------------------------------------------------------------------------------------------------------- */
+/* ---- end ------------------------------------------------------------------------------------- */
 
 static void on_all_closed(void *arg)
 {
@@ -74,7 +74,10 @@ static void close_server(void *arg)
 	readiness_close(p->readiness, on_all_closed, p);
 }
 
-/* A step that takes longer is left to itself; the next agent looks at what came of it. Then sockets have their time. */
+/*
+ * A step that takes longer is left to itself; the next agent looks at what came of it. Then sockets
+ * have their time.
+ */
 static void on_giving_up(void *arg)
 {
 	struct agent_process *p = arg;
@@ -139,11 +142,11 @@ static void process_done(struct agent_process *p)
 	own_close_p(&p->kubeletd);
 }
 
-/* ---- start -------------------------------------------------------------------------------------------------------------- */
+/* ---- start ----------------------------------------------------------------------------------- */
 
 /*
- * A kubeconfig, and the files that it names, may be root's alone: they are read once before. A program
- * that prints credentials brings its own system calls along.
+ * A kubeconfig, and the files that it names, may be root's alone: they are read once before. A
+ * program that prints credentials brings its own system calls along.
  */
 static int take_what_is_needed(struct agent_process *p, struct err *err)
 {

@@ -17,7 +17,7 @@ enum {
 	TIDY_MS = 2000,
 };
 
-/* ---- events ------------------------------------------------------------------------------------------------------------ */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 static void tell(void *arg, bool warning, const char *reason, const char *message)
 {
@@ -46,7 +46,7 @@ static void tell_of_config_map(void *arg, const struct event_object *config_map,
 	recorder_tell(p->recorder, config_map, true, reason, message);
 }
 
-/* ---- the report -------------------------------------------------------------------------------------------------------- */
+/* ---- the report ------------------------------------------------------------------------------ */
 
 static json_t *compose(void *arg, const json_t *before, const char *now)
 {
@@ -97,7 +97,7 @@ static void on_reported(void *arg, const char *uid)
 	timer_start(p->tidying, TIDY_MS);
 }
 
-/* ---- the host, and what the kubelet is offered ------------------------------------------------------------------------- */
+/* ---- the host, and what the kubelet is offered ----------------------------------------------- */
 
 static void check_resources(struct agent_process *p)
 {
@@ -170,7 +170,7 @@ static void on_host_event(void *arg, const struct watch_event *event)
 		agent_wake(p->agent);
 }
 
-/* ---- the API server ---------------------------------------------------------------------------------------------------- */
+/* ---- the API server -------------------------------------------------------------------------- */
 
 /* Nobody else can: those who ended had no time. */
 static void tell_restart(struct agent_process *p)
@@ -222,7 +222,7 @@ static void on_trouble(void *arg, const char *what, const struct err *err)
 		log_info("API server answers again", F_STR("what", what));
 }
 
-/* ---- pods and their networks ------------------------------------------------------------------------------------------- */
+/* ---- pods and their networks ----------------------------------------------------------------- */
 
 /* Offers are there before anybody can ask: both begin in one turn of the loop. */
 static void on_look_at_devices(void *arg)
@@ -247,7 +247,7 @@ static bool on_holds(void *arg, const char *uid)
 	return !p->attachments || attachments_hold(p->attachments, uid);
 }
 
-/* ---- other processes --------------------------------------------------------------------------------------------------- */
+/* ---- other processes ------------------------------------------------------------------------- */
 
 static int on_connect(void *arg)
 {
@@ -281,7 +281,7 @@ static void on_kubeletd_lost(void *arg)
 	p->lost(p);
 }
 
-/* ---- beginning and end ------------------------------------------------------------------------------------------------- */
+/* ---- beginning and end ----------------------------------------------------------------------- */
 
 static void start_host(struct agent_process *p)
 {

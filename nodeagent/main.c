@@ -37,7 +37,7 @@ static int refuse(const char *process, const struct err *err)
 	return 1;
 }
 
-/* ---- the processes ------------------------------------------------------------------------------------------------------ */
+/* ---- the processes --------------------------------------------------------------------------- */
 
 static int work(const struct supervisor_agent *sockets, const struct supervisor_past *past,
 		void *arg)
@@ -65,7 +65,10 @@ static int serve_kubelet(int control, void *arg)
 	const struct sandbox_folder folders[] = {{plugins, "device-plugins"}, {devinfo, "devinfo"}};
 	struct err err = {0};
 
-	/* As the kubelet makes the one, and Multus the other. A folder that cannot be had is named below. */
+	/*
+	 * As the kubelet makes the one, and Multus the other. A folder that cannot be had is named
+	 * below.
+	 */
 	(void)fs_make_dirs(plugins, 0750);
 	if (options->devinfo_dir)
 		(void)fs_make_dirs(devinfo, 0755);
@@ -114,7 +117,7 @@ static void be_worker(int fd, void *arg)
 					   .kubelet_socket = options->no_kubelet ? NULL : socket});
 }
 
-/* ---- what the supervisor does for them ---------------------------------------------------------------------------------- */
+/* ---- what the supervisor does for them ------------------------------------------------------- */
 
 /* What an agent that ended has said says nothing about the next. */
 static void on_ready(void *arg, bool is_ready)
@@ -169,7 +172,7 @@ static int supervise(struct agent_options *options)
 	});
 }
 
-/* ---- main --------------------------------------------------------------------------------------------------------------- */
+/* ---- main ------------------------------------------------------------------------------------ */
 
 static int remove_plugins(const struct agent_options *options)
 {
@@ -186,8 +189,8 @@ static int remove_plugins(const struct agent_options *options)
 }
 
 /*
- * The folder of the kubelet as a path of ours, new: below the host's root links are the host's. As it
- * was given when it is not there: the kubelet makes it.
+ * The folder of the kubelet as a path of ours, new: below the host's root links are the host's. As
+ * it was given when it is not there: the kubelet makes it.
  */
 static char *find_kubelet_dir(const struct agent_options *options)
 {

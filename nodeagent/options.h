@@ -11,8 +11,9 @@
 #include "nodeagent/meta/conf.h"
 
 /*
- * Strings are borrowed from argv and the environment. The three configurations name their source: "/absolute/path" is a
- * file, "NAME" a ConfigMap in our namespace, "NAMESPACE/NAME" one elsewhere, "" none.
+ * Strings are borrowed from argv and the environment. The three configurations name their source:
+ * "/absolute/path" is a file, "NAME" a ConfigMap in our namespace, "NAMESPACE/NAME" one elsewhere,
+ * "" none.
  */
 struct agent_options {
 	const char *kubeconfig; /* NULL: in-cluster, else $KUBECONFIG, else ~/.kube/config */

@@ -54,7 +54,7 @@ struct supervisor {
 	int status;
 };
 
-/* ---- a new process ---------------------------------------------------------------------------- */
+/* ---- a new process --------------------------------------------------------------------------- */
 
 static void settle(const char *name, pid_t parent)
 {
@@ -211,7 +211,7 @@ static void start_agent(struct supervisor *s)
 	(void)close(pair[0]);
 }
 
-/* ---- ends ------------------------------------------------------------------------------------- */
+/* ---- ends ------------------------------------------------------------------------------------ */
 
 /* kubeletd closes its sockets when it sees ours closed. */
 static void end_kubeletd(struct supervisor *s)
@@ -292,7 +292,9 @@ static void on_kubeletd_ended(struct supervisor *s, int status)
 		(void)kill(s->agent.pid, SIGKILL);
 }
 
-/* Its connections close, so that plugins ask again or leave a note; pods that run notice nothing. */
+/*
+ * Its connections close, so that plugins ask again or leave a note; pods that run notice nothing.
+ */
 static void on_cnid_ended(struct supervisor *s, int status)
 {
 	int64_t now = clock_ms();
@@ -326,7 +328,7 @@ static void reap(struct supervisor *s)
 	}
 }
 
-/* ---- the watchdog ----------------------------------------------------------------------------- */
+/* ---- the watchdog ---------------------------------------------------------------------------- */
 
 static void is_alive(struct process *process)
 {
@@ -364,7 +366,7 @@ static void watch(struct supervisor *s, struct process *process, unsigned int *h
 	(void)kill(process->pid, SIGKILL);
 }
 
-/* ---- the loop --------------------------------------------------------------------------------- */
+/* ---- the loop -------------------------------------------------------------------------------- */
 
 static void take_signals(struct supervisor *s)
 {
@@ -423,7 +425,10 @@ static int connect_to_cnid(const struct supervisor *s)
 	return -1;
 }
 
-/* One that closes its socket, sends no order or does not read has no worker any more, and cannot go on. */
+/*
+ * One that closes its socket, sends no order or does not read has no worker any more, and cannot go
+ * on.
+ */
 static void hear_agent(struct supervisor *s)
 {
 	int kind = workers_take_order(&s->workers);

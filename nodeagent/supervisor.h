@@ -43,7 +43,8 @@ enum {
 	SUPERVISOR_CLOSING_MS = 2000,
 	/* How often agent and kubeletd say that they turn. */
 	SUPERVISOR_HEARTBEAT_MS = 15000,
-	/* A process that says nothing for this long is suspected, and killed after half as long again. */
+	/* A process that says nothing for this long is suspected, and killed after half as long
+	   again. */
 	SUPERVISOR_WATCHDOG_MS = 60000,
 };
 
@@ -81,11 +82,13 @@ struct supervisor_config {
 		    void *arg);
 	worker_fn *worker;
 	/*
-	 * In the supervisor: probes are to hear whether the agent is ready. It is not before each start
-	 * of an agent and after its end. May be NULL.
+	 * In the supervisor: probes are to hear whether the agent is ready. It is not before each
+	 * start of an agent and after its end. May be NULL.
 	 */
 	void (*ready)(void *arg, bool is_ready);
-	/* In the supervisor: a connection to the kubelet, see supervisor_connect(). Does not wait. */
+	/*
+	 * In the supervisor: a connection to the kubelet, see supervisor_connect(). Does not wait.
+	 */
 	int (*connect)(void *arg);
 	void *arg;
 	int64_t watchdog_ms; /* 0: SUPERVISOR_WATCHDOG_MS */
@@ -97,7 +100,10 @@ struct supervisor_config {
  * errno; ETIMEDOUT when the supervisor does not answer for a second.
  */
 int supervisor_connect(int connections);
-/* A line to the process that serves CNI plugins, in the same way. ENOTCONN: it does not run at the moment. */
+/*
+ * A line to the process that serves CNI plugins, in the same way. ENOTCONN: it does not run at the
+ * moment.
+ */
 int supervisor_connect_cni(int connections);
 
 /*

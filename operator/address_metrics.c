@@ -1,8 +1,8 @@
 /*
  * Counters, and one map of pods that wait. See the header.
  *
- * Names: https://spidernet-io.github.io/spiderpool/latest/reference/metrics/. Those about retries and the queue of an
- * agent have nothing here that they could count.
+ * Names: https://spidernet-io.github.io/spiderpool/latest/reference/metrics/. Those about retries
+ * and the queue of an agent have nothing here that they could count.
  */
 #include "operator/address_metrics.h"
 

@@ -1,6 +1,6 @@
 /*
- * Numbers about addresses of pods: under the names that Spiderpool documents, for dashboards that ask for them, and what
- * those lack.
+ * Numbers about addresses of pods: under the names that Spiderpool documents, for dashboards that
+ * ask for them, and what those lack.
  */
 #ifndef ORBWEAVER_OPERATOR_ADDRESS_METRICS_H
 #define ORBWEAVER_OPERATOR_ADDRESS_METRICS_H
@@ -19,7 +19,10 @@ void address_metrics_free(struct address_metrics *m);
 void address_metrics_changed(struct address_metrics *m, const char *kind, const char *key,
 			     const json_t *old, const json_t *now, int64_t now_ms);
 
-/* The ledgers have what the endpoint of this key says; the first time that counts from the pod's appearance. */
+/*
+ * The ledgers have what the endpoint of this key says; the first time that counts from the pod's
+ * appearance.
+ */
 void address_metrics_allocated(struct address_metrics *m, const char *key, int64_t now_ms);
 /* The pod of this key waits for nothing. */
 void address_metrics_settled(struct address_metrics *m, const char *key);

@@ -19,7 +19,7 @@
 #include "reconcilers/ipam/strays.h"
 #include "reconcilers/spider/ip_pool.h"
 
-/* ---- worlds -------------------------------------------------------------------------------------------------------- */
+/* ---- worlds ---------------------------------------------------------------------------------- */
 
 /* What the visitors of names get. */
 struct collecting {
@@ -35,7 +35,10 @@ static void add_settings(const struct controller_sources *from, json_t *world)
 	mirror_add(from->mirror, world, MIRROR_SPIDERPOOL_CONF, config);
 }
 
-/* Pods are mirrored twice, for different purposes; in worlds of addresses they are those that are bound. */
+/*
+ * Pods are mirrored twice, for different purposes; in worlds of addresses they are those that are
+ * bound.
+ */
 static void add_pod(const struct controller_sources *from, json_t *world, const char *key)
 {
 	json_t *pod = NULL;
@@ -135,8 +138,8 @@ static void add_ending(const struct controller_sources *from, json_t *world)
 }
 
 /*
- * The first of those that wait. Who cannot be served goes behind the others, so that a thousand pods of a pool that is full
- * do not keep those of another one waiting.
+ * The first of those that wait. Who cannot be served goes behind the others, so that a thousand
+ * pods of a pool that is full do not keep those of another one waiting.
  */
 void addresses_gather(const struct controller_sources *from, const struct controller *self,
 		      const char *key, json_t *world)
@@ -222,7 +225,7 @@ void strays_gather(const struct controller_sources *from, const struct controlle
 		   &c);
 }
 
-/* ---- waking -------------------------------------------------------------------------------------------------------- */
+/* ---- waking ---------------------------------------------------------------------------------- */
 
 static void wait_for_addresses(const struct change *c, const char *pod)
 {
@@ -255,8 +258,8 @@ void bound_pod_changed(const struct change *c)
 }
 
 /*
- * What its agent says, and what was there when we came. One that somebody deleted is written again, while its pod lives;
- * one that is gone makes room for a pod that has waited for it.
+ * What its agent says, and what was there when we came. One that somebody deleted is written again,
+ * while its pod lives; one that is gone makes room for a pod that has waited for it.
  */
 void endpoint_changed(const struct change *c)
 {

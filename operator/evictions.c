@@ -29,7 +29,9 @@ static json_t *refusal(const char *reason, const char *message, const char *reme
 			 json_fmt("%.400s%s", message, remedy));
 }
 
-/* The budget says so itself: "The disruption budget web needs 2 healthy pods and has 2 currently". */
+/*
+ * The budget says so itself: "The disruption budget web needs 2 healthy pods and has 2 currently".
+ */
 static json_t *budget_refusal(const struct kube_response *response, const struct err *err)
 {
 	json_auto_t *status = json_parse(response->body, response->body_len, NULL);

@@ -1,8 +1,8 @@
 /*
  * The eviction API: what is sent, and what the answers mean. Pure.
  *
- * policy/v1 since Kubernetes 1.22, policy/v1beta1 before; a server that does not know a version says
- * so with 400.
+ * policy/v1 since Kubernetes 1.22, policy/v1beta1 before; a server that does not know a version
+ * says so with 400.
  */
 #ifndef ORBWEAVER_OPERATOR_EVICTIONS_H
 #define ORBWEAVER_OPERATOR_EVICTIONS_H
@@ -19,8 +19,8 @@ json_t *eviction_body(bool is_old_version, const char *ns, const char *pod, cons
 bool eviction_is_version_unknown(const struct kube_response *response);
 
 /*
- * {} when the pod was asked to end, or is gone, or is another; else {"reason", "message"}: PdbRefuses
- * with the budget's name and numbers, TwoPdbs, EvictionFailed. New.
+ * {} when the pod was asked to end, or is gone, or is another; else {"reason", "message"}:
+ * PdbRefuses with the budget's name and numbers, TwoPdbs, EvictionFailed. New.
  */
 json_t *eviction_answer(const struct kube_response *response, const struct err *err);
 

@@ -27,9 +27,9 @@ enum {
 	CONFIG_BY_GROUP = 1, /* … by the groups of pod injection that they are in */
 	CONFIG_BY_POOL = 2, /* … by the SpiderIPPools that they name, whether those exist or not */
 	CONFIG_BY_RESOURCE = 3, /* … by the resource that pods need for them */
-	CONFIG_BY_MASTER = 4,   /* … by the interfaces of nodes that they are over; those that are
-				 over any, by NODE_LINKS_REPORTED as well */
-	NETWORK_BY_NAD = 0,     /* SriovNetworks … by the key of the NAD that they write */
+	/* … by the interfaces of nodes that they are over; all, by NODE_LINKS_REPORTED as well */
+	CONFIG_BY_MASTER = 4,
+	NETWORK_BY_NAD = 0,       /* SriovNetworks … by the key of the NAD that they write */
 	NETWORK_BY_NAMESPACE = 1, /* … by the namespace of it */
 	NETWORK_BY_RESOURCE = 2,  /* … by spec.resourceName */
 	NAMESPACE_ASKING = 0,     /* namespaces that ask for pod injection: under MIRROR_ASKING */
@@ -72,8 +72,8 @@ struct controller_sources; /* controllers.h */
 enum { KIND_RULES_MAX = 4 };
 
 /*
- * What plans do with objects of a kind, as bits: verbs on it, "update" on its status, and "patch" on
- * the status where others write to it, too.
+ * What plans do with objects of a kind, as bits: verbs on it, "update" on its status, and "patch"
+ * on the status where others write to it, too.
  */
 enum kind_writes {
 	KIND_CREATED = 1,

@@ -36,7 +36,8 @@ enum {
 	/* Writes in flight get this long at shutdown, then they are abandoned. */
 	SHUTDOWN_MS = 5000,
 	SHUTDOWN_LOOK_MS = 20,
-	/* A connection with watches that is silent for so long is asked whether it lives: two replicas may ask often. */
+	/* A connection with watches that is silent for so long is asked whether it lives: two
+	   replicas may ask often. */
 	WATCH_SILENCE_MS = 5000,
 	/* The first API server version with streaming lists switched on. */
 	STREAM_LISTS_MINOR = 34,
@@ -54,7 +55,8 @@ enum {
 	CLIENT_CA_MAX = 1024 * 1024,
 	/* More often than the liveness probe looks (manifests/base/operator.yaml). */
 	LEASE_CHECK_MS = 5000,
-	/* No attempt takes longer, whatever the API server does: a read that it does not answer, and a pause. */
+	/* No attempt takes longer, whatever the API server does: a read that it does not answer,
+	   and a pause. */
 	LEASE_STUCK_MS = 2 * KUBE_CALL_TIMEOUT_MS,
 };
 

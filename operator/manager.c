@@ -562,8 +562,8 @@ static void note_progress(struct manager *manager)
 }
 
 /*
- * The object is there, and nothing is known of it: reconcilers would take it for deleted. It is looked at again when it
- * can be read, or is gone.
+ * The object is there, and nothing is known of it: reconcilers would take it for deleted. It is
+ * looked at again when it can be read, or is gone.
  */
 static bool is_unknown(const struct manager *manager, enum controller_id id, const char *key)
 {
@@ -753,7 +753,10 @@ static void add_metrics(struct manager *manager)
 					   "How long statuses have been waiting for what comes "
 					   "before them.",
 					   "");
-	/* The name of client-go and controller-runtime, for dashboards that exist; queue_measure has the others. */
+	/*
+	 * The name of client-go and controller-runtime, for dashboards that exist; queue_measure
+	 * has the others.
+	 */
 	manager->depth = metric_gauge(metrics, "workqueue_depth",
 				      "As orbweaver_queue_length, under client-go's name.", "name");
 	manager->conditions =

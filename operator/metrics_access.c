@@ -49,7 +49,7 @@ struct metrics_access {
 	size_t n_entries;
 };
 
-/* ---- entries ---- */
+/* ---- entries --------------------------------------------------------------------------------- */
 
 static void wipe(char *token)
 {
@@ -144,7 +144,7 @@ static struct entry *add(struct metrics_access *access, const char *token, const
 	return entry;
 }
 
-/* ---- reviews ---- */
+/* ---- reviews --------------------------------------------------------------------------------- */
 
 static void settle(struct entry *entry, int status)
 {
@@ -227,7 +227,7 @@ static void review(struct entry *entry)
 				  on_token_reviewed, entry);
 }
 
-/* ---- asking ---- */
+/* ---- asking ---------------------------------------------------------------------------------- */
 
 static size_t strangers_under_review(const struct metrics_access *access)
 {
@@ -288,7 +288,7 @@ static void ask(const struct http_request *req, struct http_asked *asked, void *
 		review(entry);
 }
 
-/* ---- life ---- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 struct metrics_access *metrics_access_new(struct kube_client *client)
 {

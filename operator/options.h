@@ -50,8 +50,8 @@ int options_parse(int argc, char *const *argv, const char *(*env)(const char *na
 		  struct options *ret, struct err *err);
 
 /*
- * The value of --policy-namespaces (NULL: none) as an array of names. Returns new; NULL with err set as options_parse does, which
- * has checked it already.
+ * The value of --policy-namespaces (NULL: none) as an array of names. Returns new; NULL with err
+ * set as options_parse does, which has checked it already.
  */
 json_t *options_policy_namespaces(const char *list, struct err *err);
 

@@ -10,8 +10,8 @@
 #include <jansson.h>
 
 /*
- * observed: nodeagent/host/observe.h, with GIDs. facts: nodeagent/host/inspect.h. rdma_mode: what is
- * wanted, "shared" or "exclusive"; NULL: nothing. Returns new, sorted.
+ * observed: nodeagent/host/observe.h, with GIDs. facts: nodeagent/host/inspect.h. rdma_mode: what
+ * is wanted, "shared" or "exclusive"; NULL: nothing. Returns new, sorted.
  */
 json_t *doctor_check_host(const json_t *observed, const json_t *facts, const char *rdma_mode);
 

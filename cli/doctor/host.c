@@ -19,7 +19,7 @@ struct host_facts {
 	json_t *findings;
 };
 
-/* ---- helpers ---- */
+/* ---- helpers --------------------------------------------------------------------------------- */
 
 static bool has_module(const struct host_facts *h, const char *name)
 {
@@ -60,7 +60,7 @@ static bool is_rdma_nic(const json_t *pf)
 	       str_eq(json_str_at(pf, "vendor"), VENDOR_MELLANOX);
 }
 
-/* ---- kernel and modules ---- */
+/* ---- kernel and modules ---------------------------------------------------------------------- */
 
 static void check_kernel(struct host_facts *h)
 {
@@ -130,7 +130,7 @@ static void check_device_files(struct host_facts *h)
 				    "it has no file in /dev/infiniband");
 }
 
-/* ---- RDMA ---- */
+/* ---- RDMA ------------------------------------------------------------------------------------ */
 
 static void check_rdma_mode(struct host_facts *h)
 {
@@ -234,7 +234,7 @@ static void check_guids(struct host_facts *h)
 				"node GUID is zero");
 }
 
-/* ---- NICs ---- */
+/* ---- NICs ------------------------------------------------------------------------------------ */
 
 static void check_sriov(struct host_facts *h)
 {
@@ -363,7 +363,7 @@ static void check_firmware(struct host_facts *h)
 	}
 }
 
-/* ---- congestion control ---- */
+/* ---- congestion control ---------------------------------------------------------------------- */
 
 static void check_ecn(struct host_facts *h)
 {
@@ -418,7 +418,7 @@ static void check_traffic_class(struct host_facts *h)
 	}
 }
 
-/* ---- GPUs ---- */
+/* ---- GPUs ------------------------------------------------------------------------------------ */
 
 static void check_gpus(struct host_facts *h)
 {
@@ -466,7 +466,7 @@ static void check_gpus(struct host_facts *h)
 	}
 }
 
-/* ---- the node ---- */
+/* ---- the node -------------------------------------------------------------------------------- */
 
 static void check_limits(struct host_facts *h)
 {

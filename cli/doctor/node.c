@@ -9,7 +9,7 @@
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/core/reconcile.h"
 
-/* ---- one node ---- */
+/* ---- one node -------------------------------------------------------------------------------- */
 
 /* Is anything wanted of this PF? */
 static bool is_wanted(const json_t *state, const char *address)
@@ -134,7 +134,7 @@ json_t *doctor_check_node(const json_t *state)
 	return findings;
 }
 
-/* ---- what differs among nodes ---- */
+/* ---- what differs among nodes ---------------------------------------------------------------- */
 
 /* { property: { value: [node, …] } } */
 static void note(json_t *seen, const char *property, const char *value, const char *node)

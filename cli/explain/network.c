@@ -16,7 +16,7 @@
 #include "reconcilers/spider/multus_config_check.h"
 #include "reconcilers/sriov/sriov_network.h"
 
-/* ---- parts that several chains have ---- */
+/* ---- parts that several chains have ---------------------------------------------------------- */
 
 void chain_add_definition(json_t *chain, const json_t *nad, const char *key)
 {
@@ -136,7 +136,7 @@ static void add_ready(json_t *chain, const json_t *object, const char *link)
 			  json_str_or(json_at(degraded, "message"), ""));
 }
 
-/* ---- networks ---- */
+/* ---- networks -------------------------------------------------------------------------------- */
 
 static const json_t *find_network(const json_t *world, const char *key, const char **ret_kind)
 {
@@ -207,7 +207,7 @@ json_t *explain_network_chain(const json_t *world, const char *key, struct err *
 	return chain;
 }
 
-/* ---- configs ---- */
+/* ---- configs --------------------------------------------------------------------------------- */
 
 struct pools_of_config {
 	json_t *chain;

@@ -36,7 +36,7 @@ static int64_t requested(const json_t *pod, const char *resource)
 	return total;
 }
 
-/* ---- networks ---- */
+/* ---- networks -------------------------------------------------------------------------------- */
 
 /* What its networks need, { resource: count }; links for those that cannot be used. New. */
 static json_t *add_networks(json_t *chain, const json_t *world, const json_t *pod)
@@ -106,7 +106,7 @@ static void add_devices(json_t *chain, const json_t *pod, const json_t *needs)
 	}
 }
 
-/* ---- a node ---- */
+/* ---- a node ---------------------------------------------------------------------------------- */
 
 /* What pods of the node have asked for already. */
 static int64_t in_use(const json_t *world, const char *node, const char *resource)
@@ -174,7 +174,7 @@ static void add_waiting(json_t *chain, const json_t *world, const json_t *pod, c
 				      "the scheduler has not looked at it yet"));
 }
 
-/* ---- on its node ---- */
+/* ---- on its node ----------------------------------------------------------------------------- */
 
 static void add_given(json_t *chain, const json_t *world, const json_t *pod, const json_t *asks)
 {

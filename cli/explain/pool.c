@@ -13,7 +13,7 @@
 #include "reconcilers/ipam/ledger.h"
 #include "reconcilers/sriov/pool_config.h"
 
-/* ---- SpiderIPPool ---- */
+/* ---- SpiderIPPool ---------------------------------------------------------------------------- */
 
 /* Whom the pool serves: each field that narrows it. */
 static void add_limits(json_t *chain, const json_t *pool)
@@ -115,7 +115,7 @@ static json_t *explain_ip_pool(const json_t *world, const json_t *pool)
 	return chain;
 }
 
-/* ---- SriovNetworkPoolConfig ---- */
+/* ---- SriovNetworkPoolConfig ------------------------------------------------------------------ */
 
 static void add_member(json_t *chain, const json_t *world, const json_t *pool, const char *node)
 {

@@ -92,7 +92,7 @@ static bool say(json_t *row, const char *reason, const char *fmt, ...)
 	return true;
 }
 
-/* ---- the links ---- */
+/* ---- the links ------------------------------------------------------------------------------- */
 
 /* A policy that is refused as a whole, or does not count, is applied nowhere. */
 static bool counts(const struct look *look, const char *key, const json_t *policy, json_t *row)
@@ -336,7 +336,7 @@ static const struct {
 	{"kubelet", kubelet_broken}, {"health", health_broken}, {"allocatable", allocatable_broken},
 };
 
-/* ---- rows ---- */
+/* ---- rows ------------------------------------------------------------------------------------ */
 
 static void put_counts(json_t *row, const struct look *look)
 {

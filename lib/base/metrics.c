@@ -125,7 +125,7 @@ void metrics_free(struct metrics *r)
 	mem_free(r);
 }
 
-/* ---- making metrics ---- */
+/* ---- making metrics -------------------------------------------------------------------------- */
 
 /* [a-zA-Z_:][a-zA-Z0-9_:]*, for labels without the colon. */
 static bool is_name(const char *s, size_t len, bool is_label)
@@ -227,7 +227,7 @@ struct metric *metric_histogram(struct metrics *r, const char *name, const char 
 	return metric_make(r, METRIC_HISTOGRAM, name, help, labels, bounds, n_bounds);
 }
 
-/* ---- series ---- */
+/* ---- series ---------------------------------------------------------------------------------- */
 
 /*
  * Append the value as shown: at most METRIC_VALUE_MAX bytes, whole characters, '?' for other bytes.
@@ -382,7 +382,7 @@ static struct series *series_find(struct metric *m, const char *const *values, s
 	return s ? s : series_find_clean(m, values, create);
 }
 
-/* ---- updates ---- */
+/* ---- updates --------------------------------------------------------------------------------- */
 
 void metric_add_values(struct metric *m, double by, const char *const *values, size_t n)
 {
@@ -467,7 +467,7 @@ void metric_clear(struct metric *m)
 		memset(m->index, 0, m->cap_index * sizeof(*m->index));
 }
 
-/* ---- collecting ---- */
+/* ---- collecting ------------------------------------------------------------------------------ */
 
 void metrics_on_collect(struct metrics *r, void (*collect)(void *arg), void *arg)
 {
@@ -489,7 +489,7 @@ void metrics_off_collect(struct metrics *r, void (*collect)(void *arg), void *ar
 	r->n_collectors = kept;
 }
 
-/* ---- rendering ---- */
+/* ---- rendering ------------------------------------------------------------------------------- */
 
 static void add_escaped(struct strbuf *out, const char *s, bool quotes_too)
 {
@@ -573,8 +573,8 @@ static void render_histogram(const struct metric *m, const struct series *s, str
 }
 
 /*
- * A comment to Prometheus. A list of metrics can be made from any scrape with it, also of those that
- * have no series yet.
+ * A comment to Prometheus. A list of metrics can be made from any scrape with it, also of those
+ * that have no series yet.
  */
 static void add_label_names(const struct metric *m, struct strbuf *out)
 {

@@ -31,7 +31,7 @@ struct grpc_call {
 	void *drained_arg;
 };
 
-/* ---- the end of a call ---- */
+/* ---- the end of a call ----------------------------------------------------------------------- */
 
 static void count(const struct grpc_call *call, enum grpc_code code)
 {
@@ -104,7 +104,7 @@ static void call_free(struct grpc_call *call)
 	mem_free(call);
 }
 
-/* ---- events of the stream ---- */
+/* ---- events of the stream -------------------------------------------------------------------- */
 
 static void on_deadline(void *arg)
 {
@@ -297,7 +297,7 @@ void grpc_dispatch_done(struct grpc_dispatch *dispatch)
 	}
 }
 
-/* ---- for handlers ---- */
+/* ---- for handlers ---------------------------------------------------------------------------- */
 
 void grpc_call_on_end(struct grpc_call *call, void (*ended)(void *arg, enum grpc_code why),
 		      void *arg)

@@ -43,7 +43,7 @@ struct grpc_client_call {
 	bool is_gone;    /* it has ended this call; free it on the way back */
 };
 
-/* ---- calls: life ---- */
+/* ---- calls: life ----------------------------------------------------------------------------- */
 
 static void call_release(struct grpc_client_call *call)
 {
@@ -101,7 +101,7 @@ static void call_break(struct grpc_client_call *call, uint32_t h2_error,
 	call_finish(call, status);
 }
 
-/* ---- events of the stream ---- */
+/* ---- events of the stream -------------------------------------------------------------------- */
 
 static void on_headers(void *arg, const struct grpc_headers *h)
 {
@@ -216,7 +216,7 @@ static void on_deadline(void *arg)
 	call_break(call, NGHTTP2_CANCEL, &why);
 }
 
-/* ---- calls ---- */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
 static struct grpc_stream *open_stream(struct grpc_client *client,
 				       const struct grpc_request *request,
@@ -281,7 +281,7 @@ void grpc_client_cancel(struct grpc_client_call *call)
 	call_release(call);
 }
 
-/* ---- the connection ---- */
+/* ---- the connection -------------------------------------------------------------------------- */
 
 static void on_conn_closed(void *arg, const struct err *why)
 {

@@ -124,7 +124,7 @@ static int lost(struct err *err, const char *doing)
 	return err_sys(err, "ConnectionLost", "%s", doing);
 }
 
-/* ---- writing ---- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 /* Fill `out` from the session. */
 static int gather(struct grpc_conn *conn, struct err *err)
@@ -203,7 +203,7 @@ static void on_wants_send(void *arg)
 		deferred_run(conn->flusher);
 }
 
-/* ---- reading ---- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 static int read_some(struct grpc_conn *conn, struct err *err)
 {
@@ -257,7 +257,7 @@ static void on_event(void *arg, int events)
 	leave(conn);
 }
 
-/* ---- is the peer alive? ---- */
+/* ---- is the peer alive? ---------------------------------------------------------------------- */
 
 static void plan_next_look(struct grpc_conn *conn)
 {
@@ -332,7 +332,7 @@ static void on_ready(void *arg)
 	plan_next_look(conn);
 }
 
-/* ---- beginning ---- */
+/* ---- beginning ------------------------------------------------------------------------------- */
 
 static void on_opened(void *arg, struct grpc_stream *stream)
 {

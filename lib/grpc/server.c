@@ -53,7 +53,7 @@ struct grpc_server {
 	void *done_arg;
 };
 
-/* ---- the socket ---- */
+/* ---- the socket ------------------------------------------------------------------------------ */
 
 /*
  * "dir/.name.new": hidden from the kubelet's plugin watcher, which passes over names that begin
@@ -126,7 +126,7 @@ bool grpc_server_owns_path(const struct grpc_server *server)
 	       st.st_ino == server->ino;
 }
 
-/* ---- connections ---- */
+/* ---- connections ----------------------------------------------------------------------------- */
 
 static void finish_if_empty(struct grpc_server *server)
 {
@@ -243,7 +243,7 @@ static void on_listener(void *arg, int events)
 	}
 }
 
-/* ---- beginning ---- */
+/* ---- beginning ------------------------------------------------------------------------------- */
 
 static void set_defaults(struct grpc_server_config *config)
 {
@@ -337,7 +337,7 @@ size_t grpc_server_n_connections(const struct grpc_server *server)
 	return server->n_peers;
 }
 
-/* ---- the end ---- */
+/* ---- the end --------------------------------------------------------------------------------- */
 
 static void finish(struct grpc_server *server)
 {

@@ -92,7 +92,7 @@ int grpc_server_listen_again(struct grpc_server *server, struct err *err);
 bool grpc_server_owns_path(const struct grpc_server *server);
 size_t grpc_server_n_connections(const struct grpc_server *server);
 
-/* ---- calls: for handlers ---- */
+/* ---- calls: for handlers --------------------------------------------------------------------- */
 
 /*
  * ended(arg, why) is called once if the call ends before the handler has answered: GRPC_CANCELLED

@@ -23,7 +23,7 @@ static void input_failed(struct grpc_stream *stream, const struct grpc_status *w
 	TELL(stream, failed, why);
 }
 
-/* ---- callbacks of nghttp2 ---- */
+/* ---- callbacks of nghttp2 -------------------------------------------------------------------- */
 
 /* Nothing of a session that is mute may go on: the owner is gone. */
 static int go_on(const struct grpc_session *session)
@@ -242,7 +242,7 @@ static int on_invalid_frame(nghttp2_session *h2, const nghttp2_frame *frame, int
 	return 0;
 }
 
-/* ---- the session ---- */
+/* ---- the session ----------------------------------------------------------------------------- */
 
 static void *h2_malloc(size_t size, void *arg)
 {

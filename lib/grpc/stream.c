@@ -13,7 +13,7 @@
 	((nghttp2_nv){(uint8_t *)(name_), (uint8_t *)(value_), strlen(name_), strlen(value_),      \
 		      NGHTTP2_NV_FLAG_NONE})
 
-/* ---- what stands below streams and session ---- */
+/* ---- what stands below streams and session --------------------------------------------------- */
 
 void grpc_h2_must(int result)
 {
@@ -29,7 +29,7 @@ void grpc_wants_send(struct grpc_session *session)
 		session->config.ops->wants_send(session->config.arg);
 }
 
-/* ---- life ---- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 void grpc_headers_done(struct grpc_headers *h)
 {
@@ -121,7 +121,7 @@ void grpc_stream_detach(struct grpc_stream *stream)
 	stream->arg = NULL;
 }
 
-/* ---- sending ---- */
+/* ---- sending --------------------------------------------------------------------------------- */
 
 static void submit_trailers(struct grpc_stream *stream)
 {

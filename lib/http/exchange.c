@@ -65,7 +65,7 @@ const char *http_query_get(const struct http_request *req, const char *name)
 	return NULL;
 }
 
-/* ---- room for large bodies ---- */
+/* ---- room for large bodies ------------------------------------------------------------------- */
 
 static size_t large_total(const struct exchange_site *site, const struct in6_addr *peer,
 			  bool *ret_has_one)
@@ -130,7 +130,7 @@ void exchange_done(struct exchange *x)
 	mem_free(take_ptr(x->head));
 }
 
-/* ---- answering ---- */
+/* ---- answering ------------------------------------------------------------------------------- */
 
 static void add_date(struct strbuf *out)
 {
@@ -282,7 +282,7 @@ static void refuse_and_close(struct exchange *x, int status)
 	answer(x);
 }
 
-/* ---- receiving ---- */
+/* ---- receiving ------------------------------------------------------------------------------- */
 
 static void find_route(struct exchange *x)
 {

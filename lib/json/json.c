@@ -1,5 +1,6 @@
 /*
- * jansson with manners: text, equality, and typed access. Parsing is in parse.c, writing in write.c, merge patches in merge.c.
+ * jansson with manners: text, equality, and typed access. Parsing is in parse.c, writing in
+ * write.c, merge patches in merge.c.
  */
 #include "lib/json/json.h"
 
@@ -24,7 +25,10 @@ char *json_text(const json_t *value)
 {
 	char *text = json_dumps(value, JSON_COMPACT | JSON_SORT_KEYS | JSON_ENCODE_ANY);
 
-	/* Values that jansson made are valid; only a circle or NULL has no text, and both are our bugs. */
+	/*
+	 * Values that jansson made are valid; only a circle or NULL has no text, and both are our
+	 * bugs.
+	 */
 	assert(text);
 	return text;
 }

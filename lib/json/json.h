@@ -127,9 +127,9 @@ json_t *json_fmt(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
  * nothing is shared afterwards. json_merge_diff returns new the smallest patch that turns the
  * object `from` (NULL: the empty one) into the object `to`, or NULL when there is nothing to
  * change. Members that are null count as absent, on both sides; arrays are compared and replaced as
- * a whole, nulls in them included. json_merge_same says of two values, absent ones included, whether
- * there is nothing to change. json_merge_changes says whether json_merge_patch would change the
- * target (NULL: it would), and touches neither.
+ * a whole, nulls in them included. json_merge_same says of two values, absent ones included,
+ * whether there is nothing to change. json_merge_changes says whether json_merge_patch would change
+ * the target (NULL: it would), and touches neither.
  */
 void json_merge_patch(json_t *target, const json_t *patch);
 json_t *json_merge_diff(const json_t *from, const json_t *to);

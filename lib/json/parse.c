@@ -63,7 +63,7 @@ static bool take_byte(struct parser *p, char c)
 	return true;
 }
 
-/* ---- strings ---- */
+/* ---- strings --------------------------------------------------------------------------------- */
 
 /* It stands for itself and ends nothing. */
 static bool is_plain(char c)
@@ -271,7 +271,7 @@ static int parse_string(struct parser *p, struct span *ret)
 	return 0;
 }
 
-/* ---- numbers ---- */
+/* ---- numbers --------------------------------------------------------------------------------- */
 
 static bool skip_digits(struct parser *p)
 {
@@ -344,7 +344,7 @@ static json_t *parse_number(struct parser *p)
 	return is_real ? real_of(p, start) : integer_of(p, start);
 }
 
-/* ---- values ---- */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 static json_t *parse_value(struct parser *p);
 

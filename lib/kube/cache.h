@@ -2,8 +2,9 @@
  * A mirror of one kind's objects: what the watch told, trimmed at the door, with indexes.
  *
  * Objects are stored as compact JSON text, a third of what they take as values, and parsed when
- * somebody looks; a few stay parsed, since who looks at one looks again. Kinds that every decision reads (few objects) are kept as values instead.
- * Versions only go forward: a late event of an older resourceVersion changes nothing.
+ * somebody looks; a few stay parsed, since who looks at one looks again. Kinds that every decision
+ * reads (few objects) are kept as values instead. Versions only go forward: a late event of an
+ * older resourceVersion changes nothing.
  *
  * An object that is there and cannot be read is remembered as that, by its key. What was known of
  * it before stays, with its older version, so a write that was decided on it is refused by the

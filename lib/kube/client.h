@@ -144,9 +144,9 @@ void kube_client_set_fence(struct kube_client *client, bool (*may_write)(void *a
 void kube_client_writes_end_at(struct kube_client *client, int64_t at_ms);
 
 /*
- * Hear what the server warns of in its answers: fields that it does not know, versions that will go.
- * `lines` has one for each warning, the same as often as it comes. Called before the call's `done`,
- * with the same freedom. NULL, as at first: nobody is told.
+ * Hear what the server warns of in its answers: fields that it does not know, versions that will
+ * go. `lines` has one for each warning, the same as often as it comes. Called before the call's
+ * `done`, with the same freedom. NULL, as at first: nobody is told.
  */
 void kube_client_set_warned(struct kube_client *client,
 			    void (*warned)(void *arg, const char *lines), void *arg);

@@ -1,5 +1,6 @@
 /*
- * Requests: each reads its endpoint, watches it while it has to, and ends with an answer or its deadline. See the header.
+ * Requests: each reads its endpoint, watches it while it has to, and ends with an answer or its
+ * deadline. See the header.
  */
 #include "nodeagent/addresses/addresses.h"
 
@@ -66,7 +67,7 @@ struct addresses_want {
 
 static void read_endpoint(struct addresses_want *want);
 
-/* ---- end ----------------------------------------------------------------------------------------------------------- */
+/* ---- end ------------------------------------------------------------------------------------- */
 
 static void want_free(struct addresses_want *want)
 {
@@ -139,7 +140,7 @@ static void on_deadline(void *arg)
 	finish(want, NULL, &err);
 }
 
-/* ---- the endpoint -------------------------------------------------------------------------------------------------- */
+/* ---- the endpoint ---------------------------------------------------------------------------- */
 
 static void on_cleared(void *arg, json_t *object, const struct err *err)
 {
@@ -187,7 +188,7 @@ static void remember(struct addresses_want *want, json_t *object)
 	want->object = object;
 }
 
-/* ---- asking -------------------------------------------------------------------------------------------------------- */
+/* ---- asking ---------------------------------------------------------------------------------- */
 
 static void on_asked(void *arg, json_t *object, const struct err *err)
 {
@@ -230,7 +231,7 @@ static void ask_leader(void *arg)
 	want->asking = kube_create(client, &addresses_endpoint, object, &by_agent, on_asked, want);
 }
 
-/* ---- watching ------------------------------------------------------------------------------------------------------ */
+/* ---- watching -------------------------------------------------------------------------------- */
 
 static void on_cache_changed(void *arg, const char *key, const json_t *old, const json_t *now)
 {
@@ -299,11 +300,14 @@ static void watch(struct addresses_want *want)
 	}
 }
 
-/* ---- reading ------------------------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 static void on_pod(void *arg, json_t *pod, const struct err *err)
 {
-	/* Names of virtual machines count unless a ConfigMap says otherwise; then the endpoint of that name is not there. */
+	/*
+	 * Names of virtual machines count unless a ConfigMap says otherwise; then the endpoint of
+	 * that name is not there.
+	 */
 	static const struct ipam_settings settings = {.keeps_virtual_machines = true};
 	struct addresses_want *want = arg;
 	struct err gone = {0};
@@ -372,7 +376,7 @@ static void read_again(void *arg)
 		read_endpoint(want);
 }
 
-/* ---- without a leader ---------------------------------------------------------------------------------------------- */
+/* ---- without a leader ------------------------------------------------------------------------ */
 
 static void on_taken(void *arg, const json_t *status, const struct err *err)
 {
@@ -453,7 +457,7 @@ static void look_at_lease(void *arg)
 				 LEASE_NAME, NULL, on_lease, addresses);
 }
 
-/* ---- life ---------------------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 struct addresses_want *addresses_want(struct addresses *addresses,
 				      const struct addresses_request *request,

@@ -40,8 +40,9 @@ struct addresses_config {
 	const char *ns;        /* of the operator: its Lease */
 	const char *config_ns; /* of the ConfigMap spiderpool-conf */
 	/*
-	 * Is something of the pod with this UID on the node, as far as the CNI state knows? Pods that end without a DEL (their
-	 * sandbox was never made, or the agent was away) are given back when it says no. NULL: nobody looks after them.
+	 * Is something of the pod with this UID on the node, as far as the CNI state knows? Pods
+	 * that end without a DEL (their sandbox was never made, or the agent was away) are given
+	 * back when it says no. NULL: nobody looks after them.
 	 */
 	bool (*holds)(void *arg, const char *uid);
 	void *arg;

@@ -1,5 +1,6 @@
 /*
- * What the files of this folder share: addresses.c (requests), take.c (without a leader), release.c (giving back).
+ * What the files of this folder share: addresses.c (requests), take.c (without a leader), release.c
+ * (giving back).
  */
 #ifndef ORBWEAVER_NODEAGENT_ADDRESSES_ADDRESSES_INTERNAL_H
 #define ORBWEAVER_NODEAGENT_ADDRESSES_ADDRESSES_INTERNAL_H
@@ -29,7 +30,7 @@ extern const struct kube_resource addresses_endpoint, addresses_pod, addresses_p
 /* Retry this after an attempt that failed; doubled each time. */
 enum { ADDRESSES_RETRY_MS = 500, ADDRESSES_RETRY_MAX_MS = 60000 };
 
-/* ---- addresses.c --------------------------------------------------------------------------------------------------- */
+/* ---- addresses.c ----------------------------------------------------------------------------- */
 
 /* No release of this UID is under way any more: a request that waited for that begins. */
 void addresses_released(struct addresses *addresses, const char *uid);
@@ -37,21 +38,27 @@ void addresses_released(struct addresses *addresses, const char *uid);
 /* The query of a list: SpiderEndpoints of our node. Returns new; free(). */
 char *addresses_node_query(const struct addresses *addresses);
 
-/* ---- watch.c ------------------------------------------------------------------------------------------------------- */
+/* ---- watch.c --------------------------------------------------------------------------------- */
 
 struct pod_watch *pod_watch_new(struct addresses *addresses);
 void pod_watch_free(struct pod_watch *watch);
 
-/* ---- release.c ----------------------------------------------------------------------------------------------------- */
+/* ---- release.c ------------------------------------------------------------------------------- */
 
-/* A release of this UID is under way; from now on it ends with its present call, as the pod is made again. */
+/*
+ * A release of this UID is under way; from now on it ends with its present call, as the pod is made
+ * again.
+ */
 bool release_is_superseded(struct addresses *addresses, const char *uid);
-/* Say that nothing of the pod is left, if there is no pod of this UID any more: it may have been another's, before we came. */
+/*
+ * Say that nothing of the pod is left, if there is no pod of this UID any more: it may have been
+ * another's, before we came.
+ */
 void release_if_gone(struct addresses *addresses, const char *ns, const char *name,
 		     const char *uid);
 void release_free_all(struct addresses *addresses);
 
-/* ---- take.c -------------------------------------------------------------------------------------------------------- */
+/* ---- take.c ---------------------------------------------------------------------------------- */
 
 /* Taking addresses without a leader. */
 struct take;
@@ -61,8 +68,8 @@ struct take_config {
 	const char *ns, *name, *uid; /* of the pod; borrowed, as all here */
 	const json_t *asks;
 	/*
-	 * status: the endpoint's, as it was written; or NULL with err: ERR_INVALID nothing helps but a change, "PodNotFound"
-	 * among them; others: once more later.
+	 * status: the endpoint's, as it was written; or NULL with err: ERR_INVALID nothing helps
+	 * but a change, "PodNotFound" among them; others: once more later.
 	 */
 	void (*done)(void *arg, const json_t *status, const struct err *err);
 	void *arg;
@@ -74,8 +81,8 @@ struct take *take_begin(const struct take_config *config);
 void take_cancel(struct take *take);
 
 /*
- * PUT the status of a pool in the version in which `ledger` was read. Errors by done as in kube_update(): ERR_CONFLICT when
- * somebody else was first.
+ * PUT the status of a pool in the version in which `ledger` was read. Errors by done as in
+ * kube_update(): ERR_CONFLICT when somebody else was first.
  */
 struct ledger;
 struct kube_call *take_put_ledger(struct addresses *addresses, const struct ledger *ledger,

@@ -80,7 +80,7 @@ static void finish(struct release *release)
 	addresses_released(addresses, uid);
 }
 
-/* ---- steps --------------------------------------------------------------------------------------------------------- */
+/* ---- steps ----------------------------------------------------------------------------------- */
 
 static void send_get(struct release *release, enum release_state state,
 		     const struct kube_resource *resource)
@@ -159,7 +159,7 @@ static void give_back_next(struct release *release)
 	finish(release);
 }
 
-/* ---- answers ------------------------------------------------------------------------------------------------------- */
+/* ---- answers --------------------------------------------------------------------------------- */
 
 static const json_t *find_endpoint(const json_t *list, const char *uid)
 {
@@ -247,7 +247,7 @@ static void begin(void *arg)
 		send_get(release, RELEASE_READING_NAMED, &addresses_endpoint);
 }
 
-/* ---- life ---------------------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static struct release *release_new(struct addresses *addresses, const char *ns, const char *name,
 				   const char *uid)

@@ -1,6 +1,6 @@
 /*
- * Pods of this node that end without a DEL: their sandbox was never made, or the agent was away. What the CNI state does not
- * hold and the API server does not have is gone, and that is said.
+ * Pods of this node that end without a DEL: their sandbox was never made, or the agent was away.
+ * What the CNI state does not hold and the API server does not have is gone, and that is said.
  */
 #include <string.h>
 

@@ -200,8 +200,8 @@ static bool takes_from_pods(const json_t *entry)
 }
 
 /*
- * The VF of a step that stops nothing, and writes to a VF that the kubelet may give away: its driver works
- * already. NULL: it is none.
+ * The VF of a step that stops nothing, and writes to a VF that the kubelet may give away: its
+ * driver works already. NULL: it is none.
  */
 static const char *working_vf(const struct agent *agent, const json_t *entry)
 {

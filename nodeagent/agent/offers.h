@@ -82,7 +82,10 @@ void offers_set(struct offers *offers, const json_t *spec, const json_t *observe
  */
 void offers_withdraw(struct offers *offers, const json_t *devices);
 
-/* Ask the kubelet now who has which device, and call `devices` with an answer to that question (pod_resources_named()). */
+/*
+ * Ask the kubelet now who has which device, and call `devices` with an answer to that question
+ * (pod_resources_named()).
+ */
 void offers_look_at_devices(struct offers *offers);
 
 /*

@@ -186,7 +186,7 @@ int sriov_config_read(const json_t *config, const char *args, struct sriov_confi
 	return 0;
 }
 
-/* ---- steps ---------------------------------------------------------------------------------------------------------- */
+/* ---- steps ----------------------------------------------------------------------------------- */
 
 /* Settings that go to the kernel together. */
 static const struct {
@@ -304,7 +304,7 @@ void sriov_plan(const struct sriov_config *config, const struct sriov_facts *fac
 	json_put_bool(steps_add(steps, "pod", "link", facts->ifname), "up", true);
 }
 
-/* ---- the way back ----------------------------------------------------------------------------------------------------- */
+/* ---- the way back ---------------------------------------------------------------------------- */
 
 const char *sriov_plan_name(const json_t *link, const char *name, json_t *steps)
 {

@@ -16,8 +16,8 @@
  *   neighbour, unneighbour  dev, address; mac
  *   move         dev, as: into the other namespace under this name; "vf%d" is made unique
  *   rename       dev, as: the name alone; the device is down
- *   mac          dev, mac, was: tried until the device has it; pf, vf: of a VF, whose PF may have to
- *                let it
+ *   mac          dev, mac, was: tried until the device has it; pf, vf: of a VF, whose PF may
+ *                have to let it
  *   unalt        dev, name: an alternative name that is in the way
  *   vf           dev (a PF), vf, and one of the groups of sriov.h; was: the same members of before
  *   sysctl       path, value, was; "optional": the kernel may lack it

@@ -45,7 +45,7 @@ struct attachments {
 	bool is_told; /* list is what the server of this line says */
 };
 
-/* ---- answers ------------------------------------------------------------------------------------ */
+/* ---- answers --------------------------------------------------------------------------------- */
 
 static void question_free(struct question *q)
 {
@@ -92,7 +92,7 @@ static void on_object(void *arg, json_t *object, const struct err *err)
 		reply(q, "answer", object ? json_incref(object) : json_null());
 }
 
-/* ---- coordinator -------------------------------------------------------------------------------- */
+/* ---- coordinator ----------------------------------------------------------------------------- */
 
 static void on_coordinators(void *arg, json_t *list, const struct err *err)
 {
@@ -127,7 +127,7 @@ static void on_pod(void *arg, json_t *pod, const struct err *err)
 			    on_coordinators, q);
 }
 
-/* ---- addresses ---------------------------------------------------------------------------------- */
+/* ---- addresses ------------------------------------------------------------------------------- */
 
 static void on_addresses(void *arg, const json_t *status, const struct err *err)
 {
@@ -188,7 +188,7 @@ static void release(struct question *q)
 			  json_str_or(json_at(q->ask, "pod", "uid"), ""), on_released, q);
 }
 
-/* ---- networks ----------------------------------------------------------------------------------- */
+/* ---- networks -------------------------------------------------------------------------------- */
 
 static void on_networks(void *arg, const json_t *answer, const struct err *err)
 {
@@ -201,7 +201,7 @@ static void on_networks(void *arg, const json_t *answer, const struct err *err)
 		reply(q, "answer", json_incref((json_t *)answer));
 }
 
-/* ---- questions ---------------------------------------------------------------------------------- */
+/* ---- questions ------------------------------------------------------------------------------- */
 
 static void get(struct question *q, const struct kube_resource *resource, const json_t *of,
 		kube_object_fn *done)
@@ -252,7 +252,7 @@ static void on_question(struct attachments *a, const json_t *message)
 	start(q);
 }
 
-/* ---- what the server says ----------------------------------------------------------------------- */
+/* ---- what the server says -------------------------------------------------------------------- */
 
 static void on_event(const struct attachments *a, const json_t *event)
 {
@@ -290,7 +290,7 @@ static void on_heard(void *arg, const json_t *message)
 	}
 }
 
-/* ---- the line ----------------------------------------------------------------------------------- */
+/* ---- the line -------------------------------------------------------------------------------- */
 
 static void drop_questions(struct attachments *a)
 {

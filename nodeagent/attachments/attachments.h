@@ -34,7 +34,10 @@ struct attachments_config {
 	struct recorder *recorder;
 	int (*connect)(void *arg);  /* a line to the server, or -1 */
 	void (*changed)(void *arg); /* attachments_list() is another; from the loop */
-	/* Have the kubelet asked who has which device: attachments_devices() with the answer. NULL: nobody can say. */
+	/*
+	 * Have the kubelet asked who has which device: attachments_devices() with the answer. NULL:
+	 * nobody can say.
+	 */
 	void (*look_at_devices)(void *arg);
 	void *arg;
 	struct metrics *metrics; /* the server's are shown with them; may be NULL */

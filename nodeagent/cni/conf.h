@@ -1,7 +1,7 @@
 /*
- * Our file in the runtime's CNI folder (nodeagent/meta/conf.h), kept as it should be: written when the server of plugins can
- * be asked, anew when the cluster's network changes, put back when somebody removes it. It stays when we end: a node that
- * boots finds its networks as they were.
+ * Our file in the runtime's CNI folder (nodeagent/meta/conf.h), kept as it should be: written when
+ * the server of plugins can be asked, anew when the cluster's network changes, put back when
+ * somebody removes it. It stays when we end: a node that boots finds its networks as they were.
  */
 #ifndef ORBWEAVER_NODEAGENT_CNI_CONF_H
 #define ORBWEAVER_NODEAGENT_CNI_CONF_H
@@ -34,7 +34,10 @@ struct conf_config {
 
 struct conf;
 
-/* What the folder has for a runtime, as struct meta_conf_input wants it, new. A file that cannot be read has no "text". */
+/*
+ * What the folder has for a runtime, as struct meta_conf_input wants it, new. A file that cannot be
+ * read has no "text".
+ */
 json_t *conf_files(int root, const char *dir);
 
 /* Borrowed, all of it. The first look is made at once. */

@@ -87,7 +87,7 @@ static void end_failed(struct member *member, const struct err *err)
 	json_put(member->said, "error", line_error_new(err));
 }
 
-/* ---- in a member's process -------------------------------------------------------------------------------------------- */
+/* ---- in a member's process ------------------------------------------------------------------- */
 
 /* {"result"} or {"error"}, new. */
 static json_t *work(struct attachment *a, const char *command)
@@ -153,8 +153,9 @@ void crew_begin(struct crew *crew, const struct meta_step *step, const char *typ
 	member->line.fd = -1;
 	crew->members = member;
 	/*
-	 * Not fork(): libuv's handler closes two descriptors in the child, by the numbers that its signal pipe had in the
-	 * server. This process has closed that pipe, and the numbers are ours by now.
+	 * Not fork(): libuv's handler closes two descriptors in the child, by the numbers that its
+	 * signal pipe had in the server. This process has closed that pipe, and the numbers are
+	 * ours by now.
 	 */
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0 ||
 	    (member->pid = _Fork()) < 0) {
@@ -180,7 +181,7 @@ void crew_begin(struct crew *crew, const struct meta_step *step, const char *typ
 	member->line.fd = pair[0];
 }
 
-/* ---- lines ------------------------------------------------------------------------------------------------------------ */
+/* ---- lines ----------------------------------------------------------------------------------- */
 
 /* Take what has come. False: nothing comes any more. */
 static bool take_in(struct line *line)

@@ -1,9 +1,9 @@
 /*
  * Plugins called side by side for one call of the meta plugin. In its worker: blocks.
  *
- * Each has a process of its own below the worker: one of ours works there as attachment.h, for a foreign one it waits until
- * the host has run the program (foreign.h). What they ask goes up the worker's one line to the server (line.h), questions one
- * at a time, programs side by side.
+ * Each has a process of its own below the worker: one of ours works there as attachment.h, for a
+ * foreign one it waits until the host has run the program (foreign.h). What they ask goes up the
+ * worker's one line to the server (line.h), questions one at a time, programs side by side.
  */
 #ifndef ORBWEAVER_NODEAGENT_CNI_CREW_H
 #define ORBWEAVER_NODEAGENT_CNI_CREW_H
@@ -17,19 +17,24 @@
 
 struct crew;
 
-/* `of` is the meta plugin's own attachment; borrowed, and its line is the crew's until it is freed. */
+/*
+ * `of` is the meta plugin's own attachment; borrowed, and its line is the crew's until it is freed.
+ */
 struct crew *crew_new(struct attachment *of);
 /* What still runs is killed. Accepts NULL. */
 void crew_free(struct crew *crew);
 
 /*
- * Begin to call a plugin: env are the CNI_… of the call, an object of strings, config its stdin. What cannot begin ends as
- * failed. All borrowed.
+ * Begin to call a plugin: env are the CNI_… of the call, an object of strings, config its stdin.
+ * What cannot begin ends as failed. All borrowed.
  */
 void crew_begin(struct crew *crew, const struct meta_step *step, const char *type,
 		const json_t *env, const json_t *config);
 
-/* How a call ended; `said` is new: {"status", "stdout", "stderr"} of a foreign one; {"result"} or {"error"} (line.h). */
+/*
+ * How a call ended; `said` is new: {"status", "stdout", "stderr"} of a foreign one; {"result"} or
+ * {"error"} (line.h).
+ */
 struct crew_end {
 	struct meta_step step;
 	json_t *said;
@@ -39,8 +44,8 @@ struct crew_end {
 bool crew_wait(struct crew *crew, struct crew_end *ret);
 
 /*
- * Ask the agent, and wait no longer than this. The answer, new; NULL with err, ERR_TRANSIENT "AgentAway" when it took longer;
- * nothing can be asked after that. Only while nothing runs.
+ * Ask the agent, and wait no longer than this. The answer, new; NULL with err, ERR_TRANSIENT
+ * "AgentAway" when it took longer; nothing can be asked after that. Only while nothing runs.
  */
 json_t *crew_ask(struct crew *crew, json_t *question, int64_t wait_ms, struct err *err);
 

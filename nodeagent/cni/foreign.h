@@ -1,6 +1,6 @@
 /*
- * IPAM plugins of others, run for ours: by the plugin that waits on the host, or, for what is finished
- * later, by the worker in the host's root. In a worker: blocks.
+ * IPAM plugins of others, run for ours: by the plugin that waits on the host, or, for what is
+ * finished later, by the worker in the host's root. In a worker: blocks.
  */
 #ifndef ORBWEAVER_NODEAGENT_CNI_FOREIGN_H
 #define ORBWEAVER_NODEAGENT_CNI_FOREIGN_H
@@ -8,15 +8,15 @@
 #include "nodeagent/cni/attachment.h"
 
 /*
- * Run a program with the attachment's environment but for CNI_COMMAND=command, and this on stdin. New: {"status", "stdout",
- * "stderr"}. NULL with err: it could not be run.
+ * Run a program with the attachment's environment but for CNI_COMMAND=command, and this on stdin.
+ * New: {"status", "stdout", "stderr"}. NULL with err: it could not be run.
  */
 json_t *foreign_program(struct attachment *attachment, const char *type, const char *command,
 			const json_t *config, struct err *err);
 
 /*
- * Run `type` with CNI_COMMAND=command and this configuration. ADD: *ret_result is what it printed, new.
- * ERR_HOST "IpamFailed" with its own words; ERR_INVALID "BadResult": it printed no result.
+ * Run `type` with CNI_COMMAND=command and this configuration. ADD: *ret_result is what it printed,
+ * new. ERR_HOST "IpamFailed" with its own words; ERR_INVALID "BadResult": it printed no result.
  */
 int foreign_run(struct attachment *attachment, const char *type, const char *command,
 		const json_t *config, json_t **ret_result, struct err *err);

@@ -1,11 +1,13 @@
 /*
  * A worker's line to the server that forked it: JSON frames on a stream socket, in blocking code.
  *
- *	to the server:	{"ask": {…}}		of the agent: answered by {"answer": …} or {"error": {…}}
- *			{"exec": {…}}		a program on the host, run by the plugin: answered by
- *						{"status": 0, "stdout": "…", "stderr": "…"} or {"error": {…}},
- *						with "id" where it had one: several may run then
- *			{"done": {…}}		the last
+ * To the server:
+ *
+ *	{"ask": {…}}	of the agent: answered by {"answer": …} or {"error": {…}}
+ *	{"exec": {…}}	a program on the host, run by the plugin: answered by {"status": 0,
+ *			"stdout": "…", "stderr": "…"} or {"error": {…}}, with "id" where it had one:
+ *			several may run then
+ *	{"done": {…}}	the last
  */
 #ifndef ORBWEAVER_NODEAGENT_CNI_LINE_H
 #define ORBWEAVER_NODEAGENT_CNI_LINE_H
@@ -23,7 +25,10 @@ struct line {
 /* Send {"key": value}; takes the value. A server that is gone ends us by a signal. */
 void line_send(struct line *line, const char *key, json_t *value);
 
-/* The same, and wait for what comes back, new. NULL with err: the error of the answer, or ERR_TRANSIENT "ServerGone". */
+/*
+ * The same, and wait for what comes back, new. NULL with err: the error of the answer, or
+ * ERR_TRANSIENT "ServerGone".
+ */
 json_t *line_ask(struct line *line, const char *key, json_t *value, struct err *err);
 
 /* Send a whole message as it is. */

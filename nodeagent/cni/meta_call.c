@@ -36,7 +36,7 @@ struct meta_call {
 	char *pod_uid; /* as the API server has it; a static pod has another one on its node */
 };
 
-/* ---- what is known of the pod ----------------------------------------------------------------------------------------- */
+/* ---- what is known of the pod ---------------------------------------------------------------- */
 
 static json_t *question_new(const struct attachment *a, const char *what)
 {
@@ -60,7 +60,10 @@ static json_t *ask_networks(struct attachment *a, struct err *err)
 	return json_incref(json_object_get(reply, "answer"));
 }
 
-/* The configurations of the node, in the order of their files. One that cannot be read stands in nobody's way. */
+/*
+ * The configurations of the node, in the order of their files. One that cannot be read stands in
+ * nobody's way.
+ */
 static json_t *read_confs(const struct attachment *a)
 {
 	const char *folder = json_str_or(json_at(a->config, "confDir"), CNI_CONF_DIR);
@@ -122,11 +125,11 @@ static json_t *decide(const struct attachment *a, const json_t *known, struct er
 	return meta_delegates(&in, err);
 }
 
-/* ---- device-info files ------------------------------------------------------------------------------------------------ */
+/* ---- device-info files ----------------------------------------------------------------------- */
 
 /*
- * Give the attachment a copy of what the device plugin says of the device (Device Information Specification 1.1.0). New, null
- * where it says nothing: network-status goes without then.
+ * Give the attachment a copy of what the device plugin says of the device (Device Information
+ * Specification 1.1.0). New, null where it says nothing: network-status goes without then.
  */
 static json_t *copy_device_info(const struct attachment *a, const json_t *delegate)
 {
@@ -176,7 +179,7 @@ static void remove_device_infos(const struct meta_call *m)
 			(void)root_remove(m->a->root, json_str_at(delegate, "deviceInfo"));
 }
 
-/* ---- a Multus beside us ----------------------------------------------------------------------------------------------- */
+/* ---- a Multus beside us ---------------------------------------------------------------------- */
 
 static char *multus_file(const struct attachment *a)
 {
@@ -295,9 +298,11 @@ static json_t *of_the_cluster(const struct meta_call *m, json_t **results, struc
 	return meta_delegates(&in, err);
 }
 
-/* ---- plugins ---------------------------------------------------------------------------------------------------------- */
+/* ---- plugins --------------------------------------------------------------------------------- */
 
-/* The environment of one plugin: that of our own call, with the delegate's interface and arguments. */
+/*
+ * The environment of one plugin: that of our own call, with the delegate's interface and arguments.
+ */
 static json_t *env_for(const struct attachment *a, const json_t *delegate, const char *command)
 {
 	json_t *env = json_deep_copy(a->env);
@@ -320,7 +325,10 @@ static void begin(const struct meta_call *m, struct crew *crew, const struct met
 	crew_begin(crew, step, delegate_plugin_type(delegate, step->plugin), env, config);
 }
 
-/* What a plugin that ended has said: the result of ADD, new, or NULL with why it failed; *ret_ok says which. */
+/*
+ * What a plugin that ended has said: the result of ADD, new, or NULL with why it failed; *ret_ok
+ * says which.
+ */
 static json_t *read_end(const json_t *delegate, const struct crew_end *end, bool *ret_ok,
 			struct err *err)
 {
@@ -381,7 +389,7 @@ static void carry_out(const struct meta_call *m, struct meta_run *run)
 	crew_free(crew);
 }
 
-/* ---- ADD -------------------------------------------------------------------------------------------------------------- */
+/* ---- ADD ------------------------------------------------------------------------------------- */
 
 static int save(const struct meta_call *m, const json_t *results, struct err *err)
 {
@@ -502,7 +510,7 @@ static int add(struct meta_call *m, json_t **ret_result, struct err *err)
 	return add_networks(m, ret_result, err);
 }
 
-/* ---- CHECK and DEL ---------------------------------------------------------------------------------------------------- */
+/* ---- CHECK and DEL --------------------------------------------------------------------------- */
 
 static int repeat(const struct meta_call *m, const char *command, const json_t *results,
 		  struct err *err)
@@ -517,8 +525,8 @@ static int repeat(const struct meta_call *m, const char *command, const json_t *
 }
 
 /*
- * What is on the disk says what there was. Without it the sandbox is of before us: a Multus set it up, or the runtime called
- * the cluster's network itself.
+ * What is on the disk says what there was. Without it the sandbox is of before us: a Multus set it
+ * up, or the runtime called the cluster's network itself.
  */
 static int delete (struct meta_call *m, const json_t *results, struct err *err)
 {

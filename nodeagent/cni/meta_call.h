@@ -1,8 +1,10 @@
 /*
- * The meta plugin's calls carried out: asks the agent for the pod, its networks and devices, has the plugins called as
- * nodeagent/meta decides, keeps what DEL needs on the disk. In a worker: blocks, and may be killed at any line.
+ * The meta plugin's calls carried out: asks the agent for the pod, its networks and devices, has
+ * the plugins called as nodeagent/meta decides, keeps what DEL needs on the disk. In a worker:
+ * blocks, and may be killed at any line.
  *
- * What is kept: {"delegates": [nodeagent/meta/delegates.h], "results": [each's of ADD]}, before the first plugin is called.
+ * What is kept: {"delegates": [nodeagent/meta/delegates.h], "results": [each's of ADD]}, before the
+ * first plugin is called.
  */
 #ifndef ORBWEAVER_NODEAGENT_CNI_META_CALL_H
 #define ORBWEAVER_NODEAGENT_CNI_META_CALL_H
@@ -18,9 +20,9 @@
 #define META_STATUS_MS 2000
 
 /*
- * As attach_run(): saved is what the last save() of ADD left, or NULL. ADD of a pod that is gone has a result that lets the
- * runtime go on and remove the sandbox. Errors as of meta_delegates(), ERR_HOST "PluginFailed", and those of our own plugins,
- * each naming network and interface.
+ * As attach_run(): saved is what the last save() of ADD left, or NULL. ADD of a pod that is gone
+ * has a result that lets the runtime go on and remove the sandbox. Errors as of meta_delegates(),
+ * ERR_HOST "PluginFailed", and those of our own plugins, each naming network and interface.
  */
 int meta_call_run(struct attachment *attachment, enum attach_command command, const json_t *saved,
 		  const struct attach_services *services, json_t **ret_result, struct err *err);

@@ -90,8 +90,8 @@ static int open_state(struct process *p, struct err *err)
 }
 
 /*
- * The runtime is told last: plugins are installed, the server listens, and an agent knows the pods. From then on
- * the file stays, whoever ends.
+ * The runtime is told last: plugins are installed, the server listens, and an agent knows the pods.
+ * From then on the file stays, whoever ends.
  */
 static void keep_conf(struct process *p)
 {

@@ -23,7 +23,9 @@ struct cnid_config {
 	const char *socket;  /* path on the host */
 	const char *bin_dir; /* folder on the host for the plugins (install.h); NULL or "": none */
 	const char *program; /* the plugin to install, as we see it */
-	/* The runtime's CNI folder on the host, for our file there (conf.h); NULL or "": no file. */
+	/*
+	 * The runtime's CNI folder on the host, for our file there (conf.h); NULL or "": no file.
+	 */
 	const char *conf_dir;
 	enum meta_mode meta;
 	bool isolates;              /* pods get networks of their own namespace only */

@@ -24,7 +24,7 @@ struct run {
 	bool has_ended;
 };
 
-/* ---- in the worker ------------------------------------------------------------------------------ */
+/* ---- in the worker --------------------------------------------------------------------------- */
 
 /* Close what is between descriptors to keep; stdin and stdout become /dev/null. */
 static void keep_only(int *fds, size_t n)
@@ -66,7 +66,7 @@ static _Noreturn void be_worker(const struct worker_job *job, int line, pid_t pa
 	_exit(0);
 }
 
-/* ---- in the server ------------------------------------------------------------------------------ */
+/* ---- in the server --------------------------------------------------------------------------- */
 
 static void end(struct run *run, const json_t *done)
 {

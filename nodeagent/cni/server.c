@@ -88,7 +88,7 @@ static bool may_wait(const struct task *task)
 	return task->kind == WORKER_CALL && !is_del(task);
 }
 
-/* ---- the agent hears ---------------------------------------------------------------------------- */
+/* ---- the agent hears ------------------------------------------------------------------------- */
 
 static void say(struct cni_server *server, const char *key, json_t *value)
 {
@@ -140,7 +140,7 @@ static void report_failure(struct cni_server *server, const struct task *task,
 	say(server, "event", event);
 }
 
-/* ---- a task's end ------------------------------------------------------------------------------- */
+/* ---- a task's end ---------------------------------------------------------------------------- */
 
 static void task_free(struct task *task)
 {
@@ -213,7 +213,7 @@ static void wait_for(struct cni_server *server, const char *container, bool has_
 								      : SERVER_AGAIN_MAX_MS;
 }
 
-/* ---- what a worker asks ------------------------------------------------------------------------- */
+/* ---- what a worker asks ---------------------------------------------------------------------- */
 
 static void answer_question(struct task *task, const char *key, json_t *value)
 {
@@ -249,8 +249,8 @@ static void on_patience(void *arg)
 }
 
 /*
- * Addresses are the pod's, not a sandbox's: as long as another NIC has some, or a sandbox made anew, they are not
- * given back; the last one gives all back.
+ * Addresses are the pod's, not a sandbox's: as long as another NIC has some, or a sandbox made
+ * anew, they are not given back; the last one gives all back.
  */
 static bool pod_has_more(struct cni_server *server, const struct task *task)
 {
@@ -311,7 +311,7 @@ static void on_exec(void *arg, const json_t *exec)
 	run_answer(task->run, reply);
 }
 
-/* ---- a worker's end ----------------------------------------------------------------------------- */
+/* ---- a worker's end -------------------------------------------------------------------------- */
 
 static void measure_steps(const struct task *task, const json_t *steps)
 {
@@ -399,7 +399,7 @@ static void on_ended(void *arg, const json_t *done)
 	schedule(server);
 }
 
-/* ---- the queue ---------------------------------------------------------------------------------- */
+/* ---- the queue ------------------------------------------------------------------------------- */
 
 static void start(struct task *task)
 {
@@ -529,7 +529,7 @@ static void on_again(void *arg)
 	work_off_notes(server);
 }
 
-/* ---- connections -------------------------------------------------------------------------------- */
+/* ---- connections ----------------------------------------------------------------------------- */
 
 /* All that other sandboxes have of the network is looked at behind the answer's back. */
 static void sweep(struct task *task)
@@ -659,7 +659,7 @@ static void on_listener(void *arg, int events)
 	}
 }
 
-/* ---- the agent ---------------------------------------------------------------------------------- */
+/* ---- the agent ------------------------------------------------------------------------------- */
 
 static struct task *asker(struct cni_server *server, int64_t id)
 {
@@ -717,7 +717,7 @@ void cni_server_attach(struct cni_server *server, int fd)
 	finish_all(server);
 }
 
-/* ---- beginning and end -------------------------------------------------------------------------- */
+/* ---- beginning and end ----------------------------------------------------------------------- */
 
 static void on_child(void *arg)
 {

@@ -46,7 +46,7 @@ bool cni_worker_lives(const json_t *sandbox, int root)
 	return str_eq(json_str_at(sandbox, "boot"), boot.data);
 }
 
-/* ---- jobs --------------------------------------------------------------------------------------- */
+/* ---- jobs ------------------------------------------------------------------------------------ */
 
 static json_t *pod_of(const struct cni_call *call)
 {

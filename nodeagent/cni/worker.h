@@ -1,7 +1,7 @@
 /*
- * The worker: a short-lived process, forked by the server, that carries out one job in plain blocking
- * code, since entering a namespace moves a whole thread and netlink may wait. It ends when the job is
- * done, when its deadline is over, or with the server.
+ * The worker: a short-lived process, forked by the server, that carries out one job in plain
+ * blocking code, since entering a namespace moves a whole thread and netlink may wait. It ends when
+ * the job is done, when its deadline is over, or with the server.
  */
 #ifndef ORBWEAVER_NODEAGENT_CNI_WORKER_H
 #define ORBWEAVER_NODEAGENT_CNI_WORKER_H
@@ -15,12 +15,12 @@
 #define CNI_WORKER_NAME "ow-cni-worker"
 
 enum worker_kind {
-	WORKER_CALL,   /* what the runtime asked for: ADD, CHECK, DEL */
-	WORKER_UNDO,   /* the same ADD was given up: take away what there is of it */
-	WORKER_FINISH, /* of this sandbox all that is marked as to be deleted */
-	WORKER_RECOVER, /* and all whose ADD was cut off: of those that ran when the server started */
+	WORKER_CALL,    /* what the runtime asked for: ADD, CHECK, DEL */
+	WORKER_UNDO,    /* the same ADD was given up: take away what there is of it */
+	WORKER_FINISH,  /* of this sandbox all that is marked as to be deleted */
+	WORKER_RECOVER, /* and all whose ADD was cut off, of those that a new server finds */
 	WORKER_BURY,    /* all of this sandbox: it is gone */
-	WORKER_SWEEP, /* GC: all of the network `call` names that its list of valid ones does not have */
+	WORKER_SWEEP,   /* GC: all of the network that its list of valid ones lacks */
 };
 
 struct worker_job {
@@ -33,8 +33,8 @@ struct worker_job {
 
 /*
  * Carry the job out over this line (line.h). The last frame is {"done": {"result": …, "error": {…},
- * "left": bool, "steps": […], "attachments": […]}}: left: something waits to be finished; attachments: what
- * the sandbox has now (ledger_describe).
+ * "left": bool, "steps": […], "attachments": […]}}: left: something waits to be finished;
+ * attachments: what the sandbox has now (ledger_describe).
  */
 void cni_worker_run(int line, const struct worker_job *job);
 

@@ -172,9 +172,9 @@ static char *uio_file(struct host *host, const char *address)
 }
 
 /*
- * A driver of VFIO enables the function for as long as its device file is open, and at no other time
- * (drivers/vfio/pci/vfio_pci_core.c, vfio_pci_core_enable(), which those of vendors call, too);
- * other drivers may do it when they are bound.
+ * A driver of VFIO enables the function for as long as its device file is open, and at no other
+ * time (drivers/vfio/pci/vfio_pci_core.c, vfio_pci_core_enable(), which those of vendors call,
+ * too); other drivers may do it when they are bound.
  */
 char *evidence_vfio_user(struct evidence *evidence, const char *address, const char *driver)
 {

@@ -349,8 +349,8 @@ static bool is_gone(const struct host *host, const char *path)
 }
 
 /*
- * Ours (nodeagent/cni/devices.h): written before the VF is changed, and there until it is put back; the
- * server of CNI plugins itself finds sandboxes that are gone.
+ * Ours (nodeagent/cni/devices.h): written before the VF is changed, and there until it is put back;
+ * the server of CNI plugins itself finds sandboxes that are gone.
  */
 static bool is_owned(const struct host *host, const char *vf, struct sysfs_text *ret)
 {

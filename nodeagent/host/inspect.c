@@ -31,7 +31,7 @@ static void put_number(const struct host *host, json_t *ret, const char *key, co
 		json_put_int(ret, key, number);
 }
 
-/* ---- kernel and modules ---- */
+/* ---- kernel and modules ---------------------------------------------------------------------- */
 
 static json_t *modules(const struct host *host)
 {
@@ -59,7 +59,7 @@ static json_t *versions(const struct host *host)
 	return ret;
 }
 
-/* ---- network functions ---- */
+/* ---- network functions ----------------------------------------------------------------------- */
 
 /*
  * Congestion control of a port, a digit for each priority; only NVIDIA's own driver (MLNX_OFED) has
@@ -131,7 +131,7 @@ static json_t *traffic_classes(const struct host *host, const json_t *observed)
 	return ret;
 }
 
-/* ---- GPUs ---- */
+/* ---- GPUs ------------------------------------------------------------------------------------ */
 
 static bool is_gpu(const struct host *host, const char *address)
 {
@@ -165,7 +165,7 @@ static json_t *gpus(const struct host *host)
 	return ret;
 }
 
-/* ---- programs and processors ---- */
+/* ---- programs and processors ----------------------------------------------------------------- */
 
 /* The soft limit of "Max locked memory" in /proc/PID/limits; -1: none. False: not said. */
 static bool memlock_of(const struct host *host, const char *pid, int64_t *ret)

@@ -69,8 +69,10 @@ void hostd_set_held(struct hostd *hostd, const json_t *held);
  */
 #define HOSTD_STUCK_MAX 8
 
-/* Workers left behind because they cannot be killed; what the oldest one was asked for, borrowed, or NULL: a step, or the
- * name of another request, {"kind": "observe"}. */
+/*
+ * Workers left behind because they cannot be killed; what the oldest one was asked for, borrowed,
+ * or NULL: a step, or the name of another request, {"kind": "observe"}.
+ */
 size_t hostd_stuck(const struct hostd *hostd, const json_t **ret_request);
 
 #endif

@@ -11,8 +11,8 @@
 #include "lib/base/own.h"
 
 /*
- * Not CAP_DAC_OVERRIDE: all that is written belongs to root. Not CAP_SYS_RAWIO: no step touches the registers of a
- * device.
+ * Not CAP_DAC_OVERRIDE: all that is written belongs to root. Not CAP_SYS_RAWIO: no step touches the
+ * registers of a device.
  */
 static const unsigned int hostd_needs[] = {
 	CAP_NET_ADMIN,  /* rtnetlink, devlink and NETLINK_RDMA requests that change something */
@@ -81,8 +81,8 @@ static int limit(const unsigned int *keep, size_t n, struct err *err)
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		return err_sys(err, "PrivilegesNotDropped", "set no_new_privs");
 	/*
-	 * Without CAP_SETPCAP, in a container that has little to begin with, the bounding set stays as it is: with
-	 * no_new_privs nobody can draw from it.
+	 * Without CAP_SETPCAP, in a container that has little to begin with, the bounding set stays
+	 * as it is: with no_new_privs nobody can draw from it.
 	 */
 	(void)capng_apply(CAPNG_SELECT_BOUNDS);
 	if (capng_apply(CAPNG_SELECT_CAPS) < 0 || capng_apply(CAPNG_SELECT_AMBIENT) < 0)

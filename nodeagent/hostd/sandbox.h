@@ -44,8 +44,8 @@ struct sandbox_folder {
 int sandbox_root(const struct sandbox_folder *folders, size_t n, struct err *err);
 
 /*
- * A runtime mounts /proc/sys read-only in containers that are not privileged: make it writable, in a
- * mount namespace of our own, for the process that sets sysctls of pods. Does nothing where it is
+ * A runtime mounts /proc/sys read-only in containers that are not privileged: make it writable, in
+ * a mount namespace of our own, for the process that sets sysctls of pods. Does nothing where it is
  * writable. ERR_HOST "SandboxRefused".
  */
 int sandbox_open_sysctls(struct err *err);

@@ -36,7 +36,8 @@ static int write_reply(int fd, const json_t *reply)
 
 /*
  * The NICs that the node needs, by all we know: the default route is asked of the kernel by each
- * step, the kubelet's addresses by each worker. A step without certainty is refused; a look goes on with what it was given.
+ * step, the kubelet's addresses by each worker. A step without certainty is refused; a look goes on
+ * with what it was given.
  */
 static int protect(struct host *host, const struct protocol_request *request, struct err *err)
 {

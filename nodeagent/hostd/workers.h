@@ -28,7 +28,7 @@ enum {
 	WORKERS_MAX = 16,
 };
 
-/* ---- what agent and supervisor say to each other: one packet each, without padding ---------- */
+/* ---- what agent and supervisor say to each other: one packet each, without padding ----------- */
 
 enum workers_order_kind {
 	WORKERS_START = 1,

@@ -37,8 +37,8 @@ struct meta_conf_input {
 	 */
 	const json_t *files;
 	/*
-	 * Names in the folder of our plugins: only where the cluster's network has its plugins there,
-	 * too, will the runtime find ours. NULL: not looked at.
+	 * Names in the folder of our plugins: only where the cluster's network has its plugins
+	 * there, too, will the runtime find ours. NULL: not looked at.
 	 */
 	const json_t *programs;
 	bool isolates;      /* networks of other namespaces are refused */
@@ -60,9 +60,9 @@ struct meta_conf {
 	 *   "MultusFound"      a Multus has a configuration here, so ours is not written (mode
 	 *                      auto)
 	 *   "NoClusterNetwork" no configuration of a network is there; ours, where it is there,
-	 *   stays as it is
-	 *   "PluginsElsewhere" the runtime's plugins are not where ours are; ours, where it is there,
-	 *   stays as it is
+	 *                      stays as it is
+	 *   "PluginsElsewhere" the runtime's plugins are not where ours are; ours, where it is
+	 *                      there, stays as it is
 	 *   "ConfNotFirst"     another file sorts before ours, and the runtime takes that one
 	 */
 	struct err note;

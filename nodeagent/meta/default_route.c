@@ -131,7 +131,7 @@ json_t *default_route_apply(const json_t *delegates, json_t *results)
 	return steps;
 }
 
-/* ---- in the pod's namespace --------------------------------------------------------------------------------------- */
+/* ---- in the pod's namespace ------------------------------------------------------------------ */
 
 static int family_number(const char *family)
 {

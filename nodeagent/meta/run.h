@@ -7,7 +7,8 @@
  * begins any more, those that run are waited for, then every plugin that was called gets DEL, and
  * no other. DEL goes through each network's plugins from the last to the first and on behind one
  * that fails, the networks side by side where turn.h allows; the cluster's network is the last.
- * CHECK goes through those networks that have it; GC and STATUS concern the cluster's network alone.
+ * CHECK goes through those networks that have it; GC and STATUS concern the cluster's network
+ * alone.
  */
 #ifndef ORBWEAVER_NODEAGENT_META_RUN_H
 #define ORBWEAVER_NODEAGENT_META_RUN_H

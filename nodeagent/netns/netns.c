@@ -29,7 +29,7 @@ struct netns {
 	uint32_t sequence;
 };
 
-/* ---- opening and entering --------------------------------------------------------------------------------------------- */
+/* ---- opening and entering -------------------------------------------------------------------- */
 
 static int open_socket(void *context, struct err *err)
 {
@@ -111,7 +111,7 @@ int netns_within(struct netns *ns, int (*work)(void *context, struct err *err), 
 	return code;
 }
 
-/* ---- netlink ---------------------------------------------------------------------------------------------------------- */
+/* ---- netlink --------------------------------------------------------------------------------- */
 
 /*
  * One packet of the kernel, whole: an answer about a PF with many VFs is larger than any fixed
@@ -300,7 +300,7 @@ int netns_ask(struct netns *ns, struct nl_msg *request, struct strbuf *answer, s
 	return 0;
 }
 
-/* ---- sysctl ----------------------------------------------------------------------------------------------------------- */
+/* ---- sysctl ---------------------------------------------------------------------------------- */
 
 struct sysctl {
 	const char *path;

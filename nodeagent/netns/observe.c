@@ -34,7 +34,7 @@ static json_t *new_look(void)
 	return look;
 }
 
-/* ---- decoding --------------------------------------------------------------------------------------------------------- */
+/* ---- decoding -------------------------------------------------------------------------------- */
 
 static void put_u32(json_t *object, const char *key, const struct nlattr *attr)
 {
@@ -392,7 +392,7 @@ json_t *netns_decode_vf(const void *bytes, size_t len, int64_t vf)
 	return NULL;
 }
 
-/* ---- asking ----------------------------------------------------------------------------------------------------------- */
+/* ---- asking ---------------------------------------------------------------------------------- */
 
 static int ask(struct netns *ns, struct nl_msg *request, json_t *look, struct err *err)
 {

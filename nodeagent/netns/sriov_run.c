@@ -31,7 +31,7 @@ static json_t *new_look(void)
 	return look;
 }
 
-/* ---- ADD -------------------------------------------------------------------------------------------------------------- */
+/* ---- ADD ------------------------------------------------------------------------------------- */
 
 static int check_device(const struct plugin_call *call, const struct sriov_config *config,
 			const struct device *device, struct err *err)
@@ -200,7 +200,7 @@ static int sriov_add(const struct plugin_call *call, json_t **ret_result, struct
 	return 0;
 }
 
-/* ---- DEL -------------------------------------------------------------------------------------------------------------- */
+/* ---- DEL ------------------------------------------------------------------------------------- */
 
 /*
  * The interface, back on the node by us or by the kernel, as it was; the VF's settings as they
@@ -262,7 +262,7 @@ static int sriov_del(const struct plugin_call *call, struct err *err)
 	return 0;
 }
 
-/* ---- CHECK ------------------------------------------------------------------------------------------------------------ */
+/* ---- CHECK ----------------------------------------------------------------------------------- */
 
 static int sriov_check(const struct plugin_call *call, struct err *err)
 {

@@ -8,7 +8,10 @@
 
 #include "lib/base/err.h"
 
-/* Links and routes (nodeagent/attach/look.h) of the namespace behind this descriptor; *ret is new. Errors: netns.h. */
+/*
+ * Links and routes (nodeagent/attach/look.h) of the namespace behind this descriptor; *ret is new.
+ * Errors: netns.h.
+ */
 int netns_visit(int fd, json_t **ret, struct err *err);
 
 /* netns_execute() there (execute.h) of steps that concern the pod alone. */

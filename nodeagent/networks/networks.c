@@ -113,7 +113,7 @@ static const char *pod_name(const struct networks_question *q)
 	return json_str_or(json_at(q->asked, "pod", "name"), "");
 }
 
-/* ---- devices ---------------------------------------------------------------------------------------------------------- */
+/* ---- devices --------------------------------------------------------------------------------- */
 
 /* Those of the pod: [{"container", "resource", "ids"}], new. */
 static json_t *devices_of_pod(const struct networks_question *q, const json_t *allocated)
@@ -135,7 +135,10 @@ static json_t *devices_of_pod(const struct networks_question *q, const json_t *a
 	return found;
 }
 
-/* Answers are due to questions that were put before the look began; the others have one of their own. */
+/*
+ * Answers are due to questions that were put before the look began; the others have one of their
+ * own.
+ */
 static void look(struct networks *networks)
 {
 	bool any = false;
@@ -180,7 +183,7 @@ void networks_devices(struct networks *networks, const json_t *named)
 	look(networks);
 }
 
-/* ---- definitions ------------------------------------------------------------------------------------------------------ */
+/* ---- definitions ----------------------------------------------------------------------------- */
 
 static bool any_needs_device(const json_t *nads)
 {
@@ -258,7 +261,7 @@ static void read_definitions(struct networks_question *q, const json_t *wanted)
 	}
 }
 
-/* ---- the pod ---------------------------------------------------------------------------------------------------------- */
+/* ---- the pod --------------------------------------------------------------------------------- */
 
 static json_t *names_of(const json_t *containers)
 {
@@ -312,7 +315,7 @@ static void on_pod(void *arg, json_t *object, const struct err *err)
 		read_definitions(q, wanted);
 }
 
-/* ---- status ----------------------------------------------------------------------------------------------------------- */
+/* ---- status ---------------------------------------------------------------------------------- */
 
 static void tell_events(const struct networks_question *q)
 {
@@ -361,7 +364,7 @@ static void write_status(struct networks_question *q)
 	tell_events(q);
 }
 
-/* ---- questions -------------------------------------------------------------------------------------------------------- */
+/* ---- questions ------------------------------------------------------------------------------- */
 
 bool networks_knows(const char *what)
 {

@@ -1,9 +1,11 @@
 /*
- * What the API server and the kubelet know of a pod's networks, for the meta plugin's worker: the pod, the
- * NetworkAttachmentDefinitions that it names, its devices; and what is written about it: network-status, events.
+ * What the API server and the kubelet know of a pod's networks, for the meta plugin's worker: the
+ * pod, the NetworkAttachmentDefinitions that it names, its devices; and what is written about it:
+ * network-status, events.
  *
- * Each definition is read by its name when a pod needs it, all of a pod at once over the one connection. No watch: it would
- * hold the whole cluster's on each node, or be late in the very moment that counts, right after the definition was made.
+ * Each definition is read by its name when a pod needs it, all of a pod at once over the one
+ * connection. No watch: it would hold the whole cluster's on each node, or be late in the very
+ * moment that counts, right after the definition was made.
  */
 #ifndef ORBWEAVER_NODEAGENT_NETWORKS_NETWORKS_H
 #define ORBWEAVER_NODEAGENT_NETWORKS_NETWORKS_H
@@ -23,8 +25,8 @@ struct networks_config {
 	struct kube_client *client;
 	struct recorder *recorder;
 	/*
-	 * Have the kubelet asked again who has which device; networks_devices() is called with an answer to a question that was
-	 * put after this. NULL: nobody can be asked.
+	 * Have the kubelet asked again who has which device; networks_devices() is called with an
+	 * answer to a question that was put after this. NULL: nobody can be asked.
 	 */
 	void (*look_at_devices)(void *arg);
 	void *arg;
@@ -35,8 +37,8 @@ struct networks *networks_new(const struct networks_config *config);
 void networks_free(struct networks *networks);
 
 /*
- * {"spidernet.io/x": {"0000:3b:00.2": "namespace/pod/container"}}, borrowed: who has which device. NULL: the kubelet does not
- * say.
+ * {"spidernet.io/x": {"0000:3b:00.2": "namespace/pod/container"}}, borrowed: who has which device.
+ * NULL: the kubelet does not say.
  */
 void networks_devices(struct networks *networks, const json_t *named);
 
@@ -46,12 +48,13 @@ typedef void networks_done_fn(void *arg, const json_t *answer, const struct err 
 struct networks_question;
 
 /*
- * question, copied: {"what": "networks", "pod": {"namespace", "name"}, "config": the meta plugin's} is answered by {"pod",
- * "nads", "devices"} as meta_delegates() wants them, without "pod" when there is none of that name; {"what": "status", "pod",
- * "text", "added": [text]} by {} when network-status is written and events are on their way.
+ * question, copied: {"what": "networks", "pod": {"namespace", "name"}, "config": the meta plugin's}
+ * is answered by {"pod", "nads", "devices"} as meta_delegates() wants them, without "pod" when
+ * there is none of that name; {"what": "status", "pod", "text", "added": [text]} by {} when
+ * network-status is written and events are on their way.
  *
- * done comes once, never before this returns. Errors: those of meta_wanted(), ERR_TRANSIENT "PodResourcesUnavailable", and those of
- * lib/kube/client.h.
+ * done comes once, never before this returns. Errors: those of meta_wanted(), ERR_TRANSIENT
+ * "PodResourcesUnavailable", and those of lib/kube/client.h.
  */
 struct networks_question *networks_ask(struct networks *networks, const json_t *question,
 				       networks_done_fn *done, void *arg);

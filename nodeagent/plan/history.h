@@ -30,7 +30,8 @@ enum {
 	 * long.
 	 */
 	HISTORY_BROKEN_MS = 600000,
-	/* A port that has no link for so long is told so: links go down for seconds when drivers set an MTU. */
+	/* A port that has no link for so long is told so: links go down for seconds when drivers
+	   set an MTU. */
 	HISTORY_NO_LINK_MS = 20000,
 };
 
@@ -47,9 +48,9 @@ struct history_input {
 };
 
 /*
- * The document with "missing", "interfaces[].host.arrivedMs", "brokenMs", "noLinkMs" and "noLink", and what is kept in
- * "node.protected[]" and "interfaces[].host.protected": docs/node-agent.md, "The observed
- * document". New; shares what is the same.
+ * The document with "missing", "interfaces[].host.arrivedMs", "brokenMs", "noLinkMs" and "noLink",
+ * and what is kept in "node.protected[]" and "interfaces[].host.protected": docs/node-agent.md,
+ * "The observed document". New; shares what is the same.
  */
 json_t *history_merge(const struct history_input *input);
 

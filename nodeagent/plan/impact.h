@@ -2,8 +2,8 @@
  * What the rest of a plan costs the pods of this node, said before anybody pays: who has to end, or
  * that the node has to boot. Pure.
  *
- * It is read off the plan, so it is what the planner itself waits for, with everybody it knows: what
- * the kubelet has given away, and what the host shows.
+ * It is read off the plan, so it is what the planner itself waits for, with everybody it knows:
+ * what the kubelet has given away, and what the host shows.
  */
 #ifndef ORBWEAVER_NODEAGENT_PLAN_IMPACT_H
 #define ORBWEAVER_NODEAGENT_PLAN_IMPACT_H
@@ -17,8 +17,8 @@ enum {
 };
 
 /*
- * plan: of planner.h. withdrawn: the kubelet gives none of the devices away that the plan waits for.
- * Returns new:
+ * plan: of planner.h. withdrawn: the kubelet gives none of the devices away that the plan waits
+ * for. Returns new:
  *
  *	{"class": "evict",                "none", "evict" or "reboot"
  *	 "reason", "message",             of class "reboot"
@@ -33,8 +33,8 @@ enum {
 json_t *plan_impact(const json_t *plan, bool withdrawn);
 
 /*
- * VFs that are free or become free and may not go to another pod until the plan is through, {"0000:3b:00.2":
- * true}; new, NULL: none. observed: the document that the plan was made from.
+ * VFs that are free or become free and may not go to another pod until the plan is through,
+ * {"0000:3b:00.2": true}; new, NULL: none. observed: the document that the plan was made from.
  */
 json_t *plan_vacated(const json_t *plan, const json_t *observed);
 

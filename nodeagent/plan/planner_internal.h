@@ -1,8 +1,8 @@
 /*
  * What the planner_*.c files share. For them only; planner.h is the contract.
  *
- * A plan is written in one pass: node, then PF after PF. Every step goes through planner_add(), which
- * leaves out what was refused lately and lets nothing pass that hostd would not take.
+ * A plan is written in one pass: node, then PF after PF. Every step goes through planner_add(),
+ * which leaves out what was refused lately and lets nothing pass that hostd would not take.
  *
  *	planner.c            spec, the node, PF after PF
  *	planner_wish.c       what is wanted of a PF
@@ -44,7 +44,7 @@ struct planning {
 	int64_t present;
 };
 
-/* ---- looking things up ---------------------------------------------------------------------- */
+/* ---- looking things up ----------------------------------------------------------------------- */
 
 /* The PF in observed.interfaces, or NULL. Borrowed. */
 static inline const json_t *observed_pf(const struct planning *p, const char *address)
@@ -63,7 +63,7 @@ static inline const json_t *rdma_hardware(const struct planning *p, const char *
 	return json_find(json_at(p->in->observed, "rdma", "devices"), "pciAddress", address);
 }
 
-/* ---- writing.c ---- */
+/* ---- writing.c ------------------------------------------------------------------------------- */
 
 /*
  * Append a step; takes it. pf and vf may be NULL. False when it is left out: refused lately, or
@@ -93,7 +93,7 @@ struct pf_now;
 void steps_respect_protection(struct planning *p, const struct pf_now *now, size_t steps,
 			      size_t blocked);
 
-/* ---- planner_wish.c: what is wanted of a PF ----------------------------------------------------------------------------- */
+/* ---- planner_wish.c: what is wanted of a PF -------------------------------------------------- */
 
 /*
  * A PF cannot have more ranges than VFs, and no NIC has more VFs that are worth a range of their
@@ -133,7 +133,7 @@ void pf_wish_done(struct pf_wish *wish);
 /* The first group with that VF, or NULL. */
 const struct vf_group *pf_wish_group(const struct pf_wish *wish, int vf);
 
-/* ---- planner_pf.c ----------------------------------------------------------------------------------------------------------- */
+/* ---- planner_pf.c ---------------------------------------------------------------------------- */
 
 /* A PF as it is: an entry of observed.interfaces, and what its host member says. */
 struct pf_now {
@@ -172,7 +172,7 @@ bool plan_can_set_eswitch(const struct pf_now *now);
  */
 bool plan_vf_count(struct planning *p, const struct pf_now *now, int count, const char *eswitch);
 
-/* ---- planner_vf.c ----------------------------------------------------------------------------------------------------------- */
+/* ---- planner_vf.c ---------------------------------------------------------------------------- */
 
 /*
  * Who holds a VF, for people; NULL when nobody does. Anything but a clear "not in use" counts as
@@ -191,7 +191,7 @@ void plan_vfs(struct planning *p, const struct pf_wish *wish, const struct pf_no
 bool plan_rebind(struct planning *p, const char *pf, const json_t *vf, const char *driver,
 		 const char *why);
 
-/* ---- planner_address.c: addresses of VFs --------------------------------------------------------------------------------- */
+/* ---- planner_address.c: addresses of VFs ----------------------------------------------------- */
 
 /*
  * The MAC address and the GUID of a VF: always the same for a VF of one card, never zero, locally
@@ -214,14 +214,14 @@ bool vf_mac_is_valid(const char *mac);
  */
 bool vf_guid_is_valid(const char *guid);
 
-/* ---- found.c ---- */
+/* ---- found.c --------------------------------------------------------------------------------- */
 
 /* Keep how the PF is now, before it is touched for the first time. */
 void found_remember(struct planning *p, const struct pf_now *now);
 /* What was kept of this PF; NULL when nothing was, or it was another card. */
 const json_t *found_pf(const struct planning *p, const struct pf_now *now);
 
-/* ---- planner_rdma.c, planner_restore.c ------------------------------------------------------------------------------------- */
+/* ---- planner_rdma.c, planner_restore.c ------------------------------------------------------- */
 
 /* mode: NULL when nobody wants one; then it goes back to how it was. */
 void plan_rdma_mode(struct planning *p, const char *mode);

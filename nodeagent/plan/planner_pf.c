@@ -1,7 +1,8 @@
 /*
  * One PF that spec names: can it be done at all, then the PF itself, then its VFs.
  *
- * A PF that somebody else manages (externallyManaged) is only checked; its VFs are set up like all others.
+ * A PF that somebody else manages (externallyManaged) is only checked; its VFs are set up like all
+ * others.
  */
 #include "nodeagent/plan/planner_internal.h"
 
@@ -23,7 +24,7 @@ void pf_now_read(const json_t *entry, struct pf_now *ret)
 	};
 }
 
-/* ---- can it be done? ---------------------------------------------------------------------------------------------------------- */
+/* ---- can it be done? ------------------------------------------------------------------------- */
 
 static bool check_sriov(struct planning *p, const struct pf_wish *wish, const struct pf_now *now)
 {
@@ -153,7 +154,7 @@ static bool check_pf(struct planning *p, const struct pf_wish *wish, const struc
 	return wish->is_external ? check_external(p, wish, now) : check_eswitch(p, wish, now);
 }
 
-/* ---- rules of udev -------------------------------------------------------------------------------------------------------------- */
+/* ---- rules of udev --------------------------------------------------------------------------- */
 
 static void plan_rules(struct planning *p, const struct pf_wish *wish, const struct pf_now *now)
 {
@@ -184,7 +185,7 @@ static void plan_rules(struct planning *p, const struct pf_wish *wish, const str
 	}
 }
 
-/* ---- number of VFs, embedded switch ---------------------------------------------------------------------------------------------- */
+/* ---- number of VFs, embedded switch ---------------------------------------------------------- */
 
 /* Names everyone who holds a VF; true when somebody does. */
 static bool is_blocked(struct planning *p, const struct pf_now *now, const char *why)
@@ -286,7 +287,7 @@ bool plan_vf_count(struct planning *p, const struct pf_now *now, int count, cons
 	return false;
 }
 
-/* ---- RoCE LAG ---------------------------------------------------------------------------------- */
+/* ---- RoCE LAG -------------------------------------------------------------------------------- */
 
 /*
  * mlx5 joins the ports of a bond into one RDMA device while no port has VFs in legacy mode. The
@@ -319,9 +320,12 @@ static bool is_lag_in_the_way(struct planning *p, const struct pf_wish *wish,
 	return true;
 }
 
-/* ---- MTU and link of the PF --------------------------------------------------------------------------------------------------------- */
+/* ---- MTU and link of the PF ------------------------------------------------------------------ */
 
-/* Only ever raised: others may have raised it for reasons of theirs. True when it will do for the VFs. */
+/*
+ * Only ever raised: others may have raised it for reasons of theirs. True when it will do for the
+ * VFs.
+ */
 static bool plan_mtu(struct planning *p, const struct pf_wish *wish, const struct pf_now *now)
 {
 	json_int_t most = json_integer_value(json_at(now->entry, "host", "maxMtu"));
@@ -341,7 +345,7 @@ static bool plan_mtu(struct planning *p, const struct pf_wish *wish, const struc
 			   "MTU is %d, wanted at least %d", now->mtu, wish->mtu);
 }
 
-/* ---- all of it --------------------------------------------------------------------------------- */
+/* ---- all of it ------------------------------------------------------------------------------- */
 
 void plan_pf(struct planning *p, const struct pf_wish *wish, const struct pf_now *now)
 {
@@ -370,7 +374,7 @@ void plan_pf(struct planning *p, const struct pf_wish *wish, const struct pf_now
 		plan_vfs(p, wish, now, may_mtu);
 }
 
-/* ---- modules ---------------------------------------------------------------------------------------------------------------------------- */
+/* ---- modules --------------------------------------------------------------------------------- */
 
 static void need_module(struct planning *p, const char *module, const char *loaded, const char *why)
 {

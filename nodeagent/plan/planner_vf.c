@@ -58,7 +58,7 @@ const char *vf_holder(const struct planning *p, const json_t *vf)
 	return name ? name : json_str_or(json_at(vf, "host", "holder", "kind"), "someone");
 }
 
-/* ---- what is to become of it ------------------------------------------------------------------------------------------------- */
+/* ---- what is to become of it ----------------------------------------------------------------- */
 
 static bool has_kernel_driver(const struct vf *vf)
 {
@@ -139,7 +139,7 @@ static void read_vf(const struct vfs *vfs, const json_t *now, struct vf *ret)
 	ret->is_stopped = !ret->address;
 }
 
-/* ---- addresses ------------------------------------------------------------------------------------------------------------------ */
+/* ---- addresses ------------------------------------------------------------------------------- */
 
 static bool plan_mac(struct vfs *vfs, const struct vf *vf, const char *mac, const char *why)
 {
@@ -259,7 +259,7 @@ static void plan_addresses(struct vfs *vfs, struct vf *vf)
 				  "its link is disabled");
 }
 
-/* ---- drivers ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- drivers --------------------------------------------------------------------------------- */
 
 bool plan_rebind(struct planning *p, const char *pf, const json_t *vf, const char *driver,
 		 const char *why)

@@ -354,7 +354,10 @@ static void put_vfs(json_t *status, const json_t *plan)
 		json_put_int(status, "presentVfs", json_integer_value(present));
 }
 
-/* One entry for each interface of a pod: what its plugins have, together; those that are on their way are left out. */
+/*
+ * One entry for each interface of a pod: what its plugins have, together; those that are on their
+ * way are left out.
+ */
 static json_t *attachments_of(const json_t *attached)
 {
 	static const char *const members[] = {"device", "mac", "addresses"};

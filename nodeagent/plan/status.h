@@ -29,8 +29,8 @@ struct status_input {
 	const json_t *failures;
 	const json_t *resources; /* status of device plugins: device_plugins.h; NULL: not serving */
 	/*
-	 * What CNI plugins attached: [{"pod": {"namespace", "name"}, "ifname", "network", "plugin", "phase",
-	 * "device", "mac", "addresses"}]. NULL: not known, so what `before` says stays.
+	 * What CNI plugins attached: [{"pod": {"namespace", "name"}, "ifname", "network", "plugin",
+	 * "phase", "device", "mac", "addresses"}]. NULL: not known, so what `before` says stays.
 	 */
 	const json_t *attachments;
 	/* What is wrong with users' configurations of devices: [{"reason", "message"}]; or NULL. */

@@ -67,8 +67,9 @@ void pod_resources_refresh(struct pod_resources *resources);
  */
 void pod_resources_check(struct pod_resources *resources);
 /*
- * What the kubelet named last, in the shape of `changed` but without what it names no more: a pod that has another one's name
- * does not have that one's devices. Borrowed; NULL: it has not answered, or the last question failed.
+ * What the kubelet named last, in the shape of `changed` but without what it names no more: a pod
+ * that has another one's name does not have that one's devices. Borrowed; NULL: it has not
+ * answered, or the last question failed.
  */
 const json_t *pod_resources_named(const struct pod_resources *resources);
 

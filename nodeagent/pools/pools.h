@@ -131,9 +131,9 @@ json_t *pools_withdraw(const json_t *pools, const json_t *devices);
  *
  * pools_given(): what to keep on the disk, {"boot": the id of this boot, "devices":
  * {"spidernet.io/x": {"0000:3b:00.2": {"pod": "ns/pod/container", "files":
- * ["/dev/infiniband/uverbs3"]}}}}, new: what `before` says of devices that the same pods have still,
- * and of others what `pools` say now. A pod that has a device in the first list of a boot and no
- * record has "files" of none: it was given right before the last boot ended.
+ * ["/dev/infiniband/uverbs3"]}}}}, new: what `before` says of devices that the same pods have
+ * still, and of others what `pools` say now. A pod that has a device in the first list of a boot
+ * and no record has "files" of none: it was given right before the last boot ended.
  *
  * pools_check_given(): devices of `pools` that are not what their pods were given become unhealthy,
  * with a problem "DeviceFilesMoved" that has a member "pod"; kubelets from 1.27 do not start these

@@ -58,7 +58,7 @@ struct pools_wants {
 	const json_t *extra; /* additionalInfo: {"*" or address: {key: value}}, or NULL */
 };
 
-/* ---- pools.c ---- */
+/* ---- pools.c --------------------------------------------------------------------------------- */
 
 /* resource may be NULL. One line, whatever is in it. */
 void pools_problem(struct pools *pools, const char *resource, const char *reason, const char *fmt,
@@ -94,7 +94,7 @@ const char *pools_gave_elsewhere(const struct pools *pools, const struct pool *p
 /* Tokens "0" … "n-1", healthy or not; told when there would be too many. */
 void pools_add_tokens(struct pools *pools, struct pool *pool, int64_t n, bool healthy);
 
-/* ---- pools_function.c: one network function as a device ---- */
+/* ---- pools_function.c: one network function as a device -------------------------------------- */
 
 /* Its RDMA devices, those on its interface included: array, empty or NULL when none is seen. */
 const json_t *pools_rdma_of(const struct pools *pools, const char *address);
@@ -109,7 +109,7 @@ void pools_add_function(struct pools *pools, struct pool *pool,
 /* Is there a file /dev/NAME, as far as is known? */
 bool pools_has_file(const struct pools *pools, const char *name);
 
-/* ---- pools_health.c ---- */
+/* ---- pools_health.c -------------------------------------------------------------------------- */
 
 /*
  * Why pods could do nothing with it, though it is there and bound; new. NULL: it works, as far as
@@ -118,14 +118,14 @@ bool pools_has_file(const struct pools *pools, const char *name);
  */
 char *pools_unwell(const struct pools *pools, const struct pools_function *function, bool is_held);
 
-/* ---- the sources ---- */
+/* ---- the sources ----------------------------------------------------------------------------- */
 
 void pools_from_groups(struct pools *pools);    /* pools_sriov.c */
 void pools_from_list(struct pools *pools);      /* pools_list.c */
 void pools_from_shared(struct pools *pools);    /* pools_shared.c */
 void pools_from_dev_files(struct pools *pools); /* pools_devices.c */
 
-/* ---- pools_read.c: configurations as users write them ---- */
+/* ---- pools_read.c: configurations as users write them ---------------------------------------- */
 
 /*
  * Why the kubelet would refuse prefix/name, or NULL. Source: kubernetes,
@@ -169,7 +169,7 @@ struct pools_format {
 json_t *pools_read_document(const struct pools_format *format, const json_t *raw,
 			    const struct err *inner, struct err *err);
 
-/* ---- pools_regex.c: Go's regular expressions on POSIX's ---- */
+/* ---- pools_regex.c: Go's regular expressions on POSIX's -------------------------------------- */
 
 /*
  * The pattern in POSIX extended syntax, for the part of Go's (RE2) that both know; new. NULL with

@@ -73,7 +73,7 @@ json_t *admission_validate(const json_t *world, const struct admission_request *
  */
 json_t *admission_default(const struct admission_request *request);
 
-/* ---- building blocks, for reviews of other kinds (pod_inject.h) ---- */
+/* ---- building blocks, for reviews of other kinds (pod_inject.h) ------------------------------ */
 
 struct problems;
 

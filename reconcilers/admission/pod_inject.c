@@ -1,6 +1,6 @@
 /*
- * Networks and resources for pods that ask for a group of SpiderMultusConfigs; see pod_inject.h. Which namespaces:
- * inject_settings.c.
+ * Networks and resources for pods that ask for a group of SpiderMultusConfigs; see pod_inject.h.
+ * Which namespaces: inject_settings.c.
  */
 #include "reconcilers/admission/pod_inject.h"
 
@@ -171,8 +171,9 @@ static bool check_config(const json_t *config, const struct group *group, struct
 }
 
 /*
- * The configs of the group that pods of the namespace can get; those that cannot be injected go into problems, which may be
- * NULL. A config brings any CNI configuration with it, so it reaches its own namespace only, unless that is trusted.
+ * The configs of the group that pods of the namespace can get; those that cannot be injected go
+ * into problems, which may be NULL. A config brings any CNI configuration with it, so it reaches
+ * its own namespace only, unless that is trusted.
  */
 static struct matches find_matches(const json_t *world, const char *ns, const struct group *group,
 				   struct problems *problems)
@@ -245,7 +246,10 @@ static json_t *network_json(const struct match *match)
 	return network;
 }
 
-/* The annotation with those of the group that are not in it yet behind the rest; NULL when all are. Returns new; free(). */
+/*
+ * The annotation with those of the group that are not in it yet behind the rest; NULL when all are.
+ * Returns new; free().
+ */
 static char *networks_with(const struct networks *networks, const struct matches *matches)
 {
 	auto_strbuf struct strbuf text = {0};
@@ -274,8 +278,8 @@ static char *networks_with(const struct networks *networks, const struct matches
 /* ---- resources ------------------------------------------------------------------------------- */
 
 /*
- * { resource: units } that the networks need. A VF serves one network; shared devices serve all networks on them, and one unit
- * has them all. Returns new.
+ * { resource: units } that the networks need. A VF serves one network; shared devices serve all
+ * networks on them, and one unit has them all. Returns new.
  */
 static json_t *needed_resources(const struct matches *matches)
 {
@@ -296,7 +300,10 @@ static json_t *needed_resources(const struct matches *matches)
 	return needed;
 }
 
-/* Does some container have a limit for it? *ret_units: how many in all, -1 when the quantities are no plain numbers. */
+/*
+ * Does some container have a limit for it? *ret_units: how many in all, -1 when the quantities are
+ * no plain numbers.
+ */
 static bool has_limit(const json_t *pod, const char *resource, int64_t *ret_units)
 {
 	json_t *container;

@@ -33,7 +33,7 @@
 #include "lib/base/err.h"
 #include "reconcilers/admission/admission.h"
 
-/* ---- settings ---- */
+/* ---- settings -------------------------------------------------------------------------------- */
 
 /*
  * podResourceInject of the ConfigMap `spiderpool-conf`, key conf.yml (the name in users' clusters):
@@ -73,7 +73,7 @@ bool inject_settings_cover(const struct inject_settings *settings, const char *o
  */
 json_t *inject_settings_selector(const struct inject_settings *settings, const char *own_ns);
 
-/* ---- groups ---- */
+/* ---- groups ---------------------------------------------------------------------------------- */
 
 /*
  * "KEY=VALUE" of the group that the pod asks for, with `namespace` (the object; may be NULL) for
@@ -88,7 +88,7 @@ bool pod_inject_asks(const json_t *pod);
 void pod_inject_groups(const json_t *config, void (*visit)(void *arg, const char *group),
 		       void *arg);
 
-/* ---- the review ---- */
+/* ---- the review ------------------------------------------------------------------------------ */
 
 /*
  * CREATE of a pod → AdmissionReview with a patch that adds the group's configs of the pod's

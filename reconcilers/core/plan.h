@@ -57,7 +57,9 @@ void plan_apply(struct plan *plan, const char *kind, json_t *object);
 /* .status must equal this, as a whole. Takes status. */
 void plan_status(struct plan *plan, const char *kind, const char *key, json_t *status);
 
-/* These members of .status must be so, null removes one; the others are somebody else's. Takes it. */
+/*
+ * These members of .status must be so, null removes one; the others are somebody else's. Takes it.
+ */
 void plan_status_part(struct plan *plan, const char *kind, const char *key, json_t *status);
 
 /* Merge into metadata of an object that exists; null removes a key. Takes metadata. */

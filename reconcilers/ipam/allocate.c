@@ -32,7 +32,10 @@ struct pass {
 	json_t *fresh;               /* those of them that were made in this call; borrowed items */
 };
 
-/* The address of an item without its prefix length: as records have it. False when it has none of this family. */
+/*
+ * The address of an item without its prefix length: as records have it. False when it has none of
+ * this family.
+ */
 static bool bare_address(const json_t *item, const struct family *family, char out[IP_TEXT_SIZE])
 {
 	const char *text = json_str_at(item, family->address);
@@ -55,7 +58,7 @@ const json_t *ipam_item(const json_t *status, const char *nic)
 	return item_of(json_at(status, "current", "ips"), nic);
 }
 
-/* ---- routes ------------------------------------------------------------------------------------------------------- */
+/* ---- routes ---------------------------------------------------------------------------------- */
 
 static int read_route(const json_t *route, size_t i, struct err *err)
 {
@@ -132,7 +135,10 @@ static void add_route(json_t *item, const char *dst, const char *gw)
 	json_array_append_new(routes, route);
 }
 
-/* Each goes to the first NIC whose network has its gateway; one that no NIC of this call reaches has no place. */
+/*
+ * Each goes to the first NIC whose network has its gateway; one that no NIC of this call reaches
+ * has no place.
+ */
 static void spread_routes(const struct pass *pass, const json_t *routes)
 {
 	json_t *route, *item;
@@ -150,7 +156,7 @@ static void spread_routes(const struct pass *pass, const json_t *routes)
 	}
 }
 
-/* ---- one address -------------------------------------------------------------------------------------------------- */
+/* ---- one address ----------------------------------------------------------------------------- */
 
 /* Does an item of the pod have this address from this pool? */
 static bool is_spoken_for(const struct pass *pass, const struct family *family, const char *pool,
@@ -259,9 +265,12 @@ static int take(struct pass *pass, const struct family *family, const json_t *wa
 		       (int)family->family, json_str_at(want, "nic"), strbuf_str(&full));
 }
 
-/* ---- NICs --------------------------------------------------------------------------------------------------------- */
+/* ---- NICs ------------------------------------------------------------------------------------ */
 
-/* What an item of this want is called: "0" is eth0, and other numbers wait for the NIC that asks next. */
+/*
+ * What an item of this want is called: "0" is eth0, and other numbers wait for the NIC that asks
+ * next.
+ */
 static const char *interface_of(const json_t *want)
 {
 	const char *nic = json_str_at(want, "nic");
@@ -338,7 +347,7 @@ static int serve(struct pass *pass, const json_t *ask, struct err *err)
 		       nic);
 }
 
-/* ---- taking over -------------------------------------------------------------------------------------------------- */
+/* ---- taking over ----------------------------------------------------------------------------- */
 
 /* Are the pools that an item came from still among the candidates? */
 static bool is_still_wanted(const json_t *item, const json_t *want)
@@ -352,7 +361,10 @@ static bool is_still_wanted(const json_t *item, const json_t *want)
 	return true;
 }
 
-/* The want that an item stands for: by its NIC, or by its place when the list of pools names no NICs. */
+/*
+ * The want that an item stands for: by its NIC, or by its place when the list of pools names no
+ * NICs.
+ */
 static const json_t *want_of(const json_t *wants, const json_t *item, size_t place)
 {
 	const json_t *want = json_find(wants, "nic", json_str_at(item, "interface"));
@@ -378,7 +390,10 @@ static void drop_item(struct pass *pass, size_t i, const char *old_uid)
 	json_array_remove(pass->items, i);
 }
 
-/* Can the new pod have what this item says? Its records belong to the same name, or are free to be made again. */
+/*
+ * Can the new pod have what this item says? Its records belong to the same name, or are free to be
+ * made again.
+ */
 static bool can_take_over(const struct pass *pass, const json_t *item)
 {
 	for (size_t f = 0; f < ARRAY_LEN(families); f++) {
@@ -443,7 +458,7 @@ static int come_back(struct pass *pass, const json_t *asks, const char *old_uid,
 	return 0;
 }
 
-/* ---- the whole ---------------------------------------------------------------------------------------------------- */
+/* ---- the whole ------------------------------------------------------------------------------- */
 
 static json_t *status_new(const struct pass *pass)
 {
@@ -459,7 +474,10 @@ static json_t *status_new(const struct pass *pass)
 	return status;
 }
 
-/* What the pod has is what pools may hand out again, unless their records say so: those that were lost are made again. */
+/*
+ * What the pod has is what pools may hand out again, unless their records say so: those that were
+ * lost are made again.
+ */
 static int make_good(struct pass *pass, struct err *err)
 {
 	json_t *item;
@@ -569,7 +587,7 @@ bool ipam_give_back(struct books *books, const json_t *status)
 	return is_complete;
 }
 
-/* ---- CNI ---------------------------------------------------------------------------------------------------------- */
+/* ---- CNI ------------------------------------------------------------------------------------- */
 
 static void result_route(json_t *routes, const char *dst, const char *gw)
 {

@@ -1,8 +1,9 @@
 /*
  * Addresses for a pod: all that it asks for, or none.
  *
- * Decided by pod UID and NIC. What a pod has is its SpiderEndpoint; a record in a pool that names the pod's UID and stands
- * in no endpoint is what is left of a pass that was cut off between its two writes: it is taken up first.
+ * Decided by pod UID and NIC. What a pod has is its SpiderEndpoint; a record in a pool that names
+ * the pod's UID and stands in no endpoint is what is left of a pass that was cut off between its
+ * two writes: it is taken up first.
  */
 #ifndef ORBWEAVER_RECONCILERS_IPAM_ALLOCATE_H
 #define ORBWEAVER_RECONCILERS_IPAM_ALLOCATE_H
@@ -14,19 +15,24 @@
  * Make sure that every NIC of `asks` (candidates.h, a list) has its addresses.
  *
  * endpoint: the SpiderEndpoint of pod_endpoint_name(), or NULL.
- * ret_status: new; the SpiderEndpoint's status as it has to be, {"current": {"uid", "node", "ips"}, "ownerControllerType",
- *	"ownerControllerName"}; equal to the endpoint's when all was there already.
+ * ret_status: new; the SpiderEndpoint's status as it has to be, {"current": {"uid", "node", "ips"},
+ *	"ownerControllerType", "ownerControllerName"}; equal to the endpoint's when all was there.
  *
- * A pod that keeps its addresses (controller.h) takes over those of the pod before it, unless their pools are no longer
- * among its candidates; a record that was lost meanwhile is made again if the address is still free.
+ * A pod that keeps its addresses (controller.h) takes over those of the pod before it, unless their
+ * pools are no longer among its candidates; a record that was lost meanwhile is made again if the
+ * address is still free.
  *
  * World (books_world): KIND_IP_POOL, KIND_RESERVED_IP, KIND_NODE and KIND_NAMESPACE of the pod.
  * Errors; books and *ret_status are as before then:
  *	ERR_INVALID "PodEnded"		the pod gets no addresses any more
- *	ERR_INVALID "WrongAnnotation", "NoPool", "PoolNotFound", "NoAddressForNic"	as candidates_find(), filter_pools()
- *	ERR_INVALID "PoolUnreadable", "BadReservedIP", "BadAllocationRecord"	as ledger_open(), when no other pool was left
- *	ERR_INVALID "AddressTwice"	a record says that what the endpoint says the pod has is another pod's
- *	ERR_TRANSIENT "PoolExhausted"	no candidate has a free address: it comes when another pod gives one back
+ *	ERR_INVALID "WrongAnnotation", "NoPool", "PoolNotFound", "NoAddressForNic"
+ *					as candidates_find(), filter_pools()
+ *	ERR_INVALID "PoolUnreadable", "BadReservedIP", "BadAllocationRecord"
+ *					as ledger_open(), when no other pool was left
+ *	ERR_INVALID "AddressTwice"	the endpoint says that the pod has it, a record that
+ *					another pod has
+ *	ERR_TRANSIENT "PoolExhausted"	no candidate has a free address: it comes when another pod
+ *					gives one back
  */
 int ipam_allocate(struct books *books, const json_t *pod, const json_t *endpoint,
 		  const json_t *asks, const struct ipam_settings *settings, json_t **ret_status,
@@ -36,16 +42,18 @@ int ipam_allocate(struct books *books, const json_t *pod, const json_t *endpoint
 const json_t *ipam_item(const json_t *status, const char *nic);
 
 /*
- * Give back what an endpoint's status says its pod has: records that still name the UID there. Pools that are gone are
- * no error. Ledgers that cannot be read are left for later: false then.
+ * Give back what an endpoint's status says its pod has: records that still name the UID there.
+ * Pools that are gone are no error. Ledgers that cannot be read are left for later: false then.
  */
 bool ipam_give_back(struct books *books, const json_t *status);
 
 /*
- * The result of a CNI call for one NIC: {"cniVersion", "ips", "routes", "dns": {}}, new. `ips` have "version" where the
- * specification of that version wants it (before 1.0.0). The default route comes last.
+ * The result of a CNI call for one NIC: {"cniVersion", "ips", "routes", "dns": {}}, new. `ips` have
+ * "version" where the specification of that version wants it (before 1.0.0). The default route
+ * comes last.
  *
- * Source: https://www.cni.dev/docs/spec/, "Section 5: Result Types", and the texts of versions 0.3.0 to 1.0.0.
+ * Source: https://www.cni.dev/docs/spec/, "Section 5: Result Types", and the texts of versions
+ * 0.3.0 to 1.0.0.
  */
 json_t *ipam_cni_result(const json_t *status, const char *nic, const char *cni_version);
 

@@ -25,12 +25,12 @@ struct pass {
 	struct ipam_settings settings;
 	struct books *books;
 	struct plan posts; /* of the pod in its turn */
-	json_t *followers; /* by pool: what may be posted once the ledgers up to this one are written */
+	json_t *followers; /* by pool: what is posted once the ledgers up to it are written */
 	bool served;       /* somebody */
-	json_t *repaired; /* by pool: what was put right, as text */
+	json_t *repaired;  /* by pool: what was put right, as text */
 };
 
-/* ---- what is mirrored --------------------------------------------------------------------------------------------- */
+/* ---- what is mirrored ------------------------------------------------------------------------ */
 
 bool assign_wants(const json_t *pod)
 {
@@ -79,7 +79,7 @@ void assign_project(json_t *pod)
 	json_decref(kept);
 }
 
-/* ---- order -------------------------------------------------------------------------------------------------------- */
+/* ---- order ----------------------------------------------------------------------------------- */
 
 static const char *later(const char *a, const char *b)
 {
@@ -87,8 +87,8 @@ static const char *later(const char *a, const char *b)
 }
 
 /*
- * What was posted for the pod in its turn follows the ledgers of these addresses, which are written by name. So endpoints of
- * the first pools are on their way while the last pools are written.
+ * What was posted for the pod in its turn follows the ledgers of these addresses, which are written
+ * by name. So endpoints of the first pools are on their way while the last pools are written.
  */
 static void follow(struct pass *pass, const json_t *status, const json_t *records)
 {
@@ -141,7 +141,7 @@ static void plan_in_order(const struct pass *pass, const struct plan *ledgers, s
 		plan_join(plan, &(struct plan){json_object_get(pass->followers, pools[next])});
 }
 
-/* ---- giving back -------------------------------------------------------------------------------------------------- */
+/* ---- giving back ----------------------------------------------------------------------------- */
 
 static void note_repair(const struct pass *pass, const char *pool, const char *address,
 			const json_t *record)
@@ -191,11 +191,11 @@ static void end(struct pass *pass, const char *key, const json_t *ended)
 	follow(pass, json_at(ended, "status"), json_at(ended, "records"));
 }
 
-/* ---- handing out -------------------------------------------------------------------------------------------------- */
+/* ---- handing out ----------------------------------------------------------------------------- */
 
 /*
- * What the pod's NICs ask with: foreseen, or asked by its node's agent, who knows better. ret_open: more may come, once a network
- * is there or the agent asks. NULL with err. Returns new.
+ * What the pod's NICs ask with: foreseen, or asked by its node's agent, who knows better. ret_open:
+ * more may come, once a network is there or the agent asks. NULL with err. Returns new.
  */
 static json_t *asks_of(const struct pass *pass, const json_t *pod, const json_t *endpoint,
 		       bool *ret_open, struct err *err)

@@ -1,9 +1,10 @@
 /*
- * One pass over all pods that wait and all that have ended: every ledger is written once, however many took from it or gave
- * back, then each pod gets its SpiderEndpoint (lifecycle.h).
+ * One pass over all pods that wait and all that have ended: every ledger is written once, however
+ * many took from it or gave back, then each pod gets its SpiderEndpoint (lifecycle.h).
  *
- * The ledgers are written first, each only in the version that was read: who loses that race decides anew. A pass that is
- * cut off leaves records that name pod and UID; the next one takes them up, or gives them back.
+ * The ledgers are written first, each only in the version that was read: who loses that race
+ * decides anew. A pass that is cut off leaves records that name pod and UID; the next one takes
+ * them up, or gives them back.
  */
 #ifndef ORBWEAVER_RECONCILERS_IPAM_ASSIGN_H
 #define ORBWEAVER_RECONCILERS_IPAM_ASSIGN_H
@@ -13,22 +14,27 @@
 /* Boxes (plan_post) of IPAM. */
 
 /*
- * By pod, which may lack addresses: true while the mirror of pods has it, and it waits until it has them; else the Pod as it was
- * read for the next pass, and for that alone.
+ * By pod, which may lack addresses: true while the mirror of pods has it, and it waits until it has
+ * them; else the Pod as it was read for the next pass, and for that alone.
  */
 #define BOX_WAITING "waiting"
 /*
- * By SpiderEndpoint, what has ended and may be given to others, after it was verified with the API server:
- * {"uid", "status": of the endpoint}. By "namespace/name UID": {"uid", "records": [{"pool", "address"}]}.
+ * By SpiderEndpoint, what has ended and may be given to others, after it was verified with the API
+ * server:
+ * {"uid", "status": of the endpoint}. By "namespace/name UID": {"uid", "records": [{"pool",
+ * "address"}]}.
  */
 #define BOX_ENDING "ending"
 /*
- * By SpiderEndpoint, what has become true in the ledgers: {"endpoint": object as it has to be} or {"gone": UID that no ledger
- * has any more}
+ * By SpiderEndpoint, what has become true in the ledgers: {"endpoint": object as it has to be} or
+ * {"gone": UID that no ledger has any more}
  */
 #define BOX_DECIDED "decided"
 
-/* Pods that are bound to a node and may need addresses, as the operator mirrors them (assign_wants, assign_project). */
+/*
+ * Pods that are bound to a node and may need addresses, as the operator mirrors them (assign_wants,
+ * assign_project).
+ */
 #define KIND_BOUND_POD "boundpods"
 
 /* Pods that one pass looks at. */
@@ -38,18 +44,22 @@ enum { ASSIGN_MAX = 1000 };
 enum { ASSIGN_AGAIN_MS = 1000 };
 
 /*
- * Key: any. World: BOX_WAITING, BOX_ENDING, BOX_SHORT_POOL (ip_pool.h), KIND_POD (those that wait and stand in BOX_WAITING as true), KIND_ENDPOINT of
- * them, KIND_NAD that they name, KIND_NAMESPACE, KIND_NODE, KIND_IP_POOL, KIND_RESERVED_IP, IPAM_CONFIG_MAP,
- * and in "env" also "configNamespace".
+ * Key: any. World: BOX_WAITING, BOX_ENDING, BOX_SHORT_POOL (ip_pool.h), KIND_POD (those that wait
+ * and stand in BOX_WAITING as true), KIND_ENDPOINT of them, KIND_NAD that they name,
+ * KIND_NAMESPACE, KIND_NODE, KIND_IP_POOL, KIND_RESERVED_IP, IPAM_CONFIG_MAP, and in "env" also
+ * "configNamespace".
  *
- * A pod that cannot have addresses keeps waiting, with a finding that says why and what to do. Nothing of a ledger stays
- * behind for it.
+ * A pod that cannot have addresses keeps waiting, with a finding that says why and what to do.
+ * Nothing of a ledger stays behind for it.
  *
  * Errors: ERR_INVALID "BadConfig" as ipam_settings_read().
  */
 reconcile_fn assign_reconcile;
 
-/* Can the pod need addresses that the leader can foresee? Only such pods are mirrored (the door of the cache). */
+/*
+ * Can the pod need addresses that the leader can foresee? Only such pods are mirrored (the door of
+ * the cache).
+ */
 bool assign_wants(const json_t *pod);
 
 /* What decisions read of a pod: in place. */

@@ -10,7 +10,9 @@
 #include "lib/json/json.h"
 #include "reconcilers/ipam/allocate.h"
 
-/* https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#syntax-and-character-set */
+/*
+ * https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#syntax-and-character-set
+ */
 #define LABEL_VALUE_MAX 63
 
 enum { HASH_LEN = 16 };

@@ -1,8 +1,10 @@
 /*
- * SpiderEndpoints: what a pod has, and how its node's agent asks for addresses and says that they are not in use any more.
+ * SpiderEndpoints: what a pod has, and how its node's agent asks for addresses and says that they
+ * are not in use any more.
  *
- * They follow from ledgers, pods and the agents' words, so they carry no finalizer and no owner reference: the garbage
- * collector would remove them with the pod, before the agent has said that the interfaces are down.
+ * They follow from ledgers, pods and the agents' words, so they carry no finalizer and no owner
+ * reference: the garbage collector would remove them with the pod, before the agent has said that
+ * the interfaces are down.
  */
 #ifndef ORBWEAVER_RECONCILERS_IPAM_ENDPOINT_H
 #define ORBWEAVER_RECONCILERS_IPAM_ENDPOINT_H
@@ -13,12 +15,15 @@
 /* The node of the pod: endpoint_node_label() of its name. */
 #define ENDPOINT_NODE_LABEL "orbweaver.io/node"
 
-/* A node's name may be longer than a label's value: then its beginning and a hash of it. Returns new; free(). */
+/*
+ * A node's name may be longer than a label's value: then its beginning and a hash of it. Returns
+ * new; free().
+ */
 char *endpoint_node_label(const char *node);
 
 /*
- * By the agent, JSON: {"uid": UID of the pod, "asks": asks of NICs (candidates.h)}. Asks for NICs that nobody could foresee
- * without the node.
+ * By the agent, JSON: {"uid": UID of the pod, "asks": asks of NICs (candidates.h)}. Asks for NICs
+ * that nobody could foresee without the node.
  */
 #define ENDPOINT_ASKS_ANNOTATION "orbweaver.io/asks"
 
@@ -31,7 +36,10 @@ char *endpoint_node_label(const char *node);
 /* {"name", "namespace", "labels"} for the pod on this node. Returns new. */
 json_t *endpoint_metadata(const char *ns, const char *name, const char *node);
 
-/* The object that says `status` (allocate.h) about the pod with the key "namespace/name". Returns new. */
+/*
+ * The object that says `status` (allocate.h) about the pod with the key "namespace/name". Returns
+ * new.
+ */
 json_t *endpoint_object(const char *key, const json_t *status);
 
 /* UID that status.current speaks about; "" while there is no status. Borrowed. */

@@ -95,7 +95,8 @@ void ledger_restore(struct ledger *ledger, const char *address, const json_t *re
 
 /*
  * The pool's status with this ledger in it: allocatedIPs (absent without records),
- * allocatedIPCount, freeIPCount, releasedIPs (absent when empty); everything else as it was read. Returns new.
+ * allocatedIPCount, freeIPCount, releasedIPs (absent when empty); everything else as it was read.
+ * Returns new.
  */
 json_t *ledger_status(const struct ledger *ledger);
 

@@ -36,9 +36,11 @@ static bool is_living(const json_t *pod, const char *uid)
 	return pod && str_eq(json_uid(pod), uid) && pod_is_alive(pod);
 }
 
-/* ---- what was decided --------------------------------------------------------------------------------------------- */
+/* ---- what was decided ------------------------------------------------------------------------ */
 
-/* Write what the ledgers say, then forget that it was to be written. True when there was something. */
+/*
+ * Write what the ledgers say, then forget that it was to be written. True when there was something.
+ */
 static bool carry_out(const struct look *look)
 {
 	const json_t *decided = world_get(look->world, BOX_DECIDED, look->key);
@@ -47,7 +49,9 @@ static bool carry_out(const struct look *look)
 
 	if (!decided)
 		return false;
-	/* Nobody needs an endpoint of a pod that has ended meanwhile; its records are strays then. */
+	/*
+	 * Nobody needs an endpoint of a pod that has ended meanwhile; its records are strays then.
+	 */
 	if (object && (look->endpoint || is_living(world_get(look->world, KIND_POD, look->key),
 						   endpoint_uid(object))))
 		plan_apply(look->plan, KIND_ENDPOINT, json_incref((json_t *)object));
@@ -61,14 +65,17 @@ static bool carry_out(const struct look *look)
 	return true;
 }
 
-/* ---- what has ended ----------------------------------------------------------------------------------------------- */
+/* ---- what has ended -------------------------------------------------------------------------- */
 
 static void ask_for(json_t *wanted, const char *kind, const char *key)
 {
 	json_array_append_new(wanted, json_pack("{s:s, s:s}", "kind", kind, "key", key));
 }
 
-/* All that may be decided on: the pod, who may keep its addresses, and the nodes whose end may be the reason. */
+/*
+ * All that may be decided on: the pod, who may keep its addresses, and the nodes whose end may be
+ * the reason.
+ */
 static void read_live(const struct look *look)
 {
 	const json_t *strays = world_get(look->world, BOX_STRAYS, look->key), *stray;
@@ -134,8 +141,8 @@ static void look_at_endpoint(const struct look *look)
 }
 
 /*
- * An endpoint that only asks. A pod that is not mirrored is read, to wait with the others; without a pod there is nothing
- * to ask for.
+ * An endpoint that only asks. A pod that is not mirrored is read, to wait with the others; without
+ * a pod there is nothing to ask for.
  */
 static void look_at_asks(const struct look *look)
 {
@@ -167,11 +174,12 @@ static void look_at_asks(const struct look *look)
 	}
 }
 
-/* ---- records that no endpoint names ------------------------------------------------------------------------------- */
+/* ---- records that no endpoint names ---------------------------------------------------------- */
 
 /*
- * May the record go? Its pod has ended for sure, and its node is gone or not known: then Spiderpool's agent wrote it, who
- * gives back what its garbage collector would. The agent of a node that is there gives back what its pods had.
+ * May the record go? Its pod has ended for sure, and its node is gone or not known: then
+ * Spiderpool's agent wrote it, who gives back what its garbage collector would. The agent of a node
+ * that is there gives back what its pods had.
  */
 static bool stray_is_over(const struct look *look, const json_t *stray)
 {

@@ -1,10 +1,11 @@
 /*
- * The life of a SpiderEndpoint: it is written once the ledgers say what it says, and ends when its pod has ended and nothing
- * of it is left on its node. A key stands for one name of a pod (or virtual machine instance), whether an endpoint of that
- * name exists or not: records that no endpoint names end here, too.
+ * The life of a SpiderEndpoint: it is written once the ledgers say what it says, and ends when its
+ * pod has ended and nothing of it is left on its node. A key stands for one name of a pod (or
+ * virtual machine instance), whether an endpoint of that name exists or not: records that no
+ * endpoint names end here, too.
  *
- * Nothing is given back on the word of a cache: what looks ended is read from the API server first (BOX_LOOK), and only
- * then posted to the next pass (BOX_ENDING, assign.h).
+ * Nothing is given back on the word of a cache: what looks ended is read from the API server first
+ * (BOX_LOOK), and only then posted to the next pass (BOX_ENDING, assign.h).
  */
 #ifndef ORBWEAVER_RECONCILERS_IPAM_LIFECYCLE_H
 #define ORBWEAVER_RECONCILERS_IPAM_LIFECYCLE_H
@@ -14,13 +15,21 @@
 /* By SpiderEndpoint: what has to be read: [{"kind", "key"}, …]. */
 /* By SpiderEndpoint: what was read, once: {kind: {key: object, or null when there is none}}. */
 #define BOX_LIVE "live"
-/* By "namespace/name" of records: those that no endpoint names: [{"pool", "address", "uid", "node"}]. */
+/*
+ * By "namespace/name" of records: those that no endpoint names: [{"pool", "address", "uid",
+ * "node"}].
+ */
 #define BOX_STRAYS "strays"
 
-/* The taint of a node that somebody has declared dead: KEP-2268, node.kubernetes.io/out-of-service. */
+/*
+ * The taint of a node that somebody has declared dead: KEP-2268, node.kubernetes.io/out-of-service.
+ */
 #define OUT_OF_SERVICE_TAINT "node.kubernetes.io/out-of-service"
 
-/* How soon an endpoint is looked at again whose owner keeps its addresses, or whose pod is not mirrored and lives. */
+/*
+ * How soon an endpoint is looked at again whose owner keeps its addresses, or whose pod is not
+ * mirrored and lives.
+ */
 enum { LIFECYCLE_AGAIN_MS = 60000 };
 
 /* How soon an ask that has no answer is looked at again, whose pod is not mirrored. */
@@ -30,9 +39,9 @@ enum { LIFECYCLE_ASKS_MS = 2000 };
 bool node_is_gone(const json_t *node);
 
 /*
- * Key: "namespace/name". World: KIND_ENDPOINT and KIND_POD of that name, KIND_NODE that it names, BOX_DECIDED, BOX_LIVE,
- * BOX_STRAYS, IPAM_CONFIG_MAP, and in "env" also "configNamespace".
- * Errors: ERR_INVALID "BadConfig" as ipam_settings_read().
+ * Key: "namespace/name". World: KIND_ENDPOINT and KIND_POD of that name, KIND_NODE that it names,
+ * BOX_DECIDED, BOX_LIVE, BOX_STRAYS, IPAM_CONFIG_MAP, and in "env" also "configNamespace". Errors:
+ * ERR_INVALID "BadConfig" as ipam_settings_read().
  */
 reconcile_fn endpoint_reconcile;
 

@@ -1,6 +1,7 @@
 /*
- * Where a pool's ledger and SpiderEndpoints do not agree: records that no SpiderEndpoint names and no living pod can take up: what is left of a namespace that was
- * deleted with its endpoints, or of a pass that was cut off; and what pods have without a record.
+ * Where a pool's ledger and SpiderEndpoints do not agree: records that no SpiderEndpoint names and
+ * no living pod can take up: what is left of a namespace that was deleted with its endpoints, or of
+ * a pass that was cut off; and what pods have without a record.
  */
 #ifndef ORBWEAVER_RECONCILERS_IPAM_STRAYS_H
 #define ORBWEAVER_RECONCILERS_IPAM_STRAYS_H
@@ -13,8 +14,9 @@ enum { STRAYS_AGAIN_MS = 300000 };
 /*
  * Post each to BOX_STRAYS (lifecycle.h) of its pod's name, where it is verified.
  *
- * Key: the pool. World: KIND_IP_POOL, and KIND_ENDPOINT, KIND_POD of the names in its records and of endpoints that name it, as far as they are known. A
- * ledger that cannot be read is a condition of the pool (spider/ip_pool.h) and nothing is decided here.
+ * Key: the pool. World: KIND_IP_POOL, and KIND_ENDPOINT, KIND_POD of the names in its records and
+ * of endpoints that name it, as far as they are known. A ledger that cannot be read is a condition
+ * of the pool (spider/ip_pool.h) and nothing is decided here.
  */
 reconcile_fn strays_reconcile;
 

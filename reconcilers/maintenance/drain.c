@@ -47,7 +47,7 @@ struct drain {
 	struct budgets budgets;
 	struct candidate *nodes;
 	size_t n;
-	json_t *asked; /* what has to be read of the API server, {"pods": {key: true}, "nodes": …} */
+	json_t *asked; /* what has to be read, {"pods": {key: true}, "nodes": …} */
 	bool is_disabled, is_missing;
 };
 

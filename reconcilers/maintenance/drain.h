@@ -1,10 +1,11 @@
 /*
  * Which node is drained next, and which pods are asked to end.
  *
- * What has to end is what the node's agent says in NodeState.status.impact; nothing else is touched.
- * Only nodes of a pool with maxUnavailable are drained, so many at a time. A node goes through
+ * What has to end is what the node's agent says in NodeState.status.impact; nothing else is
+ * touched. Only nodes of a pool with maxUnavailable are drained, so many at a time. A node goes
+ * through
  *
- *	Waiting    it wants, and has to wait for a slot, for pods that may not be asked, for its node
+ *	Waiting    it wants, and waits for a slot, for pods that may not be asked, for its node
  *	Evicting   its devices are withdrawn from the kubelet, then its pods asked to end
  *	Working    nothing is in the way any more, its agent changes the node
  *	Stopped    its agent failed; the slot stays taken, lest the same be done to every node
@@ -51,9 +52,9 @@ enum {
 };
 
 /*
- * World: nodes and pools, all of them; NodeStates: those for which drain_concerns() holds (more do no
- * harm); sriovoperatorconfigs (spec.disableDrain); the boxes above; env.nowMs: a clock that never
- * goes back.
+ * World: nodes and pools, all of them; NodeStates: those for which drain_concerns() holds (more do
+ * no harm); sriovoperatorconfigs (spec.disableDrain); the boxes above; env.nowMs: a clock that
+ * never goes back.
  */
 int drain_reconcile(const json_t *world, const char *key, struct plan *plan, struct err *err);
 

@@ -13,7 +13,7 @@
 #include "reconcilers/maintenance/drain.h"
 #include "reconcilers/sriov/node_state.h"
 
-/* ---- drain_budget.c: who is away ---- */
+/* ---- drain_budget.c: who is away ------------------------------------------------------------- */
 
 struct budget {
 	char *pool; /* "namespace/name" */
@@ -28,8 +28,8 @@ void budgets_init(struct budgets *budgets);
 void budgets_done(struct budgets *budgets);
 
 /*
- * The budget of a pool that has maxUnavailable. Away are nodes that are being drained, not Ready, or
- * cordoned. Borrowed.
+ * The budget of a pool that has maxUnavailable. Away are nodes that are being drained, not Ready,
+ * or cordoned. Borrowed.
  */
 struct budget *budget_of(struct budgets *budgets, const json_t *world, const json_t *pool);
 
@@ -41,7 +41,7 @@ bool budget_allows(const struct budget *budget, bool is_down);
 /* It goes. */
 void budget_take(struct budget *budget, bool is_down);
 
-/* ---- drain_pods.c: who is asked to end ---- */
+/* ---- drain_pods.c: who is asked to end ------------------------------------------------------- */
 
 enum pod_fate {
 	POD_UNKNOWN, /* was not read yet */

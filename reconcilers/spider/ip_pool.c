@@ -44,7 +44,10 @@ static bool allocation_is_empty(const struct allocation *allocation)
 	return !allocation->records && !allocation->is_unreadable;
 }
 
-/* The smallest address in text order and its pod: an example that does not change with the order of keys. */
+/*
+ * The smallest address in text order and its pod: an example that does not change with the order of
+ * keys.
+ */
 static char *allocation_example(const struct allocation *allocation)
 {
 	const char *address, *first = NULL;
@@ -119,7 +122,10 @@ static int64_t count_without(const struct ip_pool *pool, struct ip_set *set)
 	return ip_set_count(&left);
 }
 
-/* How many of the pool's addresses SpiderReservedIPs keep from pods; ret_free: how many nobody keeps or has. */
+/*
+ * How many of the pool's addresses SpiderReservedIPs keep from pods; ret_free: how many nobody
+ * keeps or has.
+ */
 static int64_t count_reserved(const json_t *world, const struct ip_pool *pool,
 			      const struct allocation *allocation, int64_t *ret_free)
 {

@@ -1,15 +1,17 @@
 /*
  * SpiderIPPool: are the addresses that it promises good, how many are they, may it go.
  *
- * Key: the pool's name. World: KIND_IP_POOL (the pool, and those that may overlap it: ip_pool_index.h finds them),
- * KIND_RESERVED_IP (all). Read of a pool: metadata.{name,generation,creationTimestamp,deletionTimestamp,labels,finalizers},
- * spec, status. BOX_SHORT_POOL of the pool.
+ * Key: the pool's name. World: KIND_IP_POOL (the pool, and those that may overlap it:
+ * ip_pool_index.h finds them), KIND_RESERVED_IP (all). Read of a pool:
+ * metadata.{name,generation,creationTimestamp,deletionTimestamp,labels,finalizers}, spec, status.
+ * BOX_SHORT_POOL of the pool.
  *
- * The plan: status (totalIPCount, allocatedIPCount, freeIPCount, waitingPodCount, conditions Ready and Degraded; what agents wrote there is kept as it
- * is), the label ipam.spidernet.io/ippool-cidr, and the finalizer, which protects a pool while addresses of it are in use.
+ * The plan: status (totalIPCount, allocatedIPCount, freeIPCount, waitingPodCount, conditions Ready
+ * and Degraded; what agents wrote there is kept as it is), the label ipam.spidernet.io/ippool-cidr,
+ * and the finalizer, which protects a pool while addresses of it are in use.
  *
- * Of two pools that overlap, the younger is the one in trouble; the older goes on working. Nothing here stops anyone from
- * editing or deleting a pool.
+ * Of two pools that overlap, the younger is the one in trouble; the older goes on working. Nothing
+ * here stops anyone from editing or deleting a pool.
  */
 #ifndef ORBWEAVER_RECONCILERS_SPIDER_IP_POOL_H
 #define ORBWEAVER_RECONCILERS_SPIDER_IP_POOL_H
@@ -20,7 +22,10 @@
 
 /* The one finalizer of the API group, also set by Spiderpool's own programs. */
 #define IP_POOL_FINALIZER "spiderpool.spidernet.io"
-/* The condition that says what IPAM put right in the ledger last; with the reasons of reconcilers/ipam/audit.h. */
+/*
+ * The condition that says what IPAM put right in the ledger last; with the reasons of
+ * reconcilers/ipam/audit.h.
+ */
 #define IP_POOL_REPAIRED "Repaired"
 /* The subnet as a label value: "172-16-0-0-16". */
 #define IP_POOL_CIDR_LABEL "ipam.spidernet.io/ippool-cidr"
@@ -31,26 +36,29 @@
 reconcile_fn ip_pool_reconcile;
 
 /*
- * All rules for a pool's spec, and overlap with the older pools in the world. An object without creationTimestamp (it is
- * being admitted) is younger than all.
+ * All rules for a pool's spec, and overlap with the older pools in the world. An object without
+ * creationTimestamp (it is being admitted) is younger than all.
  */
 void ip_pool_check(const json_t *world, const json_t *object, struct problems *problems);
 
 /*
- * What is wrong with a change from `old` to `object` that is not wrong with the object by itself: another network, unless the old
- * one was refused; addresses taken out that pods use; addresses added that another pool has, be it older or younger
- * (AddressOverlap; what overlapped before may stay, or shrink).
+ * What is wrong with a change from `old` to `object` that is not wrong with the object by itself:
+ * another network, unless the old one was refused; addresses taken out that pods use; addresses
+ * added that another pool has, be it older or younger (AddressOverlap; what overlapped before may
+ * stay, or shrink).
  */
 void ip_pool_check_change(const json_t *world, const json_t *old, const json_t *object,
 			  struct problems *problems);
 
-/* The value of IP_POOL_CIDR_LABEL; NULL when the text would be no label value ("::/64"). Returns new; free(). */
+/*
+ * The value of IP_POOL_CIDR_LABEL; NULL when the text would be no label value ("::/64"). Returns
+ * new; free().
+ */
 char *ip_pool_cidr_label(const struct ip_subnet *subnet);
 
 struct ip_pool {
 	struct ip_subnet subnet;
-	struct ip_set
-		usable; /* ips without excludeIPs, settled; entries outside of the subnet do not count */
+	struct ip_set usable; /* ips without excludeIPs, settled; those of the subnet only */
 };
 
 void ip_pool_done(struct ip_pool *pool);
@@ -60,23 +68,29 @@ void ip_pool_done(struct ip_pool *pool);
 int ip_pool_version(const json_t *version);
 
 /*
- * 4 or 6: what spec.ipVersion says; where it is absent, as in guides, the family of spec.subnet. 0 when neither says one.
+ * 4 or 6: what spec.ipVersion says; where it is absent, as in guides, the family of spec.subnet. 0
+ * when neither says one.
  */
 int ip_pool_family(const json_t *spec);
 
 /*
- * One entry of ips or excludeIPs. One that ends one address past an IPv4 `subnet` (NULL: none), as guides write it for a /27
- * ("…1-…32", even "…225-…256"), is read up to the subnet's last address; *ret_clipped says so. Errors: as ip_range_parse.
+ * One entry of ips or excludeIPs. One that ends one address past an IPv4 `subnet` (NULL: none), as
+ * guides write it for a /27
+ * ("…1-…32", even "…225-…256"), is read up to the subnet's last address; *ret_clipped says so.
+ * Errors: as ip_range_parse.
  */
 int ip_pool_read_entry(const char *text, enum ip_family family, const struct ip_subnet *subnet,
 		       struct ip_range *ret, bool *ret_clipped, struct err *err);
 
-/* What is accepted but is less than it says (entries that were clipped). For a pool without problems. */
+/*
+ * What is accepted but is less than it says (entries that were clipped). For a pool without
+ * problems.
+ */
 void ip_pool_warn(const json_t *object, struct problems *warnings);
 
 /*
- * The addresses of a pool; problems, which may be NULL, gets what is wrong with subnet, ipVersion, ips and excludeIPs.
- * False when there is no readable subnet (ret is then empty).
+ * The addresses of a pool; problems, which may be NULL, gets what is wrong with subnet, ipVersion,
+ * ips and excludeIPs. False when there is no readable subnet (ret is then empty).
  */
 bool ip_pool_read(const json_t *object, struct ip_pool *ret, struct problems *problems);
 

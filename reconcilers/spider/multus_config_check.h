@@ -33,7 +33,8 @@ void multus_config_check_injection(const json_t *object, bool rdma, struct probl
 
 /*
  * Named pools, the resource and interfaces of nodes that do not exist: PoolMissing,
- * ResourceMissing, MasterMissing; pools of the other family: PoolOfOtherFamily. For a config without problems. World: as in multus_config.h.
+ * ResourceMissing, MasterMissing; pools of the other family: PoolOfOtherFamily. For a config
+ * without problems. World: as in multus_config.h.
  */
 void multus_config_warn_missing(const json_t *world, const json_t *object,
 				struct problems *warnings);

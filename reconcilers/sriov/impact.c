@@ -24,7 +24,7 @@ const char *node_impact_name(enum node_impact impact)
 	return names[impact];
 }
 
-/* ---- who has what ---- */
+/* ---- who has what ---------------------------------------------------------------------------- */
 
 char *node_holder_pod(const char *holder, const char **ret_container)
 {
@@ -75,7 +75,7 @@ static void read_holders(struct impact *impact, const json_t *status)
 	}
 }
 
-/* ---- what happens ---- */
+/* ---- what happens ---------------------------------------------------------------------------- */
 
 static void add_change(struct impact *impact, enum node_impact class, const json_t *now, int64_t to,
 		       const char *message)
@@ -133,7 +133,7 @@ static void remake(struct impact *impact, const json_t *now, int64_t to, const c
 		   message ? message : why);
 }
 
-/* ---- VFs that stay ---- */
+/* ---- VFs that stay --------------------------------------------------------------------------- */
 
 /* The group of spec that VF `number` is in, or NULL. */
 static const json_t *group_of(const json_t *wish, json_int_t number)
@@ -203,7 +203,7 @@ static void compare_kept(struct impact *impact, const json_t *now, const json_t 
 		add_change(impact, NODE_IMPACT_NONE, now, vfs, "groups of VFs change");
 }
 
-/* ---- PFs ---- */
+/* ---- PFs ------------------------------------------------------------------------------------- */
 
 static void compare_wanted(struct impact *impact, const json_t *now, const json_t *was,
 			   const json_t *wish)

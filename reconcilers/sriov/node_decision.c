@@ -75,7 +75,7 @@ void share_note(struct share *share, enum policy_standing standing, const char *
 	strbuf_add(&share->why, line.data, str_clip(line.data, line.len, WHY_LINE_MAX));
 }
 
-/* ---- looking at the world ---- */
+/* ---- looking at the world -------------------------------------------------------------------- */
 
 /* Upstream's condition too. A kubelet always sets the label: a node without it was made by hand. */
 bool node_runs_agent(const json_t *labels)
@@ -192,7 +192,7 @@ static void collect_pfs(struct decision *d)
 		hold_pf(d, entry);
 }
 
-/* ---- applying policies ---- */
+/* ---- applying policies ----------------------------------------------------------------------- */
 
 static void groups_add(struct groups *groups, struct group group)
 {
@@ -292,7 +292,7 @@ static void apply_to_pf(struct decision *d, struct share *share, struct pf *pf)
 	merge(pf, share, &claimed);
 }
 
-/* ---- resources ---- */
+/* ---- resources ------------------------------------------------------------------------------- */
 
 static bool picks_some(const struct decision *d, const struct share *share)
 {
@@ -345,7 +345,10 @@ static void lose_resource(const struct decision *d, struct share *share)
 		   winner->priority);
 }
 
-/* ---- fields of a PF: the strongest surviving policy that gives one decides, weaker ones that want another are told  */
+/*
+ * ---- fields of a PF: the strongest surviving policy that gives one decides, weaker ones that want
+ * another are told
+ */
 
 static void decide_text(struct pf_text *field, const struct pf *pf, struct share *share,
 			const char *name, const char *wanted)
@@ -389,7 +392,7 @@ static void decide_fields(struct pf *pf)
 	}
 }
 
-/* ---- GUIDs ---- */
+/* ---- GUIDs ----------------------------------------------------------------------------------- */
 
 static bool is_infiniband(const struct pf *pf)
 {
@@ -439,7 +442,7 @@ static void decide_guids(struct pf *pf, int block)
 		note_no_guids(pf, &pf->groups.items[i]);
 }
 
-/* ---- all of it ---- */
+/* ---- all of it ------------------------------------------------------------------------------- */
 
 void node_decide(struct decision *d, const json_t *world, const char *key, const json_t *state,
 		 size_t why_lines_max)

@@ -12,7 +12,7 @@
 #include "reconcilers/sriov/pool_config.h"
 #include "reconcilers/sriov/sriov_guid.h"
 
-/* ---- the spec ---- */
+/* ---- the spec -------------------------------------------------------------------------------- */
 
 /* As upstream encodes: a field without content is left out. */
 static void put_text(json_t *obj, const char *key, const char *value)
@@ -197,7 +197,7 @@ static bool means_same(const json_t *a, const json_t *b)
 	return true;
 }
 
-/* ---- the node is gone ---- */
+/* ---- the node is gone ------------------------------------------------------------------------ */
 
 static int plan_stale(struct plan *plan, const json_t *world, const char *key, const json_t *state,
 		      struct err *err)

@@ -13,7 +13,7 @@
 #include "reconcilers/sriov/node_state.h"
 #include "reconcilers/sriov/policy_status.h"
 
-/* ---- fields of a PF ---- */
+/* ---- fields of a PF -------------------------------------------------------------------------- */
 
 static json_t *text_json(const char *value)
 {
@@ -96,7 +96,7 @@ static json_t *fields_json(const struct decision *d, const struct pf *pf)
 	return fields;
 }
 
-/* ---- a PF, a node ---- */
+/* ---- a PF, a node ---------------------------------------------------------------------------- */
 
 static json_t *groups_json(const struct groups *groups)
 {

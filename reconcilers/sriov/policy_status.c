@@ -53,7 +53,7 @@ static void verdict_done(struct verdict *v)
 }
 #define auto_verdict auto_call(verdict_done)
 
-/* ---- adding up ---- */
+/* ---- adding up ------------------------------------------------------------------------------- */
 
 static int voice_order(const void *a, const void *b)
 {
@@ -142,7 +142,7 @@ static const struct voice *find_obstacle(const struct tally *t)
 	return NULL;
 }
 
-/* ---- judging ---- */
+/* ---- judging --------------------------------------------------------------------------------- */
 
 static void add_first_line(struct strbuf *b, const struct voice *voice)
 {
@@ -272,7 +272,7 @@ static void judge_degraded(struct verdict *v, const char *key, const struct prob
 	}
 }
 
-/* ---- the status ---- */
+/* ---- the status ------------------------------------------------------------------------------ */
 
 struct explanation {
 	json_t *lines;

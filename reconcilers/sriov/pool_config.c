@@ -149,7 +149,7 @@ int pool_config_guid_block(const json_t *world, const json_t *labels, int curren
 	return block;
 }
 
-/* ---- the status of a pool ---- */
+/* ---- the status of a pool -------------------------------------------------------------------- */
 
 /* Nodes that are in this pool and in another. */
 struct conflicts {

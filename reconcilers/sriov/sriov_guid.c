@@ -74,7 +74,7 @@ void guid_text(uint64_t guid, char ret[GUID_TEXT_SIZE])
 	}
 }
 
-/* ---- the range of a pool ---- */
+/* ---- the range of a pool --------------------------------------------------------------------- */
 
 static bool complain(struct problems *problems, const char *field, const char *what)
 {
@@ -148,7 +148,7 @@ bool guid_pool_block(const json_t *guid_pool, int *ret, struct problems *problem
 	return false;
 }
 
-/* ---- the GUIDs of a PF ---- */
+/* ---- the GUIDs of a PF ----------------------------------------------------------------------- */
 
 /* The MAC address that a GUID was made from, in its place. */
 static bool mac_from_guid(uint8_t *guid)

@@ -77,7 +77,7 @@ static bool carries_our_name(const struct look *l, const json_t *nad)
 	return str_eq(owner_annotation(nad), l->owner);
 }
 
-/* ---- removing ---- */
+/* ---- removing -------------------------------------------------------------------------------- */
 
 /* Delete the NADs that carry our name, except the one at `keep` (may be NULL). */
 static size_t plan_removal(struct plan *plan, const struct look *l, const char *keep)
@@ -103,7 +103,7 @@ static void plan_deleted(struct plan *plan, const struct look *l)
 	plan_release(plan, l->kind->id, l->key, l->network, SRIOV_NETWORK_FINALIZER);
 }
 
-/* ---- what stands in the way ---- */
+/* ---- what stands in the way ------------------------------------------------------------------ */
 
 /*
  * Only from a namespace of administrators may a network write into another one. Otherwise whoever
@@ -180,7 +180,7 @@ static void check_target(const struct look *l, struct problems *problems)
 		check_waiting(l, problems);
 }
 
-/* ---- the NAD ---- */
+/* ---- the NAD --------------------------------------------------------------------------------- */
 
 /*
  * Text that means the same stays as it is: it may have come from upstream, or have been laid out by
@@ -276,7 +276,7 @@ static bool is_in_place(const json_t *nad, const json_t *wanted)
 	return json_same(json_at(nad, "spec"), json_at(wanted, "spec"));
 }
 
-/* ---- the status ---- */
+/* ---- the status ------------------------------------------------------------------------------ */
 
 static void plan_network_status(struct plan *plan, const struct look *l,
 				enum condition_status ready, const char *reason,

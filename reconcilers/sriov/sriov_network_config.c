@@ -59,7 +59,7 @@ static const struct field trunk_fields[] = {
 	FIELDS_END,
 };
 
-/* ---- fields with JSON inside ---- */
+/* ---- fields with JSON inside ----------------------------------------------------------------- */
 
 static json_t *parse_text(const char *text, size_t len, struct err *err)
 {
@@ -121,7 +121,7 @@ static json_t *get_meta_plugins(const json_t *spec, struct problems *problems)
 	return json_incref(plugins);
 }
 
-/* ---- plain fields ---- */
+/* ---- plain fields ---------------------------------------------------------------------------- */
 
 static void put_text(json_t *config, const char *key, const json_t *spec, const char *field)
 {
@@ -163,7 +163,7 @@ static void put_link_state(json_t *plugin, const json_t *spec)
 	put_word(plugin, "link_state", spec, "linkState", " auto enable disable ");
 }
 
-/* ---- the three plugins ---- */
+/* ---- the three plugins ----------------------------------------------------------------------- */
 
 static void put_sriov(json_t *plugin, const json_t *spec, json_t *capabilities)
 {

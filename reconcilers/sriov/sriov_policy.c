@@ -31,7 +31,7 @@ static bool is_vfio(const struct sriov_policy *policy)
 	return str_eq(policy->device_type, "vfio-pci");
 }
 
-/* ---- reading ---- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 /* A string field that must be one of `allowed` (ends with NULL), or absent, or empty. */
 static int get_choice(const json_t *spec, const char *key, const char *const *allowed,
@@ -176,7 +176,7 @@ int sriov_policy_parse(const char *key, const json_t *object, struct sriov_polic
 	return 0;
 }
 
-/* ---- pfNames ---- */
+/* ---- pfNames --------------------------------------------------------------------------------- */
 
 static int bad_range(const char *text, const char *what, struct err *err)
 {
@@ -279,7 +279,7 @@ bool vf_range_overlaps(struct vf_range a, struct vf_range b)
 	return a.first <= b.last && b.first <= a.last;
 }
 
-/* ---- matching ---- */
+/* ---- matching -------------------------------------------------------------------------------- */
 
 bool sriov_policy_is_reserved(const json_t *object)
 {
@@ -473,7 +473,7 @@ int sriov_policy_order(const void *a, const void *b)
 	return by_name ? by_name : strcmp(x->namespace, y->namespace);
 }
 
-/* ---- judging ---- */
+/* ---- judging --------------------------------------------------------------------------------- */
 
 /*
  * What the kubelet takes behind the prefix, as upstream's webhook has it (pkg/webhook/validate.go).

@@ -79,7 +79,7 @@ struct admit {
 	size_t n_took, n_connects;
 };
 
-/* ---- connections ---- */
+/* ---- connections ----------------------------------------------------------------------------- */
 
 static int bad_peer(struct err *err, const char *what)
 {
@@ -138,7 +138,7 @@ static int peer_open(struct admit *a, struct peer *peer, struct err *err)
 	return 0;
 }
 
-/* ---- exchanges ---- */
+/* ---- exchanges ------------------------------------------------------------------------------- */
 
 /* When the next request may go out. */
 static int64_t due_us(const struct admit *a)
@@ -258,7 +258,7 @@ static int exchange_all(struct admit *a, struct err *err)
 	return 0;
 }
 
-/* ---- figures ---- */
+/* ---- figures --------------------------------------------------------------------------------- */
 
 static int compare(const void *a, const void *b)
 {
@@ -292,7 +292,7 @@ static void print(struct admit *a)
 	       (long long)percentile(a->connect_us, a->n_connects, 99));
 }
 
-/* ---- arguments ---- */
+/* ---- arguments ------------------------------------------------------------------------------- */
 
 enum {
 	OPT_PORT = 1,

@@ -30,7 +30,7 @@
 #define CALLS_MAX 10000000
 #define BUDGET_US 1000
 
-/* ---- the plugins ---- */
+/* ---- the plugins ----------------------------------------------------------------------------- */
 
 static json_t *device(size_t pool, size_t i)
 {
@@ -74,7 +74,7 @@ static void serve(const char *dir)
 	loop_run(loop); /* until we are killed */
 }
 
-/* ---- the caller ---- */
+/* ---- the caller ------------------------------------------------------------------------------ */
 
 struct caller {
 	struct loop *loop;

@@ -91,7 +91,7 @@ static void check_settled(struct load *l)
 	loop_stop(l->connection.loop);
 }
 
-/* ---- what is waited for ---- */
+/* ---- what is waited for ---------------------------------------------------------------------- */
 
 static bool uses_only(const json_t *object, const char *name)
 {
@@ -169,7 +169,7 @@ static void on_timeout(void *arg)
 	stop_with(l, &err);
 }
 
-/* ---- writes ---- */
+/* ---- writes ---------------------------------------------------------------------------------- */
 
 static json_t *filled_string(const char *text, int64_t n)
 {
@@ -292,7 +292,7 @@ static void write_more(struct load *l)
 	check_settled(l);
 }
 
-/* ---- arguments ---- */
+/* ---- arguments ------------------------------------------------------------------------------- */
 
 enum {
 	OPT_TEMPLATE = 1,

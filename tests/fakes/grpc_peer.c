@@ -21,7 +21,7 @@
 /* The watch sends a new list so often. */
 #define WATCH_MS 20
 
-/* ---- serve ---- */
+/* ---- serve ----------------------------------------------------------------------------------- */
 
 struct watch {
 	struct grpc_call *call;
@@ -206,7 +206,7 @@ static int serve(const char *path)
 	return 0;
 }
 
-/* ---- call ---- */
+/* ---- call ------------------------------------------------------------------------------------ */
 
 struct caller {
 	struct grpc_client *client;

@@ -83,7 +83,7 @@ struct host_tree {
 	int changes, fail_at;
 };
 
-/* ---- files ---- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 static void make_folders(struct host_tree *tree, const char *path)
 {
@@ -158,7 +158,7 @@ static void pci_remove(struct host_tree *tree, const char *address, const char *
 	host_tree_remove(tree, path);
 }
 
-/* ---- interfaces ---- */
+/* ---- interfaces ------------------------------------------------------------------------------ */
 
 static struct interface *interface_by(struct host_tree *tree, const char *name)
 {
@@ -256,7 +256,7 @@ void host_tree_bring_back(struct host_tree *tree, const char *vf)
 	pci_file(tree, vf, path, "");
 }
 
-/* ---- PFs and VFs ---- */
+/* ---- PFs and VFs ----------------------------------------------------------------------------- */
 
 static struct pf *pf_by(struct host_tree *tree, const char *address)
 {
@@ -516,7 +516,7 @@ static int door_write(void *ctx, int root_fd, const char *path, const char *data
 	return code < 0 ? refuse(code, err) : 0;
 }
 
-/* ---- rtnetlink ---- */
+/* ---- rtnetlink ------------------------------------------------------------------------------- */
 
 static void add_message(struct strbuf *answer, struct nl_msg *msg)
 {
@@ -706,7 +706,7 @@ static int route_request(struct host_tree *tree, const struct nlmsghdr *request,
 	}
 }
 
-/* ---- RDMA ---- */
+/* ---- RDMA ------------------------------------------------------------------------------------ */
 
 /* mlx5's rule for the node GUID of an Ethernet VF: zero without admin MAC. */
 static uint64_t guid_of(const struct pf *pf, int number)
@@ -865,7 +865,7 @@ static int rdma_request(struct host_tree *tree, const struct nlmsghdr *request,
 	}
 }
 
-/* ---- devlink ---- */
+/* ---- devlink --------------------------------------------------------------------------------- */
 
 static struct nl_msg *devlink_message(const struct pf *pf, uint8_t command)
 {
@@ -971,7 +971,7 @@ static void door_sleep(void *ctx, int ms)
 	(void)nanosleep(&time, NULL);
 }
 
-/* ---- the tree ---- */
+/* ---- the tree -------------------------------------------------------------------------------- */
 
 static const struct host_doors doors = {door_write, door_transact, door_sleep};
 

@@ -53,7 +53,7 @@ struct http_script {
 
 static struct rule no_rule = {.start = (char *)"", .reply = {.status = 418, .always = true}};
 
-/* ---- connections ---- */
+/* ---- connections ----------------------------------------------------------------------------- */
 
 static void free_if_closed(struct http_script *script)
 {
@@ -233,7 +233,7 @@ static void on_connect(uv_stream_t *server, int status)
 		close_connection(c);
 }
 
-/* ---- the script ---- */
+/* ---- the script ------------------------------------------------------------------------------ */
 
 struct http_script *http_script_new(struct loop *loop)
 {

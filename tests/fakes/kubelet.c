@@ -45,7 +45,7 @@ struct fake_kubelet {
 	bool is_closed;
 };
 
-/* ---- counting ---- */
+/* ---- counting -------------------------------------------------------------------------------- */
 
 static const struct endpoint *current(const struct fake_kubelet *kubelet, const char *resource)
 {
@@ -115,7 +115,7 @@ const char *fake_kubelet_request(const struct fake_kubelet *kubelet)
 	return kubelet->request ? kubelet->request : "";
 }
 
-/* ---- streams ---- */
+/* ---- streams --------------------------------------------------------------------------------- */
 
 static void disconnect(struct endpoint *e)
 {
@@ -195,7 +195,7 @@ void fake_kubelet_end_stream(struct fake_kubelet *kubelet, const char *resource)
 	disconnect((struct endpoint *)current(kubelet, resource));
 }
 
-/* ---- Register ---- */
+/* ---- Register -------------------------------------------------------------------------------- */
 
 static void answer(struct grpc_call *call)
 {
@@ -358,7 +358,7 @@ static const struct grpc_method methods[] = {
 	 handle_register},
 };
 
-/* ---- beginning and end ---- */
+/* ---- beginning and end ----------------------------------------------------------------------- */
 
 static void wipe(const char *dir)
 {

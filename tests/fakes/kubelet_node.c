@@ -31,7 +31,7 @@ struct kubelet_node {
 	bool is_closed;
 };
 
-/* ---- devices ------------------------------------------------------------------------------------------------------- */
+/* ---- devices --------------------------------------------------------------------------------- */
 
 /* The kubelet's view of a resource's devices; NULL: it is not registered. */
 static const DevicePlugin__ListAndWatchResponse *devices(const struct kubelet_node *node,
@@ -78,7 +78,7 @@ static char *numa_key(const struct kubelet_node *node, const DevicePlugin__Devic
 	return str_dup(node->version->takes_none_for_0 ? "0" : "-1");
 }
 
-/* ---- the checkpoint ------------------------------------------------------------------------------------------------ */
+/* ---- the checkpoint -------------------------------------------------------------------------- */
 
 /* As written since 1.20: ids by NUMA node. The checksum, of Go's own making, is left out. */
 static void save(struct kubelet_node *node)
@@ -140,7 +140,7 @@ static void load(struct kubelet_node *node)
 	}
 }
 
-/* ---- admission ----------------------------------------------------------------------------------------------------- */
+/* ---- admission ------------------------------------------------------------------------------- */
 
 /* Healthy ones that nobody has, in the order of the list. New. */
 static json_t *available(const struct kubelet_node *node, const char *resource)
@@ -310,7 +310,7 @@ const json_t *kubelet_node_given(const struct kubelet_node *node, const char *po
 	return json_at(node->pods, pod);
 }
 
-/* ---- PodResources -------------------------------------------------------------------------------------------------- */
+/* ---- PodResources ---------------------------------------------------------------------------- */
 
 static PodResources__ContainerDevices *
 entry_new(const char *resource, const DevicePlugin__Device *device, const struct kubelet_node *node)
@@ -339,7 +339,10 @@ static bool same_node(const PodResources__ContainerDevices *a,
 	       (!a->topology || a->topology->nodes[0]->id == b->topology->nodes[0]->id);
 }
 
-/* Add a device to a list of entries: to one of its NUMA node, or as one of its own. Messages own all that is in them. */
+/*
+ * Add a device to a list of entries: to one of its NUMA node, or as one of its own. Messages own
+ * all that is in them.
+ */
 static void add_device(const struct kubelet_node *node, const char *resource, const char *id,
 		       PodResources__ContainerDevices ***entries, size_t *n)
 {
@@ -410,7 +413,7 @@ static const struct grpc_method methods[] = {
 	 handle_list},
 };
 
-/* ---- beginning and end --------------------------------------------------------------------------------------------- */
+/* ---- beginning and end ----------------------------------------------------------------------- */
 
 /* What of the directory is no socket; the manager removes those. */
 static void wipe_files(const struct kubelet_node *node)

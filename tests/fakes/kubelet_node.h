@@ -1,13 +1,13 @@
 /*
- * A whole kubelet of a version, on the test's own loop: its device manager (tests/fakes/kubelet.h), admission of pods,
- * PodResources, and the checkpoint from which the next one on this node goes on.
+ * A whole kubelet of a version, on the test's own loop: its device manager (tests/fakes/kubelet.h),
+ * admission of pods, PodResources, and the checkpoint from which the next one on this node goes on.
  *
  *	node = kubelet_node_new(loop, "/tmp/kubelet", &kubelet_versions[0]);
  *	assert_null(kubelet_node_admit(node, "ns/p", "spidernet.io/x", 2));
  *	kubelet_node_restart(node, &kubelet_versions[1]);
  *
- * Pods have one container, "c". Behaviour: pkg/kubelet/cm/devicemanager/manager.go (devicesToAllocate),
- * pkg/kubelet/apis/podresources/server_v1.go.
+ * Pods have one container, "c". Behaviour: pkg/kubelet/cm/devicemanager/manager.go
+ * (devicesToAllocate), pkg/kubelet/apis/podresources/server_v1.go.
  */
 #ifndef ORBWEAVER_TESTS_FAKES_KUBELET_NODE_H
 #define ORBWEAVER_TESTS_FAKES_KUBELET_NODE_H
@@ -29,8 +29,8 @@ void kubelet_node_restart(struct kubelet_node *node, const struct kubelet_versio
 struct fake_kubelet *kubelet_node_manager(struct kubelet_node *node);
 
 /*
- * A pod that the scheduler has sent; or one that was here before, whose container starts again after a boot. NULL: it runs; else
- * why it was turned away, new. Turns the loop.
+ * A pod that the scheduler has sent; or one that was here before, whose container starts again
+ * after a boot. NULL: it runs; else why it was turned away, new. Turns the loop.
  */
 char *kubelet_node_admit(struct kubelet_node *node, const char *pod, const char *resource,
 			 size_t n);

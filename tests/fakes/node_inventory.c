@@ -12,7 +12,7 @@
 #include "lib/json/json.h"
 #include "reconcilers/core/conditions.h"
 
-/* ---- PCI addresses ---- */
+/* ---- PCI addresses --------------------------------------------------------------------------- */
 
 /* "0000:af:00.1" as a routing ID; false when it is no such address. */
 static bool pci_parse(const char *text, unsigned int *ret_domain, unsigned int *ret_id)
@@ -44,7 +44,7 @@ static json_t *vf_address(const json_t *pf, int64_t number)
 	return json_fmt("%04x:%02x:%02x.%x", domain, id >> 8 & 0xff, id >> 3 & 0x1f, id & 7);
 }
 
-/* ---- inventories ---- */
+/* ---- inventories ----------------------------------------------------------------------------- */
 
 static int shape_part(char *part, struct inventory_shape *shape, struct err *err)
 {
@@ -188,7 +188,7 @@ json_t *inventory_read(const char *path, struct err *err)
 	return NULL;
 }
 
-/* ---- statuses ---- */
+/* ---- statuses -------------------------------------------------------------------------------- */
 
 /* What comes of a spec. */
 struct outcome {

@@ -108,7 +108,7 @@ static void node_free(void *arg)
 	mem_free(node);
 }
 
-/* ---- writes ---- */
+/* ---- writes ---------------------------------------------------------------------------------- */
 
 /* The turn of this node is over; it comes again at once when it went well, for what is due next. */
 static void turn_over(struct node *node, const struct err *err)
@@ -243,7 +243,7 @@ static void report(struct node *node, const json_t *before, json_t *status)
 		   on_reported, node);
 }
 
-/* ---- pods ---- */
+/* ---- pods ------------------------------------------------------------------------------------ */
 
 /* By the node that they are bound to. */
 static void index_node(const json_t *pod, struct cache_values *values)
@@ -372,7 +372,7 @@ static json_t *with_pods(struct node *node, const json_t *state, json_t *next)
 	return status;
 }
 
-/* ---- what is due ---- */
+/* ---- what is due ----------------------------------------------------------------------------- */
 
 static void set_resting(struct node *node, bool at_rest)
 {
@@ -530,7 +530,7 @@ static void on_end(void *arg)
 	loop_stop(s->connection.loop);
 }
 
-/* ---- start and end ---- */
+/* ---- start and end --------------------------------------------------------------------------- */
 
 static void add_node(struct stand_in *s, json_t *inventory)
 {

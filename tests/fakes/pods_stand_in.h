@@ -1,6 +1,6 @@
 /*
- * What pods change about a node that does not exist: who holds devices, and what its agent says while
- * they are in the way. Pure; the stand-in (node_stand_in.c) carries it to the API server.
+ * What pods change about a node that does not exist: who holds devices, and what its agent says
+ * while they are in the way. Pure; the stand-in (node_stand_in.c) carries it to the API server.
  */
 #ifndef ORBWEAVER_TESTS_FAKES_PODS_STAND_IN_H
 #define ORBWEAVER_TESTS_FAKES_PODS_STAND_IN_H
@@ -17,8 +17,8 @@ bool pods_holds(const json_t *pod, const char *resource);
 /*
  * The status of a node whose agent wants to go from what is there, state.status, to `next`
  * (inventory_status(), done): `next`, when nothing of it takes VFs from the holders (["ns/name"]);
- * else what is there, with the pods in the way, and withdrawn while the node is drained. *ret_healthy:
- * devices that the kubelet may give away. Returns new.
+ * else what is there, with the pods in the way, and withdrawn while the node is drained.
+ * *ret_healthy: devices that the kubelet may give away. Returns new.
  */
 json_t *pods_status(const json_t *state, const json_t *next, const json_t *holders,
 		    const char *resource, int *ret_healthy);

@@ -45,7 +45,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	return 0;
 }
 
-/* ---- the other side ---- */
+/* ---- the other side -------------------------------------------------------------------------- */
 
 static int make_pair(struct half *half)
 {
@@ -105,7 +105,7 @@ static void end_other_side(struct half *half)
 	half->fd = -1;
 }
 
-/* ---- the server ---- */
+/* ---- the server ------------------------------------------------------------------------------ */
 
 static void on_offering(void *arg)
 {
@@ -177,7 +177,7 @@ static void check_server(struct half *half, const struct strbuf *bytes, size_t p
 	end_other_side(half);
 }
 
-/* ---- the client ---- */
+/* ---- the client ------------------------------------------------------------------------------ */
 
 static void check_not_lost(void *arg)
 {

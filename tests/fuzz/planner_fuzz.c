@@ -25,7 +25,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	return 0;
 }
 
-/* ---- finding things in a document ---- */
+/* ---- finding things in a document ------------------------------------------------------------ */
 
 static json_t *find_pf(json_t *observed, const char *address)
 {
@@ -54,7 +54,7 @@ static bool is_held(const json_t *vf, const json_t *held)
 	       (address && json_str_at(held, address));
 }
 
-/* ---- one plan ---- */
+/* ---- one plan -------------------------------------------------------------------------------- */
 
 static void check_harmless(json_t *observed, const json_t *held, const json_t *step)
 {
@@ -122,7 +122,7 @@ static json_t *plan_of(const struct planner_input *in)
 	return plan;
 }
 
-/* ---- a document with the shape of a real one ---- */
+/* ---- a document with the shape of a real one ------------------------------------------------- */
 
 /* Members of these types stay, the others go. */
 static const struct {
@@ -258,7 +258,7 @@ static json_t *shape(const json_t *from)
 	return ret;
 }
 
-/* ---- what steps do ---- */
+/* ---- what steps do --------------------------------------------------------------------------- */
 
 static void do_count(json_t *observed, json_t *pf, const json_t *step)
 {
@@ -374,7 +374,7 @@ static void carry_out(json_t *observed, const json_t *step)
 		do_node(observed, name, step);
 }
 
-/* ---- coming to rest ---- */
+/* ---- coming to rest -------------------------------------------------------------------------- */
 
 /* The last plan, without steps. */
 static json_t *settle(struct planner_input *in, json_t *observed, json_t **found)

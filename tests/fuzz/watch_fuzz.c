@@ -18,7 +18,7 @@
 #include "lib/loop/loop.h"
 #include "tests/fuzz/fuzz.h"
 
-/* ---- the played client and timer ---- */
+/* ---- the played client and timer ------------------------------------------------------------- */
 
 struct kube_call {
 	struct kube_request request;
@@ -76,7 +76,7 @@ void timer_free(struct timer *timer)
 	pause_before = NULL;
 }
 
-/* ---- the script ---- */
+/* ---- the script ------------------------------------------------------------------------------ */
 
 static const int statuses[] = {200, 200, 200, 200, 410, 404, 403, 500, 0};
 

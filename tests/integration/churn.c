@@ -86,7 +86,7 @@ struct churn {
 	struct err err;
 };
 
-/* ---- chance ---- */
+/* ---- chance ---------------------------------------------------------------------------------- */
 
 /* xorshift64*: the same everywhere for the same seed. */
 static int64_t below(struct churn *c, int64_t bound)
@@ -122,7 +122,7 @@ static int64_t slots_of(const struct churn *c, enum subject subject)
 	return slots[subject];
 }
 
-/* ---- objects ---- */
+/* ---- objects --------------------------------------------------------------------------------- */
 
 static json_t *new_object(const struct churn *c, enum subject subject, int64_t n)
 {
@@ -270,7 +270,7 @@ static json_t *changed_object(struct churn *c, struct slot *slot, int64_t n)
 	return object;
 }
 
-/* ---- changes ---- */
+/* ---- changes --------------------------------------------------------------------------------- */
 
 static void go_on(struct churn *c);
 
@@ -357,7 +357,7 @@ static void on_pace(void *arg)
 	go_on(arg);
 }
 
-/* ---- what is there ---- */
+/* ---- what is there --------------------------------------------------------------------------- */
 
 /* "net-07" is in slot 7. */
 static void take_over(struct churn *c, enum subject subject, const json_t *object)
@@ -403,7 +403,7 @@ static void look_around(struct churn *c)
 	}
 }
 
-/* ---- the program ---- */
+/* ---- the program ----------------------------------------------------------------------------- */
 
 /* One of those that may change must always be at rest. */
 static void bound_concurrency(struct churn *c)

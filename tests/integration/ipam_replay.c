@@ -1,9 +1,11 @@
 /*
- * ipam_replay: the recorded cases of addresses (conformance/ipam.json) on a real API server. The operator decides, the agents'
- * own code (nodeagent/addresses) asks and gives back for two nodes; this program is scheduler, kubelet and the users.
+ * ipam_replay: the recorded cases of addresses (conformance/ipam.json) on a real API server. The
+ * operator decides, the agents' own code (nodeagent/addresses) asks and gives back for two nodes;
+ * this program is scheduler, kubelet and the users.
  *
- * With --kill the operator belongs to this program and is killed with SIGKILL after a random number of its writes, again and
- * again, by what the API server's audit log says of them. The end has to be the same.
+ * With --kill the operator belongs to this program and is killed with SIGKILL after a random number
+ * of its writes, again and again, by what the API server's audit log says of them. The end has to
+ * be the same.
  */
 #include <fcntl.h>
 #include <getopt.h>
@@ -89,7 +91,7 @@ struct replay {
 	bool has_made[ARRAY_LEN(kinds)], has_marked_namespaces, has_marked_nodes;
 };
 
-/* ---- the operator that dies -------------------------------------------------------------------------- */
+/* ---- the operator that dies ------------------------------------------------------------------ */
 
 /* xorshift64*: the same everywhere for the same seed. */
 static uint64_t next_random(struct victim *v)
@@ -151,7 +153,7 @@ static void victim_look(struct victim *v)
 	}
 }
 
-/* ---- calls, one after the other ------------------------------------------------------------------------ */
+/* ---- calls, one after the other -------------------------------------------------------------- */
 
 static void on_tick(void *arg)
 {
@@ -256,7 +258,7 @@ static void do_delete(struct replay *r, const struct kube_resource *resource, co
 	(void)wait_for(r, &answer, path);
 }
 
-/* ---- UIDs ----------------------------------------------------------------------------------------------- */
+/* ---- UIDs ------------------------------------------------------------------------------------ */
 
 static void note_pod(struct replay *r, const json_t *pod)
 {
@@ -271,7 +273,10 @@ static void note_pod(struct replay *r, const json_t *pod)
 			   json_str_or(json_at(pod, "spec", "nodeName"), ""), "number", n));
 }
 
-/* "{uid:ns/pod}" is the UID of the latest pod of that name. Borrowed; what is recorded otherwise is as it stands. */
+/*
+ * "{uid:ns/pod}" is the UID of the latest pod of that name. Borrowed; what is recorded otherwise is
+ * as it stands.
+ */
 static const char *uid_of(const struct replay *r, const char *key, const char *recorded)
 {
 	const char *real = json_string_value(json_object_get(r->uids, recorded));
@@ -304,11 +309,11 @@ static json_t *as_recorded(const struct replay *r, const json_t *value)
 	return json_parse(text, strlen(text), NULL);
 }
 
-/* ---- objects -------------------------------------------------------------------------------------------- */
+/* ---- objects --------------------------------------------------------------------------------- */
 
 /*
- * What the API server asks for beyond what was recorded. Nobody took finalizers of pools away there; our operator does, so
- * such a pool has one more that is not ours.
+ * What the API server asks for beyond what was recorded. Nobody took finalizers of pools away
+ * there; our operator does, so such a pool has one more that is not ours.
  */
 static void complete(json_t *object)
 {
@@ -398,7 +403,7 @@ static void clear(struct replay *r, const char *kind)
 	} while (left > 0);
 }
 
-/* ---- CNI calls ------------------------------------------------------------------------------------------ */
+/* ---- CNI calls ------------------------------------------------------------------------------- */
 
 struct call {
 	const json_t *step;
@@ -479,7 +484,10 @@ static void add_begin(struct replay *r, struct call *call)
 				    on_got, call);
 }
 
-/* The runtime need not wait until the call's time is over: nobody helps a pod that was refused as it was recorded. */
+/*
+ * The runtime need not wait until the call's time is over: nobody helps a pod that was refused as
+ * it was recorded.
+ */
 static void look_for_refusal(struct replay *r, struct call *call)
 {
 	const char *class = json_str_at(call->step, "error", "class");
@@ -573,8 +581,8 @@ static bool is_attached(void *arg, const char *uid)
 }
 
 /*
- * What a collector of their controller frees, the node's own clean-up frees with us: sandboxes of pods that are gone are taken
- * down.
+ * What a collector of their controller frees, the node's own clean-up frees with us: sandboxes of
+ * pods that are gone are taken down.
  */
 static void take_down_what_is_gone(struct replay *r)
 {
@@ -596,7 +604,7 @@ static void take_down_what_is_gone(struct replay *r)
 	}
 }
 
-/* ---- steps ---------------------------------------------------------------------------------------------- */
+/* ---- steps ----------------------------------------------------------------------------------- */
 
 static json_t *by_key(struct replay *r, const char *kind)
 {
@@ -623,7 +631,10 @@ static json_int_t count_records(const json_t *pools)
 	return n;
 }
 
-/* Where chance decided, only the number of records is compared: nobody of ours runs out of attempts. */
+/*
+ * Where chance decided, only the number of records is compared: nobody of ours runs out of
+ * attempts.
+ */
 static void compare_count(struct strbuf *out, const json_t *after, const json_t *pools)
 {
 	json_int_t recorded = 0, ours = count_records(pools);
@@ -724,7 +735,7 @@ static void take_step(struct replay *r, const json_t *step, struct strbuf *out)
 		pass(r, SETTLE_MS);
 }
 
-/* ---- a case --------------------------------------------------------------------------------------------- */
+/* ---- a case ---------------------------------------------------------------------------------- */
 
 static void write_config(struct replay *r)
 {
@@ -838,7 +849,10 @@ static void clean_up(struct replay *r)
 	json_object_clear(r->uids);
 }
 
-/* What differs from the recording; "": nothing. Of a case that may differ the first is enough. Returns new. */
+/*
+ * What differs from the recording; "": nothing. Of a case that may differ the first is enough.
+ * Returns new.
+ */
 static char *replay_case(struct replay *r, const json_t *recorded, bool may_differ)
 {
 	auto_strbuf struct strbuf out = {0};
@@ -864,12 +878,12 @@ static char *replay_case(struct replay *r, const json_t *recorded, bool may_diff
 	return strbuf_take(&out);
 }
 
-/* ---- all of them ---------------------------------------------------------------------------------------- */
+/* ---- all of them ----------------------------------------------------------------------------- */
 
 /*
- * Not replayed: what the plugin itself does, what needs a link with somebody at its other end, and kinds that we leave alone.
- * Nor pods of virtual machines: these have no networks, so the agent asks for them in an endpoint with the machine's name, and
- * the leader knows no pod of that name.
+ * Not replayed: what the plugin itself does, what needs a link with somebody at its other end, and
+ * kinds that we leave alone. Nor pods of virtual machines: these have no networks, so the agent
+ * asks for them in an endpoint with the machine's name, and the leader knows no pod of that name.
  */
 static bool is_replayed(const json_t *recorded, const json_t *differences)
 {
@@ -933,7 +947,7 @@ static void make_config_map(struct replay *r)
 	do_create(r, map);
 }
 
-/* ---- beginning and end ---------------------------------------------------------------------------------- */
+/* ---- beginning and end ----------------------------------------------------------------------- */
 
 static int begin(struct replay *r, const char *kubeconfig, const char *agent_kubeconfig,
 		 struct err *err)

@@ -34,7 +34,7 @@ static const struct kube_resource events = {"", "v1", "events", "Event", true};
 static const struct kube_resource leases = {"coordination.k8s.io", "v1", "leases", "Lease", true};
 static const struct kube_write plain;
 
-/* ---- calls, one after the other ---- */
+/* ---- calls, one after the other -------------------------------------------------------------- */
 
 struct ending {
 	int calls;
@@ -162,7 +162,7 @@ static int connections(uint16_t *ret_port)
 	return n;
 }
 
-/* ---- who we are ---- */
+/* ---- who we are ------------------------------------------------------------------------------ */
 
 static void every_form_of_kubeconfig_is_accepted(void **state)
 {
@@ -200,7 +200,7 @@ static void a_server_signed_by_somebody_else_is_not_trusted(void **state)
 	assert_non_null(strstr(e.err.text, c.config.origin));
 }
 
-/* ---- verbs ---- */
+/* ---- verbs ----------------------------------------------------------------------------------- */
 
 static void an_object_goes_through_its_life(void **state)
 {
@@ -306,7 +306,7 @@ static void status_and_scale_are_written_apart_from_the_rest(void **state)
 	assert_int_equal(json_integer_value(json_at(e.object, "spec", "replicas")), 4);
 }
 
-/* ---- many at a time ---- */
+/* ---- many at a time -------------------------------------------------------------------------- */
 
 struct crowd {
 	int ended, failed, existed;
@@ -393,7 +393,7 @@ static void a_connection_to_a_server_that_hangs_is_left(void **state)
 	assert_int_not_equal(before, after);
 }
 
-/* ---- informers ---- */
+/* ---- informers ------------------------------------------------------------------------------- */
 
 static const struct cache_kind map_kind;
 static const splitter_path drop_managed[] = {{"metadata", "managedFields"}};
@@ -546,7 +546,7 @@ static void what_vanished_unseen_is_removed_after_a_compaction(void **state)
 	mirror_close(&m);
 }
 
-/* ---- leases ---- */
+/* ---- leases ---------------------------------------------------------------------------------- */
 
 struct candidate {
 	struct connection connection;
@@ -632,7 +632,7 @@ static void a_dead_leader_is_replaced_after_its_term(void **state)
 	candidate_close(&two);
 }
 
-/* ---- events ---- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 static void events_can_be_seen(void **state)
 {

@@ -39,7 +39,7 @@ struct judge {
 	size_t pending;
 };
 
-/* ---- the world ---- */
+/* ---- the world ------------------------------------------------------------------------------- */
 
 static const struct kind_info *kind_of(const json_t *object)
 {
@@ -104,7 +104,7 @@ static json_t *read_world(const char *path, const char *ns, struct err *err)
 	return json_incref(world);
 }
 
-/* ---- judging ---- */
+/* ---- judging --------------------------------------------------------------------------------- */
 
 /* No labels at all and an empty map of them are the same. Returns new. */
 static json_t *without_empty_maps(const json_t *op)

@@ -17,7 +17,7 @@ bool ipam_recording_is_about(const json_t *recorded, const char *const *features
 	return false;
 }
 
-/* ---- objects ----------------------------------------------------------------------------------- */
+/* ---- objects --------------------------------------------------------------------------------- */
 
 static void add_owner(json_t *object)
 {
@@ -54,7 +54,7 @@ json_t *ipam_recording_object(const json_t *object)
 	return copy;
 }
 
-/* ---- calls ------------------------------------------------------------------------------------- */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
 char *ipam_recording_argument(const json_t *call, const char *key)
 {
@@ -82,7 +82,7 @@ json_t *ipam_recording_ask(const json_t *call)
 	return ask;
 }
 
-/* ---- comparing --------------------------------------------------------------------------------- */
+/* ---- comparing ------------------------------------------------------------------------------- */
 
 static const char *class_of(const char *reason)
 {

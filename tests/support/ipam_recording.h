@@ -1,6 +1,7 @@
 /*
- * Recordings of the address management that we replace (conformance/ipam.json), and how our results compare with them. For the
- * replay by pure functions (tests/unit/reconcilers/ipam/ipam_conformance_test.c) and on a real API server
+ * Recordings of the address management that we replace (conformance/ipam.json), and how our results
+ * compare with them. For the replay by pure functions
+ * (tests/unit/reconcilers/ipam/ipam_conformance_test.c) and on a real API server
  * (tests/integration/ipam_replay.c).
  *
  * Compared are verdict, class of error, result, ledgers and endpoints; not texts.
@@ -17,7 +18,10 @@
 /* Is the case about one of these features? */
 bool ipam_recording_is_about(const json_t *recorded, const char *const *features);
 
-/* An object as the API server has it: what the recording calls a controller is an owner reference. Returns new. */
+/*
+ * An object as the API server has it: what the recording calls a controller is an owner reference.
+ * Returns new.
+ */
 json_t *ipam_recording_object(const json_t *object);
 
 /* The value of a key in a call's CNI_ARGS. Returns new; NULL when it is not there. */
@@ -36,8 +40,9 @@ void ipam_recording_compare_result(struct strbuf *out, const json_t *call, const
 				   const char *reason);
 
 /*
- * after: of a step. pools, endpoints, pods: {key: object}. Endpoints of pods that are gone are not compared, nor is one missed
- * whose addresses were given back: ours go with the pod or with the release, theirs stay until somebody collects them.
+ * after: of a step. pools, endpoints, pods: {key: object}. Endpoints of pods that are gone are not
+ * compared, nor is one missed whose addresses were given back: ours go with the pod or with the
+ * release, theirs stay until somebody collects them.
  */
 void ipam_recording_compare_after(struct strbuf *out, const json_t *after, const json_t *pools,
 				  const json_t *endpoints, const json_t *pods);

@@ -1,12 +1,14 @@
 /*
- * A kubelet whose pods come and go by chance, beside a real agent on a real kernel: while a pod has a VF, nobody may write to it.
+ * A kubelet whose pods come and go by chance, beside a real agent on a real kernel: while a pod has
+ * a VF, nobody may write to it.
  *
  *	kubelet-play DIR SECONDS SEED RESOURCE...
  *
- * DIR is the kubelet's folder. Pods ask for one to three devices of a RESOURCE and have them for up to six seconds. What a VF is
- * when it is given away (its function, its driver, its MTU) it has to be until its pod has gone: sysfs makes each anew when a
- * VF is removed or bound again, with another inode. Prints each pod, each difference as "WRITTEN TO …", and at the end
- * "given N, turned away M, written to K".
+ * DIR is the kubelet's folder. Pods ask for one to three devices of a RESOURCE and have them for up
+ * to six seconds. What a VF is when it is given away (its function, its driver, its MTU) it has to
+ * be until its pod has gone: sysfs makes each anew when a VF is removed or bound again, with
+ * another inode. Prints each pod, each difference as "WRITTEN TO …", and at the end "given N,
+ * turned away M, written to K".
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,7 +54,7 @@ static int64_t chance(int64_t below)
 	return random() % below;
 }
 
-/* ---- VFs ----------------------------------------------------------------------------------------------------------- */
+/* ---- VFs ------------------------------------------------------------------------------------- */
 
 static ino_t inode(const char *vf, const char *file, bool follow)
 {
@@ -112,7 +114,7 @@ static void check(struct play *play, struct pod *pod)
 	}
 }
 
-/* ---- pods ---------------------------------------------------------------------------------------------------------- */
+/* ---- pods ------------------------------------------------------------------------------------ */
 
 static void come(struct play *play, struct pod *pod, int64_t now)
 {

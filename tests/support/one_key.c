@@ -54,11 +54,10 @@ struct cluster {
 	const struct controller_sources *sources;
 	struct inventory_shape shape;
 	int64_t version;
-	json_t *settled
-		[GROUPS]; /* a NodeState of each group, as it is when operator and agent are done */
+	json_t *settled[GROUPS]; /* a NodeState of each group, when operator and agent are done */
 };
 
-/* ---- objects ---- */
+/* ---- objects --------------------------------------------------------------------------------- */
 
 static json_t *new_object(struct cluster *c, const char *ns, json_t *name)
 {
@@ -124,7 +123,7 @@ static json_t *pool_config_object(struct cluster *c, int64_t n)
 	return pool;
 }
 
-/* ---- decisions ---- */
+/* ---- decisions ------------------------------------------------------------------------------- */
 
 /* As work_on in operator/manager.c, up to the finished plan. */
 static void decide(const struct cluster *c, const char *node, struct plan *plan)
@@ -201,7 +200,7 @@ static bool change_label(struct cluster *c, int64_t n)
 	return !json_same(wanted_spec(&plan, name), json_at(c->settled[n % GROUPS], "spec"));
 }
 
-/* ---- the cluster ---- */
+/* ---- the cluster ----------------------------------------------------------------------------- */
 
 static int cluster_open(struct cluster *c, struct err *err)
 {

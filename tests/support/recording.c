@@ -12,7 +12,7 @@
 #include "lib/json/json.h"
 #include "reconcilers/sriov/sriov_network.h"
 
-/* ---- NodeStates ---- */
+/* ---- NodeStates ------------------------------------------------------------------------------ */
 
 static bool same_flag(const json_t *selectors, const char *theirs, const json_t *group,
 		      const char *ours)
@@ -81,7 +81,7 @@ char *recording_spec_difference(const json_t *recorded, const json_t *spec)
 	return different(ours, theirs);
 }
 
-/* ---- NetworkAttachmentDefinitions ---- */
+/* ---- NetworkAttachmentDefinitions ------------------------------------------------------------ */
 
 /* A NAD in the words of the recordings. Returns new. */
 static json_t *recorded_form(const json_t *nad)

@@ -56,7 +56,7 @@ static struct sockaddr_in loopback(uint16_t port)
 	};
 }
 
-/* ---- one connection ---- */
+/* ---- one connection -------------------------------------------------------------------------- */
 
 /* Closing sends RST: whoever is killed resets. */
 static void prepare(int fd)
@@ -103,7 +103,7 @@ static void relay(int client, uint16_t port)
 	}
 }
 
-/* ---- all of them ---- */
+/* ---- all of them ----------------------------------------------------------------------------- */
 
 static void reap(void)
 {

@@ -280,7 +280,7 @@ static void a_card_without_sriov_and_one_without_driver(void **state)
 	finds(*state, NULL, "NoDriver 0000:5f:00.0, NoSriov ens2f0");
 }
 
-/* ---- of documents: what the simulated kernel does not vary ---- */
+/* ---- of documents: what the simulated kernel does not vary ----------------------------------- */
 
 static void ports_guids_and_mtu(void **state)
 {

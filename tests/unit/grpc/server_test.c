@@ -11,7 +11,7 @@
 
 #include "tests/unit/grpc/stand.h"
 
-/* ---- calls ---- */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
 static void answers_a_unary_call(void **state)
 {
@@ -152,7 +152,7 @@ static void a_stream_may_fail_after_messages(void **state)
 	assert_string_equal(o.status.text, "the device is gone");
 }
 
-/* ---- deadlines and cancellation ---- */
+/* ---- deadlines and cancellation -------------------------------------------------------------- */
 
 static void a_deadline_ends_a_call_on_both_sides(void **state)
 {
@@ -239,7 +239,7 @@ static void the_client_can_be_freed_from_a_message(void **state)
 	assert_int_equal(s->client_closed, 0);
 }
 
-/* ---- flow control ---- */
+/* ---- flow control ---------------------------------------------------------------------------- */
 
 static void a_slow_reader_costs_a_bounded_queue(void **state)
 {
@@ -353,7 +353,7 @@ static void a_client_that_never_reads_costs_two_messages(void **state)
 	stand_until(s, s->ended == 1);
 }
 
-/* ---- limits ---- */
+/* ---- limits ---------------------------------------------------------------------------------- */
 
 static void limits_of_messages_hold_in_all_directions(void **state)
 {
@@ -410,7 +410,7 @@ static void more_connections_than_the_limit_wait(void **state)
 	assert_int_equal(b.status.code, GRPC_OK);
 }
 
-/* ---- the end of connections ---- */
+/* ---- the end of connections ------------------------------------------------------------------ */
 
 static void a_closing_server_ends_streams_and_lets_calls_finish(void **state)
 {
@@ -554,7 +554,7 @@ static void the_client_says_what_is_wrong_with_a_socket(void **state)
 	assert_string_equal(err.reason, "BadSocketPath");
 }
 
-/* ---- keepalive ---- */
+/* ---- keepalive ------------------------------------------------------------------------------- */
 
 static void pings_keep_a_silent_connection(void **state)
 {
@@ -615,7 +615,7 @@ static void a_server_gives_up_a_client_that_answers_no_ping(void **state)
 	stand_until(s, grpc_server_n_connections(s->server) == 0);
 }
 
-/* ---- the socket ---- */
+/* ---- the socket ------------------------------------------------------------------------------ */
 
 static void the_socket_has_its_permissions_and_no_trace_is_left(void **state)
 {

@@ -87,7 +87,7 @@ struct fixture {
 	nghttp2_hd_inflater *inflater;
 };
 
-/* ---- reading what the server says ---- */
+/* ---- reading what the server says ------------------------------------------------------------ */
 
 static void say_headers(struct fixture *f, const uint8_t *block, size_t len)
 {
@@ -153,7 +153,7 @@ static const char *said(struct fixture *f)
 	return strbuf_str(&f->said);
 }
 
-/* ---- sending ---- */
+/* ---- sending --------------------------------------------------------------------------------- */
 
 static void push_hex(struct fixture *f, const char *hex)
 {
@@ -244,7 +244,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* ---- tests ---- */
+/* ---- tests ----------------------------------------------------------------------------------- */
 
 static void speaks_first(void **state)
 {

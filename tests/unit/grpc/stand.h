@@ -69,7 +69,7 @@ static inline const char *text_of(const struct ProtobufCMessage *message)
 	return ((const PluginRegistration__RegistrationStatus *)message)->error;
 }
 
-/* ---- methods ---- */
+/* ---- methods --------------------------------------------------------------------------------- */
 
 static void reply_text(struct grpc_call *call, const char *text)
 {
@@ -181,7 +181,7 @@ static const struct grpc_method stand_methods[] = {
 	{"/t/Close", TEXT_TYPE, handle_close},
 };
 
-/* ---- calls ---- */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
 static void on_outcome_message(void *arg, const struct ProtobufCMessage *message)
 {
@@ -264,7 +264,7 @@ static inline void outcome_done(struct outcome *o)
 	strbuf_done(&o->text);
 }
 
-/* ---- life ---- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static void on_client_closed(void *arg, const struct err *why)
 {

@@ -1020,7 +1020,7 @@ static void counts_requests_by_path_and_code(void **state)
 		       "http_request_duration_seconds_count{server=\"test\",path=\"/hello\"} 2\n"));
 }
 
-/* ---- gates ---- */
+/* ---- gates ----------------------------------------------------------------------------------- */
 
 static void a_gate_decides_before_the_handler(void **state)
 {

@@ -68,7 +68,7 @@ static void reply(const char *start, struct http_reply reply)
 	http_script_add(s.http, start, &reply);
 }
 
-/* ---- answers ---- */
+/* ---- answers --------------------------------------------------------------------------------- */
 
 static void hands_over_the_answer(void **state)
 {
@@ -236,7 +236,7 @@ static void a_server_that_hangs_gets_a_new_connection(void **state)
 	assert_int_equal(next.err.class, ERR_NONE);
 }
 
-/* ---- credentials ---- */
+/* ---- credentials ----------------------------------------------------------------------------- */
 
 static void write_text(const char *path, const char *text)
 {
@@ -291,7 +291,7 @@ static void a_second_401_is_an_error(void **state)
 	assert_true(http_script_count(s.http, "GET") <= 2);
 }
 
-/* ---- streams ---- */
+/* ---- streams --------------------------------------------------------------------------------- */
 
 struct stream {
 	struct ending end;
@@ -402,7 +402,7 @@ static void an_error_is_not_streamed(void **state)
 	assert_true(kube_err_is_expired(&stream.end.err));
 }
 
-/* ---- counting ---- */
+/* ---- counting -------------------------------------------------------------------------------- */
 
 static void each_attempt_counts_under_the_names_of_client_go(void **state)
 {
@@ -446,7 +446,7 @@ static void each_attempt_counts_under_the_names_of_client_go(void **state)
 	metrics_free(metrics);
 }
 
-/* ---- cancel ---- */
+/* ---- cancel ---------------------------------------------------------------------------------- */
 
 static void count_free(void *arg)
 {
@@ -560,7 +560,7 @@ static void again_and_again(void *arg, const struct kube_response *response, con
 							   .arg = e});
 }
 
-/* ---- the fence ---- */
+/* ---- the fence ------------------------------------------------------------------------------- */
 
 static bool open_fence;
 
@@ -721,7 +721,7 @@ static void an_alarm_leaves_errno_as_it_was(void **state)
 	close(unconnected);
 }
 
-/* ---- verbs ---- */
+/* ---- verbs ----------------------------------------------------------------------------------- */
 
 static void paths_have_what_is_needed(void **state)
 {

@@ -290,7 +290,7 @@ static void garbage_is_told_once_and_does_no_harm(void **state)
 	assert_string_equal(f.reason, "BadStream");
 }
 
-/* ---- objects that cannot be read ---- */
+/* ---- objects that cannot be read ------------------------------------------------------------- */
 
 #define POISONED(name, version)                                                                    \
 	"{\"spec\":{\"metadata\":{\"name\":\"other\"},\"n\":1e999},\"metadata\":{\"labels\":{"     \
@@ -599,7 +599,7 @@ static void a_429_in_the_body_or_in_an_event_is_waited_out(void **state)
 	assert_int_equal(http_script_count(f.s.http, LIST), 2);
 }
 
-/* ---- streaming lists ---- */
+/* ---- streaming lists ------------------------------------------------------------------------- */
 
 static void a_streamed_list_is_complete_at_its_bookmark(void **state)
 {
@@ -653,7 +653,7 @@ static void a_stream_that_cannot_begin_is_told(void **state)
 	assert_string_equal(f.reason, "InternalError");
 }
 
-/* ---- what was learned elsewhere ---- */
+/* ---- what was learned elsewhere -------------------------------------------------------------- */
 
 static void learn(const char *text)
 {

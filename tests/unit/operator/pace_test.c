@@ -16,8 +16,8 @@ enum { MAX = 64 };
 static int64_t now_ms;
 
 /*
- * `n` writes to a server that works on `lanes` of them at a time, `each_us` long, while others have as many requests of
- * their own under way. Always as many as the window allows.
+ * `n` writes to a server that works on `lanes` of them at a time, `each_us` long, while others have
+ * as many requests of their own under way. Always as many as the window allows.
  */
 static void write_many(struct pace *pace, int n, unsigned int lanes, int64_t each_us,
 		       unsigned int others)

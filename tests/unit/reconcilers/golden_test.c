@@ -294,7 +294,9 @@ int main(void)
 	for (size_t i = 0; i < count; i++)
 		free((char *)tests[i].name);
 	mem_free(tests);
-	/* What failed was left before it freed anything: told as leaks, that would bury the reason. */
+	/*
+	 * What failed was left before it freed anything: told as leaks, that would bury the reason.
+	 */
 	if (failed) {
 		(void)fflush(NULL);
 		_exit(1);

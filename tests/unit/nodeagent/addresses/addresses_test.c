@@ -1,5 +1,6 @@
 /*
- * CNI calls that want addresses for pods which have ended, and for pods whose sandbox is made again.
+ * CNI calls that want addresses for pods which have ended, and for pods whose sandbox is made
+ * again.
  */
 #include <setjmp.h>
 #include <stdarg.h>

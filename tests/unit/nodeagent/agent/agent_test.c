@@ -27,7 +27,7 @@
 #define A_VF "0000:0a:10.0"
 #define B_VF "0000:0b:10.0"
 
-/* ---- a host: one request at a time, carried out in the next turn ---- */
+/* ---- a host: one request at a time, carried out in the next turn ----------------------------- */
 
 struct world {
 	struct loop *loop;
@@ -195,7 +195,7 @@ static void carry_out(void *arg)
 	done(w->done_arg, result, result ? NULL : &err);
 }
 
-/* ---- a planner: spec.interfaces[].numVfs against the host ---- */
+/* ---- a planner: spec.interfaces[].numVfs against the host ------------------------------------ */
 
 static bool is_refused(const struct planner_input *input, const json_t *step)
 {
@@ -263,7 +263,7 @@ json_t *planner_plan(const struct planner_input *input, struct err *err)
 	return plan;
 }
 
-/* ---- the test's side ---- */
+/* ---- the test's side ------------------------------------------------------------------------- */
 
 static void on_any(void *arg)
 {
@@ -788,7 +788,7 @@ static void knows_the_interfaces_of_nics(void **state)
 	assert_false(agent_knows_interface(w->agent, "veth1"));
 }
 
-/* ---- what earlier looks have seen ---- */
+/* ---- what earlier looks have seen ------------------------------------------------------------ */
 
 static size_t size_of(const char *list)
 {

@@ -1,6 +1,7 @@
 /*
- * The meta plugin's calls carried out by a worker: which programs run side by side, what is on the disk before the first one,
- * what is undone, what is asked of the agent. The test is the server at the other end of the worker's line.
+ * The meta plugin's calls carried out by a worker: which programs run side by side, what is on the
+ * disk before the first one, what is undone, what is asked of the agent. The test is the server at
+ * the other end of the worker's line.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -81,7 +82,7 @@ static int teardown(void **state)
 	return nftw(node->path, forget, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-/* ---- what there is ---------------------------------------------------------------------------------------------------- */
+/* ---- what there is --------------------------------------------------------------------------- */
 
 static void add_pod(struct node *node, const char *networks)
 {
@@ -103,7 +104,7 @@ static void add_nad(struct node *node, const char *name, const char *config, con
 	json_object_set_new(node->nads, key, nad);
 }
 
-/* ---- the worker ------------------------------------------------------------------------------------------------------- */
+/* ---- the worker ------------------------------------------------------------------------------ */
 
 static _Noreturn void be_worker(struct node *node, int fd, const char *command)
 {
@@ -163,7 +164,7 @@ static json_t *receive(struct line *line)
 	}
 }
 
-/* ---- the server ------------------------------------------------------------------------------------------------------- */
+/* ---- the server ------------------------------------------------------------------------------ */
 
 static void answer_question(struct node *node, const json_t *question)
 {
@@ -256,7 +257,10 @@ static json_t *call(struct node *node, const char *command)
 		json_array_append(running, exec);
 		if (json_array_size(running) > node->most)
 			node->most = json_array_size(running);
-		/* The cluster's network runs alone; then so many are waited for, and the last one ends first. */
+		/*
+		 * The cluster's network runs alone; then so many are waited for, and the last one
+		 * ends first.
+		 */
 		if (json_array_size(node->called) > 0 && json_array_size(running) < node->at_once)
 			continue;
 		while (json_array_size(running) > 0) {
@@ -290,7 +294,7 @@ static bool has_sandbox(const struct node *node)
 	return sandbox != NULL;
 }
 
-/* ---- tests ------------------------------------------------------------------------------------------------------------ */
+/* ---- tests ----------------------------------------------------------------------------------- */
 
 #define PLUGIN(type) "{\"cniVersion\":\"0.4.0\",\"type\":\"" type "\"}"
 

@@ -322,7 +322,9 @@ static void what_has_to_wait_is_done_later_also_without_an_add(void **state)
 	bool is_kept = false;
 
 	assert_int_equal(call("DEL", "waits", NULL), 0);
-	/* The server tries again at once, and writes the file anew each time: one look may miss it. */
+	/*
+	 * The server tries again at once, and writes the file anew each time: one look may miss it.
+	 */
 	while (!is_kept && clock_ms() < until) {
 		auto_free char *left = cni_stand_leftovers(&stand);
 

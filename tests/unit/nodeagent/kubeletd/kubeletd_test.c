@@ -60,7 +60,7 @@ struct stand {
 	pid_t process;
 };
 
-/* ---- the two sides ---- */
+/* ---- the two sides --------------------------------------------------------------------------- */
 
 static void on_offering(void *arg)
 {
@@ -221,7 +221,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* ---- pools ---- */
+/* ---- pools ----------------------------------------------------------------------------------- */
 
 static json_t *no_pools(void)
 {
@@ -262,7 +262,7 @@ static void serve(struct stand *s)
 	until(s->loop, allocatable(s) == 3 && kubeletd_are_served(s->first.kubeletd));
 }
 
-/* ---- what comes through ---- */
+/* ---- what comes through ---------------------------------------------------------------------- */
 
 static void what_the_agent_sets_the_kubelet_has(void **state)
 {
@@ -387,7 +387,7 @@ static void the_server_s_metrics_are_shown_with_the_agent_s(void **state)
 	assert_null(strstr(without.data, "orbweaver_kubelet_"));
 }
 
-/* ---- agents that come and go ---- */
+/* ---- agents that come and go ----------------------------------------------------------------- */
 
 static void the_kubelet_does_not_notice_that_the_agent_is_another(void **state)
 {
@@ -476,7 +476,7 @@ static void with_the_server_its_sockets_go_and_the_agent_hears_it(void **state)
 	assert_int_equal(s->first.lost, 1);
 }
 
-/* ---- a side that the test plays ---- */
+/* ---- a side that the test plays -------------------------------------------------------------- */
 
 static void on_played_heard(void *arg, const json_t *message)
 {
@@ -690,7 +690,7 @@ static void nonsense_from_the_server_does_no_harm(void **state)
 	until(s->loop, s->first.lost == 1);
 }
 
-/* ---- the process ---- */
+/* ---- the process ----------------------------------------------------------------------------- */
 
 static void start_process(struct stand *s)
 {

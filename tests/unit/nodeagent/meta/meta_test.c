@@ -1,4 +1,7 @@
-/* What the meta plugin decides beyond what was recorded: devices, order, default route, undoing, what it says. */
+/*
+ * What the meta plugin decides beyond what was recorded: devices, order, default route, undoing,
+ * what it says.
+ */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -130,7 +133,7 @@ static void waits_for_the_sandbox_of_the_pod_that_is_there_now(void **state)
 	assert_non_null(of_static);
 }
 
-/* ---- devices ------------------------------------------------------------------------------------------------------ */
+/* ---- devices --------------------------------------------------------------------------------- */
 
 static void deals_devices_out_by_container_and_address(void **state)
 {
@@ -171,7 +174,7 @@ static void says_how_many_devices_there_are_when_they_are_too_few(void **state)
 	assert_non_null(strstr(err.text, "has 1 of them"));
 }
 
-/* ---- order -------------------------------------------------------------------------------------------------------- */
+/* ---- order ----------------------------------------------------------------------------------- */
 
 /* Delegates of these plugins each; "/" separates delegates, "," plugins. */
 static json_t *chains(const char *text)
@@ -265,7 +268,7 @@ static void gives_the_effective_default_route_out_in_order(void **state)
 	assert_string_equal(second, "23");
 }
 
-/* ---- a run -------------------------------------------------------------------------------------------------------- */
+/* ---- a run ----------------------------------------------------------------------------------- */
 
 /* Run; plugins named "bad" fail on ADD, "stuck" on DEL. What was called, as "ADD 1.0 …". */
 static char *story(const char *command, const char *text, int *ret_rc, bool *ret_left)
@@ -390,7 +393,7 @@ static void undoes_an_add_that_somebody_gives_up(void **state)
 	meta_run_free(run);
 }
 
-/* ---- default route ------------------------------------------------------------------------------------------------ */
+/* ---- default route --------------------------------------------------------------------------- */
 
 #define ROUTED(gw4, gw6)                                                                           \
 	"{'routes':[{'dst':'10.5.0.0/16'},{'dst':'0.0.0.0/0','gw':'" gw4                           \
@@ -467,7 +470,7 @@ static void removes_each_default_route_of_the_main_table(void **state)
 		fail_msg("%s", text);
 }
 
-/* ---- plugins ------------------------------------------------------------------------------------------------------ */
+/* ---- plugins --------------------------------------------------------------------------------- */
 
 static void passes_only_what_plugins_can_read_in_arguments(void **state)
 {
@@ -538,7 +541,7 @@ static void compares_versions(void **state)
 	assert_true(cni_version_at_least("x", 0, 1));
 }
 
-/* ---- what it says ------------------------------------------------------------------------------------------------- */
+/* ---- what it says ---------------------------------------------------------------------------- */
 
 static void writes_device_info_and_names_as_go_does(void **state)
 {

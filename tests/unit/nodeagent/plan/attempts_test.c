@@ -154,7 +154,7 @@ static void what_does_not_last_pauses_although_nothing_is_to_be_done(void **stat
 	assert_false(attempts_has_steps(a));
 }
 
-/* ---- which spec ---- */
+/* ---- which spec ------------------------------------------------------------------------------ */
 
 static json_t *node_state(const char *uid, int generation, int interfaces)
 {

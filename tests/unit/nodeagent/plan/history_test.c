@@ -79,7 +79,7 @@ static const json_t *pf_at(size_t i)
 	return json_array_get(json_at(before, "interfaces"), i);
 }
 
-/* ---- away ---- */
+/* ---- away ------------------------------------------------------------------------------------ */
 
 static void a_wanted_pf_that_vanishes_is_shown_as_it_was_for_a_while(void **state)
 {
@@ -139,7 +139,7 @@ static void a_status_of_the_agent_before_us_counts_as_a_look(void **state)
 		json_array_size(json_at(json_array_get(json_at(before, "missing"), 0), "Vfs")), 1);
 }
 
-/* ---- just come ---- */
+/* ---- just come ------------------------------------------------------------------------------- */
 
 static bool has_just_come(size_t i)
 {
@@ -176,7 +176,7 @@ static void whom_the_last_status_did_not_name_has_just_come(void **state)
 	assert_true(has_just_come(1));
 }
 
-/* ---- needed by the node ---- */
+/* ---- needed by the node ---------------------------------------------------------------------- */
 
 static const char *protection(size_t i)
 {

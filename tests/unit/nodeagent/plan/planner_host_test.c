@@ -211,7 +211,7 @@ static void same_interfaces(const json_t *want, const json_t *got)
 	"{\"resourceName\": \"b\", \"policyName\": \"b\", \"vfRange\": \"" range                   \
 	"\", \"deviceType\": \"vfio-pci\"}"
 
-/* ---- VFs ---- */
+/* ---- VFs ------------------------------------------------------------------------------------- */
 
 static void makes_vfs_with_addresses_drivers_and_mtu(void **state)
 {
@@ -321,7 +321,7 @@ static void changes_the_switch_on_the_way(void **state)
 	assert_int_equal(json_object_size(json_at(node->found, "pfs")), 0);
 }
 
-/* ---- who holds them ---- */
+/* ---- who holds them -------------------------------------------------------------------------- */
 
 static void leaves_a_held_vf_alone_and_goes_on_when_it_is_back(void **state)
 {
@@ -376,7 +376,7 @@ static void does_not_touch_a_protected_pf(void **state)
 	assert_null(json_at(node->found, "pfs", PF));
 }
 
-/* ---- what goes wrong ---- */
+/* ---- what goes wrong ------------------------------------------------------------------------- */
 
 /*
  * The n-th step is the last one before the power goes: for each n, the next run comes to the same
@@ -463,7 +463,7 @@ static void repairs_what_was_changed_by_hand(void **state)
 	assert_int_equal(json_integer_value(json_at(vf_of(observed, PF, 1), "mtu")), 9000);
 }
 
-/* ---- RDMA mode ---- */
+/* ---- RDMA mode ------------------------------------------------------------------------------- */
 
 #define MODE(m) "{\"system\": {\"rdmaMode\": \"" m "\"}}"
 

@@ -40,7 +40,7 @@ static const char BASE[] =
 	"'lockdown': 'confidentiality', 'modules': ['ib_core', 'ib_uverbs', 'rdma_ucm', 'mlx5_ib', "
 	"'vfio_pci']}, 'problems': []}";
 
-/* ---- making documents ---- */
+/* ---- making documents ------------------------------------------------------------------------ */
 
 /* JSON with ' for ". */
 static json_t *pf_at(json_t *observed, size_t i)
@@ -168,7 +168,7 @@ static void problems_mention(const json_t *plan, const char *what)
 	SPEC("'numVfs': " #n ", 'vfGroups': [{'policyName': 'a', 'vfRange': '0-7', "               \
 	     "'deviceType': '" type "'" rest "}]")
 
-/* ---- order ---- */
+/* ---- order ----------------------------------------------------------------------------------- */
 
 static void prepares_new_vfs_with_autoprobe_off(void **state)
 {
@@ -298,7 +298,7 @@ static void loads_what_rdma_needs(void **state)
 	assert_null(json_at(json_array_get(json_at(plan, "steps"), 0), "pf"));
 }
 
-/* ---- what cannot be done ---- */
+/* ---- what cannot be done --------------------------------------------------------------------- */
 
 /* P1 has this trouble and no step; P2 goes on. */
 static void tells_what_cannot_be_done_and_does_the_rest(void **state)
@@ -513,7 +513,7 @@ static void does_nothing_before_anything_was_said(void **state)
 	assert_int_equal(json_integer_value(json_at(plan, "vfs", "present")), 1);
 }
 
-/* ---- PFs of others ---- */
+/* ---- PFs of others --------------------------------------------------------------------------- */
 
 static void sets_up_vfs_of_an_external_pf_and_nothing_else(void **state)
 {
@@ -599,7 +599,7 @@ static void says_nothing_of_a_protected_pf_that_is_as_wanted(void **state)
 	has_steps(plan, "");
 }
 
-/* ---- holders ---- */
+/* ---- holders --------------------------------------------------------------------------------- */
 
 static void names_who_holds_what_is_in_the_way(void **state)
 {
@@ -726,7 +726,7 @@ static void does_not_remove_vfs_that_it_cannot_see(void **state)
 	has_reasons(plan, "problems", "VfUnknown");
 }
 
-/* ---- addresses ---- */
+/* ---- addresses ------------------------------------------------------------------------------- */
 
 static void starts_a_vf_anew_whose_guid_is_none(void **state)
 {
@@ -824,7 +824,7 @@ static void changes_a_guid_that_is_not_the_pools(void **state)
 	has_steps(without, "");
 }
 
-/* ---- RDMA without devices ---- */
+/* ---- RDMA without devices -------------------------------------------------------------------- */
 
 static void tells_of_rdma_that_is_not_there(void **state)
 {
@@ -840,7 +840,7 @@ static void tells_of_rdma_that_is_not_there(void **state)
 	has_steps(plan, "");
 }
 
-/* ---- refused ---- */
+/* ---- refused --------------------------------------------------------------------------------- */
 
 static void leaves_out_what_was_refused_and_what_needs_it(void **state)
 {
@@ -905,7 +905,7 @@ static void does_not_begin_a_way_that_was_refused(void **state)
 	}
 }
 
-/* ---- putting back ---- */
+/* ---- putting back ---------------------------------------------------------------------------- */
 
 static void puts_back_what_was_touched_and_nothing_else(void **state)
 {

@@ -212,7 +212,7 @@ static bool exists(const char *dir, const char *name)
 	return access(path, F_OK) == 0;
 }
 
-/* ---- registration ---- */
+/* ---- registration ---------------------------------------------------------------------------- */
 
 static void a_resource_is_registered_and_listed(void **state)
 {
@@ -338,7 +338,7 @@ static void a_resource_that_is_wanted_no_more_goes(void **state)
 	assert_false(exists(s->devinfo_dir, "spidernet.io-x-0000:3b:00.1-device.json"));
 }
 
-/* ---- never lost ---- */
+/* ---- never lost ------------------------------------------------------------------------------ */
 
 static void a_restarted_kubelet_is_met_again(void **state)
 {
@@ -528,7 +528,7 @@ static void a_registration_that_nothing_follows_is_repeated(void **state)
 	assert_non_null(strstr(strbuf_str(&text), "result=\"NotWatched\""));
 }
 
-/* ---- several agents ---- */
+/* ---- several agents -------------------------------------------------------------------------- */
 
 /* A socket as an agent that was killed leaves it; returns its name, new. */
 static char *leave_socket(const struct stand *s)
@@ -666,7 +666,7 @@ static void at_the_end_sockets_go_and_files_stay(void **state)
 	assert_true(exists(s->devinfo_dir, "spidernet.io-x-0000:3b:00.1-device.json"));
 }
 
-/* ---- calls ---- */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
 struct answer {
 	bool done;
@@ -845,7 +845,7 @@ static void options_and_pre_start_are_answered(void **state)
 	assert_int_equal(answer.status.code, GRPC_OK);
 }
 
-/* ---- device-info files ---- */
+/* ---- device-info files ----------------------------------------------------------------------- */
 
 static char *devinfo_text(const struct stand *s, const char *name)
 {
@@ -918,7 +918,7 @@ static void device_info_that_cannot_be_written_is_told_and_stops_nothing(void **
 	assert_int_equal(ask_allocate(s, ids, 1).status.code, GRPC_OK);
 }
 
-/* ---- names ---- */
+/* ---- names ----------------------------------------------------------------------------------- */
 
 static void names_of_sockets_are_told_from_others(void **state)
 {

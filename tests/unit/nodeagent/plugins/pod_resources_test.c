@@ -20,7 +20,7 @@
 #include "tests/support/until.h"
 #include "tests/unit/grpc/hex.h"
 
-/* ---- the document ---- */
+/* ---- the document ---------------------------------------------------------------------------- */
 
 static char *read_hex(const char *hex)
 {
@@ -104,7 +104,7 @@ static void of_two_containers_the_same_is_named_each_time(void **state)
 	assert_string_equal(one, other);
 }
 
-/* ---- asking ---- */
+/* ---- asking ---------------------------------------------------------------------------------- */
 
 struct stand {
 	struct loop *loop;

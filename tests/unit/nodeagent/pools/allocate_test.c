@@ -136,7 +136,7 @@ static void nothing_asked_for_is_nothing_given(void **state)
 	assert_string_equal(json_str_at(answer, "env", "PCIDEVICE_SPIDERNET_IO_X"), "");
 }
 
-/* ---- preferences ---- */
+/* ---- preferences ----------------------------------------------------------------------------- */
 
 /* a-d on PF p of node 0, e-h on PF q of node 0, i-l on PF r of node 1, m without any. */
 static json_t *machine(const char *policy)

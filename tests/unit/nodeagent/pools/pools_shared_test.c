@@ -99,7 +99,7 @@ static json_t *rdma_device(const json_t *observed, size_t i)
 	return json_array_get(json_at(observed, "rdma", "devices"), i);
 }
 
-/* ---- shared ---- */
+/* ---- shared ---------------------------------------------------------------------------------- */
 
 static void tokens_bring_the_files_of_all_that_match(void **state)
 {
@@ -413,7 +413,7 @@ static void more_tokens_than_the_kubelet_takes_are_not_made(void **state)
 	assert_says(json_at(resource(pools, "rdma/b"), "causes"), "more than the 200000");
 }
 
-/* ---- device files ---- */
+/* ---- device files ---------------------------------------------------------------------------- */
 
 static json_t *device_files(const char *text)
 {

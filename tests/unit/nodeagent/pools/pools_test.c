@@ -119,7 +119,7 @@ static size_t count(const json_t *pools, const char *name)
 
 #define SEED "spidernet.io/mellanoxrdma"
 
-/* ---- what does no work ---- */
+/* ---- what does no work ----------------------------------------------------------------------- */
 
 /*
  * The PF's or the VF's member, and what becomes of the VFs of the seed's resource; "": they are
@@ -185,7 +185,7 @@ static void a_vf_that_can_do_no_work_is_unhealthy(void **state)
 	}
 }
 
-/* ---- VF groups ---- */
+/* ---- VF groups ------------------------------------------------------------------------------- */
 
 static void an_rdma_vf_has_what_upstream_gives(void **state)
 {
@@ -514,7 +514,7 @@ static void a_vf_that_carries_the_nodes_address_is_not_offered(void **state)
 		    "0000:3b:00.3: not offered, it has the node's address");
 }
 
-/* ---- VFs that pods have ---- */
+/* ---- VFs that pods have ---------------------------------------------------------------------- */
 
 static const char GROUP[] = "[{resourceName: mellanoxrdma, vfRange: 0-1, isRdma: true}]";
 
@@ -651,7 +651,7 @@ static void vfs_of_a_missing_pf_are_of_their_group_also_when_they_were_never_see
 	assert_non_null(device(pools, "spidernet.io/z", "0000:3b:00.3"));
 }
 
-/* ---- the upstream plugin's list ---- */
+/* ---- the upstream plugin's list -------------------------------------------------------------- */
 
 static json_t *list(const char *text)
 {
@@ -881,7 +881,7 @@ static void the_operators_own_spelling_is_read(void **state)
 	assert_int_equal(count(pools, SEED), 2);
 }
 
-/* ---- between the kinds ---- */
+/* ---- between the kinds ----------------------------------------------------------------------- */
 
 static void two_kinds_cannot_have_one_name(void **state)
 {

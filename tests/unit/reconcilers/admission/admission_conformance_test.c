@@ -32,7 +32,7 @@ static bool differs(const char *id)
 	return json_object_get(differences, id) != NULL;
 }
 
-/* ---- the schema's defaults, as an API server fills them in ---- */
+/* ---- the schema's defaults, as an API server fills them in ----------------------------------- */
 
 static void fill_defaults(json_t *value, const json_t *schema)
 {
@@ -74,7 +74,7 @@ static const json_t *schema_of(const char *kind)
 	return json_object_get(schemas, kind);
 }
 
-/* ---- replay ---- */
+/* ---- replay ---------------------------------------------------------------------------------- */
 
 static const char *kind_of(const json_t *object)
 {

@@ -1,4 +1,7 @@
-/* The pass over all pods that wait and all that have ended, and the life of SpiderEndpoints around it. */
+/*
+ * The pass over all pods that wait and all that have ended, and the life of SpiderEndpoints around
+ * it.
+ */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -212,7 +215,7 @@ static void a_pod_that_was_read_for_one_pass_is_not_served_by_the_next(void **st
 	       "all", "post waiting ml/a out; finding ml/a PoolExhausted; post shortpools p in; ");
 }
 
-/* ---- the life of an endpoint -------------------------------------------------------------------------------------- */
+/* ---- the life of an endpoint ----------------------------------------------------------------- */
 
 #define NODE_THERE "nodes: {w1: {metadata: {name: w1}}}\n"
 #define DOWN       "orbweaver.io/down: u-a"
@@ -314,7 +317,7 @@ static void an_endpoint_that_asks_for_a_pod_that_is_not_mirrored_reads_it(void *
 	expect(endpoint_reconcile, gone, "ml/a", "delete ml/a; ");
 }
 
-/* ---- strays ------------------------------------------------------------------------------------------------------- */
+/* ---- strays ---------------------------------------------------------------------------------- */
 
 #define RECORD(node_) "strays: {ml/a: [{pool: p, address: 10.0.0.1, uid: u-a" node_ "}]}\n"
 

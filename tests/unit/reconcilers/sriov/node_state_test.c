@@ -101,7 +101,7 @@ static void assert_why(const json_t *world, const char *policy, const char *reas
 	assert_string_equal(json_str_or(json_at(report, "why"), ""), why);
 }
 
-/* ---- merging; the table of reference section 2.10 ---- */
+/* ---- merging; the table of reference section 2.10 -------------------------------------------- */
 
 #define GOLD                                                                                       \
 	"{priority: 10, nicSelector: {pfNames: ['p0#0-3']}, numVfs: 8, mtu: 9000, isRdma: true}"
@@ -340,7 +340,7 @@ static void a_resource_of_two_sorts_is_told_to_the_weaker(void **state)
 	assert_why(world, "lab/b", "", "");
 }
 
-/* ---- GUIDs ---- */
+/* ---- GUIDs ----------------------------------------------------------------------------------- */
 
 static json_t *group_at(const json_t *spec, size_t pf, size_t group)
 {
@@ -448,7 +448,7 @@ static void who_cannot_have_guids_of_the_pool_is_told(void **state)
 		   "p1: no GUIDs from the pool for VFs 256-299, it has 256 for each PF");
 }
 
-/* ---- what does not stop what ---- */
+/* ---- what does not stop what ----------------------------------------------------------------- */
 
 static void a_refused_policy_stops_no_other(void **state)
 {
@@ -539,7 +539,7 @@ static void an_unreadable_pool_changes_no_mode(void **state)
 	assert_string_equal(json_str_at(spec, "system", "rdmaMode"), "shared");
 }
 
-/* ---- the object's life ---- */
+/* ---- the object's life ----------------------------------------------------------------------- */
 
 static void a_selected_node_gets_a_node_state_before_any_nic_is_known(void **state)
 {
@@ -667,7 +667,7 @@ static void a_node_of_another_system_gets_none(void **state)
 	assert_json(json_at(find_op(&plan, "report"), "policies"), "{}");
 }
 
-/* ---- reports ---- */
+/* ---- reports --------------------------------------------------------------------------------- */
 
 static void a_report_follows_the_agent(void **state)
 {

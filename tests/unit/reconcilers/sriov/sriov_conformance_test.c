@@ -105,7 +105,7 @@ static void recorded_policies_give_the_recorded_node_states(void **state)
 	assert_int_equal(wrong, 0);
 }
 
-/* ---- networks ---- */
+/* ---- networks -------------------------------------------------------------------------------- */
 
 static const struct network_kind {
 	const char *kind;

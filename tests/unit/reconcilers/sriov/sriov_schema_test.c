@@ -127,7 +127,7 @@ static void the_state_of_a_node_is_seen_at_a_glance(void **state)
 	assert_int_equal(found, ARRAY_LEN(shown));
 }
 
-/* ---- what plans write ---- */
+/* ---- what plans write ------------------------------------------------------------------------ */
 
 /*
  * Fails with the path of the first field that the schema does not know. Returns how many it knows.

@@ -649,6 +649,33 @@ static void compare_count(struct strbuf *out, const json_t *after, const json_t 
 			    ours, recorded);
 }
 
+/*
+ * What was recorded, without records that ours no longer have and whose pods never were on the API
+ * server: nobody collected while it was recorded; our operator gives such records back whenever it
+ * comes to look at the pool. Returns new.
+ */
+static json_t *without_strays(const struct replay *r, const json_t *after, const json_t *pools)
+{
+	json_t *copy = json_deep_copy(after), *pool, *record;
+	const char *key, *address;
+	void *next;
+
+	json_each (json_at(copy, "pools"), key, pool) {
+		const char *text = json_str_or(
+			json_at(json_object_get(pools, key), "status", "allocatedIPs"), "");
+		json_auto_t *ours = json_parse(text, strlen(text), NULL);
+		json_t *theirs = json_at(pool, "allocatedIPs");
+
+		json_object_foreach_safe(
+			theirs, next, address,
+			record) if (!json_object_get(ours, address) &&
+				    !json_object_get(r->uids,
+						     json_str_or(json_at(record, "podUid"), "")))
+			json_object_del(theirs, address);
+	}
+	return copy;
+}
+
 /* Until all is as recorded, or it does not come. */
 static void compare_after(struct replay *r, const json_t *after, struct strbuf *out)
 {
@@ -658,12 +685,14 @@ static void compare_after(struct replay *r, const json_t *after, struct strbuf *
 		json_auto_t *pools = by_key(r, "SpiderIPPool");
 		json_auto_t *endpoints = by_key(r, "SpiderEndpoint");
 		json_auto_t *pods = by_key(r, "Pod");
+		json_auto_t *recorded = without_strays(r, after, pools);
 		auto_strbuf struct strbuf differences = {0};
 
 		if (json_at(r->recorded, "random"))
-			compare_count(&differences, after, pools);
+			compare_count(&differences, recorded, pools);
 		else
-			ipam_recording_compare_after(&differences, after, pools, endpoints, pods);
+			ipam_recording_compare_after(&differences, recorded, pools, endpoints,
+						     pods);
 		if (differences.len == 0)
 			return;
 		if (clock_ms() >= end) {

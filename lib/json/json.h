@@ -28,9 +28,8 @@ void json_init(void);
  * Parse one JSON document of exactly len bytes. Returns new, or NULL with err:
  *
  *   ERR_INVALID "BadJson"  not JSON, a duplicate key, a key with a NUL character, trailing bytes, a
- *                          number that fits
- *                          neither an int64_t nor a double, too deep; the text names line and
- *                          column.
+ *                          number that fits neither an int64_t nor a double, too deep; the text
+ *                          names line and column.
  *
  * A NUL character in a string (RFC 8259 has them as \u0000, and API servers store them) becomes
  * U+FFFD: readers of C strings would take what stands before it for the whole, which is not what
@@ -56,12 +55,13 @@ void json_write(const json_t *value, struct strbuf *out);
  */
 bool json_same(const json_t *a, const json_t *b);
 
-/* Is `text` an item of the list? Not of what is no list. */
+/* True when `text` is an item of the list; false for NULL and other types. */
 bool json_list_has(const json_t *list, const char *text);
 
 /*
- * The first item of the list whose member `key` is the string `value`. Borrowed; NULL when there is
- * none, and for a value of NULL or what is no list: an item without the member is never found.
+ * Return the first item of the list whose member `key` is the string `value`. Borrowed; NULL when
+ * there is none, for a value of NULL, and for other types: an item without the member never
+ * matches.
  */
 json_t *json_find(const json_t *list, const char *key, const char *value);
 

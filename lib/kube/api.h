@@ -1,7 +1,7 @@
 /*
  * The verbs of the Kubernetes API on objects as JSON.
  *
- * All calls are asynchronous (client.h tells when the callback comes and what is retried). Objects
+ * All calls are asynchronous (client.h: when the callback comes and what is retried). Objects
  * handed to callbacks are borrowed; objects handed to calls are only read.
  */
 #ifndef ORBWEAVER_LIB_KUBE_API_H

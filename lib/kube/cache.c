@@ -8,6 +8,7 @@
  */
 #include "lib/kube/cache.h"
 
+#include <assert.h>
 #include <string.h>
 #include <sys/queue.h>
 
@@ -215,11 +216,26 @@ void cache_find(const struct cache *cache, size_t index, const char *value,
 
 /* ---- objects --------------------------------------------------------------------------------- */
 
+/*
+ * Values are lent to many readers, none of which may change them. With sanitizers one that did ends
+ * the test here.
+ */
+static void check_unchanged(const struct entry *entry)
+{
+#ifdef __SANITIZE_ADDRESS__
+	auto_strbuf struct strbuf text = {0};
+
+	json_write(entry->object, &text);
+	assert(str_eq(text.data, entry->text));
+#endif
+}
+
 /* Give the value up; the text stays. */
 static void cool(struct warm *warm, struct entry *entry)
 {
 	if (!entry->object)
 		return;
+	check_unchanged(entry);
 	json_decref(take_ptr(entry->object));
 	for (size_t i = 0; i < WARM_MAX; i++)
 		if (warm->entries[i] == entry)

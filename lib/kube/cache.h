@@ -1,8 +1,8 @@
 /*
- * A mirror of one kind's objects: what the watch told, trimmed at the door, with indexes.
+ * A mirror of one kind's objects: what the watch sent, trimmed on arrival, with indexes.
  *
  * Objects are stored as compact JSON text, a third of what they take as values, and parsed when
- * somebody looks; a few stay parsed, since who looks at one looks again. Kinds that every decision
+ * read; a few stay parsed, since an object is often read again soon. Kinds that every decision
  * reads (few objects) are kept as values instead. Versions only go forward: a late event of an
  * older resourceVersion changes nothing.
  *
@@ -34,9 +34,9 @@ enum { CACHE_MAX_INDEXES = 5 };
 struct cache_kind {
 	bool live; /* keep values, not text */
 	/*
-	 * Leave out objects that nobody looks at, before they are trimmed; one that was wanted and
-	 * is no more is gone. For kinds of which few matter and no selector of the server can tell
-	 * which. NULL wants all.
+	 * Keep only the objects for which this is true, asked before they are trimmed; one that
+	 * was kept and is refused now counts as deleted. For kinds of which few objects matter and
+	 * no selector of the server can choose them. NULL keeps all.
 	 */
 	bool (*wanted)(const json_t *object);
 	/*

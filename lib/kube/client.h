@@ -11,7 +11,7 @@
  * The fence: a predicate asked before any byte of a write leaves, and again before each time the
  * connection is served. When it says no, writes in flight are abandoned and fail with ERR_TRANSIENT
  * "NotLeader", and the connections that may still hold bytes of them are cut; everything else on
- * those starts again. Who knows when the answer turns to no tells it with
+ * those starts again. A caller that knows when the answer turns to no calls
  * kube_client_writes_end_at: then the kernel cuts them at that time, also when the process is
  * stopped in that very moment (fence.h), so that "may I still write" is true when the bytes leave,
  * not only when it was asked.
@@ -98,7 +98,7 @@ struct kube_request {
 	size_t body_len;
 	/* the whole call, retries included; 0: KUBE_CALL_TIMEOUT_MS; -1: none */
 	int64_t timeout_ms;
-	/* a stream that is silent for so long has "Stalled"; 0: any silence is fine */
+	/* a stream that is silent this long fails with "Stalled"; 0: no limit */
 	int64_t silence_ms;
 	bool once;               /* never retry */
 	bool fenced;             /* a write that only the leader may make */
@@ -146,7 +146,7 @@ void kube_client_writes_end_at(struct kube_client *client, int64_t at_ms);
 /*
  * Hear what the server warns of in its answers: fields that it does not know, versions that will
  * go. `lines` has one for each warning, the same as often as it comes. Called before the call's
- * `done`, with the same freedom. NULL, as at first: nobody is told.
+ * `done`, with the same freedom. NULL, the default: warnings are dropped.
  */
 void kube_client_set_warned(struct kube_client *client,
 			    void (*warned)(void *arg, const char *lines), void *arg);

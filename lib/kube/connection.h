@@ -71,8 +71,7 @@ struct connection_owner {
 	size_t streams_max;  /* learned; CONNECTION_STREAMS at first */
 	size_t full_at;      /* where the last connection was full; 0: never yet */
 	/*
-	 * Nothing was heard for so long while calls are on it: `silent` is called, and again each
-	 * time.
+	 * Call `silent` each time that nothing was received for this long while calls are on it.
 	 */
 	int64_t silence_ms;
 	/* Bytes may move next. */

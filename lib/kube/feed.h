@@ -75,8 +75,7 @@ void feed_open(struct feed *feed);
  *   "BadStream"          not the structure of a list or watch, or an object without a name
  *   "ObjectTooLarge"     a list whose metadata does not end
  *   "Restored"           the list, or an event of the watch, is older than what was seen before;
- *                        the list has
- *                        begun anew, as after feed_restored
+ *                        the list has begun anew, as after feed_restored
  *   "Expired", "Gone", … what an ERROR event says
  */
 int feed_bytes(struct feed *feed, const char *bytes, size_t len, struct err *err);

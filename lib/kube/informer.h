@@ -32,7 +32,7 @@ enum {
 	INFORMER_RETRY_MAX_MS = 10000,
 	/* A watch ends by itself after this time and up to as much again; then it resumes. */
 	INFORMER_WATCH_S = 300,
-	/* Bookmarks come once a minute; a watch without a byte for so long hangs. */
+	/* Bookmarks come once a minute; a watch without a byte for this long hangs. */
 	INFORMER_SILENCE_MS = 200000,
 	INFORMER_LIST_TIMEOUT_MS = 120000,
 };
@@ -52,7 +52,7 @@ struct informer_config {
 	int64_t absent_retry_ms;
 	int64_t silence_ms; /* 0: INFORMER_SILENCE_MS */
 	/*
-	 * The cache is complete for the first time. What changed is told by the cache itself
+	 * The cache is complete for the first time. Changes come from the cache itself
 	 * (cache_changed_fn).
 	 *
 	 * This and `trouble` may come in the middle of receiving: they may add to queues and start
@@ -60,10 +60,10 @@ struct informer_config {
 	 */
 	void (*synced)(void *arg);
 	/*
-	 * err: the kind cannot be listed or watched at present, told once per different text; NULL:
-	 * it works (again). Reasons to expect: those of client.h, above all NotServed, Forbidden,
-	 * ServerUnreachable, ServerUntrusted; BadStream and ObjectTooLarge (splitter.h). A
-	 * connection that just ends is no trouble.
+	 * err: the kind cannot be listed or watched at present, called once per different text;
+	 * NULL: it works (again). Reasons to expect: those of client.h, above all NotServed,
+	 * Forbidden, ServerUnreachable, ServerUntrusted; BadStream and ObjectTooLarge (splitter.h).
+	 * A connection that just ends is no trouble.
 	 */
 	void (*trouble)(void *arg, const struct err *err);
 	void *arg;
@@ -100,7 +100,7 @@ struct informer_health {
 struct informer_health informer_health(const struct informer *informer);
 
 /*
- * The answer to one of our own writes, known before the watch tells it: goes into the cache, unless
+ * The answer to one of our own writes, known before the watch sends it: goes into the cache, unless
  * the watch is already past it (then the cache knows this and perhaps more, such as its deletion).
  * Takes a reference and trims the object: the caller reads nothing in it afterwards but who it is.
  */

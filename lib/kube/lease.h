@@ -12,16 +12,13 @@
  *     It does not matter which attempt succeeded, or how long the answer took, or that the process
  *     was stopped before it read it.
  *  2. Somebody else takes the Lease only LEASE_DURATION_S after he *received* an answer that shows
- *     that write (r), and his
- *     own write carries the resourceVersion he read: it succeeds only if there was none in between.
- *     The write was stored
- *     after s, so r > s, and the next term begins after s + 15 s. A candidate that was stopped in
- *     between finds more time
- *     gone by, but also a newer version, or indeed nobody.
+ *     that write (r), and his own write carries the resourceVersion he read: it succeeds only if
+ *     there was none in between. The write was stored after s, so r > s, and the next term begins
+ *     after s + 15 s. A candidate that was stopped in between finds more time gone by, but also a
+ *     newer version, or no holder at all.
  *  3. Whether the term is over is asked before each write; and at its end the kernel cuts the
- *     holder's connections, should the
- *     holder be stopped between question and write (fence.h). So a write leaves before s + 10 s or
- *     not at all.
+ *     holder's connections, should the holder be stopped between question and write (fence.h). So a
+ *     write leaves before s + 10 s or not at all.
  *  4. What left arrives within KUBE_DELIVERY_MS or is dropped with its connection: before s + 14 s.
  *
  * One second is left for what the server holds back by itself, and for clocks that run at different
@@ -104,10 +101,10 @@ struct lease;
 struct lease *lease_new(struct loop *loop, struct kube_client *client,
 			const struct lease_config *config);
 
-/* Immediately before a write: true only while nobody else can be the holder. */
+/* Ask immediately before a write. True only while no other process can be the holder. */
 bool lease_is_held(const struct lease *lease);
 
-/* Who holds it as far as we know; "" when nobody does. Borrowed until the next turn. */
+/* Return the last known holder, "" for none. Borrowed until the next turn. */
 const char *lease_holder(const struct lease *lease);
 
 /*
@@ -125,7 +122,7 @@ int64_t lease_looked_ms(const struct lease *lease);
 void lease_release(struct lease *lease, void (*done)(void *arg), void *arg);
 
 /*
- * The fence stays closed: writes that are still queued do not go out because nobody asks any more.
+ * The fence stays closed: writes that are still queued do not go out.
  */
 void lease_free(struct lease *lease);
 

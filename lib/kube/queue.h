@@ -1,9 +1,9 @@
 /*
  * A queue of keys: where to look, never what happened.
  *
- * Each key is in it once. A key that is added while somebody works on it runs again afterwards.
- * Failed keys wait longer each time, or as long as the server asks; delayed keys wait as told; keys
- * of the later lane wait for the main one.
+ * Each key is in it once. A key that is added while it is in work runs again afterwards.
+ * Failed keys wait longer each time, or as long as the server asks; delayed keys wait for their
+ * delay; keys of the later lane wait for the main one.
  */
 #ifndef ORBWEAVER_LIB_KUBE_QUEUE_H
 #define ORBWEAVER_LIB_KUBE_QUEUE_H
@@ -30,7 +30,7 @@ struct queue;
 
 /*
  * ready(arg) is called, from the loop, once after keys have come to a lane and once after
- * queue_done: there may be something to take, and somebody free to take it.
+ * queue_done: a key may be ready and a worker free.
  */
 struct queue *queue_new(struct loop *loop, loop_fn *ready, void *arg);
 void queue_free(struct queue *queue);
@@ -44,7 +44,7 @@ void queue_free(struct queue *queue);
  */
 void queue_measure(struct queue *queue, struct metrics *metrics, const char *name);
 
-/* The wait of all that waits counts from now: there was nobody to take it. */
+/* Measure the wait of all waiting keys from now: no worker could have taken them before. */
 void queue_restart_waits(struct queue *queue);
 
 /* Nothing happens when it waits in a lane already, except that MAIN moves it forward. */
@@ -54,8 +54,8 @@ void queue_add(struct queue *queue, const char *key, enum queue_lane lane);
 void queue_add_after(struct queue *queue, const char *key, int64_t after_ms);
 
 /*
- * The next key, which is then in work until queue_done; NULL when there is none. *ret_lane (may be
- * NULL) tells where it stood. The string is valid until queue_done.
+ * Take the next key, which is then in work until queue_done; NULL when there is none. *ret_lane
+ * (may be NULL) is its lane. The string is valid until queue_done.
  */
 const char *queue_take(struct queue *queue, enum queue_lane *ret_lane);
 

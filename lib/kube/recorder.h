@@ -1,11 +1,11 @@
 /*
- * Events: what happened, told to people who type `kubectl describe`.
+ * Kubernetes events: what happened, for people who type `kubectl describe`.
  *
- * The same event (object, type, reason, message) told again within EVENT_MEMORY_MS becomes a higher
- * count of the first one; an object that talks too much is held to EVENT_BURST events and one more
- * each EVENT_REFILL_MS. At most EVENT_IN_FLIGHT are on their way at a time, so that a crowd of them
- * does not keep other writes from the connection; the others wait in line. Events are best effort:
- * one that cannot be written is dropped and counted.
+ * The same event (object, type, reason, message) emitted again within EVENT_MEMORY_MS becomes a
+ * higher count of the first one; an object that talks too much is held to EVENT_BURST events and
+ * one more each EVENT_REFILL_MS. At most EVENT_IN_FLIGHT are on their way at a time, so that a
+ * crowd of them does not keep other writes from the connection; the others wait in line. Events are
+ * best effort: one that cannot be written is dropped and counted.
  */
 #ifndef ORBWEAVER_LIB_KUBE_RECORDER_H
 #define ORBWEAVER_LIB_KUBE_RECORDER_H
@@ -40,7 +40,7 @@ struct event_object {
 	const struct kube_resource *resource;
 	const char *ns; /* NULL or "" for cluster-scoped objects, whose events live in "default" */
 	const char *name;
-	const char *uid; /* NULL or "": told apart by kind, namespace and name */
+	const char *uid; /* NULL or "": identified by kind, namespace and name */
 	/*
 	 * Not NULL: many processes may report the same thing of it. Of those that have the same
 	 * word here (the object's resourceVersion) the first one's event stands for all. NULL: each

@@ -4,7 +4,7 @@
  *
  * A list response is one document that may be hundreds of megabytes; a watch response never ends.
  * Both are sequences of objects. The splitter looks at each byte once, keeps the text of one
- * object, leaves out members that nobody will read (`drop`), and hands the text over when the
+ * object, leaves out members that are not wanted (`drop`), and hands the text over when the
  * object is complete. It knows structure, not grammar: the text it hands over still goes through
  * json_parse, which refuses what is not JSON.
  *

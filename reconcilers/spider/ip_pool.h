@@ -75,9 +75,8 @@ int ip_pool_family(const json_t *spec);
 
 /*
  * One entry of ips or excludeIPs. One that ends one address past an IPv4 `subnet` (NULL: none), as
- * guides write it for a /27
- * ("…1-…32", even "…225-…256"), is read up to the subnet's last address; *ret_clipped says so.
- * Errors: as ip_range_parse.
+ * guides write it for a /27 ("…1-…32", even "…225-…256"), is read up to the subnet's last address;
+ * *ret_clipped says so. Errors: as ip_range_parse.
  */
 int ip_pool_read_entry(const char *text, enum ip_family family, const struct ip_subnet *subnet,
 		       struct ip_range *ret, bool *ret_clipped, struct err *err);

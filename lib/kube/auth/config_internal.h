@@ -15,7 +15,7 @@ void config_set_server(struct kube_config *config, const struct endpoint *server
 int config_read_cluster(const struct kubeconfig_entry *cluster, struct kube_config *config,
 			struct err *err);
 
-/* What its user says: auth. The cluster is told to exec plugins that ask for it. */
+/* Read the user: its credentials. Exec plugins that ask for the cluster get it. */
 int config_read_user(const struct kubeconfig_entry *user, const struct kubeconfig_entry *cluster,
 		     const char *const *envp, struct kube_config *config, struct err *err);
 

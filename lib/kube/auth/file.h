@@ -26,9 +26,9 @@ struct file_id {
 
 /*
  * Read a regular file whole; anything else, a FIFO for example, is refused and never waited for.
- * ret is appended to; ret_id (may be NULL) tells what was read. Errors: ERR_HOST "FileUnreadable"
- * with errno, ERR_INVALID "FileUnreadable" when it is no regular file, ERR_INVALID "FileTooLarge".
- * The text starts with the path.
+ * ret is appended to; ret_id (may be NULL) identifies what was read. Errors: ERR_HOST
+ * "FileUnreadable" with errno, ERR_INVALID "FileUnreadable" for another type of file, ERR_INVALID
+ * "FileTooLarge". The text starts with the path.
  */
 int file_read(const char *path, size_t max, struct strbuf *ret, struct file_id *ret_id,
 	      struct err *err);

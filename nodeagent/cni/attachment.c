@@ -252,6 +252,8 @@ static int ipam(void *context, const char *command, const json_t *config, json_t
 	int64_t begun = clock_us();
 	int rc;
 
+	if (a->is_handed_over)
+		return 0;
 	if (!type)
 		return err_set(err, ERR_INVALID, "NoIpam", "ipam has no type");
 	if (!str_eq(type, SPIDERPOOL)) {
@@ -338,6 +340,68 @@ static void give_up_device(const struct attachment *a, const char *device)
 	device_release(a->state, device, a->container);
 }
 
+/*
+ * Undo what a sandbox that is gone has changed on the device. Its addresses wait for its own DEL.
+ * The device is locked.
+ */
+static int undo_on_device(const struct attachment *a, const json_t *sandbox, const json_t *record,
+			  struct err *err)
+{
+	struct attachment last = *a;
+	json_auto_t *left = NULL;
+
+	last.container = json_str_at(sandbox, "container");
+	last.key =
+		(struct sandbox_key){json_str_at(record, "plugin"), json_str_at(record, "network"),
+				     json_str_at(record, "ifname")};
+	last.config = json_at(record, "config");
+	last.env = json_at(record, "env");
+	last.pod = json_at(sandbox, "pod");
+	last.netns = -1;
+	last.is_going = last.is_handed_over = true;
+	if (run(&last, ATTACH_DEL, json_at(record, "saved"), NULL, NULL, err) < 0)
+		return -1;
+	left = get_record(&last);
+	return json_at(left, "saved")
+		       ? err_set(err, ERR_TRANSIENT, "DeviceBusy", "its PF does not answer")
+		       : 0;
+}
+
+/*
+ * The kubelet may give a device away before its last pod's DEL has come. Never from a sandbox that
+ * lives; of one that is gone, what it changed is undone first, or the next pod would take that for
+ * the device's normal state.
+ */
+static int take_over(const struct attachment *a, const char *device, struct err *err)
+{
+	auto_free char *owner = device_owner(a->state, device);
+	json_auto_t *sandbox = NULL;
+	const json_t *records, *record;
+	const char *ns, *name;
+
+	if (!owner || str_eq(owner, a->container))
+		return 0;
+	sandbox = sandbox_read(a->state, owner, NULL);
+	ns = json_str_or(json_at(sandbox, "pod", "namespace"), "?");
+	name = json_str_or(json_at(sandbox, "pod", "name"), "?");
+	records = json_at(sandbox, "attachments");
+	for (size_t i = json_array_size(records); i > 0; i--) {
+		record = json_array_get(records, i - 1);
+		if (!takes_device(json_str_or(json_at(record, "plugin"), "")) ||
+		    !str_eq(device_of(json_at(record, "config")), device))
+			continue;
+		if (sandbox_lives(sandbox, a->root))
+			return err_set(err, ERR_CONFLICT, "DeviceBusy",
+				       "%s: pod %s/%s has the device %s still; it is free when "
+				       "that pod has gone",
+				       a->key.plugin, ns, name, device);
+		if (undo_on_device(a, sandbox, record, err) < 0)
+			return err_in(err, "%s: put %s back as it was before pod %s/%s",
+				      a->key.plugin, device, ns, name);
+	}
+	return 0;
+}
+
 /* What could not be undone is in `saved`, and waits. */
 static void clean_up(struct attachment *a, const char *device)
 {
@@ -362,6 +426,8 @@ static int add_with_device(struct attachment *a, const char *device, json_t **re
 	if (device && lock < 0)
 		return -1;
 	if (get_settings(a, &settings, err) < 0)
+		return -1;
+	if (device && take_over(a, device, err) < 0)
 		return -1;
 	if (put_record(a, (struct record){.phase = "adding"}, true, err) < 0)
 		return -1;

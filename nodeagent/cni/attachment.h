@@ -28,8 +28,9 @@ struct attachment {
 	 * the host's root.
 	 */
 	bool has_plugin;
-	bool is_going; /* attachment_delete() sets it */
-	json_t *steps; /* array: what was done, {"step", "seconds", "ok"} */
+	bool is_going;       /* attachment_delete() sets it */
+	bool is_handed_over; /* another sandbox has its device next; addresses stay */
+	json_t *steps;       /* array: what was done, {"step", "seconds", "ok"} */
 };
 
 /* Does this program know the plugin? */

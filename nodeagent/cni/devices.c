@@ -87,6 +87,15 @@ int device_claim(int state, const char *address, const char *container, const ch
 		       : 0;
 }
 
+char *device_owner(int state, const char *address)
+{
+	auto_free char *path = str_printf(FOLDER "/%s.json", address);
+	json_auto_t *owner = NULL;
+
+	(void)read_owner(state, path, &owner);
+	return str_dup(json_str_at(owner, "container"));
+}
+
 bool device_is_owned(int state, const char *address, const char *container)
 {
 	auto_free char *path = str_printf(FOLDER "/%s.json", address);

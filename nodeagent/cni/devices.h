@@ -4,7 +4,8 @@
  * whose DEL has not come yet.
  *
  * The kubelet may give a device to the next pod before the runtime has sent the DEL of the last
- * one: a sandbox that is not the owner any more must leave the device alone. Whoever changes a
+ * one, whose sandbox is gone without it: a sandbox that is not the owner any more must leave the
+ * device alone. Whoever changes a
  * device, or asks before it does, holds the lock of it; the lock ends with the process. All calls
  * block.
  */
@@ -25,6 +26,9 @@ int device_lock(int state, const char *address, struct err *err);
 /* Make the sandbox the owner. On the disk when it returns. ERR_HOST "DeviceNotClaimed". */
 int device_claim(int state, const char *address, const char *container, const char *ifname,
 		 struct err *err);
+
+/* Return the container that has it, new; NULL: none, or it cannot be read. */
+char *device_owner(int state, const char *address);
 
 /* Is it this sandbox's, or nobody's? What cannot be read is somebody else's. */
 bool device_is_owned(int state, const char *address, const char *container);

@@ -6,14 +6,17 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "lib/base/fs.h"
 #include "lib/base/own_fd.h"
+#include "lib/base/root.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "nodeagent/cni/draft.h"
@@ -197,4 +200,33 @@ int sandboxes_prepare(int state, struct err *err)
 		return err_sys(err, "StateUnusable", "make %s", FOLDER);
 	draft_clean(state, FOLDER);
 	return 0;
+}
+
+/* ---- namespaces ------------------------------------------------------------------------------ */
+
+int sandbox_open_netns(const json_t *sandbox, int root)
+{
+	const json_t *netns = json_at(sandbox, "netns");
+	const char *path = json_str_at(netns, "path");
+	auto_close int fd = path ? root_open(root, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0) : -1;
+	struct statfs fs;
+	struct stat st;
+
+	if (fd < 0 || fstatfs(fd, &fs) < 0 || fs.f_type != NSFS_MAGIC || fstat(fd, &st) < 0)
+		return -1;
+	if ((int64_t)st.st_dev != json_integer_value(json_at(netns, "device")) ||
+	    (int64_t)st.st_ino != json_integer_value(json_at(netns, "inode")))
+		return -1;
+	return take_fd(&fd);
+}
+
+bool sandbox_lives(const json_t *sandbox, int root)
+{
+	auto_close int netns = sandbox_open_netns(sandbox, root);
+	auto_strbuf struct strbuf boot = {0};
+
+	if (netns < 0 || fs_read(AT_FDCWD, "/proc/sys/kernel/random/boot_id", 64, &boot, NULL) < 0)
+		return false;
+	strbuf_cut(&boot, strcspn(boot.data, "\n"));
+	return str_eq(json_str_at(sandbox, "boot"), boot.data);
 }

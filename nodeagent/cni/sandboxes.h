@@ -52,6 +52,15 @@ typedef bool sandbox_change_fn(void *arg, json_t *sandbox);
 int sandbox_change(int state, const char *container, bool sync, sandbox_change_fn *change,
 		   void *arg, struct err *err);
 
+/*
+ * Open the sandbox's network namespace below the host's root; -1: it is gone, or another one has
+ * its name.
+ */
+int sandbox_open_netns(const json_t *sandbox, int root);
+
+/* True when the namespace is there, and of this boot. */
+bool sandbox_lives(const json_t *sandbox, int root);
+
 /* Names of all sandboxes that have a file, new: an array of strings, sorted. */
 json_t *sandboxes_list(int state);
 

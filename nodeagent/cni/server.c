@@ -782,8 +782,8 @@ static void look_at_sandboxes(struct cni_server *server)
 		}
 		ledger_set(server->ledger, container, attachments);
 		look_after(server,
-			   cni_worker_lives(sandbox, server->config.root) ? WORKER_RECOVER
-									  : WORKER_BURY,
+			   sandbox_lives(sandbox, server->config.root) ? WORKER_RECOVER
+								       : WORKER_BURY,
 			   container);
 	}
 }

@@ -3,48 +3,11 @@
  */
 #include "nodeagent/cni/worker.h"
 
-#include <fcntl.h>
-#include <linux/magic.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <sys/vfs.h>
-#include <unistd.h>
-
-#include "lib/base/fs.h"
 #include "lib/base/own_fd.h"
-#include "lib/base/root.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "nodeagent/cni/attachment.h"
 #include "nodeagent/cni/ledger.h"
-
-/* The namespace as a descriptor; -1: it is gone, or another one has its name. */
-static int open_netns(const json_t *sandbox, int root)
-{
-	const json_t *netns = json_at(sandbox, "netns");
-	const char *path = json_str_at(netns, "path");
-	auto_close int fd = path ? root_open(root, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0) : -1;
-	struct statfs fs;
-	struct stat st;
-
-	if (fd < 0 || fstatfs(fd, &fs) < 0 || fs.f_type != NSFS_MAGIC || fstat(fd, &st) < 0)
-		return -1;
-	if ((int64_t)st.st_dev != json_integer_value(json_at(netns, "device")) ||
-	    (int64_t)st.st_ino != json_integer_value(json_at(netns, "inode")))
-		return -1;
-	return take_fd(&fd);
-}
-
-bool cni_worker_lives(const json_t *sandbox, int root)
-{
-	auto_close int netns = open_netns(sandbox, root);
-	auto_strbuf struct strbuf boot = {0};
-
-	if (netns < 0 || fs_read(AT_FDCWD, "/proc/sys/kernel/random/boot_id", 64, &boot, NULL) < 0)
-		return false;
-	strbuf_cut(&boot, strcspn(boot.data, "\n"));
-	return str_eq(json_str_at(sandbox, "boot"), boot.data);
-}
 
 /* ---- jobs ------------------------------------------------------------------------------------ */
 
@@ -113,7 +76,7 @@ static int tidy_up(const struct worker_job *job, struct line *line, json_t *step
 {
 	json_auto_t *sandbox = sandbox_read(job->state, job->container, err);
 	const json_t *records = json_at(sandbox, "attachments");
-	auto_close int netns = open_netns(sandbox, job->root);
+	auto_close int netns = sandbox_open_netns(sandbox, job->root);
 	int rc = 0;
 
 	for (size_t i = json_array_size(records); i > 0; i--) {

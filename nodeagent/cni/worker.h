@@ -38,7 +38,4 @@ struct worker_job {
  */
 void cni_worker_run(int line, const struct worker_job *job);
 
-/* Is the namespace of this sandbox one of a living sandbox still? Looks below the host's root. */
-bool cni_worker_lives(const json_t *sandbox, int root);
-
 #endif

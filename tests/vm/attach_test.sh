@@ -64,6 +64,18 @@ is_as_before() {
 	diff <(echo "$before") <(rt "udevadm settle; seen")
 }
 
+vf0_is_as_before() {
+	diff <(grep '^\[0,' <<<"$before") <(rt seen | grep '^\[0,')
+}
+
+# refused TEXT NAME VF: ADD fails, and says so.
+refused() {
+	local said
+
+	! said=$(rt "add $2 $3") || return 1
+	grep -F "$1" <<<"$said" || { echo "said: $said" && return 1; }
+}
+
 in_pod() {
 	node ip netns exec "$1" "${@:2}"
 }
@@ -140,6 +152,18 @@ t_ok "a pod" rt "add a $vf0 '$settings'"
 t_ok "whose RDMA device has another name" in_pod a rdma dev set rxe-enp1s0v0 name mine
 t_ok "its namespace ends" node 'ip netns del a; ip netns add a; sleep 1; udevadm settle'
 t_ok "DEL without it" rt GONE=1 take a
+t_ok "all is as before" is_as_before
+
+# --- given on before the DEL --------------------------------------------------------------------------------------------
+t_ok "a pod" rt "add a $vf0 '$settings'"
+t_ok "another one is refused while it lives, with its name" refused "pod default/a has the device $vf0 still" b "$vf0"
+t_ok "which has all as it was" pod_has a net1 rxe-enp1s0v0
+t_ok "its namespace ends without a DEL" node 'ip netns del a; ip netns add a; sleep 1; udevadm settle'
+t_ok "the next pod has the VF" rt "add b $vf0"
+t_ok "without the settings of the last one" vf0_is_as_before
+t_ok "and keeps it when the DEL comes after all" rt GONE=1 take a
+t_ok "with its RDMA device" pod_has b net1 rxe-enp1s0v0
+t_ok "DEL" rt take b
 t_ok "all is as before" is_as_before
 
 # --- the numbers of device files ----------------------------------------------------------------------------------------

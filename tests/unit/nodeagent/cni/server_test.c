@@ -315,6 +315,34 @@ static void a_device_stays_the_sandboxs_until_its_last_plugin_has_let_go(void **
 	assert_false(device_has_owner());
 }
 
+/* The kubelet gave it away before the DEL: the runtime comes with that later, or never. */
+static void a_device_is_put_back_before_the_next_sandbox_has_it(void **state)
+{
+	auto_free char *config = config_of("", "spiderpool");
+
+	assert_int_equal(call("ADD", "", "spiderpool"), 0);
+	assert_int_equal(cni_stand_call(&stand, "sriov", "ADD", "c2", config), 0);
+	assert_true(is_there("deleted"));
+	assert_true(stand.has_given);
+	assert_int_equal(call("DEL", "", "spiderpool"), 0);
+	assert_true(device_has_owner());
+	assert_int_equal(cni_stand_call(&stand, "sriov", "DEL", "c2", config), 0);
+	assert_false(device_has_owner());
+	until_nothing_is_left();
+}
+
+static void a_device_that_cannot_be_put_back_is_not_handed_on(void **state)
+{
+	auto_free char *config = config_of("", NULL);
+
+	assert_int_equal(call("ADD", "waits", NULL), 0);
+	assert_int_equal(cni_stand_call(&stand, "sriov", "ADD", "c2", config), 1);
+	assert_non_null(strstr(stand.printed, "DeviceBusy"));
+	assert_non_null(strstr(stand.printed, "put 0000:03:00.2 back as it was before pod"));
+	(void)touch("back");
+	assert_int_equal(cni_stand_call(&stand, "sriov", "ADD", "c2", config), 0);
+}
+
 /* As from a program before us: its PF is away for a while. */
 static void what_has_to_wait_is_done_later_also_without_an_add(void **state)
 {
@@ -525,6 +553,8 @@ int main(void)
 		TEST(an_add_that_the_runtime_gives_up_is_undone),
 		TEST(a_device_that_could_not_be_moved_fails_del),
 		TEST(a_device_stays_the_sandboxs_until_its_last_plugin_has_let_go),
+		TEST(a_device_is_put_back_before_the_next_sandbox_has_it),
+		TEST(a_device_that_cannot_be_put_back_is_not_handed_on),
 		TEST(what_has_to_wait_is_done_later_also_without_an_add),
 		TEST(gc_takes_away_what_is_not_on_the_list),
 		TEST(gc_leaves_what_is_on_the_list),

@@ -104,7 +104,7 @@ no_finalizers() {
 # --- the orders -----------------------------------------------------------------------------------------------------
 
 program_then_definitions() {
-	timeout 60 hack/cluster kubectl "$o_cluster" delete -k "$overlay" >/dev/null || return
+	timeout "$hangs_s" hack/cluster kubectl "$o_cluster" delete -k "$overlay" >/dev/null || return
 	k get sp/migrated sp/used >/dev/null || return
 	release && definitions
 }
@@ -137,24 +137,27 @@ without_an_operator() {
 	program
 }
 
-removed_in_time() {
+# What has not ended by then hangs: on an idle machine an order takes 5 to 30 s, on a busy one several times that.
+hangs_s=300
+
+removed() {
 	local begin=$SECONDS
 
 	"$1" || return
 	until nothing_of_ours; do
-		((SECONDS - begin < 60)) || return
+		((SECONDS - begin < hangs_s)) || return
 		sleep 0.5
 	done
-	echo "$1: $((SECONDS - begin)) s"
-	((SECONDS - begin < 60))
 }
 
 remove() {
-	local id=$1 before
+	local id=$1 before begin
 
 	install "$id"
 	before=$(strangers_things)
-	t_ok "$id: $2 ends within a minute, and nothing of ours is left" removed_in_time "$2"
+	begin=$SECONDS
+	t_ok "$id: $2 ends, and nothing of ours is left" removed "$2"
+	printf '# %s: %s s\n' "$2" $((SECONDS - begin))
 	t_eq "$id: what belongs to others is as it was" "$before" "$(strangers_things)"
 	[[ ! ${o_pids[$id]:-} ]] || o_kill "$id" KILL
 }

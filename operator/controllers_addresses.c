@@ -187,13 +187,14 @@ void addresses_gather(const struct controller_sources *from, const struct contro
 void endpoint_gather(const struct controller_sources *from, const struct controller *self,
 		     const char *key, json_t *world)
 {
-	const json_t *endpoint = NULL;
+	const json_t *endpoint = NULL, *decided;
 	const char *node = NULL;
 
 	mirror_add(from->mirror, world, KIND_ENDPOINT, key);
 	boxes_add(from->boxes, world, BOX_DECIDED, key);
 	boxes_add(from->boxes, world, BOX_STRAYS, key);
-	if (boxes_get(from->boxes, BOX_LIVE, key) && !world_get(world, BOX_DECIDED, key)) {
+	decided = world_get(world, BOX_DECIDED, key);
+	if (boxes_get(from->boxes, BOX_LIVE, key) && (!decided || json_at(decided, "unwritten"))) {
 		/* What was read is good for one decision. */
 		boxes_add(from->boxes, world, BOX_LIVE, key);
 		boxes_put(from->boxes, BOX_LIVE, key, NULL);

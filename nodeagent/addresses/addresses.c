@@ -219,8 +219,10 @@ static void ask_leader(void *arg)
 	json_put(object, "metadata", metadata);
 	json_put_str(json_need_object(metadata, "annotations"), ENDPOINT_ASKS_ANNOTATION, text);
 	if (want->object) {
-		/* The word of a sandbox before this one. */
-		json_put(json_at(metadata, "annotations"), ENDPOINT_DOWN_ANNOTATION, json_null());
+		/* The word of a sandbox before this one; that of a pod before is the leader's. */
+		if (endpoint_is_down(want->object, want->uid))
+			json_put(json_at(metadata, "annotations"), ENDPOINT_DOWN_ANNOTATION,
+				 json_null());
 		json_object_del(metadata, "labels");
 		want->asking = kube_patch(client, &addresses_endpoint, want->ns, want->endpoint,
 					  KUBE_PATCH_MERGE, object, &by_agent, on_asked, want);
@@ -515,9 +517,13 @@ struct addresses *addresses_new(const struct addresses_config *config)
 	struct addresses *addresses = mem_new(struct addresses);
 
 	addresses->config = *config;
+	if (!config->second_look_ms)
+		addresses->config.second_look_ms = ADDRESSES_SECOND_LOOK_MS;
 	TAILQ_INIT(&addresses->wants);
 	TAILQ_INIT(&addresses->releases);
 	addresses->lease_due = timer_new(config->loop, look_at_lease, addresses);
+	addresses->second_look = timer_new(config->loop, release_look_again, addresses);
+	addresses->unseen = json_object();
 	if (config->holds)
 		addresses->pods = pod_watch_new(addresses);
 	if (config->metrics) {
@@ -543,6 +549,8 @@ void addresses_free(struct addresses *addresses)
 	release_free_all(addresses);
 	kube_call_cancel(addresses->lease_call);
 	timer_free(addresses->lease_due);
+	timer_free(addresses->second_look);
+	json_decref(addresses->unseen);
 	mem_free(addresses->lease_version);
 	mem_free(addresses);
 }

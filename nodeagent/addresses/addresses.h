@@ -45,6 +45,11 @@ struct addresses_config {
 	 * back when it says no. NULL: nobody looks after them.
 	 */
 	bool (*holds)(void *arg, const char *uid);
+	/*
+	 * So long after a release that found no SpiderEndpoint it looks once more, when a leader's
+	 * write for the pod has arrived or never will; 0: a minute.
+	 */
+	int64_t second_look_ms;
 	void *arg;
 	struct metrics *metrics; /* may be NULL */
 };

@@ -22,13 +22,19 @@ struct addresses {
 	char *lease_version; /* as seen last; "" without a Lease or holder, NULL: not looked yet */
 	int64_t lease_changed_ms; /* when it was seen for the first time */
 	struct pod_watch *pods;   /* NULL: nobody looks after pods that end without a DEL */
+	struct timer *second_look;
+	json_t *unseen; /* UID: {"ns", "name", "dueMs"} of releases that found no endpoint */
 	struct metric *wait, *outcomes;
 };
 
 extern const struct kube_resource addresses_endpoint, addresses_pod, addresses_pool;
 
-/* Retry this after an attempt that failed; doubled each time. */
-enum { ADDRESSES_RETRY_MS = 500, ADDRESSES_RETRY_MAX_MS = 60000 };
+enum {
+	/* Retry this after an attempt that failed; doubled each time. */
+	ADDRESSES_RETRY_MS = 500,
+	ADDRESSES_RETRY_MAX_MS = 60000,
+	ADDRESSES_SECOND_LOOK_MS = 60000,
+};
 
 /* ---- addresses.c ----------------------------------------------------------------------------- */
 
@@ -57,6 +63,9 @@ bool release_is_superseded(struct addresses *addresses, const char *uid);
 void release_if_gone(struct addresses *addresses, const char *ns, const char *name,
 		     const char *uid);
 void release_free_all(struct addresses *addresses);
+
+/* Look at pods again that had no endpoint when they ended, as they become due. A loop_fn. */
+void release_look_again(void *arg);
 
 /* ---- take.c ---------------------------------------------------------------------------------- */
 

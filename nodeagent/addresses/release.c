@@ -8,10 +8,14 @@
  *	READING_POD	no endpoint says this UID: is the pod alive, then nothing is given back
  *	READING_POOLS	it has ended: records that still name the UID are taken out
  *	GIVING_BACK	one pool after the other, each in the version that was read
+ *
+ * Who found no endpoint looks once more a minute later: the leader may have been about to write
+ * one, and the records before it.
  */
 #include <assert.h>
 #include <string.h>
 
+#include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/json/json.h"
@@ -39,7 +43,7 @@ struct release {
 	void (*done)(void *arg, const struct err *err);
 	void *arg;
 	enum release_state state;
-	bool superseded, is_guess;
+	bool superseded, is_guess, is_second, had_no_endpoint;
 	struct kube_call *call;
 	struct timer *again;
 	int64_t pause_ms;
@@ -70,11 +74,24 @@ static void tell(struct release *release, const struct err *err)
 		done(release->arg, err);
 }
 
+static void look_again_later(struct release *release)
+{
+	struct addresses *addresses = release->addresses;
+
+	if (json_object_size(addresses->unseen) == 0)
+		timer_start(addresses->second_look, addresses->config.second_look_ms);
+	json_put(addresses->unseen, release->uid,
+		 json_pack("{s:s, s:s, s:I}", "ns", release->ns, "name", release->name, "dueMs",
+			   (json_int_t)(clock_ms() + addresses->config.second_look_ms)));
+}
+
 static void finish(struct release *release)
 {
 	struct addresses *addresses = release->addresses;
 	auto_free char *uid = str_dup(release->uid);
 
+	if (release->had_no_endpoint && !release->is_second && !release->superseded)
+		look_again_later(release);
 	tell(release, NULL);
 	release_free(release);
 	addresses_released(addresses, uid);
@@ -220,10 +237,12 @@ static void on_answer(void *arg, json_t *object, const struct err *err)
 		finish(release);
 		break;
 	case RELEASE_READING_POD:
-		if (object && str_eq(json_uid(object), release->uid) && pod_is_alive(object))
+		if (object && str_eq(json_uid(object), release->uid) && pod_is_alive(object)) {
 			finish(release);
-		else
-			send_pools(release);
+			break;
+		}
+		release->had_no_endpoint = true;
+		send_pools(release);
 		break;
 	case RELEASE_READING_POOLS:
 		json_decref(release->pools);
@@ -280,6 +299,35 @@ void release_if_gone(struct addresses *addresses, const char *ns, const char *na
 
 	release->is_guess = true;
 	begin(release);
+}
+
+void release_look_again(void *arg)
+{
+	struct addresses *addresses = arg;
+	json_auto_t *waiting = addresses->unseen;
+	int64_t now = clock_ms(), next = INT64_MAX;
+	const char *uid;
+	json_t *pod;
+
+	addresses->unseen = json_object();
+	json_each (waiting, uid, pod) {
+		int64_t due = json_integer_value(json_at(pod, "dueMs"));
+		struct release *release;
+
+		if (due > now) {
+			json_object_set(addresses->unseen, uid, pod);
+			next = due < next ? due : next;
+			continue;
+		}
+		if (addresses->config.holds && addresses->config.holds(addresses->config.arg, uid))
+			continue;
+		release = release_new(addresses, json_str_at(pod, "ns"), json_str_at(pod, "name"),
+				      uid);
+		release->is_guess = release->is_second = true;
+		begin(release);
+	}
+	if (next != INT64_MAX)
+		timer_start(addresses->second_look, next - now);
 }
 
 bool release_is_superseded(struct addresses *addresses, const char *uid)

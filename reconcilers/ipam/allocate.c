@@ -9,6 +9,7 @@
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "reconcilers/ipam/controller.h"
+#include "reconcilers/ipam/endpoint.h"
 #include "reconcilers/ipam/filter.h"
 
 static const struct family {
@@ -518,6 +519,9 @@ static int run(struct pass *pass, const json_t *endpoint, const json_t *asks, st
 
 	if (is_same || (current && pod_keeps_addresses(pass->pod, pass->settings)))
 		json_array_extend(pass->items, json_at(current, "ips"));
+	else if (endpoint_is_down(endpoint, had_uid))
+		/* Its word goes with it as soon as the endpoint is this pod's. */
+		(void)ipam_give_back(pass->books, json_at(endpoint, "status"));
 	if (is_same && make_good(pass, err) < 0)
 		return -1;
 	if (json_array_size(pass->items) && !is_same && come_back(pass, asks, had_uid, err) < 0)

@@ -27,7 +27,8 @@
 #define BOX_ENDING "ending"
 /*
  * By SpiderEndpoint, what has become true in the ledgers: {"endpoint": object as it has to be} or
- * {"gone": UID that no ledger has any more}
+ * {"gone": UID that no ledger has any more}; posted by lifecycle.h itself: {"unwritten": object},
+ * of a pod that ended before the endpoint was written
  */
 #define BOX_DECIDED "decided"
 

@@ -47,13 +47,16 @@ static bool carry_out(const struct look *look)
 	const json_t *object = json_at(decided, "endpoint");
 	const char *gone = json_str_at(decided, "gone");
 
-	if (!decided)
+	if (!decided || json_at(decided, "unwritten"))
 		return false;
-	/*
-	 * Nobody needs an endpoint of a pod that has ended meanwhile; its records are strays then.
-	 */
-	if (object && (look->endpoint || is_living(world_get(look->world, KIND_POD, look->key),
-						   endpoint_uid(object))))
+	/* Nobody needs an endpoint of a pod that has ended meanwhile. */
+	if (object && !look->endpoint &&
+	    !is_living(world_get(look->world, KIND_POD, look->key), endpoint_uid(object))) {
+		plan_post(look->plan, BOX_DECIDED, look->key,
+			  json_pack("{s:O}", "unwritten", object));
+		return true;
+	}
+	if (object)
 		plan_apply(look->plan, KIND_ENDPOINT, json_incref((json_t *)object));
 	/* A pod of the same name may have it by now. */
 	if (gone && look->endpoint && str_eq(endpoint_uid(look->endpoint), gone)) {
@@ -88,6 +91,8 @@ static void read_live(const struct look *look)
 	size_t i;
 
 	ask_for(wanted, KIND_POD, look->key);
+	if (world_get(look->world, BOX_DECIDED, look->key))
+		ask_for(wanted, KIND_ENDPOINT, look->key);
 	if (set && str_eq(type, "StatefulSet"))
 		ask_for(wanted, KIND_STATEFUL_SET, set);
 	if (str_eq(type, "VirtualMachineInstance") || strays) {
@@ -174,6 +179,26 @@ static void look_at_asks(const struct look *look)
 	}
 }
 
+/*
+ * Records whose pod ended before its endpoint was written. No agent has seen them, so none will
+ * give them back: its word that nothing of the pod is left may have come before they did.
+ */
+static void look_at_unwritten(const struct look *look, const json_t *object)
+{
+	const char *uid = endpoint_uid(object);
+
+	if (!look->live) {
+		read_live(look);
+		return;
+	}
+	/* Without a leader for a while, the agent may have written it. */
+	if (!is_living(live_object(look, KIND_POD, look->key), uid) &&
+	    !str_eq(endpoint_uid(live_object(look, KIND_ENDPOINT, look->key)), uid))
+		plan_post(look->plan, BOX_ENDING, look->key,
+			  json_pack("{s:s, s:O}", "uid", uid, "status", json_at(object, "status")));
+	plan_post(look->plan, BOX_DECIDED, look->key, NULL);
+}
+
 /* ---- records that no endpoint names ---------------------------------------------------------- */
 
 /*
@@ -234,6 +259,7 @@ static int read_settings(struct look *look, struct err *err)
 int endpoint_reconcile(const json_t *world, const char *key, struct plan *plan, struct err *err)
 {
 	const json_t *strays = world_get(world, BOX_STRAYS, key);
+	const json_t *decided = world_get(world, BOX_DECIDED, key);
 	struct look look = {
 		.world = world,
 		.key = key,
@@ -246,6 +272,8 @@ int endpoint_reconcile(const json_t *world, const char *key, struct plan *plan, 
 		return 0;
 	if (look.live && read_settings(&look, err) < 0)
 		return -1;
+	if (decided)
+		look_at_unwritten(&look, json_at(decided, "unwritten"));
 	if (look.endpoint && json_at(look.endpoint, "status", "current"))
 		look_at_endpoint(&look);
 	if (look.endpoint &&

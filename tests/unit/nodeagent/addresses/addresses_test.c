@@ -50,6 +50,7 @@ static int set_up(void **state)
 		.node = "n1",
 		.ns = "orbweaver-system",
 		.config_ns = "spiderpool",
+		.second_look_ms = 20,
 	});
 	return 0;
 }
@@ -147,6 +148,50 @@ static void addresses_that_are_there_need_no_look_at_the_pod(void **state)
 	assert_int_equal(http_script_count(s.http, ""), 1);
 }
 
+static void on_released(void *arg, const struct err *err)
+{
+	int *calls = arg;
+
+	assert_null(err);
+	(*calls)++;
+}
+
+/* The leader was about to write when the pod ended: its record comes after our word. */
+static void a_pod_without_an_endpoint_is_looked_at_once_more(void **state)
+{
+	static const char none[] = "{\"items\": []}";
+	static const char record[] =
+		"{\"items\": [{\"metadata\": {\"name\": \"a\", \"resourceVersion\": "
+		"\"7\"}, \"spec\": "
+		"{\"ipVersion\": 4, \"subnet\": \"10.6.0.0/24\", \"ips\": "
+		"[\"10.6.0.10\"]}, \"status\": "
+		"{\"allocatedIPs\": "
+		"\"{\\\"10.6.0.10\\\":{\\\"node\\\":\\\"n1\\\",\\\"pod\\\":"
+		"\\\"ml/p\\\",\\\"podUid\\\":\\\"u-1\\\"}}\", \"allocatedIPCount\": 1}}]}";
+	int calls = 0;
+
+	for (int look = 0; look < 2; look++) {
+		if (look == 1)
+			reply("GET /api/v1/namespaces/ml/pods/p", 404, NO_OBJECT);
+		reply("GET " ENDPOINT, 404, NO_OBJECT);
+		reply("GET "
+		      "/apis/spiderpool.spidernet.io/v2beta1/namespaces/ml/"
+		      "spiderendpoints?",
+		      200, none);
+		reply("GET /api/v1/namespaces/ml/pods/p", 404, NO_OBJECT);
+		reply("GET /apis/spiderpool.spidernet.io/v2beta1/spiderippools", 200,
+		      look == 0 ? none : record);
+	}
+	reply("PUT /apis/spiderpool.spidernet.io/v2beta1/spiderippools/a/status", 200, "{}");
+	addresses_release(addresses, "ml", "p", "u-1", on_released, &calls);
+	scripted_until(&s, &calls, 1);
+	while (http_script_unused(s.http) > 0)
+		loop_turn(s.loop, true);
+	assert_non_null(strstr(http_script_request(s.http, 9), "\"allocatedIPCount\":0"));
+	assert_int_equal(http_script_unexpected(s.http), 0);
+	assert_int_equal(calls, 1);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -156,6 +201,7 @@ int main(void)
 		TEST(so_is_one_whose_addresses_are_being_given_back),
 		TEST(a_sandbox_that_is_made_again_takes_back_the_word_and_keeps_the_addresses),
 		TEST(addresses_that_are_there_need_no_look_at_the_pod),
+		TEST(a_pod_without_an_endpoint_is_looked_at_once_more),
 	};
 
 	json_init();

@@ -289,16 +289,36 @@ static void what_was_decided_is_written_and_forgotten(void **state)
 	       "decided: {ml/a: {endpoint: {metadata: {name: a, namespace: ml}, status: {current: "
 	       "{uid: u-a}}}}}\npods:\n" POD("a", "u-a", ""),
 	       "ml/a", "apply ml/a; post decided ml/a out; ");
-	/* The pod has ended meanwhile: its records are strays. */
-	expect(endpoint_reconcile,
-	       "decided: {ml/a: {endpoint: {metadata: {name: a, namespace: ml}, status: {current: "
-	       "{uid: u-a}}}}}\n",
-	       "ml/a", "post decided ml/a out; ");
 	expect(endpoint_reconcile, ENDPOINT("u-a", "") "decided: {ml/a: {gone: u-a}}\n", "ml/a",
 	       "delete ml/a; post decided ml/a out; ");
 	/* Another pod of the name has it by now. */
 	expect(endpoint_reconcile, ENDPOINT("u-b", "") "decided: {ml/a: {gone: u-a}}\n", "ml/a",
 	       "post decided ml/a out; ");
+}
+
+#define DECIDED(what)                                                                              \
+	"decided: {ml/a: {" what ": {metadata: {name: a, namespace: ml}, status: {current: "       \
+	"{uid: u-a}}}}}\n"
+
+/* No agent has seen the address, so none will say that it is free. */
+static void what_was_decided_for_a_pod_that_has_ended_is_given_back(void **state)
+{
+	expect(endpoint_reconcile, DECIDED("endpoint"), "ml/a", "post decided ml/a in; ");
+	expect(endpoint_reconcile, DECIDED("unwritten"), "ml/a", "post look ml/a in; ");
+	expect(endpoint_reconcile,
+	       DECIDED("unwritten") "live: {ml/a: {pods: {ml/a: null}, spiderendpoints: {ml/a: "
+				    "null}}}\n",
+	       "ml/a", "post ending ml/a in; post decided ml/a out; ");
+	/* Its node's agent has helped itself. */
+	expect(endpoint_reconcile,
+	       DECIDED("unwritten") "live: {ml/a: {pods: {ml/a: null}, spiderendpoints: {ml/a: "
+				    "{status: {current: {uid: u-a}}}}}}\n",
+	       "ml/a", "post decided ml/a out; ");
+	/* The mirror was behind. */
+	expect(endpoint_reconcile,
+	       DECIDED("unwritten") "live: {ml/a: {pods: {ml/a: {metadata: {name: a, uid: u-a}}}, "
+				    "spiderendpoints: {ml/a: null}}}\n",
+	       "ml/a", "post decided ml/a out; ");
 }
 
 static void an_endpoint_that_asks_for_a_pod_that_is_not_mirrored_reads_it(void **state)
@@ -349,6 +369,27 @@ static void a_record_that_was_lost_is_made_again(void **state)
 	assert_int_equal(assign_reconcile(read, "all", &plan, &err), 0);
 	assert_non_null(strstr(json_str_at(json_array_get(plan.ops, 0), "status", "allocatedIPs"),
 			       "\"10.0.0.1\":{\"node\":\"w1\",\"pod\":\"ml/a\""));
+}
+
+/* A pod of the same name is served before the end of the last one is looked at. */
+static void what_a_pod_of_the_same_name_had_is_given_back_on_its_agents_word(void **state)
+{
+#define AFTER(word)                                                                                \
+	"waiting: {ml/a: true}\npods:\n" POD("a", "u-a", "") ENDPOINT("u-0", word) NETWORK         \
+		"spiderippools:\n" POOL("p", "10.0.0.1-10.0.0.9",                                  \
+					"allocatedIPs: '{\"10.0.0.1\": {\"pod\": \"ml/a\", "       \
+					"\"podUid\": \"u-0\"}}'")
+	json_auto_t *silent = yaml(AFTER("")), *down = yaml(AFTER("orbweaver.io/down: u-0"));
+	auto_plan struct plan kept = {0}, back = {0};
+
+	assert_int_equal(assign_reconcile(silent, "all", &kept, NULL), 0);
+	assert_int_equal(assign_reconcile(down, "all", &back, NULL), 0);
+	assert_non_null(
+		strstr(json_str_at(json_array_get(kept.ops, 0), "status", "allocatedIPs"), "u-0"));
+	assert_null(
+		strstr(json_str_at(json_array_get(back.ops, 0), "status", "allocatedIPs"), "u-0"));
+	assert_non_null(
+		strstr(json_str_at(json_array_get(back.ops, 0), "status", "allocatedIPs"), "u-a"));
 }
 
 static void an_address_that_another_pod_has_is_no_answer(void **state)
@@ -441,9 +482,11 @@ int main(void)
 		cmocka_unit_test(a_node_that_is_gone_needs_no_word),
 		cmocka_unit_test(a_stateful_set_keeps_what_its_pod_had),
 		cmocka_unit_test(what_was_decided_is_written_and_forgotten),
+		cmocka_unit_test(what_was_decided_for_a_pod_that_has_ended_is_given_back),
 		cmocka_unit_test(an_endpoint_that_asks_for_a_pod_that_is_not_mirrored_reads_it),
 		cmocka_unit_test(records_without_endpoint_are_verified),
 		cmocka_unit_test(a_record_that_was_lost_is_made_again),
+		cmocka_unit_test(what_a_pod_of_the_same_name_had_is_given_back_on_its_agents_word),
 		cmocka_unit_test(an_address_that_another_pod_has_is_no_answer),
 		cmocka_unit_test(a_record_goes_when_pod_and_node_have_ended),
 		cmocka_unit_test(a_node_with_a_long_name_has_a_label_of_its_own),

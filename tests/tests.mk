@@ -195,7 +195,7 @@ vm:
 # ---- tests of nodeagent/host: a host made of files, and the library from a shell for tests on virtual nodes ---------------------
 $(addprefix $(OUT)/tests/,fakes/host_tree.o unit/nodeagent/host/sockets_test.o): private PKG_CFLAGS = $(shell pkg-config --cflags libnl-3.0)
 $(OUT)/tests/unit/nodeagent/host/sockets_test: private EXTRA_LIBS = -Wl,--wrap=nl_recv
-$(foreach t,observe execute links evidence,$(OUT)/tests/unit/nodeagent/host/$(t)_test): $(OUT)/tests/fakes/host_tree.o
+$(foreach t,observe execute links evidence counters,$(OUT)/tests/unit/nodeagent/host/$(t)_test): $(OUT)/tests/fakes/host_tree.o
 
 $(OUT)/tests/unit/cli/doctor_test: $(OUT)/tests/fakes/host_tree.o
 

@@ -18,11 +18,9 @@
 #include "lib/base/own_fd.h"
 #include "lib/base/root.h"
 #include "lib/json/json.h"
+#include "nodeagent/host/namespaces.h"
 #include "nodeagent/host/netlink.h"
 #include "nodeagent/host/rtnl.h"
-
-/* More namespaces than pods fit on any node. */
-#define NAMESPACES_MAX 4096
 
 /* Before the index of an interface, where else is a PCI address. */
 #define UPPER '@'
@@ -31,8 +29,6 @@
 
 struct namespace
 {
-	dev_t device;
-	ino_t inode;
 	int fd;
 	char *name;
 };
@@ -51,29 +47,6 @@ static void namespaces_done(struct namespaces *list)
 	free(list->items);
 }
 
-static bool is_known(const struct namespaces *list, const struct stat *st)
-{
-	for (size_t i = 0; i < list->n; i++)
-		if (list->items[i].inode == st->st_ino && list->items[i].device == st->st_dev)
-			return true;
-	return false;
-}
-
-/* Takes fd and name. */
-static void add_namespace(struct namespaces *list, const struct stat *own, int fd, char *name)
-{
-	struct stat st;
-
-	if (list->n == NAMESPACES_MAX || fstat(fd, &st) < 0 ||
-	    (st.st_ino == own->st_ino && st.st_dev == own->st_dev) || is_known(list, &st)) {
-		(void)close(fd);
-		mem_free(name);
-		return;
-	}
-	list->items = mem_realloc(list->items, (list->n + 1) * sizeof(*list->items));
-	list->items[list->n++] = (struct namespace){st.st_dev, st.st_ino, fd, name};
-}
-
 static char *process_name(const struct host *host, const char *pid)
 {
 	struct sysfs_text text;
@@ -89,48 +62,35 @@ static bool is_number(const char *text)
 	return text[0] != '\0' && strlen(text) < 12 && strspn(text, "0123456789") == strlen(text);
 }
 
-/* The one kind of path that may lead out of the root: a namespace has no name in any. */
-static int open_namespace_of(const struct host *host, const char *pid)
+/* "proc/42/ns/net" is told by who has it. */
+static char *namespace_name(const struct host *host, const char *path)
 {
-	char folder[48];
-	auto_close int fd = -1;
+	auto_free char *pid = NULL;
 
-	(void)snprintf(folder, sizeof(folder), "proc/%s/ns", pid);
-	fd = root_open(host->root, folder, O_PATH | O_DIRECTORY, 0);
-	return fd < 0 ? -1 : openat(fd, "net", O_RDONLY | O_CLOEXEC);
+	if (!str_starts(path, "proc/"))
+		return str_printf("/%s", path);
+	path += strlen("proc/");
+	pid = str_ndup(path, strcspn(path, "/"));
+	return process_name(host, pid);
 }
 
-/* Mounts first: their names say more than that of whichever process comes first. */
-static void find_namespaces(const struct host *host, struct namespaces *ret)
+struct found {
+	const struct host *host;
+	struct namespaces *list;
+};
+
+static bool add_namespace(void *arg, const struct host_namespace *namespace)
 {
-	static const char *const folders[] = {"run/netns", "run/docker/netns"};
-	json_auto_t *processes = sysfs_list(host, "proc");
-	struct stat own;
-	json_t *name;
-	size_t i;
+	const struct found *found = arg;
+	struct namespaces *list = found->list;
+	int fd = fcntl(namespace->fd, F_DUPFD_CLOEXEC, 0);
 
-	if (stat("/proc/self/ns/net", &own) < 0)
-		return;
-	for (size_t f = 0; f < ARRAY_LEN(folders); f++) {
-		json_auto_t *names = sysfs_list(host, folders[f]);
-
-		json_array_foreach (names, i, name) {
-			auto_free char *path =
-				str_printf("%s/%s", folders[f], json_string_value(name));
-			/* Something else than a namespace may be there: do not wait for it. */
-			int fd = root_open(host->root, path, O_RDONLY | O_NONBLOCK, 0);
-
-			if (fd >= 0)
-				add_namespace(ret, &own, fd, str_printf("/%s", path));
-		}
-	}
-	json_array_foreach (processes, i, name) {
-		const char *pid = json_string_value(name);
-		int fd = is_number(pid) ? open_namespace_of(host, pid) : -1;
-
-		if (fd >= 0)
-			add_namespace(ret, &own, fd, process_name(host, pid));
-	}
+	if (fd < 0)
+		return true;
+	list->items = mem_realloc(list->items, (list->n + 1) * sizeof(*list->items));
+	list->items[list->n++] =
+		(struct namespace){fd, namespace_name(found->host, namespace->path)};
+	return true;
 }
 
 /* In the child, in the namespace: one line per function that is here. */
@@ -262,7 +222,7 @@ json_t *holders_namespaces(const struct host *host, json_t **ret_uppers)
 	pid_t child;
 
 	*ret_uppers = json_object();
-	find_namespaces(host, &namespaces);
+	host_namespaces(host, add_namespace, &(struct found){host, &namespaces});
 	if (namespaces.n == 0 || pipe2(pipe_fds, O_CLOEXEC) < 0)
 		return ret;
 	child = fork();

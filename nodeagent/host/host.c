@@ -6,6 +6,12 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sockios.h>
+#include <net/if.h>
+#include <sched.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -53,7 +59,37 @@ static void kernel_sleep_ms(void *ctx, int ms)
 		;
 }
 
-static const struct host_doors kernel_doors = {kernel_write, kernel_transact, kernel_sleep_ms};
+/* The socket is closed at once: it would keep the namespace that it was made in. */
+static int kernel_ethtool(void *ctx, const char *interface, void *command, struct err *err)
+{
+	auto_close int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	struct ifreq request = {.ifr_data = command};
+
+	(void)snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", interface);
+	if (fd < 0 || ioctl(fd, SIOCETHTOOL, &request) < 0)
+		return err_sys(err, "EthtoolRefused", "ask network interface %.15s", interface);
+	return 0;
+}
+
+/* The sockets there are belong to the namespace that they were made in, and keep it. */
+static int kernel_enter(void *ctx, int fd, struct err *err)
+{
+	struct host *host = ctx;
+
+	if (setns(fd, CLONE_NEWNET) < 0)
+		return err_sys(err, "NamespaceRefused", "enter a network namespace");
+	netlink_free(host->netlink);
+	host->netlink = netlink_new();
+	return 0;
+}
+
+static const struct host_doors kernel_doors = {
+	.write = kernel_write,
+	.transact = kernel_transact,
+	.sleep_ms = kernel_sleep_ms,
+	.ethtool = kernel_ethtool,
+	.enter = kernel_enter,
+};
 
 struct host *host_open(const char *root, struct err *err)
 {
@@ -87,7 +123,8 @@ void host_close(struct host *host)
 
 void host_set_doors(struct host *host, const struct host_doors *doors, void *ctx)
 {
-	assert(doors->write && doors->transact && doors->sleep_ms);
+	assert(doors->write && doors->transact && doors->sleep_ms && doors->ethtool &&
+	       doors->enter);
 	host->doors = doors;
 	host->doors_ctx = ctx;
 }

@@ -1,10 +1,10 @@
 /*
- * One host: where its files are, and the two doors through which everything goes that is not a
- * plain read.
+ * One host: where its files are, and the doors through which everything goes that is not a plain
+ * read.
  *
  * Blocking code without a loop, for one thread. What it reads and writes is relative to a root
  * directory (the host's, as the container sees it, or a test's tree); netlink speaks to the kernel
- * of the network namespace we are in, which must be the host's.
+ * of the network namespace we are in, which must be the host's (namespaces.h has visits to others).
  */
 #ifndef ORBWEAVER_NODEAGENT_HOST_HOST_H
 #define ORBWEAVER_NODEAGENT_HOST_HOST_H
@@ -32,6 +32,10 @@ struct host;
  *           ERR_TRANSIENT "DumpInterrupted" when the kernel's list changed meanwhile. `answer` is
  *           unchanged on failure.
  * sleep_ms  between two looks at something that is to happen.
+ * ethtool   one SIOCETHTOOL for an interface (linux/ethtool.h), of which only those that read are
+ *           used. ERR_HOST "EthtoolRefused" with errno.
+ * enter     from now on netlink and ethtool are those of the network namespace behind the
+ *           descriptor, which stays the caller's. ERR_HOST "NamespaceRefused".
  *
  * `ctx` is what was given with them.
  */
@@ -41,6 +45,8 @@ struct host_doors {
 	int (*transact)(void *ctx, int protocol, const struct nlmsghdr *request,
 			struct strbuf *answer, struct err *err);
 	void (*sleep_ms)(void *ctx, int ms);
+	int (*ethtool)(void *ctx, const char *interface, void *command, struct err *err);
+	int (*enter)(void *ctx, int fd, struct err *err);
 };
 
 /*

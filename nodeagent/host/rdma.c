@@ -9,6 +9,7 @@
 
 #include "lib/base/mem.h"
 #include "lib/json/json.h"
+#include "nodeagent/host/counted.h"
 #include "nodeagent/host/netlink.h"
 
 /*
@@ -95,7 +96,7 @@ void rdma_decode_ports(const void *bytes, size_t len, struct rdma_device *device
 			device->n_ports++;
 }
 
-static int list_ports(struct host *host, struct rdma_device *device, struct err *err)
+int rdma_list_ports(struct host *host, struct rdma_device *device, struct err *err)
 {
 	auto_nl_msg struct nl_msg *msg =
 		netlink_request(NLDEV_TYPE(RDMA_NLDEV_CMD_PORT_GET), NLM_F_DUMP, NULL, 0);
@@ -108,20 +109,80 @@ static int list_ports(struct host *host, struct rdma_device *device, struct err 
 	return 0;
 }
 
-int rdma_list(struct host *host, struct rdma_devices *ret, struct err *err)
+int rdma_list_names(struct host *host, struct rdma_devices *ret, struct err *err)
 {
 	auto_nl_msg struct nl_msg *msg =
 		netlink_request(NLDEV_TYPE(RDMA_NLDEV_CMD_GET), NLM_F_DUMP, NULL, 0);
 	auto_strbuf struct strbuf answer = {0};
-	struct err gone = {0};
 
 	if (netlink_ask(host, NETLINK_RDMA, msg, &answer, err) < 0)
 		return err_in(err, "list RDMA devices");
 	rdma_decode_devices(answer.data, answer.len, ret);
+	return 0;
+}
+
+int rdma_list(struct host *host, struct rdma_devices *ret, struct err *err)
+{
+	struct err gone = {0};
+
+	if (rdma_list_names(host, ret, err) < 0)
+		return -1;
 	/* EINVAL: the device went away between the two questions; it then has no ports. */
 	for (size_t i = 0; i < ret->n; i++)
-		(void)list_ports(host, &ret->items[i], &gone);
+		(void)rdma_list_ports(host, &ret->items[i], &gone);
 	return 0;
+}
+
+/* ---- counters -------------------------------------------------------------------------------- */
+
+void rdma_decode_counters(const void *bytes, size_t len, json_t *counters)
+{
+	const struct nlmsghdr *message;
+	size_t at = 0;
+
+	while ((message = netlink_next(bytes, len, &at))) {
+		struct nlattr *attrs[ATTR_MAX + 1];
+		const struct nlattr *entry;
+		int left;
+
+		if (message->nlmsg_type != NLDEV_TYPE(RDMA_NLDEV_CMD_STAT_GET) ||
+		    !netlink_parse(message, 0, attrs, ATTR_MAX) ||
+		    !attrs[RDMA_NLDEV_ATTR_STAT_HWCOUNTERS])
+			continue;
+		nla_for_each_nested(entry, attrs[RDMA_NLDEV_ATTR_STAT_HWCOUNTERS], left)
+		{
+			struct nlattr *values[ATTR_MAX + 1];
+			char name[COUNTED_NAME_SIZE + 1];
+			uint64_t value;
+
+			netlink_parse_nested(entry, values, ATTR_MAX);
+			if (netlink_str(values[RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY_NAME], name,
+					sizeof(name)) &&
+			    netlink_u64(values[RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY_VALUE], &value))
+				counted_add(counters, name, value);
+		}
+	}
+}
+
+int rdma_counters(struct host *host, uint32_t device, uint32_t port, json_t *counters,
+		  struct err *err)
+{
+	auto_nl_msg struct nl_msg *msg =
+		netlink_request(NLDEV_TYPE(RDMA_NLDEV_CMD_STAT_GET), 0, NULL, 0);
+	auto_strbuf struct strbuf answer = {0};
+	struct err why = {0};
+
+	netlink_put_u32(msg, RDMA_NLDEV_ATTR_DEV_INDEX, device);
+	netlink_put_u32(msg, RDMA_NLDEV_ATTR_PORT_INDEX, port);
+	if (netlink_ask(host, NETLINK_RDMA, msg, &answer, &why) == 0) {
+		rdma_decode_counters(answer.data, answer.len, counters);
+		return 0;
+	}
+	/* nldev_stat_get_doit(), also for a device that is gone, of which there is nothing to tell. */
+	if (why.sys == EINVAL || why.sys == EOPNOTSUPP)
+		return 0;
+	*err = why;
+	return err_in(err, "counters of RDMA device %u, port %u", device, port);
 }
 
 /* ---- users ----------------------------------------------------------------------------------- */

@@ -44,6 +44,9 @@ void rdma_devices_done(struct rdma_devices *devices);
  * EPROTONOSUPPORT.
  */
 int rdma_list(struct host *host, struct rdma_devices *ret, struct err *err);
+/* The same without ports, and the ports of one of them. */
+int rdma_list_names(struct host *host, struct rdma_devices *ret, struct err *err);
+int rdma_list_ports(struct host *host, struct rdma_device *device, struct err *err);
 void rdma_decode_devices(const void *bytes, size_t len, struct rdma_devices *ret);
 void rdma_decode_ports(const void *bytes, size_t len, struct rdma_device *device);
 
@@ -55,6 +58,14 @@ void rdma_decode_ports(const void *bytes, size_t len, struct rdma_device *device
  */
 json_t *rdma_contexts(struct host *host, struct err *err);
 void rdma_decode_contexts(const void *bytes, size_t len, json_t *ret);
+
+/*
+ * Add what a port has counted to `counters` (counted.h); the hardware's own counters, as `rdma
+ * statistic` shows them. Of a driver that has none: none, and of Linux before 5.3.
+ */
+int rdma_counters(struct host *host, uint32_t device, uint32_t port, json_t *counters,
+		  struct err *err);
+void rdma_decode_counters(const void *bytes, size_t len, json_t *counters);
 
 enum rdma_mode {
 	RDMA_MODE_UNKNOWN = -1, /* Linux before 5.2 does not say */

@@ -7,10 +7,12 @@
 #include <errno.h>
 #include <linux/if_link.h>
 #include <linux/rtnetlink.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "lib/base/mem.h"
 #include "lib/json/json.h"
+#include "nodeagent/host/counted.h"
 #include "nodeagent/host/netlink.h"
 
 /* All that there are, so that nothing we look for is out of range with older headers. */
@@ -256,19 +258,28 @@ void rtnl_decode_vfs(const void *bytes, size_t len, struct rtnl_vfs *ret)
 	}
 }
 
-int rtnl_list_vfs(struct host *host, int pf_index, struct rtnl_vfs *ret, struct err *err)
+static int ask_vfs(struct host *host, int pf_index, uint32_t filter, struct strbuf *answer,
+		   struct err *err)
 {
 	struct ifinfomsg header = {.ifi_family = AF_UNSPEC, .ifi_index = pf_index};
 	auto_nl_msg struct nl_msg *msg = netlink_request(RTM_GETLINK, 0, &header, sizeof(header));
+
+	netlink_put_u32(msg, IFLA_EXT_MASK, RTEXT_FILTER_VF | filter);
+	if (netlink_ask(host, NETLINK_ROUTE, msg, answer, err) < 0)
+		return err_in(err, "list the VFs of network interface %d", pf_index);
+	return 0;
+}
+
+int rtnl_list_vfs(struct host *host, int pf_index, struct rtnl_vfs *ret, struct err *err)
+{
 	auto_strbuf struct strbuf answer = {0};
 
 	/*
 	 * Statistics would make the list too long for an attribute from about 200 VFs on
 	 * (net/core/rtnetlink.c, rtnl_fill_vfinfo()).
 	 */
-	netlink_put_u32(msg, IFLA_EXT_MASK, RTEXT_FILTER_VF | RTEXT_FILTER_SKIP_STATS);
-	if (netlink_ask(host, NETLINK_ROUTE, msg, &answer, err) < 0)
-		return err_in(err, "list the VFs of network interface %d", pf_index);
+	if (ask_vfs(host, pf_index, RTEXT_FILTER_SKIP_STATS, &answer, err) < 0)
+		return -1;
 	rtnl_decode_vfs(answer.data, answer.len, ret);
 	return 0;
 }
@@ -279,6 +290,81 @@ const struct rtnl_vf *rtnl_vf_by_number(const struct rtnl_vfs *list, uint32_t nu
 		if (list->items[i].index == number)
 			return &list->items[i];
 	return NULL;
+}
+
+static json_t *decode_counters(const struct nlattr *stats)
+{
+	static const struct {
+		const char *name;
+		int type;
+	} counters[] = {
+		{"rx_packets", IFLA_VF_STATS_RX_PACKETS},
+		{"tx_packets", IFLA_VF_STATS_TX_PACKETS},
+		{"rx_bytes", IFLA_VF_STATS_RX_BYTES},
+		{"tx_bytes", IFLA_VF_STATS_TX_BYTES},
+		{"rx_broadcast", IFLA_VF_STATS_BROADCAST},
+		{"rx_multicast", IFLA_VF_STATS_MULTICAST},
+		{"rx_dropped", IFLA_VF_STATS_RX_DROPPED},
+		{"tx_dropped", IFLA_VF_STATS_TX_DROPPED},
+	};
+	struct nlattr *attrs[IFLA_VF_STATS_MAX + 1];
+	json_t *ret = json_object();
+	bool has_any = false;
+
+	netlink_parse_nested(stats, attrs, IFLA_VF_STATS_MAX);
+	for (size_t i = 0; i < ARRAY_LEN(counters); i++) {
+		uint64_t value;
+
+		if (!netlink_u64(attrs[counters[i].type], &value))
+			continue;
+		counted_add(ret, counters[i].name, value);
+		has_any |= value != 0;
+	}
+	if (has_any)
+		return ret;
+	json_decref(ret);
+	return NULL;
+}
+
+void rtnl_decode_vf_counters(const void *bytes, size_t len, json_t *ret)
+{
+	const struct nlmsghdr *message;
+	struct nlattr *attrs[LINK_ATTR_MAX + 1];
+	const struct nlattr *info;
+	size_t at = 0;
+	int left;
+
+	message = netlink_next(bytes, len, &at);
+	if (!message || message->nlmsg_type != RTM_NEWLINK ||
+	    !netlink_parse(message, sizeof(struct ifinfomsg), attrs, LINK_ATTR_MAX) ||
+	    !attrs[IFLA_VFINFO_LIST])
+		return;
+	nla_for_each_nested(info, attrs[IFLA_VFINFO_LIST], left)
+	{
+		struct nlattr *values[IFLA_VF_MAX + 1];
+		struct ifla_vf_mac mac;
+		uint32_t number;
+		char key[16];
+
+		netlink_parse_nested(info, values, IFLA_VF_MAX);
+		if (nla_type(info) != IFLA_VF_INFO || !values[IFLA_VF_STATS] ||
+		    !vf_value(values[IFLA_VF_MAC], &mac, sizeof(mac), &number))
+			continue;
+		(void)snprintf(key, sizeof(key), "%u", number);
+		json_put(ret, key, decode_counters(values[IFLA_VF_STATS]));
+	}
+}
+
+json_t *rtnl_vf_counters(struct host *host, int pf_index, struct err *err)
+{
+	auto_strbuf struct strbuf answer = {0};
+	json_t *ret;
+
+	if (ask_vfs(host, pf_index, 0, &answer, err) < 0)
+		return NULL;
+	ret = json_object();
+	rtnl_decode_vf_counters(answer.data, answer.len, ret);
+	return ret;
 }
 
 /* ---- routes and addresses -------------------------------------------------------------------- */

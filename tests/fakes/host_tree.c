@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <linux/devlink.h>
+#include <linux/ethtool.h>
 #include <linux/genetlink.h>
 #include <linux/if_arp.h>
 #include <linux/if_link.h>
@@ -37,6 +38,7 @@ struct interface {
 	uint32_t mtu;
 	uint16_t type; /* ARPHRD_… */
 	bool up, away;
+	ino_t netns; /* where it is, when it is away; 0: nowhere that anybody finds */
 	unsigned char mac[6];
 };
 
@@ -81,6 +83,7 @@ struct host_tree {
 	} opened[4]; /* RDMA devices */
 	int n_opened;
 	int changes, fail_at;
+	ino_t here; /* the namespace in which we are; 0: the host's */
 };
 
 /* ---- files ----------------------------------------------------------------------------------- */
@@ -234,6 +237,8 @@ void host_tree_add_address(struct host_tree *tree, const char *interface, const 
 	assert(inet_pton(AF_INET, ipv4, tree->addresses[tree->n_addresses++].octets) == 1);
 }
 
+static struct vf *vf_by(struct host_tree *tree, const char *address, struct pf **ret_pf, int *ret);
+
 void host_tree_move_away(struct host_tree *tree, const char *vf)
 {
 	struct interface *interface = interface_at(tree, vf);
@@ -243,6 +248,40 @@ void host_tree_move_away(struct host_tree *tree, const char *vf)
 	path = str_printf("net/%s", interface->name);
 	interface->away = true;
 	pci_remove(tree, vf, path);
+}
+
+/* As the kernel shows it from the host: the verbs device is in sight, the RDMA device is not. */
+static void move_rdma(struct host_tree *tree, const char *vf, const char *name)
+{
+	auto_free char *seen = str_printf("infiniband/%s", name);
+	auto_free char *class = str_printf("sys/class/infiniband/%s", name);
+	auto_free char *text = str_printf("%s\n", name);
+
+	pci_remove(tree, vf, seen);
+	host_tree_remove(tree, class);
+	pci_file(tree, vf, "infiniband_verbs/uverbs7/ibdev", text);
+}
+
+void host_tree_move_to(struct host_tree *tree, const char *vf, const char *netns, const char *name)
+{
+	struct interface *interface = interface_at(tree, vf);
+	auto_free char *path = str_printf("run/netns/%s", netns);
+	struct pf *pf = NULL;
+	struct stat st;
+	int number = 0;
+
+	assert(interface && vf_by(tree, vf, &pf, &number));
+	host_tree_move_away(tree, vf);
+	if (fstatat(tree->root, path, &st, 0) < 0)
+		host_tree_file(tree, path, "");
+	assert(fstatat(tree->root, path, &st, 0) == 0);
+	interface->netns = st.st_ino;
+	(void)snprintf(interface->name, sizeof(interface->name), "%s", name);
+	if (pf->is.rdma && tree->rdma_mode == 0) {
+		auto_free char *rdma = str_printf("%sv%d", pf->is.rdma, number);
+
+		move_rdma(tree, vf, rdma);
+	}
 }
 
 void host_tree_bring_back(struct host_tree *tree, const char *vf)
@@ -526,7 +565,25 @@ static void add_message(struct strbuf *answer, struct nl_msg *msg)
 	nlmsg_free(msg);
 }
 
-static void put_vf_info(struct nl_msg *msg, const struct pf *pf, int number)
+static bool counts(const char *driver)
+{
+	return str_eq(driver, "mlx5_core");
+}
+
+static void put_vf_stats(struct nl_msg *msg, const struct pf *pf, int number)
+{
+	struct nlattr *nest = nla_nest_start(msg, IFLA_VF_STATS);
+
+	for (int type = IFLA_VF_STATS_RX_PACKETS; type <= IFLA_VF_STATS_TX_DROPPED; type++) {
+		uint64_t value = counts(pf->is.driver) ? (uint64_t)(100 * number + type) : 0;
+
+		if (type != IFLA_VF_STATS_PAD)
+			netlink_put(msg, type, &value, sizeof(value));
+	}
+	nla_nest_end(msg, nest);
+}
+
+static void put_vf_info(struct nl_msg *msg, const struct pf *pf, int number, bool with_stats)
 {
 	const struct vf *vf = &pf->vfs[number];
 	struct nlattr *info = nla_nest_start(msg, IFLA_VF_INFO);
@@ -542,10 +599,13 @@ static void put_vf_info(struct nl_msg *msg, const struct pf *pf, int number)
 		guid.guid = vf->port_guid;
 		netlink_put(msg, IFLA_VF_IB_PORT_GUID, &guid, sizeof(guid));
 	}
+	if (with_stats)
+		put_vf_stats(msg, pf, number);
 	nla_nest_end(msg, info);
 }
 
-static void add_link(struct host_tree *tree, const struct interface *interface, bool with_vfs,
+/* filter: RTEXT_FILTER_… */
+static void add_link(struct host_tree *tree, const struct interface *interface, uint32_t filter,
 		     struct strbuf *answer)
 {
 	struct ifinfomsg header = {.ifi_index = interface->index,
@@ -570,20 +630,30 @@ static void add_link(struct host_tree *tree, const struct interface *interface, 
 		netlink_put_str(msg, IFLA_INFO_KIND, interface->kind);
 		nla_nest_end(msg, info);
 	}
-	if (with_vfs && pf && pf->count) {
+	/* From where it does not hide what we find out otherwise. */
+	if (tree->here && interface->parent[0]) {
+		netlink_put_str(msg, IFLA_PARENT_DEV_BUS_NAME, "pci");
+		netlink_put_str(msg, IFLA_PARENT_DEV_NAME, interface->parent);
+	}
+	if ((filter & RTEXT_FILTER_VF) && pf && pf->count) {
 		struct nlattr *list = nla_nest_start(msg, IFLA_VFINFO_LIST);
 
 		for (int i = 0; i < pf->count; i++)
-			put_vf_info(msg, pf, i);
+			put_vf_info(msg, pf, i, !(filter & RTEXT_FILTER_SKIP_STATS));
 		nla_nest_end(msg, list);
 	}
 	add_message(answer, msg);
 }
 
+static bool is_here(const struct host_tree *tree, const struct interface *interface)
+{
+	return tree->here ? interface->netns == tree->here : !interface->away;
+}
+
 static struct interface *interface_by_index(struct host_tree *tree, int index)
 {
 	for (size_t i = 0; i < tree->n_interfaces; i++)
-		if (tree->interfaces[i].index == index && !tree->interfaces[i].away)
+		if (tree->interfaces[i].index == index && is_here(tree, &tree->interfaces[i]))
 			return &tree->interfaces[i];
 	return NULL;
 }
@@ -593,18 +663,20 @@ static int get_links(struct host_tree *tree, const struct nlmsghdr *request, str
 	const struct ifinfomsg *header = nlmsg_data(request);
 	struct nlattr *attrs[IFLA_MAX + 1];
 	struct interface *one;
+	uint32_t filter = 0;
 
 	(void)netlink_parse(request, sizeof(*header), attrs, IFLA_MAX);
+	(void)netlink_u32(attrs[IFLA_EXT_MASK], &filter);
 	if (!(request->nlmsg_flags & NLM_F_DUMP)) {
 		one = interface_by_index(tree, header->ifi_index);
 		if (!one)
 			return -ENODEV;
-		add_link(tree, one, attrs[IFLA_EXT_MASK] != NULL, answer);
+		add_link(tree, one, filter, answer);
 		return 0;
 	}
 	for (size_t i = 0; i < tree->n_interfaces; i++)
-		if (!tree->interfaces[i].away)
-			add_link(tree, &tree->interfaces[i], false, answer);
+		if (is_here(tree, &tree->interfaces[i]))
+			add_link(tree, &tree->interfaces[i], 0, answer);
 	return 0;
 }
 
@@ -776,28 +848,115 @@ static void add_device(const struct host_tree *tree, int command, struct strbuf 
 	add_message(answer, msg);
 }
 
-static void get_devices(const struct host_tree *tree, int command, struct strbuf *answer)
+/* Does whoever is here see the RDMA device of this VF? */
+static bool sees_vf(struct host_tree *tree, const struct pf *pf, int number)
 {
-	if (tree->rxe)
+	const struct interface *interface = interface_at(tree, pf->vfs[number].address);
+	auto_free char *path = str_printf("sys/class/infiniband/%sv%d", pf->is.rdma, number);
+	struct stat st;
+
+	if (interface && interface->netns && tree->rdma_mode == 0)
+		return interface->netns == tree->here;
+	return (!tree->here || tree->rdma_mode == 1) && fstatat(tree->root, path, &st, 0) == 0;
+}
+
+static void get_devices(struct host_tree *tree, int command, struct strbuf *answer)
+{
+	bool is_host = !tree->here || tree->rdma_mode == 1;
+
+	if (tree->rxe && is_host)
 		add_device(tree, command, answer, RXE_INDEX, "rxe0", false, 0x0200000000000009);
 	for (size_t i = 0; i < tree->n_pfs; i++) {
 		struct pf *pf = tree->pfs[i];
 
 		if (!pf->is.rdma)
 			continue;
-		add_device(tree, command, answer, (uint32_t)(1000 * i + 1), pf->is.rdma,
-			   pf->is.is_ib, 0x0200000000000001);
+		if (is_host)
+			add_device(tree, command, answer, (uint32_t)(1000 * i + 1), pf->is.rdma,
+				   pf->is.is_ib, 0x0200000000000001);
 		for (int n = 0; n < pf->count; n++) {
 			auto_free char *name = str_printf("%sv%d", pf->is.rdma, n);
-			auto_free char *path = str_printf("sys/class/infiniband/%s", name);
-			struct stat st;
 
-			if (fstatat(tree->root, path, &st, 0) == 0)
+			if (sees_vf(tree, pf, n))
 				add_device(tree, command, answer,
 					   (uint32_t)(1000 * i + 2) + (uint32_t)n, name,
 					   pf->is.is_ib, guid_of(pf, n));
 		}
 	}
+}
+
+/* Those of mlx5 (drivers/infiniband/hw/mlx5/counters.c), of a VF and a PF. */
+static const char *const hardware_counters[] = {
+	"rx_write_requests",
+	"rx_read_requests",
+	"rx_atomic_requests",
+	"rx_dct_connect",
+	"out_of_buffer",
+	"out_of_sequence",
+	"duplicate_request",
+	"rnr_nak_retry_err",
+	"packet_seq_err",
+	"implied_nak_seq_err",
+	"local_ack_timeout_err",
+	"resp_local_length_error",
+	"resp_cqe_error",
+	"req_cqe_error",
+	"req_remote_invalid_request",
+	"req_remote_access_errors",
+	"resp_remote_access_errors",
+	"resp_cqe_flush_error",
+	"req_cqe_flush_error",
+	"roce_adp_retrans",
+	"roce_adp_retrans_to",
+	"roce_slow_restart",
+	"roce_slow_restart_cnps",
+	"roce_slow_restart_trans",
+	"rp_cnp_ignored",
+	"rp_cnp_handled",
+	"np_ecn_marked_roce_packets",
+	"np_cnp_sent",
+	"rx_icrc_encapsulated",
+};
+
+/* Is there an RDMA device with this index, of a driver that counts, in sight? */
+static bool counts_rdma(struct host_tree *tree, uint32_t index)
+{
+	size_t i = index / 1000;
+	int n = (int)(index % 1000) - 2;
+
+	if (index == RXE_INDEX || i >= tree->n_pfs || !counts(tree->pfs[i]->is.driver))
+		return false;
+	return n < 0 ? !tree->here || tree->rdma_mode == 1
+		     : n < tree->pfs[i]->count && sees_vf(tree, tree->pfs[i], n);
+}
+
+static int get_counters(struct host_tree *tree, const struct nlmsghdr *request,
+			struct strbuf *answer)
+{
+	struct nlattr *attrs[RDMA_NLDEV_ATTR_MAX + 1], *list;
+	struct nl_msg *msg;
+	uint32_t index = 0;
+
+	(void)netlink_parse(request, 0, attrs, RDMA_NLDEV_ATTR_MAX);
+	if (!netlink_u32(attrs[RDMA_NLDEV_ATTR_DEV_INDEX], &index) ||
+	    !attrs[RDMA_NLDEV_ATTR_PORT_INDEX] || !counts_rdma(tree, index))
+		return -EINVAL;
+	msg = nlmsg_alloc_size(16384);
+	assert(nlmsg_put(msg, 0, 0, NLDEV(RDMA_NLDEV_CMD_STAT_GET), 0, 0));
+	netlink_put_u32(msg, RDMA_NLDEV_ATTR_DEV_INDEX, index);
+	list = nla_nest_start(msg, RDMA_NLDEV_ATTR_STAT_HWCOUNTERS);
+	for (size_t i = 0; i < ARRAY_LEN(hardware_counters); i++) {
+		struct nlattr *entry = nla_nest_start(msg, RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY);
+		uint64_t value = (uint64_t)index * 1000 + i;
+
+		netlink_put_str(msg, RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY_NAME,
+				hardware_counters[i]);
+		netlink_put(msg, RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY_VALUE, &value, sizeof(value));
+		nla_nest_end(msg, entry);
+	}
+	nla_nest_end(msg, list);
+	add_message(answer, msg);
+	return 0;
 }
 
 static void get_port(struct host_tree *tree, const struct nlmsghdr *request, struct strbuf *answer)
@@ -853,6 +1012,8 @@ static int rdma_request(struct host_tree *tree, const struct nlmsghdr *request,
 	case NLDEV(RDMA_NLDEV_CMD_PORT_GET):
 		get_port(tree, request, answer);
 		return 0;
+	case NLDEV(RDMA_NLDEV_CMD_STAT_GET):
+		return get_counters(tree, request, answer);
 	case NLDEV(RDMA_NLDEV_CMD_SYS_GET):
 		msg = netlink_request(NLDEV(RDMA_NLDEV_CMD_SYS_GET), 0, NULL, 0);
 		netlink_put_u8(msg, RDMA_NLDEV_SYS_ATTR_NETNS_MODE, tree->rdma_mode);
@@ -971,9 +1132,114 @@ static void door_sleep(void *ctx, int ms)
 	(void)nanosleep(&time, NULL);
 }
 
-/* ---- the tree -------------------------------------------------------------------------------- */
+/* ---- ethtool, and namespaces ---- */
 
-static const struct host_doors doors = {door_write, door_transact, door_sleep};
+/* Those of mlx5 that matter (en_stats.c), with one of the thousands for channels. */
+static const char *const statistics[] = {
+	"rx_packets",
+	"rx_vport_unicast_packets",
+	"rx_vport_unicast_bytes",
+	"tx_vport_unicast_packets",
+	"tx_vport_unicast_bytes",
+	"rx_vport_rdma_unicast_packets",
+	"rx_vport_rdma_unicast_bytes",
+	"tx_vport_rdma_unicast_packets",
+	"tx_vport_rdma_unicast_bytes",
+	"rx_vport_rdma_multicast_packets",
+	"rx_vport_rdma_multicast_bytes",
+	"tx_vport_rdma_multicast_packets",
+	"tx_vport_rdma_multicast_bytes",
+	"ch0_events",
+	"rx_prio0_pause",
+	"tx_prio0_pause",
+	"rx_prio0_discards",
+	"tx_prio0_discards",
+	"rx_prio3_pause",
+	"rx_prio3_pause_duration",
+};
+
+static int get_statistics(const struct interface *interface, void *command)
+{
+	struct ethtool_gstrings *names = command;
+	struct ethtool_stats *values = command;
+
+	switch (names->cmd) {
+	case ETHTOOL_GSSET_INFO:
+		memcpy((char *)command + sizeof(struct ethtool_sset_info),
+		       &(uint32_t){ARRAY_LEN(statistics)}, sizeof(uint32_t));
+		return 0;
+	case ETHTOOL_GSTRINGS:
+		names->len = ARRAY_LEN(statistics);
+		for (size_t i = 0; i < ARRAY_LEN(statistics); i++)
+			memcpy(names->data + i * ETH_GSTRING_LEN, statistics[i],
+			       strlen(statistics[i]));
+		return 0;
+	case ETHTOOL_GSTATS:
+		values->n_stats = ARRAY_LEN(statistics);
+		for (size_t i = 0; i < ARRAY_LEN(statistics); i++)
+			values->data[i] = (uint64_t)interface->index * 1000 + i;
+		return 0;
+	case ETHTOOL_GSET:
+		((struct ethtool_cmd *)command)->speed = 25000;
+		return 0;
+	default:
+		return -EOPNOTSUPP;
+	}
+}
+
+static const char *driver_of(struct host_tree *tree, const char *address)
+{
+	struct pf *pf = pf_by(tree, address);
+	int number;
+
+	if (!pf && !vf_by(tree, address, &pf, &number))
+		return NULL;
+	return pf->is.driver;
+}
+
+static int door_ethtool(void *ctx, const char *name, void *command, struct err *err)
+{
+	struct host_tree *tree = ctx;
+	int code = -ENODEV;
+
+	for (size_t i = 0; i < tree->n_interfaces; i++) {
+		const struct interface *interface = &tree->interfaces[i];
+
+		if (!is_here(tree, interface) || !str_eq(interface->name, name))
+			continue;
+		code = counts(driver_of(tree, interface->parent))
+			       ? get_statistics(interface, command)
+			       : -EOPNOTSUPP;
+	}
+	if (code == 0)
+		return 0;
+	errno = -code;
+	return err_sys(err, "EthtoolRefused", "ask %s", name);
+}
+
+/* A namespace is a file in run/netns; ours is none of them. */
+static int door_enter(void *ctx, int fd, struct err *err)
+{
+	struct host_tree *tree = ctx;
+	struct stat st;
+
+	assert(fstat(fd, &st) == 0);
+	tree->here = 0;
+	for (size_t i = 0; i < tree->n_interfaces; i++)
+		if (tree->interfaces[i].netns == st.st_ino)
+			tree->here = st.st_ino;
+	return 0;
+}
+
+/* ---- the tree ---- */
+
+static const struct host_doors doors = {
+	.write = door_write,
+	.transact = door_transact,
+	.sleep_ms = door_sleep,
+	.ethtool = door_ethtool,
+	.enter = door_enter,
+};
 
 const struct host_doors *host_tree_doors(void)
 {

@@ -4,6 +4,10 @@
  * drivers/infiniband/core/nldev.c).
  *
  * Stands at the doors of nodeagent/host/host.h. Unknown requests get EOPNOTSUPP.
+ *
+ * Devices of mlx5_core have counted: the n-th counter (from 0) of an RDMA device with index i is
+ * 1000 i + n, that of the interface with index i too; what a PF has counted for VF v is 100 v + the
+ * number of the attribute (linux/if_link.h, IFLA_VF_STATS_*). Those of other drivers count nothing.
  */
 #ifndef ORBWEAVER_TESTS_FAKES_HOST_TREE_H
 #define ORBWEAVER_TESTS_FAKES_HOST_TREE_H
@@ -60,6 +64,11 @@ const struct host_doors *host_tree_doors(void);
 /* A pod takes the interface of a VF, and gives it back. */
 void host_tree_move_away(struct host_tree *tree, const char *vf);
 void host_tree_bring_back(struct host_tree *tree, const char *vf);
+/*
+ * The same to a namespace that is mounted as run/netns/`netns`, where the interface is called
+ * `name`; in exclusive mode with its RDMA device. It does not come back.
+ */
+void host_tree_move_to(struct host_tree *tree, const char *vf, const char *netns, const char *name);
 
 /* Other network namespaces: SYS_SET says EBUSY while there are any. */
 void host_tree_set_namespaces(struct host_tree *tree, int n);

@@ -7,6 +7,7 @@
 
 #include "lib/base/mem.h"
 #include "lib/json/json.h"
+#include "nodeagent/host/counted.h"
 #include "nodeagent/host/devlink.h"
 #include "nodeagent/host/pci.h"
 #include "nodeagent/host/rdma.h"
@@ -34,9 +35,27 @@ static void links(const void *bytes, size_t len)
 	}
 }
 
+/* Names that a metric can have, and nothing that was not counted up. */
+static void check_counted(const json_t *counters)
+{
+	const char *name;
+	json_t *value;
+
+	check(json_object_size(counters) <= COUNTED_MAX);
+	json_each (counters, name, value)
+		check(strlen(name) < COUNTED_NAME_SIZE && json_integer_value(value) >= 0);
+}
+
 static void vfs(const void *bytes, size_t len)
 {
 	auto_vfs struct rtnl_vfs list = {0};
+	json_auto_t *counted = json_object();
+	const char *number;
+	json_t *counters;
+
+	rtnl_decode_vf_counters(bytes, len, counted);
+	json_each (counted, number, counters)
+		check_counted(counters);
 
 	rtnl_decode_vfs(bytes, len, &list);
 	check(list.n <= len / 40);
@@ -58,7 +77,7 @@ static void routes(const void *bytes, size_t len)
 static void rdma(const void *bytes, size_t len)
 {
 	auto_rdma_devices struct rdma_devices list = {0};
-	json_auto_t *contexts = NULL;
+	json_auto_t *contexts = NULL, *counters = json_object();
 	char name[RDMA_NAME_SIZE];
 	const char *device;
 	json_t *count;
@@ -68,6 +87,8 @@ static void rdma(const void *bytes, size_t len)
 		check(strnlen(list.items[i].name, RDMA_NAME_SIZE) < RDMA_NAME_SIZE);
 		rdma_decode_ports(bytes, len, &list.items[i]);
 	}
+	rdma_decode_counters(bytes, len, counters);
+	check_counted(counters);
 	contexts = json_object();
 	rdma_decode_contexts(bytes, len, contexts);
 	json_object_foreach (contexts, device, count)

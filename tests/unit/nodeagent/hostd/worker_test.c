@@ -111,7 +111,29 @@ static void gate_sleep(void *ctx, int ms)
 	host_tree_doors()->sleep_ms(gate->tree, ms);
 }
 
-static const struct host_doors gate_doors = {gate_write, gate_transact, gate_sleep};
+static int gate_ethtool(void *ctx, const char *interface, void *command, struct err *err)
+{
+	struct gate *gate = ctx;
+
+	if (fails(gate, err))
+		return -1;
+	return host_tree_doors()->ethtool(gate->tree, interface, command, err);
+}
+
+static int gate_enter(void *ctx, int fd, struct err *err)
+{
+	struct gate *gate = ctx;
+
+	return host_tree_doors()->enter(gate->tree, fd, err);
+}
+
+static const struct host_doors gate_doors = {
+	.write = gate_write,
+	.transact = gate_transact,
+	.sleep_ms = gate_sleep,
+	.ethtool = gate_ethtool,
+	.enter = gate_enter,
+};
 
 /* ---- a plan, and what has to be so after each of its steps ----------------------------------- */
 

@@ -1,0 +1,183 @@
+/*
+ * Network namespaces. See the header.
+ */
+#include "nodeagent/host/namespaces.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lib/base/mem.h"
+#include "lib/base/own_fd.h"
+#include "lib/base/root.h"
+#include "lib/json/json.h"
+#include "nodeagent/host/sysfs.h"
+
+/* More than pods fit on any node. */
+#define NAMESPACES_MAX 4096
+
+static const char *const folders[] = {"run/netns/", "run/docker/netns/"};
+
+/* ---- finding --------------------------------------------------------------------------------- */
+
+struct identity {
+	dev_t device;
+	ino_t inode;
+};
+
+struct walk {
+	const struct host *host;
+	bool (*visit)(void *arg, const struct host_namespace *namespace);
+	void *arg;
+	bool is_over;
+	struct identity *seen; /* the first is ours */
+	size_t n;
+};
+
+/* Was it not met before? */
+static bool is_new(struct walk *walk, const struct stat *st)
+{
+	for (size_t i = 0; i < walk->n; i++)
+		if (walk->seen[i].inode == st->st_ino && walk->seen[i].device == st->st_dev)
+			return false;
+	if (walk->n == NAMESPACES_MAX)
+		return false;
+	walk->seen = mem_realloc(walk->seen, (walk->n + 1) * sizeof(*walk->seen));
+	walk->seen[walk->n++] = (struct identity){st->st_dev, st->st_ino};
+	return true;
+}
+
+static void meet(struct walk *walk, const char *path, int fd)
+{
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0 || !is_new(walk, &st))
+		return;
+	walk->is_over = !walk->visit(
+		walk->arg, &(struct host_namespace){.path = path, .inode = st.st_ino, .fd = fd});
+}
+
+static bool is_number(const char *text)
+{
+	return text[0] != '\0' && strlen(text) < 12 && strspn(text, "0123456789") == strlen(text);
+}
+
+/* "proc/42/ns/net" is the one kind of path that leads out of the root: a namespace has no name in any. */
+static int open_of_process(const struct host *host, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	auto_free char *folder = str_ndup(path, (size_t)(slash - path));
+	auto_close int fd = root_open(host->root, folder, O_PATH | O_DIRECTORY, 0);
+
+	return fd < 0 ? -1 : openat(fd, slash + 1, O_RDONLY | O_CLOEXEC);
+}
+
+/* Something else than a namespace may be there: do not wait for it. */
+static int open_mounted(const struct host *host, const char *path)
+{
+	return root_open(host->root, path, O_RDONLY | O_NONBLOCK, 0);
+}
+
+static void meet_mounted(struct walk *walk, const char *folder)
+{
+	json_auto_t *names = sysfs_list(walk->host, folder);
+	json_t *name;
+	size_t i;
+
+	json_array_foreach (names, i, name) {
+		auto_free char *path = str_printf("%s%s", folder, json_string_value(name));
+		auto_close int fd = open_mounted(walk->host, path);
+
+		meet(walk, path, fd);
+		if (walk->is_over)
+			return;
+	}
+}
+
+static void meet_of_processes(struct walk *walk)
+{
+	json_auto_t *names = sysfs_list(walk->host, "proc");
+	json_t *name;
+	size_t i;
+
+	json_array_foreach (names, i, name) {
+		auto_free char *path = str_printf("proc/%s/ns/net", json_string_value(name));
+		auto_close int fd = -1;
+
+		if (!is_number(json_string_value(name)))
+			continue;
+		fd = open_of_process(walk->host, path);
+		meet(walk, path, fd);
+		if (walk->is_over)
+			return;
+	}
+}
+
+void host_namespaces(const struct host *host,
+		     bool (*visit)(void *arg, const struct host_namespace *namespace), void *arg)
+{
+	struct walk walk = {.host = host, .visit = visit, .arg = arg};
+	struct stat own;
+
+	if (stat("/proc/self/ns/net", &own) < 0)
+		return;
+	(void)is_new(&walk, &own);
+	for (size_t i = 0; i < ARRAY_LEN(folders) && !walk.is_over; i++)
+		meet_mounted(&walk, folders[i]);
+	if (!walk.is_over)
+		meet_of_processes(&walk);
+	mem_free(walk.seen);
+}
+
+/* ---- inside ---------------------------------------------------------------------------------- */
+
+int host_within(struct host *host, int fd,
+		int (*work)(struct host *host, void *arg, struct err *err), void *arg,
+		struct err *err)
+{
+	auto_close int own = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+	int rc;
+
+	if (own < 0)
+		return err_sys(err, "NamespaceRefused", "open our own network namespace");
+	if (host->doors->enter(host->doors_ctx, fd, err) < 0)
+		return -1;
+	rc = work(host, arg, err);
+	if (host->doors->enter(host->doors_ctx, own, NULL) < 0)
+		_exit(1);
+	return rc;
+}
+
+static int open_path(const struct host *host, const char *path)
+{
+	const char *name = strrchr(path, '/');
+	char pid[16];
+	int end = 0;
+
+	for (size_t i = 0; i < ARRAY_LEN(folders); i++)
+		if (str_starts(path, folders[i]) && strlen(path) > strlen(folders[i]) &&
+		    name == path + strlen(folders[i]) - 1 && !str_eq(name, "/.."))
+			return open_mounted(host, path);
+	if (sscanf(path, "proc/%11[0-9]/ns/net%n", pid, &end) == 1 && end > 0 && path[end] == '\0')
+		return open_of_process(host, path);
+	errno = EINVAL;
+	return -1;
+}
+
+int host_within_path(struct host *host, const char *path, uint64_t inode,
+		     int (*work)(struct host *host, void *arg, struct err *err), void *arg,
+		     struct err *err)
+{
+	auto_close int fd = open_path(host, path);
+	struct stat st;
+
+	if (fd < 0 && errno == EINVAL)
+		return err_set(err, ERR_BUG, "BadRequest", "no network namespace: %.64s", path);
+	if (fd < 0 || fstat(fd, &st) < 0 || st.st_ino != inode)
+		return err_set(err, ERR_TRANSIENT, "NamespaceGone",
+			       "network namespace %.64s is gone", path);
+	return host_within(host, fd, work, arg, err);
+}

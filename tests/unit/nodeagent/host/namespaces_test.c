@@ -1,0 +1,194 @@
+/* Visits to network namespaces of the kernel that runs this: as root. */
+#include <dirent.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "lib/base/own_fd.h"
+#include "lib/base/str.h"
+#include "nodeagent/host/ethtool.h"
+#include "nodeagent/host/namespaces.h"
+#include "nodeagent/host/rtnl.h"
+
+/* A process in a namespace of its own. */
+struct pod {
+	struct host *host;
+	pid_t pid;
+	char path[64];
+	ino_t inode;
+};
+
+static int set_up(void **state)
+{
+	struct pod *pod = calloc(1, sizeof(*pod));
+	int ready[2];
+	struct stat st;
+	char byte, full[80];
+
+	assert_non_null(pod);
+	*state = pod;
+	pod->host = host_open("/", NULL);
+	assert_non_null(pod->host);
+	assert_int_equal(pipe(ready), 0);
+	pod->pid = fork();
+	if (pod->pid == 0) {
+		bool is_apart = unshare(CLONE_NEWNET) == 0;
+
+		(void)!write(ready[1], is_apart ? "y" : "n", 1);
+		(void)pause();
+		_exit(0);
+	}
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	(void)close(ready[0]);
+	(void)close(ready[1]);
+	if (byte == 'n')
+		return 0;
+	(void)snprintf(pod->path, sizeof(pod->path), "proc/%d/ns/net", (int)pod->pid);
+	(void)snprintf(full, sizeof(full), "/%s", pod->path);
+	assert_int_equal(stat(full, &st), 0);
+	pod->inode = st.st_ino;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct pod *pod = *state;
+
+	(void)kill(pod->pid, SIGKILL);
+	(void)waitpid(pod->pid, NULL, 0);
+	host_close(pod->host);
+	free(pod);
+	return 0;
+}
+
+/* Descriptors of ours that would keep the namespace: itself, or a socket made in it. */
+static int count_descriptors(void)
+{
+	auto_closedir DIR *dir = opendir("/proc/self/fd");
+	int n = 0;
+
+	assert_non_null(dir);
+	while (readdir(dir))
+		n++;
+	return n;
+}
+
+static int count_interfaces(struct host *host, void *arg, struct err *err)
+{
+	auto_interfaces struct rtnl_interfaces list = {0};
+	char bus[ETHTOOL_BUS_SIZE];
+
+	if (rtnl_list(host, &list, err) < 0)
+		return -1;
+	/* A socket that is made there, and closed. */
+	assert_false(ethtool_bus(host, "lo", bus));
+	*(size_t *)arg = list.n;
+	return 0;
+}
+
+static void sees_what_is_there_keeps_nothing_open_and_comes_back(void **state)
+{
+	struct pod *pod = *state;
+	struct stat before, after;
+	size_t inside = 0, outside = 0;
+	struct err err = {0};
+	int open_before;
+
+	if (!pod->inode)
+		skip();
+	assert_int_equal(stat("/proc/self/ns/net", &before), 0);
+	assert_int_equal(count_interfaces(pod->host, &outside, &err), 0);
+	open_before = count_descriptors();
+	assert_int_equal(
+		host_within_path(pod->host, pod->path, pod->inode, count_interfaces, &inside, &err),
+		0);
+	assert_int_equal(inside, 1);
+	assert_int_equal(stat("/proc/self/ns/net", &after), 0);
+	assert_true(before.st_ino == after.st_ino);
+	/* The host's socket is made when it is needed again. */
+	assert_true(count_descriptors() <= open_before);
+	assert_int_equal(count_interfaces(pod->host, &inside, &err), 0);
+	assert_int_equal(inside, outside);
+}
+
+struct search {
+	ino_t inode;
+	int n;
+};
+
+static bool meet(void *arg, const struct host_namespace *namespace)
+{
+	struct search *search = arg;
+
+	search->n += namespace->inode == search->inode;
+	return true;
+}
+
+static void finds_each_namespace_once(void **state)
+{
+	struct pod *pod = *state;
+	struct search theirs = {pod->inode, 0}, ours = {0};
+	int open_before = count_descriptors();
+	struct stat own;
+
+	if (!pod->inode)
+		skip();
+	assert_int_equal(stat("/proc/self/ns/net", &own), 0);
+	ours.inode = own.st_ino;
+	host_namespaces(pod->host, meet, &theirs);
+	host_namespaces(pod->host, meet, &ours);
+	assert_int_equal(theirs.n, 1);
+	assert_int_equal(ours.n, 0);
+	assert_int_equal(count_descriptors(), open_before);
+}
+
+static void a_path_that_is_another_namespaces_by_now_is_refused(void **state)
+{
+	struct pod *pod = *state;
+	struct err err = {0};
+	size_t n = 7;
+
+	if (!pod->inode)
+		skip();
+	assert_int_equal(
+		host_within_path(pod->host, pod->path, pod->inode + 1, count_interfaces, &n, &err),
+		-1);
+	assert_string_equal(err.reason, "NamespaceGone");
+	assert_int_equal(n, 7);
+}
+
+static void what_is_no_namespace_is_not_entered(void **state)
+{
+	struct pod *pod = *state;
+	auto_close int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	struct err err = {0};
+	size_t n = 7;
+
+	assert_int_equal(host_within(pod->host, fd, count_interfaces, &n, &err), -1);
+	assert_string_equal(err.reason, "NamespaceRefused");
+	assert_int_equal(n, 7);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+		TEST(sees_what_is_there_keeps_nothing_open_and_comes_back),
+		TEST(finds_each_namespace_once),
+		TEST(a_path_that_is_another_namespaces_by_now_is_refused),
+		TEST(what_is_no_namespace_is_not_entered),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

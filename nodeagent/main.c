@@ -117,7 +117,14 @@ static void be_worker(int fd, void *arg)
 					   .kubelet_socket = options->no_kubelet ? NULL : socket});
 }
 
-/* ---- what the supervisor does for them ------------------------------------------------------- */
+static void be_meter(int fd, void *arg)
+{
+	const struct agent_options *options = arg;
+
+	worker_run_meter(fd, &(struct worker_config){.root = options->host_root});
+}
+
+/* ---- what the supervisor does for them ---------------------------------------------------------------------------------- */
 
 /* What an agent that ended has said says nothing about the next. */
 static void on_ready(void *arg, bool is_ready)
@@ -166,6 +173,7 @@ static int supervise(struct agent_options *options)
 		.serve_cni = serve_cni,
 		.work = work,
 		.worker = be_worker,
+		.meter = be_meter,
 		.ready = on_ready,
 		.connect = connect_to_kubelet,
 		.arg = options,

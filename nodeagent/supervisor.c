@@ -40,7 +40,7 @@ struct supervisor {
 	int control; /* to kubeletd; -1: it has ended, or is to */
 	int cni;     /* to cnid; -1: the same */
 	struct process kubeletd, agent, cnid;
-	struct workers workers;
+	struct workers workers, meters;
 	int connections; /* from the agent: it wants one; -1: none */
 	struct supervisor_past past;
 	unsigned int quick_ends;  /* of agents that did not last */
@@ -119,6 +119,7 @@ static void start_cnid(struct supervisor *s)
 		(void)close(s->signals);
 		(void)close(s->control);
 		(void)close(s->workers.fd);
+		(void)close(s->meters.fd);
 		(void)close(s->connections);
 		(void)close(pair[0]);
 		exit(s->config->serve_cni(pair[1], s->config->arg));
@@ -160,27 +161,37 @@ static void say_ready(const struct supervisor *s, bool is_ready)
 static void drop_agent(struct supervisor *s)
 {
 	workers_drop(&s->workers);
+	workers_drop(&s->meters);
 	if (s->connections >= 0)
 		(void)close(take_fd(&s->connections));
 }
 
-static _Noreturn void be_agent(const struct supervisor *s, int kubeletd, int orders,
-			       int connections)
+static _Noreturn void be_agent(const struct supervisor *s, const struct supervisor_agent *sockets)
 {
-	const struct supervisor_agent sockets = {
-		.kubeletd = kubeletd, .orders = orders, .connections = connections};
-
 	(void)close(s->signals);
 	(void)close(s->control);
 	(void)close(s->cni);
 	(void)close(s->workers.fd);
+	(void)close(s->meters.fd);
 	(void)close(s->connections);
-	exit(s->config->work(&sockets, &s->past, s->config->arg));
+	exit(s->config->work(sockets, &s->past, s->config->arg));
+}
+
+/* Of those that there are. */
+static void close_sockets(const struct supervisor_agent *sockets)
+{
+	const int fds[] = {sockets->kubeletd, sockets->orders, sockets->meters,
+			   sockets->connections};
+
+	for (size_t i = 0; i < ARRAY_LEN(fds); i++)
+		if (fds[i] >= 0)
+			(void)close(fds[i]);
 }
 
 static void start_agent(struct supervisor *s)
 {
-	int pair[2], connections[2] = {-1, -1}, orders;
+	int pair[2], connections[2] = {-1, -1};
+	struct supervisor_agent sockets;
 	pid_t pid;
 
 	s->start_ms = 0;
@@ -190,19 +201,22 @@ static void start_agent(struct supervisor *s)
 	say_ready(s, false);
 	if (!s->kubeletd.pid || !make_pair(SOCK_STREAM, pair))
 		return;
-	orders = workers_attach(&s->workers);
 	if (make_pair(SOCK_SEQPACKET, connections))
 		s->connections = connections[0];
-	pid = orders < 0 || s->connections < 0 ? -1 : fork_process(&s->agent);
+	sockets = (struct supervisor_agent){
+		.kubeletd = pair[1],
+		.orders = workers_attach(&s->workers),
+		.meters = workers_attach(&s->meters),
+		.connections = connections[1],
+	};
+	pid = sockets.orders < 0 || sockets.meters < 0 || s->connections < 0
+		      ? -1
+		      : fork_process(&s->agent);
 	if (pid == 0) {
 		(void)close(pair[0]);
-		be_agent(s, pair[1], orders, connections[1]);
+		be_agent(s, &sockets);
 	}
-	(void)close(pair[1]);
-	if (orders >= 0)
-		(void)close(orders);
-	if (connections[1] >= 0)
-		(void)close(connections[1]);
+	close_sockets(&sockets);
 	/* A kubeletd that has just ended is found out by its signal. */
 	if (pid > 0)
 		(void)packet_send(s->control, "a", 1, pair[0], MSG_DONTWAIT);
@@ -323,8 +337,8 @@ static void reap(struct supervisor *s)
 			on_kubeletd_ended(s, status);
 		else if (pid == s->cnid.pid)
 			on_cnid_ended(s, status);
-		else
-			(void)workers_ended(&s->workers, pid, status);
+		else if (!workers_ended(&s->workers, pid, status))
+			(void)workers_ended(&s->meters, pid, status);
 	}
 }
 
@@ -441,6 +455,12 @@ static void hear_agent(struct supervisor *s)
 		workers_drop(&s->workers);
 }
 
+static void hear_orders_of_meters(struct supervisor *s)
+{
+	if (workers_take_order(&s->meters) < 0)
+		workers_drop(&s->meters);
+}
+
 static void connect_agent(struct supervisor *s)
 {
 	int32_t failed;
@@ -533,13 +553,14 @@ static void on_time(struct supervisor *s)
 
 static void turn(struct supervisor *s)
 {
-	struct pollfd fds[] = {{.fd = s->signals, .events = POLLIN},
-			       {.fd = s->control, .events = POLLIN},
-			       {.fd = s->workers.fd, .events = POLLIN},
-			       {.fd = s->connections, .events = POLLIN},
-			       {.fd = s->cni, .events = POLLIN}};
+	struct pollfd fds[] = {
+		{.fd = s->signals, .events = POLLIN},    {.fd = s->control, .events = POLLIN},
+		{.fd = s->workers.fd, .events = POLLIN}, {.fd = s->connections, .events = POLLIN},
+		{.fd = s->cni, .events = POLLIN},        {.fd = s->meters.fd, .events = POLLIN}};
 
 	if (poll(fds, ARRAY_LEN(fds), next_ms(s)) > 0) {
+		if (fds[5].revents)
+			hear_orders_of_meters(s);
 		if (fds[4].revents)
 			hear_cnid(s);
 		if (fds[3].revents)
@@ -566,6 +587,7 @@ int supervisor_run(const struct supervisor_config *config)
 		.kubeletd = {.name = KUBELETD_NAME},
 		.agent = {.name = AGENT_NAME},
 		.workers = {.work = config->worker, .arg = config->arg, .fd = -1},
+		.meters = {.are_meters = true, .work = config->meter, .arg = config->arg, .fd = -1},
 	};
 	sigset_t set;
 

@@ -62,6 +62,7 @@ struct supervisor_past {
 struct supervisor_agent {
 	int kubeletd; /* to the process that serves the kubelet (kubeletd/client.h) */
 	int orders;   /* to the supervisor: workers, heartbeats (hostd/workers.h) */
+	int meters;   /* to the supervisor: meters, the workers that read counters */
 	/* To the supervisor: supervisor_connect(). */
 	int connections;
 };
@@ -72,7 +73,7 @@ struct supervisor_agent {
  * serve: `control` is its end of a socket of packets. One with a descriptor brings the next agent
  * (kubeletd/server.h); the end says to end. It sends the packets of kubeletd/process.h.
  * work: the agent; heartbeats are orders (hostd/workers.h).
- * worker: what a worker does with its socket.
+ * worker, meter: what a worker does with its socket; meter NULL: no agent asks for one.
  */
 struct supervisor_config {
 	int (*serve)(int control, void *arg);
@@ -80,7 +81,7 @@ struct supervisor_config {
 	int (*serve_cni)(int control, void *arg);
 	int (*work)(const struct supervisor_agent *sockets, const struct supervisor_past *past,
 		    void *arg);
-	worker_fn *worker;
+	worker_fn *worker, *meter;
 	/*
 	 * In the supervisor: probes are to hear whether the agent is ready. It is not before each
 	 * start of an agent and after its end. May be NULL.

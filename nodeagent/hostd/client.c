@@ -190,6 +190,19 @@ void hostd_save(struct hostd *hostd, const json_t *state, hostd_done_fn done, vo
 	(void)enqueue(hostd, PROTOCOL_SAVE, 0, state, done, arg);
 }
 
+void hostd_devices(struct hostd *hostd, const json_t *vfs, hostd_done_fn done, void *arg)
+{
+	json_auto_t *of = json_object();
+
+	json_put(of, "vfs", json_incref((json_t *)vfs));
+	enqueue(hostd, PROTOCOL_DEVICES, 0, of, done, arg)->deadline_ms = HOSTD_DEVICES_MS;
+}
+
+void hostd_counters(struct hostd *hostd, const json_t *device, hostd_done_fn done, void *arg)
+{
+	enqueue(hostd, PROTOCOL_COUNTERS, 0, device, done, arg)->deadline_ms = HOSTD_COUNTERS_MS;
+}
+
 /* Each request carries them, so a new worker needs no telling. */
 void hostd_set_node_addresses(struct hostd *hostd, const json_t *addresses)
 {

@@ -58,10 +58,24 @@ void hostd_step(struct hostd *hostd, const json_t *step, hostd_done_fn done, voi
  */
 void hostd_load(struct hostd *hostd, hostd_done_fn done, void *arg);
 void hostd_save(struct hostd *hostd, const json_t *state, hostd_done_fn done, void *arg);
+/*
+ * counters_list() of these VFs (an array of PCI addresses; NULL: all), and counters_read() of one of
+ * its devices. Both are for a hostd of meters (workers.h); deadlines HOSTD_DEVICES_MS and
+ * HOSTD_COUNTERS_MS.
+ */
+void hostd_devices(struct hostd *hostd, const json_t *vfs, hostd_done_fn done, void *arg);
+void hostd_counters(struct hostd *hostd, const json_t *device, hostd_done_fn done, void *arg);
 /* For host_set_node_addresses(); remembered for workers to come. */
 void hostd_set_node_addresses(struct hostd *hostd, const json_t *addresses);
 /* For host_set_held(): goes with each step that is asked for from now on; NULL: not known. */
 void hostd_set_held(struct hostd *hostd, const json_t *held);
+
+enum {
+	/* Every namespace is entered, and every function looked at, some ten files each. */
+	HOSTD_DEVICES_MS = 2000,
+	/* A few milliseconds, unless firmware is in trouble or somebody makes VFs and has the lock. */
+	HOSTD_COUNTERS_MS = 1000,
+};
 
 /*
  * With so many left behind nothing more is tried: each holds memory, and the kernel is in trouble

@@ -23,6 +23,12 @@ static const unsigned int hostd_needs[] = {
 	CAP_DAC_READ_SEARCH, /* the same of processes that are not root's, such as QEMU */
 };
 
+static const unsigned int meter_needs[] = {
+	CAP_SYS_ADMIN,       /* setns(2) into pods */
+	CAP_SYS_PTRACE,      /* /proc/PID/ns of others: where namespaces are that have no mount */
+	CAP_DAC_READ_SEARCH, /* the same of processes that are not root's */
+};
+
 static const unsigned int cnid_needs[] = {
 	CAP_NET_ADMIN,       /* links, addresses, routes, rules, in pods and on the node */
 	CAP_NET_RAW,         /* ARP and neighbour discovery: is the address somebody else's? */
@@ -94,6 +100,11 @@ static int limit(const unsigned int *keep, size_t n, struct err *err)
 int privileges_limit_hostd(struct err *err)
 {
 	return limit(hostd_needs, ARRAY_LEN(hostd_needs), err);
+}
+
+int privileges_limit_meter(struct err *err)
+{
+	return limit(meter_needs, ARRAY_LEN(meter_needs), err);
 }
 
 int privileges_limit_cnid(struct err *err)

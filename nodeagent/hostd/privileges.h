@@ -17,6 +17,9 @@
  */
 int privileges_limit_hostd(struct err *err);
 
+/* Keep what reading counters needs, in pods' namespaces too: nothing that changes anything. */
+int privileges_limit_meter(struct err *err);
+
 /* Keep what attaching pods to networks needs (nodeagent/cni). */
 int privileges_limit_cnid(struct err *err);
 

@@ -23,6 +23,8 @@ static const struct shape {
 	[PROTOCOL_STEP] = {.name = "step", .addresses = true, .held = true, .body = "step"},
 	[PROTOCOL_LOAD] = {.name = "load"},
 	[PROTOCOL_SAVE] = {.name = "save", .body = "state"},
+	[PROTOCOL_DEVICES] = {.name = "devices", .body = "of"},
+	[PROTOCOL_COUNTERS] = {.name = "counters", .body = "device"},
 };
 
 const char *protocol_kind_name(enum protocol_kind kind)

@@ -24,11 +24,13 @@ enum protocol_kind {
 	PROTOCOL_OBSERVE, /* flags, addresses */
 	PROTOCOL_STEP,    /* addresses, held, body: the step */
 	PROTOCOL_LOAD,
-	PROTOCOL_SAVE, /* body: the state */
+	PROTOCOL_SAVE,     /* body: the state */
+	PROTOCOL_DEVICES,  /* body: {"vfs"}, of counters_list() */
+	PROTOCOL_COUNTERS, /* body: a device of that list */
 	PROTOCOL_KINDS,
 };
 
-/* "observe", "step", "load", "save". */
+/* "observe", "step", "load", "save", "devices", "counters". */
 const char *protocol_kind_name(enum protocol_kind kind);
 
 struct protocol_request {

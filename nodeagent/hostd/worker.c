@@ -8,6 +8,7 @@
 #include "lib/json/frame_io.h"
 #include "lib/json/json.h"
 #include "nodeagent/host/connections.h"
+#include "nodeagent/host/counters.h"
 #include "nodeagent/host/execute.h"
 #include "nodeagent/host/observe.h"
 #include "nodeagent/hostd/addresses.h"
@@ -57,6 +58,19 @@ static int protect(struct host *host, const struct protocol_request *request, st
 	return 0;
 }
 
+/* Of all VFs, when none are named. */
+static json_t *read_counters(struct host *host, const struct protocol_request *request,
+			     struct err *err)
+{
+	const json_t *vfs = NULL;
+
+	if (request->kind == PROTOCOL_COUNTERS)
+		return counters_read(host, request->body, err);
+	if (json_get_strings(request->body, "of", "vfs", &vfs, err) < 0)
+		return NULL;
+	return counters_list(host, vfs, err);
+}
+
 static json_t *carry_out(struct host *host, const struct protocol_request *request, struct err *err)
 {
 	json_t *result = NULL;
@@ -73,11 +87,30 @@ static json_t *carry_out(struct host *host, const struct protocol_request *reque
 		return state_load(host, &result, err) < 0 ? NULL : result;
 	case PROTOCOL_SAVE:
 		return state_save(host, request->body, err) < 0 ? NULL : json_object();
+	case PROTOCOL_DEVICES:
+	case PROTOCOL_COUNTERS:
+		return read_counters(host, request, err);
 	case PROTOCOL_KINDS:
 		break;
 	}
 	(void)err_set(err, ERR_BUG, "BadRequest", "there is no request %d", request->kind);
 	return NULL;
+}
+
+json_t *worker_answer_meter(struct host *host, const json_t *message)
+{
+	struct protocol_request request = {0};
+	json_t *result = NULL;
+	struct err err = {0};
+
+	if (protocol_request_read(message, &request, &err) < 0)
+		return protocol_reply_new(request.id, NULL, &err);
+	if (request.kind == PROTOCOL_DEVICES || request.kind == PROTOCOL_COUNTERS)
+		result = read_counters(host, &request, &err);
+	else
+		(void)err_set(&err, ERR_BUG, "BadRequest", "a meter carries out no %s",
+			      protocol_kind_name(request.kind));
+	return protocol_reply_new(request.id, result, &err);
 }
 
 json_t *worker_answer(struct host *host, const json_t *message)
@@ -91,7 +124,8 @@ json_t *worker_answer(struct host *host, const json_t *message)
 	return protocol_reply_new(request.id, result, &err);
 }
 
-void worker_serve(int fd, struct host *host)
+static void serve(int fd, struct host *host,
+		  json_t *(*answer)(struct host *host, const json_t *message))
 {
 	auto_strbuf struct strbuf in = {0};
 	int sent = 0;
@@ -101,13 +135,18 @@ void worker_serve(int fd, struct host *host)
 
 		if (!message)
 			return;
-		reply = worker_answer(host, message);
+		reply = answer(host, message);
 		sent = write_reply(fd, reply);
 		/* An observed document is large. */
 		json_decref(take_ptr(reply));
 		if (in.len == 0)
 			strbuf_done(&in);
 	}
+}
+
+void worker_serve(int fd, struct host *host)
+{
+	serve(fd, host, worker_answer);
 }
 
 /* One that cannot be kept is asked for again by each step, which says why. */
@@ -119,23 +158,39 @@ void worker_ask_kubelet(const struct host *host, const char *socket)
 	json_decref(addresses_remember(host, own, NULL));
 }
 
+static void tell_why_not(int fd, const struct err *err)
+{
+	auto_strbuf struct strbuf in = {0};
+	json_auto_t *message = json_frame_receive(fd, &in), *reply = NULL;
+
+	if (!message)
+		return;
+	reply = protocol_reply_new(json_integer_value(json_at(message, "id")), NULL, err);
+	(void)write_reply(fd, reply);
+}
+
 void worker_run(int fd, const struct worker_config *config)
 {
 	struct err err = {0};
 	auto_host struct host *host = host_open(config->root, &err);
-	auto_strbuf struct strbuf in = {0};
-	json_auto_t *message = NULL, *reply = NULL;
 
-	if (host) {
-		if (config->allow_primary_nic)
-			host_allow_primary_nic(host);
-		worker_ask_kubelet(host, config->kubelet_socket);
-		worker_serve(fd, host);
+	if (!host) {
+		tell_why_not(fd, &err);
 		return;
 	}
-	message = json_frame_receive(fd, &in);
-	if (!message)
-		return;
-	reply = protocol_reply_new(json_integer_value(json_at(message, "id")), NULL, &err);
-	(void)write_reply(fd, reply);
+	if (config->allow_primary_nic)
+		host_allow_primary_nic(host);
+	worker_ask_kubelet(host, config->kubelet_socket);
+	worker_serve(fd, host);
+}
+
+void worker_run_meter(int fd, const struct worker_config *config)
+{
+	struct err err = {0};
+	auto_host struct host *host = host_open(config->root, &err);
+
+	if (host)
+		serve(fd, host, worker_answer_meter);
+	else
+		tell_why_not(fd, &err);
 }

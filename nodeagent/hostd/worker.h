@@ -16,6 +16,9 @@ struct worker_config {
 /* Open the host and serve. When it cannot be opened the first request is told so. */
 void worker_run(int fd, const struct worker_config *config);
 
+/* The same for a meter (workers.h), which refuses all but the two requests for counters. */
+void worker_run_meter(int fd, const struct worker_config *config);
+
 /*
  * Remember the addresses from which the process talks that listens on this socket: they are the
  * node's, also when no agent says so. NULL: nobody is asked.
@@ -25,7 +28,8 @@ void worker_ask_kubelet(const struct host *host, const char *socket);
 /* Serve until the socket closes, or the other side says what is no request. */
 void worker_serve(int fd, struct host *host);
 
-/* The reply to one message, new. */
+/* The reply to one message, new; and what a meter says. */
 json_t *worker_answer(struct host *host, const json_t *message);
+json_t *worker_answer_meter(struct host *host, const json_t *message);
 
 #endif

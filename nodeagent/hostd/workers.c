@@ -110,12 +110,12 @@ static _Noreturn void be_worker(const struct workers *workers, int fd, pid_t par
 	(void)setsid();
 	if (keep_only(fd) < 0)
 		_exit(1);
-	(void)prctl(PR_SET_NAME, WORKER_NAME, 0, 0, 0);
+	(void)prctl(PR_SET_NAME, workers->are_meters ? METER_NAME : WORKER_NAME, 0, 0, 0);
 	/* The supervisor may have ended before this took effect. */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || getppid() != parent)
 		_exit(1);
 	raise_oom_score();
-	if (privileges_limit_hostd(&err) < 0)
+	if ((workers->are_meters ? privileges_limit_meter(&err) : privileges_limit_hostd(&err)) < 0)
 		_exit(1);
 	workers->work(SOCKET_FD, workers->arg);
 	_exit(0);

@@ -18,8 +18,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Name in ps(1), at most 15 bytes. */
+/* Names in ps(1), at most 15 bytes. */
 #define WORKER_NAME "ow-worker"
+#define METER_NAME  "ow-meter"
 
 enum {
 	/*
@@ -72,6 +73,11 @@ int workers_receive(int socket, struct workers_event *ret, int *ret_fd);
 typedef void worker_fn(int fd, void *arg);
 
 struct workers {
+	/*
+	 * Meters read counters and nothing else, with fewer rights, so that neither a device that
+	 * does not answer nor a step that takes long has the other wait.
+	 */
+	bool are_meters;
 	worker_fn *work;
 	void *arg;              /* for `work`; each worker has its own copy of all memory */
 	int fd;                 /* to the agent; -1: none. To be polled for orders */

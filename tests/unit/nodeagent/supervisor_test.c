@@ -189,14 +189,14 @@ static int work(const struct supervisor_agent *sockets, const struct supervisor_
 		if (fd >= 0)
 			(void)close(fd);
 	}
-	if (end == 'o')
-		order_workers(s, sockets->orders);
+	if (end == 'o' || end == 'm')
+		order_workers(s, end == 'o' ? sockets->orders : sockets->meters);
 	if (end == 'x')
 		(void)send(sockets->orders, "x", 1, 0);
 	/* Turns no more, and hears no signal. */
 	while (end == 'l')
 		(void)sleep(1);
-	if (end == 'w' || end == 'o' || end == 'c' || end == 'x') {
+	if (end == 'w' || end == 'o' || end == 'm' || end == 'c' || end == 'x') {
 		wait_to_be_told(sockets->orders);
 		note(s, "agent is told to end\n");
 		return 7;
@@ -239,6 +239,7 @@ static void begin(struct stand *s)
 			.serve_cni = s->has_cnid ? serve_cni : NULL,
 			.work = work,
 			.worker = do_work,
+			.meter = do_work,
 			.ready = on_ready,
 			.connect = s->refuses ? refuse_to_connect : on_connect,
 			.arg = s,
@@ -500,24 +501,28 @@ static void there_are_so_many_workers_and_no_more(void **state)
 }
 
 /* The log's pipe is open in workers' stderr only: they are looked for by number. */
-static void workers_end_with_their_agent(void **state)
+static void workers_and_meters_end_with_their_agent(void **state)
 {
-	struct stand s = {.offers = true, .ends = "ow"};
-	pid_t worker;
+	static const char *const cases[] = {"ow", "mw"};
 
-	begin(&s);
-	wait_for(&s, "one is ");
-	while (!strchr(strstr(strbuf_str(&s.heard), "one is "), '\n'))
-		(void)hear(&s);
-	worker = pid_of(&s, "one is ", 0);
-	assert_int_equal(kill(worker, 0), 0);
-	assert_int_equal(kill(pid_of(&s, "agent ", 0), SIGKILL), 0);
-	wait_for(&s, "after 1, 9: hello\n");
-	while (kill(worker, 0) == 0)
-		(void)poll(NULL, 0, ALIVE_MS);
-	assert_int_equal(kill(s.supervisor, SIGTERM), 0);
-	assert_exit(end(&s), 7);
-	strbuf_done(&s.heard);
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct stand s = {.offers = true, .ends = cases[i]};
+		pid_t worker;
+
+		begin(&s);
+		wait_for(&s, "one is ");
+		while (!strchr(strstr(strbuf_str(&s.heard), "one is "), '\n'))
+			(void)hear(&s);
+		worker = pid_of(&s, "one is ", 0);
+		assert_int_equal(kill(worker, 0), 0);
+		assert_int_equal(kill(pid_of(&s, "agent ", 0), SIGKILL), 0);
+		wait_for(&s, "after 1, 9: hello\n");
+		while (kill(worker, 0) == 0)
+			(void)poll(NULL, 0, ALIVE_MS);
+		assert_int_equal(kill(s.supervisor, SIGTERM), 0);
+		assert_exit(end(&s), 7);
+		strbuf_done(&s.heard);
+	}
 }
 
 static void an_agent_is_connected_to_the_kubelet_and_says_that_it_is_ready(void **state)
@@ -560,7 +565,7 @@ int main(void)
 		cmocka_unit_test(cnid_is_started_again_and_nobody_else_is),
 		cmocka_unit_test(a_stopped_agent_is_replaced),
 		cmocka_unit_test(there_are_so_many_workers_and_no_more),
-		cmocka_unit_test(workers_end_with_their_agent),
+		cmocka_unit_test(workers_and_meters_end_with_their_agent),
 		cmocka_unit_test(an_agent_is_connected_to_the_kubelet_and_says_that_it_is_ready),
 		cmocka_unit_test(an_agent_that_sends_no_order_gets_no_worker_any_more),
 		cmocka_unit_test(an_agent_that_never_offered_anything_ends_it_all),

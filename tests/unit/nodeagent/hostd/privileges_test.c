@@ -107,6 +107,15 @@ static int check_hostd(void)
 	return privileges_limit_hostd(NULL) == 0 && all_are(0, keeps & had) ? 0 : 3;
 }
 
+static int check_meter(void)
+{
+	uint64_t had = field("CapPrm");
+	uint64_t keeps = UINT64_C(1) << CAP_SYS_ADMIN | UINT64_C(1) << CAP_SYS_PTRACE |
+			 UINT64_C(1) << CAP_DAC_READ_SEARCH;
+
+	return privileges_limit_meter(NULL) == 0 && all_are(0, keeps & had) ? 0 : 1;
+}
+
 static int check_twice(void)
 {
 	return privileges_drop_all(NULL) == 0 && privileges_drop_all(NULL) == 0 && all_are(0, 0)
@@ -128,6 +137,13 @@ static void hostd_keeps_what_steps_need_and_no_more(void **state)
 	assert_int_equal(in_child(check_hostd), 0);
 }
 
+static void a_meter_keeps_what_reading_needs(void **state)
+{
+	if (!has_privileges())
+		skip();
+	assert_int_equal(in_child(check_meter), 0);
+}
+
 static void dropping_twice_is_dropping_once(void **state)
 {
 	if (!has_privileges())
@@ -140,6 +156,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_agent_keeps_no_capability_and_can_use_what_is_roots),
 		cmocka_unit_test(hostd_keeps_what_steps_need_and_no_more),
+		cmocka_unit_test(a_meter_keeps_what_reading_needs),
 		cmocka_unit_test(dropping_twice_is_dropping_once),
 	};
 

@@ -36,7 +36,7 @@ static void requests_arrive_as_they_were_sent(void **state)
 											: NULL));
 		assert_true(json_same(got.held, kind == PROTOCOL_STEP ? held : NULL));
 		assert_true(json_same(
-			got.body, kind == PROTOCOL_STEP || kind == PROTOCOL_SAVE ? body : NULL));
+			got.body, kind == PROTOCOL_OBSERVE || kind == PROTOCOL_LOAD ? NULL : body));
 	}
 }
 
@@ -50,6 +50,9 @@ static void refuses_what_is_no_request(void **state)
 		"{\"kind\": \"step\", \"step\": []}",
 		"{\"kind\": \"save\"}",
 		"{\"kind\": \"load\", \"id\": -1}",
+		"{\"kind\": \"devices\"}",
+		"{\"kind\": \"counters\", \"device\": \"mlx5_0\"}",
+		"{\"kind\": \"counters\", \"device\": {}, \"of\": {}}",
 		"{\"kind\": \"observe\", \"flags\": 65536}",
 		"{\"kind\": \"observe\", \"addresses\": [1]}",
 		"{\"kind\": \"step\", \"step\": {}, \"held\": [\"0000:3b:00.2\"]}",

@@ -360,6 +360,39 @@ static void answers_each_request_in_turn_and_ends_with_the_socket(void **state)
 	assert_true(strstr(replies, "\"id\":1") < strstr(replies, "BadRequest"));
 }
 
+static json_t *tell_meter(struct gate *gate, const char *text)
+{
+	json_auto_t *message = json_parse(text, strlen(text), NULL);
+
+	return worker_answer_meter(host_tree_host(gate->tree), message);
+}
+
+static void a_meter_reads_counters_and_nothing_else(void **state)
+{
+	static const char *const others[] = {
+		"{\"id\": 1, \"kind\": \"observe\"}",
+		"{\"id\": 1, \"kind\": \"load\"}",
+		"{\"id\": 1, \"kind\": \"save\", \"state\": {}}",
+		"{\"id\": 1, \"kind\": \"step\", \"step\": {\"step\": \"load-module\", "
+		"\"module\": \"ib_core\"}}",
+		"{\"id\": 1, \"kind\": \"devices\", \"of\": {\"vfs\": [1]}}",
+	};
+	json_auto_t *listed = tell_meter(*state, "{\"id\": 1, \"kind\": \"devices\", \"of\": {}}");
+	json_auto_t *counted = tell_meter(*state, "{\"id\": 1, \"kind\": \"counters\", \"device\": "
+						  "{\"rdmaIndex\": 1, \"ports\": [1]}}");
+	const json_t *first = json_array_get(json_at(listed, "result", "devices"), 0);
+
+	assert_string_equal(json_str_at(first, "rdma"), "mlx5_0");
+	assert_int_equal(json_integer_value(json_at(counted, "result", "rdma", "out_of_sequence")),
+			 1005);
+	for (size_t i = 0; i < ARRAY_LEN(others); i++) {
+		json_auto_t *reply = tell_meter(*state, others[i]);
+
+		assert_non_null(json_str_at(reply, "error", "reason"));
+	}
+	assert_int_equal(host_tree_changes(((struct gate *)*state)->tree), 0);
+}
+
 static void ends_without_a_word_when_it_is_told_nonsense(void **state)
 {
 	auto_free char *replies = say(*state, "GET / HTTP/1.1\r\n\r\n", 18);
@@ -444,6 +477,10 @@ static void try_all(struct gate *gate)
 		 "BadRequest"},
 		{"write another file",
 		 "{\"id\": 1, \"kind\": \"save\", \"state\": {}, \"path\": \"/etc/passwd\"}",
+		 "BadRequest"},
+		{"enter what is no namespace",
+		 "{\"id\": 1, \"kind\": \"counters\", \"device\": {\"namespace\": {\"path\": "
+		 "\"etc/shadow\", \"inode\": 1}}}",
 		 "BadRequest"},
 		{"read another file", "{\"id\": 1, \"kind\": \"load\", \"path\": \"/etc/shadow\"}",
 		 "BadRequest"},
@@ -734,6 +771,7 @@ int main(void)
 		TEST(never_says_done_when_an_access_failed),
 		TEST(never_says_done_when_the_kernel_only_pretends),
 		TEST(answers_each_request_in_turn_and_ends_with_the_socket),
+		TEST(a_meter_reads_counters_and_nothing_else),
 		TEST(ends_without_a_word_when_it_is_told_nonsense),
 		TEST(tells_when_there_is_no_such_host),
 		TEST(an_agent_that_was_taken_over_gets_nowhere),

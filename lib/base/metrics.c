@@ -572,18 +572,36 @@ static void render_histogram(const struct metric *m, const struct series *s, str
 	strbuf_addf(out, "%" PRIu64 "\n", s->count);
 }
 
-/*
- * A comment to Prometheus. A list of metrics can be made from any scrape with it, also of those
- * that have no series yet.
- */
+void metrics_write_head(struct strbuf *out, const char *name, const char *type, const char *help,
+			const char *labels)
+{
+	strbuf_addf(out, "# HELP %s ", name);
+	add_escaped(out, help, false);
+	strbuf_addf(out, "\n# TYPE %s %s\n", name, type);
+	/*
+	 * A comment to Prometheus. A list of metrics can be made from any scrape with it, also of
+	 * those that have no series yet.
+	 */
+	if (*labels)
+		strbuf_addf(out, "# LABELS %s %s\n", name, labels);
+}
+
+void metrics_write_label(struct strbuf *out, const char *name, const char *value)
+{
+	auto_strbuf struct strbuf clean = {0};
+
+	add_clean_value(&clean, value);
+	strbuf_addf(out, "%s%s=\"", out->len > 0 && out->data[out->len - 1] != '{' ? "," : "",
+		    name);
+	add_escaped(out, strbuf_str(&clean), true);
+	strbuf_addc(out, '"');
+}
+
+/* Joined by commas. */
 static void add_label_names(const struct metric *m, struct strbuf *out)
 {
-	if (m->n_labels == 0)
-		return;
-	strbuf_addf(out, "# LABELS %s %s", m->name, m->label_names[0]);
-	for (size_t i = 1; i < m->n_labels; i++)
-		strbuf_addf(out, ",%s", m->label_names[i]);
-	strbuf_addc(out, '\n');
+	for (size_t i = 0; i < m->n_labels; i++)
+		strbuf_addf(out, "%s%s", i ? "," : "", m->label_names[i]);
 }
 
 static void render_metric(const struct metric *m, struct strbuf *out)
@@ -593,11 +611,10 @@ static void render_metric(const struct metric *m, struct strbuf *out)
 		[METRIC_GAUGE] = "gauge",
 		[METRIC_HISTOGRAM] = "histogram",
 	};
+	auto_strbuf struct strbuf labels = {0};
 
-	strbuf_addf(out, "# HELP %s ", m->name);
-	add_escaped(out, m->help, false);
-	strbuf_addf(out, "\n# TYPE %s %s\n", m->name, types[m->type]);
-	add_label_names(m, out);
+	add_label_names(m, &labels);
+	metrics_write_head(out, m->name, types[m->type], m->help, strbuf_str(&labels));
 	for (size_t i = 0; i < m->n_series; i++) {
 		if (m->type == METRIC_HISTOGRAM) {
 			render_histogram(m, m->series[i], out);

@@ -118,6 +118,17 @@ void metrics_add_process(struct metrics *r);
 void metrics_append(struct metrics *r, const char *of, const char *text);
 
 /*
+ * For those who make the text of metrics_append() themselves, out of more series, or more labels,
+ * than a metric here has: the comments in front of a metric's series (type: "counter", "gauge";
+ * labels: "verb,code", "" for none), and one label of a series, name="value", as metrics_render()
+ * writes it: cut, and without what would break the line. A comma is put in front unless `out` ends
+ * with a brace.
+ */
+void metrics_write_head(struct strbuf *out, const char *name, const char *type, const char *help,
+			const char *labels);
+void metrics_write_label(struct strbuf *out, const char *name, const char *value);
+
+/*
  * Append the text of all metrics: in the order of registration, series in the order of their first
  * update. Besides HELP and TYPE each metric with labels has a comment "# LABELS name verb,code".
  */

@@ -71,6 +71,17 @@ static void put_vf(const struct search *search, const char *address, json_t *ent
 		json_put_int(entry, "vf", number);
 }
 
+static void put_vfs(const struct search *search, const char *address, json_t *entry)
+{
+	json_auto_t *list = json_array();
+	struct sysfs_text vf;
+
+	for (int i = 0; i < PCI_VFS_MAX && pci_virtfn(search->host, address, i, &vf); i++)
+		json_array_append_new(list, json_string(vf.text));
+	if (json_array_size(list) > 0)
+		json_put(entry, "vfs", json_incref(list));
+}
+
 static void put_interface(const struct rtnl_interfaces *list, const char *name, json_t *entry)
 {
 	const struct rtnl_interface *interface = rtnl_by_name(list, name);
@@ -87,7 +98,6 @@ static void add_function(struct search *search, const char *address)
 	struct sysfs_text driver, netdev;
 	bool has_driver = pci_driver(search->host, address, &driver);
 	int64_t number;
-	int vfs;
 
 	json_put_str(entry, "pciAddress", address);
 	put_vf(search, address, entry);
@@ -95,9 +105,7 @@ static void add_function(struct search *search, const char *address)
 	if (sysfs_read_int(search->host, pci_path(address, "numa_node").text, &number) &&
 	    number >= 0)
 		json_put_int(entry, "numaNode", number);
-	vfs = pci_count_vfs(search->host, address);
-	if (vfs > 0)
-		json_put_int(entry, "numVfs", vfs);
+	put_vfs(search, address, entry);
 	if (pci_netdev(search->host, address, &netdev))
 		put_interface(&search->interfaces, netdev.text, entry);
 	add_rdma_names(search, address);
@@ -574,7 +582,7 @@ json_t *counters_read(struct host *host, const json_t *device, struct err *err)
 		read_interface(host, &reading);
 	if (json_is_true(json_at(device, "isVf")))
 		return json_incref(ret);
-	if (json_at(device, "numVfs") && !is_away(&reading, "netdevAway"))
+	if (json_at(device, "vfs") && !is_away(&reading, "netdevAway"))
 		read_vfs(host, &reading);
 	read_traffic_class(host, &reading);
 	return json_incref(ret);

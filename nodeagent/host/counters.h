@@ -26,7 +26,7 @@
  *	namespace           { "path", "inode" } of another one than the host's, in which it is:
  *	netdevAway, rdmaAway  what of it is there
  *	numaNode, driver
- *	numVfs              of a PF that has VFs
+ *	vfs[]               of a PF that has VFs: their PCI addresses, by number
  *
  * What cannot be found out is absent.
  */

@@ -55,6 +55,22 @@ static void renders_counters_and_gauges(void **state)
 	metrics_free(r);
 }
 
+static void writes_heads_and_labels_for_others(void **state)
+{
+	auto_strbuf struct strbuf out = {0};
+
+	metrics_write_head(&out, "a_total", "counter", "Two\nlines.", "b,c");
+	metrics_write_head(&out, "d", "gauge", "None.", "");
+	strbuf_adds(&out, "a_total{");
+	metrics_write_label(&out, "b", "\"x\"}\n# \\");
+	metrics_write_label(&out, "c", "\xff");
+	assert_string_equal(
+		out.data,
+		"# HELP a_total Two\\nlines.\n# TYPE a_total counter\n# LABELS a_total b,c\n"
+		"# HELP d None.\n# TYPE d gauge\n"
+		"a_total{b=\"\\\"x\\\"}\\n# \\\\\",c=\"?\"");
+}
+
 static void tells_label_values_apart_wherever_they_are_cut(void **state)
 {
 	struct metrics *r = metrics_new();
@@ -335,6 +351,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(renders_counters_and_gauges),
+		cmocka_unit_test(writes_heads_and_labels_for_others),
 		cmocka_unit_test(tells_label_values_apart_wherever_they_are_cut),
 		cmocka_unit_test(renders_histograms_cumulatively),
 		cmocka_unit_test(writes_numbers_that_read_back_the_same),

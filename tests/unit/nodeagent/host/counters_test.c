@@ -111,7 +111,7 @@ static void lists_pfs_and_the_vfs_that_are_asked_for(void **state)
 	assert_place(some, TREE_MLX, "mlx5_0 ens1f0np0 -");
 	assert_place(some, TREE_IB, "mlx5_7 ibs3 -");
 	assert_place(some, VF1, "mlx5_0v1 ens1f0np0v1 -");
-	assert_int_equal(json_integer_value(json_at(device_of(some, TREE_MLX), "numVfs")), 3);
+	assert_int_equal(json_array_size(json_at(device_of(some, TREE_MLX), "vfs")), 3);
 	vf = device_of(some, VF1);
 	assert_true(json_is_true(json_at(vf, "isVf")));
 	assert_string_equal(json_str_at(vf, "pf"), TREE_MLX);

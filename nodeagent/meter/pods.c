@@ -1,0 +1,65 @@
+/*
+ * See the header.
+ */
+#include "nodeagent/meter/pods.h"
+
+#include <string.h>
+
+#include "lib/base/str.h"
+#include "lib/json/json.h"
+#include "nodeagent/model/pci_address.h"
+#include "reconcilers/core/owner.h"
+
+/* "ns/pod/container" → "ns/pod"; NULL when it is nothing of the kind. */
+static json_t *pod_of(const char *holder)
+{
+	const char *slash = strchr(holder, '/');
+
+	slash = slash ? strchr(slash + 1, '/') : NULL;
+	return slash ? json_stringn(holder, (size_t)(slash - holder)) : NULL;
+}
+
+json_t *meter_pods(const json_t *allocated, const json_t *attachments)
+{
+	json_t *ret = json_object(), *devices, *holder;
+	const char *resource, *id;
+	const json_t *entry;
+	size_t i;
+
+	json_array_foreach (attachments, i, entry) {
+		const char *device = json_str_at(entry, "device");
+		const char *ns = json_str_at(entry, "pod", "namespace");
+		const char *name = json_str_at(entry, "pod", "name");
+
+		if (pci_address_is_valid(device ? device : "") && ns && name)
+			json_put(ret, device, json_fmt("%s/%s", ns, name));
+	}
+	json_each (allocated, resource, devices)
+		json_each (devices, id, holder)
+			if (pci_address_is_valid(id))
+				json_put(ret, id, pod_of(json_str_or(holder, "")));
+	return ret;
+}
+
+json_t *meter_owner(const json_t *pod)
+{
+	const json_t *owner = owner_controller(pod);
+	const char *kind = json_str_at(owner, "kind"), *name = json_str_at(owner, "name");
+	const char *hash = json_str_at(pod, "metadata", "labels", "pod-template-hash");
+	auto_free char *end = str_printf("-%s", hash ? hash : "");
+	json_t *ret;
+
+	if (!kind || !name)
+		return NULL;
+	ret = json_object();
+	json_put_str(ret, "namespace", json_namespace(pod));
+	if (str_eq(kind, "ReplicaSet") && !str_empty(hash) && str_ends(name, end) &&
+	    strlen(name) > strlen(end)) {
+		json_put_str(ret, "kind", "Deployment");
+		json_put(ret, "name", json_stringn(name, strlen(name) - strlen(end)));
+	} else {
+		json_put_str(ret, "kind", kind);
+		json_put_str(ret, "name", name);
+	}
+	return ret;
+}

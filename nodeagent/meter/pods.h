@@ -1,0 +1,25 @@
+/*
+ * Which pod has which device, and who owns the pod. Pure.
+ */
+#ifndef ORBWEAVER_NODEAGENT_METER_PODS_H
+#define ORBWEAVER_NODEAGENT_METER_PODS_H
+
+#include <jansson.h>
+
+/*
+ * { "0000:3b:00.2": "namespace/pod" }, new.
+ *
+ * allocated: what the kubelet names, {"spidernet.io/x": {"0000:3b:00.2": "ns/pod/container"}};
+ * devices that are no PCI functions are shared ones, and nobody's. attachments: what CNI plugins
+ * have attached (ledger_describe()), for devices that the kubelet has not given away. Both may be
+ * NULL. The kubelet's word counts.
+ */
+json_t *meter_pods(const json_t *allocated, const json_t *attachments);
+
+/*
+ * {"kind", "namespace", "name"} of who a Pod belongs to, new; NULL: nobody. A ReplicaSet that has
+ * its name from a Deployment, by the label pod-template-hash, stands for that one.
+ */
+json_t *meter_owner(const json_t *pod);
+
+#endif

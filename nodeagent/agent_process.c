@@ -132,6 +132,7 @@ static void process_done(struct agent_process *p)
 	timer_free(p->giving_up);
 	timer_free(p->heartbeat);
 	readiness_free(p->readiness);
+	scrapes_free(p->scrapes);
 	loop_free(p->loop);
 	metrics_free(p->metrics);
 	watch_close(p->watch);
@@ -225,7 +226,9 @@ static int process_start(struct agent_process *p, struct err *err)
 	p->giving_up = timer_new(p->loop, on_giving_up, p);
 	p->heartbeat = timer_new(p->loop, on_heartbeat, p);
 	on_heartbeat(p);
-	if (readiness_serve(p->readiness, p->options->metrics_addr, err) < 0)
+	p->scrapes = scrapes_new();
+	if (readiness_serve(p->readiness, p->options->metrics_addr, scrapes_gate(p->scrapes), err) <
+	    0)
 		return -1;
 	agent_wiring_start(p);
 	look_at_lock(p);

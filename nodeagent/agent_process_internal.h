@@ -19,6 +19,7 @@
 #include "nodeagent/hostd/client.h"
 #include "nodeagent/options.h"
 #include "nodeagent/readiness.h"
+#include "nodeagent/scrapes.h"
 #include "nodeagent/supervisor.h"
 
 struct agent_process {
@@ -30,6 +31,7 @@ struct agent_process {
 	struct loop *loop;
 	struct metrics *metrics;
 	struct readiness *readiness;
+	struct scrapes *scrapes;
 	int status; /* for exit */
 
 	/* Beginning and end. */

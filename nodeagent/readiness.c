@@ -23,6 +23,7 @@ struct readiness {
 	bool is_ready; /* as the supervisor was told */
 	struct probes probes;
 	const char *listen;
+	const struct http_gate *gate;
 	struct http_server *server;
 	struct timer *again;
 };
@@ -41,7 +42,7 @@ void readiness_set(struct readiness *readiness, const char *check, bool ok, cons
 static int serve(struct readiness *readiness, struct err *err)
 {
 	return probes_serve(&readiness->probes, readiness->loop, readiness->listen,
-			    readiness->metrics, readiness->alive, readiness->ready,
+			    readiness->metrics, readiness->gate, readiness->alive, readiness->ready,
 			    &readiness->server, err);
 }
 
@@ -53,10 +54,12 @@ static void serve_again(void *arg)
 		timer_start(readiness->again, AGAIN_MS);
 }
 
-int readiness_serve(struct readiness *readiness, const char *listen, struct err *err)
+int readiness_serve(struct readiness *readiness, const char *listen, const struct http_gate *gate,
+		    struct err *err)
 {
 	assert(!readiness->server);
 	readiness->listen = listen;
+	readiness->gate = gate;
 	if (serve(readiness, err) == 0)
 		return 0;
 	if (err->class == ERR_INVALID)

@@ -11,6 +11,7 @@
 
 #include "lib/base/err.h"
 #include "lib/base/metrics.h"
+#include "lib/http/server.h"
 #include "lib/loop/loop.h"
 
 struct readiness;
@@ -27,11 +28,13 @@ void readiness_free(struct readiness *readiness);
 void readiness_set(struct readiness *readiness, const char *check, bool ok, const char *why_not);
 
 /*
- * Serve /metrics, /healthz and /readyz at `listen` (lib/http/probes.h; borrowed). An address in use
- * is tried again until readiness_stop(): a node does not go without its agent because somebody has
- * the port. -1 with err ERR_INVALID when it is no address.
+ * Serve /metrics, behind `gate`, /healthz and /readyz at `listen` (lib/http/probes.h; both borrowed
+ * until the server is closed). An address in use is tried again until readiness_stop(): a node does
+ * not go without its agent because somebody has the port. -1 with err ERR_INVALID when it is no
+ * address.
  */
-int readiness_serve(struct readiness *readiness, const char *listen, struct err *err);
+int readiness_serve(struct readiness *readiness, const char *listen, const struct http_gate *gate,
+		    struct err *err);
 /* Try no more to have the address; what is served stays. */
 void readiness_stop(struct readiness *readiness);
 /* Stop serving, then call `done`; at once when nothing is served. */

@@ -78,8 +78,8 @@ int probes_serve_health(struct probes *probes, struct loop *loop, const char *li
 }
 
 int probes_serve(struct probes *probes, struct loop *loop, const char *listen,
-		 struct metrics *metrics, struct health *alive, struct health *ready,
-		 struct http_server **ret_server, struct err *err)
+		 struct metrics *metrics, const struct http_gate *gate, struct health *alive,
+		 struct health *ready, struct http_server **ret_server, struct err *err)
 {
 	const struct http_server_config config = {
 		.name = "metrics",
@@ -91,6 +91,7 @@ int probes_serve(struct probes *probes, struct loop *loop, const char *listen,
 	};
 
 	probes->routes[0] = METRICS_ROUTE(metrics);
+	probes->routes[0].gate = gate;
 	probes->routes[1] = HEALTH_ROUTE("/healthz", alive);
 	probes->routes[2] = HEALTH_ROUTE("/readyz", ready);
 	if (serve(loop, &config, "metrics-addr", ret_server, err) < 0)

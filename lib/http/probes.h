@@ -42,9 +42,12 @@ int probes_serve_metrics(struct probes *probes, struct loop *loop, const char *l
 int probes_serve_health(struct probes *probes, struct loop *loop, const char *listen,
 			struct metrics *metrics, struct health *alive, struct health *ready,
 			struct http_server **ret_server, struct err *err);
-/* Both on one address, that of --metrics-addr. */
+/*
+ * Both on one address, that of --metrics-addr. gate: of /metrics, borrowed like the routes; NULL:
+ * none.
+ */
 int probes_serve(struct probes *probes, struct loop *loop, const char *listen,
-		 struct metrics *metrics, struct health *alive, struct health *ready,
-		 struct http_server **ret_server, struct err *err);
+		 struct metrics *metrics, const struct http_gate *gate, struct health *alive,
+		 struct health *ready, struct http_server **ret_server, struct err *err);
 
 #endif

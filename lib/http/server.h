@@ -113,9 +113,9 @@ struct http_response {
 #define HTTP_JSON "application/json"
 
 /*
- * Who may use a route, where somebody else has to be asked first. The request is whole by then, its
- * body is not shown. ask() ends with http_asked_answer, once, at once or later; the connection may
- * be gone by then.
+ * Who may use a route, and when: where somebody else has to be asked first, or what the handler
+ * shows has to be gathered. The request is whole by then, its body is not shown. ask() ends with
+ * http_asked_answer, once, at once or later; the connection may be gone by then.
  */
 struct http_asked;
 

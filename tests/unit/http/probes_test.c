@@ -83,12 +83,29 @@ static void one_address_can_have_both(void **state)
 {
 	struct fixture *f = *state;
 
-	assert_int_equal(probes_serve(&f->probes[0], f->loop, "127.0.0.1:0", f->metrics, f->alive,
-				      f->ready, &f->servers[0], NULL),
+	assert_int_equal(probes_serve(&f->probes[0], f->loop, "127.0.0.1:0", f->metrics, NULL,
+				      f->alive, f->ready, &f->servers[0], NULL),
 			 0);
 	assert_int_equal(get(f, 0, "/metrics"), 200);
 	assert_int_equal(get(f, 0, "/healthz"), 200);
 	assert_int_equal(get(f, 0, "/readyz"), 500);
+}
+
+static void turn_away(const struct http_request *req, struct http_asked *asked, void *arg)
+{
+	http_asked_answer(asked, 503);
+}
+
+static void metrics_can_have_a_gate_and_health_has_none(void **state)
+{
+	static const struct http_gate gate = {turn_away, NULL};
+	struct fixture *f = *state;
+
+	assert_int_equal(probes_serve(&f->probes[0], f->loop, "127.0.0.1:0", f->metrics, &gate,
+				      f->alive, f->ready, &f->servers[0], NULL),
+			 0);
+	assert_int_equal(get(f, 0, "/metrics"), 503);
+	assert_int_equal(get(f, 0, "/healthz"), 200);
 }
 
 static void an_address_of_zero_serves_nothing(void **state)
@@ -123,6 +140,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		probes_test(metrics_and_health_are_apart),
 		probes_test(one_address_can_have_both),
+		probes_test(metrics_can_have_a_gate_and_health_has_none),
 		probes_test(an_address_of_zero_serves_nothing),
 		probes_test(the_flag_is_named_with_a_bad_address),
 	};

@@ -138,6 +138,7 @@ static void process_done(struct agent_process *p)
 	watch_close(p->watch);
 	own_close_p(&p->lock);
 	own_close_p(&p->orders);
+	own_close_p(&p->meters);
 	own_close_p(&p->connections);
 	own_close_p(&p->host_root);
 	own_close_p(&p->kubeletd);
@@ -242,6 +243,7 @@ int agent_process_run(const struct agent_options *options, const struct supervis
 		.options = options,
 		.past = past,
 		.orders = sockets->orders,
+		.meters = sockets->meters,
 		.connections = sockets->connections,
 		.kubeletd = sockets->kubeletd,
 		.lock = -1,

@@ -11,10 +11,12 @@
 #include "lib/loop/loop.h"
 #include "nodeagent/addresses/addresses.h"
 #include "nodeagent/agent/agent.h"
+#include "nodeagent/agent/counting.h"
 #include "nodeagent/agent/host_events.h"
 #include "nodeagent/agent/node_state.h"
 #include "nodeagent/agent/offers.h"
 #include "nodeagent/agent/pod_events.h"
+#include "nodeagent/agent/pod_owners.h"
 #include "nodeagent/attachments/attachments.h"
 #include "nodeagent/hostd/client.h"
 #include "nodeagent/options.h"
@@ -26,7 +28,7 @@ struct agent_process {
 	const struct agent_options *options;
 	const struct supervisor_past *past;
 	/* Its own; -1: not open, or given away. */
-	int orders, connections, kubeletd, lock, host_root;
+	int orders, meters, connections, kubeletd, lock, host_root;
 	struct watch *watch; /* until host_events has it */
 	struct loop *loop;
 	struct metrics *metrics;
@@ -55,6 +57,8 @@ struct agent_process {
 	struct offers *offers;
 	struct addresses *addresses;
 	struct attachments *attachments;
+	struct pod_owners *pod_owners;
+	struct counting *counting; /* NULL: of no device */
 	struct timer *tidying;
 	bool told_restart;
 	bool heard; /* the API server has said whether there is a NodeState */

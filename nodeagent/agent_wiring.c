@@ -247,7 +247,45 @@ static bool on_holds(void *arg, const char *uid)
 	return !p->attachments || attachments_hold(p->attachments, uid);
 }
 
-/* ---- other processes ------------------------------------------------------------------------- */
+/* ---- what devices have counted ------------------------------------------------------------------------------------------- */
+
+static bool on_scrape(void *arg)
+{
+	const struct agent_process *p = arg;
+
+	return counting_refresh(p->counting);
+}
+
+static void on_gathered(void *arg, size_t size_bytes)
+{
+	struct agent_process *p = arg;
+
+	scrapes_fresh(p->scrapes, size_bytes);
+	timer_start(p->tidying, TIDY_MS);
+}
+
+static const json_t *on_allocated(void *arg)
+{
+	const struct agent_process *p = arg;
+
+	return offers_allocated(p->offers);
+}
+
+static const json_t *on_attachments(void *arg)
+{
+	const struct agent_process *p = arg;
+
+	return attachments_list(p->attachments);
+}
+
+static const json_t *on_owners(void *arg, const json_t *pods)
+{
+	const struct agent_process *p = arg;
+
+	return pod_owners_of(p->pod_owners, pods);
+}
+
+/* ---- other processes --------------------------------------------------------------------------------------------------- */
 
 static int on_connect(void *arg)
 {
@@ -373,15 +411,40 @@ static void start_api(struct agent_process *p)
 	});
 }
 
+static void start_counting(struct agent_process *p)
+{
+	if (p->options->rdma_metrics == EXPOSITION_OFF)
+		return;
+	p->pod_owners = pod_owners_new(p->client);
+	p->counting = counting_new(&(struct counting_config){
+		.loop = p->loop,
+		.meters = take_fd(&p->meters),
+		.node = p->options->node,
+		.scope = p->options->rdma_metrics,
+		.excluded = p->options->rdma_metrics_exclude,
+		.allocated = on_allocated,
+		.attachments = on_attachments,
+		.owners = on_owners,
+		.gathered = on_gathered,
+		.lost = on_hostd_lost,
+		.arg = p,
+		.metrics = p->metrics,
+	});
+	scrapes_on(p->scrapes, on_scrape, p);
+}
+
 void agent_wiring_start(struct agent_process *p)
 {
 	p->tidying = timer_new(p->loop, on_tidying, p);
 	start_host(p);
 	start_api(p);
+	start_counting(p);
 }
 
 void agent_wiring_done(struct agent_process *p)
 {
+	counting_free(p->counting);
+	pod_owners_free(p->pod_owners);
 	attachments_free(p->attachments);
 	addresses_free(p->addresses);
 	offers_free(p->offers);

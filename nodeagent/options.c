@@ -61,6 +61,12 @@ const char agent_options_help[] =
 	"  --metrics-addr HOST:PORT  /metrics, /healthz, /readyz (default 127.0.0.1:9810; \"0\" "
 	"for\n"
 	"                            none)\n"
+	"  --rdma-metrics SCOPE      of which devices counters are read at a scrape of /metrics: "
+	"pf,\n"
+	"                            pods (PFs, and what pods have; default), all, or off\n"
+	"  --rdma-metrics-exclude LIST\n"
+	"                            RDMA devices, interfaces or PCI addresses that are not read,\n"
+	"                            with commas; patterns such as mlx5_bond_*\n"
 	"  --allow-primary-nic       let a policy make VFs on the NIC that the node itself needs\n"
 	"  --user UID                as whom the processes run that talk to API server and "
 	"kubelet\n"
@@ -125,6 +131,16 @@ static int take_meta(void *options, const char *value, struct err *err)
 				 "--cni-meta %s: must be auto, on or off", value);
 }
 
+static int take_scope(void *options, const char *value, struct err *err)
+{
+	struct agent_options *o = options;
+
+	return exposition_scope_read(value, &o->rdma_metrics)
+		       ? 0
+		       : err_set(err, ERR_INVALID, "BadFlag",
+				 "--rdma-metrics %s: must be off, pf, pods or all", value);
+}
+
 #define STRING(name_, field_)                                                                      \
 	{                                                                                          \
 		(name_), FLAG_STRING, offsetof(struct agent_options, field_), NULL                 \
@@ -139,6 +155,7 @@ static const struct flag flags[] = {
 	STRING("kubelet-dir", kubelet_dir),
 	STRING("devinfo-dir", devinfo_dir),
 	STRING("metrics-addr", metrics_addr),
+	STRING("rdma-metrics-exclude", rdma_metrics_exclude),
 	STRING("resource-prefix", resource_prefix),
 	STRING("shared-config", shared_config),
 	STRING("device-config", device_config),
@@ -151,6 +168,7 @@ static const struct flag flags[] = {
 	STRING("cni-global-namespaces", cni_shared),
 	{"cni-namespace-isolation", FLAG_BOOL, offsetof(struct agent_options, cni_isolates), NULL},
 	{"cni-meta", FLAG_TAKEN, 0, take_meta},
+	{"rdma-metrics", FLAG_TAKEN, 0, take_scope},
 	{"remove-plugins", FLAG_BOOL, offsetof(struct agent_options, remove_plugins), NULL},
 	{"no-kubelet", FLAG_BOOL, offsetof(struct agent_options, no_kubelet), NULL},
 	{"is-ready", FLAG_BOOL, offsetof(struct agent_options, is_ready), NULL},
@@ -248,6 +266,7 @@ int agent_options_parse(int argc, char *const *argv, const char *(*env)(const ch
 		.cni_program = "/usr/bin/orbweaver-cni",
 		.cni_conf_dir = "/etc/cni/net.d",
 		.cni_meta = META_OFF,
+		.rdma_metrics = EXPOSITION_PODS,
 		.metrics_addr = "127.0.0.1:9810",
 		.user = SANDBOX_USER,
 		.resource_prefix = "spidernet.io",

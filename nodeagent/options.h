@@ -9,6 +9,7 @@
 
 #include "lib/base/err.h"
 #include "nodeagent/meta/conf.h"
+#include "nodeagent/meter/exposition.h"
 
 /*
  * Strings are borrowed from argv and the environment. The three configurations name their source:
@@ -42,6 +43,8 @@ struct agent_options {
 	bool allow_primary_nic;    /* host_allow_primary_nic() */
 	int64_t user;              /* as whom agent and kubeletd run */
 	bool packed; /* preferred allocations fill one PF after the other instead of spreading */
+	enum exposition_scope rdma_metrics; /* what is counted of which devices */
+	const char *rdma_metrics_exclude;   /* exposition_is_excluded(); NULL: none */
 	bool help, version;
 };
 

@@ -170,7 +170,7 @@ counted-build: $(OUT)/tests/one-key
 # ---- tests of lib/kube: a scripted server for the unit tests, and what runs on a real API server ---------------------------
 SCRIPTED := $(addprefix $(OUT)/tests/fakes/,http_script.o scripted.o)
 $(foreach t,client informer lease recorder,$(OUT)/tests/unit/kube/$(t)_test): $(SCRIPTED)
-$(foreach t,addresses/addresses agent/pod_events,$(OUT)/tests/unit/nodeagent/$(t)_test): $(SCRIPTED)
+$(foreach t,addresses/addresses agent/pod_events agent/pod_owners,$(OUT)/tests/unit/nodeagent/$(t)_test): $(SCRIPTED)
 $(foreach t,applier_run controllers metrics_access pod_demand webhook,$(OUT)/tests/unit/operator/$(t)_test): $(SCRIPTED)
 $(OUT)/tests/integration/kube_test: private EXTRA_LIBS += -lcmocka
 test-build: $(OUT)/tests/integration/kube_test
@@ -208,6 +208,7 @@ $(OUT)/tests/unit/nodeagent/plan/planner_host_test $(OUT)/tests/unit/nodeagent/p
 # ---- tests of nodeagent/hostd: on the host made of files, and with system calls that fail ----------------------------------------
 $(OUT)/tests/unit/nodeagent/hostd/worker_test: $(OUT)/tests/fakes/host_tree.o
 $(foreach t,client calls,$(OUT)/tests/unit/nodeagent/hostd/$(t)_test): $(OUT)/tests/support/workers_stand.o
+$(OUT)/tests/unit/nodeagent/agent/counting_test: $(OUT)/tests/support/workers_stand.o $(OUT)/tests/fakes/host_tree.o
 
 HOSTD_CALLS := socketpair fork poll send recv sendmsg recvmsg read write open openat dup2 dup3 fcntl signalfd prctl \
 	sigprocmask waitpid waitid mkdirat fsync renameat

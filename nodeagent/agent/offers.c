@@ -370,6 +370,11 @@ json_t *offers_status(const struct offers *offers, const json_t *before)
 	return pools_status(plugins, offers->allocated, before);
 }
 
+const json_t *offers_allocated(const struct offers *offers)
+{
+	return offers->allocated;
+}
+
 const char *offers_why_not_up(const struct offers *offers)
 {
 	if (!pool_sources_are_known(offers->sources))

@@ -39,7 +39,12 @@ static _Noreturn void serve(struct workers *workers, int signals)
 
 int workers_stand_fork(const char *root, pid_t *ret_pid)
 {
-	struct workers workers = {.work = work, .arg = (void *)root, .fd = -1};
+	return workers_stand_fork_as(work, (void *)root, ret_pid);
+}
+
+int workers_stand_fork_as(worker_fn *work_as, void *arg, pid_t *ret_pid)
+{
+	struct workers workers = {.work = work_as, .arg = arg, .fd = -1};
 	int orders = workers_attach(&workers), signals;
 	sigset_t set;
 

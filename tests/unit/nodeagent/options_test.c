@@ -45,6 +45,21 @@ static void has_the_defaults_of_the_design(void **state)
 	assert_null(o.dev_files);
 	assert_null(o.devinfo_dir);
 	assert_false(o.packed);
+	assert_int_equal(o.rdma_metrics, EXPOSITION_PODS);
+	assert_null(o.rdma_metrics_exclude);
+}
+
+static void takes_the_scope_of_counters(void **state)
+{
+	struct agent_options o = {0};
+	struct err err = {0};
+
+	assert_int_equal(parse("--rdma-metrics", "all", &o, &err), 0);
+	assert_int_equal(o.rdma_metrics, EXPOSITION_ALL);
+	assert_int_equal(parse("--rdma-metrics-exclude", "mlx5_bond_*,eno1", &o, &err), 0);
+	assert_string_equal(o.rdma_metrics_exclude, "mlx5_bond_*,eno1");
+	assert_int_equal(parse("--rdma-metrics", "some", &o, &err), -1);
+	assert_non_null(strstr(err.text, "--rdma-metrics some: must be off, pf, pods or all"));
 }
 
 static void needs_only_the_file_to_say_whether_an_agent_is_ready(void **state)
@@ -141,6 +156,7 @@ int main(void)
 		cmocka_unit_test(has_the_defaults_of_the_design),
 		cmocka_unit_test(needs_only_the_file_to_say_whether_an_agent_is_ready),
 		cmocka_unit_test(needs_a_node_unless_asked_for_help),
+		cmocka_unit_test(takes_the_scope_of_counters),
 		cmocka_unit_test(takes_files_and_config_maps_as_sources),
 		cmocka_unit_test(takes_a_policy_of_allocation),
 		cmocka_unit_test(names_flag_value_and_remedy_of_mistakes),

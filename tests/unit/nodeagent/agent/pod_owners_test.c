@@ -1,0 +1,124 @@
+/*
+ * Owners of pods: each pod is read once, one after the other, as long as it has a device.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "lib/json/json.h"
+#include "nodeagent/agent/pod_owners.h"
+#include "tests/fakes/scripted.h"
+
+#define POD(name) "GET /api/v1/namespaces/ml/pods/" name
+#define OWNED                                                                                      \
+	"{\"metadata\": {\"namespace\": \"ml\", \"ownerReferences\": [{\"kind\": \"Job\", "        \
+	"\"name\": \"train\", \"controller\": true}]}}"
+
+#define GONE "{\"kind\": \"Status\", \"reason\": \"NotFound\", \"details\": {\"name\": \"a\"}}"
+
+static struct scripted s;
+static struct pod_owners *owners;
+
+static int set_up(void **state)
+{
+	scripted_open(&s);
+	owners = pod_owners_new(s.client);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	pod_owners_free(owners);
+	scripted_close(&s);
+	return 0;
+}
+
+static void reply(const char *start, struct http_reply reply)
+{
+	http_script_add(s.http, start, &reply);
+}
+
+static void until_requests(size_t n)
+{
+	for (int i = 0; i < 200 && http_script_count(s.http, "") < n; i++)
+		scripted_for(&s, 10);
+	/* And what comes of the last one. */
+	scripted_for(&s, 20);
+	assert_int_equal(http_script_count(s.http, ""), n);
+}
+
+static const json_t *of(const char *first, const char *second)
+{
+	json_auto_t *pods = json_object();
+
+	json_put_str(pods, "0000:3b:00.2", first);
+	json_put_str(pods, "0000:3b:00.3", second);
+	return pod_owners_of(owners, pods);
+}
+
+static void each_pod_is_read_once(void **state)
+{
+	const json_t *known;
+
+	reply(POD("a"), (struct http_reply){.body = OWNED});
+	reply(POD("b"), (struct http_reply){.body = "{\"metadata\": {\"namespace\": \"ml\"}}"});
+	assert_int_equal(json_object_size(of("ml/a", "ml/b")), 0);
+	until_requests(2);
+	known = of("ml/a", "ml/b");
+	assert_string_equal(json_str_at(known, "ml/a", "kind"), "Job");
+	assert_string_equal(json_str_at(known, "ml/a", "namespace"), "ml");
+	assert_string_equal(json_str_at(known, "ml/a", "name"), "train");
+	/* One that nobody owns is known, too. */
+	assert_null(json_at(known, "ml/b"));
+	until_requests(2);
+}
+
+static void who_has_no_device_any_more_is_forgotten(void **state)
+{
+	reply(POD("a"), (struct http_reply){.body = OWNED});
+	(void)of("ml/a", NULL);
+	until_requests(1);
+	assert_int_equal(json_object_size(of("ml/a", NULL)), 1);
+	assert_int_equal(json_object_size(of(NULL, NULL)), 0);
+	reply(POD("a"), (struct http_reply){.body = OWNED});
+	assert_int_equal(json_object_size(of("ml/a", NULL)), 0);
+	until_requests(2);
+}
+
+static void what_cannot_be_read_is_asked_for_at_the_next_scrape(void **state)
+{
+	reply(POD("a"), (struct http_reply){.status = 403, .body = "{\"reason\": \"Forbidden\"}"});
+	(void)of("ml/a", "ml/b");
+	until_requests(1);
+	reply(POD("a"), (struct http_reply){.status = 404, .body = GONE});
+	reply(POD("b"), (struct http_reply){.body = OWNED});
+	(void)of("ml/a", "ml/b");
+	until_requests(3);
+	assert_string_equal(json_str_at(of("ml/a", "ml/b"), "ml/b", "kind"), "Job");
+	until_requests(3);
+}
+
+static void an_answer_for_who_is_gone_meanwhile_is_dropped(void **state)
+{
+	reply(POD("a"), (struct http_reply){.body = OWNED});
+	(void)of("ml/a", NULL);
+	assert_int_equal(json_object_size(of(NULL, NULL)), 0);
+	until_requests(1);
+	assert_int_equal(json_object_size(of(NULL, NULL)), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+		TEST(each_pod_is_read_once),
+		TEST(who_has_no_device_any_more_is_forgotten),
+		TEST(what_cannot_be_read_is_asked_for_at_the_next_scrape),
+		TEST(an_answer_for_who_is_gone_meanwhile_is_dropped),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -91,7 +91,8 @@ bool ethtool_speed(struct host *host, const char *interface, int64_t *ret)
 
 	if (ask(host, interface, &asked, NULL) < 0)
 		return false;
-	speed = ethtool_cmd_speed(&asked);
+	/* ethtool_cmd_speed() shifts an int, which has no room for what stands for unknown. */
+	speed = (uint32_t)asked.speed_hi << 16 | asked.speed;
 	if (speed == 0 || speed == (uint32_t)SPEED_UNKNOWN)
 		return false;
 	*ret = speed;

@@ -1180,7 +1180,10 @@ static int get_statistics(const struct interface *interface, void *command)
 			values->data[i] = (uint64_t)interface->index * 1000 + i;
 		return 0;
 	case ETHTOOL_GSET:
-		((struct ethtool_cmd *)command)->speed = 25000;
+		*(struct ethtool_cmd *)command = (struct ethtool_cmd){
+			.speed = interface->type == ARPHRD_INFINIBAND ? 0xffff : 25000,
+			.speed_hi = interface->type == ARPHRD_INFINIBAND ? 0xffff : 0,
+		};
 		return 0;
 	default:
 		return -EOPNOTSUPP;

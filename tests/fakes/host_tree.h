@@ -8,6 +8,7 @@
  * Devices of mlx5_core have counted: the n-th counter (from 0) of an RDMA device with index i is
  * 1000 i + n, that of the interface with index i too; what a PF has counted for VF v is 100 v + the
  * number of the attribute (linux/if_link.h, IFLA_VF_STATS_*). Those of other drivers count nothing.
+ * Nobody knows the speed of InfiniBand.
  */
 #ifndef ORBWEAVER_TESTS_FAKES_HOST_TREE_H
 #define ORBWEAVER_TESTS_FAKES_HOST_TREE_H

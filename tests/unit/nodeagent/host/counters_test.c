@@ -277,6 +277,18 @@ static void what_is_not_counted_is_absent(void **state)
 	assert_null(json_at(counted, "problem"));
 }
 
+static void a_speed_that_nobody_knows_is_absent(void **state)
+{
+	struct host_tree *tree = *state;
+	json_auto_t *listed = NULL, *counted = NULL;
+
+	host_tree_add_pf(tree, &tree_ib);
+	listed = list(tree, NULL);
+	counted = read_device(tree, device_of(listed, TREE_IB));
+	assert_int_equal(number_at(counted, "rdma", "out_of_sequence"), 1005);
+	assert_null(json_at(counted, "speedMbps"));
+}
+
 static void a_driver_that_counts_its_vfs_in_files_is_read_there(void **state)
 {
 	struct host_tree *tree = *state;
@@ -371,6 +383,7 @@ int main(void)
 		TEST(reads_what_a_pf_and_its_rdma_device_have_counted),
 		TEST(reads_in_a_pods_namespace_and_comes_back),
 		TEST(what_is_not_counted_is_absent),
+		TEST(a_speed_that_nobody_knows_is_absent),
 		TEST(a_driver_that_counts_its_vfs_in_files_is_read_there),
 		TEST(a_device_that_left_its_namespace_is_an_error),
 		TEST(enters_nothing_that_is_no_namespaces_path),

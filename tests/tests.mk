@@ -217,7 +217,7 @@ $(OUT)/tests/unit/nodeagent/hostd/calls_test: private EXTRA_LIBS += $(HOSTD_CALL
 
 # ---- tests of nodeagent/plugins: a scripted kubelet, and device plugins from a file for the real one ----------------------------
 KUBELET_TESTS := $(sort $(wildcard tests/unit/nodeagent/plugins/*_test.c tests/unit/nodeagent/kubeletd/*_test.c \
-	$(wildcard tests/fakes/kubelet*.c) tests/support/kubelet_tool.c tests/support/kubelet_play.c tests/fuzz/pod_resources_fuzz.c tests/bench/allocate.c \
+	$(wildcard tests/fakes/kubelet*.c) tests/support/kubelet_tool.c tests/support/kubelet_play.c tests/support/counters_node.c tests/fuzz/pod_resources_fuzz.c tests/bench/allocate.c \
 	tests/bench/agent.c))
 $(KUBELET_TESTS:%.c=$(OUT)/%.o): | $(GRPC_HEADERS)
 $(foreach t,plugins/device_plugins kubeletd/kubeletd,$(OUT)/tests/unit/nodeagent/$(t)_test): $(OUT)/tests/fakes/kubelet.o
@@ -234,7 +234,11 @@ $(OUT)/tests/bench-allocate: $(OUT)/tests/bench/allocate.o $(KUBELET_ARCHIVES)
 $(OUT)/tests/bench-agent: private EXTRA_LIBS += -Wl,--wrap=main -Wl,--wrap=host_open
 $(OUT)/tests/bench-agent: $(addprefix $(OUT)/,nodeagent/main.o tests/bench/agent.o tests/fakes/host_tree.o tests/fakes/kubelet.o) $(ARCHIVES)
 	$(LINK)
-test-build: $(OUT)/tests/kubelet-tool
+# The same with devices that have counted, and pods that have VFs.
+$(OUT)/tests/counters-node: private EXTRA_LIBS += -Wl,--wrap=main -Wl,--wrap=host_open
+$(OUT)/tests/counters-node: $(addprefix $(OUT)/,nodeagent/main.o tests/support/counters_node.o tests/fakes/host_tree.o) $(ARCHIVES)
+	$(LINK)
+test-build: $(OUT)/tests/kubelet-tool $(OUT)/tests/counters-node
 # Pods that come and go by chance on a virtual node.
 $(OUT)/tests/kubelet-play: $(OUT)/tests/support/kubelet_play.o $(FAKE_KUBELETS) $(KUBELET_ARCHIVES)
 	$(LINK)

@@ -1,0 +1,84 @@
+#!/bin/bash
+# Counters of devices in the agent's metrics, on a node made of files with a real API server: what a scrape shows of PFs, of VFs in
+# pods' namespaces and of the pods' owners; what it does about a device that does not answer; and what the loop does meanwhile.
+# shellcheck disable=SC2317 # functions that run as COMMAND of a check look unreachable
+set -euo pipefail
+
+((EUID == 0)) || { echo "skipped: needs root" && echo "0 passed, 0 failed" && exit 0; }
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+# shellcheck source=tests/integration/operator.sh
+. tests/integration/operator.sh
+
+# What is shown of a metric, where the labels have this text: its value.
+shown() {
+	grep "^$1{" "$tmp/metrics" | grep -F "$2" | sed 's/.*} //'
+}
+
+# Whatever is there by now; nothing is gathered twice within 5 s.
+scrape() {
+	o_http agent /metrics >"$tmp/metrics"
+}
+
+has() {
+	scrape && [[ -n $(shown "$1" "$2") ]]
+}
+
+fails() {
+	scrape && [[ $(shown orbweaver_rdma_scrape_failed "$1") == 1 ]]
+}
+
+promtool=${ORBWEAVER_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/orbweaver}/prometheus/usr/bin/promtool
+
+# It also has opinions on names, which are others'.
+readable() {
+	[[ $("$promtool" check metrics <"$tmp/metrics" 2>&1) != *"error while"* ]]
+}
+
+o_begin counters --no-controllers
+k apply -f manifests/base/rbac.yaml >/dev/null
+agent_kubeconfig=$(hack/cluster sa-kubeconfig "$o_cluster" "$POD_NAMESPACE" orbweaver-agent)
+k create namespace ml >/dev/null
+o_curl POST /api/v1/namespaces/ml/pods '{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "train-0", "labels":
+	{"pod-template-hash": "6d4cf"}, "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "train-6d4cf",
+	"uid": "7", "controller": true}]}, "spec": {"containers": [{"name": "main", "image": "i"}], "nodeName": "n1"}}' >/dev/null
+o_spawn agent "$o_programs/tests/counters-node" 2 3 2 --node n1 --kubeconfig "$agent_kubeconfig" --metrics-addr 127.0.0.1:0 \
+	--cni-bin-dir=
+t_wait 30 "a PF's counters" has rdma_out_of_sequence_total 'ifname="mlx5_0",net_dev_name="ens0f0np0",is_root="true"'
+t_wait 30 "those of a VF, by the name that it has in the pod, with the pod and who made it" has rdma_out_of_sequence_total \
+	'ifname="mlx5_0v0",net_dev_name="net1",is_root="false",rdma_parent_name="ens0f0np0",pod_namespace="ml",pod_name="train-0",owner_kind="Deployment",owner_namespace="ml",owner_name="train"'
+t_eq "a pod that cannot be read has no owner, and counters all the same" 3005 \
+	"$(shown rdma_out_of_sequence_total 'pod_name="train-1"}')"
+t_eq "bytes of RDMA come from the interface" 3006 "$(shown rdma_rx_vport_rdma_unicast_bytes_total 'pod_name="train-0"')"
+t_eq "speed, under the name that dashboards know" 25000 "$(shown rdma_vport_speed_mbps_total 'ifname="mlx5_1",')"
+t_eq "pauses by priority" 6018 "$(shown rdma_rx_pause_total 'ifname="mlx5_1",net_dev_name="ens1f0np0",is_root="true",rdma_parent_name="ens1f0np0",priority="3"')"
+t_eq "a VF that nobody has is not read" "" "$(shown rdma_out_of_sequence_total 'ifname="mlx5_0v2"')"
+t_eq "but its PF has counted for it" 202 "$(shown sriov_vf_rx_bytes 'pf="ens0f0np0",vf="2",pciAddr="0000:11:00.2",numa_node="0"')"
+t_eq "who has which device, for a join" 1 \
+	"$(shown sriov_kubepoddevice 'pciAddr="0000:11:00.1",dev_type="spidernet.io/fast",pod="train-1",namespace="ml",container="main"')"
+t_eq "all went well" "" "$(shown orbweaver_rdma_scrape_failed '')"
+if [[ -x $promtool ]]; then
+	t_ok "Prometheus can read it" readable
+else
+	t_skip "Prometheus can read it" "operator_alerts_test.sh has not fetched promtool"
+fi
+
+# --- a device that does not answer -----------------------------------------------------------------------------------------------
+read -r _ root <"$tmp/agent.out"
+mkdir -p "$root/sys/class/infiniband/mlx5_1/tc/1"
+mkfifo "$root/sys/class/infiniband/mlx5_1/tc/1/traffic_class"
+sleep 5.1
+scrape &
+scraping=$!
+answers=0
+while kill -0 "$scraping" 2>/dev/null; do
+	! o_http agent /healthz >/dev/null || answers=$((answers + 1))
+done
+wait "$scraping" || true
+t_ok "the agent answers others while a scrape waits for the device" test "$answers" -gt 1
+t_wait 30 "the device is named" fails 'ifname="mlx5_1",net_dev_name="ens1f0np0",pci_address="0000:20:00.0"'
+t_eq "its counters are missing" "" "$(shown rdma_out_of_sequence_total 'ifname="mlx5_1"')"
+t_eq "those of others are there" 3005 "$(shown rdma_out_of_sequence_total 'pod_name="train-1"')"
+t_eq "no meter is left behind" "orbweaver_hostd_stuck_workers 0" "$(grep '^orbweaver_hostd_stuck_workers ' "$tmp/metrics")"
+: >"$tmp/agent.out"
+o_end agent
+t_done

@@ -1,0 +1,226 @@
+/*
+ * The node agent on a node made of files whose devices have counted, and whose pods have VFs.
+ *
+ *	counters-node PFS VFS PODS FLAG...     flags of the agent; --host-root and --kubelet-dir are given to it
+ *
+ * So many mlx5 PFs with so many VFs each, RDMA in exclusive mode; the first VFs are net1 in namespaces of their own, run/netns/cni-0
+ * and so on, and the kubelet's PodResources say that container main of pod ml/train-0 and so on has them. Beyond that there is no
+ * kubelet. Linked from the agent's own objects, the program's main included: this file stands before main and before host_open.
+ * Prints the agent's pid and the node's root folder; ends with the agent, and ends it on SIGTERM.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "lib/base/mem.h"
+#include "lib/base/str.h"
+#include "lib/grpc/proto/pod_resources.pb-c.h"
+#include "lib/grpc/server.h"
+#include "lib/json/json.h"
+#include "lib/loop/loop.h"
+#include "nodeagent/host/rdma.h"
+#include "tests/fakes/host_tree.h"
+
+#define PFS_MAX   8
+#define VFS_MAX   16
+#define FLAGS_MAX 32
+#define RESOURCE  "spidernet.io/fast"
+
+/* ld --wrap */
+int __real_main(int argc, char **argv);
+int __wrap_main(int argc, char **argv);
+struct host *__real_host_open(const char *root, struct err *err);
+struct host *__wrap_host_open(const char *root, struct err *err);
+
+static struct host_tree *tree;
+static size_t n_pods;
+/* VFs of pods, in their order. */
+static char vfs_of_pods[PFS_MAX * VFS_MAX][24];
+static pid_t agent;
+
+/* In workers: the kernel that they talk to is the tree's. */
+struct host *__wrap_host_open(const char *root, struct err *err)
+{
+	struct host *host = __real_host_open(root, err);
+
+	if (host && tree) {
+		host_tree_reopen(tree);
+		host_set_doors(host, host_tree_doors(), tree);
+	}
+	return host;
+}
+
+/* ---- the node -------------------------------------------------------------------------------- */
+
+/* The tree borrows the strings. */
+static struct pf_names {
+	char address[24], netdev[24], rdma[24];
+} names[PFS_MAX];
+
+static void add_pf(struct host_tree *made, unsigned int i, int vfs)
+{
+	struct tree_pf pf = tree_mlx;
+	struct pf_names *name = &names[i];
+	auto_free char *count = str_printf("%d", vfs), *path = NULL;
+
+	(void)snprintf(name->address, sizeof(name->address), "0000:%02x:00.0", 16 * i + 16);
+	(void)snprintf(name->netdev, sizeof(name->netdev), "ens%uf0np0", i);
+	(void)snprintf(name->rdma, sizeof(name->rdma), "mlx5_%u", i);
+	pf.address = name->address;
+	pf.netdev = name->netdev;
+	pf.rdma = name->rdma;
+	pf.vf_bus = 16 * i + 17;
+	pf.total = VFS_MAX;
+	host_tree_add_pf(made, &pf);
+	path = str_printf("sys/bus/pci/devices/%s/sriov_numvfs", pf.address);
+	if (vfs > 0)
+		(void)host_tree_doors()->write(made, -1, path, count, strlen(count), NULL);
+}
+
+static void make_tree(unsigned int pfs, unsigned int vfs)
+{
+	struct host_tree *made = host_tree_new();
+
+	for (unsigned int i = 0; i < pfs; i++)
+		add_pf(made, i, (int)vfs);
+	(void)rdma_set_mode(host_tree_host(made), RDMA_MODE_EXCLUSIVE, NULL);
+	for (unsigned int i = 0; i < n_pods; i++) {
+		auto_free char *netns = str_printf("cni-%u", i);
+
+		(void)snprintf(vfs_of_pods[i], sizeof(vfs_of_pods[i]), "0000:%02x:%02x.%x",
+			       16 * (i / vfs) + 17, i % vfs / 8, i % vfs % 8);
+		host_tree_move_to(made, vfs_of_pods[i], netns, "net1");
+	}
+	host_tree_file(made, "kubelet/device-plugins/DEPRECATION", "");
+	host_tree_file(made, "kubelet/pod-resources/x", "");
+	host_tree_file(made, "run/x", "");
+	host_tree_file(made, "sys/module/ib_core/x", "");
+	tree = made;
+}
+
+/* ---- the kubelet's PodResources -------------------------------------------------------------- */
+
+static void reply(struct grpc_call *call, const struct ProtobufCMessage *request, void *arg)
+{
+	PodResources__ListPodResourcesResponse list =
+		POD_RESOURCES__LIST_POD_RESOURCES_RESPONSE__INIT;
+	struct pod {
+		PodResources__PodResources pod, *in_list;
+		PodResources__ContainerResources container, *in_pod;
+		PodResources__ContainerDevices devices, *in_container;
+		char name[32], *id;
+	} *pods = mem_calloc(n_pods + 1, sizeof(*pods));
+	auto_free PodResources__PodResources **all = mem_calloc(n_pods + 1, sizeof(*all));
+
+	for (size_t i = 0; i < n_pods; i++) {
+		struct pod *p = &pods[i];
+
+		pod_resources__pod_resources__init(&p->pod);
+		pod_resources__container_resources__init(&p->container);
+		pod_resources__container_devices__init(&p->devices);
+		(void)snprintf(p->name, sizeof(p->name), "train-%zu", i);
+		p->id = vfs_of_pods[i];
+		p->devices.resource_name = (char *)RESOURCE;
+		p->devices.n_device_ids = 1;
+		p->devices.device_ids = &p->id;
+		p->container.name = (char *)"main";
+		p->in_container = &p->devices;
+		p->container.n_devices = 1;
+		p->container.devices = &p->in_container;
+		p->pod.namespace_ = (char *)"ml";
+		p->pod.name = p->name;
+		p->in_pod = &p->container;
+		p->pod.n_containers = 1;
+		p->pod.containers = &p->in_pod;
+		all[i] = &p->pod;
+	}
+	list.n_pod_resources = n_pods;
+	list.pod_resources = all;
+	grpc_call_reply(call, &list.base);
+	mem_free(pods);
+}
+
+static const struct grpc_method methods[] = {
+	{"/v1.PodResourcesLister/List", &pod_resources__list_pod_resources_request__descriptor,
+	 reply},
+};
+
+static void on_terminate(void *arg)
+{
+	(void)kill(agent, SIGTERM);
+}
+
+static void on_stop(void *arg)
+{
+	loop_stop(arg);
+}
+
+static int be_kubelet(void)
+{
+	auto_free char *socket =
+		str_printf("%s/kubelet/pod-resources/kubelet.sock", host_tree_folder(tree));
+	struct loop *loop = loop_new();
+	struct signal_watch *terminate = signal_watch_new(loop, SIGTERM, on_terminate, NULL);
+	struct signal_watch *child = signal_watch_new(loop, SIGCHLD, on_stop, loop);
+	struct grpc_server *server = grpc_server_new(loop,
+						     &(struct grpc_server_config){
+							     .path = socket,
+							     .methods = methods,
+							     .n_methods = ARRAY_LEN(methods),
+						     },
+						     NULL);
+	int status = 0;
+
+	if (!server) {
+		(void)fputs("counters-node: cannot serve PodResources\n", stderr);
+		return 1;
+	}
+	(void)printf("%d %s\n", (int)agent, host_tree_folder(tree));
+	(void)fflush(stdout);
+	loop_run(loop);
+	(void)waitpid(agent, &status, 0);
+	grpc_server_close(server, 0, on_stop, loop);
+	loop_run(loop);
+	signal_watch_free(child);
+	signal_watch_free(terminate);
+	loop_free(loop);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+}
+
+/* ---- main ------------------------------------------------------------------------------------ */
+
+static int be_agent(int argc, char **argv)
+{
+	auto_free char *root = str_printf("--host-root=%s", host_tree_folder(tree));
+	auto_free char *kubelet = str_printf("--kubelet-dir=%s/kubelet", host_tree_folder(tree));
+	char *flags[FLAGS_MAX + 3] = {argv[0], root, kubelet};
+
+	for (int i = 0; i < argc && i < FLAGS_MAX; i++)
+		flags[i + 3] = argv[i + 4];
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	return __real_main(argc + 3, flags);
+}
+
+int __wrap_main(int argc, char **argv)
+{
+	int64_t pfs, vfs, pods;
+	int status;
+
+	if (argc < 4 || argc - 4 > FLAGS_MAX - 1 || !str_to_int(argv[1], 1, PFS_MAX, &pfs) ||
+	    !str_to_int(argv[2], 1, VFS_MAX, &vfs) || !str_to_int(argv[3], 0, pfs * vfs, &pods)) {
+		(void)fputs("usage: counters-node PFS VFS PODS FLAG...\n", stderr);
+		return 2;
+	}
+	json_init();
+	n_pods = (size_t)pods;
+	make_tree((unsigned int)pfs, (unsigned int)vfs);
+	agent = fork();
+	if (agent == 0)
+		return be_agent(argc - 4, argv);
+	status = agent < 0 ? 1 : be_kubelet();
+	host_tree_free(tree);
+	return status;
+}

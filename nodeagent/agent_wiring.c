@@ -247,7 +247,7 @@ static bool on_holds(void *arg, const char *uid)
 	return !p->attachments || attachments_hold(p->attachments, uid);
 }
 
-/* ---- what devices have counted ------------------------------------------------------------------------------------------- */
+/* ---- what devices have counted --------------------------------------------------------------- */
 
 static bool on_scrape(void *arg)
 {
@@ -285,7 +285,7 @@ static const json_t *on_owners(void *arg, const json_t *pods)
 	return pod_owners_of(p->pod_owners, pods);
 }
 
-/* ---- other processes --------------------------------------------------------------------------------------------------- */
+/* ---- other processes ------------------------------------------------------------------------- */
 
 static int on_connect(void *arg)
 {

@@ -124,7 +124,7 @@ static void be_meter(int fd, void *arg)
 	worker_run_meter(fd, &(struct worker_config){.root = options->host_root});
 }
 
-/* ---- what the supervisor does for them ---------------------------------------------------------------------------------- */
+/* ---- what the supervisor does for them ------------------------------------------------------- */
 
 /* What an agent that ended has said says nothing about the next. */
 static void on_ready(void *arg, bool is_ready)

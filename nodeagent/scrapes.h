@@ -1,6 +1,6 @@
 /*
- * Scrapes of the agent's /metrics: each waits until what devices have counted is fresh, and no crowd
- * gets more text at a time than there is memory for. The gate of that route.
+ * Scrapes of the agent's /metrics: each waits until what devices have counted is fresh, and no
+ * crowd gets more text at a time than there is memory for. The gate of that route.
  */
 #ifndef ORBWEAVER_NODEAGENT_SCRAPES_H
 #define ORBWEAVER_NODEAGENT_SCRAPES_H

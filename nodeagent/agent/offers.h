@@ -89,8 +89,8 @@ void offers_withdraw(struct offers *offers, const json_t *devices);
 void offers_look_at_devices(struct offers *offers);
 
 /*
- * What containers have, {"spidernet.io/x": {"0000:3b:00.2": "ns/pod/container"}} as the kubelet said
- * last (pod_resources.h), borrowed until the loop turns; NULL: not known.
+ * What containers have, {"spidernet.io/x": {"0000:3b:00.2": "ns/pod/container"}} as the kubelet
+ * said last (pod_resources.h), borrowed until the loop turns; NULL: not known.
  */
 const json_t *offers_allocated(const struct offers *offers);
 

@@ -37,7 +37,9 @@ static void on_pod(void *arg, json_t *object, const struct err *err)
 	json_t *owner;
 
 	owners->call = NULL;
-	/* Somebody asks again at the next scrape; not now, when the API server may be in trouble. */
+	/*
+	 * Somebody asks again at the next scrape; not now, when the API server may be in trouble.
+	 */
 	if (err && !kube_err_is(err, "NotFound"))
 		return;
 	if (json_object_del(owners->wanted, pod) == 0) {

@@ -273,8 +273,8 @@ static json_t *find_here(const struct visit *visit, const char *address)
 }
 
 /*
- * In exclusive mode those that are here. In shared mode all are, and the host has them, too, but for
- * what they lie on.
+ * In exclusive mode those that are here. In shared mode all are, and the host has them, too, but
+ * for what they lie on.
  */
 static void give_rdma_here(struct host *host, const struct visit *visit, const json_t *owners)
 {

@@ -3,8 +3,8 @@
  * are. For metrics: nothing here changes anything, and nothing of it is in the observed document,
  * which would differ with each look.
  *
- * Two steps, so that a device that does not answer costs its own counters only: where they are, then
- * one after the other. Sources and their cost: docs/metrics.md.
+ * Two steps, so that a device that does not answer costs its own counters only: where they are,
+ * then one after the other. Sources and their cost: docs/metrics.md.
  */
 #ifndef ORBWEAVER_NODEAGENT_HOST_COUNTERS_H
 #define ORBWEAVER_NODEAGENT_HOST_COUNTERS_H

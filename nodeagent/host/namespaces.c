@@ -65,7 +65,10 @@ static bool is_number(const char *text)
 	return text[0] != '\0' && strlen(text) < 12 && strspn(text, "0123456789") == strlen(text);
 }
 
-/* "proc/42/ns/net" is the one kind of path that leads out of the root: a namespace has no name in any. */
+/*
+ * "proc/42/ns/net" is the one kind of path that leads out of the root: a namespace has no name in
+ * any.
+ */
 static int open_of_process(const struct host *host, const char *path)
 {
 	const char *slash = strrchr(path, '/');

@@ -178,7 +178,9 @@ int rdma_counters(struct host *host, uint32_t device, uint32_t port, json_t *cou
 		rdma_decode_counters(answer.data, answer.len, counters);
 		return 0;
 	}
-	/* nldev_stat_get_doit(), also for a device that is gone, of which there is nothing to tell. */
+	/*
+	 * nldev_stat_get_doit(), also for a device that is gone, of which there is nothing to tell.
+	 */
 	if (why.sys == EINVAL || why.sys == EOPNOTSUPP)
 		return 0;
 	*err = why;

@@ -59,8 +59,8 @@ void hostd_step(struct hostd *hostd, const json_t *step, hostd_done_fn done, voi
 void hostd_load(struct hostd *hostd, hostd_done_fn done, void *arg);
 void hostd_save(struct hostd *hostd, const json_t *state, hostd_done_fn done, void *arg);
 /*
- * counters_list() of these VFs (an array of PCI addresses; NULL: all), and counters_read() of one of
- * its devices. Both are for a hostd of meters (workers.h); deadlines HOSTD_DEVICES_MS and
+ * counters_list() of these VFs (an array of PCI addresses; NULL: all), and counters_read() of one
+ * of its devices. Both are for a hostd of meters (workers.h); deadlines HOSTD_DEVICES_MS and
  * HOSTD_COUNTERS_MS.
  */
 void hostd_devices(struct hostd *hostd, const json_t *vfs, hostd_done_fn done, void *arg);
@@ -73,7 +73,9 @@ void hostd_set_held(struct hostd *hostd, const json_t *held);
 enum {
 	/* Every namespace is entered, and every function looked at, some ten files each. */
 	HOSTD_DEVICES_MS = 2000,
-	/* A few milliseconds, unless firmware is in trouble or somebody makes VFs and has the lock. */
+	/*
+	 * A few milliseconds, unless firmware is in trouble or somebody makes VFs and has the lock.
+	 */
 	HOSTD_COUNTERS_MS = 1000,
 };
 

@@ -1132,7 +1132,7 @@ static void door_sleep(void *ctx, int ms)
 	(void)nanosleep(&time, NULL);
 }
 
-/* ---- ethtool, and namespaces ---- */
+/* ---- ethtool, and namespaces ----------------------------------------------------------------- */
 
 /* Those of mlx5 that matter (en_stats.c), with one of the thousands for channels. */
 static const char *const statistics[] = {
@@ -1234,7 +1234,7 @@ static int door_enter(void *ctx, int fd, struct err *err)
 	return 0;
 }
 
-/* ---- the tree ---- */
+/* ---- the tree -------------------------------------------------------------------------------- */
 
 static const struct host_doors doors = {
 	.write = door_write,

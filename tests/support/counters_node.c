@@ -1,12 +1,15 @@
 /*
  * The node agent on a node made of files whose devices have counted, and whose pods have VFs.
  *
- *	counters-node PFS VFS PODS FLAG...     flags of the agent; --host-root and --kubelet-dir are given to it
+ *	counters-node PFS VFS PODS FLAG...     flags of the agent; --host-root and --kubelet-dir are
+ * given to it
  *
- * So many mlx5 PFs with so many VFs each, RDMA in exclusive mode; the first VFs are net1 in namespaces of their own, run/netns/cni-0
- * and so on, and the kubelet's PodResources say that container main of pod ml/train-0 and so on has them. Beyond that there is no
- * kubelet. Linked from the agent's own objects, the program's main included: this file stands before main and before host_open.
- * Prints the agent's pid and the node's root folder; ends with the agent, and ends it on SIGTERM.
+ * So many mlx5 PFs with so many VFs each, RDMA in exclusive mode; the first VFs are net1 in
+ * namespaces of their own, run/netns/cni-0 and so on, and the kubelet's PodResources say that
+ * container main of pod ml/train-0 and so on has them. Beyond that there is no kubelet. Linked from
+ * the agent's own objects, the program's main included: this file stands before main and before
+ * host_open. Prints the agent's pid and the node's root folder; ends with the agent, and ends it on
+ * SIGTERM.
  */
 #include <signal.h>
 #include <stdio.h>

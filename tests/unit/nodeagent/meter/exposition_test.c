@@ -1,4 +1,7 @@
-/* What devices have counted, as text: one node in tests/golden-exposition, and the rules one by one. */
+/*
+ * What devices have counted, as text: one node in tests/golden-exposition, and the rules one by
+ * one.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

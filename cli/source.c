@@ -8,14 +8,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/session.h"
 #include "lib/base/clock.h"
 #include "lib/base/fs.h"
 #include "lib/base/rfc3339.h"
 #include "lib/json/json.h"
 #include "lib/json/yaml.h"
-#include "lib/kube/api.h"
-#include "lib/kube/auth/config.h"
-#include "lib/kube/client.h"
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/core/reconcile.h"
 #include "reconcilers/ipam/audit.h"
@@ -139,165 +137,39 @@ static int read_file(json_t *world, const char *const *kinds, const char *path, 
 
 /* ---- the API server -------------------------------------------------------------------------- */
 
-struct listing {
-	struct kube_client *client;
-	struct loop *loop;
-	json_t *world;
-	const char *const *kinds;      /* what is still to be listed */
-	struct kube_resource resource; /* the one at work */
-	struct err err;
-	bool has_failed;
-};
-
-static void list_page(struct listing *listing, const char *token);
-
-static void list_next(struct listing *listing)
+static void add_listed(void *arg, json_t *object)
 {
-	while (*listing->kinds && !find_resource(*listing->kinds, &listing->resource))
-		listing->kinds++;
-	if (*listing->kinds)
-		list_page(listing, NULL);
-	else
-		loop_stop(listing->loop);
+	auto_free char *key = json_key(object);
+
+	json_object_set(arg, key, object);
 }
 
-static void on_page(void *arg, json_t *list, const struct err *err)
+static int list_kinds(struct session *session, json_t *world, const char *const *kinds,
+		      struct err *err)
 {
-	struct listing *listing = arg;
-	const char *token = json_str_or(json_at(list, "metadata", "continue"), "");
-	bool is_absent =
-		err && (str_eq(err->reason, "NotServed") || str_eq(err->reason, "NotFound"));
-	json_t *object;
-	size_t i;
+	struct kube_resource resource;
 
-	/* Servers before 1.21 have budgets in that version only. */
-	if (is_absent && str_eq(listing->resource.group, "policy") &&
-	    str_eq(listing->resource.version, "v1")) {
-		listing->resource.version = "v1beta1";
-		list_page(listing, NULL);
-		return;
-	}
-	if (err && !is_absent) {
-		listing->err = *err;
-		(void)err_in(&listing->err, "list %s", listing->resource.plural);
-		listing->has_failed = true;
-		loop_stop(listing->loop);
-		return;
-	}
-	json_array_foreach (json_at(list, "items"), i, object) {
-		auto_free char *key = json_key(object);
-
-		json_object_set(json_need_object(listing->world, *listing->kinds), key, object);
-	}
-	if (*token) {
-		list_page(listing, token);
-		return;
-	}
-	listing->kinds++;
-	list_next(listing);
-}
-
-static void list_page(struct listing *listing, const char *token)
-{
-	auto_strbuf struct strbuf query = {0};
-
-	strbuf_adds(&query, PAGE);
-	if (token) {
-		strbuf_adds(&query, "&continue=");
-		kube_path_encode(&query, token);
-	}
-	kube_list(listing->client, &listing->resource, NULL, strbuf_str(&query), on_page, listing);
-}
-
-/* As kubectl does; what comes again, with another page, is said once. */
-static void on_warned(void *arg, const char *lines)
-{
-	struct strbuf *told = arg;
-
-	if (strstr(strbuf_str(told), lines))
-		return;
-	strbuf_adds(told, lines);
-	for (; *lines; lines += strcspn(lines, "\n") + 1)
-		(void)fprintf(stderr, "warning: %.*s\n", (int)strcspn(lines, "\n"), lines);
-}
-
-/* A connection for the time of one command. */
-struct session {
-	struct loop *loop;
-	struct kube_config config;
-	struct kube_client *client;
-	struct strbuf warned;
-};
-
-static int session_open(const struct cli *cli, struct session *s, struct err *err)
-{
-	const struct kube_config_source source = {
-		.kubeconfig = cli->kubeconfig,
-		.context = cli->context,
-		.envp = (const char *const *)environ,
-	};
-
-	*s = (struct session){0};
-	if (kube_config_load(&source, &s->config, err) < 0)
-		return -1;
-	s->loop = loop_new();
-	s->client = kube_client_new(s->loop, &s->config, NULL);
-	kube_client_set_warned(s->client, on_warned, &s->warned);
+	for (; *kinds; kinds++)
+		if (find_resource(*kinds, &resource) &&
+		    session_list(session, &resource, NULL, NULL, add_listed,
+				 json_need_object(world, *kinds), NULL, err) < 0)
+			return -1;
 	return 0;
-}
-
-static void session_close(struct session *s)
-{
-	kube_client_free(s->client);
-	loop_free(s->loop);
-	kube_config_done(&s->config);
-	strbuf_done(&s->warned);
-}
-
-/* A person waits: what cannot be reached at once is said at once. */
-static void on_hello(void *arg, const struct kube_response *response, const struct err *err)
-{
-	struct listing *listing = arg;
-
-	if (err && response->status == 0) {
-		listing->err = *err;
-		listing->has_failed = true;
-	}
-	loop_stop(listing->loop);
-}
-
-static void say_hello(struct listing *listing)
-{
-	kube_call(listing->client, &(struct kube_request){
-					   .verb = "get",
-					   .method = "GET",
-					   .path = "/version",
-					   .once = true,
-					   .done = on_hello,
-					   .arg = listing,
-				   });
-	loop_run(listing->loop);
 }
 
 static int read_server(const struct cli *cli, json_t *world, const char *const *kinds,
 		       struct err *err)
 {
-	struct listing listing = {.world = world, .kinds = kinds};
 	struct session session;
+	int result;
 
 	if (session_open(cli, &session, err) < 0)
 		return -1;
-	listing.loop = session.loop;
-	listing.client = session.client;
-	say_hello(&listing);
-	if (!listing.has_failed) {
-		list_next(&listing);
-		loop_run(session.loop);
-	}
+	result = session_hello(&session, NULL, err);
+	if (result == 0)
+		result = list_kinds(&session, world, kinds, err);
 	session_close(&session);
-	if (listing.has_failed)
-		*err = listing.err;
-	return listing.has_failed ? -1 : 0;
+	return result;
 }
 
 /* ---- writes ---------------------------------------------------------------------------------- */

@@ -51,6 +51,7 @@ all: programs man
 # Every .c file of the folder belongs to it. `make layers` checks that includes go only where the second argument allows.
 
 LIBRARIES :=
+STATIC_LIBS :=
 define library
 LIBRARIES += $(1)
 uses.$(1) := $(2)
@@ -74,7 +75,8 @@ RECONCILERS := $(addprefix reconcilers/,admission ipam maintenance spider sriov 
 include $(sort $(wildcard $(addsuffix module.mk,lib/*/ lib/*/*/ reconcilers/*/ operator/ cli/ cli/*/ cni/ nodeagent/ nodeagent/*/)))
 
 ALL_PACKAGES := $(sort $(foreach l,$(LIBRARIES),$(packages.$(l))))
-LIBS = $(shell pkg-config --libs $(ALL_PACKAGES))
+# First those of which a program takes only what it calls.
+LIBS = $(STATIC_LIBS) $(shell pkg-config --libs $(ALL_PACKAGES))
 LINK = $(Q)$(if $(V)$(quiet),,printf '  %-7s %s\n' LD '$@';) $(CC) $(CFLAGS.$(VARIANT)) $(LDFLAGS.$(VARIANT)) -o $@ $(filter %.o,$^) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group \
 	$(LIBS) $(EXTRA_LIBS)
 ARCHIVES = $(foreach l,$(LIBRARIES),$(OUT)/$(l).a)

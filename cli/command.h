@@ -12,6 +12,12 @@
 #include "lib/base/err.h"
 #include "lib/base/str.h"
 
+/*
+ * In a world that comes from a support dump, beside the kinds: its index, with the "time" at which
+ * it was made and the settings of the "operator".
+ */
+#define CLI_DUMP "dump"
+
 /* Exit statuses, documented in docs/command-line.md. */
 enum cli_status {
 	CLI_OK = 0,
@@ -86,11 +92,12 @@ struct cli {
 	const char *kubeconfig; /* NULL: as kubectl finds it */
 	const char *context;
 	const char *ns;           /* of objects that are named without one */
-	const char *config_ns;    /* of the ConfigMap spiderpool-conf */
+	const char *config_ns;    /* of the ConfigMap spiderpool-conf; never NULL once it runs */
 	const char *operator_ns;  /* NULL: that of the NodeStates */
 	const char *policy_ns;    /* as the operator's --policy-namespaces; NULL: none */
 	const char *const *files; /* of -f, ends with NULL; NULL: ask the cluster */
 	enum cli_output output;
+	const char *to;        /* what -o names where command->to; NULL: nothing */
 	bool repair;           /* --repair: mend what can be mended */
 	bool local;            /* --local: this host, no cluster */
 	bool compare;          /* --compare: only what differs among nodes */
@@ -114,6 +121,7 @@ struct cli_command {
 	const struct cli_field *fields; /* of that document, besides apiVersion and kind */
 	const char
 		*completes; /* kind whose keys, or blank-separated words that, may be arguments */
+	const char *to; /* what -o names instead of a format: "FILE.tar.gz|DIR"; NULL: a format */
 	size_t args_min, args_max;
 	unsigned int takes; /* special flags, 1 << FLAG_…: --repair and the like */
 	cli_run_fn *run;

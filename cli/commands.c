@@ -13,6 +13,7 @@
 #include "cli/plan.h"
 #include "cli/report.h"
 #include "cli/status.h"
+#include "cli/support_dump.h"
 #include "cli/usage.h"
 #include "reconcilers/core/kinds.h"
 
@@ -306,6 +307,25 @@ const struct cli_command cli_commands[] = {
 		.fields = report_fields,
 		.args_max = 1,
 		.run = report_run,
+	},
+	{
+		.name = "support dump",
+		.arguments = "",
+		.summary =
+			"what somebody else needs to understand a cluster's trouble, without its "
+			"secrets",
+		.help = "-o names a file that ends in .tar.gz, or a new folder; default: "
+			"orbweaver-dump-TIME.tar.gz here.\n"
+			"In it: objects that operator, agents and these commands read, versions, "
+			"metrics, health and logs of\n"
+			"operator and agents. No Secrets, environments, commands or volumes; of "
+			"annotations those that\n"
+			"somebody here reads. What cannot be read is a line on stderr and in "
+			"index.json; exit status 1 then.\n"
+			"-f takes a dump wherever it takes files; `replay` decides on one.\n",
+		.kinds = no_kinds,
+		.to = "FILE.tar.gz|DIR",
+		.run = support_dump_run,
 	},
 	{
 		.name = "completion",

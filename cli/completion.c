@@ -195,9 +195,9 @@ static void offer_names(struct line *line, const struct cli_command *command)
 		offer(line, key, strlen(key), "");
 }
 
-static void offer_value(const struct line *line)
+static void offer_value(const struct line *line, const struct cli_command *command)
 {
-	if (line->open == &cli_flags[FLAG_OUTPUT])
+	if (line->open == &cli_flags[FLAG_OUTPUT] && !(command && command->to))
 		for (const char *at = line->open->value; *at; at += *at == '|') {
 			size_t len = strcspn(at, "|");
 
@@ -219,7 +219,7 @@ static void offer_flags(const struct line *line, const struct cli_command *comma
 
 int completion_answer(char *const *words, size_t n)
 {
-	struct line line = {.cli = {.ns = "default", .config_ns = "spiderpool"}};
+	struct line line = {.cli = {.ns = "default"}};
 	const struct cli_command *command;
 	bool with_files = false;
 	size_t used;
@@ -227,15 +227,17 @@ int completion_answer(char *const *words, size_t n)
 	read_words(&line, words, n);
 	command = cli_command_find(line.kept, line.n, &used);
 	if (line.open) {
-		offer_value(&line);
-		with_files = strstr(line.open->value, "FILE") != NULL;
+		offer_value(&line, command);
+		with_files = strstr(line.open->value, "FILE") ||
+			     (line.open == &cli_flags[FLAG_OUTPUT] && command && command->to);
 	} else if (line.last[0] == '-') {
 		offer_flags(&line, command);
 	} else {
 		offer_commands(&line);
 		if (command && command->completes && line.n - used < command->args_max)
 			offer_names(&line, command);
-		with_files = command && strstr(command->arguments, "FILE");
+		with_files = command && (strstr(command->arguments, "FILE") ||
+					 strstr(command->arguments, "DUMP"));
 	}
 	puts(with_files ? ":0" : ":4");
 	return CLI_OK;

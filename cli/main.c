@@ -27,6 +27,7 @@ struct arguments {
 	const char *files[FILES_MAX + 1];
 	size_t files_len;
 	const struct cli_command *command;
+	const char *output; /* of -o; NULL: it was not given */
 	unsigned int given; /* 1 << FLAG_… */
 	bool help, version;
 };
@@ -87,7 +88,8 @@ static int take_flag(struct arguments *a, enum cli_flag_index flag, const char *
 	case FLAG_FILENAME:
 		return take_file(a, value, err);
 	case FLAG_OUTPUT:
-		return take_output(a, value, err);
+		a->output = value;
+		return 0;
 	case FLAG_NAMESPACE:
 		a->cli.ns = value;
 		return 0;
@@ -175,6 +177,10 @@ static int parse(int argc, char **argv, struct arguments *a, struct err *err)
 	if (a->cli.args_len < a->command->args_min || a->cli.args_len > a->command->args_max)
 		return err_set(err, ERR_INVALID, "BadUsage", "usage: orbweaver %s %s",
 			       a->command->name, a->command->arguments);
+	if (a->command->to)
+		a->cli.to = a->output;
+	else if (a->output && take_output(a, a->output, err) < 0)
+		return -1;
 	if (a->cli.output != CLI_TABLE && !a->command->document)
 		return err_set(err, ERR_INVALID, "BadUsage", "--output does not go with %s",
 			       a->command->name);
@@ -205,6 +211,8 @@ static int run(struct arguments *a)
 	if (!world)
 		return complain(&err, CLI_FAILED);
 	a->cli.world = world;
+	if (!a->cli.config_ns)
+		a->cli.config_ns = source_config_namespace(world);
 	if (a->command->run(&a->cli, &out, &status, &err) < 0)
 		return complain(&err, err.class == ERR_INVALID ? CLI_USAGE : CLI_FAILED);
 	if (fwrite(strbuf_str(&out), 1, out.len, stdout) != out.len || fflush(stdout) != 0) {
@@ -237,8 +245,7 @@ static bool is_asked_by_kubectl(const char *program)
 
 int main(int argc, char **argv)
 {
-	struct arguments a = {
-		.cli = {.ns = "default", .config_ns = "spiderpool", .host_root = "/"}};
+	struct arguments a = {.cli = {.ns = "default", .host_root = "/"}};
 	struct err err = {0};
 
 	mem_tune();

@@ -147,10 +147,8 @@ static void on_page(void *arg, json_t *list, const struct err *err)
 	}
 	listing->is_absent = is_absent;
 	listing->has_failed = err && !is_absent;
-	if (listing->has_failed) {
+	if (listing->has_failed)
 		listing->err = *err;
-		(void)err_in(&listing->err, "list %s", listing->resource.plural);
-	}
 	json_array_foreach (json_at(list, "items"), i, object)
 		listing->fn(listing->arg, object);
 	if (*token)

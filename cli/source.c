@@ -9,11 +9,14 @@
 #include <unistd.h>
 
 #include "cli/session.h"
+#include "cli/support/bundle.h"
+#include "cli/support_list.h"
 #include "lib/base/clock.h"
 #include "lib/base/fs.h"
 #include "lib/base/rfc3339.h"
 #include "lib/json/json.h"
 #include "lib/json/yaml.h"
+#include "operator/kinds.h"
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/core/reconcile.h"
 #include "reconcilers/ipam/audit.h"
@@ -31,6 +34,17 @@ static const struct kube_resource more[] = {
 	{"kubevirt.io", "v1", KIND_VIRTUAL_MACHINE, "VirtualMachine", true},
 };
 
+/* Of other projects, which the operator looks at. */
+static bool find_mirrored(const char *plural, struct kube_resource *ret)
+{
+	for (const struct operator_kind *row = operator_kinds; row->kind; row++)
+		if (str_eq(row->resource.plural, plural)) {
+			*ret = row->resource;
+			return true;
+		}
+	return false;
+}
+
 static bool find_resource(const char *id, struct kube_resource *ret)
 {
 	const struct kind_info *kind = kind_find(id);
@@ -42,7 +56,7 @@ static bool find_resource(const char *id, struct kube_resource *ret)
 		}
 	}
 	if (!kind)
-		return false;
+		return find_mirrored(id, ret);
 	*ret = (struct kube_resource){kind->group, kind->version, kind->id, kind->kind,
 				      kind->namespaced};
 	return true;
@@ -135,6 +149,87 @@ static int read_file(json_t *world, const char *const *kinds, const char *path, 
 	return n;
 }
 
+/* ---- support dumps --------------------------------------------------------------------------- */
+
+struct unpacking {
+	json_t *world;
+	const char *const *kinds;
+};
+
+static const char *kind_of_part(const struct unpacking *u, const char *name)
+{
+	for (size_t i = 0; u->kinds[i]; i++) {
+		struct kube_resource resource;
+		auto_free char *file = NULL;
+
+		if (find_resource(u->kinds[i], &resource))
+			file = support_file_name(&resource);
+		if (str_eq(file, name))
+			return u->kinds[i];
+	}
+	return NULL;
+}
+
+static bool wants_part(void *arg, const char *name)
+{
+	return str_eq(name, SUPPORT_INDEX) || kind_of_part(arg, name);
+}
+
+/* What decisions take from it is as it should be. */
+static int check_index(const json_t *index, struct err *err)
+{
+	const json_t *settings = json_at(index, "operator"), *list;
+	const char *text;
+	int64_t time;
+
+	if (!str_eq(json_str_at(index, "kind"), SUPPORT_KIND))
+		return err_set(err, ERR_INVALID, "BadDump",
+			       SUPPORT_INDEX ": is not of kind " SUPPORT_KIND);
+	if (!rfc3339_read(json_str_or(json_at(index, "time"), ""), &time))
+		return err_set(err, ERR_INVALID, "BadDump", SUPPORT_INDEX ": time: is none");
+	if (json_get_str(settings, "operator", "namespace", "", &text, err) < 0 ||
+	    json_get_str(settings, "operator", "configNamespace", "", &text, err) < 0 ||
+	    json_get_str(settings, "operator", "resourcePrefix", "", &text, err) < 0 ||
+	    json_get_strings(settings, "operator", "policyNamespaces", &list, err) < 0)
+		return err_in(err, SUPPORT_INDEX);
+	return 0;
+}
+
+static int take_part(void *arg, const char *name, const char *text, size_t len, struct err *err)
+{
+	struct unpacking *u = arg;
+	json_auto_t *value = json_parse(text, len, err);
+	json_t *object;
+	size_t i;
+
+	if (!value)
+		return err_in(err, "%s", name);
+	if (str_eq(name, SUPPORT_INDEX)) {
+		json_object_set(u->world, CLI_DUMP, value);
+		return check_index(value, err);
+	}
+	if (!json_is_array(json_at(value, "items")))
+		return err_set(err, ERR_INVALID, "BadDump", "%s: is no list", name);
+	json_array_foreach (json_at(value, "items"), i, object)
+		if (!*json_name(object) || !add_object(u->world, u->kinds, object))
+			return err_set(err, ERR_INVALID, "BadDump", "%s: items[%zu]: is no %s",
+				       name, i, kind_of_part(u, name));
+	return 0;
+}
+
+static int read_dump(json_t *world, const char *const *kinds, const char *path, struct err *err)
+{
+	struct unpacking unpacking = {world, kinds};
+	const struct bundle_reader reader = {wants_part, take_part, &unpacking};
+
+	if (bundle_read(path, &reader, err) < 0)
+		return -1;
+	if (!json_at(world, CLI_DUMP))
+		return err_set(err, ERR_INVALID, "BadDump",
+			       "%s: no support dump: there is no " SUPPORT_INDEX " in it", path);
+	return 0;
+}
+
 /* ---- the API server -------------------------------------------------------------------------- */
 
 static void add_listed(void *arg, json_t *object)
@@ -153,7 +248,7 @@ static int list_kinds(struct session *session, json_t *world, const char *const 
 		if (find_resource(*kinds, &resource) &&
 		    session_list(session, &resource, NULL, NULL, add_listed,
 				 json_need_object(world, *kinds), NULL, err) < 0)
-			return -1;
+			return err_in(err, "list %s", resource.plural);
 	return 0;
 }
 
@@ -273,9 +368,13 @@ json_t *source_read(const struct cli *cli, const char *const *kinds, struct err 
 		return json_incref(world);
 	if (!cli->files)
 		return read_server(cli, world, kinds, err) < 0 ? NULL : json_incref(world);
-	for (size_t i = 0; cli->files[i]; i++)
-		if (read_file(world, kinds, cli->files[i], NULL, err) < 0)
+	for (size_t i = 0; cli->files[i]; i++) {
+		const char *path = cli->files[i];
+
+		if ((bundle_is(path) ? read_dump(world, kinds, path, err)
+				     : read_file(world, kinds, path, NULL, err)) < 0)
 			return NULL;
+	}
 	return json_incref(world);
 }
 
@@ -287,36 +386,61 @@ int source_overlay(const struct cli *cli, json_t *world, const char *const *kind
 
 /* ---- what the SR-IOV side decides on --------------------------------------------------------- */
 
+/* What a dump knows of the operator; NULL: it is none. */
+static const json_t *dumped(const json_t *world)
+{
+	return json_at(world, CLI_DUMP, "operator");
+}
+
+const char *source_config_namespace(const json_t *world)
+{
+	return json_str_or(json_at(dumped(world), "configNamespace"), "spiderpool");
+}
+
 /* The NodeStates' namespace is the operator's. */
 static char *operator_namespace(const struct cli *cli)
 {
+	const char *told = json_str_at(dumped(cli->world), "namespace");
 	json_t *state;
 	const char *key;
 
-	if (cli->operator_ns)
-		return str_dup(cli->operator_ns);
+	if (cli->operator_ns || told)
+		return str_dup(cli->operator_ns ? cli->operator_ns : told);
 	json_each (world_kind(cli->world, KIND_NODE_STATE), key, state)
 		return str_dup(json_str_or(json_at(state, "metadata", "namespace"), ""));
 	return str_dup("orbweaver-system");
 }
 
-static void put_env(const struct cli *cli, json_t *world)
+/* Which namespaces besides its own may command nodes. */
+static json_t *trusted_namespaces(const struct cli *cli)
 {
-	json_t *env = json_need_object(world, "env"), *trusted = json_array();
-	auto_free char *ns = operator_namespace(cli);
-	char now[RFC3339_SIZE];
+	const json_t *told = json_at(dumped(cli->world), "policyNamespaces");
+	json_t *trusted = json_array();
 
+	if (!cli->policy_ns && told)
+		json_array_extend(trusted, (json_t *)told);
 	for (const char *at = cli->policy_ns; at && *at; at += strspn(at, ",")) {
 		size_t len = strcspn(at, ",");
 
 		json_array_append_new(trusted, json_stringn(at, len));
 		at += len;
 	}
+	return trusted;
+}
+
+static void put_env(const struct cli *cli, json_t *world)
+{
+	json_t *env = json_need_object(world, "env");
+	auto_free char *ns = operator_namespace(cli);
+	char now[RFC3339_SIZE];
+
 	rfc3339_write(clock_wall_us(), now);
-	json_put_str(env, "now", now);
+	/* What stands in a dump is as old as the dump. */
+	json_put_str(env, "now", json_str_or(json_at(cli->world, CLI_DUMP, "time"), now));
 	json_put_str(env, "namespace", ns);
-	json_put_str(env, "resourcePrefix", "spidernet.io");
-	json_put(env, "policyNamespaces", trusted);
+	json_put_str(env, "resourcePrefix",
+		     json_str_or(json_at(dumped(cli->world), "resourcePrefix"), "spidernet.io"));
+	json_put(env, "policyNamespaces", trusted_namespaces(cli));
 }
 
 json_t *source_world(const struct cli *cli)

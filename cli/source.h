@@ -10,9 +10,10 @@
 
 /*
  * Gather all objects of these kinds: { "<kind id>": { "<key>": object } }, new. A kind that the
- * server does not have is empty. NULL with err:
- *	ERR_INVALID	a file is no YAML or JSON of Kubernetes objects, or there is no usable
- *                      kubeconfig
+ * server does not have is empty. Files may be support dumps; then there is CLI_DUMP, too. NULL with
+ * err:
+ *	ERR_INVALID	a file is no YAML or JSON of Kubernetes objects and no support dump, or
+ *                      there is no usable kubeconfig
  *	ERR_HOST	a file cannot be read
  *	ERR_TRANSIENT	the API server cannot be reached, or refuses ("Forbidden": the right that is
  *                      missing is named)
@@ -37,6 +38,9 @@ int source_overlay(const struct cli *cli, json_t *world, const char *const *kind
  */
 int source_apply(const struct cli *cli, const struct plan *plan, struct strbuf *out,
 		 struct err *err);
+
+/* Where the ConfigMap spiderpool-conf is, as far as the world tells. Borrowed. */
+const char *source_config_namespace(const json_t *world);
 
 /*
  * The world that was read, as a new one, with what the SR-IOV side decides on besides ("env": time,

@@ -9,10 +9,11 @@
 #include "lib/json/json.h"
 
 const struct cli_flag cli_flags[] = {
-	[FLAG_FILENAME] = {"filename", 'f', "FILE",
-			   "what `kubectl get ... -o yaml` printed, instead of a cluster; may be "
-			   "repeated; - is standard input",
-			   false},
+	[FLAG_FILENAME] =
+		{"filename", 'f', "FILE",
+		 "what `kubectl get ... -o yaml` printed, or a support dump, instead of a "
+		 "cluster; may be repeated; - is standard input",
+		 false},
 	[FLAG_NAMESPACE] = {"namespace", 'n', "NS",
 			    "of objects that are named without one (default: default)", false},
 	[FLAG_OUTPUT] = {"output", 'o', "table|json|yaml",
@@ -79,15 +80,23 @@ static void add_folded(struct strbuf *out, const char *text, size_t at)
 	strbuf_addc(out, '\n');
 }
 
-/* "-o, --output table|json|yaml" */
-static void add_flag_name(struct strbuf *out, const struct cli_flag *flag)
+/* Of a command whose -o names something else than a format. */
+static bool is_destination(const struct cli_flag *flag, const struct cli_command *command)
 {
+	return command && command->to && flag == &cli_flags[FLAG_OUTPUT];
+}
+
+/* "-o, --output table|json|yaml" */
+static void add_flag_name(struct strbuf *out, const struct cli_flag *flag,
+			  const struct cli_command *command)
+{
+	const char *value = is_destination(flag, command) ? command->to : flag->value;
+
 	if (flag->letter)
 		strbuf_addf(out, "-%c, ", flag->letter);
 	else
 		strbuf_adds(out, "    ");
-	strbuf_addf(out, "--%s%s%s", flag->name, flag->value ? " " : "",
-		    flag->value ? flag->value : "");
+	strbuf_addf(out, "--%s%s%s", flag->name, value ? " " : "", value ? value : "");
 }
 
 static void add_flags(struct strbuf *out, const struct cli_command *command)
@@ -100,9 +109,11 @@ static void add_flags(struct strbuf *out, const struct cli_command *command)
 
 		if (is_hidden_from(flag, command))
 			continue;
-		add_flag_name(&name, flag);
+		add_flag_name(&name, flag, command);
 		strbuf_addf(out, "  %-*s", ABOUT - 2, strbuf_str(&name));
-		add_folded(out, flag->about, ABOUT);
+		add_folded(out,
+			   is_destination(flag, command) ? "where it is written to" : flag->about,
+			   ABOUT);
 	}
 }
 
@@ -214,7 +225,7 @@ int usage_man(const struct cli *cli, struct strbuf *out, enum cli_status *ret_st
 	for (const struct cli_flag *flag = cli_flags; flag->name; flag++) {
 		auto_strbuf struct strbuf name = {0};
 
-		add_flag_name(&name, flag);
+		add_flag_name(&name, flag, NULL);
 		strbuf_adds(out, ".TP\n.B ");
 		add_roff(out, strbuf_str(&name) + strspn(strbuf_str(&name), " "));
 		strbuf_addc(out, '\n');

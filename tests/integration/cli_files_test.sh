@@ -233,16 +233,17 @@ t_ok "and is read again" says "no pod has a device of ours" 0 \
 
 echo "# completion, man page"
 complete_words() { "$cli" __complete "$@" | cut -f1 | xargs; }
-t_eq "commands by their beginning" "status schema :4" "$(complete_words s)"
+t_eq "commands by their beginning" "status support schema :4" "$(complete_words s)"
 t_eq "the second word of those that have one" "show who check explain :4" "$(complete_words ipam "")"
 t_eq "flags" "--context --config-namespace :4" "$(complete_words status --con)"
 t_eq "values of a flag" "json :4" "$(complete_words status -o j)"
 t_eq "files" ":0" "$(complete_words status -f "")"
+t_eq "files where -o is no format" ":0" "$(complete_words support dump -o "")"
 t_eq "names of objects" "ml/w-0 :4" "$(complete_words ledger -f "$tmp/node.yaml" m)"
 t_eq "no names without a cluster" ":4" "$(KUBECONFIG=$tmp/none complete_words ledger m)"
 t_eq "nothing behind the last argument" ":4" "$(complete_words ledger -f "$tmp/node.yaml" ml/w-0 "")"
 ln -s "$(realpath "$cli")" "$tmp/kubectl_complete-orbweaver"
-t_eq "for kubectl's plugins, too" "status schema :4" "$("$tmp/kubectl_complete-orbweaver" s | cut -f1 | xargs)"
+t_eq "for kubectl's plugins, too" "status support schema :4" "$("$tmp/kubectl_complete-orbweaver" s | cut -f1 | xargs)"
 ln -s "$(realpath "$cli")" "$tmp/orbweaver"
 in_bash() {
 	PATH=$tmp:$PATH bash -c 'source <(orbweaver completion bash); COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _orbweaver
@@ -296,5 +297,6 @@ t_eq "each of these is one line" "1 1 1" "$(for wrong in "status --fast" "ipam s
 	read -ra words <<<"$wrong"
 	{ "$cli" "${words[@]}" 2>&1 >/dev/null || true; } | wc -l
 done | xargs)"
+t_ok "help of a command whose -o is no format" says "--output FILE.tar.gz|DIR" 0 "$cli" support dump --help
 t_ok "help names every command" says "ipam explain" 0 "$cli" --help
 t_done

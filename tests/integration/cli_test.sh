@@ -38,4 +38,58 @@ t_ok "the ledger of a cluster without VFs" says "no pod has a device of ours" 0 
 t_ok "a plan of a cluster without policies" says "nothing changes on any node" 0 c plan
 t_ok "without rights: one line that names what is missing, status 3" says "list spiderippools" 3 \
 	"$cli" --kubeconfig "$stranger" ipam show
+
+echo "# support dumps"
+# An operator, and a pod that says it is that one: the API server's proxy goes to its address.
+address=$(hostname -I 2>/dev/null | tr ' ' '\n' | grep -m 1 -E '^[0-9.]+$' || true)
+port=$(o_free_port)
+o_start op --leader-elect=false --metrics-addr "${address:-127.0.0.1}:$port"
+o_wait_ready op
+k apply -f - >/dev/null <<END
+apiVersion: v1
+kind: Pod
+metadata: {name: operator-0, namespace: $POD_NAMESPACE, labels: {app.kubernetes.io/name: orbweaver-operator}}
+spec:
+  nodeName: n1
+  automountServiceAccountToken: false
+  containers:
+  - {name: operator, image: i, args: ["--metrics-addr=:$port", --debug-addr=127.0.0.1:6060, --policy-namespaces=default],
+     env: [{name: SECRET, value: hush}]}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: mine, namespace: $POD_NAMESPACE}
+stringData: {password: hush}
+END
+o_curl PATCH "/api/v1/namespaces/$POD_NAMESPACE/pods/operator-0/status" \
+	"{\"status\": {\"phase\": \"Running\", \"podIP\": \"${address:-10.0.0.1}\"}}" >/dev/null
+# missing TEXT COMMAND...: it ends with status 1, and one of its lines has the text.
+missing() {
+	local said
+
+	said=$(exits 1 "${@:2}") && grep -F -- "$1" <<<"$said"
+}
+t_ok "without kubelets logs are missing, which is a line and status 1" missing "not in the dump: operator-0 log" \
+	c support dump -o "$tmp/dump"
+index() { jq -r "$1" "$tmp/dump/index.json"; }
+t_eq "its settings are those of the operator" "$POD_NAMESPACE $POD_NAMESPACE default false" \
+	"$(index '.operator | "\(.namespace) \(.configNamespace) \(.policyNamespaces | join(",")) \(.webhooks)"')"
+t_ok "the server's version is there" test "$(index .server.gitVersion)" != null
+t_eq "a page that only the pod can reach is skipped, with what to do" 4 \
+	"$(index '[.parts[] | select(.skipped // "" | contains("kubectl port-forward"))] | length')"
+if [[ $address ]]; then
+	t_ok "metrics came by the API server" grep -q '^orbweaver_reconciles_total' "$tmp/dump/programs/operator-0/metrics.txt"
+else
+	t_skip "metrics came by the API server" "this machine has no address but loopback"
+fi
+t_eq "kinds that the server does not have are skipped" "the API server does not have this kind" \
+	"$(index '.parts[] | select(.what == "virtualmachines.kubevirt.io").skipped')"
+t_eq "all pods are there, and no secret" "ml/train-0 ml/train-1 $POD_NAMESPACE/operator-0" \
+	"$(jq -r '.items[].metadata | "\(.namespace)/\(.name)"' "$tmp/dump/objects/pods.json" | xargs)$(grep -rl hush "$tmp/dump" || true)"
+t_eq "the dump says what the cluster says" "$(c ipam show)" "$("$cli" ipam show -f "$tmp/dump")"
+t_ok "a dump without rights has nothing but an index, and is no failure to write" missing "not in the dump: nodes: nodes is forbidden" \
+	"$cli" --kubeconfig "$stranger" support dump -o "$tmp/nothing.tgz"
+t_eq "which says so for each part" true \
+	"$(tar -xzOf "$tmp/nothing.tgz" | jq '[.parts[].failed // .parts[].skipped] | length > 20 and all')"
+o_end op
 t_done

@@ -1,0 +1,318 @@
+/*
+ * One part after the other; what fails is a line. See the header.
+ */
+#include "cli/support_dump.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/source.h"
+#include "cli/support_internal.h"
+#include "cli/support_list.h"
+#include "lib/base/clock.h"
+#include "lib/base/rfc3339.h"
+#include "lib/json/json.h"
+#include "reconcilers/core/kinds.h"
+#include "reconcilers/core/reconcile.h"
+
+/* ---- the index ------------------------------------------------------------------------------- */
+
+static json_t *add_line(struct dump *dump, const char *what)
+{
+	json_t *line = json_object();
+
+	json_put_str(line, "what", what);
+	json_array_append_new(json_at(dump->index, "parts"), line);
+	return line;
+}
+
+int dump_add(struct dump *dump, const char *what, const char *file, const struct strbuf *text,
+	     int64_t items, struct err *err)
+{
+	json_t *line;
+
+	if (bundle_add(dump->bundle, file, strbuf_str(text), text->len, err) < 0) {
+		if (err->class != ERR_INVALID)
+			return -1;
+		dump_failed(dump, what, err);
+		return 0;
+	}
+	line = add_line(dump, what);
+	json_put_str(line, "file", file);
+	if (items >= 0)
+		json_put_int(line, "items", items);
+	json_put_int(line, "bytes", (int64_t)text->len);
+	return 0;
+}
+
+void dump_failed(struct dump *dump, const char *what, const struct err *err)
+{
+	json_put_str(add_line(dump, what), "failed", err->text);
+	dump->failed++;
+	dump_progress(dump, NULL);
+	fprintf(stderr, "orbweaver: not in the dump: %s: %s\n", what, err->text);
+}
+
+void dump_skipped(struct dump *dump, const char *what, const char *why)
+{
+	json_put_str(add_line(dump, what), "skipped", why);
+}
+
+void dump_progress(const struct dump *dump, const char *what)
+{
+	if (isatty(STDERR_FILENO))
+		fprintf(stderr, "\r\033[K%s%s", what ? "reading " : "", what ? what : "");
+}
+
+/* ---- objects --------------------------------------------------------------------------------- */
+
+/* One file of objects, while it is filled. */
+struct gathering {
+	struct dump *dump;
+	const struct support_selection *selection;
+	struct strbuf text;
+	int64_t items;
+};
+
+/* What other parts of the dump go by. */
+static void note_object(struct dump *dump, const char *plural, json_t *object)
+{
+	const char *program =
+		json_str_or(json_at(object, "metadata", "labels", "app.kubernetes.io/name"), "");
+
+	if (str_eq(plural, KIND_POD) &&
+	    (str_eq(program, OPERATOR_NAME) || str_eq(program, AGENT_NAME)))
+		json_array_append(dump->programs, object);
+	if (str_eq(plural, "configmaps") && str_eq(json_name(object), OPERATOR_NAME))
+		json_object_update(dump->settings, json_at(object, "data"));
+	if (str_eq(plural, KIND_NODE_STATE) &&
+	    !str_eq(json_str_at(object, "status", "syncStatus"), "Succeeded"))
+		json_put_bool(dump->troubled, json_name(object), true);
+}
+
+/* Lists of the API server leave the type out where the list says it. */
+static json_t *with_type(const struct kube_resource *resource, json_t *object)
+{
+	json_t *typed = json_copy(object);
+
+	json_put(typed, "apiVersion",
+		 json_fmt("%s%s%s", resource->group, *resource->group ? "/" : "",
+			  resource->version));
+	json_put_str(typed, "kind", resource->kind);
+	return typed;
+}
+
+static void gather_object(void *arg, json_t *object)
+{
+	struct gathering *g = arg;
+	const struct kube_resource *resource = &g->selection->resource;
+	json_auto_t *typed = with_type(resource, object), *kept = NULL;
+
+	note_object(g->dump, resource->plural, object);
+	kept = redact_object(g->dump->scrub, resource->plural, typed);
+	if (!kept)
+		return;
+	strbuf_adds(&g->text, g->items ? ",\n" : "\n");
+	json_write(kept, &g->text);
+	g->items++;
+}
+
+/* -f: objects of files. */
+static void gather_from_world(struct gathering *g)
+{
+	const char *kind = g->selection->resource.plural, *key;
+	json_t *object;
+
+	json_each (world_kind(g->dump->cli->world, kind), key, object)
+		if (!g->selection->name || str_eq(g->selection->name, json_name(object)))
+			gather_object(g, object);
+}
+
+/* ret_served: whether the API server has the kind. */
+static int gather_selection(struct gathering *g, bool *ret_served, struct err *err)
+{
+	auto_free char *selector = NULL;
+
+	if (!g->dump->session) {
+		gather_from_world(g);
+		*ret_served = true;
+		return 0;
+	}
+	if (g->selection->name)
+		selector = str_printf("fieldSelector=metadata.name%%3D%s", g->selection->name);
+	return session_list(g->dump->session, &g->selection->resource, NULL, selector,
+			    gather_object, g, ret_served, err);
+}
+
+/* All selections of one resource, n of them, become one file. */
+static int dump_objects(struct dump *dump, const struct support_selection *selections, size_t n,
+			struct err *err)
+{
+	const struct kube_resource *resource = &selections[0].resource;
+	auto_free char *name = support_resource_name(resource), *file = support_file_name(resource);
+	struct gathering g = {.dump = dump};
+	size_t succeeded = 0;
+	bool served = true;
+	int result = 0;
+
+	dump_progress(dump, name);
+	strbuf_addf(&g.text, "{\"apiVersion\":\"v1\",\"kind\":\"List\",\"items\":[");
+	for (size_t i = 0; i < n && served; i++) {
+		auto_free char *what = selections[i].name
+					       ? str_printf("%s %s", name, selections[i].name)
+					       : str_dup(name);
+		struct err failure = {0};
+
+		g.selection = &selections[i];
+		if (gather_selection(&g, &served, &failure) == 0)
+			succeeded++;
+		else
+			dump_failed(dump, what, &failure);
+	}
+	strbuf_adds(&g.text, "\n]}\n");
+	dump->objects += (size_t)g.items;
+	if (!served)
+		dump_skipped(dump, name, "the API server does not have this kind");
+	else if (succeeded > 0)
+		result = dump_add(dump, name, file, &g.text, g.items, err);
+	strbuf_done(&g.text);
+	return result;
+}
+
+static int dump_all_objects(struct dump *dump, struct err *err)
+{
+	struct support_selection list[SUPPORT_SELECTIONS_MAX];
+	size_t n = support_list(list), end;
+
+	for (size_t i = 0; i < n; i = end) {
+		for (end = i + 1; end < n; end++)
+			if (!support_same_resource(&list[i].resource, &list[end].resource))
+				break;
+		if (dump_objects(dump, &list[i], end - i, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* ---- the whole ------------------------------------------------------------------------------- */
+
+static int dump_index(struct dump *dump, struct err *err)
+{
+	auto_strbuf struct strbuf text = {0};
+	char *pretty;
+
+	json_put(dump->index, "operator", dump_settings(dump));
+	json_put_int(dump->index, "replaced", (int64_t)scrub_count(dump->scrub));
+	pretty = json_dumps(dump->index, JSON_INDENT(1));
+	strbuf_adds(&text, pretty);
+	strbuf_addc(&text, '\n');
+	free(pretty);
+	return bundle_add(dump->bundle, SUPPORT_INDEX, text.data, text.len, err);
+}
+
+static int fill(struct dump *dump, struct err *err)
+{
+	if (dump_all_objects(dump, err) < 0 || (dump->session && dump_programs(dump, err) < 0) ||
+	    dump_index(dump, err) < 0)
+		return -1;
+	dump_progress(dump, NULL);
+	return 0;
+}
+
+/* "orbweaver-dump-20260131T100000Z.tar.gz" */
+static char *default_name(const char *now)
+{
+	auto_strbuf struct strbuf name = {0};
+
+	strbuf_adds(&name, BUNDLE_TOP "-");
+	for (; *now; now++)
+		if (*now != '-' && *now != ':')
+			strbuf_addc(&name, *now);
+	strbuf_adds(&name, ".tar.gz");
+	return strbuf_take(&name);
+}
+
+static int write_dump(const struct cli *cli, struct session *session, json_t *version,
+		      struct strbuf *out, enum cli_status *ret_status, struct err *err)
+{
+	int64_t now_us = clock_wall_us();
+	struct dump dump = {.cli = cli, .session = session};
+	auto_free char *path = NULL;
+	char now[RFC3339_SIZE];
+	size_t size = 0;
+	int result;
+
+	rfc3339_write(now_us, now);
+	path = cli->to ? str_dup(cli->to) : default_name(now);
+	if (bundle_create(path, now_us, &dump.bundle, err) < 0)
+		return -1;
+	dump.scrub = scrub_new();
+	dump.programs = json_array();
+	dump.settings = json_object();
+	dump.troubled = json_object();
+	dump.index = json_pack("{s:s, s:s, s:s, s:s}", "apiVersion", CLI_API_VERSION, "kind",
+			       SUPPORT_KIND, "time", now, "version", ORBWEAVER_VERSION);
+	json_put(dump.index, "server", json_incref(version));
+	json_put(dump.index, "parts", json_array());
+	result = fill(&dump, err);
+	if (result == 0)
+		result = bundle_finish(dump.bundle, &size, err);
+	if (result == 0)
+		strbuf_addf(out, "%s: %zu objects, %zu parts, %zu of them missing, %zu KiB\n", path,
+			    dump.objects, json_array_size(json_at(dump.index, "parts")),
+			    dump.failed, (size + 1023) / 1024);
+	*ret_status = dump.failed > 0 ? CLI_FOUND : CLI_OK;
+	bundle_free(dump.bundle);
+	scrub_free(dump.scrub);
+	json_decref(dump.programs);
+	json_decref(dump.settings);
+	json_decref(dump.troubled);
+	json_decref(dump.index);
+	return result;
+}
+
+/* No argument is wrong: what it names cannot be read. */
+static int unreadable(struct err *err)
+{
+	err->class = ERR_HOST;
+	return -1;
+}
+
+/* With -f: what is in the files. */
+static int dump_files(const struct cli *cli, struct strbuf *out, enum cli_status *ret_status,
+		      struct err *err)
+{
+	struct support_selection list[SUPPORT_SELECTIONS_MAX];
+	const char *kinds[SUPPORT_SELECTIONS_MAX + 1] = {NULL};
+	size_t n = support_list(list), used = 0;
+	json_auto_t *world = NULL;
+	struct cli filled = *cli;
+
+	for (size_t i = 0; i < n; i++)
+		if (i == 0 || !str_eq(list[i].resource.plural, list[i - 1].resource.plural))
+			kinds[used++] = list[i].resource.plural;
+	world = source_read(cli, kinds, err);
+	if (!world)
+		return unreadable(err);
+	filled.world = world;
+	return write_dump(&filled, NULL, NULL, out, ret_status, err);
+}
+
+int support_dump_run(const struct cli *cli, struct strbuf *out, enum cli_status *ret_status,
+		     struct err *err)
+{
+	json_auto_t *version = NULL;
+	struct session session;
+	int result;
+
+	if (cli->files)
+		return dump_files(cli, out, ret_status, err);
+	if (session_open(cli, &session, err) < 0)
+		return unreadable(err);
+	result = session_hello(&session, &version, err);
+	if (result == 0)
+		result = write_dump(cli, &session, version, out, ret_status, err);
+	session_close(&session);
+	return result;
+}

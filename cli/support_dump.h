@@ -1,0 +1,12 @@
+/*
+ * The command `orbweaver support dump`: what somebody else needs to understand a cluster's trouble,
+ * without its secrets.
+ */
+#ifndef ORBWEAVER_CLI_SUPPORT_DUMP_H
+#define ORBWEAVER_CLI_SUPPORT_DUMP_H
+
+#include "cli/command.h"
+
+cli_run_fn support_dump_run;
+
+#endif

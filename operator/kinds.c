@@ -160,6 +160,24 @@ static void index_namespace_asking(const json_t *namespace, struct cache_values 
 		cache_index_value(values, MIRROR_ASKING);
 }
 
+/* ---- what servers select by queries ---------------------------------------------------------- */
+
+static bool runs(const json_t *pod)
+{
+	return str_eq(json_str_at(pod, "status", "phase"), "Running");
+}
+
+static bool is_bound(const json_t *pod)
+{
+	return !str_empty(json_str_at(pod, "spec", "nodeName"));
+}
+
+static bool is_controller_manager(const json_t *pod)
+{
+	return str_eq(json_str_at(pod, "metadata", "labels", "component"),
+		      MIRROR_CONTROLLER_MANAGER);
+}
+
 /* ---- the table ------------------------------------------------------------------------------- */
 
 static const splitter_path drop_common[] = {{"metadata", "managedFields"}};
@@ -268,6 +286,7 @@ const struct operator_kind operator_kinds[] = {
 		.kind = KIND_POD,
 		.on_demand = true,
 		.selector = "fieldSelector=status.phase%3DRunning",
+		.selects = runs,
 		DROP(drop_asking_pod),
 		.cache = {.wanted = inject_check_wants,
 			  .project = inject_check_project,
@@ -283,6 +302,7 @@ const struct operator_kind operator_kinds[] = {
 		.on_demand = true,
 		.resource = {"", "v1", "pods", "Pod", true},
 		.selector = "fieldSelector=spec.nodeName%21%3D",
+		.selects = is_bound,
 		DROP(drop_bound_pod),
 		.cache = {.wanted = assign_wants, .project = assign_project},
 		.changed = {bound_pod_changed},
@@ -367,6 +387,7 @@ const struct operator_kind operator_kinds[] = {
 		.optional = true,
 		.ns = "kube-system",
 		.selector = "labelSelector=component%3Dkube-controller-manager",
+		.selects = is_controller_manager,
 		.resource = {"", "v1", "pods", "Pod", true},
 		DROP(drop_pod),
 		.changed = {cluster_network_changed},

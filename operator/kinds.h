@@ -91,6 +91,8 @@ struct operator_kind {
 	const char *ns;           /* a fixed one */
 	const char *name;         /* only the object of this name */
 	const char *selector;     /* query of a list or watch */
+	/* The same as `selector`, for objects that come from elsewhere (mirror_show). */
+	bool (*selects)(const json_t *object);
 	/* A cluster need not have the kind; nothing waits for it. */
 	bool optional;
 	/* Only watched while somebody wants it (mirror_want). */

@@ -146,7 +146,7 @@ struct mirror *mirror_new(struct loop *loop, struct kube_client *client,
 	mirror->config = *config;
 	mirror->loop = loop;
 	mirror->client = client;
-	mirror->switching = deferred_new(loop, switch_informers, mirror);
+	mirror->switching = client ? deferred_new(loop, switch_informers, mirror) : NULL;
 	while (operator_kinds[mirror->n].kind)
 		mirror->n++;
 	mirror->kinds = mem_calloc(mirror->n, sizeof(*mirror->kinds));
@@ -155,7 +155,8 @@ struct mirror *mirror_new(struct loop *loop, struct kube_client *client,
 		mirror->kinds[i].mirrored = &operator_kinds[i];
 		open_kind(&mirror->kinds[i]);
 	}
-	switch_informers(mirror);
+	if (client)
+		switch_informers(mirror);
 	return mirror;
 }
 
@@ -185,7 +186,7 @@ bool mirror_is_synced(const struct mirror *mirror, const char *kind)
 {
 	const struct mirror_kind *k = find(mirror, kind);
 
-	if (!k || !k->wanted)
+	if (!k || !k->wanted || !mirror->client)
 		return k != NULL;
 	return k->absent || (k->informer && informer_is_synced(k->informer));
 }
@@ -198,7 +199,8 @@ void mirror_want(struct mirror *mirror, const char *kind, bool wanted)
 	if (k->wanted == wanted)
 		return;
 	k->wanted = wanted;
-	deferred_run(mirror->switching);
+	if (mirror->switching)
+		deferred_run(mirror->switching);
 }
 
 bool mirror_is_whole(const struct mirror *mirror, const char *kind)
@@ -236,6 +238,55 @@ void mirror_learn(struct mirror *mirror, const char *kind, json_t *object)
 
 	if (k && k->informer)
 		informer_learn(k->informer, object);
+}
+
+/* ---- objects from elsewhere ------------------------------------------------------------------ */
+
+/* Keys from here on; arrays on the way are looked through. */
+static void drop_path(json_t *value, const char *const *path)
+{
+	json_t *item;
+	size_t i;
+
+	if (json_is_array(value)) {
+		json_array_foreach (value, i, item)
+			drop_path(item, path);
+		return;
+	}
+	if (path[1])
+		drop_path(json_object_get(value, path[0]), path + 1);
+	else
+		json_object_del(value, path[0]);
+}
+
+static bool shows(const struct mirror_kind *kind, const struct kube_resource *resource,
+		  const json_t *object)
+{
+	const struct operator_kind *mirrored = kind->mirrored;
+	const char *ns = namespace_of(mirrored, &kind->mirror->config);
+
+	if (!kind->wanted || !str_eq(kind->resource.plural, resource->plural) ||
+	    !str_eq(kind->resource.group, resource->group))
+		return false;
+	return (!ns || str_eq(ns, json_namespace(object))) &&
+	       (!mirrored->name || str_eq(mirrored->name, json_name(object))) &&
+	       (!mirrored->selects || mirrored->selects(object));
+}
+
+void mirror_show(struct mirror *mirror, const struct kube_resource *resource, const json_t *object)
+{
+	assert(!mirror->client);
+	for (size_t i = 0; i < mirror->n; i++) {
+		const struct mirror_kind *kind = &mirror->kinds[i];
+		json_t *copy;
+
+		if (!shows(kind, resource, object))
+			continue;
+		copy = json_deep_copy(object);
+		for (size_t d = 0; d < kind->mirrored->n_drops; d++)
+			drop_path(copy, kind->mirrored->drops[d]);
+		cache_put(kind->cache, copy);
+	}
 }
 
 /* ---- worlds ---------------------------------------------------------------------------------- */

@@ -29,10 +29,20 @@ struct mirror_config {
 	void *arg;
 };
 
-/* Starts listing and watching at once. */
+/*
+ * Starts listing and watching at once. Without a client (NULL, the loop as well) it shows what
+ * mirror_show puts into it, and everything counts as listed.
+ */
 struct mirror *mirror_new(struct loop *loop, struct kube_client *client,
 			  const struct mirror_config *config);
 void mirror_free(struct mirror *mirror);
+
+/*
+ * Of a mirror without a client: the object, as the API server has it, is shown by all kinds that
+ * show objects like it and are wanted, each trimmed as if it had come from there. Borrowed, and not
+ * changed.
+ */
+void mirror_show(struct mirror *mirror, const struct kube_resource *resource, const json_t *object);
 
 /*
  * Watch a kind that is watched on demand from now on, or no more: then its cache is emptied in the

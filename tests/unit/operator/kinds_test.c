@@ -176,6 +176,13 @@ static void what_a_controller_needs_is_watched(void **state)
 	}
 }
 
+/* Objects that do not come from an API server are selected here (mirror_show). */
+static void what_a_server_selects_by_a_query_is_selected_here_alike(void **state)
+{
+	for (const struct operator_kind *row = operator_kinds; row->kind; row++)
+		assert_int_equal(row->selector != NULL, row->selects != NULL);
+}
+
 static void every_change_wakes_somebody(void **state)
 {
 	for (const struct operator_kind *row = operator_kinds; row->kind; row++)
@@ -189,6 +196,7 @@ int main(void)
 		cmocka_unit_test(a_kind_stands_in_it_once),
 		cmocka_unit_test(a_kind_that_users_write_is_watched_and_has_a_crd),
 		cmocka_unit_test(what_a_controller_needs_is_watched),
+		cmocka_unit_test(what_a_server_selects_by_a_query_is_selected_here_alike),
 		cmocka_unit_test(every_change_wakes_somebody),
 	};
 

@@ -1,0 +1,445 @@
+/*
+ * The manager's turn without its queues, pace and writes. See the header.
+ */
+#include "operator/rehearsal.h"
+
+#include <string.h>
+
+#include "lib/base/mem.h"
+#include "lib/base/str.h"
+#include "lib/json/json.h"
+#include "operator/applier.h"
+#include "operator/controllers.h"
+#include "operator/pod_demand.h"
+#include "operator/webhook_setup.h"
+#include "reconcilers/ipam/assign.h"
+#include "reconcilers/ipam/lifecycle.h"
+#include "reconcilers/maintenance/drain.h"
+#include "reconcilers/spider/ip_pool.h"
+
+/* The keys of a controller that are awake, in the order in which they were woken. */
+struct wakefulness {
+	json_t *keys;  /* { key: true } */
+	json_t *times; /* { key: how often it was decided } */
+	bool left_out;
+};
+
+struct rehearsal {
+	const struct rehearsal_config *config;
+	struct mirror *mirror;
+	struct reports *reports;
+	struct findings *findings;
+	struct controller_sources sources;
+	struct webhook_settings webhook;
+	struct pod_demand demand;
+	struct wakefulness controllers[CONTROLLER_COUNT];
+};
+
+/* ---- waking ---------------------------------------------------------------------------------- */
+
+static void wake(void *arg, enum controller_id id, const char *key)
+{
+	struct rehearsal *r = arg;
+	struct wakefulness *w = &r->controllers[id];
+	/* Pods that wait for addresses are one key, a thousand at a time. */
+	json_int_t max = id == CONTROLLER_ADDRESSES ? REHEARSAL_PASSES_MAX : REHEARSAL_TIMES_MAX;
+
+	if (!w->left_out && json_integer_value(json_object_get(w->times, key)) < max)
+		json_put_bool(w->keys, key, true);
+}
+
+static void on_changed(void *arg, const char *kind, const char *key, const json_t *old,
+		       const json_t *now)
+{
+	struct rehearsal *r = arg;
+
+	pod_demand_changed(&r->demand, kind, old, now);
+	controllers_map(&r->sources, kind, key, old, now, wake, r);
+}
+
+/* key: of a policy, or of a pool config behind POOL_REPORT_PREFIX */
+static void on_report_changed(void *arg, const char *key)
+{
+	if (str_starts(key, POOL_REPORT_PREFIX))
+		wake(arg, CONTROLLER_POOL_CONFIG, key + strlen(POOL_REPORT_PREFIX));
+	else
+		wake(arg, CONTROLLER_POLICY_STATUS, key);
+}
+
+/* ---- what is read of the API server before something is taken from a pod ---------------------- */
+
+/* [{"kind", "key"}, …] → { kind: { key: object, or null } } */
+static json_t *look(const struct rehearsal *r, const json_t *wanted)
+{
+	json_t *found = json_object(), *item, *object;
+	size_t i;
+
+	json_array_foreach (wanted, i, item) {
+		const char *kind = json_str_or(json_at(item, "kind"), "");
+		const char *key = json_str_or(json_at(item, "key"), "");
+
+		object = json_at(r->config->objects, kind, key);
+		json_object_set_new(json_need_object(found, kind), key,
+				    object ? json_deep_copy(object) : json_null());
+	}
+	return found;
+}
+
+static void on_look(struct rehearsal *r, const char *key, const json_t *wanted)
+{
+	json_auto_t *found = look(r, wanted);
+	json_t *objects, *object;
+	const char *kind, *name;
+
+	if (!str_eq(key, DRAIN_KEY)) {
+		boxes_put(r->sources.boxes, BOX_LIVE, key, found);
+		wake(r, CONTROLLER_ENDPOINT, key);
+		return;
+	}
+	json_each (found, kind, objects)
+		json_each (objects, name, object)
+			if (json_is_object(object))
+				drain_project(object);
+	json_put_int(found, "atMs", 0);
+	boxes_put(r->sources.boxes, BOX_DRAIN_LOOK, DRAIN_KEY, found);
+	wake(r, CONTROLLER_DRAIN, DRAIN_KEY);
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+/* As the manager hands messages on. */
+static void on_post(struct rehearsal *r, const json_t *op)
+{
+	const char *box = json_str_or(json_at(op, "box"), "");
+	const char *key = json_str_or(json_at(op, "key"), "");
+	json_t *value = json_at(op, "value");
+	struct boxes *boxes = r->sources.boxes;
+
+	if (str_eq(box, BOX_LOOK)) {
+		on_look(r, key, value);
+		return;
+	}
+	boxes_put(boxes, box, key, value);
+	if (str_eq(box, BOX_SHORT_POOL))
+		wake(r, CONTROLLER_IP_POOL, key);
+	else if (str_eq(box, BOX_EVICTIONS))
+		return;
+	else if (!value && str_eq(box, BOX_DECIDED) &&
+		 (boxes_get(boxes, BOX_LIVE, key) || boxes_get(boxes, BOX_STRAYS, key)))
+		wake(r, CONTROLLER_ENDPOINT, key);
+	else if (value && (str_eq(box, BOX_WAITING) || str_eq(box, BOX_ENDING)))
+		wake(r, CONTROLLER_ADDRESSES, ADDRESSES_KEY);
+	else if (value)
+		wake(r, CONTROLLER_ENDPOINT, key);
+}
+
+/* True when something else than before is found. */
+static bool on_finding(struct rehearsal *r, const json_t *op, const json_t *object)
+{
+	const char *kind = json_str_at(op, "kind"), *key = json_str_at(op, "key");
+
+	if (!findings_set(r->findings, kind, key, json_uid(object),
+			  object ? json_str_at(op, "reason") : NULL, json_str_at(op, "message")))
+		return false;
+	controllers_map_finding(&r->sources, kind, key, wake, r);
+	return object && json_at(op, "reason");
+}
+
+/* True when people are told of it. */
+static bool remember(struct rehearsal *r, enum controller_id id, const char *key, const json_t *op,
+		     const json_t *object)
+{
+	const char *what = json_str_at(op, "op");
+
+	if (str_eq(what, "finding"))
+		return on_finding(r, op, object);
+	if (str_eq(what, "report"))
+		reports_set(r->reports, json_str_at(op, "node"), json_at(op, "policies"),
+			    on_report_changed, r);
+	else if (str_eq(what, "post"))
+		on_post(r, op);
+	else if (str_eq(what, "requeue") && id == CONTROLLER_ADDRESSES)
+		wake(r, id, key);
+	return false;
+}
+
+/* ---- what an operation would change ----------------------------------------------------------- */
+
+/* A copy of the object with this member merged into it. Returns new. */
+static json_t *merged(const json_t *object, const char *member, const json_t *part)
+{
+	json_t *copy = json_deep_copy(object);
+	json_auto_t *patch = json_pack("{s:O}", member, part);
+
+	json_merge_patch(copy, patch);
+	return copy;
+}
+
+static void judge_apply(struct rehearsal_op *ret, const json_t *present, const json_t *op)
+{
+	json_auto_t *patch = NULL;
+	json_t *after;
+
+	if (!present) {
+		ret->does = "create";
+		ret->after = json_incref(json_at(op, "object"));
+		return;
+	}
+	patch = applier_patch(present, json_at(op, "object"));
+	if (!patch)
+		return;
+	after = json_deep_copy(present);
+	json_merge_patch(after, patch);
+	ret->does = "patch";
+	ret->after = after;
+}
+
+static void judge_status(struct rehearsal_op *ret, const json_t *present, const json_t *op)
+{
+	json_t *after;
+
+	if (!present || json_same(json_at(present, "status"), json_at(op, "status")))
+		return;
+	after = json_copy((json_t *)present);
+	json_object_set(after, "status", json_at(op, "status"));
+	ret->does = "status";
+	ret->after = after;
+}
+
+/* Members of the status or of the metadata. */
+static void judge_part(struct rehearsal_op *ret, const json_t *present, const char *member,
+		       const json_t *part, const char *does)
+{
+	if (!present || !json_merge_changes(json_object_get(present, member), part))
+		return;
+	ret->does = does;
+	ret->after = merged(present, member, part);
+}
+
+/* As the applier would. before and after are new. */
+static struct rehearsal_op judge(const json_t *op, const json_t *present)
+{
+	struct rehearsal_op ret = {.op = op, .before = json_incref((json_t *)present)};
+	const char *what = json_str_or(json_at(op, "op"), "");
+
+	if (str_eq(what, "apply"))
+		judge_apply(&ret, present, op);
+	else if (str_eq(what, "status"))
+		judge_status(&ret, present, op);
+	else if (str_eq(what, "status-part"))
+		judge_part(&ret, present, "status", json_at(op, "status"), "status");
+	else if (str_eq(what, "meta"))
+		judge_part(&ret, present, "metadata", json_at(op, "metadata"), "patch");
+	else if (str_eq(what, "delete") && present &&
+		 !json_at(present, "metadata", "deletionTimestamp"))
+		ret.does = "delete";
+	else if (str_eq(what, "evict"))
+		ret.does = "evict";
+	else if (str_eq(what, "event") && present)
+		ret.does = "event";
+	return ret;
+}
+
+/* ---- deciding -------------------------------------------------------------------------------- */
+
+static json_t *new_world(const struct rehearsal *r, const struct controller *controller,
+			 const char *key)
+{
+	json_t *world = json_object(), *env = json_need_object(world, "env");
+
+	json_put_str(env, "now", r->config->now);
+	json_put_str(env, "namespace", r->config->ns);
+	json_put_str(env, "resourcePrefix", r->config->resource_prefix);
+	json_put(env, "policyNamespaces", json_incref(r->config->policy_namespaces));
+	controller->gather(&r->sources, controller, key, world);
+	/* Time stands still; what was read was read now. */
+	if (json_at(env, "nowMs"))
+		json_put_int(env, "nowMs", 0);
+	return world;
+}
+
+/* Its namespace is being deleted: nothing is decided, finalizers are taken off. */
+static bool is_removed(const struct rehearsal *r)
+{
+	json_auto_t *ns = cache_get(mirror_cache(r->mirror, KIND_NAMESPACE), r->config->ns);
+
+	return json_at(ns, "metadata", "deletionTimestamp") != NULL;
+}
+
+static int make_plan(const struct rehearsal *r, const struct controller *controller,
+		     const char *key, struct plan *plan, struct err *err)
+{
+	json_auto_t *world = new_world(r, controller, key);
+	const json_t *object = world_get(world, controller->kind, key);
+
+	if (!is_removed(r))
+		return controller->reconcile(world, key, plan, err);
+	if (object && controller->finalizer)
+		plan_release(plan, controller->kind, key, object, controller->finalizer);
+	return 0;
+}
+
+static void decide(struct rehearsal *r, enum controller_id id, const char *key)
+{
+	const struct controller *controller = &controllers[id];
+	auto_plan struct plan plan = {0};
+	struct err err = {0};
+	struct rehearsal_step step = {.controller = controller->name, .key = key};
+	struct rehearsal_op *ops;
+
+	if (make_plan(r, controller, key, &plan, &err) < 0)
+		step.err = &err;
+	ops = mem_calloc(json_array_size(plan.ops) + 1, sizeof(*ops));
+	for (; step.n < json_array_size(plan.ops); step.n++) {
+		const json_t *op = json_array_get(plan.ops, step.n);
+		const struct cache *cache =
+			mirror_cache(r->mirror, json_str_or(json_at(op, "kind"), ""));
+		json_auto_t *present =
+			cache ? cache_get(cache, json_str_or(json_at(op, "key"), "")) : NULL;
+
+		ops[step.n] = judge(op, present);
+		if (remember(r, id, key, op, present))
+			ops[step.n].does = "finding";
+	}
+	step.ops = ops;
+	r->config->decided(r->config->arg, &step);
+	for (size_t i = 0; i < step.n; i++) {
+		json_decref((json_t *)ops[i].before);
+		json_decref((json_t *)ops[i].after);
+	}
+	mem_free(ops);
+}
+
+/* A summary waits for what it sums up. */
+static bool may_decide(const struct rehearsal *r, enum controller_id id)
+{
+	const struct controller *controller = &controllers[id];
+
+	return json_object_size(r->controllers[id].keys) > 0 &&
+	       (!controller->every_ms || controller->after == id ||
+		json_object_size(r->controllers[controller->after].keys) == 0);
+}
+
+/* One key; false when all sleep. */
+static bool decide_one(struct rehearsal *r)
+{
+	for (enum controller_id id = 0; id < CONTROLLER_COUNT; id++) {
+		struct wakefulness *w = &r->controllers[id];
+		auto_free char *key = NULL;
+
+		if (!may_decide(r, id))
+			continue;
+		key = str_dup(json_object_iter_key(json_object_iter(w->keys)));
+		json_object_del(w->keys, key);
+		json_put_int(w->times, key, json_integer_value(json_object_get(w->times, key)) + 1);
+		decide(r, id, key);
+		return true;
+	}
+	return false;
+}
+
+/* ---- the cluster ----------------------------------------------------------------------------- */
+
+/* Objects of each resource that some kind of the table shows. */
+static void show_all(struct rehearsal *r)
+{
+	for (const struct operator_kind *row = operator_kinds; row->kind; row++) {
+		const struct kube_resource *resource = mirror_resource(r->mirror, row->kind);
+		const char *key;
+		json_t *object;
+
+		json_each (json_at(r->config->objects, resource->plural), key, object)
+			mirror_show(r->mirror, resource, object);
+	}
+}
+
+static void leave_out(struct rehearsal *r)
+{
+	for (enum controller_id id = 0; id < CONTROLLER_COUNT; id++) {
+		const char *const *needs = controllers[id].needs;
+
+		for (size_t i = 0; i < CONTROLLER_MAX_NEEDS && needs[i]; i++) {
+			const struct operator_kind *row = operator_kind_find(needs[i]);
+
+			if (!str_eq(needs[i], MIRROR_CERTIFICATE) &&
+			    r->config->has(r->config->arg, row))
+				continue;
+			r->controllers[id].left_out = true;
+			r->config->left_out(r->config->arg, controllers[id].name, row);
+			break;
+		}
+	}
+}
+
+static void on_synced(void *arg, const char *kind)
+{
+}
+
+static void on_trouble(void *arg, const char *kind, const struct err *err)
+{
+}
+
+static void rehearsal_init(struct rehearsal *r, const struct rehearsal_config *config)
+{
+	r->config = config;
+	r->webhook.listen = config->webhooks ? "0" : NULL;
+	r->demand.listening = config->webhooks;
+	for (size_t i = 0; i < CONTROLLER_COUNT; i++)
+		r->controllers[i] = (struct wakefulness){json_object(), json_object(), false};
+	r->reports = reports_new();
+	r->findings = findings_new();
+	r->sources = (struct controller_sources){
+		.reports = r->reports,
+		.findings = r->findings,
+		.boxes = boxes_new(),
+		.pools = ip_pool_index_new(),
+		.resources = node_names_new(),
+		.links = node_names_new(),
+		.ns = config->ns,
+		.resource_prefix = config->resource_prefix,
+		.policy_namespaces = config->policy_namespaces,
+		.config_ns = config->config_ns,
+		.webhook = &r->webhook,
+	};
+	r->mirror = mirror_new(NULL, NULL,
+			       &(struct mirror_config){
+				       .ns = config->ns,
+				       .config_ns = config->config_ns,
+				       .changed = on_changed,
+				       .synced = on_synced,
+				       .trouble = on_trouble,
+				       .arg = r,
+			       });
+	r->sources.mirror = r->mirror;
+}
+
+static void rehearsal_done(struct rehearsal *r)
+{
+	mirror_free(r->mirror);
+	reports_free(r->reports);
+	findings_free(r->findings);
+	boxes_free(r->sources.boxes);
+	ip_pool_index_free(r->sources.pools);
+	node_names_free(r->sources.resources);
+	node_names_free(r->sources.links);
+	for (size_t i = 0; i < CONTROLLER_COUNT; i++) {
+		json_decref(r->controllers[i].keys);
+		json_decref(r->controllers[i].times);
+	}
+}
+
+void rehearse(const struct rehearsal_config *config)
+{
+	struct rehearsal r = {0};
+
+	rehearsal_init(&r, config);
+	leave_out(&r);
+	show_all(&r);
+	/* Pods are mirrored only where something else calls for it. */
+	mirror_want(r.mirror, KIND_POD, pod_demand_is_there(&r.demand));
+	mirror_want(r.mirror, KIND_BOUND_POD, r.demand.pools > 0);
+	show_all(&r);
+	while (decide_one(&r))
+		;
+	rehearsal_done(&r);
+}

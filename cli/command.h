@@ -112,16 +112,18 @@ typedef int cli_run_fn(const struct cli *cli, struct strbuf *out, enum cli_statu
 		       struct err *err);
 
 struct cli_command {
-	const char *name;         /* "ipam show" */
-	const char *arguments;    /* "[POOL...]" */
-	const char *summary;      /* one line */
-	const char *help;         /* some lines, each ending in \n */
-	const char *const *kinds; /* what its world has to have; ends with NULL */
+	const char *name;      /* "ipam show" */
+	const char *arguments; /* "[POOL...]" */
+	const char *summary;   /* one line */
+	const char *help;      /* some lines, each ending in \n */
+	const char *const
+		*kinds;       /* what its world has to have; ends with NULL. NULL: all of a dump */
 	const char *document; /* "Ledger": kind of what -o json|yaml prints; NULL: it has none */
 	const struct cli_field *fields; /* of that document, besides apiVersion and kind */
 	const char
 		*completes; /* kind whose keys, or blank-separated words that, may be arguments */
-	const char *to; /* what -o names instead of a format: "FILE.tar.gz|DIR"; NULL: a format */
+	const char *to;  /* what -o names instead of a format: "FILE.tar.gz|DIR"; NULL: a format */
+	bool reads_dump; /* its first argument is a file, as those of -f */
 	size_t args_min, args_max;
 	unsigned int takes; /* special flags, 1 << FLAG_…: --repair and the like */
 	cli_run_fn *run;

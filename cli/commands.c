@@ -11,6 +11,7 @@
 #include "cli/ipam.h"
 #include "cli/ledger.h"
 #include "cli/plan.h"
+#include "cli/replay.h"
 #include "cli/report.h"
 #include "cli/status.h"
 #include "cli/support_dump.h"
@@ -326,6 +327,27 @@ const struct cli_command cli_commands[] = {
 		.kinds = no_kinds,
 		.to = "FILE.tar.gz|DIR",
 		.run = support_dump_run,
+	},
+	{
+		.name = "replay",
+		.arguments = "DUMP [CONTROLLER | KEY]",
+		.summary = "what the operator would decide on a support dump, and what of it is "
+			   "not so "
+			   "there",
+		.help = "DUMP may be objects as well, as -f takes them; -f puts others in their "
+			"place. Decided is at the time of\n"
+			"the dump, key by key as after a start of the operator; nothing is carried "
+			"out, so each decision is the\n"
+			"one that is due. With CONTROLLER or KEY: those alone, also where nothing "
+			"would change.\n"
+			"Exit status 1 if the operator would write, delete or evict something, or "
+			"cannot decide.\n",
+		.document = "Replay",
+		.fields = replay_fields,
+		.reads_dump = true,
+		.args_min = 1,
+		.args_max = 2,
+		.run = replay_run,
 	},
 	{
 		.name = "completion",

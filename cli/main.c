@@ -155,6 +155,18 @@ static int parse_flags(int argc, char **argv, struct arguments *a, struct err *e
 	return 0;
 }
 
+/* The first argument is the first file: what -f names comes on top. */
+static int take_dump(struct arguments *a, struct err *err)
+{
+	if (take_file(a, a->cli.args[0], err) < 0)
+		return -1;
+	memmove(a->files + 1, a->files, (a->files_len - 1) * sizeof(a->files[0]));
+	a->files[0] = a->cli.args[0];
+	a->cli.args++;
+	a->cli.args_len--;
+	return 0;
+}
+
 static int parse(int argc, char **argv, struct arguments *a, struct err *err)
 {
 	size_t words = 0, rest;
@@ -177,6 +189,8 @@ static int parse(int argc, char **argv, struct arguments *a, struct err *err)
 	if (a->cli.args_len < a->command->args_min || a->cli.args_len > a->command->args_max)
 		return err_set(err, ERR_INVALID, "BadUsage", "usage: orbweaver %s %s",
 			       a->command->name, a->command->arguments);
+	if (a->command->reads_dump && take_dump(a, err) < 0)
+		return -1;
 	if (a->command->to)
 		a->cli.to = a->output;
 	else if (a->output && take_output(a, a->output, err) < 0)

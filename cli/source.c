@@ -358,9 +358,27 @@ int source_apply(const struct cli *cli, const struct plan *plan, struct strbuf *
 	return status;
 }
 
+/* Kinds of a dump, each once. */
+static void list_kinds_of_dump(const char *ret[SUPPORT_SELECTIONS_MAX + 1])
+{
+	struct support_selection list[SUPPORT_SELECTIONS_MAX];
+	size_t n = support_list(list);
+
+	for (size_t i = 0; i < n; i++)
+		if (i == 0 || !support_same_resource(&list[i].resource, &list[i - 1].resource))
+			*ret++ = list[i].resource.plural;
+	*ret = NULL;
+}
+
 json_t *source_read(const struct cli *cli, const char *const *kinds, struct err *err)
 {
+	const char *of_dump[SUPPORT_SELECTIONS_MAX + 1];
 	json_auto_t *world = json_object();
+
+	if (!kinds) {
+		list_kinds_of_dump(of_dump);
+		kinds = of_dump;
+	}
 
 	for (size_t i = 0; kinds[i]; i++)
 		json_need_object(world, kinds[i]);

@@ -9,7 +9,8 @@
 #include "reconcilers/core/plan.h"
 
 /*
- * Gather all objects of these kinds: { "<kind id>": { "<key>": object } }, new. A kind that the
+ * Gather all objects of these kinds, NULL: of those that a support dump has (by their plural
+ * names): { "<kind id>": { "<key>": object } }, new. A kind that the
  * server does not have is empty. Files may be support dumps; then there is CLI_DUMP, too. NULL with
  * err:
  *	ERR_INVALID	a file is no YAML or JSON of Kubernetes objects and no support dump, or

@@ -283,16 +283,9 @@ static int unreadable(struct err *err)
 static int dump_files(const struct cli *cli, struct strbuf *out, enum cli_status *ret_status,
 		      struct err *err)
 {
-	struct support_selection list[SUPPORT_SELECTIONS_MAX];
-	const char *kinds[SUPPORT_SELECTIONS_MAX + 1] = {NULL};
-	size_t n = support_list(list), used = 0;
-	json_auto_t *world = NULL;
+	json_auto_t *world = source_read(cli, NULL, err);
 	struct cli filled = *cli;
 
-	for (size_t i = 0; i < n; i++)
-		if (i == 0 || !str_eq(list[i].resource.plural, list[i - 1].resource.plural))
-			kinds[used++] = list[i].resource.plural;
-	world = source_read(cli, kinds, err);
 	if (!world)
 		return unreadable(err);
 	filled.world = world;

@@ -310,14 +310,29 @@ static void decide(struct rehearsal *r, enum controller_id id, const char *key)
 	mem_free(ops);
 }
 
-/* A summary waits for what it sums up. */
+static bool sleeps(const struct rehearsal *r, enum controller_id id)
+{
+	return json_object_size(r->controllers[id].keys) == 0;
+}
+
+/* Those with a pace of their own look at much at once: they wait for those that have none. */
+static bool others_sleep(const struct rehearsal *r)
+{
+	for (enum controller_id id = 0; id < CONTROLLER_COUNT; id++)
+		if (!controllers[id].every_ms && !sleeps(r, id))
+			return false;
+	return true;
+}
+
+/* And a summary for what it sums up. */
 static bool may_decide(const struct rehearsal *r, enum controller_id id)
 {
 	const struct controller *controller = &controllers[id];
 
-	return json_object_size(r->controllers[id].keys) > 0 &&
-	       (!controller->every_ms || controller->after == id ||
-		json_object_size(r->controllers[controller->after].keys) == 0);
+	if (sleeps(r, id))
+		return false;
+	return !controller->every_ms ||
+	       (others_sleep(r) && (controller->after == id || sleeps(r, controller->after)));
 }
 
 /* One key; false when all sleep. */

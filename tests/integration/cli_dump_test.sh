@@ -85,6 +85,7 @@ reason: Pulled
 message: hush-21
 END
 files=(-f "$tmp/objects.yaml" -f "$tmp/secrets.yaml")
+printf 'apiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n' >"$tmp/empty.yaml"
 
 echo "# dumps"
 t_ok "a dump of files is a folder" says "$tmp/dir: 13 objects" 0 "$cli" support dump "${files[@]}" -o "$tmp/dir"
@@ -117,6 +118,61 @@ for each in "ipam show" "ipam check" "ipam explain ml/train-1" "ledger" "status"
 		"$("$cli" "${command[@]}" -f "$tmp/dump.tar.gz" 2>&1 || true)"
 done
 t_ok "a folder is as good" says "10.6.0.10" 0 "$cli" ipam who ml/train-0 -f "$tmp/dir"
+
+echo "# replay"
+# A node with 2 VFs of a policy that asks for 4 now, and a pod that waits for an address.
+cat >"$tmp/node.yaml" <<'END'
+apiVersion: v1
+kind: Node
+metadata: {name: w1}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: ml}
+---
+apiVersion: sriovnetwork.openshift.io/v1
+kind: SriovNetworkNodePolicy
+metadata: {name: rail, namespace: orbweaver-system, generation: 2}
+spec: {resourceName: rail, numVfs: 4, priority: 10, nicSelector: {pfNames: [ens1f0]}, nodeSelector: {}}
+---
+apiVersion: sriovnetwork.openshift.io/v1
+kind: SriovNetworkNodeState
+metadata: {name: w1, namespace: orbweaver-system, generation: 1}
+spec:
+  interfaces:
+  - {pciAddress: "0000:3b:00.0", name: ens1f0, numVfs: 2,
+     vfGroups: [{resourceName: rail, deviceType: netdevice, vfRange: 0-1, policyName: rail, policyNamespace: orbweaver-system}]}
+status:
+  syncStatus: Succeeded
+  observedGeneration: 1
+  interfaces: [{pciAddress: "0000:3b:00.0", name: ens1f0, vendor: 15b3, deviceID: "1017", driver: mlx5_core, linkType: ETH,
+    mtu: 1500, numVfs: 2, totalvfs: 8, Vfs: [{vfID: 0, pciAddress: "0000:3b:00.2"}, {vfID: 1, pciAddress: "0000:3b:00.3"}]}]
+END
+t_ok "its dump" says "0 of them missing" 0 "$cli" support dump -f "$tmp/node.yaml" "${files[@]}" -o "$tmp/replay.tgz"
+r() { "$cli" replay "$tmp/replay.tgz" "$@"; }
+t_ok "a NodeState as it is, and as it would be: status 1" says "spec.interfaces[0000:3b:00.0].numVfs: 2 -> 4" 1 r
+t_ok "one key alone" says "patch  SriovNetworkNodeState orbweaver-system/w1" 1 r w1
+t_ok "a pod without an address would get one, from a ledger" says 'status.allocatedIPs: ' 1 r addresses
+t_ok "and its endpoint" says "create  SpiderEndpoint ml/noisy" 1 r endpoint
+t_eq "the plan is there as reconcilers make it" "apply sriovnetworknodestates 4" "$({ r w1 -o json || true; } |
+	jq -r '.steps[].plan[] | select(.op == "apply") | "\(.op) \(.kind) \(.object.spec.interfaces[0].numVfs)"')"
+t_eq "decided is at the time of the dump" "$(tar -xzOf "$tmp/replay.tgz" orbweaver-dump/index.json | jq -r .time)" \
+	"$({ r -o json || true; } | jq -r .time)"
+t_eq "the same again, byte by byte" "$({ r -o json || true; } | sha256sum)" "$({ r -o json || true; } | sha256sum)"
+t_ok "what looks at Secrets is left out" says "looks at a Secret" 1 r
+t_ok "-f puts other objects in the place of those of a dump" says "numVfs: 2 -> 3" 1 r w1 -f <(sed 's/numVfs: 4/numVfs: 3/' "$tmp/node.yaml")
+t_ok "objects of files are as good as a dump" says "numVfs: 2 -> 4" 1 "$cli" replay "$tmp/node.yaml"
+t_ok "nothing to do is status 0" says "0 of them about what is not so" 0 "$cli" replay "$tmp/empty.yaml"
+t_ok "a key that is nobody's (DecisionNotFound)" says "nothing is decided about that key" 2 r nosuch
+t_ok "a dump is missing" says "usage: orbweaver replay DUMP" 2 "$cli" replay
+t_ok "a dump that is not there is status 3" says "nosuch.tgz" 3 "$cli" replay "$tmp/nosuch.tgz"
+mkdir "$tmp/partial" && tar -xzf "$tmp/replay.tgz" -C "$tmp/partial"
+jq '(.parts[] | select(.what == "nodes")) = {what: "nodes", failed: "nodes is forbidden"}' "$tmp/partial/orbweaver-dump/index.json" \
+	>"$tmp/index.json" && mv "$tmp/index.json" "$tmp/partial/orbweaver-dump/index.json"
+t_eq "what could not be read is not decided on" "nodes are not in the dump" \
+	"$({ "$cli" replay "$tmp/partial/orbweaver-dump" -o json || true; } | jq -r '.leftOut[] | select(.controller == "node-state").why')"
+t_eq "the rest is" 0 "$({ "$cli" replay "$tmp/partial/orbweaver-dump" -o json || true; } |
+	jq '[.steps[] | select(.controller == "node-state")] | length')"
 
 echo "# dumps of people who mean harm"
 bad() {

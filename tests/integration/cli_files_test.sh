@@ -217,7 +217,7 @@ for each in "Status:both status" "Ledger:both ledger" "Plan:p $tmp/four.yaml" "P
 	"DoctorFindings:both doctor" "Report:both report" "NodeExplanation:both explain node w2" "PodExplanation:both explain pod ml/w-0" \
 	"PolicyExplanation:both explain policy orbweaver-system/rail" "ResourceExplanation:both explain resource rail" \
 	"Pools:$cli ipam show ${files[*]}" "Addresses:$cli ipam who ml/train-0 ${files[*]}" \
-	"AddressFindings:$cli ipam check ${files[*]}" "AddressExplanation:$cli ipam explain ml/train-1 ${files[*]}"; do
+	"Replay:$cli replay $tmp/second.yaml -f $tmp/node.yaml" "AddressFindings:$cli ipam check ${files[*]}" "AddressExplanation:$cli ipam explain ml/train-1 ${files[*]}"; do
 	read -ra command <<<"${each#*:}"
 	document=$("${command[@]}" -o json) || true
 	t_eq "${command[*]:0:3}: a document of its kind" "orbweaver.io/v1 ${each%%:*}" \
@@ -239,6 +239,7 @@ t_eq "flags" "--context --config-namespace :4" "$(complete_words status --con)"
 t_eq "values of a flag" "json :4" "$(complete_words status -o j)"
 t_eq "files" ":0" "$(complete_words status -f "")"
 t_eq "files where -o is no format" ":0" "$(complete_words support dump -o "")"
+t_eq "and where a dump is an argument" ":0" "$(complete_words replay "")"
 t_eq "names of objects" "ml/w-0 :4" "$(complete_words ledger -f "$tmp/node.yaml" m)"
 t_eq "no names without a cluster" ":4" "$(KUBECONFIG=$tmp/none complete_words ledger m)"
 t_eq "nothing behind the last argument" ":4" "$(complete_words ledger -f "$tmp/node.yaml" ml/w-0 "")"

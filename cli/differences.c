@@ -1,0 +1,135 @@
+/*
+ * Side by side, down to what is no object and no list. See the header.
+ */
+#include "cli/differences.h"
+
+#include "lib/base/str.h"
+#include "lib/json/json.h"
+
+/* What tells an item of a list from the others, in Kubernetes and with us. */
+static const char *const identities[] = {"type", "pciAddress", "name"};
+
+static void compare(json_t *list, const char *path, const json_t *before, const json_t *after);
+
+static void put_text(json_t *line, const char *key, const json_t *value)
+{
+	auto_free char *text = value ? json_text(value) : NULL;
+
+	json_put_str(line, key, text);
+}
+
+static void add(json_t *list, const char *path, const json_t *before, const json_t *after)
+{
+	json_t *line = json_object();
+
+	json_put_str(line, "path", path);
+	put_text(line, "before", before);
+	put_text(line, "after", after);
+	json_array_append_new(list, line);
+}
+
+static void compare_member(json_t *list, const char *path, const char *key, const json_t *before,
+			   const json_t *after)
+{
+	auto_free char *below = str_printf("%s%s%s", path, *path ? "." : "", key);
+
+	compare(list, below, json_object_get(before, key), json_object_get(after, key));
+}
+
+static void compare_objects(json_t *list, const char *path, const json_t *before,
+			    const json_t *after)
+{
+	const char *key;
+	json_t *value;
+
+	json_each (before, key, value)
+		compare_member(list, path, key, before, after);
+	json_each (after, key, value)
+		if (!json_object_get(before, key))
+			compare_member(list, path, key, before, after);
+}
+
+/* Do all items have it, each another one? */
+static bool identifies(const char *key, const json_t *items)
+{
+	json_auto_t *seen = json_object();
+	json_t *item;
+	size_t i;
+
+	json_array_foreach (items, i, item) {
+		const char *value = json_str_at(item, key);
+
+		if (!value || json_object_get(seen, value))
+			return false;
+		json_put_bool(seen, value, true);
+	}
+	return true;
+}
+
+static void compare_identified(json_t *list, const char *path, const char *key,
+			       const json_t *before, const json_t *after)
+{
+	json_t *item;
+	size_t i;
+
+	json_array_foreach (before, i, item) {
+		const char *value = json_str_at(item, key);
+		auto_free char *below = str_printf("%s[%s]", path, value);
+
+		compare(list, below, item, json_find(after, key, value));
+	}
+	json_array_foreach (after, i, item) {
+		const char *value = json_str_at(item, key);
+		auto_free char *below = str_printf("%s[%s]", path, value);
+
+		if (!json_find(before, key, value))
+			compare(list, below, NULL, item);
+	}
+}
+
+static void compare_lists(json_t *list, const char *path, const json_t *before, const json_t *after)
+{
+	size_t n = json_array_size(before), m = json_array_size(after);
+
+	for (size_t i = 0; i < ARRAY_LEN(identities) && n + m > 0; i++)
+		if (identifies(identities[i], before) && identifies(identities[i], after)) {
+			compare_identified(list, path, identities[i], before, after);
+			return;
+		}
+	for (size_t i = 0; i < n || i < m; i++) {
+		auto_free char *below = str_printf("%s[%zu]", path, i);
+
+		compare(list, below, json_array_get(before, i), json_array_get(after, i));
+	}
+}
+
+/* Absent, or the same of what the other one is: then there is something to go into. */
+static bool is_like(const json_t *value, const json_t *other)
+{
+	return !value || json_typeof(value) == json_typeof(other);
+}
+
+static void compare(json_t *list, const char *path, const json_t *before, const json_t *after)
+{
+	const json_t *there;
+
+	before = json_is_null(before) ? NULL : before;
+	after = json_is_null(after) ? NULL : after;
+	there = before ? before : after;
+	if (json_same(before, after))
+		return;
+	if (json_object_size(there) > 0 && is_like(before, there) && is_like(after, there))
+		compare_objects(list, path, before, after);
+	else if (json_array_size(there) > 0 && is_like(before, there) && is_like(after, there))
+		compare_lists(list, path, before, after);
+	else
+		add(list, path, before, after);
+}
+
+json_t *differences(const json_t *before, const json_t *after)
+{
+	json_t *list = json_array();
+
+	compare(list, "", before, after);
+	return list;
+}

@@ -1,0 +1,17 @@
+/*
+ * Where two values differ, place by place.
+ */
+#ifndef ORBWEAVER_CLI_DIFFERENCES_H
+#define ORBWEAVER_CLI_DIFFERENCES_H
+
+#include <jansson.h>
+
+/*
+ * [{ "path", "before", "after" }], new: values as JSON text, absent where there is none. A path is
+ * "spec.interfaces[0000:3b:00.0].numVfs": items of lists go by their type, pciAddress or name,
+ * where all of them have one of their own, else by their place. A member that is null is none.
+ * Either may be NULL.
+ */
+json_t *differences(const json_t *before, const json_t *after);
+
+#endif

@@ -50,6 +50,21 @@ static void add_pod(const struct controller_sources *from, json_t *world, const 
 		json_put(json_need_object(world, KIND_POD), key, pod);
 }
 
+static void add_pod_of_machine(void *arg, const char *key)
+{
+	const struct collecting *c = arg;
+
+	add_pod(c->from, c->world, key);
+}
+
+/* Those that a record or an endpoint of this name may be about. */
+static void add_pods_named(struct collecting *c, const char *key)
+{
+	add_pod(c->from, c->world, key);
+	cache_find(mirror_cache(c->from->mirror, KIND_BOUND_POD), BOUND_POD_BY_MACHINE, key,
+		   add_pod_of_machine, c);
+}
+
 static void add_nads(const struct controller_sources *from, json_t *world, const char *text,
 		     const char *ns)
 {
@@ -187,7 +202,9 @@ void addresses_gather(const struct controller_sources *from, const struct contro
 void endpoint_gather(const struct controller_sources *from, const struct controller *self,
 		     const char *key, json_t *world)
 {
-	const json_t *endpoint = NULL, *decided;
+	struct collecting c = {from, world};
+	const json_t *endpoint = NULL;
+	auto_free char *asker = NULL;
 	const char *node = NULL;
 
 	mirror_add(from->mirror, world, KIND_ENDPOINT, key);
@@ -200,19 +217,22 @@ void endpoint_gather(const struct controller_sources *from, const struct control
 		boxes_put(from->boxes, BOX_LIVE, key, NULL);
 		add_settings(from, world);
 	}
-	add_pod(from, world, key);
+	add_pods_named(&c, key);
 	endpoint = world_get(world, KIND_ENDPOINT, key);
+	asker = endpoint ? endpoint_asker(endpoint) : NULL;
+	if (asker)
+		add_pod(from, world, asker);
 	node = json_str_at(endpoint, "status", "current", "node");
 	if (node)
 		mirror_add(from->mirror, world, KIND_NODE, node);
 }
 
-static void add_named_pod(void *arg, const char *key)
+static void add_named(void *arg, const char *key)
 {
-	const struct collecting *c = arg;
+	struct collecting *c = arg;
 
 	mirror_add(c->from->mirror, c->world, KIND_ENDPOINT, key);
-	add_pod(c->from, c->world, key);
+	add_pods_named(c, key);
 }
 
 void strays_gather(const struct controller_sources *from, const struct controller *self,
@@ -221,9 +241,8 @@ void strays_gather(const struct controller_sources *from, const struct controlle
 	struct collecting c = {from, world};
 
 	mirror_add(from->mirror, world, KIND_IP_POOL, key);
-	strays_visit(world_get(world, KIND_IP_POOL, key), add_named_pod, &c);
-	cache_find(mirror_cache(from->mirror, KIND_ENDPOINT), ENDPOINT_BY_POOL, key, add_named_pod,
-		   &c);
+	strays_visit(world_get(world, KIND_IP_POOL, key), add_named, &c);
+	cache_find(mirror_cache(from->mirror, KIND_ENDPOINT), ENDPOINT_BY_POOL, key, add_named, &c);
 }
 
 /* ---- waking ---------------------------------------------------------------------------------- */
@@ -245,6 +264,16 @@ static bool same_annotations(const json_t *old, const json_t *now)
 			 json_at(now, "metadata", "annotations"));
 }
 
+static void wake_endpoint_of(const struct change *c, const json_t *pod)
+{
+	const char *machine = pod_machine(pod);
+	auto_free char *key = machine ? str_printf("%s/%s", json_namespace(pod), machine) : NULL;
+
+	wake(c, CONTROLLER_ENDPOINT, c->key);
+	if (key)
+		wake(c, CONTROLLER_ENDPOINT, key);
+}
+
 /* A pod that begins to run has had its addresses for long; one that ends may give them back. */
 void bound_pod_changed(const struct change *c)
 {
@@ -255,7 +284,12 @@ void bound_pod_changed(const struct change *c)
 	else if (!c->now && boxes_get(c->from->boxes, BOX_WAITING, c->key))
 		wake(c, CONTROLLER_ADDRESSES, ADDRESSES_KEY);
 	if (c->old && !(is_same && pod_is_alive(c->now)))
-		wake(c, CONTROLLER_ENDPOINT, c->key);
+		wake_endpoint_of(c, c->old);
+}
+
+static void wait_again(void *arg, const char *key)
+{
+	wait_for_addresses(arg, key);
 }
 
 /*
@@ -264,8 +298,12 @@ void bound_pod_changed(const struct change *c)
  */
 void endpoint_changed(const struct change *c)
 {
-	if (!c->now && cache_has(mirror_cache(c->from->mirror, KIND_BOUND_POD), c->key))
+	const struct cache *pods = mirror_cache(c->from->mirror, KIND_BOUND_POD);
+
+	if (!c->now && cache_has(pods, c->key))
 		wait_for_addresses(c, c->key);
+	if (!c->now)
+		cache_find(pods, BOUND_POD_BY_MACHINE, c->key, wait_again, (void *)c);
 	if (c->now && (!c->old || !same_annotations(c->old, c->now)))
 		wake(c, CONTROLLER_ENDPOINT, c->key);
 }

@@ -15,6 +15,7 @@
 #include "reconcilers/core/leftovers.h"
 #include "reconcilers/core/owner.h"
 #include "reconcilers/ipam/assign.h"
+#include "reconcilers/ipam/controller.h"
 #include "reconcilers/maintenance/drain.h"
 #include "reconcilers/spider/cni_config.h"
 #include "reconcilers/spider/multus_config_check.h"
@@ -126,6 +127,15 @@ static void index_asked_group(const json_t *object, struct cache_values *values)
 static void index_namespace(const json_t *object, struct cache_values *values)
 {
 	cache_index_value(values, json_namespace(object));
+}
+
+static void index_machine(const json_t *pod, struct cache_values *values)
+{
+	const char *machine = pod_machine(pod);
+	auto_free char *key = machine ? str_printf("%s/%s", json_namespace(pod), machine) : NULL;
+
+	if (key)
+		cache_index_value(values, key);
 }
 
 static void index_endpoint_node(const json_t *endpoint, struct cache_values *values)
@@ -304,7 +314,9 @@ const struct operator_kind operator_kinds[] = {
 		.selector = "fieldSelector=spec.nodeName%21%3D",
 		.selects = is_bound,
 		DROP(drop_bound_pod),
-		.cache = {.wanted = assign_wants, .project = assign_project},
+		.cache = {.wanted = assign_wants,
+			  .project = assign_project,
+			  .indexes = {index_machine}},
 		.changed = {bound_pod_changed},
 	},
 	{

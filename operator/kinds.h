@@ -37,8 +37,10 @@ enum {
 	POD_BY_GROUP = 0,         /* pods by the group that they ask for themselves */
 	POD_BY_NAMESPACE = 1,
 	NODE_STATE_DRAINS = 0, /* NodeStates that are drained or want to be: under MIRROR_DRAINS */
-	ENDPOINT_BY_NODE = 0,  /* SpiderEndpoints by the node of their pod */
-	ENDPOINT_BY_POOL = 1,  /* … by the SpiderIPPools that their addresses are from */
+	/* pods of virtual machines, by "namespace/name" of the instance */
+	BOUND_POD_BY_MACHINE = 0,
+	ENDPOINT_BY_NODE = 0, /* SpiderEndpoints by the node of their pod */
+	ENDPOINT_BY_POOL = 1, /* … by the SpiderIPPools that their addresses are from */
 };
 
 /*

@@ -26,6 +26,7 @@ const struct kube_resource addresses_endpoint = {"spiderpool.spidernet.io", "v2b
 const struct kube_resource addresses_pod = {"", "v1", KIND_POD, "Pod", true};
 const struct kube_resource addresses_pool = {"spiderpool.spidernet.io", "v2beta1", KIND_IP_POOL,
 					     "SpiderIPPool", false};
+const struct kube_resource addresses_config_map = {"", "v1", "configmaps", "ConfigMap", true};
 static const struct kube_resource lease_resource = {"coordination.k8s.io", "v1", "leases", "Lease",
 						    true};
 
@@ -35,7 +36,8 @@ static const struct kube_write by_agent = {.field_manager = AGENT_NAME};
 
 /*
  *	WAITING		for a release of the same UID to end
- *	READING		the endpoint, by name; then the pod, unless the endpoint has what is needed
+ *	READING		the endpoint, by name; then the pod, unless the endpoint has what is needed;
+ *			for a virtual machine's the settings, and the endpoint of its name
  *	CLEARING	the word that nothing is left, from the sandbox before this one
  *	WATCHING	until the endpoint has what is needed
  *	TAKING		nobody leads
@@ -48,6 +50,7 @@ struct addresses_want {
 	enum want_state state;
 	char *ns, *name, *uid;
 	char *endpoint; /* its name */
+	char *machine;  /* of which the pod is; NULL: of none, or not known yet */
 	json_t *asks;
 	int64_t begun_ms, deadline_ms;
 	addresses_done_fn *done;
@@ -59,7 +62,8 @@ struct addresses_want {
 	struct cache *cache;
 	struct informer *informer;
 	char *selector;
-	bool is_unforeseen;    /* the leader does not look at such pods by itself */
+	bool is_unforeseen; /* the leader does not look at such pods by itself */
+	bool has_asked;
 	struct deferred *look; /* out of the middle of receiving */
 	struct timer *deadline, *ask_due, *again;
 	struct err trouble; /* why it takes so long */
@@ -88,6 +92,7 @@ static void want_free(struct addresses_want *want)
 	mem_free(want->name);
 	mem_free(want->uid);
 	mem_free(want->endpoint);
+	mem_free(want->machine);
 	mem_free(want);
 }
 
@@ -207,7 +212,7 @@ static void ask_leader(void *arg)
 {
 	struct addresses_want *want = arg;
 	struct kube_client *client = want->addresses->config.client;
-	auto_free char *text = endpoint_asks_text(want->uid, want->asks);
+	auto_free char *text = endpoint_asks_text(want->uid, want->name, want->asks);
 	json_auto_t *object = json_object();
 	json_t *metadata =
 		endpoint_metadata(want->ns, want->endpoint, want->addresses->config.node);
@@ -216,6 +221,7 @@ static void ask_leader(void *arg)
 		json_decref(metadata);
 		return;
 	}
+	want->has_asked = true;
 	json_put(object, "metadata", metadata);
 	json_put_str(json_need_object(metadata, "annotations"), ENDPOINT_ASKS_ANNOTATION, text);
 	if (want->object) {
@@ -257,7 +263,10 @@ static void look_at_cache(void *arg)
 	if (want->state != WANT_WATCHING && want->state != WANT_TAKING)
 		return;
 	remember(want, cache_get(want->cache, key));
-	(void)answer(want);
+	if (!answer(want) && want->has_asked && want->object &&
+	    !endpoint_is_of(want->object, want->uid))
+		/* Another pod of the machine has asked over it. */
+		timer_start(want->ask_due, ADDRESSES_RETRY_MS);
 }
 
 static bool only_node_knows(const json_t *asks)
@@ -304,20 +313,55 @@ static void watch(struct addresses_want *want)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
+/* The endpoint does not have what is needed, or not for sure. */
+static void watch_for_answer(struct addresses_want *want)
+{
+	const char *other = endpoint_uid(want->object);
+
+	/* What another pod of the machine has is handed on to who asks (assign.h). */
+	if (want->machine && !str_empty(other) && !str_eq(other, want->uid))
+		want->is_unforeseen = true;
+	if (!answer(want))
+		watch(want);
+}
+
+static void read_later(struct addresses_want *want, const struct err *err)
+{
+	want->trouble = *err;
+	timer_start(want->again, ADDRESSES_RETRY_MS);
+}
+
+/* Where are the addresses of a virtual machine's pod: as the leader reads it. */
+static void on_config(void *arg, json_t *config_map, const struct err *err)
+{
+	struct addresses_want *want = arg;
+	struct ipam_settings settings = {0};
+	struct err bad = {0};
+
+	want->call = NULL;
+	if (err && !kube_err_is(err, "NotFound")) {
+		read_later(want, err);
+	} else if (ipam_settings_read(config_map, want->addresses->config.config_ns, &settings,
+				      &bad) < 0) {
+		read_later(want, &bad);
+	} else if (settings.keeps_virtual_machines) {
+		mem_free(want->endpoint);
+		want->endpoint = str_dup(want->machine);
+		read_endpoint(want);
+	} else {
+		watch_for_answer(want);
+	}
+}
+
 static void on_pod(void *arg, json_t *pod, const struct err *err)
 {
-	/*
-	 * Names of virtual machines count unless a ConfigMap says otherwise; then the endpoint of
-	 * that name is not there.
-	 */
-	static const struct ipam_settings settings = {.keeps_virtual_machines = true};
 	struct addresses_want *want = arg;
+	const struct addresses_config *config = &want->addresses->config;
 	struct err gone = {0};
 
 	want->call = NULL;
 	if (err && !kube_err_is(err, "NotFound")) {
-		want->trouble = *err;
-		timer_start(want->again, ADDRESSES_RETRY_MS);
+		read_later(want, err);
 		return;
 	}
 	if (!pod || !str_eq(json_uid(pod), want->uid)) {
@@ -332,14 +376,13 @@ static void on_pod(void *arg, json_t *pod, const struct err *err)
 		return;
 	}
 	want->is_unforeseen = !assign_wants(pod);
-	if (!want->object && !str_eq(pod_endpoint_name(pod, &settings), want->endpoint)) {
-		mem_free(want->endpoint);
-		want->endpoint = str_dup(pod_endpoint_name(pod, &settings));
-		read_endpoint(want);
-		return;
-	}
-	if (!answer(want))
-		watch(want);
+	mem_free(want->machine);
+	want->machine = pod_machine(pod) ? str_dup(pod_machine(pod)) : NULL;
+	if (want->machine && !str_eq(want->machine, want->name))
+		want->call = kube_get(config->client, &addresses_config_map, config->config_ns,
+				      IPAM_CONFIG_MAP, NULL, on_config, want);
+	else
+		watch_for_answer(want);
 }
 
 static void on_endpoint(void *arg, json_t *object, const struct err *err)
@@ -348,8 +391,7 @@ static void on_endpoint(void *arg, json_t *object, const struct err *err)
 
 	want->call = NULL;
 	if (err && !kube_err_is(err, "NotFound")) {
-		want->trouble = *err;
-		timer_start(want->again, ADDRESSES_RETRY_MS);
+		read_later(want, err);
 		return;
 	}
 	remember(want, json_incref(object));
@@ -359,8 +401,8 @@ static void on_endpoint(void *arg, json_t *object, const struct err *err)
 	if (str_eq(want->endpoint, want->name))
 		want->call = kube_get(want->addresses->config.client, &addresses_pod, want->ns,
 				      want->name, NULL, on_pod, want);
-	else if (!answer(want))
-		watch(want);
+	else
+		watch_for_answer(want);
 }
 
 static void read_endpoint(struct addresses_want *want)

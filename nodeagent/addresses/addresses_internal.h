@@ -27,7 +27,8 @@ struct addresses {
 	struct metric *wait, *outcomes;
 };
 
-extern const struct kube_resource addresses_endpoint, addresses_pod, addresses_pool;
+extern const struct kube_resource addresses_endpoint, addresses_pod, addresses_pool,
+	addresses_config_map;
 
 enum {
 	/* Retry this after an attempt that failed; doubled each time. */

@@ -7,6 +7,8 @@
  *	SAYING		a patch; the leader does the rest
  *	READING_POD	no endpoint says this UID: is the pod alive, then nothing is given back
  *	READING_POOLS	it has ended: records that still name the UID are taken out
+ *	READING_RECORDED	unless the endpoint that they name is this UID's: that of a virtual
+ *			machine which Spiderpool's agent wrote has no label of the node
  *	GIVING_BACK	one pool after the other, each in the version that was read
  *
  * Who found no endpoint looks once more a minute later: the leader may have been about to write
@@ -33,6 +35,7 @@ enum release_state {
 	RELEASE_SAYING,
 	RELEASE_READING_POD,
 	RELEASE_READING_POOLS,
+	RELEASE_READING_RECORDED,
 	RELEASE_GIVING_BACK,
 };
 
@@ -100,11 +103,11 @@ static void finish(struct release *release)
 /* ---- steps ----------------------------------------------------------------------------------- */
 
 static void send_get(struct release *release, enum release_state state,
-		     const struct kube_resource *resource)
+		     const struct kube_resource *resource, const char *name)
 {
 	release->state = state;
-	release->call = kube_get(release->addresses->config.client, resource, release->ns,
-				 release->name, NULL, on_answer, release);
+	release->call = kube_get(release->addresses->config.client, resource, release->ns, name,
+				 NULL, on_answer, release);
 }
 
 static void send_list(struct release *release)
@@ -157,6 +160,38 @@ static bool take_out(struct ledger *ledger, const char *uid)
 	return json_array_size(own) > 0;
 }
 
+/* Is it a record of this UID under another name than the pod's, in its namespace: which? */
+static const char *other_name(const struct release *release, const json_t *record)
+{
+	const char *key = json_str_or(json_at(record, "pod"), "");
+	size_t len = strlen(release->ns);
+
+	if (!str_eq(json_str_at(record, "podUid"), release->uid) ||
+	    strncmp(key, release->ns, len) != 0 || key[len] != '/' ||
+	    str_eq(key + len + 1, release->name))
+		return NULL;
+	return key + len + 1;
+}
+
+/* The first such name in the pools. Returns new; NULL: there is none. */
+static char *recorded_name(const struct release *release)
+{
+	const char *address;
+	json_t *pool, *record;
+	size_t i;
+
+	json_array_foreach (release->pools, i, pool) {
+		const char *text = json_str_or(json_at(pool, "status", "allocatedIPs"), "");
+		json_auto_t *records =
+			strstr(text, release->uid) ? json_parse(text, strlen(text), NULL) : NULL;
+
+		json_each (records, address, record)
+			if (other_name(release, record))
+				return str_dup(other_name(release, record));
+	}
+	return NULL;
+}
+
 static void give_back_next(struct release *release)
 {
 	release->state = RELEASE_GIVING_BACK;
@@ -203,6 +238,7 @@ static void on_answer(void *arg, json_t *object, const struct err *err)
 {
 	struct release *release = arg;
 	const json_t *endpoint = NULL;
+	auto_free char *recorded = NULL;
 
 	release->call = NULL;
 	if (release->superseded) {
@@ -218,7 +254,8 @@ static void on_answer(void *arg, json_t *object, const struct err *err)
 		if (str_eq(json_uid(object), release->uid))
 			finish(release);
 		else
-			send_get(release, RELEASE_READING_NAMED, &addresses_endpoint);
+			send_get(release, RELEASE_READING_NAMED, &addresses_endpoint,
+				 release->name);
 		break;
 	case RELEASE_READING_NAMED:
 		if (endpoint_is_of(object, release->uid))
@@ -231,7 +268,7 @@ static void on_answer(void *arg, json_t *object, const struct err *err)
 		if (endpoint)
 			say(release, endpoint);
 		else
-			send_get(release, RELEASE_READING_POD, &addresses_pod);
+			send_get(release, RELEASE_READING_POD, &addresses_pod, release->name);
 		break;
 	case RELEASE_SAYING:
 		finish(release);
@@ -248,7 +285,17 @@ static void on_answer(void *arg, json_t *object, const struct err *err)
 		json_decref(release->pools);
 		release->pools = json_incref(json_at(object, "items"));
 		release->next = 0;
-		give_back_next(release);
+		recorded = recorded_name(release);
+		if (recorded)
+			send_get(release, RELEASE_READING_RECORDED, &addresses_endpoint, recorded);
+		else
+			give_back_next(release);
+		break;
+	case RELEASE_READING_RECORDED:
+		if (endpoint_is_of(object, release->uid))
+			say(release, object);
+		else
+			give_back_next(release);
 		break;
 	case RELEASE_GIVING_BACK:
 		give_back_next(release);
@@ -261,9 +308,9 @@ static void begin(void *arg)
 	struct release *release = arg;
 
 	if (release->is_guess)
-		send_get(release, RELEASE_ASKING_POD, &addresses_pod);
+		send_get(release, RELEASE_ASKING_POD, &addresses_pod, release->name);
 	else
-		send_get(release, RELEASE_READING_NAMED, &addresses_endpoint);
+		send_get(release, RELEASE_READING_NAMED, &addresses_endpoint, release->name);
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */

@@ -21,7 +21,6 @@
 static const struct kube_resource node_resource = {"", "v1", KIND_NODE, "Node", false};
 static const struct kube_resource namespace_resource = {"", "v1", KIND_NAMESPACE, "Namespace",
 							false};
-static const struct kube_resource config_map_resource = {"", "v1", "configmaps", "ConfigMap", true};
 static const struct kube_resource reserved_resource = {"spiderpool.spidernet.io", "v2beta1",
 						       KIND_RESERVED_IP, "SpiderReservedIP", false};
 
@@ -249,7 +248,7 @@ static void read_next(struct take *take)
 
 	switch (take->step) {
 	case READ_CONFIG:
-		take->call = kube_get(client, &config_map_resource, config->config_ns,
+		take->call = kube_get(client, &addresses_config_map, config->config_ns,
 				      IPAM_CONFIG_MAP, NULL, on_read, take);
 		break;
 	case READ_POD:

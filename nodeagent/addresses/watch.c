@@ -12,6 +12,7 @@
 #include "nodeagent/addresses/addresses_internal.h"
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/ipam/assign.h"
+#include "reconcilers/ipam/controller.h"
 #include "reconcilers/ipam/endpoint.h"
 
 struct pod_watch {
@@ -115,9 +116,15 @@ static void take_turn(void *arg)
 	watch->synced = false;
 }
 
+/* Also virtual machines': their pods cannot be read by the name of their endpoint. */
+static bool is_watched(const json_t *pod)
+{
+	return assign_wants(pod) || pod_machine(pod);
+}
+
 struct pod_watch *pod_watch_new(struct addresses *addresses)
 {
-	static const struct cache_kind kind = {.wanted = assign_wants, .project = assign_project};
+	static const struct cache_kind kind = {.wanted = is_watched, .project = assign_project};
 	static const splitter_path drops[] = {
 		{"metadata", "managedFields"},   {"spec", "volumes"},      {"spec", "containers"},
 		{"status", "containerStatuses"}, {"status", "conditions"},

@@ -429,8 +429,28 @@ static void take_over(struct pass *pass, const json_t *item)
 	}
 }
 
-/* A pod that keeps its addresses comes back under another UID. */
-static int come_back(struct pass *pass, const json_t *asks, const char *old_uid, struct err *err)
+/*
+ * Is the item not for this pod any more: the user has chosen other pools, or its NIC cannot come? A
+ * NIC that does not ask now, but may come, keeps what it has.
+ */
+static bool is_outdated(const struct pass *pass, const json_t *wants, size_t place)
+{
+	const json_t *item = json_array_get(pass->items, place);
+	const json_t *want = want_of(wants, item, place);
+	const char *nic = json_str_or(json_at(item, "interface"), "");
+
+	return want ? !is_still_wanted(item, want) : *nic && !pod_may_have_nic(pass->pod, nic);
+}
+
+static void drop_what_others_have(struct pass *pass, const char *old_uid)
+{
+	for (size_t i = json_array_size(pass->items); i-- > 0;)
+		if (!can_take_over(pass, json_array_get(pass->items, i)))
+			drop_item(pass, i, old_uid);
+}
+
+static int drop_outdated(struct pass *pass, const json_t *asks, const char *old_uid,
+			 struct err *err)
 {
 	json_auto_t *wants = json_array();
 	json_t *ask;
@@ -444,18 +464,26 @@ static int come_back(struct pass *pass, const json_t *asks, const char *old_uid,
 			return -1;
 		json_array_extend(wants, found);
 	}
-	for (i = json_array_size(pass->items); i-- > 0;) {
-		const json_t *item = json_array_get(pass->items, i);
-		const json_t *want = want_of(wants, item, i);
-		const char *nic = json_str_or(json_at(item, "interface"), "");
-
-		/* A NIC that does not ask now, but may come, keeps what it has. */
-		if ((want && !is_still_wanted(item, want)) || !can_take_over(pass, item) ||
-		    (!want && *nic && !pod_may_have_nic(pass->pod, nic)))
+	for (i = json_array_size(pass->items); i-- > 0;)
+		if (is_outdated(pass, wants, i))
 			drop_item(pass, i, old_uid);
-	}
-	json_array_foreach (pass->items, i, ask)
-		take_over(pass, ask);
+	return 0;
+}
+
+/*
+ * A pod that keeps its addresses comes back under another UID. A virtual machine keeps them
+ * whatever pools were chosen since: its guest may be running while it moves here.
+ */
+static int come_back(struct pass *pass, const json_t *asks, const char *old_uid, struct err *err)
+{
+	json_t *item;
+	size_t i;
+
+	if (!pod_machine(pass->pod) && drop_outdated(pass, asks, old_uid, err) < 0)
+		return -1;
+	drop_what_others_have(pass, old_uid);
+	json_array_foreach (pass->items, i, item)
+		take_over(pass, item);
 	return 0;
 }
 

@@ -19,8 +19,8 @@
  *	"ownerControllerType", "ownerControllerName"}; equal to the endpoint's when all was there.
  *
  * A pod that keeps its addresses (controller.h) takes over those of the pod before it, unless their
- * pools are no longer among its candidates; a record that was lost meanwhile is made again if the
- * address is still free.
+ * pools are no longer among its candidates, which a virtual machine is not asked; a record that was
+ * lost meanwhile is made again if the address is still free.
  *
  * World (books_world): KIND_IP_POOL, KIND_RESERVED_IP, KIND_NODE and KIND_NAMESPACE of the pod.
  * Errors; books and *ret_status are as before then:

@@ -216,6 +216,20 @@ static json_t *asks_of(const struct pass *pass, const json_t *pod, const json_t 
 	return asks;
 }
 
+/*
+ * Do the addresses of the pod's machine stay with another pod of it? A machine that migrates has
+ * two that live, and the one whose sandbox is made last has its addresses. So a pod takes them over
+ * when its agent asks, not before; or when nothing of the other one is left.
+ */
+static bool is_of_other_pod(const struct pass *pass, const json_t *pod, const json_t *endpoint)
+{
+	const char *uid = endpoint_uid(endpoint);
+	json_auto_t *asks = endpoint_asks(endpoint, json_uid(pod));
+
+	return pass->settings.keeps_virtual_machines && pod_machine(pod) && !str_empty(uid) &&
+	       !str_eq(uid, json_uid(pod)) && !endpoint_is_down(endpoint, uid) && !asks;
+}
+
 static void stop_waiting(struct pass *pass, const char *key)
 {
 	plan_finding(&pass->posts, KIND_BOUND_POD, key, NULL, NULL);
@@ -248,7 +262,7 @@ static json_t *serve(struct pass *pass, const char *key, const json_t *pod)
 	struct err err = {0};
 	bool is_open = false;
 
-	if (!pod_is_alive(pod)) {
+	if (!pod_is_alive(pod) || is_of_other_pod(pass, pod, endpoint)) {
 		stop_waiting(pass, key);
 		return NULL;
 	}

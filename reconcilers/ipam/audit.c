@@ -80,13 +80,28 @@ static void check_address(struct audit *audit, const char *key, const json_t *en
 		     json_str_or(json_at(record, "pod"), "?"));
 }
 
+/* A pod of a virtual machine has another name than its endpoint and its records. */
+static const json_t *pod_of(const struct audit *audit, const char *key, const char *uid)
+{
+	const json_t *pod = world_get(audit->world, KIND_POD, key);
+	const char *name;
+	json_t *other;
+
+	if (pod && str_eq(json_uid(pod), uid))
+		return pod;
+	json_each (world_kind(audit->world, KIND_POD), name, other)
+		if (str_eq(json_uid(other), uid))
+			return other;
+	return pod;
+}
+
 /* An endpoint whose pod is gone and that nobody keeps says nothing about addresses in use. */
 static bool is_in_use(const struct audit *audit, const char *key, const json_t *endpoint)
 {
 	const char *uid = json_str_or(json_at(endpoint, "status", "current", "uid"), "");
-	const json_t *pod = world_get(audit->world, KIND_POD, key);
 
-	return !release_is_due(audit->world, key, uid, pod, endpoint, true, audit->settings);
+	return !release_is_due(audit->world, key, uid, pod_of(audit, key, uid), endpoint, true,
+			       audit->settings);
 }
 
 static void check_endpoints(struct audit *audit)
@@ -116,21 +131,6 @@ static void check_endpoints(struct audit *audit)
 }
 
 /* ---- ledgers --------------------------------------------------------------------------------- */
-
-/* A pod of a virtual machine has another name than its records. */
-static const json_t *pod_of(const struct audit *audit, const char *key, const char *uid)
-{
-	const json_t *pod = world_get(audit->world, KIND_POD, key);
-	const char *name;
-	json_t *other;
-
-	if (pod && str_eq(json_uid(pod), uid))
-		return pod;
-	json_each (world_kind(audit->world, KIND_POD), name, other)
-		if (str_eq(json_uid(other), uid))
-			return other;
-	return pod;
-}
 
 static void check_record(struct audit *audit, const struct ledger *ledger, const char *address,
 			 const json_t *record)

@@ -36,11 +36,14 @@ struct pod_controller pod_controller(const json_t *pod)
 	return top;
 }
 
-static bool is_of_virtual_machine(const json_t *pod)
+const char *pod_machine(const json_t *pod)
 {
-	struct pod_controller top = pod_controller(pod);
+	const json_t *owner = owner_controller(pod);
 
-	return str_eq(top.kind, VMI) && str_starts(top.api_version, "kubevirt.io/");
+	if (!str_eq(json_str_at(owner, "kind"), VMI) ||
+	    !str_starts(json_str_or(json_at(owner, "apiVersion"), ""), "kubevirt.io/"))
+		return NULL;
+	return json_str_at(owner, "name");
 }
 
 bool pod_keeps_addresses(const json_t *pod, const struct ipam_settings *settings)
@@ -50,14 +53,14 @@ bool pod_keeps_addresses(const json_t *pod, const struct ipam_settings *settings
 	if (settings->keeps_stateful_sets && str_eq(top.kind, "StatefulSet") &&
 	    str_eq(top.api_version, "apps/v1"))
 		return true;
-	return settings->keeps_virtual_machines && is_of_virtual_machine(pod);
+	return settings->keeps_virtual_machines && pod_machine(pod);
 }
 
 const char *pod_endpoint_name(const json_t *pod, const struct ipam_settings *settings)
 {
-	if (settings->keeps_virtual_machines && is_of_virtual_machine(pod))
-		return json_str_or(json_at(owner_controller(pod), "name"), "");
-	return json_name(pod);
+	const char *machine = settings->keeps_virtual_machines ? pod_machine(pod) : NULL;
+
+	return machine ? machine : json_name(pod);
 }
 
 bool pod_is_alive(const json_t *pod)

@@ -27,6 +27,12 @@ struct pod_controller {
 struct pod_controller pod_controller(const json_t *pod);
 
 /*
+ * The VirtualMachineInstance of KubeVirt whose pod it is: its name; NULL for any other pod. While a
+ * machine migrates it has two living pods. Borrowed.
+ */
+const char *pod_machine(const json_t *pod);
+
+/*
  * Does the pod keep its addresses when it is made anew: a pod of a StatefulSet (apps/v1) or of a
  * virtual machine?
  */

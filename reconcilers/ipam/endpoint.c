@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "lib/base/names.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "reconcilers/ipam/allocate.h"
@@ -55,11 +56,18 @@ const char *endpoint_uid(const json_t *endpoint)
 	return json_str_or(json_at(endpoint, "status", "current", "uid"), "");
 }
 
-json_t *endpoint_asks(const json_t *endpoint, const char *uid)
+/* What ENDPOINT_ASKS_ANNOTATION says; NULL when that cannot be read. Returns new. */
+static json_t *said_of(const json_t *endpoint)
 {
 	const char *text =
 		json_str_at(endpoint, "metadata", "annotations", ENDPOINT_ASKS_ANNOTATION);
-	json_auto_t *said = text ? json_parse(text, strlen(text), NULL) : NULL;
+
+	return text ? json_parse(text, strlen(text), NULL) : NULL;
+}
+
+json_t *endpoint_asks(const json_t *endpoint, const char *uid)
+{
+	json_auto_t *said = said_of(endpoint);
 	json_t *asks = json_at(said, "asks"), *ask;
 	size_t i;
 
@@ -71,11 +79,21 @@ json_t *endpoint_asks(const json_t *endpoint, const char *uid)
 	return json_incref(asks);
 }
 
-char *endpoint_asks_text(const char *uid, const json_t *asks)
+char *endpoint_asker(const json_t *endpoint)
+{
+	json_auto_t *said = said_of(endpoint);
+	const char *pod = json_str_or(json_at(said, "pod"), "");
+
+	return str_printf("%s/%s", json_namespace(endpoint),
+			  name_is_dns_subdomain(pod) ? pod : json_name(endpoint));
+}
+
+char *endpoint_asks_text(const char *uid, const char *pod, const json_t *asks)
 {
 	json_auto_t *said = json_object();
 
 	json_put_str(said, "uid", uid);
+	json_put_str(said, "pod", pod);
 	json_put(said, "asks", json_incref((json_t *)asks));
 	return json_text(said);
 }

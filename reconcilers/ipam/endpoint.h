@@ -22,8 +22,9 @@
 char *endpoint_node_label(const char *node);
 
 /*
- * By the agent, JSON: {"uid": UID of the pod, "asks": asks of NICs (candidates.h)}. Asks for NICs
- * that nobody could foresee without the node.
+ * By the agent, JSON: {"uid": UID of the pod, "pod": its name, "asks": asks of NICs
+ * (candidates.h)}. Asks for NICs that nobody could foresee without the node. Without "pod" the
+ * pod's name is the endpoint's.
  */
 #define ENDPOINT_ASKS_ANNOTATION "orbweaver.io/asks"
 
@@ -48,8 +49,14 @@ const char *endpoint_uid(const json_t *endpoint);
 /* What the agent asks for the pod with this UID; NULL: nothing. Returns new. */
 json_t *endpoint_asks(const json_t *endpoint, const char *uid);
 
+/*
+ * Key "namespace/name" of the pod that asks; the endpoint's own when none does. Returns new;
+ * free().
+ */
+char *endpoint_asker(const json_t *endpoint);
+
 /* The text of ENDPOINT_ASKS_ANNOTATION. Returns new; free(). */
-char *endpoint_asks_text(const char *uid, const json_t *asks);
+char *endpoint_asks_text(const char *uid, const char *pod, const json_t *asks);
 
 /* Has the agent said that nothing of this UID is left? */
 bool endpoint_is_down(const json_t *endpoint, const char *uid);

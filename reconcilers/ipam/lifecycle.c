@@ -21,6 +21,7 @@ struct look {
 	const char *key;
 	const json_t *endpoint;
 	const json_t *live; /* NULL: nothing was read */
+	const char *asker;  /* key of the pod that asks; NULL: none does */
 	struct ipam_settings settings;
 	struct plan *plan;
 };
@@ -31,9 +32,21 @@ bool node_is_gone(const json_t *node)
 	       json_find(json_at(node, "spec", "taints"), "key", OUT_OF_SERVICE_TAINT) != NULL;
 }
 
-static bool is_living(const json_t *pod, const char *uid)
+/* The pod with this UID among the few that are about the endpoint; NULL: it is none of them. */
+static const json_t *pod_with(const json_t *pods, const char *uid)
 {
-	return pod && str_eq(json_uid(pod), uid) && pod_is_alive(pod);
+	const char *key;
+	json_t *pod;
+
+	json_each (pods, key, pod)
+		if (!str_empty(uid) && str_eq(json_uid(pod), uid))
+			return pod;
+	return NULL;
+}
+
+static bool is_living(const struct look *look, const char *uid)
+{
+	return pod_is_alive(pod_with(world_kind(look->world, KIND_POD), uid));
 }
 
 /* ---- what was decided ------------------------------------------------------------------------ */
@@ -49,14 +62,10 @@ static bool carry_out(const struct look *look)
 
 	if (!decided || json_at(decided, "unwritten"))
 		return false;
-	/* Nobody needs an endpoint of a pod that has ended meanwhile. */
-	if (object && !look->endpoint &&
-	    !is_living(world_get(look->world, KIND_POD, look->key), endpoint_uid(object))) {
-		plan_post(look->plan, BOX_DECIDED, look->key,
-			  json_pack("{s:O}", "unwritten", object));
-		return true;
-	}
-	if (object)
+	/*
+	 * Nobody needs an endpoint of a pod that has ended meanwhile; its records are strays then.
+	 */
+	if (object && (look->endpoint || is_living(look, endpoint_uid(object))))
 		plan_apply(look->plan, KIND_ENDPOINT, json_incref((json_t *)object));
 	/* A pod of the same name may have it by now. */
 	if (gone && look->endpoint && str_eq(endpoint_uid(look->endpoint), gone)) {
@@ -87,12 +96,16 @@ static void read_live(const struct look *look)
 	const char *node = json_str_at(look->endpoint, "status", "current", "node");
 	const char *dash = strrchr(look->key, '-');
 	auto_free char *set = dash ? str_ndup(look->key, (size_t)(dash - look->key)) : NULL;
-	json_t *wanted = json_array();
+	json_t *wanted = json_array(), *pod;
+	const char *key;
 	size_t i;
 
 	ask_for(wanted, KIND_POD, look->key);
-	if (world_get(look->world, BOX_DECIDED, look->key))
-		ask_for(wanted, KIND_ENDPOINT, look->key);
+	if (look->asker && !str_eq(look->asker, look->key))
+		ask_for(wanted, KIND_POD, look->asker);
+	json_each (world_kind(look->world, KIND_POD), key, pod)
+		if (!str_eq(key, look->key) && !str_eq(key, look->asker))
+			ask_for(wanted, KIND_POD, key);
 	if (set && str_eq(type, "StatefulSet"))
 		ask_for(wanted, KIND_STATEFUL_SET, set);
 	if (str_eq(type, "VirtualMachineInstance") || strays) {
@@ -112,6 +125,12 @@ static const json_t *live_object(const struct look *look, const char *kind, cons
 	return json_at(look->live, kind, key);
 }
 
+/* NULL: there is none with this UID any more, as far as its name is known. */
+static const json_t *live_pod(const struct look *look, const char *uid)
+{
+	return pod_with(json_object_get(look->live, KIND_POD), uid);
+}
+
 /* A node that was not read is not gone. */
 static bool node_is_gone_live(const struct look *look, const char *node)
 {
@@ -129,15 +148,15 @@ static void look_at_endpoint(const struct look *look)
 
 	if (!is_down && !is_gone)
 		return;
-	if (is_living(world_get(look->world, KIND_POD, look->key), uid))
+	if (is_living(look, uid))
 		return;
 	if (!look->live) {
 		read_live(look);
 		return;
 	}
 	is_gone = is_gone && node_is_gone_live(look, node);
-	if (!release_is_due(look->live, look->key, uid, live_object(look, KIND_POD, look->key),
-			    look->endpoint, is_down || is_gone, &look->settings)) {
+	if (!release_is_due(look->live, look->key, uid, live_pod(look, uid), look->endpoint,
+			    is_down || is_gone, &look->settings)) {
 		plan_requeue(look->plan, LIFECYCLE_AGAIN_MS);
 		return;
 	}
@@ -146,14 +165,27 @@ static void look_at_endpoint(const struct look *look)
 }
 
 /*
+ * The pod that asks, as it was read; NULL: there is none, or it gets its addresses in another
+ * endpoint than this.
+ */
+static const json_t *live_asker(const struct look *look)
+{
+	const json_t *pod = live_object(look, KIND_POD, look->asker);
+
+	return pod && str_eq(pod_endpoint_name(pod, &look->settings), json_name(look->endpoint))
+		       ? pod
+		       : NULL;
+}
+
+/*
  * An endpoint that only asks. A pod that is not mirrored is read, to wait with the others; without
  * a pod there is nothing to ask for.
  */
 static void look_at_asks(const struct look *look)
 {
-	const json_t *mirrored = world_get(look->world, KIND_POD, look->key);
+	const json_t *mirrored = world_get(look->world, KIND_POD, look->asker);
 	json_auto_t *answered = endpoint_asks(look->endpoint, endpoint_uid(look->endpoint));
-	const json_t *pod = mirrored ? mirrored : live_object(look, KIND_POD, look->key);
+	const json_t *pod = mirrored ? mirrored : live_asker(look);
 	json_auto_t *asks = pod ? endpoint_asks(look->endpoint, json_uid(pod)) : NULL;
 
 	if (answered && endpoint_answers(look->endpoint, endpoint_uid(look->endpoint), answered))
@@ -168,7 +200,7 @@ static void look_at_asks(const struct look *look)
 
 		if (!mirrored)
 			assign_project(waiting);
-		plan_post(look->plan, BOX_WAITING, look->key, waiting);
+		plan_post(look->plan, BOX_WAITING, look->asker, waiting);
 		/* What was read is good for one pass. */
 		if (!mirrored)
 			plan_requeue(look->plan, LIFECYCLE_ASKS_MS);
@@ -214,8 +246,8 @@ static bool stray_is_over(const struct look *look, const json_t *stray)
 
 	if (live_object(look, KIND_VIRTUAL_MACHINE_INSTANCE, look->key))
 		return false;
-	return release_is_due(look->live, look->key, uid, live_object(look, KIND_POD, look->key),
-			      look->endpoint, is_down, &look->settings);
+	return release_is_due(look->live, look->key, uid, live_pod(look, uid), look->endpoint,
+			      is_down, &look->settings);
 }
 
 static void look_at_strays(const struct look *look, const json_t *strays)
@@ -259,7 +291,7 @@ static int read_settings(struct look *look, struct err *err)
 int endpoint_reconcile(const json_t *world, const char *key, struct plan *plan, struct err *err)
 {
 	const json_t *strays = world_get(world, BOX_STRAYS, key);
-	const json_t *decided = world_get(world, BOX_DECIDED, key);
+	auto_free char *asker = NULL;
 	struct look look = {
 		.world = world,
 		.key = key,
@@ -272,12 +304,12 @@ int endpoint_reconcile(const json_t *world, const char *key, struct plan *plan, 
 		return 0;
 	if (look.live && read_settings(&look, err) < 0)
 		return -1;
-	if (decided)
-		look_at_unwritten(&look, json_at(decided, "unwritten"));
-	if (look.endpoint && json_at(look.endpoint, "status", "current"))
-		look_at_endpoint(&look);
 	if (look.endpoint &&
 	    json_at(look.endpoint, "metadata", "annotations", ENDPOINT_ASKS_ANNOTATION))
+		look.asker = asker = endpoint_asker(look.endpoint);
+	if (look.endpoint && json_at(look.endpoint, "status", "current"))
+		look_at_endpoint(&look);
+	if (look.asker)
 		look_at_asks(&look);
 	if (strays && look.live)
 		look_at_strays(&look, strays);

@@ -39,19 +39,30 @@ static bool stateful_set_has(const json_t *world, const char *ns, const char *na
 	       ordinal < start + integer_at(json_at(set, "spec", "replicas"), 1);
 }
 
+/*
+ * May another pod of the instance than this one have its addresses? status.activePods has all that
+ * are left of it, and KubeVirt keeps the instance until none is.
+ */
+static bool has_another_pod(const json_t *instance, const char *uid)
+{
+	const json_t *pods = json_at(instance, "status", "activePods");
+
+	return json_object_size(pods) > (json_object_get(pods, uid) ? 1 : 0);
+}
+
 /* A virtual machine that stops and starts keeps what its instance had. */
-static bool virtual_machine_has(const json_t *world, const char *key)
+static bool virtual_machine_has(const json_t *world, const char *key, const char *uid)
 {
 	const json_t *instance = world_get(world, KIND_VIRTUAL_MACHINE_INSTANCE, key);
 	const json_t *machine = world_get(world, KIND_VIRTUAL_MACHINE, key);
 
-	if (instance && !object_is_terminating(instance))
+	if (instance && (!object_is_terminating(instance) || has_another_pod(instance, uid)))
 		return true;
 	return machine && !object_is_terminating(machine);
 }
 
-static bool is_kept_by_owner(const json_t *world, const char *key, const json_t *endpoint,
-			     const struct ipam_settings *settings)
+static bool is_kept_by_owner(const json_t *world, const char *key, const char *uid,
+			     const json_t *endpoint, const struct ipam_settings *settings)
 {
 	const char *type = json_str_or(json_at(endpoint, "status", "ownerControllerType"), "");
 	const char *name = strchr(key, '/');
@@ -62,7 +73,7 @@ static bool is_kept_by_owner(const json_t *world, const char *key, const json_t 
 	if (settings->keeps_stateful_sets && str_eq(type, "StatefulSet"))
 		return stateful_set_has(world, ns, name + 1);
 	if (settings->keeps_virtual_machines && str_eq(type, "VirtualMachineInstance"))
-		return virtual_machine_has(world, key);
+		return virtual_machine_has(world, key, uid);
 	return false;
 }
 
@@ -73,5 +84,5 @@ bool release_is_due(const json_t *world, const char *key, const char *uid, const
 		return false;
 	if (pod && str_eq(json_uid(pod), uid) && pod_is_alive(pod))
 		return false;
-	return !is_kept_by_owner(world, key, endpoint, settings);
+	return !is_kept_by_owner(world, key, uid, endpoint, settings);
 }

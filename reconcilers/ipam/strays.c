@@ -14,28 +14,30 @@
 #include "reconcilers/ipam/ledger.h"
 #include "reconcilers/ipam/lifecycle.h"
 
-/* A pod that lives takes its record up by itself. */
-static bool is_accounted_for(const json_t *world, const char *key, const char *uid,
-			     const char *pool, const char *address)
+/* The pods that live, by UID: a virtual machine's has another name than its record. Returns new. */
+static json_t *living_pods(const json_t *world)
 {
-	const json_t *pod = world_get(world, KIND_POD, key);
+	json_t *living = json_object(), *pod;
+	const char *key;
 
-	if (pod && str_eq(json_uid(pod), uid) && pod_is_alive(pod))
-		return true;
-	return endpoint_has(world_get(world, KIND_ENDPOINT, key), uid, pool, address);
+	json_each (world_kind(world, KIND_POD), key, pod)
+		if (pod_is_alive(pod))
+			json_put(living, json_uid(pod), json_incref(pod));
+	return living;
 }
 
 /* A pod that has an address of which the ledger knows nothing waits for its record. */
-static void find_unrecorded(const json_t *world, const struct ledger *ledger, const char *key,
+static void find_unrecorded(const json_t *living, const struct ledger *ledger, const char *key,
 			    const json_t *endpoint, struct plan *plan)
 {
 	const char *field = ledger->family == IP_V4 ? "ipv4" : "ipv6";
 	const char *pool = ledger->family == IP_V4 ? "ipv4Pool" : "ipv6Pool";
-	const json_t *pod = world_get(world, KIND_POD, key);
+	const json_t *pod = json_object_get(living, endpoint_uid(endpoint));
+	auto_free char *waiting = pod ? json_key(pod) : NULL;
 	json_t *item;
 	size_t i;
 
-	if (!pod_is_alive(pod) || !str_eq(json_uid(pod), endpoint_uid(endpoint)))
+	if (!pod)
 		return;
 	json_array_foreach (json_at(endpoint, "status", "current", "ips"), i, item) {
 		const char *has = json_str_or(json_at(item, field), "");
@@ -48,7 +50,7 @@ static void find_unrecorded(const json_t *world, const struct ledger *ledger, co
 		text = str_printf("%s of pod %s had no record: it is made again", address, key);
 		plan_event(plan, KIND_IP_POOL, json_name(ledger->pool), true,
 			   "EndpointWithoutRecord", text);
-		plan_post(plan, BOX_WAITING, key, json_true());
+		plan_post(plan, BOX_WAITING, waiting, json_true());
 	}
 }
 
@@ -56,7 +58,7 @@ int strays_reconcile(const json_t *world, const char *key, struct plan *plan, st
 {
 	const json_t *pool = world_get(world, KIND_IP_POOL, key);
 	auto_ledger struct ledger ledger = {0};
-	json_auto_t *strays = json_object();
+	json_auto_t *strays = json_object(), *living = living_pods(world);
 	const char *address, *pod;
 	json_t *record, *list;
 
@@ -67,7 +69,9 @@ int strays_reconcile(const json_t *world, const char *key, struct plan *plan, st
 		json_t *stray;
 
 		pod = json_str_or(json_at(record, "pod"), "");
-		if (!strchr(pod, '/') || is_accounted_for(world, pod, uid, key, address))
+		/* A pod that lives takes its record up by itself. */
+		if (!strchr(pod, '/') || json_object_get(living, uid) ||
+		    endpoint_has(world_get(world, KIND_ENDPOINT, pod), uid, key, address))
 			continue;
 		list = json_object_get(strays, pod);
 		if (!list) {
@@ -81,7 +85,7 @@ int strays_reconcile(const json_t *world, const char *key, struct plan *plan, st
 	json_each (strays, pod, list)
 		plan_post(plan, BOX_STRAYS, pod, json_incref(list));
 	json_each (world_kind(world, KIND_ENDPOINT), pod, record)
-		find_unrecorded(world, &ledger, pod, record, plan);
+		find_unrecorded(living, &ledger, pod, record, plan);
 	if (json_object_size(ledger.records))
 		plan_requeue(plan, STRAYS_AGAIN_MS);
 	return 0;

@@ -19,31 +19,13 @@ replay() {
 	cat "$tmp/replay" <(grep -v '^{' "$tmp/replay.log") | sed 's/^/# /'
 }
 
-# The kinds of KubeVirt, as far as somebody reads them.
-kubevirt() {
-	local kind
-
-	for kind in VirtualMachineInstance VirtualMachine; do
-		jq -nc --arg kind "$kind" '($kind | ascii_downcase) as $one | { apiVersion: "apiextensions.k8s.io/v1",
-			kind: "CustomResourceDefinition", metadata: { name: "\($one)s.kubevirt.io" }, spec: { group: "kubevirt.io",
-			scope: "Namespaced", names: { kind: $kind, plural: "\($one)s", singular: $one }, versions: [{ name: "v1",
-			served: true, storage: true, schema: { openAPIV3Schema: { type: "object",
-			"x-kubernetes-preserve-unknown-fields": true } } }] } }'
-	done | k create -f - >/dev/null
-}
-
-kubevirt_is_served() {
-	o_curl GET /apis/kubevirt.io/v1/virtualmachines && o_curl GET /apis/kubevirt.io/v1/virtualmachineinstances
-}
-
 o_begin ipam-replay --no-controllers
 o_own_user
 agent_kubeconfig=$(hack/cluster sa-kubeconfig "$o_cluster" "$POD_NAMESPACE" orbweaver-agent)
 for namespace in ns1 ns2; do
 	k create namespace "$namespace" >/dev/null
 done
-kubevirt
-t_wait 30 "KubeVirt's kinds are served" kubevirt_is_served
+o_kubevirt
 
 o_start first --config-namespace spiderpool
 o_wait_ready first

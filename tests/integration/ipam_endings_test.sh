@@ -23,12 +23,14 @@ pool() {
 			default_ipv4_ippool: [$pool] } } | tojson) } }')" >/dev/null
 }
 
-# pod NAMESPACE NAME NODE [OWNER]: prints its UID.
+# pod NAMESPACE NAME NODE [OWNER [APIVERSION KIND [NETWORK]]]: prints its UID. By default of a StatefulSet, on "net".
 pod() {
-	o_curl POST "/api/v1/namespaces/$1/pods" "$(jq -nc --arg name "$2" --arg node "$3" --arg owner "${4:-}" '{
-		apiVersion: "v1", kind: "Pod", metadata: { $name, annotations: { "k8s.v1.cni.cncf.io/networks": "net" },
-			ownerReferences: (if $owner == "" then [] else [{ apiVersion: "apps/v1", kind: "StatefulSet", name: $owner,
-			uid: "set", controller: true }] end) },
+	o_curl POST "/api/v1/namespaces/$1/pods" "$(jq -nc --arg name "$2" --arg node "$3" --arg owner "${4:-}" \
+		--arg version "${5:-apps/v1}" --arg kind "${6:-StatefulSet}" --arg net "${7-net}" '{
+		apiVersion: "v1", kind: "Pod", metadata: { $name,
+			annotations: (if $net == "" then {} else { "k8s.v1.cni.cncf.io/networks": $net } end),
+			ownerReferences: (if $owner == "" then [] else [{ apiVersion: $version, $kind, name: $owner,
+			uid: "owner", controller: true }] end) },
 		spec: { nodeName: $node, automountServiceAccountToken: false, terminationGracePeriodSeconds: 0,
 			containers: [{ name: "c", image: "none" }] } }')" | jq -r .metadata.uid
 }
@@ -39,14 +41,24 @@ stateful_set() {
 		template: { metadata: { labels: { a: "b" } }, spec: { containers: [{ name: "c", image: "none" }] } } } }')" >/dev/null
 }
 
+# machine_pod NAMESPACE NAME NODE MACHINE [NETWORK]: prints its UID. Without a network nobody foresees what it wants.
+machine_pod() {
+	pod "$1" "$2" "$3" "$4" kubevirt.io/v1 VirtualMachineInstance "${5-}"
+}
+
+machine() {
+	o_curl POST "/apis/kubevirt.io/v1/namespaces/$1/virtualmachineinstances" \
+		"{\"apiVersion\": \"kubevirt.io/v1\", \"kind\": \"VirtualMachineInstance\", \"metadata\": {\"name\": \"$2\"}}" >/dev/null
+}
+
 delete_pod() {
 	o_curl DELETE "/api/v1/namespaces/$1/pods/$2?gracePeriodSeconds=0" >/dev/null
 }
 
-# w NODE NAMESPACE NAME UID get|release: what the CNI server of the node does.
+# w NODE NAMESPACE NAME UID get|release [FLAG...]: what the CNI server of the node does.
 w() {
 	"$o_programs/tests/integration/wants" "$5" --kubeconfig "$agent_kubeconfig" --node "$1" --namespace "$2" \
-		--uids <(echo "$3 $4") 2>&1
+		--uids <(echo "$3 $4") "${@:6}" 2>&1
 }
 
 # --- questions ----------------------------------------------------------------------------------------------------
@@ -61,6 +73,15 @@ holds() {
 
 address_of() {
 	records "$1" | awk -v pod="$1/$2" '$2 == pod { print $1 }'
+}
+
+# The UID of the pod that a pool's only record names.
+uid_in() {
+	o_curl GET "$spider/spiderippools/$1" | jq -r '.status.allocatedIPs // "{}" | fromjson | map(.podUid) | join(" ")'
+}
+
+endpoint_is_of() {
+	[[ $(o_curl GET "$spider/namespaces/$1/spiderendpoints/$2" | jq -r .status.current.uid) == "$3" ]]
 }
 
 has_address() {
@@ -80,6 +101,7 @@ came_back() {
 # --- the run ------------------------------------------------------------------------------------------------------
 
 o_begin endings --no-controllers
+o_kubevirt
 for node in n1 n2 off; do
 	o_curl POST /api/v1/nodes "{\"metadata\": {\"name\": \"$node\"}}" >/dev/null
 done
@@ -190,5 +212,50 @@ done
 came_back "namespace deleted, its node has spoken" space 0 "$since"
 
 t_eq "no address went to a pod before the one that had it was gone" "" "$(o_given_twice)"
+
+echo "# a virtual machine: its addresses are its own, whichever pod it is in"
+pool machines 10.6.6 5
+machine machines vm
+uid[a]=$(machine_pod machines launcher-a n1 vm)
+t_ok "its pod names no network and asks" w n1 machines launcher-a "${uid[a]}" get --nic eth0 --pool machines
+first=$(address_of machines vm)
+t_eq "the ledger names the machine" "$first machines/vm" "$(records machines)"
+uid[b]=$(machine_pod machines launcher-b n2 vm)
+t_ok "it migrates: the other pod has its answer while the first one lives" \
+	w n2 machines launcher-b "${uid[b]}" get --nic eth0 --pool machines
+t_eq "it is the same address" "$first machines/vm" "$(records machines)"
+t_eq "and the other pod's now" "${uid[b]}" "$(uid_in machines)"
+delete_pod machines launcher-a
+t_ok "the node of the first one speaks" w n1 machines launcher-a "${uid[a]}" release
+sleep 2
+t_eq "which takes nothing away" "${uid[b]}" "$(uid_in machines)"
+o_curl DELETE /apis/kubevirt.io/v1/namespaces/machines/virtualmachineinstances/vm >/dev/null
+delete_pod machines launcher-b
+t_ok "the machine is deleted, its node speaks" w n2 machines launcher-b "${uid[b]}" release
+since=$(ms)
+came_back "virtual machine deleted" machines 0 "$since"
+
+echo "# one that is foreseen"
+pool foreseen 10.6.7 5
+machine foreseen vm
+uid[a]=$(machine_pod foreseen launcher-a n1 vm net)
+t_wait 30 "it has an address before anybody asks" has_address foreseen vm
+t_ok "and its node finds it" w n1 foreseen launcher-a "${uid[a]}" get
+uid[b]=$(machine_pod foreseen launcher-b n2 vm net)
+sleep 2
+t_eq "it migrates: nobody foresees when" "${uid[a]}" "$(uid_in foreseen)"
+t_ok "the other pod asks" w n2 foreseen launcher-b "${uid[b]}" get
+t_eq "and has the addresses" "${uid[b]}" "$(uid_in foreseen)"
 o_end first
+o_start second
+o_wait_ready second
+t_wait 30 "another one leads" o_leads second
+sleep 2
+t_eq "it leaves them there" "${uid[b]}" "$(uid_in foreseen)"
+delete_pod foreseen launcher-a
+t_ok "the node of the first one speaks" w n1 foreseen launcher-a "${uid[a]}" release
+o_curl DELETE "$spider/namespaces/foreseen/spiderendpoints/vm" >/dev/null
+t_wait 30 "an endpoint that somebody deletes is written again" endpoint_is_of foreseen vm "${uid[b]}"
+t_ok "with the address that the machine has" holds foreseen 1
+o_end second
 t_done

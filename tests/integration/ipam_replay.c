@@ -911,16 +911,12 @@ static char *replay_case(struct replay *r, const json_t *recorded, bool may_diff
 
 /*
  * Not replayed: what the plugin itself does, what needs a link with somebody at its other end, and
- * kinds that we leave alone. Nor pods of virtual machines: these have no networks, so the agent
- * asks for them in an endpoint with the machine's name, and the leader knows no pod of that name.
+ * kinds that we leave alone.
  */
 static bool is_replayed(const json_t *recorded, const json_t *differences)
 {
 	static const char *const not_here[] = {"plugin", "detection", "subnet", NULL};
-	static const char *const machines[] = {"kubevirt", NULL};
 
-	if (ipam_recording_is_about(recorded, machines))
-		return false;
 	return !ipam_recording_is_about(recorded, not_here) ||
 	       !json_at(differences, json_str_at(recorded, "id"));
 }

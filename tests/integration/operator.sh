@@ -373,6 +373,24 @@ o_given_twice() {
 			.held[$name] = $before + $now) | .bad[]'
 }
 
+# The kinds of KubeVirt, as far as somebody reads them.
+o_kubevirt() {
+	local kind
+
+	for kind in VirtualMachineInstance VirtualMachine; do
+		jq -nc --arg kind "$kind" '($kind | ascii_downcase) as $one | { apiVersion: "apiextensions.k8s.io/v1",
+			kind: "CustomResourceDefinition", metadata: { name: "\($one)s.kubevirt.io" }, spec: { group: "kubevirt.io",
+			scope: "Namespaced", names: { kind: $kind, plural: "\($one)s", singular: $one }, versions: [{ name: "v1",
+			served: true, storage: true, schema: { openAPIV3Schema: { type: "object",
+			"x-kubernetes-preserve-unknown-fields": true } } }] } }'
+	done | k create -f - >/dev/null
+	t_wait 30 "KubeVirt's kinds are served" o_kubevirt_is_served
+}
+
+o_kubevirt_is_served() {
+	o_curl GET /apis/kubevirt.io/v1/virtualmachines && o_curl GET /apis/kubevirt.io/v1/virtualmachineinstances
+}
+
 # The command succeeds and prints nothing.
 o_says_nothing() {
 	local said

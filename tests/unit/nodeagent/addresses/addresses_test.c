@@ -148,48 +148,90 @@ static void addresses_that_are_there_need_no_look_at_the_pod(void **state)
 	assert_int_equal(http_script_count(s.http, ""), 1);
 }
 
-static void on_released(void *arg, const struct err *err)
-{
-	int *calls = arg;
+/* ---- virtual machines ------------------------------------------------------------------------ */
 
-	assert_null(err);
-	(*calls)++;
+#define ENDPOINTS "/apis/spiderpool.spidernet.io/v2beta1/namespaces/ml/spiderendpoints"
+#define CONFIG    "GET /api/v1/namespaces/spiderpool/configmaps/spiderpool-conf"
+#define LIST_OF(ITEMS)                                                                             \
+	"{\"kind\": \"List\", \"metadata\": {\"resourceVersion\": \"9\"}, \"items\": [" ITEMS "]}"
+#define MACHINES_POD                                                                               \
+	"{\"metadata\": {\"namespace\": \"ml\", \"name\": \"p\", \"uid\": \"u-1\", "               \
+	"\"ownerReferences\": [{\"apiVersion\": \"kubevirt.io/v1\", \"kind\": "                    \
+	"\"VirtualMachineInstance\", \"name\": \"vm\", \"controller\": true}]}, "                  \
+	"\"spec\": {\"nodeName\": \"n1\"}}"
+#define MACHINES(UID)                                                                              \
+	"{\"metadata\": {\"namespace\": \"ml\", \"name\": \"vm\", \"resourceVersion\": "           \
+	"\"7\"}, " STATUS(UID) "}"
+#define SWITCH(ON) "{\"data\": {\"conf.yml\": \"enableKubevirtStaticIP: " ON "\"}}"
+
+static void the_addresses_of_a_machine_are_found_under_its_name(void **state)
+{
+	reply("GET " ENDPOINTS "/p", 404, NO_OBJECT);
+	reply("GET /api/v1/namespaces/ml/pods/p", 200, MACHINES_POD);
+	reply(CONFIG, 200, SWITCH("true"));
+	reply("GET " ENDPOINTS "/vm", 200, MACHINES("u-1"));
+	want();
+	assert_string_equal(json_str_at(got.status, "current", "uid"), "u-1");
+	assert_int_equal(http_script_unexpected(s.http), 0);
 }
 
-/* The leader was about to write when the pod ended: its record comes after our word. */
-static void a_pod_without_an_endpoint_is_looked_at_once_more(void **state)
+/* What the other pod of the machine has is asked for, without waiting for the leader to foresee. */
+static void a_machine_that_migrates_is_asked_for_by_the_name_of_its_pod(void **state)
 {
-	static const char none[] = "{\"items\": []}";
-	static const char record[] =
-		"{\"items\": [{\"metadata\": {\"name\": \"a\", \"resourceVersion\": "
-		"\"7\"}, \"spec\": "
-		"{\"ipVersion\": 4, \"subnet\": \"10.6.0.0/24\", \"ips\": "
-		"[\"10.6.0.10\"]}, \"status\": "
-		"{\"allocatedIPs\": "
-		"\"{\\\"10.6.0.10\\\":{\\\"node\\\":\\\"n1\\\",\\\"pod\\\":"
-		"\\\"ml/p\\\",\\\"podUid\\\":\\\"u-1\\\"}}\", \"allocatedIPCount\": 1}}]}";
-	int calls = 0;
+	reply("GET " ENDPOINTS "/p", 404, NO_OBJECT);
+	reply("GET /api/v1/namespaces/ml/pods/p", 200, MACHINES_POD);
+	reply(CONFIG, 404, NO_OBJECT);
+	reply("GET " ENDPOINTS "/vm", 200, MACHINES("u-0"));
+	reply("GET " ENDPOINTS "?", 200, LIST_OF(MACHINES("u-0")));
+	reply("PATCH " ENDPOINTS "/vm", 200, MACHINES("u-0"));
+	reply("GET " ENDPOINTS "?", 200,
+	      "{\"type\": \"MODIFIED\", \"object\": {\"apiVersion\": "
+	      "\"spiderpool.spidernet.io/v2beta1\", \"kind\": \"SpiderEndpoint\", \"metadata\": "
+	      "{\"namespace\": \"ml\", \"name\": \"vm\", \"resourceVersion\": \"10\"}, " STATUS(
+		      "u-1") "}}\n");
+	want();
+	assert_string_equal(json_str_at(got.status, "current", "uid"), "u-1");
+	assert_int_equal(http_script_count(s.http, "PATCH " ENDPOINTS "/vm"), 1);
+	for (int i = 0; i < 7; i++) {
+		const char *request = http_script_request(s.http, i);
 
-	for (int look = 0; look < 2; look++) {
-		if (look == 1)
-			reply("GET /api/v1/namespaces/ml/pods/p", 404, NO_OBJECT);
-		reply("GET " ENDPOINT, 404, NO_OBJECT);
-		reply("GET "
-		      "/apis/spiderpool.spidernet.io/v2beta1/namespaces/ml/"
-		      "spiderendpoints?",
-		      200, none);
-		reply("GET /api/v1/namespaces/ml/pods/p", 404, NO_OBJECT);
-		reply("GET /apis/spiderpool.spidernet.io/v2beta1/spiderippools", 200,
-		      look == 0 ? none : record);
+		if (str_starts(request, "PATCH"))
+			assert_non_null(strstr(request, "\\\"pod\\\":\\\"p\\\""));
 	}
-	reply("PUT /apis/spiderpool.spidernet.io/v2beta1/spiderippools/a/status", 200, "{}");
-	addresses_release(addresses, "ml", "p", "u-1", on_released, &calls);
-	scripted_until(&s, &calls, 1);
-	while (http_script_unused(s.http) > 0)
-		loop_turn(s.loop, true);
-	assert_non_null(strstr(http_script_request(s.http, 9), "\"allocatedIPCount\":0"));
+}
+
+static void a_machine_that_keeps_nothing_is_a_pod_like_others(void **state)
+{
+	reply("GET " ENDPOINTS "/p", 200, OF_POD_BEFORE);
+	reply("GET /api/v1/namespaces/ml/pods/p", 200, MACHINES_POD);
+	reply(CONFIG, 200, SWITCH("false"));
+	reply("GET " ENDPOINTS "?", 200, LIST_OF(ANSWERS));
+	want();
+	assert_string_equal(json_str_at(got.status, "current", "uid"), "u-1");
+	assert_int_equal(http_script_count(s.http, "GET " ENDPOINTS "/vm"), 0);
+}
+
+static void on_released(void *arg, const struct err *err)
+{
+	got.calls++;
+}
+
+/* Spiderpool's agents write no label of the node, so the record has to tell the machine's name. */
+static void the_word_about_a_machine_goes_where_its_record_says(void **state)
+{
+	reply("GET " ENDPOINTS "/p", 404, NO_OBJECT);
+	reply("GET " ENDPOINTS "?labelSelector", 200, LIST_OF(""));
+	reply("GET /api/v1/namespaces/ml/pods/p", 404, NO_OBJECT);
+	reply("GET /apis/spiderpool.spidernet.io/v2beta1/spiderippools", 200,
+	      LIST_OF("{\"metadata\": {\"name\": \"a\"}, \"status\": {\"allocatedIPs\": "
+		      "\"{\\\"10.6.0.10\\\": {\\\"pod\\\": \\\"ml/vm\\\", \\\"podUid\\\": "
+		      "\\\"u-1\\\"}}\"}}"));
+	reply("GET " ENDPOINTS "/vm", 200, MACHINES("u-1"));
+	reply("PATCH " ENDPOINTS "/vm", 200, MACHINES("u-1"));
+	addresses_release(addresses, "ml", "p", "u-1", on_released, NULL);
+	scripted_until(&s, &got.calls, 1);
+	assert_non_null(strstr(http_script_request(s.http, 5), "\"orbweaver.io/down\":\"u-1\""));
 	assert_int_equal(http_script_unexpected(s.http), 0);
-	assert_int_equal(calls, 1);
 }
 
 int main(void)
@@ -201,7 +243,10 @@ int main(void)
 		TEST(so_is_one_whose_addresses_are_being_given_back),
 		TEST(a_sandbox_that_is_made_again_takes_back_the_word_and_keeps_the_addresses),
 		TEST(addresses_that_are_there_need_no_look_at_the_pod),
-		TEST(a_pod_without_an_endpoint_is_looked_at_once_more),
+		TEST(the_addresses_of_a_machine_are_found_under_its_name),
+		TEST(a_machine_that_migrates_is_asked_for_by_the_name_of_its_pod),
+		TEST(a_machine_that_keeps_nothing_is_a_pod_like_others),
+		TEST(the_word_about_a_machine_goes_where_its_record_says),
 	};
 
 	json_init();

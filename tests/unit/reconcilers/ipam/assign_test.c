@@ -337,6 +337,145 @@ static void an_endpoint_that_asks_for_a_pod_that_is_not_mirrored_reads_it(void *
 	expect(endpoint_reconcile, gone, "ml/a", "delete ml/a; ");
 }
 
+/* ---- virtual machines ------------------------------------------------------------------------ */
+
+/* A pod of the machine "vm". */
+#define MACHINE(name_, more_)                                                                      \
+	"  ml/" name_ ": {metadata: {name: " name_ ", namespace: ml, uid: u-" name_                \
+	", ownerReferences: [{apiVersion: kubevirt.io/v1, kind: VirtualMachineInstance, "          \
+	"name: vm, controller: true}], annotations: {k8s.v1.cni.cncf.io/networks: net}}, "         \
+	"spec: {nodeName: w1}" more_ "}\n"
+#define ASKS(uid_, pod_)                                                                           \
+	"orbweaver.io/asks: '{\"uid\": \"" uid_ "\", \"pod\": \"" pod_                             \
+	"\", \"asks\": [{\"nic\": \"net1\"}]}'"
+#define OF_MACHINE(annotations_)                                                                   \
+	"spiderendpoints:\n"                                                                       \
+	"  ml/vm:\n"                                                                               \
+	"    metadata: {name: vm, namespace: ml, uid: e-1, annotations: {" annotations_ "}}\n"     \
+	"    status: {ownerControllerType: VirtualMachineInstance, ownerControllerName: vm, "      \
+	"current: {uid: u-a, node: w1, ips: [{interface: net1, ipv4: 10.0.0.1/24, "                \
+	"ipv4Pool: p, vlan: 0}]}}\n"
+#define OF_MACHINE_IN(pool_)                                                                       \
+	POOL(pool_, "10.0.0.1-10.0.0.9",                                                           \
+	     "allocatedIPs: '{\"10.0.0.1\": {\"pod\": \"ml/vm\", \"podUid\": \"u-a\", "            \
+	     "\"node\": \"w1\"}}'")
+
+static void a_pod_that_asks_under_the_name_of_its_machine_is_read_by_its_own(void **state)
+{
+	static const char asks[] = "spiderendpoints: {ml/vm: {metadata: {name: vm, namespace: ml, "
+				   "uid: e-1, annotations: {" ASKS("u-a", "a") "}}}}\n";
+	auto_free char *mirrored = str_printf("%spods:\n" MACHINE("a", ""), asks);
+	auto_free char *read = str_printf(
+		"%slive: {ml/vm: {pods: {ml/vm: null,\n" MACHINE("a", "") "  }}}\n", asks);
+	auto_free char *off =
+		str_printf("%sspiderpool-conf: {spiderpool/spiderpool-conf: {data: {conf.yml: "
+			   "'enableKubevirtStaticIP: false'}}}\nenv: {configNamespace: "
+			   "spiderpool}\n",
+			   read);
+	json_auto_t *world = yaml(asks);
+	auto_plan struct plan plan = {0};
+	struct err err = {0};
+
+	assert_int_equal(endpoint_reconcile(world, "ml/vm", &plan, &err), 0);
+	assert_string_equal(
+		json_str_at(json_array_get(json_at(json_array_get(plan.ops, 0), "value"), 1),
+			    "key"),
+		"ml/a");
+	expect(endpoint_reconcile, mirrored, "ml/vm", "post waiting ml/a in; ");
+	expect(endpoint_reconcile, read, "ml/vm", "post waiting ml/a in; requeue -; ");
+	/* It gets them under its own name. */
+	expect(endpoint_reconcile, off, "ml/vm", "delete ml/vm; ");
+}
+
+static void what_was_decided_for_a_machine_is_written_while_its_pod_lives(void **state)
+{
+	expect(endpoint_reconcile,
+	       "decided: {ml/vm: {endpoint: {metadata: {name: vm, namespace: ml}, status: "
+	       "{current: {uid: u-a}}}}}\npods:\n" MACHINE("a", ""),
+	       "ml/vm", "apply ml/vm; post decided ml/vm out; ");
+	expect(endpoint_reconcile,
+	       "decided: {ml/vm: {endpoint: {metadata: {name: vm, namespace: ml}, status: "
+	       "{current: {uid: u-a}}}}}\npods:\n" MACHINE("b", ""),
+	       "ml/vm", "post decided ml/vm out; ");
+}
+
+#define BOTH                                                                                       \
+	"waiting: {ml/b: true}\npods:\n" MACHINE("a", "") MACHINE("b", "") NETWORK                 \
+		"spiderippools:\n" OF_MACHINE_IN("p")
+
+static void a_machine_that_migrates_hands_on_its_addresses_when_they_are_asked_for(void **state)
+{
+	auto_free char *foreseen = str_printf("%s" OF_MACHINE(""), BOTH);
+	auto_free char *asked = str_printf("%s" OF_MACHINE(ASKS("u-b", "b")), BOTH);
+	auto_free char *other = str_printf("%s" OF_MACHINE("orbweaver.io/down: u-b"), BOTH);
+	auto_free char *alone = str_printf("%s" OF_MACHINE("orbweaver.io/down: u-a"), BOTH);
+	json_auto_t *world = yaml(asked);
+	auto_plan struct plan plan = {0};
+	struct err err = {0};
+
+	expect(assign_reconcile, foreseen, "all", "finding ml/b; post waiting ml/b out; ");
+	expect(assign_reconcile, other, "all", "finding ml/b; post waiting ml/b out; ");
+	expect(assign_reconcile, alone, "all",
+	       "status p; post decided ml/vm in; finding ml/b; post waiting ml/b out; ");
+	assert_int_equal(assign_reconcile(world, "all", &plan, &err), 0);
+	assert_string_equal(
+		json_str_at(json_array_get(plan.ops, 0), "status", "allocatedIPs"),
+		"{\"10.0.0.1\":{\"node\":\"w1\",\"pod\":\"ml/vm\",\"podUid\":\"u-b\"}}");
+}
+
+static void a_machine_keeps_its_addresses_whatever_pools_were_chosen_since(void **state)
+{
+	json_auto_t *world = yaml(
+		"waiting: {ml/b: true}\npods:\n" MACHINE("b", "")
+			NETWORK OF_MACHINE(ASKS("u-b", "b")) "spiderippools:\n" OF_MACHINE_IN("old")
+				POOL("p", "10.0.0.11-10.0.0.19", ""));
+	json_t *item = json_at(world, "spiderendpoints", "ml/vm", "status", "current", "ips");
+	auto_plan struct plan plan = {0};
+	struct err err = {0};
+
+	json_put_str(json_array_get(item, 0), "ipv4Pool", "old");
+	assert_int_equal(assign_reconcile(world, "all", &plan, &err), 0);
+	assert_int_equal(json_array_size(plan.ops), 4);
+	assert_string_equal(json_str_at(json_array_get(plan.ops, 0), "key"), "old");
+}
+
+static void what_a_machine_had_stays_while_one_of_its_pods_may_use_it(void **state)
+{
+	static const char down[] = NODE_THERE OF_MACHINE("orbweaver.io/down: u-a");
+	static const struct {
+		const char *instance, *want;
+	} rows[] = {
+		{"{metadata: {name: vm}}", "requeue -; "},
+		{"null", "post ending ml/vm in; "},
+		{"{metadata: {name: vm, deletionTimestamp: now}}", "post ending ml/vm in; "},
+		{"{metadata: {name: vm, deletionTimestamp: now}, status: {activePods: {u-a: w1}}}",
+		 "post ending ml/vm in; "},
+		{"{metadata: {name: vm, deletionTimestamp: now}, "
+		 "status: {activePods: {u-a: w1, u-b: w2}}}",
+		 "requeue -; "},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		auto_free char *world = str_printf("%slive: {ml/vm: {pods: {ml/vm: null}, "
+						   "virtualmachineinstances: {ml/vm: %s}}}\n",
+						   down, rows[i].instance);
+
+		expect(endpoint_reconcile, world, "ml/vm", rows[i].want);
+	}
+}
+
+static void the_record_of_a_machine_is_accounted_for_by_its_pod(void **state)
+{
+	expect(strays_reconcile, "spiderippools:\n" OF_MACHINE_IN("p") "pods:\n" MACHINE("a", ""),
+	       "p", "requeue -; ");
+	expect(strays_reconcile, "spiderippools:\n" OF_MACHINE_IN("p") "pods:\n" MACHINE("b", ""),
+	       "p", "post strays ml/vm in; requeue -; ");
+	expect(strays_reconcile,
+	       "pods:\n" MACHINE("a", "")
+		       OF_MACHINE("") "spiderippools:\n" POOL("p", "10.0.0.1-10.0.0.9", ""),
+	       "p", "event p EndpointWithoutRecord; post waiting ml/a in; ");
+}
+
 /* ---- strays ---------------------------------------------------------------------------------- */
 
 #define RECORD(node_) "strays: {ml/a: [{pool: p, address: 10.0.0.1, uid: u-a" node_ "}]}\n"
@@ -484,6 +623,13 @@ int main(void)
 		cmocka_unit_test(what_was_decided_is_written_and_forgotten),
 		cmocka_unit_test(what_was_decided_for_a_pod_that_has_ended_is_given_back),
 		cmocka_unit_test(an_endpoint_that_asks_for_a_pod_that_is_not_mirrored_reads_it),
+		cmocka_unit_test(a_pod_that_asks_under_the_name_of_its_machine_is_read_by_its_own),
+		cmocka_unit_test(what_was_decided_for_a_machine_is_written_while_its_pod_lives),
+		cmocka_unit_test(
+			a_machine_that_migrates_hands_on_its_addresses_when_they_are_asked_for),
+		cmocka_unit_test(a_machine_keeps_its_addresses_whatever_pools_were_chosen_since),
+		cmocka_unit_test(what_a_machine_had_stays_while_one_of_its_pods_may_use_it),
+		cmocka_unit_test(the_record_of_a_machine_is_accounted_for_by_its_pod),
 		cmocka_unit_test(records_without_endpoint_are_verified),
 		cmocka_unit_test(a_record_that_was_lost_is_made_again),
 		cmocka_unit_test(what_a_pod_of_the_same_name_had_is_given_back_on_its_agents_word),

@@ -66,7 +66,7 @@ static void on_report_changed(void *arg, const char *key)
 		wake(arg, CONTROLLER_POLICY_STATUS, key);
 }
 
-/* ---- what is read of the API server before something is taken from a pod ---------------------- */
+/* ---- what is read of the API server before something is taken from a pod --------------------- */
 
 /* [{"kind", "key"}, …] → { kind: { key: object, or null } } */
 static json_t *look(const struct rehearsal *r, const json_t *wanted)
@@ -163,7 +163,7 @@ static bool remember(struct rehearsal *r, enum controller_id id, const char *key
 	return false;
 }
 
-/* ---- what an operation would change ----------------------------------------------------------- */
+/* ---- what an operation would change ---------------------------------------------------------- */
 
 /* A copy of the object with this member merged into it. Returns new. */
 static json_t *merged(const json_t *object, const char *member, const json_t *part)

@@ -4,8 +4,9 @@
  *
  * Of kinds that others fill (pods, nodes, ConfigMaps, events …) only the fields listed in redact.c
  * are kept, so no environment, command, volume or mounted file is in a dump. Annotations are kept
- * if somebody here reads them; where all of an object's are copied to another one (SpiderMultusConfig)
- * the others keep their names. In all that is kept, what looks like a secret is replaced (scrub.h).
+ * if somebody here reads them; where all of an object's are copied to another one
+ * (SpiderMultusConfig) the others keep their names. In all that is kept, what looks like a secret
+ * is replaced (scrub.h).
  *
  * Pure. The same value becomes the same word throughout a dump, so decisions that compare come out
  * as they would have.

@@ -203,7 +203,7 @@ void endpoint_gather(const struct controller_sources *from, const struct control
 		     const char *key, json_t *world)
 {
 	struct collecting c = {from, world};
-	const json_t *endpoint = NULL;
+	const json_t *endpoint = NULL, *decided;
 	auto_free char *asker = NULL;
 	const char *node = NULL;
 

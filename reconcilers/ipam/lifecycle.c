@@ -62,10 +62,13 @@ static bool carry_out(const struct look *look)
 
 	if (!decided || json_at(decided, "unwritten"))
 		return false;
-	/*
-	 * Nobody needs an endpoint of a pod that has ended meanwhile; its records are strays then.
-	 */
-	if (object && (look->endpoint || is_living(look, endpoint_uid(object))))
+	/* Nobody needs an endpoint of a pod that has ended meanwhile. */
+	if (object && !look->endpoint && !is_living(look, endpoint_uid(object))) {
+		plan_post(look->plan, BOX_DECIDED, look->key,
+			  json_pack("{s:O}", "unwritten", object));
+		return true;
+	}
+	if (object)
 		plan_apply(look->plan, KIND_ENDPOINT, json_incref((json_t *)object));
 	/* A pod of the same name may have it by now. */
 	if (gone && look->endpoint && str_eq(endpoint_uid(look->endpoint), gone)) {
@@ -101,6 +104,8 @@ static void read_live(const struct look *look)
 	size_t i;
 
 	ask_for(wanted, KIND_POD, look->key);
+	if (world_get(look->world, BOX_DECIDED, look->key))
+		ask_for(wanted, KIND_ENDPOINT, look->key);
 	if (look->asker && !str_eq(look->asker, look->key))
 		ask_for(wanted, KIND_POD, look->asker);
 	json_each (world_kind(look->world, KIND_POD), key, pod)
@@ -224,7 +229,7 @@ static void look_at_unwritten(const struct look *look, const json_t *object)
 		return;
 	}
 	/* Without a leader for a while, the agent may have written it. */
-	if (!is_living(live_object(look, KIND_POD, look->key), uid) &&
+	if (!pod_is_alive(live_pod(look, uid)) &&
 	    !str_eq(endpoint_uid(live_object(look, KIND_ENDPOINT, look->key)), uid))
 		plan_post(look->plan, BOX_ENDING, look->key,
 			  json_pack("{s:s, s:O}", "uid", uid, "status", json_at(object, "status")));
@@ -291,6 +296,7 @@ static int read_settings(struct look *look, struct err *err)
 int endpoint_reconcile(const json_t *world, const char *key, struct plan *plan, struct err *err)
 {
 	const json_t *strays = world_get(world, BOX_STRAYS, key);
+	const json_t *decided = world_get(world, BOX_DECIDED, key);
 	auto_free char *asker = NULL;
 	struct look look = {
 		.world = world,
@@ -304,6 +310,8 @@ int endpoint_reconcile(const json_t *world, const char *key, struct plan *plan, 
 		return 0;
 	if (look.live && read_settings(&look, err) < 0)
 		return -1;
+	if (decided)
+		look_at_unwritten(&look, json_at(decided, "unwritten"));
 	if (look.endpoint &&
 	    json_at(look.endpoint, "metadata", "annotations", ENDPOINT_ASKS_ANNOTATION))
 		look.asker = asker = endpoint_asker(look.endpoint);

@@ -139,8 +139,9 @@ bench:
 	@+$(MAKE) --no-print-directory -s VARIANT=release $(BUILD)/bin/orbweaver-operator \
 		$(addprefix $(BUILD)/release/tests/,node-stand-in bench-load bench-admit integration/pods)
 	@tests/bench/run --nodes $(NODES) --build $(BUILD) $(BENCH)
-	@+$(MAKE) --no-print-directory -s VARIANT=release $(addprefix $(BUILD)/release/tests/,bench-agent bench-allocate)
+	@+$(MAKE) --no-print-directory -s VARIANT=release $(addprefix $(BUILD)/release/tests/,bench-agent bench-allocate counters-node)
 	@tests/bench/agent --build $(BUILD)
+	@tests/bench/counters --build $(BUILD)
 	@$(BUILD)/release/tests/bench-allocate
 # ---- end of programs that tests, demo and benchmarks run ------------------------------------------------------------------
 

@@ -4,6 +4,7 @@
  *
  *	host-tool [--host-root DIR] [--address IP]... observe [holders] [gids] [initramfs]
  *	host-tool [--host-root DIR] [--address IP]... step '{"step": "set-num-vfs", ...}'
+ *	host-tool [--host-root DIR] counters
  *	host-tool watch SECONDS
  *
  * Prints JSON on stdout; an error goes to stderr as "reason: text", exit 1.
@@ -14,6 +15,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/json/json.h"
+#include "nodeagent/host/counters.h"
 #include "nodeagent/host/execute.h"
 #include "nodeagent/host/observe.h"
 #include "nodeagent/host/watch.h"
@@ -22,7 +24,7 @@
 static int usage(void)
 {
 	(void)fputs("usage: host-tool [--host-root DIR] [--address IP]... "
-		    "observe [holders] [gids] [initramfs] | step JSON | watch SECONDS\n",
+		    "observe [holders] [gids] [initramfs] | step JSON | counters | watch SECONDS\n",
 		    stderr);
 	return 2;
 }
@@ -71,6 +73,27 @@ static int step(struct host *host, const char *text)
 	if (!parsed || host_execute(host, parsed, &result, &err) < 0)
 		return failed(&err);
 	print(result);
+	return 0;
+}
+
+/* Each device with what it has counted. */
+static int counters(struct host *host)
+{
+	struct err err = {0};
+	json_auto_t *list = counters_list(host, NULL, &err);
+	json_t *device;
+	size_t i;
+
+	if (!list)
+		return failed(&err);
+	json_array_foreach (json_at(list, "devices"), i, device) {
+		json_t *counted = counters_read(host, device, &err);
+
+		if (!counted)
+			return failed(&err);
+		json_put(device, "counted", counted);
+	}
+	print(list);
 	return 0;
 }
 
@@ -137,6 +160,8 @@ int main(int argc, char **argv)
 		return observe(host, argv + 1);
 	if (str_eq(argv[0], "step") && argv[1])
 		return step(host, argv[1]);
+	if (str_eq(argv[0], "counters"))
+		return counters(host);
 	if (str_eq(argv[0], "watch") && argv[1])
 		return watch(argv[1]);
 	return usage();

@@ -11,6 +11,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 tmp=$(mktemp -d)
 export ORBWEAVER_RUN=$tmp/run
 vf=/sys/bus/pci/devices/0000:01:10.0
+tool=${BUILD:-build}/${VARIANT:-asan}/tests/host-tool
 
 clean_up() {
 	hack/node down one two >/dev/null 2>&1 || true
@@ -67,6 +68,10 @@ t_ok "its verbs device opens in the pod" one "ip netns exec pod sh -c ': <>/dev/
 t_fails "and not on the host" one "sh -c ': <>/dev/infiniband/\$(ls $vf/infiniband_verbs)'"
 t_ok "rping from pod to pod" traffic "rping -s -a 10.3.0.1 -C 3" "rping -c -a 10.3.0.1 -C 3"
 t_ok "ib_read_lat from pod to pod" traffic "ib_read_lat -d rxe-enp1s0v0 -n 100" "ib_read_lat -d rxe-enp1s0v0 -n 100 10.3.0.1"
+# What the kernel counts for it, asked from the host: see nodeagent/host/counters.h.
+counted=$(one "$tool counters" | jq -r '.devices[] | select(.pciAddress == "0000:01:10.0") |
+	"\(.namespace.path) \(.netdev) \(.rdma) \(.counted.rdma.rcvd_pkts > 0) \(.counted.problem)"')
+t_eq "its counters are found in its namespace" "run/netns/pod net1 rxe-enp1s0v0 true null" "$counted"
 t_ok "the namespace ends" one "ip netns del pod"
 t_ok "VF and RDMA device are on the host again" one \
 	"for i in \$(seq 50); do rdma link | grep -q 'rxe-enp1s0v0/1 .* netdev net1' && exit; sleep 0.2; done; exit 1"

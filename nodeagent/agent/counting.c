@@ -72,10 +72,16 @@ static void leave_alone(struct counting *counting, const char *name)
 		 F_INT("for_ms", ms));
 }
 
-/* What was heard of it: NULL, it answered. */
+/*
+ * What was heard of it: NULL, it answered. The list takes long on a machine that is busy, and all
+ * depends on it: it is left alone only where it does cost processes.
+ */
 static void note(struct counting *counting, const char *name, const struct err *err)
 {
-	if (err && str_eq(err->reason, "HostHung"))
+	bool is_list = str_eq(name, LIST);
+
+	if (err && str_eq(err->reason, "HostHung") &&
+	    (!is_list || hostd_stuck(counting->hostd, NULL) > 0))
 		leave_alone(counting, name);
 	else if (!err)
 		(void)json_object_del(counting->alone, name);

@@ -87,7 +87,7 @@ a_gone() {
 
 # All of its processes, by what they are called.
 a_pids() {
-	node 'pgrep -x "ow-(supervisor|agent|kubeletd|worker)"'
+	node 'pgrep -x "ow-(supervisor|agent|kubeletd|worker|meter)"'
 }
 
 a_others_gone() {

@@ -28,8 +28,18 @@ has_guid() {
 	[[ $(guid_of_vf0) == "$1" ]]
 }
 
+# In the agent's metrics, as a device on the first VF.
+counts_rxe() {
+	node "curl -s --noproxy '*' --max-time 20 http://127.0.0.1:9810/metrics" |
+		grep "^rdma_rcvd_pkts_total{.*ifname=\"rxe0\",net_dev_name=\"$vf0\",is_root=\"false\",rdma_parent_name=\"enp1s0\"}"
+}
+
+counts_no_rxe() {
+	! counts_rxe
+}
+
 node 'modprobe rdma_rxe'
-a_install --log-level info
+a_install --log-level info --rdma-metrics all
 t_wait "$a_wait_s" "the agent reports" a_done 0
 a_policy roce "{\"numVfs\": 2, \"nicSelector\": {\"rootDevices\": [\"$pf1\"]}}"
 t_wait "$a_wait_s" "2 VFs" a_done 2
@@ -38,8 +48,11 @@ t_wait "$a_wait_s" "2 VFs" a_done 2
 node "udevadm settle; rdma link add rxe0 type rxe netdev \$(ls /sys/bus/pci/devices/$pf1/virtfn0/net)"
 guid=$(node 'tr : "\n" </sys/class/infiniband/rxe0/node_guid | sed "s/../&:/; s/:*$//" | paste -sd: ')
 t_wait "$a_wait_s" "an RDMA device on a VF is reported with its GUID" has_guid "$guid"
+vf0=$(node "ls /sys/bus/pci/devices/$pf1/virtfn0/net")
+t_wait "$a_wait_s" "and what it has counted is among the metrics" counts_rxe
 node rdma link del rxe0
 t_wait "$a_wait_s" "and gone when it is" has_guid null
+t_wait "$a_wait_s" "its counters, too" counts_no_rxe
 
 # --- at run time ----------------------------------------------------------------------------------------------------------
 t_eq "the mode at first" shared "$(a_state .status.system.rdmaMode)"

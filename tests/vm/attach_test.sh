@@ -97,7 +97,7 @@ vf_says() {
 }
 
 a_cni_gone() {
-	! node 'pgrep -x "ow-(supervisor|agent|kubeletd|worker|cnid|cni-worker)"'
+	! node 'pgrep -x "ow-(supervisor|agent|kubeletd|worker|meter|cnid|cni-worker)"'
 }
 
 a_install --log-level info --cni-program "$PWD/$o_programs/orbweaver-cni"

@@ -396,7 +396,7 @@ static void what_was_decided_for_a_machine_is_written_while_its_pod_lives(void *
 	expect(endpoint_reconcile,
 	       "decided: {ml/vm: {endpoint: {metadata: {name: vm, namespace: ml}, status: "
 	       "{current: {uid: u-a}}}}}\npods:\n" MACHINE("b", ""),
-	       "ml/vm", "post decided ml/vm out; ");
+	       "ml/vm", "post decided ml/vm in; ");
 }
 
 #define BOTH                                                                                       \

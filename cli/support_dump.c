@@ -84,8 +84,8 @@ static void note_object(struct dump *dump, const char *plural, json_t *object)
 	if (str_eq(plural, KIND_POD) &&
 	    (str_eq(program, OPERATOR_NAME) || str_eq(program, AGENT_NAME)))
 		json_array_append(dump->programs, object);
-	if (str_eq(plural, "configmaps") && str_eq(json_name(object), OPERATOR_NAME))
-		json_object_update(dump->settings, json_at(object, "data"));
+	if (str_eq(plural, "configmaps") && str_starts(json_name(object), OPERATOR_NAME))
+		json_put(dump->settings, json_name(object), json_incref(json_at(object, "data")));
 	if (str_eq(plural, KIND_NODE_STATE) &&
 	    !str_eq(json_str_at(object, "status", "syncStatus"), "Succeeded"))
 		json_put_bool(dump->troubled, json_name(object), true);

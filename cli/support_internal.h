@@ -16,7 +16,7 @@ struct dump {
 	struct scrub *scrub;
 	json_t *index;    /* as it is written at the end */
 	json_t *programs; /* array: pods of operator and agents, as the API server has them */
-	json_t *settings; /* data of the ConfigMap that the operator's manifest reads */
+	json_t *settings; /* { name: data } of the ConfigMaps that the operator's manifest reads */
 	json_t *troubled; /* { node: true }, whose NodeState is not as it should be */
 	size_t objects, failed;
 };

@@ -45,18 +45,24 @@ static const char *argument(const json_t *pod, const char *flag)
 	return NULL;
 }
 
-/* Of the environment; from the ConfigMap of the manifest, if the pod takes it from there. */
+/* Of the environment; from a ConfigMap of the manifest, if the pod takes it from there. */
 static const char *environment(const struct dump *dump, const json_t *pod, const char *name)
 {
 	const json_t *variable = json_find(json_at(main_container(pod), "env"), "name", name);
 	const json_t *from = json_at(variable, "valueFrom", "configMapKeyRef");
 
-	if (str_eq(json_str_at(from, "name"), OPERATOR_NAME))
-		return json_string_value(
-			json_object_get(dump->settings, json_str_or(json_at(from, "key"), "")));
+	if (from)
+		return json_str_at(dump->settings, json_str_or(json_at(from, "name"), ""),
+				   json_str_or(json_at(from, "key"), ""));
 	return json_str_at(variable, "value");
 }
 
+static bool runs(const json_t *pod)
+{
+	return str_eq(json_str_at(pod, "status", "phase"), "Running");
+}
+
+/* One that runs, if there is any. */
 static const json_t *find_operator(const struct dump *dump)
 {
 	const json_t *found = NULL;
@@ -66,7 +72,7 @@ static const json_t *find_operator(const struct dump *dump)
 	json_array_foreach (dump->programs, i, pod)
 		if (str_eq(json_str_at(pod, "metadata", "labels", "app.kubernetes.io/name"),
 			   OPERATOR_NAME) &&
-		    (!found || str_eq(json_str_at(pod, "status", "phase"), "Running")))
+		    (!found || (runs(pod) && !runs(found))))
 			found = pod;
 	return found;
 }
@@ -137,8 +143,19 @@ static bool is_loopback(const char *address)
 	       str_starts(address, "localhost:");
 }
 
+/* Are its metrics for those alone who have a token? */
+static bool is_secure(const struct dump *dump, const json_t *pod)
+{
+	const char *flag = argument(pod, "--metrics-secure");
+
+	if (flag)
+		return !str_eq(flag, "false");
+	return str_eq(environment(dump, pod, "METRICS_SECURE"), "true");
+}
+
 /* Why the API server cannot read the page; NULL: it can. Returns new; free(). */
-static char *obstacle_of(const json_t *pod, const struct page *page, const char *address)
+static char *obstacle_of(const struct dump *dump, const json_t *pod, const struct page *page,
+			 const char *address)
 {
 	const char *colon = strrchr(address, ':');
 
@@ -149,10 +166,9 @@ static char *obstacle_of(const json_t *pod, const struct page *page, const char 
 				  "%s pod/%s %s, then curl localhost:%s/%s",
 				  page->flag, address, json_namespace(pod), json_name(pod),
 				  colon + 1, colon + 1, page->path);
-	if (!str_eq(json_str_at(pod, "status", "phase"), "Running"))
+	if (!runs(pod))
 		return str_dup("the pod does not run");
-	if (str_eq(page->path, "metrics") && argument(pod, "--metrics-secure") &&
-	    !str_eq(argument(pod, "--metrics-secure"), "false"))
+	if (str_eq(page->path, "metrics") && is_secure(dump, pod))
 		return str_dup("--metrics-secure: the API server's proxy has no token for it");
 	return NULL;
 }
@@ -167,7 +183,7 @@ static int dump_page(struct dump *dump, const json_t *pod, const struct page *pa
 	const char *given = argument(pod, page->flag), *address = given ? given : page->otherwise;
 	const char *colon = strrchr(address, ':');
 	auto_free char *what = str_printf("%s /%s", json_name(pod), page->path);
-	auto_free char *why = colon || str_eq(address, "0") ? obstacle_of(pod, page, address)
+	auto_free char *why = colon || str_eq(address, "0") ? obstacle_of(dump, pod, page, address)
 							    : str_dup("its address has no port");
 	auto_strbuf struct strbuf path = {0}, body = {0}, text = {0};
 	auto_free char *file = str_printf("programs/%s/%s", json_name(pod), page->file);

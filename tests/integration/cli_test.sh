@@ -57,12 +57,31 @@ spec:
      env: [{name: SECRET, value: hush}]}
 ---
 apiVersion: v1
+kind: Pod
+metadata: {name: operator-1, namespace: $POD_NAMESPACE, labels: {app.kubernetes.io/name: orbweaver-operator}}
+spec:
+  nodeName: n1
+  automountServiceAccountToken: false
+  containers:
+  - name: operator
+    image: i
+    args: ["--metrics-addr=:$port", --health-addr=0]
+    env: [{name: METRICS_SECURE, valueFrom: {configMapKeyRef: {name: orbweaver-operator-metrics, key: secure}}}]
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: orbweaver-operator-metrics, namespace: $POD_NAMESPACE}
+data: {secure: "true"}
+---
+apiVersion: v1
 kind: Secret
 metadata: {name: mine, namespace: $POD_NAMESPACE}
 stringData: {password: hush}
 END
-o_curl PATCH "/api/v1/namespaces/$POD_NAMESPACE/pods/operator-0/status" \
-	"{\"status\": {\"phase\": \"Running\", \"podIP\": \"${address:-10.0.0.1}\"}}" >/dev/null
+for pod in operator-0 operator-1; do
+	o_curl PATCH "/api/v1/namespaces/$POD_NAMESPACE/pods/$pod/status" \
+		"{\"status\": {\"phase\": \"Running\", \"podIP\": \"${address:-10.0.0.1}\"}}" >/dev/null
+done
 t_ok "without kubelets logs are missing, which is a line and status 1" says "not in the dump: operator-0 log" 1 \
 	c support dump -o "$tmp/dump"
 index() { jq -r "$1" "$tmp/dump/index.json"; }
@@ -71,6 +90,8 @@ t_eq "its settings are those of the operator" "$POD_NAMESPACE $POD_NAMESPACE def
 t_ok "the server's version is there" test "$(index .server.gitVersion)" != null
 t_eq "a page that only the pod can reach is skipped, with what to do" 4 \
 	"$(index '[.parts[] | select(.skipped // "" | contains("kubectl port-forward"))] | length')"
+t_eq "so are metrics that want a token, and what is not served" "--metrics-secure --health-addr --debug-addr" \
+	"$(index '[.parts[] | select(.what | startswith("operator-1 /")).skipped | split(":")[0]] | unique | reverse | join(" ")')"
 if [[ $address ]]; then
 	t_ok "metrics came by the API server" grep -q '^orbweaver_reconciles_total' "$tmp/dump/programs/operator-0/metrics.txt"
 else
@@ -78,7 +99,7 @@ else
 fi
 t_eq "kinds that the server does not have are skipped" "the API server does not have this kind" \
 	"$(index '.parts[] | select(.what == "virtualmachines.kubevirt.io").skipped')"
-t_eq "all pods are there, and no secret" "ml/train-0 ml/train-1 $POD_NAMESPACE/operator-0" \
+t_eq "all pods are there, and no secret" "ml/train-0 ml/train-1 $POD_NAMESPACE/operator-0 $POD_NAMESPACE/operator-1" \
 	"$(jq -r '.items[].metadata | "\(.namespace)/\(.name)"' "$tmp/dump/objects/pods.json" | xargs)$(grep -rl hush "$tmp/dump" || true)"
 t_eq "the dump says what the cluster says" "$(c ipam show)" "$("$cli" ipam show -f "$tmp/dump")"
 t_ok "a dump without rights has nothing but an index, and is no failure to write" says "not in the dump: nodes: nodes is forbidden" 1 \

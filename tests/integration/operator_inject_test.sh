@@ -251,10 +251,12 @@ o_curl POST "$spider/spiderippools" "$(pool younger 10.7.0.0/24 10.7.0.5-10.7.0.
 o_kill one CONT
 t_wait 10 "a master whose VLAN makes its name too long" says "$smc/long" Ready False BadInterfaceName enp65s0f0np1.100 15
 t_wait 5 "two configs for one name: the younger says who has it" says "$smc/second" Ready False NameConflict first cr-name
-t_ok "the older has it" says "$smc/first" Ready True Rendered
+t_wait 10 "the older has it" says "$smc/first" Ready True Rendered
 t_wait 5 "a pool that overlaps another: by name" says "$spider/spiderippools/younger" Ready False AddressOverlap older 10.7.0.5
-t_ok "the older one is well" says "$spider/spiderippools/older" Ready True "$(o_curl GET "$spider/spiderippools/older" |
-	jq -r '.status.conditions[] | select(.type == "Ready").reason')"
+is_ready() {
+	o_curl GET "$1" | jq -e '.status.conditions[]? | select(.type == "Ready").status == "True"'
+}
+t_wait 10 "the older one is well" is_ready "$spider/spiderippools/older"
 is_an_event() {
 	k get events -A -o json | jq -e --arg reason "$1" '[.items[].reason] | index($reason) != null'
 }

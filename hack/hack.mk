@@ -22,7 +22,7 @@ demo demo-up:
 	hack/deps build cluster images node
 	hack/k8s-build
 	hack/k8s-build kubelet
-	+$(MAKE) --no-print-directory -j$(shell nproc) VARIANT=release $(IMAGE_PROGRAMS)
+	+$(MAKE) --no-print-directory -j$(shell nproc) VARIANT=release $(IMAGE_PROGRAMS) $(BUILD)/bin/orbweaver
 	BUILD=$(BUILD) hack/images operator agent tools
 	BUILD=$(BUILD) hack/demo $(if $(filter demo-up,$@),up,run)
 demo-shell demo-down:

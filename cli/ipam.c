@@ -38,6 +38,7 @@ const struct cli_field ipam_show_fields[] = {
 	{"items[].used", "integer", "addresses with a record"},
 	{"items[].free", "integer or string", "addresses that can be handed out"},
 	{"items[].resting", "integer", "addresses that were given back lately"},
+	{"items[].conflicts", "integer", "addresses that somebody else on the network has"},
 	{"items[].ready", "string",
 	 "reason of the condition Ready, or why the ledger cannot be used"},
 	{0},
@@ -91,8 +92,9 @@ int ipam_show(const struct cli *cli, struct strbuf *out, enum cli_status *ret_st
 	      struct err *err)
 {
 	static const struct column columns[] = {
-		{"POOL", "pool"}, {"SUBNET", "subnet"},   {"TOTAL", "total"}, {"USED", "used"},
-		{"FREE", "free"}, {"RESTING", "resting"}, {"READY", "ready"},
+		{"POOL", "pool"},           {"SUBNET", "subnet"}, {"TOTAL", "total"},
+		{"USED", "used"},           {"FREE", "free"},     {"RESTING", "resting"},
+		{"CONFLICTS", "conflicts"}, {"READY", "ready"},
 	};
 	json_auto_t *rows = json_array();
 	const char *name;
@@ -156,7 +158,7 @@ static json_t *rows_of(const struct cli *cli, const json_t *findings, const char
 	json_each (world_kind(cli->world, KIND_IP_POOL), name, pool) {
 		auto_ledger struct ledger ledger = {0};
 
-		if (ledger_open(pool, NULL, &ledger, NULL) < 0)
+		if (ledger_open(pool, NULL, NULL, &ledger, NULL) < 0)
 			continue;
 		json_each (ledger.records, of, record) {
 			const char *key = json_str_or(json_at(record, "pod"), "");

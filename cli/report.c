@@ -69,6 +69,7 @@ const struct cli_field report_fields[] = {
 	{"pools[].used", "integer", "addresses with a record"},
 	{"pools[].free", "integer or string", "addresses that can be handed out"},
 	{"pools[].resting", "integer", "addresses that were given back lately"},
+	{"pools[].conflicts", "integer", "addresses that somebody else on the network has"},
 	{"pools[].ready", "string", "reason of its condition"},
 	{"policies[].policy", "string", "NAMESPACE/NAME"},
 	{"policies[].resource", "string", "spec.resourceName"},

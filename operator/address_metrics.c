@@ -27,7 +27,7 @@ struct address_metrics {
 		double sum_s, max_s, min_s;
 		size_t n;
 	} durations; /* of seconds, as gauges */
-	struct metric *released, *repaired, *pool_count, *total, *available;
+	struct metric *released, *repaired, *pool_count, *total, *available, *in_conflict;
 };
 
 static void durations_add(struct metrics *metrics, struct durations *d)
@@ -102,6 +102,10 @@ struct address_metrics *address_metrics_new(struct metrics *metrics)
 				"Addresses of a pool.", "SpiderIPPool");
 	m->available = metric_gauge(metrics, "spiderpool_debug_ippool_available_ip_counts",
 				    "Addresses of a pool that no pod has.", "SpiderIPPool");
+	m->in_conflict = metric_gauge(metrics, "orbweaver_ippool_conflicts",
+				      "Addresses of a pool that somebody else on the network has: "
+				      "no pod gets them for a while.",
+				      "SpiderIPPool");
 	return m;
 }
 
@@ -125,10 +129,13 @@ static void pool_changed(struct address_metrics *m, const char *name, const json
 	if (!now) {
 		metric_remove(m->total, name);
 		metric_remove(m->available, name);
+		metric_remove(m->in_conflict, name);
 		return;
 	}
 	metric_set(m->total, total, name);
 	metric_set(m->available, total - used, name);
+	metric_set(m->in_conflict, json_number_value(json_at(now, "status", "conflictIPCount")),
+		   name);
 }
 
 void address_metrics_changed(struct address_metrics *m, const char *kind, const char *key,

@@ -48,9 +48,14 @@ static json_t *pools_of(const json_t *world, const json_t *pod, const json_t *wa
 			json_put_str(verdict, "pool", json_string_value(name));
 			if (why)
 				json_put_str(verdict, "verdict", why);
-			else if (ledger_open(pool, world_kind(world, KIND_RESERVED_IP), &ledger,
-					     &err) < 0)
+			else if (ledger_open(pool, world_kind(world, KIND_RESERVED_IP),
+					     world_env(world, "now"), &ledger, &err) < 0)
 				json_put_str(verdict, "verdict", err.text);
+			else if (ledger.free.len == 0 && json_array_size(ledger.conflicts.entries))
+				json_put(verdict, "verdict",
+					 json_fmt("all its addresses are in use, %zu by others on "
+						  "the network (status.conflictIPs)",
+						  json_array_size(ledger.conflicts.entries)));
 			else if (ledger.free.len == 0)
 				json_put_str(verdict, "verdict", "all its addresses are in use");
 			else

@@ -70,7 +70,8 @@ static void add_ledger(json_t *chain, const json_t *world, const json_t *pool)
 	struct err err = {0};
 	long long usable, free_now, used;
 
-	if (ledger_open(pool, world_kind(world, KIND_RESERVED_IP), &ledger, &err) < 0) {
+	if (ledger_open(pool, world_kind(world, KIND_RESERVED_IP), world_env(world, "now"), &ledger,
+			&err) < 0) {
 		chain_add(chain, "ledger", LINK_BROKEN, err.reason, "%s", err.text);
 		return;
 	}
@@ -80,6 +81,12 @@ static void add_ledger(json_t *chain, const json_t *world, const json_t *pool)
 	if (usable == 0)
 		chain_add(chain, "addresses", LINK_BROKEN, "NoAddresses",
 			  "spec.ips without spec.excludeIPs leaves none: add some");
+	else if (free_now == 0 && json_array_size(ledger.conflicts.entries))
+		chain_add(chain, "addresses", LINK_BROKEN, "PoolExhausted",
+			  "%lld addresses, %lld in use, %zu of others on the network "
+			  "(status.conflictIPs), none free: add some to spec.ips, or stop who has "
+			  "them",
+			  usable, used, json_array_size(ledger.conflicts.entries));
 	else if (free_now == 0)
 		chain_add(
 			chain, "addresses", LINK_BROKEN, used > 0 ? "PoolExhausted" : "AllReserved",

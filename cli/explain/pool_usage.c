@@ -30,7 +30,8 @@ json_t *pool_usage(const json_t *world, const json_t *pool)
 	json_put_str(row, "subnet", json_str_at(pool, "spec", "subnet"));
 	ready = json_find(json_at(pool, "status", "conditions"), "type", "Ready");
 	json_put_str(row, "ready", json_str_at(ready, "reason"));
-	if (ledger_open(pool, world_kind(world, KIND_RESERVED_IP), &ledger, &err) < 0) {
+	if (ledger_open(pool, world_kind(world, KIND_RESERVED_IP), world_env(world, "now"), &ledger,
+			&err) < 0) {
 		json_put_str(row, "ready", err.reason);
 		return row;
 	}
@@ -38,5 +39,6 @@ json_t *pool_usage(const json_t *world, const json_t *pool)
 	json_put_int(row, "used", (int64_t)json_object_size(ledger.records));
 	json_put(row, "free", count_text(ip_set_count(&ledger.free)));
 	json_put_int(row, "resting", (int64_t)json_array_size(ledger.resting));
+	json_put_int(row, "conflicts", (int64_t)json_array_size(ledger.conflicts.entries));
 	return row;
 }

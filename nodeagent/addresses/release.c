@@ -201,7 +201,8 @@ static void give_back_next(struct release *release)
 
 		if (!strstr(json_str_or(json_at(pool, "status", "allocatedIPs"), ""),
 			    release->uid) ||
-		    ledger_open(pool, NULL, &ledger, NULL) < 0 || !take_out(&ledger, release->uid))
+		    ledger_open(pool, NULL, NULL, &ledger, NULL) < 0 ||
+		    !take_out(&ledger, release->uid))
 			continue;
 		log_info("giving back what no SpiderEndpoint names", F_STR("pool", json_name(pool)),
 			 F_STR("uid", release->uid));

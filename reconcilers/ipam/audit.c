@@ -67,7 +67,7 @@ static void check_address(struct audit *audit, const char *key, const json_t *en
 		     "pods %s and %s have it both: delete one of them, it gets another address",
 		     other, key);
 	json_put_str(audit->holders, place, key);
-	if (!object || ledger_open(object, NULL, &ledger, NULL) < 0)
+	if (!object || ledger_open(object, NULL, NULL, &ledger, NULL) < 0)
 		return;
 	record = ledger_record(&ledger, address);
 	if (!record)
@@ -188,7 +188,8 @@ static void check_pool(struct audit *audit, const char *name)
 	struct err err = {0};
 	size_t n = 0;
 
-	if (ledger_open(pool, world_kind(audit->world, KIND_RESERVED_IP), &ledger, &err) < 0) {
+	if (ledger_open(pool, world_kind(audit->world, KIND_RESERVED_IP),
+			world_env(audit->world, "now"), &ledger, &err) < 0) {
 		find(audit, "BadLedger", name, NULL, NULL, "%s", err.text);
 		return;
 	}

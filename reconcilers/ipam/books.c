@@ -83,7 +83,8 @@ struct ledger *books_open(struct books *books, const char *pool, struct err *err
 		return NULL;
 	}
 	ledger = mem_new(struct ledger);
-	if (ledger_open(object, world_kind(books->world, KIND_RESERVED_IP), ledger, err) < 0) {
+	if (ledger_open(object, world_kind(books->world, KIND_RESERVED_IP),
+			world_env(books->world, "now"), ledger, err) < 0) {
 		free(ledger);
 		return NULL;
 	}

@@ -162,7 +162,24 @@ static void read_resting(struct ledger *ledger)
 	}
 }
 
-static int open_all(struct ledger *ledger, const json_t *reserved, struct err *err)
+/* Those whose time is over rest, as if they had been given back now. */
+static void read_conflicts(struct ledger *ledger, const char *now)
+{
+	json_t *address;
+	ip_number number;
+	size_t i;
+
+	ip_conflicts_read(ledger->pool, &ledger->addresses, &ledger->kept, now, &ledger->conflicts);
+	ip_set_subtract(&ledger->free, &ledger->conflicts.set);
+	read_resting(ledger);
+	json_array_foreach (ledger->conflicts.over, i, address)
+		if (ip_parse(json_string_value(address), ledger->family, &number, NULL) == 0 &&
+		    ip_set_has(&ledger->free, number) &&
+		    !json_list_has(ledger->resting, json_string_value(address)))
+			ip_rest(ledger->resting, json_string_value(address));
+}
+
+static int open_all(struct ledger *ledger, const json_t *reserved, const char *now, struct err *err)
 {
 	if (!ip_pool_read(ledger->pool, &ledger->addresses, NULL))
 		return err_set(err, ERR_INVALID, "PoolUnreadable",
@@ -175,16 +192,17 @@ static int open_all(struct ledger *ledger, const json_t *reserved, struct err *e
 	ip_set_settle(&ledger->free);
 	if (subtract_reserved(ledger, reserved, err) < 0 || read_records(ledger, err) < 0)
 		return -1;
-	read_resting(ledger);
+	read_conflicts(ledger, now);
 	return 0;
 }
 
-int ledger_open(const json_t *pool, const json_t *reserved, struct ledger *ret, struct err *err)
+int ledger_open(const json_t *pool, const json_t *reserved, const char *now, struct ledger *ret,
+		struct err *err)
 {
 	struct ledger ledger = {.pool = pool};
 
 	assert(pool);
-	if (open_all(&ledger, reserved, err) < 0) {
+	if (open_all(&ledger, reserved, now, err) < 0) {
 		ledger_done(&ledger);
 		return -1;
 	}
@@ -197,6 +215,7 @@ void ledger_done(struct ledger *ledger)
 	ip_pool_done(&ledger->addresses);
 	ip_set_done(&ledger->free);
 	ip_set_done(&ledger->kept);
+	ip_conflicts_done(&ledger->conflicts);
 	json_decref(ledger->records);
 	json_decref(ledger->uids);
 	json_decref(ledger->resting);
@@ -314,16 +333,29 @@ bool ledger_release(struct ledger *ledger, const char *address, const char *uid,
 	json_object_del(ledger->records, address);
 	ledger->has_changed = true;
 	/* What was taken out of the pool meanwhile, or kept back, is not free. */
-	if (!ip_set_has(&ledger->addresses.usable, number) || ip_set_has(&ledger->kept, number))
+	if (!ip_set_has(&ledger->addresses.usable, number) || ip_set_has(&ledger->kept, number) ||
+	    ip_set_has(&ledger->conflicts.set, number))
 		return true;
 	ip_set_add(&ledger->free, one(number));
 	ip_set_settle(&ledger->free);
 	if (!rests)
 		return true;
-	if (json_array_size(ledger->resting) >= LEDGER_RESTING_MAX)
-		json_array_remove(ledger->resting, 0);
-	json_array_append_new(ledger->resting, json_string(address));
+	ip_rest(ledger->resting, address);
 	return true;
+}
+
+void ledger_note_conflict(struct ledger *ledger, const char *address, const char *mac,
+			  const char *node, const char *now)
+{
+	ip_number number;
+
+	if (ip_parse(address, ledger->family, &number, NULL) < 0 ||
+	    !ip_set_has(&ledger->addresses.usable, number) || ip_set_has(&ledger->kept, number) ||
+	    !ip_conflicts_note(&ledger->conflicts, address, mac, node, now))
+		return;
+	ip_set_subtract(&ledger->free, &ledger->conflicts.set);
+	stop_resting(ledger, address);
+	ledger->has_changed = true;
 }
 
 void ledger_restore(struct ledger *ledger, const char *address, const json_t *record_before)
@@ -363,5 +395,6 @@ json_t *ledger_status(const struct ledger *ledger)
 		json_put(status, "releasedIPs", json_copy(ledger->resting));
 	else
 		json_object_del(status, "releasedIPs");
+	ip_conflicts_write(&ledger->conflicts, status);
 	return status;
 }

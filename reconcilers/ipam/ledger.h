@@ -13,9 +13,8 @@
  * A ledger that is open holds the pool's free addresses as intervals: a /10 and an IPv6 /64 cost
  * what a /28 costs.
  *
- * Addresses that were given back lately rest: status.releasedIPs, a list of ours, oldest first,
- * names the last LEDGER_RESTING_MAX of them, and they are handed out again only when no other
- * address is free. A writer that drops the list shortens the rest, nothing else.
+ * Addresses that were given back lately rest, and those that somebody else on the network has are
+ * not free (spider/ip_memory.h).
  */
 #ifndef ORBWEAVER_RECONCILERS_IPAM_LEDGER_H
 #define ORBWEAVER_RECONCILERS_IPAM_LEDGER_H
@@ -25,9 +24,8 @@
 
 #include "lib/base/err.h"
 #include "lib/base/own.h"
+#include "reconcilers/spider/ip_memory.h"
 #include "reconcilers/spider/ip_pool.h"
-
-#define LEDGER_RESTING_MAX 256
 
 struct ledger {
 	const json_t *pool; /* borrowed */
@@ -37,21 +35,24 @@ struct ledger {
 	json_t *uids;       /* { UID: true } of all that had a record since it was opened */
 	json_t *resting;    /* array of canonical addresses, oldest first */
 	struct ip_set kept; /* by SpiderReservedIPs; settled */
-	struct ip_set
-		free; /* neither recorded nor kept nor excluded; resting ones included; settled */
+	struct ip_conflicts conflicts;
+	/* neither recorded nor kept nor excluded nor in conflict; resting ones included; settled */
+	struct ip_set free;
 	bool has_changed;
 };
 
 /*
- * Open the ledger of a pool. `reserved`: { name: SpiderReservedIP }, or NULL. The pool must live as
- * long as the ledger. Errors, all ERR_INVALID, each means that nothing of the pool can be handed
- * out until a person has mended it:
+ * Open the ledger of a pool. `reserved`: { name: SpiderReservedIP }, or NULL. now: RFC 3339; NULL
+ * or "": no conflict that is remembered is over. The pool must live as long as the ledger. Errors,
+ * all ERR_INVALID, each means that nothing of the pool can be handed out until a person has mended
+ * it:
  *	"PoolUnreadable"	subnet, ipVersion or an entry of excludeIPs cannot be read
  *	"BadReservedIP"	an entry of a SpiderReservedIP of this family cannot be read: what it kept
  *                      back is unknown
  *	"BadAllocationRecord"	status.allocatedIPs is not an object of records by address
  */
-int ledger_open(const json_t *pool, const json_t *reserved, struct ledger *ret, struct err *err);
+int ledger_open(const json_t *pool, const json_t *reserved, const char *now, struct ledger *ret,
+		struct err *err);
 void ledger_done(struct ledger *ledger);
 #define auto_ledger auto_call(ledger_done)
 
@@ -94,9 +95,16 @@ bool ledger_release(struct ledger *ledger, const char *address, const char *uid,
 void ledger_restore(struct ledger *ledger, const char *address, const json_t *record);
 
 /*
+ * Somebody else on the network has this address of the pool: nobody gets it for a while. Who has it
+ * by the ledger keeps it. Parameters as ip_conflicts_note.
+ */
+void ledger_note_conflict(struct ledger *ledger, const char *address, const char *mac,
+			  const char *node, const char *now);
+
+/*
  * The pool's status with this ledger in it: allocatedIPs (absent without records),
- * allocatedIPCount, freeIPCount, releasedIPs (absent when empty); everything else as it was read.
- * Returns new.
+ * allocatedIPCount, freeIPCount, releasedIPs (absent when empty), conflictIPs and conflictIPCount;
+ * everything else as it was read. Returns new.
  */
 json_t *ledger_status(const struct ledger *ledger);
 

@@ -62,7 +62,7 @@ int strays_reconcile(const json_t *world, const char *key, struct plan *plan, st
 	const char *address, *pod;
 	json_t *record, *list;
 
-	if (!pool || ledger_open(pool, NULL, &ledger, NULL) < 0)
+	if (!pool || ledger_open(pool, NULL, NULL, &ledger, NULL) < 0)
 		return 0;
 	json_each (ledger.records, address, record) {
 		const char *uid = json_str_or(json_at(record, "podUid"), "");

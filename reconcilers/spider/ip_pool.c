@@ -11,6 +11,7 @@
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/core/names.h"
 #include "reconcilers/core/owner.h"
+#include "reconcilers/spider/ip_memory.h"
 
 /* What status.allocatedIPs records: { "10.6.0.11": { "pod": "ml/train-0", … } }. */
 struct allocation {
@@ -122,36 +123,80 @@ static int64_t count_without(const struct ip_pool *pool, struct ip_set *set)
 	return ip_set_count(&left);
 }
 
-/*
- * How many of the pool's addresses SpiderReservedIPs keep from pods; ret_free: how many nobody
- * keeps or has.
- */
-static int64_t count_reserved(const json_t *world, const struct ip_pool *pool,
-			      const struct allocation *allocation, int64_t *ret_free)
+/* What SpiderReservedIPs keep from pods; settled. */
+static void read_reserved(const json_t *world, const struct ip_pool *pool, struct ip_set *ret)
 {
-	auto_ip_set struct ip_set kept = {0};
-	const char *address;
-	json_t *record;
-	int64_t left;
 	const char *key;
 	json_t *object;
 
-	*ret_free = 0;
-	if (pool->usable.len == 0)
-		return 0;
 	json_each (world_kind(world, KIND_RESERVED_IP), key, object)
 		if (!object_is_terminating(object))
-			add_reserved(object, pool->subnet.family, &kept);
-	left = count_without(pool, &kept);
+			add_reserved(object, pool->subnet.family, ret);
+	ip_set_settle(ret);
+}
+
+static void add_all(struct ip_set *set, const struct ip_set *more)
+{
+	for (size_t i = 0; i < more->len; i++)
+		ip_set_add(set, more->items[i]);
+}
+
+/* How many of the pool's addresses nobody keeps or has. */
+static int64_t count_free(const struct ip_pool *pool, const struct ip_set *reserved,
+			  const struct ip_conflicts *conflicts, const struct allocation *allocation)
+{
+	auto_ip_set struct ip_set taken = {0};
+	const char *address;
+	json_t *record;
+
+	/* Nothing is handed out of a ledger that cannot be read. */
+	if (pool->usable.len == 0 || allocation->is_unreadable)
+		return 0;
+	add_all(&taken, reserved);
+	add_all(&taken, &conflicts->set);
 	json_each (allocation->records, address, record) {
 		struct ip_range range;
 
 		if (ip_range_parse(address, pool->subnet.family, &range, NULL) == 0)
-			ip_set_add(&kept, range);
+			ip_set_add(&taken, range);
 	}
-	/* Nothing is handed out of a ledger that cannot be read. */
-	*ret_free = allocation->is_unreadable ? 0 : count_without(pool, &kept);
-	return ip_set_count(&pool->usable) - left;
+	return count_without(pool, &taken);
+}
+
+/* Addresses whose conflict is over rest, before somebody gets them. */
+static void rest_over(const struct ip_conflicts *conflicts, const struct allocation *allocation,
+		      json_t *status)
+{
+	json_t *list, *address;
+	size_t i;
+
+	if (json_array_size(conflicts->over) == 0)
+		return;
+	list = json_copy(json_at(status, "releasedIPs"));
+	if (!json_is_array(list)) {
+		json_decref(list);
+		list = json_array();
+	}
+	json_array_foreach (conflicts->over, i, address)
+		if (!json_object_get(allocation->records, json_string_value(address)) &&
+		    !json_list_has(list, json_string_value(address)))
+			ip_rest(list, json_string_value(address));
+	json_put(status, "releasedIPs", list);
+}
+
+static void warn_of_conflicts(const struct ip_conflicts *conflicts, struct problems *warnings)
+{
+	size_t n = json_array_size(conflicts->entries);
+	const json_t *last = n ? json_array_get(conflicts->entries, n - 1) : NULL;
+	auto_free char *more = n > 1 ? str_printf(", and %zu more", n - 1) : str_dup("");
+
+	if (last)
+		problem_add(warnings, "AddressConflict", "spec.ips",
+			    "somebody else on the network has %s: %s, seen from node %s%s "
+			    "(status.conflictIPs); stop who has it or name it in spec.excludeIPs: "
+			    "no pod gets it meanwhile",
+			    json_str_at(last, "ip"), json_str_or(json_at(last, "mac"), "?"),
+			    json_str_or(json_at(last, "node"), "?"), more);
 }
 
 struct verdict {
@@ -252,14 +297,17 @@ static void plan_pool_status(const json_t *world, const char *key, const json_t 
 {
 	auto_problems struct problems problems = {0}, warnings = {0};
 	auto_call(verdict_done) struct verdict ready = {0};
-	int64_t total = ip_set_count(&addresses->usable);
-	int64_t free_count = 0;
-	int64_t reserved = count_reserved(world, addresses, allocation, &free_count);
+	auto_ip_set struct ip_set kept = {0};
+	auto_ip_conflicts struct ip_conflicts conflicts = {0};
+	int64_t total = ip_set_count(&addresses->usable), reserved;
 	const json_t *waiting = json_at(world_get(world, BOX_SHORT_POOL, key), "pods");
 	const json_t *old = json_at(pool, "status");
 	/* Agents write their records here too: all that is not ours stays as it is. */
 	json_t *status = json_is_object(old) ? json_copy((json_t *)old) : json_object();
 
+	read_reserved(world, addresses, &kept);
+	reserved = total - count_without(addresses, &kept);
+	ip_conflicts_read(pool, addresses, &kept, world_env(world, "now"), &conflicts);
 	ip_pool_check(world, pool, &problems);
 	if (!problems.total)
 		ip_pool_warn(pool, &warnings);
@@ -275,18 +323,23 @@ static void plan_pool_status(const json_t *world, const char *key, const json_t 
 	if (total > 0 && reserved == total)
 		problem_add(&warnings, "AllReserved", "spec.ips",
 			    "SpiderReservedIPs keep back all addresses: no pod can get one");
+	warn_of_conflicts(&conflicts, &warnings);
 	ready = judge(pool, total, reserved, allocation, &problems);
 
 	json_put_int(status, "totalIPCount", total);
 	if (!json_is_integer(json_at(status, "allocatedIPCount")))
 		json_put_int(status, "allocatedIPCount", 0);
-	json_put_int(status, "freeIPCount", free_count);
+	json_put_int(status, "freeIPCount", count_free(addresses, &kept, &conflicts, allocation));
+	rest_over(&conflicts, allocation, status);
+	ip_conflicts_write(&conflicts, status);
 	if (waiting)
 		json_put(status, "waitingPodCount", json_incref((json_t *)waiting));
 	else
 		json_object_del(status, "waitingPodCount");
 	plan_conditions(world, key, pool, &ready, &warnings, status, plan);
 	plan_status(plan, KIND_IP_POOL, key, status);
+	if (conflicts.next_ms >= 0)
+		plan_requeue(plan, conflicts.next_ms);
 }
 
 static json_t *finalizers_with_ours(const json_t *pool)

@@ -7,8 +7,9 @@
  * BOX_SHORT_POOL of the pool.
  *
  * The plan: status (totalIPCount, allocatedIPCount, freeIPCount, waitingPodCount, conditions Ready
- * and Degraded; what agents wrote there is kept as it is), the label ipam.spidernet.io/ippool-cidr,
- * and the finalizer, which protects a pool while addresses of it are in use.
+ * and Degraded; what agents wrote there is kept as it is, but for conflicts whose time is over,
+ * ip_memory.h), the label ipam.spidernet.io/ippool-cidr, and the finalizer, which protects a pool
+ * while addresses of it are in use.
  *
  * Of two pools that overlap, the younger is the one in trouble; the older goes on working. Nothing
  * here stops anyone from editing or deleting a pool.

@@ -39,7 +39,7 @@ static json_t *records_of(const json_t *world)
 	json_each (world_kind(world, KIND_IP_POOL), name, pool) {
 		auto_ledger struct ledger ledger = {0};
 
-		if (ledger_open(pool, NULL, &ledger, NULL) < 0)
+		if (ledger_open(pool, NULL, NULL, &ledger, NULL) < 0)
 			continue;
 		json_each (ledger.records, address, record) {
 			auto_free char *key = str_printf("%s %s", name, address);

@@ -62,11 +62,29 @@ static void refusals_are_told_apart(void **state)
 	metrics_free(metrics);
 }
 
+static void a_pool_says_how_many_addresses_others_have(void **state)
+{
+	struct metrics *metrics = metrics_new();
+	struct address_metrics *m = address_metrics_new(metrics);
+	json_auto_t *pool = json_pack("{s:{s:i, s:i, s:i}}", "status", "totalIPCount", 9,
+				      "allocatedIPCount", 4, "conflictIPCount", 2);
+	json_auto_t *mended =
+		json_pack("{s:{s:i, s:i}}", "status", "totalIPCount", 9, "allocatedIPCount", 4);
+
+	address_metrics_changed(m, KIND_IP_POOL, "p", NULL, pool, 1000);
+	expect_line(metrics, "orbweaver_ippool_conflicts{SpiderIPPool=\"p\"} 2\n");
+	address_metrics_changed(m, KIND_IP_POOL, "p", pool, mended, 2000);
+	expect_line(metrics, "orbweaver_ippool_conflicts{SpiderIPPool=\"p\"} 0\n");
+	address_metrics_free(m);
+	metrics_free(metrics);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(durations_are_gauges_too),
 		cmocka_unit_test(refusals_are_told_apart),
+		cmocka_unit_test(a_pool_says_how_many_addresses_others_have),
 	};
 
 	json_init();

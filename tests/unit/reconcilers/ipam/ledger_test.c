@@ -35,7 +35,7 @@ static void hands_out_the_address_that_was_free_longest(void **state)
 	json_auto_t *pool = yaml(POOL);
 	auto_ledger struct ledger ledger = {0};
 
-	assert_int_equal(ledger_open(pool, NULL, &ledger, NULL), 0);
+	assert_int_equal(ledger_open(pool, NULL, NULL, &ledger, NULL), 0);
 	assert_next(&ledger, "10.0.0.1");
 	assert_true(ledger_take_this(&ledger, "10.0.0.1", HOLDER("ml/a", "u1")));
 	assert_true(ledger_release(&ledger, "10.0.0.1", "u1", true));
@@ -56,11 +56,11 @@ static void rests_over_a_write_and_a_read(void **state)
 	json_auto_t *pool = yaml(POOL);
 	auto_ledger struct ledger before = {0}, after = {0};
 
-	assert_int_equal(ledger_open(pool, NULL, &before, NULL), 0);
+	assert_int_equal(ledger_open(pool, NULL, NULL, &before, NULL), 0);
 	assert_true(ledger_take_this(&before, "10.0.0.1", HOLDER("ml/a", "u1")));
 	assert_true(ledger_release(&before, "10.0.0.1", "u1", true));
 	json_put(pool, "status", ledger_status(&before));
-	assert_int_equal(ledger_open(pool, NULL, &after, NULL), 0);
+	assert_int_equal(ledger_open(pool, NULL, NULL, &after, NULL), 0);
 	assert_next(&after, "10.0.0.2");
 }
 
@@ -72,7 +72,7 @@ static void gives_back_only_what_the_uid_has(void **state)
 
 	json_put_str(json_object_get(pool, "status"), "allocatedIPs",
 		     "{\"10.0.0.1\":{\"pod\":\"ml/a\",\"podUid\":\"u1\"}}");
-	assert_int_equal(ledger_open(pool, NULL, &ledger, NULL), 0);
+	assert_int_equal(ledger_open(pool, NULL, NULL, &ledger, NULL), 0);
 	assert_false(ledger_release(&ledger, "10.0.0.1", "u2", true));
 	assert_false(ledger_release(&ledger, "10.0.0.2", "u1", true));
 	assert_false(ledger_take_this(&ledger, "10.0.0.1", HOLDER("ml/b", "u2")));
@@ -88,7 +88,7 @@ static void keeps_back_what_is_reserved(void **state)
 				     " six: {spec: {ipVersion: 6, ips: [nonsense]}}}");
 	auto_ledger struct ledger ledger = {0};
 
-	assert_int_equal(ledger_open(pool, reserved, &ledger, NULL), 0);
+	assert_int_equal(ledger_open(pool, reserved, NULL, &ledger, NULL), 0);
 	assert_next(&ledger, "10.0.0.4");
 	/* A record from before the reservation comes back to nobody. */
 	assert_true(ledger_take_this(&ledger, "10.0.0.1", HOLDER("ml/a", "u1")));
@@ -121,7 +121,7 @@ static void fails_closed_when_something_cannot_be_read(void **state)
 		struct ledger ledger = {0};
 		struct err err = {0};
 
-		assert_int_equal(ledger_open(pool, reserved, &ledger, &err), -1);
+		assert_int_equal(ledger_open(pool, reserved, NULL, &ledger, &err), -1);
 		assert_string_equal(err.reason, cases[i].reason);
 		assert_null(ledger.records);
 	}
@@ -136,7 +136,7 @@ static void leaves_others_fields_of_the_status_alone(void **state)
 	json_auto_t *status = NULL;
 	auto_ledger struct ledger ledger = {0};
 
-	assert_int_equal(ledger_open(pool, NULL, &ledger, NULL), 0);
+	assert_int_equal(ledger_open(pool, NULL, NULL, &ledger, NULL), 0);
 	status = ledger_status(&ledger);
 	assert_true(json_same(status, want));
 }
@@ -149,9 +149,82 @@ static void a_large_pool_costs_what_a_small_one_costs(void **state)
 				 " excludeIPs: ['fd00::-fd00::ffff:ffff:ffff']}");
 	auto_ledger struct ledger ledger = {0};
 
-	assert_int_equal(ledger_open(pool, NULL, &ledger, NULL), 0);
+	assert_int_equal(ledger_open(pool, NULL, NULL, &ledger, NULL), 0);
 	assert_int_equal(ledger.free.len, 1);
 	assert_next(&ledger, "fd00::1:0:0:0");
+}
+
+/* An hour before, and after. */
+#define SEEN  "2026-07-08T09:00:00Z"
+#define THEN  "2026-07-08T09:59:59Z"
+#define LATER "2026-07-08T10:00:00Z"
+
+static void nobody_gets_an_address_in_conflict_until_its_time_is_over(void **state)
+{
+	json_auto_t *pool = yaml(POOL), *status = NULL;
+	auto_ledger struct ledger found = {0}, then = {0}, later = {0};
+
+	assert_int_equal(ledger_open(pool, NULL, SEEN, &found, NULL), 0);
+	ledger_note_conflict(&found, "10.0.0.1", "02:00:00:00:00:01", "w1", SEEN);
+	/* Excluded, and not the pool's. */
+	ledger_note_conflict(&found, "10.0.0.3", "02:00:00:00:00:01", "w1", SEEN);
+	ledger_note_conflict(&found, "10.0.0.9", "02:00:00:00:00:01", "w1", SEEN);
+	assert_true(found.has_changed);
+	assert_next(&found, "10.0.0.2");
+	status = ledger_status(&found);
+	assert_int_equal(json_integer_value(json_at(status, "conflictIPCount")), 1);
+	assert_int_equal(json_integer_value(json_at(status, "freeIPCount")), 2);
+	json_put(pool, "status", json_incref(status));
+
+	assert_int_equal(ledger_open(pool, NULL, THEN, &then, NULL), 0);
+	assert_next(&then, "10.0.0.2");
+	assert_int_equal(ledger_open(pool, NULL, LATER, &later, NULL), 0);
+	/* It is the last one to be tried again. */
+	assert_next(&later, "10.0.0.2");
+	assert_true(ledger_take_this(&later, "10.0.0.2", HOLDER("ml/a", "u1")));
+	assert_true(ledger_take_this(&later, "10.0.0.4", HOLDER("ml/b", "u2")));
+	assert_next(&later, "10.0.0.1");
+	json_decref(status);
+	status = ledger_status(&later);
+	assert_null(json_at(status, "conflictIPs"));
+	assert_null(json_at(status, "conflictIPCount"));
+}
+
+static void who_has_an_address_in_conflict_keeps_it_and_nobody_gets_it_after(void **state)
+{
+	json_auto_t *pool = yaml(POOL);
+	auto_ledger struct ledger ledger = {0};
+
+	assert_int_equal(ledger_open(pool, NULL, SEEN, &ledger, NULL), 0);
+	assert_true(ledger_take_this(&ledger, "10.0.0.1", HOLDER("ml/a", "u1")));
+	ledger_note_conflict(&ledger, "10.0.0.1", "02:00:00:00:00:01", "w1", SEEN);
+	assert_non_null(ledger_record(&ledger, "10.0.0.1"));
+	assert_true(ledger_release(&ledger, "10.0.0.1", "u1", true));
+	assert_next(&ledger, "10.0.0.2");
+	assert_int_equal(json_array_size(ledger.resting), 0);
+}
+
+static void a_conflict_that_goes_on_is_written_once_in_half_its_time(void **state)
+{
+	json_auto_t *pool = yaml(POOL "status: {conflictIPs: [{ip: 10.0.0.1, mac: "
+				      "'02:00:00:00:00:01', node: w1, seen: '" SEEN "'}]}\n");
+	static const struct {
+		const char *mac, *now;
+		bool is_written;
+	} rows[] = {
+		{"02:00:00:00:00:01", "2026-07-08T09:29:59Z", false},
+		{"02:00:00:00:00:02", "2026-07-08T09:29:59Z", true},
+		{"02:00:00:00:00:01", "2026-07-08T09:30:00Z", true},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		auto_ledger struct ledger ledger = {0};
+
+		assert_int_equal(ledger_open(pool, NULL, rows[i].now, &ledger, NULL), 0);
+		ledger_note_conflict(&ledger, "10.0.0.1", rows[i].mac, "w1", rows[i].now);
+		assert_int_equal(ledger.has_changed, rows[i].is_written);
+		assert_int_equal(json_array_size(ledger.conflicts.entries), 1);
+	}
 }
 
 int main(void)
@@ -164,6 +237,9 @@ int main(void)
 		cmocka_unit_test(fails_closed_when_something_cannot_be_read),
 		cmocka_unit_test(leaves_others_fields_of_the_status_alone),
 		cmocka_unit_test(a_large_pool_costs_what_a_small_one_costs),
+		cmocka_unit_test(nobody_gets_an_address_in_conflict_until_its_time_is_over),
+		cmocka_unit_test(who_has_an_address_in_conflict_keeps_it_and_nobody_gets_it_after),
+		cmocka_unit_test(a_conflict_that_goes_on_is_written_once_in_half_its_time),
 	};
 
 	json_init();

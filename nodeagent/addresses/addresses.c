@@ -563,6 +563,7 @@ struct addresses *addresses_new(const struct addresses_config *config)
 		addresses->config.second_look_ms = ADDRESSES_SECOND_LOOK_MS;
 	TAILQ_INIT(&addresses->wants);
 	TAILQ_INIT(&addresses->releases);
+	TAILQ_INIT(&addresses->reports);
 	addresses->lease_due = timer_new(config->loop, look_at_lease, addresses);
 	addresses->second_look = timer_new(config->loop, release_look_again, addresses);
 	addresses->unseen = json_object();
@@ -589,6 +590,7 @@ void addresses_free(struct addresses *addresses)
 		want_free(TAILQ_FIRST(&addresses->wants));
 	pod_watch_free(addresses->pods);
 	release_free_all(addresses);
+	report_free_all(addresses);
 	kube_call_cancel(addresses->lease_call);
 	timer_free(addresses->lease_due);
 	timer_free(addresses->second_look);

@@ -120,4 +120,16 @@ void addresses_want_cancel(struct addresses_want *want);
 void addresses_release(struct addresses *addresses, const char *ns, const char *name,
 		       const char *uid, void (*done)(void *arg, const struct err *err), void *arg);
 
+/*
+ * Somebody else on the network has these addresses of the pod with this UID: [{"ip", "mac"}]. The
+ * word goes to its SpiderEndpoint; what becomes of it is in reconcilers/ipam/conflict.h. Addresses
+ * that are not from a SpiderIPPool are left out.
+ *
+ * done comes once, never before this returns, with an error when the word could not be said: it is
+ * not tried again.
+ */
+void addresses_report_conflicts(struct addresses *addresses, const char *ns, const char *name,
+				const char *uid, const json_t *conflicts,
+				void (*done)(void *arg, const struct err *err), void *arg);
+
 #endif

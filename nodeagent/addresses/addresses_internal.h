@@ -1,6 +1,6 @@
 /*
  * What the files of this folder share: addresses.c (requests), take.c (without a leader), release.c
- * (giving back).
+ * (giving back), report.c (conflicts).
  */
 #ifndef ORBWEAVER_NODEAGENT_ADDRESSES_ADDRESSES_INTERNAL_H
 #define ORBWEAVER_NODEAGENT_ADDRESSES_ADDRESSES_INTERNAL_H
@@ -12,11 +12,13 @@
 
 TAILQ_HEAD(want_list, addresses_want);
 TAILQ_HEAD(release_list, release);
+TAILQ_HEAD(report_list, report);
 
 struct addresses {
 	struct addresses_config config;
 	struct want_list wants;
 	struct release_list releases;
+	struct report_list reports;
 	struct timer *lease_due;
 	struct kube_call *lease_call;
 	char *lease_version; /* as seen last; "" without a Lease or holder, NULL: not looked yet */
@@ -67,6 +69,10 @@ void release_free_all(struct addresses *addresses);
 
 /* Look at pods again that had no endpoint when they ended, as they become due. A loop_fn. */
 void release_look_again(void *arg);
+
+/* ---- report.c -------------------------------------------------------------------------------- */
+
+void report_free_all(struct addresses *addresses);
 
 /* ---- take.c ---------------------------------------------------------------------------------- */
 

@@ -6,14 +6,17 @@
  * begins with reading. What an attempt that was cut off has left in a ledger names the pod's UID:
  * the next one takes it up, or the leader does.
  */
+#include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
+#include "lib/base/rfc3339.h"
 #include "lib/json/json.h"
 #include "lib/kube/status.h"
 #include "nodeagent/addresses/addresses_internal.h"
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/core/reconcile.h"
 #include "reconcilers/ipam/allocate.h"
+#include "reconcilers/ipam/conflict.h"
 #include "reconcilers/ipam/controller.h"
 #include "reconcilers/ipam/endpoint.h"
 #include "reconcilers/ipam/settings.h"
@@ -90,9 +93,14 @@ static void write_endpoint(struct take *take)
 	struct kube_client *client = take->addresses->config.client;
 	const json_t *present = world_get(take->world, KIND_ENDPOINT, take->key);
 	json_auto_t *object = endpoint_object(take->key, take->status);
+	json_auto_t *conflicts = conflicts_said(present, take->uid);
 	json_t *metadata = json_at(object, "metadata");
 
 	if (present) {
+		if (conflicts &&
+		    ipam_has_heard(take->pod, take->status, conflicts, &take->settings))
+			json_put(json_need_object(metadata, "annotations"),
+				 ENDPOINT_CONFLICTS_ANNOTATION, json_null());
 		json_put_str(metadata, "resourceVersion",
 			     json_str_at(present, "metadata", "resourceVersion"));
 		take->call =
@@ -204,6 +212,7 @@ enum { READ_CONFIG, READ_POD, READ_ENDPOINT, READ_NAMESPACE, READ_NODE, READ_RES
 static void on_read(void *arg, json_t *object, const struct err *err)
 {
 	struct take *take = arg;
+	char now[RFC3339_SIZE];
 	struct err own = {0};
 
 	take->call = NULL;
@@ -235,6 +244,8 @@ static void on_read(void *arg, json_t *object, const struct err *err)
 		break;
 	case READ_POOLS:
 		put_list(take, KIND_IP_POOL, object);
+		rfc3339_write(clock_wall_us(), now);
+		json_put_str(json_need_object(take->world, "env"), "now", now);
 		decide(take);
 		return;
 	}

@@ -32,6 +32,8 @@ struct attach_services {
 		    struct err *err);
 	/* True when the device belongs to this sandbox still, or to nobody. */
 	bool (*owns)(void *context, const char *pci_address);
+	/* Somebody else on the network has these addresses of the pod: [{"ip", "mac"}]. */
+	void (*report)(void *context, const json_t *conflicts);
 };
 
 /* Borrowed, all of it. */

@@ -30,9 +30,9 @@ struct question {
 	struct kube_call *call;
 	struct addresses_want *want;
 	struct networks_question *networks;
-	json_t *pod;       /* coordinator: as read; NULL: it is not there */
-	bool is_releasing; /* addresses has our callback until it calls */
-	bool is_over;      /* nobody waits for it any more */
+	json_t *pod;  /* coordinator: as read; NULL: it is not there */
+	bool is_said; /* addresses has our callback until it calls */
+	bool is_over; /* nobody waits for it any more */
 };
 
 struct attachments {
@@ -169,11 +169,11 @@ static void want_addresses(struct question *q)
 		on_addresses, q);
 }
 
-static void on_released(void *arg, const struct err *err)
+static void on_said(void *arg, const struct err *err)
 {
 	struct question *q = arg;
 
-	q->is_releasing = false;
+	q->is_said = false;
 	if (err && !q->is_over)
 		refuse(q, err);
 	else
@@ -182,10 +182,19 @@ static void on_released(void *arg, const struct err *err)
 
 static void release(struct question *q)
 {
-	q->is_releasing = true;
+	q->is_said = true;
 	addresses_release(q->attachments->config.addresses, json_str_at(q->ask, "pod", "namespace"),
 			  json_str_at(q->ask, "pod", "name"),
-			  json_str_or(json_at(q->ask, "pod", "uid"), ""), on_released, q);
+			  json_str_or(json_at(q->ask, "pod", "uid"), ""), on_said, q);
+}
+
+static void report(struct question *q)
+{
+	q->is_said = true;
+	addresses_report_conflicts(
+		q->attachments->config.addresses, json_str_at(q->ask, "pod", "namespace"),
+		json_str_at(q->ask, "pod", "name"), json_str_or(json_at(q->ask, "pod", "uid"), ""),
+		json_at(q->ask, "conflicts"), on_said, q);
 }
 
 /* ---- networks -------------------------------------------------------------------------------- */
@@ -228,6 +237,8 @@ static void start(struct question *q)
 		want_addresses(q);
 	} else if (str_eq(what, "release")) {
 		release(q);
+	} else if (str_eq(what, "conflict")) {
+		report(q);
 	} else if (networks_knows(what)) {
 		q->networks = networks_ask(q->attachments->networks, q->ask, on_networks, q);
 	} else if (str_eq(what, "pod")) {
@@ -299,7 +310,7 @@ static void drop_questions(struct attachments *a)
 	for (q = a->questions; q; q = next) {
 		next = q->next;
 		/* The word goes out all the same. */
-		if (q->is_releasing)
+		if (q->is_said)
 			q->is_over = true;
 		else
 			question_free(q);

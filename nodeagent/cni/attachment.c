@@ -234,6 +234,17 @@ static bool owns(void *context, const char *address)
 	return device_is_owned(a->state, address, a->container);
 }
 
+/* The call fails whether the agent hears it or not. */
+static void report(void *context, const json_t *conflicts)
+{
+	struct attachment *a = context;
+	json_t *question = question_new(a, "conflict");
+	json_auto_t *answer = NULL;
+
+	json_put(question, "conflicts", json_incref((json_t *)conflicts));
+	answer = ask_agent(a, "conflict", question, NULL);
+}
+
 /* The same attachment as its IPAM plugin sees it: same environment, same configuration. */
 static struct attachment as_spiderpool(const struct attachment *a)
 {
@@ -273,7 +284,7 @@ static int run(struct attachment *a, enum attach_command command, const json_t *
 	       const json_t *settings, json_t **ret_result, struct err *err)
 {
 	const struct attach_services services = {
-		.context = a, .save = save, .ipam = ipam, .owns = owns};
+		.context = a, .save = save, .ipam = ipam, .owns = owns, .report = report};
 	const struct attach_call call = {
 		.command = command,
 		.type = a->key.plugin,

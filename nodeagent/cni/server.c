@@ -798,10 +798,12 @@ static void make_metrics(struct cni_server *server)
 	server->seconds =
 		metric_histogram(server->metrics, "orbweaver_cni_call_seconds",
 				 "From the call to its answer.", "plugin,command", METRIC_SECONDS);
-	server->steps = metric_histogram(server->metrics, "orbweaver_cni_step_seconds",
-					 "Parts of calls: addresses, release and settings are the "
-					 "agent's, ipam is another plugin, attach the rest.",
-					 "step,outcome", METRIC_SECONDS);
+	server->steps =
+		metric_histogram(server->metrics, "orbweaver_cni_step_seconds",
+				 "Parts of calls: addresses, release, conflict and settings "
+				 "are the agent's, ipam is another plugin, attach the "
+				 "rest.",
+				 "step,outcome", METRIC_SECONDS);
 	server->waiting = metric_gauge(server->metrics, "orbweaver_cni_calls_waiting",
 				       "Calls that no worker carries out yet.", "");
 }

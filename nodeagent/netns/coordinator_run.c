@@ -101,25 +101,30 @@ static json_t *state_of(const char *peer, const json_t *steps, const json_t *add
 static int detect(const struct coordinator_config *config, const struct coordinator_role *role,
 		  const struct plugin_call *call, const json_t *pod, struct err *err)
 {
+	const struct attach_services *services = call->call->services;
 	const char *ifname = call->call->ifname;
-	json_auto_t *gateways = json_array();
-	size_t i;
+	json_auto_t *gateways = json_array(), *conflicts = json_array();
 	json_t *route;
+	size_t i;
+	int rc;
 
 	if (config->detect_gateway)
 		json_array_foreach (json_at(pod, "routes"), i, route)
 			if (str_eq(json_str_at(route, "dev"), ifname) && json_at(route, "gw") &&
 			    str_ends(json_str_at(route, "dst"), "/0"))
 				json_array_append(gateways, json_at(route, "gw"));
-	return netns_detect(
-		call->pair.pod,
-		&(struct detect_request){
-			.ifname = ifname,
-			.addresses = config->detect_conflict ? role->nic_addresses : NULL,
-			.own = role->nic_addresses,
-			.gateways = gateways,
-		},
-		err);
+	rc = netns_detect(call->pair.pod,
+			  &(struct detect_request){
+				  .ifname = ifname,
+				  .addresses = config->detect_conflict ? role->nic_addresses : NULL,
+				  .own = role->nic_addresses,
+				  .gateways = gateways,
+				  .conflicts = conflicts,
+			  },
+			  err);
+	if (json_array_size(conflicts))
+		services->report(services->context, conflicts);
+	return rc;
 }
 
 static bool has_announcement(const json_t *done)

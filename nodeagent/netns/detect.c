@@ -228,9 +228,20 @@ static bool has_family(const struct detector *detector, int family)
 	return false;
 }
 
-static int find_conflicts(struct netns *ns, struct detector *detector, struct err *err)
+static void note_conflict(json_t *conflicts, const char *address, const char *mac)
+{
+	json_t *conflict = json_object();
+
+	json_put_str(conflict, "ip", address);
+	json_put_str(conflict, "mac", mac);
+	json_array_append_new(conflicts, conflict);
+}
+
+static int find_conflicts(struct netns *ns, struct detector *detector, json_t *conflicts,
+			  struct err *err)
 {
 	struct addr sources[2] = {0};
+	int rc = 0;
 
 	detector->any_claim = true;
 	if (has_family(detector, 6))
@@ -246,13 +257,15 @@ static int find_conflicts(struct netns *ns, struct detector *detector, struct er
 			continue;
 		addr_print(&detector->targets[i].address, address);
 		text_from_octets(detector->targets[i].mac, 6, mac);
-		return err_set(
-			err, ERR_CONFLICT, "AddressInUse",
-			"%s: the address %s is in use by %s; exclude it from the pool, or stop "
-			"who has it",
-			detector->ifname, address, mac);
+		if (conflicts)
+			note_conflict(conflicts, address, mac);
+		if (rc == 0)
+			rc = err_set(err, ERR_CONFLICT, "AddressInUse",
+				     "%s: the address %s is in use by %s; exclude it from the "
+				     "pool, or stop who has it",
+				     detector->ifname, address, mac);
 	}
-	return 0;
+	return rc;
 }
 
 static int find_gateways(struct netns *ns, struct detector *detector, const json_t *own,
@@ -321,7 +334,7 @@ int netns_detect(struct netns *ns, const struct detect_request *request, struct 
 		return 0;
 	wait_for_carrier(detector.fd, detector.ifname);
 	set_targets(&detector, request->addresses);
-	code = find_conflicts(ns, &detector, err);
+	code = find_conflicts(ns, &detector, request->conflicts, err);
 	if (code == 0) {
 		set_targets(&detector, request->gateways);
 		code = find_gateways(ns, &detector, request->own, err);

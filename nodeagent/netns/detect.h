@@ -18,6 +18,7 @@ struct detect_request {
 	const json_t *addresses; /* must be nobody else's */
 	const json_t *own;       /* gateways are asked from the first of their family */
 	const json_t *gateways;  /* must answer */
+	json_t *conflicts;       /* {"ip", "mac"} of each that is in use is appended; NULL: not */
 };
 
 /*

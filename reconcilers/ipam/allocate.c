@@ -8,6 +8,8 @@
 
 #include "lib/base/str.h"
 #include "lib/json/json.h"
+#include "reconcilers/core/reconcile.h"
+#include "reconcilers/ipam/conflict.h"
 #include "reconcilers/ipam/controller.h"
 #include "reconcilers/ipam/endpoint.h"
 #include "reconcilers/ipam/filter.h"
@@ -251,6 +253,9 @@ static int take(struct pass *pass, const struct family *family, const json_t *wa
 			return 0;
 		}
 		strbuf_addf(&full, "%s%s", full.len ? ", " : "", pool);
+		if (json_array_size(ledger->conflicts.entries))
+			strbuf_addf(&full, " (of these %zu by others on the network)",
+				    json_array_size(ledger->conflicts.entries));
 	}
 	if (full.len == 0) {
 		*err = broken;
@@ -282,25 +287,36 @@ static const char *interface_of(const json_t *want)
 	return number == 0 ? "eth0" : "";
 }
 
+/* An item with addresses of its own. Returns new, or NULL with err. */
+static json_t *make_item(struct pass *pass, const json_t *want, const char *interface,
+			 struct err *err)
+{
+	json_auto_t *item = json_object();
+
+	json_put_str(item, "interface", interface);
+	json_put_int(item, "vlan", 0);
+	for (size_t f = 0; f < ARRAY_LEN(families); f++)
+		if (json_at(want, families[f].list) &&
+		    take(pass, &families[f], want, item, err) < 0)
+			return NULL;
+	json_array_append(pass->fresh, item);
+	return json_incref(item);
+}
+
 static int take_wants(struct pass *pass, const json_t *wants, struct err *err)
 {
-	json_t *want;
+	json_t *want, *item;
 	size_t i;
 
 	json_array_foreach (wants, i, want) {
 		const char *interface = interface_of(want);
-		json_auto_t *item = json_object();
 
 		if (*interface && item_of(pass->items, interface))
 			continue;
-		json_put_str(item, "interface", interface);
-		json_put_int(item, "vlan", 0);
-		for (size_t f = 0; f < ARRAY_LEN(families); f++)
-			if (json_at(want, families[f].list) &&
-			    take(pass, &families[f], want, item, err) < 0)
-				return -1;
-		json_array_append(pass->items, item);
-		json_array_append(pass->fresh, item);
+		item = make_item(pass, want, interface, err);
+		if (!item)
+			return -1;
+		json_array_append_new(pass->items, item);
 	}
 	return 0;
 }
@@ -449,8 +465,8 @@ static void drop_what_others_have(struct pass *pass, const char *old_uid)
 			drop_item(pass, i, old_uid);
 }
 
-static int drop_outdated(struct pass *pass, const json_t *asks, const char *old_uid,
-			 struct err *err)
+/* What all NICs may have now. Returns new, or NULL with err. */
+static json_t *all_wants(const struct pass *pass, const json_t *asks, struct err *err)
 {
 	json_auto_t *wants = json_array();
 	json_t *ask;
@@ -461,10 +477,20 @@ static int drop_outdated(struct pass *pass, const json_t *asks, const char *old_
 						     pass->settings, err);
 
 		if (!found)
-			return -1;
+			return NULL;
 		json_array_extend(wants, found);
 	}
-	for (i = json_array_size(pass->items); i-- > 0;)
+	return json_incref(wants);
+}
+
+static int drop_outdated(struct pass *pass, const json_t *asks, const char *old_uid,
+			 struct err *err)
+{
+	json_auto_t *wants = all_wants(pass, asks, err);
+
+	if (!wants)
+		return -1;
+	for (size_t i = json_array_size(pass->items); i-- > 0;)
 		if (is_outdated(pass, wants, i))
 			drop_item(pass, i, old_uid);
 	return 0;
@@ -484,6 +510,67 @@ static int come_back(struct pass *pass, const json_t *asks, const char *old_uid,
 	drop_what_others_have(pass, old_uid);
 	json_array_foreach (pass->items, i, item)
 		take_over(pass, item);
+	return 0;
+}
+
+/* ---- conflicts ------------------------------------------------------------------------------- */
+
+void ipam_note_conflicts(struct books *books, const json_t *status, const json_t *conflicts)
+{
+	const char *node = json_str_at(status, "current", "node");
+	const char *now = world_env(books_world(books), "now");
+	json_t *item, *conflict;
+	size_t i;
+
+	json_array_foreach (json_at(status, "current", "ips"), i, item) {
+		for (size_t f = 0; f < ARRAY_LEN(families); f++) {
+			const char *pool = json_str_at(item, families[f].pool);
+			struct ledger *ledger = pool ? books_open(books, pool, NULL) : NULL;
+			char address[IP_TEXT_SIZE];
+
+			if (!ledger || !bare_address(item, &families[f], address))
+				continue;
+			conflict = json_find(conflicts, "ip", address);
+			if (conflict)
+				ledger_note_conflict(ledger, address,
+						     json_str_or(json_at(conflict, "mac"), ""),
+						     node, now);
+		}
+	}
+}
+
+bool ipam_has_heard(const json_t *pod, const json_t *status, const json_t *conflicts,
+		    const struct ipam_settings *settings)
+{
+	return pod_keeps_addresses(pod, settings) || !conflicts_touch_status(status, conflicts);
+}
+
+/*
+ * Other addresses for the NICs that have one which somebody else has. One that does not ask now
+ * waits until it does.
+ */
+static int exchange(struct pass *pass, const json_t *asks, const json_t *conflicts, struct err *err)
+{
+	json_auto_t *wants = all_wants(pass, asks, err), *routes = custom_routes(pass->pod, err);
+	size_t i;
+
+	if (!wants || !routes)
+		return -1;
+	for (i = 0; i < json_array_size(pass->items); i++) {
+		const json_t *item = json_array_get(pass->items, i);
+		const json_t *want = want_of(wants, item, i);
+		auto_free char *interface = str_dup(json_str_or(json_at(item, "interface"), ""));
+		json_t *other;
+
+		if (!want || !conflicts_touch(item, conflicts))
+			continue;
+		drop_item(pass, i, pass->uid);
+		other = make_item(pass, want, interface, err);
+		if (!other)
+			return -1;
+		json_array_insert_new(pass->items, i, other);
+	}
+	spread_routes(pass, routes);
 	return 0;
 }
 
@@ -540,6 +627,7 @@ static int make_good(struct pass *pass, struct err *err)
 static int run(struct pass *pass, const json_t *endpoint, const json_t *asks, struct err *err)
 {
 	const json_t *current = json_at(endpoint, "status", "current");
+	json_auto_t *conflicts = conflicts_said(endpoint, pass->uid);
 	const char *had_uid = json_str_or(json_at(current, "uid"), "");
 	bool is_same = str_eq(had_uid, pass->uid);
 	json_t *ask;
@@ -550,6 +638,12 @@ static int run(struct pass *pass, const json_t *endpoint, const json_t *asks, st
 	else if (endpoint_is_down(endpoint, had_uid))
 		/* Its word goes with it as soon as the endpoint is this pod's. */
 		(void)ipam_give_back(pass->books, json_at(endpoint, "status"));
+	if (is_same && conflicts_touch_status(json_at(endpoint, "status"), conflicts)) {
+		ipam_note_conflicts(pass->books, json_at(endpoint, "status"), conflicts);
+		if (!pod_keeps_addresses(pass->pod, pass->settings) &&
+		    exchange(pass, asks, conflicts, err) < 0)
+			return -1;
+	}
 	if (is_same && make_good(pass, err) < 0)
 		return -1;
 	if (json_array_size(pass->items) && !is_same && come_back(pass, asks, had_uid, err) < 0)

@@ -22,8 +22,12 @@
  * pools are no longer among its candidates, which a virtual machine is not asked; a record that was
  * lost meanwhile is made again if the address is still free.
  *
- * World (books_world): KIND_IP_POOL, KIND_RESERVED_IP, KIND_NODE and KIND_NAMESPACE of the pod.
- * Errors; books and *ret_status are as before then:
+ * What the endpoint says of conflicts about this pod (conflict.h) is remembered, also when the pod
+ * cannot have others, and NICs that ask get others.
+ *
+ * World (books_world): "env" with "now", KIND_IP_POOL, KIND_RESERVED_IP, KIND_NODE and
+ * KIND_NAMESPACE of the pod. Errors; books, but for what was remembered, and *ret_status are as
+ * before then:
  *	ERR_INVALID "PodEnded"		the pod gets no addresses any more
  *	ERR_INVALID "WrongAnnotation", "NoPool", "PoolNotFound", "NoAddressForNic"
  *					as candidates_find(), filter_pools()
@@ -37,6 +41,19 @@
 int ipam_allocate(struct books *books, const json_t *pod, const json_t *endpoint,
 		  const json_t *asks, const struct ipam_settings *settings, json_t **ret_status,
 		  struct err *err);
+
+/*
+ * Remember in their pools the addresses of an endpoint's status that somebody else on the network
+ * has (conflict.h). Pools that cannot be opened remember nothing. World: "env" has "now".
+ */
+void ipam_note_conflicts(struct books *books, const json_t *status, const json_t *conflicts);
+
+/*
+ * Was what the agent said of conflicts heard, when the pod's endpoint gets this status? A pod that
+ * keeps its addresses gets no others.
+ */
+bool ipam_has_heard(const json_t *pod, const json_t *status, const json_t *conflicts,
+		    const struct ipam_settings *settings);
 
 /* The item of a NIC in an endpoint's status; NULL when it has none. Borrowed. */
 const json_t *ipam_item(const json_t *status, const char *nic);

@@ -14,6 +14,7 @@
 #include "reconcilers/core/networks.h"
 #include "reconcilers/core/owner.h"
 #include "reconcilers/ipam/allocate.h"
+#include "reconcilers/ipam/conflict.h"
 #include "reconcilers/ipam/controller.h"
 #include "reconcilers/ipam/endpoint.h"
 #include "reconcilers/ipam/foresight.h"
@@ -24,10 +25,11 @@ struct pass {
 	const json_t *world;
 	struct ipam_settings settings;
 	struct books *books;
-	struct plan posts; /* of the pod in its turn */
-	json_t *followers; /* by pool: what is posted once the ledgers up to it are written */
-	bool served;       /* somebody */
-	json_t *repaired;  /* by pool: what was put right, as text */
+	struct plan posts;    /* of the pod in its turn */
+	const json_t *before; /* status of its endpoint until now; NULL: none */
+	json_t *followers;    /* by pool: what is posted once the ledgers up to it are written */
+	bool served;          /* somebody */
+	json_t *repaired;     /* by pool: what was put right, as text */
 };
 
 /* ---- what is mirrored ------------------------------------------------------------------------ */
@@ -86,20 +88,29 @@ static const char *later(const char *a, const char *b)
 	return b && strcmp(a, b) < 0 ? b : a;
 }
 
-/*
- * What was posted for the pod in its turn follows the ledgers of these addresses, which are written
- * by name. So endpoints of the first pools are on their way while the last pools are written.
- */
-static void follow(struct pass *pass, const json_t *status, const json_t *records)
+static const char *last_pool(const char *last, const json_t *status)
 {
-	const char *last = "";
-	json_t *item, *ops;
+	json_t *item;
 	size_t i;
 
 	json_array_foreach (json_at(status, "current", "ips"), i, item) {
 		last = later(last, json_str_at(item, "ipv4Pool"));
 		last = later(last, json_str_at(item, "ipv6Pool"));
 	}
+	return last;
+}
+
+/*
+ * What was posted for the pod in its turn follows the ledgers of these addresses, which are written
+ * by name. So endpoints of the first pools are on their way while the last pools are written.
+ */
+static void follow(struct pass *pass, const json_t *status, const json_t *records)
+{
+	const char *last = last_pool("", status);
+	json_t *item, *ops;
+	size_t i;
+
+	last = last_pool(last, pass->before);
 	json_array_foreach (records, i, item)
 		last = later(last, json_str_at(item, "pool"));
 	ops = json_object_get(pass->followers, last);
@@ -181,6 +192,8 @@ static void end(struct pass *pass, const char *key, const json_t *ended)
 	const char *uid = json_str_or(json_at(ended, "uid"), "");
 	bool is_given = ipam_give_back(pass->books, json_at(ended, "status"));
 
+	ipam_note_conflicts(pass->books, json_at(ended, "status"), json_at(ended, "conflicts"));
+
 	/* A ledger that nobody can read keeps what it has, and the endpoint says whose it is. */
 	if (!give_records_back(pass, json_at(ended, "records"), uid) || !is_given)
 		return;
@@ -250,6 +263,17 @@ static void refuse(struct pass *pass, const char *key, const json_t *pod, const 
 			  json_pack("{s:{s:s}}", "annotations", ENDPOINT_REFUSED_ANNOTATION, why));
 }
 
+/* The agent's word on conflicts, if nothing is left to be done about it. Borrowed. */
+static const char *heard_text(const struct pass *pass, const json_t *pod, const json_t *endpoint,
+			      const json_t *status)
+{
+	json_auto_t *conflicts = conflicts_said(endpoint, json_uid(pod));
+
+	if (!conflicts || !ipam_has_heard(pod, status, conflicts, &pass->settings))
+		return NULL;
+	return json_str_at(endpoint, "metadata", "annotations", ENDPOINT_CONFLICTS_ANNOTATION);
+}
+
 /* The status that the pod's endpoint gets; NULL when it gets none. Returns new. */
 static json_t *serve(struct pass *pass, const char *key, const json_t *pod)
 {
@@ -258,10 +282,12 @@ static json_t *serve(struct pass *pass, const char *key, const json_t *pod)
 				    : NULL;
 	const json_t *endpoint = place ? world_get(pass->world, KIND_ENDPOINT, place) : NULL;
 	json_auto_t *asks = NULL;
+	const char *heard = NULL;
 	json_t *status = NULL;
 	struct err err = {0};
 	bool is_open = false;
 
+	pass->before = json_at(endpoint, "status");
 	if (!pod_is_alive(pod) || is_of_other_pod(pass, pod, endpoint)) {
 		stop_waiting(pass, key);
 		return NULL;
@@ -277,9 +303,13 @@ static json_t *serve(struct pass *pass, const char *key, const json_t *pod)
 		refuse(pass, key, pod, endpoint, &err);
 		return NULL;
 	}
-	if (!json_same(json_at(endpoint, "status"), status))
-		plan_post(&pass->posts, BOX_DECIDED, place,
-			  json_pack("{s:o}", "endpoint", endpoint_object(place, status)));
+	heard = heard_text(pass, pod, endpoint, status);
+	if (heard || !json_same(json_at(endpoint, "status"), status)) {
+		json_t *decided = json_pack("{s:o}", "endpoint", endpoint_object(place, status));
+
+		json_put_str(decided, "heard", heard);
+		plan_post(&pass->posts, BOX_DECIDED, place, decided);
+	}
 	stop_waiting(pass, key);
 	return status;
 }

@@ -20,15 +20,15 @@
 #define BOX_WAITING "waiting"
 /*
  * By SpiderEndpoint, what has ended and may be given to others, after it was verified with the API
- * server:
- * {"uid", "status": of the endpoint}. By "namespace/name UID": {"uid", "records": [{"pool",
- * "address"}]}.
+ * server: {"uid", "status": of the endpoint, "conflicts": conflicts_said(), if anything}. By
+ * "namespace/name UID": {"uid", "records": [{"pool", "address"}]}.
  */
 #define BOX_ENDING "ending"
 /*
- * By SpiderEndpoint, what has become true in the ledgers: {"endpoint": object as it has to be} or
- * {"gone": UID that no ledger has any more}; posted by lifecycle.h itself: {"unwritten": object},
- * of a pod that ended before the endpoint was written
+ * By SpiderEndpoint, what has become true in the ledgers: {"endpoint": object as it has to be,
+ * "heard": text of ENDPOINT_CONFLICTS_ANNOTATION that may go, if any} or {"gone": UID that no
+ * ledger has any more}; posted by lifecycle.h itself: {"unwritten": object}, of a pod that ended
+ * before the endpoint was written
  */
 #define BOX_DECIDED "decided"
 
@@ -47,8 +47,8 @@ enum { ASSIGN_AGAIN_MS = 1000 };
 /*
  * Key: any. World: BOX_WAITING, BOX_ENDING, BOX_SHORT_POOL (ip_pool.h), KIND_POD (those that wait
  * and stand in BOX_WAITING as true), KIND_ENDPOINT of them, KIND_NAD that they name,
- * KIND_NAMESPACE, KIND_NODE, KIND_IP_POOL, KIND_RESERVED_IP, IPAM_CONFIG_MAP, and in "env" also
- * "configNamespace".
+ * KIND_NAMESPACE, KIND_NODE, KIND_IP_POOL, KIND_RESERVED_IP, IPAM_CONFIG_MAP, and in "env" "now"
+ * and "configNamespace".
  *
  * A pod that cannot have addresses keeps waiting, with a finding that says why and what to do.
  * Nothing of a ledger stays behind for it.

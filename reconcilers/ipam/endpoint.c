@@ -10,6 +10,7 @@
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "reconcilers/ipam/allocate.h"
+#include "reconcilers/ipam/conflict.h"
 
 /*
  * https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#syntax-and-character-set
@@ -117,14 +118,19 @@ bool endpoint_is_down(const json_t *endpoint, const char *uid)
 
 bool endpoint_answers(const json_t *endpoint, const char *uid, const json_t *asks)
 {
+	json_auto_t *conflicts = conflicts_said(endpoint, uid);
 	json_t *ask;
 	size_t i;
 
 	if (str_empty(uid) || !str_eq(endpoint_uid(endpoint), uid))
 		return false;
-	json_array_foreach (asks, i, ask)
-		if (!ipam_item(json_at(endpoint, "status"), json_str_at(ask, "nic")))
+	json_array_foreach (asks, i, ask) {
+		const json_t *item =
+			ipam_item(json_at(endpoint, "status"), json_str_at(ask, "nic"));
+
+		if (!item || conflicts_touch(item, conflicts))
 			return false;
+	}
 	return true;
 }
 

@@ -67,7 +67,10 @@ bool endpoint_is_of(const json_t *endpoint, const char *uid);
 /* Does it say that the pod with this UID has this address of this pool? */
 bool endpoint_has(const json_t *endpoint, const char *uid, const char *pool, const char *address);
 
-/* Does the pod with this UID have an item for each NIC of `asks`? */
+/*
+ * Does the pod with this UID have an item for each NIC of `asks`, whose addresses nobody else was
+ * found to have (conflict.h)?
+ */
 bool endpoint_answers(const json_t *endpoint, const char *uid, const json_t *asks);
 
 #endif

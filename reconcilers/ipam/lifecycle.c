@@ -9,6 +9,7 @@
 #include "lib/json/json.h"
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/ipam/assign.h"
+#include "reconcilers/ipam/conflict.h"
 #include "reconcilers/ipam/controller.h"
 #include "reconcilers/ipam/endpoint.h"
 #include "reconcilers/ipam/release.h"
@@ -58,7 +59,7 @@ static bool carry_out(const struct look *look)
 {
 	const json_t *decided = world_get(look->world, BOX_DECIDED, look->key);
 	const json_t *object = json_at(decided, "endpoint");
-	const char *gone = json_str_at(decided, "gone");
+	const char *gone = json_str_at(decided, "gone"), *heard = json_str_at(decided, "heard");
 
 	if (!decided || json_at(decided, "unwritten"))
 		return false;
@@ -70,6 +71,12 @@ static bool carry_out(const struct look *look)
 	}
 	if (object)
 		plan_apply(look->plan, KIND_ENDPOINT, json_incref((json_t *)object));
+	/* Unless the agent has said more meanwhile. */
+	if (heard && str_eq(json_str_at(look->endpoint, "metadata", "annotations",
+					ENDPOINT_CONFLICTS_ANNOTATION),
+			    heard))
+		plan_meta(look->plan, KIND_ENDPOINT, look->key,
+			  json_pack("{s:{s:n}}", "annotations", ENDPOINT_CONFLICTS_ANNOTATION));
 	/* A pod of the same name may have it by now. */
 	if (gone && look->endpoint && str_eq(endpoint_uid(look->endpoint), gone)) {
 		plan_release(look->plan, KIND_ENDPOINT, look->key, look->endpoint,
@@ -150,6 +157,7 @@ static void look_at_endpoint(const struct look *look)
 	const char *node = json_str_or(json_at(look->endpoint, "status", "current", "node"), "");
 	bool is_down = endpoint_is_down(look->endpoint, uid);
 	bool is_gone = !is_down && *node && node_is_gone(world_get(look->world, KIND_NODE, node));
+	json_t *ending;
 
 	if (!is_down && !is_gone)
 		return;
@@ -165,8 +173,42 @@ static void look_at_endpoint(const struct look *look)
 		plan_requeue(look->plan, LIFECYCLE_AGAIN_MS);
 		return;
 	}
-	plan_post(look->plan, BOX_ENDING, look->key,
-		  json_pack("{s:s, s:O}", "uid", uid, "status", json_at(look->endpoint, "status")));
+	ending = json_pack("{s:s, s:O}", "uid", uid, "status", json_at(look->endpoint, "status"));
+	json_put(ending, "conflicts", conflicts_said(look->endpoint, uid));
+	plan_post(look->plan, BOX_ENDING, look->key, ending);
+}
+
+/* One that was read, for one pass, when it is not mirrored. */
+static void let_wait(const struct look *look, const char *pod_key, const json_t *mirrored,
+		     const json_t *live, int64_t again_ms)
+{
+	json_t *waiting = mirrored ? json_true() : json_deep_copy(live);
+
+	if (!mirrored)
+		assign_project(waiting);
+	plan_post(look->plan, BOX_WAITING, pod_key, waiting);
+	/* What was read is good for one pass. */
+	if (!mirrored)
+		plan_requeue(look->plan, again_ms);
+}
+
+/*
+ * Who lives gets other addresses for those that somebody else has, before its sandbox is made anew.
+ */
+static void look_at_conflicts(const struct look *look)
+{
+	const char *uid = endpoint_uid(look->endpoint);
+	json_auto_t *conflicts = conflicts_said(look->endpoint, uid);
+	const json_t *mirrored = pod_with(world_kind(look->world, KIND_POD), uid);
+	const json_t *pod = mirrored ? mirrored : live_pod(look, uid);
+	auto_free char *key = pod ? json_key(pod) : NULL;
+
+	if (!conflicts)
+		return;
+	if (!mirrored && !look->live)
+		read_live(look);
+	else if (pod_is_alive(pod))
+		let_wait(look, key, mirrored, pod, LIFECYCLE_AGAIN_MS);
 }
 
 /*
@@ -201,14 +243,7 @@ static void look_at_asks(const struct look *look)
 	}
 	if (asks && pod_is_alive(pod) && !endpoint_is_down(look->endpoint, json_uid(pod)) &&
 	    !endpoint_answers(look->endpoint, json_uid(pod), asks)) {
-		json_t *waiting = mirrored ? json_true() : json_deep_copy(pod);
-
-		if (!mirrored)
-			assign_project(waiting);
-		plan_post(look->plan, BOX_WAITING, look->asker, waiting);
-		/* What was read is good for one pass. */
-		if (!mirrored)
-			plan_requeue(look->plan, LIFECYCLE_ASKS_MS);
+		let_wait(look, look->asker, mirrored, pod, LIFECYCLE_ASKS_MS);
 	} else if (!pod && !json_at(look->endpoint, "status")) {
 		plan_release(look->plan, KIND_ENDPOINT, look->key, look->endpoint,
 			     IP_POOL_FINALIZER);
@@ -315,8 +350,10 @@ int endpoint_reconcile(const json_t *world, const char *key, struct plan *plan, 
 	if (look.endpoint &&
 	    json_at(look.endpoint, "metadata", "annotations", ENDPOINT_ASKS_ANNOTATION))
 		look.asker = asker = endpoint_asker(look.endpoint);
-	if (look.endpoint && json_at(look.endpoint, "status", "current"))
+	if (look.endpoint && json_at(look.endpoint, "status", "current")) {
 		look_at_endpoint(&look);
+		look_at_conflicts(&look);
+	}
 	if (look.asker)
 		look_at_asks(&look);
 	if (strays && look.live)

@@ -28,7 +28,7 @@
 
 /*
  * How soon an endpoint is looked at again whose owner keeps its addresses, or whose pod is not
- * mirrored and lives.
+ * mirrored and lives, or waits for other addresses.
  */
 enum { LIFECYCLE_AGAIN_MS = 60000 };
 

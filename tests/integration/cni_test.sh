@@ -26,10 +26,12 @@ state=/var/lib/orbweaver/cni
 node=n1
 id=c0ffee$$
 pod=ow-pod-$$
+other=ow-other-$$
 nic=owup$$
 
 clean_up() {
 	ip netns del "$pod" 2>/dev/null || true
+	ip netns del "$other" 2>/dev/null || true
 	ip link del "${nic:0:15}" 2>/dev/null || true
 	o_clean_up
 }
@@ -77,9 +79,9 @@ make_pod() {
 }
 
 config() {
-	jq -nc --arg type "$1" --arg master "$nic" --argjson prev "${2:-null}" '{cniVersion: "0.3.1", name: "rail", type: $type,
+	jq -nc --arg type "$1" --arg master "$nic" --argjson prev "${2:-null}" --argjson detects "${detects:-false}" '{cniVersion: "0.3.1", name: "rail", type: $type,
 		master: $master, ipam: {type: "spiderpool", default_ipv4_ippool: ["rail"]}, mode: "bridge"} |
-		if $type == "coordinator" then del(.ipam, .master) + {mode: "underlay"} else . end |
+		if $type == "coordinator" then del(.ipam, .master) + {mode: "underlay", detectIPConflict: $detects} else . end |
 		if $prev then . + {prevResult: $prev} else . end'
 }
 
@@ -177,6 +179,26 @@ t_ok "of each plugin" call DEL macvlan
 t_fails "it waits on the disk" nothing_recorded
 start_agent b
 t_wait 30 "the next agent works it off" nothing_recorded
+
+# --- somebody else has the address ---------------------------------------------------------------------------------
+ip netns add "$other"
+ip link set "p$nic" netns "$other"
+ip -n "$other" link set "p$nic" up
+ip -n "$other" addr add 10.77.0.10/16 dev "p$nic"
+conflicts() {
+	o_curl GET "$spider/spiderippools/rail" | jq -c '[.status.conflictIPs // [] | .[] | del(.seen)]'
+}
+detects=true
+t_fails "ADD looks for others" add_pod
+t_wait 20 "its pod has an event" event AddressInUse
+t_wait 40 "the next ADD gets another address" add_pod
+t_eq "the next one of the pool" 10.77.0.11/16 "$(jq -r '.ips[0].address' "$tmp/result")"
+t_eq "the other one is remembered with who has it and where" \
+	"[{\"ip\":\"10.77.0.10\",\"mac\":\"$(ip netns exec "$other" cat "/sys/class/net/p$nic/address")\",\"node\":\"$node\"}]" "$(conflicts)"
+t_eq "and nobody's" '["10.77.0.11"]' "$(of_pool | jq -c keys)"
+t_ok "DEL" call DEL coordinator
+t_ok "DEL of the interface" call DEL macvlan
+t_wait 10 "nothing is left on the disk" nothing_recorded
 
 # --- what goes wrong -----------------------------------------------------------------------------------------------
 uid=00000000-0000-0000-0000-000000000000

@@ -183,6 +183,52 @@ t_ok "the other one is deleted" o_curl DELETE "/api/v1/namespaces/early/pods/p-1
 t_wait 30 "and sees it go" all_agree $((2 * n))
 o_kill agent KILL
 
+echo "# an address that somebody else on the network has"
+# conflict NAME ADDRESS: what the pod's agent says.
+conflict() {
+	k annotate se -n conflict "$1" --overwrite "orbweaver.io/conflicts=$(jq -nc --arg ip "$2" \
+		--arg uid "$(k get se -n conflict "$1" -o jsonpath='{.status.current.uid}')" \
+		'{ $uid, conflicts: [{ $ip, mac: "02:00:00:00:00:01" }] }')" >/dev/null
+}
+# pool_says WANT FILTER: of the pool
+pool_says() {
+	[[ $(o_curl GET "$spider/spiderippools/conflict" | jq -c "$2") == "$1" ]]
+}
+said_is_heard() {
+	[[ -z $(k get se -n conflict "$1" -o jsonpath='{.metadata.annotations.orbweaver\.io/conflicts}') ]]
+}
+k create namespace conflict >/dev/null
+o_curl POST "$spider/spiderippools" "$(pool conflict 10.10.0.0/24 10.10.0.1-10.10.0.3)" >/dev/null
+o_curl POST "$nads/namespaces/conflict/network-attachment-definitions" "$(network conflict net-0 conflict)" >/dev/null
+t_ok "a pod is made" p create --namespace conflict --count 1 --nodes 1
+t_wait 30 "it has an address" says 10.10.0.1 address_of conflict p-0
+conflict p-0 10.10.0.1
+t_wait 30 "its agent finds it in use: it has another one" says 10.10.0.2 address_of conflict p-0
+t_wait 10 "the word is heard" said_is_heard p-0
+t_ok "ledger and endpoints agree" all_agree $((2 * n + 1))
+t_wait 10 "the pool shows it" pool_says '[1,1,"AddressConflict"]' '[.status.conflictIPCount, .status.freeIPCount,
+	(.status.conditions[] | select(.type == "Degraded").reason)]'
+uids conflict
+t_ok "and its agent finds the new one" says "1 done, 0 failed" w conflict get
+conflict p-0 10.10.0.2
+t_wait 30 "the next one as well" says 10.10.0.3 address_of conflict p-0
+conflict p-0 10.10.0.3
+t_wait 10 "no address is left: the pod keeps what it has" pool_says '[3,0]' '[.status.conflictIPCount, .status.freeIPCount]'
+t_ok "it is not forgotten that it wants another one" says "10.10.0.3" k get se -n conflict p-0 -o json
+o_curl PATCH "$spider/spiderippools/conflict" '{"spec": {"ips": ["10.10.0.1-10.10.0.4"]}}' >/dev/null
+t_wait 30 "it gets it as soon as there is one" says 10.10.0.4 address_of conflict p-0
+t_wait 10 "the word is heard" said_is_heard p-0
+o_curl PATCH "$spider/spiderippools/conflict" '{"spec": {"excludeIPs": ["10.10.0.1"]}}' >/dev/null
+t_wait 30 "an address that is excluded is no conflict any more" pool_says 2 .status.conflictIPCount
+o_curl PATCH "$spider/spiderippools/conflict/status" "$(jq -nc --arg now "$(date -u +%FT%TZ)" \
+	--arg before "$(date -u -d '3597 seconds ago' +%FT%TZ)" \
+	'{ status: { conflictIPs: [{ ip: "10.10.0.2", seen: $before }, { ip: "10.10.0.3", seen: $now }] } }')" >/dev/null
+t_wait 30 "an hour later it may be tried again, after the others" pool_says '[1,["10.10.0.2"],1]' \
+	'[.status.conflictIPCount, .status.releasedIPs, .status.freeIPCount]'
+t_ok "the pod is deleted" p delete --namespace conflict
+t_ok "its agent says so" p down --namespace conflict
+t_wait 30 "what it had comes back" all_agree $((2 * n))
+
 echo "# what nobody could foresee is asked for"
 o_curl POST "$spider/spiderippools" "$(pool asked 10.8.0.0/24 10.8.0.1-10.8.0.3)" >/dev/null
 k create namespace asked >/dev/null

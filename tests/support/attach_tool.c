@@ -65,6 +65,13 @@ static bool owns(void *context, const char *pci_address)
 	return !getenv("ATTACH_FOREIGN");
 }
 
+static void report(void *context, const json_t *conflicts)
+{
+	auto_free char *text = json_text(conflicts);
+
+	fprintf(stderr, "in use by somebody else: %s\n", text);
+}
+
 static json_t *read_state(void)
 {
 	auto_strbuf struct strbuf text = {0};
@@ -76,7 +83,8 @@ static json_t *read_state(void)
 
 int main(int argc, char **argv)
 {
-	static const struct attach_services services = {.save = save, .ipam = ipam, .owns = owns};
+	static const struct attach_services services = {
+		.save = save, .ipam = ipam, .owns = owns, .report = report};
 	struct attach_call call = {.container_id = "0123456789abcdef", .host_netns = -1};
 	json_auto_t *config = NULL, *saved = NULL, *result = NULL, *error = NULL, *settings = NULL;
 	auto_close int netns = -1, root = -1;

@@ -577,6 +577,10 @@ static bool owns(void *context, const char *pci_address)
 	return true;
 }
 
+static void report(void *context, const json_t *conflicts)
+{
+}
+
 /* The IPAM plugin's part that looks for conflicts and gateways. */
 static int call_detect(const json_t *recorded, int netns, struct err *err)
 {
@@ -612,7 +616,7 @@ static int call_detect(const json_t *recorded, int netns, struct err *err)
 static int call_plugin(const json_t *recorded, json_t **ret_result, struct err *err)
 {
 	static const struct attach_services services = {
-		.save = save, .ipam = no_ipam, .owns = owns};
+		.save = save, .ipam = no_ipam, .owns = owns, .report = report};
 	const json_t *env = json_at(recorded, "env");
 	const char *command = text_at(env, "CNI_COMMAND", "");
 	const char *path = text_at(env, "CNI_NETNS", "");

@@ -234,6 +234,66 @@ static void the_word_about_a_machine_goes_where_its_record_says(void **state)
 	assert_int_equal(http_script_unexpected(s.http), 0);
 }
 
+/* ---- conflicts ------------------------------------------------------------------------------- */
+
+#define ANNOTATION(ADDRESS)                                                                        \
+	"{\\\"uid\\\": \\\"u-1\\\", \\\"conflicts\\\": [{\\\"ip\\\": \\\"" ADDRESS                 \
+	"\\\", \\\"mac\\\": \\\"02:00:00:00:00:01\\\"}]}"
+#define IN_CONFLICT(ADDRESS)                                                                       \
+	"{\"metadata\": {\"namespace\": \"ml\", \"name\": \"p\", \"resourceVersion\": \"7\", "     \
+	"\"annotations\": {\"orbweaver.io/conflicts\": \"" ANNOTATION(ADDRESS) "\"}}, " STATUS(    \
+		"u-1") "}"
+
+static void report(const char *conflicts)
+{
+	json_auto_t *list = json_parse(conflicts, strlen(conflicts), NULL);
+
+	addresses_report_conflicts(addresses, "ml", "p", "u-1", list, on_released, NULL);
+	scripted_until(&s, &got.calls, 1);
+	assert_int_equal(http_script_unused(s.http), 0);
+	assert_int_equal(http_script_unexpected(s.http), 0);
+}
+
+static void an_address_that_somebody_else_has_is_said_where_it_stands(void **state)
+{
+	reply("GET " ENDPOINT, 200, ANSWERS);
+	reply("PATCH " ENDPOINT, 409, NO_OBJECT);
+	reply("GET " ENDPOINT, 200, IN_CONFLICT("10.6.0.99"));
+	reply("PATCH " ENDPOINT, 200, ANSWERS);
+	report("[{\"ip\": \"10.6.0.10\", \"mac\": \"02:00:00:00:00:02\"}, {\"ip\": \"10.9.0.1\"}]");
+	/* Nobody else's address, and what was said before stays. */
+	assert_null(strstr(http_script_request(s.http, 3), "10.9.0.1"));
+	assert_non_null(strstr(http_script_request(s.http, 3), "10.6.0.99"));
+	assert_non_null(strstr(http_script_request(s.http, 3), "02:00:00:00:00:02"));
+}
+
+static void what_is_said_already_and_what_is_not_ours_is_not_said(void **state)
+{
+	reply("GET " ENDPOINT, 200, IN_CONFLICT("10.6.0.10"));
+	report("[{\"ip\": \"10.6.0.10\", \"mac\": \"02:00:00:00:00:01\"}]");
+	got.calls = 0;
+	reply("GET " ENDPOINT, 404, NO_OBJECT);
+	reply("GET " ENDPOINTS "?labelSelector", 200, LIST_OF(OF_POD_BEFORE));
+	report("[{\"ip\": \"10.6.0.10\", \"mac\": \"02:00:00:00:00:01\"}]");
+}
+
+/* The endpoint has what is needed, and is no answer until the leader has heard of the conflict. */
+static void addresses_that_somebody_else_has_are_no_answer(void **state)
+{
+	reply("GET " ENDPOINT, 200, IN_CONFLICT("10.6.0.10"));
+	reply("GET /api/v1/namespaces/ml/pods/p", 200, ALIVE);
+	reply("GET " ENDPOINTS "?", 200, LIST_OF(IN_CONFLICT("10.6.0.10")));
+	reply("PATCH " ENDPOINT, 200, ANSWERS);
+	reply("GET " ENDPOINTS "?", 200,
+	      "{\"type\": \"MODIFIED\", \"object\": {\"apiVersion\": "
+	      "\"spiderpool.spidernet.io/v2beta1\", \"kind\": \"SpiderEndpoint\", \"metadata\": "
+	      "{\"namespace\": \"ml\", \"name\": \"p\", \"resourceVersion\": \"10\"}, " STATUS(
+		      "u-1") "}}\n");
+	want();
+	assert_int_equal(http_script_unexpected(s.http), 0);
+	assert_int_equal(http_script_unused(s.http), 0);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -247,6 +307,9 @@ int main(void)
 		TEST(a_machine_that_migrates_is_asked_for_by_the_name_of_its_pod),
 		TEST(a_machine_that_keeps_nothing_is_a_pod_like_others),
 		TEST(the_word_about_a_machine_goes_where_its_record_says),
+		TEST(an_address_that_somebody_else_has_is_said_where_it_stands),
+		TEST(what_is_said_already_and_what_is_not_ours_is_not_said),
+		TEST(addresses_that_somebody_else_has_are_no_answer),
 	};
 
 	json_init();

@@ -476,6 +476,130 @@ static void the_record_of_a_machine_is_accounted_for_by_its_pod(void **state)
 	       "p", "event p EndpointWithoutRecord; post waiting ml/a in; ");
 }
 
+/* ---- conflicts ------------------------------------------------------------------------------- */
+
+#define CONFLICT                                                                                   \
+	"orbweaver.io/conflicts: '{\"uid\": \"u-a\", \"conflicts\": [{\"ip\": \"10.0.0.1\", "      \
+	"\"mac\": \"02:00:00:00:00:01\"}]}'"
+#define NOW "env: {now: '2026-07-08T10:00:00Z'}\n"
+#define A_HAS_1                                                                                    \
+	"allocatedIPs: '{\"10.0.0.1\": {\"pod\": \"ml/a\", \"podUid\": \"u-a\", \"node\": "        \
+	"\"w1\"}}'"
+#define REMEMBERED                                                                                 \
+	"[{\"ip\":\"10.0.0.1\",\"mac\":\"02:00:00:00:00:01\",\"node\":\"w1\","                     \
+	"\"seen\":\"2026-07-08T10:00:00Z\"}]"
+
+/* The operation of a plan; its status as text, a member at a time. */
+static void expect_status(const json_t *op, const char *member, const char *want)
+{
+	auto_free char *text = json_text(json_at(op, "status", member));
+
+	assert_string_equal(json_str_at(op, "op"), "status");
+	assert_string_equal(text, want);
+}
+
+static void a_pod_gets_another_address_for_one_that_somebody_else_has(void **state)
+{
+	json_auto_t *world = yaml(NOW "waiting: {ml/a: true}\npods:\n" POD("a", "u-a", "")
+					  NETWORK ENDPOINT("u-a", CONFLICT) "spiderippools:\n" POOL(
+						  "p", "10.0.0.1-10.0.0.9", A_HAS_1));
+	auto_plan struct plan plan = {0};
+	const json_t *decided;
+	struct err err = {0};
+
+	assert_int_equal(assign_reconcile(world, "all", &plan, &err), 0);
+	expect_status(json_array_get(plan.ops, 0), "conflictIPs", REMEMBERED);
+	expect_status(json_array_get(plan.ops, 0), "allocatedIPs",
+		      "\"{\\\"10.0.0.2\\\":{\\\"node\\\":\\\"w1\\\",\\\"pod\\\":\\\"ml/a\\\","
+		      "\\\"podUid\\\":\\\"u-a\\\"}}\"");
+	assert_null(json_at(json_array_get(plan.ops, 0), "status", "releasedIPs"));
+	decided = json_at(json_array_get(plan.ops, 1), "value");
+	assert_string_equal(
+		json_str_at(
+			json_array_get(json_at(decided, "endpoint", "status", "current", "ips"), 0),
+			"ipv4"),
+		"10.0.0.2/24");
+	assert_non_null(json_str_at(decided, "heard"));
+}
+
+static void a_pod_that_keeps_its_addresses_keeps_one_that_somebody_else_has(void **state)
+{
+	json_auto_t *world = yaml(NOW "waiting: {ml/a: true}\npods:\n" MACHINE(
+		"a", "") NETWORK OF_MACHINE(CONFLICT) "spiderippools:\n" OF_MACHINE_IN("p"));
+	auto_plan struct plan plan = {0};
+	const json_t *decided;
+	struct err err = {0};
+
+	assert_int_equal(assign_reconcile(world, "all", &plan, &err), 0);
+	expect_status(json_array_get(plan.ops, 0), "conflictIPs", REMEMBERED);
+	expect_status(json_array_get(plan.ops, 0), "allocatedIPs",
+		      "\"{\\\"10.0.0.1\\\":{\\\"node\\\":\\\"w1\\\",\\\"pod\\\":\\\"ml/vm\\\","
+		      "\\\"podUid\\\":\\\"u-a\\\"}}\"");
+	decided = json_at(json_array_get(plan.ops, 1), "value");
+	assert_non_null(json_str_at(decided, "heard"));
+}
+
+static void a_conflict_is_remembered_when_there_is_no_other_address(void **state)
+{
+	json_auto_t *world =
+		yaml(NOW "waiting: {ml/a: true}\npods:\n" POD("a", "u-a", "") NETWORK ENDPOINT(
+			"u-a", CONFLICT) "spiderippools:\n" POOL("p", "10.0.0.1", A_HAS_1));
+	auto_plan struct plan plan = {0};
+	struct err err = {0};
+
+	assert_int_equal(assign_reconcile(world, "all", &plan, &err), 0);
+	expect_status(json_array_get(plan.ops, 0), "conflictIPs", REMEMBERED);
+	expect_status(json_array_get(plan.ops, 0), "allocatedIPCount", "1");
+	assert_string_equal(json_str_at(json_array_get(plan.ops, 1), "reason"), "PoolExhausted");
+	assert_non_null(strstr(json_str_at(json_array_get(plan.ops, 1), "message"),
+			       "pool p (of these 1 by others on the network)"));
+}
+
+static void a_conflict_of_a_pod_that_has_ended_is_remembered(void **state)
+{
+	static const char world[] = NOW NODE_THERE ENDPOINT(
+		"u-a", DOWN ", " CONFLICT) "live: {ml/a: {pods: {ml/a: null}}}\n"
+					   "spiderippools:\n" POOL("p", "10.0.0.1-10.0.0.9",
+								   A_HAS_1);
+	json_auto_t *ended = yaml(world), *pass = yaml(world);
+	auto_plan struct plan looked = {0}, plan = {0};
+	struct err err = {0};
+
+	assert_int_equal(endpoint_reconcile(ended, "ml/a", &looked, &err), 0);
+	assert_string_equal(json_str_at(json_array_get(looked.ops, 0), "box"), BOX_ENDING);
+	json_put(json_need_object(pass, BOX_ENDING), "ml/a",
+		 json_incref(json_at(json_array_get(looked.ops, 0), "value")));
+	assert_int_equal(assign_reconcile(pass, "all", &plan, &err), 0);
+	expect_status(json_array_get(plan.ops, 0), "conflictIPs", REMEMBERED);
+	expect_status(json_array_get(plan.ops, 0), "allocatedIPCount", "0");
+	expect_status(json_array_get(plan.ops, 0), "freeIPCount", "8");
+}
+
+static void what_an_agent_says_of_a_conflict_is_looked_at_and_taken_away(void **state)
+{
+	auto_free char *text = str_printf("%s", ENDPOINT("u-a", CONFLICT));
+	json_auto_t *endpoint = yaml(text), *asks = yaml("[{nic: net1}]");
+	static const char heard[] =
+		"decided: {ml/a: {heard: '{\"uid\": \"u-a\", \"conflicts\": [{\"ip\": "
+		"\"10.0.0.1\", \"mac\": \"02:00:00:00:00:01\"}]}', endpoint: {metadata: {name: a, "
+		"namespace: ml}, status: {current: {uid: u-a}}}}}\n";
+	auto_free char *now = str_printf("%s%s", heard, ENDPOINT("u-a", CONFLICT));
+	auto_free char *more =
+		str_printf("%s%s", heard, ENDPOINT("u-a", "orbweaver.io/conflicts: more"));
+
+	assert_false(endpoint_answers(json_at(endpoint, "spiderendpoints", "ml/a"), "u-a", asks));
+	expect(endpoint_reconcile,
+	       NODE_THERE ENDPOINT("u-a", CONFLICT) "pods:\n" POD("a", "u-a", ""), "ml/a",
+	       "post waiting ml/a in; ");
+	expect(endpoint_reconcile, NODE_THERE ENDPOINT("u-a", CONFLICT), "ml/a",
+	       "post look ml/a in; ");
+	expect(endpoint_reconcile, now, "ml/a", "apply ml/a; meta ml/a; post decided ml/a out; ");
+	expect(endpoint_reconcile, more, "ml/a", "apply ml/a; post decided ml/a out; ");
+	/* Of the pod before it. */
+	expect(endpoint_reconcile,
+	       NODE_THERE ENDPOINT("u-b", CONFLICT) "pods:\n" POD("a", "u-b", ""), "ml/a", "");
+}
+
 /* ---- strays ---------------------------------------------------------------------------------- */
 
 #define RECORD(node_) "strays: {ml/a: [{pool: p, address: 10.0.0.1, uid: u-a" node_ "}]}\n"
@@ -630,6 +754,11 @@ int main(void)
 		cmocka_unit_test(a_machine_keeps_its_addresses_whatever_pools_were_chosen_since),
 		cmocka_unit_test(what_a_machine_had_stays_while_one_of_its_pods_may_use_it),
 		cmocka_unit_test(the_record_of_a_machine_is_accounted_for_by_its_pod),
+		cmocka_unit_test(a_pod_gets_another_address_for_one_that_somebody_else_has),
+		cmocka_unit_test(a_pod_that_keeps_its_addresses_keeps_one_that_somebody_else_has),
+		cmocka_unit_test(a_conflict_is_remembered_when_there_is_no_other_address),
+		cmocka_unit_test(a_conflict_of_a_pod_that_has_ended_is_remembered),
+		cmocka_unit_test(what_an_agent_says_of_a_conflict_is_looked_at_and_taken_away),
 		cmocka_unit_test(records_without_endpoint_are_verified),
 		cmocka_unit_test(a_record_that_was_lost_is_made_again),
 		cmocka_unit_test(what_a_pod_of_the_same_name_had_is_given_back_on_its_agents_word),

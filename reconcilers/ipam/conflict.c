@@ -1,0 +1,84 @@
+/*
+ * What agents say of conflicts. See the header.
+ */
+#include "reconcilers/ipam/conflict.h"
+
+#include <string.h>
+
+#include "lib/base/str.h"
+#include "lib/json/json.h"
+
+json_t *conflicts_said(const json_t *endpoint, const char *uid)
+{
+	const char *text =
+		json_str_at(endpoint, "metadata", "annotations", ENDPOINT_CONFLICTS_ANNOTATION);
+	json_auto_t *said = text ? json_parse(text, strlen(text), NULL) : NULL;
+	json_t *conflicts = json_at(said, "conflicts");
+
+	if (str_empty(uid) || !str_eq(json_str_at(said, "uid"), uid) ||
+	    json_array_size(conflicts) == 0)
+		return NULL;
+	return json_incref(conflicts);
+}
+
+char *conflicts_text(const char *uid, const json_t *conflicts)
+{
+	json_auto_t *said = json_object();
+
+	json_put_str(said, "uid", uid);
+	json_put(said, "conflicts", json_incref((json_t *)conflicts));
+	return json_text(said);
+}
+
+/* Is the address of a conflict this one, "address/length"? */
+static bool is_of(const json_t *conflict, const char *has)
+{
+	const char *address = json_str_or(json_at(conflict, "ip"), "");
+	size_t len = strlen(address);
+
+	return has && len > 0 && strncmp(has, address, len) == 0 &&
+	       (has[len] == '/' || has[len] == '\0');
+}
+
+static bool is_about(const json_t *conflict, const json_t *item)
+{
+	return is_of(conflict, json_str_at(item, "ipv4")) ||
+	       is_of(conflict, json_str_at(item, "ipv6"));
+}
+
+bool conflicts_touch(const json_t *item, const json_t *conflicts)
+{
+	json_t *conflict;
+	size_t i;
+
+	json_array_foreach (conflicts, i, conflict)
+		if (is_about(conflict, item))
+			return true;
+	return false;
+}
+
+bool conflicts_touch_status(const json_t *status, const json_t *conflicts)
+{
+	json_t *item;
+	size_t i;
+
+	json_array_foreach (json_at(status, "current", "ips"), i, item)
+		if (conflicts_touch(item, conflicts))
+			return true;
+	return false;
+}
+
+json_t *conflicts_of(const json_t *status, const json_t *reported, const json_t *known)
+{
+	json_t *added = json_array(), *conflict;
+	size_t i;
+
+	json_array_foreach (reported, i, conflict) {
+		json_auto_t *alone = json_pack("[O]", conflict);
+
+		if (conflicts_touch_status(status, alone) &&
+		    !json_find(known, "ip", json_str_at(conflict, "ip")))
+			json_array_append(added, conflict);
+	}
+	return added;
+}

@@ -1,0 +1,39 @@
+/*
+ * A node's agent says that addresses of a pod are in use by somebody else on the network.
+ *
+ * It says so in the pod's SpiderEndpoint. Until that was heard the endpoint is no answer for NICs
+ * with these addresses. Who decides next, the leader or an agent without one, remembers them in
+ * their pools (spider/ip_memory.h) and gives the pod others; a pod that keeps its addresses keeps
+ * these, too.
+ */
+#ifndef ORBWEAVER_RECONCILERS_IPAM_CONFLICT_H
+#define ORBWEAVER_RECONCILERS_IPAM_CONFLICT_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+/*
+ * By the agent, JSON: {"uid": UID of the pod, "conflicts": [{"ip", "mac"}]}. Taken away by who has
+ * heard it.
+ */
+#define ENDPOINT_CONFLICTS_ANNOTATION "orbweaver.io/conflicts"
+
+/* What is said about the pod with this UID: an array, new; NULL: nothing. */
+json_t *conflicts_said(const json_t *endpoint, const char *uid);
+
+/* The text of ENDPOINT_CONFLICTS_ANNOTATION. Returns new; free(). */
+char *conflicts_text(const char *uid, const json_t *conflicts);
+
+/*
+ * The conflicts that are about addresses of this endpoint's status, and are not in `known` (NULL:
+ * none is): what a report of a NIC adds. Returns a new array.
+ */
+json_t *conflicts_of(const json_t *status, const json_t *reported, const json_t *known);
+
+/* Does the item of an endpoint (status.current.ips) have one of these addresses? */
+bool conflicts_touch(const json_t *item, const json_t *conflicts);
+
+/* Does any of its items? */
+bool conflicts_touch_status(const json_t *status, const json_t *conflicts);
+
+#endif

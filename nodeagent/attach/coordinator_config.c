@@ -294,6 +294,9 @@ int coordinator_config_read(const json_t *config, const json_t *settings,
 	    add_networks(from, "hijackCIDR", read.cidrs, err) ||
 	    read_policy_routes(from, read.routes, err))
 		return -1;
+	/* The other pod of the machine has the addresses, too. */
+	if (json_is_true(json_at(settings, "migrating")))
+		read.detect_conflict = false;
 	*ret = read;
 	read = (struct coordinator_config){0};
 	return 0;

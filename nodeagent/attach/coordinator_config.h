@@ -43,7 +43,8 @@ struct coordinator_config {
 };
 
 /*
- * `settings` may be NULL with a mode of "disable" in the NAD. The texts are borrowed from both.
+ * `settings` (nodeagent/attachments/settings.h) may be NULL with a mode of "disable" in the NAD.
+ * The texts are borrowed from both.
  *
  * ERR_INVALID "BadField"                 a value of the NAD or the SpiderCoordinator cannot be
  * ERR_TRANSIENT "CoordinatorNotReady"    the cluster's settings are not known, or not complete yet

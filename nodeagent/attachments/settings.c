@@ -65,5 +65,7 @@ json_t *settings_of(const json_t *coordinators, const json_t *pod, struct err *e
 		json_put(settings, copied[i], json_incref(json_at(coordinator, "spec", copied[i])));
 	if (!str_empty(nic))
 		json_put_str(settings, "podDefaultRouteNIC", nic);
+	if (!str_empty(json_str_at(pod, "metadata", "annotations", SETTINGS_MIGRATION)))
+		json_put_bool(settings, "migrating", true);
 	return settings;
 }

@@ -14,10 +14,15 @@
 #include "lib/base/err.h"
 
 #define SETTINGS_DEFAULT_ROUTE_NIC "ipam.spidernet.io/default-route-nic"
+/*
+ * By KubeVirt, on the pod that a virtual machine migrates to. The pod that it comes from answers
+ * for its addresses until then.
+ */
+#define SETTINGS_MIGRATION "kubevirt.io/migrationJobName"
 
 /*
  * coordinators: the items of a list; pod: may be NULL. Returns new {"mode", "tunePodRoutes",
- * "overlayPodCIDR", "serviceCIDR", …}, or NULL with err:
+ * "overlayPodCIDR", "serviceCIDR", …, "migrating": true, if it is}, or NULL with err:
  *
  *	ERR_TRANSIENT "NoCoordinator"       there is no SpiderCoordinator
  *	ERR_TRANSIENT "CoordinatorNotReady" its status does not say yet which ranges the cluster has

@@ -59,6 +59,23 @@ static void a_configuration_that_cannot_be_is_refused_by_name(void **state)
 	assert_refused("{}", "{mode: auto}", "CoordinatorNotReady", "tunePodRoutes");
 }
 
+static void a_machine_that_migrates_is_in_conflict_with_nobody(void **state)
+{
+	static const char migrating[] =
+		"{mode: auto, tunePodRoutes: true, overlayPodCIDR: [], serviceCIDR: [], "
+		"migrating: true}";
+	auto_coordinator_config struct coordinator_config stays = {0}, moves = {0};
+
+	assert_int_equal(read_config("{detectIPConflict: true, detectGateway: true}", SETTINGS,
+				     &stays, NULL),
+			 0);
+	assert_true(stays.detect_conflict && stays.detect_gateway);
+	assert_int_equal(read_config("{detectIPConflict: true, detectGateway: true}", migrating,
+				     &moves, NULL),
+			 0);
+	assert_true(!moves.detect_conflict && moves.detect_gateway);
+}
+
 static void the_nad_comes_before_the_cluster_and_forgives_blanks(void **state)
 {
 	auto_coordinator_config struct coordinator_config read = {0};
@@ -267,6 +284,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_configuration_that_cannot_be_is_refused_by_name),
 		cmocka_unit_test(the_nad_comes_before_the_cluster_and_forgives_blanks),
+		cmocka_unit_test(a_machine_that_migrates_is_in_conflict_with_nobody),
 		cmocka_unit_test(a_table_that_another_nic_routes_by_is_not_given_twice),
 		cmocka_unit_test(a_nic_that_the_mode_does_not_fit_is_refused),
 		cmocka_unit_test(a_pod_whose_first_nic_leads_nowhere_is_refused),

@@ -58,6 +58,19 @@ static void a_pod_s_own_nic_for_the_default_route_goes_before(void **state)
 	assert_string_equal(json_str_at(settings, "podDefaultRouteNIC"), "net1");
 }
 
+static void a_pod_that_a_machine_migrates_to_is_told_from_others(void **state)
+{
+	json_auto_t *list = read_json("[{\"metadata\": {\"name\": \"default\"},"
+				      "  \"status\": {\"phase\": \"Synced\"}}]");
+	json_auto_t *pod =
+		read_json("{\"metadata\": {\"annotations\": "
+			  "{\"kubevirt.io/migrationJobName\": \"kubevirt-evacuation-x\"}}}");
+	json_auto_t *target = settings_of(list, pod, NULL), *other = settings_of(list, NULL, NULL);
+
+	assert_true(json_is_true(json_at(target, "migrating")));
+	assert_null(json_at(other, "migrating"));
+}
+
 static void what_is_not_known_yet_is_waited_for(void **state)
 {
 	json_auto_t *none = json_array();
@@ -78,6 +91,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_one_called_default_counts),
 		cmocka_unit_test(without_a_default_the_first_by_name_counts),
+		cmocka_unit_test(a_pod_that_a_machine_migrates_to_is_told_from_others),
 		cmocka_unit_test(a_pod_s_own_nic_for_the_default_route_goes_before),
 		cmocka_unit_test(what_is_not_known_yet_is_waited_for),
 	};

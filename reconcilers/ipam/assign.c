@@ -285,7 +285,7 @@ static json_t *serve(struct pass *pass, const char *key, const json_t *pod)
 	const char *heard = NULL;
 	json_t *status = NULL;
 	struct err err = {0};
-	bool is_open = false;
+	bool is_open = false, is_new;
 
 	pass->before = json_at(endpoint, "status");
 	if (!pod_is_alive(pod) || is_of_other_pod(pass, pod, endpoint)) {
@@ -304,9 +304,11 @@ static json_t *serve(struct pass *pass, const char *key, const json_t *pod)
 		return NULL;
 	}
 	heard = heard_text(pass, pod, endpoint, status);
-	if (heard || !json_same(json_at(endpoint, "status"), status)) {
-		json_t *decided = json_pack("{s:o}", "endpoint", endpoint_object(place, status));
+	is_new = !json_same(json_at(endpoint, "status"), status);
+	if (is_new || heard) {
+		json_t *decided = json_object();
 
+		json_put(decided, "endpoint", is_new ? endpoint_object(place, status) : NULL);
 		json_put_str(decided, "heard", heard);
 		plan_post(&pass->posts, BOX_DECIDED, place, decided);
 	}

@@ -26,9 +26,9 @@
 #define BOX_ENDING "ending"
 /*
  * By SpiderEndpoint, what has become true in the ledgers: {"endpoint": object as it has to be,
- * "heard": text of ENDPOINT_CONFLICTS_ANNOTATION that may go, if any} or {"gone": UID that no
- * ledger has any more}; posted by lifecycle.h itself: {"unwritten": object}, of a pod that ended
- * before the endpoint was written
+ * if it is another, "heard": text of ENDPOINT_CONFLICTS_ANNOTATION that may go, if any} or {"gone":
+ * UID that no ledger has any more}; posted by lifecycle.h itself: {"unwritten": object}, of a pod
+ * that ended before the endpoint was written
  */
 #define BOX_DECIDED "decided"
 

@@ -537,6 +537,7 @@ static void a_pod_that_keeps_its_addresses_keeps_one_that_somebody_else_has(void
 		      "\\\"podUid\\\":\\\"u-a\\\"}}\"");
 	decided = json_at(json_array_get(plan.ops, 1), "value");
 	assert_non_null(json_str_at(decided, "heard"));
+	assert_null(json_at(decided, "endpoint"));
 }
 
 static void a_conflict_is_remembered_when_there_is_no_other_address(void **state)

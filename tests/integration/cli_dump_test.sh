@@ -39,6 +39,7 @@ apiVersion: v1
 kind: Pod
 metadata:
   name: noisy
+  uid: u-noisy
   namespace: ml
   annotations: {vault.example/token: hush-4, kubectl.kubernetes.io/last-applied-configuration: '{"env":"hush-5"}',
     k8s.v1.cni.cncf.io/networks: rail1}

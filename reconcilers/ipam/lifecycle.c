@@ -111,8 +111,6 @@ static void read_live(const struct look *look)
 	size_t i;
 
 	ask_for(wanted, KIND_POD, look->key);
-	if (world_get(look->world, BOX_DECIDED, look->key))
-		ask_for(wanted, KIND_ENDPOINT, look->key);
 	if (look->asker && !str_eq(look->asker, look->key))
 		ask_for(wanted, KIND_POD, look->asker);
 	json_each (world_kind(look->world, KIND_POD), key, pod)
@@ -264,8 +262,7 @@ static void look_at_unwritten(const struct look *look, const json_t *object)
 		return;
 	}
 	/* Without a leader for a while, the agent may have written it. */
-	if (!pod_is_alive(live_pod(look, uid)) &&
-	    !str_eq(endpoint_uid(live_object(look, KIND_ENDPOINT, look->key)), uid))
+	if (!pod_is_alive(live_pod(look, uid)) && !str_eq(endpoint_uid(look->endpoint), uid))
 		plan_post(look->plan, BOX_ENDING, look->key,
 			  json_pack("{s:s, s:O}", "uid", uid, "status", json_at(object, "status")));
 	plan_post(look->plan, BOX_DECIDED, look->key, NULL);

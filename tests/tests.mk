@@ -88,7 +88,8 @@ RECORD = rm -rf $(RIGHTS) && ORBWEAVER_RIGHTS=$(RIGHTS)
 .PHONY: run-all run-unit run-integration rights
 run-all:
 	@$(RECORD) RIGHTS_OF=all BUILD=$(BUILD) VARIANT=$(VARIANT) tests/run --jobs $(UNIT_JOBS) $(UNIT_RUN) \
-		--jobs $(INTEGRATION_JOBS) $(INTEGRATION_RUN) --jobs $(VM_JOBS) $(filter-out $(VM_LONG),$(VM_RUN)) $(RIGHTS_RUN)
+		--jobs $(INTEGRATION_JOBS) --again $(INTEGRATION_RUN) \
+		--jobs $(VM_JOBS) --again $(filter-out $(VM_LONG),$(VM_RUN)) $(RIGHTS_RUN)
 run-unit:
 	@tests/run --jobs $(UNIT_JOBS) $(UNIT_RUN)
 run-integration:

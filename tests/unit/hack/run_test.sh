@@ -1,0 +1,84 @@
+#!/bin/bash
+# tests/run: what it counts, what runs once more, and that its last lines name what failed.
+set -euo pipefail
+cd "$(dirname "$0")/../../.."
+. tests/lib.sh
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# test_of NAME: a test of that name, from the lines on stdin.
+test_of() {
+	{
+		echo '#!/bin/bash'
+		cat
+	} >"$work/$1"
+	chmod +x "$work/$1"
+}
+
+test_of good <<'T'
+echo 'ok - one'
+echo '2 passed, 0 failed'
+T
+test_of bad <<'T'
+echo 'not ok - the planted check'
+echo '1 passed, 1 failed'
+exit 1
+T
+test_of silent </dev/null
+test_of dies <<<'echo "3 passed, 0 failed"; exit 7'
+test_of skips <<'T'
+echo 'skipped - a case: no such kernel'
+echo '1 passed, 0 failed, 1 skipped'
+T
+# Fails the first time that it is run.
+test_of late <<T
+if [ -e "$work/been-here" ]; then echo '4 passed, 0 failed'; exit 0; fi
+touch "$work/been-here"
+echo 'not ok - a check that had no time'
+echo '3 passed, 1 failed'
+exit 1
+T
+
+# The output of tests/run with these arguments, its exit status in a last line.
+run() {
+	local status=0
+
+	TEST_LOGS=$work/logs tests/run "$@" 2>&1 || status=$?
+	echo "status $status"
+}
+
+ends() {
+	tail -2 <<<"$1" | head -1
+}
+
+out=$(run "$work/good" "$work/good")
+t_eq "counts what passed" "4 passed, 0 failed" "$(ends "$out")"
+t_eq "succeeds then" "status 0" "$(tail -1 <<<"$out")"
+
+out=$(run "$work/good" "$work/bad")
+t_eq "counts what failed" "3 passed, 1 failed" "$(ends "$out")"
+t_eq "fails then" "status 1" "$(tail -1 <<<"$out")"
+t_eq "names it at the end" "  not ok - the planted check" "$(tail -3 <<<"$out" | head -1)"
+
+out=$(run "$work/silent")
+t_eq "a test that says nothing has failed" "0 passed, 1 failed" "$(ends "$out")"
+out=$(run "$work/dies")
+t_eq "so has one that dies" "3 passed, 1 failed" "$(ends "$out")"
+out=$(run "$work/skips")
+t_eq "counts what was skipped" "1 skipped" "$(tail -3 <<<"$out" | head -1)"
+
+out=$(run "$work/late")
+t_eq "a failure is final" "3 passed, 1 failed" "$(ends "$out")"
+rm "$work/been-here"
+out=$(run --jobs 2 --again "$work/late" "$work/good")
+t_eq "in a group that may run again the last time counts" "6 passed, 0 failed" "$(ends "$out")"
+t_ok "which is said" grep -q "^unsteady: .*late failed beside others and passed alone" <<<"$out"
+t_ok "with what failed at first" grep -q "^  not ok - a check that had no time" <<<"$out"
+out=$(run --jobs 2 --again "$work/bad" "$work/good")
+t_eq "what fails twice has failed, once" "3 passed, 1 failed" "$(ends "$out")"
+rm "$work/been-here"
+out=$(run --jobs 1 --again "$work/good" --jobs 1 "$work/late")
+t_eq "the next group does not run again by itself" "5 passed, 1 failed" "$(ends "$out")"
+
+t_done

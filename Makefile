@@ -35,6 +35,11 @@ LDFLAGS.asan := -fsanitize=address,undefined
 LDFLAGS.clang :=
 LDFLAGS.fuzz := -fsanitize=address,undefined
 
+# libcurl with HTTP and TLS alone, where hack/curl-build has made it; else Debian's, which does more and weighs more.
+CURL := $(if $(filter arm64,$(VARIANT)),,$(shell hack/curl-build --dir))
+CURL_ARCHIVE := $(CURL:%=%/lib/libcurl.a)
+PKG_CONFIG := $(if $(CURL),PKG_CONFIG_PATH=$(CURL)/lib/pkgconfig) pkg-config
+
 # What a recipe does, in one line; `make V=1` shows the commands.
 quiet := $(findstring s,$(filter-out -%,$(firstword $(MAKEFLAGS))))
 Q := $(if $(V),,@)
@@ -58,7 +63,7 @@ uses.$(1) := $(2)
 packages.$(1) := $(3)
 objects.$(1) := $$(patsubst %.c,$$(OUT)/%.o,$$(sort $$(filter-out %/main.c,$$(wildcard $(1)/*.c))))
 $$(OUT)/$(1).a: $$(objects.$(1))
-$$(objects.$(1)): private PKG_CFLAGS = $$(if $(3),$$(shell pkg-config --cflags $(3)))
+$$(objects.$(1)): private PKG_CFLAGS = $$(if $(3),$$(shell $$(PKG_CONFIG) --cflags $(3)))
 endef
 
 # $(call program,NAME,main source,libraries in link order)
@@ -67,6 +72,8 @@ define program
 PROGRAMS += $(1)
 $$(OUT)/$(1): $$(OUT)/$(patsubst %.c,%.o,$(2)) $$(foreach l,$(3),$$(OUT)/$$(l).a)
 	$$(LINK)
+# Links anew when hack/curl-build has been here.
+$$(OUT)/$(1): $$(CURL_ARCHIVE)
 endef
 
 # What decides, as one word for programs that link all of it; in link order.
@@ -76,7 +83,7 @@ include $(sort $(wildcard $(addsuffix module.mk,lib/*/ lib/*/*/ reconcilers/*/ o
 
 ALL_PACKAGES := $(sort $(foreach l,$(LIBRARIES),$(packages.$(l))))
 # First those of which a program takes only what it calls.
-LIBS = $(STATIC_LIBS) $(shell pkg-config --libs $(ALL_PACKAGES))
+LIBS = $(STATIC_LIBS) $(shell $(PKG_CONFIG) --libs $(ALL_PACKAGES))
 LINK = $(Q)$(if $(V)$(quiet),,printf '  %-7s %s\n' LD '$@';) $(CC) $(CFLAGS.$(VARIANT)) $(LDFLAGS.$(VARIANT)) -o $@ $(filter %.o,$^) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group \
 	$(LIBS) $(EXTRA_LIBS)
 ARCHIVES = $(foreach l,$(LIBRARIES),$(OUT)/$(l).a)
@@ -153,13 +160,13 @@ shellcheck:
 	@shellcheck -x $(SHELL_FILES) && echo "shellcheck: nothing to say"
 
 # Checks and their exceptions are in .clang-tidy.
-TIDY_FLAGS = $(subst ",\",$(COMMON)) $(shell pkg-config --cflags $(ALL_PACKAGES))
+TIDY_FLAGS = $(subst ",\",$(COMMON)) $(shell $(PKG_CONFIG) --cflags $(ALL_PACKAGES))
 tidy:
 	@printf '%s\n' $(OWN_SOURCES) | xargs -n4 -P$(shell nproc) sh -c \
 		'clang-tidy --quiet "$$@" -- $(TIDY_FLAGS) 2>/dev/null' tidy && echo "tidy: nothing to say"
 
 analyzer:
-	@for f in $(OWN_SOURCES); do gcc $(COMMON) $(shell pkg-config --cflags $(ALL_PACKAGES)) -O1 -fanalyzer -c -o /dev/null $$f; done \
+	@for f in $(OWN_SOURCES); do gcc $(COMMON) $(shell $(PKG_CONFIG) --cflags $(ALL_PACKAGES)) -O1 -fanalyzer -c -o /dev/null $$f; done \
 		&& echo "analyzer: nothing to say"
 
 # The ten longest functions: something to talk about, not a gate.

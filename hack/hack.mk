@@ -6,6 +6,7 @@ IMAGE_PROGRAMS := $(addprefix $(BUILD)/bin/orbweaver-,operator agent cni)
 .PHONY: images
 images:
 	hack/deps build images
+	hack/curl-build || test $$? = 77
 	+$(MAKE) --no-print-directory VARIANT=release $(IMAGE_PROGRAMS)
 	BUILD=$(BUILD) hack/images operator agent
 
@@ -20,6 +21,7 @@ arm64:
 .PHONY: demo demo-up demo-shell demo-down
 demo demo-up:
 	hack/deps build cluster images node
+	hack/curl-build || test $$? = 77
 	hack/k8s-build
 	hack/k8s-build kubelet
 	+$(MAKE) --no-print-directory -j$(shell nproc) VARIANT=release $(IMAGE_PROGRAMS) $(BUILD)/bin/orbweaver

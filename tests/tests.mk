@@ -53,6 +53,8 @@ export TEST_TIMEOUT
 check:
 	@echo "== installing what is missing"
 	@hack/deps build cluster grpc images chart browser node
+	@echo "== building libcurl without what we do not call, unless it is in the cache"
+	@hack/curl-build || test $$? = 77
 	@echo "== building Kubernetes, unless it is in the cache"
 	@hack/k8s-build
 	@hack/k8s-build kubelet
@@ -137,6 +139,7 @@ BENCH ?=
 .PHONY: bench
 bench:
 	@hack/deps build cluster
+	@hack/curl-build || test $$? = 77
 	@+$(MAKE) --no-print-directory -s VARIANT=release $(BUILD)/bin/orbweaver-operator \
 		$(addprefix $(BUILD)/release/tests/,node-stand-in bench-load bench-admit integration/pods)
 	@tests/bench/run --nodes $(NODES) --build $(BUILD) $(BENCH)
@@ -195,7 +198,7 @@ vm:
 # ---- end of tests on virtual nodes ------------------------------------------------------------------------------------------
 
 # ---- tests of nodeagent/host: a host made of files, and the library from a shell for tests on virtual nodes ---------------------
-$(addprefix $(OUT)/tests/,fakes/host_tree.o unit/nodeagent/host/sockets_test.o): private PKG_CFLAGS = $(shell pkg-config --cflags libnl-3.0)
+$(addprefix $(OUT)/tests/,fakes/host_tree.o unit/nodeagent/host/sockets_test.o): private PKG_CFLAGS = $(shell $(PKG_CONFIG) --cflags libnl-3.0)
 $(OUT)/tests/unit/nodeagent/host/sockets_test: private EXTRA_LIBS = -Wl,--wrap=nl_recv
 $(foreach t,observe execute links evidence counters,$(OUT)/tests/unit/nodeagent/host/$(t)_test): $(OUT)/tests/fakes/host_tree.o
 
@@ -249,7 +252,7 @@ vm-build: $(OUT)/tests/kubelet-play
 
 # ---- tests of nodeagent/netns: recorded CNI calls in real namespaces ---------------------------------------------------------------
 NETNS_ARCHIVES := $(foreach l,nodeagent/netns nodeagent/attach nodeagent/host nodeagent/model lib/json lib/base,$(OUT)/$(l).a)
-$(addprefix $(OUT)/tests/,support/coordinator_replay.o fuzz/netns_fuzz.o): private PKG_CFLAGS = $(shell pkg-config --cflags libnl-3.0)
+$(addprefix $(OUT)/tests/,support/coordinator_replay.o fuzz/netns_fuzz.o): private PKG_CFLAGS = $(shell $(PKG_CONFIG) --cflags libnl-3.0)
 $(OUT)/tests/coordinator-replay: $(addprefix $(OUT)/tests/support/,coordinator_replay.o conformance.o) $(NETNS_ARCHIVES)
 	$(LINK)
 test-build: $(OUT)/tests/coordinator-replay

@@ -163,6 +163,7 @@ const struct controller controllers[CONTROLLER_COUNT] = {
 			.gather = addresses_gather,
 			.every_ms = 50,
 			.after = CONTROLLER_ADDRESSES,
+			.awaited = true,
 		},
 	[CONTROLLER_ENDPOINT] =
 		{
@@ -171,6 +172,7 @@ const struct controller controllers[CONTROLLER_COUNT] = {
 			.reconcile = endpoint_reconcile,
 			.needs = {KIND_BOUND_POD, KIND_ENDPOINT, KIND_NODE, MIRROR_SPIDERPOOL_CONF},
 			.gather = endpoint_gather,
+			.awaited = true,
 		},
 	[CONTROLLER_STRAYS] =
 		{

@@ -82,6 +82,8 @@ struct controller {
 	enum controller_id after;
 	/* Its statuses and events are for people: they wait while the API server is slow. */
 	bool status_waits;
+	/* The sandbox of a pod waits for what it writes: it need not keep to the pace (pace.h). */
+	bool awaited;
 };
 
 /* The one key of CONTROLLER_ADDRESSES: all pods that wait. */

@@ -570,15 +570,16 @@ static bool is_unknown(const struct manager *manager, enum controller_id id, con
 	return cache_is_unknown(mirror_cache(manager->mirror, controllers[id].kind), key);
 }
 
-/* One key of one controller; false when there is none. */
-static bool work_one(struct manager *manager, enum queue_lane lane)
+/* One key of one controller, of an awaited one if so said; false when there is none. */
+static bool work_one(struct manager *manager, enum queue_lane lane, bool awaited)
 {
 	for (size_t i = 0; i < CONTROLLER_COUNT; i++) {
 		enum controller_id id = (manager->first + i) % CONTROLLER_COUNT;
 		struct queue *queue = manager->controllers[id].queue;
 		const char *key = NULL;
 
-		if (!may_work(manager, id) || queue_waiting(queue, lane) == 0)
+		if ((awaited && !controllers[id].awaited) || !may_work(manager, id) ||
+		    queue_waiting(queue, lane) == 0)
 			continue;
 		manager->first = (id + 1) % CONTROLLER_COUNT;
 		key = queue_take_from(queue, lane);
@@ -610,9 +611,9 @@ static bool work_next(struct manager *manager)
 			   has_work(manager, QUEUE_LATER), is_pressed(manager), clock_ms(),
 			   &wait_ms)) {
 	case LANES_MAIN:
-		return work_one(manager, QUEUE_MAIN);
+		return work_one(manager, QUEUE_MAIN, false);
 	case LANES_LATER:
-		return work_one(manager, QUEUE_LATER);
+		return work_one(manager, QUEUE_LATER, false);
 	case LANES_NOTHING:
 		break;
 	}
@@ -626,14 +627,21 @@ static bool may_decide(const struct manager *manager)
 	return manager->leading && mirror_is_synced(manager->mirror, KIND_NAMESPACE);
 }
 
+static bool has_room(const struct manager *manager, bool awaited)
+{
+	return pace_has_room(&manager->pace, (unsigned int)manager->working, awaited, clock_ms());
+}
+
 static void take_turn(void *arg)
 {
 	struct manager *manager = arg;
 	int64_t until_us = clock_us() + MANAGER_TURN_US;
 
 	note_progress(manager);
-	while (may_decide(manager) && manager->working < pace_window(&manager->pace)) {
-		if (!work_next(manager))
+	while (may_decide(manager)) {
+		if (!(has_room(manager, false)
+			      ? work_next(manager)
+			      : has_room(manager, true) && work_one(manager, QUEUE_MAIN, true)))
 			return;
 		if (clock_us() >= until_us) {
 			deferred_run(manager->turn);

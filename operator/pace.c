@@ -86,7 +86,7 @@ void pace_answered(struct pace *pace, const char *kind, const char *verb, int64_
 
 void pace_refused(struct pace *pace, unsigned int under_way, int64_t now_ms)
 {
-	pace->pressed_until_ms = now_ms + PACE_PRESSED_MS;
+	pace->pressed_until_ms = pace->refused_until_ms = now_ms + PACE_PRESSED_MS;
 	if (pace->passed_over > 0)
 		pace->passed_over--;
 	else
@@ -96,6 +96,14 @@ void pace_refused(struct pace *pace, unsigned int under_way, int64_t now_ms)
 unsigned int pace_window(const struct pace *pace)
 {
 	return (unsigned int)pace->window;
+}
+
+bool pace_has_room(const struct pace *pace, unsigned int under_way, bool awaited, int64_t now_ms)
+{
+	if (under_way < pace_window(pace))
+		return true;
+	return awaited && under_way < PACE_AWAITED && under_way < pace->max &&
+	       now_ms >= pace->refused_until_ms;
 }
 
 bool pace_is_pressed(const struct pace *pace, int64_t now_ms)

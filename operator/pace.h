@@ -24,6 +24,12 @@ enum {
 	/* Sorts of writes that are told apart; what comes after them has no say. */
 	PACE_SORTS_MAX = 48,
 	PACE_FIRST = 4,
+	/*
+	 * What pods wait for with their sandboxes half made is users' work, too, as that which the
+	 * window makes room for: so many go at any pace, within max, unless the server just
+	 * refused.
+	 */
+	PACE_AWAITED = 32,
 	/* When so few of ours under way are too many, others load the server. */
 	PACE_FEW = 2,
 	/* What was the least counts for so long, and up to as long again. */
@@ -50,7 +56,7 @@ struct pace {
 	double window;
 	unsigned int max;
 	unsigned int passed_over; /* answers to what was sent before the window shrank */
-	int64_t pressed_until_ms;
+	int64_t pressed_until_ms, refused_until_ms;
 };
 
 /* max: from 1. */
@@ -66,6 +72,9 @@ void pace_refused(struct pace *pace, unsigned int under_way, int64_t now_ms);
 
 /* From 1 to max. */
 unsigned int pace_window(const struct pace *pace);
+
+/* May one more write begin while so many are under way? awaited: as at PACE_AWAITED. */
+bool pace_has_room(const struct pace *pace, unsigned int under_way, bool awaited, int64_t now_ms);
 
 /* Others load the server: what nobody waits for should wait. */
 bool pace_is_pressed(const struct pace *pace, int64_t now_ms);

@@ -122,6 +122,30 @@ static void a_refusal_counts_at_once_and_once(void **state)
 	assert_true(pace_is_pressed(&pace, now_ms));
 }
 
+static void what_pods_wait_for_goes_at_any_pace_unless_refused(void **state)
+{
+	struct pace pace = begin(MAX);
+
+	write_many(&pace, 200, 1, 1000, 0);
+	write_many(&pace, 2000, 1, 20000, 40);
+	assert_true(pace_window(&pace) < PACE_FIRST);
+	assert_false(pace_has_room(&pace, PACE_FIRST, false, now_ms));
+	assert_true(pace_has_room(&pace, PACE_AWAITED - 1, true, now_ms));
+	assert_false(pace_has_room(&pace, PACE_AWAITED, true, now_ms));
+
+	pace_refused(&pace, PACE_AWAITED, now_ms);
+	assert_false(pace_has_room(&pace, PACE_FIRST, true, now_ms));
+	assert_true(pace_has_room(&pace, PACE_FIRST, true, now_ms + PACE_PRESSED_MS));
+}
+
+static void what_pods_wait_for_has_the_same_bound(void **state)
+{
+	struct pace pace = begin(2);
+
+	assert_true(pace_has_room(&pace, 1, true, now_ms));
+	assert_false(pace_has_room(&pace, 2, true, now_ms));
+}
+
 static void a_window_that_is_not_used_does_not_grow(void **state)
 {
 	struct pace pace = begin(MAX);
@@ -153,6 +177,8 @@ int main(void)
 		cmocka_unit_test(a_server_that_became_slower_for_good_is_not_starved_for_ever),
 		cmocka_unit_test(sorts_are_compared_with_themselves),
 		cmocka_unit_test(a_refusal_counts_at_once_and_once),
+		cmocka_unit_test(what_pods_wait_for_goes_at_any_pace_unless_refused),
+		cmocka_unit_test(what_pods_wait_for_has_the_same_bound),
 		cmocka_unit_test(a_window_that_is_not_used_does_not_grow),
 		cmocka_unit_test(more_sorts_than_there_is_room_for_are_passed_over),
 	};

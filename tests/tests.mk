@@ -141,7 +141,7 @@ bench:
 	@hack/deps build cluster
 	@hack/curl-build || test $$? = 77
 	@+$(MAKE) --no-print-directory -s VARIANT=release $(BUILD)/bin/orbweaver-operator \
-		$(addprefix $(BUILD)/release/tests/,node-stand-in bench-load bench-admit integration/pods)
+		$(addprefix $(BUILD)/release/tests/,node-stand-in bench-load bench-admit integration/pods integration/wants)
 	@tests/bench/run --nodes $(NODES) --build $(BUILD) $(BENCH)
 	@+$(MAKE) --no-print-directory -s VARIANT=release $(addprefix $(BUILD)/release/tests/,bench-agent bench-allocate counters-node)
 	@tests/bench/agent --build $(BUILD)

@@ -27,7 +27,7 @@ static const char help[] =
 	"\n"
 	"  --count N          how many (1000)\n"
 	"  --nodes N          on so many nodes (100)\n"
-	"  --networks N       pod I asks for net-(I modulo N) (1)\n"
+	"  --networks N       pod I asks for net-(I modulo N) (1); 0: for none\n"
 	"  --namespace NS     (default)\n"
 	"  --concurrency N    requests under way (64)\n"
 	"  --kubeconfig FILE  default: $KUBECONFIG\n";
@@ -83,8 +83,9 @@ static void begin_create(struct pods *pods, int64_t i)
 		"terminationGracePeriodSeconds", 0, "automountServiceAccountToken", 0, "containers",
 		"name", "c", "image", "none");
 
-	json_put(json_need_object(json_at(pod, "metadata"), "annotations"), NETWORKS_ANNOTATION,
-		 json_fmt("net-%" PRId64, i % pods->networks));
+	if (pods->networks > 0)
+		json_put(json_need_object(json_at(pod, "metadata"), "annotations"),
+			 NETWORKS_ANNOTATION, json_fmt("net-%" PRId64, i % pods->networks));
 	kube_create(pods->connection.client, &pods->pod, pod, &(struct kube_write){0}, on_done,
 		    pods);
 }
@@ -156,7 +157,7 @@ static bool set_option(struct pods *pods, int option)
 	case 'w':
 		return str_to_int(optarg, 1, 10000, &pods->nodes);
 	case 'p':
-		return str_to_int(optarg, 1, 10000, &pods->networks);
+		return str_to_int(optarg, 0, 10000, &pods->networks);
 	case 'c':
 		return str_to_int(optarg, 1, 256, &pods->concurrency);
 	case 's':

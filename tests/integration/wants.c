@@ -1,8 +1,9 @@
 /*
  * wants: what the CNI server of an agent does about addresses, for many pods at once: ask for those
  * of one NIC each, or say that nothing of them is left. Prints how many got them, and how long they
- * waited.
+ * waited. Or only reads what the first of these requests reads, to compare with.
  */
+#include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,13 +14,17 @@
 #include "lib/base/mem.h"
 #include "lib/json/json.h"
 #include "nodeagent/addresses/addresses.h"
+#include "reconcilers/core/kinds.h"
 #include "reconcilers/ipam/allocate.h"
 #include "tests/support/connection.h"
 
 static const char help[] =
-	"usage: wants get|release|look-after [OPTION...]\n"
+	"usage: wants get|release|read|look-after [OPTION...]\n"
 	"\n"
-	"look-after runs until it is killed: an agent whose node has nothing of any pod.\n"
+	"  get         addresses for each pod\n"
+	"  release     nothing of the pods is left\n"
+	"  read        one GET of each pod's SpiderEndpoint\n"
+	"  look-after  runs until it is killed: an agent whose node has nothing of any pod\n"
 	"\n"
 	"  --namespace NS     (default)\n"
 	"  --node NAME        the agent's (node-00000)\n"
@@ -27,6 +32,7 @@ static const char help[] =
 	"  --pool NAME        what the network's configuration names; none: the cluster's default\n"
 	"  --master ADDRESS   the NIC wants pools of its PF's subnet\n"
 	"  --deadline-ms N    (30000)\n"
+	"  --at-once N        so many pods under way; none: all of them\n"
 	"  --uids FILE        the pods: lines of NAME UID\n"
 	"  --kubeconfig FILE  default: $KUBECONFIG\n";
 
@@ -34,9 +40,12 @@ struct wants {
 	struct connection connection;
 	struct addresses *addresses;
 	const char *kubeconfig, *ns, *node, *nic, *pool, *master, *uids;
-	int64_t deadline_ms;
-	bool release, looks_after;
-	size_t n, left, failed;
+	int64_t deadline_ms, at_once;
+	struct kube_resource endpoint;
+	void (*begin)(struct wants *wants, const char *name, const char *uid);
+	bool looks_after;
+	FILE *listed;
+	size_t n, under_way, failed;
 	double *waited_ms;
 	struct err err;
 };
@@ -45,6 +54,17 @@ struct one {
 	struct wants *wants;
 	int64_t begun_us;
 };
+
+static void go_on(struct wants *wants)
+{
+	char name[256], uid[64];
+
+	while ((int64_t)wants->under_way < wants->at_once &&
+	       fscanf(wants->listed, "%255s %63s", name, uid) == 2)
+		wants->begin(wants, name, uid);
+	if (wants->under_way == 0)
+		loop_stop(wants->connection.loop);
+}
 
 static void finish_one(struct one *one, const struct err *err)
 {
@@ -57,8 +77,8 @@ static void finish_one(struct one *one, const struct err *err)
 		wants->waited_ms[wants->n++] = (double)(clock_us() - one->begun_us) / 1e3;
 	}
 	mem_free(one);
-	if (--wants->left == 0)
-		loop_stop(wants->connection.loop);
+	wants->under_way--;
+	go_on(wants);
 }
 
 static void on_got(void *arg, const json_t *status, const struct err *err)
@@ -78,14 +98,20 @@ static void on_released(void *arg, const struct err *err)
 	finish_one(arg, err);
 }
 
+static void on_read(void *arg, json_t *object, const struct err *err)
+{
+	finish_one(arg, err);
+}
+
 static struct one *one_new(struct wants *wants)
 {
 	struct one *one = mem_new(struct one);
 
 	one->wants = wants;
 	one->begun_us = clock_us();
-	wants->left++;
-	wants->waited_ms = mem_realloc(wants->waited_ms, (wants->left + wants->n) * sizeof(double));
+	wants->under_way++;
+	wants->waited_ms =
+		mem_realloc(wants->waited_ms, (wants->under_way + wants->n) * sizeof(double));
 	return one;
 }
 
@@ -101,34 +127,30 @@ static json_t *asks_of(const struct wants *wants)
 	return json_pack("[o]", ask);
 }
 
-static void begin(struct wants *wants, const char *name, const char *uid)
+static void begin_get(struct wants *wants, const char *name, const char *uid)
 {
 	json_auto_t *asks = asks_of(wants);
 
-	if (wants->release)
-		addresses_release(wants->addresses, wants->ns, name, uid, on_released,
-				  one_new(wants));
-	else
-		addresses_want(wants->addresses,
-			       &(struct addresses_request){
-				       .ns = wants->ns,
-				       .name = name,
-				       .uid = uid,
-				       .asks = asks,
-				       .deadline_ms = clock_ms() + wants->deadline_ms,
-			       },
-			       on_got, one_new(wants));
+	addresses_want(wants->addresses,
+		       &(struct addresses_request){
+			       .ns = wants->ns,
+			       .name = name,
+			       .uid = uid,
+			       .asks = asks,
+			       .deadline_ms = clock_ms() + wants->deadline_ms,
+		       },
+		       on_got, one_new(wants));
 }
 
-static void begin_listed(struct wants *wants)
+static void begin_release(struct wants *wants, const char *name, const char *uid)
 {
-	char name[256], uid[64];
-	FILE *file = fopen(wants->uids, "r");
+	addresses_release(wants->addresses, wants->ns, name, uid, on_released, one_new(wants));
+}
 
-	while (file && fscanf(file, "%255s %63s", name, uid) == 2)
-		begin(wants, name, uid);
-	if (file)
-		(void)fclose(file);
+static void begin_read(struct wants *wants, const char *name, const char *uid)
+{
+	kube_get(wants->connection.client, &wants->endpoint, wants->ns, name, NULL, on_read,
+		 one_new(wants));
 }
 
 static int by_size(const void *a, const void *b)
@@ -158,6 +180,8 @@ static bool set_option(struct wants *wants, int option)
 		return true;
 	case 'd':
 		return str_to_int(optarg, 1, 600000, &wants->deadline_ms);
+	case 'a':
+		return str_to_int(optarg, 1, 1000000, &wants->at_once);
 	case 'u':
 		wants->uids = optarg;
 		return true;
@@ -170,6 +194,19 @@ static bool set_option(struct wants *wants, int option)
 	default:
 		return false;
 	}
+}
+
+/* False for bad usage. */
+static bool set_command(struct wants *wants, const char *command)
+{
+	wants->looks_after = str_eq(command, "look-after");
+	if (str_eq(command, "get"))
+		wants->begin = begin_get;
+	else if (str_eq(command, "release"))
+		wants->begin = begin_release;
+	else if (str_eq(command, "read"))
+		wants->begin = begin_read;
+	return wants->looks_after || (wants->begin && wants->uids);
 }
 
 static bool holds_nothing(void *arg, const char *uid)
@@ -187,9 +224,9 @@ static void run(struct wants *wants)
 		.config_ns = "orbweaver-system",
 		.holds = wants->looks_after ? holds_nothing : NULL,
 	});
-	if (!wants->looks_after)
-		begin_listed(wants);
-	if (wants->left > 0 || wants->looks_after)
+	if (wants->listed)
+		go_on(wants);
+	if (wants->under_way > 0 || wants->looks_after)
 		loop_run(wants->connection.loop);
 	addresses_free(wants->addresses);
 	connection_close(&wants->connection);
@@ -204,30 +241,41 @@ int main(int argc, char **argv)
 		{"pool", required_argument, NULL, 'p'},
 		{"master", required_argument, NULL, 'm'},
 		{"deadline-ms", required_argument, NULL, 'd'},
+		{"at-once", required_argument, NULL, 'a'},
 		{"uids", required_argument, NULL, 'u'},
 		{"kubeconfig", required_argument, NULL, 'k'},
 		{"help", no_argument, NULL, 'h'},
 		{0},
 	};
 	struct wants wants = {
-		.ns = "default", .node = "node-00000", .nic = "net1", .deadline_ms = 30000};
+		.ns = "default",
+		.node = "node-00000",
+		.nic = "net1",
+		.deadline_ms = 30000,
+		.at_once = INT64_MAX,
+	};
 	int option;
 
 	json_init();
 	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1)
 		if (!set_option(&wants, option))
 			return 2;
-	wants.looks_after = optind < argc && str_eq(argv[optind], "look-after");
-	if (optind + 1 != argc || !(wants.uids || wants.looks_after)) {
+	if (optind + 1 != argc || !set_command(&wants, argv[optind])) {
 		fputs(help, stderr);
 		return 2;
 	}
-	wants.release = str_eq(argv[optind], "release");
+	wants.endpoint = connection_resource(KIND_ENDPOINT);
+	if (wants.begin && !(wants.listed = fopen(wants.uids, "r"))) {
+		fprintf(stderr, "wants: %s: %s\n", wants.uids, strerror(errno));
+		return 2;
+	}
 	if (connection_open(&wants.connection, wants.kubeconfig, &wants.err) < 0) {
 		fprintf(stderr, "wants: %s\n", wants.err.text);
 		return 2;
 	}
 	run(&wants);
+	if (wants.listed)
+		(void)fclose(wants.listed);
 	if (wants.n)
 		qsort(wants.waited_ms, wants.n, sizeof(double), by_size);
 	printf("%zu done, %zu failed", wants.n, wants.failed);

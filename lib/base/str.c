@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "lib/base/mem.h"
 
@@ -77,6 +78,55 @@ bool str_ends(const char *s, const char *suffix)
 bool str_empty(const char *s)
 {
 	return !s || !*s;
+}
+
+/* A text of which str_nearest() looks at more than this is no slip of anything. */
+#define NEAREST_MAX 64
+
+/*
+ * How many characters have to be put in, taken out or exchanged (Levenshtein), row by row of the
+ * table.
+ */
+static size_t distance(const char *a, const char *b)
+{
+	size_t row[NEAREST_MAX + 1], len = strlen(b);
+
+	for (size_t k = 0; k <= len; k++)
+		row[k] = k;
+	for (size_t i = 0; a[i]; i++) {
+		size_t diagonal = row[0];
+
+		row[0] = i + 1;
+		for (size_t k = 0; k < len; k++) {
+			size_t best = diagonal + (strncasecmp(a + i, b + k, 1) != 0);
+
+			diagonal = row[k + 1];
+			if (best > diagonal + 1)
+				best = diagonal + 1;
+			if (best > row[k] + 1)
+				best = row[k] + 1;
+			row[k + 1] = best;
+		}
+	}
+	return row[len];
+}
+
+const char *str_nearest(const char *const *known, const char *s)
+{
+	const char *nearest = NULL;
+	size_t least = SIZE_MAX;
+
+	if (strlen(s) > NEAREST_MAX)
+		return NULL;
+	for (; *known; known++) {
+		size_t n = distance(*known, s);
+
+		if (n < least && n <= strlen(*known) / 3) {
+			nearest = *known;
+			least = n;
+		}
+	}
+	return nearest;
 }
 
 int str_hex_digit(char c)

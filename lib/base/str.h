@@ -25,6 +25,11 @@ bool str_starts(const char *s, const char *prefix);
 bool str_ends(const char *s, const char *suffix);
 /* NULL or "". */
 bool str_empty(const char *s);
+/*
+ * Return the one of `known` (NULL at the end) of which s is most likely a slip, whatever the case:
+ * at most a third of its characters differ. NULL when s is like none of them.
+ */
+const char *str_nearest(const char *const *known, const char *s);
 /* Return the value of a hexadecimal digit of either case, -1 for another character. */
 int str_hex_digit(char c);
 

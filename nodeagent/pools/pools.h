@@ -97,8 +97,9 @@ json_t *pools_compute(const struct pools_input *input);
  *
  * An entry that is wrong is left out, the others stay: "problems" of the document says which,
  * naming field, value and what would be right; pools_compute() repeats it. Keys are taken in any
- * case, as Go does; unknown ones are told and ignored. Problems of such entries have also "at": how
- * many good ones are before it, and "entry": its names.
+ * case, as Go does; unknown ones are told and ignored. Problems of entries have also "at": how many
+ * good ones are before it, and "entry": its names; those of unknown keys "key", and "fault": the
+ * message without what comes of it. "kept" is pools_keep_good()'s.
  *
  *	shared         {"periodicUpdateInterval": seconds, "configList": […], "problems": […]}
  *	resource list  {"resourceList": […], "problems": […]}; "selectors" is always a list
@@ -110,8 +111,9 @@ json_t *pools_read_dev_files(const char *text, size_t len,
 			     struct err *err); /* YAML, as that manager has it */
 
 /*
- * What could not be read in `document` goes on as it was in `before`, a document of the same kind
- * or NULL: a bad edit takes no resource away. Its problem says so.
+ * What could not be read in `document`, or only without a key that is new and unknown, goes on as
+ * it was in `before`, a document of the same kind or NULL: a bad edit takes no resource away. Its
+ * problem says so.
  */
 void pools_keep_good(json_t *document, const json_t *before);
 

@@ -1,6 +1,7 @@
 /*
  * A configuration that was edited badly: entries that cannot be read any more go on as they were,
- * at the place where they are.
+ * at the place where they are. So do those that could be read only without a key that nobody knows:
+ * a misspelt one leaves its field at the default, and the count of a pool at 0.
  *
  * Which entry of before a bad one is, its name tells. One whose name cannot be read may be any that
  * is missing, so that all of those stay: nothing is taken from a running cluster on a guess.
@@ -26,16 +27,21 @@ static bool is_same_text(const json_t *a, const json_t *b, const char *key)
 	return str_eq(json_str_or(json_at(a, key), ""), json_str_or(json_at(b, key), ""));
 }
 
-/* Is it in the list, right or wrong in the rest? */
+/* Of the same name, right or wrong in the rest. */
+static bool is_same_entry(const json_t *entry, const json_t *old)
+{
+	return is_same_text(entry, old, "resourceName") &&
+	       is_same_text(entry, old, "resourcePrefix") &&
+	       is_same_text(entry, old, "devicematch");
+}
+
 static bool is_there(const json_t *entries, const json_t *old)
 {
 	json_t *entry;
 	size_t i;
 
 	json_array_foreach ((json_t *)entries, i, entry)
-		if (is_same_text(entry, old, "resourceName") &&
-		    is_same_text(entry, old, "resourcePrefix") &&
-		    is_same_text(entry, old, "devicematch"))
+		if (is_same_entry(entry, old))
 			return true;
 	return false;
 }
@@ -64,20 +70,62 @@ static size_t put_back(json_t *entries, size_t at, const json_t *bad, const json
 	return n;
 }
 
+/* What was in force had been read without the same key: a note of the user's, not a slip. */
+static bool was_ignored(const json_t *before, const json_t *problem)
+{
+	json_t *old;
+	size_t i;
+
+	json_array_foreach (json_at(before, "problems"), i, old)
+		if (!json_is_true(json_at(old, "kept")) &&
+		    json_same(json_at(old, "key"), json_at(problem, "key")) &&
+		    json_same(json_at(old, "entry"), json_at(problem, "entry")))
+			return true;
+	return false;
+}
+
+/* The entry at `at` as it was; the misspelt key may be its prefix, so that it now has another. */
+static json_t *find_old(const json_t *entries, size_t at, const json_t *names, const json_t *before)
+{
+	json_t *old;
+	size_t i;
+
+	json_array_foreach ((json_t *)before, i, old)
+		if (is_same_entry(json_array_get(entries, at), old))
+			return old;
+	json_array_foreach ((json_t *)before, i, old)
+		if (json_str_at(names, "resourceName") && may_be(names, old) &&
+		    !is_there(entries, old))
+			return old;
+	return NULL;
+}
+
+static bool exchange(json_t *entries, size_t at, const json_t *problem, const json_t *before)
+{
+	json_t *old = find_old(entries, at, json_at(problem, "entry"), entries_of(before));
+
+	if (!old || was_ignored(before, problem))
+		return false;
+	json_array_set(entries, at, old);
+	return true;
+}
+
 void pools_keep_good(json_t *document, const json_t *before)
 {
 	json_t *entries = entries_of(document), *problem;
-	size_t kept = 0, i;
+	size_t added = 0, i;
 
 	json_array_foreach (json_at(document, "problems"), i, problem) {
-		const json_t *bad = json_at(problem, "entry");
-		size_t at = (size_t)json_integer_value(json_at(problem, "at"));
-		size_t n = bad ? put_back(entries, at + kept, bad, entries_of(before)) : 0;
+		size_t at = added + (size_t)json_integer_value(json_at(problem, "at"));
+		const json_t *bad = json_at(problem, "entry"), *fault = json_at(problem, "fault");
+		size_t n = bad && !fault ? put_back(entries, at, bad, entries_of(before)) : 0;
 
-		kept += n;
-		if (n > 0)
-			json_put(problem, "message",
-				 json_fmt("%s; until then what was good before stays in force",
-					  json_str_or(json_at(problem, "message"), "")));
+		added += n;
+		if (n == 0 && !(bad && fault && exchange(entries, at, problem, before)))
+			continue;
+		json_put_bool(problem, "kept", true);
+		json_put(problem, "message",
+			 json_fmt("%s; until then what was good before stays in force",
+				  json_str_or(fault ? fault : json_at(problem, "message"), "")));
 	}
 }

@@ -40,6 +40,24 @@ static const char *known_key(const char *const *known, const char *key)
 	return NULL;
 }
 
+/* "configList[0].rdmaHcaMaxx: no such field, the nearest is rdmaHcaMax; there are …" */
+static void note_unknown(json_t *problems, const char *where, const char *key,
+			 const char *const *known)
+{
+	const char *nearest = str_nearest(known, key);
+	auto_strbuf struct strbuf message = {0};
+	json_t *problem;
+
+	strbuf_addf(&message, "%s%s%.64s: no such field", where, *where ? "." : "", key);
+	if (nearest)
+		strbuf_addf(&message, ", the nearest is %s", nearest);
+	for (size_t i = 0; known[i]; i++)
+		strbuf_addf(&message, "%s%s", i ? ", " : "; there are ", known[i]);
+	pools_note(problems, NULL, "UnknownField", strbuf_str(&message));
+	problem = json_array_get(problems, json_array_size(problems) - 1);
+	json_put_str(problem, "key", key);
+}
+
 json_t *pools_fold_keys(const json_t *obj, const char *const *known, const char *where,
 			json_t *problems)
 {
@@ -49,15 +67,10 @@ json_t *pools_fold_keys(const json_t *obj, const char *const *known, const char 
 	json_each (obj, key, value) {
 		const char *name = known_key(known, key);
 
-		if (name && !json_is_null(value)) {
+		if (name && !json_is_null(value))
 			json_object_set(folded, name, value);
-		} else if (!name && json_array_size(problems) < POOLS_ENTRIES_MAX) {
-			auto_free char *message =
-				str_printf("%s%s%.64s: no such field, it is ignored", where,
-					   *where ? "." : "", key);
-
-			pools_note(problems, NULL, "UnknownField", message);
-		}
+		else if (!name && json_array_size(problems) < POOLS_ENTRIES_MAX)
+			note_unknown(problems, where, key, known);
 	}
 	return folded;
 }
@@ -76,28 +89,48 @@ int pools_check_strings(const json_t *obj, const char *where, const char *key, s
 
 /* ---- entries --------------------------------------------------------------------------------- */
 
-/* With its name and place, for pools_keep_good(). */
-static void note_bad_entry(json_t *problems, const char *reason, const struct err *err,
-			   const json_t *entry, size_t at)
+/* What tells an entry from others. Returns new. */
+static json_t *names_new(const json_t *entry)
 {
 	static const char *const known[] = {"resourceName", "resourcePrefix", NULL};
 	json_auto_t *ignored = json_array();
-	json_t *names = pools_fold_keys(entry, known, "", ignored), *problem;
+	json_t *names = pools_fold_keys(entry, known, "", ignored);
 	const char *name = json_str_at(names, "resourceName");
 
 	/* A name that cannot be one may be a slip of any that is missing. */
 	if (name && pools_name_fault("x", name))
 		json_object_del(names, "resourceName");
+	return names;
+}
 
-	pools_note(problems, json_str_at(names, "resourceName"), reason, err->text);
-	problem = json_array_get(problems, json_array_size(problems) - 1);
-	json_put(problem, "entry", names);
-	json_put_int(problem, "at", (int64_t)at);
+/* Problems from the `first` on are of this entry, the `at`-th; for pools_keep_good(). */
+static void name_entry(json_t *problems, size_t first, const json_t *entry, size_t at)
+{
+	for (size_t i = first; i < json_array_size(problems); i++) {
+		json_t *problem = json_array_get(problems, i), *names = names_new(entry);
+
+		json_put_str(problem, "resource", json_str_at(names, "resourceName"));
+		json_put(problem, "entry", names);
+		json_put_int(problem, "at", (int64_t)at);
+	}
+}
+
+/* The keys that problems from the `first` on are about cost nothing but themselves. */
+static void say_ignored(json_t *problems, size_t first)
+{
+	for (size_t i = first; i < json_array_size(problems); i++) {
+		json_t *problem = json_array_get(problems, i);
+		const char *fault = json_str_or(json_at(problem, "message"), "");
+
+		json_put_str(problem, "fault", fault);
+		json_put(problem, "message", json_fmt("%s; it is ignored", fault));
+	}
 }
 
 static void read_one(const struct pools_format *format, const json_t *entry, const char *where,
 		     json_t *entries, json_t *problems)
 {
+	size_t first = json_array_size(problems);
 	struct err err = {0};
 	json_t *good = NULL;
 
@@ -106,10 +139,15 @@ static void read_one(const struct pools_format *format, const json_t *entry, con
 	else
 		(void)err_set(&err, ERR_INVALID, "BadField", "%s: is %s, must be an object", where,
 			      json_type_words(entry));
-	if (good)
+	if (good) {
+		name_entry(problems, first, entry, json_array_size(entries));
+		say_ignored(problems, first);
 		json_array_append_new(entries, good);
-	else
-		note_bad_entry(problems, format->reason, &err, entry, json_array_size(entries));
+	} else {
+		first = json_array_size(problems);
+		pools_note(problems, NULL, format->reason, err.text);
+		name_entry(problems, first, entry, json_array_size(entries));
+	}
 }
 
 static json_t *read_entries(const struct pools_format *format, const json_t *doc, json_t *problems,
@@ -158,6 +196,7 @@ json_t *pools_read_document(const struct pools_format *format, const json_t *raw
 	struct err bad = *inner;
 	json_t *entries = NULL;
 
+	say_ignored(problems, 0);
 	if (raw && !json_is_object(raw))
 		(void)err_set(&bad, ERR_INVALID, "BadField", "is %s, must be an object",
 			      json_type_words(raw));

@@ -57,9 +57,7 @@ static json_t *read_selectors(const json_t *entry, const char *where, json_t *pr
 			: json_pack("{s:O}", "ifNames", json_at(entry, "devices"));
 	/* Without a misspelt one the others would select more than was meant. */
 	if (json_array_size(unknown) > 0) {
-		(void)err_set(err, ERR_INVALID, "BadField",
-			      "%.200s; there are vendors, deviceIDs, "
-			      "drivers, ifNames, linkTypes",
+		(void)err_set(err, ERR_INVALID, "BadField", "%.250s",
 			      json_str_or(json_at(json_array_get(unknown, 0), "message"), ""));
 		return NULL;
 	}

@@ -135,6 +135,11 @@ bad_entry=${good//hca_/hcb_}
 o_curl PATCH "$shared/spiderpool-rdma-shared-device-plugin" "$(config_map "${bad_entry/500/-5}")" >/dev/null
 t_wait 30 "an event on the ConfigMap names the entry that is wrong" told_on_config_map BadSharedConfig 'configList[0]'
 t_ok "and what it offered stays" resource spidernet.io/hcb_shared_devices
+o_curl PATCH "$shared/spiderpool-rdma-shared-device-plugin" "$(config_map "${bad_entry/rdmaHcaMax/rdmaHcaMaxx}")" >/dev/null
+t_wait 30 "one names a key that is misspelt" told_on_config_map UnknownField 'configList[0].rdmaHcaMaxx'
+t_wait 30 "the condition does, too" o_condition "$state" True UnknownField Degraded
+t_ok "and what it offered stays, as many as before" test "$(o_curl GET "$state" |
+	jq '.status.resources[] | select(.name == "spidernet.io/hcb_shared_devices").wanted')" = 500
 o_curl DELETE "$shared/spiderpool-rdma-shared-device-plugin" >/dev/null
 not_offered() {
 	! resource spidernet.io/hcb_shared_devices

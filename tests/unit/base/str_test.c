@@ -221,11 +221,41 @@ static void reads_hexadecimal_digits(void **state)
 		assert_int_equal(str_hex_digit(*c), -1);
 }
 
+static void a_slip_is_told_from_another_word(void **state)
+{
+	static const char *const known[] = {"resourceName", "resourcePrefix", "rdmaHcaMax",
+					    "selectors",    "devices",        NULL};
+	static const struct {
+		const char *text, *nearest;
+	} rows[] = {
+		{"rdmaHcaMaxx", "rdmaHcaMax"},
+		{"rdmaHcMax", "rdmaHcaMax"},
+		{"RDMAHCAMAKS", "rdmaHcaMax"},
+		{"rdmaMax", "rdmaHcaMax"},
+		{"device", "devices"},
+		{"resourcesName", "resourceName"},
+		{"resourcePrefux", "resourcePrefix"},
+		{"devices", "devices"},
+		{"comment", NULL},
+		{"_", NULL},
+		{"", NULL},
+		{"rdmaHcaMaxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx", NULL},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		const char *nearest = str_nearest(known, rows[i].text);
+
+		if (!str_eq(nearest, rows[i].nearest))
+			fail_msg("%s: %s", rows[i].text, nearest ? nearest : "none");
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(paths_are_put_together_with_one_slash),
 		cmocka_unit_test(reads_hexadecimal_digits),
+		cmocka_unit_test(a_slip_is_told_from_another_word),
 		cmocka_unit_test(comparisons_take_null),
 		cmocka_unit_test(numbers_are_whole_decimal_texts_within_bounds),
 		cmocka_unit_test(hashes_are_those_of_fnv_1a),

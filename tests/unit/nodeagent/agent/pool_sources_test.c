@@ -203,6 +203,13 @@ static void what_is_wrong_with_a_text_is_an_event_on_its_config_map(void **state
 		fail_msg("%s", strbuf_str(&s->wrong));
 	config_map(s, "6", good);
 	assert_string_equal(strbuf_str(&s->wrong), "");
+	config_map(s, "7",
+		   "{\"configList\": [{\"resourceName\": \"a\", \"rdmaHcaMaxx\": 2, "
+		   "\"selectors\": {\"vendors\": [\"15b3\"]}}]}");
+	if (!strstr(strbuf_str(&s->wrong), "shared of version 7: UnknownField: "
+					   "configList[0].rdmaHcaMaxx: no such field, the nearest "
+					   "is rdmaHcaMax; there are "))
+		fail_msg("%s", strbuf_str(&s->wrong));
 }
 
 int main(void)

@@ -299,7 +299,8 @@ static void an_entry_that_is_wrong_names_its_field_and_costs_no_other(void **sta
 		{ENTRY("good", 1, "{\"vendors\":[\"a\"]}"),
 		 "resource rdma/good comes from another entry"},
 		{ENTRY("x", 1, "{\"vendors\":[\"a\"],\"vendorIDs\":[]}"),
-		 "configList[0].selectors.vendorIDs: no such field"},
+		 "configList[0].selectors.vendorIDs: no such field, the nearest is vendors; there "
+		 "are vendors, deviceIDs, drivers, ifNames, linkTypes"},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
@@ -381,6 +382,62 @@ static void a_bad_edit_takes_no_resource_away(void **state)
 
 		assert_string_equal(names, rows[i].want);
 	}
+}
+
+#define MISSPELT(NAME, REST)                                                                       \
+	"{\"resourceName\":\"" NAME "\"," REST ",\"selectors\":{\"vendors\":[\"a\"]}}"
+
+/* What is read without the misspelt key means something else: a pool at 0, under another name. */
+static void a_key_that_nobody_knows_takes_no_resource_away(void **state)
+{
+	static const struct {
+		const char *before, *now, *want;
+	} rows[] = {
+		{GOOD("a", 500), MISSPELT("a", "\"rdmaHcaMaxx\":500"), "a:500"},
+		{GOOD("a", 1) "," GOOD("b", 2) "," GOOD("c", 3),
+		 BAD("a") "," MISSPELT("b", "\"rdmaHcMax\":4") "," GOOD("c", 5), "a:1 b:2 c:5"},
+		{GOOD("a", 1), MISSPELT("a", "\"rdmaHcaMax\":2,\"note\":\"mine\""), "a:1"},
+		{MISSPELT("a", "\"rdmaHcaMax\":1,\"resourcePrefix\":\"x.y\""),
+		 MISSPELT("a", "\"rdmaHcaMax\":2,\"resourcePrefixx\":\"x.y\""), "a:1"},
+		/* A key that was there all the time is a note of the user's. */
+		{MISSPELT("a", "\"rdmaHcaMax\":1,\"note\":\"mine\""),
+		 MISSPELT("a", "\"rdmaHcaMax\":2,\"note\":\"new\""), "a:2"},
+		{MISSPELT("a", "\"rdmaHcaMax\":1,\"note\":\"mine\""),
+		 MISSPELT("a", "\"rdmaHcaMaxx\":2,\"note\":\"new\""), "a:1"},
+		/* Nothing was good before: it is read without the key. */
+		{"", MISSPELT("a", "\"rdmaHcaMax\":2,\"note\":\"mine\""), "a:2"},
+		{GOOD("b", 1), GOOD("b", 1) "," MISSPELT("a", "\"rdmaHcaMaxx\":2"), "b:1 a:0"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		auto_free char *names = kept(rows[i].before, rows[i].now);
+
+		assert_string_equal(names, rows[i].want);
+	}
+}
+
+static void a_key_that_nobody_knows_is_told_with_the_nearest(void **state)
+{
+	static const char text[] = "{\"configList\":[" MISSPELT("a", "\"rdmaHcaMaxx\":500") "]}";
+	static const char what[] =
+		"configList[0].rdmaHcaMaxx: no such field, the nearest is "
+		"rdmaHcaMax; there are resourceName, resourcePrefix, rdmaHcaMax, "
+		"selectors, devices; ";
+	auto_free char *ignored = str_printf("%sit is ignored", what);
+	auto_free char *stays =
+		str_printf("%suntil then what was good before stays in force", what);
+	json_auto_t *good = shared("{\"configList\":[" GOOD("a", 500) "]}");
+	json_auto_t *alone = shared(text), *doc = shared(text), *again = shared(text);
+	json_auto_t *observed = yaml(HOST), *pools = NULL;
+
+	pools_keep_good(alone, NULL);
+	assert_says(json_at(alone, "problems"), ignored);
+	pools_keep_good(doc, good);
+	pools_keep_good(again, doc);
+	assert_true(json_same(again, doc));
+	pools = compute(observed, again, NULL);
+	assert_says(json_at(pools, "problems"), stays);
+	assert_says(json_at(pools, "problems"), "\"reason\":\"UnknownField\"");
 }
 
 static void what_is_kept_is_told_and_kept_on(void **state)
@@ -623,6 +680,8 @@ int main(void)
 		cmocka_unit_test(an_entry_that_is_wrong_names_its_field_and_costs_no_other),
 		cmocka_unit_test(what_is_no_shared_configuration_is_refused),
 		cmocka_unit_test(a_bad_edit_takes_no_resource_away),
+		cmocka_unit_test(a_key_that_nobody_knows_takes_no_resource_away),
+		cmocka_unit_test(a_key_that_nobody_knows_is_told_with_the_nearest),
 		cmocka_unit_test(what_is_kept_is_told_and_kept_on),
 		cmocka_unit_test(more_tokens_than_the_kubelet_takes_are_not_made),
 		cmocka_unit_test(patterns_match_as_in_go),

@@ -843,6 +843,20 @@ static void an_entry_that_cannot_be_had_names_its_field(void **state)
 	}
 }
 
+/* Without it the others would select more than was meant. */
+static void a_selector_that_nobody_knows_changes_no_entry_that_was_good(void **state)
+{
+	json_auto_t *before = list("{\"resourceList\":[{\"resourceName\":\"x\",\"selectors\":"
+				   "{\"vendors\":[\"15b3\"],\"pfNames\":[\"p\"]}}]}");
+	json_auto_t *now = list("{\"resourceList\":[{\"resourceName\":\"x\",\"selectors\":"
+				"{\"vendors\":[\"15b3\"],\"pfName\":[\"p\"]}}]}");
+
+	pools_keep_good(now, before);
+	assert_true(json_same(json_at(now, "resourceList"), json_at(before, "resourceList")));
+	assert_says(json_at(now, "problems"),
+		    "resourceList[0].selectors[0].pfName: no such field, the nearest is pfNames");
+}
+
 static void what_is_no_resource_list_is_refused(void **state)
 {
 	static const char *const rows[] = {"",
@@ -1006,6 +1020,7 @@ int main(void)
 		cmocka_unit_test(an_rdma_vf_in_a_pod_still_counts_as_rdma),
 		cmocka_unit_test(additional_info_is_overridden_by_address),
 		cmocka_unit_test(an_entry_that_cannot_be_had_names_its_field),
+		cmocka_unit_test(a_selector_that_nobody_knows_changes_no_entry_that_was_good),
 		cmocka_unit_test(what_is_no_resource_list_is_refused),
 		cmocka_unit_test(the_operators_own_spelling_is_read),
 		cmocka_unit_test(two_kinds_cannot_have_one_name),

@@ -41,6 +41,9 @@ const struct cni_type *cni_type_of(const json_t *smc);
 #define CNI_ANNOTATION_RDMA_INJECT    "cni.spidernet.io/rdma-resource-inject"
 #define CNI_ANNOTATION_NETWORK_INJECT "cni.spidernet.io/network-resource-inject"
 
+/* On the NetworkAttachmentDefinition: the resource that a pod has to request. */
+#define CNI_ANNOTATION_RESOURCE "k8s.v1.cni.cncf.io/resourceName"
+
 /* An annotation's value, NULL when absent. Borrowed. */
 const char *cni_annotation(const json_t *smc, const char *name);
 
@@ -91,7 +94,7 @@ char *cni_parent_device(const json_t *block);
  */
 char *cni_config_text(const json_t *smc, const char *nad_name, const char *present);
 
-/* The value for the annotation k8s.v1.cni.cncf.io/resourceName; NULL: none. Returns new. */
+/* The value for CNI_ANNOTATION_RESOURCE; NULL: none. Returns new. */
 json_t *cni_config_resource(const json_t *smc);
 
 #endif

@@ -14,9 +14,8 @@
 #include "reconcilers/core/owner.h"
 #include "reconcilers/spider/cni_config.h"
 
-#define GROUP               "spiderpool.spidernet.io"
-#define KIND                "SpiderMultusConfig"
-#define RESOURCE_ANNOTATION "k8s.v1.cni.cncf.io/resourceName"
+#define GROUP "spiderpool.spidernet.io"
+#define KIND  "SpiderMultusConfig"
 
 /*
  * Controlled by a config of this key, whatever its uid: an earlier object of the name may have made
@@ -56,7 +55,7 @@ static json_t *annotations_new(const json_t *smc)
 		/* kubectl's notes are about the config, not about what we make of it. */
 		if (!str_starts(name, "kubectl.kubernetes.io/"))
 			json_put(annotations, name, json_incref(value));
-	json_put(annotations, RESOURCE_ANNOTATION, cni_config_resource(smc));
+	json_put(annotations, CNI_ANNOTATION_RESOURCE, cni_config_resource(smc));
 	return annotations;
 }
 

@@ -21,12 +21,13 @@
  * spec, status; of a NetworkAttachmentDefinition:
  * metadata.{name,namespace,uid,deletionTimestamp,annotations,ownerReferences}, spec.config.
  *
- * Who owns a name: one that nobody controls is adopted, and an event says so. One controlled by a
- * live object of another kind is left alone. Among configs that claim one name the oldest wins, the
- * others say so in their status. A config that is gone or going takes its
- * NetworkAttachmentDefinitions with it (deleted by uid; no garbage collector is needed), and a
- * changed annotation multus.spidernet.io/cr-name takes away the one of the old name once the new
- * one is asked for.
+ * Who owns a name: a NetworkAttachmentDefinition that a config owns, of whatever uid, is ours; so
+ * is one without an owner that says what we would write, which is adopted, and an event says so.
+ * Any other, without an owner or controlled by another kind's object, is left alone. Among configs
+ * that claim one name the oldest wins, the others say so in their status. A config that is gone or
+ * going takes its NetworkAttachmentDefinitions with it (deleted by uid; no garbage collector is
+ * needed), and a changed annotation multus.spidernet.io/cr-name takes away the one of the old name
+ * once the new one is asked for.
  *
  * A config that cannot be rendered changes nothing: the NetworkAttachmentDefinition keeps the last
  * good content. Ready becomes True only when the world shows the NetworkAttachmentDefinition as it

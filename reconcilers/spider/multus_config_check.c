@@ -501,14 +501,61 @@ static const json_t *find_older_claim(const json_t *world, const json_t *smc)
 	return oldest == smc ? NULL : oldest;
 }
 
-/* Empty customCNI means "no configuration": that must not wipe one that somebody wrote by hand. */
-static bool would_blank(const json_t *smc, const json_t *nad)
+static bool is_config(const json_t *owner)
 {
-	const struct cni_type *type = cni_type_of(smc);
+	return str_eq(json_str_at(owner, "kind"), "SpiderMultusConfig") &&
+	       str_starts(json_str_or(json_at(owner, "apiVersion"), ""),
+			  "spiderpool.spidernet.io/");
+}
 
-	return type && str_eq(type->name, "custom") && !owner_controller(nad) &&
-	       str_empty(json_str_at(smc, "spec", "customCNI")) &&
-	       !str_empty(json_str_at(nad, "spec", "config"));
+static bool has_config_as_owner(const json_t *nad)
+{
+	json_t *owner;
+	size_t i;
+
+	json_array_foreach (json_at(nad, "metadata", "ownerReferences"), i, owner)
+		if (is_config(owner))
+			return true;
+	return false;
+}
+
+/* What the config would write is there already: nothing of anybody's is lost. */
+static bool says_the_same(const json_t *smc, const json_t *nad)
+{
+	const char *present = json_str_or(json_at(nad, "spec", "config"), "");
+	auto_free char *wanted = cni_config_text(smc, cni_nad_name(smc), present);
+	json_auto_t *resource = cni_config_resource(smc);
+	const char *ask = resource ? json_string_value(resource)
+				   : cni_annotation(smc, CNI_ANNOTATION_RESOURCE);
+
+	return str_eq(wanted ? wanted : "", present) &&
+	       str_eq(ask, cni_annotation(nad, CNI_ANNOTATION_RESOURCE));
+}
+
+/*
+ * Controlled by another kind's object, or without the mark that Spiderpool and we leave, a config
+ * as owner: somebody else wrote it.
+ */
+static void check_owner(const json_t *smc, const json_t *nad, const char *key,
+			struct problems *problems)
+{
+	const json_t *owner = owner_controller(nad);
+	const char *custom = str_eq(cni_type_of(smc)->name, "custom")
+				     ? "; or copy its configuration to spec.customCNI"
+				     : "";
+
+	if (owner && !is_config(owner))
+		problem_add(problems, "OwnedByOther", "metadata.name",
+			    "NetworkAttachmentDefinition %s belongs to %s %s: choose another name "
+			    "with the annotation %s, or delete that owner",
+			    key, json_str_or(json_at(owner, "kind"), "?"),
+			    json_str_or(json_at(owner, "name"), "?"), CNI_ANNOTATION_NAD_NAME);
+	else if (!has_config_as_owner(nad) && !says_the_same(smc, nad))
+		problem_add(problems, "OwnedByOther", "metadata.name",
+			    "NetworkAttachmentDefinition %s was made by somebody else, with "
+			    "another content, and stays as it is: choose another name with the "
+			    "annotation %s, or delete it, and this config makes its own%s",
+			    key, CNI_ANNOTATION_NAD_NAME, custom);
 }
 
 static void check_nad(const json_t *world, const json_t *smc, struct problems *problems)
@@ -517,7 +564,6 @@ static void check_nad(const json_t *world, const json_t *smc, struct problems *p
 	auto_free char *key = str_printf("%s/%s", json_namespace(smc), name);
 	const json_t *older = find_older_claim(world, smc);
 	const json_t *nad = world_get(world, KIND_NAD, key);
-	const json_t *owner = owner_controller(nad);
 
 	if (older)
 		problem_add(problems, "NameConflict", "metadata.name",
@@ -525,20 +571,8 @@ static void check_nad(const json_t *world, const json_t *smc, struct problems *p
 			    "%s, which is older: choose another name with the annotation "
 			    "%s",
 			    key, json_name(older), CNI_ANNOTATION_NAD_NAME);
-	else if (owner && !(str_eq(json_str_at(owner, "kind"), "SpiderMultusConfig") &&
-			    str_starts(json_str_or(json_at(owner, "apiVersion"), ""),
-				       "spiderpool.spidernet.io/")))
-		problem_add(problems, "OwnedByOther", "metadata.name",
-			    "NetworkAttachmentDefinition %s belongs to %s %s: choose another name "
-			    "with the annotation %s, or delete that owner",
-			    key, json_str_or(json_at(owner, "kind"), "?"),
-			    json_str_or(json_at(owner, "name"), "?"), CNI_ANNOTATION_NAD_NAME);
-	else if (nad && would_blank(smc, nad))
-		problem_add(problems, "NoCustomCNI", "spec.customCNI",
-			    "is empty, but NetworkAttachmentDefinition %s has a configuration that "
-			    "nobody controls: copy it to spec.customCNI, or delete that "
-			    "NetworkAttachmentDefinition",
-			    key);
+	else if (nad && !object_is_terminating(nad))
+		check_owner(smc, nad, key, problems);
 }
 
 void multus_config_check(const json_t *world, const json_t *object, struct problems *problems)

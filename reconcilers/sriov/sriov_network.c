@@ -21,6 +21,9 @@
 
 #define NAMESPACE_FIELD "spec.networkNamespace"
 
+/* On a network: the namespace into which upstream's operator wrote its NAD. */
+#define LAST_NAMESPACE "operator.sriovnetwork.openshift.io/last-network-namespace"
+
 struct look {
 	const json_t *world;
 	const struct kind_info *kind;
@@ -103,84 +106,7 @@ static void plan_deleted(struct plan *plan, const struct look *l)
 	plan_release(plan, l->kind->id, l->key, l->network, SRIOV_NETWORK_FINALIZER);
 }
 
-/* ---- what stands in the way ------------------------------------------------------------------ */
-
-/*
- * Only from a namespace of administrators may a network write into another one. Otherwise whoever
- * may create networks in one namespace could do so in all.
- */
-static bool may_target_others(const struct look *l)
-{
-	return namespace_is_trusted(l->world, l->home);
-}
-
-/*
- * Who else the NAD belongs to; NULL when it is ours, or nobody's and thus ours to take. Returns
- * new.
- */
-static char *other_owner(const struct look *l)
-{
-	const char *annotation = owner_annotation(l->nad);
-	const json_t *controller = owner_controller(l->nad);
-
-	if (!l->nad || carries_our_name(l, l->nad))
-		return NULL;
-	if (*annotation)
-		return str_dup(annotation);
-	if (!controller || owner_is(controller, l->kind->group, l->kind->kind, l->name))
-		return NULL;
-	return str_printf("%s %s", json_str_or(json_at(controller, "kind"), "?"),
-			  json_str_or(json_at(controller, "name"), "?"));
-}
-
-/* The NAD is not for this network to write. `field` is what the user can change. */
-static void check_claim(const struct look *l, struct problems *problems)
-{
-	auto_free char *other = other_owner(l);
-
-	if (!is_at_home(l) && !may_target_others(l)) {
-		auto_free char *trusted = trusted_namespaces(l->world);
-
-		problem_add(problems, "NetworkAttachmentDefinitionInvalid", NAMESPACE_FIELD,
-			    "\"%s\" may be another namespace only for a network in one of %s; "
-			    "create the network there or in %s itself",
-			    l->target, trusted, l->target);
-	} else if (other) {
-		problem_add(problems, "NetworkAttachmentDefinitionInvalid", "metadata.name",
-			    "NetworkAttachmentDefinition %s belongs to %s, rename this network or "
-			    "delete that owner",
-			    l->target_key, other);
-	}
-}
-
-/* It cannot be written yet. */
-static void check_waiting(const struct look *l, struct problems *problems)
-{
-	const json_t *namespace = world_get(l->world, KIND_NAMESPACE, l->target);
-
-	if (object_is_terminating(l->nad))
-		problem_add(
-			problems, "NetworkAttachmentDefinitionInvalid", "metadata.name",
-			"NetworkAttachmentDefinition %s is being deleted, it is made again when "
-			"it is gone",
-			l->target_key);
-	else if (!l->nad && !is_at_home(l) && (!namespace || object_is_terminating(namespace)))
-		problem_add(problems, "NamespaceNotFound", NAMESPACE_FIELD,
-			    "namespace %s %s, create it: the network is waiting for it", l->target,
-			    namespace ? "is being deleted" : "does not exist");
-}
-
-/* A problem on the way to the NAD that is not in the configuration. */
-static void check_target(const struct look *l, struct problems *problems)
-{
-	size_t before = problems->total;
-
-	check_claim(l, problems);
-	if (problems->total == before)
-		check_waiting(l, problems);
-}
-
-/* ---- the NAD --------------------------------------------------------------------------------- */
+/* ---- what it says ---------------------------------------------------------------------------- */
 
 /*
  * Text that means the same stays as it is: it may have come from upstream, or have been laid out by
@@ -204,6 +130,112 @@ static json_t *full_resource(const struct look *l)
 	return json_fmt("%s%s%s", prefix, *prefix ? "/" : "",
 			json_str_at(l->network, "spec", "resourceName"));
 }
+
+/* ---- what stands in the way ------------------------------------------------------------------ */
+
+/*
+ * Only from a namespace of administrators may a network write into another one. Otherwise whoever
+ * may create networks in one namespace could do so in all.
+ */
+static bool may_target_others(const struct look *l)
+{
+	return namespace_is_trusted(l->world, l->home);
+}
+
+/* Who else the NAD says that it belongs to; NULL when it is ours, or says nothing. Returns new. */
+static char *other_owner(const struct look *l)
+{
+	const char *annotation = owner_annotation(l->nad);
+	const json_t *controller = owner_controller(l->nad);
+
+	if (!l->nad || carries_our_name(l, l->nad))
+		return NULL;
+	if (*annotation)
+		return str_dup(annotation);
+	if (!controller || owner_is(controller, l->kind->group, l->kind->kind, l->name))
+		return NULL;
+	return str_printf("%s %s", json_str_or(json_at(controller, "kind"), "?"),
+			  json_str_or(json_at(controller, "name"), "?"));
+}
+
+/* An owner reference, and of operators before 2025 what the network remembers of its NAD. */
+static bool has_older_mark(const struct look *l)
+{
+	json_t *owner;
+	size_t i;
+
+	json_array_foreach (json_at(l->nad, "metadata", "ownerReferences"), i, owner)
+		if (owner_is(owner, l->kind->group, l->kind->kind, l->name))
+			return true;
+	return str_eq(json_str_at(l->network, "metadata", "annotations", LAST_NAMESPACE),
+		      l->target);
+}
+
+/* What the network would write is there already: nothing of anybody's is lost. */
+static bool says_the_same(const struct look *l, const json_t *config)
+{
+	auto_free char *wanted = config_text(config, l->nad);
+	json_auto_t *resource = full_resource(l);
+
+	return str_eq(wanted, json_str_at(l->nad, "spec", "config")) &&
+	       json_same(resource, json_at(l->nad, "metadata", "annotations", NAD_RESOURCE_NAME));
+}
+
+/* The NAD is not for this network to write. `field` is what the user can change. */
+static void check_claim(const struct look *l, const json_t *config, struct problems *problems)
+{
+	auto_free char *other = other_owner(l);
+
+	if (!is_at_home(l) && !may_target_others(l)) {
+		auto_free char *trusted = trusted_namespaces(l->world);
+
+		problem_add(problems, "NetworkAttachmentDefinitionInvalid", NAMESPACE_FIELD,
+			    "\"%s\" may be another namespace only for a network in one of %s; "
+			    "create the network there or in %s itself",
+			    l->target, trusted, l->target);
+	} else if (other) {
+		problem_add(problems, "NetworkAttachmentDefinitionInvalid", "metadata.name",
+			    "NetworkAttachmentDefinition %s belongs to %s, rename this network or "
+			    "delete that owner",
+			    l->target_key, other);
+	} else if (l->nad && !object_is_terminating(l->nad) && !carries_our_name(l, l->nad) &&
+		   !has_older_mark(l) && !says_the_same(l, config)) {
+		problem_add(problems, "NetworkAttachmentDefinitionInvalid", "metadata.name",
+			    "NetworkAttachmentDefinition %s was made by somebody else, with "
+			    "another content, and stays as it is: rename this network, or delete "
+			    "it, and the network makes its own",
+			    l->target_key);
+	}
+}
+
+/* It cannot be written yet. */
+static void check_waiting(const struct look *l, struct problems *problems)
+{
+	const json_t *namespace = world_get(l->world, KIND_NAMESPACE, l->target);
+
+	if (object_is_terminating(l->nad))
+		problem_add(
+			problems, "NetworkAttachmentDefinitionInvalid", "metadata.name",
+			"NetworkAttachmentDefinition %s is being deleted, it is made again when "
+			"it is gone",
+			l->target_key);
+	else if (!l->nad && !is_at_home(l) && (!namespace || object_is_terminating(namespace)))
+		problem_add(problems, "NamespaceNotFound", NAMESPACE_FIELD,
+			    "namespace %s %s, create it: the network is waiting for it", l->target,
+			    namespace ? "is being deleted" : "does not exist");
+}
+
+/* A problem on the way to the NAD that is not in the configuration. */
+static void check_target(const struct look *l, const json_t *config, struct problems *problems)
+{
+	size_t before = problems->total;
+
+	check_claim(l, config, problems);
+	if (problems->total == before)
+		check_waiting(l, problems);
+}
+
+/* ---- the NAD --------------------------------------------------------------------------------- */
 
 static json_t *annotations_json(const struct look *l)
 {
@@ -357,7 +389,7 @@ static void plan_network(struct plan *plan, const struct look *l)
 	 * A network that cannot be read says nothing about where its NAD should not be: all stays.
 	 */
 	if (config) {
-		check_target(l, &problems);
+		check_target(l, config, &problems);
 		if (str_eq(problems_reason(&problems), "NamespaceNotFound"))
 			plan_removal(plan, l, l->target_key);
 	}
@@ -376,7 +408,7 @@ void sriov_network_check(const json_t *world, const char *kind, const json_t *ne
 
 	/* Without a name (it will be generated) it is in nobody's way. */
 	if (config && look_at(world, kind, key, network, &l, NULL) == 0)
-		check_claim(&l, problems);
+		check_claim(&l, config, problems);
 }
 
 static int reconcile(const json_t *world, const char *kind, const char *key, struct plan *plan,

@@ -122,6 +122,16 @@ o_curl POST "$definitions" '{"apiVersion":"k8s.cni.cncf.io/v1","kind":"NetworkAt
 o_curl PATCH "$configs/taken" '{"spec":{"macvlan":{"mtu":1400}}}' >/dev/null
 t_wait 10 "a change passes" nad_meta_is taken '.spec.config | fromjson | .plugins[0].mtu' 1400
 t_eq "one that nobody owns and no config claims is left alone" '"nobody"' "$(nad_meta alone '.spec.config | fromjson | .type')"
+before=$(nad_meta alone .metadata.resourceVersion)
+o_curl POST "$configs" "$(config alone eth1)" >/dev/null
+t_wait 10 "so is one that a config claims" o_condition "$configs/alone" False OwnedByOther
+o_curl DELETE "$configs/alone" >/dev/null
+sleep 1
+t_eq "also after that config is gone" "$before" "$(nad_meta alone .metadata.resourceVersion)"
+o_curl POST "$configs" "$(config alone eth1)" >/dev/null
+t_wait 10 "a config that comes again waits again" o_condition "$configs/alone" False OwnedByOther
+o_curl DELETE "$definitions/alone" >/dev/null
+t_wait 10 "and makes its own once the name is free" o_condition "$configs/alone" True Rendered
 
 # --- work items ---------------------------------------------------------------------------------------------------
 

@@ -219,27 +219,70 @@ static void a_nad_of_someone_else_is_left_alone(void **state)
 	}
 }
 
-static void a_nad_of_nobody_is_adopted_with_what_others_wrote_on_it(void **state)
+static void a_nad_without_an_owner_is_left_alone_until_it_goes(void **state)
 {
 	json_auto_t *world = world_with(KIND_SRIOV_NETWORK, "{resourceName: r}");
-	const json_t *annotations;
 
 	json_put(json_at(world, KIND_NAD), "sys/n",
-		 yaml("{metadata: {name: n, namespace: sys, annotations: {mine: kept}},"
-		      " spec: {config: old}}"));
+		 yaml("{metadata: {name: n, namespace: sys}, spec: {config: theirs}}"));
 	settle(world);
-	annotations = json_at(world, KIND_NAD, "sys/n", "metadata", "annotations");
-	assert_string_equal(json_str_at(annotations, "mine"), "kept");
+	assert_ready(world, "False", "NetworkAttachmentDefinitionInvalid",
+		     "metadata.name: NetworkAttachmentDefinition sys/n was made by somebody else, "
+		     "with another content, and stays as it is: rename this network, or delete "
+		     "it, and the network makes its own");
+	assert_string_equal(nad_text(world, "sys/n"), "theirs");
+	json_object_del(json_at(world, KIND_NAD), "sys/n");
+	settle(world);
 	assert_ready(world, "True", "NetworkReady", "sys/n");
+}
+
+#define SAME                                                                                       \
+	"{\"type\":\"sriov\",\"vlan\":0,\"vlanQoS\":0,\"ipam\":{},\"logLevel\":\"info\","          \
+	"\"name\":\"n\",\"cniVersion\":\"1.0.0\"}"
+
+static void a_nad_of_an_older_operator_or_with_our_content_is_adopted(void **state)
+{
+	static const struct {
+		const char *nad;
+		bool is_remembered; /* by the network */
+	} rows[] = {
+		{"{metadata: {name: n, namespace: sys, annotations: {mine: kept}, "
+		 "ownerReferences: [{apiVersion: sriovnetwork.openshift.io/v1, kind: "
+		 "SriovNetwork, name: 'n', uid: old}]}, spec: {config: old}}",
+		 false},
+		{"{metadata: {name: n, namespace: sys, annotations: {mine: kept}}, "
+		 "spec: {config: old}}",
+		 true},
+		{"{metadata: {name: n, namespace: sys, annotations: {mine: kept, "
+		 "k8s.v1.cni.cncf.io/resourceName: spidernet.io/r}}, spec: {config: '" SAME "'}}",
+		 false},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		json_auto_t *world = world_with(KIND_SRIOV_NETWORK, "{resourceName: r}");
+
+		json_put(json_at(world, KIND_NAD), "sys/n", yaml(rows[i].nad));
+		if (rows[i].is_remembered)
+			json_put(json_at(network_of(world), "metadata"), "annotations",
+				 yaml("{operator.sriovnetwork.openshift.io/last-network-namespace: "
+				      "sys}"));
+		settle(world);
+		assert_string_equal(
+			json_str_at(world, KIND_NAD, "sys/n", "metadata", "annotations", "mine"),
+			"kept");
+		assert_ready(world, "True", "NetworkReady", "sys/n");
+	}
 }
 
 static void text_that_means_the_same_is_not_rewritten(void **state)
 {
-	static const char text[] = "{\"type\":\"sriov\",\"vlan\":0,\"vlanQoS\":0,\"ipam\":{},"
-				   "\"logLevel\":\"info\",\"name\":\"n\",\"cniVersion\":\"1.0.0\"}";
+	static const char text[] = SAME;
 	json_auto_t *world = world_with(KIND_SRIOV_NETWORK, "{resourceName: r}");
 
-	json_put(json_at(world, KIND_NAD), "sys/n", json_pack("{s:{s:s}}", "spec", "config", text));
+	json_put(
+		json_at(world, KIND_NAD), "sys/n",
+		yaml("{metadata: {annotations: {k8s.v1.cni.cncf.io/resourceName: spidernet.io/r}}, "
+		     "spec: {config: '" SAME "'}}"));
 	settle(world);
 	assert_string_equal(nad_text(world, "sys/n"), text);
 }
@@ -283,7 +326,8 @@ int main(void)
 		cmocka_unit_test(moving_a_network_moves_its_nad),
 		cmocka_unit_test(only_administrators_write_into_other_namespaces),
 		cmocka_unit_test(a_nad_of_someone_else_is_left_alone),
-		cmocka_unit_test(a_nad_of_nobody_is_adopted_with_what_others_wrote_on_it),
+		cmocka_unit_test(a_nad_without_an_owner_is_left_alone_until_it_goes),
+		cmocka_unit_test(a_nad_of_an_older_operator_or_with_our_content_is_adopted),
 		cmocka_unit_test(text_that_means_the_same_is_not_rewritten),
 		cmocka_unit_test(deleting_a_network_removes_its_nads_and_no_others),
 		cmocka_unit_test(upstreams_finalizer_is_honoured),

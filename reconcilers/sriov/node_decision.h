@@ -28,6 +28,7 @@ struct share {
 	size_t groups;                       /* that survived */
 	const struct share *resource_winner; /* NULL: the resource is not another namespace's */
 	size_t failing; /* selectors that fail on the PF that comes closest; 0 when it picks one */
+	bool closest_is_plain; /* that one can have no VFs */
 	enum policy_standing standing;
 	struct strbuf why; /* lines "SUBJECT: text" */
 	size_t why_lines, why_lines_max;

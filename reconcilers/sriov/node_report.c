@@ -95,9 +95,15 @@ static void count_vfs(struct pf *pf)
 	}
 }
 
+static bool can_have_vfs(const struct pf *pf)
+{
+	return json_integer_value(json_at(pf->seen, "totalvfs")) > 0;
+}
+
 /*
- * Which PF comes closest? Say of that one all selectors that fail: who wrote the policy meant it.
- * Then of the others, for the long answer.
+ * Which PF comes closest? Of those with the same count of failing selectors one that can have VFs:
+ * a wrong pfNames fails on the NIC for management as it does on the right one. Say of that one all
+ * selectors that fail: who wrote the policy meant it. Then of the others, for the long answer.
  */
 static void note_no_nic(const struct decision *d, struct share *share)
 {
@@ -106,12 +112,14 @@ static void note_no_nic(const struct decision *d, struct share *share)
 	for (size_t i = 0; i < d->pfs_len; i++) {
 		size_t fails = sriov_policy_fails(&share->policy, d->pfs[i].seen, NULL);
 
-		if (fails < fewest) {
+		if (fails < fewest ||
+		    (fails == fewest && can_have_vfs(&d->pfs[i]) && !can_have_vfs(&d->pfs[best]))) {
 			fewest = fails;
 			best = i;
 		}
 	}
 	share->failing = d->pfs_len > 0 ? fewest : 0;
+	share->closest_is_plain = d->pfs_len > 0 && !can_have_vfs(&d->pfs[best]);
 	for (size_t i = 0; i < d->pfs_len && share->why_lines < share->why_lines_max; i++) {
 		/* The best one first, the rest in their order. */
 		size_t at = i == 0 ? best : i <= best ? i - 1 : i;
@@ -235,6 +243,8 @@ static json_t *report_json(const struct decision *d, const struct share *share)
 		json_put_str(report, "reason", info->reason);
 	if (share->failing > 0)
 		json_put_int(report, "failing", (int64_t)share->failing);
+	if (share->closest_is_plain)
+		json_put_bool(report, "plain", true);
 	if (share->why_lines > 0)
 		json_put_str(report, "why", strbuf_str(&share->why));
 	return report;

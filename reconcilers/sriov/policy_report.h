@@ -11,6 +11,7 @@
  *	  "presentVfs": int,	those of them that exist and are this policy's
  *	  "failing": int,	when it picks no PF: selectors that fail on the one that comes
  *                              closest
+ *	  "plain": true,	that one can have no VFs
  *	  "reason": string,	the worst standing below; absent when ready and well
  *	  "why": string }	lines "SUBJECT: text", SUBJECT a PF's name or "agent"; absent when
  *                              there is nothing to say

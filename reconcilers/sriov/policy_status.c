@@ -22,6 +22,7 @@ struct voice {
 	const char *why;
 	enum policy_standing standing;
 	int64_t failing; /* selectors; of a node without a PF to match */
+	bool plain;      /* the PF that comes closest can have no VFs */
 };
 
 struct tally {
@@ -63,6 +64,8 @@ static int voice_order(const void *a, const void *b)
 		return x->standing > y->standing ? -1 : 1;
 	if (x->failing != y->failing)
 		return x->failing < y->failing ? -1 : 1;
+	if (x->plain != y->plain)
+		return x->plain ? 1 : -1;
 	return strcmp(x->node, y->node);
 }
 
@@ -102,6 +105,7 @@ static void tally_reports(struct tally *t, const json_t *reports)
 			.why = why,
 			.standing = policy_standing_find(json_str_at(report, "reason")),
 			.failing = count_at(report, "failing"),
+			.plain = json_is_true(json_object_get(report, "plain")),
 		};
 	}
 	qsort(t->voices, t->voices_len, sizeof(*t->voices), voice_order);

@@ -759,6 +759,25 @@ static void a_node_without_a_match_says_why_for_each_pf(void **state)
 		   "p0: vendor 15b3, wanted 8086\np1: vendor 15b3, wanted 8086");
 }
 
+/* The NIC for management is the first of the node, and fails the wrong name as all others do. */
+static void of_pfs_as_close_one_that_can_have_vfs_is_named_first(void **state)
+{
+	json_auto_t *world = world_new();
+
+	json_array_insert_new(
+		json_at(state_of(world), "status", "interfaces"), 0,
+		yaml("{pciAddress: '0000:00:03.0', name: mgmt0, vendor: 1af4, deviceID: '1041', "
+		     "driver: virtio-pci, linkType: ETH}"));
+	add_policy(world, "a", "{nicSelector: {pfNames: [p9]}, numVfs: 4}");
+	add_policy(world, "b", "{nicSelector: {vendor: 1af4, pfNames: [mgmt]}, numVfs: 4}");
+	assert_why(world, "lab/a", "NoNicMatches",
+		   "p0: name p0, wanted p9\nmgmt0: name mgmt0, wanted p9\np1: name p1, wanted p9");
+	assert_why(world, "lab/b", "NoNicMatches",
+		   "mgmt0: name mgmt0, wanted mgmt\n"
+		   "p0: vendor 15b3, wanted 1af4; name p0, wanted mgmt\n"
+		   "p1: vendor 15b3, wanted 1af4; name p1, wanted mgmt");
+}
+
 static void a_device_cannot_have_more_vfs_than_it_says(void **state)
 {
 	json_auto_t *world = world_new();
@@ -864,6 +883,7 @@ int main(void)
 		cmocka_unit_test(a_policy_answers_for_its_own_nics),
 		cmocka_unit_test(a_node_without_nics_is_no_silent_node),
 		cmocka_unit_test(a_node_without_a_match_says_why_for_each_pf),
+		cmocka_unit_test(of_pfs_as_close_one_that_can_have_vfs_is_named_first),
 		cmocka_unit_test(a_device_cannot_have_more_vfs_than_it_says),
 		cmocka_unit_test(numbers_of_an_agent_may_be_any),
 	};

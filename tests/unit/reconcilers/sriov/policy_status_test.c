@@ -120,6 +120,19 @@ static void the_candidate_that_comes_closest_is_in_the_headline(void **state)
 		"wanted 1017; correct nicSelector");
 }
 
+/* A wrong name fails once on each. */
+static void of_candidates_as_close_one_that_can_have_vfs_is_in_the_headline(void **state)
+{
+	json_auto_t *world = world_with(
+		"{w1: " NO_NIC " failing: 1, plain: true, why: 'mgmt0: name mgmt0, wanted ens9'}, "
+		"w2: " NO_NIC " failing: 1, why: 'ens1: name ens1, wanted ens9'}}");
+	json_auto_t *status = status_of(world);
+
+	assert_condition(status, "Ready", "False", "NoNicMatches",
+			 "nicSelector picks no PF on 2 selected nodes: node w2 ens1: name ens1, "
+			 "wanted ens9; correct nicSelector");
+}
+
 static void waiting_is_not_called_failing(void **state)
 {
 	static const struct {
@@ -326,6 +339,7 @@ int main(void)
 		cmocka_unit_test(is_ready_when_every_matched_node_is),
 		cmocka_unit_test(is_not_ready_while_a_selected_node_is_silent),
 		cmocka_unit_test(the_candidate_that_comes_closest_is_in_the_headline),
+		cmocka_unit_test(of_candidates_as_close_one_that_can_have_vfs_is_in_the_headline),
 		cmocka_unit_test(waiting_is_not_called_failing),
 		cmocka_unit_test(says_who_is_still_at_work),
 		cmocka_unit_test(says_the_first_selector_that_failed_when_nothing_matches),

@@ -26,13 +26,37 @@ void pf_now_read(const json_t *entry, struct pf_now *ret)
 
 /* ---- can it be done? ------------------------------------------------------------------------- */
 
+/*
+ * NICs of virtual machines and desktops: no firmware gives these SR-IOV. virtio-pci could have it
+ * (sriov_configure in drivers/virtio/virtio_pci_common.c) if a hypervisor offered it; where one
+ * does, totalvfs is there. Drivers that are missing here are told of the firmware.
+ */
+static bool driver_makes_no_vfs(const char *driver)
+{
+	static const char *const drivers[] = {"virtio-pci", "vmxnet3", "e1000", "e1000e",
+					      "8139cp",     "r8169",   "igc",   "atlantic"};
+
+	for (size_t i = 0; i < ARRAY_LEN(drivers); i++)
+		if (str_eq(driver, drivers[i]))
+			return true;
+	return false;
+}
+
 static bool check_sriov(struct planning *p, const struct pf_wish *wish, const struct pf_now *now)
 {
 	json_int_t total = json_integer_value(json_at(now->entry, "totalvfs"));
+	const char *driver = json_str_at(now->entry, "driver");
 	auto_free char *remedy = NULL;
 
 	if (wish->num_vfs == 0 || wish->is_external)
 		return true;
+	if (!json_at(now->entry, "totalvfs") && driver_makes_no_vfs(driver)) {
+		steps_problem(p, now->address, "NoSriov",
+			      "its driver %s makes no VFs, and it has no sriov_totalvfs in sysfs: "
+			      "select another NIC",
+			      driver);
+		return false;
+	}
 	if (total == 0 && json_is_false(json_at(p->in->observed, "node", "sriovKernel"))) {
 		steps_problem(p, now->address, "NoSriov",
 			      "no NIC of this node shows SR-IOV: enable it in the machine's "

@@ -347,6 +347,24 @@ static void tells_what_cannot_be_done_and_does_the_rest(void **state)
 	}
 }
 
+/* Whether other NICs show SR-IOV or not. */
+static void names_the_driver_that_makes_no_vfs(void **state)
+{
+	static const char *const nodes[] = {"{}", "{'sriovKernel': false}"};
+
+	for (size_t i = 0; i < ARRAY_LEN(nodes); i++) {
+		json_auto_t *observed = observed_with(
+			"{'driver': 'virtio-pci', 'vendor': '1af4', 'totalvfs': null}", nodes[i]);
+		json_auto_t *plan = plan_for(SPEC("'numVfs': 1"), observed);
+
+		has_reasons(plan, "problems", "NoSriov");
+		assert_string_equal(
+			json_str_at(json_array_get(json_at(plan, "problems"), 0), "message"),
+			"its driver virtio-pci makes no VFs, and it has no sriov_totalvfs in "
+			"sysfs: select another NIC");
+	}
+}
+
 static void names_the_command_where_only_firmware_can_change_it(void **state)
 {
 	static const struct {
@@ -1097,6 +1115,7 @@ int main(void)
 		cmocka_unit_test(rebinds_one_vf_after_the_other),
 		cmocka_unit_test(loads_what_rdma_needs),
 		cmocka_unit_test(tells_what_cannot_be_done_and_does_the_rest),
+		cmocka_unit_test(names_the_driver_that_makes_no_vfs),
 		cmocka_unit_test(names_the_command_where_only_firmware_can_change_it),
 		cmocka_unit_test(tells_of_groups_and_leaves_their_vfs_alone),
 		cmocka_unit_test(tells_of_pfs_that_are_not_there),

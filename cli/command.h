@@ -17,6 +17,10 @@
  * it was made and the settings of the "operator".
  */
 #define CLI_DUMP "dump"
+/* Of files that are no dump: all their objects, in order. */
+#define CLI_GIVEN "given"
+/* What could not be read, where that is no failure: { "<plural>.<group>": why }. */
+#define CLI_UNREAD "unread"
 
 /* Exit statuses, documented in docs/command-line.md. */
 enum cli_status {

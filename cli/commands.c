@@ -276,19 +276,18 @@ const struct cli_command cli_commands[] = {
 	{
 		.name = "plan",
 		.arguments = "[FILE... | NAMESPACE/POLICY-...]",
-		.summary = "what policies and pool configs would do to the nodes, before they are "
-			   "applied",
-		.help = "FILE has SriovNetworkNodePolicies and SriovNetworkPoolConfigs that are to "
-			"be "
-			"applied;\n"
-			"NAMESPACE/POLICY- is one to be deleted. Without either: what is under "
-			"way. "
-			"For each node:\n"
-			"which NICs change, which pods have to end first, whether it has to boot.\n"
+		.summary = "what objects would do to cluster and nodes, before they are applied",
+		.help = "FILE has objects that are to be applied; NAMESPACE/POLICY- is a policy to "
+			"be deleted. Without\n"
+			"either: what is under way. -f FILE is the same as FILE, unless it has "
+			"nodes: then it is the\n"
+			"cluster. For each object: created, changed or unchanged, and what the "
+			"operator would do. For\n"
+			"each node: which NICs change, which pods have to end first, whether it "
+			"has to boot.\n"
 			"Exit status 4 if pods would have to end, 5 if nodes would have to boot, 1 "
-			"if "
-			"a policy\n"
-			"cannot be applied as written.\n",
+			"if a policy cannot\n"
+			"be applied as written or another object would not become Ready.\n",
 		.kinds = plan_kinds,
 		.args_max = SIZE_MAX,
 		.document = "Plan",

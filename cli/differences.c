@@ -3,8 +3,13 @@
  */
 #include "cli/differences.h"
 
+#include <string.h>
+
 #include "lib/base/str.h"
 #include "lib/json/json.h"
+
+/* How much of a value is shown. */
+enum { VALUE_MAX = 80 };
 
 /* What tells an item of a list from the others, in Kubernetes and with us. */
 static const char *const identities[] = {"type", "pciAddress", "name"};
@@ -124,6 +129,28 @@ static void compare(json_t *list, const char *path, const json_t *before, const 
 		compare_lists(list, path, before, after);
 	else
 		add(list, path, before, after);
+}
+
+static void add_clipped(struct strbuf *out, const char *text)
+{
+	size_t len = text ? str_clip(text, strlen(text), VALUE_MAX) : 0;
+
+	strbuf_adds(out, text ? "" : "nothing");
+	strbuf_add(out, text ? text : "", len);
+	strbuf_adds(out, text && text[len] ? "…" : "");
+}
+
+json_t *differences_text(const json_t *difference)
+{
+	auto_strbuf struct strbuf text = {0};
+
+	strbuf_addf(&text, "%s: ", json_str_or(json_at(difference, "path"), ""));
+	if (json_at(difference, "before")) {
+		add_clipped(&text, json_str_at(difference, "before"));
+		strbuf_adds(&text, " -> ");
+	}
+	add_clipped(&text, json_str_at(difference, "after"));
+	return json_string(strbuf_str(&text));
 }
 
 json_t *differences(const json_t *before, const json_t *after)

@@ -14,4 +14,7 @@
  */
 json_t *differences(const json_t *before, const json_t *after);
 
+/* One of them for people, long values clipped: "spec.numVfs: 2 -> 4". Returns a new string. */
+json_t *differences_text(const json_t *difference);
+
 #endif

@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "cli/plan_objects.h"
 #include "cli/print.h"
 #include "cli/source.h"
 #include "lib/json/json.h"
@@ -29,6 +30,27 @@ const char *const plan_kinds[] = {
 };
 
 const struct cli_field plan_fields[] = {
+	{"objects[].kind", "string", "of an object that is to be applied"},
+	{"objects[].key", "string", "NAMESPACE/NAME of it, or NAME"},
+	{"objects[].is", "string",
+	 "created, changed, unchanged; absent: nobody here looks at its kind, or may"},
+	{"objects[].differences[].path", "string", "a field that changes"},
+	{"objects[].differences[].before", "string", "its value as JSON; absent: none"},
+	{"objects[].differences[].after", "string", "its value as JSON; absent: none"},
+	{"objects[].follows[].does", "string",
+	 "what the operator would do, and not without the object: create, patch, delete, status, "
+	 "evict; finding: people are told; fail: it cannot decide"},
+	{"objects[].follows[].kind", "string", "of the object to which it does that"},
+	{"objects[].follows[].key", "string", "of that object"},
+	{"objects[].follows[].controller", "string", "which decides"},
+	{"objects[].follows[].message", "string", "of a finding, or why it cannot decide"},
+	{"objects[].follows[].condition", "string",
+	 "of a status: the worst condition, or Ready, as TYPE=STATUS REASON: MESSAGE"},
+	{"objects[].follows[].troubled", "boolean", "of a status: does somebody have to act?"},
+	{"objects[].follows[].differences[].path", "string", "of a field"},
+	{"objects[].follows[].differences[].before", "string", "its value as JSON; absent: none"},
+	{"objects[].follows[].differences[].after", "string", "its value as JSON; absent: none"},
+	{"objects[].nothing", "string", "why nothing follows"},
 	{"nodes[].node", "string", "name of the Node"},
 	{"nodes[].class", "string", "worst of its changes: none, evict, reboot"},
 	{"nodes[].reported", "boolean", "has its agent ever written a status?"},
@@ -52,6 +74,8 @@ const struct cli_field plan_fields[] = {
 	{"policiesNotMet[].node", "string", "absent: it is wrong by itself"},
 	{"policiesNotMet[].reason", "string", "that its condition would have"},
 	{"policiesNotMet[].why", "string", "what is the matter, and what to do"},
+	{"leftOut[].controller", "string", "of the operator; it decides nothing here"},
+	{"leftOut[].why", "string", "what of the cluster is not known"},
 	{0},
 };
 
@@ -70,29 +94,47 @@ static int without(const struct cli *cli, json_t *world, const char *argument, s
 	return 0;
 }
 
-static int change(const struct cli *cli, json_t *world, struct err *err)
+static bool is_taken_out(const char *argument)
 {
-	static const char *const applied[] = {KIND_POLICY, KIND_POOL_CONFIG, NULL};
+	return str_ends(argument, "-") && strchr(argument, '/');
+}
 
+static int take_out(const struct cli *cli, json_t *world, struct err *err)
+{
+	for (size_t i = 0; i < cli->args_len; i++)
+		if (is_taken_out(cli->args[i]) && without(cli, world, cli->args[i], err) < 0)
+			return -1;
+	return 0;
+}
+
+static int nothing_in(const char *path, struct err *err)
+{
+	return err_set(err, ERR_INVALID, "NothingToPlan", "%.128s: no Kubernetes object is in it",
+		       path);
+}
+
+static int read_objects(const struct cli *cli, json_t *objects, struct err *err)
+{
 	for (size_t i = 0; i < cli->args_len; i++) {
 		const char *argument = cli->args[i];
-		int n;
+		size_t n = json_array_size(objects);
 
-		if (str_ends(argument, "-") && strchr(argument, '/')) {
-			if (without(cli, world, argument, err) < 0)
-				return -1;
+		if (is_taken_out(argument))
 			continue;
-		}
-		n = source_overlay(cli, world, applied, argument, err);
-		if (n < 0)
+		if (source_objects(objects, argument, err) < 0)
 			return -1;
-		if (n == 0)
-			return err_set(err, ERR_INVALID, "NothingToPlan",
-				       "%.128s: no SriovNetworkNodePolicy and no "
-				       "SriovNetworkPoolConfig in it",
-				       argument);
+		if (json_array_size(objects) == n)
+			return nothing_in(argument, err);
 	}
 	return 0;
+}
+
+/* Are files of -f a cluster, or what is to be applied to one? */
+static bool are_to_be_applied(const struct cli *cli)
+{
+	return cli->files && cli->args_len == 0 && !json_at(cli->world, CLI_DUMP) &&
+	       json_object_size(world_kind(cli->world, KIND_NODE)) == 0 &&
+	       json_object_size(world_kind(cli->world, KIND_NODE_STATE)) == 0;
 }
 
 /* ---- one node -------------------------------------------------------------------------------- */
@@ -291,13 +333,13 @@ static void print_tables(struct strbuf *out, const json_t *rows, const json_t *t
 	print_part(out, changes, ARRAY_LEN(changes), lines);
 	print_part(out, pods, ARRAY_LEN(pods), ending);
 	print_part(out, policies, ARRAY_LEN(policies), troubles);
-	if (out->len == 0)
-		strbuf_adds(out, "nothing changes on any node\n");
+	if (json_array_size(lines) + json_array_size(troubles) == 0)
+		strbuf_addf(out, "%snothing changes on any node\n", out->len > 0 ? "\n" : "");
 }
 
-static enum cli_status status_of(const json_t *rows, const json_t *troubles)
+static enum cli_status status_of(const json_t *rows, bool found)
 {
-	enum cli_status status = json_array_size(troubles) > 0 ? CLI_FOUND : CLI_OK;
+	enum cli_status status = found ? CLI_FOUND : CLI_OK;
 	json_t *row;
 	size_t i;
 
@@ -312,26 +354,92 @@ static enum cli_status status_of(const json_t *rows, const json_t *troubles)
 	return status;
 }
 
-int plan_run(const struct cli *cli, struct strbuf *out, enum cli_status *ret_status,
-	     struct err *err)
+static void print(const struct cli *cli, struct strbuf *out, const struct plan_objects *objects,
+		  const json_t *rows, const json_t *troubles)
 {
-	json_auto_t *world = source_world(cli), *troubles = json_array(), *rows = NULL;
+	json_auto_t *members = NULL;
 
-	if (change(cli, world, err) < 0)
+	if (cli->output == CLI_TABLE) {
+		plan_objects_print(out, objects);
+		print_tables(out, rows, troubles);
+		return;
+	}
+	members = json_pack("{s:O, s:O, s:O, s:O}", "objects", objects->rows, "nodes", rows,
+			    "policiesNotMet", troubles, "leftOut", objects->left_out);
+	print_document(cli, out, members);
+}
+
+/* To the world of cli, on which the operator's controllers can decide. */
+static int plan_changes(const struct cli *cli, const json_t *given, struct plan_objects *objects,
+			json_t **ret_world, struct err *err)
+{
+	json_auto_t *before = NULL, *world = NULL;
+
+	if (json_array_size(given) > 0 && source_read_rest(cli, cli->world, err) < 0)
+		return -1;
+	before = source_world(cli);
+	if (take_out(cli, before, err) < 0)
+		return -1;
+	world = source_world(cli);
+	(void)take_out(cli, world, NULL);
+	if (json_array_size(given) > 0) {
+		plan_objects_apply(cli, world, given, objects);
+		plan_objects_follow(cli, before, world, objects);
+	}
+	*ret_world = json_incref(world);
+	return 0;
+}
+
+static int plan(const struct cli *cli, const json_t *given, struct plan_objects *objects,
+		struct strbuf *out, enum cli_status *ret_status, struct err *err)
+{
+	json_auto_t *world = NULL, *troubles = json_array(), *rows = NULL;
+
+	if (plan_changes(cli, given, objects, &world, err) < 0)
 		return -1;
 	check_objects(world, KIND_POLICY, sriov_policy_check, troubles);
 	check_objects(world, KIND_POOL_CONFIG, pool_config_check, troubles);
 	rows = plan_all(cli, world, troubles, err);
 	if (!rows)
 		return -1;
-	*ret_status = status_of(rows, troubles);
-	if (cli->output != CLI_TABLE) {
-		json_auto_t *members =
-			json_pack("{s:O, s:O}", "nodes", rows, "policiesNotMet", troubles);
-
-		print_document(cli, out, members);
-		return 0;
-	}
-	print_tables(out, rows, troubles);
+	*ret_status = status_of(rows, json_array_size(troubles) > 0 || objects->troubled);
+	print(cli, out, objects, rows, troubles);
 	return 0;
+}
+
+/* Files of -f that are no cluster: one is asked. */
+static int plan_files(const struct cli *cli, const json_t *given, struct plan_objects *objects,
+		      struct strbuf *out, enum cli_status *ret_status, struct err *err)
+{
+	struct cli asking = *cli;
+	json_auto_t *world = NULL;
+
+	if (json_array_size(given) == 0)
+		return nothing_in(cli->files[0], err);
+	asking.files = NULL;
+	world = source_read(&asking, plan_kinds, err);
+	if (!world) {
+		/* What stands in a kubeconfig is no mistake of the command line. */
+		err->class = ERR_TRANSIENT;
+		return err_in(err, "%s has no nodes, so it is to be applied to a cluster",
+			      cli->files[0]);
+	}
+	asking.world = world;
+	return plan(&asking, given, objects, out, ret_status, err);
+}
+
+int plan_run(const struct cli *cli, struct strbuf *out, enum cli_status *ret_status,
+	     struct err *err)
+{
+	struct plan_objects objects = {.rows = json_array(), .left_out = json_array()};
+	json_auto_t *given = json_array();
+	int result = -1;
+
+	if (are_to_be_applied(cli))
+		result = plan_files(cli, json_at(cli->world, CLI_GIVEN), &objects, out, ret_status,
+				    err);
+	else if (read_objects(cli, given, err) == 0)
+		result = plan(cli, given, &objects, out, ret_status, err);
+	plan_objects_done(&objects);
+	return result;
 }

@@ -64,25 +64,31 @@ static bool find_resource(const char *id, struct kube_resource *ret)
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-/* True when it is of one of the kinds. */
-static bool add_object(json_t *world, const char *const *kinds, const json_t *object)
+/* Of which of the kinds it is; NULL: of none. */
+static const char *kind_of(const char *const *kinds, const json_t *object,
+			   struct kube_resource *ret)
 {
 	const char *version = json_str_or(json_at(object, "apiVersion"), "");
 	const char *slash = strchr(version, '/');
 	auto_free char *group = str_ndup(version, slash ? (size_t)(slash - version) : 0);
 
-	for (size_t i = 0; kinds[i]; i++) {
-		struct kube_resource resource;
+	for (size_t i = 0; kinds[i]; i++)
+		if (find_resource(kinds[i], ret) && str_eq(ret->group, group) &&
+		    str_eq(ret->kind, json_str_at(object, "kind")))
+			return kinds[i];
+	return NULL;
+}
 
-		if (find_resource(kinds[i], &resource) && str_eq(resource.group, group) &&
-		    str_eq(resource.kind, json_str_at(object, "kind"))) {
-			auto_free char *key = json_key(object);
+/* True when it is of one of the kinds. */
+static bool add_object(json_t *world, const char *const *kinds, const json_t *object)
+{
+	struct kube_resource resource;
+	const char *kind = kind_of(kinds, object, &resource);
+	auto_free char *key = json_key(object);
 
-			json_object_set(json_need_object(world, kinds[i]), key, (json_t *)object);
-			return true;
-		}
-	}
-	return false;
+	if (kind)
+		json_object_set(json_need_object(world, kind), key, (json_t *)object);
+	return kind != NULL;
 }
 
 /* "-" is standard input. */
@@ -102,27 +108,13 @@ static int read_text(const char *path, struct strbuf *ret, struct err *err)
 	return n < 0 ? err_sys(err, "FileUnreadable", "standard input") : 0;
 }
 
-/* What kubectl does with an object that is to be applied. Nodes and the like have none. */
-static void default_namespace(json_t *object, const char *ns)
-{
-	json_t *metadata = json_at(object, "metadata");
-
-	if (ns && metadata && !json_at(metadata, "namespace"))
-		json_put_str(metadata, "namespace", ns);
-}
-
-/*
- * `ns`: that of objects without one; NULL: they have none. Returns how many objects were of these
- * kinds.
- */
-static int read_file(json_t *world, const char *const *kinds, const char *path, const char *ns,
-		     struct err *err)
+/* Append the objects of a file; those of a list one by one. */
+static int read_objects(json_t *objects, const char *path, struct err *err)
 {
 	auto_strbuf struct strbuf text = {0};
 	json_auto_t *documents = NULL;
-	json_t *document, *item;
-	size_t i, k;
-	int n = 0;
+	json_t *document;
+	size_t i;
 
 	if (read_text(path, &text, err) < 0)
 		return -1;
@@ -130,23 +122,29 @@ static int read_file(json_t *world, const char *const *kinds, const char *path, 
 	if (!documents)
 		return err_in(err, "%s", path);
 	json_array_foreach (documents, i, document) {
+		json_t *items = json_at(document, "items");
+
 		if (!json_is_object(document))
 			return err_set(err, ERR_INVALID, "BadFile",
 				       "%s: document %zu is no Kubernetes object: write what "
 				       "kubectl get -o yaml "
 				       "prints",
 				       path, i + 1);
-		if (json_is_array(json_at(document, "items")))
-			json_array_foreach (json_at(document, "items"), k, item) {
-				default_namespace(item, ns);
-				n += add_object(world, kinds, item);
-			}
-		else {
-			default_namespace(document, ns);
-			n += add_object(world, kinds, document);
-		}
+		if (json_is_array(items))
+			json_array_extend(objects, items);
+		else
+			json_array_append(objects, document);
 	}
-	return n;
+	return 0;
+}
+
+static void add_objects(json_t *world, const char *const *kinds, const json_t *objects)
+{
+	json_t *object;
+	size_t i;
+
+	json_array_foreach (objects, i, object)
+		(void)add_object(world, kinds, object);
 }
 
 /* ---- support dumps --------------------------------------------------------------------------- */
@@ -386,20 +384,93 @@ json_t *source_read(const struct cli *cli, const char *const *kinds, struct err 
 		return json_incref(world);
 	if (!cli->files)
 		return read_server(cli, world, kinds, err) < 0 ? NULL : json_incref(world);
+	json_put(world, CLI_GIVEN, json_array());
 	for (size_t i = 0; cli->files[i]; i++) {
 		const char *path = cli->files[i];
 
 		if ((bundle_is(path) ? read_dump(world, kinds, path, err)
-				     : read_file(world, kinds, path, NULL, err)) < 0)
+				     : read_objects(json_at(world, CLI_GIVEN), path, err)) < 0)
 			return NULL;
 	}
+	add_objects(world, kinds, json_at(world, CLI_GIVEN));
 	return json_incref(world);
 }
 
-int source_overlay(const struct cli *cli, json_t *world, const char *const *kinds, const char *path,
-		   struct err *err)
+/* ---- all that decisions may look at ---------------------------------------------------------- */
+
+static void read_rest(struct session *session, const struct support_selection *selection,
+		      json_t *world)
 {
-	return read_file(world, kinds, path, cli->ns, err);
+	const struct kube_resource *resource = &selection->resource;
+	auto_free char *name = support_resource_name(resource), *selector = NULL;
+	struct err err = {0};
+
+	if (selection->name)
+		selector = str_printf("fieldSelector=metadata.name%%3D%s", selection->name);
+	if (session_list(session, resource, NULL, selector, add_listed,
+			 json_need_object(world, resource->plural), NULL, &err) < 0)
+		json_put_str(json_need_object(world, CLI_UNREAD), name, err.text);
+}
+
+static int read_rest_of_server(const struct cli *cli, json_t *world, struct err *err)
+{
+	struct support_selection list[SUPPORT_SELECTIONS_MAX];
+	size_t n = support_list_mirrored(list);
+	struct session session;
+
+	if (session_open(cli, &session, err) < 0)
+		return -1;
+	for (size_t i = 0; i < n; i++)
+		if (list[i].name || !json_at(world, list[i].resource.plural))
+			read_rest(&session, &list[i], world);
+	session_close(&session);
+	return 0;
+}
+
+int source_read_rest(const struct cli *cli, json_t *world, struct err *err)
+{
+	const char *kinds[SUPPORT_SELECTIONS_MAX + 1];
+
+	if (!cli->files)
+		return read_rest_of_server(cli, world, err);
+	list_kinds_of_dump(kinds);
+	for (size_t i = 0; cli->files[i]; i++)
+		if (bundle_is(cli->files[i]) && read_dump(world, kinds, cli->files[i], err) < 0)
+			return -1;
+	add_objects(world, kinds, json_at(world, CLI_GIVEN));
+	return 0;
+}
+
+bool source_is_unread(const json_t *world, const char *kind)
+{
+	struct kube_resource resource;
+	auto_free char *name =
+		find_resource(kind, &resource) ? support_resource_name(&resource) : NULL;
+
+	return name && json_at(world, CLI_UNREAD, name);
+}
+
+int source_objects(json_t *objects, const char *path, struct err *err)
+{
+	return read_objects(objects, path, err);
+}
+
+const char *source_kind(const struct cli *cli, json_t *object)
+{
+	struct support_selection list[SUPPORT_SELECTIONS_MAX];
+	const char *kinds[SUPPORT_SELECTIONS_MAX + 1] = {NULL}, *kind;
+	size_t n = support_list_mirrored(list);
+	struct kube_resource resource;
+
+	for (size_t i = 0; i < n; i++)
+		kinds[i] = list[i].resource.plural;
+	kind = kind_of(kinds, object, &resource);
+	if (!kind)
+		kind = kind_of(cli->command->kinds, object, &resource);
+	/* As kubectl takes them. */
+	if (kind && resource.namespaced && !*json_namespace(object))
+		json_put_str(json_need_object(object, "metadata"), "namespace", cli->ns);
+	return kind;
 }
 
 /* ---- what the SR-IOV side decides on --------------------------------------------------------- */

@@ -11,8 +11,8 @@
 /*
  * Gather all objects of these kinds, NULL: of those that a support dump has (by their plural
  * names): { "<kind id>": { "<key>": object } }, new. A kind that the
- * server does not have is empty. Files may be support dumps; then there is CLI_DUMP, too. NULL with
- * err:
+ * server does not have is empty. Files may be support dumps; then there is CLI_DUMP, too. What
+ * stands in other files is under CLI_GIVEN, whatever its kind. NULL with err:
  *	ERR_INVALID	a file is no YAML or JSON of Kubernetes objects and no support dump, or
  *                      there is no usable kubeconfig
  *	ERR_HOST	a file cannot be read
@@ -22,12 +22,23 @@
 json_t *source_read(const struct cli *cli, const char *const *kinds, struct err *err);
 
 /*
- * Put the objects of a file into a world of these kinds, in the place of those of the same name;
- * objects without namespace are of cli->ns, as kubectl takes them. Returns how many there were, or
- * -1 with err as source_read.
+ * Put into a world that source_read() read what the operator mirrors besides, so that all its
+ * controllers can decide. What the API server does not let be read is absent, and stands under
+ * CLI_UNREAD: { "<plural>.<group>": why }. Returns 0, or -1 with err as source_read().
  */
-int source_overlay(const struct cli *cli, json_t *world, const char *const *kinds, const char *path,
-		   struct err *err);
+int source_read_rest(const struct cli *cli, json_t *world, struct err *err);
+
+/* Is this kind of the world under CLI_UNREAD? */
+bool source_is_unread(const json_t *world, const char *kind);
+
+/* Append all objects of a file, of whatever kind. Returns 0, or -1 with err as source_read(). */
+int source_objects(json_t *objects, const char *path, struct err *err);
+
+/*
+ * The kind id under which a world has objects like this one; NULL: nobody here looks at such. One
+ * without the namespace that it needs gets cli->ns.
+ */
+const char *source_kind(const struct cli *cli, json_t *object);
 
 /*
  * Carry out a plan on the objects of this world, one operation after the other, each on the

@@ -100,6 +100,21 @@ static const json_t *trouble(const json_t *object)
 	return ready && !is_true(object, "Ready") ? ready : NULL;
 }
 
+const json_t *status_worst(const json_t *object)
+{
+	const json_t *found = trouble(object);
+
+	return found ? found : condition(object, "Ready");
+}
+
+bool status_needs_somebody(const json_t *object)
+{
+	const json_t *ready = condition(object, "Ready");
+
+	return is_true(object, "Degraded") ||
+	       (ready && !is_true(object, "Ready") && !is_true(object, "Progressing"));
+}
+
 struct count {
 	size_t all, ready, troubled;
 };

@@ -14,4 +14,10 @@ cli_run_fn status_run;
 /* What objects of these kinds say of themselves: the items of findings. Returns new. */
 json_t *status_findings(const json_t *world, const char *const *kinds);
 
+/* The condition of an object that says most: its worst, else Ready; NULL: it has none. Borrowed. */
+const json_t *status_worst(const json_t *object);
+
+/* Is it Degraded, or neither Ready nor on its way? */
+bool status_needs_somebody(const json_t *object);
+
 #endif

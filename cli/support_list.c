@@ -76,7 +76,7 @@ static size_t add(struct support_selection *list, size_t n, const struct support
 	return n + 1;
 }
 
-size_t support_list(struct support_selection *ret)
+size_t support_list_mirrored(struct support_selection *ret)
 {
 	size_t n = 0;
 
@@ -86,6 +86,13 @@ size_t support_list(struct support_selection *ret)
 		if (!str_eq(selection.resource.plural, "secrets"))
 			n = add(ret, n, &selection);
 	}
+	return n;
+}
+
+size_t support_list(struct support_selection *ret)
+{
+	size_t n = support_list_mirrored(ret);
+
 	for (size_t i = 0; i < ARRAY_LEN(more); i++)
 		n = add(ret, n, &more[i]);
 	return n;

@@ -29,6 +29,9 @@ enum { SUPPORT_SELECTIONS_MAX = 96 };
  */
 size_t support_list(struct support_selection *ret);
 
+/* Those of them that the operator mirrors. */
+size_t support_list_mirrored(struct support_selection *ret);
+
 bool support_same_resource(const struct kube_resource *a, const struct kube_resource *b);
 
 /* "nodes", "leases.coordination.k8s.io". Returns new. */

@@ -9,18 +9,24 @@
 #include "lib/base/mem.h"
 #include "lib/json/json.h"
 
-/* A cell's text; free(). Control characters of foreign text would move the cursor. */
+/*
+ * A cell's text; free(). Lines of a message follow each other behind semicolons. Other control
+ * characters of foreign text would move the cursor.
+ */
 static char *cell(const json_t *row, const char *member)
 {
 	const json_t *value = json_at(row, member);
-	char *text = json_is_integer(value)
-			     ? str_printf("%" JSON_INTEGER_FORMAT, json_integer_value(value))
-			     : str_dup(json_str_or(value, "-"));
+	auto_strbuf struct strbuf text = {0};
 
-	for (char *c = text; *c; c++)
-		if ((unsigned char)*c < ' ' || *c == 0x7f)
-			*c = '?';
-	return text;
+	if (json_is_integer(value))
+		return str_printf("%" JSON_INTEGER_FORMAT, json_integer_value(value));
+	for (const char *c = json_str_or(value, "-"); *c; c++) {
+		if (*c != '\n')
+			strbuf_addc(&text, (unsigned char)*c < ' ' || *c == 0x7f ? '?' : *c);
+		else if (c[1])
+			strbuf_adds(&text, "; ");
+	}
+	return strbuf_take(&text);
 }
 
 /* How many characters a terminal shows. */

@@ -113,7 +113,65 @@ t_ok "a policy that says nonsense is named" says "orbweaver-system/bad" 1 p "$tm
 t_eq "unless the operator has it" 4 "$({ p -o json --policy-namespaces a,tenant "$tmp/tenant.yaml" || true; } |
 	jq '.nodes[].spec.interfaces[].numVfs')"
 t_ok "a policy that is not there (PolicyNotFound)" says "there is no such SriovNetworkNodePolicy" 2 p orbweaver-system/nosuch-
-t_ok "a file without policies (NothingToPlan)" says "no SriovNetworkNodePolicy" 2 p "$tmp/endpoints.yaml"
+echo "{apiVersion: v1, kind: List, items: []}" >"$tmp/empty.yaml"
+t_ok "a file without objects (NothingToPlan)" says "no Kubernetes object is in it" 2 p "$tmp/empty.yaml"
+
+echo "# objects that are to be applied"
+{
+	cat "$tmp/nine.yaml"
+	cat <<'END'
+---
+apiVersion: sriovnetwork.openshift.io/v1
+kind: SriovNetworkNodePolicy
+metadata: {name: far, namespace: orbweaver-system}
+spec: {resourceName: far, numVfs: 4, nicSelector: {pfNames: [ens1f0]}, nodeSelector: {rack: far}}
+---
+apiVersion: spiderpool.spidernet.io/v2beta1
+kind: SpiderMultusConfig
+metadata: {name: rail, namespace: ml}
+spec: {cniType: sriov, sriov: {resourceName: spidernet.io/rail, ippools: {ipv4: [rail]}}}
+---
+apiVersion: spiderpool.spidernet.io/v2beta1
+kind: SpiderIPPool
+metadata: {name: rail}
+spec: {subnet: 10.6.0.0/24, ips: [10.6.0.20-10.6.0.30]}
+---
+{apiVersion: v1, kind: Service, metadata: {name: web, namespace: ml}}
+---
+{apiVersion: v1, kind: ConfigMap, metadata: {name: devices}}
+END
+} >"$tmp/new.yaml"
+p "$tmp/new.yaml" >"$tmp/planned" || true
+# line TEXT: the first line with it, its columns one blank apart.
+line() { tr -s ' ' <"$tmp/planned" | grep -m 1 -F -- "$1" || true; }
+t_eq "one that is there, with what changes" "SriovNetworkNodePolicy orbweaver-system/rail changed spec.numVfs: 2 -> 9" \
+	"$(line orbweaver-system/rail)"
+t_eq "what the operator says of it" " operator: says of it: Degraded=True TooManyVfs: node w1 ens1f0: numVfs 9, the device \
+has at most 8; lower numVfs" "$(line "has at most 8; lower")"
+t_eq "a message of two lines is two sentences" "orbweaver-system/rail w1 TooManyVfs ens1f0: numVfs 9, the device has at most 8; \
+agent: its NodeState is being written" "$(line "has at most 8; agent")"
+t_eq "a policy that selects nothing says so" "SriovNetworkNodePolicy orbweaver-system/far created operator: says of it: \
+Ready=False NoNodeSelected: no node has all labels of spec.nodeSelector (rack=far); label a node or correct nodeSelector" \
+	"$(line orbweaver-system/far)"
+t_eq "a config becomes a definition" \
+	"SpiderMultusConfig ml/rail created operator: creates NetworkAttachmentDefinition ml/rail" "$(line SpiderMultusConfig)"
+t_eq "a pool is ready" " operator: says of it: Ready=True Usable: 11 addresses" "$(line Usable)"
+t_eq "what nobody looks at" "Service ml/web - nothing follows: neither operator nor agents look at such objects" "$(line Service)"
+t_eq "what agents may read, in the namespace of the call" "ConfigMap default/devices created nothing follows: the operator decides \
+as before; agents that are told to read it offer what it selects of their nodes' devices" "$(line ConfigMap)"
+yq_policy=$(sed -n '/kind: SriovNetworkNodePolicy/,/^---/p' "$tmp/node.yaml" | sed '$d')
+printf 'apiVersion: sriovnetwork.openshift.io/v1\n%s\n' "$yq_policy" >"$tmp/same.yaml"
+t_ok "one that is there like this" says "nothing follows: the cluster has it like this" 0 p "$tmp/same.yaml"
+t_ok "then nothing changes" says "nothing changes on any node" 0 p "$tmp/same.yaml"
+t_ok "an object that would not become Ready is status 1" exits 1 p <(sed -n '/name: far/,/^---/!d; /^---/d; p' "$tmp/new.yaml" |
+	sed '1i apiVersion: sriovnetwork.openshift.io/v1\nkind: SriovNetworkNodePolicy')
+sed 's/name: rail, namespace: orb.*}/name: rail, namespace: orbweaver-system, annotations: {kubectl.kubernetes.io\/last-applied-configuration: '"'"'{"spec":{"deviceType":"netdevice"}}'"'"'}}/' \
+	"$tmp/node.yaml" >"$tmp/applied.yaml"
+t_eq "a field that the last apply wrote and this one lacks goes" "spec.deviceType" \
+	"$({ "$cli" plan -f "$tmp/applied.yaml" "$tmp/four.yaml" -o json || true; } |
+		jq -r '.objects[].differences[] | select(.after == null).path')"
+t_ok "-f of a file without nodes asks a cluster" says "new.yaml has no nodes, so it is to be applied to a cluster: nothing says" 3 \
+	env -u KUBECONFIG HOME="$tmp" "$cli" plan -f "$tmp/new.yaml"
 
 echo "# status, ledger and explanations, on files"
 # A second node whose NIC has another name, and a VF of the first that a pod has which is not there.
@@ -213,7 +271,7 @@ undocumented() {
 		[paths(type != "object" and type != "array") | map(if type == "number" then "[]" else . end)] | unique[] |
 		select(any(fits($known[]); .) | not) | join(".")'
 }
-for each in "Status:both status" "Ledger:both ledger" "Plan:p $tmp/four.yaml" "Plan:p $tmp/nine.yaml" \
+for each in "Status:both status" "Ledger:both ledger" "Plan:p $tmp/four.yaml" "Plan:p $tmp/nine.yaml" "Plan:p $tmp/new.yaml" \
 	"DoctorFindings:both doctor" "Report:both report" "NodeExplanation:both explain node w2" "PodExplanation:both explain pod ml/w-0" \
 	"PolicyExplanation:both explain policy orbweaver-system/rail" "ResourceExplanation:both explain resource rail" \
 	"Pools:$cli ipam show ${files[*]}" "Addresses:$cli ipam who ml/train-0 ${files[*]}" \

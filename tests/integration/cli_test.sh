@@ -36,6 +36,26 @@ stranger=$(hack/cluster kubeconfig-user "$o_cluster" stranger)
 t_ok "the status of a cluster, with a pool that is well" says "SpiderIPPool" 0 c status
 t_ok "the ledger of a cluster without VFs" says "no pod has a device of ours" 0 c ledger
 t_ok "a plan of a cluster without policies" says "nothing changes on any node" 0 c plan
+cat >"$tmp/new.yaml" <<'END'
+apiVersion: spiderpool.spidernet.io/v2beta1
+kind: SpiderMultusConfig
+metadata: {name: fresh}
+spec: {cniType: macvlan, macvlan: {master: [eth9], ippools: {ipv4: [rail1]}}}
+END
+t_ok "a plan of a file that is not in the cluster" says "operator: creates NetworkAttachmentDefinition ml/fresh" 0 \
+	c -n ml plan -f "$tmp/new.yaml"
+k apply -n ml -f "$tmp/new.yaml" >/dev/null
+t_ok "once it is applied nothing follows" says "nothing follows: the cluster has it like this" 0 c -n ml plan -f "$tmp/new.yaml"
+k delete -n ml -f "$tmp/new.yaml" >/dev/null
+k create clusterrole planner --verb=get,list --resource=nodes,pods,poddisruptionbudgets.policy >/dev/null
+k create clusterrole sriov-reader --verb=get,list --resource=sriovnetworknodestates.sriovnetwork.openshift.io \
+	--resource=sriovnetworknodepolicies.sriovnetwork.openshift.io,sriovnetworkpoolconfigs.sriovnetwork.openshift.io >/dev/null
+for role in planner sriov-reader; do
+	k create clusterrolebinding "$role" --clusterrole="$role" --user=planner >/dev/null
+done
+planner=$(hack/cluster kubeconfig-user "$o_cluster" planner)
+t_ok "what a user may not read is not decided, and named" says "nothing follows: what the cluster has of such objects cannot be read" 0 \
+	"$cli" --kubeconfig "$planner" plan -f "$tmp/new.yaml"
 t_ok "without rights: one line that names what is missing, status 3" says "list spiderippools" 3 \
 	"$cli" --kubeconfig "$stranger" ipam show
 

@@ -209,7 +209,9 @@ const struct cli_command cli_commands[] = {
 	{
 		.name = "explain reason",
 		.arguments = "REASON",
-		.summary = "what a reason of a condition or an event means, and what to do",
+		.summary =
+			"what a reason of a condition or an event means, what it affects, what to "
+			"do",
 		.help = "Needs no cluster.\n",
 		.kinds = no_kinds,
 		.args_min = 1,

@@ -295,30 +295,55 @@ __asm__(".pushsection .rodata\n"
 	".popsection\n");
 extern const char reasons_page[] __attribute__((visibility("hidden")));
 
+/* The entry of a reason behind its name, in one line; NULL: there is none. Returns new. */
+static char *reason_entry(const char *reason)
+{
+	auto_free char *head = str_printf("\n- `%.64s`: ", reason);
+	const char *entry = strstr(reasons_page, head), *end;
+	auto_strbuf struct strbuf text = {0};
+
+	if (!entry)
+		return NULL;
+	entry += strlen(head);
+	/* It goes on in lines that are indented. */
+	for (end = strchr(entry, '\n'); end && strncmp(end, "\n  ", 3) == 0;)
+		end = strchr(end + 1, '\n');
+	if (!end)
+		end = entry + strlen(entry);
+	while (entry < end) {
+		size_t len = strcspn(entry, "\n");
+
+		strbuf_add(&text, entry, len);
+		strbuf_adds(&text, entry + len < end ? " " : "");
+		entry += len + strspn(entry + len, "\n ");
+	}
+	return strbuf_take(&text);
+}
+
 int explain_reason(const struct cli *cli, struct strbuf *out, enum cli_status *ret_status,
 		   struct err *err)
 {
-	auto_free char *head = str_printf("\n- `%.64s`: ", cli->args[0]);
-	const char *entry = strstr(reasons_page, head), *end;
+	static const char mark[] = " **";
+	auto_free char *entry = reason_entry(cli->args[0]);
+	char *affects, *remedy;
 
 	if (!entry)
 		return err_set(err, ERR_INVALID, "ReasonUnknown",
 			       "%.64s is no reason of ours; reasons are words like NoAgent, as "
 			       "conditions and events have them",
 			       cli->args[0]);
-	entry += strlen(head);
-	/* An entry goes on in lines that are indented. */
-	for (end = strchr(entry, '\n'); end && strncmp(end, "\n  ", 3) == 0;)
-		end = strchr(end + 1, '\n');
-	if (!end)
-		end = entry + strlen(entry);
-	strbuf_addf(out, "%s: ", cli->args[0]);
-	while (entry < end) {
-		size_t len = strcspn(entry, "\n");
-
-		strbuf_add(out, entry, len);
-		strbuf_addc(out, entry + len < end ? ' ' : '\n');
-		entry += len + strspn(entry + len, "\n ");
-	}
+	/* hack/reasons: what it affects stands in bold between what it means and what to do. */
+	affects = strstr(entry, mark);
+	remedy = affects ? strstr(affects + strlen(mark), "** ") : NULL;
+	if (!remedy)
+		return err_set(err, ERR_BUG, "BadFile", "%s: its entry lacks a part", cli->args[0]);
+	strbuf_addf(out,
+		    "%s\n"
+		    "means:   %.*s\n"
+		    "affects: %.*s\n"
+		    "to do:   %s\n",
+		    cli->args[0], (int)(affects - entry), entry,
+		    (int)(remedy - affects - (ptrdiff_t)strlen(mark)), affects + strlen(mark),
+		    remedy + strlen("** "));
 	return 0;
 }

@@ -224,7 +224,11 @@ t_ok "its first broken link is named" says "name ens9f0, wanted ens1f0" 1 both e
 t_ok "a resource that nobody makes (ResourceUnknown)" says "no SriovNetworkNodePolicy has this resourceName" 2 w explain resource nosuch
 t_ok "a policy, NIC by NIC" says "0-1 orbweaver-system/rail" 0 w explain policy orbweaver-system/rail
 t_ok "a policy that is not there" says "nosuch" 2 w explain policy orbweaver-system/nosuch
-t_ok "a reason is explained without a cluster" says "no agent ever wrote a status" 0 "$cli" explain reason NoAgent
+t_eq "a reason is explained without a cluster: what it means, affects and asks for" "PdbRefuses
+means:   a PodDisruptionBudget refuses the eviction; the message has its name and numbers.
+affects: No pod ends; the change of the node waits.
+to do:   Scale up, or end the pod. It is asked again by itself." "$("$cli" explain reason PdbRefuses)"
+t_eq "so is the last one" "to do:   Report it." "$("$cli" explain reason NoClock | tail -n 1)"
 t_ok "a word that is none (ReasonUnknown)" says "is no reason of ours" 2 "$cli" explain reason Nonsense
 
 echo "# doctor"

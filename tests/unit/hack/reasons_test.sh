@@ -20,8 +20,10 @@ in_code() {
 	echo "static const char planted[] = \"$planted\";" >>"$work/tree/lib/base/err.c"
 }
 
+# on_page [EFFECT]
+# shellcheck disable=SC2016 # backquotes of Markdown
 on_page() {
-	echo "- \`$planted\`: it was planted. Remove it." >>"$work/tree/docs/reasons.md"
+	printf -- '- `%s`: it was planted.\n  %s Remove it.\n' "$planted" "${1-**No pod suffers.**}" >>"$work/tree/docs/reasons.md"
 }
 
 # refused NAME TEXT: hack/reasons fails and says so.
@@ -38,7 +40,7 @@ fresh
 t_ok "the tree as it is" "$work/tree/hack/reasons"
 
 in_code
-refused "a reason that no page explains" "$planted has no line"
+refused "a reason that no page explains" "$planted has no entry"
 
 on_page
 refused "a reason that no test names" "no test names $planted; add a case"
@@ -48,6 +50,11 @@ t_ok "a reason with its line and its test" "$work/tree/hack/reasons"
 
 on_page
 refused "a reason that is explained twice" "$planted has more than one line"
+
+fresh
+in_code
+on_page ""
+refused "a reason that does not say what it affects" "$planted lacks a part"
 
 fresh
 on_page

@@ -3,11 +3,11 @@
  */
 #include "cli/rehearsed.h"
 
-#include "cli/differences.h"
 #include "cli/status.h"
 #include "cli/support_list.h"
 #include "lib/json/json.h"
 #include "operator/rehearsal.h"
+#include "reconcilers/core/differences.h"
 #include "reconcilers/core/reconcile.h"
 
 struct run {

@@ -5,11 +5,11 @@
 
 #include <string.h>
 
-#include "cli/differences.h"
 #include "cli/print.h"
 #include "cli/rehearsed.h"
 #include "cli/source.h"
 #include "lib/json/json.h"
+#include "reconcilers/core/differences.h"
 #include "reconcilers/core/reconcile.h"
 
 enum {

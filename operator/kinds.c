@@ -337,7 +337,7 @@ const struct operator_kind operator_kinds[] = {
 		.kind = KIND_NODE_STATE,
 		.in_own_namespace = true,
 		DROP(drop_node_state),
-		.cache = {.project = project_node_state, .indexes = {index_drains}},
+		.cache = {.project = project_written, .indexes = {index_drains}},
 		.changed = {node_state_changed, drain_state_changed},
 		.writes =
 			KIND_CREATED | KIND_PATCHED | KIND_DELETED | KIND_STATUS | KIND_STATUS_PART,

@@ -123,12 +123,12 @@ static void add_owned(json_t *list, const json_t *fields)
 }
 
 /*
- * Remember who, besides us, owns what we decide of a NodeState's spec: { "manager", "time" } of the
- * latest such entry. Bridges are for others to enter.
+ * Remember who, besides us, owns what we decide of a spec: { "manager", "time" } of the latest such
+ * entry. Of a NodeState bridges are for others to enter.
  */
 static void note_spec_writer(json_t *metadata)
 {
-	static const char *const decided[] = {"f:interfaces", "f:system"};
+	static const char *const decided[] = {"f:interfaces", "f:system", "f:config"};
 	const json_t *entry = NULL, *last = NULL;
 	json_t *writer = NULL;
 	size_t i = 0;
@@ -153,12 +153,6 @@ static void note_spec_writer(json_t *metadata)
 	json_put_str(writer, "time", json_str_at(last, "time"));
 }
 
-void project_node_state(json_t *object)
-{
-	note_spec_writer(json_at(object, "metadata"));
-	project_written(object);
-}
-
 void project_written(json_t *object)
 {
 	json_t *metadata = json_at(object, "metadata");
@@ -167,6 +161,7 @@ void project_written(json_t *object)
 	json_auto_t *annotations = json_array();
 	size_t i = 0;
 
+	note_spec_writer(metadata);
 	json_array_foreach (json_at(metadata, "managedFields"), i, entry) {
 		if (!str_eq(json_str_at(entry, "manager"), OPERATOR_NAME))
 			continue;

@@ -25,14 +25,10 @@ void project_node(json_t *object);
  * Objects that we write: like project_object, and metadata gets "orbweaver" = { "labels": [keys],
  * "annotations": [keys] }, the keys that the server recorded as set by us (managedFields of our
  * field manager). So a key that we no longer want can be removed without touching those of others.
+ * "orbweaver" has "specWriter": { "manager", "time" } while another field manager owns a part of
+ * the spec that we decide.
  */
 void project_written(json_t *object);
-
-/*
- * NodeStates: like project_written, and "orbweaver" has "specWriter": { "manager", "time" } while
- * a field manager other than ours owns a part of the spec that we decide.
- */
-void project_node_state(json_t *object);
 
 /* Namespaces, and others of which only the presence counts: metadata only. */
 void project_namespace(json_t *object);

@@ -10,6 +10,7 @@
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "reconcilers/core/conditions.h"
+#include "reconcilers/core/edit.h"
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/core/owner.h"
 #include "reconcilers/spider/cni_config.h"
@@ -286,6 +287,14 @@ static void tell_of_adoption(const char *key, const char *nad_key, const json_t 
 	plan_event(plan, KIND_MULTUS_CONFIG, key, false, "Adopted", message);
 }
 
+static void tell_of_edit(const char *key, const char *nad_key, const json_t *nad,
+			 const json_t *wanted, struct plan *plan)
+{
+	auto_free char *instead = str_printf(KIND " %s", key);
+
+	edit_tell_nad(plan, nad_key, nad, wanted, instead);
+}
+
 int multus_config_reconcile(const json_t *world, const char *key, struct plan *plan,
 			    struct err *err)
 {
@@ -320,6 +329,8 @@ int multus_config_reconcile(const json_t *world, const char *key, struct plan *p
 	plan_labels(smc, key, nad, plan);
 	tell_of_adoption(key, nad_key, nad, plan);
 	wanted = nad_new(smc, nad);
+	if (is_ours(nad, key))
+		tell_of_edit(key, nad_key, nad, wanted, plan);
 	is_done = is_in_place(nad, wanted, smc);
 	plan_apply(plan, KIND_NAD, wanted);
 	plan_cleanup(world, key, cni_nad_name(smc), plan);

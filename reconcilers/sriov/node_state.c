@@ -7,6 +7,7 @@
 #include "lib/base/rfc3339.h"
 #include "lib/json/condition.h"
 #include "lib/json/json.h"
+#include "reconcilers/core/edit.h"
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/sriov/node_report.h"
 #include "reconcilers/sriov/pool_config.h"
@@ -302,23 +303,61 @@ static void plan_unmark(struct plan *plan, const char *key, const json_t *state)
 	plan_meta(plan, KIND_NODE_STATE, key, metadata);
 }
 
-/*
- * Somebody else wrote what is about to be written over. The event stands beside the write, so it
- * comes once.
- */
-static void tell_of_edit(struct plan *plan, const char *key, const json_t *state)
-{
-	const json_t *writer = json_at(state, "metadata", "orbweaver", "specWriter");
-	auto_free char *message = NULL;
+enum {
+	POLICIES_TOLD = 3, /* of an edit that is undone */
+};
 
-	if (!writer)
-		return;
-	message = str_printf(
-		"%.63s wrote to spec at %.40s, and spec is again what the policies say: change the "
-		"policies instead; if an operator did it, stop that one (manifests/README.md)",
-		json_str_or(json_at(writer, "manager"), "somebody"),
-		json_str_or(json_at(writer, "time"), "?"));
-	plan_event(plan, KIND_NODE_STATE, key, true, "EditUndone", message);
+/* Policies of the groups of one PF, those that are not in the list yet. */
+static void add_policies(json_t *list, const json_t *interface)
+{
+	json_t *group;
+	size_t i;
+
+	json_array_foreach (json_at(interface, "vfGroups"), i, group) {
+		auto_free char *policy =
+			str_printf("%s/%s", json_str_or(json_at(group, "policyNamespace"), ""),
+				   json_str_or(json_at(group, "policyName"), ""));
+
+		if (!json_list_has(list, policy))
+			json_array_append_new(list, json_string(policy));
+	}
+}
+
+/* Policies that decide what differs: of PFs that are other ones than wanted. Returns new. */
+static json_t *deciding_policies(const json_t *was, const json_t *wanted)
+{
+	json_t *list = json_array(), *interface;
+	size_t i;
+
+	json_array_foreach (json_at(wanted, "interfaces"), i, interface) {
+		const char *address = json_str_or(json_at(interface, "pciAddress"), "");
+
+		if (!json_same(json_find(json_at(was, "interfaces"), "pciAddress", address),
+			       interface))
+			add_policies(list, interface);
+	}
+	return list;
+}
+
+/* Somebody else wrote what is about to be written over. */
+static void tell_of_edit(struct plan *plan, const char *key, const json_t *state,
+			 const json_t *wanted)
+{
+	const json_t *was = json_at(state, "spec");
+	json_auto_t *policies = deciding_policies(was, wanted);
+	size_t n = json_array_size(policies);
+	auto_strbuf struct strbuf instead = {0};
+
+	for (size_t i = 0; i < n && i < POLICIES_TOLD; i++)
+		strbuf_addf(&instead, "%s%s", i > 0 ? ", " : "SriovNetworkNodePolicy ",
+			    json_string_value(json_array_get(policies, i)));
+	if (n > POLICIES_TOLD)
+		strbuf_adds(&instead, ", …");
+	if (n == 0)
+		strbuf_adds(&instead, json_same(json_at(was, "system"), json_at(wanted, "system"))
+					      ? "the SriovNetworkNodePolicies of the node"
+					      : "the SriovNetworkPoolConfig of the node");
+	edit_tell(plan, KIND_NODE_STATE, key, state, was, wanted, strbuf_str(&instead));
 }
 
 /*
@@ -384,7 +423,7 @@ int node_state_reconcile(const json_t *world, const char *key, struct plan *plan
 	spec = decide_spec(&d, world, key, &is_written);
 	plan_node_state(plan, namespace, key, state, spec);
 	if (!is_written)
-		tell_of_edit(plan, state_key, state);
+		tell_of_edit(plan, state_key, state, spec);
 	plan_unmark(plan, state_key, state);
 	if (state && plan_no_agent(plan, world, key, state_key, state, err) < 0)
 		return -1;

@@ -14,8 +14,8 @@
  * then deleted. One that no agent ever wrote a status of gets Ready=False NoAgent after
  * NODE_STATE_SILENT_S.
  *
- * An event EditUndone says that somebody else wrote to the spec (metadata.orbweaver.specWriter,
- * operator/projection.h) when that is written over.
+ * An event EditUndone says what somebody else wrote to the spec when that is written over
+ * (reconcilers/core/edit.h).
  *
  * Costs: policies × own PFs. Nothing depends on the number of nodes.
  *

@@ -12,6 +12,7 @@
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "reconcilers/core/conditions.h"
+#include "reconcilers/core/edit.h"
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/core/owner.h"
 #include "reconcilers/core/trust.h"
@@ -370,8 +371,11 @@ static void plan_nad(struct plan *plan, const struct look *l, const json_t *conf
 		"NetworkAttachmentDefinition %s is in place, a pod in namespace %s names it in its "
 		"annotation k8s.v1.cni.cncf.io/networks",
 		l->target_key, l->target);
+	auto_free char *instead = str_printf("%s %s", l->kind->kind, l->key);
 	auto_problems struct problems warnings = {0};
 
+	if (carries_our_name(l, l->nad))
+		edit_tell_nad(plan, l->target_key, l->nad, nad, instead);
 	plan_apply(plan, KIND_NAD, nad);
 	plan_removal(plan, l, l->target_key);
 	if (!done)

@@ -162,7 +162,7 @@ edit_events() {
 		jq -r '.items[].message'
 }
 edit_is_told() {
-	edit_events "$1" | grep -q "^curl wrote to spec at .* change the policies instead"
+	edit_events "$1" | grep -q "^curl wrote to spec at .*; put back: interfaces.*; change SriovNetworkNodePolicy .*/by-label instead"
 }
 o_curl PATCH "$states/node-00001" '{"spec":{"interfaces":[]}}' >/dev/null
 t_wait 10 "a NodeState whose spec was edited is what the policies say again" work_is node-00001 by-label

@@ -119,7 +119,7 @@ static void remembers_which_keys_the_server_recorded_as_ours(void **state)
 	assert_true(json_same(object, expected));
 }
 
-static void remembers_who_else_wrote_to_the_spec_of_a_node_state(void **state)
+static void remembers_who_else_wrote_to_the_spec_of_what_we_write(void **state)
 {
 	static const struct {
 		const char *fields, *writer;
@@ -130,6 +130,8 @@ static void remembers_who_else_wrote_to_the_spec_of_a_node_state(void **state)
 		{"{manager: orbweaver-agent, time: T3, fieldsV1: {'f:status': {}}}", NULL},
 		{"{manager: kubectl-edit, time: T3, fieldsV1: {'f:spec': {'f:bridges': {}}}}",
 		 NULL},
+		{"{manager: kubectl-edit, time: T3, fieldsV1: {'f:spec': {'f:config': {}}}}",
+		 "{manager: kubectl-edit, time: T3}"},
 		{"{manager: old, time: T1, fieldsV1: {'f:spec': {'f:system': {}}}}, "
 		 "{manager: kubectl-edit, time: T2, fieldsV1: {'f:spec': {'f:interfaces': {}}}}",
 		 "{manager: kubectl-edit, time: T2}"},
@@ -141,7 +143,7 @@ static void remembers_who_else_wrote_to_the_spec_of_a_node_state(void **state)
 		json_auto_t *object = yaml(text);
 		json_auto_t *expected = cases[i].writer ? yaml(cases[i].writer) : NULL;
 
-		project_node_state(object);
+		project_written(object);
 		assert_true(json_same(json_at(object, "metadata", "orbweaver", "specWriter"),
 				      expected));
 	}
@@ -161,7 +163,7 @@ static void survives_managed_fields_of_any_shape(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(shapes); i++) {
 		json_auto_t *object = yaml(shapes[i]);
 
-		project_node_state(object);
+		project_written(object);
 		assert_null(json_at(object, "metadata", "managedFields"));
 	}
 }
@@ -178,7 +180,7 @@ int main(void)
 		cmocka_unit_test(writes_status_of_a_kind_that_has_no_subresource_for_it),
 		cmocka_unit_test(keeps_of_a_node_what_reconcilers_read),
 		cmocka_unit_test(remembers_which_keys_the_server_recorded_as_ours),
-		cmocka_unit_test(remembers_who_else_wrote_to_the_spec_of_a_node_state),
+		cmocka_unit_test(remembers_who_else_wrote_to_the_spec_of_what_we_write),
 		cmocka_unit_test(survives_managed_fields_of_any_shape),
 	};
 

@@ -1,7 +1,7 @@
 /*
  * Side by side, down to what is no object and no list. See the header.
  */
-#include "cli/differences.h"
+#include "reconcilers/core/differences.h"
 
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /*
  * Where two values differ, place by place.
  */
-#ifndef ORBWEAVER_CLI_DIFFERENCES_H
-#define ORBWEAVER_CLI_DIFFERENCES_H
+#ifndef ORBWEAVER_RECONCILERS_CORE_DIFFERENCES_H
+#define ORBWEAVER_RECONCILERS_CORE_DIFFERENCES_H
 
 #include <jansson.h>
 

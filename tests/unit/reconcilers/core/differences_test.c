@@ -9,9 +9,9 @@
 
 #include <cmocka.h>
 
-#include "cli/differences.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
+#include "reconcilers/core/differences.h"
 
 static json_t *parse(const char *text)
 {

@@ -72,6 +72,7 @@ static json_t *compose(void *arg, const json_t *before, const char *now)
 		.before = before,
 		.now = now,
 		.version = ORBWEAVER_VERSION,
+		.pod = p->options->pod,
 	});
 }
 

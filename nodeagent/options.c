@@ -259,6 +259,7 @@ int agent_options_parse(int argc, char *const *argv, const char *(*env)(const ch
 	struct agent_options o = {
 		.ns = str_empty(ns) ? "orbweaver-system" : ns,
 		.node = env("NODE_NAME"),
+		.pod = env("POD_NAME"),
 		.host_root = "/",
 		.kubelet_dir = "/var/lib/kubelet",
 		.cni_bin_dir = "/opt/cni/bin",

@@ -21,6 +21,7 @@ struct agent_options {
 	const char *context;
 	const char *ns;
 	const char *node;
+	const char *pod;         /* in which we run; NULL: in none */
 	const char *host_root;   /* where the host's root is mounted */
 	const char *kubelet_dir; /* the kubelet's /var/lib/kubelet, as we see it */
 	bool no_kubelet;

@@ -17,6 +17,7 @@
 #include "reconcilers/spider/ip_pool.h"
 #include "reconcilers/spider/multus_config.h"
 #include "reconcilers/spider/reserved_ip.h"
+#include "reconcilers/sriov/node_agent.h"
 #include "reconcilers/sriov/node_state.h"
 #include "reconcilers/sriov/policy_status.h"
 #include "reconcilers/sriov/pool_config.h"
@@ -68,7 +69,8 @@ const struct controller controllers[CONTROLLER_COUNT] = {
 			.name = "node-state",
 			.kind = KIND_NODE,
 			.reconcile = node_state_reconcile,
-			.needs = {KIND_NODE, KIND_NODE_STATE, KIND_POLICY, KIND_POOL_CONFIG},
+			.needs = {KIND_NODE, KIND_NODE_STATE, KIND_POLICY, KIND_POOL_CONFIG,
+				  KIND_AGENT_POD},
 			.gather = node_gather,
 		},
 	[CONTROLLER_POLICY_STATUS] =

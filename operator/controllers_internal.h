@@ -53,6 +53,7 @@ void pool_changed(const struct change *c);
 controller_gather_fn node_gather, policy_gather, pool_config_gather;
 void node_changed(const struct change *c);
 void node_state_changed(const struct change *c);
+void agent_pod_changed(const struct change *c);
 void policy_changed(const struct change *c);
 void pool_config_changed(const struct change *c);
 

@@ -5,7 +5,9 @@
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "operator/controllers_internal.h"
+#include "operator/kinds.h"
 #include "reconcilers/core/kinds.h"
+#include "reconcilers/sriov/node_agent.h"
 #include "reconcilers/sriov/pool_config.h"
 #include "reconcilers/sriov/sriov_policy.h"
 
@@ -18,6 +20,10 @@ void node_gather(const struct controller_sources *from, const struct controller 
 	mirror_add(from->mirror, world, KIND_NODE_STATE, state);
 	mirror_add_all(from->mirror, world, KIND_POLICY);
 	mirror_add_all(from->mirror, world, KIND_POOL_CONFIG);
+	/* "None of them" is not "not looked for". */
+	json_need_object(world, KIND_AGENT_POD);
+	mirror_add_indexed(from->mirror, world, KIND_AGENT_POD, AGENT_POD_BY_NODE, key);
+	boxes_add(from->boxes, world, BOX_NO_AGENT_POD, key);
 }
 
 static void wake_resource(void *arg, const char *resource)
@@ -89,6 +95,15 @@ void node_state_changed(const struct change *c)
 
 	wake(c, CONTROLLER_NODE_STATE, json_name(c->now ? c->now : c->old));
 	node_names_update(c->from->links, before, after, wake_link, (void *)c);
+}
+
+/* A pod is bound once; before, it is nobody's agent. */
+void agent_pod_changed(const struct change *c)
+{
+	const char *node = json_str_at(c->now ? c->now : c->old, "spec", "nodeName");
+
+	if (node)
+		wake(c, CONTROLLER_NODE_STATE, node);
 }
 
 /* The nodes that its old or new nodeSelector selects. */

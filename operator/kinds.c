@@ -19,6 +19,7 @@
 #include "reconcilers/maintenance/drain.h"
 #include "reconcilers/spider/cni_config.h"
 #include "reconcilers/spider/multus_config_check.h"
+#include "reconcilers/sriov/node_agent.h"
 #include "reconcilers/sriov/node_names.h"
 #include "reconcilers/sriov/sriov_network.h"
 
@@ -164,6 +165,12 @@ static void index_drains(const json_t *state, struct cache_values *values)
 		cache_index_value(values, MIRROR_DRAINS);
 }
 
+static void index_pod_node(const json_t *pod, struct cache_values *values)
+{
+	if (json_str_at(pod, "spec", "nodeName"))
+		cache_index_value(values, json_str_at(pod, "spec", "nodeName"));
+}
+
 static void index_namespace_asking(const json_t *namespace, struct cache_values *values)
 {
 	if (pod_inject_asks(namespace))
@@ -188,6 +195,11 @@ static bool is_controller_manager(const json_t *pod)
 		      MIRROR_CONTROLLER_MANAGER);
 }
 
+static bool is_agent(const json_t *pod)
+{
+	return str_eq(json_str_at(pod, "metadata", "labels", "app.kubernetes.io/name"), AGENT_NAME);
+}
+
 /* ---- the table ------------------------------------------------------------------------------- */
 
 static const splitter_path drop_common[] = {{"metadata", "managedFields"}};
@@ -210,6 +222,12 @@ static const splitter_path drop_bound_pod[] = {
 	{"spec", "initContainers"},    {"spec", "containers"},
 	{"spec", "tolerations"},       {"status", "containerStatuses"},
 	{"status", "conditions"},      {"status", "initContainerStatuses"},
+};
+static const splitter_path drop_agent_pod[] = {
+	{"metadata", "managedFields"},
+	{"spec", "volumes"},
+	{"spec", "containers"},
+	{"spec", "tolerations"},
 };
 static const splitter_path drop_node_state[] = {{"status", "interfaces", "Vfs"}};
 
@@ -339,8 +357,17 @@ const struct operator_kind operator_kinds[] = {
 		DROP(drop_node_state),
 		.cache = {.project = project_written, .indexes = {index_drains}},
 		.changed = {node_state_changed, drain_state_changed},
-		.writes =
-			KIND_CREATED | KIND_PATCHED | KIND_DELETED | KIND_STATUS | KIND_STATUS_PART,
+		.writes = KIND_CREATED | KIND_PATCHED | KIND_DELETED | KIND_STATUS_PART,
+	},
+	{
+		.kind = KIND_AGENT_POD,
+		.in_own_namespace = true,
+		.selector = "labelSelector=app.kubernetes.io%2Fname%3D" AGENT_NAME,
+		.selects = is_agent,
+		.resource = {"", "v1", "pods", "Pod", true},
+		DROP(drop_agent_pod),
+		.cache = {.project = node_agent_project, .indexes = {index_pod_node}},
+		.changed = {agent_pod_changed},
 	},
 	NETWORK(KIND_SRIOV_NETWORK),
 	NETWORK(KIND_SRIOV_IB_NETWORK),

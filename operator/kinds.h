@@ -39,6 +39,7 @@ enum {
 	NODE_STATE_DRAINS = 0, /* NodeStates that are drained or want to be: under MIRROR_DRAINS */
 	/* pods of virtual machines, by "namespace/name" of the instance */
 	BOUND_POD_BY_MACHINE = 0,
+	AGENT_POD_BY_NODE = 0,
 	ENDPOINT_BY_NODE = 0, /* SpiderEndpoints by the node of their pod */
 	ENDPOINT_BY_POOL = 1, /* … by the SpiderIPPools that their addresses are from */
 };

@@ -28,6 +28,7 @@
 #include "reconcilers/ipam/lifecycle.h"
 #include "reconcilers/maintenance/drain.h"
 #include "reconcilers/spider/ip_pool.h"
+#include "reconcilers/sriov/node_agent.h"
 
 struct manager {
 	struct manager_config config;
@@ -215,7 +216,7 @@ static void on_posted(void *arg, const char *box, const char *key, json_t *value
 		queue_add(manager->controllers[CONTROLLER_IP_POOL].queue, key, QUEUE_LATER);
 		return;
 	}
-	if (str_eq(box, BOX_EVICTIONS))
+	if (str_eq(box, BOX_EVICTIONS) || str_eq(box, BOX_NO_AGENT_POD))
 		return;
 	if (!value && str_eq(box, BOX_DECIDED) &&
 	    (boxes_get(manager->boxes, BOX_LIVE, key) ||

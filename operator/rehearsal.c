@@ -16,6 +16,7 @@
 #include "reconcilers/ipam/lifecycle.h"
 #include "reconcilers/maintenance/drain.h"
 #include "reconcilers/spider/ip_pool.h"
+#include "reconcilers/sriov/node_agent.h"
 
 /* The keys of a controller that are awake, in the order in which they were woken. */
 struct wakefulness {
@@ -122,7 +123,7 @@ static void on_post(struct rehearsal *r, const json_t *op)
 	boxes_put(boxes, box, key, value);
 	if (str_eq(box, BOX_SHORT_POOL))
 		wake(r, CONTROLLER_IP_POOL, key);
-	else if (str_eq(box, BOX_EVICTIONS))
+	else if (str_eq(box, BOX_EVICTIONS) || str_eq(box, BOX_NO_AGENT_POD))
 		return;
 	else if (!value && str_eq(box, BOX_DECIDED) &&
 		 (boxes_get(boxes, BOX_LIVE, key) || boxes_get(boxes, BOX_STRAYS, key)))

@@ -412,6 +412,10 @@ json_t *status_compose(const struct status_input *input)
 		json_put(ret, "impact", plan_impact(input->plan, input->withdrawn));
 	if (input->version)
 		json_put_str(ret, "agentVersion", input->version);
+	(void)json_object_del(ret, "agentPod");
+	json_put_str(ret, "agentPod", input->pod);
+	/* The operator's word on an agent that was away. */
+	(void)json_object_del(ret, "agentSilentSince");
 	(void)json_object_del(ret, "resources");
 	if (input->resources)
 		json_put(ret, "resources", json_deep_copy(input->resources));

@@ -39,6 +39,7 @@ struct status_input {
 		*before; /* the status on the server; conditions keep their lastTransitionTime */
 	const char *now; /* RFC 3339, for transitions */
 	const char *version; /* of this program; NULL: not said */
+	const char *pod;     /* in which it runs; NULL: in none */
 };
 
 /*

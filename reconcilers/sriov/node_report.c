@@ -219,9 +219,12 @@ static void note_agent(const struct decision *d, struct share *share, bool spec_
 		note_done(d, share);
 }
 
-static void note_progress(const struct decision *d, struct share *share, bool spec_is_written)
+static void note_progress(const struct decision *d, struct share *share, bool spec_is_written,
+			  const char *no_agent)
 {
-	if (!decision_has_report(d))
+	if (no_agent)
+		share_note(share, STANDING_NO_AGENT, "agent", "%s", no_agent);
+	else if (!decision_has_report(d))
 		share_note(share, STANDING_NOT_REPORTED, "agent", "no NICs are reported yet");
 	else if (!share->picks)
 		note_no_nic(d, share);
@@ -250,7 +253,7 @@ static json_t *report_json(const struct decision *d, const struct share *share)
 	return report;
 }
 
-json_t *node_reports(struct decision *d, bool spec_is_written)
+json_t *node_reports(struct decision *d, bool spec_is_written, const char *no_agent)
 {
 	json_t *reports = json_object();
 
@@ -258,7 +261,7 @@ json_t *node_reports(struct decision *d, bool spec_is_written)
 		count_vfs(d->touched[i]);
 	note_mixed_resources(d);
 	for (size_t i = 0; i < d->shares_len; i++) {
-		note_progress(d, &d->shares[i], spec_is_written);
+		note_progress(d, &d->shares[i], spec_is_written, no_agent);
 		json_put(reports, d->shares[i].policy.key, report_json(d, &d->shares[i]));
 	}
 	return reports;

@@ -8,8 +8,9 @@
 
 /*
  * Reports of the policies of the decision, by key; adds to what they were told. `spec_is_written`:
- * the NodeState carries the decision. Call once per decision. Returns new.
+ * the NodeState carries the decision. `no_agent`: that there is no agent, and why; NULL: there is
+ * one. Call once per decision. Returns new.
  */
-json_t *node_reports(struct decision *d, bool spec_is_written);
+json_t *node_reports(struct decision *d, bool spec_is_written, const char *no_agent);
 
 #endif

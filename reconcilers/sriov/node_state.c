@@ -9,6 +9,7 @@
 #include "lib/json/json.h"
 #include "reconcilers/core/edit.h"
 #include "reconcilers/core/kinds.h"
+#include "reconcilers/sriov/node_agent.h"
 #include "reconcilers/sriov/node_report.h"
 #include "reconcilers/sriov/pool_config.h"
 #include "reconcilers/sriov/sriov_guid.h"
@@ -244,51 +245,46 @@ static void plan_node_state(struct plan *plan, const char *namespace, const char
 	plan_apply(plan, KIND_NODE_STATE, object);
 }
 
-/* Nobody has ever written a status of its own. */
-static bool is_silent(const json_t *state)
+/* Say that there is no agent; what it said before may be so no longer. Its next status says. */
+static void plan_gone(struct plan *plan, const json_t *world, const char *key, const json_t *state,
+		      const struct node_agent *agent)
 {
-	const json_t *status = json_at(state, "status");
+	static const char *const of_agent[] = {"Progressing", "Degraded", "Blocked",
+					       "RebootRequired"};
+	const json_t *previous = json_at(state, "status", "conditions");
+	json_t *part = json_object();
+	json_t *list = json_is_array(previous) ? json_copy((json_t *)previous) : json_array();
+	auto_free char *message = str_printf(NODE_AGENT_SAID "%s", agent->message);
+	char since[RFC3339_SIZE];
 
-	return str_empty(json_str_at(status, "syncStatus")) &&
-	       !json_is_integer(json_at(status, "observedGeneration")) &&
-	       json_array_size(json_at(status, "interfaces")) == 0;
+	condition_set(list, previous, "Ready", CONDITION_FALSE, "NoAgent", message,
+		      json_generation(state), world_env(world, "now"));
+	for (size_t i = 0; i < ARRAY_LEN(of_agent); i++)
+		if (condition_find(previous, of_agent[i]))
+			condition_set(list, previous, of_agent[i], CONDITION_UNKNOWN, "NoAgent",
+				      "the agent is away: see Ready", json_generation(state),
+				      world_env(world, "now"));
+	rfc3339_write(agent->since_us, since);
+	json_put(part, "conditions", list);
+	json_put_str(part, "agentSilentSince", since);
+	plan_status_part(plan, KIND_NODE_STATE, key, part);
 }
 
-/*
- * Say that no agent reports, once one had the time to: a row without content says nothing. The
- * first status of an agent has its own Ready.
- */
-static int plan_no_agent(struct plan *plan, const json_t *world, const char *node, const char *key,
-			 const json_t *state, struct err *err)
+static void plan_agent(struct plan *plan, const json_t *world, const char *node, const char *key,
+		       const json_t *state, const struct node_agent *agent)
 {
-	const char *created = json_str_or(json_at(state, "metadata", "creationTimestamp"), "");
-	const json_t *previous = json_at(state, "status", "conditions");
-	auto_free char *message = NULL;
-	json_t *status, *conditions;
-	int64_t now, since;
+	bool remembered = json_at(world, BOX_NO_AGENT_POD, node) != NULL;
+	char since[RFC3339_SIZE];
 
-	if (!is_silent(state) || !rfc3339_read(created, &since))
-		return 0;
-	if (!rfc3339_read(world_env(world, "now"), &now))
-		return err_set(err, ERR_BUG, "NoClock", "env.now \"%s\" is not a time",
-			       world_env(world, "now"));
-	if (now - since < NODE_STATE_SILENT_S * INT64_C(1000000)) {
-		plan_requeue(plan,
-			     NODE_STATE_SILENT_S * INT64_C(1000) - (now - since) / 1000 + 1000);
-		return 0;
-	}
-	message =
-		str_printf("no agent has reported since %s; see why the DaemonSet orbweaver-agent "
-			   "has no running pod on node %s: kubectl describe node %s",
-			   created, node, node);
-	status = json_is_object(json_at(state, "status")) ? json_copy(json_at(state, "status"))
-							  : json_object();
-	conditions = json_array();
-	condition_set(conditions, previous, "Ready", CONDITION_FALSE, "NoAgent", message,
-		      json_generation(state), world_env(world, "now"));
-	json_put(status, "conditions", conditions);
-	plan_status(plan, KIND_NODE_STATE, key, status);
-	return 0;
+	rfc3339_write(agent->since_us, since);
+	if (agent->remember && !remembered)
+		plan_post(plan, BOX_NO_AGENT_POD, node, json_pack("{s:s}", "since", since));
+	else if (remembered && !agent->remember)
+		plan_post(plan, BOX_NO_AGENT_POD, node, NULL);
+	if (agent->is_gone)
+		plan_gone(plan, world, key, state, agent);
+	if (agent->look_again_ms)
+		plan_requeue(plan, agent->look_again_ms);
 }
 
 /* The node came back while its NodeState was kept. */
@@ -388,11 +384,14 @@ static const json_t *find_state(const json_t *world, const char *node)
 json_t *node_state_reports(const json_t *world, const char *key, size_t why_lines_max,
 			   struct decision *ret)
 {
+	auto_node_agent struct node_agent agent = {0};
 	bool is_written;
 
 	node_decide(ret, world, key, find_state(world, key), why_lines_max);
 	json_decref(decide_spec(ret, world, key, &is_written));
-	return node_reports(ret, is_written);
+	/* Without a clock it is as it was said to be. */
+	(void)node_agent_judge(world, key, ret->state, &agent, NULL);
+	return node_reports(ret, is_written, agent.message);
 }
 
 int node_state_reconcile(const json_t *world, const char *key, struct plan *plan, struct err *err)
@@ -401,6 +400,7 @@ int node_state_reconcile(const json_t *world, const char *key, struct plan *plan
 	auto_free char *state_key = str_printf("%s/%s", namespace, key);
 	const json_t *node = world_get(world, KIND_NODE, key), *state = find_state(world, key);
 	auto_decision struct decision d = {0};
+	auto_node_agent struct node_agent agent = {0};
 	json_auto_t *spec = NULL;
 	json_t *reports;
 	bool is_written;
@@ -420,14 +420,16 @@ int node_state_reconcile(const json_t *world, const char *key, struct plan *plan
 		plan_report(plan, key, json_object());
 		return 0;
 	}
+	if (state && node_agent_judge(world, key, state, &agent, err) < 0)
+		return -1;
 	spec = decide_spec(&d, world, key, &is_written);
 	plan_node_state(plan, namespace, key, state, spec);
 	if (!is_written)
 		tell_of_edit(plan, state_key, state, spec);
 	plan_unmark(plan, state_key, state);
-	if (state && plan_no_agent(plan, world, key, state_key, state, err) < 0)
-		return -1;
-	reports = node_reports(&d, is_written);
+	if (state)
+		plan_agent(plan, world, key, state_key, state, &agent);
+	reports = node_reports(&d, is_written, agent.message);
 	pool_config_put_report(world, json_at(node, "metadata", "labels"), state, reports);
 	plan_report(plan, key, reports);
 	return 0;

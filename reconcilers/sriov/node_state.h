@@ -7,12 +7,13 @@
  * 	sriovnetworknodestates["<env namespace>/<key>"] spec, status.interfaces (without Vfs),
  * 	syncStatus, …
  * 	sriovnetworknodepolicies, sriovnetworkpoolconfigs	all, of all namespaces
+ * 	agentpods, noagentpod					node_agent.h
  *
  * Plan: the NodeState with its whole spec (for a node that a policy's nodeSelector selects, and for
  * a NodeState that is there already), the node's report for each policy that selects it
  * (policy_report.h). A NodeState whose node is gone is marked, kept NODE_STATE_KEEP_MINUTES and
- * then deleted. One that no agent ever wrote a status of gets Ready=False NoAgent after
- * NODE_STATE_SILENT_S.
+ * then deleted. One that no agent ever wrote a status of, or whose agent went away (node_agent.h),
+ * gets Ready=False NoAgent and status.agentSilentSince.
  *
  * An event EditUndone says what somebody else wrote to the spec when that is written over
  * (reconcilers/core/edit.h).
@@ -41,9 +42,6 @@ struct decision;
 #define DRAIN_DESIRED_STATE "sriovnetwork.openshift.io/desired-state"
 #define DRAIN_CURRENT_STATE "sriovnetwork.openshift.io/current-state"
 #define DRAIN_EXTERNAL      "sriovnetwork.openshift.io/use-external-drainer"
-
-/* A NodeState that is older than this and has no status says NoAgent. */
-#define NODE_STATE_SILENT_S 60
 
 int node_state_reconcile(const json_t *world, const char *key, struct plan *plan, struct err *err);
 

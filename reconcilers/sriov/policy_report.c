@@ -41,6 +41,7 @@ static const struct policy_standing_info standings[] = {
 	[STANDING_VFS_MISSING] = {.reason = "VfsMissing",
 				  .degraded = true,
 				  .remedy = "look at the agent's log there"},
+	[STANDING_NO_AGENT] = {.reason = "NoAgent", .degraded = true, .remedy = ""},
 	[STANDING_PF_HELD] = {.reason = "PfHeld",
 			      .degraded = true,
 			      .remedy = "mend or delete the policy that is refused"},

@@ -40,6 +40,7 @@ enum policy_standing {
 	STANDING_BLOCKED,        /* the agent waits for a pod to end */
 	STANDING_REBOOT,         /* the rest takes effect at the next boot */
 	STANDING_VFS_MISSING,    /* the agent is done, but VFs are not there */
+	STANDING_NO_AGENT,       /* nobody reports, or does anything */
 	STANDING_PF_HELD,        /* the PF stays as it is until another policy is mended */
 	STANDING_TOO_MANY_VFS,   /* more than the device can have */
 	STANDING_EXTERNAL_VFS,   /* more than were made by hand on an externally managed PF */

@@ -14,6 +14,8 @@ static const char *in_a_pod(const char *name)
 {
 	if (strcmp(name, "NODE_NAME") == 0)
 		return "w1";
+	if (strcmp(name, "POD_NAME") == 0)
+		return "agent-1";
 	return strcmp(name, "POD_NAMESPACE") == 0 ? "rdma" : NULL;
 }
 
@@ -36,6 +38,7 @@ static void has_the_defaults_of_the_design(void **state)
 
 	assert_int_equal(parse(NULL, NULL, &o, &err), 0);
 	assert_string_equal(o.node, "w1");
+	assert_string_equal(o.pod, "agent-1");
 	assert_string_equal(o.ns, "rdma");
 	assert_string_equal(o.host_root, "/");
 	assert_string_equal(o.kubelet_dir, "/var/lib/kubelet");

@@ -7,6 +7,7 @@
 #include "reconcilers/admission/inject_check.h"
 #include "reconcilers/admission/pod_inject.h"
 #include "reconcilers/spider/multus_config.h"
+#include "reconcilers/sriov/node_agent.h"
 
 #define RDMA    "cni.spidernet.io/rdma-resource-inject"
 #define NETWORK "cni.spidernet.io/network-resource-inject"
@@ -20,8 +21,10 @@
 #define POD(name, ns, annotations)                                                                 \
 	"{metadata: {name: " name ", namespace: " ns ", annotations: {" annotations                \
 	"}}, spec: {containers: [{}]}, status: {phase: Running}}"
-#define NODE(name, labels)           "{metadata: {name: " name ", labels: {" labels "}}}"
-#define POOL(name, spec)             "{metadata: {name: " name ", namespace: sys}, spec: {" spec "}}"
+#define NODE(name, labels) "{metadata: {name: " name ", labels: {" labels "}}}"
+#define POOL(name, spec)   "{metadata: {name: " name ", namespace: sys}, spec: {" spec "}}"
+#define AGENT_POD(name, node)                                                                      \
+	"{metadata: {name: " name ", namespace: sys}, spec: {nodeName: " node "}}"
 #define NAMESPACE(name, annotations) "{metadata: {name: " name ", annotations: {" annotations "}}}"
 
 static int setup(void **state)
@@ -117,6 +120,24 @@ static void the_first_and_the_last_node_with_a_resource_wake_the_configs_that_ne
 	expect_woken(t, "node-state w1;");
 	mirrored_remove(t, KIND_NODE, "w2");
 	expect_woken(t, "multus-config net/a;node-state w2;");
+}
+
+static void a_pod_of_an_agent_wakes_its_node_which_sees_no_other(void **state)
+{
+	struct mirrored_test *t = *state;
+	json_auto_t *none = world_of(t, CONTROLLER_NODE_STATE, "w1"), *one = NULL;
+
+	assert_int_equal(json_object_size(json_at(none, KIND_AGENT_POD)), 0);
+	assert_non_null(json_at(none, KIND_AGENT_POD));
+	mirrored_put(t, KIND_AGENT_POD, AGENT_POD("a-1", "w1"));
+	expect_woken(t, "node-state w1;");
+	mirrored_put(t, KIND_AGENT_POD, AGENT_POD("a-2", "w2"));
+	expect_woken(t, "node-state w2;");
+	one = world_of(t, CONTROLLER_NODE_STATE, "w1");
+	assert_int_equal(json_object_size(json_at(one, KIND_AGENT_POD)), 1);
+	assert_non_null(json_at(one, KIND_AGENT_POD, "sys/a-1", "spec", "nodeName"));
+	mirrored_remove(t, KIND_AGENT_POD, "sys/a-1");
+	expect_woken(t, "node-state w1;");
 }
 
 static void a_config_sees_its_masters_once_every_node_reports_links(void **state)
@@ -382,6 +403,7 @@ int main(void)
 		mirrored_unit_test(a_config_sees_the_pools_and_the_resource_that_it_names),
 		mirrored_unit_test(
 			the_first_and_the_last_node_with_a_resource_wake_the_configs_that_need_it),
+		mirrored_unit_test(a_pod_of_an_agent_wakes_its_node_which_sees_no_other),
 		mirrored_unit_test(a_config_sees_its_masters_once_every_node_reports_links),
 		mirrored_unit_test(a_network_looks_for_its_resource_when_it_comes_and_goes),
 		mirrored_unit_test(the_rest_of_an_old_stack_is_looked_at),

@@ -45,6 +45,22 @@ static const char *const other_rights[] = {
 	"ClusterRole spiderpool.spidernet.io spidermultusconfigs/finalizers update",
 };
 
+/* What may be done in all namespaces needs no right in ours. */
+static void drop_what_holds_everywhere(json_t *rights)
+{
+	const char *right = NULL;
+	json_t *value = NULL;
+	void *next = NULL;
+
+	json_object_foreach_safe(rights, next, right, value)
+	{
+		auto_free char *everywhere = str_printf("Cluster%s", right);
+
+		if (json_object_get(rights, everywhere))
+			json_object_del(rights, right);
+	}
+}
+
 /* { right: true } */
 static json_t *rights_needed(void)
 {
@@ -88,6 +104,7 @@ static json_t *rights_needed(void)
 	}
 	for (size_t i = 0; i < ARRAY_LEN(other_rights); i++)
 		json_put_bool(rights, other_rights[i], true);
+	drop_what_holds_everywhere(rights);
 	return rights;
 }
 

@@ -304,6 +304,18 @@ static void names_the_version_that_wrote_it(void **state)
 	assert_string_equal(json_str_at(status, "agentVersion"), "1.1");
 }
 
+static void names_the_pod_that_it_is_in_and_takes_back_that_it_was_away(void **state)
+{
+	json_auto_t *before = yaml("{'agentPod': 'a-1', 'agentSilentSince': 'then'}");
+	json_auto_t *status =
+		status_compose(&(struct status_input){.before = before, .now = NOW, .pod = "a-2"});
+	json_auto_t *by_hand = status_compose(&(struct status_input){.before = before, .now = NOW});
+
+	assert_string_equal(json_str_at(status, "agentPod"), "a-2");
+	assert_null(json_at(status, "agentSilentSince"));
+	assert_null(json_at(by_hand, "agentPod"));
+}
+
 static void what_the_next_boot_changes_is_no_fault(void **state)
 {
 	json_auto_t *status = compose(
@@ -324,6 +336,7 @@ int main(void)
 		cmocka_unit_test(lists_what_is_attached_by_interface),
 		cmocka_unit_test(says_that_nothing_is_in_the_way),
 		cmocka_unit_test(names_the_version_that_wrote_it),
+		cmocka_unit_test(names_the_pod_that_it_is_in_and_takes_back_that_it_was_away),
 		cmocka_unit_test(what_the_next_boot_changes_is_no_fault),
 		cmocka_unit_test(says_in_each_situation_what_is_the_case),
 		cmocka_unit_test(lists_each_problem_with_the_nic_that_it_is_about),

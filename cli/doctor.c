@@ -69,14 +69,15 @@ static json_t *check_nodes(const struct cli *cli, struct err *err)
 				      named);
 			return NULL;
 		}
-		of_node = doctor_check_node(state);
+		of_node = doctor_check_node(world_get(world, KIND_NODE, cli->args[i]), state);
 		json_array_extend(findings, of_node);
 	}
 	if (cli->args_len > 0)
 		return json_incref(findings);
 	if (!cli->compare)
 		json_each (world_kind(world, KIND_NODE_STATE), key, state) {
-			json_auto_t *of_node = doctor_check_node(state);
+			json_auto_t *of_node = doctor_check_node(
+				world_get(world, KIND_NODE, json_name(state)), state);
 
 			json_array_extend(findings, of_node);
 		}

@@ -301,7 +301,8 @@ static json_t *findings_of(const json_t *world)
 				    json_fmt("%s", json_str_or(json_at(said, "message"), "")));
 	}
 	json_each (world_kind(world, KIND_NODE_STATE), key, state) {
-		json_auto_t *of_node = doctor_check_node(state);
+		json_auto_t *of_node =
+			doctor_check_node(world_get(world, KIND_NODE, json_name(state)), state);
 
 		add_doctors(findings, of_node);
 	}

@@ -7,6 +7,7 @@
 #include "lib/json/json.h"
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/core/reconcile.h"
+#include "reconcilers/sriov/node_names.h"
 
 const char *const status_kinds[] = {
 	KIND_NODE_STATE,
@@ -19,6 +20,7 @@ const char *const status_kinds[] = {
 	KIND_COORDINATOR,
 	KIND_IP_POOL,
 	KIND_RESERVED_IP,
+	KIND_NODE, /* not ours: for what it offers of resources */
 	NULL,
 };
 
@@ -31,7 +33,9 @@ const struct cli_field status_fields[] = {
 	{"nodes[].sync", "string", "status.syncStatus of its NodeState"},
 	{"nodes[].vfs", "string", "VFs that are there, a slash, VFs that are wanted"},
 	{"nodes[].rdma", "string", "RDMA namespace mode: shared or exclusive"},
-	{"nodes[].resources", "string", "each resource with its healthy and its wanted devices"},
+	{"nodes[].resources", "string",
+	 "each resource with its healthy and its wanted devices, as the agent last said; behind "
+	 "them what the Node has allocatable when that is less"},
 	{"nodes[].ready", "string", "reason of the NodeState's condition Ready"},
 	{"findings[].kind", "string", "of the object"},
 	{"findings[].name", "string", "NAMESPACE/NAME of the object, or NAME"},
@@ -53,24 +57,30 @@ static bool is_true(const json_t *object, const char *type)
 
 /* ---- nodes ----------------------------------------------------------------------------------- */
 
-static json_t *resources_text(const json_t *state)
+static json_t *resources_text(const json_t *node, const json_t *state)
 {
 	auto_strbuf struct strbuf text = {0};
 	json_t *resource;
 	size_t i;
 
-	json_array_foreach (json_at(state, "status", "resources"), i, resource)
-		strbuf_addf(&text, "%s%s %lld/%lld", text.len > 0 ? ", " : "",
-			    json_str_or(json_at(resource, "name"), "?"),
-			    (long long)json_integer_value(json_at(resource, "healthy")),
+	json_array_foreach (json_at(state, "status", "resources"), i, resource) {
+		const char *name = json_str_or(json_at(resource, "name"), "?");
+		int64_t healthy = json_integer_value(json_at(resource, "healthy"));
+		int64_t there = node_allocatable(node, name);
+
+		strbuf_addf(&text, "%s%s %lld/%lld", text.len > 0 ? ", " : "", name,
+			    (long long)healthy,
 			    (long long)json_integer_value(json_at(resource, "wanted")));
+		if (there >= 0 && there < healthy)
+			strbuf_addf(&text, " (allocatable: %lld)", (long long)there);
+	}
 	return text.len > 0 ? json_string(strbuf_str(&text)) : NULL;
 }
 
-static json_t *node_row(const json_t *state)
+static json_t *node_row(const json_t *node, const json_t *state)
 {
 	const json_t *status = json_at(state, "status");
-	json_t *row = json_object(), *resources = resources_text(state);
+	json_t *row = json_object(), *resources = resources_text(node, state);
 
 	json_put_str(row, "node", json_name(state));
 	json_put_str(row, "sync", json_str_at(status, "syncStatus"));
@@ -191,12 +201,15 @@ int status_run(const struct cli *cli, struct strbuf *out, enum cli_status *ret_s
 		const char *kind = kind_find(status_kinds[i])->kind;
 		struct count count;
 
+		if (str_eq(status_kinds[i], KIND_NODE))
+			continue;
 		look(world_kind(cli->world, status_kinds[i]), kind, findings, &count);
 		if (count.all > 0)
 			json_array_append_new(kinds, kind_row(kind, &count));
 	}
 	json_each (world_kind(cli->world, KIND_NODE_STATE), key, state)
-		json_array_append_new(nodes, node_row(state));
+		json_array_append_new(
+			nodes, node_row(world_get(cli->world, KIND_NODE, json_name(state)), state));
 
 	*ret_status = json_array_size(findings) > 0 ? CLI_FOUND : CLI_OK;
 	if (cli->output != CLI_TABLE) {

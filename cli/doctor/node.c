@@ -8,6 +8,7 @@
 #include "lib/json/json.h"
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/core/reconcile.h"
+#include "reconcilers/sriov/node_names.h"
 
 /* ---- one node -------------------------------------------------------------------------------- */
 
@@ -20,11 +21,13 @@ static bool is_wanted(const json_t *state, const char *address)
 static void check_agent(const json_t *state, json_t *findings)
 {
 	const json_t *ready = json_find(json_at(state, "status", "conditions"), "type", "Ready");
+	bool is_gone = str_eq(json_str_at(ready, "reason"), "NoAgent");
 
-	if (!json_at(state, "status", "syncStatus"))
+	if (is_gone || !json_at(state, "status", "syncStatus"))
 		finding_add(findings,
-			    &(struct finding){FINDING_ERROR, "NoAgent", NULL, "a status",
-					      "see why its DaemonSet has no running pod there"},
+			    &(struct finding){FINDING_ERROR, "NoAgent", NULL, "an agent that runs",
+					      "see why its DaemonSet has no running pod there; "
+					      "until then nothing else of the node is up to date"},
 			    "%s",
 			    json_str_or(json_at(ready, "message"), "no agent wrote a status"));
 }
@@ -46,7 +49,23 @@ static void check_problems(const json_t *state, json_t *findings)
 			    "%s", json_str_or(json_at(problem, "message"), "?"));
 }
 
-static void check_resources(const json_t *state, json_t *findings)
+/* The agent offers it, and the kubelet has told the API server of less. */
+static void check_allocatable(const json_t *node, const char *resource, int64_t healthy,
+			      json_t *findings)
+{
+	int64_t there = node_allocatable(node, resource);
+
+	if (there < 0 || there >= healthy)
+		return;
+	finding_add(findings,
+		    &(struct finding){FINDING_ERROR, "ResourceShort", resource,
+				      "as many allocatable as the agent offers",
+				      "orbweaver explain resource says where it breaks"},
+		    "%lld allocatable, the agent last offered %lld", (long long)there,
+		    (long long)healthy);
+}
+
+static void check_resources(const json_t *node, const json_t *state, json_t *findings)
 {
 	json_t *resource;
 	size_t i;
@@ -55,8 +74,11 @@ static void check_resources(const json_t *state, json_t *findings)
 		int64_t wanted = json_integer_value(json_at(resource, "wanted"));
 		int64_t healthy = json_integer_value(json_at(resource, "healthy"));
 
-		if (json_is_true(json_at(resource, "registered")) && healthy >= wanted)
+		if (json_is_true(json_at(resource, "registered")) && healthy >= wanted) {
+			check_allocatable(node, json_str_or(json_at(resource, "name"), "?"),
+					  healthy, findings);
 			continue;
+		}
 		finding_add(findings,
 			    &(struct finding){FINDING_ERROR, "ResourceShort",
 					      json_str_at(resource, "name"),
@@ -117,7 +139,7 @@ static void check_mode(const json_t *state, json_t *findings)
 			    "netns %s", mode);
 }
 
-json_t *doctor_check_node(const json_t *state)
+json_t *doctor_check_node(const json_t *node, const json_t *state)
 {
 	json_t *findings = json_array(), *finding, *pf;
 	size_t i;
@@ -127,7 +149,7 @@ json_t *doctor_check_node(const json_t *state)
 	check_mode(state, findings);
 	json_array_foreach (json_at(state, "status", "interfaces"), i, pf)
 		check_pf(state, pf, findings);
-	check_resources(state, findings);
+	check_resources(node, state, findings);
 	findings_sort(findings);
 	json_array_foreach (findings, i, finding)
 		json_put_str(finding, "node", json_name(state));

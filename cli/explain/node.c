@@ -56,10 +56,16 @@ static bool add_policies(json_t *chain, const json_t *reports)
 
 static void add_agent(json_t *chain, const json_t *state)
 {
+	const json_t *ready = json_find(json_at(state, "status", "conditions"), "type", "Ready");
 	const char *sync = json_str_at(state, "status", "syncStatus");
 	const char *version = json_str_or(json_at(state, "status", "agentVersion"), "?");
 	int64_t seen = json_integer_value(json_at(state, "status", "observedGeneration"));
 
+	if (str_eq(json_str_at(ready, "reason"), "NoAgent")) {
+		chain_add(chain, "agent", LINK_BROKEN, "NoAgent", "%s",
+			  json_str_or(json_at(ready, "message"), ""));
+		return;
+	}
 	if (!sync) {
 		chain_add(chain, "agent", LINK_BROKEN, "NoAgent",
 			  "has written no status: if this lasts, see why its DaemonSet has no "

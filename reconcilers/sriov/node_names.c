@@ -51,6 +51,19 @@ json_t *node_resources_of(const json_t *allocatable)
 	return names;
 }
 
+int64_t node_allocatable(const json_t *node, const char *resource)
+{
+	const json_t *allocatable = json_at(node, "status", "allocatable");
+	int64_t count;
+
+	if (!allocatable)
+		return -1;
+	return str_to_int(json_str_or(json_object_get(allocatable, resource), ""), 0, INT64_MAX,
+			  &count)
+		       ? count
+		       : 0;
+}
+
 json_t *node_links_of(const json_t *state)
 {
 	const json_t *links = json_at(state, "status", "links");

@@ -10,6 +10,7 @@
 
 #include <jansson.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "lib/base/own.h"
 
@@ -27,6 +28,12 @@ OWN_DEFINE(struct node_names, node_names_free)
  * out: they change with the health of each VF. Returns new.
  */
 json_t *node_resources_of(const json_t *allocatable);
+
+/*
+ * What the API server says that pods can have of a resource on the node, whole devices; 0 when it
+ * names none, -1 when the node or its status is not known.
+ */
+int64_t node_allocatable(const json_t *node, const char *resource);
 
 /*
  * Names of a SriovNetworkNodeState's status.links, as { name: true }, and NODE_LINKS_REPORTED;

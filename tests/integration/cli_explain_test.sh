@@ -99,6 +99,8 @@ chain "no policy, nothing to say" "none -" 'del(.state, .policy)' node w1
 chain "it is not Ready" "node KubeletNotReady" \
 	'.node.status.conditions = [{type: "Ready", status: "False", reason: "KubeletNotReady", message: "m"}]' node w1
 chain "no agent" "agent NoAgent" '.state.status = {}' node w1
+chain "an agent that went away" "agent NoAgent" '.state.status.conditions = [{type: "Ready", status: "False", reason: "NoAgent", message: "m"}]' \
+	node w1
 chain "no operator" "NodeState -" 'del(.state)' node w1
 chain "a policy picks no NIC" "policy NoNicMatches" '.policy.spec.nicSelector.vendor = "8086"' node w1
 chain "the host is in trouble" "host NoDriver" \

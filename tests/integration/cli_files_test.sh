@@ -195,6 +195,9 @@ END
 w() { "$cli" "$@" -f "$tmp/node.yaml"; }
 both() { w "$@" -f "$tmp/second.yaml"; }
 t_ok "all is well" says "spidernet.io/rail 2/2" 0 w status
+sed 's|{allocatable: {spidernet.io/rail: "2"}}|{allocatable: {spidernet.io/rail: "0"}}|' "$tmp/node.yaml" >"$tmp/withdrawn.yaml"
+t_ok "what the Node has stands beside what the agent offered" says "spidernet.io/rail 2/2 (allocatable: 0)" 0 \
+	"$cli" status -f "$tmp/withdrawn.yaml"
 t_ok "no pod is in the way" says "no pod is in the way of a change" 0 w drain status
 cat >"$tmp/drained.yaml" <<'END'
 apiVersion: sriovnetwork.openshift.io/v1
@@ -245,6 +248,10 @@ up='.state.status.interfaces[0].linkSpeed = "100000 Mb/s"'
 finds "nothing on a good node" "" "$up"
 finds "a link that is down" "error RdmaLinkDown w1 ens1f0" .
 finds "no agent" "error NoAgent w1 -" '.state.status = {}'
+finds "an agent that went away, and what is left of its resource" \
+	"error NoAgent w1 -, error RdmaLinkDown w1 ens1f0, error ResourceShort w1 spidernet.io/rail" \
+	'.node.status.allocatable["spidernet.io/rail"] = "0" |
+	.state.status.conditions = [{type: "Ready", status: "False", reason: "NoAgent", message: "the agent is away since then"}]'
 finds "what the agent says" "warning VfInUse w1 0000:3b:00.0" "$up"' |
 	.state.status.problems = [{type: "Blocked", pciAddress: "0000:3b:00.0", reason: "VfInUse", message: "m"}]'
 finds "another RDMA mode" "error RdmaModeDiffers w1 rdma system" "$up"' | .state.spec.system.rdmaMode = "exclusive"'

@@ -49,7 +49,7 @@ def node_state: . as $node | (. % 50 == 49) as $waits | (. % 70 == 69) as $down 
 		vfGroups: [{resourceName: "rail\(.)", deviceType: "netdevice", vfRange: "0-7", policyName: "rail\(.)",
 			policyNamespace: "orbweaver-system"}]}], bridges: {}},
 	status: (if $silent then {
-		conditions: [condition("Ready"; "Unknown"; "NoAgent"; "no agent ever wrote a status: look at the DaemonSet")]
+		conditions: [condition("Ready"; "Unknown"; "NoAgent"; "the agent is away since 2026-01-31T09:00:00Z: look at the DaemonSet")]
 	} else {
 		syncStatus: (if $waits then "InProgress" else "Succeeded" end), observedGeneration: 1, wantedVfs: 32, presentVfs: 32,
 		agentVersion: "test", system: {rdmaMode: "exclusive"},

@@ -78,12 +78,24 @@ static void links_are_known_where_a_node_reports_them(void **state)
 	assert_null(node_links_of(NULL));
 }
 
+static void what_pods_can_have_is_told_from_what_is_not_known(void **state)
+{
+	json_auto_t *node = yaml("{status: {allocatable: {x.io/a: '4', x.io/b: 1Ki}}}");
+	json_auto_t *unknown = yaml("{metadata: {name: w1}}");
+
+	assert_int_equal(node_allocatable(node, "x.io/a"), 4);
+	assert_int_equal(node_allocatable(node, "x.io/none"), 0);
+	assert_int_equal(node_allocatable(unknown, "x.io/a"), -1);
+	assert_int_equal(node_allocatable(NULL, "x.io/a"), -1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_first_and_the_last_node_are_told),
 		cmocka_unit_test(extended_resources_are_told_from_others),
 		cmocka_unit_test(links_are_known_where_a_node_reports_them),
+		cmocka_unit_test(what_pods_can_have_is_told_from_what_is_not_known),
 	};
 
 	json_init();

@@ -1,6 +1,7 @@
 /*
  * The schemas of the SR-IOV kinds know what `kubectl get` shows and what plans write: an API server
  * drops fields that it does not know, and a column without its field stays empty, without a word.
+ * Which columns all kinds have.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -112,8 +113,8 @@ static void every_column_shows_a_field_that_exists(void **state)
 
 static void the_state_of_a_node_is_seen_at_a_glance(void **state)
 {
-	static const char *const shown[] = {"Sync",  "VFs",    "VFs-Wanted", "RDMA", "Reboot",
-					    "Ready", "Reason", "Agent",      "Age"};
+	static const char *const shown[] = {"Sync",  "VFs",    "VFs-Wanted", "RDMA",  "Reboot",
+					    "Ready", "Reason", "Degraded",   "Agent", "Age"};
 	json_auto_t *version = load_version(KIND_NODE_STATE);
 	const json_t *columns = json_at(version, "additionalPrinterColumns"), *column;
 	size_t i, found = 0;
@@ -125,6 +126,38 @@ static void the_state_of_a_node_is_seen_at_a_glance(void **state)
 		assert_string_equal(json_str_at(column, "name"), shown[found++]);
 	}
 	assert_int_equal(found, ARRAY_LEN(shown));
+}
+
+static void expect_column(const json_t *version, const char *kind, const char *name,
+			  const char *path)
+{
+	const json_t *column =
+		json_find(json_at(version, "additionalPrinterColumns"), "name", name);
+
+	if (!str_eq(json_str_at(column, "jsonPath"), path) || json_at(column, "priority"))
+		fail_msg("%s: kubectl get shows no %s", kind, name);
+}
+
+/* Whatever can be Ready and Degraded at once, so that one look at the list is enough. */
+static void every_kind_shows_whether_it_is_ready_and_what_is_wrong(void **state)
+{
+	static const char ready[] = ".status.conditions[?(@.type==\"Ready\")].status";
+	static const char degraded[] = ".status.conditions[?(@.type==\"Degraded\")].reason";
+	size_t found = 0;
+
+	for (const struct kind_info *info = kind_all(); info->id; info++) {
+		json_auto_t *version = info->crd_file ? load_version(info->id) : NULL;
+		const json_t *schema = json_at(version, "schema", "openAPIV3Schema");
+
+		if (!find_field(schema, ".status.conditions"))
+			continue;
+		found++;
+		expect_column(version, info->id, "Ready", ready);
+		/* Its ranges can be read or not: it has one condition. */
+		if (!str_eq(info->id, KIND_RESERVED_IP))
+			expect_column(version, info->id, "Degraded", degraded);
+	}
+	assert_true(found >= 10);
 }
 
 /* ---- what plans write ------------------------------------------------------------------------ */
@@ -218,6 +251,7 @@ int main(void)
 		cmocka_unit_test(a_path_leads_to_its_field),
 		cmocka_unit_test(every_column_shows_a_field_that_exists),
 		cmocka_unit_test(the_state_of_a_node_is_seen_at_a_glance),
+		cmocka_unit_test(every_kind_shows_whether_it_is_ready_and_what_is_wrong),
 		cmocka_unit_test(what_plans_write_is_not_dropped),
 	};
 

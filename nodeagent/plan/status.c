@@ -271,24 +271,37 @@ static json_t *conditions_of(const struct status_input *in, const struct verdict
 /* At most so many, as the schema in crds/ has it. */
 #define PROBLEMS_MAX 32
 
-static void put_problem(json_t *list, const char *type, const json_t *trouble)
+static json_t *problem_json(const char *type, const json_t *trouble)
 {
 	struct verdict why = {0};
-	json_t *problem;
+	json_t *problem = json_object();
 
-	if (json_array_size(list) == PROBLEMS_MAX)
-		return;
 	take_reason(&why, json_str_at(trouble, "reason"));
-	problem = json_object();
 	json_put_str(problem, "type", type);
 	json_put_str(problem, "pciAddress", json_str_at(trouble, "pf"));
 	json_put_str(problem, "reason", why.reason);
 	json_put(problem, "message",
 		 condition_message(json_str_or(json_at(trouble, "message"), "")));
-	(void)json_array_append_new(list, problem);
+	return problem;
 }
 
-/* One by one, so that a policy can be told what concerns its own NICs. */
+/* Has the list one of that type about that NIC, or about the node? */
+static bool has_alike(const json_t *list, const json_t *problem)
+{
+	json_t *other;
+	size_t i;
+
+	json_array_foreach ((json_t *)list, i, other)
+		if (json_same(json_at(other, "type"), json_at(problem, "type")) &&
+		    json_same(json_at(other, "pciAddress"), json_at(problem, "pciAddress")))
+			return true;
+	return false;
+}
+
+/*
+ * One by one, so that a policy can be told what concerns its own NICs. The first of a type and NIC
+ * comes before the second of any, so that the 64 held VFs of one NIC leave room for the others.
+ */
 static void put_problems(json_t *status, const struct status_input *in)
 {
 	const struct {
@@ -300,19 +313,25 @@ static void put_problems(json_t *status, const struct status_input *in)
 		{"Blocked", json_at(in->plan, "blocked")},
 	};
 	const json_t *reboot = json_at(in->plan, "reboot"), *trouble;
-	json_t *list = json_array();
+	json_auto_t *list = json_array(), *more = json_array();
 	size_t i;
 
 	for (size_t k = 0; k < ARRAY_LEN(kinds); k++)
 		json_array_foreach (kinds[k].list, i, trouble)
-			if (!status_is_answered(in->plan, trouble))
-				put_problem(list, kinds[k].type, trouble);
+			if (!status_is_answered(in->plan, trouble)) {
+				json_t *problem = problem_json(kinds[k].type, trouble);
+
+				json_array_append_new(has_alike(list, problem) ? more : list,
+						      problem);
+			}
 	if (reboot)
-		put_problem(list, "RebootRequired", reboot);
+		json_array_append_new(list, problem_json("RebootRequired", reboot));
+	json_array_extend(list, more);
+	while (json_array_size(list) > PROBLEMS_MAX)
+		(void)json_array_remove(list, PROBLEMS_MAX);
 	(void)json_object_del(status, "problems");
 	if (json_array_size(list) > 0)
 		json_object_set(status, "problems", list);
-	json_decref(list);
 }
 
 static void put_sync(json_t *status, const struct verdict *trouble, size_t faults,

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "lib/json/condition.h"
 #include "lib/json/json.h"
 
 #define NAME_QUOTE_MAX 64
@@ -196,26 +197,49 @@ static bool note_problems(const struct decision *d, struct share *share, const j
 	return found;
 }
 
+/*
+ * All problems of the node are about PFs of other policies. Steps that are left may still be for
+ * this one's PFs; without any, they are as far as they come, whoever the others wait for.
+ */
+static void note_others_problems(const struct decision *d, struct share *share,
+				 const json_t *problems)
+{
+	const json_t *conditions = json_at(d->state, "status", "conditions");
+	const json_t *blocked = json_find(problems, "type", "Blocked");
+	const char *address = json_str_or(json_at(blocked, "pciAddress"), "");
+	const struct pf *pf = map_get(&d->by_address, address);
+
+	if (!str_eq(condition_status_of(conditions, "Progressing"), "True"))
+		note_done(d, share);
+	else if (blocked)
+		share_note(share, STANDING_SYNCING, "agent", "is at work, and %s waits: %s",
+			   pf ? pf_name(pf) : address,
+			   json_str_or(json_at(blocked, "message"), ""));
+	else
+		share_note(share, STANDING_SYNCING, "agent", "is at work on the node");
+}
+
 static void note_agent(const struct decision *d, struct share *share, bool spec_is_written)
 {
 	const json_t *problems = json_at(d->state, "status", "problems");
 	const char *sync = json_str_or(json_at(d->state, "status", "syncStatus"), "");
 	const char *error = json_str_or(json_at(d->state, "status", "lastSyncError"), "");
+	bool is_named = json_array_size(problems) > 0;
 
 	if (!spec_is_written)
 		share_note(share, STANDING_SPEC_PENDING, "agent", "its NodeState is being written");
 	else if (status_is_old(d->state))
 		share_note(share, STANDING_SYNCING, "agent", "has not seen the new NodeState yet");
-	else if (str_eq(sync, "Failed") && json_array_size(problems) == 0)
+	else if (str_eq(sync, "Failed") && !is_named)
 		share_note(share, STANDING_SYNC_FAILED, "agent",
 			   "syncStatus Failed%s%s; look at the agent's log there",
 			   *error ? ": " : "", error);
-	else if (note_problems(d, share, problems))
-		return;
-	else if (!str_eq(sync, "Succeeded") && !str_eq(sync, "Failed"))
+	else if (is_named && !note_problems(d, share, problems))
+		note_others_problems(d, share, problems);
+	else if (!is_named && !str_eq(sync, "Succeeded"))
 		share_note(share, STANDING_SYNCING, "agent", "syncStatus is %s%s%s",
 			   *sync ? sync : "not reported", *error ? ", last error: " : "", error);
-	else
+	else if (!is_named)
 		note_done(d, share);
 }
 

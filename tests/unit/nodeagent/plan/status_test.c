@@ -122,6 +122,23 @@ static void lists_each_problem_with_the_nic_that_it_is_about(void **state)
 	assert_null(json_at(well, "problems"));
 }
 
+static void many_held_vfs_of_one_nic_leave_room_for_the_others(void **state)
+{
+	json_t *blocked = json_array();
+	json_auto_t *plan = json_pack("{s:o}", "blocked", blocked);
+
+	for (int i = 0; i < 65; i++)
+		json_array_append_new(blocked, json_pack("{s:s, s:s, s:s}", "pf",
+							 i < 64 ? "0000:3b:00.0" : "0000:5e:00.0",
+							 "reason", "VfInUse", "message", "held"));
+	json_auto_t *status =
+		status_compose(&(struct status_input){.generation = 7, .plan = plan, .now = NOW});
+	const json_t *problems = json_at(status, "problems");
+
+	assert_int_equal(json_array_size(problems), 32);
+	assert_non_null(json_find(problems, "pciAddress", "0000:5e:00.0"));
+}
+
 static void says_what_is_wrong_with_a_configuration_without_failing(void **state)
 {
 	json_auto_t *plan = yaml("{" NOTHING "}");
@@ -340,6 +357,7 @@ int main(void)
 		cmocka_unit_test(what_the_next_boot_changes_is_no_fault),
 		cmocka_unit_test(says_in_each_situation_what_is_the_case),
 		cmocka_unit_test(lists_each_problem_with_the_nic_that_it_is_about),
+		cmocka_unit_test(many_held_vfs_of_one_nic_leave_room_for_the_others),
 		cmocka_unit_test(says_what_is_wrong_with_a_configuration_without_failing),
 		cmocka_unit_test(shows_what_is_gone_for_a_moment_as_it_was),
 		cmocka_unit_test(shows_what_was_observed_without_what_is_ours),

@@ -733,6 +733,53 @@ static void a_policy_answers_for_its_own_nics(void **state)
 	assert_why(world, "lab/b", "SyncFailed", "p1: busy\nagent: next boot");
 }
 
+#define P0_IS_HELD                                                                                 \
+	"[{type: Blocked, pciAddress: '0000:19:00.0', reason: VfInUse, message: 'VF 0000:19:00.2 " \
+	"is held by lab/vf1'}]"
+
+/* p0 waits for a pod, and there is nothing left to do at p1. */
+static void a_pod_on_another_nic_holds_no_policy_up(void **state)
+{
+	json_auto_t *world = world_new(), *spec = NULL;
+	json_t *status = json_at(state_of(world), "status");
+
+	add_policy(world, "a", "{nicSelector: {pfNames: [p0]}, numVfs: 4}");
+	add_policy(world, "b", "{nicSelector: {pfNames: [p1]}, numVfs: 4}");
+	spec = spec_of(world);
+	json_object_set(state_of(world), "spec", spec);
+	json_put_int(status, "observedGeneration", 3);
+	json_put_str(status, "syncStatus", "InProgress");
+	json_put(status, "problems", yaml(P0_IS_HELD));
+	json_put(status, "conditions", yaml("[{type: Progressing, status: 'False'}]"));
+	assert_why(world, "lab/a", "Blocked", "p0: VF 0000:19:00.2 is held by lab/vf1");
+	assert_why(world, "lab/b", "VfsMissing", "agent: 0 of 4 VFs are there");
+
+	json_put_int(json_array_get(json_at(status, "interfaces"), 1), "numVfs", 4);
+	json_auto_t *ready = report_of(world, "lab/b");
+	assert_json(ready,
+		    "{reported: true, matched: true, ready: true, wantedVfs: 4, presentVfs: 4}");
+}
+
+/* Steps are left, and may be p1's: who waits beside them is named. */
+static void a_policy_that_waits_for_the_node_hears_for_whom(void **state)
+{
+	json_auto_t *world = world_new(), *spec = NULL;
+	json_t *status = json_at(state_of(world), "status");
+
+	add_policy(world, "b", "{nicSelector: {pfNames: [p1]}, numVfs: 4}");
+	spec = spec_of(world);
+	json_object_set(state_of(world), "spec", spec);
+	json_put_int(status, "observedGeneration", 3);
+	json_put_str(status, "syncStatus", "InProgress");
+	json_put(status, "conditions", yaml("[{type: Progressing, status: 'True'}]"));
+	json_put(status, "problems", yaml(P0_IS_HELD));
+	assert_why(world, "lab/b", "Syncing",
+		   "agent: is at work, and p0 waits: VF 0000:19:00.2 is held by lab/vf1");
+	json_put_str(json_array_get(json_at(status, "problems"), 0), "type", "Degraded");
+	json_put_str(status, "syncStatus", "Failed");
+	assert_why(world, "lab/b", "Syncing", "agent: is at work on the node");
+}
+
 /* An agent that looked and found no NIC has spoken. */
 static void a_node_without_nics_is_no_silent_node(void **state)
 {
@@ -881,6 +928,8 @@ int main(void)
 		cmocka_unit_test(a_node_of_another_system_gets_none),
 		cmocka_unit_test(a_report_follows_the_agent),
 		cmocka_unit_test(a_policy_answers_for_its_own_nics),
+		cmocka_unit_test(a_pod_on_another_nic_holds_no_policy_up),
+		cmocka_unit_test(a_policy_that_waits_for_the_node_hears_for_whom),
 		cmocka_unit_test(a_node_without_nics_is_no_silent_node),
 		cmocka_unit_test(a_node_without_a_match_says_why_for_each_pf),
 		cmocka_unit_test(of_pfs_as_close_one_that_can_have_vfs_is_named_first),

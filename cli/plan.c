@@ -166,7 +166,7 @@ static void add_troubles(json_t *troubles, const char *node, const json_t *repor
 			json_array_append_new(
 				troubles,
 				json_pack("{s:s, s:s, s:s, s:s}", "node", node, "policy", policy,
-					  "reason", reason, "why",
+					  "reason", policy_report_reason(report), "why",
 					  json_str_or(json_at(report, "why"), info->remedy)));
 	}
 }

@@ -48,7 +48,7 @@ static bool add_policies(json_t *chain, const json_t *reports)
 					: info->ready ? LINK_HOLDS
 						      : LINK_WAITS;
 
-		chain_add(chain, "policy", state, reason, "%s: %s", key,
+		chain_add(chain, "policy", state, policy_report_reason(report), "%s: %s", key,
 			  json_str_or(json_at(report, "why"), "applied"));
 	}
 	return json_object_size(reports) > 0;

@@ -205,7 +205,7 @@ static bool say_report(json_t *row, const char *key, const json_t *report)
 	const char *reason = json_str_at(report, "reason");
 	const char *remedy = policy_standing_info(policy_standing_find(reason))->remedy;
 
-	return say(row, reason, "policy %s: %s%s%s", key,
+	return say(row, policy_report_reason(report), "policy %s: %s%s%s", key,
 		   json_str_or(json_at(report, "why"), reason), *remedy ? ": " : "", remedy);
 }
 

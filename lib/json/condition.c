@@ -90,18 +90,25 @@ const json_t *condition_find(const json_t *list, const char *type)
 	return json_find(list, "type", type);
 }
 
-bool condition_is_whole(const json_t *condition)
+bool condition_reason_is_good(const char *reason)
 {
 	static const char letters[] =
 		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+	size_t len = reason ? strspn(reason, letters) : 0;
+
+	return len > 0 && !reason[len] && len <= CONDITION_REASON_MAX &&
+	       !strchr("0123456789", *reason);
+}
+
+bool condition_is_whole(const json_t *condition)
+{
 	const char *reason = json_str_at(condition, "reason");
 	const char *message = json_str_at(condition, "message");
 	const char *time = json_str_at(condition, "lastTransitionTime");
 	int64_t ignored = 0;
 
-	return !str_empty(reason) && strspn(reason, letters) == strlen(reason) && message &&
-	       !strpbrk(message, "\r\n") && json_str_at(condition, "status") && time &&
-	       rfc3339_read(time, &ignored);
+	return condition_reason_is_good(reason) && message && !strpbrk(message, "\r\n") &&
+	       json_str_at(condition, "status") && time && rfc3339_read(time, &ignored);
 }
 
 const char *condition_status_of(const json_t *list, const char *type)

@@ -19,6 +19,8 @@ enum condition_status {
 
 /* Bytes of a message that are kept. */
 #define CONDITION_MESSAGE_MAX 1024
+/* Bytes of a good reason; the API would take 1024. */
+#define CONDITION_REASON_MAX 63
 
 /*
  * Set one condition in `list` (a JSON array being built; borrowed, changed); one of the same type
@@ -35,6 +37,9 @@ void condition_set(json_t *list, const json_t *previous, const char *type,
  * read in a status.
  */
 json_t *condition_message(const char *message);
+
+/* Would the API server take this reason, and would a reader? NULL: false. */
+bool condition_reason_is_good(const char *reason);
 
 /*
  * All that the API asks of a condition is there: status, a CamelCase reason, message,

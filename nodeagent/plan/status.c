@@ -19,7 +19,7 @@
 /* Why a condition is as it is, in the making. */
 struct verdict {
 	enum condition_status status; /* Progressing only */
-	char reason[64];
+	char reason[CONDITION_REASON_MAX + 1];
 	struct strbuf message;
 	size_t told; /* troubles in the message */
 	size_t left; /* more of them */
@@ -36,11 +36,7 @@ static void verdict_done(struct verdict *v)
 /* A reason that the API server would refuse is none. */
 static void take_reason(struct verdict *v, const char *reason)
 {
-	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-				      "0123456789";
-	size_t len = reason ? strspn(reason, letters) : 0;
-
-	if (len == 0 || reason[len] || len >= sizeof(v->reason) || strchr("0123456789", *reason))
+	if (!condition_reason_is_good(reason))
 		reason = "Unspecified";
 	(void)snprintf(v->reason, sizeof(v->reason), "%s", reason);
 }

@@ -50,15 +50,25 @@ static int64_t range_size(struct vf_range range)
 	return (int64_t)range.last - range.first + 1;
 }
 
+/* Make room for a line: the last one goes. */
+static void drop_last_line(struct share *share)
+{
+	const char *last = strrchr(share->why.data, '\n');
+
+	strbuf_cut(&share->why, last ? (size_t)(last - share->why.data) : 0);
+	share->why_lines--;
+}
+
 void share_note(struct share *share, enum policy_standing standing, const char *subject,
 		const char *fmt, ...)
 {
+	bool is_worse = standing > share->standing;
 	auto_strbuf struct strbuf line = {0};
 	va_list ap;
 
-	if (standing > share->standing)
+	if (is_worse)
 		share->standing = standing;
-	if (share->why_lines == share->why_lines_max)
+	if (share->why_lines == share->why_lines_max && !is_worse)
 		return;
 	strbuf_add(&line, subject, str_clip(subject, strlen(subject), NAME_QUOTE_MAX));
 	strbuf_adds(&line, ": ");
@@ -69,10 +79,19 @@ void share_note(struct share *share, enum policy_standing standing, const char *
 	for (size_t i = 0; i < line.len; i++)
 		if (line.data[i] == '\n')
 			line.data[i] = ' ';
+	strbuf_cut(&line, str_clip(line.data, line.len, WHY_LINE_MAX));
 
+	if (share->why_lines == share->why_lines_max)
+		drop_last_line(share);
+	if (is_worse) {
+		const struct strbuf others = share->why;
+
+		share->why = line;
+		line = others;
+	}
 	if (share->why_lines++ > 0)
 		strbuf_addc(&share->why, '\n');
-	strbuf_add(&share->why, line.data, str_clip(line.data, line.len, WHY_LINE_MAX));
+	strbuf_add(&share->why, line.data, line.len);
 }
 
 /* ---- looking at the world -------------------------------------------------------------------- */

@@ -30,7 +30,8 @@ struct share {
 	size_t failing; /* selectors that fail on the PF that comes closest; 0 when it picks one */
 	bool closest_is_plain; /* that one can have no VFs */
 	enum policy_standing standing;
-	struct strbuf why; /* lines "SUBJECT: text" */
+	const char *cause; /* the agent's reason, of STANDING_SYNC_FAILED; NULL: it has none */
+	struct strbuf why; /* lines "SUBJECT: text"; the first one says why it stands so */
 	size_t why_lines, why_lines_max;
 };
 
@@ -109,8 +110,8 @@ bool decision_has_report(const struct decision *d);
 const char *pf_name(const struct pf *pf);
 
 /*
- * Tell a policy: the worst standing and the first lines are kept. `subject` is a PF's name or
- * "agent".
+ * Tell a policy: the worst standing is kept, and of the lines the one that brought it, then the
+ * first ones. `subject` is a PF's name or "agent".
  */
 void share_note(struct share *share, enum policy_standing standing, const char *subject,
 		const char *fmt, ...) __attribute__((format(printf, 4, 5)));

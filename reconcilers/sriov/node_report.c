@@ -62,11 +62,16 @@ static int64_t vfs_there(const struct pf *pf)
 }
 
 /* Tell a policy that asks for more than there can be, or than somebody else has made. */
-static void note_too_many(const struct pf *pf, struct share *share)
+static void note_too_many(const struct decision *d, const struct pf *pf, struct share *share)
 {
+	const json_t *problems = json_at(d->state, "status", "problems");
 	int64_t there = vfs_there(pf);
 	const json_t *total = json_at(pf->seen, "totalvfs");
 
+	/* The agent knows what switches SR-IOV on. */
+	if (json_is_integer(total) && json_integer_value(total) == 0 &&
+	    json_find(problems, "pciAddress", json_str_at(pf->seen, "pciAddress")))
+		return;
 	if (json_is_integer(total) && share->policy.num_vfs > json_integer_value(total))
 		share_note(share, STANDING_TOO_MANY_VFS, pf_name(pf),
 			   "numVfs %d, the device has at most %lld", share->policy.num_vfs,
@@ -79,7 +84,7 @@ static void note_too_many(const struct pf *pf, struct share *share)
 }
 
 /* Count VFs that are there. */
-static void count_vfs(struct pf *pf)
+static void count_vfs(const struct decision *d, struct pf *pf)
 {
 	int64_t there = vfs_there(pf);
 
@@ -92,7 +97,7 @@ static void count_vfs(struct pf *pf)
 		if (last >= group->range.first)
 			share->present += last - group->range.first + 1;
 		if (i == 0 || group[-1].share != share)
-			note_too_many(pf, share);
+			note_too_many(d, pf, share);
 	}
 }
 
@@ -183,16 +188,21 @@ static bool note_problems(const struct decision *d, struct share *share, const j
 	size_t i;
 
 	json_array_foreach ((json_t *)problems, i, problem) {
+		const char *reason = json_str_at(problem, "reason");
 		const char *address = json_str_at(problem, "pciAddress");
 		const struct pf *pf = address ? map_get(&d->by_address, address) : NULL;
 
 		if (address && !concerns(d, share, address))
 			continue;
 		found = true;
-		for (size_t k = 0; k < ARRAY_LEN(standings); k++)
-			if (str_eq(json_str_at(problem, "type"), standings[k].type))
-				share_note(share, standings[k].standing, pf ? pf_name(pf) : "agent",
-					   "%s", json_str_or(json_at(problem, "message"), ""));
+		for (size_t k = 0; k < ARRAY_LEN(standings); k++) {
+			if (!str_eq(json_str_at(problem, "type"), standings[k].type))
+				continue;
+			if (standings[k].standing == STANDING_SYNC_FAILED && !share->cause)
+				share->cause = reason;
+			share_note(share, standings[k].standing, pf ? pf_name(pf) : "agent", "%s",
+				   json_str_or(json_at(problem, "message"), ""));
+		}
 	}
 	return found;
 }
@@ -268,6 +278,8 @@ static json_t *report_json(const struct decision *d, const struct share *share)
 	json_put_int(report, "presentVfs", share->present);
 	if (share->standing != STANDING_READY)
 		json_put_str(report, "reason", info->reason);
+	if (share->standing == STANDING_SYNC_FAILED)
+		json_put_str(report, "cause", share->cause);
 	if (share->failing > 0)
 		json_put_int(report, "failing", (int64_t)share->failing);
 	if (share->closest_is_plain)
@@ -282,7 +294,7 @@ json_t *node_reports(struct decision *d, bool spec_is_written, const char *no_ag
 	json_t *reports = json_object();
 
 	for (size_t i = 0; i < d->touched_len; i++)
-		count_vfs(d->touched[i]);
+		count_vfs(d, d->touched[i]);
 	note_mixed_resources(d);
 	for (size_t i = 0; i < d->shares_len; i++) {
 		note_progress(d, &d->shares[i], spec_is_written, no_agent);

@@ -4,6 +4,8 @@
 #include "reconcilers/sriov/policy_report.h"
 
 #include "lib/base/str.h"
+#include "lib/json/condition.h"
+#include "lib/json/json.h"
 
 static const struct policy_standing_info standings[] = {
 	[STANDING_READY] = {.reason = "Ready", .ready = true, .remedy = ""},
@@ -41,6 +43,7 @@ static const struct policy_standing_info standings[] = {
 	[STANDING_VFS_MISSING] = {.reason = "VfsMissing",
 				  .degraded = true,
 				  .remedy = "look at the agent's log there"},
+	[STANDING_SYNC_FAILED] = {.reason = "SyncFailed", .degraded = true, .remedy = ""},
 	[STANDING_NO_AGENT] = {.reason = "NoAgent", .degraded = true, .remedy = ""},
 	[STANDING_PF_HELD] = {.reason = "PfHeld",
 			      .degraded = true,
@@ -59,12 +62,18 @@ static const struct policy_standing_info standings[] = {
 				     .degraded = true,
 				     .remedy = "give one of them another resourceName, or create "
 					       "both in one namespace"},
-	[STANDING_SYNC_FAILED] = {.reason = "SyncFailed", .degraded = true, .remedy = ""},
 };
 
 const struct policy_standing_info *policy_standing_info(enum policy_standing standing)
 {
 	return &standings[standing];
+}
+
+const char *policy_report_reason(const json_t *report)
+{
+	const char *cause = json_str_at(report, "cause");
+
+	return condition_reason_is_good(cause) ? cause : json_str_at(report, "reason");
 }
 
 enum policy_standing policy_standing_find(const char *reason)

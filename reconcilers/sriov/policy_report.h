@@ -13,6 +13,7 @@
  *                              closest
  *	  "plain": true,	that one can have no VFs
  *	  "reason": string,	the worst standing below; absent when ready and well
+ *	  "cause": string,	of SyncFailed: the agent's own reason; absent when it has none
  *	  "why": string }	lines "SUBJECT: text", SUBJECT a PF's name or "agent"; absent when
  *                              there is nothing to say
  *
@@ -22,6 +23,7 @@
 #ifndef ORBWEAVER_RECONCILERS_SRIOV_POLICY_REPORT_H
 #define ORBWEAVER_RECONCILERS_SRIOV_POLICY_REPORT_H
 
+#include <jansson.h>
 #include <stdbool.h>
 
 #define POLICY_WHY_LINES 4
@@ -40,13 +42,13 @@ enum policy_standing {
 	STANDING_BLOCKED,        /* the agent waits for a pod to end */
 	STANDING_REBOOT,         /* the rest takes effect at the next boot */
 	STANDING_VFS_MISSING,    /* the agent is done, but VFs are not there */
+	STANDING_SYNC_FAILED,    /* the agent gave up; what follows says better why */
 	STANDING_NO_AGENT,       /* nobody reports, or does anything */
 	STANDING_PF_HELD,        /* the PF stays as it is until another policy is mended */
 	STANDING_TOO_MANY_VFS,   /* more than the device can have */
 	STANDING_EXTERNAL_VFS,   /* more than were made by hand on an externally managed PF */
 	STANDING_OVERRULED,      /* VFs it asks for are a stronger policy's */
 	STANDING_RESOURCE_TAKEN, /* its resource is filled by a policy of another namespace */
-	STANDING_SYNC_FAILED,    /* the agent gave up */
 };
 
 struct policy_standing_info {
@@ -58,6 +60,9 @@ struct policy_standing_info {
 };
 
 const struct policy_standing_info *policy_standing_info(enum policy_standing standing);
+
+/* The word for a report, as precise as it is known; NULL when all is well. Borrowed. */
+const char *policy_report_reason(const json_t *report);
 
 /* The standing of that reason; STANDING_READY for NULL and reasons that nobody reports. */
 enum policy_standing policy_standing_find(const char *reason);

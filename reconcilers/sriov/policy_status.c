@@ -21,6 +21,7 @@ struct voice {
 	const char *node;
 	const char *why;
 	enum policy_standing standing;
+	const char *reason;
 	int64_t failing; /* selectors; of a node without a PF to match */
 	bool plain;      /* the PF that comes closest can have no VFs */
 };
@@ -104,6 +105,7 @@ static void tally_reports(struct tally *t, const json_t *reports)
 			.node = node,
 			.why = why,
 			.standing = policy_standing_find(json_str_at(report, "reason")),
+			.reason = policy_report_reason(report),
 			.failing = count_at(report, "failing"),
 			.plain = json_is_true(json_object_get(report, "plain")),
 		};
@@ -158,7 +160,7 @@ static void say_voice(struct verdict *v, const struct voice *voice)
 {
 	const struct policy_standing_info *info = policy_standing_info(voice->standing);
 
-	v->reason = info->reason;
+	v->reason = voice->reason;
 	add_first_line(&v->message, voice);
 	if (!str_empty(info->remedy))
 		strbuf_addf(&v->message, "; %s", info->remedy);

@@ -835,6 +835,72 @@ static void a_device_cannot_have_more_vfs_than_it_says(void **state)
 		   "agent: its NodeState is being written");
 }
 
+/* What the agent says ten seconds later, in its words and with its word, is under it. */
+static void the_most_precise_reason_stays(void **state)
+{
+	json_auto_t *world = world_new(), *spec = NULL, *report = NULL;
+	json_t *status = json_at(state_of(world), "status");
+
+	add_policy(world, "a", "{nicSelector: {pfNames: [p0]}, numVfs: 17}");
+	add_policy(world, "b", "{nicSelector: {pfNames: [p1]}, numVfs: 4}");
+	spec = spec_of(world);
+	json_object_set(state_of(world), "spec", spec);
+	json_put_int(status, "observedGeneration", 3);
+	json_put_str(status, "syncStatus", "Failed");
+	json_put(status, "problems",
+		 yaml("[{type: Degraded, pciAddress: '0000:19:00.0', reason: VfCountOutOfRange, "
+		      "message: 'it can have 16'}, {type: Blocked, pciAddress: '0000:19:00.1', "
+		      "reason: VfInUse, message: held}, {type: Degraded, pciAddress: "
+		      "'0000:19:00.1', reason: VfCountRefused, message: no memory}]"));
+	assert_why(world, "lab/a", "TooManyVfs",
+		   "p0: numVfs 17, the device has at most 16\np0: it can have 16");
+	assert_why(world, "lab/b", "SyncFailed", "p1: no memory\np1: held");
+	report = report_of(world, "lab/b");
+	assert_string_equal(json_str_at(report, "cause"), "VfCountRefused");
+}
+
+/* The agent has the command that switches it on. */
+static void a_device_without_sriov_is_left_to_the_agent(void **state)
+{
+	json_auto_t *world = world_new(), *spec = NULL, *report = NULL;
+	json_t *status = json_at(state_of(world), "status");
+
+	set_pf(world, 0, "{totalvfs: 0}");
+	add_policy(world, "a", "{nicSelector: {pfNames: [p0]}, numVfs: 4}");
+	spec = spec_of(world);
+	json_object_set(state_of(world), "spec", spec);
+	json_put_int(status, "observedGeneration", 3);
+	assert_why(world, "lab/a", "TooManyVfs", "p0: numVfs 4, the device has at most 0");
+	json_put(status, "problems",
+		 yaml("[{type: Degraded, pciAddress: '0000:19:00.0', reason: NoSriov, message: "
+		      "switched off}]"));
+	assert_why(world, "lab/a", "SyncFailed", "p0: switched off");
+	report = report_of(world, "lab/a");
+	assert_string_equal(json_str_at(report, "cause"), "NoSriov");
+}
+
+/* Of more lines than are kept the one that the reason is about is the first. */
+static void the_line_that_the_reason_is_about_comes_first(void **state)
+{
+	json_auto_t *world = world_new(), *report = NULL, *spec = NULL, *problems = json_array();
+	json_t *status = json_at(state_of(world), "status");
+
+	add_policy(world, "a", "{nicSelector: {pfNames: [p0]}, numVfs: 4}");
+	spec = spec_of(world);
+	json_object_set(state_of(world), "spec", spec);
+	json_put_int(status, "observedGeneration", 3);
+	for (int i = 0; i < 6; i++)
+		json_array_append_new(problems,
+				      json_pack("{s:s, s:s, s:s, s:s}", "type",
+						i < 5 ? "Blocked" : "Degraded", "pciAddress",
+						"0000:19:00.0", "reason", "NoDriver", "message",
+						i < 5 ? "held" : "no driver"));
+	json_object_set(status, "problems", problems);
+	report = report_of(world, "lab/a");
+	assert_string_equal(json_str_at(report, "why"),
+			    "p0: no driver\np0: held\np0: held\np0: held");
+}
+
 static void numbers_of_an_agent_may_be_any(void **state)
 {
 	static const char *const numbers[] = {"-9223372036854775808", "-1", "9223372036854775807",
@@ -934,6 +1000,9 @@ int main(void)
 		cmocka_unit_test(a_node_without_a_match_says_why_for_each_pf),
 		cmocka_unit_test(of_pfs_as_close_one_that_can_have_vfs_is_named_first),
 		cmocka_unit_test(a_device_cannot_have_more_vfs_than_it_says),
+		cmocka_unit_test(the_most_precise_reason_stays),
+		cmocka_unit_test(a_device_without_sriov_is_left_to_the_agent),
+		cmocka_unit_test(the_line_that_the_reason_is_about_comes_first),
 		cmocka_unit_test(numbers_of_an_agent_may_be_any),
 	};
 

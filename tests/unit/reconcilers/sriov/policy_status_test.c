@@ -162,6 +162,21 @@ static void waiting_is_not_called_failing(void **state)
 	}
 }
 
+static void says_the_agents_own_reason(void **state)
+{
+	json_auto_t *world = world_with(
+		"{w1: {reported: true, matched: true, ready: false, wantedVfs: 4, presentVfs: 0, "
+		"reason: SyncFailed, cause: VfCountRefused, why: 'ens1: no memory'}, "
+		"w2: {reported: true, matched: true, ready: false, wantedVfs: 4, presentVfs: 0, "
+		"reason: SyncFailed, cause: 'not a word', why: 'ens1: ?'}}");
+	json_auto_t *status = status_of(world);
+
+	assert_condition(status, "Degraded", "True", "VfCountRefused", "node w1 ens1: no memory");
+	json_object_del(json_at(world, KIND_POLICY_REPORT), "w1");
+	json_auto_t *other = status_of(world);
+	assert_condition(other, "Degraded", "True", "SyncFailed", "node w2 ens1: ?");
+}
+
 static void says_who_is_still_at_work(void **state)
 {
 	json_auto_t *world = world_with("{w2: " SYNCING ", w1: " READY "}");
@@ -341,6 +356,7 @@ int main(void)
 		cmocka_unit_test(the_candidate_that_comes_closest_is_in_the_headline),
 		cmocka_unit_test(of_candidates_as_close_one_that_can_have_vfs_is_in_the_headline),
 		cmocka_unit_test(waiting_is_not_called_failing),
+		cmocka_unit_test(says_the_agents_own_reason),
 		cmocka_unit_test(says_who_is_still_at_work),
 		cmocka_unit_test(says_the_first_selector_that_failed_when_nothing_matches),
 		cmocka_unit_test(says_which_labels_no_node_has),

@@ -298,7 +298,7 @@ extern const char reasons_page[] __attribute__((visibility("hidden")));
 /* The entry of a reason behind its name, in one line; NULL: there is none. Returns new. */
 static char *reason_entry(const char *reason)
 {
-	auto_free char *head = str_printf("\n- `%.64s`: ", reason);
+	auto_free char *head = str_printf("\n- `%.64s`", reason);
 	const char *entry = strstr(reasons_page, head), *end;
 	auto_strbuf struct strbuf text = {0};
 
@@ -320,12 +320,29 @@ static char *reason_entry(const char *reason)
 	return strbuf_take(&text);
 }
 
+/* "(fault, warns)" in front of an entry, as docs/conditions.md has it. */
+static void add_standing(struct strbuf *out, const char *entry)
+{
+	static const struct {
+		const char *sort, *text;
+	} sorts[] = {
+		{"well", "Ready is True with it"},
+		{"waits", "Ready is False with it until it passes; not Degraded"},
+		{"fault", "Ready is False with it and Degraded True, until somebody acts"},
+		{"warns", "Degraded is True with it, whatever Ready is"},
+	};
+
+	for (size_t i = 0; *entry == ' ' && i < ARRAY_LEN(sorts); i++)
+		if (memmem(entry, strcspn(entry, ")"), sorts[i].sort, strlen(sorts[i].sort)))
+			strbuf_addf(out, "stands:  %s.\n", sorts[i].text);
+}
+
 int explain_reason(const struct cli *cli, struct strbuf *out, enum cli_status *ret_status,
 		   struct err *err)
 {
-	static const char mark[] = " **";
+	static const char colon[] = ": ", mark[] = " **";
 	auto_free char *entry = reason_entry(cli->args[0]);
-	char *affects, *remedy;
+	char *means, *affects, *remedy;
 
 	if (!entry)
 		return err_set(err, ERR_INVALID, "ReasonUnknown",
@@ -333,17 +350,20 @@ int explain_reason(const struct cli *cli, struct strbuf *out, enum cli_status *r
 			       "conditions and events have them",
 			       cli->args[0]);
 	/* hack/reasons: what it affects stands in bold between what it means and what to do. */
-	affects = strstr(entry, mark);
+	means = strstr(entry, colon);
+	affects = means ? strstr(means, mark) : NULL;
 	remedy = affects ? strstr(affects + strlen(mark), "** ") : NULL;
 	if (!remedy)
 		return err_set(err, ERR_BUG, "BadFile", "%s: its entry lacks a part", cli->args[0]);
+	means += strlen(colon);
 	strbuf_addf(out,
 		    "%s\n"
 		    "means:   %.*s\n"
 		    "affects: %.*s\n"
 		    "to do:   %s\n",
-		    cli->args[0], (int)(affects - entry), entry,
+		    cli->args[0], (int)(affects - means), means,
 		    (int)(remedy - affects - (ptrdiff_t)strlen(mark)), affects + strlen(mark),
 		    remedy + strlen("** "));
+	add_standing(out, entry);
 	return 0;
 }

@@ -124,14 +124,17 @@ static void add_ready(json_t *chain, const json_t *object, const char *link)
 {
 	const json_t *conditions = json_at(object, "status", "conditions");
 	const json_t *degraded = json_find(conditions, "type", "Degraded");
+	const json_t *ready = json_find(conditions, "type", "Ready");
 
-	if (!json_find(conditions, "type", "Ready")) {
+	if (!ready) {
 		chain_add(chain, link, LINK_BROKEN, NULL,
 			  "the operator has said nothing about it: look whether the operator runs");
 		return;
 	}
 	chain_add_condition(chain, link, object, "Ready");
-	if (str_eq(json_str_at(degraded, "status"), "True"))
+	/* What is not ready mostly is Degraded for the same reason. */
+	if (str_eq(json_str_at(degraded, "status"), "True") &&
+	    !str_eq(json_str_at(degraded, "message"), json_str_at(ready, "message")))
 		chain_add(chain, link, LINK_BROKEN, json_str_at(degraded, "reason"), "%s",
 			  json_str_or(json_at(degraded, "message"), ""));
 }

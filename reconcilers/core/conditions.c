@@ -1,9 +1,33 @@
 /*
- * Events for conditions that changed.
+ * Ready and Degraded of an object, and events for conditions that changed.
  */
 #include "reconcilers/core/conditions.h"
 
+#include "lib/base/str.h"
 #include "lib/json/json.h"
+
+void conditions_judge(json_t *list, const json_t *previous, const struct judgement *judgement,
+		      int64_t generation, const char *now)
+{
+	bool warns = judgement->warnings && judgement->warnings->total > 0;
+	bool fails = judgement->ready == CONDITION_FALSE && !judgement->waits;
+	auto_free char *text = warns ? problems_text(judgement->warnings) : NULL;
+	auto_strbuf struct strbuf message = {0};
+
+	condition_set(list, previous, "Ready", judgement->ready, judgement->reason,
+		      judgement->message, generation, now);
+	if (fails)
+		strbuf_adds(&message, judgement->message);
+	if (warns)
+		strbuf_addf(&message, "%s%s", fails ? "; " : "", text);
+	if (fails || warns)
+		condition_set(list, previous, "Degraded", CONDITION_TRUE,
+			      fails ? judgement->reason : problems_reason(judgement->warnings),
+			      strbuf_str(&message), generation, now);
+	else
+		condition_set(list, previous, "Degraded", CONDITION_FALSE, "AsExpected",
+			      "nothing is wrong", generation, now);
+}
 
 static bool is_wrong(const char *type, const char *status)
 {

@@ -7,6 +7,23 @@
 
 #include "lib/json/condition.h"
 #include "reconcilers/core/plan.h"
+#include "reconcilers/core/problems.h"
+
+/* What is said of an object. All borrowed. */
+struct judgement {
+	enum condition_status ready;
+	bool waits; /* not ready, and it goes on without anybody's hand */
+	const char *reason;
+	const char *message;
+	const struct problems *warnings; /* what is wrong besides; NULL: nothing */
+};
+
+/*
+ * Set Ready and Degraded in a list that is being built: the one place that has the rule of
+ * docs/conditions.md. What is not ready and does not wait is Degraded, with the same reason.
+ */
+void conditions_judge(json_t *list, const json_t *previous, const struct judgement *judgement,
+		      int64_t generation, const char *now);
 
 /*
  * Append an event for each condition whose status or reason differs from `previous`, with reason

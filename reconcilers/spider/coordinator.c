@@ -274,22 +274,25 @@ static void plan_coordinator_status(const json_t *world, const char *key, const 
 	const char *now = world_env(world, "now");
 	int64_t generation = json_generation(object);
 	bool is_ready = problems->total == 0;
-	bool has_services = json_array_size(services) > 0;
+	auto_problems struct problems warnings = {0};
 	auto_free char *text = problems_text(problems);
 	json_t *conditions = json_array();
 	json_t *status = json_object();
 
-	condition_set(conditions, previous, "Ready", is_ready ? CONDITION_TRUE : CONDITION_FALSE,
-		      is_ready ? "Synced" : problems_reason(problems),
-		      is_ready ? "pods get the networks of this cluster" : text, generation, now);
-	condition_set(conditions, previous, "Degraded",
-		      has_services ? CONDITION_FALSE : CONDITION_TRUE,
-		      has_services ? "AsExpected" : "NoServiceCIDR",
-		      has_services ? "nothing is wrong"
-				   : "no network of services is to be found (ServiceCIDR objects, "
-				     "kubeadm-config, kube-controller-manager): list it in "
-				     "spec.hijackCIDR",
-		      generation, now);
+	if (json_array_size(services) == 0)
+		problem_add(&warnings, "NoServiceCIDR", "status.serviceCIDR",
+			    "no network of services is to be found (ServiceCIDR objects, "
+			    "kubeadm-config, kube-controller-manager): list it in "
+			    "spec.hijackCIDR");
+	conditions_judge(
+		conditions, previous,
+		&(struct judgement){
+			.ready = is_ready ? CONDITION_TRUE : CONDITION_FALSE,
+			.reason = is_ready ? "Synced" : problems_reason(problems),
+			.message = is_ready ? "pods get the networks of this cluster" : text,
+			.warnings = &warnings,
+		},
+		generation, now);
 	conditions_tell(plan, KIND_COORDINATOR, key, previous, conditions);
 	json_put_str(status, "phase", is_ready ? "Synced" : "NotReady");
 	json_put_str(status, "reason", text);

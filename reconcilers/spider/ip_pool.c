@@ -72,11 +72,6 @@ static void warn_of_lost_addresses(const struct allocation *allocation, const st
 
 	if (pool->subnet.family == 0)
 		return; /* no readable subnet: that is trouble enough */
-	if (allocation->is_unreadable) {
-		problem_add(warnings, "BadAllocationRecord", "status.allocatedIPs",
-			    "is not a JSON object: which addresses are in use is unknown");
-		return;
-	}
 	json_each (allocation->records, address, record) {
 		ip_number number;
 
@@ -241,16 +236,26 @@ static struct verdict judge(const json_t *pool, int64_t total, int64_t reserved,
 	} else if (problems->total) {
 		v.reason = problems_reason(problems);
 		v.message = problems_text(problems);
+	} else if (allocation->is_unreadable) {
+		v.reason = "BadAllocationRecord";
+		v.message = str_dup("status.allocatedIPs: is not a JSON object: which addresses "
+				    "are in use is unknown, so none is given out");
 	} else if (json_is_true(json_at(pool, "spec", "disable"))) {
 		v.status = CONDITION_TRUE;
 		v.reason = "Disabled";
 		v.message = str_printf("%s addresses, given to no new pod: spec.disable is true",
 				       total_text);
 	} else if (total == 0) {
-		/* A good object all the same: addresses may come later. Degraded says it loudly. */
-		v.status = CONDITION_TRUE;
 		v.reason = "NoAddresses";
-		v.message = str_dup("has no addresses to give");
+		v.message = str_dup(json_array_size(json_at(pool, "spec", "ips"))
+					    ? "spec.excludeIPs takes all of spec.ips, no pod can "
+					      "get an address: exclude less"
+					    : "spec.ips: empty, no pod can get an address: add "
+					      "addresses or ranges of spec.subnet");
+	} else if (reserved == total) {
+		v.reason = "AllReserved";
+		v.message = str_dup("spec.ips: SpiderReservedIPs keep back all addresses: no pod "
+				    "can get one");
 	} else {
 		v.status = CONDITION_TRUE;
 		v.reason = "Usable";
@@ -273,17 +278,13 @@ static void plan_conditions(const json_t *world, const char *key, const json_t *
 	json_t *repaired = json_find(previous, "type", IP_POOL_REPAIRED);
 	json_t *list = json_array();
 
-	condition_set(list, previous, "Ready", ready->status, ready->reason, ready->message,
-		      generation, now);
-	if (warnings->total) {
-		auto_free char *text = problems_text(warnings);
-
-		condition_set(list, previous, "Degraded", CONDITION_TRUE, problems_reason(warnings),
-			      text, generation, now);
-	} else {
-		condition_set(list, previous, "Degraded", CONDITION_FALSE, "AsExpected",
-			      "nothing is wrong", generation, now);
-	}
+	conditions_judge(list, previous,
+			 &(struct judgement){.ready = ready->status,
+					     .waits = str_eq(ready->reason, "Terminating"),
+					     .reason = ready->reason,
+					     .message = ready->message,
+					     .warnings = warnings},
+			 generation, now);
 	if (repaired)
 		json_array_append(list, repaired);
 	json_put(status, "conditions", list);
@@ -312,17 +313,6 @@ static void plan_pool_status(const json_t *world, const char *key, const json_t 
 	if (!problems.total)
 		ip_pool_warn(pool, &warnings);
 	warn_of_lost_addresses(allocation, addresses, &warnings);
-	if (total == 0 && !problems.total)
-		problem_add(
-			&warnings, "NoAddresses", "spec.ips",
-			json_array_size(json_at(pool, "spec", "ips"))
-				? "spec.excludeIPs takes all of it, no pod can get an address: "
-				  "exclude less"
-				: "empty, no pod can get an address: add addresses or ranges of "
-				  "spec.subnet");
-	if (total > 0 && reserved == total)
-		problem_add(&warnings, "AllReserved", "spec.ips",
-			    "SpiderReservedIPs keep back all addresses: no pod can get one");
 	warn_of_conflicts(&conflicts, &warnings);
 	ready = judge(pool, total, reserved, allocation, &problems);
 

@@ -161,13 +161,6 @@ static void plan_labels(const json_t *smc, const char *key, const json_t *nad, s
 		json_decref(metadata);
 }
 
-struct verdict {
-	enum condition_status status;
-	const char *reason;
-	char *message;
-	const char *nad_key; /* for pods to name; NULL: there is none */
-};
-
 /*
  * The condition of pods without injection is inject_check.c's; kept if it is one that the schema
  * lets pass again.
@@ -180,8 +173,9 @@ static void keep_condition(json_t *conditions, const json_t *previous, const cha
 		json_array_append(conditions, (json_t *)condition);
 }
 
+/* nad_key: for pods to name; NULL: there is none. */
 static void plan_smc_status(const json_t *world, const json_t *smc, const char *key,
-			    const struct verdict *ready, const struct problems *warnings,
+			    const struct judgement *judgement, const char *nad_key,
 			    struct plan *plan)
 {
 	const json_t *previous = json_at(smc, "status", "conditions");
@@ -189,18 +183,12 @@ static void plan_smc_status(const json_t *world, const json_t *smc, const char *
 	int64_t generation = json_generation(smc);
 	json_t *conditions = json_array();
 	json_t *status = json_object();
-	auto_free char *text = problems_text(warnings);
 
-	condition_set(conditions, previous, "Ready", ready->status, ready->reason, ready->message,
-		      generation, now);
-	condition_set(conditions, previous, "Degraded",
-		      warnings->total ? CONDITION_TRUE : CONDITION_FALSE,
-		      warnings->total ? problems_reason(warnings) : "AsExpected",
-		      warnings->total ? text : "nothing is wrong", generation, now);
+	conditions_judge(conditions, previous, judgement, generation, now);
 	keep_condition(conditions, previous, INJECTED_CONDITION);
 	conditions_tell(plan, KIND_MULTUS_CONFIG, key, previous, conditions);
 	json_put_int(status, "observedGeneration", generation);
-	json_put_str(status, "networkAttachmentDefinition", ready->nad_key);
+	json_put_str(status, "networkAttachmentDefinition", nad_key);
 	json_put(status, "conditions", conditions);
 	plan_status(plan, KIND_MULTUS_CONFIG, key, status);
 }
@@ -225,16 +213,15 @@ static const char *find_last_good(const json_t *world, const char *key, const ch
 static void plan_refusal(const json_t *world, const json_t *smc, const char *key,
 			 const char *nad_key, const struct problems *problems, struct plan *plan)
 {
-	auto_problems struct problems none = {0};
 	auto_free char *message = problems_text(problems);
-	struct verdict ready = {
-		.status = CONDITION_FALSE,
+	struct judgement judgement = {
+		.ready = CONDITION_FALSE,
+		.waits = str_eq(problems_reason(problems), "NadTerminating"),
 		.reason = problems_reason(problems),
 		.message = message,
-		.nad_key = find_last_good(world, key, nad_key),
 	};
 
-	plan_smc_status(world, smc, key, &ready, &none, plan);
+	plan_smc_status(world, smc, key, &judgement, find_last_good(world, key, nad_key), plan);
 }
 
 static void find_missing(const json_t *world, const json_t *smc, struct problems *warnings,
@@ -261,11 +248,16 @@ static void plan_ready(const json_t *world, const json_t *smc, const char *key, 
 		str_printf("NetworkAttachmentDefinition %s is in place, pods ask for it with the "
 			   "annotation k8s.v1.cni.cncf.io/networks: %s",
 			   nad_key, nad_key);
-	struct verdict ready = {CONDITION_TRUE, "Rendered", message, nad_key};
+	struct judgement judgement = {
+		.ready = CONDITION_TRUE,
+		.reason = "Rendered",
+		.message = message,
+		.warnings = &warnings,
+	};
 
 	multus_config_warn(smc, &warnings);
 	find_missing(world, smc, &warnings, plan);
-	plan_smc_status(world, smc, key, &ready, &warnings, plan);
+	plan_smc_status(world, smc, key, &judgement, nad_key, plan);
 }
 
 static void tell_of_adoption(const char *key, const char *nad_key, const json_t *nad,

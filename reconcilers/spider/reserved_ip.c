@@ -68,16 +68,14 @@ void reserved_ip_check(const json_t *object, struct problems *problems)
 }
 
 static void plan_reserved_status(const json_t *world, const char *key, const json_t *object,
-				 enum condition_status ready, const char *reason,
-				 const char *message, struct plan *plan)
+				 const struct judgement *judgement, struct plan *plan)
 {
 	const json_t *previous = json_at(object, "status", "conditions");
 	int64_t generation = json_generation(object);
 	json_t *conditions = json_array();
 	json_t *status = json_object();
 
-	condition_set(conditions, previous, "Ready", ready, reason, message, generation,
-		      world_env(world, "now"));
+	conditions_judge(conditions, previous, judgement, generation, world_env(world, "now"));
 	conditions_tell(plan, KIND_RESERVED_IP, key, previous, conditions);
 	json_put(status, "conditions", conditions);
 	json_put_int(status, "observedGeneration", generation);
@@ -96,14 +94,21 @@ int reserved_ip_reconcile(const json_t *world, const char *key, struct plan *pla
 	reserved_ip_check(object, &problems);
 	if (problems.total) {
 		message = problems_text(&problems);
-		plan_reserved_status(world, key, object, CONDITION_FALSE,
-				     problems_reason(&problems), message, plan);
+		plan_reserved_status(world, key, object,
+				     &(struct judgement){.ready = CONDITION_FALSE,
+							 .reason = problems_reason(&problems),
+							 .message = message},
+				     plan);
 		return 0;
 	}
 	read_ranges(json_at(object, "spec"),
 		    (enum ip_family)reserved_ip_family(json_at(object, "spec")), &set, NULL);
 	message =
 		str_printf("no pool gives out these %lld addresses", (long long)ip_set_count(&set));
-	plan_reserved_status(world, key, object, CONDITION_TRUE, "Reserved", message, plan);
+	plan_reserved_status(world, key, object,
+			     &(struct judgement){.ready = CONDITION_TRUE,
+						 .reason = "Reserved",
+						 .message = message},
+			     plan);
 	return 0;
 }

@@ -5,8 +5,8 @@
 #include "reconcilers/sriov/node_state.h"
 
 #include "lib/base/rfc3339.h"
-#include "lib/json/condition.h"
 #include "lib/json/json.h"
+#include "reconcilers/core/conditions.h"
 #include "reconcilers/core/edit.h"
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/sriov/node_agent.h"
@@ -249,16 +249,17 @@ static void plan_node_state(struct plan *plan, const char *namespace, const char
 static void plan_gone(struct plan *plan, const json_t *world, const char *key, const json_t *state,
 		      const struct node_agent *agent)
 {
-	static const char *const of_agent[] = {"Progressing", "Degraded", "Blocked",
-					       "RebootRequired"};
+	static const char *const of_agent[] = {"Progressing", "Blocked", "RebootRequired"};
 	const json_t *previous = json_at(state, "status", "conditions");
 	json_t *part = json_object();
 	json_t *list = json_is_array(previous) ? json_copy((json_t *)previous) : json_array();
 	auto_free char *message = str_printf(NODE_AGENT_SAID "%s", agent->message);
 	char since[RFC3339_SIZE];
 
-	condition_set(list, previous, "Ready", CONDITION_FALSE, "NoAgent", message,
-		      json_generation(state), world_env(world, "now"));
+	conditions_judge(list, previous,
+			 &(struct judgement){
+				 .ready = CONDITION_FALSE, .reason = "NoAgent", .message = message},
+			 json_generation(state), world_env(world, "now"));
 	for (size_t i = 0; i < ARRAY_LEN(of_agent); i++)
 		if (condition_find(previous, of_agent[i]))
 			condition_set(list, previous, of_agent[i], CONDITION_UNKNOWN, "NoAgent",

@@ -166,6 +166,12 @@ static void say_voice(struct verdict *v, const struct voice *voice)
 		strbuf_addf(&v->message, "; %s", info->remedy);
 }
 
+static void say_text(struct verdict *v, const char *reason, const char *text)
+{
+	v->reason = reason;
+	strbuf_adds(&v->message, text);
+}
+
 static void say_problems(struct verdict *v, const char *key, const struct problems *problems)
 {
 	auto_free char *text = problems_text(problems);
@@ -244,34 +250,45 @@ static void judge_ready(struct verdict *v, const char *key, const json_t *policy
 			    (long long)t->selected, plural(t->selected, "node has", "nodes have"));
 	if (obstacle)
 		say_voice(v, obstacle);
+	else if (t->matched == 0)
+		say_text(v, "NoNicMatches", "correct nicSelector");
 	else
-		v->reason = t->matched ? "NodesNotReady" : "NoNicMatches";
+		say_text(v, "NodesNotReady",
+			 "the others give no reason; wait, and if this lasts, see the "
+			 "SriovNetworkNodeState of each");
 }
 
-static void judge_progressing(struct verdict *v, bool refused, const struct tally *t)
+static void judge_progressing(struct verdict *v, bool refused, const struct tally *t,
+			      const struct verdict *ready)
 {
 	const struct voice *voice = refused ? NULL : find_progressing(t);
 
-	v->is_true = voice;
-	if (voice) {
+	if (voice)
 		say_voice(v, voice);
+	else if (str_eq(ready->reason, "NodesNotReady"))
+		say_text(v, ready->reason, strbuf_str(&ready->message));
+	v->is_true = v->reason;
+	if (v->is_true)
 		return;
-	}
 	v->reason = "NothingToDo";
 	strbuf_adds(&v->message, refused ? "the policy is not applied"
 					 : "there is nothing that passes by itself");
 }
 
 static void judge_degraded(struct verdict *v, const char *key, const struct problems *problems,
-			   const struct tally *t)
+			   const struct tally *t, const struct verdict *ready)
 {
 	const struct voice *voice = find_degraded(t);
+	/* Of a node that is silent nobody knows. */
+	bool is_in_vain = t->matched == 0 && t->reported == t->selected;
 
-	v->is_true = problems->total > 0 || voice;
+	v->is_true = problems->total > 0 || voice || is_in_vain;
 	if (problems->total > 0)
 		say_problems(v, key, problems);
 	else if (voice)
 		say_voice(v, voice);
+	else if (is_in_vain)
+		say_text(v, ready->reason, strbuf_str(&ready->message));
 	else {
 		v->reason = "AsExpected";
 		strbuf_adds(&v->message, "nothing is wrong");
@@ -381,8 +398,8 @@ json_t *policy_status_json(const json_t *world, const char *key, const json_t *r
 		tally_reports(&tally, reports);
 
 	judge_ready(&ready, key, policy, refused, &problems, &tally);
-	judge_progressing(&progressing, refused, &tally);
-	judge_degraded(&degraded, key, &problems, &tally);
+	judge_progressing(&progressing, refused, &tally, &ready);
+	judge_degraded(&degraded, key, &problems, &tally, &ready);
 
 	status = counts_json(policy, &tally);
 	lines = explanation_json(&problems, &tally, lines_max);

@@ -398,21 +398,21 @@ static void plan_pool_status(struct plan *plan, const json_t *world, const char 
 	const char *now = world_env(world, "now");
 	int64_t generation = json_generation(pool);
 	bool good = problems->total == 0;
+	/* For nodes that are there; that there is none does not pass. */
+	bool waits = good && !v.is_ready && crew.nodes > 0;
 
-	condition_set(conditions, previous, "Ready",
-		      good && v.is_ready ? CONDITION_TRUE : CONDITION_FALSE,
-		      good ? v.reason : problems_reason(problems), good ? v.message : message,
-		      generation, now);
-	condition_set(conditions, previous, "Progressing",
-		      good && !v.is_ready && crew.nodes > 0 ? CONDITION_TRUE : CONDITION_FALSE,
-		      good && !v.is_ready && crew.nodes > 0 ? v.reason : "NothingToDo",
-		      good && !v.is_ready && crew.nodes > 0
-			      ? v.message
-			      : "there is nothing that passes by itself",
-		      generation, now);
-	condition_set(conditions, previous, "Degraded", good ? CONDITION_FALSE : CONDITION_TRUE,
-		      good ? "AsExpected" : problems_reason(problems),
-		      good ? "nothing is wrong" : message, generation, now);
+	conditions_judge(conditions, previous,
+			 &(struct judgement){
+				 .ready = good && v.is_ready ? CONDITION_TRUE : CONDITION_FALSE,
+				 .waits = waits,
+				 .reason = good ? v.reason : problems_reason(problems),
+				 .message = good ? v.message : message,
+			 },
+			 generation, now);
+	condition_set(conditions, previous, "Progressing", waits ? CONDITION_TRUE : CONDITION_FALSE,
+		      waits ? v.reason : "NothingToDo",
+		      waits ? v.message : "there is nothing that passes by itself", generation,
+		      now);
 	free(v.message);
 	conditions_tell(plan, KIND_POOL_CONFIG, key, previous, conditions);
 	json_put_int(status, "observedGeneration", generation);

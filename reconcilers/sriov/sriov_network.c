@@ -312,20 +312,14 @@ static bool is_in_place(const json_t *nad, const json_t *wanted)
 /* ---- the status ------------------------------------------------------------------------------ */
 
 static void plan_network_status(struct plan *plan, const struct look *l,
-				enum condition_status ready, const char *reason,
-				const char *message, const struct problems *warnings)
+				const struct judgement *judgement)
 {
 	const json_t *previous = json_at(l->network, "status", "conditions");
 	const char *now = world_env(l->world, "now");
 	json_t *status = json_object(), *conditions = json_array();
 	int64_t generation = json_generation(l->network);
-	auto_free char *text = problems_text(warnings);
 
-	condition_set(conditions, previous, "Ready", ready, reason, message, generation, now);
-	condition_set(conditions, previous, "Degraded",
-		      warnings->total ? CONDITION_TRUE : CONDITION_FALSE,
-		      warnings->total ? problems_reason(warnings) : "AsExpected",
-		      warnings->total ? text : "nothing is wrong", generation, now);
+	conditions_judge(conditions, previous, judgement, generation, now);
 	conditions_tell(plan, l->kind->id, l->key, previous, conditions);
 	json_put_int(status, "observedGeneration", generation);
 	/* What pods can name, be it of an earlier generation. */
@@ -358,9 +352,11 @@ static void plan_not_ready(struct plan *plan, const struct look *l, const struct
 {
 	auto_free char *text = problems_text(problems);
 	auto_free char *message = str_printf("%s %s: %s", l->kind->kind, l->key, text);
-	auto_problems struct problems none = {0};
 
-	plan_network_status(plan, l, CONDITION_FALSE, problems_reason(problems), message, &none);
+	plan_network_status(plan, l,
+			    &(struct judgement){.ready = CONDITION_FALSE,
+						.reason = problems_reason(problems),
+						.message = message});
 }
 
 static void plan_nad(struct plan *plan, const struct look *l, const json_t *config)
@@ -381,7 +377,11 @@ static void plan_nad(struct plan *plan, const struct look *l, const json_t *conf
 	if (!done)
 		return;
 	check_resource(plan, l, &warnings);
-	plan_network_status(plan, l, CONDITION_TRUE, "NetworkReady", message, &warnings);
+	plan_network_status(plan, l,
+			    &(struct judgement){.ready = CONDITION_TRUE,
+						.reason = "NetworkReady",
+						.message = message,
+						.warnings = &warnings});
 }
 
 static void plan_network(struct plan *plan, const struct look *l)

@@ -231,6 +231,7 @@ t_eq "a reason is explained without a cluster: what it means, affects and asks f
 means:   a PodDisruptionBudget refuses the eviction; the message has its name and numbers.
 affects: No pod ends; the change of the node waits.
 to do:   Scale up, or end the pod. It is asked again by itself." "$("$cli" explain reason PdbRefuses)"
+t_ok "and on which conditions it stands" says "Ready is False with it and Degraded True" 0 "$cli" explain reason NoAgent
 t_eq "so is the last one" "to do:   Report it." "$("$cli" explain reason NoClock | tail -n 1)"
 t_ok "a word that is none (ReasonUnknown)" says "is no reason of ours" 2 "$cli" explain reason Nonsense
 

@@ -4,7 +4,7 @@
  * in.json is {"key": …, "world": {…}}; want.json is the array of operations, or {"error": {"class":
  * …, "reason": …}}. For each case this also checks the promises of reconcilers/core/reconcile.h:
  * the world stays as it is, the same world gives the same bytes, and carrying out plans comes to
- * rest.
+ * rest. And that of docs/conditions.md: which reason stands on which condition.
  *
  * GOLDEN=spiderippools in the environment runs the cases of one kind, GOLDEN=spiderippools/exclude
  * one case. UPDATE writes want.json anew for these, for review, and says which reasons are in it;
@@ -34,6 +34,7 @@
 #include "reconcilers/sriov/pool_config.h"
 #include "reconcilers/sriov/sriov_network.h"
 #include "tests/fakes/cluster.h"
+#include "tests/support/reasons.h"
 
 #define GOLDEN_DIR    "tests/golden"
 #define CASE_SIZE_MAX (4 << 20)
@@ -216,6 +217,16 @@ static void compare_with_want(const char *dir, const json_t *got)
 		fail_difference(dir, got_text, want_text);
 }
 
+/* Of the objects that the plan writes. */
+static void check_conditions(const json_t *plan)
+{
+	const json_t *op;
+	size_t i;
+
+	json_array_foreach ((json_t *)plan, i, op)
+		conditions_keep_the_rule(json_at(op, "status", "conditions"));
+}
+
 static void run_case(void **state)
 {
 	const char *dir = *state;
@@ -244,6 +255,7 @@ static void run_case(void **state)
 		write_want(dir, got);
 	else
 		compare_with_want(dir, got);
+	check_conditions(got);
 	if (json_is_array(got))
 		assert_true(cluster_settle(world, key, reconcile));
 }

@@ -13,6 +13,7 @@
 #include "lib/json/json.h"
 #include "nodeagent/model/step.h"
 #include "nodeagent/plan/planner.h"
+#include "tests/support/reasons.h"
 #include "tests/support/yaml.h"
 
 #define P1 "0000:3b:00.0"
@@ -149,8 +150,14 @@ static void has_reasons(const json_t *plan, const char *list, const char *want)
 	json_t *entry;
 	size_t i;
 
-	json_array_foreach (json_at(plan, list), i, entry)
-		strbuf_addf(&text, "%s%s", i ? " " : "", json_str_at(entry, "reason"));
+	json_array_foreach (json_at(plan, list), i, entry) {
+		const char *reason = json_str_at(entry, "reason");
+
+		strbuf_addf(&text, "%s%s", i ? " " : "", reason);
+		/* What a condition says of it (docs/conditions.md): blocked is waiting. */
+		if (!reason_is(reason, str_eq(list, "blocked") ? "waits" : "fault"))
+			fail_msg("%s among %s: docs/reasons.md does not say that", reason, list);
+	}
 	if (!str_eq(strbuf_str(&text), want))
 		fail_msg("%s: got \"%s\", want \"%s\": %s", list, strbuf_str(&text), want,
 			 json_text(plan));

@@ -13,6 +13,7 @@
 #include "lib/json/condition.h"
 #include "lib/json/json.h"
 #include "nodeagent/plan/status.h"
+#include "tests/support/reasons.h"
 #include "tests/support/yaml.h"
 
 #define NOW   "2026-01-31T10:00:00Z"
@@ -20,6 +21,15 @@
 
 static const char *const types[] = {"Ready", "Progressing", "Degraded", "Blocked",
 				    "RebootRequired"};
+
+/* The status, when its conditions are such as may be. */
+static json_t *compose_kept(const struct status_input *input)
+{
+	json_t *status = status_compose(input);
+
+	conditions_keep_the_rule(json_at(status, "conditions"));
+	return status;
+}
 
 /* JSON with ' for "; NULL for NULL. */
 static json_t *compose(const char *plan_text, const char *failures_text, const char *activity,
@@ -31,13 +41,13 @@ static json_t *compose(const char *plan_text, const char *failures_text, const c
 				     "[{'vfID': 0, 'host': {}}], 'host': {'ifindex': 2}}], "
 				     "'rdma': {'netnsMode': 'shared'}, 'problems': []}");
 
-	return status_compose(&(struct status_input){.generation = 7,
-						     .observed = plan ? observed : NULL,
-						     .plan = plan,
-						     .failures = failures,
-						     .activity = activity,
-						     .before = before,
-						     .now = now});
+	return compose_kept(&(struct status_input){.generation = 7,
+						   .observed = plan ? observed : NULL,
+						   .plan = plan,
+						   .failures = failures,
+						   .activity = activity,
+						   .before = before,
+						   .now = now});
 }
 
 #define NOTHING "'steps': [], 'blocked': [], 'problems': [], 'vfs': {'wanted': 4, 'present': 4}"
@@ -114,7 +124,7 @@ static void lists_each_problem_with_the_nic_that_it_is_about(void **state)
 		     "{'type': 'RebootRequired', 'reason': 'RdmaModeNextBoot', 'message': "
 		     "'reboot the node'}]");
 	json_auto_t *status =
-		status_compose(&(struct status_input){.generation = 7, .plan = plan, .now = NOW});
+		compose_kept(&(struct status_input){.generation = 7, .plan = plan, .now = NOW});
 	json_auto_t *well = compose("{" NOTHING "}", NULL, NULL, status, NOW);
 
 	if (!json_same(json_at(status, "problems"), want))
@@ -132,7 +142,7 @@ static void many_held_vfs_of_one_nic_leave_room_for_the_others(void **state)
 							 i < 64 ? "0000:3b:00.0" : "0000:5e:00.0",
 							 "reason", "VfInUse", "message", "held"));
 	json_auto_t *status =
-		status_compose(&(struct status_input){.generation = 7, .plan = plan, .now = NOW});
+		compose_kept(&(struct status_input){.generation = 7, .plan = plan, .now = NOW});
 	const json_t *problems = json_at(status, "problems");
 
 	assert_int_equal(json_array_size(problems), 32);
@@ -143,7 +153,7 @@ static void says_what_is_wrong_with_a_configuration_without_failing(void **state
 {
 	json_auto_t *plan = yaml("{" NOTHING "}");
 	json_auto_t *offers = yaml("[{'reason': 'BadField', 'message': 'rdmaHcaMax: -5'}]");
-	json_auto_t *status = status_compose(&(struct status_input){
+	json_auto_t *status = compose_kept(&(struct status_input){
 		.generation = 7, .plan = plan, .offers = offers, .now = NOW});
 	const json_t *list = json_at(status, "conditions");
 
@@ -166,7 +176,7 @@ static void shows_what_is_gone_for_a_moment_as_it_was(void **state)
 	json_auto_t *want = yaml("[{'pciAddress': '0000:3b:00.0'}, {'pciAddress': '0000:5e:00.0', "
 				 "'numVfs': 1, 'Vfs': [{'vfID': 0}]}, {'pciAddress': "
 				 "'0000:86:00.0'}, {'pciAddress': '0000:af:00.0'}]");
-	json_auto_t *status = status_compose(&(struct status_input){
+	json_auto_t *status = compose_kept(&(struct status_input){
 		.generation = 7, .observed = observed, .plan = plan, .now = NOW});
 	const json_t *degraded = condition_find(json_at(status, "conditions"), "Degraded");
 
@@ -220,8 +230,8 @@ static void lists_what_is_attached_by_interface(void **state)
 				 "  'addresses': ['10.0.0.1/8']}]");
 	json_auto_t *none = yaml("[]");
 	json_auto_t *some =
-		status_compose(&(struct status_input){.attachments = attached, .now = NOW});
-	json_auto_t *unknown = status_compose(&(struct status_input){.before = some, .now = NOW});
+		compose_kept(&(struct status_input){.attachments = attached, .now = NOW});
+	json_auto_t *unknown = compose_kept(&(struct status_input){.before = some, .now = NOW});
 	json_auto_t *gone = status_compose(
 		&(struct status_input){.attachments = none, .before = some, .now = NOW});
 
@@ -257,7 +267,8 @@ static void tells_the_first_troubles_and_counts_the_others(void **state)
 
 	strbuf_adds(&plan, "{'problems': [");
 	for (int i = 0; i < 100; i++)
-		strbuf_addf(&plan, "%s{'pf': 'p%d', 'reason': 'Bad', 'message': \"line\\n%0900d\"}",
+		strbuf_addf(&plan,
+			    "%s{'pf': 'p%d', 'reason': 'NoSriov', 'message': \"line\\n%0900d\"}",
 			    i ? ", " : "", i, 0);
 	strbuf_adds(&plan, "]}");
 	status = compose(strbuf_str(&plan), NULL, NULL, NULL, NOW);

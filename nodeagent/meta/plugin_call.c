@@ -119,6 +119,39 @@ static void put_runtime_config(json_t *stdin_object, const json_t *capabilities)
 		json_object_del(stdin_object, "runtimeConfig");
 }
 
+/*
+ * A result of another version than the delegate's, in that one: plugins read no other. Returns new;
+ * NULL with err as result_read().
+ */
+static json_t *in_version(const json_t *result, const char *version, struct err *err)
+{
+	json_auto_t *read = NULL;
+
+	if (!result_version_is_known(version) || str_eq(json_str_at(result, "cniVersion"), version))
+		return json_incref((json_t *)result);
+	return result_read(result, version, &read, err) < 0 ? NULL : result_write(read, version);
+}
+
+/*
+ * Returns new, or NULL. DEL takes down what it finds when it has none; one that the plugin cannot
+ * read would keep the sandbox for ever.
+ */
+static json_t *previous_for(const json_t *delegate, const char *command, const json_t *previous)
+{
+	const char *version = version_of(delegate);
+	bool is_del = str_eq(command, "DEL");
+	json_auto_t *checked = NULL;
+	struct err err = {0};
+	json_t *read;
+
+	if (!previous || (is_del && !cni_version_at_least(version, 0, 4)))
+		return NULL;
+	if (is_del && result_read(previous, version, &checked, &err) < 0)
+		return NULL;
+	read = in_version(previous, version, &err);
+	return read || is_del ? read : json_deep_copy(previous);
+}
+
 json_t *delegate_stdin(const json_t *delegate, size_t plugin, const char *command,
 		       const json_t *previous)
 {
@@ -128,9 +161,7 @@ json_t *delegate_stdin(const json_t *delegate, size_t plugin, const char *comman
 	json_put_str(object, "name", json_str_at(delegate, "config", "name"));
 	put_runtime_config(object, json_at(delegate, "capabilities"));
 	json_object_del(object, "prevResult");
-	if (previous &&
-	    !(str_eq(command, "DEL") && !cni_version_at_least(version_of(delegate), 0, 4)))
-		json_put(object, "prevResult", json_deep_copy(previous));
+	json_put(object, "prevResult", previous_for(delegate, command, previous));
 	return object;
 }
 
@@ -154,19 +185,6 @@ bool delegate_has_command(const json_t *delegate, const char *command)
 }
 
 /* ---- answers --------------------------------------------------------------------------------- */
-
-/*
- * What a plugin printed in another version than it was asked in, in that one: the next plugin reads
- * no other.
- */
-static json_t *in_version(json_t *result, const char *version, struct err *err)
-{
-	json_auto_t *read = NULL;
-
-	if (!result_version_is_known(version) || str_eq(json_str_at(result, "cniVersion"), version))
-		return json_incref(result);
-	return result_read(result, version, &read, err) < 0 ? NULL : result_write(read, version);
-}
 
 json_t *delegate_result(const json_t *delegate, const char *text, size_t len, struct err *err)
 {
@@ -215,20 +233,23 @@ int delegate_failure(const json_t *delegate, size_t plugin, const char *command,
 	json_auto_t *said = is_blank(out) ? NULL : json_parse(out, strlen(out), NULL);
 	const char *message = json_str_or(json_at(said, "msg"), "");
 	const char *details = json_str_or(json_at(said, "details"), "");
+	/* The runtime calls DEL until it succeeds, and the sandbox stays as long. */
+	const char *what = str_eq(command, "DEL") ? "DEL fails, and is tried until what it says is "
+						    "mended"
+						  : command;
 	enum err_class class = ERR_HOST;
 
 	if (json_integer_value(json_at(said, "code")) == TRY_AGAIN_LATER)
 		class = ERR_TRANSIENT;
 	if (*message)
 		return err_set(err, class, "PluginFailed", "network %.128s (%s): %s %s: %s%s%s",
-			       name, interface, type, command, message, *details ? "; " : "",
-			       details);
+			       name, interface, type, what, message, *details ? "; " : "", details);
 	if (!is_blank(out) || !is_blank(errors))
 		return err_set(err, class, "PluginFailed", "network %.128s (%s): %s %s: %.256s",
-			       name, interface, type, command, is_blank(out) ? errors : out);
+			       name, interface, type, what, is_blank(out) ? errors : out);
 	return err_set(
 		err, class, "PluginFailed",
-		"network %.128s (%s): %s %s failed without a word, exit status %d; look at the "
+		"network %.128s (%s): %s %s: it ended without a word, exit status %d; look at the "
 		"log of the plugin",
-		name, interface, type, command, exit_status);
+		name, interface, type, what, exit_status);
 }

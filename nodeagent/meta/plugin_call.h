@@ -32,8 +32,9 @@ const char *delegate_plugin_type(const json_t *delegate, size_t plugin);
 
 /*
  * stdin of a delegate's plugin, new. previous is the result of the plugin before it (ADD: NULL for
- * the first one), or the delegate's whole result (CHECK, DEL; NULL when it is not known). DEL gets
- * it from version 0.4.0 on.
+ * the first one), or the delegate's whole result (CHECK, DEL; NULL when it is not known). Plugins
+ * get it in the delegate's version; DEL from 0.4.0 on, and not when it is no result: what was
+ * attached has to go all the same.
  */
 json_t *delegate_stdin(const json_t *delegate, size_t plugin, const char *command,
 		       const json_t *previous);

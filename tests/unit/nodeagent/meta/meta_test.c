@@ -499,9 +499,38 @@ static void says_in_one_sentence_why_a_plugin_failed(void **state)
 	assert_int_equal(err.class, ERR_TRANSIENT);
 	assert_string_equal(err.reason, "PluginFailed");
 	delegate_failure(delegate, 0, "DEL", 1, " \n", "no such thing\n", &err);
-	assert_string_equal(err.text, "network n0 (net0): macvlan DEL: no such thing ");
+	assert_string_equal(err.text, "network n0 (net0): macvlan DEL fails, and is tried until "
+				      "what it says is mended: no such thing ");
 	delegate_failure(delegate, 0, "ADD", 137, "", "", &err);
 	assert_non_null(strstr(err.text, "without a word, exit status 137"));
+}
+
+/* What Go's plugins read of stdin: the version of the configuration, and valid addresses. */
+static void takes_down_whatever_result_was_kept(void **state)
+{
+	static const struct {
+		const char *command, *previous, *want;
+	} cases[] = {
+		{"DEL", "{'cniVersion':'1.0.0','ips':[{'address':'10.0.0.1/8'}]}",
+		 "{'cniVersion':'0.4.0','ips':[{'version':'4','address':'10.0.0.1/8'}],'dns':{}}"},
+		{"DEL", "{'cniVersion':'0.4.0','ips':[{'version':'4','address':'*'}]}", NULL},
+		{"DEL", "{'cniVersion':'9.9.9'}", NULL},
+		{"DEL", "'*'", NULL},
+		{"CHECK", "{'cniVersion':'9.9.9'}", "{'cniVersion':'9.9.9'}"},
+	};
+	json_auto_t *delegates = chains("portmap");
+	json_t *delegate = json_array_get(delegates, 0);
+
+	json_put_str(json_at(delegate, "config"), "cniVersion", "0.4.0");
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		json_auto_t *previous = yaml(cases[i].previous);
+		json_auto_t *want = cases[i].want ? yaml(cases[i].want) : NULL;
+		json_auto_t *got = delegate_stdin(delegate, 0, cases[i].command, previous);
+		auto_free char *text = json_text(got);
+
+		if (!json_same(json_at(got, "prevResult"), want))
+			fail_msg("case %zu: %s", i, text);
+	}
 }
 
 static void passes_results_on_in_the_networks_version(void **state)
@@ -597,6 +626,7 @@ int main(void)
 		cmocka_unit_test(removes_each_default_route_of_the_main_table),
 		cmocka_unit_test(passes_only_what_plugins_can_read_in_arguments),
 		cmocka_unit_test(says_in_one_sentence_why_a_plugin_failed),
+		cmocka_unit_test(takes_down_whatever_result_was_kept),
 		cmocka_unit_test(passes_results_on_in_the_networks_version),
 		cmocka_unit_test(refuses_what_is_no_result),
 		cmocka_unit_test(compares_versions),

@@ -3,6 +3,8 @@
  */
 #include "nodeagent/cni/foreign.h"
 
+#include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -41,6 +43,9 @@ int foreign_read(const char *type, const json_t *end, json_t **ret_result, struc
 
 /* ---- by ourselves ---------------------------------------------------------------------------- */
 
+/* Exit status of the child: an errno of entering the root, or that something else failed. */
+enum { UNTOLD = 255 };
+
 /* In a child: become one that is on the host, run the program, say how it ended. */
 static _Noreturn void run_in_root(int root, const json_t *env, const struct wire_buffer *order,
 				  int to)
@@ -52,14 +57,16 @@ static _Noreturn void run_in_root(int root, const json_t *env, const struct wire
 	const json_t *value;
 
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-	if (fchdir(root) < 0 || chroot(".") < 0 || clearenv() != 0)
-		_exit(1);
+	if (fchdir(root) < 0 || chroot(".") < 0)
+		_exit(errno);
+	if (clearenv() != 0)
+		_exit(UNTOLD);
 	json_each (env, name, value)
 		(void)setenv(name, json_str_or(value, ""), 1);
 	(void)setenv("PATH", "/usr/sbin:/usr/bin:/sbin:/bin", 1);
 	if (wire_read(order->data, order->len, &message) != 1 ||
 	    delegates_start(delegates, &message) < 0)
-		_exit(1);
+		_exit(UNTOLD);
 	while (delegates_running(delegates) > 0) {
 		struct pollfd fds[DELEGATES_POLL_MAX];
 		size_t n = delegates_poll(delegates, fds);
@@ -71,10 +78,32 @@ static _Noreturn void run_in_root(int root, const json_t *env, const struct wire
 		ssize_t n = write(to, out.data + at, out.len - at);
 
 		if (n <= 0)
-			_exit(1);
+			_exit(UNTOLD);
 		at += (size_t)n;
 	}
 	_exit(0);
+}
+
+/* Why the child said nothing. */
+static void tell_lost(int root, int status, struct err *err)
+{
+	auto_free char *link = str_printf("/proc/self/fd/%d", root);
+	char path[PATH_MAX] = {0};
+	bool is_known;
+
+	if (!WIFEXITED(status) || WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == UNTOLD) {
+		(void)err_set(err, ERR_HOST, "IpamFailed",
+			      "the process that was to run the plugin ended without a word; it is "
+			      "tried again, see the agent's log and the kernel's");
+		return;
+	}
+	is_known = readlink(link, path, sizeof(path) - 1) > 0;
+	errno = WEXITSTATUS(status);
+	(void)err_sys(
+		err, "IpamFailed",
+		"enter the host's root %.80s (mount the node's / there, see --host-root, and "
+		"give the agent the capability SYS_CHROOT, as manifests/base/agent.yaml does)",
+		is_known ? path : "?");
 }
 
 /* {"status", "stdout", "stderr"}, new; NULL with err. */
@@ -105,7 +134,7 @@ static json_t *run_here(const struct attachment *a, const struct wire_buffer *or
 	(void)close(fds[0]);
 	(void)waitpid(pid, &status, 0);
 	if (wire_read(in.data, in.len, &message) != 1) {
-		(void)err_set(err, ERR_HOST, "IpamFailed", "the host's root cannot be entered");
+		tell_lost(a->root, status, err);
 		return NULL;
 	}
 	end = json_object();

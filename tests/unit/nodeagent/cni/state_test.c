@@ -1,4 +1,5 @@
 /* What is on the disk: sandboxes, devices' owners, installed plugins. */
+#include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,9 +15,11 @@
 #include "cni/plugin.h"
 #include "lib/base/fs.h"
 #include "lib/base/own.h"
+#include "lib/base/own_fd.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "nodeagent/cni/devices.h"
+#include "nodeagent/cni/foreign.h"
 #include "nodeagent/cni/install.h"
 #include "nodeagent/cni/ledger.h"
 #include "nodeagent/cni/sandboxes.h"
@@ -305,6 +308,25 @@ static void a_foreign_plugin_is_kept_and_comes_back(void **state)
 	assert_null(get(s, "bin/sriov" INSTALL_SAVED));
 }
 
+/* A file in the place of the host's root: nobody enters it. */
+static void a_root_that_cannot_be_entered_is_named_with_what_is_missing(void **state)
+{
+	const struct stand *s = *state;
+	auto_close int file = -1;
+	json_auto_t *env = json_object(), *config = json_object();
+	struct attachment a = {.env = env};
+	struct err err = {0};
+
+	put(s, "file", "");
+	a.root = file = openat(s->state, "file", O_RDONLY | O_CLOEXEC);
+	assert_null(foreign_program(&a, "static", "ADD", config, &err));
+	assert_int_equal(err.sys, ENOTDIR);
+	assert_non_null(strstr(err.text, "enter the host's root /"));
+	assert_non_null(strstr(err.text, "(mount the node's / there, see --host-root"));
+	assert_non_null(strstr(err.text, "SYS_CHROOT"));
+	assert_non_null(strstr(err.text, ": Not a directory"));
+}
+
 static void what_is_somebody_else_s_by_now_is_not_removed(void **state)
 {
 	const struct stand *s = *state;
@@ -346,6 +368,7 @@ int main(void)
 		TEST(plugins_are_one_file_under_all_names),
 		TEST(an_update_keeps_nothing_of_ours),
 		TEST(a_foreign_plugin_is_kept_and_comes_back),
+		TEST(a_root_that_cannot_be_entered_is_named_with_what_is_missing),
 		TEST(what_is_somebody_else_s_by_now_is_not_removed),
 		TEST(a_folder_that_cannot_be_had_is_an_error),
 	};

@@ -36,7 +36,8 @@ const struct cli_command cli_commands[] = {
 	{
 		.name = "ledger",
 		.arguments = "[[NAMESPACE/]POD | NODE | DEVICE | RDMA | GUID | MAC | ADDRESS]",
-		.summary = "which pod has which VF, RDMA device, GUID, MAC and address",
+		.summary = "which pod has which VF, shared device or macvlan interface, GUID, MAC "
+			   "and address",
 		.help = "DOUBT says where kubelet, NICs and pods disagree, and what to do; exit "
 			"status 1 if there is any.\n",
 		.kinds = ledger_kinds,

@@ -1,10 +1,11 @@
 /*
  * The ledger. See the header.
  *
- * Three sources are laid side by side: what the kubelet gave to pods (NodeState.status.resources),
+ * Of devices three sources are laid side by side: what the kubelet gave to pods
+ * (NodeState.status.resources),
  * what the NICs' VFs look like (NodeState.status.interfaces), and what the pod's networks came to
  * (annotation k8s.v1.cni.cncf.io/network-status with device-info; Network Plumbing Working Group,
- * multi-network specification 1.3).
+ * multi-network specification 1.3). Interfaces of macvlan and ipvlan are known from the last alone.
  */
 #include "cli/ledger.h"
 
@@ -18,13 +19,18 @@
 
 #define NETWORK_STATUS "k8s.v1.cni.cncf.io/network-status"
 
-const char *const ledger_kinds[] = {KIND_NODE_STATE, KIND_POD, NULL};
+const char *const ledger_kinds[] = {KIND_NODE_STATE, KIND_POD, KIND_NAD, NULL};
 
 const struct cli_field ledger_fields[] = {
 	{"items[].pod", "string", "NAMESPACE/NAME"},
 	{"items[].node", "string", "name of the Node"},
 	{"items[].resource", "string", "the resource that the pod asked for"},
-	{"items[].device", "string", "PCI address of the VF, or the id of a shared device"},
+	{"items[].kind", "string",
+	 "sriov, shared: a device of that kind of resource; macvlan, ipvlan: an interface over a "
+	 "NIC "
+	 "that pods share"},
+	{"items[].device", "string",
+	 "PCI address of the VF, the id of a shared device, or the NIC below macvlan and ipvlan"},
 	{"items[].vf", "string", "name of the PF, a slash, number of the VF"},
 	{"items[].driver", "string", "of the VF"},
 	{"items[].guid", "string", "node GUID of an InfiniBand VF"},
@@ -149,6 +155,7 @@ static void add_row(const json_t *world, const json_t *state, const json_t *reso
 	json_put_str(row, "pod", pod_key);
 	json_put_str(row, "node", json_name(state));
 	json_put_str(row, "resource", json_str_at(resource, "name"));
+	json_put_str(row, "kind", json_str_or(json_at(resource, "kind"), "sriov"));
 	json_put_str(row, "device", device);
 	json_put(row, "where", json_fmt("%s %s", json_name(state), device));
 	put_vf(row, place);
@@ -173,6 +180,55 @@ json_t *ledger_rows(const json_t *world)
 			json_array_foreach (json_at(resource, "pods"), k, entry)
 				add_row(world, state, resource, entry, rows, seen);
 	return rows;
+}
+
+/* ---- interfaces over a NIC that pods share --------------------------------------------------- */
+
+/* The plugin of a network that makes the interface. Returns new, NULL: it cannot be read. */
+static json_t *main_plugin(const json_t *nad)
+{
+	const char *text = json_str_or(json_at(nad, "spec", "config"), "");
+	json_auto_t *config = json_parse(text, strlen(text), NULL);
+	const json_t *plugins = json_at(config, "plugins");
+
+	return json_incref(plugins ? json_array_get(plugins, 0) : config);
+}
+
+static void add_shared(const json_t *world, const json_t *pod, const char *pod_key,
+		       const json_t *element, json_t *rows)
+{
+	const json_t *nad = world_get(world, KIND_NAD, json_str_or(json_at(element, "name"), ""));
+	json_auto_t *plugin = main_plugin(nad);
+	const char *type = json_str_at(plugin, "type");
+	json_t *row;
+
+	if (!str_eq(type, "macvlan") && !str_eq(type, "ipvlan"))
+		return;
+	row = json_object();
+	json_put_str(row, "pod", pod_key);
+	json_put_str(row, "node", json_str_at(pod, "spec", "nodeName"));
+	json_put_str(row, "kind", type);
+	json_put_str(row, "device", json_str_at(plugin, "master"));
+	put_attachment(row, element);
+	json_array_append_new(rows, row);
+}
+
+/* Pods whose network-status has macvlan or ipvlan: no device stands behind those. */
+static void add_all_shared(const json_t *world, json_t *rows)
+{
+	json_t *pod, *element;
+	const char *key;
+	size_t i;
+
+	json_each (world_kind(world, KIND_POD), key, pod) {
+		const char *phase = json_str_at(pod, "status", "phase");
+		json_auto_t *status = network_status(pod);
+
+		if (str_eq(phase, "Succeeded") || str_eq(phase, "Failed"))
+			continue;
+		json_array_foreach (status, i, element)
+			add_shared(world, pod, key, element, rows);
+	}
 }
 
 /*
@@ -208,22 +264,18 @@ int ledger_run(const struct cli *cli, struct strbuf *out, enum cli_status *ret_s
 	       struct err *err)
 {
 	static const struct column columns[] = {
-		{"POD", "pod"},
-		{"NODE", "node"},
-		{"RESOURCE", "resource"},
-		{"DEVICE", "device"},
-		{"VF", "vf"},
-		{"RDMA", "rdma"},
-		{"INTERFACE", "interface"},
-		{"MAC", "mac"},
-		{"GUID", "guid"},
-		{"IPS", "ips"},
-		{"DOUBT", "doubt"},
+		{"POD", "pod"},           {"NODE", "node"},
+		{"RESOURCE", "resource"}, {"KIND", "kind"},
+		{"DEVICE", "device"},     {"VF", "vf"},
+		{"RDMA", "rdma"},         {"INTERFACE", "interface"},
+		{"MAC", "mac"},           {"GUID", "guid"},
+		{"IPS", "ips"},           {"DOUBT", "doubt"},
 	};
 	json_auto_t *rows = ledger_rows(cli->world), *asked = json_array();
 	json_t *row;
 	size_t i;
 
+	add_all_shared(cli->world, rows);
 	json_array_foreach (rows, i, row) {
 		if (!is_asked_for(cli, row))
 			continue;
@@ -238,6 +290,7 @@ int ledger_run(const struct cli *cli, struct strbuf *out, enum cli_status *ret_s
 	print_part(out, columns, ARRAY_LEN(columns), asked);
 	if (out->len == 0)
 		strbuf_adds(out, cli->args_len > 0 ? "no pod has that\n"
-						   : "no pod has a device of ours\n");
+						   : "no pod has a device of ours, nor macvlan or "
+						     "ipvlan\n");
 	return 0;
 }

@@ -221,6 +221,41 @@ for asked in ml/w-0 0000:3b:00.3 mlx5_3 fd00::10 w1 0a:00:00:00:00:01; do
 	t_ok "the ledger finds it by $asked" says ml/w-0 0 w ledger "$asked"
 done
 t_ok "nobody has another" says "no pod has that" 0 w ledger 10.6.0.99
+cat >"$tmp/shared.yaml" <<'END'
+apiVersion: k8s.cni.cncf.io/v1
+kind: NetworkAttachmentDefinition
+metadata: {name: lan, namespace: ml}
+spec: {config: '{"cniVersion":"0.3.1","name":"lan","plugins":[{"type":"macvlan","master":"ens2f0"},{"type":"coordinator"}]}'}
+---
+apiVersion: k8s.cni.cncf.io/v1
+kind: NetworkAttachmentDefinition
+metadata: {name: rail, namespace: ml}
+spec: {config: '{"cniVersion":"0.3.1","name":"rail","type":"sriov"}'}
+---
+apiVersion: k8s.cni.cncf.io/v1
+kind: NetworkAttachmentDefinition
+metadata: {name: odd, namespace: ml}
+spec: {config: '{'}
+---
+apiVersion: v1
+kind: Pod
+metadata:
+  {name: s-0, namespace: ml, annotations: {k8s.v1.cni.cncf.io/network-status: '[{"name":"pods","interface":"eth0","default":true},
+    {"name":"ml/odd","interface":"net2"},{"name":"ml/lan","interface":"net1","ips":["10.7.0.10"],"mac":"0a:00:01:00:00:01"}]'}}
+spec: {nodeName: w1, containers: [{name: main, image: i}]}
+---
+apiVersion: v1
+kind: Pod
+metadata:
+  {name: s-1, namespace: ml, annotations: {k8s.v1.cni.cncf.io/network-status: '[{"name":"ml/lan","interface":"net1"}]'}}
+spec: {nodeName: w1, containers: [{name: main, image: i}]}
+status: {phase: Succeeded}
+END
+t_eq "an interface over a NIC that pods share is there, of pods that run" \
+	"ml/w-0 sriov 0000:3b:00.3 net1, ml/s-0 macvlan ens2f0 net1" \
+	"$(w ledger -f "$tmp/shared.yaml" -o json | jq -r '[.items[] | "\(.pod) \(.kind) \(.device) \(.interface)"] | join(", ")')"
+t_ok "it is found by the NIC" says "ml/s-0" 0 w ledger ens2f0 -f "$tmp/shared.yaml"
+t_ok "and by its address" says "ml/s-0" 0 w ledger 10.7.0.10 -f "$tmp/shared.yaml"
 t_ok "a pod that is gone is doubted" says "the pod is gone" 1 both ledger
 t_ok "a chain that holds" says "w1    2       2        yes         2        1          2            -       -" 0 w explain resource rail
 t_ok "its first broken link is named" says "name ens9f0, wanted ens1f0" 1 both explain resource spidernet.io/rail

@@ -12,9 +12,8 @@
 #include "reconcilers/spider/ip_pool.h"
 
 static const char *const cluster_network[] = {
-	MIRROR_KUBEADM_CONFIG,     MIRROR_CILIUM_CONFIG, MIRROR_FLANNEL_CONFIG,
-	MIRROR_CONTROLLER_MANAGER, MIRROR_SERVICE_CIDR,  MIRROR_CALICO_POOL,
-	MIRROR_CILIUM_POOL,
+	MIRROR_KUBEADM_CONFIG, MIRROR_CILIUM_CONFIG, MIRROR_FLANNEL_CONFIG, MIRROR_CONTROL_PLANE,
+	MIRROR_API_SERVICE,    MIRROR_SERVICE_CIDR,  MIRROR_CALICO_POOL,    MIRROR_CILIUM_POOL,
 };
 
 void reserved_ip_gather(const struct controller_sources *from, const struct controller *self,

@@ -189,10 +189,12 @@ static bool is_bound(const json_t *pod)
 	return !str_empty(json_str_at(pod, "spec", "nodeName"));
 }
 
-static bool is_controller_manager(const json_t *pod)
+static bool is_control_plane(const json_t *pod)
 {
-	return str_eq(json_str_at(pod, "metadata", "labels", "component"),
-		      MIRROR_CONTROLLER_MANAGER);
+	const char *component = json_str_at(pod, "metadata", "labels", "component");
+
+	return str_eq(component, COMPONENT_API_SERVER) ||
+	       str_eq(component, COMPONENT_CONTROLLER_MANAGER);
 }
 
 static bool is_agent(const json_t *pod)
@@ -422,13 +424,23 @@ const struct operator_kind operator_kinds[] = {
 	CONFIG_MAP(MIRROR_CILIUM_CONFIG, "kube-system"),
 	CONFIG_MAP(MIRROR_FLANNEL_CONFIG, "kube-flannel"),
 	{
-		.kind = MIRROR_CONTROLLER_MANAGER,
+		.kind = MIRROR_CONTROL_PLANE,
 		.optional = true,
 		.ns = "kube-system",
-		.selector = "labelSelector=component%3Dkube-controller-manager",
-		.selects = is_controller_manager,
+		.selector = "labelSelector=component%20in%20%28" COMPONENT_API_SERVER
+			    "%2C" COMPONENT_CONTROLLER_MANAGER "%29",
+		.selects = is_control_plane,
 		.resource = {"", "v1", "pods", "Pod", true},
 		DROP(drop_pod),
+		.changed = {cluster_network_changed},
+	},
+	{
+		.kind = MIRROR_API_SERVICE,
+		.name = MIRROR_API_SERVICE,
+		.ns = "default",
+		.optional = true,
+		.resource = {"", "v1", "services", "Service", true},
+		DROP(drop_common),
 		.changed = {cluster_network_changed},
 	},
 	FOREIGN(MIRROR_SERVICE_CIDR, "networking.k8s.io", "v1", "ServiceCIDR"),

@@ -48,13 +48,14 @@ enum {
  * What tells about the cluster's own network, for SpiderCoordinators: single objects and kinds of
  * other projects, which a cluster has or has not. In worlds they stand under their plural names.
  */
-#define MIRROR_KUBEADM_CONFIG     "kubeadm-config"
-#define MIRROR_CILIUM_CONFIG      "cilium-config"
-#define MIRROR_FLANNEL_CONFIG     "kube-flannel-cfg"
-#define MIRROR_CONTROLLER_MANAGER "kube-controller-manager"
-#define MIRROR_SERVICE_CIDR       "servicecidrs"
-#define MIRROR_CALICO_POOL        "ippools"
-#define MIRROR_CILIUM_POOL        "ciliumpodippools"
+#define MIRROR_KUBEADM_CONFIG "kubeadm-config"
+#define MIRROR_CILIUM_CONFIG  "cilium-config"
+#define MIRROR_FLANNEL_CONFIG "kube-flannel-cfg"
+#define MIRROR_CONTROL_PLANE  "control-plane"
+#define MIRROR_API_SERVICE    "kubernetes"
+#define MIRROR_SERVICE_CIDR   "servicecidrs"
+#define MIRROR_CALICO_POOL    "ippools"
+#define MIRROR_CILIUM_POOL    "ciliumpodippools"
 
 /* What serving webhooks takes: one object each. */
 #define MIRROR_CERTIFICATE     "orbweaver-webhook-certificate"

@@ -226,6 +226,7 @@ static const char *const event_paths[] = {
 	"reportingComponent",
 	NULL,
 };
+static const char *const service_paths[] = {"spec.clusterIP", NULL};
 static const char *const lease_paths[] = {"spec", NULL};
 static const char *const budget_paths[] = {"spec", "status", NULL};
 static const char *const workload_paths[] = {
@@ -266,6 +267,7 @@ static const struct {
 	{"secrets", NULL, keep_nothing},
 	{"serviceaccounts", NULL, keep_nothing},
 	{"leases", lease_paths, NULL},
+	{"services", service_paths, NULL},
 	{"poddisruptionbudgets", budget_paths, NULL},
 	{"statefulsets", workload_paths, NULL},
 	{"deployments", workload_paths, NULL},
@@ -282,7 +284,7 @@ static json_t *keep_nothing(const json_t *object)
 	return NULL;
 }
 
-/* The controller manager tells the cluster's networks in its arguments (SpiderCoordinator). */
+/* The control plane tells the cluster's networks in its arguments (SpiderCoordinator). */
 static void keep_networks(json_t *kept, const json_t *pod)
 {
 	static const char *const flags[] = {"--cluster-cidr=", "--service-cluster-ip-range="};
@@ -307,12 +309,14 @@ static json_t *keep_pod(const json_t *object)
 {
 	const json_t *labels = json_at(object, "metadata", "labels");
 	const char *program = json_str_or(json_at(labels, "app.kubernetes.io/name"), "");
+	const char *component = json_str_at(labels, "component");
 	json_t *kept = keep_paths(object, pod_paths);
 
 	if (str_eq(program, OPERATOR_NAME) || str_eq(program, AGENT_NAME))
 		for (size_t i = 0; own_pod_paths[i]; i++)
 			keep_path(kept, object, own_pod_paths[i]);
-	if (str_eq(json_str_at(labels, "component"), "kube-controller-manager"))
+	if (str_eq(component, COMPONENT_API_SERVER) ||
+	    str_eq(component, COMPONENT_CONTROLLER_MANAGER))
 		keep_networks(kept, object);
 	return kept;
 }

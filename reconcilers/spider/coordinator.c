@@ -15,16 +15,17 @@
 #include "reconcilers/spider/coordinator_settings.h"
 #include "reconcilers/spider/ip_range.h"
 
-#define CONFIG_MAPS       "configmaps"
-#define PODS              "pods"
-#define SERVICE_CIDRS     "servicecidrs"
-#define CALICO_POOLS      "ippools"
-#define CILIUM_POOLS      "ciliumpodippools"
-#define KUBEADM_CONFIG    "kube-system/kubeadm-config"
-#define CILIUM_CONFIG     "kube-system/cilium-config"
-#define FLANNEL_CONFIG    "kube-flannel/kube-flannel-cfg"
-#define MANAGER_COMPONENT "kube-controller-manager"
-#define FINALIZER         "spiderpool.spidernet.io"
+#define CONFIG_MAPS    "configmaps"
+#define PODS           "pods"
+#define SERVICES       "services"
+#define API_SERVICE    "default/kubernetes"
+#define SERVICE_CIDRS  "servicecidrs"
+#define CALICO_POOLS   "ippools"
+#define CILIUM_POOLS   "ciliumpodippools"
+#define KUBEADM_CONFIG "kube-system/kubeadm-config"
+#define CILIUM_CONFIG  "kube-system/cilium-config"
+#define FLANNEL_CONFIG "kube-flannel/kube-flannel-cfg"
+#define FINALIZER      "spiderpool.spidernet.io"
 
 /* Add the network in canonical text; what is no network is passed over. */
 static void add_cidr(json_t *list, const char *text)
@@ -100,18 +101,17 @@ static void read_arguments(const json_t *arguments, struct cluster *cluster)
 }
 
 /*
- * Of several controller managers any will do; the one with the first key, so that the answer stays
+ * Of several pods of a component any will do; the one with the first key, so that the answer stays
  * the same.
  */
-static void read_controller_manager(const json_t *world, struct cluster *cluster)
+static void read_component(const json_t *world, const char *component, struct cluster *cluster)
 {
 	const char *key, *first = NULL;
 	const json_t *container;
 	json_t *pod;
 
 	json_each (world_kind(world, PODS), key, pod)
-		if (str_eq(json_str_at(pod, "metadata", "labels", "component"),
-			   MANAGER_COMPONENT) &&
+		if (str_eq(json_str_at(pod, "metadata", "labels", "component"), component) &&
 		    (!first || strcmp(key, first) < 0))
 			first = key;
 	if (!first)
@@ -167,7 +167,9 @@ static struct cluster read_cluster(const json_t *world)
 	} else {
 		read_kubeadm(world, &cluster);
 	}
-	read_controller_manager(world, &cluster);
+	/* The API server hands the addresses of services out, the other one those of pods. */
+	read_component(world, COMPONENT_API_SERVER, &cluster);
+	read_component(world, COMPONENT_CONTROLLER_MANAGER, &cluster);
 	return cluster;
 }
 
@@ -266,6 +268,39 @@ static json_t *overlay_cidrs(const json_t *world, const json_t *spec, const stru
 	return list;
 }
 
+/* ---- services that nobody tells of ----------------------------------------------------------- */
+
+/* An address of the Service default/kubernetes, the first in its network. NULL: not known. */
+static const char *api_address(const json_t *world)
+{
+	const char *text =
+		json_str_at(world_get(world, SERVICES, API_SERVICE), "spec", "clusterIP");
+	enum ip_family family;
+	ip_number address;
+
+	return text && ip_parse_any(text, &family, &address, NULL) == 0 ? text : NULL;
+}
+
+/* Are services in spec.hijackCIDR, as they are asked to be? */
+static bool are_hijacked(const json_t *spec, const char *address)
+{
+	enum ip_family family;
+	ip_number number;
+	json_t *cidr;
+	size_t i;
+
+	if (!address || ip_parse_any(address, &family, &number, NULL))
+		return false;
+	json_array_foreach (json_at(spec, "hijackCIDR"), i, cidr) {
+		struct ip_subnet subnet;
+
+		if (ip_subnet_parse(json_str_or(cidr, ""), &subnet, NULL) == 0 &&
+		    subnet.family == family && ip_range_has(subnet.range, number))
+			return true;
+	}
+	return false;
+}
+
 static void plan_coordinator_status(const json_t *world, const char *key, const json_t *object,
 				    json_t *overlay, json_t *services,
 				    const struct problems *problems, struct plan *plan)
@@ -275,15 +310,20 @@ static void plan_coordinator_status(const json_t *world, const char *key, const 
 	int64_t generation = json_generation(object);
 	bool is_ready = problems->total == 0;
 	auto_problems struct problems warnings = {0};
+	const char *address = api_address(world);
 	auto_free char *text = problems_text(problems);
 	json_t *conditions = json_array();
 	json_t *status = json_object();
 
-	if (json_array_size(services) == 0)
+	if (json_array_size(services) == 0 && !are_hijacked(json_at(object, "spec"), address))
 		problem_add(&warnings, "NoServiceCIDR", "status.serviceCIDR",
 			    "no network of services is to be found (ServiceCIDR objects, "
-			    "kubeadm-config, kube-controller-manager): list it in "
-			    "spec.hijackCIDR");
+			    "kubeadm-config, pods " COMPONENT_API_SERVER
+			    " and " COMPONENT_CONTROLLER_MANAGER
+			    "): add the API server's --service-cluster-ip-range to "
+			    "spec.hijackCIDR%s%s%s",
+			    address ? "; it is the one with " : "", address ? address : "",
+			    address ? ", the address of the Service " API_SERVICE : "");
 	conditions_judge(
 		conditions, previous,
 		&(struct judgement){

@@ -7,7 +7,8 @@
  *	KIND_COORDINATOR       the object
  *	"configmaps"           kube-system/kubeadm-config, kube-system/cilium-config,
  *                             kube-flannel/kube-flannel-cfg
- *	"pods"                 those with the label component=kube-controller-manager
+ *	"pods"                 those whose label `component` is one of COMPONENT_*
+ *	"services"             default/kubernetes
  *	"servicecidrs"         of networking.k8s.io, where the server has them
  *	"ippools"              of crd.projectcalico.org
  *	"ciliumpodippools"     of cilium.io
@@ -17,6 +18,9 @@
  * The plan: status.phase Synced or NotReady, reason, overlayPodCIDR and serviceCIDR as the
  * coordinator plugin reads them, the conditions Ready and Degraded; and no finalizer: nothing has
  * to be undone when the object goes.
+ *
+ * Where no network of services is to be found, spec.hijackCIDR may have it: it does when the
+ * address of the Service default/kubernetes is in there.
  *
  * spec.podCIDRType auto looks at what the API server shows of the cluster's network (Cilium's
  * ConfigMap, Calico's pools, flannel's ConfigMap), not at files of the node on which the operator

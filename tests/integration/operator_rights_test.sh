@@ -51,6 +51,12 @@ coordinate() {
 	o_curl PATCH "$coordinator" "{\"spec\":{\"podCIDRType\":\"$1\"}}" >/dev/null
 }
 
+# degraded STATUS TEXT: the coordinator's condition says that.
+degraded() {
+	o_curl GET "$coordinator" | jq -e --arg status "$1" --arg text "$2" '.metadata.generation as $now | .status.conditions[] |
+		select(.type == "Degraded" and .observedGeneration == $now and .status == $status and (.message | contains($text)))' >/dev/null
+}
+
 networks_are() {
 	local now
 
@@ -146,6 +152,11 @@ o_curl POST "$spider/spidercoordinators" "$(object spiderpool.spidernet.io/v2bet
 t_wait 10 "without any a coordinator is not Ready" o_condition "$coordinator" False NoPodCIDR
 o_curl POST "$calico" "$(object crd.projectcalico.org/v1 IPPool first '{ "cidr": "10.244.0.0/16" }')" >/dev/null
 t_wait 10 "a pool of Calico is found" networks_are '[["10.244.0.0/16"],[]]'
+t_wait 10 "nobody tells the network of services, but an address of it is known" degraded True "it is the one with 10.96.0.1"
+o_curl PATCH "$coordinator" '{"spec":{"hijackCIDR":["10.96.0.0/16"]}}' >/dev/null
+t_wait 10 "who does as it says has nothing said any more" degraded False "nothing is wrong"
+o_curl PATCH "$coordinator" '{"spec":{"hijackCIDR":[]}}' >/dev/null
+t_wait 10 "and again without" degraded True "no network of services"
 o_curl POST "$config_maps" "$(kubeadm 10.1.0.0/16)" >/dev/null
 t_wait 10 "kubeadm's settings are found" networks_are '[["10.244.0.0/16"],["10.96.0.0/12"]]'
 coordinate cluster

@@ -75,6 +75,11 @@ static void only_what_is_read_of_an_object_is_kept(void **state)
 		 "{containers: "
 		 "[{command: [kube-controller-manager, --cluster-cidr=KEPT, --token=PLANTED], "
 		 "args: [--service-cluster-ip-range=KEPT, --x=PLANTED]}]}}"},
+		{KIND_POD,
+		 "{metadata: {name: a, labels: {component: kube-apiserver}}, spec: {containers: "
+		 "[{command: [kube-apiserver, --service-cluster-ip-range=KEPT, --x=PLANTED]}]}}"},
+		{"services", "{metadata: {name: kubernetes}, spec: {clusterIP: KEPT, selector: "
+			     "{app: PLANTED}}}"},
 		{KIND_NODE,
 		 "{metadata: {name: w1, labels: {a: KEPT}, annotations: {flannel.io/key: PLANTED, "
 		 "sriovnetwork.openshift.io/state: KEPT}}, spec: {taints: [{key: KEPT}], podCIDR: "

@@ -180,8 +180,8 @@ static void mirrored_serve(struct mirrored_test *t, const struct kube_resource *
  */
 SUPPORT void mirrored_sync(struct mirrored_test *t)
 {
-	static const char *const namespaces[] = {NULL, "orbweaver-system", "spiderpool",
-						 "kube-system", "kube-flannel"};
+	static const char *const namespaces[] = {NULL,          "orbweaver-system", "spiderpool",
+						 "kube-system", "kube-flannel",     "default"};
 	const char *kind = NULL;
 
 	for (size_t i = 0; (kind = operator_kinds[i].kind); i++)

@@ -136,7 +136,7 @@ kind: SpiderIPPool
 metadata: {name: rail}
 spec: {subnet: 10.6.0.0/24, ips: [10.6.0.20-10.6.0.30]}
 ---
-{apiVersion: v1, kind: Service, metadata: {name: web, namespace: ml}}
+{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: web, namespace: ml}}
 ---
 {apiVersion: v1, kind: ConfigMap, metadata: {name: devices}}
 END
@@ -151,12 +151,12 @@ has at most 8; lower numVfs" "$(line "has at most 8; lower")"
 t_eq "a message of two lines is two sentences" "orbweaver-system/rail w1 TooManyVfs ens1f0: numVfs 9, the device has at most 8; \
 agent: its NodeState is being written" "$(line "has at most 8; agent")"
 t_eq "a policy that selects nothing says so" "SriovNetworkNodePolicy orbweaver-system/far created operator: says of it: \
-Ready=False NoNodeSelected: no node has all labels of spec.nodeSelector (rack=far); label a node or correct nodeSelector" \
+Degraded=True NoNodeSelected: no node has all labels of spec.nodeSelector (rack=far); label a node or correct nodeSelector" \
 	"$(line orbweaver-system/far)"
 t_eq "a config becomes a definition" \
 	"SpiderMultusConfig ml/rail created operator: creates NetworkAttachmentDefinition ml/rail" "$(line SpiderMultusConfig)"
 t_eq "a pool is ready" " operator: says of it: Ready=True Usable: 11 addresses" "$(line Usable)"
-t_eq "what nobody looks at" "Service ml/web - nothing follows: neither operator nor agents look at such objects" "$(line Service)"
+t_eq "what nobody looks at" "Ingress ml/web - nothing follows: neither operator nor agents look at such objects" "$(line Ingress)"
 t_eq "what agents may read, in the namespace of the call" "ConfigMap default/devices created nothing follows: the operator decides \
 as before; agents that are told to read it offer what it selects of their nodes' devices" "$(line ConfigMap)"
 yq_policy=$(sed -n '/kind: SriovNetworkNodePolicy/,/^---/p' "$tmp/node.yaml" | sed '$d')

@@ -66,7 +66,7 @@ created=$(o_curl GET "$pod" | jq -r .metadata.creationTimestamp)
 ready False '{"waiting": {"reason": "CrashLoopBackOff"}}'
 t_wait 90 "the NodeState says so, and how to see why" says "$state" Ready \
 	"False NoAgent the agent is away since $created: its pod is CrashLoopBackOff; see why: kubectl describe pod -n $POD_NAMESPACE orbweaver-agent-x"
-t_ok "what it said else is unknown" says "$state" Degraded "Unknown NoAgent"
+t_ok "what it said else is unknown" says "$state" Progressing "Unknown NoAgent"
 t_eq "what it saw of the host stays" 2 "$(o_curl GET "$state" | jq '.status.interfaces[0].Vfs | length')"
 t_wait 10 "the policy says so, too" says "$policy" Ready "node n1 agent: away since $created: its pod is CrashLoopBackOff"
 t_ok "somebody has to act" says "$policy" Degraded "True NoAgent"

@@ -54,8 +54,8 @@ struct manager {
 	struct pace pace;
 	struct pod_demand pod_demand;
 	enum controller_id first; /* whose turn it is to go first */
-	size_t working;
-	uint64_t decisions; /* so far */
+	size_t working, awaited;  /* keys; of these, such that pods wait for */
+	uint64_t decisions;       /* so far */
 	bool leading;
 	char trouble[sizeof(((struct err *)0)->text)]; /* what was said last about watching */
 	json_t *errors;                                /* manager_errors */
@@ -295,7 +295,9 @@ static void on_answered(void *arg, const char *kind, const char *verb, int64_t t
 
 	if (err && (err->retry_after_ms > 0 || kube_err_is(err, "DeadlineExceeded")))
 		pace_refused(&manager->pace, (unsigned int)manager->working, clock_ms());
-	else if (!err || err->class == ERR_CONFLICT)
+	/* Beyond the window it is our own load that makes answers slow. */
+	else if ((!err || err->class == ERR_CONFLICT) &&
+		 (manager->awaited == 0 || manager->working <= pace_window(&manager->pace)))
 		pace_answered(&manager->pace, kind, verb, took_us, (unsigned int)manager->working,
 			      clock_ms());
 }
@@ -453,6 +455,7 @@ static void on_carried_out(void *arg, const struct applier_result *result, const
 	struct queue *queue = manager->controllers[job->id].queue;
 
 	manager->working--;
+	manager->awaited -= controllers[job->id].awaited;
 	metric_add(manager->reconciles, 1, controllers[job->id].name,
 		   err ? err->reason : (result->wrote ? "wrote" : "nothing to do"));
 	if (err)
@@ -499,6 +502,7 @@ static void work_on(struct manager *manager, enum controller_id id, const char *
 		  F_STR("controller", controller->name), F_STR("key", key),
 		  F_INT("operations", (int64_t)json_array_size(plan.ops)));
 	manager->working++;
+	manager->awaited += controller->awaited;
 	if (result < 0)
 		on_carried_out(job, &nothing, &err);
 	else
@@ -571,6 +575,13 @@ static bool is_unknown(const struct manager *manager, enum controller_id id, con
 	return cache_is_unknown(mirror_cache(manager->mirror, controllers[id].kind), key);
 }
 
+static bool has_room(const struct manager *manager, bool awaited)
+{
+	return pace_has_room(&manager->pace, (unsigned int)manager->awaited,
+			     (unsigned int)(manager->working - manager->awaited), awaited,
+			     clock_ms());
+}
+
 /* One key of one controller, of an awaited one if so said; false when there is none. */
 static bool work_one(struct manager *manager, enum queue_lane lane, bool awaited)
 {
@@ -580,7 +591,7 @@ static bool work_one(struct manager *manager, enum queue_lane lane, bool awaited
 		const char *key = NULL;
 
 		if ((awaited && !controllers[id].awaited) || !may_work(manager, id) ||
-		    queue_waiting(queue, lane) == 0)
+		    queue_waiting(queue, lane) == 0 || !has_room(manager, controllers[id].awaited))
 			continue;
 		manager->first = (id + 1) % CONTROLLER_COUNT;
 		key = queue_take_from(queue, lane);
@@ -628,9 +639,12 @@ static bool may_decide(const struct manager *manager)
 	return manager->leading && mirror_is_synced(manager->mirror, KIND_NAMESPACE);
 }
 
-static bool has_room(const struct manager *manager, bool awaited)
+/* One key for which there is room; false when there is nothing to do now. */
+static bool work_some(struct manager *manager)
 {
-	return pace_has_room(&manager->pace, (unsigned int)manager->working, awaited, clock_ms());
+	if (has_room(manager, false))
+		return work_next(manager);
+	return work_one(manager, QUEUE_MAIN, true);
 }
 
 static void take_turn(void *arg)
@@ -640,9 +654,7 @@ static void take_turn(void *arg)
 
 	note_progress(manager);
 	while (may_decide(manager)) {
-		if (!(has_room(manager, false)
-			      ? work_next(manager)
-			      : has_room(manager, true) && work_one(manager, QUEUE_MAIN, true)))
+		if (!work_some(manager))
 			return;
 		if (clock_us() >= until_us) {
 			deferred_run(manager->turn);

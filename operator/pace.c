@@ -98,12 +98,17 @@ unsigned int pace_window(const struct pace *pace)
 	return (unsigned int)pace->window;
 }
 
-bool pace_has_room(const struct pace *pace, unsigned int under_way, bool awaited, int64_t now_ms)
+bool pace_has_room(const struct pace *pace, unsigned int awaited_under_way,
+		   unsigned int others_under_way, bool awaited, int64_t now_ms)
 {
-	if (under_way < pace_window(pace))
-		return true;
-	return awaited && under_way < PACE_AWAITED && under_way < pace->max &&
-	       now_ms >= pace->refused_until_ms;
+	unsigned int under_way = awaited_under_way + others_under_way;
+
+	if (under_way >= pace->max)
+		return false;
+	if (!awaited)
+		return others_under_way < pace_window(pace);
+	return under_way < pace_window(pace) ||
+	       (awaited_under_way < PACE_AWAITED && now_ms >= pace->refused_until_ms);
 }
 
 bool pace_is_pressed(const struct pace *pace, int64_t now_ms)

@@ -25,9 +25,8 @@ enum {
 	PACE_SORTS_MAX = 48,
 	PACE_FIRST = 4,
 	/*
-	 * What pods wait for with their sandboxes half made is users' work, too, as that which the
-	 * window makes room for: so many go at any pace, within max, unless the server just
-	 * refused.
+	 * Awaited writes, for which pods wait with their sandboxes half made, ignore the window, up
+	 * to this many.
 	 */
 	PACE_AWAITED = 32,
 	/* When so few of ours under way are too many, others load the server. */
@@ -73,8 +72,12 @@ void pace_refused(struct pace *pace, unsigned int under_way, int64_t now_ms);
 /* From 1 to max. */
 unsigned int pace_window(const struct pace *pace);
 
-/* May one more write begin while so many are under way? awaited: as at PACE_AWAITED. */
-bool pace_has_room(const struct pace *pace, unsigned int under_way, bool awaited, int64_t now_ms);
+/*
+ * May one more write begin while so many of either sort are under way? Awaited ones take no place
+ * of the others; in the time after a refusal they keep to the window, too.
+ */
+bool pace_has_room(const struct pace *pace, unsigned int awaited_under_way,
+		   unsigned int others_under_way, bool awaited, int64_t now_ms);
 
 /* Others load the server: what nobody waits for should wait. */
 bool pace_is_pressed(const struct pace *pace, int64_t now_ms);

@@ -129,21 +129,30 @@ static void what_pods_wait_for_goes_at_any_pace_unless_refused(void **state)
 	write_many(&pace, 200, 1, 1000, 0);
 	write_many(&pace, 2000, 1, 20000, 40);
 	assert_true(pace_window(&pace) < PACE_FIRST);
-	assert_false(pace_has_room(&pace, PACE_FIRST, false, now_ms));
-	assert_true(pace_has_room(&pace, PACE_AWAITED - 1, true, now_ms));
-	assert_false(pace_has_room(&pace, PACE_AWAITED, true, now_ms));
+	assert_false(pace_has_room(&pace, 0, PACE_FIRST, false, now_ms));
+	assert_true(pace_has_room(&pace, PACE_AWAITED - 1, PACE_FIRST, true, now_ms));
+	assert_false(pace_has_room(&pace, PACE_AWAITED, PACE_FIRST, true, now_ms));
 
 	pace_refused(&pace, PACE_AWAITED, now_ms);
-	assert_false(pace_has_room(&pace, PACE_FIRST, true, now_ms));
-	assert_true(pace_has_room(&pace, PACE_FIRST, true, now_ms + PACE_PRESSED_MS));
+	assert_false(pace_has_room(&pace, PACE_FIRST, 0, true, now_ms));
+	assert_true(pace_has_room(&pace, PACE_FIRST, 0, true, now_ms + PACE_PRESSED_MS));
+}
+
+static void what_pods_wait_for_takes_no_place_of_the_rest(void **state)
+{
+	struct pace pace = begin(MAX);
+
+	assert_true(pace_has_room(&pace, PACE_AWAITED, PACE_FIRST - 1, false, now_ms));
+	assert_false(pace_has_room(&pace, PACE_AWAITED, PACE_FIRST, false, now_ms));
 }
 
 static void what_pods_wait_for_has_the_same_bound(void **state)
 {
 	struct pace pace = begin(2);
 
-	assert_true(pace_has_room(&pace, 1, true, now_ms));
-	assert_false(pace_has_room(&pace, 2, true, now_ms));
+	assert_true(pace_has_room(&pace, 1, 0, true, now_ms));
+	assert_false(pace_has_room(&pace, 2, 0, true, now_ms));
+	assert_false(pace_has_room(&pace, 2, 0, false, now_ms));
 }
 
 static void a_window_that_is_not_used_does_not_grow(void **state)
@@ -178,6 +187,7 @@ int main(void)
 		cmocka_unit_test(sorts_are_compared_with_themselves),
 		cmocka_unit_test(a_refusal_counts_at_once_and_once),
 		cmocka_unit_test(what_pods_wait_for_goes_at_any_pace_unless_refused),
+		cmocka_unit_test(what_pods_wait_for_takes_no_place_of_the_rest),
 		cmocka_unit_test(what_pods_wait_for_has_the_same_bound),
 		cmocka_unit_test(a_window_that_is_not_used_does_not_grow),
 		cmocka_unit_test(more_sorts_than_there_is_room_for_are_passed_over),

@@ -147,6 +147,7 @@ struct agent *agent_new(const struct agent_config *config)
 	agent->attempts = attempts_new();
 	agent->failures = json_array();
 	agent->skipped = json_object();
+	agent->made = json_array();
 	agent->earlier = json_object();
 	agent->due = timer_new(config->loop, agent_turn, agent);
 	agent->turn = deferred_new(config->loop, agent_turn, agent);
@@ -184,6 +185,7 @@ void agent_free(struct agent *agent)
 	json_decref(agent->plan);
 	json_decref(agent->failures);
 	json_decref(agent->skipped);
+	json_decref(agent->made);
 	json_decref(agent->saving);
 	mem_free(agent->activity);
 	json_decref(agent->shown);

@@ -43,7 +43,6 @@ struct round {
 	bool repairs; /* the same generation was done before: somebody else changed the host */
 	size_t steps;
 	int64_t begin_ms;
-	char why[256]; /* of its first step */
 };
 
 struct agent {
@@ -54,6 +53,7 @@ struct agent {
 	enum doing doing;
 	enum authority authority;
 	struct round round;
+	json_t *made; /* entries of the plans of this round whose steps have changed something */
 
 	/* the state file on disk: {"found", "nodeState", "addresses", "node", "given"} */
 	json_t *state;

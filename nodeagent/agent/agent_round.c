@@ -177,6 +177,8 @@ static void on_stepped(void *arg, const json_t *result, const struct err *err)
 		metric_observe(agent->seconds,
 			       (double)json_integer_value(json_at(result, "tookMs")) / 1000,
 			       entry_name(entry));
+		if (json_is_true(json_at(result, "changed")))
+			json_array_append(agent->made, (json_t *)entry);
 		if (attempts_step_succeeded(agent->attempts, entry, clock_ms(), &too_often) < 0)
 			err = &too_often;
 	}

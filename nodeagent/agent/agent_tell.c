@@ -3,6 +3,7 @@
  * events.
  */
 #include "nodeagent/agent/agent_internal.h"
+#include "nodeagent/plan/made.h"
 
 /* ---- failures -------------------------------------------------------------------------------- */
 
@@ -186,24 +187,23 @@ void agent_show_plan(struct agent *agent)
 
 void agent_begin_round(struct agent *agent, const json_t *entry)
 {
-	const char *why = json_str_or(json_at(entry, "why"), "");
-
 	agent->round = (struct round){
 		.began = true,
 		.repairs = agent->done_generation == agent->plan_generation &&
 			   agent->plan_generation > 0,
 		.begin_ms = clock_ms(),
 	};
-	snprintf(agent->round.why, sizeof(agent->round.why), "%s: %s", agent_where(entry), why);
+	json_array_clear(agent->made);
 	log_info(agent->round.repairs ? "host differs from what was done, repairing"
 				      : "configuring the host",
-		 F_STR("why", agent->round.why), F_INT("generation", agent->plan_generation),
+		 F_STR("where", agent_where(entry)), F_STR("why", json_str_at(entry, "why")),
+		 F_INT("generation", agent->plan_generation),
 		 F_INT("steps", (int64_t)json_array_size(agent_steps(agent))));
 }
 
 void agent_end_round(struct agent *agent)
 {
-	auto_free char *message = NULL;
+	auto_free char *made = NULL, *message = NULL;
 	int64_t took = clock_ms() - agent->round.begin_ms;
 
 	if (is_done(agent))
@@ -211,14 +211,16 @@ void agent_end_round(struct agent *agent)
 	if (!agent->round.began)
 		return;
 	agent->round.began = false;
+	made = made_text(agent->made, agent->observed);
+	json_array_clear(agent->made);
 	log_info(is_done(agent) ? "host is as wanted"
 				: "host is as near to what is wanted as can be",
-		 F_INT("generation", agent->plan_generation),
+		 F_STR("made", made), F_INT("generation", agent->plan_generation),
 		 F_INT("steps", (int64_t)agent->round.steps), F_INT("took_ms", took));
 	if (!is_done(agent))
 		return;
-	message = str_printf("%s; %zu steps, %lld ms", agent->round.why, agent->round.steps,
-			     (long long)took);
+	message = str_printf("%s (%zu step%s, %lld ms)", made, agent->round.steps,
+			     agent->round.steps == 1 ? "" : "s", (long long)took);
 	agent->config.told(agent->config.arg, false,
 			   agent->round.repairs ? "Repaired" : "Configured", message);
 }

@@ -35,7 +35,7 @@ t_eq "status is true" "4 igbvf" "$(node 'ls -d /sys/bus/pci/devices/0000:01:00.0
 	basename $(readlink /sys/bus/pci/devices/0000:01:00.0/virtfn3/driver)')"
 t_eq "the PF carries its VFs' MTU" 2000 "$(node cat /sys/class/net/enp1s0/mtu)"
 t_ok "Ready" a_condition Ready True AsWanted
-t_wait 10 "an event tells" a_event Configured "$pf1"
+t_wait 10 "an event tells" a_event Configured "enp1s0: 4 VFs made"
 t_wait 30 "the policy is ready" o_condition "$sriov/namespaces/$POD_NAMESPACE/sriovnetworknodepolicies/roce" True NodesReady
 printf '# %s: 4 VFs: %s ms; a bare echo with settling: %s ms\n' "$a_agent" "$(a_log '.msg == "host is as wanted"' | jq .took_ms)" "$bare_ms"
 
@@ -69,7 +69,7 @@ repaired() {
 before=$(o_now)
 node 'echo 0 >/sys/bus/pci/devices/0000:01:00.0/sriov_numvfs'
 t_wait "$a_wait_s" "VFs wiped by hand come back" repaired "$before"
-t_wait 10 "an event tells of it" a_event Repaired "$pf1"
+t_wait 10 "an event tells of it" a_event Repaired "enp1s0: "
 printf '# %s: 4 wiped VFs: repaired in %s ms from the first look on; a bare wipe and echo of 4 with settling: %s ms\n' \
 	"$a_agent" "$(a_log '.msg == "host is as wanted"' | jq .took_ms)" "$bare_again_ms"
 before=$(o_now)

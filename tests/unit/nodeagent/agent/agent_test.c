@@ -271,7 +271,7 @@ static void on_any(void *arg)
 
 static void on_told(void *arg, bool warning, const char *reason, const char *message)
 {
-	strbuf_addf(&w->told, "%s ", reason);
+	strbuf_addf(&w->told, "%s: %s\n", reason, message);
 }
 
 static void on_stopped(void *arg)
@@ -382,6 +382,7 @@ static void keeps_how_it_was_found_before_the_first_step_and_looks_after_the_las
 	agent_set_may_execute(start(), true);
 	want(1, 4, 2);
 	until(was_told("Configured"));
+	assert_true(was_told("Configured: ens1: 4 VFs made; " B ": 2 VFs made (2 steps, "));
 	assert_int_equal(count(A), 4);
 	assert_int_equal(count(B), 2);
 	order = strbuf_str(&w->order);
@@ -654,7 +655,7 @@ static void what_somebody_else_changed_is_repaired_and_told(void **state)
 	until(was_told("Configured"));
 	json_object_set_new(w->vfs, A, json_integer(0));
 	agent_wake(w->agent);
-	until(was_told("Repaired"));
+	until(was_told("Repaired: ens1: 4 VFs made (1 step, "));
 	assert_int_equal(count(A), 4);
 }
 
@@ -713,7 +714,7 @@ static void a_request_for_a_reboot_stands_for_the_refusal_behind_it(void **state
 	assert_int_equal(json_array_size(agent_view(w->agent).failures), 1);
 	w->reboot = true;
 	agent_wake(w->agent);
-	until(was_told("R "));
+	until(was_told("R: m"));
 	assert_int_equal(json_array_size(agent_view(w->agent).failures), 0);
 	assert_int_equal(w->steps, 1);
 }

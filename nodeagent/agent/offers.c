@@ -46,6 +46,21 @@ static void send_pools(struct offers *offers)
 	kubeletd_set(offers->kubeletd, pools);
 }
 
+/* source: of a problem; NULL, and the SR-IOV policies, are no source of ours. */
+static void tell_source(const struct offers *offers, const char *source, const char *reason,
+			const char *message)
+{
+	static const char *const words[POOL_SOURCES] = {
+		[POOL_SOURCE_SHARED] = POOLS_SOURCE_SHARED,
+		[POOL_SOURCE_LIST] = POOLS_SOURCE_LIST,
+		[POOL_SOURCE_DEV_FILES] = POOLS_SOURCE_DEV_FILES,
+	};
+
+	for (int i = 0; source && i < POOL_SOURCES; i++)
+		if (str_eq(source, words[i]))
+			pool_sources_tell(offers->sources, (enum pool_source)i, reason, message);
+}
+
 static void tell_problem(const struct offers *offers, const json_t *problem)
 {
 	const char *reason = json_str_at(problem, "reason");
@@ -53,6 +68,7 @@ static void tell_problem(const struct offers *offers, const json_t *problem)
 	const char *pod = json_str_at(problem, "pod");
 
 	offers->config.told(offers->config.arg, true, reason, message);
+	tell_source(offers, json_str_at(problem, "source"), reason, message);
 	if (pod)
 		offers->config.told_pod(offers->config.arg, pod, reason, message);
 }

@@ -361,6 +361,15 @@ const json_t *pool_sources_get(const struct pool_sources *sources, enum pool_sou
 	return sources->sources[which].document;
 }
 
+void pool_sources_tell(const struct pool_sources *sources, enum pool_source which,
+		       const char *reason, const char *message)
+{
+	const struct source *source = &sources->sources[which];
+
+	if (source->from)
+		tell_of_text(source, reason, message);
+}
+
 bool pool_sources_are_known(const struct pool_sources *sources)
 {
 	for (size_t i = 0; i < POOL_SOURCES; i++)

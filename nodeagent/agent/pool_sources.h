@@ -53,6 +53,13 @@ void pool_sources_free(struct pool_sources *sources);
 /* As pools_read_*() made it; NULL: there is none. Borrowed until the loop turns. */
 const json_t *pool_sources_get(const struct pool_sources *sources, enum pool_source which);
 
+/*
+ * What pools_compute() has found wrong with a source, whatever the node, is an event on its
+ * ConfigMap, too; one on a file is none.
+ */
+void pool_sources_tell(const struct pool_sources *sources, enum pool_source which,
+		       const char *reason, const char *message);
+
 /* Every ConfigMap was looked for once: what there is none of is not just late. */
 bool pool_sources_are_known(const struct pool_sources *sources);
 

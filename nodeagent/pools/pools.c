@@ -47,18 +47,46 @@ static char *one_line(const char *fmt, va_list ap)
 	return line;
 }
 
+/* The entry; borrowed. NULL: there are too many already. */
+static json_t *add_problem(struct pools *pools, const char *resource, const char *reason,
+			   const char *fmt, va_list ap) __attribute__((format(printf, 4, 0)));
+static json_t *add_problem(struct pools *pools, const char *resource, const char *reason,
+			   const char *fmt, va_list ap)
+{
+	auto_free char *message = NULL;
+
+	if (!has_room(pools->problems, PROBLEMS_MAX, &pools->problems_dropped))
+		return NULL;
+	message = one_line(fmt, ap);
+	pools_note(pools->problems, resource, reason, message);
+	return json_array_get(pools->problems, json_array_size(pools->problems) - 1);
+}
+
 void pools_problem(struct pools *pools, const char *resource, const char *reason, const char *fmt,
 		   ...)
 {
-	auto_free char *message = NULL;
 	va_list ap;
 
-	if (!has_room(pools->problems, PROBLEMS_MAX, &pools->problems_dropped))
-		return;
 	va_start(ap, fmt);
-	message = one_line(fmt, ap);
+	(void)add_problem(pools, resource, reason, fmt, ap);
 	va_end(ap);
-	pools_note(pools->problems, resource, reason, message);
+}
+
+/* Of a name that a configuration gives: the same on all nodes that read it. */
+static void name_problem(struct pools *pools, const char *source, const char *resource,
+			 const char *reason, const char *fmt, ...)
+	__attribute__((format(printf, 5, 6)));
+static void name_problem(struct pools *pools, const char *source, const char *resource,
+			 const char *reason, const char *fmt, ...)
+{
+	json_t *problem;
+	va_list ap;
+
+	va_start(ap, fmt);
+	problem = add_problem(pools, resource, reason, fmt, ap);
+	va_end(ap);
+	if (problem)
+		json_put_str(problem, "source", source);
 }
 
 void pool_cause(struct pool *pool, const char *fmt, ...)
@@ -202,18 +230,18 @@ struct pool *pools_need(struct pools *pools, const char *prefix, const char *nam
 	struct pool *pool = map_get(&pools->pools, full);
 
 	if (fault) {
-		pools_problem(pools, full, "BadResourceName",
-			      "%s: resource name \"%.320s\" %s; the kubelet would refuse it",
-			      source, full, fault);
+		name_problem(pools, source, full, "BadResourceName",
+			     "%s: resource name \"%.320s\" %s; the kubelet would refuse it", source,
+			     full, fault);
 		return NULL;
 	}
 	if (!pool)
 		return pool_new(pools, full, kind, source);
 	if (merge && pool->source == source)
 		return pool;
-	pools_problem(pools, full, "DuplicateResource",
-		      "%s: resource %s comes from %s already; give one of them another name",
-		      source, full, pool->source == source ? "another entry of it" : pool->source);
+	name_problem(pools, source, full, "DuplicateResource",
+		     "%s: resource %s comes from %s already; give one of them another name", source,
+		     full, pool->source == source ? "another entry of it" : pool->source);
 	return NULL;
 }
 

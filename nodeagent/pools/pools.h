@@ -24,6 +24,11 @@
 /* Entries of one configuration, and resources made of device files. */
 #define POOLS_ENTRIES_MAX 256
 
+/* Words for the configurations, in messages and as "source" of problems. */
+#define POOLS_SOURCE_SHARED    "configList of the shared device plugin"
+#define POOLS_SOURCE_LIST      "resourceList"
+#define POOLS_SOURCE_DEV_FILES "the list of device files"
+
 struct pools_input {
 	const char *prefix;     /* "spidernet.io" */
 	const json_t *spec;     /* NodeState.spec, or NULL */
@@ -82,8 +87,9 @@ struct pools_input {
  * 			absent without
  * 			"info": {…}}]}], device-info document for Multus (k8snetworkplumbingwg),
  * 			absent without
- * 	 "problems": [{"resource", "reason", "message"}]} "resource" absent where it is about none;
- * 	 bounded
+ * 	 "problems": [{"resource", "reason", "message", "source"}]} "resource" absent where it is
+ * 	 about none; "source" (POOLS_SOURCE_*, or other words) where a name in that configuration is
+ * 	 wrong, whatever the node; bounded
  *
  * A pool whose configuration is good is there with its name even without a single device. Pure:
  * equal input, equal bytes.

@@ -13,7 +13,7 @@
 
 #define PREFIX "smarter-devices"
 
-static const char SOURCE[] = "the list of device files";
+static const char SOURCE[] = POOLS_SOURCE_DEV_FILES;
 
 /* ---- reading --------------------------------------------------------------------------------- */
 

@@ -10,7 +10,7 @@
 #include "nodeagent/pools/pools_internal.h"
 #include "nodeagent/pools/pools_list.h"
 
-static const char SOURCE[] = "resourceList";
+static const char SOURCE[] = POOLS_SOURCE_LIST;
 
 /* An absent or empty list is no restriction. */
 static bool is_listed(const json_t *list, const char *value)

@@ -12,7 +12,7 @@
 #define DEFAULT_INTERVAL 60
 #define INTERVAL_MAX     (365 * 24 * 3600)
 
-static const char SOURCE[] = "configList of the shared device plugin";
+static const char SOURCE[] = POOLS_SOURCE_SHARED;
 
 /* ---- reading --------------------------------------------------------------------------------- */
 

@@ -212,6 +212,21 @@ static void what_is_wrong_with_a_text_is_an_event_on_its_config_map(void **state
 		fail_msg("%s", strbuf_str(&s->wrong));
 }
 
+static void a_name_that_others_have_is_an_event_on_the_config_map(void **state)
+{
+	struct stand *s = *state;
+
+	/* There is no such text (any more). */
+	pool_sources_tell(s->sources, POOL_SOURCE_SHARED, "DuplicateResource", "r comes from x");
+	pool_sources_tell(s->sources, POOL_SOURCE_LIST, "DuplicateResource", "r comes from x");
+	assert_string_equal(strbuf_str(&s->wrong), "");
+	config_map(s, "1", "{\"configList\": []}");
+	pool_sources_tell(s->sources, POOL_SOURCE_SHARED, "DuplicateResource", "r comes from x");
+	assert_string_equal(
+		strbuf_str(&s->wrong),
+		"orbweaver-system/shared of version 1: DuplicateResource: r comes from x\n");
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -219,6 +234,7 @@ int main(void)
 		TEST(a_config_map_that_the_server_refuses_to_show_is_told),
 		TEST(a_server_that_is_away_is_no_failure_of_the_configuration),
 		TEST(what_is_wrong_with_a_text_is_an_event_on_its_config_map),
+		TEST(a_name_that_others_have_is_an_event_on_the_config_map),
 		TEST(a_config_map_is_known_when_it_was_looked_for),
 	};
 

@@ -917,6 +917,9 @@ static void two_kinds_cannot_have_one_name(void **state)
 	assert_says(json_at(pools, "problems"),
 		    "resourceList: resource spidernet.io/x comes from the SR-IOV policies already");
 	assert_says(json_at(pools, "problems"), "\"reason\":\"DuplicateResource\"");
+	/* Whose text is to be corrected. */
+	assert_says(json_at(pools, "problems"), "\"source\":\"" POOLS_SOURCE_SHARED "\"");
+	assert_says(json_at(pools, "problems"), "\"source\":\"" POOLS_SOURCE_LIST "\"");
 }
 
 static void nothing_configured_is_nothing_offered(void **state)

@@ -474,8 +474,13 @@ const struct operator_kind operator_kinds[] = {
 	LEFTOVER_DAEMON_SET(LEFTOVER_CONFIG_DAEMON, "sriov-network-config-daemon"),
 	LEFTOVER_DAEMON_SET(LEFTOVER_SRIOV_PLUGIN, "sriov-device-plugin"),
 	LEFTOVER_DAEMON_SET(LEFTOVER_SHARED_PLUGIN, "spiderpool-rdma-shared-device-plugin"),
+	LEFTOVER_DAEMON_SET(LEFTOVER_LONE_SRIOV, "kube-sriov-device-plugin"),
+	LEFTOVER_DAEMON_SET(LEFTOVER_LONE_SRIOV_AMD64, "kube-sriov-device-plugin-amd64"),
+	LEFTOVER_DAEMON_SET(LEFTOVER_LONE_SHARED, "rdma-shared-dp-ds"),
 	LEFTOVER_CONFIG_MAP(LEFTOVER_SHARED_CONFIG, "spiderpool-rdma-shared-device-plugin"),
 	LEFTOVER_CONFIG_MAP(LEFTOVER_RDMA_DEVICES, "rdma-devices"),
+	LEFTOVER_CONFIG_MAP(LEFTOVER_RESOURCE_LIST, "sriovdp-config"),
+	LEFTOVER_CONFIG_MAP(LEFTOVER_MADE_LIST, "device-plugin-config"),
 	{
 		.kind = LEFTOVER_SRIOV_CONFIG,
 		.optional = true,

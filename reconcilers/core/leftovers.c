@@ -12,8 +12,16 @@
 enum sort {
 	PROGRAM,   /* counts while it has replicas */
 	ELSEWHERE, /* counts outside our namespace */
+	OWNED,     /* counts where the SR-IOV network operator has made it */
 	OBJECT,
 };
+
+#define RUNS_POLICIES                                                                              \
+	"this device plugin offers what our agent offers: delete this DaemonSet once the "         \
+	"NodeStates say Succeeded"
+#define RUNS_LISTED                                                                                \
+	"this device plugin offers what our agent offers: delete this DaemonSet once "             \
+	"status.resources of the NodeStates has its resources"
 
 static const struct {
 	const char *id;
@@ -29,24 +37,43 @@ static const struct {
 	{LEFTOVER_CONFIG_DAEMON, PROGRAM,
 	 "the SR-IOV config daemon runs beside our agent, and both configure the same NICs: delete "
 	 "this DaemonSet"},
-	{LEFTOVER_SRIOV_PLUGIN, PROGRAM,
-	 "this device plugin offers what our agent offers: delete this DaemonSet once the "
-	 "NodeStates say Succeeded"},
-	{LEFTOVER_SHARED_PLUGIN, PROGRAM,
-	 "this device plugin offers what our agent offers: delete this DaemonSet once "
-	 "status.resources of the NodeStates has its resources"},
+	{LEFTOVER_SRIOV_PLUGIN, PROGRAM, RUNS_POLICIES},
+	{LEFTOVER_LONE_SRIOV, PROGRAM, RUNS_LISTED},
+	{LEFTOVER_LONE_SRIOV_AMD64, PROGRAM, RUNS_LISTED},
+	{LEFTOVER_SHARED_PLUGIN, PROGRAM, RUNS_LISTED},
+	{LEFTOVER_LONE_SHARED, PROGRAM, RUNS_LISTED},
 	{LEFTOVER_SHARED_CONFIG, ELSEWHERE,
 	 "agents read the ConfigMap of this name in namespace %s, not this one, unless their flag "
 	 "--shared-config says otherwise: copy it there, or delete it"},
 	{LEFTOVER_RDMA_DEVICES, ELSEWHERE,
 	 "nobody reads this configuration of shared RDMA devices: copy its config.json to the "
 	 "ConfigMap spiderpool-rdma-shared-device-plugin in namespace %s, or delete it"},
+	{LEFTOVER_RESOURCE_LIST, ELSEWHERE,
+	 "agents read a resourceList only if their flag --device-config names it: copy this "
+	 "ConfigMap to namespace %s and set the flag to its name, or make policies of it, and "
+	 "delete it"},
+	{LEFTOVER_MADE_LIST, OWNED,
+	 "agents offer the resources of policies themselves, and only the SR-IOV network "
+	 "operator's device plugin reads this: delete it once that is gone"},
 	{LEFTOVER_SRIOV_CONFIG, OBJECT,
 	 "nobody reads SriovOperatorConfigs: settings are flags of the operator and the agent; "
 	 "delete it with --cascade=orphan, or its owner references take the NodeStates along"},
 	{LEFTOVER_SUBNET, OBJECT,
 	 "nobody reads SpiderSubnets: make SpiderIPPools of it, and delete it"},
 };
+
+/* NVIDIA's GPU operator has ConfigMaps of that name, too. */
+static bool is_of_sriov_operator(const json_t *object)
+{
+	const json_t *owner;
+	size_t i;
+
+	json_array_foreach (json_at(object, "metadata", "ownerReferences"), i, owner)
+		if (str_starts(json_str_or(json_at(owner, "apiVersion"), ""),
+			       "sriovnetwork.openshift.io/"))
+			return true;
+	return false;
+}
 
 static bool counts(enum sort sort, const json_t *world, const json_t *object)
 {
@@ -55,6 +82,8 @@ static bool counts(enum sort sort, const json_t *world, const json_t *object)
 		return json_integer_value(json_at(object, "status", "replicas")) > 0;
 	case ELSEWHERE:
 		return !str_eq(json_namespace(object), world_env(world, "namespace"));
+	case OWNED:
+		return is_of_sriov_operator(object);
 	case OBJECT:
 		return true;
 	}

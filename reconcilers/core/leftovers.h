@@ -17,10 +17,16 @@
 #define LEFTOVER_CONFIG_DAEMON   "daemonsets/sriov-network-config-daemon"
 #define LEFTOVER_SRIOV_PLUGIN    "daemonsets/sriov-device-plugin"
 #define LEFTOVER_SHARED_PLUGIN   "daemonsets/spiderpool-rdma-shared-device-plugin"
-#define LEFTOVER_SHARED_CONFIG   "configmaps/spiderpool-rdma-shared-device-plugin"
-#define LEFTOVER_RDMA_DEVICES    "configmaps/rdma-devices"
-#define LEFTOVER_SRIOV_CONFIG    "sriovoperatorconfigs"
-#define LEFTOVER_SUBNET          "spidersubnets"
+/* Of device plugins installed by themselves; that of SR-IOV had a DaemonSet for each CPU. */
+#define LEFTOVER_LONE_SRIOV       "daemonsets/kube-sriov-device-plugin"
+#define LEFTOVER_LONE_SRIOV_AMD64 "daemonsets/kube-sriov-device-plugin-amd64"
+#define LEFTOVER_LONE_SHARED      "daemonsets/rdma-shared-dp-ds"
+#define LEFTOVER_SHARED_CONFIG    "configmaps/spiderpool-rdma-shared-device-plugin"
+#define LEFTOVER_RDMA_DEVICES     "configmaps/rdma-devices"
+#define LEFTOVER_RESOURCE_LIST    "configmaps/sriovdp-config"
+#define LEFTOVER_MADE_LIST        "configmaps/device-plugin-config"
+#define LEFTOVER_SRIOV_CONFIG     "sriovoperatorconfigs"
+#define LEFTOVER_SUBNET           "spidersubnets"
 
 int leftover_reconcile(const json_t *world, const char *key, struct plan *plan, struct err *err);
 

@@ -36,8 +36,9 @@ static const json_t *decide(struct plan *plan, const char *id, const char *objec
 static void a_program_counts_while_it_has_pods(void **state)
 {
 	static const char *const programs[] = {
-		LEFTOVER_SRIOV_OPERATOR, LEFTOVER_SPIDER_OPERATOR, LEFTOVER_CONFIG_DAEMON,
-		LEFTOVER_SRIOV_PLUGIN,   LEFTOVER_SHARED_PLUGIN,
+		LEFTOVER_SRIOV_OPERATOR,   LEFTOVER_SPIDER_OPERATOR, LEFTOVER_CONFIG_DAEMON,
+		LEFTOVER_SRIOV_PLUGIN,     LEFTOVER_SHARED_PLUGIN,   LEFTOVER_LONE_SRIOV,
+		LEFTOVER_LONE_SRIOV_AMD64, LEFTOVER_LONE_SHARED,
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(programs); i++) {
@@ -66,6 +67,42 @@ static void a_config_map_counts_where_nobody_reads_it(void **state)
 		"unless their flag --shared-config says otherwise: copy it there, or delete it");
 	op = decide(&ours, LEFTOVER_SHARED_CONFIG,
 		    "{\"metadata\": {\"namespace\": \"orbweaver-system\"}}");
+	assert_null(json_at(op, "reason"));
+}
+
+static void each_config_map_of_devices_counts_outside_our_namespace(void **state)
+{
+	static const char *const kinds[] = {LEFTOVER_SHARED_CONFIG, LEFTOVER_RDMA_DEVICES,
+					    LEFTOVER_RESOURCE_LIST};
+
+	for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+		auto_plan struct plan elsewhere = {0}, ours = {0};
+		const json_t *op = decide(&elsewhere, kinds[i],
+					  "{\"metadata\": {\"namespace\": \"kube-system\"}}");
+
+		assert_string_equal(json_str_at(op, "reason"), "NotRead");
+		assert_non_null(strstr(json_str_at(op, "message"), " namespace orbweaver-system"));
+		op = decide(&ours, kinds[i],
+			    "{\"metadata\": {\"namespace\": \"orbweaver-system\"}}");
+		assert_null(json_at(op, "reason"));
+	}
+}
+
+static void a_config_map_of_a_common_name_counts_by_its_owner(void **state)
+{
+	auto_plan struct plan theirs = {0}, others = {0}, nobodys = {0};
+	const json_t *op = decide(&theirs, LEFTOVER_MADE_LIST,
+				  "{\"metadata\": {\"ownerReferences\": [{\"apiVersion\": "
+				  "\"sriovnetwork.openshift.io/v1\", \"kind\": "
+				  "\"SriovOperatorConfig\", \"name\": \"default\"}]}}");
+
+	assert_string_equal(json_str_at(op, "reason"), "NotRead");
+	assert_non_null(strstr(json_str_at(op, "message"), ": delete it once that is gone"));
+	op = decide(&others, LEFTOVER_MADE_LIST,
+		    "{\"metadata\": {\"ownerReferences\": [{\"apiVersion\": "
+		    "\"nvidia.com/v1\", \"kind\": \"ClusterPolicy\"}]}}");
+	assert_null(json_at(op, "reason"));
+	op = decide(&nobodys, LEFTOVER_MADE_LIST, "{\"metadata\": {}}");
 	assert_null(json_at(op, "reason"));
 }
 
@@ -101,6 +138,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_program_counts_while_it_has_pods),
 		cmocka_unit_test(a_config_map_counts_where_nobody_reads_it),
+		cmocka_unit_test(each_config_map_of_devices_counts_outside_our_namespace),
+		cmocka_unit_test(a_config_map_of_a_common_name_counts_by_its_owner),
 		cmocka_unit_test(kinds_that_nobody_reads_count),
 		cmocka_unit_test(a_key_of_another_kind_is_our_mistake),
 	};

@@ -304,7 +304,8 @@ void endpoint_changed(const struct change *c)
 		wait_for_addresses(c, c->key);
 	if (!c->now)
 		cache_find(pods, BOUND_POD_BY_MACHINE, c->key, wait_again, (void *)c);
-	if (c->now && (!c->old || !same_annotations(c->old, c->now)))
+	if (c->now && (!c->old || !same_annotations(c->old, c->now) ||
+		       object_is_terminating(c->old) != object_is_terminating(c->now)))
 		wake(c, CONTROLLER_ENDPOINT, c->key);
 }
 

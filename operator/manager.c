@@ -496,6 +496,9 @@ static void work_on(struct manager *manager, enum controller_id id, const char *
 	else if (world_get(world, controller->kind, key))
 		plan_release(&plan, controller->kind, key, world_get(world, controller->kind, key),
 			     controller->finalizer);
+	else
+		/* wake_finalizers would not find it, should there be a namespace again. */
+		plan_requeue(&plan, MANAGER_KEEP_MS);
 	metric_observe(manager->seconds, (double)(clock_us() - started_us) / 1e6, controller->name);
 	*job = (struct job){manager, id, ++manager->decisions, str_dup(key)};
 	log_debug("decided", F_INT("id", (int64_t)job->number),

@@ -26,6 +26,8 @@ enum {
 	MANAGER_SUMMARY_MS = 30000,
 	/* What could not be read from the API server is read again after this. */
 	MANAGER_LOOK_AGAIN_MS = 1000,
+	/* While our namespace is being deleted, keys without an object are kept at this pace. */
+	MANAGER_KEEP_MS = 30000,
 };
 
 struct manager;

@@ -8,6 +8,7 @@
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "reconcilers/core/kinds.h"
+#include "reconcilers/core/owner.h"
 #include "reconcilers/ipam/assign.h"
 #include "reconcilers/ipam/conflict.h"
 #include "reconcilers/ipam/controller.h"
@@ -353,6 +354,10 @@ int endpoint_reconcile(const json_t *world, const char *key, struct plan *plan, 
 	}
 	if (look.asker)
 		look_at_asks(&look);
+	else if (object_is_terminating(look.endpoint) &&
+		 !json_at(look.endpoint, "status", "current"))
+		/* Spiderpool's agent makes it with its finalizer first, and writes into it then. */
+		plan_release(plan, KIND_ENDPOINT, key, look.endpoint, IP_POOL_FINALIZER);
 	if (strays && look.live)
 		look_at_strays(&look, strays);
 	else if (strays)

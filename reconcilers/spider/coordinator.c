@@ -13,6 +13,7 @@
 #include "reconcilers/core/owner.h"
 #include "reconcilers/core/problems.h"
 #include "reconcilers/spider/coordinator_settings.h"
+#include "reconcilers/spider/ip_pool.h"
 #include "reconcilers/spider/ip_range.h"
 
 #define CONFIG_MAPS    "configmaps"
@@ -25,7 +26,6 @@
 #define KUBEADM_CONFIG "kube-system/kubeadm-config"
 #define CILIUM_CONFIG  "kube-system/cilium-config"
 #define FLANNEL_CONFIG "kube-flannel/kube-flannel-cfg"
-#define FINALIZER      "spiderpool.spidernet.io"
 
 /* Add the network in canonical text; what is no network is passed over. */
 static void add_cidr(json_t *list, const char *text)
@@ -355,7 +355,7 @@ int coordinator_reconcile(const json_t *world, const char *key, struct plan *pla
 		return 0;
 	if (object_is_terminating(object)) {
 		/* Spiderpool's webhook put it there, and nobody ever took it off. */
-		plan_release(plan, KIND_COORDINATOR, key, object, FINALIZER);
+		plan_release(plan, KIND_COORDINATOR, key, object, IP_POOL_FINALIZER);
 		return 0;
 	}
 	coordinator_spec_check(spec, "spec", &problems);

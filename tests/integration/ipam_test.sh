@@ -101,6 +101,9 @@ late_is_told() {
 }
 t_wait 20 "and has an event that says why and what to do" says "add addresses to spec.ips" late_is_told
 t_fails "it has no address, although a pod is gone" address_of one late
+k patch se -n one p-0 --type merge -p '{"metadata":{"finalizers":["spiderpool.spidernet.io"]}}' >/dev/null
+k delete se -n one p-0 --wait=false >/dev/null
+t_ok "one that Spiderpool made stays when somebody deletes it" k get se -n one p-0
 k annotate se -n one p-0 "orbweaver.io/down=$(k get se -n one p-0 -o jsonpath='{.status.current.uid}')" >/dev/null
 t_wait 20 "it gets the address once the agent has said that nothing is left" says "$first" address_of one late
 t_wait 20 "the endpoint of the pod that is gone is gone, too" all_agree "$n"

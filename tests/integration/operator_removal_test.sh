@@ -1,6 +1,7 @@
 #!/bin/bash
-# The program is taken away, and the definitions with all objects, in five orders, from a cluster that was moved over: pools with
-# Spiderpool's finalizer, one of them in use, networks with that of the SR-IOV network operator, also in the operator's namespace.
+# The program is taken away, and the definitions with all objects, in five orders, from a cluster that was moved over: pools, one of
+# them in use, the coordinator and a pod's endpoint with Spiderpool's finalizer, networks with that of the SR-IOV network operator,
+# also in the operator's namespace.
 # It ends within a minute, nothing of ours is left, and what belongs to others is as it was: their definition of
 # NetworkAttachmentDefinition, their networks. With a garbage collector; the operator has its account's rights, as long as it has them.
 # shellcheck disable=SC2317 # functions that run as COMMAND of a check or in the trap look unreachable
@@ -26,6 +27,13 @@ object() {
 	jq -nc --arg version "$1" --arg kind "$2" --arg ns "$3" --arg name "$4" --arg finalizer "$5" --argjson spec "$6" '{
 		apiVersion: $version, kind: $kind, spec: $spec, metadata: ({ name: $name, finalizers: [ $finalizer ] } +
 			if $ns == "" then {} else { namespace: $ns } end) }'
+}
+
+# Of a pod that Spiderpool's agent gave an address, and of which no agent has said that it ended.
+endpoint() {
+	object spiderpool.spidernet.io/v2beta1 SpiderEndpoint default "$1" spiderpool.spidernet.io null | jq -c --arg name "$1" '
+		del(.spec) | .status = { ownerControllerType: "Pod", ownerControllerName: $name, current: { uid: "u", node: "n1",
+			ips: [ { interface: "eth0", ipv4: "10.82.0.2/16", ipv4Pool: "used", cleanGateway: false, vlan: 0 } ] } }'
 }
 
 pool() {
@@ -65,11 +73,14 @@ install() {
 		network SriovNetwork kube-system sn-1
 		network SriovNetwork "$POD_NAMESPACE" sn-2
 		network SriovIBNetwork kube-system sn-3
+		network OVSNetwork kube-system sn-4
+		object spiderpool.spidernet.io/v2beta1 SpiderCoordinator "" default spiderpool.spidernet.io '{"podCIDRType":"none"}'
+		endpoint p
 		object sriovnetwork.openshift.io/v1 SriovNetworkPoolConfig kube-system all \
 			poolconfig.finalizers.sriovnetwork.openshift.io '{"nodeSelector":{}}'
 	} | k apply -f - >/dev/null
 	t_wait 20 "$1: a pool is in use" use_pool
-	t_wait 30 "$1: networks are rendered" k get -n default net-attach-def/sn-1 net-attach-def/sn-2 net-attach-def/sn-3
+	t_wait 30 "$1: networks are rendered" k get -n default net-attach-def/sn-1 net-attach-def/sn-{2,3,4}
 	t_wait 30 "$1: webhooks are set up" webhooks_are_there
 }
 
@@ -95,17 +106,21 @@ release() {
 no_finalizers() {
 	local left
 
-	left=$(k get sp,sriovnetworks,sriovibnetworks,sriovnetworkpoolconfigs -A -o json |
+	left=$(k get sp,spidercoordinators,se,sriovnetworks,sriovibnetworks,ovsnetworks,sriovnetworkpoolconfigs -A -o json |
 		jq -r '.items[] | select(.metadata.finalizers) | "\(.kind) \(.metadata.name)"')
 	echo "$left"
 	[[ -z $left ]]
+}
+
+still_there() {
+	k get -n default sp/migrated sp/used spidercoordinators/default se/p >/dev/null
 }
 
 # --- the orders -----------------------------------------------------------------------------------------------------
 
 program_then_definitions() {
 	timeout "$hangs_s" hack/cluster kubectl "$o_cluster" delete -k "$overlay" >/dev/null || return
-	k get sp/migrated sp/used >/dev/null || return
+	still_there || return
 	release && definitions
 }
 
@@ -126,7 +141,7 @@ both_at_once() {
 namespace_first() {
 	k delete namespace "$POD_NAMESPACE" --wait=false >/dev/null
 	t_wait 15 "the operator takes the finalizers off, also of objects that stay" no_finalizers
-	t_ok "they stay" k get sp/migrated sp/used
+	t_ok "they stay" still_there
 	definitions && program
 }
 
@@ -166,6 +181,7 @@ o_begin removal
 k delete -f crds/ -f crds/nad/ >/dev/null
 k delete namespace "$POD_NAMESPACE" >/dev/null
 strangers_definition | k apply -f - >/dev/null
+k apply -f - <<<'{"apiVersion":"v1","kind":"Node","metadata":{"name":"n1"}}' >/dev/null
 t_wait 30 "a stranger's network" k apply -f - <<<'{"apiVersion":"k8s.cni.cncf.io/v1","kind":"NetworkAttachmentDefinition",
 	"metadata":{"name":"somebody-elses","namespace":"default"},"spec":{"config":"{}"}}'
 remove first program_then_definitions

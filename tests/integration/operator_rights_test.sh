@@ -87,6 +87,8 @@ leave_all() {
 		poolconfig.finalizers.sriovnetwork.openshift.io)" &&
 		leave "$spider/spidercoordinators" "$(object spiderpool.spidernet.io/v2beta1 SpiderCoordinator old '{}' \
 			spiderpool.spidernet.io)" &&
+		leave "$spider/namespaces/default/spiderendpoints" "$(object spiderpool.spidernet.io/v2beta1 SpiderEndpoint old null \
+			spiderpool.spidernet.io | jq -c 'del(.spec)')" &&
 		leave "$spider/spiderippools" "$(object spiderpool.spidernet.io/v2beta1 SpiderIPPool old '{ "subnet": "10.6.0.0/16" }' \
 			spiderpool.spidernet.io)"
 }
@@ -94,7 +96,7 @@ leave_all() {
 left_over() {
 	k get "sriovnetworks.sriovnetwork.openshift.io,sriovibnetworks.sriovnetwork.openshift.io,ovsnetworks.sriovnetwork.openshift.io,$(
 	)sriovnetworkpoolconfigs.sriovnetwork.openshift.io,spidercoordinators.spiderpool.spidernet.io,$(
-	)spiderippools.spiderpool.spidernet.io" -A -o name
+	)spiderendpoints.spiderpool.spidernet.io,spiderippools.spiderpool.spidernet.io" -A -o name
 }
 
 # The node went, and nobody was there to see it; what it was to have is kept for a while that is over now.
@@ -129,7 +131,7 @@ t_wait 30 "Calico's and Cilium's definitions are served" eval "o_curl GET $calic
 
 echo "# what earlier operators left"
 t_ok "objects that cannot go, as nobody takes their finalizers off" leave_all
-t_eq "of six kinds" 6 "$(left_over | wc -l)"
+t_eq "of seven kinds" 7 "$(left_over | wc -l)"
 t_ok "and the NodeState of a node that is gone" leave_node_state
 o_start op
 o_wait_ready op

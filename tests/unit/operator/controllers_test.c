@@ -80,6 +80,22 @@ static void a_pool_wakes_the_configs_that_name_it_when_it_comes_or_goes(void **s
 	expect_woken(t, "ip-pool q;multus-config net/a;multus-config net/b;");
 }
 
+static void an_endpoint_that_somebody_deletes_is_looked_at(void **state)
+{
+	struct mirrored_test *t = *state;
+
+	mirrored_put(t, KIND_ENDPOINT, "{metadata: {name: a, namespace: ml, finalizers: [f]}}");
+	free(mirrored_woken(t));
+	mirrored_put(t, KIND_ENDPOINT,
+		     "{metadata: {name: a, namespace: ml, finalizers: [f], deletionTimestamp: "
+		     "'2026-01-31T09:00:00Z'}}");
+	expect_woken(t, "endpoint ml/a;");
+	mirrored_put(t, KIND_ENDPOINT,
+		     "{metadata: {name: a, namespace: ml, finalizers: [f], deletionTimestamp: "
+		     "'2026-01-31T09:00:00Z'}, status: {current: {uid: u, node: w1, ips: []}}}");
+	expect_woken(t, "");
+}
+
 static void a_config_sees_the_pools_and_the_resource_that_it_names(void **state)
 {
 	struct mirrored_test *t = *state;
@@ -400,6 +416,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		mirrored_unit_test(a_pool_wakes_the_configs_that_name_it_when_it_comes_or_goes),
+		mirrored_unit_test(an_endpoint_that_somebody_deletes_is_looked_at),
 		mirrored_unit_test(a_config_sees_the_pools_and_the_resource_that_it_names),
 		mirrored_unit_test(
 			the_first_and_the_last_node_with_a_resource_wake_the_configs_that_need_it),

@@ -199,8 +199,16 @@ static void without_its_namespace_the_operator_releases_finalizers_alone(void **
 	expect("namespaces: {orbweaver-system: {metadata: {name: orbweaver-system, "
 	       "deletionTimestamp: '2026-01-31T09:00:00Z'}}}\n"
 	       "spiderippools: {p: {metadata: {name: p, finalizers: [spiderpool.spidernet.io]}, "
-	       "spec: {subnet: 10.6.0.0/24}}}\n" NODE POLICY STATE,
-	       "ip-pool p: patch spiderippools p; ");
+	       "spec: {subnet: 10.6.0.0/24}}}\n"
+	       "spidercoordinators: {default: {metadata: {name: default, finalizers: "
+	       "[spiderpool.spidernet.io]}, spec: {}}}\n"
+	       "spiderendpoints: {ml/a: {metadata: {name: a, namespace: ml, finalizers: "
+	       "[spiderpool.spidernet.io]}, status: {current: {uid: u6, node: w1, ips: []}}}, "
+	       "ml/b: {metadata: {name: b, namespace: ml}, status: {current: {uid: u7, node: w1, "
+	       "ips: []}}}}\n" NODE POLICY STATE,
+	       "ip-pool p: patch spiderippools p; "
+	       "coordinator default: patch spidercoordinators default; "
+	       "endpoint ml/a: patch spiderendpoints ml/a; ");
 }
 
 static void pods_that_missed_injection_are_found_where_there_are_webhooks(void **state)

@@ -296,6 +296,30 @@ static void what_was_decided_is_written_and_forgotten(void **state)
 	       "post decided ml/a out; ");
 }
 
+#define HELD "finalizers: [spiderpool.spidernet.io]"
+
+static void spiderpools_finalizer_keeps_no_endpoint_for_ever(void **state)
+{
+	static const char held[] =
+		NODE_THERE "spiderendpoints: {ml/a: {metadata: {name: a, namespace: ml, " HELD
+			   ", deletionTimestamp: '2026-01-31T09:00:00Z'}, status: {current: "
+			   "{uid: u-a, node: w1, ips: []}}}}\n";
+	auto_free char *ended = str_printf("%sdecided: {ml/a: {gone: u-a}}\n", held);
+
+	/* Nobody has said yet that its pod has ended. */
+	expect(endpoint_reconcile, held, "ml/a", "");
+	expect(endpoint_reconcile, ended, "ml/a",
+	       "meta ml/a; delete ml/a; post decided ml/a out; ");
+	/* Made, and never filled in: there is no pod whose end could be waited for. */
+	expect(endpoint_reconcile,
+	       "spiderendpoints: {ml/a: {metadata: {name: a, namespace: ml, " HELD
+	       ", deletionTimestamp: '2026-01-31T09:00:00Z'}}}\n",
+	       "ml/a", "meta ml/a; ");
+	expect(endpoint_reconcile,
+	       "spiderendpoints: {ml/a: {metadata: {name: a, namespace: ml, " HELD "}}}\n", "ml/a",
+	       "");
+}
+
 #define DECIDED(what)                                                                              \
 	"decided: {ml/a: {" what ": {metadata: {name: a, namespace: ml}, status: {current: "       \
 	"{uid: u-a}}}}}\n"
@@ -743,6 +767,7 @@ int main(void)
 		cmocka_unit_test(a_node_that_is_gone_needs_no_word),
 		cmocka_unit_test(a_stateful_set_keeps_what_its_pod_had),
 		cmocka_unit_test(what_was_decided_is_written_and_forgotten),
+		cmocka_unit_test(spiderpools_finalizer_keeps_no_endpoint_for_ever),
 		cmocka_unit_test(what_was_decided_for_a_pod_that_has_ended_is_given_back),
 		cmocka_unit_test(an_endpoint_that_asks_for_a_pod_that_is_not_mirrored_reads_it),
 		cmocka_unit_test(a_pod_that_asks_under_the_name_of_its_machine_is_read_by_its_own),

@@ -81,9 +81,13 @@ void steps_problem(struct planning *p, const char *pf, const char *reason, const
 	(void)json_array_append_new(p->problems, problem);
 }
 
+/* How what says who is in the way ends, for every condition that has it. */
+#define OR_LEAVE_IT ", or leave it: nothing is taken from it"
+
 void steps_blocked(struct planning *p, const char *pf, const char *vf, const char *holder,
 		   bool takes_all, const char *fmt, ...)
 {
+	bool is_pod = str_eq(json_str_at(p->in->held, vf), holder);
 	json_t *blocked = json_object();
 	auto_free char *what = NULL;
 	va_list ap;
@@ -95,14 +99,14 @@ void steps_blocked(struct planning *p, const char *pf, const char *vf, const cha
 	json_put_str(blocked, "vf", vf);
 	json_put_str(blocked, "reason", "VfInUse");
 	json_put_str(blocked, "holder", holder);
-	if (str_eq(json_str_at(p->in->held, vf), holder))
+	if (is_pod)
 		json_put_str(blocked, "pod", holder);
 	if (takes_all)
 		json_put_bool(blocked, "all", true);
 	json_put(blocked, "message",
 		 json_fmt("VF " QUOTE " is held by " QUOTE
-			  ", and %s: it waits until the VF is free",
-			  vf, holder, what));
+			  ", and %s: it waits until the VF is free; %s" OR_LEAVE_IT,
+			  vf, holder, what, is_pod ? "delete that pod" : "end what holds it"));
 	(void)json_array_append_new(p->blocked, blocked);
 }
 
@@ -114,7 +118,8 @@ void steps_pf_blocked(struct planning *p, const char *pf, const char *holder, co
 	json_put_str(blocked, "reason", "PfInUse");
 	json_put_str(blocked, "holder", holder);
 	json_put(blocked, "message",
-		 json_fmt(QUOTE " lies on the PF, and " QUOTE ": it waits until that is gone",
+		 json_fmt(QUOTE " lies on the PF, and " QUOTE
+				": it waits until that is gone; remove it" OR_LEAVE_IT,
 			  holder, why));
 	(void)json_array_append_new(p->blocked, blocked);
 }

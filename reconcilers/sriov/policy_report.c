@@ -34,9 +34,8 @@ static const struct policy_standing_info standings[] = {
 	[STANDING_SYNCING] = {.reason = "Syncing",
 			      .progressing = true,
 			      .remedy = "wait; if this lasts, look at the agent's log there"},
-	[STANDING_BLOCKED] = {.reason = "Blocked",
-			      .progressing = true,
-			      .remedy = "delete that pod, or leave it: nothing is taken from it"},
+	/* The agent says what to do: that depends on who is in the way. */
+	[STANDING_BLOCKED] = {.reason = "Blocked", .progressing = true, .remedy = ""},
 	[STANDING_REBOOT] = {.reason = "RebootRequired",
 			     .progressing = true,
 			     .remedy = "drain and reboot the node when it suits you"},

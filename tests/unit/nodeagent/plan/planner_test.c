@@ -170,6 +170,15 @@ static void problems_mention(const json_t *plan, const char *what)
 	assert_non_null(strstr(text, what));
 }
 
+/* The message of the first one. */
+static void blocked_ends(const json_t *plan, const char *what)
+{
+	const char *message = json_str_at(json_array_get(json_at(plan, "blocked"), 0), "message");
+
+	if (!str_ends(message, what))
+		fail_msg("\"%s\" does not end in \"%s\"", message, what);
+}
+
 #define SPEC(members) "{'interfaces': [{'pciAddress': '" P1 "', " members "}]}"
 #define VFS(n, type, rest)                                                                         \
 	SPEC("'numVfs': " #n ", 'vfGroups': [{'policyName': 'a', 'vfRange': '0-7', "               \
@@ -629,14 +638,15 @@ static void says_nothing_of_a_protected_pf_that_is_as_wanted(void **state)
 static void names_who_holds_what_is_in_the_way(void **state)
 {
 	static const struct {
-		const char *vf, *held, *holder;
+		const char *vf, *held, *holder, *remedy;
 	} cases[] = {
 		{"{'host': {'inUse': true, 'holder': {'kind': 'netns', 'name': '/run/netns/x'}}}",
-		 "{}", "/run/netns/x"},
-		{"{'host': {'inUse': true, 'holder': {'kind': 'vfio'}}}", "{}", "vfio"},
-		{"{}", "{'0000:3c:00.0': 'lab/train-0'}", "lab/train-0"},
-		{"{'host': {'inUse': null}}", "{}", "host"},
-		{"{'host': null}", "{}", "someone"},
+		 "{}", "/run/netns/x", "end what holds it"},
+		{"{'host': {'inUse': true, 'holder': {'kind': 'vfio'}}}", "{}", "vfio",
+		 "end what holds it"},
+		{"{}", "{'0000:3c:00.0': 'lab/train-0'}", "lab/train-0", "delete that pod"},
+		{"{'host': {'inUse': null}}", "{}", "host", "end what holds it"},
+		{"{'host': null}", "{}", "someone", "end what holds it"},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -644,6 +654,10 @@ static void names_who_holds_what_is_in_the_way(void **state)
 		json_auto_t *held = yaml(cases[i].held);
 		json_auto_t *found = yaml("{'pfs': {'" P1 "': {'numVfs': 0}}}");
 		json_auto_t *grow = NULL, *bind = NULL, *gone = NULL, *same = NULL;
+		auto_free char *remedy = str_printf(
+			": it waits until the VF is free; %s, or leave it: nothing is taken from "
+			"it",
+			cases[i].remedy);
 
 		add_vf(observed, cases[i].vf);
 		grow = plan_with(SPEC("'numVfs': 4"), observed, NULL, held, NULL);
@@ -652,6 +666,7 @@ static void names_who_holds_what_is_in_the_way(void **state)
 		assert_string_equal(
 			json_str_at(json_array_get(json_at(grow, "blocked"), 0), "holder"),
 			cases[i].holder);
+		blocked_ends(grow, remedy);
 		bind = plan_with(VFS(1, "vfio-pci", ""), observed, NULL, held, NULL);
 		has_reasons(bind, "blocked", "VfInUse");
 		has_steps(bind, "");
@@ -982,6 +997,8 @@ static void leaves_a_pf_alone_on_which_interfaces_of_pods_lie(void **state)
 	lower = plan_with("{}", observed, found, NULL, NULL);
 	has_steps(lower, "");
 	has_reasons(lower, "blocked", "PfInUse");
+	blocked_ends(lower, ": it waits until that is gone; remove it, or leave it: nothing is "
+			    "taken from it");
 	assert_true(json_same(json_at(lower, "found"), found));
 	assert_string_equal(json_str_at(json_array_get(json_at(lower, "blocked"), 0), "holder"),
 			    "macvlan net1 in ns");

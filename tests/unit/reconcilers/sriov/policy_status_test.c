@@ -141,7 +141,10 @@ static void waiting_is_not_called_failing(void **state)
 	static const struct {
 		const char *reason, *why, *message;
 	} rows[] = {
-		{"Blocked", "ens1: VF 0000:02:10.0 is held by default/vf1",
+		/* The remedy is the agent's, and stands there once. */
+		{"Blocked",
+		 "ens1: VF 0000:02:10.0 is held by default/vf1; delete that pod, or leave it: "
+		 "nothing is taken from it",
 		 "node w1 ens1: VF 0000:02:10.0 is held by default/vf1; delete that pod, or leave "
 		 "it: nothing is taken from it"},
 		{"RebootRequired", "agent: exclusive from the next boot on",

@@ -8,13 +8,17 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/own.h"
+#include "lib/base/own_fd.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "nodeagent/agent/agent.h"
@@ -26,6 +30,8 @@
 /* A VF of each. */
 #define A_VF "0000:0a:10.0"
 #define B_VF "0000:0b:10.0"
+/* Who has them, in what the planner says. */
+#define HOLDER "default/job"
 
 /* ---- a host: one request at a time, carried out in the next turn ----------------------------- */
 
@@ -218,8 +224,9 @@ static void plan_pf(const struct planner_input *input, json_t *plan, const json_
 		return;
 	if (str_eq(pf, w->blocked) || json_at(input->held, str_eq(pf, A) ? A_VF : B_VF)) {
 		json_array_append_new(json_at(plan, "blocked"),
-				      json_pack("{s:s, s:s, s:s, s:b}", "pf", pf, "reason",
-						"VfInUse", "message", "a pod has it", "all", 1));
+				      json_pack("{s:s, s:s, s:s, s:s, s:b}", "pf", pf, "reason",
+						"VfInUse", "holder", HOLDER, "message",
+						"a pod has it", "all", 1));
 		return;
 	}
 	json_object_set_new(json_at(plan, "found"), pf, json_true());
@@ -682,6 +689,47 @@ static void trouble_is_believed_when_it_was_seen_twice(void **state)
 	assert_int_equal(count(A), 2);
 }
 
+/* How often the message was logged of A and HOLDER. */
+static int logged(int fd, const char *msg)
+{
+	char text[16384];
+	ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
+	char *rest = text, *line;
+	int found = 0;
+
+	text[n > 0 ? n : 0] = '\0';
+	while ((line = strsep(&rest, "\n"))) {
+		json_auto_t *entry = json_loads(line, 0, NULL);
+
+		found += str_eq(json_str_at(entry, "msg"), msg) &&
+			 str_eq(json_str_at(entry, "pf"), A) &&
+			 str_eq(json_str_at(entry, "for"), HOLDER);
+	}
+	return found;
+}
+
+static void the_log_says_who_is_waited_for_and_when_no_more(void **state)
+{
+	json_auto_t *held = json_pack("{s:s}", A_VF, HOLDER);
+	auto_close int log = memfd_create("log", MFD_CLOEXEC);
+
+	log_set_fd(log);
+	agent_set_held(start(), held);
+	agent_set_may_execute(w->agent, true);
+	want(1, 4, 0);
+	until(was_told("VfInUse") && !w->done);
+	/* Looked at once more, and still the same. */
+	want(2, 4, 0);
+	until(agent_view(w->agent).generation == 2 && !w->done);
+	assert_int_equal(logged(log, "a change waits"), 1);
+	assert_int_equal(logged(log, "a change no longer waits"), 0);
+	agent_set_held(w->agent, NULL);
+	until(was_told("Configured"));
+	log_set_fd(STDERR_FILENO);
+	assert_int_equal(logged(log, "a change waits"), 1);
+	assert_int_equal(logged(log, "a change no longer waits"), 1);
+}
+
 static void a_pf_whose_step_hangs_is_left_alone_while_it_does(void **state)
 {
 	int steps;
@@ -927,6 +975,7 @@ int main(void)
 		CASE(waits_asleep_for_the_next_try_of_the_state_file),
 		CASE(what_somebody_else_changed_is_repaired_and_told),
 		CASE(trouble_is_believed_when_it_was_seen_twice),
+		CASE(the_log_says_who_is_waited_for_and_when_no_more),
 		CASE(a_pf_whose_step_hangs_is_left_alone_while_it_does),
 		CASE(a_request_for_a_reboot_stands_for_the_refusal_behind_it),
 		CASE(a_spec_of_the_wrong_shape_is_a_failure_that_names_it),

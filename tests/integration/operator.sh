@@ -208,6 +208,14 @@ o_through_relay() {
 	t_fails "nothing goes past it" grep -q "$o_api" "$o_relayed"
 }
 
+# o_take_right RESOURCE: the operator may not list and watch it any more; connections that are open would go on, so the
+# relay cuts them. `k apply -f manifests/base/rbac.yaml` gives it back.
+o_take_right() {
+	k get clusterrole orbweaver-operator -o json | jq --arg resource "$1" '(.rules[] | select(.verbs == ["list", "watch"]) |
+		.resources) -= [ $resource ]' | k replace -f - >/dev/null
+	o_kill relay USR1
+}
+
 # --- what an operator says ----------------------------------------------------------------------------------------
 
 # o_port ID metrics|health|webhooks; an agent serves the first two on one port.

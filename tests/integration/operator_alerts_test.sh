@@ -11,6 +11,7 @@ cache=${ORBWEAVER_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/orbweaver}
 programs=$cache/prometheus/usr/bin
 states=$sriov/namespaces/$POD_NAMESPACE/sriovnetworknodestates
 policies=$sriov/namespaces/kube-system/sriovnetworknodepolicies
+secret=orbweaver-webhook-certificate
 
 fetch_prometheus() {
 	[[ -x $programs/promtool ]] || {
@@ -54,6 +55,19 @@ fires() {
 	[[ " $now " == *" $1 "* ]]
 }
 
+ended() {
+	local now
+
+	now=$(alerts) && [[ " $now " != *" $1 "* ]]
+}
+
+# Rules that nothing here brings about.
+never_fired() {
+	rules | sed -n 's/^ *- alert: //p' | while read -r alert; do
+		grep -q " fires $alert\$" tests/integration/operator_alerts_test.sh || echo "$alert"
+	done
+}
+
 policy() {
 	jq -nc --arg name "$1" --argjson spec "$2" '{ apiVersion: "sriovnetwork.openshift.io/v1",
 		kind: "SriovNetworkNodePolicy", metadata: { name: $name }, spec: ({ resourceName: $name, numVfs: 4,
@@ -78,12 +92,25 @@ condition() {
 		lastTransitionTime: "2026-01-01T00:00:00Z" }]'
 }
 
+# A certificate of the user's for a day, that is its own authority, in place of the operator's.
+own_certificate() {
+	local name=orbweaver-webhook.$POD_NAMESPACE.svc
+
+	openssl req -x509 -newkey rsa:2048 -nodes -days 1 -subj "/CN=$name" -addext "subjectAltName=DNS:$name" \
+		-keyout "$tmp/own.key" -out "$tmp/own.crt" 2>/dev/null
+	jq -n --arg name "$secret" --rawfile crt "$tmp/own.crt" --rawfile key "$tmp/own.key" '{ apiVersion: "v1", kind: "Secret",
+		metadata: { name: $name }, type: "kubernetes.io/tls", data: ({ "tls.crt": $crt, "tls.key": $key, "ca.crt": $crt } |
+		map_values(@base64)) }' | k replace -n "$POD_NAMESPACE" -f - >/dev/null
+}
+
 t_ok "Prometheus, unpacked" fetch_prometheus
 t_need
 t_ok "the rules are good ones" "$programs/promtool" check rules <(rules)
+t_eq "each of them fires in this test" "" "$(never_fired)"
 o_begin alerts --no-controllers
 o_own_user
-o_start op
+o_through_relay "$o_kubeconfig"
+o_kubeconfig=$o_relayed o_start op --webhook-addr 127.0.0.1:0
 o_wait_ready op
 node n1 good
 o_curl POST "$policies" "$(policy good '{}')" >/dev/null
@@ -91,6 +118,7 @@ t_wait 20 "a node reports" report n1 '{"resources":[{"name":"spidernet.io/good",
 watch
 t_wait 20 "Prometheus sees the operator lead" prometheus_has 'orbweaver_leader == 1'
 t_wait 20 "and policies that have what they ask for" prometheus_has 'orbweaver_policy_vfs{policy="kube-system/good",state="present"} == 4'
+t_wait 20 "and a certificate that is far from its end" prometheus_has 'orbweaver_webhook_certificate_expiry_seconds > 0'
 sleep 2
 t_eq "while all is well there is no alert" "" "$(alerts)"
 
@@ -110,7 +138,17 @@ k delete clusterrolebinding orbweaver-operator >/dev/null
 o_curl PATCH "$policies/good" '{"spec":{"numVfs":6}}' >/dev/null
 t_wait 30 "a right that is missing" fires OrbweaverForbidden
 k apply -f manifests/base/rbac.yaml >/dev/null
+o_take_right spiderreservedips
+own_certificate
+t_wait 30 "a certificate that nobody renews" fires OrbweaverCertificateEnds
+k delete secret -n "$POD_NAMESPACE" "$secret" >/dev/null
+t_wait 30 "which ends with the next certificate" ended OrbweaverCertificateEnds
 t_wait 90 "a node that nobody speaks for" fires OrbweaverNoAgent
+t_wait 180 "a kind that cannot be watched any more" fires OrbweaverWatchBroken
+t_ok "the alert names it, and why" prometheus_has \
+	'ALERTS{alertname="OrbweaverWatchBroken", alertstate="firing", kind="spiderreservedips", reason="Forbidden"}'
+k apply -f manifests/base/rbac.yaml >/dev/null
+t_wait 60 "it ends when the right is back" ended OrbweaverWatchBroken
 o_end op
 t_wait 330 "an operator that is gone" fires OrbweaverNoLeader
 o_kill prometheus KILL

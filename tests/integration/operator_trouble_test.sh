@@ -46,13 +46,6 @@ webhook_refuses() {
 	[[ $(jq -r .message <<<"$answer") == *orbweaver* ]]
 }
 
-# take_right RESOURCE: nobody may list and watch it any more; connections that are open would go on.
-take_right() {
-	k get clusterrole orbweaver-operator -o json | jq --arg resource "$1" '(.rules[] | select(.verbs == ["list", "watch"]) |
-		.resources) -= [ $resource ]' | k replace -f - >/dev/null
-	o_kill relay USR1
-}
-
 broken() {
 	o_http "$1" /metrics | grep -F "orbweaver_informer_broken_seconds{kind=\"$2\",reason=\"$3\"}"
 }
@@ -78,7 +71,7 @@ t_wait 30 "webhooks are in the cluster" o_curl GET "$webhooks/orbweaver-validati
 t_wait 60 "and serve" webhook_refuses
 
 echo "# a right is taken away"
-take_right spiderreservedips
+o_take_right spiderreservedips
 for id in one two; do
 	t_wait 60 "a gauge of $id names kind and reason" broken "$id" spiderreservedips Forbidden
 	t_ok "$id stays ready" o_ready "$id"

@@ -101,6 +101,16 @@ $(OUT)/%.o: %.c
 
 -include $(shell find $(OUT) -name '*.d' 2>/dev/null)
 
+# What ships says the version that it was made from, so that a new one compiles those files anew. Not in the variants for
+# tests: each commit would link all of them.
+ifneq ($(filter release arm64,$(VARIANT)),)
+$(patsubst %.c,$(OUT)/%.o,$(shell grep -rl --include='*.c' ORBWEAVER_VERSION lib operator nodeagent cli)): $(OUT)/version
+.PHONY: look-at-version
+$(OUT)/version: look-at-version
+	@mkdir -p $(@D)
+	@echo '$(VERSION)' | cmp -s - $@ || echo '$(VERSION)' >$@
+endif
+
 .PHONY: programs libraries
 programs: $(PROGRAMS:%=$(BUILD)/bin/%)
 libraries: $(ARCHIVES)

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Images: the same from two folders, small, with nothing in them but a program, its libraries, their licences and a list of
-# both; and the programs start in there.
+# both; and the programs start in there, and say the version that they were made from.
 #
 # shellcheck disable=SC2317 # functions are called through t_ok
 set -euo pipefail
@@ -14,9 +14,12 @@ trap 'rm -rf "$tmp"' EXIT
 names=(operator agent)
 
 # Programs and images from the committed state, in folder $1.
+clone_images() {
+	git clone -q --shared . "$tmp/$1" && make_images "$1"
+}
+
 make_images() {
-	git clone -q --shared . "$tmp/$1" &&
-		make -s -C "$tmp/$1" -j2 VARIANT=release BUILD=build build/bin/orbweaver-operator build/bin/orbweaver-agent build/bin/orbweaver-cni &&
+	make -s -C "$tmp/$1" -j2 VARIANT=release BUILD=build build/bin/orbweaver-operator build/bin/orbweaver-agent build/bin/orbweaver-cni &&
 		BUILD='' "$tmp/$1/hack/images" "${names[@]}"
 }
 
@@ -66,14 +69,18 @@ starts() {
 	chroot --userspec="$2" "$1" "/usr/bin/orbweaver-$3" --version
 }
 
+version() {
+	"$tmp/$1/build/bin/orbweaver-$2" --version | cut -d ' ' -f 2
+}
+
 strangers() {
 	find "$1" -type f -perm /111 ! -name '*.so*' ! -path "$1/usr/bin/orbweaver-*"
 }
 
 hack/deps build images
-t_ok "images are made" make_images first
+t_ok "images are made" clone_images first
 t_need
-t_ok "and made again in another folder" make_images second
+t_ok "and made again in another folder" clone_images second
 for name in "${names[@]}"; do
 	a=$(archive first "$name")
 	root=$tmp/$name
@@ -99,5 +106,10 @@ if [[ -n $(hack/curl-build --dir) ]]; then
 else
 	t_skip "libraries that are linked in are in the lists" "no sources of libcurl"
 fi
+git -C "$tmp/second" tag v0.0.1+next
+t_ok "images of the next version are made" make_images second
+for name in "${names[@]}"; do
+	t_eq "$name: the program says it" v0.0.1+next "$(version second "$name")"
+done
 t_eq "the operator is not root" 65532:65532 "$(config "$(archive first operator)" .config.User)"
 t_done

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Images: the same from two folders, small, with nothing in them but a program, its libraries, their licences and a list of
-# both; and the programs start in there, and say the version that they were made from.
+# both; the programs start in there and say the version that they were made from, which is one of the image's two tags.
 #
 # shellcheck disable=SC2317 # functions are called through t_ok
 set -euo pipefail
@@ -73,6 +73,25 @@ version() {
 	"$tmp/$1/build/bin/orbweaver-$2" --version | cut -d ' ' -f 2
 }
 
+# The names of the one image, for those who read index.json.
+image_names() {
+	tar -xOf "$1" index.json | jq -r '(.manifests | map(.digest) | unique | length | select(. != 1) | "images: \(.)"),
+		.manifests[].annotations["org.opencontainers.image.ref.name"]'
+}
+
+# docker-archive is what reads manifest.json.
+pulled() {
+	local archive=$1 name
+
+	shift
+	for name; do
+		for transport in oci-archive docker-archive; do
+			[[ $(STORAGE_DRIVER=vfs buildah --root "$tmp/storage-$transport" --runroot "$tmp/run-$transport" \
+				pull -q "$transport:$archive:$name" | wc -l) == 1 ]] || return
+		done
+	done
+}
+
 strangers() {
 	find "$1" -type f -perm /111 ! -name '*.so*' ! -path "$1/usr/bin/orbweaver-*"
 }
@@ -92,6 +111,9 @@ for name in "${names[@]}"; do
 	t_eq "$name: nothing that runs as another user" "" "$(find "$root" -perm /6000)"
 	t_ok "$name: licences and list are complete" complete "$root" "$name"
 	t_eq "$name: what starts" "[\"/usr/bin/orbweaver-$name\"]" "$(config "$a" '.config.Entrypoint | tojson')"
+	names_wanted=("localhost/orbweaver-$name:latest" "localhost/orbweaver-$name:$(version first "$name")")
+	t_eq "$name: its tags are latest and the version" "$(printf '%s\n' "${names_wanted[@]}")" "$(image_names "$a")"
+	t_ok "$name: it is there by both" pulled "$a" "${names_wanted[@]}"
 	t_ok "$name: it starts with what is in there" starts "$root" "$(config "$a" .config.User)" "$name"
 done
 # Whoever looks for a vulnerable library finds those that no file shows.
@@ -110,6 +132,8 @@ git -C "$tmp/second" tag v0.0.1+next
 t_ok "images of the next version are made" make_images second
 for name in "${names[@]}"; do
 	t_eq "$name: the program says it" v0.0.1+next "$(version second "$name")"
+	t_eq "$name: a tag has no plus" "localhost/orbweaver-$name:latest localhost/orbweaver-$name:v0.0.1_next" \
+		"$(image_names "$(archive second "$name")" | paste -sd ' ')"
 done
 t_eq "the operator is not root" 65532:65532 "$(config "$(archive first operator)" .config.User)"
 t_done

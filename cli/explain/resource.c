@@ -15,6 +15,7 @@
 #include "reconcilers/core/reconcile.h"
 #include "reconcilers/core/trust.h"
 #include "reconcilers/sriov/node_decision.h"
+#include "reconcilers/sriov/node_names.h"
 #include "reconcilers/sriov/node_state.h"
 #include "reconcilers/sriov/sriov_policy.h"
 
@@ -66,12 +67,10 @@ int64_t resource_allocatable(const json_t *node, const char *asked)
 {
 	json_t *quantity;
 	const char *name;
-	int64_t count;
 
 	json_each (json_at(node, "status", "allocatable"), name, quantity)
-		if (resource_is(name, asked) &&
-		    str_to_int(json_str_or(quantity, ""), 0, INT64_MAX, &count))
-			return count;
+		if (resource_is(name, asked))
+			return node_allocatable(node, name);
 	return -1;
 }
 

@@ -12,6 +12,7 @@
 #include "reconcilers/core/conditions.h"
 #include "reconcilers/core/leftovers.h"
 #include "reconcilers/maintenance/drain_internal.h"
+#include "reconcilers/sriov/node_names.h"
 #include "reconcilers/sriov/pool_config.h"
 
 #define CONDITION "Draining"
@@ -325,11 +326,8 @@ static bool is_kubelet_told(const struct drain *d, const struct candidate *c)
 		return false;
 	json_array_foreach (json_at(c->state, "status", "resources"), i, resource) {
 		const char *name = json_str_or(json_at(resource, "name"), "");
-		const char *offered = json_str_at(node, "status", "allocatable", name);
-		int64_t there;
 
-		if (offered && str_to_int(offered, 0, INT64_MAX, &there) &&
-		    there > json_integer_value(json_at(resource, "healthy")))
+		if (node_allocatable(node, name) > json_integer_value(json_at(resource, "healthy")))
 			return false;
 	}
 	return true;

@@ -51,17 +51,32 @@ json_t *node_resources_of(const json_t *allocatable)
 	return names;
 }
 
+/*
+ * Whole devices of a Quantity as the API server writes one, 1000 as "1k" (apimachinery,
+ * pkg/api/resource/quantity.go, CanonicalizeBytes); -1 for what is none.
+ */
+static int64_t devices_of(const char *quantity)
+{
+	static const char suffixes[] = "kMGTPE";
+	size_t len = quantity ? strlen(quantity) : 0;
+	const char *suffix = len > 0 ? strchr(suffixes, quantity[len - 1]) : NULL;
+	auto_free char *digits = suffix ? str_ndup(quantity, len - 1) : NULL;
+	int64_t count, unit = 1;
+
+	for (const char *c = suffixes; suffix && c <= suffix; c++)
+		unit *= 1000;
+	return str_to_int(suffix ? digits : quantity, 0, INT64_MAX / unit, &count) ? count * unit
+										   : -1;
+}
+
 int64_t node_allocatable(const json_t *node, const char *resource)
 {
 	const json_t *allocatable = json_at(node, "status", "allocatable");
-	int64_t count;
+	const json_t *quantity = json_object_get(allocatable, resource);
 
 	if (!allocatable)
 		return -1;
-	return str_to_int(json_str_or(json_object_get(allocatable, resource), ""), 0, INT64_MAX,
-			  &count)
-		       ? count
-		       : 0;
+	return quantity ? devices_of(json_string_value(quantity)) : 0;
 }
 
 json_t *node_links_of(const json_t *state)

@@ -31,7 +31,7 @@ json_t *node_resources_of(const json_t *allocatable);
 
 /*
  * What the API server says that pods can have of a resource on the node, whole devices; 0 when it
- * names none, -1 when the node or its status is not known.
+ * names none, -1 when the node or its status is not known, or the number cannot be read.
  */
 int64_t node_allocatable(const json_t *node, const char *resource);
 

@@ -198,6 +198,12 @@ t_ok "all is well" says "spidernet.io/rail 2/2" 0 w status
 sed 's|{allocatable: {spidernet.io/rail: "2"}}|{allocatable: {spidernet.io/rail: "0"}}|' "$tmp/node.yaml" >"$tmp/withdrawn.yaml"
 t_ok "what the Node has stands beside what the agent offered" says "spidernet.io/rail 2/2 (allocatable: 0)" 0 \
 	"$cli" status -f "$tmp/withdrawn.yaml"
+sed 's|spidernet.io/rail: "2"|spidernet.io/rail: 1k|; s|2, healthy: 2|1000, healthy: 1000|; s|wanted: 2|wanted: 1000|' "$tmp/node.yaml" \
+	>"$tmp/thousand.yaml"
+t_ok "a thousand of them is 1k there" says "spidernet.io/rail 1000/1000  -" 0 "$cli" status -f "$tmp/thousand.yaml"
+t_fails "of which doctor finds nothing" says ResourceShort 1 "$cli" doctor -f "$tmp/thousand.yaml"
+t_ok "nor the explanation" says "w1    1000    1000     yes         1000     1          1000         -       -" 0 \
+	"$cli" explain resource rail -f "$tmp/thousand.yaml"
 t_ok "no pod is in the way" says "no pod is in the way of a change" 0 w drain status
 cat >"$tmp/drained.yaml" <<'END'
 apiVersion: sriovnetwork.openshift.io/v1

@@ -522,7 +522,7 @@ static void waits_until_the_node_offers_less(void **state)
 	json_put(json_at(state_of(world, "w0"), "status"), "resources",
 		 json_pack("[{s:s, s:i}]", "name", "spidernet.io/x", "healthy", 2));
 	json_put(json_at(world, BOX_DRAIN_LOOK, DRAIN_KEY, KIND_NODE), "w0",
-		 json_pack("{s:{s:{s:s}}}", "status", "allocatable", "spidernet.io/x", "8"));
+		 json_pack("{s:{s:{s:s}}}", "status", "allocatable", "spidernet.io/x", "1k"));
 	ops = turn(world);
 	assert_int_equal(count_ops(ops, "evict"), 0);
 	assert_reason(world, "w0", "WaitsForKubelet");

@@ -80,11 +80,20 @@ static void links_are_known_where_a_node_reports_them(void **state)
 
 static void what_pods_can_have_is_told_from_what_is_not_known(void **state)
 {
-	json_auto_t *node = yaml("{status: {allocatable: {x.io/a: '4', x.io/b: 1Ki}}}");
+	json_auto_t *node = yaml("{status: {allocatable: {x.io/a: '4', x.io/b: 1Ki, "
+				 "x.io/c: 1k, x.io/d: 3M, x.io/e: 1e3, x.io/f: k, x.io/g: '', "
+				 "x.io/h: 9999E, x.io/i: 5}}}");
 	json_auto_t *unknown = yaml("{metadata: {name: w1}}");
 
 	assert_int_equal(node_allocatable(node, "x.io/a"), 4);
+	assert_int_equal(node_allocatable(node, "x.io/c"), 1000);
+	assert_int_equal(node_allocatable(node, "x.io/d"), 3000000);
 	assert_int_equal(node_allocatable(node, "x.io/none"), 0);
+	for (const char *name = "befghi"; *name; name++) {
+		char resource[] = {'x', '.', 'i', 'o', '/', *name, 0};
+
+		assert_int_equal(node_allocatable(node, resource), -1);
+	}
 	assert_int_equal(node_allocatable(unknown, "x.io/a"), -1);
 	assert_int_equal(node_allocatable(NULL, "x.io/a"), -1);
 }

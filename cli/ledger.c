@@ -30,7 +30,8 @@ const struct cli_field ledger_fields[] = {
 	 "NIC "
 	 "that pods share"},
 	{"items[].device", "string",
-	 "PCI address of the VF, the id of a shared device, or the NIC below macvlan and ipvlan"},
+	 "PCI address of the VF, the id of a shared device, or the NIC, bond or VLAN below macvlan "
+	 "and ipvlan"},
 	{"items[].vf", "string", "name of the PF, a slash, number of the VF"},
 	{"items[].driver", "string", "of the VF"},
 	{"items[].guid", "string", "node GUID of an InfiniBand VF"},
@@ -184,30 +185,43 @@ json_t *ledger_rows(const json_t *world)
 
 /* ---- interfaces over a NIC that pods share --------------------------------------------------- */
 
-/* The plugin of a network that makes the interface. Returns new, NULL: it cannot be read. */
-static json_t *main_plugin(const json_t *nad)
+static bool is_shared(const json_t *plugin)
+{
+	const char *type = json_str_at(plugin, "type");
+
+	return str_eq(type, "macvlan") || str_eq(type, "ipvlan");
+}
+
+/*
+ * The plugin of a network that makes such an interface; ifacer may stand before it. Returns new;
+ * NULL: there is none, or the network cannot be read.
+ */
+static json_t *shared_plugin(const json_t *nad)
 {
 	const char *text = json_str_or(json_at(nad, "spec", "config"), "");
 	json_auto_t *config = json_parse(text, strlen(text), NULL);
-	const json_t *plugins = json_at(config, "plugins");
+	json_t *plugin;
+	size_t i;
 
-	return json_incref(plugins ? json_array_get(plugins, 0) : config);
+	json_array_foreach (json_at(config, "plugins"), i, plugin)
+		if (is_shared(plugin))
+			return json_incref(plugin);
+	return is_shared(config) ? json_incref(config) : NULL;
 }
 
 static void add_shared(const json_t *world, const json_t *pod, const char *pod_key,
 		       const json_t *element, json_t *rows)
 {
 	const json_t *nad = world_get(world, KIND_NAD, json_str_or(json_at(element, "name"), ""));
-	json_auto_t *plugin = main_plugin(nad);
-	const char *type = json_str_at(plugin, "type");
+	json_auto_t *plugin = shared_plugin(nad);
 	json_t *row;
 
-	if (!str_eq(type, "macvlan") && !str_eq(type, "ipvlan"))
+	if (!plugin)
 		return;
 	row = json_object();
 	json_put_str(row, "pod", pod_key);
 	json_put_str(row, "node", json_str_at(pod, "spec", "nodeName"));
-	json_put_str(row, "kind", type);
+	json_put_str(row, "kind", json_str_at(plugin, "type"));
 	json_put_str(row, "device", json_str_at(plugin, "master"));
 	put_attachment(row, element);
 	json_array_append_new(rows, row);

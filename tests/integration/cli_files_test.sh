@@ -243,11 +243,17 @@ kind: NetworkAttachmentDefinition
 metadata: {name: odd, namespace: ml}
 spec: {config: '{'}
 ---
+apiVersion: k8s.cni.cncf.io/v1
+kind: NetworkAttachmentDefinition
+metadata: {name: tagged, namespace: ml}
+spec: {config: '{"cniVersion":"0.3.1","name":"tagged","plugins":[{"type":"ifacer","interfaces":["ens2f0"],"vlanID":100},
+  {"type":"ipvlan","master":"ens2f0.100"},{"type":"coordinator"}]}'}
+---
 apiVersion: v1
 kind: Pod
 metadata:
   {name: s-0, namespace: ml, annotations: {k8s.v1.cni.cncf.io/network-status: '[{"name":"pods","interface":"eth0","default":true},
-    {"name":"ml/odd","interface":"net2"},{"name":"ml/lan","interface":"net1","ips":["10.7.0.10"],"mac":"0a:00:01:00:00:01"}]'}}
+    {"name":"ml/odd","interface":"net2"},{"name":"ml/tagged","interface":"net3"},{"name":"ml/lan","interface":"net1","ips":["10.7.0.10"],"mac":"0a:00:01:00:00:01"}]'}}
 spec: {nodeName: w1, containers: [{name: main, image: i}]}
 ---
 apiVersion: v1
@@ -258,7 +264,7 @@ spec: {nodeName: w1, containers: [{name: main, image: i}]}
 status: {phase: Succeeded}
 END
 t_eq "an interface over a NIC that pods share is there, of pods that run" \
-	"ml/w-0 sriov 0000:3b:00.3 net1, ml/s-0 macvlan ens2f0 net1" \
+	"ml/w-0 sriov 0000:3b:00.3 net1, ml/s-0 ipvlan ens2f0.100 net3, ml/s-0 macvlan ens2f0 net1" \
 	"$(w ledger -f "$tmp/shared.yaml" -o json | jq -r '[.items[] | "\(.pod) \(.kind) \(.device) \(.interface)"] | join(", ")')"
 t_ok "it is found by the NIC" says "ml/s-0" 0 w ledger ens2f0 -f "$tmp/shared.yaml"
 t_ok "and by its address" says "ml/s-0" 0 w ledger 10.7.0.10 -f "$tmp/shared.yaml"

@@ -320,7 +320,7 @@ static char *reason_entry(const char *reason)
 	return strbuf_take(&text);
 }
 
-/* "(fault, warns)" in front of an entry, as docs/conditions.md has it. */
+/* "(fault, warns)" in front of an entry; its words are those of docs/reasons.md. */
 static void add_standing(struct strbuf *out, const char *entry)
 {
 	static const struct {
@@ -330,6 +330,9 @@ static void add_standing(struct strbuf *out, const char *entry)
 		{"waits", "Ready is False with it until it passes; not Degraded"},
 		{"fault", "Ready is False with it and Degraded True, until somebody acts"},
 		{"warns", "Degraded is True with it, whatever Ready is"},
+		{"quiet", "Degraded, Progressing, Blocked or RebootRequired is False with it"},
+		{"draining", "on the condition Draining"},
+		{"injected", "on the condition Injected"},
 	};
 
 	for (size_t i = 0; *entry == ' ' && i < ARRAY_LEN(sorts); i++)

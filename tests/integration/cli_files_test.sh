@@ -277,8 +277,14 @@ t_ok "a policy that is not there" says "nosuch" 2 w explain policy orbweaver-sys
 t_eq "a reason is explained without a cluster: what it means, affects and asks for" "PdbRefuses
 means:   a PodDisruptionBudget refuses the eviction; the message has its name and numbers.
 affects: No pod ends; the change of the node waits.
-to do:   Scale up, or end the pod. It is asked again by itself." "$("$cli" explain reason PdbRefuses)"
+to do:   Scale up, or end the pod. It is asked again by itself.
+stands:  on the condition Draining." "$("$cli" explain reason PdbRefuses)"
 t_ok "and on which conditions it stands" says "Ready is False with it and Degraded True" 0 "$cli" explain reason NoAgent
+# shellcheck disable=SC2016 # backquotes of Markdown
+for sort in $(sed -n 's/^- `[A-Za-z0-9]*` (\([a-z, ]*\)).*/\1/p' docs/reasons.md | tr -d ' ' | tr , '\n' | sort -u); do
+	t_ok "so says a reason that is of the sort $sort" says "stands:  " 0 "$cli" explain reason \
+		"$(sed -n "s/^- \`\([A-Za-z0-9]*\)\` ($sort).*/\1/p" docs/reasons.md | head -n 1)"
+done
 t_eq "so is the last one" "to do:   Report it." "$("$cli" explain reason NoClock | tail -n 1)"
 t_ok "a word that is none (ReasonUnknown)" says "is no reason of ours" 2 "$cli" explain reason Nonsense
 

@@ -229,6 +229,9 @@ static int run(struct arguments *a)
 		a->cli.config_ns = source_config_namespace(world);
 	if (a->command->run(&a->cli, &out, &status, &err) < 0)
 		return complain(&err, err.class == ERR_INVALID ? CLI_USAGE : CLI_FAILED);
+	/* Foreign text that a terminal obeyed could hide what stands before it. */
+	if (out.len > 0 && a->command->document && a->cli.output == CLI_TABLE)
+		str_cover_controls(out.data, "\n\t", '?');
 	if (fwrite(strbuf_str(&out), 1, out.len, stdout) != out.len || fflush(stdout) != 0) {
 		(void)err_sys(&err, "OutputRefused", "write");
 		return complain(&err, CLI_FAILED);

@@ -15,13 +15,16 @@
 /* As kubectl does; what comes again, with another page, is said once. */
 static void on_warned(void *arg, const char *lines)
 {
+	auto_free char *covered = NULL;
 	struct strbuf *told = arg;
 
 	if (strstr(strbuf_str(told), lines))
 		return;
 	strbuf_adds(told, lines);
-	for (; *lines; lines += strcspn(lines, "\n") + 1)
-		(void)fprintf(stderr, "warning: %.*s\n", (int)strcspn(lines, "\n"), lines);
+	covered = str_dup(lines);
+	str_cover_controls(covered, "\n", '?');
+	for (const char *at = covered; *at; at += strcspn(at, "\n") + 1)
+		(void)fprintf(stderr, "warning: %.*s\n", (int)strcspn(at, "\n"), at);
 }
 
 int session_open(const struct cli *cli, struct session *ret, struct err *err)

@@ -10,19 +10,20 @@
 #include "lib/json/json.h"
 
 /*
- * A cell's text; free(). Lines of a message follow each other behind semicolons. Other control
- * characters of foreign text would move the cursor.
+ * A cell's text; free(). Lines of a message follow each other behind semicolons.
  */
 static char *cell(const json_t *row, const char *member)
 {
 	const json_t *value = json_at(row, member);
+	auto_free char *covered = str_dup(json_str_or(value, "-"));
 	auto_strbuf struct strbuf text = {0};
 
 	if (json_is_integer(value))
 		return str_printf("%" JSON_INTEGER_FORMAT, json_integer_value(value));
-	for (const char *c = json_str_or(value, "-"); *c; c++) {
+	str_cover_controls(covered, "\n", '?');
+	for (const char *c = covered; *c; c++) {
 		if (*c != '\n')
-			strbuf_addc(&text, (unsigned char)*c < ' ' || *c == 0x7f ? '?' : *c);
+			strbuf_addc(&text, *c);
 		else if (c[1])
 			strbuf_adds(&text, "; ");
 	}

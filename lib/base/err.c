@@ -23,10 +23,9 @@ static void make_one_line(char *text)
 
 		if (n == 0)
 			text[i] = '?';
-		else if (n == 1 && ((unsigned char)text[i] < 0x20 || text[i] == 0x7f))
-			text[i] = ' ';
 		i += n ? n : 1;
 	}
+	str_cover_controls(text, "", ' ');
 }
 
 /*

@@ -213,6 +213,25 @@ size_t str_utf8_len(const char *s, size_t len)
 	return n;
 }
 
+static size_t control_len(const unsigned char *p)
+{
+	if (*p < 0x20 || *p == 0x7f)
+		return 1;
+	return *p == 0xc2 && p[1] >= 0x80 && p[1] <= 0x9f ? 2 : 0;
+}
+
+void str_cover_controls(char *s, const char *kept, char cover)
+{
+	for (; *s; s++) {
+		size_t len = strchr(kept, *s) ? 0 : control_len((const unsigned char *)s);
+
+		if (len > 0) {
+			memset(s, cover, len);
+			s += len - 1;
+		}
+	}
+}
+
 size_t str_clip(const char *s, size_t len, size_t max)
 {
 	size_t cut = len < max ? len : max;

@@ -51,6 +51,12 @@ uint64_t str_hash(const void *data, size_t len);
  * malformed.
  */
 size_t str_utf8_len(const char *s, size_t len);
+
+/*
+ * Overwrite each byte of the control characters in s: those of ASCII but the ones in `kept`, and
+ * U+0080 to U+009F, which terminals obey as well (ECMA-48, 5.3).
+ */
+void str_cover_controls(char *s, const char *kept, char cover);
 /* The most of s's len bytes, but not more than max, that do not end within a character. */
 size_t str_clip(const char *s, size_t len, size_t max);
 

@@ -204,6 +204,12 @@ t_ok "a thousand of them is 1k there" says "spidernet.io/rail 1000/1000  -" 0 "$
 t_fails "of which doctor finds nothing" says ResourceShort 1 "$cli" doctor -f "$tmp/thousand.yaml"
 t_ok "nor the explanation" says "w1    1000    1000     yes         1000     1          1000         -       -" 0 \
 	"$cli" explain resource rail -f "$tmp/thousand.yaml"
+sed 's|^  syncStatus: Succeeded|  conditions: [{type: Ready, status: "False", reason: NoAgent, message: "\\u001b[2Jgone\\u009b1m"}]\n&|' \
+	"$tmp/node.yaml" >"$tmp/foreign.yaml"
+t_ok "what a terminal would obey is covered in the first line of an explanation" says "node w1: agent: NoAgent: ?[2Jgone??1m" 1 \
+	"$cli" explain node w1 -f "$tmp/foreign.yaml"
+t_ok "in a table" says "Ready      NoAgent  ?[2Jgone??1m" 1 "$cli" status -f "$tmp/foreign.yaml"
+t_ok "and in an error" says "there is no pod ml/ [2J  1m" 2 "$cli" ipam explain $'ml/\033[2J\xc2\x9b1m' "${files[@]}"
 t_ok "no pod is in the way" says "no pod is in the way of a change" 0 w drain status
 cat >"$tmp/drained.yaml" <<'END'
 apiVersion: sriovnetwork.openshift.io/v1

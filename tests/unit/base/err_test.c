@@ -71,6 +71,8 @@ static void the_text_is_one_line_of_utf8(void **state)
 
 	(void)err_set(&err, ERR_INVALID, "X", "a\nb\r\tc%cd\xff\x65\xc3", 0x7f);
 	assert_string_equal(err.text, "a b  c d?e");
+	(void)err_set(&err, ERR_INVALID, "X", "\xc2\x9bJ ä \xc2\xa0");
+	assert_string_equal(err.text, "  J ä \xc2\xa0");
 }
 
 static void a_long_text_is_cut_between_characters(void **state)

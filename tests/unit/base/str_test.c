@@ -172,6 +172,14 @@ static void taking_the_text_empties_the_buffer(void **state)
 	assert_int_equal(b.len, 0);
 }
 
+static void control_characters_are_covered(void **state)
+{
+	char text[] = "a\033[2J\tb\n\x7f\xc2\x80\xc2\x9f\xc2\xa0ä\xc2";
+
+	str_cover_controls(text, "\n", '?');
+	assert_string_equal(text, "a?[2J?b\n?????\xc2\xa0ä\xc2");
+}
+
 static void foreign_text_is_made_utf8(void **state)
 {
 	auto_strbuf struct strbuf b = {0};
@@ -264,6 +272,7 @@ int main(void)
 		cmocka_unit_test(a_buffer_grows_and_stays_terminated),
 		cmocka_unit_test(a_buffer_is_exactly_full_before_it_grows),
 		cmocka_unit_test(taking_the_text_empties_the_buffer),
+		cmocka_unit_test(control_characters_are_covered),
 		cmocka_unit_test(foreign_text_is_made_utf8),
 		cmocka_unit_test(new_strings_come_from_formats),
 	};

@@ -178,6 +178,7 @@ static void offer_names(struct line *line, const struct cli_command *command)
 {
 	const char *const kinds[] = {command->completes, NULL};
 	json_auto_t *world = NULL;
+	struct err err = {0};
 	json_t *object;
 	const char *key;
 
@@ -190,7 +191,7 @@ static void offer_names(struct line *line, const struct cli_command *command)
 		}
 		return;
 	}
-	world = source_read(&line->cli, kinds, NULL);
+	world = source_read(&line->cli, kinds, &err);
 	json_each (json_at(world, command->completes), key, object)
 		offer(line, key, strlen(key), "");
 }

@@ -361,6 +361,10 @@ t_ok "and is read again" says "no pod has a device of ours" 0 \
 	bash -c "$cli ledger -f $tmp/node.yaml -o yaml | $cli ledger -f -"
 
 echo "# completion, man page"
+cat >"$tmp/closed" <<'END'
+{apiVersion: v1, kind: Config, current-context: a, contexts: [{name: a, context: {cluster: a, user: u}}],
+  clusters: [{name: a, cluster: {server: "http://127.0.0.1:9"}}], users: [{name: u, user: {}}]}
+END
 complete_words() { "$cli" __complete "$@" | cut -f1 | xargs; }
 t_eq "commands by their beginning" "status support schema :4" "$(complete_words s)"
 t_eq "the second word of those that have one" "show who check explain :4" "$(complete_words ipam "")"
@@ -371,6 +375,7 @@ t_eq "files where -o is no format" ":0" "$(complete_words support dump -o "")"
 t_eq "and where a dump is an argument" ":0" "$(complete_words replay "")"
 t_eq "names of objects" "ml/w-0 :4" "$(complete_words ledger -f "$tmp/node.yaml" m)"
 t_eq "no names without a cluster" ":4" "$(KUBECONFIG=$tmp/none complete_words ledger m)"
+t_eq "nor from one that does not answer" ":4" "$(KUBECONFIG=$tmp/closed complete_words ledger m)"
 t_eq "nothing behind the last argument" ":4" "$(complete_words ledger -f "$tmp/node.yaml" ml/w-0 "")"
 ln -s "$(realpath "$cli")" "$tmp/kubectl_complete-orbweaver"
 t_eq "for kubectl's plugins, too" "status support schema :4" "$("$tmp/kubectl_complete-orbweaver" s | cut -f1 | xargs)"
@@ -416,10 +421,6 @@ t_ok "a file without objects is status 3 (BadFile)" says "is no Kubernetes objec
 t_ok "a full disk is status 3 (OutputRefused)" exits 3 bash -c "$cli ipam show -f $tmp/objects.yaml >/dev/full"
 t_ok "a document of what has none" says "--output does not go with man" 2 "$cli" man -o json
 t_ok "no cluster is status 3" says "nothing says where the API server is" 3 env KUBECONFIG="$tmp/none" "$cli" ipam show
-cat >"$tmp/closed" <<'END'
-{apiVersion: v1, kind: Config, current-context: a, contexts: [{name: a, context: {cluster: a, user: u}}],
-  clusters: [{name: a, cluster: {server: "http://127.0.0.1:9"}}], users: [{name: u, user: {}}]}
-END
 t_ok "a server that does not answer is status 3" says "cannot reach the API server http://127.0.0.1:9" 3 \
 	"$cli" status --kubeconfig "$tmp/closed"
 t_eq "each of these is one line" "1 1 1" "$(for wrong in "status --fast" "ipam show --kubeconfig $tmp/none" \

@@ -122,6 +122,7 @@ struct cli_command {
 	const char *help;      /* some lines, each ending in \n */
 	const char *const
 		*kinds;       /* what its world has to have; ends with NULL. NULL: all of a dump */
+	const char *optional; /* of them, the kind that it can do without; NULL: none */
 	const char *document; /* "Ledger": kind of what -o json|yaml prints; NULL: it has none */
 	const struct cli_field *fields; /* of that document, besides apiVersion and kind */
 	const char

@@ -29,6 +29,7 @@ const struct cli_command cli_commands[] = {
 		.help = "Exit status 1 if an object is Degraded, Blocked, needs a boot or is not "
 			"Ready.\n",
 		.kinds = status_kinds,
+		.optional = KIND_NODE,
 		.document = "Status",
 		.fields = status_fields,
 		.run = status_run,
@@ -41,6 +42,7 @@ const struct cli_command cli_commands[] = {
 		.help = "DOUBT says where kubelet, NICs and pods disagree, and what to do; exit "
 			"status 1 if there is any.\n",
 		.kinds = ledger_kinds,
+		.optional = KIND_NAD,
 		.args_max = 1,
 		.document = "Ledger",
 		.fields = ledger_fields,

@@ -237,16 +237,26 @@ static void add_listed(void *arg, json_t *object)
 	json_object_set(arg, key, object);
 }
 
-static int list_kinds(struct session *session, json_t *world, const char *const *kinds,
-		      struct err *err)
+static int list_kinds(const struct cli *cli, struct session *session, json_t *world,
+		      const char *const *kinds, struct err *err)
 {
+	const char *optional = cli->command ? cli->command->optional : NULL;
 	struct kube_resource resource;
 
-	for (; *kinds; kinds++)
-		if (find_resource(*kinds, &resource) &&
+	for (; *kinds; kinds++) {
+		struct err why = {0};
+
+		if (!find_resource(*kinds, &resource) ||
 		    session_list(session, &resource, NULL, NULL, add_listed,
-				 json_need_object(world, *kinds), NULL, err) < 0)
-			return err_in(err, "list %s", resource.plural);
+				 json_need_object(world, *kinds), NULL, &why) == 0)
+			continue;
+		if (str_eq(*kinds, optional) && str_eq(why.reason, "Forbidden")) {
+			fprintf(stderr, "orbweaver: left out: %s: %s\n", resource.plural, why.text);
+			continue;
+		}
+		*err = why;
+		return err_in(err, "list %s", resource.plural);
+	}
 	return 0;
 }
 
@@ -260,7 +270,7 @@ static int read_server(const struct cli *cli, json_t *world, const char *const *
 		return -1;
 	result = session_hello(&session, NULL, err);
 	if (result == 0)
-		result = list_kinds(&session, world, kinds, err);
+		result = list_kinds(cli, &session, world, kinds, err);
 	session_close(&session);
 	return result;
 }

@@ -65,6 +65,13 @@ message_names() {
 	o_curl GET "$1" | jq -e --arg word "$2" 'any(.status.conditions[]; .type == "Ready" and (.message | contains($word)))'
 }
 
+# The operator decides in the order of what it sees: what came before a config that is Ready has been decided about.
+has_decided() {
+	o_curl POST "$configs" "$(config "$1" eth1)" >/dev/null
+	t_wait 10 "the operator has come to a config that was made after it" o_condition "$configs/$1" True Rendered
+	o_curl DELETE "$configs/$1" >/dev/null
+}
+
 o_begin repair --no-controllers
 o_own_user
 o_nodes nodes --generate nodes=2
@@ -112,7 +119,7 @@ t_wait 10 "a name that is taken is not Ready" message_names "$configs/taken" "so
 t_ok "and the owner's kind is named" message_names "$configs/taken" ConfigMap
 t_eq "the NetworkAttachmentDefinition of someone else is untouched" "$before" "$(nad_meta taken .metadata.resourceVersion)"
 o_curl DELETE "$configs/taken" >/dev/null
-sleep 1
+has_decided after-taken
 t_eq "also after the config is gone" "$before" "$(nad_meta taken .metadata.resourceVersion)"
 o_curl POST "$configs" "$(config taken eth1)" >/dev/null
 o_curl DELETE "$definitions/taken" >/dev/null
@@ -126,7 +133,7 @@ before=$(nad_meta alone .metadata.resourceVersion)
 o_curl POST "$configs" "$(config alone eth1)" >/dev/null
 t_wait 10 "so is one that a config claims" o_condition "$configs/alone" False OwnedByOther
 o_curl DELETE "$configs/alone" >/dev/null
-sleep 1
+has_decided after-alone
 t_eq "also after that config is gone" "$before" "$(nad_meta alone .metadata.resourceVersion)"
 o_curl POST "$configs" "$(config alone eth1)" >/dev/null
 t_wait 10 "a config that comes again waits again" o_condition "$configs/alone" False OwnedByOther

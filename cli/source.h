@@ -10,10 +10,10 @@
 
 /*
  * Gather all objects of these kinds, NULL: of those that a support dump has (by their plural
- * names): { "<kind id>": { "<key>": object } }, new. A kind that the
- * server does not have is empty; so is the one that is optional for the command and that the user
- * may not list, of which a line on stderr tells. Files may be support dumps; then there is CLI_DUMP, too. What
- * stands in other files is under CLI_GIVEN, whatever its kind. NULL with err:
+ * names): { "<kind id>": { "<key>": object } }, new. A kind that the server does not have is empty;
+ * so is the one that is optional for the command and that the user may not list, of which a line on
+ * stderr tells. Files may be support dumps; then there is CLI_DUMP, too. What stands in other files
+ * is under CLI_GIVEN, whatever its kind. NULL with err:
  *	ERR_INVALID	a file is no YAML or JSON of Kubernetes objects and no support dump, or
  *                      there is no usable kubeconfig
  *	ERR_HOST	a file cannot be read

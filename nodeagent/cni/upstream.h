@@ -21,8 +21,9 @@ void upstream_forget(int root, const char *container, const struct sandbox_key *
 		     const char *device);
 
 /*
- * The attachment of sriov-cni that has a device, new: {"container", "lives": its namespace is there,
- * "plugin", "network", "ifname", "config", "saved"}; NULL: none. Without "saved" it cannot be read.
+ * The attachment of sriov-cni that has a device, new: {"lives": its namespace is there,
+ * "container", "plugin", "network", "ifname", "config", "saved"}; NULL: none. Without "saved" it
+ * cannot be read.
  */
 json_t *upstream_holder(int root, const char *device);
 

@@ -1,5 +1,6 @@
 /*
- * What other plugins kept: what is read has a device, and steps that name a PF; what is refused says
+ * What other plugins kept: what is read has a device, and steps that name a PF; what is refused
+ * says
  * so; and the same is read twice.
  */
 #include <stdint.h>

@@ -350,7 +350,7 @@ static void a_device_that_cannot_be_put_back_is_not_handed_on(void **state)
 	assert_int_equal(cni_stand_call(&stand, "sriov", "ADD", "c2", config), 0);
 }
 
-/* ---- pods of sriov-cni ------------------------------------------------------------------------ */
+/* ---- pods of sriov-cni ----------------------------------------------------------------------  */
 
 static bool has_file(const char *path)
 {

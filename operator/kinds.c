@@ -210,6 +210,15 @@ static const splitter_path drop_node[] = {
 	{"status", "images"},
 	{"status", "volumesInUse"},
 	{"status", "volumesAttached"},
+	/* What heartbeats are made of: without it they are the same text again. */
+	{"status", "addresses"},
+	{"status", "capacity"},
+	{"status", "daemonEndpoints"},
+	{"status", "nodeInfo"},
+	{"status", "conditions", "lastHeartbeatTime"},
+	{"status", "conditions", "lastTransitionTime"},
+	{"status", "conditions", "reason"},
+	{"status", "conditions", "message"},
 };
 static const splitter_path drop_pod[] = {{"metadata", "managedFields"}, {"status"}};
 /* The large ones: inject_check_project keeps little of the rest. */
@@ -222,8 +231,11 @@ static const splitter_path drop_asking_pod[] = {
 static const splitter_path drop_bound_pod[] = {
 	{"metadata", "managedFields"}, {"spec", "volumes"},
 	{"spec", "initContainers"},    {"spec", "containers"},
-	{"spec", "tolerations"},       {"status", "containerStatuses"},
+	{"spec", "tolerations"},       {"spec", "affinity"},
+	{"spec", "securityContext"},   {"status", "containerStatuses"},
 	{"status", "conditions"},      {"status", "initContainerStatuses"},
+	{"status", "podIP"},           {"status", "podIPs"},
+	{"status", "hostIP"},          {"status", "startTime"},
 };
 static const splitter_path drop_agent_pod[] = {
 	{"metadata", "managedFields"},

@@ -294,17 +294,23 @@ void strbuf_addc(struct strbuf *b, char c)
 void strbuf_vaddf(struct strbuf *b, const char *fmt, va_list ap)
 {
 	va_list again;
+	size_t room;
 	int n;
 
+	/* Most texts fit into what there is: only longer ones are formatted twice. */
+	strbuf_reserve(b, 1);
+	room = b->cap - b->len;
 	va_copy(again, ap);
-	n = vsnprintf(NULL, 0, fmt, ap);
+	n = vsnprintf(b->data + b->len, room, fmt, ap);
 	/*
 	 * Fails only for a text beyond INT_MAX or a wide character without an encoding: never
 	 * input.
 	 */
 	assert(n >= 0);
-	strbuf_reserve(b, (size_t)n);
-	(void)vsnprintf(b->data + b->len, (size_t)n + 1, fmt, again);
+	if ((size_t)n >= room) {
+		strbuf_reserve(b, (size_t)n);
+		(void)vsnprintf(b->data + b->len, (size_t)n + 1, fmt, again);
+	}
 	va_end(again);
 	b->len += (size_t)n;
 }

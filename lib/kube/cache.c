@@ -14,8 +14,10 @@
 
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
+#include "lib/base/random.h"
 #include "lib/json/json.h"
 #include "lib/kube/api.h"
+#include "lib/kube/identity.h"
 
 /* All entries with one value in one index. */
 struct crowd {
@@ -32,7 +34,8 @@ struct place {
 
 struct entry {
 	uint64_t version;
-	uint32_t list; /* the list in which it was last seen */
+	uint64_t fingerprint; /* of the text that it was read from; 0: not known */
+	uint32_t list;        /* the list in which it was last seen */
 	uint32_t n_places;
 	struct place *places; /* what it is found under */
 	char *uid;
@@ -371,7 +374,7 @@ static void forget_unreadable(struct cache *cache, const char *key, uint64_t ver
 		map_del(&cache->unreadable, key);
 }
 
-static bool put_if_newer(struct cache *cache, json_t *object, bool is_listed)
+static bool put_if_newer(struct cache *cache, json_t *object, bool is_listed, uint64_t fingerprint)
 {
 	auto_free char *key = json_key(object);
 	struct entry *entry = map_get(&cache->entries, key);
@@ -391,20 +394,85 @@ static bool put_if_newer(struct cache *cache, json_t *object, bool is_listed)
 		entry = entry_new(cache, key);
 	if (is_listed)
 		entry->list = cache->list;
-	if (newer)
+	if (newer) {
+		entry->fingerprint = fingerprint;
 		put(cache, entry, object, old);
+	}
 	json_decref(object);
 	return newer;
 }
 
 bool cache_put(struct cache *cache, json_t *object)
 {
-	return put_if_newer(cache, object, true);
+	return put_if_newer(cache, object, true, 0);
+}
+
+bool cache_put_text(struct cache *cache, json_t *object, uint64_t fingerprint)
+{
+	return put_if_newer(cache, object, true, fingerprint);
 }
 
 bool cache_learn(struct cache *cache, json_t *object)
 {
-	return put_if_newer(cache, object, false);
+	return put_if_newer(cache, object, false, 0);
+}
+
+/* ---- objects of which only the version changes ----------------------------------------------- */
+
+uint64_t cache_fingerprint(const char *text, size_t len, size_t version_at, size_t version_len)
+{
+	static uint64_t seed[2];
+	static bool seeded;
+	size_t behind = version_at + version_len;
+	uint64_t print;
+
+	assert(behind <= len);
+	if (!seeded) {
+		random_bytes(seed, sizeof(seed));
+		seeded = true;
+	}
+	print = map_siphash13(seed, text, version_at) * 3 +
+		map_siphash13(seed, text + behind, len - behind);
+	return print ? print : 1;
+}
+
+bool cache_knows(const struct cache *cache, const char *key, uint64_t version, uint64_t fingerprint)
+{
+	const struct entry *entry = map_get(&cache->entries, key);
+	struct identity stored;
+
+	return entry && fingerprint != 0 && entry->fingerprint == fingerprint &&
+	       entry->version <= version && !cache->kind->live &&
+	       !cache_is_unreadable(cache, key) &&
+	       identity_read(entry->text, strlen(entry->text), false, &stored);
+}
+
+void cache_renew(struct cache *cache, const char *key, const char *version)
+{
+	struct entry *entry = map_get(&cache->entries, key);
+	size_t len, before, after = strlen(version);
+	struct identity stored;
+	char *text;
+
+	assert(entry && entry->text);
+	cool(cache->warm, entry);
+	len = strlen(entry->text);
+	(void)identity_read(entry->text, len, false, &stored);
+	before = strlen(stored.version);
+	if (before == after) {
+		memcpy(entry->text + stored.version_at, version, after);
+	} else {
+		text = mem_alloc(len - before + after + 1);
+		memcpy(text, entry->text, stored.version_at);
+		memcpy(text + stored.version_at, version, after);
+		memcpy(text + stored.version_at + after, entry->text + stored.version_at + before,
+		       len - stored.version_at - before + 1);
+		mem_free(entry->text);
+		entry->text = text;
+	}
+	(void)identity_read(entry->text, strlen(entry->text), false, &stored);
+	entry->version = identity_version(&stored);
+	entry->list = cache->list;
 }
 
 /* Somebody may have waited to learn what it is. */

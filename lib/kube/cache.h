@@ -70,6 +70,26 @@ void cache_free(struct cache *cache);
 bool cache_put(struct cache *cache, json_t *object);
 bool cache_learn(struct cache *cache, json_t *object);
 
+/*
+ * Most events are about nothing that is kept: a node's heartbeat, a pod that is ready. The text of
+ * such an object, trimmed while it arrived, is the one of before but for the version, and need not
+ * be read.
+ *
+ * The fingerprint of a text whose version stands at version_at; it is not 0, and somebody who
+ * writes objects cannot bring about the same one twice.
+ */
+uint64_t cache_fingerprint(const char *text, size_t len, size_t version_at, size_t version_len);
+/* As cache_put; what it is made of has this fingerprint. */
+bool cache_put_text(struct cache *cache, json_t *object, uint64_t fingerprint);
+/* Is what is there, in a version no newer than this one, made of a text with this fingerprint? */
+bool cache_knows(const struct cache *cache, const char *key, uint64_t version,
+		 uint64_t fingerprint);
+/*
+ * It has another version now (digits), and nothing else: as cache_put of that. Only when
+ * cache_knows says yes.
+ */
+void cache_renew(struct cache *cache, const char *key, const char *version);
+
 /* Remove, unless what is there is newer than `version`. False when nothing was removed. */
 bool cache_remove(struct cache *cache, const char *key, uint64_t version);
 

@@ -16,6 +16,9 @@
 /* Bytes of an answer that a message quotes. */
 #define QUOTE_MAX 80
 
+/* As API servers write events: encoding/json keeps the order of the fields. */
+#define EVENT_BEGIN "{\"type\":\""
+
 void feed_list(struct feed *feed, bool stream)
 {
 	mem_free(take_ptr(feed->next_page));
@@ -111,6 +114,38 @@ static void admit_unreadable(struct feed *feed, const struct identity *who, cons
 	count_unreadable(feed);
 }
 
+/* ---- objects that need not be read ----------------------------------------------------------- */
+
+/*
+ * What the cache knows the object by, and who it is; 0: that cannot be said. The type of an event
+ * stands before its object, and so in no part of it.
+ */
+static uint64_t fingerprint(const struct splitter_object *text, bool is_event, struct identity *ret)
+{
+	size_t len = text->len - is_event; /* the bracket around it */
+
+	if (!identity_read(text->text, text->len, is_event, ret) || text->unreadable ||
+	    (is_event && (ret->object_at == 0 || text->text[len] != '}' ||
+			  memcmp(text->text, EVENT_BEGIN, strlen(EVENT_BEGIN)) != 0)))
+		return 0;
+	return cache_fingerprint(text->text + ret->object_at, len - ret->object_at,
+				 ret->version_at - ret->object_at, strlen(ret->version));
+}
+
+static bool is_known(const struct feed *feed, const struct identity *who, uint64_t print)
+{
+	auto_free char *key = print ? identity_key(who) : NULL;
+
+	return key && cache_knows(feed->cache, key, identity_version(who), print);
+}
+
+static void renew(struct feed *feed, const struct identity *who)
+{
+	auto_free char *key = identity_key(who);
+
+	cache_renew(feed->cache, key, who->version);
+}
+
 /* ---- lists ----------------------------------------------------------------------------------- */
 
 /* Elements of typed lists carry no apiVersion and kind; nobody needs them. */
@@ -118,11 +153,17 @@ static int list_item(struct feed *feed, const struct splitter_object *item, stru
 {
 	struct err why = {0};
 	struct identity who;
-	json_t *object = parse(item, &why);
+	uint64_t print = fingerprint(item, false, &who);
+	json_t *object = NULL;
 
 	metric_add(feed->events, 1, feed->resource);
+	if (is_known(feed, &who, print)) {
+		renew(feed, &who);
+		return 0;
+	}
+	object = parse(item, &why);
 	if (object && !str_empty(json_name(object))) {
-		cache_put(feed->cache, object);
+		cache_put_text(feed->cache, object, print);
 		count_unreadable(feed);
 		return 0;
 	}
@@ -171,7 +212,8 @@ static int on_bookmark(struct feed *feed, const json_t *object, struct err *err)
 	return 0;
 }
 
-static int watch_object(struct feed *feed, const char *type, json_t *object, struct err *err)
+static int watch_object(struct feed *feed, const char *type, json_t *object, uint64_t print,
+			struct err *err)
 {
 	auto_free char *key = json_key(object);
 
@@ -180,7 +222,7 @@ static int watch_object(struct feed *feed, const char *type, json_t *object, str
 	if (str_eq(type, "DELETED"))
 		cache_remove(feed->cache, key, kube_resource_version(object));
 	else
-		cache_put(feed->cache, json_incref(object));
+		cache_put_text(feed->cache, json_incref(object), print);
 	count_unreadable(feed);
 	return 0;
 }
@@ -244,18 +286,31 @@ static int unreadable_event(struct feed *feed, const struct splitter_object *tex
  * Most events are echoes of our own writes, whose answers the cache has learned: there is nothing
  * in them to read. While a list is being read each object counts, known or not.
  */
-static bool is_echo(const struct feed *feed, const struct splitter_object *text, uint64_t *ret)
+static bool is_echo(const struct feed *feed, const struct identity *who)
 {
 	auto_free char *key = NULL;
-	struct identity who;
 
-	if (feed->phase != FEED_WATCH || text->unreadable ||
-	    !identity_read(text->text, text->len, true, &who) ||
-	    !(str_eq(who.type, "ADDED") || str_eq(who.type, "MODIFIED")))
+	if (feed->phase != FEED_WATCH)
 		return false;
-	key = identity_key(&who);
-	*ret = identity_version(&who);
-	return cache_version(feed->cache, key) >= *ret;
+	key = identity_key(who);
+	return cache_version(feed->cache, key) >= identity_version(who);
+}
+
+/* True when there is nothing in the event to read; *ret then says what has become of it. */
+static bool is_over(struct feed *feed, const struct identity *who, uint64_t print, int *ret,
+		    struct err *err)
+{
+	bool known;
+
+	if (print == 0 || !(str_eq(who->type, "ADDED") || str_eq(who->type, "MODIFIED")))
+		return false;
+	known = is_known(feed, who, print);
+	if (!known && !is_echo(feed, who))
+		return false;
+	*ret = note_event(feed, identity_version(who), err);
+	if (*ret == 0 && known)
+		renew(feed, who);
+	return true;
 }
 
 static int watch_event(struct feed *feed, const struct splitter_object *text, struct err *err)
@@ -264,10 +319,12 @@ static int watch_event(struct feed *feed, const struct splitter_object *text, st
 	json_auto_t *event = NULL;
 	const char *type = NULL;
 	json_t *object = NULL;
-	uint64_t version = 0;
+	struct identity who;
+	uint64_t print = fingerprint(text, true, &who);
+	int result = 0;
 
-	if (is_echo(feed, text, &version))
-		return note_event(feed, version, err);
+	if (is_over(feed, &who, print, &result, err))
+		return result;
 	event = parse(text, &why);
 	type = json_str_at(event, "type");
 	object = json_at(event, "object");
@@ -284,7 +341,7 @@ static int watch_event(struct feed *feed, const struct splitter_object *text, st
 		return -1;
 	if (feed->phase != FEED_WATCH && str_eq(type, "BOOKMARK"))
 		feed->version = kube_resource_version(object);
-	return watch_object(feed, type, object, err);
+	return watch_object(feed, type, object, print, err);
 }
 
 /* ---- answers --------------------------------------------------------------------------------- */

@@ -18,6 +18,7 @@ struct span {
 };
 
 struct scan {
+	const char *text;
 	bool is_event;
 	size_t depth;
 	bool is_object[LEVELS + 1]; /* by depth */
@@ -33,15 +34,16 @@ static bool is(struct span span, const char *word)
 }
 
 /* Plain ASCII that fits, or nothing. */
-static void keep(char *out, size_t size, struct span value)
+static bool keep(char *out, size_t size, struct span value)
 {
 	if (value.len >= size)
-		return;
+		return false;
 	for (size_t i = 0; i < value.len; i++)
 		if (value.at[i] <= ' ' || value.at[i] > '~' || value.at[i] == '\\')
-			return;
+			return false;
 	memcpy(out, value.at, value.len);
 	out[value.len] = '\0';
+	return true;
 }
 
 static void on_string(struct scan *s, struct span value)
@@ -57,16 +59,17 @@ static void on_string(struct scan *s, struct span value)
 	}
 	name = s->path[s->depth];
 	if (s->is_event && s->depth == 1 && is(name, "type"))
-		keep(s->found.type, sizeof(s->found.type), value);
+		(void)keep(s->found.type, sizeof(s->found.type), value);
 	if (s->depth != base + 2 || !is(s->path[base + 1], "metadata") ||
 	    (s->is_event && !is(s->path[1], "object")))
 		return;
 	if (is(name, "namespace"))
-		keep(s->found.ns, sizeof(s->found.ns), value);
+		(void)keep(s->found.ns, sizeof(s->found.ns), value);
 	else if (is(name, "name"))
-		keep(s->found.name, sizeof(s->found.name), value);
-	else if (is(name, "resourceVersion"))
-		keep(s->found.version, sizeof(s->found.version), value);
+		(void)keep(s->found.name, sizeof(s->found.name), value);
+	else if (is(name, "resourceVersion") &&
+		 keep(s->found.version, sizeof(s->found.version), value))
+		s->found.version_at = (size_t)(value.at - s->text);
 }
 
 /* The object's metadata is over, and an event has said its type before. */
@@ -80,8 +83,9 @@ static void on_closed(struct scan *s)
 		  s->found.name[0] && s->found.version[0];
 }
 
-static void on_bracket(struct scan *s, char c)
+static void on_bracket(struct scan *s, const char *at)
 {
+	char c = *at;
 	bool opens = c == '{' || c == '[';
 
 	if (!opens) {
@@ -90,6 +94,8 @@ static void on_bracket(struct scan *s, char c)
 	}
 	if (++s->depth > LEVELS)
 		return;
+	if (s->is_event && s->depth == 2 && is(s->path[1], "object"))
+		s->found.object_at = (size_t)(at - s->text);
 	s->is_object[s->depth] = c == '{';
 	s->names[s->depth] = c == '{';
 	s->path[s->depth] = (struct span){"", 0};
@@ -107,7 +113,7 @@ static size_t string_len(const char *text, size_t len)
 
 bool identity_read(const char *text, size_t len, bool is_event, struct identity *ret)
 {
-	struct scan s = {.is_event = is_event};
+	struct scan s = {.text = text, .is_event = is_event};
 
 	for (size_t i = 0; i < len && !s.done; i++) {
 		size_t n = 0;
@@ -123,7 +129,7 @@ bool identity_read(const char *text, size_t len, bool is_event, struct identity 
 		case '[':
 		case '}':
 		case ']':
-			on_bracket(&s, text[i]);
+			on_bracket(&s, text + i);
 			break;
 		case ':':
 		case ',':

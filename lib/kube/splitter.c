@@ -156,9 +156,9 @@ static int value_begins(struct splitter *s, char first, struct err *err)
 	return 0;
 }
 
-static uint8_t all_drops(const struct splitter *s)
+static uint16_t all_drops(const struct splitter *s)
 {
-	return (uint8_t)((1U << s->n_drops) - 1);
+	return (uint16_t)((1U << s->n_drops) - 1);
 }
 
 /* What the value that opens now has to do with the drop paths. */
@@ -261,11 +261,11 @@ static int close_bracket(struct splitter *s, bool is_object, struct err *err)
 }
 
 /* Which drops go on through a member of this name; `*ret_drop`: one of them ends here. */
-static uint8_t match_name(const struct splitter *s, const struct splitter_level *level,
-			  bool *ret_drop)
+static uint16_t match_name(const struct splitter *s, const struct splitter_level *level,
+			   bool *ret_drop)
 {
 	const char *name = strbuf_str(&s->key);
-	uint8_t next = 0;
+	uint16_t next = 0;
 
 	*ret_drop = false;
 	if (level->steps < 0)
@@ -274,7 +274,7 @@ static uint8_t match_name(const struct splitter *s, const struct splitter_level 
 	for (size_t i = 0; i < s->n_drops; i++) {
 		if (!(level->matching & (1U << i)) || !str_eq(s->drops[i][level->steps], name))
 			continue;
-		next |= (uint8_t)(1U << i);
+		next |= (uint16_t)(1U << i);
 		if (!s->drops[i][level->steps + 1])
 			*ret_drop = true;
 	}
@@ -372,11 +372,25 @@ static int structure(struct splitter *s, char c, struct err *err)
 	}
 }
 
+/* Is one of eight bytes a quote or a backslash? (Subtracting 1 borrows only from a byte of 0.) */
+static bool has_end(const char *bytes)
+{
+	const uint64_t ones = UINT64_C(0x0101010101010101), highs = ones * 0x80;
+	uint64_t eight, quotes, backslashes;
+
+	memcpy(&eight, bytes, sizeof(eight));
+	quotes = eight ^ (ones * '"');
+	backslashes = eight ^ (ones * '\\');
+	return (((quotes - ones) & ~quotes) | ((backslashes - ones) & ~backslashes)) & highs;
+}
+
 /* How many of the bytes belong to the string before its next backslash or quote. */
 static size_t plain_run(const char *bytes, size_t len)
 {
 	size_t n = 0;
 
+	while (len - n >= 8 && !has_end(bytes + n))
+		n += 8;
 	while (n < len && bytes[n] != '"' && bytes[n] != '\\')
 		n++;
 	return n;
@@ -403,8 +417,10 @@ static ssize_t step(struct splitter *s, const char *bytes, size_t len, struct er
 		s->token = SPLITTER_STRING;
 		return string_bytes(s, bytes, 1, err) < 0 ? -1 : 1;
 	case SPLITTER_SCALAR:
-		if (is_scalar(*bytes))
-			return put(s, bytes, 1, err) < 0 ? -1 : 1;
+		while (run < len && is_scalar(bytes[run]))
+			run++;
+		if (run > 0)
+			return put(s, bytes, run, err) < 0 ? -1 : (ssize_t)run;
 		s->token = SPLITTER_NONE;
 		return value_ends(s, err) < 0 ? -1 : 0;
 	case SPLITTER_NONE:

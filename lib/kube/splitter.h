@@ -27,7 +27,7 @@ enum {
 	 * there too.
 	 */
 	SPLITTER_DEEPEST = 10000,
-	SPLITTER_MAX_DROPS = 8,
+	SPLITTER_MAX_DROPS = 16,
 	/*
 	 * A Kubernetes object is at most 1.5 MiB in etcd; its JSON with all escapes stays far below
 	 * this.
@@ -87,14 +87,14 @@ struct splitter {
 			SPLITTER_VALUE,  /* value read, comma or bracket comes */
 			SPLITTER_COMMA,  /* another name or element comes */
 		} state;
-		bool is_object;   /* else an array */
-		bool wrote;       /* a member was written: the next one needs a comma before it */
-		uint8_t matching; /* drops whose path leads here, as bits */
-		int8_t steps;     /* how many of their keys were walked; -1: above the object */
+		bool is_object;    /* else an array */
+		bool wrote;        /* a member was written: the next one needs a comma before it */
+		uint16_t matching; /* drops whose path leads here, as bits */
+		int8_t steps;      /* how many of their keys were walked; -1: above the object */
 	} levels[SPLITTER_MAX_DEPTH];
 	size_t depth;      /* open brackets */
 	size_t skip_depth; /* skipping: depth at which the dropped value stands */
-	uint8_t next_matching;
+	uint16_t next_matching;
 	enum splitter_token {
 		SPLITTER_NONE,
 		SPLITTER_STRING,

@@ -86,7 +86,6 @@ static void start_informer(struct mirror_kind *kind)
 				     .drops = mirrored->drops,
 				     .n_drops = mirrored->n_drops,
 				     .cache = kind->cache,
-				     .stream_lists = mirror->config.stream_lists,
 				     .absent_retry_ms = mirrored->optional ? ABSENT_RETRY_MS : 0,
 				     .synced = on_synced,
 				     .trouble = on_trouble,

@@ -277,7 +277,7 @@ static const splitter_path drop_leftover[] = {
 	}
 #define FOREIGN(id_, group_, version_, kind_)                                                      \
 	{                                                                                          \
-		.kind = (id_), .optional = true,                                                   \
+		.kind = (id_), .optional = true, .moves = true,                                    \
 		.resource = {group_, version_, id_, kind_, false}, DROP(drop_common),              \
 		.changed = {cluster_network_changed},                                              \
 	}

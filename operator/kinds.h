@@ -99,6 +99,11 @@ struct operator_kind {
 	bool (*selects)(const json_t *object);
 	/* A cluster need not have the kind; nothing waits for it. */
 	bool optional;
+	/*
+	 * Of somebody who may move it to another version: where the one in `resource` is not served,
+	 * its group is asked for others. What is read of it is the same in all that are known.
+	 */
+	bool moves;
 	/* Only watched while somebody wants it (mirror_want). */
 	bool on_demand;
 	struct kube_resource resource; /* for MIRROR_*; else from reconcilers/core/kinds.h */

@@ -39,9 +39,7 @@ enum {
 	/* A connection with watches that is silent for so long is asked whether it lives: two
 	   replicas may ask often. */
 	WATCH_SILENCE_MS = 5000,
-	/* The first API server version with streaming lists switched on. */
-	STREAM_LISTS_MINOR = 34,
-	/* The first with matchConditions in webhook configurations (KEP-3716). */
+	/* The first API server version with matchConditions in webhook configurations (KEP-3716). */
 	MATCH_CONDITIONS_MINOR = 28,
 	/* The first that puts a label with its name on each namespace (KEP-2161). */
 	NAMESPACE_LABELS_MINOR = 21,
@@ -173,7 +171,6 @@ static void start_deciding(struct orbweaver *op, int64_t minor)
 		.policy_namespaces = op->policy_namespaces,
 		.webhook = &op->webhook_settings,
 		.writes_max = (unsigned int)op->options.api_max_in_flight,
-		.stream_lists = minor >= STREAM_LISTS_MINOR,
 		.changed = on_changed,
 		.arg = op,
 	});

@@ -833,7 +833,6 @@ struct manager *manager_new(const struct manager_config *config)
 				     &(struct mirror_config){
 					     .ns = config->ns,
 					     .config_ns = config->config_ns,
-					     .stream_lists = config->stream_lists,
 					     .metrics = config->metrics,
 					     .changed = on_changed,
 					     .synced = on_synced,

@@ -45,7 +45,6 @@ struct manager_config {
 	const char *config_ns;           /* of the ConfigMap spiderpool-conf */
 	json_t *policy_namespaces; /* array of names, see reconcilers/core/trust.h; NULL: none */
 	const struct webhook_settings *webhook;
-	bool stream_lists;
 	unsigned int writes_max; /* in flight; MANAGER_WINDOW unless told otherwise */
 	/*
 	 * An object changed in a cache; now is NULL when it went. Restrictions as for

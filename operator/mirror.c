@@ -6,6 +6,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/json/json.h"
 #include "lib/kube/informer.h"
@@ -21,8 +22,12 @@ struct mirror_kind {
 	char *selector; /* NULL: none */
 	struct cache *cache;
 	struct informer *informer;
-	bool absent; /* optional, and not served */
+	struct kube_call *asking; /* which versions its group has */
+	struct timer *ask_again;  /* NULL: it does not move */
+	char *version;            /* another one than in the table; NULL: none */
+	bool absent;              /* optional, and not served */
 	bool wanted;
+	bool moved; /* the informer is to begin anew, with another version */
 };
 
 struct mirror {
@@ -50,6 +55,57 @@ static void on_synced(void *arg)
 	config->synced(config->arg, kind->mirrored->kind);
 }
 
+/* It becomes part of a path. */
+static bool is_version(const char *text)
+{
+	size_t len = str_empty(text) ? 0 : strlen(text);
+
+	return len > 0 && len < 64 && strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789") == len;
+}
+
+/*
+ * The version after the one that is not served, around: with which the group's list begins is the
+ * server's choice, and that the group has a version does not mean that the kind is in it.
+ */
+static const char *next_version(const json_t *versions, const char *present)
+{
+	size_t n = json_array_size(versions);
+	size_t at = 0;
+
+	while (at < n && !str_eq(json_str_at(json_array_get(versions, at), "version"), present))
+		at++;
+	return json_str_at(json_array_get(versions, at < n ? (at + 1) % n : 0), "version");
+}
+
+static void on_versions(void *arg, json_t *group, const struct err *err)
+{
+	struct mirror_kind *kind = arg;
+	const char *next = NULL;
+
+	kind->asking = NULL;
+	timer_start(kind->ask_again, ABSENT_RETRY_MS);
+	next = next_version(json_at(group, "versions"), kind->resource.version);
+	if (err || !is_version(next) || str_eq(next, kind->resource.version))
+		return;
+	log_info("asking for a kind in another version", F_STR("resource", kind->resource.plural),
+		 F_STR("group", kind->resource.group), F_STR("version", next));
+	mem_free(kind->version);
+	kind->version = str_dup(next);
+	kind->resource.version = kind->version;
+	kind->moved = true;
+	deferred_run(kind->mirror->switching);
+}
+
+/* At most once in ABSENT_RETRY_MS: no version may have it. */
+static void ask_for_versions(void *arg)
+{
+	struct mirror_kind *kind = arg;
+	auto_free char *path = str_printf("/apis/%s", kind->resource.group);
+
+	if (kind->absent && !kind->asking && !timer_is_active(kind->ask_again))
+		kind->asking = kube_get_path(kind->mirror->client, path, on_versions, kind);
+}
+
 static void on_trouble(void *arg, const struct err *err)
 {
 	struct mirror_kind *kind = arg;
@@ -61,6 +117,8 @@ static void on_trouble(void *arg, const struct err *err)
 		config->synced(config->arg, kind->mirrored->kind);
 	if (!kind->absent)
 		config->trouble(config->arg, kind->mirrored->kind, err);
+	else if (kind->mirrored->moves)
+		ask_for_versions(kind);
 }
 
 /* NULL: all of them. */
@@ -86,7 +144,6 @@ static void start_informer(struct mirror_kind *kind)
 				     .drops = mirrored->drops,
 				     .n_drops = mirrored->n_drops,
 				     .cache = kind->cache,
-				     .stream_lists = mirror->config.stream_lists,
 				     .absent_retry_ms = mirrored->optional ? ABSENT_RETRY_MS : 0,
 				     .synced = on_synced,
 				     .trouble = on_trouble,
@@ -114,6 +171,9 @@ static void switch_informers(void *arg)
 	for (size_t i = 0; i < mirror->n; i++) {
 		struct mirror_kind *kind = &mirror->kinds[i];
 
+		if (kind->moved)
+			informer_free(take_ptr(kind->informer));
+		kind->moved = false;
 		if (kind->wanted && !kind->informer)
 			start_informer(kind);
 		else if (!kind->wanted && kind->informer)
@@ -136,6 +196,8 @@ static void open_kind(struct mirror_kind *kind)
 							info->kind, info->namespaced};
 	kind->cache = cache_new(&mirrored->cache, on_changed, kind);
 	kind->wanted = !mirrored->on_demand;
+	if (mirrored->moves && kind->mirror->client)
+		kind->ask_again = timer_new(kind->mirror->loop, ask_for_versions, kind);
 }
 
 struct mirror *mirror_new(struct loop *loop, struct kube_client *client,
@@ -165,8 +227,11 @@ void mirror_free(struct mirror *mirror)
 	if (!mirror)
 		return;
 	for (size_t i = 0; i < mirror->n; i++) {
+		kube_call_cancel(mirror->kinds[i].asking);
+		timer_free(mirror->kinds[i].ask_again);
 		informer_free(mirror->kinds[i].informer);
 		cache_free(mirror->kinds[i].cache);
+		mem_free(mirror->kinds[i].version);
 		mem_free(mirror->kinds[i].selector);
 	}
 	mem_free(mirror->kinds);

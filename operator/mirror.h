@@ -18,7 +18,6 @@ struct mirror;
 struct mirror_config {
 	const char *ns;        /* of the NodeStates; borrowed, as all here */
 	const char *config_ns; /* of the ConfigMap spiderpool-conf */
-	bool stream_lists;
 	struct metrics *metrics;
 	/* An object changed in the cache; old or now is NULL when it appeared or went. Borrowed. */
 	void (*changed)(void *arg, const char *kind, const char *key, const json_t *old,

@@ -15,6 +15,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
+#include "lib/base/map.h"
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
 #include "lib/kube/answer.h"
@@ -72,6 +73,7 @@ struct kube_client {
 	bool in_callback;     /* curl called on_bytes or on_open, and may not be entered */
 	struct metric *requests, *duration;
 	struct attempts attempts;
+	struct map refused; /* kinds that are not streamed, and since when: int64_t, clock_ms */
 };
 
 struct kube_call {
@@ -688,6 +690,7 @@ struct kube_client *kube_client_new(struct loop *loop, const struct kube_config 
 	client->config = config;
 	client->credentials = kube_credentials_new(loop, config, NULL);
 	client->fence = fence_new();
+	client->refused.free_value = mem_free;
 	client->starter = deferred_new(loop, start_queued, client);
 	client->later = timer_new(loop, start_queued, client);
 	init_lane(client, KUBE_LANE_WATCHES);
@@ -714,6 +717,7 @@ void kube_client_free(struct kube_client *client)
 		lane_done(&client->lanes[i].lane);
 	handle_pool_done(&client->handles);
 	attempts_done(&client->attempts);
+	map_done(&client->refused);
 	fence_free(client->fence);
 	timer_free(client->later);
 	deferred_free(client->starter);
@@ -742,6 +746,21 @@ void kube_client_writes_end_at(struct kube_client *client, int64_t at_ms)
 void kube_client_set_watch_silence(struct kube_client *client, int64_t silence_ms)
 {
 	client->lanes[KUBE_LANE_WATCHES].lane.owner.silence_ms = silence_ms;
+}
+
+bool kube_client_may_stream(const struct kube_client *client, const char *kind)
+{
+	const int64_t *since = map_get(&client->refused, kind);
+
+	return !since || clock_ms() - *since >= KUBE_STREAMS_AGAIN_MS;
+}
+
+void kube_client_refused_stream(struct kube_client *client, const char *kind)
+{
+	int64_t *since = mem_new(int64_t);
+
+	*since = clock_ms();
+	map_set(&client->refused, kind, since);
 }
 
 size_t kube_client_connections(const struct kube_client *client, struct kube_connection *ret,

@@ -55,6 +55,8 @@
  * again.
  */
 #define KUBE_DELIVERY_MS 4000
+/* Servers are updated: one that refused to stream a list is asked again after this time. */
+#define KUBE_STREAMS_AGAIN_MS 3600000
 
 struct kube_client;
 struct kube_call;
@@ -161,6 +163,14 @@ enum kube_lane {
 	KUBE_LANE_WATCHES,
 	KUBE_LANE_CALLS,
 };
+
+/*
+ * Whether to ask for lists of a kind ("nodes", "GROUP/PLURAL") as streams (informer.h): yes, unless
+ * its server refused within the last KUBE_STREAMS_AGAIN_MS. Known to all who use the client; for
+ * each kind apart, since several servers may stand behind one address, of different ages.
+ */
+bool kube_client_may_stream(const struct kube_client *client, const char *kind);
+void kube_client_refused_stream(struct kube_client *client, const char *kind);
 
 /* A connection, for gauges and /debug. */
 struct kube_connection {

@@ -207,9 +207,12 @@ static int on_bookmark(struct feed *feed, const json_t *object, struct err *err)
 	const char *end =
 		json_str_at(object, "metadata", "annotations", "k8s.io/initial-events-end");
 
-	if (feed->phase == FEED_STREAM && str_eq(end, "true") && !complete(feed))
-		return set_restored(err);
-	return 0;
+	if (feed->phase != FEED_STREAM)
+		return 0;
+	if (!str_eq(end, "true"))
+		return err_set(err, ERR_TRANSIENT, "NotStreamed",
+			       "the server's answer for %s is a watch, not a list", feed->resource);
+	return complete(feed) ? 0 : set_restored(err);
 }
 
 static int watch_object(struct feed *feed, const char *type, json_t *object, uint64_t print,

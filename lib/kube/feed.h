@@ -76,6 +76,8 @@ void feed_open(struct feed *feed);
  *   "ObjectTooLarge"     a list whose metadata does not end
  *   "Restored"           the list, or an event of the watch, is older than what was seen before;
  *                        the list has begun anew, as after feed_restored
+ *   "NotStreamed"        a bookmark before the end of a streamed list: servers that know what they
+ *                        were asked for send none
  *   "Expired", "Gone", … what an ERROR event says
  */
 int feed_bytes(struct feed *feed, const char *bytes, size_t len, struct err *err);

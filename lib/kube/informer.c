@@ -21,7 +21,8 @@ struct informer {
 	struct timer *retry;
 	struct feed feed;
 	bool synced;
-	bool no_streams; /* the server does not offer them, or not to the end */
+	char *kind;                  /* for kube_client_may_stream */
+	unsigned int broken_streams; /* of this list: they did not come to their end */
 	/* The connection was lost: has the server's history gone on from what we know? */
 	bool compare;
 	bool bad_stream; /* the present trouble came in a 2xx answer: another 2xx does not end it */
@@ -34,6 +35,8 @@ struct informer {
 
 /* A watch that fails so often in a row, without an event in between, gives way to a new list. */
 #define FAILURES_MAX 5
+/* So many streams of one list may break off. */
+#define BROKEN_STREAMS_MAX 2
 
 static void start(struct informer *informer);
 
@@ -72,6 +75,7 @@ static void on_complete(void *arg)
 	struct informer *informer = arg;
 
 	informer->failures = 0;
+	informer->broken_streams = 0;
 	informer->last_event_ms = clock_ms();
 	trouble_is_over(informer);
 	mem_trim();
@@ -136,7 +140,9 @@ static void start_later(struct informer *informer, const struct err *err)
 
 static void list_from_start(struct informer *informer)
 {
-	feed_list(&informer->feed, informer->config.stream_lists && !informer->no_streams);
+	feed_list(&informer->feed,
+		  informer->broken_streams < BROKEN_STREAMS_MAX &&
+			  kube_client_may_stream(informer->client, informer->kind));
 }
 
 /* A connection that ends is no trouble as long as the next one works. */
@@ -175,20 +181,33 @@ static void page_done(struct informer *informer, const struct kube_response *res
 		start(informer);
 }
 
-/*
- * What is refused, and what was not carried to its end, is not asked for again: pages work
- * everywhere.
- */
+/* Refused, or taken for an ordinary watch: those have no end of a list. */
+static bool is_refusal(const struct kube_response *response, const struct err *err)
+{
+	int status = response->status;
+
+	return status == 400 || status == 403 || status == 405 || status == 422 ||
+	       (status / 100 == 2 && (!err || kube_err_is(err, "NotStreamed")));
+}
+
+/* Pages work everywhere, and at once. */
 static void stream_done(struct informer *informer, const struct kube_response *response,
 			const struct err *err)
 {
-	int status = response->status;
-	bool refused = status == 400 || status == 403 || status == 405 || status == 422;
-
-	informer->no_streams = refused || status / 100 == 2;
-	if (err && !refused && !kube_err_is_expired(err))
+	if (is_refusal(response, err)) {
+		log_debug("server does not stream this list, asking for pages",
+			  F_STR("resource", informer->config.resource->plural));
+		kube_client_refused_stream(informer->client, informer->kind);
+		list_from_start(informer);
+		start(informer);
+		return;
+	}
+	if (response->status / 100 == 2)
+		informer->broken_streams++;
+	if (!kube_err_is_expired(err))
 		call_failed(informer, response, err);
 	list_from_start(informer);
+	start_later(informer, err);
 }
 
 static void watch_failed(struct informer *informer, const struct kube_response *response,
@@ -225,9 +244,7 @@ static void watch_done(struct informer *informer, const struct kube_response *re
 
 	if (lasted)
 		informer->failures = 0;
-	if (informer->feed.phase == FEED_STREAM)
-		stream_done(informer, response, err);
-	else if (err)
+	if (err)
 		watch_failed(informer, response, err);
 	if (lasted && !err)
 		start(informer);
@@ -240,10 +257,17 @@ static void on_done(void *arg, const struct kube_response *response, const struc
 	struct informer *informer = arg;
 
 	informer->call = NULL;
-	if (informer->feed.phase == FEED_LIST)
+	switch (informer->feed.phase) {
+	case FEED_LIST:
 		page_done(informer, response, err);
-	else
+		break;
+	case FEED_STREAM:
+		stream_done(informer, response, err);
+		break;
+	case FEED_WATCH:
 		watch_done(informer, response, err);
+		break;
+	}
 }
 
 /* A list of one object says how far the server is; it need not be there. */
@@ -374,6 +398,9 @@ struct informer *informer_new(struct loop *loop, struct kube_client *client,
 	informer->loop = loop;
 	informer->client = client;
 	informer->retry = timer_new(loop, on_retry, informer);
+	informer->kind = config->resource->group[0] ? str_printf("%s/%s", config->resource->group,
+								 config->resource->plural)
+						    : str_dup(config->resource->plural);
 	informer->feed = (struct feed){
 		.resource = config->resource->plural,
 		.cache = config->cache,
@@ -402,6 +429,7 @@ void informer_free(struct informer *informer)
 	kube_call_cancel(informer->call);
 	timer_free(informer->retry);
 	feed_done(&informer->feed);
+	mem_free(informer->kind);
 	mem_free(informer);
 }
 

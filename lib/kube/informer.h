@@ -4,8 +4,13 @@
  *
  * A broken watch goes on from the last version it saw (bookmarks move that forward while nothing
  * happens). A version that is too old (410, as status or as ERROR event) leads to a new list, whose
- * end removes what vanished meanwhile. Servers that offer streaming lists (KEP-3157) are asked for
- * one when `stream_lists` is set; when they refuse, pages are used from then on.
+ * end removes what vanished meanwhile.
+ *
+ * A list is asked for as a stream first (KEP-3157): a watch that begins with all objects and says
+ * where they end, one request in place of two and more. Servers that do not offer it say so, those
+ * from 1.19 on since a watch may not have the parameter resourceVersionMatch there; then it is
+ * pages, and all informers of the client know (kube_client_may_stream). A stream that breaks off
+ * twice gives way to pages for this list.
  *
  * When etcd is restored from a backup, versions go backwards, and a watch that goes on from a
  * version of before would be silent for as long as the server is behind, and miss what happened
@@ -44,7 +49,6 @@ struct informer_config {
 	const splitter_path *drops;           /* never parsed: splitter.h */
 	size_t n_drops;
 	struct cache *cache;
-	bool stream_lists;
 	/*
 	 * A kind that the cluster need not have: once NotServed, ask again after this time. 0: as
 	 * after any failure.

@@ -48,10 +48,17 @@ struct http_script {
 	struct request_list requests;
 	struct connection_list connections;
 	size_t unexpected;
+	bool streams_lists;
 	bool closing;
 };
 
 static struct rule no_rule = {.start = (char *)"", .reply = {.status = 418, .always = true}};
+static struct rule no_streams = {
+	.start = (char *)"",
+	.reply = {.status = 422, .always = true},
+	.body = (char *)"{\"kind\":\"Status\",\"code\":422,\"reason\":\"Invalid\",\"message\":"
+			"\"resourceVersionMatch is forbidden for watch\"}",
+};
 
 /* ---- connections ----------------------------------------------------------------------------- */
 
@@ -180,18 +187,29 @@ static size_t request_len(const struct strbuf *in)
 	return total <= in->len ? total : 0;
 }
 
+/* The first request in the buffer is put among those that came. Returns its rule. */
+static struct rule *take_request(struct connection *c, size_t len)
+{
+	struct request *request = mem_new(struct request);
+
+	request->text = str_ndup(c->in.data, len);
+	strbuf_consume(&c->in, len);
+	if (!c->script->streams_lists && strstr(request->text, "&sendInitialEvents=true")) {
+		mem_free(request->text);
+		mem_free(request);
+		return &no_streams;
+	}
+	TAILQ_INSERT_TAIL(&c->script->requests, request, link);
+	return rule_for(c->script, request->text);
+}
+
 static void serve(struct connection *c)
 {
 	size_t len = request_len(&c->in);
-	struct request *request = NULL;
 
 	if (len == 0 || c->rule || c->streaming || c->closing)
 		return;
-	request = mem_new(struct request);
-	request->text = str_ndup(c->in.data, len);
-	strbuf_consume(&c->in, len);
-	TAILQ_INSERT_TAIL(&c->script->requests, request, link);
-	c->rule = rule_for(c->script, request->text);
+	c->rule = take_request(c, len);
 	if (c->rule->reply.seen)
 		c->rule->reply.seen(c->rule->reply.arg);
 	timer_start(c->delay, c->rule->reply.delay_ms);
@@ -301,6 +319,11 @@ void http_script_add(struct http_script *script, const char *start, const struct
 	rule->body = str_dup(reply->body);
 	rule->reply = *reply;
 	TAILQ_INSERT_TAIL(&script->rules, rule, link);
+}
+
+void http_script_stream_lists(struct http_script *script)
+{
+	script->streams_lists = true;
 }
 
 void http_script_push(struct http_script *script, const char *bytes)

@@ -47,6 +47,12 @@ uint16_t http_script_port(const struct http_script *script);
  */
 void http_script_add(struct http_script *script, const char *start, const struct http_reply *reply);
 
+/*
+ * Lists as streams (KEP-3157) are answered from the script from now on. Until then they are refused
+ * as API servers before 1.27 do, and such requests do not count as any.
+ */
+void http_script_stream_lists(struct http_script *script);
+
 /* More bytes on all connections that were left open (HTTP_OPEN). */
 void http_script_push(struct http_script *script, const char *bytes);
 /* Close all connections, as a server that dies. */

@@ -32,6 +32,17 @@ struct timer {
 
 static struct kube_call *call;
 static struct timer *pause_before;
+static bool may_stream;
+
+bool kube_client_may_stream(const struct kube_client *client, const char *kind)
+{
+	return may_stream;
+}
+
+void kube_client_refused_stream(struct kube_client *client, const char *kind)
+{
+	may_stream = false;
+}
 
 struct kube_call *kube_call(struct kube_client *client, const struct kube_request *request)
 {
@@ -160,7 +171,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size == 0)
 		return 0;
 	kind.live = data[0] & 1;
-	config.stream_lists = data[0] & 2;
+	may_stream = data[0] & 2;
 	config.cache = cache_new(&kind, NULL, NULL);
 	informer = informer_new(NULL, NULL, &config);
 	play(data + 1, size - 1);

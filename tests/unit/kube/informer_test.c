@@ -75,22 +75,27 @@ static int tear_down(void **state)
 	return 0;
 }
 
-static void start_with(bool streams)
+static void start(void)
 {
 	f.informer = informer_new(f.s.loop, f.s.client,
 				  &(struct informer_config){
 					  .resource = &scripted_widgets,
 					  .cache = f.cache,
-					  .stream_lists = streams,
 					  .silence_ms = 300,
 					  .synced = on_synced,
 					  .trouble = on_trouble,
 				  });
 }
 
-static void reply(const char *start, struct http_reply reply)
+static void start_streaming(void)
 {
-	http_script_add(f.s.http, start, &reply);
+	http_script_stream_lists(f.s.http);
+	start();
+}
+
+static void reply(const char *begin, struct http_reply reply)
+{
+	http_script_add(f.s.http, begin, &reply);
 }
 
 #define OBJECT(name, version)                                                                      \
@@ -153,7 +158,7 @@ static void lists_in_pages_and_watches_from_there(void **state)
 			      EVENT("DELETED", OBJECT("b", "13")),
 		      .after = HTTP_OPEN,
 	      });
-	start_with(false);
+	start();
 	assert_false(informer_is_synced(f.informer));
 	until_events(5);
 	assert_int_equal(f.synced, 1);
@@ -172,7 +177,7 @@ static void a_page_that_breaks_off_is_read_again(void **state)
 	      (struct http_reply){
 		      .body = LIST_OF("10", "", OBJECT("b", "7") "," OBJECT("c", "8"))});
 	reply(WATCH, (struct http_reply){.after = HTTP_OPEN});
-	start_with(false);
+	start();
 	scripted_until(&f.s, &f.synced, 1);
 	assert_cache("a=3 b=7 c=8 ");
 	assert_int_equal(f.troubles, 0);
@@ -185,7 +190,7 @@ static void a_continue_token_that_is_too_old_starts_the_list_again(void **state)
 	      (struct http_reply){.status = 410, .body = STATUS("410", "Expired")});
 	reply(LIST, (struct http_reply){.body = LIST_OF("20", "", OBJECT("b", "17"))});
 	reply(WATCH, (struct http_reply){.after = HTTP_OPEN});
-	start_with(false);
+	start();
 	scripted_until(&f.s, &f.synced, 1);
 	assert_cache("b=17 "); /* a went meanwhile */
 }
@@ -205,7 +210,7 @@ static void a_broken_watch_goes_on_where_it_was(void **state)
 				  .after = HTTP_CUT});
 	reply(WATCH,
 	      (struct http_reply){.body = EVENT("DELETED", OBJECT("a", "12")), .after = HTTP_OPEN});
-	start_with(false);
+	start();
 	until_events(3);
 	assert_cache("");
 	assert_true(asked("resourceVersion=11 "));
@@ -220,7 +225,7 @@ static void bookmarks_move_the_place_to_resume_from(void **state)
 	reply(WATCH, (struct http_reply){.body = BOOKMARK("900"), .after = HTTP_CUT});
 	reply(WATCH,
 	      (struct http_reply){.body = EVENT("ADDED", OBJECT("a", "901")), .after = HTTP_OPEN});
-	start_with(false);
+	start();
 	until_events(1);
 	assert_true(asked("resourceVersion=900 "));
 	assert_int_equal(http_script_count(f.s.http, LIST), 1);
@@ -234,7 +239,7 @@ static void relist_after(struct http_reply too_old)
 	reply(LIST, (struct http_reply){
 			    .body = LIST_OF("30", "", OBJECT("b", "4") "," OBJECT("c", "29"))});
 	reply(WATCH, (struct http_reply){.after = HTTP_OPEN});
-	start_with(false);
+	start();
 	until_events(4); /* a, b; then c and the end of a; b did not change */
 	scripted_for(&f.s, 50);
 	assert_int_equal(f.events, 4);
@@ -267,7 +272,7 @@ static void another_error_event_is_told_and_the_watch_resumed(void **state)
 					 .after = HTTP_OPEN});
 	reply(WATCH, (struct http_reply){.body = EVENT("MODIFIED", OBJECT("a", "11")),
 					 .after = HTTP_OPEN});
-	start_with(false);
+	start();
 	until_events(2);
 	assert_cache("a=11 ");
 	assert_int_equal(f.troubles, 1);
@@ -283,7 +288,7 @@ static void garbage_is_told_once_and_does_no_harm(void **state)
 	reply(WATCH, (struct http_reply){.body = "<html>", .after = HTTP_OPEN});
 	reply(WATCH, (struct http_reply){.body = EVENT("MODIFIED", OBJECT("a", "11")),
 					 .after = HTTP_OPEN});
-	start_with(false);
+	start();
 	until_events(2);
 	assert_cache("a=11 ");
 	assert_int_equal(f.troubles, 1);
@@ -307,7 +312,7 @@ static void a_nul_in_a_string_stops_nothing(void **state)
 	reply(LIST, (struct http_reply){.body = LIST_OF("10", "", WITH_NUL("a", "3"))});
 	reply(WATCH,
 	      (struct http_reply){.body = EVENT("ADDED", WITH_NUL("b", "11")), .after = HTTP_OPEN});
-	start_with(false);
+	start();
 	until_events(2);
 	assert_cache("a=3 b=11 ");
 	assert_int_equal(f.troubles, 0);
@@ -334,7 +339,7 @@ static void an_object_that_is_nested_too_deeply_is_logged(void **state)
 	reply(LIST, (struct http_reply){.body = list});
 	reply(WATCH, (struct http_reply){.after = HTTP_OPEN});
 	log_set_fd(fd);
-	start_with(false);
+	start();
 	until_events(1);
 	log_set_fd(2);
 	assert_cache("b=4 ");
@@ -354,7 +359,7 @@ static void one_object_that_cannot_be_read_stops_no_other(void **state)
 	reply(WATCH, (struct http_reply){.body = EVENT("MODIFIED", POISONED("a", "11"))
 						 EVENT("ADDED", OBJECT("d", "12")),
 					 .after = HTTP_OPEN});
-	start_with(false);
+	start();
 	until_events(3); /* a, c; d */
 	assert_int_equal(f.troubles, 0);
 	assert_int_equal(f.synced, 1);
@@ -382,7 +387,7 @@ static void what_cannot_be_read_is_not_taken_for_deleted_by_a_list(void **state)
 	reply(WATCH, (struct http_reply){.status = 410});
 	reply(LIST, (struct http_reply){.body = LIST_OF("30", "", OBJECT("c", "21"))});
 	reply(WATCH, (struct http_reply){.after = HTTP_OPEN});
-	start_with(false);
+	start();
 	until_events(2); /* a; the end of b, of which nobody knew more */
 	assert_cache("a=3 ");
 	assert_true(cache_is_unreadable(f.cache, "lab/a"));
@@ -409,7 +414,7 @@ static void what_does_not_say_which_object_it_is_ends_the_answer(void **state)
 		reply(WATCH, (struct http_reply){.body = events[i], .after = HTTP_OPEN});
 		reply(WATCH, (struct http_reply){.body = EVENT("MODIFIED", OBJECT("a", "12")),
 						 .after = HTTP_OPEN});
-		start_with(false);
+		start();
 		until_events(2);
 		assert_int_equal(f.troubles, 1);
 		assert_string_equal(f.reason, "BadStream");
@@ -426,7 +431,7 @@ static void health_says_since_when_and_why(void **state)
 	reply(LIST, (struct http_reply){.status = 403, .body = STATUS("403", "Forbidden")});
 	reply(LIST, (struct http_reply){.body = LIST_OF("10", "", OBJECT("a", "3"))});
 	reply(WATCH, (struct http_reply){.after = HTTP_OPEN});
-	start_with(false);
+	start();
 	scripted_until(&f.s, &f.troubles, 1);
 	health = informer_health(f.informer);
 	assert_true(health.broken_since_ms > 0);
@@ -461,7 +466,7 @@ static void what_is_no_list_is_not_an_empty_one(void **state)
 		reply(LIST, (struct http_reply){.body = answers[i]});
 		reply(LIST, (struct http_reply){.body = LIST_OF("30", "", OBJECT("a", "3"))});
 		reply(WATCH, (struct http_reply){.after = HTTP_OPEN});
-		start_with(false);
+		start();
 		scripted_until(&f.s, &f.troubles, 1);
 		assert_cache("a=3 ");
 		scripted_until(&f.s, &f.cleared, 1);
@@ -483,7 +488,7 @@ static void a_restored_server_is_believed(void **state)
 			    .body = LIST_OF("50", "", OBJECT("a", "40") "," OBJECT("c", "50"))});
 	reply(WATCH, (struct http_reply){.body = EVENT("MODIFIED", OBJECT("c", "51")),
 					 .after = HTTP_OPEN});
-	start_with(false);
+	start();
 	until_events(6); /* a, b; a and c anew, b gone; c */
 	assert_cache("a=40 c=51 ");
 	assert_int_equal(http_script_count(f.s.http, LIST), 3);
@@ -501,7 +506,7 @@ static void start_seen(const char *restored_start, struct http_reply restored)
 			    .body = LIST_OF("50", "", OBJECT("a", "40") "," OBJECT("c", "50"))});
 	reply(WATCH, (struct http_reply){.body = EVENT("MODIFIED", OBJECT("c", "51")),
 					 .after = HTTP_OPEN});
-	start_with(false);
+	start();
 	until_events(6); /* a, b; a and c anew, b gone; c */
 	assert_cache("a=40 c=51 ");
 	assert_true(asked("resourceVersion=50 "));
@@ -532,7 +537,7 @@ static void a_watch_that_is_silent_for_too_long_is_listed_again(void **state)
 	reply(WATCH, (struct http_reply){.after = HTTP_OPEN}); /* not even a bookmark */
 	reply(LIST, (struct http_reply){.body = LIST_OF("1001", "", OBJECT("b", "1001"))});
 	reply(WATCH, (struct http_reply){.after = HTTP_OPEN});
-	start_with(false);
+	start();
 	until_events(3);
 	assert_cache("b=1001 ");
 	assert_int_equal(f.troubles, 0);
@@ -546,7 +551,7 @@ static void history_is_compared_until_the_server_answers(void **state)
 	reply(WATCH, (struct http_reply){.after = HTTP_CUT});
 	reply(WATCH, (struct http_reply){.body = EVENT("MODIFIED", OBJECT("a", "11")),
 					 .after = HTTP_OPEN});
-	start_with(false);
+	start();
 	until_events(2);
 	assert_int_equal(http_script_count(f.s.http, NEWEST), 2);
 	assert_int_equal(http_script_count(f.s.http, LIST), 1);
@@ -558,7 +563,7 @@ static void what_cannot_be_listed_is_told(void **state)
 	reply(LIST, (struct http_reply){.status = 403, .body = STATUS("403", "Forbidden")});
 	reply(LIST, (struct http_reply){.body = LIST_OF("10", "", "")});
 	reply(WATCH, (struct http_reply){.after = HTTP_OPEN});
-	start_with(false);
+	start();
 	scripted_until(&f.s, &f.troubles, 1);
 	assert_string_equal(f.reason, "NotServed");
 	scripted_until(&f.s, &f.troubles, 2);
@@ -574,7 +579,7 @@ static void a_429_is_waited_out(void **state)
 	reply(LIST, (struct http_reply){.status = 429, .headers = "Retry-After: 1\r\n"});
 	reply(LIST, (struct http_reply){.body = LIST_OF("10", "", "")});
 	reply(WATCH, (struct http_reply){.after = HTTP_OPEN});
-	start_with(false);
+	start();
 	scripted_until(&f.s, &f.synced, 1);
 	assert_in_range(clock_ms() - began, 1000, 1000 + INFORMER_RETRY_FIRST_MS);
 }
@@ -593,7 +598,7 @@ static void a_429_in_the_body_or_in_an_event_is_waited_out(void **state)
 	reply(WATCH, (struct http_reply){.body = event, .after = HTTP_OPEN});
 	reply(WATCH,
 	      (struct http_reply){.body = EVENT("ADDED", OBJECT("a", "11")), .after = HTTP_OPEN});
-	start_with(false);
+	start();
 	until_events(1);
 	assert_in_range(clock_ms() - began, 2000, 8000);
 	assert_int_equal(http_script_count(f.s.http, LIST), 2);
@@ -608,7 +613,7 @@ static void a_streamed_list_is_complete_at_its_bookmark(void **state)
 		      .body = EVENT("ADDED", OBJECT("b", "9")) EVENT("ADDED", OBJECT("a", "3")),
 		      .after = HTTP_OPEN,
 	      });
-	start_with(true);
+	start_streaming();
 	until_events(2);
 	assert_int_equal(f.synced, 0);
 	http_script_push(f.s.http, INITIAL_END("20") EVENT("DELETED", OBJECT("a", "21")));
@@ -619,6 +624,21 @@ static void a_streamed_list_is_complete_at_its_bookmark(void **state)
 	assert_int_equal(http_script_unexpected(f.s.http), 0);
 }
 
+static size_t streams_asked(void)
+{
+	const char *request = NULL;
+	size_t n = 0;
+
+	for (size_t i = 0; (request = http_script_request(f.s.http, i)); i++)
+		n += strstr(request, "&sendInitialEvents=true") != NULL;
+	return n;
+}
+
+static void count(void *arg)
+{
+	++*(int *)arg;
+}
+
 static void a_server_without_streamed_lists_is_asked_for_pages(void **state)
 {
 	reply(WATCH, (struct http_reply){.status = 422, .body = STATUS("422", "Invalid")});
@@ -626,7 +646,7 @@ static void a_server_without_streamed_lists_is_asked_for_pages(void **state)
 	reply(WATCH, (struct http_reply){.status = 410});
 	reply(LIST, (struct http_reply){.body = LIST_OF("20", "", OBJECT("b", "13"))});
 	reply(WATCH, (struct http_reply){.after = HTTP_OPEN});
-	start_with(true);
+	start_streaming();
 	until_events(3);
 	scripted_for(&f.s, 50);
 	assert_cache("b=13 ");
@@ -634,21 +654,106 @@ static void a_server_without_streamed_lists_is_asked_for_pages(void **state)
 	assert_int_equal(http_script_unused(f.s.http), 0);
 }
 
-static void a_streamed_list_without_an_end_is_read_in_pages(void **state)
+/* All who use the client know, and nobody asks for an hour. */
+static void a_refusal_is_remembered_for_the_kind(void **state)
 {
-	reply(WATCH,
+	struct cache *other = cache_new(&kind, NULL, NULL);
+	int synced = 0;
+	struct informer_config config = {
+		.resource = &scripted_widgets,
+		.cache = other,
+		.synced = count,
+		.arg = &synced,
+	};
+	struct informer *informer = NULL;
+
+	reply(WATCH, (struct http_reply){.status = 400, .body = STATUS("400", "BadRequest")});
+	reply(LIST, (struct http_reply){.body = LIST_OF("10", "", ""), .always = true});
+	reply(WATCH, (struct http_reply){.after = HTTP_OPEN, .always = true});
+	start_streaming();
+	scripted_until(&f.s, &f.synced, 1);
+	assert_false(kube_client_may_stream(f.s.client, "test.example/widgets"));
+	informer = informer_new(f.s.loop, f.s.client, &config);
+	scripted_until(&f.s, &synced, 1);
+	informer_free(informer);
+	assert_int_equal(http_script_count(f.s.http, LIST), 2);
+	assert_int_equal(streams_asked(), 1);
+	informer_free(take_ptr(f.informer));
+	scripted_for(&f.s, KUBE_STREAMS_AGAIN_MS);
+	assert_true(kube_client_may_stream(f.s.client, "test.example/widgets"));
+	cache_free(other);
+}
+
+/* The server restarts while it sends the list: that is no refusal, unless it happens again. */
+static void a_stream_that_breaks_off_is_asked_for_once_more(void **state)
+{
+	reply(STREAM,
+	      (struct http_reply){.body = EVENT("ADDED", OBJECT("a", "3")), .after = HTTP_CUT});
+	reply(STREAM, (struct http_reply){
+			      .body = EVENT("ADDED", OBJECT("b", "4")) INITIAL_END("10"),
+			      .after = HTTP_OPEN,
+		      });
+	start_streaming();
+	scripted_until(&f.s, &f.synced, 1);
+	assert_cache("b=4 ");
+	assert_int_equal(f.troubles, 0);
+	assert_true(kube_client_may_stream(f.s.client, "test.example/widgets"));
+}
+
+static void after_two_broken_streams_a_list_is_read_in_pages(void **state)
+{
+	reply(STREAM,
+	      (struct http_reply){.body = EVENT("ADDED", OBJECT("a", "3")), .after = HTTP_CUT});
+	reply(STREAM,
 	      (struct http_reply){.body = EVENT("ADDED", OBJECT("a", "3")), .after = HTTP_CUT});
 	reply(LIST, (struct http_reply){.body = LIST_OF("10", "", OBJECT("b", "4"))});
 	reply(WATCH, (struct http_reply){.after = HTTP_OPEN});
-	start_with(true);
+	start_streaming();
 	scripted_until(&f.s, &f.synced, 1);
 	assert_cache("b=4 ");
+	assert_true(kube_client_may_stream(f.s.client, "test.example/widgets"));
+}
+
+/* A server that takes the question for an ordinary watch would never say where the list ends. */
+static void a_watch_in_place_of_a_stream_is_a_refusal(void **state)
+{
+	reply(STREAM, (struct http_reply){
+			      .body = EVENT("ADDED", OBJECT("a", "3")) BOOKMARK("9"),
+			      .after = HTTP_OPEN,
+		      });
+	reply(LIST, (struct http_reply){.body = LIST_OF("10", "", OBJECT("b", "4"))});
+	reply(WATCH, (struct http_reply){.after = HTTP_OPEN});
+	start_streaming();
+	scripted_until(&f.s, &f.synced, 1);
+	assert_cache("b=4 ");
+	assert_int_equal(f.troubles, 0);
+	assert_false(kube_client_may_stream(f.s.client, "test.example/widgets"));
+}
+
+/* What an API server says that still reads its objects from etcd. */
+static void a_stream_waits_for_a_server_that_is_not_ready(void **state)
+{
+	int64_t began = clock_ms();
+
+	reply(STREAM, (struct http_reply){
+			      .status = 429,
+			      .headers = "Retry-After: 3\r\n",
+			      .body = STATUS("429", "TooManyRequests"),
+		      });
+	reply(STREAM, (struct http_reply){
+			      .body = EVENT("ADDED", OBJECT("a", "3")) INITIAL_END("10"),
+			      .after = HTTP_OPEN,
+		      });
+	start_streaming();
+	scripted_until(&f.s, &f.synced, 1);
+	assert_true(clock_ms() - began >= 3000);
+	assert_cache("a=3 ");
 }
 
 static void a_stream_that_cannot_begin_is_told(void **state)
 {
 	reply(WATCH, (struct http_reply){.status = 500, .always = true});
-	start_with(true);
+	start_streaming();
 	scripted_until(&f.s, &f.troubles, 1);
 	assert_string_equal(f.reason, "InternalError");
 }
@@ -667,11 +772,11 @@ static void own_writes_are_known_before_the_watch_tells(void **state)
 {
 	reply(LIST, (struct http_reply){.body = LIST_OF("10", "", OBJECT("a", "3"))});
 	reply(WATCH, (struct http_reply){.after = HTTP_OPEN});
-	start_with(false);
+	start();
 	learn(OBJECT("c", "99")); /* not before the first list is complete */
 	assert_cache("");
 	scripted_until(&f.s, &f.synced, 1);
-	scripted_for(&f.s, 100); /* the watch is open */
+	scripted_for(&f.s, 250); /* the watch is open */
 	learn(OBJECT("a", "12"));
 	learn(OBJECT("b", "13"));
 	assert_cache("a=12 b=13 ");
@@ -698,7 +803,7 @@ static void a_late_answer_during_a_list_does_not_raise_the_dead(void **state)
 	reply(LIST, (struct http_reply){.body = LIST_OF("20", "", OBJECT("a", "3")),
 					.seen = fork_the_list});
 	reply(WATCH, (struct http_reply){.after = HTTP_OPEN});
-	start_with(false);
+	start();
 	until_events(4); /* a; b comes and goes; c is newer than the list */
 	scripted_for(&f.s, 50);
 	assert_cache("a=3 c=21 ");
@@ -738,7 +843,11 @@ int main(void)
 		scripted(a_429_in_the_body_or_in_an_event_is_waited_out),
 		scripted(a_streamed_list_is_complete_at_its_bookmark),
 		scripted(a_server_without_streamed_lists_is_asked_for_pages),
-		scripted(a_streamed_list_without_an_end_is_read_in_pages),
+		scripted(a_refusal_is_remembered_for_the_kind),
+		scripted(a_stream_that_breaks_off_is_asked_for_once_more),
+		scripted(after_two_broken_streams_a_list_is_read_in_pages),
+		scripted(a_watch_in_place_of_a_stream_is_a_refusal),
+		scripted(a_stream_waits_for_a_server_that_is_not_ready),
 		scripted(a_stream_that_cannot_begin_is_told),
 		scripted(own_writes_are_known_before_the_watch_tells),
 		scripted(a_late_answer_during_a_list_does_not_raise_the_dead),

@@ -52,7 +52,7 @@ export TEST_TIMEOUT
 # In steps, so that what is missing is installed before make looks for it.
 check:
 	@echo "== installing what is missing"
-	@hack/deps build cluster grpc images chart browser node
+	@hack/deps build cluster grpc images chart browser monitoring node
 	@echo "== building libcurl without what we do not call, unless it is in the cache"
 	@hack/curl-build || test $$? = 77
 	@echo "== building Kubernetes, unless it is in the cache"

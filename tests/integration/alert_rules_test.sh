@@ -19,7 +19,7 @@ strangers() {
 		name=${series%%\{*}
 		known=$(awk -v name="$name" '$1 == name { print $3 }' tests/golden-metrics/{agent,operator}.txt | head -n 1)
 		[[ -n $known ]] || echo "no metric of ours: $name"
-		labels=$(sed 's/"[^"]*"/""/g' <<<"${series#*\{}" | grep -o '[A-Za-z_]*=' | tr -d =)
+		labels=$(grep -o '[A-Za-z_]*="' <<<"${series#*\{}" | tr -d '="')
 		for label in $labels; do
 			[[ ,$known,instance,job,namespace,pod,container,node, == *",$label,"* ]] || echo "$name has no label $label"
 		done

@@ -142,10 +142,10 @@ SHELL_FILES = $(shell grep -rlI '^\#!/bin/bash' hack tests .ci)
 OWN_SOURCES := $(filter-out tests/%,$(filter %.c,$(C_FILES)))
 
 # No cppcheck: 2.10 reads neither __VA_OPT__ nor statement expressions, which our macros are made of.
-.PHONY: lint layers includes reasons metrics markdown format format-check shellcheck tidy analyzer report coverage
+.PHONY: lint layers includes reasons metrics dashboards markdown format format-check shellcheck tidy analyzer report coverage
 lint: layers markdown shellcheck format-check tidy analyzer
 
-layers: includes reasons metrics
+layers: includes reasons metrics dashboards
 
 includes:
 	@hack/layers $(foreach l,$(LIBRARIES),'$(l):$(uses.$(l))')
@@ -155,6 +155,9 @@ reasons:
 
 metrics:
 	@hack/metrics
+
+dashboards:
+	@hack/dashboards
 
 markdown:
 	@hack/markdown

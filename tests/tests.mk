@@ -52,7 +52,7 @@ export TEST_TIMEOUT
 # In steps, so that what is missing is installed before make looks for it.
 check:
 	@echo "== installing what is missing"
-	@hack/deps build cluster grpc images chart browser node
+	@hack/deps build cluster grpc images chart browser monitoring node
 	@echo "== building libcurl without what we do not call, unless it is in the cache"
 	@hack/curl-build || test $$? = 77
 	@echo "== building Kubernetes, unless it is in the cache"
@@ -240,8 +240,8 @@ $(OUT)/tests/bench-agent: private EXTRA_LIBS += -Wl,--wrap=main -Wl,--wrap=host_
 $(OUT)/tests/bench-agent: $(addprefix $(OUT)/,nodeagent/main.o tests/bench/agent.o tests/fakes/host_tree.o tests/fakes/kubelet.o) $(ARCHIVES)
 	$(LINK)
 # The same with devices that have counted, and pods that have VFs.
-$(OUT)/tests/counters-node: private EXTRA_LIBS += -Wl,--wrap=main -Wl,--wrap=host_open
-$(OUT)/tests/counters-node: $(addprefix $(OUT)/,nodeagent/main.o tests/support/counters_node.o tests/fakes/host_tree.o) $(ARCHIVES)
+$(OUT)/tests/counters-node: private EXTRA_LIBS += -Wl,--wrap=main -Wl,--wrap=host_open -lm
+$(OUT)/tests/counters-node: $(addprefix $(OUT)/,nodeagent/main.o tests/support/counters_node.o tests/fakes/host_tree.o tests/fakes/kubelet.o) $(ARCHIVES)
 	$(LINK)
 test-build: $(OUT)/tests/kubelet-tool $(OUT)/tests/counters-node
 # Pods that come and go by chance on a virtual node.

@@ -84,6 +84,7 @@ struct host_tree {
 	int n_opened;
 	int changes, fail_at;
 	ino_t here; /* the namespace in which we are; 0: the host's */
+	host_tree_counted *counted;
 };
 
 /* ---- files ----------------------------------------------------------------------------------- */
@@ -570,20 +571,42 @@ static bool counts(const char *driver)
 	return str_eq(driver, "mlx5_core");
 }
 
-static void put_vf_stats(struct nl_msg *msg, const struct pf *pf, int number)
+static uint64_t value_of(const struct host_tree *tree, const char *counter, unsigned int index,
+			 uint64_t value)
 {
+	return tree->counted ? tree->counted(counter, index, value) : value;
+}
+
+static void put_vf_stats(struct host_tree *tree, struct nl_msg *msg, const struct pf *pf,
+			 int number)
+{
+	static const char *const statistics[] = {
+		[IFLA_VF_STATS_RX_PACKETS] = "vf_rx_packets",
+		[IFLA_VF_STATS_TX_PACKETS] = "vf_tx_packets",
+		[IFLA_VF_STATS_RX_BYTES] = "vf_rx_bytes",
+		[IFLA_VF_STATS_TX_BYTES] = "vf_tx_bytes",
+		[IFLA_VF_STATS_BROADCAST] = "vf_rx_broadcast",
+		[IFLA_VF_STATS_MULTICAST] = "vf_rx_multicast",
+		[IFLA_VF_STATS_RX_DROPPED] = "vf_rx_dropped",
+		[IFLA_VF_STATS_TX_DROPPED] = "vf_tx_dropped",
+	};
 	struct nlattr *nest = nla_nest_start(msg, IFLA_VF_STATS);
 
 	for (int type = IFLA_VF_STATS_RX_PACKETS; type <= IFLA_VF_STATS_TX_DROPPED; type++) {
-		uint64_t value = counts(pf->is.driver) ? (uint64_t)(100 * number + type) : 0;
+		uint64_t value = 0;
 
-		if (type != IFLA_VF_STATS_PAD)
-			netlink_put(msg, type, &value, sizeof(value));
+		if (type == IFLA_VF_STATS_PAD)
+			continue;
+		if (counts(pf->is.driver))
+			value = value_of(tree, statistics[type], pf->is.vf_bus + (unsigned)number,
+					 (uint64_t)(100 * number + type));
+		netlink_put(msg, type, &value, sizeof(value));
 	}
 	nla_nest_end(msg, nest);
 }
 
-static void put_vf_info(struct nl_msg *msg, const struct pf *pf, int number, bool with_stats)
+static void put_vf_info(struct host_tree *tree, struct nl_msg *msg, const struct pf *pf, int number,
+			bool with_stats)
 {
 	const struct vf *vf = &pf->vfs[number];
 	struct nlattr *info = nla_nest_start(msg, IFLA_VF_INFO);
@@ -600,7 +623,7 @@ static void put_vf_info(struct nl_msg *msg, const struct pf *pf, int number, boo
 		netlink_put(msg, IFLA_VF_IB_PORT_GUID, &guid, sizeof(guid));
 	}
 	if (with_stats)
-		put_vf_stats(msg, pf, number);
+		put_vf_stats(tree, msg, pf, number);
 	nla_nest_end(msg, info);
 }
 
@@ -639,7 +662,7 @@ static void add_link(struct host_tree *tree, const struct interface *interface, 
 		struct nlattr *list = nla_nest_start(msg, IFLA_VFINFO_LIST);
 
 		for (int i = 0; i < pf->count; i++)
-			put_vf_info(msg, pf, i, !(filter & RTEXT_FILTER_SKIP_STATS));
+			put_vf_info(tree, msg, pf, i, !(filter & RTEXT_FILTER_SKIP_STATS));
 		nla_nest_end(msg, list);
 	}
 	add_message(answer, msg);
@@ -947,7 +970,8 @@ static int get_counters(struct host_tree *tree, const struct nlmsghdr *request,
 	list = nla_nest_start(msg, RDMA_NLDEV_ATTR_STAT_HWCOUNTERS);
 	for (size_t i = 0; i < ARRAY_LEN(hardware_counters); i++) {
 		struct nlattr *entry = nla_nest_start(msg, RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY);
-		uint64_t value = (uint64_t)index * 1000 + i;
+		uint64_t value =
+			value_of(tree, hardware_counters[i], index, (uint64_t)index * 1000 + i);
 
 		netlink_put_str(msg, RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY_NAME,
 				hardware_counters[i]);
@@ -1158,7 +1182,8 @@ static const char *const statistics[] = {
 	"rx_prio3_pause_duration",
 };
 
-static int get_statistics(const struct interface *interface, void *command)
+static int get_statistics(const struct host_tree *tree, const struct interface *interface,
+			  void *command)
 {
 	struct ethtool_gstrings *names = command;
 	struct ethtool_stats *values = command;
@@ -1177,7 +1202,8 @@ static int get_statistics(const struct interface *interface, void *command)
 	case ETHTOOL_GSTATS:
 		values->n_stats = ARRAY_LEN(statistics);
 		for (size_t i = 0; i < ARRAY_LEN(statistics); i++)
-			values->data[i] = (uint64_t)interface->index * 1000 + i;
+			values->data[i] = value_of(tree, statistics[i], (unsigned)interface->index,
+						   (uint64_t)interface->index * 1000 + i);
 		return 0;
 	case ETHTOOL_GSET:
 		*(struct ethtool_cmd *)command = (struct ethtool_cmd){
@@ -1211,7 +1237,7 @@ static int door_ethtool(void *ctx, const char *name, void *command, struct err *
 		if (!is_here(tree, interface) || !str_eq(interface->name, name))
 			continue;
 		code = counts(driver_of(tree, interface->parent))
-			       ? get_statistics(interface, command)
+			       ? get_statistics(tree, interface, command)
 			       : -EOPNOTSUPP;
 	}
 	if (code == 0)
@@ -1321,6 +1347,11 @@ const char *host_tree_folder(const struct host_tree *tree)
 struct host *host_tree_host(struct host_tree *tree)
 {
 	return tree->host;
+}
+
+void host_tree_set_counted(struct host_tree *tree, host_tree_counted *counted)
+{
+	tree->counted = counted;
 }
 
 void host_tree_set_namespaces(struct host_tree *tree, int n)

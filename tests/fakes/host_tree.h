@@ -71,6 +71,12 @@ void host_tree_bring_back(struct host_tree *tree, const char *vf);
  */
 void host_tree_move_to(struct host_tree *tree, const char *vf, const char *netns, const char *name);
 
+/*
+ * What stands in place of a counter's value from now on: `counter` is its name, of a VF that its PF
+ * counts for it has "vf_" before it; `index` tells devices apart. NULL: values as above.
+ */
+typedef uint64_t host_tree_counted(const char *counter, unsigned int index, uint64_t value);
+void host_tree_set_counted(struct host_tree *tree, host_tree_counted *counted);
 /* Other network namespaces: SYS_SET says EBUSY while there are any. */
 void host_tree_set_namespaces(struct host_tree *tree, int n);
 /* A devlink health reporter of the PF is in error; NULL: all are well. Borrowed. */

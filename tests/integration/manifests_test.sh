@@ -56,6 +56,18 @@ says_the_same() {
 	diff <(overlay "${names[@]}" | comparable) <(shift && chart "$@" | comparable)
 }
 
+says_the_same_dashboards() {
+	diff <(overlay overlays/dashboards | jq -S '.data' | sort) \
+		<(chart "$namespace" policy/v1 --set=grafanaDashboard.install=true | jq -S 'select(.metadata.labels.grafana_dashboard).data' | sort)
+}
+
+says_the_same_to_prometheus() {
+	diff <(overlay overlays/monitoring | jq -sS 'map({(.kind): .spec}) | add') \
+		<(chart "$namespace" policy/v1 --set=spiderpoolController.prometheus.serviceMonitor.install=true \
+			--set=spiderpoolController.prometheus.prometheusRule.install=true --set=spiderpoolAgent.prometheus.serviceMonitor.install=true |
+			jq -sS 'map(select(.apiVersion == "monitoring.coreos.com/v1") | {(.kind): .spec}) | add')
+}
+
 # Of all of the agent's processes the supervisor has most.
 supervisors_capabilities() {
 	sed -n '/supervisor_needs\[\] = {/,/};/p' nodeagent/hostd/privileges.c | grep -o 'CAP_[A-Z_]*' | sed 's/^CAP_//' | sort
@@ -96,7 +108,7 @@ t_ok "a control plane" hack/cluster up m
 t_need
 
 for name in . overlays/kubernetes-1.20 overlays/single-node overlays/webhook overlays/flow-control overlays/metrics-secure overlays/monitoring \
-	overlays/node-tokens; do
+	overlays/dashboards overlays/node-tokens; do
 	t_ok "manifests/$name renders" overlay "$name"
 done
 for name in . overlays/single-node; do
@@ -140,6 +152,11 @@ t_eq "so does the one with secure metrics" "orbweaver-operator-metrics secure" "
 t_ok "the chart with secure metrics has what that overlay has" says_the_same ". overlays/metrics-secure" "$namespace" policy/v1 \
 	--set=spiderpoolController.prometheus.secure=true
 t_ok "with webhooks the same as that overlay" says_the_same ". overlays/webhook" "$namespace" policy/v1 --set=spiderpoolController.webhook.enabled=true
+t_eq "each dashboard is a ConfigMap with the label that Grafana's sidecar looks for" \
+	"$(cd manifests/overlays/dashboards && for f in *.json; do jq -c . "$f"; done | sort)" \
+	"$(overlay overlays/dashboards | jq -r 'select(.metadata.labels.grafana_dashboard == "1").data[]' | jq -c . | sort)"
+t_ok "the chart with dashboards has the same ones" says_the_same_dashboards
+t_ok "what Prometheus is told is the same, too" says_the_same_to_prometheus
 t_eq "another namespace is taken everywhere" elsewhere \
 	"$(chart elsewhere policy/v1 | jq -r '.metadata.namespace // empty, (.subjects[]?.namespace)' | sort -u | paste -sd ' ')"
 

@@ -1,21 +1,26 @@
 /*
  * The node agent on a node made of files whose devices have counted, and whose pods have VFs.
  *
- *	counters-node PFS VFS PODS FLAG...     flags of the agent; --host-root and --kubelet-dir are
- * given to it
+ *	counters-node [--traffic NAME] PFS VFS PODS FLAG...
  *
- * So many mlx5 PFs with so many VFs each, RDMA in exclusive mode; the first VFs are net1 in
- * namespaces of their own, run/netns/cni-0 and so on, and the kubelet's PodResources say that
- * container main of pod ml/train-0 and so on has them. Beyond that there is no kubelet. Linked from
- * the agent's own objects, the program's main included: this file stands before main and before
- * host_open. Prints the agent's pid and the node's root folder; ends with the agent, and ends it on
- * SIGTERM.
+ * FLAGs are the agent's; --host-root and --kubelet-dir are given to it. So many mlx5 PFs with so
+ * many VFs each, RDMA in exclusive mode; the first VFs are net1 in namespaces of their own,
+ * run/netns/cni-0 and so on, and the kubelet's PodResources say that container main of pod
+ * ml/train-0 and so on has them; the kubelet also takes device plugins. With --traffic counters
+ * grow, each device's at a pace of its own that rises and falls, and the pods are ml/NAME-0 and so
+ * on.
+ *
+ * Linked from the agent's own objects, the program's main included: this file stands before main
+ * and before host_open. Prints the agent's pid and the node's root folder; ends with the agent, and
+ * ends it on SIGTERM.
  */
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "lib/base/mem.h"
@@ -26,6 +31,7 @@
 #include "lib/loop/loop.h"
 #include "nodeagent/host/rdma.h"
 #include "tests/fakes/host_tree.h"
+#include "tests/fakes/kubelet.h"
 
 #define PFS_MAX   8
 #define VFS_MAX   16
@@ -40,6 +46,8 @@ struct host *__wrap_host_open(const char *root, struct err *err);
 
 static struct host_tree *tree;
 static size_t n_pods;
+/* Before the number. */
+static const char *pod_name = "train";
 /* VFs of pods, in their order. */
 static char vfs_of_pods[PFS_MAX * VFS_MAX][24];
 static pid_t agent;
@@ -54,6 +62,56 @@ struct host *__wrap_host_open(const char *root, struct err *err)
 		host_set_doors(host, host_tree_doors(), tree);
 	}
 	return host;
+}
+
+/* ---- traffic --------------------------------------------------------------------------------- */
+
+/* Parts of names, the first that fits; so much a second. Others stand still. */
+static const struct pace {
+	const char *part;
+	double a_second;
+} paces[] = {
+	{"rdma_unicast_bytes", 4e8},
+	{"rdma_unicast_packets", 1e5},
+	{"rdma_multicast", 20},
+	{"unicast_bytes", 2e6},
+	{"unicast_packets", 2e3},
+	{"vf_rx_bytes", 4.02e8},
+	{"vf_tx_bytes", 4.02e8},
+	{"vf_rx_packets", 1.02e5},
+	{"vf_tx_packets", 1.02e5},
+	{"rx_write_requests", 6e3},
+	{"rx_read_requests", 1.5e3},
+	{"rx_atomic_requests", 30},
+	{"np_ecn_marked_roce_packets", 60},
+	{"np_cnp_sent", 50},
+	{"rp_cnp_handled", 45},
+	{"prio3_pause", 8},
+	{"out_of_sequence", 0.6},
+	{"packet_seq_err", 0.3},
+	{"local_ack_timeout_err", 0.1},
+};
+
+static struct timespec begun;
+
+/* The integral of a pace that rises and falls, so that what it counts only grows. */
+static uint64_t grown(const char *counter, unsigned int index, uint64_t value)
+{
+	double period_s = 120 + index * 7 % 90, phase = index * 5 % 7,
+	       strength = 0.4 + index % 5 * 0.15;
+	struct timespec now;
+	double since_s, turns;
+
+	(void)clock_gettime(CLOCK_BOOTTIME, &now);
+	since_s = (double)(now.tv_sec - begun.tv_sec) + (double)(now.tv_nsec - begun.tv_nsec) / 1e9;
+	turns = 2 * M_PI / period_s;
+	for (size_t i = 0; i < ARRAY_LEN(paces); i++) {
+		if (!strstr(counter, paces[i].part))
+			continue;
+		since_s += 0.6 / turns * (cos(phase) - cos(turns * since_s + phase));
+		return value + (uint64_t)(paces[i].a_second * strength * since_s);
+	}
+	return value;
 }
 
 /* ---- the node -------------------------------------------------------------------------------- */
@@ -124,7 +182,7 @@ static void reply(struct grpc_call *call, const struct ProtobufCMessage *request
 		pod_resources__pod_resources__init(&p->pod);
 		pod_resources__container_resources__init(&p->container);
 		pod_resources__container_devices__init(&p->devices);
-		(void)snprintf(p->name, sizeof(p->name), "train-%zu", i);
+		(void)snprintf(p->name, sizeof(p->name), "%s-%zu", pod_name, i);
 		p->id = vfs_of_pods[i];
 		p->devices.resource_name = (char *)RESOURCE;
 		p->devices.n_device_ids = 1;
@@ -165,9 +223,11 @@ static int be_kubelet(void)
 {
 	auto_free char *socket =
 		str_printf("%s/kubelet/pod-resources/kubelet.sock", host_tree_folder(tree));
+	auto_free char *plugins = str_printf("%s/kubelet/device-plugins", host_tree_folder(tree));
 	struct loop *loop = loop_new();
 	struct signal_watch *terminate = signal_watch_new(loop, SIGTERM, on_terminate, NULL);
 	struct signal_watch *child = signal_watch_new(loop, SIGCHLD, on_stop, loop);
+	struct fake_kubelet *kubelet = fake_kubelet_new(loop, plugins, FAKE_KUBELET_NEW);
 	struct grpc_server *server = grpc_server_new(loop,
 						     &(struct grpc_server_config){
 							     .path = socket,
@@ -187,6 +247,7 @@ static int be_kubelet(void)
 	(void)waitpid(agent, &status, 0);
 	grpc_server_close(server, 0, on_stop, loop);
 	loop_run(loop);
+	fake_kubelet_free(kubelet);
 	signal_watch_free(child);
 	signal_watch_free(terminate);
 	loop_free(loop);
@@ -209,17 +270,28 @@ static int be_agent(int argc, char **argv)
 
 int __wrap_main(int argc, char **argv)
 {
+	bool has_traffic = argc > 2 && str_eq(argv[1], "--traffic");
 	int64_t pfs, vfs, pods;
 	int status;
 
+	if (has_traffic) {
+		pod_name = argv[2];
+		argv[2] = argv[0];
+		argc -= 2;
+		argv += 2;
+	}
 	if (argc < 4 || argc - 4 > FLAGS_MAX - 1 || !str_to_int(argv[1], 1, PFS_MAX, &pfs) ||
 	    !str_to_int(argv[2], 1, VFS_MAX, &vfs) || !str_to_int(argv[3], 0, pfs * vfs, &pods)) {
-		(void)fputs("usage: counters-node PFS VFS PODS FLAG...\n", stderr);
+		(void)fputs("usage: counters-node [--traffic NAME] PFS VFS PODS FLAG...\n", stderr);
 		return 2;
 	}
 	json_init();
 	n_pods = (size_t)pods;
 	make_tree((unsigned int)pfs, (unsigned int)vfs);
+	if (has_traffic) {
+		(void)clock_gettime(CLOCK_BOOTTIME, &begun);
+		host_tree_set_counted(tree, grown);
+	}
 	agent = fork();
 	if (agent == 0)
 		return be_agent(argc - 4, argv);

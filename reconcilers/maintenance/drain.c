@@ -84,22 +84,23 @@ static const json_t *allowing_pool(const struct drain *d, const json_t *state, c
 static int by_turn(const void *left, const void *right)
 {
 	const struct candidate *a = left, *b = right;
-	size_t pods_a = json_object_size(a->pods), pods_b = json_object_size(b->pods);
-
 	if (a->begun != b->begun)
 		return a->begun ? -1 : 1;
 	if (!a->cause != !b->cause)
 		return a->cause ? 1 : -1;
-	if (pods_a != pods_b)
-		return pods_a < pods_b ? -1 : 1;
+	if (a->holders != b->holders)
+		return a->holders < b->holders ? -1 : 1;
 	return strcmp(a->name, b->name);
 }
 
 /* What is to be done there: a reboot, or else what pods hold. */
 static void read_wish(const struct drain *d, struct candidate *c)
 {
+	json_auto_t *holders = drain_pods_of(c->state);
+
 	c->cause = boot_wanted(c->state, c->pool, c->node);
-	c->pods = c->cause ? drain_pods_on(d->world, c->name) : drain_pods_of(c->state);
+	c->holders = json_object_size(holders);
+	c->pods = c->cause ? drain_pods_on(d->world, c->name) : json_incref(holders);
 }
 
 static void read_candidates(struct drain *d)
@@ -211,6 +212,17 @@ static struct pod_verdict judge(const struct drain *d, const struct candidate *c
 
 	looked = c->cause ? json_at(looked, BOX_PODS_OF_NODE, c->name) : json_at(looked, KIND_POD);
 	return drain_judge_pod(d->world, looked, c->pool, c->name, key);
+}
+
+/* Pods may have come to a node until it is cordoned: what was read before does not count. */
+static void forget_look(struct drain *d)
+{
+	for (size_t i = 0; i < d->n; i++) {
+		if (d->nodes[i].needs_cordon && drain_looked(d->world)) {
+			plan_post(d->plan, BOX_DRAIN_LOOK, DRAIN_KEY, NULL);
+			return;
+		}
+	}
 }
 
 static void plan_look(struct drain *d)
@@ -610,6 +622,7 @@ int drain_reconcile(const json_t *world, const char *key, struct plan *plan, str
 	plan_join(plan, &evictions);
 	drain_plan_said(&d);
 	forget_refusals(&d);
+	forget_look(&d);
 	plan_look(&d);
 	return 0;
 }

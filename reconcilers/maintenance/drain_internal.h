@@ -117,6 +117,8 @@ struct candidate {
 	const json_t *state, *node, *pool;
 	const char *cause; /* boot_wanted(); NULL: it is not to be rebooted */
 	json_t *pods;      /* that have to end; of a reboot NULL until they were read */
+	/* Pods that its agent names: who comes first may not hang on what was just read. */
+	size_t holders;
 	bool begun;        /* it has a slot */
 	bool is_external;  /* somebody else drains it, when we ask */
 	bool needs_cordon; /* and it is not */

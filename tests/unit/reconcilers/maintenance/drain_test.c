@@ -3,6 +3,7 @@
  * cluster that is made up here (nodes, their agents, pods, budgets), with an operator that dies
  * between any two writes.
  */
+#include "reconcilers/sriov/pool_config.h"
 #include "tests/unit/reconcilers/maintenance/drain_world.h"
 
 /* ---- one situation after the other ----------------------------------------------------------- */
@@ -418,7 +419,11 @@ static struct {
 	json_t *asked;     /* what is being read; NULL: nothing */
 	bool wants[NODES]; /* a change is to be made, and pods are in the way */
 	bool works[NODES]; /* the agent makes it */
-	bool refuses;      /* the budget of the pods is spent */
+	/* It has to boot; the reboot it asked for did not help; the host goes down. */
+	bool boots[NODES], in_vain[NODES], is_down[NODES];
+	unsigned int boot[NODES]; /* number of the boot that runs */
+	unsigned int reboots;
+	bool refuses; /* the budget of the pods is spent */
 	unsigned int seed, next_pod, evictions, drains;
 } sim;
 
@@ -456,6 +461,8 @@ static void pod_comes(int n, bool is_managed)
 	auto_free char *name = str_printf("p%u", sim.next_pod++);
 	auto_free char *key = str_printf("ml/%s", name);
 
+	if (json_is_true(json_at(node_of(sim.world, node_name(n)), "spec", "unschedulable")))
+		return;
 	if (pods_on(n) < PODS_PER_NODE && !json_is_true(json_at(state_of(sim.world, node_name(n)),
 								"status", "impact", "withdrawn")))
 		json_put(sim.pods, key, new_pod(name, node_name(n), is_managed));
@@ -475,6 +482,51 @@ static void pod_ends(int n)
 	}
 }
 
+/* What an agent does with the permission: never with pods on the node, nor for what was in vain. */
+static void agent_may_reboot(int n)
+{
+	auto_free char *wanted = str_printf("boot-%u rdma-mode-exclusive", sim.boot[n]);
+	const char *allowed = json_str_at(state_of(sim.world, node_name(n)), "metadata",
+					  "annotations", DRAIN_REBOOT_ANNOTATION);
+
+	if (sim.is_down[n] || !sim.boots[n] || sim.in_vain[n] || !str_eq(allowed, wanted))
+		return;
+	if (pods_on(n) > 0)
+		fail_msg("%s reboots with %zu pods", node_name(n), pods_on(n));
+	if (str_eq(current(sim.world, node_name(n)), "Idle"))
+		fail_msg("%s reboots without a slot", node_name(n));
+	sim.reboots++;
+	sim.is_down[n] = true;
+	set_ready(sim.world, node_name(n), false);
+}
+
+static void comes_back(int n, bool helped)
+{
+	if (!sim.is_down[n])
+		return;
+	sim.is_down[n] = false;
+	sim.boot[n]++;
+	sim.boots[n] = !helped;
+	sim.in_vain[n] = !helped;
+	set_ready(sim.world, node_name(n), true);
+}
+
+static void report_boots(int n, json_t *status)
+{
+	json_t *boots = json_pack("{s:o}", "id", json_fmt("boot-%u", sim.boot[n]));
+	json_t *impact = json_at(status, "impact");
+
+	if (sim.boots[n] && sim.in_vain[n]) {
+		json_put_str(boots, "inVain", "rdma-mode-exclusive");
+		json_put_str(status, "syncStatus", "Failed");
+	} else if (sim.boots[n]) {
+		json_put_str(impact, "class", "reboot");
+		json_put_str(impact, "cause", "rdma-mode-exclusive");
+		json_put_str(status, "syncStatus", "InProgress");
+	}
+	json_put(status, "boots", boots);
+}
+
 static void agent_reports(int n)
 {
 	json_t *state = state_of(sim.world, node_name(n)), *status = json_at(state, "status");
@@ -482,6 +534,11 @@ static void agent_reports(int n)
 	bool asked = !str_eq(current(sim.world, node_name(n)), "Idle");
 	const char *key;
 
+	if (sim.is_down[n]) {
+		json_decref(pods);
+		json_decref(impact);
+		return;
+	}
 	json_put_int(status, "observedGeneration", json_generation(state));
 	if (sim.wants[n] && pods_on(n) == 0) {
 		sim.wants[n] = false;
@@ -500,6 +557,7 @@ static void agent_reports(int n)
 	json_put(status, "impact", impact);
 	json_put_str(status, "syncStatus",
 		     sim.wants[n] || sim.works[n] ? "InProgress" : "Succeeded");
+	report_boots(n, status);
 	{
 		json_auto_t *list = json_incref(json_at(status, "conditions"));
 
@@ -507,6 +565,17 @@ static void agent_reports(int n)
 			      sim.works[n] ? CONDITION_TRUE : CONDITION_FALSE, "Working", "", 1,
 			      NOW);
 	}
+}
+
+static json_t *look_on(const char *node)
+{
+	json_t *ret = json_object(), *pod;
+	const char *key;
+
+	json_each (sim.pods, key, pod)
+		if (str_eq(json_str_at(pod, "spec", "nodeName"), node))
+			json_put(ret, key, json_deep_copy(pod));
+	return ret;
 }
 
 static void shell_looks(void)
@@ -524,8 +593,11 @@ static void shell_looks(void)
 					? json_object_get(json_at(sim.world, KIND_NODE), key)
 					: json_object_get(sim.pods, key);
 
-		json_put(json_need_object(look, kind), key,
-			 found ? json_deep_copy(found) : json_null());
+		if (str_eq(kind, BOX_PODS_OF_NODE))
+			json_put(json_need_object(look, kind), key, look_on(key));
+		else
+			json_put(json_need_object(look, kind), key,
+				 found ? json_deep_copy(found) : json_null());
 	}
 	json_put(json_need_object(sim.world, BOX_DRAIN_LOOK), DRAIN_KEY, look);
 	json_decref(sim.asked);
@@ -605,6 +677,8 @@ static void carry_out(const json_t *op)
 		if (str_eq(json_str_at(op, "box"), BOX_LOOK)) {
 			json_decref(sim.asked);
 			sim.asked = json_deep_copy(json_at(op, "value"));
+		} else if (str_eq(json_str_at(op, "box"), BOX_DRAIN_LOOK)) {
+			(void)json_object_del(sim.world, BOX_DRAIN_LOOK);
 		} else {
 			(void)json_object_del(json_at(sim.world, BOX_EVICTIONS),
 					      json_str_at(op, "key"));
@@ -654,7 +728,7 @@ static void something_happens(void)
 	int n = (int)chance(NODES);
 	json_t *state = state_of(sim.world, node_name(n));
 
-	switch (chance(16)) {
+	switch (chance(20)) {
 	case 0:
 		sim.wants[n] = !sim.wants[n];
 		json_put_int(json_at(state, "metadata"), "generation", json_generation(state) + 1);
@@ -663,11 +737,12 @@ static void something_happens(void)
 		pod_comes(n, chance(8) > 0);
 		break;
 	case 2:
-		set_ready(sim.world, node_name(n), chance(3) > 0);
+		set_ready(sim.world, node_name(n), !sim.is_down[n] && chance(3) > 0);
 		break;
 	case 3:
-		json_put_bool(json_at(node_of(sim.world, node_name(n)), "spec"), "unschedulable",
-			      chance(3) == 0);
+		if (!drain_is_marked(node_of(sim.world, node_name(n))))
+			json_put_bool(json_at(node_of(sim.world, node_name(n)), "spec"),
+				      "unschedulable", chance(3) == 0);
 		break;
 	case 4:
 		if (chance(4) == 0)
@@ -697,6 +772,25 @@ static void something_happens(void)
 	case 12:
 		shell_looks();
 		break;
+	case 13:
+		/* The pool's mode changes, or somebody mends what made it be in vain. */
+		if (sim.in_vain[n] || !sim.is_down[n]) {
+			sim.boots[n] = !sim.in_vain[n] && !sim.boots[n];
+			sim.in_vain[n] = false;
+		}
+		break;
+	case 14:
+		agent_may_reboot(n);
+		break;
+	case 15:
+		comes_back(n, chance(4) > 0);
+		break;
+	case 16:
+		if (chance(10) == 0)
+			json_put_str(json_need_object(json_at(pool_of(sim.world), "metadata"),
+						      "annotations"),
+				     POOL_ALLOW_REBOOT, chance(2) ? "false" : "true");
+		break;
 	default:
 		operator_decides(true);
 	}
@@ -715,16 +809,24 @@ static void make_good(void)
 			json_put(json_at(pod, "metadata"), "ownerReferences",
 				 json_pack("[{s:b}]", "controller", 1));
 	for (int n = 0; n < NODES; n++) {
+		comes_back(n, true);
+		sim.boots[n] &= !sim.in_vain[n];
+		sim.in_vain[n] = false;
 		set_ready(sim.world, node_name(n), true);
-		json_put_bool(json_at(node_of(sim.world, node_name(n)), "spec"), "unschedulable",
-			      false);
+		if (!drain_is_marked(node_of(sim.world, node_name(n))))
+			json_put_bool(json_at(node_of(sim.world, node_name(n)), "spec"),
+				      "unschedulable", false);
 	}
+	json_put_str(json_need_object(json_at(pool_of(sim.world), "metadata"), "annotations"),
+		     POOL_ALLOW_REBOOT, "true");
 }
 
 static bool is_at_rest(void)
 {
 	for (int n = 0; n < NODES; n++)
-		if (sim.wants[n] || !str_eq(current(sim.world, node_name(n)), "Idle"))
+		if (sim.wants[n] || sim.boots[n] ||
+		    !str_eq(current(sim.world, node_name(n)), "Idle") ||
+		    drain_is_marked(node_of(sim.world, node_name(n))))
 			return false;
 	return true;
 }
@@ -740,6 +842,8 @@ static void settle(void)
 		for (int n = 0; n < NODES; n++) {
 			pod_ends(n);
 			sim.works[n] = false;
+			agent_may_reboot(n);
+			comes_back(n, true);
 			agent_reports(n);
 		}
 		time_passes();
@@ -758,8 +862,11 @@ static void is_never_beyond_the_limit_and_never_stuck(void **state)
 	sim.seed = seed ? (unsigned int)strtoul(seed, NULL, 10) : 1;
 	sim.world = new_world("1");
 	sim.pods = json_object();
-	for (int n = 0; n < NODES; n++)
+	json_put_str(json_at(pool_of(sim.world), "spec"), "rdmaMode", "exclusive");
+	for (int n = 0; n < NODES; n++) {
+		sim.boot[n] = 1;
 		add_node(sim.world, node_name(n));
+	}
 	for (long i = 1; i <= steps; i++) {
 		something_happens();
 		if (i % SETTLE_EVERY == 0)
@@ -767,7 +874,9 @@ static void is_never_beyond_the_limit_and_never_stuck(void **state)
 	}
 	assert_true(sim.drains > steps / 1000);
 	assert_true(sim.evictions > steps / 1000);
-	print_message("%ld steps: %u drains, %u evictions\n", steps, sim.drains, sim.evictions);
+	assert_true(sim.reboots > steps / 1000);
+	print_message("%ld steps: %u drains, %u evictions, %u reboots\n", steps, sim.drains,
+		      sim.evictions, sim.reboots);
 	operator_dies();
 	json_decref(sim.world);
 	json_decref(sim.pods);

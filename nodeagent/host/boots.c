@@ -36,7 +36,8 @@ static json_t *entries_load(const struct host *host, struct err *err)
 	struct stat st;
 	struct err why = {0};
 
-	if (root_stat(host->root, HOST_BOOTS_FILE, &st) < 0 && (errno == ENOENT || errno == ENOTDIR))
+	if (root_stat(host->root, HOST_BOOTS_FILE, &st) < 0 &&
+	    (errno == ENOENT || errno == ENOTDIR))
 		return json_array();
 	if (!sysfs_read_file(host, HOST_BOOTS_FILE, FILE_MAX, &text)) {
 		(void)err_set(err, ERR_HOST, "BootsUnreadable", "cannot read /" HOST_BOOTS_FILE);

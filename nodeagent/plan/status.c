@@ -79,8 +79,13 @@ static void finish_troubles(struct verdict *v)
 
 bool status_is_answered(const json_t *plan, const json_t *failure)
 {
-	return (json_at(plan, "reboot") || json_at(plan, "nextBoot")) &&
-	       str_eq(json_str_at(failure, "reason"), "RdmaModeBusy");
+	static const char *const answers[] = {"RebootDidNotHelp", "RebootsTooOften",
+					      "BootsUnreadable"};
+	bool is = json_at(plan, "reboot") || json_at(plan, "nextBoot");
+
+	for (size_t i = 0; i < ARRAY_LEN(answers) && !is; i++)
+		is = json_find(json_at(plan, "problems"), "reason", answers[i]) != NULL;
+	return is && str_eq(json_str_at(failure, "reason"), "RdmaModeBusy");
 }
 
 static void add_failures(struct verdict *v, const struct status_input *in)

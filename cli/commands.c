@@ -258,8 +258,9 @@ const struct cli_command cli_commands[] = {
 	{
 		.name = "drain stop",
 		.arguments = "NODE...",
-		.summary = "keep nodes from being drained; one that is gets its slot and devices "
-			   "back",
+		.summary = "keep nodes from being drained or rebooted; one that is drained gets "
+			   "its slot "
+			   "and devices back",
 		.help = "Pods that were asked to end already do. Until `drain retry`.\n",
 		.kinds = drain_kinds,
 		.completes = KIND_NODE,
@@ -270,7 +271,7 @@ const struct cli_command cli_commands[] = {
 	{
 		.name = "drain retry",
 		.arguments = "NODE...",
-		.summary = "take `drain stop` back",
+		.summary = "take `drain stop` back; one more reboot where one did not help",
 		.help = "The node takes its turn again.\n",
 		.kinds = drain_kinds,
 		.completes = KIND_NODE,

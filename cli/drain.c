@@ -29,6 +29,14 @@ static bool is_stopped(const json_t *state)
 	return str_eq(json_str_at(state, "metadata", "annotations", DRAIN_STOP_ANNOTATION), "stop");
 }
 
+/* The boot in which what was rebooted for in vain may be tried again; NULL: nothing was. */
+static const char *boot_in_vain(const json_t *state)
+{
+	const json_t *boots = json_at(state, "status", "boots");
+
+	return json_str_at(boots, "inVain") ? json_str_at(boots, "id") : NULL;
+}
+
 /* Why nothing goes on there, in words. */
 static const char *message_of(const json_t *state)
 {
@@ -38,6 +46,9 @@ static const char *message_of(const json_t *state)
 		return "kept out of it: orbweaver drain retry";
 	if (json_at(status, "maintenance"))
 		return json_str_at(condition_find(json_at(status, "conditions"), "Draining"),
+				   "message");
+	if (boot_in_vain(state))
+		return json_str_at(condition_find(json_at(status, "conditions"), "Degraded"),
 				   "message");
 	if (str_eq(json_str_at(status, "impact", "class"), "reboot"))
 		return json_str_at(status, "impact", "message");
@@ -101,8 +112,31 @@ static const json_t *find_state(const struct cli *cli, const char *node, struct 
 	return NULL;
 }
 
-/* value NULL: take it off. */
-static int annotate(const struct cli *cli, const char *value, struct strbuf *out, struct err *err)
+static void put_or_drop(json_t *annotations, const char *name, const char *value)
+{
+	json_put(annotations, name, value ? json_string(value) : json_null());
+}
+
+/* What "stop" and "retry" make of a NodeState, new; empty: it is so already. */
+static json_t *wanted_annotations(const json_t *state, bool stops)
+{
+	json_t *ret = json_object();
+	const char *now = json_str_at(state, "metadata", "annotations", DRAIN_STOP_ANNOTATION);
+	const char *tried = json_str_at(state, "metadata", "annotations", DRAIN_RETRY_ANNOTATION);
+
+	if (stops) {
+		if (!is_stopped(state))
+			put_or_drop(ret, DRAIN_STOP_ANNOTATION, "stop");
+		return ret;
+	}
+	if (now)
+		put_or_drop(ret, DRAIN_STOP_ANNOTATION, NULL);
+	if (boot_in_vain(state) && !str_eq(tried, boot_in_vain(state)))
+		put_or_drop(ret, DRAIN_RETRY_ANNOTATION, boot_in_vain(state));
+	return ret;
+}
+
+static int annotate(const struct cli *cli, bool stops, struct strbuf *out, struct err *err)
 {
 	auto_plan struct plan plan = {0};
 
@@ -111,20 +145,19 @@ static int annotate(const struct cli *cli, const char *value, struct strbuf *out
 			       "this writes to the cluster: leave out -f");
 	for (size_t i = 0; i < cli->args_len; i++) {
 		const json_t *state = find_state(cli, cli->args[i], err);
+		json_auto_t *annotations = NULL;
 		auto_free char *key = NULL;
-		json_t *metadata;
 
 		if (!state)
 			return -1;
-		if (is_stopped(state) == (value != NULL)) {
+		annotations = wanted_annotations(state, stops);
+		if (json_object_size(annotations) == 0) {
 			strbuf_addf(out, "node %s: is so already\n", cli->args[i]);
 			continue;
 		}
 		key = json_key(state);
-		metadata = json_object();
-		json_put(json_need_object(metadata, "annotations"), DRAIN_STOP_ANNOTATION,
-			 value ? json_string(value) : json_null());
-		plan_meta(&plan, KIND_NODE_STATE, key, metadata);
+		plan_meta(&plan, KIND_NODE_STATE, key,
+			  json_pack("{s:O}", "annotations", annotations));
 	}
 	return plan_is_empty(&plan) ? 0 : source_apply(cli, &plan, out, err);
 }
@@ -132,11 +165,11 @@ static int annotate(const struct cli *cli, const char *value, struct strbuf *out
 int drain_stop(const struct cli *cli, struct strbuf *out, enum cli_status *ret_status,
 	       struct err *err)
 {
-	return annotate(cli, "stop", out, err);
+	return annotate(cli, true, out, err);
 }
 
 int drain_retry(const struct cli *cli, struct strbuf *out, enum cli_status *ret_status,
 		struct err *err)
 {
-	return annotate(cli, NULL, out, err);
+	return annotate(cli, false, out, err);
 }

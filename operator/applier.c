@@ -463,6 +463,24 @@ static bool op_meta(struct run *run, const struct kube_resource *resource, const
 			       KUBE_PATCH_MERGE, patch, &write_main, on_written, run));
 }
 
+static bool op_cordon(struct run *run, const struct kube_resource *resource, const json_t *present)
+{
+	const json_t *spec = json_at(run->op, "spec"), *metadata = json_at(run->op, "metadata");
+	json_auto_t *patch = NULL;
+
+	if (!present || (!json_merge_changes(json_at(present, "spec"), spec) &&
+			 !json_merge_changes(json_at(present, "metadata"), metadata)))
+		return false;
+	if (is_overtaken(run))
+		return true;
+	patch = json_pack("{s:o, s:o}", "spec", json_deep_copy(spec), "metadata",
+			  json_deep_copy(metadata));
+	conditional(patch, present);
+	return sent(run, "cordon",
+		    kube_patch(run->applier->config.client, resource, NULL, json_name(present),
+			       KUBE_PATCH_MERGE, patch, &write_main, on_written, run));
+}
+
 static bool op_delete(struct run *run, const struct kube_resource *resource, const json_t *present)
 {
 	if (!present || json_at(present, "metadata", "deletionTimestamp"))
@@ -563,14 +581,9 @@ static bool carry_out(struct run *run)
 		bool (*run)(struct run *run, const struct kube_resource *resource,
 			    const json_t *present);
 	} ops[] = {
-		{"apply", op_apply},
-		{"status", op_status},
-		{"meta", op_meta},
-		{"delete", op_delete},
-		{"event", op_event},
-		{"finding", op_finding},
-		{"status-part", op_status_part},
-		{"evict", op_evict},
+		{"apply", op_apply},     {"status", op_status},           {"meta", op_meta},
+		{"cordon", op_cordon},   {"delete", op_delete},           {"event", op_event},
+		{"finding", op_finding}, {"status-part", op_status_part}, {"evict", op_evict},
 	};
 	const struct applier_config *config = &run->applier->config;
 	const char *op = op_str(run->op, "op");

@@ -8,7 +8,7 @@
 #include "reconcilers/core/leftovers.h"
 #include "reconcilers/maintenance/drain.h"
 
-/* While nothing has to end, nodes and pools do not matter. */
+/* While nothing has to end, nodes and pools do not matter, but for nodes that are left cordoned. */
 void drain_gather(const struct controller_sources *from, const struct controller *self,
 		  const char *key, json_t *world)
 {
@@ -19,8 +19,10 @@ void drain_gather(const struct controller_sources *from, const struct controller
 		json_put(world, BOX_EVICTIONS, json_copy((json_t *)evictions));
 	boxes_add(from->boxes, world, BOX_DRAIN_LOOK, DRAIN_KEY);
 	mirror_add_indexed(from->mirror, world, KIND_NODE_STATE, NODE_STATE_DRAINS, MIRROR_DRAINS);
-	if (json_object_size(json_at(world, KIND_NODE_STATE)) == 0)
+	if (json_object_size(json_at(world, KIND_NODE_STATE)) == 0) {
+		mirror_add_indexed(from->mirror, world, KIND_NODE, NODE_MARKED, MIRROR_DRAINS);
 		return;
+	}
 	mirror_add_all(from->mirror, world, KIND_NODE);
 	mirror_add_all(from->mirror, world, KIND_POOL_CONFIG);
 	mirror_add_all(from->mirror, world, LEFTOVER_SRIOV_CONFIG);
@@ -38,6 +40,8 @@ void drain_source_changed(const struct change *c)
 
 	cache_find(mirror_cache(c->from->mirror, KIND_NODE_STATE), NODE_STATE_DRAINS, MIRROR_DRAINS,
 		   note_one, &any);
+	cache_find(mirror_cache(c->from->mirror, KIND_NODE), NODE_MARKED, MIRROR_DRAINS, note_one,
+		   &any);
 	if (any)
 		wake(c, CONTROLLER_DRAIN, DRAIN_KEY);
 }

@@ -165,6 +165,12 @@ static void index_drains(const json_t *state, struct cache_values *values)
 		cache_index_value(values, MIRROR_DRAINS);
 }
 
+static void index_marked(const json_t *node, struct cache_values *values)
+{
+	if (drain_is_marked(node))
+		cache_index_value(values, MIRROR_DRAINS);
+}
+
 static void index_pod_node(const json_t *pod, struct cache_values *values)
 {
 	if (json_str_at(pod, "spec", "nodeName"))
@@ -308,7 +314,7 @@ const struct operator_kind operator_kinds[] = {
 	{
 		.kind = KIND_NODE,
 		DROP(drop_node),
-		.cache = {.project = project_node},
+		.cache = {.project = project_node, .indexes = {index_marked}},
 		.changed = {node_changed, addresses_node_changed, drain_source_changed},
 		.writes = KIND_PATCHED,
 	},

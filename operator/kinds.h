@@ -36,6 +36,7 @@ enum {
 	NAMESPACE_BY_GROUP = 1,   /* … by the group that they ask for */
 	POD_BY_GROUP = 0,         /* pods by the group that they ask for themselves */
 	POD_BY_NAMESPACE = 1,
+	NODE_MARKED = 0,       /* Nodes that were cordoned by a drain: under MIRROR_DRAINS */
 	NODE_STATE_DRAINS = 0, /* NodeStates that are drained or want to be: under MIRROR_DRAINS */
 	/* pods of virtual machines, by "namespace/name" of the instance */
 	BOUND_POD_BY_MACHINE = 0,

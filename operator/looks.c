@@ -12,6 +12,7 @@
 #include "lib/kube/api.h"
 #include "lib/kube/status.h"
 #include "reconcilers/core/kinds.h"
+#include "reconcilers/core/plan.h"
 #include "reconcilers/ipam/release.h"
 
 struct looks {
@@ -24,15 +25,16 @@ struct looks {
 struct reading {
 	struct look *look;
 	char *kind, *key;
-	struct kube_call *call; /* NULL once it was answered */
+	bool is_list;           /* of pods, after all else was read */
+	struct kube_call *call; /* NULL once it was answered, or before it is asked */
 };
 
 struct look {
 	struct looks *looks;
 	char *name;
 	json_t *found;
-	struct err err; /* the first */
-	size_t left, n;
+	struct err err;        /* the first */
+	size_t left, lists, n; /* left: not answered; lists of them: not asked */
 	struct reading readings[];
 };
 
@@ -102,6 +104,8 @@ static void finish(struct look *look)
 	look_free(look);
 }
 
+static void list_all(struct look *look);
+
 static void on_read(void *arg, json_t *object, const struct err *err)
 {
 	struct reading *reading = arg;
@@ -118,6 +122,42 @@ static void on_read(void *arg, json_t *object, const struct err *err)
 	}
 	if (--look->left == 0)
 		finish(look);
+	else if (look->left == look->lists)
+		list_all(look);
+}
+
+static void on_listed(void *arg, json_t *list, const struct err *err)
+{
+	json_auto_t *pods = list ? json_object() : NULL;
+	json_t *pod;
+	size_t i;
+
+	json_array_foreach (json_at(list, "items"), i, pod) {
+		auto_free char *key = json_key(pod);
+
+		json_object_set(pods, key, pod);
+	}
+	on_read(arg, pods, err);
+}
+
+/* A node has some hundred pods at most: one page. */
+static struct kube_call *list_pods(struct reading *reading)
+{
+	static const struct kube_resource pods = {"", "v1", KIND_POD, "Pod", true};
+	auto_strbuf struct strbuf query = {0};
+
+	strbuf_adds(&query, "fieldSelector=spec.nodeName%3D");
+	kube_path_encode(&query, reading->key);
+	return kube_list(reading->look->looks->client, &pods, NULL, strbuf_str(&query), on_listed,
+			 reading);
+}
+
+static void list_all(struct look *look)
+{
+	look->lists = 0;
+	for (size_t i = 0; i < look->n; i++)
+		if (look->readings[i].is_list)
+			look->readings[i].call = list_pods(&look->readings[i]);
 }
 
 void looks_begin(struct looks *looks, const char *name, const json_t *wanted)
@@ -136,22 +176,31 @@ void looks_begin(struct looks *looks, const char *name, const json_t *wanted)
 		struct reading *reading = &look->readings[look->n];
 		const char *key = json_str_or(json_at(item, "key"), "");
 		const char *slash = strchr(key, '/');
-		struct kube_resource resource;
+		bool is_list = str_eq(json_str_at(item, "kind"), BOX_PODS_OF_NODE);
+		struct kube_resource resource = {.plural = BOX_PODS_OF_NODE};
 		auto_free char *ns = slash ? str_ndup(key, (size_t)(slash - key)) : NULL;
 
-		if (!find_resource(json_str_or(json_at(item, "kind"), ""), &resource))
+		if (!is_list && !find_resource(json_str_or(json_at(item, "kind"), ""), &resource))
 			continue;
 		reading->look = look;
 		reading->kind = str_dup(resource.plural);
 		reading->key = str_dup(key);
-		reading->call = kube_get(looks->client, &resource, resource.namespaced ? ns : NULL,
-					 resource.namespaced && slash ? slash + 1 : key, NULL,
-					 on_read, reading);
+		reading->is_list = is_list;
+		look->lists += is_list;
 		look->n++;
 		look->left++;
+		if (!is_list)
+			reading->call =
+				kube_get(looks->client, &resource, resource.namespaced ? ns : NULL,
+					 resource.namespaced && slash ? slash + 1 : key, NULL,
+					 on_read, reading);
 	}
-	if (look->left == 0)
+	if (look->left == 0) {
 		look_free(look);
-	else
-		map_set(&looks->running, name, look);
+		return;
+	}
+	map_set(&looks->running, name, look);
+	/* Nothing else is asked for. */
+	if (look->left == look->lists)
+		list_all(look);
 }

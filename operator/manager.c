@@ -64,7 +64,7 @@ struct manager {
 	struct metric *reconciles, *seconds, *waiting, *found;
 	struct metric *depth;
 	struct metric *left, *window, *later_wait;
-	struct metric *conditions, *policy_vfs, *resource_nodes, *drains;
+	struct metric *conditions, *policy_vfs, *resource_nodes, *drains, *oldest_drain;
 };
 
 /* A key at work. */
@@ -230,6 +230,15 @@ static void on_posted(void *arg, const char *box, const char *key, json_t *value
 		wake(manager, CONTROLLER_ENDPOINT, key);
 }
 
+static void project_pods(json_t *pods)
+{
+	const char *key;
+	json_t *pod;
+
+	json_each (pods, key, pod)
+		drain_project(pod);
+}
+
 /* What is being drained was read: keep little of it. */
 static void put_drain_look(struct manager *manager, json_t *found)
 {
@@ -238,7 +247,9 @@ static void put_drain_look(struct manager *manager, json_t *found)
 
 	json_each (found, kind, objects)
 		json_each (objects, key, object)
-			if (json_is_object(object))
+			if (str_eq(kind, BOX_PODS_OF_NODE))
+				project_pods(object);
+			else if (json_is_object(object))
 				drain_project(object);
 	json_put_int(found, "atMs", clock_ms());
 	boxes_put(manager->boxes, BOX_DRAIN_LOOK, DRAIN_KEY, found);
@@ -699,13 +710,36 @@ static void set_resource(void *arg, const char *resource, size_t nodes, size_t e
 	metric_set(manager->resource_nodes, (double)empty, resource, "empty");
 }
 
+struct drain_count {
+	const struct manager *manager;
+	json_t *oldest; /* {state: microseconds} */
+};
+
 static void count_drain(void *arg, const char *key)
 {
-	const struct manager *manager = arg;
-	json_auto_t *state = cache_get(mirror_cache(manager->mirror, KIND_NODE_STATE), key);
-	const char *phase = json_str_at(state, "status", "maintenance", "state");
+	const struct drain_count *count = arg;
+	json_auto_t *state = cache_get(mirror_cache(count->manager->mirror, KIND_NODE_STATE), key);
+	const json_t *maintenance = json_at(state, "status", "maintenance");
+	const char *phase = json_str_at(maintenance, "state");
+	int64_t since, age;
 
-	metric_add(manager->drains, 1, phase ? phase : "NotAllowed");
+	metric_add(count->manager->drains, 1, phase ? phase : "NotAllowed");
+	if (!phase || !rfc3339_read(json_str_or(json_at(maintenance, "since"), ""), &since))
+		return;
+	age = clock_wall_us() - since;
+	if (age < json_integer_value(json_at(count->oldest, phase)))
+		return;
+	json_put_int(count->oldest, phase, age);
+	metric_set(count->manager->oldest_drain, (double)age / 1000000, phase);
+}
+
+static void count_drains(const struct manager *manager)
+{
+	json_auto_t *oldest = json_object();
+	struct drain_count count = {manager, oldest};
+
+	cache_find(mirror_cache(manager->mirror, KIND_NODE_STATE), NODE_STATE_DRAINS, MIRROR_DRAINS,
+		   count_drain, &count);
 }
 
 /* Only who decides knows what there is to find; a sum over the replicas counts nothing twice. */
@@ -716,10 +750,10 @@ static void collect_findings(struct manager *manager)
 	metric_clear(manager->policy_vfs);
 	metric_clear(manager->resource_nodes);
 	metric_clear(manager->drains);
+	metric_clear(manager->oldest_drain);
 	if (!manager->leading)
 		return;
-	cache_find(mirror_cache(manager->mirror, KIND_NODE_STATE), NODE_STATE_DRAINS, MIRROR_DRAINS,
-		   count_drain, manager);
+	count_drains(manager);
 	findings_count(manager->findings, set_found, manager);
 	census_findings(manager->census, set_found, manager);
 	census_conditions(manager->census, set_condition, manager);
@@ -794,9 +828,14 @@ static void add_metrics(struct manager *manager)
 			     "Nodes that want devices of a resource, and those that have none.",
 			     "resource,state");
 	manager->drains = metric_gauge(metrics, "orbweaver_drain_nodes",
-				       "Nodes with pods in the way of a change, by how far their "
-				       "drain is; NotAllowed: nobody allows one.",
+				       "Nodes with pods in the way of a change, or that have to "
+				       "boot, by how far their drain is; NotAllowed: nobody "
+				       "allows one.",
 				       "state");
+	manager->oldest_drain = metric_gauge(metrics, "orbweaver_drain_oldest_seconds",
+					     "How long the node that is in this state of its drain "
+					     "for longest has been in it.",
+					     "state");
 	metrics_on_collect(metrics, collect, manager);
 }
 

@@ -7,8 +7,10 @@
 
 #include "lib/json/json.h"
 #include "reconcilers/core/kinds.h"
+#include "reconcilers/maintenance/drain.h"
 #include "reconcilers/sriov/node_names.h"
 #include "reconcilers/sriov/node_state.h"
+#include "reconcilers/sriov/pool_config.h"
 
 /* Remove all members of an object but these. */
 static void keep_only(json_t *object, const char *const *keys)
@@ -77,6 +79,18 @@ static json_t *ready_condition(const json_t *conditions)
 			 json_str_or(json_at(ready, "status"), "Unknown"));
 }
 
+/* Of a Node: those of drains (reconcilers/maintenance). New; NULL: there is none. */
+static json_t *kept_annotations(const json_t *annotations)
+{
+	static const char *const kept[] = {DRAIN_NODE_STATE, DRAIN_CORDONED_ANNOTATION,
+					   POOL_ALLOW_REBOOT};
+	json_auto_t *ret = json_object();
+
+	for (size_t i = 0; i < ARRAY_LEN(kept); i++)
+		json_put(ret, kept[i], json_incref(json_at(annotations, kept[i])));
+	return json_object_size(ret) ? json_incref(ret) : NULL;
+}
+
 void project_node(json_t *object)
 {
 	static const char *const kept[] = {
@@ -84,16 +98,14 @@ void project_node(json_t *object)
 	json_t *taints = json_incref(json_at(object, "spec", "taints"));
 	json_t *ready = ready_condition(json_at(object, "status", "conditions"));
 	json_t *resources = node_resources_of(json_at(object, "status", "allocatable"));
-	json_t *drain = json_incref(json_at(object, "metadata", "annotations", DRAIN_NODE_STATE));
+	json_t *drain = kept_annotations(json_at(object, "metadata", "annotations"));
 	bool is_cordoned = json_is_true(json_at(object, "spec", "unschedulable"));
 
 	drop_type(object);
 	keep_only(json_at(object, "metadata"), kept);
 	json_object_del(object, "spec");
 	json_object_del(object, "status");
-	if (drain)
-		json_put(json_need_object(json_at(object, "metadata"), "annotations"),
-			 DRAIN_NODE_STATE, drain);
+	json_put(json_at(object, "metadata"), "annotations", drain);
 	if (is_cordoned)
 		json_put_bool(json_need_object(object, "spec"), "unschedulable", true);
 	if (taints)

@@ -231,6 +231,8 @@ static struct rehearsal_op judge(const json_t *op, const json_t *present)
 		judge_part(&ret, present, "status", json_at(op, "status"), "status");
 	else if (str_eq(what, "meta"))
 		judge_part(&ret, present, "metadata", json_at(op, "metadata"), "patch");
+	else if (str_eq(what, "cordon"))
+		judge_part(&ret, present, "spec", json_at(op, "spec"), "patch");
 	else if (str_eq(what, "delete") && present &&
 		 !json_at(present, "metadata", "deletionTimestamp"))
 		ret.does = "delete";

@@ -207,7 +207,7 @@ $(OUT)/tests/unit/cli/doctor_test: $(OUT)/tests/fakes/host_tree.o
 $(OUT)/tests/host-tool: $(addprefix $(OUT)/,tests/support/host_tool.o nodeagent/host.a nodeagent/model.a lib/json.a lib/base.a)
 	$(LINK)
 vm-build: $(OUT)/tests/host-tool
-$(OUT)/tests/unit/nodeagent/plan/planner_host_test $(OUT)/tests/unit/nodeagent/plan/vendor_test: $(OUT)/tests/fakes/host_tree.o
+$(foreach t,planner_host planner_boots vendor,$(OUT)/tests/unit/nodeagent/plan/$(t)_test): $(OUT)/tests/fakes/host_tree.o
 # ---- end of tests of nodeagent/host -----------------------------------------------------------------------------------------
 
 # ---- tests of nodeagent/hostd: on the host made of files, and with system calls that fail ----------------------------------------

@@ -212,6 +212,20 @@ static bool is_vacating(const json_t *object)
 	return str_eq(state, "Draining") || str_eq(state, "DrainComplete");
 }
 
+/* What the plan of a reboot hangs on. */
+static bool same_about_boots(const json_t *one, const json_t *other)
+{
+	static const char *const annotations[] = {AGENT_REBOOT_ANNOTATION, AGENT_RETRY_ANNOTATION};
+
+	for (size_t i = 0; i < ARRAY_LEN(annotations); i++)
+		if (!str_eq(json_str_at(one, "metadata", "annotations", annotations[i]),
+			    json_str_at(other, "metadata", "annotations", annotations[i])))
+			return false;
+	/* That the record has arrived there matters only on the way to a reboot. */
+	return !json_str_at(other, "metadata", "annotations", AGENT_REBOOT_ANNOTATION) ||
+	       json_same(json_at(one, "status", "boots"), json_at(other, "status", "boots"));
+}
+
 void agent_set_node_state(struct agent *agent, const json_t *object)
 {
 	json_auto_t *now = object ? desired_read(object) : NULL;
@@ -221,13 +235,14 @@ void agent_set_node_state(struct agent *agent, const json_t *object)
 		str_eq(agent->object ? json_uid(agent->object) : NULL, now ? json_uid(now) : NULL);
 
 	bool vacating = is_vacating(object);
+	bool same_boots = same_about_boots(agent->object, object);
 
 	if (!agent_has_heard(agent))
 		agent->desired.source = DESIRED_WAITING;
 	agent_replace(&agent->object, take_ptr(now));
 	agent_decide_desired(agent);
 	take_earlier_report(agent);
-	if (same && vacating == agent->vacating &&
+	if (same && same_boots && vacating == agent->vacating &&
 	    json_generation(object) == agent->plan_generation)
 		return;
 	agent->vacating = vacating;

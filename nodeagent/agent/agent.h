@@ -17,6 +17,14 @@
 #include "lib/loop/loop.h"
 #include "nodeagent/hostd/client.h"
 
+/*
+ * On a NodeState, written by the operator: the reboot that is allowed, "BOOT-ID CAUSE"; worth
+ * nothing in another boot. And, written by people: the boot in which what was rebooted for in vain
+ * is tried once more.
+ */
+#define AGENT_REBOOT_ANNOTATION "orbweaver.io/reboot"
+#define AGENT_RETRY_ANNOTATION  "orbweaver.io/retry-reboot"
+
 enum {
 	/*
 	 * Between a first event and the look that it causes: one change of a host makes many

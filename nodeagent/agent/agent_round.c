@@ -69,6 +69,11 @@ static void make_plan(struct agent *agent)
 	json_t *plan;
 
 	input.spec = agent->desired.spec;
+	input.reboot_allowed =
+		json_str_at(agent->object, "metadata", "annotations", AGENT_REBOOT_ANNOTATION);
+	input.reboot_retry =
+		json_str_at(agent->object, "metadata", "annotations", AGENT_RETRY_ANNOTATION);
+	input.boots_told = json_at(agent->object, "status", "boots");
 	forget_mended(agent, &input);
 	refused = attempts_refused(agent->attempts, clock_ms());
 	input.refused = refused;

@@ -37,6 +37,9 @@ static const struct {
 	{"set-rdma-netns-mode", run_set_rdma_netns_mode},
 	{"write-rdma-next-boot", run_write_rdma_next_boot},
 	{"remove-rdma-next-boot", run_remove_rdma_next_boot},
+	{"record-reboot", run_record_reboot},
+	{"close-reboot", run_close_reboot},
+	{"reboot", run_reboot},
 };
 
 /* ---- what steps share ------------------------------------------------------------------------ */

@@ -5,11 +5,11 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "nodeagent/host/execute_internal.h"
 #include "nodeagent/host/module.h"
+#include "nodeagent/host/program.h"
 
 /* ---- driver_override ------------------------------------------------------------------------- */
 
@@ -190,50 +190,17 @@ int run_wait_vf(struct run *run, struct err *err)
 
 /* ---- modules --------------------------------------------------------------------------------- */
 
-/* The host's modprobe with the host's modules; only async-signal-safe calls until exec. */
-static _Noreturn void exec_modprobe(int root, const char *module, int out)
-{
-	char *const arguments[] = {"modprobe", "--", (char *)module, NULL};
-	char *const environment[] = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin", NULL};
-
-	if (fchdir(root) == 0 && chroot(".") == 0 && dup2(out, 1) >= 0 && dup2(out, 2) >= 0)
-		(void)execvpe(arguments[0], arguments, environment);
-	_exit(127);
-}
-
-/* The child's exit status, and the start of what it said. */
-static int run_modprobe(const struct run *run, const char *module, char *said, size_t size)
-{
-	int pipe_fds[2], status = -1;
-	size_t len = 0;
-	ssize_t n;
-	pid_t child;
-
-	said[0] = '\0';
-	if (pipe2(pipe_fds, O_CLOEXEC) < 0)
-		return -1;
-	child = fork();
-	if (child == 0)
-		exec_modprobe(run->host->root, module, pipe_fds[1]);
-	(void)close(pipe_fds[1]);
-	while (child > 0 && (n = read(pipe_fds[0], said + len, size - 1 - len)) > 0)
-		len += (size_t)n;
-	said[len] = '\0';
-	(void)close(pipe_fds[0]);
-	while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
-		;
-	return child < 0 ? -1 : WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
 int run_load_module(struct run *run, struct err *err)
 {
 	const char *module = run_str(run, "module");
+	/* The host's modprobe with the host's modules. */
+	char *const arguments[] = {"modprobe", "--", (char *)module, NULL};
 	char said[200];
 	int status;
 
 	if (module_is_there(run->host, module))
 		return 0;
-	status = run_modprobe(run, module, said, sizeof(said));
+	status = program_run(run->host, arguments, said, sizeof(said));
 	if (module_is_there(run->host, module)) {
 		run->changed = true;
 		return 0;
@@ -244,7 +211,7 @@ int run_load_module(struct run *run, struct err *err)
 			"modprobe took module %s, but it is neither in /sys/module nor "
 			"built into the kernel: see the kernel log",
 			module);
-	if (status == 127)
+	if (status == PROGRAM_ABSENT)
 		return err_set(err, ERR_HOST, "ModuleRefused", "%s: the host has no modprobe",
 			       module);
 	said[strcspn(said, "\n")] = '\0';

@@ -84,5 +84,8 @@ int run_write_rdma_next_boot(struct run *run, struct err *err);
 int run_remove_rdma_next_boot(struct run *run, struct err *err);
 int run_write_udev_rule(struct run *run, struct err *err);
 int run_remove_udev_rule(struct run *run, struct err *err);
+int run_record_reboot(struct run *run, struct err *err);
+int run_close_reboot(struct run *run, struct err *err);
+int run_reboot(struct run *run, struct err *err);
 
 #endif

@@ -1,6 +1,7 @@
 /*
- * Steps for the node as a whole: mode of the RDMA subsystem, udev rules.
+ * Steps for the node as a whole: mode of the RDMA subsystem, udev rules, reboots.
  */
+#include "nodeagent/host/boots.h"
 #include "nodeagent/host/execute_internal.h"
 #include "nodeagent/host/nextboot.h"
 #include "nodeagent/host/udev.h"
@@ -104,4 +105,21 @@ int run_remove_udev_rule(struct run *run, struct err *err)
 {
 	return udev_remove_rule(run->host, run_str(run, "pf"), run_str(run, "rule"), &run->changed,
 				err);
+}
+
+int run_record_reboot(struct run *run, struct err *err)
+{
+	return boots_record(run->host, run_str(run, "cause"), run_str(run, "boot"), &run->changed,
+			    err);
+}
+
+int run_close_reboot(struct run *run, struct err *err)
+{
+	return boots_close(run->host, run_str(run, "cause"), &run->changed, err);
+}
+
+int run_reboot(struct run *run, struct err *err)
+{
+	return boots_ask(run->host, run_str(run, "cause"), run_str(run, "boot"), &run->changed,
+			 err);
 }

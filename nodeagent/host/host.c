@@ -20,6 +20,7 @@
 #include "lib/base/root.h"
 #include "nodeagent/host/initramfs.h"
 #include "nodeagent/host/netlink.h"
+#include "nodeagent/host/reboot.h"
 #include "nodeagent/host/sysfs.h"
 
 /*
@@ -83,12 +84,20 @@ static int kernel_enter(void *ctx, int fd, struct err *err)
 	return 0;
 }
 
+static int kernel_reboot(void *ctx, enum init_system init, struct err *err)
+{
+	const struct host *host = ctx;
+
+	return reboot_ask(host, init, err);
+}
+
 static const struct host_doors kernel_doors = {
 	.write = kernel_write,
 	.transact = kernel_transact,
 	.sleep_ms = kernel_sleep_ms,
 	.ethtool = kernel_ethtool,
 	.enter = kernel_enter,
+	.reboot = kernel_reboot,
 };
 
 struct host *host_open(const char *root, struct err *err)

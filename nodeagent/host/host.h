@@ -19,6 +19,13 @@
 
 struct host;
 
+/* What the first process understands. */
+enum init_system {
+	INIT_UNKNOWN,
+	INIT_SYSTEMD,
+	INIT_BUSYBOX,
+};
+
 /*
  * The doors. Those of the kernel are the default; tests put others in front of a tree of files, or
  * make the n-th call fail.
@@ -36,6 +43,8 @@ struct host;
  *           used. ERR_HOST "EthtoolRefused" with errno.
  * enter     from now on netlink and ethtool are those of the network namespace behind the
  *           descriptor, which stays the caller's. ERR_HOST "NamespaceRefused".
+ * reboot    ask the host's first process for an orderly reboot, in words that `init` understands.
+ *           ERR_HOST "RebootRefused".
  *
  * `ctx` is what was given with them.
  */
@@ -47,6 +56,7 @@ struct host_doors {
 	void (*sleep_ms)(void *ctx, int ms);
 	int (*ethtool)(void *ctx, const char *interface, void *command, struct err *err);
 	int (*enter)(void *ctx, int fd, struct err *err);
+	int (*reboot)(void *ctx, enum init_system init, struct err *err);
 };
 
 /*

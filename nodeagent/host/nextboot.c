@@ -90,15 +90,22 @@ static enum rdma_mode mode_of_line(const char *line, const char *end)
 	return mode;
 }
 
-/* modprobe.d(5): a backslash before the line's end joins it with the next. */
-enum rdma_mode next_boot_parse_modprobe(const char *text)
+/* modprobe.d(5): a backslash before the line's end joins it with the next. New. */
+static char *join_lines(const char *text)
 {
-	enum rdma_mode mode = RDMA_MODE_UNKNOWN;
-	auto_free char *joined = str_dup(text);
-	const char *line = joined;
+	char *joined = str_dup(text);
 
 	for (char *p = strstr(joined, "\\\n"); p; p = strstr(p, "\\\n"))
 		p[0] = p[1] = ' ';
+	return joined;
+}
+
+enum rdma_mode next_boot_parse_modprobe(const char *text)
+{
+	enum rdma_mode mode = RDMA_MODE_UNKNOWN;
+	auto_free char *joined = join_lines(text);
+	const char *line = joined;
+
 	while (*line) {
 		const char *end = line + strcspn(line, "\n");
 		enum rdma_mode answer = mode_of_line(line, end);
@@ -108,6 +115,33 @@ enum rdma_mode next_boot_parse_modprobe(const char *text)
 		line = *end ? end + 1 : end;
 	}
 	return mode;
+}
+
+static bool is_command(const char *line, const char *end)
+{
+	const char *word;
+	size_t len;
+
+	word = next_word(&line, end, &len);
+	if (!word || !is_name(word, len, "install"))
+		return false;
+	word = next_word(&line, end, &len);
+	return word && is_name(word, len, "ib_core");
+}
+
+bool next_boot_parse_command(const char *text)
+{
+	auto_free char *joined = join_lines(text);
+	const char *line = joined;
+
+	while (*line) {
+		const char *end = line + strcspn(line, "\n");
+
+		if (is_command(line, end))
+			return true;
+		line = *end ? end + 1 : end;
+	}
+	return false;
 }
 
 enum rdma_mode next_boot_parse_command_line(const char *text)
@@ -162,6 +196,7 @@ struct visit {
 	const json_t *files;
 	const char *where; /* of an initramfs; NULL: files has paths on the host */
 	json_t *answers;
+	json_t *command; /* file with a command of its own; NULL: none */
 };
 
 static void visit_file(void *ctx, const char *name)
@@ -180,6 +215,8 @@ static void visit_file(void *ctx, const char *name)
 		if (!sysfs_read_file(visit->host, value, CONFIG_MAX, &text))
 			return;
 	}
+	if (!visit->command && next_boot_parse_command(strbuf_str(&text)))
+		visit->command = json_string(file);
 	mode = next_boot_parse_modprobe(strbuf_str(&text));
 	if (mode != RDMA_MODE_UNKNOWN)
 		add_answer(visit->answers, visit->where ? "initramfs" : "modprobe.d", file, mode);
@@ -211,8 +248,8 @@ static json_t *config_files(const struct host *host)
 	return files;
 }
 
-/* All answers, each overruled by those behind it. */
-static json_t *all_answers(struct host *host, json_t *initramfs)
+/* All answers, each overruled by those behind it; *ret_command as of struct visit, new. */
+static json_t *all_answers(struct host *host, json_t *initramfs, json_t **ret_command)
 {
 	json_auto_t *files = config_files(host);
 	auto_strbuf struct strbuf command_line = {0};
@@ -232,6 +269,7 @@ static json_t *all_answers(struct host *host, json_t *initramfs)
 		if (mode != RDMA_MODE_UNKNOWN)
 			add_answer(visit.answers, "command-line", "/proc/cmdline", mode);
 	}
+	*ret_command = visit.command;
 	return visit.answers;
 }
 
@@ -257,7 +295,8 @@ static void put_own(const struct host *host, json_t *ret)
 json_t *next_boot_observe(struct host *host, bool with_initramfs)
 {
 	json_auto_t *initramfs = with_initramfs ? initramfs_look(host) : NULL;
-	json_auto_t *answers = all_answers(host, initramfs);
+	json_t *command = NULL;
+	json_auto_t *answers = all_answers(host, initramfs, &command);
 	json_t *ret = json_object(), *overruled = json_array();
 	size_t n = json_array_size(answers);
 
@@ -266,6 +305,7 @@ json_t *next_boot_observe(struct host *host, bool with_initramfs)
 	for (size_t i = 0; i + 1 < n; i++)
 		json_array_append(overruled, json_array_get(answers, i));
 	json_put(ret, "overruled", overruled);
+	json_put(ret, "command", command);
 	put_own(host, ret);
 	if (initramfs)
 		(void)json_object_del(initramfs, "modprobe");

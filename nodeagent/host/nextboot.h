@@ -24,5 +24,7 @@ int next_boot_remove(struct host *host, bool *ret_changed, struct err *err);
 /* The last answer of a modprobe.d text, or of a kernel command line. Pure. */
 enum rdma_mode next_boot_parse_modprobe(const char *text);
 enum rdma_mode next_boot_parse_command_line(const char *text);
+/* Has a modprobe.d text a command of its own for loading ib_core? Options then may not count. */
+bool next_boot_parse_command(const char *text);
 
 #endif

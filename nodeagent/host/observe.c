@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "nodeagent/host/boots.h"
 #include "nodeagent/host/devlink.h"
 #include "nodeagent/host/holders.h"
 #include "nodeagent/host/udev.h"
@@ -276,6 +277,7 @@ json_t *host_observe(struct host *host, unsigned int flags, struct err *err)
 	json_put(ret, "unusable", unusable);
 	json_put(ret, "rdma", view_rdma_entry(&view));
 	json_put(ret, "node", view_node_entry(&view));
+	json_put(ret, "boots", boots_observe(view.host));
 	json_put(ret, "problems", json_incref(view.problems));
 	return ret;
 }

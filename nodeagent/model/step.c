@@ -19,6 +19,8 @@ static const char *const guid_kinds[] = {"node", "port", NULL};
 static const char *const link_states[] = {"auto", "enable", "disable", NULL};
 static const char *const vf_parts[] = {"driver", "netdev", "rdma", NULL};
 static const char *const udev_rules[] = {"pf-name", "nm-unmanaged", NULL};
+/* What a reboot may be for. The same cause never reboots twice without effect. */
+static const char *const boot_causes[] = {"rdma-mode-shared", "rdma-mode-exclusive", NULL};
 /* What a node may lack; nothing else is loaded. */
 static const char *const modules[] = {"ib_core", "ib_umad",  "ib_uverbs", "rdma_ucm",
 				      "mlx5_ib", "vfio-pci", NULL};
@@ -230,6 +232,33 @@ static const struct step_kind kinds[] = {
 		.fields = {{.name = NULL}},
 		.changes = "removes /" HOST_NEXT_BOOT_FILE,
 		.readback = "the file is gone",
+	},
+	{
+		.name = "record-reboot",
+		.impact = STEP_IMPACT_NONE,
+		.deadline_ms = 10000,
+		.fields = {CHOICE("cause", boot_causes), {.name = "boot", .type = STEP_FIELD_NAME}},
+		.changes = "writes down in /" HOST_BOOTS_FILE
+			   " that this boot is to end, and why; refused for a cause that was "
+			   "rebooted for in vain, and for the fourth reboot of a day",
+		.readback = "the file",
+	},
+	{
+		.name = "close-reboot",
+		.impact = STEP_IMPACT_NONE,
+		.deadline_ms = 10000,
+		.fields = {CHOICE("cause", boot_causes)},
+		.changes = "writes down in /" HOST_BOOTS_FILE " that a cause is no more",
+		.readback = "the file",
+	},
+	{
+		.name = "reboot",
+		.impact = STEP_IMPACT_REBOOT,
+		.deadline_ms = 60000,
+		.fields = {CHOICE("cause", boot_causes), {.name = "boot", .type = STEP_FIELD_NAME}},
+		.changes = "asks the first process for an orderly reboot, if that was recorded for "
+			   "this very boot",
+		.readback = "another boot id, after it",
 	},
 };
 

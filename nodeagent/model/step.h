@@ -22,6 +22,19 @@
  */
 #define HOST_NEXT_BOOT_FILE "etc/modprobe.d/zz-orbweaver-rdma.conf"
 
+/*
+ * Reboots of this host that were asked for. Written by hostd alone: the record of what was done is
+ * not in the hands of who asks for it.
+ */
+#define HOST_BOOTS_FILE "var/lib/orbweaver/boots.json"
+
+enum {
+	/* Reboots within a day that we ask for, whatever the cause. */
+	HOST_BOOTS_A_DAY = 3,
+	/* A reboot that was asked for so long ago and has not begun is asked for once more. */
+	HOST_BOOT_PATIENCE_S = 600,
+};
+
 /* What an Ethernet or IPoIB interface can have at all (IPv4 needs 68, RFC 791). */
 enum { STEP_MTU_MIN = 68, STEP_MTU_MAX = 65535 };
 

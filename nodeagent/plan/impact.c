@@ -66,6 +66,7 @@ json_t *plan_impact(const json_t *plan, bool withdrawn)
 		class = "reboot";
 		json_put_str(impact, "reason", json_str_at(reboot, "reason"));
 		json_put_str(impact, "message", json_str_at(reboot, "message"));
+		json_put_str(impact, "cause", json_str_at(reboot, "cause"));
 	}
 	json_put_str(impact, "class", class);
 	if (withdrawn)

@@ -21,7 +21,7 @@ enum {
  * for. Returns new:
  *
  *	{"class": "evict",                "none", "evict" or "reboot"
- *	 "reason", "message",             of class "reboot"
+ *	 "reason", "message", "cause",    of class "reboot"; cause: as in the steps (step.h)
  *	 "pods": [{"pod": "ns/name", "device", "pciAddress"}], "morePods": 3,
  *	 "others": [{"holder", "device", "pciAddress"}], "moreOthers": 1,
  *	 "withdrawn": true}

@@ -178,6 +178,7 @@ static void plan_node(struct planning *p, const json_t *interfaces, const char *
 			plan_one(p, &wishes[i]);
 		plan_restore(p, wishes, n);
 		check_writable(p);
+		plan_boots(p);
 	}
 	for (i = 0; i < n; i++)
 		pf_wish_done(&wishes[i]);
@@ -214,6 +215,7 @@ json_t *planner_plan(const struct planner_input *input, struct err *err)
 	json_put(ret, "problems", p.problems);
 	json_put(ret, "reboot", p.reboot);
 	json_put(ret, "nextBoot", p.next_boot);
+	json_put(ret, "inVain", p.in_vain);
 	json_put(ret, "found", p.found);
 	json_put_int(vfs, "wanted", p.wanted);
 	json_put_int(vfs, "present", p.present);

@@ -51,6 +51,13 @@ struct planner_input {
 	 * here.
 	 */
 	const json_t *refused;
+	/*
+	 * Reboots (boots.h), as the NodeState has them; NULL: nothing is said. What is allowed,
+	 * what is tried once more in which boot, and what the API server has of the record,
+	 * status.boots.
+	 */
+	const char *reboot_allowed, *reboot_retry;
+	const json_t *boots_told;
 };
 
 /*
@@ -62,8 +69,9 @@ struct planner_input {
  *                   "pod": "ns/pod" when the kubelet named the holder, "all": true when all VFs of
  *                   the PF go}],
  *	 "problems": [{"pf", "reason": "VfCountOutOfRange", "message"}],
- *	 "reboot":   {"reason", "message"}, absent unless a reboot is wanted and the node is
- *                   prepared for it
+ *	 "reboot":   {"reason", "message", "cause"}, absent unless a reboot is wanted and the node
+ *                   is prepared for it
+ *	 "inVain":   {"cause", "message"},       a reboot that did not help; absent: none
  *	 "nextBoot": {"reason", "message"},      what the next boot changes although nobody waits
  *                                               for it; absent: nothing
  *	 "found":    {…},                        to be on disk before the first step is executed

@@ -11,6 +11,7 @@
  *	planner_vf.c         its VFs: addresses, then drivers and MTU
  *	planner_address.c    MAC addresses and GUIDs of VFs
  *	planner_rdma.c       mode of the RDMA subsystem
+ *	planner_boots.c      reboots: recorded, asked for, never twice in vain
  *	planner_restore.c    putting back
  *	found.c              how PFs were found
  *	writing.c            steps, blocked entries and problems, written down
@@ -39,8 +40,11 @@ struct planning {
 	json_t *problems;
 	json_t *reboot;    /* NULL: none */
 	json_t *next_boot; /* what it changes although nobody waits for it; NULL: nothing */
-	json_t *found;     /* as in the input, and what this plan adds to it or drops */
-	int64_t wanted;    /* VFs */
+	/* What a boot would bring, of the causes of the steps (step.h); NULL: nothing is missing. */
+	const char *boot_cause;
+	json_t *in_vain; /* NULL: no reboot was in vain */
+	json_t *found;   /* as in the input, and what this plan adds to it or drops */
+	int64_t wanted;  /* VFs */
 	int64_t present;
 };
 
@@ -220,6 +224,18 @@ bool vf_guid_is_valid(const char *guid);
 void found_remember(struct planning *p, const struct pf_now *now);
 /* What was kept of this PF; NULL when nothing was, or it was another card. */
 const json_t *found_pf(const struct planning *p, const struct pf_now *now);
+
+/* ---- planner_boots.c: reboots ---------------------------------------------------------------- */
+
+/* The record of a reboot for p->boot_cause that did not help, or NULL. */
+const json_t *boots_in_vain(const struct planning *p);
+/* Is a reboot for p->boot_cause under way, or wanted once more by somebody? */
+bool boots_again(const struct planning *p);
+/* Say so of this record: what is still the case, and what to do. */
+void boots_say_in_vain(struct planning *p, const json_t *boot, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+/* After all else: close records, and go on with the reboot that p->reboot asks for. */
+void plan_boots(struct planning *p);
 
 /* ---- planner_rdma.c, planner_restore.c ------------------------------------------------------- */
 

@@ -5,7 +5,7 @@
  * The kernel changes it only while there is no other network namespace, that is, no pod. So it is
  * tried first; refused, our file for the next boot is written and a reboot asked for. The file
  * tells which boot wrote it: one that has had its chance and did not bring the mode is a problem,
- * never another reboot.
+ * never another reboot. Who reboots, and how often, is in planner_boots.c.
  */
 #include "nodeagent/plan/planner_internal.h"
 
@@ -69,6 +69,24 @@ static void say_not_taken(struct planning *p, const struct modes *m)
 		      m->wanted);
 }
 
+/* We rebooted for it. */
+static void say_in_vain(struct planning *p, const struct modes *m, const json_t *boot)
+{
+	const char *file = json_str_or(json_at(m->next_boot, "file"), HOST_NEXT_BOOT_FILE);
+	const char *command = json_str_at(m->next_boot, "command");
+	auto_free char *what =
+		command ? str_printf(QUOTE " has a command of its own for loading ib_core "
+					   "(install): remove it",
+				     command)
+			: str_printf(QUOTE " says %s, so something loads ib_core with another "
+					   "mode: make the initramfs anew (update-initramfs -u, "
+					   "dracut -f)",
+				     file, m->wanted);
+
+	boots_say_in_vain(p, boot, "rdmaMode is still " QUOTE ", wanted %s; %s", m->now, m->wanted,
+			  what);
+}
+
 static void say_reboot(struct planning *p, const struct modes *m)
 {
 	p->reboot = json_object();
@@ -99,6 +117,12 @@ static void plan_wanted(struct planning *p, const struct modes *m)
 {
 	bool is_right = str_eq(m->now, m->wanted), is_own = str_eq(m->own, m->wanted);
 	size_t before = json_array_size(p->steps);
+	const json_t *in_vain;
+
+	if (!is_right)
+		p->boot_cause =
+			str_eq(m->wanted, "exclusive") ? "rdma-mode-exclusive" : "rdma-mode-shared";
+	in_vain = boots_in_vain(p);
 
 	if (m->now && !is_right)
 		(void)planner_add(p, NULL, NULL, mode_step("set-rdma-netns-mode", m->wanted),
@@ -116,7 +140,9 @@ static void plan_wanted(struct planning *p, const struct modes *m)
 
 	if (is_own && !str_eq(m->next, m->wanted))
 		say_overruled(p, m);
-	else if (m->now && !is_right && is_own && m->own_is_new)
+	else if (m->now && !is_right && is_own && in_vain && (m->own_is_new || m->is_refused))
+		say_in_vain(p, m, in_vain);
+	else if (m->now && !is_right && is_own && (m->own_is_new || boots_again(p)))
 		say_reboot(p, m);
 	else if (m->now && !is_right && is_own && m->is_refused)
 		say_not_taken(p, m);

@@ -79,8 +79,13 @@ static void finish_troubles(struct verdict *v)
 
 bool status_is_answered(const json_t *plan, const json_t *failure)
 {
-	return (json_at(plan, "reboot") || json_at(plan, "nextBoot")) &&
-	       str_eq(json_str_at(failure, "reason"), "RdmaModeBusy");
+	static const char *const answers[] = {"RebootDidNotHelp", "RebootsTooOften",
+					      "BootsUnreadable"};
+	bool is = json_at(plan, "reboot") || json_at(plan, "nextBoot");
+
+	for (size_t i = 0; i < ARRAY_LEN(answers) && !is; i++)
+		is = json_find(json_at(plan, "problems"), "reason", answers[i]) != NULL;
+	return is && str_eq(json_str_at(failure, "reason"), "RdmaModeBusy");
 }
 
 static void add_failures(struct verdict *v, const struct status_input *in)
@@ -266,6 +271,7 @@ static json_t *conditions_of(const struct status_input *in, const struct verdict
 
 /* At most so many, as the schema in crds/ has it. */
 #define PROBLEMS_MAX 32
+#define BOOTS_MAX    8
 
 static json_t *problem_json(const char *type, const json_t *trouble)
 {
@@ -358,6 +364,40 @@ static void put_observed(json_t *status, const struct status_input *in)
 	json_put(status, "links", json_incref(json_at(in->observed, "node", "links")));
 }
 
+/* Members of a record that are the host's own business. */
+static json_t *told_boot(const json_t *entry)
+{
+	json_t *ret = json_copy((json_t *)entry);
+
+	(void)json_object_del(ret, "due");
+	(void)json_object_del(ret, "overdue");
+	return ret;
+}
+
+/* Which boot this is, the last reboots that we asked for, and for what in vain. */
+static void put_boots(json_t *status, const struct status_input *in)
+{
+	const json_t *boots = json_at(in->observed, "boots"), *asked = json_at(boots, "asked");
+	size_t n = json_array_size(asked), i = n > BOOTS_MAX ? n - BOOTS_MAX : 0;
+	json_t *ret, *list;
+
+	if (!in->observed)
+		return;
+	(void)json_object_del(status, "boots");
+	if (!json_str_at(boots, "id"))
+		return;
+	ret = json_object();
+	json_put_str(ret, "id", json_str_at(boots, "id"));
+	list = json_array();
+	for (; i < n; i++)
+		json_array_append_new(list, told_boot(json_array_get(asked, i)));
+	if (n > 0)
+		json_object_set(ret, "asked", list);
+	json_decref(list);
+	json_put_str(ret, "inVain", json_str_at(in->plan, "inVain", "cause"));
+	json_put(status, "boots", ret);
+}
+
 static void put_vfs(json_t *status, const json_t *plan)
 {
 	const json_t *wanted = json_at(plan, "vfs", "wanted");
@@ -425,6 +465,7 @@ json_t *status_compose(const struct status_input *input)
 	(void)json_object_del(ret, "impact");
 	if (input->plan)
 		json_put(ret, "impact", plan_impact(input->plan, input->withdrawn));
+	put_boots(ret, input);
 	if (input->version)
 		json_put_str(ret, "agentVersion", input->version);
 	(void)json_object_del(ret, "agentPod");

@@ -50,8 +50,8 @@ struct status_input {
 json_t *status_compose(const struct status_input *input);
 
 /*
- * Does the plan answer this failure with what a boot brings? (That the kernel does not change the
- * RDMA mode now is none then.)
+ * Does the plan answer this failure with what a boot brings, or why none comes? (That the kernel
+ * does not change the RDMA mode now is none then.)
  */
 bool status_is_answered(const json_t *plan, const json_t *failure);
 

@@ -81,6 +81,15 @@ void plan_meta(struct plan *plan, const char *kind, const char *key, json_t *met
 	json_put(append_for(plan, "meta", kind, key), "metadata", metadata);
 }
 
+void plan_cordon(struct plan *plan, const char *key, bool is_cordoned, json_t *metadata)
+{
+	json_t *entry = append_for(plan, "cordon", KIND_NODE, key);
+
+	json_put(json_need_object(entry, "spec"), "unschedulable",
+		 is_cordoned ? json_true() : json_null());
+	json_put(entry, "metadata", metadata);
+}
+
 void plan_release(struct plan *plan, const char *kind, const char *key, const json_t *object,
 		  const char *finalizer)
 {

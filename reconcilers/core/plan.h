@@ -10,6 +10,8 @@
  *	{ "op": "status-part", "kind": ID, "key": KEY, "status": {…} }
  *	{ "op": "meta",   "kind": ID, "key": KEY, "metadata": {labels/annotations/finalizers, null
  *                        removes} }
+ *	{ "op": "cordon", "kind": ID, "key": KEY, "spec": {unschedulable, null removes it},
+ *                        "metadata": as above }
  *	{ "op": "delete", "kind": ID, "key": KEY, "uid": UID }
  *	{ "op": "evict",  "kind": ID, "key": KEY, "uid": UID }
  *	{ "op": "event",  "kind": ID, "key": KEY, "type": "Normal"|"Warning", "reason": …,
@@ -65,6 +67,12 @@ void plan_status_part(struct plan *plan, const char *kind, const char *key, json
 /* Merge into metadata of an object that exists; null removes a key. Takes metadata. */
 void plan_meta(struct plan *plan, const char *kind, const char *key, json_t *metadata);
 
+/*
+ * Whether new pods may come to the Node `key`, in one write with what is said about it in its
+ * metadata: who did it. Takes metadata.
+ */
+void plan_cordon(struct plan *plan, const char *key, bool is_cordoned, json_t *metadata);
+
 /* Take this one out of the object's finalizers, if it is among them; others stay. */
 void plan_release(struct plan *plan, const char *kind, const char *key, const json_t *object,
 		  const char *finalizer);
@@ -110,6 +118,8 @@ void plan_finding(struct plan *plan, const char *kind, const char *key, const ch
  * and what is found is put where the key's decision sees it.
  */
 #define BOX_LOOK "look"
+/* As a kind there: all pods that are bound to the node `key`, {"ns/name": pod}. */
+#define BOX_PODS_OF_NODE "podsofnode"
 
 /*
  * Leave a message for another decision: what an operation of this plan that was carried out before

@@ -1,6 +1,6 @@
 /*
- * One pass over the nodes that are being drained or want to be: begun ones first, then those with
- * the fewest pods.
+ * One pass over the nodes that are being drained or want to be: begun ones first, then those that
+ * need no reboot, then those with the fewest pods.
  */
 #include "reconcilers/maintenance/drain.h"
 
@@ -14,43 +14,6 @@
 #include "reconcilers/maintenance/drain_internal.h"
 #include "reconcilers/sriov/node_names.h"
 #include "reconcilers/sriov/pool_config.h"
-
-#define CONDITION "Draining"
-
-/* What is decided about a node. */
-enum phase {
-	PHASE_NONE,
-	PHASE_WAITING,
-	PHASE_EVICTING,
-	PHASE_WORKING,
-	PHASE_STOPPED,
-};
-
-static const char *const phase_names[] = {NULL, "Waiting", "Evicting", "Working", "Stopped"};
-
-struct candidate {
-	const char *name; /* of the node */
-	char *key;        /* of the NodeState */
-	const json_t *state, *node, *pool;
-	json_t *pods;     /* drain_pods_of() */
-	bool begun;       /* it has a slot */
-	bool is_external; /* somebody else drains it, when we ask */
-	const char *down;
-	enum phase phase;
-	const char *reason;
-	struct strbuf message;
-	json_t *left; /* pods that have not ended, with what keeps them */
-};
-
-struct drain {
-	const json_t *world;
-	struct plan *plan;
-	struct budgets budgets;
-	struct candidate *nodes;
-	size_t n;
-	json_t *asked; /* what has to be read, {"pods": {key: true}, "nodes": …} */
-	bool is_disabled, is_missing;
-};
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
@@ -72,10 +35,26 @@ static bool is_current(const json_t *state)
 	       json_generation(state);
 }
 
+/* Its agent waits for pods, or for a boot. */
+static bool has_wish(const json_t *state)
+{
+	return json_array_size(json_at(state, "status", "impact", "pods")) > 0 ||
+	       str_eq(json_str_at(state, "status", "impact", "class"), "reboot");
+}
+
 bool drain_concerns(const json_t *state)
 {
-	return is_begun(state) || json_at(state, "status", "maintenance") ||
-	       json_array_size(json_at(state, "status", "impact", "pods")) > 0;
+	return is_begun(state) || json_at(state, "status", "maintenance") || has_wish(state);
+}
+
+bool drain_is_marked(const json_t *node)
+{
+	return str_eq(annotation(node, DRAIN_CORDONED_ANNOTATION), DRAIN_CORDONED_BY);
+}
+
+static bool is_timed_out(const json_t *state)
+{
+	return str_eq(annotation(state, DRAIN_STOP_ANNOTATION), DRAIN_TIMED_OUT);
 }
 
 /* The SR-IOV network operator's switch: nobody drains. */
@@ -97,7 +76,7 @@ static const json_t *allowing_pool(const struct drain *d, const json_t *state, c
 	size_t limit;
 
 	if (d->is_disabled || !node || !pool || !pool_config_max_unavailable(pool, 1, &limit) ||
-	    str_eq(annotation(state, DRAIN_STOP_ANNOTATION), "stop"))
+	    str_eq(annotation(state, DRAIN_STOP_ANNOTATION), "stop") || is_timed_out(state))
 		return NULL;
 	return pool;
 }
@@ -105,13 +84,23 @@ static const json_t *allowing_pool(const struct drain *d, const json_t *state, c
 static int by_turn(const void *left, const void *right)
 {
 	const struct candidate *a = left, *b = right;
-	size_t pods_a = json_object_size(a->pods), pods_b = json_object_size(b->pods);
-
 	if (a->begun != b->begun)
 		return a->begun ? -1 : 1;
-	if (pods_a != pods_b)
-		return pods_a < pods_b ? -1 : 1;
+	if (!a->cause != !b->cause)
+		return a->cause ? 1 : -1;
+	if (a->holders != b->holders)
+		return a->holders < b->holders ? -1 : 1;
 	return strcmp(a->name, b->name);
+}
+
+/* What is to be done there: a reboot, or else what pods hold. */
+static void read_wish(const struct drain *d, struct candidate *c)
+{
+	json_auto_t *holders = drain_pods_of(c->state);
+
+	c->cause = boot_wanted(c->state, c->pool, c->node);
+	c->holders = json_object_size(holders);
+	c->pods = c->cause ? drain_pods_on(d->world, c->name) : json_incref(holders);
 }
 
 static void read_candidates(struct drain *d)
@@ -133,12 +122,12 @@ static void read_candidates(struct drain *d)
 			.state = state,
 			.node = node,
 			.pool = allowing_pool(d, state, node),
-			.pods = drain_pods_of(state),
 			.begun = is_begun(state),
 			.is_external = str_eq(annotation(state, DRAIN_EXTERNAL), "true"),
 			.down = budget_down(node),
 			.left = json_array(),
 		};
+		read_wish(d, &d->nodes[d->n - 1]);
 	}
 	if (d->n > 0)
 		qsort(d->nodes, d->n, sizeof(*d->nodes), by_turn);
@@ -202,14 +191,38 @@ static void ask(struct drain *d, const char *kind, const char *key)
 		d->is_missing = true;
 }
 
+/* Pods of a node that is to be rebooted: those that are there now, so all of them. */
 static void ask_for(struct drain *d, const struct candidate *c)
 {
 	const char *key;
 	json_t *device;
 
 	ask(d, KIND_NODE, c->name);
+	if (c->cause) {
+		ask(d, BOX_PODS_OF_NODE, c->name);
+		return;
+	}
 	json_each (c->pods, key, device)
 		ask(d, KIND_POD, key);
+}
+
+static struct pod_verdict judge(const struct drain *d, const struct candidate *c, const char *key)
+{
+	const json_t *looked = drain_looked(d->world);
+
+	looked = c->cause ? json_at(looked, BOX_PODS_OF_NODE, c->name) : json_at(looked, KIND_POD);
+	return drain_judge_pod(d->world, looked, c->pool, c->name, key);
+}
+
+/* Pods may have come to a node until it is cordoned: what was read before does not count. */
+static void forget_look(struct drain *d)
+{
+	for (size_t i = 0; i < d->n; i++) {
+		if (d->nodes[i].needs_cordon && drain_looked(d->world)) {
+			plan_post(d->plan, BOX_DRAIN_LOOK, DRAIN_KEY, NULL);
+			return;
+		}
+	}
 }
 
 static void plan_look(struct drain *d)
@@ -254,13 +267,14 @@ static bool is_held_by_others(struct candidate *c)
 /* All of them may be asked, or need not be. */
 static bool may_ask_pods(struct drain *d, struct candidate *c)
 {
-	bool may = true;
+	bool may = c->pods != NULL;
 	const char *key;
 	json_t *device;
 
+	if (!may)
+		say(c, PHASE_WAITING, "LooksAtPods", "its pods are being looked at; wait");
 	json_each (c->pods, key, device) {
-		auto_pod_verdict struct pod_verdict verdict =
-			drain_judge_pod(d->world, c->pool, c->name, key);
+		auto_pod_verdict struct pod_verdict verdict = judge(d, c, key);
 
 		if (verdict.fate == POD_UNKNOWN) {
 			say(c, PHASE_WAITING, "LooksAtPods", "its pods are being looked at; wait");
@@ -281,15 +295,23 @@ static bool has_slot(struct drain *d, struct candidate *c)
 	if (budget_allows(budget, c->down != NULL))
 		return true;
 	say(c, PHASE_WAITING, "WaitsForSlot",
-	    "pods that have to end: %zu; of the %zu nodes of pool %s only %zu may be unavailable "
-	    "at a time, drained, not Ready or cordoned: wait, or raise maxUnavailable",
-	    json_object_size(c->pods), budget->nodes, budget->pool, budget->limit);
+	    "%s; of the %zu nodes of pool %s only %zu may be unavailable at a time, drained, not "
+	    "Ready or cordoned: wait, or raise maxUnavailable",
+	    c->cause ? "it has to reboot" : "pods have to end", budget->nodes, budget->pool,
+	    budget->limit);
 	return false;
 }
 
 static void begin(struct drain *d, struct candidate *c)
 {
 	budget_take(budget_of(&d->budgets, d->world, c->pool), c->down != NULL);
+	if (c->cause) {
+		say(c, PHASE_EVICTING, "CordonsNode",
+		    "the node is cordoned, then its pods are asked to end (%zu of them), then it "
+		    "reboots for %s; wait",
+		    json_object_size(c->pods), c->cause);
+		return;
+	}
 	say(c, PHASE_EVICTING, "WaitsForKubelet",
 	    "the agent withdraws from the kubelet what pods have to give back (%zu of them); wait",
 	    json_object_size(c->pods));
@@ -297,14 +319,14 @@ static void begin(struct drain *d, struct candidate *c)
 
 static void decide_waiting(struct drain *d, struct candidate *c)
 {
-	if (json_object_size(c->pods) == 0 || !is_current(c->state))
+	if ((!c->cause && json_object_size(c->pods) == 0) || !is_current(c->state))
 		return;
 	if (str_eq(c->down, "not Ready")) {
 		say(c, PHASE_WAITING, "NodeNotReady",
 		    "the node is not Ready, so its pods cannot end: see what ails it");
 		return;
 	}
-	if (is_held_by_others(c) || !has_slot(d, c))
+	if ((!c->cause && is_held_by_others(c)) || !has_slot(d, c))
 		return;
 	ask_for(d, c);
 	if (may_ask_pods(d, c))
@@ -344,8 +366,7 @@ static void count_pods(struct drain *d, struct candidate *c, struct tally *ret)
 	json_t *device;
 
 	json_each (c->pods, key, device) {
-		auto_pod_verdict struct pod_verdict verdict =
-			drain_judge_pod(d->world, c->pool, c->name, key);
+		auto_pod_verdict struct pod_verdict verdict = judge(d, c, key);
 
 		ret->under_way += verdict.fate == POD_ENDING;
 		ret->kept += verdict.fate == POD_KEPT;
@@ -361,8 +382,7 @@ static void evict_pods(struct drain *d, struct candidate *c, size_t under_way)
 
 	for (size_t i = 0; i < ARRAY_LEN(order); i++) {
 		json_each (c->pods, key, device) {
-			auto_pod_verdict struct pod_verdict verdict =
-				drain_judge_pod(d->world, c->pool, c->name, key);
+			auto_pod_verdict struct pod_verdict verdict = judge(d, c, key);
 
 			if (verdict.fate != order[i])
 				continue;
@@ -379,10 +399,72 @@ static void evict_pods(struct drain *d, struct candidate *c, size_t under_way)
 	    json_object_size(c->pods));
 }
 
+/* The scheduler sends no new pods: by what was read before the pods were. */
+static bool is_cordoned(struct drain *d, struct candidate *c)
+{
+	const json_t *looked = json_at(drain_looked(d->world), KIND_NODE, c->name);
+
+	c->needs_cordon = !json_is_true(json_at(c->node, "spec", "unschedulable"));
+	if (!c->needs_cordon && json_is_true(json_at(looked, "spec", "unschedulable")))
+		return true;
+	say(c, PHASE_EVICTING, "CordonsNode",
+	    "the node is cordoned, then its pods are asked to end; wait");
+	return false;
+}
+
+static bool may_evict(struct drain *d, struct candidate *c)
+{
+	if (c->cause)
+		return is_cordoned(d, c);
+	if (is_kubelet_told(d, c))
+		return true;
+	say(c, PHASE_EVICTING, "WaitsForKubelet",
+	    "the agent withdraws from the kubelet what pods have to give back (%zu of them); wait",
+	    json_object_size(c->pods));
+	return false;
+}
+
+/* The pool's time is over: nothing is forced, the node is as it was. */
+static bool gives_up(struct drain *d, struct candidate *c)
+{
+	int64_t most_s;
+
+	if (!pool_config_drain_timeout(c->pool, &most_s) ||
+	    drain_age_s(d, c, PHASE_EVICTING) < most_s)
+		return false;
+	say(c, PHASE_GIVEN_BACK, "DrainTimedOut",
+	    "its pods did not end within %lld s, as the pool wants it (" POOL_DRAIN_TIMEOUT
+	    "), so the node was given back: see what kept them, then orbweaver drain retry",
+	    (long long)most_s);
+	return true;
+}
+
+static void decide_rebooting(struct drain *d, struct candidate *c)
+{
+	const char *trouble = boot_trouble(c->state);
+
+	if (str_eq(c->down, "not Ready") && drain_age_s(d, c, PHASE_REBOOTING) >= DRAIN_BOOT_S)
+		say(c, PHASE_REBOOTING, "NodeNotBack",
+		    "it was to reboot for %s, and has not been Ready for a long time: see its "
+		    "console; it keeps its slot",
+		    c->cause);
+	else if (trouble && !str_eq(c->down, "not Ready"))
+		say(c, PHASE_STOPPED, "DrainStopped",
+		    "the node is empty, and its agent cannot reboot it (%.300s); it keeps its slot",
+		    trouble);
+	else
+		say(c, PHASE_REBOOTING, "RebootUnderWay",
+		    "no pod is in the way, the node reboots for %s; wait", c->cause);
+	if (str_eq(c->down, "not Ready"))
+		plan_requeue(d->plan, DRAIN_LOOK_MS * 6);
+}
+
 static void decide_evicting(struct drain *d, struct candidate *c)
 {
 	struct tally tally = {0};
 
+	if (gives_up(d, c))
+		return;
 	ask_for(d, c);
 	if (str_eq(c->down, "not Ready")) {
 		say(c, PHASE_EVICTING, "NodeNotReady",
@@ -395,14 +477,44 @@ static void decide_evicting(struct drain *d, struct candidate *c)
 		(void)may_ask_pods(d, c);
 		return;
 	}
-	if (!is_kubelet_told(d, c)) {
-		say(c, PHASE_EVICTING, "WaitsForKubelet",
-		    "the agent withdraws from the kubelet what pods have to give back (%zu of "
-		    "them); wait",
-		    json_object_size(c->pods));
+	if (!may_evict(d, c))
+		return;
+	if (!c->pods)
+		say(c, PHASE_EVICTING, "LooksAtPods", "its pods are being looked at; wait");
+	else if (c->cause && json_object_size(c->pods) == 0)
+		decide_rebooting(d, c);
+	else
+		evict_pods(d, c, tally.under_way);
+}
+
+/* A node that was cordoned is given back when it is seen to be there. */
+static void decide_done(struct drain *d, struct candidate *c)
+{
+	if (!drain_is_marked(c->node) && !*annotation(c->state, DRAIN_REBOOT_ANNOTATION))
+		return;
+	ask(d, KIND_NODE, c->name);
+	if (!boot_is_back(c->state, json_at(drain_looked(d->world), KIND_NODE, c->name)))
+		say(c, PHASE_WORKING, "AgentWorks",
+		    "the node is as wanted, and gets pods again once it is Ready; wait");
+}
+
+static void decide_failed(struct candidate *c)
+{
+	const char *error =
+		json_str_or(json_at(c->state, "status", "lastSyncError"), "see the NodeState");
+
+	if (boot_was_in_vain(c->state)) {
+		c->frees_node = true;
+		say(c, PHASE_STOPPED, "RebootDidNotHelp",
+		    "%.400s; the node takes pods again and keeps its slot, lest others be rebooted "
+		    "in vain",
+		    error);
 		return;
 	}
-	evict_pods(d, c, tally.under_way);
+	say(c, PHASE_STOPPED, "DrainStopped",
+	    "no pod is in the way, and the agent failed (%.300s): correct that; until then the "
+	    "node keeps its slot, lest the same be done to others",
+	    error);
 }
 
 static void decide_begun(struct drain *d, struct candidate *c)
@@ -414,7 +526,9 @@ static void decide_begun(struct drain *d, struct candidate *c)
 	if (!is_current(c->state)) {
 		say(c, PHASE_EVICTING, "WaitsForAgent",
 		    "the agent has not looked at the new NodeState yet; wait");
-	} else if (json_object_size(c->pods) > 0) {
+	} else if (c->cause && boot_is_permitted(c->state, c->cause)) {
+		decide_rebooting(d, c);
+	} else if (c->cause || json_object_size(c->pods) > 0) {
 		decide_evicting(d, c);
 	} else if (other) {
 		say(c, PHASE_EVICTING, "HeldByOthers",
@@ -426,148 +540,19 @@ static void decide_begun(struct drain *d, struct candidate *c)
 		    "no pod is in the way, the agent changes the "
 		    "node; wait");
 	} else if (str_eq(json_str_at(status, "syncStatus"), "Failed")) {
-		say(c, PHASE_STOPPED, "DrainStopped",
-		    "no pod is in the way, and the agent failed (%.300s): correct that; until then "
-		    "the node keeps its slot, lest the same be done to others",
-		    json_str_or(json_at(status, "lastSyncError"), "see the NodeState"));
+		decide_failed(c);
+	} else {
+		decide_done(d, c);
 	}
 }
 
-/* ---- writing it down ------------------------------------------------------------------------- */
-
-static void put_annotation(json_t *patch, const json_t *object, const char *name, const char *value)
+static bool is_asked(const struct drain *d, const char *pod)
 {
-	const char *now = json_str_at(object, "metadata", "annotations", name);
+	bool is = json_at(d->asked, KIND_POD, pod) != NULL;
 
-	/* Who never took part has none. */
-	if (str_eq(now, value) || (!now && str_eq(value, "Idle")))
-		return;
-	json_put_str(json_need_object(patch, "annotations"), name, value);
-}
-
-static void plan_annotations(struct plan *plan, const char *kind, const char *key, json_t *patch)
-{
-	if (json_object_size(patch) > 0)
-		plan_meta(plan, kind, key, json_incref(patch));
-}
-
-/*
- * In the order in which the SR-IOV network operator and its agent write them. Nodes that wait have
- * none: ten thousand of them would be as many writes.
- */
-static void plan_states(struct drain *d, const struct candidate *c)
-{
-	static const char *const current[] = {"Idle", "Idle", "Draining", "DrainComplete",
-					      "DrainComplete"};
-	bool is_asked = c->phase > (c->is_external ? PHASE_NONE : PHASE_WAITING);
-	const char *wanted = is_asked ? "Drain_Required" : "Idle";
-	json_auto_t *node = json_object(), *state = json_object();
-
-	if (c->node)
-		put_annotation(node, c->node, DRAIN_NODE_STATE, wanted);
-	put_annotation(state, c->state, DRAIN_DESIRED_STATE, wanted);
-	if (!c->is_external)
-		put_annotation(state, c->state, DRAIN_CURRENT_STATE, current[c->phase]);
-	else if (is_asked && !*annotation(c->state, DRAIN_CURRENT_STATE))
-		json_put_str(json_need_object(state, "annotations"), DRAIN_CURRENT_STATE, "Idle");
-	plan_annotations(d->plan, KIND_NODE, c->name, node);
-	plan_annotations(d->plan, KIND_NODE_STATE, c->key, state);
-}
-
-/* Since when it is in this phase. */
-static const char *since(const struct drain *d, const struct candidate *c)
-{
-	const json_t *before = json_at(c->state, "status", "maintenance");
-
-	if (str_eq(json_str_at(before, "state"), phase_names[c->phase]) &&
-	    json_str_at(before, "since"))
-		return json_str_at(before, "since");
-	return world_env(d->world, "now");
-}
-
-static json_t *maintenance_of(const struct drain *d, const struct candidate *c)
-{
-	json_t *ret = json_object();
-
-	json_put_str(ret, "state", phase_names[c->phase]);
-	json_put_str(ret, "since", since(d, c));
-	json_put_int(ret, "podsLeft", (int64_t)json_object_size(c->pods));
-	if (json_array_size(c->left) > 0)
-		json_object_set(ret, "pods", c->left);
-	return ret;
-}
-
-/* Somebody has to do something. */
-static bool needs_somebody(const char *reason)
-{
-	static const char *const reasons[] = {"PdbRefuses",   "TwoPdbs",        "UnmanagedPod",
-					      "HeldByOthers", "EvictionFailed", "DrainStopped"};
-
-	for (size_t i = 0; i < ARRAY_LEN(reasons); i++)
-		if (str_eq(reason, reasons[i]))
-			return true;
-	return false;
-}
-
-static bool is_draining(const struct candidate *c)
-{
-	return c->phase > PHASE_WAITING;
-}
-
-/* By what its status says. */
-static bool was_draining(const struct candidate *c)
-{
-	const char *state = json_str_at(c->state, "status", "maintenance", "state");
-
-	for (size_t i = PHASE_WAITING + 1; state && i < ARRAY_LEN(phase_names); i++)
-		if (str_eq(state, phase_names[i]))
-			return true;
-	return false;
-}
-
-/*
- * Of those that come and go while all is well only the beginning and the end are told. By the
- * status, not by annotations: they are written first, and a plan may end between the two.
- */
-static void plan_events(struct drain *d, const struct candidate *c, const char *reason,
-			const char *message)
-{
-	const json_t *before = condition_find(json_at(c->state, "status", "conditions"), CONDITION);
-	bool was = was_draining(c);
-	bool began = !was && is_draining(c), ended = was && !is_draining(c);
-
-	if (began || ended)
-		plan_event(d->plan, KIND_NODE_STATE, c->key, false,
-			   began ? "DrainBegins" : "DrainEnds", message);
-	else if (needs_somebody(reason) && !str_eq(json_str_at(before, "reason"), reason))
-		plan_event(d->plan, KIND_NODE_STATE, c->key, true, reason, message);
-}
-
-static void plan_said(struct drain *d, const struct candidate *c)
-{
-	const json_t *previous = json_at(c->state, "status", "conditions");
-	bool is_none = c->phase == PHASE_NONE;
-	const char *reason = is_none ? "NothingToDrain" : c->reason;
-	const char *message = is_none ? "no pod has to end, or nobody allows that pods are asked to"
-				      : strbuf_str(&c->message);
-	json_auto_t *part = json_object();
-	json_t *conditions;
-
-	if (!json_is_object(json_at(c->state, "status")))
-		return;
-	json_put(part, "maintenance", is_none ? json_null() : maintenance_of(d, c));
-	conditions = json_is_array(previous) ? json_copy((json_t *)previous) : json_array();
-	condition_set(conditions, previous, CONDITION,
-		      is_draining(c) ? CONDITION_TRUE : CONDITION_FALSE, reason, message,
-		      json_generation(c->state), world_env(d->world, "now"));
-	/* A node that was never drained need not say that it is not. */
-	if (!is_none || condition_find(previous, CONDITION))
-		json_object_set(part, "conditions", conditions);
-	json_decref(conditions);
-	if (!json_merge_changes(json_at(c->state, "status"), part))
-		return;
-	plan_status_part(d->plan, KIND_NODE_STATE, c->key, json_incref(part));
-	plan_events(d, c, reason, message);
+	for (size_t i = 0; i < d->n && !is; i++)
+		is = d->nodes[i].cause && json_at(d->nodes[i].pods, pod);
+	return is;
 }
 
 /* Refusals of pods that nobody asks any more. */
@@ -578,26 +563,44 @@ static void forget_refusals(struct drain *d)
 	json_t *refusal;
 
 	json_each (known, key, refusal)
-		if (!json_at(d->asked, KIND_POD, key))
+		if (!is_asked(d, key))
 			plan_post(d->plan, BOX_EVICTIONS, key, NULL);
 }
 
 /* Another drainer's answer is its own business; it is asked for as long as something has to end. */
-static void decide_external(struct candidate *c)
+static void decide_external(struct drain *d, struct candidate *c)
 {
-	if (json_object_size(c->pods) > 0)
+	if (c->cause && str_eq(annotation(c->state, DRAIN_CURRENT_STATE), "DrainComplete"))
+		decide_rebooting(d, c);
+	else if (c->cause)
+		say(c, PHASE_WAITING, "ExternalDrainer",
+		    "it has to reboot for %s; somebody else is asked to drain the node "
+		    "(use-external-drainer): see that one",
+		    c->cause);
+	else if (json_object_size(c->pods) > 0)
 		say(c, PHASE_WAITING, "ExternalDrainer",
 		    "pods that have to end: %zu; somebody else is asked to drain the node "
 		    "(use-external-drainer): see that one",
 		    json_object_size(c->pods));
 }
 
+/* It stays so until somebody takes the annotation off, or nothing has to be done any more. */
+static void decide_given_back(struct candidate *c)
+{
+	if (has_wish(c->state))
+		say(c, PHASE_GIVEN_BACK, "DrainTimedOut",
+		    "its pods did not end in the time that the pool has, so the node was given "
+		    "back: see what kept them, then orbweaver drain retry");
+}
+
 static void decide(struct drain *d, struct candidate *c)
 {
+	if (is_timed_out(c->state))
+		decide_given_back(c);
 	if (!c->pool)
 		return;
 	if (c->is_external)
-		decide_external(c);
+		decide_external(d, c);
 	else if (c->begun)
 		decide_begun(d, c);
 	else
@@ -615,12 +618,11 @@ int drain_reconcile(const json_t *world, const char *key, struct plan *plan, str
 	for (size_t i = 0; i < d.n; i++)
 		decide(&d, &d.nodes[i]);
 	d.plan = plan;
-	for (size_t i = 0; i < d.n; i++)
-		plan_states(&d, &d.nodes[i]);
+	drain_plan_states(&d);
 	plan_join(plan, &evictions);
-	for (size_t i = 0; i < d.n; i++)
-		plan_said(&d, &d.nodes[i]);
+	drain_plan_said(&d);
 	forget_refusals(&d);
+	forget_look(&d);
 	plan_look(&d);
 	return 0;
 }

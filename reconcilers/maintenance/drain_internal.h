@@ -71,8 +71,89 @@ const json_t *drain_looked(const json_t *world);
 /* Pods of NodeState.status.impact, once each, {"ns/name": device}; new. */
 json_t *drain_pods_of(const json_t *state);
 
-/* The pod `key` of `node`, which is in `pool`. */
-struct pod_verdict drain_judge_pod(const json_t *world, const json_t *pool, const char *node,
-				   const char *key);
+/*
+ * All pods of the node that have to end before a reboot, as drain_pods_of(); NULL: they were not
+ * read yet. Those of DaemonSets, static ones and the operator's own come back with the node.
+ */
+json_t *drain_pods_on(const json_t *world, const char *node);
+
+/* The pod `key` of `node`, which is in `pool`. looked: {"ns/name": pod}, NULL: nothing was read. */
+struct pod_verdict drain_judge_pod(const json_t *world, const json_t *looked, const json_t *pool,
+				   const char *node, const char *key);
+
+/* What DRAIN_STOP_ANNOTATION says when the pool's time was over. */
+#define DRAIN_TIMED_OUT "timed-out"
+
+/* ---- drain_boot.c: reboots ------------------------------------------------------------------- */
+
+/* What the node has to boot for, and its pool and itself allow; NULL: nothing. Borrowed. */
+const char *boot_wanted(const json_t *state, const json_t *pool, const json_t *node);
+/* What allows its agent to reboot for that, in the boot that runs. New. */
+char *boot_permission(const json_t *state, const char *cause);
+/* Is it allowed to? */
+bool boot_is_permitted(const json_t *state, const char *cause);
+/* Why its agent cannot get on with the reboot, in its words; NULL: nothing is wrong. */
+const char *boot_trouble(const json_t *state);
+/* Did a reboot not help? */
+bool boot_was_in_vain(const json_t *state);
+/* looked: the Node as it was read. It is Ready, in the boot that its agent speaks of. */
+bool boot_is_back(const json_t *state, const json_t *looked);
+
+/* ---- what is decided about a node ------------------------------------------------------------ */
+
+enum phase {
+	PHASE_NONE,
+	PHASE_WAITING,
+	PHASE_GIVEN_BACK, /* its time was over */
+	PHASE_EVICTING,
+	PHASE_REBOOTING,
+	PHASE_WORKING,
+	PHASE_STOPPED,
+};
+
+struct candidate {
+	const char *name; /* of the node */
+	char *key;        /* of the NodeState */
+	const json_t *state, *node, *pool;
+	const char *cause; /* boot_wanted(); NULL: it is not to be rebooted */
+	json_t *pods;      /* that have to end; of a reboot NULL until they were read */
+	/* Pods that its agent names: who comes first may not hang on what was just read. */
+	size_t holders;
+	bool begun;        /* it has a slot */
+	bool is_external;  /* somebody else drains it, when we ask */
+	bool needs_cordon; /* and it is not */
+	bool frees_node;   /* uncordon it although it is not through */
+	const char *down;
+	enum phase phase;
+	const char *reason;
+	struct strbuf message;
+	json_t *left; /* pods that have not ended, with what keeps them */
+};
+
+struct drain {
+	const json_t *world;
+	struct plan *plan;
+	struct budgets budgets;
+	struct candidate *nodes;
+	size_t n;
+	json_t *asked; /* what has to be read, {"pods": {key: true}, "nodes": …} */
+	bool is_disabled, is_missing;
+};
+
+/* It has a slot by this decision. */
+static inline bool is_draining(const struct candidate *c)
+{
+	return c->phase > PHASE_GIVEN_BACK;
+}
+
+/* ---- drain_told.c: writing it down ----------------------------------------------------------- */
+
+/* Seconds since its phase, as its status has it, began; 0 when it is in another. */
+int64_t drain_age_s(const struct drain *d, const struct candidate *c, enum phase phase);
+
+/* Annotations and cordons; what follows from them comes behind in the plan. */
+void drain_plan_states(struct drain *d);
+/* Status and events. */
+void drain_plan_said(struct drain *d);
 
 #endif

@@ -8,6 +8,8 @@
 #include "reconcilers/core/owner.h"
 #include "reconcilers/maintenance/drain_internal.h"
 
+#define MIRROR_ANNOTATION "kubernetes.io/config.mirror"
+
 void pod_verdict_done(struct pod_verdict *verdict)
 {
 	mem_free(verdict->message);
@@ -91,10 +93,41 @@ static struct pod_verdict asked(const json_t *world, const json_t *pod, const ch
 	return verdict;
 }
 
-struct pod_verdict drain_judge_pod(const json_t *world, const json_t *pool, const char *node,
-				   const char *key)
+/* On the deployment's own pods: the label of manifests/. */
+static bool is_operator(const json_t *world, const json_t *pod)
 {
-	const json_t *pod = json_at(drain_looked(world), KIND_POD, key);
+	return str_eq(json_namespace(pod), world_env(world, "namespace")) &&
+	       str_eq(json_str_at(pod, "metadata", "labels", "app.kubernetes.io/name"),
+		      "orbweaver-operator");
+}
+
+/* A DaemonSet brings its pod back at once, and the node its static ones, whoever is asked. */
+static bool comes_back(const json_t *world, const json_t *pod)
+{
+	return str_eq(json_str_at(owner_controller(pod), "kind"), "DaemonSet") ||
+	       json_at(pod, "metadata", "annotations", MIRROR_ANNOTATION) ||
+	       is_operator(world, pod);
+}
+
+json_t *drain_pods_on(const json_t *world, const char *node)
+{
+	const json_t *pods = json_at(drain_looked(world), BOX_PODS_OF_NODE, node);
+	json_t *ret, *pod;
+	const char *key;
+
+	if (!pods)
+		return NULL;
+	ret = json_object();
+	json_each (pods, key, pod)
+		if (!has_ended(pod) && !comes_back(world, pod))
+			json_put_str(ret, key, "the node");
+	return ret;
+}
+
+struct pod_verdict drain_judge_pod(const json_t *world, const json_t *looked, const json_t *pool,
+				   const char *node, const char *key)
+{
+	const json_t *pod = json_at(looked, key);
 	const char *may = json_str_at(pool, "metadata", "annotations", DRAIN_UNMANAGED_ANNOTATION);
 
 	if (!pod)
@@ -105,7 +138,7 @@ struct pod_verdict drain_judge_pod(const json_t *world, const json_t *pool, cons
 		return (struct pod_verdict){.fate = POD_GONE};
 	if (json_at(pod, "metadata", "deletionTimestamp"))
 		return ending(pod, key);
-	if (json_at(pod, "metadata", "annotations", "kubernetes.io/config.mirror"))
+	if (json_at(pod, "metadata", "annotations", MIRROR_ANNOTATION))
 		return (struct pod_verdict){
 			POD_KEPT, "UnmanagedPod",
 			str_printf("pod %s is static: nobody but its node can end it", key), NULL};
@@ -122,20 +155,29 @@ struct pod_verdict drain_judge_pod(const json_t *world, const json_t *pool, cons
 
 void drain_project(json_t *object)
 {
-	static const char *const metadata[] = {
-		"name", "namespace", "uid", "finalizers", "deletionTimestamp", "ownerReferences"};
-	const char *mirror = "kubernetes.io/config.mirror";
+	static const char *const metadata[] = {"name",           "namespace",  "uid",
+					       "labels",         "finalizers", "deletionTimestamp",
+					       "ownerReferences"};
 	json_t *kept = json_object(), *kept_metadata = json_need_object(kept, "metadata");
 
 	for (size_t i = 0; i < ARRAY_LEN(metadata); i++)
 		json_object_set(kept_metadata, metadata[i],
 				json_at(object, "metadata", metadata[i]));
-	if (json_at(object, "metadata", "annotations", mirror))
-		json_put_str(json_need_object(kept_metadata, "annotations"), mirror, "true");
+	if (json_at(object, "metadata", "annotations", MIRROR_ANNOTATION))
+		json_put_str(json_need_object(kept_metadata, "annotations"), MIRROR_ANNOTATION,
+			     "true");
 	json_put_str(json_need_object(kept, "spec"), "nodeName",
 		     json_str_at(object, "spec", "nodeName"));
 	json_put_str(json_need_object(kept, "status"), "phase",
 		     json_str_at(object, "status", "phase"));
+	if (json_at(object, "spec", "unschedulable"))
+		json_put_bool(json_need_object(kept, "spec"), "unschedulable", true);
+	if (json_at(object, "status", "nodeInfo"))
+		json_put_str(json_need_object(json_need_object(kept, "status"), "nodeInfo"),
+			     "bootID", json_str_at(object, "status", "nodeInfo", "bootID"));
+	if (json_at(object, "status", "conditions"))
+		json_object_set(json_need_object(kept, "status"), "conditions",
+				json_at(object, "status", "conditions"));
 	if (json_at(object, "status", "allocatable"))
 		json_object_set(json_need_object(kept, "status"), "allocatable",
 				json_at(object, "status", "allocatable"));

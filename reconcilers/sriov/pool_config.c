@@ -20,6 +20,9 @@
 #define NAMED_MAX 4
 #define QUOTE_MAX 64
 
+/* Of a drain-timeout, in its unit. */
+#define DRAIN_TIMEOUT_MAX 1000000
+
 /*
  * A pool with this name set is OpenShift's way to select hardware offload: not about nodes or RDMA
  * modes.
@@ -123,6 +126,27 @@ bool pool_config_max_unavailable(const json_t *pool, size_t nodes, size_t *ret)
 	if (*ret == 0)
 		*ret = 1;
 	return true;
+}
+
+bool pool_config_drain_timeout(const json_t *pool, int64_t *ret_s)
+{
+	static const struct {
+		char unit;
+		int64_t seconds;
+	} units[] = {{'s', 1}, {'m', 60}, {'h', 3600}};
+	const char *text =
+		json_str_or(json_at(pool, "metadata", "annotations", POOL_DRAIN_TIMEOUT), "");
+	size_t len = strlen(text);
+	auto_free char *number = str_ndup(text, len > 0 ? len - 1 : 0);
+
+	for (size_t i = 0; i < ARRAY_LEN(units); i++) {
+		if (len == 0 || text[len - 1] != units[i].unit ||
+		    !str_to_int(number, 1, DRAIN_TIMEOUT_MAX, ret_s))
+			continue;
+		*ret_s *= units[i].seconds;
+		return true;
+	}
+	return false;
 }
 
 const char *pool_config_rdma_mode(const json_t *world, const json_t *labels, const char *current)
@@ -245,6 +269,20 @@ static void check_max_unavailable(const json_t *pool, struct problems *problems)
 			    (int)str_clip(text, strlen(text), QUOTE_MAX), text);
 }
 
+static void check_drain_timeout(const json_t *pool, struct problems *problems)
+{
+	const json_t *value = json_at(pool, "metadata", "annotations", POOL_DRAIN_TIMEOUT);
+	const char *text = json_str_or(value, "");
+	int64_t seconds;
+
+	if (value && !pool_config_drain_timeout(pool, &seconds))
+		problem_add(problems, "BadDrainTimeout",
+			    "metadata.annotations[" POOL_DRAIN_TIMEOUT "]",
+			    "\"%.*s\" must be a number with s, m or h, such as \"30m\"; until then "
+			    "drains have no deadline",
+			    (int)str_clip(text, strlen(text), QUOTE_MAX), text);
+}
+
 static void check_rdma_mode(const json_t *pool, struct problems *problems)
 {
 	const json_t *mode = json_at(pool, "spec", "rdmaMode");
@@ -275,6 +313,7 @@ void pool_config_check(const json_t *pool, struct problems *problems)
 	}
 	check_selector(pool, problems);
 	check_max_unavailable(pool, problems);
+	check_drain_timeout(pool, problems);
 	check_rdma_mode(pool, problems);
 	guid_pool_block(json_at(spec, "guidPool"), &block, problems);
 }
@@ -353,6 +392,13 @@ struct pool_verdict {
 	char *message; /* the caller's */
 };
 
+/* Unless a node or the SriovOperatorConfig forbids it. */
+static bool allows_reboots(const json_t *pool)
+{
+	return json_at(pool, "spec", "maxUnavailable") &&
+	       !str_eq(json_str_at(pool, "metadata", "annotations", POOL_ALLOW_REBOOT), "false");
+}
+
 static struct pool_verdict judge_crew(const json_t *pool, const struct crew *crew)
 {
 	bool sets_nothing = str_empty(json_str_at(pool, "spec", "rdmaMode")) &&
@@ -367,9 +413,12 @@ static struct pool_verdict judge_crew(const json_t *pool, const struct crew *cre
 	if (crew->booting > 0)
 		return (struct pool_verdict){
 			false, "RebootRequired",
-			str_printf("%zu of %zu nodes follow, %zu need a boot, %s first by name; "
-				   "drain and reboot them when it suits you",
-				   crew->following, crew->nodes, crew->booting, crew->example)};
+			str_printf("%zu of %zu nodes follow, %zu need a boot, %s first by name; %s",
+				   crew->following, crew->nodes, crew->booting, crew->example,
+				   allows_reboots(pool)
+					   ? "they are drained and rebooted in turn (orbweaver "
+					     "drain status)"
+					   : "drain and reboot them when it suits you")};
 	if (crew->following < crew->nodes)
 		return (struct pool_verdict){
 			false, "Syncing",

@@ -65,4 +65,13 @@ const json_t *pool_config_of(const json_t *world, const json_t *labels);
  */
 bool pool_config_max_unavailable(const json_t *pool, size_t nodes, size_t *ret);
 
+/* On a pool, or a Node: "false" forbids reboots (reconcilers/maintenance). */
+#define POOL_ALLOW_REBOOT "orbweaver.io/allow-reboot"
+
+/* On a pool: how long the pods of a node may take to end, "90s", "30m" or "2h". */
+#define POOL_DRAIN_TIMEOUT "orbweaver.io/drain-timeout"
+
+/* In seconds. False: the pool does not say, or not so that it can be read. */
+bool pool_config_drain_timeout(const json_t *pool, int64_t *ret_s);
+
 #endif

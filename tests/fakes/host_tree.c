@@ -74,6 +74,8 @@ struct host_tree {
 	} addresses[4];
 	int n_addresses;
 	bool no_rdma;
+	bool refuses_reboots;
+	int reboots;     /* that it was asked for */
 	const char *rxe; /* interface below it; NULL: there is none */
 	uint8_t rdma_mode;
 	int namespaces;
@@ -1262,12 +1264,23 @@ static int door_enter(void *ctx, int fd, struct err *err)
 
 /* ---- the tree -------------------------------------------------------------------------------- */
 
+static int door_reboot(void *ctx, enum init_system init, struct err *err)
+{
+	struct host_tree *tree = ctx;
+
+	if (tree->refuses_reboots)
+		return err_set(err, ERR_HOST, "RebootRefused", "not now");
+	tree->reboots++;
+	return 0;
+}
+
 static const struct host_doors doors = {
 	.write = door_write,
 	.transact = door_transact,
 	.sleep_ms = door_sleep,
 	.ethtool = door_ethtool,
 	.enter = door_enter,
+	.reboot = door_reboot,
 };
 
 const struct host_doors *host_tree_doors(void)
@@ -1321,6 +1334,24 @@ struct host_tree *host_tree_new(void)
 	host_tree_file(tree, "sys/bus/pci/drivers/igbvf/x", "");
 	add_interface(tree, "lo", NULL);
 	return tree;
+}
+
+void host_tree_boot(struct host_tree *tree, const char *boot_id, bool is_exclusive)
+{
+	auto_free char *line = str_printf("%s\n", boot_id);
+
+	host_tree_file(tree, "proc/sys/kernel/random/boot_id", line);
+	tree->rdma_mode = is_exclusive ? 0 : 1;
+}
+
+int host_tree_reboots(const struct host_tree *tree)
+{
+	return tree->reboots;
+}
+
+void host_tree_refuse_reboots(struct host_tree *tree, bool refuses)
+{
+	tree->refuses_reboots = refuses;
 }
 
 void host_tree_free(struct host_tree *tree)

@@ -49,6 +49,14 @@ void host_tree_free(struct host_tree *tree);
 const char *host_tree_folder(const struct host_tree *tree);
 /* In a child that has closed all descriptors. Its changes to interfaces and VFs are its own. */
 void host_tree_reopen(struct host_tree *tree);
+/*
+ * It was started anew, with the RDMA subsystem in that mode; all files stay. How often its first
+ * process was asked for that; whether it says no.
+ */
+void host_tree_boot(struct host_tree *tree, const char *boot_id, bool is_exclusive);
+int host_tree_reboots(const struct host_tree *tree);
+void host_tree_refuse_reboots(struct host_tree *tree, bool refuses);
+
 /* The host in front of it, with the tree's doors. The tree's. */
 struct host *host_tree_host(struct host_tree *tree);
 

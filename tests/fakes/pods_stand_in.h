@@ -17,7 +17,8 @@ bool pods_holds(const json_t *pod, const char *resource);
 /*
  * The status of a node whose agent wants to go from what is there, state.status, to `next`
  * (inventory_status(), done): `next`, when nothing of it takes VFs from the holders (["ns/name"]);
- * else what is there, with the pods in the way, and withdrawn while the node is drained.
+ * else what is there, with the pods in the way, and withdrawn while the node is drained. Another
+ * RDMA mode waits for a boot, which comes at once when it is allowed and no holder is left.
  * *ret_healthy: devices that the kubelet may give away. Returns new.
  */
 json_t *pods_status(const json_t *state, const json_t *next, const json_t *holders,

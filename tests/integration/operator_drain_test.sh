@@ -2,10 +2,13 @@
 # A change that pods are in the way of goes through the nodes one after the other, with a controller manager, a scheduler, a
 # Deployment and its PodDisruptionBudget; the nodes and their kubelets are played (tests/fakes/node_stand_in.c, --pods).
 #
-# What the API server tells decides: versions of NodeStates and pods in the order of its watches, and the audit log.
+# So does an RDMA mode that needs a boot: cordoned, emptied, rebooted, given back.
+#
+# What the API server tells decides: versions of NodeStates, pods and Nodes in the order of its watches, and the audit log.
 # - Without opt-in nobody is evicted and no Node is written to.
-# - With maxUnavailable 1 there is never more than one NodeState whose current-state is not Idle.
-# - The Deployment has never fewer pods than its budget says.
+# - With maxUnavailable 1 there is never more than one NodeState whose current-state is not Idle, and no more than one cordoned Node.
+# - The Deployment has never fewer pods than its budget says. No node boots with pods of it (the stand-in refuses).
+# - No node boots more often than asked: its boot's number says so.
 # - All of that also while operators are killed at any time.
 # Environment: SEED, when to kill (1); LONG=1: 60 operators instead of 8.
 # shellcheck disable=SC2317 # functions that run as COMMAND of a check or in the trap look unreachable
@@ -100,6 +103,23 @@ under_way() {
 		.most = ([.most, ([.now[] | select(.)] | length)] | max)) | "\(.most) \(.ever | length)"' "$tmp/watch-sriovnetworknodestates.out"
 }
 
+# The most Nodes that were cordoned at a time, and all that ever were.
+cordoned() {
+	jq -n -r 'reduce (inputs.object | select(.metadata)) as $o ({ now: {}, most: 0, ever: {} };
+		($o.spec.unschedulable // false) as $is | .now[$o.metadata.name] = $is |
+		(if $is then .ever[$o.metadata.name] = true else . end) |
+		.most = ([.most, ([.now[] | select(.)] | length)] | max)) | "\(.most) \(.ever | length)"' "$tmp/watch-nodes.out"
+}
+
+has_mode() {
+	each ".status.system.rdmaMode == \"$1\" and .status.boots.id == \"$2\" and .status.syncStatus == \"Succeeded\" and
+		(.metadata.annotations[\"sriovnetwork.openshift.io/current-state\"] // \"Idle\") == \"Idle\""
+}
+
+no_mark_is_left() {
+	o_curl GET /api/v1/nodes | jq -e '.items | all((.spec.unschedulable // false | not) and .metadata.annotations["orbweaver.io/cordoned-by"] == null)'
+}
+
 # Moments at which fewer pods than the budget asks for ran, from the first on at which enough did.
 below_the_budget() {
 	jq -n -c --argjson least "$least" 'foreach (inputs | select(.object.metadata.labels.app == "web")) as $e ({ up: {}, was: false };
@@ -141,6 +161,7 @@ o_nodes nodes --generate nodes=3,pfs=1,vfs=8 --pods $resource --heartbeat 5
 t_wait 20 "the nodes are there" o_curl GET /api/v1/nodes/node-00002
 o_watch sriovnetworknodestates "$states"
 o_watch pods /api/v1/namespaces/default/pods
+o_watch nodes /api/v1/nodes
 o_start op
 o_wait_ready op
 policy 4
@@ -184,13 +205,36 @@ t_wait 180 "it goes on once the budget allows it" has_vfs 5
 t_wait 60 "all pods are back again" pods_are_ready
 o_end op
 
+# --- a mode that needs a boot -----------------------------------------------------------------------------------------------
+
+o_start reboots
+o_wait_ready reboots
+pool 'rdmaMode: exclusive,'
+t_wait 60 "it is said of each node that it has to boot" each '.status.impact.class == "reboot" and .status.impact.cause == "rdma-mode-exclusive"'
+before=$(drain_writes | wc -l)
+sleep 3
+t_eq "without maxUnavailable nothing is evicted, and no Node written to" "$before" "$(drain_writes | wc -l)"
+pool 'rdmaMode: exclusive, maxUnavailable: 1,'
+t_wait 240 "all nodes have the mode, each after one boot" has_mode exclusive boot-2
+t_eq "one node at a time" "1 3" "$(under_way)"
+t_eq "one cordoned Node at a time, and each of them" "1 3" "$(cordoned)"
+t_wait 30 "none is left cordoned" no_mark_is_left
+t_eq "never fewer pods than the budget asks for" "" "$(below_the_budget)"
+t_ok "the reboots are told" event_of NodeReboots
+t_wait 60 "all pods are back once more" pods_are_ready
+o_end reboots
+
 # --- operators that die ---------------------------------------------------------------------------------------------------
 
 policy 3
+pool 'rdmaMode: shared, maxUnavailable: 1,'
 t_ok "nothing but log lines from $kills operators that were killed" kill_operators
 o_start last
 o_wait_ready last
-t_wait 180 "the change goes through all the same" has_vfs 3
+t_wait 240 "the changes go through all the same" has_vfs 3
+t_wait 240 "with one more boot each" has_mode shared boot-3
+t_eq "still one cordoned Node at a time" "1 3" "$(cordoned)"
+t_wait 30 "none is left cordoned" no_mark_is_left
 t_eq "still one node at a time" "1 3" "$(under_way)"
 t_eq "still never fewer pods than the budget asks for" "" "$(below_the_budget)"
 o_end last

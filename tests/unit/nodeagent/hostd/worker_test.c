@@ -473,6 +473,14 @@ static void try_all(struct gate *gate)
 		 UPLINK_STEP("\"step\": \"write-udev-rule\", " PF_IS
 			     ", \"rule\": \"pf-name\", \"name\": \"x\\\", RUN+=\\\"/bin/sh\""),
 		 "BadStep"},
+		{"reboot without a record",
+		 UPLINK_STEP("\"step\": \"reboot\", \"cause\": \"rdma-mode-exclusive\", \"boot\": "
+			     "\"boot-one\""),
+		 "RebootNotRecorded"},
+		{"reboot for a cause of its own",
+		 UPLINK_STEP("\"step\": \"record-reboot\", \"cause\": \"why-not\", \"boot\": "
+			     "\"boot-one\""),
+		 "BadStep"},
 		{"run a program", "{\"id\": 1, \"kind\": \"exec\", \"path\": \"/bin/sh\"}",
 		 "BadRequest"},
 		{"write another file",

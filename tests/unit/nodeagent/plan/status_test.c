@@ -358,6 +358,24 @@ static void what_the_next_boot_changes_is_no_fault(void **state)
 	assert_null(json_at(status, "problems"));
 }
 
+static void why_no_boot_comes_is_said_before_that_one_is_needed(void **state)
+{
+	static const char *const reasons[] = {"RebootDidNotHelp", "RebootsTooOften",
+					      "BootsUnreadable"};
+
+	for (size_t i = 0; i < ARRAY_LEN(reasons); i++) {
+		auto_free char *plan = str_printf(
+			"{'problems': [{'reason': '%s', 'message': 'see the file'}]}", reasons[i]);
+		json_auto_t *status = compose(
+			plan, "[{'reason': 'RdmaModeBusy', 'message': 'pods'}]", NULL, NULL, NOW);
+		const json_t *degraded = condition_find(json_at(status, "conditions"), "Degraded");
+
+		assert_string_equal(json_str_at(degraded, "reason"), reasons[i]);
+		assert_string_equal(json_str_at(degraded, "message"), "see the file");
+		assert_int_equal(json_array_size(json_at(status, "problems")), 1);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -366,6 +384,7 @@ int main(void)
 		cmocka_unit_test(names_the_version_that_wrote_it),
 		cmocka_unit_test(names_the_pod_that_it_is_in_and_takes_back_that_it_was_away),
 		cmocka_unit_test(what_the_next_boot_changes_is_no_fault),
+		cmocka_unit_test(why_no_boot_comes_is_said_before_that_one_is_needed),
 		cmocka_unit_test(says_in_each_situation_what_is_the_case),
 		cmocka_unit_test(lists_each_problem_with_the_nic_that_it_is_about),
 		cmocka_unit_test(many_held_vfs_of_one_nic_leave_room_for_the_others),

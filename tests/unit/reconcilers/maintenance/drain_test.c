@@ -3,221 +3,8 @@
  * cluster that is made up here (nodes, their agents, pods, budgets), with an operator that dies
  * between any two writes.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-#include "lib/json/condition.h"
-#include "reconcilers/maintenance/drain.h"
-#include "reconcilers/sriov/node_state.h"
-#include "tests/fakes/cluster.h"
-#include "tests/support/reasons.h"
-
-#define NOW "2026-01-31T10:00:00Z"
-#define NS  "orbweaver-system"
-
-/* ---- a world --------------------------------------------------------------------------------- */
-
-static json_t *new_world(const char *max_unavailable)
-{
-	json_t *world = json_pack(
-		"{s:{s:s, s:s, s:i}, s:{}, s:{}, s:{s:{s:{s:s, s:s}, s:{s:{s:{s:s}}}}}}", "env",
-		"now", NOW, "namespace", NS, "nowMs", 100000, KIND_NODE, KIND_NODE_STATE,
-		KIND_POOL_CONFIG, "kube-system/gpu", "metadata", "name", "gpu", "namespace",
-		"kube-system", "spec", "nodeSelector", "matchLabels", "pool", "gpu");
-
-	if (max_unavailable)
-		json_put(json_at(world, KIND_POOL_CONFIG, "kube-system/gpu", "spec"),
-			 "maxUnavailable",
-			 strchr(max_unavailable, '%')
-				 ? json_string(max_unavailable)
-				 : json_integer(strtol(max_unavailable, NULL, 10)));
-	return world;
-}
-
-static json_t *pool_of(json_t *world)
-{
-	return json_at(world, KIND_POOL_CONFIG, "kube-system/gpu");
-}
-
-static json_t *node_of(json_t *world, const char *name)
-{
-	return json_at(world, KIND_NODE, name);
-}
-
-static json_t *state_of(const json_t *world, const char *name)
-{
-	auto_free char *key = str_printf(NS "/%s", name);
-
-	return json_at(world, KIND_NODE_STATE, key);
-}
-
-static void set_ready(json_t *world, const char *name, bool ready)
-{
-	json_put_str(json_array_get(json_at(node_of(world, name), "status", "conditions"), 0),
-		     "status", ready ? "True" : "False");
-}
-
-static void add_node(json_t *world, const char *name)
-{
-	auto_free char *key = str_printf(NS "/%s", name);
-
-	json_put(json_need_object(world, KIND_NODE), name,
-		 json_pack("{s:{s:s, s:{s:s}}, s:{}, s:{s:[{s:s, s:s}]}}", "metadata", "name", name,
-			   "labels", "pool", "gpu", "spec", "status", "conditions", "type", "Ready",
-			   "status", "True"));
-	json_put(json_need_object(world, KIND_NODE_STATE), key,
-		 json_pack("{s:{s:s, s:s, s:i}, s:{s:i, s:s, s:[], s:{s:s}}}", "metadata", "name",
-			   name, "namespace", NS, "generation", 1, "status", "observedGeneration",
-			   1, "syncStatus", "Succeeded", "conditions", "impact", "class", "none"));
-}
-
-/* The agent says that this pod has to end. */
-static void must_end(json_t *world, const char *node, const char *pod)
-{
-	json_t *status = json_at(state_of(world, node), "status");
-	json_t *impact = json_need_object(status, "impact");
-
-	json_put_str(impact, "class", "evict");
-	if (!json_at(impact, "pods"))
-		json_put(impact, "pods", json_array());
-	json_array_append_new(json_at(impact, "pods"),
-			      json_pack("{s:s, s:s, s:s}", "pod", pod, "device", "0000:3b:00.2",
-					"pciAddress", "0000:3b:00.0"));
-	json_put_str(status, "syncStatus", "InProgress");
-}
-
-static void agent_withdraws(json_t *world, const char *node)
-{
-	json_put_bool(json_at(state_of(world, node), "status", "impact"), "withdrawn", true);
-}
-
-static json_t *new_pod(const char *name, const char *node, bool is_managed)
-{
-	json_t *pod = json_pack("{s:{s:s, s:s, s:o}, s:{s:s}, s:{s:s}}", "metadata", "name", name,
-				"namespace", "ml", "uid", json_fmt("uid-%s", name), "spec",
-				"nodeName", node, "status", "phase", "Running");
-
-	if (is_managed)
-		json_put(json_at(pod, "metadata"), "ownerReferences",
-			 json_pack("[{s:s, s:s, s:b}]", "kind", "ReplicaSet", "name", "train",
-				   "controller", 1));
-	return pod;
-}
-
-static json_t *look_box(json_t *world)
-{
-	json_t *look = json_need_object(json_need_object(world, BOX_DRAIN_LOOK), DRAIN_KEY);
-
-	json_put_int(look, "atMs", json_integer_value(json_at(world, "env", "nowMs")));
-	return look;
-}
-
-/* The shell has read it. Takes pod; NULL: there is none. */
-static void looked_at_pod(json_t *world, const char *key, json_t *pod)
-{
-	json_put(json_need_object(look_box(world), KIND_POD), key, pod ? pod : json_null());
-}
-
-static void looked_at_node(json_t *world, const char *name)
-{
-	json_put(json_need_object(look_box(world), KIND_NODE), name, json_object());
-}
-
-/* One pod on each of so many nodes has to end, and the shell has looked. */
-static json_t *world_of_nodes(const char *max_unavailable, int n)
-{
-	json_t *world = new_world(max_unavailable);
-
-	for (int i = 0; i < n; i++) {
-		auto_free char *node = str_printf("w%d", i), *pod = str_printf("p%d", i);
-		auto_free char *key = str_printf("ml/%s", pod);
-
-		add_node(world, node);
-		must_end(world, node, key);
-		looked_at_pod(world, key, new_pod(pod, node, true));
-		looked_at_node(world, node);
-	}
-	return world;
-}
-
-static json_t *decide(json_t *world)
-{
-	auto_plan struct plan plan = {0};
-	struct err err = {0};
-
-	assert_int_equal(drain_reconcile(world, DRAIN_KEY, &plan, &err), 0);
-	return plan.ops ? json_deep_copy(plan.ops) : json_array();
-}
-
-/* Decide and carry out, evictions aside. New: the operations. */
-static json_t *turn(json_t *world)
-{
-	json_t *ops = decide(world), *op;
-	size_t i;
-
-	json_array_foreach (ops, i, op) {
-		json_auto_t *copy = json_deep_copy(op);
-
-		cluster_carry_out_op(world, copy);
-	}
-	return ops;
-}
-
-static void turns(json_t *world, int n)
-{
-	while (n-- > 0)
-		json_decref(turn(world));
-}
-
-static size_t count_ops(const json_t *ops, const char *what)
-{
-	size_t n = 0, i;
-	const json_t *op;
-
-	json_array_foreach ((json_t *)ops, i, op)
-		n += str_eq(json_str_at(op, "op"), what);
-	return n;
-}
-
-static const char *current(const json_t *world, const char *node)
-{
-	return json_str_or(
-		json_at(state_of(world, node), "metadata", "annotations", DRAIN_CURRENT_STATE),
-		"Idle");
-}
-
-static const json_t *draining(const json_t *world, const char *node)
-{
-	return condition_find(json_at(state_of(world, node), "status", "conditions"), "Draining");
-}
-
-static void assert_reason(const json_t *world, const char *node, const char *reason)
-{
-	const char *is = json_str_or(json_at(draining(world, node), "reason"), "none");
-
-	if (!str_eq(is, reason))
-		fail_msg("%s says %s (%s), wanted %s", node, is,
-			 json_str_or(json_at(draining(world, node), "message"), ""), reason);
-	if (draining(world, node))
-		reason_may_stand(is, "Draining", json_str_at(draining(world, node), "status"));
-}
-
-static size_t begun(const json_t *world)
-{
-	size_t n = 0;
-	const char *key;
-	json_t *state;
-
-	json_each (json_at(world, KIND_NODE_STATE), key, state)
-		n += !str_eq(current(world, json_name(state)), "Idle");
-	return n;
-}
+#include "reconcilers/sriov/pool_config.h"
+#include "tests/unit/reconcilers/maintenance/drain_world.h"
 
 /* ---- one situation after the other ----------------------------------------------------------- */
 
@@ -632,7 +419,11 @@ static struct {
 	json_t *asked;     /* what is being read; NULL: nothing */
 	bool wants[NODES]; /* a change is to be made, and pods are in the way */
 	bool works[NODES]; /* the agent makes it */
-	bool refuses;      /* the budget of the pods is spent */
+	/* It has to boot; the reboot it asked for did not help; the host goes down. */
+	bool boots[NODES], in_vain[NODES], is_down[NODES];
+	unsigned int boot[NODES]; /* number of the boot that runs */
+	unsigned int reboots;
+	bool refuses; /* the budget of the pods is spent */
 	unsigned int seed, next_pod, evictions, drains;
 } sim;
 
@@ -670,6 +461,8 @@ static void pod_comes(int n, bool is_managed)
 	auto_free char *name = str_printf("p%u", sim.next_pod++);
 	auto_free char *key = str_printf("ml/%s", name);
 
+	if (json_is_true(json_at(node_of(sim.world, node_name(n)), "spec", "unschedulable")))
+		return;
 	if (pods_on(n) < PODS_PER_NODE && !json_is_true(json_at(state_of(sim.world, node_name(n)),
 								"status", "impact", "withdrawn")))
 		json_put(sim.pods, key, new_pod(name, node_name(n), is_managed));
@@ -689,6 +482,51 @@ static void pod_ends(int n)
 	}
 }
 
+/* What an agent does with the permission: never with pods on the node, nor for what was in vain. */
+static void agent_may_reboot(int n)
+{
+	auto_free char *wanted = str_printf("boot-%u rdma-mode-exclusive", sim.boot[n]);
+	const char *allowed = json_str_at(state_of(sim.world, node_name(n)), "metadata",
+					  "annotations", DRAIN_REBOOT_ANNOTATION);
+
+	if (sim.is_down[n] || !sim.boots[n] || sim.in_vain[n] || !str_eq(allowed, wanted))
+		return;
+	if (pods_on(n) > 0)
+		fail_msg("%s reboots with %zu pods", node_name(n), pods_on(n));
+	if (str_eq(current(sim.world, node_name(n)), "Idle"))
+		fail_msg("%s reboots without a slot", node_name(n));
+	sim.reboots++;
+	sim.is_down[n] = true;
+	set_ready(sim.world, node_name(n), false);
+}
+
+static void comes_back(int n, bool helped)
+{
+	if (!sim.is_down[n])
+		return;
+	sim.is_down[n] = false;
+	sim.boot[n]++;
+	sim.boots[n] = !helped;
+	sim.in_vain[n] = !helped;
+	set_ready(sim.world, node_name(n), true);
+}
+
+static void report_boots(int n, json_t *status)
+{
+	json_t *boots = json_pack("{s:o}", "id", json_fmt("boot-%u", sim.boot[n]));
+	json_t *impact = json_at(status, "impact");
+
+	if (sim.boots[n] && sim.in_vain[n]) {
+		json_put_str(boots, "inVain", "rdma-mode-exclusive");
+		json_put_str(status, "syncStatus", "Failed");
+	} else if (sim.boots[n]) {
+		json_put_str(impact, "class", "reboot");
+		json_put_str(impact, "cause", "rdma-mode-exclusive");
+		json_put_str(status, "syncStatus", "InProgress");
+	}
+	json_put(status, "boots", boots);
+}
+
 static void agent_reports(int n)
 {
 	json_t *state = state_of(sim.world, node_name(n)), *status = json_at(state, "status");
@@ -696,6 +534,11 @@ static void agent_reports(int n)
 	bool asked = !str_eq(current(sim.world, node_name(n)), "Idle");
 	const char *key;
 
+	if (sim.is_down[n]) {
+		json_decref(pods);
+		json_decref(impact);
+		return;
+	}
 	json_put_int(status, "observedGeneration", json_generation(state));
 	if (sim.wants[n] && pods_on(n) == 0) {
 		sim.wants[n] = false;
@@ -714,6 +557,7 @@ static void agent_reports(int n)
 	json_put(status, "impact", impact);
 	json_put_str(status, "syncStatus",
 		     sim.wants[n] || sim.works[n] ? "InProgress" : "Succeeded");
+	report_boots(n, status);
 	{
 		json_auto_t *list = json_incref(json_at(status, "conditions"));
 
@@ -721,6 +565,17 @@ static void agent_reports(int n)
 			      sim.works[n] ? CONDITION_TRUE : CONDITION_FALSE, "Working", "", 1,
 			      NOW);
 	}
+}
+
+static json_t *look_on(const char *node)
+{
+	json_t *ret = json_object(), *pod;
+	const char *key;
+
+	json_each (sim.pods, key, pod)
+		if (str_eq(json_str_at(pod, "spec", "nodeName"), node))
+			json_put(ret, key, json_deep_copy(pod));
+	return ret;
 }
 
 static void shell_looks(void)
@@ -738,8 +593,11 @@ static void shell_looks(void)
 					? json_object_get(json_at(sim.world, KIND_NODE), key)
 					: json_object_get(sim.pods, key);
 
-		json_put(json_need_object(look, kind), key,
-			 found ? json_deep_copy(found) : json_null());
+		if (str_eq(kind, BOX_PODS_OF_NODE))
+			json_put(json_need_object(look, kind), key, look_on(key));
+		else
+			json_put(json_need_object(look, kind), key,
+				 found ? json_deep_copy(found) : json_null());
 	}
 	json_put(json_need_object(sim.world, BOX_DRAIN_LOOK), DRAIN_KEY, look);
 	json_decref(sim.asked);
@@ -819,6 +677,8 @@ static void carry_out(const json_t *op)
 		if (str_eq(json_str_at(op, "box"), BOX_LOOK)) {
 			json_decref(sim.asked);
 			sim.asked = json_deep_copy(json_at(op, "value"));
+		} else if (str_eq(json_str_at(op, "box"), BOX_DRAIN_LOOK)) {
+			(void)json_object_del(sim.world, BOX_DRAIN_LOOK);
 		} else {
 			(void)json_object_del(json_at(sim.world, BOX_EVICTIONS),
 					      json_str_at(op, "key"));
@@ -868,7 +728,7 @@ static void something_happens(void)
 	int n = (int)chance(NODES);
 	json_t *state = state_of(sim.world, node_name(n));
 
-	switch (chance(16)) {
+	switch (chance(20)) {
 	case 0:
 		sim.wants[n] = !sim.wants[n];
 		json_put_int(json_at(state, "metadata"), "generation", json_generation(state) + 1);
@@ -877,11 +737,12 @@ static void something_happens(void)
 		pod_comes(n, chance(8) > 0);
 		break;
 	case 2:
-		set_ready(sim.world, node_name(n), chance(3) > 0);
+		set_ready(sim.world, node_name(n), !sim.is_down[n] && chance(3) > 0);
 		break;
 	case 3:
-		json_put_bool(json_at(node_of(sim.world, node_name(n)), "spec"), "unschedulable",
-			      chance(3) == 0);
+		if (!drain_is_marked(node_of(sim.world, node_name(n))))
+			json_put_bool(json_at(node_of(sim.world, node_name(n)), "spec"),
+				      "unschedulable", chance(3) == 0);
 		break;
 	case 4:
 		if (chance(4) == 0)
@@ -911,6 +772,25 @@ static void something_happens(void)
 	case 12:
 		shell_looks();
 		break;
+	case 13:
+		/* The pool's mode changes, or somebody mends what made it be in vain. */
+		if (sim.in_vain[n] || !sim.is_down[n]) {
+			sim.boots[n] = !sim.in_vain[n] && !sim.boots[n];
+			sim.in_vain[n] = false;
+		}
+		break;
+	case 14:
+		agent_may_reboot(n);
+		break;
+	case 15:
+		comes_back(n, chance(4) > 0);
+		break;
+	case 16:
+		if (chance(10) == 0)
+			json_put_str(json_need_object(json_at(pool_of(sim.world), "metadata"),
+						      "annotations"),
+				     POOL_ALLOW_REBOOT, chance(2) ? "false" : "true");
+		break;
 	default:
 		operator_decides(true);
 	}
@@ -929,16 +809,24 @@ static void make_good(void)
 			json_put(json_at(pod, "metadata"), "ownerReferences",
 				 json_pack("[{s:b}]", "controller", 1));
 	for (int n = 0; n < NODES; n++) {
+		comes_back(n, true);
+		sim.boots[n] &= !sim.in_vain[n];
+		sim.in_vain[n] = false;
 		set_ready(sim.world, node_name(n), true);
-		json_put_bool(json_at(node_of(sim.world, node_name(n)), "spec"), "unschedulable",
-			      false);
+		if (!drain_is_marked(node_of(sim.world, node_name(n))))
+			json_put_bool(json_at(node_of(sim.world, node_name(n)), "spec"),
+				      "unschedulable", false);
 	}
+	json_put_str(json_need_object(json_at(pool_of(sim.world), "metadata"), "annotations"),
+		     POOL_ALLOW_REBOOT, "true");
 }
 
 static bool is_at_rest(void)
 {
 	for (int n = 0; n < NODES; n++)
-		if (sim.wants[n] || !str_eq(current(sim.world, node_name(n)), "Idle"))
+		if (sim.wants[n] || sim.boots[n] ||
+		    !str_eq(current(sim.world, node_name(n)), "Idle") ||
+		    drain_is_marked(node_of(sim.world, node_name(n))))
 			return false;
 	return true;
 }
@@ -954,6 +842,8 @@ static void settle(void)
 		for (int n = 0; n < NODES; n++) {
 			pod_ends(n);
 			sim.works[n] = false;
+			agent_may_reboot(n);
+			comes_back(n, true);
 			agent_reports(n);
 		}
 		time_passes();
@@ -972,8 +862,11 @@ static void is_never_beyond_the_limit_and_never_stuck(void **state)
 	sim.seed = seed ? (unsigned int)strtoul(seed, NULL, 10) : 1;
 	sim.world = new_world("1");
 	sim.pods = json_object();
-	for (int n = 0; n < NODES; n++)
+	json_put_str(json_at(pool_of(sim.world), "spec"), "rdmaMode", "exclusive");
+	for (int n = 0; n < NODES; n++) {
+		sim.boot[n] = 1;
 		add_node(sim.world, node_name(n));
+	}
 	for (long i = 1; i <= steps; i++) {
 		something_happens();
 		if (i % SETTLE_EVERY == 0)
@@ -981,7 +874,9 @@ static void is_never_beyond_the_limit_and_never_stuck(void **state)
 	}
 	assert_true(sim.drains > steps / 1000);
 	assert_true(sim.evictions > steps / 1000);
-	print_message("%ld steps: %u drains, %u evictions\n", steps, sim.drains, sim.evictions);
+	assert_true(sim.reboots > steps / 1000);
+	print_message("%ld steps: %u drains, %u evictions, %u reboots\n", steps, sim.drains,
+		      sim.evictions, sim.reboots);
 	operator_dies();
 	json_decref(sim.world);
 	json_decref(sim.pods);

@@ -170,6 +170,38 @@ static void what_is_wrong_is_named_with_the_remedy(void **state)
 	}
 }
 
+static void a_drain_timeout_is_a_number_with_a_unit(void **state)
+{
+	static const struct {
+		const char *text;
+		int64_t seconds; /* 0: BadDrainTimeout */
+	} rows[] = {{"90s", 90}, {"30m", 1800}, {"2h", 7200}, {"", 0},
+		    {"30", 0},   {"m", 0},      {"0m", 0},    {"-1h", 0},
+		    {"1d", 0},   {"1.5h", 0},   {"1h30m", 0}, {"99999999999999999999s", 0}};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		auto_free char *pools = str_printf(
+			"{sys/a: {metadata: {annotations: {" POOL_DRAIN_TIMEOUT ": '%s'}}, "
+			"spec: {maxUnavailable: 1}}}",
+			rows[i].text);
+		auto_free char *wrong = str_printf(
+			"pool sys/a: metadata.annotations[" POOL_DRAIN_TIMEOUT "]: \"%s\" must be "
+			"a number with s, m or h, such as \"30m\"; until then drains have no "
+			"deadline",
+			rows[i].text);
+		json_auto_t *world = world_with(pools);
+		int64_t seconds = 0;
+
+		(void)pool_config_drain_timeout(json_at(world, KIND_POOL_CONFIG, "sys/a"),
+						&seconds);
+		assert_int_equal(rows[i].seconds ? seconds : 0, rows[i].seconds);
+		if (rows[i].seconds)
+			assert_ready(world, "True", "InEffect", "2 of 2 nodes follow");
+		else
+			assert_ready(world, "False", "BadDrainTimeout", wrong);
+	}
+}
+
 static void selectors_follow_the_api_reference(void **state)
 {
 	static const struct {
@@ -300,6 +332,7 @@ int main(void)
 		cmocka_unit_test(a_node_in_two_pools_is_named_on_both),
 		cmocka_unit_test(many_conflicts_are_counted),
 		cmocka_unit_test(what_is_wrong_is_named_with_the_remedy),
+		cmocka_unit_test(a_drain_timeout_is_a_number_with_a_unit),
 		cmocka_unit_test(selectors_follow_the_api_reference),
 		cmocka_unit_test(the_mode_changes_only_when_there_is_one_answer),
 		cmocka_unit_test(the_block_of_guids_changes_only_when_there_is_one_answer),

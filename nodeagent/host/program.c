@@ -1,0 +1,44 @@
+/*
+ * Programs of the host. See the header.
+ */
+#include "nodeagent/host/program.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "nodeagent/host/sysfs.h"
+
+/* Only async-signal-safe calls until exec. */
+static _Noreturn void become(int root, char *const arguments[], int out)
+{
+	char *const environment[] = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin", NULL};
+
+	if (fchdir(root) == 0 && chroot(".") == 0 && dup2(out, 1) >= 0 && dup2(out, 2) >= 0)
+		(void)execvpe(arguments[0], arguments, environment);
+	_exit(PROGRAM_ABSENT);
+}
+
+int program_run(const struct host *host, char *const arguments[], char *said, size_t size)
+{
+	int pipe_fds[2], status = -1;
+	size_t len = 0;
+	ssize_t n;
+	pid_t child;
+
+	said[0] = '\0';
+	if (pipe2(pipe_fds, O_CLOEXEC) < 0)
+		return -1;
+	child = fork();
+	if (child == 0)
+		become(host->root, arguments, pipe_fds[1]);
+	(void)close(pipe_fds[1]);
+	while (child > 0 && (n = read(pipe_fds[0], said + len, size - 1 - len)) > 0)
+		len += (size_t)n;
+	said[len] = '\0';
+	(void)close(pipe_fds[0]);
+	while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
+		;
+	return child < 0 ? -1 : WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}

@@ -66,6 +66,10 @@ enum cli_flag_index {
 	FLAG_LOCAL,
 	FLAG_COMPARE,
 	FLAG_HOST_ROOT,
+	FLAG_MESH,
+	FLAG_RESOURCE,
+	FLAG_IMAGE,
+	FLAG_TIMEOUT,
 	FLAG_HELP,
 	FLAG_VERSION,
 	FLAG_COUNT,
@@ -106,6 +110,10 @@ struct cli {
 	bool local;            /* --local: this host, no cluster */
 	bool compare;          /* --compare: only what differs among nodes */
 	const char *host_root; /* where the host's root is mounted */
+	bool mesh;             /* --mesh: all pairs */
+	const char *resource;  /* of --resource; NULL: as the network says */
+	const char *image;     /* of --image; NULL: ours */
+	const char *timeout;   /* of --timeout, in seconds; NULL: the command's own */
 	char *const *args;     /* what stands behind the command's name, ends with NULL */
 	size_t args_len;
 	json_t *world; /* what the command's kinds say; borrowed */

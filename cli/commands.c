@@ -15,6 +15,7 @@
 #include "cli/report.h"
 #include "cli/status.h"
 #include "cli/support_dump.h"
+#include "cli/test.h"
 #include "cli/usage.h"
 #include "reconcilers/core/kinds.h"
 
@@ -298,6 +299,35 @@ const struct cli_command cli_commands[] = {
 		.document = "Plan",
 		.fields = plan_fields,
 		.run = plan_run,
+	},
+	{
+		.name = "test",
+		.arguments = "[NAMESPACE/]NETWORK[,...] [NODE NODE | --mesh [NODE...]]",
+		.summary = "RDMA against TCP between pods of two nodes, in networks of yours",
+		.help = "Makes a pod on each node, in the namespace of -n, with the networks and "
+			"the "
+			"RDMA resource that they\n"
+			"name; looks at link and MTU, runs ping, rping, ib_read_lat, ib_write_bw, "
+			"and "
+			"TCP on the same path;\n"
+			"removes the pods, also when it is interrupted. Without nodes: the first "
+			"two "
+			"that have the resource.\n"
+			"Exit status 1 if a check fails, 2 if there is no such network or node, 3 "
+			"if "
+			"pods cannot be made or\n"
+			"asked. Rights: create, get and delete of pods, get and create of "
+			"pods/exec.\n",
+		.kinds = test_kinds,
+		.optional = KIND_NODE_STATE,
+		.document = "PathTest",
+		.fields = test_fields,
+		.completes = KIND_NAD,
+		.args_min = 1,
+		.args_max = SIZE_MAX,
+		.takes = 1u << FLAG_MESH | 1u << FLAG_RESOURCE | 1u << FLAG_IMAGE |
+			 1u << FLAG_TIMEOUT,
+		.run = test_run,
 	},
 	{
 		.name = "report",

@@ -122,6 +122,10 @@ static void take_value(struct line *line, const struct cli_flag *flag, const cha
 	case FLAG_LOCAL:
 	case FLAG_COMPARE:
 	case FLAG_HOST_ROOT:
+	case FLAG_MESH:
+	case FLAG_RESOURCE:
+	case FLAG_IMAGE:
+	case FLAG_TIMEOUT:
 	case FLAG_HELP:
 	case FLAG_VERSION:
 	case FLAG_COUNT:

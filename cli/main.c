@@ -120,6 +120,18 @@ static int take_flag(struct arguments *a, enum cli_flag_index flag, const char *
 	case FLAG_HOST_ROOT:
 		a->cli.host_root = value;
 		return 0;
+	case FLAG_MESH:
+		a->cli.mesh = true;
+		return 0;
+	case FLAG_RESOURCE:
+		a->cli.resource = value;
+		return 0;
+	case FLAG_IMAGE:
+		a->cli.image = value;
+		return 0;
+	case FLAG_TIMEOUT:
+		a->cli.timeout = value;
+		return 0;
 	case FLAG_HELP:
 		a->help = true;
 		return 0;
@@ -210,7 +222,11 @@ static int parse(int argc, char **argv, struct arguments *a, struct err *err)
 
 static int complain(const struct err *err, enum cli_status status)
 {
-	fprintf(stderr, "orbweaver: %s\n", err->text);
+	struct err covered = *err;
+
+	/* It may quote what comes from the cluster. */
+	str_cover_controls(covered.text, "", '?');
+	fprintf(stderr, "orbweaver: %s\n", covered.text);
 	return status;
 }
 

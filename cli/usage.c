@@ -6,6 +6,7 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "cli/pathtest/pods.h"
 #include "lib/json/json.h"
 
 const struct cli_flag cli_flags[] = {
@@ -35,6 +36,16 @@ const struct cli_flag cli_flags[] = {
 	[FLAG_COMPARE] = {"compare", 0, NULL, "only what differs among nodes", true},
 	[FLAG_HOST_ROOT] = {"host-root", 0, "DIR", "where the host's root is mounted (default: /)",
 			    true},
+	[FLAG_MESH] = {"mesh", 0, NULL, "each of the nodes with each other one", true},
+	[FLAG_RESOURCE] =
+		{"resource", 0, "NAME",
+		 "that pods ask for in each network (default: what the network names, or the "
+		 "only shared RDMA resource; an empty one: none)",
+		 true},
+	[FLAG_IMAGE] = {"image", 0, "IMAGE",
+			"with sh, ping, rping, rstream and perftest (default: " PATHTEST_IMAGE ")",
+			true},
+	[FLAG_TIMEOUT] = {"timeout", 0, "SECONDS", "until pods have to run (default: 120)", true},
 	[FLAG_HELP] = {"help", 'h', NULL, "of the program, or of the command beside it", false},
 	[FLAG_VERSION] = {"version", 0, NULL, "print the version", false},
 	[FLAG_COUNT] = {0},
@@ -218,7 +229,8 @@ int usage_man(const struct cli *cli, struct strbuf *out, enum cli_status *ret_st
 			 "Looks at a cluster, or at files, with the functions that decide in the "
 			 "operator, and says what they say.\n"
 			 "Reads what the kubeconfig's user may read. Changes nothing without "
-			 "\\-\\-repair.\n.SH COMMANDS\n");
+			 "\\-\\-repair, but for drain stop, drain retry, and the pods of "
+			 "test.\n.SH COMMANDS\n");
 	for (const struct cli_command *command = cli_commands; command->name; command++)
 		add_roff_command(out, command);
 	strbuf_adds(out, ".SH OPTIONS\n");

@@ -1,0 +1,184 @@
+/*
+ * Lines of words: "link STATE MTU", "missing TOOL", "gid DEVICE PORT LAYER INDEX GID TYPE NETDEV".
+ *
+ * Source: Documentation/ABI/stable/sysfs-class-infiniband.
+ */
+#include "cli/pathtest/facts.h"
+
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "lib/base/mem.h"
+#include "lib/base/str.h"
+#include "lib/json/json.h"
+
+/* Builtins, as far as possible: a program for each of some thousand GIDs would take long. */
+const char pathtest_facts_script[] =
+	"cd /sys/class/net/\"$0\" && read -r state <operstate && read -r mtu <mtu && "
+	"echo \"link $state $mtu\"\n"
+	"for port in /sys/class/infiniband/*/ports/*; do\n"
+	"  layer=; { read -r layer <$port/link_layer; } 2>/dev/null || continue\n"
+	"  device=${port%/ports/*}\n"
+	"  for file in $port/gids/*; do\n"
+	"    gid=; { read -r gid <$file; } 2>/dev/null || continue\n"
+	"    [ \"$gid\" != 0000:0000:0000:0000:0000:0000:0000:0000 ] || continue\n"
+	"    n=${file##*/} type=- netdev=-\n"
+	"    { read -r type <$port/gid_attrs/types/$n; } 2>/dev/null\n"
+	"    { read -r netdev <$port/gid_attrs/ndevs/$n; } 2>/dev/null\n"
+	"    echo \"gid ${device##*/} ${port##*/} $layer $n $gid ${netdev:--} $type\"\n"
+	"  done\n"
+	"done\n"
+	"for tool in timeout ping rping ib_read_lat ib_write_bw rstream; do\n"
+	"  command -v $tool >/dev/null || echo \"missing $tool\"\n"
+	"done\n";
+
+enum {
+	LINE_MAX_LEN = 256,
+	WORDS_MAX = 8,
+	MTU_MAX = 65536, /* of lo; that of others is less */
+	GID_INDEX_MAX = 65535,
+};
+
+/* How well a GID fits: the greatest counts, of equal ones the first. */
+enum fit {
+	FIT_NONE,
+	FIT_MASTER,    /* on the NIC below */
+	FIT_INTERFACE, /* on the interface */
+	FIT_NAMED,     /* of the device that network-status names */
+	FIT_ADDRESS,   /* it is the address */
+};
+
+struct wanted {
+	const char *interface, *master, *rdma;
+	char gid[INET6_ADDRSTRLEN * 2]; /* of the address, as sysfs writes it; "": it has none */
+};
+
+/* "10.6.0.1" to "0000:…:ffff:0a06:0001". */
+static void gid_of_address(const char *address, char *ret, size_t size)
+{
+	uint8_t bytes[16] = {[10] = 0xff, [11] = 0xff};
+	size_t at = 0;
+
+	ret[0] = '\0';
+	if (inet_pton(AF_INET, address, bytes + 12) != 1 &&
+	    inet_pton(AF_INET6, address, bytes) != 1)
+		return;
+	for (size_t i = 0; i < sizeof(bytes) && at < size; i += 2)
+		at += (size_t)snprintf(ret + at, size - at, "%s%02x%02x", i > 0 ? ":" : "",
+				       bytes[i], bytes[i + 1]);
+}
+
+static enum fit fit_of(const struct wanted *wanted, const char *device, const char *gid,
+		       const char *netdev)
+{
+	if (*wanted->gid && strcasecmp(gid, wanted->gid) == 0)
+		return FIT_ADDRESS;
+	if (str_eq(device, wanted->rdma))
+		return FIT_NAMED;
+	if (str_eq(netdev, wanted->interface))
+		return FIT_INTERFACE;
+	return str_eq(netdev, wanted->master) ? FIT_MASTER : FIT_NONE;
+}
+
+/* Of equally good ones RoCE v2 over IPv4, which switches route, then RoCE v2. */
+static int score(enum fit fit, const char *gid, const char *type)
+{
+	bool is_v2 = str_starts(type, "RoCE v2");
+	bool is_mapped = str_starts(gid, "0000:0000:0000:0000:0000:ffff:");
+
+	return fit == FIT_NONE ? 0 : (int)fit * 4 + (is_v2 ? 2 : 0) + (is_v2 && is_mapped);
+}
+
+/* The words of a line, the last one with all that is left. Returns how many. */
+static size_t split(char *line, char *words[WORDS_MAX])
+{
+	size_t n = 0;
+
+	while (*line && n < WORDS_MAX) {
+		size_t len = n + 1 == WORDS_MAX ? strlen(line) : strcspn(line, " ");
+
+		words[n++] = line;
+		line += len;
+		while (*line == ' ')
+			*line++ = '\0';
+	}
+	return n;
+}
+
+static bool number(const char *word, int64_t max, int *ret)
+{
+	int64_t n = 0;
+
+	if (!str_to_int(word, 0, max, &n))
+		return false;
+	*ret = (int)n;
+	return true;
+}
+
+static void take_gid(char *const words[WORDS_MAX], const struct wanted *wanted, int *best,
+		     struct facts *ret)
+{
+	const char *device = words[1], *gid = words[5], *netdev = words[6], *type = words[7];
+	int points = score(fit_of(wanted, device, gid, netdev), gid, type);
+	int port = 0, index = 0;
+
+	if (points <= *best || strlen(device) >= sizeof(ret->rdma) ||
+	    !number(words[2], UINT8_MAX, &port) || !number(words[4], GID_INDEX_MAX, &index))
+		return;
+	*best = points;
+	snprintf(ret->rdma, sizeof(ret->rdma), "%s", device);
+	ret->port = port;
+	ret->gid = str_eq(words[3], "InfiniBand") ? -1 : index;
+}
+
+static void take_missing(const char *tool, struct facts *ret)
+{
+	size_t len = strlen(ret->missing);
+
+	if (len + strlen(tool) + 3 <= sizeof(ret->missing))
+		snprintf(ret->missing + len, sizeof(ret->missing) - len, "%s%s",
+			 len > 0 ? ", " : "", tool);
+}
+
+static void take_line(char *line, const struct wanted *wanted, int *best, struct facts *ret)
+{
+	char *words[WORDS_MAX] = {0};
+	size_t n = split(line, words);
+
+	if (n == 3 && str_eq(words[0], "link") && number(words[2], MTU_MAX, &ret->mtu)) {
+		ret->has_link = true;
+		snprintf(ret->operstate, sizeof(ret->operstate), "%s", words[1]);
+	} else if (n == 2 && str_eq(words[0], "missing")) {
+		take_missing(words[1], ret);
+	} else if (n == WORDS_MAX && str_eq(words[0], "gid")) {
+		take_gid(words, wanted, best, ret);
+	}
+}
+
+void facts_read(const char *text, const json_t *interface, const char *master, struct facts *ret)
+{
+	struct wanted wanted = {
+		.interface = json_str_at(interface, "interface"),
+		.master = master,
+		.rdma = json_str_at(interface, "rdma"),
+	};
+	int best = 0;
+
+	*ret = (struct facts){0};
+	gid_of_address(json_str_or(json_at(interface, "address"), ""), wanted.gid,
+		       sizeof(wanted.gid));
+	for (size_t lines = 0; *text && lines < PATHTEST_GIDS_MAX; lines++) {
+		size_t len = strcspn(text, "\n");
+		char line[LINE_MAX_LEN];
+
+		if (len < sizeof(line)) {
+			memcpy(line, text, len);
+			line[len] = '\0';
+			str_cover_controls(line, "", '?');
+			take_line(line, &wanted, &best, ret);
+		}
+		text += len + (text[len] == '\n');
+	}
+}

@@ -1,0 +1,42 @@
+/*
+ * What a pod's end of a path looks like, from what a script in the pod prints. Pure.
+ *
+ * Nothing that comes out of a pod is trusted: numbers have bounds, text is cut and covered.
+ */
+#ifndef ORBWEAVER_CLI_PATHTEST_FACTS_H
+#define ORBWEAVER_CLI_PATHTEST_FACTS_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "lib/base/err.h"
+
+/* For `sh -c`; the interface's name is $0. */
+extern const char pathtest_facts_script[];
+
+enum {
+	PATHTEST_NAME_MAX = 64,
+	/* Of GIDs, in lines of the script; one RDMA device has up to 256 for each port. */
+	PATHTEST_GIDS_MAX = 65536,
+};
+
+struct facts {
+	bool has_link;
+	char operstate[16];
+	int mtu;
+	char missing[128]; /* tools that the image does not have, with ", " between them */
+	/* The RDMA device that leads to the interface; "": there is none. */
+	char rdma[PATHTEST_NAME_MAX];
+	int port;
+	int gid; /* index of the GID to use; -1: of link layer InfiniBand, where it needs none */
+};
+
+/*
+ * Read what the script printed. interface: of pathtest_interface(); master: the NIC below macvlan
+ * and ipvlan, or NULL. The RDMA device is, in this order: one with a GID of the interface's
+ * address; the one that network-status names; one on the interface; one on the master. What cannot
+ * be read is left out.
+ */
+void facts_read(const char *text, const json_t *interface, const char *master, struct facts *ret);
+
+#endif

@@ -1,0 +1,349 @@
+/*
+ * Tools: ping of iputils; rping and rstream of rdmacm-utils; ib_read_lat and ib_write_bw of
+ * perftest 4.5, whose reports are lines of numbers below one that begins with "#bytes".
+ */
+#include "cli/pathtest/steps.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/mem.h"
+#include "lib/base/str.h"
+
+#define BUFFER        "65536"
+#define LATENCY_SIZE  "2"
+#define LATENCY_TIMES "1000"
+#define STREAM_TIMES  "1000"
+
+const char path_once_script[] = "exec timeout \"$0\" \"$@\" 2>&1\n";
+
+/* What does not listen yet refuses at once; what fails later has tried. */
+const char path_until_script[] = "n=0\n"
+				 "until out=$(timeout \"$0\" \"$@\" 2>&1); do\n"
+				 "  n=$((n + 1))\n"
+				 "  [ $n -lt 6 ] || { echo \"$out\"; exit 1; }\n"
+				 "  sleep 1\n"
+				 "done\n"
+				 "echo \"$out\"\n";
+
+/* ---- words ----------------------------------------------------------------------------------- */
+
+static void add(struct step_words *w, const char *word)
+{
+	if (w->n + 1 < PATHTEST_WORDS_MAX)
+		w->words[w->n++] = word;
+}
+
+static void add_all(struct step_words *w, const char *const *words)
+{
+	for (; *words; words++)
+		add(w, *words);
+}
+
+static void add_number(struct step_words *w, int number)
+{
+	char *text = w->numbers[w->n_numbers];
+
+	if (w->n_numbers + 1 < ARRAY_LEN(w->numbers))
+		w->n_numbers++;
+	snprintf(text, sizeof(w->numbers[0]), "%d", number);
+	add(w, text);
+}
+
+static bool is_v6(const struct path *path)
+{
+	return strchr(path->server.address, ':');
+}
+
+int path_mtu(const struct path *path)
+{
+	int a = path->server.facts.mtu, b = path->client.facts.mtu;
+
+	return a < b ? a : b;
+}
+
+static void ping_words(const struct path *path, bool is_server, struct step_words *ret)
+{
+	add_all(ret, (const char *const[]){"ping", "-c", NULL});
+	add_number(ret, PATHTEST_ROUNDS);
+	add_all(ret, (const char *const[]){"-i", "0.2", "-W", "2", path->server.address, NULL});
+}
+
+/* As large as fits, headers of IP and ICMP included, and not to be cut on the way. */
+static void mtu_words(const struct path *path, bool is_server, struct step_words *ret)
+{
+	add_all(ret, (const char *const[]){"ping", "-c", "2", "-i", "0.2", "-W", "2", "-M", "do",
+					   "-s", NULL});
+	add_number(ret, path_mtu(path) - (is_v6(path) ? 48 : 28));
+	add(ret, path->server.address);
+}
+
+static void rping_words(const struct path *path, bool is_server, struct step_words *ret)
+{
+	add_all(ret, (const char *const[]){"rping", is_server ? "-s" : "-c", "-a",
+					   path->server.address, "-p", path->port, "-C", NULL});
+	add_number(ret, PATHTEST_ROUNDS);
+}
+
+static void add_perftest(const struct path *path, bool is_server, const char *const *words,
+			 struct step_words *ret)
+{
+	const struct facts *facts = is_server ? &path->server.facts : &path->client.facts;
+
+	add_all(ret, words);
+	add_all(ret, (const char *const[]){"-F", "-p", path->port, "-d", facts->rdma, "-i", NULL});
+	add_number(ret, facts->port);
+	if (facts->gid >= 0) {
+		add(ret, "-x");
+		add_number(ret, facts->gid);
+	}
+	if (!is_server)
+		add(ret, path->server.control);
+}
+
+static void read_lat_words(const struct path *path, bool is_server, struct step_words *ret)
+{
+	add_perftest(
+		path, is_server,
+		(const char *const[]){"ib_read_lat", "-n", LATENCY_TIMES, "-s", LATENCY_SIZE, NULL},
+		ret);
+}
+
+/* For so many seconds, so that it is as long on slow and on fast NICs; -f of them do not count. */
+static void write_bw_words(const struct path *path, bool is_server, struct step_words *ret)
+{
+	add_perftest(path, is_server,
+		     (const char *const[]){"ib_write_bw", "-D", "3", "-f", "1", "-s", BUFFER,
+					   "--report_gbits", NULL},
+		     ret);
+}
+
+static void add_rstream(const struct path *path, bool is_server, const char *const *words,
+			struct step_words *ret)
+{
+	add_all(ret, (const char *const[]){"rstream", "-T", "s", "-T", "b", "-p", path->port,
+					   is_server ? "-b" : "-s", path->server.address, NULL});
+	if (is_v6(path))
+		add_all(ret, (const char *const[]){"-f", "ipv6", NULL});
+	add_all(ret, words);
+}
+
+static void tcp_lat_words(const struct path *path, bool is_server, struct step_words *ret)
+{
+	add_rstream(path, is_server,
+		    (const char *const[]){"-S", LATENCY_SIZE, "-I", LATENCY_TIMES, "-C", "1", NULL},
+		    ret);
+}
+
+static void tcp_bw_words(const struct path *path, bool is_server, struct step_words *ret)
+{
+	add_rstream(path, is_server,
+		    (const char *const[]){"-S", BUFFER, "-I", "1", "-C", STREAM_TIMES, NULL}, ret);
+}
+
+/* ---- what they print ------------------------------------------------------------------------- */
+
+/* A number that can be one; words that only begin like one are not. */
+static bool read_number(const char *word, size_t len, double *ret)
+{
+	char text[32], *end = NULL;
+	double n = 0;
+
+	if (len == 0 || len >= sizeof(text) || strspn(word, "0123456789.") < len)
+		return false;
+	memcpy(text, word, len);
+	text[len] = '\0';
+	n = strtod(text, &end);
+	if (*end || !(n > 0) || n > 1e9)
+		return false;
+	*ret = n;
+	return true;
+}
+
+/* Word number `at` (from 0) of the line. */
+static bool word_of(const char *line, size_t at, double *ret)
+{
+	for (size_t i = 0;; i++) {
+		size_t len;
+
+		line += strspn(line, " \t");
+		len = strcspn(line, " \t\r\n");
+		if (len == 0)
+			return false;
+		if (i == at)
+			return read_number(line, len, ret);
+		line += len;
+	}
+}
+
+/* The line behind one that begins with `title`, blanks aside. NULL: there is none. */
+static const char *line_below(const char *output, const char *title)
+{
+	while (*output) {
+		bool found = str_starts(output + strspn(output, " "), title);
+
+		output += strcspn(output, "\n");
+		output += *output == '\n';
+		if (found && *output)
+			return output;
+	}
+	return NULL;
+}
+
+/* #bytes #iterations t_min t_max t_typical … */
+static bool read_lat(const char *output, double *ret)
+{
+	const char *line = line_below(output, "#bytes");
+
+	return line && word_of(line, 4, ret);
+}
+
+/* #bytes #iterations peak average rate */
+static bool read_bw(const char *output, double *ret)
+{
+	const char *line = line_below(output, "#bytes");
+
+	return line && word_of(line, 3, ret);
+}
+
+/* name bytes xfers iters total time Gb/sec usec/xfer; the last is one way. */
+static bool read_tcp_lat(const char *output, double *ret)
+{
+	const char *line = line_below(output, "name ");
+
+	if (!line || !word_of(line, 7, ret))
+		return false;
+	*ret *= 2;
+	return true;
+}
+
+/* Of two digits behind the point; small ones follow from the time that 64 KiB take. */
+static bool read_tcp_bw(const char *output, double *ret)
+{
+	const char *line = line_below(output, "name ");
+	double us = 0;
+
+	if (!line || !word_of(line, 7, &us))
+		return false;
+	*ret = strtod(BUFFER, NULL) * 8 / us / 1e3;
+	return true;
+}
+
+/* "rtt min/avg/max/mdev = 0.1/0.2/0.3/0.0 ms", or busybox's "round-trip min/avg/max = …". */
+static bool read_ping(const char *output, double *ret)
+{
+	const char *at = strstr(output, "min/avg/max");
+	const char *slash = at ? strstr(at, "= ") : NULL;
+
+	slash = slash ? strchr(slash, '/') : NULL;
+	if (!slash || !read_number(slash + 1, strcspn(slash + 1, "/ \n"), ret))
+		return false;
+	*ret *= 1e3;
+	return true;
+}
+
+const struct step path_steps[] = {
+	{.name = "mtu", .tool = "ping", .words = mtu_words},
+	{
+		.name = "ping",
+		.tool = "ping",
+		.measures = STEP_ROUND_TRIP,
+		.words = ping_words,
+		.read = read_ping,
+	},
+	{
+		.name = "rping",
+		.tool = "rping",
+		.has_server = true,
+		.needs_rdma = true,
+		.words = rping_words,
+	},
+	{
+		.name = "ib_read_lat",
+		.tool = "ib_read_lat",
+		.has_server = true,
+		.needs_rdma = true,
+		.measures = STEP_RDMA_LATENCY,
+		.words = read_lat_words,
+		.read = read_lat,
+	},
+	{
+		.name = "ib_write_bw",
+		.tool = "ib_write_bw",
+		.has_server = true,
+		.needs_rdma = true,
+		.measures = STEP_RDMA_BANDWIDTH,
+		.words = write_bw_words,
+		.read = read_bw,
+	},
+	{
+		.name = "tcp latency",
+		.tool = "rstream",
+		.has_server = true,
+		.measures = STEP_TCP_LATENCY,
+		.words = tcp_lat_words,
+		.read = read_tcp_lat,
+	},
+	{
+		.name = "tcp bandwidth",
+		.tool = "rstream",
+		.has_server = true,
+		.measures = STEP_TCP_BANDWIDTH,
+		.words = tcp_bw_words,
+		.read = read_tcp_bw,
+	},
+	{0},
+};
+
+/* ---- link ------------------------------------------------------------------------------------ */
+
+/* macvlan of a NIC whose driver does not tell says "unknown" and works. */
+static bool is_up(const struct facts *facts)
+{
+	return str_eq(facts->operstate, "up") || str_eq(facts->operstate, "unknown");
+}
+
+bool path_link_is_up(const struct path *path, char *text, size_t size)
+{
+	const struct path_end *ends[] = {&path->client, &path->server};
+
+	for (size_t i = 0; i < ARRAY_LEN(ends); i++) {
+		const struct facts *facts = &ends[i]->facts;
+		const char *where = i == 0 ? "" : " of the other end";
+
+		if (!facts->has_link)
+			snprintf(text, size, "there is no interface %s in the pod%s",
+				 ends[i]->interface, where);
+		else if (!is_up(facts))
+			snprintf(text, size, "%s%s is %s", ends[i]->interface, where,
+				 facts->operstate);
+		else
+			continue;
+		return false;
+	}
+	if (path->server.facts.mtu == path->client.facts.mtu) {
+		snprintf(text, size, "up, MTU %d", path_mtu(path));
+		return true;
+	}
+	snprintf(text, size, "MTU %d here and %d there: make them equal, on NICs and switches",
+		 path->client.facts.mtu, path->server.facts.mtu);
+	return false;
+}
+
+char *path_last_line(const char *output)
+{
+	size_t len = strlen(output), start;
+	char *line;
+
+	while (len > 0 && strchr(" \t\r\n-", output[len - 1]))
+		len--;
+	start = len;
+	while (start > 0 && output[start - 1] != '\n')
+		start--;
+	while (start < len && output[start] == ' ')
+		start++;
+	line = str_ndup(output + start, str_clip(output + start, len - start, 200));
+	str_cover_controls(line, "", '?');
+	return line;
+}

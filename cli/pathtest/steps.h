@@ -1,0 +1,85 @@
+/*
+ * The steps of a test between two pods: which commands they run, and what their output says. Pure.
+ */
+#ifndef ORBWEAVER_CLI_PATHTEST_STEPS_H
+#define ORBWEAVER_CLI_PATHTEST_STEPS_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "cli/pathtest/facts.h"
+#include "lib/base/err.h"
+
+enum {
+	/* A command in a pod is ended there after this. */
+	PATHTEST_STEP_S = 90,
+	/* Echo requests, and round trips of rping. */
+	PATHTEST_ROUNDS = 5,
+	PATHTEST_WORDS_MAX = 32,
+};
+
+/* One end of a path. Strings are borrowed. */
+struct path_end {
+	const char *interface, *address;
+	const char *control; /* where perftest finds it: IPv4 */
+	struct facts facts;
+};
+
+/* From the client to the server. */
+struct path {
+	struct path_end server, client;
+	/* Where servers listen; another one for each step, since one that failed may still do. */
+	char port[8];
+};
+
+enum step_measure {
+	STEP_NOTHING,
+	STEP_RDMA_LATENCY,   /* of a round trip, microseconds */
+	STEP_TCP_LATENCY,    /* the same */
+	STEP_RDMA_BANDWIDTH, /* Gbit/s */
+	STEP_TCP_BANDWIDTH,
+	STEP_ROUND_TRIP, /* of ping, microseconds */
+};
+
+struct step;
+/*
+ * The words of its command for the server's or the client's end, those behind `timeout SECONDS`;
+ * ends with NULL. Numbers in them are in `numbers`.
+ */
+struct step_words {
+	const char *words[PATHTEST_WORDS_MAX];
+	size_t n;
+	char numbers[8][16];
+	size_t n_numbers;
+};
+
+struct step {
+	const char *name; /* "ib_read_lat"; NULL ends the table */
+	const char *tool; /* what the image has to have */
+	bool has_server;  /* something listens on the other end */
+	bool needs_rdma;
+	enum step_measure measures;
+	void (*words)(const struct path *path, bool is_server, struct step_words *ret);
+	/* Reads a number of what the client printed; false: it is not there. */
+	bool (*read)(const char *output, double *ret);
+};
+
+/* In the order in which they are made. */
+extern const struct step path_steps[];
+
+/*
+ * For `sh -c`, with the seconds as $0 and the command behind it: run it; run it until the server
+ * listens. Both print what it printed, errors included.
+ */
+extern const char path_once_script[], path_until_script[];
+
+/* Do the ends look as they should? The text says what is seen, also of those that do. */
+bool path_link_is_up(const struct path *path, char *text, size_t size);
+/* Largest packet that both let through. */
+int path_mtu(const struct path *path);
+
+/* The last line with something in it, for people: no control characters. New; free(). */
+char *path_last_line(const char *output);
+
+#endif

@@ -1,0 +1,72 @@
+/*
+ * What pods print for `orbweaver test`: whatever it is, names stay within their bounds, numbers are
+ * positive, and a line for people has no control characters.
+ *
+ * Input: what the script of facts printed, and what each tool did.
+ */
+#include <stdint.h>
+#include <string.h>
+
+#include "cli/pathtest/facts.h"
+#include "cli/pathtest/steps.h"
+#include "lib/base/mem.h"
+#include "lib/base/str.h"
+#include "lib/json/json.h"
+#include "tests/fuzz/fuzz.h"
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+	json_init();
+	return 0;
+}
+
+static bool is_plain(const char *text)
+{
+	for (; *text; text++)
+		if ((unsigned char)*text < ' ' || *text == 0x7f)
+			return false;
+	return true;
+}
+
+static void check_facts(const char *text)
+{
+	json_auto_t *interface = json_pack("{s:s, s:s, s:s}", "interface", "net1", "address",
+					   "10.0.0.1", "rdma", "mlx5_3");
+	struct path path = {.server = {.interface = "net1", .address = "10.0.0.1"},
+			    .client = {.interface = "net1", .address = "10.0.0.2"},
+			    .port = "1"};
+	struct facts *facts = &path.client.facts;
+	char said[160];
+
+	facts_read(text, interface, "ens1", facts);
+	path.server.facts = *facts;
+	fuzz_check(is_plain(facts->rdma) && is_plain(facts->operstate) && is_plain(facts->missing),
+		   "no control characters");
+	fuzz_check(facts->mtu >= 0 && facts->port >= 0 && facts->gid >= -1, "numbers are bounded");
+	(void)path_link_is_up(&path, said, sizeof(said));
+	fuzz_check(is_plain(said), "what is said is plain");
+	for (const struct step *step = path_steps; step->name; step++) {
+		struct step_words words = {0};
+
+		step->words(&path, false, &words);
+		fuzz_check(words.n + 1 < PATHTEST_WORDS_MAX && !words.words[words.n],
+			   "a command ends");
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	auto_free char *text = str_ndup((const char *)data, size);
+	auto_free char *line = path_last_line(text);
+
+	fuzz_check(is_plain(line) && strlen(line) <= 200 && !strchr(line, '\n'),
+		   "a line is short and plain");
+	check_facts(text);
+	for (const struct step *step = path_steps; step->name; step++) {
+		double value = 0;
+
+		if (step->read && step->read(text, &value))
+			fuzz_check(value > 0 && value < 1e15, "a figure is one");
+	}
+	return 0;
+}

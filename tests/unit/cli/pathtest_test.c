@@ -1,0 +1,436 @@
+/*
+ * What `orbweaver test` decides without a cluster: networks, nodes, pods, and what tools say.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "cli/pathtest/facts.h"
+#include "cli/pathtest/pods.h"
+#include "cli/pathtest/steps.h"
+#include "lib/base/mem.h"
+#include "lib/base/str.h"
+#include "lib/json/json.h"
+
+static json_t *parsed(const char *text)
+{
+	struct err err = {0};
+	json_t *value = json_parse(text, strlen(text), &err);
+
+	if (!value)
+		fail_msg("%s: %s", err.text, text);
+	return value;
+}
+
+#define NAD(name, annotations, config)                                                             \
+	"\"ml/" name "\":{\"metadata\":{\"name\":\"" name                                          \
+	"\",\"namespace\":\"ml\",\"annotations\":{" annotations                                    \
+	"}},\"spec\":{\"config\":\"" config "\"}}"
+#define WORLD(shared)                                                                              \
+	"{\"network-attachment-definitions\":{" NAD(                                               \
+		"vf",                                                                              \
+		"\"k8s.v1.cni.cncf.io/resourceName\":\"x.io/"                                      \
+		"vf\"",                                                                            \
+		"{}") "," NAD("mac", "",                                                           \
+			      "{\\\"plugins\\\":[{\\\"type\\\":"                                   \
+			      "\\\"macvlan\\\","                                                   \
+			      "\\\"master\\\":\\\"ens1\\\"}]}") "},\"sriovnetworknodestates\":{"   \
+								"\"s/"                             \
+								"w1\":{\"status\":{\"resources\":" \
+								"[" shared "]}}}}"
+#define SHARED(name) "{\"kind\":\"shared\",\"name\":\"" name "\"}"
+
+static void networks_have_the_resource_that_pods_ask_for(void **state)
+{
+	static const struct {
+		const char *world, *networks, *resource;
+		const char *want; /* NULL: an error, with this text */
+		const char *text;
+	} rows[] = {
+		{WORLD(""), "ml/vf", NULL, "[{\"key\":\"ml/vf\",\"resource\":\"x.io/vf\"}]", NULL},
+		{WORLD(""), "vf", "x.io/other", "[{\"key\":\"ml/vf\",\"resource\":\"x.io/other\"}]",
+		 NULL},
+		{WORLD(SHARED("x.io/s")), "mac", NULL,
+		 "[{\"key\":\"ml/mac\",\"master\":\"ens1\",\"resource\":\"x.io/s\"}]", NULL},
+		{WORLD(""), "mac", NULL, "[{\"key\":\"ml/mac\",\"master\":\"ens1\"}]", NULL},
+		{WORLD(SHARED("x.io/s")), "mac", "", "[{\"key\":\"ml/mac\",\"master\":\"ens1\"}]",
+		 NULL},
+		{WORLD(SHARED("x.io/s") "," SHARED("x.io/t")), "mac", NULL, NULL,
+		 "several shared ones (x.io/s, x.io/t): choose with --resource"},
+		{WORLD(""), "lost", NULL, NULL, "there is no NetworkAttachmentDefinition ml/lost"},
+		{WORLD(""), "", NULL, NULL, "no network is named"},
+		{WORLD(""), "[{}]", NULL, NULL, "name"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		json_auto_t *world = parsed(rows[i].world);
+		struct err err = {0};
+		json_auto_t *got =
+			pathtest_networks(world, rows[i].networks, "ml", rows[i].resource, &err);
+		json_auto_t *want = rows[i].want ? parsed(rows[i].want) : NULL;
+
+		if (want && !json_same(got, want)) {
+			auto_free char *text = got ? json_text(got) : str_dup(err.text);
+
+			fail_msg("row %zu: %s", i, text);
+		}
+		if (!want && (got || !strstr(err.text, rows[i].text)))
+			fail_msg("row %zu: %s", i, err.text);
+	}
+}
+
+#define NODE(name, ready, count, more)                                                             \
+	"\"" name "\":{\"metadata\":{\"name\":\"" name "\"},\"spec\":{" more "},\"status\":{"      \
+	"\"conditions\":[{\"type\":\"Ready\",\"status\":\"" ready                                  \
+	"\"}],\"allocatable\":{\"x.io/vf\":\"" count "\"}}}"
+#define NODES                                                                                      \
+	"{\"nodes\":{" NODE("a", "True", "0", "") "," NODE("b", "True", "2", "") "," NODE(         \
+		"c", "False", "2",                                                                 \
+		"") "," NODE("d", "True", "1",                                                     \
+			     "\"unschedulable\":true") "," NODE("e", "True", "1",                  \
+								"") "," NODE("f", "True", "1",     \
+									     "") "}}"
+
+static void nodes_are_named_or_have_what_is_wanted(void **state)
+{
+	static const struct {
+		char *named[3];
+		bool all;
+		const char *want, *text;
+	} rows[] = {
+		{{NULL}, false, "[\"b\",\"e\"]", NULL},
+		{{NULL}, true, "[\"b\",\"e\",\"f\"]", NULL},
+		{{"f", "d"}, false, "[\"f\",\"d\"]", NULL},
+		{{"f", "a"}, false, NULL, "node a has too few x.io/vf"},
+		{{"f", "g"}, false, NULL, "there is no node g"},
+		{{"f", "f"}, false, NULL, "node f is named twice"},
+		{{"f"}, true, NULL, "needs two nodes"},
+	};
+	json_auto_t *world = parsed(NODES);
+	json_auto_t *networks = parsed("[{\"key\":\"ml/vf\",\"resource\":\"x.io/vf\"}]");
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct err err = {0};
+		size_t n = 0;
+		json_auto_t *got = NULL, *want = rows[i].want ? parsed(rows[i].want) : NULL;
+
+		while (rows[i].named[n])
+			n++;
+		got = pathtest_nodes(world, networks, rows[i].named, n, rows[i].all, &err);
+		assert_true(json_same(got, want));
+		if (!want && !strstr(err.text, rows[i].text))
+			fail_msg("row %zu: %s", i, err.text);
+	}
+}
+
+static void two_networks_of_one_resource_take_two(void **state)
+{
+	json_auto_t *world = parsed(NODES);
+	json_auto_t *networks =
+		parsed("[{\"key\":\"ml/a\",\"resource\":\"x.io/vf\"},"
+		       "{\"key\":\"ml/b\",\"resource\":\"x.io/vf\"},{\"key\":\"ml/c\"}]");
+	json_auto_t *pod = NULL;
+	struct err err = {0};
+
+	assert_null(pathtest_nodes(world, networks, NULL, 0, false, &err));
+	assert_string_equal(err.reason, "TooFewNodes");
+	assert_non_null(strstr(err.text, "there are 1: see orbweaver explain resource x.io/vf"));
+	pod = pathtest_pod(&(struct pathtest_pod){
+		.name = "p", .ns = "ml", .node = "b", .image = "i", .networks = networks});
+	assert_string_equal(
+		json_str_at(pod, "metadata", "annotations", "k8s.v1.cni.cncf.io/networks"),
+		"ml/a,ml/b,ml/c");
+	assert_string_equal(json_str_at(json_array_get(json_at(pod, "spec", "containers"), 0),
+					"resources", "limits", "x.io/vf"),
+			    "2");
+}
+
+#define BOUND "\"spec\":{\"nodeName\":\"b\"},"
+#define RUNS  "\"status\":{\"containerStatuses\":[{\"state\":{\"running\":{}}}]}"
+#define NET                                                                                        \
+	"\"metadata\":{\"annotations\":{\"k8s.v1.cni.cncf.io/network-status\":\""                  \
+	"[{\\\"name\\\":\\\"ml/"                                                                   \
+	"vf\\\",\\\"interface\\\":\\\"net1\\\",\\\"ips\\\":[\\\"fd00::1\\\",\\\"10.0.0.1/24\\\"]," \
+	"\\\"device-info\\\":{\\\"pci\\\":{\\\"rdma-device\\\":\\\"mlx5_3\\\"}}}]\"}},"
+
+static void pods_say_what_they_wait_for(void **state)
+{
+	static const struct {
+		const char *pod;
+		enum pod_state want;
+		const char *text;
+	} rows[] = {
+		{"{}", POD_WAITS, "no scheduler has looked"},
+		{"{\"status\":{\"conditions\":[{\"type\":\"PodScheduled\",\"status\":\"False\","
+		 "\"message\":\"0/2 nodes\"}]}}",
+		 POD_STUCK, "not scheduled: 0/2 nodes"},
+		{"{" BOUND "\"status\":{}}", POD_WAITS, "being made"},
+		{"{" BOUND "\"status\":{\"containerStatuses\":[{\"state\":{\"waiting\":{\"reason\":"
+		 "\"ErrImageNeverPull\",\"message\":\"not there\"}}}]}}",
+		 POD_FAILED, "ErrImageNeverPull: not there"},
+		{"{" BOUND
+		 "\"status\":{\"phase\":\"Failed\",\"reason\":\"UnexpectedAdmissionError\","
+		 "\"message\":\"no device\"}}",
+		 POD_FAILED, "UnexpectedAdmissionError: no device"},
+		{"{\"metadata\":{\"deletionTimestamp\":\"x\"}}", POD_FAILED, "somebody deletes"},
+		{"{" BOUND RUNS "}", POD_STUCK, "no interface with an address in ml/vf"},
+		{"{" NET BOUND RUNS "}", POD_READY, ""},
+	};
+	json_auto_t *networks = parsed("[{\"key\":\"ml/vf\"}]");
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		json_auto_t *pod = parsed(rows[i].pod);
+		struct err err = {0};
+
+		assert_int_equal(pathtest_pod_state(pod, networks, &err), rows[i].want);
+		if (!strstr(err.text, rows[i].text))
+			fail_msg("row %zu: %s", i, err.text);
+	}
+}
+
+static void reasons_say_what_kind_of_trouble_it_is(void **state)
+{
+	json_auto_t *world = parsed(WORLD(SHARED("x.io/s") "," SHARED("x.io/t")));
+	json_auto_t *none = parsed("{}"), *failed = parsed("{\"status\":{\"phase\":\"Failed\"}}");
+	json_auto_t *networks = parsed("[{\"key\":\"ml/vf\"}]");
+	struct err err = {0};
+
+	assert_null(pathtest_networks(world, "mac", "ml", NULL, &err));
+	assert_string_equal(err.reason, "ManyResources");
+	(void)pathtest_pod_state(none, networks, &err);
+	assert_string_equal(err.reason, "NotScheduled");
+	(void)pathtest_pod_state(failed, networks, &err);
+	assert_string_equal(err.reason, "PodFailed");
+}
+
+static void an_interface_has_its_ipv4_address(void **state)
+{
+	json_auto_t *pod = parsed("{" NET BOUND RUNS "}");
+	json_auto_t *got = pathtest_interface(pod, "ml/vf");
+	json_auto_t *want = parsed("{\"interface\":\"net1\",\"address\":\"10.0.0.1\","
+				   "\"control\":\"10.0.0.1\",\"rdma\":\"mlx5_3\"}");
+
+	assert_true(json_same(got, want));
+	assert_null(pathtest_interface(pod, "ml/other"));
+}
+
+static void the_last_complaint_counts(void **state)
+{
+	json_auto_t *events = parsed("{\"items\":[{\"type\":\"Warning\",\"message\":\"a\"},"
+				     "{\"type\":\"Warning\",\"message\":\"b\"},"
+				     "{\"type\":\"Normal\",\"message\":\"c\"}]}");
+
+	assert_string_equal(pathtest_complaint(events), "b");
+	assert_null(pathtest_complaint(NULL));
+}
+
+/* ---- facts ----------------------------------------------------------------------------------- */
+
+#define GID(device, port, n, gid, netdev, type)                                                    \
+	"gid " device " " port " Ethernet " n " " gid " " netdev " " type "\n"
+#define MAPPED(last) "0000:0000:0000:0000:0000:ffff:0a00:" last
+#define LOCAL        "fe80:0000:0000:0000:5054:00ff:fe00:0001"
+
+static void the_rdma_device_is_the_one_that_leads_there(void **state)
+{
+	static const struct {
+		const char *text, *rdma;
+		int port, gid;
+	} rows[] = {
+		{"", "", 0, 0},
+		/* The address, whoever has it; v2 of two. */
+		{GID("a", "1", "0", LOCAL, "net1", "RoCE v2")
+			 GID("b", "2", "4", MAPPED("0001"), "x", "IB/RoCE v1")
+				 GID("b", "2", "5", MAPPED("0001"), "x", "RoCE v2"),
+		 "b", 2, 5},
+		/* No address: what network-status names, then the interface, then the NIC below. */
+		{GID("mlx5_3", "1", "3", LOCAL, "x", "RoCE v2")
+			 GID("c", "1", "1", LOCAL, "net1", "RoCE v2"),
+		 "mlx5_3", 1, 3},
+		{GID("m", "1", "9", MAPPED("0009"), "ens1", "RoCE v2")
+			 GID("c", "1", "1", LOCAL, "net1", "IB/RoCE v1"),
+		 "c", 1, 1},
+		{GID("m", "1", "0", LOCAL, "ens1", "RoCE v2")
+			 GID("m", "1", "1", MAPPED("0009"), "ens1", "RoCE v2")
+				 GID("o", "1", "1", MAPPED("0008"), "other", "RoCE v2"),
+		 "m", 1, 1},
+		{GID("o", "1", "1", MAPPED("0008"), "other", "RoCE v2"), "", 0, 0},
+		{"gid i 1 InfiniBand 0 " LOCAL " net1 IB/RoCE v1\n", "i", 1, -1},
+		/* What is no such line. */
+		{"gid a x Ethernet 0 " LOCAL " net1 RoCE v2\ngid a 1 Ethernet -1 " LOCAL
+		 " net1 RoCE v2\ngid a 1\ngid\n\n",
+		 "", 0, 0},
+	};
+	json_auto_t *interface = parsed("{\"interface\":\"net1\",\"address\":\"10.0.0.1\","
+					"\"rdma\":\"mlx5_3\"}");
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct facts facts;
+
+		facts_read(rows[i].text, interface, "ens1", &facts);
+		if (!str_eq(facts.rdma, rows[i].rdma) || facts.port != rows[i].port ||
+		    facts.gid != rows[i].gid)
+			fail_msg("row %zu: %s port %d gid %d", i, facts.rdma, facts.port,
+				 facts.gid);
+	}
+}
+
+static void link_and_tools_are_read(void **state)
+{
+	json_auto_t *interface = parsed("{\"interface\":\"net1\",\"address\":\"10.0.0.1\"}");
+	struct path path = {.server = {.interface = "net1"}, .client = {.interface = "net1"}};
+	char text[160];
+
+	facts_read("link up 9000\nmissing rping\nmissing rstream\n", interface, NULL,
+		   &path.server.facts);
+	assert_string_equal(path.server.facts.missing, "rping, rstream");
+	assert_false(path_link_is_up(&path, text, sizeof(text)));
+	assert_string_equal(text, "there is no interface net1 in the pod");
+	facts_read("link down 1500\n", interface, NULL, &path.client.facts);
+	assert_false(path_link_is_up(&path, text, sizeof(text)));
+	assert_string_equal(text, "net1 is down");
+	facts_read("link unknown 1500\n", interface, NULL, &path.client.facts);
+	assert_false(path_link_is_up(&path, text, sizeof(text)));
+	assert_non_null(strstr(text, "MTU 1500 here and 9000 there"));
+	assert_int_equal(path_mtu(&path), 1500);
+	facts_read("link up 1500\n", interface, NULL, &path.server.facts);
+	assert_true(path_link_is_up(&path, text, sizeof(text)));
+}
+
+/* ---- steps ----------------------------------------------------------------------------------- */
+
+static const struct step *step_named(const char *name)
+{
+	for (const struct step *step = path_steps; step->name; step++)
+		if (str_eq(step->name, name))
+			return step;
+	fail_msg("no step %s", name);
+	return NULL;
+}
+
+static void commands_lead_from_the_client_to_the_server(void **state)
+{
+	static const struct {
+		const char *step;
+		bool is_server;
+		const char *want;
+	} rows[] = {
+		{"mtu", false, "ping -c 2 -i 0.2 -W 2 -M do -s 1472 10.0.0.1"},
+		{"rping", true, "rping -s -a 10.0.0.1 -p 7 -C 5"},
+		{"rping", false, "rping -c -a 10.0.0.1 -p 7 -C 5"},
+		{"ib_read_lat", true, "ib_read_lat -n 1000 -s 2 -F -p 7 -d a -i 1 -x 3"},
+		{"ib_read_lat", false, "ib_read_lat -n 1000 -s 2 -F -p 7 -d b -i 2 10.0.0.1"},
+		{"tcp latency", true, "rstream -T s -T b -p 7 -b 10.0.0.1 -S 2 -I 1000 -C 1"},
+	};
+	const struct path path = {
+		.server = {.interface = "net1",
+			   .address = "10.0.0.1",
+			   .control = "10.0.0.1",
+			   .facts = {.mtu = 1500, .rdma = "a", .port = 1, .gid = 3}},
+		.client = {.interface = "net1",
+			   .address = "10.0.0.2",
+			   .control = "10.0.0.2",
+			   .facts = {.mtu = 9000, .rdma = "b", .port = 2, .gid = -1}},
+		.port = "7",
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		auto_strbuf struct strbuf text = {0};
+		struct step_words words = {0};
+
+		step_named(rows[i].step)->words(&path, rows[i].is_server, &words);
+		for (size_t n = 0; n < words.n; n++)
+			strbuf_addf(&text, "%s%s", n > 0 ? " " : "", words.words[n]);
+		assert_null(words.words[words.n]);
+		assert_string_equal(strbuf_str(&text), rows[i].want);
+	}
+}
+
+/* As the tools print it: perftest 4.5, rdmacm-utils 44, iputils, busybox. */
+static void figures_of_the_tools_are_read(void **state)
+{
+	static const struct {
+		const char *step, *output;
+		double want; /* 0: none */
+	} rows[] = {
+		{"ib_read_lat",
+		 " #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]"
+		 "    t_stdev[usec]   99% percentile[usec]   99.9% percentile[usec] \n"
+		 " 2       1000          6.88           16.81        7.04     \t       7.06        "
+		 "\t"
+		 "0.31\t\t7.38    \t\t16.81   \n-----\n",
+		 7.04},
+		{"ib_read_lat", " #bytes #iterations\n", 0},
+		{"ib_read_lat", " #bytes\n 2 1000 6.88\n", 0},
+		{"ib_read_lat", " #bytes\n 2 1000 6.88 16.81 nan\n", 0},
+		{"ib_read_lat", "Couldn't connect\n", 0},
+		{"ib_write_bw",
+		 " #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   "
+		 "MsgRate[Mpps]\n"
+		 " 65536      180000           0.00               97.25               0.185496\n",
+		 97.25},
+		{"tcp latency",
+		 "name      bytes   xfers   iters   total       time     Gb/sec    usec/xfer\n"
+		 "custom    2       1       1k      3.9k        0.02s      0.00       9.50\n",
+		 19},
+		{"tcp bandwidth",
+		 "name      bytes   xfers   iters   total       time     Gb/sec    usec/xfer\n"
+		 "custom    64k     1k      1       125m        0.03s     41.94      12.50\n",
+		 41.94304},
+		{"ping", "rtt min/avg/max/mdev = 0.044/0.101/0.164/0.049 ms\n", 101},
+		{"ping", "round-trip min/avg/max = 0.044/0.101/0.164 ms\n", 101},
+		{"ping", "5 packets transmitted, 0 received\n", 0},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		double got = 0;
+		bool found = step_named(rows[i].step)->read(rows[i].output, &got);
+
+		if (found != (rows[i].want > 0) ||
+		    (found && (got < rows[i].want * 0.999 || got > rows[i].want * 1.001)))
+			fail_msg("row %zu: %f", i, got);
+	}
+}
+
+static void the_last_line_is_for_people(void **state)
+{
+	static const struct {
+		const char *output, *want;
+	} rows[] = {
+		{"", ""},
+		{"\n\n", ""},
+		{"a\n  b c\n------\n\n", "b c"},
+		{"no\x1b[31m red", "no?[31m red"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		auto_free char *got = path_last_line(rows[i].output);
+
+		assert_string_equal(got, rows[i].want);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(networks_have_the_resource_that_pods_ask_for),
+		cmocka_unit_test(nodes_are_named_or_have_what_is_wanted),
+		cmocka_unit_test(two_networks_of_one_resource_take_two),
+		cmocka_unit_test(pods_say_what_they_wait_for),
+		cmocka_unit_test(reasons_say_what_kind_of_trouble_it_is),
+		cmocka_unit_test(an_interface_has_its_ipv4_address),
+		cmocka_unit_test(the_last_complaint_counts),
+		cmocka_unit_test(the_rdma_device_is_the_one_that_leads_there),
+		cmocka_unit_test(link_and_tools_are_read),
+		cmocka_unit_test(commands_lead_from_the_client_to_the_server),
+		cmocka_unit_test(figures_of_the_tools_are_read),
+		cmocka_unit_test(the_last_line_is_for_people),
+	};
+
+	json_init();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -72,6 +72,9 @@ static inline const json_t *rdma_hardware(const struct planning *p, const char *
  */
 bool planner_add(struct planning *p, const char *pf, const char *vf, json_t *step, const char *fmt,
 		 ...) __attribute__((format(printf, 5, 6)));
+/* The same for a step about several VFs of the PF: their addresses, a list, borrowed. */
+bool planner_add_vfs(struct planning *p, const char *pf, const json_t *vfs, json_t *step,
+		     const char *why);
 /* pf may be NULL. reason must be a literal. */
 void steps_problem(struct planning *p, const char *pf, const char *reason, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));

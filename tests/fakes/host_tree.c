@@ -82,7 +82,7 @@ struct host_tree {
 		int contexts;
 	} opened[4]; /* RDMA devices */
 	int n_opened;
-	int changes, fail_at;
+	int changes, fail_at, vf_lists;
 	ino_t here; /* the namespace in which we are; 0: the host's */
 };
 
@@ -667,6 +667,7 @@ static int get_links(struct host_tree *tree, const struct nlmsghdr *request, str
 
 	(void)netlink_parse(request, sizeof(*header), attrs, IFLA_MAX);
 	(void)netlink_u32(attrs[IFLA_EXT_MASK], &filter);
+	tree->vf_lists += (filter & RTEXT_FILTER_VF) != 0;
 	if (!(request->nlmsg_flags & NLM_F_DUMP)) {
 		one = interface_by_index(tree, header->ifi_index);
 		if (!one)
@@ -1353,6 +1354,11 @@ void host_tree_fail_at(struct host_tree *tree, int n)
 {
 	tree->fail_at = n;
 	tree->changes = 0;
+}
+
+int host_tree_vf_lists(const struct host_tree *tree)
+{
+	return tree->vf_lists;
 }
 
 int host_tree_changes(const struct host_tree *tree)

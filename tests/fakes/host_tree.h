@@ -86,6 +86,8 @@ void host_tree_unload_rdma(struct host_tree *tree);
  * Counts anew.
  */
 void host_tree_fail_at(struct host_tree *tree, int n);
+/* How often the VFs of some PF were listed. */
+int host_tree_vf_lists(const struct host_tree *tree);
 /* Writes and changing requests so far. */
 int host_tree_changes(const struct host_tree *tree);
 

@@ -125,7 +125,7 @@ static char *steps_of(const json_t *plan)
 		sorted = json_loads(dump, 0, NULL);
 		strbuf_addf(&text, "%s%s", i ? "; " : "", json_str_at(entry, "step", "step"));
 		json_each (sorted, key, value) {
-			auto_free char *word = json_dumps(value, JSON_ENCODE_ANY);
+			auto_free char *word = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
 
 			if (str_eq(key, "step") || str_eq(json_string_value(value), P1))
 				continue;
@@ -264,8 +264,8 @@ static void gives_addresses_to_all_before_drivers_start(void **state)
 	add_vf(observed, fresh);
 	add_vf(observed, fresh);
 	plan = plan_for(VFS(2, "netdevice", ", 'isRdma': true, 'mtu': 1500"), observed);
-	has_steps(plan, "set-vf-mac index=0 mac=fa:20:00:66:a1:b2; "
-			"set-vf-mac index=1 mac=fa:20:01:66:a1:b2; set-autoprobe on=true; "
+	has_steps(plan, "set-vf-mac vfs={\"0\":\"fa:20:00:66:a1:b2\",\"1\":\"fa:20:01:66:a1:b2\"}; "
+			"set-autoprobe on=true; "
 			"probe-driver vf=0000:3c:00.0; wait-vf for=netdev vf=0000:3c:00.0; "
 			"wait-vf for=rdma vf=0000:3c:00.0; set-mtu device=0000:3c:00.0 mtu=1500; "
 			"probe-driver vf=0000:3c:00.1; wait-vf for=netdev vf=0000:3c:00.1; "
@@ -784,7 +784,7 @@ static void starts_a_vf_anew_whose_guid_is_none(void **state)
 
 		add_vf(observed, patch);
 		plan = plan_for(VFS(1, "netdevice", ", 'isRdma': true"), observed);
-		has_steps(plan, "set-vf-mac index=0 mac=fa:20:00:66:a1:b2; "
+		has_steps(plan, "set-vf-mac vfs={\"0\":\"fa:20:00:66:a1:b2\"}; "
 				"unbind-driver vf=0000:3c:00.0; probe-driver vf=0000:3c:00.0; "
 				"wait-vf for=netdev vf=0000:3c:00.0; "
 				"wait-vf for=rdma vf=0000:3c:00.0");
@@ -806,7 +806,7 @@ static void keeps_a_mac_address_that_works(void **state)
 
 	add_vf(observed, "{'host': {'adminMac': null}}");
 	plan = plan_for(VFS(1, "netdevice", ""), observed);
-	has_steps(plan, "set-vf-mac index=0 mac=02:00:00:00:01:00");
+	has_steps(plan, "set-vf-mac vfs={\"0\":\"02:00:00:00:01:00\"}");
 }
 
 #define IB_PF                                                                                      \
@@ -830,12 +830,12 @@ static void gives_infiniband_vfs_the_guids_of_the_pool(void **state)
 		json_auto_t *observed = observed_with(IB_PF, NULL), *plan = NULL;
 		auto_free char *spec =
 			str_printf(SPEC("'numVfs': 2, 'vfGroups': [{%s}]"), cases[i].group);
-		auto_free char *want = str_printf(
-			"set-vf-guid guid=%s index=1 which=node; "
-			"set-vf-guid guid=%s index=1 which=port; set-vf-link-state index=1 "
-			"state=auto; probe-driver vf=0000:3c:00.1; "
-			"wait-vf for=netdev vf=0000:3c:00.1",
-			cases[i].guid, cases[i].guid);
+		auto_free char *want =
+			str_printf("set-vf-guid vfs={\"1\":\"%s\"} which=node; "
+				   "set-vf-guid vfs={\"1\":\"%s\"} which=port; set-vf-link-state "
+				   "vfs={\"1\":\"auto\"}; probe-driver vf=0000:3c:00.1; "
+				   "wait-vf for=netdev vf=0000:3c:00.1",
+				   cases[i].guid, cases[i].guid);
 		auto_free char *first =
 			str_printf("{'guid': '%s'}", i == 1 ? "06:00:00:00:00:00:00:ff" : "02:1:");
 
@@ -856,8 +856,8 @@ static void changes_a_guid_that_is_not_the_pools(void **state)
 	plan = plan_for(SPEC("'numVfs': 1, 'vfGroups': [{'vfRange': '0-0', 'guidStart': "
 			     "'06:00:00:00:00:00:00:01'}]"),
 			observed);
-	has_steps(plan, "set-vf-guid guid=06:00:00:00:00:00:00:01 index=0 which=node; "
-			"set-vf-guid guid=06:00:00:00:00:00:00:01 index=0 which=port; "
+	has_steps(plan, "set-vf-guid vfs={\"0\":\"06:00:00:00:00:00:00:01\"} which=node; "
+			"set-vf-guid vfs={\"0\":\"06:00:00:00:00:00:00:01\"} which=port; "
 			"unbind-driver vf=0000:3c:00.0; probe-driver vf=0000:3c:00.0; "
 			"wait-vf for=netdev vf=0000:3c:00.0");
 	without = plan_for(SPEC("'numVfs': 1, 'vfGroups': [{'vfRange': '0-0'}]"), observed);
@@ -913,8 +913,8 @@ static void gives_a_driver_to_a_vf_whose_pf_cannot_give_it_a_mac(void **state)
 {
 	json_auto_t *observed = observed_with(NULL, NULL), *refused = json_array(), *plan = NULL;
 
-	json_array_append_new(refused, yaml("{'step': 'set-vf-mac', 'pf': '" P1 "', 'index': 0, "
-					    "'mac': 'fa:20:00:66:a1:b2'}"));
+	json_array_append_new(refused, yaml("{'step': 'set-vf-mac', 'pf': '" P1 "', "
+					    "'vfs': {'0': 'fa:20:00:66:a1:b2'}}"));
 	add_vf(observed, "{'driver': null, 'name': null, 'mac': null, 'host': {'adminMac': null}}");
 	plan = plan_with(VFS(1, "netdevice", ""), observed, NULL, NULL, refused);
 	has_steps(plan, "probe-driver vf=0000:3c:00.0; wait-vf for=netdev vf=0000:3c:00.0");

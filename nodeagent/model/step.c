@@ -129,6 +129,16 @@ static const struct step_kind kinds[] = {
 		.readback = "devlink eswitch",
 	},
 	{
+		.name = "set-firmware",
+		.impact = STEP_IMPACT_PF,
+		.deadline_ms = 180000,
+		.fields = {ADDRESS("pf"), NUMBER("count", 1, PCI_VFS_MAX)},
+		.changes =
+			"how many VFs the firmware lets the PF have, through devlink, and resets "
+			"the card",
+		.readback = "the driver's parameters, and sriov_totalvfs",
+	},
+	{
 		.name = "set-mtu",
 		.impact = STEP_IMPACT_NONE,
 		.deadline_ms = 15000,

@@ -38,6 +38,7 @@ static const struct words {
 	const char *before, *field, *after;
 } all_words[] = {
 	{"set-eswitch", false, RANK_ESWITCH, "eSwitchMode ", "mode", ""},
+	{"set-firmware", false, RANK_ESWITCH, "firmware set for ", "count", " VFs"},
 	{"set-rdma-netns-mode", false, RANK_RDMA_MODE, "rdmaMode ", "mode", ""},
 	{"write-rdma-next-boot", false, RANK_NEXT_BOOT, "rdmaMode ", "mode",
 	 " from the next boot on"},

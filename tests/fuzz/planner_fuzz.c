@@ -71,8 +71,11 @@ static void check_harmless(json_t *observed, const json_t *held, const json_t *s
 	pf = find_pf(observed, on_pf ? on_pf : device);
 	if (json_at(step, "vfs")) {
 		json_array_foreach (json_at(pf, "Vfs"), i, vf) {
-			auto_free char *number = json_text(json_at(vf, "vfID"));
+			auto_free char *number = NULL;
 
+			if (!json_at(vf, "vfID"))
+				continue;
+			number = json_text(json_at(vf, "vfID"));
 			fuzz_check(!json_object_get(json_at(step, "vfs"), number) ||
 					   !is_held(vf, held),
 				   "no address for a held VF");
@@ -305,6 +308,8 @@ static void do_pf(json_t *observed, json_t *pf, const char *name, const json_t *
 		do_count(observed, pf, step);
 	else if (str_eq(name, "set-eswitch"))
 		json_put_str(pf, "eSwitchMode", json_str_at(step, "mode"));
+	else if (str_eq(name, "set-firmware"))
+		json_put_int(pf, "totalvfs", json_integer_value(json_at(step, "count")));
 	else if (str_eq(name, "set-autoprobe"))
 		json_put_bool(host, "driversAutoprobe", json_is_true(json_at(step, "on")));
 	else if (str_eq(name, "write-udev-rule"))

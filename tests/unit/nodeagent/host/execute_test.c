@@ -289,6 +289,70 @@ static void gives_guids_to_infiniband_vfs_and_never_zero(void **state)
 		ERR_HOST, "VfGuidRefused");
 }
 
+#define FIRMWARE "{\"step\": \"set-firmware\", \"pf\": \"" PF "\", \"count\": 200}"
+
+/* A card whose firmware lets it have 128 VFs, of which 200 are wanted. */
+static void sets_the_firmware_where_it_may_and_resets_the_card_once(void **state)
+{
+	static const struct tree_firmware offer = {.has_switch = true,
+						   .is_on = true,
+						   .has_count = true,
+						   .can_reset = true,
+						   .count = 128};
+	struct host *host = host_tree_host(*state);
+
+	refuses(*state, FIRMWARE, ERR_INVALID, "FirmwareRefused");
+	host_allow_firmware(host);
+	/* Its driver offers nothing. */
+	refuses(*state, FIRMWARE, ERR_HOST, "FirmwareUnsupported");
+	assert_int_equal(host_tree_changes(*state), 0);
+	host_tree_offer_firmware(*state, PF, &offer);
+	assert_true(does(*state, FIRMWARE));
+	assert_false(does(*state, FIRMWARE));
+	assert_int_equal(host_tree_resets(*state), 1);
+}
+
+/* What cannot be reset, or must not, waits for the boot; it is not tried again and again. */
+static void firmware_that_waits_for_a_boot_is_said(void **state)
+{
+	static const struct tree_firmware no_reset = {.has_count = true, .count = 128},
+					  off = {.has_switch = true,
+						 .can_reset = true,
+						 .count = 128};
+	json_auto_t *result = NULL;
+	struct err err = {0};
+
+	host_allow_firmware(host_tree_host(*state));
+	host_tree_offer_firmware(*state, PF, &no_reset);
+	refuses(*state, FIRMWARE, ERR_HOST, "FirmwareNeedsBoot");
+	refuses(*state, FIRMWARE, ERR_HOST, "FirmwareNeedsBoot");
+	assert_int_equal(host_tree_changes(*state), 1);
+	/* Somebody works with the card: written, and not reset. */
+	host_tree_free(*state);
+	(void)set_up(state);
+	host_allow_firmware(host_tree_host(*state));
+	host_tree_offer_firmware(
+		*state, PF,
+		&(struct tree_firmware){.has_count = true, .can_reset = true, .count = 128});
+	host_tree_open_verbs(*state, "mlx5_0", 1);
+	assert_int_equal(run(*state, FIRMWARE, &result, &err), -1);
+	assert_string_equal(err.reason, "FirmwareNeedsBoot");
+	assert_non_null(strstr(err.text, "reboot the node ("));
+	assert_non_null(strstr(err.text, "is used by"));
+	assert_int_equal(host_tree_resets(*state), 0);
+	/* With SR-IOV on the switch alone gives no more VFs. */
+	host_tree_offer_firmware(*state, PF, &off);
+	refuses(*state, FIRMWARE, ERR_HOST, "FirmwareUnsupported");
+	/* The node's own NIC. */
+	host_tree_free(*state);
+	(void)set_up(state);
+	host_allow_firmware(host_tree_host(*state));
+	host_tree_offer_firmware(*state, PF, &no_reset);
+	host_tree_add_default_route(*state, "ens1f0np0");
+	refuses(*state, FIRMWARE, ERR_BUG, "ProtectedPf");
+	assert_int_equal(host_tree_changes(*state), 0);
+}
+
 /* Drivers ask the firmware about every VF that they list. */
 static void lists_the_vfs_of_a_pf_twice_however_many_get_an_address(void **state)
 {
@@ -565,6 +629,8 @@ int main(void)
 		TEST(leaves_the_nic_of_the_default_route_alone_unless_told_twice),
 		TEST(prepares_a_vf_before_its_driver_starts),
 		TEST(gives_guids_to_infiniband_vfs_and_never_zero),
+		TEST(sets_the_firmware_where_it_may_and_resets_the_card_once),
+		TEST(firmware_that_waits_for_a_boot_is_said),
 		TEST(lists_the_vfs_of_a_pf_twice_however_many_get_an_address),
 		TEST(a_vf_that_takes_no_address_keeps_none_from_the_others),
 		TEST(binds_a_userspace_driver_and_goes_back),

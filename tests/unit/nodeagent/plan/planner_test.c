@@ -799,6 +799,36 @@ static void starts_a_vf_anew_whose_guid_is_none(void **state)
 	}
 }
 
+/* What only firmware can change: said, or set where a policy asks for it in so many words. */
+static void sets_firmware_only_when_asked_to(void **state)
+{
+	static const char want[] = "set-firmware count=16";
+	json_auto_t *observed = observed_with(NULL, NULL);
+	json_auto_t *off = observed_with("{'totalvfs': null, 'numVfs': null, 'Vfs': null}", NULL);
+	json_auto_t *needed = observed_with("{'host': {'protected': 'carries the route'}}", NULL);
+	json_auto_t *refused = json_array(), *said = NULL, *more = NULL, *on = NULL, *failed = NULL,
+		    *own = NULL;
+
+	said = plan_for(SPEC("'numVfs': 16"), observed);
+	has_steps(said, "");
+	has_reasons(said, "problems", "VfCountOutOfRange");
+	more = plan_for(SPEC("'numVfs': 16, 'allowFirmware': true"), observed);
+	has_steps(more, want);
+	has_reasons(more, "problems", "");
+	on = plan_for(SPEC("'numVfs': 16, 'allowFirmware': true"), off);
+	has_steps(on, want);
+	/* It did not work: the rest of the host goes on, and the command is said. */
+	json_array_append_new(refused,
+			      yaml("{'step': 'set-firmware', 'pf': '" P1 "', 'count': 16}"));
+	failed = plan_with(SPEC("'numVfs': 16, 'allowFirmware': true"), observed, NULL, NULL,
+			   refused);
+	has_steps(failed, "");
+	has_reasons(failed, "problems", "VfCountOutOfRange");
+	own = plan_for(SPEC("'numVfs': 16, 'allowFirmware': true"), needed);
+	has_steps(own, "");
+	has_reasons(own, "problems", "VfCountOutOfRange");
+}
+
 static void keeps_a_mac_address_that_works(void **state)
 {
 	json_auto_t *observed = observed_with(NULL, NULL);
@@ -1158,6 +1188,7 @@ int main(void)
 		cmocka_unit_test(touches_no_vf_before_the_kubelet_has_said_which_are_given),
 		cmocka_unit_test(does_not_remove_vfs_that_it_cannot_see),
 		cmocka_unit_test(starts_a_vf_anew_whose_guid_is_none),
+		cmocka_unit_test(sets_firmware_only_when_asked_to),
 		cmocka_unit_test(keeps_a_mac_address_that_works),
 		cmocka_unit_test(gives_infiniband_vfs_the_guids_of_the_pool),
 		cmocka_unit_test(changes_a_guid_that_is_not_the_pools),

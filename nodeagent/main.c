@@ -114,6 +114,7 @@ static void be_worker(int fd, void *arg)
 	worker_run(fd,
 		   &(struct worker_config){.root = options->host_root,
 					   .allow_primary_nic = options->allow_primary_nic,
+					   .allow_firmware = options->allow_firmware,
 					   .kubelet_socket = options->no_kubelet ? NULL : socket});
 }
 

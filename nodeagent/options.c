@@ -69,6 +69,10 @@ const char agent_options_help[] =
 	"                            RDMA devices, interfaces or PCI addresses that are not read,\n"
 	"                            with commas; patterns such as mlx5_bond_*\n"
 	"  --allow-primary-nic       let a policy make VFs on the NIC that the node itself needs\n"
+	"  --allow-firmware          let a policy turn SR-IOV on, and raise the number of VFs, in "
+	"a "
+	"NIC's\n"
+	"                            firmware, where its driver offers that; the card is reset\n"
 	"  --parallel-nics N         so many NICs are configured side by side, 1 to 8 (default "
 	"4)\n"
 	"  --user UID                as whom the processes run that talk to API server and "
@@ -187,6 +191,7 @@ static const struct flag flags[] = {
 	{"no-kubelet", FLAG_BOOL, offsetof(struct agent_options, no_kubelet), NULL},
 	{"is-ready", FLAG_BOOL, offsetof(struct agent_options, is_ready), NULL},
 	{"allow-primary-nic", FLAG_BOOL, offsetof(struct agent_options, allow_primary_nic), NULL},
+	{"allow-firmware", FLAG_BOOL, offsetof(struct agent_options, allow_firmware), NULL},
 	{"parallel-nics", FLAG_TAKEN, 0, take_parallel},
 	{"user", FLAG_TAKEN, 0, take_user},
 	{"allocation", FLAG_TAKEN, 0, take_allocation},

@@ -327,7 +327,13 @@ static json_t *touched_devices(const struct agent *agent)
 
 	json_array_foreach (agent_steps(agent), i, entry) {
 		const char *vf = json_str_at(entry, "vf"), *pf = entry_pf(entry);
+		const json_t *one;
+		size_t k;
 
+		json_array_foreach (json_at(entry, "vfs"), k, one)
+			json_object_set_new(devices, json_string_value(one), json_true());
+		if (json_at(entry, "vfs"))
+			continue;
 		if (vf && (str_eq(json_str_at(entry, "impact"), "vf") || working_vf(agent, entry)))
 			json_object_set_new(devices, vf, json_true());
 		else if (takes_from_pods(entry) && pf)

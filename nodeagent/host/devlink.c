@@ -12,6 +12,12 @@
 #include "nodeagent/host/netlink.h"
 #include "nodeagent/host/pci.h"
 
+/*
+ * Types of values as they are on the way, which are the kernel's of its attributes
+ * (include/net/netlink.h).
+ */
+enum { VALUE_U32 = 3, VALUE_FLAG = 6 };
+
 /* Names of reporters are C identifiers of drivers; longer ones are left out. */
 #define REPORTER_SIZE 64
 
@@ -70,20 +76,30 @@ static int find_family(struct host *host, uint16_t *ret, struct err *err)
 	return err_sys(err, "NetlinkRefused", "no number for generic netlink family devlink");
 }
 
-static int ask(struct host *host, uint8_t command, uint16_t flags, const char *address,
-	       enum devlink_mode mode, struct strbuf *answer, struct err *err)
+/* address: NULL for all. *ret_msg new. */
+static int request(struct host *host, uint8_t command, uint16_t flags, const char *address,
+		   struct nl_msg **ret_msg, struct err *err)
 {
 	struct genlmsghdr header = {.cmd = command, .version = DEVLINK_GENL_VERSION};
-	auto_nl_msg struct nl_msg *msg = NULL;
 	uint16_t family;
 
 	if (find_family(host, &family, err) < 0)
 		return -1;
-	msg = netlink_request(family, flags, &header, sizeof(header));
-	if (address) {
-		netlink_put_str(msg, DEVLINK_ATTR_BUS_NAME, "pci");
-		netlink_put_str(msg, DEVLINK_ATTR_DEV_NAME, address);
-	}
+	*ret_msg = netlink_request(family, flags, &header, sizeof(header));
+	if (!address)
+		return 0;
+	netlink_put_str(*ret_msg, DEVLINK_ATTR_BUS_NAME, "pci");
+	netlink_put_str(*ret_msg, DEVLINK_ATTR_DEV_NAME, address);
+	return 0;
+}
+
+static int ask(struct host *host, uint8_t command, uint16_t flags, const char *address,
+	       enum devlink_mode mode, struct strbuf *answer, struct err *err)
+{
+	auto_nl_msg struct nl_msg *msg = NULL;
+
+	if (request(host, command, flags, address, &msg, err) < 0)
+		return -1;
 	if (mode != DEVLINK_MODE_UNKNOWN)
 		netlink_put_u16(msg, DEVLINK_ATTR_ESWITCH_MODE, (uint16_t)mode);
 	return netlink_ask(host, NETLINK_GENERIC, msg, answer, err);
@@ -217,4 +233,99 @@ int devlink_set_mode(struct host *host, const char *address, enum devlink_mode m
 	auto_strbuf struct strbuf answer = {0};
 
 	return ask(host, DEVLINK_CMD_ESWITCH_SET, 0, address, mode, &answer, err);
+}
+
+/* ---- settings of the firmware ---------------------------------------------------------------- */
+
+/* The permanent value of a list of them. A flag that is off has no data. */
+static bool permanent_value(const struct nlattr *list, uint8_t type, struct devlink_setting *ret)
+{
+	struct nlattr *attrs[DEVLINK_ATTR_MAX + 1], *value;
+	int left;
+
+	nla_for_each_nested(value, list, left)
+	{
+		uint8_t cmode;
+
+		netlink_parse_nested(value, attrs, DEVLINK_ATTR_MAX);
+		if (!netlink_u8(attrs[DEVLINK_ATTR_PARAM_VALUE_CMODE], &cmode) ||
+		    cmode != DEVLINK_PARAM_CMODE_PERMANENT)
+			continue;
+		ret->is_flag = type == VALUE_FLAG;
+		ret->value = attrs[DEVLINK_ATTR_PARAM_VALUE_DATA] != NULL;
+		return type == VALUE_FLAG ||
+		       (type == VALUE_U32 &&
+			netlink_u32(attrs[DEVLINK_ATTR_PARAM_VALUE_DATA], &ret->value));
+	}
+	return false;
+}
+
+bool devlink_decode_setting(const void *bytes, size_t len, struct devlink_setting *ret)
+{
+	const struct nlmsghdr *message;
+	struct nlattr *attrs[DEVLINK_ATTR_MAX + 1], *param[DEVLINK_ATTR_MAX + 1];
+	size_t at = 0;
+	uint8_t type;
+
+	while ((message = netlink_next(bytes, len, &at))) {
+		if (!netlink_parse(message, GENL_HDRLEN, attrs, DEVLINK_ATTR_MAX) ||
+		    !attrs[DEVLINK_ATTR_PARAM])
+			continue;
+		netlink_parse_nested(attrs[DEVLINK_ATTR_PARAM], param, DEVLINK_ATTR_MAX);
+		if (netlink_u8(param[DEVLINK_ATTR_PARAM_TYPE], &type) &&
+		    param[DEVLINK_ATTR_PARAM_VALUES_LIST] &&
+		    permanent_value(param[DEVLINK_ATTR_PARAM_VALUES_LIST], type, ret))
+			return true;
+	}
+	return false;
+}
+
+int devlink_get_setting(struct host *host, const char *address, const char *name,
+			struct devlink_setting *ret, struct err *err)
+{
+	auto_nl_msg struct nl_msg *msg = NULL;
+	auto_strbuf struct strbuf answer = {0};
+
+	if (request(host, DEVLINK_CMD_PARAM_GET, 0, address, &msg, err) < 0)
+		return -1;
+	netlink_put_str(msg, DEVLINK_ATTR_PARAM_NAME, name);
+	if (netlink_ask(host, NETLINK_GENERIC, msg, &answer, err) < 0)
+		return err_in(err, "%s: ask for %s", address, name);
+	if (devlink_decode_setting(answer.data, answer.len, ret))
+		return 0;
+	errno = EOPNOTSUPP;
+	return err_sys(err, "NetlinkRefused", "%s: %s has no permanent value", address, name);
+}
+
+int devlink_set_setting(struct host *host, const char *address, const char *name,
+			const struct devlink_setting *setting, struct err *err)
+{
+	auto_nl_msg struct nl_msg *msg = NULL;
+	auto_strbuf struct strbuf answer = {0};
+
+	if (request(host, DEVLINK_CMD_PARAM_SET, 0, address, &msg, err) < 0)
+		return -1;
+	netlink_put_str(msg, DEVLINK_ATTR_PARAM_NAME, name);
+	netlink_put_u8(msg, DEVLINK_ATTR_PARAM_TYPE, setting->is_flag ? VALUE_FLAG : VALUE_U32);
+	netlink_put_u8(msg, DEVLINK_ATTR_PARAM_VALUE_CMODE, DEVLINK_PARAM_CMODE_PERMANENT);
+	if (!setting->is_flag)
+		netlink_put_u32(msg, DEVLINK_ATTR_PARAM_VALUE_DATA, setting->value);
+	else if (setting->value)
+		netlink_put(msg, DEVLINK_ATTR_PARAM_VALUE_DATA, NULL, 0);
+	if (netlink_ask(host, NETLINK_GENERIC, msg, &answer, err) < 0)
+		return err_in(err, "%s: set %s", address, name);
+	return 0;
+}
+
+int devlink_activate(struct host *host, const char *address, struct err *err)
+{
+	auto_nl_msg struct nl_msg *msg = NULL;
+	auto_strbuf struct strbuf answer = {0};
+
+	if (request(host, DEVLINK_CMD_RELOAD, 0, address, &msg, err) < 0)
+		return -1;
+	netlink_put_u8(msg, DEVLINK_ATTR_RELOAD_ACTION, DEVLINK_RELOAD_ACTION_FW_ACTIVATE);
+	if (netlink_ask(host, NETLINK_GENERIC, msg, &answer, err) < 0)
+		return err_in(err, "%s: reset the card", address);
+	return 0;
 }

@@ -1,5 +1,6 @@
 /*
- * devlink: the mode of a NIC's embedded switch (Documentation/networking/devlink).
+ * devlink: the mode of a NIC's embedded switch, its health, and what its firmware is set to
+ * (Documentation/networking/devlink).
  */
 #ifndef ORBWEAVER_NODEAGENT_HOST_DEVLINK_H
 #define ORBWEAVER_NODEAGENT_HOST_DEVLINK_H
@@ -40,6 +41,29 @@ int devlink_get_mode(struct host *host, const char *address, enum devlink_mode *
 enum devlink_mode devlink_decode_mode(const void *bytes, size_t len);
 int devlink_set_mode(struct host *host, const char *address, enum devlink_mode mode,
 		     struct err *err);
+
+/*
+ * A setting of the firmware, a flag or a number, that outlasts reboots: the permanent value of one
+ * of the driver's parameters (Documentation/networking/devlink/devlink-params.rst).
+ */
+struct devlink_setting {
+	bool is_flag;
+	uint32_t value; /* of a flag 0 or 1 */
+};
+
+/* EINVAL, EOPNOTSUPP or ENODEV: the driver does not offer it. */
+int devlink_get_setting(struct host *host, const char *address, const char *name,
+			struct devlink_setting *ret, struct err *err);
+/* False: there is no permanent value that is a flag or a number. */
+bool devlink_decode_setting(const void *bytes, size_t len, struct devlink_setting *ret);
+int devlink_set_setting(struct host *host, const char *address, const char *name,
+			const struct devlink_setting *setting, struct err *err);
+/*
+ * Reset the card, so that its firmware takes what was set
+ * (Documentation/networking/devlink/devlink-reload.rst, fw_activate). EOPNOTSUPP: the driver
+ * cannot.
+ */
+int devlink_activate(struct host *host, const char *address, struct err *err);
 
 /* Number of a generic netlink family; 0 when the answer has none. */
 uint16_t devlink_decode_family(const void *bytes, size_t len);

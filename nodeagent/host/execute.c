@@ -25,6 +25,7 @@ static const struct {
 	{"set-num-vfs", run_set_num_vfs},
 	{"wait-vfs", run_wait_vfs},
 	{"set-eswitch", run_set_eswitch},
+	{"set-firmware", run_set_firmware},
 	{"set-mtu", run_set_mtu},
 	{"link-up", run_link_up},
 	{"set-vf-mac", run_set_vf_mac},

@@ -64,6 +64,9 @@ int run_set_num_vfs(struct run *run, struct err *err);
 int run_wait_vfs(struct run *run, struct err *err);
 int run_set_eswitch(struct run *run, struct err *err);
 
+/* execute_firmware.c */
+int run_set_firmware(struct run *run, struct err *err);
+
 /* execute_link.c */
 int run_set_mtu(struct run *run, struct err *err);
 int run_link_up(struct run *run, struct err *err);

@@ -111,57 +111,169 @@ int run_link_up(struct run *run, struct err *err)
 
 /* ---- what a PF gives its VFs ----------------------------------------------------------------- */
 
-/* The PF's interface, and what it says of the step's VF. */
-struct vf_of_pf {
-	struct rtnl_interfaces interface;
-	struct rtnl_vfs all;
-	const struct rtnl_vf *vf;
+/*
+ * Some drivers ask the firmware about each VF when they list them, so a step lists them once before
+ * and once after it, however many VFs it is about. A VF that cannot be given what it should have
+ * keeps none of the others from it.
+ */
+struct giving {
+	struct run *run;
 	const char *pf;
+	int index; /* of the PF's interface */
+	struct rtnl_vfs list;
+	size_t n_failed;
+	struct err first; /* failure */
+	bool is_told;     /* by the driver, of all that were changed */
 };
 
-static void vf_of_pf_done(struct vf_of_pf *found)
+/* How one kind of thing is given. */
+struct gift {
+	/* Whether the PF says that the VF has it; false in *ret_told: it does not say. */
+	bool (*is_so)(const struct run *run, const struct rtnl_vf *vf, const char *text,
+		      bool *ret_told);
+	int (*give)(const struct giving *giving, uint32_t number, const char *text,
+		    struct err *err);
+	bool must_be_told; /* a driver that does not tell has not taken it */
+	const char *name;  /* in errors: "the MAC address" */
+};
+
+static void giving_done(struct giving *giving)
 {
-	rtnl_interfaces_done(&found->interface);
-	rtnl_vfs_done(&found->all);
+	rtnl_vfs_done(&giving->list);
 }
 
-static int look_up(const struct run *run, struct vf_of_pf *ret, struct err *err)
+static void note_failed(struct giving *giving, const struct err *err)
 {
-	int number = run_int(run, "index");
-	struct sysfs_text vf;
+	if (giving->n_failed++ == 0)
+		giving->first = *err;
+}
 
-	if (run_pf(run, "pf", &ret->pf, err) < 0)
+static int list_vfs(struct giving *giving, struct err *err)
+{
+	auto_interfaces struct rtnl_interfaces interface = {0};
+
+	if (interface_of(giving->run, giving->pf, &interface, err) < 0)
 		return -1;
-	if (!pci_virtfn(run->host, ret->pf, number, &vf)) {
+	giving->index = interface.items[0].index;
+	rtnl_vfs_done(&giving->list);
+	return rtnl_list_vfs(giving->run->host, giving->index, &giving->list, err);
+}
+
+/* 1: it was changed, 0: it is so already, -1 with err. */
+static int give_one(struct giving *giving, const struct gift *gift, uint32_t number,
+		    const char *text, struct err *err)
+{
+	struct run *run = giving->run;
+	const struct rtnl_vf *vf;
+	struct sysfs_text address;
+	bool told = true;
+
+	if (!pci_virtfn(run->host, giving->pf, (int)number, &address)) {
 		errno = ENODEV;
-		return err_sys(err, "DeviceGone", "%s has no VF %d", ret->pf, number);
+		return err_sys(err, "DeviceGone", "%s has no VF %u", giving->pf, number);
 	}
-	if (evidence_glance_vf(run->host, vf.text, err) < 0 ||
-	    interface_of(run, ret->pf, &ret->interface, err) < 0 ||
-	    rtnl_list_vfs(run->host, ret->interface.items[0].index, &ret->all, err) < 0)
+	if (evidence_glance_vf(run->host, address.text, err) < 0)
 		return -1;
-	ret->vf = rtnl_vf_by_number(&ret->all, (uint32_t)number);
-	if (!ret->vf)
+	vf = rtnl_vf_by_number(&giving->list, number);
+	if (!vf)
 		return err_set(err, ERR_HOST, "VfUnknown",
-			       "%s: its driver does not tell about VF %d", ret->pf, number);
+			       "%s: its driver does not tell about VF %u", giving->pf, number);
+	if (gift->is_so(run, vf, text, &told))
+		return 0;
+	return gift->give(giving, number, text, err) < 0 ? -1 : 1;
+}
+
+static int read_back_one(struct giving *giving, const struct gift *gift, uint32_t number,
+			 const char *text, struct err *err)
+{
+	const struct rtnl_vf *vf = rtnl_vf_by_number(&giving->list, number);
+	bool told = true;
+
+	if (!vf)
+		return run_not_as_asked(err, "%s: VF %u is gone", giving->pf, number);
+	if (gift->is_so(giving->run, vf, text, &told))
+		return 0;
+	if (!told && !gift->must_be_told) {
+		giving->is_told = false;
+		return 0;
+	}
+	return run_not_as_asked(err, "%s: %s of VF %u is not %s", giving->pf, gift->name, number,
+				text);
+}
+
+/* {"3": …} of the step's, without those that failed or are so already. New. */
+static json_t *give_all(struct giving *giving, const struct gift *gift)
+{
+	json_t *given = json_object(), *value;
+	const char *key;
+
+	json_each (json_at(giving->run->step, "vfs"), key, value) {
+		struct err err = {0};
+		int64_t number = 0;
+		int changed;
+
+		(void)str_to_int(key, 0, PCI_VFS_MAX - 1, &number);
+		changed = give_one(giving, gift, (uint32_t)number, json_string_value(value), &err);
+		if (changed < 0)
+			note_failed(giving, &err);
+		else if (changed)
+			json_object_set(given, key, value);
+	}
+	return given;
+}
+
+static int read_back(struct giving *giving, const struct gift *gift, const json_t *given,
+		     struct err *err)
+{
+	const char *key;
+	json_t *value;
+
+	if (list_vfs(giving, err) < 0)
+		return -1;
+	json_each (given, key, value) {
+		struct err one = {0};
+		int64_t number = 0;
+
+		(void)str_to_int(key, 0, PCI_VFS_MAX - 1, &number);
+		if (read_back_one(giving, gift, (uint32_t)number, json_string_value(value), &one) <
+		    0)
+			note_failed(giving, &one);
+	}
 	return 0;
 }
 
-/* Again, after the change. */
-static int look_again(const struct run *run, struct vf_of_pf *found, struct err *err)
+static int give(struct run *run, const struct gift *gift, struct err *err)
 {
-	rtnl_vfs_done(&found->all);
-	found->vf = NULL;
-	if (rtnl_list_vfs(run->host, found->interface.items[0].index, &found->all, err) < 0)
+	auto_call(giving_done) struct giving giving = {.run = run, .is_told = true};
+	json_auto_t *given = NULL;
+	size_t n = json_object_size(json_at(run->step, "vfs"));
+
+	if (run_pf(run, "pf", &giving.pf, err) < 0 || list_vfs(&giving, err) < 0)
 		return -1;
-	found->vf = rtnl_vf_by_number(&found->all, (uint32_t)run_int(run, "index"));
-	if (found->vf)
-		return 0;
-	(void)run_not_as_asked(err, "%s: VF %d is gone", found->pf, run_int(run, "index"));
-	return -1;
+	given = give_all(&giving, gift);
+	if (json_object_size(given) > 0 && read_back(&giving, gift, given, err) < 0)
+		return -1;
+	if (giving.n_failed > 0) {
+		*err = giving.first;
+		return n == 1 ? -1 : err_in(err, "%zu of %zu VFs", giving.n_failed, n);
+	}
+	run->changed = json_object_size(given) > 0;
+	json_put_bool(run->result, "verified", giving.is_told);
+	return 0;
 }
 
-int run_set_vf_mac(struct run *run, struct err *err)
+/* ---- MAC addresses, GUIDs, links ------------------------------------------------------------- */
+
+static bool is_mac(const struct run *run, const struct rtnl_vf *vf, const char *text,
+		   bool *ret_told)
+{
+	unsigned char mac[6] = {0};
+
+	(void)text_to_mac(text, mac);
+	return memcmp(vf->mac, mac, sizeof(mac)) == 0;
+}
+
+static int give_mac(const struct giving *giving, uint32_t number, const char *text, struct err *err)
 {
 	static const struct hint hints[] = {
 		{EOPNOTSUPP, "the PF's driver cannot give MAC addresses to VFs"},
@@ -169,70 +281,65 @@ int run_set_vf_mac(struct run *run, struct err *err)
 		{EPERM, "this function does not manage the switch of the NIC"},
 		{0, NULL},
 	};
-	auto_call(vf_of_pf_done) struct vf_of_pf found = {0};
-	const char *text = run_str(run, "mac");
-	char was[TEXT_MAC_SIZE];
-	unsigned char mac[6];
-	int number = run_int(run, "index");
+	unsigned char mac[6] = {0};
 
 	(void)text_to_mac(text, mac);
-	if (look_up(run, &found, err) < 0)
-		return -1;
-	text_from_octets(found.vf->mac, sizeof(mac), was);
-	json_put_str(run->result, "was", was);
-	json_put_str(run->result, "now", text);
-	if (memcmp(found.vf->mac, mac, sizeof(mac)) == 0)
+	if (rtnl_set_vf_mac(giving->run->host, giving->index, number, mac, err) == 0)
 		return 0;
-	if (rtnl_set_vf_mac(run->host, found.interface.items[0].index, (uint32_t)number, mac, err) <
-	    0)
-		return run_refused(err, "VfMacRefused", hints, "%s: set the MAC address of VF %d",
-				   found.pf, number);
-	if (look_again(run, &found, err) < 0)
-		return -1;
-	if (memcmp(found.vf->mac, mac, sizeof(mac)) != 0)
-		return run_not_as_asked(err, "%s: the MAC address of VF %d is not %s", found.pf,
-					number, text);
-	run->changed = true;
-	return 0;
+	return run_refused(err, "VfMacRefused", hints, "%s: set the MAC address of VF %u",
+			   giving->pf, number);
 }
 
-static bool told_guid(const struct rtnl_vf *vf, bool node, uint64_t *ret)
+int run_set_vf_mac(struct run *run, struct err *err)
 {
-	*ret = node ? vf->node_guid : vf->port_guid;
-	return node ? vf->has_node_guid : vf->has_port_guid;
+	static const struct gift gift = {is_mac, give_mac, true, "the MAC address"};
+
+	return give(run, &gift, err);
 }
 
-int run_set_vf_guid(struct run *run, struct err *err)
+static bool is_node_guid(const struct run *run)
+{
+	return str_eq(run_str(run, "which"), "node");
+}
+
+static bool is_guid(const struct run *run, const struct rtnl_vf *vf, const char *text,
+		    bool *ret_told)
+{
+	bool node = is_node_guid(run);
+	uint64_t guid = 0;
+
+	(void)text_to_guid(text, &guid);
+	*ret_told = node ? vf->has_node_guid : vf->has_port_guid;
+	return *ret_told && (node ? vf->node_guid : vf->port_guid) == guid;
+}
+
+static int give_guid(const struct giving *giving, uint32_t number, const char *text,
+		     struct err *err)
 {
 	static const struct hint hints[] = {
 		{EOPNOTSUPP, "only InfiniBand PFs give GUIDs to VFs; an Ethernet VF has its GUID "
 			     "from its MAC address"},
 		{0, NULL},
 	};
-	auto_call(vf_of_pf_done) struct vf_of_pf found = {0};
-	bool node = str_eq(run_str(run, "which"), "node");
-	int number = run_int(run, "index");
-	uint64_t guid, now;
+	uint64_t guid = 0;
 
-	(void)text_to_guid(run_str(run, "guid"), &guid);
-	if (look_up(run, &found, err) < 0)
-		return -1;
-	json_put_str(run->result, "now", run_str(run, "guid"));
-	if (told_guid(found.vf, node, &now) && now == guid)
+	(void)text_to_guid(text, &guid);
+	if (rtnl_set_vf_guid(giving->run->host, giving->index, number,
+			     is_node_guid(giving->run) ? IFLA_VF_IB_NODE_GUID
+						       : IFLA_VF_IB_PORT_GUID,
+			     guid, err) == 0)
 		return 0;
-	if (rtnl_set_vf_guid(run->host, found.interface.items[0].index, (uint32_t)number,
-			     node ? IFLA_VF_IB_NODE_GUID : IFLA_VF_IB_PORT_GUID, guid, err) < 0)
-		return run_refused(err, "VfGuidRefused", hints, "%s: set the %s GUID of VF %d",
-				   found.pf, run_str(run, "which"), number);
-	run->changed = true;
-	if (look_again(run, &found, err) < 0)
-		return -1;
-	/* Drivers that do not tell: the VF shows it once its driver has started. */
-	json_put_bool(run->result, "verified", told_guid(found.vf, node, &now));
-	if (told_guid(found.vf, node, &now) && now != guid)
-		return run_not_as_asked(err, "%s: the %s GUID of VF %d is not %s", found.pf,
-					run_str(run, "which"), number, run_str(run, "guid"));
-	return 0;
+	return run_refused(err, "VfGuidRefused", hints, "%s: set the %s GUID of VF %u", giving->pf,
+			   run_str(giving->run, "which"), number);
+}
+
+/* A driver that does not tell: the VF shows it once its own driver has started. */
+int run_set_vf_guid(struct run *run, struct err *err)
+{
+	static const struct gift node = {is_guid, give_guid, false, "the node GUID"};
+	static const struct gift port = {is_guid, give_guid, false, "the port GUID"};
+
+	return give(run, is_node_guid(run) ? &node : &port, err);
 }
 
 static uint32_t link_state_of(const char *name)
@@ -242,31 +349,31 @@ static uint32_t link_state_of(const char *name)
 	return str_eq(name, "disable") ? IFLA_VF_LINK_STATE_DISABLE : IFLA_VF_LINK_STATE_AUTO;
 }
 
-int run_set_vf_link_state(struct run *run, struct err *err)
+static bool is_link_state(const struct run *run, const struct rtnl_vf *vf, const char *text,
+			  bool *ret_told)
+{
+	*ret_told = vf->has_link_state;
+	return vf->has_link_state && vf->link_state == link_state_of(text);
+}
+
+static int give_link_state(const struct giving *giving, uint32_t number, const char *text,
+			   struct err *err)
 {
 	static const struct hint hints[] = {
 		{EOPNOTSUPP, "the PF's driver has no link state for VFs"},
 		{0, NULL},
 	};
-	auto_call(vf_of_pf_done) struct vf_of_pf found = {0};
-	const char *name = run_str(run, "state");
-	uint32_t state = link_state_of(name);
-	int number = run_int(run, "index");
 
-	if (look_up(run, &found, err) < 0)
-		return -1;
-	json_put_str(run->result, "now", name);
-	if (found.vf->has_link_state && found.vf->link_state == state)
+	if (rtnl_set_vf_link_state(giving->run->host, giving->index, number, link_state_of(text),
+				   err) == 0)
 		return 0;
-	if (rtnl_set_vf_link_state(run->host, found.interface.items[0].index, (uint32_t)number,
-				   state, err) < 0)
-		return run_refused(err, "VfLinkRefused", hints, "%s: set the link of VF %d to %s",
-				   found.pf, number, name);
-	if (look_again(run, &found, err) < 0)
-		return -1;
-	if (!found.vf->has_link_state || found.vf->link_state != state)
-		return run_not_as_asked(err, "%s: the link state of VF %d is not %s", found.pf,
-					number, name);
-	run->changed = true;
-	return 0;
+	return run_refused(err, "VfLinkRefused", hints, "%s: set the link of VF %u to %s",
+			   giving->pf, number, text);
+}
+
+int run_set_vf_link_state(struct run *run, struct err *err)
+{
+	static const struct gift gift = {is_link_state, give_link_state, true, "the link state"};
+
+	return give(run, &gift, err);
 }

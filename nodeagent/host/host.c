@@ -143,6 +143,11 @@ void host_allow_primary_nic(struct host *host)
 	host->may_force = true;
 }
 
+void host_allow_firmware(struct host *host)
+{
+	host->may_set_firmware = true;
+}
+
 void host_set_node_addresses(struct host *host, const json_t *addresses)
 {
 	json_decref(host->node_addresses);

@@ -84,6 +84,9 @@ void host_set_node_addresses(struct host *host, const json_t *addresses);
  */
 void host_allow_primary_nic(struct host *host);
 
+/* The same for steps that set a card's firmware. */
+void host_allow_firmware(struct host *host);
+
 /*
  * What the kubelet has given to pods, { PCI address: "namespace/pod" }. Steps leave these functions
  * alone. NULL, as at the start: not known, and steps leave all VFs alone.

@@ -21,6 +21,7 @@ struct host {
 	void *doors_ctx;
 	struct netlink *netlink; /* what the kernel's doors use */
 	bool may_force;          /* VFs onto a protected PF */
+	bool may_set_firmware;   /* of a card */
 	json_t *node_addresses;  /* array of strings */
 	json_t *held;            /* of host_set_held(); NULL: not known */
 	struct initramfs_cache *initramfs;

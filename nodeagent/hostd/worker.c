@@ -180,6 +180,8 @@ void worker_run(int fd, const struct worker_config *config)
 	}
 	if (config->allow_primary_nic)
 		host_allow_primary_nic(host);
+	if (config->allow_firmware)
+		host_allow_firmware(host);
 	worker_ask_kubelet(host, config->kubelet_socket);
 	worker_serve(fd, host);
 }

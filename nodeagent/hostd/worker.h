@@ -10,6 +10,7 @@
 struct worker_config {
 	const char *root;           /* of the host */
 	bool allow_primary_nic;     /* host_allow_primary_nic() */
+	bool allow_firmware;        /* host_allow_firmware() */
 	const char *kubelet_socket; /* of worker_ask_kubelet() */
 };
 

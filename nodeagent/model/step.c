@@ -54,6 +54,10 @@ static const char *const vf_drivers[] = {"vfio-pci",  "uio_pci_generic",
 	{                                                                                          \
 		.name = (name_), .type = STEP_FIELD_CHOICE, .choices = (list_)                     \
 	}
+#define OF_VFS(each_, list_)                                                                       \
+	{                                                                                          \
+		.name = "vfs", .type = STEP_FIELD_OF_VFS, .each = (each_), .choices = (list_)      \
+	}
 #define NUMBER(name_, min_, max_)                                                                  \
 	{                                                                                          \
 		.name = (name_), .type = STEP_FIELD_COUNT, .min = (min_), .max = (max_)            \
@@ -127,6 +131,16 @@ static const struct step_kind kinds[] = {
 		.readback = "devlink eswitch",
 	},
 	{
+		.name = "set-firmware",
+		.impact = STEP_IMPACT_PF,
+		.deadline_ms = 180000,
+		.fields = {ADDRESS("pf"), NUMBER("count", 1, PCI_VFS_MAX)},
+		.changes =
+			"how many VFs the firmware lets the PF have, through devlink, and resets "
+			"the card",
+		.readback = "the driver's parameters, and sriov_totalvfs",
+	},
+	{
 		.name = "set-mtu",
 		.impact = STEP_IMPACT_NONE,
 		.deadline_ms = 15000,
@@ -146,21 +160,19 @@ static const struct step_kind kinds[] = {
 		.name = "set-vf-mac",
 		.impact = STEP_IMPACT_VF,
 		.deadline_ms = 15000,
-		.fields = {ADDRESS("pf"),
-			   NUMBER("index", 0, PCI_VFS_MAX - 1),
-			   {.name = "mac", .type = STEP_FIELD_MAC}},
-		.changes = "the MAC address that a VF gets when its driver starts",
+		.deadline_per_vf_ms = 1000,
+		.fields = {ADDRESS("pf"), OF_VFS(STEP_FIELD_MAC, NULL)},
+		.changes = "the MAC addresses that VFs get when their drivers start",
 		.readback = "the PF's list of VFs, rtnetlink",
 	},
 	{
 		.name = "set-vf-guid",
 		.impact = STEP_IMPACT_VF,
 		.deadline_ms = 15000,
-		.fields = {ADDRESS("pf"),
-			   NUMBER("index", 0, PCI_VFS_MAX - 1),
-			   CHOICE("which", guid_kinds),
-			   {.name = "guid", .type = STEP_FIELD_GUID}},
-		.changes = "node or port GUID that an InfiniBand VF gets when its driver starts",
+		.deadline_per_vf_ms = 1000,
+		.fields = {ADDRESS("pf"), CHOICE("which", guid_kinds),
+			   OF_VFS(STEP_FIELD_GUID, NULL)},
+		.changes = "node or port GUIDs that InfiniBand VFs get when their drivers start",
 		.readback =
 			"the PF's list of VFs where the driver tells, else the VF's RDMA device "
 			"after its driver has started",
@@ -169,9 +181,9 @@ static const struct step_kind kinds[] = {
 		.name = "set-vf-link-state",
 		.impact = STEP_IMPACT_VF,
 		.deadline_ms = 15000,
-		.fields = {ADDRESS("pf"), NUMBER("index", 0, PCI_VFS_MAX - 1),
-			   CHOICE("state", link_states)},
-		.changes = "whether the VF's link follows that of the PF",
+		.deadline_per_vf_ms = 1000,
+		.fields = {ADDRESS("pf"), OF_VFS(STEP_FIELD_CHOICE, link_states)},
+		.changes = "whether the links of VFs follow that of the PF",
 		.readback = "the PF's list of VFs, rtnetlink",
 	},
 	{
@@ -313,6 +325,31 @@ static bool is_name(const char *value)
 	return true;
 }
 
+static bool is_vf_number(const char *text)
+{
+	char same[16];
+	int64_t number;
+
+	if (!str_to_int(text, 0, PCI_VFS_MAX - 1, &number))
+		return false;
+	(void)snprintf(same, sizeof(same), "%" PRId64, number);
+	return str_eq(text, same);
+}
+
+static bool value_is_right(const struct step_field *field, const json_t *value);
+
+static bool are_of_vfs(const struct step_field *field, const json_t *values)
+{
+	const struct step_field each = {.type = field->each, .choices = field->choices};
+	const char *key;
+	json_t *value;
+
+	json_each (values, key, value)
+		if (!is_vf_number(key) || !value_is_right(&each, value))
+			return false;
+	return json_object_size(values) > 0;
+}
+
 static bool value_is_right(const struct step_field *field, const json_t *value)
 {
 	const char *text = json_string_value(value);
@@ -337,13 +374,17 @@ static bool value_is_right(const struct step_field *field, const json_t *value)
 		return is_choice(field->choices, text);
 	case STEP_FIELD_NAME:
 		return is_name(text);
+	case STEP_FIELD_OF_VFS:
+		return are_of_vfs(field, value);
 	}
 	return false;
 }
 
 static char *what_is_right(const struct step_field *field)
 {
+	const struct step_field each = {.type = field->each, .choices = field->choices};
 	auto_strbuf struct strbuf list = {0};
+	auto_free char *one = NULL;
 
 	switch (field->type) {
 	case STEP_FIELD_NONE:
@@ -365,6 +406,9 @@ static char *what_is_right(const struct step_field *field)
 		return strbuf_take(&list);
 	case STEP_FIELD_NAME:
 		return str_dup("a name of 1 to 63 of A-Z a-z 0-9 . _ -");
+	case STEP_FIELD_OF_VFS:
+		one = what_is_right(&each);
+		return str_printf("an object with numbers of VFs as keys, each %s", one);
 	}
 	return str_dup("absent");
 }
@@ -434,8 +478,10 @@ int step_deadline_ms(const json_t *step)
 	const struct step_kind *kind = step_kind_find(json_str_at(step, "step"));
 	json_int_t count = json_integer_value(json_at(step, "count"));
 	json_int_t from = json_integer_value(json_at(step, "from"));
+	json_int_t vfs = (json_int_t)json_object_size(json_at(step, "vfs"));
 
 	if (!kind)
 		return 0;
-	return kind->deadline_ms + kind->deadline_per_vf_ms * (int)(count > from ? count : from);
+	count = count > from ? count : from;
+	return kind->deadline_ms + kind->deadline_per_vf_ms * (int)(count > vfs ? count : vfs);
 }

@@ -55,6 +55,7 @@ enum step_field_type {
 	STEP_FIELD_GUID,    /* eight octets, "02:00:00:00:00:00:00:01"; neither zero nor all ones */
 	STEP_FIELD_CHOICE,  /* one of choices */
 	STEP_FIELD_NAME,    /* of an interface: 1 to 63 of A-Z a-z 0-9 . _ - */
+	STEP_FIELD_OF_VFS,  /* {"0": …}: of VFs of a PF, by number, one at least, `each` */
 };
 
 struct step_field {
@@ -63,13 +64,14 @@ struct step_field {
 	bool optional;
 	int min, max;               /* STEP_FIELD_COUNT */
 	const char *const *choices; /* STEP_FIELD_CHOICE, ends with NULL */
+	enum step_field_type each;  /* STEP_FIELD_OF_VFS */
 };
 
 struct step_kind {
 	const char *name;
 	enum step_impact impact;
 	int deadline_ms;        /* for the step as such */
-	int deadline_per_vf_ms; /* and for each of its "count" VFs */
+	int deadline_per_vf_ms; /* and for each of its "count" VFs, or of "vfs" */
 	struct step_field fields[5];
 	const char *changes;  /* for people: what it changes */
 	const char *readback; /* for people: how it is checked */

@@ -38,6 +38,7 @@ static const struct words {
 	const char *before, *field, *after;
 } all_words[] = {
 	{"set-eswitch", false, RANK_ESWITCH, "eSwitchMode ", "mode", ""},
+	{"set-firmware", false, RANK_ESWITCH, "firmware set for ", "count", " VFs"},
 	{"set-rdma-netns-mode", false, RANK_RDMA_MODE, "rdmaMode ", "mode", ""},
 	{"write-rdma-next-boot", false, RANK_NEXT_BOOT, "rdmaMode ", "mode",
 	 " from the next boot on"},
@@ -48,7 +49,7 @@ static const struct words {
 	{"probe-driver", true, RANK_DRIVER, "bound to ", "driver", ""},
 	{"set-vf-mac", true, RANK_ADDRESS, "given MAC addresses", NULL, ""},
 	{"set-vf-guid", true, RANK_ADDRESS, "given GUIDs", NULL, ""},
-	{"set-vf-link-state", true, RANK_LINK, "with link state ", "state", ""},
+	{"set-vf-link-state", true, RANK_LINK, "with another link state", NULL, ""},
 	{"link-up", false, RANK_LINK, "link up", NULL, ""},
 	{"write-udev-rule", false, RANK_RULE, "udev rule ", "rule", " written"},
 	{"remove-udev-rule", false, RANK_RULE, "udev rule ", "rule", " removed"},
@@ -113,6 +114,19 @@ static struct change *change_find(struct changes *changes, const char *pf, enum 
 	return NULL;
 }
 
+/* Of the one that a step is about, or of all. */
+static void add_vfs(json_t *vfs, const json_t *entry)
+{
+	const char *vf = json_str_at(entry, "vf");
+	const json_t *one;
+	size_t i;
+
+	if (vf)
+		json_put_bool(vfs, vf, true);
+	json_array_foreach (json_at(entry, "vfs"), i, one)
+		json_put_bool(vfs, json_string_value(one), true);
+}
+
 static void note_words(struct changes *changes, const json_t *entry, const struct words *words)
 {
 	const json_t *value = words->field ? json_at(entry, "step", words->field) : NULL;
@@ -136,7 +150,7 @@ static void note_words(struct changes *changes, const json_t *entry, const struc
 		return;
 	if (!change->vfs)
 		change->vfs = json_object();
-	json_put_bool(change->vfs, json_str_at(entry, "vf"), true);
+	add_vfs(change->vfs, entry);
 }
 
 /* What was made of VFs that are gone is gone. */
@@ -188,7 +202,7 @@ static void note(struct changes *changes, const json_t *entry)
 	}
 	for (size_t i = 0; i < ARRAY_LEN(all_words); i++)
 		if (str_eq(name, all_words[i].step) &&
-		    all_words[i].of_vf == (json_str_at(entry, "vf") != NULL))
+		    all_words[i].of_vf == (json_at(entry, "vf") || json_at(entry, "vfs")))
 			note_words(changes, entry, &all_words[i]);
 }
 

@@ -77,9 +77,10 @@ struct planner_input {
  *	 "found":    {…},                        to be on disk before the first step is executed
  *	 "vfs":      {"wanted": 4, "present": 0}}
  *
- * "step" is what step_check() accepts. "pf", "vf" are absent where it is about the node. Steps of
- * the node come first, then PF after PF; the steps of one PF depend on those before them, steps of
- * different PFs do not. A plan that makes VFs ends with waiting for them, since nobody knows them
+ * "step" is what step_check() accepts. "pf", "vf" are absent where it is about the node; a step
+ * about VFs together has "vfs", their addresses, in place of "vf". Steps of the node come first,
+ * then PF after PF; the steps of one PF depend on those before them, steps of different PFs do not.
+ * A plan that makes VFs ends with waiting for them, since nobody knows them
  * before: look again, plan again. All lists come in an order that depends on nothing but the input;
  * messages say what is the case and what to do next.
  *

@@ -1,6 +1,7 @@
 /*
- * What only a NIC's firmware can change, in the words of its vendor's tool: we say it and do not do
- * it, since it needs a reset of the card and touches all of its ports.
+ * What only a NIC's firmware can change, in the words of its vendor's tool. It needs a reset of the
+ * card and touches all of its ports, so we say it; we do it where a policy asks for it in so many
+ * words, and the driver offers it through devlink.
  */
 #include <string.h>
 
@@ -26,6 +27,19 @@ static int port_of(const struct pf_now *now)
 	const char *dot = strrchr(now->address, '.');
 
 	return dot && dot[1] >= '0' && dot[1] <= '7' ? dot[1] - '0' + 1 : 1;
+}
+
+bool firmware_plan(struct planning *p, const struct pf_wish *wish, const struct pf_now *now)
+{
+	if (!wish->allows_firmware || now->protected ||
+	    !json_is_true(json_at(now->entry, "host", "devlink")))
+		return false;
+	return planner_add(p, now->address, NULL,
+			   json_pack("{s:s, s:s, s:i}", "step", "set-firmware", "pf", now->address,
+				     "count", wish->num_vfs),
+			   "its firmware lets it have %lld VFs, wanted %d",
+			   (long long)json_integer_value(json_at(now->entry, "totalvfs")),
+			   wish->num_vfs);
 }
 
 /* NVIDIA: the manual of MFT, mlxconfig. Broadcom: Documentation/networking/devlink/bnxt.rst. */

@@ -7,7 +7,7 @@
  *	planner.c            spec, the node, PF after PF
  *	planner_wish.c       what is wanted of a PF
  *	planner_pf.c         one PF: can it be done, VFs and eSwitch, MTU, link, rules, modules
- *	planner_firmware.c   what only the card's firmware can change, said and not done
+ *	planner_firmware.c   what only the card's firmware can change: said, or set where asked for
  *	planner_vf.c         its VFs: addresses, then drivers and MTU
  *	planner_address.c    MAC addresses and GUIDs of VFs
  *	planner_rdma.c       mode of the RDMA subsystem
@@ -76,6 +76,9 @@ static inline const json_t *rdma_hardware(const struct planning *p, const char *
  */
 bool planner_add(struct planning *p, const char *pf, const char *vf, json_t *step, const char *fmt,
 		 ...) __attribute__((format(printf, 5, 6)));
+/* The same for a step about several VFs of the PF: their addresses, a list, borrowed. */
+bool planner_add_vfs(struct planning *p, const char *pf, const json_t *vfs, json_t *step,
+		     const char *why);
 /* pf may be NULL. reason must be a literal. */
 void steps_problem(struct planning *p, const char *pf, const char *reason, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
@@ -126,6 +129,7 @@ struct pf_wish {
 	bool is_external;
 	bool allows_lag_loss; /* VFs may end the RoCE LAG that the PF is a port of */
 	bool allows_primary;  /* VFs may be made although the node needs the PF */
+	bool allows_firmware; /* what firmware has to have for them may be set */
 	struct vf_group *groups;
 	size_t n_groups;
 };
@@ -156,7 +160,9 @@ struct pf_now {
 
 void pf_now_read(const json_t *entry, struct pf_now *ret);
 
-/* planner_firmware.c: the command that makes it possible, as the rest of a sentence; new. */
+/* planner_firmware.c: have the firmware set for the VFs; false: it may not be, or was refused. */
+bool firmware_plan(struct planning *p, const struct pf_wish *wish, const struct pf_now *now);
+/* The command that makes it possible, as the rest of a sentence; new. */
 char *firmware_enable_sriov(const struct pf_now *now, int vfs);
 char *firmware_raise_vfs(const struct pf_now *now, int vfs);
 char *firmware_set_link_type(const struct pf_now *now, const char *type);

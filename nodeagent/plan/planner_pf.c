@@ -48,8 +48,11 @@ static bool check_sriov(struct planning *p, const struct pf_wish *wish, const st
 	const char *driver = json_str_at(now->entry, "driver");
 	auto_free char *remedy = NULL;
 
-	if (wish->num_vfs == 0 || wish->is_external)
+	if (wish->num_vfs == 0 || wish->is_external || wish->num_vfs <= total)
 		return true;
+	/* Nothing else is done to it before. */
+	if (firmware_plan(p, wish, now))
+		return false;
 	if (!json_at(now->entry, "totalvfs") && driver_makes_no_vfs(driver)) {
 		steps_problem(p, now->address, "NoSriov",
 			      "its driver %s makes no VFs, and it has no sriov_totalvfs in sysfs: "
@@ -70,8 +73,6 @@ static bool check_sriov(struct planning *p, const struct pf_wish *wish, const st
 			      "its firmware has SR-IOV off: %s, or choose another NIC", remedy);
 		return false;
 	}
-	if (wish->num_vfs <= total)
-		return true;
 	remedy = firmware_raise_vfs(now, wish->num_vfs);
 	steps_problem(p, now->address, "VfCountOutOfRange",
 		      "numVfs is %d, but it can have %lld VFs at most: lower numVfs, or %s",

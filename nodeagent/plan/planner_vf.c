@@ -28,6 +28,30 @@ struct vf {
 	bool is_stopped;    /* what has to come first was refused */
 };
 
+/* What one step gives to VFs, for one reason. Names in order of the steps. */
+enum batch_name {
+	BATCH_MAC_NEW,
+	BATCH_MAC_KEEP,
+	BATCH_MAC_FOR_GUID,
+	BATCH_NODE_GUID,
+	BATCH_PORT_GUID,
+	BATCH_LINK,
+	BATCHES,
+};
+
+static const struct batch_kind {
+	const char *step, *which, *why;
+	bool is_needed; /* without it nothing else of these VFs is done */
+} batch_kinds[BATCHES] = {
+	[BATCH_MAC_NEW] = {"set-vf-mac", NULL, "they have no MAC address yet", false},
+	[BATCH_MAC_KEEP] = {"set-vf-mac", NULL,
+			    "their MAC addresses are to stay when their drivers change", false},
+	[BATCH_MAC_FOR_GUID] = {"set-vf-mac", NULL, WHY_GUID, true},
+	[BATCH_NODE_GUID] = {"set-vf-guid", "node", "their GUIDs are not set", true},
+	[BATCH_PORT_GUID] = {"set-vf-guid", "port", "their GUIDs are not set", true},
+	[BATCH_LINK] = {"set-vf-link-state", NULL, "their links are disabled", false},
+};
+
 struct vfs {
 	struct planning *p;
 	const struct pf_wish *wish;
@@ -38,6 +62,7 @@ struct vfs {
 	size_t n, n_without_rdma;
 	const char *without_rdma; /* the first of them */
 	struct vf *items;
+	json_t *batches[BATCHES]; /* {"3": value}; NULL: none */
 };
 
 const char *vf_holder(const struct planning *p, const json_t *vf)
@@ -141,12 +166,48 @@ static void read_vf(const struct vfs *vfs, const json_t *now, struct vf *ret)
 
 /* ---- addresses ------------------------------------------------------------------------------- */
 
-static bool plan_mac(struct vfs *vfs, const struct vf *vf, const char *mac, const char *why)
+/* The PF lists all of its VFs at each such step: one for all of them (execute_link.c). */
+static void batch_put(struct vfs *vfs, enum batch_name name, const struct vf *vf, const char *value)
 {
-	return planner_add(vfs->p, vfs->now->address, vf->address,
-			   json_pack("{s:s, s:s, s:i, s:s}", "step", "set-vf-mac", "pf",
-				     vfs->now->address, "index", vf->number, "mac", mac),
-			   "%s", why);
+	auto_free char *number = str_printf("%d", vf->number);
+
+	if (!vfs->batches[name])
+		vfs->batches[name] = json_object();
+	json_put_str(vfs->batches[name], number, value);
+}
+
+static bool is_in_batch(const struct vfs *vfs, enum batch_name name, const struct vf *vf)
+{
+	auto_free char *number = str_printf("%d", vf->number);
+
+	return json_object_get(vfs->batches[name], number);
+}
+
+static void plan_batch(struct vfs *vfs, enum batch_name name)
+{
+	const struct batch_kind *kind = &batch_kinds[name];
+	json_auto_t *addresses = json_array();
+	json_t *step;
+
+	/* Those whose node GUID was refused get no port GUID either. */
+	for (size_t i = 0; i < vfs->n; i++) {
+		auto_free char *number = str_printf("%d", vfs->items[i].number);
+
+		if (vfs->items[i].is_stopped)
+			(void)json_object_del(vfs->batches[name], number);
+		else if (is_in_batch(vfs, name, &vfs->items[i]))
+			json_array_append_new(addresses, json_string(vfs->items[i].address));
+	}
+	if (json_array_size(addresses) == 0)
+		return;
+	step = json_pack("{s:s, s:s, s:O}", "step", kind->step, "pf", vfs->now->address, "vfs",
+			 vfs->batches[name]);
+	json_put_str(step, "which", kind->which);
+	if (planner_add_vfs(vfs->p, vfs->now->address, addresses, step, kind->why) ||
+	    !kind->is_needed)
+		return;
+	for (size_t i = 0; i < vfs->n; i++)
+		vfs->items[i].is_stopped |= is_in_batch(vfs, name, &vfs->items[i]);
 }
 
 /* Its driver has started since with this very address, and it did not help. */
@@ -174,8 +235,8 @@ static void plan_mac_for_guid(struct vfs *vfs, struct vf *vf)
 		say_bad_guid(vfs, vf);
 		return;
 	}
-	if (!str_eq(admin, mac) && !plan_mac(vfs, vf, mac, WHY_GUID))
-		vf->is_stopped = true;
+	if (!str_eq(admin, mac))
+		batch_put(vfs, BATCH_MAC_FOR_GUID, vf, mac);
 }
 
 /*
@@ -195,23 +256,9 @@ static void plan_ethernet(struct vfs *vfs, struct vf *vf)
 	if (vf_mac_is_valid(json_str_at(vf->now, "host", "adminMac")))
 		return;
 	if (has_kernel_driver(vf) && vf_mac_is_valid(mac))
-		(void)plan_mac(vfs, vf, mac, "its MAC address is to stay when its driver changes");
+		batch_put(vfs, BATCH_MAC_KEEP, vf, mac);
 	else if (vf_mac_derive(vfs->now->entry, vf->number, derived))
-		(void)plan_mac(vfs, vf, derived, "it has no MAC address yet");
-}
-
-static void plan_guid(struct vfs *vfs, struct vf *vf, const char *which, const char *guid)
-{
-	const char *told = str_eq(which, "node") ? "adminNodeGuid" : "adminPortGuid";
-
-	if (vf->is_stopped || str_eq(json_str_at(vf->now, "host", told), guid))
-		return;
-	if (!planner_add(vfs->p, vfs->now->address, vf->address,
-			 json_pack("{s:s, s:s, s:i, s:s, s:s}", "step", "set-vf-guid", "pf",
-				   vfs->now->address, "index", vf->number, "which", which, "guid",
-				   guid),
-			 "its GUIDs are not set"))
-		vf->is_stopped = true;
+		batch_put(vfs, BATCH_MAC_NEW, vf, derived);
 }
 
 static void plan_infiniband(struct vfs *vfs, struct vf *vf)
@@ -237,11 +284,13 @@ static void plan_infiniband(struct vfs *vfs, struct vf *vf)
 		say_bad_guid(vfs, vf);
 		return;
 	}
-	plan_guid(vfs, vf, "node", guid);
-	plan_guid(vfs, vf, "port", guid);
+	if (!str_eq(node, guid))
+		batch_put(vfs, BATCH_NODE_GUID, vf, guid);
+	if (!str_eq(port, guid))
+		batch_put(vfs, BATCH_PORT_GUID, vf, guid);
 }
 
-static void plan_addresses(struct vfs *vfs, struct vf *vf)
+static void plan_address(struct vfs *vfs, struct vf *vf)
 {
 	if (vf->holder || vf->is_stopped || !vf->group || !vf->group->is_usable)
 		return;
@@ -252,11 +301,15 @@ static void plan_addresses(struct vfs *vfs, struct vf *vf)
 	plan_infiniband(vfs, vf);
 	/* Fresh InfiniBand VFs are down. */
 	if (str_eq(json_str_at(vf->now, "host", "linkState"), "disable"))
-		(void)planner_add(vfs->p, vfs->now->address, vf->address,
-				  json_pack("{s:s, s:s, s:i, s:s}", "step", "set-vf-link-state",
-					    "pf", vfs->now->address, "index", vf->number, "state",
-					    "auto"),
-				  "its link is disabled");
+		batch_put(vfs, BATCH_LINK, vf, "auto");
+}
+
+static void plan_addresses(struct vfs *vfs)
+{
+	for (size_t i = 0; i < vfs->n; i++)
+		plan_address(vfs, &vfs->items[i]);
+	for (size_t i = 0; i < BATCHES; i++)
+		plan_batch(vfs, (enum batch_name)i);
 }
 
 /* ---- drivers --------------------------------------------------------------------------------- */
@@ -419,8 +472,7 @@ void plan_vfs(struct planning *p, const struct pf_wish *wish, const struct pf_no
 
 	json_array_foreach (list, i, vf)
 		read_vf(&vfs, vf, &vfs.items[vfs.n++]);
-	for (i = 0; i < vfs.n; i++)
-		plan_addresses(&vfs, &vfs.items[i]);
+	plan_addresses(&vfs);
 	if (needs_autoprobe(&vfs))
 		plan_autoprobe(&vfs);
 	for (i = 0; i < vfs.n; i++)
@@ -435,5 +487,7 @@ void plan_vfs(struct planning *p, const struct pf_wish *wish, const struct pf_no
 			vfs.n_without_rdma, vfs.n_without_rdma == 1 ? "" : "s", vfs.without_rdma,
 			vfs.n_without_rdma == 1 ? "" : ", ...",
 			vfs.n_without_rdma == 1 ? "s" : "ve");
+	for (i = 0; i < BATCHES; i++)
+		json_decref(vfs.batches[i]);
 	free(vfs.items);
 }

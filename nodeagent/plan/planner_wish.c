@@ -143,7 +143,8 @@ static bool read_words(const json_t *entry, struct pf_wish *ret, struct err *err
 	    json_get_str(entry, "", "eSwitchMode", "", &eswitch, err) < 0 ||
 	    json_get_bool(entry, "", "externallyManaged", false, &ret->is_external, err) < 0 ||
 	    json_get_bool(entry, "", "allowLagLoss", false, &ret->allows_lag_loss, err) < 0 ||
-	    json_get_bool(entry, "", "allowPrimaryNic", false, &ret->allows_primary, err) < 0)
+	    json_get_bool(entry, "", "allowPrimaryNic", false, &ret->allows_primary, err) < 0 ||
+	    json_get_bool(entry, "", "allowFirmware", false, &ret->allows_firmware, err) < 0)
 		return false;
 	if (*link && strcasecmp(link, "eth") != 0 && strcasecmp(link, "ib") != 0) {
 		(void)err_set(err, ERR_INVALID, "BadField",

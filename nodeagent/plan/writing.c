@@ -37,33 +37,54 @@ static enum step_impact impact_of(const struct planning *p, const struct step_ki
 	return STEP_IMPACT_NONE;
 }
 
+/* The new entry, borrowed; NULL: left out. */
+static json_t *add(struct planning *p, const char *pf, const json_t *step, const char *why)
+{
+	struct err err = {0};
+	const struct step_kind *kind = step_check(step, &err);
+	json_t *entry;
+
+	if (!kind) {
+		steps_problem(p, pf, err.reason, "%s", err.text);
+		return NULL;
+	}
+	if (steps_is_refused(p, step))
+		return NULL;
+	entry = json_object();
+	json_object_set(entry, "step", (json_t *)step);
+	json_put_str(entry, "pf", pf);
+	json_put_str(entry, "impact", step_impact_name(impact_of(p, kind, step, pf)));
+	json_put(entry, "why", json_fmt("%s", why));
+	(void)json_array_append_new(p->steps, entry);
+	return entry;
+}
+
 bool planner_add(struct planning *p, const char *pf, const char *vf, json_t *step, const char *fmt,
 		 ...)
 {
 	json_auto_t *owned = step;
-	struct err err = {0};
-	const struct step_kind *kind = step_check(step, &err);
 	auto_free char *why = NULL;
 	json_t *entry;
 	va_list ap;
 
-	if (!kind) {
-		steps_problem(p, pf, err.reason, "%s", err.text);
-		return false;
-	}
-	if (steps_is_refused(p, step))
-		return false;
-	entry = json_object();
-	json_put(entry, "step", json_incref(owned));
-	json_put_str(entry, "pf", pf);
-	json_put_str(entry, "vf", vf);
-	json_put_str(entry, "impact", step_impact_name(impact_of(p, kind, step, pf)));
 	va_start(ap, fmt);
 	why = str_vprintf(fmt, ap);
 	va_end(ap);
-	json_put(entry, "why", json_fmt("%s", why));
-	(void)json_array_append_new(p->steps, entry);
-	return true;
+	entry = add(p, pf, owned, why);
+	if (entry)
+		json_put_str(entry, "vf", vf);
+	return entry;
+}
+
+bool planner_add_vfs(struct planning *p, const char *pf, const json_t *vfs, json_t *step,
+		     const char *why)
+{
+	json_auto_t *owned = step;
+	json_t *entry = add(p, pf, owned, why);
+
+	if (entry)
+		json_object_set(entry, "vfs", (json_t *)vfs);
+	return entry;
 }
 
 void steps_problem(struct planning *p, const char *pf, const char *reason, const char *fmt, ...)

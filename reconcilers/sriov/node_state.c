@@ -72,13 +72,14 @@ static json_t *group_json(const struct pf *pf, const struct group *group)
 static json_t *pf_json(const struct pf *pf)
 {
 	json_t *json = json_object(), *groups = json_array();
-	bool allows_lag_loss = false, allows_primary_nic = false;
+	bool allows_lag_loss = false, allows_primary_nic = false, allows_firmware = false;
 
 	for (size_t i = 0; i < pf->groups.len; i++) {
 		const struct sriov_policy *policy = &pf->groups.items[i].share->policy;
 
 		allows_lag_loss |= policy->allows_lag_loss;
 		allows_primary_nic |= policy->allows_primary_nic;
+		allows_firmware |= policy->allows_firmware;
 		json_array_append_new(groups, group_json(pf, &pf->groups.items[i]));
 	}
 
@@ -92,6 +93,7 @@ static json_t *pf_json(const struct pf *pf)
 		 pf->external && pf->external->policy.externally_managed);
 	put_flag(json, "allowLagLoss", allows_lag_loss);
 	put_flag(json, "allowPrimaryNic", allows_primary_nic);
+	put_flag(json, "allowFirmware", allows_firmware);
 	json_put(json, "vfGroups", groups);
 	return json;
 }

@@ -170,6 +170,7 @@ int sriov_policy_parse(const char *key, const json_t *object, struct sriov_polic
 
 	p.allows_lag_loss = str_eq(json_str_at(annotations, SRIOV_ALLOW_LAG_LOSS), "true");
 	p.allows_primary_nic = str_eq(json_str_at(annotations, SRIOV_ALLOW_PRIMARY_NIC), "true");
+	p.allows_firmware = str_eq(json_str_at(annotations, SRIOV_ALLOW_FIRMWARE), "true");
 	if (read_spec(object, &p, err) < 0)
 		return -1;
 	*ret = p;

@@ -32,6 +32,7 @@ struct vf_range {
 /* A policy with its defaults filled in. Strings and arrays are borrowed from the object. */
 #define SRIOV_ALLOW_LAG_LOSS    "orbweaver.io/allow-lag-loss"
 #define SRIOV_ALLOW_PRIMARY_NIC "orbweaver.io/allow-primary-nic"
+#define SRIOV_ALLOW_FIRMWARE    "orbweaver.io/allow-firmware"
 
 struct sriov_policy {
 	const char *key; /* "namespace/name" */
@@ -56,6 +57,7 @@ struct sriov_policy {
 	 */
 	bool allows_lag_loss;
 	bool allows_primary_nic;
+	bool allows_firmware;
 	const char *vendor;
 	const char *device_id;
 	const char *net_filter;

@@ -55,7 +55,8 @@ struct pf {
 	int count;
 	uint16_t eswitch;
 	const char *broken; /* devlink health reporter in error; NULL: none */
-	struct vf vfs[];    /* as many as it may have */
+	struct tree_firmware firmware;
+	struct vf vfs[]; /* as many as it may have */
 };
 
 struct host_tree {
@@ -84,7 +85,7 @@ struct host_tree {
 		int contexts;
 	} opened[4]; /* RDMA devices */
 	int n_opened;
-	int changes, fail_at;
+	int changes, fail_at, vf_lists, resets;
 	ino_t here; /* the namespace in which we are; 0: the host's */
 	host_tree_counted *counted;
 };
@@ -692,6 +693,7 @@ static int get_links(struct host_tree *tree, const struct nlmsghdr *request, str
 
 	(void)netlink_parse(request, sizeof(*header), attrs, IFLA_MAX);
 	(void)netlink_u32(attrs[IFLA_EXT_MASK], &filter);
+	tree->vf_lists += (filter & RTEXT_FILTER_VF) != 0;
 	if (!(request->nlmsg_flags & NLM_F_DUMP)) {
 		one = interface_by_index(tree, header->ifi_index);
 		if (!one)
@@ -1084,6 +1086,75 @@ void host_tree_break(struct host_tree *tree, const char *address, const char *re
 	pf_by(tree, address)->broken = reporter;
 }
 
+void host_tree_offer_firmware(struct host_tree *tree, const char *address,
+			      const struct tree_firmware *firmware)
+{
+	pf_by(tree, address)->firmware = *firmware;
+}
+
+int host_tree_resets(const struct host_tree *tree)
+{
+	return tree->resets;
+}
+
+static int get_setting(const struct pf *pf, bool is_switch, const char *name, struct strbuf *answer)
+{
+	struct nl_msg *msg = devlink_message(pf, DEVLINK_CMD_PARAM_GET);
+	struct nlattr *param = nla_nest_start(msg, DEVLINK_ATTR_PARAM), *list, *value;
+
+	netlink_put_str(msg, DEVLINK_ATTR_PARAM_NAME, name);
+	netlink_put_u8(msg, DEVLINK_ATTR_PARAM_TYPE, is_switch ? 6 : 3);
+	list = nla_nest_start(msg, DEVLINK_ATTR_PARAM_VALUES_LIST);
+	value = nla_nest_start(msg, DEVLINK_ATTR_PARAM_VALUE);
+	if (!is_switch)
+		netlink_put_u32(msg, DEVLINK_ATTR_PARAM_VALUE_DATA, pf->firmware.count);
+	else if (pf->firmware.is_on)
+		netlink_put(msg, DEVLINK_ATTR_PARAM_VALUE_DATA, NULL, 0);
+	netlink_put_u8(msg, DEVLINK_ATTR_PARAM_VALUE_CMODE, DEVLINK_PARAM_CMODE_PERMANENT);
+	nla_nest_end(msg, value);
+	nla_nest_end(msg, list);
+	nla_nest_end(msg, param);
+	add_message(answer, msg);
+	return 0;
+}
+
+static int setting_request(struct host_tree *tree, struct pf *pf, bool set, struct nlattr **attrs,
+			   struct strbuf *answer)
+{
+	char name[32] = "";
+	bool is_switch;
+
+	(void)netlink_str(attrs[DEVLINK_ATTR_PARAM_NAME], name, sizeof(name));
+	is_switch = strcmp(name, "enable_sriov") == 0;
+	if (is_switch ? !pf->firmware.has_switch
+		      : strcmp(name, "total_vfs") != 0 || !pf->firmware.has_count)
+		return -EINVAL;
+	if (!set)
+		return get_setting(pf, is_switch, name, answer);
+	if (fails_now(tree))
+		return -EIO;
+	if (is_switch)
+		pf->firmware.is_on = attrs[DEVLINK_ATTR_PARAM_VALUE_DATA] != NULL;
+	else
+		(void)netlink_u32(attrs[DEVLINK_ATTR_PARAM_VALUE_DATA], &pf->firmware.count);
+	return 0;
+}
+
+static int reset_card(struct host_tree *tree, struct pf *pf)
+{
+	auto_free char *path = NULL, *text = NULL;
+
+	if (!pf->firmware.can_reset)
+		return -EOPNOTSUPP;
+	if (fails_now(tree))
+		return -EIO;
+	tree->resets++;
+	path = str_printf("sys/bus/pci/devices/%s/sriov_totalvfs", pf->is.address);
+	text = str_printf("%u\n", pf->firmware.count);
+	host_tree_file(tree, path, text);
+	return 0;
+}
+
 static int devlink_request(struct host_tree *tree, const struct nlmsghdr *request,
 			   struct strbuf *answer)
 {
@@ -1116,6 +1187,11 @@ static int devlink_request(struct host_tree *tree, const struct nlmsghdr *reques
 		(void)netlink_u16(attrs[DEVLINK_ATTR_ESWITCH_MODE], &pf->eswitch);
 		return 0;
 	}
+	if (header->cmd == DEVLINK_CMD_PARAM_GET || header->cmd == DEVLINK_CMD_PARAM_SET)
+		return setting_request(tree, pf, header->cmd == DEVLINK_CMD_PARAM_SET, attrs,
+				       answer);
+	if (header->cmd == DEVLINK_CMD_RELOAD)
+		return reset_card(tree, pf);
 	msg = devlink_message(pf, DEVLINK_CMD_ESWITCH_GET);
 	netlink_put_u16(msg, DEVLINK_ATTR_ESWITCH_MODE, pf->eswitch);
 	add_message(answer, msg);
@@ -1415,6 +1491,11 @@ void host_tree_fail_at(struct host_tree *tree, int n)
 {
 	tree->fail_at = n;
 	tree->changes = 0;
+}
+
+int host_tree_vf_lists(const struct host_tree *tree)
+{
+	return tree->vf_lists;
 }
 
 int host_tree_changes(const struct host_tree *tree)

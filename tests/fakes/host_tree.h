@@ -89,6 +89,18 @@ void host_tree_set_counted(struct host_tree *tree, host_tree_counted *counted);
 void host_tree_set_namespaces(struct host_tree *tree, int n);
 /* A devlink health reporter of the PF is in error; NULL: all are well. Borrowed. */
 void host_tree_break(struct host_tree *tree, const char *pf, const char *reporter);
+/*
+ * The PF's driver offers settings of the firmware: SR-IOV as such, how many VFs, a reset that makes
+ * them count. Copied. Without this it offers none.
+ */
+struct tree_firmware {
+	bool has_switch, is_on, has_count, can_reset;
+	uint32_t count; /* VFs */
+};
+void host_tree_offer_firmware(struct host_tree *tree, const char *pf,
+			      const struct tree_firmware *firmware);
+/* How often a card was reset. */
+int host_tree_resets(const struct host_tree *tree);
 /* Processes have an RDMA device open, so many times. */
 void host_tree_open_verbs(struct host_tree *tree, const char *device, int contexts);
 /* Soft-RoCE "rxe0" on an interface, with the files uverbs9 of its own: one of a tree. Borrowed. */
@@ -100,6 +112,8 @@ void host_tree_unload_rdma(struct host_tree *tree);
  * Counts anew.
  */
 void host_tree_fail_at(struct host_tree *tree, int n);
+/* How often the VFs of some PF were listed. */
+int host_tree_vf_lists(const struct host_tree *tree);
 /* Writes and changing requests so far. */
 int host_tree_changes(const struct host_tree *tree);
 

@@ -102,6 +102,7 @@ static void devlink(const void *bytes, size_t len)
 {
 	json_auto_t *list = devlink_decode_list(bytes, len),
 		    *errors = devlink_decode_errors(bytes, len);
+	struct devlink_setting setting;
 	json_t *address, *names;
 	const char *device;
 	size_t i;
@@ -115,6 +116,8 @@ static void devlink(const void *bytes, size_t len)
 	}
 	(void)devlink_decode_family(bytes, len);
 	(void)devlink_decode_mode(bytes, len);
+	if (devlink_decode_setting(bytes, len, &setting))
+		check(!setting.is_flag || setting.value <= 1);
 }
 
 static void hear(void *arg, const struct watch_event *event)

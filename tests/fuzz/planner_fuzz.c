@@ -69,11 +69,17 @@ static void check_harmless(json_t *observed, const json_t *held, const json_t *s
 		     : find_vf(observed, device ? device : json_str_at(step, "vf"), &owner);
 	fuzz_check(!vf || !is_held(vf, held), "no step for a held VF");
 	pf = find_pf(observed, on_pf ? on_pf : device);
-	if (json_at(step, "index")) {
-		json_array_foreach (json_at(pf, "Vfs"), i, vf)
-			fuzz_check(!json_equal(json_at(vf, "vfID"), json_at(step, "index")) ||
+	if (json_at(step, "vfs")) {
+		json_array_foreach (json_at(pf, "Vfs"), i, vf) {
+			auto_free char *number = NULL;
+
+			if (!json_at(vf, "vfID"))
+				continue;
+			number = json_text(json_at(vf, "vfID"));
+			fuzz_check(!json_object_get(json_at(step, "vfs"), number) ||
 					   !is_held(vf, held),
 				   "no address for a held VF");
+		}
 		return;
 	}
 	fuzz_check(!pf || !json_str_at(pf, "host", "protected") || str_eq(name, "set-autoprobe"),
@@ -281,31 +287,41 @@ static void do_count(json_t *observed, json_t *pf, const json_t *step)
 	json_put_int(pf, "numVfs", count);
 }
 
+static void give_vfs(json_t *pf, const json_t *step, const char *member)
+{
+	const char *key;
+	json_t *value;
+
+	json_each (json_at(step, "vfs"), key, value) {
+		json_t *vf = json_array_get(json_at(pf, "Vfs"), (size_t)strtoul(key, NULL, 10));
+
+		json_put_str(json_object_get(vf, "host"), member, json_string_value(value));
+	}
+}
+
 static void do_pf(json_t *observed, json_t *pf, const char *name, const json_t *step)
 {
 	json_t *host = json_object_get(pf, "host"), *rules = json_object_get(host, "udevRules");
-	json_t *vf = json_array_get(json_at(pf, "Vfs"),
-				    (size_t)json_integer_value(json_at(step, "index")));
-	json_t *vf_host = json_object_get(vf, "host");
 	size_t i;
 
 	if (str_eq(name, "set-num-vfs"))
 		do_count(observed, pf, step);
 	else if (str_eq(name, "set-eswitch"))
 		json_put_str(pf, "eSwitchMode", json_str_at(step, "mode"));
+	else if (str_eq(name, "set-firmware"))
+		json_put_int(pf, "totalvfs", json_integer_value(json_at(step, "count")));
 	else if (str_eq(name, "set-autoprobe"))
 		json_put_bool(host, "driversAutoprobe", json_is_true(json_at(step, "on")));
 	else if (str_eq(name, "write-udev-rule"))
 		(void)json_array_append(rules, json_at(step, "rule"));
 	else if (str_eq(name, "set-vf-mac"))
-		json_put_str(vf_host, "adminMac", json_str_at(step, "mac"));
+		give_vfs(pf, step, "adminMac");
 	else if (str_eq(name, "set-vf-link-state"))
-		json_put_str(vf_host, "linkState", json_str_at(step, "state"));
+		give_vfs(pf, step, "linkState");
 	else if (str_eq(name, "set-vf-guid"))
-		json_put_str(vf_host,
-			     str_eq(json_str_at(step, "which"), "node") ? "adminNodeGuid"
-									: "adminPortGuid",
-			     json_str_at(step, "guid"));
+		give_vfs(pf, step,
+			 str_eq(json_str_at(step, "which"), "node") ? "adminNodeGuid"
+								    : "adminPortGuid");
 	for (i = json_array_size(rules); str_eq(name, "remove-udev-rule") && i-- > 0;)
 		if (json_same(json_array_get(rules, i), json_at(step, "rule")))
 			(void)json_array_remove(rules, i);

@@ -178,6 +178,8 @@ t_ok "podResourceInject.enabled switches the webhooks on" eval "chart $namespace
 		any(.[]; .data[\"conf.yml\"] // \"\" | test(\"enabled: true\"))'"
 t_eq "VFs on the node's own NIC are for those who ask for it" "0 1" "$(chart "$namespace" policy/v1 | grep -c allow-primary-nic || true) $(
 	chart "$namespace" policy/v1 --set=spiderpoolAgent.allowPrimaryNic=true | grep -c -- --allow-primary-nic)"
+t_eq "and firmware, too" "0 1" "$(chart "$namespace" policy/v1 | grep -c allow-firmware || true) $(
+	chart "$namespace" policy/v1 --set=spiderpoolAgent.allowFirmware=true | grep -c -- --allow-firmware)"
 t_eq "which counters are read is the agent's" "--rdma-metrics=all --rdma-metrics-exclude=mlx5_bond_*" "$(chart "$namespace" policy/v1 \
 	--set=spiderpoolAgent.prometheus.rdmaMetrics=all --set='spiderpoolAgent.prometheus.rdmaMetricsExclude=mlx5_bond_*' |
 	jq -r '.spec.template.spec.containers[]?.args[]?' | grep -e '--rdma-metrics' | paste -sd ' ')"

@@ -13,6 +13,8 @@
 #   a_policy NAME SPEC         apply a SriovNetworkNodePolicy; SPEC is JSON, merged over what all have
 #   a_event REASON TEXT        an event on the NodeState
 #   a_log JQ                   the last line of the agent's log for which JQ holds
+#   a_logged JQ                how many there are
+#   a_metric NAME [LABELS]     the sum of a metric's series
 #
 # Environment: as for operator.sh; AGENT (the program itself, in the checkout); A_WAIT_S (how long a node may take for a change).
 
@@ -111,13 +113,24 @@ a_end() {
 	t_ok "none of its processes is left" a_others_gone
 }
 
+a_logged() {
+	node cat /root/agent.log | jq -cR "fromjson? | select($1)" | wc -l
+}
+
 a_log() {
 	node cat /root/agent.log | jq -cR "fromjson? | select($1)" | tail -n 1
 }
 
+# The sum of a metric's series that contain LABELS; in its place what is wrong, when there is no answer.
 a_metric() {
-	node "curl -s --noproxy '*' --max-time 10 http://127.0.0.1:9810/metrics" | awk -v name="$1" -v labels="${2:-}" \
-		'($1 == name || index($1, name "{") == 1) && index($0, labels) { sum += $NF } END { print sum + 0 }'
+	local text
+
+	if ! text=$(node "curl -sSf --noproxy '*' --max-time 30 http://127.0.0.1:9810/metrics" 2>&1); then
+		echo "no metrics: ${text:-no answer}"
+		return
+	fi
+	awk -v name="$1" -v labels="${2:-}" \
+		'($1 == name || index($1, name "{") == 1) && index($0, labels) { sum += $NF } END { print sum + 0 }' <<<"$text"
 }
 
 # --- what the cluster says ----------------------------------------------------------------------------

@@ -57,6 +57,7 @@ printf '# %s policies; %s; %s steps, %s of them refused\n' "$changes" "$summary"
 t_eq "nothing was written to a VF that a pod had (seed $seed)" "" "$(node 'grep ^WRITTEN /root/play.log || true')"
 node 'sed -n "s/.* is turned away: //p" /root/play.log | sort | uniq -c | sort -rn | head -n 5' | sed 's/^/# turned away: /'
 t_ok "pods got VFs" test "$(awk '{ print $2 + 0 }' <<<"$summary")" -gt 0
-t_ok "and plans were carried out" test "$(a_metric orbweaver_agent_steps_total 'result="done"')" -gt 20
+t_eq "by the agent that was started, none that followed it" 0 "$(a_logged '.msg | IN("agent ended, starting it again", "process no longer turns, killing it")')"
+t_ok "and plans were carried out" test "$(a_logged '.msg == "step"')" -gt 20
 a_end
 t_done

@@ -36,7 +36,7 @@ step() {
 	local json="{\"step\": \"$1\"" field
 
 	for field in "${@:2}"; do
-		[[ ${field#*=} =~ ^([0-9]+|true|false)$ ]] && json+=", \"${field%%=*}\": ${field#*=}" ||
+		[[ ${field#*=} =~ ^([0-9]+|true|false|\{.*\})$ ]] && json+=", \"${field%%=*}\": ${field#*=}" ||
 			json+=", \"${field%%=*}\": \"${field#*=}\""
 	done
 	node "$tool step '$json}'" | jq -r 'if .changed then "changed" else "same" end'
@@ -87,8 +87,8 @@ t_eq "all are there" same "$(step wait-vfs pf=$pf count=4)"
 t_ok "from 4 to 6 leads through 0" refused VfCountNeedsZero step set-num-vfs pf=$pf count=6
 t_ok "MTU of the PF" changes set-mtu device=$pf mtu=4000
 t_ok "PF up" changes link-up device=$pf
-t_ok "MAC address of VF 0" changes set-vf-mac pf=$pf index=0 mac=02:00:00:00:00:77
-t_ok "an Ethernet VF takes no GUID" refused VfGuidRefused step set-vf-guid pf=$pf index=0 which=node guid=02:00:00:00:00:00:00:01
+t_ok "MAC address of VF 0" changes set-vf-mac pf=$pf 'vfs={"0": "02:00:00:00:00:77"}'
+t_ok "an Ethernet VF takes no GUID" refused VfGuidRefused step set-vf-guid pf=$pf which=node 'vfs={"0": "02:00:00:00:00:00:00:01"}'
 t_ok "no driver binds while autoprobe is off" refused AutoprobeOff step probe-driver vf=$vf0
 t_ok "autoprobe on" changes set-autoprobe pf=$pf on=true
 t_ok "driver of VF 0" changes probe-driver vf=$vf0 driver=igbvf

@@ -141,7 +141,7 @@ static void leaves_alone_what_the_kubelet_has_given_away_though_the_host_shows_n
 		"VfInUse");
 	refuses(*state,
 		"{\"step\": \"set-vf-mac\", \"pf\": \"" PF
-		"\", \"index\": 0, \"mac\": \"02:00:00:00:00:01\"}",
+		"\", \"vfs\": {\"0\": \"02:00:00:00:00:01\"}}",
 		ERR_HOST, "VfInUse");
 	assert_int_equal(
 		run(*state, "{\"step\": \"unbind-driver\", \"vf\": \"" VF "\"}", &result, &err),
@@ -158,7 +158,7 @@ static void leaves_alone_what_the_kubelet_has_given_away_though_the_host_shows_n
 static void starts_the_driver_of_a_vf_that_was_a_pods_before_the_boot(void **state)
 {
 	static const char mac[] = "{\"step\": \"set-vf-mac\", \"pf\": \"" PF
-				  "\", \"index\": 0, \"mac\": \"02:00:00:00:00:01\"}";
+				  "\", \"vfs\": {\"0\": \"02:00:00:00:00:01\"}}";
 	json_auto_t *held = json_pack("{s:s}", VF, "ml/trainer");
 
 	does(*state, "{\"step\": \"set-autoprobe\", \"pf\": \"" PF "\", \"on\": false}");
@@ -195,7 +195,7 @@ static void never_resets_a_vf_that_a_pod_holds(void **state)
 	refuses(*state, "{\"step\": \"unbind-driver\", \"vf\": \"" VF "\"}", ERR_HOST, "VfInUse");
 	refuses(*state,
 		"{\"step\": \"set-vf-mac\", \"pf\": \"" PF
-		"\", \"index\": 0, \"mac\": \"02:00:00:00:00:01\"}",
+		"\", \"vfs\": {\"0\": \"02:00:00:00:00:01\"}}",
 		ERR_HOST, "VfInUse");
 	refuses(*state, "{\"step\": \"set-eswitch\", \"pf\": \"" PF "\", \"mode\": \"switchdev\"}",
 		ERR_HOST, "VfInUse");
@@ -251,7 +251,7 @@ static void prepares_a_vf_before_its_driver_starts(void **state)
 	refuses(*state, "{\"step\": \"probe-driver\", \"vf\": \"" VF "\"}", ERR_BUG,
 		"AutoprobeOff");
 	assert_true(does(*state, "{\"step\": \"set-vf-mac\", \"pf\": \"" PF
-				 "\", \"index\": 0, \"mac\": \"02:aa:bb:cc:dd:ee\"}"));
+				 "\", \"vfs\": {\"0\": \"02:aa:bb:cc:dd:ee\"}}"));
 	assert_true(
 		does(*state, "{\"step\": \"set-autoprobe\", \"pf\": \"" PF "\", \"on\": true}"));
 	assert_true(does(*state, "{\"step\": \"probe-driver\", \"vf\": \"" VF
@@ -269,24 +269,135 @@ static void prepares_a_vf_before_its_driver_starts(void **state)
 
 static void gives_guids_to_infiniband_vfs_and_never_zero(void **state)
 {
-	const char *node = "{\"step\": \"set-vf-guid\", \"pf\": \"" IB "\", \"index\": 1, "
-			   "\"which\": \"node\", \"guid\": \"02:00:00:00:00:00:00:21\"}";
+	const char *node = "{\"step\": \"set-vf-guid\", \"pf\": \"" IB "\", \"which\": \"node\", "
+			   "\"vfs\": {\"1\": \"02:00:00:00:00:00:00:21\"}}";
 
 	host_tree_add_pf(*state, &tree_ib);
 	does(*state, "{\"step\": \"set-num-vfs\", \"pf\": \"" IB "\", \"count\": 2}");
 	assert_true(does(*state, node));
 	assert_false(does(*state, node));
 	assert_true(does(*state, "{\"step\": \"set-vf-link-state\", \"pf\": \"" IB "\", "
-				 "\"index\": 1, \"state\": \"enable\"}"));
+				 "\"vfs\": {\"1\": \"enable\"}}"));
 	refuses(*state,
-		"{\"step\": \"set-vf-guid\", \"pf\": \"" IB "\", \"index\": 1, \"which\": "
-		"\"node\", \"guid\": \"00:00:00:00:00:00:00:00\"}",
+		"{\"step\": \"set-vf-guid\", \"pf\": \"" IB "\", \"which\": \"node\", "
+		"\"vfs\": {\"1\": \"00:00:00:00:00:00:00:00\"}}",
 		ERR_BUG, "BadStep");
 	does(*state, SET_VFS(1));
 	refuses(*state,
-		"{\"step\": \"set-vf-guid\", \"pf\": \"" PF "\", \"index\": 0, \"which\": "
-		"\"node\", \"guid\": \"02:00:00:00:00:00:00:21\"}",
+		"{\"step\": \"set-vf-guid\", \"pf\": \"" PF "\", \"which\": \"node\", "
+		"\"vfs\": {\"0\": \"02:00:00:00:00:00:00:21\"}}",
 		ERR_HOST, "VfGuidRefused");
+}
+
+#define FIRMWARE "{\"step\": \"set-firmware\", \"pf\": \"" PF "\", \"count\": 200}"
+
+/* A card whose firmware lets it have 128 VFs, of which 200 are wanted. */
+static void sets_the_firmware_where_it_may_and_resets_the_card_once(void **state)
+{
+	static const struct tree_firmware offer = {.has_switch = true,
+						   .is_on = true,
+						   .has_count = true,
+						   .can_reset = true,
+						   .count = 128};
+	struct host *host = host_tree_host(*state);
+
+	refuses(*state, FIRMWARE, ERR_INVALID, "FirmwareRefused");
+	host_allow_firmware(host);
+	/* Its driver offers nothing. */
+	refuses(*state, FIRMWARE, ERR_HOST, "FirmwareUnsupported");
+	assert_int_equal(host_tree_changes(*state), 0);
+	host_tree_offer_firmware(*state, PF, &offer);
+	assert_true(does(*state, FIRMWARE));
+	assert_false(does(*state, FIRMWARE));
+	assert_int_equal(host_tree_resets(*state), 1);
+}
+
+/* What cannot be reset, or must not, waits for the boot; it is not tried again and again. */
+static void firmware_that_waits_for_a_boot_is_said(void **state)
+{
+	static const struct tree_firmware no_reset = {.has_count = true, .count = 128},
+					  off = {.has_switch = true,
+						 .can_reset = true,
+						 .count = 128};
+	json_auto_t *result = NULL;
+	struct err err = {0};
+
+	host_allow_firmware(host_tree_host(*state));
+	host_tree_offer_firmware(*state, PF, &no_reset);
+	refuses(*state, FIRMWARE, ERR_HOST, "FirmwareNeedsBoot");
+	refuses(*state, FIRMWARE, ERR_HOST, "FirmwareNeedsBoot");
+	assert_int_equal(host_tree_changes(*state), 1);
+	/* Somebody works with the card: written, and not reset. */
+	host_tree_free(*state);
+	(void)set_up(state);
+	host_allow_firmware(host_tree_host(*state));
+	host_tree_offer_firmware(
+		*state, PF,
+		&(struct tree_firmware){.has_count = true, .can_reset = true, .count = 128});
+	host_tree_open_verbs(*state, "mlx5_0", 1);
+	assert_int_equal(run(*state, FIRMWARE, &result, &err), -1);
+	assert_string_equal(err.reason, "FirmwareNeedsBoot");
+	assert_non_null(strstr(err.text, "reboot the node ("));
+	assert_non_null(strstr(err.text, "is used by"));
+	assert_int_equal(host_tree_resets(*state), 0);
+	/* With SR-IOV on the switch alone gives no more VFs. */
+	host_tree_offer_firmware(*state, PF, &off);
+	refuses(*state, FIRMWARE, ERR_HOST, "FirmwareUnsupported");
+	/* The node's own NIC. */
+	host_tree_free(*state);
+	(void)set_up(state);
+	host_allow_firmware(host_tree_host(*state));
+	host_tree_offer_firmware(*state, PF, &no_reset);
+	host_tree_add_default_route(*state, "ens1f0np0");
+	refuses(*state, FIRMWARE, ERR_BUG, "ProtectedPf");
+	assert_int_equal(host_tree_changes(*state), 0);
+}
+
+/* Drivers ask the firmware about every VF that they list. */
+static void lists_the_vfs_of_a_pf_twice_however_many_get_an_address(void **state)
+{
+	auto_strbuf struct strbuf step = {0};
+	int before;
+
+	does(*state, "{\"step\": \"set-autoprobe\", \"pf\": \"" PF "\", \"on\": false}");
+	does(*state, SET_VFS(128));
+	strbuf_adds(&step, "{\"step\": \"set-vf-mac\", \"pf\": \"" PF "\", \"vfs\": {");
+	for (int i = 0; i < 128; i++)
+		strbuf_addf(&step, "%s\"%d\": \"02:00:00:00:01:%02x\"", i ? ", " : "", i, i);
+	strbuf_adds(&step, "}}");
+	before = host_tree_vf_lists(*state);
+	assert_true(does(*state, strbuf_str(&step)));
+	assert_int_equal(host_tree_vf_lists(*state) - before, 2);
+	assert_false(does(*state, strbuf_str(&step)));
+	assert_int_equal(host_tree_vf_lists(*state) - before, 3);
+}
+
+static void a_vf_that_takes_no_address_keeps_none_from_the_others(void **state)
+{
+	static const char step[] =
+		"{\"step\": \"set-vf-mac\", \"pf\": \"" PF
+		"\", \"vfs\": {\"0\": \"02:00:00:00:01:00\", \"1\": \"02:00:00:00:01:01\", "
+		"\"2\": \"02:00:00:00:01:02\"}}";
+	json_auto_t *result = NULL;
+	struct err err = {0};
+
+	does(*state, SET_VFS(3));
+	host_tree_move_away(*state, VF);
+	assert_int_equal(run(*state, step, &result, &err), -1);
+	assert_string_equal(err.reason, "VfInUse");
+	assert_non_null(strstr(err.text, "set-vf-mac: 1 of 3 VFs: VF " VF " is in another"));
+	assert_int_equal(host_tree_changes(*state), 3);
+	host_tree_bring_back(*state, VF);
+	assert_true(does(*state, step));
+	assert_int_equal(host_tree_changes(*state), 4);
+	/* The kernel refuses the second of two. */
+	host_tree_free(*state);
+	(void)set_up(state);
+	does(*state, SET_VFS(3));
+	host_tree_fail_at(*state, 2);
+	assert_int_equal(run(*state, step, &result, &err), -1);
+	assert_string_equal(err.reason, "VfMacRefused");
+	assert_int_equal(host_tree_changes(*state), 3);
 }
 
 static void binds_a_userspace_driver_and_goes_back(void **state)
@@ -382,7 +493,12 @@ static void refuses_what_is_no_step(void **state)
 		"{\"step\": \"load-module\", \"module\": \"evil\"}",
 		"{\"step\": \"write-udev-rule\", \"pf\": \"" PF "\", \"rule\": \"pf-name\"}",
 		"{\"step\": \"set-vf-mac\", \"pf\": \"" PF
-		"\", \"index\": 0, \"mac\": \"01:00:00:00:00:01\"}",
+		"\", \"vfs\": {\"0\": \"01:00:00:00:00:01\"}}",
+		"{\"step\": \"set-vf-mac\", \"pf\": \"" PF "\", \"vfs\": {}}",
+		"{\"step\": \"set-vf-mac\", \"pf\": \"" PF
+		"\", \"vfs\": {\"00\": \"02:00:00:00:00:01\"}}",
+		"{\"step\": \"set-vf-mac\", \"pf\": \"" PF
+		"\", \"vfs\": {\"4096\": \"02:00:00:00:00:01\"}}",
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
@@ -403,7 +519,7 @@ static void recovers_from_every_failing_change(void **state)
 		"{\"step\": \"set-mtu\", \"device\": \"" PF "\", \"mtu\": 4000}",
 		"{\"step\": \"link-up\", \"device\": \"" PF "\"}",
 		"{\"step\": \"set-vf-mac\", \"pf\": \"" PF
-		"\", \"index\": 0, \"mac\": \"02:00:00:00:00:09\"}",
+		"\", \"vfs\": {\"0\": \"02:00:00:00:00:09\"}}",
 		"{\"step\": \"set-autoprobe\", \"pf\": \"" PF "\", \"on\": true}",
 		"{\"step\": \"set-driver-override\", \"vf\": \"" VF "\", \"driver\": \"vfio-pci\"}",
 		"{\"step\": \"probe-driver\", \"vf\": \"" VF "\"}",
@@ -447,10 +563,10 @@ static void a_refused_change_says_what_was_refused(void **state)
 		{"{\"step\": \"set-mtu\", \"device\": \"" PF "\", \"mtu\": 4000}", "MtuRefused"},
 		{"{\"step\": \"link-up\", \"device\": \"" VF "\"}", "LinkRefused"},
 		{"{\"step\": \"set-vf-mac\", \"pf\": \"" PF
-		 "\", \"index\": 0, \"mac\": \"02:00:00:00:00:09\"}",
+		 "\", \"vfs\": {\"0\": \"02:00:00:00:00:09\"}}",
 		 "VfMacRefused"},
 		{"{\"step\": \"set-vf-link-state\", \"pf\": \"" PF
-		 "\", \"index\": 0, \"state\": \"enable\"}",
+		 "\", \"vfs\": {\"0\": \"enable\"}}",
 		 "VfLinkRefused"},
 		{"{\"step\": \"set-eswitch\", \"pf\": \"" PF "\", \"mode\": \"switchdev\"}",
 		 "ESwitchRefused"},
@@ -513,6 +629,10 @@ int main(void)
 		TEST(leaves_the_nic_of_the_default_route_alone_unless_told_twice),
 		TEST(prepares_a_vf_before_its_driver_starts),
 		TEST(gives_guids_to_infiniband_vfs_and_never_zero),
+		TEST(sets_the_firmware_where_it_may_and_resets_the_card_once),
+		TEST(firmware_that_waits_for_a_boot_is_said),
+		TEST(lists_the_vfs_of_a_pf_twice_however_many_get_an_address),
+		TEST(a_vf_that_takes_no_address_keeps_none_from_the_others),
 		TEST(binds_a_userspace_driver_and_goes_back),
 		TEST(sets_the_mode_of_the_embedded_switch),
 		TEST(switches_the_rdma_mode_only_without_other_namespaces),

@@ -23,9 +23,10 @@
 #define A_1  "0000:0a:00.3"
 #define GONE "0000:0c:00.0"
 
-#define NODE(step)       "{step: {step: " step "}}, "
-#define PF(pf, step)     "{pf: '" pf "', step: {step: " step "}}, "
-#define VF(pf, vf, step) "{pf: '" pf "', vf: '" vf "', step: {step: " step "}}, "
+#define NODE(step)        "{step: {step: " step "}}, "
+#define PF(pf, step)      "{pf: '" pf "', step: {step: " step "}}, "
+#define VF(pf, vf, step)  "{pf: '" pf "', vf: '" vf "', step: {step: " step "}}, "
+#define VFS(pf, vf, step) "{pf: '" pf "', vfs: ['" vf "'], step: {step: " step "}}, "
 
 #define COUNT(pf, from, to)                                                                        \
 	PF(pf, "set-num-vfs, pf: '" pf "', count: " #to ", from: " #from)                          \
@@ -36,11 +37,11 @@
 #define VF_MTU(pf, vf, mtu)  VF(pf, vf, "set-mtu, device: '" vf "', mtu: " mtu)
 #define RULE(pf, what, rule) PF(pf, what "-udev-rule, pf: '" pf "', rule: " rule)
 #define MAC(pf, vf, index)                                                                         \
-	VF(pf, vf, "set-vf-mac, pf: '" pf "', index: " index ", mac: '02:00:00:00:00:01'")
+	VFS(pf, vf, "set-vf-mac, pf: '" pf "', vfs: {'" index "': '02:00:00:00:00:01'}")
 #define GUID(pf, vf, index, which)                                                                 \
-	VF(pf, vf,                                                                                 \
-	   "set-vf-guid, pf: '" pf "', index: " index ", which: " which                            \
-	   ", guid: '02:00:00:00:00:00:00:01'")
+	VFS(pf, vf,                                                                                \
+	    "set-vf-guid, pf: '" pf "', which: " which ", vfs: {'" index                           \
+	    "': '02:00:00:00:00:00:00:01'}")
 #define PROBE(pf, vf)                                                                              \
 	VF(pf, vf, "unbind-driver, vf: '" vf "'")                                                  \
 	VF(pf, vf, "probe-driver, vf: '" vf "'")                                                   \
@@ -80,8 +81,9 @@ static const struct {
 	{PF_MTU(A, "2000") PF_MTU(A, "1500"), "enp10s0: MTU 1500"},
 	{VF_MTU(A, A_0, "2000"), "enp10s0: 1 VF with MTU 2000"},
 	{PF(A, "link-up, device: '" A "'"), "enp10s0: link up"},
-	{VF(A, A_0, "set-vf-link-state, pf: '" A "', index: 0, state: auto"),
-	 "enp10s0: 1 VF with link state auto"},
+	{PF(A, "set-firmware, pf: '" A "', count: 16"), "enp10s0: firmware set for 16 VFs"},
+	{VFS(A, A_0 "', '" A_1, "set-vf-link-state, pf: '" A "', vfs: {'0': auto, '1': auto}"),
+	 "enp10s0: 2 VFs with another link state"},
 	{AUTOPROBE(A, "true"), "enp10s0: drivers bind to its VFs by themselves"},
 	{AUTOPROBE(A, "false"), "enp10s0: drivers do not bind to its VFs by themselves"},
 	{RULE(A, "remove", "nm-unmanaged") RULE(A, "remove", "pf-name"),

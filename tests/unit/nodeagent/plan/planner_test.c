@@ -125,7 +125,7 @@ static char *steps_of(const json_t *plan)
 		sorted = json_loads(dump, 0, NULL);
 		strbuf_addf(&text, "%s%s", i ? "; " : "", json_str_at(entry, "step", "step"));
 		json_each (sorted, key, value) {
-			auto_free char *word = json_dumps(value, JSON_ENCODE_ANY);
+			auto_free char *word = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
 
 			if (str_eq(key, "step") || str_eq(json_string_value(value), P1))
 				continue;
@@ -264,8 +264,8 @@ static void gives_addresses_to_all_before_drivers_start(void **state)
 	add_vf(observed, fresh);
 	add_vf(observed, fresh);
 	plan = plan_for(VFS(2, "netdevice", ", 'isRdma': true, 'mtu': 1500"), observed);
-	has_steps(plan, "set-vf-mac index=0 mac=fa:20:00:66:a1:b2; "
-			"set-vf-mac index=1 mac=fa:20:01:66:a1:b2; set-autoprobe on=true; "
+	has_steps(plan, "set-vf-mac vfs={\"0\":\"fa:20:00:66:a1:b2\",\"1\":\"fa:20:01:66:a1:b2\"}; "
+			"set-autoprobe on=true; "
 			"probe-driver vf=0000:3c:00.0; wait-vf for=netdev vf=0000:3c:00.0; "
 			"wait-vf for=rdma vf=0000:3c:00.0; set-mtu device=0000:3c:00.0 mtu=1500; "
 			"probe-driver vf=0000:3c:00.1; wait-vf for=netdev vf=0000:3c:00.1; "
@@ -784,7 +784,7 @@ static void starts_a_vf_anew_whose_guid_is_none(void **state)
 
 		add_vf(observed, patch);
 		plan = plan_for(VFS(1, "netdevice", ", 'isRdma': true"), observed);
-		has_steps(plan, "set-vf-mac index=0 mac=fa:20:00:66:a1:b2; "
+		has_steps(plan, "set-vf-mac vfs={\"0\":\"fa:20:00:66:a1:b2\"}; "
 				"unbind-driver vf=0000:3c:00.0; probe-driver vf=0000:3c:00.0; "
 				"wait-vf for=netdev vf=0000:3c:00.0; "
 				"wait-vf for=rdma vf=0000:3c:00.0");
@@ -799,6 +799,36 @@ static void starts_a_vf_anew_whose_guid_is_none(void **state)
 	}
 }
 
+/* What only firmware can change: said, or set where a policy asks for it in so many words. */
+static void sets_firmware_only_when_asked_to(void **state)
+{
+	static const char want[] = "set-firmware count=16";
+	json_auto_t *observed = observed_with(NULL, NULL);
+	json_auto_t *off = observed_with("{'totalvfs': null, 'numVfs': null, 'Vfs': null}", NULL);
+	json_auto_t *needed = observed_with("{'host': {'protected': 'carries the route'}}", NULL);
+	json_auto_t *refused = json_array(), *said = NULL, *more = NULL, *on = NULL, *failed = NULL,
+		    *own = NULL;
+
+	said = plan_for(SPEC("'numVfs': 16"), observed);
+	has_steps(said, "");
+	has_reasons(said, "problems", "VfCountOutOfRange");
+	more = plan_for(SPEC("'numVfs': 16, 'allowFirmware': true"), observed);
+	has_steps(more, want);
+	has_reasons(more, "problems", "");
+	on = plan_for(SPEC("'numVfs': 16, 'allowFirmware': true"), off);
+	has_steps(on, want);
+	/* It did not work: the rest of the host goes on, and the command is said. */
+	json_array_append_new(refused,
+			      yaml("{'step': 'set-firmware', 'pf': '" P1 "', 'count': 16}"));
+	failed = plan_with(SPEC("'numVfs': 16, 'allowFirmware': true"), observed, NULL, NULL,
+			   refused);
+	has_steps(failed, "");
+	has_reasons(failed, "problems", "VfCountOutOfRange");
+	own = plan_for(SPEC("'numVfs': 16, 'allowFirmware': true"), needed);
+	has_steps(own, "");
+	has_reasons(own, "problems", "VfCountOutOfRange");
+}
+
 static void keeps_a_mac_address_that_works(void **state)
 {
 	json_auto_t *observed = observed_with(NULL, NULL);
@@ -806,7 +836,7 @@ static void keeps_a_mac_address_that_works(void **state)
 
 	add_vf(observed, "{'host': {'adminMac': null}}");
 	plan = plan_for(VFS(1, "netdevice", ""), observed);
-	has_steps(plan, "set-vf-mac index=0 mac=02:00:00:00:01:00");
+	has_steps(plan, "set-vf-mac vfs={\"0\":\"02:00:00:00:01:00\"}");
 }
 
 #define IB_PF                                                                                      \
@@ -830,12 +860,12 @@ static void gives_infiniband_vfs_the_guids_of_the_pool(void **state)
 		json_auto_t *observed = observed_with(IB_PF, NULL), *plan = NULL;
 		auto_free char *spec =
 			str_printf(SPEC("'numVfs': 2, 'vfGroups': [{%s}]"), cases[i].group);
-		auto_free char *want = str_printf(
-			"set-vf-guid guid=%s index=1 which=node; "
-			"set-vf-guid guid=%s index=1 which=port; set-vf-link-state index=1 "
-			"state=auto; probe-driver vf=0000:3c:00.1; "
-			"wait-vf for=netdev vf=0000:3c:00.1",
-			cases[i].guid, cases[i].guid);
+		auto_free char *want =
+			str_printf("set-vf-guid vfs={\"1\":\"%s\"} which=node; "
+				   "set-vf-guid vfs={\"1\":\"%s\"} which=port; set-vf-link-state "
+				   "vfs={\"1\":\"auto\"}; probe-driver vf=0000:3c:00.1; "
+				   "wait-vf for=netdev vf=0000:3c:00.1",
+				   cases[i].guid, cases[i].guid);
 		auto_free char *first =
 			str_printf("{'guid': '%s'}", i == 1 ? "06:00:00:00:00:00:00:ff" : "02:1:");
 
@@ -856,8 +886,8 @@ static void changes_a_guid_that_is_not_the_pools(void **state)
 	plan = plan_for(SPEC("'numVfs': 1, 'vfGroups': [{'vfRange': '0-0', 'guidStart': "
 			     "'06:00:00:00:00:00:00:01'}]"),
 			observed);
-	has_steps(plan, "set-vf-guid guid=06:00:00:00:00:00:00:01 index=0 which=node; "
-			"set-vf-guid guid=06:00:00:00:00:00:00:01 index=0 which=port; "
+	has_steps(plan, "set-vf-guid vfs={\"0\":\"06:00:00:00:00:00:00:01\"} which=node; "
+			"set-vf-guid vfs={\"0\":\"06:00:00:00:00:00:00:01\"} which=port; "
 			"unbind-driver vf=0000:3c:00.0; probe-driver vf=0000:3c:00.0; "
 			"wait-vf for=netdev vf=0000:3c:00.0");
 	without = plan_for(SPEC("'numVfs': 1, 'vfGroups': [{'vfRange': '0-0'}]"), observed);
@@ -913,8 +943,8 @@ static void gives_a_driver_to_a_vf_whose_pf_cannot_give_it_a_mac(void **state)
 {
 	json_auto_t *observed = observed_with(NULL, NULL), *refused = json_array(), *plan = NULL;
 
-	json_array_append_new(refused, yaml("{'step': 'set-vf-mac', 'pf': '" P1 "', 'index': 0, "
-					    "'mac': 'fa:20:00:66:a1:b2'}"));
+	json_array_append_new(refused, yaml("{'step': 'set-vf-mac', 'pf': '" P1 "', "
+					    "'vfs': {'0': 'fa:20:00:66:a1:b2'}}"));
 	add_vf(observed, "{'driver': null, 'name': null, 'mac': null, 'host': {'adminMac': null}}");
 	plan = plan_with(VFS(1, "netdevice", ""), observed, NULL, NULL, refused);
 	has_steps(plan, "probe-driver vf=0000:3c:00.0; wait-vf for=netdev vf=0000:3c:00.0");
@@ -1158,6 +1188,7 @@ int main(void)
 		cmocka_unit_test(touches_no_vf_before_the_kubelet_has_said_which_are_given),
 		cmocka_unit_test(does_not_remove_vfs_that_it_cannot_see),
 		cmocka_unit_test(starts_a_vf_anew_whose_guid_is_none),
+		cmocka_unit_test(sets_firmware_only_when_asked_to),
 		cmocka_unit_test(keeps_a_mac_address_that_works),
 		cmocka_unit_test(gives_infiniband_vfs_the_guids_of_the_pool),
 		cmocka_unit_test(changes_a_guid_that_is_not_the_pools),

@@ -80,6 +80,14 @@ static json_t *read_args(const char *text)
 
 /* ---- what came ------------------------------------------------------------------------------- */
 
+/* Names are keys of our records, so they are UTF-8; others than ASCII are nobody's. */
+static bool is_ascii(const char *name)
+{
+	while (*name > ' ' && *name <= '~')
+		name++;
+	return *name == '\0';
+}
+
 static void read_fields(const struct wire_message *message, struct cni_call *call,
 			struct strbuf *config)
 {
@@ -99,7 +107,8 @@ static void read_fields(const struct wire_message *message, struct cni_call *cal
 		if (field.tag != WIRE_ENV || !equals)
 			continue;
 		*equals = '\0';
-		json_put_str(call->env, text, equals + 1);
+		if (is_ascii(text))
+			json_put_str(call->env, text, equals + 1);
 	}
 }
 

@@ -48,6 +48,8 @@ json_t *ledger_describe(const json_t *sandbox)
 		json_put_str(entry, "ifname", ifname);
 		json_put_str(entry, "phase", json_str_at(record, "phase"));
 		json_put_str(entry, "device", device_of(json_at(record, "config")));
+		json_put_str(entry, "rdmaDevice", json_str_at(record, "saved", "rdma"));
+		json_put_str(entry, "guid", json_str_at(record, "saved", "guid"));
 		json_put_str(entry, "mac", mac_of(result, ifname));
 		if (result)
 			json_put(entry, "addresses", addresses_of(result));

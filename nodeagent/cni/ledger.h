@@ -12,7 +12,8 @@ struct ledger;
 
 /*
  * Pure: what there is to tell of a sandbox's attachments, new: [{"pod", "container", "plugin",
- * "network", "ifname", "phase", "device", "addresses", "mac"}], each where it is known.
+ * "network", "ifname", "phase", "device", "rdmaDevice", "guid", "addresses", "mac"}], each where it
+ * is known.
  */
 json_t *ledger_describe(const json_t *sandbox);
 

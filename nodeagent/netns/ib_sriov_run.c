@@ -5,7 +5,7 @@
  * A new GUID takes effect when the VF's driver starts anew: interface and RDMA device are others
  * then, so both are looked up by the PCI address. The RDMA device moves before the interface, since
  * moving it makes IPoIB interfaces anew. Kept for DEL: {"device", "name", "index", "settings",
- * "rebind", "rdma", "rdmaIndex", "ipam"}.
+ * "rebind", "rdma", "rdmaIndex", "ipam"}, and for the ledger "guid", the pod's.
  */
 #include <stdio.h>
 #include <time.h>
@@ -255,6 +255,7 @@ static int ib_sriov_add(const struct plugin_call *call, json_t **ret_result, str
 	json_put_str(state, "device", config.device);
 	json_put_str(state, "name", json_str_at(link, "name"));
 	json_put_int(state, "index", look_number(link, "index"));
+	json_put_str(state, "guid", config.guid[0] ? config.guid : json_str_at(now, "nodeGuid"));
 	json_put(state, "settings", json_deep_copy(undo));
 	json_put_bool(state, "rebind", has_driver && changes_guid(settings));
 	json_put_bool(state, "ipam", ipam_is_wanted(call));

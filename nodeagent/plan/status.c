@@ -415,7 +415,7 @@ static void put_vfs(json_t *status, const json_t *plan)
  */
 static json_t *attachments_of(const json_t *attached)
 {
-	static const char *const members[] = {"device", "mac", "addresses"};
+	static const char *const members[] = {"device", "rdmaDevice", "guid", "mac", "addresses"};
 	json_t *list = json_array();
 	json_auto_t *by_interface = json_object();
 	const json_t *item;

@@ -24,6 +24,7 @@
 #include "nodeagent/cni/ledger.h"
 #include "nodeagent/cni/sandboxes.h"
 #include "tests/support/scratch.h"
+#include "tests/support/yaml.h"
 
 struct stand {
 	char *folder;
@@ -243,6 +244,22 @@ static void a_pod_has_something_until_its_last_nic_goes(void **state)
 	ledger_free(ledger);
 }
 
+static void tells_what_an_interface_is_made_of(void **state)
+{
+	json_auto_t *sandbox = yaml(
+		"{container: c1, pod: {name: a}, attachments: [{plugin: ib-sriov, network: ib, "
+		"ifname: net1, phase: added, config: {deviceID: '0000:81:00.2'}, saved: {rdma: "
+		"mlx5_4, guid: '02:00:00:00:00:00:00:07'}, result: {interfaces: [{name: net1, "
+		"mac: '80:00'}], ips: [{address: 10.6.0.2/16}]}}]}");
+	json_auto_t *want =
+		yaml("[{container: c1, pod: {name: a}, plugin: ib-sriov, network: ib, ifname: "
+		     "net1, phase: added, device: '0000:81:00.2', rdmaDevice: mlx5_4, guid: "
+		     "'02:00:00:00:00:00:00:07', mac: '80:00', addresses: [10.6.0.2/16]}]");
+	json_auto_t *told = ledger_describe(sandbox);
+
+	assert_true(json_same(told, want));
+}
+
 /* ---- plugins --------------------------------------------------------------------------------- */
 
 static char *program_of(const struct stand *s, const char *version)
@@ -365,6 +382,7 @@ int main(void)
 		TEST(an_owner_that_cannot_be_read_is_somebody_else),
 		TEST(a_device_is_found_in_a_configuration),
 		TEST(a_pod_has_something_until_its_last_nic_goes),
+		TEST(tells_what_an_interface_is_made_of),
 		TEST(plugins_are_one_file_under_all_names),
 		TEST(an_update_keeps_nothing_of_ours),
 		TEST(a_foreign_plugin_is_kept_and_comes_back),

@@ -223,11 +223,14 @@ static void lists_what_is_attached_by_interface(void **state)
 		"  'plugin': 'sriov', 'phase': 'added', 'device': '0000:3b:00.2', 'mac': '02:00'},"
 		" {'pod': {'namespace': 'lab', 'name': 'a'}, 'ifname': 'net1', 'network': 'rail0',"
 		"  'plugin': 'spiderpool', 'phase': 'added', 'addresses': ['10.0.0.1/8']},"
+		" {'pod': {'namespace': 'lab', 'name': 'a'}, 'ifname': 'net1', 'network': 'rail0',"
+		"  'plugin': 'rdma', 'phase': 'added', 'rdmaDevice': 'mlx5_4'},"
 		" {'pod': {'namespace': 'lab', 'name': 'b'}, 'ifname': 'net1', 'phase': "
 		"'adding'}]");
-	json_auto_t *want = yaml("[{'pod': 'lab/a', 'interface': 'net1', 'network': 'rail0',"
-				 "  'device': '0000:3b:00.2', 'mac': '02:00',"
-				 "  'addresses': ['10.0.0.1/8']}]");
+	json_auto_t *want =
+		yaml("[{'pod': 'lab/a', 'interface': 'net1', 'network': 'rail0',"
+		     "  'device': '0000:3b:00.2', 'rdmaDevice': 'mlx5_4', 'mac': '02:00',"
+		     "  'addresses': ['10.0.0.1/8']}]");
 	json_auto_t *none = yaml("[]");
 	json_auto_t *some =
 		compose_kept(&(struct status_input){.attachments = attached, .now = NOW});

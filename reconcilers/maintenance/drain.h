@@ -70,9 +70,9 @@ enum {
 };
 
 /*
- * World: nodes and pools, all of them (without a NodeState: nodes that have the mark); NodeStates: those for which drain_concerns() holds (more do
- * no harm); sriovoperatorconfigs (spec.disableDrain); the boxes above; env.nowMs: a clock that
- * never goes back.
+ * World: nodes and pools, all of them (without a NodeState: nodes that have the mark); NodeStates:
+ * those for which drain_concerns() holds (more do no harm); sriovoperatorconfigs
+ * (spec.disableDrain); the boxes above; env.nowMs: a clock that never goes back.
  */
 int drain_reconcile(const json_t *world, const char *key, struct plan *plan, struct err *err);
 

@@ -72,7 +72,7 @@ orbweaver() {
 }
 
 names_the_file() {
-	orbweaver drain status | grep "$stale"
+	{ orbweaver drain status || true; } | grep "$stale" # status 1: there is something
 }
 
 begin_real_kubelet() {

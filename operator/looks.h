@@ -24,8 +24,8 @@ void looks_free(struct looks *looks);
 /*
  * Read [{"kind", "key"}, …]: kinds of reconcilers/core/kinds.h, those who own pods
  * (reconcilers/ipam/release.h), and BOX_PODS_OF_NODE: the object is then {"ns/name": pod} of all
- * that are bound to the node `key`, read after all else. `name` tells the answer; a name that is being read is not read
- * again.
+ * that are bound to the node `key`, read after all else. `name` tells the answer; a name that is
+ * being read is not read again.
  */
 void looks_begin(struct looks *looks, const char *name, const json_t *wanted);
 

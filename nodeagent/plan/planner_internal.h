@@ -40,7 +40,7 @@ struct planning {
 	json_t *problems;
 	json_t *reboot;    /* NULL: none */
 	json_t *next_boot; /* what it changes although nobody waits for it; NULL: nothing */
-	/* What a boot would bring, of the causes of the steps (step.h); NULL: nothing is missing. */
+	/* What a boot would bring, a cause of the steps (step.h); NULL: nothing is missing. */
 	const char *boot_cause;
 	json_t *in_vain; /* NULL: no reboot was in vain */
 	json_t *found;   /* as in the input, and what this plan adds to it or drops */

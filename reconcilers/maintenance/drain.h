@@ -11,14 +11,14 @@
  *	           its pods asked to end
  *	Rebooting  it is empty, and its agent is allowed to reboot it
  *	Working    nothing is in the way any more, its agent changes the node
- *	Stopped    its agent failed; the slot stays taken, lest the same be done to every node. Or the
- *	           pool's time is over (drain-timeout): then it is free
+ *	Stopped    its agent failed; the slot stays taken, lest the same be done to every node
+ *	TimedOut   the pool's time was over (drain-timeout); the slot is free
  *
  * and back to nothing, from anywhere, as soon as nothing has to end any more. The state is the
  * annotation current-state of the NodeState, with the values of the SR-IOV network operator: Idle,
  * Draining (Evicting), DrainComplete (Rebooting, Working, Stopped). That is one write, conditional
  * on the version that was decided on, and it comes before anything that follows from it. A Node
- * that was cordoned has a mark; it is uncordoned when nobody needs that any more, by the mark alone.
+ * that was cordoned has a mark, and is uncordoned by the mark alone once nobody needs it empty.
  */
 #ifndef ORBWEAVER_RECONCILERS_MAINTENANCE_DRAIN_H
 #define ORBWEAVER_RECONCILERS_MAINTENANCE_DRAIN_H
@@ -45,7 +45,7 @@
  * "timed-out" does the same, and was written here.
  */
 #define DRAIN_STOP_ANNOTATION "orbweaver.io/drain"
-/* On a NodeState, for its agent (AGENT_REBOOT_ANNOTATION): what it may reboot for, in which boot. */
+/* On a NodeState, for its agent (AGENT_REBOOT_ANNOTATION): the boot, and what it may end for. */
 #define DRAIN_REBOOT_ANNOTATION "orbweaver.io/reboot"
 /* On a NodeState: the boot in which what was rebooted for in vain is tried once more. */
 #define DRAIN_RETRY_ANNOTATION "orbweaver.io/retry-reboot"
@@ -70,9 +70,9 @@ enum {
 };
 
 /*
- * World: nodes and pools, all of them (without a NodeState: nodes that have the mark); NodeStates: those for which drain_concerns() holds (more do
- * no harm); sriovoperatorconfigs (spec.disableDrain); the boxes above; env.nowMs: a clock that
- * never goes back.
+ * World: nodes and pools, all of them (without a NodeState: nodes that have the mark); NodeStates:
+ * those for which drain_concerns() holds (more do no harm); sriovoperatorconfigs
+ * (spec.disableDrain); the boxes above; env.nowMs: a clock that never goes back.
  */
 int drain_reconcile(const json_t *world, const char *key, struct plan *plan, struct err *err);
 

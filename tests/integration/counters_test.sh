@@ -32,6 +32,16 @@ readable() {
 	[[ $(promtool check metrics <"$tmp/metrics" 2>&1) != *"error while"* ]]
 }
 
+# Descriptors of pods' namespaces in processes of the agent; each would keep the namespace, and with it the VF.
+kept_open() {
+	local supervisor pid
+
+	read -r supervisor _ <"$tmp/agent.out"
+	for pid in "$supervisor" $(pgrep -P "$supervisor"); do
+		find "/proc/$pid/fd" -lname '*/netns/*' -printf '%p %l\n' 2>/dev/null || true
+	done
+}
+
 o_begin counters --no-controllers
 k apply -f manifests/base/rbac.yaml >/dev/null
 agent_kubeconfig=$(hack/cluster sa-kubeconfig "$o_cluster" "$POD_NAMESPACE" orbweaver-agent)
@@ -53,6 +63,7 @@ t_eq "a VF that nobody has is not read" "" "$(shown rdma_out_of_sequence_total '
 t_eq "but its PF has counted for it" 202 "$(shown sriov_vf_rx_bytes 'pf="ens0f0np0",vf="2",pciAddr="0000:11:00.2",numa_node="0"')"
 t_eq "who has which device, for a join" 1 \
 	"$(shown sriov_kubepoddevice 'pciAddr="0000:11:00.1",dev_type="spidernet.io/fast",pod="train-1",namespace="ml",container="main"')"
+t_eq "no namespace of a pod is kept open" "" "$(kept_open)"
 t_eq "all went well" "" "$(shown orbweaver_rdma_scrape_failed '')"
 t_ok "Prometheus can read it" readable
 

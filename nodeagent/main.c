@@ -21,10 +21,12 @@
 #include "nodeagent/agent_process.h"
 #include "nodeagent/cni/conf.h"
 #include "nodeagent/cni/install.h"
+#include "nodeagent/dra/names.h"
 #include "nodeagent/hostd/privileges.h"
 #include "nodeagent/hostd/sandbox.h"
 #include "nodeagent/hostd/worker.h"
 #include "nodeagent/kubeletd/process.h"
+#include "nodeagent/kubeletd/server.h"
 #include "nodeagent/options.h"
 #include "nodeagent/supervisor.h"
 
@@ -62,7 +64,18 @@ static int serve_kubelet(int control, void *arg)
 	auto_free char *plugins = str_below(options->kubelet_dir, "device-plugins");
 	auto_free char *devinfo = options->devinfo_dir ? str_dup(options->devinfo_dir)
 						       : path_on_host(options, DEVINFO_DIR);
-	const struct sandbox_folder folders[] = {{plugins, "device-plugins"}, {devinfo, "devinfo"}};
+	auto_free char *registry = str_below(options->kubelet_dir, "plugins_registry");
+	auto_free char *cdi = options->dra ? path_on_host(options, options->cdi_dir) : NULL;
+	auto_free char *state = options->dra ? path_on_host(options, DRA_STATE_FOLDER) : NULL;
+	const struct sandbox_folder folders[] = {
+		{plugins, "device-plugins"},
+		{devinfo, "devinfo"},
+		{registry, "plugins_registry"},
+		{cdi, "cdi"},
+		{state, "claims"},
+	};
+	static const struct dra_folders dra = {"/plugins_registry", "/cdi", "/claims"};
+	size_t n_folders = options->dra ? ARRAY_LEN(folders) : 2;
 	struct err err = {0};
 
 	/*
@@ -72,11 +85,14 @@ static int serve_kubelet(int control, void *arg)
 	(void)fs_make_dirs(plugins, 0750);
 	if (options->devinfo_dir)
 		(void)fs_make_dirs(devinfo, 0755);
-	if (sandbox_root(folders, ARRAY_LEN(folders), &err) < 0 ||
+	if (options->dra)
+		(void)fs_make_dirs(registry, 0750);
+	if (sandbox_root(folders, n_folders, &err) < 0 ||
 	    sandbox_become((uid_t)options->user, true, &err) < 0 ||
 	    sandbox_filter(SANDBOX_KUBELETD, &err) < 0)
 		return refuse("kubeletd: ", &err);
-	return kubeletd_run(control, SUPERVISOR_HEARTBEAT_MS, "/device-plugins", "/devinfo");
+	return kubeletd_run(control, SUPERVISOR_HEARTBEAT_MS, "/device-plugins", "/devinfo",
+			    options->dra ? &dra : NULL);
 }
 
 static int serve_cni(int control, void *arg)

@@ -48,7 +48,7 @@ says() {
 
 # --- manifests ------------------------------------------------------------------------------------
 
-for name in . overlays/{single-node,webhook,flow-control,metrics-secure,monitoring,node-tokens,policy-writers,injection-policy,crd-rules}; do
+for name in . overlays/{single-node,webhook,flow-control,metrics-secure,monitoring,node-tokens,policy-writers,injection-policy,crd-rules,dra}; do
 	t_ok "manifests/$name is as 1.36 has it" nothing overlay_faults "$name"
 done
 t_ok "a field that it does not know would be named" says 'unknown field "spec.replica"' <<END

@@ -1,11 +1,11 @@
 /*
  * The node agent on a node made of files whose devices have counted, and whose pods have VFs.
  *
- *	counters-node PFS VFS PODS FLAG...     flags of the agent; --host-root and --kubelet-dir are
- * given to it
+ *	counters-node [--shared] PFS VFS PODS FLAG...  flags of the agent; --host-root and
+ * --kubelet-dir are given to it
  *
- * So many mlx5 PFs with so many VFs each, RDMA in exclusive mode; the first VFs are net1 in
- * namespaces of their own, run/netns/cni-0 and so on, and the kubelet's PodResources say that
+ * So many mlx5 PFs with so many VFs each, RDMA in exclusive mode unless --shared; the first VFs are
+ * net1 in namespaces of their own, run/netns/cni-0 and so on; the kubelet's PodResources say that
  * container main of pod ml/train-0 and so on has them. Beyond that there is no kubelet. Linked from
  * the agent's own objects, the program's main included: this file stands before main and before
  * host_open. Prints the agent's pid and the node's root folder; ends with the agent, and ends it on
@@ -40,6 +40,7 @@ struct host *__wrap_host_open(const char *root, struct err *err);
 
 static struct host_tree *tree;
 static size_t n_pods;
+static enum rdma_mode rdma_mode = RDMA_MODE_EXCLUSIVE;
 /* VFs of pods, in their order. */
 static char vfs_of_pods[PFS_MAX * VFS_MAX][24];
 static pid_t agent;
@@ -89,7 +90,7 @@ static void make_tree(unsigned int pfs, unsigned int vfs)
 
 	for (unsigned int i = 0; i < pfs; i++)
 		add_pf(made, i, (int)vfs);
-	(void)rdma_set_mode(host_tree_host(made), RDMA_MODE_EXCLUSIVE, NULL);
+	(void)rdma_set_mode(host_tree_host(made), rdma_mode, NULL);
 	for (unsigned int i = 0; i < n_pods; i++) {
 		auto_free char *netns = str_printf("cni-%u", i);
 
@@ -212,9 +213,14 @@ int __wrap_main(int argc, char **argv)
 	int64_t pfs, vfs, pods;
 	int status;
 
+	if (argc > 1 && str_eq(argv[1], "--shared")) {
+		rdma_mode = RDMA_MODE_SHARED;
+		argc--;
+		argv++;
+	}
 	if (argc < 4 || argc - 4 > FLAGS_MAX - 1 || !str_to_int(argv[1], 1, PFS_MAX, &pfs) ||
 	    !str_to_int(argv[2], 1, VFS_MAX, &vfs) || !str_to_int(argv[3], 0, pfs * vfs, &pods)) {
-		(void)fputs("usage: counters-node PFS VFS PODS FLAG...\n", stderr);
+		(void)fputs("usage: counters-node [--shared] PFS VFS PODS FLAG...\n", stderr);
 		return 2;
 	}
 	json_init();

@@ -21,6 +21,8 @@ struct dump {
 	size_t objects, failed;
 };
 
+/* ---- support_index.c ------------------------------------------------------------------------- */
+
 /*
  * Put a file into the dump and a line into its index; what: for people. What cannot be put in
  * because of its name or size is a part that failed. -1 with err: nothing more can be written.

@@ -365,6 +365,7 @@ static void start_host(struct agent_process *p)
 	p->events = host_events_new(p->loop, take_ptr(p->watch), on_host_event, p, p->metrics);
 	p->hostd = hostd_new(p->loop, &(struct hostd_config){
 					      .orders = fcntl(p->orders, F_DUPFD_CLOEXEC, 0),
+					      .parallel = (size_t)p->options->parallel_nics,
 					      .lost = on_hostd_lost,
 					      .arg = p,
 					      .metrics = p->metrics,
@@ -372,6 +373,7 @@ static void start_host(struct agent_process *p)
 	p->agent = agent_new(&(struct agent_config){
 		.loop = p->loop,
 		.hostd = p->hostd,
+		.parallel = (size_t)p->options->parallel_nics,
 		.looked = on_looked,
 		.withdraw = withdraw,
 		.changed = report,

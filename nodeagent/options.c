@@ -11,6 +11,7 @@
 #include "lib/base/log.h"
 #include "lib/base/own.h"
 #include "lib/base/str.h"
+#include "nodeagent/hostd/client.h"
 #include "nodeagent/hostd/sandbox.h"
 
 const char agent_options_help[] =
@@ -68,6 +69,8 @@ const char agent_options_help[] =
 	"                            RDMA devices, interfaces or PCI addresses that are not read,\n"
 	"                            with commas; patterns such as mlx5_bond_*\n"
 	"  --allow-primary-nic       let a policy make VFs on the NIC that the node itself needs\n"
+	"  --parallel-nics N         so many NICs are configured side by side, 1 to 8 (default "
+	"4)\n"
 	"  --user UID                as whom the processes run that talk to API server and "
 	"kubelet\n"
 	"                            (default 60932); it has to be able to read the files that a\n"
@@ -120,6 +123,17 @@ static int take_user(void *options, const char *value, struct err *err)
 		       : err_set(err, ERR_INVALID, "BadFlag",
 				 "--user %s: must be the number of a user, such as %d", value,
 				 SANDBOX_USER);
+}
+
+static int take_parallel(void *options, const char *value, struct err *err)
+{
+	struct agent_options *o = options;
+
+	return str_to_int(value, 1, HOSTD_PARALLEL_MAX, &o->parallel_nics)
+		       ? 0
+		       : err_set(err, ERR_INVALID, "BadFlag",
+				 "--parallel-nics %s: must be a number from 1 to %d", value,
+				 HOSTD_PARALLEL_MAX);
 }
 
 static int take_log_level(void *options, const char *value, struct err *err)
@@ -181,6 +195,7 @@ static const struct flag flags[] = {
 	{"no-kubelet", FLAG_BOOL, offsetof(struct agent_options, no_kubelet), NULL},
 	{"is-ready", FLAG_BOOL, offsetof(struct agent_options, is_ready), NULL},
 	{"allow-primary-nic", FLAG_BOOL, offsetof(struct agent_options, allow_primary_nic), NULL},
+	{"parallel-nics", FLAG_TAKEN, 0, take_parallel},
 	{"user", FLAG_TAKEN, 0, take_user},
 	{"allocation", FLAG_TAKEN, 0, take_allocation},
 	{"log-level", FLAG_TAKEN, 0, take_log_level},
@@ -279,6 +294,7 @@ int agent_options_parse(int argc, char *const *argv, const char *(*env)(const ch
 		.rdma_metrics = EXPOSITION_PODS,
 		.cdi_dir = "/var/run/cdi",
 		.metrics_addr = "127.0.0.1:9810",
+		.parallel_nics = 4,
 		.user = SANDBOX_USER,
 		.resource_prefix = "spidernet.io",
 		.shared_config = "spiderpool-rdma-shared-device-plugin",

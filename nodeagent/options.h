@@ -44,6 +44,7 @@ struct agent_options {
 	const char *ready_file;    /* is there while we are ready; NULL: none */
 	bool is_ready;             /* only ask whether ready_file is there */
 	bool allow_primary_nic;    /* host_allow_primary_nic() */
+	int64_t parallel_nics;     /* so many are configured side by side */
 	int64_t user;              /* as whom agent and kubeletd run */
 	bool packed; /* preferred allocations fill one PF after the other instead of spreading */
 	enum exposition_scope rdma_metrics; /* what is counted of which devices */

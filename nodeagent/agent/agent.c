@@ -142,7 +142,8 @@ struct agent *agent_new(const struct agent_config *config)
 {
 	struct agent *agent = mem_new(struct agent);
 
-	assert(config->looked && config->changed && config->told);
+	assert(config->looked && config->changed && config->told && config->parallel > 0 &&
+	       config->parallel <= HOSTD_PARALLEL_MAX);
 	agent->config = *config;
 	agent->attempts = attempts_new();
 	agent->failures = json_array();
@@ -182,6 +183,7 @@ void agent_free(struct agent *agent)
 	json_decref(agent->withdrawn);
 	json_decref(agent->earlier);
 	json_decref(agent->observed);
+	lanes_free(agent->lanes);
 	json_decref(agent->plan);
 	json_decref(agent->failures);
 	json_decref(agent->skipped);

@@ -13,6 +13,7 @@
 #include "nodeagent/plan/attempts.h"
 #include "nodeagent/plan/desired.h"
 #include "nodeagent/plan/history.h"
+#include "nodeagent/plan/lanes.h"
 #include "nodeagent/plan/status.h"
 
 /* Keys of failures that are not a PF's. */
@@ -45,6 +46,13 @@ struct round {
 	int64_t begin_ms;
 };
 
+/* A step under way. */
+struct stepping {
+	struct agent *agent;
+	const json_t *entry; /* of the plan; NULL: none */
+	size_t index;        /* in the plan */
+};
+
 struct agent {
 	struct agent_config config;
 	struct attempts *attempts;
@@ -67,7 +75,8 @@ struct agent {
 	struct desired desired;
 	int64_t plan_generation;
 	int64_t done_generation; /* done completely in this process; 0: none */
-	size_t step;             /* index into the plan of the one that runs or comes next */
+	struct lanes *lanes;     /* of the plan */
+	struct stepping stepping[HOSTD_PARALLEL_MAX];
 	char *activity;
 	char *told;    /* what was blocked, wrong or waiting for a reboot when it was last told */
 	char *doubted; /* the same, seen once; NULL: there is no doubt */

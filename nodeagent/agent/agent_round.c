@@ -50,6 +50,12 @@ static void forget_mended(struct agent *agent, struct planner_input *input)
 		attempts_keep_steps(agent->attempts, json_at(plan, "steps"), clock_ms());
 }
 
+/* In mode exclusive pods are given a folder, by PCI address (docs/device-plugins.md). */
+static bool are_numbers_told(const struct agent *agent)
+{
+	return !str_eq(json_str_at(agent->observed, "rdma", "netnsMode"), "exclusive");
+}
+
 static void make_plan(struct agent *agent)
 {
 	struct planner_input input = {
@@ -70,7 +76,8 @@ static void make_plan(struct agent *agent)
 	agent_replace(&agent->plan, plan);
 	agent_replace(&agent->planned_held, json_incref(agent->held));
 	agent->plan_generation = agent->desired.generation;
-	agent->step = 0;
+	lanes_free(agent->lanes);
+	agent->lanes = lanes_new(agent_steps(agent), are_numbers_told(agent));
 	json_object_clear(agent->skipped);
 	if (plan)
 		agent_forget_failure(agent, KEY_SPEC);
@@ -119,7 +126,7 @@ static void round_end(struct agent *agent)
 
 /* ---- steps ----------------------------------------------------------------------------------- */
 
-static void run_step(struct agent *agent);
+static void run_steps(struct agent *agent);
 
 static const char *entry_pf(const json_t *entry)
 {
@@ -135,8 +142,9 @@ static const char *entry_name(const json_t *entry)
  * After a failure the rest of this PF's steps wait for the next plan. A worker that is asleep in
  * the kernel holds the PF's lock: who asks again falls asleep too.
  */
-static bool may_run(const struct agent *agent, const json_t *entry)
+static bool may_run(const json_t *entry, void *arg)
 {
+	const struct agent *agent = arg;
 	const char *pf = entry_pf(entry);
 
 	if (!pf)
@@ -146,16 +154,16 @@ static bool may_run(const struct agent *agent, const json_t *entry)
 		 attempts_has_hung(agent->attempts, pf));
 }
 
-/*
- * Index of the first step from `from` on that may run now; the number of steps when there is none.
- */
-static size_t next_step(const struct agent *agent, size_t from)
+/* Is there a step that may be tried? */
+static bool has_step(struct agent *agent)
 {
-	size_t n = json_array_size(agent_steps(agent));
+	const json_t *entry;
+	size_t i;
 
-	while (from < n && !may_run(agent, json_array_get(agent_steps(agent), from)))
-		from++;
-	return from;
+	json_array_foreach (agent_steps(agent), i, entry)
+		if (may_run(entry, agent))
+			return true;
+	return false;
 }
 
 static void set_activity(struct agent *agent, char *text)
@@ -165,10 +173,27 @@ static void set_activity(struct agent *agent, char *text)
 	agent->config.changed(agent->config.arg);
 }
 
+/* The first of those that run, and how many others do. */
+static void tell_activity(struct agent *agent)
+{
+	size_t others = lanes_running(agent->lanes) - 1;
+	const struct stepping *at = agent->stepping;
+	auto_free char *more = others ? str_printf("; %zu more beside it", others) : NULL;
+
+	while (!at->entry)
+		at++;
+	set_activity(agent,
+		     str_printf("%s: %s, step %zu of %zu: %s%s", agent_where(at->entry),
+				entry_name(at->entry), at->index + 1,
+				json_array_size(agent_steps(agent)),
+				json_str_or(json_at(at->entry, "why"), ""), more ? more : ""));
+}
+
 static void on_stepped(void *arg, const json_t *result, const struct err *err)
 {
-	struct agent *agent = arg;
-	const json_t *entry = json_array_get(agent_steps(agent), agent->step);
+	struct stepping *stepping = arg;
+	struct agent *agent = stepping->agent;
+	const json_t *entry = take_ptr(stepping->entry);
 	struct err too_often = {0};
 
 	agent->round.steps++;
@@ -189,8 +214,8 @@ static void on_stepped(void *arg, const json_t *result, const struct err *err)
 		else
 			agent->must_replan = true; /* others may depend on it */
 	}
-	agent->step++;
-	run_step(agent);
+	lanes_done(agent->lanes, stepping->index);
+	run_steps(agent);
 }
 
 /* Stops or removes something that pods may have. */
@@ -224,33 +249,53 @@ static bool is_outdated(const struct agent *agent, const json_t *entry)
 	       !json_same(agent->held, agent->planned_held);
 }
 
-/* The next step, or, after the last, a look at what came of them. */
-static void run_step(struct agent *agent)
+static void begin_step(struct agent *agent, size_t index)
 {
-	const json_t *entry;
+	const json_t *entry = json_array_get(agent_steps(agent), index);
+	struct stepping *stepping = agent->stepping;
 
+	while (stepping->entry)
+		stepping++;
+	*stepping = (struct stepping){.agent = agent, .entry = entry, .index = index};
+	if (!agent->round.began)
+		agent_begin_round(agent, entry);
+	log_debug("step", F_INT("number", (int64_t)index + 1), F_STR("step", entry_name(entry)),
+		  F_STR("where", agent_where(entry)));
+	hostd_step(agent->config.hostd, json_at(entry, "step"), on_stepped, stepping);
+}
+
+/* Nothing more of a plan that may be wrong by now. */
+static bool may_begin(struct agent *agent)
+{
+	return !agent->stopping && !agent->must_replan &&
+	       lanes_running(agent->lanes) < agent->config.parallel;
+}
+
+/* What may begin now; when nothing runs any more, a look at what came of it. */
+static void run_steps(struct agent *agent)
+{
+	size_t index;
+
+	agent->doing = STEPPING;
+	while (may_begin(agent) &&
+	       (index = lanes_next(agent->lanes, may_run, agent)) != LANES_NONE) {
+		if (is_outdated(agent, json_array_get(agent_steps(agent), index))) {
+			agent->must_replan = true;
+		} else {
+			lanes_begin(agent->lanes, index);
+			begin_step(agent, index);
+		}
+	}
+	if (lanes_running(agent->lanes) > 0) {
+		tell_activity(agent);
+		return;
+	}
 	if (agent->stopping) {
 		round_end(agent);
 		return;
 	}
-	agent->step = next_step(agent, agent->step);
-	entry = json_array_get(agent_steps(agent), agent->step);
-	if (agent->must_replan || is_outdated(agent, entry) ||
-	    agent->step >= json_array_size(agent_steps(agent))) {
-		set_activity(agent, NULL);
-		agent_start_look(agent, true);
-		return;
-	}
-	if (!agent->round.began)
-		agent_begin_round(agent, entry);
-	log_debug("step", F_INT("number", (int64_t)agent->step + 1),
-		  F_STR("step", entry_name(entry)), F_STR("where", agent_where(entry)));
-	agent->doing = STEPPING;
-	set_activity(agent, str_printf("%s: %s, step %zu of %zu: %s", agent_where(entry),
-				       entry_name(entry), agent->step + 1,
-				       json_array_size(agent_steps(agent)),
-				       json_str_or(json_at(entry, "why"), "")));
-	hostd_step(agent->config.hostd, json_at(entry, "step"), on_stepped, agent);
+	set_activity(agent, NULL);
+	agent_start_look(agent, true);
 }
 
 /* ---- withdrawing ----------------------------------------------------------------------------- */
@@ -293,7 +338,7 @@ static void withdraw_and_run(struct agent *agent)
 
 	if (json_object_size(devices) == 0 ||
 	    (agent->is_withdrawn && json_same(devices, agent->withdrawn))) {
-		run_step(agent);
+		run_steps(agent);
 		return;
 	}
 	agent->doing = WITHDRAWING;
@@ -307,7 +352,7 @@ void agent_withdrawn(struct agent *agent)
 	agent->is_withdrawn = true;
 	/* Meanwhile another plan may have been made, or the end. */
 	if (agent->doing == WITHDRAWING)
-		run_step(agent);
+		run_steps(agent);
 	else
 		agent->config.changed(agent->config.arg);
 }
@@ -332,10 +377,9 @@ static json_t *wanted_state(const struct agent *agent)
 	return state;
 }
 
-static bool has_work(const struct agent *agent)
+static bool has_work(struct agent *agent)
 {
-	return agent->authority == AUTHORITY_EXECUTING && !agent->stopping &&
-	       next_step(agent, 0) < json_array_size(agent_steps(agent));
+	return agent->authority == AUTHORITY_EXECUTING && !agent->stopping && has_step(agent);
 }
 
 /* How the host was found is on disk, or there is nothing to do. */
@@ -388,7 +432,7 @@ static void save_and_carry_on(struct agent *agent)
 }
 
 /* A cheap look is good for seeing that all is well; it takes some VFs for held that are not. */
-static bool needs_close_look(const struct agent *agent)
+static bool needs_close_look(struct agent *agent)
 {
 	return has_work(agent) || json_array_size(json_at(agent->plan, "blocked")) > 0;
 }

@@ -19,6 +19,7 @@
 #include "nodeagent/cni/master.h"
 #include "nodeagent/cni/meta_call.h"
 #include "nodeagent/cni/spiderpool.h"
+#include "nodeagent/cni/upstream.h"
 
 #define SPIDERPOOL "spiderpool"
 
@@ -359,7 +360,7 @@ static int undo_on_device(const struct attachment *a, const json_t *sandbox, con
 			  struct err *err)
 {
 	struct attachment last = *a;
-	json_auto_t *left = NULL;
+	json_auto_t *left = NULL, *saved = NULL;
 
 	last.container = json_str_at(sandbox, "container");
 	last.key =
@@ -373,9 +374,37 @@ static int undo_on_device(const struct attachment *a, const json_t *sandbox, con
 	if (run(&last, ATTACH_DEL, json_at(record, "saved"), NULL, NULL, err) < 0)
 		return -1;
 	left = get_record(&last);
-	return json_at(left, "saved")
-		       ? err_set(err, ERR_TRANSIENT, "DeviceBusy", "its PF does not answer")
-		       : 0;
+	if (!json_at(left, "saved"))
+		return 0;
+	/* Its own DEL finds that its addresses are still to be given back. */
+	saved = json_deep_copy(json_at(left, "saved"));
+	json_put(saved, "ipam", json_incref(json_at(record, "saved", "ipam")));
+	(void)put_record(&last, (struct record){.saved = saved, .has_saved = true}, true, NULL);
+	return err_set(err, ERR_TRANSIENT, "DeviceBusy", "its PF does not answer");
+}
+
+/* The same for a sandbox that sriov-cni set up before we came. */
+static int take_over_from_upstream(const struct attachment *a, const char *device, struct err *err)
+{
+	json_auto_t *holder = upstream_holder(a->root, device);
+	struct sandbox_key key;
+
+	if (!holder)
+		return 0;
+	if (json_is_true(json_at(holder, "lives")))
+		return err_set(err, ERR_CONFLICT, "DeviceBusy",
+			       "%s: a pod that sriov-cni set up has the device %s still; it is "
+			       "free when that pod has gone",
+			       a->key.plugin, device);
+	if (!json_at(holder, "saved"))
+		return 0;
+	if (undo_on_device(a, holder, holder, err) < 0)
+		return err_in(err, "%s: put %s back as it was before sriov-cni attached it",
+			      a->key.plugin, device);
+	key = (struct sandbox_key){"sriov", json_str_at(holder, "network"),
+				   json_str_at(holder, "ifname")};
+	upstream_forget(a->root, json_str_at(holder, "container"), &key, device);
+	return 0;
 }
 
 /*
@@ -390,7 +419,9 @@ static int take_over(const struct attachment *a, const char *device, struct err 
 	const json_t *records, *record;
 	const char *ns, *name;
 
-	if (!owner || str_eq(owner, a->container))
+	if (!owner)
+		return take_over_from_upstream(a, device, err);
+	if (str_eq(owner, a->container))
 		return 0;
 	sandbox = sandbox_read(a->state, owner, NULL);
 	ns = json_str_or(json_at(sandbox, "pod", "namespace"), "?");
@@ -501,6 +532,29 @@ static int delete_with_device(struct attachment *a, const json_t *record, struct
 	return left ? put_record(a, (struct record){.is_gone = true}, true, err) : 0;
 }
 
+/*
+ * What another plugin, whose name we have now, kept of this attachment becomes our record, once.
+ * New; NULL: nothing is known.
+ */
+static json_t *adopt_record(const struct attachment *a)
+{
+	json_auto_t *saved = upstream_read(a->root, a->container, &a->key);
+	json_auto_t *config = NULL;
+	struct attachment then = *a;
+
+	if (!saved)
+		return NULL;
+	config = json_copy((json_t *)a->config);
+	json_put(config, "deviceID", json_incref(json_at(saved, "device")));
+	then.config = config;
+	/* Without a disk it is done all the same, and done again. */
+	if (put_record(&then,
+		       (struct record){.phase = "deleting", .saved = saved, .has_saved = true},
+		       true, NULL) == 0)
+		upstream_forget(a->root, a->container, &a->key, json_str_at(saved, "device"));
+	return json_pack("{s:s, s:O, s:O}", "phase", "deleting", "config", config, "saved", saved);
+}
+
 int attachment_delete(struct attachment *a, struct err *err)
 {
 	json_auto_t *record = NULL;
@@ -510,6 +564,8 @@ int attachment_delete(struct attachment *a, struct err *err)
 	then.is_going = true;
 	/* What the disk cannot take now is tried all the same. */
 	record = get_record(a);
+	if (!record)
+		record = adopt_record(a);
 	if (record && !str_eq(json_str_at(record, "phase"), "deleting"))
 		(void)put_record(a, (struct record){.phase = "deleting", .must_exist = true}, true,
 				 NULL);

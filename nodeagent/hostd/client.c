@@ -1,5 +1,6 @@
 /*
- * The queue of requests, in front of one exchange at a time. See the header.
+ * The queue of requests, in front of a few exchanges, each with a worker of its own. See the
+ * header.
  *
  * `pump` is the only place that begins an exchange, and runs in a turn of its own, so that no
  * callback comes out of a call of ours.
@@ -34,12 +35,21 @@ struct request {
 	struct err err; /* known before it was sent */
 };
 
+struct line {
+	struct hostd *hostd;
+	struct exchange *exchange; /* NULL: was never needed */
+	struct request *request;   /* under way; NULL: none */
+};
+
 struct hostd {
 	struct hostd_config config;
-	struct exchange *exchange;
+	struct loop *loop;
+	struct orders *orders;
+	struct line lines[HOSTD_PARALLEL_MAX];
+	size_t n_lines;
 	struct deferred *pump;
-	struct request *first, **last; /* the first is the one that runs */
-	bool running, lost;
+	struct request *first, **last; /* that wait */
+	bool lost;
 	int64_t last_id;
 	json_t *addresses, *held;
 	struct metric *requests, *seconds;
@@ -68,18 +78,14 @@ static void free_request(struct request *request)
 	mem_free(request);
 }
 
-/* The last thing that a callback does: `done` may free us. */
-static void finish(struct hostd *hostd, const json_t *result, const struct err *err)
+/* The last thing that a callback does: `done` may free us. Takes request. */
+static void finish(struct hostd *hostd, struct request *request, const json_t *result,
+		   const struct err *err)
 {
-	struct request *request = hostd->first;
 	hostd_done_fn done = request->done;
 	void *arg = request->arg;
 
-	hostd->running = false;
-	hostd->first = request->next;
-	if (!hostd->first)
-		hostd->last = &hostd->first;
-	else
+	if (hostd->first)
 		deferred_run(hostd->pump);
 	count(hostd, request, err);
 	free_request(request);
@@ -89,7 +95,24 @@ static void finish(struct hostd *hostd, const json_t *result, const struct err *
 
 static void on_done(void *arg, const json_t *result, const struct err *err)
 {
-	finish(arg, result, err);
+	struct line *line = arg;
+
+	finish(line->hostd, take_ptr(line->request), result, err);
+}
+
+/* In front of those that wait, the first line's first. */
+static void take_back(struct hostd *hostd)
+{
+	for (size_t i = hostd->n_lines; i-- > 0;) {
+		struct request *request = take_ptr(hostd->lines[i].request);
+
+		if (!request)
+			continue;
+		request->next = hostd->first;
+		if (!hostd->first)
+			hostd->last = &request->next;
+		hostd->first = request;
+	}
 }
 
 static void on_lost(void *arg)
@@ -97,7 +120,7 @@ static void on_lost(void *arg)
 	struct hostd *hostd = arg;
 
 	hostd->lost = true;
-	hostd->running = false;
+	take_back(hostd);
 	if (hostd->first)
 		deferred_run(hostd->pump);
 	hostd->config.lost(hostd->config.arg);
@@ -116,7 +139,7 @@ static int check(const struct hostd *hostd, const struct request *request, struc
 		return err_set(err, ERR_HOST, "HostdDied",
 			       "%s: hostd is gone, the agent has to be started again",
 			       name_of(request));
-	if (exchange_stuck(hostd->exchange, NULL) >= HOSTD_STUCK_MAX)
+	if (hostd_stuck(hostd, NULL) >= HOSTD_STUCK_MAX)
 		return err_set(
 			err, ERR_HOST, "HostHung",
 			"%s: not tried, %d requests hang in the kernel already: only a reboot "
@@ -125,21 +148,47 @@ static int check(const struct hostd *hostd, const struct request *request, struc
 	return 0;
 }
 
+/* NULL: all are busy. The first one first, whose worker remembers most. */
+static struct line *free_line(struct hostd *hostd)
+{
+	for (size_t i = 0; i < hostd->n_lines; i++)
+		if (!hostd->lines[i].request)
+			return &hostd->lines[i];
+	return NULL;
+}
+
+static void begin(struct line *line, struct request *request)
+{
+	const struct exchange_hooks hooks = {.done = on_done, .arg = line};
+	struct hostd *hostd = line->hostd;
+
+	if (!line->exchange)
+		line->exchange =
+			exchange_new(hostd->loop, hostd->orders, &hooks, hostd->config.metrics);
+	line->request = request;
+	request->began_us = clock_us();
+	exchange_begin(line->exchange, request->message, request->id, request->deadline_ms);
+}
+
 static void pump(void *arg)
 {
 	struct hostd *hostd = arg;
+	struct line *line = free_line(hostd);
 	struct request *request = hostd->first;
 	struct err err = {0};
 
-	if (!request || hostd->running)
+	if (!request || !line)
 		return;
-	if (check(hostd, request, &err) < 0) {
-		finish(hostd, NULL, &err);
-		return;
-	}
-	hostd->running = true;
-	request->began_us = clock_us();
-	exchange_begin(hostd->exchange, request->message, request->id, request->deadline_ms);
+	hostd->first = request->next;
+	request->next = NULL;
+	if (!hostd->first)
+		hostd->last = &hostd->first;
+	else
+		deferred_run(hostd->pump);
+	if (check(hostd, request, &err) < 0)
+		finish(hostd, request, NULL, &err);
+	else
+		begin(line, request);
 }
 
 static struct request *enqueue(struct hostd *hostd, enum protocol_kind kind, unsigned int flags,
@@ -162,8 +211,7 @@ static struct request *enqueue(struct hostd *hostd, enum protocol_kind kind, uns
 	request->arg = arg;
 	*hostd->last = request;
 	hostd->last = &request->next;
-	if (!hostd->running)
-		deferred_run(hostd->pump);
+	deferred_run(hostd->pump);
 	return request;
 }
 
@@ -218,9 +266,15 @@ void hostd_set_held(struct hostd *hostd, const json_t *held)
 
 size_t hostd_stuck(const struct hostd *hostd, const json_t **ret_request)
 {
-	const json_t *message = NULL, *step;
-	size_t n = exchange_stuck(hostd->exchange, &message);
+	const json_t *message = NULL, *one, *step;
+	size_t n = 0;
 
+	for (size_t i = 0; i < hostd->n_lines; i++) {
+		if (!hostd->lines[i].exchange)
+			continue;
+		n += exchange_stuck(hostd->lines[i].exchange, &one);
+		message = message ? message : one;
+	}
 	step = json_at(message, "step");
 	if (ret_request)
 		*ret_request = step ? step : message;
@@ -232,14 +286,17 @@ size_t hostd_stuck(const struct hostd *hostd, const json_t **ret_request)
 struct hostd *hostd_new(struct loop *loop, const struct hostd_config *config)
 {
 	struct hostd *hostd = mem_new(struct hostd);
-	const struct exchange_hooks hooks = {.done = on_done, .lost = on_lost, .arg = hostd};
 
-	assert(config->orders >= 0 && config->lost);
+	assert(config->orders >= 0 && config->lost && config->parallel <= HOSTD_PARALLEL_MAX);
 	hostd->config = *config;
+	hostd->loop = loop;
 	hostd->last = &hostd->first;
 	hostd->addresses = json_array();
 	hostd->pump = deferred_new(loop, pump, hostd);
-	hostd->exchange = exchange_new(loop, config->orders, &hooks, config->metrics);
+	hostd->orders = orders_new(loop, config->orders, on_lost, hostd);
+	hostd->n_lines = config->parallel ? config->parallel : 1;
+	for (size_t i = 0; i < hostd->n_lines; i++)
+		hostd->lines[i].hostd = hostd;
 	hostd->requests = metric_counter(config->metrics, "orbweaver_hostd_requests_total",
 					 "Requests to hostd, by step or kind.", "request,outcome");
 	hostd->seconds = metric_histogram(config->metrics, "orbweaver_hostd_request_seconds",
@@ -252,7 +309,12 @@ void hostd_free(struct hostd *hostd)
 {
 	if (!hostd)
 		return;
-	exchange_free(hostd->exchange);
+	for (size_t i = 0; i < hostd->n_lines; i++) {
+		exchange_free(hostd->lines[i].exchange);
+		if (hostd->lines[i].request)
+			free_request(hostd->lines[i].request);
+	}
+	orders_free(hostd->orders);
 	deferred_free(hostd->pump);
 	while (hostd->first) {
 		struct request *request = hostd->first;

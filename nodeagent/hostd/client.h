@@ -1,6 +1,6 @@
 /*
- * The agent's side of hostd: asks a privileged worker for one thing at a time, and gives it up when
- * it hangs.
+ * The agent's side of hostd: asks privileged workers, each for one thing at a time, and gives up
+ * one that hangs.
  *
  * The supervisor starts the workers (workers.h). A worker executes requests in plain blocking code
  * and ends when its socket closes: also when there has been nothing to do for a while. When a
@@ -20,8 +20,14 @@
 
 struct hostd;
 
+enum {
+	/* Of what may run side by side: with those that are stuck no more than WORKERS_MAX. */
+	HOSTD_PARALLEL_MAX = 8,
+};
+
 struct hostd_config {
-	int orders; /* socket to the supervisor (workers.h); taken */
+	int orders;      /* socket to the supervisor (workers.h); taken */
+	size_t parallel; /* so many requests may be under way; 0: one */
 	/* The supervisor is gone: nothing works any more, the process should end. Called once. */
 	void (*lost)(void *arg);
 	void *arg;
@@ -45,7 +51,10 @@ void hostd_free(struct hostd *hostd);
  */
 typedef void (*hostd_done_fn)(void *arg, const json_t *result, const struct err *err);
 
-/* Requests, executed in order, one at a time. `done` comes from the loop, never from here. */
+/*
+ * Requests begin in order, as many side by side as `parallel` says: who needs one to be over before
+ * the next waits for its `done`, which comes from the loop, never from here.
+ */
 
 /* host_observe(); flags of observe.h. */
 void hostd_observe(struct hostd *hostd, unsigned int flags, hostd_done_fn done, void *arg);
@@ -86,8 +95,8 @@ enum {
 #define HOSTD_STUCK_MAX 8
 
 /*
- * Workers left behind because they cannot be killed; what the oldest one was asked for, borrowed,
- * or NULL: a step, or the name of another request, {"kind": "observe"}.
+ * Workers left behind because they cannot be killed; what one of them was asked for, borrowed, or
+ * NULL: a step, or the name of another request, {"kind": "observe"}.
  */
 size_t hostd_stuck(const struct hostd *hostd, const json_t **ret_request);
 

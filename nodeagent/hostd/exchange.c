@@ -20,7 +20,6 @@
 #include "lib/json/frame.h"
 #include "lib/json/json.h"
 #include "nodeagent/hostd/protocol.h"
-#include "nodeagent/hostd/workers.h"
 
 /* A fork takes milliseconds; a machine without free memory may need some time for it. */
 #define START_MS 10000
@@ -38,9 +37,8 @@ struct stuck {
 struct exchange {
 	struct loop *loop;
 	struct exchange_hooks hooks;
-	int orders; /* to the supervisor */
-	struct poller *orders_poller;
-	bool asked; /* for a worker, that is still to come */
+	struct orders *orders;
+	struct orders_user user;
 
 	/* The worker in service; pid 0: none. */
 	pid_t pid;
@@ -97,10 +95,9 @@ static void drop_worker(struct exchange *x)
 	x->pid = 0;
 }
 
-/* The supervisor sees it at once, or is about to be lost, which ends the worker as well. */
 static void kill_worker(struct exchange *x)
 {
-	(void)workers_send(x->orders, WORKERS_KILL, x->pid);
+	orders_kill(x->orders, x->pid);
 	drop_worker(x);
 }
 
@@ -156,7 +153,7 @@ static void free_stuck(struct stuck *stuck)
 	mem_free(stuck);
 }
 
-static void forget_stuck(struct exchange *x, pid_t pid)
+static bool forget_stuck(struct exchange *x, pid_t pid)
 {
 	for (struct stuck **at = &x->stuck; *at; at = &(*at)->next) {
 		struct stuck *stuck = *at;
@@ -166,8 +163,9 @@ static void forget_stuck(struct exchange *x, pid_t pid)
 		*at = stuck->next;
 		free_stuck(stuck);
 		metric_add(x->stuck_workers, -1);
-		return;
+		return true;
 	}
+	return false;
 }
 
 size_t exchange_stuck(const struct exchange *x, const json_t **ret_message)
@@ -336,9 +334,10 @@ static void talk(struct exchange *x)
 
 /* ---- the supervisor -------------------------------------------------------------------------- */
 
-static void on_started(struct exchange *x, pid_t pid, int fd)
+static void on_started(void *arg, pid_t pid, int fd)
 {
-	x->asked = false;
+	struct exchange *x = arg;
+
 	x->pid = pid;
 	x->fd = fd;
 	x->poller = poller_new(x->loop, fd, on_worker, x);
@@ -353,11 +352,11 @@ static void on_started(struct exchange *x, pid_t pid, int fd)
 		timer_start(x->timer, x->hooks.rest_ms);
 }
 
-static void on_not_started(struct exchange *x, int number)
+static void on_not_started(void *arg, int number)
 {
+	struct exchange *x = arg;
 	struct err err = {0};
 
-	x->asked = false;
 	if (x->state != STARTING)
 		return;
 	errno = number;
@@ -387,52 +386,32 @@ static void on_end_of_worker(struct exchange *x, int status)
 	fail(x, &error);
 }
 
-static void on_ended(struct exchange *x, pid_t pid, int status)
+static bool on_ended(void *arg, pid_t pid, int status)
 {
+	struct exchange *x = arg;
 	struct err err = x->why;
 
 	if (x->state == ENDING && pid == x->ending) {
 		if (x->died)
 			say_death(status, &err);
 		fail(x, &err);
-	} else if (x->pid && pid == x->pid) {
-		on_end_of_worker(x, status);
-	} else {
-		forget_stuck(x, pid);
+		return true;
 	}
+	if (x->pid && pid == x->pid) {
+		on_end_of_worker(x, status);
+		return true;
+	}
+	return forget_stuck(x, pid);
 }
 
-static void on_lost(struct exchange *x)
+static void on_lost(void *arg)
 {
-	poller_want(x->orders_poller, 0);
+	struct exchange *x = arg;
+
 	drop_worker(x);
 	json_decref(take_ptr(x->message));
 	timer_stop(x->timer);
 	x->state = IDLE;
-	x->hooks.lost(x->hooks.arg);
-}
-
-/* One event at a time: each may be the last that we hear of. */
-static void on_event(void *arg, int events)
-{
-	struct exchange *x = arg;
-	struct workers_event event = {0};
-	int fd = -1, got = workers_receive(x->orders, &event, &fd);
-
-	if (got == 0)
-		return;
-	if (got > 0 && event.kind == WORKERS_STARTED && fd >= 0 && !x->pid) {
-		on_started(x, event.pid, fd);
-		return;
-	}
-	if (fd >= 0)
-		(void)close(fd);
-	if (got > 0 && event.kind == WORKERS_NOT_STARTED)
-		on_not_started(x, event.value);
-	else if (got > 0 && event.kind == WORKERS_ENDED)
-		on_ended(x, event.pid, event.value);
-	else
-		on_lost(x);
 }
 
 /* ---- the interface --------------------------------------------------------------------------- */
@@ -454,18 +433,17 @@ void exchange_begin(struct exchange *x, const json_t *message, int64_t id, int64
 		talk(x);
 		return;
 	}
-	if (!x->asked && workers_send(x->orders, WORKERS_START, 0) < 0) {
+	if (orders_ask(x->orders, &x->user) < 0) {
 		(void)err_sys(&err, "HostdNotStarted", "ask hostd for a worker");
 		fail(x, &err);
 		return;
 	}
-	x->asked = true;
 	x->state = STARTING;
 	timer_start(x->timer, START_MS);
 }
 
-struct exchange *exchange_new(struct loop *loop, int orders, const struct exchange_hooks *hooks,
-			      struct metrics *metrics)
+struct exchange *exchange_new(struct loop *loop, struct orders *orders,
+			      const struct exchange_hooks *hooks, struct metrics *metrics)
 {
 	struct exchange *x = mem_new(struct exchange);
 
@@ -474,8 +452,12 @@ struct exchange *exchange_new(struct loop *loop, int orders, const struct exchan
 	if (!x->hooks.rest_ms)
 		x->hooks.rest_ms = EXCHANGE_REST_MS;
 	x->orders = orders;
-	x->orders_poller = poller_new(loop, orders, on_event, x);
-	poller_want(x->orders_poller, POLL_READ);
+	x->user = (struct orders_user){.started = on_started,
+				       .not_started = on_not_started,
+				       .ended = on_ended,
+				       .lost = on_lost,
+				       .arg = x};
+	orders_join(orders, &x->user);
 	x->timer = timer_new(loop, on_timer, x);
 	x->restarts = metric_counter(metrics, "orbweaver_hostd_restarts_total",
 				     "Workers started in place of one that was lost.", "");
@@ -490,8 +472,6 @@ void exchange_free(struct exchange *x)
 	if (!x)
 		return;
 	drop_worker(x);
-	poller_free(x->orders_poller);
-	(void)close(x->orders);
 	timer_free(x->timer);
 	while (x->stuck) {
 		struct stuck *stuck = x->stuck;

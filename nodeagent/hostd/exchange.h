@@ -13,6 +13,7 @@
 #include "lib/base/err.h"
 #include "lib/base/metrics.h"
 #include "lib/loop/loop.h"
+#include "nodeagent/hostd/orders.h"
 
 struct exchange;
 
@@ -22,8 +23,6 @@ struct exchange_hooks {
 	 * The exchange may be freed from here.
 	 */
 	void (*done)(void *arg, const json_t *result, const struct err *err);
-	/* The supervisor is gone. Once; nothing comes after it, done neither. */
-	void (*lost)(void *arg);
 	void *arg;
 	int64_t rest_ms; /* a worker without a request for this long ends; 0: EXCHANGE_REST_MS */
 };
@@ -31,9 +30,12 @@ struct exchange_hooks {
 /* Between two steps of a plan the worker stays. */
 enum { EXCHANGE_REST_MS = 5000 };
 
-/* Takes `orders`, a socket to the supervisor (workers.h). metrics may be NULL. */
-struct exchange *exchange_new(struct loop *loop, int orders, const struct exchange_hooks *hooks,
-			      struct metrics *metrics);
+/*
+ * orders: borrowed until both are freed, the exchange first. When the supervisor is lost, `done`
+ * does not come any more. metrics may be NULL.
+ */
+struct exchange *exchange_new(struct loop *loop, struct orders *orders,
+			      const struct exchange_hooks *hooks, struct metrics *metrics);
 void exchange_free(struct exchange *exchange);
 
 /*

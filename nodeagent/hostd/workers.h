@@ -24,7 +24,8 @@
 
 enum {
 	/*
-	 * That live at the same time: twice as many as the agent leaves behind (HOSTD_STUCK_MAX).
+	 * That live at the same time: as many as the agent leaves behind (HOSTD_STUCK_MAX), and as
+	 * many as it has at work (HOSTD_PARALLEL_MAX).
 	 */
 	WORKERS_MAX = 16,
 };

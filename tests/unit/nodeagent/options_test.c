@@ -65,6 +65,22 @@ static void takes_the_scope_of_counters(void **state)
 	assert_non_null(strstr(err.text, "--rdma-metrics some: must be off, pf, pods or all"));
 }
 
+static void takes_how_many_nics_are_configured_side_by_side(void **state)
+{
+	static const char *const bad[] = {"0", "9", "-1", "two", ""};
+	struct agent_options o = {0};
+	struct err err = {0};
+
+	assert_int_equal(parse(NULL, NULL, &o, &err), 0);
+	assert_int_equal(o.parallel_nics, 4);
+	assert_int_equal(parse("--parallel-nics", "1", &o, &err), 0);
+	assert_int_equal(o.parallel_nics, 1);
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+		assert_int_equal(parse("--parallel-nics", bad[i], &o, &err), -1);
+		assert_non_null(strstr(err.text, "must be a number from 1 to 8"));
+	}
+}
+
 static void needs_only_the_file_to_say_whether_an_agent_is_ready(void **state)
 {
 	char *asked[] = {(char *)"orbweaver-agent", (char *)"--is-ready",
@@ -157,6 +173,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(has_the_defaults_of_the_design),
+		cmocka_unit_test(takes_how_many_nics_are_configured_side_by_side),
 		cmocka_unit_test(needs_only_the_file_to_say_whether_an_agent_is_ready),
 		cmocka_unit_test(needs_a_node_unless_asked_for_help),
 		cmocka_unit_test(takes_the_scope_of_counters),

@@ -33,7 +33,15 @@
 /* Who has them, in what the planner says. */
 #define HOLDER "default/job"
 
-/* ---- a host: one request at a time, carried out in the next turn ----------------------------- */
+/* ---- a host: requests are carried out in the next turn, in order ----------------------------- */
+
+/* Steps may be under way side by side, nothing else. */
+struct request {
+	char kind;
+	json_t *body;
+	hostd_done_fn done;
+	void *arg;
+};
 
 struct world {
 	struct loop *loop;
@@ -61,10 +69,11 @@ struct world {
 	/* Devices that the kubelet may not give away; NULL: none. */
 	json_t *withdrawn;
 	struct deferred *let_withdraw;
-	/* The request under way. */
-	hostd_done_fn done;
-	void *done_arg;
-	json_t *request;
+	/* The requests under way. */
+	struct request requests[HOSTD_PARALLEL_MAX];
+	size_t done; /* how many */
+	size_t most; /* that were under way at the same time */
+	size_t parallel;
 	struct strbuf order; /* what was asked for, a letter each: l o O v w s e */
 	struct strbuf told;
 	int steps;
@@ -84,14 +93,14 @@ int64_t clock_us(void)
 	return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
 }
 
-static void ask(const char *kind, json_t *request, hostd_done_fn done, void *arg)
+static void ask(const char *kind, json_t *body, hostd_done_fn done, void *arg)
 {
-	assert_null(w->done); /* one at a time */
+	/* Beside a step there are steps. */
+	assert_true(w->done == 0 || (kind[0] == 's' && w->requests[0].kind == 's'));
+	assert_true(w->done < ARRAY_LEN(w->requests));
 	strbuf_adds(&w->order, kind);
-	json_decref(w->request);
-	w->request = request;
-	w->done = done;
-	w->done_arg = arg;
+	w->requests[w->done++] = (struct request){kind[0], body, done, arg};
+	w->most = w->done > w->most ? w->done : w->most;
 	if (!(w->hold && kind[0] == 's'))
 		deferred_run(w->carry_out);
 }
@@ -155,20 +164,20 @@ static json_t *observe(void)
 	return observed;
 }
 
-static json_t *execute(struct err *err)
+static json_t *execute(const json_t *step, struct err *err)
 {
-	const char *pf = json_str_at(w->request, "pf");
+	const char *pf = json_str_at(step, "pf");
 
 	w->steps++;
-	if (str_eq(json_str_at(w->request, "step"), "set-mtu")) {
-		w->mtu = (int)json_integer_value(json_at(w->request, "mtu"));
+	if (str_eq(json_str_at(step, "step"), "set-mtu")) {
+		w->mtu = (int)json_integer_value(json_at(step, "mtu"));
 		return json_pack("{s:b, s:i}", "changed", 1, "tookMs", 1);
 	}
 	if (str_eq(pf, w->fail_pf)) {
 		*err = w->fail;
 		return NULL;
 	}
-	json_object_set(w->vfs, pf, json_at(w->request, "count"));
+	json_object_set(w->vfs, pf, json_at(step, "count"));
 	return json_pack("{s:b, s:i}", "changed", 1, "tookMs", 1);
 }
 
@@ -182,23 +191,27 @@ static int fails(int *times, const char *reason, struct err *err)
 
 static void carry_out(void *arg)
 {
-	hostd_done_fn done = take_ptr(w->done);
-	char kind = w->order.data[w->order.len - 1];
-	json_auto_t *result = NULL;
+	struct request request = w->requests[0];
+	json_auto_t *body = request.body, *result = NULL;
 	struct err err = {0};
 
-	if (kind == 'o' || kind == 'O')
+	w->done--;
+	for (size_t i = 0; i < w->done; i++)
+		w->requests[i] = w->requests[i + 1];
+	if (w->done > 0)
+		deferred_run(w->carry_out);
+	if (request.kind == 'o' || request.kind == 'O')
 		result = observe();
-	else if (kind == 's')
-		result = execute(&err);
-	else if (kind == 'l' && fails(&w->fail_loads, "StateDamaged", &err) == 0)
+	else if (request.kind == 's')
+		result = execute(body, &err);
+	else if (request.kind == 'l' && fails(&w->fail_loads, "StateDamaged", &err) == 0)
 		result = json_incref(w->disk);
-	else if (kind == 'v' && fails(&w->fail_saves, "StateNotSaved", &err) == 0) {
+	else if (request.kind == 'v' && fails(&w->fail_saves, "StateNotSaved", &err) == 0) {
 		json_decref(w->disk);
-		w->disk = json_incref(w->request);
+		w->disk = json_incref(body);
 		result = json_object();
 	}
-	done(w->done_arg, result, result ? NULL : &err);
+	request.done(request.arg, result, result ? NULL : &err);
 }
 
 /* ---- a planner: spec.interfaces[].numVfs against the host ------------------------------------ */
@@ -304,6 +317,7 @@ static struct agent *start(void)
 {
 	return w->agent = agent_new(&(struct agent_config){
 		       .loop = w->loop,
+		       .parallel = w->parallel ? w->parallel : 1,
 		       .looked = on_any,
 		       .withdraw = on_withdraw,
 		       .changed = on_any,
@@ -331,7 +345,8 @@ static int teardown(void **state)
 	loop_free(w->loop);
 	json_decref(w->vfs);
 	json_decref(w->disk);
-	json_decref(w->request);
+	for (size_t i = 0; i < w->done; i++)
+		json_decref(w->requests[i].body);
 	json_decref(w->told_held);
 	strbuf_done(&w->order);
 	strbuf_done(&w->told);
@@ -371,6 +386,54 @@ static bool plan_is_empty(void)
 static bool was_told(const char *reason)
 {
 	return strstr(strbuf_str(&w->told), reason) != NULL;
+}
+
+static void nics_are_configured_side_by_side(void **state)
+{
+	w->parallel = 2;
+	w->hold = true;
+	agent_set_may_execute(start(), true);
+	want(1, 4, 2);
+	until(w->done == 2);
+	assert_non_null(strstr(agent_view(w->agent).activity, "; 1 more beside it"));
+	w->hold = false;
+	deferred_run(w->carry_out);
+	until(was_told("Configured"));
+	assert_int_equal(count(A), 4);
+	assert_int_equal(count(B), 2);
+	assert_non_null(strstr(strbuf_str(&w->order), "OvwssO"));
+}
+
+static void one_after_the_other_when_that_is_asked_for(void **state)
+{
+	agent_set_may_execute(start(), true);
+	want(1, 4, 2);
+	until(was_told("Configured"));
+	assert_int_equal(w->most, 1);
+}
+
+/* One fails while another runs: that one is waited for, and nothing is looked at before. */
+static void the_round_ends_when_the_last_of_them_is_done(void **state)
+{
+	w->parallel = 2;
+	w->hold = true;
+	w->fail_pf = A;
+	(void)err_set(&w->fail, ERR_HOST, "VfCountRefused", "no");
+	agent_set_may_execute(start(), true);
+	want(1, 4, 2);
+	until(w->done == 2);
+	/* What is wanted changes, and the agent is asked to end. */
+	want(2, 5, 2);
+	agent_stop(w->agent, on_stopped, NULL);
+	loop_turn(w->loop, false);
+	assert_int_equal(w->done, 2);
+	assert_false(w->stopped);
+	deferred_run(w->carry_out);
+	until(w->stopped);
+	assert_int_equal(w->done, 0);
+	assert_int_equal(w->steps, 2);
+	assert_int_equal(count(B), 2);
+	assert_true(was_told("VfCountRefused"));
 }
 
 static void does_nothing_before_the_nodestate_was_seen(void **state)
@@ -958,6 +1021,9 @@ static void addresses_that_people_wrote_are_read_in_any_case(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		CASE(nics_are_configured_side_by_side),
+		CASE(one_after_the_other_when_that_is_asked_for),
+		CASE(the_round_ends_when_the_last_of_them_is_done),
 		CASE(does_nothing_before_the_nodestate_was_seen),
 		CASE(keeps_how_it_was_found_before_the_first_step_and_looks_after_the_last),
 		CASE(executes_only_while_it_may),

@@ -4,6 +4,7 @@
  */
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -11,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -21,6 +23,8 @@
 #include "lib/base/fs.h"
 #include "lib/base/log.h"
 #include "lib/base/own.h"
+#include "lib/base/own_fd.h"
+#include "lib/base/root.h"
 #include "lib/json/json.h"
 #include "nodeagent/attach/attach.h"
 #include "nodeagent/cni/foreign.h"
@@ -59,6 +63,9 @@ int attach_run(const struct attach_call *call, json_t **ret_result, struct err *
 
 	if (call->command == ATTACH_DEL) {
 		(void)touch("deleted");
+		/* Its interface has its name again. */
+		if (json_str_at(call->saved, "name"))
+			(void)touch(json_str_at(call->saved, "name"));
 		if (json_at(call->config, "ipam"))
 			(void)s->ipam(s->context, "DEL", call->config, NULL, NULL);
 		if (str_eq(does, "waits") && !is_there("back")) {
@@ -343,6 +350,77 @@ static void a_device_that_cannot_be_put_back_is_not_handed_on(void **state)
 	assert_int_equal(cni_stand_call(&stand, "sriov", "ADD", "c2", config), 0);
 }
 
+/* ---- pods of sriov-cni ----------------------------------------------------------------------  */
+
+static bool has_file(const char *path)
+{
+	auto_free char *below = str_below(stand.folder, path);
+
+	return access(below, F_OK) == 0;
+}
+
+static void make_dirs(const char *path)
+{
+	auto_close int root = open(stand.folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	assert_int_equal(root_make_dirs(root, path, 0700), 0);
+}
+
+/* Its VF, as of the namespace at this path. */
+static void sriov_cni_attached(const char *netns)
+{
+	make_dirs("var/lib/cni/sriov/pci");
+	put_program("var/lib/cni/sriov/c0-net1",
+		    "{\"name\": \"rail0\", \"type\": \"sriov\", \"deviceID\": \"0000:03:00.2\", "
+		    "\"Master\": \"enp1s0\", \"VFID\": 0, \"vlan\": null, \"OrigVfState\": "
+		    "{\"HostIFName\": \"enp1s0v0\", \"MTU\": 1500}}");
+	put_program("var/lib/cni/sriov/pci/0000:03:00.2", netns);
+}
+
+static void a_pod_of_sriov_cni_is_taken_down_by_what_that_kept(void **state)
+{
+	auto_free char *config = config_of("waits", NULL);
+
+	sriov_cni_attached("/run/netns/c0");
+	assert_int_equal(cni_stand_call(&stand, "sriov", "DEL", "c0", config), 0);
+	assert_true(is_there("enp1s0v0"));
+	assert_false(has_file("var/lib/cni/sriov/c0-net1"));
+	assert_false(has_file("var/lib/cni/sriov/pci/0000:03:00.2"));
+	/* It waits, and is ours now. */
+	(void)touch("back");
+	until_nothing_is_left();
+}
+
+static void what_sriov_cni_left_is_undone_before_the_next_pod_has_the_vf(void **state)
+{
+	sriov_cni_attached("/run/netns/c0");
+	assert_int_equal(call("ADD", "", NULL), 0);
+	assert_true(is_there("enp1s0v0"));
+	assert_false(has_file("var/lib/cni/sriov/c0-net1"));
+	assert_int_equal(call("DEL", "", NULL), 0);
+	until_nothing_is_left();
+}
+
+static void a_pod_of_sriov_cni_that_lives_keeps_its_vf(void **state)
+{
+	auto_free char *path = str_below(stand.folder, "run/netns/c0");
+
+	/* A bind mount of a namespace, as a runtime's; gone with the test's own mount namespace. */
+	make_dirs("run/netns");
+	put_program("run/netns/c0", "");
+	if (unshare(CLONE_NEWNS) < 0)
+		skip();
+	assert_int_equal(mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL), 0);
+	assert_int_equal(mount("/proc/self/ns/net", path, NULL, MS_BIND, NULL), 0);
+	cni_stand_kill_server(&stand);
+	cni_stand_start_server(&stand, true);
+	sriov_cni_attached("/run/netns/c0");
+	assert_int_equal(call("ADD", "", NULL), 1);
+	assert_non_null(strstr(stand.printed, "a pod that sriov-cni set up has the device"));
+	assert_int_equal(umount(path), 0);
+	assert_int_equal(call("ADD", "", NULL), 0);
+}
+
 /* As from a program before us: its PF is away for a while. */
 static void what_has_to_wait_is_done_later_also_without_an_add(void **state)
 {
@@ -555,6 +633,9 @@ int main(void)
 		TEST(a_device_stays_the_sandboxs_until_its_last_plugin_has_let_go),
 		TEST(a_device_is_put_back_before_the_next_sandbox_has_it),
 		TEST(a_device_that_cannot_be_put_back_is_not_handed_on),
+		TEST(a_pod_of_sriov_cni_is_taken_down_by_what_that_kept),
+		TEST(what_sriov_cni_left_is_undone_before_the_next_pod_has_the_vf),
+		TEST(a_pod_of_sriov_cni_that_lives_keeps_its_vf),
 		TEST(what_has_to_wait_is_done_later_also_without_an_add),
 		TEST(gc_takes_away_what_is_not_on_the_list),
 		TEST(gc_leaves_what_is_on_the_list),

@@ -71,11 +71,12 @@ static void on_tick(void *arg)
 	timer_start(((struct fixture *)arg)->tick, 5);
 }
 
-static int set_up(void **state)
+static int set_up_for(void **state, size_t parallel)
 {
 	struct fixture *f = mem_new(struct fixture);
 	struct prepared *mine = &stands[n_used++];
-	struct hostd_config config = {.orders = mine->socket, .lost = on_lost, .arg = f};
+	struct hostd_config config = {
+		.orders = mine->socket, .parallel = parallel, .lost = on_lost, .arg = f};
 
 	assert_true(n_used <= STANDS_MAX);
 	f->root = mine->root;
@@ -87,6 +88,16 @@ static int set_up(void **state)
 	on_tick(f);
 	*state = f;
 	return 0;
+}
+
+static int set_up(void **state)
+{
+	return set_up_for(state, 0);
+}
+
+static int set_up_two(void **state)
+{
+	return set_up_for(state, 2);
 }
 
 static int tear_down(void **state)
@@ -361,6 +372,52 @@ static void a_worker_killed_in_the_middle_is_told_and_replaced(void **state)
 	assert_int_equal(hostd_stuck(f->hostd, NULL), 0);
 }
 
+/* Its children that are in the middle of a request. */
+static size_t busy_workers(pid_t stand)
+{
+	auto_free char *path = str_printf("/proc/%d/task/%d/children", (int)stand, (int)stand);
+	auto_strbuf struct strbuf text = {0};
+	char *rest, *word;
+	size_t n = 0;
+
+	if (fs_read(AT_FDCWD, path, 4096, &text, NULL) < 0)
+		return 0;
+	rest = text.data;
+	while ((word = strsep(&rest, " "))) {
+		int64_t pid;
+
+		n += str_to_int(word, 1, INT32_MAX, &pid) && is_busy((pid_t)pid);
+	}
+	return n;
+}
+
+static void two_requests_run_side_by_side_and_the_third_waits(void **state)
+{
+	struct fixture *f = *state;
+
+	make_fifo(f->root);
+	for (int i = 1; i <= 3; i++)
+		load(f, i);
+	while (busy_workers(f->stand) != 2)
+		loop_turn(f->loop, true);
+	assert_int_equal(f->n_answers, 0);
+	/* One of them dies; the other one goes on, and the third begins. */
+	assert_int_equal(kill(child_of(f->stand), SIGKILL), 0);
+	wait_answers(f, 1);
+	expect(f, 0, "HostdDied");
+	while (busy_workers(f->stand) != 2)
+		loop_turn(f->loop, true);
+	assert_int_equal(f->n_answers, 1);
+	/* All that are left fail with the supervisor, and the next one too. */
+	assert_int_equal(kill(f->stand, SIGKILL), 0);
+	load(f, 4);
+	wait_answers(f, 4);
+	for (size_t i = 1; i < 4; i++)
+		expect(f, i, "HostdDied");
+	assert_int_equal(f->answers[3].number, 4);
+	assert_int_equal(f->lost, 1);
+}
+
 static void a_worker_killed_while_idle_is_not_noticed(void **state)
 {
 	struct fixture *f = *state;
@@ -511,8 +568,9 @@ static void a_worker_that_hangs_is_killed_and_replaced(void **state)
 {
 	struct fixture *f = *state;
 	struct prepared *mine = &stands[n_used++];
-	const struct exchange_hooks hooks = {.done = on_exchange_done, .lost = on_lost, .arg = f};
-	struct exchange *exchange = exchange_new(f->loop, mine->socket, &hooks, NULL);
+	const struct exchange_hooks hooks = {.done = on_exchange_done, .arg = f};
+	struct orders *orders = orders_new(f->loop, mine->socket, on_lost, f);
+	struct exchange *exchange = exchange_new(f->loop, orders, &hooks, NULL);
 	json_auto_t *message = json_pack("{s:i, s:s}", "id", 1, "kind", "load");
 	auto_free char *fifo = state_path(mine->root);
 
@@ -528,6 +586,7 @@ static void a_worker_that_hangs_is_killed_and_replaced(void **state)
 	wait_answers(f, 2);
 	expect(f, 1, "");
 	exchange_free(exchange);
+	orders_free(orders);
 }
 
 /* ---- before the first loop ------------------------------------------------------------------- */
@@ -598,6 +657,8 @@ int main(void)
 		TEST(tells_errors_of_the_operation),
 		TEST(tells_of_a_damaged_state_once),
 		TEST(a_worker_killed_in_the_middle_is_told_and_replaced),
+		cmocka_unit_test_setup_teardown(two_requests_run_side_by_side_and_the_third_waits,
+						set_up_two, tear_down),
 		TEST(a_worker_killed_while_idle_is_not_noticed),
 		TEST(tells_once_that_the_supervisor_is_lost),
 		TEST(nothing_is_left_when_the_agent_is_killed),

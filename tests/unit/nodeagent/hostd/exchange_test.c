@@ -26,6 +26,7 @@
 struct fixture {
 	struct loop *loop;
 	struct metrics *metrics;
+	struct orders *line;
 	struct exchange *exchange;
 	int orders; /* our end */
 	int worker; /* our end of the last worker's socket */
@@ -53,8 +54,7 @@ static void on_lost(void *arg)
 static int set_up_with(void **state, int64_t rest_ms)
 {
 	struct fixture *f = mem_new(struct fixture);
-	const struct exchange_hooks hooks = {
-		.done = on_done, .lost = on_lost, .arg = f, .rest_ms = rest_ms};
+	const struct exchange_hooks hooks = {.done = on_done, .arg = f, .rest_ms = rest_ms};
 	int pair[2];
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
@@ -62,7 +62,8 @@ static int set_up_with(void **state, int64_t rest_ms)
 	f->metrics = metrics_new();
 	f->orders = pair[0];
 	f->worker = -1;
-	f->exchange = exchange_new(f->loop, pair[1], &hooks, f->metrics);
+	f->line = orders_new(f->loop, pair[1], on_lost, f);
+	f->exchange = exchange_new(f->loop, f->line, &hooks, f->metrics);
 	f->message = json_pack("{s:i, s:s, s:{s:s}}", "id", 7, "kind", "step", "step", "step",
 			       "link-up");
 	*state = f;
@@ -79,6 +80,7 @@ static int tear_down(void **state)
 	struct fixture *f = *state;
 
 	exchange_free(f->exchange);
+	orders_free(f->line);
 	loop_free(f->loop);
 	metrics_free(f->metrics);
 	(void)close(f->orders);
@@ -335,12 +337,16 @@ static void a_supervisor_that_talks_nonsense_is_lost(void **state)
 {
 	struct fixture *f = *state;
 
-	for (int i = 0; i < 4; i++) {
+	for (int i = 0; i < 5; i++) {
 		(void)tear_down(state);
 		(void)set_up(state);
 		f = *state;
 		begin(f, LONG_MS);
-		if (i == 0)
+		/* One more than it was asked for. */
+		if (i == 4) {
+			start_worker(f, 100);
+			tell(f, WORKERS_STARTED, 101, 0, f->worker);
+		} else if (i == 0)
 			tell(f, 99, 1, 1, -1);
 		else if (i == 1)
 			tell(f, WORKERS_STARTED, 1, 1, -1);
@@ -352,6 +358,49 @@ static void a_supervisor_that_talks_nonsense_is_lost(void **state)
 		assert_int_equal(f->lost, 1);
 		assert_int_equal(f->done, 0);
 	}
+}
+
+/* Two that share the supervisor: each has its own worker, and hears of that one's end alone. */
+static void exchanges_side_by_side_do_not_mix(void **state)
+{
+	struct fixture *f = *state, other = {0};
+	const struct exchange_hooks hooks = {.done = on_done, .arg = &other, .rest_ms = LONG_MS};
+	int first;
+
+	other.exchange = exchange_new(f->loop, f->line, &hooks, NULL);
+	begin(f, LONG_MS);
+	exchange_begin(other.exchange, f->message, 7, LONG_MS);
+	/* The first that asked is the first that gets one. */
+	start_worker(f, 100);
+	first = f->worker;
+	f->worker = -1;
+	start_worker(f, 101);
+	reply(f, 7);
+	turn(f);
+	assert_int_equal(f->done, 0);
+	assert_int_equal(other.done, 1);
+	assert_non_null(other.result);
+	exchange_begin(other.exchange, f->message, 7, LONG_MS);
+	tell(f, WORKERS_ENDED, 100, 9, -1);
+	turn(f);
+	assert_int_equal(f->done, 1);
+	assert_string_equal(f->err.reason, "HostdDied");
+	assert_int_equal(other.done, 1);
+	/* A refusal is for the one that asked. */
+	begin(f, LONG_MS);
+	assert_int_equal(order(f).kind, WORKERS_START);
+	tell(f, WORKERS_NOT_STARTED, 0, EAGAIN, -1);
+	turn(f);
+	assert_int_equal(f->done, 2);
+	assert_int_equal(other.done, 1);
+	/* Both are lost at once. */
+	assert_int_equal(shutdown(f->orders, SHUT_RDWR), 0);
+	turn(f);
+	assert_int_equal(f->lost, 1);
+	assert_int_equal(other.done, 1);
+	exchange_free(other.exchange);
+	json_decref(other.result);
+	(void)close(first);
 }
 
 static void a_worker_that_rests_ends_and_is_not_missed(void **state)
@@ -413,6 +462,7 @@ int main(void)
 		TEST(replies_and_requests_come_in_pieces),
 		TEST(a_worker_that_cannot_be_started_is_told_with_the_reason),
 		TEST(a_supervisor_that_talks_nonsense_is_lost),
+		TEST(exchanges_side_by_side_do_not_mix),
 		TEST(a_worker_that_rests_ends_and_is_not_missed),
 		TEST(may_be_freed_at_any_time),
 	};

@@ -48,12 +48,13 @@ static int work(const struct supervisor_agent *sockets, const struct supervisor_
 }
 
 /* A folder of the host as a path of ours, made when it is missing; new. */
-static char *path_on_host(const struct agent_options *options, const char *folder)
+static char *path_on_host(const struct agent_options *options, const char *folder,
+			  unsigned int mode)
 {
 	auto_close int root = open(options->host_root, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	char *path = NULL;
 
-	if (root >= 0 && root_make_dirs(root, folder, 0755) == 0)
+	if (root >= 0 && root_make_dirs(root, folder, mode) == 0)
 		path = root_real_path(root, folder);
 	return path ? path : str_below(options->host_root, folder);
 }
@@ -63,10 +64,10 @@ static int serve_kubelet(int control, void *arg)
 	const struct agent_options *options = arg;
 	auto_free char *plugins = str_below(options->kubelet_dir, "device-plugins");
 	auto_free char *devinfo = options->devinfo_dir ? str_dup(options->devinfo_dir)
-						       : path_on_host(options, DEVINFO_DIR);
+						       : path_on_host(options, DEVINFO_DIR, 0755);
 	auto_free char *registry = str_below(options->kubelet_dir, "plugins_registry");
-	auto_free char *cdi = options->dra ? path_on_host(options, options->cdi_dir) : NULL;
-	auto_free char *state = options->dra ? path_on_host(options, DRA_STATE_FOLDER) : NULL;
+	auto_free char *cdi = options->dra ? path_on_host(options, options->cdi_dir, 0755) : NULL;
+	auto_free char *state = options->dra ? path_on_host(options, DRA_STATE_FOLDER, 0700) : NULL;
 	const struct sandbox_folder folders[] = {
 		{plugins, "device-plugins"},
 		{devinfo, "devinfo"},

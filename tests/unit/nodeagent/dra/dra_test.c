@@ -8,8 +8,11 @@
 
 #include <cmocka.h>
 
+#include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/fs.h"
 #include "lib/json/json.h"
 #include "nodeagent/dra/choice.h"
 #include "nodeagent/dra/claims.h"
@@ -19,10 +22,11 @@
 #include "nodeagent/pools/allocate.h"
 #include "tests/support/yaml.h"
 
-#define X      "spidernet.io/x"
-#define SHARED "spidernet.io/hca_shared_devices"
-#define UID    "1d3c7a4e-0b2a-4f55-9d58-1f0e0c4b9a10"
-#define BOOT   "00000000-0000-0000-0000-000000000001"
+#define X          "spidernet.io/x"
+#define SHARED     "spidernet.io/hca_shared_devices"
+#define UID        "1d3c7a4e-0b2a-4f55-9d58-1f0e0c4b9a10"
+#define SLICE_FILE "tests/unit/nodeagent/dra/slice.json"
+#define BOOT       "00000000-0000-0000-0000-000000000001"
 
 /* Two VFs that are well, one that is not; a shared device; files; RDMA in mode exclusive. */
 static const char POOLS[] =
@@ -209,6 +213,22 @@ static void a_slice_says_what_schedulers_ask_for(void **state)
 		    "\"vendor\":{\"string\":\"15b3\"},"
 		    "\"vfID\":{\"int\":0}}");
 	assert_null(json_at(device, "taints"));
+}
+
+/* tests/integration/newer_api_test.sh asks Kubernetes' own code about the file. */
+static void a_slice_is_as_the_file_has_it(void **state)
+{
+	json_auto_t *pools = offered(), *slices = slices_of(pools, (struct dra_features){0});
+	auto_strbuf struct strbuf text = {0};
+	json_auto_t *want = NULL;
+
+	if (getenv("UPDATE"))
+		assert_int_equal(json_dump_file(json_array_get(slices, 0), SLICE_FILE,
+						JSON_INDENT(2) | JSON_SORT_KEYS),
+				 0);
+	assert_int_equal(fs_read(AT_FDCWD, SLICE_FILE, 65536, &text, NULL), 0);
+	want = json_parse(strbuf_str(&text), text.len, NULL);
+	assert_true(json_same(json_array_get(slices, 0), want));
 }
 
 static void what_is_not_well_is_tainted_or_left_out(void **state)
@@ -612,6 +632,7 @@ int main(void)
 		cmocka_unit_test(files_and_mode_exclusive_stay_with_device_plugins),
 		cmocka_unit_test(no_device_is_offered_both_ways),
 		cmocka_unit_test(a_slice_says_what_schedulers_ask_for),
+		cmocka_unit_test(a_slice_is_as_the_file_has_it),
 		cmocka_unit_test(what_is_not_well_is_tainted_or_left_out),
 		cmocka_unit_test(a_shared_device_has_slots),
 		cmocka_unit_test(names_of_devices_are_labels),

@@ -51,6 +51,8 @@ static void look_at_lock(void *arg)
 	metric_set(p->executing, 1);
 	agent_set_may_execute(p->agent, true);
 	node_state_may_write(p->node_state, true);
+	if (p->slices)
+		resource_slices_may_write(p->slices, true);
 }
 
 /* ---- end ------------------------------------------------------------------------------------- */

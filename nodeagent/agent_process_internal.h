@@ -17,6 +17,8 @@
 #include "nodeagent/agent/offers.h"
 #include "nodeagent/agent/pod_events.h"
 #include "nodeagent/agent/pod_owners.h"
+#include "nodeagent/agent/resource_claims.h"
+#include "nodeagent/agent/resource_slices.h"
 #include "nodeagent/attachments/attachments.h"
 #include "nodeagent/hostd/client.h"
 #include "nodeagent/options.h"
@@ -55,6 +57,8 @@ struct agent_process {
 	struct host_events *events;
 	struct agent *agent;
 	struct offers *offers;
+	struct resource_slices *slices; /* NULL: nothing is given by claims, as the next */
+	struct resource_claims *claims;
 	struct addresses *addresses;
 	struct attachments *attachments;
 	struct pod_owners *pod_owners;

@@ -10,6 +10,7 @@
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "nodeagent/agent_process_internal.h"
+#include "nodeagent/dra/choice.h"
 #include "nodeagent/plan/status.h"
 
 enum {
@@ -160,6 +161,43 @@ static void on_given(void *arg, const json_t *given)
 
 	agent_set_given(p->agent, given);
 }
+
+/* ---- devices that claims have ---------------------------------------------------------------- */
+
+static void on_node_is(void *arg, const char *uid, const char *dra)
+{
+	struct agent_process *p = arg;
+	json_auto_t *chosen = dra_choice_read(dra);
+
+	if (!p->slices)
+		return;
+	resource_slices_set_owner(p->slices, uid);
+	offers_choose(p->offers, chosen);
+}
+
+static void on_publish(void *arg, const json_t *pools)
+{
+	struct agent_process *p = arg;
+	struct agent_view view = agent_view(p->agent);
+
+	resource_slices_set(p->slices, pools, view.observed);
+}
+
+static void on_asked(void *arg, const json_t *claim)
+{
+	struct agent_process *p = arg;
+
+	resource_claims_read(p->claims, claim);
+}
+
+static void on_claim_read(void *arg, const char *uid, const json_t *claim, const struct err *why)
+{
+	struct agent_process *p = arg;
+
+	offers_answer(p->offers, uid, claim, why);
+}
+
+/* ---- events of the host ---------------------------------------------------------------------- */
 
 /* Interfaces come and go with every pod; only those of NICs concern us. */
 static void on_host_event(void *arg, const struct watch_event *event)
@@ -345,6 +383,26 @@ static void start_host(struct agent_process *p)
 	});
 }
 
+static void start_claims(struct agent_process *p)
+{
+	if (!p->options->dra)
+		return;
+	p->slices = resource_slices_new(&(struct resource_slices_config){
+		.loop = p->loop,
+		.client = p->client,
+		.node = p->options->node,
+		.told = tell,
+		.arg = p,
+		.metrics = p->metrics,
+	});
+	p->claims = resource_claims_new(&(struct resource_claims_config){
+		.client = p->client,
+		.node = p->options->node,
+		.read = on_claim_read,
+		.arg = p,
+	});
+}
+
 static void start_api(struct agent_process *p)
 {
 	p->client = kube_client_new(p->loop, &p->config, p->metrics);
@@ -358,6 +416,7 @@ static void start_api(struct agent_process *p)
 		.node = p->options->node,
 		.changed = on_node_state,
 		.addresses = on_addresses,
+		.node_is = on_node_is,
 		.compose = compose,
 		.reported = on_reported,
 		.trouble = on_trouble,
@@ -385,6 +444,7 @@ static void start_api(struct agent_process *p)
 		.arg = p,
 		.metrics = p->metrics,
 	});
+	start_claims(p);
 	p->offers = offers_new(&(struct offers_config){
 		.loop = p->loop,
 		.client = p->client,
@@ -396,6 +456,7 @@ static void start_api(struct agent_process *p)
 		.shared_config = p->options->shared_config,
 		.device_config = p->options->device_config,
 		.dev_files = p->options->dev_files,
+		.dra = p->options->dra,
 		.packed = p->options->packed,
 		.kubeletd = take_fd(&p->kubeletd),
 		.connect = on_connect,
@@ -406,6 +467,8 @@ static void start_api(struct agent_process *p)
 		.told = tell,
 		.told_pod = tell_pod,
 		.given = on_given,
+		.publish = on_publish,
+		.asked = on_asked,
 		.devices = on_devices,
 		.wrong = tell_of_config_map,
 		.lost = on_kubeletd_lost,
@@ -451,6 +514,8 @@ void agent_wiring_done(struct agent_process *p)
 	attachments_free(p->attachments);
 	addresses_free(p->addresses);
 	offers_free(p->offers);
+	resource_claims_free(p->claims);
+	resource_slices_free(p->slices);
 	agent_free(p->agent);
 	node_state_free(p->node_state);
 	host_events_free(p->events);

@@ -21,10 +21,12 @@
 #include "nodeagent/agent_process.h"
 #include "nodeagent/cni/conf.h"
 #include "nodeagent/cni/install.h"
+#include "nodeagent/dra/names.h"
 #include "nodeagent/hostd/privileges.h"
 #include "nodeagent/hostd/sandbox.h"
 #include "nodeagent/hostd/worker.h"
 #include "nodeagent/kubeletd/process.h"
+#include "nodeagent/kubeletd/server.h"
 #include "nodeagent/options.h"
 #include "nodeagent/supervisor.h"
 
@@ -46,12 +48,13 @@ static int work(const struct supervisor_agent *sockets, const struct supervisor_
 }
 
 /* A folder of the host as a path of ours, made when it is missing; new. */
-static char *path_on_host(const struct agent_options *options, const char *folder)
+static char *path_on_host(const struct agent_options *options, const char *folder,
+			  unsigned int mode)
 {
 	auto_close int root = open(options->host_root, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	char *path = NULL;
 
-	if (root >= 0 && root_make_dirs(root, folder, 0755) == 0)
+	if (root >= 0 && root_make_dirs(root, folder, mode) == 0)
 		path = root_real_path(root, folder);
 	return path ? path : str_below(options->host_root, folder);
 }
@@ -61,8 +64,19 @@ static int serve_kubelet(int control, void *arg)
 	const struct agent_options *options = arg;
 	auto_free char *plugins = str_below(options->kubelet_dir, "device-plugins");
 	auto_free char *devinfo = options->devinfo_dir ? str_dup(options->devinfo_dir)
-						       : path_on_host(options, DEVINFO_DIR);
-	const struct sandbox_folder folders[] = {{plugins, "device-plugins"}, {devinfo, "devinfo"}};
+						       : path_on_host(options, DEVINFO_DIR, 0755);
+	auto_free char *registry = str_below(options->kubelet_dir, "plugins_registry");
+	auto_free char *cdi = options->dra ? path_on_host(options, options->cdi_dir, 0755) : NULL;
+	auto_free char *state = options->dra ? path_on_host(options, DRA_STATE_FOLDER, 0700) : NULL;
+	const struct sandbox_folder folders[] = {
+		{plugins, "device-plugins"},
+		{devinfo, "devinfo"},
+		{registry, "plugins_registry"},
+		{cdi, "cdi"},
+		{state, "claims"},
+	};
+	static const struct dra_folders dra = {"/plugins_registry", "/cdi", "/claims"};
+	size_t n_folders = options->dra ? ARRAY_LEN(folders) : 2;
 	struct err err = {0};
 
 	/*
@@ -72,11 +86,14 @@ static int serve_kubelet(int control, void *arg)
 	(void)fs_make_dirs(plugins, 0750);
 	if (options->devinfo_dir)
 		(void)fs_make_dirs(devinfo, 0755);
-	if (sandbox_root(folders, ARRAY_LEN(folders), &err) < 0 ||
+	if (options->dra)
+		(void)fs_make_dirs(registry, 0750);
+	if (sandbox_root(folders, n_folders, &err) < 0 ||
 	    sandbox_become((uid_t)options->user, true, &err) < 0 ||
 	    sandbox_filter(SANDBOX_KUBELETD, &err) < 0)
 		return refuse("kubeletd: ", &err);
-	return kubeletd_run(control, SUPERVISOR_HEARTBEAT_MS, "/device-plugins", "/devinfo");
+	return kubeletd_run(control, SUPERVISOR_HEARTBEAT_MS, "/device-plugins", "/devinfo",
+			    options->dra ? &dra : NULL);
 }
 
 static int serve_cni(int control, void *arg)

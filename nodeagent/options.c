@@ -93,6 +93,12 @@ const char agent_options_help[] =
 	"                            smarter-device-manager, key conf.yaml (default: none)\n"
 	"                            A SOURCE is /a/file, a ConfigMap's NAME or NAMESPACE/NAME, or "
 	"\"\"\n"
+	"  --dra                     experimental, Kubernetes 1.34 and later: let claims (dynamic\n"
+	"                            resource allocation) have the resources that the annotation\n"
+	"                            orbweaver.io/dra of the Node names\n"
+	"  --cdi-dir DIR             where the runtime looks for CDI files, below --host-root, "
+	"for\n"
+	"                            that (default /var/run/cdi)\n"
 	"  --ready-file FILE         is there while we are ready; for a probe that must not take\n"
 	"                            another agent of the node for us: --ready-file FILE "
 	"--is-ready\n"
@@ -179,6 +185,8 @@ static const struct flag flags[] = {
 	STRING("device-config", device_config),
 	STRING("dev-files", dev_files),
 	STRING("ready-file", ready_file),
+	STRING("cdi-dir", cdi_dir),
+	{"dra", FLAG_BOOL, offsetof(struct agent_options, dra), NULL},
 	STRING("cni-bin-dir", cni_bin_dir),
 	STRING("cni-socket", cni_socket),
 	STRING("cni-program", cni_program),
@@ -258,6 +266,7 @@ static int check(const struct agent_options *o, struct err *err)
 	    check_directory("cni-socket", o->cni_socket, err) < 0 ||
 	    check_directory("cni-program", o->cni_program, err) < 0 ||
 	    check_directory("cni-conf-dir", o->cni_conf_dir, err) < 0 ||
+	    check_directory("cdi-dir", o->cdi_dir, err) < 0 ||
 	    check_directory("host-root", o->host_root, err) < 0)
 		return -1;
 	if (o->remove_plugins)
@@ -288,6 +297,7 @@ int agent_options_parse(int argc, char *const *argv, const char *(*env)(const ch
 		.cni_conf_dir = "/etc/cni/net.d",
 		.cni_meta = META_OFF,
 		.rdma_metrics = EXPOSITION_PODS,
+		.cdi_dir = "/var/run/cdi",
 		.metrics_addr = "127.0.0.1:9810",
 		.parallel_nics = 4,
 		.user = SANDBOX_USER,

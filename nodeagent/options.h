@@ -39,6 +39,8 @@ struct agent_options {
 	bool cni_isolates;         /* and refuses networks of other namespaces */
 	const char *cni_shared;    /* but those of these */
 	bool remove_plugins;       /* only take them away again */
+	bool dra;                  /* claims may have devices (nodeagent/dra) */
+	const char *cdi_dir;       /* CDI files of those go there, below host_root */
 	const char *ready_file;    /* is there while we are ready; NULL: none */
 	bool is_ready;             /* only ask whether ready_file is there */
 	bool allow_primary_nic;    /* host_allow_primary_nic() */

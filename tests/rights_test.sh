@@ -16,6 +16,7 @@ unseen() {
 	cut -d '#' -f 1 <<'END_OF_LIST' | sed 's/ *$//'
 orbweaver-operator update spidermultusconfigs/finalizers.spiderpool.spidernet.io # the server asks itself: operator_rights_test.sh
 orbweaver-operator watch servicecidrs.networking.k8s.io                          # Kubernetes 1.33; here the list is a 404
+orbweaver-agent create resourceslices.resource.k8s.io                            # the server asks itself: apply of one that is new
 END_OF_LIST
 }
 
@@ -29,6 +30,8 @@ rendered() {
 		"$kubectl" kustomize manifests/overlays/default
 		echo ---
 		"$kubectl" kustomize manifests/overlays/metrics-secure
+		echo ---
+		cat manifests/overlays/dra/rbac.yaml
 	} | "$kubectl" patch --local -f - --type merge -p '{}' -o json
 }
 

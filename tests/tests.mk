@@ -204,7 +204,7 @@ $(foreach t,observe execute links evidence counters,$(OUT)/tests/unit/nodeagent/
 
 $(OUT)/tests/unit/cli/doctor_test: $(OUT)/tests/fakes/host_tree.o
 
-$(OUT)/tests/host-tool: $(addprefix $(OUT)/,tests/support/host_tool.o nodeagent/host.a nodeagent/model.a lib/json.a lib/base.a)
+$(OUT)/tests/host-tool: $(addprefix $(OUT)/,tests/support/host_tool.o nodeagent/host.a nodeagent/dra.a nodeagent/model.a lib/json.a lib/base.a)
 	$(LINK)
 vm-build: $(OUT)/tests/host-tool
 $(foreach t,planner_host planner_boots vendor,$(OUT)/tests/unit/nodeagent/plan/$(t)_test): $(OUT)/tests/fakes/host_tree.o
@@ -222,15 +222,17 @@ $(OUT)/tests/unit/nodeagent/hostd/calls_test: private EXTRA_LIBS += $(HOSTD_CALL
 
 # ---- tests of nodeagent/plugins: a scripted kubelet, and device plugins from a file for the real one ----------------------------
 KUBELET_TESTS := $(sort $(wildcard tests/unit/nodeagent/plugins/*_test.c tests/unit/nodeagent/kubeletd/*_test.c \
-	$(wildcard tests/fakes/kubelet*.c) tests/support/kubelet_tool.c tests/support/kubelet_play.c tests/support/counters_node.c tests/fuzz/pod_resources_fuzz.c tests/bench/allocate.c \
+	$(wildcard tests/fakes/kubelet*.c) tests/fakes/dra_kubelet.c tests/support/dra_kubelet_tool.c tests/support/kubelet_tool.c tests/support/kubelet_play.c tests/support/counters_node.c tests/fuzz/pod_resources_fuzz.c tests/bench/allocate.c \
 	tests/bench/agent.c))
 $(KUBELET_TESTS:%.c=$(OUT)/%.o): | $(GRPC_HEADERS)
 $(foreach t,plugins/device_plugins kubeletd/kubeletd,$(OUT)/tests/unit/nodeagent/$(t)_test): $(OUT)/tests/fakes/kubelet.o
 
+$(OUT)/tests/unit/nodeagent/kubeletd/claims_test: $(OUT)/tests/fakes/dra_kubelet.o
+
 FAKE_KUBELETS := $(patsubst %.c,$(OUT)/%.o,$(wildcard tests/fakes/kubelet*.c))
 $(OUT)/tests/unit/nodeagent/kubeletd/kubelet_versions_test: $(FAKE_KUBELETS)
 
-KUBELET_ARCHIVES := $(foreach l,nodeagent nodeagent/hostd nodeagent/host nodeagent/model nodeagent/kubeletd nodeagent/plugins nodeagent/pools lib/grpc lib/loop lib/json lib/base,$(OUT)/$(l).a)
+KUBELET_ARCHIVES := $(foreach l,nodeagent nodeagent/hostd nodeagent/host nodeagent/model nodeagent/kubeletd nodeagent/plugins nodeagent/dra nodeagent/pools lib/grpc lib/loop lib/json lib/base,$(OUT)/$(l).a)
 $(OUT)/tests/kubelet-tool: $(OUT)/tests/support/kubelet_tool.o $(KUBELET_ARCHIVES)
 	$(LINK)
 $(OUT)/tests/bench-allocate: $(OUT)/tests/bench/allocate.o $(KUBELET_ARCHIVES)
@@ -244,6 +246,10 @@ $(OUT)/tests/counters-node: private EXTRA_LIBS += -Wl,--wrap=main -Wl,--wrap=hos
 $(OUT)/tests/counters-node: $(addprefix $(OUT)/,nodeagent/main.o tests/support/counters_node.o tests/fakes/host_tree.o tests/fakes/kubelet.o) $(ARCHIVES)
 	$(LINK)
 test-build: $(OUT)/tests/kubelet-tool $(OUT)/tests/counters-node
+# What a kubelet asks a driver of claims.
+$(OUT)/tests/dra-kubelet: $(addprefix $(OUT)/tests/,support/dra_kubelet_tool.o fakes/dra_kubelet.o) $(KUBELET_ARCHIVES)
+	$(LINK)
+test-build: $(OUT)/tests/dra-kubelet
 # Pods that come and go by chance on a virtual node.
 $(OUT)/tests/kubelet-play: $(OUT)/tests/support/kubelet_play.o $(FAKE_KUBELETS) $(KUBELET_ARCHIVES)
 	$(LINK)
@@ -251,7 +257,7 @@ vm-build: $(OUT)/tests/kubelet-play
 # ---- end of tests of nodeagent/plugins ------------------------------------------------------------------------------------------
 
 # ---- tests of nodeagent/netns: recorded CNI calls in real namespaces ---------------------------------------------------------------
-NETNS_ARCHIVES := $(foreach l,nodeagent/netns nodeagent/attach nodeagent/host nodeagent/model lib/json lib/base,$(OUT)/$(l).a)
+NETNS_ARCHIVES := $(foreach l,nodeagent/netns nodeagent/attach nodeagent/host nodeagent/dra nodeagent/model lib/json lib/base,$(OUT)/$(l).a)
 $(addprefix $(OUT)/tests/,support/coordinator_replay.o fuzz/netns_fuzz.o): private PKG_CFLAGS = $(shell $(PKG_CONFIG) --cflags libnl-3.0)
 $(OUT)/tests/coordinator-replay: $(addprefix $(OUT)/tests/support/,coordinator_replay.o conformance.o) $(NETNS_ARCHIVES)
 	$(LINK)

@@ -15,6 +15,7 @@
 #include "lib/kube/cache.h"
 #include "lib/kube/informer.h"
 #include "lib/kube/status.h"
+#include "nodeagent/dra/names.h"
 
 static const struct kube_resource state_resource = {
 	.group = "sriovnetwork.openshift.io",
@@ -41,6 +42,7 @@ struct node_state {
 	struct kube_call *call; /* the write or creation in flight */
 	json_t *object;         /* as the server has it; NULL: there is none */
 	json_t *addresses;
+	json_t *node_told; /* {"uid", "dra"} */
 	/*
 	 * The last status that we sent, and what the server made of it: hashes, as with many VFs
 	 * each would be large.
@@ -70,12 +72,16 @@ static void replace(json_t **field, json_t *value)
 static void project_node(json_t *object)
 {
 	json_auto_t *addresses = json_incref(json_at(object, "status", "addresses"));
+	json_auto_t *dra = json_incref(json_at(object, "metadata", "annotations", DRA_ANNOTATION));
 
 	json_object_del(object, "spec");
 	json_object_del(object, "status");
 	if (addresses)
 		json_put(json_need_object(object, "status"), "addresses", json_incref(addresses));
 	json_object_del(json_at(object, "metadata"), "annotations");
+	if (dra)
+		json_put(json_need_object(json_at(object, "metadata"), "annotations"),
+			 DRA_ANNOTATION, json_incref(dra));
 	json_object_del(json_at(object, "metadata"), "labels");
 }
 
@@ -163,6 +169,24 @@ static void tell_addresses(struct node_state *state)
 	state->config.addresses(state->config.arg, addresses);
 }
 
+static void tell_node(struct node_state *state)
+{
+	json_auto_t *node = cache_get(state->nodes, state->config.node);
+	const char *dra = json_str_at(node, "metadata", "annotations", DRA_ANNOTATION);
+	json_auto_t *now = NULL;
+
+	/* As with addresses: what it asked for goes on until it says something else. */
+	if (!node || !state->config.node_is)
+		return;
+	now = json_object();
+	json_put_str(now, "uid", json_uid(node));
+	json_put_str(now, "dra", dra);
+	if (json_same(now, state->node_told))
+		return;
+	replace(&state->node_told, json_incref(now));
+	state->config.node_is(state->config.arg, json_uid(node), dra);
+}
+
 static void tell(void *arg)
 {
 	struct node_state *state = arg;
@@ -170,6 +194,7 @@ static void tell(void *arg)
 	if (state->node_changed) {
 		state->node_changed = false;
 		tell_addresses(state);
+		tell_node(state);
 		want_object(state);
 	}
 	if (state->state_changed) {
@@ -403,6 +428,7 @@ void node_state_free(struct node_state *state)
 	timer_free(state->create_due);
 	json_decref(state->object);
 	json_decref(state->addresses);
+	json_decref(state->node_told);
 	mem_free(state->sent_uid);
 	mem_free(state->selector);
 	mem_free(state);

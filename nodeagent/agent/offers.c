@@ -12,6 +12,7 @@
 #include "lib/json/json.h"
 #include "nodeagent/agent/dev_names.h"
 #include "nodeagent/agent/pool_sources.h"
+#include "nodeagent/dra/choice.h"
 #include "nodeagent/host/pci.h"
 #include "nodeagent/kubeletd/client.h"
 #include "nodeagent/plugins/pod_resources.h"
@@ -22,6 +23,13 @@ enum withdrawing {
 	WITHDRAWING_NOT,
 	WITHDRAWING_SENT, /* the server has still to send the list */
 	WITHDRAWING_ASKS, /* the kubelet has still to say what pods have */
+};
+
+/* Until devices that claims may have can be published. */
+enum settling {
+	SETTLING_NOT,
+	SETTLING_SENT, /* as with withdrawing: the server has still to send the list */
+	SETTLING_ASKS, /* the kubelet has still to say what pods have */
 };
 
 struct offers {
@@ -37,14 +45,148 @@ struct offers {
 	json_t *pools;                   /* computed last, by us or by an agent before us */
 	json_t *withdrawn;               /* functions of offers_withdraw(); NULL: none */
 	enum withdrawing withdrawing;
+
+	/* With claims. */
+	json_t *prepared; /* what they have; NULL: not known */
+	json_t *held;     /* both, as of offers_allocated() */
+	json_t *chosen;   /* of offers_choose() */
+	json_t *boot;     /* the id of this boot */
+	json_t *settled;  /* names of which the kubelet gives nothing away, {name: true} */
+	json_t *awaiting; /* names that will be in it */
+	json_t *refused;  /* names that were told */
+	enum settling settling;
 };
+
+/* ---- claims ---------------------------------------------------------------------------------- */
+
+/* Add the devices of `more`, {resource: {id: holder}}, to those of `held`. */
+static void add_held(json_t *held, const json_t *more)
+{
+	const char *resource;
+	json_t *devices;
+
+	json_each (more, resource, devices) {
+		json_t *known = json_object_get(held, resource);
+		json_t *all = known ? json_copy(known) : json_object();
+
+		(void)json_object_update(all, devices);
+		json_put(held, resource, all);
+	}
+}
+
+/* What pods have by the kubelet, and by claims; NULL when either is not known. New. */
+static json_t *held_by_both(const struct offers *offers, const json_t *allocated)
+{
+	json_t *held;
+
+	if (!allocated || (offers->config.dra && !offers->prepared))
+		return NULL;
+	held = json_copy((json_t *)allocated);
+	add_held(held, offers->prepared);
+	return held;
+}
+
+static void tell_refused(struct offers *offers, json_t *refused)
+{
+	const json_t *name;
+	size_t i;
+
+	json_array_foreach (refused, i, name) {
+		auto_free char *text = NULL;
+
+		if (json_list_has(offers->refused, json_string_value(name)))
+			continue;
+		text = str_printf("%s cannot be given by claims, and stays with the device plugin: "
+				  "only VFs and shared devices can, and no RDMA device in mode "
+				  "exclusive; take it out of the annotation",
+				  json_string_value(name));
+		offers->config.told(offers->config.arg, true, "ClaimsNotPossible", text);
+	}
+	json_decref(offers->refused);
+	offers->refused = refused;
+}
+
+static void keep_only(json_t *set, const json_t *names)
+{
+	const char *name;
+	json_t *value;
+	void *next;
+
+	json_object_foreach_safe(set, next, name, value) if (!json_list_has(names, name))(void)
+		json_object_del(set, name);
+}
+
+/*
+ * The list that was sent just now has nothing of these names. True when the kubelet has said since
+ * then what pods have of each.
+ */
+static bool is_settled(struct offers *offers, const json_t *names)
+{
+	bool settled = true;
+	const json_t *name;
+	size_t i;
+
+	keep_only(offers->settled, names);
+	keep_only(offers->awaiting, names);
+	json_array_foreach (names, i, name)
+		settled &= json_object_get(offers->settled, json_string_value(name)) != NULL;
+	if (settled || offers->settling != SETTLING_NOT)
+		return settled;
+	json_array_foreach (names, i, name)
+		json_put_bool(offers->awaiting, json_string_value(name), true);
+	offers->settling = SETTLING_SENT;
+	return false;
+}
+
+static void check_sent(struct offers *offers);
+
+static void send_both(struct offers *offers, const json_t *pools)
+{
+	const struct dra_choice_input input = {
+		.pools = pools,
+		.chosen = offers->chosen,
+		.settled = offers->settled,
+		.allocated = offers->allocated,
+		.prepared = offers->prepared,
+	};
+	json_t *refused;
+	json_auto_t *names = dra_choice_names(pools, offers->chosen, &refused);
+	json_auto_t *plugins = dra_choice_plugins(&input), *claims = dra_choice_claims(&input);
+	json_auto_t *message = json_pack("{s:O}", "pools", claims);
+
+	json_put(message, "boot", json_incref(offers->boot));
+	tell_refused(offers, refused);
+	kubeletd_set(offers->kubeletd, plugins, message);
+	if (!is_settled(offers, names))
+		check_sent(offers);
+	else if (offers->allocated && offers->prepared)
+		offers->config.publish(offers->config.arg, claims);
+}
 
 static void send_pools(struct offers *offers)
 {
 	json_auto_t *pools = pools_withdraw(offers->pools, offers->withdrawn);
 
-	kubeletd_set(offers->kubeletd, pools);
+	if (!offers->config.dra)
+		kubeletd_set(offers->kubeletd, pools, NULL);
+	else if (offers->chosen)
+		send_both(offers, pools);
 }
+
+void offers_choose(struct offers *offers, const json_t *chosen)
+{
+	json_decref(offers->chosen);
+	offers->chosen = json_incref((json_t *)chosen);
+	offers->config.wanted(offers->config.arg);
+}
+
+void offers_answer(struct offers *offers, const char *uid, const json_t *claim,
+		   const struct err *why)
+{
+	kubeletd_answer(offers->kubeletd, uid, claim, why);
+}
+
+/* ---- pools ----------------------------------------------------------------------------------- */
 
 /* source: of a problem; NULL, and the SR-IOV policies, are no source of ours. */
 static void tell_source(const struct offers *offers, const char *source, const char *reason,
@@ -118,7 +260,8 @@ void offers_set(struct offers *offers, const json_t *spec, const json_t *observe
 	json_auto_t *dev_names = NULL;
 	json_auto_t *before = NULL;
 
-	if (!offers->is_ready || !is_sure(offers, observed, is_known))
+	if (!offers->is_ready || !is_sure(offers, observed, is_known) ||
+	    (offers->config.dra && !offers->chosen))
 		return;
 	dev_names = dev_names_read(offers->config.host_root);
 	before = offers->pools;
@@ -130,10 +273,12 @@ void offers_set(struct offers *offers, const json_t *spec, const json_t *observe
 		.shared = pool_sources_get(offers->sources, POOL_SOURCE_SHARED),
 		.dev_files = pool_sources_get(offers->sources, POOL_SOURCE_DEV_FILES),
 		.dev_names = dev_names,
-		.allocated = offers->allocated,
+		.allocated = offers->held,
 		.before = before,
 		.packed = offers->config.packed,
 	});
+	json_decref(offers->boot);
+	offers->boot = json_incref(json_at(observed, "node", "bootId"));
 	check_given(offers, given, json_str_at(observed, "node", "bootId"));
 	send_pools(offers);
 	tell_problems(offers, before);
@@ -163,10 +308,20 @@ static json_t *held_functions(const json_t *allocated)
 	return held;
 }
 
+static void tell_held(struct offers *offers)
+{
+	json_auto_t *functions = NULL;
+
+	json_decref(offers->held);
+	offers->held = held_by_both(offers, offers->allocated);
+	functions = offers->held ? held_functions(offers->held) : NULL;
+	offers->config.held(offers->config.arg, functions);
+	offers->config.wanted(offers->config.arg);
+}
+
 static void on_allocated(void *arg, const json_t *allocated, const struct err *err)
 {
 	struct offers *offers = arg;
-	json_auto_t *held = allocated ? held_functions(allocated) : NULL;
 
 	if (err) {
 		log_warn("not touching VFs until the kubelet lists the devices of pods",
@@ -175,8 +330,20 @@ static void on_allocated(void *arg, const json_t *allocated, const struct err *e
 	}
 	json_decref(offers->allocated);
 	offers->allocated = json_incref((json_t *)allocated);
-	offers->config.held(offers->config.arg, held);
-	offers->config.wanted(offers->config.arg);
+	tell_held(offers);
+}
+
+/* What claims have; the server's word on its own files. */
+static void take_prepared(struct offers *offers)
+{
+	const json_t *prepared = kubeletd_prepared(offers->kubeletd);
+
+	if (!offers->config.dra || json_same(prepared, offers->prepared))
+		return;
+	json_decref(offers->prepared);
+	offers->prepared = json_incref((json_t *)prepared);
+	if (offers->allocated)
+		tell_held(offers);
 }
 
 static void on_given(void *arg)
@@ -192,10 +359,13 @@ static void on_given(void *arg)
 /* Once the server has sent the list, nothing of it is given away: it refuses what is unhealthy. */
 static void check_sent(struct offers *offers)
 {
-	if (offers->withdrawing != WITHDRAWING_SENT || !offers->is_ready ||
-	    !kubeletd_has_all(offers->kubeletd))
+	if ((offers->withdrawing != WITHDRAWING_SENT && offers->settling != SETTLING_SENT) ||
+	    !offers->is_ready || !kubeletd_has_all(offers->kubeletd))
 		return;
-	offers->withdrawing = WITHDRAWING_ASKS;
+	if (offers->withdrawing == WITHDRAWING_SENT)
+		offers->withdrawing = WITHDRAWING_ASKS;
+	if (offers->settling == SETTLING_SENT)
+		offers->settling = SETTLING_ASKS;
 	if (offers->resources)
 		pod_resources_check(offers->resources);
 	else
@@ -205,11 +375,12 @@ static void check_sent(struct offers *offers)
 /* Its answer is to the last question that was put: to ours as well as to that of a withdrawal. */
 static void report_devices(struct offers *offers)
 {
-	const json_t *named =
-		offers->resources ? pod_resources_named(offers->resources) : offers->allocated;
+	json_auto_t *named = NULL;
 
 	if (!offers->is_looking)
 		return;
+	named = held_by_both(offers, offers->resources ? pod_resources_named(offers->resources)
+						       : offers->allocated);
 	offers->is_looking = false;
 	offers->config.devices(offers->config.arg, named);
 }
@@ -219,6 +390,12 @@ static void on_checked(void *arg)
 	struct offers *offers = arg;
 
 	report_devices(offers);
+	if (offers->settling == SETTLING_ASKS) {
+		offers->settling = SETTLING_NOT;
+		(void)json_object_update(offers->settled, offers->awaiting);
+		(void)json_object_clear(offers->awaiting);
+		offers->config.wanted(offers->config.arg);
+	}
 	if (offers->withdrawing != WITHDRAWING_ASKS)
 		return;
 	offers->withdrawing = WITHDRAWING_NOT;
@@ -253,6 +430,7 @@ static void on_ready(void *arg, const json_t *pools)
 	offers->is_ready = true;
 	offers->has_before = pools != NULL;
 	offers->pools = json_incref((json_t *)pools);
+	take_prepared(offers);
 	if (pools && offers->withdrawn)
 		send_pools(offers);
 	check_sent(offers);
@@ -263,6 +441,7 @@ static void on_plugins_changed(void *arg)
 {
 	struct offers *offers = arg;
 
+	take_prepared(offers);
 	check_sent(offers);
 	offers->config.changed(offers->config.arg);
 }
@@ -288,6 +467,13 @@ static void on_wrong(void *arg, const struct event_object *config_map, const cha
 	const struct offers *offers = arg;
 
 	offers->config.wrong(offers->config.arg, config_map, reason, message);
+}
+
+static void on_asked(void *arg, const json_t *claim)
+{
+	const struct offers *offers = arg;
+
+	offers->config.asked(offers->config.arg, claim);
 }
 
 static void on_lost(void *arg, const struct err *err)
@@ -319,6 +505,7 @@ static void start_plugins(struct offers *offers)
 		.changed = on_plugins_changed,
 		.told = on_told,
 		.allocated = on_given,
+		.asked = offers->config.dra ? on_asked : NULL,
 		.lost = on_lost,
 		.arg = offers,
 		.metrics = offers->config.metrics,
@@ -326,7 +513,8 @@ static void start_plugins(struct offers *offers)
 	offers->nobody_asked = deferred_new(offers->config.loop, on_checked, offers);
 	if (offers->config.no_kubelet) {
 		offers->allocated = json_object();
-		offers->config.held(offers->config.arg, offers->allocated);
+		offers->held = held_by_both(offers, offers->allocated);
+		offers->config.held(offers->config.arg, offers->held);
 		return;
 	}
 	offers->resources = pod_resources_new(offers->config.loop, &(struct pod_resources_config){
@@ -345,6 +533,9 @@ struct offers *offers_new(const struct offers_config *config)
 	assert(config->loop && config->client && config->changed && config->held &&
 	       config->withdrawn && config->told);
 	offers->config = *config;
+	offers->settled = json_object();
+	offers->awaiting = json_object();
+	offers->refused = json_array();
 	start_plugins(offers);
 	offers->sources = pool_sources_new(&(struct pool_sources_config){
 		.loop = config->loop,
@@ -376,6 +567,13 @@ void offers_free(struct offers *offers)
 	json_decref(offers->allocated);
 	json_decref(offers->pools);
 	json_decref(offers->withdrawn);
+	json_decref(offers->prepared);
+	json_decref(offers->held);
+	json_decref(offers->chosen);
+	json_decref(offers->boot);
+	json_decref(offers->settled);
+	json_decref(offers->awaiting);
+	json_decref(offers->refused);
 	mem_free(offers);
 }
 
@@ -388,7 +586,7 @@ json_t *offers_status(const struct offers *offers, const json_t *before)
 
 const json_t *offers_allocated(const struct offers *offers)
 {
-	return offers->allocated;
+	return offers->held;
 }
 
 const char *offers_why_not_up(const struct offers *offers)

@@ -27,6 +27,7 @@ struct offers_config {
 	const char *shared_config;
 	const char *device_config;
 	const char *dev_files;
+	bool dra;     /* devices may be given by claims (nodeagent/dra) */
 	bool packed;  /* preferred allocations fill one PF after the other instead of spreading */
 	int kubeletd; /* connected to the process that serves the kubelet; taken */
 	/* A connection to PodResources (pod_resources.h, `connect`); `arg` is ours. */
@@ -53,6 +54,13 @@ struct offers_config {
 	 * from now on.
 	 */
 	void (*given)(void *arg, const json_t *given);
+	/*
+	 * Of these pools (dra_choice_claims()) ResourceSlices are to be published; what was said
+	 * before stays until then. Borrowed. With `dra`, as the next.
+	 */
+	void (*publish)(void *arg, const json_t *pools);
+	/* What is this claim (kubeletd/client.h, `asked`)? offers_answer() is due. */
+	void (*asked)(void *arg, const json_t *claim);
 	/* Worth an event on a ConfigMap (pool_sources.h). */
 	void (*wrong)(void *arg, const struct event_object *config_map, const char *reason,
 		      const char *message);
@@ -76,6 +84,15 @@ void offers_set(struct offers *offers, const json_t *spec, const json_t *observe
 		const json_t *given);
 
 /*
+ * Resources that the Node gives by claims (dra_choice_read()), borrowed. With `dra` nothing is
+ * offered before: nobody knows by which of both ways.
+ */
+void offers_choose(struct offers *offers, const json_t *chosen);
+/* The answer to `asked`, as kubeletd_answer(). */
+void offers_answer(struct offers *offers, const char *uid, const json_t *claim,
+		   const struct err *why);
+
+/*
  * These functions, {"0000:3b:00.2": …} (NULL: none any more), are about to be changed: make the
  * kubelet give none of them away, read what pods hold once more, report it with `held`, then call
  * `withdrawn`; not for NULL. Borrowed. What pods have stays theirs.
@@ -90,7 +107,8 @@ void offers_look_at_devices(struct offers *offers);
 
 /*
  * What containers have, {"spidernet.io/x": {"0000:3b:00.2": "ns/pod/container"}} as the kubelet
- * said last (pod_resources.h), borrowed until the loop turns; NULL: not known.
+ * said last (pod_resources.h), and what claims have, borrowed until the loop turns; NULL: not
+ * known.
  */
 const json_t *offers_allocated(const struct offers *offers);
 

@@ -263,6 +263,10 @@ int evidence_check_attached(struct host *host, const char *vf, struct err *err)
 	if (holders_claim(host, vf, &claim))
 		return err_set(err, ERR_HOST, "VfInUse",
 			       "VF %s is given to %s: wait until the pod is gone", vf, claim.text);
+	if (holders_prepared(host, vf, &claim))
+		return err_set(err, ERR_HOST, "VfInUse",
+			       "VF %s is prepared for claim %s: wait until the pod is gone", vf,
+			       claim.text);
 	return 0;
 }
 

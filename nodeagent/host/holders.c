@@ -14,10 +14,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "lib/base/fs.h"
 #include "lib/base/mem.h"
 #include "lib/base/own_fd.h"
 #include "lib/base/root.h"
 #include "lib/json/json.h"
+#include "nodeagent/dra/names.h"
+#include "nodeagent/dra/state.h"
 #include "nodeagent/host/namespaces.h"
 #include "nodeagent/host/netlink.h"
 #include "nodeagent/host/rtnl.h"
@@ -346,4 +349,39 @@ bool holders_claim(const struct host *host, const char *vf, struct sysfs_text *r
 		return true;
 	}
 	return ret->text[0] != '/' || !is_gone(host, ret->text);
+}
+
+static const char *holder_in(const json_t *prepared, const char *vf)
+{
+	const char *resource;
+	json_t *devices;
+
+	json_each (prepared, resource, devices)
+		if (json_str_at(devices, vf))
+			return json_str_at(devices, vf);
+	return NULL;
+}
+
+bool holders_prepared(const struct host *host, const char *vf, struct sysfs_text *ret)
+{
+	auto_close int folder = root_open(host->root, DRA_STATE_FOLDER, O_PATH | O_DIRECTORY, 0);
+	json_auto_t *state = NULL, *prepared = NULL;
+	auto_strbuf struct strbuf text = {0};
+	struct err err = {.sys = errno};
+	const char *holder;
+
+	if (folder >= 0 && fs_read(folder, DRA_STATE_FILE, DRA_STATE_MAX, &text, &err) == 0)
+		state = json_parse(strbuf_str(&text), text.len, NULL);
+	else if (err.sys == ENOENT || err.sys == ENOTDIR)
+		return false;
+	if (!state || dra_state_check(state, NULL) < 0) {
+		(void)snprintf(ret->text, sizeof(ret->text),
+			       "nobody knows whom (/" DRA_STATE_FOLDER "/" DRA_STATE_FILE
+			       " cannot be read)");
+		return true;
+	}
+	prepared = dra_prepared(state);
+	holder = holder_in(prepared, vf);
+	(void)snprintf(ret->text, sizeof(ret->text), "%s", holder ? holder : "");
+	return holder != NULL;
 }

@@ -32,4 +32,11 @@ json_t *holders_files(const struct host *host);
  */
 bool holders_claim(const struct host *host, const char *vf, struct sysfs_text *ret);
 
+/*
+ * Is it prepared for a ResourceClaim, as kubeletd has written down before it said so
+ * (nodeagent/dra/state.h)? ret: whose, "ns/pod/claim"; words when nobody can say, which is true,
+ * too.
+ */
+bool holders_prepared(const struct host *host, const char *vf, struct sysfs_text *ret);
+
 #endif

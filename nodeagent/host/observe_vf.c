@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "lib/base/root.h"
 #include "nodeagent/host/holders.h"
 #include "nodeagent/host/view.h"
 
@@ -19,6 +20,22 @@ void view_put_ids(const struct view *view, const char *address, json_t *ret)
 		json_put(ret, "deviceID", json_fmt("%04x", (unsigned int)(id & 0xffff)));
 }
 
+/*
+ * "pci0000:3a": the host bridge, which is what a path below /sys/devices begins with. What stands
+ * close to each other for peer-to-peer transfers has the same one.
+ */
+static void put_root(const struct view *view, const char *address, json_t *ret)
+{
+	auto_free char *target = root_read_link(view->host->root, pci_path(address, NULL).text);
+	char *begin = target ? strstr(target, "/devices/pci") : NULL;
+
+	if (!begin)
+		return;
+	begin += strlen("/devices/");
+	begin[strcspn(begin, "/")] = '\0';
+	json_put_str(ret, "pcieRoot", begin);
+}
+
 void view_put_location(const struct view *view, const char *address, json_t *ret)
 {
 	struct sysfs_text group;
@@ -29,6 +46,7 @@ void view_put_location(const struct view *view, const char *address, json_t *ret
 	if (sysfs_link(view->host, pci_path(address, "iommu_group").text, &group) &&
 	    sysfs_parse_int(group.text, &number))
 		json_put_int(ret, "iommuGroup", number);
+	put_root(view, address, ret);
 }
 
 json_t *view_rdma_names(const struct view *view, const char *address)

@@ -12,11 +12,18 @@ struct kubeletd {
 	struct kubeletd_config config;
 	struct channel *channel;
 	bool greeted;
-	json_t *pools;   /* sent last; NULL: none */
-	int64_t number;  /* of them */
-	int64_t awaited; /* of the last ones with a resource that no state before could have */
-	json_t *state;   /* heard last; NULL: none */
+	json_t *sent;     /* {"pools", "claims"}, last; NULL: none */
+	json_t *prepared; /* heard last */
+	int64_t number;   /* of them */
+	int64_t awaited;  /* of the last ones with a resource that no state before could have */
+	json_t *state;    /* heard last; NULL: none */
 };
+
+static void take_prepared(struct kubeletd *kubeletd, const json_t *body)
+{
+	json_decref(kubeletd->prepared);
+	kubeletd->prepared = json_incref(json_at(body, "prepared"));
+}
 
 static void take_greeting(struct kubeletd *kubeletd, const json_t *greeting)
 {
@@ -25,6 +32,7 @@ static void take_greeting(struct kubeletd *kubeletd, const json_t *greeting)
 	if (kubeletd->greeted)
 		return;
 	kubeletd->greeted = true;
+	take_prepared(kubeletd, greeting);
 	kubeletd->config.ready(kubeletd->config.arg, json_is_object(pools) ? pools : NULL);
 }
 
@@ -32,6 +40,7 @@ static void take_state(struct kubeletd *kubeletd, const json_t *state)
 {
 	json_decref(kubeletd->state);
 	kubeletd->state = json_incref((json_t *)state);
+	take_prepared(kubeletd, state);
 	metrics_append(kubeletd->config.metrics, "kubeletd", json_str_at(state, "metrics"));
 	kubeletd->config.changed(kubeletd->config.arg);
 }
@@ -56,6 +65,8 @@ static void on_heard(void *arg, const json_t *message)
 		take_told(kubeletd, body);
 	else if (json_at(message, "allocated"))
 		kubeletd->config.allocated(kubeletd->config.arg);
+	else if ((body = json_at(message, "claim")) && kubeletd->config.asked)
+		kubeletd->config.asked(kubeletd->config.arg, body);
 	else
 		log_error("kubeletd sent an unknown message");
 }
@@ -88,7 +99,8 @@ void kubeletd_free(struct kubeletd *kubeletd)
 		return;
 	channel_free(kubeletd->channel);
 	metrics_append(kubeletd->config.metrics, "kubeletd", NULL);
-	json_decref(kubeletd->pools);
+	json_decref(kubeletd->sent);
+	json_decref(kubeletd->prepared);
 	json_decref(kubeletd->state);
 	mem_free(kubeletd);
 }
@@ -104,20 +116,41 @@ static bool has_other_resources(const json_t *pools, const json_t *status)
 	return false;
 }
 
-void kubeletd_set(struct kubeletd *kubeletd, const json_t *pools)
+void kubeletd_set(struct kubeletd *kubeletd, const json_t *pools, const json_t *claims)
 {
-	json_auto_t *message = NULL;
+	json_auto_t *offers = json_object(), *message = NULL;
 
-	if (json_same(kubeletd->pools, pools))
+	json_put(offers, "pools", json_incref((json_t *)pools));
+	json_put(offers, "claims", json_incref((json_t *)claims));
+	if (json_same(kubeletd->sent, offers))
 		return;
-	json_decref(kubeletd->pools);
-	kubeletd->pools = json_incref((json_t *)pools);
-	message = json_object();
-	json_put(message, "pools", json_incref(kubeletd->pools));
+	json_decref(kubeletd->sent);
+	kubeletd->sent = json_incref(offers);
+	message = json_copy(offers);
 	json_put_int(message, "number", ++kubeletd->number);
 	if (has_other_resources(pools, json_at(kubeletd->state, "status")))
 		kubeletd->awaited = kubeletd->number;
 	channel_send(kubeletd->channel, message);
+}
+
+void kubeletd_answer(struct kubeletd *kubeletd, const char *uid, const json_t *claim,
+		     const struct err *why)
+{
+	json_auto_t *message = json_object();
+	json_t *answer = json_need_object(message, "claim");
+
+	json_put_str(answer, "uid", uid);
+	json_put(answer, "claim", json_incref((json_t *)claim));
+	if (!claim) {
+		json_put_str(answer, "reason", why->reason);
+		json_put_str(answer, "error", why->text);
+	}
+	channel_send(kubeletd->channel, message);
+}
+
+const json_t *kubeletd_prepared(const struct kubeletd *kubeletd)
+{
+	return kubeletd->prepared;
 }
 
 json_t *kubeletd_status(const struct kubeletd *kubeletd)

@@ -26,6 +26,11 @@ struct kubeletd_config {
 	void (*changed)(void *arg);
 	void (*told)(void *arg, bool warning, const char *reason, const char *message);
 	void (*allocated)(void *arg);
+	/*
+	 * What is this claim, {"namespace", "name", "uid"}, borrowed? kubeletd_answer() is due. May
+	 * be NULL where there is no driver of claims.
+	 */
+	void (*asked)(void *arg, const json_t *claim);
 	/* The server has ended, or does not speak as we do. The last callback. */
 	void (*lost)(void *arg, const struct err *err);
 	void *arg;
@@ -37,10 +42,23 @@ struct kubeletd *kubeletd_new(const struct kubeletd_config *config);
 void kubeletd_free(struct kubeletd *kubeletd);
 
 /*
- * What is to be offered from now on, borrowed. Equal to the last: nothing happens. Not before
+ * What is to be offered from now on, by device plugins and to claims ({"pools", "boot"}, NULL
+ * where there is no driver of them), borrowed. Equal to the last: nothing happens. Not before
  * `ready`.
  */
-void kubeletd_set(struct kubeletd *kubeletd, const json_t *pools);
+void kubeletd_set(struct kubeletd *kubeletd, const json_t *pools, const json_t *claims);
+
+/*
+ * The answer to `asked`: `claim` is of dra_claim_read() (dra/claims.h), borrowed, or NULL with why.
+ */
+void kubeletd_answer(struct kubeletd *kubeletd, const char *uid, const json_t *claim,
+		     const struct err *why);
+
+/*
+ * What claims have, of dra_prepared(), as far as the server has said; borrowed until the next
+ * callback. NULL: nobody knows, or there is no driver of claims.
+ */
+const json_t *kubeletd_prepared(const struct kubeletd *kubeletd);
 
 /*
  * As device_plugins_status() and device_plugins_are_served(), as far as the server has said. The

@@ -68,7 +68,7 @@ static void on_removed(void *arg)
 {
 	struct process *process = arg;
 
-	log_error("kubelet's folder was removed, ending to find the new one");
+	log_error("a folder of ours was removed, ending to find the new one");
 	process->status = 1;
 	close_all(process);
 }
@@ -96,7 +96,7 @@ static void on_control(void *arg, int events)
 }
 
 int kubeletd_run(int control, int64_t heartbeat_ms, const char *plugins_dir,
-		 const char *devinfo_dir)
+		 const char *devinfo_dir, const struct dra_folders *dra)
 {
 	struct process process = {.control = control, .heartbeat_ms = heartbeat_ms};
 
@@ -108,6 +108,7 @@ int kubeletd_run(int control, int64_t heartbeat_ms, const char *plugins_dir,
 		.loop = process.loop,
 		.plugins_dir = plugins_dir,
 		.devinfo_dir = devinfo_dir,
+		.dra = dra,
 		.offering = on_offering,
 		.removed = on_removed,
 		.arg = &process,

@@ -9,6 +9,7 @@
 #include "lib/json/json.h"
 #include "nodeagent/kubeletd/channel.h"
 #include "nodeagent/plugins/device_plugins.h"
+#include "nodeagent/plugins/dra_driver.h"
 
 /* How old the agent's copy of our metrics may be. */
 enum { COUNTING_MS = 10000 };
@@ -17,9 +18,11 @@ struct kubeletd_server {
 	struct kubeletd_server_config config;
 	struct metrics *metrics;
 	struct device_plugins *plugins;
-	struct channel *agent; /* NULL: none */
-	json_t *pools;         /* NULL: none yet */
-	int64_t number;        /* of the pools, as the agent there counts */
+	struct dra_driver *driver; /* NULL: none */
+	struct deferred *unheard;  /* claims that no agent was there to be asked about */
+	struct channel *agent;     /* NULL: none */
+	json_t *pools;             /* NULL: none yet */
+	int64_t number;            /* of the pools, as the agent there counts */
 	struct deferred *saying;
 	struct timer *counting;
 	json_t *said; /* the last state that this agent was told */
@@ -40,6 +43,16 @@ static void say(const struct kubeletd_server *server, const char *what, json_t *
 		channel_send(server->agent, message);
 }
 
+/* What claims have, for a message. */
+static void put_prepared(const struct kubeletd_server *server, json_t *body)
+{
+	const json_t *prepared = dra_driver_prepared(server->driver);
+
+	if (server->config.dra)
+		json_put(body, "prepared",
+			 prepared ? json_incref((json_t *)prepared) : json_null());
+}
+
 static json_t *state_of(const struct kubeletd_server *server)
 {
 	auto_strbuf struct strbuf text = {0};
@@ -50,6 +63,7 @@ static json_t *state_of(const struct kubeletd_server *server)
 	json_put(state, "status", device_plugins_status(server->plugins));
 	json_put_bool(state, "served", device_plugins_are_served(server->plugins));
 	json_put_str(state, "metrics", strbuf_str(&text));
+	put_prepared(server, state);
 	return state;
 }
 
@@ -107,6 +121,23 @@ static void on_allocated(void *arg)
 	deferred_run(server->saying);
 }
 
+static void on_ask(void *arg, const json_t *claim)
+{
+	const struct kubeletd_server *server = arg;
+
+	if (server->agent)
+		say(server, "claim", json_incref((json_t *)claim));
+	else
+		deferred_run(server->unheard);
+}
+
+static void on_unheard(void *arg)
+{
+	const struct kubeletd_server *server = arg;
+
+	dra_driver_forget(server->driver);
+}
+
 /* ---- from the agent -------------------------------------------------------------------------- */
 
 static void on_agent_lost(void *arg, const struct err *err)
@@ -115,6 +146,8 @@ static void on_agent_lost(void *arg, const struct err *err)
 
 	log_warn("agent has gone, keeping its offers", F_ERR(err));
 	channel_free(take_ptr(server->agent));
+	if (server->driver)
+		dra_driver_forget(server->driver);
 }
 
 static bool offers_something(const json_t *pools)
@@ -158,15 +191,41 @@ static bool are_pools(const json_t *pools)
 	return all_named(resources, "name");
 }
 
+/* Before those of device plugins, which say that all has arrived. */
+static void take_claims_pools(const struct kubeletd_server *server, const json_t *claims)
+{
+	const json_t *pools = json_at(claims, "pools");
+
+	if (server->driver && are_pools(pools))
+		dra_driver_set(server->driver, pools, json_str_or(json_at(claims, "boot"), ""));
+}
+
+static void take_claim(const struct kubeletd_server *server, const json_t *answer)
+{
+	const json_t *claim = json_at(answer, "claim");
+	const char *uid = json_str_or(json_at(answer, "uid"), "");
+	struct err err = {0};
+
+	if (!server->driver)
+		return;
+	(void)err_set(&err, ERR_TRANSIENT, json_str_or(json_at(answer, "reason"), "BadClaim"), "%s",
+		      json_str_or(json_at(answer, "error"), "the agent does not say why"));
+	dra_driver_answer(server->driver, uid, json_is_object(claim) ? claim : NULL, &err);
+}
+
 static void on_heard(void *arg, const json_t *message)
 {
 	struct kubeletd_server *server = arg;
 	const json_t *pools = json_at(message, "pools"), *number = json_at(message, "number");
 
-	if (are_pools(pools) && json_is_integer(number))
+	if (json_at(message, "claim")) {
+		take_claim(server, json_at(message, "claim"));
+	} else if (are_pools(pools) && json_is_integer(number)) {
+		take_claims_pools(server, json_at(message, "claims"));
 		take_pools(server, pools, json_integer_value(number));
-	else
+	} else {
 		log_error("agent sent something other than pools");
+	}
 }
 
 static void greet(struct kubeletd_server *server)
@@ -174,6 +233,7 @@ static void greet(struct kubeletd_server *server)
 	json_t *greeting = json_object();
 
 	json_put(greeting, "pools", server->pools ? json_incref(server->pools) : json_null());
+	put_prepared(server, greeting);
 	say(server, "greeting", greeting);
 	deferred_run(server->saying);
 }
@@ -181,6 +241,8 @@ static void greet(struct kubeletd_server *server)
 void kubeletd_server_attach(struct kubeletd_server *server, int fd)
 {
 	channel_free(server->agent);
+	if (server->driver)
+		dra_driver_forget(server->driver);
 	server->number = 0;
 	json_decref(take_ptr(server->said));
 	server->agent = channel_new(&(struct channel_config){
@@ -194,6 +256,25 @@ void kubeletd_server_attach(struct kubeletd_server *server, int fd)
 }
 
 /* ---- beginning and end ----------------------------------------------------------------------- */
+
+static void start_driver(struct kubeletd_server *server)
+{
+	const struct dra_folders *folders = server->config.dra;
+
+	server->unheard = deferred_new(server->config.loop, on_unheard, server);
+	server->driver =
+		dra_driver_new(server->config.loop, &(struct dra_driver_config){
+							    .registry_dir = folders->registry_dir,
+							    .cdi_dir = folders->cdi_dir,
+							    .state_dir = folders->state_dir,
+							    .ask = on_ask,
+							    .changed = on_changed,
+							    .told = on_told,
+							    .removed = on_removed,
+							    .arg = server,
+							    .metrics = server->metrics,
+						    });
+}
 
 struct kubeletd_server *kubeletd_server_new(const struct kubeletd_server_config *config)
 {
@@ -215,6 +296,8 @@ struct kubeletd_server *kubeletd_server_new(const struct kubeletd_server_config 
 							 .arg = server,
 							 .metrics = server->metrics,
 						 });
+	if (config->dra)
+		start_driver(server);
 	return server;
 }
 
@@ -225,6 +308,7 @@ static void on_closed(void *arg)
 	void *done_arg = server->done_arg;
 
 	deferred_free(server->saying);
+	deferred_free(server->unheard);
 	timer_free(server->counting);
 	metrics_free(server->metrics);
 	json_decref(server->pools);
@@ -233,10 +317,20 @@ static void on_closed(void *arg)
 	done(done_arg);
 }
 
+static void on_driver_closed(void *arg)
+{
+	struct kubeletd_server *server = arg;
+
+	device_plugins_close(server->plugins, on_closed, server);
+}
+
 void kubeletd_server_close(struct kubeletd_server *server, void (*done)(void *arg), void *arg)
 {
 	server->done = done;
 	server->done_arg = arg;
 	channel_free(take_ptr(server->agent));
-	device_plugins_close(server->plugins, on_closed, server);
+	if (server->driver)
+		dra_driver_close(server->driver, on_driver_closed, server);
+	else
+		on_driver_closed(server);
 }

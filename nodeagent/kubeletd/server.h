@@ -5,15 +5,20 @@
  *
  * With an agent it speaks over a channel, one agent at a time:
  *
- *	to the agent:	{"greeting": {"pools": {…}}} first; the pools are null before any agent has
- *                      named some
- *			{"state": {"of": 3, "status": […], "served": true, "metrics": "…"}}
+ *	to the agent:	{"greeting": {"pools": {…}, "prepared": {…}}} first; the pools are null
+ *			before any agent has named some
+ *			{"state": {"of": 3, "status": […], "served": true, "metrics": "…",
+ *			"prepared": {…}}}
  *			{"told": {"warning": true, "reason": "…", "message": "…"}}
  *			{"allocated": true}		a pod was given devices
- *	to the server:	{"pools": {…}, "number": 3}	what is to be offered from now on (pools.h)
+ *			{"claim": {"namespace", "name", "uid"}}	what is it? (plugins/dra_driver.h)
+ *	to the server:	{"pools": {…}, "number": 3, "claims": {"pools": {…}, "boot": "…"}} what is
+ *			to be offered from now on, by device plugins (pools.h) and to claims
+ *			(dra/choice.h); "claims" is absent where there is no driver
+ *			{"claim": {"uid", "claim": {…}}} or {"claim": {"uid", "reason", "error"}}
  *
  * `of` is the number of the last pools that are in the state. `metrics` is text as Prometheus reads
- * it.
+ * it. `prepared` is what claims have (dra/state.h); null: nobody knows; absent without a driver.
  */
 #ifndef ORBWEAVER_NODEAGENT_KUBELETD_SERVER_H
 #define ORBWEAVER_NODEAGENT_KUBELETD_SERVER_H
@@ -22,13 +27,20 @@
 
 struct kubeletd_server;
 
+/* As in plugins/dra_driver.h. */
+struct dra_folders {
+	const char *registry_dir, *cdi_dir, *state_dir;
+};
+
 struct kubeletd_server_config {
 	struct loop *loop;
 	const char *plugins_dir; /* device_plugins.h */
 	const char *devinfo_dir; /* or NULL */
+	/* Of a driver of claims (plugins/dra_driver.h); NULL: there is none. */
+	const struct dra_folders *dra;
 	/* There is something to offer, for the first time. */
 	void (*offering)(void *arg);
-	/* plugins_dir was removed; nothing can be served any more (device_plugins.h). */
+	/* A folder was removed; nothing can be served any more (device_plugins.h). */
 	void (*removed)(void *arg);
 	void *arg;
 };

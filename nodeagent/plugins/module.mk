@@ -1,1 +1,1 @@
-$(eval $(call library,nodeagent/plugins,lib/base lib/json lib/loop lib/grpc nodeagent/model nodeagent/pools,libuv libprotobuf-c jansson))
+$(eval $(call library,nodeagent/plugins,lib/base lib/json lib/loop lib/grpc nodeagent/model nodeagent/pools nodeagent/dra,libuv libprotobuf-c jansson))

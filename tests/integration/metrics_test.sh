@@ -34,7 +34,7 @@ same_list() {
 
 o_begin metrics --no-controllers
 mkdir -p "$tmp/kubelet/device-plugins"
-k apply -f manifests/base/rbac.yaml >/dev/null
+k apply -f manifests/base/rbac.yaml -f manifests/overlays/dra/rbac.yaml >/dev/null
 agent_kubeconfig=$(hack/cluster sa-kubeconfig "$o_cluster" "$POD_NAMESPACE" orbweaver-agent)
 o_curl POST "/api/v1/namespaces/$POD_NAMESPACE/configmaps" "$(jq -n '{apiVersion: "v1", kind: "ConfigMap",
 	metadata: {name: "spiderpool-rdma-shared-device-plugin"}, data: {"config.json": ({configList: [{resourcePrefix: "spidernet.io",
@@ -43,7 +43,7 @@ o_own_user
 o_start operator --webhook-addr 127.0.0.1:0
 o_wait_ready operator
 o_spawn agent "$o_agent" --node n1 --kubeconfig "$agent_kubeconfig" --host-root / --kubelet-dir "$tmp/kubelet" \
-	--no-kubelet --metrics-addr 127.0.0.1:0 --cni-program "$PWD/$o_programs/orbweaver-cni"
+	--no-kubelet --metrics-addr 127.0.0.1:0 --cni-program "$PWD/$o_programs/orbweaver-cni" --dra
 t_wait 30 "the operator's metrics" scraped operator orbweaver_webhook_certificate_expiry_seconds
 t_wait 30 "the agent's, with those of the process for the kubelet" scraped agent orbweaver_kubelet_devices
 t_wait 30 "and of the one for CNI" scraped agent orbweaver_cni_calls_total

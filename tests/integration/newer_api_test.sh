@@ -48,9 +48,10 @@ says() {
 
 # --- manifests ------------------------------------------------------------------------------------
 
-for name in . overlays/{single-node,webhook,flow-control,metrics-secure,monitoring,node-tokens,policy-writers,injection-policy,crd-rules}; do
+for name in . overlays/{single-node,webhook,flow-control,metrics-secure,monitoring,node-tokens,policy-writers,injection-policy,crd-rules,dra}; do
 	t_ok "manifests/$name is as 1.36 has it" nothing overlay_faults "$name"
 done
+t_ok "so is a ResourceSlice of ours (tests/unit/nodeagent/dra)" nothing faults <tests/unit/nodeagent/dra/slice.json
 t_ok "a field that it does not know would be named" says 'unknown field "spec.replica"' <<END
 apiVersion: apps/v1
 kind: Deployment

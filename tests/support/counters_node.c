@@ -1,12 +1,12 @@
 /*
  * The node agent on a node made of files whose devices have counted, and whose pods have VFs.
  *
- *	counters-node [--traffic NAME] PFS VFS PODS FLAG...
+ *	counters-node [--traffic NAME] [--shared] PFS VFS PODS FLAG...
  *
  * FLAGs are the agent's; --host-root and --kubelet-dir are given to it. So many mlx5 PFs with so
- * many VFs each, RDMA in exclusive mode; the first VFs are net1 in namespaces of their own,
- * run/netns/cni-0 and so on, and the kubelet's PodResources say that container main of pod
- * ml/train-0 and so on has them; the kubelet also takes device plugins. With --traffic counters
+ * many VFs each, RDMA in exclusive mode unless --shared; the first VFs are net1 in namespaces of
+ * their own, run/netns/cni-0 and so on, and the kubelet's PodResources say that container main of
+ * pod ml/train-0 and so on has them; the kubelet also takes device plugins. With --traffic counters
  * grow, each device's at a pace of its own that rises and falls, and the pods are ml/NAME-0 and so
  * on.
  *
@@ -48,6 +48,7 @@ static struct host_tree *tree;
 static size_t n_pods;
 /* Before the number. */
 static const char *pod_name = "train";
+static enum rdma_mode rdma_mode = RDMA_MODE_EXCLUSIVE;
 /* VFs of pods, in their order. */
 static char vfs_of_pods[PFS_MAX * VFS_MAX][24];
 static pid_t agent;
@@ -147,7 +148,7 @@ static void make_tree(unsigned int pfs, unsigned int vfs)
 
 	for (unsigned int i = 0; i < pfs; i++)
 		add_pf(made, i, (int)vfs);
-	(void)rdma_set_mode(host_tree_host(made), RDMA_MODE_EXCLUSIVE, NULL);
+	(void)rdma_set_mode(host_tree_host(made), rdma_mode, NULL);
 	for (unsigned int i = 0; i < n_pods; i++) {
 		auto_free char *netns = str_printf("cni-%u", i);
 
@@ -280,9 +281,15 @@ int __wrap_main(int argc, char **argv)
 		argc -= 2;
 		argv += 2;
 	}
+	if (argc > 1 && str_eq(argv[1], "--shared")) {
+		rdma_mode = RDMA_MODE_SHARED;
+		argc--;
+		argv++;
+	}
 	if (argc < 4 || argc - 4 > FLAGS_MAX - 1 || !str_to_int(argv[1], 1, PFS_MAX, &pfs) ||
 	    !str_to_int(argv[2], 1, VFS_MAX, &vfs) || !str_to_int(argv[3], 0, pfs * vfs, &pods)) {
-		(void)fputs("usage: counters-node [--traffic NAME] PFS VFS PODS FLAG...\n", stderr);
+		(void)fputs("usage: counters-node [--traffic NAME] [--shared] PFS VFS PODS FLAG...\n",
+			    stderr);
 		return 2;
 	}
 	json_init();

@@ -88,7 +88,7 @@ static int load(struct tool *tool, struct err *err)
 	pools = json_parse(strbuf_str(&text), text.len, err);
 	if (!pools)
 		return err_in(err, "%s", tool->pools);
-	kubeletd_set(tool->kubeletd, pools);
+	kubeletd_set(tool->kubeletd, pools, NULL);
 	return 0;
 }
 
@@ -168,7 +168,7 @@ static int serve(int control, void *arg)
 {
 	const struct tool *tool = arg;
 
-	return kubeletd_run(control, SUPERVISOR_HEARTBEAT_MS, tool->dir, tool->devinfo);
+	return kubeletd_run(control, SUPERVISOR_HEARTBEAT_MS, tool->dir, tool->devinfo, NULL);
 }
 
 int main(int argc, char **argv)

@@ -18,6 +18,8 @@
 #define VF    "0000:3c:00.0"
 #define OTHER "0000:3c:00.1"
 
+#define CLAIMS "var/lib/orbweaver/dra/claims.json"
+
 #define SWITCHDEV  "{\"step\": \"set-eswitch\", \"pf\": \"" PF "\", \"mode\": \"switchdev\"}"
 #define SET_VFS(n) "{\"step\": \"set-num-vfs\", \"pf\": \"" PF "\", \"count\": " #n "}"
 #define UNBIND     "{\"step\": \"unbind-driver\", \"vf\": \"" VF "\"}"
@@ -249,6 +251,25 @@ static void the_observed_document_says_the_same(void **state)
 	assert_string_equal(json_str_at(vf, "host", "holder", "kind"), "process");
 }
 
+/* Whatever the kubelet and the host show. */
+static void a_vf_that_is_prepared_for_a_claim_is_in_use(void **state)
+{
+	does(*state, SET_VFS(2));
+	host_tree_file(
+		*state, CLAIMS,
+		"{\"claims\": {\"u\": {\"namespace\": \"ns\", \"pod\": \"p\", \"name\": \"c\", "
+		"\"devices\": [{\"request\": \"r\", \"pool\": \"n\", \"device\": \"d\", "
+		"\"resource\": \"spidernet.io/x\", \"id\": \"" VF
+		"\", \"cdi\": []}], \"cdi\": {}}}}");
+	refuses(*state, UNBIND, "VfInUse", "prepared for claim ns/p/c");
+	refuses(*state, SET_VFS(0), "VfInUse", "prepared for claim ns/p/c");
+	/* What cannot be read counts as use. */
+	host_tree_file(*state, CLAIMS, "{\"claims\": ");
+	refuses(*state, UNBIND, "VfInUse", "nobody knows whom");
+	host_tree_file(*state, CLAIMS, "{\"claims\": {}}");
+	does(*state, UNBIND);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 #define BOND(name) cmocka_unit_test_setup_teardown(name, set_up_bond, tear_down)
 
@@ -267,6 +288,7 @@ int main(void)
 		TEST(a_vendors_own_vfio_driver_is_one_of_vfio),
 		TEST(a_vf_of_uio_is_looked_for_among_open_files),
 		TEST(the_observed_document_says_the_same),
+		TEST(a_vf_that_is_prepared_for_a_claim_is_in_use),
 	};
 
 	json_init();

@@ -131,7 +131,7 @@ static void offer(struct side *side, bool second_is_healthy)
 		"PCIDEVICE_SPIDERNET_IO_X", "causes", "devices", vf(1, true, 0), vf(3, true, 1),
 		vf(2, second_is_healthy, 0), vf(4, true, 1), vf(5, true, -1), "problems");
 
-	kubeletd_set(side->agent, pools);
+	kubeletd_set(side->agent, pools, NULL);
 }
 
 static size_t allocatable(const struct stand *s)

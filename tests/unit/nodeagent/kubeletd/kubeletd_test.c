@@ -243,7 +243,7 @@ static json_t *pools_of(size_t n)
 
 static void set(struct agent *agent, json_t *pools)
 {
-	kubeletd_set(agent->kubeletd, pools);
+	kubeletd_set(agent->kubeletd, pools, NULL);
 	json_decref(pools);
 }
 
@@ -402,7 +402,7 @@ static void the_kubelet_does_not_notice_that_the_agent_is_another(void **state)
 		assert_int_equal(allocatable(s), 3);
 		attach(s, &s->first);
 		assert_true(json_same(s->first.greeting, pools));
-		kubeletd_set(s->first.kubeletd, pools);
+		kubeletd_set(s->first.kubeletd, pools, NULL);
 		until(s->loop, kubeletd_are_served(s->first.kubeletd));
 	}
 	pass(s->loop, 50);
@@ -701,7 +701,7 @@ static void start_process(struct stand *s)
 	assert_true(s->process >= 0);
 	if (s->process == 0) {
 		(void)close(pair[0]);
-		_exit(kubeletd_run(pair[1], HEARTBEAT_MS, s->plugins_dir, NULL));
+		_exit(kubeletd_run(pair[1], HEARTBEAT_MS, s->plugins_dir, NULL, NULL));
 	}
 	(void)close(pair[1]);
 	s->control = pair[0];
@@ -745,7 +745,7 @@ static void the_process_serves_one_agent_after_the_other(void **state)
 	set(&s->first, no_pools());
 	until(s->loop, s->first.changed > 0);
 	assert_false(says_offering(s));
-	kubeletd_set(s->first.kubeletd, pools);
+	kubeletd_set(s->first.kubeletd, pools, NULL);
 	until(s->loop, says_offering(s));
 	until(s->loop, allocatable(s) == 3);
 	end_agent(&s->first);

@@ -288,8 +288,9 @@ int __wrap_main(int argc, char **argv)
 	}
 	if (argc < 4 || argc - 4 > FLAGS_MAX - 1 || !str_to_int(argv[1], 1, PFS_MAX, &pfs) ||
 	    !str_to_int(argv[2], 1, VFS_MAX, &vfs) || !str_to_int(argv[3], 0, pfs * vfs, &pods)) {
-		(void)fputs("usage: counters-node [--traffic NAME] [--shared] PFS VFS PODS FLAG...\n",
-			    stderr);
+		(void)fputs(
+			"usage: counters-node [--traffic NAME] [--shared] PFS VFS PODS FLAG...\n",
+			stderr);
 		return 2;
 	}
 	json_init();

@@ -157,6 +157,19 @@ static void a_list_that_says_the_same_keeps_all_that_it_names(void **state)
 	assert_int_equal(changes, 1);
 }
 
+static void a_bookmark_before_the_end_of_a_stream_is_no_stream(void **state)
+{
+	const char *bookmark = "{\"type\":\"BOOKMARK\",\"object\":{\"metadata\":{"
+			       "\"resourceVersion\":\"9\"}}}\n";
+	struct err err = {0};
+
+	feed_list(&feed, true);
+	feed_open(&feed);
+	assert_int_equal(feed_bytes(&feed, bookmark, strlen(bookmark), &err), -1);
+	assert_int_equal(err.class, ERR_TRANSIENT);
+	assert_string_equal(err.reason, "NotStreamed");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -166,6 +179,8 @@ int main(void)
 			an_answer_that_was_learned_makes_the_next_event_worth_reading, set_up,
 			tear_down),
 		cmocka_unit_test_setup_teardown(a_list_that_says_the_same_keeps_all_that_it_names,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_bookmark_before_the_end_of_a_stream_is_no_stream,
 						set_up, tear_down),
 	};
 

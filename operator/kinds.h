@@ -101,8 +101,9 @@ struct operator_kind {
 	/* A cluster need not have the kind; nothing waits for it. */
 	bool optional;
 	/*
-	 * Of somebody who may move it to another version: where the one in `resource` is not served,
-	 * its group is asked for others. What is read of it is the same in all that are known.
+	 * Of somebody who may move it to another version: where the one in `resource` is not
+	 * served, its group is asked for others. What is read of it is the same in all that are
+	 * known.
 	 */
 	bool moves;
 	/* Only watched while somebody wants it (mirror_want). */

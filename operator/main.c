@@ -39,7 +39,7 @@ enum {
 	/* A connection with watches that is silent for so long is asked whether it lives: two
 	   replicas may ask often. */
 	WATCH_SILENCE_MS = 5000,
-	/* The first API server version with matchConditions in webhook configurations (KEP-3716). */
+	/* The first API server version with matchConditions of webhooks (KEP-3716). */
 	MATCH_CONDITIONS_MINOR = 28,
 	/* The first that puts a label with its name on each namespace (KEP-2161). */
 	NAMESPACE_LABELS_MINOR = 21,

@@ -18,7 +18,7 @@ struct identity {
 	char ns[64];   /* "" for cluster-scoped objects */
 	char name[254];
 	char version[24];
-	/* Where the object begins, and the digits of its version, in bytes from the text's start. */
+	/* Where the object and its version's digits begin, in bytes from the text's start. */
 	size_t object_at, version_at;
 };
 

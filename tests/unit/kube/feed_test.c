@@ -1,5 +1,6 @@
 /*
- * The feed: an event about nothing that is kept is not read, and leaves the cache as if it had been.
+ * The feed: an event about nothing that is kept is not read, and leaves the cache as if it had
+ * been.
  */
 #include <setjmp.h>
 #include <stdarg.h>

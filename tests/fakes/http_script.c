@@ -249,6 +249,9 @@ static void on_connect(uv_stream_t *server, int status)
 	if (status < 0 || uv_accept(server, (uv_stream_t *)&c->tcp) < 0 ||
 	    uv_read_start((uv_stream_t *)&c->tcp, on_alloc, on_read) < 0)
 		close_connection(c);
+	/* On a connection that is used again Nagle waits 40 ms for an ACK: real ones, while virtual
+	   time passes. */
+	uv_tcp_nodelay(&c->tcp, 1);
 }
 
 /* ---- the script ------------------------------------------------------------------------------ */

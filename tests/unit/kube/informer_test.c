@@ -19,6 +19,7 @@
 #include "lib/kube/cache.h"
 #include "lib/kube/informer.h"
 #include "tests/fakes/scripted.h"
+#include "tests/fakes/virtual_time.h"
 
 #define LIST   "GET /apis/test.example/v1/widgets?limit=500 "
 #define NEWEST "GET /apis/test.example/v1/widgets?limit=1 "
@@ -528,7 +529,7 @@ static void a_bookmark_of_an_older_version_means_a_restored_server(void **state)
 static void a_server_that_was_restored_while_the_connection_was_lost_is_noticed(void **state)
 {
 	reply(NEWEST, (struct http_reply){.body = LIST_OF("50", "", "")});
-	start_seen(WATCH, (struct http_reply){.status = -1, .after = HTTP_CUT});
+	start_seen(WATCH, (struct http_reply){.after = HTTP_CUT});
 }
 
 static void a_watch_that_is_silent_for_too_long_is_listed_again(void **state)
@@ -679,7 +680,7 @@ static void a_refusal_is_remembered_for_the_kind(void **state)
 	assert_int_equal(http_script_count(f.s.http, LIST), 2);
 	assert_int_equal(streams_asked(), 1);
 	informer_free(take_ptr(f.informer));
-	scripted_for(&f.s, KUBE_STREAMS_AGAIN_MS);
+	virtual_time_leap_ms(KUBE_STREAMS_AGAIN_MS);
 	assert_true(kube_client_may_stream(f.s.client, "test.example/widgets"));
 	cache_free(other);
 }
@@ -776,7 +777,7 @@ static void own_writes_are_known_before_the_watch_tells(void **state)
 	learn(OBJECT("c", "99")); /* not before the first list is complete */
 	assert_cache("");
 	scripted_until(&f.s, &f.synced, 1);
-	scripted_for(&f.s, 250); /* the watch is open */
+	scripted_for(&f.s, 100); /* the watch is open */
 	learn(OBJECT("a", "12"));
 	learn(OBJECT("b", "13"));
 	assert_cache("a=12 b=13 ");

@@ -93,6 +93,12 @@ static const struct {
 	 "node: rdmaMode exclusive, rdmaMode exclusive from the next boot on, module ib_core "
 	 "loaded"},
 	{NODE("remove-rdma-next-boot"), "node: rdmaMode of the next boot left to the node"},
+	{NODE("record-reboot, cause: rdma-mode-exclusive, boot: b1"),
+	 "node: reboot recorded for rdma-mode-exclusive"},
+	{NODE("reboot, cause: rdma-mode-exclusive, boot: b1"),
+	 "node: reboot asked for, because of rdma-mode-exclusive"},
+	{NODE("close-reboot, cause: rdma-mode-shared"),
+	 "node: record of reboots closed for rdma-mode-shared"},
 	/* The least important are counted. */
 	{RULE(A, "write", "nm-unmanaged") RULE(A, "write", "pf-name, name: enp10s0") COUNT(A, 0, 2)
 		 PF_MTU(A, "2000") VF_MTU(A, A_0, "2000") PROBE(A, A_0) MAC(A, A_0, "0")

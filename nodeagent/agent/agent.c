@@ -183,7 +183,7 @@ void agent_free(struct agent *agent)
 	json_decref(agent->withdrawn);
 	json_decref(agent->earlier);
 	json_decref(agent->observed);
-	lanes_free(agent->lanes);
+	card_lanes_free(agent->lanes);
 	json_decref(agent->plan);
 	json_decref(agent->failures);
 	json_decref(agent->skipped);

@@ -45,7 +45,7 @@ struct agent;
 struct agent_config {
 	struct loop *loop;
 	struct hostd *hostd;
-	/* So many steps are under way side by side, 1 to HOSTD_PARALLEL_MAX (plan/lanes.h). */
+	/* So many steps are under way side by side, 1 to HOSTD_PARALLEL_MAX (plan/card_lanes.h). */
 	size_t parallel;
 	/*
 	 * The view's spec or observed changed: what is offered to the kubelet may. From the loop.

@@ -11,9 +11,9 @@
 #include "lib/json/json.h"
 #include "nodeagent/agent/agent.h"
 #include "nodeagent/plan/attempts.h"
+#include "nodeagent/plan/card_lanes.h"
 #include "nodeagent/plan/desired.h"
 #include "nodeagent/plan/history.h"
-#include "nodeagent/plan/lanes.h"
 #include "nodeagent/plan/status.h"
 
 /* Keys of failures that are not a PF's. */
@@ -74,8 +74,8 @@ struct agent {
 	json_t *saving;  /* on its way to the disk */
 	struct desired desired;
 	int64_t plan_generation;
-	int64_t done_generation; /* done completely in this process; 0: none */
-	struct lanes *lanes;     /* of the plan */
+	int64_t done_generation;  /* done completely in this process; 0: none */
+	struct card_lanes *lanes; /* of the plan */
 	struct stepping stepping[HOSTD_PARALLEL_MAX];
 	char *activity;
 	char *told;    /* what was blocked, wrong or waiting for a reboot when it was last told */

@@ -81,8 +81,8 @@ static void make_plan(struct agent *agent)
 	agent_replace(&agent->plan, plan);
 	agent_replace(&agent->planned_held, json_incref(agent->held));
 	agent->plan_generation = agent->desired.generation;
-	lanes_free(agent->lanes);
-	agent->lanes = lanes_new(agent_steps(agent), are_numbers_told(agent));
+	card_lanes_free(agent->lanes);
+	agent->lanes = card_lanes_new(agent_steps(agent), are_numbers_told(agent));
 	json_object_clear(agent->skipped);
 	if (plan)
 		agent_forget_failure(agent, KEY_SPEC);
@@ -181,7 +181,7 @@ static void set_activity(struct agent *agent, char *text)
 /* The first of those that run, and how many others do. */
 static void tell_activity(struct agent *agent)
 {
-	size_t others = lanes_running(agent->lanes) - 1;
+	size_t others = card_lanes_running(agent->lanes) - 1;
 	const struct stepping *at = agent->stepping;
 	auto_free char *more = others ? str_printf("; %zu more beside it", others) : NULL;
 
@@ -219,7 +219,7 @@ static void on_stepped(void *arg, const json_t *result, const struct err *err)
 		else
 			agent->must_replan = true; /* others may depend on it */
 	}
-	lanes_done(agent->lanes, stepping->index);
+	card_lanes_done(agent->lanes, stepping->index);
 	run_steps(agent);
 }
 
@@ -273,7 +273,7 @@ static void begin_step(struct agent *agent, size_t index)
 static bool may_begin(struct agent *agent)
 {
 	return !agent->stopping && !agent->must_replan &&
-	       lanes_running(agent->lanes) < agent->config.parallel;
+	       card_lanes_running(agent->lanes) < agent->config.parallel;
 }
 
 /* What may begin now; when nothing runs any more, a look at what came of it. */
@@ -283,15 +283,15 @@ static void run_steps(struct agent *agent)
 
 	agent->doing = STEPPING;
 	while (may_begin(agent) &&
-	       (index = lanes_next(agent->lanes, may_run, agent)) != LANES_NONE) {
+	       (index = card_lanes_next(agent->lanes, may_run, agent)) != CARD_LANES_NONE) {
 		if (is_outdated(agent, json_array_get(agent_steps(agent), index))) {
 			agent->must_replan = true;
 		} else {
-			lanes_begin(agent->lanes, index);
+			card_lanes_begin(agent->lanes, index);
 			begin_step(agent, index);
 		}
 	}
-	if (lanes_running(agent->lanes) > 0) {
+	if (card_lanes_running(agent->lanes) > 0) {
 		tell_activity(agent);
 		return;
 	}

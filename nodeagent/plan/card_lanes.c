@@ -2,7 +2,7 @@
  * See the header. The steps of a lane are a list through `next`; a step of the node is a lane of
  * its own. `open` ends what may run now: the first step of the node that is not done.
  */
-#include "nodeagent/plan/lanes.h"
+#include "nodeagent/plan/card_lanes.h"
 
 #include <assert.h>
 #include <string.h>
@@ -13,18 +13,19 @@
 #include "nodeagent/model/observed.h"
 
 struct step {
-	size_t lane, next; /* next: LANES_NONE behind the last one of the lane */
+	size_t lane, next; /* next: CARD_LANES_NONE behind the last one of the lane */
 	bool is_numbering; /* RDMA devices arrive with it */
 	bool is_done;
 };
 
 struct lane {
-	const char *card;   /* the address of its first function that was met; NULL: the node */
-	size_t first, last; /* first: the one that runs or comes next; LANES_NONE: all are done */
+	const char *card; /* the address of its first function that was met; NULL: the node */
+	size_t first,
+		last; /* first: the one that runs or comes next; CARD_LANES_NONE: all are done */
 	bool is_running;
 };
 
-struct lanes {
+struct card_lanes {
 	const json_t *entries;
 	bool in_order;
 	struct step *steps;
@@ -37,7 +38,7 @@ struct lanes {
 	size_t open;
 };
 
-static const char *pf_of(const struct lanes *lanes, size_t index)
+static const char *pf_of(const struct card_lanes *lanes, size_t index)
 {
 	return json_str_at(json_array_get(lanes->entries, index), "pf");
 }
@@ -49,15 +50,15 @@ static bool is_card(const char *card, const char *pf)
 	       strncmp(card, pf, strcspn(pf, ".")) == 0;
 }
 
-static size_t lane_for(struct lanes *lanes, const char *pf)
+static size_t lane_for(struct card_lanes *lanes, const char *pf)
 {
 	size_t i = 0;
 
 	while (i < lanes->n_lanes && !(pf && is_card(lanes->lanes[i].card, pf)))
 		i++;
 	if (i == lanes->n_lanes)
-		lanes->lanes[lanes->n_lanes++] =
-			(struct lane){.card = pf, .first = LANES_NONE, .last = LANES_NONE};
+		lanes->lanes[lanes->n_lanes++] = (struct lane){
+			.card = pf, .first = CARD_LANES_NONE, .last = CARD_LANES_NONE};
 	return i;
 }
 
@@ -71,18 +72,18 @@ static bool is_numbering(const json_t *step)
 	return str_eq(name, "wait-vf") || str_eq(name, "set-eswitch");
 }
 
-static void add(struct lanes *lanes, size_t index)
+static void add(struct card_lanes *lanes, size_t index)
 {
 	size_t number = lane_for(lanes, pf_of(lanes, index));
 	struct lane *lane = &lanes->lanes[number];
 
 	lanes->steps[index] = (struct step){
 		.lane = number,
-		.next = LANES_NONE,
+		.next = CARD_LANES_NONE,
 		.is_numbering =
 			is_numbering(json_at(json_array_get(lanes->entries, index), "step")),
 	};
-	if (lane->last == LANES_NONE)
+	if (lane->last == CARD_LANES_NONE)
 		lane->first = index;
 	else
 		lanes->steps[lane->last].next = index;
@@ -90,7 +91,7 @@ static void add(struct lanes *lanes, size_t index)
 }
 
 /* After a step was done. */
-static void look_ahead(struct lanes *lanes)
+static void look_ahead(struct card_lanes *lanes)
 {
 	while (lanes->done < lanes->n_steps && lanes->steps[lanes->done].is_done)
 		lanes->done++;
@@ -102,9 +103,9 @@ static void look_ahead(struct lanes *lanes)
 		lanes->open++;
 }
 
-struct lanes *lanes_new(const json_t *steps, bool in_order)
+struct card_lanes *card_lanes_new(const json_t *steps, bool in_order)
 {
-	struct lanes *lanes = mem_new(struct lanes);
+	struct card_lanes *lanes = mem_new(struct card_lanes);
 
 	lanes->entries = steps;
 	lanes->in_order = in_order;
@@ -117,7 +118,7 @@ struct lanes *lanes_new(const json_t *steps, bool in_order)
 	return lanes;
 }
 
-void lanes_free(struct lanes *lanes)
+void card_lanes_free(struct card_lanes *lanes)
 {
 	if (!lanes)
 		return;
@@ -126,7 +127,7 @@ void lanes_free(struct lanes *lanes)
 	mem_free(lanes);
 }
 
-static void end(struct lanes *lanes, size_t index)
+static void end(struct card_lanes *lanes, size_t index)
 {
 	struct step *step = &lanes->steps[index];
 
@@ -135,7 +136,7 @@ static void end(struct lanes *lanes, size_t index)
 	look_ahead(lanes);
 }
 
-static bool may_begin(const struct lanes *lanes, size_t index)
+static bool may_begin(const struct card_lanes *lanes, size_t index)
 {
 	if (!pf_of(lanes, index))
 		return index == lanes->done;
@@ -144,30 +145,33 @@ static bool may_begin(const struct lanes *lanes, size_t index)
 }
 
 /* First of all: what is passed over may be what another lane waits for. */
-static void pass_over(struct lanes *lanes, bool (*may)(const json_t *entry, void *arg), void *arg)
+static void pass_over(struct card_lanes *lanes, bool (*may)(const json_t *entry, void *arg),
+		      void *arg)
 {
 	for (size_t i = 0; i < lanes->n_lanes; i++) {
 		const struct lane *lane = &lanes->lanes[i];
 
-		while (!lane->is_running && lane->first != LANES_NONE &&
+		while (!lane->is_running && lane->first != CARD_LANES_NONE &&
 		       !may(json_array_get(lanes->entries, lane->first), arg))
 			end(lanes, lane->first);
 	}
 }
 
-size_t lanes_next(struct lanes *lanes, bool (*may)(const json_t *entry, void *arg), void *arg)
+size_t card_lanes_next(struct card_lanes *lanes, bool (*may)(const json_t *entry, void *arg),
+		       void *arg)
 {
 	pass_over(lanes, may, arg);
 	for (size_t i = 0; i < lanes->n_lanes; i++) {
 		const struct lane *lane = &lanes->lanes[i];
 
-		if (!lane->is_running && lane->first != LANES_NONE && may_begin(lanes, lane->first))
+		if (!lane->is_running && lane->first != CARD_LANES_NONE &&
+		    may_begin(lanes, lane->first))
 			return lane->first;
 	}
-	return LANES_NONE;
+	return CARD_LANES_NONE;
 }
 
-void lanes_begin(struct lanes *lanes, size_t index)
+void card_lanes_begin(struct card_lanes *lanes, size_t index)
 {
 	struct lane *lane = &lanes->lanes[lanes->steps[index].lane];
 
@@ -176,7 +180,7 @@ void lanes_begin(struct lanes *lanes, size_t index)
 	lanes->running++;
 }
 
-void lanes_done(struct lanes *lanes, size_t index)
+void card_lanes_done(struct card_lanes *lanes, size_t index)
 {
 	struct lane *lane = &lanes->lanes[lanes->steps[index].lane];
 
@@ -186,7 +190,7 @@ void lanes_done(struct lanes *lanes, size_t index)
 	end(lanes, index);
 }
 
-size_t lanes_running(const struct lanes *lanes)
+size_t card_lanes_running(const struct card_lanes *lanes)
 {
 	return lanes->running;
 }

@@ -10,36 +10,37 @@
  * devices in order of arrival: where pods are told these numbers, drivers start in the plan's
  * order, so that they are the same after a boot.
  */
-#ifndef ORBWEAVER_NODEAGENT_PLAN_LANES_H
-#define ORBWEAVER_NODEAGENT_PLAN_LANES_H
+#ifndef ORBWEAVER_NODEAGENT_PLAN_CARD_LANES_H
+#define ORBWEAVER_NODEAGENT_PLAN_CARD_LANES_H
 
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#define LANES_NONE SIZE_MAX
+#define CARD_LANES_NONE SIZE_MAX
 
-struct lanes;
+struct card_lanes;
 
 /*
- * steps: of a plan; borrowed until lanes_free(). NULL is an empty list. in_order: numbers of RDMA
- * devices are told to pods.
+ * steps: of a plan; borrowed until card_lanes_free(). NULL is an empty list. in_order: numbers of
+ * RDMA devices are told to pods.
  */
-struct lanes *lanes_new(const json_t *steps, bool in_order);
+struct card_lanes *card_lanes_new(const json_t *steps, bool in_order);
 /* Accepts NULL. */
-void lanes_free(struct lanes *lanes);
+void card_lanes_free(struct card_lanes *lanes);
 
 /*
- * Index of a step that may begin now; LANES_NONE: there is none before another one is done, or at
- * all. A step for which `may` says false is passed over for good.
+ * Index of a step that may begin now; CARD_LANES_NONE: there is none before another one is done, or
+ * at all. A step for which `may` says false is passed over for good.
  */
-size_t lanes_next(struct lanes *lanes, bool (*may)(const json_t *entry, void *arg), void *arg);
-/* The step that lanes_next() named runs until lanes_done(). */
-void lanes_begin(struct lanes *lanes, size_t index);
-void lanes_done(struct lanes *lanes, size_t index);
+size_t card_lanes_next(struct card_lanes *lanes, bool (*may)(const json_t *entry, void *arg),
+		       void *arg);
+/* The step that card_lanes_next() named runs until card_lanes_done(). */
+void card_lanes_begin(struct card_lanes *lanes, size_t index);
+void card_lanes_done(struct card_lanes *lanes, size_t index);
 
 /* Steps that run. */
-size_t lanes_running(const struct lanes *lanes);
+size_t card_lanes_running(const struct card_lanes *lanes);
 
 #endif

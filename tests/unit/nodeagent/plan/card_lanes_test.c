@@ -11,14 +11,14 @@
 #include "lib/base/own.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
-#include "nodeagent/plan/lanes.h"
+#include "nodeagent/plan/card_lanes.h"
 
 #define A  "0000:3b:00.0"
 #define A2 "0000:3b:00.1"
 #define B  "0000:af:00.0"
 
-OWN_DEFINE(struct lanes, lanes_free)
-#define auto_lanes auto_call(lanes_free_p)
+OWN_DEFINE(struct card_lanes, card_lanes_free)
+#define auto_card_lanes auto_call(card_lanes_free_p)
 
 /* pf NULL: of the node. */
 static void add(json_t *steps, const char *pf, const char *name)
@@ -40,13 +40,15 @@ static bool not_of(const json_t *entry, void *arg)
 }
 
 /* What begins until nothing more may; its index, a digit each. */
-static const char *begin_all(struct lanes *lanes, bool (*may)(const json_t *, void *), void *arg)
+static const char *begin_all(struct card_lanes *lanes, bool (*may)(const json_t *, void *),
+			     void *arg)
 {
 	static char text[16];
 	size_t index, n = 0;
 
-	while (n < sizeof(text) - 1 && (index = lanes_next(lanes, may, arg)) != LANES_NONE) {
-		lanes_begin(lanes, index);
+	while (n < sizeof(text) - 1 &&
+	       (index = card_lanes_next(lanes, may, arg)) != CARD_LANES_NONE) {
+		card_lanes_begin(lanes, index);
 		text[n++] = (char)('0' + index);
 	}
 	text[n] = '\0';
@@ -56,86 +58,86 @@ static const char *begin_all(struct lanes *lanes, bool (*may)(const json_t *, vo
 static void cards_run_side_by_side_and_the_ports_of_one_do_not(void **state)
 {
 	json_auto_t *steps = json_array();
-	auto_lanes struct lanes *lanes = NULL;
+	auto_card_lanes struct card_lanes *lanes = NULL;
 
 	add(steps, A, "set-num-vfs");
 	add(steps, A, "wait-vfs");
 	add(steps, A2, "set-num-vfs");
 	add(steps, B, "set-num-vfs");
-	lanes = lanes_new(steps, true);
+	lanes = card_lanes_new(steps, true);
 	assert_string_equal(begin_all(lanes, any, NULL), "03");
-	assert_int_equal(lanes_running(lanes), 2);
-	lanes_done(lanes, 0);
+	assert_int_equal(card_lanes_running(lanes), 2);
+	card_lanes_done(lanes, 0);
 	assert_string_equal(begin_all(lanes, any, NULL), "1");
-	lanes_done(lanes, 3);
+	card_lanes_done(lanes, 3);
 	assert_string_equal(begin_all(lanes, any, NULL), "");
-	lanes_done(lanes, 1);
+	card_lanes_done(lanes, 1);
 	assert_string_equal(begin_all(lanes, any, NULL), "2");
-	lanes_done(lanes, 2);
+	card_lanes_done(lanes, 2);
 	assert_string_equal(begin_all(lanes, any, NULL), "");
-	assert_int_equal(lanes_running(lanes), 0);
+	assert_int_equal(card_lanes_running(lanes), 0);
 }
 
 static void a_step_of_the_node_is_alone_and_in_its_place(void **state)
 {
 	json_auto_t *steps = json_array();
-	auto_lanes struct lanes *lanes = NULL;
+	auto_card_lanes struct card_lanes *lanes = NULL;
 
 	add(steps, A, "set-mtu");
 	add(steps, B, "set-mtu");
 	add(steps, NULL, "load-module");
 	add(steps, NULL, "load-module");
 	add(steps, B, "link-up");
-	lanes = lanes_new(steps, false);
+	lanes = card_lanes_new(steps, false);
 	assert_string_equal(begin_all(lanes, any, NULL), "01");
-	lanes_done(lanes, 1);
+	card_lanes_done(lanes, 1);
 	assert_string_equal(begin_all(lanes, any, NULL), "");
-	lanes_done(lanes, 0);
+	card_lanes_done(lanes, 0);
 	assert_string_equal(begin_all(lanes, any, NULL), "2");
-	lanes_done(lanes, 2);
+	card_lanes_done(lanes, 2);
 	assert_string_equal(begin_all(lanes, any, NULL), "3");
-	lanes_done(lanes, 3);
+	card_lanes_done(lanes, 3);
 	assert_string_equal(begin_all(lanes, any, NULL), "4");
-	lanes_done(lanes, 4);
+	card_lanes_done(lanes, 4);
 }
 
 /* The kernel numbers RDMA devices as they arrive, and pods are told the numbers. */
 static void drivers_start_in_the_order_of_the_plan(void **state)
 {
 	json_auto_t *steps = json_array();
-	auto_lanes struct lanes *lanes = NULL;
+	auto_card_lanes struct card_lanes *lanes = NULL;
 
 	add(steps, A, "set-vf-mac");
 	add(steps, A, "probe-driver");
 	add(steps, A, "wait-vf");
 	add(steps, B, "probe-driver");
 	add(steps, B, "wait-vf");
-	lanes = lanes_new(steps, true);
+	lanes = card_lanes_new(steps, true);
 	for (size_t i = 0; i < 5; i++) {
-		assert_int_equal(lanes_next(lanes, any, NULL), i);
-		lanes_begin(lanes, i);
-		assert_int_equal(lanes_next(lanes, any, NULL), LANES_NONE);
-		lanes_done(lanes, i);
+		assert_int_equal(card_lanes_next(lanes, any, NULL), i);
+		card_lanes_begin(lanes, i);
+		assert_int_equal(card_lanes_next(lanes, any, NULL), CARD_LANES_NONE);
+		card_lanes_done(lanes, i);
 	}
-	lanes_free(lanes);
+	card_lanes_free(lanes);
 	/* Nobody is told numbers. */
-	lanes = lanes_new(steps, false);
+	lanes = card_lanes_new(steps, false);
 	assert_string_equal(begin_all(lanes, any, NULL), "03");
-	lanes_done(lanes, 3);
+	card_lanes_done(lanes, 3);
 	assert_string_equal(begin_all(lanes, any, NULL), "4");
-	lanes_done(lanes, 4);
-	lanes_done(lanes, 0);
+	card_lanes_done(lanes, 4);
+	card_lanes_done(lanes, 0);
 }
 
 static void a_userspace_driver_numbers_nothing(void **state)
 {
 	json_auto_t *steps = json_array();
-	auto_lanes struct lanes *lanes = NULL;
+	auto_card_lanes struct card_lanes *lanes = NULL;
 
 	add(steps, A, "probe-driver");
 	add(steps, B, "probe-driver");
 	json_put_str(json_at(json_array_get(steps, 1), "step"), "driver", "vfio-pci");
-	lanes = lanes_new(steps, true);
+	lanes = card_lanes_new(steps, true);
 	assert_string_equal(begin_all(lanes, any, NULL), "01");
 }
 
@@ -143,7 +145,7 @@ static void a_userspace_driver_numbers_nothing(void **state)
 static void what_is_passed_over_holds_nobody_up(void **state)
 {
 	json_auto_t *steps = json_array();
-	auto_lanes struct lanes *lanes = NULL;
+	auto_card_lanes struct card_lanes *lanes = NULL;
 
 	add(steps, B, "probe-driver");
 	add(steps, A, "probe-driver");
@@ -151,27 +153,27 @@ static void what_is_passed_over_holds_nobody_up(void **state)
 	add(steps, B, "probe-driver");
 	add(steps, NULL, "load-module");
 	add(steps, B, "link-up");
-	lanes = lanes_new(steps, true);
+	lanes = card_lanes_new(steps, true);
 	assert_string_equal(begin_all(lanes, any, NULL), "0");
 	/* Its card is at work: the rest is passed over when that is done. */
 	assert_string_equal(begin_all(lanes, not_of, (void *)B), "");
-	lanes_done(lanes, 0);
+	card_lanes_done(lanes, 0);
 	assert_string_equal(begin_all(lanes, not_of, (void *)B), "1");
-	lanes_done(lanes, 1);
+	card_lanes_done(lanes, 1);
 	assert_string_equal(begin_all(lanes, any, NULL), "2");
-	lanes_done(lanes, 2);
+	card_lanes_done(lanes, 2);
 	assert_string_equal(begin_all(lanes, any, NULL), "4");
-	lanes_done(lanes, 4);
+	card_lanes_done(lanes, 4);
 	/* For good, also behind the step of the node. */
-	assert_int_equal(lanes_next(lanes, any, NULL), LANES_NONE);
+	assert_int_equal(card_lanes_next(lanes, any, NULL), CARD_LANES_NONE);
 }
 
 static void no_steps_are_no_steps(void **state)
 {
-	auto_lanes struct lanes *lanes = lanes_new(NULL, true);
+	auto_card_lanes struct card_lanes *lanes = card_lanes_new(NULL, true);
 
-	assert_int_equal(lanes_next(lanes, any, NULL), LANES_NONE);
-	assert_int_equal(lanes_running(lanes), 0);
+	assert_int_equal(card_lanes_next(lanes, any, NULL), CARD_LANES_NONE);
+	assert_int_equal(card_lanes_running(lanes), 0);
 }
 
 /* Whatever the order of ends: every step runs once, after those of its card before it. */
@@ -183,7 +185,7 @@ static void every_plan_comes_to_its_end(void **state)
 
 	for (int round = 0; round < 2000; round++) {
 		json_auto_t *steps = json_array();
-		auto_lanes struct lanes *lanes = NULL;
+		auto_card_lanes struct card_lanes *lanes = NULL;
 		size_t n = 1 + (size_t)(round % 40), done = 0, running[8], n_running = 0;
 		bool seen[40] = {false};
 
@@ -193,25 +195,25 @@ static void every_plan_comes_to_its_end(void **state)
 			add(steps, pfs[(chance >> 8) % 17 ? 1 + (chance >> 16) % 4 : 0],
 			    names[(chance >> 20) % 4]);
 		}
-		lanes = lanes_new(steps, round % 2);
+		lanes = card_lanes_new(steps, round % 2);
 		while (done < n) {
-			size_t index = lanes_next(lanes, any, NULL), at;
+			size_t index = card_lanes_next(lanes, any, NULL), at;
 
-			if (index != LANES_NONE && n_running < ARRAY_LEN(running)) {
+			if (index != CARD_LANES_NONE && n_running < ARRAY_LEN(running)) {
 				assert_false(seen[index]);
 				seen[index] = true;
-				lanes_begin(lanes, index);
+				card_lanes_begin(lanes, index);
 				running[n_running++] = index;
 				continue;
 			}
 			assert_true(n_running > 0);
 			chance = chance * 1103515245 + 12345;
 			at = (chance >> 16) % n_running;
-			lanes_done(lanes, running[at]);
+			card_lanes_done(lanes, running[at]);
 			running[at] = running[--n_running];
 			done++;
 		}
-		assert_int_equal(lanes_next(lanes, any, NULL), LANES_NONE);
+		assert_int_equal(card_lanes_next(lanes, any, NULL), CARD_LANES_NONE);
 	}
 }
 

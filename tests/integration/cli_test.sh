@@ -64,11 +64,11 @@ rules: [{apiGroups: [sriovnetwork.openshift.io, spiderpool.spidernet.io], resour
 END
 k create clusterrolebinding ours --clusterrole=ours --user=ours >/dev/null
 ours=$(hack/cluster kubeconfig-user "$o_cluster" ours)
-t_ok "status does without Nodes, and says so" says "left out: nodes: Forbidden" 0 "$cli" --kubeconfig "$ours" status
+t_ok "status does without Nodes, and says so" says "left out: nodes: nodes is forbidden" 0 "$cli" --kubeconfig "$ours" status
 t_ok "it has the rest" says "SpiderIPPool" 0 "$cli" --kubeconfig "$ours" status
-t_ok "the ledger does without definitions" says "left out: network-attachment-definitions: Forbidden" 0 \
+t_ok "the ledger does without definitions" says "left out: network-attachment-definitions: network-attachment-definitions.k8s.cni.cncf.io is forbidden" 0 \
 	"$cli" --kubeconfig "$planner" ledger
-t_ok "but not without pods" says "list pods: Forbidden" 3 "$cli" --kubeconfig "$ours" ledger
+t_ok "but not without pods" says "list pods: pods is forbidden" 3 "$cli" --kubeconfig "$ours" ledger
 t_eq "names that may not be listed are not completed" ":4" \
 	"$("$cli" __complete ledger --kubeconfig "$ours" "" 2>&1 | xargs)"
 t_ok "without rights: one line that names what is missing, status 3" says "list spiderippools" 3 \

@@ -40,6 +40,19 @@ echo '3 passed, 1 failed'
 exit 1
 T
 
+# Waits for a test that is named two after it.
+test_of patient <<T
+for _ in {1..200}; do
+	[ ! -e "$work/third-was-here" ] || exec echo '1 passed, 0 failed'
+	sleep 0.05
+done
+echo '0 passed, 1 failed'
+T
+test_of third <<T
+touch "$work/third-was-here"
+echo '1 passed, 0 failed'
+T
+
 # The output of tests/run with these arguments, its exit status in a last line.
 run() {
 	local status=0
@@ -55,6 +68,11 @@ ends() {
 out=$(run "$work/good" "$work/good")
 t_eq "counts what passed" "4 passed, 0 failed" "$(ends "$out")"
 t_eq "succeeds then" "status 0" "$(tail -1 <<<"$out")"
+
+out=$(run --jobs 2 "$work/patient" "$work/good" "$work/third")
+t_eq "one that takes long keeps one slot, not all" "4 passed, 0 failed" "$(ends "$out")"
+t_eq "they are shown in the order of their names" "patient good third" \
+	"$(sed -n "s,^$work/\([a-z]*\) .*,\1,p" <<<"$out" | xargs)"
 
 out=$(run "$work/good" "$work/bad")
 t_eq "counts what failed" "3 passed, 1 failed" "$(ends "$out")"

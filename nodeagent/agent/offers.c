@@ -38,6 +38,7 @@ struct offers {
 	struct kubeletd *kubeletd;
 	bool is_ready;                   /* the server is there */
 	bool has_before;                 /* it offers what an agent before us said */
+	bool is_sure;                    /* the pools are of a spec and configurations known */
 	struct pod_resources *resources; /* NULL: no kubelet … */
 	struct deferred *nobody_asked;   /* … and nobody to ask again */
 	json_t *allocated;               /* as the kubelet says; NULL: not known */
@@ -159,7 +160,7 @@ static void send_both(struct offers *offers, const json_t *pools)
 	kubeletd_set(offers->kubeletd, plugins, message);
 	if (!is_settled(offers, names))
 		check_sent(offers);
-	else if (offers->allocated && offers->prepared)
+	else if (offers->is_sure && offers->allocated && offers->prepared)
 		offers->config.publish(offers->config.arg, claims);
 }
 
@@ -232,14 +233,13 @@ static void tell_problems(struct offers *offers, const json_t *before)
 }
 
 /*
- * Before the first look nobody can tell a pool without devices from one whose devices were not seen
- * yet; before spec and configurations are known, one that is not wanted from one that is not known
- * yet. The latter counts where something is offered already, which would be taken away.
+ * Before spec and configurations are known, nobody can tell a pool that is not wanted from one that
+ * is not known yet. That counts where something is offered already, which would be taken away: by
+ * the server, or in slices.
  */
-static bool is_sure(const struct offers *offers, const json_t *observed, bool is_known)
+static bool is_sure(const struct offers *offers, bool is_known)
 {
-	return observed &&
-	       (!offers->has_before || (is_known && pool_sources_are_known(offers->sources)));
+	return is_known && pool_sources_are_known(offers->sources);
 }
 
 /* While nobody can say what pods have, what they were given stays. */
@@ -260,7 +260,8 @@ void offers_set(struct offers *offers, const json_t *spec, const json_t *observe
 	json_auto_t *dev_names = NULL;
 	json_auto_t *before = NULL;
 
-	if (!offers->is_ready || !is_sure(offers, observed, is_known) ||
+	/* Before the first look nobody knows which pools have devices. */
+	if (!offers->is_ready || !observed || (offers->has_before && !is_sure(offers, is_known)) ||
 	    (offers->config.dra && !offers->chosen))
 		return;
 	dev_names = dev_names_read(offers->config.host_root);
@@ -277,6 +278,7 @@ void offers_set(struct offers *offers, const json_t *spec, const json_t *observe
 		.before = before,
 		.packed = offers->config.packed,
 	});
+	offers->is_sure = is_sure(offers, is_known);
 	json_decref(offers->boot);
 	offers->boot = json_incref(json_at(observed, "node", "bootId"));
 	check_given(offers, given, json_str_at(observed, "node", "bootId"));

@@ -142,12 +142,41 @@ static void add_pf(struct host_tree *made, unsigned int i, int vfs)
 		(void)host_tree_doors()->write(made, -1, path, count, strlen(count), NULL);
 }
 
+/* A file for programs that use an RDMA device. The tree calls those in pods uverbs7. */
+static void add_verbs(struct host_tree *made, const char *device)
+{
+	static unsigned int last = 7;
+	auto_free char *file = str_printf("dev/infiniband/uverbs%u", ++last);
+	auto_free char *owner = str_printf("sys/class/infiniband_verbs/uverbs%u/ibdev", last);
+	auto_free char *number = str_printf("sys/class/infiniband_verbs/uverbs%u/dev", last);
+	auto_free char *numbers = str_printf("231:%u\n", 192 + last);
+
+	host_tree_file(made, file, "");
+	host_tree_file(made, owner, device);
+	host_tree_file(made, number, numbers);
+}
+
+static void add_rdma_files(struct host_tree *made, unsigned int pfs, unsigned int vfs)
+{
+	for (unsigned int i = 0; i < pfs; i++) {
+		add_verbs(made, names[i].rdma);
+		for (unsigned int vf = 0; vf < vfs; vf++) {
+			auto_free char *device = str_printf("%sv%u", names[i].rdma, vf);
+
+			add_verbs(made, device);
+		}
+	}
+	host_tree_file(made, "dev/infiniband/rdma_cm", "");
+	host_tree_file(made, "sys/class/misc/rdma_cm/dev", "10:60\n");
+}
+
 static void make_tree(unsigned int pfs, unsigned int vfs)
 {
 	struct host_tree *made = host_tree_new();
 
 	for (unsigned int i = 0; i < pfs; i++)
 		add_pf(made, i, (int)vfs);
+	add_rdma_files(made, pfs, vfs);
 	(void)rdma_set_mode(host_tree_host(made), rdma_mode, NULL);
 	for (unsigned int i = 0; i < n_pods; i++) {
 		auto_free char *netns = str_printf("cni-%u", i);

@@ -139,9 +139,9 @@ comes_back() {
 }
 t_wait 60 "kubeletd that is killed makes the file anew, and answers as before" comes_back
 t_wait 60 "the agent is there again" o_ready agent
-# Workers that begin anew know a kernel without the settings of VFs (tests/fakes/host_tree.h): the free one is given them again.
-t_wait 30 "what is published stayed, or is what it was" has_devices "0000-11-00-1 0000-11-00-2"
-t_eq "in the slice that was there before" "$object" "$(slice .metadata.uid)"
+# Which devices are in it is not compared: workers that begin anew know a kernel without the settings of VFs
+# (tests/fakes/host_tree.h), and the free one is withdrawn while it is given them again.
+t_eq "nobody has taken the slice away meanwhile" "$object" "$(slice .metadata.uid)"
 
 # --- back to the device plugin --------------------------------------------------------------------------------------------------
 annotate null

@@ -547,24 +547,11 @@ char *addresses_node_query(const struct addresses *addresses)
 	auto_free char *label = endpoint_node_label(addresses->config.node);
 	auto_strbuf struct strbuf query = {0};
 
-	if (!addresses->by_label) {
-		strbuf_adds(&query, "fieldSelector=status.current.node%3D");
-		kube_path_encode(&query, addresses->config.node);
-		return strbuf_take(&query);
-	}
 	strbuf_adds(&query, "labelSelector=");
 	kube_path_encode(&query, ENDPOINT_NODE_LABEL);
 	strbuf_adds(&query, "%3D");
 	kube_path_encode(&query, label);
 	return strbuf_take(&query);
-}
-
-bool addresses_node_query_refused(struct addresses *addresses, const struct err *err)
-{
-	if (addresses->by_label || !kube_err_is(err, "BadRequest"))
-		return false;
-	addresses->by_label = true;
-	return true;
 }
 
 struct addresses *addresses_new(const struct addresses_config *config)

@@ -23,7 +23,6 @@ struct addresses {
 	struct kube_call *lease_call;
 	char *lease_version; /* as seen last; "" without a Lease or holder, NULL: not looked yet */
 	int64_t lease_changed_ms; /* when it was seen for the first time */
-	bool by_label;            /* the server does not select endpoints by their node */
 	struct pod_watch *pods;   /* NULL: nobody looks after pods that end without a DEL */
 	struct timer *second_look;
 	json_t *unseen; /* UID: {"ns", "name", "dueMs"} of releases that found no endpoint */
@@ -45,18 +44,8 @@ enum {
 /* No release of this UID is under way any more: a request that waited for that begins. */
 void addresses_released(struct addresses *addresses, const char *uid);
 
-/*
- * The query of a list: SpiderEndpoints of our node. By the field that names it where the server can
- * (manifests/overlays/crd-rules), which also finds those that somebody else wrote; else by label.
- * Returns new; free().
- */
+/* The query of a list: SpiderEndpoints of our node. Returns new; free(). */
 char *addresses_node_query(const struct addresses *addresses);
-
-/*
- * The answer to a list with that query: true when it is to be asked for once more, since the server
- * does not know the field. From then on it is the label.
- */
-bool addresses_node_query_refused(struct addresses *addresses, const struct err *err);
 
 /* ---- watch.c --------------------------------------------------------------------------------- */
 

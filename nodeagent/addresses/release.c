@@ -246,11 +246,6 @@ static void on_answer(void *arg, json_t *object, const struct err *err)
 		finish(release);
 		return;
 	}
-	if (release->state == RELEASE_LISTING &&
-	    addresses_node_query_refused(release->addresses, err)) {
-		send_list(release);
-		return;
-	}
 	if (err && !kube_err_is(err, "NotFound")) {
 		on_failed(release, err);
 		return;

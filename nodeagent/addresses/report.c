@@ -118,11 +118,6 @@ static void on_answer(void *arg, json_t *object, const struct err *err)
 		begin(report);
 		return;
 	}
-	if (report->state == REPORT_LISTING &&
-	    addresses_node_query_refused(report->addresses, err)) {
-		list(report);
-		return;
-	}
 	if (err && !kube_err_is(err, "NotFound")) {
 		finish(report, err);
 		return;

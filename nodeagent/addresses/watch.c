@@ -81,10 +81,6 @@ static void on_listed(void *arg, json_t *list, const struct err *err)
 	size_t i;
 
 	watch->call = NULL;
-	if (addresses_node_query_refused(watch->addresses, err)) {
-		list_endpoints(watch);
-		return;
-	}
 	if (err) {
 		timer_start(watch->again, ADDRESSES_RETRY_MAX_MS);
 		return;

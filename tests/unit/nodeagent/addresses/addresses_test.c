@@ -16,10 +16,6 @@
 
 #define ENDPOINT  "/apis/spiderpool.spidernet.io/v2beta1/namespaces/ml/spiderendpoints/p"
 #define NO_OBJECT "{\"kind\": \"Status\", \"reason\": \"NotFound\", \"details\": {\"name\": \"p\"}}"
-#define NO_FIELD                                                                                   \
-	"{\"kind\": \"Status\", \"code\": 400, \"reason\": \"BadRequest\", \"message\": \"field "  \
-	"label "                                                                                   \
-	"not supported: status.current.node\"}"
 #define META(UID) "\"metadata\": {\"namespace\": \"ml\", \"name\": \"p\", \"uid\": \"" UID "\"}"
 #define STATUS(UID)                                                                                \
 	"\"status\": {\"current\": {\"uid\": \"" UID                                               \
@@ -224,7 +220,6 @@ static void on_released(void *arg, const struct err *err)
 static void the_word_about_a_machine_goes_where_its_record_says(void **state)
 {
 	reply("GET " ENDPOINTS "/p", 404, NO_OBJECT);
-	reply("GET " ENDPOINTS "?fieldSelector", 400, NO_FIELD);
 	reply("GET " ENDPOINTS "?labelSelector", 200, LIST_OF(""));
 	reply("GET /api/v1/namespaces/ml/pods/p", 404, NO_OBJECT);
 	reply("GET /apis/spiderpool.spidernet.io/v2beta1/spiderippools", 200,
@@ -235,20 +230,7 @@ static void the_word_about_a_machine_goes_where_its_record_says(void **state)
 	reply("PATCH " ENDPOINTS "/vm", 200, MACHINES("u-1"));
 	addresses_release(addresses, "ml", "p", "u-1", on_released, NULL);
 	scripted_until(&s, &got.calls, 1);
-	assert_non_null(strstr(http_script_request(s.http, 6), "\"orbweaver.io/down\":\"u-1\""));
-	assert_int_equal(http_script_unexpected(s.http), 0);
-}
-
-/* Where endpoints can be selected by a field, the same one needs neither label nor record. */
-static void the_word_about_a_machine_goes_where_its_node_says(void **state)
-{
-	reply("GET " ENDPOINTS "/p", 404, NO_OBJECT);
-	reply("GET " ENDPOINTS "?fieldSelector=status.current.node%3Dn1 ", 200,
-	      LIST_OF(MACHINES("u-1")));
-	reply("PATCH " ENDPOINTS "/vm", 200, MACHINES("u-1"));
-	addresses_release(addresses, "ml", "p", "u-1", on_released, NULL);
-	scripted_until(&s, &got.calls, 1);
-	assert_non_null(strstr(http_script_request(s.http, 2), "\"orbweaver.io/down\":\"u-1\""));
+	assert_non_null(strstr(http_script_request(s.http, 5), "\"orbweaver.io/down\":\"u-1\""));
 	assert_int_equal(http_script_unexpected(s.http), 0);
 }
 
@@ -291,7 +273,6 @@ static void what_is_said_already_and_what_is_not_ours_is_not_said(void **state)
 	report("[{\"ip\": \"10.6.0.10\", \"mac\": \"02:00:00:00:00:01\"}]");
 	got.calls = 0;
 	reply("GET " ENDPOINT, 404, NO_OBJECT);
-	reply("GET " ENDPOINTS "?fieldSelector", 400, NO_FIELD);
 	reply("GET " ENDPOINTS "?labelSelector", 200, LIST_OF(OF_POD_BEFORE));
 	report("[{\"ip\": \"10.6.0.10\", \"mac\": \"02:00:00:00:00:01\"}]");
 }
@@ -326,7 +307,6 @@ int main(void)
 		TEST(a_machine_that_migrates_is_asked_for_by_the_name_of_its_pod),
 		TEST(a_machine_that_keeps_nothing_is_a_pod_like_others),
 		TEST(the_word_about_a_machine_goes_where_its_record_says),
-		TEST(the_word_about_a_machine_goes_where_its_node_says),
 		TEST(an_address_that_somebody_else_has_is_said_where_it_stands),
 		TEST(what_is_said_already_and_what_is_not_ours_is_not_said),
 		TEST(addresses_that_somebody_else_has_are_no_answer),

@@ -21,12 +21,15 @@
 
 void feed_list(struct feed *feed, bool stream)
 {
+	bool goes_on = feed->phase == FEED_STREAM && !stream; /* the same list, in pages */
+
 	mem_free(take_ptr(feed->next_page));
 	feed->version = 0;
 	feed->streams = stream;
 	feed->phase = stream ? FEED_STREAM : FEED_LIST;
 	cache_list_begin(feed->cache);
-	metric_add(feed->lists, 1, feed->resource);
+	if (!goes_on)
+		metric_add(feed->lists, 1, feed->resource);
 }
 
 void feed_done(struct feed *feed)

@@ -56,7 +56,7 @@ struct feed {
 
 /*
  * Begin a new list: from the first page, or as a stream. What is not in it is removed from the
- * cache at its end.
+ * cache at its end. Pages in place of a stream that did not end are counted as the same list.
  */
 void feed_list(struct feed *feed, bool stream);
 

@@ -39,6 +39,8 @@ agent_kubeconfig=$(hack/cluster sa-kubeconfig "$o_cluster" "$POD_NAMESPACE" orbw
 o_curl POST "/api/v1/namespaces/$POD_NAMESPACE/configmaps" "$(jq -n '{apiVersion: "v1", kind: "ConfigMap",
 	metadata: {name: "spiderpool-rdma-shared-device-plugin"}, data: {"config.json": ({configList: [{resourcePrefix: "spidernet.io",
 		resourceName: "hca_shared_devices", rdmaHcaMax: 10, selectors: {vendors: ["15b3"]}}]} | tojson)}}')" >/dev/null
+# The Node says what claims may have; until it is there, nothing is offered.
+o_curl POST /api/v1/nodes '{"metadata": {"name": "n1"}}' >/dev/null
 o_own_user
 o_start operator --webhook-addr 127.0.0.1:0
 o_wait_ready operator

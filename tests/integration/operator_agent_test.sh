@@ -18,7 +18,8 @@ status() {
 		interfaces: [{pciAddress: \"0000:10:00.0\", name: \"p0\", vendor: \"15b3\", deviceID: \"1017\", numVfs: 2, totalvfs: 8,
 			Vfs: [{pciAddress: \"0000:10:00.2\", vfID: 0}, {pciAddress: \"0000:10:00.3\", vfID: 1}]}],
 		conditions: [{type: \"Ready\", status: \"True\", reason: \"AsWanted\", message: \"m\", lastTransitionTime: \$now},
-			{type: \"Degraded\", status: \"False\", reason: \"NothingWrong\", message: \"m\", lastTransitionTime: \$now}]}" >"$tmp/state.json" &&
+			{type: \"Degraded\", status: \"False\", reason: \"NothingWrong\", message: \"m\", lastTransitionTime: \$now},
+			{type: \"Progressing\", status: \"False\", reason: \"NothingToDo\", message: \"m\", lastTransitionTime: \$now}]}" >"$tmp/state.json" &&
 		o_curl PUT "$state/status" "$(<"$tmp/state.json")" >/dev/null
 }
 

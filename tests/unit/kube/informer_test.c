@@ -38,6 +38,7 @@ static struct fixture {
 	int troubles;
 	int cleared;
 	char reason[32]; /* of the last trouble */
+	struct metrics *metrics;
 } f;
 
 static void on_changed(void *arg, const char *key, const json_t *old, const json_t *now)
@@ -65,6 +66,7 @@ static int set_up(void **state)
 	f = (struct fixture){0};
 	scripted_open(&f.s);
 	f.cache = cache_new(&kind, on_changed, NULL);
+	f.metrics = metrics_new();
 	return 0;
 }
 
@@ -73,6 +75,7 @@ static int tear_down(void **state)
 	informer_free(f.informer);
 	cache_free(f.cache);
 	scripted_close(&f.s);
+	metrics_free(f.metrics);
 	return 0;
 }
 
@@ -85,7 +88,16 @@ static void start(void)
 					  .silence_ms = 300,
 					  .synced = on_synced,
 					  .trouble = on_trouble,
+					  .metrics = f.metrics,
 				  });
+}
+
+static int lists(void)
+{
+	struct metric *begun =
+		metric_counter(f.metrics, "orbweaver_informer_lists_total", "", "resource");
+
+	return (int)metric_get(begun, "widgets");
 }
 
 static void start_streaming(void)
@@ -652,6 +664,7 @@ static void a_server_without_streamed_lists_is_asked_for_pages(void **state)
 	scripted_for(&f.s, 50);
 	assert_cache("b=13 ");
 	assert_int_equal(f.troubles, 0);
+	assert_int_equal(lists(), 2); /* a stream that is refused and its pages are one */
 	assert_int_equal(http_script_unused(f.s.http), 0);
 }
 

@@ -94,7 +94,9 @@ void loop_free(struct loop *loop)
 		return;
 	if (loop->turns)
 		uv_close((uv_handle_t *)&loop->before_wait, NULL);
-	uv_run(&loop->uv, UV_RUN_NOWAIT); /* close callbacks */
+	/* Close callbacks; a loop_stop() that no run has met ends the first at once. */
+	for (int i = 0; i < 2; i++)
+		uv_run(&loop->uv, UV_RUN_NOWAIT);
 	must(uv_loop_close(&loop->uv));
 	mem_free(loop);
 }

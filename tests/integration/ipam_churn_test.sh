@@ -110,15 +110,21 @@ their_endpoint() {
 }
 
 their_end() {
-	local uid path="$spider/namespaces/theirs/spiderendpoints/$1" i
+	local uid i
 
 	uid=$(o_curl GET "/api/v1/namespaces/theirs/pods/$1" 2>/dev/null | jq -re .metadata.uid) || return 0
 	until_done o_curl DELETE "/api/v1/namespaces/theirs/pods/$1?gracePeriodSeconds=0"
 	for ((i = 0; i < pools; i++)); do
 		until_done their_record "shared-$i" "with_entries(select(.value.podUid != \"$uid\"))"
 	done
-	k patch se -n theirs "$1" --type merge -p '{"metadata":{"finalizers":null}}' >/dev/null 2>&1 || true
-	k delete se -n theirs "$1" --wait=false >/dev/null 2>&1 || true
+	until_done their_endpoint_ends "$1"
+}
+
+# One that stays would be taken for the next pod's.
+their_endpoint_ends() {
+	k get se -n theirs -o name >"$tmp/their-endpoints" || return
+	grep -q "/$1\$" "$tmp/their-endpoints" || return 0
+	k patch se -n theirs "$1" --type merge -p '{"metadata":{"finalizers":null}}' && k delete se -n theirs "$1"
 }
 
 theirs() {

@@ -217,6 +217,15 @@ static void the_loop_can_be_stopped_and_run_again(void **state)
 	timer_free(late);
 }
 
+/* Closed handles are still freed by the loop's end: the next run is that of loop_free. */
+static void a_loop_that_is_stopped_before_it_runs_can_be_freed(void **state)
+{
+	struct timer *timer = timer_new(loop, count, NULL);
+
+	loop_stop(loop);
+	timer_free(timer);
+}
+
 static void a_turn_is_measured_without_the_wait_before_it(void **state)
 {
 	struct metrics *metrics = metrics_new();
@@ -251,6 +260,7 @@ int main(void)
 		fresh(after_an_error_a_poller_goes_on),
 		fresh(a_signal_is_told_on_the_loop),
 		fresh(the_loop_can_be_stopped_and_run_again),
+		fresh(a_loop_that_is_stopped_before_it_runs_can_be_freed),
 		fresh(a_turn_is_measured_without_the_wait_before_it),
 	};
 

@@ -125,6 +125,10 @@ t_eq "red has two processes" 2 "${#red_pids[@]}"
 t_fails "a bad name is refused" cluster up ../red
 t_fails "an admission plugin that cannot be one is refused" cluster up red --admission ../plugin
 t_fails "an unknown component is refused" cluster stop red kubelet
+t_fails "a server of custom resources that is not known is refused" cluster up green --crds-from 0.1
+t_fails "a cluster that has its custom resources itself keeps them" cluster up red --no-controllers --crds-from 0.36
+t_fails "it has no server for them" cluster start red apiextensions
+t_fails "what is no definition is refused" cluster crds red manifests/base/rbac.yaml
 
 t_ok "a namespace is created in red" cluster kubectl red create namespace lab
 t_fails "blue does not have it" cluster kubectl blue get namespace lab

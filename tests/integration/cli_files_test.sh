@@ -156,6 +156,10 @@ Degraded=True NoNodeSelected: no node has all labels of spec.nodeSelector (rack=
 	"$(line orbweaver-system/far)"
 t_eq "a config becomes a definition" \
 	"SpiderMultusConfig ml/rail created operator: creates NetworkAttachmentDefinition ml/rail" "$(line SpiderMultusConfig)"
+sed -n '/^kind: SpiderMultusConfig/,/^---/!d; /^---/d; p' "$tmp/new.yaml" | sed '1i apiVersion: spiderpool.spidernet.io/v2beta1' |
+	sed 's/ipv4: \[rail\]/ipv4: [rial]/' >"$tmp/typo.yaml"
+t_ok "a config that names a pool that is not there: status 1, as its condition will say" \
+	says "Degraded=True PoolMissing: spec.sriov.ippools: names SpiderIPPool rial, which does not exist" 1 p "$tmp/typo.yaml"
 t_eq "a pool is ready" " operator: says of it: Ready=True Usable: 11 addresses" "$(line Usable)"
 t_eq "what nobody looks at" "Ingress ml/web - nothing follows: neither operator nor agents look at such objects" "$(line Ingress)"
 t_eq "what agents may read, in the namespace of the call" "ConfigMap default/devices created nothing follows: the operator decides \

@@ -132,10 +132,10 @@ bool status_needs_somebody(const json_t *object)
  */
 static char *silence(const json_t *object, const char *kind)
 {
-	static const char remedy[] = "wait; if this lasts, see whether the operator runs, and what "
-				     "it may not read: kubectl get events -n orbweaver-system; "
-				     "kubectl describe deployment -n orbweaver-system "
-				     "orbweaver-operator";
+	static const char remedy[] =
+		"wait; if this lasts, see whether the operator runs (kubectl get pods -n "
+		"orbweaver-system) and whether it has its rights and definitions: kubectl apply -f "
+		"crds/; kubectl apply -k manifests/";
 	const json_t *ready = condition(object, "Ready");
 	int64_t seen = json_integer_value(json_at(ready, "observedGeneration"));
 

@@ -304,6 +304,25 @@ void sriov_plan(const struct sriov_config *config, const struct sriov_facts *fac
 	json_put_bool(steps_add(steps, "pod", "link", facts->ifname), "up", true);
 }
 
+int sriov_check_settings(const struct sriov_config *config, const json_t *state, struct err *err)
+{
+	static const char *const keys[] = {"vlan", "qos", "spoofchk", "trust"};
+
+	for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+		const json_t *is = json_at(state, keys[i]);
+		const json_t *wanted = json_at(config->wanted, keys[i]);
+		auto_free char *is_text = is ? json_text(is) : NULL;
+		auto_free char *wanted_text = wanted ? json_text(wanted) : NULL;
+
+		if (is && wanted && !json_same(is, wanted))
+			return err_set(err, ERR_HOST, "NotAsAdded",
+				       "sriov: somebody changed the settings of %s: its %s is %s, "
+				       "%s was set",
+				       config->device, keys[i], is_text, wanted_text);
+	}
+	return 0;
+}
+
 /* ---- the way back ---------------------------------------------------------------------------- */
 
 const char *sriov_plan_name(const json_t *link, const char *name, json_t *steps)

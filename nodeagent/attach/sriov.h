@@ -51,6 +51,14 @@ struct sriov_facts {
 void sriov_plan(const struct sriov_config *config, const struct sriov_facts *facts, json_t *steps);
 
 /*
+ * Check that a VF still has what ADD was asked to give it: VLAN, QoS, spoof check and trust. state
+ * is the VF's of now; what it lacks, its driver does not report, and counts as right. The rest is
+ * left out: drivers round rates, and a trusted pod may take another MAC.
+ * ERR_HOST "NotAsAdded" names the setting, what it is and what was set.
+ */
+int sriov_check_settings(const struct sriov_config *config, const json_t *state, struct err *err);
+
+/*
  * A VF that is on the node again, by us or by the kernel, whose namespace ended: what DEL has of it
  * (sriov_run.c), and how it looks now.
  */

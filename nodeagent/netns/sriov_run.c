@@ -264,12 +264,30 @@ static int sriov_del(const struct plugin_call *call, struct err *err)
 
 /* ---- CHECK ----------------------------------------------------------------------------------- */
 
+static int check_settings(const struct plugin_call *call, struct err *err)
+{
+	auto_sriov_config struct sriov_config config = {0};
+	auto_host struct host *host = device_host(call->call->root, err);
+	json_auto_t *state = NULL;
+	struct device device;
+
+	if (!host || sriov_config_read(call->call->config, call->call->args, &config, err))
+		return -1;
+	/* A PF that is away says nothing against the pod. */
+	if (device_look(host, config.device, &device, NULL) || !device.pf[0] || device.vf < 0 ||
+	    netns_observe_vf(call->pair.host, device.pf, device.vf, &state, NULL))
+		return 0;
+	return sriov_check_settings(&config, state, err);
+}
+
 static int sriov_check(const struct plugin_call *call, struct err *err)
 {
 	const json_t *saved = call->call->saved;
 	json_auto_t *look = NULL;
 	const json_t *link = NULL;
 
+	if (check_settings(call, err))
+		return -1;
 	if (!json_at(saved, "name"))
 		return 0;
 	if (vf_find_in_pod(call, saved, &look, &link, err))

@@ -5,8 +5,8 @@
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-# shellcheck source=tests/vm/agent.sh
-. tests/vm/agent.sh
+# shellcheck source=tests/vm/attach.sh
+. tests/vm/attach.sh
 
 status=0
 hack/node-build --exclusive || status=$?
@@ -18,51 +18,7 @@ fi
 a_begin attach --exclusive --roce --append ib_core.netns_mode=0
 vf0=0000:01:10.0 vf1=0000:01:10.2
 
-# --- a runtime, in the node ---------------------------------------------------------------------------------------------
-# attach COMMAND PLUGIN POD [JSON]: net1 of POD; JSON is merged into the configuration. GONE=1: without the namespace.
-# add POD DEVICE [JSON [ID]]: sriov, then rdma (its deviceID is ID, else DEVICE) with what that said; the result is in
-# /root/POD.json. check POD, take POD [ID]: both, the latter backwards.
-node 'cat >/root/runtime' <<'END'
-attach() {
-	local netns=/run/netns/$3
-
-	[[ -z ${GONE:-} ]] || netns=
-	jq -nc --arg type "$2" --argjson more "${4:-{\}}" '{cniVersion: "1.0.0", name: "rail", type: $type} + $more' |
-		CNI_COMMAND=$1 CNI_CONTAINERID=$3 CNI_NETNS=$netns CNI_IFNAME=net1 CNI_PATH=/opt/cni/bin \
-			CNI_ARGS="IgnoreUnknown=1;K8S_POD_NAMESPACE=default;K8S_POD_NAME=$3;K8S_POD_UID=uid-$3" /opt/cni/bin/"$2"
-}
-add() {
-	config "$2" "${3:-{\}}" >"/root/$1.sriov"
-	attach ADD sriov "$1" "$(<"/root/$1.sriov")" >"/root/$1.first" || { cat "/root/$1.first" && return 1; }
-	config "${4-$2}" "{\"prevResult\": $(<"/root/$1.first")}" >"/root/$1.rdma"
-	attach ADD rdma "$1" "$(<"/root/$1.rdma")" >"/root/$1.json" || { cat "/root/$1.json" && return 1; }
-}
-config() {
-	jq -nc --arg id "$1" --argjson more "$2" '(if $id == "" then {} else {deviceID: $id} end) + $more'
-}
-check() {
-	attach CHECK rdma "$1" "$(<"/root/$1.rdma")" && attach CHECK sriov "$1" "$(<"/root/$1.sriov")"
-}
-take() {
-	attach DEL rdma "$1" "$(<"/root/$1.rdma")" && attach DEL sriov "$1" "$(<"/root/$1.sriov")"
-}
-# What must be on the host again afterwards.
-seen() {
-	ip -j link show | jq -c '.[] | select(.ifname | test("^(enp1s0v|net|vf|dev)")) | [.ifname, .address, .mtu, .altnames]'
-	ip -d -j link show enp1s0 | jq -c '.[0].vfinfo_list[] | [.vf, .address, (.vlan_list // .vlan), .spoofchk, .trust, .rate]'
-	rdma -j dev show | jq -c 'map(.ifname) | sort'
-	find /var/lib/orbweaver/cni -name "*.json" -o -path "*/notes/*"
-}
-END
-
-rt() {
-	node ". /root/runtime; $*"
-}
-
-# As before all pods. Names that udev gives come a moment later.
-is_as_before() {
-	diff <(echo "$before") <(rt "udevadm settle; seen")
-}
+a_runtime
 
 vf0_is_as_before() {
 	diff <(grep '^\[0,' <<<"$before") <(rt seen | grep '^\[0,')
@@ -70,14 +26,15 @@ vf0_is_as_before() {
 
 # refused TEXT NAME VF: ADD fails, and says so.
 refused() {
-	local said
-
-	! said=$(rt "add $2 $3") || return 1
-	grep -F "$1" <<<"$said" || { echo "said: $said" && return 1; }
+	says "$1" rt "add $2 $3"
 }
 
-in_pod() {
-	node ip netns exec "$1" "${@:2}"
+# says TEXT COMMAND...: the command fails, and says so.
+says() {
+	local said
+
+	! said=$("${@:2}") || return 1
+	grep -F "$1" <<<"$said" || { echo "said: $said" && return 1; }
 }
 
 # output TEXT COMMAND...: the command prints TEXT and nothing else.
@@ -96,10 +53,6 @@ vf_says() {
 	output "$2" node "ip -d -j link show enp1s0 | jq -c '.[0].vfinfo_list[$1] | [.address, .vlan_list[0].vlan // .vlan, .spoofchk, .trust]'"
 }
 
-a_cni_gone() {
-	! node 'pgrep -x "ow-(supervisor|agent|kubeletd|worker|meter|cnid|cni-worker)"'
-}
-
 a_install --log-level info --cni-program "$PWD/$o_programs/orbweaver-cni"
 a_policy roce "{\"numVfs\": 3, \"isRdma\": true, \"nicSelector\": {\"rootDevices\": [\"$pf1\"]}}"
 t_wait "$a_wait_s" "3 VFs" a_done 3
@@ -115,6 +68,10 @@ t_ok "both are in the pod, and nothing else" pod_has a net1 rxe-enp1s0v0
 t_ok "with the pod's MAC" output 02:00:00:00:77:01 in_pod a cat /sys/class/net/net1/address
 t_ok "and settings" vf_says 0 '["02:00:00:00:77:01",5,false,true]'
 t_fails "the host does not see the RDMA device" node rdma dev show rxe-enp1s0v0
+t_ok "CHECK" rt check a
+t_ok "somebody changes the VF's VLAN" node ip link set enp1s0 vf 0 vlan 6
+t_ok "CHECK says so" says "somebody changed the settings of $vf0" rt check a
+t_ok "it is as it was" node ip link set enp1s0 vf 0 vlan 5
 t_ok "CHECK" rt check a
 t_ok "DEL" rt take a
 t_ok "all is as before" is_as_before
@@ -166,6 +123,46 @@ t_ok "with its RDMA device" pod_has b net1 rxe-enp1s0v0
 t_ok "DEL" rt take b
 node ip netns add a
 t_ok "all is as before" is_as_before
+
+# --- pods that sriov-cni and rdma-cni set up -----------------------------------------------------------------------------
+# upstream POD NUMBER VF: what these plugins do to a VF, and what they keep of it.
+node 'cat >>/root/runtime' <<'END'
+upstream() {
+	local name=enp1s0v$2 mac=$(cat "/sys/class/net/enp1s0v$2/address")
+
+	mkdir -p /var/lib/cni/sriov/pci /var/lib/cni/rdma
+	ip link set enp1s0 vf "$2" vlan 9 spoofchk off
+	ip link set "$name" netns "$1" && ip -n "$1" link set "$name" name net1 && ip -n "$1" link set net1 up
+	rdma dev set "rxe-$name" netns "$1"
+	jq -nc --arg name "$name" --arg mac "$mac" --arg vf "$3" --argjson n "$2" '{name: "rail", type: "sriov", OrigVfState: {
+		HostIFName: $name, SpoofChk: true, Trust: false, AdminMAC: $mac, EffectiveMAC: $mac, Vlan: 0, MTU: 1500}, DPDKMode: false,
+		Master: "enp1s0", MAC: "", vlan: 9, vlanQoS: null, deviceID: $vf, VFID: $n, spoofchk: "off"}' >"/var/lib/cni/sriov/$1-net1"
+	printf %s "/var/run/netns/$1" >"/var/lib/cni/sriov/pci/$3"
+	jq -nc --arg vf "$3" --arg rdma "rxe-$name" '{version: "1.0", deviceID: $vf, sandboxRdmaDevName: $rdma,
+		containerRdmaDevName: $rdma}' >"/var/lib/cni/rdma/rail-$1-net1"
+	config "$3" '{"vlan": 9, "spoofchk": "off"}' >"/root/$1.sriov"
+	config "$3" '{}' >"/root/$1.rdma"
+}
+END
+nothing_is_kept() {
+	output "" node "find /var/lib/cni/sriov /var/lib/cni/rdma -type f"
+}
+
+t_ok "a pod of sriov-cni and rdma-cni" rt "upstream a 0 $vf0"
+t_ok "has its devices" pod_has a net1 rxe-enp1s0v0
+t_ok "its VF goes to nobody else" refused "a pod that sriov-cni set up has the device $vf0 still" b "$vf0"
+t_ok "our DEL takes it down" rt take a
+t_ok "all is as before" is_as_before
+t_ok "and nothing is kept of it" nothing_is_kept
+t_ok "a pod of sriov-cni and rdma-cni" rt "upstream a 0 $vf0"
+t_ok "its namespace ends without a DEL" node 'ip netns del a; sleep 1; udevadm settle'
+t_ok "the next pod has the VF" rt "add b $vf0"
+t_ok "without the settings of the last one" vf0_is_as_before
+t_ok "the DEL comes after all" rt GONE=1 take a
+t_ok "DEL" rt take b
+node ip netns add a
+t_ok "all is as before" is_as_before
+t_ok "and nothing is kept of it" nothing_is_kept
 
 # --- the numbers of device files ----------------------------------------------------------------------------------------
 # What containers are promised: a folder whose files are the RDMA device's, wherever that is.

@@ -117,6 +117,46 @@ static void what_differs_is_written_one_by_one_and_put_back(void **state)
 	assert_true(json_same(undo, want));
 }
 
+static void check_misses_what_somebody_changed(void **state)
+{
+	static const char config_text[] =
+		"{" DEVICE ", vlan: 5, vlanQoS: 3, spoofchk: 'off', trust: 'on', max_tx_rate: 100, "
+		"mac: '02:00:00:00:00:0a'}";
+	static const struct {
+		const char *now, *says; /* NULL: nothing is missed */
+	} cases[] = {
+		{"{vlan: 5, qos: 3, spoofchk: false, trust: true}", NULL},
+		/* What this driver does not report. */
+		{"{vlan: 5, qos: 3, spoofchk: false}", NULL},
+		{"{}", NULL},
+		/* Rounded, and the pod's own choice. */
+		{"{vlan: 5, qos: 3, maxRate: 96, mac: '02:00:00:00:00:0b'}", NULL},
+		{"{vlan: 6, qos: 3, spoofchk: false, trust: true}", "its vlan is 6, 5 was set"},
+		{"{vlan: 5, qos: 0, spoofchk: false, trust: true}", "its qos is 0, 3 was set"},
+		{"{vlan: 5, qos: 3, spoofchk: true, trust: true}",
+		 "its spoofchk is true, false was set"},
+		{"{vlan: 5, qos: 3, spoofchk: false, trust: false}",
+		 "its trust is false, true was set"},
+	};
+	json_auto_t *config = yaml(config_text), *nothing = yaml("{" DEVICE "}");
+	auto_sriov_config struct sriov_config read = {0}, unasked = {0};
+
+	assert_int_equal(sriov_config_read(config, NULL, &read, NULL), 0);
+	assert_int_equal(sriov_config_read(nothing, NULL, &unasked, NULL), 0);
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		json_auto_t *now = yaml(cases[i].now);
+		struct err err = {0};
+
+		assert_int_equal(sriov_check_settings(&unasked, now, NULL), 0);
+		assert_int_equal(sriov_check_settings(&read, now, &err), cases[i].says ? -1 : 0);
+		if (!cases[i].says)
+			continue;
+		assert_string_equal(err.reason, "NotAsAdded");
+		assert_non_null(strstr(err.text, "settings of 0000:01:10.0"));
+		assert_non_null(strstr(err.text, cases[i].says));
+	}
+}
+
 static void the_interface_moves_once_with_its_new_name(void **state)
 {
 	json_auto_t *steps = plan("{" DEVICE ", mac: '02:00:00:00:00:09'}", NOW,
@@ -226,6 +266,7 @@ int main(void)
 		cmocka_unit_test(the_runtimes_mac_comes_before_the_arguments_and_the_nads),
 		cmocka_unit_test(settings_that_are_so_already_are_not_written),
 		cmocka_unit_test(what_differs_is_written_one_by_one_and_put_back),
+		cmocka_unit_test(check_misses_what_somebody_changed),
 		cmocka_unit_test(the_interface_moves_once_with_its_new_name),
 		cmocka_unit_test(an_interface_that_is_as_it_was_is_left_alone),
 		cmocka_unit_test(the_pf_is_named_where_it_may_have_to_let_a_vf_have_its_address),

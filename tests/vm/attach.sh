@@ -1,0 +1,77 @@
+# shellcheck shell=bash
+# What the tests of pods' networks on a virtual node share: a runtime there, in shell. Source it first; it sources agent.sh.
+#
+#   a_runtime                  put the runtime's functions into the node, with a_begin before
+#   rt COMMAND...              in the node, with these functions: add, check, take, seen
+#   in_pod NAME COMMAND...     in the pod's network namespace
+#   is_as_before               what `seen` shows is what the test has in $before
+#   a_cni_gone                 no process of the agent is left
+#
+# shellcheck disable=SC2317,SC2016 # functions that run as COMMAND of a check look unreachable; the node expands what is quoted
+
+# shellcheck source=tests/vm/agent.sh
+. tests/vm/agent.sh
+
+# attach COMMAND PLUGIN POD [JSON]: net1 of POD; JSON is merged into the configuration. GONE=1: without the namespace. The UID
+# of the pod is in /root/POD.uid, if the API server has it.
+# add POD DEVICE [JSON [ID]]: sriov, then rdma (its deviceID is ID, else DEVICE) with what that said, then the coordinator with
+# COORDINATED=1; the result of the second is in /root/POD.json. check POD: the first two. take POD: all, backwards.
+a_runtime() {
+	node 'cat >/root/runtime' <<'END'
+attach() {
+	local netns=/run/netns/$3 uid
+
+	[[ -z ${GONE:-} ]] || netns=
+	uid=$(cat "/root/$3.uid" 2>/dev/null || echo "uid-$3")
+	jq -nc --arg type "$2" --argjson more "${4:-{\}}" '{cniVersion: "1.0.0", name: "rail", type: $type} + $more' |
+		CNI_COMMAND=$1 CNI_CONTAINERID=$3 CNI_NETNS=$netns CNI_IFNAME=net1 CNI_PATH=/opt/cni/bin \
+			CNI_ARGS="IgnoreUnknown=1;K8S_POD_NAMESPACE=default;K8S_POD_NAME=$3;K8S_POD_UID=$uid" /opt/cni/bin/"$2"
+}
+add() {
+	config "$2" "${3:-{\}}" >"/root/$1.sriov"
+	attach ADD sriov "$1" "$(<"/root/$1.sriov")" >"/root/$1.first" || { cat "/root/$1.first" && return 1; }
+	config "${4-$2}" "{\"prevResult\": $(<"/root/$1.first")}" >"/root/$1.rdma"
+	attach ADD rdma "$1" "$(<"/root/$1.rdma")" >"/root/$1.json" || { cat "/root/$1.json" && return 1; }
+	[[ -n ${COORDINATED:-} ]] || return 0
+	jq -c '{prevResult: ., mode: "underlay"}' "/root/$1.json" >"/root/$1.coordinator"
+	attach ADD coordinator "$1" "$(<"/root/$1.coordinator")" >"/root/$1.last" || { cat "/root/$1.last" && return 1; }
+}
+config() {
+	jq -nc --arg id "$1" --argjson more "$2" '(if $id == "" then {} else {deviceID: $id} end) + $more'
+}
+check() {
+	attach CHECK rdma "$1" "$(<"/root/$1.rdma")" && attach CHECK sriov "$1" "$(<"/root/$1.sriov")"
+}
+# What did not come so far has no configuration: a runtime calls its DEL all the same.
+take() {
+	[[ -z ${COORDINATED:-} ]] || attach DEL coordinator "$1" "$(cat "/root/$1.coordinator" 2>/dev/null || echo '{}')" || return
+	attach DEL rdma "$1" "$(<"/root/$1.rdma")" && attach DEL sriov "$1" "$(<"/root/$1.sriov")"
+}
+# What must be on the host again afterwards.
+seen() {
+	ip -j link show | jq -c '.[] | select(.ifname | test("^(enp1s0v|net|vf|dev|veth)")) | [.ifname, .address, .mtu, .altnames]'
+	ip -d -j link show enp1s0 | jq -c '.[0].vfinfo_list[] | [.vf, .address, (.vlan_list // .vlan), .spoofchk, .trust, .rate]'
+	rdma -j dev show | jq -c 'map(.ifname) | sort'
+	ip rule; ip -6 rule; ip route show table 500 2>/dev/null; ip -6 route show table 500 2>/dev/null
+	find /var/lib/orbweaver/cni -name "*.json" -o -path "*/notes/*"
+}
+END
+}
+
+rt() {
+	node ". /root/runtime; $*"
+}
+
+# As $before, which is of before all pods. Names that udev gives come a moment later.
+is_as_before() {
+	# shellcheck disable=SC2154 # the test's
+	diff <(echo "$before") <(rt "udevadm settle; seen")
+}
+
+in_pod() {
+	node ip netns exec "$1" "${@:2}"
+}
+
+a_cni_gone() {
+	! node 'pgrep -x "ow-(supervisor|agent|kubeletd|worker|meter|cnid|cni-worker)"'
+}

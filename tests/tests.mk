@@ -50,7 +50,7 @@ VM_RUN = $(sort $(wildcard tests/vm/*_test.sh))
 # Ten minutes, on two nodes at once, or boot after boot: for `make vm`.
 VM_LONG := tests/vm/walkthrough_test.sh tests/vm/reboot_test.sh
 VM_JOBS ?= 2
-TEST_TIMEOUT ?= 1800
+TEST_TIMEOUT ?= 1200
 export TEST_TIMEOUT
 
 .PHONY: check check-lint unit integration fuzz golden-update

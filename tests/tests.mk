@@ -269,4 +269,9 @@ $(OUT)/tests/attach-tool: private EXTRA_LIBS += -Wl,--wrap=sendto
 $(OUT)/tests/attach-tool: $(OUT)/tests/support/attach_tool.o $(NETNS_ARCHIVES)
 	$(LINK)
 vm-build test-build: $(OUT)/tests/attach-tool
+# The agent as it ships, killed at a step that a test names.
+$(OUT)/tests/crash-agent: private EXTRA_LIBS += -Wl,--wrap=renameat -Wl,--wrap=unlinkat -Wl,--wrap=fsync -Wl,--wrap=sendto
+$(OUT)/tests/crash-agent: $(addprefix $(OUT)/,nodeagent/main.o tests/support/crash_agent.o) $(ARCHIVES)
+	$(LINK)
+vm-build: $(OUT)/tests/crash-agent
 # ---- end of tests of nodeagent/netns ------------------------------------------------------------------------------------------------

@@ -8,8 +8,11 @@
 #include "cli/print.h"
 #include "cli/rehearsed.h"
 #include "cli/source.h"
+#include "lib/base/rfc3339.h"
 #include "lib/json/json.h"
 #include "reconcilers/core/differences.h"
+#include "reconcilers/core/kinds.h"
+#include "reconcilers/core/owner.h"
 #include "reconcilers/core/reconcile.h"
 
 enum {
@@ -141,6 +144,72 @@ static void add_deeds(json_t *deeds, const json_t *step)
 	}
 }
 
+/* The world when what was made just now is no longer fresh (OBJECT_FRESH_MS). */
+static void let_time_pass(json_t *world)
+{
+	json_t *env = json_copy(json_at(world, "env"));
+	char text[RFC3339_SIZE];
+	int64_t now_us;
+
+	if (rfc3339_read(world_env(world, "now"), &now_us)) {
+		rfc3339_write(now_us + (int64_t)OBJECT_FRESH_MS * 1000, text);
+		json_put_str(env, "now", text);
+	}
+	json_put(world, "env", env);
+}
+
+/* The world a while after these NetworkAttachmentDefinitions were written. Returns new. */
+static json_t *with_definitions(const json_t *world, const json_t *definitions)
+{
+	json_t *copy = json_copy((json_t *)world), *all, *definition;
+	const char *key;
+
+	json_put(copy, KIND_NAD,
+		 json_at(world, KIND_NAD) ? json_copy(json_at(world, KIND_NAD)) : json_object());
+	all = json_at(copy, KIND_NAD);
+	json_each (definitions, key, definition) {
+		json_t *metadata = json_need_object(definition, "metadata");
+
+		if (!json_at(metadata, "uid"))
+			json_put(metadata, "uid", json_fmt("planned:%s/%s", KIND_NAD, key));
+		json_object_set(all, key, definition);
+	}
+	let_time_pass(copy);
+	return copy;
+}
+
+static bool writes_definitions(const char *kind)
+{
+	static const char *const kinds[] = {KIND_MULTUS_CONFIG, KIND_SRIOV_NETWORK,
+					    KIND_SRIOV_IB_NETWORK, KIND_OVS_NETWORK};
+
+	for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+		if (str_eq(kind, kind_find(kinds[i])->kind))
+			return true;
+	return false;
+}
+
+/*
+ * What is said of objects once the definitions are there: a config warns of a pool that is missing
+ * when it has read back what it wrote.
+ */
+static void add_later_sayings(const struct cli *cli, const json_t *world, const json_t *definitions,
+			      json_t *deeds)
+{
+	json_auto_t *later = with_definitions(world, definitions);
+	struct rehearsed r;
+	json_t *step, *change;
+	size_t i, j;
+
+	rehearsed_run(cli, later, NULL, &r);
+	json_array_foreach (r.steps, i, step)
+		json_array_foreach (json_at(step, "changes"), j, change)
+			if (str_eq(json_str_at(change, "does"), "status") &&
+			    writes_definitions(json_str_at(change, "kind")))
+				add_deed(deeds, step, change);
+	rehearsed_done(&r);
+}
+
 /* What the operator would do: { "<does> <kind> <key>": change with its "controller" }, new. */
 static json_t *deeds_in(const struct cli *cli, const json_t *world, json_t *ret_left_out)
 {
@@ -155,6 +224,7 @@ static json_t *deeds_in(const struct cli *cli, const json_t *world, json_t *ret_
 	json_array_foreach (r.left_out, i, step)
 		if (ret_left_out && !str_eq(json_str_at(step, "controller"), "webhook-setup"))
 			json_array_append(ret_left_out, step);
+	add_later_sayings(cli, world, r.definitions, deeds);
 	rehearsed_done(&r);
 	return deeds;
 }

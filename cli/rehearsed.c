@@ -8,6 +8,7 @@
 #include "lib/json/json.h"
 #include "operator/rehearsal.h"
 #include "reconcilers/core/differences.h"
+#include "reconcilers/core/kinds.h"
 #include "reconcilers/core/reconcile.h"
 
 struct run {
@@ -128,6 +129,15 @@ static bool differs(const struct rehearsal_op *op)
 	return op->does && !str_eq(op->does, "event") && !str_eq(op->does, "finding");
 }
 
+static void keep_definition(json_t *definitions, const struct rehearsal_op *op)
+{
+	if (!op->after || !str_eq(json_str_at(op->op, "kind"), KIND_NAD) ||
+	    (!str_eq(op->does, "create") && !str_eq(op->does, "patch")))
+		return;
+	json_object_set_new(definitions, json_str_or(json_at(op->op, "key"), ""),
+			    json_deep_copy(op->after));
+}
+
 static void decided(void *arg, const struct rehearsal_step *step)
 {
 	struct run *run = arg;
@@ -139,6 +149,7 @@ static void decided(void *arg, const struct rehearsal_step *step)
 		json_array_append(plan, (json_t *)step->ops[i].op);
 		if (step->ops[i].does)
 			json_array_append_new(changes, change_of(&step->ops[i]));
+		keep_definition(run->ret->definitions, &step->ops[i]);
 		is_different = is_different || differs(&step->ops[i]);
 	}
 	run->ret->differing += is_different;
@@ -164,7 +175,8 @@ void rehearsed_run(const struct cli *cli, const json_t *world, const char *only,
 		.ret = ret,
 	};
 
-	*ret = (struct rehearsed){.steps = json_array(), .left_out = json_array()};
+	*ret = (struct rehearsed){
+		.steps = json_array(), .left_out = json_array(), .definitions = json_object()};
 	rehearse(&(struct rehearsal_config){
 		.objects = world,
 		.ns = world_env(world, "namespace"),
@@ -184,4 +196,5 @@ void rehearsed_done(struct rehearsed *r)
 {
 	json_decref(r->steps);
 	json_decref(r->left_out);
+	json_decref(r->definitions);
 }

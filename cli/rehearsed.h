@@ -14,6 +14,8 @@ struct rehearsed {
 	 */
 	json_t *steps;
 	json_t *left_out; /* [{ "controller", "why" }] */
+	/* { key: NetworkAttachmentDefinition }, those that would be written, as they would be. */
+	json_t *definitions;
 	/* How often something was decided, and how often that is not so in the world. */
 	size_t decided, differing;
 };

@@ -1,5 +1,6 @@
 /*
- * Status. See the header. Nothing is computed here that is not in a status already.
+ * Status. See the header. Nothing is computed here that is not in a status already, but that
+ * nobody wrote one.
  */
 #include "cli/status.h"
 
@@ -125,9 +126,48 @@ bool status_needs_somebody(const json_t *object)
 	       (ready && !is_true(object, "Ready") && !is_true(object, "Progressing"));
 }
 
+/*
+ * What is the matter when the operator has not looked at the object as it now is, NULL when it has.
+ * An object that nobody looks at has no condition that says so. Given away.
+ */
+static char *silence(const json_t *object, const char *kind)
+{
+	static const char remedy[] =
+		"wait; if this lasts, see whether the operator runs (kubectl get pods -n "
+		"orbweaver-system) and whether it has its rights and definitions: kubectl apply -f "
+		"crds/; kubectl apply -k manifests/";
+	const json_t *ready = condition(object, "Ready");
+	int64_t seen = json_integer_value(json_at(ready, "observedGeneration"));
+
+	/* Nodes and pods are not ours, of a NodeState's status the agent is the author. */
+	if (str_eq(kind, kind_find(KIND_NODE)->kind) || str_eq(kind, kind_find(KIND_POD)->kind) ||
+	    str_eq(kind, kind_find(KIND_NODE_STATE)->kind))
+		return NULL;
+	if (!ready)
+		return str_printf("the operator has said nothing about it: %s", remedy);
+	if (seen > 0 && seen < json_generation(object))
+		return str_printf("the operator has said nothing since it was changed (generation "
+				  "%lld of %lld): %s",
+				  (long long)seen, (long long)json_generation(object), remedy);
+	return NULL;
+}
+
 struct count {
 	size_t all, ready, troubled;
 };
+
+static void add_finding(json_t *findings, const char *kind, const char *key, const char *type,
+			const char *reason, const char *message)
+{
+	json_t *row = json_object();
+
+	json_put_str(row, "kind", kind);
+	json_put_str(row, "name", key);
+	json_put_str(row, "condition", type);
+	json_put_str(row, "reason", reason);
+	json_put_str(row, "message", message);
+	json_array_append_new(findings, row);
+}
 
 static void look(const json_t *objects, const char *kind, json_t *findings, struct count *ret)
 {
@@ -136,21 +176,20 @@ static void look(const json_t *objects, const char *kind, json_t *findings, stru
 
 	*ret = (struct count){0};
 	json_each (objects, key, object) {
+		auto_free char *silent = silence(object, kind);
 		const json_t *found = trouble(object);
-		json_t *row;
 
 		ret->all++;
 		ret->ready += is_true(object, "Ready");
-		if (!found)
+		if (!found && !silent)
 			continue;
 		ret->troubled++;
-		row = json_object();
-		json_put_str(row, "kind", kind);
-		json_put_str(row, "name", key);
-		json_put_str(row, "condition", json_str_at(found, "type"));
-		json_put_str(row, "reason", json_str_at(found, "reason"));
-		json_put_str(row, "message", json_str_at(found, "message"));
-		json_array_append_new(findings, row);
+		/* What it said before is about another spec. */
+		if (silent)
+			add_finding(findings, kind, key, "Ready", "OperatorSilent", silent);
+		else
+			add_finding(findings, kind, key, json_str_at(found, "type"),
+				    json_str_at(found, "reason"), json_str_at(found, "message"));
 	}
 }
 

@@ -77,8 +77,8 @@ struct controller_sources; /* controllers.h */
 enum { KIND_RULES_MAX = 4 };
 
 /*
- * What plans do with objects of a kind, as bits: verbs on it, "update" on its status, and "patch"
- * on the status where others write to it, too.
+ * What plans do with objects of a kind, as bits: verbs on it, and "patch" on its status, of which
+ * others write a part, too, or nobody else does.
  */
 enum kind_writes {
 	KIND_CREATED = 1,

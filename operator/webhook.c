@@ -161,14 +161,14 @@ static void answer(const struct entry *entry, const struct http_request *req,
 	auto_admission_request struct admission_request request = {0};
 	json_auto_t *review = NULL;
 	json_auto_t *verdict = NULL;
-	size_t weight = json_weight(req->body, req->body_len);
+	size_t weight = json_weight(req->body, req->body_len, WEBHOOK_WEIGHT_MAX);
 	struct err err = {0};
 
 	if (weight > WEBHOOK_WEIGHT_MAX) {
 		auto_free char *text = str_printf(
-			"review has %zu commas and brackets, at most %d are read: make the "
+			"review has too many commas and brackets, at most %d are read: make the "
 			"object smaller",
-			weight, WEBHOOK_WEIGHT_MAX);
+			WEBHOOK_WEIGHT_MAX);
 
 		metric_add(webhook->requests, 1, entry->path, "", "too heavy");
 		answer_text(resp, 413, text);

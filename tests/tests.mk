@@ -36,7 +36,12 @@ test-build: unit-build fuzz-build $(PROGRAMS:%=$(OUT)/%) $(OUT)/tests/node-stand
 
 UNIT_SCRIPTS := $(sort $(wildcard tests/unit/*/*_test.sh))
 UNIT_RUN = $(UNIT_SCRIPTS) $(UNIT_TESTS) $(foreach t,$(FUZZ_TARGETS),$(OUT)/tests/fuzz/$(t):tests/fuzz/corpus/$(t))
-INTEGRATION_RUN = $(sort $(wildcard tests/integration/*_test.sh))
+# Once more with custom resources on a newer server (hack/cluster up --crds-from); with LONG=1 more of them.
+NEWER := 0.36
+NEWER_TESTS := operator_seeds
+NEWER_LONG := apply ipam_conformance operator_agent operator_webhook
+INTEGRATION_RUN = $(sort $(wildcard tests/integration/*_test.sh)) \
+	$(patsubst %,tests/integration/%_test.sh@$(NEWER),$(NEWER_TESTS) $(if $(LONG),$(NEWER_LONG)))
 JOBS ?= $(shell nproc)
 # Unit tests mostly wait for timers; each integration test has a control plane of its own.
 UNIT_JOBS ?= 8

@@ -40,9 +40,9 @@ json_t *json_parse(const char *text, size_t len, struct err *err);
 /*
  * Commas, brackets and braces outside of strings: how much memory a text of strangers would take
  * once it is parsed. A value takes at most 130 bytes for each of them, besides its text. Looks at
- * bytes only; the text need not be JSON.
+ * bytes only; the text need not be JSON. Stops looking where it is more than max.
  */
-size_t json_weight(const char *text, size_t len);
+size_t json_weight(const char *text, size_t len, size_t max);
 
 /* Compact text with sorted keys: equal values give equal bytes. Returns new; free(). */
 char *json_text(const json_t *value);

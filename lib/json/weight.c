@@ -3,12 +3,12 @@
  */
 #include "lib/json/json.h"
 
-size_t json_weight(const char *text, size_t len)
+size_t json_weight(const char *text, size_t len, size_t max)
 {
 	bool in_string = false;
 	size_t weight = 0;
 
-	for (size_t i = 0; i < len; i++) {
+	for (size_t i = 0; i < len && weight <= max; i++) {
 		char c = text[i];
 
 		if (in_string && c == '\\')

@@ -14,6 +14,7 @@
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "nodeagent/attach/attach.h"
+#include "nodeagent/cni/boot.h"
 #include "nodeagent/cni/devices.h"
 #include "nodeagent/cni/foreign.h"
 #include "nodeagent/cni/master.h"
@@ -36,24 +37,16 @@ struct record {
 	bool must_exist;      /* change nothing when there is none */
 };
 
-/* Boots are told apart by this: no namespace lives longer. */
-static json_t *boot_id(void)
-{
-	auto_strbuf struct strbuf text = {0};
-
-	if (fs_read(AT_FDCWD, "/proc/sys/kernel/random/boot_id", 64, &text, NULL) < 0)
-		return json_string("");
-	return json_stringn(text.data, strcspn(text.data, "\n"));
-}
-
 static void describe_sandbox(json_t *sandbox, const struct attachment *a)
 {
+	auto_free char *boot = NULL;
 	struct stat st;
 	json_t *netns;
 
 	if (json_object_get(sandbox, "boot"))
 		return;
-	json_put(sandbox, "boot", boot_id());
+	boot = boot_id();
+	json_put_str(sandbox, "boot", boot);
 	json_put(sandbox, "pod", json_deep_copy(a->pod));
 	netns = json_need_object(sandbox, "netns");
 	json_put_str(netns, "path", json_str_at(a->env, "CNI_NETNS"));

@@ -13,6 +13,7 @@
 #include "lib/base/own_fd.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
+#include "nodeagent/cni/boot.h"
 #include "nodeagent/cni/draft.h"
 #include "nodeagent/model/pci_address.h"
 
@@ -58,6 +59,14 @@ static int read_owner(int state, const char *path, json_t **ret)
 	return *ret ? 0 : -1;
 }
 
+static bool is_of_this_boot(const json_t *owner)
+{
+	const char *boot = json_str_at(owner, "boot");
+	auto_free char *now = boot_id();
+
+	return !boot || !*now || str_eq(boot, now);
+}
+
 static int write_owner(int state, const char *name, const json_t *owner)
 {
 	auto_free char *text = json_text(owner);
@@ -69,14 +78,16 @@ int device_claim(int state, const char *address, const char *container, const ch
 		 struct err *err)
 {
 	auto_free char *name = str_printf("%s.json", address), *path = str_below(FOLDER, name);
+	auto_free char *boot = boot_id();
 	json_auto_t *before = NULL, *owner = json_object();
 
 	/* A file that nobody can read names nobody. */
 	(void)read_owner(state, path, &before);
-	if (str_eq(json_str_at(before, "container"), container))
+	if (str_eq(json_str_at(before, "container"), container) && is_of_this_boot(before))
 		return 0;
 	json_put_str(owner, "container", container);
 	json_put_str(owner, "ifname", ifname);
+	json_put_str(owner, "boot", *boot ? boot : NULL);
 	/* Of a chain of owners that were never deleted the last one counts. */
 	if (before) {
 		(void)json_object_del(before, "before");
@@ -103,7 +114,8 @@ bool device_is_owned(int state, const char *address, const char *container)
 
 	if (read_owner(state, path, &owner) < 0)
 		return false;
-	return !owner || str_eq(json_str_at(owner, "container"), container);
+	return !owner ||
+	       (str_eq(json_str_at(owner, "container"), container) && is_of_this_boot(owner));
 }
 
 void device_release(int state, const char *address, const char *container)

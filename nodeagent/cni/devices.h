@@ -1,13 +1,14 @@
 /*
  * Which sandbox a device belongs to: one file per device below the state's folder,
- * devices/ADDRESS.json, of {"container": "…", "ifname": "…", "before": {…}}; `before` is the owner
- * whose DEL has not come yet.
+ * devices/ADDRESS.json, of {"container": "…", "ifname": "…", "boot": "…", "before": {…}}; `before`
+ * is the owner whose DEL has not come yet. An owner of an earlier boot owns nothing: the device was
+ * made anew since then, and there is nothing of the sandbox to put back. One without "boot", as
+ * first versions wrote it, may be of this boot.
  *
  * The kubelet may give a device to the next pod before the runtime has sent the DEL of the last
  * one, whose sandbox is gone without it: a sandbox that is not the owner any more must leave the
- * device alone. Whoever changes a
- * device, or asks before it does, holds the lock of it; the lock ends with the process. All calls
- * block.
+ * device alone. Whoever changes a device, or asks before it does, holds the lock of it; the lock
+ * ends with the process. All calls block.
  */
 #ifndef ORBWEAVER_NODEAGENT_CNI_DEVICES_H
 #define ORBWEAVER_NODEAGENT_CNI_DEVICES_H
@@ -30,7 +31,10 @@ int device_claim(int state, const char *address, const char *container, const ch
 /* Return the container that has it, new; NULL: none, or it cannot be read. */
 char *device_owner(int state, const char *address);
 
-/* Is it this sandbox's, or nobody's? What cannot be read is somebody else's. */
+/*
+ * Is it this sandbox's, or nobody's? What cannot be read is somebody else's; what this sandbox had
+ * before a boot is not its own any more.
+ */
 bool device_is_owned(int state, const char *address, const char *container);
 
 /*

@@ -19,6 +19,7 @@
 #include "lib/base/root.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
+#include "nodeagent/cni/boot.h"
 #include "nodeagent/cni/draft.h"
 
 #define FOLDER  "sandboxes"
@@ -223,10 +224,7 @@ int sandbox_open_netns(const json_t *sandbox, int root)
 bool sandbox_lives(const json_t *sandbox, int root)
 {
 	auto_close int netns = sandbox_open_netns(sandbox, root);
-	auto_strbuf struct strbuf boot = {0};
+	auto_free char *boot = boot_id();
 
-	if (netns < 0 || fs_read(AT_FDCWD, "/proc/sys/kernel/random/boot_id", 64, &boot, NULL) < 0)
-		return false;
-	strbuf_cut(&boot, strcspn(boot.data, "\n"));
-	return str_eq(json_str_at(sandbox, "boot"), boot.data);
+	return netns >= 0 && *boot && str_eq(json_str_at(sandbox, "boot"), boot);
 }

@@ -23,6 +23,7 @@
 #include "nodeagent/dra/state.h"
 #include "nodeagent/host/namespaces.h"
 #include "nodeagent/host/netlink.h"
+#include "nodeagent/host/nextboot.h"
 #include "nodeagent/host/rtnl.h"
 
 /* Before the index of an interface, where else is a PCI address. */
@@ -311,6 +312,16 @@ static bool is_gone(const struct host *host, const char *path)
 	return errno == ENOENT || errno == ENOTDIR;
 }
 
+/* No pod's namespace outlives a boot, and a VF is made anew. */
+static bool is_of_earlier_boot(const struct host *host, const json_t *owner)
+{
+	const char *boot = json_str_at(owner, "boot");
+	struct sysfs_text now;
+
+	next_boot_id(host, &now);
+	return boot && now.text[0] && !str_eq(boot, now.text);
+}
+
 /*
  * Ours (nodeagent/cni/devices.h): written before the VF is changed, and there until it is put back;
  * the server of CNI plugins itself finds sandboxes that are gone.
@@ -327,6 +338,8 @@ static bool is_owned(const struct host *host, const char *vf, struct sysfs_text 
 		return false;
 	if (sysfs_read(host, path, &text))
 		owner = json_parse(text.text, strlen(text.text), NULL);
+	if (is_of_earlier_boot(host, owner))
+		return false;
 	(void)snprintf(ret->text, sizeof(ret->text), "interface %.15s of sandbox %.64s",
 		       json_str_or(json_at(owner, "ifname"), "?"),
 		       json_str_or(json_at(owner, "container"), "?"));

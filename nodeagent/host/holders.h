@@ -24,11 +24,11 @@ json_t *holders_namespaces(const struct host *host, json_t **ret_uppers);
 json_t *holders_files(const struct host *host);
 
 /*
- * Has one of our CNI plugins this VF for a sandbox (/var/lib/orbweaver/cni/devices)? *ret says
- * which. Or has sriov-cni noted it as given away (one file per VF in /var/lib/cni/sriov/pci, with
- * the path of the pod's network namespace; sriov-cni, pkg/utils/pci_allocator.go)? *ret is that
- * path. A note counts unless it is certain that its namespace is gone: one that cannot be read, or
- * whose path cannot be followed, counts.
+ * Has one of our CNI plugins this VF for a sandbox of this boot (/var/lib/orbweaver/cni/devices)?
+ * *ret says which. Or has sriov-cni noted it as given away (one file per VF in
+ * /var/lib/cni/sriov/pci, with the path of the pod's network namespace; sriov-cni,
+ * pkg/utils/pci_allocator.go)? *ret is that path. A note counts unless it is certain that its
+ * namespace is gone: one that cannot be read, or whose path cannot be followed, counts.
  */
 bool holders_claim(const struct host *host, const char *vf, struct sysfs_text *ret);
 

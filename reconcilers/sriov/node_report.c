@@ -242,7 +242,7 @@ static void note_agent(const struct decision *d, struct share *share, bool spec_
 		share_note(share, STANDING_SYNCING, "agent", "has not seen the new NodeState yet");
 	else if (str_eq(sync, "Failed") && !is_named)
 		share_note(share, STANDING_SYNC_FAILED, "agent",
-			   "syncStatus Failed%s%s; look at the agent's log there",
+			   "syncStatus Failed%s%s; see the status of its SriovNetworkNodeState",
 			   *error ? ": " : "", error);
 	else if (is_named && !note_problems(d, share, problems))
 		note_others_problems(d, share, problems);

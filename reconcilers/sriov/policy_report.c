@@ -31,9 +31,10 @@ static const struct policy_standing_info standings[] = {
 				   .progressing = true,
 				   .remedy = "wait; if this lasts, apply the crds/ of this "
 					     "release, the server may not know a field"},
-	[STANDING_SYNCING] = {.reason = "Syncing",
-			      .progressing = true,
-			      .remedy = "wait; if this lasts, look at the agent's log there"},
+	[STANDING_SYNCING] =
+		{.reason = "Syncing",
+		 .progressing = true,
+		 .remedy = "wait; if this lasts, see the status of its SriovNetworkNodeState"},
 	/* The agent says what to do: that depends on who is in the way. */
 	[STANDING_BLOCKED] = {.reason = "Blocked", .progressing = true, .remedy = ""},
 	[STANDING_REBOOT] = {.reason = "RebootRequired",
@@ -41,7 +42,7 @@ static const struct policy_standing_info standings[] = {
 			     .remedy = "drain and reboot the node when it suits you"},
 	[STANDING_VFS_MISSING] = {.reason = "VfsMissing",
 				  .degraded = true,
-				  .remedy = "look at the agent's log there"},
+				  .remedy = "see the status of its SriovNetworkNodeState"},
 	[STANDING_SYNC_FAILED] = {.reason = "SyncFailed", .degraded = true, .remedy = ""},
 	[STANDING_NO_AGENT] = {.reason = "NoAgent", .degraded = true, .remedy = ""},
 	[STANDING_PF_HELD] = {.reason = "PfHeld",

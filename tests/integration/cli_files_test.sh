@@ -42,8 +42,9 @@ status: {allocatable: {spidernet.io/rail: "2"}}
 ---
 apiVersion: sriovnetwork.openshift.io/v1
 kind: SriovNetworkNodePolicy
-metadata: {name: rail, namespace: orbweaver-system}
+metadata: {name: rail, namespace: orbweaver-system, generation: 2}
 spec: {resourceName: rail, numVfs: 2, priority: 10, nicSelector: {pfNames: [ens1f0]}, nodeSelector: {}, deviceType: netdevice}
+status: {conditions: [{type: Ready, status: "True", reason: NodesReady, message: "1 of 1 node ready", observedGeneration: 2}]}
 ---
 apiVersion: sriovnetwork.openshift.io/v1
 kind: SriovNetworkNodeState
@@ -155,6 +156,10 @@ Degraded=True NoNodeSelected: no node has all labels of spec.nodeSelector (rack=
 	"$(line orbweaver-system/far)"
 t_eq "a config becomes a definition" \
 	"SpiderMultusConfig ml/rail created operator: creates NetworkAttachmentDefinition ml/rail" "$(line SpiderMultusConfig)"
+sed -n '/^kind: SpiderMultusConfig/,/^---/!d; /^---/d; p' "$tmp/new.yaml" | sed '1i apiVersion: spiderpool.spidernet.io/v2beta1' |
+	sed 's/ipv4: \[rail\]/ipv4: [rial]/' >"$tmp/typo.yaml"
+t_ok "a config that names a pool that is not there: status 1, as its condition will say" \
+	says "Degraded=True PoolMissing: spec.sriov.ippools: names SpiderIPPool rial, which does not exist" 1 p "$tmp/typo.yaml"
 t_eq "a pool is ready" " operator: says of it: Ready=True Usable: 11 addresses" "$(line Usable)"
 t_eq "what nobody looks at" "Ingress ml/web - nothing follows: neither operator nor agents look at such objects" "$(line Ingress)"
 t_eq "what agents may read, in the namespace of the call" "ConfigMap default/devices created nothing follows: the operator decides \
@@ -210,6 +215,12 @@ t_ok "what a terminal would obey is covered in the first line of an explanation"
 	"$cli" explain node w1 -f "$tmp/foreign.yaml"
 t_ok "in a table" says "Ready      NoAgent  ?[2Jgone??1m" 1 "$cli" status -f "$tmp/foreign.yaml"
 t_ok "and in an error" says "there is no pod ml/ [2J  1m" 2 "$cli" ipam explain $'ml/\033[2J\xc2\x9b1m' "${files[@]}"
+sed 's|observedGeneration: 2|observedGeneration: 1|' "$tmp/node.yaml" >"$tmp/stale.yaml"
+t_ok "a policy that the operator has not looked at since it was changed" says "since it was changed (generation 1 of 2)" 1 \
+	"$cli" status -f "$tmp/stale.yaml"
+grep -v "reason: NodesReady" "$tmp/node.yaml" >"$tmp/silent.yaml"
+t_ok "and one that it never looked at" says "Ready      OperatorSilent  the operator has said nothing about it: wait" 1 \
+	"$cli" status -f "$tmp/silent.yaml"
 t_ok "no pod is in the way" says "no pod is in the way of a change" 0 w drain status
 cat >"$tmp/drained.yaml" <<'END'
 apiVersion: sriovnetwork.openshift.io/v1

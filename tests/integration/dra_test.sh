@@ -26,7 +26,13 @@ devices() {
 }
 
 has_devices() {
-	[[ $(devices) == "$1" ]]
+	local now
+
+	now=$(devices)
+	[[ $now == "$1" ]] && return
+	echo "$now"
+	o_curl GET "$state" | jq -c '.status | .conditions, .resources'
+	return 1
 }
 
 # JQ of the only slice.

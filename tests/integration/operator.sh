@@ -2,7 +2,8 @@
 # What the tests of the operator share: a cluster of their own, operators and stand-ins for nodes in the background,
 # questions to the API server, to the operators' logs and metrics, and to the audit log. Source it first; it sources lib.sh.
 #
-#   o_begin NAME [--no-controllers]   a cluster with our CRDs and namespaces, removed at exit with all that runs
+#   o_begin NAME [--no-controllers]   a cluster with our CRDs and namespaces, removed at exit with all that runs; with STAGE
+#                                     the test ends, skipped, where that cannot be had
 #   o_start ID [FLAG...]              an operator; kubeconfig and namespace are given unless FLAGs say otherwise
 #   o_nodes ID [FLAG...]              a node-stand-in
 #   o_wait_ready ID                   (a check) the operator is ready; the test ends if not
@@ -12,7 +13,9 @@
 #   o_rest [afresh]                   the reconcilers find nothing to do in this cluster (tests/integration/pending.c)
 #   o_writes JQ                       print how many writes in the audit log succeeded for which JQ holds
 #
-# Environment: BUILD, VARIANT (where programs are), OPERATOR (the program itself), LONG=1 (sizes of the full runs).
+# Environment: BUILD, VARIANT (where programs are), OPERATOR (the program itself), LONG=1 (sizes of the full runs), STAGE
+# (custom resources are served by the newer server of that series: hack/cluster up --crds-from), RULES=1 (there the
+# definitions have the rules of manifests/overlays/crd-rules).
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
 # shellcheck source=tests/lib.sh
@@ -60,11 +63,34 @@ o_served() {
 }
 
 o_install_crds() {
-	k apply -f crds/ -f crds/nad/ >/dev/null
-	# kubectl 1.20 takes a definition that has no status yet for an error.
-	k wait --for condition=Established --timeout 60s crd --all >/dev/null 2>&1 ||
-		{ sleep 1 && k wait --for condition=Established --timeout 60s crd --all >/dev/null; }
+	if [[ -n ${STAGE:-} && -n ${RULES:-} ]]; then
+		k kustomize manifests/overlays/crd-rules >"$tmp/crds.yaml"
+		t_ok "the CRDs are taken, with their rules" hack/cluster crds "$o_cluster" "$tmp/crds.yaml" crds/nad
+	elif [[ -n ${STAGE:-} ]]; then
+		t_ok "the CRDs are taken" hack/cluster crds "$o_cluster" crds crds/nad
+	else
+		k apply -f crds/ -f crds/nad/ >/dev/null
+		# kubectl 1.20 takes a definition that has no status yet for an error.
+		k wait --for condition=Established --timeout 60s crd --all >/dev/null 2>&1 ||
+			{ sleep 1 && k wait --for condition=Established --timeout 60s crd --all >/dev/null; }
+	fi
 	t_wait 60 "the CRDs are served" o_served
+}
+
+o_up() {
+	local from="the API server itself" status=0
+
+	if [[ -n ${STAGE:-} ]]; then
+		set -- "$@" --crds-from "$STAGE"
+		from="the newer server, $STAGE"
+	fi
+	hack/cluster up "$o_cluster" "$@" >"$tmp/up" 2>&1 || status=$?
+	if ((status == 77)); then
+		t_skip "custom resources from $from" "it cannot be had here"
+		t_done
+	fi
+	t_eq "a cluster, custom resources from $from" 0 "$status"
+	((status == 0)) || cat "$tmp/up"
 }
 
 # Sets o_cluster, tmp, kubeconfig (the administrator's), o_api.
@@ -76,7 +102,7 @@ o_begin() {
 	trap 'exit 130' INT
 	trap 'exit 143' TERM
 	t_ok "the programs are built" test -x "$o_operator" -a -x "$o_programs/tests/node-stand-in"
-	t_ok "a cluster" hack/cluster up "$o_cluster" "$@"
+	o_up "$@"
 	t_need
 	kubeconfig=$(hack/cluster kubeconfig "$o_cluster")
 	o_dir=$(dirname "$kubeconfig")
@@ -391,7 +417,8 @@ o_kubevirt() {
 			scope: "Namespaced", names: { kind: $kind, plural: "\($one)s", singular: $one }, versions: [{ name: "v1",
 			served: true, storage: true, schema: { openAPIV3Schema: { type: "object",
 			"x-kubernetes-preserve-unknown-fields": true } } }] } }'
-	done | k create -f - >/dev/null
+	done >"$tmp/kubevirt.json"
+	t_ok "KubeVirt's kinds" hack/cluster crds "$o_cluster" "$tmp/kubevirt.json"
 	t_wait 30 "KubeVirt's kinds are served" o_kubevirt_is_served
 }
 

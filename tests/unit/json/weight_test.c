@@ -29,14 +29,22 @@ static void counts_what_parts_values_outside_of_strings(void **state)
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++)
-		if (json_weight(cases[i].text, strlen(cases[i].text)) != cases[i].weight)
+		if (json_weight(cases[i].text, strlen(cases[i].text), 100) != cases[i].weight)
 			fail_msg("%s", cases[i].text);
+}
+
+static void ends_where_it_is_too_much(void **state)
+{
+	assert_int_equal(json_weight("[[[[[", 5, 0), 1);
+	assert_int_equal(json_weight("[[[[[", 5, 3), 4);
+	assert_int_equal(json_weight("[[[[[", 5, 5), 5);
 }
 
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(counts_what_parts_values_outside_of_strings),
+		cmocka_unit_test(ends_where_it_is_too_much),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -154,7 +154,7 @@ static void a_status_that_somebody_wrote_meanwhile_is_not_overwritten(void **sta
 	carry_out();
 	assert_int_equal(f.err.class, ERR_CONFLICT);
 	assert_string_equal(f.err.reason, "Overtaken");
-	assert_int_equal(http_script_count(f.t.server.http, "PUT " CONFIGS), 0);
+	assert_int_equal(http_script_count(f.t.server.http, "PATCH " CONFIGS "/status"), 0);
 }
 
 static void statuses_and_their_events_are_left_out_when_they_have_to_wait(void **state)
@@ -172,7 +172,7 @@ static void statuses_and_their_events_are_left_out_when_they_have_to_wait(void *
 	assert_true(f.result.left);
 	assert_true(f.result.wrote);
 	assert_int_equal(f.answered, 1);
-	assert_int_equal(http_script_count(f.t.server.http, "PUT " CONFIGS), 0);
+	assert_int_equal(http_script_count(f.t.server.http, "PATCH " CONFIGS "/status"), 0);
 	assert_int_equal(http_script_count(f.t.server.http, "POST /api/v1/"), 0);
 }
 
@@ -194,12 +194,12 @@ static void an_object_that_came_meanwhile_is_not_patched(void **state)
 {
 	plan_config_status();
 	plan_nad();
-	reply("PUT " CONFIGS "/status",
+	reply("PATCH " CONFIGS "/status",
 	      "{metadata: {name: a, namespace: net, resourceVersion: '50'}}",
 	      somebody_makes_the_nad);
 	carry_out();
 	assert_int_equal(f.err.class, ERR_CONFLICT);
-	assert_int_equal(http_script_count(f.t.server.http, "PATCH "), 0);
+	assert_int_equal(http_script_count(f.t.server.http, "PATCH " NADS), 0);
 	assert_int_equal(http_script_count(f.t.server.http, "POST "), 0);
 }
 
@@ -214,12 +214,12 @@ static void a_write_of_the_same_plan_moves_the_version_on(void **state)
 	      "spec: {}, "
 	      "status: " STATUS("True") "}",
 	      NULL);
-	reply("PUT " CONFIGS "/status",
+	reply("PATCH " CONFIGS "/status",
 	      "{metadata: {name: a, namespace: net, resourceVersion: '78'}}", NULL);
 	carry_out();
 	assert_int_equal(f.err.class, ERR_NONE);
 	for (size_t i = 0; (request = http_script_request(f.t.server.http, i)); i++)
-		if (str_starts(request, "PUT "))
+		if (str_starts(request, "PATCH " CONFIGS "/status"))
 			break;
 	assert_non_null(strstr(request, "\"resourceVersion\":\"77\""));
 }

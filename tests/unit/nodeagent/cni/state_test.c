@@ -192,6 +192,29 @@ static void an_owner_that_is_still_to_be_deleted_has_its_device_back(void **stat
 	assert_false(device_is_owned(s->state, vf, "c2"));
 }
 
+/* A power cut: its DEL comes after the boot, and the VF is another one by then. */
+static void an_owner_of_an_earlier_boot_has_nothing_to_put_back(void **state)
+{
+	const struct stand *s = *state;
+	const char *vf = "0000:03:00.2";
+
+	lock_and_let_go(s);
+	put(s, "devices/0000:03:00.2.json",
+	    "{\"container\": \"c1\", \"ifname\": \"net1\", \"boot\": \"an earlier one\"}");
+	assert_false(device_is_owned(s->state, vf, "c1"));
+	assert_int_equal(device_claim(s->state, vf, "c1", "net1", NULL), 0);
+	assert_true(device_is_owned(s->state, vf, "c1"));
+
+	put(s, "devices/0000:03:00.2.json",
+	    "{\"container\": \"c1\", \"ifname\": \"net1\", \"boot\": \"an earlier one\"}");
+	device_release(s->state, vf, "c1");
+	assert_true(device_is_owned(s->state, vf, "c2"));
+
+	/* As first versions wrote it. */
+	put(s, "devices/0000:03:00.2.json", "{\"container\": \"c1\", \"ifname\": \"net1\"}");
+	assert_true(device_is_owned(s->state, vf, "c1"));
+}
+
 static void an_owner_that_cannot_be_read_is_somebody_else(void **state)
 {
 	const struct stand *s = *state;
@@ -379,6 +402,7 @@ int main(void)
 		TEST(a_state_that_is_no_folder_cannot_be_used),
 		TEST(a_device_belongs_to_who_claimed_it_last),
 		TEST(an_owner_that_is_still_to_be_deleted_has_its_device_back),
+		TEST(an_owner_of_an_earlier_boot_has_nothing_to_put_back),
 		TEST(an_owner_that_cannot_be_read_is_somebody_else),
 		TEST(a_device_is_found_in_a_configuration),
 		TEST(a_pod_has_something_until_its_last_nic_goes),

@@ -166,7 +166,7 @@ static void believes_a_note_of_sriov_cni_only_while_its_namespace_is_there(void 
 
 static void a_vf_that_a_cni_plugin_of_ours_attached_is_in_use(void **state)
 {
-	json_auto_t *held = NULL, *left = NULL;
+	json_auto_t *held = NULL, *earlier = NULL, *now = NULL, *left = NULL;
 
 	host_tree_add_pf(*state, &igb);
 	write_sysfs(*state, IGB "/sriov_numvfs", "2");
@@ -176,6 +176,17 @@ static void a_vf_that_a_cni_plugin_of_ours_attached_is_in_use(void **state)
 	assert_string_equal(json_str_at(vf_of(held, IGB, 1), "host", "holder", "kind"), "claimed");
 	assert_string_equal(json_str_at(vf_of(held, IGB, 1), "host", "holder", "name"),
 			    "interface net1 of sandbox c0ffee");
+
+	/* The power was cut: the VF would wait for a driver, and its sandbox for the VF. */
+	host_tree_file(
+		*state, "var/lib/orbweaver/cni/devices/0000:02:00.1.json",
+		"{\"container\": \"c0ffee\", \"ifname\": \"net1\", \"boot\": \"boot-zero\"}");
+	earlier = look(*state);
+	assert_false(json_is_true(json_at(vf_of(earlier, IGB, 1), "host", "inUse")));
+	host_tree_file(*state, "var/lib/orbweaver/cni/devices/0000:02:00.1.json",
+		       "{\"container\": \"c0ffee\", \"ifname\": \"net1\", \"boot\": \"boot-one\"}");
+	now = look(*state);
+	assert_true(json_is_true(json_at(vf_of(now, IGB, 1), "host", "inUse")));
 
 	host_tree_remove(*state, "var/lib/orbweaver/cni/devices/0000:02:00.1.json");
 	left = look(*state);

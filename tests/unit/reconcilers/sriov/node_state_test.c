@@ -690,8 +690,8 @@ static void a_report_follows_the_agent(void **state)
 		   "agent: syncStatus is InProgress, last error: write sriov_numvfs: busy");
 	json_put_str(status, "syncStatus", "Failed");
 	assert_why(world, "lab/a", "SyncFailed",
-		   "agent: syncStatus Failed: write sriov_numvfs: busy; look at the agent's log "
-		   "there");
+		   "agent: syncStatus Failed: write sriov_numvfs: busy; see the status of its "
+		   "SriovNetworkNodeState");
 
 	json_put_str(status, "syncStatus", "Succeeded");
 	for (size_t i = 0; i < 2; i++)

@@ -192,7 +192,7 @@ static void says_who_is_still_at_work(void **state)
 	assert_condition(
 		status, "Ready", "False", "Syncing",
 		"1 of 2 nodes ready, 8 of 16 VFs: node w2 agent: syncStatus is InProgress; "
-		"wait; if this lasts, look at the agent's log there");
+		"wait; if this lasts, see the status of its SriovNetworkNodeState");
 	assert_string_equal(condition_status_of(json_at(status, "conditions"), "Progressing"),
 			    "True");
 	assert_condition(status, "Degraded", "False", "AsExpected", "nothing is wrong");

@@ -159,6 +159,23 @@ int explain_policy(const struct cli *cli, struct strbuf *out, enum cli_status *r
 
 /* ---- a resource ------------------------------------------------------------------------------ */
 
+/* Why there is no row. */
+static int set_resource_unknown(struct err *err, const json_t *world, const char *asked)
+{
+	json_auto_t *makers = resource_makers(world, asked);
+	void *first = json_object_iter(makers);
+
+	if (first)
+		return err_set(err, ERR_INVALID, "NoNodes",
+			       "%.128s: policy %s makes it, but there are no Nodes here; in files, "
+			       "add them with their SriovNetworkNodeStates",
+			       asked, json_object_iter_key(first));
+	return err_set(err, ERR_INVALID, "ResourceUnknown",
+		       "%.128s: no SriovNetworkNodePolicy has this resourceName and no node "
+		       "offers it; correct the name, or apply a policy that makes it",
+		       asked);
+}
+
 int explain_resource(const struct cli *cli, struct strbuf *out, enum cli_status *ret_status,
 		     struct err *err)
 {
@@ -180,10 +197,7 @@ int explain_resource(const struct cli *cli, struct strbuf *out, enum cli_status 
 
 	rows = resource_rows(world, cli->args[0]);
 	if (json_array_size(rows) == 0)
-		return err_set(err, ERR_INVALID, "ResourceUnknown",
-			       "%.128s: no SriovNetworkNodePolicy has this resourceName and no "
-			       "node offers it; correct the name, or apply a policy that makes it",
-			       cli->args[0]);
+		return set_resource_unknown(err, world, cli->args[0]);
 	json_array_foreach (rows, i, row) {
 		is_meant = is_meant || !json_at(row, "excluded");
 		if (json_at(row, "broken") && !json_at(row, "excluded"))
@@ -295,15 +309,19 @@ __asm__(".pushsection .rodata\n"
 	".popsection\n");
 extern const char reasons_page[] __attribute__((visibility("hidden")));
 
-/* The entry of a reason behind its name, in one line; NULL: there is none. Returns new. */
-static char *reason_entry(const char *reason)
+/*
+ * The entry of a reason behind its name, in one line; NULL: there is none. Returns new. No two
+ * reasons differ by case alone. ret_name is the reason as we write it; new, too.
+ */
+static char *reason_entry(const char *reason, char **ret_name)
 {
 	auto_free char *head = str_printf("\n- `%.64s`", reason);
-	const char *entry = strstr(reasons_page, head), *end;
+	const char *entry = strcasestr(reasons_page, head), *end;
 	auto_strbuf struct strbuf text = {0};
 
 	if (!entry)
 		return NULL;
+	*ret_name = str_ndup(entry + strlen("\n- `"), strlen(head) - strlen("\n- ``"));
 	entry += strlen(head);
 	/* It goes on in lines that are indented. */
 	for (end = strchr(entry, '\n'); end && strncmp(end, "\n  ", 3) == 0;)
@@ -344,7 +362,7 @@ int explain_reason(const struct cli *cli, struct strbuf *out, enum cli_status *r
 		   struct err *err)
 {
 	static const char colon[] = ": ", mark[] = " **";
-	auto_free char *entry = reason_entry(cli->args[0]);
+	auto_free char *name = NULL, *entry = reason_entry(cli->args[0], &name);
 	char *means, *affects, *remedy;
 
 	if (!entry)
@@ -357,14 +375,14 @@ int explain_reason(const struct cli *cli, struct strbuf *out, enum cli_status *r
 	affects = means ? strstr(means, mark) : NULL;
 	remedy = affects ? strstr(affects + strlen(mark), "** ") : NULL;
 	if (!remedy)
-		return err_set(err, ERR_BUG, "BadFile", "%s: its entry lacks a part", cli->args[0]);
+		return err_set(err, ERR_BUG, "BadFile", "%s: its entry lacks a part", name);
 	means += strlen(colon);
 	strbuf_addf(out,
 		    "%s\n"
 		    "means:   %.*s\n"
 		    "affects: %.*s\n"
 		    "to do:   %s\n",
-		    cli->args[0], (int)(affects - means), means,
+		    name, (int)(affects - means), means,
 		    (int)(remedy - affects - (ptrdiff_t)strlen(mark)), affects + strlen(mark),
 		    remedy + strlen("** "));
 	add_standing(out, entry);

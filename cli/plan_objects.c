@@ -189,6 +189,18 @@ static bool writes_definitions(const char *kind)
 	return false;
 }
 
+/* Without any, nothing is said later that is not said at once, and a rehearsal is saved. */
+static bool has_writers(const json_t *rows)
+{
+	const json_t *row;
+	size_t i;
+
+	json_array_foreach (rows, i, row)
+		if (writes_definitions(json_str_at(row, "kind")))
+			return true;
+	return false;
+}
+
 /*
  * What is said of objects once the definitions are there: a config warns of a pool that is missing
  * when it has read back what it wrote.
@@ -211,7 +223,8 @@ static void add_later_sayings(const struct cli *cli, const json_t *world, const 
 }
 
 /* What the operator would do: { "<does> <kind> <key>": change with its "controller" }, new. */
-static json_t *deeds_in(const struct cli *cli, const json_t *world, json_t *ret_left_out)
+static json_t *deeds_in(const struct cli *cli, const json_t *world, bool with_later,
+			json_t *ret_left_out)
 {
 	json_t *deeds = json_object(), *step;
 	struct rehearsed r;
@@ -224,7 +237,8 @@ static json_t *deeds_in(const struct cli *cli, const json_t *world, json_t *ret_
 	json_array_foreach (r.left_out, i, step)
 		if (ret_left_out && !str_eq(json_str_at(step, "controller"), "webhook-setup"))
 			json_array_append(ret_left_out, step);
-	add_later_sayings(cli, world, r.definitions, deeds);
+	if (with_later)
+		add_later_sayings(cli, world, r.definitions, deeds);
 	rehearsed_done(&r);
 	return deeds;
 }
@@ -284,7 +298,8 @@ static void put_nothing(json_t *row, const struct plan_objects *objects)
 void plan_objects_follow(const struct cli *cli, const json_t *before, const json_t *world,
 			 struct plan_objects *objects)
 {
-	json_auto_t *with = deeds_in(cli, world, objects->left_out);
+	bool with_later = has_writers(objects->rows);
+	json_auto_t *with = deeds_in(cli, world, with_later, objects->left_out);
 	json_t *row;
 	size_t i;
 
@@ -292,7 +307,7 @@ void plan_objects_follow(const struct cli *cli, const json_t *before, const json
 		if (str_eq(json_str_at(row, "is"), "created") ||
 		    str_eq(json_str_at(row, "is"), "changed")) {
 			json_auto_t *other = without(world, before, row);
-			json_auto_t *lacking = deeds_in(cli, other, NULL);
+			json_auto_t *lacking = deeds_in(cli, other, with_later, NULL);
 
 			put_follows(row, with, lacking, objects);
 		}

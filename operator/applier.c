@@ -400,12 +400,21 @@ static bool status_waits(struct run *run)
 	return run->statuses_wait;
 }
 
-static struct kube_call *patch_status(struct run *run, const struct kube_resource *resource,
-				      const json_t *present, const json_t *patch)
+/* On the version that we know. */
+static bool patch_status(struct run *run, const struct kube_resource *resource,
+			 const json_t *present, json_t *difference)
 {
-	return kube_patch(run->applier->config.client, resource, json_namespace(present),
-			  json_name(present), KUBE_PATCH_MERGE, patch, &write_status, on_written,
-			  run);
+	json_auto_t *patch = NULL;
+
+	if (status_waits(run))
+		return false;
+	if (is_overtaken(run))
+		return true;
+	patch = conditional(json_pack("{s:O}", "status", difference), present);
+	return sent(run, "status",
+		    kube_patch(run->applier->config.client, resource, json_namespace(present),
+			       json_name(present), KUBE_PATCH_MERGE, patch, &write_status,
+			       on_written, run));
 }
 
 /*
@@ -415,35 +424,20 @@ static struct kube_call *patch_status(struct run *run, const struct kube_resourc
  */
 static bool op_status(struct run *run, const struct kube_resource *resource, const json_t *present)
 {
-	json_auto_t *patch = NULL;
 	json_auto_t *difference =
 		member_difference(json_at(present, "status"), json_at(run->op, "status"));
 
-	if (!present || !difference)
-		return false;
-	if (status_waits(run))
-		return false;
-	if (is_overtaken(run))
-		return true;
-	patch = conditional(json_pack("{s:O}", "status", difference), present);
-	return sent(run, "status", patch_status(run, resource, present, patch));
+	return present && difference && patch_status(run, resource, present, difference);
 }
 
-/* Somebody else writes to the status as well: our members alone, on the version that we know. */
+/* Somebody else writes to the status as well: our members alone. */
 static bool op_status_part(struct run *run, const struct kube_resource *resource,
 			   const json_t *present)
 {
 	json_t *part = json_at(run->op, "status");
-	json_auto_t *patch = NULL;
 
-	if (!present || !json_merge_changes(json_at(present, "status"), part))
-		return false;
-	if (status_waits(run))
-		return false;
-	if (is_overtaken(run))
-		return true;
-	patch = conditional(json_pack("{s:O}", "status", part), present);
-	return sent(run, "status", patch_status(run, resource, present, patch));
+	return present && json_merge_changes(json_at(present, "status"), part) &&
+	       patch_status(run, resource, present, part);
 }
 
 static bool op_meta(struct run *run, const struct kube_resource *resource, const json_t *present)

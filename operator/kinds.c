@@ -377,7 +377,7 @@ const struct operator_kind operator_kinds[] = {
 		DROP(drop_node_state),
 		.cache = {.project = project_written, .indexes = {index_drains}},
 		.changed = {node_state_changed, drain_state_changed},
-		.writes = KIND_CREATED | KIND_PATCHED | KIND_DELETED | KIND_STATUS_PART,
+		.writes = KIND_CREATED | KIND_PATCHED | KIND_DELETED | KIND_STATUS,
 	},
 	{
 		.kind = KIND_AGENT_POD,

@@ -76,16 +76,12 @@ struct controller_sources; /* controllers.h */
 
 enum { KIND_RULES_MAX = 4 };
 
-/*
- * What plans do with objects of a kind, as bits: verbs on it, and "patch" on its status, of which
- * others write a part, too, or nobody else does.
- */
+/* What plans do with objects of a kind, as bits: verbs on it, and "patch" on its status. */
 enum kind_writes {
 	KIND_CREATED = 1,
 	KIND_PATCHED = 2,
 	KIND_DELETED = 4,
 	KIND_STATUS = 8,
-	KIND_STATUS_PART = 16,
 };
 
 struct operator_kind {

@@ -36,21 +36,23 @@ test-build: unit-build fuzz-build $(PROGRAMS:%=$(OUT)/%) $(OUT)/tests/node-stand
 
 UNIT_SCRIPTS := $(sort $(wildcard tests/unit/*/*_test.sh))
 UNIT_RUN = $(UNIT_SCRIPTS) $(UNIT_TESTS) $(foreach t,$(FUZZ_TARGETS),$(OUT)/tests/fuzz/$(t):tests/fuzz/corpus/$(t))
-# Once more with custom resources on a newer server (hack/cluster up --crds-from); with LONG=1 more of them.
+# With LONG=1 only: recorded cases of addresses on a server; a unit test replays them without one.
+INTEGRATION_LONG := tests/integration/ipam_conformance_test.sh
+# Once more with custom resources on a newer server (hack/cluster up --crds-from); newer_server_test.sh asks what differs there.
 NEWER := 0.36
-NEWER_TESTS := operator_seeds
-NEWER_LONG := apply ipam_conformance operator_agent operator_webhook
-INTEGRATION_RUN = $(sort $(wildcard tests/integration/*_test.sh)) \
-	$(patsubst %,tests/integration/%_test.sh@$(NEWER),$(NEWER_TESTS) $(if $(LONG),$(NEWER_LONG)))
+NEWER_TESTS := operator_seeds $(if $(LONG),apply ipam_conformance operator_agent operator_webhook)
+INTEGRATION_RUN = $(filter-out $(if $(LONG),,$(INTEGRATION_LONG)),$(sort $(wildcard tests/integration/*_test.sh))) \
+	$(NEWER_TESTS:%=tests/integration/%_test.sh@$(NEWER))
 JOBS ?= $(shell nproc)
 # Unit tests mostly wait for timers; each integration test has a control plane of its own.
 UNIT_JOBS ?= 8
 INTEGRATION_JOBS ?= 2
 VM_RUN = $(sort $(wildcard tests/vm/*_test.sh))
-# Ten minutes, on two nodes at once, or boot after boot: for `make vm`.
-VM_LONG := tests/vm/walkthrough_test.sh tests/vm/reboot_test.sh
+# For `make vm`: ten minutes, on two nodes at once, boot after boot or by chance, and those of the virtual node itself, on which
+# all others stand.
+VM_LONG := $(patsubst %,tests/vm/%_test.sh,walkthrough reboot agent_random node kubelet exclusive_stage)
 VM_JOBS ?= 2
-TEST_TIMEOUT ?= 1800
+TEST_TIMEOUT ?= 900
 export TEST_TIMEOUT
 
 .PHONY: check check-lint unit integration fuzz golden-update
@@ -137,6 +139,9 @@ $(OUT)/tests/bench-load: $(addprefix $(OUT)/tests/,bench/load.o support/connecti
 $(OUT)/tests/bench-admit: $(OUT)/tests/bench/admit.o $(OUT)/lib/base.a
 	$(LINK)
 
+$(OUT)/tests/bench-watches: $(addprefix $(OUT)/tests/,bench/watches.o support/connection.o) $(PROGRAM_ARCHIVES)
+	$(LINK)
+
 # `make bench` prints the budgets beside what is measured here. NODES=200,1000,5000,10000 for growth, BENCH="--pfs 8 --vfs 16"
 # for more: tests/bench/README.md.
 NODES ?= 200,1000
@@ -146,12 +151,13 @@ bench:
 	@hack/deps build cluster
 	@hack/curl-build || test $$? = 77
 	@+$(MAKE) --no-print-directory -s VARIANT=release $(BUILD)/bin/orbweaver-operator \
-		$(addprefix $(BUILD)/release/tests/,node-stand-in bench-load bench-admit integration/pods integration/wants)
+		$(addprefix $(BUILD)/release/tests/,node-stand-in bench-load bench-admit bench-watches integration/pods integration/wants)
 	@tests/bench/run --nodes $(NODES) --build $(BUILD) $(BENCH)
 	@+$(MAKE) --no-print-directory -s VARIANT=release $(addprefix $(BUILD)/release/tests/,bench-agent bench-allocate counters-node)
 	@tests/bench/agent --build $(BUILD)
 	@tests/bench/counters --build $(BUILD)
 	@$(BUILD)/release/tests/bench-allocate
+	@tests/bench/watch_storm --build $(BUILD)
 # ---- end of programs that tests, demo and benchmarks run ------------------------------------------------------------------
 
 # ---- programs of tests/support, and what unit and integration tests share -------------------------------------------------

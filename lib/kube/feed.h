@@ -1,5 +1,6 @@
 /*
- * What the server says in lists and watches, taken over into a cache. Never touches a socket and
+ * What the server says in lists and watches, taken over into a cache: with the informer, what
+ * client-go calls a reflector. Never touches a socket and
  * knows no time: the informer makes the calls, and feeds the bytes of each answer as they come.
  *
  * Objects are admitted one by one. One that cannot be read (too deep, too large, not what

@@ -88,8 +88,8 @@ int device_claim(int state, const char *address, const char *container, const ch
 	json_put_str(owner, "container", container);
 	json_put_str(owner, "ifname", ifname);
 	json_put_str(owner, "boot", *boot ? boot : NULL);
-	/* Of a chain of owners that were never deleted the last one counts. */
-	if (before) {
+	/* Of a chain of owners that were never deleted the last one counts, unless a boot did. */
+	if (before && is_of_this_boot(before)) {
 		(void)json_object_del(before, "before");
 		json_put(owner, "before", json_incref(before));
 	}

@@ -323,6 +323,24 @@ int evidence_check_vfs(struct host *host, const char *pf, struct err *err)
 
 /* ---- PFs ------------------------------------------------------------------------------------- */
 
+static int set_pf_in_use(struct err *err, const char *pf, const char *who)
+{
+	return err_set(err, ERR_HOST, "PfInUse", "PF %s is used by %s: end that use", pf, who);
+}
+
+int evidence_check_uppers(struct host *host, const char *pf, struct err *err)
+{
+	auto_evidence struct evidence *evidence = evidence_new(host);
+	const struct rtnl_interface *interface;
+	auto_free char *who = NULL;
+
+	if (need_interfaces(evidence, err) < 0)
+		return -1;
+	interface = interface_of(evidence, pf);
+	who = interface ? what_is_on(evidence, interface) : NULL;
+	return who ? set_pf_in_use(err, pf, who) : 0;
+}
+
 int evidence_check_pf(struct host *host, const char *pf, struct err *err)
 {
 	auto_evidence struct evidence *evidence = evidence_new(host);
@@ -339,9 +357,7 @@ int evidence_check_pf(struct host *host, const char *pf, struct err *err)
 		return -1;
 	if (has_address)
 		who = str_printf("the node: %s has an address", interface->name);
-	if (!who)
-		return 0;
-	return err_set(err, ERR_HOST, "PfInUse", "PF %s is used by %s: end that use", pf, who);
+	return who ? set_pf_in_use(err, pf, who) : 0;
 }
 
 int evidence_check_lag(struct host *host, const char *pf, struct err *err)

@@ -52,6 +52,12 @@ int evidence_check_vfs(struct host *host, const char *pf, struct err *err);
 int evidence_check_pf(struct host *host, const char *pf, struct err *err);
 
 /*
+ * May the MTU of the PF be lowered? -1 with err ERR_HOST "PfInUse": its interface is part of
+ * another one, or others lie on it; the kernel takes their MTU along.
+ */
+int evidence_check_uppers(struct host *host, const char *pf, struct err *err);
+
+/*
  * May VFs of the PF come and go? -1 with err ERR_HOST "PfInUse" when the PF is a port of a bond and
  * a process has an RDMA device of one of the bond's ports open. Ports of one mlx5 card in a bond
  * share one RDMA device; it is removed and made anew when a port gets its first VF in legacy mode

@@ -48,8 +48,11 @@ static int check_mtu(const struct run *run, const char *device, uint32_t mtu,
 		return err_set(err, ERR_INVALID, "MtuOutOfRange",
 			       "%s (%s): MTU %u asked for, its driver takes %u to %u", device,
 			       interface->name, mtu, interface->min_mtu, interface->max_mtu);
-	if (!pci_is_vf(run->host, device))
-		return run_refuse_protected(run, device, err);
+	if (!pci_is_vf(run->host, device)) {
+		if (run_refuse_protected(run, device, err) < 0)
+			return -1;
+		return mtu < interface->mtu ? evidence_check_uppers(run->host, device, err) : 0;
+	}
 	/* One that is down is used by nobody, also when a pod of the last boot waits for it. */
 	return interface->up ? evidence_glance_vf(run->host, device, err) : 0;
 }

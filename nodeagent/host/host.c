@@ -18,7 +18,6 @@
 #include "lib/base/mem.h"
 #include "lib/base/own_fd.h"
 #include "lib/base/root.h"
-#include "nodeagent/host/initramfs.h"
 #include "nodeagent/host/netlink.h"
 #include "nodeagent/host/reboot.h"
 #include "nodeagent/host/sysfs.h"
@@ -112,7 +111,6 @@ struct host *host_open(const char *root, struct err *err)
 	host = mem_new(struct host);
 	host->root = take_fd(&fd);
 	host->netlink = netlink_new();
-	host->initramfs = initramfs_cache_new();
 	host->node_addresses = json_array();
 	host_set_doors(host, &kernel_doors, host);
 	return host;
@@ -124,7 +122,6 @@ void host_close(struct host *host)
 		return;
 	(void)close(host->root);
 	netlink_free(host->netlink);
-	initramfs_cache_free(host->initramfs);
 	json_decref(host->node_addresses);
 	json_decref(host->held);
 	free(host);
@@ -146,6 +143,11 @@ void host_allow_primary_nic(struct host *host)
 void host_allow_firmware(struct host *host)
 {
 	host->may_set_firmware = true;
+}
+
+void host_keep_answers(struct host *host)
+{
+	host->keeps_answers = true;
 }
 
 void host_set_node_addresses(struct host *host, const json_t *addresses)

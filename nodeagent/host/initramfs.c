@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/own_fd.h"
 #include "lib/base/root.h"
@@ -21,6 +22,8 @@
 /* A member that is longer is no configuration. */
 #define TEXT_MAX     65536
 #define NAME_MAX_LEN 4096
+/* Bytes of the kept answer; a longer one is not read again. */
+#define ANSWER_MAX (1 << 20)
 
 /* ---- archives -------------------------------------------------------------------------------- */
 
@@ -279,24 +282,6 @@ static bool scan_file(const struct host *host, int fd, json_t *facts)
 
 /* ---- finding it, and remembering ------------------------------------------------------------- */
 
-struct initramfs_cache {
-	struct stat of;
-	json_t *facts; /* NULL: could not be read */
-};
-
-struct initramfs_cache *initramfs_cache_new(void)
-{
-	return mem_new(struct initramfs_cache);
-}
-
-void initramfs_cache_free(struct initramfs_cache *cache)
-{
-	if (!cache)
-		return;
-	json_decref(cache->facts);
-	free(cache);
-}
-
 /* Debian and its children, Fedora and its, SUSE and Arch. */
 static int open_initramfs(const struct host *host, char **ret_path)
 {
@@ -322,34 +307,73 @@ static int open_initramfs(const struct host *host, char **ret_path)
 	return -1;
 }
 
-static bool is_same(const struct stat *a, const struct stat *b)
+/*
+ * Which file, in which state. Whoever replaces it changes the inode or the time of change; 1 is
+ * what we look for in it.
+ */
+static char *identity(const struct stat *of)
 {
-	return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
-	       a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+	return str_printf("1 %llu:%llu %lld %lld.%09ld %lld.%09ld", (unsigned long long)of->st_dev,
+			  (unsigned long long)of->st_ino, (long long)of->st_size,
+			  (long long)of->st_mtim.tv_sec, of->st_mtim.tv_nsec,
+			  (long long)of->st_ctim.tv_sec, of->st_ctim.tv_nsec);
+}
+
+/* What was read of this file; NULL: it was not. JSON null: it could not be read. New. */
+static json_t *kept_answer(const struct host *host, const char *of)
+{
+	auto_strbuf struct strbuf text = {0};
+	json_auto_t *kept = NULL;
+
+	if (!host->keeps_answers || !sysfs_read_file(host, INITRAMFS_ANSWER, ANSWER_MAX, &text))
+		return NULL;
+	kept = json_parse(strbuf_str(&text), text.len, NULL);
+	return str_eq(json_str_at(kept, "of"), of) ? json_incref(json_object_get(kept, "facts"))
+						   : NULL;
+}
+
+/* Without it the next look takes longer: not worth an error. */
+static void keep_answer(const struct host *host, const char *of, json_t *facts)
+{
+	json_auto_t *kept = json_pack("{s:s, s:O}", "of", of, "facts", facts);
+	auto_free char *text = json_text(kept);
+	struct err err = {0};
+
+	if (!host->keeps_answers)
+		return;
+	/* Where it cannot be made, neither can the file. */
+	(void)root_make_dirs(host->root, "var/lib", 0755);
+	(void)root_make_dirs(host->root, "var/lib/orbweaver", 0700);
+	if (root_write_atomic(host->root, INITRAMFS_ANSWER, text, strlen(text), 0600, &err) < 0)
+		log_warn("cannot keep what the initramfs says, unpacking it again next time",
+			 F_ERR(&err));
+}
+
+static json_t *read_facts(struct host *host, int fd, const char *path)
+{
+	json_auto_t *facts = json_object();
+
+	json_put(facts, "file", json_fmt("/%s", path));
+	json_put_bool(facts, "carries", false);
+	json_put_bool(facts, "lists", false);
+	json_put(facts, "modprobe", json_object());
+	return scan_file(host, fd, facts) ? json_incref(facts) : json_null();
 }
 
 json_t *initramfs_look(struct host *host)
 {
-	struct initramfs_cache *cache = host->initramfs;
-	auto_free char *path = NULL;
+	auto_free char *path = NULL, *of = NULL;
 	auto_close int fd = open_initramfs(host, &path);
 	struct stat now;
+	json_t *facts;
 
 	if (fd < 0 || fstat(fd, &now) < 0)
 		return NULL;
-	if (is_same(&now, &cache->of))
-		return json_deep_copy(cache->facts);
-
-	json_decref(cache->facts);
-	cache->of = now;
-	cache->facts = json_object();
-	json_put(cache->facts, "file", json_fmt("/%s", path));
-	json_put_bool(cache->facts, "carries", false);
-	json_put_bool(cache->facts, "lists", false);
-	json_put(cache->facts, "modprobe", json_object());
-	if (!scan_file(host, take_fd(&fd), cache->facts)) {
-		json_decref(cache->facts);
-		cache->facts = NULL;
+	of = identity(&now);
+	facts = kept_answer(host, of);
+	if (!facts) {
+		facts = read_facts(host, take_fd(&fd), path);
+		keep_answer(host, of, facts);
 	}
-	return json_deep_copy(cache->facts);
+	return json_is_object(facts) ? facts : NULL;
 }

@@ -10,16 +10,13 @@
 
 #include "nodeagent/host/host.h"
 
-/*
- * Reading one may take a second, so a host remembers the answer for as long as the file is the
- * same.
- */
-struct initramfs_cache;
-struct initramfs_cache *initramfs_cache_new(void);
-void initramfs_cache_free(struct initramfs_cache *cache);
+/* Below the root: what was read last, and of which file (host_keep_answers). */
+#define INITRAMFS_ANSWER "var/lib/orbweaver/initramfs.json"
 
 /*
- * New, or NULL when there is no initramfs that we can read:
+ * New, or NULL when there is no initramfs that we can read. Unpacking one takes seconds: after
+ * host_keep_answers() only one that has changed is unpacked again.
+ *
  *   file      "/boot/initrd.img-6.1.0"
  *   carries   whether ib_core is in it
  *   lists     whether a list of modules to load names ib_core or a module that needs it

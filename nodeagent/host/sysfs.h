@@ -24,7 +24,7 @@ struct host {
 	bool may_set_firmware;   /* of a card */
 	json_t *node_addresses;  /* array of strings */
 	json_t *held;            /* of host_set_held(); NULL: not known */
-	struct initramfs_cache *initramfs;
+	bool keeps_answers;      /* host_keep_answers() */
 };
 
 /* One short text. Attributes of one value fit; what is longer counts as unreadable. */

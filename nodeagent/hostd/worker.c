@@ -182,6 +182,7 @@ void worker_run(int fd, const struct worker_config *config)
 		host_allow_primary_nic(host);
 	if (config->allow_firmware)
 		host_allow_firmware(host);
+	host_keep_answers(host);
 	worker_ask_kubelet(host, config->kubelet_socket);
 	worker_serve(fd, host);
 }

@@ -28,15 +28,20 @@ struct attempts *attempts_new(void);
 void attempts_free(struct attempts *attempts);
 
 /*
- * entry: of a plan's "steps". It waits: after a conflict for a moment, for what is not there yet
- * some seconds, after a refusal of the host up to ATTEMPTS_MAX_MS; after wrong input and our own
- * bugs for that time at once; RdmaModeBusy until attempts_forget_all (a reboot is asked for
- * instead). Each failure in a row doubles the pause. chance: 0 to 999, spreads the pauses of nodes
- * that fail together. True when this is news: not the failure that it had.
+ * Note that a step failed, and put off the next try. entry: of a plan's "steps". The first pause:
+ *
+ *   a conflict                        a moment
+ *   something is not there yet        some seconds
+ *   refused by the host               doubled with each failure in a row, up to ATTEMPTS_MAX_MS
+ *   wrong input, a bug of ours        ATTEMPTS_MAX_MS at once
+ *   RdmaModeBusy                      until attempts_forget_all(): a reboot is asked for instead
+ *
+ * chance: 0 to 999, spreads the pauses of nodes that fail together. True when the failure differs
+ * from the last one of this step.
  */
 bool attempts_step_failed(struct attempts *attempts, const json_t *entry, const struct err *err,
 			  int64_t now_ms, int chance);
-/* The same for what is no step. */
+/* The same for work that is not a step of a plan. */
 bool attempts_failed(struct attempts *attempts, const char *name, const struct err *err,
 		     int64_t now_ms, int chance);
 
@@ -44,7 +49,7 @@ bool attempts_failed(struct attempts *attempts, const char *name, const struct e
 int attempts_step_succeeded(struct attempts *attempts, const json_t *entry, int64_t now_ms,
 			    struct err *err);
 
-/* What is no step did not fail, or its pause is over. */
+/* May this work, not a step, be tried: it did not fail, or its pause is over. */
 bool attempts_may_try(const struct attempts *attempts, const char *name, int64_t now_ms);
 
 /* Steps that wait, for the planner: a list, new. */

@@ -14,13 +14,12 @@
 #include <stdint.h>
 
 enum {
-	/* The API server gets that long to show the NodeState before what is kept counts. */
+	/* How long the API server has to show the NodeState, before what is kept counts. */
 	DESIRED_WAIT_MS = 5000,
 	/*
-	 * A NodeState that was made anew is empty until the operator has seen our report of NICs
-	 * and decided. That is no wish to remove VFs: it has to stay empty for so long after the
-	 * report. One whose spec has no member at all was decided by nobody, however long ago that
-	 * is.
+	 * A new NodeState is empty until the operator has seen our report of NICs and decided. That
+	 * is no wish to remove VFs: VFs go when it is still empty this long after the report. A
+	 * spec without any member was decided by nobody, however old it is.
 	 */
 	DESIRED_EMPTY_MS = 30000,
 };
@@ -49,7 +48,7 @@ struct desired {
 	const json_t *spec;    /* to be acted upon; NULL: do nothing. Borrowed from the input */
 	const json_t *offered; /* whose resources are offered to the kubelet; NULL: none */
 	int64_t generation;    /* of the NodeState that spec is of; 0: none */
-	int64_t again_ms;      /* time alone changes the answer after so long; -1: it does not */
+	int64_t again_ms;      /* when time alone changes the answer; -1: it does not */
 };
 
 struct desired desired_spec(const struct desired_input *input);

@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 enum {
-	/* A PF that is wanted and vanished is told as it was for so long. */
+	/* How long a PF that is wanted and has vanished is reported as it was. */
 	HISTORY_KEEP_MS = 300000,
 	/*
 	 * A PF that came is not put back to how it was found: whoever decides has to have seen it
@@ -21,17 +21,16 @@ enum {
 	 */
 	HISTORY_SETTLE_MS = 30000,
 	/*
-	 * A NIC stays protected until another one has carried the node's traffic, and it has not,
-	 * for so long.
+	 * How long another NIC has to carry the node's traffic, and this one none, until this one
+	 * loses its protection.
 	 */
 	HISTORY_PROTECT_MS = 3600000,
-	/*
-	 * A NIC with a fatal error of PCI Express is unhealthy until none was added to it for so
-	 * long.
-	 */
+	/* How long a NIC is unhealthy after its last fatal error of PCI Express. */
 	HISTORY_BROKEN_MS = 600000,
-	/* A port that has no link for so long is told so: links go down for seconds when drivers
-	   set an MTU. */
+	/*
+	 * How long a port has to be without a link until it is reported: links go down for
+	 * seconds when drivers set an MTU.
+	 */
 	HISTORY_NO_LINK_MS = 20000,
 };
 

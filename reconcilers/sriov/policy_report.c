@@ -39,7 +39,9 @@ static const struct policy_standing_info standings[] = {
 	[STANDING_BLOCKED] = {.reason = "Blocked", .progressing = true, .remedy = ""},
 	[STANDING_REBOOT] = {.reason = "RebootRequired",
 			     .progressing = true,
-			     .remedy = "drain and reboot the node when it suits you"},
+			     .remedy = "drain and reboot the node when it suits you; for an "
+				       "rdmaMode, maxUnavailable of its SriovNetworkPoolConfig "
+				       "has it done"},
 	[STANDING_VFS_MISSING] = {.reason = "VfsMissing",
 				  .degraded = true,
 				  .remedy = "see the status of its SriovNetworkNodeState"},

@@ -289,6 +289,13 @@ t_ok "a pod that is gone is doubted" says "the pod is gone" 1 both ledger
 t_ok "a chain that holds" says "w1    2       2        yes         2        1          2            -       -" 0 w explain resource rail
 t_ok "its first broken link is named" says "name ens9f0, wanted ens1f0" 1 both explain resource spidernet.io/rail
 t_ok "a resource that nobody makes (ResourceUnknown)" says "no SriovNetworkNodePolicy has this resourceName" 2 w explain resource nosuch
+t_ok "nor is there a node where it could be (NoNodes)" says "policy default/alone makes it, but there are no Nodes here" 2 \
+	"$cli" explain resource lonely -f - <<END
+apiVersion: sriovnetwork.openshift.io/v1
+kind: SriovNetworkNodePolicy
+metadata: { name: alone, namespace: default }
+spec: { resourceName: lonely, numVfs: 4, nodeSelector: {}, nicSelector: { pfNames: [ens1f0] } }
+END
 t_ok "a policy, NIC by NIC" says "0-1 orbweaver-system/rail" 0 w explain policy orbweaver-system/rail
 t_ok "a policy that is not there" says "nosuch" 2 w explain policy orbweaver-system/nosuch
 t_eq "a reason is explained without a cluster: what it means, affects and asks for" "PdbRefuses
@@ -303,6 +310,7 @@ for sort in $(sed -n 's/^- `[A-Za-z0-9]*` (\([a-z, ]*\)).*/\1/p' docs/reasons.md
 		"$(sed -n "s/^- \`\([A-Za-z0-9]*\)\` ($sort).*/\1/p" docs/reasons.md | head -n 1)"
 done
 t_eq "so is the last one" "to do:   Report it." "$("$cli" explain reason NoClock | tail -n 1)"
+t_ok "of either case" says "NoAgent" 0 "$cli" explain reason noagent
 t_ok "a word that is none (ReasonUnknown)" says "is no reason of ours" 2 "$cli" explain reason Nonsense
 
 echo "# doctor"

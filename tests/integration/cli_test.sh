@@ -33,7 +33,12 @@ t_ok "the other one is there" k get se -n ml train-0
 t_ok "repairing again does nothing" says "all agree" 0 c ipam check --repair
 
 stranger=$(hack/cluster kubeconfig-user "$o_cluster" stranger)
-t_ok "the status of a cluster, with a pool that is well" says "SpiderIPPool" 0 c status
+t_ok "the status of a cluster without an operator" says "OperatorSilent" 1 c status
+for pool in rail1 rail2; do
+	o_curl PATCH "$spider/spiderippools/$pool/status" '{"status": {"conditions": [{"type": "Ready", "status": "True",
+		"reason": "Usable", "message": "m", "lastTransitionTime": "2026-01-31T09:00:00Z"}]}}' >/dev/null
+done
+t_ok "and with one that says that its pools are well" says "SpiderIPPool" 0 c status
 t_ok "the ledger of a cluster without VFs" says "no pod has a device of ours" 0 c ledger
 t_ok "a plan of a cluster without policies" says "nothing changes on any node" 0 c plan
 cat >"$tmp/new.yaml" <<'END'

@@ -15,7 +15,7 @@ tmp=$(mktemp -d)
 trap 'hack/cluster down "$cluster" >/dev/null || true; rm -rf "$tmp"' EXIT
 
 k() {
-	hack/cluster kubectl "$cluster" "$@"
+	"$kubectl" "$@"
 }
 
 # For questions whose good answer is empty: they succeed and print nothing.
@@ -279,6 +279,7 @@ conformance_tests() {
 # --- the run --------------------------------------------------------------------------------------
 
 hack/cluster up "$cluster" --no-controllers
+kubectl=$(dirname "$(hack/cluster kubeconfig "$cluster")")/kubectl
 for namespace in spiderpool device-manager; do
 	k create namespace "$namespace"
 done

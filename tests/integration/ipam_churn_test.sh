@@ -144,8 +144,15 @@ leader() {
 	o_start "$1" --leader-elect=false
 }
 
+# One that is large takes its time to end, and would be taken for one that runs.
 kill_component() {
-	kill -s KILL "$(cut -d " " -f 1 "$o_dir/run/$1")" || true
+	local pid
+
+	pid=$(cut -d " " -f 1 "$o_dir/run/$1")
+	kill -s KILL "$pid" || true
+	while grep -qs '^State:[[:space:]][^ZX]' "/proc/$pid/status"; do
+		sleep 0.1
+	done
 	hack/cluster start "$o_cluster" "$1" >/dev/null
 }
 

@@ -21,7 +21,7 @@ tmp=$(mktemp -d /tmp/kubelet.XXXXXX)
 export ORBWEAVER_RUN=$tmp/run
 plugins=/var/lib/kubelet/device-plugins
 resource=spidernet.io/x
-devices=4
+devices=6
 cgroup=orbweaver-test-$$
 node_pid=""
 init=""
@@ -105,7 +105,7 @@ start() {
 }
 
 kubectl() {
-	hack/cluster kubectl c "$@"
+	"$ORBWEAVER_RUN/c/kubectl" "$@"
 }
 
 # Character devices that exist everywhere, under the names that RDMA has.
@@ -172,11 +172,12 @@ runs() {
 
 # end NAME SIGNAL: and wait until it is gone.
 end() {
-	local pid
+	local pid deadline=$((SECONDS + 30))
 
 	pid=$(<"$tmp/$1.pid")
 	kill -"$2" "$pid"
 	while runs "$pid"; do
+		((SECONDS < deadline)) || return 1
 		sleep 0.02
 	done
 }
@@ -290,7 +291,7 @@ is_empty() {
 }
 
 # Pods that come, work for a moment and go: a Job makes the next ones, the scheduler binds them to the node, whatever state the
-# kubelet is in. Half as many at a time as there are devices: a kubelet that starts still counts devices of pods that have ended
+# kubelet is in. A third as many at a time as there are devices: a kubelet that starts still counts devices of pods that have ended
 # (it forgets them when it is asked for one, but not before it has seen the API server's pods).
 start_churn() {
 	kubectl apply -f - <<END
@@ -375,6 +376,7 @@ kill_agent() {
 	before=$(registrations a)
 	old=$(half a)
 	until (($(ps -o etimes= -p "$old") > 10)); do
+		((SECONDS < deadline)) || return 1
 		sleep 0.2
 	done
 	kill -KILL "$old"
@@ -402,7 +404,7 @@ kill_all() {
 	end a KILL
 	started=$(date +%s.%N)
 	start_tool a
-	wait_registered a "$before" && note_time tool "$(registered_after_ms a "$started")" && pods_at_a_time $((devices / 2))
+	wait_registered a "$before" && note_time tool "$(registered_after_ms a "$started")" && pods_at_a_time $((devices / 3))
 }
 
 # round WHAT NUMBER: the next one comes when a pod has worked since.
@@ -463,15 +465,15 @@ t_eq "and its device, and no other" "1, 3 /dev/infiniband/uverbs0" \
 	"$(pod_log one | awk '/uverbs/ { n++; line = $5 " " $6 " /dev/infiniband/" $NF } END { print n == 1 ? line : n }')"
 t_wait 10 "the kubelet says whose it is" tool_knows a '{"allocated":{"spidernet.io/x":{"0000:3b:00.0":"default/one/c"}}}'
 t_ok "device info is there for Multus" inside test -s /var/lib/kubelet/devinfo/spidernet.io-x-0000:3b:00.0-device.json
-t_ok "the pod ends" kubectl delete pod one --wait=true
+t_ok "the pod ends" kubectl delete pod one --timeout=60s
 t_wait 30 "the kubelet has it back" tool_knows a '{"allocated":{}}'
 t_ok "a pod that wants all" pod all "$devices" 'sleep 3600'
 t_wait 60 "gets all" has_phase all Running
-kubectl delete pod all --wait=true >/dev/null
+kubectl delete pod all --timeout=60s >/dev/null
 
-pools 3
+pools $((devices - 1))
 kill -HUP "$(half a)"
-t_wait 10 "one device less is seen" has_allocatable 3
+t_wait 10 "one device less is seen" has_allocatable $((devices - 1))
 pools "$devices"
 kill -HUP "$(half a)"
 t_wait 10 "and its return" has_allocatable "$devices"
@@ -491,7 +493,7 @@ t_wait 10 "and registers" has_registered a 1
 t_ok "the second ends" end b TERM
 sleep 2
 t_eq "the count was never another" "$devices" "$(sort -u "$tmp/seen" | paste -sd' ')"
-kubectl delete pod two --wait=true >/dev/null
+kubectl delete pod two --timeout=60s >/dev/null
 
 kill -STOP "$(<"$tmp/kubelet.pid")"
 t_ok "an agent is killed and comes back while the kubelet hangs" end a KILL
@@ -503,7 +505,7 @@ t_wait 30 "with all devices" has_allocatable "$devices"
 t_need
 
 t_ok "a job of pods that come and go" start_churn
-t_ok "a few at a time" pods_at_a_time $((devices / 2))
+t_ok "a few at a time" pods_at_a_time $((devices / 3))
 t_wait 60 "they come and go" has_worked 0
 t_ok "kubelet restarted $rounds times, its directory wiped: the count is right each time" all_rounds restart_kubelet
 t_eq "no pod was turned away" "" "$(turned_away)"
@@ -519,7 +521,7 @@ printf '# %d pods have worked meanwhile\n' "$(n_worked)"
 t_ok "registration came in time after each restart of the kubelet" in_time kubelet
 t_ok "and after each start of ours" in_time tool
 t_eq "no pod was turned away" "" "$(turned_away)"
-t_ok "what is left of the pods goes" kubectl delete pods --all --wait=true
+t_ok "what is left of the pods goes" kubectl delete pods --all --timeout=60s
 t_wait 30 "nothing is allocated any more" tool_knows a '{"allocated":{}}'
 stop_watching
 t_eq "no device was given away twice" "" "$(cat "$tmp/twice" 2>/dev/null)"

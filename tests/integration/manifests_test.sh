@@ -21,7 +21,7 @@ clean_up() {
 trap clean_up EXIT
 
 k() {
-	hack/cluster kubectl m "$@"
+	"$ORBWEAVER_RUN/m/kubectl" "$@"
 }
 
 build_helm_render() {

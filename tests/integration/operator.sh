@@ -34,7 +34,7 @@ nads=/apis/k8s.cni.cncf.io/v1
 declare -A o_pids=()
 
 k() {
-	hack/cluster kubectl "$o_cluster" "$@"
+	"$o_dir/kubectl" "$@"
 }
 
 # Value for a full run, value for `make check`.

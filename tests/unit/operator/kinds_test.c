@@ -73,7 +73,6 @@ static json_t *rights_needed(void)
 		{KIND_PATCHED, "patch", "", true},
 		{KIND_DELETED, "delete", "", true},
 		{KIND_STATUS, "patch", "/status", true},
-		{KIND_STATUS_PART, "patch", "/status", true},
 	};
 	json_t *rights = json_object();
 

@@ -205,6 +205,14 @@ static void an_owner_of_an_earlier_boot_has_nothing_to_put_back(void **state)
 	assert_int_equal(device_claim(s->state, vf, "c1", "net1", NULL), 0);
 	assert_true(device_is_owned(s->state, vf, "c1"));
 
+	/* It is not the owner again either, though its file is still there. */
+	assert_int_equal(sandbox_change(s->state, "c1", false, add_one, NULL, NULL), 0);
+	put(s, "devices/0000:03:00.2.json",
+	    "{\"container\": \"c1\", \"ifname\": \"net1\", \"boot\": \"an earlier one\"}");
+	assert_int_equal(device_claim(s->state, vf, "c2", "net1", NULL), 0);
+	device_release(s->state, vf, "c2");
+	assert_true(device_is_owned(s->state, vf, "c3"));
+
 	put(s, "devices/0000:03:00.2.json",
 	    "{\"container\": \"c1\", \"ifname\": \"net1\", \"boot\": \"an earlier one\"}");
 	device_release(s->state, vf, "c1");

@@ -22,6 +22,7 @@
 
 #define SWITCHDEV  "{\"step\": \"set-eswitch\", \"pf\": \"" PF "\", \"mode\": \"switchdev\"}"
 #define SET_VFS(n) "{\"step\": \"set-num-vfs\", \"pf\": \"" PF "\", \"count\": " #n "}"
+#define SET_MTU(n) "{\"step\": \"set-mtu\", \"device\": \"" PF "\", \"mtu\": " #n "}"
 #define UNBIND     "{\"step\": \"unbind-driver\", \"vf\": \"" VF "\"}"
 
 /* The second port of the card, in the same bond. */
@@ -117,6 +118,18 @@ static void a_pf_that_interfaces_lie_on_keeps_its_switch(void **state)
 static void a_pf_in_a_bond_keeps_its_switch(void **state)
 {
 	refuses(*state, SWITCHDEV, "PfInUse", "bond0, of which ens1f0np0 is a part");
+}
+
+static void a_pf_in_a_bond_keeps_its_mtu(void **state)
+{
+	does(*state, SET_MTU(9000));
+	refuses(*state, SET_MTU(1500), "PfInUse", "bond0, of which ens1f0np0 is a part");
+}
+
+static void a_pf_that_nothing_lies_on_does_not(void **state)
+{
+	does(*state, SET_MTU(9000));
+	does(*state, SET_MTU(1500));
 }
 
 static void a_live_roce_lag_keeps_the_vfs_of_all_its_ports(void **state)
@@ -279,6 +292,8 @@ int main(void)
 		TEST(a_pf_whose_rdma_device_is_open_keeps_its_switch),
 		TEST(a_pf_that_interfaces_lie_on_keeps_its_switch),
 		BOND(a_pf_in_a_bond_keeps_its_switch),
+		BOND(a_pf_in_a_bond_keeps_its_mtu),
+		TEST(a_pf_that_nothing_lies_on_does_not),
 		BOND(a_live_roce_lag_keeps_the_vfs_of_all_its_ports),
 		BOND(a_roce_lag_that_nobody_has_open_does_not),
 		TEST(a_vf_whose_rdma_device_is_open_is_in_use),

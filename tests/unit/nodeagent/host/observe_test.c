@@ -1,13 +1,18 @@
 /* Observing simulated hosts. */
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/utsname.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
+#include "lib/base/fs.h"
 #include "lib/json/json.h"
+#include "nodeagent/host/initramfs.h"
 #include "nodeagent/host/observe.h"
 #include "tests/fakes/host_tree.h"
 
@@ -351,23 +356,64 @@ static void add_member(struct strbuf *archive, const char *name, const char *tex
 		strbuf_addc(archive, 0);
 }
 
-static void lets_an_initramfs_that_loads_ib_core_decide(void **state)
+static void put_initramfs(struct host_tree *tree, const char *modules)
 {
 	auto_strbuf struct strbuf archive = {0};
 	auto_free char *path = NULL;
-	json_auto_t *observed = NULL;
 	struct utsname system;
 
 	assert_int_equal(uname(&system), 0);
 	path = str_printf("boot/initrd.img-%s", system.release);
-	add_member(&archive, "conf/modules", "virtio_net\nib_core\n");
+	add_member(&archive, "conf/modules", modules);
 	add_member(&archive, "TRAILER!!!", "");
-	host_tree_bytes(*state, path, archive.data, archive.len);
+	host_tree_bytes(tree, path, archive.data, archive.len);
+}
+
+static void lets_an_initramfs_that_loads_ib_core_decide(void **state)
+{
+	json_auto_t *observed = NULL;
+
+	put_initramfs(*state, "virtio_net\nib_core\n");
 	host_tree_file(*state, "etc/modprobe.d/x.conf", "options ib_core netns_mode=0\n");
 	observed = look(*state);
 	assert_string_equal(json_str_at(observed, "rdma", "netnsModeNextBoot", "source"),
 			    "initramfs");
 	assert_string_equal(json_str_at(observed, "rdma", "netnsModeNextBoot", "mode"), "shared");
+}
+
+static bool initramfs_lists_ib_core(struct host_tree *tree)
+{
+	json_auto_t *observed = look(tree);
+
+	return json_is_true(json_at(observed, "rdma", "netnsModeNextBoot", "initramfs", "lists"));
+}
+
+/* By another process than the one that read it. */
+static void an_initramfs_that_was_read_is_not_unpacked_again(void **state)
+{
+	auto_free char *path = str_printf("%s/" INITRAMFS_ANSWER, host_tree_folder(*state));
+	auto_strbuf struct strbuf text = {0};
+	char *lists;
+
+	put_initramfs(*state, "ib_core\n");
+	assert_true(initramfs_lists_ib_core(*state));
+	assert_int_equal(access(path, F_OK), -1);
+
+	host_keep_answers(host_tree_host(*state));
+	assert_true(initramfs_lists_ib_core(*state));
+	assert_int_equal(fs_read(AT_FDCWD, path, 1 << 20, &text, NULL), 0);
+	lists = strstr(text.data, "\"lists\":true");
+	assert_non_null(lists);
+	/* If that is what is believed, nobody looked into the initramfs. */
+	memcpy(lists, "\"lists\":null", strlen("\"lists\":null"));
+	host_tree_bytes(*state, INITRAMFS_ANSWER, text.data, text.len);
+	assert_false(initramfs_lists_ib_core(*state));
+
+	host_tree_remove(*state, "boot");
+	put_initramfs(*state, "ib_core\n");
+	assert_true(initramfs_lists_ib_core(*state));
+	host_tree_bytes(*state, INITRAMFS_ANSWER, "{", 1);
+	assert_true(initramfs_lists_ib_core(*state));
 }
 
 static void names_programs_that_manage_the_same_nics(void **state)
@@ -393,16 +439,9 @@ static void names_programs_that_manage_the_same_nics(void **state)
 
 static void leaves_the_initramfs_alone_unless_somebody_asks(void **state)
 {
-	auto_strbuf struct strbuf archive = {0};
-	auto_free char *path = NULL;
 	json_auto_t *observed = NULL;
-	struct utsname system;
 
-	assert_int_equal(uname(&system), 0);
-	path = str_printf("boot/initrd.img-%s", system.release);
-	add_member(&archive, "conf/modules", "ib_core\n");
-	add_member(&archive, "TRAILER!!!", "");
-	host_tree_bytes(*state, path, archive.data, archive.len);
+	put_initramfs(*state, "ib_core\n");
 	observed = host_observe(host_tree_host(*state), HOST_OBSERVE_HOLDERS, NULL);
 	assert_null(json_at(observed, "rdma", "netnsModeNextBoot", "initramfs"));
 }
@@ -512,6 +551,7 @@ int main(void)
 		TEST(protects_the_pf_of_a_vf_that_carries_the_default_route),
 		TEST(reports_the_last_word_on_the_next_boot),
 		TEST(lets_an_initramfs_that_loads_ib_core_decide),
+		TEST(an_initramfs_that_was_read_is_not_unpacked_again),
 		TEST(names_programs_that_manage_the_same_nics),
 		TEST(leaves_the_initramfs_alone_unless_somebody_asks),
 		TEST(finds_modules_that_are_built_in_by_what_they_do),

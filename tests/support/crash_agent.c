@@ -1,20 +1,15 @@
 /*
- * The agent as it ships, whose processes a test kills at a step of its own choice: linked with
- * --wrap, the calls by which CNI changes the disk or the kernel count.
+ * The agent as it ships, which stops at a step of a test's choice: linked with --wrap, the calls by
+ * which CNI changes the disk or the kernel count, those of the server of plugins and of its workers
+ * together. Nothing is counted where CRASH_FILE is not.
  *
- * The file CRASH_FILE says when and whom; without it nothing is counted. Steps are those of the
- * server of plugins and of its workers, together. All processes of that name are killed, before the
- * step; whoever is left goes on, as in life. POWER stops server and workers instead, for a test
- * that cuts the node's power: nothing gets further meanwhile.
+ * Before the step at which it is to stop, the process meets the test at two FIFOs: it opens
+ * CRASH_REACHED, and goes on when CRASH_GO_ON is opened. Meanwhile the test may kill whom it likes,
+ * this process too; itself it could not: the agent and kubeletd are other users'.
  */
-#include <dirent.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdatomic.h>
-#include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -25,78 +20,52 @@
 #include "nodeagent/cni/process.h"
 #include "nodeagent/cni/worker.h"
 
-#define CRASH_FILE "/var/lib/orbweaver-crash"
-#define NAME_SIZE  16
-#define POWER      "power"
+#define CRASH_FILE    "/run/orbweaver-crash"
+#define CRASH_REACHED CRASH_FILE ".reached"
+#define CRASH_GO_ON   CRASH_FILE ".go-on"
 
-/* Four bytes, four bytes, sixteen; what a shell can write. */
+/* Four bytes each: what a shell can read and write. */
 struct crash {
 	atomic_uint at;    /* the step; 0: none */
 	atomic_uint steps; /* so far */
-	char victim[NAME_SIZE];
 };
 
-static struct crash *crash;
-
-static bool is_called(const char *pid, const char *name)
+static struct crash *map(void)
 {
-	auto_free char *path = str_printf("/proc/%s/comm", pid);
-	auto_close int fd = open(path, O_RDONLY | O_CLOEXEC);
-	char comm[NAME_SIZE + 1] = "";
+	auto_close int fd = open(CRASH_FILE, O_RDWR | O_CLOEXEC);
+	struct crash *crash;
 
-	if (fd < 0 || read(fd, comm, sizeof(comm) - 1) <= 0)
-		return false;
-	comm[strcspn(comm, "\n")] = '\0';
-	return str_eq(comm, name);
+	if (fd < 0)
+		return NULL;
+	crash = mmap(NULL, sizeof(*crash), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (crash == MAP_FAILED)
+		abort();
+	return crash;
 }
 
-/* Send a signal to all processes of a name, to ourselves at last. */
-static void signal_all(const char *name, int signal)
+/* Until the other end is opened, too. */
+static void open_and_close(const char *fifo, int flags)
 {
-	auto_closedir DIR *proc = opendir("/proc");
-	const struct dirent *entry;
-	bool is_own = false;
-	int64_t pid;
+	int fd = open(fifo, flags | O_CLOEXEC);
 
-	while (proc && (entry = readdir(proc))) {
-		if (!str_to_int(entry->d_name, 1, INT32_MAX, &pid) ||
-		    !is_called(entry->d_name, name))
-			continue;
-		if (pid == getpid())
-			is_own = true;
-		else
-			(void)kill((pid_t)pid, signal);
-	}
-	if (is_own)
-		(void)raise(signal);
+	if (fd >= 0)
+		(void)close(fd);
 }
 
 static void step(void)
 {
-	char name[NAME_SIZE] = "";
-	int fd;
+	static struct crash *crash;
+	char name[16] = "";
 
 	(void)prctl(PR_GET_NAME, name);
 	if (!str_eq(name, CNID_NAME) && !str_eq(name, CNI_WORKER_NAME))
 		return;
-	if (!crash) {
-		fd = open(CRASH_FILE, O_RDWR | O_CLOEXEC);
-		if (fd < 0)
-			return;
-		crash = mmap(NULL, sizeof(*crash), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-		(void)close(fd);
-		if (crash == MAP_FAILED)
-			abort();
-	}
-	if (atomic_fetch_add(&crash->steps, 1) + 1 != atomic_load(&crash->at))
+	if (!crash)
+		crash = map();
+	if (!crash || atomic_fetch_add(&crash->steps, 1) + 1 != atomic_load(&crash->at))
 		return;
-	if (!str_eq(crash->victim, POWER)) {
-		signal_all(crash->victim, SIGKILL);
-		return;
-	}
-	/* Our own name comes last: what follows a stop of ourselves is not reached. */
-	signal_all(str_eq(name, CNID_NAME) ? CNI_WORKER_NAME : CNID_NAME, SIGSTOP);
-	signal_all(name, SIGSTOP);
+	open_and_close(CRASH_REACHED, O_WRONLY);
+	open_and_close(CRASH_GO_ON, O_RDONLY);
 }
 
 int __real_renameat(int from, const char *old, int to, const char *new);

@@ -12,8 +12,8 @@
 # shellcheck source=tests/vm/agent.sh
 . tests/vm/agent.sh
 
-# attach COMMAND PLUGIN POD [JSON]: net1, or IFNAME, of POD; JSON is merged into the configuration. GONE=1: without the namespace. The UID
-# of the pod is in /root/POD.uid, if the API server has it.
+# attach COMMAND PLUGIN POD [JSON]: net1, or IFNAME, of POD; JSON is merged into the configuration. GONE=1: without the namespace.
+# The UID of the pod is in /root/POD.uid, if the API server has it.
 # add POD DEVICE [JSON [ID]]: sriov, then rdma (its deviceID is ID, else DEVICE) with what that said, then the coordinator with
 # COORDINATED=1; the result of the second is in /root/POD.json. check POD: the first two. take POD: all, backwards.
 a_runtime() {

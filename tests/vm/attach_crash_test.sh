@@ -71,9 +71,13 @@ all_seen() {
 	ip netns exec a ls /sys/class/net /sys/class/infiniband
 	ps -eo comm= | grep -xE 'ow-cni-worker|sriov|rdma|coordinator'
 }
-# The same but for the MACs that a boot gives to VFs; a pod's are told.
+# The same but for the rule that all pods share, and the first one makes.
+seen_but_rule() {
+	all_seen | grep -v ' lookup 500'
+}
+# And but for the MACs that a boot gives to VFs; a pod's are told.
 seen_in_any_boot() {
-	all_seen | sed -E '/02:00:00:00:77/! s/([0-9a-f]{2}:){5}[0-9a-f]{2}/MAC/g'
+	seen_but_rule | sed -E '/02:00:00:00:77/! s/([0-9a-f]{2}:){5}[0-9a-f]{2}/MAC/g'
 }
 # as_before WHAT: soon WHAT prints what it did. What has to wait is tried again after a while.
 as_before() {
@@ -289,9 +293,11 @@ is_ready() {
 	node 'test -x /opt/cni/bin/rdma -a -S /run/orbweaver/cni.sock -a "$(rdma -j dev show | jq "map(.ifname) | length")" = 4'
 }
 t_wait "$a_wait_s" "plugins are installed, VFs have their RDMA devices" is_ready
+rt 'ip netns add a; udevadm settle; seen_but_rule >/root/before-seen_but_rule; seen_in_any_boot >/root/before-seen_in_any_boot'
 t_ok "a pod comes and goes" rt life
+t_ok "all is as before" rt as_before seen_but_rule
 t_need
-rt 'all_seen >/root/before-all_seen; seen_in_any_boot >/root/before-seen_in_any_boot'
+rt 'all_seen >/root/before-all_seen'
 t_ok "another one" rt 'arm 0 nobody; life && steps >/root/steps && as_before all_seen && disarm'
 t_need
 n_steps=$(node cat /root/steps)

@@ -59,17 +59,19 @@ export COORDINATED=1 IFNAME=eth0
 vfs=(0000:01:10.0 0000:01:10.2 0000:01:10.4)
 
 # --- what is there ------------------------------------------------------------------------------------------------------
-# All that a pod may leave on its node, and in a namespace that its runtime keeps.
+# All that a pod may leave on its node, and in a namespace that its runtime keeps. Sorted: a boot may list it another way.
 all_seen() {
-	seen
-	ip -j addr | jq -c '.[] | [.ifname, .addr_info[].local]'
-	ip -4 route show table all
-	ip -6 route show table all | sed 's/ expires [^ ]*//'
-	ip neigh show nud permanent
-	# A device that comes back takes the lowest free number. A VF's lock stays for ever.
-	find /var/lib/orbweaver/cni /run/orbweaver ! -type d ! -name '*.lock' | sed -E 's/(uverbs|umad)[0-9]+$/\1/' | sort
-	ip netns exec a ls /sys/class/net /sys/class/infiniband
-	ps -eo comm= | grep -xE 'ow-cni-worker|sriov|rdma|coordinator'
+	{
+		seen
+		ip -j addr | jq -c '.[] | [.ifname, .addr_info[].local]'
+		ip -4 route show table all
+		ip -6 route show table all | sed 's/ expires [^ ]*//'
+		ip neigh show nud permanent
+		# A device that comes back takes the lowest free number. A VF's lock stays for ever.
+		find /var/lib/orbweaver/cni /run/orbweaver ! -type d ! -name '*.lock' | sed -E 's/(uverbs|umad)[0-9]+$/\1/'
+		ip netns exec a sh -c 'echo in the namespace: $(ls /sys/class/net /sys/class/infiniband)'
+		ps -eo comm= | grep -xE 'ow-cni-worker|sriov|rdma|coordinator'
+	} | sort
 }
 # The same but for the rule that all pods share, and the first one makes.
 seen_but_rule() {

@@ -4,8 +4,9 @@
 # pod starts, nobody has a stranger's VF or settings.
 #
 # A step is a message to the kernel or a change of the disk by the server of plugins or by a worker: tests/support/crash_agent.c.
-# Each victim is killed at one step that the seed chooses. LONG=1: at every one, and PODS=200 pods at random; hours, so it wants
-# TEST_TIMEOUT. SEED=N: the same again. VICTIMS="ow-cnid power": these alone.
+# Two processes are killed, each at one step, and the power is cut once, as the seed chooses. LONG=1: each process, and the power,
+# at every step, and PODS=200 pods at random; hours, so it wants TEST_TIMEOUT. VICTIMS="ow-cnid power": these alone. SEED=N: the
+# same again.
 # shellcheck disable=SC2317,SC2016 # functions that run as COMMAND of a check look unreachable; the node expands what is quoted
 set -euo pipefail
 
@@ -24,7 +25,15 @@ fi
 seed=${SEED:-$((RANDOM * 32768 + RANDOM))}
 echo "# SEED=$seed"
 n_pods=${PODS:-200}
-read -ra victims <<<"${VICTIMS:-ow-cni-worker ow-cnid ow-agent ow-kubeletd ow-supervisor sriov rdma coordinator power}"
+
+# by_seed WHAT: the lines of the input in an order that the seed chooses for it.
+by_seed() {
+	sort -R --random-source=<(yes "$seed $1" | head -c 65536)
+}
+
+victims=(ow-cni-worker ow-cnid ow-agent ow-kubeletd ow-supervisor sriov rdma coordinator)
+[[ -n ${LONG:-} ]] || mapfile -t victims < <(printf '%s\n' "${victims[@]}" | by_seed victims | head -n 2)
+read -ra victims <<<"${VICTIMS:-${victims[*]} power}"
 
 a_begin attach-crash --exclusive --roce --append ib_core.netns_mode=0
 a_runtime
@@ -309,7 +318,7 @@ most=$(o_size "$n_steps" 1)
 
 # steps_for VICTIM: all of them, in an order by the seed.
 steps_for() {
-	seq "$n_steps" | sort -R --random-source=<(yes "$seed $1" | head -c 65536)
+	seq "$n_steps" | by_seed "$1"
 }
 
 # --- every step ---------------------------------------------------------------------------------------------------------

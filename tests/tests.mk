@@ -50,7 +50,7 @@ INTEGRATION_JOBS ?= 2
 VM_RUN = $(sort $(wildcard tests/vm/*_test.sh))
 # For `make vm`: ten minutes, on two nodes at once, boot after boot or by chance, and those of the virtual node itself, on which
 # all others stand.
-VM_LONG := $(patsubst %,tests/vm/%_test.sh,walkthrough reboot agent_random node kubelet exclusive_stage)
+VM_LONG := $(patsubst %,tests/vm/%_test.sh,walkthrough reboot agent_random attach_crash node kubelet exclusive_stage)
 VM_JOBS ?= 2
 TEST_TIMEOUT ?= 900
 export TEST_TIMEOUT
@@ -280,4 +280,9 @@ $(OUT)/tests/attach-tool: private EXTRA_LIBS += -Wl,--wrap=sendto
 $(OUT)/tests/attach-tool: $(OUT)/tests/support/attach_tool.o $(NETNS_ARCHIVES)
 	$(LINK)
 vm-build test-build: $(OUT)/tests/attach-tool
+# The agent as it ships, which stops at a step that a test names.
+$(OUT)/tests/crash-agent: private EXTRA_LIBS += -Wl,--wrap=renameat -Wl,--wrap=unlinkat -Wl,--wrap=fsync -Wl,--wrap=sendto
+$(OUT)/tests/crash-agent: $(addprefix $(OUT)/,nodeagent/main.o tests/support/crash_agent.o) $(ARCHIVES)
+	$(LINK)
+vm-build: $(OUT)/tests/crash-agent
 # ---- end of tests of nodeagent/netns ------------------------------------------------------------------------------------------------

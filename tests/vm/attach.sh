@@ -12,8 +12,8 @@
 # shellcheck source=tests/vm/agent.sh
 . tests/vm/agent.sh
 
-# attach COMMAND PLUGIN POD [JSON]: net1 of POD; JSON is merged into the configuration. GONE=1: without the namespace. The UID
-# of the pod is in /root/POD.uid, if the API server has it.
+# attach COMMAND PLUGIN POD [JSON]: net1, or IFNAME, of POD; JSON is merged into the configuration. GONE=1: without the namespace.
+# The UID of the pod is in /root/POD.uid, if the API server has it.
 # add POD DEVICE [JSON [ID]]: sriov, then rdma (its deviceID is ID, else DEVICE) with what that said, then the coordinator with
 # COORDINATED=1; the result of the second is in /root/POD.json. check POD: the first two. take POD: all, backwards.
 a_runtime() {
@@ -24,7 +24,7 @@ attach() {
 	[[ -z ${GONE:-} ]] || netns=
 	uid=$(cat "/root/$3.uid" 2>/dev/null || echo "uid-$3")
 	jq -nc --arg type "$2" --argjson more "${4:-{\}}" '{cniVersion: "1.0.0", name: "rail", type: $type} + $more' |
-		CNI_COMMAND=$1 CNI_CONTAINERID=$3 CNI_NETNS=$netns CNI_IFNAME=net1 CNI_PATH=/opt/cni/bin \
+		CNI_COMMAND=$1 CNI_CONTAINERID=$3 CNI_NETNS=$netns CNI_IFNAME=${IFNAME:-net1} CNI_PATH=/opt/cni/bin \
 			CNI_ARGS="IgnoreUnknown=1;K8S_POD_NAMESPACE=default;K8S_POD_NAME=$3;K8S_POD_UID=$uid" /opt/cni/bin/"$2"
 }
 add() {

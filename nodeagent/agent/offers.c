@@ -353,7 +353,7 @@ static void on_given(void *arg)
 	const struct offers *offers = arg;
 
 	if (offers->resources)
-		pod_resources_refresh(offers->resources);
+		pod_resources_given(offers->resources);
 }
 
 /* ---- withdrawing ----------------------------------------------------------------------------- */

@@ -30,7 +30,7 @@ struct device_plugins_config {
 	void (*changed)(void *arg);
 	/* Worth an event: reason and message as for a condition. */
 	void (*told)(void *arg, bool warning, const char *reason, const char *message);
-	/* A pod was given devices: worth a pod_resources_refresh(). */
+	/* A pod was given devices: for pod_resources_given(). */
 	void (*allocated)(void *arg);
 	/*
 	 * The directory was removed under us, as when a kubelet is installed anew: with a root of

@@ -19,9 +19,6 @@
 /* As Multus allows it: a node full of pods with hundreds of devices each. */
 #define ANSWER_MAX (16 * 1024 * 1024)
 #define TIMEOUT_MS 10000
-/* Between two questions, however often a refresh is wanted. Kubelets since 1.28 limit callers. */
-#define GAP_MS 250
-
 static const char *const paths[] = {
 	"/v1.PodResourcesLister/List",
 	/* The only one up to 1.19, and what some distributions of 1.20 serve. */
@@ -42,28 +39,39 @@ struct pod_resources {
 	struct grpc_client *client; /* a call is under way */
 	enum check check;
 	size_t version; /* in paths */
-	bool is_wanted; /* again, after this one */
+	bool is_again;  /* at once, in the other version */
+	bool is_given;  /* since the last question */
 	bool is_told;   /* something was, an answer or that there is none */
-	int64_t asked_ms, began_ms;
-	json_t *answer;    /* of this call, while it is under way */
+	int64_t began_ms;
+	int64_t given_ms, given_first_ms; /* the last Allocate, and the first since a question */
+	json_t *answer;                   /* of this call, while it is under way */
 	json_t *named;     /* the last answer as it came; NULL: none, or it cannot be had now */
 	json_t *allocated; /* what was told last; NULL: nothing, or that it cannot be had */
 	json_t *lost;      /* {resource: {id: since when it is not named any more}}, of allocated */
 	char *complained;  /* text that was told last */
 };
 
+/* How long the kubelet is to be left in peace. */
+static int64_t quiet_left(const struct pod_resources *resources)
+{
+	int64_t until = resources->given_ms + POD_RESOURCES_QUIET_MS;
+	int64_t latest = resources->given_first_ms + POD_RESOURCES_QUIET_MAX_MS;
+	int64_t left = (until < latest ? until : latest) - clock_ms();
+
+	return resources->is_given && left > 0 ? left : 0;
+}
+
 static void schedule(struct pod_resources *resources)
 {
-	int64_t since = clock_ms() - resources->asked_ms, every = resources->config.every_ms;
+	int64_t every = resources->config.every_ms, quiet = quiet_left(resources);
 
 	if ((!resources->is_told || resources->check != CHECK_NONE ||
 	     json_object_size(resources->lost) > 0) &&
 	    every > POD_RESOURCES_SOON_MS)
 		every = POD_RESOURCES_SOON_MS;
-	if (!resources->is_wanted && resources->check != CHECK_WANTED)
-		timer_start(resources->next, every);
-	else
-		timer_start(resources->next, since < GAP_MS ? GAP_MS - since : 0);
+	if (resources->is_again || resources->is_given || resources->check == CHECK_WANTED)
+		every = 0;
+	timer_start(resources->next, every < quiet ? quiet : every);
 }
 
 static void tell(struct pod_resources *resources, const struct err *err)
@@ -188,7 +196,7 @@ static void on_done(void *arg, const struct grpc_status *status)
 	} else if (status->code == GRPC_UNIMPLEMENTED &&
 		   resources->version + 1 < ARRAY_LEN(paths)) {
 		resources->version++;
-		resources->is_wanted = true;
+		resources->is_again = true;
 		resources->check =
 			resources->check == CHECK_ASKED ? CHECK_WANTED : resources->check;
 	} else {
@@ -241,8 +249,7 @@ static void on_next(void *arg)
 	struct pod_resources *resources = arg;
 	struct err err = {0}, cause = {0};
 
-	resources->is_wanted = false;
-	resources->asked_ms = clock_ms();
+	resources->is_given = resources->is_again = false;
 	if (resources->check == CHECK_WANTED)
 		resources->check = CHECK_ASKED;
 	if (ask(resources, &cause) == 0)
@@ -296,14 +303,15 @@ void pod_resources_check(struct pod_resources *resources)
 {
 	resources->check = CHECK_WANTED;
 	if (!resources->client)
-		timer_start(resources->next, 0);
+		timer_start(resources->next, quiet_left(resources));
 }
 
-void pod_resources_refresh(struct pod_resources *resources)
+void pod_resources_given(struct pod_resources *resources)
 {
-	if (resources->is_wanted)
-		return;
-	resources->is_wanted = true;
+	resources->given_ms = clock_ms();
+	if (!resources->is_given)
+		resources->given_first_ms = resources->given_ms;
+	resources->is_given = true;
 	if (!resources->client)
 		schedule(resources);
 }

@@ -49,6 +49,17 @@ enum {
 	POD_RESOURCES_LOSE_MS = 5000,
 	/* A kubelet that was started together with us has its sockets by then. */
 	POD_RESOURCES_WAIT_MS = 30000,
+	/*
+	 * After an Allocate nothing is asked for so many milliseconds; under Allocates without end
+	 * for no longer than the second number.
+	 *
+	 * A kubelet that is asked for its list forgets devices of pods that have ended, and with
+	 * them those for which an Allocate is under way: it may give them to the next pod as well
+	 * (github.com/kubernetes/kubernetes/pull/137534, all versions up to 1.36 at least). The
+	 * moment in which its Allocate ends is the worst to ask.
+	 */
+	POD_RESOURCES_QUIET_MS = 1000,
+	POD_RESOURCES_QUIET_MAX_MS = 10000,
 };
 
 struct pod_resources *pod_resources_new(struct loop *loop,
@@ -57,12 +68,12 @@ struct pod_resources *pod_resources_new(struct loop *loop,
 void pod_resources_free(struct pod_resources *resources);
 
 /*
- * Ask again soon (an Allocate was answered, a VF came back). Asking often is asking a few times a
- * second at most.
+ * An Allocate was answered: ask again, once the kubelet has been left in peace for
+ * POD_RESOURCES_QUIET_MS. Other questions wait for that, too.
  */
-void pod_resources_refresh(struct pod_resources *resources);
+void pod_resources_given(struct pod_resources *resources);
 /*
- * Ask now, and call `checked` once: for an answer to a question that was put after this call, or
+ * Ask now, or once that time is over, and call `checked` once: for an answer to a question that was put after this call, or
  * when nobody can say. A kubelet that listens and does not answer is asked until it does.
  */
 void pod_resources_check(struct pod_resources *resources);

@@ -70,7 +70,7 @@ static void on_allocated(void *arg)
 	const struct tool *tool = arg;
 
 	if (tool->pod_resources)
-		pod_resources_refresh(tool->pod_resources);
+		pod_resources_given(tool->pod_resources);
 }
 
 static void on_pods(void *arg, const json_t *allocated, const struct err *err)

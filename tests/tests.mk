@@ -14,7 +14,9 @@ VIRTUAL_TIME := loop/loop grpc/server $(addprefix kube/,client informer queue) \
 $(VIRTUAL_TIME:%=$(OUT)/tests/unit/%_test): $(OUT)/tests/fakes/virtual_time.o
 
 # Steps are counted where files change.
-$(OUT)/tests/unit/nodeagent/cni/crash_test: private EXTRA_LIBS = -Wl,--wrap=renameat,--wrap=unlinkat,--wrap=fsync
+STEPS := -Wl,--wrap=renameat,--wrap=unlinkat,--wrap=fsync
+$(OUT)/tests/unit/nodeagent/cni/crash_test: private EXTRA_LIBS = $(STEPS)
+$(OUT)/tests/unit/nodeagent/cni/crash_test: $(OUT)/tests/support/steps.o
 $(OUT)/tests/unit/nodeagent/cni/crash_test $(OUT)/tests/unit/nodeagent/cni/server_test: $(OUT)/tests/support/cni_stand.o
 
 .PHONY: unit-build
@@ -281,8 +283,8 @@ $(OUT)/tests/attach-tool: $(OUT)/tests/support/attach_tool.o $(NETNS_ARCHIVES)
 	$(LINK)
 vm-build test-build: $(OUT)/tests/attach-tool
 # The agent as it ships, which stops at a step that a test names.
-$(OUT)/tests/crash-agent: private EXTRA_LIBS += -Wl,--wrap=renameat -Wl,--wrap=unlinkat -Wl,--wrap=fsync -Wl,--wrap=sendto
-$(OUT)/tests/crash-agent: $(addprefix $(OUT)/,nodeagent/main.o tests/support/crash_agent.o) $(ARCHIVES)
+$(OUT)/tests/crash-agent: private EXTRA_LIBS += $(STEPS) -Wl,--wrap=sendto
+$(OUT)/tests/crash-agent: $(addprefix $(OUT)/,nodeagent/main.o tests/support/crash_agent.o tests/support/steps.o) $(ARCHIVES)
 	$(LINK)
 vm-build: $(OUT)/tests/crash-agent
 # ---- end of tests of nodeagent/netns ------------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@
 #include "lib/base/str.h"
 #include "nodeagent/cni/process.h"
 #include "nodeagent/cni/worker.h"
+#include "tests/support/steps.h"
 
 #define CRASH_FILE    "/run/orbweaver-crash"
 #define CRASH_REACHED CRASH_FILE ".reached"
@@ -52,7 +53,7 @@ static void open_and_close(const char *fifo, int flags)
 		(void)close(fd);
 }
 
-static void step(void)
+void test_step(void)
 {
 	static struct crash *crash;
 	char name[16] = "";
@@ -68,38 +69,14 @@ static void step(void)
 	open_and_close(CRASH_GO_ON, O_RDONLY);
 }
 
-int __real_renameat(int from, const char *old, int to, const char *new);
-int __wrap_renameat(int from, const char *old, int to, const char *new);
-int __real_unlinkat(int dir, const char *name, int flags);
-int __wrap_unlinkat(int dir, const char *name, int flags);
-int __real_fsync(int fd);
-int __wrap_fsync(int fd);
 ssize_t __real_sendto(int fd, const void *data, size_t len, int flags, const struct sockaddr *to,
 		      socklen_t to_len);
 ssize_t __wrap_sendto(int fd, const void *data, size_t len, int flags, const struct sockaddr *to,
 		      socklen_t to_len);
 
-int __wrap_renameat(int from, const char *old, int to, const char *new)
-{
-	step();
-	return __real_renameat(from, old, to, new);
-}
-
-int __wrap_unlinkat(int dir, const char *name, int flags)
-{
-	step();
-	return __real_unlinkat(dir, name, flags);
-}
-
-int __wrap_fsync(int fd)
-{
-	step();
-	return __real_fsync(fd);
-}
-
 ssize_t __wrap_sendto(int fd, const void *data, size_t len, int flags, const struct sockaddr *to,
 		      socklen_t to_len)
 {
-	step();
+	test_step();
 	return __real_sendto(fd, data, len, flags, to, to_len);
 }

@@ -1,6 +1,7 @@
 # shellcheck shell=bash
 # What the tests of pods' networks on a virtual node share: a runtime there, in shell. Source it first; it sources agent.sh.
 #
+#   a_need_exclusive NAME      the stage on which RDMA devices move can be had; else NAME is skipped and the test ends
 #   a_runtime                  put the runtime's functions into the node, with a_begin before
 #   rt COMMAND...              in the node, with these functions: add, check, take, seen
 #   in_pod NAME COMMAND...     in the pod's network namespace
@@ -11,6 +12,15 @@
 
 # shellcheck source=tests/vm/agent.sh
 . tests/vm/agent.sh
+
+a_need_exclusive() {
+	local status=0
+
+	hack/node-build --exclusive || status=$?
+	((status == 77)) || return "$status"
+	t_skip "$1" "hack/node-build --exclusive has nothing to build from"
+	t_done
+}
 
 # attach COMMAND PLUGIN POD [JSON]: net1, or IFNAME, of POD; JSON is merged into the configuration. GONE=1: without the namespace.
 # The UID of the pod is in /root/POD.uid, if the API server has it.

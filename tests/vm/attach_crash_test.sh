@@ -15,12 +15,7 @@ AGENT=${AGENT:-${BUILD:-build}/${VARIANT:-asan}/tests/crash-agent}
 # shellcheck source=tests/vm/attach.sh
 . tests/vm/attach.sh
 
-status=0
-hack/node-build --exclusive || status=$?
-if ((status == 77)); then
-	t_skip "processes are killed while VFs and RDMA devices move" "hack/node-build --exclusive has nothing to build from"
-	t_done
-fi
+a_need_exclusive "processes are killed while VFs and RDMA devices move"
 
 seed=${SEED:-$((RANDOM * 32768 + RANDOM))}
 echo "# SEED=$seed"

@@ -340,8 +340,10 @@ static void keep_answer(const struct host *host, const char *of, json_t *facts)
 	auto_close int folder = host_state_folder(host);
 	struct err err = {0};
 
-	/* Where there is no folder, neither can there be a file. */
-	if (root_write_atomic(host->root, INITRAMFS_ANSWER, text, strlen(text), 0600, &err) < 0)
+	if (folder < 0)
+		(void)err_sys(&err, "FileNotWritten", "make /" HOST_STATE_FOLDER);
+	if (folder < 0 ||
+	    root_write_atomic(host->root, INITRAMFS_ANSWER, text, strlen(text), 0600, &err) < 0)
 		log_warn("cannot keep what the initramfs says, unpacking it again next time",
 			 F_ERR(&err));
 }

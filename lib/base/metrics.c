@@ -27,9 +27,8 @@ struct series {
 	char *values;   /* the label values one after the other, each with its NUL */
 	double value;   /* counter, gauge; sum of a histogram */
 	uint64_t count; /* histogram: observations */
-	uint64_t *
-		/* histogram: for each bound, observations that fit it but not the one before */
-		buckets;
+	/* Histogram: for each bound, observations that fit it but not the one before. */
+	uint64_t *buckets;
 };
 
 struct metric {

@@ -49,9 +49,8 @@ struct pool {
 
 /* What a pool wants of its functions. */
 struct pools_wants {
-	const char *
-		/* "netdevice": a driver of the kernel; "vfio-pci": that driver; NULL: any */
-		device_type;
+	/* "netdevice": a driver of the kernel; "vfio-pci": that driver; NULL: any */
+	const char *device_type;
 	bool rdma;
 	bool vhost_net;
 	bool exclude_topology;

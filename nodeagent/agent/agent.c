@@ -3,7 +3,7 @@
  *
  *	agent.c         events, turns, the state file at the start
  *	agent_round.c   look, plan, save, withdraw, step
- *	agent_tell.c    failures, what is shown, logged and emitted
+ *	agent_report.c  failures, what is shown, logged and emitted
  *	agent_when.c    when the next look is due, and which spec is in force
  *
  * One request at a time is under way; `doing` says which. Events in the states (-: nothing at once,
@@ -142,7 +142,7 @@ struct agent *agent_new(const struct agent_config *config)
 {
 	struct agent *agent = mem_new(struct agent);
 
-	assert(config->looked && config->changed && config->told && config->parallel > 0 &&
+	assert(config->looked && config->changed && config->emit && config->parallel > 0 &&
 	       config->parallel <= HOSTD_PARALLEL_MAX);
 	agent->config = *config;
 	agent->attempts = attempts_new();
@@ -192,7 +192,7 @@ void agent_free(struct agent *agent)
 	mem_free(agent->activity);
 	json_decref(agent->shown);
 	json_decref(agent->waiting);
-	mem_free(agent->told);
+	mem_free(agent->reported);
 	mem_free(agent->doubted);
 	mem_free(agent->reported_uid);
 	mem_free(agent);

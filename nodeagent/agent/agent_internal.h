@@ -78,8 +78,8 @@ struct agent {
 	struct card_lanes *lanes; /* of the plan */
 	struct stepping stepping[HOSTD_PARALLEL_MAX];
 	char *activity;
-	char *told;    /* what was blocked, wrong or waiting for a reboot when it was last told */
-	char *doubted; /* the same, seen once; NULL: there is no doubt */
+	char *reported; /* what was blocked, wrong or waiting for a reboot, as reported last */
+	char *doubted;  /* the same, seen once; NULL: there is no doubt */
 	int64_t doubted_ms;
 	json_t *waiting; /* blocked entries that were logged last */
 	json_t *shown;   /* the last plan whose troubles were sure */
@@ -120,14 +120,14 @@ void agent_take_observed(struct agent *agent, json_t *observed);
 /* agent_round.c: look, and whatever follows from it until nothing runs. */
 void agent_start_look(struct agent *agent, bool closely);
 
-/* agent_tell.c: what failed, what the view shows, what is told. */
+/* agent_report.c: what failed, what the view shows, which events are emitted. */
 void agent_note_failure(struct agent *agent, const char *name, const struct err *err);
 void agent_note_failed_step(struct agent *agent, const json_t *entry, const struct err *err);
 void agent_forget_failure(struct agent *agent, const char *name);
 /* The list for the status, after the plan or a failure changed. */
 void agent_list_failures(struct agent *agent);
 /*
- * What a new plan says is shown, and what is wrong is told, as far as it is sure; else a second
+ * What a new plan says is shown, and what is wrong is reported, as far as it is sure; else a second
  * look is due.
  */
 void agent_show_plan(struct agent *agent);

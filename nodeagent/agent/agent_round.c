@@ -51,7 +51,7 @@ static void forget_mended(struct agent *agent, struct planner_input *input)
 }
 
 /* In mode exclusive pods are given a folder, by PCI address (docs/device-plugins.md). */
-static bool are_numbers_told(const struct agent *agent)
+static bool are_numbers_given(const struct agent *agent)
 {
 	return !str_eq(json_str_at(agent->observed, "rdma", "netnsMode"), "exclusive");
 }
@@ -73,7 +73,7 @@ static void make_plan(struct agent *agent)
 		json_str_at(agent->object, "metadata", "annotations", AGENT_REBOOT_ANNOTATION);
 	input.reboot_retry =
 		json_str_at(agent->object, "metadata", "annotations", AGENT_RETRY_ANNOTATION);
-	input.boots_told = json_at(agent->object, "status", "boots");
+	input.boots_reported = json_at(agent->object, "status", "boots");
 	forget_mended(agent, &input);
 	refused = attempts_refused(agent->attempts, clock_ms());
 	input.refused = refused;
@@ -82,7 +82,7 @@ static void make_plan(struct agent *agent)
 	agent_replace(&agent->planned_held, json_incref(agent->held));
 	agent->plan_generation = agent->desired.generation;
 	card_lanes_free(agent->lanes);
-	agent->lanes = card_lanes_new(agent_steps(agent), are_numbers_told(agent));
+	agent->lanes = card_lanes_new(agent_steps(agent), are_numbers_given(agent));
 	json_object_clear(agent->skipped);
 	if (plan)
 		agent_forget_failure(agent, KEY_SPEC);
@@ -179,7 +179,7 @@ static void set_activity(struct agent *agent, char *text)
 }
 
 /* The first of those that run, and how many others do. */
-static void tell_activity(struct agent *agent)
+static void show_activity(struct agent *agent)
 {
 	size_t others = card_lanes_running(agent->lanes) - 1;
 	const struct stepping *at = agent->stepping;
@@ -292,7 +292,7 @@ static void run_steps(struct agent *agent)
 		}
 	}
 	if (card_lanes_running(agent->lanes) > 0) {
-		tell_activity(agent);
+		show_activity(agent);
 		return;
 	}
 	if (agent->stopping) {

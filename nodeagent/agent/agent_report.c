@@ -152,7 +152,7 @@ static void show_steps(struct agent *agent)
 	show(agent, plan);
 }
 
-/* No trouble, one that was told, or one that an earlier look saw too. */
+/* No trouble, one that was reported, or one that an earlier look saw too. */
 static bool is_sure(struct agent *agent, const char *text)
 {
 	if (!text || str_eq(text, agent->reported))

@@ -72,13 +72,10 @@ struct certificates_question {
 
 struct certificates_answer {
 	json_t *secret; /* as it should be; with everything that is ours. NULL: it is the user's */
-	const char
-		*bundle; /* its ca.crt, in base64; borrowed from secret, or from the question's */
-	const char *
-		/*
-		 * what has changed: "made", "due", "published", "changed", "dropped"; NULL: nothing
-		 */
-		step;
+	/* Its ca.crt, in base64; borrowed from secret, or from the question's. */
+	const char *bundle;
+	/* What has changed: "made", "due", "published", "changed", "dropped"; NULL: nothing. */
+	const char *step;
 	int64_t again_ms; /* decide again after this */
 };
 

@@ -97,7 +97,7 @@ static void finish(struct release *release)
 		look_again_later(release);
 	tell(release, NULL);
 	release_free(release);
-	addresses_released(addresses, uid);
+	addresses->released(addresses, uid);
 }
 
 /* ---- steps ----------------------------------------------------------------------------------- */

@@ -45,8 +45,8 @@ struct source {
 	char *ns, *name, *selector;
 	struct cache *cache;
 	struct informer *informer;
-	struct err
-		refused; /* why the server does not show it; class ERR_NONE: it does, or is away */
+	/* Why the server does not show it; class ERR_NONE: it does, or is away. */
+	struct err refused;
 	bool is_refusal_news;
 	bool dirty;
 	bool is_known; /* there, or known not to be */

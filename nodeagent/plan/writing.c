@@ -44,6 +44,7 @@ static json_t *add(struct planning *p, const char *pf, const json_t *step, const
 	const struct step_kind *kind = step_check(step, &err);
 	json_t *entry;
 
+	/* No wall (step.h): a slip of ours is said in the plan, and stops nothing else of it. */
 	if (!kind) {
 		steps_problem(p, pf, err.reason, "%s", err.text);
 		return NULL;

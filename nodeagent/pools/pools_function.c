@@ -5,7 +5,6 @@
  * Names and keys are those of the SR-IOV device plugin (sriov-network-device-plugin,
  * pkg/netdevice), since applications read them.
  */
-#include <ctype.h>
 #include <string.h>
 
 #include "lib/base/str.h"
@@ -39,25 +38,6 @@ static void fault(struct draft *draft, const char *fmt, ...)
 	va_start(ap, fmt);
 	(void)vsnprintf(draft->fault, sizeof(draft->fault), fmt, ap);
 	va_end(ap);
-}
-
-/* "-" stays, though no shell can read such a variable: applications ask for it by this name. */
-void pools_add_env(struct pool *pool)
-{
-	const char *name = json_str_or(json_at(pool->resource, "name"), "");
-	auto_strbuf struct strbuf env = {0};
-
-	strbuf_adds(&env, "PCIDEVICE_");
-	for (; *name; name++)
-		strbuf_addc(&env, *name == '.' || *name == '/'
-					  ? '_'
-					  : (char)toupper((unsigned char)*name));
-	json_put_str(pool->resource, "env", strbuf_str(&env));
-}
-
-bool pools_has_file(const struct pools *pools, const char *name)
-{
-	return !pools->input->dev_names || map_get(&pools->dev_names, name);
 }
 
 static const char *driver_of(const struct pools_function *function)
@@ -181,11 +161,6 @@ static void add_vhost_net(struct draft *draft)
 }
 
 /* ---- RDMA ------------------------------------------------------------------------------------ */
-
-const json_t *pools_rdma_of(const struct pools *pools, const char *address)
-{
-	return json_object_get(pools->rdma, address);
-}
 
 bool pools_has_rdma(const struct pools *pools, const struct pool *pool,
 		    const struct pools_function *function)

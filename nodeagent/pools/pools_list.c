@@ -128,7 +128,7 @@ static void add_entry(struct pools *pools, const json_t *entry)
 
 	if (!pool)
 		return;
-	pools_add_env(pool);
+	pool_add_env(pool);
 	json_array_foreach (json_at(entry, "selectors"), i, selector)
 		add_selector(pools, pool, entry, selector);
 	if (pool->wanted == 0)

@@ -33,8 +33,8 @@ struct tally {
 	int64_t ready;
 	int64_t wanted;
 	int64_t present;
-	struct voice
-		*voices; /* worst first, then those that come closest to a match, then by name */
+	/* Worst first, then those that come closest to a match, then by name. */
+	struct voice *voices;
 	size_t voices_len;
 };
 

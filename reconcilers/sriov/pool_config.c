@@ -338,8 +338,8 @@ static void add_conflicts(struct problems *problems, const struct conflicts *con
 /* The nodes of the pool. */
 struct crew {
 	size_t nodes, following, booting;
-	const char *
-		example; /* of those that need a boot, else of those that wait; the first by name */
+	/* Of those that need a boot, else of those that wait; the first by name. */
+	const char *example;
 };
 
 void pool_config_put_report(const json_t *world, const json_t *labels, const json_t *state,

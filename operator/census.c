@@ -11,6 +11,7 @@
 #include "lib/json/condition.h"
 #include "lib/json/json.h"
 #include "reconcilers/core/kinds.h"
+#include "reconcilers/sriov/node_state.h"
 
 /* What a line of numbers is about, and up to two numbers. */
 struct line {
@@ -99,10 +100,11 @@ static const char *finding_of(const json_t *conditions)
 	return reason_of(conditions, "Ready", "False");
 }
 
+/* is_kept: of a node that is gone, which needs nobody. */
 static void count_conditions(struct census *census, const char *kind, const json_t *conditions,
-			     int sign)
+			     bool is_kept, int sign)
 {
-	const char *finding = finding_of(conditions);
+	const char *finding = is_kept ? NULL : finding_of(conditions);
 	const json_t *condition;
 	size_t i;
 
@@ -139,8 +141,10 @@ static void count_resources(struct census *census, const json_t *resources, int 
 static void count_object(struct census *census, const char *kind, const json_t *object, int sign)
 {
 	const json_t *status = json_at(object, "status");
+	bool is_node_state = str_eq(kind, KIND_NODE_STATE);
 
-	count_conditions(census, kind, json_at(status, "conditions"), sign);
+	count_conditions(census, kind, json_at(status, "conditions"),
+			 is_node_state && node_state_is_kept(object), sign);
 	if (str_eq(kind, KIND_POLICY) && status) {
 		auto_free char *key = json_key(object);
 
@@ -148,7 +152,7 @@ static void count_object(struct census *census, const char *kind, const json_t *
 		      json_integer_value(json_at(status, "wantedVfs")),
 		      json_integer_value(json_at(status, "presentVfs")));
 	}
-	if (str_eq(kind, KIND_NODE_STATE))
+	if (is_node_state && !node_state_is_kept(object))
 		count_resources(census, json_at(status, "resources"), sign);
 }
 

@@ -17,7 +17,8 @@ void census_free(struct census *census);
 
 /*
  * The object was `old` and is `now` in a cache; either may be NULL. Objects without conditions
- * count nowhere.
+ * count nowhere. A NodeState that outlives its Node (node_state_is_kept) has its conditions counted
+ * and nothing else: nobody has to act for a node that was taken away.
  */
 void census_update(struct census *census, const char *kind, const json_t *old, const json_t *now);
 

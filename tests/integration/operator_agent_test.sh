@@ -94,5 +94,16 @@ ready True '{"running": {}}'
 t_ok "its first status" status
 t_wait 10 "the policy is ready" says "$policy" Ready "True "
 t_ok "nobody says anything else of the node" says "$state" Ready "True AsWanted"
+
+echo "# its Node is deleted"
+o_curl DELETE /api/v1/nodes/n1 >/dev/null
+t_wait 20 "the NodeState does not look as before" says "$state" Ready "Unknown NodeGone Node n1 is gone: this is kept until "
+t_ok "in no condition" says "$state" Progressing "Unknown NodeGone"
+t_eq "nobody has to act for it" "" "$(o_http op /metrics | grep '^orbweaver_findings{kind="sriovnetworknodestates"')"
+o_curl POST /api/v1/nodes '{"metadata": {"name": "n1", "labels": {"kubernetes.io/os": "linux"}}}' >/dev/null
+no_longer() {
+	! says "$state" Ready NodeGone
+}
+t_wait 20 "it is no longer said once the Node is back" no_longer
 o_end op
 t_done

@@ -11,6 +11,7 @@
 #include "lib/json/json.h"
 #include "operator/census.h"
 #include "reconcilers/core/kinds.h"
+#include "reconcilers/sriov/node_state.h"
 #include "tests/support/yaml.h"
 
 static void note_condition(void *arg, const char *kind, const char *type, const char *status,
@@ -140,6 +141,30 @@ static void a_resource_is_missed_where_it_is_wanted(void **state)
 	census_free(census);
 }
 
+static void a_node_that_was_taken_away_needs_nobody(void **state)
+{
+	struct census *census = census_new();
+	json_auto_t *before = yaml("{status: {resources: [{name: x/hca, wanted: 500, healthy: 0}], "
+				   "conditions: [{type: Degraded, status: 'True', reason: Bad}]}}");
+	json_auto_t *kept = json_deep_copy(before);
+	json_auto_t *resources = json_object(), *lines = json_object();
+
+	json_put_str(json_need_object(json_need_object(kept, "metadata"), "annotations"),
+		     NODE_STATE_KEEP_UNTIL, "2026-01-31T10:30:00Z");
+	census_update(census, KIND_NODE_STATE, NULL, before);
+	expect_findings(census, "{sriovnetworknodestates Bad: 1}");
+	census_update(census, KIND_NODE_STATE, before, kept);
+	expect_findings(census, "{}");
+	census_resources(census, note_resource, resources);
+	assert_int_equal(json_object_size(resources), 0);
+	census_conditions(census, note_condition, lines);
+	assert_string_equal(json_str_at(lines, "other"),
+			    "sriovnetworknodestates Degraded True Bad 1");
+	census_update(census, KIND_NODE_STATE, kept, NULL);
+	expect_findings(census, "{}");
+	census_free(census);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -147,6 +172,7 @@ int main(void)
 		cmocka_unit_test(conditions_are_counted_by_reason),
 		cmocka_unit_test(vfs_are_those_of_each_policy),
 		cmocka_unit_test(a_resource_is_missed_where_it_is_wanted),
+		cmocka_unit_test(a_node_that_was_taken_away_needs_nobody),
 	};
 
 	json_init();

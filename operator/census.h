@@ -42,11 +42,13 @@ void census_policies(const struct census *census,
 		     void *arg);
 
 /*
- * fn for each resource that some NodeState wants: how many nodes want it, and how many of them have
- * no healthy device of it.
+ * fn for each resource that some NodeState wants: how many nodes want it, how many of them have no
+ * healthy device of it, and on how many of these a shared resource selects nothing: the node may
+ * not be meant (reconcilers/sriov/shared_offers.h).
  */
 void census_resources(const struct census *census,
-		      void (*fn)(void *arg, const char *resource, size_t nodes, size_t empty),
+		      void (*fn)(void *arg, const char *resource, size_t nodes, size_t empty,
+				 size_t unselected),
 		      void *arg);
 
 #endif

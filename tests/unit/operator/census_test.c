@@ -35,9 +35,10 @@ static void note_policy(void *arg, const char *policy, int64_t wanted, int64_t p
 	json_put(arg, policy, json_fmt("%d of %d", (int)present, (int)wanted));
 }
 
-static void note_resource(void *arg, const char *resource, size_t nodes, size_t empty)
+static void note_resource(void *arg, const char *resource, size_t nodes, size_t empty,
+			  size_t unselected)
 {
-	json_put(arg, resource, json_fmt("%zu of %zu", empty, nodes));
+	json_put(arg, resource, json_fmt("%zu of %zu, %zu", empty, nodes, unselected));
 }
 
 static void expect_findings(const struct census *census, const char *want)
@@ -129,15 +130,19 @@ static void a_resource_is_missed_where_it_is_wanted(void **state)
 	struct census *census = census_new();
 	json_auto_t *has =
 		yaml("{status: {resources: [{name: x/hca, wanted: 500, healthy: 500}]}}");
-	json_auto_t *lacks = yaml("{status: {resources: [{name: x/hca, wanted: 500, healthy: 0}, "
+	json_auto_t *lacks = yaml("{status: {resources: [{name: x/hca, wanted: 500, healthy: 0, "
+				  "offered: 500, kind: shared}, "
 				  "{name: x/gone, wanted: 0, healthy: 0}]}}");
+	json_auto_t *other = yaml("{status: {resources: [{name: x/hca, wanted: 500, healthy: 0, "
+				  "offered: 0, kind: shared}]}}");
 	json_auto_t *lines = json_object();
 
 	census_update(census, KIND_NODE_STATE, NULL, has);
 	census_update(census, KIND_NODE_STATE, NULL, lacks);
+	census_update(census, KIND_NODE_STATE, NULL, other);
 	census_resources(census, note_resource, lines);
 	assert_int_equal(json_object_size(lines), 1);
-	assert_string_equal(json_str_at(lines, "x/hca"), "1 of 2");
+	assert_string_equal(json_str_at(lines, "x/hca"), "2 of 3, 1");
 	census_free(census);
 }
 

@@ -21,6 +21,7 @@
 #include "reconcilers/sriov/node_state.h"
 #include "reconcilers/sriov/policy_status.h"
 #include "reconcilers/sriov/pool_config.h"
+#include "reconcilers/sriov/shared_offers.h"
 #include "reconcilers/sriov/sriov_network.h"
 
 const struct controller controllers[CONTROLLER_COUNT] = {
@@ -195,6 +196,17 @@ const struct controller controllers[CONTROLLER_COUNT] = {
 			.kind = LEFTOVER_SRIOV_OPERATOR,
 			.reconcile = leftover_reconcile,
 			.gather = leftover_gather,
+		},
+	/* All nodes at once, when what one of them has has changed. */
+	[CONTROLLER_SHARED_OFFERS] =
+		{
+			.name = "shared-offers",
+			.kind = LEFTOVER_SHARED_CONFIG,
+			.reconcile = shared_offers_reconcile,
+			.needs = {KIND_NODE_STATE, LEFTOVER_SHARED_CONFIG},
+			.gather = shared_offers_gather,
+			.every_ms = 10000,
+			.after = CONTROLLER_NODE_STATE,
 		},
 	/* All nodes at once: taking a slot and counting cannot race. */
 	[CONTROLLER_DRAIN] =

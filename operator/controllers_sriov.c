@@ -7,8 +7,10 @@
 #include "operator/controllers_internal.h"
 #include "operator/kinds.h"
 #include "reconcilers/core/kinds.h"
+#include "reconcilers/core/leftovers.h"
 #include "reconcilers/sriov/node_agent.h"
 #include "reconcilers/sriov/pool_config.h"
+#include "reconcilers/sriov/shared_offers.h"
 #include "reconcilers/sriov/sriov_policy.h"
 
 void node_gather(const struct controller_sources *from, const struct controller *self,
@@ -89,12 +91,37 @@ static void wake_link(void *arg, const char *link)
 	controllers_wake_configs(arg, CONFIG_BY_MASTER, *link == '/' ? NODE_LINKS_REPORTED : link);
 }
 
+static void wake_shared_config(const struct change *c)
+{
+	auto_free char *key = str_printf("%s/" SHARED_CONFIG_NAME, c->from->ns);
+
+	wake(c, CONTROLLER_SHARED_OFFERS, key);
+}
+
 void node_state_changed(const struct change *c)
 {
 	json_auto_t *before = node_links_of(c->old), *after = node_links_of(c->now);
+	json_auto_t *had = shared_offers_of(c->old), *has = shared_offers_of(c->now);
 
 	wake(c, CONTROLLER_NODE_STATE, json_name(c->now ? c->now : c->old));
 	node_names_update(c->from->links, before, after, wake_link, (void *)c);
+	/* Who is new and has not reported changes nothing yet. */
+	if (!json_same(had, has) && (had || !json_is_null(has)))
+		wake_shared_config(c);
+}
+
+/* Those of other namespaces are no agent's. */
+void shared_config_changed(const struct change *c)
+{
+	if (str_eq(json_namespace(c->now ? c->now : c->old), c->from->ns))
+		wake_shared_config(c);
+}
+
+void shared_offers_gather(const struct controller_sources *from, const struct controller *self,
+			  const char *key, json_t *world)
+{
+	mirror_add(from->mirror, world, LEFTOVER_SHARED_CONFIG, key);
+	mirror_add_all(from->mirror, world, KIND_NODE_STATE);
 }
 
 /* A pod is bound once; before, it is nobody's agent. */

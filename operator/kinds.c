@@ -21,6 +21,7 @@
 #include "reconcilers/spider/multus_config_check.h"
 #include "reconcilers/sriov/node_agent.h"
 #include "reconcilers/sriov/node_names.h"
+#include "reconcilers/sriov/shared_offers.h"
 #include "reconcilers/sriov/sriov_network.h"
 
 /* ---- indexes --------------------------------------------------------------------------------- */
@@ -495,7 +496,16 @@ const struct operator_kind operator_kinds[] = {
 	LEFTOVER_DAEMON_SET(LEFTOVER_LONE_SRIOV, "kube-sriov-device-plugin"),
 	LEFTOVER_DAEMON_SET(LEFTOVER_LONE_SRIOV_AMD64, "kube-sriov-device-plugin-amd64"),
 	LEFTOVER_DAEMON_SET(LEFTOVER_LONE_SHARED, "rdma-shared-dp-ds"),
-	LEFTOVER_CONFIG_MAP(LEFTOVER_SHARED_CONFIG, "spiderpool-rdma-shared-device-plugin"),
+	{
+		/* In our own namespace it is the agents'. */
+		.kind = LEFTOVER_SHARED_CONFIG,
+		.name = SHARED_CONFIG_NAME,
+		.optional = true,
+		.resource = {"", "v1", "configmaps", "ConfigMap", true},
+		DROP(drop_leftover),
+		.cache = {.project = project_namespace},
+		.changed = {leftover_changed, shared_config_changed},
+	},
 	LEFTOVER_CONFIG_MAP(LEFTOVER_RDMA_DEVICES, "rdma-devices"),
 	LEFTOVER_CONFIG_MAP(LEFTOVER_RESOURCE_LIST, "sriovdp-config"),
 	LEFTOVER_CONFIG_MAP(LEFTOVER_MADE_LIST, "device-plugin-config"),

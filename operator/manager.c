@@ -702,12 +702,14 @@ static void set_policy(void *arg, const char *policy, int64_t wanted, int64_t pr
 	metric_set(manager->policy_vfs, (double)present, policy, "present");
 }
 
-static void set_resource(void *arg, const char *resource, size_t nodes, size_t empty)
+static void set_resource(void *arg, const char *resource, size_t nodes, size_t empty,
+			 size_t unselected)
 {
 	const struct manager *manager = arg;
 
 	metric_set(manager->resource_nodes, (double)nodes, resource, "wanted");
 	metric_set(manager->resource_nodes, (double)empty, resource, "empty");
+	metric_set(manager->resource_nodes, (double)unselected, resource, "unselected");
 }
 
 struct drain_count {
@@ -825,7 +827,9 @@ static void add_metrics(struct manager *manager)
 			     "VFs that a policy asks for, and that are there.", "policy,state");
 	manager->resource_nodes =
 		metric_gauge(metrics, "orbweaver_resource_nodes",
-			     "Nodes that want devices of a resource, and those that have none.",
+			     "Nodes that want devices of a resource, those of them that have no "
+			     "healthy one (empty), and those of these where a shared entry "
+			     "selects no NIC (unselected).",
 			     "resource,state");
 	manager->drains = metric_gauge(metrics, "orbweaver_drain_nodes",
 				       "Nodes with pods in the way of a change, or that have to "

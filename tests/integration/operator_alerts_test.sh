@@ -116,8 +116,13 @@ o_curl POST "$policies" "$(policy wrong '{"numVfs":0}')" >/dev/null
 t_wait 20 "a policy that cannot work is a finding" fires OrbweaverFinding
 node n2 silent
 o_curl POST "$policies" "$(policy silent '{}')" >/dev/null
+node n3 good
+t_wait 20 "another node reports" report n3 '{"resources":[{"name":"spidernet.io/good","wanted":4,"healthy":4}]}'
 report n1 '{"resources":[{"name":"spidernet.io/good","wanted":4,"healthy":0}]}' >/dev/null
 t_wait 20 "a resource that is wanted and not there" fires OrbweaverResourceEmpty
+t_fails "while another node has it" fires OrbweaverResourceNowhere
+report n3 '{"resources":[{"name":"spidernet.io/good","wanted":4,"healthy":0}]}' >/dev/null
+t_wait 20 "one that no node has" fires OrbweaverResourceNowhere
 report n1 "{\"conditions\":$(condition Blocked)}" >/dev/null
 t_wait 20 "a change that waits for a pod" fires OrbweaverNodeBlocked
 report n1 "{\"conditions\":$(condition RebootRequired)}" >/dev/null

@@ -7,7 +7,7 @@
  * it:
  *
  *	tls.crt, tls.key    what is served now
- *	ca.crt              the authorities that API servers are told to trust (caBundle), the
+ *	ca.crt              the authorities that API servers have to trust (caBundle), the
  *                          newest first
  *	next.crt, next.key  while it is being replaced: what will be served
  *	annotation orbweaver/published   since when all webhook configurations show the ca.crt that

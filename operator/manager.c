@@ -342,7 +342,7 @@ static void emit(const struct manager *manager, bool warning, const char *reason
 		 const char *message)
 {
 	if (manager->leading)
-		recorder_tell(manager->config.recorder, manager->config.self, warning, reason,
+		recorder_emit(manager->config.recorder, manager->config.self, warning, reason,
 			      message);
 }
 
@@ -428,7 +428,7 @@ static void tell_failure(struct manager *manager, const struct job *job, const s
 		  F_STR("controller", controller->name), F_STR("key", job->key), F_ERR(err));
 	object = cache_get(mirror_cache(manager->mirror, controller->kind), job->key);
 	if (object && err->class == ERR_INVALID)
-		recorder_tell(
+		recorder_emit(
 			manager->config.recorder,
 			&(struct event_object){
 				.resource = mirror_resource(manager->mirror, controller->kind),

@@ -276,7 +276,7 @@ static void on_event(const struct attachments *a, const json_t *event)
 	};
 
 	if (object.ns && object.name && json_str_at(event, "reason"))
-		recorder_tell(a->config.recorder, &object, true, json_str_at(event, "reason"),
+		recorder_emit(a->config.recorder, &object, true, json_str_at(event, "reason"),
 			      json_str_or(json_at(event, "message"), ""));
 }
 

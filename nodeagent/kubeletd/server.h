@@ -9,7 +9,7 @@
  *			before any agent has named some
  *			{"state": {"of": 3, "status": […], "served": true, "metrics": "…",
  *			"prepared": {…}}}
- *			{"told": {"warning": true, "reason": "…", "message": "…"}}
+ *			{"event": {"warning": true, "reason": "…", "message": "…"}}
  *			{"allocated": true}		a pod was given devices
  *			{"claim": {"namespace", "name", "uid"}}	what is it? (plugins/dra_driver.h)
  *	to the server:	{"pools": {…}, "number": 3, "claims": {"pools": {…}, "boot": "…"}} what is

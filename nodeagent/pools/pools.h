@@ -105,9 +105,9 @@ json_t *pools_compute(const struct pools_input *input);
  *
  * An entry that is wrong is left out, the others stay: "problems" of the document says which,
  * naming field, value and what would be right; pools_compute() repeats it. Keys are taken in any
- * case, as Go does; unknown ones are told and ignored. Problems of entries have also "at": how many
- * good ones are before it, and "entry": its names; those of unknown keys "key", and "fault": the
- * message without what comes of it. "kept" is pools_keep_good()'s.
+ * case, as Go does; unknown ones are problems, and ignored. Problems of entries have also "at": how
+ * many good ones are before it, and "entry": its names; those of unknown keys "key", and "fault":
+ * the message without what comes of it. "kept" is pools_keep_good()'s.
  *
  *	shared         {"periodicUpdateInterval": seconds, "configList": […], "problems": […]}
  *	resource list  {"resourceList": […], "problems": […]}; "selectors" is always a list
@@ -133,11 +133,11 @@ json_t *pools_withdraw(const json_t *pools, const json_t *devices);
 
 /*
  * Which files of RDMA devices pods were given, in shared mode; in exclusive mode they get a folder
- * (nodeagent/model/rdma_folder.h): a pod is told numbers (/dev/infiniband/uverbs3) when
+ * (nodeagent/model/rdma_folder.h): a pod gets numbers (/dev/infiniband/uverbs3) when
  * it is admitted, and once: the kubelet keeps the answer over restarts and boots
  * (pkg/kubelet/cm/devicemanager, AllocResp of its checkpoint). The kernel numbers RDMA devices as
  * they arrive. So a pod that starts again after a boot may find the device of another VF under the
- * number that it was told.
+ * number that it got.
  *
  * pools_given(): what to keep on the disk, {"boot": the id of this boot, "devices":
  * {"spidernet.io/x": {"0000:3b:00.2": {"pod": "ns/pod/container", "files":

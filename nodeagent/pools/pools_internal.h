@@ -146,7 +146,7 @@ void pools_note(json_t *problems, const char *resource, const char *reason, cons
 
 /*
  * A copy of obj with the keys in `known` (NULL at the end) spelt as there, nulls left out. Other
- * keys are told in `problems` under `where`, and left out. New; an empty object when obj is none.
+ * keys become `problems` under `where`, and are left out. New; an empty object when obj is none.
  */
 json_t *pools_fold_keys(const json_t *obj, const char *const *known, const char *where,
 			json_t *problems);

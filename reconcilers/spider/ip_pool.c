@@ -289,7 +289,7 @@ static void plan_conditions(const json_t *world, const char *key, const json_t *
 		json_array_append(list, repaired);
 	json_put(status, "conditions", list);
 	json_put_int(status, "observedGeneration", generation);
-	conditions_tell(plan, KIND_IP_POOL, key, previous, list);
+	conditions_emit(plan, KIND_IP_POOL, key, previous, list);
 }
 
 static void plan_pool_status(const json_t *world, const char *key, const json_t *pool,

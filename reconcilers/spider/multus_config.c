@@ -186,7 +186,7 @@ static void plan_smc_status(const json_t *world, const json_t *smc, const char *
 
 	conditions_judge(conditions, previous, judgement, generation, now);
 	keep_condition(conditions, previous, INJECTED_CONDITION);
-	conditions_tell(plan, KIND_MULTUS_CONFIG, key, previous, conditions);
+	conditions_emit(plan, KIND_MULTUS_CONFIG, key, previous, conditions);
 	json_put_int(status, "observedGeneration", generation);
 	json_put_str(status, "networkAttachmentDefinition", nad_key);
 	json_put(status, "conditions", conditions);

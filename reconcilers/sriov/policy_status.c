@@ -424,7 +424,7 @@ int policy_status_reconcile(const json_t *world, const char *key, struct plan *p
 		return 0;
 	status = policy_status_json(world, key, world_kind(world, KIND_POLICY_REPORT),
 				    POLICY_EXPLANATION_MAX);
-	conditions_tell(plan, KIND_POLICY, key, json_at(policy, "status", "conditions"),
+	conditions_emit(plan, KIND_POLICY, key, json_at(policy, "status", "conditions"),
 			json_at(status, "conditions"));
 	plan_status(plan, KIND_POLICY, key, status);
 	return 0;

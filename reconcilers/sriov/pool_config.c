@@ -463,7 +463,7 @@ static void plan_pool_status(struct plan *plan, const json_t *world, const char 
 		      waits ? v.message : "there is nothing that passes by itself", generation,
 		      now);
 	free(v.message);
-	conditions_tell(plan, KIND_POOL_CONFIG, key, previous, conditions);
+	conditions_emit(plan, KIND_POOL_CONFIG, key, previous, conditions);
 	json_put_int(status, "observedGeneration", generation);
 	json_put_int(status, "nodes", (int64_t)crew.nodes);
 	json_put_int(status, "followingNodes", (int64_t)crew.following);

@@ -320,7 +320,7 @@ static void plan_network_status(struct plan *plan, const struct look *l,
 	int64_t generation = json_generation(l->network);
 
 	conditions_judge(conditions, previous, judgement, generation, now);
-	conditions_tell(plan, l->kind->id, l->key, previous, conditions);
+	conditions_emit(plan, l->kind->id, l->key, previous, conditions);
 	json_put_int(status, "observedGeneration", generation);
 	/* What pods can name, be it of an earlier generation. */
 	if (carries_our_name(l, l->nad))

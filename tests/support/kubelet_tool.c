@@ -140,7 +140,7 @@ static int work(const struct supervisor_agent *sockets, const struct supervisor_
 		.fd = sockets->kubeletd,
 		.ready = on_ready,
 		.changed = on_changed,
-		.told = on_told,
+		.emit = on_told,
 		.allocated = on_allocated,
 		.lost = on_lost,
 		.arg = tool,

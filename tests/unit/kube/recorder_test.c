@@ -46,7 +46,7 @@ static void tell_about(const char *name, const char *message)
 {
 	const struct event_object object = {&scripted_widgets, "lab", name, "u-1", NULL};
 
-	recorder_tell(recorder, &object, true, "Broken", message);
+	recorder_emit(recorder, &object, true, "Broken", message);
 }
 
 static void until_requests(size_t n)
@@ -215,7 +215,7 @@ static void cluster_scoped_objects_have_their_events_in_default(void **state)
 
 	reply("POST /api/v1/namespaces/default/events?",
 	      (struct http_reply){.status = 201, .body = "{}"});
-	recorder_tell(recorder, &object, false, "Fine", "m");
+	recorder_emit(recorder, &object, false, "Fine", "m");
 	until_requests(1);
 	event = body_of(0);
 	assert_null(json_at(event, "involvedObject", "namespace"));
@@ -231,12 +231,12 @@ static void what_many_processes_say_once_has_one_name(void **state)
 
 	for (int i = 0; i < 3; i++)
 		reply(NEW, (struct http_reply){.status = 201, .body = "{}"});
-	recorder_tell(recorder, &object, true, "Broken", "entry 3");
+	recorder_emit(recorder, &object, true, "Broken", "entry 3");
 	until_requests(1);
-	recorder_tell(other, &object, true, "Broken", "entry 3");
+	recorder_emit(other, &object, true, "Broken", "entry 3");
 	until_requests(2);
 	object.once = "18";
-	recorder_tell(recorder, &object, true, "Broken", "entry 3");
+	recorder_emit(recorder, &object, true, "Broken", "entry 3");
 	until_requests(3);
 	first = body_of(0);
 	second = body_of(1);

@@ -125,7 +125,7 @@ static int begin_agent(struct stand *s, struct agent *agent)
 		.fd = pair[0],
 		.ready = on_ready,
 		.changed = on_changed,
-		.told = on_told,
+		.emit = on_told,
 		.allocated = on_allocated,
 		.lost = on_lost,
 		.arg = agent,
@@ -674,8 +674,8 @@ static void nonsense_from_the_server_does_no_harm(void **state)
 	say(s, "{\"greeting\": {\"pools\": 5}}");
 	say(s, "{\"news\": 5}");
 	say(s, "{}");
-	say(s, "{\"told\": 5}");
-	say(s, "{\"told\": {\"warning\": 1, \"reason\": \"R\", \"message\": \"m\"}}");
+	say(s, "{\"event\": 5}");
+	say(s, "{\"event\": {\"warning\": 1, \"reason\": \"R\", \"message\": \"m\"}}");
 	say(s, "{\"state\": 5}");
 	say(s, "{\"state\": {\"of\": \"0\", \"status\": {}, \"served\": 1, \"metrics\": 7}}");
 	until(s->loop, s->first.changed == 2);

@@ -11,14 +11,20 @@
 #include "lib/json/condition.h"
 #include "lib/json/json.h"
 #include "reconcilers/core/kinds.h"
+#include "reconcilers/sriov/node_state.h"
+#include "reconcilers/sriov/shared_offers.h"
 
-/* What a line of numbers is about, and up to two numbers. */
+enum { NUMBERS = 3 };
+
+/* What a line of numbers is about, and up to three numbers. */
 struct line {
 	const char *labels[4]; /* NULL: none; within text */
-	int64_t numbers[2];
+	int64_t numbers[NUMBERS];
 	size_t objects; /* that add to it */
 	char text[];
 };
+
+static const int64_t nothing[NUMBERS];
 
 struct census {
 	struct map conditions, findings, policies, resources; /* struct line */
@@ -65,13 +71,13 @@ static struct line *need_line(struct map *lines, const char *path)
 }
 
 /* sign: 1 adds the object, -1 takes off what it added. */
-static void count(struct map *lines, const char *path, int sign, int64_t first, int64_t second)
+static void count(struct map *lines, const char *path, int sign, const int64_t numbers[NUMBERS])
 {
 	struct line *line = need_line(lines, path);
 
 	line->objects += (size_t)sign;
-	line->numbers[0] += sign * first;
-	line->numbers[1] += sign * second;
+	for (size_t i = 0; i < NUMBERS; i++)
+		line->numbers[i] += sign * numbers[i];
 	if (line->objects == 0)
 		map_del(lines, path);
 }
@@ -99,10 +105,11 @@ static const char *finding_of(const json_t *conditions)
 	return reason_of(conditions, "Ready", "False");
 }
 
+/* is_kept: of a node that is gone, which needs nobody. */
 static void count_conditions(struct census *census, const char *kind, const json_t *conditions,
-			     int sign)
+			     bool is_kept, int sign)
 {
-	const char *finding = finding_of(conditions);
+	const char *finding = is_kept ? NULL : finding_of(conditions);
 	const json_t *condition;
 	size_t i;
 
@@ -112,12 +119,12 @@ static void count_conditions(struct census *census, const char *kind, const json
 				   json_str_or(json_at(condition, "status"), ""),
 				   json_str_or(json_at(condition, "reason"), ""));
 
-		count(&census->conditions, path, sign, 0, 0);
+		count(&census->conditions, path, sign, nothing);
 	}
 	if (finding) {
 		auto_free char *path = str_printf("%s %s", kind, finding);
 
-		count(&census->findings, path, sign, 0, 0);
+		count(&census->findings, path, sign, nothing);
 	}
 }
 
@@ -127,28 +134,31 @@ static void count_resources(struct census *census, const json_t *resources, int 
 	size_t i;
 
 	json_array_foreach ((json_t *)resources, i, resource) {
-		bool wanted = json_integer_value(json_at(resource, "wanted")) > 0;
-		bool empty = json_integer_value(json_at(resource, "healthy")) == 0;
+		bool is_empty = json_integer_value(json_at(resource, "healthy")) == 0;
+		const int64_t numbers[NUMBERS] = {
+			1, is_empty, is_empty && shared_offers_selects_nothing(resource)};
 
-		if (wanted)
+		if (json_integer_value(json_at(resource, "wanted")) > 0)
 			count(&census->resources, json_str_or(json_at(resource, "name"), ""), sign,
-			      1, empty);
+			      numbers);
 	}
 }
 
 static void count_object(struct census *census, const char *kind, const json_t *object, int sign)
 {
 	const json_t *status = json_at(object, "status");
+	bool is_node_state = str_eq(kind, KIND_NODE_STATE);
 
-	count_conditions(census, kind, json_at(status, "conditions"), sign);
+	count_conditions(census, kind, json_at(status, "conditions"),
+			 is_node_state && node_state_is_kept(object), sign);
 	if (str_eq(kind, KIND_POLICY) && status) {
 		auto_free char *key = json_key(object);
 
 		count(&census->policies, key, sign,
-		      json_integer_value(json_at(status, "wantedVfs")),
-		      json_integer_value(json_at(status, "presentVfs")));
+		      (const int64_t[NUMBERS]){json_integer_value(json_at(status, "wantedVfs")),
+					       json_integer_value(json_at(status, "presentVfs"))});
 	}
-	if (str_eq(kind, KIND_NODE_STATE))
+	if (is_node_state && !node_state_is_kept(object))
 		count_resources(census, json_at(status, "resources"), sign);
 }
 
@@ -211,7 +221,8 @@ void census_policies(const struct census *census,
 }
 
 void census_resources(const struct census *census,
-		      void (*fn)(void *arg, const char *resource, size_t nodes, size_t empty),
+		      void (*fn)(void *arg, const char *resource, size_t nodes, size_t empty,
+				 size_t unselected),
 		      void *arg)
 {
 	const char *path;
@@ -221,6 +232,7 @@ void census_resources(const struct census *census,
 	while (map_next(&census->resources, &iter, &path, &value)) {
 		const struct line *line = value;
 
-		fn(arg, path, (size_t)line->numbers[0], (size_t)line->numbers[1]);
+		fn(arg, path, (size_t)line->numbers[0], (size_t)line->numbers[1],
+		   (size_t)line->numbers[2]);
 	}
 }

@@ -17,7 +17,8 @@ void census_free(struct census *census);
 
 /*
  * The object was `old` and is `now` in a cache; either may be NULL. Objects without conditions
- * count nowhere.
+ * count nowhere. A NodeState that outlives its Node (node_state_is_kept) has its conditions counted
+ * and nothing else: nobody has to act for a node that was taken away.
  */
 void census_update(struct census *census, const char *kind, const json_t *old, const json_t *now);
 
@@ -41,11 +42,13 @@ void census_policies(const struct census *census,
 		     void *arg);
 
 /*
- * fn for each resource that some NodeState wants: how many nodes want it, and how many of them have
- * no healthy device of it.
+ * fn for each resource that some NodeState wants: how many nodes want it, how many of them have no
+ * healthy device of it, and on how many of these a shared resource selects nothing: the node may
+ * not be meant (reconcilers/sriov/shared_offers.h).
  */
 void census_resources(const struct census *census,
-		      void (*fn)(void *arg, const char *resource, size_t nodes, size_t empty),
+		      void (*fn)(void *arg, const char *resource, size_t nodes, size_t empty,
+				 size_t unselected),
 		      void *arg);
 
 #endif

@@ -21,6 +21,7 @@
 #include "reconcilers/sriov/node_state.h"
 #include "reconcilers/sriov/policy_status.h"
 #include "reconcilers/sriov/pool_config.h"
+#include "reconcilers/sriov/shared_offers.h"
 #include "reconcilers/sriov/sriov_network.h"
 
 const struct controller controllers[CONTROLLER_COUNT] = {
@@ -196,6 +197,17 @@ const struct controller controllers[CONTROLLER_COUNT] = {
 			.reconcile = leftover_reconcile,
 			.gather = leftover_gather,
 		},
+	/* All nodes at once, when what one of them has has changed. */
+	[CONTROLLER_SHARED_OFFERS] =
+		{
+			.name = "shared-offers",
+			.kind = LEFTOVER_SHARED_CONFIG,
+			.reconcile = shared_offers_reconcile,
+			.needs = {KIND_NODE_STATE, LEFTOVER_SHARED_CONFIG},
+			.gather = shared_offers_gather,
+			.every_ms = 10000,
+			.after = CONTROLLER_NODE_STATE,
+		},
 	/* All nodes at once: taking a slot and counting cannot race. */
 	[CONTROLLER_DRAIN] =
 		{
@@ -209,6 +221,14 @@ const struct controller controllers[CONTROLLER_COUNT] = {
 			.after = CONTROLLER_DRAIN,
 		},
 };
+
+bool controllers_are_for(const char *kind)
+{
+	for (enum controller_id id = 0; id < CONTROLLER_COUNT; id++)
+		if (controllers[id].status_waits && str_eq(controllers[id].kind, kind))
+			return true;
+	return false;
+}
 
 void controllers_map(const struct controller_sources *from, const char *kind, const char *key,
 		     const json_t *old, const json_t *now,

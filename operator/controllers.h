@@ -35,6 +35,7 @@ enum controller_id {
 	CONTROLLER_ENDPOINT,
 	CONTROLLER_STRAYS,
 	CONTROLLER_LEFTOVER,
+	CONTROLLER_SHARED_OFFERS,
 	CONTROLLER_DRAIN,
 	CONTROLLER_COUNT,
 };
@@ -90,6 +91,9 @@ struct controller {
 #define ADDRESSES_KEY "all"
 
 extern const struct controller controllers[CONTROLLER_COUNT];
+
+/* Users write objects of this kind, and one of these tells them in its status what came of it. */
+bool controllers_are_for(const char *kind);
 
 /*
  * An object changed: call wake for each key that has to be looked at. old or now is NULL when it

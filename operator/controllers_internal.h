@@ -57,6 +57,9 @@ void agent_pod_changed(const struct change *c);
 void policy_changed(const struct change *c);
 void pool_config_changed(const struct change *c);
 
+controller_gather_fn shared_offers_gather;
+void shared_config_changed(const struct change *c);
+
 controller_gather_fn drain_gather;
 void drain_source_changed(const struct change *c);
 void drain_state_changed(const struct change *c);

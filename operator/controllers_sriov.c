@@ -2,13 +2,17 @@
  * Nodes, their work items, policies and pools of nodes: what decisions on them look at, and what
  * wakes them.
  */
+#include <string.h>
+
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "operator/controllers_internal.h"
 #include "operator/kinds.h"
 #include "reconcilers/core/kinds.h"
+#include "reconcilers/core/leftovers.h"
 #include "reconcilers/sriov/node_agent.h"
 #include "reconcilers/sriov/pool_config.h"
+#include "reconcilers/sriov/shared_offers.h"
 #include "reconcilers/sriov/sriov_policy.h"
 
 void node_gather(const struct controller_sources *from, const struct controller *self,
@@ -89,12 +93,69 @@ static void wake_link(void *arg, const char *link)
 	controllers_wake_configs(arg, CONFIG_BY_MASTER, *link == '/' ? NODE_LINKS_REPORTED : link);
 }
 
+static void wake_shared_config(const struct change *c)
+{
+	auto_free char *key = str_printf("%s/" SHARED_CONFIG_NAME, c->from->ns);
+
+	wake(c, CONTROLLER_SHARED_OFFERS, key);
+}
+
 void node_state_changed(const struct change *c)
 {
 	json_auto_t *before = node_links_of(c->old), *after = node_links_of(c->now);
+	json_auto_t *had = shared_offers_of(c->old), *has = shared_offers_of(c->now);
 
 	wake(c, CONTROLLER_NODE_STATE, json_name(c->now ? c->now : c->old));
 	node_names_update(c->from->links, before, after, wake_link, (void *)c);
+	/* Who is new and has not reported changes nothing yet. */
+	if (!json_same(had, has) && (had || !json_is_null(has)))
+		wake_shared_config(c);
+}
+
+/* Those of other namespaces are no agent's. */
+void shared_config_changed(const struct change *c)
+{
+	if (str_eq(json_namespace(c->now ? c->now : c->old), c->from->ns))
+		wake_shared_config(c);
+}
+
+static void keep_first(void *arg, const char *key)
+{
+	const char **first = arg;
+
+	if (!*first || strcmp(key, *first) < 0)
+		*first = key;
+}
+
+/* Add the first NodeState that says so; returns its key, NULL when none does. */
+static const char *add_first(const struct controller_sources *from, const char *says, json_t *world)
+{
+	const char *first = NULL;
+
+	cache_find(mirror_cache(from->mirror, KIND_NODE_STATE), NODE_STATE_OFFERS, says, keep_first,
+		   &first);
+	if (first)
+		mirror_add(from->mirror, world, KIND_NODE_STATE, first);
+	return first;
+}
+
+void shared_offers_gather(const struct controller_sources *from, const struct controller *self,
+			  const char *key, json_t *world)
+{
+	const char *lacks = NULL, *resource;
+	json_auto_t *offers = NULL;
+	json_t *selects;
+
+	mirror_add(from->mirror, world, LEFTOVER_SHARED_CONFIG, key);
+	(void)add_first(from, SHARED_OFFERS_SILENT, world);
+	lacks = add_first(from, SHARED_OFFERS_LACKS, world);
+	offers = lacks ? shared_offers_of(world_get(world, KIND_NODE_STATE, lacks)) : NULL;
+	json_each (offers, resource, selects) {
+		auto_free char *has = str_printf(SHARED_OFFERS_HAS "%s", resource);
+
+		if (json_is_false(selects))
+			(void)add_first(from, has, world);
+	}
 }
 
 /* A pod is bound once; before, it is nobody's agent. */

@@ -21,6 +21,7 @@
 #include "reconcilers/spider/multus_config_check.h"
 #include "reconcilers/sriov/node_agent.h"
 #include "reconcilers/sriov/node_names.h"
+#include "reconcilers/sriov/shared_offers.h"
 #include "reconcilers/sriov/sriov_network.h"
 
 /* ---- indexes --------------------------------------------------------------------------------- */
@@ -163,6 +164,27 @@ static void index_drains(const json_t *state, struct cache_values *values)
 {
 	if (drain_concerns(state))
 		cache_index_value(values, MIRROR_DRAINS);
+}
+
+static void index_offers(const json_t *state, struct cache_values *values)
+{
+	json_auto_t *offers = shared_offers_of(state);
+	const char *resource;
+	json_t *selects;
+	bool lacks = false;
+
+	if (json_is_null(offers))
+		cache_index_value(values, SHARED_OFFERS_SILENT);
+	json_each (offers, resource, selects) {
+		auto_free char *has = str_printf(SHARED_OFFERS_HAS "%s", resource);
+
+		if (json_is_true(selects))
+			cache_index_value(values, has);
+		else
+			lacks = true;
+	}
+	if (lacks)
+		cache_index_value(values, SHARED_OFFERS_LACKS);
 }
 
 static void index_marked(const json_t *node, struct cache_values *values)
@@ -375,7 +397,7 @@ const struct operator_kind operator_kinds[] = {
 		.kind = KIND_NODE_STATE,
 		.in_own_namespace = true,
 		DROP(drop_node_state),
-		.cache = {.project = project_written, .indexes = {index_drains}},
+		.cache = {.project = project_written, .indexes = {index_drains, index_offers}},
 		.changed = {node_state_changed, drain_state_changed},
 		.writes = KIND_CREATED | KIND_PATCHED | KIND_DELETED | KIND_STATUS,
 	},
@@ -495,7 +517,16 @@ const struct operator_kind operator_kinds[] = {
 	LEFTOVER_DAEMON_SET(LEFTOVER_LONE_SRIOV, "kube-sriov-device-plugin"),
 	LEFTOVER_DAEMON_SET(LEFTOVER_LONE_SRIOV_AMD64, "kube-sriov-device-plugin-amd64"),
 	LEFTOVER_DAEMON_SET(LEFTOVER_LONE_SHARED, "rdma-shared-dp-ds"),
-	LEFTOVER_CONFIG_MAP(LEFTOVER_SHARED_CONFIG, "spiderpool-rdma-shared-device-plugin"),
+	{
+		/* In our own namespace it is the agents'. */
+		.kind = LEFTOVER_SHARED_CONFIG,
+		.name = SHARED_CONFIG_NAME,
+		.optional = true,
+		.resource = {"", "v1", "configmaps", "ConfigMap", true},
+		DROP(drop_leftover),
+		.cache = {.project = project_namespace},
+		.changed = {leftover_changed, shared_config_changed},
+	},
 	LEFTOVER_CONFIG_MAP(LEFTOVER_RDMA_DEVICES, "rdma-devices"),
 	LEFTOVER_CONFIG_MAP(LEFTOVER_RESOURCE_LIST, "sriovdp-config"),
 	LEFTOVER_CONFIG_MAP(LEFTOVER_MADE_LIST, "device-plugin-config"),

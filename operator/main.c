@@ -21,12 +21,12 @@
 #include "lib/kube/client.h"
 #include "lib/kube/lease.h"
 #include "lib/kube/recorder.h"
-#include "lib/kube/status.h"
 #include "lib/loop/loop.h"
 #include "operator/debug.h"
 #include "operator/manager.h"
 #include "operator/metrics_server.h"
 #include "operator/options.h"
+#include "operator/server_version.h"
 #include "operator/troubles.h"
 #include "operator/webhook.h"
 #include "operator/webhook_setup.h"
@@ -197,17 +197,6 @@ static void start_deciding(struct orbweaver *op, int64_t minor)
 	on_lease_check(op);
 }
 
-/* "20", "32+"; 0 when nobody knows. */
-static int64_t minor_of(const json_t *version)
-{
-	const char *text = json_str_or(json_at(version, "minor"), "");
-	auto_free char *digits = str_ndup(text, strspn(text, "0123456789"));
-	int64_t minor = 0;
-
-	str_to_int(digits, 0, 10000, &minor);
-	return minor;
-}
-
 /*
  * Nothing begins before the API server has answered: what is wrong with address, certificates or
  * credentials is said once here, not by each kind that would like to be listed.
@@ -221,23 +210,41 @@ static void tell_server_trouble(struct orbweaver *op, const struct err *err)
 	snprintf(op->server_trouble, sizeof(op->server_trouble), "%s", err->text);
 }
 
+/* err NULL: its answer has no version in it. */
+static void tell_of_silence(const struct orbweaver *op, const struct err *err)
+{
+	const char *effect = "webhooks are made as for servers before 1.28, without "
+			     "matchConditions: the server calls for more pods than need it";
+	const char *remedy = "let GET /version pass, which the ClusterRole "
+			     "system:public-info-viewer allows, and restart the operator";
+
+	if (err)
+		log_warn("API server does not say its version", F_STR("server", op->config.server),
+			 F_STR("effect", effect), F_STR("remedy", remedy), F_ERR(err));
+	else
+		log_warn("API server does not say its version", F_STR("server", op->config.server),
+			 F_STR("effect", effect), F_STR("remedy", remedy));
+}
+
 static void on_version(void *arg, const struct kube_response *response, const struct err *err)
 {
 	struct orbweaver *op = arg;
-	json_auto_t *version = err ? NULL : json_parse(response->body, response->body_len, NULL);
+	struct server_version version;
 
 	if (op->shutting_down)
 		return;
-	/* A server that knows us and keeps its version to itself is as good as any. */
-	if (err && !kube_err_is(err, "Forbidden")) {
+	version = server_version_read(response, err);
+	if (!version.is_there) {
 		tell_server_trouble(op, err);
 		timer_start(op->asking, VERSION_AGAIN_MS);
 		return;
 	}
 	health_set(op->ready, "api-server", true, NULL);
 	log_info("API server found", F_STR("server", op->config.server),
-		 F_STR("version", json_str_or(json_at(version, "gitVersion"), "?")));
-	start_deciding(op, minor_of(version));
+		 F_STR("version", version.text));
+	if (version.minor == 0)
+		tell_of_silence(op, err);
+	start_deciding(op, version.minor);
 }
 
 static void ask_for_version(void *arg)

@@ -49,7 +49,7 @@ struct manager {
 		int64_t busy_since_ms; /* 0: nothing waits and nothing is at work */
 	} controllers[CONTROLLER_COUNT];
 	struct deferred *turn;
-	struct timer *later; /* when QUEUE_LATER may be worked on */
+	struct timer *later; /* when QUEUE_LATER may be worked on, or a rest is over */
 	struct lanes lanes;
 	struct pace pace;
 	struct pod_demand pod_demand;
@@ -136,11 +136,21 @@ static void note_removal(struct manager *manager, const char *kind, const char *
 	wake_turn(manager);
 }
 
+/* A user made, removed or edited an object that we act upon. What we write to it is no edit. */
+static bool is_users_change(const struct manager *manager, const char *kind, const json_t *old,
+			    const json_t *now)
+{
+	return controllers_are_for(kind) && mirror_is_synced(manager->mirror, kind) &&
+	       (!old || !now || json_generation(old) != json_generation(now));
+}
+
 static void on_changed(void *arg, const char *kind, const char *key, const json_t *old,
 		       const json_t *now)
 {
 	struct manager *manager = arg;
 
+	if (is_users_change(manager, kind, old, now))
+		pace_seen(&manager->pace, clock_ms());
 	note_removal(manager, kind, key, now);
 	pod_demand_changed(&manager->pod_demand, kind, old, now);
 	mirror_want(manager->mirror, KIND_POD, pod_demand_is_there(&manager->pod_demand));
@@ -304,6 +314,7 @@ static void on_answered(void *arg, const char *kind, const char *verb, int64_t t
 {
 	struct manager *manager = arg;
 
+	pace_rest(&manager->pace, took_us, clock_ms());
 	if (err && (err->retry_after_ms > 0 || kube_err_is(err, "DeadlineExceeded")))
 		pace_refused(&manager->pace, (unsigned int)manager->working, clock_ms());
 	/* Beyond the window it is our own load that makes answers slow. */
@@ -656,8 +667,13 @@ static bool may_decide(const struct manager *manager)
 /* One key for which there is room; false when there is nothing to do now. */
 static bool work_some(struct manager *manager)
 {
+	int64_t rest_ms;
+
 	if (has_room(manager, false))
 		return work_next(manager);
+	rest_ms = pace_rest_ms(&manager->pace, clock_ms());
+	if (rest_ms >= 0)
+		timer_start(manager->later, rest_ms);
 	return work_one(manager, QUEUE_MAIN, true);
 }
 
@@ -702,12 +718,14 @@ static void set_policy(void *arg, const char *policy, int64_t wanted, int64_t pr
 	metric_set(manager->policy_vfs, (double)present, policy, "present");
 }
 
-static void set_resource(void *arg, const char *resource, size_t nodes, size_t empty)
+static void set_resource(void *arg, const char *resource, size_t nodes, size_t empty,
+			 size_t unselected)
 {
 	const struct manager *manager = arg;
 
 	metric_set(manager->resource_nodes, (double)nodes, resource, "wanted");
 	metric_set(manager->resource_nodes, (double)empty, resource, "empty");
+	metric_set(manager->resource_nodes, (double)unselected, resource, "unselected");
 }
 
 struct drain_count {
@@ -767,7 +785,8 @@ static void collect(void *arg)
 	struct manager *manager = arg;
 
 	collect_findings(manager);
-	metric_set(manager->window, pace_window(&manager->pace));
+	metric_set(manager->window,
+		   pace_steps_aside(&manager->pace, clock_ms()) ? 1 : pace_window(&manager->pace));
 	metric_set(manager->later_wait,
 		   manager->leading && manager->lanes.later_since_ms
 			   ? (double)(clock_ms() - manager->lanes.later_since_ms) / 1000
@@ -825,7 +844,9 @@ static void add_metrics(struct manager *manager)
 			     "VFs that a policy asks for, and that are there.", "policy,state");
 	manager->resource_nodes =
 		metric_gauge(metrics, "orbweaver_resource_nodes",
-			     "Nodes that want devices of a resource, and those that have none.",
+			     "Nodes that want devices of a resource, those of them that have no "
+			     "healthy one (empty), and those of these where a shared entry "
+			     "selects no NIC (unselected).",
 			     "resource,state");
 	manager->drains = metric_gauge(metrics, "orbweaver_drain_nodes",
 				       "Nodes with pods in the way of a change, or that have to "

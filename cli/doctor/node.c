@@ -9,6 +9,7 @@
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/core/reconcile.h"
 #include "reconcilers/sriov/node_names.h"
+#include "reconcilers/sriov/node_state.h"
 
 /* ---- one node -------------------------------------------------------------------------------- */
 
@@ -139,6 +140,8 @@ json_t *doctor_check_node(const json_t *node, const json_t *state)
 	json_t *findings = json_array(), *finding, *pf;
 	size_t i;
 
+	if (node_state_is_kept(state))
+		return findings;
 	check_agent(state, findings);
 	check_problems(state, findings);
 	check_mode(state, findings);
@@ -251,7 +254,8 @@ json_t *doctor_compare(const json_t *world)
 	const char *key, *property;
 
 	json_each (world_kind(world, KIND_NODE_STATE), key, state)
-		note_node(seen, world, state);
+		if (!node_state_is_kept(state))
+			note_node(seen, world, state);
 	json_each (seen, property, values)
 		add_difference(findings, property, values);
 	return findings;

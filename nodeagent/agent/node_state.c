@@ -51,7 +51,7 @@ struct node_state {
 	char *sent_uid;   /* of the NodeState that it was for */
 	int64_t quiet_ms; /* until then the writes so far are at the rate */
 	int failures;
-	bool synced, may_write, dirty, state_changed, node_changed;
+	bool synced, may_write, dirty, state_changed, node_changed, node_seen;
 	struct metric *writes;
 };
 
@@ -193,9 +193,12 @@ static void tell(void *arg)
 
 	if (state->node_changed) {
 		state->node_changed = false;
+		state->node_seen |= cache_has(state->nodes, state->config.node);
 		tell_addresses(state);
 		tell_node(state);
 		want_object(state);
+		if (state->dirty)
+			node_state_report(state);
 	}
 	if (state->state_changed) {
 		state->state_changed = false;
@@ -294,6 +297,13 @@ static bool is_stored(const struct node_state *state, const json_t *status)
 	       hash_of(before) == state->stored;
 }
 
+/* The operator has the word then, until it deletes the NodeState or the Node comes back. */
+static bool is_node_gone(const struct node_state *state)
+{
+	return state->node_seen && !cache_has(state->nodes, state->config.node) &&
+	       !cache_is_unknown(state->nodes, state->config.node);
+}
+
 static void write_if_due(void *arg)
 {
 	struct node_state *state = arg;
@@ -302,7 +312,8 @@ static void write_if_due(void *arg)
 	json_auto_t *body = NULL;
 	json_t *status;
 
-	if (!state->dirty || state->call || !state->may_write || !state->object)
+	if (!state->dirty || state->call || !state->may_write || !state->object ||
+	    is_node_gone(state))
 		return;
 	state->dirty = false;
 	rfc3339_write(clock_wall_us(), now);

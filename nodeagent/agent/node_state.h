@@ -6,7 +6,7 @@
  * second never: a fresh status is asked for at the moment of writing. A conflict is looked at
  * again. A server that stores less than we say (an older CRD) is not written to for ever. Where a
  * Node has no NodeState we make one, so that people see which NICs there are; what it asks for is
- * the operator's business.
+ * the operator's business. Nothing is written while a Node that was there is gone.
  */
 #ifndef ORBWEAVER_NODEAGENT_AGENT_NODE_STATE_H
 #define ORBWEAVER_NODEAGENT_AGENT_NODE_STATE_H

@@ -4,7 +4,6 @@
 #include "nodeagent/agent/offers.h"
 
 #include <assert.h>
-#include <string.h>
 
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
@@ -13,7 +12,6 @@
 #include "nodeagent/agent/dev_names.h"
 #include "nodeagent/agent/pool_sources.h"
 #include "nodeagent/dra/choice.h"
-#include "nodeagent/host/pci.h"
 #include "nodeagent/kubeletd/client.h"
 #include "nodeagent/plugins/pod_resources.h"
 #include "nodeagent/pools/pools.h"
@@ -288,35 +286,13 @@ void offers_set(struct offers *offers, const json_t *spec, const json_t *observe
 
 /* ---- what pods hold -------------------------------------------------------------------------- */
 
-/* "ns/pod/container" → "ns/pod". */
-static json_t *pod_of(const char *holder)
-{
-	const char *slash = strchr(holder, '/');
-
-	slash = slash ? strchr(slash + 1, '/') : NULL;
-	return slash ? json_stringn(holder, (size_t)(slash - holder)) : json_string(holder);
-}
-
-static json_t *held_functions(const json_t *allocated)
-{
-	json_t *held = json_object();
-	const char *resource, *id;
-	json_t *devices, *holder;
-
-	json_each (allocated, resource, devices)
-		json_each (devices, id, holder)
-			if (pci_address_is_valid(id))
-				json_put(held, id, pod_of(json_str_or(holder, "")));
-	return held;
-}
-
 static void tell_held(struct offers *offers)
 {
 	json_auto_t *functions = NULL;
 
 	json_decref(offers->held);
 	offers->held = held_by_both(offers, offers->allocated);
-	functions = offers->held ? held_functions(offers->held) : NULL;
+	functions = offers->held ? pod_resources_functions(offers->held) : NULL;
 	offers->config.held(offers->config.arg, functions);
 	offers->config.wanted(offers->config.arg);
 }

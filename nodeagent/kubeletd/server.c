@@ -10,6 +10,7 @@
 #include "nodeagent/kubeletd/channel.h"
 #include "nodeagent/plugins/device_plugins.h"
 #include "nodeagent/plugins/dra_driver.h"
+#include "nodeagent/plugins/giving.h"
 
 /* How old the agent's copy of our metrics may be. */
 enum { COUNTING_MS = 10000 };
@@ -117,6 +118,7 @@ static void on_allocated(void *arg)
 {
 	const struct kubeletd_server *server = arg;
 
+	giving_note(server->config.giving);
 	say(server, "allocated", json_true());
 	deferred_run(server->saying);
 }

@@ -14,6 +14,9 @@
 #include "reconcilers/sriov/pool_config.h"
 #include "reconcilers/sriov/sriov_guid.h"
 
+/* Reason of conditions while the Node is gone. */
+static const char NODE_GONE[] = "NodeGone";
+
 /* ---- the spec -------------------------------------------------------------------------------- */
 
 /* As upstream encodes: a field without content is left out. */
@@ -203,6 +206,54 @@ static bool means_same(const json_t *a, const json_t *b)
 
 /* ---- the node is gone ------------------------------------------------------------------------ */
 
+/* Of the agent; nobody knows them while it is away. Ready is apart. */
+static const char *const agent_conditions[] = {"Progressing", "Blocked", "RebootRequired"};
+
+/* Returns new. */
+static json_t *copy_of_conditions(const json_t *state)
+{
+	const json_t *list = json_at(state, "status", "conditions");
+
+	return json_is_array(list) ? json_copy((json_t *)list) : json_array();
+}
+
+/* What the agent said of conditions that are listed holds no longer. */
+static void put_unknown(json_t *list, const json_t *world, const json_t *state, const char *reason,
+			const char *message)
+{
+	const json_t *previous = json_at(state, "status", "conditions");
+
+	for (size_t i = 0; i < ARRAY_LEN(agent_conditions); i++)
+		if (condition_find(previous, agent_conditions[i]))
+			condition_set(list, previous, agent_conditions[i], CONDITION_UNKNOWN,
+				      reason, message, json_generation(state),
+				      world_env(world, "now"));
+}
+
+/*
+ * Say that the Node is gone, and until when this is kept. Unknown and not False: a Node that was
+ * deleted on purpose needs nobody (operator/census.h).
+ */
+static void plan_node_gone(struct plan *plan, const json_t *world, const char *key,
+			   const json_t *state, const char *until)
+{
+	const json_t *previous = json_at(state, "status", "conditions");
+	json_t *list = copy_of_conditions(state);
+	auto_free char *message =
+		str_printf("Node %s is gone: this is kept until %s, in case the Node comes back, "
+			   "and deleted then",
+			   json_name(state), until);
+
+	condition_set(list, previous, "Ready", CONDITION_UNKNOWN, NODE_GONE, message,
+		      json_generation(state), world_env(world, "now"));
+	if (condition_find(previous, "Degraded"))
+		condition_set(list, previous, "Degraded", CONDITION_UNKNOWN, NODE_GONE,
+			      "the Node is gone: see Ready", json_generation(state),
+			      world_env(world, "now"));
+	put_unknown(list, world, state, NODE_GONE, "the Node is gone: see Ready");
+	plan_status_part(plan, KIND_NODE_STATE, key, json_pack("{s:o}", "conditions", list));
+}
+
 static int plan_stale(struct plan *plan, const json_t *world, const char *key, const json_t *state,
 		      struct err *err)
 {
@@ -223,10 +274,13 @@ static int plan_stale(struct plan *plan, const json_t *world, const char *key, c
 			     text);
 		plan_meta(plan, KIND_NODE_STATE, key, metadata);
 	}
-	if (until <= now)
+	if (until <= now) {
 		plan_delete(plan, KIND_NODE_STATE, key, json_uid(state));
-	else
-		plan_requeue(plan, (until - now) / 1000 + 1000);
+		return 0;
+	}
+	rfc3339_write(until, text);
+	plan_node_gone(plan, world, key, state, text);
+	plan_requeue(plan, (until - now) / 1000 + 1000);
 	return 0;
 }
 
@@ -251,10 +305,8 @@ static void plan_node_state(struct plan *plan, const char *namespace, const char
 static void plan_gone(struct plan *plan, const json_t *world, const char *key, const json_t *state,
 		      const struct node_agent *agent)
 {
-	static const char *const of_agent[] = {"Progressing", "Blocked", "RebootRequired"};
 	const json_t *previous = json_at(state, "status", "conditions");
-	json_t *part = json_object();
-	json_t *list = json_is_array(previous) ? json_copy((json_t *)previous) : json_array();
+	json_t *part = json_object(), *list = copy_of_conditions(state);
 	auto_free char *message = str_printf(NODE_AGENT_SAID "%s", agent->message);
 	char since[RFC3339_SIZE];
 
@@ -262,11 +314,7 @@ static void plan_gone(struct plan *plan, const json_t *world, const char *key, c
 			 &(struct judgement){
 				 .ready = CONDITION_FALSE, .reason = "NoAgent", .message = message},
 			 json_generation(state), world_env(world, "now"));
-	for (size_t i = 0; i < ARRAY_LEN(of_agent); i++)
-		if (condition_find(previous, of_agent[i]))
-			condition_set(list, previous, of_agent[i], CONDITION_UNKNOWN, "NoAgent",
-				      "the agent is away: see Ready", json_generation(state),
-				      world_env(world, "now"));
+	put_unknown(list, world, state, "NoAgent", "the agent is away: see Ready");
 	rfc3339_write(agent->since_us, since);
 	json_put(part, "conditions", list);
 	json_put_str(part, "agentSilentSince", since);
@@ -290,16 +338,36 @@ static void plan_agent(struct plan *plan, const json_t *world, const char *node,
 		plan_requeue(plan, agent->look_again_ms);
 }
 
-/* The node came back while its NodeState was kept. */
-static void plan_unmark(struct plan *plan, const char *key, const json_t *state)
+/* Conditions that still say that the Node is gone. */
+static void plan_unsay(struct plan *plan, const char *key, const json_t *state)
+{
+	const json_t *previous = json_at(state, "status", "conditions");
+	json_t *list = json_array(), *condition;
+	size_t i;
+
+	json_array_foreach ((json_t *)previous, i, condition)
+		if (!str_eq(json_str_at(condition, "reason"), NODE_GONE))
+			json_array_append(list, condition);
+	if (json_array_size(list) < json_array_size(previous))
+		plan_status_part(plan, KIND_NODE_STATE, key,
+				 json_pack("{s:o}", "conditions", list));
+	else
+		json_decref(list);
+}
+
+/* The node came back while its NodeState was kept. Its agent says the rest, or nobody does. */
+static void plan_unmark(struct plan *plan, const char *key, const json_t *state, bool is_agent_gone)
 {
 	json_t *metadata;
 
-	if (!json_at(state, "metadata", "annotations", NODE_STATE_KEEP_UNTIL))
-		return;
-	metadata = json_object();
-	json_put(json_need_object(metadata, "annotations"), NODE_STATE_KEEP_UNTIL, json_null());
-	plan_meta(plan, KIND_NODE_STATE, key, metadata);
+	if (node_state_is_kept(state)) {
+		metadata = json_object();
+		json_put(json_need_object(metadata, "annotations"), NODE_STATE_KEEP_UNTIL,
+			 json_null());
+		plan_meta(plan, KIND_NODE_STATE, key, metadata);
+	}
+	if (!is_agent_gone)
+		plan_unsay(plan, key, state);
 }
 
 enum {
@@ -397,6 +465,11 @@ json_t *node_state_reports(const json_t *world, const char *key, size_t why_line
 	return node_reports(ret, is_written, agent.message);
 }
 
+bool node_state_is_kept(const json_t *state)
+{
+	return json_at(state, "metadata", "annotations", NODE_STATE_KEEP_UNTIL);
+}
+
 int node_state_reconcile(const json_t *world, const char *key, struct plan *plan, struct err *err)
 {
 	const char *namespace = world_env(world, "namespace");
@@ -429,7 +502,7 @@ int node_state_reconcile(const json_t *world, const char *key, struct plan *plan
 	plan_node_state(plan, namespace, key, state, spec);
 	if (!is_written)
 		tell_of_edit(plan, state_key, state, spec);
-	plan_unmark(plan, state_key, state);
+	plan_unmark(plan, state_key, state, agent.is_gone);
 	if (state)
 		plan_agent(plan, world, key, state_key, state, &agent);
 	reports = node_reports(&d, is_written, agent.message);

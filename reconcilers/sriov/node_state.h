@@ -11,8 +11,9 @@
  *
  * Plan: the NodeState with its whole spec (for a node that a policy's nodeSelector selects, and for
  * a NodeState that is there already), the node's report for each policy that selects it
- * (policy_report.h). A NodeState whose node is gone is marked, kept NODE_STATE_KEEP_MINUTES and
- * then deleted. One that no agent ever wrote a status of, or whose agent went away (node_agent.h),
+ * (policy_report.h). A NodeState whose node is gone is marked, kept NODE_STATE_KEEP_MINUTES with
+ * Ready=Unknown NodeGone and then deleted; conditions with that reason go when the node comes
+ * back. One that no agent ever wrote a status of, or whose agent went away (node_agent.h),
  * gets Ready=False NoAgent and status.agentSilentSince.
  *
  * An event EditUndone says what somebody else wrote to the spec when that is written over
@@ -44,6 +45,9 @@ struct decision;
 #define DRAIN_EXTERNAL      "sriovnetwork.openshift.io/use-external-drainer"
 
 int node_state_reconcile(const json_t *world, const char *key, struct plan *plan, struct err *err);
+
+/* Is its Node gone, as far as somebody has noted it? Nothing in it is up to date then. */
+bool node_state_is_kept(const json_t *state);
 
 /*
  * The reports alone, each with up to why_lines_max lines, and in *ret (the caller's to

@@ -98,6 +98,13 @@ made_anew() {
 	[[ $(uid) != "$old" ]] && synced
 }
 t_wait 30 "a NodeState that is deleted is made anew" made_anew
+o_curl DELETE /api/v1/nodes/n1 >/dev/null
+sleep 3
+o_curl PATCH "$state/status" '{"status": {"syncStatus": "InProgress"}}' >/dev/null
+sleep 3
+t_eq "while its Node is gone others have the word" InProgress "$(o_curl GET "$state" | jq -r .status.syncStatus)"
+o_curl POST /api/v1/nodes '{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}}' >/dev/null
+t_wait 30 "when it is back the agent says how it is" synced
 
 # --- configurations --------------------------------------------------------------------------------------------------
 good='{"periodicUpdateInterval": 300, "configList": [{"resourcePrefix": "spidernet.io", "resourceName": "hca_shared_devices",

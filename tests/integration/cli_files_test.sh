@@ -331,6 +331,7 @@ finds "an agent that went away, and what is left of its resource" \
 	"error NoAgent w1 -, error RdmaLinkDown w1 ens1f0, error ResourceShort w1 spidernet.io/rail" \
 	'.node.status.allocatable["spidernet.io/rail"] = "0" |
 	.state.status.conditions = [{type: "Ready", status: "False", reason: "NoAgent", message: "the agent is away since then"}]'
+finds "a node that was deleted" "" '.state.metadata.annotations["sriovnetwork.openshift.io/keep-state-until"] = "2026-01-31T10:30:00Z"'
 finds "what the agent says" "warning VfInUse w1 0000:3b:00.0" "$up"' |
 	.state.status.problems = [{type: "Blocked", pciAddress: "0000:3b:00.0", reason: "VfInUse", message: "m"}]'
 finds "another RDMA mode" "error RdmaModeDiffers w1 rdma system" "$up"' | .state.spec.system.rdmaMode = "exclusive"'

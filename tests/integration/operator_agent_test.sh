@@ -94,5 +94,29 @@ ready True '{"running": {}}'
 t_ok "its first status" status
 t_wait 10 "the policy is ready" says "$policy" Ready "True "
 t_ok "nobody says anything else of the node" says "$state" Ready "True AsWanted"
+
+echo "# a shared resource that no node has"
+o_curl POST "/api/v1/namespaces/$POD_NAMESPACE/configmaps" \
+	'{"metadata": {"name": "spiderpool-rdma-shared-device-plugin"}, "data": {"config.json": "{}"}}' >/dev/null
+o_curl PATCH "$state/status" '{"status": {"resources": [{"name": "x.io/hca", "kind": "shared", "wanted": 5, "offered": 0,
+	"healthy": 0, "registered": true, "cause": "p0: vendor 15b3, wanted 1af4"}]}}' >/dev/null
+told() {
+	o_curl GET "/api/v1/namespaces/$POD_NAMESPACE/events" | jq -e 'any(.items[]; .reason == "OfferedNowhere" and
+		.involvedObject.name == "spiderpool-rdma-shared-device-plugin" and
+		(.message | contains("x.io/hca (node n1: p0: vendor 15b3, wanted 1af4)")))'
+}
+t_wait 30 "an event on the ConfigMap says so, and why" told
+t_ok "it is counted" grep -q '^orbweaver_resource_nodes{resource="x.io/hca",state="unselected"} 1' <(o_http op /metrics)
+
+echo "# its Node is deleted"
+o_curl DELETE /api/v1/nodes/n1 >/dev/null
+t_wait 20 "the NodeState does not look as before" says "$state" Ready "Unknown NodeGone Node n1 is gone: this is kept until "
+t_ok "in no condition" says "$state" Progressing "Unknown NodeGone"
+t_eq "nobody has to act for it" "" "$(o_http op /metrics | grep '^orbweaver_findings{kind="sriovnetworknodestates"')"
+o_curl POST /api/v1/nodes '{"metadata": {"name": "n1", "labels": {"kubernetes.io/os": "linux"}}}' >/dev/null
+no_longer() {
+	! says "$state" Ready NodeGone
+}
+t_wait 20 "it is no longer said once the Node is back" no_longer
 o_end op
 t_done

@@ -93,11 +93,28 @@ own_certificate() {
 		map_values(@base64)) }' | k replace -n "$POD_NAMESPACE" -f - >/dev/null
 }
 
+# A config with a NUL character in the name of a member, for which the schema has to be open; watches that are open keep the former one.
+open_schema() {
+	k get crd spidermultusconfigs.spiderpool.spidernet.io -o json |
+		jq '.spec.versions[].schema.openAPIV3Schema.properties.spec["x-kubernetes-preserve-unknown-fields"] = true' |
+		k replace -f - >/dev/null
+}
+
+add_unreadable() {
+	o_curl DELETE "$spider/namespaces/default/spidermultusconfigs/odd" >/dev/null || true
+	o_curl POST "$spider/namespaces/default/spidermultusconfigs" '{ "apiVersion": "spiderpool.spidernet.io/v2beta1",
+		"kind": "SpiderMultusConfig", "metadata": { "name": "odd" }, "spec": { "cniType": "macvlan",
+		"macvlan": { "master": ["ens1"] }, "odd": { "a\u0000b": 1 } } }' | jq -e '.spec.odd | length == 1' >/dev/null
+}
+
 t_ok "Prometheus is installed" command -v prometheus promtool
 t_need
 t_ok "the rules are good ones" promtool check rules <(rules)
 t_eq "each of them fires in this test" "" "$(never_fired)"
 o_begin alerts --no-controllers
+t_ok "a schema that takes anything" open_schema
+t_wait 30 "the server takes a config that cannot be read" add_unreadable
+o_curl DELETE "$spider/namespaces/default/spidermultusconfigs/odd" >/dev/null
 o_own_user
 o_through_relay "$o_kubeconfig"
 o_kubeconfig=$o_relayed o_start op --webhook-addr 127.0.0.1:0
@@ -112,12 +129,20 @@ t_wait 20 "and a certificate that is far from its end" prometheus_has 'orbweaver
 sleep 2
 t_eq "while all is well there is no alert" "" "$(alerts)"
 
+t_ok "a config that cannot be read" add_unreadable
+t_wait 20 "an object that cannot be read" fires OrbweaverObjectUnreadable
+o_curl DELETE "$spider/namespaces/default/spidermultusconfigs/odd" >/dev/null
 o_curl POST "$policies" "$(policy wrong '{"numVfs":0}')" >/dev/null
 t_wait 20 "a policy that cannot work is a finding" fires OrbweaverFinding
 node n2 silent
 o_curl POST "$policies" "$(policy silent '{}')" >/dev/null
+node n3 good
+t_wait 20 "another node reports" report n3 '{"resources":[{"name":"spidernet.io/good","wanted":4,"healthy":4}]}'
 report n1 '{"resources":[{"name":"spidernet.io/good","wanted":4,"healthy":0}]}' >/dev/null
 t_wait 20 "a resource that is wanted and not there" fires OrbweaverResourceEmpty
+t_fails "while another node has it" fires OrbweaverResourceNowhere
+report n3 '{"resources":[{"name":"spidernet.io/good","wanted":4,"healthy":0}]}' >/dev/null
+t_wait 20 "one that no node has" fires OrbweaverResourceNowhere
 report n1 "{\"conditions\":$(condition Blocked)}" >/dev/null
 t_wait 20 "a change that waits for a pod" fires OrbweaverNodeBlocked
 report n1 "{\"conditions\":$(condition RebootRequired)}" >/dev/null

@@ -101,4 +101,13 @@ done
 t_wait 20 "and an event says so" event WatchResumed spiderreservedips
 o_end two
 o_end one
+
+echo "# a server that keeps its version to itself"
+k delete clusterrolebinding system:public-info-viewer system:discovery >/dev/null
+o_kubeconfig=$o_relayed o_start three
+o_wait_ready three
+t_ok "what that means is in the log" o_logged three '.msg == "API server does not say its version" and .level == "warn" and
+	(.effect | contains("without matchConditions")) and (.remedy | contains("system:public-info-viewer"))'
+t_wait 20 "it leads all the same" o_leads three
+o_end three
 t_done

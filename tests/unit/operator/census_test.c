@@ -11,6 +11,7 @@
 #include "lib/json/json.h"
 #include "operator/census.h"
 #include "reconcilers/core/kinds.h"
+#include "reconcilers/sriov/node_state.h"
 #include "tests/support/yaml.h"
 
 static void note_condition(void *arg, const char *kind, const char *type, const char *status,
@@ -34,9 +35,10 @@ static void note_policy(void *arg, const char *policy, int64_t wanted, int64_t p
 	json_put(arg, policy, json_fmt("%d of %d", (int)present, (int)wanted));
 }
 
-static void note_resource(void *arg, const char *resource, size_t nodes, size_t empty)
+static void note_resource(void *arg, const char *resource, size_t nodes, size_t empty,
+			  size_t unselected)
 {
-	json_put(arg, resource, json_fmt("%zu of %zu", empty, nodes));
+	json_put(arg, resource, json_fmt("%zu of %zu, %zu", empty, nodes, unselected));
 }
 
 static void expect_findings(const struct census *census, const char *want)
@@ -128,15 +130,43 @@ static void a_resource_is_missed_where_it_is_wanted(void **state)
 	struct census *census = census_new();
 	json_auto_t *has =
 		yaml("{status: {resources: [{name: x/hca, wanted: 500, healthy: 500}]}}");
-	json_auto_t *lacks = yaml("{status: {resources: [{name: x/hca, wanted: 500, healthy: 0}, "
+	json_auto_t *lacks = yaml("{status: {resources: [{name: x/hca, wanted: 500, healthy: 0, "
+				  "offered: 500, kind: shared}, "
 				  "{name: x/gone, wanted: 0, healthy: 0}]}}");
+	json_auto_t *other = yaml("{status: {resources: [{name: x/hca, wanted: 500, healthy: 0, "
+				  "offered: 0, kind: shared}]}}");
 	json_auto_t *lines = json_object();
 
 	census_update(census, KIND_NODE_STATE, NULL, has);
 	census_update(census, KIND_NODE_STATE, NULL, lacks);
+	census_update(census, KIND_NODE_STATE, NULL, other);
 	census_resources(census, note_resource, lines);
 	assert_int_equal(json_object_size(lines), 1);
-	assert_string_equal(json_str_at(lines, "x/hca"), "1 of 2");
+	assert_string_equal(json_str_at(lines, "x/hca"), "2 of 3, 1");
+	census_free(census);
+}
+
+static void a_node_that_was_taken_away_needs_nobody(void **state)
+{
+	struct census *census = census_new();
+	json_auto_t *before = yaml("{status: {resources: [{name: x/hca, wanted: 500, healthy: 0}], "
+				   "conditions: [{type: Degraded, status: 'True', reason: Bad}]}}");
+	json_auto_t *kept = json_deep_copy(before);
+	json_auto_t *resources = json_object(), *lines = json_object();
+
+	json_put_str(json_need_object(json_need_object(kept, "metadata"), "annotations"),
+		     NODE_STATE_KEEP_UNTIL, "2026-01-31T10:30:00Z");
+	census_update(census, KIND_NODE_STATE, NULL, before);
+	expect_findings(census, "{sriovnetworknodestates Bad: 1}");
+	census_update(census, KIND_NODE_STATE, before, kept);
+	expect_findings(census, "{}");
+	census_resources(census, note_resource, resources);
+	assert_int_equal(json_object_size(resources), 0);
+	census_conditions(census, note_condition, lines);
+	assert_string_equal(json_str_at(lines, "other"),
+			    "sriovnetworknodestates Degraded True Bad 1");
+	census_update(census, KIND_NODE_STATE, kept, NULL);
+	expect_findings(census, "{}");
 	census_free(census);
 }
 
@@ -147,6 +177,7 @@ int main(void)
 		cmocka_unit_test(conditions_are_counted_by_reason),
 		cmocka_unit_test(vfs_are_those_of_each_policy),
 		cmocka_unit_test(a_resource_is_missed_where_it_is_wanted),
+		cmocka_unit_test(a_node_that_was_taken_away_needs_nobody),
 	};
 
 	json_init();

@@ -6,8 +6,10 @@
 
 #include "reconcilers/admission/inject_check.h"
 #include "reconcilers/admission/pod_inject.h"
+#include "reconcilers/core/leftovers.h"
 #include "reconcilers/spider/multus_config.h"
 #include "reconcilers/sriov/node_agent.h"
+#include "reconcilers/sriov/shared_offers.h"
 
 #define RDMA    "cni.spidernet.io/rdma-resource-inject"
 #define NETWORK "cni.spidernet.io/network-resource-inject"
@@ -184,7 +186,8 @@ static void a_config_sees_its_masters_once_every_node_reports_links(void **state
 		"{metadata: {name: w2, namespace: orbweaver-system}, status: {links: [ens3]}}");
 	expect_woken(t, "multus-config net/a;multus-config net/b;node-state w2;");
 	mirrored_remove(t, KIND_NODE_STATE, "orbweaver-system/w2");
-	expect_woken(t, "multus-config net/b;node-state w2;");
+	expect_woken(t, "multus-config net/b;node-state w2;shared-offers "
+			"orbweaver-system/" SHARED_CONFIG_NAME ";");
 }
 
 static void a_network_looks_for_its_resource_when_it_comes_and_goes(void **state)
@@ -223,6 +226,48 @@ static void the_rest_of_an_old_stack_is_looked_at(void **state)
 	assert_int_equal(json_integer_value(json_at(world, "daemonsets/sriov-network-config-daemon",
 						    "net/d", "status", "replicas")),
 			 3);
+}
+
+static void a_node_that_has_a_shared_resource_concerns_its_config_map(void **state)
+{
+#define SHARED(node, offered, more)                                                                \
+	"{metadata: {name: " node ", namespace: orbweaver-system}, status: {syncStatus: "          \
+	"Succeeded, " more "resources: [{name: x/a, kind: shared, wanted: 5, offered: " offered    \
+	"}]}}"
+#define OF_SHARED(ns) "configmaps/" SHARED_CONFIG_NAME " " ns "/" SHARED_CONFIG_NAME
+	static const char key[] = "orbweaver-system/" SHARED_CONFIG_NAME;
+	struct mirrored_test *t = *state;
+	json_auto_t *world = NULL;
+
+	mirrored_put(t, KIND_NODE_STATE, SHARED("w1", "0", ""));
+	expect_woken(t, "node-state w1;shared-offers orbweaver-system/" SHARED_CONFIG_NAME ";");
+	mirrored_put(t, KIND_NODE_STATE, SHARED("w1", "0", "presentVfs: 1, "));
+	expect_woken(t, "node-state w1;");
+	mirrored_put(t, KIND_NODE_STATE, SHARED("w1", "5", ""));
+	expect_woken(t, "node-state w1;shared-offers orbweaver-system/" SHARED_CONFIG_NAME ";");
+	mirrored_put(t, LEFTOVER_SHARED_CONFIG,
+		     "{metadata: {name: " SHARED_CONFIG_NAME ", namespace: orbweaver-system}}");
+	expect_woken(t, "leftover " OF_SHARED(
+				"orbweaver-system") ";shared-offers "
+						    "orbweaver-system/" SHARED_CONFIG_NAME ";");
+	/* Enough of the nodes: who has not reported, the first that lacks it, one that has it. */
+	mirrored_put(t, KIND_NODE_STATE, SHARED("w3", "0", ""));
+	mirrored_put(t, KIND_NODE_STATE, SHARED("w2", "0", ""));
+	mirrored_put(t, KIND_NODE_STATE, SHARED("w4", "5", ""));
+	mirrored_put(t, KIND_NODE_STATE,
+		     "{metadata: {name: w5, namespace: orbweaver-system}, status: {}}");
+	free(mirrored_woken(t));
+	world = world_of(t, CONTROLLER_SHARED_OFFERS, key);
+	assert_non_null(json_at(world, LEFTOVER_SHARED_CONFIG, key));
+	assert_int_equal(json_object_size(json_at(world, KIND_NODE_STATE)), 3);
+	assert_non_null(json_at(world, KIND_NODE_STATE, "orbweaver-system/w1"));
+	assert_non_null(json_at(world, KIND_NODE_STATE, "orbweaver-system/w2"));
+	assert_non_null(json_at(world, KIND_NODE_STATE, "orbweaver-system/w5"));
+	mirrored_put(t, LEFTOVER_SHARED_CONFIG,
+		     "{metadata: {name: " SHARED_CONFIG_NAME ", namespace: other}}");
+	expect_woken(t, "leftover " OF_SHARED("other") ";");
+#undef SHARED
+#undef OF_SHARED
 }
 
 static void pods_that_do_not_ask_are_not_kept(void **state)
@@ -424,6 +469,7 @@ int main(void)
 		mirrored_unit_test(a_config_sees_its_masters_once_every_node_reports_links),
 		mirrored_unit_test(a_network_looks_for_its_resource_when_it_comes_and_goes),
 		mirrored_unit_test(the_rest_of_an_old_stack_is_looked_at),
+		mirrored_unit_test(a_node_that_has_a_shared_resource_concerns_its_config_map),
 		mirrored_unit_test(pods_that_do_not_ask_are_not_kept),
 		mirrored_unit_test(a_pod_sees_its_namespace_and_the_configs_of_its_group),
 		mirrored_unit_test(what_is_found_on_a_pod_wakes_its_configs),

@@ -639,17 +639,68 @@ static void a_node_state_outlives_its_node_for_half_an_hour(void **state)
 	assert_null(find_op(&late, "requeue"));
 }
 
+static const json_t *said_of(const struct plan *plan, const char *type)
+{
+	return json_find(json_at(find_op(plan, "status-part"), "status", "conditions"), "type",
+			 type);
+}
+
+/* It neither looks as it did while the node was there, nor as if somebody had to act. */
+static void a_node_state_without_a_node_says_so_and_until_when(void **state)
+{
+	json_auto_t *world = world_new();
+	auto_plan struct plan first = {0}, again = {0};
+	json_t *status = json_at(state_of(world), "status");
+
+	json_object_del(json_at(world, KIND_NODE), "w1");
+	json_put(status, "conditions",
+		 yaml("[{type: Ready, status: 'True', reason: AsWanted},"
+		      " {type: Degraded, status: 'True', reason: VfsMissing},"
+		      " {type: Blocked, status: 'True', reason: VfHeld},"
+		      " {type: Draining, status: 'False', reason: NothingToDrain}]"));
+	reconcile(world, &first);
+	assert_string_equal(json_str_at(said_of(&first, "Ready"), "status"), "Unknown");
+	assert_string_equal(json_str_at(said_of(&first, "Ready"), "reason"), "NodeGone");
+	assert_string_equal(json_str_at(said_of(&first, "Ready"), "message"),
+			    "Node w1 is gone: this is kept until 2026-01-31T10:30:00Z, in case "
+			    "the Node comes back, and deleted then");
+	assert_string_equal(json_str_at(said_of(&first, "Degraded"), "status"), "Unknown");
+	assert_string_equal(json_str_at(said_of(&first, "Blocked"), "status"), "Unknown");
+	assert_null(said_of(&first, "Progressing"));
+	assert_string_equal(json_str_at(said_of(&first, "Draining"), "status"), "False");
+
+	/* Later it says the same. */
+	json_object_set(json_at(state_of(world), "metadata"), "annotations",
+			json_at(find_op(&first, "meta"), "metadata", "annotations"));
+	json_object_set(status, "conditions",
+			json_at(find_op(&first, "status-part"), "status", "conditions"));
+	json_put_str(json_at(world, "env"), "now", "2026-01-31T10:20:00Z");
+	reconcile(world, &again);
+	assert_true(json_equal(json_at(find_op(&again, "status-part"), "status", "conditions"),
+			       json_at(status, "conditions")));
+}
+
 static void a_node_that_comes_back_takes_its_node_state_over(void **state)
 {
 	json_auto_t *world = world_new();
-	auto_plan struct plan plan = {0};
+	auto_plan struct plan plan = {0}, later = {0};
 
 	json_put(json_at(state_of(world), "metadata"), "annotations",
 		 json_pack("{s:s}", NODE_STATE_KEEP_UNTIL, "2026-01-31T10:30:00Z"));
+	json_put(json_at(state_of(world), "status"), "conditions",
+		 yaml("[{type: Ready, status: Unknown, reason: NodeGone},"
+		      " {type: Draining, status: 'False', reason: NothingToDrain}]"));
 	reconcile(world, &plan);
 	assert_json(json_at(find_op(&plan, "meta"), "metadata"),
 		    "{annotations: {sriovnetwork.openshift.io/keep-state-until: null}}");
 	assert_null(find_op(&plan, "delete"));
+	assert_json(json_at(find_op(&plan, "status-part"), "status"),
+		    "{conditions: [{type: Draining, status: 'False', reason: NothingToDrain}]}");
+
+	json_put(json_at(state_of(world), "status"), "conditions",
+		 yaml("[{type: Ready, status: 'True', reason: AsWanted}]"));
+	reconcile(world, &later);
+	assert_null(find_op(&later, "status-part"));
 }
 
 static void a_node_of_another_system_gets_none(void **state)
@@ -1004,6 +1055,7 @@ int main(void)
 		cmocka_unit_test(what_upstream_wrote_stays_to_the_letter),
 		cmocka_unit_test(bridges_that_someone_entered_stay),
 		cmocka_unit_test(a_node_state_outlives_its_node_for_half_an_hour),
+		cmocka_unit_test(a_node_state_without_a_node_says_so_and_until_when),
 		cmocka_unit_test(a_node_that_comes_back_takes_its_node_state_over),
 		cmocka_unit_test(a_node_of_another_system_gets_none),
 		cmocka_unit_test(a_report_follows_the_agent),

@@ -1,0 +1,47 @@
+/*
+ * What an API server's answer to GET /version means. See the header.
+ */
+#include "operator/server_version.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/base/own.h"
+#include "lib/base/str.h"
+#include "lib/json/json.h"
+
+/* It does not know us, or not now: others may be answered differently in a moment. */
+static bool passes(int status)
+{
+	return status == 401 || status == 407 || status == 408 || status == 429;
+}
+
+/* "20", "32+"; 0 when nobody knows. */
+static int64_t minor_of(const json_t *version)
+{
+	const char *text = json_str_or(json_at(version, "minor"), "");
+	auto_free char *digits = str_ndup(text, strspn(text, "0123456789"));
+	int64_t minor = 0;
+
+	str_to_int(digits, 0, 10000, &minor);
+	return minor;
+}
+
+struct server_version server_version_read(const struct kube_response *response,
+					  const struct err *err)
+{
+	struct server_version ret = {.text = "?"};
+	json_auto_t *version = NULL;
+
+	if (err) {
+		ret.is_there = response && response->status >= 400 && response->status < 500 &&
+			       !passes(response->status);
+		return ret;
+	}
+	version = json_parse(response->body, response->body_len, NULL);
+	ret.is_there = true;
+	ret.minor = minor_of(version);
+	snprintf(ret.text, sizeof(ret.text), "%s",
+		 json_str_or(json_at(version, "gitVersion"), "?"));
+	return ret;
+}

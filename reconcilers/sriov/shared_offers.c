@@ -1,0 +1,126 @@
+/*
+ * Entries of the shared device plugin's ConfigMap that no node has a device for. See the header.
+ */
+#include "reconcilers/sriov/shared_offers.h"
+
+#include <string.h>
+
+#include "lib/base/own.h"
+#include "lib/base/str.h"
+#include "lib/json/condition.h"
+#include "lib/json/json.h"
+#include "reconcilers/core/kinds.h"
+#include "reconcilers/core/leftovers.h"
+#include "reconcilers/sriov/node_state.h"
+
+enum {
+	NAMES_TOLD = 8, /* of resources, in a message */
+};
+
+static bool is_wanted_shared(const json_t *resource)
+{
+	return str_eq(json_str_at(resource, "kind"), "shared") &&
+	       json_integer_value(json_at(resource, "wanted")) > 0;
+}
+
+bool shared_offers_selects_nothing(const json_t *resource)
+{
+	return is_wanted_shared(resource) && json_integer_value(json_at(resource, "offered")) == 0;
+}
+
+json_t *shared_offers_of(const json_t *state)
+{
+	const json_t *status = json_at(state, "status");
+	const json_t *ready = condition_find(json_at(status, "conditions"), "Ready"), *resource;
+	json_t *offers;
+	size_t i;
+
+	if (!state || node_state_is_kept(state) || str_eq(json_str_at(ready, "reason"), "NoAgent"))
+		return NULL;
+	/* One of ours knows its resources soon; upstream's never says any. */
+	if (str_empty(json_str_at(status, "syncStatus")) ||
+	    (json_at(status, "agentVersion") && !json_at(status, "resources")))
+		return json_null();
+	offers = json_object();
+	json_array_foreach (json_at(status, "resources"), i, resource)
+		if (is_wanted_shared(resource))
+			json_put_bool(offers, json_str_or(json_at(resource, "name"), ""),
+				      !shared_offers_selects_nothing(resource));
+	return offers;
+}
+
+/* {resource: true when some node has something for it}; NULL: not all have reported. New. */
+static json_t *all_offers(const json_t *world)
+{
+	json_t *all = json_object(), *state, *selects;
+	const char *key, *resource;
+
+	json_each (world_kind(world, KIND_NODE_STATE), key, state) {
+		json_auto_t *offers = shared_offers_of(state);
+
+		if (json_is_null(offers)) {
+			json_decref(all);
+			return NULL;
+		}
+		json_each (offers, resource, selects)
+			if (json_is_true(selects) || !json_object_get(all, resource))
+				json_put(all, resource, json_incref(selects));
+	}
+	return all;
+}
+
+/* Why the first node by name has nothing for it. */
+static void add_cause(struct strbuf *message, const json_t *world, const char *resource)
+{
+	const char *key, *first = NULL, *cause = NULL;
+	json_t *state;
+
+	json_each (world_kind(world, KIND_NODE_STATE), key, state) {
+		json_auto_t *offers = shared_offers_of(state);
+		const char *name = json_name(state);
+
+		if (!json_is_false(json_object_get(offers, resource)) ||
+		    (first && strcmp(first, name) <= 0))
+			continue;
+		first = name;
+		cause = json_str_at(
+			json_find(json_at(state, "status", "resources"), "name", resource),
+			"cause");
+	}
+	strbuf_addf(message, " (node %.63s: %.400s)", first ? first : "?",
+		    cause ? cause : "no cause is said");
+}
+
+int shared_offers_reconcile(const json_t *world, const char *key, struct plan *plan,
+			    struct err *err)
+{
+	json_auto_t *offers = NULL;
+	auto_strbuf struct strbuf message = {0};
+	const char *resource;
+	json_t *selects;
+	size_t n = 0;
+
+	if (!world_get(world, LEFTOVER_SHARED_CONFIG, key)) {
+		plan_finding(plan, LEFTOVER_SHARED_CONFIG, key, NULL, NULL);
+		return 0;
+	}
+	offers = all_offers(world);
+	if (!offers)
+		return 0;
+	json_each (offers, resource, selects) {
+		if (json_is_true(selects))
+			continue;
+		if (n < NAMES_TOLD)
+			strbuf_addf(&message, "%s%.128s", n ? ", " : "no node has a NIC for ",
+				    resource);
+		if (n == 0)
+			add_cause(&message, world, resource);
+		n++;
+	}
+	if (n > NAMES_TOLD)
+		strbuf_addf(&message, " and %zu more", n - NAMES_TOLD);
+	strbuf_adds(&message, ": correct the selectors, or remove the entry");
+	plan_finding(plan, LEFTOVER_SHARED_CONFIG, key, n ? "OfferedNowhere" : NULL,
+		     n ? strbuf_str(&message) : NULL);
+	return 0;
+}

@@ -364,16 +364,6 @@ static void put_observed(json_t *status, const struct status_input *in)
 	json_put(status, "links", json_incref(json_at(in->observed, "node", "links")));
 }
 
-/* Members of a record that are the host's own business. */
-static json_t *boot_entry(const json_t *entry)
-{
-	json_t *ret = json_copy((json_t *)entry);
-
-	(void)json_object_del(ret, "due");
-	(void)json_object_del(ret, "overdue");
-	return ret;
-}
-
 /* Which boot this is, the last reboots that we asked for, and for what in vain. */
 static void put_boots(json_t *status, const struct status_input *in)
 {
@@ -389,8 +379,14 @@ static void put_boots(json_t *status, const struct status_input *in)
 	ret = json_object();
 	json_put_str(ret, "id", json_str_at(boots, "id"));
 	list = json_array();
-	for (; i < n; i++)
-		json_array_append_new(list, boot_entry(json_array_get(asked, i)));
+	for (; i < n; i++) {
+		json_t *entry = json_copy(json_array_get(asked, i));
+
+		/* The host's own business. */
+		(void)json_object_del(entry, "due");
+		(void)json_object_del(entry, "overdue");
+		json_array_append_new(list, entry);
+	}
 	if (n > 0)
 		json_object_set(ret, "asked", list);
 	json_decref(list);

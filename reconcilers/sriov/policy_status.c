@@ -150,18 +150,13 @@ static const struct voice *find_obstacle(const struct tally *t)
 
 /* ---- judging --------------------------------------------------------------------------------- */
 
-static void add_first_line(struct strbuf *b, const struct voice *voice)
-{
-	strbuf_addf(b, "node %s ", voice->node);
-	strbuf_add(b, voice->why, strcspn(voice->why, "\n"));
-}
-
 static void say_voice(struct verdict *v, const struct voice *voice)
 {
 	const struct policy_standing_info *info = policy_standing_info(voice->standing);
 
 	v->reason = voice->reason;
-	add_first_line(&v->message, voice);
+	strbuf_addf(&v->message, "node %s ", voice->node);
+	strbuf_add(&v->message, voice->why, strcspn(voice->why, "\n"));
 	if (!str_empty(info->remedy))
 		strbuf_addf(&v->message, "; %s", info->remedy);
 }

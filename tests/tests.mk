@@ -14,7 +14,9 @@ VIRTUAL_TIME := loop/loop grpc/server $(addprefix kube/,client informer queue) \
 $(VIRTUAL_TIME:%=$(OUT)/tests/unit/%_test): $(OUT)/tests/fakes/virtual_time.o
 
 # Steps are counted where files change.
-$(OUT)/tests/unit/nodeagent/cni/crash_test: private EXTRA_LIBS = -Wl,--wrap=renameat,--wrap=unlinkat,--wrap=fsync
+STEPS := -Wl,--wrap=renameat,--wrap=unlinkat,--wrap=fsync
+$(OUT)/tests/unit/nodeagent/cni/crash_test: private EXTRA_LIBS = $(STEPS)
+$(OUT)/tests/unit/nodeagent/cni/crash_test: $(OUT)/tests/support/steps.o
 $(OUT)/tests/unit/nodeagent/cni/crash_test $(OUT)/tests/unit/nodeagent/cni/server_test: $(OUT)/tests/support/cni_stand.o
 
 .PHONY: unit-build
@@ -50,7 +52,7 @@ INTEGRATION_JOBS ?= 2
 VM_RUN = $(sort $(wildcard tests/vm/*_test.sh))
 # For `make vm`: ten minutes, on two nodes at once, boot after boot or by chance, and those of the virtual node itself, on which
 # all others stand.
-VM_LONG := $(patsubst %,tests/vm/%_test.sh,walkthrough reboot agent_random node kubelet exclusive_stage)
+VM_LONG := $(patsubst %,tests/vm/%_test.sh,walkthrough reboot agent_random attach_crash plan node kubelet exclusive_stage)
 VM_JOBS ?= 2
 TEST_TIMEOUT ?= 900
 export TEST_TIMEOUT
@@ -197,7 +199,7 @@ test-build: $(OUT)/tests/integration/kube_test
 # ---- tests on virtual nodes (hack/node): a real kernel, SR-IOV and RDMA in QEMU; minutes, needs root ------------------------
 .PHONY: vm vm-build
 # Programs that they run, in a node or beside it: blocks that have some add them.
-vm-build: $(OUT)/orbweaver-agent $(OUT)/orbweaver-cni $(OUT)/orbweaver-operator $(OUT)/tests/node-stand-in
+vm-build: $(OUT)/orbweaver $(OUT)/orbweaver-agent $(OUT)/orbweaver-cni $(OUT)/orbweaver-operator $(OUT)/tests/node-stand-in
 vm:
 	@hack/deps build cluster images node
 	@hack/k8s-build
@@ -263,7 +265,7 @@ test-build: $(OUT)/tests/kubelet-tool $(OUT)/tests/counters-node
 $(OUT)/tests/dra-kubelet: $(addprefix $(OUT)/tests/,support/dra_kubelet_tool.o fakes/dra_kubelet.o) $(KUBELET_ARCHIVES)
 	$(LINK)
 test-build: $(OUT)/tests/dra-kubelet
-# Pods that come and go by chance on a virtual node.
+# Pods that come and go on a virtual node, by chance or as they are told.
 $(OUT)/tests/kubelet-play: $(OUT)/tests/support/kubelet_play.o $(FAKE_KUBELETS) $(KUBELET_ARCHIVES)
 	$(LINK)
 vm-build: $(OUT)/tests/kubelet-play
@@ -280,4 +282,9 @@ $(OUT)/tests/attach-tool: private EXTRA_LIBS += -Wl,--wrap=sendto
 $(OUT)/tests/attach-tool: $(OUT)/tests/support/attach_tool.o $(NETNS_ARCHIVES)
 	$(LINK)
 vm-build test-build: $(OUT)/tests/attach-tool
+# The agent as it ships, which stops at a step that a test names.
+$(OUT)/tests/crash-agent: private EXTRA_LIBS += $(STEPS) -Wl,--wrap=sendto
+$(OUT)/tests/crash-agent: $(addprefix $(OUT)/,nodeagent/main.o tests/support/crash_agent.o tests/support/steps.o) $(ARCHIVES)
+	$(LINK)
+vm-build: $(OUT)/tests/crash-agent
 # ---- end of tests of nodeagent/netns ------------------------------------------------------------------------------------------------

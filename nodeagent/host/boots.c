@@ -8,6 +8,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
+#include "lib/base/own_fd.h"
 #include "lib/base/rfc3339.h"
 #include "lib/base/root.h"
 #include "lib/json/json.h"
@@ -16,8 +17,6 @@
 #include "nodeagent/host/sysfs.h"
 #include "nodeagent/model/step.h"
 
-#define FOLDER_ABOVE "var/lib"
-#define FOLDER       "var/lib/orbweaver"
 /* Bytes of the file, and entries that are kept. */
 #define FILE_MAX    (64 << 10)
 #define ENTRIES_MAX 16
@@ -57,14 +56,15 @@ static int entries_save(const struct host *host, json_t *entries, struct err *er
 {
 	json_auto_t *file = json_pack("{s:O}", "asked", entries);
 	auto_free char *text = NULL;
+	auto_close int folder = -1;
 	struct err why = {0};
 
 	while (json_array_size(entries) > ENTRIES_MAX)
 		(void)json_array_remove(entries, 0);
 	text = json_text(file);
-	if (root_make_dirs(host->root, FOLDER_ABOVE, 0755) < 0 ||
-	    root_make_dirs(host->root, FOLDER, 0700) < 0)
-		return err_sys(err, "BootsNotWritten", "make /" FOLDER);
+	folder = host_state_folder(host);
+	if (folder < 0)
+		return err_sys(err, "BootsNotWritten", "make /" HOST_STATE_FOLDER);
 	if (root_write_atomic(host->root, HOST_BOOTS_FILE, text, strlen(text), 0600, &why) < 0) {
 		(void)err_set(err, ERR_HOST, "BootsNotWritten", "/" HOST_BOOTS_FILE ": %s",
 			      why.text);

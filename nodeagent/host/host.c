@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -21,6 +22,9 @@
 #include "nodeagent/host/netlink.h"
 #include "nodeagent/host/reboot.h"
 #include "nodeagent/host/sysfs.h"
+
+#define STATE_FOLDER_ABOVE "var/lib"
+#define STATE_FOLDER_NAME  "orbweaver"
 
 /*
  * No O_CREAT, no buffering: the driver's answer is that of write
@@ -143,6 +147,19 @@ void host_allow_primary_nic(struct host *host)
 void host_allow_firmware(struct host *host)
 {
 	host->may_set_firmware = true;
+}
+
+int host_state_folder(const struct host *host)
+{
+	auto_close int above = -1;
+
+	if (root_make_dirs(host->root, STATE_FOLDER_ABOVE, 0755) < 0)
+		return -1;
+	above = root_open(host->root, STATE_FOLDER_ABOVE, O_RDONLY | O_DIRECTORY, 0);
+	if (above < 0 || (mkdirat(above, STATE_FOLDER_NAME, 0700) < 0 && errno != EEXIST) ||
+	    fsync(above) < 0)
+		return -1;
+	return root_open(host->root, HOST_STATE_FOLDER, O_RDONLY | O_DIRECTORY, 0);
 }
 
 void host_keep_answers(struct host *host)

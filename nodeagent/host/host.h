@@ -87,8 +87,17 @@ void host_allow_primary_nic(struct host *host);
 /* The same for steps that set a card's firmware. */
 void host_allow_firmware(struct host *host);
 
+/* Below the root: what is kept across boots. */
+#define HOST_STATE_FOLDER "var/lib/orbweaver"
+
 /*
- * Keep what takes long to read in var/lib/orbweaver below the root: whoever looks every minute from
+ * That folder, made when it is not there, by a name that survives a power cut: a descriptor, or -1
+ * with errno.
+ */
+int host_state_folder(const struct host *host);
+
+/*
+ * Keep what takes long to read in HOST_STATE_FOLDER: whoever looks every minute from
  * processes that end does not pay each time. Others write nothing by looking.
  */
 void host_keep_answers(struct host *host);

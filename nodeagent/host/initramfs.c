@@ -319,13 +319,13 @@ static char *identity(const struct stat *of)
 			  (long long)of->st_ctim.tv_sec, of->st_ctim.tv_nsec);
 }
 
-/* What was read of this file; NULL: it was not. JSON null: it could not be read. New. */
+/* What was read of this file; NULL: it was not. New. */
 static json_t *kept_answer(const struct host *host, const char *of)
 {
 	auto_strbuf struct strbuf text = {0};
 	json_auto_t *kept = NULL;
 
-	if (!host->keeps_answers || !sysfs_read_file(host, INITRAMFS_ANSWER, ANSWER_MAX, &text))
+	if (!sysfs_read_file(host, INITRAMFS_ANSWER, ANSWER_MAX, &text))
 		return NULL;
 	kept = json_parse(strbuf_str(&text), text.len, NULL);
 	return str_eq(json_str_at(kept, "of"), of) ? json_incref(json_object_get(kept, "facts"))
@@ -337,19 +337,18 @@ static void keep_answer(const struct host *host, const char *of, json_t *facts)
 {
 	json_auto_t *kept = json_pack("{s:s, s:O}", "of", of, "facts", facts);
 	auto_free char *text = json_text(kept);
+	auto_close int folder = host_state_folder(host);
 	struct err err = {0};
 
-	if (!host->keeps_answers)
-		return;
-	/* Where it cannot be made, neither can the file. */
-	(void)root_make_dirs(host->root, "var/lib", 0755);
-	(void)root_make_dirs(host->root, "var/lib/orbweaver", 0700);
-	if (root_write_atomic(host->root, INITRAMFS_ANSWER, text, strlen(text), 0600, &err) < 0)
+	if (folder < 0)
+		(void)err_sys(&err, "FileNotWritten", "make /" HOST_STATE_FOLDER);
+	if (folder < 0 ||
+	    root_write_atomic(host->root, INITRAMFS_ANSWER, text, strlen(text), 0600, &err) < 0)
 		log_warn("cannot keep what the initramfs says, unpacking it again next time",
 			 F_ERR(&err));
 }
 
-static json_t *read_facts(struct host *host, int fd, const char *path)
+static json_t *read_facts(const struct host *host, int fd, const char *path)
 {
 	json_auto_t *facts = json_object();
 
@@ -357,7 +356,7 @@ static json_t *read_facts(struct host *host, int fd, const char *path)
 	json_put_bool(facts, "carries", false);
 	json_put_bool(facts, "lists", false);
 	json_put(facts, "modprobe", json_object());
-	return scan_file(host, fd, facts) ? json_incref(facts) : json_null();
+	return scan_file(host, fd, facts) ? take_ptr(facts) : NULL;
 }
 
 json_t *initramfs_look(struct host *host)
@@ -370,10 +369,12 @@ json_t *initramfs_look(struct host *host)
 	if (fd < 0 || fstat(fd, &now) < 0)
 		return NULL;
 	of = identity(&now);
-	facts = kept_answer(host, of);
-	if (!facts) {
-		facts = read_facts(host, take_fd(&fd), path);
+	facts = host->keeps_answers ? kept_answer(host, of) : NULL;
+	if (facts)
+		return facts;
+	facts = read_facts(host, take_fd(&fd), path);
+	/* What cannot be read may be so tomorrow: with a program that unpacks it. */
+	if (facts && host->keeps_answers)
 		keep_answer(host, of, facts);
-	}
-	return json_is_object(facts) ? facts : NULL;
+	return facts;
 }

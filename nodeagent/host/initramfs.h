@@ -11,7 +11,7 @@
 #include "nodeagent/host/host.h"
 
 /* Below the root: what was read last, and of which file (host_keep_answers). */
-#define INITRAMFS_ANSWER "var/lib/orbweaver/initramfs.json"
+#define INITRAMFS_ANSWER HOST_STATE_FOLDER "/initramfs.json"
 
 /*
  * New, or NULL when there is no initramfs that we can read. Unpacking one takes seconds: after

@@ -15,9 +15,6 @@
 #include "lib/json/json.h"
 #include "nodeagent/host/sysfs.h"
 
-#define FOLDER_ABOVE "var/lib"
-#define FOLDER_NAME  "orbweaver"
-
 /* The class is ours, whatever the lower layer said: what is wrong is the host. */
 static int failed(const struct err *why, const char *reason, struct err *err)
 {
@@ -90,20 +87,6 @@ int state_load(const struct host *host, json_t **ret, struct err *err)
 	return 0;
 }
 
-/* The folder, made when it is not there, by a name that survives a power cut. -1 with errno set. */
-static int need_folder(const struct host *host)
-{
-	auto_close int above = -1;
-
-	if (root_make_dirs(host->root, FOLDER_ABOVE, 0755) < 0)
-		return -1;
-	above = root_open(host->root, FOLDER_ABOVE, O_RDONLY | O_DIRECTORY, 0);
-	if (above < 0 || (mkdirat(above, FOLDER_NAME, 0700) < 0 && errno != EEXIST) ||
-	    fsync(above) < 0)
-		return -1;
-	return root_open(host->root, STATE_FOLDER, O_RDONLY | O_DIRECTORY, 0);
-}
-
 int state_save(const struct host *host, const json_t *state, struct err *err)
 {
 	auto_free char *text = json_text(state);
@@ -114,7 +97,7 @@ int state_save(const struct host *host, const json_t *state, struct err *err)
 	if (len > STATE_MAX)
 		return err_set(err, ERR_BUG, "StateTooLarge",
 			       "a state of %zu bytes, %u is the most", len, STATE_MAX);
-	folder = need_folder(host);
+	folder = host_state_folder(host);
 	if (folder < 0)
 		return err_sys(err, "StateNotWritten", "make /" STATE_FOLDER);
 	if (fs_write_atomic(folder, STATE_FILE, text, len, 0600, &why) < 0)

@@ -7,7 +7,7 @@
 
 #include "nodeagent/host/host.h"
 
-#define STATE_FOLDER "var/lib/orbweaver"
+#define STATE_FOLDER HOST_STATE_FOLDER
 #define STATE_FILE   "state.json"
 /* Where a damaged one is kept; an earlier one is replaced. */
 #define STATE_DAMAGED STATE_FILE ".damaged"

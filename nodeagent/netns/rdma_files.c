@@ -20,6 +20,9 @@
 
 #define DRAFT ".draft"
 
+/* Of one that meets others at the same folder. */
+enum { TRIES = 100 };
+
 /* Of uverbs*; of umad* and issm*. */
 static const char *const classes[] = {"infiniband_verbs", "infiniband_mad"};
 
@@ -59,16 +62,18 @@ static bool is_so(int dir, const char *name, dev_t number)
 	       st.st_rdev == number;
 }
 
-/* A name is never missing, and never half made. */
+/* A name is never missing, and never half made. EEXIST, ENOENT: somebody else uses the draft. */
 static int put(int dir, const char *name, dev_t number)
 {
 	if (is_so(dir, name, number))
 		return 0;
 	(void)unlinkat(dir, DRAFT, 0);
 	if (mknodat(dir, DRAFT, mode_of(name), number) < 0 ||
-	    fchmodat(dir, DRAFT, mode_of(name) & 07777, 0) < 0)
+	    fchmodat(dir, DRAFT, mode_of(name) & 07777, 0) < 0 ||
+	    renameat(dir, DRAFT, dir, name) < 0)
 		return -1;
-	return renameat(dir, DRAFT, dir, name);
+	errno = EEXIST;
+	return is_so(dir, name, number) ? 0 : -1;
 }
 
 /* Make what there is; `names` has it afterwards. */
@@ -130,7 +135,7 @@ static bool has_files(const struct host *host, const char *address)
 	return false;
 }
 
-int rdma_files_keep(const struct host *host, const char *address, struct err *err)
+static int keep(const struct host *host, const char *address)
 {
 	auto_free char *folder = folder_of(address);
 	json_auto_t *names = json_object();
@@ -141,12 +146,27 @@ int rdma_files_keep(const struct host *host, const char *address, struct err *er
 		return 0;
 	}
 	if (root_make_dirs(host->root, folder, 0755) < 0)
-		return stale(address, err);
+		return -1;
 	dir = root_open(host->root, folder, O_RDONLY | O_DIRECTORY, 0);
 	if (dir < 0 || put_all(host, address, dir, names) < 0)
-		return stale(address, err);
+		return -1;
 	remove_others(host, address, names);
 	return 0;
+}
+
+/*
+ * Workers and the keeper come when a device has moved, at the same time: whoever met another looks
+ * once more. No lock: one that hangs in /sys would stop all others.
+ */
+int rdma_files_keep(const struct host *host, const char *address, struct err *err)
+{
+	for (int i = 0; i < TRIES; i++) {
+		if (keep(host, address) == 0)
+			return 0;
+		if (errno != EEXIST && errno != ENOENT)
+			break;
+	}
+	return stale(address, err);
 }
 
 /* {PCI address: true} of functions that have such files; new. */

@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "lib/base/err.h"
 #include "lib/base/str.h"
@@ -176,28 +177,52 @@ static void change_drivers(struct impact *impact, const json_t *now, const json_
 		held += add_pod(impact, now, vf, why);
 	}
 	if (n > 0) {
-		auto_free char *message = str_printf("%s for %zu VF%s, %zu of them in pods", why, n,
-						     n == 1 ? "" : "s", held);
+		bool may_hold = held == 0 && impact->unknown > 0;
+		auto_free char *message =
+			may_hold ? str_printf("%s for %zu VF%s, pods may have some", why, n,
+					      n == 1 ? "" : "s")
+				 : str_printf("%s for %zu VF%s, %zu of them in pods", why, n,
+					      n == 1 ? "" : "s", held);
 
-		add_change(impact, held > 0 ? NODE_IMPACT_EVICT : NODE_IMPACT_NONE, now,
+		add_change(impact, held > 0 || may_hold ? NODE_IMPACT_EVICT : NODE_IMPACT_NONE, now,
 			   json_integer_value(json_at(now, "numVfs")), message);
 	}
+}
+
+/* That the PF has to have, for its VFs too. */
+static json_int_t mtu_of(const json_t *wish)
+{
+	json_int_t mtu = json_integer_value(json_at(wish, "mtu"));
+	json_t *group;
+	size_t i;
+
+	json_array_foreach (json_at(wish, "vfGroups"), i, group)
+		if (json_integer_value(json_at(group, "mtu")) > mtu)
+			mtu = json_integer_value(json_at(group, "mtu"));
+	return mtu;
+}
+
+/* Never lowered while somebody wants the PF. */
+static void compare_mtu(struct impact *impact, const json_t *now, const json_t *wish, int64_t vfs,
+			const char *more)
+{
+	json_int_t mtu = mtu_of(wish);
+	auto_free char *message = NULL;
+
+	if (mtu <= json_integer_value(json_at(now, "mtu")))
+		return;
+	message = str_printf("MTU is raised to %lld%s", (long long)mtu, more);
+	add_change(impact, NODE_IMPACT_NONE, now, vfs, message);
 }
 
 static void compare_kept(struct impact *impact, const json_t *now, const json_t *was,
 			 const json_t *wish)
 {
 	json_int_t vfs = json_integer_value(json_at(now, "numVfs"));
-	json_int_t mtu = json_integer_value(json_at(wish, "mtu"));
 
 	change_drivers(impact, now, wish, true);
 	change_drivers(impact, now, wish, false);
-	if (mtu > json_integer_value(json_at(now, "mtu"))) {
-		auto_free char *message = str_printf(
-			"MTU is raised to %lld; VFs in pods keep theirs", (long long)mtu);
-
-		add_change(impact, NODE_IMPACT_NONE, now, vfs, message);
-	}
+	compare_mtu(impact, now, wish, vfs, "; VFs in pods keep theirs");
 	/* Resource names, GUIDs, RDMA: of VFs that are free, or for the kubelet alone. */
 	if (was && !json_same(json_at(was, "vfGroups"), json_at(wish, "vfGroups")))
 		add_change(impact, NODE_IMPACT_NONE, now, vfs, "groups of VFs change");
@@ -205,34 +230,77 @@ static void compare_kept(struct impact *impact, const json_t *now, const json_t 
 
 /* ---- PFs ------------------------------------------------------------------------------------- */
 
+/* Why the agent does nothing at all to this PF, a new string; NULL: it does. */
+static char *refusal(const json_t *now, const json_t *wish)
+{
+	json_int_t to = json_integer_value(json_at(wish, "numVfs"));
+	json_int_t total = json_integer_value(json_at(now, "totalvfs"));
+	const char *link = json_str_or(json_at(wish, "linkType"), "");
+	const char *link_now = json_str_or(json_at(now, "linkType"), "not known");
+	const char *mode = json_str_or(json_at(wish, "eSwitchMode"), "");
+	bool is_external = json_is_true(json_at(wish, "externallyManaged"));
+
+	if (!is_external && to > total)
+		return str_printf("numVfs %lld is more than the %lld that the NIC can have: "
+				  "nothing is done; lower numVfs",
+				  (long long)to, (long long)total);
+	if (*link && strcasecmp(link, link_now) != 0)
+		return str_printf("linkType %s is wanted, the port is %s: nothing is done; "
+				  "correct the policy or set the port",
+				  link, link_now);
+	if (!is_external)
+		return NULL;
+	if (*mode && !str_eq(mode, json_str_at(now, "eSwitchMode")))
+		return str_printf("it is externallyManaged and not in eSwitchMode %s: nothing is "
+				  "done; whoever manages it has to set it",
+				  mode);
+	if (mtu_of(wish) > json_integer_value(json_at(now, "mtu")))
+		return str_printf("it is externallyManaged and its MTU is less than %lld: nothing "
+				  "is done; whoever manages it has to raise it",
+				  (long long)mtu_of(wish));
+	return NULL;
+}
+
+/* Why the PF changes its eSwitch mode, for which all VFs go; a new string, NULL: it does not. */
+static char *change_of_mode(const json_t *now, const json_t *was, const json_t *wish)
+{
+	const char *mode = json_str_or(json_at(wish, "eSwitchMode"), "");
+	const char *mode_now = json_str_or(json_at(now, "eSwitchMode"), "");
+
+	if (*mode)
+		return str_eq(mode, mode_now)
+			       ? NULL
+			       : str_printf("eSwitchMode is %s, wanted %s",
+					    *mode_now ? mode_now : "not known", mode);
+	/* How it was found the status does not tell; NICs start in mode legacy. */
+	if (!json_is_true(json_at(was, "externallyManaged")) &&
+	    str_eq(json_str_at(was, "eSwitchMode"), "switchdev") && str_eq(mode_now, "switchdev"))
+		return str_dup("no policy wants eSwitchMode switchdev any more, it becomes as it "
+			       "was found");
+	return NULL;
+}
+
 static void compare_wanted(struct impact *impact, const json_t *now, const json_t *was,
 			   const json_t *wish)
 {
 	json_int_t to = json_integer_value(json_at(wish, "numVfs"));
 	json_int_t from = json_integer_value(json_at(now, "numVfs"));
-	json_int_t total = json_integer_value(json_at(now, "totalvfs"));
-	const char *mode = json_str_or(json_at(wish, "eSwitchMode"), "");
-	const char *mode_now = json_str_or(json_at(now, "eSwitchMode"), "");
 	bool is_external = json_is_true(json_at(wish, "externallyManaged"));
-	auto_free char *why = NULL;
+	auto_free char *refused = refusal(now, wish);
+	auto_free char *why = is_external ? NULL : change_of_mode(now, was, wish);
 
-	if (is_external || (to == from && (!*mode || str_eq(mode, mode_now)))) {
-		compare_kept(impact, now, was, wish);
+	if (refused) {
+		add_change(impact, NODE_IMPACT_NONE, now, from, refused);
 		return;
 	}
-	if (to > total) {
-		why = str_printf("numVfs %lld is more than the %lld that the NIC can have: nothing "
-				 "is done; lower numVfs",
-				 (long long)to, (long long)total);
-		add_change(impact, NODE_IMPACT_NONE, now, from, why);
-		return;
-	}
-	if (*mode && !str_eq(mode, mode_now))
-		why = str_printf("eSwitchMode is %s, wanted %s", *mode_now ? mode_now : "not known",
-				 mode);
-	else
+	if (!why && to != from && !is_external)
 		why = str_printf("numVfs is %lld, wanted %lld", (long long)from, (long long)to);
-	remake(impact, now, to, why);
+	if (why) {
+		remake(impact, now, to, why);
+		compare_mtu(impact, now, wish, to, "");
+	} else {
+		compare_kept(impact, now, was, wish);
+	}
 }
 
 /* A PF that policies leave gets back what the agent found on it, which the status does not tell. */

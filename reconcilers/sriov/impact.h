@@ -10,6 +10,8 @@
  *
  * What the status does not say, this cannot know: macvlan and ipvlan interfaces on a PF, and
  * programs of the host that hold a VF. The agent looks at those again before each write, and waits.
+ * How a PF was found, to which it goes back when policies leave it or its mode, is taken to be
+ * without VFs and in mode legacy.
  */
 #ifndef ORBWEAVER_RECONCILERS_SRIOV_IMPACT_H
 #define ORBWEAVER_RECONCILERS_SRIOV_IMPACT_H

@@ -61,12 +61,16 @@ static int64_t vfs_there(const struct pf *pf)
 	return there < 0 ? 0 : there;
 }
 
-/* Tell a policy that asks for more than there can be, or than somebody else has made. */
+/*
+ * Tell a policy that asks for more than there can be, or than somebody else has made, and those
+ * that share the PF with it: for them nothing is done either.
+ */
 static void note_too_many(const struct decision *d, const struct pf *pf, struct share *share)
 {
 	const json_t *problems = json_at(d->state, "status", "problems");
 	int64_t there = vfs_there(pf);
 	const json_t *total = json_at(pf->seen, "totalvfs");
+	bool is_external = pf->external && pf->external->policy.externally_managed;
 
 	/* The agent knows what switches SR-IOV on. */
 	if (json_is_integer(total) && json_integer_value(total) == 0 &&
@@ -76,11 +80,16 @@ static void note_too_many(const struct decision *d, const struct pf *pf, struct 
 		share_note(share, STANDING_TOO_MANY_VFS, pf_name(pf),
 			   "numVfs %d, the device has at most %lld", share->policy.num_vfs,
 			   (long long)json_integer_value(total));
-	else if (pf->external && pf->external->policy.externally_managed &&
-		 share->policy.num_vfs > there)
+	else if (is_external && share->policy.num_vfs > there)
 		share_note(share, STANDING_EXTERNAL_VFS, pf_name(pf),
 			   "is externally managed and has %lld VFs, numVfs is %d", (long long)there,
 			   share->policy.num_vfs);
+	else if (!is_external && json_is_integer(total) &&
+		 pf->num_vfs.value > json_integer_value(total))
+		share_note(share, STANDING_TOO_MANY_VFS, pf_name(pf),
+			   "numVfs %lld of policy %s, the device has at most %lld",
+			   (long long)pf->num_vfs.value, pf->num_vfs.by->policy.key,
+			   (long long)json_integer_value(total));
 }
 
 /* Count VFs that are there. */

@@ -47,7 +47,7 @@ struct agent {
 	struct kube_client *client;
 	struct cache *cache;
 	struct informer *informer;
-	char *selector;
+	char *key, *selector;
 	bool there; /* it has the value that is waited for */
 };
 
@@ -67,6 +67,7 @@ struct storm {
 	struct connection connection;
 	struct kube_resource kind;
 	struct metrics *metrics;
+	struct metric *lists; /* that informers have begun */
 	struct agent *agents;
 	struct poller *input;
 	struct timer *look;
@@ -76,7 +77,7 @@ struct storm {
 	struct strbuf pending; /* of stdin, without a whole line */
 	char *wanted;          /* NULL: nothing is waited for */
 	int64_t n_there, asked_ms;
-	uint64_t bytes, lists; /* at the last line of output */
+	uint64_t told_bytes, told_lists; /* in the last line of output */
 };
 
 /* ---- figures --------------------------------------------------------------------------------- */
@@ -112,21 +113,9 @@ static void on_look(void *arg)
 	timer_start(s->look, LOOK_MS);
 }
 
-/* The sum of orbweaver_informer_lists_total. */
 static uint64_t lists_begun(const struct storm *s)
 {
-	auto_strbuf struct strbuf text = {0};
-	const char *name = "orbweaver_informer_lists_total{";
-	uint64_t ret = 0;
-
-	metrics_render(s->metrics, &text);
-	for (const char *at = strstr(strbuf_str(&text), name); at; at = strstr(at + 1, name)) {
-		const char *value = strchr(at, ' ');
-
-		if (value)
-			ret += strtoull(value, NULL, 10);
-	}
-	return ret;
+	return (uint64_t)metric_get(s->lists, s->kind.plural);
 }
 
 static void tell(struct storm *s)
@@ -134,11 +123,11 @@ static void tell(struct storm *s)
 	uint64_t bytes = bytes_received(s), lists = lists_begun(s);
 
 	printf("{\"ms\": %lld, \"bytes\": %lld, \"lists\": %llu}\n",
-	       (long long)(clock_ms() - s->asked_ms), (long long)(bytes - s->bytes),
-	       (unsigned long long)(lists - s->lists));
+	       (long long)(clock_ms() - s->asked_ms), (long long)(bytes - s->told_bytes),
+	       (unsigned long long)(lists - s->told_lists));
 	fflush(stdout);
-	s->bytes = bytes;
-	s->lists = lists;
+	s->told_bytes = bytes;
+	s->told_lists = lists;
 	mem_free(s->wanted);
 	s->wanted = NULL;
 }
@@ -176,6 +165,7 @@ static void agent_start(struct storm *s, struct agent *agent, int64_t number)
 		kube_client_refused_stream(agent->client, name);
 	}
 	agent->cache = cache_new(&kind, on_changed, agent);
+	agent->key = str_printf("%s/bench-%05lld", s->ns, (long long)number);
 	agent->selector =
 		str_printf("fieldSelector=metadata.name%%3Dbench-%05lld", (long long)number);
 	agent->informer = informer_new(s->connection.loop, agent->client,
@@ -195,6 +185,7 @@ static void agent_stop(struct agent *agent)
 	informer_free(agent->informer);
 	kube_client_free(agent->client);
 	cache_free(agent->cache);
+	mem_free(agent->key);
 	mem_free(agent->selector);
 }
 
@@ -202,9 +193,7 @@ static void agent_stop(struct agent *agent)
 
 static bool agent_has_it(const struct agent *agent)
 {
-	auto_free char *key =
-		str_printf("%s/%s", agent->storm->ns, strrchr(agent->selector, 'D') + 1);
-	json_auto_t *object = cache_get(agent->cache, key);
+	json_auto_t *object = cache_get(agent->cache, agent->key);
 
 	return is_wanted(agent->storm, object);
 }
@@ -300,6 +289,8 @@ static void run(struct storm *s)
 {
 	s->kind = connection_resource("sriovnetworknodestates");
 	s->metrics = metrics_new();
+	s->lists = metric_counter(s->metrics, "orbweaver_informer_lists_total",
+				  "Complete lists begun.", "resource");
 	s->agents = mem_calloc((size_t)s->count, sizeof(*s->agents));
 	s->input = poller_new(s->connection.loop, STDIN_FILENO, on_input, s);
 	poller_want(s->input, POLL_READ);

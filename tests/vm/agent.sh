@@ -11,6 +11,7 @@
 #   a_done N                   the agent says Succeeded for the present spec, with N VFs
 #   a_condition TYPE STATUS REASON [TEXT]   for the present spec, its message containing TEXT
 #   a_policy NAME SPEC         apply a SriovNetworkNodePolicy; SPEC is JSON, merged over what all have
+#   a_policy_object NAME SPEC  print it
 #   a_event REASON TEXT        an event on the NodeState
 #   a_log JQ                   the last line of the agent's log for which JQ holds
 #   a_logged JQ                how many there are
@@ -155,10 +156,14 @@ a_condition() {
 }
 
 a_policy() {
+	a_policy_object "$@" | k apply -f - >/dev/null
+}
+
+a_policy_object() {
 	jq -n --arg name "$1" --arg node "$a_node" --arg ns "$POD_NAMESPACE" --argjson spec "$2" '{
 		apiVersion: "sriovnetwork.openshift.io/v1", kind: "SriovNetworkNodePolicy", metadata: {name: $name, namespace: $ns},
 		spec: ({nodeSelector: {"kubernetes.io/hostname": $node}, resourceName: ($name | gsub("-"; "_")), priority: 99,
-			deviceType: "netdevice", isRdma: false} * $spec)}' | k apply -f - >/dev/null
+			deviceType: "netdevice", isRdma: false} * $spec)}'
 }
 
 a_no_policy() {

@@ -1,6 +1,7 @@
 # shellcheck shell=bash
 # What the tests of pods' networks on a virtual node share: a runtime there, in shell. Source it first; it sources agent.sh.
 #
+#   a_need_exclusive NAME      the stage on which RDMA devices move can be had; else NAME is skipped and the test ends
 #   a_runtime                  put the runtime's functions into the node, with a_begin before
 #   rt COMMAND...              in the node, with these functions: add, check, take, seen
 #   in_pod NAME COMMAND...     in the pod's network namespace
@@ -12,8 +13,17 @@
 # shellcheck source=tests/vm/agent.sh
 . tests/vm/agent.sh
 
-# attach COMMAND PLUGIN POD [JSON]: net1 of POD; JSON is merged into the configuration. GONE=1: without the namespace. The UID
-# of the pod is in /root/POD.uid, if the API server has it.
+a_need_exclusive() {
+	local status=0
+
+	hack/node-build --exclusive || status=$?
+	((status == 77)) || return "$status"
+	t_skip "$1" "hack/node-build --exclusive has nothing to build from"
+	t_done
+}
+
+# attach COMMAND PLUGIN POD [JSON]: net1, or IFNAME, of POD; JSON is merged into the configuration. GONE=1: without the namespace.
+# The UID of the pod is in /root/POD.uid, if the API server has it.
 # add POD DEVICE [JSON [ID]]: sriov, then rdma (its deviceID is ID, else DEVICE) with what that said, then the coordinator with
 # COORDINATED=1; the result of the second is in /root/POD.json. check POD: the first two. take POD: all, backwards.
 a_runtime() {
@@ -24,7 +34,7 @@ attach() {
 	[[ -z ${GONE:-} ]] || netns=
 	uid=$(cat "/root/$3.uid" 2>/dev/null || echo "uid-$3")
 	jq -nc --arg type "$2" --argjson more "${4:-{\}}" '{cniVersion: "1.0.0", name: "rail", type: $type} + $more' |
-		CNI_COMMAND=$1 CNI_CONTAINERID=$3 CNI_NETNS=$netns CNI_IFNAME=net1 CNI_PATH=/opt/cni/bin \
+		CNI_COMMAND=$1 CNI_CONTAINERID=$3 CNI_NETNS=$netns CNI_IFNAME=${IFNAME:-net1} CNI_PATH=/opt/cni/bin \
 			CNI_ARGS="IgnoreUnknown=1;K8S_POD_NAMESPACE=default;K8S_POD_NAME=$3;K8S_POD_UID=$uid" /opt/cni/bin/"$2"
 }
 add() {

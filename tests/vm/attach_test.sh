@@ -8,12 +8,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 # shellcheck source=tests/vm/attach.sh
 . tests/vm/attach.sh
 
-status=0
-hack/node-build --exclusive || status=$?
-if ((status == 77)); then
-	t_skip "VFs and RDMA devices move into pods and back" "hack/node-build --exclusive has nothing to build from"
-	t_done
-fi
+a_need_exclusive "VFs and RDMA devices move into pods and back"
 
 a_begin attach --exclusive --roce --append ib_core.netns_mode=0
 vf0=0000:01:10.0 vf1=0000:01:10.2

@@ -22,6 +22,7 @@
 #include "lib/json/json.h"
 #include "nodeagent/attach/attach.h"
 #include "tests/support/cni_stand.h"
+#include "tests/support/steps.h"
 
 #define DEVICE "0000:03:00.2"
 
@@ -37,7 +38,7 @@ static bool is_server_s(void)
 	return cni_shared && (getpid() == cni_shared->server || getppid() == cni_shared->server);
 }
 
-static void step(void)
+void test_step(void)
 {
 	if (!is_server_s() || atomic_fetch_add(&cni_shared->steps, 1) + 1 != cni_shared->kill_at)
 		return;
@@ -54,31 +55,6 @@ static void step(void)
 			(void)kill(cni_shared->plugin, SIGKILL);
 		break;
 	}
-}
-
-int __real_renameat(int from, const char *old, int to, const char *new);
-int __wrap_renameat(int from, const char *old, int to, const char *new);
-int __real_unlinkat(int dir, const char *name, int flags);
-int __wrap_unlinkat(int dir, const char *name, int flags);
-int __real_fsync(int fd);
-int __wrap_fsync(int fd);
-
-int __wrap_renameat(int from, const char *old, int to, const char *new)
-{
-	step();
-	return __real_renameat(from, old, to, new);
-}
-
-int __wrap_unlinkat(int dir, const char *name, int flags)
-{
-	step();
-	return __real_unlinkat(dir, name, flags);
-}
-
-int __wrap_fsync(int fd)
-{
-	step();
-	return __real_fsync(fd);
 }
 
 /* ---- the kernel, and a planner that changes it ----------------------------------------------- */
@@ -102,12 +78,12 @@ static int add(const struct attach_call *call, json_t **ret_result, struct err *
 
 	if (s->save(s->context, state, err) < 0)
 		return -1;
-	step();
+	test_step();
 	fd = open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return err_sys(err, "LinkStuck", "make %s", path);
 	(void)close(fd);
-	step();
+	test_step();
 	if (s->ipam(s->context, "ADD", call->config, ret_result, err) == 0)
 		return 0;
 	(void)unlink(path);
@@ -121,12 +97,12 @@ static int take_away(const struct attach_call *call, struct err *err)
 	const struct attach_services *s = call->services;
 	auto_free char *path = link_path(call);
 
-	step();
+	test_step();
 	(void)s->ipam(s->context, "DEL", call->config, NULL, NULL);
 	if (call->saved && s->owns(s->context, DEVICE)) {
-		step();
+		test_step();
 		(void)unlink(path);
-		step();
+		test_step();
 	}
 	return s->save(s->context, NULL, err);
 }

@@ -356,14 +356,20 @@ static void add_member(struct strbuf *archive, const char *name, const char *tex
 		strbuf_addc(archive, 0);
 }
 
-static void put_initramfs(struct host_tree *tree, const char *modules)
+/* Of the kernel that runs here; new. */
+static char *initramfs_path(void)
 {
-	auto_strbuf struct strbuf archive = {0};
-	auto_free char *path = NULL;
 	struct utsname system;
 
 	assert_int_equal(uname(&system), 0);
-	path = str_printf("boot/initrd.img-%s", system.release);
+	return str_printf("boot/initrd.img-%s", system.release);
+}
+
+static void put_initramfs(struct host_tree *tree, const char *modules)
+{
+	auto_strbuf struct strbuf archive = {0};
+	auto_free char *path = initramfs_path();
+
 	add_member(&archive, "conf/modules", modules);
 	add_member(&archive, "TRAILER!!!", "");
 	host_tree_bytes(tree, path, archive.data, archive.len);
@@ -414,6 +420,20 @@ static void an_initramfs_that_was_read_is_not_unpacked_again(void **state)
 	assert_true(initramfs_lists_ib_core(*state));
 	host_tree_bytes(*state, INITRAMFS_ANSWER, "{", 1);
 	assert_true(initramfs_lists_ib_core(*state));
+}
+
+/* A program that unpacks it may come later. */
+static void an_initramfs_that_cannot_be_read_is_tried_again(void **state)
+{
+	auto_free char *answer = str_printf("%s/" INITRAMFS_ANSWER, host_tree_folder(*state));
+	auto_free char *path = initramfs_path();
+	json_auto_t *observed = NULL;
+
+	host_tree_file(*state, path, "no archive, and packed by nobody");
+	host_keep_answers(host_tree_host(*state));
+	observed = look(*state);
+	assert_null(json_at(observed, "rdma", "netnsModeNextBoot", "initramfs"));
+	assert_int_equal(access(answer, F_OK), -1);
 }
 
 static void names_programs_that_manage_the_same_nics(void **state)
@@ -552,6 +572,7 @@ int main(void)
 		TEST(reports_the_last_word_on_the_next_boot),
 		TEST(lets_an_initramfs_that_loads_ib_core_decide),
 		TEST(an_initramfs_that_was_read_is_not_unpacked_again),
+		TEST(an_initramfs_that_cannot_be_read_is_tried_again),
 		TEST(names_programs_that_manage_the_same_nics),
 		TEST(leaves_the_initramfs_alone_unless_somebody_asks),
 		TEST(finds_modules_that_are_built_in_by_what_they_do),

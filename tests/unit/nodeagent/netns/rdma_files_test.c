@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "lib/base/fs.h"
@@ -109,6 +110,46 @@ static void a_folder_follows_its_device(void **state)
 	assert_int_equal(access(folder, F_OK), -1);
 }
 
+/* Removes the files, so that there is something to do, and has them made, many times. */
+static bool keeps_on(const struct fixture *f)
+{
+	static const char *const names[] = {"uverbs2", "uverbs3"};
+	bool is_well = true;
+
+	for (int i = 0; i < 300; i++) {
+		for (size_t k = 0; k < ARRAY_LEN(names); k++) {
+			auto_free char *path =
+				str_printf("%s/run/orbweaver/rdma/" VF "/%s", f->folder, names[k]);
+
+			(void)unlink(path);
+		}
+		is_well &= rdma_files_keep(f->host, VF, NULL) == 0;
+	}
+	return is_well;
+}
+
+/* As a worker and the keeper do. */
+static void two_that_come_at_once_get_along(void **state)
+{
+	const struct fixture *f = *state;
+	int status = 0;
+	pid_t pid;
+
+	if (geteuid() != 0)
+		skip();
+	arrives(f, "uverbs2", "231:194");
+	arrives(f, "uverbs3", "231:195");
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0)
+		_exit(keeps_on(f) ? 0 : 1);
+	assert_true(keeps_on(f));
+	assert_true(waitpid(pid, &status, 0) == pid && status == 0);
+	assert_int_equal(rdma_files_keep_all(f->host, NULL), 0);
+	assert_true(number_of(f, "uverbs2") == makedev(231, 194));
+	assert_true(number_of(f, "uverbs3") == makedev(231, 195));
+}
+
 static void a_folder_that_cannot_be_made_is_an_error(void **state)
 {
 	const struct fixture *f = *state;
@@ -125,6 +166,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_folder_follows_its_device, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(two_that_come_at_once_get_along, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_folder_that_cannot_be_made_is_an_error, set_up,
 						tear_down),
 	};

@@ -8,6 +8,8 @@
 
 #include <cmocka.h>
 
+#include "lib/base/own.h"
+#include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "reconcilers/sriov/impact.h"
 #include "tests/support/yaml.h"
@@ -89,6 +91,35 @@ static void another_eswitch_mode_removes_all_vfs(void **state)
 	check(two_vfs, "interfaces: [{" PF ", numVfs: 2, eSwitchMode: legacy}]", "none", 1, 0);
 }
 
+static void a_mode_that_nobody_wants_any_more_removes_all_vfs(void **state)
+{
+	static const char switchdev[] = "interfaces: [{" PF ", numVfs: 2, eSwitchMode: switchdev}]";
+	json_auto_t *status = yaml(status_yaml), *before = yaml(switchdev);
+	json_auto_t *spec = yaml("interfaces: [{" PF ", numVfs: 2}]"), *impact = NULL;
+	json_t *pf = json_array_get(json_at(status, "interfaces"), 0);
+
+	json_put_str(pf, "eSwitchMode", "switchdev");
+	impact = node_impact(before, spec, status);
+	assert_string_equal(json_str_at(impact, "class"), "evict");
+	assert_int_equal(json_array_size(json_at(impact, "pods")), 1);
+	check("interfaces: [{" PF ", numVfs: 2, eSwitchMode: legacy}]",
+	      "interfaces: [{" PF ", numVfs: 2}]", "none", 0, 0);
+}
+
+static void of_what_the_agent_refuses_nothing_is_done(void **state)
+{
+	static const char external[] = PF ", numVfs: 2, externallyManaged: true, vfGroups: "
+					  "[{vfRange: 0-1, deviceType: vfio-pci}]";
+	auto_free char *well = str_printf("interfaces: [{%s}]", external);
+	auto_free char *mode = str_printf("interfaces: [{%s, eSwitchMode: switchdev}]", external);
+	auto_free char *mtu = str_printf("interfaces: [{%s, mtu: 9000}]", external);
+
+	check(two_vfs, "interfaces: [{" PF ", numVfs: 4, linkType: ib}]", "none", 1, 0);
+	check(two_vfs, well, "evict", 2, 1);
+	check(two_vfs, mode, "none", 1, 0);
+	check(two_vfs, mtu, "none", 1, 0);
+}
+
 static void a_driver_changes_for_the_vfs_of_its_group_alone(void **state)
 {
 	check(two_vfs,
@@ -105,6 +136,7 @@ static void an_mtu_costs_no_pod(void **state)
 	      "interfaces: [{" PF ", numVfs: 2, mtu: 9000,"
 	      " vfGroups: [{vfRange: 0-1, deviceType: netdevice}]}]",
 	      "none", 1, 0);
+	check(two_vfs, "interfaces: [{" PF ", numVfs: 4, mtu: 9000}]", "evict", 2, 1);
 }
 
 static void a_nic_that_policies_leave_loses_its_vfs(void **state)
@@ -129,7 +161,9 @@ static void another_rdma_mode_is_a_boot(void **state)
 static void what_the_kubelet_does_not_tell_counts_as_in_use(void **state)
 {
 	json_auto_t *status = yaml(status_yaml), *before = yaml(two_vfs), *impact = NULL;
-	json_auto_t *spec = yaml("interfaces: [{" PF ", numVfs: 4}]");
+	json_auto_t *spec = yaml("interfaces: [{" PF ", numVfs: 4}]"), *other = NULL;
+	json_auto_t *vfio = yaml("interfaces: [{" PF
+				 ", numVfs: 2, vfGroups: [{vfRange: 0-0, deviceType: vfio-pci}]}]");
 	json_t *resource = json_array_get(json_at(status, "resources"), 0);
 
 	json_object_del(resource, "allocated");
@@ -137,6 +171,8 @@ static void what_the_kubelet_does_not_tell_counts_as_in_use(void **state)
 	impact = node_impact(before, spec, status);
 	assert_string_equal(json_str_at(impact, "class"), "evict");
 	assert_int_equal(json_integer_value(json_at(impact, "unknown")), 2);
+	other = node_impact(before, vfio, status);
+	assert_string_equal(json_str_at(other, "class"), "evict");
 }
 
 static void without_a_status_nothing_can_be_said(void **state)
@@ -155,6 +191,8 @@ int main(void)
 		cmocka_unit_test(another_number_of_vfs_ends_the_pods_that_hold_some),
 		cmocka_unit_test(more_vfs_than_the_nic_has_are_not_made),
 		cmocka_unit_test(another_eswitch_mode_removes_all_vfs),
+		cmocka_unit_test(a_mode_that_nobody_wants_any_more_removes_all_vfs),
+		cmocka_unit_test(of_what_the_agent_refuses_nothing_is_done),
 		cmocka_unit_test(a_driver_changes_for_the_vfs_of_its_group_alone),
 		cmocka_unit_test(an_mtu_costs_no_pod),
 		cmocka_unit_test(a_nic_that_policies_leave_loses_its_vfs),

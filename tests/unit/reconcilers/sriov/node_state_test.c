@@ -835,6 +835,20 @@ static void a_device_cannot_have_more_vfs_than_it_says(void **state)
 		   "agent: its NodeState is being written");
 }
 
+/* The agent leaves such a PF as it is, so a policy that is well by itself gets nothing either. */
+static void who_shares_a_device_with_too_many_vfs_is_told_whose_they_are(void **state)
+{
+	json_auto_t *world = world_new();
+
+	add_policy(world, "a", "{nicSelector: {pfNames: ['p0#0-1']}, numVfs: 17, priority: 9}");
+	add_policy(world, "b", "{nicSelector: {pfNames: ['p0#2-3']}, numVfs: 4, priority: 5}");
+	add_policy(world, "c", "{nicSelector: {pfNames: [p1]}, numVfs: 4}");
+	assert_why(world, "lab/b", "TooManyVfs",
+		   "p0: numVfs 17 of policy lab/a, the device has at most 16\n"
+		   "agent: its NodeState is being written");
+	assert_why(world, "lab/c", "SpecPending", "agent: its NodeState is being written");
+}
+
 /* What the agent says ten seconds later, in its words and with its word, is under it. */
 static void the_most_precise_reason_stays(void **state)
 {
@@ -1000,6 +1014,7 @@ int main(void)
 		cmocka_unit_test(a_node_without_a_match_says_why_for_each_pf),
 		cmocka_unit_test(of_pfs_as_close_one_that_can_have_vfs_is_named_first),
 		cmocka_unit_test(a_device_cannot_have_more_vfs_than_it_says),
+		cmocka_unit_test(who_shares_a_device_with_too_many_vfs_is_told_whose_they_are),
 		cmocka_unit_test(the_most_precise_reason_stays),
 		cmocka_unit_test(a_device_without_sriov_is_left_to_the_agent),
 		cmocka_unit_test(the_line_that_the_reason_is_about_comes_first),

@@ -149,7 +149,8 @@ static void waiting_is_not_called_failing(void **state)
 		 "it: nothing is taken from it"},
 		{"RebootRequired", "agent: exclusive from the next boot on",
 		 "node w1 agent: exclusive from the next boot on; drain and reboot the node when "
-		 "it suits you"},
+		 "it suits you; for an rdmaMode, maxUnavailable of its SriovNetworkPoolConfig has "
+		 "it done"},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {

@@ -8,7 +8,7 @@ images:
 	hack/deps build images
 	hack/curl-build || test $$? = 77
 	+$(MAKE) --no-print-directory VARIANT=release $(IMAGE_PROGRAMS)
-	BUILD=$(BUILD) hack/images operator agent
+	BUILD=$(BUILD) hack/images operator agent manifests
 
 # Operator, agent and command line for arm64 (Grace, BlueField); the static CNI plugin and images are for this machine alone.
 .PHONY: arm64

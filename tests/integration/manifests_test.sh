@@ -133,6 +133,16 @@ t_eq "those of crds/ are installed and removed apart, all but that of others" \
 	"$(sed -n 's/^  name: \([a-z.-]*\.[a-z.]*\)$/\1/p' crds/*.yaml | sort)" \
 	"$(k kustomize crds | "$tmp/helm-render" - | jq -r .metadata.name | sort)"
 
+t_ok "beside images is what installs them" env BUILD="$tmp/build" hack/images manifests
+version=$(git describe --always --dirty --tags)
+t_eq "by their version" "$(printf "localhost/orbweaver-%s:${version//[^A-Za-z0-9_.-]/_}\n" agent operator)" \
+	"$(k kustomize "$tmp/build/images" | "$tmp/helm-render" - | jq -r '.spec.template.spec.containers[]?.image' | sort)"
+same_but_images() {
+	diff <(overlay . | sed 's/:latest"/:V"/') <(k kustomize "$tmp/build/images" | "$tmp/helm-render" - |
+		sed "s/:${version//[^A-Za-z0-9_.-]/_}\"/:V\"/")
+}
+t_ok "the rest is the default overlay's" same_but_images
+
 t_ok "the chart says the same as the default overlay" says_the_same . "$namespace" policy/v1
 t_ok "on 1.20 the same as that overlay" says_the_same overlays/kubernetes-1.20 "$namespace" policy/v1beta1 --set=spiderpoolAgent.surge=false
 t_ok "on 1.20 with webhooks too" says_the_same "overlays/kubernetes-1.20 overlays/webhook" "$namespace" policy/v1beta1 \

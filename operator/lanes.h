@@ -19,7 +19,7 @@ enum {
 	LANES_QUIET_MS = 250,
 	/* … but not longer than this in all. */
 	LANES_LATER_MS = 10000,
-	/* While others load the API server it is patient for so long. */
+	/* How long it is patient while others load the API server. */
 	LANES_PRESSED_MS = 60000,
 };
 

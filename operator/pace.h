@@ -36,9 +36,9 @@ enum {
 	PACE_AWAITED = 32,
 	/* When so few of ours under way are too many, others load the server. */
 	PACE_FEW = 2,
-	/* What was the least counts for so long, and up to as long again. */
+	/* How long the least counts, and up to as long again. */
 	PACE_MEMORY_MS = 300000,
-	/* It counts as loaded for so long after that. */
+	/* How long it counts as loaded after that. */
 	PACE_PRESSED_MS = 2000,
 	/* So many objects of users in such a time are a crowd. */
 	PACE_CROWD = 8,

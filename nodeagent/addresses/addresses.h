@@ -25,7 +25,7 @@ enum {
 	 * write one name. A pod that it cannot foresee is asked for at once.
 	 */
 	ADDRESSES_ASK_AFTER_MS = 300,
-	/* Nobody leads when the Lease did not move for so long while a request waits. */
+	/* Nobody leads when the Lease has not moved for this long while a request waits. */
 	ADDRESSES_NO_LEADER_MS = 5000,
 	ADDRESSES_LOOK_AT_LEASE_MS = 1000,
 };

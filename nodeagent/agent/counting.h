@@ -18,9 +18,9 @@
 #include "nodeagent/meter/exposition.h"
 
 enum {
-	/* What was gathered is fresh for so long, whoever asks. */
+	/* How long what was gathered counts as fresh. */
 	COUNTING_FRESH_MS = 5000,
-	/* Prometheus gives up after 10 s, unless told otherwise. */
+	/* Prometheus gives up after 10 s by default. */
 	COUNTING_LIMIT_MS = 4000,
 	/* For how long a device that did not answer is left alone: twice as long each time. */
 	COUNTING_ALONE_MS = 60000,

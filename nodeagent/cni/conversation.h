@@ -21,7 +21,7 @@ struct conversation_config {
 	void (*called)(void *arg, const struct wire_message *call, int netns);
 	/* A program has ended: {"status", "stdout", "stderr"}, borrowed. */
 	void (*resulted)(void *arg, uint32_t id, const json_t *end);
-	/* The plugin has gone, or says what is no call. The last one. */
+	/* The plugin has gone, or sent something else than a call. The last one. */
 	void (*closed)(void *arg);
 	void *arg;
 };

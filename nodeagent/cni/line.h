@@ -36,7 +36,7 @@ void line_pass(struct line *line, const json_t *message);
 
 /* Errors in frames: {"class": 3, "sys": 0, "reason": "…", "text": "…"}, new; and back. */
 json_t *line_error_new(const struct err *err);
-/* Returns -1 and fills err in. What is no error is ERR_BUG "BadAnswer". */
+/* Returns -1 and fills err in. Anything else than an error is ERR_BUG "BadAnswer". */
 int line_error_read(const json_t *error, struct err *err);
 
 #endif

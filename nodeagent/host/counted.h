@@ -1,7 +1,7 @@
 /*
  * Counters by name, as drivers have them: a JSON object { "out_of_sequence": 3 }. Names become part
- * of metrics, so what is no name is left out; so is a value above INT64_MAX, which no counter
- * reaches by counting. Pure.
+ * of metrics, so a word that cannot be one is left out; so is a value above INT64_MAX, which no
+ * counter reaches by counting. Pure.
  */
 #ifndef ORBWEAVER_NODEAGENT_HOST_COUNTED_H
 #define ORBWEAVER_NODEAGENT_HOST_COUNTED_H

@@ -126,18 +126,18 @@ struct giving {
 	struct rtnl_vfs list;
 	size_t n_failed;
 	struct err first; /* failure */
-	bool is_told;     /* by the driver, of all that were changed */
+	bool is_reported; /* by the driver, of all that were changed */
 };
 
 /* How one kind of thing is given. */
 struct gift {
-	/* Whether the PF says that the VF has it; false in *ret_told: it does not say. */
+	/* Whether the PF says that the VF has it; false in *ret_reported: it does not say. */
 	bool (*is_so)(const struct run *run, const struct rtnl_vf *vf, const char *text,
-		      bool *ret_told);
+		      bool *ret_reported);
 	int (*give)(const struct giving *giving, uint32_t number, const char *text,
 		    struct err *err);
-	bool must_be_told; /* a driver that does not tell has not taken it */
-	const char *name;  /* in errors: "the MAC address" */
+	bool must_be_reported; /* a driver that does not report it has not taken it */
+	const char *name;      /* in errors: "the MAC address" */
 };
 
 static void giving_done(struct giving *giving)
@@ -169,7 +169,7 @@ static int give_one(struct giving *giving, const struct gift *gift, uint32_t num
 	struct run *run = giving->run;
 	const struct rtnl_vf *vf;
 	struct sysfs_text address;
-	bool told = true;
+	bool reported = true;
 
 	if (!pci_virtfn(run->host, giving->pf, (int)number, &address)) {
 		errno = ENODEV;
@@ -181,7 +181,7 @@ static int give_one(struct giving *giving, const struct gift *gift, uint32_t num
 	if (!vf)
 		return err_set(err, ERR_HOST, "VfUnknown",
 			       "%s: its driver does not tell about VF %u", giving->pf, number);
-	if (gift->is_so(run, vf, text, &told))
+	if (gift->is_so(run, vf, text, &reported))
 		return 0;
 	return gift->give(giving, number, text, err) < 0 ? -1 : 1;
 }
@@ -190,14 +190,14 @@ static int read_back_one(struct giving *giving, const struct gift *gift, uint32_
 			 const char *text, struct err *err)
 {
 	const struct rtnl_vf *vf = rtnl_vf_by_number(&giving->list, number);
-	bool told = true;
+	bool reported = true;
 
 	if (!vf)
 		return run_not_as_asked(err, "%s: VF %u is gone", giving->pf, number);
-	if (gift->is_so(giving->run, vf, text, &told))
+	if (gift->is_so(giving->run, vf, text, &reported))
 		return 0;
-	if (!told && !gift->must_be_told) {
-		giving->is_told = false;
+	if (!reported && !gift->must_be_reported) {
+		giving->is_reported = false;
 		return 0;
 	}
 	return run_not_as_asked(err, "%s: %s of VF %u is not %s", giving->pf, gift->name, number,
@@ -247,7 +247,7 @@ static int read_back(struct giving *giving, const struct gift *gift, const json_
 
 static int give(struct run *run, const struct gift *gift, struct err *err)
 {
-	auto_call(giving_done) struct giving giving = {.run = run, .is_told = true};
+	auto_call(giving_done) struct giving giving = {.run = run, .is_reported = true};
 	json_auto_t *given = NULL;
 	size_t n = json_object_size(json_at(run->step, "vfs"));
 
@@ -261,14 +261,14 @@ static int give(struct run *run, const struct gift *gift, struct err *err)
 		return n == 1 ? -1 : err_in(err, "%zu of %zu VFs", giving.n_failed, n);
 	}
 	run->changed = json_object_size(given) > 0;
-	json_put_bool(run->result, "verified", giving.is_told);
+	json_put_bool(run->result, "verified", giving.is_reported);
 	return 0;
 }
 
 /* ---- MAC addresses, GUIDs, links ------------------------------------------------------------- */
 
 static bool is_mac(const struct run *run, const struct rtnl_vf *vf, const char *text,
-		   bool *ret_told)
+		   bool *ret_reported)
 {
 	unsigned char mac[6] = {0};
 
@@ -306,14 +306,14 @@ static bool is_node_guid(const struct run *run)
 }
 
 static bool is_guid(const struct run *run, const struct rtnl_vf *vf, const char *text,
-		    bool *ret_told)
+		    bool *ret_reported)
 {
 	bool node = is_node_guid(run);
 	uint64_t guid = 0;
 
 	(void)text_to_guid(text, &guid);
-	*ret_told = node ? vf->has_node_guid : vf->has_port_guid;
-	return *ret_told && (node ? vf->node_guid : vf->port_guid) == guid;
+	*ret_reported = node ? vf->has_node_guid : vf->has_port_guid;
+	return *ret_reported && (node ? vf->node_guid : vf->port_guid) == guid;
 }
 
 static int give_guid(const struct giving *giving, uint32_t number, const char *text,
@@ -353,9 +353,9 @@ static uint32_t link_state_of(const char *name)
 }
 
 static bool is_link_state(const struct run *run, const struct rtnl_vf *vf, const char *text,
-			  bool *ret_told)
+			  bool *ret_reported)
 {
-	*ret_told = vf->has_link_state;
+	*ret_reported = vf->has_link_state;
 	return vf->has_link_state && vf->link_state == link_state_of(text);
 }
 

@@ -73,8 +73,8 @@ void host_set_doors(struct host *host, const struct host_doors *doors, void *ctx
 
 /*
  * The node's own addresses as the API server knows them (Node.status.addresses), a JSON array of
- * strings; what is no IP address is passed over. The NIC that has one is protected, besides that of
- * the default route.
+ * strings; others than IP addresses are passed over. The NIC that has one is protected, besides
+ * that of the default route.
  */
 void host_set_node_addresses(struct host *host, const json_t *addresses);
 

@@ -51,7 +51,7 @@ int netlink_ask(struct host *host, int protocol, struct nl_msg *request, struct 
 
 /*
  * The next whole message in the answer: `size_t at = 0; while ((m = netlink_next(bytes, len, &at)))
- * …`. Stops at what is no message.
+ * …`. Stops at the first bytes that are not a message.
  */
 const struct nlmsghdr *netlink_next(const void *bytes, size_t len, size_t *at);
 

@@ -112,7 +112,7 @@ static void put_eswitch(struct view *view, const char *address, json_t *ret, jso
 static void put_vfs(struct view *view, const char *address, const struct rtnl_interface *interface,
 		    json_t *ret, json_t *host)
 {
-	auto_vfs struct rtnl_vfs told = {0};
+	auto_vfs struct rtnl_vfs reported = {0};
 	json_t *vfs = json_array();
 	struct err err = {0};
 	struct sysfs_text vf;
@@ -120,10 +120,10 @@ static void put_vfs(struct view *view, const char *address, const struct rtnl_in
 	int n = 0;
 
 	if (interface && pci_virtfn(view->host, address, 0, &vf) &&
-	    rtnl_list_vfs(view->host, interface->index, &told, &err) < 0)
+	    rtnl_list_vfs(view->host, interface->index, &reported, &err) < 0)
 		view_problem(view, address, &err);
 	for (; n < PCI_VFS_MAX && pci_virtfn(view->host, address, n, &vf); n++) {
-		json_t *entry = view_vf_entry(view, address, n, vf.text, &told);
+		json_t *entry = view_vf_entry(view, address, n, vf.text, &reported);
 
 		used += json_is_true(json_at(entry, "host", "inUse"));
 		json_array_append_new(vfs, entry);

@@ -155,21 +155,21 @@ static void put_interface(const struct rtnl_interface *interface, json_t *ret, j
 		json_put_int(host, "maxMtu", interface->max_mtu);
 }
 
-static void put_told(const struct rtnl_vf *told, json_t *host)
+static void put_reported(const struct rtnl_vf *reported, json_t *host)
 {
 	static const char *const states[] = {"auto", "enable", "disable"};
 	char text[TEXT_MAC_SIZE];
 
-	if (told->has_mac && !text_mac_is_zero(told->mac)) {
-		text_from_octets(told->mac, sizeof(told->mac), text);
+	if (reported->has_mac && !text_mac_is_zero(reported->mac)) {
+		text_from_octets(reported->mac, sizeof(reported->mac), text);
 		json_put_str(host, "adminMac", text);
 	}
-	if (told->has_link_state && told->link_state < ARRAY_LEN(states))
-		json_put_str(host, "linkState", states[told->link_state]);
-	if (told->has_node_guid && told->node_guid)
-		view_put_guid(host, "adminNodeGuid", told->node_guid);
-	if (told->has_port_guid && told->port_guid)
-		view_put_guid(host, "adminPortGuid", told->port_guid);
+	if (reported->has_link_state && reported->link_state < ARRAY_LEN(states))
+		json_put_str(host, "linkState", states[reported->link_state]);
+	if (reported->has_node_guid && reported->node_guid)
+		view_put_guid(host, "adminNodeGuid", reported->node_guid);
+	if (reported->has_port_guid && reported->port_guid)
+		view_put_guid(host, "adminPortGuid", reported->port_guid);
 }
 
 /* The single RDMA device's; with two it would be a guess. */
@@ -233,11 +233,11 @@ static void put_override(const struct view *view, const char *vf, json_t *host)
 }
 
 json_t *view_vf_entry(const struct view *view, const char *pf, int number, const char *address,
-		      const struct rtnl_vfs *told)
+		      const struct rtnl_vfs *reported)
 {
 	json_t *ret = json_object(), *host = json_object(), *holder = json_object();
 	const struct rtnl_interface *interface = view_interface(view, address);
-	const struct rtnl_vf *vf = rtnl_vf_by_number(told, (uint32_t)number);
+	const struct rtnl_vf *vf = rtnl_vf_by_number(reported, (uint32_t)number);
 	json_t *names = view_rdma_names(view, address);
 	struct sysfs_text driver;
 	bool bound = pci_driver(view->host, address, &driver);
@@ -252,7 +252,7 @@ json_t *view_vf_entry(const struct view *view, const char *pf, int number, const
 	if (interface)
 		put_interface(interface, ret, host);
 	if (vf)
-		put_told(vf, host);
+		put_reported(vf, host);
 	json_put(host, "healthErrors", json_incref(json_object_get(view->health, address)));
 	view_put_location(view, address, host);
 	put_override(view, address, host);

@@ -64,7 +64,7 @@ json_t *view_node_entry(const struct view *view);
 
 /* observe_vf.c */
 json_t *view_vf_entry(const struct view *view, const char *pf, int number, const char *address,
-		      const struct rtnl_vfs *told);
+		      const struct rtnl_vfs *reported);
 /* Names of RDMA devices of a function; an array, new. */
 json_t *view_rdma_names(const struct view *view, const char *address);
 /* The interface that stands for a function, as rtnetlink has it; NULL when we see none. */

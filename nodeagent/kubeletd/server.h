@@ -39,7 +39,7 @@ struct kubeletd_server_config {
 	const char *devinfo_dir; /* or NULL */
 	/* Of a driver of claims (plugins/dra_driver.h); NULL: there is none. */
 	const struct dra_folders *dra;
-	struct giving *giving; /* plugins/giving.h: is told of each Allocate; may be NULL */
+	struct giving *giving; /* plugins/giving.h: notes each Allocate; may be NULL */
 	/* There is something to offer, for the first time. */
 	void (*offering)(void *arg);
 	/* A folder was removed; nothing can be served any more (device_plugins.h). */

@@ -17,7 +17,7 @@
  */
 #define PCI_ADDRESS_SIZE 20
 bool pci_address_is_valid(const char *text);
-/* By domain, bus, device, function; what is no address sorts after all that are, by its text. */
+/* By domain, bus, device, function; other text sorts after all addresses, as text. */
 int pci_address_compare(const char *a, const char *b);
 
 #endif

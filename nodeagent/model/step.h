@@ -31,7 +31,7 @@
 enum {
 	/* Reboots within a day that we ask for, whatever the cause. */
 	HOST_BOOTS_A_DAY = 3,
-	/* A reboot that was asked for so long ago and has not begun is asked for once more. */
+	/* Ask once more for a reboot that has not begun this long after it was asked for. */
 	HOST_BOOT_PATIENCE_S = 600,
 };
 

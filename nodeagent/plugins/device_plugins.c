@@ -211,7 +211,7 @@ static struct entry *entry_new(struct device_plugins *plugins, const char *resou
 		.resource = resource,
 		.instance = plugins->instance,
 		.look = on_plugin_look,
-		.told = emit_event,
+		.emit = emit_event,
 		.allocated = on_allocated,
 		.arg = entry,
 		.metrics = plugins->config.metrics,

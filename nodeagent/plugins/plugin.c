@@ -66,7 +66,7 @@ static void complain(struct plugin *plugin, const struct err *err)
 		return;
 	(void)snprintf(plugin->complained, sizeof(plugin->complained), "%s", err->reason);
 	log_warn("a resource has trouble", F_STR("resource", plugin->config.resource), F_ERR(err));
-	plugin->config.told(plugin->config.arg, true, err->reason, err->text);
+	plugin->config.emit(plugin->config.arg, true, err->reason, err->text);
 }
 
 static void count_devices(const json_t *offer, size_t *ret_offered, size_t *ret_healthy)
@@ -222,7 +222,7 @@ static void on_watched(void *arg)
 		 F_INT("took_ms", clock_ms() - plugin->begun_ms));
 	if (plugin->complained[0]) {
 		plugin->complained[0] = '\0';
-		plugin->config.told(plugin->config.arg, false, "Registered",
+		plugin->config.emit(plugin->config.arg, false, "Registered",
 				    "the kubelet serves the resource again");
 	}
 	plugin->config.look(plugin->config.arg);
@@ -436,7 +436,7 @@ struct plugin *plugin_new(struct loop *loop, const struct plugin_config *config)
 {
 	struct plugin *plugin = mem_new(struct plugin);
 
-	assert(config->look && config->told && config->allocated);
+	assert(config->look && config->emit && config->allocated);
 	plugin->loop = loop;
 	plugin->config = *config;
 	plugin->config.dir = str_dup(config->dir);

@@ -43,7 +43,7 @@ void plugin_service_close(struct plugin_service *service, struct loop *loop,
 /* Listen anew if the socket has vanished; connections go on. */
 int plugin_service_keep_socket(struct plugin_service *service, struct err *err);
 /*
- * What is offered from now on (plugin_offer.h), borrowed; NULL: nothing. push: streams are told, if
+ * What is offered from now on (plugin_offer.h), borrowed; NULL: nothing. push: streams get it, if
  * devices changed.
  */
 void plugin_service_offer(struct plugin_service *service, const json_t *offer, bool push);

@@ -18,7 +18,7 @@
 struct pools_function {
 	const char *address;
 	const json_t *seen; /* its entry in the observed document */
-	const json_t *pf;   /* the PF's entry; NULL for what is no VF */
+	const json_t *pf;   /* the PF's entry; NULL unless it is a VF */
 	int64_t number;     /* of a VF; -1 else */
 };
 

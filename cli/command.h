@@ -128,13 +128,13 @@ struct cli_command {
 	const char *arguments; /* "[POOL...]" */
 	const char *summary;   /* one line */
 	const char *help;      /* some lines, each ending in \n */
-	const char *const
-		*kinds;       /* what its world has to have; ends with NULL. NULL: all of a dump */
+	/* What its world has to have; ends with NULL. NULL: all of a dump. */
+	const char *const *kinds;
 	const char *optional; /* of them, the kind that it can do without; NULL: none */
 	const char *document; /* "Ledger": kind of what -o json|yaml prints; NULL: it has none */
 	const struct cli_field *fields; /* of that document, besides apiVersion and kind */
-	const char
-		*completes; /* kind whose keys, or blank-separated words that, may be arguments */
+	/* Kind whose keys, or blank-separated words that, may be arguments. */
+	const char *completes;
 	const char *to;  /* what -o names instead of a format: "FILE.tar.gz|DIR"; NULL: a format */
 	bool reads_dump; /* its first argument is a file, as those of -f */
 	size_t args_min, args_max;

@@ -69,15 +69,6 @@ static void left_out(void *arg, const char *controller, const struct operator_ki
 
 /* ---- steps ----------------------------------------------------------------------------------- */
 
-/* Metadata of a new object is its name. */
-static json_t *without_metadata(const json_t *object)
-{
-	json_t *copy = json_copy((json_t *)object);
-
-	json_object_del(copy, "metadata");
-	return copy;
-}
-
 /* The kind as people write it. */
 static const char *kind_word(const json_t *op)
 {
@@ -116,8 +107,10 @@ static json_t *change_of(const struct rehearsal_op *op)
 	if (op->before && op->after) {
 		json_put(change, "differences", differences(op->before, op->after));
 	} else if (op->after) {
-		json_auto_t *fresh = without_metadata(op->after), *none = json_object();
+		json_auto_t *fresh = json_copy((json_t *)op->after), *none = json_object();
 
+		/* Metadata of a new object is its name. */
+		json_object_del(fresh, "metadata");
 		json_put(change, "differences", differences(none, fresh));
 	}
 	return change;

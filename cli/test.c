@@ -290,12 +290,6 @@ static void put_ends(json_t *row, const json_t *item)
 	json_put_str(row, "network", json_str_at(item, "network"));
 }
 
-/* The greater one to the smaller. */
-static json_t *ratio(double rdma, double tcp)
-{
-	return rdma >= tcp ? json_fmt("%.1f : 1", rdma / tcp) : json_fmt("1 : %.1f", tcp / rdma);
-}
-
 static void add_comparison(json_t *rows, const json_t *item, const char *measure, const char *unit)
 {
 	double rdma = json_real_value(json_at(item, measure, "rdma"));
@@ -312,7 +306,9 @@ static void add_comparison(json_t *rows, const json_t *item, const char *measure
 	if (tcp > 0)
 		json_put(row, "tcp", json_fmt("%.2f %s", tcp, unit));
 	if (rdma > 0 && tcp > 0)
-		json_put(row, "ratio", ratio(rdma, tcp));
+		json_put(row, "ratio",
+			 rdma >= tcp ? json_fmt("%.1f : 1", rdma / tcp)
+				     : json_fmt("1 : %.1f", tcp / rdma));
 	json_array_append_new(rows, row);
 }
 

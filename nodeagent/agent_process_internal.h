@@ -64,7 +64,7 @@ struct agent_process {
 	struct pod_owners *pod_owners;
 	struct counting *counting; /* NULL: of no device */
 	struct timer *tidying;
-	bool told_restart;
+	bool reported_restart;
 	bool heard; /* the API server has said whether there is a NodeState */
 	/* A process that the agent cannot do without has gone; may not free parts. */
 	void (*lost)(struct agent_process *process);

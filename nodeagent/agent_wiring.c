@@ -20,31 +20,31 @@ enum {
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
-static void tell(void *arg, bool warning, const char *reason, const char *message)
+static void emit(void *arg, bool warning, const char *reason, const char *message)
 {
 	struct agent_process *p = arg;
 	struct event_object object = node_state_event_object(p->node_state);
 
 	/* Two agents would say everything twice. */
 	if (p->executes)
-		recorder_tell(p->recorder, &object, warning, reason, message);
+		recorder_emit(p->recorder, &object, warning, reason, message);
 }
 
-static void tell_pod(void *arg, const char *pod, const char *reason, const char *message)
+static void emit_pod(void *arg, const char *pod, const char *reason, const char *message)
 {
 	struct agent_process *p = arg;
 
 	if (p->executes)
-		pod_events_tell(p->pod_events, pod, reason, message);
+		pod_events_emit(p->pod_events, pod, reason, message);
 }
 
 /* Also without the lock: all agents say the same, and one event stands for all. */
-static void tell_of_config_map(void *arg, const struct event_object *config_map, const char *reason,
+static void emit_of_config_map(void *arg, const struct event_object *config_map, const char *reason,
 			       const char *message)
 {
 	const struct agent_process *p = arg;
 
-	recorder_tell(p->recorder, config_map, true, reason, message);
+	recorder_emit(p->recorder, config_map, true, reason, message);
 }
 
 /* ---- the report ------------------------------------------------------------------------------ */
@@ -212,7 +212,7 @@ static void on_host_event(void *arg, const struct watch_event *event)
 /* ---- the API server -------------------------------------------------------------------------- */
 
 /* Nobody else can: those who ended had no time. */
-static void tell_restart(struct agent_process *p)
+static void emit_restart(struct agent_process *p)
 {
 	bool signaled = WIFSIGNALED(p->past->status);
 	auto_free char *text =
@@ -223,16 +223,16 @@ static void tell_restart(struct agent_process *p)
 			   p->past->hung ? " of the watchdog, because it no longer turned" : "",
 			   p->past->served ? "" : "not ");
 
-	tell(p, true, "AgentRestarted", text);
+	emit(p, true, "AgentRestarted", text);
 }
 
 static void on_node_state(void *arg, const json_t *object)
 {
 	struct agent_process *p = arg;
 
-	if (p->past->ends > 0 && !p->told_restart && p->executes) {
-		tell_restart(p);
-		p->told_restart = true;
+	if (p->past->ends > 0 && !p->reported_restart && p->executes) {
+		emit_restart(p);
+		p->reported_restart = true;
 	}
 	p->heard = true;
 	agent_set_node_state(p->agent, object);
@@ -377,7 +377,7 @@ static void start_host(struct agent_process *p)
 		.looked = on_looked,
 		.withdraw = withdraw,
 		.changed = report,
-		.told = tell,
+		.emit = emit,
 		.arg = p,
 		.metrics = p->metrics,
 	});
@@ -391,7 +391,7 @@ static void start_claims(struct agent_process *p)
 		.loop = p->loop,
 		.client = p->client,
 		.node = p->options->node,
-		.told = tell,
+		.emit = emit,
 		.arg = p,
 		.metrics = p->metrics,
 	});
@@ -464,13 +464,13 @@ static void start_api(struct agent_process *p)
 		.held = on_held,
 		.withdrawn = on_withdrawn,
 		.wanted = offer,
-		.told = tell,
-		.told_pod = tell_pod,
+		.emit = emit,
+		.emit_pod = emit_pod,
 		.given = on_given,
 		.publish = on_publish,
 		.asked = on_asked,
 		.devices = on_devices,
-		.wrong = tell_of_config_map,
+		.wrong = emit_of_config_map,
 		.lost = on_kubeletd_lost,
 		.arg = p,
 		.metrics = p->metrics,

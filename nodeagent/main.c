@@ -28,9 +28,16 @@
 #include "nodeagent/kubeletd/process.h"
 #include "nodeagent/kubeletd/server.h"
 #include "nodeagent/options.h"
+#include "nodeagent/plugins/giving.h"
 #include "nodeagent/supervisor.h"
 
 #define DEVINFO_DIR "run/k8s.cni.cncf.io/devinfo/dp"
+
+/* What the processes are made of. */
+struct node_agent {
+	const struct agent_options *options;
+	struct giving *giving; /* plugins/giving.h */
+};
 
 /* Of a process that cannot begin; its exit status. */
 static int refuse(const char *process, const struct err *err)
@@ -44,7 +51,9 @@ static int refuse(const char *process, const struct err *err)
 static int work(const struct supervisor_agent *sockets, const struct supervisor_past *past,
 		void *arg)
 {
-	return agent_process_run(arg, sockets, past);
+	const struct node_agent *agent = arg;
+
+	return agent_process_run(agent->options, sockets, past);
 }
 
 /* A folder of the host as a path of ours, made when it is missing; new. */
@@ -61,7 +70,8 @@ static char *path_on_host(const struct agent_options *options, const char *folde
 
 static int serve_kubelet(int control, void *arg)
 {
-	const struct agent_options *options = arg;
+	const struct node_agent *agent = arg;
+	const struct agent_options *options = agent->options;
 	auto_free char *plugins = str_below(options->kubelet_dir, "device-plugins");
 	auto_free char *devinfo = options->devinfo_dir ? str_dup(options->devinfo_dir)
 						       : path_on_host(options, DEVINFO_DIR, 0755);
@@ -92,13 +102,20 @@ static int serve_kubelet(int control, void *arg)
 	    sandbox_become((uid_t)options->user, true, &err) < 0 ||
 	    sandbox_filter(SANDBOX_KUBELETD, &err) < 0)
 		return refuse("kubeletd: ", &err);
-	return kubeletd_run(control, SUPERVISOR_HEARTBEAT_MS, "/device-plugins", "/devinfo",
-			    options->dra ? &dra : NULL);
+	return kubeletd_run(&(struct kubeletd_process_config){
+		.control = control,
+		.heartbeat_ms = SUPERVISOR_HEARTBEAT_MS,
+		.plugins_dir = "/device-plugins",
+		.devinfo_dir = "/devinfo",
+		.dra = options->dra ? &dra : NULL,
+		.giving = agent->giving,
+	});
 }
 
 static int serve_cni(int control, void *arg)
 {
-	const struct agent_options *options = arg;
+	const struct node_agent *agent = arg;
+	const struct agent_options *options = agent->options;
 	struct err err = {0};
 
 	if (sandbox_open_sysctls(&err) < 0 || privileges_limit_cnid(&err) < 0)
@@ -125,21 +142,23 @@ static char *kubelet_socket(const struct agent_options *options)
 
 static void be_worker(int fd, void *arg)
 {
-	const struct agent_options *options = arg;
+	const struct node_agent *agent = arg;
+	const struct agent_options *options = agent->options;
 	auto_free char *socket = kubelet_socket(options);
 
 	worker_run(fd,
 		   &(struct worker_config){.root = options->host_root,
 					   .allow_primary_nic = options->allow_primary_nic,
 					   .allow_firmware = options->allow_firmware,
-					   .kubelet_socket = options->no_kubelet ? NULL : socket});
+					   .kubelet_socket = options->no_kubelet ? NULL : socket,
+					   .giving = agent->giving});
 }
 
 static void be_meter(int fd, void *arg)
 {
-	const struct agent_options *options = arg;
+	const struct node_agent *agent = arg;
 
-	worker_run_meter(fd, &(struct worker_config){.root = options->host_root});
+	worker_run_meter(fd, &(struct worker_config){.root = agent->options->host_root});
 }
 
 /* ---- what the supervisor does for them ------------------------------------------------------- */
@@ -147,8 +166,8 @@ static void be_meter(int fd, void *arg)
 /* What an agent that ended has said says nothing about the next. */
 static void on_ready(void *arg, bool is_ready)
 {
-	const struct agent_options *options = arg;
-	const char *file = options->ready_file;
+	const struct node_agent *agent = arg;
+	const char *file = agent->options->ready_file;
 	auto_close int fd = -1;
 
 	if (!file)
@@ -166,7 +185,8 @@ static void on_ready(void *arg, bool is_ready)
 /* To PodResources, whose folder and socket are root's. */
 static int connect_to_kubelet(void *arg)
 {
-	auto_free char *path = kubelet_socket(arg);
+	const struct node_agent *agent = arg;
+	auto_free char *path = kubelet_socket(agent->options);
 	struct sockaddr_un name = {.sun_family = AF_UNIX};
 	auto_close int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
@@ -180,8 +200,9 @@ static int connect_to_kubelet(void *arg)
 	return connect(fd, (const struct sockaddr *)&name, sizeof(name)) == 0 ? take_fd(&fd) : -1;
 }
 
-static int supervise(struct agent_options *options)
+static int supervise(const struct agent_options *options)
 {
+	struct node_agent agent = {.options = options, .giving = giving_new()};
 	struct err err = {0};
 
 	if (privileges_limit_supervisor(&err) < 0)
@@ -194,7 +215,8 @@ static int supervise(struct agent_options *options)
 		.meter = be_meter,
 		.ready = on_ready,
 		.connect = connect_to_kubelet,
-		.arg = options,
+		.giving = agent.giving,
+		.arg = &agent,
 	});
 }
 

@@ -25,6 +25,7 @@
 #include "nodeagent/cni/process.h"
 #include "nodeagent/hostd/workers.h"
 #include "nodeagent/kubeletd/process.h"
+#include "nodeagent/plugins/giving.h"
 
 /* Names in ps(1), at most 15 bytes; WORKER_NAME is the fourth. */
 #define SUPERVISOR_NAME "ow-supervisor"
@@ -76,6 +77,8 @@ struct supervisor_agent {
  * worker, meter: what a worker does with its socket; meter NULL: no agent asks for one.
  */
 struct supervisor_config {
+	/* Of the supervisor, kubeletd and the workers; the others leave it. May be NULL. */
+	struct giving *giving;
 	int (*serve)(int control, void *arg);
 	/* The process that serves CNI plugins (cni/process.h): the same, or NULL. */
 	int (*serve_cni)(int control, void *arg);

@@ -308,7 +308,7 @@ static void emit(const struct run *run, const struct kube_resource *resource, co
 		.uid = json_uid(present),
 	};
 
-	recorder_tell(run->applier->config.recorder, &object, warning, reason, message);
+	recorder_emit(run->applier->config.recorder, &object, warning, reason, message);
 }
 
 /*

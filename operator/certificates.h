@@ -7,7 +7,7 @@
  * it:
  *
  *	tls.crt, tls.key    what is served now
- *	ca.crt              the authorities that API servers are told to trust (caBundle), the
+ *	ca.crt              the authorities that API servers have to trust (caBundle), the
  *                          newest first
  *	next.crt, next.key  while it is being replaced: what will be served
  *	annotation orbweaver/published   since when all webhook configurations show the ca.crt that
@@ -72,13 +72,10 @@ struct certificates_question {
 
 struct certificates_answer {
 	json_t *secret; /* as it should be; with everything that is ours. NULL: it is the user's */
-	const char
-		*bundle; /* its ca.crt, in base64; borrowed from secret, or from the question's */
-	const char *
-		/*
-		 * what has changed: "made", "due", "published", "changed", "dropped"; NULL: nothing
-		 */
-		step;
+	/* Its ca.crt, in base64; borrowed from secret, or from the question's. */
+	const char *bundle;
+	/* What has changed: "made", "due", "published", "changed", "dropped"; NULL: nothing. */
+	const char *step;
 	int64_t again_ms; /* decide again after this */
 };
 

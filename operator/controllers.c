@@ -222,6 +222,14 @@ const struct controller controllers[CONTROLLER_COUNT] = {
 		},
 };
 
+bool controllers_are_for(const char *kind)
+{
+	for (enum controller_id id = 0; id < CONTROLLER_COUNT; id++)
+		if (controllers[id].status_waits && str_eq(controllers[id].kind, kind))
+			return true;
+	return false;
+}
+
 void controllers_map(const struct controller_sources *from, const char *kind, const char *key,
 		     const json_t *old, const json_t *now,
 		     void (*wake_fn)(void *arg, enum controller_id id, const char *key), void *arg)

@@ -92,6 +92,9 @@ struct controller {
 
 extern const struct controller controllers[CONTROLLER_COUNT];
 
+/* Users write objects of this kind, and one of these tells them in its status what came of it. */
+bool controllers_are_for(const char *kind);
+
 /*
  * An object changed: call wake for each key that has to be looked at. old or now is NULL when it
  * appeared or went. Keeps from->pools, from->resources and from->links up to date.

@@ -2,6 +2,8 @@
  * Nodes, their work items, policies and pools of nodes: what decisions on them look at, and what
  * wakes them.
  */
+#include <string.h>
+
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "operator/controllers_internal.h"
@@ -117,11 +119,43 @@ void shared_config_changed(const struct change *c)
 		wake_shared_config(c);
 }
 
+static void keep_first(void *arg, const char *key)
+{
+	const char **first = arg;
+
+	if (!*first || strcmp(key, *first) < 0)
+		*first = key;
+}
+
+/* Add the first NodeState that says so; returns its key, NULL when none does. */
+static const char *add_first(const struct controller_sources *from, const char *says, json_t *world)
+{
+	const char *first = NULL;
+
+	cache_find(mirror_cache(from->mirror, KIND_NODE_STATE), NODE_STATE_OFFERS, says, keep_first,
+		   &first);
+	if (first)
+		mirror_add(from->mirror, world, KIND_NODE_STATE, first);
+	return first;
+}
+
 void shared_offers_gather(const struct controller_sources *from, const struct controller *self,
 			  const char *key, json_t *world)
 {
+	const char *lacks = NULL, *resource;
+	json_auto_t *offers = NULL;
+	json_t *selects;
+
 	mirror_add(from->mirror, world, LEFTOVER_SHARED_CONFIG, key);
-	mirror_add_all(from->mirror, world, KIND_NODE_STATE);
+	(void)add_first(from, SHARED_OFFERS_SILENT, world);
+	lacks = add_first(from, SHARED_OFFERS_LACKS, world);
+	offers = lacks ? shared_offers_of(world_get(world, KIND_NODE_STATE, lacks)) : NULL;
+	json_each (offers, resource, selects) {
+		auto_free char *has = str_printf(SHARED_OFFERS_HAS "%s", resource);
+
+		if (json_is_false(selects))
+			(void)add_first(from, has, world);
+	}
 }
 
 /* A pod is bound once; before, it is nobody's agent. */

@@ -1,6 +1,6 @@
 /*
  * What is found wrong with objects that have no status of ours to say it in (plan.h, plan_finding):
- * remembered, so that it is told once and can be counted.
+ * remembered, so that it is emitted once and can be counted.
  *
  * All of it follows from the cluster and is found anew after a start.
  */

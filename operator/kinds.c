@@ -166,6 +166,27 @@ static void index_drains(const json_t *state, struct cache_values *values)
 		cache_index_value(values, MIRROR_DRAINS);
 }
 
+static void index_offers(const json_t *state, struct cache_values *values)
+{
+	json_auto_t *offers = shared_offers_of(state);
+	const char *resource;
+	json_t *selects;
+	bool lacks = false;
+
+	if (json_is_null(offers))
+		cache_index_value(values, SHARED_OFFERS_SILENT);
+	json_each (offers, resource, selects) {
+		auto_free char *has = str_printf(SHARED_OFFERS_HAS "%s", resource);
+
+		if (json_is_true(selects))
+			cache_index_value(values, has);
+		else
+			lacks = true;
+	}
+	if (lacks)
+		cache_index_value(values, SHARED_OFFERS_LACKS);
+}
+
 static void index_marked(const json_t *node, struct cache_values *values)
 {
 	if (drain_is_marked(node))
@@ -376,7 +397,7 @@ const struct operator_kind operator_kinds[] = {
 		.kind = KIND_NODE_STATE,
 		.in_own_namespace = true,
 		DROP(drop_node_state),
-		.cache = {.project = project_written, .indexes = {index_drains}},
+		.cache = {.project = project_written, .indexes = {index_drains, index_offers}},
 		.changed = {node_state_changed, drain_state_changed},
 		.writes = KIND_CREATED | KIND_PATCHED | KIND_DELETED | KIND_STATUS,
 	},

@@ -38,6 +38,8 @@ enum {
 	POD_BY_NAMESPACE = 1,
 	NODE_MARKED = 0,       /* Nodes that were cordoned by a drain: under MIRROR_DRAINS */
 	NODE_STATE_DRAINS = 0, /* NodeStates that are drained or want to be: under MIRROR_DRAINS */
+	/* … by what they say of shared resources: SHARED_OFFERS_… (shared_offers.h) */
+	NODE_STATE_OFFERS = 1,
 	/* pods of virtual machines, by "namespace/name" of the instance */
 	BOUND_POD_BY_MACHINE = 0,
 	AGENT_POD_BY_NODE = 0,

@@ -49,7 +49,7 @@ struct manager {
 		int64_t busy_since_ms; /* 0: nothing waits and nothing is at work */
 	} controllers[CONTROLLER_COUNT];
 	struct deferred *turn;
-	struct timer *later; /* when QUEUE_LATER may be worked on */
+	struct timer *later; /* when QUEUE_LATER may be worked on, or a rest is over */
 	struct lanes lanes;
 	struct pace pace;
 	struct pod_demand pod_demand;
@@ -136,11 +136,21 @@ static void note_removal(struct manager *manager, const char *kind, const char *
 	wake_turn(manager);
 }
 
+/* A user made, removed or edited an object that we act upon. What we write to it is no edit. */
+static bool is_users_change(const struct manager *manager, const char *kind, const json_t *old,
+			    const json_t *now)
+{
+	return controllers_are_for(kind) && mirror_is_synced(manager->mirror, kind) &&
+	       (!old || !now || json_generation(old) != json_generation(now));
+}
+
 static void on_changed(void *arg, const char *kind, const char *key, const json_t *old,
 		       const json_t *now)
 {
 	struct manager *manager = arg;
 
+	if (is_users_change(manager, kind, old, now))
+		pace_seen(&manager->pace, clock_ms());
 	note_removal(manager, kind, key, now);
 	pod_demand_changed(&manager->pod_demand, kind, old, now);
 	mirror_want(manager->mirror, KIND_POD, pod_demand_is_there(&manager->pod_demand));
@@ -304,6 +314,7 @@ static void on_answered(void *arg, const char *kind, const char *verb, int64_t t
 {
 	struct manager *manager = arg;
 
+	pace_rest(&manager->pace, took_us, clock_ms());
 	if (err && (err->retry_after_ms > 0 || kube_err_is(err, "DeadlineExceeded")))
 		pace_refused(&manager->pace, (unsigned int)manager->working, clock_ms());
 	/* Beyond the window it is our own load that makes answers slow. */
@@ -342,7 +353,7 @@ static void emit(const struct manager *manager, bool warning, const char *reason
 		 const char *message)
 {
 	if (manager->leading)
-		recorder_tell(manager->config.recorder, manager->config.self, warning, reason,
+		recorder_emit(manager->config.recorder, manager->config.self, warning, reason,
 			      message);
 }
 
@@ -428,7 +439,7 @@ static void tell_failure(struct manager *manager, const struct job *job, const s
 		  F_STR("controller", controller->name), F_STR("key", job->key), F_ERR(err));
 	object = cache_get(mirror_cache(manager->mirror, controller->kind), job->key);
 	if (object && err->class == ERR_INVALID)
-		recorder_tell(
+		recorder_emit(
 			manager->config.recorder,
 			&(struct event_object){
 				.resource = mirror_resource(manager->mirror, controller->kind),
@@ -656,8 +667,13 @@ static bool may_decide(const struct manager *manager)
 /* One key for which there is room; false when there is nothing to do now. */
 static bool work_some(struct manager *manager)
 {
+	int64_t rest_ms;
+
 	if (has_room(manager, false))
 		return work_next(manager);
+	rest_ms = pace_rest_ms(&manager->pace, clock_ms());
+	if (rest_ms >= 0)
+		timer_start(manager->later, rest_ms);
 	return work_one(manager, QUEUE_MAIN, true);
 }
 
@@ -769,7 +785,8 @@ static void collect(void *arg)
 	struct manager *manager = arg;
 
 	collect_findings(manager);
-	metric_set(manager->window, pace_window(&manager->pace));
+	metric_set(manager->window,
+		   pace_steps_aside(&manager->pace, clock_ms()) ? 1 : pace_window(&manager->pace));
 	metric_set(manager->later_wait,
 		   manager->leading && manager->lanes.later_since_ms
 			   ? (double)(clock_ms() - manager->lanes.later_since_ms) / 1000

@@ -45,7 +45,7 @@ struct manager_config {
 	const char *config_ns;           /* of the ConfigMap spiderpool-conf */
 	json_t *policy_namespaces; /* array of names, see reconcilers/core/trust.h; NULL: none */
 	const struct webhook_settings *webhook;
-	unsigned int writes_max; /* in flight; MANAGER_WINDOW unless told otherwise */
+	unsigned int writes_max; /* in flight; mostly MANAGER_WINDOW */
 	/*
 	 * An object changed in a cache; now is NULL when it went. Restrictions as for
 	 * cache_changed_fn. May be NULL.
@@ -54,7 +54,7 @@ struct manager_config {
 	void *arg;
 };
 
-/* Mirrors at once; decides only while it is told to lead. */
+/* Mirrors at once; decides only while it leads. */
 struct manager *manager_new(const struct manager_config *config);
 void manager_free(struct manager *manager);
 

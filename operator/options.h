@@ -16,8 +16,8 @@ struct options {
 	const char *kubeconfig; /* NULL: in-cluster, else $KUBECONFIG, else ~/.kube/config */
 	const char *context;
 	const char *ns;
-	const char
-		*pod_name; /* $POD_NAME, else the Deployment's: events about the operator itself */
+	/* $POD_NAME, else the Deployment's: events about the operator itself */
+	const char *pod_name;
 	const char *pod_uid; /* $POD_UID; may be NULL */
 	const char *metrics_addr;
 	bool metrics_secure;           /* HTTPS, and whoever asks shows a token that may */

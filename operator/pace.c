@@ -1,5 +1,5 @@
 /*
- * A window that follows means of groups of answers. See the header.
+ * A window that follows means of groups of answers, and stepping aside. See the header.
  */
 #include "operator/pace.h"
 
@@ -93,6 +93,50 @@ void pace_refused(struct pace *pace, unsigned int under_way, int64_t now_ms)
 		shrink(pace, 0, under_way);
 }
 
+/* Of the last PACE_CROWD_MS that are over or under way, one was crowded. */
+static bool is_crowd(const struct pace *pace, int64_t now_ms)
+{
+	int64_t elapsed_ms = now_ms - pace->seen_from_ms;
+
+	if (elapsed_ms >= 2 * PACE_CROWD_MS)
+		return false;
+	return pace->seen[0] >= PACE_CROWD ||
+	       (elapsed_ms < PACE_CROWD_MS && pace->seen[1] >= PACE_CROWD);
+}
+
+void pace_seen(struct pace *pace, int64_t now_ms)
+{
+	int64_t elapsed_ms = now_ms - pace->seen_from_ms;
+
+	if (!is_crowd(pace, now_ms))
+		pace->aside_since_ms = now_ms;
+	if (elapsed_ms >= PACE_CROWD_MS) {
+		pace->seen[1] = elapsed_ms < 2 * PACE_CROWD_MS ? pace->seen[0] : 0;
+		pace->seen[0] = 0;
+		pace->seen_from_ms = now_ms;
+	}
+	pace->seen[0]++;
+}
+
+bool pace_steps_aside(const struct pace *pace, int64_t now_ms)
+{
+	return is_crowd(pace, now_ms) && now_ms - pace->aside_since_ms < PACE_ASIDE_MAX_MS;
+}
+
+void pace_rest(struct pace *pace, int64_t took_us, int64_t now_ms)
+{
+	int64_t rest_ms = took_us * PACE_REST / 1000;
+
+	pace->rest_until_ms = now_ms + (rest_ms < PACE_REST_MAX_MS ? rest_ms : PACE_REST_MAX_MS);
+}
+
+int64_t pace_rest_ms(const struct pace *pace, int64_t now_ms)
+{
+	if (!pace_steps_aside(pace, now_ms) || now_ms >= pace->rest_until_ms)
+		return -1;
+	return pace->rest_until_ms - now_ms;
+}
+
 unsigned int pace_window(const struct pace *pace)
 {
 	return (unsigned int)pace->window;
@@ -105,6 +149,8 @@ bool pace_has_room(const struct pace *pace, unsigned int awaited_under_way,
 
 	if (under_way >= pace->max)
 		return false;
+	if (!awaited && pace_steps_aside(pace, now_ms))
+		return others_under_way == 0 && now_ms >= pace->rest_until_ms;
 	if (!awaited)
 		return others_under_way < pace_window(pace);
 	return under_way < pace_window(pace) ||
@@ -113,5 +159,5 @@ bool pace_has_room(const struct pace *pace, unsigned int awaited_under_way,
 
 bool pace_is_pressed(const struct pace *pace, int64_t now_ms)
 {
-	return now_ms < pace->pressed_until_ms;
+	return now_ms < pace->pressed_until_ms || pace_steps_aside(pace, now_ms);
 }

@@ -10,6 +10,11 @@
  * one. The gradient, as opposed to a fixed step down, comes to rest where the queue is short
  * instead of swinging around it (TCP Vegas, and "concurrency limits" of Netflix).
  *
+ * What it follows is blind while users write many objects at once: on a server that they keep busy
+ * even the least that our writes took is slow. Those objects are what we act upon, so we see them
+ * come. As long as they come quickly we step aside: one write at a time, and after each a rest of
+ * PACE_REST times what it took. What is to be done is known best when the last of them is there.
+ *
  * Pure: times are arguments.
  */
 #ifndef ORBWEAVER_OPERATOR_PACE_H
@@ -35,6 +40,13 @@ enum {
 	PACE_MEMORY_MS = 300000,
 	/* It counts as loaded for so long after that. */
 	PACE_PRESSED_MS = 2000,
+	/* So many objects of users in such a time are a crowd. */
+	PACE_CROWD = 8,
+	PACE_CROWD_MS = 250,
+	PACE_REST = 3,
+	PACE_REST_MAX_MS = 250,
+	/* A crowd that lasts longer has to share: somebody waits for what we write. */
+	PACE_ASIDE_MAX_MS = 60000,
 };
 
 #define PACE_TOLERANCE 1.3
@@ -56,6 +68,8 @@ struct pace {
 	unsigned int max;
 	unsigned int passed_over; /* answers to what was sent before the window shrank */
 	int64_t pressed_until_ms, refused_until_ms;
+	unsigned int seen[2]; /* objects of users, in this PACE_CROWD_MS and the one before */
+	int64_t seen_from_ms, aside_since_ms, rest_until_ms;
 };
 
 /* max: from 1. */
@@ -69,6 +83,18 @@ void pace_answered(struct pace *pace, const char *kind, const char *verb, int64_
 		   unsigned int under_way, int64_t now_ms);
 void pace_refused(struct pace *pace, unsigned int under_way, int64_t now_ms);
 
+/* A user's object came or went, or what it asks for changed. */
+void pace_seen(struct pace *pace, int64_t now_ms);
+
+/* A crowd of them comes: for up to PACE_ASIDE_MAX_MS we step aside. */
+bool pace_steps_aside(const struct pace *pace, int64_t now_ms);
+
+/* A write took so long: what nobody waits for rests after it, if we step aside. */
+void pace_rest(struct pace *pace, int64_t took_us, int64_t now_ms);
+
+/* How long to wait until there may be room although no write ends; -1: until one ends. */
+int64_t pace_rest_ms(const struct pace *pace, int64_t now_ms);
+
 /* From 1 to max. */
 unsigned int pace_window(const struct pace *pace);
 
@@ -79,7 +105,7 @@ unsigned int pace_window(const struct pace *pace);
 bool pace_has_room(const struct pace *pace, unsigned int awaited_under_way,
 		   unsigned int others_under_way, bool awaited, int64_t now_ms);
 
-/* Others load the server: what nobody waits for should wait. */
+/* Others load the server, or are about to: what nobody waits for should wait. */
 bool pace_is_pressed(const struct pace *pace, int64_t now_ms);
 
 #endif

@@ -236,7 +236,7 @@ $(OUT)/tests/unit/nodeagent/hostd/calls_test: private EXTRA_LIBS += $(HOSTD_CALL
 # ---- end of tests of nodeagent/hostd --------------------------------------------------------------------------------------------
 
 # ---- tests of nodeagent/plugins: a scripted kubelet, and device plugins from a file for the real one ----------------------------
-KUBELET_TESTS := $(sort $(wildcard tests/unit/nodeagent/plugins/*_test.c tests/unit/nodeagent/kubeletd/*_test.c \
+KUBELET_TESTS := $(sort $(wildcard tests/unit/nodeagent/plugins/*_test.c tests/unit/nodeagent/kubeletd/*_test.c tests/unit/nodeagent/hostd/given_test.c \
 	$(wildcard tests/fakes/kubelet*.c) tests/fakes/dra_kubelet.c tests/support/dra_kubelet_tool.c tests/support/kubelet_tool.c tests/support/kubelet_play.c tests/support/counters_node.c tests/fuzz/pod_resources_fuzz.c tests/bench/allocate.c \
 	tests/bench/agent.c))
 $(KUBELET_TESTS:%.c=$(OUT)/%.o): | $(GRPC_HEADERS)

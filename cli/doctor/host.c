@@ -48,11 +48,6 @@ static bool has_vendor(const struct host_facts *h, const char *vendor)
 	       json_find(json_at(h->observed, "unusable"), "vendor", vendor);
 }
 
-static bool has_nvidia_gpu(const struct host_facts *h)
-{
-	return json_find(json_at(h->facts, "gpus"), "vendor", VENDOR_NVIDIA);
-}
-
 /* Does it have RDMA, or the promise of it? Others carry the node's own traffic. */
 static bool is_rdma_nic(const json_t *pf)
 {
@@ -425,7 +420,7 @@ static void check_gpus(struct host_facts *h)
 	json_t *gpu, *pf;
 	size_t i, k;
 
-	if (!has_nvidia_gpu(h))
+	if (!json_find(json_at(h->facts, "gpus"), "vendor", VENDOR_NVIDIA))
 		return;
 	if (!has_module(h, "nvidia_peermem") && !has_module(h, "nv_peer_mem"))
 		finding_add(

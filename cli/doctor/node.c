@@ -13,12 +13,6 @@
 
 /* ---- one node -------------------------------------------------------------------------------- */
 
-/* Is anything wanted of this PF? */
-static bool is_wanted(const json_t *state, const char *address)
-{
-	return json_find(json_at(state, "spec", "interfaces"), "pciAddress", address);
-}
-
 static void check_agent(const json_t *state, json_t *findings)
 {
 	const json_t *ready = json_find(json_at(state, "status", "conditions"), "type", "Ready");
@@ -95,11 +89,12 @@ static void check_pf(const json_t *state, const json_t *pf, json_t *findings)
 {
 	const char *name = json_str_or(json_at(pf, "name"), "?");
 	const char *speed = json_str_or(json_at(pf, "linkSpeed"), "");
+	const json_t *wanted = json_find(json_at(state, "spec", "interfaces"), "pciAddress",
+					 json_str_at(pf, "pciAddress"));
 	json_t *vf;
 	size_t i;
 
-	if (is_wanted(state, json_str_at(pf, "pciAddress")) &&
-	    (str_empty(speed) || str_starts(speed, "-1")))
+	if (wanted && (str_empty(speed) || str_starts(speed, "-1")))
 		finding_add(findings,
 			    &(struct finding){FINDING_ERROR, "RdmaLinkDown", name, "a link",
 					      "check cable and switch; ip link set up"},

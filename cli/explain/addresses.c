@@ -10,6 +10,7 @@
 #include "reconcilers/core/reconcile.h"
 #include "reconcilers/ipam/allocate.h"
 #include "reconcilers/ipam/controller.h"
+#include "reconcilers/ipam/endpoint.h"
 #include "reconcilers/ipam/filter.h"
 #include "reconcilers/ipam/foresight.h"
 #include "reconcilers/ipam/ledger.h"
@@ -98,7 +99,7 @@ static void add_addresses(json_t *explanation, const json_t *status)
 	size_t i;
 
 	json_array_foreach (json_at(explanation, "nics"), i, nic) {
-		const json_t *item = ipam_item(status, json_str_at(nic, "nic"));
+		const json_t *item = endpoint_item(status, json_str_at(nic, "nic"));
 
 		json_put_str(nic, "ipv4", json_str_at(item, "ipv4"));
 		json_put_str(nic, "ipv6", json_str_at(item, "ipv6"));

@@ -239,13 +239,6 @@ static bool say_problem(const struct look *look, json_t *row)
 	return false;
 }
 
-/* Is it said that the NIC cannot have so many VFs? */
-static bool can_have_none(const json_t *report)
-{
-	return str_eq(json_str_at(report, "reason"),
-		      policy_standing_info(STANDING_TOO_MANY_VFS)->reason);
-}
-
 static bool nic_broken(struct look *look, json_t *row)
 {
 	const char *key;
@@ -253,11 +246,13 @@ static bool nic_broken(struct look *look, json_t *row)
 
 	json_each (look->selecting, key, policy) {
 		const json_t *report = json_object_get(look->reports, key);
+		const char *reason = json_str_at(report, "reason");
 
-		if (!is_of_decision(json_str_at(report, "reason")))
+		if (!is_of_decision(reason))
 			continue;
 		/* The agent knows why a NIC can have no VFs, and the command that changes it. */
-		return (can_have_none(report) && say_problem(look, row)) ||
+		return (str_eq(reason, policy_standing_info(STANDING_TOO_MANY_VFS)->reason) &&
+			say_problem(look, row)) ||
 		       say_report(row, key, report);
 	}
 	return false;

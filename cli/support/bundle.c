@@ -467,14 +467,6 @@ bool bundle_is(const char *path)
 	       magic[0] == 0x1f && magic[1] == 0x8b;
 }
 
-static int read_folder(const char *path, int fd, const struct bundle_reader *reader,
-		       struct err *err)
-{
-	struct walk walk = {reader, {BUNDLE_TOTAL_MAX, BUNDLE_PARTS_MAX}};
-
-	return walk_folder(&walk, fd, "", 0, err);
-}
-
 int bundle_read(const char *path, const struct bundle_reader *reader, struct err *err)
 {
 	auto_close int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOCTTY);
@@ -482,7 +474,9 @@ int bundle_read(const char *path, const struct bundle_reader *reader, struct err
 	int result;
 
 	if (fd >= 0) {
-		result = read_folder(path, fd, reader, err);
+		struct walk walk = {reader, {BUNDLE_TOTAL_MAX, BUNDLE_PARTS_MAX}};
+
+		result = walk_folder(&walk, fd, "", 0, err);
 	} else {
 		if (fs_read(AT_FDCWD, path, BUNDLE_TOTAL_MAX, &bytes, err) < 0)
 			return -1;

@@ -101,13 +101,6 @@ char *scrub_word(struct scrub *scrub, const char *value)
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
-static void add_word(struct scrub *scrub, const char *value, size_t len, struct strbuf *out)
-{
-	auto_free char *copy = str_ndup(value, len), *word = scrub_word(scrub, copy);
-
-	strbuf_adds(out, word);
-}
-
 static void replace_matches(struct scrub *scrub, size_t pattern, struct strbuf *line)
 {
 	auto_strbuf struct strbuf out = {0};
@@ -119,10 +112,12 @@ static void replace_matches(struct scrub *scrub, size_t pattern, struct strbuf *
 	while (regexec(&scrub->compiled[pattern], at, GROUPS, match, 0) == 0 &&
 	       match[0].rm_eo > 0) {
 		size_t begin = (size_t)match[group].rm_so, end = (size_t)match[group].rm_eo;
+		auto_free char *value = str_ndup(at + begin, end - begin);
+		auto_free char *word = scrub_word(scrub, value);
 
 		found = true;
 		strbuf_add(&out, at, begin);
-		add_word(scrub, at + begin, end - begin, &out);
+		strbuf_adds(&out, word);
 		at += end;
 	}
 	if (!found)

@@ -27,9 +27,8 @@ struct series {
 	char *values;   /* the label values one after the other, each with its NUL */
 	double value;   /* counter, gauge; sum of a histogram */
 	uint64_t count; /* histogram: observations */
-	uint64_t *
-		/* histogram: for each bound, observations that fit it but not the one before */
-		buckets;
+	/* Histogram: for each bound, observations that fit it but not the one before. */
+	uint64_t *buckets;
 };
 
 struct metric {
@@ -229,29 +228,6 @@ struct metric *metric_histogram(struct metrics *r, const char *name, const char 
 
 /* ---- series ---------------------------------------------------------------------------------- */
 
-/*
- * Append the value as shown: at most METRIC_VALUE_MAX bytes, whole characters, '?' for other bytes.
- */
-static void add_clean_value(struct strbuf *out, const char *value)
-{
-	const char *s = value;
-	size_t left = strlen(value), room = METRIC_VALUE_MAX;
-
-	while (left > 0 && room > 0) {
-		size_t len = str_utf8_len(s, left), step = len > 0 ? len : 1;
-
-		if (len > room)
-			return;
-		if (len > 0)
-			strbuf_add(out, s, len);
-		else
-			strbuf_addc(out, '?');
-		s += step;
-		left -= step;
-		room -= step;
-	}
-}
-
 static uint64_t hash_values(const char *const *values, size_t n)
 {
 	uint64_t hash = 14695981039346656037u; /* FNV-1a, over the values with their NULs */
@@ -360,7 +336,7 @@ static struct series *series_find_clean(struct metric *m, const char *const *val
 
 	for (size_t i = 0; i < m->n_labels; i++) {
 		at[i] = joined.len;
-		add_clean_value(&joined, values[i]);
+		metrics_text_value(&joined, values[i]);
 		strbuf_addc(&joined, '\0');
 	}
 	for (size_t i = 0; i < m->n_labels; i++)
@@ -491,45 +467,6 @@ void metrics_off_collect(struct metrics *r, void (*collect)(void *arg), void *ar
 
 /* ---- rendering ------------------------------------------------------------------------------- */
 
-static void add_escaped(struct strbuf *out, const char *s, bool quotes_too)
-{
-	for (; *s; s++) {
-		if (*s == '\\')
-			strbuf_adds(out, "\\\\");
-		else if (*s == '\n')
-			strbuf_adds(out, "\\n");
-		else if (*s == '"' && quotes_too)
-			strbuf_adds(out, "\\\"");
-		else
-			strbuf_addc(out, *s);
-	}
-}
-
-/* The shortest text that reads back as the same number. */
-static void add_number(struct strbuf *out, double value)
-{
-	char buf[32];
-
-	if (isnan(value)) {
-		strbuf_adds(out, "NaN");
-		return;
-	}
-	if (isinf(value)) {
-		strbuf_adds(out, value > 0 ? "+Inf" : "-Inf");
-		return;
-	}
-	if (value > -1e15 && value < 1e15 && value == (double)(int64_t)value) {
-		strbuf_addf(out, "%" PRId64, (int64_t)value);
-		return;
-	}
-	for (int digits = 15; digits <= 17; digits++) {
-		snprintf(buf, sizeof(buf), "%.*g", digits, value);
-		if (strtod(buf, NULL) == value)
-			break;
-	}
-	strbuf_adds(out, buf);
-}
-
 /* name{labels} with the suffix after the name; le is one more label, NULL for none. */
 static void add_series_name(struct strbuf *out, const struct metric *m, const struct series *s,
 			    const char *suffix, const double *le)
@@ -541,14 +478,14 @@ static void add_series_name(struct strbuf *out, const struct metric *m, const st
 	strbuf_adds(out, suffix);
 	for (size_t i = 0; i < m->n_labels; i++) {
 		strbuf_addf(out, "%s%s=\"", before, m->label_names[i]);
-		add_escaped(out, value, true);
+		metrics_text_escaped(out, value, true);
 		strbuf_addc(out, '"');
 		value += strlen(value) + 1;
 		before = ",";
 	}
 	if (le) {
 		strbuf_addf(out, "%sle=\"", before);
-		add_number(out, *le);
+		metrics_text_number(out, *le);
 		strbuf_addc(out, '"');
 	}
 	strbuf_adds(out, m->n_labels > 0 || le ? "} " : " ");
@@ -566,35 +503,10 @@ static void render_histogram(const struct metric *m, const struct series *s, str
 		strbuf_addf(out, "%" PRIu64 "\n", sum);
 	}
 	add_series_name(out, m, s, "_sum", NULL);
-	add_number(out, s->value);
+	metrics_text_number(out, s->value);
 	strbuf_addc(out, '\n');
 	add_series_name(out, m, s, "_count", NULL);
 	strbuf_addf(out, "%" PRIu64 "\n", s->count);
-}
-
-void metrics_write_head(struct strbuf *out, const char *name, const char *type, const char *help,
-			const char *labels)
-{
-	strbuf_addf(out, "# HELP %s ", name);
-	add_escaped(out, help, false);
-	strbuf_addf(out, "\n# TYPE %s %s\n", name, type);
-	/*
-	 * A comment to Prometheus. A list of metrics can be made from any scrape with it, also of
-	 * those that have no series yet.
-	 */
-	if (*labels)
-		strbuf_addf(out, "# LABELS %s %s\n", name, labels);
-}
-
-void metrics_write_label(struct strbuf *out, const char *name, const char *value)
-{
-	auto_strbuf struct strbuf clean = {0};
-
-	add_clean_value(&clean, value);
-	strbuf_addf(out, "%s%s=\"", out->len > 0 && out->data[out->len - 1] != '{' ? "," : "",
-		    name);
-	add_escaped(out, strbuf_str(&clean), true);
-	strbuf_addc(out, '"');
 }
 
 /* Joined by commas. */
@@ -614,14 +526,14 @@ static void render_metric(const struct metric *m, struct strbuf *out)
 	auto_strbuf struct strbuf labels = {0};
 
 	add_label_names(m, &labels);
-	metrics_write_head(out, m->name, types[m->type], m->help, strbuf_str(&labels));
+	metrics_text_head(out, m->name, types[m->type], m->help, strbuf_str(&labels));
 	for (size_t i = 0; i < m->n_series; i++) {
 		if (m->type == METRIC_HISTOGRAM) {
 			render_histogram(m, m->series[i], out);
 			continue;
 		}
 		add_series_name(out, m, m->series[i], "", NULL);
-		add_number(out, m->series[i]->value);
+		metrics_text_number(out, m->series[i]->value);
 		strbuf_addc(out, '\n');
 	}
 }

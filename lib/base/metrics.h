@@ -18,7 +18,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "lib/base/str.h"
+#include "lib/base/metrics_text.h"
 
 #define METRICS_CONTENT_TYPE "text/plain; version=0.0.4; charset=utf-8"
 
@@ -30,8 +30,6 @@
  * counts such updates.
  */
 #define METRIC_SERIES_MAX 1000
-/* Longer label values are cut, in bytes. */
-#define METRIC_VALUE_MAX 128
 
 struct metrics; /* the registry; it owns its metrics */
 struct metric;  /* all series of one name */
@@ -113,20 +111,9 @@ void metrics_add_process(struct metrics *r);
 /*
  * Metrics of another process of the same program, `of`, as metrics_render() there has written them,
  * are shown after these from now on, in place of what it wrote before; NULL: no more. Copied. No
- * name may be in two of them.
+ * name may be in two of them. metrics_text.h helps who makes the text otherwise.
  */
 void metrics_append(struct metrics *r, const char *of, const char *text);
-
-/*
- * For those who make the text of metrics_append() themselves, out of more series, or more labels,
- * than a metric here has: the comments in front of a metric's series (type: "counter", "gauge";
- * labels: "verb,code", "" for none), and one label of a series, name="value", as metrics_render()
- * writes it: cut, and without what would break the line. A comma is put in front unless `out` ends
- * with a brace.
- */
-void metrics_write_head(struct strbuf *out, const char *name, const char *type, const char *help,
-			const char *labels);
-void metrics_write_label(struct strbuf *out, const char *name, const char *value);
 
 /*
  * Append the text of all metrics: in the order of registration, series in the order of their first

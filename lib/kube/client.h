@@ -90,9 +90,8 @@ typedef void kube_done_fn(void *arg, const struct kube_response *response, const
 typedef int kube_bytes_fn(void *arg, const char *bytes, size_t len, struct err *err);
 
 struct kube_request {
-	const char *
-		/* for metrics and messages: "get", "list", "watch", "create", … static text */
-		verb;
+	/* For metrics and messages: "get", "list", "watch", "create", …; static text. */
+	const char *verb;
 	const char *method;       /* static text */
 	const char *path;         /* "/api/v1/nodes?limit=500"; copied */
 	const char *content_type; /* static text; NULL without a body */

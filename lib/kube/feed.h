@@ -35,8 +35,8 @@ struct feed {
 	const splitter_path *drops;
 	size_t n_drops;
 	struct metric *lists, *events; /* may be NULL */
-	struct metric
-		*unreadable; /* a gauge: objects that cannot be read at present; may be NULL */
+	/* A gauge: objects that cannot be read at present; may be NULL. */
+	struct metric *unreadable;
 	/* A watch event was understood (not those of a streamed list). */
 	void (*understood)(void *arg);
 	/* The cache is equal to the server's list; the phase is FEED_WATCH now. */

@@ -40,9 +40,9 @@ struct informer {
 
 static void start(struct informer *informer);
 
-/* ---- telling --------------------------------------------------------------------------------- */
+/* ---- reporting ------------------------------------------------------------------------------- */
 
-static void tell_trouble(struct informer *informer, const struct err *err)
+static void report_trouble(struct informer *informer, const struct err *err)
 {
 	if (!err)
 		informer->broken_since_ms = 0;
@@ -58,7 +58,7 @@ static void tell_trouble(struct informer *informer, const struct err *err)
 static void trouble_is_over(struct informer *informer)
 {
 	informer->bad_stream = false;
-	tell_trouble(informer, NULL);
+	report_trouble(informer, NULL);
 }
 
 static void on_understood(void *arg)
@@ -101,7 +101,7 @@ static void on_open(void *arg)
 
 	informer->opened_ms = clock_ms();
 	if (!informer->bad_stream)
-		tell_trouble(informer, NULL);
+		report_trouble(informer, NULL);
 }
 
 static void on_retry(void *arg)
@@ -150,10 +150,10 @@ static void call_failed(struct informer *informer, const struct kube_response *r
 			const struct err *err)
 {
 	if (response->status / 100 != 2) {
-		tell_trouble(informer, err);
+		report_trouble(informer, err);
 	} else if (!kube_err_is(err, "ConnectionLost") && !kube_err_is(err, "Stalled")) {
 		informer->bad_stream = true;
-		tell_trouble(informer, err);
+		report_trouble(informer, err);
 	}
 }
 

@@ -59,7 +59,7 @@ static const char *holder_of(const json_t *object)
 	return holder ? holder : "";
 }
 
-static void tell(struct lease *lease)
+static void report_leading(struct lease *lease)
 {
 	bool leading = lease_is_held(lease);
 
@@ -69,7 +69,7 @@ static void tell(struct lease *lease)
 	lease->config.changed(lease->config.arg, leading);
 }
 
-static void tell_trouble(struct lease *lease, const struct err *err)
+static void report_trouble(struct lease *lease, const struct err *err)
 {
 	const char *text = err ? err->text : "";
 
@@ -142,9 +142,9 @@ static void write_failed(struct lease *lease, const struct err *err)
 		err->class == ERR_CONFLICT || (kube_err_is(err, "NotFound") && lease->object);
 
 	if (!outdated)
-		tell_trouble(lease, err);
+		report_trouble(lease, err);
 	lease->object_is_old = true;
-	tell(lease);
+	report_leading(lease);
 	if (lease_is_held(lease) || outdated)
 		look_after(lease, LEASE_RETRY_MS);
 	else
@@ -167,8 +167,8 @@ static void on_written(void *arg, json_t *object, const struct err *err)
 	lease->held_until_ms = lease->sent_ms + lease->config.timing.hold_ms;
 	kube_client_writes_end_at(lease->client, lease->held_until_ms);
 	timer_start(lease->expiry, lease->held_until_ms - clock_ms());
-	tell_trouble(lease, NULL);
-	tell(lease);
+	report_trouble(lease, NULL);
+	report_leading(lease);
 	look_again(lease);
 }
 
@@ -240,7 +240,7 @@ static void on_read(void *arg, json_t *object, const struct err *err)
 	lease->call = NULL;
 	lease->looked_ms = clock_ms();
 	if (err && !kube_err_is(err, "NotFound")) {
-		tell_trouble(lease, err);
+		report_trouble(lease, err);
 		look_after(lease, lease_is_held(lease) ? LEASE_RETRY_MS : LEASE_LOOK_MS);
 		return;
 	}
@@ -255,7 +255,7 @@ static void on_read(void *arg, json_t *object, const struct err *err)
 		take_or_renew(lease);
 		return;
 	}
-	tell_trouble(lease, NULL);
+	report_trouble(lease, NULL);
 	remember(lease, object);
 	lease->object_is_old = false;
 	if (is_ours(object, lease) || is_free(lease)) {
@@ -263,7 +263,7 @@ static void on_read(void *arg, json_t *object, const struct err *err)
 		return;
 	}
 	lease->held_until_ms = 0; /* somebody else's, whatever we believed */
-	tell(lease);
+	report_leading(lease);
 	look_again(lease);
 }
 
@@ -278,7 +278,7 @@ static void look(void *arg)
 	if (lease->call || lease->releasing)
 		return;
 	/* after a suspend the timer of the expiry is late: libuv's clock stood still */
-	tell(lease);
+	report_leading(lease);
 	if (lease_is_held(lease) && lease->object && !lease->object_is_old)
 		take_or_renew(lease);
 	else
@@ -293,7 +293,7 @@ static void on_expiry(void *arg)
 	if (lease_is_held(lease)) /* renewed meanwhile */
 		timer_start(lease->expiry, lease->held_until_ms - clock_ms());
 	else
-		tell(lease);
+		report_leading(lease);
 }
 
 int lease_check_timing(const struct lease_timing *timing, struct err *err)

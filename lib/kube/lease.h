@@ -74,12 +74,8 @@ static_assert(LEASE_HOLD_MS + KUBE_DELIVERY_MS < LEASE_DURATION_S * 1000, "see 4
 
 struct lease_config {
 	const char *ns, *name; /* of the Lease; borrowed, as all here */
-	const char *
-		/*
-		 * unique per process, so more than a pod's name: a restarted container is another
-		 * process
-		 */
-		identity;
+	/* Unique per process, so more than a pod's name: a restarted container is another one. */
+	const char *identity;
 	const char *field_manager;
 	struct lease_timing timing; /* checked; all 0: lease_default_timing */
 	/* Called from the loop: leading is what lease_is_held says at that moment. */

@@ -1,6 +1,6 @@
 /*
  * core/v1 Events: created once, patched when they repeat. One write at a time for each event, so
- * that the patch does not overtake the creation; what is told meanwhile goes out with the next
+ * that the patch does not overtake the creation; what is emitted meanwhile goes out with the next
  * count.
  */
 #include "lib/kube/recorder.h"
@@ -26,10 +26,10 @@ static const struct kube_resource event_resource = {
 	.namespaced = true,
 };
 
-/* One event that was told, found again by everything that makes it the same. */
-struct told {
-	TAILQ_ENTRY(told) age;
-	TAILQ_ENTRY(told) line; /* while it waits for its turn to be written */
+/* One event that was emitted, found again by everything that makes it the same. */
+struct emitted {
+	TAILQ_ENTRY(emitted) age;
+	TAILQ_ENTRY(emitted) line; /* while it waits for its turn to be written */
 	char *same;
 	char *ns, *name;
 	int64_t count;
@@ -54,31 +54,31 @@ struct budget {
 	int64_t refilled_ms;
 };
 
-TAILQ_HEAD(told_list, told);
+TAILQ_HEAD(emitted_list, emitted);
 TAILQ_HEAD(note_list, note);
 
 struct recorder {
 	struct kube_client *client;
 	const char *component, *instance;
 	bool fenced;
-	struct map told;         /* same → struct told */
-	struct told_list by_age; /* oldest first */
-	struct told_list line;   /* to be written once others are */
+	struct map emitted;         /* same → struct emitted */
+	struct emitted_list by_age; /* oldest first */
+	struct emitted_list line;   /* to be written once others are */
 	size_t in_flight;
 	struct map budgets; /* uid → struct budget */
 	struct note_list notes;
 	struct metric *events;
 };
 
-static void told_free(void *ptr)
+static void emitted_free(void *ptr)
 {
-	struct told *told = ptr;
+	struct emitted *emitted = ptr;
 
-	mem_free(told->same);
-	mem_free(told->ns);
-	mem_free(told->name);
-	json_decref(told->event);
-	mem_free(told);
+	mem_free(emitted->same);
+	mem_free(emitted->ns);
+	mem_free(emitted->name);
+	json_decref(emitted->event);
+	mem_free(emitted);
 }
 
 struct recorder *recorder_new(struct kube_client *client, const char *component,
@@ -90,13 +90,13 @@ struct recorder *recorder_new(struct kube_client *client, const char *component,
 	recorder->component = component;
 	recorder->instance = instance;
 	recorder->fenced = fenced;
-	recorder->told.free_value = told_free;
+	recorder->emitted.free_value = emitted_free;
 	recorder->budgets.free_value = mem_free;
 	TAILQ_INIT(&recorder->by_age);
 	TAILQ_INIT(&recorder->line);
 	TAILQ_INIT(&recorder->notes);
 	recorder->events = metric_counter(metrics, "orbweaver_events_total",
-					  "Events told, by what became of them.", "outcome");
+					  "Events emitted, by what became of them.", "outcome");
 	return recorder;
 }
 
@@ -118,7 +118,7 @@ void recorder_free(struct recorder *recorder)
 		kube_call_cancel(note->call);
 		note_free(note);
 	}
-	map_done(&recorder->told);
+	map_done(&recorder->emitted);
 	map_done(&recorder->budgets);
 	mem_free(recorder);
 }
@@ -151,21 +151,21 @@ static bool may_talk(struct recorder *recorder, const char *uid)
 	return true;
 }
 
-static void forget(struct recorder *recorder, struct told *told)
+static void forget(struct recorder *recorder, struct emitted *emitted)
 {
-	TAILQ_REMOVE(&recorder->by_age, told, age);
-	if (told->in_line)
-		TAILQ_REMOVE(&recorder->line, told, line);
-	map_del(&recorder->told, told->same);
+	TAILQ_REMOVE(&recorder->by_age, emitted, age);
+	if (emitted->in_line)
+		TAILQ_REMOVE(&recorder->line, emitted, line);
+	map_del(&recorder->emitted, emitted->same);
 }
 
 static void forget_old(struct recorder *recorder)
 {
 	int64_t limit = clock_ms() - EVENT_MEMORY_MS;
-	struct told *oldest = NULL;
+	struct emitted *oldest = NULL;
 
 	while ((oldest = TAILQ_FIRST(&recorder->by_age)) &&
-	       (oldest->last_ms < limit || recorder->told.len >= EVENT_MEMORY_MAX))
+	       (oldest->last_ms < limit || recorder->emitted.len >= EVENT_MEMORY_MAX))
 		forget(recorder, oldest);
 }
 
@@ -179,64 +179,64 @@ static struct kube_write how_to(const struct recorder *recorder)
 
 static void on_written(void *arg, json_t *object, const struct err *err);
 
-static struct note *note_new(struct recorder *recorder, struct told *told)
+static struct note *note_new(struct recorder *recorder, struct emitted *emitted)
 {
 	struct note *note = mem_new(struct note);
 
 	note->recorder = recorder;
-	note->same = str_dup(told->same);
+	note->same = str_dup(emitted->same);
 	TAILQ_INSERT_TAIL(&recorder->notes, note, link);
 	recorder->in_flight++;
-	told->writing = true;
-	told->written = told->count;
+	emitted->writing = true;
+	emitted->written = emitted->count;
 	return note;
 }
 
-static void write_count(struct recorder *recorder, struct told *told, struct note *note)
+static void write_count(struct recorder *recorder, struct emitted *emitted, struct note *note)
 {
 	const struct kube_write how = how_to(recorder);
 	char now[RFC3339_SIZE];
 	json_auto_t *patch = NULL;
 
 	rfc3339_write(clock_wall_us(), now);
-	patch = json_pack("{s:I, s:s}", "count", (json_int_t)told->count, "lastTimestamp", now);
-	note->call = kube_patch(recorder->client, &event_resource, told->ns, told->name,
+	patch = json_pack("{s:I, s:s}", "count", (json_int_t)emitted->count, "lastTimestamp", now);
+	note->call = kube_patch(recorder->client, &event_resource, emitted->ns, emitted->name,
 				KUBE_PATCH_MERGE, patch, &how, on_written, note);
 }
 
 /* Create the event, or bring its count up to date. */
-static void write_told(struct recorder *recorder, struct told *told)
+static void write_event(struct recorder *recorder, struct emitted *emitted)
 {
 	const struct kube_write how = how_to(recorder);
-	json_auto_t *event = take_ptr(told->event);
-	struct note *note = note_new(recorder, told);
+	json_auto_t *event = take_ptr(emitted->event);
+	struct note *note = note_new(recorder, emitted);
 
 	if (!event) {
-		write_count(recorder, told, note);
+		write_count(recorder, emitted, note);
 		return;
 	}
-	json_put_int(event, "count", told->count);
+	json_put_int(event, "count", emitted->count);
 	note->call = kube_create(recorder->client, &event_resource, event, &how, on_written, note);
 }
 
 static void write_in_turn(struct recorder *recorder)
 {
-	struct told *told = NULL;
+	struct emitted *emitted = NULL;
 
-	while (recorder->in_flight < EVENT_IN_FLIGHT && (told = TAILQ_FIRST(&recorder->line))) {
-		TAILQ_REMOVE(&recorder->line, told, line);
-		told->in_line = false;
-		write_told(recorder, told);
+	while (recorder->in_flight < EVENT_IN_FLIGHT && (emitted = TAILQ_FIRST(&recorder->line))) {
+		TAILQ_REMOVE(&recorder->line, emitted, line);
+		emitted->in_line = false;
+		write_event(recorder, emitted);
 	}
 }
 
-/* One write at a time for each event; more is told by the count of the next. */
-static void stand_in_line(struct recorder *recorder, struct told *told)
+/* One write at a time for each event; more comes with the count of the next. */
+static void stand_in_line(struct recorder *recorder, struct emitted *emitted)
 {
-	if (told->writing || told->in_line)
+	if (emitted->writing || emitted->in_line)
 		return;
-	told->in_line = true;
-	TAILQ_INSERT_TAIL(&recorder->line, told, line);
+	emitted->in_line = true;
+	TAILQ_INSERT_TAIL(&recorder->line, emitted, line);
 	write_in_turn(recorder);
 }
 
@@ -244,29 +244,29 @@ static void on_written(void *arg, json_t *object, const struct err *err)
 {
 	struct note *note = arg;
 	struct recorder *recorder = note->recorder;
-	struct told *told = map_get(&recorder->told, note->same);
+	struct emitted *emitted = map_get(&recorder->emitted, note->same);
 
 	note_free(note);
 	metric_add(recorder->events, 1, err ? "failed" : "written");
 	if (err)
 		log_debug("event not written", F_ERR(err));
-	if (told)
-		told->writing = false;
-	/* Not there, or gone (events live for an hour): told again, it is a new one. */
-	if (told && err)
-		forget(recorder, told);
-	else if (told && told->count > told->written)
-		stand_in_line(recorder, told);
+	if (emitted)
+		emitted->writing = false;
+	/* Not there, or gone (events live for an hour): emitted again, it is a new one. */
+	if (emitted && err)
+		forget(recorder, emitted);
+	else if (emitted && emitted->count > emitted->written)
+		stand_in_line(recorder, emitted);
 	write_in_turn(recorder);
 }
 
-static void count_up(struct recorder *recorder, struct told *told)
+static void count_up(struct recorder *recorder, struct emitted *emitted)
 {
-	told->count++;
-	told->last_ms = clock_ms();
-	TAILQ_REMOVE(&recorder->by_age, told, age);
-	TAILQ_INSERT_TAIL(&recorder->by_age, told, age);
-	stand_in_line(recorder, told);
+	emitted->count++;
+	emitted->last_ms = clock_ms();
+	TAILQ_REMOVE(&recorder->by_age, emitted, age);
+	TAILQ_INSERT_TAIL(&recorder->by_age, emitted, age);
+	stand_in_line(recorder, emitted);
 }
 
 static json_t *involved(const struct event_object *object)
@@ -286,14 +286,14 @@ static json_t *involved(const struct event_object *object)
 	return ref;
 }
 
-static json_t *new_event(const struct recorder *recorder, const struct told *told,
+static json_t *new_event(const struct recorder *recorder, const struct emitted *emitted,
 			 const struct event_object *object, bool warning, const char *reason,
 			 const char *message)
 {
 	char now[RFC3339_SIZE];
 	auto_strbuf struct strbuf text = {0};
 	json_t *event = json_pack("{s:s, s:s, s:{s:s, s:s}}", "apiVersion", "v1", "kind", "Event",
-				  "metadata", "name", told->name, "namespace", told->ns);
+				  "metadata", "name", emitted->name, "namespace", emitted->ns);
 
 	/* In this order: what is not UTF-8 takes more room once it is. */
 	strbuf_add_utf8(&text, message, strlen(message));
@@ -329,19 +329,19 @@ static char *name_of(const struct event_object *object, const char *same)
 	return str_printf("%.*s.%016llx", (int)len, object->name, (unsigned long long)number);
 }
 
-static struct told *told_new(struct recorder *recorder, const struct event_object *object,
-			     const char *same)
+static struct emitted *emitted_new(struct recorder *recorder, const struct event_object *object,
+				   const char *same)
 {
-	struct told *told = mem_new(struct told);
+	struct emitted *emitted = mem_new(struct emitted);
 
-	told->same = str_dup(same);
-	told->ns = str_dup(str_empty(object->ns) ? "default" : object->ns);
-	told->name = name_of(object, same);
-	told->count = 1;
-	told->last_ms = clock_ms();
-	map_set(&recorder->told, same, told);
-	TAILQ_INSERT_TAIL(&recorder->by_age, told, age);
-	return told;
+	emitted->same = str_dup(same);
+	emitted->ns = str_dup(str_empty(object->ns) ? "default" : object->ns);
+	emitted->name = name_of(object, same);
+	emitted->count = 1;
+	emitted->last_ms = clock_ms();
+	map_set(&recorder->emitted, same, emitted);
+	TAILQ_INSERT_TAIL(&recorder->by_age, emitted, age);
+	return emitted;
 }
 
 /* The uid, or for objects that have none yet what else tells them apart. */
@@ -353,26 +353,26 @@ static char *identity_of(const struct event_object *object)
 			  object->name);
 }
 
-void recorder_tell(struct recorder *recorder, const struct event_object *object, bool warning,
+void recorder_emit(struct recorder *recorder, const struct event_object *object, bool warning,
 		   const char *reason, const char *message)
 {
 	auto_free char *who = identity_of(object);
 	auto_free char *same =
 		str_printf("%s\n%s\n%d\n%s\n%s", who, object->once ? object->once : "", warning,
 			   reason, message);
-	struct told *told = NULL;
+	struct emitted *emitted = NULL;
 
 	forget_old(recorder);
 	if (!may_talk(recorder, who)) {
 		metric_add(recorder->events, 1, "held back");
 		return;
 	}
-	told = map_get(&recorder->told, same);
-	if (told) {
-		count_up(recorder, told);
+	emitted = map_get(&recorder->emitted, same);
+	if (emitted) {
+		count_up(recorder, emitted);
 		return;
 	}
-	told = told_new(recorder, object, same);
-	told->event = new_event(recorder, told, object, warning, reason, message);
-	stand_in_line(recorder, told);
+	emitted = emitted_new(recorder, object, same);
+	emitted->event = new_event(recorder, emitted, object, warning, reason, message);
+	stand_in_line(recorder, emitted);
 }

@@ -49,7 +49,7 @@ struct event_object {
 	const char *once;
 };
 
-void recorder_tell(struct recorder *recorder, const struct event_object *object, bool warning,
+void recorder_emit(struct recorder *recorder, const struct event_object *object, bool warning,
 		   const char *reason, const char *message);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * What the files of this folder share: addresses.c (requests), take.c (without a leader), release.c
- * (giving back), report.c (conflicts).
+ * What the files of this folder share: addresses.c wires want.c (requests), release.c (giving
+ * back), watch.c (pods without a DEL) and report.c (conflicts); take.c and resources.c serve them.
  */
 #ifndef ORBWEAVER_NODEAGENT_ADDRESSES_ADDRESSES_INTERNAL_H
 #define ORBWEAVER_NODEAGENT_ADDRESSES_ADDRESSES_INTERNAL_H
@@ -18,6 +18,8 @@ struct addresses {
 	struct addresses_config config;
 	struct want_list wants;
 	struct release_list releases;
+	/* No release of this UID is under way any more: a request that waited for that begins. */
+	void (*released)(struct addresses *addresses, const char *uid);
 	struct report_list reports;
 	struct timer *lease_due;
 	struct kube_call *lease_call;
@@ -29,9 +31,6 @@ struct addresses {
 	struct metric *wait, *outcomes;
 };
 
-extern const struct kube_resource addresses_endpoint, addresses_pod, addresses_pool,
-	addresses_config_map;
-
 enum {
 	/* Retry this after an attempt that failed; doubled each time. */
 	ADDRESSES_RETRY_MS = 500,
@@ -39,13 +38,21 @@ enum {
 	ADDRESSES_SECOND_LOOK_MS = 60000,
 };
 
-/* ---- addresses.c ----------------------------------------------------------------------------- */
+/* ---- resources.c ----------------------------------------------------------------------------- */
 
-/* No release of this UID is under way any more: a request that waited for that begins. */
-void addresses_released(struct addresses *addresses, const char *uid);
+extern const struct kube_resource addresses_endpoint, addresses_pod, addresses_pool,
+	addresses_config_map;
 
 /* The query of a list: SpiderEndpoints of our node. Returns new; free(). */
 char *addresses_node_query(const struct addresses *addresses);
+
+/* ---- want.c ---------------------------------------------------------------------------------- */
+
+/* See struct addresses. */
+void want_released(struct addresses *addresses, const char *uid);
+/* Does anybody lead, while a request waits? A loop_fn. */
+void want_look_at_lease(void *arg);
+void want_free_all(struct addresses *addresses);
 
 /* ---- watch.c --------------------------------------------------------------------------------- */
 

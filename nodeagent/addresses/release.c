@@ -68,7 +68,7 @@ static void release_free(struct release *release)
 	mem_free(release);
 }
 
-static void tell(struct release *release, const struct err *err)
+static void call_done(struct release *release, const struct err *err)
 {
 	void (*done)(void *arg, const struct err *err) = release->done;
 
@@ -95,9 +95,9 @@ static void finish(struct release *release)
 
 	if (release->had_no_endpoint && !release->is_second && !release->superseded)
 		look_again_later(release);
-	tell(release, NULL);
+	call_done(release, NULL);
 	release_free(release);
-	addresses_released(addresses, uid);
+	addresses->released(addresses, uid);
 }
 
 /* ---- steps ----------------------------------------------------------------------------------- */
@@ -228,7 +228,7 @@ static const json_t *find_endpoint(const json_t *list, const char *uid)
 static void on_failed(struct release *release, const struct err *err)
 {
 	if (err->class != ERR_CONFLICT)
-		tell(release, err);
+		call_done(release, err);
 	release->pause_ms = release->pause_ms ? 2 * release->pause_ms : ADDRESSES_RETRY_MS;
 	if (release->pause_ms > ADDRESSES_RETRY_MAX_MS)
 		release->pause_ms = ADDRESSES_RETRY_MAX_MS;
@@ -390,7 +390,7 @@ bool release_is_superseded(struct addresses *addresses, const char *uid)
 		release->superseded = true;
 		is_under_way |= release->call != NULL;
 		if (!release->call) {
-			tell(release, NULL);
+			call_done(release, NULL);
 			release_free(release);
 		}
 	}

@@ -3,7 +3,7 @@
  *
  *	agent.c         events, turns, the state file at the start
  *	agent_round.c   look, plan, save, withdraw, step
- *	agent_tell.c    failures, what is shown, logged and emitted
+ *	agent_report.c  failures, what is shown, logged and emitted
  *	agent_when.c    when the next look is due, and which spec is in force
  *
  * One request at a time is under way; `doing` says which. Events in the states (-: nothing at once,
@@ -142,7 +142,7 @@ struct agent *agent_new(const struct agent_config *config)
 {
 	struct agent *agent = mem_new(struct agent);
 
-	assert(config->looked && config->changed && config->told && config->parallel > 0 &&
+	assert(config->looked && config->changed && config->emit && config->parallel > 0 &&
 	       config->parallel <= HOSTD_PARALLEL_MAX);
 	agent->config = *config;
 	agent->attempts = attempts_new();
@@ -192,25 +192,13 @@ void agent_free(struct agent *agent)
 	mem_free(agent->activity);
 	json_decref(agent->shown);
 	json_decref(agent->waiting);
-	mem_free(agent->told);
+	mem_free(agent->reported);
 	mem_free(agent->doubted);
 	mem_free(agent->reported_uid);
 	mem_free(agent);
 }
 
-/* ---- what is told to us ---------------------------------------------------------------------- */
-
-/*
- * The operator, or another drainer, ends the pods that are in the way. The annotation is the one of
- * the SR-IOV network operator, so that its drainers are understood, too.
- */
-static bool is_vacating(const json_t *object)
-{
-	const char *state = json_str_at(object, "metadata", "annotations",
-					"sriovnetwork.openshift.io/current-state");
-
-	return str_eq(state, "Draining") || str_eq(state, "DrainComplete");
-}
+/* ---- what comes from outside ----------------------------------------------------------------- */
 
 /* What the plan of a reboot hangs on. */
 static bool same_about_boots(const json_t *one, const json_t *other)
@@ -233,8 +221,7 @@ void agent_set_node_state(struct agent *agent, const json_t *object)
 		agent_has_heard(agent) &&
 		json_same(json_at(agent->object, "spec"), json_at(now, "spec")) &&
 		str_eq(agent->object ? json_uid(agent->object) : NULL, now ? json_uid(now) : NULL);
-
-	bool vacating = is_vacating(object);
+	bool same_drain = agent_is_vacating(agent->object) == agent_is_vacating(object);
 	bool same_boots = same_about_boots(agent->object, object);
 
 	if (!agent_has_heard(agent))
@@ -242,10 +229,8 @@ void agent_set_node_state(struct agent *agent, const json_t *object)
 	agent_replace(&agent->object, take_ptr(now));
 	agent_decide_desired(agent);
 	take_earlier_report(agent);
-	if (same && same_boots && vacating == agent->vacating &&
-	    json_generation(object) == agent->plan_generation)
+	if (same && same_boots && same_drain && json_generation(object) == agent->plan_generation)
 		return;
-	agent->vacating = vacating;
 	/* What was refused may be good now. */
 	if (!same)
 		attempts_forget_all(agent->attempts);
@@ -344,7 +329,8 @@ struct agent_view agent_view(struct agent *agent)
 		.plan = agent->shown,
 		.failures = agent->failures,
 		.activity = agent->activity,
-		.withdrawn = agent->vacating && agent->withdrawn && agent->is_withdrawn,
+		.withdrawn =
+			agent_is_vacating(agent->object) && agent->withdrawal == WITHDRAWAL_DONE,
 		.given = agent->given,
 		.offered = agent->desired.offered,
 	};

@@ -2,7 +2,7 @@
  * The state machine of a node: look, plan, keep how it was found, execute step by step, look again,
  * until nothing is left to do or nothing more can be done.
  *
- * Level-triggered: it is told that something changed, never what to do. One thing at a time goes
+ * Level-triggered: it hears that something changed, never what to do. One thing at a time goes
  * through hostd. It writes to nobody but the host: what it knows is read with agent_view() by those
  * who report and offer.
  */
@@ -59,8 +59,8 @@ struct agent_config {
 	void (*withdraw)(void *arg, const json_t *devices);
 	/* Anything in the view changed: the status may. From the loop. */
 	void (*changed)(void *arg);
-	/* Worth an event: reason and message as for a condition. */
-	void (*told)(void *arg, bool warning, const char *reason, const char *message);
+	/* Emit an event: reason and message as for a condition. */
+	void (*emit)(void *arg, bool warning, const char *reason, const char *message);
 	void *arg;
 	struct metrics *metrics; /* may be NULL */
 };

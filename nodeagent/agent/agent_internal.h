@@ -38,6 +38,13 @@ enum authority {
 	AUTHORITY_EXECUTING,
 };
 
+/* Devices that are about to be changed: the kubelet may not give them away. */
+enum withdrawal {
+	WITHDRAWAL_NONE,
+	WITHDRAWAL_ASKED,
+	WITHDRAWAL_DONE, /* it gives none of them away */
+};
+
 /* What is reported once at the end of it. */
 struct round {
 	bool began;
@@ -60,13 +67,15 @@ struct agent {
 	struct deferred *turn;
 	enum doing doing;
 	enum authority authority;
+	enum withdrawal withdrawal;
+	unsigned int look; /* HOST_OBSERVE_…: what the look sees that runs, or ran last */
 	struct round round;
 	json_t *made; /* entries of the plans of this round whose steps have changed something */
 
 	/* the state file on disk: {"found", "nodeState", "addresses", "node", "given"} */
 	json_t *state;
 	json_t *object, *addresses, *held, *given;
-	json_t *withdrawn;    /* devices that the kubelet may not give away now; NULL: none */
+	json_t *withdrawn;    /* NULL exactly when withdrawal is NONE */
 	json_t *planned_held; /* what `held` was when the plan was made */
 	json_t *earlier;      /* before the first look: what history_merge() starts from */
 	json_t *observed, *plan, *failures;
@@ -78,8 +87,8 @@ struct agent {
 	struct card_lanes *lanes; /* of the plan */
 	struct stepping stepping[HOSTD_PARALLEL_MAX];
 	char *activity;
-	char *told;    /* what was blocked, wrong or waiting for a reboot when it was last told */
-	char *doubted; /* the same, seen once; NULL: there is no doubt */
+	char *reported; /* what was blocked, wrong or waiting for a reboot, as reported last */
+	char *doubted;  /* the same, seen once; NULL: there is no doubt */
 	int64_t doubted_ms;
 	json_t *waiting; /* blocked entries that were logged last */
 	json_t *shown;   /* the last plan whose troubles were sure */
@@ -91,12 +100,8 @@ struct agent {
 	int64_t scan_ms; /* the next safety scan */
 	/* a pause ends or the spec in force changes by time; INT64_MAX: neither */
 	int64_t retry_ms;
-	bool closely;            /* the look that runs, or was last, saw all holders */
-	bool with_initramfs;     /* this look reads it */
 	bool must_replan;        /* what is wanted changed while steps ran */
 	bool has_earlier_report; /* what an earlier agent has reported was taken */
-	bool vacating;           /* pods are asked to give back what the plan waits for */
-	bool is_withdrawn;       /* the kubelet gives none of `withdrawn` away */
 	bool stopping;
 	void (*stopped)(void *arg);
 	void *stopped_arg;
@@ -120,14 +125,14 @@ void agent_take_observed(struct agent *agent, json_t *observed);
 /* agent_round.c: look, and whatever follows from it until nothing runs. */
 void agent_start_look(struct agent *agent, bool closely);
 
-/* agent_tell.c: what failed, what the view shows, what is told. */
+/* agent_report.c: what failed, what the view shows, which events are emitted. */
 void agent_note_failure(struct agent *agent, const char *name, const struct err *err);
 void agent_note_failed_step(struct agent *agent, const json_t *entry, const struct err *err);
 void agent_forget_failure(struct agent *agent, const char *name);
 /* The list for the status, after the plan or a failure changed. */
 void agent_list_failures(struct agent *agent);
 /*
- * What a new plan says is shown, and what is wrong is told, as far as it is sure; else a second
+ * What a new plan says is shown, and what is wrong is reported, as far as it is sure; else a second
  * look is due.
  */
 void agent_show_plan(struct agent *agent);
@@ -152,6 +157,19 @@ static inline int64_t agent_soonest(int64_t a, int64_t b)
 static inline bool agent_has_heard(const struct agent *agent)
 {
 	return agent->desired.source == DESIRED_WAITING || agent->desired.source == DESIRED_SERVER;
+}
+
+/*
+ * Are pods asked to give back what the plan waits for? The operator does it, or another drainer:
+ * the annotation is the one of the SR-IOV network operator, so that its drainers are understood,
+ * too.
+ */
+static inline bool agent_is_vacating(const json_t *node_state)
+{
+	const char *state = json_str_at(node_state, "metadata", "annotations",
+					"sriovnetwork.openshift.io/current-state");
+
+	return str_eq(state, "Draining") || str_eq(state, "DrainComplete");
 }
 
 /* For pauses: 0 to 999. */

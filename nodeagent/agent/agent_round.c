@@ -25,16 +25,13 @@ static bool needs_initramfs(const struct agent *agent)
 void agent_start_look(struct agent *agent, bool closely)
 {
 	agent->doing = LOOKING;
-	agent->closely = closely;
+	agent->look = (closely ? HOST_OBSERVE_HOLDERS : 0) |
+		      (needs_initramfs(agent) ? HOST_OBSERVE_INITRAMFS : 0);
 	agent->must_replan = false;
 	agent->look_ms = INT64_MAX;
 	agent->scan_ms = clock_ms() + AGENT_SCAN_MS + AGENT_SCAN_MS * agent_chance() / 4000;
 	metric_add(agent->looks, 1, closely ? "close" : "cheap");
-	agent->with_initramfs = needs_initramfs(agent);
-	hostd_observe(agent->config.hostd,
-		      (closely ? HOST_OBSERVE_HOLDERS : 0) |
-			      (agent->with_initramfs ? HOST_OBSERVE_INITRAMFS : 0),
-		      on_looked, agent);
+	hostd_observe(agent->config.hostd, agent->look, on_looked, agent);
 }
 
 /* Failures of steps that would not be planned any more are made good. */
@@ -51,7 +48,7 @@ static void forget_mended(struct agent *agent, struct planner_input *input)
 }
 
 /* In mode exclusive pods are given a folder, by PCI address (docs/device-plugins.md). */
-static bool are_numbers_told(const struct agent *agent)
+static bool are_numbers_given(const struct agent *agent)
 {
 	return !str_eq(json_str_at(agent->observed, "rdma", "netnsMode"), "exclusive");
 }
@@ -73,7 +70,7 @@ static void make_plan(struct agent *agent)
 		json_str_at(agent->object, "metadata", "annotations", AGENT_REBOOT_ANNOTATION);
 	input.reboot_retry =
 		json_str_at(agent->object, "metadata", "annotations", AGENT_RETRY_ANNOTATION);
-	input.boots_told = json_at(agent->object, "status", "boots");
+	input.boots_reported = json_at(agent->object, "status", "boots");
 	forget_mended(agent, &input);
 	refused = attempts_refused(agent->attempts, clock_ms());
 	input.refused = refused;
@@ -82,7 +79,7 @@ static void make_plan(struct agent *agent)
 	agent_replace(&agent->planned_held, json_incref(agent->held));
 	agent->plan_generation = agent->desired.generation;
 	card_lanes_free(agent->lanes);
-	agent->lanes = card_lanes_new(agent_steps(agent), are_numbers_told(agent));
+	agent->lanes = card_lanes_new(agent_steps(agent), are_numbers_given(agent));
 	json_object_clear(agent->skipped);
 	if (plan)
 		agent_forget_failure(agent, KEY_SPEC);
@@ -90,11 +87,11 @@ static void make_plan(struct agent *agent)
 		agent_note_failure(agent, KEY_SPEC, &err);
 }
 
-/* Takes devices. */
+/* Takes devices; NULL: none any more. */
 static void withdraw(struct agent *agent, json_t *devices)
 {
 	agent_replace(&agent->withdrawn, devices);
-	agent->is_withdrawn = false;
+	agent->withdrawal = devices ? WITHDRAWAL_ASKED : WITHDRAWAL_NONE;
 	agent->config.withdraw(agent->config.arg, agent->withdrawn);
 }
 
@@ -104,9 +101,10 @@ static void withdraw(struct agent *agent, json_t *devices)
  */
 static void keep_withdrawn(struct agent *agent)
 {
-	json_auto_t *devices = agent->vacating && agent->authority == AUTHORITY_EXECUTING
-				       ? plan_vacated(agent->plan, agent->observed)
-				       : NULL;
+	json_auto_t *devices =
+		agent_is_vacating(agent->object) && agent->authority == AUTHORITY_EXECUTING
+			? plan_vacated(agent->plan, agent->observed)
+			: NULL;
 
 	if (!json_same(devices, agent->withdrawn))
 		withdraw(agent, json_incref(devices));
@@ -179,7 +177,7 @@ static void set_activity(struct agent *agent, char *text)
 }
 
 /* The first of those that run, and how many others do. */
-static void tell_activity(struct agent *agent)
+static void show_activity(struct agent *agent)
 {
 	size_t others = card_lanes_running(agent->lanes) - 1;
 	const struct stepping *at = agent->stepping;
@@ -292,7 +290,7 @@ static void run_steps(struct agent *agent)
 		}
 	}
 	if (card_lanes_running(agent->lanes) > 0) {
-		tell_activity(agent);
+		show_activity(agent);
 		return;
 	}
 	if (agent->stopping) {
@@ -348,7 +346,7 @@ static void withdraw_and_run(struct agent *agent)
 	json_auto_t *devices = touched_devices(agent);
 
 	if (json_object_size(devices) == 0 ||
-	    (agent->is_withdrawn && json_same(devices, agent->withdrawn))) {
+	    (agent->withdrawal == WITHDRAWAL_DONE && json_same(devices, agent->withdrawn))) {
 		run_steps(agent);
 		return;
 	}
@@ -360,7 +358,8 @@ static void withdraw_and_run(struct agent *agent)
 
 void agent_withdrawn(struct agent *agent)
 {
-	agent->is_withdrawn = true;
+	if (agent->withdrawal == WITHDRAWAL_ASKED)
+		agent->withdrawal = WITHDRAWAL_DONE;
 	/* Meanwhile another plan may have been made, or the end. */
 	if (agent->doing == WITHDRAWING)
 		run_steps(agent);
@@ -462,8 +461,8 @@ static void on_looked(void *arg, const json_t *result, const struct err *err)
 	agent_take_observed(agent, json_incref((json_t *)result));
 	make_plan(agent);
 	agent->config.looked(agent->config.arg);
-	if ((!agent->closely && needs_close_look(agent)) ||
-	    (!agent->with_initramfs && needs_initramfs(agent))) {
+	if ((!(agent->look & HOST_OBSERVE_HOLDERS) && needs_close_look(agent)) ||
+	    (!(agent->look & HOST_OBSERVE_INITRAMFS) && needs_initramfs(agent))) {
 		agent_start_look(agent, true);
 		return;
 	}

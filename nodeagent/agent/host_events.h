@@ -1,6 +1,5 @@
 /*
- * The kernel's notifications on the loop: who wants to look at the host again is told when, and
- * about what.
+ * The kernel's notifications on the loop: when to look at the host again, and at what.
  */
 #ifndef ORBWEAVER_NODEAGENT_AGENT_HOST_EVENTS_H
 #define ORBWEAVER_NODEAGENT_AGENT_HOST_EVENTS_H

@@ -42,7 +42,7 @@ struct node_state {
 	struct kube_call *call; /* the write or creation in flight */
 	json_t *object;         /* as the server has it; NULL: there is none */
 	json_t *addresses;
-	json_t *node_told; /* {"uid", "dra"} */
+	json_t *node_written; /* {"uid", "dra"} */
 	/*
 	 * The last status that we sent, and what the server made of it: hashes, as with many VFs
 	 * each would be large.
@@ -181,9 +181,9 @@ static void tell_node(struct node_state *state)
 	now = json_object();
 	json_put_str(now, "uid", json_uid(node));
 	json_put_str(now, "dra", dra);
-	if (json_same(now, state->node_told))
+	if (json_same(now, state->node_written))
 		return;
-	replace(&state->node_told, json_incref(now));
+	replace(&state->node_written, json_incref(now));
 	state->config.node_is(state->config.arg, json_uid(node), dra);
 }
 
@@ -439,7 +439,7 @@ void node_state_free(struct node_state *state)
 	timer_free(state->create_due);
 	json_decref(state->object);
 	json_decref(state->addresses);
-	json_decref(state->node_told);
+	json_decref(state->node_written);
 	mem_free(state->sent_uid);
 	mem_free(state->selector);
 	mem_free(state);

@@ -24,7 +24,7 @@
 enum {
 	/*
 	 * One status write a second, but two may follow each other: work that is done at once is
-	 * told at once.
+	 * reported at once.
 	 */
 	NODE_STATE_WRITE_MS = 1000,
 	/* Somebody else makes it sooner, mostly. */
@@ -57,7 +57,7 @@ struct node_state_config {
 	json_t *(*compose)(void *arg, const json_t *before, const char *now);
 	/* A status of ours is stored in the NodeState of this uid. */
 	void (*reported)(void *arg, const char *uid);
-	/* "nodestate" or "node" cannot be had, told once per text; err NULL: it can again. */
+	/* "nodestate" or "node" cannot be had, once per text; err NULL: it can again. */
 	void (*trouble)(void *arg, const char *what, const struct err *err);
 	void *arg;
 	struct metrics *metrics; /* may be NULL */

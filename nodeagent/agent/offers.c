@@ -4,7 +4,6 @@
 #include "nodeagent/agent/offers.h"
 
 #include <assert.h>
-#include <string.h>
 
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
@@ -13,7 +12,6 @@
 #include "nodeagent/agent/dev_names.h"
 #include "nodeagent/agent/pool_sources.h"
 #include "nodeagent/dra/choice.h"
-#include "nodeagent/host/pci.h"
 #include "nodeagent/kubeletd/client.h"
 #include "nodeagent/plugins/pod_resources.h"
 #include "nodeagent/pools/pools.h"
@@ -87,7 +85,7 @@ static json_t *held_by_both(const struct offers *offers, const json_t *allocated
 	return held;
 }
 
-static void tell_refused(struct offers *offers, json_t *refused)
+static void emit_refused(struct offers *offers, json_t *refused)
 {
 	const json_t *name;
 	size_t i;
@@ -101,7 +99,7 @@ static void tell_refused(struct offers *offers, json_t *refused)
 				  "only VFs and shared devices can, and no RDMA device in mode "
 				  "exclusive; take it out of the annotation",
 				  json_string_value(name));
-		offers->config.told(offers->config.arg, true, "ClaimsNotPossible", text);
+		offers->config.emit(offers->config.arg, true, "ClaimsNotPossible", text);
 	}
 	json_decref(offers->refused);
 	offers->refused = refused;
@@ -156,7 +154,7 @@ static void send_both(struct offers *offers, const json_t *pools)
 	json_auto_t *message = json_pack("{s:O}", "pools", claims);
 
 	json_put(message, "boot", json_incref(offers->boot));
-	tell_refused(offers, refused);
+	emit_refused(offers, refused);
 	kubeletd_set(offers->kubeletd, plugins, message);
 	if (!is_settled(offers, names))
 		check_sent(offers);
@@ -190,7 +188,7 @@ void offers_answer(struct offers *offers, const char *uid, const json_t *claim,
 /* ---- pools ----------------------------------------------------------------------------------- */
 
 /* source: of a problem; NULL, and the SR-IOV policies, are no source of ours. */
-static void tell_source(const struct offers *offers, const char *source, const char *reason,
+static void emit_source(const struct offers *offers, const char *source, const char *reason,
 			const char *message)
 {
 	static const char *const words[POOL_SOURCES] = {
@@ -204,20 +202,20 @@ static void tell_source(const struct offers *offers, const char *source, const c
 			pool_sources_tell(offers->sources, (enum pool_source)i, reason, message);
 }
 
-static void tell_problem(const struct offers *offers, const json_t *problem)
+static void emit_problem(const struct offers *offers, const json_t *problem)
 {
 	const char *reason = json_str_at(problem, "reason");
 	const char *message = json_str_or(json_at(problem, "message"), "");
 	const char *pod = json_str_at(problem, "pod");
 
-	offers->config.told(offers->config.arg, true, reason, message);
-	tell_source(offers, json_str_at(problem, "source"), reason, message);
+	offers->config.emit(offers->config.arg, true, reason, message);
+	emit_source(offers, json_str_at(problem, "source"), reason, message);
 	if (pod)
-		offers->config.told_pod(offers->config.arg, pod, reason, message);
+		offers->config.emit_pod(offers->config.arg, pod, reason, message);
 }
 
 /* Each problem is told once, when it comes up. */
-static void tell_problems(struct offers *offers, const json_t *before)
+static void emit_problems(struct offers *offers, const json_t *before)
 {
 	const json_t *problem, *old;
 	size_t i, k;
@@ -228,7 +226,7 @@ static void tell_problems(struct offers *offers, const json_t *before)
 		json_array_foreach (json_at(before, "problems"), k, old)
 			is_known |= json_same(old, problem);
 		if (!is_known)
-			tell_problem(offers, problem);
+			emit_problem(offers, problem);
 	}
 }
 
@@ -283,32 +281,10 @@ void offers_set(struct offers *offers, const json_t *spec, const json_t *observe
 	offers->boot = json_incref(json_at(observed, "node", "bootId"));
 	check_given(offers, given, json_str_at(observed, "node", "bootId"));
 	send_pools(offers);
-	tell_problems(offers, before);
+	emit_problems(offers, before);
 }
 
 /* ---- what pods hold -------------------------------------------------------------------------- */
-
-/* "ns/pod/container" → "ns/pod". */
-static json_t *pod_of(const char *holder)
-{
-	const char *slash = strchr(holder, '/');
-
-	slash = slash ? strchr(slash + 1, '/') : NULL;
-	return slash ? json_stringn(holder, (size_t)(slash - holder)) : json_string(holder);
-}
-
-static json_t *held_functions(const json_t *allocated)
-{
-	json_t *held = json_object();
-	const char *resource, *id;
-	json_t *devices, *holder;
-
-	json_each (allocated, resource, devices)
-		json_each (devices, id, holder)
-			if (pci_address_is_valid(id))
-				json_put(held, id, pod_of(json_str_or(holder, "")));
-	return held;
-}
 
 static void tell_held(struct offers *offers)
 {
@@ -316,7 +292,7 @@ static void tell_held(struct offers *offers)
 
 	json_decref(offers->held);
 	offers->held = held_by_both(offers, offers->allocated);
-	functions = offers->held ? held_functions(offers->held) : NULL;
+	functions = offers->held ? pod_resources_functions(offers->held) : NULL;
 	offers->config.held(offers->config.arg, functions);
 	offers->config.wanted(offers->config.arg);
 }
@@ -328,7 +304,7 @@ static void on_allocated(void *arg, const json_t *allocated, const struct err *e
 	if (err) {
 		log_warn("not touching VFs until the kubelet lists the devices of pods",
 			 F_ERR(err));
-		offers->config.told(offers->config.arg, true, err->reason, err->text);
+		offers->config.emit(offers->config.arg, true, err->reason, err->text);
 	}
 	json_decref(offers->allocated);
 	offers->allocated = json_incref((json_t *)allocated);
@@ -456,11 +432,11 @@ static void on_sources_changed(void *arg)
 	offers->config.changed(offers->config.arg);
 }
 
-static void on_told(void *arg, bool warning, const char *reason, const char *message)
+static void emit_event(void *arg, bool warning, const char *reason, const char *message)
 {
 	const struct offers *offers = arg;
 
-	offers->config.told(offers->config.arg, warning, reason, message);
+	offers->config.emit(offers->config.arg, warning, reason, message);
 }
 
 static void on_wrong(void *arg, const struct event_object *config_map, const char *reason,
@@ -505,7 +481,7 @@ static void start_plugins(struct offers *offers)
 		.fd = offers->config.kubeletd,
 		.ready = on_ready,
 		.changed = on_plugins_changed,
-		.told = on_told,
+		.emit = emit_event,
 		.allocated = on_given,
 		.asked = offers->config.dra ? on_asked : NULL,
 		.lost = on_lost,
@@ -533,7 +509,7 @@ struct offers *offers_new(const struct offers_config *config)
 	struct offers *offers = mem_new(struct offers);
 
 	assert(config->loop && config->client && config->changed && config->held &&
-	       config->withdrawn && config->told);
+	       config->withdrawn && config->emit);
 	offers->config = *config;
 	offers->settled = json_object();
 	offers->awaiting = json_object();
@@ -550,7 +526,7 @@ struct offers *offers_new(const struct offers_config *config)
 				[POOL_SOURCE_DEV_FILES] = config->dev_files,
 			},
 		.changed = on_sources_changed,
-		.told = on_told,
+		.emit = emit_event,
 		.wrong = on_wrong,
 		.arg = offers,
 		.metrics = config->metrics,

@@ -45,10 +45,10 @@ struct offers_config {
 	void (*devices)(void *arg, const json_t *named);
 	/* A configuration changed: offers_set() is due. */
 	void (*wanted)(void *arg);
-	/* Worth an event. */
-	void (*told)(void *arg, bool warning, const char *reason, const char *message);
+	/* Emit an event. */
+	void (*emit)(void *arg, bool warning, const char *reason, const char *message);
 	/* The same about a pod, "ns/pod/container". */
-	void (*told_pod)(void *arg, const char *pod, const char *reason, const char *message);
+	void (*emit_pod)(void *arg, const char *pod, const char *reason, const char *message);
 	/*
 	 * What pods were given is another (pools_given()); borrowed: the `given` of offers_set()
 	 * from now on.

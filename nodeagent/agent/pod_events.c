@@ -46,7 +46,7 @@ static void on_pod(void *arg, json_t *object, const struct err *err)
 	struct waiting *waiting = arg, **place = &waiting->events->waiting;
 
 	if (!err || !str_eq(err->reason, "NotFound"))
-		recorder_tell(waiting->events->recorder,
+		recorder_emit(waiting->events->recorder,
 			      &(struct event_object){
 				      .resource = &pod_resource,
 				      .ns = waiting->ns,
@@ -60,7 +60,7 @@ static void on_pod(void *arg, json_t *object, const struct err *err)
 	waiting_free(waiting);
 }
 
-void pod_events_tell(struct pod_events *events, const char *pod, const char *reason,
+void pod_events_emit(struct pod_events *events, const char *pod, const char *reason,
 		     const char *message)
 {
 	const char *slash = strchr(pod, '/');

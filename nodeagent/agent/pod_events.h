@@ -19,7 +19,7 @@ void pod_events_free(struct pod_events *events);
  * A warning. pod: "ns/pod/container". A pod that is gone needs none; one that cannot be read has an
  * event without its uid.
  */
-void pod_events_tell(struct pod_events *events, const char *pod, const char *reason,
+void pod_events_emit(struct pod_events *events, const char *pod, const char *reason,
 		     const char *message);
 
 #endif

@@ -45,8 +45,8 @@ struct source {
 	char *ns, *name, *selector;
 	struct cache *cache;
 	struct informer *informer;
-	struct err
-		refused; /* why the server does not show it; class ERR_NONE: it does, or is away */
+	/* Why the server does not show it; class ERR_NONE: it does, or is away. */
+	struct err refused;
 	bool is_refusal_news;
 	bool dirty;
 	bool is_known; /* there, or known not to be */
@@ -118,7 +118,7 @@ static void set_trouble(struct source *source, const struct err *err)
 	metric_add(sources->failed, 1, err->reason);
 	log_error("cannot use a configuration of devices, keeping the last good one",
 		  F_STR("source", source->from), F_ERR(err));
-	sources->config.told(sources->config.arg, true, err->reason, err->text);
+	sources->config.emit(sources->config.arg, true, err->reason, err->text);
 	tell_of_text(source, err->reason, err->text);
 	sources->config.changed(sources->config.arg);
 }
@@ -216,7 +216,7 @@ static void on_trouble(void *arg, const struct err *err)
 	deferred_run(source->owner->take);
 }
 
-static void tell_refusal(struct source *source)
+static void emit_refusal(struct source *source)
 {
 	const struct pool_sources_config *config;
 
@@ -225,7 +225,7 @@ static void tell_refusal(struct source *source)
 	source->is_refusal_news = false;
 	config = &source->owner->config;
 	if (source->refused.class != ERR_NONE)
-		config->told(config->arg, true, source->refused.reason, source->refused.text);
+		config->emit(config->arg, true, source->refused.reason, source->refused.text);
 	config->changed(config->arg);
 }
 
@@ -255,7 +255,7 @@ static void take(void *arg)
 	for (size_t i = 0; i < POOL_SOURCES; i++) {
 		struct source *source = &sources->sources[i];
 
-		tell_refusal(source);
+		emit_refusal(source);
 		if (!source->dirty)
 			continue;
 		source->dirty = false;

@@ -1,7 +1,7 @@
 /*
  * Where users put the configurations of pools that no NodeState knows: ConfigMaps and files, read
  * again whenever they change. A text that cannot be read changes nothing: the last good one stays
- * in force, and the trouble is told. The same goes for each entry of a text.
+ * in force, and the trouble is reported. The same goes for each entry of a text.
  */
 #ifndef ORBWEAVER_NODEAGENT_AGENT_POOL_SOURCES_H
 #define ORBWEAVER_NODEAGENT_AGENT_POOL_SOURCES_H
@@ -37,8 +37,8 @@ struct pool_sources_config {
 	const char *from[POOL_SOURCES];
 	/* What pool_sources_get() or _failures() return is not what it was. From the loop. */
 	void (*changed)(void *arg);
-	/* Worth an event. */
-	void (*told)(void *arg, bool warning, const char *reason, const char *message);
+	/* Emit an event. */
+	void (*emit)(void *arg, bool warning, const char *reason, const char *message);
 	/* Worth an event on the ConfigMap: what is wrong with its text, whatever the node. */
 	void (*wrong)(void *arg, const struct event_object *config_map, const char *reason,
 		      const char *message);

@@ -67,7 +67,7 @@ static void failed(struct resource_slices *slices, const struct err *err)
 	slices->failures++;
 	log_warn("cannot write a ResourceSlice, will retry", F_ERR(err));
 	if (slices->failures == 1)
-		slices->config.told(slices->config.arg, true, "SlicesNotWritten", err->text);
+		slices->config.emit(slices->config.arg, true, "SlicesNotWritten", err->text);
 	if (pause > RESOURCE_SLICES_RETRY_MAX_MS)
 		pause = RESOURCE_SLICES_RETRY_MAX_MS;
 	end_change(slices, pause + (int64_t)clock_jitter((uint64_t)pause / 4));
@@ -83,7 +83,7 @@ static void learn(struct resource_slices *slices, const json_t *sent, const json
 		log_warn("API server keeps no taints of devices, leaving out those that are not "
 			 "healthy");
 	if (slices->features.no_sharing && !before.no_sharing)
-		slices->config.told(slices->config.arg, true, "SharingMissing",
+		slices->config.emit(slices->config.arg, true, "SharingMissing",
 				    "the API server does not let claims share a device (feature "
 				    "DRAConsumableCapacity), so shared devices are not offered to "
 				    "claims: take them out of the annotation " DRA_ANNOTATION);
@@ -209,7 +209,7 @@ static void on_trouble(void *arg, const struct err *err)
 	if (err)
 		log_warn("cannot read ResourceSlices, will retry", F_ERR(err));
 	if (is_absent && !slices->was_absent)
-		slices->config.told(slices->config.arg, true, "SlicesNotServed",
+		slices->config.emit(slices->config.arg, true, "SlicesNotServed",
 				    "the API server has no resource.k8s.io/v1, which comes with "
 				    "Kubernetes 1.34: nothing can be offered to claims; take the "
 				    "annotation " DRA_ANNOTATION " off the Node");

@@ -25,8 +25,8 @@ struct resource_slices_config {
 	struct loop *loop;
 	struct kube_client *client;
 	const char *node; /* borrowed */
-	/* Worth an event. From the loop. */
-	void (*told)(void *arg, bool warning, const char *reason, const char *message);
+	/* Emit an event. From the loop. */
+	void (*emit)(void *arg, bool warning, const char *reason, const char *message);
 	void *arg;
 	struct metrics *metrics; /* may be NULL */
 };

@@ -13,6 +13,7 @@
 #include "nodeagent/kubeletd/channel.h"
 #include "nodeagent/networks/networks.h"
 #include "reconcilers/ipam/allocate.h"
+#include "reconcilers/ipam/endpoint.h"
 
 static const struct kube_resource pods = {"", "v1", "pods", "Pod", true};
 static const struct kube_resource networks = {"k8s.cni.cncf.io", "v1",
@@ -141,7 +142,7 @@ static void on_addresses(void *arg, const json_t *status, const struct err *err)
 		refuse(q, err);
 		return;
 	}
-	if (ipam_item(status, nic))
+	if (endpoint_item(status, nic))
 		result = ipam_cni_result(status, nic, json_str_at(q->ask, "version"));
 	if (json_array_size(json_at(result, "ips")) == 0) {
 		(void)err_set(
@@ -275,7 +276,7 @@ static void on_event(const struct attachments *a, const json_t *event)
 	};
 
 	if (object.ns && object.name && json_str_at(event, "reason"))
-		recorder_tell(a->config.recorder, &object, true, json_str_at(event, "reason"),
+		recorder_emit(a->config.recorder, &object, true, json_str_at(event, "reason"),
 			      json_str_or(json_at(event, "message"), ""));
 }
 

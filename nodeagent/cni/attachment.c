@@ -274,9 +274,33 @@ static int ipam(void *context, const char *command, const json_t *config, json_t
 	return 0;
 }
 
+/* A crew_work_fn: one of ours is an attachment like any, a foreign one a program on the host. */
+static json_t *work(struct attachment *a, const char *command)
+{
+	json_t *said = NULL, *result = NULL;
+	struct err err = {0};
+	int rc;
+
+	if (!attachment_knows(a->key.plugin))
+		rc = (said = foreign_program(a, a->key.plugin, command, a->config, &err)) ? 0 : -1;
+	else if (str_eq(command, "ADD"))
+		rc = attachment_add(a, &result, &err);
+	else if (str_eq(command, "CHECK"))
+		rc = attachment_check(a, &err);
+	else
+		rc = attachment_delete(a, &err);
+	if (!said)
+		said = json_object();
+	json_put(said, "result", result);
+	if (rc < 0)
+		json_put(said, "error", line_error_new(&err));
+	return said;
+}
+
 static int run(struct attachment *a, enum attach_command command, const json_t *saved,
 	       const json_t *settings, json_t **ret_result, struct err *err)
 {
+	const struct meta_services meta = {.context = a, .save = save, .work = work};
 	const struct attach_services services = {
 		.context = a, .save = save, .ipam = ipam, .owns = owns, .report = report};
 	const struct attach_call call = {
@@ -299,7 +323,7 @@ static int run(struct attachment *a, enum attach_command command, const json_t *
 	};
 	int64_t begun = clock_us();
 	int rc = str_eq(a->key.plugin, META_PLUGIN)
-			 ? meta_call_run(a, command, saved, &services, ret_result, err)
+			 ? meta_call_run(a, command, saved, &meta, ret_result, err)
 			 : attach_run(&call, ret_result, err);
 
 	note_step(a, "attach", begun, rc == 0);

@@ -16,7 +16,6 @@
 #include "lib/base/str.h"
 #include "lib/json/frame.h"
 #include "lib/json/json.h"
-#include "nodeagent/cni/foreign.h"
 #include "nodeagent/cni/line.h"
 #include "nodeagent/meta/delegates.h"
 
@@ -39,15 +38,17 @@ struct member {
 
 struct crew {
 	struct attachment *of;
+	crew_work_fn *work;
 	struct member *members;
 	int64_t last_id;
 };
 
-struct crew *crew_new(struct attachment *of)
+struct crew *crew_new(struct attachment *of, crew_work_fn *work)
 {
 	struct crew *crew = mem_new(struct crew);
 
 	crew->of = of;
+	crew->work = work;
 	return crew;
 }
 
@@ -89,37 +90,6 @@ static void end_failed(struct member *member, const struct err *err)
 
 /* ---- in a member's process ------------------------------------------------------------------- */
 
-/* {"result"} or {"error"}, new. */
-static json_t *work(struct attachment *a, const char *command)
-{
-	json_t *said = json_object(), *result = NULL;
-	struct err err = {0};
-	int rc;
-
-	if (str_eq(command, "ADD"))
-		rc = attachment_add(a, &result, &err);
-	else if (str_eq(command, "CHECK"))
-		rc = attachment_check(a, &err);
-	else
-		rc = attachment_delete(a, &err);
-	json_put(said, "result", result);
-	if (rc < 0)
-		json_put(said, "error", line_error_new(&err));
-	return said;
-}
-
-static json_t *run_program(struct attachment *a, const char *command)
-{
-	struct err err = {0};
-	json_t *said = foreign_program(a, a->key.plugin, command, a->config, &err);
-
-	if (said)
-		return said;
-	said = json_object();
-	json_put(said, "error", line_error_new(&err));
-	return said;
-}
-
 static _Noreturn void be_member(const struct crew *crew, const struct meta_step *step, int fd,
 				const char *type, const json_t *env, const json_t *config)
 {
@@ -133,7 +103,7 @@ static _Noreturn void be_member(const struct crew *crew, const struct meta_step 
 	a.config = config;
 	a.env = env;
 	a.steps = json_array();
-	said = attachment_knows(type) ? work(&a, step->command) : run_program(&a, step->command);
+	said = crew->work(&a, step->command);
 	json_put(said, "steps", a.steps);
 	line_send(&line, "done", said);
 	_exit(0);

@@ -1,9 +1,9 @@
 /*
  * Plugins called side by side for one call of the meta plugin. In its worker: blocks.
  *
- * Each has a process of its own below the worker: one of ours works there as attachment.h, for a
- * foreign one it waits until the host has run the program (foreign.h). What they ask goes up the
- * worker's one line to the server (line.h), questions one at a time, programs side by side.
+ * Each has a process of its own below the worker. What is done there is the caller's; what it asks
+ * goes up the worker's one line to the server (line.h), questions one at a time, programs side by
+ * side.
  */
 #ifndef ORBWEAVER_NODEAGENT_CNI_CREW_H
 #define ORBWEAVER_NODEAGENT_CNI_CREW_H
@@ -18,9 +18,15 @@
 struct crew;
 
 /*
+ * Call the plugin a->key.plugin, in a process of its own: returns what crew_end says of it, new.
+ * `a` is for this one plugin, with a line of its own.
+ */
+typedef json_t *crew_work_fn(struct attachment *a, const char *command);
+
+/*
  * `of` is the meta plugin's own attachment; borrowed, and its line is the crew's until it is freed.
  */
-struct crew *crew_new(struct attachment *of);
+struct crew *crew_new(struct attachment *of, crew_work_fn *work);
 /* What still runs is killed. Accepts NULL. */
 void crew_free(struct crew *crew);
 

@@ -31,7 +31,7 @@
 
 struct meta_call {
 	struct attachment *a;
-	const struct attach_services *services;
+	const struct meta_services *services;
 	json_t *delegates;
 	char *pod_uid; /* as the API server has it; a static pod has another one on its node */
 };
@@ -366,7 +366,7 @@ static json_t *read_end(const json_t *delegate, const struct crew_end *end, bool
 /* Call plugins until the run has ended. */
 static void carry_out(const struct meta_call *m, struct meta_run *run)
 {
-	struct crew *crew = crew_new(m->a);
+	struct crew *crew = crew_new(m->a, m->services->work);
 	struct meta_step step;
 	struct crew_end end;
 
@@ -433,7 +433,7 @@ static void report(const struct meta_call *m, const json_t *results, const json_
 	json_put_str(json_need_object(question, "pod"), "uid", m->pod_uid);
 	json_put_str(question, "text", text);
 	json_put(question, "added", added);
-	crew = crew_new(m->a);
+	crew = crew_new(m->a, m->services->work);
 	answer = crew_ask(crew, question, META_STATUS_MS, &err);
 	crew_free(crew);
 	if (!answer)
@@ -544,7 +544,7 @@ static int delete (struct meta_call *m, const json_t *results, struct err *err)
 }
 
 int meta_call_run(struct attachment *attachment, enum attach_command command, const json_t *saved,
-		  const struct attach_services *services, json_t **ret_result, struct err *err)
+		  const struct meta_services *services, json_t **ret_result, struct err *err)
 {
 	struct meta_call m = {.a = attachment, .services = services};
 	const json_t *results = json_at(saved, "results");

@@ -12,12 +12,20 @@
 #include <jansson.h>
 
 #include "nodeagent/attach/attach.h"
-#include "nodeagent/cni/attachment.h"
+#include "nodeagent/cni/crew.h"
 
 /* As which the runtime calls it. */
 #define META_PLUGIN "orbweaver"
 /* How long ADD waits for network-status to be written; the agent goes on with it. */
 #define META_STATUS_MS 2000
+
+struct meta_services {
+	void *context;
+	/* As attach_services has it. */
+	int (*save)(void *context, const json_t *state, struct err *err);
+	/* Call one of the plugins that nodeagent/meta decides on. */
+	crew_work_fn *work;
+};
 
 /*
  * As attach_run(): saved is what the last save() of ADD left, or NULL. ADD of a pod that is gone
@@ -25,6 +33,6 @@
  * ERR_HOST "PluginFailed", and those of our own plugins, each naming network and interface.
  */
 int meta_call_run(struct attachment *attachment, enum attach_command command, const json_t *saved,
-		  const struct attach_services *services, json_t **ret_result, struct err *err);
+		  const struct meta_services *services, json_t **ret_result, struct err *err);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * The ResourceSlices of a node (k8s.io/api, resource/v1/types.go): what a scheduler is told of the
+ * The ResourceSlices of a node (k8s.io/api, resource/v1/types.go): what a scheduler knows of the
  * devices that claims may have. Pure.
  */
 #ifndef ORBWEAVER_NODEAGENT_DRA_SLICES_H

@@ -237,12 +237,15 @@ static const struct rtnl_interface *interface_of(struct evidence *evidence, cons
 static int check_given(const struct host *host, const char *vf, struct err *err)
 {
 	const char *pod = json_str_at(host->held, vf);
+	struct err why = {0};
 
 	if (!host->held)
 		return err_set(err, ERR_HOST, "VfInUse",
 			       "VF %s may be a pod's: wait until the kubelet says which devices "
 			       "pods have",
 			       vf);
+	if (!pod && host->given && host->given(host->given_arg, vf, &pod, &why) < 0)
+		return err_set(err, ERR_HOST, "VfInUse", "VF %s may be a pod's: %s", vf, why.text);
 	if (!pod)
 		return 0;
 	return err_set(err, ERR_HOST, "VfInUse",

@@ -2,11 +2,11 @@
  * Evidence of use: would somebody notice when a step changes this device? The one authority, asked
  * right before each write. What cannot be known counts as use.
  *
- * It puts together what the kubelet gave to pods (host_set_held), what CNI plugins attached, what
- * is prepared for claims, and what the host shows: network namespaces, interfaces that lie on the
- * device, open verbs and VFIO files. It looks at the device, not at the node: a node with a million
- * open files answers as fast as an empty one. Only a device of which the kernel does not say
- * whether it is open costs a walk over all open files.
+ * It puts together what the kubelet gave to pods (host_set_held, host_set_given), what CNI plugins
+ * attached, what is prepared for claims, and what the host shows: network namespaces, interfaces
+ * that lie on the device, open verbs and VFIO files. It looks at the device, not at the node: a
+ * node with a million open files answers as fast as an empty one. Only a device of which the kernel
+ * does not say whether it is open costs a walk over all open files.
  */
 #ifndef ORBWEAVER_NODEAGENT_HOST_EVIDENCE_H
 #define ORBWEAVER_NODEAGENT_HOST_EVIDENCE_H

@@ -92,19 +92,22 @@ int run_vf(const struct run *run, const char **ret, struct err *err)
 	return 0;
 }
 
+bool run_is_forced(const struct run *run)
+{
+	return run->host->may_force && json_is_true(json_at(run->step, "force"));
+}
+
 int run_refuse_protected(const struct run *run, const char *pf, struct err *err)
 {
 	auto_free char *reason = NULL;
 
-	bool is_forced = json_is_true(json_at(run->step, "force"));
-
-	if (is_forced && run->host->may_force)
+	if (run_is_forced(run))
 		return 0;
 	if (host_why_protected(run->host, pf, &reason, err) < 0)
 		return err_in(err, "%s: is it safe to change?", pf);
 	if (!reason)
 		return 0;
-	if (is_forced)
+	if (json_is_true(json_at(run->step, "force")))
 		return err_set(err, ERR_BUG, "ProtectedPf",
 			       "%s %s: it is not touched, though the policy asks for it; start the "
 			       "agent with --allow-primary-nic",

@@ -36,8 +36,11 @@ int run_int(const struct run *run, const char *name);
 int run_pf(const struct run *run, const char *name, const char **ret, struct err *err);
 int run_vf(const struct run *run, const char **ret, struct err *err);
 
+/* The step is to be done though the node needs the NIC, and host_allow_primary_nic() was called. */
+bool run_is_forced(const struct run *run);
+
 /* ERR_BUG "ProtectedPf" when the node itself depends on this NIC by now; asks the kernel. Forced
- * steps pass where host_allow_primary_nic() was called. */
+ * steps pass. */
 int run_refuse_protected(const struct run *run, const char *pf, struct err *err);
 
 /* Look every few milliseconds until `is_so` or the step's time is nearly up. */

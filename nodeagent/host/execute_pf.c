@@ -3,6 +3,7 @@
  */
 #include "nodeagent/host/devlink.h"
 #include "nodeagent/host/execute_internal.h"
+#include "nodeagent/model/observed.h"
 
 /* ---- drivers of VFs by themselves ------------------------------------------------------------ */
 
@@ -57,6 +58,17 @@ static int read_count(const struct run *run, const char *pf, int64_t *ret, struc
 	return 0;
 }
 
+/* Who would notice that it drops? A NIC of the node's own that is told to have VFs may lose it. */
+static int check_link(const struct run *run, const char *pf, struct err *err)
+{
+	struct sysfs_text driver;
+
+	if (!pci_driver(run->host, pf, &driver) || !observed_vfs_drop_link(driver.text) ||
+	    run_is_forced(run))
+		return 0;
+	return evidence_check_pf(run->host, pf, err);
+}
+
 static int check_count(const struct run *run, const char *pf, int64_t now, struct err *err)
 {
 	const json_t *from = json_at(run->step, "from");
@@ -74,7 +86,7 @@ static int check_count(const struct run *run, const char *pf, int64_t now, struc
 		return err_set(err, ERR_INVALID, "VfCountOutOfRange",
 			       "%s: %d VFs asked for, it can have %d at most", pf, count,
 			       (int)total);
-	if (run_refuse_protected(run, pf, err) < 0)
+	if (run_refuse_protected(run, pf, err) < 0 || check_link(run, pf, err) < 0)
 		return -1;
 	return evidence_check_vfs(run->host, pf, err) < 0 ? -1
 							  : evidence_check_lag(run->host, pf, err);

@@ -178,3 +178,9 @@ void host_set_held(struct host *host, const json_t *held)
 	json_decref(host->held);
 	host->held = json_deep_copy(held);
 }
+
+void host_set_given(struct host *host, host_given_fn *fn, void *arg)
+{
+	host->given = fn;
+	host->given_arg = arg;
+}

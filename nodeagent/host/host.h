@@ -108,4 +108,12 @@ void host_keep_answers(struct host *host);
  */
 void host_set_held(struct host *host, const json_t *held);
 
+/*
+ * Whom to ask for what `held` does not name, right before a step takes a VF: *ret_pod is the pod
+ * that has it, "namespace/pod", borrowed until the next question, or NULL. -1 with err: nobody can
+ * say, and the step leaves the VF alone. NULL, as at the start: what `held` says is all there is.
+ */
+typedef int host_given_fn(void *arg, const char *vf, const char **ret_pod, struct err *err);
+void host_set_given(struct host *host, host_given_fn *fn, void *arg);
+
 #endif

@@ -15,7 +15,7 @@
 
 struct rdma_port {
 	uint32_t number;
-	int state, phys_state; /* as of the kernel; -1 when not told */
+	int state, phys_state; /* as of the kernel; -1 when unknown */
 	uint32_t ndev_index;   /* 0 when there is none in our namespace */
 	char ndev_name[IFNAMSIZ];
 };

@@ -27,8 +27,8 @@ struct rtnl_interface {
 	uint16_t type;     /* ARPHRD_… */
 	bool up;           /* as the administrator set it */
 	bool has_carrier, carrier;
-	int oper_state;                 /* IF_OPER_…, -1 when not told */
-	uint32_t mtu, min_mtu, max_mtu; /* 0 when not told */
+	int oper_state;                 /* IF_OPER_…, -1 when unknown */
+	uint32_t mtu, min_mtu, max_mtu; /* 0 when unknown */
 	struct rtnl_address address, permanent;
 	int master, lower;             /* indices in our namespace, 0 when none */
 	int outer;                     /* lower in another namespace, 0 when none … */

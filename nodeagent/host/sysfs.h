@@ -24,7 +24,9 @@ struct host {
 	bool may_set_firmware;   /* of a card */
 	json_t *node_addresses;  /* array of strings */
 	json_t *held;            /* of host_set_held(); NULL: not known */
-	bool keeps_answers;      /* host_keep_answers() */
+	host_given_fn *given;    /* of host_set_given() */
+	void *given_arg;
+	bool keeps_answers; /* host_keep_answers() */
 };
 
 /* One short text. Attributes of one value fit; what is longer counts as unreadable. */

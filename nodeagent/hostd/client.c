@@ -13,6 +13,7 @@
 #include "lib/base/mem.h"
 #include "lib/json/json.h"
 #include "nodeagent/hostd/exchange.h"
+#include "nodeagent/hostd/given.h"
 #include "nodeagent/hostd/protocol.h"
 #include "nodeagent/model/step.h"
 
@@ -21,10 +22,10 @@
 /* A disk that is slow because it is busy. */
 #define FILE_MS 30000
 /*
- * Added to the deadline of a step: both ways, and a machine that is busy. A waiting step gives up
- * by itself before.
+ * Added to the deadline of a step: both ways, a machine that is busy, and the kubelet, which is
+ * asked before. A waiting step gives up by itself before.
  */
-#define ON_THE_WAY_MS 2000
+#define ON_THE_WAY_MS (2000 + GIVEN_WAIT_MS)
 
 struct request {
 	struct request *next;

@@ -76,7 +76,10 @@ void hostd_devices(struct hostd *hostd, const json_t *vfs, hostd_done_fn done, v
 void hostd_counters(struct hostd *hostd, const json_t *device, hostd_done_fn done, void *arg);
 /* For host_set_node_addresses(); remembered for workers to come. */
 void hostd_set_node_addresses(struct hostd *hostd, const json_t *addresses);
-/* For host_set_held(): goes with each step that is asked for from now on; NULL: not known. */
+/*
+ * For host_set_held(): goes with each step that is asked for from now on; NULL: not known. It adds
+ * to what the kubelet tells the worker.
+ */
 void hostd_set_held(struct hostd *hostd, const json_t *held);
 
 enum {

@@ -38,8 +38,9 @@ struct protocol_request {
 	enum protocol_kind kind;
 	unsigned int flags;
 	const json_t *addresses; /* array of strings */
-	const json_t *held;      /* of host_set_held(); NULL: not known */
-	const json_t *body;      /* object */
+	/* Of host_set_held(); NULL: not known. The kubelet is asked for what it does not name. */
+	const json_t *held;
+	const json_t *body; /* object */
 };
 
 /* New. What the kind does not have is left out. */

@@ -12,6 +12,7 @@
 #include "nodeagent/host/execute.h"
 #include "nodeagent/host/observe.h"
 #include "nodeagent/hostd/addresses.h"
+#include "nodeagent/hostd/given.h"
 #include "nodeagent/hostd/protocol.h"
 #include "nodeagent/hostd/state.h"
 #include "nodeagent/model/step.h"
@@ -169,6 +170,23 @@ static void tell_why_not(int fd, const struct err *err)
 	(void)write_reply(fd, reply);
 }
 
+static int ask_given(void *arg, const char *vf, const char **ret_pod, struct err *err)
+{
+	return given_pod(arg, vf, ret_pod, err);
+}
+
+static void serve_asking(int fd, struct host *host, const struct worker_config *config)
+{
+	struct given *given = given_new(&(struct given_config){
+		.socket = config->kubelet_socket,
+		.giving = config->giving,
+	});
+
+	host_set_given(host, ask_given, given);
+	worker_serve(fd, host);
+	given_free(given);
+}
+
 void worker_run(int fd, const struct worker_config *config)
 {
 	struct err err = {0};
@@ -184,7 +202,10 @@ void worker_run(int fd, const struct worker_config *config)
 		host_allow_firmware(host);
 	host_keep_answers(host);
 	worker_ask_kubelet(host, config->kubelet_socket);
-	worker_serve(fd, host);
+	if (config->kubelet_socket)
+		serve_asking(fd, host, config);
+	else
+		worker_serve(fd, host);
 }
 
 void worker_run_meter(int fd, const struct worker_config *config)

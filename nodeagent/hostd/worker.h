@@ -7,11 +7,15 @@
 
 #include "nodeagent/host/host.h"
 
+struct giving;
+
 struct worker_config {
-	const char *root;           /* of the host */
-	bool allow_primary_nic;     /* host_allow_primary_nic() */
-	bool allow_firmware;        /* host_allow_firmware() */
-	const char *kubelet_socket; /* of worker_ask_kubelet() */
+	const char *root;       /* of the host */
+	bool allow_primary_nic; /* host_allow_primary_nic() */
+	bool allow_firmware;    /* host_allow_firmware() */
+	/* Of PodResources: for worker_ask_kubelet(), and given.h. NULL: there is no kubelet. */
+	const char *kubelet_socket;
+	const struct giving *giving; /* of given.h */
 };
 
 /* Open the host and serve. When it cannot be opened the first request is told so. */

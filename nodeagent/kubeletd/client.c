@@ -45,11 +45,11 @@ static void take_state(struct kubeletd *kubeletd, const json_t *state)
 	kubeletd->config.changed(kubeletd->config.arg);
 }
 
-static void take_told(const struct kubeletd *kubeletd, const json_t *told)
+static void emit_event(const struct kubeletd *kubeletd, const json_t *event)
 {
-	kubeletd->config.told(kubeletd->config.arg, json_is_true(json_at(told, "warning")),
-			      json_str_or(json_at(told, "reason"), "Unknown"),
-			      json_str_or(json_at(told, "message"), ""));
+	kubeletd->config.emit(kubeletd->config.arg, json_is_true(json_at(event, "warning")),
+			      json_str_or(json_at(event, "reason"), "Unknown"),
+			      json_str_or(json_at(event, "message"), ""));
 }
 
 static void on_heard(void *arg, const json_t *message)
@@ -61,8 +61,8 @@ static void on_heard(void *arg, const json_t *message)
 		take_greeting(kubeletd, body);
 	else if ((body = json_at(message, "state")))
 		take_state(kubeletd, body);
-	else if ((body = json_at(message, "told")))
-		take_told(kubeletd, body);
+	else if ((body = json_at(message, "event")))
+		emit_event(kubeletd, body);
 	else if (json_at(message, "allocated"))
 		kubeletd->config.allocated(kubeletd->config.arg);
 	else if ((body = json_at(message, "claim")) && kubeletd->config.asked)

@@ -24,7 +24,7 @@ struct kubeletd_config {
 	void (*ready)(void *arg, const json_t *pools);
 	/* As in device_plugins.h. */
 	void (*changed)(void *arg);
-	void (*told)(void *arg, bool warning, const char *reason, const char *message);
+	void (*emit)(void *arg, bool warning, const char *reason, const char *message);
 	void (*allocated)(void *arg);
 	/*
 	 * What is this claim, {"namespace", "name", "uid"}, borrowed? kubeletd_answer() is due. May

@@ -95,10 +95,9 @@ static void on_control(void *arg, int events)
 	close_all(process);
 }
 
-int kubeletd_run(int control, int64_t heartbeat_ms, const char *plugins_dir,
-		 const char *devinfo_dir, const struct dra_folders *dra)
+int kubeletd_run(const struct kubeletd_process_config *config)
 {
-	struct process process = {.control = control, .heartbeat_ms = heartbeat_ms};
+	struct process process = {.control = config->control, .heartbeat_ms = config->heartbeat_ms};
 
 	process.loop = loop_new();
 	process.tidying = timer_new(process.loop, on_tidying, NULL);
@@ -106,14 +105,15 @@ int kubeletd_run(int control, int64_t heartbeat_ms, const char *plugins_dir,
 	on_heartbeat(&process);
 	process.server = kubeletd_server_new(&(struct kubeletd_server_config){
 		.loop = process.loop,
-		.plugins_dir = plugins_dir,
-		.devinfo_dir = devinfo_dir,
-		.dra = dra,
+		.plugins_dir = config->plugins_dir,
+		.devinfo_dir = config->devinfo_dir,
+		.dra = config->dra,
+		.giving = config->giving,
 		.offering = on_offering,
 		.removed = on_removed,
 		.arg = &process,
 	});
-	process.poller = poller_new(process.loop, control, on_control, &process);
+	process.poller = poller_new(process.loop, config->control, on_control, &process);
 	poller_want(process.poller, POLL_READ);
 	loop_run(process.loop);
 	poller_free(process.poller);

@@ -7,17 +7,25 @@
 #include <stdint.h>
 
 struct dra_folders;
+struct giving;
 
 /* Packets of one byte to the supervisor: there is something to offer; the heartbeat. */
 #define KUBELETD_OFFERING "o"
 #define KUBELETD_ALIVE    "h"
 
+struct kubeletd_process_config {
+	int control; /* supervisor.h, `serve` */
+	int64_t heartbeat_ms;
+	/* As in server.h. */
+	const char *plugins_dir, *devinfo_dir;
+	const struct dra_folders *dra;
+	struct giving *giving;
+};
+
 /*
- * Serve until `control` says to end (supervisor.h, `serve`), with a heartbeat every heartbeat_ms;
- * directories as in server.h. Returns an exit status: 1 when one of them was removed and whoever is
- * started next has to find it anew.
+ * Serve until `control` says to end. Returns an exit status: 1 when a folder was removed and
+ * whoever is started next has to find it anew.
  */
-int kubeletd_run(int control, int64_t heartbeat_ms, const char *plugins_dir,
-		 const char *devinfo_dir, const struct dra_folders *dra);
+int kubeletd_run(const struct kubeletd_process_config *config);
 
 #endif

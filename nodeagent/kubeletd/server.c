@@ -10,6 +10,7 @@
 #include "nodeagent/kubeletd/channel.h"
 #include "nodeagent/plugins/device_plugins.h"
 #include "nodeagent/plugins/dra_driver.h"
+#include "nodeagent/plugins/giving.h"
 
 /* How old the agent's copy of our metrics may be. */
 enum { COUNTING_MS = 10000 };
@@ -25,7 +26,7 @@ struct kubeletd_server {
 	int64_t number;            /* of the pools, as the agent there counts */
 	struct deferred *saying;
 	struct timer *counting;
-	json_t *said; /* the last state that this agent was told */
+	json_t *said; /* the last state that this agent was sent */
 	bool has_offered;
 	void (*done)(void *arg);
 	void *done_arg;
@@ -95,14 +96,14 @@ static void on_changed(void *arg)
 	deferred_run(server->saying);
 }
 
-static void on_told(void *arg, bool warning, const char *reason, const char *message)
+static void emit_event(void *arg, bool warning, const char *reason, const char *message)
 {
-	json_t *told = json_object();
+	json_t *event = json_object();
 
-	json_put_bool(told, "warning", warning);
-	json_put_str(told, "reason", reason);
-	json_put_str(told, "message", message);
-	say(arg, "told", told);
+	json_put_bool(event, "warning", warning);
+	json_put_str(event, "reason", reason);
+	json_put_str(event, "message", message);
+	say(arg, "event", event);
 }
 
 static void on_removed(void *arg)
@@ -117,6 +118,7 @@ static void on_allocated(void *arg)
 {
 	const struct kubeletd_server *server = arg;
 
+	giving_note(server->config.giving);
 	say(server, "allocated", json_true());
 	deferred_run(server->saying);
 }
@@ -269,7 +271,7 @@ static void start_driver(struct kubeletd_server *server)
 							    .state_dir = folders->state_dir,
 							    .ask = on_ask,
 							    .changed = on_changed,
-							    .told = on_told,
+							    .emit = emit_event,
 							    .removed = on_removed,
 							    .arg = server,
 							    .metrics = server->metrics,
@@ -290,7 +292,7 @@ struct kubeletd_server *kubeletd_server_new(const struct kubeletd_server_config 
 							 .dir = config->plugins_dir,
 							 .devinfo_dir = config->devinfo_dir,
 							 .changed = on_changed,
-							 .told = on_told,
+							 .emit = emit_event,
 							 .allocated = on_allocated,
 							 .removed = on_removed,
 							 .arg = server,

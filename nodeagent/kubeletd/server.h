@@ -9,7 +9,7 @@
  *			before any agent has named some
  *			{"state": {"of": 3, "status": […], "served": true, "metrics": "…",
  *			"prepared": {…}}}
- *			{"told": {"warning": true, "reason": "…", "message": "…"}}
+ *			{"event": {"warning": true, "reason": "…", "message": "…"}}
  *			{"allocated": true}		a pod was given devices
  *			{"claim": {"namespace", "name", "uid"}}	what is it? (plugins/dra_driver.h)
  *	to the server:	{"pools": {…}, "number": 3, "claims": {"pools": {…}, "boot": "…"}} what is
@@ -25,6 +25,7 @@
 
 #include "lib/loop/loop.h"
 
+struct giving;
 struct kubeletd_server;
 
 /* As in plugins/dra_driver.h. */
@@ -38,6 +39,7 @@ struct kubeletd_server_config {
 	const char *devinfo_dir; /* or NULL */
 	/* Of a driver of claims (plugins/dra_driver.h); NULL: there is none. */
 	const struct dra_folders *dra;
+	struct giving *giving; /* plugins/giving.h: is told of each Allocate; may be NULL */
 	/* There is something to offer, for the first time. */
 	void (*offering)(void *arg);
 	/* A folder was removed; nothing can be served any more (device_plugins.h). */

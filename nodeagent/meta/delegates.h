@@ -46,8 +46,8 @@ struct meta_input {
 	 */
 	const json_t *config;
 	const json_t *pod;
-	const json_t
-		*nads; /* "namespace/name" -> NetworkAttachmentDefinition: those of meta_wanted() */
+	/* "namespace/name" -> NetworkAttachmentDefinition: those of meta_wanted(). */
+	const json_t *nads;
 	/*
 	 * [{"container", "resource", "ids": [text]}]: the pod's devices, as the kubelet names them
 	 */

@@ -12,7 +12,7 @@
 
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
-#include "lib/base/metrics.h"
+#include "lib/base/metrics_text.h"
 #include "lib/json/json.h"
 #include "nodeagent/meter/families.h"
 #include "nodeagent/model/pci_address.h"
@@ -148,7 +148,7 @@ static void add_once(struct book *book, struct series *series, const char *label
 static void label(struct strbuf *out, const char *name, const char *value)
 {
 	if (!str_empty(value))
-		metrics_write_label(out, name, value);
+		metrics_text_label(out, name, value);
 }
 
 static void label_pod(const struct exposition_input *input, const char *pod, struct strbuf *out)
@@ -287,10 +287,10 @@ static void add_vf(struct book *book, const json_t *pf, const char *number, cons
 	if (!str_to_int(number, 0, INT32_MAX, &index))
 		return;
 	address = json_string_value(json_array_get(json_at(pf, "vfs"), (size_t)index));
-	metrics_write_label(&labels, "pf", json_str_or(json_at(pf, "netdev"), ""));
-	metrics_write_label(&labels, "vf", number);
-	metrics_write_label(&labels, "pciAddr", address ? address : "");
-	metrics_write_label(&labels, "numa_node", number_of(json_at(pf, "numaNode")).text);
+	metrics_text_label(&labels, "pf", json_str_or(json_at(pf, "netdev"), ""));
+	metrics_text_label(&labels, "vf", number);
+	metrics_text_label(&labels, "pciAddr", address ? address : "");
+	metrics_text_label(&labels, "numa_node", number_of(json_at(pf, "numaNode")).text);
 	book->device++;
 	json_each (counters, counter, value)
 		if (family_name_of_vf(counter, name))
@@ -341,11 +341,11 @@ static void add_holder(struct book *book, const char *resource, const char *addr
 		return;
 	ns = str_ndup(holder, (size_t)(pod - holder));
 	name = str_ndup(pod + 1, (size_t)(container - pod - 1));
-	metrics_write_label(&labels, "pciAddr", address);
-	metrics_write_label(&labels, "dev_type", resource);
-	metrics_write_label(&labels, "pod", name);
-	metrics_write_label(&labels, "namespace", ns);
-	metrics_write_label(&labels, "container", container + 1);
+	metrics_text_label(&labels, "pciAddr", address);
+	metrics_text_label(&labels, "dev_type", resource);
+	metrics_text_label(&labels, "pod", name);
+	metrics_text_label(&labels, "namespace", ns);
+	metrics_text_label(&labels, "container", container + 1);
 	add(series_of(book, "sriov_kubepoddevice", FAMILY_OF_HOLDER), strbuf_str(&labels), NULL, 1);
 }
 
@@ -366,9 +366,9 @@ static void write_series(const struct series *series, struct strbuf *out)
 {
 	static const char other[] = "As the driver calls and counts it.";
 
-	metrics_write_head(out, series->name, series->family ? series->family->type : "counter",
-			   series->family ? series->family->help : other,
-			   family_label_names(series->labels));
+	metrics_text_head(out, series->name, series->family ? series->family->type : "counter",
+			  series->family ? series->family->help : other,
+			  family_label_names(series->labels));
 	if (series->lines.len > 0)
 		strbuf_add(out, series->lines.data, series->lines.len);
 }

@@ -41,3 +41,8 @@ bool observed_is_userspace_driver(const char *driver)
 	return driver && (strstr(driver, "vfio") || str_eq(driver, "uio") ||
 			  str_eq(driver, "uio_pci_generic") || str_eq(driver, "igb_uio"));
 }
+
+bool observed_vfs_drop_link(const char *driver)
+{
+	return str_eq(driver, "igb") || str_eq(driver, "ixgbe");
+}

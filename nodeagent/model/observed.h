@@ -21,4 +21,11 @@ json_t *observed_status_interfaces(const json_t *observed);
  */
 bool observed_is_userspace_driver(const char *driver);
 
+/*
+ * A driver that sets its PF up anew when VFs come or go, so that the link drops
+ * (igb_enable_sriov(), drivers/net/ethernet/intel/igb/igb_main.c; ixgbe_sriov_reinit(),
+ * drivers/net/ethernet/intel/ixgbe/ixgbe_sriov.c). NULL: no.
+ */
+bool observed_vfs_drop_link(const char *driver);
+
 #endif

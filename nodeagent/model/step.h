@@ -88,6 +88,10 @@ const char *step_impact_name(enum step_impact impact);
  * Is this a step as the table wants it? Unknown members are refused too. Returns its kind, or NULL
  * with err ERR_BUG "BadStep": steps come from our planner, a wrong one is our fault, and nothing is
  * touched.
+ *
+ * Asked three times: by the planner, so that a slip of its own is a problem of the plan; by hostd's
+ * client, for the deadline; and by host_execute(), the only one that has the rights and trusts
+ * nobody before it: that one is the wall.
  */
 const struct step_kind *step_check(const json_t *step, struct err *err);
 

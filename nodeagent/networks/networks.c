@@ -317,7 +317,7 @@ static void on_pod(void *arg, json_t *object, const struct err *err)
 
 /* ---- status ---------------------------------------------------------------------------------- */
 
-static void tell_events(const struct networks_question *q)
+static void emit_events(const struct networks_question *q)
 {
 	const struct event_object object = {
 		.resource = &pods,
@@ -329,7 +329,7 @@ static void tell_events(const struct networks_question *q)
 	size_t i;
 
 	json_array_foreach (json_at(q->asked, "added"), i, text)
-		recorder_tell(q->networks->config.recorder, &object, false, "AddedInterface",
+		recorder_emit(q->networks->config.recorder, &object, false, "AddedInterface",
 			      json_str_or(text, ""));
 }
 
@@ -361,7 +361,7 @@ static void write_status(struct networks_question *q)
 		q->networks->config.client, &pods, pod_ns(q), pod_name(q), KUBE_PATCH_MERGE, patch,
 		&(struct kube_write){.subresource = "status", .field_manager = "orbweaver-agent"},
 		on_status, q);
-	tell_events(q);
+	emit_events(q);
 }
 
 /* ---- questions ------------------------------------------------------------------------------- */

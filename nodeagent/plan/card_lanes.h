@@ -7,7 +7,7 @@
  *
  * Two things keep the plan's order all the same. A step of the node itself (a module, the mode of
  * RDMA) waits for all before it and has all behind it wait. And drivers that start number RDMA
- * devices in order of arrival: where pods are told these numbers, drivers start in the plan's
+ * devices in order of arrival: where pods are given these numbers, drivers start in the plan's
  * order, so that they are the same after a boot.
  */
 #ifndef ORBWEAVER_NODEAGENT_PLAN_CARD_LANES_H
@@ -24,7 +24,7 @@ struct card_lanes;
 
 /*
  * steps: of a plan; borrowed until card_lanes_free(). NULL is an empty list. in_order: numbers of
- * RDMA devices are told to pods.
+ * RDMA devices are given to pods.
  */
 struct card_lanes *card_lanes_new(const json_t *steps, bool in_order);
 /* Accepts NULL. */

@@ -44,11 +44,6 @@ static json_t *lost_entry(const json_t *entry, int64_t now_ms)
 	return lost;
 }
 
-static bool is_kept_long_enough(const json_t *lost, int64_t now_ms)
-{
-	return now_ms - json_integer_value(json_at(lost, "host", "missingMs")) >= HISTORY_KEEP_MS;
-}
-
 static json_t *missing_of(const struct history_input *in)
 {
 	const json_t *there = json_at(in->observed, "interfaces");
@@ -57,9 +52,10 @@ static json_t *missing_of(const struct history_input *in)
 
 	json_array_foreach (json_at(in->before, "missing"), i, entry) {
 		const char *address = json_str_at(entry, "pciAddress");
+		int64_t since_ms = json_integer_value(json_at(entry, "host", "missingMs"));
 
 		if (address && !json_find(there, "pciAddress", address) &&
-		    !is_kept_long_enough(entry, in->now_ms))
+		    in->now_ms - since_ms < HISTORY_KEEP_MS)
 			json_array_append(list, entry);
 	}
 	json_array_foreach (json_at(in->before, "interfaces"), i, entry) {

@@ -47,7 +47,7 @@ struct planner_input {
 	 * NULL for none. They are left out, and so is what has to come after them; everything else
 	 * is planned. Who executes takes an entry off when it is time to try again, and all of them
 	 * when the NodeState has a new generation. A refused set-rdma-netns-mode (RdmaModeBusy)
-	 * turns into a request for a reboot. What failed is told by status.h's `failures`, not
+	 * turns into a request for a reboot. What failed is in status.h's `failures`, not
 	 * here.
 	 */
 	const json_t *refused;
@@ -57,7 +57,7 @@ struct planner_input {
 	 * status.boots.
 	 */
 	const char *reboot_allowed, *reboot_retry;
-	const json_t *boots_told;
+	const json_t *boots_reported;
 };
 
 /*

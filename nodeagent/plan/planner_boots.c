@@ -96,12 +96,12 @@ static void close_records(struct planning *p)
 }
 
 /* The API server has it as well, so that who looks there knows what goes on. */
-static bool is_told(const struct planning *p, const char *cause)
+static bool is_reported(const struct planning *p, const char *cause)
 {
 	const json_t *entry;
 	size_t i;
 
-	json_array_foreach (json_at(p->in->boots_told, "asked"), i, entry)
+	json_array_foreach (json_at(p->in->boots_reported, "asked"), i, entry)
 		if (str_eq(json_str_at(entry, "cause"), cause) && is_of_this_boot(p, entry))
 			return true;
 	return false;
@@ -135,7 +135,7 @@ static void plan_next(struct planning *p)
 	if (!entry)
 		(void)planner_add(p, NULL, NULL, boot_step(p, "record-reboot", cause),
 				  "the node was emptied for a reboot");
-	else if (is_told(p, cause) && json_is_true(json_at(entry, "due")))
+	else if (is_reported(p, cause) && json_is_true(json_at(entry, "due")))
 		(void)planner_add(p, NULL, NULL, boot_step(p, "reboot", cause),
 				  "the node was emptied for a reboot, and that is recorded");
 }

@@ -290,6 +290,16 @@ static bool is_way_refused(const struct planning *p, const struct pf_now *now, i
 	       (set && steps_is_refused(p, set)) || (count > 0 && steps_is_refused(p, make));
 }
 
+/*
+ * Drivers make the PF's interface anew for another mode, and those on it go; some drop its link
+ * for other VFs, which the policy wants in so many words where the node's own traffic is on it.
+ */
+static bool disturbs_the_pf(const struct pf_now *now, const char *eswitch)
+{
+	return eswitch || (observed_vfs_drop_link(json_str_at(now->entry, "driver")) &&
+			   !(now->protected && now->may_have_vfs));
+}
+
 bool plan_vf_count(struct planning *p, const struct pf_now *now, int count, const char *eswitch)
 {
 	auto_free char *why = NULL;
@@ -301,8 +311,7 @@ bool plan_vf_count(struct planning *p, const struct pf_now *now, int count, cons
 		return true;
 	why = eswitch ? str_printf("eSwitchMode is " QUOTE ", wanted %s", now->eswitch, eswitch)
 		      : str_printf("numVfs is %d, wanted %d", now->num_vfs, count);
-	/* Drivers make the PF's interface anew for another mode, and those on it go. */
-	if (eswitch && now->carries) {
+	if (now->carries && disturbs_the_pf(now, eswitch)) {
 		steps_pf_blocked(p, now->address, now->carries, why);
 		return true;
 	}

@@ -304,14 +304,6 @@ static void plan_address(struct vfs *vfs, struct vf *vf)
 		batch_put(vfs, BATCH_LINK, vf, "auto");
 }
 
-static void plan_addresses(struct vfs *vfs)
-{
-	for (size_t i = 0; i < vfs->n; i++)
-		plan_address(vfs, &vfs->items[i]);
-	for (size_t i = 0; i < BATCHES; i++)
-		plan_batch(vfs, (enum batch_name)i);
-}
-
 /* ---- drivers --------------------------------------------------------------------------------- */
 
 bool plan_rebind(struct planning *p, const char *pf, const json_t *vf, const char *driver,
@@ -472,7 +464,10 @@ void plan_vfs(struct planning *p, const struct pf_wish *wish, const struct pf_no
 
 	json_array_foreach (list, i, vf)
 		read_vf(&vfs, vf, &vfs.items[vfs.n++]);
-	plan_addresses(&vfs);
+	for (i = 0; i < vfs.n; i++)
+		plan_address(&vfs, &vfs.items[i]);
+	for (i = 0; i < BATCHES; i++)
+		plan_batch(&vfs, (enum batch_name)i);
 	if (needs_autoprobe(&vfs))
 		plan_autoprobe(&vfs);
 	for (i = 0; i < vfs.n; i++)

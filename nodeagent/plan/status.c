@@ -12,7 +12,7 @@
 #include "nodeagent/plan/impact.h"
 
 /* Troubles that a message spells out; the others are counted. */
-#define TOLD_MAX 3
+#define NAMED_MAX 3
 /* What of each is quoted. */
 #define TOLD_TEXT "%.300s"
 
@@ -21,8 +21,8 @@ struct verdict {
 	enum condition_status status; /* Progressing only */
 	char reason[CONDITION_REASON_MAX + 1];
 	struct strbuf message;
-	size_t told; /* troubles in the message */
-	size_t left; /* more of them */
+	size_t named; /* troubles in the message */
+	size_t left;  /* more of them */
 };
 
 static void verdict_done(struct verdict *v)
@@ -48,13 +48,13 @@ static void add_trouble(struct verdict *v, const json_t *trouble)
 
 	if (!where)
 		where = json_str_at(trouble, "pciAddress");
-	if (v->told == 0)
+	if (v->named == 0)
 		take_reason(v, json_str_at(trouble, "reason"));
-	if (v->told == TOLD_MAX) {
+	if (v->named == NAMED_MAX) {
 		v->left++;
 		return;
 	}
-	v->told++;
+	v->named++;
 	if (v->message.len)
 		strbuf_adds(&v->message, "; ");
 	if (where)
@@ -107,7 +107,7 @@ static size_t judge_trouble(const struct status_input *in, struct verdict *v)
 
 	add_failures(v, in);
 	add_troubles(v, json_at(in->plan, "problems"));
-	faults = v->told + v->left;
+	faults = v->named + v->left;
 	add_troubles(v, json_at(in->plan, "blocked"));
 	if (reboot)
 		add_trouble(v, reboot);
@@ -191,7 +191,7 @@ static void put_ready(json_t *list, const struct status_input *in, const struct 
 	auto_verdict struct verdict well = {0};
 	long long wanted = json_integer_value(json_at(in->plan, "vfs", "wanted"));
 
-	if (trouble->told) {
+	if (trouble->named) {
 		put(list, in, "Ready", CONDITION_FALSE, trouble);
 		return;
 	}
@@ -209,7 +209,7 @@ static void put_ready(json_t *list, const struct status_input *in, const struct 
 static void put_troubles(json_t *list, const struct status_input *in, const char *type,
 			 struct verdict *v, const char *reason, const char *message)
 {
-	bool any = v->told > 0;
+	bool any = v->named > 0;
 
 	finish_troubles(v);
 	if (!any) {
@@ -343,7 +343,7 @@ static void put_sync(json_t *status, const struct verdict *trouble, size_t fault
 
 	if (faults > 0)
 		sync = "Failed";
-	else if (trouble->told > 0 || progressing->status == CONDITION_TRUE)
+	else if (trouble->named > 0 || progressing->status == CONDITION_TRUE)
 		sync = "InProgress";
 	json_put_str(status, "syncStatus", sync);
 	(void)json_object_del(status, "lastSyncError");
@@ -364,16 +364,6 @@ static void put_observed(json_t *status, const struct status_input *in)
 	json_put(status, "links", json_incref(json_at(in->observed, "node", "links")));
 }
 
-/* Members of a record that are the host's own business. */
-static json_t *told_boot(const json_t *entry)
-{
-	json_t *ret = json_copy((json_t *)entry);
-
-	(void)json_object_del(ret, "due");
-	(void)json_object_del(ret, "overdue");
-	return ret;
-}
-
 /* Which boot this is, the last reboots that we asked for, and for what in vain. */
 static void put_boots(json_t *status, const struct status_input *in)
 {
@@ -389,8 +379,14 @@ static void put_boots(json_t *status, const struct status_input *in)
 	ret = json_object();
 	json_put_str(ret, "id", json_str_at(boots, "id"));
 	list = json_array();
-	for (; i < n; i++)
-		json_array_append_new(list, told_boot(json_array_get(asked, i)));
+	for (; i < n; i++) {
+		json_t *entry = json_copy(json_array_get(asked, i));
+
+		/* The host's own business. */
+		(void)json_object_del(entry, "due");
+		(void)json_object_del(entry, "overdue");
+		json_array_append_new(list, entry);
+	}
 	if (n > 0)
 		json_object_set(ret, "asked", list);
 	json_decref(list);

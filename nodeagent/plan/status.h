@@ -35,9 +35,9 @@ struct status_input {
 	const json_t *attachments;
 	/* What is wrong with users' configurations of devices: [{"reason", "message"}]; or NULL. */
 	const json_t *offers;
-	const json_t
-		*before; /* the status on the server; conditions keep their lastTransitionTime */
-	const char *now; /* RFC 3339, for transitions */
+	/* The status on the server; conditions keep their lastTransitionTime. */
+	const json_t *before;
+	const char *now;     /* RFC 3339, for transitions */
 	const char *version; /* of this program; NULL: not said */
 	const char *pod;     /* in which it runs; NULL: in none */
 };

@@ -86,7 +86,7 @@ static void check_removed(struct device_plugins *plugins)
 		plugins->config.removed(plugins->config.arg);
 }
 
-static void tell_changes(struct device_plugins *plugins)
+static void report_changes(struct device_plugins *plugins)
 {
 	json_t *status = device_plugins_status(plugins);
 
@@ -162,7 +162,7 @@ static void look(void *arg)
 		else
 			place = &(*place)->next;
 	}
-	tell_changes(plugins);
+	report_changes(plugins);
 	timer_start(plugins->poll, has_dir ? LOOK_MS : LOOK_MISSING_MS);
 }
 
@@ -180,15 +180,15 @@ static void on_plugin_look(void *arg)
 	deferred_run(entry->plugins->look);
 }
 
-static void on_told(void *arg, bool warning, const char *reason, const char *message)
+static void emit_event(void *arg, bool warning, const char *reason, const char *message)
 {
 	struct entry *entry = arg;
 	const struct device_plugins_config *config = &entry->plugins->config;
 	auto_free char *text =
 		str_printf("resource %s: %s", plugin_resource(entry->plugin), message);
 
-	if (config->told)
-		config->told(config->arg, warning, reason, text);
+	if (config->emit)
+		config->emit(config->arg, warning, reason, text);
 }
 
 static void on_allocated(void *arg)
@@ -211,7 +211,7 @@ static struct entry *entry_new(struct device_plugins *plugins, const char *resou
 		.resource = resource,
 		.instance = plugins->instance,
 		.look = on_plugin_look,
-		.told = on_told,
+		.told = emit_event,
 		.allocated = on_allocated,
 		.arg = entry,
 		.metrics = plugins->config.metrics,

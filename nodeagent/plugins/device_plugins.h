@@ -28,8 +28,8 @@ struct device_plugins_config {
 	const char *devinfo_dir;
 	/* Something in device_plugins_status() changed. From the loop. Callbacks may be NULL. */
 	void (*changed)(void *arg);
-	/* Worth an event: reason and message as for a condition. */
-	void (*told)(void *arg, bool warning, const char *reason, const char *message);
+	/* Emit an event: reason and message as for a condition. */
+	void (*emit)(void *arg, bool warning, const char *reason, const char *message);
 	/* A pod was given devices: for pod_resources_given(). */
 	void (*allocated)(void *arg);
 	/*

@@ -72,7 +72,7 @@ static void complain(struct dra_driver *driver, const struct err *err)
 		return;
 	(void)snprintf(driver->complained, sizeof(driver->complained), "%s", err->reason);
 	log_warn("claims have trouble", F_ERR(err));
-	driver->config.told(driver->config.arg, true, err->reason, err->text);
+	driver->config.emit(driver->config.arg, true, err->reason, err->text);
 }
 
 static const json_t *entry_of(const struct dra_driver *driver, const char *uid)

@@ -3,9 +3,9 @@
  * unprepared (dynamic resource allocation, Kubernetes 1.34 and later; KEP-4381).
  *
  * One socket, with a name of its own for each agent, serves registration and claims. It appears
- * once it is known which devices there are, so that a kubelet finds every CDI file as it was told.
- * What was answered is on the disk before: who is asked again, after whatever end, answers the
- * same.
+ * once it is known which devices there are, so that a kubelet finds every CDI file that it
+ * knows of. What was answered is on the disk before: who is asked again, after whatever end,
+ * answers the same.
  */
 #ifndef ORBWEAVER_NODEAGENT_PLUGINS_DRA_DRIVER_H
 #define ORBWEAVER_NODEAGENT_PLUGINS_DRA_DRIVER_H
@@ -30,8 +30,8 @@ struct dra_driver_config {
 	void (*ask)(void *arg, const json_t *claim);
 	/* dra_driver_prepared() is another. */
 	void (*changed)(void *arg);
-	/* Worth an event: reason and message as for a condition. */
-	void (*told)(void *arg, bool warning, const char *reason, const char *message);
+	/* Emit an event: reason and message as for a condition. */
+	void (*emit)(void *arg, bool warning, const char *reason, const char *message);
 	/* One of the folders was removed under us (device_plugins.h). Once. */
 	void (*removed)(void *arg);
 	void *arg;

@@ -35,9 +35,9 @@ struct plugin {
 	json_t *offer;  /* plugin_offer.h; NULL: nothing */
 	int64_t offer_again_ms;
 
-	struct registration *registration; /* under way */
-	struct plugin_kubelet told;        /* with whom we have registered, or are about to */
-	struct plugin_kubelet met;         /* with whom the failures were */
+	struct registration *registration;     /* under way */
+	struct plugin_kubelet registered_with; /* with whom we have registered, or are about to */
+	struct plugin_kubelet met;             /* with whom the failures were */
 	int64_t begun_ms;
 	int64_t watched_by_ms; /* registered, and the stream is expected until then; 0: not */
 	int64_t retry_ms;
@@ -170,7 +170,7 @@ static void start_over(struct plugin *plugin)
 	plugin->watched_by_ms = 0;
 	plugin->retry_ms = 0;
 	plugin->failures = 0;
-	plugin->told = (struct plugin_kubelet){0};
+	plugin->registered_with = (struct plugin_kubelet){0};
 	plugin->met = (struct plugin_kubelet){0};
 }
 
@@ -203,7 +203,7 @@ static void try_to_register(struct plugin *plugin, const struct plugin_kubelet *
 		attempt_failed(plugin, &err);
 		return;
 	}
-	plugin->told = *kubelet;
+	plugin->registered_with = *kubelet;
 	plugin_service_end_streams(plugin->service);
 	set_cause(plugin,
 		  str_dup("the kubelet has been told of it and has not asked for the list yet"));
@@ -299,7 +299,8 @@ static void look(struct plugin *plugin, const struct plugin_kubelet *kubelet, in
 	}
 	if (plugin->registration)
 		return;
-	if (is_same(&plugin->told, kubelet) && plugin_service_is_watched(plugin->service))
+	if (is_same(&plugin->registered_with, kubelet) &&
+	    plugin_service_is_watched(plugin->service))
 		return;
 	if (plugin->watched_by_ms > now)
 		return;

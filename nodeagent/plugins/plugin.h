@@ -58,7 +58,7 @@ struct plugin_config {
 	/* Something has happened: plugin_look() is to be called soon, from the loop. */
 	void (*look)(void *arg);
 	void (*told)(void *arg, bool warning, const char *reason, const char *message);
-	void (*allocated)(void *arg); /* Allocate was answered well */
+	void (*allocated)(void *arg); /* Allocate is about to be answered well */
 	void *arg;
 	struct metrics *metrics; /* may be NULL */
 };

@@ -228,8 +228,8 @@ static void handle_allocate(struct grpc_call *call, const struct ProtobufCMessag
 		grpc_call_fail(call, code_of(&err), "%s", err.text);
 	} else {
 		metric_add(service->allocations, 1, service->config.resource, "ok");
-		grpc_call_reply(call, &response->base);
 		service->config.ops->allocated(service->config.arg);
+		grpc_call_reply(call, &response->base);
 	}
 	grpc_message_free(&response->base);
 }

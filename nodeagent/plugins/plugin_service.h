@@ -20,7 +20,7 @@ struct plugin_service_ops {
 	void (*watched)(void *arg); /* a ListAndWatch has begun */
 	/* The last one has been ended by the peer. */
 	void (*unwatched)(void *arg, int64_t lasted_ms);
-	void (*allocated)(void *arg); /* Allocate was answered well */
+	void (*allocated)(void *arg); /* Allocate is about to be answered well */
 	void (*complain)(void *arg, const struct err *err);
 };
 

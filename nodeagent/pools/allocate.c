@@ -279,12 +279,6 @@ static struct pf *pf_of(struct choice *choice, const json_t *device)
 	return pf;
 }
 
-static void count_devices(struct choice *choice, const struct devices *devices)
-{
-	for (size_t i = 0; i < devices->n; i++)
-		pf_of(choice, devices->items[i].json)->total++;
-}
-
 static struct candidate candidate_of(struct choice *choice, const struct devices *devices,
 				     const char *id)
 {
@@ -499,7 +493,8 @@ int allocate_prefer(const json_t *resource, const char *const *available, size_t
 		return -1;
 	devices = devices_of(resource);
 	choice.items = mem_calloc(n_available + 1, sizeof(*choice.items));
-	count_devices(&choice, &devices);
+	for (size_t i = 0; i < devices.n; i++)
+		pf_of(&choice, devices.items[i].json)->total++;
 	for (size_t i = 0; i < n_available; i++)
 		choice.items[i] = candidate_of(&choice, &devices, available[i]);
 	qsort(choice.items, choice.n, sizeof(*choice.items), compare_candidates);

@@ -48,48 +48,50 @@ struct pools_input {
 	 * when not known.
 	 */
 	const json_t *allocated;
-	const json_t *
-		/*
-		 * what this function returned last time, or NULL: a held device that is out of
-		 * sight stays
-		 */
-		before;
+	/*
+	 * What this function returned last time, or NULL: a held device that is out of sight
+	 * stays.
+	 */
+	const json_t *before;
 	bool packed; /* preferred allocation fills one PF after the other; else spreads */
 };
 
 /*
  * Returns new, never NULL; resources sorted by name, devices by id (as bytes):
  *
- * 	{"resources": [{
- * 		"name": "spidernet.io/mellanoxrdma",
- * 		"kind": "sriov" | "shared" | "devices",
- * 		"policy": "spread" | "packed",           how preferred allocations are chosen
- * 		"wanted": 8,                             devices that the configuration asks for
- * 		"causes": ["0000:3b:00.5: no RDMA device yet"], why there are fewer, or why some are
- * 		unhealthy; bounded
- * 		"env": "PCIDEVICE_SPIDERNET_IO_MELLANOXRDMA", variable with the list of ids; absent
- * 		without
- * 		"permissions": "rw",                     of all device nodes
- * 		"nodes": ["/dev/infiniband/rdma_cm"], device nodes that come with any device; absent
- * 		without
- * 		"devices": [{
- * 			"id": "0000:3b:00.2",
- * 			"healthy": true,
- * 			"cause": "…", why it cannot be given to a pod now, healthy (in use) or not;
- * 			absent else
- * 			"numa": 0,                           absent when unknown or not to be told
- * 			"pf": "0000:3b:00.0", what "spread" spreads over; absent for other kinds
- * 			"nodes": ["/dev/infiniband/uverbs1"], device nodes, the same path in the
- * 			container; where that differs
- * 			                                     {"path": in the container, "hostPath"};
- * 			                                     absent without
- * 			"details": {"rdma": {"uverbs": …}}, its part of the variable <env>_INFO;
- * 			absent without
- * 			"info": {…}}]}], device-info document for Multus (k8snetworkplumbingwg),
- * 			absent without
- * 	 "problems": [{"resource", "reason", "message", "source"}]} "resource" absent where it is
- * 	 about none; "source" (POOLS_SOURCE_*, or other words) where a name in that configuration is
- * 	 wrong, whatever the node; bounded
+ *	{"resources": [{"name", "kind", "policy", "wanted", "causes", "env", "permissions",
+ *			"nodes", "devices": [{"id", "healthy", "cause", "numa", "pf", "nodes",
+ *			"details", "info"}]}],
+ *	 "problems": [{"resource", "reason", "message", "source"}]}
+ *
+ * Of a resource:
+ *	name		"spidernet.io/mellanoxrdma"
+ *	kind		"sriov", "shared", "devices"
+ *	policy		"spread", "packed": how preferred allocations are chosen
+ *	wanted		devices that the configuration asks for
+ *	causes		why there are fewer, or why some are unhealthy; bounded:
+ *			["0000:3b:00.5: no RDMA device yet"]
+ *	env		only of kind "sriov"; variable with the list of ids:
+ *			"PCIDEVICE_SPIDERNET_IO_MELLANOXRDMA"
+ *	permissions	"rw": of all device nodes
+ *	nodes		absent when there are none; device nodes that come with any device:
+ *			["/dev/infiniband/rdma_cm"]
+ *
+ * Of a device; all but the first two may be absent:
+ *	id		"0000:3b:00.2"
+ *	healthy		true
+ *	cause		why it cannot be given to a pod now, healthy (in use) or not
+ *	numa		0; not when it is unknown, or not to be said
+ *	pf		"0000:3b:00.0": what "spread" spreads over; only of kind "sriov"
+ *	nodes		["/dev/infiniband/uverbs1"]: device nodes, the same path in the container;
+ *			where that differs {"path": in the container, "hostPath"}
+ *	details		{"rdma": {"uverbs": …}}: its part of the variable <env>_INFO
+ *	info		device-info document for Multus (k8snetworkplumbingwg)
+ *
+ * Of a problem, bounded:
+ *	resource	absent where it is about none
+ *	source		POOLS_SOURCE_*, or other words: where a name in that configuration is wrong,
+ *			whatever the node; else absent
  *
  * A pool whose configuration is good is there with its name even without a single device. Pure:
  * equal input, equal bytes.
@@ -103,9 +105,9 @@ json_t *pools_compute(const struct pools_input *input);
  *
  * An entry that is wrong is left out, the others stay: "problems" of the document says which,
  * naming field, value and what would be right; pools_compute() repeats it. Keys are taken in any
- * case, as Go does; unknown ones are told and ignored. Problems of entries have also "at": how many
- * good ones are before it, and "entry": its names; those of unknown keys "key", and "fault": the
- * message without what comes of it. "kept" is pools_keep_good()'s.
+ * case, as Go does; unknown ones are problems, and ignored. Problems of entries have also "at": how
+ * many good ones are before it, and "entry": its names; those of unknown keys "key", and "fault":
+ * the message without what comes of it. "kept" is pools_keep_good()'s.
  *
  *	shared         {"periodicUpdateInterval": seconds, "configList": […], "problems": […]}
  *	resource list  {"resourceList": […], "problems": […]}; "selectors" is always a list
@@ -113,8 +115,8 @@ json_t *pools_compute(const struct pools_input *input);
  */
 json_t *pools_read_shared(const char *text, size_t len, struct err *err);
 json_t *pools_read_resource_list(const char *text, size_t len, struct err *err);
-json_t *pools_read_dev_files(const char *text, size_t len,
-			     struct err *err); /* YAML, as that manager has it */
+/* YAML, as smarter-device-manager has it. */
+json_t *pools_read_dev_files(const char *text, size_t len, struct err *err);
 
 /*
  * What could not be read in `document`, or only without a key that is new and unknown, goes on as
@@ -131,11 +133,11 @@ json_t *pools_withdraw(const json_t *pools, const json_t *devices);
 
 /*
  * Which files of RDMA devices pods were given, in shared mode; in exclusive mode they get a folder
- * (nodeagent/model/rdma_folder.h): a pod is told numbers (/dev/infiniband/uverbs3) when
+ * (nodeagent/model/rdma_folder.h): a pod gets numbers (/dev/infiniband/uverbs3) when
  * it is admitted, and once: the kubelet keeps the answer over restarts and boots
  * (pkg/kubelet/cm/devicemanager, AllocResp of its checkpoint). The kernel numbers RDMA devices as
  * they arrive. So a pod that starts again after a boot may find the device of another VF under the
- * number that it was told.
+ * number that it got.
  *
  * pools_given(): what to keep on the disk, {"boot": the id of this boot, "devices":
  * {"spidernet.io/x": {"0000:3b:00.2": {"pod": "ns/pod/container", "files":

@@ -5,7 +5,6 @@
  * Names and keys are those of the SR-IOV device plugin (sriov-network-device-plugin,
  * pkg/netdevice), since applications read them.
  */
-#include <ctype.h>
 #include <string.h>
 
 #include "lib/base/str.h"
@@ -39,25 +38,6 @@ static void fault(struct draft *draft, const char *fmt, ...)
 	va_start(ap, fmt);
 	(void)vsnprintf(draft->fault, sizeof(draft->fault), fmt, ap);
 	va_end(ap);
-}
-
-/* "-" stays, though no shell can read such a variable: applications ask for it by this name. */
-void pools_add_env(struct pool *pool)
-{
-	const char *name = json_str_or(json_at(pool->resource, "name"), "");
-	auto_strbuf struct strbuf env = {0};
-
-	strbuf_adds(&env, "PCIDEVICE_");
-	for (; *name; name++)
-		strbuf_addc(&env, *name == '.' || *name == '/'
-					  ? '_'
-					  : (char)toupper((unsigned char)*name));
-	json_put_str(pool->resource, "env", strbuf_str(&env));
-}
-
-bool pools_has_file(const struct pools *pools, const char *name)
-{
-	return !pools->input->dev_names || map_get(&pools->dev_names, name);
 }
 
 static const char *driver_of(const struct pools_function *function)
@@ -116,15 +96,6 @@ static void check_driver(struct draft *draft)
 		fault(draft, "driver %s is not supported for pods, take vfio-pci", driver);
 }
 
-static void check_health(struct draft *draft)
-{
-	auto_free char *why =
-		pools_unwell(draft->pools, draft->function, is_held(draft->pool, draft->function));
-
-	if (why)
-		fault(draft, "%s", why);
-}
-
 /* Without an IOMMU the host's file has another name, and the container's has not. */
 static json_t *vfio_node(const struct pools *pools, long long group)
 {
@@ -181,11 +152,6 @@ static void add_vhost_net(struct draft *draft)
 }
 
 /* ---- RDMA ------------------------------------------------------------------------------------ */
-
-const json_t *pools_rdma_of(const struct pools *pools, const char *address)
-{
-	return json_object_get(pools->rdma, address);
-}
 
 bool pools_has_rdma(const struct pools *pools, const struct pool *pool,
 		    const struct pools_function *function)
@@ -319,15 +285,6 @@ static char *add_rdma(struct draft *draft)
 
 /* ---- the device ------------------------------------------------------------------------------ */
 
-static json_t *info_of(const struct draft *draft, const char *rdma)
-{
-	json_t *pci = json_object();
-
-	json_put_str(pci, "pci-address", draft->function->address);
-	json_put_str(pci, "rdma-device", rdma);
-	return json_pack("{s:s,s:s,s:o}", "type", "pci", "version", "1.1.0", "pci", pci);
-}
-
 static void add_extra(const struct draft *draft)
 {
 	const char *const keys[] = {"*", draft->function->address};
@@ -348,8 +305,10 @@ static json_t *device_of(const struct draft *draft, const char *rdma)
 {
 	const struct pools_function *function = draft->function;
 	const json_t *numa = json_at(function->seen, "host", "numaNode");
-	json_t *device = json_object();
+	json_t *device = json_object(), *pci = json_object();
 
+	json_put_str(pci, "pci-address", function->address);
+	json_put_str(pci, "rdma-device", rdma);
 	json_put_str(device, "id", function->address);
 	json_put_bool(device, "healthy", !draft->fault[0] || draft->out_of_sight);
 	json_put_str(device, "cause", draft->fault[0] ? draft->fault : NULL);
@@ -360,7 +319,8 @@ static json_t *device_of(const struct draft *draft, const char *rdma)
 		     function->pf ? json_str_at(function->pf, "pciAddress") : function->address);
 	json_put(device, "nodes", json_incref(draft->nodes));
 	json_put(device, "details", json_incref(draft->details));
-	json_put(device, "info", info_of(draft, rdma));
+	json_put(device, "info",
+		 json_pack("{s:s,s:s,s:o}", "type", "pci", "version", "1.1.0", "pci", pci));
 	return device;
 }
 
@@ -376,13 +336,15 @@ void pools_add_function(struct pools *pools, struct pool *pool,
 		.nodes = nodes,
 		.details = details,
 	};
-	auto_free char *rdma = NULL;
+	auto_free char *rdma = NULL, *unwell = NULL;
 	json_t *device;
 
 	json_put(details, "generic", json_pack("{s:s}", "deviceID", function->address));
 	check_elsewhere(&draft);
 	check_driver(&draft);
-	check_health(&draft);
+	unwell = pools_unwell(pools, function, is_held(pool, function));
+	if (unwell)
+		fault(&draft, "%s", unwell);
 	add_vfio(&draft);
 	add_extra(&draft);
 	rdma = add_rdma(&draft);

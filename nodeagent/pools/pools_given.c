@@ -108,15 +108,6 @@ static void withhold(json_t *resource, json_t *device, char *cause)
 			causes, json_fmt("%s: %s", json_str_or(json_at(device, "id"), "?"), text));
 }
 
-static void add_problem(json_t *pools, const char *resource, const char *pod, const char *message)
-{
-	json_t *problem = json_pack("{s:s, s:s, s:s}", "resource", resource, "reason",
-				    "DeviceFilesMoved", "message", message);
-
-	json_put_str(problem, "pod", pod);
-	json_array_append_new(json_at(pools, "problems"), problem);
-}
-
 /* Is its own pod right about it? */
 static void check_own(json_t *pools, json_t *resource, json_t *device, const json_t *record,
 		      const json_t *files)
@@ -127,13 +118,17 @@ static void check_own(json_t *pools, json_t *resource, json_t *device, const jso
 	const char *gone = json_array_size(told) > 0 ? first_in(told, files, false)
 						     : "a file that nobody knows";
 	auto_free char *message = NULL;
+	json_t *problem;
 
 	if (!gone)
 		return;
 	message = str_printf("pod %s was given %s for its device %s, which is %s since the last "
 			     "boot: delete the pod, so that it is given what is right",
 			     pod, gone, id, first_of(files));
-	add_problem(pools, name, pod, message);
+	problem = json_pack("{s:s, s:s, s:s}", "resource", name, "reason", "DeviceFilesMoved",
+			    "message", message);
+	json_put_str(problem, "pod", pod);
+	json_array_append_new(json_at(pools, "problems"), problem);
 	withhold(resource, device,
 		 str_printf("%s was given %s for it, and it is %s now; delete that pod", pod, gone,
 			    first_of(files)));

@@ -49,34 +49,46 @@ struct pool {
 
 /* What a pool wants of its functions. */
 struct pools_wants {
-	const char *
-		/* "netdevice": a driver of the kernel; "vfio-pci": that driver; NULL: any */
-		device_type;
+	/* "netdevice": a driver of the kernel; "vfio-pci": that driver; NULL: any */
+	const char *device_type;
 	bool rdma;
 	bool vhost_net;
 	bool exclude_topology;
 	const json_t *extra; /* additionalInfo: {"*" or address: {key: value}}, or NULL */
 };
 
-/* ---- pools.c --------------------------------------------------------------------------------- */
+/* ---- pools_host.c: the host, indexed --------------------------------------------------------- */
 
-/* resource may be NULL. One line, whatever is in it. */
+/* Fill all that is indexed of the input; the caller frees it. */
+void pools_index(struct pools *pools);
+/* Its RDMA devices, those on its interface included: array, empty or NULL when none is seen. */
+const json_t *pools_rdma_of(const struct pools *pools, const char *address);
+/* Is there a file /dev/NAME, as far as is known? */
+bool pools_has_file(const struct pools *pools, const char *name);
+
+/* ---- pool.c: a resource in the making -------------------------------------------------------- */
+
+/* Add a problem, one line, whatever is in it. resource may be NULL. */
 void pools_problem(struct pools *pools, const char *resource, const char *reason, const char *fmt,
 		   ...) __attribute__((format(printf, 4, 5)));
+/* Say why the pool has fewer devices than it wants, or why some are unhealthy. */
 void pool_cause(struct pool *pool, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /*
- * The pool prefix/name, made when there is none, or when `merge` is set the one that `source` has
- * made. NULL, and told, when the kubelet would refuse the name or another configuration has it.
+ * Return the pool prefix/name, made when there is none, or when `merge` is set the one that
+ * `source` has made. NULL, with a problem added, when the kubelet would refuse the name or another
+ * configuration has it.
  */
 struct pool *pools_need(struct pools *pools, const char *prefix, const char *name, const char *kind,
 			const char *source, bool merge);
+/* A map's free_value. */
+void pool_free(void *pool);
 
 /*
  * Name the variable with the list of ids, as the SR-IOV device plugin does:
  * PCIDEVICE_SPIDERNET_IO_X.
  */
-void pools_add_env(struct pool *pool);
+void pool_add_env(struct pool *pool);
 
 /* How the pool's device was; NULL when it was not there. */
 const json_t *pool_device_before(const struct pool *pool, const char *id);
@@ -91,13 +103,11 @@ void pools_add_gone(struct pools *pools, struct pool *pool, const char *id, cons
 const char *pools_gave_elsewhere(const struct pools *pools, const struct pool *pool,
 				 const char *id);
 
-/* Tokens "0" … "n-1", healthy or not; told when there would be too many. */
+/* Add tokens "0" … "n-1", healthy or not; none, and a cause, when there would be too many. */
 void pools_add_tokens(struct pools *pools, struct pool *pool, int64_t n, bool healthy);
 
 /* ---- pools_function.c: one network function as a device -------------------------------------- */
 
-/* Its RDMA devices, those on its interface included: array, empty or NULL when none is seen. */
-const json_t *pools_rdma_of(const struct pools *pools, const char *address);
 /* Can it do RDMA, as far as one can tell while a pod may have it? */
 bool pools_has_rdma(const struct pools *pools, const struct pool *pool,
 		    const struct pools_function *function);
@@ -106,8 +116,6 @@ const char *pools_protected(const struct pools *pools, const struct pools_functi
 /* Add it to the pool, healthy or with a cause; it is claimed from then on. */
 void pools_add_function(struct pools *pools, struct pool *pool,
 			const struct pools_function *function, const struct pools_wants *wants);
-/* Is there a file /dev/NAME, as far as is known? */
-bool pools_has_file(const struct pools *pools, const char *name);
 
 /* ---- pools_health.c -------------------------------------------------------------------------- */
 
@@ -138,7 +146,7 @@ void pools_note(json_t *problems, const char *resource, const char *reason, cons
 
 /*
  * A copy of obj with the keys in `known` (NULL at the end) spelt as there, nulls left out. Other
- * keys are told in `problems` under `where`, and left out. New; an empty object when obj is none.
+ * keys become `problems` under `where`, and are left out. New; an empty object when obj is none.
  */
 json_t *pools_fold_keys(const json_t *obj, const char *const *known, const char *where,
 			json_t *problems);

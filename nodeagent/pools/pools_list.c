@@ -69,13 +69,6 @@ static bool selects(const struct pools *pools, const struct pool *pool, const js
 		pools_has_rdma(pools, pool, function));
 }
 
-/* A PF that has VFs is not offered itself, and what has no driver is nothing yet. */
-static bool is_eligible(const struct pools_function *function)
-{
-	return json_at(function->seen, "driver") &&
-	       json_integer_value(json_at(function->seen, "numVfs")) == 0;
-}
-
 static void offer(struct pools *pools, struct pool *pool, const struct pools_function *function,
 		  const struct pools_wants *wants)
 {
@@ -111,10 +104,14 @@ static void add_selector(struct pools *pools, struct pool *pool, const json_t *e
 		.extra = json_at(entry, "additionalInfo"),
 	};
 
-	for (size_t i = 0; i < pools->n_functions; i++)
-		if (is_eligible(&pools->functions[i]) &&
+	for (size_t i = 0; i < pools->n_functions; i++) {
+		const json_t *seen = pools->functions[i].seen;
+
+		/* A PF that has VFs is not offered itself; without a driver it is nothing yet. */
+		if (json_at(seen, "driver") && json_integer_value(json_at(seen, "numVfs")) == 0 &&
 		    selects(pools, pool, selector, &pools->functions[i]))
 			offer(pools, pool, &pools->functions[i], &wants);
+	}
 }
 
 static void add_entry(struct pools *pools, const json_t *entry)
@@ -128,7 +125,7 @@ static void add_entry(struct pools *pools, const json_t *entry)
 
 	if (!pool)
 		return;
-	pools_add_env(pool);
+	pool_add_env(pool);
 	json_array_foreach (json_at(entry, "selectors"), i, selector)
 		add_selector(pools, pool, entry, selector);
 	if (pool->wanted == 0)

@@ -14,7 +14,7 @@
 #define PREFIX_MAX  (253 - (sizeof("requests.") - 1))
 #define STRINGS_MAX 1024
 
-/* ---- names ----------------------------------------------------------------------------------- */
+/* ---- names, problems ------------------------------------------------------------------------- */
 
 const char *pools_name_fault(const char *prefix, const char *name)
 {
@@ -28,6 +28,16 @@ const char *pools_name_fault(const char *prefix, const char *name)
 		return "must have after the prefix 1 to 63 letters, digits, '-', '_' and '.', with "
 		       "a letter or digit at both ends";
 	return NULL;
+}
+
+void pools_note(json_t *problems, const char *resource, const char *reason, const char *message)
+{
+	json_t *entry = json_object();
+
+	json_put_str(entry, "resource", resource);
+	json_put_str(entry, "reason", reason);
+	json_put_str(entry, "message", message);
+	json_array_append_new(problems, entry);
 }
 
 /* ---- keys ------------------------------------------------------------------------------------ */

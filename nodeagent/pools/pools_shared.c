@@ -137,19 +137,14 @@ static bool is_listed(const json_t *list, const char *value)
 	return json_array_size(list) == 0 || (value && json_list_has(list, value));
 }
 
-static bool was_selected(const struct pool *pool, const char *id)
-{
-	const json_t *selected = json_at(pool->before, "selected");
-
-	return json_array_size(selected) > 0 && is_listed(selected, id);
-}
-
 /*
  * An interface that has moved to a pod is out of sight; what it was selected by last time counts.
  */
 static bool is_named(const struct pool *pool, const json_t *names, const struct candidate *c)
 {
-	return is_listed(names, c->netdev) || (!c->netdev && was_selected(pool, c->id));
+	const json_t *selected = json_at(pool->before, "selected");
+
+	return is_listed(names, c->netdev) || (!c->netdev && json_list_has(selected, c->id));
 }
 
 /* Does the entry select it? misses: NULL, or where to say which selectors do not. */

@@ -195,7 +195,7 @@ static void add_group(struct pools *pools, const json_t *entry, const json_t *js
 	pool = pools_need(pools, pools->input->prefix, name, "sriov", SOURCE, true);
 	if (!pool)
 		return;
-	pools_add_env(pool);
+	pool_add_env(pool);
 	offer_group(pools, pool, &group);
 }
 

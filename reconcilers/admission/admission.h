@@ -6,7 +6,7 @@
  * So the cluster comes to the same state with and without webhooks.
  *
  * Never refused: deletes, status and scale, objects that are going away, changes of metadata alone,
- * and what was wrong before and was left as it was; all but the first three are told as warnings if
+ * and what was wrong before and was left as it was; all but the first three get warnings if
  * something is wrong. A refusal lists everything that is wrong.
  *
  * Source: Kubernetes API reference, admission.k8s.io/v1 AdmissionReview; JSON patch: RFC 6902.

@@ -267,7 +267,7 @@ int inject_check_config(const json_t *world, const char *key, struct plan *plan,
 			      text, json_generation(config), world_env(world, "now"));
 	}
 	json_put(status, "conditions", list);
-	conditions_tell(plan, KIND_MULTUS_CONFIG, key, previous, list);
+	conditions_emit(plan, KIND_MULTUS_CONFIG, key, previous, list);
 	plan_status(plan, KIND_MULTUS_CONFIG, key, status);
 	return 0;
 }

@@ -63,7 +63,7 @@ static bool is_told(const struct plan *plan, size_t from, bool warning, const ch
 	return false;
 }
 
-void conditions_tell(struct plan *plan, const char *kind, const char *key, const json_t *previous,
+void conditions_emit(struct plan *plan, const char *kind, const char *key, const json_t *previous,
 		     const json_t *list)
 {
 	bool passes = str_eq(condition_status_of(list, "Progressing"), "True");

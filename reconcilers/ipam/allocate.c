@@ -56,11 +56,6 @@ static json_t *item_of(const json_t *items, const char *nic)
 	return json_find(items, "interface", nic);
 }
 
-const json_t *ipam_item(const json_t *status, const char *nic)
-{
-	return item_of(json_at(status, "current", "ips"), nic);
-}
-
 /* ---- routes ---------------------------------------------------------------------------------- */
 
 static int read_route(const json_t *route, size_t i, struct err *err)
@@ -733,7 +728,7 @@ static void result_route(json_t *routes, const char *dst, const char *gw)
 
 json_t *ipam_cni_result(const json_t *status, const char *nic, const char *cni_version)
 {
-	const json_t *item = ipam_item(status, nic);
+	const json_t *item = endpoint_item(status, nic);
 	bool has_version = str_starts(cni_version, "0.");
 	json_t *result = json_object(), *ips = json_array(), *routes = json_array(), *route;
 	size_t i;

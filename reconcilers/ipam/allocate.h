@@ -55,9 +55,6 @@ void ipam_note_conflicts(struct books *books, const json_t *status, const json_t
 bool ipam_has_heard(const json_t *pod, const json_t *status, const json_t *conflicts,
 		    const struct ipam_settings *settings);
 
-/* The item of a NIC in an endpoint's status; NULL when it has none. Borrowed. */
-const json_t *ipam_item(const json_t *status, const char *nic);
-
 /*
  * Give back what an endpoint's status says its pod has: records that still name the UID there.
  * Pools that are gone are no error. Ledgers that cannot be read are left for later: false then.

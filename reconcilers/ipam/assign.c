@@ -347,7 +347,7 @@ static void say_repairs(const struct pass *pass, struct plan *plan)
 			   json_string_value(text));
 }
 
-static void tell_waiting(struct plan *plan, const char *pool, const json_t *present, size_t n)
+static void post_waiting(struct plan *plan, const char *pool, const json_t *present, size_t n)
 {
 	if ((size_t)json_integer_value(json_at(present, "pods")) == n)
 		return;
@@ -363,13 +363,13 @@ static void count_waiting(const struct pass *pass, struct plan *plan)
 	json_t *pods;
 
 	json_each (now, pool, pods)
-		tell_waiting(plan, pool, json_object_get(present, pool), json_object_size(pods));
+		post_waiting(plan, pool, json_object_get(present, pool), json_object_size(pods));
 	/* Of very many that wait a pass sees some. */
 	if (json_object_size(world_kind(pass->world, BOX_WAITING)) >= ASSIGN_MAX)
 		return;
 	json_each (present, pool, pods)
 		if (!json_object_get(now, pool))
-			tell_waiting(plan, pool, pods, 0);
+			post_waiting(plan, pool, pods, 0);
 }
 
 int assign_reconcile(const json_t *world, const char *key, struct plan *plan, struct err *err)

@@ -31,9 +31,8 @@ struct ipam_settings {
 	bool keeps_stateful_sets; /* a pod of a StatefulSet keeps its addresses */
 	bool keeps_virtual_machines;
 	const char *ns; /* where names of networks without a namespace are looked for */
-	const char *
-		/* "namespace/name" of the pods' default network; NULL: not known */
-		cluster_network;
+	/* "namespace/name" of the pods' default network; NULL: not known */
+	const char *cluster_network;
 };
 
 /*

@@ -9,7 +9,6 @@
 #include "lib/base/names.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
-#include "reconcilers/ipam/allocate.h"
 #include "reconcilers/ipam/conflict.h"
 
 /*
@@ -55,6 +54,11 @@ json_t *endpoint_object(const char *key, const json_t *status)
 const char *endpoint_uid(const json_t *endpoint)
 {
 	return json_str_or(json_at(endpoint, "status", "current", "uid"), "");
+}
+
+const json_t *endpoint_item(const json_t *status, const char *nic)
+{
+	return json_find(json_at(status, "current", "ips"), "interface", nic);
 }
 
 /* What ENDPOINT_ASKS_ANNOTATION says; NULL when that cannot be read. Returns new. */
@@ -126,7 +130,7 @@ bool endpoint_answers(const json_t *endpoint, const char *uid, const json_t *ask
 		return false;
 	json_array_foreach (asks, i, ask) {
 		const json_t *item =
-			ipam_item(json_at(endpoint, "status"), json_str_at(ask, "nic"));
+			endpoint_item(json_at(endpoint, "status"), json_str_at(ask, "nic"));
 
 		if (!item || conflicts_touch(item, conflicts))
 			return false;

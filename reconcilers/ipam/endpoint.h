@@ -46,6 +46,9 @@ json_t *endpoint_object(const char *key, const json_t *status);
 /* UID that status.current speaks about; "" while there is no status. Borrowed. */
 const char *endpoint_uid(const json_t *endpoint);
 
+/* The item of a NIC in an endpoint's status; NULL when it has none. Borrowed. */
+const json_t *endpoint_item(const json_t *status, const char *nic);
+
 /* What the agent asks for the pod with this UID; NULL: nothing. Returns new. */
 json_t *endpoint_asks(const json_t *endpoint, const char *uid);
 

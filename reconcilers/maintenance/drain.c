@@ -47,11 +47,6 @@ bool drain_concerns(const json_t *state)
 	return is_begun(state) || json_at(state, "status", "maintenance") || has_wish(state);
 }
 
-bool drain_is_marked(const json_t *node)
-{
-	return str_eq(annotation(node, DRAIN_CORDONED_ANNOTATION), DRAIN_CORDONED_BY);
-}
-
 static bool is_timed_out(const json_t *state)
 {
 	return str_eq(annotation(state, DRAIN_STOP_ANNOTATION), DRAIN_TIMED_OUT);
@@ -620,7 +615,7 @@ int drain_reconcile(const json_t *world, const char *key, struct plan *plan, str
 	d.plan = plan;
 	drain_plan_states(&d);
 	plan_join(plan, &evictions);
-	drain_plan_said(&d);
+	drain_plan_status(&d);
 	forget_refusals(&d);
 	forget_look(&d);
 	plan_look(&d);

@@ -146,7 +146,7 @@ static inline bool is_draining(const struct candidate *c)
 	return c->phase > PHASE_GIVEN_BACK;
 }
 
-/* ---- drain_told.c: writing it down ----------------------------------------------------------- */
+/* ---- drain_write.c: writing it down ---------------------------------------------------------- */
 
 /* Seconds since its phase, as its status has it, began; 0 when it is in another. */
 int64_t drain_age_s(const struct drain *d, const struct candidate *c, enum phase phase);
@@ -154,6 +154,6 @@ int64_t drain_age_s(const struct drain *d, const struct candidate *c, enum phase
 /* Annotations and cordons; what follows from them comes behind in the plan. */
 void drain_plan_states(struct drain *d);
 /* Status and events. */
-void drain_plan_said(struct drain *d);
+void drain_plan_status(struct drain *d);
 
 #endif

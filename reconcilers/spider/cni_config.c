@@ -112,12 +112,6 @@ static void place_in_pools(json_t *block, const json_t *members)
 	json_put(block, "ippools", pools);
 }
 
-static void place_rdma_resource(json_t *block, const json_t *resource)
-{
-	if (json_is_string(resource) && str_empty(json_str_at(block, "rdmaResourceName")))
-		json_object_set(block, "rdmaResourceName", (json_t *)resource);
-}
-
 json_t *cni_block(const json_t *smc, const struct cni_type *type)
 {
 	const json_t *spec = json_at(smc, "spec");
@@ -129,8 +123,9 @@ json_t *cni_block(const json_t *smc, const struct cni_type *type)
 	block = json_copy((json_t *)written);
 	if (!cni_block_has_pools(block))
 		place_in_pools(block, json_at(spec, "ippools"));
-	if (str_eq(type->resource, "rdmaResourceName"))
-		place_rdma_resource(block, json_at(spec, "rdmaResourceName"));
+	if (str_eq(type->resource, "rdmaResourceName") &&
+	    str_empty(json_str_at(block, "rdmaResourceName")))
+		json_put_str(block, "rdmaResourceName", json_str_at(spec, "rdmaResourceName"));
 	if (str_eq(type->name, "sriov") && json_is_true(json_at(block, "matchMasterSubnet"))) {
 		json_auto_t *match = json_pack("{s:b}", "matchMasterSubnet", 1);
 
@@ -388,20 +383,12 @@ static json_t *coordinator_new(const json_t *coordinator)
 	return plugin;
 }
 
-/* sriov-cni sets no MTU; the tuning plugin does, after everything else. */
-static json_t *tuning_new(int64_t mtu)
-{
-	json_t *plugin = plugin_new("tuning");
-
-	json_put_int(plugin, "mtu", mtu);
-	return plugin;
-}
-
 static json_t *config_new(const json_t *smc, const struct cni_type *type, const char *nad_name)
 {
 	const json_t *spec = json_at(smc, "spec");
 	const char *version = cni_annotation(smc, CNI_ANNOTATION_VERSION);
 	const char *name = cni_annotation(smc, CNI_ANNOTATION_CONFIG_NAME);
+	int64_t mtu = int_of(json_at(spec, "sriov"), "mtu", 0);
 	json_t *config = json_object();
 	json_t *plugins = json_array();
 
@@ -409,10 +396,13 @@ static json_t *config_new(const json_t *smc, const struct cni_type *type, const 
 	add_chained_plugins(plugins, spec);
 	if (bool_of(spec, "enableCoordinator", true))
 		json_array_append_new(plugins, coordinator_new(json_at(spec, "coordinator")));
-	if (str_eq(type->name, "sriov") && int_of(json_at(spec, "sriov"), "mtu", 0) > 0)
-		json_array_append_new(plugins,
-				      tuning_new(int_of(json_at(spec, "sriov"), "mtu", 0)));
+	/* sriov-cni sets no MTU; the tuning plugin does, after everything else. */
+	if (str_eq(type->name, "sriov") && mtu > 0) {
+		json_t *tuning = plugin_new("tuning");
 
+		json_put_int(tuning, "mtu", mtu);
+		json_array_append_new(plugins, tuning);
+	}
 	json_put_str(config, "cniVersion", version ? version : DEFAULT_CNI_VERSION);
 	json_put_str(config, "name", str_empty(name) ? nad_name : name);
 	json_put(config, "plugins", plugins);

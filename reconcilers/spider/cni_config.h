@@ -20,12 +20,8 @@
 struct cni_type {
 	const char *name;  /* "ib-sriov" */
 	const char *block; /* member of spec with its settings: "ibsriov" */
-	const char *
-		/*
-		 * member of the block that a pod needs (of ipoib: a device); NULL: pods cannot be
-		 * injected
-		 */
-		resource;
+	/* Member of the block that a pod needs (of ipoib: a device); NULL: no injection. */
+	const char *resource;
 };
 
 /* All types; ends with a NULL name. */

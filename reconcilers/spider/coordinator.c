@@ -333,7 +333,7 @@ static void plan_coordinator_status(const json_t *world, const char *key, const 
 			.warnings = &warnings,
 		},
 		generation, now);
-	conditions_tell(plan, KIND_COORDINATOR, key, previous, conditions);
+	conditions_emit(plan, KIND_COORDINATOR, key, previous, conditions);
 	json_put_str(status, "phase", is_ready ? "Synced" : "NotReady");
 	json_put_str(status, "reason", text);
 	json_put(status, "overlayPodCIDR", overlay);

@@ -289,7 +289,7 @@ static void plan_conditions(const json_t *world, const char *key, const json_t *
 		json_array_append(list, repaired);
 	json_put(status, "conditions", list);
 	json_put_int(status, "observedGeneration", generation);
-	conditions_tell(plan, KIND_IP_POOL, key, previous, list);
+	conditions_emit(plan, KIND_IP_POOL, key, previous, list);
 }
 
 static void plan_pool_status(const json_t *world, const char *key, const json_t *pool,
@@ -332,15 +332,6 @@ static void plan_pool_status(const json_t *world, const char *key, const json_t 
 		plan_requeue(plan, conflicts.next_ms);
 }
 
-static json_t *finalizers_with_ours(const json_t *pool)
-{
-	json_t *list = json_array();
-
-	json_array_extend(list, json_at(pool, "metadata", "finalizers"));
-	json_array_append_new(list, json_string(IP_POOL_FINALIZER));
-	return list;
-}
-
 char *ip_pool_cidr_label(const struct ip_subnet *subnet)
 {
 	char text[IP_SUBNET_TEXT_SIZE];
@@ -358,12 +349,18 @@ static void plan_metadata(const char *key, const json_t *pool, const struct ip_s
 {
 	const char *old_label = json_str_at(pool, "metadata", "labels", IP_POOL_CIDR_LABEL);
 	auto_free char *label = subnet ? ip_pool_cidr_label(subnet) : NULL;
+	json_t *finalizers = json_at(pool, "metadata", "finalizers");
 	json_auto_t *metadata = json_object();
 
 	if (label && !str_eq(label, old_label))
 		json_put_str(json_need_object(metadata, "labels"), IP_POOL_CIDR_LABEL, label);
-	if (is_in_use && !json_list_has(json_at(pool, "metadata", "finalizers"), IP_POOL_FINALIZER))
-		json_put(metadata, "finalizers", finalizers_with_ours(pool));
+	if (is_in_use && !json_list_has(finalizers, IP_POOL_FINALIZER)) {
+		json_t *list = json_array();
+
+		json_array_extend(list, finalizers);
+		json_array_append_new(list, json_string(IP_POOL_FINALIZER));
+		json_put(metadata, "finalizers", list);
+	}
 	if (json_object_size(metadata))
 		plan_meta(plan, KIND_IP_POOL, key, json_incref(metadata));
 }

@@ -22,7 +22,7 @@ void ip_pool_done(struct ip_pool *pool)
 }
 
 /* `problems` may be NULL everywhere in reading: then nobody wants to know. */
-#define tell(problems_, ...)                                                                       \
+#define note(problems_, ...)                                                                       \
 	do {                                                                                       \
 		if (problems_)                                                                     \
 			problem_add((problems_), __VA_ARGS__);                                     \
@@ -85,17 +85,17 @@ static bool read_subnet(const json_t *spec, struct ip_subnet *ret, struct proble
 	struct err err = {0};
 
 	if (!text) {
-		tell(problems, "NoSubnet", "spec.subnet",
+		note(problems, "NoSubnet", "spec.subnet",
 		     "is missing: write the network that the addresses belong to, for example "
 		     "172.16.0.0/16");
 		return false;
 	}
 	if (ip_subnet_parse(text, ret, &err)) {
-		tell(problems, err.reason, "spec.subnet", "%s", err.text);
+		note(problems, err.reason, "spec.subnet", "%s", err.text);
 		return false;
 	}
 	if (version && ip_pool_version(version) != (int)ret->family)
-		tell(problems, "WrongIPVersion", "spec.ipVersion",
+		note(problems, "WrongIPVersion", "spec.ipVersion",
 		     "does not fit spec.subnet %s: leave it out or write %d", text, ret->family);
 	return true;
 }
@@ -113,7 +113,7 @@ static void read_ranges(const json_t *spec, const char *name, const struct ip_su
 	if (entries && !json_is_array(entries)) {
 		auto_free char *field = str_printf("spec.%s", name);
 
-		tell(problems, "BadField", field, "is %s, must be an array of strings",
+		note(problems, "BadField", field, "is %s, must be an array of strings",
 		     json_type_words(entries));
 	}
 	json_array_foreach (entries, i, entry) {
@@ -123,13 +123,13 @@ static void read_ranges(const json_t *spec, const char *name, const struct ip_su
 		bool clipped;
 
 		if (!json_is_string(entry))
-			tell(problems, "BadField", field, "is %s, must be a string",
+			note(problems, "BadField", field, "is %s, must be a string",
 			     json_type_words(entry));
 		else if (ip_pool_read_entry(json_string_value(entry), subnet->family, subnet,
 					    &range, &clipped, &err))
-			tell(problems, err.reason, field, "%s", err.text);
+			note(problems, err.reason, field, "%s", err.text);
 		else if (!ip_range_covers(subnet->range, range))
-			tell(problems, "OutsideSubnet", field,
+			note(problems, "OutsideSubnet", field,
 			     "%s is not inside spec.subnet %s: write addresses of that network",
 			     json_string_value(entry), network);
 		else

@@ -17,25 +17,11 @@ static unsigned int family_bits(enum ip_family family)
 	return family == IP_V4 ? 32 : 128;
 }
 
-static ip_number number_from_bytes(const uint8_t *bytes, size_t len)
-{
-	ip_number n = 0;
-
-	for (size_t i = 0; i < len; i++)
-		n = n << 8 | bytes[i];
-	return n;
-}
-
-static bool is_mapped(ip_number address)
-{
-	return address >> 32 == 0xffff;
-}
-
 int ip_parse(const char *text, enum ip_family family, ip_number *ret, struct err *err)
 {
 	uint8_t bytes[16];
 	size_t len = family_bits(family) / 8;
-	ip_number address;
+	ip_number address = 0;
 
 	/*
 	 * inet_pton refuses leading zeros, zones, blanks and "::" for no group at all, as Go's
@@ -44,8 +30,9 @@ int ip_parse(const char *text, enum ip_family family, ip_number *ret, struct err
 	if (inet_pton(family == IP_V4 ? AF_INET : AF_INET6, text, bytes) != 1)
 		return err_set(err, ERR_INVALID, "BadAddress", "\"%.*s\" is not an IPv%d address",
 			       TEXT_SHOWN, text, family);
-	address = number_from_bytes(bytes, len);
-	if (family == IP_V6 && is_mapped(address))
+	for (size_t i = 0; i < len; i++)
+		address = address << 8 | bytes[i];
+	if (family == IP_V6 && address >> 32 == 0xffff)
 		return err_set(err, ERR_INVALID, "BadAddress",
 			       "\"%.*s\" is an IPv4 address in IPv6 clothes: write it as IPv4",
 			       TEXT_SHOWN, text);

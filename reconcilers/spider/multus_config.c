@@ -161,32 +161,23 @@ static void plan_labels(const json_t *smc, const char *key, const json_t *nad, s
 		json_decref(metadata);
 }
 
-/*
- * The condition of pods without injection is inject_check.c's; kept if it is one that the schema
- * lets pass again.
- */
-static void keep_condition(json_t *conditions, const json_t *previous, const char *type)
-{
-	const json_t *condition = condition_find(previous, type);
-
-	if (condition_is_whole(condition))
-		json_array_append(conditions, (json_t *)condition);
-}
-
 /* nad_key: for pods to name; NULL: there is none. */
 static void plan_smc_status(const json_t *world, const json_t *smc, const char *key,
 			    const struct judgement *judgement, const char *nad_key,
 			    struct plan *plan)
 {
 	const json_t *previous = json_at(smc, "status", "conditions");
+	const json_t *injected = condition_find(previous, INJECTED_CONDITION);
 	const char *now = world_env(world, "now");
 	int64_t generation = json_generation(smc);
 	json_t *conditions = json_array();
 	json_t *status = json_object();
 
 	conditions_judge(conditions, previous, judgement, generation, now);
-	keep_condition(conditions, previous, INJECTED_CONDITION);
-	conditions_tell(plan, KIND_MULTUS_CONFIG, key, previous, conditions);
+	/* It is inject_check.c's; kept if it is one that the schema lets pass again. */
+	if (condition_is_whole(injected))
+		json_array_append(conditions, (json_t *)injected);
+	conditions_emit(plan, KIND_MULTUS_CONFIG, key, previous, conditions);
 	json_put_int(status, "observedGeneration", generation);
 	json_put_str(status, "networkAttachmentDefinition", nad_key);
 	json_put(status, "conditions", conditions);
@@ -279,14 +270,6 @@ static void tell_of_adoption(const char *key, const char *nad_key, const json_t 
 	plan_event(plan, KIND_MULTUS_CONFIG, key, false, "Adopted", message);
 }
 
-static void tell_of_edit(const char *key, const char *nad_key, const json_t *nad,
-			 const json_t *wanted, struct plan *plan)
-{
-	auto_free char *instead = str_printf(KIND " %s", key);
-
-	edit_tell_nad(plan, nad_key, nad, wanted, instead);
-}
-
 int multus_config_reconcile(const json_t *world, const char *key, struct plan *plan,
 			    struct err *err)
 {
@@ -321,8 +304,11 @@ int multus_config_reconcile(const json_t *world, const char *key, struct plan *p
 	plan_labels(smc, key, nad, plan);
 	tell_of_adoption(key, nad_key, nad, plan);
 	wanted = nad_new(smc, nad);
-	if (is_ours(nad, key))
-		tell_of_edit(key, nad_key, nad, wanted, plan);
+	if (is_ours(nad, key)) {
+		auto_free char *instead = str_printf(KIND " %s", key);
+
+		edit_tell_nad(plan, nad_key, nad, wanted, instead);
+	}
 	is_done = is_in_place(nad, wanted, smc);
 	plan_apply(plan, KIND_NAD, wanted);
 	plan_cleanup(world, key, cni_nad_name(smc), plan);

@@ -675,20 +675,15 @@ void multus_config_warn(const json_t *object, struct problems *warnings)
 		warn_of_coordinator(json_at(spec, "coordinator"), warnings);
 }
 
-/* What IPAM expands to the pools that there are when a pod starts (spiderpool, pkg/ipam). */
-static bool is_wildcard(const char *pool)
-{
-	return strpbrk(pool, "*?[") != NULL;
-}
-
 static void visit_pools(const json_t *pools, const char *family,
 			void (*visit)(void *arg, const char *pool), void *arg)
 {
 	json_t *pool;
 	size_t i;
 
+	/* IPAM expands wildcards to the pools that are there when a pod starts (its pkg/ipam). */
 	json_array_foreach (json_at(pools, family), i, pool)
-		if (json_is_string(pool) && !is_wildcard(json_string_value(pool)))
+		if (json_is_string(pool) && !strpbrk(json_string_value(pool), "*?["))
 			visit(arg, json_string_value(pool));
 }
 

@@ -76,7 +76,7 @@ static void plan_reserved_status(const json_t *world, const char *key, const jso
 	json_t *status = json_object();
 
 	conditions_judge(conditions, previous, judgement, generation, world_env(world, "now"));
-	conditions_tell(plan, KIND_RESERVED_IP, key, previous, conditions);
+	conditions_emit(plan, KIND_RESERVED_IP, key, previous, conditions);
 	json_put(status, "conditions", conditions);
 	json_put_int(status, "observedGeneration", generation);
 	plan_status(plan, KIND_RESERVED_IP, key, status);

@@ -45,11 +45,6 @@ bool decision_has_report(const struct decision *d)
 	return d->pfs_len > 0 || str_eq(json_str_at(d->state, "status", "syncStatus"), "Succeeded");
 }
 
-static int64_t range_size(struct vf_range range)
-{
-	return (int64_t)range.last - range.first + 1;
-}
-
 /* Make room for a line: the last one goes. */
 static void drop_last_line(struct share *share)
 {
@@ -187,15 +182,6 @@ bool decision_holds(const struct decision *d, const json_t *entry)
 	return false;
 }
 
-static void hold_pf(struct decision *d, const json_t *entry)
-{
-	const char *address = json_str_at(entry, "pciAddress");
-	struct pf *pf = address ? map_get(&d->by_address, address) : NULL;
-
-	if (pf && decision_holds(d, entry))
-		pf->held = true;
-}
-
 static void collect_pfs(struct decision *d)
 {
 	const json_t *seen = json_at(d->state, "status", "interfaces"), *entry;
@@ -207,8 +193,13 @@ static void collect_pfs(struct decision *d)
 		collect_pf(d, entry);
 	if (json_object_size(d->refused) == 0)
 		return;
-	json_array_foreach (json_at(d->spec, "interfaces"), i, entry)
-		hold_pf(d, entry);
+	json_array_foreach (json_at(d->spec, "interfaces"), i, entry) {
+		const char *address = json_str_at(entry, "pciAddress");
+		struct pf *pf = address ? map_get(&d->by_address, address) : NULL;
+
+		if (pf && decision_holds(d, entry))
+			pf->held = true;
+	}
 }
 
 /* ---- applying policies ----------------------------------------------------------------------- */
@@ -240,7 +231,7 @@ static void claim(struct share *share, const struct pf *pf, struct groups *ret)
 		if (groups_overlap(ret, range))
 			continue;
 		groups_add(ret, (struct group){.share = share, .range = range});
-		share->wanted += range_size(range);
+		share->wanted += (int64_t)range.last - range.first + 1;
 	}
 }
 

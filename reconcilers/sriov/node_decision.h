@@ -3,7 +3,7 @@
  * lost what to whom.
  *
  * The one place where policies compete. node_state.c makes the NodeState's spec of a decision,
- * node_report.c what policies are told, policy_explain.c the long answer for people.
+ * node_report.c what is reported to policies, policy_explain.c the long answer for people.
  *
  * Source: github.com/k8snetworkplumbingwg/sriov-network-operator,
  * controllers/sriovnetworknodepolicy_controller.go. Where we differ: docs/sriov.md.
@@ -91,7 +91,7 @@ void decision_done(struct decision *d);
 
 /*
  * Decide for the node `key` of the world (as node_state.h describes it); `state` is its NodeState
- * or NULL. Of what is told to each policy the first why_lines_max lines are kept. The decision
+ * or NULL. Of what is reported to each policy the first why_lines_max lines are kept. The decision
  * borrows from the world.
  */
 void node_decide(struct decision *d, const json_t *world, const char *key, const json_t *state,

@@ -170,14 +170,6 @@ static bool status_is_old(const json_t *state)
 	return json_is_integer(observed) && json_integer_value(observed) < json_generation(state);
 }
 
-/* Does the policy have VFs, or want some, on the PF of this address? */
-static bool concerns(const struct decision *d, const struct share *share, const char *address)
-{
-	const struct pf *pf = map_get(&d->by_address, address);
-
-	return pf && sriov_policy_picks(&share->policy, pf->seen, NULL);
-}
-
 /*
  * Tell the policy what the agent says of its PFs, and of the node as a whole. False when all of it
  * is about others.
@@ -201,7 +193,8 @@ static bool note_problems(const struct decision *d, struct share *share, const j
 		const char *address = json_str_at(problem, "pciAddress");
 		const struct pf *pf = address ? map_get(&d->by_address, address) : NULL;
 
-		if (address && !concerns(d, share, address))
+		/* Of a PF where the policy neither has VFs nor wants some. */
+		if (address && !(pf && sriov_policy_picks(&share->policy, pf->seen, NULL)))
 			continue;
 		found = true;
 		for (size_t k = 0; k < ARRAY_LEN(standings); k++) {

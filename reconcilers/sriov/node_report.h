@@ -7,9 +7,9 @@
 #include "reconcilers/sriov/node_decision.h"
 
 /*
- * Reports of the policies of the decision, by key; adds to what they were told. `spec_is_written`:
- * the NodeState carries the decision. `no_agent`: that there is no agent, and why; NULL: there is
- * one. Call once per decision. Returns new.
+ * Reports of the policies of the decision, by key; adds to what was reported of them.
+ * `spec_is_written`: the NodeState carries the decision. `no_agent`: that there is no agent, and
+ * why; NULL: there is one. Call once per decision. Returns new.
  */
 json_t *node_reports(struct decision *d, bool spec_is_written, const char *no_agent);
 

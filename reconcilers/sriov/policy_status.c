@@ -33,8 +33,8 @@ struct tally {
 	int64_t ready;
 	int64_t wanted;
 	int64_t present;
-	struct voice
-		*voices; /* worst first, then those that come closest to a match, then by name */
+	/* Worst first, then those that come closest to a match, then by name. */
+	struct voice *voices;
 	size_t voices_len;
 };
 
@@ -150,18 +150,13 @@ static const struct voice *find_obstacle(const struct tally *t)
 
 /* ---- judging --------------------------------------------------------------------------------- */
 
-static void add_first_line(struct strbuf *b, const struct voice *voice)
-{
-	strbuf_addf(b, "node %s ", voice->node);
-	strbuf_add(b, voice->why, strcspn(voice->why, "\n"));
-}
-
 static void say_voice(struct verdict *v, const struct voice *voice)
 {
 	const struct policy_standing_info *info = policy_standing_info(voice->standing);
 
 	v->reason = voice->reason;
-	add_first_line(&v->message, voice);
+	strbuf_addf(&v->message, "node %s ", voice->node);
+	strbuf_add(&v->message, voice->why, strcspn(voice->why, "\n"));
 	if (!str_empty(info->remedy))
 		strbuf_addf(&v->message, "; %s", info->remedy);
 }
@@ -424,7 +419,7 @@ int policy_status_reconcile(const json_t *world, const char *key, struct plan *p
 		return 0;
 	status = policy_status_json(world, key, world_kind(world, KIND_POLICY_REPORT),
 				    POLICY_EXPLANATION_MAX);
-	conditions_tell(plan, KIND_POLICY, key, json_at(policy, "status", "conditions"),
+	conditions_emit(plan, KIND_POLICY, key, json_at(policy, "status", "conditions"),
 			json_at(status, "conditions"));
 	plan_status(plan, KIND_POLICY, key, status);
 	return 0;

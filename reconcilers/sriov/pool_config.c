@@ -338,8 +338,8 @@ static void add_conflicts(struct problems *problems, const struct conflicts *con
 /* The nodes of the pool. */
 struct crew {
 	size_t nodes, following, booting;
-	const char *
-		example; /* of those that need a boot, else of those that wait; the first by name */
+	/* Of those that need a boot, else of those that wait; the first by name. */
+	const char *example;
 };
 
 void pool_config_put_report(const json_t *world, const json_t *labels, const json_t *state,
@@ -463,7 +463,7 @@ static void plan_pool_status(struct plan *plan, const json_t *world, const char 
 		      waits ? v.message : "there is nothing that passes by itself", generation,
 		      now);
 	free(v.message);
-	conditions_tell(plan, KIND_POOL_CONFIG, key, previous, conditions);
+	conditions_emit(plan, KIND_POOL_CONFIG, key, previous, conditions);
 	json_put_int(status, "observedGeneration", generation);
 	json_put_int(status, "nodes", (int64_t)crew.nodes);
 	json_put_int(status, "followingNodes", (int64_t)crew.following);

@@ -43,7 +43,7 @@ bool pool_config_selects(const json_t *pool, const json_t *labels);
 
 /*
  * The rdmaMode for a node with these labels: "shared", "exclusive" or "" (leave alone). `current`
- * is what the node was told last; it stays where no single answer exists: the node is in two pools,
+ * is what the node got last; it stays where no single answer exists: the node is in two pools,
  * its pool says something unknown, or no readable pool claims it while another pool's selector
  * cannot be read. (Telling a node "" would make it undo its mode and reboot.)
  */

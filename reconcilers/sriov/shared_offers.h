@@ -5,7 +5,12 @@
  *
  * key: the ConfigMap of the agents, "<env namespace>/<SHARED_CONFIG_NAME>". World:
  * 	configmaps/<SHARED_CONFIG_NAME>[key]	absent: it is gone
- * 	sriovnetworknodestates			all: status.resources
+ * 	sriovnetworknodestates			status.resources of the first by key that lacks one,
+ * 						of one that has it for each that this one lacks, and
+ * 						of one that has not reported
+ *
+ * All agents read the same ConfigMap, so what no node has the first one lacks, too: with these few
+ * the answer is that of all, and ten thousand nodes cost what ten do.
  *
  * Plan: a finding OfferedNowhere on the ConfigMap, or that there is none. Nothing as long as a node
  * with an agent has not reported: it may be the one that has it.
@@ -35,5 +40,10 @@ bool shared_offers_selects_nothing(const json_t *resource);
  * NULL when the NodeState does not count: there is none, its Node is gone, or it has no agent.
  */
 json_t *shared_offers_of(const json_t *state);
+
+/* What an index of NodeStates has them under, by what shared_offers_of() returns. */
+#define SHARED_OFFERS_SILENT "silent" /* null */
+#define SHARED_OFFERS_LACKS  "lacks"  /* some resource is false */
+#define SHARED_OFFERS_HAS    "has "   /* and the name of one that is true, each */
 
 #endif

@@ -134,15 +134,6 @@ static json_t *full_resource(const struct look *l)
 
 /* ---- what stands in the way ------------------------------------------------------------------ */
 
-/*
- * Only from a namespace of administrators may a network write into another one. Otherwise whoever
- * may create networks in one namespace could do so in all.
- */
-static bool may_target_others(const struct look *l)
-{
-	return namespace_is_trusted(l->world, l->home);
-}
-
 /* Who else the NAD says that it belongs to; NULL when it is ours, or says nothing. Returns new. */
 static char *other_owner(const struct look *l)
 {
@@ -187,7 +178,11 @@ static void check_claim(const struct look *l, const json_t *config, struct probl
 {
 	auto_free char *other = other_owner(l);
 
-	if (!is_at_home(l) && !may_target_others(l)) {
+	/*
+	 * Only from a namespace of administrators may a network write into another one. Otherwise
+	 * whoever may create networks in one namespace could do so in all.
+	 */
+	if (!is_at_home(l) && !namespace_is_trusted(l->world, l->home)) {
 		auto_free char *trusted = trusted_namespaces(l->world);
 
 		problem_add(problems, "NetworkAttachmentDefinitionInvalid", NAMESPACE_FIELD,
@@ -238,15 +233,6 @@ static void check_target(const struct look *l, const json_t *config, struct prob
 
 /* ---- the NAD --------------------------------------------------------------------------------- */
 
-static json_t *annotations_json(const struct look *l)
-{
-	json_t *annotations = json_object();
-
-	json_put(annotations, NAD_RESOURCE_NAME, full_resource(l));
-	json_put_str(annotations, SRIOV_NETWORK_OWNER, l->owner);
-	return annotations;
-}
-
 /*
  * The network, and owners that others entered. NULL when the NAD is in another namespace, which
  * references cannot reach.
@@ -275,11 +261,13 @@ static json_t *owners_json(const struct look *l)
 static json_t *nad_new(const struct look *l, const json_t *config)
 {
 	json_t *nad = json_object(), *metadata = json_need_object(nad, "metadata");
+	json_t *annotations = json_need_object(metadata, "annotations");
 	auto_free char *text = config_text(config, l->nad);
 
 	json_put_str(metadata, "name", l->name);
 	json_put_str(metadata, "namespace", l->target);
-	json_put(metadata, "annotations", annotations_json(l));
+	json_put(annotations, NAD_RESOURCE_NAME, full_resource(l));
+	json_put_str(annotations, SRIOV_NETWORK_OWNER, l->owner);
 	json_put(metadata, "ownerReferences", owners_json(l));
 	json_put_str(json_need_object(nad, "spec"), "config", text);
 	return nad;
@@ -320,7 +308,7 @@ static void plan_network_status(struct plan *plan, const struct look *l,
 	int64_t generation = json_generation(l->network);
 
 	conditions_judge(conditions, previous, judgement, generation, now);
-	conditions_tell(plan, l->kind->id, l->key, previous, conditions);
+	conditions_emit(plan, l->kind->id, l->key, previous, conditions);
 	json_put_int(status, "observedGeneration", generation);
 	/* What pods can name, be it of an earlier generation. */
 	if (carries_our_name(l, l->nad))

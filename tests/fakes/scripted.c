@@ -56,12 +56,12 @@ void scripted_until(struct scripted *s, const int *n, int want)
 	bool late = false;
 	struct timer *timer = timer_new(s->loop, on_time, &late);
 
-	timer_start(timer, 10000);
+	timer_start(timer, 60000);
 	while (*n < want && !late)
 		loop_turn(s->loop, true);
 	timer_free(timer);
 	if (late)
-		fail_msg("10 s went by: %d of %d", *n, want);
+		fail_msg("a minute went by: %d of %d", *n, want);
 }
 
 void scripted_for(struct scripted *s, int64_t ms)

@@ -20,7 +20,7 @@ struct scripted {
 void scripted_open(struct scripted *s);
 void scripted_close(struct scripted *s);
 
-/* Turn the loop until *n reaches `want`; fails the test when that takes more than 10 s. */
+/* Turn the loop until *n reaches `want`; fails the test when that takes more than a minute. */
 void scripted_until(struct scripted *s, const int *n, int want);
 /* Turn the loop for so long. */
 void scripted_for(struct scripted *s, int64_t ms);

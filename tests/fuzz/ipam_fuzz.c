@@ -12,6 +12,7 @@
 #include "reconcilers/ipam/allocate.h"
 #include "reconcilers/ipam/audit.h"
 #include "reconcilers/ipam/controller.h"
+#include "reconcilers/ipam/endpoint.h"
 #include "reconcilers/ipam/foresight.h"
 #include "tests/fuzz/reconcile_fuzz.h"
 
@@ -119,7 +120,7 @@ static void allocate(const json_t *world, const json_t *pod, const json_t *asks)
 	json_array_foreach (asks, i, ask) {
 		json_auto_t *result = ipam_cni_result(status, json_str_at(ask, "nic"), "0.3.1");
 
-		fuzz_check(ipam_item(status, json_str_at(ask, "nic")) != NULL,
+		fuzz_check(endpoint_item(status, json_str_at(ask, "nic")) != NULL,
 			   "each NIC has its item");
 		fuzz_check(json_is_array(json_at(result, "ips")), "a result has addresses");
 	}

@@ -224,7 +224,7 @@ static void check_client(struct half *half, const struct strbuf *bytes, size_t p
 		.fd = fd,
 		.ready = on_ready,
 		.changed = on_changed,
-		.told = on_told,
+		.emit = on_told,
 		.allocated = check_not_lost,
 		.lost = on_lost,
 		.arg = half,

@@ -649,7 +649,7 @@ static void events_can_be_seen(void **state)
 	uid = str_dup(json_uid(e.object));
 	about.uid = uid;
 	for (int i = 0; i < 3; i++)
-		recorder_tell(recorder, &about, true, "NoSuchNic", "ens1f0 is not there");
+		recorder_emit(recorder, &about, true, "NoSuchNic", "ens1f0 is not there");
 	turn_for(500);
 	kube_list(c.client, &events, "lab", "fieldSelector=involvedObject.name%3Dsub", on_end, &e);
 	ends_well();

@@ -15,7 +15,7 @@
 #include "lib/json/json.h"
 #include "nodeagent/addresses/addresses.h"
 #include "reconcilers/core/kinds.h"
-#include "reconcilers/ipam/allocate.h"
+#include "reconcilers/ipam/endpoint.h"
 #include "tests/support/connection.h"
 
 static const char help[] =
@@ -86,7 +86,7 @@ static void on_got(void *arg, const json_t *status, const struct err *err)
 	struct one *one = arg;
 	struct err missing = {0};
 
-	if (!err && !ipam_item(status, one->wants->nic)) {
+	if (!err && !endpoint_item(status, one->wants->nic)) {
 		err_set(&missing, ERR_BUG, "NoItem", "an answer without %s", one->wants->nic);
 		err = &missing;
 	}

@@ -140,7 +140,7 @@ static int work(const struct supervisor_agent *sockets, const struct supervisor_
 		.fd = sockets->kubeletd,
 		.ready = on_ready,
 		.changed = on_changed,
-		.told = on_told,
+		.emit = on_told,
 		.allocated = on_allocated,
 		.lost = on_lost,
 		.arg = tool,
@@ -168,7 +168,12 @@ static int serve(int control, void *arg)
 {
 	const struct tool *tool = arg;
 
-	return kubeletd_run(control, SUPERVISOR_HEARTBEAT_MS, tool->dir, tool->devinfo, NULL);
+	return kubeletd_run(&(struct kubeletd_process_config){
+		.control = control,
+		.heartbeat_ms = SUPERVISOR_HEARTBEAT_MS,
+		.plugins_dir = tool->dir,
+		.devinfo_dir = tool->devinfo,
+	});
 }
 
 int main(int argc, char **argv)

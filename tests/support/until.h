@@ -8,7 +8,7 @@
 #include "lib/loop/loop.h"
 
 /* So long that a busy machine gets there, too. */
-#define UNTIL_PATIENCE_MS 10000
+#define UNTIL_PATIENCE_MS 60000
 
 static void until_tick(void *arg)
 {

@@ -59,11 +59,11 @@ static void writes_heads_and_labels_for_others(void **state)
 {
 	auto_strbuf struct strbuf out = {0};
 
-	metrics_write_head(&out, "a_total", "counter", "Two\nlines.", "b,c");
-	metrics_write_head(&out, "d", "gauge", "None.", "");
+	metrics_text_head(&out, "a_total", "counter", "Two\nlines.", "b,c");
+	metrics_text_head(&out, "d", "gauge", "None.", "");
 	strbuf_adds(&out, "a_total{");
-	metrics_write_label(&out, "b", "\"x\"}\n# \\");
-	metrics_write_label(&out, "c", "\xff");
+	metrics_text_label(&out, "b", "\"x\"}\n# \\");
+	metrics_text_label(&out, "c", "\xff");
 	assert_string_equal(
 		out.data,
 		"# HELP a_total Two\\nlines.\n# TYPE a_total counter\n# LABELS a_total b,c\n"

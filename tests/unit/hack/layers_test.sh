@@ -1,5 +1,5 @@
 #!/bin/bash
-# hack/layers on a copy of the tree: it accepts the copy, and refuses each mistake planted in it, with the way there.
+# hack/layers and hack/calls on a copy of the tree: they accept the copy, and refuse each mistake planted in it, with the way there.
 set -euo pipefail
 cd "$(dirname "$0")/../../.."
 . tests/lib.sh
@@ -14,7 +14,7 @@ fresh() {
 }
 
 layers() {
-	make -s -C "$work/tree" includes 2>&1
+	make -s -C "$work/tree" includes calls 2>&1
 }
 
 # plant FILE LINE: LINE above the includes of FILE.
@@ -57,5 +57,17 @@ refused "a folder that is not for this one" \
 plant operator/manager.c '#include <curl/curl.h>'
 refused "a library that belongs to another folder" \
 	"operator/manager.c includes <curl/curl.h>, which belongs to: lib/kube"
+
+# plant_call BODY: a function with this body in endpoint.c, which allocate.c calls.
+plant_call() {
+	fresh
+	printf '\nvoid planted(struct planted *it)\n{\n\t%s\n}\n' "$1" >>"$work/tree/reconcilers/ipam/endpoint.c"
+}
+
+plant_call 'ipam_give_back(it->books, it->status);'
+refused "a circle of calls" "reconcilers/ipam/endpoint.c calls ipam_give_back() of reconcilers/ipam/allocate.c"
+
+plant_call 'it->ipam_give_back(it, "ipam_give_back()", ipam_give_back); /* no call of ipam_give_back() */'
+t_ok "members, words and functions as values are no calls" layers
 
 t_done

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -31,6 +32,8 @@ struct stand {
 	bool offers, never_ends, refuses;
 	/* There is a process that serves CNI plugins. */
 	bool has_cnid;
+	struct giving *giving; /* in the supervisor and its children */
+	bool tells_sharing;
 	/* The watchdog's time; 0: its own. */
 	int64_t watchdog_ms;
 	/*
@@ -53,6 +56,15 @@ __attribute__((format(printf, 2, 3))) static void note(const struct stand *s, co
 	va_end(args);
 }
 
+/* Is the memory there that the supervisor shares? */
+static void note_sharing(const struct stand *s, const char *process)
+{
+	unsigned char in_core;
+
+	if (s->tells_sharing)
+		note(s, "%s shares %d\n", process, mincore(s->giving, 1, &in_core) == 0);
+}
+
 static int serve(int control, void *arg)
 {
 	const struct stand *s = arg;
@@ -60,6 +72,7 @@ static int serve(int control, void *arg)
 	char byte;
 
 	note(s, "server %d\n", (int)getpid());
+	note_sharing(s, "server");
 	for (;;) {
 		int fd;
 		ssize_t n;
@@ -92,6 +105,7 @@ static int serve_cni(int control, void *arg)
 	int fd;
 
 	note(s, "cnid %d\n", (int)getpid());
+	note_sharing(s, "cnid");
 	for (;;) {
 		if (poll(&poll_fd, 1, ALIVE_MS) == 0) {
 			(void)packet_send(control, CNID_ALIVE, 1, -1, 0);
@@ -162,6 +176,7 @@ static int work(const struct supervisor_agent *sockets, const struct supervisor_
 	(void)!read(sockets->kubeletd, text, 5);
 	note(s, "agent %d after %u, %d%s: %s\n", (int)getpid(), past->ends, past->status,
 	     past->served || past->ends == 0 ? "" : " unserved", text);
+	note_sharing(s, "agent");
 	if (end == 'k')
 		(void)raise(SIGKILL);
 	if (past->hung)
@@ -242,6 +257,7 @@ static void begin(struct stand *s)
 			.meter = do_work,
 			.ready = on_ready,
 			.connect = s->refuses ? refuse_to_connect : on_connect,
+			.giving = s->giving = giving_new(),
 			.arg = s,
 			.watchdog_ms = s->watchdog_ms,
 		}));
@@ -452,6 +468,21 @@ static void an_agent_has_a_line_to_the_process_that_serves_cni(void **state)
 	strbuf_done(&s.heard);
 }
 
+/* Who has been taken over cannot say that nothing was given to pods. */
+static void agent_and_cnid_do_not_share_what_kubeletd_writes(void **state)
+{
+	struct stand s = {.offers = true, .ends = "o", .has_cnid = true, .tells_sharing = true};
+
+	begin(&s);
+	wait_for(&s, "workers 16,");
+	wait_for(&s, "cnid shares 0\n");
+	assert_int_equal(count(&s, "agent shares 0\n"), 1);
+	assert_int_equal(count(&s, "server shares 1\n"), 1);
+	assert_int_equal(kill(s.supervisor, SIGTERM), 0);
+	assert_exit(end(&s), 7);
+	strbuf_done(&s.heard);
+}
+
 static void cnid_is_started_again_and_nobody_else_is(void **state)
 {
 	struct stand s = {.offers = true, .ends = "w", .has_cnid = true, .watchdog_ms = 2000};
@@ -562,6 +593,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_process_that_no_longer_turns_is_replaced),
 		cmocka_unit_test(an_agent_has_a_line_to_the_process_that_serves_cni),
+		cmocka_unit_test(agent_and_cnid_do_not_share_what_kubeletd_writes),
 		cmocka_unit_test(cnid_is_started_again_and_nobody_else_is),
 		cmocka_unit_test(a_stopped_agent_is_replaced),
 		cmocka_unit_test(there_are_so_many_workers_and_no_more),

@@ -230,8 +230,8 @@ static void the_rest_of_an_old_stack_is_looked_at(void **state)
 
 static void a_node_that_has_a_shared_resource_concerns_its_config_map(void **state)
 {
-#define SHARED(offered, more)                                                                      \
-	"{metadata: {name: w1, namespace: orbweaver-system}, status: {syncStatus: "                \
+#define SHARED(node, offered, more)                                                                \
+	"{metadata: {name: " node ", namespace: orbweaver-system}, status: {syncStatus: "          \
 	"Succeeded, " more "resources: [{name: x/a, kind: shared, wanted: 5, offered: " offered    \
 	"}]}}"
 #define OF_SHARED(ns) "configmaps/" SHARED_CONFIG_NAME " " ns "/" SHARED_CONFIG_NAME
@@ -239,20 +239,30 @@ static void a_node_that_has_a_shared_resource_concerns_its_config_map(void **sta
 	struct mirrored_test *t = *state;
 	json_auto_t *world = NULL;
 
-	mirrored_put(t, KIND_NODE_STATE, SHARED("0", ""));
+	mirrored_put(t, KIND_NODE_STATE, SHARED("w1", "0", ""));
 	expect_woken(t, "node-state w1;shared-offers orbweaver-system/" SHARED_CONFIG_NAME ";");
-	mirrored_put(t, KIND_NODE_STATE, SHARED("0", "presentVfs: 1, "));
+	mirrored_put(t, KIND_NODE_STATE, SHARED("w1", "0", "presentVfs: 1, "));
 	expect_woken(t, "node-state w1;");
-	mirrored_put(t, KIND_NODE_STATE, SHARED("5", ""));
+	mirrored_put(t, KIND_NODE_STATE, SHARED("w1", "5", ""));
 	expect_woken(t, "node-state w1;shared-offers orbweaver-system/" SHARED_CONFIG_NAME ";");
 	mirrored_put(t, LEFTOVER_SHARED_CONFIG,
 		     "{metadata: {name: " SHARED_CONFIG_NAME ", namespace: orbweaver-system}}");
 	expect_woken(t, "leftover " OF_SHARED(
 				"orbweaver-system") ";shared-offers "
 						    "orbweaver-system/" SHARED_CONFIG_NAME ";");
+	/* Enough of the nodes: who has not reported, the first that lacks it, one that has it. */
+	mirrored_put(t, KIND_NODE_STATE, SHARED("w3", "0", ""));
+	mirrored_put(t, KIND_NODE_STATE, SHARED("w2", "0", ""));
+	mirrored_put(t, KIND_NODE_STATE, SHARED("w4", "5", ""));
+	mirrored_put(t, KIND_NODE_STATE,
+		     "{metadata: {name: w5, namespace: orbweaver-system}, status: {}}");
+	free(mirrored_woken(t));
 	world = world_of(t, CONTROLLER_SHARED_OFFERS, key);
 	assert_non_null(json_at(world, LEFTOVER_SHARED_CONFIG, key));
+	assert_int_equal(json_object_size(json_at(world, KIND_NODE_STATE)), 3);
 	assert_non_null(json_at(world, KIND_NODE_STATE, "orbweaver-system/w1"));
+	assert_non_null(json_at(world, KIND_NODE_STATE, "orbweaver-system/w2"));
+	assert_non_null(json_at(world, KIND_NODE_STATE, "orbweaver-system/w5"));
 	mirrored_put(t, LEFTOVER_SHARED_CONFIG,
 		     "{metadata: {name: " SHARED_CONFIG_NAME ", namespace: other}}");
 	expect_woken(t, "leftover " OF_SHARED("other") ";");

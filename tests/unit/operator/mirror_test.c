@@ -12,6 +12,7 @@
 #include "lib/json/json.h"
 #include "operator/mirror.h"
 #include "tests/fakes/scripted.h"
+#include "tests/support/until.h"
 
 #define POOLS(VERSION) "GET /apis/cilium.io/" VERSION "/ciliumpodippools?limit="
 #define GROUP(VERSIONS)                                                                            \
@@ -92,8 +93,8 @@ static void a_group_without_the_kind_is_asked_once(void **state)
 	reply("GET /apis/cilium.io ", 200, GROUP(VERSION("v2") ", " VERSION("v2alpha1")));
 	reply(POOLS("v2"), 404, NULL);
 	start();
-	scripted_for(&f.s, 500);
-	assert_true(mirror_is_synced(f.mirror, MIRROR_CILIUM_POOL));
+	until(f.s.loop, http_script_count(f.s.http, POOLS("v2")) > 0 &&
+				mirror_is_synced(f.mirror, MIRROR_CILIUM_POOL));
 	assert_int_equal(http_script_count(f.s.http, "GET /apis/cilium.io "), 1);
 	assert_int_equal(http_script_count(f.s.http, POOLS("v2alpha1")), 1);
 	assert_int_equal(http_script_count(f.s.http, POOLS("v2")), 1);
@@ -105,7 +106,8 @@ static void a_version_that_cannot_be_one_is_not_asked_for(void **state)
 	reply(POOLS("v2alpha1"), 404, NULL);
 	reply("GET /apis/cilium.io ", 200, GROUP(VERSION("v2alpha1") ", " VERSION("../../x")));
 	start();
-	scripted_for(&f.s, 500);
+	until(f.s.loop, http_script_count(f.s.http, "GET /apis/cilium.io ") > 0);
+	pass(f.s.loop, 100);
 	assert_string_equal(mirror_resource(f.mirror, MIRROR_CILIUM_POOL)->version, "v2alpha1");
 	assert_int_equal(http_script_count(f.s.http, "GET /apis/cilium.io/"), 1);
 }

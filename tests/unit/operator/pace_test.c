@@ -122,6 +122,67 @@ static void a_refusal_counts_at_once_and_once(void **state)
 	assert_true(pace_is_pressed(&pace, now_ms));
 }
 
+/* `n` objects of users, so many in a second. */
+static void users_write(struct pace *pace, int n, int in_a_second)
+{
+	for (int i = 0; i < n; i++) {
+		now_ms += 1000 / in_a_second;
+		pace_seen(pace, now_ms);
+	}
+}
+
+static void a_crowd_of_users_objects_goes_first(void **state)
+{
+	struct pace pace = begin(MAX);
+
+	write_many(&pace, 2000, 1000, 5000, 0);
+	users_write(&pace, 200, 100);
+	assert_true(pace_steps_aside(&pace, now_ms));
+	assert_true(pace_is_pressed(&pace, now_ms));
+	/* One at a time, with a rest after it. */
+	assert_true(pace_has_room(&pace, 0, 0, false, now_ms));
+	assert_false(pace_has_room(&pace, 0, 1, false, now_ms));
+	assert_int_equal(pace_rest_ms(&pace, now_ms), -1);
+	pace_rest(&pace, 10000, now_ms);
+	assert_false(pace_has_room(&pace, 0, 0, false, now_ms));
+	assert_int_equal(pace_rest_ms(&pace, now_ms), 10 * PACE_REST);
+	assert_true(pace_has_room(&pace, 0, 0, false, now_ms + (int64_t)10 * PACE_REST));
+	assert_true(pace_has_room(&pace, 1, 0, true, now_ms));
+	/* However long a write took. */
+	pace_rest(&pace, 60000000, now_ms);
+	assert_int_equal(pace_rest_ms(&pace, now_ms), PACE_REST_MAX_MS);
+
+	/* The last of them has come: at full speed, as before. */
+	now_ms += (int64_t)2 * PACE_CROWD_MS;
+	assert_false(pace_steps_aside(&pace, now_ms));
+	assert_false(pace_is_pressed(&pace, now_ms));
+	assert_int_equal(pace_rest_ms(&pace, now_ms), -1);
+	assert_true(pace_has_room(&pace, 0, MAX - 1, false, now_ms));
+}
+
+static void a_few_objects_of_users_are_no_crowd(void **state)
+{
+	struct pace pace = begin(MAX);
+
+	users_write(&pace, 1000, 20);
+	assert_false(pace_steps_aside(&pace, now_ms));
+}
+
+static void a_crowd_without_end_shares(void **state)
+{
+	struct pace pace = begin(MAX);
+
+	users_write(&pace, 100 * (PACE_ASIDE_MAX_MS / 1000 - 1), 100);
+	assert_true(pace_steps_aside(&pace, now_ms));
+	users_write(&pace, 200, 100);
+	assert_false(pace_steps_aside(&pace, now_ms));
+	assert_true(pace_has_room(&pace, 0, 1, false, now_ms));
+	/* The next one is another one. */
+	now_ms += 1000;
+	users_write(&pace, 100, 100);
+	assert_true(pace_steps_aside(&pace, now_ms));
+}
+
 static void what_pods_wait_for_goes_at_any_pace_unless_refused(void **state)
 {
 	struct pace pace = begin(MAX);
@@ -186,6 +247,9 @@ int main(void)
 		cmocka_unit_test(a_server_that_became_slower_for_good_is_not_starved_for_ever),
 		cmocka_unit_test(sorts_are_compared_with_themselves),
 		cmocka_unit_test(a_refusal_counts_at_once_and_once),
+		cmocka_unit_test(a_crowd_of_users_objects_goes_first),
+		cmocka_unit_test(a_few_objects_of_users_are_no_crowd),
+		cmocka_unit_test(a_crowd_without_end_shares),
 		cmocka_unit_test(what_pods_wait_for_goes_at_any_pace_unless_refused),
 		cmocka_unit_test(what_pods_wait_for_takes_no_place_of_the_rest),
 		cmocka_unit_test(what_pods_wait_for_has_the_same_bound),

@@ -321,7 +321,7 @@ static struct agent *start(void)
 		       .looked = on_any,
 		       .withdraw = on_withdraw,
 		       .changed = on_any,
-		       .told = on_told,
+		       .emit = on_told,
 	       });
 }
 

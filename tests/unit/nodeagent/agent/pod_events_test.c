@@ -65,7 +65,7 @@ static void an_event_has_the_uid_of_the_pod(void **state)
 
 	reply(POD, (struct http_reply){.body = "{\"metadata\": {\"uid\": \"u-7\"}}"});
 	reply(EVENT, (struct http_reply){.status = 201, .body = "{}"});
-	pod_events_tell(events, "ml/p/c", "DeviceFilesMoved", "delete the pod");
+	pod_events_emit(events, "ml/p/c", "DeviceFilesMoved", "delete the pod");
 	until_requests(2);
 	told = event();
 	assert_string_equal(json_str_at(told, "involvedObject", "kind"), "Pod");
@@ -81,7 +81,7 @@ static void a_pod_that_cannot_be_read_has_an_event_all_the_same(void **state)
 
 	reply(POD, (struct http_reply){.status = 403, .body = "{\"reason\": \"Forbidden\"}"});
 	reply(EVENT, (struct http_reply){.status = 201, .body = "{}"});
-	pod_events_tell(events, "ml/p/c", "DeviceFilesMoved", "delete the pod");
+	pod_events_emit(events, "ml/p/c", "DeviceFilesMoved", "delete the pod");
 	until_requests(2);
 	told = event();
 	assert_null(json_str_at(told, "involvedObject", "uid"));
@@ -92,7 +92,7 @@ static void a_pod_that_is_gone_has_none(void **state)
 	reply(POD, (struct http_reply){.status = 404,
 				       .body = "{\"kind\": \"Status\", \"reason\": \"NotFound\", "
 					       "\"details\": {\"name\": \"p\"}}"});
-	pod_events_tell(events, "ml/p/c", "DeviceFilesMoved", "delete the pod");
+	pod_events_emit(events, "ml/p/c", "DeviceFilesMoved", "delete the pod");
 	until_requests(1);
 	scripted_for(&s, 100);
 	until_requests(1);
@@ -101,7 +101,7 @@ static void a_pod_that_is_gone_has_none(void **state)
 static void what_is_under_way_is_dropped_at_the_end(void **state)
 {
 	reply(POD, (struct http_reply){.body = "{}", .delay_ms = 1000});
-	pod_events_tell(events, "ml/p/c", "DeviceFilesMoved", "delete the pod");
+	pod_events_emit(events, "ml/p/c", "DeviceFilesMoved", "delete the pod");
 	until_requests(1);
 	pod_events_free(events);
 	events = NULL;

@@ -71,7 +71,7 @@ static int set_up(void **state)
 		.ns = "orbweaver-system",
 		.from[POOL_SOURCE_SHARED] = "shared",
 		.changed = on_changed,
-		.told = on_told,
+		.emit = on_told,
 		.wrong = on_wrong,
 		.arg = s,
 	});

@@ -175,7 +175,7 @@ static int set_up(void **state)
 	s->slices = resource_slices_new(&(struct resource_slices_config){
 		.loop = s->loop,
 		.node = "n1",
-		.told = on_told,
+		.emit = on_told,
 		.arg = s,
 	});
 	resource_slices_set_owner(s->slices, "u1");

@@ -521,6 +521,69 @@ static void an_agent_that_was_taken_over_gets_nowhere(void **state)
 	try_all(gate);
 }
 
+#define HELD_STEP(held, text) "{\"id\": 1, \"kind\": \"step\", " held "\"step\": {" text "}}"
+#define UNBIND                "\"step\": \"unbind-driver\", " VF_IS
+
+/* The kubelet has given the VF away, or does not say; the host shows nothing of it yet. */
+struct kubelets_word {
+	const char *pod;
+	bool is_silent;
+};
+
+static int give_word(void *arg, const char *vf, const char **ret_pod, struct err *err)
+{
+	const struct kubelets_word *word = arg;
+
+	if (word->is_silent)
+		return err_set(err, ERR_TRANSIENT, "PodResourcesUnavailable", "no answer");
+	*ret_pod = str_eq(vf, VF) ? word->pod : NULL;
+	return 0;
+}
+
+static void try_to_take(struct gate *gate, const char *frame)
+{
+	size_t changes = host_tree_changes(gate->tree);
+	auto_strbuf struct strbuf bytes = {0};
+	auto_free char *reply = NULL;
+
+	add_frame(&bytes, frame);
+	reply = say(gate, bytes.data, bytes.len);
+	if (!strstr(reply, "\"reason\":\"VfInUse\""))
+		fail_msg("%s: %s", frame, reply);
+	assert_int_equal(host_tree_changes(gate->tree), changes);
+}
+
+static void an_agent_that_was_taken_over_takes_no_vf_that_was_given_away(void **state)
+{
+	static const char *const attempts[] = {
+		HELD_STEP("\"held\": {}, ", UNBIND),
+		HELD_STEP("", UNBIND),
+		HELD_STEP("\"held\": {\"" VF "\": \"ns/another\"}, ", UNBIND),
+		HELD_STEP("\"held\": {\"0000:3c:00.1\": \"ns/trainer-0\"}, ", UNBIND),
+		HELD_STEP("\"held\": {}, ", "\"step\": \"set-num-vfs\", " PF_IS ", \"count\": 0"),
+		HELD_STEP("\"held\": {}, ",
+			  "\"step\": \"set-eswitch\", " PF_IS ", \"mode\": \"switchdev\""),
+		HELD_STEP("\"held\": {}, ",
+			  "\"step\": \"set-mtu\", " DEV_IS VF "\", \"mtu\": 1300"),
+	};
+	struct kubelets_word word = {.pod = "ns/trainer-0"};
+	struct gate *gate = *state;
+	struct err error = {0};
+
+	assert_int_equal(ask(gate, "{\"step\": \"set-num-vfs\", " PF_IS ", \"count\": 2}", &error),
+			 0);
+	assert_int_equal(ask(gate, "{\"step\": \"link-up\", " DEV_IS VF "\"}", &error), 0);
+	host_set_given(host_tree_host(gate->tree), give_word, &word);
+	for (size_t i = 0; i < ARRAY_LEN(attempts); i++)
+		try_to_take(gate, attempts[i]);
+	word.is_silent = true;
+	for (size_t i = 0; i < ARRAY_LEN(attempts); i++)
+		try_to_take(gate, attempts[i]);
+	/* And an honest one may, when the pod is gone. */
+	word = (struct kubelets_word){0};
+	assert_int_equal(ask(gate, "{" UNBIND "}", &error), 0);
+}
+
 /* A kubelet that is this process; what it has open is what the tree says. */
 struct kubelet {
 	int fd;
@@ -783,6 +846,7 @@ int main(void)
 		TEST(tells_when_there_is_no_such_host),
 		TEST(an_agent_that_was_taken_over_gets_nowhere),
 		TEST(an_agent_that_was_hostile_from_the_start_gets_nowhere),
+		TEST(an_agent_that_was_taken_over_takes_no_vf_that_was_given_away),
 		TEST(the_kubelet_talks_from_addresses_of_the_node),
 		TEST(addresses_of_the_node_are_remembered_and_are_none_twice),
 		TEST(remembers_a_state),

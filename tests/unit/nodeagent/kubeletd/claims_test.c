@@ -130,7 +130,7 @@ static void start_agent(struct stand *s)
 		.fd = pair[0],
 		.ready = on_ready,
 		.changed = on_nothing,
-		.told = on_told,
+		.emit = on_told,
 		.allocated = on_nothing,
 		.asked = on_asked,
 		.lost = on_lost,

@@ -85,7 +85,7 @@ static void begin(struct stand *s, struct side *side)
 		.fd = pair[0],
 		.ready = on_ready,
 		.changed = nothing,
-		.told = on_told,
+		.emit = on_told,
 		.allocated = nothing,
 		.lost = on_lost,
 		.arg = s,

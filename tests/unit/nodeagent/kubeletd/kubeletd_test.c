@@ -26,6 +26,7 @@
 #include "nodeagent/kubeletd/client.h"
 #include "nodeagent/kubeletd/process.h"
 #include "nodeagent/kubeletd/server.h"
+#include "nodeagent/plugins/giving.h"
 #include "nodeagent/pools/pools.h"
 #include "tests/fakes/kubelet.h"
 #include "tests/support/until.h"
@@ -51,6 +52,7 @@ struct stand {
 	char *plugins_dir;
 	struct fake_kubelet *kubelet;
 	struct kubeletd_server *server;
+	struct giving *giving;
 	struct agent first, second;
 	int offering, closed;
 	struct channel *played; /* the side that the test plays; NULL: none */
@@ -125,7 +127,7 @@ static int begin_agent(struct stand *s, struct agent *agent)
 		.fd = pair[0],
 		.ready = on_ready,
 		.changed = on_changed,
-		.told = on_told,
+		.emit = on_told,
 		.allocated = on_allocated,
 		.lost = on_lost,
 		.arg = agent,
@@ -155,6 +157,7 @@ static void start_server(struct stand *s)
 	s->server = kubeletd_server_new(&(struct kubeletd_server_config){
 		.loop = s->loop,
 		.plugins_dir = s->plugins_dir,
+		.giving = s->giving,
 		.offering = on_offering,
 		.arg = s,
 	});
@@ -181,6 +184,7 @@ static int set_up(void **state)
 	s->plugins_dir = str_printf("%s/device-plugins", s->dir);
 	assert_int_equal(mkdir(s->plugins_dir, 0750), 0);
 	s->loop = loop_new();
+	s->giving = giving_new();
 	s->control = -1;
 	*state = s;
 	return 0;
@@ -212,6 +216,7 @@ static int tear_down(void **state)
 	(void)join_process(s);
 	fake_kubelet_free(s->kubelet);
 	loop_free(s->loop);
+	giving_leave(s->giving);
 	/* Whoever made sockets has removed them. */
 	assert_int_equal(rmdir(s->plugins_dir), 0);
 	assert_int_equal(rmdir(s->dir), 0);
@@ -355,9 +360,11 @@ static void a_pod_that_gets_devices_is_told(void **state)
 				 },
 				 NULL));
 	assert_int_equal(s->first.allocated, 0);
+	assert_int_equal(giving_count(s->giving), 0);
 	until(s->loop, s->first.allocated == 1);
 	until(s->loop, code >= 0);
 	assert_int_equal(code, GRPC_OK);
+	assert_int_equal(giving_count(s->giving), 1);
 	grpc_client_free(client);
 }
 
@@ -674,8 +681,8 @@ static void nonsense_from_the_server_does_no_harm(void **state)
 	say(s, "{\"greeting\": {\"pools\": 5}}");
 	say(s, "{\"news\": 5}");
 	say(s, "{}");
-	say(s, "{\"told\": 5}");
-	say(s, "{\"told\": {\"warning\": 1, \"reason\": \"R\", \"message\": \"m\"}}");
+	say(s, "{\"event\": 5}");
+	say(s, "{\"event\": {\"warning\": 1, \"reason\": \"R\", \"message\": \"m\"}}");
 	say(s, "{\"state\": 5}");
 	say(s, "{\"state\": {\"of\": \"0\", \"status\": {}, \"served\": 1, \"metrics\": 7}}");
 	until(s->loop, s->first.changed == 2);
@@ -701,7 +708,11 @@ static void start_process(struct stand *s)
 	assert_true(s->process >= 0);
 	if (s->process == 0) {
 		(void)close(pair[0]);
-		_exit(kubeletd_run(pair[1], HEARTBEAT_MS, s->plugins_dir, NULL, NULL));
+		_exit(kubeletd_run(&(struct kubeletd_process_config){
+			.control = pair[1],
+			.heartbeat_ms = HEARTBEAT_MS,
+			.plugins_dir = s->plugins_dir,
+		}));
 	}
 	(void)close(pair[1]);
 	s->control = pair[0];

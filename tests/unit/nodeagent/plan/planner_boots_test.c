@@ -88,7 +88,7 @@ static bool round_of(struct node *node)
 			.refused = node->refused,
 			.reboot_allowed = node->is_allowed ? allowed : NULL,
 			.reboot_retry = node->retry,
-			.boots_told = node->told,
+			.boots_reported = node->told,
 		},
 		&err);
 	assert_non_null(node->plan);

@@ -1023,6 +1023,7 @@ static void leaves_a_pf_alone_on_which_interfaces_of_pods_lie(void **state)
 				  "['nm-unmanaged']}}}");
 	json_auto_t *observed = observed_with(carried, NULL), *free_pf = NULL;
 	json_auto_t *lower = NULL, *change = NULL, *make = NULL, *after = NULL;
+	json_auto_t *dropping = NULL, *shaken = NULL;
 
 	lower = plan_with("{}", observed, found, NULL, NULL);
 	has_steps(lower, "");
@@ -1040,6 +1041,11 @@ static void leaves_a_pf_alone_on_which_interfaces_of_pods_lie(void **state)
 	has_steps(make, "set-mtu mtu=9500; set-autoprobe on=false; set-num-vfs count=2 from=0; "
 			"wait-vfs count=2");
 	has_reasons(make, "blocked", "");
+	dropping =
+		observed_with("{'driver': 'igb', 'host': {'carries': 'macvlan net1 in ns'}}", NULL);
+	shaken = plan_for(SPEC("'numVfs': 2"), dropping);
+	has_steps(shaken, "");
+	has_reasons(shaken, "blocked", "PfInUse");
 	free_pf = observed_with("{'mtu': 9000}", NULL);
 	after = plan_with("{}", free_pf, found, NULL, NULL);
 	has_steps(after, "set-mtu mtu=1500");

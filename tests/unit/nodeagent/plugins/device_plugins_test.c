@@ -92,7 +92,7 @@ static struct device_plugins *agent(struct stand *s)
 						   .dir = s->plugins_dir,
 						   .devinfo_dir = s->devinfo_dir,
 						   .changed = on_changed,
-						   .told = on_told,
+						   .emit = on_told,
 						   .allocated = on_allocated,
 						   .arg = s,
 						   .metrics = s->metrics,

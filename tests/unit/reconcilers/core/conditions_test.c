@@ -157,7 +157,7 @@ static void events_tell_what_changed_and_how_bad_it_is(void **state)
 		json_auto_t *list = list_of(cases[i].type, cases[i].status, cases[i].reason);
 		const json_t *event;
 
-		conditions_tell(&plan, KIND_POLICY, "ns/p", previous, list);
+		conditions_emit(&plan, KIND_POLICY, "ns/p", previous, list);
 		assert_int_equal(json_array_size(plan.ops), cases[i].want ? 1 : 0);
 		if (!cases[i].want)
 			continue;
@@ -190,7 +190,7 @@ static void one_cause_is_one_event(void **state)
 		plan_event(&plan, KIND_POLICY, "ns/q", true, "Broken", "m");
 		condition_set(list, NULL, "Degraded", CONDITION_TRUE, cases[i].reason,
 			      cases[i].message, 1, NOW);
-		conditions_tell(&plan, KIND_POLICY, "ns/p", NULL, list);
+		conditions_emit(&plan, KIND_POLICY, "ns/p", NULL, list);
 		assert_int_equal(json_array_size(plan.ops), 1 + cases[i].want);
 	}
 }

@@ -1,5 +1,5 @@
 /*
- * What failed, what a plan says cannot be done, and what was done: kept for the status, told as
+ * What failed, what a plan says cannot be done, and what was done: kept for the status, emitted as
  * events.
  */
 #include "nodeagent/agent/agent_internal.h"
@@ -18,8 +18,8 @@ void agent_list_failures(struct agent *agent)
 	agent_replace(&agent->failures, list);
 }
 
-static void tell_failure(struct agent *agent, const char *where, const struct err *err,
-			 bool is_news)
+static void report_failure(struct agent *agent, const char *where, const struct err *err,
+			   bool is_news)
 {
 	metric_add(agent->failed, 1, err->reason);
 	agent_list_failures(agent);
@@ -32,14 +32,14 @@ static void tell_failure(struct agent *agent, const char *where, const struct er
 	}
 	log_error("failed", F_STR("where", where), F_STR("class", err_class_name(err->class)),
 		  F_ERR(err));
-	agent->config.told(agent->config.arg, true, err->reason, err->text);
+	agent->config.emit(agent->config.arg, true, err->reason, err->text);
 }
 
 void agent_note_failure(struct agent *agent, const char *name, const struct err *err)
 {
 	bool is_news = attempts_failed(agent->attempts, name, err, clock_ms(), agent_chance());
 
-	tell_failure(agent, name, err, is_news);
+	report_failure(agent, name, err, is_news);
 }
 
 void agent_note_failed_step(struct agent *agent, const json_t *entry, const struct err *err)
@@ -47,7 +47,7 @@ void agent_note_failed_step(struct agent *agent, const json_t *entry, const stru
 	bool is_news =
 		attempts_step_failed(agent->attempts, entry, err, clock_ms(), agent_chance());
 
-	tell_failure(agent, agent_where(entry), err, is_news);
+	report_failure(agent, agent_where(entry), err, is_news);
 }
 
 void agent_forget_failure(struct agent *agent, const char *name)
@@ -66,12 +66,12 @@ static bool is_done(const struct agent *agent)
 	       !json_at(agent->plan, "reboot") && json_array_size(agent->failures) == 0;
 }
 
-static void tell_entry(struct agent *agent, const json_t *entry)
+static void report_entry(struct agent *agent, const json_t *entry)
 {
 	const char *reason = json_str_at(entry, "reason"), *message = json_str_at(entry, "message");
 
 	if (reason && message)
-		agent->config.told(agent->config.arg, true, reason, message);
+		agent->config.emit(agent->config.arg, true, reason, message);
 }
 
 static bool has_entry(const json_t *list, const json_t *value)
@@ -103,17 +103,17 @@ static void log_waiting(struct agent *agent)
 	agent_replace(&agent->waiting, json_incref((json_t *)now));
 }
 
-static void tell_trouble(struct agent *agent)
+static void report_trouble(struct agent *agent)
 {
 	const json_t *entry;
 	size_t i;
 
 	json_array_foreach (json_at(agent->plan, "problems"), i, entry)
-		tell_entry(agent, entry);
+		report_entry(agent, entry);
 	json_array_foreach (json_at(agent->plan, "blocked"), i, entry)
-		tell_entry(agent, entry);
-	tell_entry(agent, json_at(agent->plan, "reboot"));
-	tell_entry(agent, json_at(agent->plan, "nextBoot"));
+		report_entry(agent, entry);
+	report_entry(agent, json_at(agent->plan, "reboot"));
+	report_entry(agent, json_at(agent->plan, "nextBoot"));
 }
 
 /* What cannot be done, as text; NULL when there is nothing of it. New. */
@@ -152,10 +152,10 @@ static void show_steps(struct agent *agent)
 	show(agent, plan);
 }
 
-/* No trouble, one that was told, or one that an earlier look saw too. */
+/* No trouble, one that was reported, or one that an earlier look saw too. */
 static bool is_sure(struct agent *agent, const char *text)
 {
-	if (!text || str_eq(text, agent->told))
+	if (!text || str_eq(text, agent->reported))
 		return true;
 	if (!str_eq(text, agent->doubted)) {
 		mem_free(agent->doubted);
@@ -178,10 +178,10 @@ void agent_show_plan(struct agent *agent)
 	}
 	mem_free(take_ptr(agent->doubted));
 	log_waiting(agent);
-	if (text && !str_eq(text, agent->told))
-		tell_trouble(agent);
-	mem_free(agent->told);
-	agent->told = take_ptr(text);
+	if (text && !str_eq(text, agent->reported))
+		report_trouble(agent);
+	mem_free(agent->reported);
+	agent->reported = take_ptr(text);
 	show(agent, json_incref(agent->plan));
 }
 
@@ -221,6 +221,6 @@ void agent_end_round(struct agent *agent)
 		return;
 	message = str_printf("%s (%zu step%s, %lld ms)", made, agent->round.steps,
 			     agent->round.steps == 1 ? "" : "s", (long long)took);
-	agent->config.told(agent->config.arg, false,
+	agent->config.emit(agent->config.arg, false,
 			   agent->round.repairs ? "Repaired" : "Configured", message);
 }

@@ -102,6 +102,12 @@ static const struct candidate *candidate_of(const struct drain *d, const char *n
 	return NULL;
 }
 
+bool drain_is_marked(const json_t *node)
+{
+	return str_eq(json_str_at(node, "metadata", "annotations", DRAIN_CORDONED_ANNOTATION),
+		      DRAIN_CORDONED_BY);
+}
+
 static void plan_mark(struct drain *d, const char *node, bool is_cordoned)
 {
 	json_t *metadata = json_object();
@@ -226,7 +232,7 @@ static void plan_events(struct drain *d, const struct candidate *c, const char *
 		plan_event(d->plan, KIND_NODE_STATE, c->key, true, reason, message);
 }
 
-static void plan_said(struct drain *d, const struct candidate *c)
+static void plan_status_of(struct drain *d, const struct candidate *c)
 {
 	const json_t *previous = json_at(c->state, "status", "conditions");
 	bool is_none = c->phase == PHASE_NONE;
@@ -253,8 +259,8 @@ static void plan_said(struct drain *d, const struct candidate *c)
 	plan_events(d, c, reason, message);
 }
 
-void drain_plan_said(struct drain *d)
+void drain_plan_status(struct drain *d)
 {
 	for (size_t i = 0; i < d->n; i++)
-		plan_said(d, &d->nodes[i]);
+		plan_status_of(d, &d->nodes[i]);
 }

@@ -1,0 +1,540 @@
+/*
+ * Requests: each reads its endpoint, watches it while it has to, and ends with an answer or its
+ * deadline. See the header.
+ */
+#include <assert.h>
+#include <string.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+#include "lib/base/mem.h"
+#include "lib/json/json.h"
+#include "lib/kube/cache.h"
+#include "lib/kube/informer.h"
+#include "lib/kube/status.h"
+#include "nodeagent/addresses/addresses_internal.h"
+#include "reconcilers/core/kinds.h"
+#include "reconcilers/ipam/assign.h"
+#include "reconcilers/ipam/controller.h"
+#include "reconcilers/ipam/endpoint.h"
+#include "reconcilers/ipam/settings.h"
+
+static const struct kube_resource lease_resource = {"coordination.k8s.io", "v1", "leases", "Lease",
+						    true};
+
+#define LEASE_NAME "orbweaver-operator"
+
+static const struct kube_write by_agent = {.field_manager = AGENT_NAME};
+
+/*
+ *	WAITING		for a release of the same UID to end
+ *	READING		the endpoint, by name; then the pod, unless the endpoint has what is needed;
+ *			for a virtual machine's the settings, and the endpoint of its name
+ *	CLEARING	the word that nothing is left, from the sandbox before this one
+ *	WATCHING	until the endpoint has what is needed
+ *	TAKING		nobody leads
+ */
+enum want_state { WANT_WAITING, WANT_READING, WANT_CLEARING, WANT_WATCHING, WANT_TAKING };
+
+struct addresses_want {
+	TAILQ_ENTRY(addresses_want) link;
+	struct addresses *addresses;
+	enum want_state state;
+	char *ns, *name, *uid;
+	char *endpoint; /* its name */
+	char *machine;  /* of which the pod is; NULL: of none, or not known yet */
+	json_t *asks;
+	int64_t begun_ms, deadline_ms;
+	addresses_done_fn *done;
+	void *arg;
+	json_t *object;         /* the endpoint as read last; NULL: there is none */
+	struct kube_call *call; /* of the state */
+	struct kube_call *asking;
+	struct take *take;
+	struct cache *cache;
+	struct informer *informer;
+	char *selector;
+	bool is_unforeseen; /* the leader does not look at such pods by itself */
+	bool has_asked;
+	struct deferred *look; /* out of the middle of receiving */
+	struct timer *deadline, *ask_due, *again;
+	struct err trouble; /* why it takes so long */
+};
+
+static void read_endpoint(struct addresses_want *want);
+
+/* ---- end ------------------------------------------------------------------------------------- */
+
+static void want_free(struct addresses_want *want)
+{
+	TAILQ_REMOVE(&want->addresses->wants, want, link);
+	kube_call_cancel(want->call);
+	kube_call_cancel(want->asking);
+	take_cancel(want->take);
+	informer_free(want->informer);
+	cache_free(want->cache);
+	mem_free(want->selector);
+	deferred_free(want->look);
+	timer_free(want->deadline);
+	timer_free(want->ask_due);
+	timer_free(want->again);
+	json_decref(want->object);
+	json_decref(want->asks);
+	mem_free(want->ns);
+	mem_free(want->name);
+	mem_free(want->uid);
+	mem_free(want->endpoint);
+	mem_free(want->machine);
+	mem_free(want);
+}
+
+void addresses_want_cancel(struct addresses_want *want)
+{
+	if (want)
+		want_free(want);
+}
+
+static void finish(struct addresses_want *want, const json_t *status, const struct err *err)
+{
+	static const char *const found[] = {"foreseen", "foreseen", "kept", "waited for", "taken"};
+	struct addresses *addresses = want->addresses;
+	json_auto_t *kept = json_incref((json_t *)status);
+
+	if (addresses->wait) {
+		metric_observe(addresses->wait, (double)(clock_ms() - want->begun_ms) / 1e3);
+		metric_add(addresses->outcomes, 1, err ? err->reason : found[want->state]);
+	}
+	want->done(want->arg, kept, err);
+	want_free(want);
+}
+
+/* What the leader answered to our asks; NULL when it did not. */
+static const char *refusal(const struct addresses_want *want)
+{
+	const char *text =
+		json_str_at(want->object, "metadata", "annotations", ENDPOINT_REFUSED_ANNOTATION);
+	size_t len = strlen(want->uid);
+
+	return text && strncmp(text, want->uid, len) == 0 && text[len] == ' ' ? text + len + 1
+									      : NULL;
+}
+
+static void on_deadline(void *arg)
+{
+	struct addresses_want *want = arg;
+	const char *refused = refusal(want);
+	struct err err = {0};
+
+	if (refused)
+		err_set(&err, ERR_TRANSIENT, "AddressesPending", "%s", refused);
+	else if (want->trouble.class != ERR_NONE)
+		err = want->trouble;
+	else
+		err_set(&err, ERR_TRANSIENT, "AddressesPending",
+			"pod %s/%s has no addresses yet: its events say why, else look whether the "
+			"operator runs",
+			want->ns, want->name);
+	finish(want, NULL, &err);
+}
+
+/* ---- the endpoint ---------------------------------------------------------------------------- */
+
+static void on_cleared(void *arg, json_t *object, const struct err *err)
+{
+	struct addresses_want *want = arg;
+
+	want->call = NULL;
+	if (err) {
+		want->trouble = *err;
+		want->state = WANT_READING;
+		timer_start(want->again, ADDRESSES_RETRY_MS);
+		return;
+	}
+	finish(want, json_at(object, "status"), NULL);
+}
+
+/* The pod's interfaces are about to be there again. */
+static void clear_word(struct addresses_want *want)
+{
+	json_auto_t *patch =
+		json_pack("{s:{s:s, s:{s:n}}}", "metadata", "resourceVersion",
+			  json_str_or(json_at(want->object, "metadata", "resourceVersion"), ""),
+			  "annotations", ENDPOINT_DOWN_ANNOTATION);
+
+	want->state = WANT_CLEARING;
+	want->call =
+		kube_patch(want->addresses->config.client, &addresses_endpoint, want->ns,
+			   want->endpoint, KUBE_PATCH_MERGE, patch, &by_agent, on_cleared, want);
+}
+
+/* True when the request has ended, or is about to. */
+static bool answer(struct addresses_want *want)
+{
+	if (!endpoint_answers(want->object, want->uid, want->asks))
+		return false;
+	if (endpoint_is_down(want->object, want->uid))
+		clear_word(want);
+	else
+		finish(want, json_at(want->object, "status"), NULL);
+	return true;
+}
+
+static void remember(struct addresses_want *want, json_t *object)
+{
+	json_decref(want->object);
+	want->object = object;
+}
+
+/* ---- asking ---------------------------------------------------------------------------------- */
+
+static void on_asked(void *arg, json_t *object, const struct err *err)
+{
+	struct addresses_want *want = arg;
+
+	want->asking = NULL;
+	/* Somebody made or changed it meanwhile: the watch has it soon. */
+	if (err) {
+		if (err->class != ERR_CONFLICT)
+			want->trouble = *err;
+		timer_start(want->ask_due, ADDRESSES_RETRY_MS);
+	}
+}
+
+static void ask_leader(void *arg)
+{
+	struct addresses_want *want = arg;
+	struct kube_client *client = want->addresses->config.client;
+	auto_free char *text = endpoint_asks_text(want->uid, want->name, want->asks);
+	json_auto_t *object = json_object();
+	json_t *metadata =
+		endpoint_metadata(want->ns, want->endpoint, want->addresses->config.node);
+
+	if (want->asking || want->state != WANT_WATCHING) {
+		json_decref(metadata);
+		return;
+	}
+	want->has_asked = true;
+	json_put(object, "metadata", metadata);
+	json_put_str(json_need_object(metadata, "annotations"), ENDPOINT_ASKS_ANNOTATION, text);
+	if (want->object) {
+		/* The word of a sandbox before this one; that of a pod before is the leader's. */
+		if (endpoint_is_down(want->object, want->uid))
+			json_put(json_at(metadata, "annotations"), ENDPOINT_DOWN_ANNOTATION,
+				 json_null());
+		json_object_del(metadata, "labels");
+		want->asking = kube_patch(client, &addresses_endpoint, want->ns, want->endpoint,
+					  KUBE_PATCH_MERGE, object, &by_agent, on_asked, want);
+		return;
+	}
+	json_put_str(object, "apiVersion", "spiderpool.spidernet.io/v2beta1");
+	json_put_str(object, "kind", "SpiderEndpoint");
+	want->asking = kube_create(client, &addresses_endpoint, object, &by_agent, on_asked, want);
+}
+
+/* ---- watching -------------------------------------------------------------------------------- */
+
+static void on_cache_changed(void *arg, const char *key, const json_t *old, const json_t *now)
+{
+	struct addresses_want *want = arg;
+
+	deferred_run(want->look);
+}
+
+static void on_watch_trouble(void *arg, const struct err *err)
+{
+	struct addresses_want *want = arg;
+
+	want->trouble = err ? *err : (struct err){0};
+}
+
+static void look_at_cache(void *arg)
+{
+	struct addresses_want *want = arg;
+	auto_free char *key = str_printf("%s/%s", want->ns, want->endpoint);
+
+	if (want->state != WANT_WATCHING && want->state != WANT_TAKING)
+		return;
+	remember(want, cache_get(want->cache, key));
+	if (!answer(want) && want->has_asked && want->object &&
+	    !endpoint_is_of(want->object, want->uid))
+		/* Another pod of the machine has asked over it. */
+		timer_start(want->ask_due, ADDRESSES_RETRY_MS);
+}
+
+static bool only_node_knows(const json_t *asks)
+{
+	json_t *ask;
+	size_t i;
+
+	json_array_foreach (asks, i, ask)
+		if (json_at(ask, "masterAddresses"))
+			return true;
+	return false;
+}
+
+static void watch(struct addresses_want *want)
+{
+	static const struct cache_kind kind = {0};
+	struct addresses *addresses = want->addresses;
+	auto_strbuf struct strbuf selector = {0};
+
+	want->state = WANT_WATCHING;
+	strbuf_adds(&selector, "fieldSelector=metadata.name%3D");
+	kube_path_encode(&selector, want->endpoint);
+	want->selector = strbuf_take(&selector);
+	want->cache = cache_new(&kind, on_cache_changed, want);
+	want->informer = informer_new(addresses->config.loop, addresses->config.client,
+				      &(struct informer_config){
+					      .resource = &addresses_endpoint,
+					      .ns = want->ns,
+					      .selector = want->selector,
+					      .cache = want->cache,
+					      .trouble = on_watch_trouble,
+					      .arg = want,
+				      });
+	timer_start(want->ask_due, want->is_unforeseen || only_node_knows(want->asks)
+					   ? 0
+					   : ADDRESSES_ASK_AFTER_MS);
+	if (!timer_is_active(addresses->lease_due) && !addresses->lease_call) {
+		mem_free(take_ptr(addresses->lease_version));
+		timer_start(addresses->lease_due, ADDRESSES_LOOK_AT_LEASE_MS);
+	}
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+/* The endpoint does not have what is needed, or not for sure. */
+static void watch_for_answer(struct addresses_want *want)
+{
+	const char *other = endpoint_uid(want->object);
+
+	/* What another pod of the machine has is handed on to who asks (assign.h). */
+	if (want->machine && !str_empty(other) && !str_eq(other, want->uid))
+		want->is_unforeseen = true;
+	if (!answer(want))
+		watch(want);
+}
+
+static void read_later(struct addresses_want *want, const struct err *err)
+{
+	want->trouble = *err;
+	timer_start(want->again, ADDRESSES_RETRY_MS);
+}
+
+/* Where are the addresses of a virtual machine's pod: as the leader reads it. */
+static void on_config(void *arg, json_t *config_map, const struct err *err)
+{
+	struct addresses_want *want = arg;
+	struct ipam_settings settings = {0};
+	struct err bad = {0};
+
+	want->call = NULL;
+	if (err && !kube_err_is(err, "NotFound")) {
+		read_later(want, err);
+	} else if (ipam_settings_read(config_map, want->addresses->config.config_ns, &settings,
+				      &bad) < 0) {
+		read_later(want, &bad);
+	} else if (settings.keeps_virtual_machines) {
+		mem_free(want->endpoint);
+		want->endpoint = str_dup(want->machine);
+		read_endpoint(want);
+	} else {
+		watch_for_answer(want);
+	}
+}
+
+static void on_pod(void *arg, json_t *pod, const struct err *err)
+{
+	struct addresses_want *want = arg;
+	const struct addresses_config *config = &want->addresses->config;
+	struct err gone = {0};
+
+	want->call = NULL;
+	if (err && !kube_err_is(err, "NotFound")) {
+		read_later(want, err);
+		return;
+	}
+	if (!pod || !str_eq(json_uid(pod), want->uid)) {
+		err_set(&gone, ERR_INVALID, "PodNotFound",
+			"pod %s/%s with UID %s is not there any more", want->ns, want->name,
+			want->uid);
+		finish(want, NULL, &gone);
+		return;
+	}
+	if (pod_need_alive(pod, &gone) < 0) {
+		finish(want, NULL, &gone);
+		return;
+	}
+	want->is_unforeseen = !assign_wants(pod);
+	mem_free(want->machine);
+	want->machine = pod_machine(pod) ? str_dup(pod_machine(pod)) : NULL;
+	if (want->machine && !str_eq(want->machine, want->name))
+		want->call = kube_get(config->client, &addresses_config_map, config->config_ns,
+				      IPAM_CONFIG_MAP, NULL, on_config, want);
+	else
+		watch_for_answer(want);
+}
+
+static void on_endpoint(void *arg, json_t *object, const struct err *err)
+{
+	struct addresses_want *want = arg;
+
+	want->call = NULL;
+	if (err && !kube_err_is(err, "NotFound")) {
+		read_later(want, err);
+		return;
+	}
+	remember(want, json_incref(object));
+	/* The addresses of a pod that has ended are about to go once nothing of it is left. */
+	if (!endpoint_is_down(object, want->uid) && answer(want))
+		return;
+	if (str_eq(want->endpoint, want->name))
+		want->call = kube_get(want->addresses->config.client, &addresses_pod, want->ns,
+				      want->name, NULL, on_pod, want);
+	else
+		watch_for_answer(want);
+}
+
+static void read_endpoint(struct addresses_want *want)
+{
+	want->state = WANT_READING;
+	want->call = kube_get(want->addresses->config.client, &addresses_endpoint, want->ns,
+			      want->endpoint, NULL, on_endpoint, want);
+}
+
+static void read_again(void *arg)
+{
+	struct addresses_want *want = arg;
+
+	if (want->state == WANT_READING && !want->call)
+		read_endpoint(want);
+}
+
+/* ---- without a leader ------------------------------------------------------------------------ */
+
+static void on_taken(void *arg, const json_t *status, const struct err *err)
+{
+	struct addresses_want *want = arg;
+
+	want->take = NULL;
+	if (!err || (err->class == ERR_INVALID && !kube_err_is(err, "PoolExhausted"))) {
+		finish(want, status, err);
+		return;
+	}
+	/* The Lease is looked at before the next attempt. */
+	want->trouble = *err;
+	want->state = WANT_WATCHING;
+}
+
+static void take_all(struct addresses *addresses)
+{
+	struct addresses_want *want;
+
+	TAILQ_FOREACH(want, &addresses->wants, link)
+	{
+		if (want->state != WANT_WATCHING)
+			continue;
+		log_info("nobody leads, taking addresses", F_STR("namespace", want->ns),
+			 F_STR("pod", want->name));
+		want->state = WANT_TAKING;
+		want->take = take_begin(&(struct take_config){
+			.addresses = addresses,
+			.ns = want->ns,
+			.name = want->name,
+			.uid = want->uid,
+			.asks = want->asks,
+			.done = on_taken,
+			.arg = want,
+		});
+	}
+}
+
+static bool somebody_waits(const struct addresses *addresses)
+{
+	const struct addresses_want *want;
+
+	TAILQ_FOREACH(want, &addresses->wants, link)
+	if (want->state == WANT_WATCHING || want->state == WANT_TAKING)
+		return true;
+	return false;
+}
+
+static void on_lease(void *arg, json_t *lease, const struct err *err)
+{
+	struct addresses *addresses = arg;
+	bool is_held = !str_empty(json_str_at(lease, "spec", "holderIdentity"));
+	const char *version =
+		is_held ? json_str_or(json_at(lease, "metadata", "resourceVersion"), "") : "";
+
+	addresses->lease_call = NULL;
+	/* Without an API server there is nothing to take. */
+	if (!err || kube_err_is(err, "NotFound")) {
+		if (!str_eq(addresses->lease_version, version)) {
+			mem_free(addresses->lease_version);
+			addresses->lease_version = str_dup(version);
+			addresses->lease_changed_ms = clock_ms();
+		} else if (clock_ms() - addresses->lease_changed_ms >= ADDRESSES_NO_LEADER_MS) {
+			take_all(addresses);
+		}
+	}
+	if (somebody_waits(addresses))
+		timer_start(addresses->lease_due, ADDRESSES_LOOK_AT_LEASE_MS);
+}
+
+void want_look_at_lease(void *arg)
+{
+	struct addresses *addresses = arg;
+
+	if (!addresses->lease_call && somebody_waits(addresses))
+		addresses->lease_call =
+			kube_get(addresses->config.client, &lease_resource, addresses->config.ns,
+				 LEASE_NAME, NULL, on_lease, addresses);
+}
+
+/* ---- requests -------------------------------------------------------------------------------- */
+
+struct addresses_want *addresses_want(struct addresses *addresses,
+				      const struct addresses_request *request,
+				      addresses_done_fn *done, void *arg)
+{
+	struct addresses_want *want = mem_new(struct addresses_want);
+	struct loop *loop = addresses->config.loop;
+	int64_t now_ms = clock_ms();
+
+	assert(request->ns && request->name && request->uid && json_array_size(request->asks));
+	want->addresses = addresses;
+	want->ns = str_dup(request->ns);
+	want->name = str_dup(request->name);
+	want->uid = str_dup(request->uid);
+	want->endpoint = str_dup(request->name);
+	want->asks = json_incref((json_t *)request->asks);
+	want->begun_ms = now_ms;
+	want->deadline_ms = request->deadline_ms;
+	want->done = done;
+	want->arg = arg;
+	want->look = deferred_new(loop, look_at_cache, want);
+	want->deadline = timer_new(loop, on_deadline, want);
+	want->ask_due = timer_new(loop, ask_leader, want);
+	want->again = timer_new(loop, read_again, want);
+	TAILQ_INSERT_TAIL(&addresses->wants, want, link);
+	timer_start(want->deadline, want->deadline_ms > now_ms ? want->deadline_ms - now_ms : 0);
+	if (!release_is_superseded(addresses, want->uid))
+		read_endpoint(want);
+	return want;
+}
+
+void want_released(struct addresses *addresses, const char *uid)
+{
+	struct addresses_want *want;
+
+	TAILQ_FOREACH(want, &addresses->wants, link)
+	if (want->state == WANT_WAITING && str_eq(want->uid, uid))
+		read_endpoint(want);
+}
+
+void want_free_all(struct addresses *addresses)
+{
+	while (!TAILQ_EMPTY(&addresses->wants))
+		want_free(TAILQ_FIRST(&addresses->wants));
+	kube_call_cancel(addresses->lease_call);
+}

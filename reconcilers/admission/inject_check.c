@@ -116,22 +116,35 @@ static char *obstacle_text(const json_t *world, const char *ns)
 	return NULL;
 }
 
+/* What is wrong with a pod that runs, and what to do; NULL: nothing. Returns new; free(). */
+static char *not_injected_text(const json_t *world, const json_t *pod)
+{
+	auto_free char *lacks = pod_inject_lacks(world, pod, NULL);
+	auto_free char *unknown = lacks ? NULL : pod_inject_no_configs(world, pod);
+	auto_free char *obstacle = NULL;
+
+	if (!lacks && !unknown)
+		return NULL;
+	obstacle = obstacle_text(world, json_namespace(pod));
+	if (unknown)
+		return str_printf("asked for injection and runs without networks: %s%s%s; then "
+				  "delete the pod to have it made again",
+				  unknown, obstacle ? "; " : "", obstacle ? obstacle : "");
+	return str_printf("asked for injection and runs without %s: %s; then delete the pod to "
+			  "have it made again",
+			  lacks,
+			  obstacle ? obstacle
+				   : "the webhook was off, out of reach, or passed over this "
+				     "namespace when the pod was created, see that it is at "
+				     "work");
+}
+
 int inject_check_pod(const json_t *world, const char *key, struct plan *plan, struct err *err)
 {
 	const json_t *pod = world_get(world, KIND_POD, key);
-	auto_free char *lacks = pod && is_running(pod) ? pod_inject_lacks(world, pod, NULL) : NULL;
-	auto_free char *obstacle = lacks ? obstacle_text(world, json_namespace(pod)) : NULL;
-	auto_free char *message = NULL;
+	auto_free char *message = pod && is_running(pod) ? not_injected_text(world, pod) : NULL;
 
-	if (lacks)
-		message = str_printf("asked for injection and runs without %s: %s; then delete the "
-				     "pod to have it made again",
-				     lacks,
-				     obstacle ? obstacle
-					      : "the webhook was off, out of reach, or passed over "
-						"this namespace when the pod was created, see that "
-						"it is at work");
-	plan_finding(plan, KIND_POD, key, lacks ? "NotInjected" : NULL, message);
+	plan_finding(plan, KIND_POD, key, message ? "NotInjected" : NULL, message);
 	return 0;
 }
 

@@ -397,17 +397,24 @@ static void warn_of_ignored(const json_t *pod, const struct group *group, struct
 			    other, group->key, group->value);
 }
 
+/* That the group has no configs, and what to do. Returns new; free(). */
+static char *no_configs_text(const json_t *world, const char *ns, const struct group *group)
+{
+	auto_free char *trusted = trusted_namespaces(world);
+
+	return str_printf("\"%.64s\" names no SpiderMultusConfig that this pod may have: correct "
+			  "it, or give a SpiderMultusConfig in namespace %s or one of %s the "
+			  "annotation %s: \"%.64s\"",
+			  group->value, ns, trusted, group->key, group->value);
+}
+
 static void refuse_group(const json_t *world, const char *ns, const struct group *group,
 			 struct problems *problems)
 {
 	auto_free char *field = str_printf("metadata.annotations[%s]", group->key);
-	auto_free char *trusted = trusted_namespaces(world);
+	auto_free char *text = no_configs_text(world, ns, group);
 
-	problem_add(problems, "BadField", field,
-		    "\"%.64s\" names no SpiderMultusConfig that this pod may have: correct it, or "
-		    "give a SpiderMultusConfig in namespace %s or one of %s the annotation %s: "
-		    "\"%.64s\"",
-		    group->value, ns, trusted, group->key, group->value);
+	problem_add(problems, "BadField", field, "%s", text);
 }
 
 static json_t *inject(const json_t *world, const struct group *group,
@@ -503,4 +510,22 @@ char *pod_inject_lacks(const json_t *world, const json_t *pod, const char *confi
 			tell_lack(pod, match, &networks, &text);
 	}
 	return text.len ? strbuf_take(&text) : NULL;
+}
+
+char *pod_inject_no_configs(const json_t *world, const json_t *pod)
+{
+	const char *ns = json_namespace(pod);
+	auto_call(matches_done) struct matches matches = {0};
+	auto_problems struct problems problems = {0};
+	auto_free char *text = NULL;
+	struct group group;
+
+	if (!find_group(pod, world_get(world, KIND_NAMESPACE, ns), &group) ||
+	    !str_empty(json_str_at(pod, "metadata", "annotations", NETWORKS_ANNOTATION)))
+		return NULL;
+	matches = find_matches(world, ns, &group, &problems);
+	if (matches.len || problems.total)
+		return NULL;
+	text = no_configs_text(world, ns, &group);
+	return str_printf("metadata.annotations[%s]: %s", group.key, text);
 }

@@ -110,4 +110,11 @@ json_t *pod_inject(const json_t *world, const struct inject_settings *settings,
  */
 char *pod_inject_lacks(const json_t *world, const json_t *pod, const char *config);
 
+/*
+ * The pod asks for a group without configs, for which a webhook would have refused it, and has no
+ * networks: what is wrong and what to do, new; free(). Else NULL: one that has networks may have
+ * got them of configs that are gone.
+ */
+char *pod_inject_no_configs(const json_t *world, const json_t *pod);
+
 #endif

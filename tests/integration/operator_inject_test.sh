@@ -140,10 +140,14 @@ only_a_is_lacking() {
 		jq -e '[.items[].message] | any(test("net/a") and (test("net/b") | not))'
 }
 t_wait 10 "a deleted config is not lacking: the pod is told what still is" only_a_is_lacking
+told_of_a() {
+	[[ $(events ml one net/a) == 4 ]]
+}
 k annotate smc -n net a "$group=others" --overwrite >/dev/null
-t_wait 10 "a group without configs: nothing is lacking" findings_are 0
+t_wait 10 "a group without configs: the pod is told, too" events ml one "names no SpiderMultusConfig that this pod may have"
+t_ok "and counted" findings_are 1
 k annotate smc -n net a "$group=rails" --overwrite >/dev/null
-t_wait 10 "back in the group" findings_are 1
+t_wait 10 "back in the group the config is told of" told_of_a
 o_curl PATCH /api/v1/namespaces/ml/pods/one/status '{"status":{"phase":"Succeeded"}}' >/dev/null
 t_wait 5 "a pod that has ended is none" findings_are 0
 t_wait 10 "and nobody can say more without a webhook" says "$smc/a" Injected Unknown NoWebhook

@@ -10,27 +10,34 @@
 #include "lib/json/json.h"
 #include "nodeagent/host/sysfs.h"
 
-#define FOLDER "etc/udev/rules.d"
-
+/* The second is for this boot: where the first cannot be written. */
+static const char *const folders[] = {"etc/udev/rules.d", "run/udev/rules.d"};
 static const char *const rules[] = {"nm-unmanaged", "pf-name"};
 
-static char *file_of(const char *rule, const char *pf)
+static char *file_of(const char *folder, const char *rule, const char *pf)
 {
-	if (str_eq(rule, "pf-name"))
-		return str_printf(FOLDER "/10-pf-name-%s.rules", pf);
-	return str_printf(FOLDER "/10-nm-disable-%s.rules", pf);
+	return str_printf("%s/10-%s-%s.rules", folder,
+			  str_eq(rule, "pf-name") ? "pf-name" : "nm-disable", pf);
+}
+
+static bool is_there(const struct host *host, const char *rule, const char *pf)
+{
+	for (size_t i = 0; i < ARRAY_LEN(folders); i++) {
+		auto_free char *path = file_of(folders[i], rule, pf);
+
+		if (sysfs_exists(host, path))
+			return true;
+	}
+	return false;
 }
 
 json_t *udev_rules_of(const struct host *host, const char *pf)
 {
 	json_t *ret = json_array();
 
-	for (size_t i = 0; i < ARRAY_LEN(rules); i++) {
-		auto_free char *path = file_of(rules[i], pf);
-
-		if (sysfs_exists(host, path))
+	for (size_t i = 0; i < ARRAY_LEN(rules); i++)
+		if (is_there(host, rules[i], pf))
 			json_array_append_new(ret, json_string(rules[i]));
-	}
 	return ret;
 }
 
@@ -50,32 +57,52 @@ static char *text_of(const char *rule, const char *pf, const char *name)
 		pf);
 }
 
-int udev_write_rule(struct host *host, const char *pf, const char *rule, const char *name,
-		    bool *ret_changed, struct err *err)
+static int write_rule(const struct host *host, const char *folder, const char *path,
+		      const char *text, bool *ret_changed, struct err *err)
 {
-	auto_free char *path = file_of(rule, pf), *text = text_of(rule, pf, name);
 	auto_strbuf struct strbuf there = {0};
 
 	*ret_changed = false;
 	if (sysfs_read_file(host, path, 65536, &there) && str_eq(strbuf_str(&there), text))
 		return 0;
-	if (root_make_dirs(host->root, FOLDER, 0755) < 0)
-		return err_sys(err, "FileNotWritten", "make /" FOLDER);
+	if (root_make_dirs(host->root, folder, 0755) < 0)
+		return err_sys(err, "FileNotWritten", "make /%s", folder);
 	if (root_write_atomic(host->root, path, text, strlen(text), 0644, err) < 0)
 		return -1;
 	*ret_changed = true;
 	return 0;
 }
 
+int udev_write_rule(struct host *host, const char *pf, const char *rule, const char *name,
+		    bool *ret_changed, struct err *err)
+{
+	auto_free char *text = text_of(rule, pf, name);
+	struct err why = {0};
+
+	for (size_t i = 0; i < ARRAY_LEN(folders); i++) {
+		auto_free char *path = file_of(folders[i], rule, pf);
+
+		if (write_rule(host, folders[i], path, text, ret_changed, &why) == 0)
+			return 0;
+		if (why.sys != EROFS)
+			break;
+	}
+	if (err)
+		*err = why;
+	return -1;
+}
+
 int udev_remove_rule(struct host *host, const char *pf, const char *rule, bool *ret_changed,
 		     struct err *err)
 {
-	auto_free char *path = file_of(rule, pf);
-
 	*ret_changed = false;
-	if (root_remove(host->root, path) == 0) {
-		*ret_changed = true;
-		return 0;
+	for (size_t i = 0; i < ARRAY_LEN(folders); i++) {
+		auto_free char *path = file_of(folders[i], rule, pf);
+
+		if (root_remove(host->root, path) == 0)
+			*ret_changed = true;
+		else if (errno != ENOENT && (errno != EROFS || sysfs_exists(host, path)))
+			return err_sys(err, "FileNotWritten", "remove /%s", path);
 	}
-	return errno == ENOENT ? 0 : err_sys(err, "FileNotWritten", "remove /%s", path);
+	return 0;
 }

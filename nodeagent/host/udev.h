@@ -1,6 +1,8 @@
 /*
  * Our udev rules on the host: one file per PF and purpose in /etc/udev/rules.d, under the names
  * that the SR-IOV network operator uses, so that an installation that is taken over has each once.
+ * Where /etc is part of a read-only image they are in /run/udev/rules.d, and written again after
+ * each boot.
  */
 #ifndef ORBWEAVER_NODEAGENT_HOST_UDEV_H
 #define ORBWEAVER_NODEAGENT_HOST_UDEV_H

@@ -1,9 +1,12 @@
 /* Steps on simulated hosts. */
 #include <errno.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
+#include <sys/mount.h>
 
 #include <cmocka.h>
 
@@ -11,6 +14,7 @@
 #include "lib/json/json.h"
 #include "nodeagent/host/execute.h"
 #include "nodeagent/host/observe.h"
+#include "nodeagent/host/udev.h"
 #include "nodeagent/model/step.h"
 #include "tests/fakes/host_tree.h"
 
@@ -480,6 +484,41 @@ static void writes_and_removes_udev_rules(void **state)
 				 "\", \"rule\": \"pf-name\"}"));
 }
 
+/* As on nodes whose /etc is part of an image: the rules are for this boot. */
+static void writes_rules_elsewhere_when_etc_is_read_only(void **state)
+{
+	const char *name = "run/udev/rules.d/10-pf-name-" PF ".rules";
+	const char *rule = "{\"step\": \"write-udev-rule\", \"pf\": \"" PF
+			   "\", \"rule\": \"pf-name\", \"name\": \"ens1f0\"}";
+	const char *remove =
+		"{\"step\": \"remove-udev-rule\", \"pf\": \"" PF "\", \"rule\": \"pf-name\"}";
+	auto_free char *etc = NULL, *text = NULL, *after = NULL;
+	json_auto_t *there = NULL, *gone = NULL;
+
+	if (unshare(CLONE_NEWNS) < 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+		skip();
+	/* A tree that knows of the namespace. */
+	(void)tear_down(state);
+	(void)set_up(state);
+	host_tree_file(*state, "etc/hostname", "worker-1");
+	etc = str_printf("%s/etc", host_tree_folder(*state));
+	assert_int_equal(mount(etc, etc, NULL, MS_BIND, NULL), 0);
+	assert_int_equal(mount("none", etc, NULL, MS_BIND | MS_REMOUNT | MS_RDONLY, NULL), 0);
+	assert_true(does(*state, rule));
+	assert_false(does(*state, rule));
+	text = host_tree_read(*state, name);
+	assert_non_null(strstr(text, "NAME=\"ens1f0\""));
+	there = udev_rules_of(host_tree_host(*state), PF);
+	assert_int_equal(json_array_size(there), 1);
+	assert_true(does(*state, remove));
+	assert_false(does(*state, remove));
+	gone = udev_rules_of(host_tree_host(*state), PF);
+	assert_int_equal(json_array_size(gone), 0);
+	after = host_tree_read(*state, name);
+	assert_string_equal(after, "");
+	assert_int_equal(umount2(etc, MNT_DETACH), 0);
+}
+
 static void refuses_what_is_no_step(void **state)
 {
 	static const char *const bad[] = {
@@ -638,6 +677,7 @@ int main(void)
 		TEST(switches_the_rdma_mode_only_without_other_namespaces),
 		TEST(writes_the_mode_of_the_next_boot_once),
 		TEST(writes_and_removes_udev_rules),
+		TEST(writes_rules_elsewhere_when_etc_is_read_only),
 		TEST(refuses_what_is_no_step),
 		TEST(recovers_from_every_failing_change),
 		TEST(a_refused_change_says_what_was_refused),

@@ -3,6 +3,7 @@
  */
 #include "nodeagent/host/devlink.h"
 #include "nodeagent/host/execute_internal.h"
+#include "nodeagent/host/observe.h"
 #include "nodeagent/model/observed.h"
 
 /* ---- drivers of VFs by themselves ------------------------------------------------------------ */
@@ -58,15 +59,24 @@ static int read_count(const struct run *run, const char *pf, int64_t *ret, struc
 	return 0;
 }
 
-/* Who would notice that it drops? A NIC of the node's own that is told to have VFs may lose it. */
+/*
+ * Would a pod notice that the link drops? What the node itself does on a NIC that is not protected
+ * bears it, as it bears a switch that starts anew: else no such NIC with an address could get VFs.
+ */
 static int check_link(const struct run *run, const char *pf, struct err *err)
 {
+	auto_free char *interface = NULL;
 	struct sysfs_text driver;
 
 	if (!pci_driver(run->host, pf, &driver) || !observed_vfs_drop_link(driver.text) ||
 	    run_is_forced(run))
 		return 0;
-	return evidence_check_pf(run->host, pf, err);
+	if (host_what_carried(run->host, pf, &interface, err) < 0)
+		return err_in(err, "%s: do interfaces of pods lie on it?", pf);
+	if (!interface)
+		return 0;
+	return err_set(err, ERR_HOST, "PfInUse",
+		       "PF %s is used by %s, which lies on it: end that use", pf, interface);
 }
 
 static int check_count(const struct run *run, const char *pf, int64_t now, struct err *err)

@@ -42,4 +42,10 @@ json_t *host_observe(struct host *host, unsigned int flags, struct err *err);
  */
 int host_why_protected(struct host *host, const char *pf, char **ret_reason, struct err *err);
 
+/*
+ * Which interface of a pod lies on this PF, "macvlan net1 in /run/netns/pod", new, or NULL: none.
+ * Likewise.
+ */
+int host_what_carried(struct host *host, const char *pf, char **ret_interface, struct err *err);
+
 #endif

@@ -10,6 +10,7 @@
 
 #include "lib/base/own_fd.h"
 #include "lib/base/root.h"
+#include "nodeagent/host/holders.h"
 #include "nodeagent/host/module.h"
 #include "nodeagent/host/nextboot.h"
 #include "nodeagent/host/view.h"
@@ -132,6 +133,19 @@ void view_read_carriers(struct view *view, const json_t *uppers)
 const char *view_carried(const struct view *view, const char *address)
 {
 	return json_str_at(json_find(view->carriers, "pciAddress", address), "reason");
+}
+
+int host_what_carried(struct host *host, const char *pf, char **ret_interface, struct err *err)
+{
+	auto_call(view_done) struct view view = {.host = host};
+	json_auto_t *namespaces = NULL, *uppers = NULL;
+
+	if (view_read_interfaces(&view, err) < 0)
+		return -1;
+	namespaces = holders_namespaces(host, &uppers);
+	view_read_carriers(&view, uppers);
+	*ret_interface = str_dup(view_carried(&view, pf));
+	return 0;
 }
 
 /* ---- the rest -------------------------------------------------------------------------------- */

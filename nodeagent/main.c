@@ -158,6 +158,7 @@ static void be_meter(int fd, void *arg)
 {
 	const struct node_agent *agent = arg;
 
+	giving_leave(agent->giving);
 	worker_run_meter(fd, &(struct worker_config){.root = agent->options->host_root});
 }
 

@@ -254,6 +254,21 @@ static int check_given(const struct host *host, const char *vf, struct err *err)
 		       vf, pod);
 }
 
+/*
+ * Last, since looking at the host takes time, in which the kubelet may give VFs away. So may asking
+ * the kubelet: the second round is about those that the first one had passed when it asked anew.
+ */
+static int check_all_given(const struct host *host, const char *pf, struct err *err)
+{
+	struct sysfs_text vf;
+
+	for (int round = 0; round < 2; round++)
+		for (int i = 0; i < PCI_VFS_MAX && pci_virtfn(host, pf, i, &vf); i++)
+			if (check_given(host, vf.text, err) < 0)
+				return -1;
+	return 0;
+}
+
 int evidence_check_attached(struct host *host, const char *vf, struct err *err)
 {
 	struct sysfs_text driver, claim;
@@ -282,14 +297,13 @@ int evidence_glance_vf(struct host *host, const char *vf, struct err *err)
 	return evidence_check_attached(host, vf, err);
 }
 
-static int check_vf(struct evidence *evidence, const char *vf, struct err *err)
+static int check_on_host(struct evidence *evidence, const char *vf, struct err *err)
 {
 	const struct rtnl_interface *interface;
 	struct sysfs_text driver;
 	auto_free char *who = NULL;
 
-	if (check_given(evidence->host, vf, err) < 0 ||
-	    evidence_check_attached(evidence->host, vf, err) < 0 ||
+	if (evidence_check_attached(evidence->host, vf, err) < 0 ||
 	    need_interfaces(evidence, err) < 0)
 		return -1;
 	if (!pci_driver(evidence->host, vf, &driver))
@@ -310,7 +324,7 @@ int evidence_check_vf(struct host *host, const char *vf, struct err *err)
 {
 	auto_evidence struct evidence *evidence = evidence_new(host);
 
-	return check_vf(evidence, vf, err);
+	return check_on_host(evidence, vf, err) < 0 ? -1 : check_given(host, vf, err);
 }
 
 int evidence_check_vfs(struct host *host, const char *pf, struct err *err)
@@ -319,9 +333,9 @@ int evidence_check_vfs(struct host *host, const char *pf, struct err *err)
 	struct sysfs_text vf;
 
 	for (int i = 0; i < PCI_VFS_MAX && pci_virtfn(host, pf, i, &vf); i++)
-		if (check_vf(evidence, vf.text, err) < 0)
+		if (check_on_host(evidence, vf.text, err) < 0)
 			return -1;
-	return 0;
+	return check_all_given(host, pf, err);
 }
 
 /* ---- PFs ------------------------------------------------------------------------------------- */

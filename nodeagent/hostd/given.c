@@ -16,6 +16,8 @@ struct given {
 	json_t *functions;          /* of the last answer, {function: pod}; NULL: none */
 	int64_t asked_ms;           /* when its question was put */
 	uint64_t count;             /* of giving.h, then */
+	struct err why;             /* of the last question, when it failed; 0: it did not */
+	int64_t failed_ms;
 };
 
 /* A loop of its own, for as long as it takes. */
@@ -53,14 +55,16 @@ static void on_next(void *arg)
 {
 	struct question *question = arg;
 	struct given *given = question->given;
-	int64_t quiet = giving_quiet_ms(given->config.giving);
+	int64_t quiet;
 
 	pod_resources_free(take_ptr(question->resources));
+	/* In this order: what is given from here on changes the count. */
+	given->count = giving_count(given->config.giving);
+	quiet = giving_quiet_ms(given->config.giving);
 	if (quiet > 0) {
 		timer_start(question->next, quiet);
 		return;
 	}
-	given->count = giving_count(given->config.giving);
 	given->asked_ms = clock_ms();
 	question->resources =
 		pod_resources_new(question->loop, &(struct pod_resources_config){
@@ -82,7 +86,7 @@ static void on_end(void *arg)
 	loop_stop(question->loop);
 }
 
-static int ask(struct given *given, struct err *err)
+static int ask(struct given *given)
 {
 	struct question question = {.given = given, .loop = loop_new()};
 
@@ -96,11 +100,9 @@ static int ask(struct given *given, struct err *err)
 	timer_free(question.next);
 	timer_free(question.end);
 	loop_free(question.loop);
-	if (given->functions)
-		return 0;
-	if (err)
-		*err = question.err;
-	return -1;
+	given->why = question.err;
+	given->failed_ms = clock_ms();
+	return given->functions ? 0 : -1;
 }
 
 static bool is_good(const struct given *given, const char *function)
@@ -113,10 +115,19 @@ static bool is_good(const struct given *given, const char *function)
 	return age < GIVEN_RECENT_MS || !json_object_get(given->functions, function);
 }
 
+/* A step about many VFs does not wait for each of them. */
+static bool has_just_failed(const struct given *given)
+{
+	return given->why.class != ERR_NONE && clock_ms() - given->failed_ms < GIVEN_FAILED_MS;
+}
+
 int given_pod(struct given *given, const char *function, const char **ret_pod, struct err *err)
 {
-	if (!is_good(given, function) && ask(given, err) < 0)
+	if (!is_good(given, function) && (has_just_failed(given) || ask(given) < 0)) {
+		if (err)
+			*err = given->why;
 		return -1;
+	}
 	*ret_pod = json_str_at(given->functions, function);
 	return 0;
 }

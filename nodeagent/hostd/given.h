@@ -27,6 +27,8 @@ enum {
 	GIVEN_KEEP_MS = 10000,
 	/* A VF that an answer this old names is asked for again: its pod may have ended. */
 	GIVEN_RECENT_MS = 1000,
+	/* After a question without an answer none is put for so long. */
+	GIVEN_FAILED_MS = 2000,
 };
 
 struct given *given_new(const struct given_config *config);
@@ -36,7 +38,8 @@ void given_free(struct given *given);
 /*
  * Which pod has this function? *ret_pod: "namespace/pod", borrowed until the next question, or
  * NULL: none. -1 with err ERR_TRANSIENT "PodResourcesUnavailable" when nobody can say: the kubelet
- * does not answer, or pods are given devices all the time.
+ * does not answer, or pods are given devices all the time. For GIVEN_FAILED_MS it is then not asked
+ * again.
  */
 int given_pod(struct given *given, const char *function, const char **ret_pod, struct err *err);
 

@@ -255,6 +255,25 @@ static void nobody_knows_while_one_device_after_the_other_is_given(void **state)
 	assert_int_equal(asked(s), 1);
 }
 
+/* A step about many VFs asks for each of them. */
+static void asks_not_again_right_after_it_got_no_answer(void **state)
+{
+	struct stand *s = *state;
+
+	given_free(s->given);
+	s->given = given_new(
+		&(struct given_config){.socket = s->socket, .giving = s->giving, .wait_ms = 200});
+	giving_note(s->giving);
+	assert_string_equal(pod_of(s, VF), "?");
+	/* The kubelet may be asked by now. */
+	leap_us = (GIVEN_FAILED_MS - 500) * 1000LL;
+	assert_string_equal(pod_of(s, ANOTHER), "?");
+	assert_int_equal(asked(s), 0);
+	leap_us = GIVEN_FAILED_MS * 1000LL;
+	assert_string_equal(pod_of(s, ANOTHER), "-");
+	assert_int_equal(asked(s), 1);
+}
+
 static void nobody_knows_without_a_kubelet(void **state)
 {
 	struct stand *s = *state;
@@ -274,6 +293,7 @@ int main(void)
 		TEST(asks_again_for_a_vf_that_was_somebodys),
 		TEST(keeps_no_answer_for_long),
 		TEST(nobody_knows_while_one_device_after_the_other_is_given),
+		TEST(asks_not_again_right_after_it_got_no_answer),
 		TEST(nobody_knows_without_a_kubelet),
 	};
 

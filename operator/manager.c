@@ -24,6 +24,7 @@
 #include "operator/pace.h"
 #include "operator/pod_demand.h"
 #include "operator/webhook_setup.h"
+#include "reconcilers/core/owner.h"
 #include "reconcilers/ipam/assign.h"
 #include "reconcilers/ipam/lifecycle.h"
 #include "reconcilers/maintenance/drain.h"
@@ -136,12 +137,19 @@ static void note_removal(struct manager *manager, const char *kind, const char *
 	wake_turn(manager);
 }
 
-/* A user made, removed or edited an object that we act upon. What we write to it is no edit. */
+/*
+ * A user made, removed or edited an object that we act upon. What we write to it is no edit, nor is
+ * its end when it waited for our finalizer: its deletion was.
+ */
 static bool is_users_change(const struct manager *manager, const char *kind, const json_t *old,
 			    const json_t *now)
 {
-	return controllers_are_for(kind) && mirror_is_synced(manager->mirror, kind) &&
-	       (!old || !now || json_generation(old) != json_generation(now));
+	if (manager->removed || !controllers_are_for(kind) ||
+	    !mirror_is_synced(manager->mirror, kind))
+		return false;
+	if (!now)
+		return !object_is_terminating(old);
+	return !old || json_generation(old) != json_generation(now);
 }
 
 static void on_changed(void *arg, const char *kind, const char *key, const json_t *old,
@@ -314,7 +322,8 @@ static void on_answered(void *arg, const char *kind, const char *verb, int64_t t
 {
 	struct manager *manager = arg;
 
-	pace_rest(&manager->pace, took_us, clock_ms());
+	if (manager->working > manager->awaited)
+		pace_rest(&manager->pace, took_us, clock_ms());
 	if (err && (err->retry_after_ms > 0 || kube_err_is(err, "DeadlineExceeded")))
 		pace_refused(&manager->pace, (unsigned int)manager->working, clock_ms());
 	/* Beyond the window it is our own load that makes answers slow. */
@@ -528,6 +537,8 @@ static void work_on(struct manager *manager, enum controller_id id, const char *
 		  F_INT("operations", (int64_t)json_array_size(plan.ops)));
 	manager->working++;
 	manager->awaited += controller->awaited;
+	if (!controller->awaited)
+		pace_begun(&manager->pace, clock_ms());
 	if (result < 0)
 		on_carried_out(job, &nothing, &err);
 	else

@@ -123,6 +123,11 @@ bool pace_steps_aside(const struct pace *pace, int64_t now_ms)
 	return is_crowd(pace, now_ms) && now_ms - pace->aside_since_ms < PACE_ASIDE_MAX_MS;
 }
 
+void pace_begun(struct pace *pace, int64_t now_ms)
+{
+	pace->begun_ms = now_ms;
+}
+
 void pace_rest(struct pace *pace, int64_t took_us, int64_t now_ms)
 {
 	int64_t rest_ms = took_us * PACE_REST / 1000;
@@ -132,9 +137,9 @@ void pace_rest(struct pace *pace, int64_t took_us, int64_t now_ms)
 
 int64_t pace_rest_ms(const struct pace *pace, int64_t now_ms)
 {
-	if (!pace_steps_aside(pace, now_ms) || now_ms >= pace->rest_until_ms)
+	if (!pace_steps_aside(pace, now_ms))
 		return -1;
-	return pace->rest_until_ms - now_ms;
+	return now_ms < pace->rest_until_ms ? pace->rest_until_ms - now_ms : PACE_CROWD_MS;
 }
 
 unsigned int pace_window(const struct pace *pace)
@@ -150,7 +155,9 @@ bool pace_has_room(const struct pace *pace, unsigned int awaited_under_way,
 	if (under_way >= pace->max)
 		return false;
 	if (!awaited && pace_steps_aside(pace, now_ms))
-		return others_under_way == 0 && now_ms >= pace->rest_until_ms;
+		return now_ms >= pace->rest_until_ms &&
+		       (others_under_way == 0 || (others_under_way < pace_window(pace) &&
+						  now_ms - pace->begun_ms >= PACE_HANGS_MS));
 	if (!awaited)
 		return others_under_way < pace_window(pace);
 	return under_way < pace_window(pace) ||

@@ -12,8 +12,9 @@
  *
  * What it follows is blind while users write many objects at once: on a server that they keep busy
  * even the least that our writes took is slow. Those objects are what we act upon, so we see them
- * come. As long as they come quickly we step aside: one write at a time, and after each a rest of
- * PACE_REST times what it took. What is to be done is known best when the last of them is there.
+ * come. As long as they come quickly we step aside: one write at a time (one that hangs for
+ * PACE_HANGS_MS is not waited for), and after each a rest of PACE_REST times what it took. What is
+ * to be done is known best when the last of them is there.
  *
  * Pure: times are arguments.
  */
@@ -45,6 +46,7 @@ enum {
 	PACE_CROWD_MS = 250,
 	PACE_REST = 3,
 	PACE_REST_MAX_MS = 250,
+	PACE_HANGS_MS = 1000,
 	/* A crowd that lasts longer has to share: somebody waits for what we write. */
 	PACE_ASIDE_MAX_MS = 60000,
 };
@@ -69,7 +71,7 @@ struct pace {
 	unsigned int passed_over; /* answers to what was sent before the window shrank */
 	int64_t pressed_until_ms, refused_until_ms;
 	unsigned int seen[2]; /* objects of users, in this PACE_CROWD_MS and the one before */
-	int64_t seen_from_ms, aside_since_ms, rest_until_ms;
+	int64_t seen_from_ms, aside_since_ms, rest_until_ms, begun_ms;
 };
 
 /* max: from 1. */
@@ -89,10 +91,16 @@ void pace_seen(struct pace *pace, int64_t now_ms);
 /* A crowd of them comes: for up to PACE_ASIDE_MAX_MS we step aside. */
 bool pace_steps_aside(const struct pace *pace, int64_t now_ms);
 
-/* A write took so long: what nobody waits for rests after it, if we step aside. */
+/* A write that nobody waits for begins. */
+void pace_begun(struct pace *pace, int64_t now_ms);
+
+/* It took so long: what nobody waits for rests after it, if we step aside. */
 void pace_rest(struct pace *pace, int64_t took_us, int64_t now_ms);
 
-/* How long to wait until there may be room although no write ends; -1: until one ends. */
+/*
+ * How long to wait until there may be room although no write ends: the rest, or that the crowd ends
+ * or a write hangs. -1: until one ends.
+ */
 int64_t pace_rest_ms(const struct pace *pace, int64_t now_ms);
 
 /* From 1 to max. */

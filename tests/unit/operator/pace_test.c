@@ -141,8 +141,10 @@ static void a_crowd_of_users_objects_goes_first(void **state)
 	assert_true(pace_is_pressed(&pace, now_ms));
 	/* One at a time, with a rest after it. */
 	assert_true(pace_has_room(&pace, 0, 0, false, now_ms));
+	pace_begun(&pace, now_ms);
 	assert_false(pace_has_room(&pace, 0, 1, false, now_ms));
-	assert_int_equal(pace_rest_ms(&pace, now_ms), -1);
+	/* Looks whether the crowd is still there. */
+	assert_int_equal(pace_rest_ms(&pace, now_ms), PACE_CROWD_MS);
 	pace_rest(&pace, 10000, now_ms);
 	assert_false(pace_has_room(&pace, 0, 0, false, now_ms));
 	assert_int_equal(pace_rest_ms(&pace, now_ms), 10 * PACE_REST);
@@ -158,6 +160,21 @@ static void a_crowd_of_users_objects_goes_first(void **state)
 	assert_false(pace_is_pressed(&pace, now_ms));
 	assert_int_equal(pace_rest_ms(&pace, now_ms), -1);
 	assert_true(pace_has_room(&pace, 0, MAX - 1, false, now_ms));
+}
+
+static void a_write_that_hangs_does_not_hold_up_the_others(void **state)
+{
+	struct pace pace = begin(MAX);
+
+	pace_begun(&pace, now_ms);
+	users_write(&pace, 100, 100);
+	assert_true(pace_steps_aside(&pace, now_ms));
+	assert_true(pace_has_room(&pace, 0, 1, false, now_ms));
+	pace_begun(&pace, now_ms);
+	assert_false(pace_has_room(&pace, 0, 2, false, now_ms));
+	users_write(&pace, 100, 100);
+	assert_true(pace_has_room(&pace, 0, 2, false, now_ms));
+	assert_false(pace_has_room(&pace, 0, PACE_FIRST, false, now_ms));
 }
 
 static void a_few_objects_of_users_are_no_crowd(void **state)
@@ -248,6 +265,7 @@ int main(void)
 		cmocka_unit_test(sorts_are_compared_with_themselves),
 		cmocka_unit_test(a_refusal_counts_at_once_and_once),
 		cmocka_unit_test(a_crowd_of_users_objects_goes_first),
+		cmocka_unit_test(a_write_that_hangs_does_not_hold_up_the_others),
 		cmocka_unit_test(a_few_objects_of_users_are_no_crowd),
 		cmocka_unit_test(a_crowd_without_end_shares),
 		cmocka_unit_test(what_pods_wait_for_goes_at_any_pace_unless_refused),

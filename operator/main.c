@@ -21,6 +21,7 @@
 #include "lib/kube/client.h"
 #include "lib/kube/lease.h"
 #include "lib/kube/recorder.h"
+#include "lib/kube/status.h"
 #include "lib/loop/loop.h"
 #include "operator/debug.h"
 #include "operator/manager.h"
@@ -226,6 +227,29 @@ static void tell_of_silence(const struct orbweaver *op, const struct err *err)
 			 F_STR("effect", effect), F_STR("remedy", remedy));
 }
 
+static void go_on(struct orbweaver *op, int64_t minor)
+{
+	health_set(op->ready, "api-server", true, NULL);
+	start_deciding(op, minor);
+}
+
+/* Whoever refused to say a version: does it pass what an API server has? */
+static void on_proof(void *arg, json_t *resources, const struct err *err)
+{
+	struct orbweaver *op = arg;
+
+	if (op->shutting_down)
+		return;
+	if (err && !kube_err_is(err, "Forbidden")) {
+		tell_server_trouble(op, err);
+		timer_start(op->asking, VERSION_AGAIN_MS);
+		return;
+	}
+	log_info("API server found", F_STR("server", op->config.server));
+	tell_of_silence(op, NULL);
+	go_on(op, 0);
+}
+
 static void on_version(void *arg, const struct kube_response *response, const struct err *err)
 {
 	struct orbweaver *op = arg;
@@ -239,12 +263,15 @@ static void on_version(void *arg, const struct kube_response *response, const st
 		timer_start(op->asking, VERSION_AGAIN_MS);
 		return;
 	}
-	health_set(op->ready, "api-server", true, NULL);
+	if (version.needs_proof) {
+		(void)kube_get_path(op->client, "/api/v1", on_proof, op);
+		return;
+	}
 	log_info("API server found", F_STR("server", op->config.server),
 		 F_STR("version", version.text));
 	if (version.minor == 0)
 		tell_of_silence(op, err);
-	start_deciding(op, version.minor);
+	go_on(op, version.minor);
 }
 
 static void ask_for_version(void *arg)

@@ -36,6 +36,7 @@ struct server_version server_version_read(const struct kube_response *response,
 	if (err) {
 		ret.is_there = response && response->status >= 400 && response->status < 500 &&
 			       !passes(response->status);
+		ret.needs_proof = ret.is_there && response->status != 403;
 		return ret;
 	}
 	version = json_parse(response->body, response->body_len, NULL);

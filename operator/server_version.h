@@ -19,6 +19,11 @@ struct server_version {
 	 * it be missing (403).
 	 */
 	bool is_there;
+	/*
+	 * It may have been a proxy without its server: kinds that an API server has for sure would
+	 * count as absent. 403 is an API server's own word.
+	 */
+	bool needs_proof;
 	int64_t minor; /* of 1.minor; 0: it does not say */
 	char text[64]; /* gitVersion, as it says it; "?" */
 };

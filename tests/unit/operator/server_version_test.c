@@ -63,6 +63,7 @@ static void a_refusal_is_an_answer_too(void **state)
 		assert_true(version.is_there);
 		assert_int_equal(version.minor, 0);
 		assert_string_equal(version.text, "?");
+		assert_int_equal(version.needs_proof, refusals[i] != 403);
 	}
 }
 

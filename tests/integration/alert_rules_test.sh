@@ -1,7 +1,7 @@
 #!/bin/bash
 # The rules of manifests/overlays/monitoring: promtool has each alert fire, after its time of patience and not before, by series as
 # operator and agents print them (alert_rules.yml beside this file). operator_alerts_test.sh has those about the operator fire by what
-# really happens to one.
+# really happens to one. A panel that counts as a rule does has a case, too: promql_expr_test.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 # shellcheck source=tests/lib.sh
@@ -34,6 +34,8 @@ t_ok "the rules are good ones" promtool check rules "$tmp/rules.yml"
 t_ok "each case has the alert that it is about, in time, with the text for whoever gets it" promtool test rules "$tmp/cases.yml"
 t_eq "each alert has a case" "$(sed -n 's/^ *- alert: //p' "$tmp/rules.yml" | sort)" \
 	"$(sed -n 's/^  - alertname: //p' "$cases" | sort -u)"
+t_eq "queries with a case are those of panels" "" "$(sed -n "s/^  - expr: '\(.*\)'\$/\1/p" "$cases" |
+	grep -vxFf <(hack/dashboards queries | cut -f 3))"
 t_eq "the series are ours" "" "$(strangers)"
 # What an alert asks for is in the lists, too: names in front of a brace, a bracket or an operator.
 t_eq "so are those that alerts ask for" "" "$(sed -n 's/^ *expr: //p' "$tmp/rules.yml" | grep -oE '\b(orbweaver|spiderpool|rdma|sriov)_[a-z_]+' |

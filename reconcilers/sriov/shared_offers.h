@@ -35,8 +35,8 @@ int shared_offers_reconcile(const json_t *world, const char *key, struct plan *p
 bool shared_offers_selects_nothing(const json_t *resource);
 
 /*
- * What a NodeState says to decisions on the ConfigMap: for each shared resource that is wanted
- * whether it selects something, {} without any, null while the node has not reported. Returns new;
+ * What a NodeState says to decisions on the ConfigMap: for each shared resource that is wanted, or
+ * that claims have (docs/dra.md), whether it selects something, {} without any, null while the node has not reported. Returns new;
  * NULL when the NodeState does not count: there is none, its Node is gone, or it has no agent.
  */
 json_t *shared_offers_of(const json_t *state);

@@ -70,6 +70,17 @@ static void one_that_is_for_other_nodes_is_not(void **state)
 	assert_null(json_at(decide(&second, SOME, NONE), "reason"));
 }
 
+/* The agent says so of what the annotation orbweaver.io/dra gives to claims. */
+static void one_that_claims_have_somewhere_is_not(void **state)
+{
+	static const char given[] = REPORTED ", resources: [{name: x/hca, kind: shared, wanted: 0, "
+					     "healthy: 0, offered: 500}]";
+	auto_plan struct plan first = {0}, second = {0};
+
+	assert_null(json_at(decide(&first, NONE, given), "reason"));
+	assert_null(json_at(decide(&second, given, NONE), "reason"));
+}
+
 static void nothing_is_said_before_all_have_reported(void **state)
 {
 	static const char *const silent[] = {"", REPORTED};
@@ -152,6 +163,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_entry_that_selects_nothing_anywhere_is_found),
 		cmocka_unit_test(one_that_is_for_other_nodes_is_not),
+		cmocka_unit_test(one_that_claims_have_somewhere_is_not),
 		cmocka_unit_test(nothing_is_said_before_all_have_reported),
 		cmocka_unit_test(only_what_is_shared_and_wanted_counts),
 		cmocka_unit_test(a_config_map_that_is_gone_has_no_finding),

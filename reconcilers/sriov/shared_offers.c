@@ -35,8 +35,11 @@ json_t *shared_offers_of(const json_t *state)
 	json_t *offers;
 	size_t i;
 
-	if (!state || node_state_is_kept(state) || str_eq(json_str_at(ready, "reason"), "NoAgent"))
+	if (!state || node_state_is_kept(state))
 		return NULL;
+	/* It may be the one that has it: a boot takes longer than an agent may be away. */
+	if (str_eq(json_str_at(ready, "reason"), "NoAgent"))
+		return json_null();
 	/* One of ours knows its resources soon; upstream's never says any. */
 	if (str_empty(json_str_at(status, "syncStatus")) ||
 	    (json_at(status, "agentVersion") && !json_at(status, "resources")))

@@ -40,9 +40,8 @@ json_t *shared_offers_of(const json_t *state)
 	/* It may be the one that has it: a boot takes longer than an agent may be away. */
 	if (str_eq(json_str_at(ready, "reason"), "NoAgent"))
 		return json_null();
-	/* One of ours knows its resources soon; upstream's never says any. */
-	if (str_empty(json_str_at(status, "syncStatus")) ||
-	    (json_at(status, "agentVersion") && !json_at(status, "resources")))
+	/* One of ours knows its resources soon; upstream's never says any, and may have it. */
+	if (str_empty(json_str_at(status, "syncStatus")) || !json_at(status, "resources"))
 		return json_null();
 	offers = json_object();
 	json_array_foreach (json_at(status, "resources"), i, resource) {

@@ -134,11 +134,13 @@ static void count_resources(struct census *census, const json_t *resources, int 
 	size_t i;
 
 	json_array_foreach ((json_t *)resources, i, resource) {
-		bool is_empty = json_integer_value(json_at(resource, "healthy")) == 0;
+		bool is_given = node_state_resource_is_given(resource);
+		bool is_empty =
+			!is_given && json_integer_value(json_at(resource, "healthy")) == 0;
 		const int64_t numbers[NUMBERS] = {
 			1, is_empty, is_empty && shared_offers_selects_nothing(resource)};
 
-		if (json_integer_value(json_at(resource, "wanted")) > 0)
+		if (is_given || json_integer_value(json_at(resource, "wanted")) > 0)
 			count(&census->resources, json_str_or(json_at(resource, "name"), ""), sign,
 			      numbers);
 	}

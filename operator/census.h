@@ -42,8 +42,8 @@ void census_policies(const struct census *census,
 		     void *arg);
 
 /*
- * fn for each resource that some NodeState wants: how many nodes want it, how many of them have no
- * healthy device of it, and on how many of these a shared resource selects nothing: the node may
+ * fn for each resource that some NodeState wants: how many nodes want it, by a device plugin or for
+ * claims, how many of them have no healthy device of it for the former, and on how many of these a shared resource selects nothing: the node may
  * not be meant (reconcilers/sriov/shared_offers.h).
  */
 void census_resources(const struct census *census,

@@ -69,6 +69,9 @@ static void check_resources(const json_t *node, const json_t *state, json_t *fin
 		int64_t wanted = json_integer_value(json_at(resource, "wanted"));
 		int64_t healthy = json_integer_value(json_at(resource, "healthy"));
 
+		/* Claims have it, and the kubelet has nothing to say of it. */
+		if (node_state_resource_is_given(resource))
+			continue;
 		if (json_is_true(json_at(resource, "registered")) && healthy >= wanted) {
 			check_allocatable(node, json_str_or(json_at(resource, "name"), "?"),
 					  healthy, findings);

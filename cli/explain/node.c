@@ -127,6 +127,10 @@ static void add_resources(json_t *chain, const json_t *world, const char *name, 
 		if (broken)
 			chain_add(chain, "resource", LINK_BROKEN, json_str_at(row, "reason"),
 				  "%s: %s: %s", resource, json_str_at(row, "link"), broken);
+		else if (node_state_resource_is_given(offer))
+			chain_add(chain, "resource", LINK_HOLDS, NULL, "%s: %lld for claims",
+				  resource,
+				  (long long)json_integer_value(json_at(offer, "offered")));
 		else
 			chain_add(chain, "resource", LINK_HOLDS, NULL,
 				  "%s: %lld of %lld healthy, %lld in pods", resource,

@@ -372,11 +372,15 @@ json_t *resource_row(const json_t *world, const char *node, const char *asked, c
 	row = json_object();
 	json_put_str(row, "node", node);
 	put_counts(row, &look);
-	for (size_t i = 0; i < ARRAY_LEN(links); i++)
+	for (size_t i = 0; i < ARRAY_LEN(links); i++) {
+		/* What claims have no device plugin offers. */
+		if (links[i].broken == kubelet_broken && node_state_resource_is_given(look.offer))
+			break;
 		if (links[i].broken(&look, row)) {
 			json_put_str(row, "link", links[i].name);
 			break;
 		}
+	}
 	if (look.excluded)
 		json_put_bool(row, "excluded", true);
 	return row;

@@ -177,6 +177,7 @@ void offers_choose(struct offers *offers, const json_t *chosen)
 	json_decref(offers->chosen);
 	offers->chosen = json_incref((json_t *)chosen);
 	offers->config.wanted(offers->config.arg);
+	offers->config.changed(offers->config.arg);
 }
 
 void offers_answer(struct offers *offers, const char *uid, const json_t *claim,
@@ -558,8 +559,9 @@ void offers_free(struct offers *offers)
 json_t *offers_status(const struct offers *offers, const json_t *before)
 {
 	json_auto_t *plugins = kubeletd_status(offers->kubeletd);
+	json_auto_t *given = dra_choice_status(offers->pools, offers->chosen);
 
-	return pools_status(plugins, offers->allocated, before);
+	return pools_status(plugins, given, offers->allocated, before);
 }
 
 const json_t *offers_allocated(const struct offers *offers)

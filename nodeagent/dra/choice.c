@@ -98,6 +98,12 @@ static const char *holder(const json_t *held, const json_t *resource, const json
 	return id ? json_str_at(held, name_of(resource), id) : NULL;
 }
 
+/* Why a device plugin has none; new. */
+static json_t *given_cause(void)
+{
+	return json_string("the annotation " DRA_ANNOTATION " of the Node gives it to claims");
+}
+
 /* The resource with other devices, which are taken; new. */
 static json_t *with_devices(const json_t *resource, json_t *devices)
 {
@@ -152,13 +158,18 @@ static json_t *plugin_resource(const struct dra_choice_input *input, const json_
 		else if (is_given)
 			json_array_append_new(
 				devices,
-				unhealthy(device, json_string("the annotation " DRA_ANNOTATION
-							      " of the Node gives it to claims")));
+				unhealthy(device, given_cause()));
 		else
 			json_array_append(devices, device);
 	}
-	if (is_given || is_held)
-		return with_devices(resource, devices);
+	if (is_given || is_held) {
+		json_t *theirs = with_devices(resource, devices);
+
+		/* What is left is for the pods that have it. */
+		if (is_given)
+			json_put_int(theirs, "wanted", 0);
+		return theirs;
+	}
 	json_decref(devices);
 	return json_incref((json_t *)resource);
 }
@@ -178,6 +189,32 @@ json_t *dra_choice_plugins(const struct dra_choice_input *input)
 			json_array_append_new(resources, theirs);
 	}
 	return with_resources(input->pools, resources);
+}
+
+json_t *dra_choice_status(const json_t *pools, const json_t *chosen)
+{
+	json_auto_t *given = dra_choice_names(pools, chosen, NULL);
+	json_t *status = json_array();
+	const json_t *resource;
+	size_t i;
+
+	json_array_foreach (json_at(pools, "resources"), i, resource) {
+		size_t offered = json_array_size(json_at(resource, "devices"));
+		json_t *entry;
+
+		if (offered == 0 || !json_list_has(given, name_of(resource)))
+			continue;
+		entry = json_object();
+		json_put_str(entry, "name", name_of(resource));
+		json_put_str(entry, "kind", json_str_at(resource, "kind"));
+		json_put_int(entry, "wanted", 0);
+		json_put_bool(entry, "registered", false);
+		json_put_int(entry, "offered", (int64_t)offered);
+		json_put_int(entry, "healthy", 0);
+		json_put(entry, "cause", given_cause());
+		json_array_append_new(status, entry);
+	}
+	return status;
 }
 
 /* ---- claims ---------------------------------------------------------------------------------- */

@@ -37,10 +37,17 @@ json_t *dra_choice_names(const json_t *pools, const json_t *chosen, json_t **ret
 
 /*
  * Return `pools` as device plugins have them, new: without the resources that are given by claims,
- * unless pods have devices of such a one, which stays until they have ended, with nothing healthy;
- * and with devices that claims have unhealthy.
+ * unless pods have devices of such a one, which stays until they have ended, with nothing wanted
+ * and nothing healthy; and with devices that claims have unhealthy.
  */
 json_t *dra_choice_plugins(const struct dra_choice_input *input);
+
+/*
+ * Return what to say of resources that are given by claims and have devices, as
+ * device_plugins_status() says it of others, new: of a device plugin nothing is wanted, and nothing
+ * is healthy there. Without it, who knows all nodes takes this one for a node that has none.
+ */
+json_t *dra_choice_status(const json_t *pools, const json_t *chosen);
 
 /*
  * Return the pools that claims are served from, new: settled resources without the devices that

@@ -164,9 +164,12 @@ void pools_check_given(json_t *pools, const json_t *given);
  * "pod": "ns/pod/container"}], as `allocated` (pools_input) has them; both absent when that is
  * NULL: not known. New.
  *
+ * `given`: entries of resources that claims have (or NULL), for those that no device plugin offers.
+ *
  * A resource of `before`, the last status (or NULL), that nothing asks for any more stays while
  * pods have devices of it, with nothing offered.
  */
-json_t *pools_status(const json_t *plugins, const json_t *allocated, const json_t *before);
+json_t *pools_status(const json_t *plugins, const json_t *given, const json_t *allocated,
+		     const json_t *before);
 
 #endif

@@ -27,24 +27,32 @@ static void add_pods(json_t *entry, const json_t *allocated)
 	json_put(entry, "pods", pods_of(devices));
 }
 
-json_t *pools_status(const json_t *plugins, const json_t *allocated, const json_t *before)
+static void add_entry(json_t *status, const json_t *resource, const json_t *allocated)
+{
+	json_t *entry = json_copy((json_t *)resource);
+
+	if (allocated)
+		add_pods(entry, allocated);
+	json_array_append_new(status, entry);
+}
+
+json_t *pools_status(const json_t *plugins, const json_t *given, const json_t *allocated,
+		     const json_t *before)
 {
 	json_t *status = json_array(), *resource;
 	size_t i;
 
-	json_array_foreach ((json_t *)plugins, i, resource) {
-		json_t *entry = json_copy(resource);
-
-		if (allocated)
-			add_pods(entry, allocated);
-		json_array_append_new(status, entry);
-	}
+	json_array_foreach ((json_t *)plugins, i, resource)
+		add_entry(status, resource, allocated);
+	json_array_foreach ((json_t *)given, i, resource)
+		if (!json_find(plugins, "name", json_str_or(json_at(resource, "name"), "")))
+			add_entry(status, resource, allocated);
 	json_array_foreach ((json_t *)before, i, resource) {
 		const char *name = json_str_or(json_at(resource, "name"), "");
 		json_t *entry;
 
 		if (json_object_size(json_at(allocated, name)) == 0 ||
-		    json_find(plugins, "name", name))
+		    json_find(status, "name", name))
 			continue;
 		entry = json_pack(
 			"{s:s, s:s, s:i, s:b, s:i, s:i, s:s}", "name", name, "kind",

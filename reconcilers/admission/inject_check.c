@@ -120,16 +120,18 @@ static char *obstacle_text(const json_t *world, const char *ns)
 static char *not_injected_text(const json_t *world, const json_t *pod)
 {
 	auto_free char *lacks = pod_inject_lacks(world, pod, NULL);
-	auto_free char *unknown = lacks ? NULL : pod_inject_no_configs(world, pod);
+	bool came_later = false;
+	auto_free char *unknown = lacks ? NULL : pod_inject_no_configs(world, pod, &came_later);
 	auto_free char *obstacle = NULL;
 
 	if (!lacks && !unknown)
 		return NULL;
 	obstacle = obstacle_text(world, json_namespace(pod));
 	if (unknown)
-		return str_printf("asked for injection and runs without networks: %s%s%s; then "
-				  "delete the pod to have it made again",
-				  unknown, obstacle ? "; " : "", obstacle ? obstacle : "");
+		return str_printf("asked for injection and runs without networks: %s%s%s; %sdelete "
+				  "the pod to have it made again",
+				  unknown, obstacle ? "; " : "", obstacle ? obstacle : "",
+				  obstacle || !came_later ? "then " : "");
 	return str_printf("asked for injection and runs without %s: %s; then delete the pod to "
 			  "have it made again",
 			  lacks,

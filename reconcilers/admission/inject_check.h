@@ -33,8 +33,8 @@ void inject_check_project(json_t *pod);
  * key: a pod. World: KIND_POD (the pod), KIND_NAMESPACE (its own), KIND_MULTUS_CONFIG (of the group
  * pod_inject_group says, or more), "env": "namespace" and, with webhooks, "webhook":
  * {"configNamespace"}; then INJECT_CONFIG_MAP, the ConfigMap of that name there. Plan: the finding
- * NotInjected on the pod if it runs and lacks something, or asks for a group that has no configs
- * and has no networks, else that there is none.
+ * NotInjected on the pod if it runs and lacks something, or asks for a group without configs, or
+ * whose configs all came after it, and has no networks, else that there is none.
  */
 reconcile_fn inject_check_pod;
 

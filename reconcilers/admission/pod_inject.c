@@ -170,13 +170,23 @@ static bool check_config(const json_t *config, const struct group *group, struct
 	return found.total == 0;
 }
 
+/* A config that came after the pod is none that it could have got. */
+static bool is_younger(const json_t *config, const json_t *pod)
+{
+	const char *config_time = json_str_or(json_at(config, "metadata", "creationTimestamp"), "");
+	const char *pod_time = json_str_or(json_at(pod, "metadata", "creationTimestamp"), "");
+
+	/* RFC 3339 in UTC to the second, as the server writes it. */
+	return *pod_time && strcmp(config_time, pod_time) > 0;
+}
+
 /*
- * The configs of the group that pods of the namespace can get; those that cannot be injected go
- * into problems, which may be NULL. A config brings any CNI configuration with it, so it reaches
- * its own namespace only, unless that is trusted.
+ * The configs of the group that pods of the namespace can get, or could when `pod` came (NULL: does
+ * not matter); those that cannot be injected go into problems, which may be NULL. A config brings
+ * any CNI configuration with it, so it reaches its own namespace only, unless that is trusted.
  */
 static struct matches find_matches(const json_t *world, const char *ns, const struct group *group,
-				   struct problems *problems)
+				   const json_t *pod, struct problems *problems)
 {
 	const json_t *configs = world_kind(world, KIND_MULTUS_CONFIG);
 	struct matches matches = {0};
@@ -187,7 +197,8 @@ static struct matches find_matches(const json_t *world, const char *ns, const st
 	json_each (configs, key, config)
 		if (str_eq(group_of_config(config, group->key), group->value) &&
 		    (str_eq(json_namespace(config), ns) || object_is_trusted(world, config)) &&
-		    !object_is_terminating(config) && check_config(config, group, problems))
+		    !object_is_terminating(config) && !is_younger(config, pod) &&
+		    check_config(config, group, problems))
 			matches.items[matches.len++] = match_new(config);
 	qsort(matches.items, matches.len, sizeof(*matches.items), compare_matches);
 	return matches;
@@ -422,7 +433,7 @@ static json_t *inject(const json_t *world, const struct group *group,
 {
 	auto_problems struct problems problems = {0}, warnings = {0};
 	auto_call(matches_done) struct matches matches =
-		find_matches(world, r->ns, group, &problems);
+		find_matches(world, r->ns, group, NULL, &problems);
 	auto_call(networks_done) struct networks networks = {0};
 	json_auto_t *pod = NULL, *patch = NULL;
 	auto_free char *text = NULL;
@@ -470,16 +481,6 @@ json_t *pod_inject(const json_t *world, const struct inject_settings *settings,
 
 /* ---- afterwards ------------------------------------------------------------------------------ */
 
-/* A config that came after the pod is none that it could have got. */
-static bool is_younger(const json_t *config, const json_t *pod)
-{
-	const char *config_time = json_str_or(json_at(config, "metadata", "creationTimestamp"), "");
-	const char *pod_time = json_str_or(json_at(pod, "metadata", "creationTimestamp"), "");
-
-	/* RFC 3339 in UTC to the second, as the server writes it. */
-	return *pod_time && strcmp(config_time, pod_time) > 0;
-}
-
 static void tell_lack(const json_t *pod, const struct match *match, const struct networks *networks,
 		      struct strbuf *text)
 {
@@ -501,21 +502,28 @@ char *pod_inject_lacks(const json_t *world, const json_t *pod, const char *confi
 
 	if (!find_group(pod, world_get(world, KIND_NAMESPACE, json_namespace(pod)), &group))
 		return NULL;
-	matches = find_matches(world, json_namespace(pod), &group, NULL);
+	matches = find_matches(world, json_namespace(pod), &group, pod, NULL);
 	(void)networks_read(pod, json_namespace(pod), &networks);
 	for (size_t i = 0; i < matches.len; i++) {
 		const struct match *match = &matches.items[i];
 
-		if ((!config || str_eq(match->key, config)) && !is_younger(match->config, pod))
+		if (!config || str_eq(match->key, config))
 			tell_lack(pod, match, &networks, &text);
 	}
 	return text.len ? strbuf_take(&text) : NULL;
 }
 
-char *pod_inject_no_configs(const json_t *world, const json_t *pod)
+/* Nothing is to be mended any more. Returns new; free(). */
+static char *came_later_text(const struct group *group)
+{
+	return str_printf("all SpiderMultusConfigs of \"%.64s\" that this pod may have came after it",
+			  group->value);
+}
+
+char *pod_inject_no_configs(const json_t *world, const json_t *pod, bool *ret_came_later)
 {
 	const char *ns = json_namespace(pod);
-	auto_call(matches_done) struct matches matches = {0};
+	auto_call(matches_done) struct matches matches = {0}, later = {0};
 	auto_problems struct problems problems = {0};
 	auto_free char *text = NULL;
 	struct group group;
@@ -523,9 +531,11 @@ char *pod_inject_no_configs(const json_t *world, const json_t *pod)
 	if (!find_group(pod, world_get(world, KIND_NAMESPACE, ns), &group) ||
 	    !str_empty(json_str_at(pod, "metadata", "annotations", NETWORKS_ANNOTATION)))
 		return NULL;
-	matches = find_matches(world, ns, &group, &problems);
+	matches = find_matches(world, ns, &group, pod, &problems);
 	if (matches.len || problems.total)
 		return NULL;
-	text = no_configs_text(world, ns, &group);
+	later = find_matches(world, ns, &group, NULL, NULL);
+	*ret_came_later = later.len > 0;
+	text = later.len ? came_later_text(&group) : no_configs_text(world, ns, &group);
 	return str_printf("metadata.annotations[%s]: %s", group.key, text);
 }

@@ -111,10 +111,11 @@ json_t *pod_inject(const json_t *world, const struct inject_settings *settings,
 char *pod_inject_lacks(const json_t *world, const json_t *pod, const char *config);
 
 /*
- * The pod asks for a group without configs, for which a webhook would have refused it, and has no
- * networks: what is wrong and what to do, new; free(). Else NULL: one that has networks may have
- * got them of configs that are gone.
+ * The pod asks for a group that had no configs when it came, for which a webhook would have refused
+ * it, and has no networks: what is wrong and what to do, new; free(). *ret_came_later: the group
+ * has configs now, and nothing is to be done but to make the pod again. Else NULL: one that has
+ * networks may have got them of configs that are gone.
  */
-char *pod_inject_no_configs(const json_t *world, const json_t *pod);
+char *pod_inject_no_configs(const json_t *world, const json_t *pod, bool *ret_came_later);
 
 #endif

@@ -470,6 +470,12 @@ bool node_state_is_kept(const json_t *state)
 	return json_at(state, "metadata", "annotations", NODE_STATE_KEEP_UNTIL);
 }
 
+bool node_state_resource_is_given(const json_t *resource)
+{
+	return json_integer_value(json_at(resource, "wanted")) == 0 &&
+	       json_integer_value(json_at(resource, "offered")) > 0;
+}
+
 int node_state_reconcile(const json_t *world, const char *key, struct plan *plan, struct err *err)
 {
 	const char *namespace = world_env(world, "namespace");

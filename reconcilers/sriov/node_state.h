@@ -50,6 +50,12 @@ int node_state_reconcile(const json_t *world, const char *key, struct plan *plan
 bool node_state_is_kept(const json_t *state);
 
 /*
+ * Of status.resources: the node has devices of it, and nothing is wanted of a device plugin: claims
+ * have them (docs/dra.md), or what was offered is on its way out.
+ */
+bool node_state_resource_is_given(const json_t *resource);
+
+/*
  * The reports alone, each with up to why_lines_max lines, and in *ret (the caller's to
  * decision_done) the decision that they explain. Returns new.
  */

@@ -17,15 +17,15 @@ enum {
 	NAMES_TOLD = 8, /* of resources, in a message */
 };
 
-static bool is_wanted_shared(const json_t *resource)
+static bool is_shared(const json_t *resource)
 {
-	return str_eq(json_str_at(resource, "kind"), "shared") &&
-	       json_integer_value(json_at(resource, "wanted")) > 0;
+	return str_eq(json_str_at(resource, "kind"), "shared");
 }
 
 bool shared_offers_selects_nothing(const json_t *resource)
 {
-	return is_wanted_shared(resource) && json_integer_value(json_at(resource, "offered")) == 0;
+	return is_shared(resource) && json_integer_value(json_at(resource, "wanted")) > 0 &&
+	       json_integer_value(json_at(resource, "offered")) == 0;
 }
 
 json_t *shared_offers_of(const json_t *state)
@@ -35,17 +35,22 @@ json_t *shared_offers_of(const json_t *state)
 	json_t *offers;
 	size_t i;
 
-	if (!state || node_state_is_kept(state) || str_eq(json_str_at(ready, "reason"), "NoAgent"))
+	if (!state || node_state_is_kept(state))
 		return NULL;
-	/* One of ours knows its resources soon; upstream's never says any. */
-	if (str_empty(json_str_at(status, "syncStatus")) ||
-	    (json_at(status, "agentVersion") && !json_at(status, "resources")))
+	/* It may be the one that has it: a boot takes longer than an agent may be away. */
+	if (str_eq(json_str_at(ready, "reason"), "NoAgent"))
+		return json_null();
+	/* One of ours knows its resources soon; upstream's never says any, and may have it. */
+	if (str_empty(json_str_at(status, "syncStatus")) || !json_at(status, "resources"))
 		return json_null();
 	offers = json_object();
-	json_array_foreach (json_at(status, "resources"), i, resource)
-		if (is_wanted_shared(resource))
-			json_put_bool(offers, json_str_or(json_at(resource, "name"), ""),
-				      !shared_offers_selects_nothing(resource));
+	json_array_foreach (json_at(status, "resources"), i, resource) {
+		/* Claims may have it. */
+		bool has = json_integer_value(json_at(resource, "offered")) > 0;
+
+		if (is_shared(resource) && (has || shared_offers_selects_nothing(resource)))
+			json_put_bool(offers, json_str_or(json_at(resource, "name"), ""), has);
+	}
 	return offers;
 }
 

@@ -13,7 +13,8 @@
  * the answer is that of all, and ten thousand nodes cost what ten do.
  *
  * Plan: a finding OfferedNowhere on the ConfigMap, or that there is none. Nothing as long as a node
- * with an agent has not reported: it may be the one that has it.
+ * has not reported, or its agent is away or upstream's, which says nothing of resources: it may be
+ * the one that has it. What was found stays so.
  *
  * Agents whose flag --shared-config names another ConfigMap have no such finding; the metric
  * orbweaver_resource_nodes counts theirs, too.
@@ -35,9 +36,10 @@ int shared_offers_reconcile(const json_t *world, const char *key, struct plan *p
 bool shared_offers_selects_nothing(const json_t *resource);
 
 /*
- * What a NodeState says to decisions on the ConfigMap: for each shared resource that is wanted
- * whether it selects something, {} without any, null while the node has not reported. Returns new;
- * NULL when the NodeState does not count: there is none, its Node is gone, or it has no agent.
+ * What a NodeState says to decisions on the ConfigMap: for each shared resource that is wanted, or
+ * that claims have (docs/dra.md), whether it selects something, {} without any, null while the node
+ * has not reported them or its agent is away. Returns new; NULL when the NodeState does not count: there
+ * is none, or its Node is gone.
  */
 json_t *shared_offers_of(const json_t *state);
 

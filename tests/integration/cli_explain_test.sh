@@ -107,6 +107,7 @@ chain "the host is in trouble" "host NoDriver" \
 	'.state.status.conditions += [{type: "Degraded", status: "True", reason: "NoDriver", message: "m"}]' node w1
 chain "VFs are missing" "policy VfsMissing" '.state.status |= (.presentVfs = 1 | .interfaces[0] |= (.numVfs = 1 | del(.Vfs[1])))' node w1
 chain "a resource is not registered" "resource -" '.state.status.resources[0].registered = false' node w1
+chain "but for claims it need not be" "none -" '.state.status.resources[0] |= (.registered = false | .wanted = 0 | .healthy = 0)' node w1
 
 echo "# networks and configs"
 chain "a definition with all it needs" "none -" . network ml/rail

@@ -338,6 +338,7 @@ finds "another RDMA mode" "error RdmaModeDiffers w1 rdma system" "$up"' | .state
 finds "an MTU and a GUID" "error MtuMismatch w1 0000:3b:00.2, error BadGuid w1 0000:3b:00.3" "$up"' |
 	.state.status.interfaces[0].Vfs |= (.[0].mtu = 9000 | .[1].guid = "00:00:00:00:00:00:00:00")'
 finds "a resource that is short" "error ResourceShort w1 spidernet.io/rail" "$up | .state.status.resources[0].healthy = 1"
+finds "none that claims have" "" "$up"' | .state.status.resources[0] |= (.registered = false | .wanted = 0 | .healthy = 0)'
 three="$up"' | .w2 = (.state | .metadata.name = "w2") | .w3 = (.state | .metadata.name = "w3" | .status.interfaces[0].mtu = 9000)'
 finds "what differs among nodes" "warning NodesDiffer - MTU of NICs for rail" "$three"
 finds "only that" "warning NodesDiffer - MTU of NICs for rail" "$three | .state.status.syncStatus = null" --compare

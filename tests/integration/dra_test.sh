@@ -111,6 +111,8 @@ k apply -f manifests/overlays/dra/rbac.yaml >/dev/null
 # --- slices -------------------------------------------------------------------------------------------------------------------
 t_wait 90 "the VFs that no pod has by the device plugin are published" has_devices "0000-11-00-1 0000-11-00-2"
 t_wait 30 "there the device plugin has no healthy one any more, for the sake of the pod that has one" plugin_has 0
+t_eq "of which none is wanted any more" '[0,3]' "$(o_curl GET "$state" |
+	jq -c '.status.resources[] | select(.name == "spidernet.io/fast") | [.wanted, .offered]')"
 read -r pid root <"$tmp/agent.out"
 t_eq "with pool, owner and label" '["n1","n1",1,"Node","n1"]' "$(slice '[.spec.nodeName, .spec.pool.name, .spec.pool.resourceSliceCount,
 	.metadata.ownerReferences[0].kind, .metadata.labels["orbweaver.io/node"]] | tojson')"

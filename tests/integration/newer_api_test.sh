@@ -2,7 +2,7 @@
 # What Kubernetes 1.36 says of our manifests and of the rules of manifests/overlays/crd-rules, by its own code but without a
 # server (tests/support/api_check.go): it knows every field, all rules and policies compile; each rule refuses an object with
 # the message that it has, lets one through, and leaves an object of before editable. The samples and what upstream accepted
-# are accepted with the rules, too.
+# are accepted with the rules, too. And by manifests/overlays/node-tokens agents may write what they have to, and no more.
 #
 # shellcheck disable=SC2317 # most functions are called through t_ok
 set -euo pipefail
@@ -158,6 +158,37 @@ t_ok "a pool's subnet cannot become another network" refused moves spec.subnet "
 t_eq "it can be written another way" '[]' "$(moves 10.6.0.7/16 10.6.0.0/16 | judged | jq -c .causes)"
 t_eq "one that was none before can be mended" '[]' "$(moves 10.6.0.7 10.6.0.0/16 | judged | jq -c .causes)"
 t_eq "every rule has spoken" "" "$(silent_rules)"
+
+# --- tokens of nodes ------------------------------------------------------------------------------
+
+# Pod u-1 on node n1 has the endpoint; pod u-2 of the same name, on node n2, asks for addresses on it. written NODE OLD NEW: what an
+# agent of the node is told that makes the annotations NEW of OLD.
+written() {
+	jq -nc --arg node "$1" --argjson old "$2" --argjson new "$3" 'def endpoint: {
+			apiVersion: "spiderpool.spidernet.io/v2beta1", kind: "SpiderEndpoint",
+			metadata: { name: "p-0", namespace: "ml", labels: { "orbweaver.io/node": "n1" },
+				annotations: (with_entries(.key |= "orbweaver.io/" + .)) },
+			status: { current: { uid: "u-1", node: "n1" } } };
+		{ id: "written", policy: "orbweaver-node-tokens", user: "system:serviceaccount:orbweaver-system:orbweaver-agent", $node,
+			kind: "SpiderEndpoint", old: ($old | endpoint), object: ($new | endpoint) }' >"$tmp/requests" &&
+		"$api_check" "$tmp/tokens.yaml" "$tmp/requests" | jq -r 'select(.id).denied[]'
+}
+
+# refuses NODE OLD NEW
+refuses() {
+	grep -qx "this token is of node $1 and may not write the SpiderEndpoint p-0 of another node" <(written "$@")
+}
+
+"$kubectl" kustomize manifests/overlays/node-tokens >"$tmp/tokens.yaml"
+t_ok "an agent says of its own pod that it is down" nothing written n1 '{}' '{"down":"u-1"}'
+t_ok "and takes that back" nothing written n1 '{"down":"u-1"}' '{}'
+t_ok "another node's agent asks for addresses" nothing written n2 '{}' '{"asks":"u-2"}'
+t_ok "says that the asker is down" nothing written n2 '{"asks":"u-2"}' '{"asks":"u-2","down":"u-2"}'
+t_ok "and asks once more, without that" nothing written n2 '{"asks":"u-2","down":"u-2"}' '{"asks":"u-2 again"}'
+t_ok "it cannot say of the pod that has the endpoint that it is down" refuses n2 '{}' '{"down":"u-1"}'
+t_ok "nor take that back" refuses n2 '{"down":"u-1"}' '{"asks":"u-2"}'
+t_ok "nor say that in place of its own" refuses n2 '{"down":"u-2"}' '{"down":"u-1"}'
+t_ok "nor touch the leader's answer" refuses n2 '{"refused":"u-1 x"}' '{}'
 
 # --- what upstream accepted -----------------------------------------------------------------------
 

@@ -8,7 +8,8 @@
 // compiled. What is wrong: {"manifest": "KIND/NAME", "error": TEXT}. {"manifest": "KIND/NAME", "unknown": true}: a kind of others.
 //
 // REQUESTS: {"id", "kind", "object", "old"}: may the object be stored, as new or in place of the old one?
-// {"id", "causes": [{"field", "message"}]}.
+// {"id", "causes": [{"field", "message"}]}. With {"policy", "user", "node"}: may the user, with a token of the node, by this
+// ValidatingAdmissionPolicy? Which kinds it is for is not looked at. {"id", "denied": [TEXT]}.
 package main
 
 import (
@@ -34,12 +35,17 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	gv "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer/json"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apimachinery/pkg/util/yaml"
+	attributes "k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/admission/plugin/cel"
 	"k8s.io/apiserver/pkg/admission/plugin/policy/mutating/patch"
 	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
+	"k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/cel/environment"
 	"k8s.io/client-go/kubernetes/scheme"
 )
@@ -53,8 +59,17 @@ type kind struct {
 	}
 }
 
+// What MANIFESTS have, by name.
+type manifests struct {
+	kinds    map[string]kind
+	policies map[string]validating.Validator
+}
+
 type request struct {
 	ID     string                 `json:"id"`
+	Policy string                 `json:"policy"`
+	User   string                 `json:"user"`
+	Node   string                 `json:"node"`
 	Kind   string                 `json:"kind"`
 	Object map[string]interface{} `json:"object"`
 	Old    map[string]interface{} `json:"old"`
@@ -212,6 +227,32 @@ func checkValidating(policy *admission.ValidatingAdmissionPolicy) []string {
 	return c.wrong
 }
 
+// What decides by it, as the server makes it of a policy that compiles.
+func newValidator(policy *admission.ValidatingAdmissionPolicy) validating.Validator {
+	var validations, messages, conditions []cel.ExpressionAccessor
+
+	c := newCompiler(policy.Spec.ParamKind != nil)
+	for _, v := range policy.Spec.Variables {
+		c.variable(v)
+	}
+	for i := range policy.Spec.MatchConditions {
+		conditions = append(conditions, (*matchconditions.MatchCondition)(&policy.Spec.MatchConditions[i]))
+	}
+	for _, v := range policy.Spec.Validations {
+		var message cel.ExpressionAccessor
+		if v.MessageExpression != "" {
+			message = &validating.MessageExpressionCondition{MessageExpression: v.MessageExpression}
+		}
+		messages = append(messages, message)
+		validations = append(validations, &validating.ValidationCondition{Expression: v.Expression, Message: v.Message})
+	}
+	compiled := func(accessors []cel.ExpressionAccessor) cel.ConditionEvaluator {
+		return c.CompileCondition(accessors, c.options, environment.NewExpressions)
+	}
+	matcher := matchconditions.NewMatcher(compiled(conditions), policy.Spec.FailurePolicy, "policy", "validate", policy.Name)
+	return validating.NewValidator(compiled(validations), matcher, compiled(nil), compiled(messages), policy.Spec.FailurePolicy, nil)
+}
+
 func checkMutating(policy *admission.MutatingAdmissionPolicy) []string {
 	c := newCompiler(policy.Spec.ParamKind != nil)
 	for _, v := range policy.Spec.Variables {
@@ -226,7 +267,7 @@ func checkMutating(policy *admission.MutatingAdmissionPolicy) []string {
 
 // ---- manifests and requests
 
-func checkManifest(text []byte, kinds map[string]kind) {
+func checkManifest(text []byte, all manifests) {
 	codec := json.NewSerializerWithOptions(json.DefaultMetaFactory, scheme.Scheme, scheme.Scheme, json.SerializerOptions{Yaml: true, Strict: true})
 	object, gvk, err := codec.Decode(text, nil, nil)
 	if runtime.IsNotRegisteredError(err) {
@@ -245,9 +286,12 @@ func checkManifest(text []byte, kinds map[string]kind) {
 	}
 	switch typed := object.(type) {
 	case *definitions.CustomResourceDefinition:
-		wrong = append(wrong, checkDefinition(typed, kinds)...)
+		wrong = append(wrong, checkDefinition(typed, all.kinds)...)
 	case *admission.ValidatingAdmissionPolicy:
 		wrong = append(wrong, checkValidating(typed)...)
+		if wrong == nil {
+			all.policies[typed.Name] = newValidator(typed)
+		}
 	case *admission.MutatingAdmissionPolicy:
 		wrong = append(wrong, checkMutating(typed)...)
 	}
@@ -267,15 +311,9 @@ func (k kind) object(content map[string]interface{}) *unstructured.Unstructured 
 	return object
 }
 
-func judge(text []byte, kinds map[string]kind) {
-	var r request
+func toSchema(k kind, r request) map[string]interface{} {
 	var errs field.ErrorList
 
-	check(encoding.Unmarshal(text, &r))
-	k, known := kinds[r.Kind]
-	if !known {
-		check(fmt.Errorf("no definition of kind %q", r.Kind))
-	}
 	object := k.object(r.Object)
 	if r.Old != nil {
 		old := k.object(r.Old)
@@ -289,18 +327,59 @@ func judge(text []byte, kinds map[string]kind) {
 	for _, err := range errs {
 		causes = append(causes, cause{err.Field, err.ErrorBody()})
 	}
-	check(out.Encode(map[string]interface{}{"id": r.ID, "causes": causes}))
+	return map[string]interface{}{"id": r.ID, "causes": causes}
+}
+
+func toPolicy(policy validating.Validator, r request) map[string]interface{} {
+	object := &unstructured.Unstructured{Object: r.Object}
+	versioned := &attributes.VersionedAttributes{VersionedKind: object.GroupVersionKind(), VersionedObject: object}
+	operation := attributes.Create
+	if r.Old != nil {
+		versioned.VersionedOldObject = &unstructured.Unstructured{Object: r.Old}
+		operation = attributes.Update
+	}
+	who := &user.DefaultInfo{Name: r.User, Extra: map[string][]string{"authentication.kubernetes.io/node-name": {r.Node}}}
+	resource := gv.GroupVersionResource{Group: versioned.VersionedKind.Group, Version: versioned.VersionedKind.Version,
+		Resource: strings.ToLower(r.Kind) + "s"}
+	versioned.Attributes = attributes.NewAttributesRecord(object, versioned.VersionedOldObject, versioned.VersionedKind,
+		object.GetNamespace(), object.GetName(), resource, "", operation, nil, false, who)
+	denied := []string{}
+	result := policy.Validate(context.TODO(), resource, versioned, nil, nil, celconfig.RuntimeCELCostBudget, nil)
+	for _, decision := range result.Decisions {
+		if decision.Action == validating.ActionDeny {
+			denied = append(denied, decision.Message)
+		}
+	}
+	return map[string]interface{}{"id": r.ID, "denied": denied}
+}
+
+func judge(text []byte, all manifests) {
+	var r request
+
+	check(encoding.Unmarshal(text, &r))
+	k, known := all.kinds[r.Kind]
+	policy, decides := all.policies[r.Policy]
+	switch {
+	case decides:
+		check(out.Encode(toPolicy(policy, r)))
+	case r.Policy != "":
+		check(fmt.Errorf("no policy %q", r.Policy))
+	case known:
+		check(out.Encode(toSchema(k, r)))
+	default:
+		check(fmt.Errorf("no definition of kind %q", r.Kind))
+	}
 }
 
 func main() {
-	kinds := map[string]kind{}
+	all := manifests{map[string]kind{}, map[string]validating.Validator{}}
 
 	install.Install(scheme.Scheme)
 	if len(os.Args) < 2 {
 		check(fmt.Errorf("usage: api-check MANIFESTS [REQUESTS]"))
 	}
-	documents(os.Args[1], func(text []byte) { checkManifest(text, kinds) })
+	documents(os.Args[1], func(text []byte) { checkManifest(text, all) })
 	if len(os.Args) > 2 {
-		lines(os.Args[2], func(text []byte) { judge(text, kinds) })
+		lines(os.Args[2], func(text []byte) { judge(text, all) })
 	}
 }

@@ -146,6 +146,23 @@ static void a_resource_is_missed_where_it_is_wanted(void **state)
 	census_free(census);
 }
 
+/* Claims have it there: no healthy one of a device plugin, and none is missed. */
+static void a_resource_that_claims_have_is_there(void **state)
+{
+	struct census *census = census_new();
+	json_auto_t *lacks = yaml("{status: {resources: [{name: x/hca, wanted: 500, healthy: 0, "
+				  "offered: 0, kind: shared}]}}");
+	json_auto_t *given = yaml("{status: {resources: [{name: x/hca, wanted: 0, healthy: 0, "
+				  "offered: 500, kind: shared}]}}");
+	json_auto_t *lines = json_object();
+
+	census_update(census, KIND_NODE_STATE, NULL, lacks);
+	census_update(census, KIND_NODE_STATE, NULL, given);
+	census_resources(census, note_resource, lines);
+	assert_string_equal(json_str_at(lines, "x/hca"), "1 of 2, 1");
+	census_free(census);
+}
+
 static void a_node_that_was_taken_away_needs_nobody(void **state)
 {
 	struct census *census = census_new();
@@ -177,6 +194,7 @@ int main(void)
 		cmocka_unit_test(conditions_are_counted_by_reason),
 		cmocka_unit_test(vfs_are_those_of_each_policy),
 		cmocka_unit_test(a_resource_is_missed_where_it_is_wanted),
+		cmocka_unit_test(a_resource_that_claims_have_is_there),
 		cmocka_unit_test(a_node_that_was_taken_away_needs_nobody),
 	};
 

@@ -153,6 +153,39 @@ static void no_device_is_offered_both_ways(void **state)
 	}
 }
 
+/* Else the node would count as one that lacks what claims get there. */
+static void what_claims_get_is_told_as_wanted_of_no_plugin(void **state)
+{
+	json_auto_t *pools = yaml(POOLS), *chosen = dra_choice_read("*"), *nothing = json_object();
+	json_auto_t *pods = yaml("{" SHARED ": {'0': ns/p/c}}");
+	json_auto_t *status = dra_choice_status(pools, chosen);
+	json_auto_t *none = dra_choice_status(pools, nothing);
+	json_auto_t *unknown = dra_choice_status(NULL, NULL);
+	json_auto_t *plugins = dra_choice_plugins(&(struct dra_choice_input){
+		.pools = pools, .chosen = chosen, .settled = nothing, .allocated = pods});
+
+	assert_text(status,
+		    "[{\"cause\":\"the annotation orbweaver.io/dra of the Node gives it to "
+		    "claims\",\"healthy\":0,\"kind\":\"shared\",\"name\":\"" SHARED "\","
+		    "\"offered\":2,\"registered\":false,\"wanted\":0},"
+		    "{\"cause\":\"the annotation orbweaver.io/dra of the Node gives it to "
+		    "claims\",\"healthy\":0,\"kind\":\"sriov\",\"name\":\"" X "\","
+		    "\"offered\":3,\"registered\":false,\"wanted\":0}]");
+	assert_text(none, "[]");
+	assert_text(unknown, "[]");
+	/* Nor is anything wanted while pods still have some of it. */
+	assert_text(json_at(json_find(json_at(plugins, "resources"), "name", SHARED), "wanted"),
+		    "0");
+}
+
+static void a_resource_without_devices_is_not_told(void **state)
+{
+	json_auto_t *pools = yaml("{resources: [{name: " X ", kind: sriov, devices: []}]}");
+	json_auto_t *chosen = dra_choice_read("*"), *status = dra_choice_status(pools, chosen);
+
+	assert_text(status, "[]");
+}
+
 /* ---- slices ---------------------------------------------------------------------------------- */
 
 /* What is offered of POOLS to claims, new. */
@@ -631,6 +664,8 @@ int main(void)
 		cmocka_unit_test(an_annotation_names_resources),
 		cmocka_unit_test(files_and_mode_exclusive_stay_with_device_plugins),
 		cmocka_unit_test(no_device_is_offered_both_ways),
+		cmocka_unit_test(what_claims_get_is_told_as_wanted_of_no_plugin),
+		cmocka_unit_test(a_resource_without_devices_is_not_told),
 		cmocka_unit_test(a_slice_says_what_schedulers_ask_for),
 		cmocka_unit_test(a_slice_is_as_the_file_has_it),
 		cmocka_unit_test(what_is_not_well_is_tainted_or_left_out),

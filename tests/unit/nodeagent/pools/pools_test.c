@@ -933,8 +933,8 @@ static void a_status_says_which_pod_has_what(void **state)
 {
 	json_auto_t *plugins = yaml("[{name: n/a, wanted: 3}, {name: n/b, wanted: 1}]");
 	json_auto_t *allocated = yaml("{n/a: {'1': ns/p/c, '2': ns/q/c}, n/other: {x: ns/p/c}}");
-	json_auto_t *status = pools_status(plugins, allocated, NULL);
-	json_auto_t *unknown = pools_status(plugins, NULL, NULL);
+	json_auto_t *status = pools_status(plugins, NULL, allocated, NULL);
+	json_auto_t *unknown = pools_status(plugins, NULL, NULL, NULL);
 
 	assert_text(status, "[{\"allocated\":2,\"name\":\"n/a\",\"pods\":["
 			    "{\"device\":\"1\",\"pod\":\"ns/p/c\"},"
@@ -964,13 +964,29 @@ static void a_resource_that_nothing_asks_for_stays_while_pods_have_it(void **sta
 	json_auto_t *allocated = yaml("{n/old: {'0000:3b:00.2': ns/p/c}, gpu/x: {'1': ns/q/c}}");
 	json_auto_t *before = yaml("[{name: n/a}, {name: n/old, kind: sriov, offered: 4}, "
 				   "{name: n/gone, kind: sriov}]");
-	json_auto_t *status = pools_status(plugins, allocated, before);
+	json_auto_t *status = pools_status(plugins, NULL, allocated, before);
 	const json_t *old = json_find(status, "name", "n/old");
 
 	assert_int_equal(json_array_size(status), 2);
 	assert_int_equal(json_integer_value(json_at(old, "offered")), 0);
 	assert_int_equal(json_integer_value(json_at(old, "allocated")), 1);
 	assert_text(json_at(old, "pods"), "[{\"device\":\"0000:3b:00.2\",\"pod\":\"ns/p/c\"}]");
+}
+
+static void what_claims_get_is_told_when_no_plugin_offers_it(void **state)
+{
+	json_auto_t *plugins = yaml("[{name: n/a, offered: 1}]");
+	json_auto_t *given = yaml("[{name: n/a, offered: 2}, {name: n/b, offered: 2}]");
+	json_auto_t *allocated = yaml("{n/b: {'1': ns/p/c}}"), *before = yaml("[{name: n/b}]");
+	json_auto_t *status = pools_status(plugins, given, NULL, NULL);
+	json_auto_t *late = pools_status(plugins, given, allocated, before);
+
+	assert_text(status, "[{\"name\":\"n/a\",\"offered\":1},{\"name\":\"n/b\","
+			    "\"offered\":2}]");
+	assert_int_equal(json_array_size(late), 2);
+	assert_int_equal(json_integer_value(json_at(json_find(late, "name", "n/b"), "offered")), 2);
+	assert_int_equal(json_integer_value(json_at(json_find(late, "name", "n/b"), "allocated")),
+			 1);
 }
 
 static void a_status_names_so_many_pods_and_no_more(void **state)
@@ -983,7 +999,7 @@ static void a_status_names_so_many_pods_and_no_more(void **state)
 
 		json_put_str(json_at(allocated, "n/a"), id, "ns/p/c");
 	}
-	status = pools_status(plugins, allocated, NULL);
+	status = pools_status(plugins, NULL, allocated, NULL);
 	assert_int_equal(json_array_size(json_at(json_array_get(status, 0), "pods")),
 			 POOLS_STATUS_PODS_MAX);
 	assert_int_equal(json_integer_value(json_at(json_array_get(status, 0), "allocated")), 200);

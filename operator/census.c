@@ -135,8 +135,7 @@ static void count_resources(struct census *census, const json_t *resources, int 
 
 	json_array_foreach ((json_t *)resources, i, resource) {
 		bool is_given = node_state_resource_is_given(resource);
-		bool is_empty =
-			!is_given && json_integer_value(json_at(resource, "healthy")) == 0;
+		bool is_empty = !is_given && json_integer_value(json_at(resource, "healthy")) == 0;
 		const int64_t numbers[NUMBERS] = {
 			1, is_empty, is_empty && shared_offers_selects_nothing(resource)};
 

@@ -43,8 +43,8 @@ void census_policies(const struct census *census,
 
 /*
  * fn for each resource that some NodeState wants: how many nodes want it, by a device plugin or for
- * claims, how many of them have no healthy device of it for the former, and on how many of these a shared resource selects nothing: the node may
- * not be meant (reconcilers/sriov/shared_offers.h).
+ * claims, how many of them have no healthy device of it for the former, and on how many of these a
+ * shared resource selects nothing: the node may not be meant (reconcilers/sriov/shared_offers.h).
  */
 void census_resources(const struct census *census,
 		      void (*fn)(void *arg, const char *resource, size_t nodes, size_t empty,

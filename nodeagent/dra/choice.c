@@ -156,9 +156,7 @@ static json_t *plugin_resource(const struct dra_choice_input *input, const json_
 			json_array_append_new(
 				devices, unhealthy(device, json_fmt("claim %s has it", claim)));
 		else if (is_given)
-			json_array_append_new(
-				devices,
-				unhealthy(device, given_cause()));
+			json_array_append_new(devices, unhealthy(device, given_cause()));
 		else
 			json_array_append(devices, device);
 	}

@@ -516,8 +516,9 @@ char *pod_inject_lacks(const json_t *world, const json_t *pod, const char *confi
 /* Nothing is to be mended any more. Returns new; free(). */
 static char *came_later_text(const struct group *group)
 {
-	return str_printf("all SpiderMultusConfigs of \"%.64s\" that this pod may have came after it",
-			  group->value);
+	return str_printf(
+		"all SpiderMultusConfigs of \"%.64s\" that this pod may have came after it",
+		group->value);
 }
 
 char *pod_inject_no_configs(const json_t *world, const json_t *pod, bool *ret_came_later)

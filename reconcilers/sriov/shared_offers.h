@@ -38,8 +38,8 @@ bool shared_offers_selects_nothing(const json_t *resource);
 /*
  * What a NodeState says to decisions on the ConfigMap: for each shared resource that is wanted, or
  * that claims have (docs/dra.md), whether it selects something, {} without any, null while the node
- * has not reported them or its agent is away. Returns new; NULL when the NodeState does not count: there
- * is none, or its Node is gone.
+ * has not reported them or its agent is away. Returns new; NULL when the NodeState does not count:
+ * there is none, or its Node is gone.
  */
 json_t *shared_offers_of(const json_t *state);
 

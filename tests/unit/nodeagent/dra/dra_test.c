@@ -164,13 +164,12 @@ static void what_claims_get_is_told_as_wanted_of_no_plugin(void **state)
 	json_auto_t *plugins = dra_choice_plugins(&(struct dra_choice_input){
 		.pools = pools, .chosen = chosen, .settled = nothing, .allocated = pods});
 
-	assert_text(status,
-		    "[{\"cause\":\"the annotation orbweaver.io/dra of the Node gives it to "
-		    "claims\",\"healthy\":0,\"kind\":\"shared\",\"name\":\"" SHARED "\","
-		    "\"offered\":2,\"registered\":false,\"wanted\":0},"
-		    "{\"cause\":\"the annotation orbweaver.io/dra of the Node gives it to "
-		    "claims\",\"healthy\":0,\"kind\":\"sriov\",\"name\":\"" X "\","
-		    "\"offered\":3,\"registered\":false,\"wanted\":0}]");
+	assert_text(status, "[{\"cause\":\"the annotation orbweaver.io/dra of the Node gives it to "
+			    "claims\",\"healthy\":0,\"kind\":\"shared\",\"name\":\"" SHARED "\","
+			    "\"offered\":2,\"registered\":false,\"wanted\":0},"
+			    "{\"cause\":\"the annotation orbweaver.io/dra of the Node gives it to "
+			    "claims\",\"healthy\":0,\"kind\":\"sriov\",\"name\":\"" X "\","
+			    "\"offered\":3,\"registered\":false,\"wanted\":0}]");
 	assert_text(none, "[]");
 	assert_text(unknown, "[]");
 	/* Nor is anything wanted while pods still have some of it. */

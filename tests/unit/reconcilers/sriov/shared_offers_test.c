@@ -86,7 +86,11 @@ static void nothing_is_said_before_all_have_reported(void **state)
 {
 	/* Away may be a boot, of the only node that has it: the finding would come and go. */
 	static const char *const silent[] = {
-		"", REPORTED, AWAY, AWAY ", " NONE, AWAY ", " SOME,
+		"",
+		REPORTED,
+		AWAY,
+		AWAY ", " NONE,
+		AWAY ", " SOME,
 		/* Upstream's agent, on a node that is still to change over: it has no word for it. */
 		"syncStatus: Succeeded",
 	};

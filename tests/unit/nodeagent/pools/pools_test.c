@@ -1047,6 +1047,7 @@ int main(void)
 		cmocka_unit_test(a_status_says_which_pod_has_what),
 		cmocka_unit_test(what_is_being_changed_is_given_to_nobody),
 		cmocka_unit_test(a_resource_that_nothing_asks_for_stays_while_pods_have_it),
+		cmocka_unit_test(what_claims_get_is_told_when_no_plugin_offers_it),
 		cmocka_unit_test(a_status_names_so_many_pods_and_no_more),
 	};
 

@@ -613,6 +613,9 @@ static bool is_unknown(const struct manager *manager, enum controller_id id, con
 
 static bool has_room(const struct manager *manager, bool awaited)
 {
+	/* Our rights go in a moment, with the namespace. */
+	if (manager->removed)
+		return manager->working < manager->config.writes_max;
 	return pace_has_room(&manager->pace, (unsigned int)manager->awaited,
 			     (unsigned int)(manager->working - manager->awaited), awaited,
 			     clock_ms());

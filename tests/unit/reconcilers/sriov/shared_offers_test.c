@@ -91,7 +91,7 @@ static void nothing_is_said_before_all_have_reported(void **state)
 		AWAY,
 		AWAY ", " NONE,
 		AWAY ", " SOME,
-		/* Upstream's agent, on a node that is still to change over: it has no word for it. */
+		/* Upstream's agent: it has no word for it. */
 		"syncStatus: Succeeded",
 	};
 

@@ -202,13 +202,14 @@ static void start_deciding(struct orbweaver *op, int64_t minor)
  * Nothing begins before the API server has answered: what is wrong with address, certificates or
  * credentials is said once here, not by each kind that would like to be listed.
  */
-static void tell_server_trouble(struct orbweaver *op, const struct err *err)
+static void wait_for_server(struct orbweaver *op, const struct err *err)
 {
 	health_set(op->ready, "api-server", false, err->text);
 	if (!str_eq(op->server_trouble, err->text))
 		log_error("API server does not answer yet, will retry",
 			  F_STR("server", op->config.server), F_ERR(err));
 	snprintf(op->server_trouble, sizeof(op->server_trouble), "%s", err->text);
+	timer_start(op->asking, VERSION_AGAIN_MS);
 }
 
 /* err NULL: its answer has no version in it. */
@@ -241,8 +242,7 @@ static void on_proof(void *arg, json_t *resources, const struct err *err)
 	if (op->shutting_down)
 		return;
 	if (err && !kube_err_is(err, "Forbidden")) {
-		tell_server_trouble(op, err);
-		timer_start(op->asking, VERSION_AGAIN_MS);
+		wait_for_server(op, err);
 		return;
 	}
 	log_info("API server found", F_STR("server", op->config.server));
@@ -259,8 +259,7 @@ static void on_version(void *arg, const struct kube_response *response, const st
 		return;
 	version = server_version_read(response, err);
 	if (!version.is_there) {
-		tell_server_trouble(op, err);
-		timer_start(op->asking, VERSION_AGAIN_MS);
+		wait_for_server(op, err);
 		return;
 	}
 	if (version.needs_proof) {

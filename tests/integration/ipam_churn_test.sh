@@ -144,19 +144,8 @@ leader() {
 	o_start "$1" --leader-elect=false
 }
 
-# One that is large takes its time to end: it would be taken for one that runs, and as long as one of its threads is there,
-# so is its port.
 kill_component() {
-	local pid tasks
-
-	pid=$(cut -d " " -f 1 "$o_dir/run/$1")
-	kill -s KILL "$pid" || true
-	while
-		tasks=("/proc/$pid/task/"*)
-		grep -qs '^State:[[:space:]][^ZX]' "/proc/$pid/status" || ((${#tasks[@]} > 1))
-	do
-		sleep 0.1
-	done
+	hack/cluster kill "$o_cluster" "$1"
 	hack/cluster start "$o_cluster" "$1" >/dev/null
 }
 

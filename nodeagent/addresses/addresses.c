@@ -13,6 +13,8 @@ struct addresses *addresses_new(const struct addresses_config *config)
 	addresses->config = *config;
 	if (!config->second_look_ms)
 		addresses->config.second_look_ms = ADDRESSES_SECOND_LOOK_MS;
+	if (!config->look_ms)
+		addresses->config.look_ms = ADDRESSES_LOOK_MS;
 	addresses->released = want_released;
 	TAILQ_INIT(&addresses->wants);
 	TAILQ_INIT(&addresses->releases);

@@ -50,6 +50,11 @@ struct addresses_config {
 	 * write for the pod has arrived or never will; 0: a minute.
 	 */
 	int64_t second_look_ms;
+	/*
+	 * How often the SpiderEndpoints of the node are listed: the leader asks there about pods of
+	 * which nobody here has heard. 0: half an hour.
+	 */
+	int64_t look_ms;
 	void *arg;
 	struct metrics *metrics; /* may be NULL */
 };

@@ -36,6 +36,8 @@ enum {
 	ADDRESSES_RETRY_MS = 500,
 	ADDRESSES_RETRY_MAX_MS = 60000,
 	ADDRESSES_SECOND_LOOK_MS = 60000,
+	/* The agents of a large cluster do not list at once: a third of it is left to chance. */
+	ADDRESSES_LOOK_MS = 1800000,
 };
 
 /* ---- resources.c ----------------------------------------------------------------------------- */
@@ -72,6 +74,8 @@ bool release_is_superseded(struct addresses *addresses, const char *uid);
  */
 void release_if_gone(struct addresses *addresses, const char *ns, const char *name,
 		     const char *uid);
+/* Is a release of this UID under way, or to be tried again? */
+bool release_is_pending(const struct addresses *addresses, const char *uid);
 void release_free_all(struct addresses *addresses);
 
 /* Look at pods again that had no endpoint when they ended, as they become due. A loop_fn. */

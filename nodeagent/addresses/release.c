@@ -397,6 +397,16 @@ bool release_is_superseded(struct addresses *addresses, const char *uid)
 	return is_under_way;
 }
 
+bool release_is_pending(const struct addresses *addresses, const char *uid)
+{
+	struct release *release;
+
+	TAILQ_FOREACH(release, &addresses->releases, link)
+	if (str_eq(release->uid, uid))
+		return true;
+	return false;
+}
+
 void release_free_all(struct addresses *addresses)
 {
 	while (!TAILQ_EMPTY(&addresses->releases))

@@ -1,9 +1,14 @@
 /*
  * Pods of this node that end without a DEL: their sandbox was never made, or the agent was away.
  * What the CNI state does not hold and the API server does not have is gone, and that is said.
+ *
+ * Who came and went while this watch was broken was never seen here. Where the leader has written
+ * an endpoint for it, it is found when the endpoints of the node are listed, now and then; where
+ * only records say that it was, the leader writes one that asks (ENDPOINT_LOST_PREFIX).
  */
 #include <string.h>
 
+#include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/json/json.h"
@@ -67,7 +72,7 @@ static void look_at_endpoint(struct pod_watch *watch, const json_t *endpoint)
 	const char *uid = endpoint_uid(endpoint);
 
 	if (str_empty(uid) || endpoint_is_down(endpoint, uid) || is_held(watch->addresses, uid) ||
-	    is_there(watch->cache, uid))
+	    is_there(watch->cache, uid) || release_is_pending(watch->addresses, uid))
 		return;
 	release_if_gone(watch->addresses, json_namespace(endpoint), json_name(endpoint), uid);
 }
@@ -77,14 +82,12 @@ static void list_endpoints(void *arg);
 static void on_listed(void *arg, json_t *list, const struct err *err)
 {
 	struct pod_watch *watch = arg;
+	int64_t pause_ms = err ? ADDRESSES_RETRY_MAX_MS : watch->addresses->config.look_ms;
 	json_t *endpoint;
 	size_t i;
 
 	watch->call = NULL;
-	if (err) {
-		timer_start(watch->again, ADDRESSES_RETRY_MAX_MS);
-		return;
-	}
+	timer_start(watch->again, pause_ms - (int64_t)clock_jitter((uint64_t)pause_ms / 3));
 	json_array_foreach (json_at(list, "items"), i, endpoint)
 		look_at_endpoint(watch, endpoint);
 }

@@ -34,6 +34,12 @@ char *endpoint_node_label(const char *node);
 /* By the operator, an answer to asks: "UID Reason: what is in the way and what to do next". */
 #define ENDPOINT_REFUSED_ANNOTATION "orbweaver.io/refused"
 
+/*
+ * Endpoints "lost-<UID>" in the operator's namespace ask a node's agent about a pod that has ended
+ * and has records, but no endpoint: its namespace may be gone, or its name may be another pod's.
+ */
+#define ENDPOINT_LOST_PREFIX "lost-"
+
 /* {"name", "namespace", "labels"} for the pod on this node. Returns new. */
 json_t *endpoint_metadata(const char *ns, const char *name, const char *node);
 

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "lib/base/names.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "reconcilers/core/kinds.h"
@@ -271,49 +272,101 @@ static void look_at_unwritten(const struct look *look, const json_t *object)
 
 /* ---- records that no endpoint names ---------------------------------------------------------- */
 
-/*
- * May the record go? Its pod has ended for sure, and its node is gone or not known: then
- * Spiderpool's agent wrote it, who gives back what its garbage collector would. The agent of a node
- * that is there gives back what its pods had.
- */
+/* Has the pod ended for sure, and may nobody keep what it had? */
 static bool stray_is_over(const struct look *look, const json_t *stray)
 {
-	const char *node = json_str_or(json_at(stray, "node"), "");
 	const char *uid = json_str_or(json_at(stray, "uid"), "");
-	bool is_down = !*node || node_is_gone_live(look, node);
 
 	if (live_object(look, KIND_VIRTUAL_MACHINE_INSTANCE, look->key))
 		return false;
-	return release_is_due(look->live, look->key, uid, live_pod(look, uid), look->endpoint,
-			      is_down, &look->settings);
+	return release_is_due(look->live, look->key, uid, live_pod(look, uid), look->endpoint, true,
+			      &look->settings);
+}
+
+/*
+ * Without a node Spiderpool's agent wrote it, who gives back what its garbage collector would. The
+ * agent of a node that is there has to say that nothing of the pod is left.
+ */
+static bool needs_word(const struct look *look, const json_t *stray)
+{
+	const char *node = json_str_or(json_at(stray, "node"), "");
+
+	return *node && !node_is_gone_live(look, node);
+}
+
+static bool is_stray(const struct look *look, const json_t *stray)
+{
+	return !endpoint_has(look->endpoint, json_str_or(json_at(stray, "uid"), ""),
+			     json_str_or(json_at(stray, "pool"), ""),
+			     json_str_or(json_at(stray, "address"), "")) &&
+	       stray_is_over(look, stray);
+}
+
+/* Of which NIC, no record says. */
+static json_t *item_of(const json_t *stray)
+{
+	const char *address = json_str_or(json_at(stray, "address"), "");
+	bool is_v6 = strchr(address, ':') != NULL;
+	json_t *item = json_object();
+
+	json_put_str(item, "interface", "");
+	json_put(item, is_v6 ? "ipv6" : "ipv4", json_fmt("%s/%d", address, is_v6 ? 128 : 32));
+	json_put_str(item, is_v6 ? "ipv6Pool" : "ipv4Pool", json_str_at(stray, "pool"));
+	return item;
+}
+
+/* Their agent finds it when it looks at the endpoints of its node, and says the word. */
+static void ask_agent(const struct look *look, const char *uid, const json_t *records)
+{
+	auto_free char *name = str_printf(ENDPOINT_LOST_PREFIX "%s", uid);
+	auto_free char *key = str_printf("%s/%s", world_env(look->world, "namespace"), name);
+	json_auto_t *status = json_object(), *ips = json_array();
+	json_t *current = json_need_object(status, "current"), *record;
+	size_t i;
+
+	if (!name_is_dns_subdomain(name))
+		return;
+	json_array_foreach (records, i, record)
+		json_array_append_new(ips, item_of(record));
+	json_put_str(current, "uid", uid);
+	json_put_str(current, "node", json_str_at(json_array_get(records, 0), "node"));
+	json_put(current, "ips", json_incref(ips));
+	json_put_str(status, "ownerControllerType", "Pod");
+	json_put_str(status, "ownerControllerName", look->key);
+	plan_apply(look->plan, KIND_ENDPOINT, endpoint_object(key, status));
+}
+
+static void add_record(json_t *by_uid, const json_t *stray)
+{
+	const char *uid = json_str_at(stray, "uid");
+	json_t *records = json_object_get(by_uid, uid);
+
+	if (!records) {
+		records = json_array();
+		json_put(by_uid, uid, records);
+	}
+	json_array_append(records, (json_t *)stray);
 }
 
 static void look_at_strays(const struct look *look, const json_t *strays)
 {
-	json_t *by_uid = json_object(), *stray, *records;
+	json_auto_t *over = json_object(), *lost = json_object();
+	json_t *stray, *records;
 	const char *uid;
 	size_t i;
 
 	json_array_foreach (strays, i, stray)
-		if (!endpoint_has(look->endpoint, json_str_or(json_at(stray, "uid"), ""),
-				  json_str_or(json_at(stray, "pool"), ""),
-				  json_str_or(json_at(stray, "address"), "")) &&
-		    stray_is_over(look, stray)) {
-			records = json_object_get(by_uid, json_str_at(stray, "uid"));
-			if (!records) {
-				records = json_array();
-				json_put(by_uid, json_str_at(stray, "uid"), records);
-			}
-			json_array_append(records, stray);
-		}
-	json_each (by_uid, uid, records) {
+		if (is_stray(look, stray))
+			add_record(needs_word(look, stray) ? lost : over, stray);
+	json_each (lost, uid, records)
+		ask_agent(look, uid, records);
+	json_each (over, uid, records) {
 		auto_free char *name = str_printf("%s %s", look->key, uid);
 
 		plan_post(look->plan, BOX_ENDING, name,
 			  json_pack("{s:s, s:O}", "uid", uid, "records", records));
 	}
 	plan_post(look->plan, BOX_STRAYS, look->key, NULL);
-	json_decref(by_uid);
 }
 
 /* Only those who give back need them, and a ConfigMap is long to read. */

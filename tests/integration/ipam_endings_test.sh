@@ -61,6 +61,11 @@ w() {
 		--uids <(echo "$3 $4") "${@:6}" 2>&1
 }
 
+# asked_about N: the endpoints that ask agents about lost pods.
+asked_about() {
+	[[ $(o_curl GET "$spider/namespaces/$POD_NAMESPACE/spiderendpoints" | jq '[.items[].metadata.name | select(startswith("lost-"))] | length') == "$1" ]]
+}
+
 # --- questions ----------------------------------------------------------------------------------------------------
 
 records() {
@@ -210,6 +215,24 @@ for i in 0 1; do
 	t_ok "the node speaks" w n1 space "s-$i" "${uid[s-$i]}" release
 done
 came_back "namespace deleted, its node has spoken" space 0 "$since"
+
+echo "# records of pods of which no agent has ever heard: a leader was killed before their endpoints, the watch of an agent broken"
+# One whose namespace is there, one whose namespace is not, one whose name another pod has by now.
+pool lost 10.6.9 4
+uid[here]=$(pod lost here n1)
+t_wait 30 "the pod that is there has an address" holds lost 1
+lost_records=$(o_curl GET "$spider/spiderippools/lost" | jq '.status.allocatedIPs = (.status.allocatedIPs | fromjson + {
+	"10.6.9.2": { pod: "lost/gone", podUid: "00000000-0000-0000-0000-000000000001", node: "n1" },
+	"10.6.9.3": { pod: "nowhere/gone", podUid: "00000000-0000-0000-0000-000000000002", node: "n1" },
+	"10.6.9.4": { pod: "lost/here", podUid: "00000000-0000-0000-0000-000000000003", node: "n1" } } | tojson)')
+o_curl PUT "$spider/spiderippools/lost/status" "$lost_records" >/dev/null
+t_wait 30 "their agent is asked" asked_about 3
+t_ok "and nothing comes back before it has spoken" holds lost 4
+o_spawn agent "$o_programs/tests/integration/wants" look-after --kubeconfig "$agent_kubeconfig" --node n1
+t_wait 60 "it says that nothing is left: they come back" holds lost 1
+t_wait 30 "and nothing is asked any more" asked_about 0
+t_eq "what the pod has that is there is not touched" "${uid[here]}" "$(uid_in lost)"
+o_kill agent KILL
 
 t_eq "no address went to a pod before the one that had it was gone" "" "$(o_given_twice)"
 

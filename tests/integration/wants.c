@@ -223,6 +223,7 @@ static void run(struct wants *wants)
 		.ns = "orbweaver-system",
 		.config_ns = "orbweaver-system",
 		.holds = wants->looks_after ? holds_nothing : NULL,
+		.look_ms = 20000,
 	});
 	if (wants->listed)
 		go_on(wants);

@@ -624,6 +624,8 @@ static void what_an_agent_says_of_a_conflict_is_looked_at_and_taken_away(void **
 
 /* ---- strays ---------------------------------------------------------------------------------- */
 
+#define ENV           "env: {namespace: ow}\n"
+#define POD_GONE      "live: {ml/a: {pods: {ml/a: null}, nodes: {w1: {metadata: {name: w1}}}}}\n"
 #define RECORD(node_) "strays: {ml/a: [{pool: p, address: 10.0.0.1, uid: u-a" node_ "}]}\n"
 
 static void records_without_endpoint_are_verified(void **state)
@@ -693,10 +695,13 @@ static void a_record_goes_when_pod_and_node_have_ended(void **state)
 	expect(endpoint_reconcile,
 	       RECORD(", node: w1") "live: {ml/a: {pods: {ml/a: null}, nodes: {w1: null}}}\n",
 	       "ml/a", "post ending ml/a u-a in; post strays ml/a out; ");
-	/* Its agent gives it back. */
+	/* Its agent is asked. */
+	expect(endpoint_reconcile, RECORD(", node: w1") ENV POD_GONE, "ml/a",
+	       "apply ow/lost-u-a; post strays ml/a out; ");
 	expect(endpoint_reconcile,
-	       RECORD(", node: w1") "live: {ml/a: {pods: {ml/a: null}, nodes: {w1: {metadata: "
-				    "{name: w1}}}}}\n",
+	       RECORD(", node: w1") ENV "live: {ml/a: {pods: {ml/a: {metadata: {name: a, uid: "
+					"u-a}}}, nodes: {w1: {metadata: "
+					"{name: w1}}}}}\n",
 	       "ml/a", "post strays ml/a out; ");
 	/* Spiderpool's agents write no node. */
 	expect(endpoint_reconcile, RECORD("") "live: {ml/a: {pods: {ml/a: null}}}\n", "ml/a",
@@ -704,6 +709,25 @@ static void a_record_goes_when_pod_and_node_have_ended(void **state)
 	expect(endpoint_reconcile,
 	       RECORD("") "live: {ml/a: {pods: {ml/a: {metadata: {name: a, uid: u-a}}}}}\n", "ml/a",
 	       "post strays ml/a out; ");
+}
+
+/* No agent has heard of it: records were written, and the leader ended before the endpoint was. */
+static void what_asks_about_a_lost_pod_names_its_node_and_its_addresses(void **state)
+{
+	json_auto_t *world = yaml(RECORD(", node: w1") ENV POD_GONE);
+	json_auto_t *odd = yaml("strays: {ml/a: [{pool: p, address: 10.0.0.1, uid: 'a/../b', node: "
+				"w1}]}\n" ENV POD_GONE);
+	auto_plan struct plan plan = {0}, none = {0};
+	const json_t *object;
+
+	assert_int_equal(endpoint_reconcile(world, "ml/a", &plan, NULL), 0);
+	object = json_at(json_array_get(plan.ops, 0), "object");
+	assert_string_equal(json_str_at(object, "metadata", "labels", ENDPOINT_NODE_LABEL), "w1");
+	assert_string_equal(endpoint_uid(object), "u-a");
+	assert_true(endpoint_has(object, "u-a", "p", "10.0.0.1"));
+	/* A UID that is no name. */
+	assert_int_equal(endpoint_reconcile(odd, "ml/a", &none, NULL), 0);
+	assert_string_equal(json_str_at(json_array_get(none.ops, 0), "op"), "post");
 }
 
 static void a_node_with_a_long_name_has_a_label_of_its_own(void **state)
@@ -787,6 +811,7 @@ int main(void)
 		cmocka_unit_test(what_a_pod_of_the_same_name_had_is_given_back_on_its_agents_word),
 		cmocka_unit_test(an_address_that_another_pod_has_is_no_answer),
 		cmocka_unit_test(a_record_goes_when_pod_and_node_have_ended),
+		cmocka_unit_test(what_asks_about_a_lost_pod_names_its_node_and_its_addresses),
 		cmocka_unit_test(a_node_with_a_long_name_has_a_label_of_its_own),
 		cmocka_unit_test(only_pods_that_can_need_addresses_are_kept_trimmed),
 	};

@@ -1,5 +1,6 @@
 /*
- * Lines of words: "link STATE MTU", "missing TOOL", "gid DEVICE PORT LAYER INDEX GID TYPE NETDEV".
+ * Lines of words: "link STATE MTU", "missing TOOL", "gid DEVICE PORT LAYER SOFT INDEX GID NETDEV
+ * TYPE". SOFT: the interface below a device of Soft-RoCE, "-" for others.
  *
  * Source: Documentation/ABI/stable/sysfs-class-infiniband.
  */
@@ -20,23 +21,28 @@ const char pathtest_facts_script[] =
 	"echo \"link $state $mtu\"\n"
 	"for port in /sys/class/infiniband/*/ports/*; do\n"
 	"  layer=; { read -r layer <$port/link_layer; } 2>/dev/null || continue\n"
-	"  device=${port%/ports/*}\n"
+	"  device=${port%/ports/*} soft=-\n"
+	"  { read -r soft <$device/parent; } 2>/dev/null\n"
 	"  for file in $port/gids/*; do\n"
 	"    gid=; { read -r gid <$file; } 2>/dev/null || continue\n"
 	"    [ \"$gid\" != 0000:0000:0000:0000:0000:0000:0000:0000 ] || continue\n"
 	"    n=${file##*/} type=- netdev=-\n"
 	"    { read -r type <$port/gid_attrs/types/$n; } 2>/dev/null\n"
 	"    { read -r netdev <$port/gid_attrs/ndevs/$n; } 2>/dev/null\n"
-	"    echo \"gid ${device##*/} ${port##*/} $layer $n $gid ${netdev:--} $type\"\n"
+	"    echo \"gid ${device##*/} ${port##*/} $layer ${soft:--} $n $gid ${netdev:--} $type\"\n"
 	"  done\n"
 	"done\n"
 	"for tool in timeout ping rping ib_read_lat ib_write_bw rstream; do\n"
 	"  command -v $tool >/dev/null || echo \"missing $tool\"\n"
-	"done\n";
+	"done\n"
+	"case $(ping -h 2>&1) in\n"
+	"*' -M '*) ;;\n"
+	"*) echo 'missing iputils' ;;\n"
+	"esac\n";
 
 enum {
 	LINE_MAX_LEN = 256,
-	WORDS_MAX = 8,
+	WORDS_MAX = 9,
 	MTU_MAX = 65536, /* of lo; that of others is less */
 	GID_INDEX_MAX = 65535,
 };
@@ -82,6 +88,15 @@ static enum fit fit_of(const struct wanted *wanted, const char *device, const ch
 	return str_eq(netdev, wanted->master) ? FIT_MASTER : FIT_NONE;
 }
 
+/*
+ * Soft-RoCE routes what it sends in the network namespace of the interface below it, where the
+ * pod's address is nobody's: of a device on another interface than the pod's, that one's GIDs.
+ */
+static bool is_soft_elsewhere(const struct wanted *wanted, const char *soft)
+{
+	return !str_eq(soft, "-") && !str_eq(soft, wanted->interface);
+}
+
 /* Of equally good ones RoCE v2 over IPv4, which switches route, then RoCE v2. */
 static int score(enum fit fit, const char *gid, const char *type)
 {
@@ -120,17 +135,22 @@ static bool number(const char *word, int64_t max, int *ret)
 static void take_gid(char *const words[WORDS_MAX], const struct wanted *wanted, int *best,
 		     struct facts *ret)
 {
-	const char *device = words[1], *gid = words[5], *netdev = words[6], *type = words[7];
-	int points = score(fit_of(wanted, device, gid, netdev), gid, type);
+	const char *device = words[1], *soft = words[4], *gid = words[6], *netdev = words[7],
+		   *type = words[8];
+	bool is_elsewhere = is_soft_elsewhere(wanted, soft);
+	enum fit fit = is_elsewhere && !str_eq(netdev, soft) ? FIT_NONE
+							     : fit_of(wanted, device, gid, netdev);
+	int points = score(fit, gid, type);
 	int port = 0, index = 0;
 
 	if (points <= *best || strlen(device) >= sizeof(ret->rdma) ||
-	    !number(words[2], UINT8_MAX, &port) || !number(words[4], GID_INDEX_MAX, &index))
+	    !number(words[2], UINT8_MAX, &port) || !number(words[5], GID_INDEX_MAX, &index))
 		return;
 	*best = points;
 	snprintf(ret->rdma, sizeof(ret->rdma), "%s", device);
 	ret->port = port;
 	ret->gid = str_eq(words[3], "InfiniBand") ? -1 : index;
+	ret->is_soft_elsewhere = is_elsewhere;
 }
 
 static void take_missing(const char *tool, struct facts *ret)

@@ -24,18 +24,22 @@ struct facts {
 	bool has_link;
 	char operstate[16];
 	int mtu;
-	char missing[128]; /* tools that the image does not have, with ", " between them */
+	/* Tools that the image does not have, ", " between them; "iputils": its ping is another. */
+	char missing[128];
 	/* The RDMA device that leads to the interface; "": there is none. */
 	char rdma[PATHTEST_NAME_MAX];
 	int port;
 	int gid; /* index of the GID to use; -1: of link layer InfiniBand, where it needs none */
+	/* Soft-RoCE on another interface than the pod's: rdma_cm does not find it from the pod. */
+	bool is_soft_elsewhere;
 };
 
 /*
  * Read what the script printed. interface: of pathtest_interface(); master: the NIC below macvlan
  * and ipvlan, or NULL. The RDMA device is, in this order: one with a GID of the interface's
- * address; the one that network-status names; one on the interface; one on the master. What cannot
- * be read is left out.
+ * address; the one that network-status names; one on the interface; one on the master. Of Soft-RoCE
+ * on another interface than the pod's only the GIDs of that interface count. What cannot be read is
+ * left out.
  */
 void facts_read(const char *text, const json_t *interface, const char *master, struct facts *ret);
 

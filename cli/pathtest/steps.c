@@ -18,11 +18,18 @@
 
 const char path_once_script[] = "exec timeout \"$0\" \"$@\" 2>&1\n";
 
-/* What does not listen yet refuses at once; what fails later has tried. */
-const char path_until_script[] = "n=0\n"
+/*
+ * What does not listen yet refuses at once and says little; what came further says more, and then
+ * the server may be gone: the longest text counts. Who ran into the time limit has tried (124;
+ * busybox: 143).
+ */
+const char path_until_script[] = "n=0 most=\n"
 				 "until out=$(timeout \"$0\" \"$@\" 2>&1); do\n"
+				 "  status=$?\n"
+				 "  [ ${#out} -le ${#most} ] || most=$out\n"
 				 "  n=$((n + 1))\n"
-				 "  [ $n -lt 6 ] || { echo \"$out\"; exit 1; }\n"
+				 "  [ $n -lt 6 ] && [ $status != 124 ] && [ $status != 143 ] || { "
+				 "echo \"$most\"; exit 1; }\n"
 				 "  sleep 1\n"
 				 "done\n"
 				 "echo \"$out\"\n";
@@ -244,7 +251,7 @@ static bool read_ping(const char *output, double *ret)
 }
 
 const struct step path_steps[] = {
-	{.name = "mtu", .tool = "ping", .words = mtu_words},
+	{.name = "mtu", .tool = "iputils", .words = mtu_words},
 	{
 		.name = "ping",
 		.tool = "ping",
@@ -257,6 +264,7 @@ const struct step path_steps[] = {
 		.tool = "rping",
 		.has_server = true,
 		.needs_rdma = true,
+		.needs_cm = true,
 		.words = rping_words,
 	},
 	{
@@ -331,19 +339,40 @@ bool path_link_is_up(const struct path *path, char *text, size_t size)
 	return false;
 }
 
-char *path_last_line(const char *output)
+/* The line that ends before `end`, without blanks and rules. Sets *ret_start. */
+static size_t line_before(const char *output, size_t end, size_t *ret_start)
 {
-	size_t len = strlen(output), start;
-	char *line;
+	size_t start;
 
-	while (len > 0 && strchr(" \t\r\n-", output[len - 1]))
-		len--;
-	start = len;
+	while (end > 0 && strchr(" \t\r\n-", output[end - 1]))
+		end--;
+	start = end;
 	while (start > 0 && output[start - 1] != '\n')
 		start--;
-	while (start < len && output[start] == ' ')
+	*ret_start = start;
+	while (start < end && output[start] == ' ')
 		start++;
-	line = str_ndup(output + start, str_clip(output + start, len - start, 200));
-	str_cover_controls(line, "", '?');
-	return line;
+	return end - start;
+}
+
+char *path_last_lines(const char *output)
+{
+	size_t end = strlen(output);
+	char *text = str_dup("");
+
+	for (int n = 0; n < 2; n++) {
+		size_t start, len = line_before(output, end, &start);
+		const char *line = output + start + strspn(output + start, " ");
+		char *longer;
+
+		if (len == 0)
+			break;
+		longer = str_printf("%.*s%s%s", (int)str_clip(line, len, 200), line,
+				    *text ? "; " : "", text);
+		free(text);
+		text = longer;
+		end = start;
+	}
+	str_cover_controls(text, "", '?');
+	return text;
 }

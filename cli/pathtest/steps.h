@@ -56,9 +56,10 @@ struct step_words {
 
 struct step {
 	const char *name; /* "ib_read_lat"; NULL ends the table */
-	const char *tool; /* what the image has to have */
+	const char *tool; /* what the image has to have, as in facts.missing */
 	bool has_server;  /* something listens on the other end */
 	bool needs_rdma;
+	bool needs_cm; /* connections by rdma_cm */
 	enum step_measure measures;
 	void (*words)(const struct path *path, bool is_server, struct step_words *ret);
 	/* Reads a number of what the client printed; false: it is not there. */
@@ -79,7 +80,10 @@ bool path_link_is_up(const struct path *path, char *text, size_t size);
 /* Largest packet that both let through. */
 int path_mtu(const struct path *path);
 
-/* The last line with something in it, for people: no control characters. New; free(). */
-char *path_last_line(const char *output);
+/*
+ * The last two lines with something in them, "; " between them, for people: no control characters.
+ * New; free().
+ */
+char *path_last_lines(const char *output);
 
 #endif

@@ -57,7 +57,7 @@ static void check_facts(const char *text)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	auto_free char *text = str_ndup((const char *)data, size);
-	auto_free char *line = path_last_line(text);
+	auto_free char *line = path_last_lines(text);
 
 	fuzz_check(is_plain(line) && strlen(line) <= 200 && !strchr(line, '\n'),
 		   "a line is short and plain");

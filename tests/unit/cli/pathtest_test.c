@@ -230,8 +230,9 @@ static void the_last_complaint_counts(void **state)
 
 /* ---- facts ----------------------------------------------------------------------------------- */
 
-#define GID(device, port, n, gid, netdev, type)                                                    \
-	"gid " device " " port " Ethernet " n " " gid " " netdev " " type "\n"
+#define GID(device, port, n, gid, netdev, type) SOFT_GID(device, port, "-", n, gid, netdev, type)
+#define SOFT_GID(device, port, soft, n, gid, netdev, type)                                         \
+	"gid " device " " port " Ethernet " soft " " n " " gid " " netdev " " type "\n"
 #define MAPPED(last) "0000:0000:0000:0000:0000:ffff:0a00:" last
 #define LOCAL        "fe80:0000:0000:0000:5054:00ff:fe00:0001"
 
@@ -259,9 +260,9 @@ static void the_rdma_device_is_the_one_that_leads_there(void **state)
 				 GID("o", "1", "1", MAPPED("0008"), "other", "RoCE v2"),
 		 "m", 1, 1},
 		{GID("o", "1", "1", MAPPED("0008"), "other", "RoCE v2"), "", 0, 0},
-		{"gid i 1 InfiniBand 0 " LOCAL " net1 IB/RoCE v1\n", "i", 1, -1},
+		{"gid i 1 InfiniBand - 0 " LOCAL " net1 IB/RoCE v1\n", "i", 1, -1},
 		/* What is no such line. */
-		{"gid a x Ethernet 0 " LOCAL " net1 RoCE v2\ngid a 1 Ethernet -1 " LOCAL
+		{"gid a x Ethernet - 0 " LOCAL " net1 RoCE v2\ngid a 1 Ethernet - -1 " LOCAL
 		 " net1 RoCE v2\ngid a 1\ngid\n\n",
 		 "", 0, 0},
 	};
@@ -277,6 +278,28 @@ static void the_rdma_device_is_the_one_that_leads_there(void **state)
 			fail_msg("row %zu: %s port %d gid %d", i, facts.rdma, facts.port,
 				 facts.gid);
 	}
+}
+
+/* What it sends is routed where the interface below it is. */
+static void soft_roce_has_the_gids_of_its_own_interface(void **state)
+{
+	static const char shared[] = SOFT_GID("rxe", "1", "ens1", "0", LOCAL, "ens1", "RoCE v2")
+		SOFT_GID("rxe", "1", "ens1", "1", MAPPED("0009"), "ens1", "RoCE v2")
+			SOFT_GID("rxe", "1", "ens1", "2", MAPPED("0001"), "net1", "RoCE v2");
+	static const char moved[] = SOFT_GID("rxe", "1", "net1", "0", LOCAL, "net1", "RoCE v2")
+		SOFT_GID("rxe", "1", "net1", "1", MAPPED("0001"), "net1", "RoCE v2");
+	json_auto_t *interface = parsed("{\"interface\":\"net1\",\"address\":\"10.0.0.1\"}");
+	struct facts facts;
+
+	facts_read(shared, interface, "ens1", &facts);
+	assert_string_equal(facts.rdma, "rxe");
+	assert_int_equal(facts.gid, 1);
+	assert_true(facts.is_soft_elsewhere);
+	facts_read(shared, interface, "ens2", &facts);
+	assert_string_equal(facts.rdma, "");
+	facts_read(moved, interface, NULL, &facts);
+	assert_int_equal(facts.gid, 1);
+	assert_false(facts.is_soft_elsewhere);
 }
 
 static void link_and_tools_are_read(void **state)
@@ -396,19 +419,20 @@ static void figures_of_the_tools_are_read(void **state)
 	}
 }
 
-static void the_last_line_is_for_people(void **state)
+static void the_last_lines_are_for_people(void **state)
 {
 	static const struct {
 		const char *output, *want;
 	} rows[] = {
 		{"", ""},
 		{"\n\n", ""},
-		{"a\n  b c\n------\n\n", "b c"},
+		{"a\n  b c\n------\n\n", "a; b c"},
+		{"nothing\nof\n----\n\n this ", "of; this"},
 		{"no\x1b[31m red", "no?[31m red"},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		auto_free char *got = path_last_line(rows[i].output);
+		auto_free char *got = path_last_lines(rows[i].output);
 
 		assert_string_equal(got, rows[i].want);
 	}
@@ -425,10 +449,11 @@ int main(void)
 		cmocka_unit_test(an_interface_has_its_ipv4_address),
 		cmocka_unit_test(the_last_complaint_counts),
 		cmocka_unit_test(the_rdma_device_is_the_one_that_leads_there),
+		cmocka_unit_test(soft_roce_has_the_gids_of_its_own_interface),
 		cmocka_unit_test(link_and_tools_are_read),
 		cmocka_unit_test(commands_lead_from_the_client_to_the_server),
 		cmocka_unit_test(figures_of_the_tools_are_read),
-		cmocka_unit_test(the_last_line_is_for_people),
+		cmocka_unit_test(the_last_lines_are_for_people),
 	};
 
 	json_init();

@@ -198,7 +198,7 @@ clean:
 
 help:
 	@echo 'make              the programs, in build/bin, and the man page, in build/share/man'
-	@echo 'make demo         a control plane, two virtual nodes, operator and agents, the guides, and what became of it'
+	@echo 'make demo         a control plane, virtual nodes, operator and agents, the guides, and what became of it'
 	@echo 'make demo-up      the same, left running; make demo-shell for kubectl, make demo-down ends it'
 	@echo 'make images       operator and agent as OCI archives in build/images'
 	@echo 'make arm64        operator, agent and command line for arm64 in build/arm64, by a cross compiler'

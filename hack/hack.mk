@@ -24,6 +24,7 @@ demo demo-up:
 	hack/curl-build || test $$? = 77
 	hack/k8s-build
 	hack/k8s-build kubelet
+	hack/node-build --exclusive || test $$? = 77
 	+$(MAKE) --no-print-directory -j$(shell nproc) VARIANT=release $(IMAGE_PROGRAMS) $(BUILD)/bin/orbweaver
 	BUILD=$(BUILD) hack/images operator agent tools
 	BUILD=$(BUILD) hack/demo $(if $(filter demo-up,$@),up,run)

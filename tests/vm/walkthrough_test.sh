@@ -1,6 +1,6 @@
 #!/bin/bash
-# The guides' walk-throughs on what `hack/demo up` leaves running: pods on two nodes that talk RDMA over macvlan and Soft-RoCE,
-# an update of operator and agents under load, and removal and installation anew without a VF being touched.
+# The guides' walk-throughs on what `hack/demo up` leaves running, which has itself tried RDMA between pods, shared and exclusive:
+# pods on two nodes that talk RDMA over macvlan and Soft-RoCE, an update of operator and agents under load, and removal and installation anew without a VF being touched.
 #
 # kubectl cannot reach the kubelets of virtual nodes, so what pods print is read on the node.
 # shellcheck disable=SC2317,SC2016 # functions that run as COMMAND of a check look unreachable; the node expands what is quoted
@@ -187,8 +187,10 @@ definitions_gone() {
 
 # --- the walk ---------------------------------------------------------------------------------------
 
-t_ok "hack/demo up: two nodes, operator and agents from their images, the guides' YAML" hack/demo up
+t_ok "hack/demo up: the guides' YAML on four nodes, RDMA between pods that share a device, and between pods with their own" hack/demo up
 t_need
+hack/node down walk-3 walk-4 >/dev/null 2>&1 || true
+t_ok "the two in mode exclusive go" k delete sriovnetworknodestates -n "$namespace" walk-3 walk-4 --ignore-not-found
 # In a container that is not privileged: the supervisor has what manifests/base/agent.yaml gives, cnid its part of it.
 t_eq "each process of the agent has the user and the capabilities that it needs" \
 	"ow-agent 60932 0000000000000000,ow-cnid 0 00000000002c3004,ow-kubeletd 60932 0000000000000000,ow-supervisor 0 00000000002d31e4" \

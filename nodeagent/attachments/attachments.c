@@ -43,7 +43,8 @@ struct attachments {
 	struct timer *connecting;
 	struct question *questions;
 	json_t *list;
-	bool is_told; /* list is what the server of this line says */
+	json_t *adding; /* UIDs of pods that get something now, as the server said last */
+	bool is_told;   /* list is what the server of this line says */
 };
 
 /* ---- answers --------------------------------------------------------------------------------- */
@@ -284,7 +285,12 @@ static void on_heard(void *arg, const json_t *message)
 {
 	struct attachments *a = arg;
 	json_t *list = json_object_get(message, "attachments");
+	json_t *adding = json_object_get(message, "adding");
 
+	if (adding) {
+		json_decref(a->adding);
+		a->adding = json_incref(adding);
+	}
 	if (json_object_get(message, "ask")) {
 		on_question(a, message);
 	} else if (json_object_get(message, "event")) {
@@ -369,6 +375,7 @@ void attachments_free(struct attachments *a)
 	channel_free(a->server);
 	timer_free(a->connecting);
 	json_decref(a->list);
+	json_decref(a->adding);
 	mem_free(a);
 }
 
@@ -379,11 +386,15 @@ const json_t *attachments_list(const struct attachments *a)
 
 bool attachments_hold(const struct attachments *a, const char *uid)
 {
-	json_t *attachment;
+	json_t *attachment, *adding;
 	size_t i;
 
 	if (!a->is_told)
 		return true;
+	/* From the answer to its question until the list has what came of it. */
+	json_array_foreach (a->adding, i, adding)
+		if (str_eq(json_string_value(adding), uid))
+			return true;
 	for (const struct question *q = a->questions; q; q = q->next)
 		if (str_eq(json_str_at(q->ask, "pod", "uid"), uid))
 			return true;

@@ -99,14 +99,31 @@ static void say(struct cni_server *server, const char *key, json_t *value)
 		channel_send(server->agent, message);
 }
 
+/* UIDs of the pods that get something now. Returns new. */
+static json_t *pods_at_work(const struct cni_server *server)
+{
+	json_t *uids = json_array();
+
+	for (const struct task *t = server->tasks; t; t = t->next)
+		if (t->state == TASK_RUNS && t->has_call && t->call.command == CALL_ADD &&
+		    t->call.pod_uid)
+			json_array_append_new(uids, json_string(t->call.pod_uid));
+	return uids;
+}
+
 /* After a while, so that many pods are one message. */
 static void on_telling(void *arg)
 {
 	struct cni_server *server = arg;
+	json_auto_t *message = json_object();
 	auto_strbuf struct strbuf text = {0};
 
 	metrics_render(server->metrics, &text);
-	say(server, "attachments", ledger_list(server->ledger));
+	/* In one: a pod is in the one list before it is out of the other. */
+	json_put(message, "attachments", ledger_list(server->ledger));
+	json_put(message, "adding", pods_at_work(server));
+	if (server->agent)
+		channel_send(server->agent, message);
 	say(server, "metrics", json_string(strbuf_str(&text)));
 }
 
@@ -427,6 +444,9 @@ static void start(struct task *task)
 	if (task->run) {
 		task->state = TASK_RUNS;
 		server->n_running++;
+		/* Before its worker can ask for an address: who has one is held from then on. */
+		if (is_add)
+			say(server, "adding", pods_at_work(server));
 		return;
 	}
 	wait_for(server, task->container, true);

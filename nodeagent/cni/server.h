@@ -11,9 +11,9 @@
  * it leaves is finished when the agent is back. A runtime that gives up an ADD has it taken away
  * again.
  *
- * With the agent (channel.h): to it {"id", "ask": {…}}, {"attachments": […]} whenever they change,
- * {"event": {"pod", "reason", "message"}}, {"metrics": "…"}; from it {"id", "answer"} or {"id",
- * "error"}.
+ * With the agent (channel.h): to it {"id", "ask": {…}}, {"attachments": […], "adding": [UIDs]}
+ * whenever they change, {"adding"} alone before a call begins to give a pod something, {"event":
+ * {"pod", "reason", "message"}}, {"metrics": "…"}; from it {"id", "answer"} or {"id", "error"}.
  */
 #ifndef ORBWEAVER_NODEAGENT_CNI_SERVER_H
 #define ORBWEAVER_NODEAGENT_CNI_SERVER_H

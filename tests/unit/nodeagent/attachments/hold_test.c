@@ -116,6 +116,23 @@ static void a_pod_is_held_while_something_of_it_is_attached(void **state)
 	assert_false(attachments_hold(s->attachments, "u1"));
 }
 
+/* Its address is taken, and its interface may be up before anything says so. */
+static void so_is_one_that_gets_something_now(void **state)
+{
+	struct stand *s = *state;
+	json_auto_t *adding = yaml("{adding: [u1]}");
+
+	tell(s, "[{pod: {uid: u2}, plugin: sriov}]");
+	assert_false(attachments_hold(s->attachments, "u1"));
+	channel_send(s->server, adding);
+	tell(s, "[{pod: {uid: u3}, plugin: sriov}]");
+	assert_true(attachments_hold(s->attachments, "u1"));
+	json_put(adding, "adding", json_array());
+	channel_send(s->server, adding);
+	tell(s, "[]");
+	assert_false(attachments_hold(s->attachments, "u1"));
+}
+
 static void another_server_has_to_speak_first(void **state)
 {
 	struct stand *s = *state;
@@ -136,6 +153,8 @@ int main(void)
 						tear_down),
 		cmocka_unit_test_setup_teardown(a_pod_is_held_while_something_of_it_is_attached,
 						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(so_is_one_that_gets_something_now, set_up,
+						tear_down),
 		cmocka_unit_test_setup_teardown(another_server_has_to_speak_first, set_up,
 						tear_down),
 	};

@@ -181,7 +181,8 @@ static const char *obstacle(const struct step *step, const struct path *path)
 	const struct facts *ends[] = {&path->client.facts, &path->server.facts};
 
 	for (size_t i = 0; i < ARRAY_LEN(ends); i++) {
-		if (is_missing(ends[i], step->tool) || is_missing(ends[i], "timeout"))
+		if (is_missing(ends[i], step->tool) || is_missing(ends[i], "timeout") ||
+		    (step->whose && is_missing(ends[i], step->whose)))
 			return "the image does not have what it needs (sh, timeout, ping of "
 			       "iputils, rping, rstream, perftest): choose another with --image";
 		if (step->needs_rdma && !*ends[i]->rdma)

@@ -36,7 +36,7 @@ const char pathtest_facts_script[] =
 	"  command -v $tool >/dev/null || echo \"missing $tool\"\n"
 	"done\n"
 	"case $(ping -h 2>&1) in\n"
-	"*' -M '*) ;;\n"
+	"*'-M '*) ;;\n"
 	"*) echo 'missing iputils' ;;\n"
 	"esac\n";
 

@@ -251,7 +251,7 @@ static bool read_ping(const char *output, double *ret)
 }
 
 const struct step path_steps[] = {
-	{.name = "mtu", .tool = "iputils", .words = mtu_words},
+	{.name = "mtu", .tool = "ping", .whose = "iputils", .words = mtu_words},
 	{
 		.name = "ping",
 		.tool = "ping",

@@ -55,9 +55,10 @@ struct step_words {
 };
 
 struct step {
-	const char *name; /* "ib_read_lat"; NULL ends the table */
-	const char *tool; /* what the image has to have, as in facts.missing */
-	bool has_server;  /* something listens on the other end */
+	const char *name;  /* "ib_read_lat"; NULL ends the table */
+	const char *tool;  /* what the image has to have, as in facts.missing */
+	const char *whose; /* the same: of where; NULL: any will do */
+	bool has_server;   /* something listens on the other end */
 	bool needs_rdma;
 	bool needs_cm; /* connections by rdma_cm */
 	enum step_measure measures;

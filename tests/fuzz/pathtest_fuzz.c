@@ -59,7 +59,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	auto_free char *text = str_ndup((const char *)data, size);
 	auto_free char *line = path_last_lines(text);
 
-	fuzz_check(is_plain(line) && strlen(line) <= 200 && !strchr(line, '\n'),
+	fuzz_check(is_plain(line) && strlen(line) <= 402 && !strchr(line, '\n'),
 		   "a line is short and plain");
 	check_facts(text);
 	for (const struct step *step = path_steps; step->name; step++) {

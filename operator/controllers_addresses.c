@@ -232,6 +232,7 @@ static void add_named(void *arg, const char *key)
 	struct collecting *c = arg;
 
 	mirror_add(c->from->mirror, c->world, KIND_ENDPOINT, key);
+	boxes_add(c->from->boxes, c->world, BOX_STRAYS, key);
 	add_pods_named(c, key);
 }
 

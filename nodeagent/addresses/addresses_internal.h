@@ -69,11 +69,10 @@ void pod_watch_free(struct pod_watch *watch);
  */
 bool release_is_superseded(struct addresses *addresses, const char *uid);
 /*
- * Say that nothing of the pod is left, if there is no pod of this UID any more: it may have been
- * another's, before we came.
+ * Say in this endpoint that nothing of the pod is left, if there is no pod of its UID any more: it
+ * may have been another's, before we came.
  */
-void release_if_gone(struct addresses *addresses, const char *ns, const char *name,
-		     const char *uid);
+void release_if_gone(struct addresses *addresses, const json_t *endpoint);
 /* Is a release of this UID under way, or to be tried again? */
 bool release_is_pending(const struct addresses *addresses, const char *uid);
 void release_free_all(struct addresses *addresses);

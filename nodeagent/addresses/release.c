@@ -43,6 +43,7 @@ struct release {
 	TAILQ_ENTRY(release) link;
 	struct addresses *addresses;
 	char *ns, *name, *uid;
+	char *pod; /* "namespace/name" of who is asked for */
 	void (*done)(void *arg, const struct err *err);
 	void *arg;
 	enum release_state state;
@@ -65,6 +66,7 @@ static void release_free(struct release *release)
 	mem_free(release->ns);
 	mem_free(release->name);
 	mem_free(release->uid);
+	mem_free(release->pod);
 	mem_free(release);
 }
 
@@ -108,6 +110,17 @@ static void send_get(struct release *release, enum release_state state,
 	release->state = state;
 	release->call = kube_get(release->addresses->config.client, resource, release->ns, name,
 				 NULL, on_answer, release);
+}
+
+static void ask_pod(struct release *release)
+{
+	size_t len = strcspn(release->pod, "/");
+	auto_free char *ns = str_ndup(release->pod, len);
+	const char *name = release->pod + len + (release->pod[len] == '/');
+
+	release->state = RELEASE_ASKING_POD;
+	release->call = kube_get(release->addresses->config.client, &addresses_pod, ns, name, NULL,
+				 on_answer, release);
 }
 
 static void send_list(struct release *release)
@@ -309,7 +322,7 @@ static void begin(void *arg)
 	struct release *release = arg;
 
 	if (release->is_guess)
-		send_get(release, RELEASE_ASKING_POD, &addresses_pod, release->name);
+		ask_pod(release);
 	else
 		send_get(release, RELEASE_READING_NAMED, &addresses_endpoint, release->name);
 }
@@ -326,6 +339,7 @@ static struct release *release_new(struct addresses *addresses, const char *ns, 
 	release->ns = str_dup(ns);
 	release->name = str_dup(name);
 	release->uid = str_dup(uid);
+	release->pod = str_printf("%s/%s", ns, name);
 	release->again = timer_new(addresses->config.loop, begin, release);
 	TAILQ_INSERT_TAIL(&addresses->releases, release, link);
 	return release;
@@ -341,11 +355,14 @@ void addresses_release(struct addresses *addresses, const char *ns, const char *
 	begin(release);
 }
 
-void release_if_gone(struct addresses *addresses, const char *ns, const char *name, const char *uid)
+void release_if_gone(struct addresses *addresses, const json_t *endpoint)
 {
-	struct release *release = release_new(addresses, ns, name, uid);
+	struct release *release = release_new(addresses, json_namespace(endpoint),
+					      json_name(endpoint), endpoint_uid(endpoint));
 
 	release->is_guess = true;
+	mem_free(release->pod);
+	release->pod = endpoint_pod_key(endpoint);
 	begin(release);
 }
 

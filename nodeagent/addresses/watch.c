@@ -30,6 +30,7 @@ struct pod_watch {
 	struct timer *again;
 	json_t *gone; /* uid: {"ns", "name"}, to be looked at in the next turn */
 	bool synced;  /* SpiderEndpoints are to be listed */
+	bool has_all; /* all of them were, since the watch began */
 };
 
 static bool is_held(const struct addresses *addresses, const char *uid)
@@ -74,7 +75,7 @@ static void look_at_endpoint(struct pod_watch *watch, const json_t *endpoint)
 	if (str_empty(uid) || endpoint_is_down(endpoint, uid) || is_held(watch->addresses, uid) ||
 	    is_there(watch->cache, uid) || release_is_pending(watch->addresses, uid))
 		return;
-	release_if_gone(watch->addresses, json_namespace(endpoint), json_name(endpoint), uid);
+	release_if_gone(watch->addresses, endpoint);
 }
 
 static void list_endpoints(void *arg);
@@ -87,19 +88,30 @@ static void on_listed(void *arg, json_t *list, const struct err *err)
 	size_t i;
 
 	watch->call = NULL;
+	watch->has_all |= !err;
 	timer_start(watch->again, pause_ms - (int64_t)clock_jitter((uint64_t)pause_ms / 3));
 	json_array_foreach (json_at(list, "items"), i, endpoint)
 		look_at_endpoint(watch, endpoint);
 }
 
-static void list_endpoints(void *arg)
+static void list_in(struct pod_watch *watch, const char *ns)
 {
-	struct pod_watch *watch = arg;
 	auto_free char *query = addresses_node_query(watch->addresses);
 
 	if (!watch->call)
-		watch->call = kube_list(watch->addresses->config.client, &addresses_endpoint, NULL,
+		watch->call = kube_list(watch->addresses->config.client, &addresses_endpoint, ns,
 					query, on_listed, watch);
+}
+
+/*
+ * Those of all namespaces when the watch begins anew, now and then those that ask: what a server
+ * reads for it are the endpoints of the namespace, whoever's they are.
+ */
+static void list_endpoints(void *arg)
+{
+	struct pod_watch *watch = arg;
+
+	list_in(watch, watch->has_all ? watch->addresses->config.ns : NULL);
 }
 
 static void take_turn(void *arg)
@@ -114,8 +126,11 @@ static void take_turn(void *arg)
 		if (!is_held(watch->addresses, uid))
 			addresses_release(watch->addresses, json_str_at(pod, "ns"),
 					  json_str_at(pod, "name"), uid, NULL, NULL);
-	if (watch->synced)
+	if (watch->synced) {
+		watch->has_all = false;
+		kube_call_cancel(take_ptr(watch->call));
 		list_endpoints(watch);
+	}
 	watch->synced = false;
 }
 

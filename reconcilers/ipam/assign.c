@@ -190,6 +190,7 @@ static bool give_records_back(const struct pass *pass, const json_t *records, co
 static void end(struct pass *pass, const char *key, const json_t *ended)
 {
 	const char *uid = json_str_or(json_at(ended, "uid"), "");
+	auto_free char *endpoint = str_ndup(key, strcspn(key, " "));
 	bool is_given = ipam_give_back(pass->books, json_at(ended, "status"));
 
 	ipam_note_conflicts(pass->books, json_at(ended, "status"), json_at(ended, "conflicts"));
@@ -200,7 +201,7 @@ static void end(struct pass *pass, const char *key, const json_t *ended)
 	plan_post(&pass->posts, BOX_ENDING, key, NULL);
 	pass->served = true;
 	if (json_at(ended, "status"))
-		plan_post(&pass->posts, BOX_DECIDED, key, json_pack("{s:s}", "gone", uid));
+		plan_post(&pass->posts, BOX_DECIDED, endpoint, json_pack("{s:s}", "gone", uid));
 	follow(pass, json_at(ended, "status"), json_at(ended, "records"));
 }
 

@@ -14,6 +14,7 @@
 #include "reconcilers/core/reconcile.h"
 #include "reconcilers/ipam/allocate.h"
 #include "reconcilers/ipam/controller.h"
+#include "reconcilers/ipam/endpoint.h"
 #include "reconcilers/ipam/release.h"
 #include "reconcilers/spider/ip_pool.h"
 
@@ -112,6 +113,9 @@ static void check_endpoints(struct audit *audit)
 	size_t i;
 
 	json_each (world_kind(audit->world, KIND_ENDPOINT), key, endpoint) {
+		/* Its record is found. */
+		if (endpoint_is_lost(endpoint))
+			continue;
 		if (!is_in_use(audit, key, endpoint)) {
 			find(audit, "StaleEndpoint", NULL, NULL, key,
 			     "the pod with UID %s is gone and its SpiderEndpoint is still there",

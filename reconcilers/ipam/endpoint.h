@@ -35,10 +35,18 @@ char *endpoint_node_label(const char *node);
 #define ENDPOINT_REFUSED_ANNOTATION "orbweaver.io/refused"
 
 /*
- * Endpoints "lost-<UID>" in the operator's namespace ask a node's agent about a pod that has ended
- * and has records, but no endpoint: its namespace may be gone, or its name may be another pod's.
+ * Endpoints "lost-<UID>-<hash of the pool>" in the operator's namespace ask a node's agent about a
+ * pod that has ended and has records in the pool, but no endpoint: its namespace may be gone, or
+ * its name may be another pod's. Their status.ownerControllerName is "namespace/name" in the
+ * records.
  */
 #define ENDPOINT_LOST_PREFIX "lost-"
+
+/* Is it one of these? */
+bool endpoint_is_lost(const json_t *endpoint);
+
+/* "namespace/name" of the pod (or machine) whose addresses it says. Returns new; free(). */
+char *endpoint_pod_key(const json_t *endpoint);
 
 /* {"name", "namespace", "labels"} for the pod on this node. Returns new. */
 json_t *endpoint_metadata(const char *ns, const char *name, const char *node);

@@ -3,6 +3,7 @@
  */
 #include "reconcilers/ipam/lifecycle.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "lib/base/names.h"
@@ -108,11 +109,14 @@ static void read_live(const struct look *look)
 	const char *node = json_str_at(look->endpoint, "status", "current", "node");
 	const char *dash = strrchr(look->key, '-');
 	auto_free char *set = dash ? str_ndup(look->key, (size_t)(dash - look->key)) : NULL;
+	auto_free char *named = look->endpoint ? endpoint_pod_key(look->endpoint) : NULL;
 	json_t *wanted = json_array(), *pod;
 	const char *key;
 	size_t i;
 
 	ask_for(wanted, KIND_POD, look->key);
+	if (named && !str_eq(named, look->key))
+		ask_for(wanted, KIND_POD, named);
 	if (look->asker && !str_eq(look->asker, look->key))
 		ask_for(wanted, KIND_POD, look->asker);
 	json_each (world_kind(look->world, KIND_POD), key, pod)
@@ -150,6 +154,27 @@ static bool node_is_gone_live(const struct look *look, const char *node)
 	       node_is_gone(live_object(look, KIND_NODE, node));
 }
 
+/* Records that nobody stood for: what was put right is told, so they end as records. */
+static void end_lost(const struct look *look, const char *uid)
+{
+	auto_free char *key = str_printf("%s %s", look->key, uid);
+	json_t *records = json_array(), *item;
+	size_t i;
+
+	json_array_foreach (json_at(look->endpoint, "status", "current", "ips"), i, item) {
+		bool is_v6 = json_str_at(item, "ipv6") != NULL;
+		const char *has = json_str_or(json_at(item, is_v6 ? "ipv6" : "ipv4"), "");
+		json_t *record = json_object();
+
+		json_put(record, "address", json_fmt("%.*s", (int)strcspn(has, "/"), has));
+		json_put_str(record, "pool", json_str_at(item, is_v6 ? "ipv6Pool" : "ipv4Pool"));
+		json_array_append_new(records, record);
+	}
+	plan_post(look->plan, BOX_ENDING, key,
+		  json_pack("{s:s, s:{s:{s:s}}, s:o}", "uid", uid, "status", "current", "uid", uid,
+			    "records", records));
+}
+
 /* The endpoint of a pod that looks ended, or whose interfaces are said to be down. */
 static void look_at_endpoint(const struct look *look)
 {
@@ -171,6 +196,10 @@ static void look_at_endpoint(const struct look *look)
 	if (!release_is_due(look->live, look->key, uid, live_pod(look, uid), look->endpoint,
 			    is_down || is_gone, &look->settings)) {
 		plan_requeue(look->plan, LIFECYCLE_AGAIN_MS);
+		return;
+	}
+	if (endpoint_is_lost(look->endpoint)) {
+		end_lost(look, uid);
 		return;
 	}
 	ending = json_pack("{s:s, s:O}", "uid", uid, "status", json_at(look->endpoint, "status"));
@@ -302,6 +331,29 @@ static bool is_stray(const struct look *look, const json_t *stray)
 	       stray_is_over(look, stray);
 }
 
+static void add_record(json_t *groups, const char *name, const json_t *stray)
+{
+	json_t *records = json_object_get(groups, name);
+
+	if (!records) {
+		records = json_array();
+		json_put(groups, name, records);
+	}
+	json_array_append(records, (json_t *)stray);
+}
+
+/* While the pod is there its agent hears of its end by itself. */
+static void add_lost(const struct look *look, json_t *lost, const json_t *stray)
+{
+	const char *uid = json_str_or(json_at(stray, "uid"), "");
+	const char *pool = json_str_or(json_at(stray, "pool"), "");
+	auto_free char *name = str_printf(ENDPOINT_LOST_PREFIX "%s-%08" PRIx32, uid,
+					  (uint32_t)str_hash(pool, strlen(pool)));
+
+	if (!live_pod(look, uid) && name_is_dns_subdomain(name))
+		add_record(lost, name, stray);
+}
+
 /* Of which NIC, no record says. */
 static json_t *item_of(const json_t *stray)
 {
@@ -310,63 +362,56 @@ static json_t *item_of(const json_t *stray)
 	json_t *item = json_object();
 
 	json_put_str(item, "interface", "");
+	json_put_int(item, "vlan", 0);
 	json_put(item, is_v6 ? "ipv6" : "ipv4", json_fmt("%s/%d", address, is_v6 ? 128 : 32));
 	json_put_str(item, is_v6 ? "ipv6Pool" : "ipv4Pool", json_str_at(stray, "pool"));
 	return item;
 }
 
 /* Their agent finds it when it looks at the endpoints of its node, and says the word. */
-static void ask_agent(const struct look *look, const char *uid, const json_t *records)
+static void ask_agent(const struct look *look, const char *name, const json_t *records)
 {
-	auto_free char *name = str_printf(ENDPOINT_LOST_PREFIX "%s", uid);
 	auto_free char *key = str_printf("%s/%s", world_env(look->world, "namespace"), name);
-	json_auto_t *status = json_object(), *ips = json_array();
-	json_t *current = json_need_object(status, "current"), *record;
+	const json_t *first = json_array_get(records, 0);
+	json_auto_t *status = json_object();
+	json_t *current = json_need_object(status, "current"), *ips = json_array(), *record;
 	size_t i;
 
-	if (!name_is_dns_subdomain(name))
-		return;
 	json_array_foreach (records, i, record)
 		json_array_append_new(ips, item_of(record));
-	json_put_str(current, "uid", uid);
-	json_put_str(current, "node", json_str_at(json_array_get(records, 0), "node"));
-	json_put(current, "ips", json_incref(ips));
+	json_put_str(current, "uid", json_str_at(first, "uid"));
+	json_put_str(current, "node", json_str_at(first, "node"));
+	json_put(current, "ips", ips);
 	json_put_str(status, "ownerControllerType", "Pod");
 	json_put_str(status, "ownerControllerName", look->key);
 	plan_apply(look->plan, KIND_ENDPOINT, endpoint_object(key, status));
-}
-
-static void add_record(json_t *by_uid, const json_t *stray)
-{
-	const char *uid = json_str_at(stray, "uid");
-	json_t *records = json_object_get(by_uid, uid);
-
-	if (!records) {
-		records = json_array();
-		json_put(by_uid, uid, records);
-	}
-	json_array_append(records, (json_t *)stray);
 }
 
 static void look_at_strays(const struct look *look, const json_t *strays)
 {
 	json_auto_t *over = json_object(), *lost = json_object();
 	json_t *stray, *records;
-	const char *uid;
+	const char *name, *uid;
 	size_t i;
 
-	json_array_foreach (strays, i, stray)
-		if (is_stray(look, stray))
-			add_record(needs_word(look, stray) ? lost : over, stray);
-	json_each (lost, uid, records)
-		ask_agent(look, uid, records);
+	json_array_foreach (strays, i, stray) {
+		if (!is_stray(look, stray))
+			continue;
+		if (needs_word(look, stray))
+			add_lost(look, lost, stray);
+		else
+			add_record(over, json_str_at(stray, "uid"), stray);
+	}
 	json_each (over, uid, records) {
-		auto_free char *name = str_printf("%s %s", look->key, uid);
+		auto_free char *key = str_printf("%s %s", look->key, uid);
 
-		plan_post(look->plan, BOX_ENDING, name,
+		plan_post(look->plan, BOX_ENDING, key,
 			  json_pack("{s:s, s:O}", "uid", uid, "records", records));
 	}
 	plan_post(look->plan, BOX_STRAYS, look->key, NULL);
+	/* One that is refused keeps nothing else from being done. */
+	json_each (lost, name, records)
+		ask_agent(look, name, records);
 }
 
 /* Only those who give back need them, and a ConfigMap is long to read. */

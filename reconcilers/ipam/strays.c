@@ -26,6 +26,18 @@ static json_t *living_pods(const json_t *world)
 	return living;
 }
 
+/* What other pools have found of the pod, and nobody has looked at yet. Returns new. */
+static json_t *found_elsewhere(const json_t *world, const char *pod, const char *pool)
+{
+	json_t *list = json_array(), *stray;
+	size_t i;
+
+	json_array_foreach (world_get(world, BOX_STRAYS, pod), i, stray)
+		if (!str_eq(json_str_at(stray, "pool"), pool))
+			json_array_append(list, stray);
+	return list;
+}
+
 /* A pod that has an address of which the ledger knows nothing waits for its record. */
 static void find_unrecorded(const json_t *living, const struct ledger *ledger, const char *key,
 			    const json_t *endpoint, struct plan *plan)
@@ -75,7 +87,7 @@ int strays_reconcile(const json_t *world, const char *key, struct plan *plan, st
 			continue;
 		list = json_object_get(strays, pod);
 		if (!list) {
-			list = json_array();
+			list = found_elsewhere(world, pod, key);
 			json_put(strays, pod, list);
 		}
 		stray = json_pack("{s:s, s:s, s:s}", "pool", key, "address", address, "uid", uid);

@@ -15,8 +15,9 @@ enum { STRAYS_AGAIN_MS = 300000 };
  * Post each to BOX_STRAYS (lifecycle.h) of its pod's name, where it is verified.
  *
  * Key: the pool. World: KIND_IP_POOL, and KIND_ENDPOINT, KIND_POD of the names in its records, of
- * endpoints that name it, and of machines of these names, as far as they are known. A ledger that
- * cannot be read is a condition of the pool (spider/ip_pool.h) and nothing is decided here.
+ * endpoints that name it, and of machines of these names, as far as they are known; BOX_STRAYS of
+ * the names. A ledger that cannot be read is a condition of the pool (spider/ip_pool.h) and nothing
+ * is decided here.
  */
 reconcile_fn strays_reconcile;
 

@@ -217,8 +217,9 @@ done
 came_back "namespace deleted, its node has spoken" space 0 "$since"
 
 echo "# records of pods of which no agent has ever heard: a leader was killed before their endpoints, the watch of an agent broken"
-# One whose namespace is there, one whose namespace is not, one whose name another pod has by now.
+# One whose namespace is there, with addresses of two pools; one whose namespace is not; one whose name another pod has by now.
 pool lost 10.6.9 4
+pool second 10.6.10 1
 uid[here]=$(pod lost here n1)
 t_wait 30 "the pod that is there has an address" holds lost 1
 lost_records=$(o_curl GET "$spider/spiderippools/lost" | jq '.status.allocatedIPs = (.status.allocatedIPs | fromjson + {
@@ -226,10 +227,14 @@ lost_records=$(o_curl GET "$spider/spiderippools/lost" | jq '.status.allocatedIP
 	"10.6.9.3": { pod: "nowhere/gone", podUid: "00000000-0000-0000-0000-000000000002", node: "n1" },
 	"10.6.9.4": { pod: "lost/here", podUid: "00000000-0000-0000-0000-000000000003", node: "n1" } } | tojson)')
 o_curl PUT "$spider/spiderippools/lost/status" "$lost_records" >/dev/null
-t_wait 30 "their agent is asked" asked_about 3
+lost_records=$(o_curl GET "$spider/spiderippools/second" | jq '.status.allocatedIPs = ({
+	"10.6.10.1": { pod: "lost/gone", podUid: "00000000-0000-0000-0000-000000000001", node: "n1" } } | tojson)')
+o_curl PUT "$spider/spiderippools/second/status" "$lost_records" >/dev/null
+t_wait 30 "their agent is asked, about each pool" asked_about 4
 t_ok "and nothing comes back before it has spoken" holds lost 4
 o_spawn agent "$o_programs/tests/integration/wants" look-after --kubeconfig "$agent_kubeconfig" --node n1
 t_wait 60 "it says that nothing is left: they come back" holds lost 1
+t_wait 30 "of both pools" holds second 0
 t_wait 30 "and nothing is asked any more" asked_about 0
 t_eq "what the pod has that is there is not touched" "${uid[here]}" "$(uid_in lost)"
 o_kill agent KILL

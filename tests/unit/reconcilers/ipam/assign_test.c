@@ -625,6 +625,7 @@ static void what_an_agent_says_of_a_conflict_is_looked_at_and_taken_away(void **
 /* ---- strays ---------------------------------------------------------------------------------- */
 
 #define ENV           "env: {namespace: ow}\n"
+#define LOST          "ow/lost-u-a-8602096f"
 #define POD_GONE      "live: {ml/a: {pods: {ml/a: null}, nodes: {w1: {metadata: {name: w1}}}}}\n"
 #define RECORD(node_) "strays: {ml/a: [{pool: p, address: 10.0.0.1, uid: u-a" node_ "}]}\n"
 
@@ -697,7 +698,7 @@ static void a_record_goes_when_pod_and_node_have_ended(void **state)
 	       "ml/a", "post ending ml/a u-a in; post strays ml/a out; ");
 	/* Its agent is asked. */
 	expect(endpoint_reconcile, RECORD(", node: w1") ENV POD_GONE, "ml/a",
-	       "apply ow/lost-u-a; post strays ml/a out; ");
+	       "post strays ml/a out; apply " LOST "; ");
 	expect(endpoint_reconcile,
 	       RECORD(", node: w1") ENV "live: {ml/a: {pods: {ml/a: {metadata: {name: a, uid: "
 					"u-a}}}, nodes: {w1: {metadata: "
@@ -715,19 +716,88 @@ static void a_record_goes_when_pod_and_node_have_ended(void **state)
 static void what_asks_about_a_lost_pod_names_its_node_and_its_addresses(void **state)
 {
 	json_auto_t *world = yaml(RECORD(", node: w1") ENV POD_GONE);
-	json_auto_t *odd = yaml("strays: {ml/a: [{pool: p, address: 10.0.0.1, uid: 'a/../b', node: "
-				"w1}]}\n" ENV POD_GONE);
-	auto_plan struct plan plan = {0}, none = {0};
+	auto_plan struct plan plan = {0};
 	const json_t *object;
 
 	assert_int_equal(endpoint_reconcile(world, "ml/a", &plan, NULL), 0);
-	object = json_at(json_array_get(plan.ops, 0), "object");
+	object = json_at(json_array_get(plan.ops, 1), "object");
 	assert_string_equal(json_str_at(object, "metadata", "labels", ENDPOINT_NODE_LABEL), "w1");
 	assert_string_equal(endpoint_uid(object), "u-a");
 	assert_true(endpoint_has(object, "u-a", "p", "10.0.0.1"));
-	/* A UID that is no name. */
-	assert_int_equal(endpoint_reconcile(odd, "ml/a", &none, NULL), 0);
-	assert_string_equal(json_str_at(json_array_get(none.ops, 0), "op"), "post");
+	/* A UID that is no name; a pod that ends and is there. */
+	expect(endpoint_reconcile,
+	       "strays: {ml/a: [{pool: p, address: 10.0.0.1, uid: 'a/../b', node: w1}]}\n" ENV
+		       POD_GONE,
+	       "ml/a", "post strays ml/a out; ");
+	expect(endpoint_reconcile,
+	       RECORD(", node: w1") ENV
+	       "live: {ml/a: {pods: {ml/a: {metadata: {name: a, uid: u-a, deletionTimestamp: x}}}, "
+	       "nodes: {w1: {metadata: {name: w1}}}}}\n",
+	       "ml/a", "post strays ml/a out; ");
+}
+
+static void each_pool_of_a_lost_pod_has_an_endpoint_that_asks(void **state)
+{
+	json_auto_t *world =
+		yaml("strays: {ml/a: [{pool: p, address: 10.0.0.1, uid: u-a, node: w1}, {pool: q, "
+		     "address: 'fd00::1', uid: u-a, node: w1}]}\n" ENV POD_GONE);
+	auto_plan struct plan plan = {0};
+
+	assert_int_equal(endpoint_reconcile(world, "ml/a", &plan, NULL), 0);
+	assert_int_equal(json_array_size(plan.ops), 3);
+	assert_string_not_equal(json_str_at(json_array_get(plan.ops, 1), "key"),
+				json_str_at(json_array_get(plan.ops, 2), "key"));
+	assert_true(endpoint_has(json_at(json_array_get(plan.ops, 2), "object"), "u-a", "q",
+				 "fd00::1") ||
+		    endpoint_has(json_at(json_array_get(plan.ops, 1), "object"), "u-a", "q",
+				 "fd00::1"));
+}
+
+/* Both pools are looked at before the pod is. */
+static void what_one_pool_finds_of_a_pod_does_not_hide_what_another_did(void **state)
+{
+	json_auto_t *world =
+		yaml("strays: {ml/a: [{pool: q, address: 10.0.1.1, uid: u-a}, {pool: p, address: "
+		     "10.0.0.9, uid: u-0}]}\nspiderippools:\n" POOL(
+			     "p", "10.0.0.1",
+			     "allocatedIPs: '{\"10.0.0.1\": {\"pod\": \"ml/a\", \"podUid\": "
+			     "\"u-a\", \"node\": \"w1\"}}'"));
+	auto_plan struct plan plan = {0};
+	json_auto_t *want = yaml("[{pool: q, address: 10.0.1.1, uid: u-a}, {pool: p, address: "
+				 "10.0.0.1, uid: u-a, node: w1}]");
+
+	assert_int_equal(strays_reconcile(world, "p", &plan, NULL), 0);
+	assert_true(json_same(json_at(json_array_get(plan.ops, 0), "value"), want));
+}
+
+/* The last read is of the pod in the records, not of one that has the endpoint's name. */
+static void what_an_agent_says_of_a_lost_pod_gives_its_records_back(void **state)
+{
+#define ASKED                                                                                      \
+	"spiderendpoints: {" LOST ": {metadata: {name: lost-u-a-8602096f, namespace: ow, "         \
+	"annotations: {orbweaver.io/down: u-a}}, status: {current: {uid: u-a, node: w1, ips: "     \
+	"[{interface: '', ipv4: 10.0.0.1/32, ipv4Pool: p}]}, ownerControllerType: Pod, "           \
+	"ownerControllerName: ml/a}}}\n"
+#define READ(pod) "live: {" LOST ": {pods: {" LOST ": null, ml/a: " pod "}, nodes: {w1: {}}}}\n"
+	json_auto_t *world = yaml(ASKED), *ended = NULL;
+	auto_plan struct plan plan = {0}, end = {0}, back = {0};
+	static const char ledger[] = "spiderippools:\n" POOL(
+		"p", "10.0.0.1",
+		"allocatedIPs: '{\"10.0.0.1\": {\"pod\": \"ml/a\", \"podUid\": \"u-a\"}}'");
+	auto_free char *ending = NULL, *text = NULL;
+
+	assert_int_equal(endpoint_reconcile(world, LOST, &plan, NULL), 0);
+	assert_non_null(json_find(json_at(json_array_get(plan.ops, 0), "value"), "key", "ml/a"));
+	expect(endpoint_reconcile, ASKED READ("{metadata: {name: a, uid: u-a}}"), LOST,
+	       "requeue -; ");
+	expect(endpoint_reconcile, ASKED READ("null"), LOST, "post ending " LOST " u-a in; ");
+	ended = yaml(ASKED READ("null"));
+	assert_int_equal(endpoint_reconcile(ended, LOST, &end, NULL), 0);
+	text = json_text(json_at(json_array_get(end.ops, 0), "value"));
+	ending = str_printf("ending: {\"" LOST " u-a\": %s}\n%s", text, ledger);
+	expect(assign_reconcile, ending, "all",
+	       "status p; event p RecordWithoutPod; post ending " LOST
+	       " u-a out; post decided " LOST " in; ");
 }
 
 static void a_node_with_a_long_name_has_a_label_of_its_own(void **state)
@@ -812,6 +882,9 @@ int main(void)
 		cmocka_unit_test(an_address_that_another_pod_has_is_no_answer),
 		cmocka_unit_test(a_record_goes_when_pod_and_node_have_ended),
 		cmocka_unit_test(what_asks_about_a_lost_pod_names_its_node_and_its_addresses),
+		cmocka_unit_test(each_pool_of_a_lost_pod_has_an_endpoint_that_asks),
+		cmocka_unit_test(what_one_pool_finds_of_a_pod_does_not_hide_what_another_did),
+		cmocka_unit_test(what_an_agent_says_of_a_lost_pod_gives_its_records_back),
 		cmocka_unit_test(a_node_with_a_long_name_has_a_label_of_its_own),
 		cmocka_unit_test(only_pods_that_can_need_addresses_are_kept_trimmed),
 	};

@@ -54,6 +54,8 @@ resource "the operator is away" agent - "has not made its NodeState" 'del(.state
 resource "the agent is away" agent NoAgent "no agent ever wrote" \
 	'.state.status = {conditions: [{type: "Ready", status: "Unknown", reason: "NoAgent", message: "no agent ever wrote a status"}]}'
 resource "the vendor differs" nic NoNicMatches "vendor 15b3, wanted 8086" '.policy.spec.nicSelector.vendor = "8086"'
+resource "each of two NICs has its reason" nic NoNicMatches "vendor 15b3, wanted 8086 | ens9f0: " '.policy.spec.nicSelector.vendor = "8086" |
+	.state.status.interfaces += [.state.status.interfaces[0] | .name = "ens9f0" | .pciAddress = "0000:af:00.0"]'
 resource "the NIC has another name" nic NoNicMatches "name ens9f0, wanted ens1f0" '.state.status.interfaces[0].name = "ens9f0"'
 resource "more VFs than the card can have" nic TooManyVfs "lower numVfs" '.policy.spec.numVfs = 9'
 resource "a stronger policy has the VFs" nic Overruled "orbweaver-system/strong" \

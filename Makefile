@@ -176,7 +176,8 @@ shellcheck:
 	@shellcheck -x $(SHELL_FILES) && echo "shellcheck: nothing to say"
 
 # Checks and their exceptions are in .clang-tidy.
-TIDY_FLAGS = $(subst ",\",$(COMMON)) $(shell $(PKG_CONFIG) --cflags $(ALL_PACKAGES))
+# Within quotes of the shell: its own go, those of C are escaped.
+TIDY_FLAGS = $(subst ",\",$(subst ',,$(COMMON))) $(shell $(PKG_CONFIG) --cflags $(ALL_PACKAGES))
 tidy:
 	@printf '%s\n' $(OWN_SOURCES) | xargs -n4 -P$(shell nproc) sh -c \
 		'clang-tidy --quiet "$$@" -- $(TIDY_FLAGS) 2>/dev/null' tidy && echo "tidy: nothing to say"

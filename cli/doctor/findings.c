@@ -31,7 +31,7 @@ void finding_add(json_t *findings, const struct finding *finding, const char *se
 
 bool findings_have(const json_t *findings, enum finding_level level)
 {
-	for (size_t i = 0; i <= level; i++)
+	for (size_t i = 0; i <= level && i < ARRAY_LEN(level_names); i++)
 		if (json_find(findings, "level", level_names[i]))
 			return true;
 	return false;

@@ -86,6 +86,8 @@ int grpc_frames_feed(struct grpc_frames *frames, const void *data, size_t len, g
 	const uint8_t *at = data, *end = at + len;
 
 	assert(frames && (data || len == 0) && fn && status);
+	if (len == 0)
+		return 0;
 	while (!frames->has_failed) {
 		size_t missing;
 

@@ -210,6 +210,8 @@ static void call_handler(struct exchange *x, struct http_response *resp)
 	char *end = x->in.data ? x->in.data + x->req.body_len : NULL;
 	char next = '\0';
 
+	/* Without one the request was refused. */
+	assert(x->route);
 	if (end) {
 		next = *end;
 		*end = '\0';

@@ -201,7 +201,11 @@ static void start(struct delegate *delegate, const struct order *order)
 		fail(delegate, "cannot make a pipe");
 		return;
 	}
-	delegate->pid = fork();
+	/*
+	 * Not fork(): in a worker of the agent a handler of libuv would close two descriptors of
+	 * the child, by the numbers that a pipe had in the server: of the pipes made above.
+	 */
+	delegate->pid = _Fork();
 	if (delegate->pid == 0) {
 		if (dup2(fds[0], STDIN_FILENO) < 0 || dup2(fds[3], STDOUT_FILENO) < 0 ||
 		    dup2(fds[5], STDERR_FILENO) < 0)

@@ -92,7 +92,7 @@ static void tell_lost(int root, int status, struct err *err)
 	bool is_known;
 
 	if (!WIFEXITED(status) || WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == UNTOLD) {
-		(void)err_set(err, ERR_HOST, "IpamFailed",
+		(void)err_set(err, ERR_HOST, "PluginFailed",
 			      "the process that was to run the plugin ended without a word; it is "
 			      "tried again, see the agent's log and the kernel's");
 		return;
@@ -100,7 +100,7 @@ static void tell_lost(int root, int status, struct err *err)
 	is_known = readlink(link, path, sizeof(path) - 1) > 0;
 	errno = WEXITSTATUS(status);
 	(void)err_sys(
-		err, "IpamFailed",
+		err, "PluginFailed",
 		"enter the host's root %.80s (mount the node's / there, see --host-root, and "
 		"give the agent the capability SYS_CHROOT, as manifests/base/agent.yaml does)",
 		is_known ? path : "?");
@@ -120,7 +120,7 @@ static json_t *run_here(const struct attachment *a, const struct wire_buffer *or
 
 	/* Not fork(), whose handler of libuv closes descriptors of ours (crew.c). */
 	if (pipe(fds) < 0 || (pid = _Fork()) < 0) {
-		(void)err_sys(err, "IpamFailed", "start a process");
+		(void)err_sys(err, "PluginFailed", "start a process");
 		return NULL;
 	}
 	if (pid == 0)

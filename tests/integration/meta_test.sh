@@ -23,6 +23,7 @@ conf=$host/etc/cni/net.d
 
 clean_up() {
 	ip netns delete "$netns" 2>/dev/null || true
+	umount "$host/usr" 2>/dev/null || true
 	o_clean_up
 }
 trap clean_up EXIT
@@ -36,7 +37,7 @@ for type in rec rec2 rec3 recdef macvlan; do
 done
 ln -s "$plugin" "$tmp/bin/orbweaver"
 ln -s "$plugin" "$tmp/bin/spiderpool"
-export METALOG=$tmp/calls ORBWEAVER_CNI_SOCKET=$host/run/orbweaver/cni.sock
+export METALOG=$tmp/calls ORBWEAVER_CNI_SOCKET=$host/run/orbweaver/cni.sock ORBWEAVER_CNI_STATE=$host/var/lib/orbweaver/cni
 
 k apply -f manifests/base/rbac.yaml >/dev/null
 agent_kubeconfig=$(hack/cluster sa-kubeconfig "$o_cluster" "$POD_NAMESPACE" orbweaver-agent)
@@ -51,8 +52,11 @@ ours() {
 		"$conf/00-orbweaver.conflist"
 }
 
-o_spawn a "$o_programs/orbweaver-agent" --node n1 --kubeconfig "$agent_kubeconfig" --host-root "$host" \
-	--kubelet-dir "$tmp/kubelet" --no-kubelet --metrics-addr 127.0.0.1:0 --cni-program "$plugin" --cni-meta auto
+spawn_agent() {
+	o_spawn a "$o_programs/orbweaver-agent" --node n1 --kubeconfig "$agent_kubeconfig" --host-root "$host" \
+		--kubelet-dir "$tmp/kubelet" --no-kubelet --metrics-addr 127.0.0.1:0 --cni-program "$plugin" --cni-meta auto
+}
+spawn_agent
 t_wait 60 "plugins can ask the node's server" test -S "$ORBWEAVER_CNI_SOCKET"
 t_need
 t_fails "without a network there is no configuration" test -e "$conf/00-orbweaver.conflist"
@@ -255,6 +259,36 @@ t_ok "a network that is not there is an error in one sentence" jq -e '.msg | con
 	<<<"$printed"
 t_eq "before any plugin is called" "" "$(cat "$METALOG")"
 t_wait 10 "the pod's event says what to do" event lost NoNetworkFound 'create it'
+
+# --- the agent is away when the sandbox goes --------------------------------------------------------------------------------
+
+# The call's own process has ended long since: plugins of others run below the node's root then, where a shell is needed.
+mkdir "$host/usr"
+mount --bind /usr "$host/usr"
+ln -s usr/bin usr/lib usr/lib64 "$host"
+for type in first second; do
+	tee "$tmp/bin/$type" "$host/opt/cni/bin/$type" >/dev/null <<-'END'
+		#!/bin/bash
+		input=$(cat)
+		type=$(jq -er .type <<<"$input") || exit 1
+		[[ $CNI_COMMAND == ADD ]] || { echo "$type $CNI_COMMAND" >>/var/lib/calls && exit 0; }
+		jq -c '.prevResult // {cniVersion, ips: [{version: "4", address: "10.244.0.6/24"}]}' <<<"$input"
+	END
+	chmod +x "$tmp/bin/$type" "$host/opt/cni/bin/$type"
+done
+pair='{"cniVersion": "0.3.1", "name": "cluster", "type": "orbweaver", "delegates": [{"cniVersion": "0.3.1", "name": "cluster",
+	"plugins": [{"type": "first"}, {"type": "second"}]}]}'
+new_pod away '[]'
+sandbox+=("CNI_PATH=/opt/cni/bin:$tmp/bin")
+call ADD "$pair" "${sandbox[@]}"
+t_eq "two plugins of others set a sandbox up" 0 "$status"
+o_end a
+call DEL "$pair" "${sandbox[@]}"
+t_eq "without an agent DEL succeeds, and is noted" "0 1" "$status $(find "$host/var/lib/orbweaver/cni/notes" -type f | wc -l)"
+spawn_agent
+t_wait 30 "an agent that comes calls them, the last one first" \
+	eval "[[ \$(paste -sd, '$host/var/lib/calls') == 'second DEL,first DEL' ]]"
+t_wait 10 "and the note is gone" eval "[[ -z \$(find '$host/var/lib/orbweaver/cni/notes' -type f) ]]"
 
 t_eq "nothing is left on the node" "" "$(ls "$host/var/lib/orbweaver/cni/sandboxes")"
 o_end a

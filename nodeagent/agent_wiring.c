@@ -437,6 +437,7 @@ static void start_api(struct agent_process *p)
 		.loop = p->loop,
 		.client = p->client,
 		.addresses = p->addresses,
+		.config_ns = p->options->ns,
 		.recorder = p->recorder,
 		.connect = on_connect_cni,
 		.changed = report,

@@ -14,11 +14,13 @@
 #include "nodeagent/networks/networks.h"
 #include "reconcilers/ipam/allocate.h"
 #include "reconcilers/ipam/endpoint.h"
+#include "reconcilers/ipam/settings.h"
 
 static const struct kube_resource pods = {"", "v1", "pods", "Pod", true};
 static const struct kube_resource networks = {"k8s.cni.cncf.io", "v1",
 					      "network-attachment-definitions",
 					      "NetworkAttachmentDefinition", true};
+static const struct kube_resource config_maps = {"", "v1", "configmaps", "ConfigMap", true};
 static const struct kube_resource coordinators = {"spiderpool.spidernet.io", "v2beta1",
 						  "spidercoordinators", "SpiderCoordinator", false};
 
@@ -31,9 +33,10 @@ struct question {
 	struct kube_call *call;
 	struct addresses_want *want;
 	struct networks_question *networks;
-	json_t *pod;  /* coordinator: as read; NULL: it is not there */
-	bool is_said; /* addresses has our callback until it calls */
-	bool is_over; /* nobody waits for it any more */
+	json_t *pod;      /* coordinator: as read; NULL: it is not there */
+	json_t *settings; /* coordinator: its answer, as far as it is known */
+	bool is_said;     /* addresses has our callback until it calls */
+	bool is_over;     /* nobody waits for it any more */
 };
 
 struct attachments {
@@ -62,6 +65,7 @@ static void question_free(struct question *q)
 	networks_cancel(q->networks);
 	json_decref(q->ask);
 	json_decref(q->pod);
+	json_decref(q->settings);
 	mem_free(q);
 }
 
@@ -96,22 +100,46 @@ static void on_object(void *arg, json_t *object, const struct err *err)
 
 /* ---- coordinator ----------------------------------------------------------------------------- */
 
+/* A network's configuration may still say otherwise, as those of older versions do. */
+static void on_config_map(void *arg, json_t *config_map, const struct err *err)
+{
+	struct question *q = arg;
+	struct ipam_settings settings;
+	struct err why = {0};
+
+	q->call = NULL;
+	if (err && !str_eq(err->reason, "NotFound")) {
+		refuse(q, err);
+	} else if (ipam_settings_read(config_map, q->attachments->config.config_ns, &settings,
+				      &why) < 0) {
+		refuse(q, &why);
+	} else {
+		if (settings.detects_conflicts)
+			json_put(q->settings, "detectIPConflict", json_true());
+		if (settings.detects_gateways)
+			json_put(q->settings, "detectGateway", json_true());
+		reply(q, "answer", json_incref(q->settings));
+	}
+}
+
 static void on_coordinators(void *arg, json_t *list, const struct err *err)
 {
 	struct question *q = arg;
 	struct err why = {0};
-	json_t *settings;
 
 	q->call = NULL;
 	if (err) {
 		refuse(q, err);
 		return;
 	}
-	settings = settings_of(json_at(list, "items"), q->pod, &why);
-	if (settings)
-		reply(q, "answer", settings);
-	else
+	q->settings = settings_of(json_at(list, "items"), q->pod, &why);
+	if (!q->settings) {
 		refuse(q, &why);
+		return;
+	}
+	q->call =
+		kube_get(q->attachments->config.client, &config_maps,
+			 q->attachments->config.config_ns, IPAM_CONFIG_MAP, NULL, on_config_map, q);
 }
 
 /* A pod that is not there any more has no wishes. */

@@ -15,11 +15,14 @@
 static const struct {
 	const char *key;
 	size_t offset;
+	bool is_on; /* without conf.yml */
 } switches[] = {
-	{"enableIPv4", offsetof(struct ipam_settings, ipv4)},
-	{"enableIPv6", offsetof(struct ipam_settings, ipv6)},
-	{"enableStatefulSet", offsetof(struct ipam_settings, keeps_stateful_sets)},
-	{"enableKubevirtStaticIP", offsetof(struct ipam_settings, keeps_virtual_machines)},
+	{"enableIPv4", offsetof(struct ipam_settings, ipv4), true},
+	{"enableIPv6", offsetof(struct ipam_settings, ipv6), true},
+	{"enableStatefulSet", offsetof(struct ipam_settings, keeps_stateful_sets), true},
+	{"enableKubevirtStaticIP", offsetof(struct ipam_settings, keeps_virtual_machines), true},
+	{"enableIPConflictDetection", offsetof(struct ipam_settings, detects_conflicts), false},
+	{"enableGatewayDetection", offsetof(struct ipam_settings, detects_gateways), false},
 };
 
 int ipam_settings_read(const json_t *config_map, const char *ns, struct ipam_settings *ret,
@@ -41,7 +44,8 @@ int ipam_settings_read(const json_t *config_map, const char *ns, struct ipam_set
 		bool *on = (bool *)((char *)&settings + switches[i].offset);
 		struct err inner = {0};
 
-		if (json_get_bool(document, "", switches[i].key, !text, on, &inner) < 0)
+		if (json_get_bool(document, "", switches[i].key, !text && switches[i].is_on, on,
+				  &inner) < 0)
 			return err_set(err, ERR_INVALID, "BadConfig",
 				       "ConfigMap " IPAM_CONFIG_MAP ": data[" CONFIG_KEY "]: %s",
 				       inner.text);

@@ -7,6 +7,8 @@
  *	    enableIPv6: true
  *	    enableStatefulSet: true
  *	    enableKubevirtStaticIP: true
+ *	    enableIPConflictDetection: false
+ *	    enableGatewayDetection: false
  *	  clusterNetwork: kube-system/macvlan    # or macvlan: in the ConfigMap's namespace
  */
 #ifndef ORBWEAVER_RECONCILERS_IPAM_SETTINGS_H
@@ -18,7 +20,7 @@
 #define IPAM_CONFIG_MAP "spiderpool-conf"
 
 /*
- * Read the ConfigMap; NULL, or one without conf.yml, means all on. In a conf.yml that is there, an
+ * Read the ConfigMap; NULL, or one without conf.yml, means all on but detection. In a conf.yml that is there, an
  * absent switch is off, as Spiderpool reads it. Strings of *ret are borrowed from the object; `ns`
  * is where it is, or would be. Errors: ERR_INVALID "BadConfig", naming the field; *ret is untouched
  * then.

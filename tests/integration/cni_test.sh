@@ -79,9 +79,9 @@ make_pod() {
 }
 
 config() {
-	jq -nc --arg type "$1" --arg master "$nic" --argjson prev "${2:-null}" --argjson detects "${detects:-false}" '{cniVersion: "0.3.1", name: "rail", type: $type,
+	jq -nc --arg type "$1" --arg master "$nic" --argjson prev "${2:-null}" '{cniVersion: "0.3.1", name: "rail", type: $type,
 		master: $master, ipam: {type: "spiderpool", default_ipv4_ippool: ["rail"]}, mode: "bridge"} |
-		if $type == "coordinator" then del(.ipam, .master) + {mode: "underlay", detectIPConflict: $detects} else . end |
+		if $type == "coordinator" then del(.ipam, .master) + {mode: "underlay"} else . end |
 		if $prev then . + {prevResult: $prev} else . end'
 }
 
@@ -188,7 +188,9 @@ ip -n "$other" addr add 10.77.0.10/16 dev "p$nic"
 conflicts() {
 	o_curl GET "$spider/spiderippools/rail" | jq -c '[.status.conflictIPs // [] | .[] | del(.seen)]'
 }
-detects=true
+# As Spiderpool has the switch. Absent ones are off, once there is a conf.yml.
+o_curl POST "/api/v1/namespaces/$POD_NAMESPACE/configmaps" '{"metadata": {"name": "spiderpool-conf"},
+	"data": {"conf.yml": "enableIPv4: true\nenableIPv6: true\nenableStatefulSet: true\nenableIPConflictDetection: true\n"}}' >/dev/null
 t_fails "ADD looks for others" add_pod
 t_wait 20 "its pod has an event" event AddressInUse
 t_wait 40 "the next ADD gets another address" add_pod

@@ -20,10 +20,10 @@
 #define IPAM_CONFIG_MAP "spiderpool-conf"
 
 /*
- * Read the ConfigMap; NULL, or one without conf.yml, means all on but detection. In a conf.yml that is there, an
- * absent switch is off, as Spiderpool reads it. Strings of *ret are borrowed from the object; `ns`
- * is where it is, or would be. Errors: ERR_INVALID "BadConfig", naming the field; *ret is untouched
- * then.
+ * Read the ConfigMap; NULL, or one without conf.yml, means all on but detection. In a conf.yml that
+ * is there, an absent switch is off, as Spiderpool reads it. Strings of *ret are borrowed from the
+ * object; `ns` is where it is, or would be. Errors: ERR_INVALID "BadConfig", naming the field; *ret
+ * is untouched then.
  */
 int ipam_settings_read(const json_t *config_map, const char *ns, struct ipam_settings *ret,
 		       struct err *err);

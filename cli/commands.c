@@ -28,7 +28,7 @@ const struct cli_command cli_commands[] = {
 		.summary = "how nodes, policies, networks and pools stand, and what does not stand "
 			   "well",
 		.help = "Exit status 1 if an object is Degraded, Blocked, needs a boot or is not "
-			"Ready.\n",
+			"Ready, or no operator leads.\n",
 		.kinds = status_kinds,
 		.optional = KIND_NODE,
 		.document = "Status",
@@ -226,7 +226,8 @@ const struct cli_command cli_commands[] = {
 		.name = "doctor",
 		.arguments = "[NODE...] | --local [shared|exclusive]",
 		.summary = "what keeps RDMA from working, on nodes or on this host",
-		.help = "Of nodes: what their agents report, and what differs among them. --local: "
+		.help = "Whether an operator leads. Of nodes: what their agents report, and what "
+			"differs among them. --local: "
 			"kernel, "
 			"modules, RDMA\n"
 			"mode, ports, GIDs, firmware, PCI Express, congestion control, GPUs, "

@@ -5,6 +5,7 @@
 
 #include "cli/doctor/doctor.h"
 #include "cli/doctor/findings.h"
+#include "cli/leader.h"
 #include "cli/print.h"
 #include "cli/source.h"
 #include "lib/json/json.h"
@@ -50,12 +51,29 @@ static json_t *check_this_host(const struct cli *cli, struct err *err)
 	return doctor_check_host(observed, facts, mode);
 }
 
+static void check_leader(const struct cli *cli, json_t *findings)
+{
+	auto_leader_finding struct leader_finding leader;
+	auto_free char *subject = NULL;
+
+	leader_look(cli, &leader);
+	if (!leader.seen)
+		return;
+	subject = str_printf("Lease %s", leader.lease);
+	finding_add(findings,
+		    &(struct finding){FINDING_ERROR, "NoLeader", subject,
+				      "an operator that renews it", leader.remedy},
+		    "%s", leader.seen);
+}
+
 static json_t *check_nodes(const struct cli *cli, struct err *err)
 {
 	json_auto_t *findings = json_array(), *world = source_world(cli), *differences = NULL;
 	const char *key;
 	json_t *state;
 
+	if (!cli->compare)
+		check_leader(cli, findings);
 	for (size_t i = 0; i < cli->args_len; i++) {
 		auto_free char *named =
 			str_printf("%s/%s", world_env(world, "namespace"), cli->args[i]);

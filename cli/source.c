@@ -16,6 +16,7 @@
 #include "lib/base/rfc3339.h"
 #include "lib/json/json.h"
 #include "lib/json/yaml.h"
+#include "lib/kube/status.h"
 #include "operator/kinds.h"
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/core/reconcile.h"
@@ -24,11 +25,13 @@
 
 #define FILE_SIZE_MAX (512 << 20)
 #define PAGE          "limit=500"
+#define LEASES        "leases"
 
 /* Kinds that nobody mirrors, but commands look at. */
 static const struct kube_resource more[] = {
 	{"", "v1", "configmaps", "ConfigMap", true},
 	{"apps", "v1", KIND_STATEFUL_SET, "StatefulSet", true},
+	{"coordination.k8s.io", "v1", LEASES, "Lease", true},
 	{"policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", true},
 	{"kubevirt.io", "v1", KIND_VIRTUAL_MACHINE_INSTANCE, "VirtualMachineInstance", true},
 	{"kubevirt.io", "v1", KIND_VIRTUAL_MACHINE, "VirtualMachine", true},
@@ -449,6 +452,45 @@ int source_read_rest(const struct cli *cli, json_t *world, struct err *err)
 			return -1;
 	add_objects(world, kinds, json_at(world, CLI_GIVEN));
 	return 0;
+}
+
+/* By its name, so that the right to get this one is enough. */
+static bool read_lease_of_server(const struct cli *cli, const char *ns, json_t **ret_lease)
+{
+	auto_strbuf struct strbuf path = {0}, text = {0};
+	struct session session;
+	struct err err = {0};
+	bool is_read;
+
+	strbuf_adds(&path, "/apis/coordination.k8s.io/v1/namespaces/");
+	kube_path_encode(&path, ns);
+	strbuf_adds(&path, "/" LEASES "/" OPERATOR_NAME);
+	if (session_open(cli, &session, &err) < 0)
+		return false;
+	is_read = session_get(&session, strbuf_str(&path), 0, &text, &err) == 0;
+	session_close(&session);
+	if (!is_read)
+		return kube_err_is(&err, "NotFound");
+	*ret_lease = json_parse(strbuf_str(&text), text.len, &err);
+	return *ret_lease != NULL;
+}
+
+bool source_read_lease(const struct cli *cli, const char *ns, json_t **ret_lease)
+{
+	static const char *const kinds[] = {LEASES, NULL};
+	auto_free char *key = str_printf("%s/%s", ns, OPERATOR_NAME);
+	json_auto_t *found = json_object();
+	struct err err = {0};
+
+	*ret_lease = NULL;
+	if (!cli->files)
+		return read_lease_of_server(cli, ns, ret_lease);
+	for (size_t i = 0; cli->files[i]; i++)
+		if (bundle_is(cli->files[i]) && read_dump(found, kinds, cli->files[i], &err) < 0)
+			return false;
+	add_objects(found, kinds, json_at(cli->world, CLI_GIVEN));
+	*ret_lease = json_incref((json_t *)world_get(found, LEASES, key));
+	return *ret_lease != NULL;
 }
 
 bool source_is_unread(const json_t *world, const char *kind)

@@ -29,6 +29,12 @@ json_t *source_read(const struct cli *cli, const char *const *kinds, struct err 
  */
 int source_read_rest(const struct cli *cli, json_t *world, struct err *err);
 
+/*
+ * Read the operator's Lease in its namespace. *ret_lease is new; NULL: there is none. False: nobody
+ * can tell: files have none, or the user may not read it.
+ */
+bool source_read_lease(const struct cli *cli, const char *ns, json_t **ret_lease);
+
 /* Is this kind of the world under CLI_UNREAD? */
 bool source_is_unread(const json_t *world, const char *kind);
 

@@ -1,9 +1,10 @@
 /*
  * Status. See the header. Nothing is computed here that is not in a status already, but that
- * nobody wrote one.
+ * nobody wrote one, or that nobody leads.
  */
 #include "cli/status.h"
 
+#include "cli/leader.h"
 #include "cli/print.h"
 #include "lib/json/json.h"
 #include "reconcilers/core/kinds.h"
@@ -40,7 +41,8 @@ const struct cli_field status_fields[] = {
 	{"nodes[].ready", "string", "reason of the NodeState's condition Ready"},
 	{"findings[].kind", "string", "of the object"},
 	{"findings[].name", "string", "NAMESPACE/NAME of the object, or NAME"},
-	{"findings[].condition", "string", "type of its worst condition"},
+	{"findings[].condition", "string",
+	 "type of its worst condition; absent: of the operator's Lease"},
 	{"findings[].reason", "string", "the condition's reason; see explain reason"},
 	{"findings[].message", "string", "what is the matter, and what to do"},
 	{0},
@@ -203,6 +205,19 @@ json_t *status_findings(const json_t *world, const char *const *kinds)
 	return findings;
 }
 
+/* The one finding that explains why others do not pass. */
+static void add_leader_finding(const struct cli *cli, json_t *findings)
+{
+	auto_leader_finding struct leader_finding leader;
+	auto_free char *message = NULL;
+
+	leader_look(cli, &leader);
+	if (!leader.seen)
+		return;
+	message = str_printf("%s: %s", leader.seen, leader.remedy);
+	add_finding(findings, "Lease", leader.lease, NULL, "NoLeader", message);
+}
+
 /* One row for each kind that there are objects of. */
 static json_t *kind_row(const char *kind, const struct count *count)
 {
@@ -236,6 +251,7 @@ int status_run(const struct cli *cli, struct strbuf *out, enum cli_status *ret_s
 	const char *key;
 	json_t *state;
 
+	add_leader_finding(cli, findings);
 	for (size_t i = 0; status_kinds[i]; i++) {
 		const char *kind = kind_find(status_kinds[i])->kind;
 		struct count count;

@@ -221,6 +221,23 @@ t_ok "a policy that the operator has not looked at since it was changed" says "s
 grep -v "reason: NodesReady" "$tmp/node.yaml" >"$tmp/silent.yaml"
 t_ok "and one that it never looked at" says "Ready      OperatorSilent  the operator has said nothing about it: wait" 1 \
 	"$cli" status -f "$tmp/silent.yaml"
+# lease HOLDER: renewed long ago.
+lease() {
+	cat <<END
+apiVersion: coordination.k8s.io/v1
+kind: Lease
+metadata: {name: orbweaver-operator, namespace: orbweaver-system}
+spec: {holderIdentity: "$1", leaseDurationSeconds: 15, renewTime: "2026-01-31T10:00:00.000000Z"}
+END
+}
+lease op-0 >"$tmp/lease.yaml"
+lease "" >"$tmp/released.yaml"
+t_ok "nobody knows when a file was written, so a holder is believed" exits 0 w status -f "$tmp/lease.yaml"
+t_ok "a Lease without one says that nobody leads" says "NoLeader  no operator leads since 2026-01-31T10:00:00Z: look at" 1 \
+	w status -f "$tmp/released.yaml"
+w support dump -f "$tmp/lease.yaml" -o "$tmp/lease.tgz" >/dev/null 2>&1 || true
+t_ok "a dump has its time" says "NoLeader  no operator leads since 2026-01-31T10:00:00Z" 1 "$cli" status -f "$tmp/lease.tgz"
+t_ok "doctor as well" says "Lease orbweaver-system/orbweaver-operator" 1 "$cli" doctor -f "$tmp/lease.tgz"
 t_ok "no pod is in the way" says "no pod is in the way of a change" 0 w drain status
 cat >"$tmp/drained.yaml" <<'END'
 apiVersion: sriovnetwork.openshift.io/v1

@@ -38,7 +38,36 @@ for pool in rail1 rail2; do
 	o_curl PATCH "$spider/spiderippools/$pool/status" '{"status": {"conditions": [{"type": "Ready", "status": "True",
 		"reason": "Usable", "message": "m", "lastTransitionTime": "2026-01-31T09:00:00Z"}]}}' >/dev/null
 done
-t_ok "and with one that says that its pools are well" says "SpiderIPPool" 0 c status
+
+echo "# who leads"
+# lease HOLDER RENEWED: as the operator would leave it.
+lease() {
+	k apply -f - >/dev/null <<END
+apiVersion: coordination.k8s.io/v1
+kind: Lease
+metadata: {name: orbweaver-operator, namespace: $POD_NAMESPACE}
+spec: {holderIdentity: "$1", leaseDurationSeconds: 15, renewTime: "$2"}
+END
+}
+away="no operator leads since 2026-01-31T10:00:00Z: look at Deployment orbweaver-operator"
+t_ok "no Lease" says "no operator leads: look at Deployment orbweaver-operator" 1 c status
+t_ok "which may be meant so" says "one with --leader-elect=false has none" 1 c status
+t_ok "doctor says so, too" says "NoLeader" 1 c doctor
+lease op-0 2026-01-31T10:00:00.000000Z
+t_eq "a holder that went away is the first finding" "Lease $POD_NAMESPACE/orbweaver-operator NoLeader" \
+	"$({ c status -o json || true; } | jq -r '.findings[0] | "\(.kind) \(.name) \(.reason)"')"
+t_ok "with the time" says "$away" 1 c status
+t_ok "doctor has it with what should be" says "an operator that renews it" 1 c doctor
+t_ok "but not where nodes are compared" says "nothing found" 0 c doctor --compare
+k create clusterrole pools --verb=get,list --resource=sriovnetworknodestates.sriovnetwork.openshift.io,nodes >/dev/null
+k create clusterrolebinding pools --clusterrole=pools --user=pools >/dev/null
+pools=$(hack/cluster kubeconfig-user "$o_cluster" pools)
+t_eq "who may not read the Lease hears nothing of it" "nothing found" "$("$cli" --kubeconfig "$pools" doctor 2>&1)"
+lease "" "$(date -u +%Y-%m-%dT%H:%M:%S.000000Z)"
+t_ok "one that was given back" says "no operator leads since $(date -u +%Y-)" 1 c status
+lease op-0 "$(date -u -d "+1 hour" +%Y-%m-%dT%H:%M:%S.000000Z)"
+t_ok "with one that leads and says that its pools are well" says "SpiderIPPool" 0 c status
+t_ok "doctor finds nothing" says "nothing found" 0 c doctor
 t_ok "the ledger of a cluster without VFs" says "no pod has a device of ours" 0 c ledger
 t_ok "a plan of a cluster without policies" says "nothing changes on any node" 0 c plan
 cat >"$tmp/new.yaml" <<'END'

@@ -1,0 +1,44 @@
+/*
+ * Who is away. See the header.
+ */
+#include "cli/doctor/away.h"
+
+#include <stdbool.h>
+
+#include "lib/base/rfc3339.h"
+#include "lib/base/str.h"
+#include "lib/json/json.h"
+
+enum {
+	/* When the Lease says nothing that can be. */
+	DURATION_DEFAULT_S = 15,
+	DURATION_MAX_S = 86400,
+};
+
+static bool is_renewed(const json_t *lease, int64_t renewed_us, const char *now)
+{
+	int64_t duration_s = json_integer_value(json_at(lease, "spec", "leaseDurationSeconds"));
+	int64_t now_us;
+
+	if (!now || !rfc3339_read(now, &now_us))
+		return true;
+	if (duration_s <= 0 || duration_s > DURATION_MAX_S)
+		duration_s = DURATION_DEFAULT_S;
+	return now_us - renewed_us <= AWAY_TERMS * duration_s * 1000000;
+}
+
+char *away_leader(const json_t *lease, const char *now)
+{
+	bool is_held = !str_empty(json_str_at(lease, "spec", "holderIdentity"));
+	char since[RFC3339_SIZE];
+	int64_t renewed_us;
+
+	if (!lease)
+		return str_dup("no operator leads");
+	if (!rfc3339_read(json_str_or(json_at(lease, "spec", "renewTime"), ""), &renewed_us))
+		return is_held ? NULL : str_dup("no operator leads");
+	if (is_held && is_renewed(lease, renewed_us, now))
+		return NULL;
+	rfc3339_write(renewed_us, since);
+	return str_printf("no operator leads since %s", since);
+}

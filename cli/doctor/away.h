@@ -1,0 +1,20 @@
+/*
+ * Who is away: the operator that leads. Pure.
+ */
+#ifndef ORBWEAVER_CLI_DOCTOR_AWAY_H
+#define ORBWEAVER_CLI_DOCTOR_AWAY_H
+
+#include <jansson.h>
+
+/* A holder that has not renewed its Lease for so many times leaseDurationSeconds is away. */
+enum { AWAY_TERMS = 3 };
+
+/*
+ * "no operator leads since 2026-01-31T10:00:00Z"; NULL: one does. Returns new.
+ *
+ * lease: the operator's (coordination.k8s.io/v1, LeaseSpec), NULL: there is none.
+ * now: RFC 3339; NULL: not known, so a holder is believed.
+ */
+char *away_leader(const json_t *lease, const char *now);
+
+#endif

@@ -1,0 +1,65 @@
+/* Who is away: what a Lease says. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "cli/doctor/away.h"
+#include "lib/base/own.h"
+#include "lib/base/str.h"
+#include "lib/json/json.h"
+
+#define SINCE "no operator leads since 2026-01-31T10:00:00Z"
+
+/* spec of a Lease that was renewed at 10:00. */
+#define SPEC(holder, duration)                                                                     \
+	"{\"spec\": {\"holderIdentity\": \"" holder "\", \"leaseDurationSeconds\": " duration      \
+	", \"renewTime\": \"2026-01-31T10:00:00.500000Z\"}}"
+
+static void a_lease_says_who_leads(void **state)
+{
+	static const struct {
+		const char *lease, *now, *want;
+	} rows[] = {
+		{NULL, "2026-01-31T10:00:00Z", "no operator leads"},
+		{SPEC("a", "15"), "2026-01-31T10:00:45Z", NULL},
+		{SPEC("a", "15"), "2026-01-31T10:00:46Z", SINCE},
+		/* Clocks differ. */
+		{SPEC("a", "15"), "2026-01-31T09:00:00Z", NULL},
+		/* The term is the operator's. */
+		{SPEC("a", "60"), "2026-01-31T10:03:00Z", NULL},
+		{SPEC("a", "60"), "2026-01-31T10:03:01Z", SINCE},
+		/* What no operator writes. */
+		{SPEC("a", "0"), "2026-01-31T10:00:46Z", SINCE},
+		{SPEC("a", "9223372036854775807"), "2026-01-31T10:00:46Z", SINCE},
+		{"{\"spec\": {\"holderIdentity\": \"a\", \"renewTime\": \"soon\"}}",
+		 "2026-01-31T10:00:46Z", NULL},
+		/* One that was given back. */
+		{SPEC("", "1"), "2026-01-31T10:00:00Z", SINCE},
+		{"{\"spec\": {}}", "2026-01-31T10:00:00Z", "no operator leads"},
+		/* Nobody knows when it was read. */
+		{SPEC("a", "15"), NULL, NULL},
+		{SPEC("", "1"), NULL, SINCE},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		json_auto_t *lease = rows[i].lease ? json_loads(rows[i].lease, 0, NULL) : NULL;
+		auto_free char *said = away_leader(lease, rows[i].now);
+
+		assert_true(!rows[i].lease || lease);
+		if (!str_eq(said ? said : "-", rows[i].want ? rows[i].want : "-"))
+			fail_msg("row %zu: %s", i, said ? said : "-");
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_lease_says_who_leads),
+	};
+
+	json_init();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

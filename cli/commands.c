@@ -28,7 +28,7 @@ const struct cli_command cli_commands[] = {
 		.summary = "how nodes, policies, networks and pools stand, and what does not stand "
 			   "well",
 		.help = "Exit status 1 if an object is Degraded, Blocked, needs a boot or is not "
-			"Ready, or no operator leads.\n",
+			"Ready, a Node is not, or no operator leads.\n",
 		.kinds = status_kinds,
 		.optional = KIND_NODE,
 		.document = "Status",

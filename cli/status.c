@@ -1,9 +1,10 @@
 /*
  * Status. See the header. Nothing is computed here that is not in a status already, but that
- * nobody wrote one, or that nobody leads.
+ * nobody wrote one, that nobody leads, or that a Node is not Ready.
  */
 #include "cli/status.h"
 
+#include "cli/doctor/away.h"
 #include "cli/leader.h"
 #include "cli/print.h"
 #include "lib/json/json.h"
@@ -38,7 +39,9 @@ const struct cli_field status_fields[] = {
 	{"nodes[].resources", "string",
 	 "each resource with its healthy and its wanted devices, as the agent last said; behind "
 	 "them what the Node has allocatable when that is less"},
-	{"nodes[].ready", "string", "reason of the NodeState's condition Ready"},
+	{"nodes[].ready", "string",
+	 "reason of the NodeState's condition Ready; NodeNotReady: Kubernetes says the Node is not "
+	 "Ready"},
 	{"findings[].kind", "string", "of the object"},
 	{"findings[].name", "string", "NAMESPACE/NAME of the object, or NAME"},
 	{"findings[].condition", "string",
@@ -84,6 +87,7 @@ static json_t *node_row(const json_t *node, const json_t *state)
 {
 	const json_t *status = json_at(state, "status");
 	json_t *row = json_object(), *resources = resources_text(node, state);
+	auto_free char *away = away_node(node);
 
 	json_put_str(row, "node", json_name(state));
 	json_put_str(row, "sync", json_str_at(status, "syncStatus"));
@@ -95,7 +99,8 @@ static json_t *node_row(const json_t *node, const json_t *state)
 	if (resources)
 		json_put(row, "resources", resources);
 	json_put_str(row, "rdma", json_str_at(status, "system", "rdmaMode"));
-	json_put_str(row, "ready", json_str_at(condition(state, "Ready"), "reason"));
+	json_put_str(row, "ready",
+		     away ? "NodeNotReady" : json_str_at(condition(state, "Ready"), "reason"));
 	return row;
 }
 
@@ -218,6 +223,19 @@ static void add_leader_finding(const struct cli *cli, json_t *findings)
 	add_finding(findings, "Lease", leader.lease, NULL, "NoLeader", message);
 }
 
+/* A Node with a NodeState: what is said of it may be long ago. */
+static void add_node_finding(const json_t *node, json_t *findings)
+{
+	auto_free char *away = away_node(node), *message = NULL;
+
+	if (!away)
+		return;
+	message =
+		str_printf("%s: see what ails it: kubectl describe node %s", away, json_name(node));
+	add_finding(findings, kind_find(KIND_NODE)->kind, json_name(node), "Ready", "NodeNotReady",
+		    message);
+}
+
 /* One row for each kind that there are objects of. */
 static json_t *kind_row(const char *kind, const struct count *count)
 {
@@ -262,9 +280,12 @@ int status_run(const struct cli *cli, struct strbuf *out, enum cli_status *ret_s
 		if (count.all > 0)
 			json_array_append_new(kinds, kind_row(kind, &count));
 	}
-	json_each (world_kind(cli->world, KIND_NODE_STATE), key, state)
-		json_array_append_new(
-			nodes, node_row(world_get(cli->world, KIND_NODE, json_name(state)), state));
+	json_each (world_kind(cli->world, KIND_NODE_STATE), key, state) {
+		const json_t *node = world_get(cli->world, KIND_NODE, json_name(state));
+
+		json_array_append_new(nodes, node_row(node, state));
+		add_node_finding(node, findings);
+	}
 
 	*ret_status = json_array_size(findings) > 0 ? CLI_FOUND : CLI_OK;
 	if (cli->output != CLI_TABLE) {

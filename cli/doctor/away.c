@@ -42,3 +42,17 @@ char *away_leader(const json_t *lease, const char *now)
 	rfc3339_write(renewed_us, since);
 	return str_printf("no operator leads since %s", since);
 }
+
+char *away_node(const json_t *node)
+{
+	const json_t *ready = json_find(json_at(node, "status", "conditions"), "type", "Ready");
+	const char *since = json_str_or(json_at(ready, "lastTransitionTime"), "");
+	const char *reason = json_str_or(json_at(ready, "reason"), "");
+	const char *message = json_str_or(json_at(ready, "message"), "");
+
+	if (!ready || str_eq(json_str_at(ready, "status"), "True"))
+		return NULL;
+	return str_printf("its condition Ready is %s%s%s%s%s%s%s",
+			  json_str_or(json_at(ready, "status"), "Unknown"), *since ? " since " : "",
+			  since, *reason ? ": " : "", reason, *message ? ": " : "", message);
+}

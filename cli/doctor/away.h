@@ -1,5 +1,5 @@
 /*
- * Who is away: the operator that leads. Pure.
+ * Who is away: the operator that leads, the kubelet of a node. Pure.
  */
 #ifndef ORBWEAVER_CLI_DOCTOR_AWAY_H
 #define ORBWEAVER_CLI_DOCTOR_AWAY_H
@@ -16,5 +16,12 @@ enum { AWAY_TERMS = 3 };
  * now: RFC 3339; NULL: not known, so a holder is believed.
  */
 char *away_leader(const json_t *lease, const char *now);
+
+/*
+ * "its condition Ready is Unknown since 2026-01-31T10:00:00Z: NodeStatusUnknown: Kubelet stopped
+ * posting node status."; NULL: the Node is Ready, or nothing is known of it (node may be NULL).
+ * Returns new.
+ */
+char *away_node(const json_t *node);
 
 #endif

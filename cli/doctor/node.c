@@ -3,6 +3,7 @@
  */
 #include <string.h>
 
+#include "cli/doctor/away.h"
 #include "cli/doctor/doctor.h"
 #include "cli/doctor/findings.h"
 #include "lib/json/json.h"
@@ -12,6 +13,20 @@
 #include "reconcilers/sriov/node_state.h"
 
 /* ---- one node -------------------------------------------------------------------------------- */
+
+/* Whatever its agent said before still stands in its NodeState. */
+static void check_node(const json_t *node, json_t *findings)
+{
+	auto_free char *away = away_node(node);
+
+	if (away)
+		finding_add(findings,
+			    &(struct finding){FINDING_ERROR, "NodeNotReady", NULL,
+					      "a Node that is Ready",
+					      "kubectl describe node says more; until then nothing "
+					      "else of the node may be up to date"},
+			    "%s", away);
+}
 
 static void check_agent(const json_t *state, json_t *findings)
 {
@@ -145,6 +160,7 @@ json_t *doctor_check_node(const json_t *node, const json_t *state)
 
 	if (node_state_is_kept(state))
 		return findings;
+	check_node(node, findings);
 	check_agent(state, findings);
 	check_problems(state, findings);
 	check_mode(state, findings);

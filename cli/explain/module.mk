@@ -1,1 +1,1 @@
-$(eval $(call library,cli/explain,lib/base lib/json $(RECONCILERS),jansson))
+$(eval $(call library,cli/explain,lib/base lib/json cli/doctor $(RECONCILERS),jansson))

@@ -3,6 +3,7 @@
  */
 #include <string.h>
 
+#include "cli/doctor/away.h"
 #include "cli/explain/chain.h"
 #include "cli/explain/explain.h"
 #include "cli/explain/resource.h"
@@ -16,16 +17,16 @@ static void add_node(json_t *chain, const json_t *node)
 {
 	const json_t *labels = json_at(node, "metadata", "labels");
 	const json_t *ready = json_find(json_at(node, "status", "conditions"), "type", "Ready");
+	auto_free char *away = away_node(node);
 
 	if (!node_runs_agent(labels))
 		chain_add(chain, "node", LINK_BROKEN, NULL,
 			  "no agent runs on such a node: it needs the label kubernetes.io/os=linux "
 			  "and has %s",
 			  json_str_or(json_at(labels, "kubernetes.io/os"), "none"));
-	else if (ready && !str_eq(json_str_at(ready, "status"), "True"))
+	else if (away)
 		chain_add(chain, "node", LINK_BROKEN, json_str_at(ready, "reason"),
-			  "Kubernetes says it is not Ready: %s",
-			  json_str_or(json_at(ready, "message"), "see kubectl describe node"));
+			  "%s: see what ails it: kubectl describe node %s", away, json_name(node));
 	else
 		chain_add(chain, "node", LINK_HOLDS, NULL, "%s",
 			  json_is_true(json_at(node, "spec", "unschedulable"))

@@ -100,6 +100,11 @@ chain "all is well" "none -" . node w1
 chain "no policy, nothing to say" "none -" 'del(.state, .policy)' node w1
 chain "it is not Ready" "node KubeletNotReady" \
 	'.node.status.conditions = [{type: "Ready", status: "False", reason: "KubeletNotReady", message: "m"}]' node w1
+edit '.node.status.conditions = [{type: "Ready", status: "Unknown", reason: "NodeStatusUnknown", message: "Kubelet stopped posting",
+	lastTransitionTime: "2026-01-31T10:00:00Z"}] | .node.status.allocatable = {} | .state.status.conditions = [{type: "Ready",
+	status: "False", reason: "NoAgent", message: "m"}]'
+t_ok "it is off, and therefore its agent" says "node w1: node: NodeStatusUnknown: its condition Ready is Unknown since 2026-01-31T10:00:00Z: " 1 \
+	"$cli" explain node w1 -f "$tmp/edited.json"
 chain "no agent" "agent NoAgent" '.state.status = {}' node w1
 chain "an agent that went away" "agent NoAgent" '.state.status.conditions = [{type: "Ready", status: "False", reason: "NoAgent", message: "m"}]' \
 	node w1

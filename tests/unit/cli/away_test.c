@@ -1,4 +1,4 @@
-/* Who is away: what a Lease says. */
+/* Who is away: what a Lease says, and a Node. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -54,10 +54,42 @@ static void a_lease_says_who_leads(void **state)
 	}
 }
 
+#define NODE(conditions) "{\"status\": {\"conditions\": [" conditions "]}}"
+
+static void a_node_says_that_it_is_not_ready(void **state)
+{
+	static const struct {
+		const char *node, *want;
+	} rows[] = {
+		{NULL, NULL},
+		{"{}", NULL},
+		{NODE("{\"type\": \"DiskPressure\", \"status\": \"False\"}"), NULL},
+		{NODE("{\"type\": \"Ready\", \"status\": \"True\", \"reason\": \"KubeletReady\"}"),
+		 NULL},
+		{NODE("{\"type\": \"Ready\", \"status\": \"False\"}"),
+		 "its condition Ready is False"},
+		{NODE("{\"type\": \"Ready\", \"status\": \"Unknown\", \"reason\": "
+		      "\"NodeStatusUnknown\", "
+		      "\"message\": \"m\", \"lastTransitionTime\": \"2026-01-31T10:00:00Z\"}"),
+		 "its condition Ready is Unknown since 2026-01-31T10:00:00Z: NodeStatusUnknown: m"},
+		{NODE("{\"type\": \"Ready\"}"), "its condition Ready is Unknown"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		json_auto_t *node = rows[i].node ? json_loads(rows[i].node, 0, NULL) : NULL;
+		auto_free char *said = away_node(node);
+
+		assert_true(!rows[i].node || node);
+		if (!str_eq(said ? said : "-", rows[i].want ? rows[i].want : "-"))
+			fail_msg("row %zu: %s", i, said ? said : "-");
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_lease_says_who_leads),
+		cmocka_unit_test(a_node_says_that_it_is_not_ready),
 	};
 
 	json_init();

@@ -3,6 +3,8 @@
  */
 #include "cli/explain/chain.h"
 
+#include <string.h>
+
 #include "lib/base/str.h"
 #include "lib/json/condition.h"
 #include "lib/json/json.h"
@@ -23,24 +25,29 @@ json_t *chain_new(const char *kind, const char *name)
 	return chain;
 }
 
-void one_line(char *text)
+char *one_line(const char *lines)
 {
-	for (char *c = text; c && *c; c++)
-		if (*c == '\n')
-			*c = ' ';
+	auto_strbuf struct strbuf text = {0};
+
+	for (size_t len; *lines; lines += len + (lines[len] == '\n')) {
+		len = strcspn(lines, "\n");
+		if (len > 0)
+			strbuf_addf(&text, "%s%.*s", text.len > 0 ? " | " : "", (int)len, lines);
+	}
+	return strbuf_take(&text);
 }
 
 void chain_add(json_t *chain, const char *link, enum link_state state, const char *reason,
 	       const char *fmt, ...)
 {
-	auto_free char *what = NULL;
+	auto_free char *text = NULL, *what = NULL;
 	json_t *entry = json_object();
 	va_list ap;
 
 	va_start(ap, fmt);
-	what = str_vprintf(fmt, ap);
+	text = str_vprintf(fmt, ap);
 	va_end(ap);
-	one_line(what);
+	what = one_line(text);
 	json_put_str(entry, "link", link);
 	json_put_str(entry, "state", state_names[state]);
 	json_put_str(entry, "reason", reason);

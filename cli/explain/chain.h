@@ -37,7 +37,7 @@ bool chain_is_broken(const json_t *chain);
 /* The first broken link, or NULL. Borrowed. */
 const json_t *chain_broken_link(const json_t *chain);
 
-/* Breaks of lines become blanks: what comes from several lines of a report. */
-void one_line(char *text);
+/* The lines of a report in one, with " | " between them; empty ones are left out. Returns new. */
+char *one_line(const char *lines);
 
 #endif

@@ -79,13 +79,13 @@ static bool say(json_t *row, const char *reason, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 static bool say(json_t *row, const char *reason, const char *fmt, ...)
 {
-	auto_free char *what = NULL;
+	auto_free char *text = NULL, *what = NULL;
 	va_list ap;
 
 	va_start(ap, fmt);
-	what = str_vprintf(fmt, ap);
+	text = str_vprintf(fmt, ap);
 	va_end(ap);
-	one_line(what);
+	what = one_line(text);
 	json_put_str(row, "reason", reason);
 	json_put_str(row, "broken", what);
 	return true;
@@ -198,28 +198,14 @@ static bool is_of_decision(const char *reason)
 	return false;
 }
 
-/* Lines, one for each NIC, as one: returns new; free(). */
-static char *in_one_line(const char *lines)
-{
-	auto_strbuf struct strbuf text = {0};
-
-	for (size_t len; *lines; lines += len + (lines[len] == '\n')) {
-		len = strcspn(lines, "\n");
-		if (len > 0)
-			strbuf_addf(&text, "%s%.*s", text.len > 0 ? " | " : "", (int)len, lines);
-	}
-	return strbuf_take(&text);
-}
-
 /* Say what a policy is told of this node, with what mends it. */
 static bool say_report(json_t *row, const char *key, const json_t *report)
 {
 	const char *reason = json_str_at(report, "reason");
 	const char *remedy = policy_standing_info(policy_standing_find(reason))->remedy;
-	auto_free char *why = in_one_line(json_str_or(json_at(report, "why"), reason));
 
-	return say(row, policy_report_reason(report), "policy %s: %s%s%s", key, why,
-		   *remedy ? ": " : "", remedy);
+	return say(row, policy_report_reason(report), "policy %s: %s%s%s", key,
+		   json_str_or(json_at(report, "why"), reason), *remedy ? ": " : "", remedy);
 }
 
 /* Does an entry of spec.interfaces fill the resource? */

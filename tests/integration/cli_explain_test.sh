@@ -110,6 +110,9 @@ chain "an agent that went away" "agent NoAgent" '.state.status.conditions = [{ty
 	node w1
 chain "no operator" "NodeState -" 'del(.state)' node w1
 chain "a policy picks no NIC" "policy NoNicMatches" '.policy.spec.nicSelector.vendor = "8086"' node w1
+t_eq "each of two NICs has its reason" "ens1f0: vendor 15b3, wanted 8086 | ens9f0: " "$(explain '.policy.spec.nicSelector.vendor = "8086" |
+	.state.status.interfaces += [.state.status.interfaces[0] | .name = "ens9f0" | .pciAddress = "0000:af:00.0"]' node w1 |
+	jq -r '.links[] | select(.link == "policy").what' | grep -o "ens1f0: vendor 15b3, wanted 8086 | ens9f0: ")"
 chain "the host is in trouble" "host NoDriver" \
 	'.state.status.conditions += [{type: "Degraded", status: "True", reason: "NoDriver", message: "m"}]' node w1
 chain "VFs are missing" "policy VfsMissing" '.state.status |= (.presentVfs = 1 | .interfaces[0] |= (.numVfs = 1 | del(.Vfs[1])))' node w1

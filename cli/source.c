@@ -579,6 +579,8 @@ static void put_env(const struct cli *cli, json_t *world)
 	/* What stands in a dump is as old as the dump. */
 	json_put_str(env, "now", json_str_or(json_at(cli->world, CLI_DUMP, "time"), now));
 	json_put_str(env, "namespace", ns);
+	/* What is not there is not in the cluster either. */
+	json_put_bool(env, "readsCluster", !cli->files);
 	json_put_str(env, "resourcePrefix",
 		     json_str_or(json_at(dumped(cli->world), "resourcePrefix"), "spidernet.io"));
 	json_put(env, "policyNamespaces", trusted_namespaces(cli));

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/doctor/away.h"
+#include "cli/explain/agent.h"
 #include "cli/explain/chain.h"
 #include "cli/explain/explain.h"
 #include "cli/explain/resource.h"
@@ -55,12 +56,13 @@ static bool add_policies(json_t *chain, const json_t *reports)
 	return json_object_size(reports) > 0;
 }
 
-static void add_agent(json_t *chain, const json_t *state)
+static void add_agent(json_t *chain, const json_t *world, const char *name, const json_t *state)
 {
 	const json_t *ready = json_find(json_at(state, "status", "conditions"), "type", "Ready");
 	const char *sync = json_str_at(state, "status", "syncStatus");
 	const char *version = json_str_or(json_at(state, "status", "agentVersion"), "?");
 	int64_t seen = json_integer_value(json_at(state, "status", "observedGeneration"));
+	auto_free char *missing = agent_pod_missing(world, name, state);
 
 	if (str_eq(json_str_at(ready, "reason"), "NoAgent")) {
 		chain_add(chain, "agent", LINK_BROKEN, "NoAgent", "%s",
@@ -73,7 +75,9 @@ static void add_agent(json_t *chain, const json_t *state)
 			  "running pod there");
 		return;
 	}
-	if (seen != json_generation(state))
+	if (missing)
+		chain_add(chain, "agent", LINK_BROKEN, "NoAgent", "%s", missing);
+	else if (seen != json_generation(state))
 		chain_add(chain, "agent", LINK_WAITS, NULL,
 			  "version %s has not seen the last change of the NodeState (generation "
 			  "%lld of %lld): if this lasts, look at its log",
@@ -169,7 +173,7 @@ json_t *explain_node_chain(const json_t *world, const char *name, struct err *er
 			"log");
 		return chain;
 	}
-	add_agent(chain, state);
+	add_agent(chain, world, name, state);
 	if (!add_policies(chain, reports))
 		chain_add(chain, "policy", LINK_HOLDS, NULL,
 			  "no SriovNetworkNodePolicy selects it");

@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "cli/explain/agent.h"
 #include "cli/explain/chain.h"
 #include "lib/json/json.h"
 #include "reconcilers/core/kinds.h"
@@ -167,6 +168,7 @@ static bool agent_broken(struct look *look, json_t *row)
 {
 	const json_t *conditions = json_at(look->state, "status", "conditions");
 	const json_t *ready = json_find(conditions, "type", "Ready");
+	auto_free char *missing = agent_pod_missing(look->world, look->node, look->state);
 
 	if (!look->state)
 		return json_object_size(look->makers) > 0 &&
@@ -180,7 +182,7 @@ static bool agent_broken(struct look *look, json_t *row)
 			   "the agent of this node has written no status yet: if this lasts, look "
 			   "at its DaemonSet, kubectl describe node %s",
 			   look->node);
-	return false;
+	return missing && say(row, "NoAgent", "%s", missing);
 }
 
 /* Standings that are decided before the agent does anything. */

@@ -108,6 +108,22 @@ t_ok "it is off, and therefore its agent" says "node w1: node: NodeStatusUnknown
 chain "no agent" "agent NoAgent" '.state.status = {}' node w1
 chain "an agent that went away" "agent NoAgent" '.state.status.conditions = [{type: "Ready", status: "False", reason: "NoAgent", message: "m"}]' \
 	node w1
+# The agent's own pod; withdrawn: what the Node then has.
+agent='.state.status.agentPod = "agent-w1" | .agent = {apiVersion: "v1", kind: "Pod", metadata: {name: "agent-w1",
+	namespace: "orbweaver-system", labels: {"app.kubernetes.io/name": "orbweaver-agent"}}, spec: {nodeName: "w1"},
+	status: {phase: "Running", conditions: [{type: "Ready", status: "True"}]}}'
+withdrawn='.node.status.allocatable["spidernet.io/rail"] = "0"'
+chain "an agent in its pod" "none -" "$agent" node w1
+chain "its pod went away, and the operator has not said so" "agent NoAgent" "$agent | $withdrawn | .agent.spec.nodeName = \"w2\"" node w1
+t_ok "what shows that" says "no agent pod runs on the node: kubectl get pods -n orbweaver-system -l app.kubernetes.io/name=orbweaver-agent --field-selector spec.nodeName=w1" 1 \
+	"$cli" explain node w1 -f "$tmp/edited.json"
+t_fails "the kubelet is not blamed" says "the kubelet has not told" 1 "$cli" explain node w1 -f "$tmp/edited.json"
+chain "its pod is not Ready and has no container" "agent NoAgent" "$agent"' | .agent.status.conditions[0].status = "False"' node w1
+chain "one that runs and is not Ready speaks for itself" "none -" "$agent"' | .agent.status |= (.conditions[0].status = "False" |
+	.containerStatuses = [{state: {running: {}}}])' node w1
+chain "its pod ends" "agent NoAgent" "$agent"' | .agent.metadata.deletionTimestamp = "2026-01-31T10:00:00Z"' node w1
+chain "files without pods of agents say nothing of them" "none -" "$agent | del(.agent)" node w1
+chain "an agent that was started by hand has none" "none -" "$agent"' | .agent.spec.nodeName = "w2" | del(.state.status.agentPod)' node w1
 chain "no operator" "NodeState -" 'del(.state)' node w1
 chain "a policy picks no NIC" "policy NoNicMatches" '.policy.spec.nicSelector.vendor = "8086"' node w1
 t_eq "each of two NICs has its reason" "ens1f0: vendor 15b3, wanted 8086 | ens9f0: " "$(explain '.policy.spec.nicSelector.vendor = "8086" |

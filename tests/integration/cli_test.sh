@@ -108,6 +108,23 @@ t_eq "names that may not be listed are not completed" ":4" \
 t_ok "without rights: one line that names what is missing, status 3" says "list spiderippools" 3 \
 	"$cli" --kubeconfig "$stranger" ipam show
 
+echo "# a node whose agent is away, and no operator has said so"
+k apply -f - >/dev/null <<END
+apiVersion: v1
+kind: Node
+metadata: {name: w9, labels: {kubernetes.io/os: linux}}
+---
+apiVersion: sriovnetwork.openshift.io/v1
+kind: SriovNetworkNodeState
+metadata: {name: w9, namespace: $POD_NAMESPACE}
+END
+o_curl PATCH "/apis/sriovnetwork.openshift.io/v1/namespaces/$POD_NAMESPACE/sriovnetworknodestates/w9/status" \
+	'{"status": {"syncStatus": "Succeeded", "agentPod": "agent-w9", "observedGeneration": 1}}' >/dev/null
+t_ok "a cluster without any pod of an agent" says "node w9: agent: NoAgent: no agent pod runs on the node: kubectl get pods -n $POD_NAMESPACE" 1 \
+	c explain node w9
+k delete node w9 >/dev/null
+k delete sriovnetworknodestates.sriovnetwork.openshift.io -n "$POD_NAMESPACE" w9 >/dev/null
+
 echo "# support dumps"
 # An operator, and a pod that says it is that one: the API server's proxy goes to its address.
 address=$(hostname -I 2>/dev/null | tr ' ' '\n' | grep -m 1 -E '^[0-9.]+$' || true)

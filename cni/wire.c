@@ -28,13 +28,15 @@ static uint32_t get(const unsigned char *from, size_t bytes)
 void wire_append(struct wire_buffer *buffer, const void *data, size_t len)
 {
 	size_t size = buffer->size ? buffer->size : 4096;
+	unsigned char *grown = NULL;
 
 	while (size - buffer->len < len)
 		size *= 2;
 	if (size != buffer->size) {
-		buffer->data = realloc(buffer->data, size);
-		if (!buffer->data)
+		grown = realloc(buffer->data, size);
+		if (!grown)
 			abort();
+		buffer->data = grown;
 		buffer->size = size;
 	}
 	if (len > 0)

@@ -106,6 +106,7 @@ struct operator_kind {
 	bool moves;
 	/* Only watched while somebody wants it (mirror_want). */
 	bool on_demand;
+	unsigned int writes;           /* enum kind_writes */
 	struct kube_resource resource; /* for MIRROR_*; else from reconcilers/core/kinds.h */
 	/* What is kept: left out while the bytes arrive, then by the cache. */
 	const splitter_path *drops;
@@ -117,7 +118,6 @@ struct operator_kind {
 	 * What the verdict on an object that is not stored yet may look at. NULL: the object alone.
 	 */
 	void (*gather)(const struct controller_sources *from, json_t *world, const json_t *object);
-	unsigned int writes; /* enum kind_writes */
 };
 
 /* All of them, ending with a row whose kind is NULL. */

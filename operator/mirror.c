@@ -371,8 +371,10 @@ void mirror_add(const struct mirror *mirror, json_t *world, const char *kind, co
 void mirror_add_all(const struct mirror *mirror, json_t *world, const char *kind)
 {
 	const struct mirror_kind *k = find(mirror, kind);
-	json_t *objects = cache_all(k->cache);
+	json_t *objects;
 
+	assert(k);
+	objects = cache_all(k->cache);
 	/* Several mirrors can show objects of one kind. */
 	if (json_object_get(world, k->resource.plural)) {
 		json_object_update(json_object_get(world, k->resource.plural), objects);

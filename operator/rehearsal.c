@@ -125,12 +125,10 @@ static void on_post(struct rehearsal *r, const json_t *op)
 		wake(r, CONTROLLER_IP_POOL, key);
 	else if (str_eq(box, BOX_EVICTIONS) || str_eq(box, BOX_NO_AGENT_POD))
 		return;
-	else if (!value && str_eq(box, BOX_DECIDED) &&
-		 (boxes_get(boxes, BOX_LIVE, key) || boxes_get(boxes, BOX_STRAYS, key)))
-		wake(r, CONTROLLER_ENDPOINT, key);
 	else if (value && (str_eq(box, BOX_WAITING) || str_eq(box, BOX_ENDING)))
 		wake(r, CONTROLLER_ADDRESSES, ADDRESSES_KEY);
-	else if (value)
+	else if (value || (str_eq(box, BOX_DECIDED) &&
+			   (boxes_get(boxes, BOX_LIVE, key) || boxes_get(boxes, BOX_STRAYS, key))))
 		wake(r, CONTROLLER_ENDPOINT, key);
 }
 

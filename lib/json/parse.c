@@ -232,7 +232,7 @@ static int unescape(struct parser *p, const char *s, const char *end, struct spa
 			*out++ = *s++;
 			continue;
 		}
-		c = simple_escape(s[1]);
+		c = (unsigned char)simple_escape(s[1]);
 		s += 2;
 		if (c == 0 && s[-1] == 'u') {
 			c = unicode_escape(&s, end);
@@ -385,8 +385,10 @@ static int parse_member(struct parser *p, json_t *object)
 		return -1;
 	if (key.has_nul)
 		return fail(p, start, "NUL character in a key");
-	if (key.data == p->scratch.data)
-		key.data = copy = str_ndup(key.data, key.len);
+	if (key.data == p->scratch.data) {
+		copy = str_ndup(key.data, key.len);
+		key.data = copy;
+	}
 	skip_blanks(p);
 	if (!take_byte(p, ':'))
 		return unexpected(p, p->at, "colon");

@@ -64,7 +64,7 @@ static void add_warning(struct strbuf *warnings, const char *value, size_t len)
 	for (p = p ? p + 1 : end; p < end && *p != '"'; p++) {
 		if (*p == '\\' && p + 1 < end)
 			p++;
-		strbuf_addc(&text, (unsigned char)*p < ' ' ? ' ' : *p);
+		strbuf_addc(&text, (char)((unsigned char)*p < ' ' ? ' ' : *p));
 	}
 	if (p == end || text.len == 0 || warnings->len + text.len >= ANSWER_WARNINGS_MAX)
 		return;

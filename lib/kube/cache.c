@@ -464,6 +464,7 @@ void cache_renew(struct cache *cache, const char *key, const char *version)
 	} else {
 		text = mem_alloc(len - before + after + 1);
 		memcpy(text, entry->text, stored.version_at);
+		/* NOLINTNEXTLINE(bugprone-not-null-terminated-result): what follows has it */
 		memcpy(text + stored.version_at, version, after);
 		memcpy(text + stored.version_at + after, entry->text + stored.version_at + before,
 		       len - stored.version_at - before + 1);

@@ -286,6 +286,7 @@ static int name_ends(struct splitter *s, struct err *err)
 	struct splitter_level *level = top(s);
 	bool drop = false;
 
+	assert(level); /* names begin in objects only */
 	level->state = SPLITTER_NAMED;
 	if (s->skipping)
 		return 0;

@@ -87,7 +87,7 @@ static void look_again_later(struct release *release)
 		timer_start(addresses->second_look, addresses->config.second_look_ms);
 	json_put(addresses->unseen, release->uid,
 		 json_pack("{s:s, s:s, s:I}", "ns", release->ns, "name", release->name, "dueMs",
-			   (json_int_t)(clock_ms() + addresses->config.second_look_ms)));
+			   (json_int_t)clock_ms() + addresses->config.second_look_ms));
 }
 
 static void finish(struct release *release)

@@ -3,6 +3,7 @@
  */
 #include "nodeagent/attach/coordinator.h"
 
+#include <assert.h>
 #include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -231,8 +232,12 @@ static void single_text(const char *text, char ret[ADDR_TEXT_SIZE])
 
 static void bare_text(const char *text, char ret[ADDR_TEXT_SIZE])
 {
+	char *slash;
+
 	single_text(text, ret);
-	*strchr(ret, '/') = '\0';
+	slash = strchr(ret, '/');
+	assert(slash);
+	*slash = '\0';
 }
 
 static bool has_rule(const json_t *look, const json_t *rule)

@@ -182,7 +182,7 @@ int sriov_config_read(const json_t *config, const char *args, struct sriov_confi
 	if (read.mac[0])
 		json_put_str(read.wanted, "mac", read.mac);
 	*ret = read;
-	read = (struct sriov_config){0};
+	ret->wanted = take_ptr(read.wanted);
 	return 0;
 }
 

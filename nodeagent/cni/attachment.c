@@ -233,10 +233,9 @@ static void report(void *context, const json_t *conflicts)
 {
 	struct attachment *a = context;
 	json_t *question = question_new(a, "conflict");
-	json_auto_t *answer = NULL;
 
 	json_put(question, "conflicts", json_incref((json_t *)conflicts));
-	answer = ask_agent(a, "conflict", question, NULL);
+	json_decref(ask_agent(a, "conflict", question, NULL));
 }
 
 /* The same attachment as its IPAM plugin sees it: same environment, same configuration. */

@@ -26,7 +26,7 @@ static char *pf_interface(const char *device, int root)
 
 	if (!dir)
 		return NULL;
-	fd = -1;
+	(void)take_fd(&fd);
 	while ((entry = readdir(dir)))
 		if (entry->d_name[0] != '.')
 			return str_dup(entry->d_name);

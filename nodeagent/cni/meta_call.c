@@ -119,9 +119,12 @@ static json_t *decide(const struct attachment *a, const json_t *known, struct er
 
 	if (netns_visit(a->netns, &look, err) < 0)
 		return NULL;
-	in.links = links = names_of(look);
-	if (needs_confs(in.nads))
-		in.files = files = read_confs(a);
+	links = names_of(look);
+	in.links = links;
+	if (needs_confs(in.nads)) {
+		files = read_confs(a);
+		in.files = files;
+	}
 	return meta_delegates(&in, err);
 }
 

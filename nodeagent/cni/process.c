@@ -121,7 +121,7 @@ static int serve(struct process *p, struct err *err)
 		err);
 	if (!p->server)
 		return -1;
-	listener = -1;
+	(void)take_fd(&listener);
 	if (p->agent >= 0)
 		cni_server_attach(p->server, take_fd(&p->agent));
 	return 0;

@@ -3,6 +3,7 @@
  */
 #include "nodeagent/cni/upstream.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -120,29 +121,38 @@ static json_t *find_kept(int root, const char *device, char **ret_name)
 	return found;
 }
 
-json_t *upstream_holder(int root, const char *device)
+static void add_kept(json_t *holder, int root, const char *device)
 {
-	auto_free char *owner = owner_path(device), *name = NULL;
-	auto_close int fd = root_open(root, owner, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
-	auto_strbuf struct strbuf netns = {0};
-	json_auto_t *kept = NULL;
-	json_t *holder;
+	auto_free char *name = NULL;
+	json_auto_t *kept = find_kept(root, device, &name);
 	size_t len;
 
-	if (fd < 0 || !read_text(fd, &netns))
-		return NULL;
-	holder = json_object();
-	json_put_bool(holder, "lives", is_namespace(root, strbuf_str(&netns)));
-	kept = find_kept(root, device, &name);
+	if (!kept)
+		return;
+	assert(name);
 	/* CONTAINER-IFNAME; ids of containers have no dash. */
-	len = strcspn(name ? name : "", "-");
-	if (!kept || !name[len])
-		return holder;
+	len = strcspn(name, "-");
+	if (!name[len])
+		return;
 	json_put(holder, "container", json_stringn(name, len));
 	json_put_str(holder, "plugin", "sriov");
 	json_put_str(holder, "network", json_str_or(json_at(kept, "name"), ""));
 	json_put_str(holder, "ifname", name + len + 1);
 	json_put(holder, "saved", state_of("sriov", name, kept));
 	json_put(holder, "config", json_incref(kept));
+}
+
+json_t *upstream_holder(int root, const char *device)
+{
+	auto_free char *owner = owner_path(device);
+	auto_close int fd = root_open(root, owner, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
+	auto_strbuf struct strbuf netns = {0};
+	json_t *holder;
+
+	if (fd < 0 || !read_text(fd, &netns))
+		return NULL;
+	holder = json_object();
+	json_put_bool(holder, "lives", is_namespace(root, strbuf_str(&netns)));
+	add_kept(holder, root, device);
 	return holder;
 }

@@ -32,5 +32,6 @@ void counted_add(json_t *counters, const char *name, uint64_t value)
 	sum = (uint64_t)json_integer_value(before);
 	if (value > (uint64_t)INT64_MAX - sum)
 		return;
-	(void)json_object_set_new(counters, name, json_integer((json_int_t)(sum + value)));
+	sum += value;
+	(void)json_object_set_new(counters, name, json_integer((json_int_t)sum));
 }

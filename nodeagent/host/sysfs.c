@@ -87,7 +87,7 @@ bool sysfs_link(const struct host *host, const char *path, struct sysfs_text *re
 	const char *slash = target ? strrchr(target, '/') : NULL;
 	const char *last = slash ? slash + 1 : target;
 
-	if (str_empty(last) || strlen(last) >= sizeof(ret->text))
+	if (!last || !*last || strlen(last) >= sizeof(ret->text))
 		return false;
 	memcpy(ret->text, last, strlen(last) + 1);
 	return true;

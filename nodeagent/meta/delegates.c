@@ -60,6 +60,7 @@ static bool is_ip(const char *text)
 	if (len >= sizeof(address))
 		return false;
 	memcpy(address, text, len);
+	address[len] = '\0';
 	return inet_pton(v6 ? AF_INET6 : AF_INET, address, bytes) == 1 &&
 	       (!slash || str_to_int(slash + 1, 0, v6 ? 128 : 32, &prefix));
 }

@@ -4,6 +4,7 @@
  */
 #include "nodeagent/meter/exposition.h"
 
+#include <assert.h>
 #include <fnmatch.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -126,9 +127,10 @@ static struct series *series_of(struct book *book, const char *name, enum family
 	return open_series(book, NULL, name, labels);
 }
 
-/* more: a label besides those of the device, or NULL. */
+/* One of families[] is always there. more: a label besides those of the device, or NULL. */
 static void add(struct series *series, const char *labels, const char *more, int64_t value)
 {
+	assert(series);
 	strbuf_addf(&series->lines, "%s{%s%s} %" PRId64 "\n", series->name, labels,
 		    more ? more : "", value);
 }

@@ -438,6 +438,8 @@ static void take_from(struct choice *choice, const struct group *group)
 		for (size_t i = 0; i < n; i++)
 			if (pfs[i]->head && (!best || is_better_pf(choice, pfs[i], best)))
 				best = pfs[i];
+		/* open counts what queue_by_pf queues. */
+		assert(best);
 		choose(choice, best->head);
 		best->head = best->head->next;
 	}

@@ -216,8 +216,8 @@ void pool_add_env(struct pool *pool)
 
 	strbuf_adds(&env, "PCIDEVICE_");
 	for (; *name; name++)
-		strbuf_addc(&env, *name == '.' || *name == '/'
-					  ? '_'
-					  : (char)toupper((unsigned char)*name));
+		strbuf_addc(
+			&env,
+			(char)(*name == '.' || *name == '/' ? '_' : toupper((unsigned char)*name)));
 	json_put_str(pool->resource, "env", strbuf_str(&env));
 }

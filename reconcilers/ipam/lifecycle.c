@@ -444,8 +444,10 @@ int endpoint_reconcile(const json_t *world, const char *key, struct plan *plan, 
 	if (decided)
 		look_at_unwritten(&look, json_at(decided, "unwritten"));
 	if (look.endpoint &&
-	    json_at(look.endpoint, "metadata", "annotations", ENDPOINT_ASKS_ANNOTATION))
-		look.asker = asker = endpoint_asker(look.endpoint);
+	    json_at(look.endpoint, "metadata", "annotations", ENDPOINT_ASKS_ANNOTATION)) {
+		asker = endpoint_asker(look.endpoint);
+		look.asker = asker;
+	}
 	if (look.endpoint && json_at(look.endpoint, "status", "current")) {
 		look_at_endpoint(&look);
 		look_at_conflicts(&look);

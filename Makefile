@@ -177,13 +177,14 @@ shellcheck:
 
 # Checks and their exceptions are in .clang-tidy.
 # Within quotes of the shell: its own go, those of C are escaped.
-TIDY_FLAGS = $(subst ",\",$(subst ',,$(COMMON))) $(shell $(PKG_CONFIG) --cflags $(ALL_PACKAGES))
-tidy:
+LINT_FLAGS = $(subst ",\",$(subst ',,$(COMMON))) $(shell $(PKG_CONFIG) --cflags $(ALL_PACKAGES))
+tidy: $(GRPC_HEADERS)
 	@printf '%s\n' $(OWN_SOURCES) | xargs -n4 -P$(shell nproc) sh -c \
-		'clang-tidy --quiet "$$@" -- $(TIDY_FLAGS) 2>/dev/null' tidy && echo "tidy: nothing to say"
+		'clang-tidy --quiet "$$@" -- $(LINT_FLAGS) 2>/dev/null' tidy && echo "tidy: nothing to say"
 
-analyzer:
-	@for f in $(OWN_SOURCES); do gcc $(COMMON) $(shell $(PKG_CONFIG) --cflags $(ALL_PACKAGES)) -O1 -fanalyzer -c -o /dev/null $$f; done \
+analyzer: $(GRPC_HEADERS)
+	@printf '%s\n' $(OWN_SOURCES) | xargs -n4 -P$(shell nproc) sh -c \
+		'for f; do gcc $(LINT_FLAGS) -O1 -fanalyzer -c -o /dev/null "$$f" || bad=1; done; exit $${bad:-0}' analyzer \
 		&& echo "analyzer: nothing to say"
 
 # The ten longest functions: something to talk about, not a gate.

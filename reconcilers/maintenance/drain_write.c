@@ -255,8 +255,9 @@ static void plan_status_of(struct drain *d, const struct candidate *c)
 	json_decref(conditions);
 	if (!json_merge_changes(json_at(c->state, "status"), part))
 		return;
-	plan_status_part(d->plan, KIND_NODE_STATE, c->key, json_incref(part));
+	/* First: where the agent has written meanwhile, the next pass may find the node further. */
 	plan_events(d, c, reason, message);
+	plan_status_part(d->plan, KIND_NODE_STATE, c->key, json_incref(part));
 }
 
 void drain_plan_status(struct drain *d)

@@ -92,6 +92,20 @@ static const char *permission(json_t *world, const char *node)
 		"");
 }
 
+/* Is the status of the event's object written before `end`? */
+static bool is_status_before(const json_t *ops, const json_t *event, size_t end)
+{
+	for (size_t i = 0; i < end; i++) {
+		const json_t *op = json_array_get(ops, i);
+
+		if (str_starts(json_str_or(json_at(op, "op"), ""), "status") &&
+		    str_eq(json_str_at(op, "key"), json_str_at(event, "key")))
+			return true;
+	}
+	return false;
+}
+
+/* Where the write of the status fails it has been told all the same. */
 static bool has_event(const json_t *ops, const char *reason)
 {
 	const json_t *op;
@@ -100,7 +114,7 @@ static bool has_event(const json_t *ops, const char *reason)
 	json_array_foreach ((json_t *)ops, i, op)
 		if (str_eq(json_str_at(op, "op"), "event") &&
 		    str_eq(json_str_at(op, "reason"), reason))
-			return true;
+			return !is_status_before(ops, op, i);
 	return false;
 }
 

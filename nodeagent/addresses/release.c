@@ -416,12 +416,11 @@ bool release_is_superseded(struct addresses *addresses, const char *uid)
 
 bool release_is_pending(const struct addresses *addresses, const char *uid)
 {
-	struct release *release;
+	const struct release *release = TAILQ_FIRST(&addresses->releases);
 
-	TAILQ_FOREACH(release, &addresses->releases, link)
-	if (str_eq(release->uid, uid))
-		return true;
-	return false;
+	while (release && !str_eq(release->uid, uid))
+		release = TAILQ_NEXT(release, link);
+	return release != NULL;
 }
 
 void release_free_all(struct addresses *addresses)

@@ -5,6 +5,10 @@
 # shellcheck disable=SC2317 # functions that run as COMMAND of a check look unreachable
 set -euo pipefail
 
+# What is mounted is of a mount namespace of our own, so that it goes with us.
+if ((EUID == 0)) && [[ ${1-} != --inside ]]; then
+	exec unshare --mount --propagation private "$0" --inside
+fi
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 # shellcheck source=tests/integration/operator.sh
 . tests/integration/operator.sh
@@ -23,7 +27,7 @@ conf=$host/etc/cni/net.d
 
 clean_up() {
 	ip netns delete "$netns" 2>/dev/null || true
-	umount "$host/usr" 2>/dev/null || true
+	umount --lazy "$host/usr" 2>/dev/null || true
 	o_clean_up
 }
 trap clean_up EXIT
@@ -264,7 +268,7 @@ t_wait 10 "the pod's event says what to do" event lost NoNetworkFound 'create it
 
 # The call's own process has ended long since: plugins of others run below the node's root then, where a shell is needed.
 mkdir "$host/usr"
-mount --bind /usr "$host/usr"
+mount -o bind,ro /usr "$host/usr"
 ln -s usr/bin usr/lib usr/lib64 "$host"
 for type in first second; do
 	tee "$tmp/bin/$type" "$host/opt/cni/bin/$type" >/dev/null <<-'END'

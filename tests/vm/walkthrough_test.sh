@@ -1,6 +1,7 @@
 #!/bin/bash
 # The guides' walk-throughs on what `hack/demo up` leaves running, which has itself tried RDMA between pods, shared and exclusive:
-# pods on two nodes that talk RDMA over macvlan and Soft-RoCE, an update of operator and agents under load, and removal and installation anew without a VF being touched.
+# pods on two nodes that talk RDMA over macvlan and Soft-RoCE, an update of operator and agents under load, and removal and
+# installation anew without a VF being touched.
 #
 # kubectl cannot reach the kubelets of virtual nodes, so what pods print is read on the node.
 # shellcheck disable=SC2317,SC2016 # functions that run as COMMAND of a check look unreachable; the node expands what is quoted

@@ -8,6 +8,7 @@
 
 #include <assert.h>
 #include <malloc.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -81,7 +82,12 @@ void mem_tune(void)
 	(void)mallopt(M_TRIM_THRESHOLD, 256 * 1024);
 }
 
+/* There where the program is linked with mimalloc, which then has all of the heap. */
+extern void mi_collect(bool force) __attribute__((weak));
+
 void mem_trim(void)
 {
 	(void)malloc_trim(0);
+	if (mi_collect)
+		mi_collect(true);
 }

@@ -105,15 +105,30 @@ void reports_set(struct reports *reports, const char *node, const json_t *polici
 		map_del(&reports->by_node, node);
 }
 
+static void drop(void *report)
+{
+	json_decref(report);
+}
+
+/* Thousands of nodes say the same few things, which are read once. */
 json_t *reports_of(const struct reports *reports, const char *policy)
 {
 	const struct map *nodes = map_get(&reports->by_policy, policy);
+	struct map read = {.free_value = drop};
 	json_t *all = json_object();
 	const char *node = NULL;
 	void *text = NULL;
 	size_t iter = 0;
 
-	while (nodes && map_next(nodes, &iter, &node, &text))
-		json_object_set_new(all, node, json_parse(text, strlen(text), NULL));
+	while (nodes && map_next(nodes, &iter, &node, &text)) {
+		json_t *report = map_get(&read, text);
+
+		if (!report) {
+			report = json_parse(text, strlen(text), NULL);
+			map_set(&read, text, report);
+		}
+		json_object_set(all, node, report);
+	}
+	map_done(&read);
 	return all;
 }

@@ -299,9 +299,14 @@ struct explanation {
 };
 
 /* The last line is kept for saying how many there is no room for. */
+static bool has_room(const struct explanation *e)
+{
+	return json_array_size(e->lines) < e->max - 1;
+}
+
 static void explain(struct explanation *e, const char *text, size_t len)
 {
-	if (json_array_size(e->lines) == e->max - 1) {
+	if (!has_room(e)) {
 		e->left_out++;
 		return;
 	}
@@ -331,9 +336,11 @@ static void explain_voice(struct explanation *e, const struct voice *voice)
 		auto_strbuf struct strbuf item = {0};
 		size_t len = strcspn(line, "\n");
 
-		strbuf_addf(&item, "node %s ", voice->node);
-		strbuf_add(&item, line, len);
-		explain(e, item.data, item.len);
+		if (has_room(e)) {
+			strbuf_addf(&item, "node %s ", voice->node);
+			strbuf_add(&item, line, len);
+		}
+		explain(e, strbuf_str(&item), item.len);
 		line += len + (line[len] == '\n');
 	}
 }

@@ -48,6 +48,7 @@ struct manager {
 		struct queue *queue;
 		bool caught_up;        /* looked at every key once since it could */
 		int64_t busy_since_ms; /* 0: nothing waits and nothing is at work */
+		int64_t took_us;       /* the last decision, with what it looked at */
 	} controllers[CONTROLLER_COUNT];
 	struct deferred *turn;
 	struct timer *later; /* when QUEUE_LATER may be worked on, or a rest is over */
@@ -86,6 +87,16 @@ static void wake_turn(void *arg)
 		deferred_run(manager->turn);
 }
 
+/* How long a key waits until what it sums up is looked at again. */
+static int64_t summary_delay_ms(const struct manager *manager, enum controller_id id)
+{
+	int64_t rest_ms = manager->controllers[id].took_us * MANAGER_SUMMARY_REST / 1000;
+
+	if (controllers[id].awaited || rest_ms < controllers[id].every_ms)
+		return controllers[id].every_ms;
+	return rest_ms < MANAGER_SUMMARY_MS ? rest_ms : MANAGER_SUMMARY_MS;
+}
+
 /*
  * What follows from our own writes (a status, above all) waits until nothing else does: first every
  * object gets what it asked for, then the conditions say so.
@@ -93,11 +104,10 @@ static void wake_turn(void *arg)
 static void wake(void *arg, enum controller_id id, const char *key)
 {
 	struct manager *manager = arg;
-	const struct controller *controller = &controllers[id];
 	struct queue *queue = manager->controllers[id].queue;
 
-	if (controller->every_ms)
-		queue_add_after(queue, key, controller->every_ms);
+	if (controllers[id].every_ms)
+		queue_add_after(queue, key, summary_delay_ms(manager, id));
 	else
 		queue_add(queue, key, manager->learning ? QUEUE_LATER : QUEUE_MAIN);
 }
@@ -514,12 +524,12 @@ static void work_on(struct manager *manager, enum controller_id id, const char *
 		    enum queue_lane lane)
 {
 	const struct controller *controller = &controllers[id];
+	int64_t started_us = clock_us();
 	json_auto_t *world = new_world(manager, controller, key);
 	struct applier_result nothing = {.again_ms = -1};
 	auto_plan struct plan plan = {0};
 	struct err err = {0};
 	struct job *job = mem_new(struct job);
-	int64_t started_us = clock_us();
 	int result = 0;
 
 	if (!manager->removed)
@@ -530,7 +540,9 @@ static void work_on(struct manager *manager, enum controller_id id, const char *
 	else
 		/* wake_finalizers would not find it, should there be a namespace again. */
 		plan_requeue(&plan, MANAGER_KEEP_MS);
-	metric_observe(manager->seconds, (double)(clock_us() - started_us) / 1e6, controller->name);
+	manager->controllers[id].took_us = clock_us() - started_us;
+	metric_observe(manager->seconds, (double)manager->controllers[id].took_us / 1e6,
+		       controller->name);
 	*job = (struct job){manager, id, ++manager->decisions, str_dup(key)};
 	log_debug("decided", F_INT("id", (int64_t)job->number),
 		  F_STR("controller", controller->name), F_STR("key", key),

@@ -24,6 +24,8 @@ enum {
 	MANAGER_ERRORS_MAX = 256,
 	/* A summary waits for what it sums up, but not longer than this. */
 	MANAGER_SUMMARY_MS = 30000,
+	/* It rests so many times what it took, up to as long: 5 % of the time for each of them. */
+	MANAGER_SUMMARY_REST = 20,
 	/* What could not be read from the API server is read again after this. */
 	MANAGER_LOOK_AGAIN_MS = 1000,
 	/* While our namespace is being deleted, keys without an object are kept at this pace. */

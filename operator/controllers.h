@@ -81,7 +81,7 @@ struct controller {
 	 */
 	int64_t every_ms;
 	enum controller_id after;
-	/* Its statuses and events are for people: they wait while the API server is slow. */
+	/* Its statuses and events are for people: in a crowd of objects they wait. */
 	bool status_waits;
 	/* The sandbox of a pod waits for what it writes: it need not keep to the pace (pace.h). */
 	bool awaited;

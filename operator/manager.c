@@ -520,6 +520,18 @@ static void on_carried_out(void *arg, const struct applier_result *result, const
 	wake_turn(manager);
 }
 
+/*
+ * What people read of an object follows later: when others load the API server, and when more
+ * objects wait than can be at work, which shall all have what pods need first.
+ */
+static bool leaves_status(const struct manager *manager, enum controller_id id,
+			  enum queue_lane lane)
+{
+	return controllers[id].status_waits && lane == QUEUE_MAIN &&
+	       (is_pressed(manager) ||
+		queue_waiting(manager->controllers[id].queue, QUEUE_MAIN) >= MANAGER_WINDOW);
+}
+
 static void work_on(struct manager *manager, enum controller_id id, const char *key,
 		    enum queue_lane lane)
 {
@@ -554,8 +566,7 @@ static void work_on(struct manager *manager, enum controller_id id, const char *
 	if (result < 0)
 		on_carried_out(job, &nothing, &err);
 	else
-		applier_run(manager->applier, job->number, &plan,
-			    controller->status_waits && lane == QUEUE_MAIN && is_pressed(manager),
+		applier_run(manager->applier, job->number, &plan, leaves_status(manager, id, lane),
 			    on_carried_out, job);
 }
 

@@ -1,6 +1,6 @@
 #!/bin/bash
 # The operator is killed with SIGKILL, 20 times, at random moments while users make 1,000 changes. In the end all is as it
-# should be, nothing is lost, and nothing was written for nothing.
+# should be, nothing is lost, and nothing was written for nothing. Then it meets many configs at once: their networks come first.
 # Environment: ROUNDS, how often all of that (1; LONG=1: 20); SEED, what changes and when to kill (1).
 #
 # "For nothing" is judged by what the API server tells:
@@ -77,6 +77,26 @@ round() {
 	o_end "op-$n"
 }
 
+# many N: configs that no operator has seen.
+many() {
+	local i
+
+	for ((i = 0; i < $1; i++)); do
+		printf '%s\n' --- 'apiVersion: spiderpool.spidernet.io/v2beta1' 'kind: SpiderMultusConfig' \
+			"metadata: { name: many-$i, namespace: kube-system }" 'spec: { cniType: macvlan, macvlan: { master: [eth1] } }'
+	done
+}
+are_ready() {
+	[[ $(k get smc -n kube-system -o json | jq '[.items[] | select(.metadata.name | startswith("many-")) |
+		select(any(.status.conditions[]?; .type == "Ready" and .status == "True"))] | length') == "$1" ]]
+}
+# How many of them had no network when the first of their statuses was written.
+nads_after_the_first_status() {
+	o_audit | jq -s 'map(select(.user != "admin" and (.key | test("many-")))) |
+		(map(.kind == "spidermultusconfigs" and .sub == "status") | index(true)) as $first |
+		[.[$first:][] | select(.kind == "network-attachment-definitions" and .sub == "")] | length'
+}
+
 o_begin crash --no-controllers
 o_own_user
 o_own_user_of_changes
@@ -86,5 +106,13 @@ t_wait 20 "the nodes are there" o_curl GET /api/v1/nodes/node-00007
 for ((n = 1; n <= rounds; n++)); do
 	round "$n"
 done
+# A window of 64 and what was under way: the statuses of the last ones may go with their networks.
+many 400 >"$tmp/many.yaml"
+t_ok "400 configs while no operator is there" k create -f "$tmp/many.yaml"
+o_start op-many
+t_wait 60 "all of them are Ready" are_ready 400
+late=$(nads_after_the_first_status)
+t_ok "pods' networks came before what people read: $late of 400 after the first status" test "$late" -le 128
+o_end op-many
 echo "# $(o_writes '.user == "a-user"') changes, $(o_writes '.user != "a-user" and .user != "admin"') writes of $((kills * rounds)) killed operators and their successors"
 t_done

@@ -3,6 +3,8 @@
  */
 #include "reconcilers/core/conditions.h"
 
+#include <string.h>
+
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 
@@ -48,19 +50,23 @@ static bool is_news(const json_t *old, const char *type, const char *status, con
 	       !str_eq(json_str_at(old, "reason"), reason);
 }
 
-/* Ready=False and Degraded=True mostly have one cause. */
-static bool is_told(const struct plan *plan, size_t from, bool warning, const char *reason,
-		    const char *message)
+/*
+ * The event that the plan has for the same cause: Ready=False and Degraded=True mostly have one, of
+ * which one says more, a count before it or warnings behind it.
+ */
+static json_t *find_told(const struct plan *plan, size_t from, bool warning, const char *reason,
+			 const char *message)
 {
 	for (size_t i = from; i < json_array_size(plan->ops); i++) {
-		const json_t *event = json_array_get(plan->ops, i);
+		json_t *event = json_array_get(plan->ops, i);
+		const char *told = json_str_or(json_at(event, "message"), "");
 
 		if (str_eq(json_str_at(event, "type"), warning ? "Warning" : "Normal") &&
 		    str_eq(json_str_at(event, "reason"), reason) &&
-		    str_eq(json_str_at(event, "message"), message))
-			return true;
+		    (strstr(told, message) || strstr(message, told)))
+			return event;
 	}
-	return false;
+	return NULL;
 }
 
 void conditions_emit(struct plan *plan, const char *kind, const char *key, const json_t *previous,
@@ -77,9 +83,14 @@ void conditions_emit(struct plan *plan, const char *kind, const char *key, const
 		const char *reason = json_str_or(json_at(condition, "reason"), "");
 		const char *message = json_str_or(json_at(condition, "message"), "");
 		bool warning = is_wrong(type, status) && !(passes && str_eq(type, "Ready"));
+		json_t *told;
 
-		if (is_news(condition_find(previous, type), type, status, reason) &&
-		    !is_told(plan, before, warning, reason, message))
+		if (!is_news(condition_find(previous, type), type, status, reason))
+			continue;
+		told = find_told(plan, before, warning, reason, message);
+		if (!told)
 			plan_event(plan, kind, key, warning, reason, message);
+		else if (strlen(message) > strlen(json_str_or(json_at(told, "message"), "")))
+			json_put_str(told, "message", message);
 	}
 }

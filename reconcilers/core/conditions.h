@@ -29,9 +29,9 @@ void conditions_judge(json_t *list, const json_t *previous, const struct judgeme
  * Append an event for each condition whose status or reason differs from `previous`, with reason
  * and message of the condition: Warning for Degraded/Blocked=True, for Injected=False and for
  * Ready=False that does not pass by itself (Progressing is not True), else Normal. One event for
- * one cause: conditions with the same reason and message share it. None is appended when something
- * new is well from the start (5,000 good objects would be 5,000 events), nor for Progressing, which
- * Ready's reason says too.
+ * one cause: conditions with the same reason share it where the message of one contains that of the
+ * other, and it has the longer one. None is appended when something new is well from the start
+ * (5,000 good objects would be 5,000 events), nor for Progressing, which Ready's reason says too.
  */
 void conditions_emit(struct plan *plan, const char *kind, const char *key, const json_t *previous,
 		     const json_t *list);

@@ -176,10 +176,14 @@ static void one_cause_is_one_event(void **state)
 	static const struct {
 		const char *reason, *message;
 		size_t want;
+		const char *first; /* message of the first event */
 	} cases[] = {
-		{"Broken", "m", 1},
-		{"Other", "m", 2},
-		{"Broken", "another", 2},
+		{"Broken", "m", 1, "m"},
+		{"Other", "m", 2, "m"},
+		{"Broken", "another", 2, "m"},
+		/* Of a policy the one counts, of a pool the other has warnings behind it. */
+		{"Broken", "0 of 1 node ready: m", 1, "0 of 1 node ready: m"},
+		{"Other", "0 of 1 node ready: m", 2, "m"},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -192,6 +196,8 @@ static void one_cause_is_one_event(void **state)
 			      cases[i].message, 1, NOW);
 		conditions_emit(&plan, KIND_POLICY, "ns/p", NULL, list);
 		assert_int_equal(json_array_size(plan.ops), 1 + cases[i].want);
+		assert_string_equal(json_str_at(json_array_get(plan.ops, 1), "message"),
+				    cases[i].first);
 	}
 }
 

@@ -31,7 +31,7 @@
  *	ERR_INVALID "PodEnded"		the pod gets no addresses any more
  *	ERR_INVALID "WrongAnnotation", "NoPool", "PoolNotFound", "NoAddressForNic"
  *					as candidates_find(), filter_pools()
- *	ERR_INVALID "PoolUnreadable", "BadReservedIP", "BadAllocationRecord"
+ *	ERR_INVALID "BadSubnet", "BadReservedIP", "BadAllocationRecord", …
  *					as ledger_open(), when no other pool was left
  *	ERR_INVALID "AddressTwice"	the endpoint says that the pod has it, a record that
  *					another pod has

@@ -194,7 +194,7 @@ static void check_pool(struct audit *audit, const char *name)
 
 	if (ledger_open(pool, world_kind(audit->world, KIND_RESERVED_IP),
 			world_env(audit->world, "now"), &ledger, &err) < 0) {
-		find(audit, "BadLedger", name, NULL, NULL, "%s", err.text);
+		find(audit, err.reason, name, NULL, NULL, "%s", err.text);
 		return;
 	}
 	addresses = keys_of(ledger.records, &n);

@@ -12,7 +12,7 @@
  * All findings, those of endpoints first, then by pool and address: {"reason", "pool", "address",
  * "pod", "message"}; what does not apply is absent.
  *
- *	BadLedger		a pool's ledger cannot be read, so nothing can be handed out of it
+ *	a reason of ledger_open	a pool's ledger cannot be read, so nothing can be handed out of it
  *	RecordWithoutPod	an address is kept for a pod that is gone
  *	RecordWithoutEndpoint	an address is kept for a pod whose SpiderEndpoint does not have it
  *	EndpointWithoutRecord	a pod has an address that its pool may hand out again

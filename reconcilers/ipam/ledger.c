@@ -8,7 +8,7 @@
 
 #include "lib/base/str.h"
 #include "lib/json/json.h"
-#include "reconcilers/core/owner.h"
+#include "reconcilers/spider/reserved_ip.h"
 
 #define BAD_RECORD "BadAllocationRecord"
 
@@ -32,55 +32,27 @@ static int read_excluded(const json_t *pool, const struct ip_pool *addresses, st
 
 	json_array_foreach (json_at(pool, "spec", "excludeIPs"), i, entry) {
 		struct ip_range range;
+		struct err why = {0};
 		bool clipped;
 
-		if (!json_is_string(entry) ||
-		    ip_pool_read_entry(json_string_value(entry), addresses->subnet.family,
-				       &addresses->subnet, &range, &clipped, NULL) < 0)
-			return err_set(err, ERR_INVALID, "PoolUnreadable",
-				       "spec.excludeIPs[%zu] of pool %s cannot be read, so it is "
-				       "unknown what "
-				       "it keeps back: correct it",
-				       i, json_name(pool));
+		if (!json_is_string(entry))
+			(void)err_set(&why, ERR_INVALID, "BadField", "is %s, must be a string",
+				      json_type_words(entry));
+		else if (ip_pool_read_entry(json_string_value(entry), addresses->subnet.family,
+					    &addresses->subnet, &range, &clipped, &why) == 0)
+			continue;
+		return err_set(err, ERR_INVALID, why.reason,
+			       "spec.excludeIPs[%zu] of pool %s cannot be read, so it is unknown "
+			       "what it keeps back: %s",
+			       i, json_name(pool), why.text);
 	}
 	return 0;
 }
 
-/* What spec.ipVersion says; where it is absent, the family of the first entry. */
-static int reserved_family(const json_t *spec)
-{
-	const json_t *version = json_at(spec, "ipVersion");
-	const char *first = json_string_value(json_array_get(json_at(spec, "ips"), 0));
-
-	if (version)
-		return ip_pool_version(version);
-	return strchr(first ? first : "", ':') ? IP_V6 : IP_V4;
-}
-
 static int subtract_reserved(struct ledger *ledger, const json_t *reserved, struct err *err)
 {
-	const char *name;
-	json_t *object, *entry;
-	size_t i;
-
-	json_each (reserved, name, object) {
-		if (object_is_terminating(object) ||
-		    reserved_family(json_at(object, "spec")) != (int)ledger->family)
-			continue;
-		json_array_foreach (json_at(object, "spec", "ips"), i, entry) {
-			struct ip_range range;
-
-			if (ip_range_parse(json_str_or(entry, ""), ledger->family, &range, NULL) <
-			    0)
-				return err_set(err, ERR_INVALID, "BadReservedIP",
-					       "spec.ips[%zu] of SpiderReservedIP %s cannot be "
-					       "read, so it is "
-					       "unknown what it keeps back: correct it",
-					       i, name);
-			ip_set_add(&ledger->kept, range);
-		}
-	}
-	ip_set_settle(&ledger->kept);
+	if (reserved_ip_read(reserved, ledger->family, &ledger->kept, err) < 0)
+		return -1;
 	ip_set_subtract(&ledger->free, &ledger->kept);
 	return 0;
 }
@@ -181,9 +153,14 @@ static void read_conflicts(struct ledger *ledger, const char *now)
 
 static int open_all(struct ledger *ledger, const json_t *reserved, const char *now, struct err *err)
 {
-	if (!ip_pool_read(ledger->pool, &ledger->addresses, NULL))
-		return err_set(err, ERR_INVALID, "PoolUnreadable",
-			       "pool %s has no subnet that can be read", json_name(ledger->pool));
+	auto_problems struct problems problems = {0};
+
+	if (!ip_pool_read(ledger->pool, &ledger->addresses, &problems)) {
+		auto_free char *text = problems_text(&problems);
+
+		return err_set(err, ERR_INVALID, problems_reason(&problems), "pool %s: %s",
+			       json_name(ledger->pool), text);
+	}
 	ledger->family = ledger->addresses.subnet.family;
 	if (read_excluded(ledger->pool, &ledger->addresses, err) < 0)
 		return -1;

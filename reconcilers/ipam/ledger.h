@@ -46,7 +46,9 @@ struct ledger {
  * or "": no conflict that is remembered is over. The pool must live as long as the ledger. Errors,
  * all ERR_INVALID, each means that nothing of the pool can be handed out until a person has mended
  * it:
- *	"PoolUnreadable"	subnet, ipVersion or an entry of excludeIPs cannot be read
+ *	"NoSubnet", "BadSubnet", "BadRange", "BadField"
+ *		subnet, ipVersion or an entry of excludeIPs cannot be read: the reason that the
+ *		pool's conditions have for it
  *	"BadReservedIP"	an entry of a SpiderReservedIP of this family cannot be read: what it kept
  *                      back is unknown
  *	"BadAllocationRecord"	status.allocatedIPs is not an object of records by address

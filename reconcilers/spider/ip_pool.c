@@ -12,6 +12,7 @@
 #include "reconcilers/core/names.h"
 #include "reconcilers/core/owner.h"
 #include "reconcilers/spider/ip_memory.h"
+#include "reconcilers/spider/reserved_ip.h"
 
 /* What status.allocatedIPs records: { "10.6.0.11": { "pod": "ml/train-0", … } }. */
 struct allocation {
@@ -91,21 +92,6 @@ static void warn_of_lost_addresses(const struct allocation *allocation, const st
 			json_str_or(json_at(allocation->records, first, "pod"), "?"));
 }
 
-static void add_reserved(const json_t *reserved, enum ip_family family, struct ip_set *set)
-{
-	const json_t *entries = json_at(reserved, "spec", "ips");
-	json_t *entry;
-	size_t i;
-
-	json_array_foreach (entries, i, entry) {
-		struct ip_range range;
-
-		if (json_is_string(entry) &&
-		    ip_range_parse(json_string_value(entry), family, &range, NULL) == 0)
-			ip_set_add(set, range);
-	}
-}
-
 /* How many of the pool's addresses are not in the set, which is settled here. */
 static int64_t count_without(const struct ip_pool *pool, struct ip_set *set)
 {
@@ -116,18 +102,6 @@ static int64_t count_without(const struct ip_pool *pool, struct ip_set *set)
 		ip_set_add(&left, pool->usable.items[i]);
 	ip_set_subtract(&left, set);
 	return ip_set_count(&left);
-}
-
-/* What SpiderReservedIPs keep from pods; settled. */
-static void read_reserved(const json_t *world, const struct ip_pool *pool, struct ip_set *ret)
-{
-	const char *key;
-	json_t *object;
-
-	json_each (world_kind(world, KIND_RESERVED_IP), key, object)
-		if (!object_is_terminating(object))
-			add_reserved(object, pool->subnet.family, ret);
-	ip_set_settle(ret);
 }
 
 static void add_all(struct ip_set *set, const struct ip_set *more)
@@ -220,8 +194,10 @@ static char *count_text(int64_t count)
 	return str_printf("about 2^%d", exponent);
 }
 
+/* unread: of a SpiderReservedIP that cannot be read; nothing is handed out beside it. */
 static struct verdict judge(const json_t *pool, int64_t total, int64_t reserved,
-			    const struct allocation *allocation, const struct problems *problems)
+			    const struct err *unread, const struct allocation *allocation,
+			    const struct problems *problems)
 {
 	struct verdict v = {.status = CONDITION_FALSE};
 	auto_free char *total_text = count_text(total);
@@ -240,6 +216,9 @@ static struct verdict judge(const json_t *pool, int64_t total, int64_t reserved,
 		v.reason = "BadAllocationRecord";
 		v.message = str_dup("status.allocatedIPs: is not a JSON object: which addresses "
 				    "are in use is unknown, so none is given out");
+	} else if (unread->class != ERR_NONE) {
+		v.reason = unread->reason;
+		v.message = str_dup(unread->text);
 	} else if (json_is_true(json_at(pool, "spec", "disable"))) {
 		v.status = CONDITION_TRUE;
 		v.reason = "Disabled";
@@ -305,8 +284,12 @@ static void plan_pool_status(const json_t *world, const char *key, const json_t 
 	const json_t *old = json_at(pool, "status");
 	/* Agents write their records here too: all that is not ours stays as it is. */
 	json_t *status = json_is_object(old) ? json_copy((json_t *)old) : json_object();
+	struct err unread = {0};
 
-	read_reserved(world, addresses, &kept);
+	/* A pool without a subnet has no family. */
+	if (addresses->subnet.family != 0)
+		(void)reserved_ip_read(world_kind(world, KIND_RESERVED_IP),
+				       addresses->subnet.family, &kept, &unread);
 	reserved = total - count_without(addresses, &kept);
 	ip_conflicts_read(pool, addresses, &kept, world_env(world, "now"), &conflicts);
 	ip_pool_check(world, pool, &problems);
@@ -314,12 +297,15 @@ static void plan_pool_status(const json_t *world, const char *key, const json_t 
 		ip_pool_warn(pool, &warnings);
 	warn_of_lost_addresses(allocation, addresses, &warnings);
 	warn_of_conflicts(&conflicts, &warnings);
-	ready = judge(pool, total, reserved, allocation, &problems);
+	ready = judge(pool, total, reserved, &unread, allocation, &problems);
 
 	json_put_int(status, "totalIPCount", total);
 	if (!json_is_integer(json_at(status, "allocatedIPCount")))
 		json_put_int(status, "allocatedIPCount", 0);
-	json_put_int(status, "freeIPCount", count_free(addresses, &kept, &conflicts, allocation));
+	/* Nothing is handed out beside what nobody can read. */
+	json_put_int(status, "freeIPCount",
+		     unread.class == ERR_NONE ? count_free(addresses, &kept, &conflicts, allocation)
+					      : 0);
 	rest_over(&conflicts, allocation, status);
 	ip_conflicts_write(&conflicts, status);
 	if (waiting)

@@ -10,7 +10,7 @@
 #include "reconcilers/core/conditions.h"
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/core/owner.h"
-#include "reconcilers/spider/ip_range.h"
+#include "reconcilers/spider/ip_pool.h"
 
 int reserved_ip_family(const json_t *spec)
 {
@@ -45,6 +45,47 @@ static void read_ranges(const json_t *spec, enum ip_family family, struct ip_set
 	}
 	if (ret)
 		ip_set_settle(ret);
+}
+
+/* What spec.ipVersion says, as lenient as pools are; else the spelling of the first entry. */
+static int kept_family(const json_t *spec)
+{
+	const json_t *version = json_at(spec, "ipVersion");
+	const char *first = json_string_value(json_array_get(json_at(spec, "ips"), 0));
+
+	if (version)
+		return ip_pool_version(version);
+	return strchr(first ? first : "", ':') ? IP_V6 : IP_V4;
+}
+
+int reserved_ip_read(const json_t *reserved, enum ip_family family, struct ip_set *set,
+		     struct err *err)
+{
+	const char *name, *bad = NULL;
+	size_t bad_entry = 0, i;
+	json_t *object, *entry;
+
+	json_each (reserved, name, object) {
+		if (object_is_terminating(object) ||
+		    kept_family(json_at(object, "spec")) != (int)family)
+			continue;
+		json_array_foreach (json_at(object, "spec", "ips"), i, entry) {
+			struct ip_range range;
+
+			if (ip_range_parse(json_str_or(entry, ""), family, &range, NULL) == 0) {
+				ip_set_add(set, range);
+			} else if (!bad || strcmp(name, bad) < 0) {
+				bad = name;
+				bad_entry = i;
+			}
+		}
+	}
+	ip_set_settle(set);
+	return bad ? err_set(err, ERR_INVALID, "BadReservedIP",
+			     "spec.ips[%zu] of SpiderReservedIP %s cannot be read, so it is "
+			     "unknown what it keeps back: correct it",
+			     bad_entry, bad)
+		   : 0;
 }
 
 void reserved_ip_check(const json_t *object, struct problems *problems)

@@ -10,6 +10,7 @@
 
 #include "reconcilers/core/problems.h"
 #include "reconcilers/core/reconcile.h"
+#include "reconcilers/spider/ip_range.h"
 
 reconcile_fn reserved_ip_reconcile;
 
@@ -21,5 +22,13 @@ int reserved_ip_family(const json_t *spec);
 
 /* All rules for its spec. */
 void reserved_ip_check(const json_t *object, struct problems *problems);
+
+/*
+ * Add what SpiderReservedIPs keep back of a family, { name: object } or NULL, to the set, and
+ * settle it. ERR_INVALID "BadReservedIP": an entry cannot be read, of the first object by name that
+ * has one; the others are in the set all the same.
+ */
+int reserved_ip_read(const json_t *reserved, enum ip_family family, struct ip_set *set,
+		     struct err *err);
 
 #endif

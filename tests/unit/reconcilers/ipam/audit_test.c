@@ -7,9 +7,12 @@
 
 #include <cmocka.h>
 
+#include "cli/explain/pool_usage.h"
+#include "lib/json/condition.h"
 #include "lib/json/json.h"
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/ipam/audit.h"
+#include "reconcilers/spider/ip_pool.h"
 #include "tests/support/yaml.h"
 
 static const struct ipam_settings settings = {
@@ -64,7 +67,7 @@ static const struct {
 	{PODS POOL("{" RECORD("10.0.0.1", "a", "u-a") "}",
 		   7) "spiderendpoints:\n" ENDPOINT("a", "u-a", "Pod", "10.0.0.1"),
 	 "WrongCount - -;"},
-	{PODS POOL("{", 0), "BadLedger - -;"},
+	{PODS POOL("{", 0), "BadAllocationRecord - -;"},
 	{PODS POOL("{}", 0) "spiderendpoints:\n" ENDPOINT("gone", "u-x", "Pod", "10.0.0.1"),
 	 "StaleEndpoint - ml/gone;"},
 	/* The set has a place for web-0 and none for web-1. */
@@ -99,6 +102,46 @@ static void finds_what_does_not_agree(void **state)
 		auto_free char *got = found(world);
 
 		assert_string_equal(got, cases[i].findings);
+	}
+}
+
+/* In the pool's conditions, in `ipam show` and in `ipam check`. */
+static void one_fault_has_one_reason(void **state)
+{
+	static const struct {
+		const char *spec, *rest, *reason;
+	} faults[] = {
+		{"ips: [10.0.0.1]", "", "NoSubnet"},
+		{"subnet: 10.0.0.0/33", "", "BadSubnet"},
+		{"subnet: 10.0.0.0/24, ips: [10.0.0.1], excludeIPs: [x]", "", "BadRange"},
+		{"subnet: 10.0.0.0/24, ips: [10.0.0.1], excludeIPs: [7]", "", "BadField"},
+		{"subnet: 10.0.0.0/24, ips: [10.0.0.1]", "status: {allocatedIPs: '{'}",
+		 "BadAllocationRecord"},
+		{"subnet: 10.0.0.0/24, ips: [10.0.0.1]",
+		 "}}, spiderreservedips: {r: {spec: {ipVersion: 4, ips: [10.0.0.300]}",
+		 "BadReservedIP"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(faults); i++) {
+		auto_free char *text =
+			str_printf("{env: {now: '2026-01-31T10:00:00Z'}, spiderippools: {p: "
+				   "{metadata: {name: p}, spec: {%s}, %s}}}",
+				   faults[i].spec, faults[i].rest);
+		json_auto_t *world = yaml(text);
+		json_auto_t *findings = ipam_audit(world, &settings);
+		json_auto_t *usage = pool_usage(world, world_get(world, KIND_IP_POOL, "p"));
+		auto_plan struct plan plan = {0};
+		const json_t *status, *ready;
+
+		assert_int_equal(ip_pool_reconcile(world, "p", &plan, NULL), 0);
+		status = json_find(plan.ops, "op", "status");
+		ready = condition_find(json_at(status, "status", "conditions"), "Ready");
+		assert_string_equal(json_str_at(ready, "status"), "False");
+		assert_string_equal(json_str_at(ready, "reason"), faults[i].reason);
+		assert_string_equal(json_str_at(usage, "ready"), faults[i].reason);
+		assert_int_equal(json_array_size(findings), 1);
+		assert_string_equal(json_str_at(json_array_get(findings, 0), "reason"),
+				    faults[i].reason);
 	}
 }
 
@@ -151,6 +194,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(finds_what_does_not_agree),
+		cmocka_unit_test(one_fault_has_one_reason),
 		cmocka_unit_test(a_repair_leaves_what_needs_a_person),
 		cmocka_unit_test(a_repair_takes_nothing_from_a_pod_that_is_there),
 	};

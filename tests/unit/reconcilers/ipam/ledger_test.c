@@ -102,10 +102,14 @@ static void fails_closed_when_something_cannot_be_read(void **state)
 	static const struct {
 		const char *pool, *reserved, *reason;
 	} cases[] = {
-		{"{metadata: {name: p}, spec: {}}", NULL, "PoolUnreadable"},
+		{"{metadata: {name: p}, spec: {}}", NULL, "NoSubnet"},
+		{"{metadata: {name: p}, spec: {subnet: 10.0.0.0/33}}", NULL, "BadSubnet"},
 		{"{metadata: {name: p}, spec: {ipVersion: 4, subnet: 10.0.0.0/24, ips: [], "
 		 "excludeIPs: [x]}}",
-		 NULL, "PoolUnreadable"},
+		 NULL, "BadRange"},
+		{"{metadata: {name: p}, spec: {ipVersion: 4, subnet: 10.0.0.0/24, ips: [], "
+		 "excludeIPs: [7]}}",
+		 NULL, "BadField"},
 		{POOL, "{r: {spec: {ipVersion: 4, ips: [10.0.0.300]}}}", "BadReservedIP"},
 		{POOL "status: {allocatedIPs: '{'}", NULL, "BadAllocationRecord"},
 		{POOL "status: {allocatedIPs: ''}", NULL, "BadAllocationRecord"},

@@ -348,29 +348,50 @@ static void say_repairs(const struct pass *pass, struct plan *plan)
 			   json_string_value(text));
 }
 
-static void post_waiting(struct plan *plan, const char *pool, const json_t *present, size_t n)
+/*
+ * Since when each of them waits, { UID: time }: who waited at the last pass keeps its time. Of very
+ * many a pass sees some, so who waits longest is kept then, seen or not. Returns new.
+ */
+static json_t *waiting_since(const struct pass *pass, const json_t *before, const json_t *pods,
+			     bool is_part)
 {
-	if ((size_t)json_integer_value(json_at(present, "pods")) == n)
-		return;
-	plan_post(plan, BOX_SHORT_POOL, pool, n ? json_pack("{s:I}", "pods", (json_int_t)n) : NULL);
+	const char *uid, *longest = NULL, *now = world_env(pass->world, "now");
+	json_t *since = json_object(), *value;
+
+	json_each (pods, uid, value) {
+		const char *known = json_str_at(before, uid);
+
+		json_put_str(since, uid, known ? known : now);
+	}
+	json_each (is_part ? before : NULL, uid, value)
+		if (!longest || strcmp(json_str_or(value, ""), json_str_at(before, longest)) < 0)
+			longest = uid;
+	if (longest)
+		json_put_str(since, longest, json_str_at(before, longest));
+	return since;
 }
 
-/* How many wait for an address of a pool, where that has changed. */
+/* Who waits for an address of a pool, where that has changed. */
 static void count_waiting(const struct pass *pass, struct plan *plan)
 {
+	bool is_part = json_object_size(world_kind(pass->world, BOX_WAITING)) >= ASSIGN_MAX;
 	const json_t *present = world_kind(pass->world, BOX_SHORT_POOL);
 	const json_t *now = books_short_of(pass->books);
 	const char *pool;
 	json_t *pods;
 
-	json_each (now, pool, pods)
-		post_waiting(plan, pool, json_object_get(present, pool), json_object_size(pods));
-	/* Of very many that wait a pass sees some. */
-	if (json_object_size(world_kind(pass->world, BOX_WAITING)) >= ASSIGN_MAX)
-		return;
-	json_each (present, pool, pods)
+	json_each (now, pool, pods) {
+		const json_t *before = json_object_get(present, pool);
+		json_auto_t *value =
+			json_pack("{s:I, s:o}", "pods", (json_int_t)json_object_size(pods), "since",
+				  waiting_since(pass, json_at(before, "since"), pods, is_part));
+
+		if (!json_same(before, value))
+			plan_post(plan, BOX_SHORT_POOL, pool, json_incref(value));
+	}
+	json_each (is_part ? NULL : present, pool, pods)
 		if (!json_object_get(now, pool))
-			post_waiting(plan, pool, pods, 0);
+			plan_post(plan, BOX_SHORT_POOL, pool, NULL);
 }
 
 int assign_reconcile(const json_t *world, const char *key, struct plan *plan, struct err *err)

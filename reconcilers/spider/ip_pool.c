@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "lib/base/rfc3339.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "reconcilers/core/conditions.h"
@@ -168,6 +169,41 @@ static void warn_of_conflicts(const struct ip_conflicts *conflicts, struct probl
 			    json_str_or(json_at(last, "node"), "?"), more);
 }
 
+/* When the first of those that wait began to; NULL: none waits, or that is not known. Borrowed. */
+static const char *first_waits_since(const json_t *waiting)
+{
+	const char *uid, *first = NULL;
+	json_t *since;
+
+	json_each (json_at(waiting, "since"), uid, since)
+		if (!first || strcmp(json_str_or(since, ""), first) < 0)
+			first = json_str_or(since, "");
+	return first;
+}
+
+/* Warn of a pod that has waited for long; ret_again_ms: when one will have, if that is to come. */
+static void warn_of_waiting(const json_t *world, const json_t *waiting, const json_t *previous,
+			    struct problems *warnings, int64_t *ret_again_ms)
+{
+	const json_t *degraded = condition_find(previous, "Degraded");
+	bool is_said = str_eq(json_str_at(degraded, "reason"), "PoolExhausted");
+	const char *since = first_waits_since(waiting);
+	int64_t since_us, now_us, left_us;
+
+	if (!since || !rfc3339_read(since, &since_us) ||
+	    !rfc3339_read(world_env(world, "now"), &now_us))
+		return;
+	left_us = since_us + IP_POOL_PATIENCE_S * INT64_C(1000000) - now_us;
+	if (left_us > 0 && !is_said)
+		*ret_again_ms = left_us / 1000 + 1;
+	else
+		problem_add(warnings, "PoolExhausted", "spec.ips",
+			    "no address is free, and pods have waited for one since %s "
+			    "(status.waitingPodCount): add addresses, or delete pods that have "
+			    "some",
+			    since);
+}
+
 struct verdict {
 	enum condition_status status;
 	const char *reason;
@@ -280,11 +316,12 @@ static void plan_pool_status(const json_t *world, const char *key, const json_t 
 	auto_ip_set struct ip_set kept = {0};
 	auto_ip_conflicts struct ip_conflicts conflicts = {0};
 	int64_t total = ip_set_count(&addresses->usable), reserved;
-	const json_t *waiting = json_at(world_get(world, BOX_SHORT_POOL, key), "pods");
+	const json_t *waiting = world_get(world, BOX_SHORT_POOL, key);
 	const json_t *old = json_at(pool, "status");
 	/* Agents write their records here too: all that is not ours stays as it is. */
 	json_t *status = json_is_object(old) ? json_copy((json_t *)old) : json_object();
 	struct err unread = {0};
+	int64_t again_ms = -1;
 
 	/* A pool without a subnet has no family. */
 	if (addresses->subnet.family != 0)
@@ -293,6 +330,7 @@ static void plan_pool_status(const json_t *world, const char *key, const json_t 
 	reserved = total - count_without(addresses, &kept);
 	ip_conflicts_read(pool, addresses, &kept, world_env(world, "now"), &conflicts);
 	ip_pool_check(world, pool, &problems);
+	warn_of_waiting(world, waiting, json_at(old, "conditions"), &warnings, &again_ms);
 	if (!problems.total)
 		ip_pool_warn(pool, &warnings);
 	warn_of_lost_addresses(allocation, addresses, &warnings);
@@ -309,13 +347,15 @@ static void plan_pool_status(const json_t *world, const char *key, const json_t 
 	rest_over(&conflicts, allocation, status);
 	ip_conflicts_write(&conflicts, status);
 	if (waiting)
-		json_put(status, "waitingPodCount", json_incref((json_t *)waiting));
+		json_put(status, "waitingPodCount", json_incref(json_at(waiting, "pods")));
 	else
 		json_object_del(status, "waitingPodCount");
 	plan_conditions(world, key, pool, &ready, &warnings, status, plan);
 	plan_status(plan, KIND_IP_POOL, key, status);
 	if (conflicts.next_ms >= 0)
 		plan_requeue(plan, conflicts.next_ms);
+	if (again_ms >= 0)
+		plan_requeue(plan, again_ms);
 }
 
 char *ip_pool_cidr_label(const struct ip_subnet *subnet)

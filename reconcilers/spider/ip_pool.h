@@ -4,7 +4,7 @@
  * Key: the pool's name. World: KIND_IP_POOL (the pool, and those that may overlap it:
  * ip_pool_index.h finds them), KIND_RESERVED_IP (all). Read of a pool:
  * metadata.{name,generation,creationTimestamp,deletionTimestamp,labels,finalizers}, spec, status.
- * BOX_SHORT_POOL of the pool.
+ * BOX_SHORT_POOL of the pool, and in "env" "now".
  *
  * The plan: status (totalIPCount, allocatedIPCount, freeIPCount, waitingPodCount, conditions Ready
  * and Degraded; what agents wrote there is kept as it is, but for conflicts whose time is over,
@@ -31,8 +31,16 @@
 /* The subnet as a label value: "172-16-0-0-16". */
 #define IP_POOL_CIDR_LABEL "ipam.spidernet.io/ippool-cidr"
 
-/* By SpiderIPPool (plan_post): {"pods": how many wait for an address of it}. */
+/*
+ * By SpiderIPPool (plan_post): {"pods": how many wait for an address of it, "since": {UID: when it
+ * began to wait}}.
+ */
 #define BOX_SHORT_POOL "shortpools"
+/*
+ * Pods that wait for less are those of a rolling update, whose predecessors are about to end: the
+ * pool is Degraded, PoolExhausted, when one has waited for so long, and until none waits.
+ */
+#define IP_POOL_PATIENCE_S 60
 
 reconcile_fn ip_pool_reconcile;
 

@@ -103,6 +103,8 @@ static void writes_each_ledger_once_for_all_that_wait(void **state)
 	       "post decided ml/b in; finding ml/b; post waiting ml/b out; ");
 }
 
+#define SHORT "{pods: 1, since: {u-b: '2026-01-31T09:59:00Z'}}"
+
 static void a_pod_waits_for_what_another_gives_back_in_the_same_pass(void **state)
 {
 	const char *full = "waiting: {ml/b: true}\npods:\n" POD("b", "u-b", "") NETWORK
@@ -115,7 +117,7 @@ static void a_pod_waits_for_what_another_gives_back_in_the_same_pass(void **stat
 		"ipv4: 10.0.0.1/24, ipv4Pool: p}]}}}}\n",
 		full);
 
-	auto_free char *told = str_printf("%sshortpools: {p: {pods: 1}, q: {pods: 1}}\n", full);
+	auto_free char *told = str_printf("%sshortpools: {p: " SHORT ", q: " SHORT "}\n", full);
 
 	expect(assign_reconcile, full, "all", "finding ml/b PoolExhausted; post shortpools p in; ");
 	expect(assign_reconcile, told, "all",
@@ -123,6 +125,26 @@ static void a_pod_waits_for_what_another_gives_back_in_the_same_pass(void **stat
 	expect(assign_reconcile, ending, "all",
 	       "status p; post ending ml/a out; post decided ml/a in; post decided ml/b in; "
 	       "finding ml/b; post waiting ml/b out; ");
+}
+
+/* Whoever comes later does not change since when another waits, and who is served is forgotten. */
+static void each_pod_waits_since_its_own_time(void **state)
+{
+	json_auto_t *world =
+		yaml("env: {now: '2026-01-31T10:00:00Z'}\n"
+		     "waiting: {ml/b: true, ml/c: true}\npods:\n" POD("b", "u-b", "")
+			     POD("c", "u-c", "") NETWORK "spiderippools:\n" POOL(
+				     "p", "10.0.0.1",
+				     "allocatedIPs: '{\"10.0.0.1\": {\"pod\": \"ml/a\", "
+				     "\"podUid\": \"u-a\"}}'") "shortpools: {p: {pods: 2, since: "
+							       "{u-a: '2026-01-31T09:00:00Z', u-b: "
+							       "'2026-01-31T09:59:00Z'}}}\n");
+	json_auto_t *want = yaml("{pods: 2, since: {u-b: '2026-01-31T09:59:00Z', u-c: "
+				 "'2026-01-31T10:00:00Z'}}");
+	auto_plan struct plan plan = {0};
+
+	assert_int_equal(assign_reconcile(world, "all", &plan, NULL), 0);
+	assert_true(json_same(json_at(json_find(plan.ops, "box", "shortpools"), "value"), want));
 }
 
 static void a_pod_waits_for_its_network(void **state)
@@ -848,6 +870,7 @@ int main(void)
 		cmocka_unit_test(writes_each_ledger_once_for_all_that_wait),
 		cmocka_unit_test(posts_a_pod_as_soon_as_its_own_ledgers_are_written),
 		cmocka_unit_test(a_pod_waits_for_what_another_gives_back_in_the_same_pass),
+		cmocka_unit_test(each_pod_waits_since_its_own_time),
 		cmocka_unit_test(a_pod_waits_for_its_network),
 		cmocka_unit_test(a_pod_that_has_all_waits_no_more),
 		cmocka_unit_test(what_was_cut_off_between_two_writes_is_taken_up),

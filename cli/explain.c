@@ -72,7 +72,8 @@ const struct cli_field explain_resource_fields[] = {
 	 "allocatable"},
 	{"items[].reason", "string", "the one word for why, where it has one"},
 	{"items[].broken", "string", "what is the matter with it, and what mends it"},
-	{"items[].excluded", "boolean", "no policy selects the node, which may be meant so"},
+	{"items[].excluded", "boolean",
+	 "no policy selects the node, or its RDMA mode is exclusive; it may be meant so"},
 	{0},
 };
 const struct cli_field explain_chain_fields[] = {

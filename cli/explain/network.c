@@ -58,7 +58,7 @@ void chain_add_resource(json_t *chain, const json_t *world, const char *resource
 {
 	json_auto_t *rows = NULL;
 	int64_t total = 0, nodes = 0;
-	const json_t *first = NULL;
+	const json_t *first = NULL, *withheld = NULL;
 	json_t *row;
 	size_t i;
 
@@ -72,7 +72,11 @@ void chain_add_resource(json_t *chain, const json_t *world, const char *resource
 		nodes += there > 0;
 		if (!first && json_at(row, "broken") && !json_at(row, "excluded"))
 			first = row;
+		if (!withheld && str_eq(json_str_at(row, "reason"), "RdmaModeExclusive"))
+			withheld = row;
 	}
+	if (!first)
+		first = withheld;
 	if (nodes > 0)
 		chain_add(chain, "resource", LINK_HOLDS, NULL, "%s: %lld on %lld nodes", resource,
 			  (long long)total, (long long)nodes);

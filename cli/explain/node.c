@@ -129,7 +129,10 @@ static void add_resources(json_t *chain, const json_t *world, const char *name, 
 		json_auto_t *row = resource_row(world, name, resource, makers);
 		const char *broken = json_str_at(row, "broken");
 
-		if (broken)
+		if (broken && node_state_resource_is_withheld(state, offer))
+			chain_add(chain, "resource", LINK_HOLDS, "RdmaModeExclusive", "%s: %s",
+				  resource, broken);
+		else if (broken)
 			chain_add(chain, "resource", LINK_BROKEN, json_str_at(row, "reason"),
 				  "%s: %s: %s", resource, json_str_at(row, "link"), broken);
 		else if (node_state_resource_is_given(offer))

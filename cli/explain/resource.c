@@ -295,6 +295,13 @@ static bool offer_broken(struct look *look, json_t *row)
 		       say(row, NULL,
 			   "the VFs are there and the agent does not offer them: look at the log "
 			   "of the agent on this node");
+	/* One ConfigMap serves nodes of both modes. */
+	if (node_state_resource_is_withheld(look->state, look->offer)) {
+		look->excluded = true;
+		return say(row, "RdmaModeExclusive", "%s",
+			   json_str_or(json_at(look->offer, "cause"),
+				       "the node's RDMA mode is exclusive"));
+	}
 	return count_of(look->offer, "offered") < count_of(look->offer, "wanted") &&
 	       say_cause(look, row,
 			 "the agent offers fewer devices than are wanted; see the "

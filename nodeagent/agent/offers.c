@@ -593,8 +593,7 @@ json_t *offers_failures(const struct offers *offers)
 		const char *reason = json_str_at(problem, "reason");
 		json_t *entry;
 
-		/* Pods get the device all the same; one configuration is for different nodes. */
-		if (str_eq(reason, "RdmaFilesMissing") || str_eq(reason, "NothingSelected"))
+		if (!pools_is_fault(reason))
 			continue;
 		entry = json_object();
 		json_put_str(entry, "reason", reason);

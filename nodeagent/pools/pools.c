@@ -112,6 +112,12 @@ static void pools_done(struct pools *pools)
 	json_decref(pools->problems);
 }
 
+bool pools_is_fault(const char *reason)
+{
+	return !str_eq(reason, "RdmaFilesMissing") && !str_eq(reason, "NothingSelected") &&
+	       !str_eq(reason, "RdmaModeExclusive");
+}
+
 json_t *pools_compute(const struct pools_input *input)
 {
 	auto_call(pools_done) struct pools pools = {

@@ -99,6 +99,12 @@ struct pools_input {
 json_t *pools_compute(const struct pools_input *input);
 
 /*
+ * Does a problem of this reason leave the node other than it should be? Of the rest people learn by
+ * an event: pods get the device all the same, or the configuration is for other nodes.
+ */
+bool pools_is_fault(const char *reason);
+
+/*
  * Texts as users bring them, checked. Returns the document, new, or NULL with err ERR_INVALID
  * "BadSharedConfig", "BadResourceList", "BadDeviceList" when it is none of that kind as a whole.
  * len bytes, foreign.

@@ -335,15 +335,29 @@ static void add_connection_manager(struct gathering *g)
 			      name_of(g));
 }
 
-static void check_mode(const struct gathering *g)
+/*
+ * As upstream, whose plugin does not start in this mode: a pod that got a token could not open the
+ * device. One ConfigMap serves nodes of both modes, so nothing is wanted here, and nothing wrong.
+ */
+static bool withhold_in_exclusive_mode(struct gathering *g)
 {
-	if (str_eq(json_str_at(g->pools->input->observed, "rdma", "netnsMode"), "exclusive"))
-		pools_problem(
-			g->pools, name_of(g), "RdmaModeExclusive",
-			"%s: the RDMA subsystem is in mode exclusive, in which only pods of the "
-			"host's network can open a shared device; set rdmaMode to shared for "
-			"this node",
-			name_of(g));
+	static const char why[] = "the RDMA subsystem is in mode exclusive, in which pods cannot "
+				  "open a shared device: none is offered on this node";
+	const char *id;
+	json_t *who;
+
+	if (!str_eq(json_str_at(g->pools->input->observed, "rdma", "netnsMode"), "exclusive"))
+		return false;
+	g->pool->wanted = 0;
+	/* What a pod of the host's network has it can open, and keeps. */
+	json_each (g->pool->allocated, id, who)
+		json_array_append_new(g->pool->devices,
+				      json_pack("{s:s, s:b}", "id", id, "healthy", 0));
+	pool_cause(g->pool, "%s", why);
+	pools_problem(g->pools, name_of(g), "RdmaModeExclusive",
+		      "%s: %s; if it is meant for this node, set its rdmaMode to shared",
+		      name_of(g), why);
+	return true;
 }
 
 /* ---- pools ----------------------------------------------------------------------------------- */
@@ -363,10 +377,8 @@ static void offer(struct gathering *g, int64_t max)
 			      "resource off this node",
 			      name_of(g), strbuf_str(&text));
 	}
-	if (g->usable > 0) {
+	if (g->usable > 0)
 		add_connection_manager(g);
-		check_mode(g);
-	}
 	/*
 	 * Tokens that pods have stay on the list, and so do those of a device that lacks its files
 	 * for now.
@@ -391,6 +403,8 @@ static void add_entry(struct pools *pools, const json_t *entry)
 	json_put(pool->resource, "nodes", g.nodes);
 	/* As upstream: pods may also make the nodes themselves. */
 	json_put_str(pool->resource, "permissions", "rwm");
+	if (withhold_in_exclusive_mode(&g))
+		return;
 	pool->wanted = json_integer_value(json_at(entry, "rdmaHcaMax"));
 	add_functions(&g);
 	add_software_devices(&g);

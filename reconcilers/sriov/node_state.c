@@ -476,6 +476,14 @@ bool node_state_resource_is_given(const json_t *resource)
 	       json_integer_value(json_at(resource, "offered")) > 0;
 }
 
+bool node_state_resource_is_withheld(const json_t *state, const json_t *resource)
+{
+	return str_eq(json_str_at(resource, "kind"), "shared") &&
+	       str_eq(json_str_at(state, "status", "system", "rdmaMode"), "exclusive") &&
+	       json_integer_value(json_at(resource, "wanted")) == 0 &&
+	       json_integer_value(json_at(resource, "healthy")) == 0;
+}
+
 int node_state_reconcile(const json_t *world, const char *key, struct plan *plan, struct err *err)
 {
 	const char *namespace = world_env(world, "namespace");

@@ -56,6 +56,12 @@ bool node_state_is_kept(const json_t *state);
 bool node_state_resource_is_given(const json_t *resource);
 
 /*
+ * Of status.resources of this NodeState: a shared one that the node does not offer since its RDMA
+ * mode is exclusive.
+ */
+bool node_state_resource_is_withheld(const json_t *state, const json_t *resource);
+
+/*
  * The reports alone, each with up to why_lines_max lines, and in *ret (the caller's to
  * decision_done) the decision that they explain. Returns new.
  */

@@ -48,7 +48,8 @@ json_t *shared_offers_of(const json_t *state)
 		/* Claims may have it. */
 		bool has = json_integer_value(json_at(resource, "offered")) > 0;
 
-		if (is_shared(resource) && (has || shared_offers_selects_nothing(resource)))
+		if (is_shared(resource) && (has || shared_offers_selects_nothing(resource) ||
+					    node_state_resource_is_withheld(state, resource)))
 			json_put_bool(offers, json_str_or(json_at(resource, "name"), ""), has);
 	}
 	return offers;
@@ -116,8 +117,7 @@ int shared_offers_reconcile(const json_t *world, const char *key, struct plan *p
 		if (json_is_true(selects))
 			continue;
 		if (n < NAMES_TOLD)
-			strbuf_addf(&message, "%s%.128s", n ? ", " : "no node has a NIC for ",
-				    resource);
+			strbuf_addf(&message, "%s%.128s", n ? ", " : "no node offers ", resource);
 		if (n == 0)
 			add_cause(&message, world, resource);
 		n++;

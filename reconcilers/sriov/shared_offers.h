@@ -36,10 +36,10 @@ int shared_offers_reconcile(const json_t *world, const char *key, struct plan *p
 bool shared_offers_selects_nothing(const json_t *resource);
 
 /*
- * What a NodeState says to decisions on the ConfigMap: for each shared resource that is wanted, or
- * that claims have (docs/dra.md), whether it selects something, {} without any, null while the node
- * has not reported them or its agent is away. Returns new; NULL when the NodeState does not count:
- * there is none, or its Node is gone.
+ * What a NodeState says to decisions on the ConfigMap: for each shared resource that is wanted,
+ * that claims have (docs/dra.md), or that the node's RDMA mode withholds, whether it offers
+ * something, {} without any, null while the node has not reported them or its agent is away.
+ * Returns new; NULL when the NodeState does not count: there is none, or its Node is gone.
  */
 json_t *shared_offers_of(const json_t *state);
 

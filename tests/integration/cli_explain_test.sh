@@ -134,6 +134,12 @@ chain "the host is in trouble" "host NoDriver" \
 chain "VFs are missing" "policy VfsMissing" '.state.status |= (.presentVfs = 1 | .interfaces[0] |= (.numVfs = 1 | del(.Vfs[1])))' node w1
 chain "a resource is not registered" "resource -" '.state.status.resources[0].registered = false' node w1
 chain "but for claims it need not be" "none -" '.state.status.resources[0] |= (.registered = false | .wanted = 0 | .healthy = 0)' node w1
+withheld='.state.spec.system.rdmaMode = "exclusive" |
+	.state.status.system.rdmaMode = "exclusive" | .members.spec.rdmaMode = "exclusive" | .state.status.resources += [{name: "spidernet.io/hca",
+	kind: "shared", wanted: 0, offered: 0, healthy: 0, allocated: 0, registered: true, cause: "the mode"}]'
+chain "a shared one that its mode withholds is no fault of the node" "none -" "$withheld" node w1
+t_eq "but why the resource is not there" "offer RdmaModeExclusive the mode true" \
+	"$(explain "$withheld" resource hca | jq -r '.items[0] | "\(.link) \(.reason) \(.broken) \(.excluded)"')"
 
 echo "# networks and configs"
 chain "a definition with all it needs" "none -" . network ml/rail

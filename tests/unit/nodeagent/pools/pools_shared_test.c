@@ -213,14 +213,27 @@ static void a_missing_connection_manager_is_told(void **state)
 	assert_says(json_at(pools, "problems"), "\"reason\":\"RdmaFilesMissing\"");
 }
 
-static void mode_exclusive_is_told_and_the_pool_stays(void **state)
+static void in_mode_exclusive_nothing_is_wanted_and_why_is_said(void **state)
 {
-	json_auto_t *observed = yaml(HOST), *doc = one("{\"vendors\":[\"15b3\"]}"), *pools = NULL;
+	json_auto_t *observed = yaml(HOST), *doc = one("{\"vendors\":[\"15b3\"]}");
+	json_auto_t *held = json_pack("{s:{s:s}}", "rdma/x", "1", "ns/p/c"), *pools = NULL,
+		    *later = NULL;
 
 	json_put_str(json_at(observed, "rdma"), "netnsMode", "exclusive");
 	pools = compute(observed, doc, NULL);
-	assert_int_equal(healthy(pools, "rdma/x"), 2);
+	assert_int_equal(json_array_size(json_at(resource(pools, "rdma/x"), "devices")), 0);
+	assert_int_equal(json_integer_value(json_at(resource(pools, "rdma/x"), "wanted")), 0);
+	assert_says(json_at(resource(pools, "rdma/x"), "causes"), "is in mode exclusive");
+	assert_int_equal(json_array_size(json_at(pools, "problems")), 1);
 	assert_says(json_at(pools, "problems"), "RdmaModeExclusive");
+	/* The ConfigMap is for nodes in mode shared, too: this one is well. */
+	assert_false(pools_is_fault("RdmaModeExclusive"));
+	assert_true(pools_is_fault("DeviceFilesMoved"));
+	/* A pod that has one keeps it. */
+	later = pools_compute(&(struct pools_input){
+		.prefix = "spidernet.io", .observed = observed, .shared = doc, .allocated = held});
+	assert_int_equal(json_array_size(json_at(resource(later, "rdma/x"), "devices")), 1);
+	assert_int_equal(healthy(later, "rdma/x"), 0);
 }
 
 static void an_empty_pool_is_there_with_nothing(void **state)
@@ -672,7 +685,7 @@ int main(void)
 		cmocka_unit_test(a_roce_device_needs_no_issm_and_misses_umad_aloud),
 		cmocka_unit_test(a_device_without_verbs_is_not_shared_until_it_has_them),
 		cmocka_unit_test(a_missing_connection_manager_is_told),
-		cmocka_unit_test(mode_exclusive_is_told_and_the_pool_stays),
+		cmocka_unit_test(in_mode_exclusive_nothing_is_wanted_and_why_is_said),
 		cmocka_unit_test(an_empty_pool_is_there_with_nothing),
 		cmocka_unit_test(tokens_of_pods_stay_on_the_list),
 		cmocka_unit_test(an_interface_that_moved_to_a_pod_is_remembered),

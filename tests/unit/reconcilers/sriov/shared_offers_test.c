@@ -59,7 +59,7 @@ static void an_entry_that_selects_nothing_anywhere_is_found(void **state)
 	assert_string_equal(json_str_at(op, "key"), KEY);
 	assert_string_equal(json_str_at(op, "reason"), "OfferedNowhere");
 	assert_string_equal(json_str_at(op, "message"),
-			    "no node has a NIC for x/hca (node w1: p0: vendor 15b3, wanted 1af4): "
+			    "no node offers x/hca (node w1: p0: vendor 15b3, wanted 1af4): "
 			    "correct the selectors, or remove the entry");
 }
 
@@ -80,6 +80,20 @@ static void one_that_claims_have_somewhere_is_not(void **state)
 
 	assert_null(json_at(decide(&first, NONE, given), "reason"));
 	assert_null(json_at(decide(&second, given, NONE), "reason"));
+}
+
+/* It is meant for nodes in mode shared; where there is none, nobody has it. */
+static void one_that_nodes_withhold_is_found_where_no_other_has_it(void **state)
+{
+	static const char withheld[] =
+		REPORTED ", system: {rdmaMode: exclusive}, resources: [{name: x/hca, kind: shared, "
+			 "wanted: 0, healthy: 0, offered: 0, cause: mode}]";
+	auto_plan struct plan first = {0}, second = {0};
+
+	assert_null(json_at(decide(&first, withheld, SOME), "reason"));
+	assert_string_equal(json_str_at(decide(&second, withheld, withheld), "message"),
+			    "no node offers x/hca (node w1: mode): correct the selectors, or "
+			    "remove the entry");
 }
 
 static void nothing_is_said_before_all_have_reported(void **state)
@@ -153,7 +167,7 @@ static void many_are_counted(void **state)
 	strbuf_adds(&status, "]");
 	op = decide(&plan, strbuf_str(&status), NULL);
 	assert_string_equal(json_str_at(op, "message"),
-			    "no node has a NIC for x/r0 (node w1: no cause is said), x/r1, x/r2, "
+			    "no node offers x/r0 (node w1: no cause is said), x/r1, x/r2, "
 			    "x/r3, x/r4, x/r5, x/r6, x/r7 and 2 more: correct the selectors, or "
 			    "remove the entry");
 }
@@ -164,6 +178,7 @@ int main(void)
 		cmocka_unit_test(an_entry_that_selects_nothing_anywhere_is_found),
 		cmocka_unit_test(one_that_is_for_other_nodes_is_not),
 		cmocka_unit_test(one_that_claims_have_somewhere_is_not),
+		cmocka_unit_test(one_that_nodes_withhold_is_found_where_no_other_has_it),
 		cmocka_unit_test(nothing_is_said_before_all_have_reported),
 		cmocka_unit_test(only_what_is_shared_and_wanted_counts),
 		cmocka_unit_test(a_config_map_that_is_gone_has_no_finding),

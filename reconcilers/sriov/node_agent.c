@@ -23,6 +23,11 @@ struct pods {
 	int64_t since_us; /* none of them has an agent since */
 	int64_t turns_us; /* one that has started again counts from then on; 0: none has */
 	bool have_agent;
+	/*
+	 * The Node's condition Ready is Unknown: the kubelet has been silent for 40 s, by default,
+	 * and what it said of containers is as old.
+	 */
+	bool cut_off;
 };
 
 void node_agent_done(struct node_agent *agent)
@@ -58,7 +63,7 @@ static void look_at_pod(struct pods *pods, const json_t *pod, int64_t now)
 	const json_t *conditions = json_at(pod, "status", "conditions");
 	const json_t *container = agent_container(pod),
 		     *going = json_at(pod, "metadata", "deletionTimestamp");
-	const json_t *running = json_at(container, "state", "running");
+	const json_t *running = pods->cut_off ? NULL : json_at(container, "state", "running");
 	int64_t created = time_at(json_at(pod, "metadata", "creationTimestamp"));
 	int64_t since = time_at(json_at(condition_find(conditions, "Ready"), "lastTransitionTime"));
 	int64_t steady = time_at(json_at(running, "startedAt")) + GRACE_US;
@@ -83,7 +88,9 @@ static void look_at_pod(struct pods *pods, const json_t *pod, int64_t now)
 
 static struct pods look_at_pods(const json_t *world, const char *node, int64_t now)
 {
-	struct pods pods = {0};
+	const json_t *conditions =
+		json_at(world_get(world, KIND_NODE, node), "status", "conditions");
+	struct pods pods = {.cut_off = str_eq(condition_status_of(conditions, "Ready"), "Unknown")};
 	const char *key;
 	json_t *pod;
 
@@ -127,7 +134,8 @@ static const char *trouble_of(const json_t *pod)
 	return container ? "not Ready" : "Pending";
 }
 
-static char *message_of(const json_t *world, const struct pods *pods, int64_t since_us)
+static char *message_of(const json_t *world, const char *node, const struct pods *pods,
+			int64_t since_us)
 {
 	const char *ns = world_env(world, "namespace"), *pod = json_name(pods->newest);
 	char since[RFC3339_SIZE];
@@ -138,6 +146,10 @@ static char *message_of(const json_t *world, const struct pods *pods, int64_t si
 				  " has no pod on the node; see which nodes it selects: kubectl "
 				  "describe daemonset -n " QUOTE " " AGENT_NAME,
 				  since, ns);
+	if (pods->cut_off)
+		return str_printf("out of reach since %s, as its Node is, whose kubelet is silent; "
+				  "see why: kubectl describe node " QUOTE,
+				  since, node);
 	if (pods->have_agent)
 		return str_printf("silent since %s although its pod runs; see its log: kubectl "
 				  "logs -n " QUOTE " " QUOTE,
@@ -165,7 +177,7 @@ static void take_what_was_said(const json_t *state, struct node_agent *ret)
 int node_agent_judge(const json_t *world, const char *node, const json_t *state,
 		     struct node_agent *ret, struct err *err)
 {
-	const json_t *said = said_of(state);
+	const json_t *said = said_of(state), *box = json_at(world, BOX_NO_AGENT_POD, node);
 	struct pods pods;
 	int64_t now, seen;
 
@@ -178,6 +190,7 @@ int node_agent_judge(const json_t *world, const char *node, const json_t *state,
 		return err_set(err, ERR_BUG, "NoClock", "env.now \"%s\" is not a time",
 			       world_env(world, "now"));
 	pods = look_at_pods(world, node, now);
+	seen = time_at(json_at(box, "since"));
 	if (is_silent(state))
 		ret->since_us = time_at(json_at(state, "metadata", "creationTimestamp"));
 	else if (pods.have_agent || (!pods.newest && !json_str_at(state, "status", "agentPod")))
@@ -187,15 +200,22 @@ int node_agent_judge(const json_t *world, const char *node, const json_t *state,
 	else if (pods.newest)
 		ret->since_us = pods.since_us;
 	else {
-		seen = time_at(json_at(world, BOX_NO_AGENT_POD, node, "since"));
 		ret->since_us = seen ? seen : now;
 		ret->remember = true;
 	}
 	if (ret->since_us == 0)
 		return 0;
-	ret->is_gone = said || now - ret->since_us >= GRACE_US;
+	if (pods.cut_off && pods.newest) {
+		ret->remember = ret->cut_off = true;
+		/* It has written over what was said: it lives, and the kubelet alone does not. */
+		if (!said && json_is_true(json_at(box, "cutOff"))) {
+			ret->since_us = seen;
+			return 0;
+		}
+	}
+	ret->is_gone = said || ret->cut_off || now - ret->since_us >= GRACE_US;
 	if (ret->is_gone)
-		ret->message = message_of(world, &pods, ret->since_us);
+		ret->message = message_of(world, node, &pods, ret->since_us);
 	else
 		ret->look_again_ms = (ret->since_us + GRACE_US - now) / 1000 + 1000;
 	if (ret->is_gone && pods.turns_us > now)

@@ -19,19 +19,26 @@
 /* Not an API kind: pods of the agent's DaemonSet, trimmed by node_agent_project. */
 #define KIND_AGENT_POD "agentpods"
 
-/* Under a node's name: {"since": when it was first seen without any pod of the agent}. */
+/*
+ * Under a node's name: {"since": when it was first seen without any pod of the agent}; or, with
+ * "cutOff": true, since when it was said to be out of reach, as its Node is.
+ */
 #define BOX_NO_AGENT_POD "noagentpod"
 
 /* What stands before node_agent.message in the NodeState's condition. */
 #define NODE_AGENT_SAID "the agent is "
 
-/* An agent that is away for less has nothing said of it: it is being updated. */
+/*
+ * An agent that is away for less has nothing said of it: it is being updated. Not where the kubelet
+ * is silent, too, which takes 40 s to show: the two would be added.
+ */
 #define NODE_AGENT_GRACE_S 60
 
 struct node_agent {
 	bool is_gone;          /* for longer than the grace time */
 	int64_t since_us;      /* there is none since then; 0: there is one, as far as is known */
-	bool remember;         /* since_us, in the box: nothing else tells it */
+	bool remember;         /* since_us and cut_off, in the box: nothing else tells them */
+	bool cut_off;          /* its Node is out of reach; one that writes all the same lives */
 	char *message;         /* "away since …", one line; NULL while is_gone is false */
 	int64_t look_again_ms; /* 0: nothing will change by time alone */
 };
@@ -40,8 +47,8 @@ void node_agent_done(struct node_agent *agent);
 #define auto_node_agent auto_call(node_agent_done)
 
 /*
- * Judge the agent of `node`, whose NodeState is `state`. World: KIND_AGENT_POD of the node, the
- * box, env.now. Where the world has no such kind, what the NodeState says stands.
+ * Judge the agent of `node`, whose NodeState is `state`. World: KIND_NODE and KIND_AGENT_POD of the
+ * node, the box, env.now. Where the world has no such kind, what the NodeState says stands.
  * ERR_BUG "NoClock": env.now is not a time.
  */
 int node_agent_judge(const json_t *world, const char *node, const json_t *state,

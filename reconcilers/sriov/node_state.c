@@ -324,14 +324,17 @@ static void plan_gone(struct plan *plan, const json_t *world, const char *key, c
 static void plan_agent(struct plan *plan, const json_t *world, const char *node, const char *key,
 		       const json_t *state, const struct node_agent *agent)
 {
-	bool remembered = json_at(world, BOX_NO_AGENT_POD, node) != NULL;
+	const json_t *remembered = json_at(world, BOX_NO_AGENT_POD, node);
+	json_auto_t *remember = NULL;
 	char since[RFC3339_SIZE];
 
 	rfc3339_write(agent->since_us, since);
-	if (agent->remember && !remembered)
-		plan_post(plan, BOX_NO_AGENT_POD, node, json_pack("{s:s}", "since", since));
-	else if (remembered && !agent->remember)
-		plan_post(plan, BOX_NO_AGENT_POD, node, NULL);
+	if (agent->remember)
+		remember = json_pack("{s:s}", "since", since);
+	if (agent->cut_off)
+		json_put_bool(remember, "cutOff", true);
+	if (!json_same(remembered, remember))
+		plan_post(plan, BOX_NO_AGENT_POD, node, json_incref(remember));
 	if (agent->is_gone)
 		plan_gone(plan, world, key, state, agent);
 	if (agent->look_again_ms)

@@ -95,6 +95,31 @@ t_ok "its first status" status
 t_wait 10 "the policy is ready" says "$policy" Ready "True "
 t_ok "nobody says anything else of the node" says "$state" Ready "True AsWanted"
 
+echo "# its Node is out of reach"
+# node_is STATUS: the node controller's part.
+node_is() {
+	o_curl PATCH /api/v1/nodes/n1/status "{\"status\": {\"conditions\": [{\"type\": \"Ready\", \"status\": \"$1\", \"reason\": \"r\",
+		\"message\": \"m\", \"lastTransitionTime\": \"2026-01-31T09:00:00Z\", \"lastHeartbeatTime\": \"2026-01-31T09:00:00Z\"}]}}" >/dev/null
+}
+lives() {
+	local end=$((SECONDS + 2))
+
+	while ((SECONDS <= end)); do
+		says "$state" Ready "True AsWanted" >/dev/null || return 1
+		sleep 0.1
+	done
+}
+node_is Unknown
+ready False '{"running": {}}'
+t_wait 10 "the NodeState says so, without the minute of an update" says "$state" Ready "False NoAgent the agent is out of reach since"
+t_ok "the Node is what to look at" says "$state" Ready "as its Node is, whose kubelet is silent; see why: kubectl describe node n1"
+t_wait 10 "the policy says so, too" says "$policy" Degraded "True NoAgent node n1 agent: out of reach"
+t_ok "an agent that lives all the same writes over it" status
+t_ok "nobody says it again" lives
+node_is True
+ready True '{"running": {}}'
+t_wait 10 "the policy is ready" says "$policy" Ready "True "
+
 echo "# a shared resource that no node has"
 o_curl POST "/api/v1/namespaces/$POD_NAMESPACE/configmaps" \
 	'{"metadata": {"name": "spiderpool-rdma-shared-device-plugin"}, "data": {"config.json": "{}"}}' >/dev/null

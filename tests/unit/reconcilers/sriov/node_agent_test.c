@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "lib/json/json.h"
+#include "reconcilers/core/kinds.h"
 #include "reconcilers/sriov/node_agent.h"
 #include "tests/support/yaml.h"
 
@@ -150,6 +151,57 @@ static void an_agent_is_away_when_none_of_its_pods_has_run_for_a_minute(void **s
 	}
 }
 
+/* As the node controller leaves the pod of a machine that lost its power. */
+#define CUT_OFF POD("a-1", READY("False", "09:59:50") ", " CONTAINER("0", "running: {}"))
+#define OUT_OF_REACH(since)                                                                        \
+	"out of reach since 2026-01-31T" since                                                     \
+	"Z, as its Node is, whose kubelet is silent; see why: kubectl describe node w1"
+#define CUT_OFF_BOX "{w1: {since: '2026-01-31T09:59:50Z', cutOff: true}}"
+
+/* The minute is for updates; the kubelet's silence took long enough to show. */
+static void an_agent_is_out_of_reach_with_its_node(void **state)
+{
+	static const struct {
+		const char *what, *node, *state, *pods, *box, *want;
+		bool cut_off;
+	} cases[] = {
+		{"a pod that runs and waits, on a Node that is Ready", "True", REPORTED, CUT_OFF,
+		 "{}", NULL, false},
+		{"the kubelet has something to say", "False", REPORTED, CUT_OFF, "{}", NULL, false},
+		{"the kubelet is silent", "Unknown", REPORTED, CUT_OFF, "{}",
+		 OUT_OF_REACH("09:59:50"), true},
+		{"the kubelet is silent, and its pods are still Ready", "Unknown", REPORTED,
+		 POD("a-1", READY("True", "09:01:00")), "{}", NULL, false},
+		{"what was said stays said", "Unknown",
+		 "status: {syncStatus: Succeeded, agentPod: a-1, agentSilentSince: "
+		 "'2026-01-31T09:59:50Z', conditions: [{type: Ready, status: 'False', reason: "
+		 "NoAgent, message: x}]}",
+		 CUT_OFF, CUT_OFF_BOX, OUT_OF_REACH("09:59:50"), true},
+		{"an agent that lives without its kubelet", "Unknown", REPORTED, CUT_OFF,
+		 CUT_OFF_BOX, NULL, true},
+		{"a pod that is made for a node that is silent", "Unknown", REPORTED,
+		 POD("a-2", ""), "{w1: {since: '2026-01-31T09:59:50Z'}}", OUT_OF_REACH("09:00:00"),
+		 true},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		json_auto_t *world = yaml("env: {now: '" NOW "', namespace: sys}");
+		json_auto_t *node_state = yaml(cases[i].state);
+		auto_node_agent struct node_agent agent = {0};
+
+		json_put(world, KIND_AGENT_POD, yaml(cases[i].pods));
+		json_put(world, BOX_NO_AGENT_POD, yaml(cases[i].box));
+		json_put(world, KIND_NODE,
+			 json_pack("{s:{s:{s:[{s:s, s:s}]}}}", "w1", "status", "conditions", "type",
+				   "Ready", "status", cases[i].node));
+		assert_int_equal(node_agent_judge(world, "w1", node_state, &agent, NULL), 0);
+		if (!str_eq(agent.message, cases[i].want) || agent.cut_off != cases[i].cut_off ||
+		    agent.is_gone != (cases[i].want != NULL) || agent.look_again_ms)
+			fail_msg("%s: \"%s\"", cases[i].what,
+				 agent.message ? agent.message : "nothing");
+	}
+}
+
 static void what_is_kept_of_a_pod_gives_the_same_judgement(void **state)
 {
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
@@ -200,6 +252,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_agent_is_away_when_none_of_its_pods_has_run_for_a_minute),
+		cmocka_unit_test(an_agent_is_out_of_reach_with_its_node),
 		cmocka_unit_test(what_is_kept_of_a_pod_gives_the_same_judgement),
 		cmocka_unit_test(of_a_pod_that_is_ready_little_is_kept),
 		cmocka_unit_test(without_a_clock_nothing_is_judged),

@@ -237,6 +237,7 @@ const struct cli_command cli_commands[] = {
 			"if an "
 			"error is found.\n",
 		.kinds = doctor_kinds,
+		.optional = KIND_NAD,
 		.document = "DoctorFindings",
 		.fields = doctor_fields,
 		.completes = KIND_NODE,

@@ -14,7 +14,7 @@
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/core/reconcile.h"
 
-const char *const doctor_kinds[] = {KIND_NODE, KIND_NODE_STATE, NULL};
+const char *const doctor_kinds[] = {KIND_NODE, KIND_NODE_STATE, KIND_NAD, NULL};
 
 const struct cli_field doctor_fields[] = {
 	{"items[].level", "string",
@@ -87,15 +87,17 @@ static json_t *check_nodes(const struct cli *cli, struct err *err)
 				      named);
 			return NULL;
 		}
-		of_node = doctor_check_node(world_get(world, KIND_NODE, cli->args[i]), state);
+		of_node = doctor_check_node(world_get(world, KIND_NODE, cli->args[i]), state,
+					    world_kind(world, KIND_NAD));
 		json_array_extend(findings, of_node);
 	}
 	if (cli->args_len > 0)
 		return json_incref(findings);
 	if (!cli->compare)
 		json_each (world_kind(world, KIND_NODE_STATE), key, state) {
-			json_auto_t *of_node = doctor_check_node(
-				world_get(world, KIND_NODE, json_name(state)), state);
+			json_auto_t *of_node =
+				doctor_check_node(world_get(world, KIND_NODE, json_name(state)),
+						  state, world_kind(world, KIND_NAD));
 
 			json_array_extend(findings, of_node);
 		}

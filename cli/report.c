@@ -302,7 +302,8 @@ static json_t *findings_of(const json_t *world)
 	}
 	json_each (world_kind(world, KIND_NODE_STATE), key, state) {
 		json_auto_t *of_node =
-			doctor_check_node(world_get(world, KIND_NODE, json_name(state)), state);
+			doctor_check_node(world_get(world, KIND_NODE, json_name(state)), state,
+					  world_kind(world, KIND_NAD));
 
 		add_doctors(findings, of_node);
 	}

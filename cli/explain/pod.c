@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "cli/doctor/links.h"
 #include "cli/explain/addresses.h"
 #include "cli/explain/chain.h"
 #include "cli/explain/explain.h"
@@ -255,6 +256,35 @@ static void add_attached(json_t *chain, const json_t *pod)
 	}
 }
 
+/* What its networks lie over on its node, where that is down. */
+static void add_links(json_t *chain, const json_t *world, const json_t *pod)
+{
+	const char *text = json_str_at(pod, "metadata", "annotations", NETWORKS_ANNOTATION);
+	const char *node = json_str_or(json_at(pod, "spec", "nodeName"), "");
+	auto_free char *place = str_printf("%s/%s", world_env(world, "namespace"), node);
+	const json_t *state = world_get(world, KIND_NODE_STATE, place);
+	json_auto_t *networks = text ? networks_parse(text, json_namespace(pod), NULL) : NULL;
+	json_t *network, *master;
+	size_t i, k;
+
+	json_array_foreach (networks, i, network) {
+		auto_free char *key =
+			str_printf("%s/%s", json_str_or(json_at(network, "namespace"), ""),
+				   json_str_or(json_at(network, "name"), ""));
+		json_auto_t *masters = links_masters(world_get(world, KIND_NAD, key));
+
+		json_array_foreach (masters, k, master) {
+			const char *why = links_why_down(state, json_string_value(master));
+
+			if (why)
+				chain_add(chain, "link", LINK_BROKEN, "RdmaLinkDown",
+					  "network %s lies over %s of %s, and %s: check cable and "
+					  "switch, or ip link set up",
+					  key, json_string_value(master), node, why);
+		}
+	}
+}
+
 json_t *explain_pod_chain(const json_t *world, const char *config_ns, const char *key,
 			  struct err *err)
 {
@@ -278,6 +308,7 @@ json_t *explain_pod_chain(const json_t *world, const char *config_ns, const char
 	}
 	chain_add(chain, "node", LINK_HOLDS, NULL, "is on %s",
 		  json_str_at(pod, "spec", "nodeName"));
+	add_links(chain, world, pod);
 	add_given(chain, world, pod, asks);
 	add_addresses(chain, world, config_ns, key);
 	add_attached(chain, pod);

@@ -180,6 +180,12 @@ echo "# pods"
 pending='del(.pod.spec.nodeName, .endpoint) | .pod.status = {phase: "Pending"} | .pool.status.allocatedIPs = "{}" |
 	.state.status.resources[0] |= (.allocated = 0 | .pods = []) | del(.pod.metadata.annotations["k8s.v1.cni.cncf.io/network-status"])'
 chain "one that runs" "none -" . pod ml/w-0
+shared='.nad.spec.config = "{\"plugins\": [{\"type\": \"macvlan\", \"master\": \"eno1.7\"}]}" | .state.status.interfaces += [{pciAddress: "0000:05:00.0",
+	name: "eno1", totalvfs: 7, linkAdminState: "up", linkSpeed: "1000 Mb/s"}]'
+chain "one over a NIC that has a link" "none -" "$shared" pod ml/w-0
+chain "over one that was set down" "link RdmaLinkDown" "$shared"' | .state.status.interfaces[1].linkAdminState = "down"' pod ml/w-0
+chain "over one without a cable" "link RdmaLinkDown" "$shared | del(.state.status.interfaces[1].linkSpeed)" pod ml/w-0
+chain "over one that never tells its speed" "none -" "$shared | del(.state.status.interfaces[1] | .linkSpeed, .totalvfs)" pod ml/w-0
 chain "one that waits for the scheduler" "none -" "$pending" pod ml/w-0
 chain "a network that is not there" "definition NoNetworkFound" '.pod.metadata.annotations["k8s.v1.cni.cncf.io/networks"] = "other"' pod ml/w-0
 chain "an annotation that cannot be read" "networks BadNetworks" '.pod.metadata.annotations["k8s.v1.cni.cncf.io/networks"] = "[{"' pod ml/w-0

@@ -343,6 +343,11 @@ finds() {
 up='.state.status.interfaces[0].linkSpeed = "100000 Mb/s"'
 finds "nothing on a good node" "" "$up"
 finds "a link that is down" "error RdmaLinkDown w1 ens1f0" .
+over="$up"' | .nad.spec.config = "{\"plugins\": [{\"type\": \"ipvlan\", \"master\": \"eno1\"}]}" | .state.status.interfaces += [{pciAddress: "0000:05:00.0",
+	name: "eno1", linkAdminState: "up"}]'
+finds "nothing of a NIC under a network" "" "$over"
+finds "one that is down under a network" "warning RdmaLinkDown w1 eno1" "$over | .state.status.interfaces[1].linkAdminState = \"down\""
+finds "and under none" "" "$over | del(.nad) | .state.status.interfaces[1].linkAdminState = \"down\""
 off='.node.status.conditions = [{type: "Ready", status: "Unknown", reason: "NodeStatusUnknown", message: "Kubelet stopped posting",
 	lastTransitionTime: "2026-01-31T10:00:00Z"}]'
 finds "a node that is off, whatever its agent last said" "error NodeNotReady w1 -" "$up | $off"

@@ -1,0 +1,22 @@
+/*
+ * Interfaces of a node that networks of pods lie over, and whether traffic passes them. Pure.
+ */
+#ifndef ORBWEAVER_CLI_DOCTOR_LINKS_H
+#define ORBWEAVER_CLI_DOCTOR_LINKS_H
+
+#include <jansson.h>
+
+/*
+ * The interfaces that plugins of a NetworkAttachmentDefinition name as "master" (macvlan, ipvlan,
+ * vlan). Returns new: array of strings, each once; empty where it names none or cannot be read.
+ */
+json_t *links_masters(const json_t *nad);
+
+/*
+ * "it is set down", "it has no link", of a NIC of the NodeState by its name, or of the one that
+ * "NAME.VLAN" lies on. NULL: traffic passes, or nobody knows: a bond, a NIC whose driver never
+ * tells its speed. Borrowed.
+ */
+const char *links_why_down(const json_t *state, const char *name);
+
+#endif

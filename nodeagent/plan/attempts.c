@@ -190,6 +190,15 @@ static bool does_not_last(const struct failure *failure, int64_t now_ms)
 	return now_ms < failure->again_ms && str_eq(failure->err.reason, "StepDoesNotLast");
 }
 
+/* A plan with nothing refused knows one order only; what failed in the other is the same step. */
+static char *in_any_order(const json_t *entry)
+{
+	json_auto_t *step = json_copy(json_at(entry, "step"));
+
+	(void)json_object_del(step, "afterVfs");
+	return json_text(step);
+}
+
 void attempts_keep_steps(struct attempts *attempts, const json_t *steps, int64_t now_ms)
 {
 	json_auto_t *planned = json_object();
@@ -199,14 +208,16 @@ void attempts_keep_steps(struct attempts *attempts, const json_t *steps, int64_t
 	size_t i = 0, k;
 
 	json_array_foreach (steps, k, entry) {
-		auto_free char *text = json_text(json_at(entry, "step"));
+		auto_free char *text = in_any_order(entry);
 
 		json_object_set_new(planned, text, json_true());
 	}
-	while ((failure = next_failure(attempts, &i, &key)))
-		if (failure->entry && !json_object_get(planned, key) &&
-		    !does_not_last(failure, now_ms))
+	while ((failure = next_failure(attempts, &i, &key))) {
+		auto_free char *text = failure->entry ? in_any_order(failure->entry) : NULL;
+
+		if (text && !json_object_get(planned, text) && !does_not_last(failure, now_ms))
 			map_del(&attempts->failures, key);
+	}
 }
 
 void attempts_forget_all(struct attempts *attempts)

@@ -248,17 +248,30 @@ static json_t *count_step(const struct pf_now *now, int from, int count)
 	return step;
 }
 
-static json_t *eswitch_step(const struct pf_now *now, const char *mode)
+/*
+ * When the switch gets its mode. ice takes one only while there are no VFs
+ * (drivers/net/ethernet/intel/ice/ice_eswitch.c, ice_eswitch_mode_set()); mlx5 before Linux 6.0
+ * only while there are some (mellanox/mlx5/core/eswitch_offloads.c,
+ * eswitch_devlink_esw_mode_check()). Nobody says beforehand.
+ */
+enum eswitch_order { ESWITCH_BEFORE_VFS, ESWITCH_AFTER_VFS };
+
+static json_t *eswitch_step(const struct pf_now *now, const char *mode, enum eswitch_order order)
 {
-	return json_pack("{s:s, s:s, s:s}", "step", "set-eswitch", "pf", now->address, "mode",
-			 mode);
+	json_t *step = json_pack("{s:s, s:s, s:s}", "step", "set-eswitch", "pf", now->address,
+				 "mode", mode);
+
+	if (order == ESWITCH_AFTER_VFS)
+		json_put_bool(step, "afterVfs", true);
+	return step;
 }
 
 /* Each step only when the one before it can be. */
 static void plan_new_vfs(struct planning *p, const struct pf_now *now, int count,
-			 const char *eswitch, const char *why)
+			 const char *eswitch, enum eswitch_order order, const char *why)
 {
 	const char *pf = now->address;
+	bool before = eswitch && order == ESWITCH_BEFORE_VFS;
 
 	if (count > 0 && !now->is_autoprobe_off &&
 	    !planner_add(p, pf, NULL,
@@ -268,26 +281,33 @@ static void plan_new_vfs(struct planning *p, const struct pf_now *now, int count
 	if (now->num_vfs > 0 &&
 	    !planner_add(p, pf, NULL, count_step(now, now->num_vfs, 0), "%s", why))
 		return;
-	if (eswitch && !planner_add(p, pf, NULL, eswitch_step(now, eswitch), "%s", why))
+	if (before && !planner_add(p, pf, NULL, eswitch_step(now, eswitch, order), "%s", why))
 		return;
 	if (count == 0 || !planner_add(p, pf, NULL, count_step(now, 0, count), "%s", why))
 		return;
-	(void)planner_add(
-		p, pf, NULL,
-		json_pack("{s:s, s:s, s:i}", "step", "wait-vfs", "pf", pf, "count", count), "%s",
-		why);
+	if (planner_add(p, pf, NULL,
+			json_pack("{s:s, s:s, s:i}", "step", "wait-vfs", "pf", pf, "count", count),
+			"%s", why) &&
+	    eswitch && !before)
+		(void)planner_add(p, pf, NULL, eswitch_step(now, eswitch, order), "%s", why);
+}
+
+static bool is_order_refused(const struct planning *p, const struct pf_now *now,
+			     const char *eswitch, enum eswitch_order order)
+{
+	json_auto_t *set = eswitch_step(now, eswitch, order);
+
+	return steps_is_refused(p, set);
 }
 
 /* Part of the way leads nowhere: better not to begin, and to keep what is there in order. */
-static bool is_way_refused(const struct planning *p, const struct pf_now *now, int count,
-			   const char *eswitch)
+static bool is_way_refused(const struct planning *p, const struct pf_now *now, int count)
 {
 	json_auto_t *away = count_step(now, now->num_vfs, 0);
-	json_auto_t *set = eswitch ? eswitch_step(now, eswitch) : NULL;
 	json_auto_t *make = count_step(now, 0, count);
 
 	return (now->num_vfs > 0 && steps_is_refused(p, away)) ||
-	       (set && steps_is_refused(p, set)) || (count > 0 && steps_is_refused(p, make));
+	       (count > 0 && steps_is_refused(p, make));
 }
 
 /*
@@ -302,6 +322,7 @@ static bool disturbs_the_pf(const struct pf_now *now, const char *eswitch)
 
 bool plan_vf_count(struct planning *p, const struct pf_now *now, int count, const char *eswitch)
 {
+	enum eswitch_order order = ESWITCH_BEFORE_VFS;
 	auto_free char *why = NULL;
 
 	assert(count >= 0);
@@ -315,9 +336,17 @@ bool plan_vf_count(struct planning *p, const struct pf_now *now, int count, cons
 		steps_pf_blocked(p, now->address, now->carries, why);
 		return true;
 	}
-	if (is_blocked(p, now, why) || is_way_refused(p, now, count, eswitch))
+	if (is_blocked(p, now, why) || is_way_refused(p, now, count))
 		return true;
-	plan_new_vfs(p, now, count, eswitch, why);
+	if (eswitch && is_order_refused(p, now, eswitch, ESWITCH_BEFORE_VFS)) {
+		if (count == 0 || str_eq(eswitch, "legacy"))
+			return true;
+		/* VFs behind another switch than is wanted are of no use to anybody. */
+		if (is_order_refused(p, now, eswitch, ESWITCH_AFTER_VFS))
+			return false;
+		order = ESWITCH_AFTER_VFS;
+	}
+	plan_new_vfs(p, now, count, eswitch, order, why);
 	return false;
 }
 

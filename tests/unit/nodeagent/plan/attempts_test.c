@@ -114,6 +114,25 @@ static void what_is_not_planned_any_more_is_made_good(void **state)
 	assert_true(attempts_may_try(a, "state", 10));
 }
 
+/* Else the planner, which asks with nothing refused, would try it again without a pause. */
+static void the_other_order_of_a_planned_step_is_kept(void **state)
+{
+	auto_attempts struct attempts *a = attempts_new();
+	json_auto_t *after =
+		json_pack("{s:s, s:{s:s, s:s, s:s, s:b}}", "pf", "0000:01:00.0", "step", "step",
+			  "set-eswitch", "pf", "0000:01:00.0", "mode", "switchdev", "afterVfs", 1);
+	json_auto_t *before = json_deep_copy(after), *planned = json_pack("[O]", before);
+	json_auto_t *nothing = json_array();
+	struct err err = failure(ERR_HOST, "ESwitchRefused");
+
+	(void)json_object_del(json_at(before, "step"), "afterVfs");
+	(void)attempts_step_failed(a, after, &err, 0, 0);
+	attempts_keep_steps(a, planned, 0);
+	assert_true(attempts_has_steps(a));
+	attempts_keep_steps(a, nothing, 0);
+	assert_false(attempts_has_steps(a));
+}
+
 static void remembers_the_pf_whose_step_hangs(void **state)
 {
 	auto_attempts struct attempts *a = attempts_new();
@@ -272,6 +291,7 @@ int main(void)
 		cmocka_unit_test(a_step_is_refused_while_it_waits),
 		cmocka_unit_test(a_busy_rdma_mode_is_never_tried_again_by_time),
 		cmocka_unit_test(what_is_not_planned_any_more_is_made_good),
+		cmocka_unit_test(the_other_order_of_a_planned_step_is_kept),
 		cmocka_unit_test(remembers_the_pf_whose_step_hangs),
 		cmocka_unit_test(a_step_that_is_needed_again_and_again_does_not_last),
 		cmocka_unit_test(what_does_not_last_pauses_although_nothing_is_to_be_done),

@@ -956,7 +956,6 @@ static void does_not_begin_a_way_that_was_refused(void **state)
 	static const char *const refused_steps[] = {
 		"{'step': 'set-num-vfs', 'pf': '" P1 "', 'count': 0, 'from': 1}",
 		"{'step': 'set-num-vfs', 'pf': '" P1 "', 'count': 4, 'from': 0}",
-		"{'step': 'set-eswitch', 'pf': '" P1 "', 'mode': 'switchdev'}",
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(refused_steps); i++) {
@@ -973,6 +972,34 @@ static void does_not_begin_a_way_that_was_refused(void **state)
 		has_steps(plan, "set-autoprobe on=true; probe-driver vf=0000:3c:00.0; "
 				"wait-vf for=netdev vf=0000:3c:00.0");
 	}
+}
+
+/*
+ * A kernel that sets no mode without VFs refuses the first order; behind a switch in the wrong mode
+ * nobody gets VFs.
+ */
+static void tries_the_switch_before_its_vfs_and_after_them(void **state)
+{
+	static const char spec[] = SPEC("'numVfs': 2, 'eSwitchMode': 'switchdev'");
+	json_auto_t *observed =
+		observed_with("{'host': {'udevRules': ['nm-unmanaged', 'pf-name']}}", NULL);
+	json_auto_t *refused = json_array(), *first = NULL, *second = NULL, *none = NULL;
+
+	add_vf(observed, "{'driver': null, 'name': null}");
+	first = plan_with(spec, observed, NULL, NULL, refused);
+	has_steps(first, "set-autoprobe on=false; set-num-vfs count=0 from=1; "
+			 "set-eswitch mode=switchdev; set-num-vfs count=2 from=0; wait-vfs "
+			 "count=2");
+	json_array_append_new(refused, yaml("{'step': 'set-eswitch', 'pf': '" P1 "', 'mode': "
+					    "'switchdev'}"));
+	second = plan_with(spec, observed, NULL, NULL, refused);
+	has_steps(second, "set-autoprobe on=false; set-num-vfs count=0 from=1; "
+			  "set-num-vfs count=2 from=0; wait-vfs count=2; "
+			  "set-eswitch afterVfs=true mode=switchdev");
+	json_array_append_new(refused, yaml("{'step': 'set-eswitch', 'pf': '" P1 "', 'mode': "
+					    "'switchdev', 'afterVfs': true}"));
+	none = plan_with(spec, observed, NULL, NULL, refused);
+	has_steps(none, "");
 }
 
 /* ---- putting back ---------------------------------------------------------------------------- */
@@ -1202,6 +1229,7 @@ int main(void)
 		cmocka_unit_test(leaves_out_what_was_refused_and_what_needs_it),
 		cmocka_unit_test(gives_a_driver_to_a_vf_whose_pf_cannot_give_it_a_mac),
 		cmocka_unit_test(does_not_begin_a_way_that_was_refused),
+		cmocka_unit_test(tries_the_switch_before_its_vfs_and_after_them),
 		cmocka_unit_test(puts_back_what_was_touched_and_nothing_else),
 		cmocka_unit_test(leaves_a_pf_alone_on_which_interfaces_of_pods_lie),
 		cmocka_unit_test(puts_nothing_back_that_has_just_come),

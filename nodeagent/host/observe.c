@@ -4,6 +4,7 @@
  */
 #include "nodeagent/host/observe.h"
 
+#include <errno.h>
 #include <linux/if_arp.h>
 #include <linux/if_link.h>
 #include <stdio.h>
@@ -93,6 +94,16 @@ static void put_interface(const struct view *view, const struct rtnl_interface *
 	json_put_str(host, "master", master ? master->name : NULL);
 }
 
+/*
+ * mlx5 says so of a function that does not manage its switch, to whoever may ask
+ * (drivers/net/ethernet/mellanox/mlx5/core/eswitch_offloads.c, mlx5_devlink_eswitch_get()): the
+ * host's PF of a BlueField in DPU mode, whose Arm cores do.
+ */
+static bool is_switch_elsewhere(const json_t *pf, const struct err *err)
+{
+	return err->sys == EPERM && str_eq(json_str_at(pf, "driver"), "mlx5_core");
+}
+
 static void put_eswitch(struct view *view, const char *address, json_t *ret, json_t *host)
 {
 	bool has_devlink = json_list_has(view->devlink, address);
@@ -101,10 +112,13 @@ static void put_eswitch(struct view *view, const char *address, json_t *ret, jso
 
 	json_put_bool(host, "devlink", has_devlink);
 	/* No devlink, or no switch that it knows: VFs are what they have always been. */
-	if (has_devlink && devlink_get_mode(view->host, address, &mode, &err) < 0 &&
-	    err.sys != EOPNOTSUPP && err.sys != ENODEV) {
-		view_problem(view, address, &err);
-		return;
+	if (has_devlink && devlink_get_mode(view->host, address, &mode, &err) < 0) {
+		if (is_switch_elsewhere(ret, &err)) {
+			json_put_bool(host, "switchElsewhere", true);
+		} else if (err.sys != EOPNOTSUPP && err.sys != ENODEV) {
+			view_problem(view, address, &err);
+			return;
+		}
 	}
 	json_put_str(ret, "eSwitchMode", devlink_mode_name(mode));
 }

@@ -21,8 +21,7 @@ static int vendor_of(const struct pf_now *now)
 	return str_eq(vendor, "14e4") ? VENDOR_BROADCOM : VENDOR_OTHER;
 }
 
-/* Of a card with several: function 0 is port 1. */
-static int port_of(const struct pf_now *now)
+int pf_port(const struct pf_now *now)
 {
 	const char *dot = strrchr(now->address, '.');
 
@@ -72,6 +71,6 @@ char *firmware_set_link_type(const struct pf_now *now, const char *type)
 {
 	if (vendor_of(now) == VENDOR_NVIDIA)
 		return str_printf("mlxconfig -d %s set LINK_TYPE_P%d=%d, and reboot", now->address,
-				  port_of(now), str_eq(type, "IB") ? 1 : 2);
+				  pf_port(now), str_eq(type, "IB") ? 1 : 2);
 	return str_dup("the NIC's vendor may have a tool that changes it");
 }

@@ -154,11 +154,17 @@ struct pf_now {
 	const char *name;      /* of its interface */
 	int num_vfs;
 	int mtu; /* 0: not known */
+	bool is_ib;
+	/* A processor on the card owns the switch, and gives VFs their addresses. */
+	bool is_switch_elsewhere;
 	bool is_down;
 	bool is_autoprobe_off;
 };
 
 void pf_now_read(const json_t *entry, struct pf_now *ret);
+
+/* Of a card with several: function 0 is port 1. */
+int pf_port(const struct pf_now *now);
 
 /* planner_firmware.c: have the firmware set for the VFs; false: it may not be, or was refused. */
 bool firmware_plan(struct planning *p, const struct pf_wish *wish, const struct pf_now *now);

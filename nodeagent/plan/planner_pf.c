@@ -19,6 +19,8 @@ void pf_now_read(const json_t *entry, struct pf_now *ret)
 		.name = json_str_at(entry, "name"),
 		.num_vfs = (int)json_integer_value(json_at(entry, "numVfs")),
 		.mtu = (int)json_integer_value(json_at(entry, "mtu")),
+		.is_ib = str_eq(json_str_at(entry, "linkType"), "IB"),
+		.is_switch_elsewhere = json_is_true(json_at(entry, "host", "switchElsewhere")),
 		.is_down = str_eq(json_str_at(entry, "linkAdminState"), "down"),
 		.is_autoprobe_off = json_is_false(json_at(entry, "host", "driversAutoprobe")),
 	};
@@ -97,17 +99,24 @@ static bool check_link_type(struct planning *p, const struct pf_wish *wish,
 
 bool plan_can_set_eswitch(const struct pf_now *now)
 {
-	return now->eswitch && json_is_true(json_at(now->entry, "host", "devlink"));
+	return now->eswitch && !now->is_switch_elsewhere && !now->is_ib &&
+	       json_is_true(json_at(now->entry, "host", "devlink"));
 }
 
 static bool check_eswitch(struct planning *p, const struct pf_wish *wish, const struct pf_now *now)
 {
+	const char *why = now->is_ib ? "an InfiniBand port has none"
+			  : now->is_switch_elsewhere
+				  ? "the switch is the card's own processor's (BlueField in DPU "
+				    "mode), which has it in switchdev"
+				  : "its driver has no switch that devlink can set";
+
 	if (!wish->eswitch || str_eq(wish->eswitch, now->eswitch) || plan_can_set_eswitch(now))
 		return true;
 	steps_problem(p, now->address, "ESwitchUnsupported",
-		      "eSwitchMode %s is wanted, but its driver (" QUOTE
-		      ") has no switch that devlink can set: take eSwitchMode out of the policy",
-		      wish->eswitch, json_str_or(json_at(now->entry, "driver"), "none"));
+		      "eSwitchMode %s is wanted, but %s (driver " QUOTE
+		      "): take eSwitchMode out of the policy",
+		      wish->eswitch, why, json_str_or(json_at(now->entry, "driver"), "none"));
 	return false;
 }
 

@@ -222,6 +222,22 @@ static void say_bad_guid(struct vfs *vfs, struct vf *vf)
 }
 
 /*
+ * A BlueField in DPU mode (NVIDIA BlueField BSP manual, Controlling Host PF and VF Parameters): the
+ * host's PF can neither list nor change what its VFs are given.
+ */
+static void say_guid_elsewhere(struct vfs *vfs, struct vf *vf)
+{
+	steps_problem(vfs->p, vfs->now->address, "BadGuid",
+		      "VF " QUOTE " has the node GUID " QUOTE
+		      ", with which RDMA does not work, and addresses come from the card's own "
+		      "processor: write one to /sys/class/net/p%d/smart_nic/vf%d/mac there, and "
+		      "unbind the VF's driver, which the agent starts anew",
+		      vf->address, json_str_or(json_at(vf->now, "guid"), ""), pf_port(vfs->now) - 1,
+		      vf->number);
+	vf->is_stopped = true;
+}
+
+/*
  * An mlx5 VF takes its node GUID from the address that its PF gives it, once, when its driver
  * starts (mlx5, eswitch.c, node_guid_gen_from_mac()).
  */
@@ -250,9 +266,14 @@ static void plan_ethernet(struct vfs *vfs, struct vf *vf)
 	char derived[TEXT_MAC_SIZE];
 
 	if (vf->rebind && has_bad_guid(vfs, vf)) {
-		plan_mac_for_guid(vfs, vf);
+		if (vfs->now->is_switch_elsewhere)
+			say_guid_elsewhere(vfs, vf);
+		else
+			plan_mac_for_guid(vfs, vf);
 		return;
 	}
+	if (vfs->now->is_switch_elsewhere)
+		return;
 	if (vf_mac_is_valid(json_str_at(vf->now, "host", "adminMac")))
 		return;
 	if (has_kernel_driver(vf) && vf_mac_is_valid(mac))
@@ -455,7 +476,7 @@ void plan_vfs(struct planning *p, const struct pf_wish *wish, const struct pf_no
 		.p = p,
 		.wish = wish,
 		.now = now,
-		.is_ib = str_eq(json_str_at(now->entry, "linkType"), "IB"),
+		.is_ib = now->is_ib,
 		.has_rdma = rdma_hardware(p, now->address),
 		.may_mtu = may_mtu,
 		.items = mem_calloc(json_array_size(list) + 1, sizeof(*vfs.items)),

@@ -332,6 +332,8 @@ static void tells_what_cannot_be_done_and_does_the_rest(void **state)
 		 "ESwitchUnsupported"},
 		{"'numVfs': 1, 'eSwitchMode': 'switchdev'", "{'eSwitchMode': null}", NULL,
 		 "ESwitchUnsupported"},
+		{"'numVfs': 1, 'eSwitchMode': 'switchdev'", "{'linkType': 'IB'}", NULL,
+		 "ESwitchUnsupported"},
 		{"'numVfs': 1, 'eSwitchMode': 'bridge'", NULL, NULL, "BadSpec"},
 		{"'numVfs': 1", "{'host': {'protected': 'carries the default route (br0)'}}", NULL,
 		 "ProtectedPf"},
@@ -1002,6 +1004,33 @@ static void tries_the_switch_before_its_vfs_and_after_them(void **state)
 	has_steps(none, "");
 }
 
+/* A BlueField in DPU mode, from the host: its cores have the switch, and give VFs addresses. */
+static void leaves_a_switch_elsewhere_to_whoever_has_it(void **state)
+{
+	static const char elsewhere[] = "{'driver': 'mlx5_core', 'host': {'switchElsewhere': "
+					"true, 'driversAutoprobe': false}}";
+	static const char fresh[] = "{'driver': null, 'name': null, 'mac': null, 'mtu': null, "
+				    "'guid': null, 'host': {'adminMac': null, 'rdma': []}}";
+	json_auto_t *observed = observed_with(elsewhere, NULL), *bad = NULL;
+	json_auto_t *plan = NULL, *mode = NULL, *guid = NULL;
+
+	add_vf(observed, fresh);
+	plan = plan_for(VFS(1, "netdevice", ", 'isRdma': true"), observed);
+	has_steps(plan, "set-autoprobe on=true; probe-driver vf=0000:3c:00.0; "
+			"wait-vf for=netdev vf=0000:3c:00.0; wait-vf for=rdma vf=0000:3c:00.0");
+	mode = plan_for(SPEC("'numVfs': 1, 'eSwitchMode': 'switchdev'"), observed);
+	has_steps(mode, "");
+	has_reasons(mode, "problems", "ESwitchUnsupported");
+	problems_mention(mode, "DPU mode");
+
+	bad = observed_with("{'driver': 'mlx5_core', 'host': {'switchElsewhere': true}}", NULL);
+	add_vf(bad, "{'guid': '00:00:00:00:00:00:00:00', 'host': {'adminMac': null}}");
+	guid = plan_for(VFS(1, "netdevice", ", 'isRdma': true"), bad);
+	has_steps(guid, "");
+	has_reasons(guid, "problems", "VfRangeOutOfRange BadGuid");
+	problems_mention(guid, "/sys/class/net/p0/smart_nic/vf0/mac");
+}
+
 /* ---- putting back ---------------------------------------------------------------------------- */
 
 static void puts_back_what_was_touched_and_nothing_else(void **state)
@@ -1230,6 +1259,7 @@ int main(void)
 		cmocka_unit_test(gives_a_driver_to_a_vf_whose_pf_cannot_give_it_a_mac),
 		cmocka_unit_test(does_not_begin_a_way_that_was_refused),
 		cmocka_unit_test(tries_the_switch_before_its_vfs_and_after_them),
+		cmocka_unit_test(leaves_a_switch_elsewhere_to_whoever_has_it),
 		cmocka_unit_test(puts_back_what_was_touched_and_nothing_else),
 		cmocka_unit_test(leaves_a_pf_alone_on_which_interfaces_of_pods_lie),
 		cmocka_unit_test(puts_nothing_back_that_has_just_come),

@@ -46,3 +46,8 @@ bool observed_vfs_drop_link(const char *driver)
 {
 	return str_eq(driver, "igb") || str_eq(driver, "ixgbe");
 }
+
+bool observed_vfs_get_rdma(const char *driver)
+{
+	return !str_eq(driver, "ice") && !str_eq(driver, "i40e");
+}

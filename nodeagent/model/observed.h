@@ -28,4 +28,10 @@ bool observed_is_userspace_driver(const char *driver);
  */
 bool observed_vfs_drop_link(const char *driver);
 
+/*
+ * Whether VFs of such a PF get RDMA devices from the kernel's own drivers: irdma takes PFs of ice
+ * and i40e, and iavf has nothing for it (drivers/infiniband/hw/irdma/main.c).
+ */
+bool observed_vfs_get_rdma(const char *driver);
+
 #endif

@@ -57,7 +57,7 @@ struct vfs {
 	const struct pf_wish *wish;
 	const struct pf_now *now;
 	bool is_ib;
-	bool has_rdma; /* the PF: then its VFs have RDMA devices, too */
+	bool has_rdma; /* the PF, and its VFs will have RDMA devices, too */
 	bool may_mtu;
 	size_t n, n_without_rdma;
 	const char *without_rdma; /* the first of them */
@@ -468,6 +468,23 @@ static bool needs_autoprobe(const struct vfs *vfs)
 	return false;
 }
 
+static void say_no_rdma(const struct vfs *vfs)
+{
+	const char *driver = json_str_at(vfs->now->entry, "driver");
+	bool is_one = vfs->n_without_rdma == 1;
+
+	steps_problem(vfs->p, vfs->now->address, "NoRdmaDevice",
+		      "isRdma is wanted, but %zu VF%s (" QUOTE "%s) ha%s no RDMA device: %s, or "
+		      "take isRdma out of the policy",
+		      vfs->n_without_rdma, is_one ? "" : "s", vfs->without_rdma,
+		      is_one ? "" : ", ...", is_one ? "s" : "ve",
+		      observed_vfs_get_rdma(driver)
+			      ? "load the NIC's RDMA driver (mlx5_ib, irdma, bnxt_re), see whether "
+				"its firmware has RDMA on"
+			      : "the kernel's own drivers give none to VFs of this NIC; Intel's "
+				"irdma and iavf do (resource_profile and max_rdma_vfs of irdma)");
+}
+
 void plan_vfs(struct planning *p, const struct pf_wish *wish, const struct pf_now *now,
 	      bool may_mtu)
 {
@@ -477,7 +494,8 @@ void plan_vfs(struct planning *p, const struct pf_wish *wish, const struct pf_no
 		.wish = wish,
 		.now = now,
 		.is_ib = now->is_ib,
-		.has_rdma = rdma_hardware(p, now->address),
+		.has_rdma = rdma_hardware(p, now->address) &&
+			    observed_vfs_get_rdma(json_str_at(now->entry, "driver")),
 		.may_mtu = may_mtu,
 		.items = mem_calloc(json_array_size(list) + 1, sizeof(*vfs.items)),
 	};
@@ -494,15 +512,7 @@ void plan_vfs(struct planning *p, const struct pf_wish *wish, const struct pf_no
 	for (i = 0; i < vfs.n; i++)
 		plan_driver(&vfs, &vfs.items[i]);
 	if (vfs.n_without_rdma > 0)
-		steps_problem(
-			vfs.p, vfs.now->address, "NoRdmaDevice",
-			"isRdma is wanted, but %zu VF%s (" QUOTE
-			"%s) ha%s no RDMA device: load the NIC's RDMA driver (mlx5_ib, irdma, "
-			"bnxt_re), see whether its firmware has RDMA on, or take isRdma out of "
-			"the policy",
-			vfs.n_without_rdma, vfs.n_without_rdma == 1 ? "" : "s", vfs.without_rdma,
-			vfs.n_without_rdma == 1 ? "" : ", ...",
-			vfs.n_without_rdma == 1 ? "s" : "ve");
+		say_no_rdma(&vfs);
 	for (i = 0; i < BATCHES; i++)
 		json_decref(vfs.batches[i]);
 	free(vfs.items);

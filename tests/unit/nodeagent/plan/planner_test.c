@@ -1031,6 +1031,24 @@ static void leaves_a_switch_elsewhere_to_whoever_has_it(void **state)
 	problems_mention(guid, "/sys/class/net/p0/smart_nic/vf0/mac");
 }
 
+/* Nothing comes of waiting for what no driver of the kernel makes. */
+static void does_not_wait_for_rdma_of_vfs_that_get_none(void **state)
+{
+	static const char fresh[] = "{'driver': null, 'name': null, 'mac': null, 'mtu': null, "
+				    "'guid': null, 'host': {'rdma': []}}";
+	json_auto_t *observed = observed_with("{'driver': 'ice'}", NULL), *there = NULL;
+	json_auto_t *plan = NULL, *end = NULL;
+
+	add_vf(observed, fresh);
+	plan = plan_for(VFS(1, "netdevice", ", 'isRdma': true"), observed);
+	has_steps(plan, "probe-driver vf=0000:3c:00.0; wait-vf for=netdev vf=0000:3c:00.0");
+	there = observed_with("{'driver': 'ice'}", NULL);
+	add_vf(there, "{'guid': null, 'host': {'rdma': []}}");
+	end = plan_for(VFS(1, "netdevice", ", 'isRdma': true"), there);
+	has_reasons(end, "problems", "VfRangeOutOfRange NoRdmaDevice");
+	problems_mention(end, "max_rdma_vfs");
+}
+
 /* ---- putting back ---------------------------------------------------------------------------- */
 
 static void puts_back_what_was_touched_and_nothing_else(void **state)
@@ -1260,6 +1278,7 @@ int main(void)
 		cmocka_unit_test(does_not_begin_a_way_that_was_refused),
 		cmocka_unit_test(tries_the_switch_before_its_vfs_and_after_them),
 		cmocka_unit_test(leaves_a_switch_elsewhere_to_whoever_has_it),
+		cmocka_unit_test(does_not_wait_for_rdma_of_vfs_that_get_none),
 		cmocka_unit_test(puts_back_what_was_touched_and_nothing_else),
 		cmocka_unit_test(leaves_a_pf_alone_on_which_interfaces_of_pods_lie),
 		cmocka_unit_test(puts_nothing_back_that_has_just_come),

@@ -132,8 +132,12 @@ int run_set_firmware(struct run *run, struct err *err)
 
 		return wait_for_boot(pf, count, why.text, err);
 	}
+	/* TotalVFs is read when the function is found (drivers/pci/iov.c, sriov_init()). */
 	if (total_vfs(run, pf) < count)
-		return wait_for_boot(pf, count, "a reset alone did not do", err);
+		return wait_for_boot(pf, count,
+				     "the card was reset, but the kernel reads the number when it "
+				     "finds a function",
+				     err);
 	run->changed = true;
 	return 0;
 }

@@ -110,7 +110,6 @@ static void put_eswitch(struct view *view, const char *address, json_t *ret, jso
 	enum devlink_mode mode = DEVLINK_MODE_LEGACY;
 	struct err err = {0};
 
-	json_put_bool(host, "devlink", has_devlink);
 	/* No devlink, or no switch that it knows: VFs are what they have always been. */
 	if (has_devlink && devlink_get_mode(view->host, address, &mode, &err) < 0) {
 		if (is_switch_elsewhere(ret, &err)) {
@@ -234,6 +233,8 @@ static json_t *pf_entry(struct view *view, const char *address)
 	put_errors(view, address, "aer_dev_nonfatal", "nonFatalPciErrors", host);
 	json_put(host, "healthErrors", json_incref(json_object_get(view->health, address)));
 	view_put_location(view, address, host);
+	/* Also without SR-IOV: it may be what turns that on. */
+	json_put_bool(host, "devlink", json_list_has(view->devlink, address));
 	put_sriov(view, address, interface, ret, host);
 	json_put(host, "rdma", view_rdma_names(view, address));
 	json_put_str(host, "protected", view_protected(view, address));

@@ -64,6 +64,9 @@ char *firmware_raise_vfs(const struct pf_now *now, int vfs)
 	if (vendor_of(now) == VENDOR_NVIDIA)
 		return str_printf("mlxconfig -d %s set NUM_OF_VFS=%d, and reboot", now->address,
 				  vfs);
+	/* igb, ixgbe, i40e and ice: what the controller has, divided among its ports. */
+	if (vendor_of(now) == VENDOR_INTEL)
+		return str_dup("choose another NIC");
 	return str_dup("raise the limit with the tool of the NIC's vendor, and reboot");
 }
 

@@ -62,15 +62,17 @@ static bool check_sriov(struct planning *p, const struct pf_wish *wish, const st
 			      driver);
 		return false;
 	}
+	if (total == 0)
+		remedy = firmware_enable_sriov(now, wish->num_vfs);
 	if (total == 0 && json_is_false(json_at(p->in->observed, "node", "sriovKernel"))) {
 		steps_problem(p, now->address, "NoSriov",
 			      "no NIC of this node shows SR-IOV: enable it in the machine's "
-			      "firmware (SR-IOV, VT-d or AMD-Vi), or boot a kernel with "
-			      "CONFIG_PCI_IOV");
+			      "firmware (SR-IOV, VT-d or AMD-Vi), boot a kernel with "
+			      "CONFIG_PCI_IOV, or, if the NIC's firmware has it off, %s",
+			      remedy);
 		return false;
 	}
 	if (total == 0) {
-		remedy = firmware_enable_sriov(now, wish->num_vfs);
 		steps_problem(p, now->address, "NoSriov",
 			      "its firmware has SR-IOV off: %s, or choose another NIC", remedy);
 		return false;

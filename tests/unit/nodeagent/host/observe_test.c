@@ -510,6 +510,19 @@ static void shows_the_rdma_device_that_ports_of_a_bond_share(void **state)
 	assert_true(json_same(json_at(pf_of(observed, "0000:3b:00.1"), "host", "lag"), want));
 }
 
+/* What its firmware is set to can be changed through it, SR-IOV first of all. */
+static void devlink_is_said_of_a_pf_without_sriov(void **state)
+{
+	struct tree_pf off = tree_mlx;
+	json_auto_t *observed = NULL;
+
+	off.total = 0;
+	host_tree_add_pf(*state, &off);
+	observed = look(*state);
+	assert_true(json_is_true(json_at(pf_of(observed, TREE_MLX), "host", "devlink")));
+	assert_null(json_at(pf_of(observed, TREE_MLX), "totalvfs"));
+}
+
 static void counts_pci_errors(void **state)
 {
 	json_auto_t *observed = NULL;
@@ -577,6 +590,7 @@ int main(void)
 		TEST(leaves_the_initramfs_alone_unless_somebody_asks),
 		TEST(finds_modules_that_are_built_in_by_what_they_do),
 		TEST(shows_the_rdma_device_that_ports_of_a_bond_share),
+		TEST(devlink_is_said_of_a_pf_without_sriov),
 		TEST(counts_pci_errors),
 		TEST(names_health_reporters_in_error),
 		TEST(says_so_when_there_is_no_sysfs),

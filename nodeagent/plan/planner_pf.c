@@ -364,8 +364,8 @@ bool plan_vf_count(struct planning *p, const struct pf_now *now, int count, cons
 /* ---- RoCE LAG -------------------------------------------------------------------------------- */
 
 /*
- * mlx5 joins the ports of a bond into one RDMA device while no port has VFs in legacy mode. The
- * first VF ends that: the device goes and with it every connection on it
+ * mlx5 joins the Ethernet ports of a bond into one RDMA device while no port has VFs in legacy
+ * mode. The first VF ends that: the device goes and with it every connection on it
  * (drivers/net/ethernet/mellanox/mlx5/core/lag/lag.c, mlx5_lag_check_prereq()).
  */
 static bool is_lag_in_the_way(struct planning *p, const struct pf_wish *wish,
@@ -375,8 +375,9 @@ static bool is_lag_in_the_way(struct planning *p, const struct pf_wish *wish,
 	const json_t *port;
 	size_t i;
 
-	if (!bond || wish->num_vfs == 0 || now->num_vfs > 0 || wish->allows_lag_loss ||
-	    str_eq(eswitch, "switchdev") || !str_eq(json_str_at(now->entry, "driver"), "mlx5_core"))
+	if (!bond || now->is_ib || wish->num_vfs == 0 || now->num_vfs > 0 ||
+	    wish->allows_lag_loss || str_eq(eswitch, "switchdev") ||
+	    !str_eq(json_str_at(now->entry, "driver"), "mlx5_core"))
 		return false;
 	json_array_foreach (json_at(p->in->observed, "interfaces"), i, port) {
 		const char *address = json_str_or(json_at(port, "pciAddress"), "");

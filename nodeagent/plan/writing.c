@@ -29,7 +29,8 @@ static enum step_impact impact_of(const struct planning *p, const struct step_ki
 	if (!str_eq(kind->name, "set-num-vfs") || json_integer_value(json_at(entry, "numVfs")) > 0)
 		return kind->impact;
 	if (observed_vfs_drop_link(driver) ||
-	    (str_eq(driver, "mlx5_core") && json_at(entry, "host", "master")))
+	    (str_eq(driver, "mlx5_core") && str_eq(json_str_at(entry, "linkType"), "ETH") &&
+	     json_at(entry, "host", "master")))
 		return kind->impact;
 	return STEP_IMPACT_NONE;
 }

@@ -236,7 +236,8 @@ static void ends_no_lag_that_others_use_unless_asked_to(void **state)
 		{"{'host': {'master': 'bond0'}}", SPEC("'numVfs': 2"), "", "LagInUse"},
 		{"{'host': {'master': 'bond0'}}", SPEC("'numVfs': 2, 'allowLagLoss': true"), make,
 		 ""},
-		/* Other drivers join no ports, and no bond is no LAG. */
+		/* Other drivers join no ports, nor do ports of InfiniBand; no bond is no LAG. */
+		{"{'linkType': 'IB', 'host': {'master': 'bond0'}}", SPEC("'numVfs': 2"), make, ""},
 		{"{'driver': 'ice', 'host': {'master': 'bond0'}}", SPEC("'numVfs': 2"), make, ""},
 		{"{}", SPEC("'numVfs': 2"), make, ""},
 	};

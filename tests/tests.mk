@@ -224,6 +224,7 @@ $(OUT)/tests/host-tool: $(addprefix $(OUT)/,tests/support/host_tool.o nodeagent/
 	$(LINK)
 vm-build: $(OUT)/tests/host-tool
 $(foreach t,planner_host planner_boots vendor,$(OUT)/tests/unit/nodeagent/plan/$(t)_test): $(OUT)/tests/fakes/host_tree.o
+$(OUT)/tests/unit/nodeagent/plan/vendor_test: $(OUT)/tests/fakes/vendor_nics.o
 # ---- end of tests of nodeagent/host -----------------------------------------------------------------------------------------
 
 # ---- tests of nodeagent/hostd: on the host made of files, and with system calls that fail ----------------------------------------

@@ -30,6 +30,7 @@
 #define RXE_INDEX      9000
 #define INTERFACES_MAX 512
 #define DEVLINK_FAMILY 0x1c
+#define MTU_MAX        9978
 #define NLDEV(command) (RDMA_NL_NLDEV << 10 | (command))
 
 struct interface {
@@ -56,7 +57,7 @@ struct pf {
 	uint16_t eswitch;
 	const char *broken; /* devlink health reporter in error; NULL: none */
 	struct tree_firmware firmware;
-	struct vf vfs[]; /* as many as it may have */
+	struct vf *vfs; /* `count` of them */
 };
 
 struct host_tree {
@@ -340,7 +341,7 @@ static void add_rdma(struct host_tree *tree, const char *address, const char *na
 
 void host_tree_add_pf(struct host_tree *tree, const struct tree_pf *is)
 {
-	struct pf *pf = mem_zalloc(sizeof(*pf) + (size_t)is->total * sizeof(pf->vfs[0]));
+	struct pf *pf = mem_new(struct pf);
 	auto_free char *driver = str_printf("../../drivers/%s", is->driver ? is->driver : "");
 	auto_free char *total = str_printf("%d\n", is->total);
 	auto_free char *vendor = str_printf("0x%s\n", is->vendor);
@@ -394,7 +395,7 @@ static int bind_vf(struct host_tree *tree, struct pf *pf, int number, const char
 		if (!text_mac_is_zero(vf->admin_mac))
 			memcpy(added->mac, vf->admin_mac, 6);
 	}
-	if (pf->is.rdma)
+	if (pf->is.rdma && !pf->is.vfs_lack_rdma)
 		add_rdma(tree, vf->address, rdma);
 	return 0;
 }
@@ -420,7 +421,12 @@ static void make_vf(struct host_tree *tree, struct pf *pf, int number)
 	auto_free char *vendor = str_printf("0x%s\n", pf->is.vendor);
 	auto_free char *device = str_printf("0x%s\n", pf->is.vf_device);
 
-	*vf = (struct vf){0};
+	/* mlx5: those of InfiniBand are down at first (drivers/infiniband/hw/mlx5/ib_virt.c). */
+	*vf = (struct vf){.link_state = pf->is.is_ib ? IFLA_VF_LINK_STATE_DISABLE
+						     : IFLA_VF_LINK_STATE_AUTO};
+	if (pf->is.eswitch == TREE_ESWITCH_ELSEWHERE)
+		memcpy(vf->admin_mac, (unsigned char[]){2, 0xbf, 0, 0, 0, (unsigned char)number},
+		       6);
 	(void)snprintf(vf->address, sizeof(vf->address), "0000:%02x:%02x.%x",
 		       (pf->is.vf_bus + (unsigned int)number / 256) & 0xff,
 		       (unsigned int)number / 8 % 32, (unsigned int)number % 8);
@@ -447,6 +453,15 @@ static void remove_vfs(struct host_tree *tree, struct pf *pf)
 		pci_remove(tree, pf->vfs[i].address, "");
 	}
 	pf->count = 0;
+	if (pf->is.eswitch == TREE_ESWITCH_WITH_VFS)
+		pf->eswitch = DEVLINK_ESWITCH_MODE_LEGACY;
+}
+
+static bool is_down(struct host_tree *tree, const struct pf *pf)
+{
+	const struct interface *interface = interface_at(tree, pf->is.address);
+
+	return !interface || !interface->up;
 }
 
 /* In the order of the kernel's sriov_numvfs_store(), drivers/pci/pci-sysfs.c or iov.c. */
@@ -467,8 +482,12 @@ static int write_count(struct host_tree *tree, struct pf *pf, const char *text)
 	} else {
 		if (pf->count)
 			return -EBUSY;
+		if (pf->is.down != TREE_DOWN_MAKES && is_down(tree, pf))
+			return pf->is.down == TREE_DOWN_REFUSES ? -EINVAL : 0;
 		if (pf->is.makes && wanted > pf->is.makes)
 			wanted = pf->is.makes;
+		free(pf->vfs);
+		pf->vfs = mem_calloc((size_t)wanted, sizeof(pf->vfs[0]));
 		for (int i = 0; i < wanted; i++) {
 			pf->count = i + 1;
 			make_vf(tree, pf, i);
@@ -638,18 +657,25 @@ static void add_link(struct host_tree *tree, const struct interface *interface, 
 				   .ifi_type = interface->type,
 				   .ifi_flags = interface->up ? IFF_UP : 0};
 	struct nl_msg *msg = nlmsg_alloc_size(65536);
-	struct pf *pf = pf_by(tree, interface->parent);
+	struct pf *pf = pf_by(tree, interface->parent), *owner = pf;
 	struct interface *master = interface_by(tree, interface->master);
+	int number;
 
 	assert(nlmsg_put(msg, 0, 0, RTM_NEWLINK, sizeof(header), 0));
 	memcpy(nlmsg_data(nlmsg_hdr(msg)), &header, sizeof(header));
 	netlink_put_str(msg, IFLA_IFNAME, interface->name);
 	netlink_put_u32(msg, IFLA_MTU, interface->mtu);
 	netlink_put_u32(msg, IFLA_MIN_MTU, 68);
-	netlink_put_u32(msg, IFLA_MAX_MTU, 9978);
+	if (!owner)
+		(void)vf_by(tree, interface->parent, &owner, &number);
+	netlink_put_u32(msg, IFLA_MAX_MTU,
+			owner && owner->is.max_mtu ? (uint32_t)owner->is.max_mtu : MTU_MAX);
 	netlink_put(msg, IFLA_ADDRESS, interface->mac, 6);
-	if (master)
+	/* The address of a port is its bond's. */
+	if (master) {
 		netlink_put_u32(msg, IFLA_MASTER, (uint32_t)master->index);
+		netlink_put(msg, IFLA_PERM_ADDRESS, interface->mac, 6);
+	}
 	if (interface->kind[0]) {
 		struct nlattr *info = nla_nest_start(msg, IFLA_LINKINFO);
 
@@ -664,7 +690,7 @@ static void add_link(struct host_tree *tree, const struct interface *interface, 
 	if ((filter & RTEXT_FILTER_VF) && pf && pf->count) {
 		struct nlattr *list = nla_nest_start(msg, IFLA_VFINFO_LIST);
 
-		for (int i = 0; i < pf->count; i++)
+		for (int i = 0; i < pf->count && pf->is.eswitch != TREE_ESWITCH_ELSEWHERE; i++)
 			put_vf_info(tree, msg, pf, i, !(filter & RTEXT_FILTER_SKIP_STATS));
 		nla_nest_end(msg, list);
 	}
@@ -723,6 +749,8 @@ static int set_vf(struct pf *pf, const struct nlattr *list)
 	memcpy(&number, nla_data(set), sizeof(number));
 	if ((int)number >= pf->count)
 		return -EINVAL;
+	if (pf->is.eswitch == TREE_ESWITCH_ELSEWHERE)
+		return -EPERM;
 	if (set == attrs[IFLA_VF_MAC]) {
 		memcpy(pf->vfs[number].admin_mac, (const char *)nla_data(set) + 4, 6);
 		return 0;
@@ -901,7 +929,7 @@ static void get_devices(struct host_tree *tree, int command, struct strbuf *answ
 		if (is_host)
 			add_device(tree, command, answer, (uint32_t)(1000 * i + 1), pf->is.rdma,
 				   pf->is.is_ib, 0x0200000000000001);
-		for (int n = 0; n < pf->count; n++) {
+		for (int n = 0; n < pf->count && !pf->is.vfs_lack_rdma; n++) {
 			auto_free char *name = str_printf("%sv%d", pf->is.rdma, n);
 
 			if (sees_vf(tree, pf, n))
@@ -1149,9 +1177,29 @@ static int reset_card(struct host_tree *tree, struct pf *pf)
 	if (fails_now(tree))
 		return -EIO;
 	tree->resets++;
+	if (pf->firmware.needs_scan)
+		return 0;
 	path = str_printf("sys/bus/pci/devices/%s/sriov_totalvfs", pf->is.address);
 	text = str_printf("%u\n", pf->firmware.count);
 	host_tree_file(tree, path, text);
+	return 0;
+}
+
+/* Whether its driver answers a question about the switch, or sets its mode. */
+static int eswitch_code(const struct pf *pf, bool set)
+{
+	switch (pf->is.eswitch) {
+	case TREE_ESWITCH_ANY:
+		return 0;
+	case TREE_ESWITCH_WITHOUT_VFS:
+		return set && pf->count ? -EOPNOTSUPP : 0;
+	case TREE_ESWITCH_WITH_VFS:
+		return pf->count ? 0 : -EOPNOTSUPP;
+	case TREE_ESWITCH_ELSEWHERE:
+		return -EPERM;
+	case TREE_ESWITCH_NONE:
+		return -EOPNOTSUPP;
+	}
 	return 0;
 }
 
@@ -1163,6 +1211,7 @@ static int devlink_request(struct host_tree *tree, const struct nlmsghdr *reques
 	char address[24] = "";
 	struct nl_msg *msg;
 	struct pf *pf;
+	int code;
 
 	(void)netlink_parse(request, GENL_HDRLEN, attrs, DEVLINK_ATTR_MAX);
 	if (header->cmd == DEVLINK_CMD_GET) {
@@ -1184,6 +1233,9 @@ static int devlink_request(struct host_tree *tree, const struct nlmsghdr *reques
 	if (header->cmd == DEVLINK_CMD_ESWITCH_SET) {
 		if (fails_now(tree))
 			return -EIO;
+		code = eswitch_code(pf, true);
+		if (code < 0)
+			return code;
 		(void)netlink_u16(attrs[DEVLINK_ATTR_ESWITCH_MODE], &pf->eswitch);
 		return 0;
 	}
@@ -1192,6 +1244,9 @@ static int devlink_request(struct host_tree *tree, const struct nlmsghdr *reques
 				       answer);
 	if (header->cmd == DEVLINK_CMD_RELOAD)
 		return reset_card(tree, pf);
+	code = eswitch_code(pf, false);
+	if (code < 0)
+		return code;
 	msg = devlink_message(pf, DEVLINK_CMD_ESWITCH_GET);
 	netlink_put_u16(msg, DEVLINK_ATTR_ESWITCH_MODE, pf->eswitch);
 	add_message(answer, msg);
@@ -1435,8 +1490,10 @@ void host_tree_free(struct host_tree *tree)
 	host_tree_remove(tree, "");
 	host_close(tree->host);
 	(void)close(tree->root);
-	for (size_t i = 0; i < tree->n_pfs; i++)
+	for (size_t i = 0; i < tree->n_pfs; i++) {
+		free(tree->pfs[i]->vfs);
 		free(tree->pfs[i]);
+	}
 	free(tree);
 }
 

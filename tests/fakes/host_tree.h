@@ -18,6 +18,22 @@
 
 #include "nodeagent/host/host.h"
 
+/* When the driver of a PF takes a mode for its switch; see tree_pf.eswitch. */
+enum tree_eswitch {
+	TREE_ESWITCH_ANY,         /* whenever */
+	TREE_ESWITCH_WITHOUT_VFS, /* ice: EOPNOTSUPP while there are VFs */
+	TREE_ESWITCH_WITH_VFS,    /* mlx5 before Linux 6.0: EOPNOTSUPP while there are none */
+	TREE_ESWITCH_ELSEWHERE,   /* a BlueField's cores manage it, and the VFs' addresses: EPERM */
+	TREE_ESWITCH_NONE,        /* it has none: EOPNOTSUPP */
+};
+
+/* What its driver does when VFs are to be made while its interface is down. */
+enum tree_down {
+	TREE_DOWN_MAKES,   /* makes them */
+	TREE_DOWN_IGNORES, /* bnxt_en: none, and no error */
+	TREE_DOWN_REFUSES, /* bnx2x: EINVAL */
+};
+
 struct tree_pf {
 	/* What it is; set by the test. Strings are borrowed for the life of the tree. */
 	const char *address, *driver, *netdev,
@@ -26,8 +42,12 @@ struct tree_pf {
 	unsigned int vf_bus; /* VFs are on this bus, from device 0 function 0 on */
 	int total;           /* VFs at most; 0: no SR-IOV */
 	int makes;           /* VFs that its driver makes at most; 0: as many as asked for */
+	int max_mtu;         /* of its interface and its VFs'; 0: 9978 */
 	bool is_ib;
 	bool has_devlink;
+	bool vfs_lack_rdma; /* it has an RDMA device, its VFs have none */
+	enum tree_eswitch eswitch;
+	enum tree_down down;
 	const char *master; /* interface that its own is a port of */
 };
 
@@ -95,7 +115,8 @@ void host_tree_break(struct host_tree *tree, const char *pf, const char *reporte
  */
 struct tree_firmware {
 	bool has_switch, is_on, has_count, can_reset;
-	uint32_t count; /* VFs */
+	bool needs_scan; /* a reset changes nothing that the kernel sees */
+	uint32_t count;  /* VFs */
 };
 void host_tree_offer_firmware(struct host_tree *tree, const char *pf,
 			      const struct tree_firmware *firmware);

@@ -1,49 +1,34 @@
 /*
- * NICs of several vendors as PFs of a host tree. Made from public facts, not recorded from
- * machines: device IDs of pci.ids, drivers and numbers of VFs of the vendors' documentation and the
- * kernel's sources.
+ * NICs of several vendors as PFs of a host tree: files in tests/fakes/nics, made from public facts
+ * and not recorded from machines. Each names its sources: pci.ids, files of the kernel below
+ * drivers/ and Documentation/, manuals of vendors.
  */
 #ifndef ORBWEAVER_TESTS_FAKES_VENDOR_NICS_H
 #define ORBWEAVER_TESTS_FAKES_VENDOR_NICS_H
 
+#include "lib/json/json.h"
 #include "tests/fakes/host_tree.h"
 
 struct vendor_nic {
-	const char *name;
+	json_t *file;               /* owned; the strings below are its */
+	const char *title, *kernel; /* "ConnectX-5", "5.15" */
 	struct tree_pf pf;
+	struct tree_firmware firmware; /* what its driver offers of it */
 };
 
-#define VENDOR_NIC(name_, driver_, netdev_, rdma_, vendor_, device_, vf_device_, vf_driver_,       \
-		   total_)                                                                         \
-	{                                                                                          \
-		.name = (name_),                                                                   \
-		.pf = {                                                                            \
-			.address = TREE_MLX,                                                       \
-			.driver = (driver_),                                                       \
-			.netdev = (netdev_),                                                       \
-			.rdma = (rdma_),                                                           \
-			.vendor = (vendor_),                                                       \
-			.device = (device_),                                                       \
-			.vf_device = (vf_device_),                                                 \
-			.vf_driver = (vf_driver_),                                                 \
-			.vf_bus = 0x3c,                                                            \
-			.total = (total_),                                                         \
-			.has_devlink = true,                                                       \
-		},                                                                                 \
-	}
+/* Names of the files, without folder and ".json". NULL at the end. */
+extern const char *const vendor_nic_names[];
 
-static const struct vendor_nic vendor_nics[] = {
-	VENDOR_NIC("ConnectX-5", "mlx5_core", "ens1f0np0", "mlx5_0", "15b3", "1017", "1018",
-		   "mlx5_core", 8),
-	VENDOR_NIC("ConnectX-6", "mlx5_core", "ens1f0np0", "mlx5_0", "15b3", "101b", "101c",
-		   "mlx5_core", 16),
-	VENDOR_NIC("ConnectX-7", "mlx5_core", "ens1f0np0", "mlx5_0", "15b3", "1021", "101e",
-		   "mlx5_core", 16),
-	VENDOR_NIC("BlueField-2", "mlx5_core", "p0", "mlx5_0", "15b3", "a2d6", "101e", "mlx5_core",
-		   16),
-	VENDOR_NIC("E810", "ice", "ens2f0", "irdma0", "8086", "1592", "1889", "iavf", 64),
-	VENDOR_NIC("BCM57508", "bnxt_en", "ens3f0np0", "bnxt_re0", "14e4", "1750", "1806",
-		   "bnxt_en", 16),
-};
+/* Fails the test where the file cannot be read. `ret` is for vendor_nic_done(). */
+void vendor_nic_read(const char *name, struct vendor_nic *ret);
+void vendor_nic_done(struct vendor_nic *nic);
+
+/*
+ * A host with this NIC at TREE_MLX, its drivers and the modules of RDMA loaded, and no pod.
+ *
+ * master:   NULL, or the name of a bond that its interface is a port of
+ * has_vfs:  false: its firmware has SR-IOV off
+ */
+struct host_tree *vendor_nic_tree(const struct vendor_nic *nic, const char *master, bool has_vfs);
 
 #endif

@@ -1,6 +1,7 @@
 /*
- * NICs of several vendors, from observing to the last step: each plan is complete, and comes to
- * rest.
+ * NICs of several vendors, from observing to the last step: what is done for the same policies, as
+ * text that people can compare (tests/golden-plans). The kernel that plays each NIC refuses what
+ * that NIC's driver refuses, so steps in a wrong order fail.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,69 +21,61 @@
 #include "nodeagent/plan/planner.h"
 #include "tests/fakes/vendor_nics.h"
 
-#define VFS        4
-#define ROUNDS_MAX 3
+#define ROUNDS_MAX 8
 
-static const char spec_text[] =
-	"{\"interfaces\": [{\"pciAddress\": \"" TREE_MLX "\", \"numVfs\": 4, \"mtu\": 9000, "
-	"\"vfGroups\": [{\"vfRange\": \"0-3\", \"resourceName\": \"fast\", \"deviceType\": "
-	"\"netdevice\", \"isRdma\": true, \"mtu\": 9000}]}]}";
+#define SPEC(members) "{\"interfaces\": [{\"pciAddress\": \"" TREE_MLX "\", " members "}]}"
+#define GROUP         "\"vfRange\": \"0-1\", \"resourceName\": \"fast\", \"deviceType\": \"netdevice\""
 
-static json_t *plan_of(struct host *host, const json_t *found)
+static const struct policy {
+	const char *title, *spec, *master;
+	bool is_off; /* SR-IOV, in the firmware */
+} policies[] = {
+	{"two VFs for RDMA, MTU 9000",
+	 SPEC("\"numVfs\": 2, \"mtu\": 9000, \"vfGroups\": [{" GROUP
+	      ", \"isRdma\": true, \"mtu\": 9000}]"),
+	 NULL, false},
+	{"two VFs, eSwitchMode switchdev",
+	 SPEC("\"numVfs\": 2, \"eSwitchMode\": \"switchdev\", \"vfGroups\": [{" GROUP "}]"), NULL,
+	 false},
+	{"200 VFs, orbweaver.io/allow-firmware",
+	 SPEC("\"numVfs\": 200, \"allowFirmware\": true, \"vfGroups\": [{" GROUP "}]"), NULL,
+	 false},
+	{"SR-IOV is off, two VFs", SPEC("\"numVfs\": 2, \"vfGroups\": [{" GROUP "}]"), NULL, true},
+	{"SR-IOV is off, orbweaver.io/allow-firmware",
+	 SPEC("\"numVfs\": 2, \"allowFirmware\": true, \"vfGroups\": [{" GROUP "}]"), NULL, true},
+	{"linkType ETH", SPEC("\"numVfs\": 2, \"linkType\": \"ETH\", \"vfGroups\": [{" GROUP "}]"),
+	 NULL, false},
+	{"linkType IB", SPEC("\"numVfs\": 2, \"linkType\": \"IB\", \"vfGroups\": [{" GROUP "}]"),
+	 NULL, false},
+	{"two VFs of a port of bond0", SPEC("\"numVfs\": 2, \"vfGroups\": [{" GROUP "}]"), "bond0",
+	 false},
+	{"the same, orbweaver.io/allow-lag-loss",
+	 SPEC("\"numVfs\": 2, \"allowLagLoss\": true, \"vfGroups\": [{" GROUP "}]"), "bond0",
+	 false},
+};
+
+static json_t *plan_of(struct host *host, const char *text, const json_t *found,
+		       const json_t *refused)
 {
 	json_auto_t *observed = host_observe(host, HOST_OBSERVE_HOLDERS, NULL);
-	json_auto_t *spec = json_parse(spec_text, strlen(spec_text), NULL);
+	json_auto_t *spec = json_parse(text, strlen(text), NULL);
 	json_auto_t *nobody = json_object();
 	struct err err = {0};
-	json_t *plan = planner_plan(
-		&(struct planner_input){
-			.spec = spec, .observed = observed, .found = found, .held = nobody},
-		&err);
+	json_t *plan = planner_plan(&(struct planner_input){.spec = spec,
+							    .observed = observed,
+							    .found = found,
+							    .held = nobody,
+							    .refused = refused},
+				    &err);
 
 	if (!plan)
 		fail_msg("%s: %s", err.reason, err.text);
+	if (json_array_size(json_at(observed, "problems")))
+		fail_msg("looking has problems: %s", json_text(json_at(observed, "problems")));
 	return plan;
 }
 
-static struct host_tree *tree_with(const struct vendor_nic *nic)
-{
-	static const char *const modules[] = {"mlx5_ib", "ib_uverbs", "rdma_ucm"};
-	struct host_tree *tree = host_tree_new();
-	auto_free char *driver = str_printf("sys/bus/pci/drivers/%s/x", nic->pf.vf_driver);
-	json_auto_t *nobody = json_object();
-
-	host_tree_add_pf(tree, &nic->pf);
-	host_tree_file(tree, driver, "");
-	for (size_t i = 0; i < ARRAY_LEN(modules); i++) {
-		auto_free char *path = str_printf("sys/module/%s/x", modules[i]);
-
-		host_tree_file(tree, path, "");
-	}
-	host_set_held(host_tree_host(tree), nobody);
-	return tree;
-}
-
-/* Where a step comes first in a plan. */
-static size_t place_of(const json_t *plan, const char *name)
-{
-	const json_t *entry;
-	size_t i;
-
-	json_array_foreach (json_at(plan, "steps"), i, entry)
-		if (str_eq(json_str_at(entry, "step", "step"), name))
-			return i;
-	fail_msg("no step %s", name);
-	return 0;
-}
-
-static void execute(const char *name, struct host *host, const json_t *step)
-{
-	json_auto_t *result = NULL;
-	struct err err = {0};
-
-	if (host_execute(host, step, &result, &err) < 0)
-		fail_msg("%s: %s: %s", name, err.reason, err.text);
-}
+/* ---- as text --------------------------------------------------------------------------------- */
 
 /* "1 set-num-vfs count=4 pf=0000:3b:00.0 (impact none): numVfs is 0, wanted 4" */
 static void print_step(int round, const json_t *entry, struct strbuf *ret)
@@ -90,79 +83,158 @@ static void print_step(int round, const json_t *entry, struct strbuf *ret)
 	json_auto_t *step = json_copy(json_at(entry, "step"));
 	auto_free char *fields = NULL;
 
-	strbuf_addf(ret, "%d %s ", round + 1, json_str_at(step, "step"));
+	strbuf_addf(ret, "%d %s ", round, json_str_at(step, "step"));
 	(void)json_object_del(step, "step");
 	fields = json_text(step);
 	strbuf_addf(ret, "%s impact %s: %s\n", fields, json_str_at(entry, "impact"),
 		    json_str_at(entry, "why"));
 }
 
-/* The plan as people read it, one file for each NIC. UPDATE=1 writes it. */
-static void compare(const char *name, const struct strbuf *plan)
+static void print_said(const json_t *plan, const char *list, struct strbuf *ret)
+{
+	const json_t *entry;
+	size_t i;
+
+	json_array_foreach (json_at(plan, list), i, entry)
+		strbuf_addf(ret, "%s %s: %s\n", list, json_str_at(entry, "reason"),
+			    json_str_at(entry, "message"));
+}
+
+/* What became of it, for those who have the policy. */
+static void print_end(struct host *host, struct strbuf *ret)
+{
+	json_auto_t *observed = host_observe(host, HOST_OBSERVE_HOLDERS, NULL);
+	const json_t *pf = json_array_get(json_at(observed, "interfaces"), 0), *vf;
+	size_t i;
+
+	strbuf_addf(ret, "= eSwitchMode %s, %d VFs",
+		    json_str_or(json_at(pf, "eSwitchMode"), "none"),
+		    (int)json_integer_value(json_at(pf, "numVfs")));
+	json_array_foreach (json_at(pf, "Vfs"), i, vf) {
+		const json_t *mtu = json_at(vf, "mtu");
+
+		if (i < 2)
+			strbuf_addf(ret, "; %s: %s, MTU %d, %s", json_str_at(vf, "pciAddress"),
+				    json_str_or(json_at(vf, "driver"), "no driver"),
+				    (int)json_integer_value(mtu),
+				    json_array_size(json_at(vf, "host", "rdma")) ? "RDMA"
+										 : "no RDMA");
+	}
+	strbuf_adds(ret, "\n");
+}
+
+/* ---- the way of the agent -------------------------------------------------------------------- */
+
+/* Until one is refused: what is behind it waits for the next plan. False: that was so. */
+static bool execute_all(struct host *host, const json_t *plan, int round, json_t *refused,
+			struct strbuf *text)
+{
+	const json_t *entry;
+	size_t i;
+
+	json_array_foreach (json_at(plan, "steps"), i, entry) {
+		json_t *step = json_at(entry, "step");
+		json_auto_t *result = NULL;
+		struct err err = {0};
+
+		print_step(round, entry, text);
+		if (host_execute(host, step, &result, &err) == 0)
+			continue;
+		strbuf_addf(text, "! %s: %s\n", err.reason, err.text);
+		json_array_append(refused, step);
+		return false;
+	}
+	return true;
+}
+
+static void follow(const struct vendor_nic *nic, const struct policy *policy, struct strbuf *text)
+{
+	struct host_tree *tree = vendor_nic_tree(nic, policy->master, !policy->is_off);
+	struct host *host = host_tree_host(tree);
+	json_auto_t *refused = json_array(), *found = NULL;
+	json_t *plan = plan_of(host, policy->spec, NULL, refused);
+	int round = 0;
+
+	host_allow_firmware(host);
+	found = json_incref(json_at(plan, "found"));
+	strbuf_addf(text, "\n== %s\n", policy->title);
+	/* What VFs are like is known once they are there: a second plan. */
+	while (json_array_size(json_at(plan, "steps")) > 0) {
+		if (++round > ROUNDS_MAX)
+			fail_msg("%s, %s: no end: %s", nic->title, policy->title, strbuf_str(text));
+		(void)execute_all(host, plan, round, refused, text);
+		json_decref(plan);
+		plan = plan_of(host, policy->spec, found, refused);
+	}
+	print_said(plan, "problems", text);
+	print_said(plan, "blocked", text);
+	print_end(host, text);
+	json_decref(plan);
+	host_tree_free(tree);
+}
+
+/* ---- tests ----------------------------------------------------------------------------------- */
+
+/* The plans as people read them, one file for each NIC. UPDATE=1 writes it. */
+static void compare(const char *name, const struct strbuf *plans)
 {
 	auto_free char *path = str_printf("tests/golden-plans/%s.txt", name);
 	auto_strbuf struct strbuf want = {0};
 	struct err err = {0};
 
 	if (getenv("UPDATE")) {
-		assert_int_equal(fs_write_atomic(AT_FDCWD, path, plan->data, plan->len, 0644, &err),
-				 0);
+		assert_int_equal(
+			fs_write_atomic(AT_FDCWD, path, plans->data, plans->len, 0644, &err), 0);
 		return;
 	}
 	if (fs_read(AT_FDCWD, path, 1 << 20, &want, &err) < 0)
 		fail_msg("%s", err.text);
-	if (!str_eq(strbuf_str(&want), strbuf_str(plan)))
-		fail_msg("the plan for %s is not %s (UPDATE=1 %s writes it):\n%s", name, path,
-			 "build/asan/tests/unit/nodeagent/plan/vendor_test", strbuf_str(plan));
+	if (!str_eq(strbuf_str(&want), strbuf_str(plans)))
+		fail_msg("the plans for %s are not %s (UPDATE=1 %s writes it):\n%s", name, path,
+			 "build/asan/tests/unit/nodeagent/plan/vendor_test", strbuf_str(plans));
 }
 
 static void steps_of_every_vendor_come_to_rest(void **state)
 {
-	for (size_t n = 0; n < ARRAY_LEN(vendor_nics); n++) {
-		struct host_tree *tree = tree_with(&vendor_nics[n]);
-		struct host *host = host_tree_host(tree);
-		json_auto_t *observed = NULL, *plan = plan_of(host, NULL);
-		json_auto_t *found = json_incref(json_at(plan, "found"));
+	for (size_t n = 0; vendor_nic_names[n]; n++) {
 		auto_strbuf struct strbuf text = {0};
-		json_t *entry, *vfs;
-		size_t i;
+		struct vendor_nic nic;
 
-		/* What VFs are like is known once they are there: a second plan. */
-		for (int round = 0; round < ROUNDS_MAX; round++) {
-			json_array_foreach (json_at(plan, "steps"), i, entry) {
-				print_step(round, entry, &text);
-				execute(vendor_nics[n].name, host, json_at(entry, "step"));
-			}
-			json_decref(plan);
-			plan = plan_of(host, found);
-		}
-		if (json_array_size(json_at(plan, "steps")) ||
-		    json_array_size(json_at(plan, "blocked")) ||
-		    json_array_size(json_at(plan, "problems")))
-			fail_msg("%s: %s", vendor_nics[n].name, json_text(plan));
-		observed = host_observe(host, HOST_OBSERVE_HOLDERS, NULL);
-		vfs = json_at(json_array_get(json_at(observed, "interfaces"), 0), "Vfs");
-		assert_int_equal(json_array_size(vfs), VFS);
-		json_array_foreach (vfs, i, entry) {
-			assert_string_equal(json_str_at(entry, "driver"),
-					    vendor_nics[n].pf.vf_driver);
-			assert_int_equal(json_integer_value(json_at(entry, "mtu")), 9000);
-			assert_int_equal(json_array_size(json_at(entry, "host", "rdma")), 1);
-		}
-		compare(vendor_nics[n].name, &text);
-		host_tree_free(tree);
+		vendor_nic_read(vendor_nic_names[n], &nic);
+		strbuf_addf(&text, "%s (%s:%s, %s), Linux %s: tests/fakes/nics/%s.json\n",
+			    nic.title, nic.pf.vendor, nic.pf.device, nic.pf.driver, nic.kernel,
+			    vendor_nic_names[n]);
+		for (size_t i = 0; i < ARRAY_LEN(policies); i++)
+			follow(&nic, &policies[i], &text);
+		compare(vendor_nic_names[n], &text);
+		vendor_nic_done(&nic);
 	}
 }
 
-/* bnxt_sriov_configure() makes none on a PF that is down, and reports success. */
-static void mtu_of_the_pf_comes_before_its_vfs(void **state)
+/* bnxt_en says that it did, and the look afterwards that it did not; bnx2x refuses. */
+static void no_vfs_of_broadcom_while_the_link_is_down(void **state)
 {
-	for (size_t n = 0; n < ARRAY_LEN(vendor_nics); n++) {
-		struct host_tree *tree = tree_with(&vendor_nics[n]);
-		json_auto_t *plan = plan_of(host_tree_host(tree), NULL);
+	static const struct {
+		const char *nic, *reason;
+	} cases[] = {{"bcm57508", "NotAsAsked"}, {"bcm57810", "VfCountRefused"}};
+	json_auto_t *step =
+		json_pack("{s:s, s:s, s:i}", "step", "set-num-vfs", "pf", TREE_MLX, "count", 2);
+	json_auto_t *up = json_pack("{s:s, s:s}", "step", "link-up", "device", TREE_MLX);
 
-		assert_true(place_of(plan, "set-mtu") < place_of(plan, "set-num-vfs"));
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		json_auto_t *failed = NULL, *is_up = NULL, *done = NULL;
+		struct vendor_nic nic;
+		struct host_tree *tree;
+		struct err err = {0};
+
+		vendor_nic_read(cases[i].nic, &nic);
+		tree = vendor_nic_tree(&nic, NULL, true);
+		assert_int_equal(host_execute(host_tree_host(tree), step, &failed, &err), -1);
+		assert_string_equal(err.reason, cases[i].reason);
+		assert_int_equal(host_execute(host_tree_host(tree), up, &is_up, &err), 0);
+		assert_int_equal(host_execute(host_tree_host(tree), step, &done, &err), 0);
 		host_tree_free(tree);
+		vendor_nic_done(&nic);
 	}
 }
 
@@ -170,7 +242,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(steps_of_every_vendor_come_to_rest),
-		cmocka_unit_test(mtu_of_the_pf_comes_before_its_vfs),
+		cmocka_unit_test(no_vfs_of_broadcom_while_the_link_is_down),
 	};
 
 	json_init();

@@ -34,6 +34,8 @@ void json_init(void);
  * A NUL character in a string (RFC 8259 has them as \u0000, and API servers store them) becomes
  * U+FFFD: readers of C strings would take what stands before it for the whole, which is not what
  * others read who checked the value.
+ *
+ * Equal short strings may be one value in several places: nobody changes a string in place.
  */
 json_t *json_parse(const char *text, size_t len, struct err *err);
 

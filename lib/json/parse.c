@@ -10,9 +10,18 @@
 #include "lib/base/own.h"
 #include "lib/json/json.h"
 
+/*
+ * Documents about many things of one kind say the same short strings again and again: drivers,
+ * states, vendors. Of those last seen there is one value each, in as many places as needed. A
+ * string of jansson's that somebody else may have, too, is not changed by anybody here.
+ */
+enum { SHARED_SLOTS = 128, SHARED_LEN_MAX = 32 };
+
 struct parser {
 	const char *text, *at, *end;
 	size_t depth;
+	/* Part of the value that is being made: it lives as long, or the parse has failed. */
+	json_t *shared[SHARED_SLOTS];
 	struct strbuf scratch; /* strings without their escapes, numbers with a NUL behind them */
 	struct err *err;
 };
@@ -344,6 +353,33 @@ static json_t *parse_number(struct parser *p)
 	return is_real ? real_of(p, start) : integer_of(p, start);
 }
 
+/* ---- strings as values ----------------------------------------------------------------------- */
+
+/* FNV-1a */
+static size_t slot_of(const struct span *string)
+{
+	uint32_t hash = 2166136261U;
+
+	for (size_t i = 0; i < string->len; i++)
+		hash = (hash ^ (unsigned char)string->data[i]) * 16777619U;
+	return hash % SHARED_SLOTS;
+}
+
+static json_t *string_of(struct parser *p, const struct span *string)
+{
+	json_t **slot, *value;
+
+	if (string->len > SHARED_LEN_MAX)
+		return json_stringn_nocheck(string->data, string->len);
+	slot = &p->shared[slot_of(string)];
+	value = *slot;
+	if (value && json_string_length(value) == string->len &&
+	    memcmp(json_string_value(value), string->data, string->len) == 0)
+		return json_incref(value);
+	*slot = json_stringn_nocheck(string->data, string->len);
+	return *slot;
+}
+
 /* ---- values ---------------------------------------------------------------------------------- */
 
 static json_t *parse_value(struct parser *p);
@@ -461,8 +497,7 @@ static json_t *parse_value(struct parser *p)
 	case '[':
 		return parse_nested(p);
 	case '"':
-		return parse_string(p, &string) < 0 ? NULL
-						    : json_stringn_nocheck(string.data, string.len);
+		return parse_string(p, &string) < 0 ? NULL : string_of(p, &string);
 	case 't':
 		if (take_word(p, "true"))
 			return json_true();

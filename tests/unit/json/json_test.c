@@ -37,6 +37,30 @@ static void any_value_is_a_document(void **state)
 	}
 }
 
+/* In memory, not in what they mean. */
+static void equal_short_strings_are_one_value(void **state)
+{
+	static const char text[] = "[{\"a\":\"mlx5_core\"},\"mlx5_core\",\"mlx5_cord\",\"\",\"\","
+				   "\"mlx5\\u005fcore\",\"a string of more than thirty-two bytes\","
+				   "\"a string of more than thirty-two bytes\"]";
+	json_t *list = parse(text), *first = json_incref(json_array_get(list, 1));
+	auto_free char *again = NULL;
+
+	assert_ptr_equal(json_at(json_array_get(list, 0), "a"), first);
+	assert_ptr_equal(json_array_get(list, 5), first);
+	assert_ptr_not_equal(json_array_get(list, 2), first);
+	assert_string_equal(json_string_value(json_array_get(list, 2)), "mlx5_cord");
+	assert_ptr_equal(json_array_get(list, 3), json_array_get(list, 4));
+	assert_ptr_not_equal(json_array_get(list, 6), json_array_get(list, 7));
+	/* One place changes, or all go: the others do not notice. */
+	json_object_set_new(json_array_get(list, 0), "a", json_string("ice"));
+	assert_string_equal(json_string_value(json_array_get(list, 1)), "mlx5_core");
+	json_decref(list);
+	again = json_text(first);
+	assert_string_equal(again, "\"mlx5_core\"");
+	json_decref(first);
+}
+
 static void what_is_not_strict_json_is_refused_with_its_place(void **state)
 {
 	static const struct {
@@ -451,6 +475,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(any_value_is_a_document),
+		cmocka_unit_test(equal_short_strings_are_one_value),
 		cmocka_unit_test(what_is_written_is_what_jansson_writes),
 		cmocka_unit_test(strings_and_numbers_are_what_they_say),
 		cmocka_unit_test(a_long_string_costs_no_more_work_than_a_short_one),

@@ -88,14 +88,27 @@ static const struct pace {
 	{"np_cnp_sent", 50},
 	{"rp_cnp_handled", 45},
 	{"prio3_pause", 8},
+	{"vf_rx_dropped", 0.2},
+	{"vf_tx_dropped", 0.05},
 	{"out_of_sequence", 0.6},
 	{"packet_seq_err", 0.3},
 	{"local_ack_timeout_err", 0.1},
+	{"duplicate_request", 0.15},
+	{"implied_nak_seq_err", 0.05},
+	{"out_of_buffer", 0.2},
+	{"rnr_nak_retry_err", 0.1},
+	{"cqe_flush_error", 0.1},
+	{"roce_adp_retrans_to", 0.05},
+	{"roce_adp_retrans", 0.2},
+	{"roce_slow_restart", 0.1},
 };
 
 static struct timespec begun;
 
-/* The integral of a pace that rises and falls, so that what it counts only grows. */
+/*
+ * The integral of a pace that rises and falls, so that what it counts only grows. A little less is
+ * sent than received.
+ */
 static uint64_t grown(const char *counter, unsigned int index, uint64_t value)
 {
 	double period_s = 120 + index * 7 % 90, phase = index * 5 % 7,
@@ -103,6 +116,8 @@ static uint64_t grown(const char *counter, unsigned int index, uint64_t value)
 	struct timespec now;
 	double since_s, turns;
 
+	if (strstr(counter, "tx_"))
+		strength *= 0.85;
 	(void)clock_gettime(CLOCK_BOOTTIME, &now);
 	since_s = (double)(now.tv_sec - begun.tv_sec) + (double)(now.tv_nsec - begun.tv_nsec) / 1e9;
 	turns = 2 * M_PI / period_s;

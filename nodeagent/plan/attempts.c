@@ -17,6 +17,7 @@ struct failure {
 	struct err err;
 	int in_a_row;
 	int64_t again_ms;
+	bool is_mended; /* not planned any more: all that is left is its pause */
 };
 
 struct success {
@@ -105,6 +106,7 @@ static bool failed(struct attempts *attempts, const char *key, const json_t *ent
 		map_set(&attempts->failures, key, failure);
 	}
 	failure->err = *err;
+	failure->is_mended = false;
 	failure->in_a_row++;
 	failure->again_ms = again_ms(failure, now_ms, chance);
 	return is_news;
@@ -133,8 +135,8 @@ bool attempts_may_try(const struct attempts *attempts, const char *name, int64_t
 	return !failure || now_ms >= failure->again_ms;
 }
 
-static const struct failure *next_failure(const struct attempts *attempts, size_t *iter,
-					  const char **ret_key)
+static struct failure *next_failure(const struct attempts *attempts, size_t *iter,
+				    const char **ret_key)
 {
 	void *value = NULL;
 
@@ -161,7 +163,8 @@ bool attempts_has_hung(const struct attempts *attempts, const char *pf)
 	size_t i = 0;
 
 	while ((failure = next_failure(attempts, &i, &key)))
-		if (failure->entry && str_eq(failure->err.reason, "HostHung") &&
+		if (failure->entry && !failure->is_mended &&
+		    str_eq(failure->err.reason, "HostHung") &&
 		    str_eq(json_str_at(failure->entry, "pf"), pf))
 			return true;
 	return false;
@@ -199,10 +202,21 @@ static char *in_any_order(const json_t *entry)
 	return json_text(step);
 }
 
+/*
+ * Where the host looks one way and the other by turns, the step would be tried each time, without a
+ * pause.
+ */
+static void mend(struct failure *failure, int64_t now_ms)
+{
+	if (!failure->is_mended && failure->again_ms > now_ms + ATTEMPTS_MENDED_MS)
+		failure->again_ms = now_ms + ATTEMPTS_MENDED_MS;
+	failure->is_mended = true;
+}
+
 void attempts_keep_steps(struct attempts *attempts, const json_t *steps, int64_t now_ms)
 {
 	json_auto_t *planned = json_object();
-	const struct failure *failure;
+	struct failure *failure;
 	const json_t *entry;
 	const char *key;
 	size_t i = 0, k;
@@ -215,8 +229,14 @@ void attempts_keep_steps(struct attempts *attempts, const json_t *steps, int64_t
 	while ((failure = next_failure(attempts, &i, &key))) {
 		auto_free char *text = failure->entry ? in_any_order(failure->entry) : NULL;
 
-		if (text && !json_object_get(planned, text) && !does_not_last(failure, now_ms))
+		if (!text || does_not_last(failure, now_ms))
+			continue;
+		if (json_object_get(planned, text))
+			failure->is_mended = false;
+		else if (now_ms >= failure->again_ms)
 			map_del(&attempts->failures, key);
+		else
+			mend(failure, now_ms);
 	}
 }
 
@@ -234,7 +254,7 @@ int64_t attempts_next_ms(const struct attempts *attempts, int64_t now_ms)
 	size_t i = 0;
 
 	while ((failure = next_failure(attempts, &i, &key)))
-		if (failure->again_ms > now_ms && failure->again_ms < next)
+		if (!failure->is_mended && failure->again_ms > now_ms && failure->again_ms < next)
 			next = failure->again_ms;
 	return next;
 }
@@ -249,14 +269,15 @@ json_t *attempts_failures(const struct attempts *attempts)
 	size_t n = 0, i = 0;
 	auto_free const char **keys = mem_calloc(attempts->failures.len + 1, sizeof(const char *));
 	json_t *list = json_array();
+	const struct failure *failure;
 
-	while (next_failure(attempts, &i, &keys[n]))
-		n++;
+	while ((failure = next_failure(attempts, &i, &keys[n])))
+		n += !failure->is_mended;
 	qsort(keys, n, sizeof(*keys), by_text);
 	for (i = 0; i < n; i++) {
-		const struct failure *failure = map_get(&attempts->failures, keys[i]);
 		json_t *entry = json_object();
 
+		failure = map_get(&attempts->failures, keys[i]);
 		json_put_str(entry, "pf", json_str_at(failure->entry, "pf"));
 		json_put_str(entry, "reason", failure->err.reason);
 		json_put_str(entry, "message", failure->err.text);

@@ -17,6 +17,8 @@
 enum {
 	/* The longest pause. */
 	ATTEMPTS_MAX_MS = 300000,
+	/* What is left of it, at most, for a step that is not needed any more. */
+	ATTEMPTS_MENDED_MS = 5000,
 	/* A step may succeed so often within that time. */
 	ATTEMPTS_SAME_MAX = 5,
 	ATTEMPTS_SAME_MS = 60000,
@@ -58,12 +60,13 @@ json_t *attempts_refused(const struct attempts *attempts, int64_t now_ms);
 /* A step of that PF has hung (HostHung) and was not made good. */
 bool attempts_has_hung(const struct attempts *attempts, const char *pf);
 
-/* Is there any step that failed. */
+/* Is there any step that failed, or whose pause goes on. */
 bool attempts_has_steps(const struct attempts *attempts);
 
 /*
- * Forget one that is no step; steps that are not among `steps`, a plan's, made with nothing refused
- * (StepDoesNotLast only when its pause is over); all there is.
+ * Forget one that is no step; steps that are not among `steps`, a plan's, made with nothing refused;
+ * all there is. Of a step that is not needed any more the pause goes on for a moment, in case that
+ * changes back at once, and nothing is told; StepDoesNotLast stays as it is until its own is over.
  */
 void attempts_forget(struct attempts *attempts, const char *name);
 void attempts_keep_steps(struct attempts *attempts, const json_t *steps, int64_t now_ms);

@@ -129,7 +129,44 @@ static void the_other_order_of_a_planned_step_is_kept(void **state)
 	(void)attempts_step_failed(a, after, &err, 0, 0);
 	attempts_keep_steps(a, planned, 0);
 	assert_true(attempts_has_steps(a));
-	attempts_keep_steps(a, nothing, 0);
+	attempts_keep_steps(a, nothing, 1000);
+	assert_false(attempts_has_steps(a));
+}
+
+static size_t n_failures(const struct attempts *a)
+{
+	json_auto_t *failures = attempts_failures(a);
+
+	return json_array_size(failures);
+}
+
+static size_t n_refused(const struct attempts *a, int64_t now_ms)
+{
+	json_auto_t *refused = attempts_refused(a, now_ms);
+
+	return json_array_size(refused);
+}
+
+/* Else it would be tried, and fail, as often as the host can be looked at. */
+static void a_step_that_is_needed_by_turns_keeps_its_pause(void **state)
+{
+	auto_attempts struct attempts *a = attempts_new();
+	json_auto_t *step = entry("0000:01:00.0", 4), *nothing = json_array();
+	json_auto_t *planned = json_pack("[O]", step);
+	struct err err = failure(ERR_INVALID, "VfUnknown");
+
+	(void)attempts_step_failed(a, step, &err, 0, 0);
+	attempts_keep_steps(a, nothing, 10);
+	assert_int_equal(n_failures(a), 0);
+	assert_true(attempts_next_ms(a, 10) == INT64_MAX);
+	assert_int_equal(n_refused(a, 20), 1);
+	attempts_keep_steps(a, planned, 20);
+	assert_int_equal(n_failures(a), 1);
+	assert_true(attempts_next_ms(a, 20) == 10 + ATTEMPTS_MENDED_MS);
+	attempts_keep_steps(a, nothing, 30);
+	/* It is no longer, however often that changes. */
+	assert_int_equal(n_refused(a, 10 + ATTEMPTS_MENDED_MS), 0);
+	attempts_keep_steps(a, nothing, 10 + ATTEMPTS_MENDED_MS);
 	assert_false(attempts_has_steps(a));
 }
 
@@ -292,6 +329,7 @@ int main(void)
 		cmocka_unit_test(a_busy_rdma_mode_is_never_tried_again_by_time),
 		cmocka_unit_test(what_is_not_planned_any_more_is_made_good),
 		cmocka_unit_test(the_other_order_of_a_planned_step_is_kept),
+		cmocka_unit_test(a_step_that_is_needed_by_turns_keeps_its_pause),
 		cmocka_unit_test(remembers_the_pf_whose_step_hangs),
 		cmocka_unit_test(a_step_that_is_needed_again_and_again_does_not_last),
 		cmocka_unit_test(what_does_not_last_pauses_although_nothing_is_to_be_done),

@@ -249,6 +249,32 @@ static void get(struct question *q, const struct kube_resource *resource, const 
 			   json_str_at(of, "name"), NULL, done, q);
 }
 
+/* A name is not enough: a pod of the same name may be another one. */
+static bool is_about_one_pod(const char *what)
+{
+	return str_eq(what, "addresses") || str_eq(what, "release") || str_eq(what, "conflict");
+}
+
+/*
+ * dockershim, and containerd before 1.5, do not tell it. Without it nobody gets an address, so
+ * there is none to give back either.
+ */
+static void start_without_uid(struct question *q, const char *what)
+{
+	struct err err = {0};
+
+	if (!str_eq(what, "addresses")) {
+		reply(q, "answer", json_object());
+		return;
+	}
+	(void)err_set(
+		&err, ERR_INVALID, "BadEnvironment",
+		"CNI_ARGS name no K8S_POD_UID, so nobody knows which pod of this name gets the "
+		"address: use a container runtime that tells it (containerd 1.5 or later, "
+		"CRI-O)");
+	refuse(q, &err);
+}
+
 static void start(struct question *q)
 {
 	const char *what = json_str_or(json_at(q->ask, "what"), "");
@@ -261,6 +287,8 @@ static void start(struct question *q)
 			      "CNI_ARGS name no pod (K8S_POD_NAMESPACE, K8S_POD_NAME): this plugin "
 			      "serves pods of Kubernetes only");
 		refuse(q, &err);
+	} else if (is_about_one_pod(what) && str_empty(json_str_at(pod, "uid"))) {
+		start_without_uid(q, what);
 	} else if (str_eq(what, "coordinator")) {
 		get(q, &pods, pod, on_pod);
 	} else if (str_eq(what, "addresses")) {

@@ -207,6 +207,12 @@ uid=00000000-0000-0000-0000-000000000000
 t_ok "a pod that is not there is refused" add_says PodNotFound
 t_ok "its DEL is fine" call DEL macvlan
 t_wait 20 "its pod has an event" event PodNotFound
+# As runtimes without it, dockershim among them.
+agent=$(process_of b ow-agent)
+uid=
+t_ok "a pod whose UID the runtime does not tell is refused" add_says K8S_POD_UID
+t_ok "its DEL is fine, too" call DEL macvlan
+t_eq "and the agent is the same" "$agent" "$(process_of b ow-agent)"
 o_end b
 t_ok "what was installed can be removed" "$o_agent" --remove-plugins
 t_ok "and what was kept is back" grep -q 'exit 7' $bin/sriov

@@ -1,7 +1,6 @@
 /*
  * Reboots by the scheduler of drains: one situation after the other, among them what users of the
- * SR-IOV network operator suffered from; then random orders of events against nodes that are made
- * up here, with an operator that dies between any two writes, and agents that reboot.
+ * SR-IOV network operator suffered from. Random orders of them: drain_random_test.c.
  */
 #include "reconcilers/sriov/pool_config.h"
 #include "tests/unit/reconcilers/maintenance/drain_world.h"

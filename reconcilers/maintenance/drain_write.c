@@ -39,12 +39,16 @@ static void plan_annotations(struct plan *plan, const char *kind, const char *ke
 		plan_meta(plan, kind, key, json_incref(patch));
 }
 
-/* What the agent may reboot for; worth nothing in another boot, so it stays until the end. */
+/*
+ * What the agent may reboot for; worth nothing in another boot, so it stays until the end. An empty
+ * node whose agent has trouble gets it, too: the trouble may be of an earlier try in this boot, and
+ * the agent tries again.
+ */
 static void put_permission(json_t *patch, const struct candidate *c)
 {
 	auto_free char *permission = c->cause ? boot_permission(c->state, c->cause) : NULL;
 
-	if (c->phase == PHASE_REBOOTING)
+	if (permission && (c->phase == PHASE_REBOOTING || c->phase == PHASE_STOPPED))
 		put_annotation(patch, c->state, DRAIN_REBOOT_ANNOTATION, permission);
 	else if (c->phase < PHASE_REBOOTING)
 		drop_annotation(patch, c->state, DRAIN_REBOOT_ANNOTATION);

@@ -503,6 +503,22 @@ static void an_agent_that_cannot_reboot_stops_it(void **state)
 	assert_reason(world, "w0", "RebootUnderWay");
 }
 
+/* It was asked for in vain in this boot, given up, and is allowed again: its agent tries again. */
+static void what_did_not_start_once_may_be_tried_again_in_the_same_boot(void **state)
+{
+	json_auto_t *world = world_of_boots("1", 1);
+
+	json_put(json_at(state_of(world, "w0"), "status"), "problems",
+		 json_pack("[{s:s, s:s, s:s}]", "type", "Degraded", "reason", "RebootDidNotStart",
+			   "message", "a reboot was asked for, and this boot still runs"));
+	turns(world, 2);
+	assert_string_equal(permission(world, "w0"), "");
+	looks_on(world, "w0", NULL);
+	turns(world, 1);
+	assert_reason(world, "w0", "DrainStopped");
+	assert_string_equal(permission(world, "w0"), "boot-1 " CAUSE);
+}
+
 static void a_node_whose_node_state_is_deleted_half_way_is_uncordoned(void **state)
 {
 	json_auto_t *world = world_of_boots("1", 1), *ops = NULL;
@@ -599,6 +615,7 @@ int main(void)
 		cmocka_unit_test(a_node_that_needs_no_reboot_goes_before_those_that_do),
 		cmocka_unit_test(a_node_that_does_not_come_back_is_told_and_keeps_its_slot),
 		cmocka_unit_test(an_agent_that_cannot_reboot_stops_it),
+		cmocka_unit_test(what_did_not_start_once_may_be_tried_again_in_the_same_boot),
 		cmocka_unit_test(a_node_whose_node_state_is_deleted_half_way_is_uncordoned),
 		cmocka_unit_test(a_node_that_is_deleted_half_way_frees_its_slot_for_a_reboot),
 		cmocka_unit_test(the_boot_that_the_kubelet_knows_is_the_agents),

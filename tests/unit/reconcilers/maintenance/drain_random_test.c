@@ -1,25 +1,45 @@
 /*
- * The scheduler of drains: random orders of events against a cluster that is made up here (nodes,
- * their agents, pods, budgets), with an operator that dies between any two writes.
+ * The scheduler of drains: random orders of events against a cluster that is made up here: nodes
+ * that boot, lose their power, go and come, their agents with what those remember on disk,
+ * kubelets, pods, budgets; and an operator that dies between any two writes.
+ *
+ * What may never happen ends the test at once. Every SETTLE_EVERY steps whatever is in the way for
+ * good is taken away, and then everything that wants something has to get it.
+ * Environment: LONG=1, a million steps; SEED.
  */
+#include "lib/base/rfc3339.h"
 #include "reconcilers/sriov/pool_config.h"
 #include "tests/unit/reconcilers/maintenance/drain_world.h"
 
-enum { NODES = 6, PODS_PER_NODE = 3, STEPS = 50000, SETTLE_EVERY = 500 };
+#define CAUSE "rdma-mode-exclusive"
+
+enum { NODES = 6, PODS_PER_NODE = 3, STEPS = 50000, SETTLE_EVERY = 1000 };
 
 /* What the operator cannot see but through its world. */
+struct sim_node {
+	bool wants;   /* a change is to be made, and pods are in the way */
+	bool works;   /* the agent makes it */
+	bool boots;   /* the mode is another than wanted */
+	bool is_gone; /* it has no Node object */
+	bool is_down;
+	bool is_stale;      /* the next boot does not bring the mode */
+	bool is_deaf;       /* the first process does not do as it is asked */
+	bool has_had_three; /* reboots today */
+	unsigned int boot;  /* number of the one that runs */
+	/* The agent's record: the boot that is to end, 0: none is open. The API server's copy. */
+	unsigned int record, told;
+	unsigned int asked; /* the boot that the first process was last asked to end */
+};
+
 static struct {
 	json_t *world;
-	json_t *pods;      /* as the API server has them, {"ml/p7": pod} */
-	json_t *asked;     /* what is being read; NULL: nothing */
-	bool wants[NODES]; /* a change is to be made, and pods are in the way */
-	bool works[NODES]; /* the agent makes it */
-	/* It has to boot; the reboot it asked for did not help; the host goes down. */
-	bool boots[NODES], in_vain[NODES], is_down[NODES];
-	unsigned int boot[NODES]; /* number of the boot that runs */
-	unsigned int reboots;
+	json_t *pods;  /* as the API server has them, {"ml/p7": pod} */
+	json_t *asked; /* what is being read; NULL: nothing */
+	json_t *seen;  /* {reason of the condition Draining: how often it was written} */
+	struct sim_node nodes[NODES];
+	int64_t now_us;
 	bool refuses; /* the budget of the pods is spent */
-	unsigned int seed, next_pod, evictions, drains;
+	unsigned int seed, next_pod, evictions, drains, reboots, cuts, deaths, deleted;
 } sim;
 
 static unsigned int chance(unsigned int of)
@@ -34,6 +54,28 @@ static const char *node_name(int n)
 
 	return names[n];
 }
+
+static json_t *sim_node(int n)
+{
+	return node_of(sim.world, node_name(n));
+}
+
+static json_t *sim_state(int n)
+{
+	return state_of(sim.world, node_name(n));
+}
+
+static json_t *annotations_of(json_t *object)
+{
+	return json_need_object(json_at(object, "metadata"), "annotations");
+}
+
+static const char *state_says(int n, const char *annotation)
+{
+	return json_str_or(json_at(sim_state(n), "metadata", "annotations", annotation), "");
+}
+
+/* ---- pods ------------------------------------------------------------------------------------ */
 
 static bool is_on(const json_t *pod, int n)
 {
@@ -56,19 +98,21 @@ static void pod_comes(int n, bool is_managed)
 	auto_free char *name = str_printf("p%u", sim.next_pod++);
 	auto_free char *key = str_printf("ml/%s", name);
 
-	if (json_is_true(json_at(node_of(sim.world, node_name(n)), "spec", "unschedulable")))
+	if (sim.nodes[n].is_gone || json_is_true(json_at(sim_node(n), "spec", "unschedulable")) ||
+	    json_is_true(json_at(sim_state(n), "status", "impact", "withdrawn")))
 		return;
-	if (pods_on(n) < PODS_PER_NODE && !json_is_true(json_at(state_of(sim.world, node_name(n)),
-								"status", "impact", "withdrawn")))
+	if (pods_on(n) < PODS_PER_NODE)
 		json_put(sim.pods, key, new_pod(name, node_name(n), is_managed));
 }
 
-/* The first on the node that was asked to end does. */
+/* The first on the node that was asked to end does; nobody ends on a node that is down. */
 static void pod_ends(int n)
 {
 	const char *key;
 	json_t *pod;
 
+	if (sim.nodes[n].is_down)
+		return;
 	json_each (sim.pods, key, pod) {
 		if (is_on(pod, n) && json_at(pod, "metadata", "deletionTimestamp")) {
 			json_object_del(sim.pods, key);
@@ -77,90 +121,200 @@ static void pod_ends(int n)
 	}
 }
 
-/* What an agent does with the permission: never with pods on the node, nor for what was in vain. */
+/* ---- boots ----------------------------------------------------------------------------------- */
+
+static void loses_its_power(int n)
+{
+	sim.cuts += !sim.nodes[n].is_down;
+	sim.nodes[n].is_down = true;
+}
+
+static void comes_up(int n)
+{
+	struct sim_node *node = &sim.nodes[n];
+
+	if (!node->is_down)
+		return;
+	node->is_down = false;
+	node->boot++;
+	node->boots &= node->is_stale;
+}
+
+/* The kubelet's word; of a node that is down another controller's, some time later. */
+static void kubelet_reports(int n)
+{
+	json_t *node = sim_node(n);
+
+	if (!node)
+		return;
+	set_ready(sim.world, node_name(n), !sim.nodes[n].is_down);
+	if (!sim.nodes[n].is_down)
+		json_put(json_need_object(json_at(node, "status"), "nodeInfo"), "bootID",
+			 json_fmt("boot-%u", sim.nodes[n].boot));
+}
+
+/* Nobody waits for it any more, and its pods are nobody's. */
+static void node_goes(int n)
+{
+	const char *key;
+	json_t *pod;
+	void *next;
+
+	if (sim.nodes[n].is_gone)
+		return;
+	sim.deleted++;
+	sim.nodes[n].is_gone = true;
+	json_object_del(json_at(sim.world, KIND_NODE), node_name(n));
+	json_object_foreach_safe(sim.pods, next, key, pod) if (is_on(pod, n))
+		json_object_del(sim.pods, key);
+}
+
+/* As a kubelet registers it: without what was written on it. */
+static void node_comes(int n)
+{
+	json_auto_t *made = NULL;
+
+	if (!sim.nodes[n].is_gone)
+		return;
+	sim.nodes[n].is_gone = false;
+	made = json_object();
+	add_node(made, node_name(n));
+	json_object_set(json_at(sim.world, KIND_NODE), node_name(n), node_of(made, node_name(n)));
+	set_ready(sim.world, node_name(n), false);
+}
+
+static void state_goes(int n)
+{
+	auto_free char *key = str_printf(NS "/%s", node_name(n));
+
+	json_object_del(json_at(sim.world, KIND_NODE_STATE), key);
+	sim.nodes[n].told = 0;
+}
+
+static void state_comes(int n)
+{
+	auto_free char *key = str_printf(NS "/%s", node_name(n));
+	json_auto_t *made = NULL;
+
+	if (sim_state(n))
+		return;
+	made = json_object();
+	add_node(made, node_name(n));
+	json_object_del(state_of(made, node_name(n)), "status");
+	json_object_set(json_at(sim.world, KIND_NODE_STATE), key, state_of(made, node_name(n)));
+}
+
+/* ---- agents ---------------------------------------------------------------------------------- */
+
+/* Rebooted for it before. */
+static bool is_in_vain(const struct sim_node *node)
+{
+	return node->boots && node->record && node->record != node->boot;
+}
+
+/* What nodeagent/plan/planner_boots.c does with its record. */
+static void agent_keeps_record(int n)
+{
+	struct sim_node *node = &sim.nodes[n];
+	auto_free char *boot = str_printf("boot-%u", node->boot);
+
+	if (!node->boots ||
+	    (is_in_vain(node) && str_eq(state_says(n, DRAIN_RETRY_ANNOTATION), boot)))
+		node->record = 0;
+}
+
+/* One step of it, if there is one: record, then ask. Never with pods, nor twice for nothing. */
 static void agent_may_reboot(int n)
 {
-	auto_free char *wanted = str_printf("boot-%u rdma-mode-exclusive", sim.boot[n]);
-	const char *allowed = json_str_at(state_of(sim.world, node_name(n)), "metadata",
-					  "annotations", DRAIN_REBOOT_ANNOTATION);
+	struct sim_node *node = &sim.nodes[n];
+	auto_free char *wanted = str_printf("boot-%u " CAUSE, node->boot);
 
-	if (sim.is_down[n] || !sim.boots[n] || sim.in_vain[n] || !str_eq(allowed, wanted))
+	if (node->is_down || node->is_gone)
+		return;
+	agent_keeps_record(n);
+	if (!node->boots || is_in_vain(node) || (node->has_had_three && !node->record) ||
+	    !str_eq(state_says(n, DRAIN_REBOOT_ANNOTATION), wanted))
+		return;
+	if (!node->record) {
+		node->record = node->boot;
+		return;
+	}
+	if (node->told != node->record)
 		return;
 	if (pods_on(n) > 0)
 		fail_msg("%s reboots with %zu pods", node_name(n), pods_on(n));
 	if (str_eq(current(sim.world, node_name(n)), "Idle"))
 		fail_msg("%s reboots without a slot", node_name(n));
-	sim.reboots++;
-	sim.is_down[n] = true;
-	set_ready(sim.world, node_name(n), false);
+	node->asked = node->boot;
+	if (!node->is_deaf) {
+		sim.reboots++;
+		node->is_down = true;
+	}
 }
 
-static void comes_back(int n, bool helped)
-{
-	if (!sim.is_down[n])
-		return;
-	sim.is_down[n] = false;
-	sim.boot[n]++;
-	sim.boots[n] = !helped;
-	sim.in_vain[n] = !helped;
-	set_ready(sim.world, node_name(n), true);
-}
-
+/* Where the reboot stands, in words of the NodeState. */
 static void report_boots(int n, json_t *status)
 {
-	json_t *boots = json_pack("{s:o}", "id", json_fmt("boot-%u", sim.boot[n]));
+	struct sim_node *node = &sim.nodes[n];
+	json_t *boots = json_pack("{s:o}", "id", json_fmt("boot-%u", node->boot));
 	json_t *impact = json_at(status, "impact");
 
-	if (sim.boots[n] && sim.in_vain[n]) {
-		json_put_str(boots, "inVain", "rdma-mode-exclusive");
+	(void)json_object_del(status, "problems");
+	if (is_in_vain(node)) {
+		json_put_str(boots, "inVain", CAUSE);
 		json_put_str(status, "syncStatus", "Failed");
-	} else if (sim.boots[n]) {
+	} else if (node->boots && node->has_had_three && !node->record) {
+		json_put_str(status, "syncStatus", "Failed");
+	} else if (node->boots) {
 		json_put_str(impact, "class", "reboot");
-		json_put_str(impact, "cause", "rdma-mode-exclusive");
+		json_put_str(impact, "cause", CAUSE);
 		json_put_str(status, "syncStatus", "InProgress");
+		if (node->asked == node->boot)
+			json_put(status, "problems",
+				 json_pack("[{s:s}]", "reason", "RebootDidNotStart"));
 	}
 	json_put(status, "boots", boots);
+	node->told = node->record;
 }
 
 static void agent_reports(int n)
 {
-	json_t *state = state_of(sim.world, node_name(n)), *status = json_at(state, "status");
-	json_t *impact = json_object(), *pods = json_array(), *pod;
-	bool asked = !str_eq(current(sim.world, node_name(n)), "Idle");
+	struct sim_node *node = &sim.nodes[n];
+	json_t *state = sim_state(n), *status, *pod;
+	json_auto_t *impact = NULL, *pods = NULL, *conditions = NULL;
 	const char *key;
 
-	if (sim.is_down[n]) {
-		json_decref(pods);
-		json_decref(impact);
+	if (node->is_down || node->is_gone || !state)
 		return;
-	}
+	status = json_need_object(state, "status");
 	json_put_int(status, "observedGeneration", json_generation(state));
-	if (sim.wants[n] && pods_on(n) == 0) {
-		sim.wants[n] = false;
-		sim.works[n] = true;
+	if (node->wants && pods_on(n) == 0) {
+		node->wants = false;
+		node->works = true;
 	}
+	pods = json_array();
 	json_each (sim.pods, key, pod)
-		if (sim.wants[n] && is_on(pod, n))
+		if (node->wants && is_on(pod, n))
 			json_array_append_new(pods, json_pack("{s:s, s:s}", "pod", key, "device",
 							      "0000:3b:00.2"));
-	json_put_str(impact, "class", json_array_size(pods) ? "evict" : "none");
-	if (json_array_size(pods) && asked)
-		json_put_bool(impact, "withdrawn", true);
-	if (json_array_size(pods))
+	impact = json_pack("{s:s}", "class", json_array_size(pods) ? "evict" : "none");
+	if (json_array_size(pods) > 0) {
 		json_object_set(impact, "pods", pods);
-	json_decref(pods);
-	json_put(status, "impact", impact);
-	json_put_str(status, "syncStatus",
-		     sim.wants[n] || sim.works[n] ? "InProgress" : "Succeeded");
-	report_boots(n, status);
-	{
-		json_auto_t *list = json_incref(json_at(status, "conditions"));
-
-		condition_set(list, list, "Progressing",
-			      sim.works[n] ? CONDITION_TRUE : CONDITION_FALSE, "Working", "", 1,
-			      NOW);
+		if (!str_eq(current(sim.world, node_name(n)), "Idle"))
+			json_put_bool(impact, "withdrawn", true);
 	}
+	json_object_set(status, "impact", impact);
+	json_put_str(status, "syncStatus", node->wants || node->works ? "InProgress" : "Succeeded");
+	agent_keeps_record(n);
+	report_boots(n, status);
+	if (!json_is_array(json_at(status, "conditions")))
+		json_put(status, "conditions", json_array());
+	conditions = json_incref(json_at(status, "conditions"));
+	condition_set(conditions, conditions, "Progressing",
+		      node->works ? CONDITION_TRUE : CONDITION_FALSE, "Working", "", 1, NOW);
 }
+
+/* ---- the operator ---------------------------------------------------------------------------- */
 
 static json_t *look_on(const char *node)
 {
@@ -202,18 +356,21 @@ static void shell_looks(void)
 static size_t limit_now(void)
 {
 	const json_t *max = json_at(pool_of(sim.world), "spec", "maxUnavailable");
+	size_t nodes = json_object_size(json_at(sim.world, KIND_NODE)), half = nodes / 2;
 
 	if (json_is_integer(max))
 		return (size_t)json_integer_value(max);
 	/* 10 % of six, rounded to one; 50 %. */
-	return str_eq(json_string_value(max), "50%") ? NODES / 2 : 1;
+	return str_eq(json_string_value(max), "50%") && half > 0 ? half : 1;
 }
 
-static bool is_away(const char *name)
+static bool is_away(int n)
 {
-	const json_t *node = node_of(sim.world, name);
+	const json_t *node = sim_node(n);
 
-	return !str_eq(current(sim.world, name), "Idle") ||
+	if (!node)
+		return false;
+	return !str_eq(current(sim.world, node_name(n)), "Idle") ||
 	       json_is_true(json_at(node, "spec", "unschedulable")) ||
 	       !str_eq(json_str_at(json_array_get(json_at(node, "status", "conditions"), 0),
 				   "status"),
@@ -233,10 +390,20 @@ static void check_begin(const json_t *op)
 	if (!json_at(pool_of(sim.world), "spec", "maxUnavailable"))
 		fail_msg("%s is drained although nobody allowed it", name);
 	for (int n = 0; n < NODES; n++)
-		away += !str_eq(node_name(n), name) && is_away(node_name(n));
+		away += !str_eq(node_name(n), name) && is_away(n);
 	if (away >= limit_now())
 		fail_msg("%s is drained although %zu others are away and %zu may be", name, away,
 			 limit_now());
+}
+
+/* Nobody is cordoned without a slot of its own. */
+static void check_cordon(const json_t *op)
+{
+	const char *name = json_str_at(op, "key");
+
+	if (json_is_true(json_at(op, "spec", "unschedulable")) &&
+	    str_eq(current(sim.world, name), "Idle"))
+		fail_msg("%s is cordoned without a slot", name);
 }
 
 static void carry_out_eviction(const json_t *op)
@@ -261,6 +428,29 @@ static void carry_out_eviction(const json_t *op)
 	json_put(answers, key, answer);
 }
 
+static void carry_out_post(const json_t *op)
+{
+	const char *box = json_str_at(op, "box");
+
+	if (str_eq(box, BOX_LOOK)) {
+		json_decref(sim.asked);
+		sim.asked = json_deep_copy(json_at(op, "value"));
+	} else if (str_eq(box, BOX_DRAIN_LOOK)) {
+		(void)json_object_del(sim.world, BOX_DRAIN_LOOK);
+	} else {
+		(void)json_object_del(json_at(sim.world, BOX_EVICTIONS), json_str_at(op, "key"));
+	}
+}
+
+static void count_reason(const json_t *op)
+{
+	const json_t *said = condition_find(json_at(op, "status", "conditions"), "Draining");
+	const char *reason = json_str_at(said, "reason");
+
+	if (reason)
+		json_put_int(sim.seen, reason, json_integer_value(json_at(sim.seen, reason)) + 1);
+}
+
 static void carry_out(const json_t *op)
 {
 	const char *what = json_str_at(op, "op");
@@ -268,21 +458,18 @@ static void carry_out(const json_t *op)
 
 	if (str_eq(what, "evict")) {
 		carry_out_eviction(op);
-	} else if (str_eq(what, "post")) {
-		if (str_eq(json_str_at(op, "box"), BOX_LOOK)) {
-			json_decref(sim.asked);
-			sim.asked = json_deep_copy(json_at(op, "value"));
-		} else if (str_eq(json_str_at(op, "box"), BOX_DRAIN_LOOK)) {
-			(void)json_object_del(sim.world, BOX_DRAIN_LOOK);
-		} else {
-			(void)json_object_del(json_at(sim.world, BOX_EVICTIONS),
-					      json_str_at(op, "key"));
-		}
-	} else {
-		if (str_eq(what, "meta") && str_eq(json_str_at(op, "kind"), KIND_NODE_STATE))
-			check_begin(op);
-		cluster_carry_out_op(sim.world, copy);
+		return;
 	}
+	if (str_eq(what, "post")) {
+		carry_out_post(op);
+		return;
+	}
+	if (str_eq(what, "meta") && str_eq(json_str_at(op, "kind"), KIND_NODE_STATE))
+		check_begin(op);
+	if (str_eq(what, "cordon"))
+		check_cordon(op);
+	count_reason(op);
+	cluster_carry_out_op(sim.world, copy);
 }
 
 static void operator_dies(void)
@@ -305,147 +492,292 @@ static void operator_decides(bool may_die)
 			break;
 		carry_out(op);
 	}
-	if (dies)
+	if (dies) {
+		sim.deaths++;
 		operator_dies();
+	}
 }
 
-static void time_passes(void)
+/* ---- what happens ---------------------------------------------------------------------------- */
+
+static void time_passes(int seconds)
 {
 	json_t *env = json_at(sim.world, "env");
+	char now[RFC3339_SIZE];
 
-	json_put_int(env, "nowMs", json_integer_value(json_at(env, "nowMs")) + 6000);
+	sim.now_us += seconds * 1000000LL;
+	rfc3339_write(sim.now_us, now);
+	json_put_str(env, "now", now);
+	json_put_int(env, "nowMs", json_integer_value(json_at(env, "nowMs")) + seconds * 1000);
+}
+
+static void pool_changes(void)
+{
+	static const char *const limits[] = {"10%", "50%"};
+	json_t *spec = json_at(pool_of(sim.world), "spec");
+	json_t *annotations = annotations_of(pool_of(sim.world));
+
+	switch (chance(8)) {
+	case 0:
+		json_object_del(spec, "maxUnavailable");
+		break;
+	case 1:
+		json_put_str(annotations, POOL_ALLOW_REBOOT, chance(2) ? "false" : "true");
+		break;
+	case 2:
+		json_put_str(annotations, POOL_DRAIN_TIMEOUT, "10m");
+		break;
+	case 3:
+		json_object_del(annotations, POOL_DRAIN_TIMEOUT);
+		break;
+	default:
+		json_put(spec, "maxUnavailable",
+			 chance(2) ? json_integer(chance(4)) : json_string(limits[chance(2)]));
+	}
+}
+
+/* What people do to one node, with the command line or without. */
+static void somebody_meddles(int n)
+{
+	json_t *state = sim_state(n), *node = sim_node(n);
+
+	switch (chance(6)) {
+	case 0:
+		if (node && !drain_is_marked(node))
+			json_put_bool(json_at(node, "spec"), "unschedulable", chance(3) == 0);
+		break;
+	case 1:
+		if (state)
+			json_put_str(annotations_of(state), DRAIN_STOP_ANNOTATION, "stop");
+		break;
+	case 2:
+		if (state)
+			json_put(annotations_of(state), DRAIN_RETRY_ANNOTATION,
+				 json_fmt("boot-%u", sim.nodes[n].boot));
+		break;
+	case 3:
+		/* Node and NodeState go and come, together or not. */
+		if (chance(4) == 0)
+			node_goes(n);
+		if (chance(4) == 0)
+			state_goes(n);
+		break;
+	default:
+		if (state)
+			json_object_del(annotations_of(state), DRAIN_STOP_ANNOTATION);
+	}
+}
+
+/* What is wrong with the host, and what is wanted of it. */
+static void host_changes(int n)
+{
+	struct sim_node *node = &sim.nodes[n];
+
+	switch (chance(6)) {
+	case 0:
+		node->is_stale = chance(2);
+		break;
+	case 1:
+		node->is_deaf = chance(2) == 0;
+		break;
+	case 2:
+		node->has_had_three = chance(3) == 0;
+		break;
+	case 3:
+		if (chance(3) == 0)
+			loses_its_power(n);
+		break;
+	default:
+		/* The pool's mode changes to and fro. */
+		node->boots = !node->boots;
+		node->is_stale |= chance(3) == 0;
+	}
+}
+
+/* What nobody waits for. */
+static void trouble(int n)
+{
+	json_t *state = sim_state(n);
+
+	switch (chance(10)) {
+	case 0:
+		sim.nodes[n].wants = !sim.nodes[n].wants;
+		if (state)
+			json_put_int(json_at(state, "metadata"), "generation",
+				     json_generation(state) + 1);
+		break;
+	case 1:
+	case 2:
+		pod_comes(n, chance(12) > 0);
+		break;
+	case 3:
+		if (sim_node(n) && chance(3) == 0)
+			set_ready(sim.world, node_name(n), false);
+		break;
+	case 4:
+		pool_changes();
+		break;
+	case 5:
+		somebody_meddles(n);
+		break;
+	case 6:
+		sim.refuses = chance(4) == 0;
+		break;
+	case 7:
+		time_passes(chance(2) ? 1200 : 6);
+		break;
+	default:
+		host_changes(n);
+	}
+}
+
+/* What gets things on, on some of the nodes. */
+static void progress(unsigned int what)
+{
+	for (int n = 0; n < NODES; n++) {
+		if (chance(2))
+			continue;
+		switch (what) {
+		case 0:
+			pod_ends(n);
+			break;
+		case 1:
+			agent_reports(n);
+			break;
+		case 2:
+			agent_may_reboot(n);
+			break;
+		case 3:
+			kubelet_reports(n);
+			break;
+		case 4:
+			sim.nodes[n].works = false;
+			break;
+		default:
+			if (chance(4))
+				continue;
+			comes_up(n);
+			node_comes(n);
+			state_comes(n);
+		}
+	}
 }
 
 static void something_happens(void)
 {
-	static const char *const limits[] = {"10%", "50%"};
-	json_t *spec = json_at(pool_of(sim.world), "spec");
-	int n = (int)chance(NODES);
-	json_t *state = state_of(sim.world, node_name(n));
-
-	switch (chance(20)) {
-	case 0:
-		sim.wants[n] = !sim.wants[n];
-		json_put_int(json_at(state, "metadata"), "generation", json_generation(state) + 1);
-		break;
-	case 1:
-		pod_comes(n, chance(8) > 0);
-		break;
-	case 2:
-		set_ready(sim.world, node_name(n), !sim.is_down[n] && chance(3) > 0);
-		break;
-	case 3:
-		if (!drain_is_marked(node_of(sim.world, node_name(n))))
-			json_put_bool(json_at(node_of(sim.world, node_name(n)), "spec"),
-				      "unschedulable", chance(3) == 0);
-		break;
-	case 4:
-		if (chance(4) == 0)
-			json_object_del(spec, "maxUnavailable");
-		else
-			json_put(spec, "maxUnavailable",
-				 chance(2) ? json_integer(chance(4))
-					   : json_string(limits[chance(2)]));
-		break;
-	case 5:
-		sim.refuses = chance(3) == 0;
-		break;
-	case 6:
-		sim.works[n] = false;
-		break;
-	case 7:
-		time_passes();
-		break;
-	case 8:
-	case 9:
-		pod_ends(n);
-		break;
-	case 10:
-	case 11:
-		agent_reports(n);
-		break;
-	case 12:
+	if (chance(8) == 0)
+		trouble((int)chance(NODES));
+	else if (chance(3) > 0)
+		progress(chance(6));
+	else if (chance(2))
 		shell_looks();
-		break;
-	case 13:
-		/* The pool's mode changes, or somebody mends what made it be in vain. */
-		if (sim.in_vain[n] || !sim.is_down[n]) {
-			sim.boots[n] = !sim.in_vain[n] && !sim.boots[n];
-			sim.in_vain[n] = false;
-		}
-		break;
-	case 14:
-		agent_may_reboot(n);
-		break;
-	case 15:
-		comes_back(n, chance(4) > 0);
-		break;
-	case 16:
-		if (chance(10) == 0)
-			json_put_str(json_need_object(json_at(pool_of(sim.world), "metadata"),
-						      "annotations"),
-				     POOL_ALLOW_REBOOT, chance(2) ? "false" : "true");
-		break;
-	default:
+	else
 		operator_decides(true);
-	}
+}
+
+/* ---- rest ------------------------------------------------------------------------------------ */
+
+static void make_host_good(int n)
+{
+	struct sim_node *node = &sim.nodes[n];
+	json_t *annotations;
+
+	node_comes(n);
+	state_comes(n);
+	comes_up(n);
+	kubelet_reports(n);
+	node->is_stale = node->is_deaf = node->has_had_three = false;
+	annotations = annotations_of(sim_state(n));
+	(void)json_object_del(annotations, DRAIN_STOP_ANNOTATION);
+	json_put(annotations, DRAIN_RETRY_ANNOTATION, json_fmt("boot-%u", node->boot));
+	if (!drain_is_marked(sim_node(n)))
+		json_put_bool(json_at(sim_node(n), "spec"), "unschedulable", false);
 }
 
 /* Nothing is in the way for good any more. */
 static void make_good(void)
 {
+	json_t *annotations = annotations_of(pool_of(sim.world));
 	const char *key;
 	json_t *pod;
 
 	sim.refuses = false;
 	json_put_int(json_at(pool_of(sim.world), "spec"), "maxUnavailable", 1);
+	json_put_str(annotations, POOL_ALLOW_REBOOT, "true");
+	(void)json_object_del(annotations, POOL_DRAIN_TIMEOUT);
 	json_each (sim.pods, key, pod)
 		if (!json_at(pod, "metadata", "ownerReferences"))
 			json_put(json_at(pod, "metadata"), "ownerReferences",
 				 json_pack("[{s:b}]", "controller", 1));
-	for (int n = 0; n < NODES; n++) {
-		comes_back(n, true);
-		sim.boots[n] &= !sim.in_vain[n];
-		sim.in_vain[n] = false;
-		set_ready(sim.world, node_name(n), true);
-		if (!drain_is_marked(node_of(sim.world, node_name(n))))
-			json_put_bool(json_at(node_of(sim.world, node_name(n)), "spec"),
-				      "unschedulable", false);
-	}
-	json_put_str(json_need_object(json_at(pool_of(sim.world), "metadata"), "annotations"),
-		     POOL_ALLOW_REBOOT, "true");
+	for (int n = 0; n < NODES; n++)
+		make_host_good(n);
 }
 
 static bool is_at_rest(void)
 {
 	for (int n = 0; n < NODES; n++)
-		if (sim.wants[n] || sim.boots[n] ||
+		if (sim.nodes[n].wants || sim.nodes[n].boots ||
 		    !str_eq(current(sim.world, node_name(n)), "Idle") ||
-		    drain_is_marked(node_of(sim.world, node_name(n))))
+		    *state_says(n, DRAIN_REBOOT_ANNOTATION) || drain_is_marked(sim_node(n)) ||
+		    json_is_true(json_at(sim_node(n), "spec", "unschedulable")))
 			return false;
 	return true;
+}
+
+static void fail_stuck(void)
+{
+	for (int n = 0; n < NODES; n++)
+		print_error("%s: %s, wants %d, boots %d, boot %u, record %u, %zu pods; %s %s; %s\n",
+			    node_name(n), current(sim.world, node_name(n)), sim.nodes[n].wants,
+			    sim.nodes[n].boots, sim.nodes[n].boot, sim.nodes[n].record, pods_on(n),
+			    json_text(sim_node(n)), json_text(json_at(sim_state(n), "metadata")),
+			    json_text(json_at(sim_state(n), "status")));
+	fail_msg("stuck");
 }
 
 /* Everything that can go goes: each node in turn. */
 static void settle(void)
 {
 	make_good();
-	for (int i = 0; i < 40 * NODES; i++) {
+	for (int i = 0; i < 60 * NODES; i++) {
 		operator_decides(false);
 		shell_looks();
 		operator_decides(false);
 		for (int n = 0; n < NODES; n++) {
 			pod_ends(n);
-			sim.works[n] = false;
-			agent_may_reboot(n);
-			comes_back(n, true);
+			sim.nodes[n].works = false;
+			comes_up(n);
+			kubelet_reports(n);
 			agent_reports(n);
+			agent_may_reboot(n);
 		}
-		time_passes();
+		time_passes(6);
 		if (is_at_rest())
 			return;
 	}
-	fail_msg("stuck: %s", json_text(json_at(sim.world, KIND_NODE_STATE)));
+	fail_stuck();
+}
+
+/* What a run has to have met, or it says little. */
+static void assert_met(long steps)
+{
+	static const char *const reasons[] = {
+		"AgentWorks",     "AsksPods",     "CordonsNode",    "DrainStopped",
+		"DrainTimedOut",  "LooksAtPods",  "NodeNotBack",    "NodeNotReady",
+		"NothingToDrain", "PdbRefuses",   "PodTerminating", "RebootDidNotHelp",
+		"RebootUnderWay", "UnmanagedPod", "WaitsForAgent",  "WaitsForKubelet",
+		"WaitsForSlot"};
+
+	for (size_t i = 0; i < ARRAY_LEN(reasons); i++)
+		if (!json_at(sim.seen, reasons[i]))
+			fail_msg("it never said %s: %s", reasons[i], json_text(sim.seen));
+	assert_true(sim.drains > steps / 1000);
+	assert_true(sim.evictions > steps / 1000);
+	assert_true(sim.reboots > steps / 1000);
+	print_message("%ld steps: %u drains, %u evictions, %u reboots, %u power cuts, %u nodes "
+		      "deleted, the operator died %u times\n",
+		      steps, sim.drains, sim.evictions, sim.reboots, sim.cuts, sim.deleted,
+		      sim.deaths);
 }
 
 static void is_never_beyond_the_limit_and_never_stuck(void **state)
@@ -457,9 +789,11 @@ static void is_never_beyond_the_limit_and_never_stuck(void **state)
 	sim.seed = seed ? (unsigned int)strtoul(seed, NULL, 10) : 1;
 	sim.world = new_world("1");
 	sim.pods = json_object();
+	sim.seen = json_object();
+	assert_true(rfc3339_read(NOW, &sim.now_us));
 	json_put_str(json_at(pool_of(sim.world), "spec"), "rdmaMode", "exclusive");
 	for (int n = 0; n < NODES; n++) {
-		sim.boot[n] = 1;
+		sim.nodes[n].boot = 1;
 		add_node(sim.world, node_name(n));
 	}
 	for (long i = 1; i <= steps; i++) {
@@ -467,14 +801,11 @@ static void is_never_beyond_the_limit_and_never_stuck(void **state)
 		if (i % SETTLE_EVERY == 0)
 			settle();
 	}
-	assert_true(sim.drains > steps / 1000);
-	assert_true(sim.evictions > steps / 1000);
-	assert_true(sim.reboots > steps / 1000);
-	print_message("%ld steps: %u drains, %u evictions, %u reboots\n", steps, sim.drains,
-		      sim.evictions, sim.reboots);
+	assert_met(steps);
 	operator_dies();
 	json_decref(sim.world);
 	json_decref(sim.pods);
+	json_decref(sim.seen);
 }
 
 int main(void)

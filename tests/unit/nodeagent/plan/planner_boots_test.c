@@ -207,6 +207,7 @@ static void is_recorded_and_told_before_it_is_asked_for_and_asked_for_once(void 
 }
 
 /* Complaint: a value that never reaches the kernel reboots the node for ever. */
+/* Complaint: reboot loops, because what is wanted never reaches the kernel. */
 static void the_same_cause_never_reboots_twice_without_effect(void **state)
 {
 	struct node *node = *state;
@@ -308,6 +309,19 @@ static void another_wish_ends_what_was_in_vain(void **state)
 }
 
 /* Whoever flips a switch all day long. */
+/* Complaint: reboot loops although the mode is right, because the command line says another one. */
+static void a_mode_that_is_right_needs_no_boot(void **state)
+{
+	struct node *node = *state;
+
+	boot(node, "boot-two", true);
+	node->is_allowed = true;
+	host_tree_file(node->tree, "proc/cmdline", "quiet ib_core.netns_mode=1\n");
+	rounds(node);
+	assert_rebooted(node, 0);
+	assert_null(json_at(node->plan, "reboot"));
+}
+
 static void three_boots_a_day_are_the_most(void **state)
 {
 	struct node *node = *state;
@@ -435,6 +449,7 @@ int main(void)
 		TEST(hostd_refuses_what_the_record_forbids),
 		TEST(is_tried_once_more_when_somebody_wants_it_in_this_boot),
 		TEST(another_wish_ends_what_was_in_vain),
+		TEST(a_mode_that_is_right_needs_no_boot),
 		TEST(three_boots_a_day_are_the_most),
 		TEST(a_power_cut_between_record_and_reboot_counts_as_the_boot),
 		TEST(a_reboot_that_does_not_start_is_told_and_asked_for_again),

@@ -82,6 +82,7 @@ static void one_node_after_the_other(void **state)
 		"Idle");
 }
 
+/* Complaint: the state flips to and fro. */
 static void nothing_is_written_twice(void **state)
 {
 	json_auto_t *world = world_of_nodes("1", 3), *ops = NULL;
@@ -106,6 +107,7 @@ static void the_beginning_is_told_also_by_the_next_plan(void **state)
 	assert_int_equal(count_ops(again, "event"), 0);
 }
 
+/* Complaint: all nodes at once. And 10 % of 5 is one, not none. */
 static void budgets_round_to_one_and_count_who_is_away(void **state)
 {
 	static const struct {
@@ -197,6 +199,7 @@ static void nothing_is_asked_of_what_the_agent_has_not_seen(void **state)
 	assert_string_equal(current(world, "w0"), "Draining");
 }
 
+/* Complaint: it hangs, and does not say why. */
 static void a_budget_that_refuses_is_named_with_its_numbers(void **state)
 {
 	json_auto_t *world = world_of_nodes("1", 1), *ops = NULL;
@@ -258,6 +261,7 @@ static void pods_that_nobody_makes_anew_stay_unless_the_pool_says_so(void **stat
 	assert_string_equal(current(world, "w0"), "Draining");
 }
 
+/* Complaint: a pod that is elsewhere by now is asked again and again. */
 static void a_pod_that_ends_or_is_another_is_not_asked(void **state)
 {
 	static const char *const reasons[] = {"PodTerminating", "PodTerminating", "AsksPods",
@@ -297,6 +301,62 @@ static void who_is_no_pod_keeps_the_others_from_being_asked(void **state)
 	assert_reason(world, "w0", "HeldByOthers");
 	assert_string_equal(current(world, "w0"), "Idle");
 	assert_string_equal(current(world, "w1"), "Draining");
+}
+
+/* Complaint: more is evicted than needed, and the node is cordoned for it. */
+static void only_pods_that_hold_what_changes_are_asked(void **state)
+{
+	json_auto_t *world = world_of_nodes("1", 1), *ops = NULL;
+	const json_t *op;
+	size_t i;
+
+	looked_at_pod(world, "ml/other", new_pod("other", "w0", true));
+	turns(world, 1);
+	agent_withdraws(world, "w0");
+	ops = turn(world);
+	assert_int_equal(count_ops(ops, "evict"), 1);
+	assert_int_equal(count_ops(ops, "cordon"), 0);
+	json_array_foreach (ops, i, op)
+		if (str_eq(json_str_at(op, "op"), "evict"))
+			assert_string_equal(json_str_at(op, "key"), "ml/p0");
+}
+
+/* Complaint: pods of DaemonSets stay, and lose their VF without a word. */
+static void a_daemonsets_pod_is_asked_like_others(void **state)
+{
+	json_auto_t *world = world_of_nodes("1", 1), *ops = NULL;
+	json_t *pod = new_pod("p0", "w0", true);
+
+	json_put_str(json_array_get(json_at(pod, "metadata", "ownerReferences"), 0), "kind",
+		     "DaemonSet");
+	looked_at_pod(world, "ml/p0", pod);
+	turns(world, 1);
+	agent_withdraws(world, "w0");
+	ops = turn(world);
+	assert_int_equal(count_ops(ops, "evict"), 1);
+	/* Its successor gets no VF of those, so it waits. */
+	assert_string_equal(json_str_at(json_array_get(json_at(state_of(world, "w0"), "status",
+							       "maintenance", "pods"),
+						       0),
+					"pod"),
+			    "ml/p0");
+}
+
+/* Complaint: a node is drained again and again. */
+static void a_node_that_is_through_is_not_begun_again(void **state)
+{
+	json_auto_t *world = world_of_nodes("1", 1), *ops = NULL;
+	json_t *status = NULL;
+
+	turns(world, 1);
+	status = json_at(state_of(world, "w0"), "status");
+	json_put(status, "impact", json_pack("{s:s}", "class", "none"));
+	json_put_str(status, "syncStatus", "Succeeded");
+	turns(world, 2);
+	assert_string_equal(current(world, "w0"), "Idle");
+	looked_at_pod(world, "ml/p0", new_pod("p0", "w0", true));
+	ops = decide(world);
+	assert_int_equal(json_array_size(ops), 0);
 }
 
 static void waits_until_the_node_offers_less(void **state)
@@ -422,6 +482,9 @@ int main(void)
 		cmocka_unit_test(pods_that_nobody_makes_anew_stay_unless_the_pool_says_so),
 		cmocka_unit_test(a_pod_that_ends_or_is_another_is_not_asked),
 		cmocka_unit_test(who_is_no_pod_keeps_the_others_from_being_asked),
+		cmocka_unit_test(only_pods_that_hold_what_changes_are_asked),
+		cmocka_unit_test(a_daemonsets_pod_is_asked_like_others),
+		cmocka_unit_test(a_node_that_is_through_is_not_begun_again),
 		cmocka_unit_test(waits_until_the_node_offers_less),
 		cmocka_unit_test(a_node_that_is_not_ready_is_not_begun),
 		cmocka_unit_test(a_node_whose_agent_fails_keeps_its_slot),

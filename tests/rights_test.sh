@@ -75,7 +75,7 @@ jq -c '.cluster = (input_filename | split("/") | last)' "$recorded"/*.json >"$tm
 allowed >"$tmp/rules"
 printf '# %d requests of %d kinds in %d clusters, %d rights\n' "$(jq -s 'map(.count) | add' "$tmp/requests")" \
 	"$(jq -c 'del(.cluster, .count, .example, .class)' "$tmp/requests" | sort -u | wc -l)" \
-	"$(find "$recorded" -name '*.json' -size +0 | wc -l)" "$(wc -l <"$tmp/rules")"
+	"$(find "$recorded" -maxdepth 1 -name '*.json' -size +0 | wc -l)" "$(wc -l <"$tmp/rules")"
 
 t_eq "no rule is about everything" "" "$(jq -r 'select([.group, .resource, .verb] | index("*")) | tojson' "$tmp/rules")"
 t_eq "all that was asked for is in the rules" "" "$(compare 'map(select(is_allowed | not)) | by_request[]')"

@@ -91,9 +91,10 @@ integration:
 	@$(MAKE) --no-print-directory -s -j$(JOBS) VARIANT=asan test-build
 	@$(MAKE) --no-print-directory -s VARIANT=asan run-integration
 
-# Clusters that end leave in this folder what our accounts asked for; the last test compares that with their rights.
+# Clusters that end leave in this folder what our accounts asked for and what was done for drains; the last tests compare that
+# with rights and with what was allowed.
 RIGHTS := $(abspath $(BUILD))/rights
-RIGHTS_RUN := --jobs 1 tests/rights_test.sh
+RIGHTS_RUN := --jobs 1 tests/rights_test.sh tests/drains_test.sh
 RECORD = rm -rf $(RIGHTS) && ORBWEAVER_RIGHTS=$(RIGHTS)
 
 .PHONY: run-all run-unit run-integration rights
@@ -108,6 +109,7 @@ run-integration:
 # Compares once more what the last run left, with rules that were edited since.
 rights:
 	@ORBWEAVER_RIGHTS=$(RIGHTS) tests/rights_test.sh
+	@ORBWEAVER_RIGHTS=$(RIGHTS) tests/drains_test.sh
 
 # make fuzz T=splitter SECONDS=600: new inputs that reach new code are added to the corpus folder of the build.
 SECONDS ?= 60

@@ -174,8 +174,16 @@ int64_t drain_age_s(const struct drain *d, const struct candidate *c, enum phase
 	return (now - began) / 1000000;
 }
 
+/* What is not said any more has to be taken off. */
+static void drop_member(json_t *part, const json_t *before, const char *name)
+{
+	if (json_at(before, name) && !json_at(part, name))
+		json_put(part, name, json_null());
+}
+
 static json_t *maintenance_of(const struct drain *d, const struct candidate *c)
 {
+	const json_t *before = json_at(c->state, "status", "maintenance");
 	json_t *ret = json_object();
 
 	json_put_str(ret, "state", phase_names[c->phase]);
@@ -185,6 +193,8 @@ static json_t *maintenance_of(const struct drain *d, const struct candidate *c)
 	json_put_int(ret, "podsLeft", (int64_t)json_object_size(c->pods));
 	if (json_array_size(c->left) > 0)
 		json_object_set(ret, "pods", c->left);
+	drop_member(ret, before, "cause");
+	drop_member(ret, before, "pods");
 	return ret;
 }
 

@@ -525,6 +525,31 @@ static void what_did_not_start_once_may_be_tried_again_in_the_same_boot(void **s
 	assert_string_equal(permission(world, "w0"), "boot-1 " CAUSE);
 }
 
+/* Its status is merged into what it had: what was said of pods and of the boot goes with them. */
+static void who_has_ended_is_not_named_any_more(void **state)
+{
+	json_auto_t *world = world_of_boots("1", 1);
+	const json_t *said = NULL;
+
+	turns(world, 2);
+	looks_on(world, "w0", one_pod("p0", "w0", "ReplicaSet"));
+	turns(world, 1);
+	said = json_at(state_of(world, "w0"), "status", "maintenance");
+	assert_int_equal(json_array_size(json_at(said, "pods")), 1);
+	looks_on(world, "w0", NULL);
+	turns(world, 1);
+	said = json_at(state_of(world, "w0"), "status", "maintenance");
+	assert_string_equal(json_str_at(said, "state"), "Rebooting");
+	assert_null(json_at(said, "pods"));
+	has_booted(world, "w0", "boot-2");
+	set_ready(world, "w0", false);
+	looks_on(world, "w0", NULL);
+	turns(world, 1);
+	said = json_at(state_of(world, "w0"), "status", "maintenance");
+	assert_string_equal(json_str_at(said, "state"), "Working");
+	assert_null(json_at(said, "cause"));
+}
+
 static void a_node_whose_node_state_is_deleted_half_way_is_uncordoned(void **state)
 {
 	json_auto_t *world = world_of_boots("1", 1), *ops = NULL;
@@ -622,6 +647,7 @@ int main(void)
 		cmocka_unit_test(a_node_that_does_not_come_back_is_told_and_keeps_its_slot),
 		cmocka_unit_test(an_agent_that_cannot_reboot_stops_it),
 		cmocka_unit_test(what_did_not_start_once_may_be_tried_again_in_the_same_boot),
+		cmocka_unit_test(who_has_ended_is_not_named_any_more),
 		cmocka_unit_test(a_node_whose_node_state_is_deleted_half_way_is_uncordoned),
 		cmocka_unit_test(a_node_that_is_deleted_half_way_frees_its_slot_for_a_reboot),
 		cmocka_unit_test(the_boot_that_the_kubelet_knows_is_the_agents),

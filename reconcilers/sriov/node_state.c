@@ -333,10 +333,11 @@ static void plan_agent(struct plan *plan, const json_t *world, const char *node,
 		remember = json_pack("{s:s}", "since", since);
 	if (agent->cut_off)
 		json_put_bool(remember, "cutOff", true);
-	if (!json_same(remembered, remember))
-		plan_post(plan, BOX_NO_AGENT_POD, node, json_incref(remember));
+	/* First said, then remembered as said: a write that fails is made again. */
 	if (agent->is_gone)
 		plan_gone(plan, world, key, state, agent);
+	if (!json_same(remembered, remember))
+		plan_post(plan, BOX_NO_AGENT_POD, node, json_incref(remember));
 	if (agent->look_again_ms)
 		plan_requeue(plan, agent->look_again_ms);
 }

@@ -8,7 +8,9 @@
 
 #include "lib/json/json.h"
 #include "reconcilers/core/kinds.h"
+#include "reconcilers/core/plan.h"
 #include "reconcilers/sriov/node_agent.h"
+#include "reconcilers/sriov/node_state.h"
 #include "tests/support/yaml.h"
 
 #define NOW      "2026-01-31T10:00:00Z"
@@ -202,6 +204,37 @@ static void an_agent_is_out_of_reach_with_its_node(void **state)
 	}
 }
 
+static size_t place_of(const struct plan *plan, const char *what)
+{
+	const json_t *op;
+	size_t i;
+
+	json_array_foreach (plan->ops, i, op)
+		if (str_eq(json_str_at(op, "op"), what))
+			return i;
+	fail_msg("no %s in the plan", what);
+	return 0;
+}
+
+/* Were the write to fail, the next decision would take the agent for one that wrote over it. */
+static void what_is_said_comes_before_what_is_remembered_of_it(void **state)
+{
+	json_auto_t *world = yaml(
+		"{env: {now: '" NOW "', namespace: sys}, "
+		"nodes: {w1: {metadata: {name: w1}, status: {conditions: [{type: Ready, status: "
+		"Unknown}]}}}, sriovnetworknodepolicies: {}, sriovnetworkpoolconfigs: {}, "
+		"sriovnetworknodestates: {sys/w1: {metadata: {name: w1, namespace: sys}, " REPORTED
+		"}}}");
+	auto_plan struct plan plan = {0};
+	struct err err = {0};
+
+	json_put(world, KIND_AGENT_POD, yaml(CUT_OFF));
+	json_put(world, BOX_NO_AGENT_POD, json_object());
+	if (node_state_reconcile(world, "w1", &plan, &err) < 0)
+		fail_msg("%s", err.text);
+	assert_true(place_of(&plan, "status-part") < place_of(&plan, "post"));
+}
+
 static void what_is_kept_of_a_pod_gives_the_same_judgement(void **state)
 {
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
@@ -253,6 +286,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_agent_is_away_when_none_of_its_pods_has_run_for_a_minute),
 		cmocka_unit_test(an_agent_is_out_of_reach_with_its_node),
+		cmocka_unit_test(what_is_said_comes_before_what_is_remembered_of_it),
 		cmocka_unit_test(what_is_kept_of_a_pod_gives_the_same_judgement),
 		cmocka_unit_test(of_a_pod_that_is_ready_little_is_kept),
 		cmocka_unit_test(without_a_clock_nothing_is_judged),

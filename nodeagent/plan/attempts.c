@@ -208,8 +208,12 @@ static char *in_any_order(const json_t *entry)
  */
 static void mend(struct failure *failure, int64_t now_ms)
 {
-	if (!failure->is_mended && failure->again_ms > now_ms + ATTEMPTS_MENDED_MS)
-		failure->again_ms = now_ms + ATTEMPTS_MENDED_MS;
+	int64_t most_ms = ATTEMPTS_MENDED_MS;
+
+	for (int i = 1; i < failure->in_a_row && most_ms < ATTEMPTS_MAX_MS; i++)
+		most_ms *= 2;
+	if (!failure->is_mended && failure->again_ms > now_ms + most_ms)
+		failure->again_ms = now_ms + most_ms;
 	failure->is_mended = true;
 }
 

@@ -17,7 +17,10 @@
 enum {
 	/* The longest pause. */
 	ATTEMPTS_MAX_MS = 300000,
-	/* What is left of it, at most, for a step that is not needed any more. */
+	/*
+	 * What is left of it, at most, for a step that is not needed any more; doubled with each
+	 * failure in a row.
+	 */
 	ATTEMPTS_MENDED_MS = 5000,
 	/* A step may succeed so often within that time. */
 	ATTEMPTS_SAME_MAX = 5,

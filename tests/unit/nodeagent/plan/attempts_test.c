@@ -164,9 +164,12 @@ static void a_step_that_is_needed_by_turns_keeps_its_pause(void **state)
 	assert_int_equal(n_failures(a), 1);
 	assert_true(attempts_next_ms(a, 20) == 10 + ATTEMPTS_MENDED_MS);
 	attempts_keep_steps(a, nothing, 30);
+	(void)attempts_step_failed(a, step, &err, 6000, 0);
+	attempts_keep_steps(a, nothing, 6000);
+	assert_int_equal(n_refused(a, 5999 + 2 * ATTEMPTS_MENDED_MS), 1);
 	/* It is no longer, however often that changes. */
-	assert_int_equal(n_refused(a, 10 + ATTEMPTS_MENDED_MS), 0);
-	attempts_keep_steps(a, nothing, 10 + ATTEMPTS_MENDED_MS);
+	assert_int_equal(n_refused(a, 6000 + 2 * ATTEMPTS_MENDED_MS), 0);
+	attempts_keep_steps(a, nothing, 6000 + 2 * ATTEMPTS_MENDED_MS);
 	assert_false(attempts_has_steps(a));
 }
 

@@ -87,12 +87,15 @@ static void wake_turn(void *arg)
 		deferred_run(manager->turn);
 }
 
-/* How long a key waits until what it sums up is looked at again. */
+/*
+ * How long a key waits until what it sums up is looked at again. What is for people rests; drains
+ * and addresses go on.
+ */
 static int64_t summary_delay_ms(const struct manager *manager, enum controller_id id)
 {
 	int64_t rest_ms = manager->controllers[id].took_us * MANAGER_SUMMARY_REST / 1000;
 
-	if (controllers[id].awaited || rest_ms < controllers[id].every_ms)
+	if (!controllers[id].status_waits || rest_ms < controllers[id].every_ms)
 		return controllers[id].every_ms;
 	return rest_ms < MANAGER_SUMMARY_MS ? rest_ms : MANAGER_SUMMARY_MS;
 }
@@ -846,8 +849,8 @@ static void add_metrics(struct manager *manager)
 	manager->reconciles = metric_counter(metrics, "orbweaver_reconciles_total",
 					     "Keys decided on, by result.", "controller,result");
 	manager->seconds = metric_histogram(metrics, "orbweaver_reconcile_seconds",
-					    "Time to decide, without carrying out.", "controller",
-					    METRIC_SECONDS);
+					    "Time to look and decide, without carrying out.",
+					    "controller", METRIC_SECONDS);
 	manager->waiting = metric_gauge(
 		metrics, "orbweaver_queue_length",
 		"Keys that wait for this replica; 0 while another one decides.", "controller");
@@ -857,8 +860,7 @@ static void add_metrics(struct manager *manager)
 				      "kind,reason");
 	manager->left = metric_counter(
 		metrics, "orbweaver_statuses_put_off_total",
-		"Statuses and their events that wait because the API server is slow.",
-		"controller");
+		"Statuses and their events that wait for what is more urgent.", "controller");
 	manager->window = metric_gauge(metrics, "orbweaver_writes_window",
 				       "Writes that may be under way at a time: follows how quick "
 				       "the API server is.",

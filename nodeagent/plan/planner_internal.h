@@ -184,7 +184,7 @@ bool plan_can_set_eswitch(const struct pf_now *now);
  * Take the PF through no VFs to so many, in that eSwitch mode (NULL: as it is; a mode that is not
  * known or that nothing can set stays, too). Nothing is planned, and the holders are named, when
  * somebody holds a VF. True when the VFs are as wanted already or cannot be touched: look at each
- * of them.
+ * of them. False while a mode is wanted and was refused: VFs get no drivers behind another one.
  */
 bool plan_vf_count(struct planning *p, const struct pf_now *now, int count, const char *eswitch);
 

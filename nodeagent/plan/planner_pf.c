@@ -303,6 +303,29 @@ static void plan_new_vfs(struct planning *p, const struct pf_now *now, int count
 		(void)planner_add(p, pf, NULL, eswitch_step(now, eswitch, order), "%s", why);
 }
 
+/*
+ * The mode for VFs that are there already. mlx5 takes it while they have no drivers. VFs that are
+ * made for this have none; those of somebody else may.
+ */
+static void plan_eswitch_of_vfs(struct planning *p, const struct pf_now *now, const char *eswitch,
+				const char *why)
+{
+	json_t *vf;
+	size_t i;
+
+	json_array_foreach (json_at(now->entry, "Vfs"), i, vf) {
+		const char *address = json_str_at(vf, "pciAddress");
+
+		if (json_at(vf, "driver") &&
+		    !planner_add(p, now->address, address,
+				 json_pack("{s:s, s:s}", "step", "unbind-driver", "vf", address),
+				 "%s", why))
+			return;
+	}
+	(void)planner_add(p, now->address, NULL, eswitch_step(now, eswitch, ESWITCH_AFTER_VFS),
+			  "%s", why);
+}
+
 static bool is_order_refused(const struct planning *p, const struct pf_now *now,
 			     const char *eswitch, enum eswitch_order order)
 {
@@ -347,16 +370,21 @@ bool plan_vf_count(struct planning *p, const struct pf_now *now, int count, cons
 		steps_pf_blocked(p, now->address, now->carries, why);
 		return true;
 	}
-	if (is_blocked(p, now, why) || is_way_refused(p, now, count))
+	if (is_blocked(p, now, why))
 		return true;
+	/* Behind another switch than is wanted VFs are of no use to anybody: no drivers. */
 	if (eswitch && is_order_refused(p, now, eswitch, ESWITCH_BEFORE_VFS)) {
-		if (count == 0 || str_eq(eswitch, "legacy"))
-			return true;
-		/* VFs behind another switch than is wanted are of no use to anybody. */
-		if (is_order_refused(p, now, eswitch, ESWITCH_AFTER_VFS))
+		if (count == 0 || str_eq(eswitch, "legacy") ||
+		    is_order_refused(p, now, eswitch, ESWITCH_AFTER_VFS))
 			return false;
 		order = ESWITCH_AFTER_VFS;
 	}
+	if (order == ESWITCH_AFTER_VFS && count == now->num_vfs) {
+		plan_eswitch_of_vfs(p, now, eswitch, why);
+		return false;
+	}
+	if (is_way_refused(p, now, count))
+		return !eswitch;
 	plan_new_vfs(p, now, count, eswitch, order, why);
 	return false;
 }

@@ -953,7 +953,10 @@ static void gives_a_driver_to_a_vf_whose_pf_cannot_give_it_a_mac(void **state)
 	has_steps(plan, "probe-driver vf=0000:3c:00.0; wait-vf for=netdev vf=0000:3c:00.0");
 }
 
-/* The way to other VFs is closed: those that are there are kept in order. */
+/*
+ * The way to other VFs is closed: those that are there are kept in order, but get no drivers behind
+ * another switch than is wanted.
+ */
 static void does_not_begin_a_way_that_was_refused(void **state)
 {
 	static const char *const refused_steps[] = {
@@ -966,14 +969,16 @@ static void does_not_begin_a_way_that_was_refused(void **state)
 			observed_with("{'host': {'driversAutoprobe': false, 'udevRules': "
 				      "['nm-unmanaged', 'pf-name']}}",
 				      NULL);
-		json_auto_t *refused = json_array(), *plan = NULL;
+		json_auto_t *refused = json_array(), *plan = NULL, *other_switch = NULL;
 
 		json_array_append_new(refused, yaml(refused_steps[i]));
 		add_vf(observed, "{'driver': null, 'name': null}");
-		plan = plan_with(SPEC("'numVfs': 4, 'eSwitchMode': 'switchdev'"), observed, NULL,
-				 NULL, refused);
+		plan = plan_with(SPEC("'numVfs': 4"), observed, NULL, NULL, refused);
 		has_steps(plan, "set-autoprobe on=true; probe-driver vf=0000:3c:00.0; "
 				"wait-vf for=netdev vf=0000:3c:00.0");
+		other_switch = plan_with(SPEC("'numVfs': 4, 'eSwitchMode': 'switchdev'"), observed,
+					 NULL, NULL, refused);
+		has_steps(other_switch, "");
 	}
 }
 
@@ -1003,6 +1008,53 @@ static void tries_the_switch_before_its_vfs_and_after_them(void **state)
 					    "'switchdev', 'afterVfs': true}"));
 	none = plan_with(spec, observed, NULL, NULL, refused);
 	has_steps(none, "");
+}
+
+/* They are made only once for a mode that is refused after them, too. */
+static void keeps_vfs_for_a_switch_that_is_set_after_them(void **state)
+{
+	static const char spec[] = SPEC("'numVfs': 2, 'eSwitchMode': 'switchdev'");
+	json_auto_t *observed =
+		observed_with("{'host': {'udevRules': ['nm-unmanaged', 'pf-name']}}", NULL);
+	json_auto_t *refused = json_array(), *plan = NULL, *remade = NULL;
+
+	add_vf(observed, "{'driver': null, 'name': null}");
+	/* Of somebody else: it must have no driver when the mode is set. */
+	add_vf(observed, "{}");
+	json_array_append_new(refused, yaml("{'step': 'set-eswitch', 'pf': '" P1 "', 'mode': "
+					    "'switchdev'}"));
+	plan = plan_with(spec, observed, NULL, NULL, refused);
+	has_steps(plan, "unbind-driver vf=0000:3c:00.1; set-eswitch afterVfs=true mode=switchdev");
+	/* It does not matter that no others can be made. */
+	json_array_append_new(refused, yaml("{'step': 'set-num-vfs', 'pf': '" P1 "', 'count': 2, "
+					    "'from': 0}"));
+	remade = plan_with(spec, observed, NULL, NULL, refused);
+	assert_true(json_same(plan, remade));
+}
+
+/* Behind the wrong switch, whichever it is, they would be of no use. */
+static void gives_no_drivers_while_a_mode_is_refused(void **state)
+{
+	static const struct {
+		const char *pf, *spec, *refused;
+	} cases[] = {
+		{"{'eSwitchMode': 'switchdev'}", SPEC("'numVfs': 1, 'eSwitchMode': 'legacy'"),
+		 "[{'step': 'set-eswitch', 'pf': '" P1 "', 'mode': 'legacy'}]"},
+		{"{}", SPEC("'numVfs': 1, 'eSwitchMode': 'switchdev'"),
+		 "[{'step': 'set-eswitch', 'pf': '" P1 "', 'mode': 'switchdev'}, {'step': "
+		 "'set-eswitch', 'pf': '" P1 "', 'mode': 'switchdev', 'afterVfs': true}]"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		json_auto_t *observed = observed_with(cases[i].pf, NULL);
+		json_auto_t *refused = yaml(cases[i].refused), *plan = NULL;
+		json_auto_t *rules = yaml("['nm-unmanaged', 'pf-name']");
+
+		json_object_set(json_at(pf_at(observed, 0), "host"), "udevRules", rules);
+		add_vf(observed, "{'driver': null, 'name': null}");
+		plan = plan_with(cases[i].spec, observed, NULL, NULL, refused);
+		has_steps(plan, "");
+	}
 }
 
 /* A BlueField in DPU mode, from the host: its cores have the switch, and give VFs addresses. */
@@ -1278,6 +1330,8 @@ int main(void)
 		cmocka_unit_test(gives_a_driver_to_a_vf_whose_pf_cannot_give_it_a_mac),
 		cmocka_unit_test(does_not_begin_a_way_that_was_refused),
 		cmocka_unit_test(tries_the_switch_before_its_vfs_and_after_them),
+		cmocka_unit_test(keeps_vfs_for_a_switch_that_is_set_after_them),
+		cmocka_unit_test(gives_no_drivers_while_a_mode_is_refused),
 		cmocka_unit_test(leaves_a_switch_elsewhere_to_whoever_has_it),
 		cmocka_unit_test(does_not_wait_for_rdma_of_vfs_that_get_none),
 		cmocka_unit_test(puts_back_what_was_touched_and_nothing_else),

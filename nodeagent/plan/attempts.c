@@ -17,7 +17,8 @@ struct failure {
 	struct err err;
 	int in_a_row;
 	int64_t again_ms;
-	bool is_mended; /* not planned any more: all that is left is its pause */
+	bool is_mended;  /* not planned any more: all that is left is its pause */
+	bool is_put_off; /* waits because the other order of the same step failed after it */
 };
 
 struct success {
@@ -107,17 +108,51 @@ static bool failed(struct attempts *attempts, const char *key, const json_t *ent
 	}
 	failure->err = *err;
 	failure->is_mended = false;
+	failure->is_put_off = false;
 	failure->in_a_row++;
 	failure->again_ms = again_ms(failure, now_ms, chance);
 	return is_news;
+}
+
+/* set-eswitch before the VFs for the one after them, and the other way round. */
+static struct failure *failure_of_other_order(const struct attempts *attempts, const json_t *entry)
+{
+	json_auto_t *step = json_copy(json_at(entry, "step"));
+	auto_free char *key = NULL;
+
+	if (!str_eq(json_str_at(step, "step"), "set-eswitch"))
+		return NULL;
+	if (json_object_del(step, "afterVfs") < 0)
+		json_put_bool(step, "afterVfs", true);
+	key = json_text(step);
+	return map_get(&attempts->failures, key);
+}
+
+/*
+ * Both orders were refused, and each needs VFs made or removed after the other. The one that failed
+ * last finds the VFs as it needs them and goes on with its own pauses; the other waits for long.
+ */
+static void put_off(struct failure *failure, int64_t now_ms)
+{
+	int64_t pause = ATTEMPTS_OTHER_ORDER * pause_ms(failure->err.class, failure->in_a_row);
+
+	if (pause > ATTEMPTS_OTHER_ORDER_MAX_MS)
+		pause = ATTEMPTS_OTHER_ORDER_MAX_MS;
+	if (failure->again_ms < now_ms + pause)
+		failure->again_ms = now_ms + pause;
+	failure->is_put_off = true;
 }
 
 bool attempts_step_failed(struct attempts *attempts, const json_t *entry, const struct err *err,
 			  int64_t now_ms, int chance)
 {
 	auto_free char *key = json_text(json_at(entry, "step"));
+	struct failure *other = failure_of_other_order(attempts, entry);
 
 	assert(json_is_object(json_at(entry, "step")) && err->class != ERR_NONE);
+	/* Once each time: it must have its turn however often this one fails meanwhile. */
+	if (other && !other->is_put_off)
+		put_off(other, now_ms);
 	return failed(attempts, key, entry, err, now_ms, chance);
 }
 
@@ -215,6 +250,7 @@ static void mend(struct failure *failure, int64_t now_ms)
 	if (!failure->is_mended && failure->again_ms > now_ms + most_ms)
 		failure->again_ms = now_ms + most_ms;
 	failure->is_mended = true;
+	failure->is_put_off = false;
 }
 
 void attempts_keep_steps(struct attempts *attempts, const json_t *steps, int64_t now_ms)

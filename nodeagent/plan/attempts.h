@@ -22,6 +22,9 @@ enum {
 	 * failure in a row.
 	 */
 	ATTEMPTS_MENDED_MS = 5000,
+	/* How many of its pauses an order of set-eswitch waits after the other one failed, too. */
+	ATTEMPTS_OTHER_ORDER = 60,
+	ATTEMPTS_OTHER_ORDER_MAX_MS = 3600000,
 	/* A step may succeed so often within that time. */
 	ATTEMPTS_SAME_MAX = 5,
 	ATTEMPTS_SAME_MS = 60000,
@@ -40,6 +43,10 @@ void attempts_free(struct attempts *attempts);
  *   refused by the host               doubled with each failure in a row, up to ATTEMPTS_MAX_MS
  *   wrong input, a bug of ours        ATTEMPTS_MAX_MS at once
  *   RdmaModeBusy                      until attempts_forget_all(): a reboot is asked for instead
+ *
+ * set-eswitch has two orders, with "afterVfs" and without. After one failed, the other may be tried
+ * at once. After both failed, the one that failed last keeps its pauses, and the other waits
+ * ATTEMPTS_OTHER_ORDER times its own: changing the order makes or removes all VFs.
  *
  * chance: 0 to 999, spreads the pauses of nodes that fail together. True when the failure differs
  * from the last one of this step.

@@ -173,6 +173,57 @@ static void a_step_that_is_needed_by_turns_keeps_its_pause(void **state)
 	assert_false(attempts_has_steps(a));
 }
 
+static json_t *eswitch_entry(bool is_after)
+{
+	json_t *ret = json_pack("{s:s, s:{s:s, s:s, s:s}}", "pf", "0000:01:00.0", "step", "step",
+				"set-eswitch", "pf", "0000:01:00.0", "mode", "switchdev");
+
+	if (is_after)
+		json_put_bool(json_at(ret, "step"), "afterVfs", true);
+	return ret;
+}
+
+static bool is_refused(const struct attempts *a, const json_t *step, int64_t now_ms)
+{
+	json_auto_t *refused = attempts_refused(a, now_ms);
+	json_t *one;
+	size_t i;
+
+	json_array_foreach (refused, i, one)
+		if (json_same(one, json_at(step, "step")))
+			return true;
+	return false;
+}
+
+/* Each order undoes what the other one did to the VFs. */
+static void one_order_waits_for_long_while_the_other_is_tried(void **state)
+{
+	auto_attempts struct attempts *a = attempts_new();
+	json_auto_t *before = eswitch_entry(false), *after = eswitch_entry(true);
+	struct err err = failure(ERR_HOST, "ESwitchRefused");
+	int64_t turn_ms = (int64_t)ATTEMPTS_OTHER_ORDER * 1000, now = 0;
+
+	(void)attempts_step_failed(a, before, &err, now, 0);
+	assert_true(is_refused(a, before, now));
+	assert_false(is_refused(a, after, now));
+	(void)attempts_step_failed(a, after, &err, now, 0);
+	assert_true(is_refused(a, after, now));
+	/* However often that fails, it puts off the other one no further. */
+	while ((now = attempts_next_ms(a, now)) < turn_ms) {
+		assert_true(is_refused(a, before, now));
+		assert_false(is_refused(a, after, now));
+		(void)attempts_step_failed(a, after, &err, now, 0);
+	}
+	assert_int_equal(now, turn_ms);
+	assert_false(is_refused(a, before, now));
+	assert_int_equal(n_failures(a), 2);
+	/* Now it is the other way round, and for longer, within limits. */
+	(void)attempts_step_failed(a, before, &err, now, 0);
+	assert_true(is_refused(a, after, now + 10 * turn_ms));
+	assert_false(is_refused(a, before, now + 2000));
+	assert_false(is_refused(a, after, now + ATTEMPTS_OTHER_ORDER_MAX_MS));
+}
+
 static void remembers_the_pf_whose_step_hangs(void **state)
 {
 	auto_attempts struct attempts *a = attempts_new();
@@ -333,6 +384,7 @@ int main(void)
 		cmocka_unit_test(what_is_not_planned_any_more_is_made_good),
 		cmocka_unit_test(the_other_order_of_a_planned_step_is_kept),
 		cmocka_unit_test(a_step_that_is_needed_by_turns_keeps_its_pause),
+		cmocka_unit_test(one_order_waits_for_long_while_the_other_is_tried),
 		cmocka_unit_test(remembers_the_pf_whose_step_hangs),
 		cmocka_unit_test(a_step_that_is_needed_again_and_again_does_not_last),
 		cmocka_unit_test(what_does_not_last_pauses_although_nothing_is_to_be_done),

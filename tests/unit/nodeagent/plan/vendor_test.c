@@ -18,6 +18,7 @@
 #include "lib/json/json.h"
 #include "nodeagent/host/execute.h"
 #include "nodeagent/host/observe.h"
+#include "nodeagent/plan/attempts.h"
 #include "nodeagent/plan/planner.h"
 #include "tests/fakes/vendor_nics.h"
 
@@ -211,6 +212,140 @@ static void steps_of_every_vendor_come_to_rest(void **state)
 	}
 }
 
+/* ---- a mode that is refused for good --------------------------------------------------------- */
+
+#define MINUTE_MS 60000
+
+/* How often there was something to do, VFs were made, and a VF got a driver. */
+struct done {
+	int rounds, made, drivers;
+};
+
+static void has_vfs_with_drivers(struct host *host, size_t vfs, size_t drivers)
+{
+	json_auto_t *observed = host_observe(host, HOST_OBSERVE_HOLDERS, NULL);
+	const json_t *pf = json_array_get(json_at(observed, "interfaces"), 0), *vf;
+	size_t i, n = 0;
+
+	json_array_foreach (json_at(pf, "Vfs"), i, vf)
+		n += json_at(vf, "driver") != NULL;
+	if (json_array_size(json_at(pf, "Vfs")) != vfs || n != drivers)
+		fail_msg("not %zu VFs, %zu with drivers: %s", vfs, drivers, json_text(pf));
+}
+
+static bool is_told(const struct attempts *attempts, const char *reason)
+{
+	json_auto_t *failures = attempts_failures(attempts);
+	const json_t *failure;
+	size_t i;
+
+	json_array_foreach (failures, i, failure)
+		if (str_eq(json_str_at(failure, "reason"), reason))
+			return true;
+	return false;
+}
+
+/* Until one fails. */
+static void attempt_all(struct host *host, const json_t *plan, struct attempts *attempts,
+			int64_t now_ms, struct done *done)
+{
+	const json_t *entry;
+	size_t i;
+
+	done->rounds++;
+	json_array_foreach (json_at(plan, "steps"), i, entry) {
+		json_t *step = json_at(entry, "step");
+		json_auto_t *result = NULL;
+		struct err err = {0};
+
+		if (host_execute(host, step, &result, &err) < 0 ||
+		    attempts_step_succeeded(attempts, entry, now_ms, &err) < 0) {
+			(void)attempts_step_failed(attempts, entry, &err, now_ms,
+						   (int)(now_ms % 1000));
+			return;
+		}
+		done->made += str_eq(json_str_at(step, "step"), "set-num-vfs") &&
+			      json_integer_value(json_at(step, "count")) > 0;
+		done->drivers += str_eq(json_str_at(step, "step"), "probe-driver");
+	}
+}
+
+/* As the agent does it: what is no longer needed is forgotten first, what waits is left out. */
+static json_t *plan_after(struct host *host, const char *spec, const json_t *found,
+			  struct attempts *attempts, int64_t now_ms)
+{
+	json_auto_t *all = plan_of(host, spec, found, NULL), *refused = NULL;
+
+	attempts_keep_steps(attempts, json_at(all, "steps"), now_ms);
+	refused = attempts_refused(attempts, now_ms);
+	return plan_of(host, spec, found, refused);
+}
+
+/* Until then, or until nothing waits and nothing is to be done. */
+static struct done run_until(struct host *host, const char *spec, struct attempts *attempts,
+			     int64_t end_ms)
+{
+	struct done done = {0};
+	json_auto_t *first = plan_of(host, spec, NULL, NULL);
+	int64_t now = 0;
+
+	while (now < end_ms) {
+		json_auto_t *plan = plan_after(host, spec, json_at(first, "found"), attempts, now);
+
+		if (json_array_size(json_at(plan, "steps")) > 0)
+			attempt_all(host, plan, attempts, now, &done);
+		else
+			now = attempts_next_ms(attempts, now);
+	}
+	return done;
+}
+
+/* Neither before its VFs nor after them. They are not made again and again for it. */
+static void vfs_are_left_alone_where_no_order_sets_the_switch(void **state)
+{
+	struct attempts *attempts = attempts_new();
+	struct vendor_nic nic;
+	struct host_tree *tree;
+	struct done done;
+
+	vendor_nic_read("e810", &nic);
+	nic.pf.eswitch = TREE_ESWITCH_NONE;
+	tree = vendor_nic_tree(&nic, NULL, true);
+	done = run_until(host_tree_host(tree), policies[1].spec, attempts, (int64_t)20 * MINUTE_MS);
+	assert_in_range(done.made, 1, 2);
+	assert_int_equal(done.drivers, 0);
+	/* It was tried all the time, with pauses that grow. */
+	assert_in_range(done.rounds, 8, 30);
+	assert_true(is_told(attempts, "ESwitchRefused"));
+	assert_false(is_told(attempts, "StepDoesNotLast"));
+	attempts_free(attempts);
+	host_tree_free(tree);
+	vendor_nic_done(&nic);
+}
+
+/* ice takes no mode in the other order, which is tried then: the first one gets its turn again. */
+static void a_switch_that_refused_once_is_set_a_little_later(void **state)
+{
+	bool is_over = false;
+
+	for (int n = 1; !is_over; n++) {
+		struct attempts *attempts = attempts_new();
+		struct vendor_nic nic;
+		struct host_tree *tree;
+
+		vendor_nic_read("e810", &nic);
+		tree = vendor_nic_tree(&nic, NULL, true);
+		host_tree_fail_at(tree, n);
+		(void)run_until(host_tree_host(tree), policies[1].spec, attempts,
+				(int64_t)2 * MINUTE_MS);
+		has_vfs_with_drivers(host_tree_host(tree), 2, 2);
+		is_over = host_tree_changes(tree) < n;
+		attempts_free(attempts);
+		host_tree_free(tree);
+		vendor_nic_done(&nic);
+	}
+}
+
 /* bnxt_en says that it did, and the look afterwards that it did not; bnx2x refuses. */
 static void no_vfs_of_broadcom_while_the_link_is_down(void **state)
 {
@@ -242,6 +377,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(steps_of_every_vendor_come_to_rest),
+		cmocka_unit_test(vfs_are_left_alone_where_no_order_sets_the_switch),
+		cmocka_unit_test(a_switch_that_refused_once_is_set_a_little_later),
 		cmocka_unit_test(no_vfs_of_broadcom_while_the_link_is_down),
 	};
 

@@ -253,3 +253,19 @@ void controllers_map_finding(const struct controller_sources *from, const char *
 	if (str_eq(kind, KIND_POD))
 		inject_pod_found(&c);
 }
+
+void controllers_map_passed(const struct controller_sources *from,
+			    void (*wake_fn)(void *arg, enum controller_id id, const char *key),
+			    void *arg)
+{
+	const struct cache *pools = mirror_cache(from->mirror, KIND_IP_POOL);
+	const char *key = NULL;
+	size_t iter = 0;
+
+	while ((key = cache_next(pools, &iter))) {
+		json_auto_t *pool = cache_get(pools, key);
+
+		if (ip_pool_says_waiting(pool))
+			wake_fn(arg, CONTROLLER_IP_POOL, key);
+	}
+}

@@ -109,4 +109,9 @@ void controllers_map_finding(const struct controller_sources *from, const char *
 			     void (*wake)(void *arg, enum controller_id id, const char *key),
 			     void *arg);
 
+/* The same when a pass has seen all pods that wait for addresses: pools that say some do. */
+void controllers_map_passed(const struct controller_sources *from,
+			    void (*wake)(void *arg, enum controller_id id, const char *key),
+			    void *arg);
+
 #endif

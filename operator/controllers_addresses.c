@@ -168,6 +168,7 @@ void addresses_gather(const struct controller_sources *from, const struct contro
 	size_t n = 0, left = json_object_size(waiting);
 
 	add_settings(from, world);
+	gather_passed(from, world);
 	mirror_add_all(from->mirror, world, KIND_RESERVED_IP);
 	json_need_object(world, KIND_IP_POOL);
 	json_each (boxes_all(from->boxes, BOX_SHORT_POOL), pool, value)
@@ -322,13 +323,18 @@ void addresses_node_changed(const struct change *c)
 			   wake_endpoint, (void *)c);
 }
 
-/* Whoever waits may find an address now; records may have lost whom they were for. */
+/*
+ * Whoever waits may find an address now; records may have lost whom they were for. What a pool says
+ * of an earlier operator's pods is looked into, also if none waits now.
+ */
 void addresses_pool_changed(const struct change *c)
 {
 	const char *before = json_str_at(c->old, "status", "allocatedIPs");
 	const char *after = json_str_at(c->now, "status", "allocatedIPs");
 
 	addresses_source_changed(c);
+	if (!boxes_get(c->from->boxes, BOX_PASSED, ADDRESSES_KEY) && ip_pool_says_waiting(c->now))
+		wake(c, CONTROLLER_ADDRESSES, ADDRESSES_KEY);
 	if ((after || before) && !str_eq(before, after))
 		wake(c, CONTROLLER_STRAYS, c->key);
 }

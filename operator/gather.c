@@ -8,6 +8,7 @@
 #include "lib/json/json.h"
 #include "operator/webhook_setup.h"
 #include "reconcilers/admission/pod_inject.h"
+#include "reconcilers/ipam/assign.h"
 #include "reconcilers/spider/cni_config.h"
 #include "reconcilers/spider/multus_config_check.h"
 
@@ -21,6 +22,12 @@ void gather_env(const struct controller_sources *from, json_t *world)
 	json_put_str(env, "namespace", from->ns);
 	json_put_str(env, "resourcePrefix", from->resource_prefix);
 	json_put(env, "policyNamespaces", json_incref(from->policy_namespaces));
+}
+
+void gather_passed(const struct controller_sources *from, json_t *world)
+{
+	if (!boxes_get(from->boxes, BOX_PASSED, ADDRESSES_KEY))
+		json_put_bool(json_need_object(world, "env"), "waitingUnknown", true);
 }
 
 void gather_claim(const struct controller_sources *from, json_t *world, const json_t *config)

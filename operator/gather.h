@@ -12,6 +12,9 @@
 /* "env": now, namespace, resourcePrefix, policyNamespaces. */
 void gather_env(const struct controller_sources *from, json_t *world);
 
+/* "env": waitingUnknown, until a pass has seen all pods that wait for addresses (BOX_PASSED). */
+void gather_passed(const struct controller_sources *from, json_t *world);
+
 /*
  * The NetworkAttachmentDefinition that a SpiderMultusConfig claims, and all configs that claim it.
  */

@@ -247,6 +247,10 @@ static void on_posted(void *arg, const char *box, const char *key, json_t *value
 		queue_add(manager->controllers[CONTROLLER_IP_POOL].queue, key, QUEUE_LATER);
 		return;
 	}
+	if (str_eq(box, BOX_PASSED)) {
+		controllers_map_passed(&manager->sources, wake, manager);
+		return;
+	}
 	if (str_eq(box, BOX_EVICTIONS) || str_eq(box, BOX_NO_AGENT_POD))
 		return;
 	if (!value && str_eq(box, BOX_DECIDED) &&

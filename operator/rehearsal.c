@@ -123,6 +123,8 @@ static void on_post(struct rehearsal *r, const json_t *op)
 	boxes_put(boxes, box, key, value);
 	if (str_eq(box, BOX_SHORT_POOL))
 		wake(r, CONTROLLER_IP_POOL, key);
+	else if (str_eq(box, BOX_PASSED))
+		controllers_map_passed(&r->sources, wake, r);
 	else if (str_eq(box, BOX_EVICTIONS) || str_eq(box, BOX_NO_AGENT_POD))
 		return;
 	else if (value && (str_eq(box, BOX_WAITING) || str_eq(box, BOX_ENDING)))

@@ -372,7 +372,7 @@ static json_t *waiting_since(const struct pass *pass, const json_t *before, cons
 }
 
 /* Who waits for an address of a pool, where that has changed. */
-static void count_waiting(const struct pass *pass, struct plan *plan)
+static void count_waiting(const struct pass *pass, const char *key, struct plan *plan)
 {
 	bool is_part = json_object_size(world_kind(pass->world, BOX_WAITING)) >= ASSIGN_MAX;
 	const json_t *present = world_kind(pass->world, BOX_SHORT_POOL);
@@ -392,6 +392,8 @@ static void count_waiting(const struct pass *pass, struct plan *plan)
 	json_each (is_part ? NULL : present, pool, pods)
 		if (!json_object_get(now, pool))
 			plan_post(plan, BOX_SHORT_POOL, pool, NULL);
+	if (!is_part && ip_pool_waiting_is_unknown(pass->world))
+		plan_post(plan, BOX_PASSED, key, json_true());
 }
 
 int assign_reconcile(const json_t *world, const char *key, struct plan *plan, struct err *err)
@@ -423,7 +425,7 @@ int assign_reconcile(const json_t *world, const char *key, struct plan *plan, st
 	books_plan(pass.books, &ledgers);
 	say_repairs(&pass, &ledgers);
 	plan_in_order(&pass, &ledgers, plan);
-	count_waiting(&pass, plan);
+	count_waiting(&pass, key, plan);
 	if (json_object_size(world_kind(world, BOX_WAITING)) >= ASSIGN_MAX ||
 	    json_object_size(world_kind(world, BOX_ENDING)) >= ASSIGN_MAX)
 		plan_requeue(plan, pass.served ? 0 : ASSIGN_AGAIN_MS);

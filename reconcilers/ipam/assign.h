@@ -33,6 +33,12 @@
 #define BOX_DECIDED "decided"
 
 /*
+ * By the key of the pass: true, once one since the start has seen all that wait. Until then nobody
+ * knows that none waits for a pool.
+ */
+#define BOX_PASSED "passed"
+
+/*
  * Pods that are bound to a node and may need addresses, as the operator mirrors them (assign_wants,
  * assign_project).
  */
@@ -47,8 +53,8 @@ enum { ASSIGN_AGAIN_MS = 1000 };
 /*
  * Key: any. World: BOX_WAITING, BOX_ENDING, BOX_SHORT_POOL (ip_pool.h), KIND_POD (those that wait
  * and stand in BOX_WAITING as true), KIND_ENDPOINT of them, KIND_NAD that they name,
- * KIND_NAMESPACE, KIND_NODE, KIND_IP_POOL, KIND_RESERVED_IP, IPAM_CONFIG_MAP, and in "env" "now"
- * and "configNamespace".
+ * KIND_NAMESPACE, KIND_NODE, KIND_IP_POOL, KIND_RESERVED_IP, IPAM_CONFIG_MAP, and in "env" "now",
+ * "configNamespace" and "waitingUnknown" (ip_pool.h).
  *
  * A pod that cannot have addresses keeps waiting, with a finding that says why and what to do.
  * Nothing of a ledger stays behind for it.

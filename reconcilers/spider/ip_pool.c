@@ -15,6 +15,9 @@
 #include "reconcilers/spider/ip_memory.h"
 #include "reconcilers/spider/reserved_ip.h"
 
+/* In the message of PoolExhausted; a time follows. */
+#define WAITED_SINCE "since "
+
 /* What status.allocatedIPs records: { "10.6.0.11": { "pod": "ml/train-0", … } }. */
 struct allocation {
 	json_t *records; /* NULL when there are none */
@@ -181,27 +184,68 @@ static const char *first_waits_since(const json_t *waiting)
 	return first;
 }
 
+bool ip_pool_waiting_is_unknown(const json_t *world)
+{
+	return json_is_true(json_at(world, "env", "waitingUnknown"));
+}
+
+static bool says_exhausted(const json_t *status)
+{
+	const json_t *degraded = condition_find(json_at(status, "conditions"), "Degraded");
+
+	return str_eq(json_str_at(degraded, "reason"), "PoolExhausted");
+}
+
+bool ip_pool_says_waiting(const json_t *pool)
+{
+	const json_t *status = json_at(pool, "status");
+
+	return json_at(status, "waitingPodCount") || says_exhausted(status);
+}
+
+static void warn_exhausted(struct problems *warnings, const char *since)
+{
+	problem_add(warnings, "PoolExhausted", "spec.ips",
+		    "no address is free, and pods have waited for one " WAITED_SINCE
+		    "%s (status.waitingPodCount): add addresses, or delete pods that have some",
+		    since);
+}
+
+/* Before anybody has looked at pods, what was said of them stays, word for word. */
+static void keep_warning(const json_t *old, struct problems *warnings)
+{
+	const json_t *degraded = condition_find(json_at(old, "conditions"), "Degraded");
+	const char *said = strstr(json_str_or(json_at(degraded, "message"), ""), WAITED_SINCE);
+	const char *from = said ? said + strlen(WAITED_SINCE) : "";
+	auto_free char *since = str_ndup(from, strcspn(from, " "));
+	int64_t us;
+
+	if (says_exhausted(old))
+		warn_exhausted(warnings,
+			       rfc3339_read(since, &us)
+				       ? since
+				       : json_str_or(json_at(degraded, "lastTransitionTime"), "?"));
+}
+
 /* Warn of a pod that has waited for long; ret_again_ms: when one will have, if that is to come. */
-static void warn_of_waiting(const json_t *world, const json_t *waiting, const json_t *previous,
+static void warn_of_waiting(const json_t *world, const json_t *waiting, const json_t *old,
 			    struct problems *warnings, int64_t *ret_again_ms)
 {
-	const json_t *degraded = condition_find(previous, "Degraded");
-	bool is_said = str_eq(json_str_at(degraded, "reason"), "PoolExhausted");
 	const char *since = first_waits_since(waiting);
 	int64_t since_us, now_us, left_us;
 
+	if (!waiting && ip_pool_waiting_is_unknown(world)) {
+		keep_warning(old, warnings);
+		return;
+	}
 	if (!since || !rfc3339_read(since, &since_us) ||
 	    !rfc3339_read(world_env(world, "now"), &now_us))
 		return;
 	left_us = since_us + IP_POOL_PATIENCE_S * INT64_C(1000000) - now_us;
-	if (left_us > 0 && !is_said)
+	if (left_us > 0 && !says_exhausted(old))
 		*ret_again_ms = left_us / 1000 + 1;
 	else
-		problem_add(warnings, "PoolExhausted", "spec.ips",
-			    "no address is free, and pods have waited for one since %s "
-			    "(status.waitingPodCount): add addresses, or delete pods that have "
-			    "some",
-			    since);
+		warn_exhausted(warnings, since);
 }
 
 struct verdict {
@@ -330,7 +374,7 @@ static void plan_pool_status(const json_t *world, const char *key, const json_t 
 	reserved = total - count_without(addresses, &kept);
 	ip_conflicts_read(pool, addresses, &kept, world_env(world, "now"), &conflicts);
 	ip_pool_check(world, pool, &problems);
-	warn_of_waiting(world, waiting, json_at(old, "conditions"), &warnings, &again_ms);
+	warn_of_waiting(world, waiting, old, &warnings, &again_ms);
 	if (!problems.total)
 		ip_pool_warn(pool, &warnings);
 	warn_of_lost_addresses(allocation, addresses, &warnings);
@@ -348,7 +392,7 @@ static void plan_pool_status(const json_t *world, const char *key, const json_t 
 	ip_conflicts_write(&conflicts, status);
 	if (waiting)
 		json_put(status, "waitingPodCount", json_incref(json_at(waiting, "pods")));
-	else
+	else if (!ip_pool_waiting_is_unknown(world))
 		json_object_del(status, "waitingPodCount");
 	plan_conditions(world, key, pool, &ready, &warnings, status, plan);
 	plan_status(plan, KIND_IP_POOL, key, status);

@@ -4,7 +4,7 @@
  * Key: the pool's name. World: KIND_IP_POOL (the pool, and those that may overlap it:
  * ip_pool_index.h finds them), KIND_RESERVED_IP (all). Read of a pool:
  * metadata.{name,generation,creationTimestamp,deletionTimestamp,labels,finalizers}, spec, status.
- * BOX_SHORT_POOL of the pool, and in "env" "now".
+ * BOX_SHORT_POOL of the pool, and in "env" "now" and "waitingUnknown".
  *
  * The plan: status (totalIPCount, allocatedIPCount, freeIPCount, waitingPodCount, conditions Ready
  * and Degraded; what agents wrote there is kept as it is, but for conflicts whose time is over,
@@ -41,6 +41,15 @@
  * pool is Degraded, PoolExhausted, when one has waited for so long, and until none waits.
  */
 #define IP_POOL_PATIENCE_S 60
+
+/*
+ * "env" "waitingUnknown" is true: since the start nobody has looked at all pods that may wait, so
+ * that a pool without BOX_SHORT_POOL goes on saying what it said of them.
+ */
+bool ip_pool_waiting_is_unknown(const json_t *world);
+
+/* Its status says that pods wait for it. */
+bool ip_pool_says_waiting(const json_t *pool);
 
 reconcile_fn ip_pool_reconcile;
 

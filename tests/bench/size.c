@@ -611,6 +611,8 @@ static void on_post(struct cluster *c, const json_t *op)
 		return;
 	if (str_eq(box, BOX_SHORT_POOL))
 		wake(c, CONTROLLER_IP_POOL, key);
+	else if (str_eq(box, BOX_PASSED))
+		controllers_map_passed(&c->sources, wake, c);
 	else if (str_eq(box, BOX_WAITING) || str_eq(box, BOX_ENDING))
 		wake(c, CONTROLLER_ADDRESSES, ADDRESSES_KEY);
 	else

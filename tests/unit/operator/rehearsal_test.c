@@ -184,6 +184,46 @@ static void a_pod_without_a_pool_is_a_finding_once(void **state)
 	rehearsed_done(&r);
 }
 
+#define EXHAUSTED(records)                                                                         \
+	"spiderippools: {p: {metadata: {name: p, uid: u4, generation: 1}, spec: {ipVersion: 4, "   \
+	"subnet: 10.6.0.0/24, ips: [10.6.0.10]}, status: {allocatedIPs: '{" records                \
+	"}', waitingPodCount: 1, conditions: [{type: "                                             \
+	"Ready, status: 'True', reason: Usable, message: m, lastTransitionTime: "                  \
+	"'2026-01-31T09:00:00Z'}, {type: Degraded, status: 'True', reason: PoolExhausted, "        \
+	"message: 'no address, since 2026-01-31T09:58:00Z (m)', lastTransitionTime: "              \
+	"'2026-01-31T09:59:00Z'}]}}}\n"                                                            \
+	"network-attachment-definitions: {ml/net: {metadata: {name: net, namespace: ml}, spec: "   \
+	"{config: '{\"type\":\"macvlan\",\"ipam\":{\"type\":\"spiderpool\","                       \
+	"\"default_ipv4_ippool\":[\"p\"]}}'}}}\nnamespaces: {ml: {metadata: {name: ml}}}\n"
+#define OF_HOLDER "\"10.6.0.10\": {\"pod\": \"ml/z\", \"podUid\": \"u9\"}"
+#define HOLDER                                                                                     \
+	"  ml/z: {metadata: {name: z, namespace: ml, uid: u9, annotations: "                       \
+	"{k8s.v1.cni.cncf.io/networks: net}}, spec: {nodeName: w1, containers: [{}]}, status: "    \
+	"{phase: Running}}\n"
+#define WAITER                                                                                     \
+	"  ml/a: {metadata: {name: a, namespace: ml, uid: u6, annotations: "                       \
+	"{k8s.v1.cni.cncf.io/networks: net}}, spec: {nodeName: w1, containers: [{}]}, status: "    \
+	"{phase: Pending}}\n"
+
+static void expect_pool_events(const char *yaml, int want)
+{
+	struct rehearsed r = rehearsed(yaml, NULL, false);
+	int n = 0;
+
+	for (const char *at = strbuf_str(&r.did); (at = strstr(at, "ip-pool p: event")); at++)
+		n++;
+	assert_int_equal(n, want);
+	rehearsed_done(&r);
+}
+
+/* An operator that begins to lead knows of no pod at first. */
+static void a_pool_that_is_exhausted_stays_so_while_pods_wait(void **state)
+{
+	expect_pool_events(NODE EXHAUSTED(OF_HOLDER) "pods:\n" HOLDER WAITER, 0);
+	expect_pool_events(NODE EXHAUSTED(OF_HOLDER) "pods:\n" HOLDER, 1);
+	expect_pool_events(NODE EXHAUSTED(""), 1);
+}
+
 static void what_is_not_known_is_not_decided_on(void **state)
 {
 	struct rehearsed r = rehearsed(NODE POLICY STATE, "sriovnetworkpoolconfigs", false);
@@ -237,6 +277,7 @@ int main(void)
 		cmocka_unit_test(a_node_gets_its_state_and_the_policy_hears_of_it),
 		cmocka_unit_test(a_waiting_pod_gets_an_address_and_then_its_endpoint),
 		cmocka_unit_test(a_pod_without_a_pool_is_a_finding_once),
+		cmocka_unit_test(a_pool_that_is_exhausted_stays_so_while_pods_wait),
 		cmocka_unit_test(what_is_not_known_is_not_decided_on),
 		cmocka_unit_test(without_its_namespace_the_operator_releases_finalizers_alone),
 		cmocka_unit_test(pods_that_missed_injection_are_found_where_there_are_webhooks),

@@ -127,6 +127,21 @@ static void a_pod_waits_for_what_another_gives_back_in_the_same_pass(void **stat
 	       "finding ml/b; post waiting ml/b out; ");
 }
 
+/* Also when none waits: pools may say of an earlier operator's pods that they do. */
+static void the_first_pass_that_sees_all_says_so(void **state)
+{
+	auto_strbuf struct strbuf many = {0};
+	auto_free char *said = NULL;
+
+	expect(assign_reconcile, "env: {waitingUnknown: true}\n", "all", "post passed all in; ");
+	expect(assign_reconcile, "env: {}\n", "all", "");
+	strbuf_adds(&many, "env: {waitingUnknown: true}\nwaiting:\n");
+	for (int i = 0; i < ASSIGN_MAX; i++)
+		strbuf_addf(&many, "  ml/p%d: true\n", i);
+	said = decide(assign_reconcile, strbuf_str(&many), "all");
+	assert_null(strstr(said, "passed"));
+}
+
 /* Whoever comes later does not change since when another waits, and who is served is forgotten. */
 static void each_pod_waits_since_its_own_time(void **state)
 {
@@ -870,6 +885,7 @@ int main(void)
 		cmocka_unit_test(writes_each_ledger_once_for_all_that_wait),
 		cmocka_unit_test(posts_a_pod_as_soon_as_its_own_ledgers_are_written),
 		cmocka_unit_test(a_pod_waits_for_what_another_gives_back_in_the_same_pass),
+		cmocka_unit_test(the_first_pass_that_sees_all_says_so),
 		cmocka_unit_test(each_pod_waits_since_its_own_time),
 		cmocka_unit_test(a_pod_waits_for_its_network),
 		cmocka_unit_test(a_pod_that_has_all_waits_no_more),

@@ -341,6 +341,7 @@ const struct cli_command cli_commands[] = {
 			"and "
 			"opened without a network.\n",
 		.kinds = report_kinds,
+		.optional = KIND_NAD,
 		.document = "Report",
 		.fields = report_fields,
 		.args_max = 1,

@@ -37,6 +37,7 @@ const char *const report_kinds[] = {
 	KIND_OVS_NETWORK,
 	KIND_MULTUS_CONFIG,
 	KIND_COORDINATOR,
+	KIND_NAD,
 	KIND_IP_POOL,
 	KIND_RESERVED_IP,
 	NULL,

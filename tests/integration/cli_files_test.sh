@@ -347,6 +347,8 @@ over="$up"' | .nad.spec.config = "{\"plugins\": [{\"type\": \"ipvlan\", \"master
 	name: "eno1", linkAdminState: "up"}]'
 finds "nothing of a NIC under a network" "" "$over"
 finds "one that is down under a network" "warning RdmaLinkDown w1 eno1" "$over | .state.status.interfaces[1].linkAdminState = \"down\""
+t_eq "the report has it, too" "w1: eno1" "$("$cli" report -f "$tmp/edited.json" -o json |
+	jq -r '.findings[] | select(.reason == "RdmaLinkDown") | .object')"
 finds "and under none" "" "$over | del(.nad) | .state.status.interfaces[1].linkAdminState = \"down\""
 off='.node.status.conditions = [{type: "Ready", status: "Unknown", reason: "NodeStatusUnknown", message: "Kubelet stopped posting",
 	lastTransitionTime: "2026-01-31T10:00:00Z"}]'

@@ -5,6 +5,7 @@
 
 #include "cli/doctor/doctor.h"
 #include "cli/doctor/findings.h"
+#include "cli/doctor/links.h"
 #include "cli/leader.h"
 #include "cli/print.h"
 #include "cli/source.h"
@@ -69,6 +70,7 @@ static void check_leader(const struct cli *cli, json_t *findings)
 static json_t *check_nodes(const struct cli *cli, struct err *err)
 {
 	json_auto_t *findings = json_array(), *world = source_world(cli), *differences = NULL;
+	json_auto_t *networks = links_networks(world_kind(world, KIND_NAD));
 	const char *key;
 	json_t *state;
 
@@ -88,16 +90,15 @@ static json_t *check_nodes(const struct cli *cli, struct err *err)
 			return NULL;
 		}
 		of_node = doctor_check_node(world_get(world, KIND_NODE, cli->args[i]), state,
-					    world_kind(world, KIND_NAD));
+					    networks);
 		json_array_extend(findings, of_node);
 	}
 	if (cli->args_len > 0)
 		return json_incref(findings);
 	if (!cli->compare)
 		json_each (world_kind(world, KIND_NODE_STATE), key, state) {
-			json_auto_t *of_node =
-				doctor_check_node(world_get(world, KIND_NODE, json_name(state)),
-						  state, world_kind(world, KIND_NAD));
+			json_auto_t *of_node = doctor_check_node(
+				world_get(world, KIND_NODE, json_name(state)), state, networks);
 
 			json_array_extend(findings, of_node);
 		}

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "cli/doctor/doctor.h"
+#include "cli/doctor/links.h"
 #include "cli/explain/pool_usage.h"
 #include "cli/ledger.h"
 #include "cli/print.h"
@@ -287,6 +288,7 @@ static json_t *findings_of(const json_t *world)
 {
 	json_auto_t *conditions = status_findings(world, report_kinds);
 	json_auto_t *differences = doctor_compare(world);
+	json_auto_t *networks = links_networks(world_kind(world, KIND_NAD));
 	json_t *findings = json_array(), *state, *said;
 	const char *key;
 	size_t i;
@@ -302,9 +304,8 @@ static json_t *findings_of(const json_t *world)
 				    json_fmt("%s", json_str_or(json_at(said, "message"), "")));
 	}
 	json_each (world_kind(world, KIND_NODE_STATE), key, state) {
-		json_auto_t *of_node =
-			doctor_check_node(world_get(world, KIND_NODE, json_name(state)), state,
-					  world_kind(world, KIND_NAD));
+		json_auto_t *of_node = doctor_check_node(
+			world_get(world, KIND_NODE, json_name(state)), state, networks);
 
 		add_doctors(findings, of_node);
 	}

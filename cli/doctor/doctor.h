@@ -16,11 +16,10 @@
 json_t *doctor_check_host(const json_t *observed, const json_t *facts, const char *rdma_mode);
 
 /*
- * What the NodeState of one node says, beside its Node (NULL: not known) and the
- * NetworkAttachmentDefinitions, { key: object } (NULL: not known); each finding has "node".
- * Returns new, sorted.
+ * What the NodeState of one node says, beside its Node (NULL: not known) and what networks lie over
+ * (links_networks()); each finding has "node". Returns new, sorted.
  */
-json_t *doctor_check_node(const json_t *node, const json_t *state, const json_t *nads);
+json_t *doctor_check_node(const json_t *node, const json_t *state, const json_t *networks);
 
 /*
  * What differs among the nodes that have NICs for the same resource: kernel, agent, speed, MTU,

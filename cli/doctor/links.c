@@ -30,7 +30,23 @@ json_t *links_masters(const json_t *nad)
 	return masters;
 }
 
-static const json_t *find_nic(const json_t *state, const char *name)
+json_t *links_networks(const json_t *nads)
+{
+	json_t *networks = json_object(), *nad, *master;
+	const char *key;
+	size_t i;
+
+	json_each (nads, key, nad) {
+		json_auto_t *masters = links_masters(nad);
+
+		json_array_foreach (masters, i, master)
+			if (!json_object_get(networks, json_string_value(master)))
+				json_put_str(networks, json_string_value(master), key);
+	}
+	return networks;
+}
+
+const json_t *links_nic(const json_t *state, const char *name)
 {
 	const json_t *nics = json_at(state, "status", "interfaces");
 	auto_free char *below = str_ndup(name, strcspn(name, "."));
@@ -41,7 +57,7 @@ static const json_t *find_nic(const json_t *state, const char *name)
 
 const char *links_why_down(const json_t *state, const char *name)
 {
-	const json_t *nic = find_nic(state, name);
+	const json_t *nic = links_nic(state, name);
 	const char *speed = json_str_or(json_at(nic, "linkSpeed"), "");
 
 	if (str_eq(json_str_at(nic, "linkAdminState"), "down"))

@@ -13,9 +13,17 @@
 json_t *links_masters(const json_t *nad);
 
 /*
- * "it is set down", "it has no link", of a NIC of the NodeState by its name, or of the one that
- * "NAME.VLAN" lies on. NULL: traffic passes, or nobody knows: a bond, a NIC whose driver never
- * tells its speed. Borrowed.
+ * Of all NetworkAttachmentDefinitions, { key: object } (NULL: not known), to be parsed once for all
+ * nodes: { master: key of the first that names it }. Returns new.
+ */
+json_t *links_networks(const json_t *nads);
+
+/* The NIC of the NodeState with that name, or the one that "NAME.VLAN" lies on. Borrowed. */
+const json_t *links_nic(const json_t *state, const char *name);
+
+/*
+ * "it is set down", "it has no link", of links_nic(). NULL: traffic passes, or nobody knows: a
+ * bond, a NIC whose driver never tells its speed. Borrowed.
  */
 const char *links_why_down(const json_t *state, const char *name);
 

@@ -158,35 +158,26 @@ static void check_mode(const json_t *state, json_t *findings)
  * NICs that networks lie over, and no policy wants: those are looked at as such. A warning, since
  * nobody knows whether pods of the network are meant to run here.
  */
-static void check_masters(const json_t *state, const json_t *nads, json_t *findings)
+static void check_masters(const json_t *state, const json_t *networks, json_t *findings)
 {
-	json_auto_t *seen = json_object();
-	const char *key, *name;
-	json_t *nad, *master;
-	size_t i;
+	const char *name;
+	json_t *network;
 
-	json_each (nads, key, nad) {
-		json_auto_t *masters = links_masters(nad);
+	json_each (networks, name, network) {
+		const char *why = links_why_down(state, name);
+		const char *address = json_str_at(links_nic(state, name), "pciAddress");
 
-		json_array_foreach (masters, i, master) {
-			const char *why;
-
-			name = json_string_value(master);
-			why = links_why_down(state, name);
-			if (!why || json_object_get(seen, name) ||
-			    json_find(json_at(state, "spec", "interfaces"), "name", name))
-				continue;
-			json_put_bool(seen, name, true);
+		if (why && !json_find(json_at(state, "spec", "interfaces"), "pciAddress", address))
 			finding_add(findings,
 				    &(struct finding){FINDING_WARNING, "RdmaLinkDown", name,
 						      "a link",
 						      "check cable and switch; ip link set up"},
-				    "%s: pods of network %s have no traffic here", why, key);
-		}
+				    "%s: pods of network %s have no traffic here", why,
+				    json_string_value(network));
 	}
 }
 
-json_t *doctor_check_node(const json_t *node, const json_t *state, const json_t *nads)
+json_t *doctor_check_node(const json_t *node, const json_t *state, const json_t *networks)
 {
 	json_t *findings = json_array(), *finding, *pf;
 	size_t i;
@@ -199,7 +190,7 @@ json_t *doctor_check_node(const json_t *node, const json_t *state, const json_t 
 	check_mode(state, findings);
 	json_array_foreach (json_at(state, "status", "interfaces"), i, pf)
 		check_pf(state, pf, findings);
-	check_masters(state, nads, findings);
+	check_masters(state, networks, findings);
 	check_resources(node, state, findings);
 	findings_sort(findings);
 	json_array_foreach (findings, i, finding)

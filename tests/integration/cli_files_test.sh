@@ -345,6 +345,11 @@ finds "nothing on a good node" "" "$up"
 finds "a link that is down" "error RdmaLinkDown w1 ens1f0" .
 over="$up"' | .nad.spec.config = "{\"plugins\": [{\"type\": \"ipvlan\", \"master\": \"eno1\"}]}" | .state.status.interfaces += [{pciAddress: "0000:05:00.0",
 	name: "eno1", linkAdminState: "up"}]'
+finds "one that a policy wants, once, also under a VLAN" "error RdmaLinkDown w1 ens1f0" \
+	'.nad.spec.config = "{\"type\": \"macvlan\", \"master\": \"ens1f0.100\"}"'
+finds "a VLAN of another one, and two networks over it" "warning RdmaLinkDown w1 eno1.7" "$up"' |
+	.nad.spec.config = "{\"type\": \"macvlan\", \"master\": \"eno1.7\"}" | .nad2 = (.nad | .metadata.name = "b") |
+	.state.status.interfaces += [{pciAddress: "0000:05:00.0", name: "eno1", linkAdminState: "down"}]'
 finds "nothing of a NIC under a network" "" "$over"
 finds "one that is down under a network" "warning RdmaLinkDown w1 eno1" "$over | .state.status.interfaces[1].linkAdminState = \"down\""
 t_eq "the report has it, too" "w1: eno1" "$("$cli" report -f "$tmp/edited.json" -o json |

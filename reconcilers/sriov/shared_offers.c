@@ -75,26 +75,29 @@ static json_t *all_offers(const json_t *world)
 	return all;
 }
 
-/* Why the first node by name has nothing for it. */
-static void add_cause(struct strbuf *message, const json_t *world, const char *resource)
+/* Why the first node by name has nothing for it; true when that is the node's RDMA mode. */
+static bool add_cause(struct strbuf *message, const json_t *world, const char *resource)
 {
 	const char *key, *first = NULL, *cause = NULL;
+	bool is_withheld = false;
 	json_t *state;
 
 	json_each (world_kind(world, KIND_NODE_STATE), key, state) {
 		json_auto_t *offers = shared_offers_of(state);
 		const char *name = json_name(state);
+		const json_t *offer;
 
 		if (!json_is_false(json_object_get(offers, resource)) ||
 		    (first && strcmp(first, name) <= 0))
 			continue;
 		first = name;
-		cause = json_str_at(
-			json_find(json_at(state, "status", "resources"), "name", resource),
-			"cause");
+		offer = json_find(json_at(state, "status", "resources"), "name", resource);
+		cause = json_str_at(offer, "cause");
+		is_withheld = node_state_resource_is_withheld(state, offer);
 	}
 	strbuf_addf(message, " (node %.63s: %.400s)", first ? first : "?",
 		    cause ? cause : "no cause is said");
+	return is_withheld;
 }
 
 int shared_offers_reconcile(const json_t *world, const char *key, struct plan *plan,
@@ -103,6 +106,7 @@ int shared_offers_reconcile(const json_t *world, const char *key, struct plan *p
 	json_auto_t *offers = NULL;
 	auto_strbuf struct strbuf message = {0};
 	const char *resource;
+	bool is_withheld = false;
 	json_t *selects;
 	size_t n = 0;
 
@@ -119,12 +123,14 @@ int shared_offers_reconcile(const json_t *world, const char *key, struct plan *p
 		if (n < NAMES_TOLD)
 			strbuf_addf(&message, "%s%.128s", n ? ", " : "no node offers ", resource);
 		if (n == 0)
-			add_cause(&message, world, resource);
+			is_withheld = add_cause(&message, world, resource);
 		n++;
 	}
 	if (n > NAMES_TOLD)
 		strbuf_addf(&message, " and %zu more", n - NAMES_TOLD);
-	strbuf_adds(&message, ": correct the selectors, or remove the entry");
+	strbuf_addf(&message, ": %s, or remove the entry",
+		    is_withheld ? "set rdmaMode: shared for nodes that are to offer it"
+				: "correct the selectors");
 	plan_finding(plan, LEFTOVER_SHARED_CONFIG, key, n ? "OfferedNowhere" : NULL,
 		     n ? strbuf_str(&message) : NULL);
 	return 0;

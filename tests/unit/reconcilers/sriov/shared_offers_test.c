@@ -92,8 +92,8 @@ static void one_that_nodes_withhold_is_found_where_no_other_has_it(void **state)
 
 	assert_null(json_at(decide(&first, withheld, SOME), "reason"));
 	assert_string_equal(json_str_at(decide(&second, withheld, withheld), "message"),
-			    "no node offers x/hca (node w1: mode): correct the selectors, or "
-			    "remove the entry");
+			    "no node offers x/hca (node w1: mode): set rdmaMode: shared for nodes "
+			    "that are to offer it, or remove the entry");
 }
 
 static void nothing_is_said_before_all_have_reported(void **state)

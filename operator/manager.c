@@ -48,7 +48,7 @@ struct manager {
 		struct queue *queue;
 		bool caught_up;        /* looked at every key once since it could */
 		int64_t busy_since_ms; /* 0: nothing waits and nothing is at work */
-		int64_t took_us;       /* the last decision, with what it looked at */
+		int64_t took_cpu_us;   /* the last decision, with what it looked at */
 	} controllers[CONTROLLER_COUNT];
 	struct deferred *turn;
 	struct timer *later; /* when QUEUE_LATER may be worked on, or a rest is over */
@@ -93,7 +93,7 @@ static void wake_turn(void *arg)
  */
 static int64_t summary_delay_ms(const struct manager *manager, enum controller_id id)
 {
-	int64_t rest_ms = manager->controllers[id].took_us * MANAGER_SUMMARY_REST / 1000;
+	int64_t rest_ms = manager->controllers[id].took_cpu_us * MANAGER_SUMMARY_REST / 1000;
 
 	if (!controllers[id].status_waits || rest_ms < controllers[id].every_ms)
 		return controllers[id].every_ms;
@@ -543,7 +543,7 @@ static void work_on(struct manager *manager, enum controller_id id, const char *
 		    enum queue_lane lane)
 {
 	const struct controller *controller = &controllers[id];
-	int64_t started_us = clock_us();
+	int64_t started_us = clock_us(), started_cpu_us = clock_cpu_us();
 	json_auto_t *world = new_world(manager, controller, key);
 	struct applier_result nothing = {.again_ms = -1};
 	auto_plan struct plan plan = {0};
@@ -559,9 +559,8 @@ static void work_on(struct manager *manager, enum controller_id id, const char *
 	else
 		/* wake_finalizers would not find it, should there be a namespace again. */
 		plan_requeue(&plan, MANAGER_KEEP_MS);
-	manager->controllers[id].took_us = clock_us() - started_us;
-	metric_observe(manager->seconds, (double)manager->controllers[id].took_us / 1e6,
-		       controller->name);
+	manager->controllers[id].took_cpu_us = clock_cpu_us() - started_cpu_us;
+	metric_observe(manager->seconds, (double)(clock_us() - started_us) / 1e6, controller->name);
 	*job = (struct job){manager, id, ++manager->decisions, str_dup(key)};
 	log_debug("decided", F_INT("id", (int64_t)job->number),
 		  F_STR("controller", controller->name), F_STR("key", key),

@@ -27,6 +27,11 @@ __attribute__((weak)) int64_t clock_wall_us(void)
 	return read_us(CLOCK_REALTIME);
 }
 
+int64_t clock_cpu_us(void)
+{
+	return read_us(CLOCK_THREAD_CPUTIME_ID);
+}
+
 int64_t clock_ms(void)
 {
 	return clock_us() / 1000;

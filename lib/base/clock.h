@@ -16,6 +16,8 @@
 int64_t clock_ms(void);
 /* Microseconds since boot, for measurements. */
 int64_t clock_us(void);
+/* Microseconds of CPU that this thread has used: what others on the machine do is not in it. */
+int64_t clock_cpu_us(void);
 /* Microseconds since the epoch. */
 int64_t clock_wall_us(void);
 

@@ -22,6 +22,7 @@
 #include "lib/base/packet.h"
 #include "lib/base/root.h"
 #include "lib/base/str.h"
+#include "nodeagent/cni/cached.h"
 #include "nodeagent/cni/conf.h"
 #include "nodeagent/cni/install.h"
 #include "nodeagent/cni/rdma_keeper.h"
@@ -156,6 +157,7 @@ static void on_lock_look(void *arg)
 	}
 	has_agent = p->agent >= 0;
 	p->rdma = rdma_keeper_new(p->loop, p->root);
+	(void)cached_remove_empty(p->root);
 	if (serve(p, &err) == 0) {
 		on_installing(p);
 		if (has_agent)

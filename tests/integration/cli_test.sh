@@ -59,7 +59,7 @@ t_eq "a holder that went away is the first finding" "Lease $POD_NAMESPACE/orbwea
 t_ok "with the time" says "$away" 1 c status
 t_ok "doctor has it with what should be" says "an operator that renews it" 1 c doctor
 t_ok "but not where nodes are compared" says "nothing found" 0 c doctor --compare
-k create clusterrole pools --verb=get,list --resource=sriovnetworknodestates.sriovnetwork.openshift.io,nodes >/dev/null
+k create clusterrole pools --verb=get,list --resource=sriovnetworknodestates.sriovnetwork.openshift.io,network-attachment-definitions.k8s.cni.cncf.io,nodes >/dev/null
 k create clusterrolebinding pools --clusterrole=pools --user=pools >/dev/null
 pools=$(hack/cluster kubeconfig-user "$o_cluster" pools)
 t_eq "who may not read the Lease hears nothing of it" "nothing found" "$("$cli" --kubeconfig "$pools" doctor 2>&1)"

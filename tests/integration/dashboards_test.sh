@@ -240,7 +240,7 @@ lacks() {
 }
 
 drawn() {
-	hack/dashboards screens "http://127.0.0.1:$port" "$1" "${MINUTES:-2}" "${chosen[@]}" && lacks "$1" >"$tmp/lacks"
+	hack/dashboards screens "http://127.0.0.1:$port" "$1" "${MINUTES:-$((SECONDS / 60 + 2))}" "${chosen[@]}" && lacks "$1" >"$tmp/lacks"
 	head -c 2000 "$tmp/lacks"
 	[[ ! -s $tmp/lacks ]]
 }

@@ -152,7 +152,7 @@ static void note_removal(struct manager *manager, const char *kind, const char *
 
 /*
  * A user made, removed or edited an object that we act upon. What we write to it is no edit, nor is
- * its end when it waited for our finalizer: its deletion was.
+ * a deletion that waits for our finalizer: whoever deleted it waits for us, and so does its end.
  */
 static bool is_users_change(const struct manager *manager, const char *kind, const json_t *old,
 			    const json_t *now)
@@ -160,9 +160,9 @@ static bool is_users_change(const struct manager *manager, const char *kind, con
 	if (manager->removed || !controllers_are_for(kind) ||
 	    !mirror_is_synced(manager->mirror, kind))
 		return false;
-	if (!now)
-		return !object_is_terminating(old);
-	return !old || json_generation(old) != json_generation(now);
+	if (object_is_terminating(now ? now : old))
+		return false;
+	return !now || !old || json_generation(old) != json_generation(now);
 }
 
 static void on_changed(void *arg, const char *kind, const char *key, const json_t *old,

@@ -73,9 +73,7 @@ static void add_nads(const struct controller_sources *from, json_t *world, const
 	size_t i;
 
 	json_array_foreach (networks, i, network) {
-		auto_free char *key =
-			str_printf("%s/%s", json_str_or(json_at(network, "namespace"), ""),
-				   json_str_or(json_at(network, "name"), ""));
+		auto_free char *key = network_key(network);
 
 		mirror_add(from->mirror, world, KIND_NAD, key);
 	}

@@ -8,27 +8,7 @@
 #include "lib/base/own.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
-
-static void add_master(json_t *masters, const json_t *plugin)
-{
-	const char *master = json_str_at(plugin, "master");
-
-	if (!str_empty(master) && !json_list_has(masters, master))
-		json_array_append_new(masters, json_string(master));
-}
-
-json_t *links_masters(const json_t *nad)
-{
-	const char *text = json_str_or(json_at(nad, "spec", "config"), "");
-	json_auto_t *config = json_parse(text, strlen(text), NULL);
-	json_t *masters = json_array(), *plugin;
-	size_t i;
-
-	add_master(masters, config);
-	json_array_foreach (json_at(config, "plugins"), i, plugin)
-		add_master(masters, plugin);
-	return masters;
-}
+#include "reconcilers/core/networks.h"
 
 json_t *links_networks(const json_t *nads)
 {
@@ -37,7 +17,7 @@ json_t *links_networks(const json_t *nads)
 	size_t i;
 
 	json_each (nads, key, nad) {
-		json_auto_t *masters = links_masters(nad);
+		json_auto_t *masters = network_masters(nad);
 
 		json_array_foreach (masters, i, master)
 			if (!json_object_get(networks, json_string_value(master)))

@@ -7,12 +7,6 @@
 #include <jansson.h>
 
 /*
- * The interfaces that plugins of a NetworkAttachmentDefinition name as "master" (macvlan, ipvlan,
- * vlan). Returns new: array of strings, each once; empty where it names none or cannot be read.
- */
-json_t *links_masters(const json_t *nad);
-
-/*
  * Of all NetworkAttachmentDefinitions, { key: object } (NULL: not known), to be parsed once for all
  * nodes: { master: key of the first that names it }. Returns new.
  */

@@ -108,9 +108,7 @@ static void add_users(json_t *chain, const json_t *world, const char *key)
 			text ? networks_parse(text, json_namespace(pod), NULL) : NULL;
 
 		json_array_foreach (networks, i, network) {
-			auto_free char *named =
-				str_printf("%s/%s", json_str_or(json_at(network, "namespace"), ""),
-					   json_str_or(json_at(network, "name"), ""));
+			auto_free char *named = network_key(network);
 
 			if (!str_eq(named, key))
 				continue;

@@ -60,9 +60,7 @@ static json_t *add_networks(json_t *chain, const json_t *world, const json_t *po
 		return needs;
 	}
 	json_array_foreach (networks, i, network) {
-		auto_free char *key =
-			str_printf("%s/%s", json_str_or(json_at(network, "namespace"), ""),
-				   json_str_or(json_at(network, "name"), ""));
+		auto_free char *key = network_key(network);
 		const json_t *nad = world_get(world, KIND_NAD, key);
 		const char *resource =
 			json_str_at(nad, "metadata", "annotations", NAD_RESOURCE_NAME);
@@ -268,10 +266,8 @@ static void add_links(json_t *chain, const json_t *world, const json_t *pod)
 	size_t i, k;
 
 	json_array_foreach (networks, i, network) {
-		auto_free char *key =
-			str_printf("%s/%s", json_str_or(json_at(network, "namespace"), ""),
-				   json_str_or(json_at(network, "name"), ""));
-		json_auto_t *masters = links_masters(world_get(world, KIND_NAD, key));
+		auto_free char *key = network_key(network);
+		json_auto_t *masters = network_masters(world_get(world, KIND_NAD, key));
 
 		json_array_foreach (masters, k, master) {
 			const char *why = links_why_down(state, json_string_value(master));

@@ -15,20 +15,6 @@
 
 /* ---- networks -------------------------------------------------------------------------------- */
 
-/* The NIC below macvlan or ipvlan, new; NULL: it has none, or cannot be read. */
-static json_t *master_of(const json_t *nad)
-{
-	const char *text = json_str_or(json_at(nad, "spec", "config"), "");
-	json_auto_t *config = json_parse(text, strlen(text), NULL);
-	json_t *plugin;
-	size_t i;
-
-	json_array_foreach (json_at(config, "plugins"), i, plugin)
-		if (json_str_at(plugin, "master"))
-			return json_incref(json_at(plugin, "master"));
-	return json_incref(json_at(config, "master"));
-}
-
 /* Names of shared resources that nodes have, each once: { name: true }, new. */
 static json_t *shared_resources(const json_t *world)
 {
@@ -68,7 +54,7 @@ static int add_network(const json_t *world, json_t *networks, const char *key, c
 		       struct err *err)
 {
 	const json_t *nad = world_get(world, KIND_NAD, key);
-	json_auto_t *network = json_object();
+	json_auto_t *network = json_object(), *masters = network_masters(nad);
 
 	if (!nad)
 		return err_set(err, ERR_INVALID, "NoNetworkFound",
@@ -76,7 +62,7 @@ static int add_network(const json_t *world, json_t *networks, const char *key, c
 			       "network, explain config",
 			       key);
 	json_put_str(network, "key", key);
-	json_put(network, "master", master_of(nad));
+	json_put(network, "master", json_incref(json_array_get(masters, 0)));
 	if (!resource)
 		resource = json_str_at(nad, "metadata", "annotations", RESOURCE_ANNOTATION);
 	if (!str_empty(resource))

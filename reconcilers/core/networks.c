@@ -156,3 +156,30 @@ json_t *networks_parse(const char *text, const char *ns, struct err *err)
 {
 	return networks_parse_from(text, ns, 1, err);
 }
+
+char *network_key(const json_t *network)
+{
+	return str_printf("%s/%s", json_str_or(json_at(network, "namespace"), ""),
+			  json_str_or(json_at(network, "name"), ""));
+}
+
+static void add_master(json_t *masters, const json_t *plugin)
+{
+	const char *master = json_str_at(plugin, "master");
+
+	if (!str_empty(master) && !json_list_has(masters, master))
+		json_array_append_new(masters, json_string(master));
+}
+
+json_t *network_masters(const json_t *nad)
+{
+	const char *text = json_str_or(json_at(nad, "spec", "config"), "");
+	json_auto_t *config = json_parse(text, strlen(text), NULL);
+	json_t *masters = json_array(), *plugin;
+	size_t i;
+
+	add_master(masters, config);
+	json_array_foreach (json_at(config, "plugins"), i, plugin)
+		add_master(masters, plugin);
+	return masters;
+}

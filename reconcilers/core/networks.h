@@ -36,4 +36,14 @@ json_t *networks_parse(const char *text, const char *ns, struct err *err);
  */
 json_t *networks_parse_from(const char *text, const char *ns, size_t first, struct err *err);
 
+/* The key of the NetworkAttachmentDefinition that such an element names, "namespace/name", new. */
+char *network_key(const json_t *network);
+
+/*
+ * The interfaces that plugins of a NetworkAttachmentDefinition (NULL: not known) name as "master"
+ * (macvlan, ipvlan, vlan). Returns new: array of strings, each once; empty where it names none or
+ * cannot be read.
+ */
+json_t *network_masters(const json_t *nad);
+
 #endif

@@ -51,12 +51,6 @@ static bool is_of_application(const json_t *pool, const json_t *pod)
 
 /* ---- the network of a NIC -------------------------------------------------------------------- */
 
-static char *network_key(const json_t *network)
-{
-	return str_printf("%s/%s", json_str_or(json_at(network, "namespace"), ""),
-			  json_str_or(json_at(network, "name"), ""));
-}
-
 /*
  * "namespace/name" of the NetworkAttachmentDefinition behind a NIC; NULL with err when it cannot be
  * told.

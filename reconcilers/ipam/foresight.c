@@ -48,8 +48,7 @@ static json_t *ask_new(const char *nic, const char *network, const json_t *ipam)
 static void look_at(const json_t *world, const json_t *network, const char *nic, json_t *asks,
 		    json_t *unknown)
 {
-	auto_free char *key = str_printf("%s/%s", json_str_or(json_at(network, "namespace"), ""),
-					 json_str_or(json_at(network, "name"), ""));
+	auto_free char *key = network_key(network);
 	const json_t *nad = world_get(world, KIND_NAD, key);
 	const char *text = json_str_or(json_at(nad, "spec", "config"), "");
 	json_auto_t *config = nad ? json_parse(text, strlen(text), NULL) : NULL;

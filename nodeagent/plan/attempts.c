@@ -59,6 +59,14 @@ void attempts_free(struct attempts *attempts)
 
 /* ---- failures -------------------------------------------------------------------------------- */
 
+/* Doubled with each failure in a row after the first, up to the most. */
+static int64_t doubled(int64_t first, int64_t most, int in_a_row)
+{
+	for (int i = 1; i < in_a_row && first < most; i++)
+		first *= 2;
+	return first < most ? first : most;
+}
+
 static int64_t pause_ms(enum err_class class, int in_a_row)
 {
 	int64_t first = ATTEMPTS_MAX_MS, most = ATTEMPTS_MAX_MS;
@@ -80,9 +88,7 @@ static int64_t pause_ms(enum err_class class, int in_a_row)
 		first = 1000;
 		break;
 	}
-	for (int i = 1; i < in_a_row && first < most; i++)
-		first *= 2;
-	return first < most ? first : most;
+	return doubled(first, most, in_a_row);
 }
 
 static int64_t again_ms(const struct failure *failure, int64_t now_ms, int chance)
@@ -243,10 +249,8 @@ static char *in_any_order(const json_t *entry)
  */
 static void mend(struct failure *failure, int64_t now_ms)
 {
-	int64_t most_ms = ATTEMPTS_MENDED_MS;
+	int64_t most_ms = doubled(ATTEMPTS_MENDED_MS, ATTEMPTS_MAX_MS, failure->in_a_row);
 
-	for (int i = 1; i < failure->in_a_row && most_ms < ATTEMPTS_MAX_MS; i++)
-		most_ms *= 2;
 	if (!failure->is_mended && failure->again_ms > now_ms + most_ms)
 		failure->again_ms = now_ms + most_ms;
 	failure->is_mended = true;

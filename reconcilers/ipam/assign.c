@@ -355,7 +355,8 @@ static void say_repairs(const struct pass *pass, struct plan *plan)
 static json_t *waiting_since(const struct pass *pass, const json_t *before, const json_t *pods,
 			     bool is_part)
 {
-	const char *uid, *longest = NULL, *now = world_env(pass->world, "now");
+	const char *longest = is_part ? ip_pool_waits_longest(before) : NULL;
+	const char *uid, *now = world_env(pass->world, "now");
 	json_t *since = json_object(), *value;
 
 	json_each (pods, uid, value) {
@@ -363,9 +364,6 @@ static json_t *waiting_since(const struct pass *pass, const json_t *before, cons
 
 		json_put_str(since, uid, known ? known : now);
 	}
-	json_each (is_part ? before : NULL, uid, value)
-		if (!longest || strcmp(json_str_or(value, ""), json_str_at(before, longest)) < 0)
-			longest = uid;
 	if (longest)
 		json_put_str(since, longest, json_str_at(before, longest));
 	return since;

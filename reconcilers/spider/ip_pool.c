@@ -172,16 +172,16 @@ static void warn_of_conflicts(const struct ip_conflicts *conflicts, struct probl
 			    json_str_or(json_at(last, "node"), "?"), more);
 }
 
-/* When the first of those that wait began to; NULL: none waits, or that is not known. Borrowed. */
-static const char *first_waits_since(const json_t *waiting)
+const char *ip_pool_waits_longest(const json_t *since)
 {
-	const char *uid, *first = NULL;
-	json_t *since;
+	const char *uid, *longest = NULL;
+	json_t *time;
 
-	json_each (json_at(waiting, "since"), uid, since)
-		if (!first || strcmp(json_str_or(since, ""), first) < 0)
-			first = json_str_or(since, "");
-	return first;
+	json_each (since, uid, time)
+		if (!longest ||
+		    strcmp(json_str_or(time, ""), json_str_or(json_at(since, longest), "")) < 0)
+			longest = uid;
+	return longest;
 }
 
 bool ip_pool_waiting_is_unknown(const json_t *world)
@@ -231,7 +231,9 @@ static void keep_warning(const json_t *old, struct problems *warnings)
 static void warn_of_waiting(const json_t *world, const json_t *waiting, const json_t *old,
 			    struct problems *warnings, int64_t *ret_again_ms)
 {
-	const char *since = first_waits_since(waiting);
+	const json_t *waits = json_at(waiting, "since");
+	const char *longest = ip_pool_waits_longest(waits);
+	const char *since = longest ? json_str_at(waits, longest) : NULL;
 	int64_t since_us, now_us, left_us;
 
 	if (!waiting && ip_pool_waiting_is_unknown(world)) {

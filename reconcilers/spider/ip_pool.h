@@ -36,6 +36,9 @@
  * began to wait}}.
  */
 #define BOX_SHORT_POOL "shortpools"
+/* Who waits longest, by "since" of it; NULL: nobody does. Borrowed. */
+const char *ip_pool_waits_longest(const json_t *since);
+
 /*
  * Pods that wait for less are those of a rolling update, whose predecessors are about to end: the
  * pool is Degraded, PoolExhausted, when one has waited for so long, and until none waits.

@@ -14,7 +14,6 @@
 #include <dirent.h>
 
 #include "lib/base/clock.h"
-#include "lib/base/fs.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/own_fd.h"
@@ -23,6 +22,7 @@
 #include "lib/json/json.h"
 #include "nodeagent/plugins/device_plugins.h"
 #include "nodeagent/plugins/endpoint.h"
+#include "tests/bench/memory.h"
 
 #define POOLS     16
 #define DEVICES   8
@@ -180,19 +180,12 @@ static int measure(struct caller *caller, int64_t *took_us, size_t n, struct err
 	return 0;
 }
 
-/* "VmRSS:     1234 kB" */
 static void print_memory(pid_t pid)
 {
-	auto_free char *path = str_printf("/proc/%d/status", (int)pid);
-	auto_strbuf struct strbuf text = {0};
-	const char *line;
+	long kb = memory_kb(pid, "VmRSS");
 
-	if (fs_read(AT_FDCWD, path, 65536, &text, NULL) < 0)
-		return;
-	line = strstr(strbuf_str(&text), "VmRSS:");
-	if (line)
-		(void)printf("memory of the process that serves: %ld kB\n",
-			     strtol(line + 6, NULL, 10));
+	if (kb >= 0)
+		(void)printf("memory of the process that serves: %ld kB\n", kb);
 }
 
 static int run(const char *dir, pid_t server, size_t n, struct err *err)

@@ -13,7 +13,6 @@
  * listed by a new operator, which must find nothing to write. The largest size is halved --steps
  * times; each runs in a process of its own.
  */
-#include <fcntl.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -25,7 +24,6 @@
 #include <unistd.h>
 #include <valgrind/callgrind.h>
 
-#include "lib/base/fs.h"
 #include "lib/base/mem.h"
 #include "lib/json/json.h"
 #include "lib/kube/feed.h"
@@ -40,6 +38,7 @@
 #include "reconcilers/maintenance/drain.h"
 #include "reconcilers/spider/ip_pool.h"
 #include "reconcilers/sriov/node_agent.h"
+#include "tests/bench/memory.h"
 #include "tests/fakes/node_inventory.h"
 
 #define NAMESPACE "orbweaver-system"
@@ -903,14 +902,8 @@ static void quiet_events(struct cluster *c)
 /* What is stored outside of the heap is shared memory, and does not count. */
 static double mb_in_use(void)
 {
-	auto_strbuf struct strbuf text = {0};
-	const char *line = NULL;
-
 	mem_trim();
-	if (fs_read(AT_FDCWD, "/proc/self/status", 1 << 16, &text, NULL) < 0)
-		abort();
-	line = strstr(strbuf_str(&text), "RssAnon:");
-	return line ? (double)strtol(line + strlen("RssAnon:"), NULL, 10) / 1e3 : 0;
+	return (double)memory_kb(getpid(), "RssAnon") / 1e3;
 }
 
 static void cluster_open(struct cluster *c, const struct shape *shape)

@@ -168,20 +168,21 @@ seen() {
 	jq -n '[inputs.object | select(.metadata)] | length' "$tmp/watch-$1.out"
 }
 
-# The most NodeStates that were under way at a time, and all that were in this phase.
-under_way() {
+# most_and_all KIND JQ: the most objects of which that holds at a time, and all of which it held in this phase.
+most_and_all() {
 	jq -n -r --argjson from "$from" 'reduce (inputs.object | select(.metadata)) as $o ({ n: 0, now: {}, most: 0, ever: {} };
-		(($o.metadata.annotations // {})["sriovnetwork.openshift.io/current-state"] // "Idle" | . != "Idle") as $is |
+		($o | '"$2"') as $is |
 		.n += 1 | .now[$o.metadata.name] = $is | (if $is and .n > $from then .ever[$o.metadata.name] = true else . end) |
-		.most = ([.most, ([.now[] | select(.)] | length)] | max)) | "\(.most) \(.ever | length)"' "$tmp/watch-sriovnetworknodestates.out"
+		.most = ([.most, ([.now[] | select(.)] | length)] | max)) | "\(.most) \(.ever | length)"' "$tmp/watch-$1.out"
 }
 
-# The most Nodes that were cordoned at a time, and all that were in this phase.
+# NodeStates that are being drained.
+under_way() {
+	most_and_all sriovnetworknodestates '(.metadata.annotations // {})["sriovnetwork.openshift.io/current-state"] // "Idle" | . != "Idle"'
+}
+
 cordoned() {
-	jq -n -r --argjson from "$from" 'reduce (inputs.object | select(.metadata)) as $o ({ n: 0, now: {}, most: 0, ever: {} };
-		($o.spec.unschedulable // false) as $is |
-		.n += 1 | .now[$o.metadata.name] = $is | (if $is and .n > $from then .ever[$o.metadata.name] = true else . end) |
-		.most = ([.most, ([.now[] | select(.)] | length)] | max)) | "\(.most) \(.ever | length)"' "$tmp/watch-nodes.out"
+	most_and_all nodes '.spec.unschedulable // false'
 }
 
 # The fewest pods of the service that were ready and not asked to end, since all were for the first time. A list: in all, and

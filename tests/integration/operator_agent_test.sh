@@ -70,7 +70,7 @@ t_wait 90 "the NodeState says so, and how to see why" says "$state" Ready \
 	"False NoAgent the agent is away since $created: its pod is CrashLoopBackOff; see why: kubectl describe pod -n $POD_NAMESPACE orbweaver-agent-x"
 t_ok "what it said else is unknown" says "$state" Progressing "Unknown NoAgent"
 t_eq "what it saw of the host stays" 2 "$(o_curl GET "$state" | jq '.status.interfaces[0].Vfs | length')"
-t_wait 10 "the policy says so, too" says "$policy" Ready "node n1 agent: away since $created: its pod is CrashLoopBackOff"
+t_wait 30 "the policy says so, too" says "$policy" Ready "node n1 agent: away since $created: its pod is CrashLoopBackOff"
 t_ok "somebody has to act" says "$policy" Degraded "True NoAgent"
 t_eq "people see since when" "$created" "$(k get sriovnetworknodestates -n "$POD_NAMESPACE" -o wide | awk '
 	NR == 1 { at = index($0, "AGENT-SILENT-SINCE") } NR == 2 { split(substr($0, at), field, " "); print field[1] }')"
@@ -114,7 +114,7 @@ node_is Unknown
 ready False '{"running": {}}'
 t_wait 10 "the NodeState says so, without the minute of an update" says "$state" Ready "False NoAgent the agent is out of reach since"
 t_ok "the Node is what to look at" says "$state" Ready "as its Node is, whose kubelet is silent; see why: kubectl describe node n1"
-t_wait 10 "the policy says so, too" says "$policy" Degraded "True NoAgent node n1 agent: out of reach"
+t_wait 30 "the policy says so, too" says "$policy" Degraded "True NoAgent node n1 agent: out of reach"
 t_ok "an agent that lives all the same writes over it" status
 t_ok "nobody says it again" lives
 node_is True

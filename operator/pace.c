@@ -43,6 +43,49 @@ static int64_t remember(struct pace_sort *sort, int64_t mean_us, int64_t now_ms)
 	return sort->least_us[0];
 }
 
+static unsigned int size_of(unsigned int under_way)
+{
+	unsigned int size = 0;
+
+	while (size < PACE_SIZES - 1 && under_way >> (size + 1))
+		size++;
+	return size;
+}
+
+/*
+ * What a group takes with so many under way while nobody else loads the server, as far as is known
+ * of the last minutes. With fewer it takes no longer.
+ */
+static double usual_us(const struct pace_sort *sort, unsigned int size, int64_t now_ms)
+{
+	for (; size < PACE_SIZES; size++)
+		if (sort->usual[size].us > 0 && now_ms - sort->usual[size].at_ms < PACE_MEMORY_MS)
+			return sort->usual[size].us;
+	return 0;
+}
+
+/* Returns what was usual before this group; what it took, if nothing was. */
+static double learn_usual(struct pace_sort *sort, unsigned int size, double mean_us, int64_t now_ms)
+{
+	double usual = usual_us(sort, size, now_ms), now_us = mean_us;
+	double elapsed_ms = (double)(now_ms - sort->usual[size].at_ms);
+
+	if (elapsed_ms > PACE_USUAL_MAX_MS)
+		elapsed_ms = PACE_USUAL_MAX_MS;
+	if (usual == 0)
+		usual = mean_us;
+	else if (mean_us < usual)
+		now_us = usual - (usual - mean_us) / 4;
+	else if (mean_us <= usual * PACE_OTHERS + PACE_SLACK_US)
+		now_us = usual + (mean_us - usual) / 8;
+	else
+		/* Others; or a server that became slow, which looks like others who stay. */
+		now_us = usual * (1 + 0.01 * elapsed_ms / PACE_USUAL_MS);
+	sort->usual[size].us = now_us;
+	sort->usual[size].at_ms = now_ms;
+	return usual;
+}
+
 static void shrink(struct pace *pace, double to, unsigned int under_way)
 {
 	pace->window *= to > 0.5 ? to : 0.5;
@@ -55,14 +98,15 @@ void pace_answered(struct pace *pace, const char *kind, const char *verb, int64_
 		   unsigned int under_way, int64_t now_ms)
 {
 	struct pace_sort *sort = sort_of(pace, kind, verb);
-	int64_t mean_us = 0, least_us = 0;
-	double bearable_us = 0;
+	int64_t mean_us = 0;
+	double bearable_us = 0, usual = 0;
 
 	if (pace->passed_over > 0) {
 		pace->passed_over--;
 		return;
 	}
-	if (!sort)
+	/* What takes long while users write is no sign; that they do is known. */
+	if (!sort || pace_steps_aside(pace, now_ms))
 		return;
 	sort->sum_us += took_us;
 	if (++sort->n < PACE_GROUP)
@@ -70,8 +114,11 @@ void pace_answered(struct pace *pace, const char *kind, const char *verb, int64_
 	mean_us = sort->sum_us / PACE_GROUP;
 	sort->sum_us = 0;
 	sort->n = 0;
-	least_us = remember(sort, mean_us, now_ms);
-	bearable_us = (double)least_us * PACE_TOLERANCE + PACE_SLACK_US;
+	bearable_us = (double)remember(sort, mean_us, now_ms) * PACE_QUEUE;
+	usual = learn_usual(sort, size_of(under_way), (double)mean_us, now_ms);
+	if (bearable_us > usual * PACE_OTHERS)
+		bearable_us = usual * PACE_OTHERS;
+	bearable_us += PACE_SLACK_US;
 	if ((double)mean_us > bearable_us) {
 		/* With few of ours under way, it is others who make it slow. */
 		if (pace->window < PACE_FEW + 1)

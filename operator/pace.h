@@ -3,12 +3,18 @@
  * what it needs for ours, users wait for.
  *
  * Servers refuse only when all is lost (429); before that, requests queue up and all get slower.
- * So the sign to follow is the time that a write takes, compared with the least that one of its
- * sort (kind and verb: a NodeState takes ten times as long as a NetworkAttachmentDefinition) took
- * in the last minutes, both as means of PACE_GROUP answers, for single ones vary. Above
- * PACE_TOLERANCE times that the window shrinks in proportion, by half at most; below it grows by
- * one. The gradient, as opposed to a fixed step down, comes to rest where the queue is short
- * instead of swinging around it (TCP Vegas, and "concurrency limits" of Netflix).
+ * So the sign to follow is the time that a write takes. It is compared with others of its sort
+ * (kind and verb: a NodeState takes ten times as long as a NetworkAttachmentDefinition), as the
+ * mean of PACE_GROUP answers, for single ones vary:
+ *
+ * - with the least of the last minutes: above PACE_QUEUE times that, ours queue up. A server of few
+ *   processors then does nearly all that it can, and who comes waits for two others;
+ * - with what is usual while as many of ours are under way: above PACE_OTHERS times that, it is
+ *   others who load the server, and they go first.
+ *
+ * Above either the window shrinks in proportion, by half at most; below it grows by one. The
+ * gradient, as opposed to a fixed step down, comes to rest where the queue is short instead of
+ * swinging around it (TCP Vegas, and "concurrency limits" of Netflix).
  *
  * What it follows is blind while users write many objects at once: on a server that they keep busy
  * even the least that our writes took is slow. Those objects are what we act upon, so we see them
@@ -26,9 +32,11 @@
 #include <stdint.h>
 
 enum {
-	PACE_GROUP = 8,
+	PACE_GROUP = 16,
 	/* Sorts of writes that are told apart; what comes after them has no say. */
 	PACE_SORTS_MAX = 48,
+	/* Numbers of writes under way that are told apart: 1, 2 and 3, 4 to 7, ... */
+	PACE_SIZES = 7,
 	PACE_FIRST = 4,
 	/*
 	 * Awaited writes, for which pods wait with their sandboxes half made, ignore the window, up
@@ -37,6 +45,9 @@ enum {
 	PACE_AWAITED = 32,
 	/* When so few of ours under way are too many, others load the server. */
 	PACE_FEW = 2,
+	/* In such a time, what is usual rises by a hundredth; not for more than that at once. */
+	PACE_USUAL_MS = 1000,
+	PACE_USUAL_MAX_MS = 10000,
 	/* How long the least counts, and up to as long again. */
 	PACE_MEMORY_MS = 300000,
 	/* How long it counts as loaded after that. */
@@ -51,7 +62,8 @@ enum {
 	PACE_ASIDE_MAX_MS = 60000,
 };
 
-#define PACE_TOLERANCE 1.3
+#define PACE_QUEUE  3.0
+#define PACE_OTHERS 1.5
 /* What a busy machine adds to any answer. */
 #define PACE_SLACK_US 2000
 
@@ -61,6 +73,10 @@ struct pace_sort {
 	unsigned int n;
 	int64_t least_us[2]; /* mean of a group, in this period and the one before; 0: none yet */
 	int64_t period_ms;   /* when this one began */
+	struct {
+		double us; /* 0: not known yet */
+		int64_t at_ms;
+	} usual[PACE_SIZES]; /* mean of a group, by how many were under way */
 };
 
 struct pace {

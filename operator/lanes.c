@@ -3,7 +3,12 @@
  */
 #include "operator/lanes.h"
 
-enum lanes_next lanes_next(struct lanes *lanes, bool has_main, bool has_later, bool pressed,
+void lanes_wrote(struct lanes *lanes, int64_t now_ms)
+{
+	lanes->last_main_ms = now_ms;
+}
+
+enum lanes_next lanes_next(struct lanes *lanes, bool has_main, bool has_later, bool patient,
 			   int64_t now_ms, int64_t *ret_wait_ms)
 {
 	int64_t quiet_ms = lanes->last_main_ms + LANES_QUIET_MS;
@@ -14,10 +19,9 @@ enum lanes_next lanes_next(struct lanes *lanes, bool has_main, bool has_later, b
 		lanes->later_since_ms = 0;
 	else if (lanes->later_since_ms == 0)
 		lanes->later_since_ms = now_ms;
-	overdue_ms = lanes->later_since_ms + (pressed ? LANES_PRESSED_MS : LANES_LATER_MS);
+	overdue_ms = lanes->later_since_ms + (patient ? LANES_PATIENT_MS : LANES_LATER_MS);
 
 	if (has_main && !(has_later && now_ms >= overdue_ms && !lanes->later_was_last)) {
-		lanes->last_main_ms = now_ms;
 		lanes->later_was_last = false;
 		return LANES_MAIN;
 	}

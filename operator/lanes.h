@@ -19,13 +19,13 @@ enum {
 	LANES_QUIET_MS = 250,
 	/* … but not longer than this in all. */
 	LANES_LATER_MS = 10000,
-	/* How long it is patient while others load the API server. */
-	LANES_PRESSED_MS = 60000,
+	/* How long it is patient while others load the API server, or many main keys wait. */
+	LANES_PATIENT_MS = 60000,
 };
 
 /* All zero at first. Times are clock_ms(). */
 struct lanes {
-	int64_t last_main_ms;   /* when a main key was last taken */
+	int64_t last_main_ms;   /* when a decision on a main key last wrote */
 	int64_t later_since_ms; /* since when the later lane is not empty; 0: it is */
 	bool later_was_last;    /* in a time when they take turns */
 };
@@ -36,9 +36,14 @@ enum lanes_next {
 	LANES_LATER,
 };
 
-/* Decide. The caller takes a key from that lane now. pressed: others load the API
- * server (pace.h). */
-enum lanes_next lanes_next(struct lanes *lanes, bool has_main, bool has_later, bool pressed,
+/* A decision wrote what users wait for. One that found nothing to do disturbs nobody's quiet. */
+void lanes_wrote(struct lanes *lanes, int64_t now_ms);
+
+/*
+ * Decide. The caller takes a key from that lane now. patient: later keys can wait for
+ * LANES_PATIENT_MS.
+ */
+enum lanes_next lanes_next(struct lanes *lanes, bool has_main, bool has_later, bool patient,
 			   int64_t now_ms, int64_t *ret_wait_ms);
 
 #endif

@@ -511,6 +511,8 @@ static void on_carried_out(void *arg, const struct applier_result *result, const
 	if (err && job->id == CONTROLLER_ADDRESSES && err->class == ERR_CONFLICT)
 		address_metrics_conflict(manager->address_metrics);
 	note_outcome(manager, job, err);
+	if (result->wrote && !str_empty(result->did))
+		lanes_wrote(&manager->lanes, clock_ms());
 	if (!err && !str_empty(result->did))
 		log_info("decision carried out", F_INT("id", (int64_t)job->number),
 			 F_STR("controller", controllers[job->id].name), F_STR("key", job->key),
@@ -527,16 +529,18 @@ static void on_carried_out(void *arg, const struct applier_result *result, const
 	wake_turn(manager);
 }
 
-/*
- * What people read of an object follows later: when others load the API server, and when more
- * objects wait than can be at work, which shall all have what pods need first.
- */
+/* More objects wait than can be at work: they shall all have what pods need first. */
+static bool is_crowded(const struct manager *manager, enum controller_id id)
+{
+	return queue_waiting(manager->controllers[id].queue, QUEUE_MAIN) >= MANAGER_WINDOW;
+}
+
+/* What people read of an object follows later. */
 static bool leaves_status(const struct manager *manager, enum controller_id id,
 			  enum queue_lane lane)
 {
 	return controllers[id].status_waits && lane == QUEUE_MAIN &&
-	       (is_pressed(manager) ||
-		queue_waiting(manager->controllers[id].queue, QUEUE_MAIN) >= MANAGER_WINDOW);
+	       (is_pressed(manager) || is_crowded(manager, id));
 }
 
 static void work_on(struct manager *manager, enum controller_id id, const char *key,
@@ -682,13 +686,24 @@ static bool has_work(const struct manager *manager, enum queue_lane lane)
 	return false;
 }
 
+/* What people read of objects can wait a while longer. */
+static bool is_patient(const struct manager *manager)
+{
+	if (is_pressed(manager))
+		return true;
+	for (enum controller_id id = 0; id < CONTROLLER_COUNT; id++)
+		if (is_crowded(manager, id))
+			return true;
+	return false;
+}
+
 /* One key of the lane whose turn it is; false when there is nothing to do now. */
 static bool work_next(struct manager *manager)
 {
 	int64_t wait_ms = -1;
 
 	switch (lanes_next(&manager->lanes, has_work(manager, QUEUE_MAIN),
-			   has_work(manager, QUEUE_LATER), is_pressed(manager), clock_ms(),
+			   has_work(manager, QUEUE_LATER), is_patient(manager), clock_ms(),
 			   &wait_ms)) {
 	case LANES_MAIN:
 		return work_one(manager, QUEUE_MAIN, false);

@@ -29,12 +29,27 @@ static void later_keys_wait_for_a_quiet_moment(void **state)
 	int64_t wait_ms = 0;
 
 	assert_int_equal(lanes_next(&lanes, true, true, false, NOW, &wait_ms), LANES_MAIN);
+	lanes_wrote(&lanes, NOW);
 	assert_int_equal(lanes_next(&lanes, false, true, false, NOW + 50, &wait_ms), LANES_NOTHING);
 	assert_int_equal(wait_ms, LANES_QUIET_MS - 50);
 	assert_int_equal(lanes_next(&lanes, false, true, false, NOW + LANES_QUIET_MS, &wait_ms),
 			 LANES_LATER);
 	assert_int_equal(lanes_next(&lanes, false, true, false, NOW + LANES_QUIET_MS, &wait_ms),
 			 LANES_LATER);
+}
+
+/* The watch brings back what a later key wrote, and there is nothing to do. */
+static void a_main_key_that_needs_nothing_leaves_the_moment_quiet(void **state)
+{
+	struct lanes lanes = {0};
+	int64_t wait_ms = 0;
+
+	for (int i = 0; i < 10; i++) {
+		assert_int_equal(lanes_next(&lanes, false, true, true, NOW + i, &wait_ms),
+				 LANES_LATER);
+		assert_int_equal(lanes_next(&lanes, true, true, true, NOW + i, &wait_ms),
+				 LANES_MAIN);
+	}
 }
 
 static void a_key_that_never_rests_does_not_starve_later_ones(void **state)
@@ -63,35 +78,38 @@ static void a_moment_that_is_not_quiet_does_not_count_beyond_the_limit(void **st
 	int64_t wait_ms = 0;
 
 	assert_int_equal(lanes_next(&lanes, true, true, false, NOW, &wait_ms), LANES_MAIN);
-	for (int64_t ms = 0; ms < LANES_LATER_MS; ms += 100)
+	for (int64_t ms = 0; ms < LANES_LATER_MS; ms += 100) {
 		assert_int_equal(lanes_next(&lanes, true, true, false, NOW + ms, &wait_ms),
 				 LANES_MAIN);
+		lanes_wrote(&lanes, NOW + ms);
+	}
 	assert_int_equal(lanes_next(&lanes, false, true, false, NOW + LANES_LATER_MS, &wait_ms),
 			 LANES_LATER);
 }
 
-static void while_others_load_the_server_later_keys_are_patient(void **state)
+static void later_keys_can_be_patient(void **state)
 {
 	struct lanes lanes = {0};
 	int64_t wait_ms = 0;
 
-	for (int64_t ms = 0; ms < LANES_PRESSED_MS; ms += 10)
+	for (int64_t ms = 0; ms < LANES_PATIENT_MS; ms += 10)
 		assert_int_equal(lanes_next(&lanes, true, true, true, NOW + ms, &wait_ms),
 				 LANES_MAIN);
-	assert_int_equal(lanes_next(&lanes, true, true, true, NOW + LANES_PRESSED_MS, &wait_ms),
+	assert_int_equal(lanes_next(&lanes, true, true, true, NOW + LANES_PATIENT_MS, &wait_ms),
 			 LANES_LATER);
 	/* When nothing else waits, they need not. */
 	assert_int_equal(lanes_next(&lanes, false, true, true,
-				    NOW + LANES_PRESSED_MS + LANES_QUIET_MS, &wait_ms),
+				    NOW + LANES_PATIENT_MS + LANES_QUIET_MS, &wait_ms),
 			 LANES_LATER);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(while_others_load_the_server_later_keys_are_patient),
+		cmocka_unit_test(later_keys_can_be_patient),
 		cmocka_unit_test(main_keys_go_first),
 		cmocka_unit_test(later_keys_wait_for_a_quiet_moment),
+		cmocka_unit_test(a_main_key_that_needs_nothing_leaves_the_moment_quiet),
 		cmocka_unit_test(a_key_that_never_rests_does_not_starve_later_ones),
 		cmocka_unit_test(a_moment_that_is_not_quiet_does_not_count_beyond_the_limit),
 	};

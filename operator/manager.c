@@ -157,7 +157,7 @@ static void note_removal(struct manager *manager, const char *kind, const char *
 static bool is_users_change(const struct manager *manager, const char *kind, const json_t *old,
 			    const json_t *now)
 {
-	if (manager->removed || !controllers_are_for(kind) ||
+	if (manager->removed || manager->learning || !controllers_are_for(kind) ||
 	    !mirror_is_synced(manager->mirror, kind))
 		return false;
 	if (object_is_terminating(now ? now : old))

@@ -662,8 +662,8 @@ static bool work_one(struct manager *manager, enum queue_lane lane, bool awaited
 		struct queue *queue = manager->controllers[id].queue;
 		const char *key = NULL;
 
-		if ((awaited && !controllers[id].awaited) || !may_work(manager, id) ||
-		    queue_waiting(queue, lane) == 0 || !has_room(manager, controllers[id].awaited))
+		if ((awaited && !controllers[id].awaited) || queue_waiting(queue, lane) == 0 ||
+		    !may_work(manager, id) || !has_room(manager, controllers[id].awaited))
 			continue;
 		manager->first = (id + 1) % CONTROLLER_COUNT;
 		key = queue_take_from(queue, lane);

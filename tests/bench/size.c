@@ -58,7 +58,7 @@ enum {
 
 struct meter {
 	const char *what;
-	uint64_t n;
+	uint64_t n, allocations;
 	int64_t ns, longest_ns;
 };
 
@@ -76,10 +76,54 @@ static int64_t now_ns(void)
 	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
+/*
+ * Calls of lib/base/mem, from where jansson has its memory, too: the program is linked with
+ * --wrap for each.
+ */
+static uint64_t allocations, allocations_before;
+
+extern void *__real_mem_alloc(size_t size), *__real_mem_zalloc(size_t size);
+extern void *__real_mem_calloc(size_t n, size_t size), *__real_mem_realloc(void *ptr, size_t size);
+extern void *__real_mem_dup(const void *data, size_t len);
+extern void *__wrap_mem_alloc(size_t size), *__wrap_mem_zalloc(size_t size);
+extern void *__wrap_mem_calloc(size_t n, size_t size), *__wrap_mem_realloc(void *ptr, size_t size);
+extern void *__wrap_mem_dup(const void *data, size_t len);
+
+void *__wrap_mem_alloc(size_t size)
+{
+	allocations++;
+	return __real_mem_alloc(size);
+}
+
+void *__wrap_mem_zalloc(size_t size)
+{
+	allocations++;
+	return __real_mem_zalloc(size);
+}
+
+void *__wrap_mem_calloc(size_t n, size_t size)
+{
+	allocations++;
+	return __real_mem_calloc(n, size);
+}
+
+void *__wrap_mem_realloc(void *ptr, size_t size)
+{
+	allocations++;
+	return __real_mem_realloc(ptr, size);
+}
+
+void *__wrap_mem_dup(const void *data, size_t len)
+{
+	allocations++;
+	return __real_mem_dup(data, len);
+}
+
 /* What begins here is the operator's; valgrind --collect-atstart=no counts nothing else. */
 static int64_t begin(void)
 {
 	CALLGRIND_TOGGLE_COLLECT;
+	allocations_before = allocations;
 	return now_ns();
 }
 
@@ -97,11 +141,13 @@ static struct meter *meter_of(struct meters *meters, const char *what)
 static void count(struct meters *meters, const char *what, uint64_t n, int64_t since_ns)
 {
 	int64_t took_ns = now_ns() - since_ns;
+	uint64_t allocated = allocations - allocations_before;
 	struct meter *meter = NULL;
 
 	CALLGRIND_TOGGLE_COLLECT;
 	meter = meter_of(meters, what);
 	meter->n += n;
+	meter->allocations += allocated;
 	meter->ns += took_ns;
 	if (took_ns > meter->longest_ns)
 		meter->longest_ns = took_ns;
@@ -930,9 +976,9 @@ static void print(const struct cluster *c, const char *phase)
 		const struct meter *m = &c->meters.of[i];
 
 		if (m->n > 0)
-			printf("%" PRId64 "|%s|%s|%" PRIu64 "|%.1f|%.2f\n", c->shape.nodes, phase,
-			       m->what, m->n, (double)m->ns / 1e3 / (double)m->n,
-			       (double)m->longest_ns / 1e6);
+			printf("%" PRId64 "|%s|%s|%" PRIu64 "|%.1f|%.2f|%.0f\n", c->shape.nodes,
+			       phase, m->what, m->n, (double)m->ns / 1e3 / (double)m->n,
+			       (double)m->longest_ns / 1e6, (double)m->allocations / (double)m->n);
 	}
 }
 
@@ -945,7 +991,7 @@ static void begin_phase(struct cluster *c)
 static void end_phase(const struct cluster *c, const char *phase, double mb_before)
 {
 	print(c, phase);
-	printf("%" PRId64 "|%s|memory in use, MB|%" PRIu64 "|%.1f|\n", c->shape.nodes, phase,
+	printf("%" PRId64 "|%s|memory in use, MB|%" PRIu64 "|%.1f||\n", c->shape.nodes, phase,
 	       (uint64_t)1, mb_in_use() - mb_before);
 	fflush(stdout);
 }
@@ -978,7 +1024,7 @@ static int run(const struct shape *shape)
 	list_all(&c);
 	come_to_rest(&c);
 	end_phase(&c, "again", mb_before);
-	printf("%" PRId64 "|again|writes|%" PRIu64 "|0|\n", shape->nodes, c.writes);
+	printf("%" PRId64 "|again|writes|%" PRIu64 "|0||\n", shape->nodes, c.writes);
 	operator_close(&c);
 	return c.writes == 0 ? 0 : 1;
 }
@@ -992,7 +1038,8 @@ static const char help[] =
 	"  --configs N  SpiderMultusConfigs (5000)\n"
 	"  --steps N    run with half of all that first, and so on (2)\n"
 	"\n"
-	"Prints nodes|phase|what|how many|CPU for each in us, or MB|the longest at once in ms\n";
+	"Prints nodes|phase|what|how many|CPU for each in us, or MB|the longest at once in ms|"
+	"allocations for each\n";
 
 static const struct option long_options[] = {
 	{"nodes", required_argument, NULL, 'n'},

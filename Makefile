@@ -215,5 +215,6 @@ help:
 	@echo 'make fuzz T=splitter SECONDS=60'
 	@echo 'make golden-update  write the golden cases anew and show which changed'
 	@echo 'make bench        figures against the budgets'
+	@echo 'make profile      where the CPU of the operator goes'
 	@echo 'make lint         layers, reasons, Markdown, shellcheck, format, clang-tidy, gcc analyzer'
 	@echo 'make format, report, coverage, clean'

@@ -151,18 +151,25 @@ $(OUT)/tests/bench-watches: $(addprefix $(OUT)/tests/,bench/watches.o support/co
 # for more: tests/bench/README.md.
 NODES ?= 200,1000
 BENCH ?=
-.PHONY: bench
-bench:
-	@hack/deps build cluster
-	@hack/curl-build || test $$? = 77
-	@+$(MAKE) --no-print-directory -s VARIANT=release $(BUILD)/bin/orbweaver-operator \
-		$(addprefix $(BUILD)/release/tests/,node-stand-in bench-load bench-admit bench-watches integration/pods integration/wants)
+.PHONY: bench profile
+bench: bench-build
 	@tests/bench/run --nodes $(NODES) --build $(BUILD) $(BENCH)
 	@+$(MAKE) --no-print-directory -s VARIANT=release $(addprefix $(BUILD)/release/tests/,bench-agent bench-allocate counters-node)
 	@tests/bench/agent --build $(BUILD)
 	@tests/bench/counters --build $(BUILD)
 	@$(BUILD)/release/tests/bench-allocate
 	@tests/bench/watch_storm --build $(BUILD)
+# Where the operator's CPU goes while it brings NodeStates and networks: build/profile.
+profile: bench-build
+	@hack/deps profile
+	@tests/bench/run --nodes 1000 --pools 0 --others 0 --admission 0 --addresses 0 --idle 0 --build $(BUILD) --profile $(BUILD)/profile
+	@cat $(BUILD)/profile
+.PHONY: bench-build
+bench-build:
+	@hack/deps build cluster
+	@hack/curl-build || test $$? = 77
+	@+$(MAKE) --no-print-directory -s VARIANT=release $(BUILD)/bin/orbweaver-operator \
+		$(addprefix $(BUILD)/release/tests/,node-stand-in bench-load bench-admit bench-watches integration/pods integration/wants)
 # ---- end of programs that tests, demo and benchmarks run ------------------------------------------------------------------
 
 # ---- programs of tests/support, and what unit and integration tests share -------------------------------------------------

@@ -26,8 +26,9 @@ static const char help[] =
 	"usage: load [OPTION...] create|apply|merge|update|delete|wait\n"
 	"\n"
 	"  --template FILE     an object as JSON; in its strings {n} is the object's number in "
-	"five digits, {hi} and {lo} are\n"
-	"                      number / 256 and number % 256\n"
+	"five digits, {i} in as many as\n"
+	"                      it takes, {hi} and {lo} are number / 256 and number % 256\n"
+	"  --resource PLURAL   of a kind of the core group that Orbweaver does not know\n"
 	"  --count N           objects to write, numbered from 0 (1)\n"
 	"  --concurrency N     requests under way (4)\n"
 	"  --field-manager NAME  of the writes (bench-load)\n"
@@ -45,7 +46,7 @@ static const char help[] =
 	"  --kubeconfig FILE   default: $KUBECONFIG\n"
 	"\n"
 	"Prints {\"objects\": N, \"written_ms\": from the first request to the last answer, "
-	"\"settled_ms\": until --until holds}.\n";
+	"\"settled_ms\": until --until holds, \"p50_ms\", \"p99_ms\": a request}.\n";
 
 enum verb { VERB_CREATE, VERB_APPLY, VERB_MERGE, VERB_UPDATE, VERB_DELETE, VERB_WAIT };
 
@@ -54,7 +55,7 @@ enum state { STATE_NONE, STATE_EXISTS, STATE_READY, STATE_EMPTY, STATE_USES };
 struct load {
 	enum verb verb;
 	json_t *template;
-	const char *kubeconfig, *field_manager;
+	const char *kubeconfig, *field_manager, *plural;
 	int64_t count, concurrency, timeout_s;
 
 	/* what to wait for */
@@ -71,6 +72,10 @@ struct load {
 	int64_t matching;
 	int64_t next, answered, under_way;
 	int64_t started_us, written_us, settled_us;
+	struct written {
+		struct load *load;
+		int64_t began_us, took_us;
+	} * writes; /* count of them */
 	struct err err;
 };
 
@@ -183,6 +188,9 @@ static json_t *filled_string(const char *text, int64_t n)
 		if (str_starts(text, "{n}")) {
 			strbuf_addf(&out, "%05lld", (long long)n);
 			text += 3;
+		} else if (str_starts(text, "{i}")) {
+			strbuf_addf(&out, "%lld", (long long)n);
+			text += 3;
 		} else if (str_starts(text, "{hi}")) {
 			strbuf_addf(&out, "%lld", (long long)(n / 256));
 			text += 4;
@@ -224,8 +232,10 @@ static json_t *filled(const json_t *value, int64_t n)
 
 static void on_written(void *arg, json_t *object, const struct err *err)
 {
-	struct load *l = arg;
+	struct written *written = arg;
+	struct load *l = written->load;
 
+	written->took_us = clock_us() - written->began_us;
 	l->under_way--;
 	l->answered++;
 	if (err)
@@ -255,25 +265,27 @@ static void write_one(struct load *l, int64_t n)
 	const struct kube_write force = {.field_manager = l->field_manager, .force = true};
 	const char *ns = json_str_at(object, "metadata", "namespace");
 	const char *name = json_name(object);
+	struct written *written = &l->writes[n];
 
+	*written = (struct written){.load = l, .began_us = clock_us()};
 	switch (l->verb) {
 	case VERB_CREATE:
-		kube_create(client, &l->kind, object, &how, on_written, l);
+		kube_create(client, &l->kind, object, &how, on_written, written);
 		break;
 	case VERB_APPLY:
 		kube_patch(client, &l->kind, ns, name, KUBE_PATCH_APPLY, object, &force, on_written,
-			   l);
+			   written);
 		break;
 	case VERB_MERGE:
 		kube_patch(client, &l->kind, ns, name, KUBE_PATCH_MERGE, object, &how, on_written,
-			   l);
+			   written);
 		break;
 	case VERB_UPDATE:
 		take_metadata(l, object);
-		kube_update(client, &l->kind, object, &how, on_written, l);
+		kube_update(client, &l->kind, object, &how, on_written, written);
 		break;
 	case VERB_DELETE:
-		kube_delete(client, &l->kind, ns, name, NULL, NULL, &how, on_written, l);
+		kube_delete(client, &l->kind, ns, name, NULL, NULL, &how, on_written, written);
 		break;
 	case VERB_WAIT:
 		break;
@@ -296,6 +308,7 @@ static void write_more(struct load *l)
 
 enum {
 	OPT_TEMPLATE = 1,
+	OPT_RESOURCE,
 	OPT_COUNT,
 	OPT_CONCURRENCY,
 	OPT_FIELD_MANAGER,
@@ -310,6 +323,7 @@ enum {
 
 static const struct option long_options[] = {
 	{"template", required_argument, NULL, OPT_TEMPLATE},
+	{"resource", required_argument, NULL, OPT_RESOURCE},
 	{"count", required_argument, NULL, OPT_COUNT},
 	{"concurrency", required_argument, NULL, OPT_CONCURRENCY},
 	{"field-manager", required_argument, NULL, OPT_FIELD_MANAGER},
@@ -339,21 +353,34 @@ static int set_number(const char *option, const char *text, int64_t min, int64_t
 static int read_template(struct load *l, const char *path, struct err *err)
 {
 	auto_strbuf struct strbuf text = {0};
-	const char *kind = NULL;
 
 	if (fs_read(AT_FDCWD, path, 1024 * 1024, &text, err) < 0)
 		return -1;
 	json_decref(l->template);
 	l->template = json_parse(strbuf_str(&text), text.len, err);
-	if (!l->template)
-		return err_in(err, "%s", path);
-	kind = json_str_or(json_at(l->template, "kind"), "");
+	return l->template ? 0 : err_in(err, "%s", path);
+}
+
+static int find_kind(struct load *l, struct err *err)
+{
+	const char *kind = json_str_or(json_at(l->template, "kind"), "");
+
+	if (l->plural) {
+		l->kind = (struct kube_resource){
+			.group = "",
+			.version = "v1",
+			.plural = l->plural,
+			.kind = kind,
+			.namespaced = json_str_at(l->template, "metadata", "namespace") != NULL,
+		};
+		return 0;
+	}
 	for (const struct kind_info *k = kind_all(); k->id; k++)
 		if (str_eq(k->kind, kind)) {
 			l->kind = connection_resource(k->id);
 			return 0;
 		}
-	return bad(err, path, kind, "an object of a kind that Orbweaver knows");
+	return bad(err, "--template", kind, "an object of a kind that Orbweaver knows");
 }
 
 /* Cuts text up. */
@@ -387,6 +414,9 @@ static int set_option(struct load *l, int option, char *value, struct err *err)
 	switch (option) {
 	case OPT_TEMPLATE:
 		return read_template(l, value, err);
+	case OPT_RESOURCE:
+		l->plural = value;
+		return 0;
 	case OPT_COUNT:
 		return set_number("--count", value, 0, &l->count, err);
 	case OPT_CONCURRENCY:
@@ -443,6 +473,9 @@ static int parse(struct load *l, int argc, char **argv, struct err *err)
 		l->count = 0;
 	else if (!l->template)
 		return err_set(err, ERR_INVALID, "BadOption", "--template is missing");
+	else if (find_kind(l, err) < 0)
+		return -1;
+	l->writes = mem_calloc((size_t)l->count, sizeof(*l->writes));
 	return 0;
 }
 
@@ -480,6 +513,38 @@ static void run(struct load *l)
 	cache_free(l->cache);
 }
 
+static int by_time(const void *a, const void *b)
+{
+	int64_t x = ((const struct written *)a)->took_us, y = ((const struct written *)b)->took_us;
+
+	return (x > y) - (x < y);
+}
+
+/* Of the writes, which are sorted. */
+static double percentile_ms(const struct load *l, int64_t percent)
+{
+	if (l->count == 0)
+		return 0;
+	return (double)l->writes[(l->count * percent + 99) / 100 - 1].took_us / 1000;
+}
+
+static void print(const struct load *l)
+{
+	qsort(l->writes, (size_t)l->count, sizeof(*l->writes), by_time);
+	printf("{\"objects\": %lld, \"written_ms\": %lld, \"settled_ms\": %lld, "
+	       "\"p50_ms\": %.1f, \"p99_ms\": %.1f}\n",
+	       (long long)l->count, (long long)((l->written_us - l->started_us) / 1000),
+	       (long long)((l->settled_us - l->started_us) / 1000), percentile_ms(l, 50),
+	       percentile_ms(l, 99));
+}
+
+static void done(struct load *l)
+{
+	json_decref(l->template);
+	mem_free(l->until_selector);
+	mem_free(l->writes);
+}
+
 int main(int argc, char **argv)
 {
 	struct load l = {
@@ -496,19 +561,14 @@ int main(int argc, char **argv)
 	if (parse(&l, argc, argv, &err) < 0 ||
 	    connection_open(&l.connection, l.kubeconfig, &err) < 0) {
 		fprintf(stderr, "load: %s\n", err.text);
-		json_decref(l.template);
-		mem_free(l.until_selector);
+		done(&l);
 		return 2;
 	}
 	run(&l);
-	json_decref(l.template);
-	mem_free(l.until_selector);
-	if (l.err.class != ERR_NONE) {
+	if (l.err.class != ERR_NONE)
 		fprintf(stderr, "load: %s\n", l.err.text);
-		return 1;
-	}
-	printf("{\"objects\": %lld, \"written_ms\": %lld, \"settled_ms\": %lld}\n",
-	       (long long)l.count, (long long)((l.written_us - l.started_us) / 1000),
-	       (long long)((l.settled_us - l.started_us) / 1000));
-	return 0;
+	else
+		print(&l);
+	done(&l);
+	return l.err.class != ERR_NONE;
 }

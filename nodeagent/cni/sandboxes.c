@@ -31,6 +31,12 @@ static char *path_of(const char *container)
 	return str_printf(FOLDER "/%s" SUFFIX, container);
 }
 
+/* The file as it last was synced, while one is in its place that was not. */
+static char *synced_path_of(const char *container)
+{
+	return str_printf(FOLDER "/.%s" SUFFIX ".synced", container);
+}
+
 /* ---- reading --------------------------------------------------------------------------------- */
 
 static bool is_attachment(const json_t *value)
@@ -79,6 +85,36 @@ static int read_file(int fd, json_t **ret, struct err *err)
 	return *ret ? 0 : -1;
 }
 
+/* New; NULL: there is none, or none that can be read. */
+static json_t *read_synced(int state, const char *container)
+{
+	auto_free char *path = synced_path_of(container);
+	auto_close int fd = openat(state, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	json_t *sandbox = NULL;
+
+	if (fd >= 0)
+		(void)read_file(fd, &sandbox, NULL);
+	return sandbox;
+}
+
+/*
+ * read_file(); what a power cut left of a file that was not synced is empty, or half of it: the one
+ * before it then.
+ */
+static int read_either(int state, const char *container, int fd, json_t **ret, struct err *err)
+{
+	struct err why = {0};
+	int rc = read_file(fd, ret, &why);
+
+	if (rc < 0 || !*ret)
+		*ret = read_synced(state, container);
+	if (rc == 0 || *ret)
+		return 0;
+	if (err)
+		*err = why;
+	return -1;
+}
+
 json_t *sandbox_read(int state, const char *container, struct err *err)
 {
 	auto_free char *path = path_of(container);
@@ -89,7 +125,7 @@ json_t *sandbox_read(int state, const char *container, struct err *err)
 		return NULL;
 	if (fd < 0)
 		(void)err_sys(err, "SandboxUnreadable", "open %s", path);
-	else if (read_file(fd, &sandbox, err) < 0)
+	else if (read_either(state, container, fd, &sandbox, err) < 0)
 		(void)err_in(err, "%s", path);
 	return sandbox;
 }
@@ -161,13 +197,40 @@ static void put_aside(int state, const char *path)
 	(void)renameat(state, path, state, aside);
 }
 
+/* Replace the file, whose last synced content a power cut must not take along. */
+static int write_file(int state, const char *container, const json_t *sandbox, bool sync)
+{
+	auto_free char *name = str_printf("%s" SUFFIX, container);
+	auto_free char *path = path_of(container), *synced = synced_path_of(container);
+	auto_strbuf struct strbuf text = {0};
+
+	json_write(sandbox, &text);
+	/* Journals keep the order: with a rename the link before it is there, too. */
+	if (!sync && linkat(state, path, state, synced, 0) < 0 && errno != EEXIST)
+		return -1;
+	if (draft_write(state, FOLDER, name, text.data, text.len, sync) < 0)
+		return -1;
+	if (sync)
+		(void)unlinkat(state, synced, 0);
+	return 0;
+}
+
+static int remove_file(int state, const char *container, bool sync)
+{
+	auto_free char *name = str_printf("%s" SUFFIX, container);
+	auto_free char *synced = synced_path_of(container);
+
+	/* First, for it is nobody's without the other. */
+	if (unlinkat(state, synced, 0) < 0 && errno != ENOENT)
+		return -1;
+	return draft_remove(state, FOLDER, name, sync);
+}
+
 int sandbox_change(int state, const char *container, bool sync, sandbox_change_fn *change,
 		   void *arg, struct err *err)
 {
-	auto_free char *name = str_printf("%s" SUFFIX, container);
-	auto_free char *path = str_below(FOLDER, name);
+	auto_free char *path = path_of(container);
 	auto_close int fd = open_locked(state, path);
-	auto_strbuf struct strbuf text = {0};
 	json_auto_t *sandbox = NULL;
 	bool is_new, is_changed;
 	int rc = 0;
@@ -175,7 +238,7 @@ int sandbox_change(int state, const char *container, bool sync, sandbox_change_f
 	if (fd < 0)
 		return err_sys(err, "SandboxNotWritten", "lock %s", path);
 	/* What is in it nobody can undo; a DEL must not hang on that for ever. */
-	if (read_file(fd, &sandbox, NULL) < 0)
+	if (read_either(state, container, fd, &sandbox, NULL) < 0)
 		put_aside(state, path);
 	is_new = !sandbox;
 	if (is_new) {
@@ -186,11 +249,10 @@ int sandbox_change(int state, const char *container, bool sync, sandbox_change_f
 	}
 	is_changed = change(arg, sandbox);
 	if (json_array_size(json_at(sandbox, "attachments")) == 0) {
-		rc = draft_remove(state, FOLDER, name, sync && !is_new);
+		rc = remove_file(state, container, sync && !is_new);
 	} else if (is_changed) {
 		/* The lock is the old file's. */
-		json_write(sandbox, &text);
-		rc = draft_write(state, FOLDER, name, text.data, text.len, sync);
+		rc = write_file(state, container, sandbox, sync);
 	}
 	return rc < 0 ? err_sys(err, "SandboxNotWritten", "write %s", path) : 0;
 }

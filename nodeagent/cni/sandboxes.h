@@ -46,7 +46,8 @@ json_t *sandbox_find(const json_t *sandbox, const struct sandbox_key *key);
 /*
  * Change the file: `change` gets the sandbox, an empty object when there is none, and says by true
  * that it is to be written. Without attachments the file is removed. sync: on the disk when it
- * returns. ERR_HOST "SandboxNotWritten"; nothing is changed then.
+ * returns; else a power cut may take the change along, and nothing that was there before it.
+ * ERR_HOST "SandboxNotWritten"; nothing is changed then.
  */
 typedef bool sandbox_change_fn(void *arg, json_t *sandbox);
 int sandbox_change(int state, const char *container, bool sync, sandbox_change_fn *change,

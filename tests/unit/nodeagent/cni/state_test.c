@@ -76,6 +76,11 @@ static bool add_one(void *arg, json_t *sandbox)
 	return true;
 }
 
+static bool touch(void *arg, json_t *sandbox)
+{
+	return true;
+}
+
 static bool remove_all(void *arg, json_t *sandbox)
 {
 	(void)json_array_clear(json_at(sandbox, "attachments"));
@@ -110,6 +115,35 @@ static void what_cannot_be_read_is_put_aside(void **state)
 	assert_int_equal(sandbox_change(s->state, "c1", true, add_one, NULL, NULL), 0);
 	aside = get(s, "sandboxes/c1.json.unreadable");
 	assert_non_null(aside);
+}
+
+/* A power cut takes the bytes of a file that was not synced, and leaves its name. */
+static void what_was_synced_survives_the_loss_of_what_was_not(void **state)
+{
+	static const char *const lost[] = {"", "{\"container\": \"c1\", \"attachm"};
+	const struct stand *s = *state;
+
+	for (size_t i = 0; i < ARRAY_LEN(lost); i++) {
+		json_auto_t *sandbox = NULL;
+		auto_free char *left = NULL, *aside = NULL;
+
+		assert_int_equal(sandbox_change(s->state, "c1", true, add_one, NULL, NULL), 0);
+		/* Twice: what was not synced is no replacement for what was. */
+		assert_int_equal(sandbox_change(s->state, "c1", false, touch, NULL, NULL), 0);
+		assert_int_equal(sandbox_change(s->state, "c1", false, touch, NULL, NULL), 0);
+		put(s, "sandboxes/c1.json", lost[i]);
+		sandbox = sandbox_read(s->state, "c1", NULL);
+		assert_non_null(sandbox_find(sandbox, &key));
+		assert_int_equal(sandbox_change(s->state, "c1", true, touch, NULL, NULL), 0);
+		json_decref(sandbox);
+		sandbox = sandbox_read(s->state, "c1", NULL);
+		assert_non_null(sandbox_find(sandbox, &key));
+		aside = get(s, "sandboxes/c1.json.unreadable");
+		assert_null(aside);
+		assert_int_equal(sandbox_change(s->state, "c1", true, remove_all, NULL, NULL), 0);
+		left = get(s, "sandboxes/.c1.json.synced");
+		assert_null(left);
+	}
 }
 
 static void a_file_that_cannot_be_opened_is_an_error(void **state)
@@ -404,6 +438,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 		TEST(a_sandbox_is_there_until_its_last_attachment_goes),
+		TEST(what_was_synced_survives_the_loss_of_what_was_not),
 		TEST(what_cannot_be_read_is_put_aside),
 		TEST(a_file_that_cannot_be_opened_is_an_error),
 		TEST(drafts_of_a_crash_are_removed),

@@ -147,15 +147,21 @@ $(OUT)/tests/bench-admit: $(OUT)/tests/bench/admit.o $(OUT)/lib/base.a
 $(OUT)/tests/bench-watches: $(addprefix $(OUT)/tests/,bench/watches.o support/connection.o) $(PROGRAM_ARCHIVES)
 	$(LINK)
 
+$(OUT)/tests/bench-cni: $(OUT)/tests/bench/cni.o $(OUT)/lib/json.a $(OUT)/lib/base.a
+	$(LINK)
+
 # `make bench` prints the budgets beside what is measured here. NODES=200,1000,5000,10000 for growth, BENCH="--pfs 8 --vfs 16"
-# for more: tests/bench/README.md.
+# for more, CNI=--vf for a VF on a virtual node: tests/bench/README.md.
 NODES ?= 200,1000
 BENCH ?=
+CNI ?=
 .PHONY: bench profile
 bench: bench-build
 	@tests/bench/run --nodes $(NODES) --build $(BUILD) $(BENCH)
-	@+$(MAKE) --no-print-directory -s VARIANT=release $(addprefix $(BUILD)/release/tests/,bench-agent bench-allocate counters-node)
+	@+$(MAKE) --no-print-directory -s VARIANT=release $(addprefix $(BUILD)/release/tests/,bench-agent bench-allocate bench-cni counters-node) \
+		$(BUILD)/bin/orbweaver-agent $(BUILD)/bin/orbweaver-cni
 	@tests/bench/agent --build $(BUILD)
+	@tests/bench/cni --build $(BUILD) $(CNI)
 	@tests/bench/counters --build $(BUILD)
 	@$(BUILD)/release/tests/bench-allocate
 	@tests/bench/watch_storm --build $(BUILD)

@@ -24,6 +24,15 @@ static const struct kube_resource config_maps = {"", "v1", "configmaps", "Config
 static const struct kube_resource coordinators = {"spiderpool.spidernet.io", "v2beta1",
 						  "spidercoordinators", "SpiderCoordinator", false};
 
+/* What the coordinator's settings are made of. */
+enum { READ_POD, READ_COORDINATORS, READ_CONFIG_MAP, READ_MAX };
+
+struct reading {
+	struct question *question;
+	struct kube_call *call;
+	json_t *object; /* NULL: it is not there */
+};
+
 /* One that the server has asked and we have not answered. */
 struct question {
 	struct attachments *attachments;
@@ -33,10 +42,10 @@ struct question {
 	struct kube_call *call;
 	struct addresses_want *want;
 	struct networks_question *networks;
-	json_t *pod;      /* coordinator: as read; NULL: it is not there */
-	json_t *settings; /* coordinator: its answer, as far as it is known */
-	bool is_said;     /* addresses has our callback until it calls */
-	bool is_over;     /* nobody waits for it any more */
+	struct reading readings[READ_MAX]; /* coordinator: side by side */
+	size_t n_reading;                  /* that have not come */
+	bool is_said;                      /* addresses has our callback until it calls */
+	bool is_over;                      /* nobody waits for it any more */
 };
 
 struct attachments {
@@ -64,8 +73,10 @@ static void question_free(struct question *q)
 	addresses_want_cancel(q->want);
 	networks_cancel(q->networks);
 	json_decref(q->ask);
-	json_decref(q->pod);
-	json_decref(q->settings);
+	for (size_t i = 0; i < READ_MAX; i++) {
+		kube_call_cancel(q->readings[i].call);
+		json_decref(q->readings[i].object);
+	}
 	mem_free(q);
 }
 
@@ -101,60 +112,66 @@ static void on_object(void *arg, json_t *object, const struct err *err)
 /* ---- coordinator ----------------------------------------------------------------------------- */
 
 /* A network's configuration may still say otherwise, as those of older versions do. */
-static void on_config_map(void *arg, json_t *config_map, const struct err *err)
+static int say_what_is_detected(const struct question *q, json_t *settings, struct err *err)
 {
-	struct question *q = arg;
-	struct ipam_settings settings;
-	struct err why = {0};
+	struct ipam_settings detected;
 
-	q->call = NULL;
-	if (err && !str_eq(err->reason, "NotFound")) {
-		refuse(q, err);
-	} else if (ipam_settings_read(config_map, q->attachments->config.config_ns, &settings,
-				      &why) < 0) {
-		refuse(q, &why);
-	} else {
-		if (settings.detects_conflicts)
-			json_put(q->settings, "detectIPConflict", json_true());
-		if (settings.detects_gateways)
-			json_put(q->settings, "detectGateway", json_true());
-		reply(q, "answer", json_incref(q->settings));
-	}
-}
-
-static void on_coordinators(void *arg, json_t *list, const struct err *err)
-{
-	struct question *q = arg;
-	struct err why = {0};
-
-	q->call = NULL;
-	if (err) {
-		refuse(q, err);
-		return;
-	}
-	q->settings = settings_of(json_at(list, "items"), q->pod, &why);
-	if (!q->settings) {
-		refuse(q, &why);
-		return;
-	}
-	q->call =
-		kube_get(q->attachments->config.client, &config_maps,
-			 q->attachments->config.config_ns, IPAM_CONFIG_MAP, NULL, on_config_map, q);
+	if (ipam_settings_read(q->readings[READ_CONFIG_MAP].object,
+			       q->attachments->config.config_ns, &detected, err) < 0)
+		return -1;
+	if (detected.detects_conflicts)
+		json_put(settings, "detectIPConflict", json_true());
+	if (detected.detects_gateways)
+		json_put(settings, "detectGateway", json_true());
+	return 0;
 }
 
 /* A pod that is not there any more has no wishes. */
-static void on_pod(void *arg, json_t *pod, const struct err *err)
+static void on_all_read(struct question *q)
 {
-	struct question *q = arg;
+	struct err why = {0};
+	json_auto_t *settings = settings_of(json_at(q->readings[READ_COORDINATORS].object, "items"),
+					    q->readings[READ_POD].object, &why);
 
-	q->call = NULL;
-	if (err && !str_eq(err->reason, "NotFound")) {
+	if (!settings || say_what_is_detected(q, settings, &why) < 0)
+		refuse(q, &why);
+	else
+		reply(q, "answer", json_incref(settings));
+}
+
+static void on_read(void *arg, json_t *object, const struct err *err)
+{
+	struct reading *reading = arg;
+	struct question *q = reading->question;
+
+	reading->call = NULL;
+	if (err &&
+	    (reading == &q->readings[READ_COORDINATORS] || !str_eq(err->reason, "NotFound"))) {
 		refuse(q, err);
 		return;
 	}
-	q->pod = json_incref(pod);
-	q->call = kube_list(q->attachments->config.client, &coordinators, NULL, NULL,
-			    on_coordinators, q);
+	reading->object = json_incref(object);
+	if (--q->n_reading == 0)
+		on_all_read(q);
+}
+
+/* None needs the others, and a pod waits. */
+static void read_settings(struct question *q, const json_t *pod)
+{
+	const struct attachments_config *config = &q->attachments->config;
+	struct reading *readings = q->readings;
+
+	q->n_reading = READ_MAX;
+	for (size_t i = 0; i < READ_MAX; i++)
+		readings[i].question = q;
+	readings[READ_POD].call =
+		kube_get(config->client, &pods, json_str_at(pod, "namespace"),
+			 json_str_at(pod, "name"), NULL, on_read, &readings[READ_POD]);
+	readings[READ_COORDINATORS].call = kube_list(config->client, &coordinators, NULL, NULL,
+						     on_read, &readings[READ_COORDINATORS]);
+	readings[READ_CONFIG_MAP].call =
+		kube_get(config->client, &config_maps, config->config_ns, IPAM_CONFIG_MAP, NULL,
+			 on_read, &readings[READ_CONFIG_MAP]);
 }
 
 /* ---- addresses ------------------------------------------------------------------------------- */
@@ -290,7 +307,7 @@ static void start(struct question *q)
 	} else if (is_about_one_pod(what) && str_empty(json_str_at(pod, "uid"))) {
 		start_without_uid(q, what);
 	} else if (str_eq(what, "coordinator")) {
-		get(q, &pods, pod, on_pod);
+		read_settings(q, pod);
 	} else if (str_eq(what, "addresses")) {
 		want_addresses(q);
 	} else if (str_eq(what, "release")) {

@@ -41,6 +41,7 @@ struct crew {
 	crew_work_fn *work;
 	struct member *members;
 	int64_t last_id;
+	json_t *settings; /* the server's message with the coordinator's; NULL: not asked yet */
 };
 
 struct crew *crew_new(struct attachment *of, crew_work_fn *work)
@@ -77,6 +78,7 @@ void crew_free(struct crew *crew)
 		return;
 	while (crew->members)
 		member_free(crew, crew->members);
+	json_decref(crew->settings);
 	mem_free(crew);
 }
 
@@ -191,6 +193,12 @@ static void ask_next(struct crew *crew)
 	line_send(crew->of->line, "ask", json_incref(next->question));
 }
 
+/* They are the pod's, whatever its interface, and the coordinators of its networks take turns. */
+static bool is_about_settings(const json_t *question)
+{
+	return str_eq(json_str_at(question, "what"), "coordinator");
+}
+
 static void take_steps(struct crew *crew, json_t *said)
 {
 	const json_t *steps = json_at(said, "steps");
@@ -207,6 +215,8 @@ static void hear_member(struct crew *crew, struct member *member, const json_t *
 	if (exec) {
 		json_put_int(exec, "id", member->id);
 		line_send(crew->of->line, "exec", json_incref(exec));
+	} else if (crew->settings && is_about_settings(json_object_get(message, "ask"))) {
+		line_pass(&member->line, crew->settings);
 	} else if (json_object_get(message, "ask")) {
 		member->question = json_incref(json_object_get(message, "ask"));
 		member->is_asked = false;
@@ -225,6 +235,10 @@ static void hear_server(struct crew *crew, const json_t *message)
 		if (id > 0 ? m->id != id : !m->is_asked)
 			continue;
 		if (id == 0) {
+			if (is_about_settings(m->question) && json_object_get(message, "answer")) {
+				json_decref(crew->settings);
+				crew->settings = json_incref((json_t *)message);
+			}
 			json_decref(m->question);
 			m->question = NULL;
 			m->is_asked = false;

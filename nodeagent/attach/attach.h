@@ -19,9 +19,10 @@ enum attach_command { ATTACH_ADD, ATTACH_CHECK, ATTACH_DEL };
 struct attach_services {
 	void *context;
 	/*
-	 * Replace what is kept for this plugin and interface; on the disk and synced when it
-	 * returns. Called before the first change and whenever more is known. `state` is borrowed:
-	 * one JSON object that comes back as attach_call.saved. NULL: nothing is left to undo.
+	 * Replace what is kept for this plugin and interface; on the disk when it returns, and
+	 * synced unless the power takes along all that it is about. Called before the first change
+	 * and whenever more is known. `state` is borrowed: one JSON object that comes back as
+	 * attach_call.saved. NULL: nothing is left to undo.
 	 */
 	int (*save)(void *context, const json_t *state, struct err *err);
 	/*

@@ -108,10 +108,21 @@ static bool change_record(void *arg, json_t *sandbox)
 	return true;
 }
 
+/*
+ * Links, routes and rules of a coordinator end with the power, so their record may: a sync takes
+ * longer than they do, and the coordinators of a pod wait for each other. A process that is killed
+ * takes nothing of it along.
+ */
+static bool outlives_power(const struct attachment *a)
+{
+	return !str_eq(a->key.plugin, "coordinator");
+}
+
 static int put_record(const struct attachment *a, struct record change, bool sync, struct err *err)
 {
 	change.attachment = a;
-	return sandbox_change(a->state, a->container, sync, change_record, &change, err);
+	return sandbox_change(a->state, a->container, sync && outlives_power(a), change_record,
+			      &change, err);
 }
 
 /* New; NULL: there is none. */

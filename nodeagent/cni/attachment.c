@@ -225,7 +225,7 @@ static int save(void *context, const json_t *state, struct err *err)
 
 	/* A DEL without a record has one as soon as something has to wait. */
 	return put_record(a,
-			  (struct record){.phase = a->is_going ? "deleting" : NULL,
+			  (struct record){.phase = a->is_going ? "deleting" : "adding",
 					  .saved = state,
 					  .has_saved = true,
 					  .must_exist = !state},
@@ -498,7 +498,8 @@ static int add_with_device(struct attachment *a, const char *device, json_t **re
 		return -1;
 	if (device && take_over(a, device, err) < 0)
 		return -1;
-	if (put_record(a, (struct record){.phase = "adding"}, true, err) < 0)
+	/* Whoever has no device has changed nothing before the first save(). */
+	if (device && put_record(a, (struct record){.phase = "adding"}, true, err) < 0)
 		return -1;
 	rc = device ? device_claim(a->state, device, a->container, a->key.ifname, err) : 0;
 	if (rc == 0)

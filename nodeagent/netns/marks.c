@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
+#include <unistd.h>
 
 #include "lib/base/own_fd.h"
 #include "nodeagent/host/netlink.h"
@@ -263,13 +264,30 @@ static int read_verdict(int fd, uint32_t last)
 }
 
 /*
+ * The last close of a socket that changed rules waits until the kernel has freed what they
+ * replaced, a grace period of RCU: 10 ms and more (nft_rcv_nl_event() in
+ * net/netfilter/nf_tables_api.c). A child has the last one, so that no pod waits for that. Without
+ * a child we wait ourselves.
+ */
+static void close_in_child(const int *fd)
+{
+	if (*fd > 0 && _Fork() == 0) {
+		/* Locks and lines are not its own. */
+		(void)close_range(0, (unsigned int)*fd - 1, 0);
+		(void)close_range((unsigned int)*fd + 1, ~0U, 0);
+		_exit(0);
+	}
+	own_close_p(fd);
+}
+
+/*
  * Refusals come by themselves; an acknowledgement of the last change says that there were none.
  * (The end of the batch itself is acknowledged by Linux 6.10 and up only.)
  */
 static int commit(struct netns *ns, struct batch *batch, struct err *err)
 {
 	struct nlmsghdr *header = (void *)(batch->bytes.data + batch->last);
-	auto_close int fd = -1;
+	auto_call(close_in_child) int fd = -1;
 	uint32_t last = header->nlmsg_seq;
 	int code;
 

@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "cni/wire.h"
@@ -18,18 +19,26 @@ static int is_note(const struct dirent *entry)
 	return entry->d_name[0] != '.';
 }
 
-void notes_each(int state, void (*note)(void *arg, const char *name, const void *data, size_t len),
-		void *arg)
+/* As strcmp() has it, whatever the locale. */
+static int by_name(const struct dirent **a, const struct dirent **b)
+{
+	return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+void notes_each(int state, const char *after, note_fn *note, void *arg)
 {
 	struct dirent **list = NULL;
-	int n = scandirat(state, WIRE_NOTES, &list, is_note, alphasort);
+	int n = scandirat(state, WIRE_NOTES, &list, is_note, by_name);
+	bool goes_on = true;
 
 	for (int i = 0; i < n; i++) {
-		auto_free char *path = str_printf(WIRE_NOTES "/%s", list[i]->d_name);
+		const char *name = list[i]->d_name;
+		auto_free char *path = str_printf(WIRE_NOTES "/%s", name);
 		auto_strbuf struct strbuf data = {0};
 
-		if (fs_read(state, path, WIRE_MAX, &data, NULL) == 0)
-			note(arg, list[i]->d_name, data.data, data.len);
+		if (goes_on && (!after || strcmp(name, after) > 0) &&
+		    fs_read(state, path, WIRE_MAX, &data, NULL) == 0)
+			goes_on = note(arg, name, data.data, data.len);
 		free(list[i]);
 	}
 	free(list);

@@ -4,11 +4,15 @@
 #ifndef ORBWEAVER_NODEAGENT_CNI_NOTES_H
 #define ORBWEAVER_NODEAGENT_CNI_NOTES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
-/* note(arg, …) for each, the oldest first. state: descriptor of the state's folder. */
-void notes_each(int state, void (*note)(void *arg, const char *name, const void *data, size_t len),
-		void *arg);
+/*
+ * note(arg, …) for each that comes after the one of name `after`, the oldest first, until it says
+ * false. after: NULL: for all. state: descriptor of the state's folder.
+ */
+typedef bool note_fn(void *arg, const char *name, const void *data, size_t len);
+void notes_each(int state, const char *after, note_fn *note, void *arg);
 void notes_remove(int state, const char *name);
 
 #endif

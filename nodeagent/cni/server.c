@@ -68,6 +68,7 @@ struct cni_server {
 	int64_t last_id;
 	struct ledger *ledger;
 	json_t *unfinished; /* containers of which something waits: true */
+	char *last_note;    /* all before it were read in this turn; NULL: the turn is over */
 	struct timer *again, *telling;
 	int64_t again_ms;
 	struct metrics *metrics;
@@ -76,6 +77,14 @@ struct cni_server {
 
 static void schedule(struct cni_server *server);
 static void work_off_notes(struct cni_server *server);
+
+static bool has_notes_at_work(const struct cni_server *server)
+{
+	for (const struct task *t = server->tasks; t; t = t->next)
+		if (t->note)
+			return true;
+	return false;
+}
 
 static bool is_del(const struct task *task)
 {
@@ -413,6 +422,8 @@ static void on_ended(void *arg, const json_t *done)
 	} else {
 		on_without_answer(task);
 	}
+	if (server->last_note && !has_notes_at_work(server))
+		work_off_notes(server);
 	schedule(server);
 }
 
@@ -745,18 +756,13 @@ static void on_child(void *arg)
 		;
 }
 
-/* Of calls that nobody took: each becomes one whose answer nobody reads. */
-static void on_note(void *arg, const char *name, const void *data, size_t len)
+/* A call that nobody took becomes one whose answer nobody reads. */
+static void take_note(struct cni_server *server, const char *name, const void *data, size_t len)
 {
-	struct cni_server *server = arg;
 	struct wire_message message;
 	struct err err = {0};
-	struct task *task;
+	struct task *task = task_new(server, WORKER_CALL, "");
 
-	for (const struct task *t = server->tasks; t; t = t->next)
-		if (str_eq(t->note, name))
-			return;
-	task = task_new(server, WORKER_CALL, "");
 	task->has_call = true;
 	task->note = str_dup(name);
 	task->call.netns = -1;
@@ -775,9 +781,48 @@ static void on_note(void *arg, const char *name, const void *data, size_t len)
 	task_free(task);
 }
 
+struct notes_turn {
+	struct cni_server *server;
+	size_t n;
+	char *last; /* NULL: none was taken */
+};
+
+static bool on_note(void *arg, const char *name, const void *data, size_t len)
+{
+	struct notes_turn *turn = arg;
+
+	if (turn->n++ == SERVER_NOTES_MAX)
+		return false;
+	free(turn->last);
+	turn->last = str_dup(name);
+	take_note(turn->server, name, data, len);
+	return true;
+}
+
+static void take_next_notes(struct cni_server *server)
+{
+	struct notes_turn turn = {.server = server};
+
+	notes_each(server->config.state, server->last_note, on_note, &turn);
+	free(server->last_note);
+	server->last_note = turn.n > SERVER_NOTES_MAX ? take_ptr(turn.last) : NULL;
+	free(turn.last);
+}
+
+/*
+ * A few at a time: an agent that was away for a night finds thousands, and what a runtime waits for
+ * now is not to come behind all of them. Those that could not be worked off come once more when the
+ * others are through.
+ */
 static void work_off_notes(struct cni_server *server)
 {
-	notes_each(server->config.state, on_note, server);
+	if (has_notes_at_work(server)) {
+		timer_start(server->again, server->again_ms);
+		return;
+	}
+	do
+		take_next_notes(server);
+	while (server->last_note && !has_notes_at_work(server));
 	schedule(server);
 }
 
@@ -867,6 +912,7 @@ void cni_server_free(struct cni_server *server)
 	timer_free(server->again);
 	timer_free(server->telling);
 	ledger_free(server->ledger);
+	free(server->last_note);
 	json_decref(server->unfinished);
 	metrics_free(server->metrics);
 	mem_free(server);

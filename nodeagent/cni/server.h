@@ -28,6 +28,8 @@ enum {
 	/* Workers at the same time: RTNL is one lock. */
 	SERVER_WORKERS_MAX = 32,
 	SERVER_CALLS_MAX = 1024,
+	/* Notes that are worked off side by side; who else calls waits for no more of them. */
+	SERVER_NOTES_MAX = 64,
 	SERVER_AGENT_MS = 10000,
 	/* The kubelet gives a runtime two minutes. */
 	SERVER_ADD_MS = 90000,

@@ -29,6 +29,7 @@
 #include "nodeagent/attach/attach.h"
 #include "nodeagent/cni/foreign.h"
 #include "nodeagent/cni/line.h"
+#include "nodeagent/cni/server.h"
 #include "tests/support/cni_stand.h"
 
 static struct cni_stand stand;
@@ -541,6 +542,42 @@ static void a_del_without_a_server_is_worked_off_by_the_next(void **state)
 	assert_false(stand.has_given);
 }
 
+/* The text of the only note there is. */
+static void read_note(struct strbuf *ret)
+{
+	auto_free char *left = cni_stand_leftovers(&stand);
+	const char *name = strstr(left, "notes/");
+	auto_free char *path = NULL;
+
+	assert_non_null(name);
+	path = str_printf("%s/var/lib/orbweaver/cni/%.*s", stand.folder, (int)strcspn(name, " \n"),
+			  name);
+	assert_int_equal(fs_read(AT_FDCWD, path, SIZE_MAX / 2, ret, NULL), 0);
+}
+
+/* More than are taken at a time, the first of which are none. */
+static void all_notes_are_worked_off_however_many_there_are(void **state)
+{
+	enum { MANY = 3 * SERVER_NOTES_MAX };
+	auto_strbuf struct strbuf note = {0};
+
+	cni_stand_kill_server(&stand);
+	assert_int_equal(call("DEL", "", NULL), 0);
+	read_note(&note);
+	for (int i = 0; i < MANY; i++) {
+		auto_free char *name = str_printf("var/lib/orbweaver/cni/notes/%04d", i);
+		auto_free char *path = str_below(stand.folder, name);
+
+		assert_int_equal(fs_write_atomic(AT_FDCWD, path,
+						 i < SERVER_NOTES_MAX ? "none" : note.data,
+						 i < SERVER_NOTES_MAX ? 4 : note.len, 0600, NULL),
+				 0);
+	}
+	cni_stand_start_server(&stand, true);
+	until_nothing_is_left();
+	assert_true(is_there("deleted"));
+}
+
 static void a_note_that_is_none_is_removed(void **state)
 {
 	auto_free char *notes = str_below(stand.folder, "var/lib/orbweaver/cni/notes");
@@ -644,6 +681,7 @@ int main(void)
 		TEST_ALONE(add_waits_for_the_agent_and_says_to_try_again),
 		TEST_ALONE(del_does_not_wait_and_is_finished_when_the_agent_is_back),
 		TEST_ALONE(a_del_without_a_server_is_worked_off_by_the_next),
+		TEST(all_notes_are_worked_off_however_many_there_are),
 		TEST(a_note_that_is_none_is_removed),
 		TEST(what_belongs_to_a_sandbox_that_is_gone_is_buried),
 		cmocka_unit_test(a_line_whose_server_is_gone_says_so),

@@ -1,7 +1,7 @@
 #!/bin/bash
 # The guides' walk-throughs on what `hack/demo up` leaves running, which has itself tried RDMA between pods, shared and exclusive:
-# pods on two nodes that talk RDMA over macvlan and Soft-RoCE, an update of operator and agents under load, and removal and
-# installation anew without a VF being touched.
+# pods on two nodes that talk RDMA over macvlan and Soft-RoCE, pods with eight rails, an update of operator and agents under load,
+# and removal and installation anew without a VF being touched.
 #
 # kubectl cannot reach the kubelets of virtual nodes, so what pods print is read on the node.
 # shellcheck disable=SC2317,SC2016 # functions that run as COMMAND of a check look unreachable; the node expands what is quoted
@@ -30,12 +30,12 @@ k() {
 
 # --- pods -----------------------------------------------------------------------------------------
 
-# pod NAME NODE RESOURCE [hostNetwork [NETWORK]]: as in the guides, asleep.
+# pod NAME NODE RESOURCE,... [hostNetwork [NETWORK,...]]: as in the guides, asleep.
 pod() {
 	cat <<END | k apply -f - >/dev/null
 apiVersion: v1
 kind: Pod
-metadata: { name: $1, labels: { walk: through }, annotations: { ${5:+k8s.v1.cni.cncf.io/networks: $5} } }
+metadata: { name: $1, labels: { walk: through }, annotations: { ${5:+k8s.v1.cni.cncf.io/networks: '$5'} } }
 spec:
   nodeName: $2
   hostNetwork: ${4:-false}
@@ -46,7 +46,7 @@ spec:
     image: localhost/orbweaver-tools:latest
     imagePullPolicy: Never
     args: [-c, "sleep 3600"]
-    resources: { limits: { $3: 1 } }
+    resources: { limits: { ${3//,/: 1, }: 1 } }
     securityContext: { capabilities: { add: [IPC_LOCK] } }
 END
 }
@@ -65,6 +65,83 @@ endpoint_has() {
 addresses_are_back() {
 	k get spiderippool v4-81 -o json | jq -e '.status.allocatedIPs // "{}" | fromjson | map(.pod | test("shared-[12]$")) | any | not'
 }
+
+# --- eight rails ------------------------------------------------------------------------------------
+
+rails="1 2 3 4 5 6 7 8"
+
+rail_pod() {
+	local n resources='' networks=''
+
+	for n in $rails; do
+		resources+=${resources:+,}spidernet.io/shared_cx5_gpu$n
+		networks+=${networks:+,}spiderpool/gpu$n-macvlan
+	done
+	pod "$1" "$2" "$resources" false "$networks"
+}
+
+# Interface, network and address of each rail, as network-status says.
+rails_of() {
+	k get pod "$1" -o json | jq -r '.metadata.annotations["k8s.v1.cni.cncf.io/network-status"] | fromjson | .[] |
+		select(.interface != "eth0") | "\(.interface) \(.name) \(.ips | join(","))"'
+}
+
+# Rail n is netn on NIC n, with an address of its pool.
+rails_are_as_written() {
+	rails_of "$1"
+	[[ $(rails_of "$1" | sed -E 's/\.[0-9]+$//') == $(for n in $rails; do echo "net$n spiderpool/gpu$n-macvlan 172.16.1$n"; done) ]]
+}
+
+# Of each rail: the table that its address has a rule to, and the way out in that table.
+tables_of() {
+	local n name address table
+
+	in_pod "$1" sh -c 'ip rule; for t in $(ip rule | sed "s/ *$//; s/.* //" | sort -u); do
+		ip route show table $t | sed "s/^/table $t: /"; done' >"$tmp/routes" || return
+	while read -r n name address; do
+		table=$(sed -nE "s/^.*from $address lookup ([^ ]+) *$/\1/p" "$tmp/routes")
+		echo "$table $n $(sed -n "s/^table $table: default //p" "$tmp/routes")"
+	done < <(rails_of "$1")
+}
+
+rails_have_tables() {
+	local tables
+
+	tables=$(tables_of "$1")
+	cat "$tmp/routes"
+	echo "$tables"
+	[[ $(cut -d' ' -f1 <<<"$tables" | grep -E '^[0-9]+$' | sort -u | wc -l) == 8 ]] &&
+		[[ $(sed -E 's/^[0-9]+ //; s/ *$//' <<<"$tables") == $(for n in $rails; do echo "net$n via 172.16.1$n.254 dev net$n"; done) ]]
+}
+
+# Each address of the first pod answers the second.
+rails_reach_each_other() {
+	local addresses
+
+	mapfile -t addresses < <(rails_of "$1" | sed 's/.* //')
+	in_pod "$2" sh -c 'for a; do ping -c 1 -W 5 $a || exit 1; done' ping "${addresses[@]}"
+}
+
+# Behind each rail's router is a network that the pod knows nothing of. A segment has one NIC of each node and no way to another,
+# so an answer that leaves by another rail, or by eth0, comes to nobody.
+rails_answer_on_themselves() {
+	local addresses
+
+	mapfile -t addresses < <(rails_of "$1" | sed 's/.* //')
+	((${#addresses[@]} == 8)) && hack/node exec walk-2 bash -c 'n=0
+		for a; do
+			n=$((n + 1))
+			ip addr replace "172.16.1$n.254/24" dev "enp${n}s0" && ip addr replace "198.18.0.$n/32" dev lo &&
+				ping -c 1 -W 5 -I "198.18.0.$n" "$a" || exit 1
+		done' router "${addresses[@]}"
+}
+
+rails_are_back() {
+	k get spiderippools -o json | jq -e '[.items[] | select(.metadata.name | startswith("gpu"))] | length == 8 and
+		all(.status.allocatedIPs // "{}" | fromjson == {})'
+}
+
+# --- programs ---------------------------------------------------------------------------------------
 
 # Name, user and permitted capabilities of the agent's processes that rest, as the node sees them.
 rights() {
@@ -221,6 +298,24 @@ t_wait 120 "pods in the nodes' network" running cm-1 cm-2
 t_ok "rping between them" prints 'ping data' between cm-1 "rping -s -a 172.81.0.1 -C 5 -v" cm-2 "rping -c -a 172.81.0.1 -C 5 -v"
 k delete pod shared-1 shared-2 cm-1 cm-2 --wait=false >/dev/null
 t_wait 60 "their addresses are given back" addresses_are_back
+
+for i in 1 2; do
+	t_ok "the rails of node $i" hack/node exec "walk-$i" "for n in $rails; do ip link set enp\${n}s0 up; done"
+	rail_pod "rails-$i" "walk-$i"
+done
+t_wait 120 "a pod with eight rails on each node" running rails-1 rails-2
+t_need
+for i in 1 2; do
+	t_eq "it has nine interfaces" "eth0 lo net1 net2 net3 net4 net5 net6 net7 net8" "$(in_pod "rails-$i" ls /sys/class/net | paste -sd' ')"
+	t_ok "each rail is on its NIC, with an address of its pool" rails_are_as_written "rails-$i"
+	t_ok "and has a rule, and a table of its own" rails_have_tables "rails-$i"
+	t_eq "eight RDMA devices" 8 "$(in_pod "rails-$i" sh -c 'ls -d /dev/infiniband/uverbs*' | wc -l)"
+done
+t_ok "they reach each other on each rail" rails_reach_each_other rails-1 rails-2
+t_ok "what comes in by a rail is answered by it" rails_answer_on_themselves rails-1
+hack/node exec walk-2 "for n in $rails; do ip addr del 172.16.1\$n.254/24 dev enp\${n}s0; ip addr del 198.18.0.\$n/32 dev lo; done"
+k delete pod rails-1 rails-2 --wait=false >/dev/null
+t_wait 60 "their addresses are given back" rails_are_back
 
 pod vf-1 walk-1 spidernet.io/mellanoxroce
 t_wait 60 "a pod with a VF of its own" running vf-1

@@ -1,0 +1,289 @@
+#!/bin/bash
+# A node with a real kubelet and containerd whose agent is away for a minute, with all of its processes, while pods with VFs and
+# pods on a macvlan rail are deleted and made anew. Those that are deleted go; the new ones wait, and an event says for whom; all
+# start once the agent is back; nothing of the others is left: no VF, no RDMA device, no address, no rule, no file.
+# AWAY=N: for so many seconds (60).
+# shellcheck disable=SC2317,SC2016 # functions that run as COMMAND of a check look unreachable; the node expands what is quoted
+set -euo pipefail
+
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+# shellcheck source=tests/vm/attach.sh
+. tests/vm/attach.sh
+
+a_need_exclusive "pods come and go while the agent is away"
+
+away_s=${AWAY:-60}
+a_wait_s=${A_WAIT_S:-300}
+vfs=4
+# Of "vf" and "rail", Deployments, and "named" and "kept", StatefulSets, whose pods keep name and addresses.
+pods=6
+
+# --- objects --------------------------------------------------------------------------------------------------------
+
+# network NAME NUMBER KIND SETTINGS: a pool 172.NUMBER.0.0/24 and a configuration that takes addresses from it.
+network() {
+	cat <<-END
+		apiVersion: spiderpool.spidernet.io/v2beta1
+		kind: SpiderIPPool
+		metadata: { name: $1 }
+		spec: { subnet: 172.$2.0.0/24, gateway: 172.$2.0.1, ips: [172.$2.0.10-172.$2.0.40] }
+		---
+		apiVersion: spiderpool.spidernet.io/v2beta1
+		kind: SpiderMultusConfig
+		metadata: { name: $1, namespace: default }
+		spec: { cniType: $3, $3: { $4, ippools: { ipv4: [$1] } } }
+		---
+	END
+}
+
+networks() {
+	network rail 82 macvlan "master: [enp2s0]"
+	network vf 83 sriov "resourceName: spidernet.io/roce, enableRdma: true"
+	cat <<-END
+		apiVersion: spiderpool.spidernet.io/v2beta1
+		kind: SpiderCoordinator
+		metadata: { name: default }
+		spec: { mode: auto, podCIDRType: none, tunePodRoutes: true, hijackCIDR: [10.96.0.0/16] }
+	END
+}
+
+networks_are_ready() {
+	k get spidermultusconfigs,spiderippools,spidercoordinators -A -o json | jq -e '.items | length == 5 and
+		all(any(.status.conditions[]?; .type == "Ready" and .status == "True"))' && k get net-attach-def rail vf
+}
+
+# app KIND NAME REPLICAS NETWORK [LIMITS]
+app() {
+	k apply -f - >/dev/null <<-END
+		apiVersion: apps/v1
+		kind: $1
+		metadata: { name: $2 }
+		spec:
+		  replicas: $3
+		  $([[ $1 != StatefulSet ]] || echo "serviceName: $2")
+		  selector: { matchLabels: { app: $2 } }
+		  template:
+		    metadata: { labels: { app: $2 }, annotations: { k8s.v1.cni.cncf.io/networks: $4 } }
+		    spec:
+		      terminationGracePeriodSeconds: 1
+		      containers:
+		      - { name: c, image: "localhost/busybox:1", imagePullPolicy: Never, command: [sleep, "100000"], resources: { limits: { ${5:-} } } }
+	END
+}
+
+# As it is installed, but that it sets up all networks of pods.
+install() {
+	sed 's,^\( *\)- --cni-bin-dir=$,&/opt/cni/bin\n\1- --cni-meta=auto,' manifests/base/agent.yaml | k apply -n "$POD_NAMESPACE" -f -
+}
+
+# select_nodes VALUE: of a label that no node has; null: no such label is asked for.
+select_nodes() {
+	k patch daemonset orbweaver-agent -n "$POD_NAMESPACE" --type merge \
+		-p '{"spec": {"template": {"spec": {"nodeSelector": {"orbweaver.test/agent": '"$1"'}}}}}'
+}
+
+# --- what is said ---------------------------------------------------------------------------------------------------
+
+agent_is_away() {
+	k get pods -n "$POD_NAMESPACE" -o wide
+	[[ -z $(k get pods -n "$POD_NAMESPACE" -l app.kubernetes.io/name=orbweaver-agent -o name) ]] && a_cni_gone
+}
+
+agent_is_back() {
+	k rollout status -n "$POD_NAMESPACE" daemonset/orbweaver-agent --timeout=1s &&
+		k get pods -n "$POD_NAMESPACE" -o json | jq -e '.items | length == 1 and all(any(.status.conditions[]?;
+			.type == "Ready" and .status == "True"))'
+}
+
+offered() {
+	[[ $(k get node "$a_node" -o json | jq -r '.status.allocatable["spidernet.io/roce"]') == "$1" ]]
+}
+
+all_run() {
+	k get pods -o wide
+	k get pods -o json | jq -e --argjson n "$pods" '.items | length == $n and all(.metadata.deletionTimestamp == null and
+		any(.status.conditions[]?; .type == "Ready" and .status == "True"))'
+}
+
+# Name and UID of the first pod of each app.
+first_pods() {
+	k get pods -o json | jq -r '[.items[] | select(.metadata.labels.app)] | sort_by(.metadata.name) | group_by(.metadata.labels.app)[][0] |
+		"\(.metadata.name) \(.metadata.uid)"'
+}
+
+# are_gone UID...
+are_gone() {
+	k get pods
+	k get pods -o json | jq -e '[.items[].metadata.uid] | any(IN($ARGS.positional[])) | not' --args "$@"
+}
+
+# Name and UID of the pod of an app that is not on its way yet.
+new_pod() {
+	k get pods -l "app=$1" -o json | jq -r '.items[] | select(.metadata.deletionTimestamp == null and
+		(any(.status.conditions[]?; .type == "Ready" and .status == "True") | not)).metadata | "\(.name) \(.uid)"'
+}
+
+# waits APP REASON TEXT: its new pod does, and an event says so.
+waits() {
+	local name uid
+
+	read -r name uid < <(new_pod "$1")
+	k get events -o json | jq -e --arg uid "$uid" --arg reason "$2" --arg text "$3" '[.items[] | select(.involvedObject.uid == $uid)] |
+		(map("\(.reason): \(.message)") | debug) as $all | any(.reason == $reason and (.message | contains($text)))'
+}
+
+# "POD ADDRESS" of all rails, as network-status says, and as the pools have it.
+addresses() {
+	k get pods -o json | jq -r '.items[] | .metadata.name as $pod | .metadata.annotations["k8s.v1.cni.cncf.io/network-status"] // "[]" |
+		fromjson | .[] | select(.interface == "net1") | "\($pod) \(.ips[0])"' | sort
+}
+
+records() {
+	k get spiderippools -o json | jq -r '.items[] | .status.allocatedIPs // "{}" | fromjson | to_entries[] |
+		"\(.value.pod | sub(".*/"; "")) \(.key)"' | sort
+}
+
+records_are_addresses() {
+	diff <(addresses) <(records)
+}
+
+nothing_is_recorded() {
+	records
+	[[ -z $(records) && $(k get spiderendpoints -A -o json | jq '.items | length') == 0 ]]
+}
+
+# --- what the node has ----------------------------------------------------------------------------------------------
+
+notes() {
+	node 'find /var/lib/orbweaver/cni/notes -type f 2>/dev/null'
+}
+
+# Sandboxes that they are about.
+noted() {
+	node 'cat /var/lib/orbweaver/cni/notes/* 2>/dev/null | grep -ao "CNI_CONTAINERID=[0-9a-f]*" | sort -u | wc -l'
+}
+
+no_notes() {
+	notes
+	[[ -z $(notes) ]]
+}
+
+sandboxes_known() {
+	[[ $(node 'ls /var/lib/orbweaver/cni/sandboxes | grep -c "json$"') == "$pods" ]]
+}
+
+# All that a pod may leave, of the cluster's network, too; but for the rule that all pods share and the first one makes, and for what
+# the bridge plugin masquerades with: it takes that down only with the interface, in a namespace that is gone by then.
+seen() {
+	node '{
+		udevadm settle
+		ip -j link show | jq -c ".[] | select(.ifname != \"cni0\") | [.ifname, .address, .mtu, .altnames]"
+		ip -d -j link show enp1s0 | jq -c ".[0].vfinfo_list[] | [.vf, .address, .vlan_list // .vlan, .spoofchk, .trust]"
+		rdma -j dev show | jq -c "map(.ifname) | sort"
+		ip rule | grep -v " lookup 500"
+		ls /run/netns
+		find /var/lib/cni/networks /var/lib/cni/results -type f ! -name "last_reserved_ip*" ! -name lock
+		find /var/lib/orbweaver/cni -type f ! -name "*.lock"
+	} 2>/dev/null' | sort
+}
+
+is_as_before() {
+	diff <(echo "$before") <(seen)
+}
+
+# has_devices POD...: each has its VF, one RDMA device, and nobody else's.
+has_devices() {
+	local pod container got=''
+
+	for pod; do
+		container=$(k get pod "$pod" -o 'jsonpath={.status.containerStatuses[0].containerID}')
+		got+=$(node "ctr -n k8s.io tasks exec --exec-id x$RANDOM$RANDOM ${container##*/} sh -c 'echo \$(ls /sys/class/net /sys/class/infiniband)'")$'\n'
+	done
+	echo "$got"
+	[[ $(grep -cE '^/sys/class/infiniband: rxe-enp1s0v[0-9] /sys/class/net: eth0 lo net1$' <<<"$got") == "$#" &&
+		-z $(sort <<<"$got" | uniq -d) ]]
+}
+
+vf_pods() {
+	k get pods -l 'app in (vf, named)' -o 'jsonpath={.items[*].metadata.name}'
+}
+
+# --- the test -------------------------------------------------------------------------------------------------------
+
+a_begin away --pfs 2 --roce --exclusive --append ib_core.netns_mode=0 --memory 1280
+# kubelet 1.20 does not get over a Node without status; it makes one of its own.
+k delete node "$a_node" >/dev/null
+t_ok "kubelet and containerd" hack/node kubelet "$a_node"
+t_ok "the agent's image" hack/node image "$a_node" "${BUILD:-build}/images/orbweaver-agent.tar"
+t_need
+node 'ip link set enp2s0 up'
+t_ok "the agent, which sets up all networks" install
+a_policy roce "{\"numVfs\": $vfs, \"isRdma\": true, \"nicSelector\": {\"rootDevices\": [\"$pf1\"]}}"
+k apply -f <(networks) >/dev/null
+t_wait "$a_wait_s" "VFs" a_done "$vfs"
+t_wait "$a_wait_s" "they are offered" offered "$vfs"
+t_wait "$a_wait_s" "networks" networks_are_ready
+t_wait 30 "the runtime calls the agent" node test -s /etc/cni/net.d/00-orbweaver.conflist
+t_need
+before=$(seen)
+
+app Deployment vf 2 vf "spidernet.io/roce: 1"
+app StatefulSet named 1 vf "spidernet.io/roce: 1"
+app Deployment rail 2 rail
+app StatefulSet kept 1 rail
+t_wait "$a_wait_s" "pods with VFs and pods on a rail" all_run
+# shellcheck disable=SC2046 # names
+t_ok "each has its own VF and RDMA device" has_devices $(vf_pods)
+t_ok "and the pools have their addresses" records_are_addresses
+t_need
+kept=$(addresses | grep -E '^(named|kept)-0 ')
+
+# --- away -----------------------------------------------------------------------------------------------------------
+
+t_ok "the agent's pod is taken off the node" select_nodes '"none"'
+t_wait 60 "none of its processes is left" agent_is_away
+gone_since=$SECONDS
+t_wait 60 "the kubelet has seen it: no VF is offered" offered 0
+t_need
+mapfile -t first < <(first_pods)
+t_eq "a pod of each is deleted" 4 "${#first[@]}"
+k delete pod "${first[@]% *}" --wait=false >/dev/null
+t_wait 120 "they are gone" are_gone "${first[@]#* }"
+t_ok "what is to be taken down of them is noted" test "$(noted)" -ge 4
+for app in rail kept; do
+	t_wait 120 "a new pod of $app waits for the agent" waits "$app" FailedCreatePodSandBox \
+		"the agent of this node does not answer: see whether the pod orbweaver-agent runs on it"
+done
+for app in vf named; do
+	t_wait 120 "a new pod of $app waits for a VF" waits "$app" FailedScheduling "Insufficient spidernet.io/roce"
+done
+read -r name uid < <(new_pod rail)
+k delete pod "$name" --wait=false >/dev/null
+t_wait 120 "a pod that waits can be deleted" are_gone "$uid"
+t_eq "who was not deleted runs" 2 "$(k get pods -o json | jq '[.items[] | select(any(.status.conditions[]?;
+	.type == "Ready" and .status == "True"))] | length')"
+((SECONDS - gone_since >= away_s)) || sleep $((away_s - SECONDS + gone_since))
+t_ok "the agent was away until now" agent_is_away
+echo "# away for $((SECONDS - gone_since)) s; notes: $(notes | wc -l), of $(noted) sandboxes"
+
+# --- back -----------------------------------------------------------------------------------------------------------
+
+t_ok "the agent may come back" select_nodes null
+came_at=$SECONDS
+t_wait "$a_wait_s" "it is there" agent_is_back
+t_wait "$a_wait_s" "every pod runs, and none is on its way out" all_run
+echo "# all run $((SECONDS - came_at)) s after it was allowed back"
+t_wait 60 "no note is left" no_notes
+t_wait 60 "all VFs are offered" offered "$vfs"
+t_wait "$a_wait_s" "and as they should be" a_done "$vfs"
+# shellcheck disable=SC2046 # names
+t_ok "each pod has its own VF and RDMA device" has_devices $(vf_pods)
+t_wait 60 "the pools have the addresses of pods that run, and no others" records_are_addresses
+t_eq "the pods of StatefulSets have kept theirs" "$kept" "$(addresses | grep -E '^(named|kept)-0 ')"
+t_ok "the agent knows of these pods' sandboxes alone" sandboxes_known
+
+k delete deployments,statefulsets --all >/dev/null
+t_wait 120 "without pods there is no address of any" nothing_is_recorded
+t_wait 120 "and the node is as before" is_as_before
+o_end op
+t_done

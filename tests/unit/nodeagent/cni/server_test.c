@@ -525,7 +525,7 @@ static void del_does_not_wait_and_is_finished_when_the_agent_is_back(void **stat
 
 static void a_del_without_a_server_is_worked_off_by_the_next(void **state)
 {
-	auto_free char *config = config_of("", "spiderpool"), *socket = NULL;
+	auto_free char *socket = NULL;
 
 	cni_stand_kill_server(&stand);
 	cni_stand_start_server(&stand, true);

@@ -381,12 +381,16 @@ static void sriov_cni_attached(const char *netns)
 static void a_pod_of_sriov_cni_is_taken_down_by_what_that_kept(void **state)
 {
 	auto_free char *config = config_of("waits", NULL);
+	int64_t until = clock_ms() + 20000;
 
 	sriov_cni_attached("/run/netns/c0");
 	assert_int_equal(cni_stand_call(&stand, "sriov", "DEL", "c0", config), 0);
-	assert_true(is_there("enp1s0v0"));
-	assert_false(has_file("var/lib/cni/sriov/c0-net1"));
-	assert_false(has_file("var/lib/cni/sriov/pci/0000:03:00.2"));
+	/* On a busy machine the call has left a note by now. */
+	while (!is_there("enp1s0v0") || has_file("var/lib/cni/sriov/c0-net1") ||
+	       has_file("var/lib/cni/sriov/pci/0000:03:00.2")) {
+		assert_true(clock_ms() < until);
+		cni_stand_turn(&stand);
+	}
 	/* It waits, and is ours now. */
 	(void)touch("back");
 	until_nothing_is_left();

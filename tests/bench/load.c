@@ -523,9 +523,9 @@ static int by_time(const void *a, const void *b)
 /* Of the writes, which are sorted. */
 static double percentile_ms(const struct load *l, int64_t percent)
 {
-	if (l->count == 0)
-		return 0;
-	return (double)l->writes[(l->count * percent + 99) / 100 - 1].took_us / 1000;
+	int64_t rank = (l->count * percent + 99) / 100;
+
+	return rank > 0 ? (double)l->writes[rank - 1].took_us / 1000 : 0;
 }
 
 static void print(const struct load *l)

@@ -3,8 +3,8 @@
  * (conditions, above all).
  *
  * With 5,000 new configs, first every pod can have its network, then the conditions say so. But a
- * key that never rests must not keep all conditions waiting: after LANES_LATER_MS both lanes take
- * turns, until the later one is empty.
+ * key that never rests must not keep all conditions waiting: after LANES_LATER_MS, or
+ * LANES_PATIENT_MS, both lanes take turns, until the later one is empty.
  *
  * Pure: time is an argument.
  */

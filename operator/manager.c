@@ -511,7 +511,7 @@ static void on_carried_out(void *arg, const struct applier_result *result, const
 	if (err && job->id == CONTROLLER_ADDRESSES && err->class == ERR_CONFLICT)
 		address_metrics_conflict(manager->address_metrics);
 	note_outcome(manager, job, err);
-	if (result->wrote && !str_empty(result->did))
+	if (!str_empty(result->did))
 		lanes_wrote(&manager->lanes, clock_ms());
 	if (!err && !str_empty(result->did))
 		log_info("decision carried out", F_INT("id", (int64_t)job->number),

@@ -64,6 +64,12 @@ static double usual_us(const struct pace_sort *sort, unsigned int size, int64_t 
 	return 0;
 }
 
+/* Beyond this it is others who make it slow. */
+static double loaded_us(double usual)
+{
+	return usual * PACE_OTHERS + PACE_SLACK_US;
+}
+
 /* Returns what was usual before this group; what it took, if nothing was. */
 static double learn_usual(struct pace_sort *sort, unsigned int size, double mean_us, int64_t now_ms)
 {
@@ -76,7 +82,7 @@ static double learn_usual(struct pace_sort *sort, unsigned int size, double mean
 		usual = mean_us;
 	else if (mean_us < usual)
 		now_us = usual - (usual - mean_us) / 4;
-	else if (mean_us <= usual * PACE_OTHERS + PACE_SLACK_US)
+	else if (mean_us <= loaded_us(usual))
 		now_us = usual + (mean_us - usual) / 8;
 	else
 		/* Others; or a server that became slow, which looks like others who stay. */
@@ -99,7 +105,7 @@ void pace_answered(struct pace *pace, const char *kind, const char *verb, int64_
 {
 	struct pace_sort *sort = sort_of(pace, kind, verb);
 	int64_t mean_us = 0;
-	double bearable_us = 0, usual = 0;
+	double bearable_us = 0, others_us = 0;
 
 	if (pace->passed_over > 0) {
 		pace->passed_over--;
@@ -114,11 +120,10 @@ void pace_answered(struct pace *pace, const char *kind, const char *verb, int64_
 	mean_us = sort->sum_us / PACE_GROUP;
 	sort->sum_us = 0;
 	sort->n = 0;
-	bearable_us = (double)remember(sort, mean_us, now_ms) * PACE_QUEUE;
-	usual = learn_usual(sort, size_of(under_way), (double)mean_us, now_ms);
-	if (bearable_us > usual * PACE_OTHERS)
-		bearable_us = usual * PACE_OTHERS;
-	bearable_us += PACE_SLACK_US;
+	bearable_us = (double)remember(sort, mean_us, now_ms) * PACE_QUEUE + PACE_SLACK_US;
+	others_us = loaded_us(learn_usual(sort, size_of(under_way), (double)mean_us, now_ms));
+	if (bearable_us > others_us)
+		bearable_us = others_us;
 	if ((double)mean_us > bearable_us) {
 		/* With few of ours under way, it is others who make it slow. */
 		if (pace->window < PACE_FEW + 1)

@@ -22,16 +22,20 @@
 #include "nodeagent/cni/boot.h"
 #include "nodeagent/cni/draft.h"
 
-#define FOLDER  "sandboxes"
-#define SUFFIX  ".json"
-#define VERSION 1
+#define FOLDER   "sandboxes"
+#define SUFFIX   ".json"
+#define VERSION  1
+#define UNSYNCED "unsynced" /* in the file; absent: it was synced */
 
 static char *path_of(const char *container)
 {
 	return str_printf(FOLDER "/%s" SUFFIX, container);
 }
 
-/* The file as it last was synced, while one is in its place that was not. */
+/*
+ * The file as it last was synced, while one is in its place that was not: that one says so by
+ * UNSYNCED. Beside one that was synced it may be older, and nobody reads it.
+ */
 static char *synced_path_of(const char *container)
 {
 	return str_printf(FOLDER "/.%s" SUFFIX ".synced", container);
@@ -106,8 +110,11 @@ static int read_either(int state, const char *container, int fd, json_t **ret, s
 	struct err why = {0};
 	int rc = read_file(fd, ret, &why);
 
-	if (rc < 0 || !*ret)
-		*ret = read_synced(state, container);
+	if (rc == 0 && *ret)
+		return 0;
+	*ret = read_synced(state, container);
+	if (*ret)
+		json_put_bool(*ret, UNSYNCED, true);
 	if (rc == 0 || *ret)
 		return 0;
 	if (err)
@@ -197,22 +204,40 @@ static void put_aside(int state, const char *path)
 	(void)renameat(state, path, state, aside);
 }
 
+/*
+ * The file was synced and is to be replaced by one that is not: its second name, in the place of an
+ * older one. Journals keep the order: with the rename that follows this is there, too. Whoever
+ * syncs takes nothing away here, for the lock is the old file's, and the next has come by then.
+ */
+static int keep_synced(int state, const char *container)
+{
+	auto_free char *path = path_of(container), *synced = synced_path_of(container);
+	auto_free char *draft = str_printf("%s" DRAFT_SUFFIX, synced);
+
+	(void)unlinkat(state, draft, 0);
+	if (linkat(state, path, state, draft, 0) < 0)
+		return errno == ENOENT ? 0 : -1; /* it was put aside */
+	if (renameat(state, draft, state, synced) < 0)
+		return -1;
+	/* Both names were one file: then a rename does nothing. */
+	(void)unlinkat(state, draft, 0);
+	return 0;
+}
+
 /* Replace the file, whose last synced content a power cut must not take along. */
-static int write_file(int state, const char *container, const json_t *sandbox, bool sync)
+static int write_file(int state, const char *container, json_t *sandbox, bool sync)
 {
 	auto_free char *name = str_printf("%s" SUFFIX, container);
-	auto_free char *path = path_of(container), *synced = synced_path_of(container);
 	auto_strbuf struct strbuf text = {0};
 
-	json_write(sandbox, &text);
-	/* Journals keep the order: with a rename the link before it is there, too. */
-	if (!sync && linkat(state, path, state, synced, 0) < 0 && errno != EEXIST)
-		return -1;
-	if (draft_write(state, FOLDER, name, text.data, text.len, sync) < 0)
-		return -1;
 	if (sync)
-		(void)unlinkat(state, synced, 0);
-	return 0;
+		(void)json_object_del(sandbox, UNSYNCED);
+	else if (!json_at(sandbox, UNSYNCED) && keep_synced(state, container) < 0)
+		return -1;
+	else
+		json_put_bool(sandbox, UNSYNCED, true);
+	json_write(sandbox, &text);
+	return draft_write(state, FOLDER, name, text.data, text.len, sync);
 }
 
 static int remove_file(int state, const char *container, bool sync)

@@ -146,6 +146,23 @@ static void what_was_synced_survives_the_loss_of_what_was_not(void **state)
 	}
 }
 
+/* As a kill leaves it, or another process that came between two lines. */
+static void the_last_synced_one_counts_and_no_older_one(void **state)
+{
+	const struct stand *s = *state;
+	json_auto_t *sandbox = NULL;
+
+	put(s, "sandboxes/.c1.json.synced", "{\"container\": \"c1\", \"attachments\": []}");
+	assert_int_equal(sandbox_change(s->state, "c1", true, add_one, NULL, NULL), 0);
+	assert_int_equal(sandbox_change(s->state, "c1", false, touch, NULL, NULL), 0);
+	put(s, "sandboxes/c1.json", "");
+	/* What was read from the second name is no synced file either. */
+	assert_int_equal(sandbox_change(s->state, "c1", false, touch, NULL, NULL), 0);
+	put(s, "sandboxes/c1.json", "");
+	sandbox = sandbox_read(s->state, "c1", NULL);
+	assert_non_null(sandbox_find(sandbox, &key));
+}
+
 static void a_file_that_cannot_be_opened_is_an_error(void **state)
 {
 	const struct stand *s = *state;
@@ -439,6 +456,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_sandbox_is_there_until_its_last_attachment_goes),
 		TEST(what_was_synced_survives_the_loss_of_what_was_not),
+		TEST(the_last_synced_one_counts_and_no_older_one),
 		TEST(what_cannot_be_read_is_put_aside),
 		TEST(a_file_that_cannot_be_opened_is_an_error),
 		TEST(drafts_of_a_crash_are_removed),

@@ -530,6 +530,20 @@ static void keep_neighbours(json_t *look, const json_t *addresses)
 	}
 }
 
+/* Each link that a pod is on has one of these: nobody else speaks to it, and its name costs. */
+static void drop_link_local(json_t *look)
+{
+	json_t *list = json_at(look, "addresses");
+
+	for (size_t i = json_array_size(list); i-- > 0;) {
+		const char *text = json_str_at(json_array_get(list, i), "address");
+		struct addr address;
+
+		if (addr_parse_prefix(text, &address) && addr_is_link_local(&address))
+			json_array_remove(list, i);
+	}
+}
+
 int netns_observe_host(struct netns *ns, const json_t *addresses, unsigned int table, json_t **ret,
 		       struct err *err)
 {
@@ -541,6 +555,7 @@ int netns_observe_host(struct netns *ns, const json_t *addresses, unsigned int t
 	if (netns_observe(ns, NETNS_ADDRESSES | NETNS_RULES | NETNS_NEIGHBOURS, &look, err))
 		return -1;
 	keep_neighbours(look, addresses);
+	drop_link_local(look);
 	for (int family = 0; family < 2; family++) {
 		struct nl_msg *msg;
 

@@ -109,13 +109,14 @@ static bool change_record(void *arg, json_t *sandbox)
 }
 
 /*
- * Links, routes and rules of a coordinator end with the power, so their record may: a sync takes
- * longer than they do, and the coordinators of a pod wait for each other. A process that is killed
- * takes nothing of it along.
+ * What a power cut need not leave: a sync takes longer than all else. Links, routes and rules of a
+ * coordinator end with the power. Addresses are the pod's, and are given back once it has ended and
+ * nobody here has its interfaces (addresses.h), whether a record was left or not. A process that is
+ * killed takes nothing along.
  */
 static bool outlives_power(const struct attachment *a)
 {
-	return !str_eq(a->key.plugin, "coordinator");
+	return !str_eq(a->key.plugin, "coordinator") && !str_eq(a->key.plugin, SPIDERPOOL);
 }
 
 static int put_record(const struct attachment *a, struct record change, bool sync, struct err *err)

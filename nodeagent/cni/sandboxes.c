@@ -224,15 +224,15 @@ static int keep_synced(int state, const char *container)
 	return 0;
 }
 
-/* Replace the file, whose last synced content a power cut must not take along. */
-static int write_file(int state, const char *container, json_t *sandbox, bool sync)
+/* Replace the file, whose last synced content, if it has any, a power cut must not take along. */
+static int write_file(int state, const char *container, json_t *sandbox, bool is_new, bool sync)
 {
 	auto_free char *name = str_printf("%s" SUFFIX, container);
 	auto_strbuf struct strbuf text = {0};
 
 	if (sync)
 		(void)json_object_del(sandbox, UNSYNCED);
-	else if (!json_at(sandbox, UNSYNCED) && keep_synced(state, container) < 0)
+	else if (!is_new && !json_at(sandbox, UNSYNCED) && keep_synced(state, container) < 0)
 		return -1;
 	else
 		json_put_bool(sandbox, UNSYNCED, true);
@@ -277,7 +277,7 @@ int sandbox_change(int state, const char *container, bool sync, sandbox_change_f
 		rc = remove_file(state, container, sync && !is_new);
 	} else if (is_changed) {
 		/* The lock is the old file's. */
-		rc = write_file(state, container, sandbox, sync);
+		rc = write_file(state, container, sandbox, is_new, sync);
 	}
 	return rc < 0 ? err_sys(err, "SandboxNotWritten", "write %s", path) : 0;
 }

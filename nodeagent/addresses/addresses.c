@@ -22,6 +22,8 @@ struct addresses *addresses_new(const struct addresses_config *config)
 	addresses->lease_due = timer_new(config->loop, want_look_at_lease, addresses);
 	addresses->second_look = timer_new(config->loop, release_look_again, addresses);
 	addresses->unseen = json_object();
+	addresses->recent = json_object();
+	addresses->recent_over = timer_new(config->loop, recent_forget_old, addresses);
 	if (config->holds)
 		addresses->pods = pod_watch_new(addresses);
 	if (config->metrics) {
@@ -47,7 +49,9 @@ void addresses_free(struct addresses *addresses)
 	report_free_all(addresses);
 	timer_free(addresses->lease_due);
 	timer_free(addresses->second_look);
+	timer_free(addresses->recent_over);
 	json_decref(addresses->unseen);
+	json_decref(addresses->recent);
 	mem_free(addresses->lease_version);
 	mem_free(addresses);
 }

@@ -4,8 +4,9 @@
  * compare-and-swap when nobody leads.
  *
  * A request reads the pod's SpiderEndpoint by name and watches that one name only while it does not
- * have what is needed and the pod has not ended. All NICs of a request are answered together, or
- * none.
+ * have what is needed and the pod has not ended. Requests for other NICs of the pod within a second
+ * are answered from the same read, if it has what they need and nothing was said of the pod since.
+ * All NICs of a request are answered together, or none.
  */
 #ifndef ORBWEAVER_NODEAGENT_ADDRESSES_ADDRESSES_H
 #define ORBWEAVER_NODEAGENT_ADDRESSES_ADDRESSES_H

@@ -1,6 +1,7 @@
 /*
  * What the files of this folder share: addresses.c wires want.c (requests), release.c (giving
- * back), watch.c (pods without a DEL) and report.c (conflicts); take.c and resources.c serve them.
+ * back), watch.c (pods without a DEL) and report.c (conflicts); recent.c, take.c and resources.c
+ * serve them.
  */
 #ifndef ORBWEAVER_NODEAGENT_ADDRESSES_ADDRESSES_INTERNAL_H
 #define ORBWEAVER_NODEAGENT_ADDRESSES_ADDRESSES_INTERNAL_H
@@ -28,6 +29,8 @@ struct addresses {
 	struct pod_watch *pods;   /* NULL: nobody looks after pods that end without a DEL */
 	struct timer *second_look;
 	json_t *unseen; /* UID: {"ns", "name", "dueMs"} of releases that found no endpoint */
+	json_t *recent; /* see recent.c */
+	struct timer *recent_over;
 	struct metric *wait, *outcomes;
 };
 
@@ -38,6 +41,8 @@ enum {
 	ADDRESSES_SECOND_LOOK_MS = 60000,
 	/* The agents of a large cluster do not list at once: a third of it is left to chance. */
 	ADDRESSES_LOOK_MS = 1800000,
+	/* So long a read of an endpoint serves other NICs of its pod. */
+	ADDRESSES_RECENT_MS = 1000,
 };
 
 /* ---- resources.c ----------------------------------------------------------------------------- */
@@ -55,6 +60,17 @@ void want_released(struct addresses *addresses, const char *uid);
 /* Does anybody lead, while a request waits? A loop_fn. */
 void want_look_at_lease(void *arg);
 void want_free_all(struct addresses *addresses);
+
+/* ---- recent.c -------------------------------------------------------------------------------- */
+
+/* This endpoint was read just now, and other NICs of the pod with this UID will ask. */
+void recent_keep(struct addresses *addresses, const char *uid, const json_t *endpoint);
+/* Borrowed; NULL: read it. */
+const json_t *recent_find(const struct addresses *addresses, const char *uid);
+/* Something is about to be said of the pod. */
+void recent_forget(struct addresses *addresses, const char *uid);
+/* A loop_fn. */
+void recent_forget_old(void *arg);
 
 /* ---- watch.c --------------------------------------------------------------------------------- */
 

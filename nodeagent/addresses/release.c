@@ -342,6 +342,7 @@ static struct release *release_new(struct addresses *addresses, const char *ns, 
 	release->pod = str_printf("%s/%s", ns, name);
 	release->again = timer_new(addresses->config.loop, begin, release);
 	TAILQ_INSERT_TAIL(&addresses->releases, release, link);
+	recent_forget(addresses, uid);
 	return release;
 }
 

@@ -153,6 +153,7 @@ void addresses_report_conflicts(struct addresses *addresses, const char *ns, con
 	report->done = done;
 	report->arg = arg;
 	TAILQ_INSERT_TAIL(&addresses->reports, report, link);
+	recent_forget(addresses, uid);
 	begin(report);
 }
 

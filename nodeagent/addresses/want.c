@@ -28,8 +28,9 @@ static const struct kube_write by_agent = {.field_manager = AGENT_NAME};
 
 /*
  *	WAITING		for a release of the same UID to end
- *	READING		the endpoint, by name; then the pod, unless the endpoint has what is needed;
- *			for a virtual machine's the settings, and the endpoint of its name
+ *	READING		the endpoint, by name, unless another NIC of the pod has just read it; then
+ *			the pod, unless the endpoint has what is needed; for a virtual machine's the
+ *			settings, and the endpoint of its name
  *	CLEARING	the word that nothing is left, from the sandbox before this one
  *	WATCHING	until the endpoint has what is needed
  *	TAKING		nobody leads
@@ -161,6 +162,7 @@ static void clear_word(struct addresses_want *want)
 			  json_str_or(json_at(want->object, "metadata", "resourceVersion"), ""),
 			  "annotations", ENDPOINT_DOWN_ANNOTATION);
 
+	recent_forget(want->addresses, want->uid);
 	want->state = WANT_CLEARING;
 	want->call =
 		kube_patch(want->addresses->config.client, &addresses_endpoint, want->ns,
@@ -183,6 +185,16 @@ static void remember(struct addresses_want *want, json_t *object)
 {
 	json_decref(want->object);
 	want->object = object;
+}
+
+/* The pod's other NICs are about to ask. */
+static void keep_for_others(const struct addresses_want *want)
+{
+	const json_t *nics = json_at(want->object, "status", "current", "ips");
+
+	if (json_array_size(nics) > json_array_size(want->asks) &&
+	    !release_is_pending(want->addresses, want->uid))
+		recent_keep(want->addresses, want->uid, want->object);
 }
 
 /* ---- asking ---------------------------------------------------------------------------------- */
@@ -278,6 +290,7 @@ static void watch(struct addresses_want *want)
 	struct addresses *addresses = want->addresses;
 	auto_strbuf struct strbuf selector = {0};
 
+	recent_forget(addresses, want->uid);
 	want->state = WANT_WATCHING;
 	strbuf_adds(&selector, "fieldSelector=metadata.name%3D");
 	kube_path_encode(&selector, want->endpoint);
@@ -386,8 +399,12 @@ static void on_endpoint(void *arg, json_t *object, const struct err *err)
 	}
 	remember(want, json_incref(object));
 	/* The addresses of a pod that has ended are about to go once nothing of it is left. */
-	if (!endpoint_is_down(object, want->uid) && answer(want))
+	if (!endpoint_is_down(object, want->uid) &&
+	    endpoint_answers(object, want->uid, want->asks)) {
+		keep_for_others(want);
+		finish(want, json_at(want->object, "status"), NULL);
 		return;
+	}
 	if (str_eq(want->endpoint, want->name))
 		want->call = kube_get(want->addresses->config.client, &addresses_pod, want->ns,
 				      want->name, NULL, on_pod, want);
@@ -405,8 +422,23 @@ static void read_endpoint(struct addresses_want *want)
 static void read_again(void *arg)
 {
 	struct addresses_want *want = arg;
+	const json_t *recent = recent_find(want->addresses, want->uid);
 
-	if (want->state == WANT_READING && !want->call)
+	if (want->state != WANT_READING || want->call)
+		return;
+	if (endpoint_answers(recent, want->uid, want->asks))
+		finish(want, json_at(recent, "status"), NULL);
+	else
+		read_endpoint(want);
+}
+
+/* What another NIC has read answers at once, but not before the request is made. */
+static void begin(struct addresses_want *want)
+{
+	want->state = WANT_READING;
+	if (recent_find(want->addresses, want->uid))
+		timer_start(want->again, 0);
+	else
 		read_endpoint(want);
 }
 
@@ -519,7 +551,7 @@ struct addresses_want *addresses_want(struct addresses *addresses,
 	TAILQ_INSERT_TAIL(&addresses->wants, want, link);
 	timer_start(want->deadline, want->deadline_ms > now_ms ? want->deadline_ms - now_ms : 0);
 	if (!release_is_superseded(addresses, want->uid))
-		read_endpoint(want);
+		begin(want);
 	return want;
 }
 
@@ -529,7 +561,7 @@ void want_released(struct addresses *addresses, const char *uid)
 
 	TAILQ_FOREACH(want, &addresses->wants, link)
 	if (want->state == WANT_WAITING && str_eq(want->uid, uid))
-		read_endpoint(want);
+		begin(want);
 }
 
 void want_free_all(struct addresses *addresses)

@@ -77,10 +77,12 @@ static void on_got(void *arg, const json_t *status, const struct err *err)
 }
 
 /* Much later than scripted_until() waits: nothing here may wait for the deadline. */
-static void want(void)
+static void want_for(const char *nic)
 {
-	json_auto_t *asks = json_pack("[{s:s}]", "nic", "net1");
+	json_auto_t *asks = json_pack("[{s:s}]", "nic", nic);
 
+	got.calls = 0;
+	json_decref(take_ptr(got.status));
 	(void)addresses_want(addresses,
 			     &(struct addresses_request){
 				     .ns = "ml",
@@ -90,7 +92,13 @@ static void want(void)
 				     .deadline_ms = clock_ms() + 3600000,
 			     },
 			     on_got, NULL);
+	assert_int_equal(got.calls, 0);
 	scripted_until(&s, &got.calls, 1);
+}
+
+static void want(void)
+{
+	want_for("net1");
 }
 
 static void assert_pod_ended(void)
@@ -146,6 +154,56 @@ static void addresses_that_are_there_need_no_look_at_the_pod(void **state)
 	want();
 	assert_string_equal(json_str_at(got.status, "current", "uid"), "u-1");
 	assert_int_equal(http_script_count(s.http, ""), 1);
+}
+
+/* ---- several NICs ---------------------------------------------------------------------------- */
+
+#define TWO_NICS                                                                                   \
+	"{" META("e") ", \"status\": {\"current\": {\"uid\": \"u-1\", \"ips\": ["                  \
+		      "{\"interface\": \"net1\", \"ipv4\": \"10.6.0.10/24\", \"ipv4Pool\": "       \
+		      "\"a\"}, {\"interface\": \"net2\", \"ipv4\": \"10.7.0.10/24\", "             \
+		      "\"ipv4Pool\": \"b\"}]}}}"
+
+static void on_released(void *arg, const struct err *err)
+{
+	got.calls++;
+}
+
+static void one_read_serves_the_nics_of_a_pod(void **state)
+{
+	reply("GET " ENDPOINT, 200, TWO_NICS);
+	want_for("net1");
+	want_for("net2");
+	assert_string_equal(json_str_at(got.status, "current", "uid"), "u-1");
+	assert_int_equal(http_script_count(s.http, ""), 1);
+	/* What it does not have is looked for. */
+	reply("GET " ENDPOINT, 200, ANSWERS);
+	reply("GET /api/v1/namespaces/ml/pods/p", 200, ENDED);
+	want_for("net3");
+	assert_pod_ended();
+}
+
+static void a_read_is_of_no_use_once_something_was_said_of_the_pod(void **state)
+{
+	json_auto_t *conflicts = json_pack("[{s:s}]", "ip", "10.9.0.1");
+
+	reply("GET " ENDPOINT, 200, TWO_NICS);
+	want_for("net1");
+	reply("GET " ENDPOINT, 200, TWO_NICS);
+	got.calls = 0;
+	addresses_report_conflicts(addresses, "ml", "p", "u-1", conflicts, on_released, NULL);
+	scripted_until(&s, &got.calls, 1);
+	reply("GET " ENDPOINT, 200, TWO_NICS);
+	want_for("net2");
+	reply("GET " ENDPOINT, 200, TWO_NICS);
+	reply("PATCH " ENDPOINT, 200, TWO_NICS);
+	got.calls = 0;
+	addresses_release(addresses, "ml", "p", "u-1", on_released, NULL);
+	scripted_until(&s, &got.calls, 1);
+	reply("GET " ENDPOINT, 200, TWO_NICS);
+	want_for("net2");
+	assert_int_equal(http_script_unused(s.http), 0);
+	assert_int_equal(http_script_unexpected(s.http), 0);
 }
 
 /* ---- virtual machines ------------------------------------------------------------------------ */
@@ -209,11 +267,6 @@ static void a_machine_that_keeps_nothing_is_a_pod_like_others(void **state)
 	want();
 	assert_string_equal(json_str_at(got.status, "current", "uid"), "u-1");
 	assert_int_equal(http_script_count(s.http, "GET " ENDPOINTS "/vm"), 0);
-}
-
-static void on_released(void *arg, const struct err *err)
-{
-	got.calls++;
 }
 
 /* Spiderpool's agents write no label of the node, so the record has to tell the machine's name. */
@@ -303,6 +356,8 @@ int main(void)
 		TEST(so_is_one_whose_addresses_are_being_given_back),
 		TEST(a_sandbox_that_is_made_again_takes_back_the_word_and_keeps_the_addresses),
 		TEST(addresses_that_are_there_need_no_look_at_the_pod),
+		TEST(one_read_serves_the_nics_of_a_pod),
+		TEST(a_read_is_of_no_use_once_something_was_said_of_the_pod),
 		TEST(the_addresses_of_a_machine_are_found_under_its_name),
 		TEST(a_machine_that_migrates_is_asked_for_by_the_name_of_its_pod),
 		TEST(a_machine_that_keeps_nothing_is_a_pod_like_others),

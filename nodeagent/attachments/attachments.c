@@ -8,31 +8,17 @@
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
-#include "nodeagent/attachments/settings.h"
+#include "nodeagent/attachments/settings_reader.h"
 #include "nodeagent/cni/line.h"
 #include "nodeagent/kubeletd/channel.h"
 #include "nodeagent/networks/networks.h"
 #include "reconcilers/ipam/allocate.h"
 #include "reconcilers/ipam/endpoint.h"
-#include "reconcilers/ipam/settings.h"
 
 static const struct kube_resource pods = {"", "v1", "pods", "Pod", true};
 static const struct kube_resource networks = {"k8s.cni.cncf.io", "v1",
 					      "network-attachment-definitions",
 					      "NetworkAttachmentDefinition", true};
-static const struct kube_resource config_maps = {"", "v1", "configmaps", "ConfigMap", true};
-static const struct kube_resource coordinators = {"spiderpool.spidernet.io", "v2beta1",
-						  "spidercoordinators", "SpiderCoordinator", false};
-
-/* What the coordinator's settings are made of. */
-enum { READ_POD, READ_COORDINATORS, READ_CONFIG_MAP, READ_MAX };
-
-struct reading {
-	struct question *question;
-	struct kube_call *call;
-	json_t *object; /* NULL: it is not there */
-};
-
 /* One that the server has asked and we have not answered. */
 struct question {
 	struct attachments *attachments;
@@ -42,15 +28,15 @@ struct question {
 	struct kube_call *call;
 	struct addresses_want *want;
 	struct networks_question *networks;
-	struct reading readings[READ_MAX]; /* coordinator: side by side */
-	size_t n_reading;                  /* that have not come */
-	bool is_said;                      /* addresses has our callback until it calls */
-	bool is_over;                      /* nobody waits for it any more */
+	struct settings_question *settings;
+	bool is_said; /* addresses has our callback until it calls */
+	bool is_over; /* nobody waits for it any more */
 };
 
 struct attachments {
 	struct attachments_config config;
 	struct networks *networks;
+	struct settings_reader *settings;
 	struct channel *server; /* NULL: no line */
 	struct timer *connecting;
 	struct question *questions;
@@ -72,11 +58,8 @@ static void question_free(struct question *q)
 	kube_call_cancel(q->call);
 	addresses_want_cancel(q->want);
 	networks_cancel(q->networks);
+	settings_cancel(q->settings);
 	json_decref(q->ask);
-	for (size_t i = 0; i < READ_MAX; i++) {
-		kube_call_cancel(q->readings[i].call);
-		json_decref(q->readings[i].object);
-	}
 	mem_free(q);
 }
 
@@ -111,67 +94,26 @@ static void on_object(void *arg, json_t *object, const struct err *err)
 
 /* ---- coordinator ----------------------------------------------------------------------------- */
 
-/* A network's configuration may still say otherwise, as those of older versions do. */
-static int say_what_is_detected(const struct question *q, json_t *settings, struct err *err)
+static void on_settings(void *arg, const json_t *settings, const struct err *err)
 {
-	struct ipam_settings detected;
+	struct question *q = arg;
 
-	if (ipam_settings_read(q->readings[READ_CONFIG_MAP].object,
-			       q->attachments->config.config_ns, &detected, err) < 0)
-		return -1;
-	if (detected.detects_conflicts)
-		json_put(settings, "detectIPConflict", json_true());
-	if (detected.detects_gateways)
-		json_put(settings, "detectGateway", json_true());
-	return 0;
-}
-
-/* A pod that is not there any more has no wishes. */
-static void on_all_read(struct question *q)
-{
-	struct err why = {0};
-	json_auto_t *settings = settings_of(json_at(q->readings[READ_COORDINATORS].object, "items"),
-					    q->readings[READ_POD].object, &why);
-
-	if (!settings || say_what_is_detected(q, settings, &why) < 0)
-		refuse(q, &why);
-	else
-		reply(q, "answer", json_incref(settings));
-}
-
-static void on_read(void *arg, json_t *object, const struct err *err)
-{
-	struct reading *reading = arg;
-	struct question *q = reading->question;
-
-	reading->call = NULL;
-	if (err &&
-	    (reading == &q->readings[READ_COORDINATORS] || !str_eq(err->reason, "NotFound"))) {
+	q->settings = NULL;
+	if (err)
 		refuse(q, err);
-		return;
-	}
-	reading->object = json_incref(object);
-	if (--q->n_reading == 0)
-		on_all_read(q);
+	else
+		reply(q, "answer", json_incref((json_t *)settings));
 }
 
-/* None needs the others, and a pod waits. */
-static void read_settings(struct question *q, const json_t *pod)
+static void ask_settings(struct question *q, const json_t *pod)
 {
-	const struct attachments_config *config = &q->attachments->config;
-	struct reading *readings = q->readings;
+	struct settings_question *asked =
+		settings_ask(q->attachments->settings,
+			     json_str_or(json_at(q->ask, "container"), ""), pod, on_settings, q);
 
-	q->n_reading = READ_MAX;
-	for (size_t i = 0; i < READ_MAX; i++)
-		readings[i].question = q;
-	readings[READ_POD].call =
-		kube_get(config->client, &pods, json_str_at(pod, "namespace"),
-			 json_str_at(pod, "name"), NULL, on_read, &readings[READ_POD]);
-	readings[READ_COORDINATORS].call = kube_list(config->client, &coordinators, NULL, NULL,
-						     on_read, &readings[READ_COORDINATORS]);
-	readings[READ_CONFIG_MAP].call =
-		kube_get(config->client, &config_maps, config->config_ns, IPAM_CONFIG_MAP, NULL,
-			 on_read, &readings[READ_CONFIG_MAP]);
+	/* Without one it is answered, and gone. */
+	if (asked)
+		q->settings = asked;
 }
 
 /* ---- addresses ------------------------------------------------------------------------------- */
@@ -307,8 +249,10 @@ static void start(struct question *q)
 	} else if (is_about_one_pod(what) && str_empty(json_str_at(pod, "uid"))) {
 		start_without_uid(q, what);
 	} else if (str_eq(what, "coordinator")) {
-		read_settings(q, pod);
+		ask_settings(q, pod);
 	} else if (str_eq(what, "addresses")) {
+		settings_foresee(q->attachments->settings,
+				 json_str_or(json_at(q->ask, "container"), ""), pod);
 		want_addresses(q);
 	} else if (str_eq(what, "release")) {
 		release(q);
@@ -433,6 +377,8 @@ struct attachments *attachments_new(const struct attachments_config *config)
 		.look_at_devices = config->look_at_devices,
 		.arg = config->arg,
 	});
+	a->settings = settings_reader_new(&(struct settings_reader_config){
+		.loop = config->loop, .client = config->client, .config_ns = config->config_ns});
 	a->connecting = timer_new(config->loop, on_connecting, a);
 	timer_start(a->connecting, 0);
 	return a;
@@ -445,6 +391,7 @@ void attachments_free(struct attachments *a)
 	while (a->questions)
 		question_free(a->questions);
 	networks_free(a->networks);
+	settings_reader_free(a->settings);
 	channel_free(a->server);
 	timer_free(a->connecting);
 	json_decref(a->list);

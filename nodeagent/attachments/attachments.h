@@ -3,8 +3,8 @@
  * only the API server knows, says what happened to pods in events, and knows what is attached to
  * which pod.
  *
- * Objects are read when a pod needs them. Nothing is watched: a node with ten thousand others would
- * else hear of every pod's network.
+ * Objects are read when a pod needs them, or is about to. Nothing is watched: a node with ten
+ * thousand others would else hear of every pod's network.
  */
 #ifndef ORBWEAVER_NODEAGENT_ATTACHMENTS_ATTACHMENTS_H
 #define ORBWEAVER_NODEAGENT_ATTACHMENTS_ATTACHMENTS_H

@@ -1,0 +1,240 @@
+/*
+ * See the header.
+ */
+#include "nodeagent/attachments/settings_reader.h"
+
+#include <sys/queue.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/mem.h"
+#include "lib/base/str.h"
+#include "lib/json/json.h"
+#include "lib/kube/api.h"
+#include "lib/kube/status.h"
+#include "nodeagent/attachments/settings.h"
+#include "reconcilers/ipam/settings.h"
+
+static const struct kube_resource pods = {"", "v1", "pods", "Pod", true};
+static const struct kube_resource config_maps = {"", "v1", "configmaps", "ConfigMap", true};
+static const struct kube_resource coordinators = {"spiderpool.spidernet.io", "v2beta1",
+						  "spidercoordinators", "SpiderCoordinator", false};
+
+enum { PART_POD, PART_COORDINATORS, PART_CONFIG_MAP, PARTS };
+
+struct part {
+	struct reading *reading;
+	struct kube_call *call;
+	json_t *object; /* NULL: it is not there */
+};
+
+struct settings_question {
+	TAILQ_ENTRY(settings_question) link;
+	struct reading *reading;
+	settings_done_fn *done;
+	void *arg;
+};
+
+/* For one sandbox. */
+struct reading {
+	TAILQ_ENTRY(reading) link;
+	struct settings_reader *reader;
+	char *container;
+	struct part parts[PARTS]; /* none needs the others */
+	size_t n_open;            /* that have not come */
+	json_t *settings;         /* NULL: not read yet */
+	TAILQ_HEAD(, settings_question) questions;
+	struct timer *over;
+};
+
+struct settings_reader {
+	struct settings_reader_config config;
+	TAILQ_HEAD(, reading) readings;
+	int64_t asked_ms; /* by a coordinator; 0: never */
+};
+
+/* ---- readings -------------------------------------------------------------------------------- */
+
+static void reading_free(struct reading *reading)
+{
+	TAILQ_REMOVE(&reading->reader->readings, reading, link);
+	while (!TAILQ_EMPTY(&reading->questions))
+		settings_cancel(TAILQ_FIRST(&reading->questions));
+	for (size_t i = 0; i < PARTS; i++) {
+		kube_call_cancel(reading->parts[i].call);
+		json_decref(reading->parts[i].object);
+	}
+	json_decref(reading->settings);
+	timer_free(reading->over);
+	free(reading->container);
+	mem_free(reading);
+}
+
+static void answer_all(struct reading *reading, const json_t *settings, const struct err *err)
+{
+	while (!TAILQ_EMPTY(&reading->questions)) {
+		struct settings_question *q = TAILQ_FIRST(&reading->questions);
+		settings_done_fn *done = q->done;
+		void *arg = q->arg;
+
+		settings_cancel(q);
+		done(arg, settings, err);
+	}
+}
+
+/* Whoever asks next reads anew. */
+static void fail(struct reading *reading, const struct err *err)
+{
+	answer_all(reading, NULL, err);
+	reading_free(reading);
+}
+
+/* A network's configuration may still say otherwise, as those of older versions do. */
+static int say_what_is_detected(const struct reading *reading, json_t *settings, struct err *err)
+{
+	struct ipam_settings detected;
+
+	if (ipam_settings_read(reading->parts[PART_CONFIG_MAP].object,
+			       reading->reader->config.config_ns, &detected, err) < 0)
+		return -1;
+	if (detected.detects_conflicts)
+		json_put(settings, "detectIPConflict", json_true());
+	if (detected.detects_gateways)
+		json_put(settings, "detectGateway", json_true());
+	return 0;
+}
+
+/* A pod that is not there any more has no wishes. */
+static void on_all_read(struct reading *reading)
+{
+	struct err why = {0};
+	json_auto_t *settings =
+		settings_of(json_at(reading->parts[PART_COORDINATORS].object, "items"),
+			    reading->parts[PART_POD].object, &why);
+
+	if (!settings || say_what_is_detected(reading, settings, &why) < 0) {
+		fail(reading, &why);
+		return;
+	}
+	for (size_t i = 0; i < PARTS; i++)
+		json_decref(take_ptr(reading->parts[i].object));
+	reading->settings = json_incref(settings);
+	answer_all(reading, settings, NULL);
+}
+
+static void on_read(void *arg, json_t *object, const struct err *err)
+{
+	struct part *part = arg;
+	struct reading *reading = part->reading;
+
+	part->call = NULL;
+	if (err && (part == &reading->parts[PART_COORDINATORS] || !kube_err_is(err, "NotFound"))) {
+		fail(reading, err);
+		return;
+	}
+	part->object = json_incref(object);
+	if (--reading->n_open == 0)
+		on_all_read(reading);
+}
+
+/* It is still waited for then, or was never asked for. */
+static void on_over(void *arg)
+{
+	struct reading *reading = arg;
+
+	if (TAILQ_EMPTY(&reading->questions))
+		reading_free(reading);
+	else
+		timer_start(reading->over, SETTINGS_FRESH_MS);
+}
+
+static struct reading *find(const struct settings_reader *reader, const char *container)
+{
+	struct reading *reading;
+
+	TAILQ_FOREACH(reading, &reader->readings, link)
+	if (str_eq(reading->container, container))
+		return reading;
+	return NULL;
+}
+
+static struct reading *reading_new(struct settings_reader *reader, const char *container,
+				   const json_t *pod)
+{
+	const struct settings_reader_config *config = &reader->config;
+	struct reading *reading = mem_new(struct reading);
+	struct part *parts = reading->parts;
+
+	reading->reader = reader;
+	reading->container = str_dup(container);
+	TAILQ_INIT(&reading->questions);
+	TAILQ_INSERT_TAIL(&reader->readings, reading, link);
+	reading->over = timer_new(config->loop, on_over, reading);
+	timer_start(reading->over, SETTINGS_FRESH_MS);
+	reading->n_open = PARTS;
+	for (size_t i = 0; i < PARTS; i++)
+		parts[i].reading = reading;
+	parts[PART_POD].call = kube_get(config->client, &pods, json_str_at(pod, "namespace"),
+					json_str_at(pod, "name"), NULL, on_read, &parts[PART_POD]);
+	parts[PART_COORDINATORS].call = kube_list(config->client, &coordinators, NULL, NULL,
+						  on_read, &parts[PART_COORDINATORS]);
+	parts[PART_CONFIG_MAP].call =
+		kube_get(config->client, &config_maps, config->config_ns, IPAM_CONFIG_MAP, NULL,
+			 on_read, &parts[PART_CONFIG_MAP]);
+	return reading;
+}
+
+/* ---- questions ------------------------------------------------------------------------------- */
+
+struct settings_question *settings_ask(struct settings_reader *reader, const char *container,
+				       const json_t *pod, settings_done_fn *done, void *arg)
+{
+	struct reading *reading = find(reader, container);
+	struct settings_question *q;
+
+	reader->asked_ms = clock_ms();
+	if (reading && reading->settings) {
+		done(arg, reading->settings, NULL);
+		return NULL;
+	}
+	if (!reading)
+		reading = reading_new(reader, container, pod);
+	q = mem_new(struct settings_question);
+	*q = (struct settings_question){.reading = reading, .done = done, .arg = arg};
+	TAILQ_INSERT_TAIL(&reading->questions, q, link);
+	return q;
+}
+
+void settings_cancel(struct settings_question *question)
+{
+	if (!question)
+		return;
+	TAILQ_REMOVE(&question->reading->questions, question, link);
+	mem_free(question);
+}
+
+void settings_foresee(struct settings_reader *reader, const char *container, const json_t *pod)
+{
+	if (reader->asked_ms && clock_ms() - reader->asked_ms < SETTINGS_IN_USE_MS &&
+	    !find(reader, container))
+		(void)reading_new(reader, container, pod);
+}
+
+/* ---- beginning and end ----------------------------------------------------------------------- */
+
+struct settings_reader *settings_reader_new(const struct settings_reader_config *config)
+{
+	struct settings_reader *reader = mem_new(struct settings_reader);
+
+	reader->config = *config;
+	TAILQ_INIT(&reader->readings);
+	return reader;
+}
+
+void settings_reader_free(struct settings_reader *reader)
+{
+	if (!reader)
+		return;
+	while (!TAILQ_EMPTY(&reader->readings))
+		reading_free(TAILQ_FIRST(&reader->readings));
+	mem_free(reader);
+}

@@ -1,0 +1,57 @@
+/*
+ * Reads what the cluster says to the coordinator plugin (settings.h), once for a sandbox.
+ *
+ * A pod's coordinators come after its addresses. On a node where they are in use, their settings
+ * are read while the addresses still come, so that no coordinator waits for the API server. All
+ * NICs of a sandbox that ask within SETTINGS_FRESH_MS share one reading; nothing is watched.
+ */
+#ifndef ORBWEAVER_NODEAGENT_ATTACHMENTS_SETTINGS_READER_H
+#define ORBWEAVER_NODEAGENT_ATTACHMENTS_SETTINGS_READER_H
+
+#include <jansson.h>
+
+#include "lib/base/err.h"
+#include "lib/kube/client.h"
+#include "lib/loop/loop.h"
+
+enum {
+	/* So long a reading serves its sandbox. */
+	SETTINGS_FRESH_MS = 5000,
+	/* So long after a coordinator has asked the next sandbox's will. */
+	SETTINGS_IN_USE_MS = 3600000,
+};
+
+struct settings_reader;
+
+/* All borrowed. */
+struct settings_reader_config {
+	struct loop *loop;
+	struct kube_client *client;
+	const char *config_ns; /* of the ConfigMap spiderpool-conf */
+};
+
+struct settings_reader *settings_reader_new(const struct settings_reader_config *config);
+/* Questions end without a callback. Before the client. Accepts NULL. */
+void settings_reader_free(struct settings_reader *reader);
+
+/*
+ * Exactly one is set, borrowed. err: those of settings_of() and of ipam_settings_read(), and those
+ * of lib/kube/client.h when the API server does not answer.
+ */
+typedef void settings_done_fn(void *arg, const json_t *settings, const struct err *err);
+
+struct settings_question;
+
+/*
+ * Ask for a sandbox of the pod {"namespace", "name"}, which is borrowed. done comes once; where the
+ * settings are at hand, before this returns, and the result is NULL.
+ */
+struct settings_question *settings_ask(struct settings_reader *reader, const char *container,
+				       const json_t *pod, settings_done_fn *done, void *arg);
+/* No callback comes. NULL is fine. */
+void settings_cancel(struct settings_question *question);
+
+/* The sandbox gets addresses: read its settings, if coordinators are in use here. */
+void settings_foresee(struct settings_reader *reader, const char *container, const json_t *pod);
+
+#endif

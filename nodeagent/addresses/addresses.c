@@ -19,6 +19,7 @@ struct addresses *addresses_new(const struct addresses_config *config)
 	TAILQ_INIT(&addresses->wants);
 	TAILQ_INIT(&addresses->releases);
 	TAILQ_INIT(&addresses->reports);
+	TAILQ_INIT(&addresses->foresights);
 	addresses->lease_due = timer_new(config->loop, want_look_at_lease, addresses);
 	addresses->second_look = timer_new(config->loop, release_look_again, addresses);
 	addresses->unseen = json_object();
@@ -49,9 +50,8 @@ void addresses_free(struct addresses *addresses)
 	report_free_all(addresses);
 	timer_free(addresses->lease_due);
 	timer_free(addresses->second_look);
-	timer_free(addresses->recent_over);
+	recent_free_all(addresses);
 	json_decref(addresses->unseen);
-	json_decref(addresses->recent);
 	mem_free(addresses->lease_version);
 	mem_free(addresses);
 }

@@ -113,6 +113,13 @@ struct addresses_want *addresses_want(struct addresses *addresses,
 void addresses_want_cancel(struct addresses_want *want);
 
 /*
+ * NICs of the pod with this UID are about to ask: its endpoint is read meanwhile. Nothing comes of
+ * it where there is none yet.
+ */
+void addresses_foresee(struct addresses *addresses, const char *ns, const char *name,
+		       const char *uid);
+
+/*
  * Nothing of the pod with this UID is left on this node: its interfaces were taken down, by the
  * last DEL of its sandbox. The word goes to its SpiderEndpoint, and the leader gives the addresses
  * back once the pod has ended, so this is right after each DEL, also of a sandbox that is made

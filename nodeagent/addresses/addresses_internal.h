@@ -14,6 +14,7 @@
 TAILQ_HEAD(want_list, addresses_want);
 TAILQ_HEAD(release_list, release);
 TAILQ_HEAD(report_list, report);
+TAILQ_HEAD(foresight_list, foresight);
 
 struct addresses {
 	struct addresses_config config;
@@ -29,8 +30,10 @@ struct addresses {
 	struct pod_watch *pods;   /* NULL: nobody looks after pods that end without a DEL */
 	struct timer *second_look;
 	json_t *unseen; /* UID: {"ns", "name", "dueMs"} of releases that found no endpoint */
-	json_t *recent; /* see recent.c */
+	/* See recent.c. */
+	json_t *recent;
 	struct timer *recent_over;
+	struct foresight_list foresights;
 	struct metric *wait, *outcomes;
 };
 
@@ -63,7 +66,7 @@ void want_free_all(struct addresses *addresses);
 
 /* ---- recent.c -------------------------------------------------------------------------------- */
 
-/* This endpoint was read just now, and other NICs of the pod with this UID will ask. */
+/* This endpoint was read just now, and more NICs of the pod with this UID will ask. */
 void recent_keep(struct addresses *addresses, const char *uid, const json_t *endpoint);
 /* Borrowed; NULL: read it. */
 const json_t *recent_find(const struct addresses *addresses, const char *uid);
@@ -71,6 +74,7 @@ const json_t *recent_find(const struct addresses *addresses, const char *uid);
 void recent_forget(struct addresses *addresses, const char *uid);
 /* A loop_fn. */
 void recent_forget_old(void *arg);
+void recent_free_all(struct addresses *addresses);
 
 /* ---- watch.c --------------------------------------------------------------------------------- */
 

@@ -1,17 +1,34 @@
 /*
- * Endpoints of pods that have more NICs than have asked: one read serves all that ask within a
+ * Endpoints of pods of which more NICs are about to ask: one read serves all that do within a
  * second. It ends with the first word about the pod that may change what was read.
  *
  *	addresses->recent: {UID of the pod: {"object": the endpoint, "readMs": clock_ms}}
  */
+#include <assert.h>
+
 #include "lib/base/clock.h"
+#include "lib/base/mem.h"
+#include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "nodeagent/addresses/addresses_internal.h"
+#include "reconcilers/ipam/endpoint.h"
+
+/* A read before anybody has asked. */
+struct foresight {
+	TAILQ_ENTRY(foresight) link;
+	struct addresses *addresses;
+	char *uid;
+	struct kube_call *call;
+};
 
 void recent_keep(struct addresses *addresses, const char *uid, const json_t *endpoint)
 {
-	json_t *entry = json_object();
+	json_t *entry;
 
+	/* What is being given back is read again afterwards. */
+	if (release_is_pending(addresses, uid))
+		return;
+	entry = json_object();
 	json_put(entry, "object", json_incref((json_t *)endpoint));
 	json_put_int(entry, "readMs", clock_ms());
 	json_put(addresses->recent, uid, entry);
@@ -27,9 +44,18 @@ const json_t *recent_find(const struct addresses *addresses, const char *uid)
 	return entry && age_ms < ADDRESSES_RECENT_MS ? json_at(entry, "object") : NULL;
 }
 
+static void foresight_free(struct foresight *foresight);
+
 void recent_forget(struct addresses *addresses, const char *uid)
 {
+	struct foresight *foresight, *next;
+
 	(void)json_object_del(addresses->recent, uid);
+	for (foresight = TAILQ_FIRST(&addresses->foresights); foresight; foresight = next) {
+		next = TAILQ_NEXT(foresight, link);
+		if (str_eq(foresight->uid, uid))
+			foresight_free(foresight);
+	}
 }
 
 void recent_forget_old(void *arg)
@@ -46,4 +72,47 @@ void recent_forget_old(void *arg)
 	}
 	if (json_object_size(addresses->recent) > 0)
 		timer_start(addresses->recent_over, ADDRESSES_RECENT_MS);
+}
+
+/* ---- before anybody asks --------------------------------------------------------------------- */
+
+static void foresight_free(struct foresight *foresight)
+{
+	TAILQ_REMOVE(&foresight->addresses->foresights, foresight, link);
+	kube_call_cancel(foresight->call);
+	free(foresight->uid);
+	mem_free(foresight);
+}
+
+/* Whoever asks finds out what is wrong. */
+static void on_foreseen(void *arg, json_t *endpoint, const struct err *err)
+{
+	struct foresight *foresight = arg;
+
+	foresight->call = NULL;
+	if (endpoint && str_eq(endpoint_uid(endpoint), foresight->uid) &&
+	    !endpoint_is_down(endpoint, foresight->uid))
+		recent_keep(foresight->addresses, foresight->uid, endpoint);
+	foresight_free(foresight);
+}
+
+void addresses_foresee(struct addresses *addresses, const char *ns, const char *name,
+		       const char *uid)
+{
+	struct foresight *foresight = mem_new(struct foresight);
+
+	assert(ns && name && !str_empty(uid));
+	foresight->addresses = addresses;
+	foresight->uid = str_dup(uid);
+	TAILQ_INSERT_TAIL(&addresses->foresights, foresight, link);
+	foresight->call = kube_get(addresses->config.client, &addresses_endpoint, ns, name, NULL,
+				   on_foreseen, foresight);
+}
+
+void recent_free_all(struct addresses *addresses)
+{
+	while (!TAILQ_EMPTY(&addresses->foresights))
+		foresight_free(TAILQ_FIRST(&addresses->foresights));
+	timer_free(addresses->recent_over);
+	json_decref(addresses->recent);
 }

@@ -192,8 +192,7 @@ static void keep_for_others(const struct addresses_want *want)
 {
 	const json_t *nics = json_at(want->object, "status", "current", "ips");
 
-	if (json_array_size(nics) > json_array_size(want->asks) &&
-	    !release_is_pending(want->addresses, want->uid))
+	if (json_array_size(nics) > json_array_size(want->asks))
 		recent_keep(want->addresses, want->uid, want->object);
 }
 

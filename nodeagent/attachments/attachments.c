@@ -3,6 +3,8 @@
  */
 #include "nodeagent/attachments/attachments.h"
 
+#include <string.h>
+
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
@@ -92,6 +94,11 @@ static void on_object(void *arg, json_t *object, const struct err *err)
 		reply(q, "answer", object ? json_incref(object) : json_null());
 }
 
+static const char *container_of_question(const struct question *q)
+{
+	return json_str_or(json_at(q->ask, "container"), "");
+}
+
 /* ---- coordinator ----------------------------------------------------------------------------- */
 
 static void on_settings(void *arg, const json_t *settings, const struct err *err)
@@ -114,6 +121,12 @@ static void ask_settings(struct question *q, const json_t *pod)
 	/* Without one it is answered, and gone. */
 	if (asked)
 		q->settings = asked;
+}
+
+static void foresee_settings(struct question *q)
+{
+	settings_foresee(q->attachments->settings, container_of_question(q),
+			 json_at(q->ask, "pod"));
 }
 
 /* ---- addresses ------------------------------------------------------------------------------- */
@@ -141,6 +154,9 @@ static void on_addresses(void *arg, const json_t *status, const struct err *err)
 		refuse(q, &why);
 		return;
 	}
+	/* Not before: a pod waits for its address, and its interface has to be made after it. */
+	if (settings_are_in_use(q->attachments->settings))
+		foresee_settings(q);
 	reply(q, "answer", json_incref(result));
 }
 
@@ -188,15 +204,60 @@ static void report(struct question *q)
 
 /* ---- networks -------------------------------------------------------------------------------- */
 
+/* What the plugins of a pod's networks will ask for. */
+struct needs {
+	bool addresses, settings;
+};
+
+static void find_needs_of(const json_t *plugin, struct needs *needs)
+{
+	needs->addresses |= str_eq(json_str_at(plugin, "ipam", "type"), "spiderpool");
+	needs->settings |= str_eq(json_str_at(plugin, "type"), "coordinator");
+}
+
+static struct needs find_needs(const json_t *nads)
+{
+	struct needs needs = {0};
+	const char *key;
+	json_t *nad;
+
+	json_each (nads, key, nad) {
+		const char *text = json_str_or(json_at(nad, "spec", "config"), "");
+		json_auto_t *config = json_parse(text, strlen(text), NULL);
+		json_t *plugin;
+		size_t i;
+
+		find_needs_of(config, &needs);
+		json_array_foreach (json_at(config, "plugins"), i, plugin)
+			find_needs_of(plugin, &needs);
+	}
+	return needs;
+}
+
+/* While the cluster's own network is set up, which is the first. */
+static void foresee(struct question *q, const json_t *nads)
+{
+	const json_t *pod = json_at(q->ask, "pod");
+	struct needs needs = find_needs(nads);
+
+	if (needs.addresses && !str_empty(json_str_at(pod, "uid")))
+		addresses_foresee(q->attachments->config.addresses, json_str_at(pod, "namespace"),
+				  json_str_at(pod, "name"), json_str_at(pod, "uid"));
+	if (needs.settings)
+		foresee_settings(q);
+}
+
 static void on_networks(void *arg, const json_t *answer, const struct err *err)
 {
 	struct question *q = arg;
 
 	q->networks = NULL;
-	if (err)
+	if (err) {
 		refuse(q, err);
-	else
-		reply(q, "answer", json_incref((json_t *)answer));
+		return;
+	}
+	foresee(q, json_at(answer, "nads"));
+	reply(q, "answer", json_incref((json_t *)answer));
 }
 
 /* ---- questions ------------------------------------------------------------------------------- */
@@ -251,8 +312,6 @@ static void start(struct question *q)
 	} else if (str_eq(what, "coordinator")) {
 		ask_settings(q, pod);
 	} else if (str_eq(what, "addresses")) {
-		settings_foresee(q->attachments->settings,
-				 json_str_or(json_at(q->ask, "container"), ""), pod);
 		want_addresses(q);
 	} else if (str_eq(what, "release")) {
 		release(q);

@@ -175,8 +175,10 @@ static struct reading *reading_new(struct settings_reader *reader, const char *c
 		parts[i].reading = reading;
 	parts[PART_POD].call = kube_get(config->client, &pods, json_str_at(pod, "namespace"),
 					json_str_at(pod, "name"), NULL, on_read, &parts[PART_POD]);
-	parts[PART_COORDINATORS].call = kube_list(config->client, &coordinators, NULL, NULL,
-						  on_read, &parts[PART_COORDINATORS]);
+	/* From the server's memory, without asking etcd: they are old when a pod is made. */
+	parts[PART_COORDINATORS].call =
+		kube_list(config->client, &coordinators, NULL, "resourceVersion=0", on_read,
+			  &parts[PART_COORDINATORS]);
 	parts[PART_CONFIG_MAP].call =
 		kube_get(config->client, &config_maps, config->config_ns, IPAM_CONFIG_MAP, NULL,
 			 on_read, &parts[PART_CONFIG_MAP]);
@@ -214,9 +216,13 @@ void settings_cancel(struct settings_question *question)
 
 void settings_foresee(struct settings_reader *reader, const char *container, const json_t *pod)
 {
-	if (reader->asked_ms && clock_ms() - reader->asked_ms < SETTINGS_IN_USE_MS &&
-	    !find(reader, container))
+	if (!find(reader, container))
 		(void)reading_new(reader, container, pod);
+}
+
+bool settings_are_in_use(const struct settings_reader *reader)
+{
+	return reader->asked_ms && clock_ms() - reader->asked_ms < SETTINGS_IN_USE_MS;
 }
 
 /* ---- beginning and end ----------------------------------------------------------------------- */

@@ -1,14 +1,14 @@
 /*
  * Reads what the cluster says to the coordinator plugin (settings.h), once for a sandbox.
  *
- * A pod's coordinators come after its addresses. On a node where they are in use, their settings
- * are read while the addresses still come, so that no coordinator waits for the API server. All
- * NICs of a sandbox that ask within SETTINGS_FRESH_MS share one reading; nothing is watched.
+ * They may be read before a coordinator asks, so that it hardly waits for the API server. All NICs
+ * of a sandbox that ask within SETTINGS_FRESH_MS share one reading; nothing is watched.
  */
 #ifndef ORBWEAVER_NODEAGENT_ATTACHMENTS_SETTINGS_READER_H
 #define ORBWEAVER_NODEAGENT_ATTACHMENTS_SETTINGS_READER_H
 
 #include <jansson.h>
+#include <stdbool.h>
 
 #include "lib/base/err.h"
 #include "lib/kube/client.h"
@@ -17,7 +17,7 @@
 enum {
 	/* So long a reading serves its sandbox. */
 	SETTINGS_FRESH_MS = 5000,
-	/* So long after a coordinator has asked the next sandbox's will. */
+	/* So long after a coordinator has asked those of other sandboxes will. */
 	SETTINGS_IN_USE_MS = 3600000,
 };
 
@@ -51,7 +51,9 @@ struct settings_question *settings_ask(struct settings_reader *reader, const cha
 /* No callback comes. NULL is fine. */
 void settings_cancel(struct settings_question *question);
 
-/* The sandbox gets addresses: read its settings, if coordinators are in use here. */
+/* A coordinator of the sandbox will ask: its settings are read meanwhile. */
 void settings_foresee(struct settings_reader *reader, const char *container, const json_t *pod);
+/* Has a coordinator asked within SETTINGS_IN_USE_MS? */
+bool settings_are_in_use(const struct settings_reader *reader);
 
 #endif

@@ -81,12 +81,17 @@ static void assert_underlay(struct heard *heard)
 	json_decref(take_ptr(heard->settings));
 }
 
-/* Nobody has asked here yet, so perhaps nobody will. */
-static void nothing_is_read_where_no_coordinator_has_asked(void **state)
+static void they_are_in_use_once_a_coordinator_has_asked(void **state)
 {
+	struct heard first = {0};
+
+	reply_all();
 	settings_foresee(reader, "c1", pod);
-	scripted_for(&s, 50);
-	assert_int_equal(http_script_count(s.http, ""), 0);
+	assert_false(settings_are_in_use(reader));
+	(void)settings_ask(reader, "c1", pod, on_heard, &first);
+	assert_true(settings_are_in_use(reader));
+	scripted_until(&s, &first.calls, 1);
+	assert_underlay(&first);
 }
 
 static void one_reading_serves_the_nics_of_a_sandbox(void **state)
@@ -168,7 +173,7 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
-		TEST(nothing_is_read_where_no_coordinator_has_asked),
+		TEST(they_are_in_use_once_a_coordinator_has_asked),
 		TEST(one_reading_serves_the_nics_of_a_sandbox),
 		TEST(what_was_foreseen_needs_no_question),
 		TEST(what_was_foreseen_in_vain_is_read_again),

@@ -29,7 +29,7 @@ CFLAGS.arm64 := $(CFLAGS.release)
 CFLAGS.asan := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 CFLAGS.clang := -O2 -g
 CFLAGS.fuzz := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
-LDFLAGS.release := -pie -Wl,--gc-sections -Wl,--as-needed -Wl,-z,relro
+LDFLAGS.release := -pie -Wl,--gc-sections -Wl,--as-needed -Wl,-z,relro,-z,now
 LDFLAGS.arm64 := $(LDFLAGS.release)
 LDFLAGS.asan := -fsanitize=address,undefined
 LDFLAGS.clang :=

@@ -26,6 +26,11 @@ struct attach_services {
 	 */
 	int (*save)(void *context, const json_t *state, struct err *err);
 	/*
+	 * The same at the end of an ADD, with its result: nothing is left to be done that the last
+	 * save() does not say.
+	 */
+	void (*keep)(void *context, const json_t *state);
+	/*
 	 * IPAM of config.ipam. command: "ADD" returns a new CNI result as the plugin printed it;
 	 * "DEL" and "CHECK" none (*ret_result is untouched).
 	 */
@@ -50,7 +55,7 @@ struct attach_call {
 	int root;               /* descriptor of the host's root folder: /sys below it is read */
 	const json_t *config;   /* stdin: object with name, cniVersion, prevResult, runtimeConfig */
 	const json_t *settings; /* cluster's, for "coordinator" (SpiderCoordinator); or NULL */
-	const json_t *saved;    /* DEL, CHECK: what the last save() of ADD left; or NULL */
+	const json_t *saved;    /* DEL, CHECK: what the last save() or keep() of ADD left; or NULL */
 	const struct attach_services *services;
 };
 

@@ -187,6 +187,10 @@ static json_t *addresses_question_new(const struct attachment *a, struct err *er
 	return question;
 }
 
+/*
+ * Nothing is changed on the node, so nothing is written before; afterwards, since whoever has a
+ * record here has the addresses. What failed may have been asked for, and is given back.
+ */
 static int spiderpool_add(struct attachment *a, json_t **ret_result, struct err *err)
 {
 	json_t *question = addresses_question_new(a, err);
@@ -194,10 +198,6 @@ static int spiderpool_add(struct attachment *a, json_t **ret_result, struct err 
 
 	if (!question)
 		return -1;
-	if (put_record(a, (struct record){.phase = "adding"}, true, err) < 0) {
-		json_decref(question);
-		return -1;
-	}
 	result = ask_agent(a, "addresses", question, err);
 	if (!result) {
 		(void)put_record(a, (struct record){.phase = "deleting"}, true, NULL);
@@ -231,6 +231,27 @@ static int save(void *context, const json_t *state, struct err *err)
 					  .has_saved = true,
 					  .must_exist = !state},
 			  true, err);
+}
+
+static void keep(void *context, const json_t *state)
+{
+	struct attachment *a = context;
+
+	json_decref(a->kept);
+	a->kept = json_deep_copy(state);
+}
+
+/* It is there now: what is known of it, and what it printed. */
+static int put_added(struct attachment *a, const json_t *result, struct err *err)
+{
+	json_auto_t *kept = take_ptr(a->kept);
+
+	return put_record(a,
+			  (struct record){.phase = "added",
+					  .saved = kept,
+					  .has_saved = kept != NULL,
+					  .result = result},
+			  false, err);
 }
 
 static bool owns(void *context, const char *address)
@@ -313,7 +334,13 @@ static int run(struct attachment *a, enum attach_command command, const json_t *
 {
 	const struct meta_services meta = {.context = a, .save = save, .work = work};
 	const struct attach_services services = {
-		.context = a, .save = save, .ipam = ipam, .owns = owns, .report = report};
+		.context = a,
+		.save = save,
+		.keep = keep,
+		.ipam = ipam,
+		.owns = owns,
+		.report = report,
+	};
 	const struct attach_call call = {
 		.command = command,
 		.type = a->key.plugin,
@@ -506,11 +533,12 @@ static int add_with_device(struct attachment *a, const char *device, json_t **re
 	if (rc == 0)
 		rc = run(a, ATTACH_ADD, NULL, settings, &result, err);
 	if (rc == 0)
-		rc = put_record(a, (struct record){.phase = "added", .result = result}, false, err);
+		rc = put_added(a, result, err);
 	if (rc == 0)
 		*ret_result = take_ptr(result);
 	else
 		clean_up(a, device);
+	json_decref(take_ptr(a->kept));
 	return rc;
 }
 

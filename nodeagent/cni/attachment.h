@@ -13,7 +13,7 @@
 #include "nodeagent/cni/line.h"
 #include "nodeagent/cni/sandboxes.h"
 
-/* Borrowed, but for `steps`. */
+/* Borrowed, but for `steps` and `kept`. */
 struct attachment {
 	struct line *line;
 	int state, root; /* descriptors: of the state's folder, of the host's root */
@@ -31,6 +31,7 @@ struct attachment {
 	bool is_going;       /* attachment_delete() sets it */
 	bool is_handed_over; /* another sandbox has its device next; addresses stay */
 	json_t *steps;       /* array: what was done, {"step", "seconds", "ok"} */
+	json_t *kept;        /* of attach_services, until its record has it; NULL at first */
 };
 
 /* Does this program know the plugin? */

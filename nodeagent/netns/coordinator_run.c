@@ -152,8 +152,8 @@ static int carry_out(const struct plugin_call *call, const char *peer, const jso
 
 		if (has_announcement(done))
 			netns_announce(call->pair.pod, call->call->ifname, addresses);
-		if (services->save(services->context, final, err) == 0)
-			return 0;
+		services->keep(services->context, final);
+		return 0;
 	}
 	undo = steps_undo(done);
 	(void)netns_execute_all(&call->pair, undo, NULL);

@@ -50,6 +50,11 @@ static int save(void *context, const json_t *state, struct err *err)
 	return fs_write_atomic(AT_FDCWD, state_path, text, strlen(text), 0600, err);
 }
 
+static void keep(void *context, const json_t *state)
+{
+	(void)save(context, state, NULL);
+}
+
 static int ipam(void *context, const char *command, const json_t *config, json_t **ret_result,
 		struct err *err)
 {
@@ -84,7 +89,7 @@ static json_t *read_state(void)
 int main(int argc, char **argv)
 {
 	static const struct attach_services services = {
-		.save = save, .ipam = ipam, .owns = owns, .report = report};
+		.save = save, .keep = keep, .ipam = ipam, .owns = owns, .report = report};
 	struct attach_call call = {.container_id = "0123456789abcdef", .host_netns = -1};
 	json_auto_t *config = NULL, *saved = NULL, *result = NULL, *error = NULL, *settings = NULL;
 	auto_close int netns = -1, root = -1;

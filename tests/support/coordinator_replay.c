@@ -566,6 +566,11 @@ static int save(void *context, const json_t *state, struct err *err)
 	return 0;
 }
 
+static void keep(void *context, const json_t *state)
+{
+	(void)save(context, state, NULL);
+}
+
 static int no_ipam(void *context, const char *command, const json_t *config, json_t **ret_result,
 		   struct err *err)
 {
@@ -616,7 +621,7 @@ static int call_detect(const json_t *recorded, int netns, struct err *err)
 static int call_plugin(const json_t *recorded, json_t **ret_result, struct err *err)
 {
 	static const struct attach_services services = {
-		.save = save, .ipam = no_ipam, .owns = owns, .report = report};
+		.save = save, .keep = keep, .ipam = no_ipam, .owns = owns, .report = report};
 	const json_t *env = json_at(recorded, "env");
 	const char *command = text_at(env, "CNI_COMMAND", "");
 	const char *path = text_at(env, "CNI_NETNS", "");

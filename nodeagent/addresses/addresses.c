@@ -24,6 +24,7 @@ struct addresses *addresses_new(const struct addresses_config *config)
 	addresses->second_look = timer_new(config->loop, release_look_again, addresses);
 	addresses->unseen = json_object();
 	addresses->recent = json_object();
+	addresses->said = json_object();
 	addresses->recent_over = timer_new(config->loop, recent_forget_old, addresses);
 	if (config->holds)
 		addresses->pods = pod_watch_new(addresses);

@@ -31,7 +31,7 @@ struct addresses {
 	struct timer *second_look;
 	json_t *unseen; /* UID: {"ns", "name", "dueMs"} of releases that found no endpoint */
 	/* See recent.c. */
-	json_t *recent;
+	json_t *recent, *said;
 	struct timer *recent_over;
 	struct foresight_list foresights;
 	struct metric *wait, *outcomes;
@@ -46,6 +46,8 @@ enum {
 	ADDRESSES_LOOK_MS = 1800000,
 	/* So long a read of an endpoint serves other NICs of its pod. */
 	ADDRESSES_RECENT_MS = 1000,
+	/* Longer than a read may take (lib/kube/client.h). */
+	ADDRESSES_SAID_MS = 60000,
 };
 
 /* ---- resources.c ----------------------------------------------------------------------------- */
@@ -66,11 +68,15 @@ void want_free_all(struct addresses *addresses);
 
 /* ---- recent.c -------------------------------------------------------------------------------- */
 
-/* This endpoint was read just now, and more NICs of the pod with this UID will ask. */
-void recent_keep(struct addresses *addresses, const char *uid, const json_t *endpoint);
+/*
+ * This endpoint was read just now, and more NICs of the pod with this UID will ask. begun_ms: when
+ * the read began, clock_ms.
+ */
+void recent_keep(struct addresses *addresses, const char *uid, const json_t *endpoint,
+		 int64_t begun_ms);
 /* Borrowed; NULL: read it. */
 const json_t *recent_find(const struct addresses *addresses, const char *uid);
-/* Something is about to be said of the pod. */
+/* Something is about to be said of the pod, or was. */
 void recent_forget(struct addresses *addresses, const char *uid);
 /* A loop_fn. */
 void recent_forget_old(void *arg);

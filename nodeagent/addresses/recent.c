@@ -3,6 +3,7 @@
  * second. It ends with the first word about the pod that may change what was read.
  *
  *	addresses->recent: {UID of the pod: {"object": the endpoint, "readMs": clock_ms}}
+ *	addresses->said: {UID: clock_ms of the last word}, for longer than a read takes
  */
 #include <assert.h>
 
@@ -18,22 +19,29 @@ struct foresight {
 	TAILQ_ENTRY(foresight) link;
 	struct addresses *addresses;
 	char *uid;
+	int64_t begun_ms;
 	struct kube_call *call;
 };
 
-void recent_keep(struct addresses *addresses, const char *uid, const json_t *endpoint)
+static void forget_in_time(struct addresses *addresses)
 {
+	if (!timer_is_active(addresses->recent_over))
+		timer_start(addresses->recent_over, ADDRESSES_RECENT_MS);
+}
+
+void recent_keep(struct addresses *addresses, const char *uid, const json_t *endpoint,
+		 int64_t begun_ms)
+{
+	const json_t *said = json_object_get(addresses->said, uid);
 	json_t *entry;
 
-	/* What is being given back is read again afterwards. */
-	if (release_is_pending(addresses, uid))
+	if (said && json_integer_value(said) >= begun_ms)
 		return;
 	entry = json_object();
 	json_put(entry, "object", json_incref((json_t *)endpoint));
 	json_put_int(entry, "readMs", clock_ms());
 	json_put(addresses->recent, uid, entry);
-	if (!timer_is_active(addresses->recent_over))
-		timer_start(addresses->recent_over, ADDRESSES_RECENT_MS);
+	forget_in_time(addresses);
 }
 
 const json_t *recent_find(const struct addresses *addresses, const char *uid)
@@ -44,23 +52,17 @@ const json_t *recent_find(const struct addresses *addresses, const char *uid)
 	return entry && age_ms < ADDRESSES_RECENT_MS ? json_at(entry, "object") : NULL;
 }
 
-static void foresight_free(struct foresight *foresight);
-
 void recent_forget(struct addresses *addresses, const char *uid)
 {
-	struct foresight *foresight, *next;
-
 	(void)json_object_del(addresses->recent, uid);
-	for (foresight = TAILQ_FIRST(&addresses->foresights); foresight; foresight = next) {
-		next = TAILQ_NEXT(foresight, link);
-		if (str_eq(foresight->uid, uid))
-			foresight_free(foresight);
-	}
+	json_put_int(addresses->said, uid, clock_ms());
+	forget_in_time(addresses);
 }
 
 void recent_forget_old(void *arg)
 {
 	struct addresses *addresses = arg;
+	int64_t now_ms = clock_ms();
 	const char *uid;
 	json_t *entry;
 	void *next;
@@ -70,8 +72,13 @@ void recent_forget_old(void *arg)
 		if (!recent_find(addresses, uid))
 			(void)json_object_del(addresses->recent, uid);
 	}
-	if (json_object_size(addresses->recent) > 0)
-		timer_start(addresses->recent_over, ADDRESSES_RECENT_MS);
+	json_object_foreach_safe(addresses->said, next, uid, entry)
+	{
+		if (now_ms - json_integer_value(entry) >= ADDRESSES_SAID_MS)
+			(void)json_object_del(addresses->said, uid);
+	}
+	if (json_object_size(addresses->recent) + json_object_size(addresses->said) > 0)
+		forget_in_time(addresses);
 }
 
 /* ---- before anybody asks --------------------------------------------------------------------- */
@@ -92,7 +99,7 @@ static void on_foreseen(void *arg, json_t *endpoint, const struct err *err)
 	foresight->call = NULL;
 	if (endpoint && str_eq(endpoint_uid(endpoint), foresight->uid) &&
 	    !endpoint_is_down(endpoint, foresight->uid))
-		recent_keep(foresight->addresses, foresight->uid, endpoint);
+		recent_keep(foresight->addresses, foresight->uid, endpoint, foresight->begun_ms);
 	foresight_free(foresight);
 }
 
@@ -104,6 +111,7 @@ void addresses_foresee(struct addresses *addresses, const char *ns, const char *
 	assert(ns && name && !str_empty(uid));
 	foresight->addresses = addresses;
 	foresight->uid = str_dup(uid);
+	foresight->begun_ms = clock_ms();
 	TAILQ_INSERT_TAIL(&addresses->foresights, foresight, link);
 	foresight->call = kube_get(addresses->config.client, &addresses_endpoint, ns, name, NULL,
 				   on_foreseen, foresight);
@@ -115,4 +123,5 @@ void recent_free_all(struct addresses *addresses)
 		foresight_free(TAILQ_FIRST(&addresses->foresights));
 	timer_free(addresses->recent_over);
 	json_decref(addresses->recent);
+	json_decref(addresses->said);
 }

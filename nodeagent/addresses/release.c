@@ -61,6 +61,7 @@ static void release_free(struct release *release)
 {
 	TAILQ_REMOVE(&release->addresses->releases, release, link);
 	kube_call_cancel(release->call);
+	recent_forget(release->addresses, release->uid);
 	timer_free(release->again);
 	json_decref(release->pools);
 	mem_free(release->ns);

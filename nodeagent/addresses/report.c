@@ -39,6 +39,7 @@ static void report_free(struct report *report)
 {
 	TAILQ_REMOVE(&report->addresses->reports, report, link);
 	kube_call_cancel(report->call);
+	recent_forget(report->addresses, report->uid);
 	json_decref(report->conflicts);
 	mem_free(report->ns);
 	mem_free(report->name);

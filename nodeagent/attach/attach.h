@@ -10,6 +10,7 @@
 
 #include <jansson.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "lib/base/err.h"
 
@@ -40,6 +41,8 @@ struct attach_services {
 	bool (*owns)(void *context, const char *pci_address);
 	/* Somebody else on the network has these addresses of the pod: [{"ip", "mac"}]. */
 	void (*report)(void *context, const json_t *conflicts);
+	/* ADD: so long the kernel took for links, addresses, routes and rules. */
+	void (*took)(void *context, int64_t kernel_us);
 };
 
 /* Borrowed, all of it. */

@@ -136,12 +136,12 @@ static json_t *get_record(const struct attachment *a)
 
 /* ---- steps, for the metrics ------------------------------------------------------------------ */
 
-static void note_step(struct attachment *a, const char *step, int64_t begun_us, bool ok)
+static void note_step(struct attachment *a, const char *step, int64_t took_us, bool ok)
 {
 	json_t *entry = json_object();
 
 	json_put_str(entry, "step", step);
-	json_put(entry, "seconds", json_real((double)(clock_us() - begun_us) / 1e6));
+	json_put(entry, "seconds", json_real((double)took_us / 1e6));
 	json_put_bool(entry, "ok", ok);
 	json_array_append_new(a->steps, entry);
 }
@@ -166,7 +166,7 @@ static json_t *ask_agent(struct attachment *a, const char *step, json_t *questio
 	int64_t begun = clock_us();
 	json_auto_t *reply = line_ask(a->line, "ask", question, err);
 
-	note_step(a, step, begun, reply != NULL);
+	note_step(a, step, clock_us() - begun, reply != NULL);
 	return json_incref(json_object_get(reply, "answer"));
 }
 
@@ -271,6 +271,11 @@ static void report(void *context, const json_t *conflicts)
 	json_decref(ask_agent(a, "conflict", question, NULL));
 }
 
+static void took(void *context, int64_t kernel_us)
+{
+	note_step(context, "kernel", kernel_us, true);
+}
+
 /* The same attachment as its IPAM plugin sees it: same environment, same configuration. */
 static struct attachment as_spiderpool(const struct attachment *a)
 {
@@ -295,7 +300,7 @@ static int ipam(void *context, const char *command, const json_t *config, json_t
 		return err_set(err, ERR_INVALID, "NoIpam", "ipam has no type");
 	if (!str_eq(type, SPIDERPOOL)) {
 		rc = foreign_run(a, type, command, config, ret_result, err);
-		note_step(a, "ipam", begun, rc == 0);
+		note_step(a, "ipam", clock_us() - begun, rc == 0);
 		return rc;
 	}
 	inner.config = config;
@@ -340,6 +345,7 @@ static int run(struct attachment *a, enum attach_command command, const json_t *
 		.ipam = ipam,
 		.owns = owns,
 		.report = report,
+		.took = took,
 	};
 	const struct attach_call call = {
 		.command = command,
@@ -364,7 +370,7 @@ static int run(struct attachment *a, enum attach_command command, const json_t *
 			 ? meta_call_run(a, command, saved, &meta, ret_result, err)
 			 : attach_run(&call, ret_result, err);
 
-	note_step(a, "attach", begun, rc == 0);
+	note_step(a, "attach", clock_us() - begun, rc == 0);
 	return rc;
 }
 

@@ -867,7 +867,7 @@ static void make_metrics(struct cni_server *server)
 		metric_histogram(server->metrics, "orbweaver_cni_step_seconds",
 				 "Parts of calls: addresses, release, conflict and settings "
 				 "are the agent's, ipam is another plugin, attach the "
-				 "rest.",
+				 "rest, kernel what of it the kernel took on ADD.",
 				 "step,outcome", METRIC_SECONDS);
 	server->waiting = metric_gauge(server->metrics, "orbweaver_cni_calls_waiting",
 				       "Calls that no worker carries out yet.", "");

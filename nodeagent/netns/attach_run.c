@@ -57,9 +57,13 @@ static int read_previous(const struct plugin *plugin, const struct attach_call *
 static int add(const struct plugin *plugin, const struct plugin_call *call, const char *version,
 	       json_t **ret_result, struct err *err)
 {
+	const struct attach_services *services = call->call->services;
 	json_auto_t *result = NULL;
+	int rc = plugin->add(call, &result, err);
 
-	if (plugin->add(call, &result, err))
+	services->took(services->context,
+		       netns_kernel_us(call->pair.pod) + netns_kernel_us(call->pair.host));
+	if (rc)
 		return -1;
 	*ret_result = result_write(result, version);
 	return 0;

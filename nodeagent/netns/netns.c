@@ -16,6 +16,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
+#include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "lib/base/own_fd.h"
 #include "nodeagent/host/netlink.h"
@@ -27,6 +28,7 @@
 struct netns {
 	int fd, home, socket, protocol;
 	uint32_t sequence;
+	int64_t kernel_us;
 };
 
 /* ---- opening and entering -------------------------------------------------------------------- */
@@ -90,6 +92,11 @@ int netns_fd(const struct netns *ns)
 	return ns->fd;
 }
 
+int64_t netns_kernel_us(const struct netns *ns)
+{
+	return ns ? ns->kernel_us : 0;
+}
+
 bool netns_is_same(const struct netns *a, const struct netns *b)
 {
 	struct stat first, second;
@@ -127,6 +134,7 @@ static ssize_t receive(struct netns *ns, struct strbuf *packet, struct err *err)
 		.msg_iov = &part,
 		.msg_iovlen = 1,
 	};
+	int64_t begun_us = clock_us();
 	ssize_t n;
 
 	do {
@@ -145,6 +153,7 @@ static ssize_t receive(struct netns *ns, struct strbuf *packet, struct err *err)
 		if (n < 0)
 			return err_sys(err, "NetlinkUnavailable", "receive from netlink");
 	} while (from.nl_pid != 0); /* nobody but the kernel may speak */
+	ns->kernel_us += clock_us() - begun_us;
 	packet->len = (size_t)n;
 	return n;
 }
@@ -180,11 +189,13 @@ static void take_answer(const struct nlmsghdr *message, struct netns_answer *ret
 static int send_bytes(struct netns *ns, const void *bytes, size_t len, struct err *err)
 {
 	struct sockaddr_nl kernel = {.nl_family = AF_NETLINK};
+	int64_t begun_us = clock_us();
 	ssize_t n;
 
 	do
 		n = sendto(ns->socket, bytes, len, 0, (void *)&kernel, sizeof(kernel));
 	while (n < 0 && errno == EINTR);
+	ns->kernel_us += clock_us() - begun_us;
 	return n < 0 ? err_sys(err, "NetlinkUnavailable", "send to netlink") : 0;
 }
 

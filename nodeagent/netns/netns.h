@@ -10,6 +10,7 @@
 #include <netlink/msg.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "lib/base/err.h"
 #include "lib/base/own.h"
@@ -65,6 +66,9 @@ int netns_send(struct netns *ns, struct nl_msg *const *messages, size_t n,
  * again.
  */
 int netns_ask(struct netns *ns, struct nl_msg *request, struct strbuf *answer, struct err *err);
+
+/* How long the kernel took for what it was sent and asked so far. NULL: 0. */
+int64_t netns_kernel_us(const struct netns *ns);
 
 /*
  * Read and write /proc/sys/<path> of the namespace; text without the line's end. errno in err->sys.

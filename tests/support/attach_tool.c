@@ -77,6 +77,10 @@ static void report(void *context, const json_t *conflicts)
 	fprintf(stderr, "in use by somebody else: %s\n", text);
 }
 
+static void took(void *context, int64_t kernel_us)
+{
+}
+
 static json_t *read_state(void)
 {
 	auto_strbuf struct strbuf text = {0};
@@ -88,8 +92,12 @@ static json_t *read_state(void)
 
 int main(int argc, char **argv)
 {
-	static const struct attach_services services = {
-		.save = save, .keep = keep, .ipam = ipam, .owns = owns, .report = report};
+	static const struct attach_services services = {.save = save,
+							.keep = keep,
+							.ipam = ipam,
+							.owns = owns,
+							.report = report,
+							.took = took};
 	struct attach_call call = {.container_id = "0123456789abcdef", .host_netns = -1};
 	json_auto_t *config = NULL, *saved = NULL, *result = NULL, *error = NULL, *settings = NULL;
 	auto_close int netns = -1, root = -1;

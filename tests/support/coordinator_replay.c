@@ -618,10 +618,18 @@ static int call_detect(const json_t *recorded, int netns, struct err *err)
 	return code;
 }
 
+static void took(void *context, int64_t kernel_us)
+{
+}
+
 static int call_plugin(const json_t *recorded, json_t **ret_result, struct err *err)
 {
-	static const struct attach_services services = {
-		.save = save, .keep = keep, .ipam = no_ipam, .owns = owns, .report = report};
+	static const struct attach_services services = {.save = save,
+							.keep = keep,
+							.ipam = no_ipam,
+							.owns = owns,
+							.report = report,
+							.took = took};
 	const json_t *env = json_at(recorded, "env");
 	const char *command = text_at(env, "CNI_COMMAND", "");
 	const char *path = text_at(env, "CNI_NETNS", "");

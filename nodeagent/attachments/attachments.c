@@ -21,6 +21,7 @@ static const struct kube_resource pods = {"", "v1", "pods", "Pod", true};
 static const struct kube_resource networks = {"k8s.cni.cncf.io", "v1",
 					      "network-attachment-definitions",
 					      "NetworkAttachmentDefinition", true};
+
 /* One that the server has asked and we have not answered. */
 struct question {
 	struct attachments *attachments;
@@ -114,9 +115,8 @@ static void on_settings(void *arg, const json_t *settings, const struct err *err
 
 static void ask_settings(struct question *q, const json_t *pod)
 {
-	struct settings_question *asked =
-		settings_ask(q->attachments->settings,
-			     json_str_or(json_at(q->ask, "container"), ""), pod, on_settings, q);
+	struct settings_question *asked = settings_ask(
+		q->attachments->settings, container_of_question(q), pod, on_settings, q);
 
 	/* Without one it is answered, and gone. */
 	if (asked)

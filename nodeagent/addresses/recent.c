@@ -2,7 +2,7 @@
  * Endpoints of pods of which more NICs are about to ask: one read serves all that do within a
  * second. It ends with the first word about the pod that may change what was read.
  *
- *	addresses->recent: {UID of the pod: {"object": the endpoint, "readMs": clock_ms}}
+ *	addresses->recent: {UID of the pod: {"object": the endpoint, "keptMs": clock_ms}}
  *	addresses->said: {UID: clock_ms of the last word}, for longer than a read takes
  */
 #include <assert.h>
@@ -39,7 +39,7 @@ void recent_keep(struct addresses *addresses, const char *uid, const json_t *end
 		return;
 	entry = json_object();
 	json_put(entry, "object", json_incref((json_t *)endpoint));
-	json_put_int(entry, "readMs", clock_ms());
+	json_put_int(entry, "keptMs", clock_ms());
 	json_put(addresses->recent, uid, entry);
 	forget_in_time(addresses);
 }
@@ -47,7 +47,7 @@ void recent_keep(struct addresses *addresses, const char *uid, const json_t *end
 const json_t *recent_find(const struct addresses *addresses, const char *uid)
 {
 	const json_t *entry = json_object_get(addresses->recent, uid);
-	int64_t age_ms = clock_ms() - json_integer_value(json_at(entry, "readMs"));
+	int64_t age_ms = clock_ms() - json_integer_value(json_at(entry, "keptMs"));
 
 	return entry && age_ms < ADDRESSES_RECENT_MS ? json_at(entry, "object") : NULL;
 }

@@ -49,7 +49,7 @@ struct addresses_want {
 	addresses_done_fn *done;
 	void *arg;
 	json_t *object;         /* the endpoint as read last; NULL: there is none */
-	int64_t read_ms;        /* when that read began */
+	int64_t read_begun_ms;  /* of that read */
 	struct kube_call *call; /* of the state */
 	struct kube_call *asking;
 	struct take *take;
@@ -194,7 +194,7 @@ static void keep_for_others(const struct addresses_want *want)
 	const json_t *nics = json_at(want->object, "status", "current", "ips");
 
 	if (json_array_size(nics) > json_array_size(want->asks))
-		recent_keep(want->addresses, want->uid, want->object, want->read_ms);
+		recent_keep(want->addresses, want->uid, want->object, want->read_begun_ms);
 }
 
 /* ---- asking ---------------------------------------------------------------------------------- */
@@ -415,7 +415,7 @@ static void on_endpoint(void *arg, json_t *object, const struct err *err)
 static void read_endpoint(struct addresses_want *want)
 {
 	want->state = WANT_READING;
-	want->read_ms = clock_ms();
+	want->read_begun_ms = clock_ms();
 	want->call = kube_get(want->addresses->config.client, &addresses_endpoint, want->ns,
 			      want->endpoint, NULL, on_endpoint, want);
 }
@@ -427,7 +427,7 @@ static void read_again(void *arg)
 
 	if (want->state != WANT_READING || want->call)
 		return;
-	if (endpoint_answers(recent, want->uid, want->asks))
+	if (!endpoint_is_down(recent, want->uid) && endpoint_answers(recent, want->uid, want->asks))
 		finish(want, json_at(recent, "status"), NULL);
 	else
 		read_endpoint(want);

@@ -41,7 +41,7 @@ struct attach_services {
 	bool (*owns)(void *context, const char *pci_address);
 	/* Somebody else on the network has these addresses of the pod: [{"ip", "mac"}]. */
 	void (*report)(void *context, const json_t *conflicts);
-	/* ADD: so long the kernel took for links, addresses, routes and rules. */
+	/* After an ADD: so long the kernel took for links, addresses, routes and rules. */
 	void (*took)(void *context, int64_t kernel_us);
 };
 

@@ -175,10 +175,8 @@ static struct reading *reading_new(struct settings_reader *reader, const char *c
 		parts[i].reading = reading;
 	parts[PART_POD].call = kube_get(config->client, &pods, json_str_at(pod, "namespace"),
 					json_str_at(pod, "name"), NULL, on_read, &parts[PART_POD]);
-	/* From the server's memory, without asking etcd: they are old when a pod is made. */
-	parts[PART_COORDINATORS].call =
-		kube_list(config->client, &coordinators, NULL, "resourceVersion=0", on_read,
-			  &parts[PART_COORDINATORS]);
+	parts[PART_COORDINATORS].call = kube_list(config->client, &coordinators, NULL, NULL,
+						  on_read, &parts[PART_COORDINATORS]);
 	parts[PART_CONFIG_MAP].call =
 		kube_get(config->client, &config_maps, config->config_ns, IPAM_CONFIG_MAP, NULL,
 			 on_read, &parts[PART_CONFIG_MAP]);

@@ -110,9 +110,9 @@ static bool change_record(void *arg, json_t *sandbox)
 
 /*
  * What a power cut need not leave: a sync takes longer than all else. Links, routes and rules of a
- * coordinator end with the power. Addresses are the pod's, and are given back once it has ended and
- * nobody here has its interfaces (addresses.h), whether a record was left or not. A process that is
- * killed takes nothing along.
+ * coordinator end with the power. Addresses are the pod's: DEL gives them back without a record,
+ * too, and so does the agent that comes up afterwards (addresses.h). A process that is killed takes
+ * nothing along.
  */
 static bool outlives_power(const struct attachment *a)
 {
@@ -209,13 +209,22 @@ static int spiderpool_add(struct attachment *a, json_t **ret_result, struct err 
 	return 0;
 }
 
-/* The agent is away, or cannot say now: the record stays, and is worked off later. */
+/*
+ * The agent is away, or cannot say now: that is worked off later, also when there was no record,
+ * for addresses may have been asked for. What it refuses for good it refuses again.
+ */
 static void spiderpool_delete(struct attachment *a)
 {
-	json_auto_t *answer = ask_agent(a, "release", question_new(a, "release"), NULL);
+	struct err err = {0};
+	json_auto_t *answer = ask_agent(a, "release", question_new(a, "release"), &err);
 
 	if (answer)
 		(void)put_record(a, (struct record){.is_gone = true}, true, NULL);
+	else
+		(void)put_record(a,
+				 (struct record){.phase = "deleting",
+						 .must_exist = err.class != ERR_TRANSIENT},
+				 true, NULL);
 }
 
 /* ---- services for the planners --------------------------------------------------------------- */

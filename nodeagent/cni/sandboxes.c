@@ -282,6 +282,17 @@ int sandbox_change(int state, const char *container, bool sync, sandbox_change_f
 	return rc < 0 ? err_sys(err, "SandboxNotWritten", "write %s", path) : 0;
 }
 
+static bool change_nothing(void *arg, json_t *sandbox)
+{
+	return false;
+}
+
+/* One without attachments has no file. */
+void sandbox_remove_empty(int state, const char *container)
+{
+	(void)sandbox_change(state, container, false, change_nothing, NULL, NULL);
+}
+
 int sandboxes_prepare(int state, struct err *err)
 {
 	if (mkdirat(state, FOLDER, 0700) < 0 && errno != EEXIST)

@@ -53,6 +53,9 @@ typedef bool sandbox_change_fn(void *arg, json_t *sandbox);
 int sandbox_change(int state, const char *container, bool sync, sandbox_change_fn *change,
 		   void *arg, struct err *err);
 
+/* Remove a file that says nothing: a crash left it, before or after what was in it. */
+void sandbox_remove_empty(int state, const char *container);
+
 /*
  * Open the sandbox's network namespace below the host's root; -1: it is gone, or another one has
  * its name.

@@ -839,6 +839,10 @@ static void look_at_sandboxes(struct cni_server *server)
 		json_auto_t *sandbox = sandbox_read(server->config.state, container, &err),
 			    *attachments = ledger_describe(sandbox);
 
+		if (!sandbox && err.class == ERR_NONE) {
+			sandbox_remove_empty(server->config.state, container);
+			continue;
+		}
 		if (!sandbox) {
 			log_error("what is known of a sandbox cannot be read; its pod's "
 				  "addresses and devices are looked after when it is deleted",

@@ -59,12 +59,11 @@ static int add(const struct plugin *plugin, const struct plugin_call *call, cons
 {
 	const struct attach_services *services = call->call->services;
 	json_auto_t *result = NULL;
-	int rc = plugin->add(call, &result, err);
 
+	if (plugin->add(call, &result, err))
+		return -1;
 	services->took(services->context,
 		       netns_kernel_us(call->pair.pod) + netns_kernel_us(call->pair.host));
-	if (rc)
-		return -1;
 	*ret_result = result_write(result, version);
 	return 0;
 }

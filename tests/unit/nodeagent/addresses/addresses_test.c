@@ -200,21 +200,47 @@ static void a_read_before_the_first_nic_asks_serves_it(void **state)
 	assert_int_equal(http_script_count(s.http, ""), 1);
 }
 
-/* What is not there yet is looked for by who asks; so is what is given back meanwhile. */
-static void a_read_before_the_first_nic_asks_may_come_too_early(void **state)
+static void nobody_is_served_by_a_read_that_began_before_a_release_ended(void **state)
 {
-	reply("GET " ENDPOINT, 200, OF_POD_BEFORE);
-	foresee("u-1", 1);
-	reply("GET " ENDPOINT, 200, TWO_NICS);
+	http_script_add(s.http, "GET " ENDPOINT,
+			&(struct http_reply){.status = 200, .body = TWO_NICS, .delay_ms = 300});
 	reply("GET " ENDPOINT, 200, TWO_NICS);
 	reply("PATCH " ENDPOINT, 200, TWO_NICS);
 	addresses_foresee(addresses, "ml", "p", "u-1");
+	while (http_script_count(s.http, "") == 0)
+		scripted_for(&s, 1);
 	addresses_release(addresses, "ml", "p", "u-1", on_released, NULL);
 	scripted_until(&s, &got.calls, 1);
+	assert_int_equal(http_script_count(s.http, ""), 3);
+	scripted_for(&s, 500);
 	reply("GET " ENDPOINT, 200, TWO_NICS);
 	want_for("net1");
-	assert_int_equal(http_script_count(s.http, ""), 5);
+	assert_int_equal(http_script_count(s.http, ""), 4);
 	assert_int_equal(http_script_unused(s.http), 0);
+}
+
+/* Or the leader would take them away as soon as the pod ends, from interfaces that are there. */
+static void
+addresses_that_are_being_given_back_serve_nobody_before_the_word_is_taken_back(void **state)
+{
+	reply("GET " ENDPOINT, 200, DOWN);
+	foresee("u-1", 1);
+	reply("GET " ENDPOINT, 200, DOWN);
+	reply("GET /api/v1/namespaces/ml/pods/p", 200, ALIVE);
+	reply("PATCH " ENDPOINT, 200, ANSWERS);
+	want_for("net1");
+	assert_string_equal(json_str_at(got.status, "current", "uid"), "u-1");
+	assert_int_equal(http_script_unused(s.http), 0);
+}
+
+static void a_read_serves_for_a_second(void **state)
+{
+	reply("GET " ENDPOINT, 200, TWO_NICS);
+	want_for("net1");
+	scripted_for(&s, 1500);
+	reply("GET " ENDPOINT, 200, TWO_NICS);
+	want_for("net2");
+	assert_int_equal(http_script_count(s.http, ""), 2);
 }
 
 static void a_read_is_of_no_use_once_something_was_said_of_the_pod(void **state)
@@ -392,7 +418,9 @@ int main(void)
 		TEST(addresses_that_are_there_need_no_look_at_the_pod),
 		TEST(one_read_serves_the_nics_of_a_pod),
 		TEST(a_read_before_the_first_nic_asks_serves_it),
-		TEST(a_read_before_the_first_nic_asks_may_come_too_early),
+		TEST(nobody_is_served_by_a_read_that_began_before_a_release_ended),
+		TEST(addresses_that_are_being_given_back_serve_nobody_before_the_word_is_taken_back),
+		TEST(a_read_serves_for_a_second),
 		TEST(a_read_is_of_no_use_once_something_was_said_of_the_pod),
 		TEST(the_addresses_of_a_machine_are_found_under_its_name),
 		TEST(a_machine_that_migrates_is_asked_for_by_the_name_of_its_pod),

@@ -156,6 +156,37 @@ static void what_was_foreseen_in_vain_is_read_again(void **state)
 	assert_string_equal(last.err.reason, "Forbidden");
 }
 
+static void a_reading_serves_for_five_seconds(void **state)
+{
+	struct heard first = {0}, next = {0};
+
+	reply_all();
+	(void)settings_ask(reader, "c1", pod, on_heard, &first);
+	scripted_until(&s, &first.calls, 1);
+	scripted_for(&s, SETTINGS_FRESH_MS + 100);
+	reply_all();
+	(void)settings_ask(reader, "c1", pod, on_heard, &next);
+	scripted_until(&s, &next.calls, 1);
+	assert_underlay(&first);
+	assert_underlay(&next);
+	assert_int_equal(http_script_count(s.http, ""), 6);
+}
+
+static void one_that_takes_longer_is_waited_for(void **state)
+{
+	struct heard heard = {0};
+
+	reply(POD, 404, NO_OBJECT);
+	reply(CONFIG, 404, NO_OBJECT);
+	http_script_add(s.http, LIST,
+			&(struct http_reply){
+				.status = 200, .body = SYNCED, .delay_ms = 2 * SETTINGS_FRESH_MS});
+	(void)settings_ask(reader, "c1", pod, on_heard, &heard);
+	scripted_until(&s, &heard.calls, 1);
+	assert_underlay(&heard);
+	assert_int_equal(http_script_count(s.http, ""), 3);
+}
+
 static void a_question_that_is_given_up_is_not_answered(void **state)
 {
 	struct heard given_up = {0}, other = {0};
@@ -177,6 +208,8 @@ int main(void)
 		TEST(one_reading_serves_the_nics_of_a_sandbox),
 		TEST(what_was_foreseen_needs_no_question),
 		TEST(what_was_foreseen_in_vain_is_read_again),
+		TEST(a_reading_serves_for_five_seconds),
+		TEST(one_that_takes_longer_is_waited_for),
 		TEST(a_question_that_is_given_up_is_not_answered),
 	};
 

@@ -527,6 +527,23 @@ static void del_does_not_wait_and_is_finished_when_the_agent_is_back(void **stat
 		cni_stand_turn(&stand);
 }
 
+/* Addresses are asked for before there is a record: it was killed in between. */
+static void so_is_one_of_which_nothing_is_known(void **state)
+{
+	auto_free char *config = config_of("", "spiderpool");
+
+	cni_stand_kill_server(&stand);
+	stand.has_given = true;
+	cni_stand_start_server(&stand, false);
+	assert_int_equal(cni_stand_call(&stand, "spiderpool", "DEL", "c1", config), 0);
+	assert_true(stand.has_given);
+	cni_stand_kill_server(&stand);
+	cni_stand_start_server(&stand, true);
+	while (stand.has_given)
+		cni_stand_turn(&stand);
+	until_nothing_is_left();
+}
+
 static void a_del_without_a_server_is_worked_off_by_the_next(void **state)
 {
 	auto_free char *socket = NULL;
@@ -684,6 +701,7 @@ int main(void)
 		TEST(an_agent_that_goes_leaves_the_server_standing),
 		TEST_ALONE(add_waits_for_the_agent_and_says_to_try_again),
 		TEST_ALONE(del_does_not_wait_and_is_finished_when_the_agent_is_back),
+		TEST_ALONE(so_is_one_of_which_nothing_is_known),
 		TEST_ALONE(a_del_without_a_server_is_worked_off_by_the_next),
 		TEST(all_notes_are_worked_off_however_many_there_are),
 		TEST(a_note_that_is_none_is_removed),

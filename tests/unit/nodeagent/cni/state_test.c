@@ -163,6 +163,26 @@ static void the_last_synced_one_counts_and_no_older_one(void **state)
 	assert_non_null(sandbox_find(sandbox, &key));
 }
 
+/* As a power cut leaves one that was not synced, and a kill one that was just made. */
+static void a_file_that_says_nothing_is_no_sandbox(void **state)
+{
+	const struct stand *s = *state;
+	struct err err = {0};
+	auto_free char *left = NULL;
+
+	put(s, "sandboxes/c1.json", "");
+	assert_null(sandbox_read(s->state, "c1", &err));
+	assert_int_equal(err.class, ERR_NONE);
+	sandbox_remove_empty(s->state, "c1");
+	left = get(s, "sandboxes/c1.json");
+	assert_null(left);
+	/* One that says something stays. */
+	assert_int_equal(sandbox_change(s->state, "c1", true, add_one, NULL, NULL), 0);
+	sandbox_remove_empty(s->state, "c1");
+	left = get(s, "sandboxes/c1.json");
+	assert_non_null(left);
+}
+
 static void a_file_that_cannot_be_opened_is_an_error(void **state)
 {
 	const struct stand *s = *state;
@@ -458,6 +478,7 @@ int main(void)
 		TEST(what_was_synced_survives_the_loss_of_what_was_not),
 		TEST(the_last_synced_one_counts_and_no_older_one),
 		TEST(what_cannot_be_read_is_put_aside),
+		TEST(a_file_that_says_nothing_is_no_sandbox),
 		TEST(a_file_that_cannot_be_opened_is_an_error),
 		TEST(drafts_of_a_crash_are_removed),
 		TEST(a_state_that_is_no_folder_cannot_be_used),

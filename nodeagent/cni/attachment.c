@@ -242,6 +242,11 @@ static int save(void *context, const json_t *state, struct err *err)
 			  true, err);
 }
 
+static int save_more(void *context, const json_t *state, struct err *err)
+{
+	return put_record(context, (struct record){.saved = state, .has_saved = true}, false, err);
+}
+
 static void keep(void *context, const json_t *state)
 {
 	struct attachment *a = context;
@@ -346,7 +351,8 @@ static json_t *work(struct attachment *a, const char *command)
 static int run(struct attachment *a, enum attach_command command, const json_t *saved,
 	       const json_t *settings, json_t **ret_result, struct err *err)
 {
-	const struct meta_services meta = {.context = a, .save = save, .work = work};
+	const struct meta_services meta = {
+		.context = a, .save = save, .save_more = save_more, .work = work};
 	const struct attach_services services = {
 		.context = a,
 		.save = save,

@@ -394,13 +394,19 @@ static void carry_out(const struct meta_call *m, struct meta_run *run)
 
 /* ---- ADD ------------------------------------------------------------------------------------- */
 
-static int save(const struct meta_call *m, const json_t *results, struct err *err)
+static int save_delegates(const struct meta_call *m, struct err *err)
 {
 	json_auto_t *state = json_pack("{s:O}", "delegates", m->delegates);
 
-	if (results)
-		json_object_set(state, "results", (json_t *)results);
 	return m->services->save(m->services->context, state, err);
+}
+
+/* Where the power was cut there is no namespace that a result is about. */
+static int save_results(const struct meta_call *m, const json_t *results, struct err *err)
+{
+	json_auto_t *state = json_pack("{s:O, s:O}", "delegates", m->delegates, "results", results);
+
+	return m->services->save_more(m->services->context, state, err);
 }
 
 /* Give the pod the default route that its annotation asks for; the results say it afterwards. */
@@ -481,7 +487,7 @@ static int add_networks(const struct meta_call *m, json_t **ret_result, struct e
 			(void)m->services->save(m->services->context, NULL, NULL);
 		return -1;
 	}
-	if (move_default_route(m, results, &why) < 0 || save(m, results, &why) < 0)
+	if (move_default_route(m, results, &why) < 0 || save_results(m, results, &why) < 0)
 		return give_up(m, results, &why, err);
 	report(m, results, infos);
 	*ret_result = json_deep_copy(json_array_get(results, 0));
@@ -498,7 +504,7 @@ static int add(struct meta_call *m, json_t **ret_result, struct err *err)
 	if (!json_at(known, "pod")) {
 		/* DEL has nothing to take down then. */
 		m->delegates = json_array();
-		if (save(m, NULL, err) < 0)
+		if (save_delegates(m, err) < 0)
 			return -1;
 		*ret_result =
 			network_gone_result(json_str_at(a->config, "cniVersion"), a->key.ifname,
@@ -507,7 +513,7 @@ static int add(struct meta_call *m, json_t **ret_result, struct err *err)
 	}
 	m->pod_uid = str_dup(json_uid(json_at(known, "pod")));
 	m->delegates = decide(a, known, err);
-	if (!m->delegates || save(m, NULL, err) < 0)
+	if (!m->delegates || save_delegates(m, err) < 0)
 		return -1;
 	leave_for_multus(m);
 	return add_networks(m, ret_result, err);

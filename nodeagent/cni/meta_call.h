@@ -3,8 +3,8 @@
  * the plugins called as nodeagent/meta decides, keeps what DEL needs on the disk. In a worker:
  * blocks, and may be killed at any line.
  *
- * What is kept: {"delegates": [nodeagent/meta/delegates.h], "results": [each's of ADD]}, before the
- * first plugin is called.
+ * What is kept: {"delegates": [nodeagent/meta/delegates.h]} before the first plugin is called, and
+ * with {"results": [each's of ADD]}, which DEL hands back (prevResult), when all have ended.
  */
 #ifndef ORBWEAVER_NODEAGENT_CNI_META_CALL_H
 #define ORBWEAVER_NODEAGENT_CNI_META_CALL_H
@@ -23,6 +23,8 @@ struct meta_services {
 	void *context;
 	/* As attach_services has it. */
 	int (*save)(void *context, const json_t *state, struct err *err);
+	/* The same, but a power cut may take it along: nothing is to be undone by it alone. */
+	int (*save_more)(void *context, const json_t *state, struct err *err);
 	/* Call one of the plugins that nodeagent/meta decides on. */
 	crew_work_fn *work;
 };

@@ -563,14 +563,6 @@ static int add_with_device(struct attachment *a, const char *device, json_t **re
 	return rc;
 }
 
-int attachment_add(struct attachment *a, json_t **ret_result, struct err *err)
-{
-	if (str_eq(a->key.plugin, SPIDERPOOL))
-		return spiderpool_add(a, ret_result, err);
-	return add_with_device(a, takes_device(a->key.plugin) ? device_of(a->config) : NULL,
-			       ret_result, err);
-}
-
 /* ---- CHECK ----------------------------------------------------------------------------------- */
 
 int attachment_check(struct attachment *a, struct err *err)
@@ -656,4 +648,39 @@ int attachment_delete(struct attachment *a, struct err *err)
 	else
 		rc = delete_with_device(&then, record, err);
 	return rc;
+}
+
+/* ---- ADD, after what was before -------------------------------------------------------------- */
+
+/*
+ * What a call for this interface left before, and DEL could not undo yet, goes first: with its
+ * record it would be forgotten, and a VF would keep the pod's settings for ever.
+ */
+static int finish_earlier(const struct attachment *a, struct err *err)
+{
+	json_auto_t *before = get_record(a), *after = NULL;
+	struct attachment earlier = *a;
+
+	if (!json_at(before, "saved"))
+		return 0;
+	if (attachment_delete(&earlier, err) < 0)
+		return -1;
+	after = get_record(a);
+	if (json_at(after, "saved"))
+		return err_set(
+			err, ERR_TRANSIENT, "NotYetUndone",
+			"%s: what an earlier call attached to %s in this sandbox is not undone "
+			"yet; the runtime tries again",
+			a->key.plugin, a->key.ifname);
+	return 0;
+}
+
+int attachment_add(struct attachment *a, json_t **ret_result, struct err *err)
+{
+	if (str_eq(a->key.plugin, SPIDERPOOL))
+		return spiderpool_add(a, ret_result, err);
+	if (finish_earlier(a, err) < 0)
+		return -1;
+	return add_with_device(a, takes_device(a->key.plugin) ? device_of(a->config) : NULL,
+			       ret_result, err);
 }

@@ -447,6 +447,21 @@ static void what_has_to_wait_is_done_later_also_without_an_add(void **state)
 	until_nothing_is_left();
 }
 
+/* Its record says what the VF was like before, and there is one for each interface of a sandbox. */
+static void what_has_to_wait_is_done_before_the_interface_is_made_anew(void **state)
+{
+	auto_free char *config = config_of("", NULL), *why = NULL;
+
+	assert_int_equal(call("ADD", "waits", NULL), 0);
+	assert_int_equal(call("DEL", "waits", NULL), 0);
+	assert_int_equal(cni_stand_call(&stand, "sriov", "ADD", "c1", config), 1);
+	assert_non_null(strstr(stand.printed, "NotYetUndone"));
+	(void)touch("back");
+	assert_int_equal(cni_stand_call(&stand, "sriov", "ADD", "c1", config), 0);
+	assert_int_equal(call("DEL", "", NULL), 0);
+	until_nothing_is_left();
+}
+
 static void gc_takes_away_what_is_not_on_the_list(void **state)
 {
 	const char *config = "{\"cniVersion\": \"1.1.0\", \"name\": \"rail0\", "
@@ -695,6 +710,7 @@ int main(void)
 		TEST(what_sriov_cni_left_is_undone_before_the_next_pod_has_the_vf),
 		TEST(a_pod_of_sriov_cni_that_lives_keeps_its_vf),
 		TEST(what_has_to_wait_is_done_later_also_without_an_add),
+		TEST(what_has_to_wait_is_done_before_the_interface_is_made_anew),
 		TEST(gc_takes_away_what_is_not_on_the_list),
 		TEST(gc_leaves_what_is_on_the_list),
 		TEST_ALONE(status_says_whether_the_agent_is_there),

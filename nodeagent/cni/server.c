@@ -134,6 +134,9 @@ static void on_telling(void *arg)
 	if (server->agent)
 		channel_send(server->agent, message);
 	say(server, "metrics", json_string(strbuf_str(&text)));
+	/* What many pods at once needed goes back. */
+	if (!server->tasks)
+		mem_trim();
 }
 
 static void tell_soon(struct cni_server *server)

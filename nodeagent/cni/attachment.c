@@ -37,20 +37,33 @@ struct record {
 	bool must_exist;      /* change nothing when there is none */
 };
 
+static bool is_in(const json_t *sandbox, const struct stat *netns)
+{
+	const json_t *known = json_at(sandbox, "netns");
+
+	return json_integer_value(json_at(known, "device")) == (int64_t)netns->st_dev &&
+	       json_integer_value(json_at(known, "inode")) == (int64_t)netns->st_ino;
+}
+
+/*
+ * A file that is there may be of a namespace before this one, of which something waits: what is
+ * attached now would be taken for gone with that.
+ */
 static void describe_sandbox(json_t *sandbox, const struct attachment *a)
 {
 	auto_free char *boot = NULL;
 	struct stat st;
+	bool has_netns = a->netns >= 0 && fstat(a->netns, &st) == 0;
 	json_t *netns;
 
-	if (json_object_get(sandbox, "boot"))
+	if (json_object_get(sandbox, "boot") && (a->is_going || !has_netns || is_in(sandbox, &st)))
 		return;
 	boot = boot_id();
 	json_put_str(sandbox, "boot", boot);
 	json_put(sandbox, "pod", json_deep_copy(a->pod));
 	netns = json_need_object(sandbox, "netns");
 	json_put_str(netns, "path", json_str_at(a->env, "CNI_NETNS"));
-	if (a->netns < 0 || fstat(a->netns, &st) < 0)
+	if (!has_netns)
 		return;
 	json_put_int(netns, "device", (int64_t)st.st_dev);
 	json_put_int(netns, "inode", (int64_t)st.st_ino);
@@ -98,6 +111,11 @@ static bool change_record(void *arg, json_t *sandbox)
 	describe_sandbox(sandbox, a);
 	if (!record)
 		record = add_record(sandbox, a);
+	/* Of an ADD before this one, which changed nothing: DEL would be about its device. */
+	if (!a->is_going && !json_equal(json_at(record, "config"), a->config)) {
+		json_put(record, "config", json_deep_copy(a->config));
+		json_put(record, "env", json_deep_copy(a->env));
+	}
 	json_put_str(record, "phase", change->phase);
 	if (change->has_saved)
 		(void)json_object_del(record, "saved");
@@ -635,10 +653,10 @@ int attachment_delete(struct attachment *a, struct err *err)
 	/* What the disk cannot take now is tried all the same. */
 	record = get_record(a);
 	if (!record)
-		record = adopt_record(a);
+		record = adopt_record(&then);
 	if (record && !str_eq(json_str_at(record, "phase"), "deleting"))
-		(void)put_record(a, (struct record){.phase = "deleting", .must_exist = true}, true,
-				 NULL);
+		(void)put_record(&then, (struct record){.phase = "deleting", .must_exist = true},
+				 true, NULL);
 	if (json_at(record, "config"))
 		then.config = json_at(record, "config");
 	if (!a->has_plugin && json_at(record, "env"))

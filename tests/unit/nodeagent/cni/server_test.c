@@ -644,6 +644,54 @@ static void what_belongs_to_a_sandbox_that_is_gone_is_buried(void **state)
 	assert_true(is_there("deleted"));
 }
 
+/* What waits of the namespace before must not have what is in this one taken for gone. */
+static void a_file_of_a_namespace_before_becomes_one_of_this(void **state)
+{
+	const char *before =
+		"{\"version\": 1, \"container\": \"c1\", \"boot\": \"an earlier one\", "
+		"\"netns\": {\"path\": \"/run/netns/gone\", \"device\": 4, \"inode\": 1}, "
+		"\"pod\": {\"namespace\": \"lab\", \"name\": \"a\", \"uid\": \"u0\"}, "
+		"\"attachments\": [{\"plugin\": \"sriov\", \"network\": \"rail0\", "
+		"\"ifname\": \"net1\", \"phase\": \"deleting\", \"config\": {\"deviceID\": "
+		"\"0000:03:00.7\"}}]}";
+	auto_free char *folder = str_below(stand.folder, "var/lib/orbweaver/cni/sandboxes");
+	auto_free char *file = str_below(folder, "c1.json");
+	auto_strbuf struct strbuf text = {0};
+	json_auto_t *sandbox = NULL;
+	const json_t *record;
+
+	assert_int_equal(fs_make_dirs(folder, 0700), 0);
+	put_program("var/lib/orbweaver/cni/sandboxes/c1.json", before);
+	assert_int_equal(call("ADD", "", NULL), 0);
+	assert_int_equal(fs_read(AT_FDCWD, file, 1 << 20, &text, NULL), 0);
+	sandbox = json_parse(text.data, text.len, NULL);
+	record = json_array_get(json_at(sandbox, "attachments"), 0);
+	assert_string_not_equal(json_str_at(sandbox, "boot"), "an earlier one");
+	assert_true(json_integer_value(json_at(sandbox, "netns", "inode")) > 1);
+	assert_string_not_equal(json_str_at(sandbox, "pod", "uid"), "u0");
+	assert_string_equal(json_str_at(record, "config", "deviceID"), "0000:03:00.2");
+	assert_int_equal(call("DEL", "", NULL), 0);
+	until_nothing_is_left();
+}
+
+/* The network's definition was edited, or is another one by now. */
+static void del_goes_by_what_add_was_told(void **state)
+{
+	const char *edited = "{\"cniVersion\": \"1.1.0\", \"name\": \"rail0\", \"deviceID\": "
+			     "\"0000:03:00.7\"}";
+	auto_free char *folder = str_below(stand.folder, "var/lib/orbweaver/cni/sandboxes");
+	auto_free char *file = str_below(folder, "c1.json");
+	auto_strbuf struct strbuf text = {0};
+
+	assert_int_equal(call("ADD", "waits", NULL), 0);
+	assert_int_equal(cni_stand_call(&stand, "sriov", "DEL", "c1", edited), 0);
+	assert_int_equal(fs_read(AT_FDCWD, file, 1 << 20, &text, NULL), 0);
+	assert_non_null(strstr(strbuf_str(&text), "0000:03:00.2"));
+	assert_null(strstr(strbuf_str(&text), "0000:03:00.7"));
+	(void)touch("back");
+	until_nothing_is_left();
+}
+
 /* ---- lines ----------------------------------------------------------------------------------- */
 
 static void a_line_whose_server_is_gone_says_so(void **state)
@@ -722,6 +770,8 @@ int main(void)
 		TEST(all_notes_are_worked_off_however_many_there_are),
 		TEST(a_note_that_is_none_is_removed),
 		TEST(what_belongs_to_a_sandbox_that_is_gone_is_buried),
+		TEST(a_file_of_a_namespace_before_becomes_one_of_this),
+		TEST(del_goes_by_what_add_was_told),
 		cmocka_unit_test(a_line_whose_server_is_gone_says_so),
 		cmocka_unit_test(an_error_survives_a_line),
 		cmocka_unit_test(a_program_that_prints_no_result_is_an_error),

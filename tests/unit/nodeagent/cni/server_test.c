@@ -450,7 +450,7 @@ static void what_has_to_wait_is_done_later_also_without_an_add(void **state)
 /* Its record says what the VF was like before, and there is one for each interface of a sandbox. */
 static void what_has_to_wait_is_done_before_the_interface_is_made_anew(void **state)
 {
-	auto_free char *config = config_of("", NULL), *why = NULL;
+	auto_free char *config = config_of("", NULL);
 
 	assert_int_equal(call("ADD", "waits", NULL), 0);
 	assert_int_equal(call("DEL", "waits", NULL), 0);

@@ -12,7 +12,6 @@
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "nodeagent/addresses/addresses_internal.h"
-#include "reconcilers/ipam/endpoint.h"
 
 /* A read before anybody has asked. */
 struct foresight {
@@ -91,14 +90,13 @@ static void foresight_free(struct foresight *foresight)
 	mem_free(foresight);
 }
 
-/* Whoever asks finds out what is wrong. */
+/* Whether it has what is needed, whoever asks finds out. */
 static void on_foreseen(void *arg, json_t *endpoint, const struct err *err)
 {
 	struct foresight *foresight = arg;
 
 	foresight->call = NULL;
-	if (endpoint && str_eq(endpoint_uid(endpoint), foresight->uid) &&
-	    !endpoint_is_down(endpoint, foresight->uid))
+	if (endpoint)
 		recent_keep(foresight->addresses, foresight->uid, endpoint, foresight->begun_ms);
 	foresight_free(foresight);
 }

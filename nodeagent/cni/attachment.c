@@ -37,14 +37,6 @@ struct record {
 	bool must_exist;      /* change nothing when there is none */
 };
 
-static bool is_in(const json_t *sandbox, const struct stat *netns)
-{
-	const json_t *known = json_at(sandbox, "netns");
-
-	return json_integer_value(json_at(known, "device")) == (int64_t)netns->st_dev &&
-	       json_integer_value(json_at(known, "inode")) == (int64_t)netns->st_ino;
-}
-
 /*
  * A file that is there may be of a namespace before this one, of which something waits: what is
  * attached now would be taken for gone with that.
@@ -56,7 +48,8 @@ static void describe_sandbox(json_t *sandbox, const struct attachment *a)
 	bool has_netns = a->netns >= 0 && fstat(a->netns, &st) == 0;
 	json_t *netns;
 
-	if (json_object_get(sandbox, "boot") && (a->is_going || !has_netns || is_in(sandbox, &st)))
+	if (json_object_get(sandbox, "boot") &&
+	    (a->is_going || !has_netns || sandbox_is_in(sandbox, &st)))
 		return;
 	boot = boot_id();
 	json_put_str(sandbox, "boot", boot);

@@ -303,20 +303,24 @@ int sandboxes_prepare(int state, struct err *err)
 
 /* ---- namespaces ------------------------------------------------------------------------------ */
 
+bool sandbox_is_in(const json_t *sandbox, const struct stat *netns)
+{
+	const json_t *known = json_at(sandbox, "netns");
+
+	return json_integer_value(json_at(known, "device")) == (int64_t)netns->st_dev &&
+	       json_integer_value(json_at(known, "inode")) == (int64_t)netns->st_ino;
+}
+
 int sandbox_open_netns(const json_t *sandbox, int root)
 {
-	const json_t *netns = json_at(sandbox, "netns");
-	const char *path = json_str_at(netns, "path");
+	const char *path = json_str_at(sandbox, "netns", "path");
 	auto_close int fd = path ? root_open(root, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0) : -1;
 	struct statfs fs;
 	struct stat st;
 
 	if (fd < 0 || fstatfs(fd, &fs) < 0 || fs.f_type != NSFS_MAGIC || fstat(fd, &st) < 0)
 		return -1;
-	if ((int64_t)st.st_dev != json_integer_value(json_at(netns, "device")) ||
-	    (int64_t)st.st_ino != json_integer_value(json_at(netns, "inode")))
-		return -1;
-	return take_fd(&fd);
+	return sandbox_is_in(sandbox, &st) ? take_fd(&fd) : -1;
 }
 
 bool sandbox_lives(const json_t *sandbox, int root)

@@ -23,6 +23,8 @@
 
 #include "lib/base/err.h"
 
+struct stat; /* <sys/stat.h> */
+
 /* Bytes of a file that we read. */
 #define SANDBOX_MAX (16U << 20)
 
@@ -55,6 +57,9 @@ int sandbox_change(int state, const char *container, bool sync, sandbox_change_f
 
 /* Remove a file that says nothing: a crash left it, before or after what was in it. */
 void sandbox_remove_empty(int state, const char *container);
+
+/* Is it about this network namespace? */
+bool sandbox_is_in(const json_t *sandbox, const struct stat *netns);
 
 /*
  * Open the sandbox's network namespace below the host's root; -1: it is gone, or another one has

@@ -523,32 +523,11 @@ static void add_waits_for_the_agent_and_says_to_try_again(void **state)
 	assert_non_null(strstr(stand.printed, "\"code\":11"));
 }
 
-static void del_does_not_wait_and_is_finished_when_the_agent_is_back(void **state)
-{
-	cni_stand_kill_server(&stand);
-	cni_stand_start_server(&stand, true);
-	assert_int_equal(call("ADD", "", "spiderpool"), 0);
-	cni_stand_kill_server(&stand);
-	cni_stand_start_server(&stand, false);
-	{
-		auto_free char *config = config_of("", "spiderpool");
-
-		assert_int_equal(cni_stand_call(&stand, "spiderpool", "DEL", "c1", config), 0);
-	}
-	assert_true(stand.has_given);
-	cni_stand_kill_server(&stand);
-	cni_stand_start_server(&stand, true);
-	while (stand.has_given)
-		cni_stand_turn(&stand);
-}
-
-/* Addresses are asked for before there is a record: it was killed in between. */
-static void so_is_one_of_which_nothing_is_known(void **state)
+/* With a server that is started without an agent, and the next, which has one. */
+static void del_before_the_agent_is_back(void)
 {
 	auto_free char *config = config_of("", "spiderpool");
 
-	cni_stand_kill_server(&stand);
-	stand.has_given = true;
 	cni_stand_start_server(&stand, false);
 	assert_int_equal(cni_stand_call(&stand, "spiderpool", "DEL", "c1", config), 0);
 	assert_true(stand.has_given);
@@ -556,6 +535,23 @@ static void so_is_one_of_which_nothing_is_known(void **state)
 	cni_stand_start_server(&stand, true);
 	while (stand.has_given)
 		cni_stand_turn(&stand);
+}
+
+static void del_does_not_wait_and_is_finished_when_the_agent_is_back(void **state)
+{
+	cni_stand_kill_server(&stand);
+	cni_stand_start_server(&stand, true);
+	assert_int_equal(call("ADD", "", "spiderpool"), 0);
+	cni_stand_kill_server(&stand);
+	del_before_the_agent_is_back();
+}
+
+/* Addresses are asked for before there is a record: it was killed in between. */
+static void so_is_one_of_which_nothing_is_known(void **state)
+{
+	cni_stand_kill_server(&stand);
+	stand.has_given = true;
+	del_before_the_agent_is_back();
 	until_nothing_is_left();
 }
 

@@ -3,9 +3,10 @@
  * which CNI changes the disk or the kernel count, those of the server of plugins and of its workers
  * together. Nothing is counted where CRASH_FILE is not.
  *
- * Before the step at which it is to stop, the process meets the test at two FIFOs: it opens
- * CRASH_REACHED, and goes on when CRASH_GO_ON is opened. Meanwhile the test may kill whom it likes,
- * this process too; itself it could not: the agent and kubeletd are other users'.
+ * Before the step at which it is to stop, or the next if that is over, the process meets the test
+ * at two FIFOs: it opens CRASH_REACHED, and goes on when CRASH_GO_ON is opened. Meanwhile the test
+ * may kill whom it likes, this process too; itself it could not: the agent and kubeletd are other
+ * users'. It may also choose another step.
  */
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -27,7 +28,7 @@
 
 /* Four bytes each: what a shell can read and write. */
 struct crash {
-	atomic_uint at;    /* the step; 0: none */
+	atomic_uint at;    /* from this step on, once; 0: none */
 	atomic_uint steps; /* so far */
 };
 
@@ -57,13 +58,19 @@ void test_step(void)
 {
 	static struct crash *crash;
 	char name[16] = "";
+	unsigned step, at;
 
 	(void)prctl(PR_GET_NAME, name);
 	if (!str_eq(name, CNID_NAME) && !str_eq(name, CNI_WORKER_NAME))
 		return;
 	if (!crash)
 		crash = map();
-	if (!crash || atomic_fetch_add(&crash->steps, 1) + 1 != atomic_load(&crash->at))
+	if (!crash)
+		return;
+	step = atomic_fetch_add(&crash->steps, 1) + 1;
+	at = atomic_load(&crash->at);
+	/* One process alone, of those that are past it. */
+	if (!at || step < at || !atomic_compare_exchange_strong(&crash->at, &at, 0))
 		return;
 	open_and_close(CRASH_REACHED, O_WRONLY);
 	open_and_close(CRASH_GO_ON, O_RDONLY);

@@ -33,7 +33,7 @@ attach() {
 
 	[[ -z ${GONE:-} ]] || netns=
 	uid=$(cat "/root/$3.uid" 2>/dev/null || echo "uid-$3")
-	jq -nc --arg type "$2" --argjson more "${4:-{\}}" '{cniVersion: "1.0.0", name: "rail", type: $type} + $more' |
+	merged "{\"cniVersion\": \"1.0.0\", \"name\": \"rail\", \"type\": \"$2\"}" "${4:-{\}}" |
 		CNI_COMMAND=$1 CNI_CONTAINERID=$3 CNI_NETNS=$netns CNI_IFNAME=${IFNAME:-net1} CNI_PATH=/opt/cni/bin \
 			CNI_ARGS="IgnoreUnknown=1;K8S_POD_NAMESPACE=default;K8S_POD_NAME=$3;K8S_POD_UID=$uid" /opt/cni/bin/"$2"
 }
@@ -43,11 +43,22 @@ add() {
 	config "${4-$2}" "{\"prevResult\": $(<"/root/$1.first")}" >"/root/$1.rdma"
 	attach ADD rdma "$1" "$(<"/root/$1.rdma")" >"/root/$1.json" || { cat "/root/$1.json" && return 1; }
 	[[ -n ${COORDINATED:-} ]] || return 0
-	jq -c '{prevResult: ., mode: "underlay"}' "/root/$1.json" >"/root/$1.coordinator"
+	echo "{\"prevResult\": $(<"/root/$1.json"), \"mode\": \"underlay\"}" >"/root/$1.coordinator"
 	attach ADD coordinator "$1" "$(<"/root/$1.coordinator")" >"/root/$1.last" || { cat "/root/$1.last" && return 1; }
 }
 config() {
-	jq -nc --arg id "$1" --argjson more "$2" '(if $id == "" then {} else {deviceID: $id} end) + $more'
+	merged "${1:+{\"deviceID\": \"$1\"\}}" "$2"
+}
+# merged OBJECT...: a JSON object with the members of all these. As text, since jq takes a quarter of a second to start here.
+merged() {
+	local members='' one
+
+	for one; do
+		one=${one#\{}
+		one=${one%\}}
+		members+=${members:+${one:+, }}$one
+	done
+	echo "{$members}"
 }
 check() {
 	attach CHECK rdma "$1" "$(<"/root/$1.rdma")" && attach CHECK sriov "$1" "$(<"/root/$1.sriov")"
@@ -59,9 +70,10 @@ take() {
 }
 # What must be on the host again afterwards.
 seen() {
-	ip -j link show | jq -c '.[] | select(.ifname | test("^(enp1s0v|net|vf|dev|veth)")) | [.ifname, .address, .mtu, .altnames]'
-	ip -d -j link show enp1s0 | jq -c '.[0].vfinfo_list[] | [.vf, .address, (.vlan_list // .vlan), .spoofchk, .trust, .rate]'
-	rdma -j dev show | jq -c 'map(.ifname) | sort'
+	{ ip -j link show; ip -d -j link show enp1s0; rdma -j dev show; } | jq -cs '
+		(.[0][] | select(.ifname | test("^(enp1s0v|net|vf|dev|veth)")) | [.ifname, .address, .mtu, .altnames]),
+		(.[1][0].vfinfo_list[] | [.vf, .address, (.vlan_list // .vlan), .spoofchk, .trust, .rate]),
+		(.[2] | map(.ifname) | sort)'
 	ip rule; ip -6 rule; ip route show table 500 2>/dev/null; ip -6 route show table 500 2>/dev/null
 	find /var/lib/orbweaver/cni -name "*.json" -o -path "*/notes/*"
 }

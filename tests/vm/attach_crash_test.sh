@@ -67,7 +67,7 @@ vfs=(0000:01:10.0 0000:01:10.2 0000:01:10.4)
 all_seen() {
 	{
 		seen
-		ip -j addr | jq -c '.[] | [.ifname, .addr_info[].local]'
+		ip -o addr | sed -E 's/^[0-9]+: (\S+) +\S+ (\S+) .*/\1 \2/'
 		ip -4 route show table all
 		ip -6 route show table all | sed 's/ expires [^ ]*//'
 		ip neigh show nud permanent
@@ -111,8 +111,8 @@ settings_of() {
 is_itself() {
 	local got
 
-	got=$(ip -d -j link show enp1s0 | jq -c ".[0].vfinfo_list[$3] | [.address, .vlan_list[0].vlan // .vlan]")
-	[[ $got == "[\"$(mac_of "$2")\",$2]" ]] || { echo "$1: VF $3 has $got, not VLAN $2" && return 1; }
+	got=$(ip link show enp1s0 | grep "^ *vf $3 ")
+	[[ $got == *" $(mac_of "$2") "*", vlan $2,"* ]] || { echo "$1: VF $3 has $got, not VLAN $2" && return 1; }
 	got=$(ip netns exec "$1" sh -c 'echo $(ls /sys/class/net /sys/class/infiniband) $(cat /sys/class/net/eth0/address)
 		ip -o -4 addr show eth0 | grep -c " 10.77.0."')
 	[[ $got == "/sys/class/infiniband: rxe-enp1s0v$3 /sys/class/net: eth0 lo veth0 $(mac_of "$2")"$'\n'1 ]] ||
@@ -156,7 +156,7 @@ life() {
 
 # --- steps --------------------------------------------------------------------------------------------------------------
 crash=/run/orbweaver-crash
-# arm STEP VICTIM: before the next of these steps VICTIM is killed. /root/hit is there when VICTIM was.
+# arm STEP VICTIM: before the first of these steps from STEP on at which VICTIM runs, it is killed. /root/hit is which that was.
 arm() {
 	disarm
 	rm -f /root/hit
@@ -164,18 +164,24 @@ arm() {
 	head -c 8 /dev/zero | dd of=$crash conv=notrunc status=none
 	strike "$2" </dev/null >/dev/null 2>&1 &
 	striker=$!
+	stop_from "$1"
+}
+stop_from() {
 	printf "\\x$(printf %02x $(($1 & 255)))\\x$(printf %02x $(($1 >> 8)))" | dd of=$crash conv=notrunc status=none
 }
 strike() {
-	: <$crash.reached
-	if [[ $1 == power ]]; then
-		pkill -STOP -x ow-cnid
-		pkill -STOP -x ow-cni-worker
-		touch /root/hit
-	else
-		pkill -KILL -x -r DRST "$1" && touch /root/hit
+	until [[ -e /root/hit ]]; do
+		: <$crash.reached
+		if [[ $1 == power ]]; then
+			pkill -STOP -x ow-cnid
+			pkill -STOP -x ow-cni-worker
+			steps >/root/hit
+			return
+		fi
+		if pkill -KILL -x -r DRST "$1"; then steps >/root/hit; else stop_from 1; fi
+		# Who stopped may have been ended meanwhile: this waits until disarm then.
 		: >$crash.go-on
-	fi
+	done
 }
 disarm() {
 	[[ -n ${striker:-} ]] || return 0
@@ -187,19 +193,23 @@ steps() {
 	od -An -tu4 -j4 -N4 $crash | tr -d ' '
 }
 
-# killed VICTIM MOST STEP...: for each of these steps a pod comes and goes and VICTIM is killed at it, until that was so MOST
-# times: at some steps no VICTIM runs. Once at least.
+# killed VICTIM MOST LAST STEP...: for each of these steps, LAST is the highest, a pod comes and goes and VICTIM is killed at it, or
+# at the next at which it runs, until that was so MOST times. Once at least. What another step led to is not done again.
 killed() {
-	local step at=()
+	local step hit at=() done=()
 
-	for step in "${@:3}"; do
+	for step in "${@:4}"; do
 		((${#at[@]} < $2)) || break
+		[[ -z ${done[step]:-} ]] || continue
 		arm "$step" "$1"
 		{ life && as_before all_seen; } >/root/out 2>&1 || { echo "killed at step $step:" && tail -n 30 /root/out && return 1; }
-		[[ ! -e /root/hit ]] || at+=("$step")
+		hit=$(cat /root/hit 2>/dev/null) && at+=("$hit")
+		for step in $(seq "$step" "${hit:-$3}"); do
+			done[step]=1
+		done
 	done
 	disarm
-	echo "${#at[@]} of $((${#} - 2)) steps: ${at[*]}" >/root/at
+	echo "${#at[@]} of $3 steps: ${at[*]}" >/root/at
 	((${#at[@]})) || { echo "it ran at none of them" && return 1; }
 }
 
@@ -318,7 +328,7 @@ steps_for() {
 
 # --- every step ---------------------------------------------------------------------------------------------------------
 kill_process() {
-	t_ok "nothing leaks when $1 is killed" rt "killed $1 $most $(steps_for "$1" | paste -sd' ')"
+	t_ok "nothing leaks when $1 is killed" rt "killed $1 $most $n_steps $(steps_for "$1" | paste -sd' ')"
 	echo "# $1 was killed at $(node cat /root/at)"
 }
 

@@ -51,6 +51,7 @@ void addresses_free(struct addresses *addresses)
 	report_free_all(addresses);
 	timer_free(addresses->lease_due);
 	timer_free(addresses->second_look);
+	foresight_free_all(addresses);
 	recent_free_all(addresses);
 	json_decref(addresses->unseen);
 	mem_free(addresses->lease_version);

@@ -6,7 +6,8 @@
  * A request reads the pod's SpiderEndpoint by name and watches that one name only while it does not
  * have what is needed and the pod has not ended. Requests for other NICs of the pod within a second
  * are answered from the same read, if it has what they need and nothing was said of the pod since.
- * All NICs of a request are answered together, or none.
+ * So are those for the first ones of a pod that is new on the node: it is read for them while its
+ * kubelet begins with it. All NICs of a request are answered together, or none.
  */
 #ifndef ORBWEAVER_NODEAGENT_ADDRESSES_ADDRESSES_H
 #define ORBWEAVER_NODEAGENT_ADDRESSES_ADDRESSES_H
@@ -43,7 +44,8 @@ struct addresses_config {
 	/*
 	 * Is something of the pod with this UID on the node, as far as the CNI state knows? Pods
 	 * that end without a DEL (their sandbox was never made, or the agent was away) are given
-	 * back when it says no. NULL: nobody looks after them.
+	 * back when it says no, and what new ones get is read before they ask. NULL: nobody looks
+	 * after pods.
 	 */
 	bool (*holds)(void *arg, const char *uid);
 	/*

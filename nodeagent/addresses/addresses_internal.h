@@ -1,7 +1,7 @@
 /*
  * What the files of this folder share: addresses.c wires want.c (requests), release.c (giving
- * back), watch.c (pods without a DEL) and report.c (conflicts); recent.c, take.c and resources.c
- * serve them.
+ * back), watch.c (pods that are new, and those without a DEL) and report.c (conflicts); recent.c,
+ * foresight.c, take.c and resources.c serve them.
  */
 #ifndef ORBWEAVER_NODEAGENT_ADDRESSES_ADDRESSES_INTERNAL_H
 #define ORBWEAVER_NODEAGENT_ADDRESSES_ADDRESSES_INTERNAL_H
@@ -33,6 +33,7 @@ struct addresses {
 	/* See recent.c. */
 	json_t *recent, *said;
 	struct timer *recent_over;
+	/* See foresight.c. */
 	struct foresight_list foresights;
 	struct metric *wait, *outcomes;
 };
@@ -46,6 +47,8 @@ enum {
 	ADDRESSES_LOOK_MS = 1800000,
 	/* So long a read of an endpoint serves other NICs of its pod. */
 	ADDRESSES_RECENT_MS = 1000,
+	/* So long one that was made for a new pod waits: kubelets mount volumes first. */
+	ADDRESSES_FORESEEN_MS = 60000,
 	/* Longer than a read may take (lib/kube/client.h). */
 	ADDRESSES_SAID_MS = 60000,
 };
@@ -70,17 +73,28 @@ void want_free_all(struct addresses *addresses);
 
 /*
  * This endpoint was read just now, and more NICs of the pod with this UID will ask. begun_ms: when
- * the read began, clock_ms.
+ * the read began, clock_ms. for_ms: how long it may be used.
  */
 void recent_keep(struct addresses *addresses, const char *uid, const json_t *endpoint,
-		 int64_t begun_ms);
+		 int64_t begun_ms, int64_t for_ms);
 /* Borrowed; NULL: read it. */
 const json_t *recent_find(const struct addresses *addresses, const char *uid);
+/* A NIC was answered from it: the others ask soon, or not at all. */
+void recent_used(struct addresses *addresses, const char *uid);
 /* Something is about to be said of the pod, or was. */
 void recent_forget(struct addresses *addresses, const char *uid);
 /* A loop_fn. */
 void recent_forget_old(void *arg);
 void recent_free_all(struct addresses *addresses);
+
+/* ---- foresight.c ----------------------------------------------------------------------------- */
+
+/* The leader has begun to look at this pod. */
+void foresight_of_new_pod(struct addresses *addresses, const char *ns, const char *name,
+			  const char *uid);
+/* The pod with this UID is gone: nothing more is read of it. */
+void foresight_forget(struct addresses *addresses, const char *uid);
+void foresight_free_all(struct addresses *addresses);
 
 /* ---- watch.c --------------------------------------------------------------------------------- */
 

@@ -194,7 +194,8 @@ static void keep_for_others(const struct addresses_want *want)
 	const json_t *nics = json_at(want->object, "status", "current", "ips");
 
 	if (json_array_size(nics) > json_array_size(want->asks))
-		recent_keep(want->addresses, want->uid, want->object, want->read_begun_ms);
+		recent_keep(want->addresses, want->uid, want->object, want->read_begun_ms,
+			    ADDRESSES_RECENT_MS);
 }
 
 /* ---- asking ---------------------------------------------------------------------------------- */
@@ -427,10 +428,13 @@ static void read_again(void *arg)
 
 	if (want->state != WANT_READING || want->call)
 		return;
-	if (!endpoint_is_down(recent, want->uid) && endpoint_answers(recent, want->uid, want->asks))
+	if (!endpoint_is_down(recent, want->uid) &&
+	    endpoint_answers(recent, want->uid, want->asks)) {
+		recent_used(want->addresses, want->uid);
 		finish(want, json_at(recent, "status"), NULL);
-	else
-		read_endpoint(want);
+		return;
+	}
+	read_endpoint(want);
 }
 
 /* What another NIC has read answers at once, but not before the request is made. */

@@ -1,5 +1,7 @@
 /*
- * Pods of this node that end without a DEL: their sandbox was never made, or the agent was away.
+ * Pods of this node. What a new one gets is read before its NICs ask.
+ *
+ * Some end without a DEL: their sandbox was never made, or the agent was away.
  * What the CNI state does not hold and the API server does not have is gone, and that is said.
  *
  * Who came and went while this watch was broken was never seen here. Where the leader has written
@@ -38,14 +40,30 @@ static bool is_held(const struct addresses *addresses, const char *uid)
 	return addresses->config.holds(addresses->config.arg, uid);
 }
 
+/*
+ * Nothing of it was set up yet, as far as its kubelet has said. A virtual machine's addresses may
+ * be elsewhere.
+ */
+static bool is_new(const struct pod_watch *watch, const json_t *pod)
+{
+	return str_eq(json_str_or(json_at(pod, "status", "phase"), "Pending"), "Pending") &&
+	       pod_is_alive(pod) && !pod_machine(pod) && !is_held(watch->addresses, json_uid(pod));
+}
+
 static void on_pod_changed(void *arg, const char *key, const json_t *old, const json_t *now)
 {
 	struct pod_watch *watch = arg;
+	bool is_same = old && now && str_eq(json_uid(old), json_uid(now));
 
-	if (old && !(now && str_eq(json_uid(old), json_uid(now))))
+	if (now && !is_same && is_new(watch, now))
+		foresight_of_new_pod(watch->addresses, json_namespace(now), json_name(now),
+				     json_uid(now));
+	if (old && !is_same) {
+		foresight_forget(watch->addresses, json_uid(old));
 		json_put(
 			watch->gone, json_uid(old),
 			json_pack("{s:s, s:s}", "ns", json_namespace(old), "name", json_name(old)));
+	}
 	deferred_run(watch->turn);
 }
 

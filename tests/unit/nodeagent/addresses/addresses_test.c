@@ -40,7 +40,7 @@ static struct {
 	struct err err;
 } got;
 
-static int set_up(void **state)
+static void open_with(bool (*holds)(void *arg, const char *uid))
 {
 	scripted_open(&s);
 	memset(&got, 0, sizeof(got));
@@ -50,8 +50,14 @@ static int set_up(void **state)
 		.node = "n1",
 		.ns = "orbweaver-system",
 		.config_ns = "spiderpool",
+		.holds = holds,
 		.second_look_ms = 20,
 	});
+}
+
+static int set_up(void **state)
+{
+	open_with(NULL);
 	return 0;
 }
 
@@ -407,9 +413,123 @@ static void addresses_that_somebody_else_has_are_no_answer(void **state)
 	assert_int_equal(http_script_unused(s.http), 0);
 }
 
+/* ---- pods that are new on the node ----------------------------------------------------------- */
+
+#define ALL_ENDPOINTS   "/apis/spiderpool.spidernet.io/v2beta1/spiderendpoints?labelSelector"
+#define PODS            "GET /api/v1/pods?"
+#define POD(UID, PHASE) POD_AT("8", UID, PHASE)
+#define POD_AT(VERSION, UID, PHASE)                                                                \
+	"{\"metadata\": {\"namespace\": \"ml\", \"name\": \"p\", \"uid\": \"" UID                  \
+	"\", \"resourceVersion\": \"" VERSION                                                      \
+	"\", \"annotations\": {\"k8s.v1.cni.cncf.io/networks\": "                                  \
+	"\"ml/a\"}}, \"spec\": {\"nodeName\": \"n1\"}, \"status\": {\"phase\": \"" PHASE "\"}}"
+
+static const char *held;
+
+static bool is_held(void *arg, const char *uid)
+{
+	return held && strcmp(uid, held) == 0;
+}
+
+/* This pod is all that the node has. */
+static void node_has(const char *pod)
+{
+	auto_free char *list = str_printf(LIST_OF("%s"), pod);
+
+	open_with(is_held);
+	reply(PODS, 200, list);
+	http_script_add(s.http, PODS, &(struct http_reply){.after = HTTP_OPEN, .always = true});
+	/* Of which nothing is left. */
+	http_script_add(s.http, "GET " ALL_ENDPOINTS,
+			&(struct http_reply){.body = LIST_OF(""), .always = true});
+}
+
+static void until_there_were(size_t times, const char *request)
+{
+	for (int tries = 0; http_script_count(s.http, request) < times; tries++) {
+		assert_true(tries < 3000);
+		scripted_for(&s, 10);
+	}
+	scripted_for(&s, 50);
+}
+
+static void until_endpoint_was_read(size_t times)
+{
+	until_there_were(times, "GET " ENDPOINT " ");
+}
+
+static void what_a_new_pod_gets_is_read_before_its_nics_ask(void **state)
+{
+	node_has(POD("u-1", "Pending"));
+	reply("GET " ENDPOINT, 200, TWO_NICS);
+	until_endpoint_was_read(1);
+	/* For longer than a read that served somebody is. */
+	scripted_for(&s, 1500);
+	want_for("net1");
+	want_for("net2");
+	assert_string_equal(json_str_at(got.status, "current", "uid"), "u-1");
+	assert_int_equal(http_script_count(s.http, "GET " ENDPOINT " "), 1);
+	/* Its NICs have asked. */
+	scripted_for(&s, 1500);
+	reply("GET " ENDPOINT, 200, TWO_NICS);
+	want_for("net2");
+	assert_int_equal(http_script_count(s.http, "GET " ENDPOINT " "), 2);
+	assert_int_equal(http_script_unexpected(s.http), 0);
+}
+
+static void it_is_read_again_while_the_leader_is_at_it(void **state)
+{
+	node_has(POD("u-1", "Pending"));
+	reply("GET " ENDPOINT, 404, NO_OBJECT);
+	reply("GET " ENDPOINT, 200, OF_POD_BEFORE);
+	reply("GET " ENDPOINT, 200, ANSWERS);
+	until_endpoint_was_read(3);
+	want();
+	assert_string_equal(json_str_at(got.status, "current", "uid"), "u-1");
+	assert_int_equal(http_script_count(s.http, "GET " ENDPOINT " "), 3);
+}
+
+/* A pod whose kubelet was first, one that runs, and one that has ended. */
+static void nothing_is_read_of_pods_that_have_what_they_need(void **state)
+{
+	static const char *const phases[] = {POD("u-1", "Pending"), POD("u-2", "Running"),
+					     POD("u-3", "Succeeded")};
+
+	held = "u-1";
+	for (size_t i = 0; i < ARRAY_LEN(phases); i++) {
+		node_has(phases[i]);
+		scripted_for(&s, 500);
+		assert_int_equal(http_script_count(s.http, "GET " ENDPOINT " "), 0);
+		if (i + 1 < ARRAY_LEN(phases))
+			(void)tear_down(NULL);
+	}
+	held = NULL;
+}
+
+/* Its addresses are the leader's to give to others then. */
+static void nobody_is_served_by_what_was_read_of_a_pod_that_is_deleted(void **state)
+{
+	node_has(POD("u-1", "Pending"));
+	reply("GET " ENDPOINT, 200, TWO_NICS);
+	until_endpoint_was_read(1);
+	/* Read, and said in it, that nothing is left. */
+	reply("GET " ENDPOINT, 200, TWO_NICS);
+	reply("PATCH " ENDPOINT, 200, TWO_NICS);
+	http_script_push(s.http, "{\"type\": \"DELETED\", \"object\": " POD_AT("10", "u-1",
+									       "Pending") "}\n");
+	until_there_were(1, "PATCH");
+	reply("GET " ENDPOINT, 404, NO_OBJECT);
+	reply("GET /api/v1/namespaces/ml/pods/p", 404, NO_OBJECT);
+	want();
+	assert_null(got.status);
+	assert_string_equal(got.err.reason, "PodNotFound");
+	assert_int_equal(http_script_unused(s.http), 0);
+}
+
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define NEW_POD(name) cmocka_unit_test_teardown(name, tear_down)
+#define TEST(name)    cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 		TEST(a_pod_that_has_ended_is_refused_at_once),
 		TEST(so_is_one_beside_the_addresses_of_the_pod_before),
@@ -429,6 +549,10 @@ int main(void)
 		TEST(an_address_that_somebody_else_has_is_said_where_it_stands),
 		TEST(what_is_said_already_and_what_is_not_ours_is_not_said),
 		TEST(addresses_that_somebody_else_has_are_no_answer),
+		NEW_POD(what_a_new_pod_gets_is_read_before_its_nics_ask),
+		NEW_POD(it_is_read_again_while_the_leader_is_at_it),
+		NEW_POD(nothing_is_read_of_pods_that_have_what_they_need),
+		NEW_POD(nobody_is_served_by_what_was_read_of_a_pod_that_is_deleted),
 	};
 
 	json_init();

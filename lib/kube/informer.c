@@ -79,6 +79,8 @@ static void on_complete(void *arg)
 	informer->last_event_ms = clock_ms();
 	trouble_is_over(informer);
 	mem_trim();
+	if (informer->config.listed)
+		informer->config.listed(informer->config.arg);
 	if (informer->synced)
 		return;
 	informer->synced = true;

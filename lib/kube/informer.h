@@ -59,10 +59,12 @@ struct informer_config {
 	 * The cache is complete for the first time. Changes come from the cache itself
 	 * (cache_changed_fn).
 	 *
-	 * This and `trouble` may come in the middle of receiving: they may add to queues and start
+	 * This, `listed` and `trouble` may come in the middle of receiving: they may add to queues and start
 	 * calls, not cancel calls or free the informer.
 	 */
 	void (*synced)(void *arg);
+	/* It is complete, as each time that the watch begins anew. Before `synced`. */
+	void (*listed)(void *arg);
 	/*
 	 * err: the kind cannot be listed or watched at present, called once per different text;
 	 * NULL: it works (again). Reasons to expect: those of client.h, above all NotServed,

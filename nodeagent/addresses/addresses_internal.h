@@ -19,6 +19,7 @@ TAILQ_HEAD(foresight_list, foresight);
 struct addresses {
 	struct addresses_config config;
 	struct want_list wants;
+	int64_t asked_ms; /* when CNI wanted an address last; 0: never */
 	struct release_list releases;
 	/* No release of this UID is under way any more: a request that waited for that begins. */
 	void (*released)(struct addresses *addresses, const char *uid);
@@ -29,7 +30,7 @@ struct addresses {
 	int64_t lease_changed_ms; /* when it was seen for the first time */
 	struct pod_watch *pods;   /* NULL: nobody looks after pods that end without a DEL */
 	struct timer *second_look;
-	json_t *unseen; /* UID: {"ns", "name", "dueMs"} of releases that found no endpoint */
+	json_t *unseen; /* UID: {"ns", "name", "pod", "dueMs"} of release_later() */
 	/* See recent.c. */
 	json_t *recent, *said;
 	struct timer *recent_over;
@@ -77,8 +78,11 @@ void want_free_all(struct addresses *addresses);
  */
 void recent_keep(struct addresses *addresses, const char *uid, const json_t *endpoint,
 		 int64_t begun_ms, int64_t for_ms);
-/* Borrowed; NULL: read it. */
-const json_t *recent_find(const struct addresses *addresses, const char *uid);
+/*
+ * Borrowed; NULL: read it. is_sure: the pod is there still, so that what was read more than a
+ * second ago may be used.
+ */
+const json_t *recent_find(const struct addresses *addresses, const char *uid, bool is_sure);
 /* A NIC was answered from it: the others ask soon, or not at all. */
 void recent_used(struct addresses *addresses, const char *uid);
 /* Something is about to be said of the pod, or was. */
@@ -92,13 +96,18 @@ void recent_free_all(struct addresses *addresses);
 /* The leader has begun to look at this pod. */
 void foresight_of_new_pod(struct addresses *addresses, const char *ns, const char *name,
 			  const char *uid);
-/* The pod with this UID is gone: nothing more is read of it. */
+/* The pod with this UID is gone: nothing more is read of it. Cancels calls. */
 void foresight_forget(struct addresses *addresses, const char *uid);
 void foresight_free_all(struct addresses *addresses);
 
 /* ---- watch.c --------------------------------------------------------------------------------- */
 
 struct pod_watch *pod_watch_new(struct addresses *addresses);
+/*
+ * The pod with this UID is there and has not ended, as far as can be known now. False without a
+ * watch.
+ */
+bool pod_watch_is_sure(const struct pod_watch *watch, const char *uid);
 void pod_watch_free(struct pod_watch *watch);
 
 /* ---- release.c ------------------------------------------------------------------------------- */
@@ -113,6 +122,12 @@ bool release_is_superseded(struct addresses *addresses, const char *uid);
  * may have been another's, before we came.
  */
 void release_if_gone(struct addresses *addresses, const json_t *endpoint);
+/*
+ * Look later whether there is no pod of this UID any more, and nothing of it on the node; then say
+ * so. ns, name: of the endpoint; pod: "namespace/name".
+ */
+void release_later(struct addresses *addresses, const char *ns, const char *name, const char *pod,
+		   const char *uid);
 /* Is a release of this UID under way, or to be tried again? */
 bool release_is_pending(const struct addresses *addresses, const char *uid);
 void release_free_all(struct addresses *addresses);

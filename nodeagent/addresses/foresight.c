@@ -9,11 +9,15 @@
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
+#include "lib/kube/status.h"
 #include "nodeagent/addresses/addresses_internal.h"
 #include "reconcilers/ipam/endpoint.h"
 
 /* Before each read of a new pod's. Who asks meanwhile reads for itself. */
 static const int64_t pauses_ms[] = {200, 1000, 5000};
+
+/* So long after CNI wanted an address the node's pods are taken to want more. */
+enum { IN_USE_MS = 3600000 };
 
 struct foresight {
 	TAILQ_ENTRY(foresight) link;
@@ -52,6 +56,18 @@ static json_t *what_is_read(const json_t *endpoint)
 			 json_at(endpoint, "status"));
 }
 
+/* Other IPAM plugins' pods have no endpoint, and nothing is gained by looking for it. */
+static bool are_addresses_in_use(const struct addresses *addresses)
+{
+	return addresses->asked_ms && clock_ms() - addresses->asked_ms < IN_USE_MS;
+}
+
+static bool is_worth_another(const struct foresight *foresight, const struct err *err)
+{
+	return foresight->is_of_new_pod && foresight->reads < ARRAY_LEN(pauses_ms) &&
+	       (!err || kube_err_is(err, "NotFound")) && are_addresses_in_use(foresight->addresses);
+}
+
 /* Whether it has what is needed, whoever asks finds out. */
 static void on_read(void *arg, json_t *endpoint, const struct err *err)
 {
@@ -63,7 +79,7 @@ static void on_read(void *arg, json_t *endpoint, const struct err *err)
 		read = what_is_read(endpoint);
 		recent_keep(foresight->addresses, foresight->uid, read, foresight->begun_ms,
 			    foresight->is_of_new_pod ? ADDRESSES_FORESEEN_MS : ADDRESSES_RECENT_MS);
-	} else if (foresight->is_of_new_pod && foresight->reads < ARRAY_LEN(pauses_ms)) {
+	} else if (is_worth_another(foresight, err)) {
 		timer_start(foresight->due, pauses_ms[foresight->reads]);
 		return;
 	}
@@ -104,7 +120,7 @@ static struct foresight *foresight_new(struct addresses *addresses, const char *
 void addresses_foresee(struct addresses *addresses, const char *ns, const char *name,
 		       const char *uid)
 {
-	if (!recent_find(addresses, uid))
+	if (!recent_find(addresses, uid, true))
 		begin_read(foresight_new(addresses, ns, name, uid));
 }
 

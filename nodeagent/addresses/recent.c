@@ -2,7 +2,7 @@
  * Endpoints of pods whose NICs are about to ask: one read serves all that do within a second of the
  * first, or of the read. It ends with the first word about the pod that may change what was read.
  *
- *	addresses->recent: {UID of the pod: {"object": the endpoint, "untilMs": clock_ms}}
+ *	addresses->recent: {UID of the pod: {"object": the endpoint, "keptMs", "untilMs"}}
  *	addresses->said: {UID: clock_ms of the last word}, for longer than a read takes
  */
 #include "lib/base/clock.h"
@@ -27,17 +27,21 @@ void recent_keep(struct addresses *addresses, const char *uid, const json_t *end
 		return;
 	entry = json_object();
 	json_put(entry, "object", json_incref((json_t *)endpoint));
+	json_put_int(entry, "keptMs", clock_ms());
 	json_put_int(entry, "untilMs", clock_ms() + for_ms);
 	json_put(addresses->recent, uid, entry);
 	forget_in_time(addresses);
 }
 
-const json_t *recent_find(const struct addresses *addresses, const char *uid)
+const json_t *recent_find(const struct addresses *addresses, const char *uid, bool is_sure)
 {
 	const json_t *entry = json_object_get(addresses->recent, uid);
+	int64_t until_ms = json_integer_value(json_at(entry, "untilMs"));
+	int64_t recent_ms = json_integer_value(json_at(entry, "keptMs")) + ADDRESSES_RECENT_MS;
 
-	return clock_ms() < json_integer_value(json_at(entry, "untilMs")) ? json_at(entry, "object")
-									  : NULL;
+	if (!is_sure && recent_ms < until_ms)
+		until_ms = recent_ms;
+	return clock_ms() < until_ms ? json_at(entry, "object") : NULL;
 }
 
 void recent_used(struct addresses *addresses, const char *uid)
@@ -66,7 +70,7 @@ void recent_forget_old(void *arg)
 
 	json_object_foreach_safe(addresses->recent, next, uid, entry)
 	{
-		if (!recent_find(addresses, uid))
+		if (!recent_find(addresses, uid, true))
 			(void)json_object_del(addresses->recent, uid);
 	}
 	json_object_foreach_safe(addresses->said, next, uid, entry)

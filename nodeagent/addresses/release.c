@@ -12,7 +12,8 @@
  *	GIVING_BACK	one pool after the other, each in the version that was read
  *
  * Who found no endpoint looks once more a minute later: the leader may have been about to write
- * one, and the records before it.
+ * one, and the records before it. So does who found that the node holds something of a pod that is
+ * gone, until it does not.
  */
 #include <assert.h>
 #include <string.h>
@@ -80,14 +81,13 @@ static void call_done(struct release *release, const struct err *err)
 		done(release->arg, err);
 }
 
-static void look_again_later(struct release *release)
+void release_later(struct addresses *addresses, const char *ns, const char *name, const char *pod,
+		   const char *uid)
 {
-	struct addresses *addresses = release->addresses;
-
 	if (json_object_size(addresses->unseen) == 0)
 		timer_start(addresses->second_look, addresses->config.second_look_ms);
-	json_put(addresses->unseen, release->uid,
-		 json_pack("{s:s, s:s, s:I}", "ns", release->ns, "name", release->name, "dueMs",
+	json_put(addresses->unseen, uid,
+		 json_pack("{s:s, s:s, s:s, s:I}", "ns", ns, "name", name, "pod", pod, "dueMs",
 			   (json_int_t)clock_ms() + addresses->config.second_look_ms));
 }
 
@@ -97,7 +97,7 @@ static void finish(struct release *release)
 	auto_free char *uid = str_dup(release->uid);
 
 	if (release->had_no_endpoint && !release->is_second && !release->superseded)
-		look_again_later(release);
+		release_later(addresses, release->ns, release->name, release->pod, release->uid);
 	call_done(release, NULL);
 	release_free(release);
 	addresses->released(addresses, uid);
@@ -381,15 +381,21 @@ void release_look_again(void *arg)
 		int64_t due = json_integer_value(json_at(pod, "dueMs"));
 		struct release *release;
 
+		/* Of the sandbox that holds it a DEL comes, or nothing. */
+		if (due <= now && addresses->config.holds &&
+		    addresses->config.holds(addresses->config.arg, uid)) {
+			due = now + addresses->config.second_look_ms;
+			json_put_int(pod, "dueMs", due);
+		}
 		if (due > now) {
 			json_object_set(addresses->unseen, uid, pod);
 			next = due < next ? due : next;
 			continue;
 		}
-		if (addresses->config.holds && addresses->config.holds(addresses->config.arg, uid))
-			continue;
 		release = release_new(addresses, json_str_at(pod, "ns"), json_str_at(pod, "name"),
 				      uid);
+		mem_free(release->pod);
+		release->pod = str_dup(json_str_at(pod, "pod"));
 		release->is_guess = release->is_second = true;
 		begin(release);
 	}

@@ -421,10 +421,16 @@ static void read_endpoint(struct addresses_want *want)
 			      want->endpoint, NULL, on_endpoint, want);
 }
 
+static const json_t *find_recent(const struct addresses_want *want)
+{
+	return recent_find(want->addresses, want->uid,
+			   pod_watch_is_sure(want->addresses->pods, want->uid));
+}
+
 static void read_again(void *arg)
 {
 	struct addresses_want *want = arg;
-	const json_t *recent = recent_find(want->addresses, want->uid);
+	const json_t *recent = find_recent(want);
 
 	if (want->state != WANT_READING || want->call)
 		return;
@@ -441,7 +447,7 @@ static void read_again(void *arg)
 static void begin(struct addresses_want *want)
 {
 	want->state = WANT_READING;
-	if (recent_find(want->addresses, want->uid))
+	if (find_recent(want))
 		timer_start(want->again, 0);
 	else
 		read_endpoint(want);
@@ -539,6 +545,7 @@ struct addresses_want *addresses_want(struct addresses *addresses,
 	int64_t now_ms = clock_ms();
 
 	assert(request->ns && request->name && request->uid && json_array_size(request->asks));
+	addresses->asked_ms = now_ms;
 	want->addresses = addresses;
 	want->ns = str_dup(request->ns);
 	want->name = str_dup(request->name);

@@ -31,8 +31,8 @@ struct pod_watch {
 	struct deferred *turn;  /* out of the middle of receiving */
 	struct timer *again;
 	json_t *gone; /* uid: {"ns", "name"}, to be looked at in the next turn */
-	bool synced;  /* SpiderEndpoints are to be listed */
-	bool has_all; /* all of them were, since the watch began */
+	bool is_anew; /* SpiderEndpoints are to be listed */
+	bool has_all; /* all of them were, since the watch began anew */
 };
 
 static bool is_held(const struct addresses *addresses, const char *uid)
@@ -58,8 +58,9 @@ static void on_pod_changed(void *arg, const char *key, const json_t *old, const 
 	if (now && !is_same && is_new(watch, now))
 		foresight_of_new_pod(watch->addresses, json_namespace(now), json_name(now),
 				     json_uid(now));
-	if (old && !is_same) {
-		foresight_forget(watch->addresses, json_uid(old));
+	/* Of one that could never be read no more is known than its name. */
+	if (old && !is_same && !str_empty(json_uid(old))) {
+		recent_forget(watch->addresses, json_uid(old));
 		json_put(
 			watch->gone, json_uid(old),
 			json_pack("{s:s, s:s}", "ns", json_namespace(old), "name", json_name(old)));
@@ -67,32 +68,48 @@ static void on_pod_changed(void *arg, const char *key, const json_t *old, const 
 	deferred_run(watch->turn);
 }
 
-static void on_synced(void *arg)
+static void on_pods_listed(void *arg)
 {
 	struct pod_watch *watch = arg;
 
-	watch->synced = true;
+	watch->is_anew = true;
 	deferred_run(watch->turn);
 }
 
-static bool is_there(const struct cache *pods, const char *uid)
+/* Its key; NULL: it is not there. Borrowed. */
+static const char *find_pod(const struct cache *pods, const char *uid)
 {
 	const char *key;
 	size_t iter = 0;
 
 	while ((key = cache_next(pods, &iter)))
 		if (str_eq(cache_uid(pods, key), uid))
-			return true;
-	return false;
+			return key;
+	return NULL;
+}
+
+bool pod_watch_is_sure(const struct pod_watch *watch, const char *uid)
+{
+	const char *key = watch ? find_pod(watch->cache, uid) : NULL;
+	json_auto_t *pod = key ? cache_get(watch->cache, key) : NULL;
+
+	return pod && pod_is_alive(pod) && informer_health(watch->informer).broken_since_ms == 0;
 }
 
 static void look_at_endpoint(struct pod_watch *watch, const json_t *endpoint)
 {
 	const char *uid = endpoint_uid(endpoint);
 
-	if (str_empty(uid) || endpoint_is_down(endpoint, uid) || is_held(watch->addresses, uid) ||
-	    is_there(watch->cache, uid) || release_is_pending(watch->addresses, uid))
+	if (str_empty(uid) || endpoint_is_down(endpoint, uid) || find_pod(watch->cache, uid) ||
+	    release_is_pending(watch->addresses, uid))
 		return;
+	if (is_held(watch->addresses, uid)) {
+		auto_free char *pod = endpoint_pod_key(endpoint);
+
+		release_later(watch->addresses, json_namespace(endpoint), json_name(endpoint), pod,
+			      uid);
+		return;
+	}
 	release_if_gone(watch->addresses, endpoint);
 }
 
@@ -132,6 +149,23 @@ static void list_endpoints(void *arg)
 	list_in(watch, watch->has_all ? watch->addresses->config.ns : NULL);
 }
 
+/*
+ * What the node holds still may be an ADD that is about to fail, before anything was asked for:
+ * then no DEL says the word.
+ */
+static void let_go(struct pod_watch *watch, const char *uid, const json_t *pod)
+{
+	struct addresses *addresses = watch->addresses;
+	const char *ns = json_str_at(pod, "ns"), *name = json_str_at(pod, "name");
+	auto_free char *key = str_printf("%s/%s", ns, name);
+
+	foresight_forget(addresses, uid);
+	if (is_held(addresses, uid))
+		release_later(addresses, ns, name, key, uid);
+	else
+		addresses_release(addresses, ns, name, uid, NULL, NULL);
+}
+
 static void take_turn(void *arg)
 {
 	struct pod_watch *watch = arg;
@@ -141,15 +175,13 @@ static void take_turn(void *arg)
 
 	watch->gone = json_object();
 	json_each (gone, uid, pod)
-		if (!is_held(watch->addresses, uid))
-			addresses_release(watch->addresses, json_str_at(pod, "ns"),
-					  json_str_at(pod, "name"), uid, NULL, NULL);
-	if (watch->synced) {
+		let_go(watch, uid, pod);
+	if (watch->is_anew) {
 		watch->has_all = false;
 		kube_call_cancel(take_ptr(watch->call));
 		list_endpoints(watch);
 	}
-	watch->synced = false;
+	watch->is_anew = false;
 }
 
 /* Also virtual machines': their pods cannot be read by the name of their endpoint. */
@@ -183,7 +215,7 @@ struct pod_watch *pod_watch_new(struct addresses *addresses)
 					       .drops = drops,
 					       .n_drops = ARRAY_LEN(drops),
 					       .cache = watch->cache,
-					       .synced = on_synced,
+					       .listed = on_pods_listed,
 					       .arg = watch,
 					       .metrics = addresses->config.metrics,
 				       });

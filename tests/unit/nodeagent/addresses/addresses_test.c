@@ -477,9 +477,33 @@ static void what_a_new_pod_gets_is_read_before_its_nics_ask(void **state)
 	assert_int_equal(http_script_unexpected(s.http), 0);
 }
 
+/* CNI wants addresses on this node. */
+static void want_for_another_pod(void)
+{
+	json_auto_t *asks = json_pack("[{s:s}]", "nic", "net1");
+
+	reply("GET " ENDPOINTS "/other", 404, NO_OBJECT);
+	addresses_want_cancel(addresses_want(addresses,
+					     &(struct addresses_request){
+						     .ns = "ml",
+						     .name = "other",
+						     .uid = "u-9",
+						     .asks = asks,
+						     .deadline_ms = clock_ms() + 60000,
+					     },
+					     on_got, NULL));
+}
+
+static void delete_pod(void)
+{
+	http_script_push(s.http, "{\"type\": \"DELETED\", \"object\": " POD_AT("10", "u-1",
+									       "Pending") "}\n");
+}
+
 static void it_is_read_again_while_the_leader_is_at_it(void **state)
 {
 	node_has(POD("u-1", "Pending"));
+	want_for_another_pod();
 	reply("GET " ENDPOINT, 404, NO_OBJECT);
 	reply("GET " ENDPOINT, 200, OF_POD_BEFORE);
 	reply("GET " ENDPOINT, 200, ANSWERS);
@@ -515,14 +539,104 @@ static void nobody_is_served_by_what_was_read_of_a_pod_that_is_deleted(void **st
 	/* Read, and said in it, that nothing is left. */
 	reply("GET " ENDPOINT, 200, TWO_NICS);
 	reply("PATCH " ENDPOINT, 200, TWO_NICS);
-	http_script_push(s.http, "{\"type\": \"DELETED\", \"object\": " POD_AT("10", "u-1",
-									       "Pending") "}\n");
+	delete_pod();
 	until_there_were(1, "PATCH");
 	reply("GET " ENDPOINT, 404, NO_OBJECT);
 	reply("GET /api/v1/namespaces/ml/pods/p", 404, NO_OBJECT);
 	want();
 	assert_null(got.status);
 	assert_string_equal(got.err.reason, "PodNotFound");
+	assert_int_equal(http_script_unused(s.http), 0);
+}
+
+/* The watch is in the middle of receiving, and the read is a call of the same client. */
+static void a_pod_may_be_deleted_while_its_endpoint_is_read(void **state)
+{
+	node_has(POD("u-1", "Pending"));
+	http_script_add(s.http, "GET " ENDPOINT,
+			&(struct http_reply){.status = 200, .body = TWO_NICS, .delay_ms = 500});
+	reply("GET " ENDPOINT, 200, TWO_NICS);
+	reply("PATCH " ENDPOINT, 200, TWO_NICS);
+	while (http_script_count(s.http, "GET " ENDPOINT " ") < 1)
+		scripted_for(&s, 1);
+	delete_pod();
+	until_there_were(1, "PATCH");
+	scripted_for(&s, 1000);
+	reply("GET " ENDPOINT, 404, NO_OBJECT);
+	reply("GET /api/v1/namespaces/ml/pods/p", 404, NO_OBJECT);
+	want();
+	assert_string_equal(got.err.reason, "PodNotFound");
+	assert_int_equal(http_script_unused(s.http), 0);
+}
+
+/* One that keeps its addresses (StatefulSet) has them on another node as soon as it is deleted. */
+static void nor_where_its_sandbox_is_being_made(void **state)
+{
+	node_has(POD("u-1", "Pending"));
+	reply("GET " ENDPOINT, 200, TWO_NICS);
+	until_endpoint_was_read(1);
+	held = "u-1";
+	delete_pod();
+	scripted_for(&s, 50);
+	reply("GET " ENDPOINT, 200, "{" META("e") ", " STATUS("u-2") "}");
+	reply("GET /api/v1/namespaces/ml/pods/p", 404, NO_OBJECT);
+	want();
+	held = NULL;
+	assert_null(got.status);
+	assert_string_equal(got.err.reason, "PodNotFound");
+}
+
+/* Its ADD ends without having asked for anything, and no DEL says the word. */
+static void the_word_is_said_of_a_pod_that_was_held_when_it_went(void **state)
+{
+	node_has(POD("u-1", "Running"));
+	held = "u-1";
+	scripted_for(&s, 100);
+	delete_pod();
+	scripted_for(&s, 200);
+	assert_int_equal(http_script_count(s.http, "PATCH"), 0);
+	reply("GET /api/v1/namespaces/ml/pods/p", 404, NO_OBJECT);
+	reply("GET " ENDPOINT, 200, TWO_NICS);
+	reply("PATCH " ENDPOINT, 200, TWO_NICS);
+	held = NULL;
+	until_there_were(1, "PATCH");
+	assert_int_equal(http_script_unused(s.http), 0);
+}
+
+/* Before the agent has heard what is on the node, all may be. */
+static void so_is_it_where_only_an_endpoint_tells_of_the_pod(void **state)
+{
+	held = "u-1";
+	open_with(is_held);
+	reply(PODS, 200, LIST_OF(""));
+	http_script_add(s.http, PODS, &(struct http_reply){.after = HTTP_OPEN, .always = true});
+	reply("GET " ALL_ENDPOINTS, 200, LIST_OF(ANSWERS));
+	until_there_were(1, "GET " ALL_ENDPOINTS);
+	assert_int_equal(http_script_count(s.http, "PATCH"), 0);
+	reply("GET /api/v1/namespaces/ml/pods/p", 404, NO_OBJECT);
+	reply("GET " ENDPOINT, 200, ANSWERS);
+	reply("PATCH " ENDPOINT, 200, ANSWERS);
+	held = NULL;
+	until_there_were(1, "PATCH");
+	assert_int_equal(http_script_unused(s.http), 0);
+}
+
+/* Who came and went meanwhile was not seen. */
+static void endpoints_are_listed_each_time_the_watch_begins_anew(void **state)
+{
+	open_with(is_held);
+	reply(PODS, 200, LIST_OF(""));
+	http_script_add(s.http, PODS,
+			&(struct http_reply){
+				.body = "{\"type\": \"ERROR\", \"object\": {\"kind\": \"Status\", "
+					"\"code\": 410, \"reason\": \"Expired\"}}\n",
+				.after = HTTP_OPEN,
+			});
+	reply(PODS, 200, LIST_OF(""));
+	http_script_add(s.http, PODS, &(struct http_reply){.after = HTTP_OPEN, .always = true});
+	http_script_add(s.http, "GET " ALL_ENDPOINTS,
+			&(struct http_reply){.body = LIST_OF(""), .always = true});
+	until_there_were(2, "GET " ALL_ENDPOINTS);
 	assert_int_equal(http_script_unused(s.http), 0);
 }
 
@@ -553,6 +667,11 @@ int main(void)
 		NEW_POD(it_is_read_again_while_the_leader_is_at_it),
 		NEW_POD(nothing_is_read_of_pods_that_have_what_they_need),
 		NEW_POD(nobody_is_served_by_what_was_read_of_a_pod_that_is_deleted),
+		NEW_POD(a_pod_may_be_deleted_while_its_endpoint_is_read),
+		NEW_POD(nor_where_its_sandbox_is_being_made),
+		NEW_POD(the_word_is_said_of_a_pod_that_was_held_when_it_went),
+		NEW_POD(so_is_it_where_only_an_endpoint_tells_of_the_pod),
+		NEW_POD(endpoints_are_listed_each_time_the_watch_begins_anew),
 	};
 
 	json_init();

@@ -59,8 +59,8 @@ struct informer_config {
 	 * The cache is complete for the first time. Changes come from the cache itself
 	 * (cache_changed_fn).
 	 *
-	 * This, `listed` and `trouble` may come in the middle of receiving: they may add to queues and start
-	 * calls, not cancel calls or free the informer.
+	 * This, `listed` and `trouble` may come in the middle of receiving: they may add to queues
+	 * and start calls, not cancel calls or free the informer.
 	 */
 	void (*synced)(void *arg);
 	/* It is complete, as each time that the watch begins anew. Before `synced`. */

@@ -38,24 +38,27 @@ struct record {
 };
 
 /*
- * A file that is there may be of a namespace before this one, of which something waits: what is
- * attached now would be taken for gone with that.
+ * A file that is there may be of a namespace before this one: what is attached now would be taken
+ * for gone with that.
  */
 static void describe_sandbox(json_t *sandbox, const struct attachment *a)
 {
+	const char *path = json_str_at(a->env, "CNI_NETNS");
 	auto_free char *boot = NULL;
 	struct stat st;
 	bool has_netns = a->netns >= 0 && fstat(a->netns, &st) == 0;
 	json_t *netns;
 
 	if (json_object_get(sandbox, "boot") &&
-	    (a->is_going || !has_netns || sandbox_is_in(sandbox, &st)))
+	    (a->is_going || !has_netns ||
+	     (sandbox_is_of(sandbox, &st, json_str_at(a->pod, "uid")) &&
+	      str_eq(json_str_at(sandbox, "netns", "path"), path))))
 		return;
 	boot = boot_id();
 	json_put_str(sandbox, "boot", boot);
 	json_put(sandbox, "pod", json_deep_copy(a->pod));
 	netns = json_need_object(sandbox, "netns");
-	json_put_str(netns, "path", json_str_at(a->env, "CNI_NETNS"));
+	json_put_str(netns, "path", path);
 	if (!has_netns)
 		return;
 	json_put_int(netns, "device", (int64_t)st.st_dev);
@@ -105,7 +108,8 @@ static bool change_record(void *arg, json_t *sandbox)
 	if (!record)
 		record = add_record(sandbox, a);
 	/* Of an ADD before this one, which changed nothing: DEL would be about its device. */
-	if (!a->is_going && !json_equal(json_at(record, "config"), a->config)) {
+	if (!a->is_going && !(json_equal(json_at(record, "config"), a->config) &&
+			      json_equal(json_at(record, "env"), a->env))) {
 		json_put(record, "config", json_deep_copy(a->config));
 		json_put(record, "env", json_deep_copy(a->env));
 	}
@@ -574,6 +578,14 @@ static int add_with_device(struct attachment *a, const char *device, json_t **re
 	return rc;
 }
 
+int attachment_add(struct attachment *a, json_t **ret_result, struct err *err)
+{
+	if (str_eq(a->key.plugin, SPIDERPOOL))
+		return spiderpool_add(a, ret_result, err);
+	return add_with_device(a, takes_device(a->key.plugin) ? device_of(a->config) : NULL,
+			       ret_result, err);
+}
+
 /* ---- CHECK ----------------------------------------------------------------------------------- */
 
 int attachment_check(struct attachment *a, struct err *err)
@@ -659,39 +671,4 @@ int attachment_delete(struct attachment *a, struct err *err)
 	else
 		rc = delete_with_device(&then, record, err);
 	return rc;
-}
-
-/* ---- ADD, after what was before -------------------------------------------------------------- */
-
-/*
- * What a call for this interface left before, and DEL could not undo yet, goes first: with its
- * record it would be forgotten, and a VF would keep the pod's settings for ever.
- */
-static int finish_earlier(const struct attachment *a, struct err *err)
-{
-	json_auto_t *before = get_record(a), *after = NULL;
-	struct attachment earlier = *a;
-
-	if (!json_at(before, "saved"))
-		return 0;
-	if (attachment_delete(&earlier, err) < 0)
-		return -1;
-	after = get_record(a);
-	if (json_at(after, "saved"))
-		return err_set(
-			err, ERR_TRANSIENT, "NotYetUndone",
-			"%s: what an earlier call attached to %s in this sandbox is not undone "
-			"yet; the runtime tries again",
-			a->key.plugin, a->key.ifname);
-	return 0;
-}
-
-int attachment_add(struct attachment *a, json_t **ret_result, struct err *err)
-{
-	if (str_eq(a->key.plugin, SPIDERPOOL))
-		return spiderpool_add(a, ret_result, err);
-	if (finish_earlier(a, err) < 0)
-		return -1;
-	return add_with_device(a, takes_device(a->key.plugin) ? device_of(a->config) : NULL,
-			       ret_result, err);
 }

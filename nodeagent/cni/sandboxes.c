@@ -303,7 +303,7 @@ int sandboxes_prepare(int state, struct err *err)
 
 /* ---- namespaces ------------------------------------------------------------------------------ */
 
-bool sandbox_is_in(const json_t *sandbox, const struct stat *netns)
+static bool is_in(const json_t *sandbox, const struct stat *netns)
 {
 	const json_t *known = json_at(sandbox, "netns");
 
@@ -320,7 +320,7 @@ int sandbox_open_netns(const json_t *sandbox, int root)
 
 	if (fd < 0 || fstatfs(fd, &fs) < 0 || fs.f_type != NSFS_MAGIC || fstat(fd, &st) < 0)
 		return -1;
-	return sandbox_is_in(sandbox, &st) ? take_fd(&fd) : -1;
+	return is_in(sandbox, &st) ? take_fd(&fd) : -1;
 }
 
 bool sandbox_lives(const json_t *sandbox, int root)
@@ -329,4 +329,19 @@ bool sandbox_lives(const json_t *sandbox, int root)
 	auto_free char *boot = boot_id();
 
 	return netns >= 0 && *boot && str_eq(json_str_at(sandbox, "boot"), boot);
+}
+
+bool sandbox_is_of_other_pod(const json_t *sandbox, const char *uid)
+{
+	const char *known = json_str_at(sandbox, "pod", "uid");
+
+	return !str_empty(known) && !str_empty(uid) && !str_eq(known, uid);
+}
+
+bool sandbox_is_of(const json_t *sandbox, const struct stat *netns, const char *uid)
+{
+	auto_free char *boot = boot_id();
+
+	return is_in(sandbox, netns) && str_eq(json_str_at(sandbox, "boot"), boot) &&
+	       !sandbox_is_of_other_pod(sandbox, uid);
 }

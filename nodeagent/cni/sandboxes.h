@@ -58,8 +58,14 @@ int sandbox_change(int state, const char *container, bool sync, sandbox_change_f
 /* Remove a file that says nothing: a crash left it, before or after what was in it. */
 void sandbox_remove_empty(int state, const char *container);
 
-/* Is it about this network namespace? */
-bool sandbox_is_in(const json_t *sandbox, const struct stat *netns);
+/*
+ * Is it about this network namespace, in this boot, and this pod? uid: NULL or empty where it is
+ * not known. A namespace that is made anew may have the number of the one before.
+ */
+bool sandbox_is_of(const json_t *sandbox, const struct stat *netns, const char *uid);
+
+/* Is it about another pod, of which the UID is known, as this one is? */
+bool sandbox_is_of_other_pod(const json_t *sandbox, const char *uid);
 
 /*
  * Open the sandbox's network namespace below the host's root; -1: it is gone, or another one has

@@ -3,49 +3,15 @@
  */
 #include "nodeagent/cni/worker.h"
 
+#include <sys/stat.h>
+
 #include "lib/base/own_fd.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "nodeagent/cni/attachment.h"
 #include "nodeagent/cni/ledger.h"
 
-/* ---- jobs ------------------------------------------------------------------------------------ */
-
-static json_t *pod_of(const struct cni_call *call)
-{
-	json_t *pod = json_object();
-
-	json_put_str(pod, "namespace", call->pod_namespace);
-	json_put_str(pod, "name", call->pod_name);
-	json_put_str(pod, "uid", call->pod_uid);
-	return pod;
-}
-
-static int carry_out(const struct worker_job *job, struct line *line, json_t *steps,
-		     json_t **ret_result, struct err *err)
-{
-	const struct cni_call *call = job->call;
-	json_auto_t *pod = pod_of(call);
-	struct attachment attachment = {
-		.line = line,
-		.state = job->state,
-		.root = job->root,
-		.container = job->container,
-		.key = {call->plugin, call->network, call->ifname},
-		.config = call->config,
-		.env = call->env,
-		.pod = pod,
-		.netns = call->netns,
-		.has_plugin = job->has_plugin,
-		.steps = steps,
-	};
-
-	if (job->kind == WORKER_UNDO || call->command == CALL_DEL)
-		return attachment_delete(&attachment, err);
-	if (call->command == CALL_CHECK)
-		return attachment_check(&attachment, err);
-	return attachment_add(&attachment, ret_result, err);
-}
+/* ---- all of a sandbox ------------------------------------------------------------------------ */
 
 /* Is it on the list that the runtime gave (SPEC.md 1.1, GC)? */
 static bool is_valid(const struct worker_job *job, const json_t *record)
@@ -99,6 +65,98 @@ static int tidy_up(const struct worker_job *job, struct line *line, json_t *step
 			rc = -1;
 	}
 	return rc;
+}
+
+static bool has_due(const struct worker_job *job, const json_t *sandbox)
+{
+	const json_t *record;
+	size_t i;
+
+	json_array_foreach (json_at(sandbox, "attachments"), i, record)
+		if (is_due(job, record))
+			return true;
+	return false;
+}
+
+/* ---- what a sandbox of this name had before -------------------------------------------------- */
+
+/*
+ * A note of a DEL comes late, and the name may be another pod's by then, whose ADD has undone what
+ * was before it.
+ */
+static bool is_of_pod_before(const struct worker_job *job)
+{
+	json_auto_t *sandbox = sandbox_read(job->state, job->container, NULL);
+
+	return sandbox_is_of_other_pod(sandbox, job->call->pod_uid);
+}
+
+/*
+ * An ADD begins with nothing of what was in this sandbox before: what a DEL has left to be undone,
+ * all where the name was another namespace's or another pod's. Beside the new one nobody could tell
+ * which of them a device or an address belongs to.
+ */
+static int begin_anew(const struct worker_job *job, struct line *line, json_t *steps,
+		      struct err *err)
+{
+	json_auto_t *before = sandbox_read(job->state, job->container, NULL), *after = NULL;
+	struct worker_job undo = *job;
+	struct stat netns;
+
+	if (!before || fstat(job->call->netns, &netns) < 0)
+		return 0;
+	undo.kind = sandbox_is_of(before, &netns, job->call->pod_uid) ? WORKER_FINISH : WORKER_BURY;
+	if (!has_due(&undo, before))
+		return 0;
+	if (tidy_up(&undo, line, steps, err) < 0)
+		return -1;
+	after = sandbox_read(job->state, job->container, NULL);
+	return has_due(&undo, after)
+		       ? err_set(err, ERR_TRANSIENT, "NotYetUndone",
+				 "%s: what an earlier call attached in this sandbox is not undone "
+				 "yet; the runtime tries again",
+				 job->call->plugin)
+		       : 0;
+}
+
+/* ---- jobs ------------------------------------------------------------------------------------ */
+
+static json_t *pod_of(const struct cni_call *call)
+{
+	json_t *pod = json_object();
+
+	json_put_str(pod, "namespace", call->pod_namespace);
+	json_put_str(pod, "name", call->pod_name);
+	json_put_str(pod, "uid", call->pod_uid);
+	return pod;
+}
+
+static int carry_out(const struct worker_job *job, struct line *line, json_t *steps,
+		     json_t **ret_result, struct err *err)
+{
+	const struct cni_call *call = job->call;
+	json_auto_t *pod = pod_of(call);
+	struct attachment attachment = {
+		.line = line,
+		.state = job->state,
+		.root = job->root,
+		.container = job->container,
+		.key = {call->plugin, call->network, call->ifname},
+		.config = call->config,
+		.env = call->env,
+		.pod = pod,
+		.netns = call->netns,
+		.has_plugin = job->has_plugin,
+		.steps = steps,
+	};
+
+	if (job->kind == WORKER_UNDO || call->command == CALL_DEL)
+		return is_of_pod_before(job) ? 0 : attachment_delete(&attachment, err);
+	if (call->command == CALL_CHECK)
+		return attachment_check(&attachment, err);
+	if (begin_anew(job, line, steps, err) < 0)
+		return -1;
+	return attachment_add(&attachment, ret_result, err);
 }
 
 static bool has_left(const json_t *sandbox)

@@ -154,6 +154,8 @@ pid_t cni_stand_start(struct cni_stand *s, const char *plugin, const char *comma
 		      const char *container, const char *config)
 {
 	auto_free char *out = str_below(s->folder, "printed");
+	auto_free char *args = str_printf("K8S_POD_NAMESPACE=lab;K8S_POD_NAME=a;K8S_POD_UID=%s",
+					  s->pod_uid ? s->pod_uid : "u1");
 	int in[2];
 	pid_t pid;
 
@@ -169,7 +171,7 @@ pid_t cni_stand_start(struct cni_stand *s, const char *plugin, const char *comma
 		(void)setenv("CNI_CONTAINERID", container, 1);
 		(void)setenv("CNI_IFNAME", "net1", 1);
 		(void)setenv("CNI_NETNS", "/proc/self/ns/net", 1);
-		(void)setenv("CNI_ARGS", "K8S_POD_NAMESPACE=lab;K8S_POD_NAME=a;K8S_POD_UID=u1", 1);
+		(void)setenv("CNI_ARGS", args, 1);
 		(void)setenv("CNI_PATH", s->folder, 1);
 		(void)setenv("ORBWEAVER_CNI_SOCKET", socket, 1);
 		(void)setenv("ORBWEAVER_CNI_STATE", state, 1);

@@ -25,10 +25,11 @@ struct cni_stand {
 	int control;
 	int line; /* the agent's; -1: it is away */
 	struct strbuf in;
-	json_t *heard;   /* all that the agent was asked and told: [{…}] */
-	bool has_given;  /* the pod has an address */
-	bool is_refused; /* the agent has no address */
-	char *printed;   /* by the last plugin */
+	json_t *heard;       /* all that the agent was asked and told: [{…}] */
+	bool has_given;      /* the pod has an address */
+	bool is_refused;     /* the agent has no address */
+	char *printed;       /* by the last plugin */
+	const char *pod_uid; /* of the pod that plugins are called for; NULL: u1 */
 };
 
 /* With a server, and an agent if so. */

@@ -462,6 +462,58 @@ static void what_has_to_wait_is_done_before_the_interface_is_made_anew(void **st
 	until_nothing_is_left();
 }
 
+/* Both records would be about one device, and the old one would take it out of the new pod. */
+static void what_has_to_wait_is_done_before_another_interface_is_made(void **state)
+{
+	const char *config = "{\"cniVersion\": \"1.1.0\", \"name\": \"rail1\", \"deviceID\": "
+			     "\"0000:03:00.2\"}";
+
+	assert_int_equal(call("ADD", "waits", NULL), 0);
+	assert_int_equal(call("DEL", "waits", NULL), 0);
+	assert_int_equal(cni_stand_call(&stand, "sriov", "ADD", "c1", config), 1);
+	assert_non_null(strstr(stand.printed, "NotYetUndone"));
+	(void)touch("back");
+	assert_int_equal(cni_stand_call(&stand, "sriov", "ADD", "c1", config), 0);
+	assert_int_equal(cni_stand_call(&stand, "sriov", "DEL", "c1", config), 0);
+	until_nothing_is_left();
+}
+
+/* Its number may be that of the namespace before: the pod tells. */
+static void a_pod_begins_with_nothing_of_the_one_that_had_its_sandboxs_name(void **state)
+{
+	auto_free char *folder = str_below(stand.folder, "var/lib/orbweaver/cni/sandboxes");
+	auto_free char *file = str_below(folder, "c1.json");
+	auto_strbuf struct strbuf text = {0};
+	json_auto_t *sandbox = NULL;
+	const char *config = "{\"cniVersion\": \"1.1.0\", \"name\": \"rail1\", \"deviceID\": "
+			     "\"0000:03:00.3\"}";
+
+	assert_int_equal(call("ADD", "", NULL), 0);
+	stand.pod_uid = "u2";
+	assert_int_equal(cni_stand_call(&stand, "sriov", "ADD", "c1", config), 0);
+	assert_true(is_there("deleted"));
+	assert_int_equal(fs_read(AT_FDCWD, file, 1 << 20, &text, NULL), 0);
+	sandbox = json_parse(text.data, text.len, NULL);
+	assert_int_equal(json_array_size(json_at(sandbox, "attachments")), 1);
+	assert_string_equal(json_str_at(sandbox, "pod", "uid"), "u2");
+	assert_int_equal(cni_stand_call(&stand, "sriov", "DEL", "c1", config), 0);
+	until_nothing_is_left();
+}
+
+/* As from a note: the same keys, and a pod that is gone for long. */
+static void a_late_del_of_the_pod_before_takes_nothing_of_this_one(void **state)
+{
+	assert_int_equal(call("ADD", "", NULL), 0);
+	stand.pod_uid = "u0";
+	assert_int_equal(call("DEL", "", NULL), 0);
+	assert_false(is_there("deleted"));
+	stand.pod_uid = NULL;
+	assert_int_equal(call("CHECK", "", NULL), 0);
+	assert_int_equal(call("DEL", "", NULL), 0);
+	assert_true(is_there("deleted"));
+	until_nothing_is_left();
+}
+
 static void gc_takes_away_what_is_not_on_the_list(void **state)
 {
 	const char *config = "{\"cniVersion\": \"1.1.0\", \"name\": \"rail0\", "
@@ -755,6 +807,9 @@ int main(void)
 		TEST(a_pod_of_sriov_cni_that_lives_keeps_its_vf),
 		TEST(what_has_to_wait_is_done_later_also_without_an_add),
 		TEST(what_has_to_wait_is_done_before_the_interface_is_made_anew),
+		TEST(what_has_to_wait_is_done_before_another_interface_is_made),
+		TEST(a_pod_begins_with_nothing_of_the_one_that_had_its_sandboxs_name),
+		TEST(a_late_del_of_the_pod_before_takes_nothing_of_this_one),
 		TEST(gc_takes_away_what_is_not_on_the_list),
 		TEST(gc_leaves_what_is_on_the_list),
 		TEST_ALONE(status_says_whether_the_agent_is_there),

@@ -22,6 +22,9 @@
 #include "reconcilers/ipam/controller.h"
 #include "reconcilers/ipam/endpoint.h"
 
+/* So long after the watch has begun anew. */
+enum { LIST_WITHIN_MS = 60000 };
+
 struct pod_watch {
 	struct addresses *addresses;
 	struct cache *cache;
@@ -31,6 +34,7 @@ struct pod_watch {
 	struct deferred *turn;  /* out of the middle of receiving */
 	struct timer *again;
 	json_t *gone; /* uid: {"ns", "name"}, to be looked at in the next turn */
+	bool has_begun;
 	bool is_anew; /* SpiderEndpoints are to be listed */
 	bool has_all; /* all of them were, since the watch began anew */
 };
@@ -149,6 +153,18 @@ static void list_endpoints(void *arg)
 	list_in(watch, watch->has_all ? watch->addresses->config.ns : NULL);
 }
 
+/* A server that was away has all nodes' watches begin anew: the first time at once. */
+static void list_all(struct pod_watch *watch)
+{
+	watch->has_all = false;
+	kube_call_cancel(take_ptr(watch->call));
+	if (watch->has_begun)
+		timer_start(watch->again, (int64_t)clock_jitter(LIST_WITHIN_MS));
+	else
+		list_endpoints(watch);
+	watch->has_begun = true;
+}
+
 /*
  * What the node holds still may be an ADD that is about to fail, before anything was asked for:
  * then no DEL says the word.
@@ -176,11 +192,8 @@ static void take_turn(void *arg)
 	watch->gone = json_object();
 	json_each (gone, uid, pod)
 		let_go(watch, uid, pod);
-	if (watch->is_anew) {
-		watch->has_all = false;
-		kube_call_cancel(take_ptr(watch->call));
-		list_endpoints(watch);
-	}
+	if (watch->is_anew)
+		list_all(watch);
 	watch->is_anew = false;
 }
 

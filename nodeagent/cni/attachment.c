@@ -37,26 +37,36 @@ struct record {
 	bool must_exist;      /* change nothing when there is none */
 };
 
+static bool has_netns_open(const json_t *sandbox, const struct attachment *a)
+{
+	auto_close int netns = sandbox_open_netns(sandbox, a->root);
+
+	return netns >= 0;
+}
+
 /*
  * A file that is there may be of a namespace before this one: what is attached now would be taken
- * for gone with that.
+ * for gone with that. One of this namespace keeps its pod, and its path while that leads there.
  */
 static void describe_sandbox(json_t *sandbox, const struct attachment *a)
 {
 	const char *path = json_str_at(a->env, "CNI_NETNS");
+	const char *uid = json_str_at(a->pod, "uid");
+	bool has_netns, is_same;
 	auto_free char *boot = NULL;
 	struct stat st;
-	bool has_netns = a->netns >= 0 && fstat(a->netns, &st) == 0;
 	json_t *netns;
 
+	has_netns = a->netns >= 0 && fstat(a->netns, &st) == 0;
+	is_same = has_netns && sandbox_is_of(sandbox, &st, path, uid);
 	if (json_object_get(sandbox, "boot") &&
-	    (a->is_going || !has_netns ||
-	     (sandbox_is_of(sandbox, &st, json_str_at(a->pod, "uid")) &&
-	      str_eq(json_str_at(sandbox, "netns", "path"), path))))
+	    (a->is_going || !has_netns || (is_same && has_netns_open(sandbox, a))))
 		return;
 	boot = boot_id();
-	json_put_str(sandbox, "boot", boot);
-	json_put(sandbox, "pod", json_deep_copy(a->pod));
+	if (*boot || !json_object_get(sandbox, "boot"))
+		json_put_str(sandbox, "boot", boot);
+	if (!is_same)
+		json_put(sandbox, "pod", json_deep_copy(a->pod));
 	netns = json_need_object(sandbox, "netns");
 	json_put_str(netns, "path", path);
 	if (!has_netns)

@@ -338,10 +338,12 @@ bool sandbox_is_of_other_pod(const json_t *sandbox, const char *uid)
 	return !str_empty(known) && !str_empty(uid) && !str_eq(known, uid);
 }
 
-bool sandbox_is_of(const json_t *sandbox, const struct stat *netns, const char *uid)
+bool sandbox_is_of(const json_t *sandbox, const struct stat *netns, const char *path,
+		   const char *uid)
 {
 	auto_free char *boot = boot_id();
 
-	return is_in(sandbox, netns) && str_eq(json_str_at(sandbox, "boot"), boot) &&
-	       !sandbox_is_of_other_pod(sandbox, uid);
+	return is_in(sandbox, netns) && (!*boot || str_eq(json_str_at(sandbox, "boot"), boot)) &&
+	       (str_eq(json_str_at(sandbox, "netns", "path"), path) ||
+		!sandbox_is_of_other_pod(sandbox, uid));
 }

@@ -59,10 +59,12 @@ int sandbox_change(int state, const char *container, bool sync, sandbox_change_f
 void sandbox_remove_empty(int state, const char *container);
 
 /*
- * Is it about this network namespace, in this boot, and this pod? uid: NULL or empty where it is
- * not known. A namespace that is made anew may have the number of the one before.
+ * Is it about this network namespace, in this boot? A namespace that is made anew may have the
+ * number of the one before: then path or pod tell. path: as the runtime gave it. uid: of the pod;
+ * NULL or empty where it is not known, and static pods have two.
  */
-bool sandbox_is_of(const json_t *sandbox, const struct stat *netns, const char *uid);
+bool sandbox_is_of(const json_t *sandbox, const struct stat *netns, const char *path,
+		   const char *uid);
 
 /* Is it about another pod, of which the UID is known, as this one is? */
 bool sandbox_is_of_other_pod(const json_t *sandbox, const char *uid);

@@ -442,6 +442,7 @@ static void start(struct task *task)
 		.state = server->config.state,
 		.root = server->config.root,
 		.has_plugin = task->conversation != NULL,
+		.is_late = task->note != NULL,
 	};
 	bool is_add = task->has_call && task->call.command == CALL_ADD;
 	struct err err = {0};
@@ -475,6 +476,12 @@ static bool calls_meta(const struct task *task)
 	return task->has_call && str_eq(task->call.plugin, META_PLUGIN);
 }
 
+/* What is left of a sandbox, or was there before an ADD begins. */
+static bool may_undo(const struct task *task)
+{
+	return !task->has_call || task->call.command == CALL_ADD;
+}
+
 /*
  * A call that another plugin makes while we call that one for the meta plugin: macvlan asks
  * `spiderpool` for its address. Who waits for whom is the other way round then.
@@ -485,8 +492,8 @@ static bool is_nested(const struct task *task)
 		return false;
 	for (const struct task *t = task->server->tasks; t != task; t = t->next)
 		if (t->state == TASK_RUNS && str_eq(t->container, task->container) &&
-		    (calls_meta(t) || (!t->has_call && ledger_carries(task->server->ledger,
-								      t->container, META_PLUGIN))))
+		    (calls_meta(t) || (may_undo(t) && ledger_carries(task->server->ledger,
+								     t->container, META_PLUGIN))))
 			return true;
 	return false;
 }

@@ -26,6 +26,18 @@ static bool is_valid(const struct worker_job *job, const json_t *record)
 	return false;
 }
 
+/*
+ * Of an ADD for the same interface, without a DEL since: with its record it would be forgotten what
+ * was there before that, and a VF would keep the pod's settings for ever.
+ */
+static bool is_of_add_before(const struct worker_job *job, const json_t *record)
+{
+	return job->kind == WORKER_FINISH && job->call && json_at(record, "saved") &&
+	       str_eq(json_str_at(record, "plugin"), job->call->plugin) &&
+	       str_eq(json_str_at(record, "network"), job->call->network) &&
+	       str_eq(json_str_at(record, "ifname"), job->call->ifname);
+}
+
 static bool is_due(const struct worker_job *job, const json_t *record)
 {
 	if (job->kind == WORKER_SWEEP)
@@ -34,7 +46,8 @@ static bool is_due(const struct worker_job *job, const json_t *record)
 		       !is_valid(job, record);
 	if (job->kind == WORKER_RECOVER)
 		return !str_eq(json_str_at(record, "phase"), "added");
-	return job->kind == WORKER_BURY || str_eq(json_str_at(record, "phase"), "deleting");
+	return job->kind == WORKER_BURY || str_eq(json_str_at(record, "phase"), "deleting") ||
+	       is_of_add_before(job, record);
 }
 
 /* The last one first; each is tried, the first error counts. */
@@ -80,21 +93,21 @@ static bool has_due(const struct worker_job *job, const json_t *sandbox)
 
 /* ---- what a sandbox of this name had before -------------------------------------------------- */
 
-/*
- * A note of a DEL comes late, and the name may be another pod's by then, whose ADD has undone what
- * was before it.
- */
+/* The name may be another pod's by then, whose ADD has undone what was before it. */
 static bool is_of_pod_before(const struct worker_job *job)
 {
-	json_auto_t *sandbox = sandbox_read(job->state, job->container, NULL);
+	json_auto_t *sandbox = NULL;
 
+	if (!job->is_late)
+		return false;
+	sandbox = sandbox_read(job->state, job->container, NULL);
 	return sandbox_is_of_other_pod(sandbox, job->call->pod_uid);
 }
 
 /*
  * An ADD begins with nothing of what was in this sandbox before: what a DEL has left to be undone,
- * all where the name was another namespace's or another pod's. Beside the new one nobody could tell
- * which of them a device or an address belongs to.
+ * an ADD of the same interface; all where the name was another namespace's or another pod's. Beside
+ * the new one nobody could tell which of them a device or an address belongs to.
  */
 static int begin_anew(const struct worker_job *job, struct line *line, json_t *steps,
 		      struct err *err)
@@ -105,7 +118,9 @@ static int begin_anew(const struct worker_job *job, struct line *line, json_t *s
 
 	if (!before || fstat(job->call->netns, &netns) < 0)
 		return 0;
-	undo.kind = sandbox_is_of(before, &netns, job->call->pod_uid) ? WORKER_FINISH : WORKER_BURY;
+	undo.kind = sandbox_is_of(before, &netns, job->call->netns_path, job->call->pod_uid)
+			    ? WORKER_FINISH
+			    : WORKER_BURY;
 	if (!has_due(&undo, before))
 		return 0;
 	if (tidy_up(&undo, line, steps, err) < 0)

@@ -29,6 +29,7 @@ struct worker_job {
 	const char *container;
 	int state, root; /* descriptors: of the state's folder, of the host's root */
 	bool has_plugin; /* somebody waits on the host that runs programs */
+	bool is_late;    /* a DEL from a note */
 };
 
 /*

@@ -170,7 +170,7 @@ pid_t cni_stand_start(struct cni_stand *s, const char *plugin, const char *comma
 		(void)setenv("CNI_COMMAND", command, 1);
 		(void)setenv("CNI_CONTAINERID", container, 1);
 		(void)setenv("CNI_IFNAME", "net1", 1);
-		(void)setenv("CNI_NETNS", "/proc/self/ns/net", 1);
+		(void)setenv("CNI_NETNS", s->netns ? s->netns : "/proc/self/ns/net", 1);
 		(void)setenv("CNI_ARGS", args, 1);
 		(void)setenv("CNI_PATH", s->folder, 1);
 		(void)setenv("ORBWEAVER_CNI_SOCKET", socket, 1);

@@ -447,7 +447,7 @@ static void node_has(const char *pod)
 static void until_there_were(size_t times, const char *request)
 {
 	for (int tries = 0; http_script_count(s.http, request) < times; tries++) {
-		assert_true(tries < 3000);
+		assert_true(tries < 10000);
 		scripted_for(&s, 10);
 	}
 	scripted_for(&s, 50);

@@ -131,19 +131,29 @@ static int call(const char *command, const char *does, const char *ipam)
 	return cni_stand_call(&stand, "sriov", command, "c1", config);
 }
 
-static void until_nothing_is_left(void)
+static void until_none_is_left(const char *folder, const char *other)
 {
 	int64_t until = clock_ms() + 20000;
 
 	for (;;) {
 		auto_free char *left = cni_stand_leftovers(&stand);
 
-		if (!strstr(left, "sandboxes/") && !strstr(left, "notes/"))
+		if (!strstr(left, folder) && !strstr(left, other))
 			return;
 		if (clock_ms() > until)
 			fail_msg("left: %s", left);
 		cni_stand_turn(&stand);
 	}
+}
+
+static void until_nothing_is_left(void)
+{
+	until_none_is_left("sandboxes/", "notes/");
+}
+
+static void until_no_note_is_left(void)
+{
+	until_none_is_left("notes/", "notes/");
 }
 
 static void until_heard(const char *key)
@@ -406,19 +416,24 @@ static void what_sriov_cni_left_is_undone_before_the_next_pod_has_the_vf(void **
 	until_nothing_is_left();
 }
 
-static void a_pod_of_sriov_cni_that_lives_keeps_its_vf(void **state)
+/* A bind mount of a namespace, as a runtime's; gone with the test's own mount namespace. */
+static void mount_netns(const char *folder, const char *path)
 {
-	auto_free char *path = str_below(stand.folder, "run/netns/c0");
-
-	/* A bind mount of a namespace, as a runtime's; gone with the test's own mount namespace. */
-	make_dirs("run/netns");
-	put_program("run/netns/c0", "");
+	make_dirs(folder);
+	put_program(path + strlen(stand.folder) + 1, "");
 	if (unshare(CLONE_NEWNS) < 0)
 		skip();
 	assert_int_equal(mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL), 0);
 	assert_int_equal(mount("/proc/self/ns/net", path, NULL, MS_BIND, NULL), 0);
 	cni_stand_kill_server(&stand);
 	cni_stand_start_server(&stand, true);
+}
+
+static void a_pod_of_sriov_cni_that_lives_keeps_its_vf(void **state)
+{
+	auto_free char *path = str_below(stand.folder, "run/netns/c0");
+
+	mount_netns("run/netns", path);
 	sriov_cni_attached("/run/netns/c0");
 	assert_int_equal(call("ADD", "", NULL), 1);
 	assert_non_null(strstr(stand.printed, "a pod that sriov-cni set up has the device"));
@@ -490,6 +505,7 @@ static void a_pod_begins_with_nothing_of_the_one_that_had_its_sandboxs_name(void
 
 	assert_int_equal(call("ADD", "", NULL), 0);
 	stand.pod_uid = "u2";
+	stand.netns = "/proc/thread-self/ns/net";
 	assert_int_equal(cni_stand_call(&stand, "sriov", "ADD", "c1", config), 0);
 	assert_true(is_there("deleted"));
 	assert_int_equal(fs_read(AT_FDCWD, file, 1 << 20, &text, NULL), 0);
@@ -500,18 +516,53 @@ static void a_pod_begins_with_nothing_of_the_one_that_had_its_sandboxs_name(void
 	until_nothing_is_left();
 }
 
-/* As from a note: the same keys, and a pod that is gone for long. */
-static void a_late_del_of_the_pod_before_takes_nothing_of_this_one(void **state)
+/* A static pod has one UID from its kubelet, and another one at the API server. */
+static void a_sandbox_in_its_namespace_is_one_whatever_uid_a_call_has(void **state)
 {
+	const char *config = "{\"cniVersion\": \"1.1.0\", \"name\": \"rail1\", \"deviceID\": "
+			     "\"0000:03:00.3\"}";
+
 	assert_int_equal(call("ADD", "", NULL), 0);
-	stand.pod_uid = "u0";
-	assert_int_equal(call("DEL", "", NULL), 0);
+	stand.pod_uid = "u2";
+	assert_int_equal(cni_stand_call(&stand, "sriov", "ADD", "c1", config), 0);
 	assert_false(is_there("deleted"));
 	stand.pod_uid = NULL;
+	assert_int_equal(cni_stand_call(&stand, "sriov", "DEL", "c1", config), 0);
+	assert_int_equal(call("CHECK", "", NULL), 0);
+	assert_int_equal(call("DEL", "", NULL), 0);
+	until_nothing_is_left();
+}
+
+/* Or what the VF was like before would be forgotten. */
+static void an_add_without_a_del_before_begins_anew(void **state)
+{
+	assert_int_equal(call("ADD", "", NULL), 0);
+	assert_false(is_there("deleted"));
+	assert_int_equal(call("ADD", "", NULL), 0);
+	assert_true(is_there("deleted"));
+	assert_int_equal(call("DEL", "", NULL), 0);
+	until_nothing_is_left();
+}
+
+/* The same keys, and a pod that is gone for long. */
+static void a_late_note_of_the_pod_before_takes_nothing_of_this_one(void **state)
+{
+	auto_free char *path = str_below(stand.folder, "proc/self/ns/net");
+
+	mount_netns("proc/self/ns", path);
+	assert_int_equal(call("ADD", "", NULL), 0);
+	cni_stand_kill_server(&stand);
+	stand.pod_uid = "u0";
+	assert_int_equal(call("DEL", "", NULL), 0);
+	stand.pod_uid = NULL;
+	cni_stand_start_server(&stand, true);
+	until_no_note_is_left();
+	assert_false(is_there("deleted"));
 	assert_int_equal(call("CHECK", "", NULL), 0);
 	assert_int_equal(call("DEL", "", NULL), 0);
 	assert_true(is_there("deleted"));
 	until_nothing_is_left();
+	assert_int_equal(umount(path), 0);
 }
 
 static void gc_takes_away_what_is_not_on_the_list(void **state)
@@ -809,7 +860,9 @@ int main(void)
 		TEST(what_has_to_wait_is_done_before_the_interface_is_made_anew),
 		TEST(what_has_to_wait_is_done_before_another_interface_is_made),
 		TEST(a_pod_begins_with_nothing_of_the_one_that_had_its_sandboxs_name),
-		TEST(a_late_del_of_the_pod_before_takes_nothing_of_this_one),
+		TEST(a_sandbox_in_its_namespace_is_one_whatever_uid_a_call_has),
+		TEST(an_add_without_a_del_before_begins_anew),
+		TEST(a_late_note_of_the_pod_before_takes_nothing_of_this_one),
 		TEST(gc_takes_away_what_is_not_on_the_list),
 		TEST(gc_leaves_what_is_on_the_list),
 		TEST_ALONE(status_says_whether_the_agent_is_there),

@@ -586,6 +586,18 @@ static void nor_where_its_sandbox_is_being_made(void **state)
 	assert_string_equal(got.err.reason, "PodNotFound");
 }
 
+/* It is said once nothing of the pod is held, and not before. */
+static void assert_word_waits_for_the_node(void)
+{
+	assert_int_equal(http_script_count(s.http, "PATCH"), 0);
+	reply("GET /api/v1/namespaces/ml/pods/p", 404, NO_OBJECT);
+	reply("GET " ENDPOINT, 200, ANSWERS);
+	reply("PATCH " ENDPOINT, 200, ANSWERS);
+	held = NULL;
+	until_there_were(1, "PATCH");
+	assert_int_equal(http_script_unused(s.http), 0);
+}
+
 /* Its ADD ends without having asked for anything, and no DEL says the word. */
 static void the_word_is_said_of_a_pod_that_was_held_when_it_went(void **state)
 {
@@ -594,13 +606,7 @@ static void the_word_is_said_of_a_pod_that_was_held_when_it_went(void **state)
 	scripted_for(&s, 100);
 	delete_pod();
 	scripted_for(&s, 200);
-	assert_int_equal(http_script_count(s.http, "PATCH"), 0);
-	reply("GET /api/v1/namespaces/ml/pods/p", 404, NO_OBJECT);
-	reply("GET " ENDPOINT, 200, TWO_NICS);
-	reply("PATCH " ENDPOINT, 200, TWO_NICS);
-	held = NULL;
-	until_there_were(1, "PATCH");
-	assert_int_equal(http_script_unused(s.http), 0);
+	assert_word_waits_for_the_node();
 }
 
 /* Before the agent has heard what is on the node, all may be. */
@@ -612,13 +618,7 @@ static void so_is_it_where_only_an_endpoint_tells_of_the_pod(void **state)
 	http_script_add(s.http, PODS, &(struct http_reply){.after = HTTP_OPEN, .always = true});
 	reply("GET " ALL_ENDPOINTS, 200, LIST_OF(ANSWERS));
 	until_there_were(1, "GET " ALL_ENDPOINTS);
-	assert_int_equal(http_script_count(s.http, "PATCH"), 0);
-	reply("GET /api/v1/namespaces/ml/pods/p", 404, NO_OBJECT);
-	reply("GET " ENDPOINT, 200, ANSWERS);
-	reply("PATCH " ENDPOINT, 200, ANSWERS);
-	held = NULL;
-	until_there_were(1, "PATCH");
-	assert_int_equal(http_script_unused(s.http), 0);
+	assert_word_waits_for_the_node();
 }
 
 /* Who came and went meanwhile was not seen. */

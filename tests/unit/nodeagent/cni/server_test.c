@@ -462,27 +462,9 @@ static void what_has_to_wait_is_done_later_also_without_an_add(void **state)
 	until_nothing_is_left();
 }
 
-/* Its record says what the VF was like before, and there is one for each interface of a sandbox. */
-static void what_has_to_wait_is_done_before_the_interface_is_made_anew(void **state)
+/* What an ADD and a DEL have left is undone before an ADD with this configuration. */
+static void is_undone_before(const char *config)
 {
-	auto_free char *config = config_of("", NULL);
-
-	assert_int_equal(call("ADD", "waits", NULL), 0);
-	assert_int_equal(call("DEL", "waits", NULL), 0);
-	assert_int_equal(cni_stand_call(&stand, "sriov", "ADD", "c1", config), 1);
-	assert_non_null(strstr(stand.printed, "NotYetUndone"));
-	(void)touch("back");
-	assert_int_equal(cni_stand_call(&stand, "sriov", "ADD", "c1", config), 0);
-	assert_int_equal(call("DEL", "", NULL), 0);
-	until_nothing_is_left();
-}
-
-/* Both records would be about one device, and the old one would take it out of the new pod. */
-static void what_has_to_wait_is_done_before_another_interface_is_made(void **state)
-{
-	const char *config = "{\"cniVersion\": \"1.1.0\", \"name\": \"rail1\", \"deviceID\": "
-			     "\"0000:03:00.2\"}";
-
 	assert_int_equal(call("ADD", "waits", NULL), 0);
 	assert_int_equal(call("DEL", "waits", NULL), 0);
 	assert_int_equal(cni_stand_call(&stand, "sriov", "ADD", "c1", config), 1);
@@ -491,6 +473,21 @@ static void what_has_to_wait_is_done_before_another_interface_is_made(void **sta
 	assert_int_equal(cni_stand_call(&stand, "sriov", "ADD", "c1", config), 0);
 	assert_int_equal(cni_stand_call(&stand, "sriov", "DEL", "c1", config), 0);
 	until_nothing_is_left();
+}
+
+/* Its record says what the VF was like before, and there is one for each interface of a sandbox. */
+static void what_has_to_wait_is_done_before_the_interface_is_made_anew(void **state)
+{
+	auto_free char *config = config_of("", NULL);
+
+	is_undone_before(config);
+}
+
+/* Both records would be about one device, and the old one would take it out of the new pod. */
+static void what_has_to_wait_is_done_before_another_interface_is_made(void **state)
+{
+	is_undone_before("{\"cniVersion\": \"1.1.0\", \"name\": \"rail1\", \"deviceID\": "
+			 "\"0000:03:00.2\"}");
 }
 
 /* Its number may be that of the namespace before: the pod tells. */

@@ -38,12 +38,9 @@ static bool is_global(const json_t *config, const char *ns)
 	auto_free char *list = str_dup(json_str_or(json_at(config, "globalNamespaces"), "default"));
 	char *rest = list, *item;
 
-	while ((item = strsep(&rest, ","))) {
-		item += strspn(item, " ");
-		item[strcspn(item, " ")] = '\0';
-		if (*item && str_eq(item, ns))
+	while ((item = strsep(&rest, ",")))
+		if (str_eq(str_trim(item), ns))
 			return true;
-	}
 	return false;
 }
 

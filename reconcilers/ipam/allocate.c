@@ -13,6 +13,7 @@
 #include "reconcilers/ipam/controller.h"
 #include "reconcilers/ipam/endpoint.h"
 #include "reconcilers/ipam/filter.h"
+#include "reconcilers/spider/ip_pool.h"
 
 static const struct family {
 	enum ip_family family;
@@ -207,9 +208,12 @@ static void put_address(json_t *item, const struct family *family, const json_t 
 		json_put_str(item, family->gateway, gateway);
 		json_put_bool(item, "cleanGateway", json_is_true(json_at(want, "cleanGateway")));
 	}
-	json_array_foreach (json_at(spec, "routes"), i, route)
-		add_route(item, json_str_or(json_at(route, "dst"), ""),
-			  json_str_or(json_at(route, "gw"), ""));
+	json_array_foreach (json_at(spec, "routes"), i, route) {
+		const char *dst = ip_pool_route_dst(route), *gw = ip_pool_route_gw(route);
+
+		if (!str_empty(dst) && !str_empty(gw))
+			add_route(item, dst, gw);
+	}
 }
 
 static bool take_from(struct pass *pass, const struct family *family, const char *pool,
@@ -714,8 +718,12 @@ static void result_route(json_t *routes, const char *dst, const char *gw)
 {
 	char network[IP_SUBNET_TEXT_SIZE];
 	struct ip_subnet subnet;
-	json_t *route = json_object();
+	json_t *route;
 
+	/* Earlier versions stored routes of a pool that had "to" and "via" as empty ones. */
+	if (!*dst || !*gw)
+		return;
+	route = json_object();
 	/* The destination is stored as people wrote it; the kernel wants the network. */
 	if (ip_subnet_parse(dst, &subnet, NULL) == 0) {
 		ip_subnet_print(&subnet, network);

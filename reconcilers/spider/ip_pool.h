@@ -72,6 +72,14 @@ void ip_pool_check_change(const json_t *world, const json_t *old, const json_t *
 			  struct problems *problems);
 
 /*
+ * Destination and gateway of an element of spec.routes; guides write them as "to" and "via"
+ * (docs/api.md), which count where "dst" and "gw" are missing. Borrowed; NULL where both are
+ * missing or not texts.
+ */
+const char *ip_pool_route_dst(const json_t *route);
+const char *ip_pool_route_gw(const json_t *route);
+
+/*
  * The value of IP_POOL_CIDR_LABEL; NULL when the text would be no label value ("::/64"). Returns
  * new; free().
  */

@@ -221,12 +221,22 @@ static const char *route_text(const json_t *route, const char *name, const char 
 	return json_string_value(value ? value : json_at(route, other));
 }
 
+const char *ip_pool_route_dst(const json_t *route)
+{
+	return route_text(route, "dst", "to");
+}
+
+const char *ip_pool_route_gw(const json_t *route)
+{
+	return route_text(route, "gw", "via");
+}
+
 /* dst of one route; false when it cannot be compared with others. */
 static bool check_route_dst(const json_t *route, const char *where, const struct ip_pool *pool,
 			    struct ip_subnet *ret, struct problems *problems)
 {
 	auto_free char *field = str_printf("%s.dst", where);
-	const char *text = route_text(route, "dst", "to");
+	const char *text = ip_pool_route_dst(route);
 	struct err err = {0};
 
 	if (!text) {
@@ -257,7 +267,7 @@ static void check_route_gw(const json_t *route, const char *where, const struct 
 			   struct problems *problems)
 {
 	auto_free char *field = str_printf("%s.gw", where);
-	const char *text = route_text(route, "gw", "via");
+	const char *text = ip_pool_route_gw(route);
 	char network[IP_SUBNET_TEXT_SIZE];
 	ip_number gw;
 	struct err err = {0};

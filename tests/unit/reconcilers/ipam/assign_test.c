@@ -93,6 +93,33 @@ static void posts_a_pod_as_soon_as_its_own_ledgers_are_written(void **state)
 	       "post decided ml/ab in; finding ml/ab; post waiting ml/ab out; ");
 }
 
+/* docs/api.md: "SpiderIPPool. Field: routes[].to, routes[].via. Meaning: dst, gw." */
+static void routes_of_a_pool_count_in_the_form_in_which_guides_write_them(void **state)
+{
+	json_auto_t *world = yaml("waiting: {ml/a: true}\npods:\n" POD("a", "u-a", "") NETWORK
+				  "spiderippools:\n  p: {metadata: {name: p}, spec: {ipVersion: 4, "
+				  "subnet: 10.0.0.0/24, "
+				  "ips: [10.0.0.9], routes: [{to: 10.6.0.0/16, via: 10.0.0.2}, "
+				  "{dst: 10.7.0.0/16, gw: 10.0.0.3}, {via: 10.0.0.4}]}}\n");
+	auto_plan struct plan plan = {0};
+	struct err err = {0};
+	auto_free char *text = NULL;
+	json_t *op;
+	size_t i;
+
+	assert_int_equal(assign_reconcile(world, "all", &plan, &err), 0);
+	json_array_foreach (plan.ops, i, op) {
+		const json_t *item = json_array_get(json_at(json_object_get(op, "value"),
+							    "endpoint", "status", "current", "ips"),
+						    0);
+
+		if (str_eq(json_str_at(op, "box"), "decided"))
+			text = json_text(json_at(item, "routes"));
+	}
+	assert_string_equal(text, "[{\"dst\":\"10.6.0.0/16\",\"gw\":\"10.0.0.2\"},"
+				  "{\"dst\":\"10.7.0.0/16\",\"gw\":\"10.0.0.3\"}]");
+}
+
 static void writes_each_ledger_once_for_all_that_wait(void **state)
 {
 	expect(assign_reconcile,
@@ -882,6 +909,7 @@ static void only_pods_that_can_need_addresses_are_kept_trimmed(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(routes_of_a_pool_count_in_the_form_in_which_guides_write_them),
 		cmocka_unit_test(writes_each_ledger_once_for_all_that_wait),
 		cmocka_unit_test(posts_a_pod_as_soon_as_its_own_ledgers_are_written),
 		cmocka_unit_test(a_pod_waits_for_what_another_gives_back_in_the_same_pass),

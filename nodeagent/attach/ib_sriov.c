@@ -8,6 +8,7 @@
 #include "lib/base/own.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
+#include "nodeagent/attach/config_keys.h"
 #include "nodeagent/attach/sriov.h"
 #include "nodeagent/model/pci_address.h"
 
@@ -15,6 +16,7 @@
 
 void ib_sriov_config_done(struct ib_sriov_config *config)
 {
+	json_decref(config->folded);
 	json_decref(config->wanted);
 	*config = (struct ib_sriov_config){0};
 }
@@ -74,12 +76,13 @@ static int check_managed(const json_t *config, const struct ib_sriov_config *rea
 
 int ib_sriov_config_read(const json_t *config, struct ib_sriov_config *ret, struct err *err)
 {
-	auto_ib_sriov_config struct ib_sriov_config read = {
-		.device = json_str_at(config, "deviceID"),
-		.isolated = json_is_true(json_at(config, "rdmaIsolation")),
-		.wanted = json_object(),
-	};
+	auto_ib_sriov_config struct ib_sriov_config read = {.wanted = json_object()};
 
+	if (config_keys_read(config, "ib-sriov", &read.folded, err) < 0)
+		return -1;
+	config = read.folded;
+	read.device = json_str_at(config, "deviceID");
+	read.isolated = json_is_true(json_at(config, "rdmaIsolation"));
 	if (!pci_address_is_valid(str_empty(read.device) ? "" : read.device))
 		return err_set(
 			err, ERR_INVALID, "BadField",

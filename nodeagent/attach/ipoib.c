@@ -5,6 +5,7 @@
 
 #include "lib/base/str.h"
 #include "lib/json/json.h"
+#include "nodeagent/attach/config_keys.h"
 #include "nodeagent/attach/look.h"
 #include "nodeagent/attach/steps.h"
 
@@ -43,10 +44,14 @@ static int check(const json_t *config, const json_t *master, int64_t mtu, struct
 int ipoib_plan(const json_t *config, const json_t *master, const char *spare, const char *ifname,
 	       json_t *steps, struct err *err)
 {
-	int64_t mtu = (int64_t)json_number_value(json_at(config, "mtu"));
+	json_auto_t *folded = NULL;
+	int64_t mtu;
 	json_t *step;
 
-	if (check(config, master, mtu, err))
+	if (config_keys_read(config, "ipoib", &folded, err) < 0)
+		return -1;
+	mtu = (int64_t)json_number_value(json_at(folded, "mtu"));
+	if (check(folded, master, mtu, err))
 		return -1;
 	step = steps_add(steps, "host", "ipoib", spare);
 	json_put_int(step, "lower", look_number(master, "index"));

@@ -10,6 +10,7 @@
 #include "lib/base/own.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
+#include "nodeagent/attach/config_keys.h"
 #include "nodeagent/attach/look.h"
 #include "nodeagent/attach/steps.h"
 #include "nodeagent/model/pci_address.h"
@@ -22,6 +23,7 @@
 
 void sriov_config_done(struct sriov_config *config)
 {
+	json_decref(config->folded);
 	json_decref(config->wanted);
 	*config = (struct sriov_config){0};
 }
@@ -141,17 +143,12 @@ static char *mac_of_args(const char *args)
 	return NULL;
 }
 
-/* The key "mac" in any case, as Go reads it; CNI_ARGS over it, the runtime's over both. */
+/* CNI_ARGS over the key "mac", the runtime's over both. */
 static int read_mac(const json_t *config, const char *args, char ret[18], struct err *err)
 {
 	auto_free char *of_args = mac_of_args(args);
-	const char *text = NULL, *key;
-	json_t *value;
+	const char *text = str_empty(of_args) ? json_str_at(config, "mac") : of_args;
 
-	json_each (config, key, value)
-		if (strcasecmp(key, "mac") == 0)
-			text = json_string_value(value);
-	text = str_empty(of_args) ? text : of_args;
 	if (!str_empty(json_str_at(config, "runtimeConfig", "mac")))
 		text = json_str_at(config, "runtimeConfig", "mac");
 	if (!str_empty(text) && !sriov_read_mac(text, ret))
@@ -164,11 +161,12 @@ static int read_mac(const json_t *config, const char *args, char ret[18], struct
 int sriov_config_read(const json_t *config, const char *args, struct sriov_config *ret,
 		      struct err *err)
 {
-	auto_sriov_config struct sriov_config read = {
-		.device = json_str_at(config, "deviceID"),
-		.wanted = json_object(),
-	};
+	auto_sriov_config struct sriov_config read = {.wanted = json_object()};
 
+	if (config_keys_read(config, "sriov", &read.folded, err) < 0)
+		return -1;
+	config = read.folded;
+	read.device = json_str_at(config, "deviceID");
 	if (!pci_address_is_valid(json_str_or(json_at(config, "deviceID"), "")))
 		return bad(err, "deviceID",
 			   "the PCI address of a VF; the network's NAD needs the annotation "
@@ -182,7 +180,7 @@ int sriov_config_read(const json_t *config, const char *args, struct sriov_confi
 	if (read.mac[0])
 		json_put_str(read.wanted, "mac", read.mac);
 	*ret = read;
-	ret->wanted = take_ptr(read.wanted);
+	read = (struct sriov_config){0};
 	return 0;
 }
 

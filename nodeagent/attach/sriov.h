@@ -21,7 +21,8 @@
  * disable), "nodeGuid", "portGuid"}. What is absent is not known, or not asked for.
  */
 struct sriov_config {
-	const char *device; /* PCI address; borrowed */
+	json_t *folded;     /* what the texts are borrowed from */
+	const char *device; /* PCI address */
 	char mac[18];       /* "": none is asked for */
 	json_t *wanted;
 };

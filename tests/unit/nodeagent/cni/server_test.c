@@ -190,6 +190,25 @@ static void addresses_come_from_the_agent(void **state)
 	until_nothing_is_left();
 }
 
+/* A NetworkAttachmentDefinition without cniVersion, and one that the meta plugin hands on as "". */
+static void a_network_without_version_gets_a_result_of_the_first(void **state)
+{
+	static const char *const versions[] = {"", "\"cniVersion\": \"\", ",
+					       "\"cniVersion\": \"0.2.0\", "};
+
+	for (size_t i = 0; i < ARRAY_LEN(versions); i++) {
+		auto_free char *config =
+			str_printf("{%s\"name\": \"rail0\", \"DeviceID\": \"0000:03:00.2\", "
+				   "\"IPAM\": {\"type\": \"spiderpool\"}}",
+				   versions[i]);
+
+		assert_int_equal(cni_stand_call(&stand, "sriov", "ADD", "c1", config), 0);
+		assert_non_null(strstr(stand.printed, "\"ip4\":{\"ip\":\"10.6.0.2/16\"}"));
+		assert_int_equal(cni_stand_call(&stand, "sriov", "DEL", "c1", config), 0);
+		until_nothing_is_left();
+	}
+}
+
 static void the_coordinator_has_the_cluster_s_settings(void **state)
 {
 	auto_free char *config = config_of("", NULL);
@@ -836,6 +855,7 @@ int main(void)
 #define TEST_ALONE(name) cmocka_unit_test_setup_teardown(name, set_up_without_agent, tear_down)
 	const struct CMUnitTest tests[] = {
 		TEST(addresses_come_from_the_agent),
+		TEST(a_network_without_version_gets_a_result_of_the_first),
 		TEST(the_coordinator_has_the_cluster_s_settings),
 		TEST(another_ipam_plugin_is_run_by_the_plugin),
 		TEST(another_ipam_plugin_s_words_are_passed_on),

@@ -271,11 +271,11 @@ static void on_look_at_devices(void *arg)
 	offers_look_at_devices(p->offers);
 }
 
-static void on_devices(void *arg, const json_t *named)
+static void on_devices(void *arg, const json_t *named, const json_t *served)
 {
 	const struct agent_process *p = arg;
 
-	attachments_devices(p->attachments, named);
+	attachments_devices(p->attachments, named, served);
 }
 
 /* Before there is anybody to ask, everything may be there. */

@@ -483,7 +483,7 @@ bool attachments_hold(const struct attachments *a, const char *uid)
 	return false;
 }
 
-void attachments_devices(struct attachments *a, const json_t *named)
+void attachments_devices(struct attachments *a, const json_t *named, const json_t *served)
 {
-	networks_devices(a->networks, named);
+	networks_devices(a->networks, named, served);
 }

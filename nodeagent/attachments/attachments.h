@@ -49,7 +49,8 @@ struct attachments *attachments_new(const struct attachments_config *config);
 void attachments_free(struct attachments *attachments);
 
 /* As networks_devices() (nodeagent/networks/networks.h). */
-void attachments_devices(struct attachments *attachments, const json_t *named);
+void attachments_devices(struct attachments *attachments, const json_t *named,
+			 const json_t *served);
 
 /*
  * What is attached on this node (nodeagent/cni/ledger.h, ledger_describe), borrowed until the loop

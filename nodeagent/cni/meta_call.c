@@ -115,6 +115,7 @@ static json_t *decide(const struct attachment *a, const json_t *known, struct er
 		.pod = json_at(known, "pod"),
 		.nads = json_at(known, "nads"),
 		.devices = json_at(known, "devices"),
+		.served = json_at(known, "served"),
 	};
 
 	if (netns_visit(a->netns, &look, err) < 0)

@@ -210,9 +210,9 @@ static bool needs_device(const struct meta_input *in, const json_t *config, cons
 }
 
 /*
- * The next free device of the resource: *ret is borrowed; NULL where the pod has none at all and the
- * network of this configuration works without. Networks get devices in their order; what one has, no
- * other gets.
+ * The next free device of the resource: *ret is borrowed; NULL where the pod has none at all and
+ * the network of this configuration works without. Networks get devices in their order; a device
+ * goes to one network only.
  */
 static int next_device(const struct meta_input *in, json_t *pools, const char *resource,
 		       const char *network, const json_t *config, const char **ret, struct err *err)

@@ -77,8 +77,8 @@ json_t *meta_wanted(const json_t *config, const json_t *pod, struct err *err);
  *   ERR_INVALID "TooFewDevices"       the pod has fewer devices of a resource than networks that
  *                                     need one. A pod without any device of a resource that we do
  *                                     not serve starts without deviceID, unless the network's
- *                                     plugin needs one (ovs-cni and KubeVirt annotate resources that
- *                                     no device plugin serves)
+ *                                     plugin needs one (ovs-cni and KubeVirt annotate resources
+ *                                     that no device plugin serves)
  *   ERR_INVALID "BadDefaultRoute"     gateways of default-route that are no addresses, or two of
  *                                     one family
  *   ERR_TRANSIENT "PodReplaced"       the pod has another UID than the sandbox is made for

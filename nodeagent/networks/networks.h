@@ -37,8 +37,8 @@ struct networks *networks_new(const struct networks_config *config);
 void networks_free(struct networks *networks);
 
 /*
- * named:  {"spidernet.io/x": {"0000:3b:00.2": "namespace/pod/container"}}: which container has which
- *         device; NULL: the kubelet does not say
+ * named:  {"spidernet.io/x": {"0000:3b:00.2": "namespace/pod/container"}}: the devices of
+ *         containers; NULL: the kubelet does not report them
  * served: ["spidernet.io/x"], the resources that our device plugins offer on this node
  *
  * Both are borrowed.
@@ -52,8 +52,8 @@ struct networks_question;
 
 /*
  * question, copied: {"what": "networks", "pod": {"namespace", "name"}, "config": the meta plugin's}
- * is answered by {"pod", "nads", "devices", "served"} as meta_delegates() wants them, without "pod" when
- * there is none of that name; {"what": "status", "pod", "text", "added": [text]} by {} when
+ * is answered by {"pod", "nads", "devices", "served"} as meta_delegates() wants them, without "pod"
+ * when there is none of that name; {"what": "status", "pod", "text", "added": [text]} by {} when
  * network-status is written and events are on their way.
  *
  * done comes once, never before this returns. Errors: those of meta_wanted(), ERR_TRANSIENT

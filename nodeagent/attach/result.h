@@ -50,8 +50,8 @@ bool result_version_is_at_least(const char *version, const char *than);
 int result_read(const json_t *value, const char *version, json_t **ret, struct err *err);
 
 /*
- * Return new: the result in the format of `version`, one of result_versions. 0.1.0 and 0.2.0 hold one
- * address of each family with its routes; further addresses and all interfaces stay out.
+ * Return new: the result in the format of `version`, one of result_versions. 0.1.0 and 0.2.0 hold
+ * one address of each family with its routes; further addresses and all interfaces stay out.
  */
 json_t *result_write(const json_t *result, const char *version);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which keys our plugins have, and of which type. Configurations pass through here between the CNI
- * call (or the planners' tests) and the functions that read single settings, which then find each key
- * in one spelling and need not look for values of other types.
+ * call and the functions that read single settings, which then find each key in one spelling and
+ * need not look for values of other types.
  */
 #include "nodeagent/attach/config_keys.h"
 

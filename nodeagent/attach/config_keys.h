@@ -2,10 +2,10 @@
 /*
  * The keys of a network configuration as our plugins read them. Pure.
  *
- * The plugins that ours replace decode configurations with Go's encoding/json: a key matches whatever
- * its case ("Vlan" is vlan; of several spellings the last one counts), null counts as absent, and a
- * value of another type ends the call. Configurations in clusters rely on the first, and a setting of
- * the wrong type must never be ignored: an isolation that a user asked for would be missing.
+ * The plugins that ours replace decode configurations with Go's encoding/json: a key matches in any
+ * case ("Vlan" is vlan; of several spellings the last one counts), null counts as absent, and a
+ * value of another type ends the call. Configurations in clusters rely on the first; and if a
+ * setting of the wrong type were ignored, an isolation that a user asked for would be missing.
  *
  * Source: https://pkg.go.dev/encoding/json#Unmarshal; the fields of sriov-cni's and ib-sriov-cni's
  * pkg/types, ipoib-cni's and rdma-cni's NetConf, Spiderpool's coordinator Config.
@@ -18,8 +18,8 @@
 #include "lib/base/err.h"
 
 /*
- * Return new: the configuration of a plugin of this type with each of its keys in the usual spelling.
- * Keys that the plugin does not have are kept as they are. The copy is shallow.
+ * Return new: the configuration of a plugin of this type with each of its keys in the usual
+ * spelling. Keys that the plugin does not have are kept as they are. The copy is shallow.
  */
 json_t *config_keys_fold(const json_t *config, const char *type);
 

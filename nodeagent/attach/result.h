@@ -25,7 +25,7 @@
 /* Entries of one list that we read. */
 #define RESULT_LIST_MAX 1024
 
-/* "0.1.0", "0.2.0", "0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0": those that results are written in. */
+/* Versions of results: "0.1.0", "0.2.0", "0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0". */
 extern const char *const result_versions[];
 extern const size_t result_n_versions;
 

@@ -347,6 +347,57 @@ static void a_stateful_set_keeps_what_its_pod_had(void **state)
 	expect(endpoint_reconcile, scaled, "ml/web-0", "post ending ml/web-0 in; ");
 }
 
+/* Any user can create pods of these names with an owner reference to the set. */
+static void only_an_ordinal_as_its_controller_writes_it_is_of_a_stateful_set(void **state)
+{
+	static const char *const names[] = {"web-00", "web-000", "web-1", "web-+0", "web--0"};
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		auto_free char *world = str_printf(
+			NODE_THERE "spiderendpoints: {ml/%s: {metadata: {name: %s, namespace: ml, "
+				   "annotations: {orbweaver.io/down: u-a}}, status: "
+				   "{ownerControllerType: StatefulSet, ownerControllerName: web, "
+				   "current: {uid: u-a, node: w1, ips: []}}}}\n"
+				   "live: {ml/%s: {pods: {ml/%s: null}, statefulsets: "
+				   "{ml/web: {spec: {replicas: 1}}}}}\n",
+			names[i], names[i], names[i], names[i]);
+		auto_free char *key = str_printf("ml/%s", names[i]);
+		auto_free char *want = str_printf("post ending %s in; ", key);
+
+		expect(endpoint_reconcile, world, key, want);
+	}
+}
+
+/* docs/ipam.md: "when the pod has terminated". The kubelet rejects pods of each restartPolicy. */
+static void a_pod_that_the_kubelet_rejected_gets_and_keeps_no_address(void **state)
+{
+	static const char *const phases[] = {
+		"{phase: Failed, reason: UnexpectedAdmissionError}",
+		"{phase: Failed, reason: Terminated}",
+		"{phase: Failed}",
+		"{phase: Succeeded}",
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(phases); i++) {
+		auto_free char *pod = str_printf(
+			"ml/a: {metadata: {name: a, namespace: ml, uid: u-a, annotations: "
+			"{k8s.v1.cni.cncf.io/networks: net}}, spec: {nodeName: w1, restartPolicy: "
+			"Always}, status: %s}",
+			phases[i]);
+		auto_free char *waits = str_printf("waiting: {ml/a: true}\npods: {%s}\n" NETWORK
+						   "spiderippools:\n" POOL("p", "10.0.0.1", ""),
+						   pod);
+		auto_free char *ends = str_printf(
+			NODE_THERE ENDPOINT("u-a",
+					    "orbweaver.io/down: u-a") "pods: {%s}\nlive: {ml/a: "
+								      "{pods: {%s}}}\n",
+			pod, pod);
+
+		expect(assign_reconcile, waits, "all", "finding ml/a; post waiting ml/a out; ");
+		expect(endpoint_reconcile, ends, "ml/a", "post ending ml/a in; ");
+	}
+}
+
 static void what_was_decided_is_written_and_forgotten(void **state)
 {
 	expect(endpoint_reconcile,
@@ -927,6 +978,8 @@ int main(void)
 		cmocka_unit_test(a_sandbox_that_is_made_again_ends_nothing),
 		cmocka_unit_test(a_node_that_is_gone_needs_no_word),
 		cmocka_unit_test(a_stateful_set_keeps_what_its_pod_had),
+		cmocka_unit_test(only_an_ordinal_as_its_controller_writes_it_is_of_a_stateful_set),
+		cmocka_unit_test(a_pod_that_the_kubelet_rejected_gets_and_keeps_no_address),
 		cmocka_unit_test(what_was_decided_is_written_and_forgotten),
 		cmocka_unit_test(spiderpools_finalizer_keeps_no_endpoint_for_ever),
 		cmocka_unit_test(what_was_decided_for_a_pod_that_has_ended_is_given_back),

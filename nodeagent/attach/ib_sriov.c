@@ -11,6 +11,7 @@
 #include "nodeagent/attach/config_keys.h"
 #include "nodeagent/attach/sriov.h"
 #include "nodeagent/model/pci_address.h"
+#include "reconcilers/core/cni_rules.h"
 
 #define ADDRESS_TEXT (20 * 3 - 1)
 
@@ -88,11 +89,9 @@ int ib_sriov_config_read(const json_t *config, struct ib_sriov_config *ret, stru
 			err, ERR_INVALID, "BadField",
 			"ib-sriov: deviceID must be the PCI address of a VF; the network's NAD "
 			"needs the annotation k8s.v1.cni.cncf.io/resourceName");
-	if (str_eq(json_str_at(config, "ipam", "type"), "dhcp"))
-		return err_set(err, ERR_INVALID, "BadField",
-			       "ib-sriov: ipam.type must not be dhcp, which needs Ethernet");
-	if (read_guid(config, &read, err) || check_managed(config, &read, err) ||
-	    sriov_read_link_state("ib-sriov", config, read.wanted, err))
+	if (cni_rules_no_dhcp("ib-sriov", config, NULL, err) ||
+	    cni_rules_vf_settings("ib-sriov", config, read.wanted, NULL, err) ||
+	    read_guid(config, &read, err) || check_managed(config, &read, err))
 		return -1;
 	*ret = read;
 	read = (struct ib_sriov_config){0};

@@ -8,6 +8,7 @@
 #include "nodeagent/attach/config_keys.h"
 #include "nodeagent/attach/look.h"
 #include "nodeagent/attach/steps.h"
+#include "reconcilers/core/cni_rules.h"
 
 /*
  * The high bit is full membership, which the child gets by itself (drivers/infiniband/ulp/ipoib).
@@ -29,9 +30,8 @@ static int check(const json_t *config, const json_t *master, int64_t mtu, struct
 		return err_set(err, ERR_INVALID, "BadField",
 			       "ipoib: mtu must be from 0 to %lld, which %s has",
 			       (long long)look_number(master, "mtu"), name);
-	if (str_eq(json_str_at(config, "ipam", "type"), "dhcp"))
-		return err_set(err, ERR_INVALID, "BadField",
-			       "ipoib: ipam.type must not be dhcp, which needs Ethernet");
+	if (cni_rules_no_dhcp("ipoib", config, NULL, err))
+		return -1;
 	if ((look_number(master, "pkey") & PKEY_NUMBER) == 0)
 		return err_set(
 			err, ERR_INVALID, "BadField",

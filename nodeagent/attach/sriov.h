@@ -87,11 +87,4 @@ void sriov_plan_settings(const char *pf, int64_t vf, const json_t *from, const j
 /* "aa:bb:cc:dd:ee:ff" of one station, in lower case; false for what is none. */
 bool sriov_read_mac(const char *text, char ret[18]);
 
-/*
- * Put "linkState" into wanted as config's link_state says; nothing without one. The message begins
- * with the plugin's name. ERR_INVALID "BadField": the word is none of the kernel's three.
- */
-int sriov_read_link_state(const char *plugin, const json_t *config, json_t *wanted,
-			  struct err *err);
-
 #endif

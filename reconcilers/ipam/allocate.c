@@ -216,15 +216,18 @@ static void put_address(json_t *item, const struct family *family, const json_t 
 	}
 }
 
-static bool take_from(struct pass *pass, const struct family *family, const char *pool,
-		      struct ledger *ledger, char out[IP_TEXT_SIZE])
+/* 1 with an address, 0 when none is free, -1 with err when the pool's verdict forbids to take one. */
+static int take_from(struct pass *pass, const struct family *family, const char *pool,
+		     struct ledger *ledger, char out[IP_TEXT_SIZE], struct err *err)
 {
 	if (find_left_over(pass, family, pool, ledger, out))
-		return true;
+		return 1;
+	if (books_may_take(pass->books, ledger, err) < 0)
+		return -1;
 	if (!ledger_next(ledger, out))
-		return false;
+		return 0;
 	books_note(pass->books, ledger, out);
-	return ledger_take_this(ledger, out, &pass->holder);
+	return ledger_take_this(ledger, out, &pass->holder) ? 1 : 0;
 }
 
 /* The first pool in order that has an address gives it. */
@@ -244,10 +247,11 @@ static int take(struct pass *pass, const struct family *family, const json_t *wa
 		const char *pool = json_string_value(name);
 		struct ledger *ledger = books_open(pass->books, pool, &broken);
 		char address[IP_TEXT_SIZE];
+		int took = ledger ? take_from(pass, family, pool, ledger, address, &broken) : -1;
 
-		if (!ledger)
+		if (took < 0)
 			continue;
-		if (take_from(pass, family, pool, ledger, address)) {
+		if (took > 0) {
 			put_address(item, family, want, ledger, address);
 			return 0;
 		}

@@ -26,6 +26,15 @@ const json_t *books_world(const struct books *books);
 struct ledger *books_open(struct books *books, const char *pool, struct err *err);
 
 /*
+ * May new addresses be taken out of this ledger? 0; -1 with err, when the pool's verdict
+ * (ip_pool_judge(), with all pools of the world that overlap it) says that no pod gets one: ERR_INVALID
+ * with the verdict's reason, which the pool's condition Ready reports. Addresses that other pools have
+ * given away are not free afterwards. Addresses that pods have are not touched: they are passed on and
+ * given back whatever the verdict is.
+ */
+int books_may_take(struct books *books, struct ledger *ledger, struct err *err);
+
+/*
  * All changes for a pod or none: between books_begin() and one of the others, call books_note()
  * before an address of a ledger changes hands. books_cancel() gives every noted address back to
  * whom it had belonged.

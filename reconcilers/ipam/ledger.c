@@ -162,6 +162,7 @@ static int open_all(struct ledger *ledger, const json_t *reserved, const char *n
 			       json_name(ledger->pool), text);
 	}
 	ledger->family = ledger->addresses.subnet.family;
+	ip_pool_withhold(ledger->pool, &ledger->addresses, &ledger->kept);
 	if (read_excluded(ledger->pool, &ledger->addresses, err) < 0)
 		return -1;
 	for (size_t i = 0; i < ledger->addresses.usable.len; i++)
@@ -351,6 +352,14 @@ void ledger_restore(struct ledger *ledger, const char *address, const json_t *re
 			       json_str_at(record_before, "node"),
 		       });
 	}
+}
+
+void ledger_keep_out(struct ledger *ledger, const struct ip_set *others)
+{
+	for (size_t i = 0; i < others->len; i++)
+		ip_set_add(&ledger->kept, others->items[i]);
+	ip_set_settle(&ledger->kept);
+	ip_set_subtract(&ledger->free, &ledger->kept);
 }
 
 json_t *ledger_status(const struct ledger *ledger)

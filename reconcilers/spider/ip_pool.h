@@ -63,6 +63,24 @@ reconcile_fn ip_pool_reconcile;
 void ip_pool_check(const json_t *world, const json_t *object, struct problems *problems);
 
 /*
+ * The same, with the problems apart for which the pool still serves: those of GatewayInRange go to
+ * warnings. `problems` is the verdict that the condition Ready reports and that the allocator obeys
+ * (reconcilers/ipam/books.h): with one of them no new address of the pool is allocated.
+ */
+void ip_pool_judge(const json_t *world, const json_t *object, struct problems *problems,
+		   struct problems *warnings);
+
+struct ip_pool;
+
+/*
+ * Add the addresses that are never allocated although spec.ips may have them: the gateway's; the
+ * first address of the subnet (IPv4: the network's, RFC 1122; IPv6: subnet-router anycast, RFC 4291)
+ * and of IPv4 the last (broadcast), unless an element of spec.ips is that one address. Subnets of two
+ * addresses or one have neither (RFC 3021, RFC 6164). *ret is settled.
+ */
+void ip_pool_withhold(const json_t *object, const struct ip_pool *pool, struct ip_set *ret);
+
+/*
  * What is wrong with a change from `old` to `object` that is not wrong with the object by itself:
  * another network, unless the old one was refused; addresses taken out that pods use; addresses
  * added that another pool has, be it older or younger (AddressOverlap; what overlapped before may

@@ -16,6 +16,7 @@
 #include "reconcilers/core/reconcile.h"
 #include "reconcilers/ipam/assign.h"
 #include "reconcilers/ipam/endpoint.h"
+#include "reconcilers/ipam/ledger.h"
 #include "reconcilers/ipam/lifecycle.h"
 #include "reconcilers/ipam/strays.h"
 #include "tests/support/yaml.h"
@@ -100,7 +101,7 @@ static void routes_of_a_pool_count_in_the_form_in_which_guides_write_them(void *
 				  "spiderippools:\n  p: {metadata: {name: p}, spec: {ipVersion: 4, "
 				  "subnet: 10.0.0.0/24, "
 				  "ips: [10.0.0.9], routes: [{to: 10.6.0.0/16, via: 10.0.0.2}, "
-				  "{dst: 10.7.0.0/16, gw: 10.0.0.3}, {via: 10.0.0.4}]}}\n");
+				  "{dst: 10.7.0.0/16, gw: 10.0.0.3}]}}\n");
 	auto_plan struct plan plan = {0};
 	struct err err = {0};
 	auto_free char *text = NULL;
@@ -118,6 +119,104 @@ static void routes_of_a_pool_count_in_the_form_in_which_guides_write_them(void *
 	}
 	assert_string_equal(text, "[{\"dst\":\"10.6.0.0/16\",\"gw\":\"10.0.0.2\"},"
 				  "{\"dst\":\"10.7.0.0/16\",\"gw\":\"10.0.0.3\"}]");
+}
+
+/* One pod that wants pool p, among these pools. */
+static char *decide_with(const char *pools)
+{
+	auto_free char *world = str_printf("waiting: {ml/a: true}\npods:\n" POD("a", "u-a", "")
+						   NETWORK "spiderippools:\n%s",
+					   pools);
+
+	return decide(assign_reconcile, world, "all");
+}
+
+#define POOL_OF(name_, made_, spec_)                                                               \
+	"  " name_ ": {metadata: {name: " name_ ", creationTimestamp: '2026-01-0" made_            \
+	"T00:00:00Z'}, spec: {ipVersion: 4, " spec_ "}}\n"
+
+/* docs/conditions.md: Ready is "pods can get addresses". Without any webhook. */
+static void a_pool_that_is_not_ready_gives_no_address(void **state)
+{
+	static const struct {
+		const char *reason, *pools;
+	} cases[] = {
+		{"AddressOverlap",
+		 POOL_OF("o", "1", "subnet: 10.0.0.0/24, ips: [10.0.0.7]")
+			 POOL_OF("p", "2", "subnet: 10.0.0.0/24, ips: [10.0.0.7]")},
+		{"SubnetOverlap", POOL_OF("o", "1", "subnet: 10.0.0.0/16, ips: [10.0.9.7]") POOL_OF(
+					  "p", "2", "subnet: 10.0.0.0/24, ips: [10.0.0.7]")},
+		{"BadGateway",
+		 POOL_OF("p", "2", "subnet: 10.0.0.0/24, ips: [10.0.0.7], gateway: 192.168.9.9")},
+		{"OutsideSubnet",
+		 POOL_OF("p", "2", "subnet: 10.0.0.0/24, ips: [10.0.0.7, 10.0.1.7]")},
+		{"BadRange", POOL_OF("p", "2", "subnet: 10.0.0.0/24, ips: [10.0.0.7, x]")},
+		{"BadRoute",
+		 POOL_OF("p", "2",
+			 "subnet: 10.0.0.0/24, ips: [10.0.0.7], routes: [{dst: x, gw: y}]")},
+		{"WrongIPVersion", "  p: {metadata: {name: p}, spec: {ipVersion: 4, subnet: "
+				   "'fd00::/64', ips: ['fd00::7']}}\n"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		auto_free char *said = decide_with(cases[i].pools);
+
+		if (strstr(said, "status") ||
+		    (!strstr(said, cases[i].reason) && !strstr(said, "NoPool")))
+			fail_msg("%s: %s", cases[i].reason, said);
+	}
+}
+
+static void the_older_of_two_pools_that_overlap_serves(void **state)
+{
+	auto_free char *said =
+		decide_with(POOL_OF("p", "1", "subnet: 10.0.0.0/24, ips: [10.0.0.7]")
+				    POOL_OF("o", "2", "subnet: 10.0.0.0/24, ips: [10.0.0.7]"));
+
+	assert_non_null(strstr(said, "status p"));
+}
+
+/* Both made within one second, and the one of the greater name was served before the other came. */
+static void what_another_pool_gave_away_is_not_free(void **state)
+{
+	auto_free char *said = decide_with(POOL_OF(
+		"p", "1",
+		"subnet: 10.0.0.0/24, ips: [10.0.0.7]") "  q: {metadata: {name: q, "
+							"creationTimestamp: "
+							"'2026-01-01T00:00:00Z'}, spec: "
+							"{ipVersion: 4, subnet: 10.0.0.0/24, ips: "
+							"[10.0.0.7]}, status: {allocatedIPs: "
+							"'{\"10.0.0.7\": {\"pod\": \"ml/z\", "
+							"\"podUid\": \"u-z\"}}'}}\n");
+
+	assert_non_null(strstr(said, "PoolExhausted"));
+	assert_null(strstr(said, "status p"));
+}
+
+static void gateway_and_the_subnets_own_addresses_are_never_given(void **state)
+{
+	static const struct {
+		const char *spec, *want;
+	} cases[] = {
+		{"subnet: 10.7.0.0/24, ips: [10.7.0.1-10.7.0.2], gateway: 10.7.0.1", "10.7.0.2"},
+		{"subnet: 10.7.0.0/24, ips: [10.7.0.0-10.7.0.1]", "10.7.0.1"},
+		{"subnet: 10.7.0.0/24, ips: [10.7.0.255, 10.7.0.254-10.7.0.254]", "10.7.0.254"},
+		{"subnet: 10.7.0.0/31, ips: [10.7.0.0-10.7.0.1]", "10.7.0.0"},
+		/* On its own, in so many words. */
+		{"subnet: 10.7.0.0/16, ips: [10.7.0.0]", "10.7.0.0"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		auto_free char *text = str_printf("{metadata: {name: p}, spec: {ipVersion: 4, %s}}",
+						  cases[i].spec);
+		json_auto_t *pool = yaml(text);
+		auto_ledger struct ledger ledger = {0};
+		char next[IP_TEXT_SIZE] = "";
+
+		assert_int_equal(ledger_open(pool, NULL, NULL, &ledger, NULL), 0);
+		assert_true(ledger_next(&ledger, next));
+		assert_string_equal(next, cases[i].want);
+	}
 }
 
 static void writes_each_ledger_once_for_all_that_wait(void **state)
@@ -961,6 +1060,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(routes_of_a_pool_count_in_the_form_in_which_guides_write_them),
+		cmocka_unit_test(a_pool_that_is_not_ready_gives_no_address),
+		cmocka_unit_test(the_older_of_two_pools_that_overlap_serves),
+		cmocka_unit_test(what_another_pool_gave_away_is_not_free),
+		cmocka_unit_test(gateway_and_the_subnets_own_addresses_are_never_given),
 		cmocka_unit_test(writes_each_ledger_once_for_all_that_wait),
 		cmocka_unit_test(posts_a_pod_as_soon_as_its_own_ledgers_are_written),
 		cmocka_unit_test(a_pod_waits_for_what_another_gives_back_in_the_same_pass),

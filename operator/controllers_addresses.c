@@ -182,6 +182,8 @@ void addresses_gather(const struct controller_sources *from, const struct contro
 	json_need_object(world, KIND_IP_POOL);
 	json_each (boxes_all(from->boxes, BOX_SHORT_POOL), pool, value)
 		boxes_add(from->boxes, world, BOX_SHORT_POOL, pool);
+	json_each (boxes_all(from->boxes, BOX_UNWRITTEN), pool, value)
+		boxes_add(from->boxes, world, BOX_UNWRITTEN, pool);
 	add_ending(from, world);
 	if (ipam_settings_read(world_get(world, MIRROR_SPIDERPOOL_CONF, config), from->config_ns,
 			       &settings, NULL) < 0)

@@ -265,6 +265,57 @@ static void on_posted(void *arg, const char *box, const char *key, json_t *value
 		wake(manager, CONTROLLER_ENDPOINT, key);
 }
 
+/* A ledger that the server refused: its pods wait, those of other pools do not. */
+static void note_ledger(struct manager *manager, const char *pool, const struct err *err)
+{
+	char until[RFC3339_SIZE];
+	bool is_known = boxes_get(manager->boxes, BOX_UNWRITTEN, pool) != NULL;
+
+	if (!err && !is_known)
+		return;
+	rfc3339_write(clock_wall_us() + MANAGER_LEDGER_AGAIN_MS * INT64_C(1000), until);
+	boxes_put(manager->boxes, BOX_UNWRITTEN, pool,
+		  err ? json_pack("{s:s, s:s, s:s}", "reason", err->reason, "text", err->text,
+				  "until", until)
+		      : NULL);
+	address_metrics_unwritten(manager->address_metrics,
+				  json_object_size(boxes_all(manager->boxes, BOX_UNWRITTEN)));
+	queue_add(manager->controllers[CONTROLLER_IP_POOL].queue, pool, QUEUE_LATER);
+	if (err)
+		queue_add_after(manager->controllers[CONTROLLER_ADDRESSES].queue, ADDRESSES_KEY,
+				MANAGER_LEDGER_AGAIN_MS + 1);
+}
+
+static void on_group_ended(void *arg, const char *group, const json_t *op, const struct err *err)
+{
+	struct manager *manager = arg;
+	const char *kind = json_str_or(json_at(op, "kind"), "");
+	const char *key = json_str_or(json_at(op, "key"), "");
+	json_auto_t *object = NULL;
+
+	if (err && err->class == ERR_CONFLICT) {
+		log_debug("overtaken, will decide again", F_STR("kind", kind), F_STR("key", key),
+			  F_ERR(err));
+		return;
+	}
+	if (str_eq(kind, KIND_IP_POOL))
+		note_ledger(manager, group, err);
+	if (!err)
+		return;
+	log_error("cannot write an object, its part of the decision waits", F_STR("kind", kind),
+		  F_STR("key", key), F_ERR(err));
+	object = cache_get(mirror_cache(manager->mirror, kind), key);
+	if (object)
+		recorder_emit(manager->config.recorder,
+			      &(struct event_object){
+				      .resource = mirror_resource(manager->mirror, kind),
+				      .ns = json_namespace(object),
+				      .name = json_name(object),
+				      .uid = json_uid(object),
+			      },
+			      true, "ObjectNotWritten", err->text);
+}
+
 static void project_pods(json_t *pods)
 {
 	const char *key;
@@ -978,6 +1029,7 @@ struct manager *manager_new(const struct manager_config *config)
 		.report = on_report,
 		.posted = on_posted,
 		.evicted = on_evicted,
+		.group_ended = on_group_ended,
 		.found = on_found,
 		.answered = on_answered,
 		.learning = on_learning,

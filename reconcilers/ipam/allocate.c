@@ -216,7 +216,7 @@ static void put_address(json_t *item, const struct family *family, const json_t 
 	}
 }
 
-/* 1 with an address, 0 when none is free, -1 with err when the pool's verdict forbids to take one. */
+/* 1 with an address, 0 when none is free, -1 with err when the pool's verdict forbids to take. */
 static int take_from(struct pass *pass, const struct family *family, const char *pool,
 		     struct ledger *ledger, char out[IP_TEXT_SIZE], struct err *err)
 {

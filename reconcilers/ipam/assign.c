@@ -83,6 +83,23 @@ void assign_project(json_t *pod)
 
 /* ---- order ----------------------------------------------------------------------------------- */
 
+static void add_name(json_t *names, const char *name)
+{
+	if (!str_empty(name) && !json_list_has(names, name))
+		json_array_append_new(names, json_string(name));
+}
+
+static void add_pools_of(json_t *names, const json_t *status)
+{
+	json_t *item;
+	size_t i;
+
+	json_array_foreach (json_at(status, "current", "ips"), i, item) {
+		add_name(names, json_str_at(item, "ipv4Pool"));
+		add_name(names, json_str_at(item, "ipv6Pool"));
+	}
+}
+
 static const char *later(const char *a, const char *b)
 {
 	return b && strcmp(a, b) < 0 ? b : a;
@@ -107,12 +124,18 @@ static const char *last_pool(const char *last, const json_t *status)
 static void follow(struct pass *pass, const json_t *status, const json_t *records)
 {
 	const char *last = last_pool("", status);
+	json_auto_t *pools = json_array();
 	json_t *item, *ops;
 	size_t i;
 
 	last = last_pool(last, pass->before);
-	json_array_foreach (records, i, item)
+	add_pools_of(pools, status);
+	add_pools_of(pools, pass->before);
+	json_array_foreach (records, i, item) {
 		last = later(last, json_str_at(item, "pool"));
+		add_name(pools, json_str_at(item, "pool"));
+	}
+	plan_group(&pass->posts, 0, NULL, pools);
 	ops = json_object_get(pass->followers, last);
 	if (!ops) {
 		ops = json_array();
@@ -146,6 +169,8 @@ static void plan_in_order(const struct pass *pass, const struct plan *ledgers, s
 		for (; next < n && strcmp(pools[next], json_str_at(op, "key")) < 0; next++)
 			plan_join(plan,
 				  &(struct plan){json_object_get(pass->followers, pools[next])});
+		if (str_eq(json_str_at(op, "op"), "status"))
+			json_put_str(op, "group", json_str_at(op, "key"));
 		json_array_append(plan->ops, op);
 	}
 	for (; next < n; next++)

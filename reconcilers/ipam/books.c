@@ -9,6 +9,7 @@
 
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
+#include "lib/base/rfc3339.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "reconcilers/core/kinds.h"
@@ -76,6 +77,20 @@ const json_t *books_world(const struct books *books)
 	return books->world;
 }
 
+/* Does the server refuse this ledger, and is it not yet time for another try? */
+static int check_written(const struct books *books, const char *pool, struct err *err)
+{
+	const json_t *trouble = world_get(books->world, BOX_UNWRITTEN, pool);
+	int64_t until, now;
+
+	if (!trouble || !rfc3339_read(json_str_or(json_at(trouble, "until"), ""), &until) ||
+	    !rfc3339_read(world_env(books->world, "now"), &now) || now >= until)
+		return 0;
+	return err_set(err, ERR_TRANSIENT, "LedgerNotWritten",
+		       "the status of pool %s cannot be written: %s", pool,
+		       json_str_or(json_at(trouble, "text"), "?"));
+}
+
 struct ledger *books_open(struct books *books, const char *pool, struct err *err)
 {
 	struct ledger *ledger = map_get(&books->ledgers, pool);
@@ -88,6 +103,8 @@ struct ledger *books_open(struct books *books, const char *pool, struct err *err
 		err_set(err, ERR_INVALID, "PoolNotFound", "pool %.64s does not exist", pool);
 		return NULL;
 	}
+	if (check_written(books, pool, err) < 0)
+		return NULL;
 	ledger = mem_new(struct ledger);
 	if (ledger_open(object, world_kind(books->world, KIND_RESERVED_IP),
 			world_env(books->world, "now"), ledger, err) < 0) {
@@ -132,7 +149,7 @@ static json_t *neighbourhood(struct books *books, const json_t *pool)
 	return n.world;
 }
 
-/* A pool that became older by an edit, or by the second in which both were made, may have given them. */
+/* A pool that became older by an edit, or was made in the same second, may have given them away. */
 static void keep_out_others(struct ledger *ledger, const json_t *world)
 {
 	auto_ip_set struct ip_set taken = {0};

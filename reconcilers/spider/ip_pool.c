@@ -385,6 +385,7 @@ static void plan_pool_status(const json_t *world, const char *key, const json_t 
 	auto_ip_conflicts struct ip_conflicts conflicts = {0};
 	struct counts counts = {.total = ip_set_count(&addresses->usable)};
 	const json_t *waiting = world_get(world, BOX_SHORT_POOL, key);
+	const json_t *unwritten = world_get(world, BOX_UNWRITTEN, key);
 	const json_t *old = json_at(pool, "status");
 	/* Agents write their records here too: all that is not ours stays as it is. */
 	json_t *status = json_is_object(old) ? json_copy((json_t *)old) : json_object();
@@ -404,6 +405,11 @@ static void plan_pool_status(const json_t *world, const char *key, const json_t 
 	counts.left = count_without(addresses, &kept);
 	ip_conflicts_read(pool, addresses, &kept, world_env(world, "now"), &conflicts);
 	ip_pool_judge(world, pool, &problems, &warnings);
+	if (unwritten)
+		problem_add(&problems, "LedgerNotWritten", "status",
+			    "the API server refuses it, so that no address can be given out or "
+			    "back: %s",
+			    json_str_or(json_at(unwritten, "text"), "?"));
 	warn_of_waiting(world, waiting, old, &warnings, &again_ms);
 	if (!problems.total)
 		ip_pool_warn(pool, &warnings);

@@ -4,7 +4,7 @@
  * Key: the pool's name. World: KIND_IP_POOL (the pool, and those that may overlap it:
  * ip_pool_index.h finds them), KIND_RESERVED_IP (all). Read of a pool:
  * metadata.{name,generation,creationTimestamp,deletionTimestamp,labels,finalizers}, spec, status.
- * BOX_SHORT_POOL of the pool, and in "env" "now" and "waitingUnknown".
+ * BOX_SHORT_POOL and BOX_UNWRITTEN of the pool, and in "env" "now" and "waitingUnknown".
  *
  * The plan: status (totalIPCount, allocatedIPCount, freeIPCount, waitingPodCount, conditions Ready
  * and Degraded; what agents wrote there is kept as it is, but for conflicts whose time is over,
@@ -36,6 +36,13 @@
  * began to wait}}.
  */
 #define BOX_SHORT_POOL "shortpools"
+/*
+ * By SpiderIPPool whose status the server refused to store, from the shell: {"reason", "text",
+ * "until": RFC 3339}. Until then the allocator opens no ledger of it: its pods wait, with the
+ * finding LedgerNotWritten, and what has ended keeps its addresses.
+ */
+#define BOX_UNWRITTEN "unwrittenledgers"
+
 /* Who waits longest, by "since" of it; NULL: nobody does. Borrowed. */
 const char *ip_pool_waits_longest(const json_t *since);
 
@@ -74,9 +81,9 @@ struct ip_pool;
 
 /*
  * Add the addresses that are never allocated although spec.ips may have them: the gateway's; the
- * first address of the subnet (IPv4: the network's, RFC 1122; IPv6: subnet-router anycast, RFC 4291)
- * and of IPv4 the last (broadcast), unless an element of spec.ips is that one address. Subnets of two
- * addresses or one have neither (RFC 3021, RFC 6164). *ret is settled.
+ * first address of the subnet (IPv4: the network's, RFC 1122; IPv6: subnet-router anycast, RFC
+ * 4291) and of IPv4 the last (broadcast), unless an element of spec.ips is that one address.
+ * Subnets of two addresses or one have neither (RFC 3021, RFC 6164). *ret is settled.
  */
 void ip_pool_withhold(const json_t *object, const struct ip_pool *pool, struct ip_set *ret);
 

@@ -219,6 +219,52 @@ static void gateway_and_the_subnets_own_addresses_are_never_given(void **state)
 	}
 }
 
+static void a_ledger_that_was_refused_leaves_other_pools_alone(void **state)
+{
+	static const char world[] =
+		"env: {now: '2026-01-31T10:00:00Z'}\n"
+		"waiting: {ml/b: true, ml/a: true}\nending: {ml/z: {uid: u-z, status: {current: "
+		"{uid: u-z, ips: [{interface: net1, ipv4: 10.0.0.9/24, ipv4Pool: a}]}}}}\n"
+		"unwrittenledgers: {a: {reason: Invalid, text: 'too large', until: "
+		"'2026-01-31T10:00:%sZ'}}\npods:\n" POD_ON("a", "a")
+			POD_ON("b", "b") "network-attachment-definitions:\n" NET("a", "a")
+				NET("b", "b") "spiderippools:\n" POOL("a", "10.0.0.1-10.0.0.9", "")
+					POOL("b", "10.0.0.11-10.0.0.19", "");
+	auto_free char *refused = str_printf(world, "20"), *again = str_printf(world, "00");
+
+	expect(assign_reconcile, refused, "all",
+	       "finding ml/a LedgerNotWritten; status b; post decided ml/b in; finding ml/b; "
+	       "post waiting ml/b out; ");
+	expect(assign_reconcile, again, "all",
+	       "status a; post ending ml/z out; post decided ml/z in; post decided ml/a in; "
+	       "finding ml/a; post waiting ml/a out; status b; post decided ml/b in; finding ml/b; "
+	       "post waiting ml/b out; ");
+}
+
+static void each_ledger_is_a_group_that_its_pods_need(void **state)
+{
+	json_auto_t *world =
+		yaml("waiting: {ml/ab: true}\npods:\n" POD_ON(
+			"ab", "b,a") "network-attachment-definitions:\n" NET("a", "a")
+			     NET("b", "b") "spiderippools:\n" POOL("a", "10.0.0.1-10.0.0.9", "")
+				     POOL("b", "10.0.0.11-10.0.0.19", ""));
+	auto_plan struct plan plan = {0};
+	json_t *op;
+	size_t i;
+
+	assert_int_equal(assign_reconcile(world, "all", &plan, NULL), 0);
+	json_array_foreach (plan.ops, i, op) {
+		bool is_ledger = str_eq(json_str_at(op, "op"), "status");
+
+		assert_true(is_ledger ? str_eq(json_str_at(op, "group"), json_str_at(op, "key"))
+				      : !json_at(op, "group"));
+		if (!is_ledger) {
+			assert_true(json_list_has(json_at(op, "needs"), "a"));
+			assert_true(json_list_has(json_at(op, "needs"), "b"));
+		}
+	}
+}
+
 static void writes_each_ledger_once_for_all_that_wait(void **state)
 {
 	expect(assign_reconcile,
@@ -1064,6 +1110,8 @@ int main(void)
 		cmocka_unit_test(the_older_of_two_pools_that_overlap_serves),
 		cmocka_unit_test(what_another_pool_gave_away_is_not_free),
 		cmocka_unit_test(gateway_and_the_subnets_own_addresses_are_never_given),
+		cmocka_unit_test(a_ledger_that_was_refused_leaves_other_pools_alone),
+		cmocka_unit_test(each_ledger_is_a_group_that_its_pods_need),
 		cmocka_unit_test(writes_each_ledger_once_for_all_that_wait),
 		cmocka_unit_test(posts_a_pod_as_soon_as_its_own_ledgers_are_written),
 		cmocka_unit_test(a_pod_waits_for_what_another_gives_back_in_the_same_pass),

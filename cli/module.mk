@@ -3,4 +3,4 @@ $(eval $(call program,orbweaver,cli/main.c,cli cli/explain cli/doctor cli/suppor
 # It has the page in it.
 $(OUT)/cli/explain.o: docs/reasons.md
 # So has this one.
-$(OUT)/cli/report.o: cli/report.html
+$(OUT)/cli/report_page.o: cli/report.html

@@ -258,7 +258,7 @@ static json_t *findings_and_kinds(const struct cli *cli, json_t *kinds)
 	for (size_t i = 0; status_kinds[i]; i++) {
 		struct count count;
 
-		/* Of a Node counts only whether it is Ready, and only where there is a NodeState. */
+		/* add_node_finding() looks at those that have a NodeState. */
 		if (str_eq(status_kinds[i], KIND_NODE))
 			continue;
 		look(cli->world, status_kinds[i], findings, &count);

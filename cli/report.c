@@ -1,5 +1,5 @@
 /*
- * The command `orbweaver report`: the cluster as one HTML file.
+ * The command `orbweaver report`: one HTML file, or a page that is served and stays up to date.
  */
 #include "cli/report.h"
 
@@ -8,6 +8,7 @@
 #include "cli/print.h"
 #include "cli/report_data.h"
 #include "cli/report_page.h"
+#include "cli/report_serve.h"
 #include "lib/base/fs.h"
 #include "lib/json/json.h"
 
@@ -16,9 +17,12 @@
 int report_run(const struct cli *cli, struct strbuf *out, enum cli_status *ret_status,
 	       struct err *err)
 {
-	json_auto_t *data = report_data(cli);
 	auto_strbuf struct strbuf page = {0};
+	json_auto_t *data = NULL;
 
+	if (cli->serve)
+		return report_serve(cli, err);
+	data = report_data(cli);
 	if (cli->output != CLI_TABLE) {
 		print_document(cli, out, data);
 		return 0;

@@ -1,5 +1,5 @@
 /*
- * The file is in the program. Its marks, @NAME@, are replaced when the page is written.
+ * Both files are in the program. Their marks, @NAME@, are replaced when the page is written.
  */
 #include "cli/report_page.h"
 
@@ -7,14 +7,17 @@
 
 #include "lib/json/json.h"
 
-/* As it is when this program is built. */
+/* As they are when this program is built. */
 __asm__(".pushsection .rodata\n"
 	"report_html: .incbin \"cli/report.html\"\n"
 	".byte 0\n"
+	"report_live_js: .incbin \"cli/report_live.js\"\n"
+	".byte 0\n"
 	".popsection\n");
 extern const char report_html[] __attribute__((visibility("hidden")));
+extern const char report_live_js[] __attribute__((visibility("hidden")));
 
-/* Of a page in a file. */
+/* Of a page in a file. One that is served has a header. */
 #define POLICY                                                                                     \
 	"<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "              \
 	"style-src 'unsafe-inline'; script-src 'unsafe-inline'\">"
@@ -64,5 +67,17 @@ void report_page(struct strbuf *out, const json_t *data)
 				       {"@NONCE@", ""},
 				       {"@DATA@", strbuf_str(&script)},
 				       {"@LIVE@", ""}},
+		 4);
+}
+
+void report_page_live(struct strbuf *out, const char *nonce)
+{
+	auto_free char *attribute = str_printf(" nonce=\"%s\"", nonce);
+
+	add_page(out,
+		 (const struct mark[]){{"@POLICY@", ""},
+				       {"@NONCE@", attribute},
+				       {"@DATA@", "null"},
+				       {"@LIVE@", report_live_js}},
 		 4);
 }

@@ -21,6 +21,8 @@
 #define CLI_GIVEN "given"
 /* What could not be read, where that is no failure: { "<plural>.<group>": why }. */
 #define CLI_UNREAD "unread"
+/* In a world that is kept up to date: the operator's Lease by key; null: it cannot be read. */
+#define CLI_LEASES "leases"
 
 /* Exit statuses, documented in docs/command-line.md. */
 enum cli_status {
@@ -70,6 +72,7 @@ enum cli_flag_index {
 	FLAG_RESOURCE,
 	FLAG_IMAGE,
 	FLAG_TIMEOUT,
+	FLAG_SERVE,
 	FLAG_HELP,
 	FLAG_VERSION,
 	FLAG_COUNT,
@@ -114,6 +117,7 @@ struct cli {
 	const char *resource;  /* of --resource; NULL: as the network says */
 	const char *image;     /* of --image; NULL: ours */
 	const char *timeout;   /* of --timeout, in seconds; NULL: the command's own */
+	bool serve;            /* --serve: a page that stays up to date */
 	char *const *args;     /* what stands behind the command's name, ends with NULL */
 	size_t args_len;
 	json_t *world; /* what the command's kinds say; borrowed */

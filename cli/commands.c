@@ -13,6 +13,7 @@
 #include "cli/plan.h"
 #include "cli/replay.h"
 #include "cli/report.h"
+#include "cli/report_data.h"
 #include "cli/status.h"
 #include "cli/support_dump.h"
 #include "cli/test.h"
@@ -334,17 +335,20 @@ const struct cli_command cli_commands[] = {
 	},
 	{
 		.name = "report",
-		.arguments = "[FILE]",
+		.arguments = "[FILE] | --serve [ADDRESS]",
 		.summary =
 			"the cluster as one HTML file: nodes, NICs, VFs, pools, policies, findings",
 		.help = "On stdout, or into FILE. The page needs nothing else: it can be mailed "
 			"and "
-			"opened without a network.\n",
+			"opened without a network.\n"
+			"--serve prints a URL for the browsers of this machine; ADDRESS: "
+			"127.0.0.1:PORT or [::1]:PORT (default: 127.0.0.1:0, a free port).\n",
 		.kinds = report_kinds,
 		.optional = KIND_NAD,
 		.document = "Report",
 		.fields = report_fields,
 		.args_max = 1,
+		.takes = 1u << FLAG_SERVE,
 		.run = report_run,
 	},
 	{

@@ -194,6 +194,7 @@ static int parse_header(const char *name, const char *value, struct seen *seen, 
 		if (seen->host)
 			return 400;
 		seen->host = true;
+		ret->host = value;
 	} else if (strcasecmp(name, "Content-Length") == 0) {
 		return parse_length(value, seen, ret);
 	} else if (strcasecmp(name, "Transfer-Encoding") == 0) {
@@ -206,6 +207,12 @@ static int parse_header(const char *name, const char *value, struct seen *seen, 
 			return 400;
 		seen->authorization = true;
 		ret->authorization = value;
+	} else if (strcasecmp(name, "Origin") == 0) {
+		if (*ret->origin)
+			return 400;
+		ret->origin = value;
+	} else if (strcasecmp(name, "Upgrade") == 0) {
+		ret->upgrade = value;
 	} else if (strcasecmp(name, "Connection") == 0) {
 		ret->wants_close = ret->wants_close || list_has(value, "close");
 	} else if (strcasecmp(name, "Expect") == 0) {
@@ -248,7 +255,14 @@ int request_parse(char *head, size_t len, struct request *ret)
 	char *line = head, *end = head + len - 2; /* the empty line */
 	int status = 0;
 
-	*ret = (struct request){.path = "", .content_type = "", .authorization = ""};
+	*ret = (struct request){
+		.path = "",
+		.content_type = "",
+		.authorization = "",
+		.host = "",
+		.origin = "",
+		.upgrade = "",
+	};
 	if (memchr(head, '\0', len))
 		return 400;
 	for (bool first = true; line < end && (status == 0 || status == 417); first = false) {

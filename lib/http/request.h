@@ -1,5 +1,6 @@
 /*
- * The head of an HTTP/1.1 request: pure parsing, RFC 9110 and RFC 9112. Internal to lib/http.
+ * The head of an HTTP/1.1 request: pure parsing, RFC 9110 and RFC 9112. For lib/http and the live
+ * report.
  *
  * Stricter than the RFC where it allows to be: lines end with CRLF, no folded headers, no transfer
  * codings.
@@ -21,6 +22,9 @@ struct request {
 	size_t n_query;
 	const char *content_type;  /* "" when there is none */
 	const char *authorization; /* "" when there is none */
+	const char *host;          /* "" when there is none, which HTTP/1.0 allows */
+	const char *origin;        /* "" when there is none */
+	const char *upgrade;       /* "" when there is none */
 	uint64_t body_len;
 	bool has_expect; /* waits for "100 Continue" before it sends the body */
 	bool wants_close;

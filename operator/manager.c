@@ -268,22 +268,20 @@ static void on_posted(void *arg, const char *box, const char *key, json_t *value
 /* A ledger that the server refused: its pods wait, those of other pools do not. */
 static void note_ledger(struct manager *manager, const char *pool, const struct err *err)
 {
+	json_auto_t *trouble = NULL;
 	char until[RFC3339_SIZE];
 	bool is_known = boxes_get(manager->boxes, BOX_UNWRITTEN, pool) != NULL;
 
 	if (!err && !is_known)
 		return;
 	rfc3339_write(clock_wall_us() + MANAGER_LEDGER_AGAIN_MS * INT64_C(1000), until);
-	boxes_put(manager->boxes, BOX_UNWRITTEN, pool,
-		  err ? json_pack("{s:s, s:s, s:s}", "reason", err->reason, "text", err->text,
-				  "until", until)
-		      : NULL);
+	if (err)
+		trouble = json_pack("{s:s, s:s, s:s}", "reason", err->reason, "text", err->text,
+				    "until", until);
+	boxes_put(manager->boxes, BOX_UNWRITTEN, pool, trouble);
 	address_metrics_unwritten(manager->address_metrics,
 				  json_object_size(boxes_all(manager->boxes, BOX_UNWRITTEN)));
 	queue_add(manager->controllers[CONTROLLER_IP_POOL].queue, pool, QUEUE_LATER);
-	if (err)
-		queue_add_after(manager->controllers[CONTROLLER_ADDRESSES].queue, ADDRESSES_KEY,
-				MANAGER_LEDGER_AGAIN_MS + 1);
 }
 
 static void on_group_ended(void *arg, const char *group, const json_t *op, const struct err *err)

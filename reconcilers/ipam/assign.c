@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "lib/base/mem.h"
+#include "lib/base/rfc3339.h"
 #include "lib/base/str.h"
 #include "lib/json/condition.h"
 #include "lib/json/json.h"
@@ -419,6 +420,23 @@ static void count_waiting(const struct pass *pass, const char *key, struct plan 
 		plan_post(plan, BOX_PASSED, key, json_true());
 }
 
+/* Ledgers that the server refused are tried again when their time has come. */
+static void plan_another_try(const json_t *world, struct plan *plan)
+{
+	const char *pool;
+	json_t *trouble;
+	int64_t now;
+
+	if (!rfc3339_read(world_env(world, "now"), &now))
+		return;
+	json_each (world_kind(world, BOX_UNWRITTEN), pool, trouble) {
+		int64_t until;
+
+		if (rfc3339_read(json_str_or(json_at(trouble, "until"), ""), &until) && until > now)
+			plan_requeue(plan, (until - now) / 1000 + 1);
+	}
+}
+
 int assign_reconcile(const json_t *world, const char *key, struct plan *plan, struct err *err)
 {
 	struct pass pass = {.world = world};
@@ -449,6 +467,7 @@ int assign_reconcile(const json_t *world, const char *key, struct plan *plan, st
 	say_repairs(&pass, &ledgers);
 	plan_in_order(&pass, &ledgers, plan);
 	count_waiting(&pass, key, plan);
+	plan_another_try(world, plan);
 	if (json_object_size(world_kind(world, BOX_WAITING)) >= ASSIGN_MAX ||
 	    json_object_size(world_kind(world, BOX_ENDING)) >= ASSIGN_MAX)
 		plan_requeue(plan, pass.served ? 0 : ASSIGN_AGAIN_MS);

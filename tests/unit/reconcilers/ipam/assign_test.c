@@ -234,7 +234,7 @@ static void a_ledger_that_was_refused_leaves_other_pools_alone(void **state)
 
 	expect(assign_reconcile, refused, "all",
 	       "finding ml/a LedgerNotWritten; status b; post decided ml/b in; finding ml/b; "
-	       "post waiting ml/b out; ");
+	       "post waiting ml/b out; requeue -; ");
 	expect(assign_reconcile, again, "all",
 	       "status a; post ending ml/z out; post decided ml/z in; post decided ml/a in; "
 	       "finding ml/a; post waiting ml/a out; status b; post decided ml/b in; finding ml/b; "

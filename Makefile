@@ -1,7 +1,8 @@
 # Orbweaver. `make help` lists the targets; every folder with C code has a module.mk.
 #
-# Variants: release (what ships), asan (gcc, address+undefined sanitizers: what the tests run), clang (second compiler),
-# fuzz (clang with libFuzzer), arm64 (release, with Debian's cross compiler). Objects live in build/<variant>/.
+# Variants: opt (what ships), asan (gcc, address+undefined sanitizers: what the tests run), clang (second compiler),
+# fuzz (clang with libFuzzer), arm64 (what ships, by Debian's cross compiler). Objects live in build/<variant>/;
+# build/release is what `make release` publishes.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -9,11 +10,16 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-builtin-rules
 
 BUILD ?= build
-VARIANT ?= release
+VARIANT ?= opt
+# The name that opt had while nothing was published.
+ifeq ($(VARIANT),release)
+override VARIANT := opt
+endif
 OUT := $(BUILD)/$(VARIANT)
-VERSION := $(shell git describe --always --dirty --tags 2>/dev/null || echo unknown)
+# That of programs, manual page, images, chart and manifests.
+VERSION := $(shell hack/version)
 
-CC.release := gcc
+CC.opt := gcc
 CC.asan := gcc
 CC.clang := clang
 CC.fuzz := clang
@@ -24,19 +30,19 @@ WARNINGS := -Wall -Wextra -Wno-unused-parameter -Wshadow -Wstrict-prototypes -Wm
 	-Wvla -Wundef -Werror
 COMMON := -std=gnu17 $(WARNINGS) -D_GNU_SOURCE -DORBWEAVER_VERSION='"$(VERSION)"' -I. -I$(OUT)/gen -fno-strict-aliasing \
 	-include lib/base/banned.h
-CFLAGS.release := -O2 -g -D_FORTIFY_SOURCE=2 -fstack-protector-strong -fPIE -ffunction-sections -fdata-sections
-CFLAGS.arm64 := $(CFLAGS.release)
+CFLAGS.opt := -O2 -g -D_FORTIFY_SOURCE=2 -fstack-protector-strong -fPIE -ffunction-sections -fdata-sections
+CFLAGS.arm64 := $(CFLAGS.opt)
 CFLAGS.asan := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 CFLAGS.clang := -O2 -g
 CFLAGS.fuzz := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
-LDFLAGS.release := -pie -Wl,--gc-sections -Wl,--as-needed -Wl,-z,relro,-z,now
-LDFLAGS.arm64 := $(LDFLAGS.release)
+LDFLAGS.opt := -pie -Wl,--gc-sections -Wl,--as-needed -Wl,-z,relro,-z,now
+LDFLAGS.arm64 := $(LDFLAGS.opt)
 LDFLAGS.asan := -fsanitize=address,undefined
 LDFLAGS.clang :=
 LDFLAGS.fuzz := -fsanitize=address,undefined
 # In place of the C library's malloc, for programs that take JSON apart all day; sanitizers have one of their own.
-MALLOC.release := -lmimalloc
-MALLOC.arm64 := $(MALLOC.release)
+MALLOC.opt := -lmimalloc
+MALLOC.arm64 := $(MALLOC.opt)
 
 # libcurl with HTTP and TLS alone, where hack/curl-build has made it; else Debian's, which does more and weighs more.
 CURL := $(if $(filter arm64,$(VARIANT)),,$(shell hack/curl-build --dir))
@@ -106,7 +112,7 @@ $(OUT)/%.o: %.c
 
 # What ships says the version that it was made from, so that a new one compiles those files anew. Not in the variants for
 # tests: each commit would link all of them.
-ifneq ($(filter release arm64,$(VARIANT)),)
+ifneq ($(filter opt arm64,$(VARIANT)),)
 $(patsubst %.c,$(OUT)/%.o,$(shell grep -rl --include='*.c' ORBWEAVER_VERSION lib operator nodeagent cli)): $(OUT)/version
 .PHONY: look-at-version
 $(OUT)/version: look-at-version
@@ -119,12 +125,12 @@ programs: $(PROGRAMS:%=$(BUILD)/bin/%)
 libraries: $(ARCHIVES)
 
 # What ships, under one name whatever the variant of this run.
-ifeq ($(VARIANT),release)
-$(BUILD)/bin/%: $(BUILD)/release/%
+ifeq ($(VARIANT),opt)
+$(BUILD)/bin/%: $(BUILD)/opt/%
 	@mkdir -p $(@D)
 	cp --remove-destination $< $@
 else
-$(BUILD)/bin/%: ; $(MAKE) VARIANT=release $@
+$(BUILD)/bin/%: ; $(MAKE) VARIANT=opt $@
 endif
 
 # The page comes from the program's own tables.

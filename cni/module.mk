@@ -3,7 +3,7 @@ $(eval $(call library,cni,,))
 # Static, for hosts of which nothing is known; with another C library than ours, for its size. It is the
 # only program that is.
 PROGRAMS += orbweaver-cni
-ifeq ($(VARIANT),release)
+ifeq ($(VARIANT),opt)
 $(OUT)/orbweaver-cni: $(wildcard cni/*.[ch]) cni/module.mk
 	@mkdir -p $(@D)
 	$(call say,LD,$@)

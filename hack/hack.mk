@@ -7,7 +7,7 @@ IMAGE_PROGRAMS := $(addprefix $(BUILD)/bin/orbweaver-,operator agent cni)
 images:
 	hack/deps build images
 	hack/curl-build || test $$? = 77
-	+$(MAKE) --no-print-directory VARIANT=release $(IMAGE_PROGRAMS)
+	+$(MAKE) --no-print-directory VARIANT=opt $(IMAGE_PROGRAMS)
 	BUILD=$(BUILD) hack/images operator agent manifests
 
 # Operator, agent and command line for arm64 (Grace, BlueField); the static CNI plugin and images are for this machine alone.
@@ -25,7 +25,7 @@ demo demo-up:
 	hack/k8s-build
 	hack/k8s-build kubelet
 	hack/node-build --exclusive || test $$? = 77
-	+$(MAKE) --no-print-directory -j$(shell nproc) VARIANT=release $(IMAGE_PROGRAMS) $(BUILD)/bin/orbweaver
+	+$(MAKE) --no-print-directory -j$(shell nproc) VARIANT=opt $(IMAGE_PROGRAMS) $(BUILD)/bin/orbweaver
 	BUILD=$(BUILD) hack/images operator agent tools
 	BUILD=$(BUILD) hack/demo $(if $(filter demo-up,$@),up,run)
 demo-shell demo-down:

@@ -74,7 +74,7 @@ check:
 	@echo "== checking layers, reasons, Markdown, format and scripts"
 	@$(MAKE) --no-print-directory layers markdown format-check shellcheck
 	@echo "== building with gcc, with clang, and with sanitizers"
-	@$(MAKE) --no-print-directory -s -j$(JOBS) VARIANT=release programs counted-build
+	@$(MAKE) --no-print-directory -s -j$(JOBS) VARIANT=opt programs counted-build
 	@$(MAKE) --no-print-directory -s -j$(JOBS) VARIANT=clang libraries
 	@$(MAKE) --no-print-directory -s -j$(JOBS) VARIANT=asan test-build vm-build
 	@echo "== packing images"
@@ -88,7 +88,7 @@ unit:
 	@$(MAKE) --no-print-directory -s VARIANT=asan run-unit
 
 integration:
-	@$(MAKE) --no-print-directory -s -j$(JOBS) VARIANT=release counted-build
+	@$(MAKE) --no-print-directory -s -j$(JOBS) VARIANT=opt counted-build
 	@$(MAKE) --no-print-directory -s -j$(JOBS) VARIANT=asan test-build
 	@$(MAKE) --no-print-directory -s VARIANT=asan run-integration
 
@@ -158,12 +158,12 @@ CNI ?=
 .PHONY: bench profile
 bench: bench-build
 	@tests/bench/run --nodes $(NODES) --build $(BUILD) $(BENCH)
-	@+$(MAKE) --no-print-directory -s VARIANT=release $(addprefix $(BUILD)/release/tests/,bench-agent bench-allocate bench-cni counters-node) \
+	@+$(MAKE) --no-print-directory -s VARIANT=opt $(addprefix $(BUILD)/opt/tests/,bench-agent bench-allocate bench-cni counters-node) \
 		$(BUILD)/bin/orbweaver-agent $(BUILD)/bin/orbweaver-cni
 	@tests/bench/agent --build $(BUILD)
 	@tests/bench/cni --build $(BUILD) $(CNI)
 	@tests/bench/counters --build $(BUILD)
-	@$(BUILD)/release/tests/bench-allocate
+	@$(BUILD)/opt/tests/bench-allocate
 	@tests/bench/watch_storm --build $(BUILD)
 # Where the operator's CPU goes while it brings NodeStates and networks: build/profile.
 profile: bench-build
@@ -174,8 +174,8 @@ profile: bench-build
 bench-build:
 	@hack/deps build cluster
 	@hack/curl-build || test $$? = 77
-	@+$(MAKE) --no-print-directory -s VARIANT=release $(BUILD)/bin/orbweaver-operator \
-		$(addprefix $(BUILD)/release/tests/,node-stand-in bench-load bench-admit bench-watches integration/pods integration/wants)
+	@+$(MAKE) --no-print-directory -s VARIANT=opt $(BUILD)/bin/orbweaver-operator \
+		$(addprefix $(BUILD)/opt/tests/,node-stand-in bench-load bench-admit bench-watches integration/pods integration/wants)
 # ---- end of programs that tests, demo and benchmarks run ------------------------------------------------------------------
 
 # ---- programs of tests/support, and what unit and integration tests share -------------------------------------------------

@@ -54,8 +54,11 @@ quiet := $(findstring s,$(filter-out -%,$(firstword $(MAKEFLAGS))))
 Q := $(if $(V),,@)
 say = $(if $(V)$(quiet),,@printf '  %-7s %s\n' '$(1)' '$(2)')
 
+# Says what is missing, and which command installs it, before the compiler does.
 .PHONY: all
-all: programs man
+all:
+	@hack/deps --check programs
+	@+$(MAKE) --no-print-directory programs man
 
 # ---- modules: each module.mk says what a folder uses -------------------------------------------------------------------
 #

@@ -221,6 +221,7 @@ help:
 	@echo 'make demo-up      the same, left running; make demo-shell for kubectl, make demo-down ends it'
 	@echo 'make images       operator and agent as OCI archives in build/images; ARCH="amd64 arm64" for an index of both'
 	@echo 'make arm64        all programs for arm64 in build/arm64, by a cross compiler; make arm64-test runs unit tests of them'
+	@echo 'make release      what is published, in build/release: images, install files, chart, command line, SBOM, sums'
 	@echo 'make check        install what is needed, build, run all tests'
 	@echo 'make unit         the tests that need no cluster: seconds, once they are built'
 	@echo 'make integration  the tests against a real API server'

@@ -40,6 +40,18 @@ arm64-test:
 	@+$(MAKE) --no-print-directory -s cross-arm64 CROSS_PROGRAMS='$(PURE_TESTS)'
 	@TEST_LOGS=$(BUILD)/logs-arm64 EMULATOR="qemu-aarch64 -L $$(hack/sysroot arm64)" tests/run --jobs $(JOBS) $(PURE_TESTS:%=$(BUILD)/arm64/%)
 
+# What is published, in build/release: both architectures unless ARCH names others. RELEASE_REGISTRY and RELEASE_URL: hack/release --help.
+.PHONY: release release-build
+release release-build: ARCH := amd64 arm64
+release: release-build
+	IMAGES=$(BUILD)/release-images BUILD=$(BUILD) ARCH='$(ARCH)' hack/images operator agent tools
+	BUILD=$(BUILD) ARCH='$(ARCH)' hack/release
+release-build:
+	hack/deps build images release $(if $(FOREIGN_ARCH),cross)
+	hack/curl-build || test $$? = 77
+	+$(MAKE) --no-print-directory VARIANT=opt $(IMAGE_PROGRAMS) $(BUILD)/bin/orbweaver $(BUILD)/opt/portable/orbweaver
+	+$(if $(FOREIGN_ARCH),$(MAKE) --no-print-directory $(FOREIGN_ARCH:%=cross-%) CROSS_PROGRAMS='$(PROGRAMS) portable/orbweaver')
+
 .PHONY: demo demo-up demo-shell demo-down
 demo demo-up:
 	hack/deps build cluster images node

@@ -62,7 +62,7 @@ export TEST_TIMEOUT
 # In steps, so that what is missing is installed before make looks for it.
 check:
 	@echo "== installing what is missing"
-	@hack/deps build cluster grpc images chart browser monitoring node
+	@hack/deps build cluster cross emulator release grpc images chart browser monitoring node
 	@echo "== building libcurl without what we do not call, unless it is in the cache"
 	@hack/curl-build || test $$? = 77
 	@echo "== building Kubernetes, unless it is in the cache"
@@ -77,6 +77,9 @@ check:
 	@$(MAKE) --no-print-directory -s -j$(JOBS) VARIANT=opt programs counted-build
 	@$(MAKE) --no-print-directory -s -j$(JOBS) VARIANT=clang libraries
 	@$(MAKE) --no-print-directory -s -j$(JOBS) VARIANT=asan test-build vm-build
+	@echo "== building for the other architecture"
+	@$(MAKE) --no-print-directory -s -j$(JOBS) release-build
+	@$(MAKE) --no-print-directory -s arm64-test
 	@echo "== packing images"
 	@BUILD=$(BUILD) hack/images operator agent tools
 	@echo "== testing; those on virtual nodes, at the end, take minutes each"

@@ -13,11 +13,16 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 . tests/integration/images.sh
 
 tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
+cluster=release-$$
+trap 'hack/cluster down "$cluster" >/dev/null; rm -rf "$tmp"' EXIT
 build=${BUILD:-build}
 release=$build/release
 arches=(amd64 arm64)
 kubectl=$(command -v kubectl || echo "$(hack/k8s-build --bin)/kubectl")
+
+k() {
+	hack/cluster kubectl "$cluster" "$@"
+}
 
 # Documents as sorted JSON, one a line.
 documents() {
@@ -89,7 +94,7 @@ again() {
 	)
 }
 
-hack/deps emulator
+hack/deps emulator cluster
 t_ok "a release is made" make -s release BUILD="$build"
 t_need
 version=$(<"$build/opt/version")
@@ -101,7 +106,7 @@ profiles=()
 for overlay in manifests/overlays/profile-*/; do
 	[[ ! -d $overlay ]] || profiles+=("$(basename "$overlay" | sed s/^profile-//)")
 done
-t_eq "all files are there, and no other" "$(printf '%s\n' SHA256SUMS crds.yaml install.yaml "${profiles[@]/#/install-}" \
+t_eq "all files are there, and no other" "$(printf '%s\n' SHA256SUMS crds.yaml install.yaml install-kubernetes-1.20.yaml "${profiles[@]/#/install-}" \
 	orbweaver-{agent,operator,tools}-"$version.oci.tar" orbweaver-"$version"-linux-{amd64,arm64}.tar.gz \
 	"$chart" "$spdx" orbweaver.yaml | sed 's/^\(install-[a-z]*\)$/\1.yaml/; /^install-$/d' | LC_ALL=C sort)" \
 	"$(find "$release" -type f -printf '%P\n' | LC_ALL=C sort)"
@@ -109,6 +114,7 @@ t_ok "the sums are those of the files" eval "cd $release && sha256sum --strict -
 t_eq "of all files" "$(find "$release" -type f ! -name SHA256SUMS | wc -l)" "$(wc -l <"$release/SHA256SUMS")"
 
 t_ok "install.yaml is the default overlay with definitions" is_the_overlay "" manifests/overlays/default
+t_ok "that for older servers is their overlay" is_the_overlay -kubernetes-1.20 manifests/overlays/kubernetes-1.20
 for profile in ${profiles[@]+"${profiles[@]}"}; do
 	t_ok "install-$profile.yaml is the overlay of that profile" is_the_overlay "-$profile" "manifests/overlays/profile-$profile"
 done
@@ -117,6 +123,13 @@ for file in "$release"/install*.yaml; do
 	t_eq "${file##*/}: images by the version" "localhost/orbweaver-agent:$tag localhost/orbweaver-operator:$tag" "$(images_of "$file")"
 	t_eq "${file##*/}: without the definition that Multus may have brought" "0" "$(grep -c 'name: network-attachment-definitions' "$file" || true)"
 done
+
+t_ok "a control plane" hack/cluster up "$cluster"
+t_ok "an API server takes the file, on a bare cluster" k apply -f "$release/install-kubernetes-1.20.yaml"
+t_ok "and again" k apply -f "$release/install-kubernetes-1.20.yaml"
+t_eq "kubectl delete by label takes what is not in the namespace" "$(documents "$release/install.yaml" |
+	jq -r 'select(.kind | startswith("ClusterRole")) | "\(.kind | ascii_downcase).rbac.authorization.k8s.io/\(.metadata.name)"' | sort)" \
+	"$(k get clusterroles,clusterrolebindings -l app.kubernetes.io/part-of=orbweaver -o name | sort)"
 
 for name in operator agent tools; do
 	archive=$release/orbweaver-$name-$version.oci.tar

@@ -4,12 +4,17 @@ IMAGE_PROGRAMS := $(addprefix $(BUILD)/bin/orbweaver-,operator agent cni)
 
 # Architectures of images and releases, `make images ARCH="amd64 arm64"`: this machine's natively, others by a cross compiler.
 HOST_ARCH := $(patsubst aarch64,arm64,$(patsubst x86_64,amd64,$(shell uname -m)))
-ARCH ?= $(HOST_ARCH)
+# Not from the environment, where kernel developers have one of another meaning.
+ifeq ($(filter command,$(origin ARCH)),)
+ARCH := $(HOST_ARCH)
+endif
 FOREIGN_ARCH = $(filter-out $(HOST_ARCH),$(ARCH))
+CHECK_ARCH = @$(foreach a,$(filter-out amd64 arm64,$(ARCH)),$(error ARCH: "$(a)" is not an architecture of ours; there are amd64 and arm64)):
 
 # hack/deps first: on a fresh machine the compiler comes with it. So building is a make of its own.
 .PHONY: images
 images:
+	$(CHECK_ARCH)
 	hack/deps build images $(if $(FOREIGN_ARCH),cross)
 	hack/curl-build || test $$? = 77
 	+$(MAKE) --no-print-directory VARIANT=opt $(IMAGE_PROGRAMS)
@@ -47,6 +52,7 @@ release: release-build
 	IMAGES=$(BUILD)/release-images BUILD=$(BUILD) ARCH='$(ARCH)' hack/images operator agent tools
 	BUILD=$(BUILD) ARCH='$(ARCH)' hack/release
 release-build:
+	$(CHECK_ARCH)
 	hack/deps build images release $(if $(FOREIGN_ARCH),cross)
 	hack/curl-build || test $$? = 77
 	+$(MAKE) --no-print-directory VARIANT=opt $(IMAGE_PROGRAMS) $(BUILD)/bin/orbweaver $(BUILD)/opt/portable/orbweaver

@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # Debian's packages of this machine's architecture or another, and SPDX documents of what our programs are made of. Sourced by
 # images and release, which have `here`, `build`, `version` and `created`, and a function `die`.
+#
+# shellcheck disable=SC2154,SC2034 # variables of the script that sources it
 
 # Set by settle_on: an architecture, the root that its packages are installed in (empty: this machine), the folder of our
 # programs, and the prefix of binutils.
-arch= sysroot= programs= triplet=
-# shellcheck disable=SC2034 # images and release read it
+arch='' sysroot='' programs='' triplet=''
 machine=$(dpkg --print-architecture)
 
 settle_on() {
@@ -47,6 +48,7 @@ package_of() {
 spdx() {
 	local name=$1 static=$2
 	shift 2
+	# shellcheck disable=SC2016 # dpkg-query expands it
 	packages -W -f '${Package}\t${Version}\t${Architecture}\t${source:Package}\t${source:Version}\n' "$@" |
 		jq -Rn --arg name "$name" --arg version "$version" --arg created "$created" \
 			--arg static "$static" --arg arch "$arch" '

@@ -64,5 +64,6 @@ t_eq "after it, commits to the next release are counted" "0.4.0-dev.2+g$(commit)
 t_ok "which is a semantic version as well" is_semantic
 mkdir "$tmp/build" && cp -r "$tmp/hack" "$tmp/VERSION" "$tmp/build"
 t_eq "an archive that was unpacked inside another repository is not of that one" 0.4.0 "$("$tmp/build/hack/version")"
+t_eq "the chart in the tree is of the release that is worked on" "$(<VERSION)" "$(sed -n 's/^version: //p' manifests/chart/Chart.yaml)"
 t_fails "other arguments are refused" "$tmp/hack/version" --tag
 t_done

@@ -21,6 +21,7 @@
 #include "operator/gather.h"
 #include "operator/lanes.h"
 #include "operator/looks.h"
+#include "operator/nad_definition.h"
 #include "operator/pace.h"
 #include "operator/pod_demand.h"
 #include "operator/webhook_setup.h"
@@ -40,6 +41,7 @@ struct manager {
 	struct looks *looks;
 	struct address_metrics *address_metrics;
 	struct census *census;
+	struct nad_definition *nad_definition;
 	struct ip_pool_index *pools;
 	struct node_names *resources, *links;
 	struct applier *applier;
@@ -474,6 +476,8 @@ static void on_trouble(void *arg, const char *kind, const struct err *err)
 		trouble_is_over(manager, kind);
 		return;
 	}
+	if (kube_err_is(err, "NotServed") && str_eq(kind, KIND_NAD) && !manager->removed)
+		nad_definition_create(manager->nad_definition);
 	if (kube_err_is(err, "NotServed") && info && info->crd_file)
 		remedy = str_printf("%s.%s is not installed: kubectl apply -f %s", info->id,
 				    info->group, info->crd_file);
@@ -983,6 +987,7 @@ struct manager *manager_new(const struct manager_config *config)
 	manager->address_metrics = address_metrics_new(config->metrics);
 	manager->looks = looks_new(config->client, on_looked, manager);
 	manager->census = census_new();
+	manager->nad_definition = nad_definition_new(config->client);
 	manager->pools = ip_pool_index_new();
 	manager->resources = node_names_new();
 	manager->links = node_names_new();
@@ -1044,6 +1049,7 @@ void manager_free(struct manager *manager)
 	metrics_off_collect(manager->config.metrics, collect, manager);
 	applier_free(manager->applier);
 	looks_free(manager->looks);
+	nad_definition_free(manager->nad_definition);
 	mirror_free(manager->mirror);
 	for (size_t i = 0; i < CONTROLLER_COUNT; i++)
 		queue_free(manager->controllers[i].queue);

@@ -134,7 +134,7 @@ t_eq "those of crds/ are installed and removed apart, all but that of others" \
 	"$(k kustomize crds | "$tmp/helm-render" - | jq -r .metadata.name | sort)"
 
 t_ok "beside images is what installs them" env BUILD="$tmp/build" hack/images manifests
-version=$(git describe --always --dirty --tags)
+version=$(hack/version)
 t_eq "by their version" "$(printf "localhost/orbweaver-%s:${version//[^A-Za-z0-9_.-]/_}\n" agent operator)" \
 	"$(k kustomize "$tmp/build/images" | "$tmp/helm-render" - | jq -r '.spec.template.spec.containers[]?.image' | sort)"
 same_but_images() {

@@ -30,6 +30,16 @@ t_ok "the first rule that keeps a pool from serving is named" \
 t_ok "a pod's namespace may come as a flag" says "10.6.0.10/24" 0 "$cli" -n ml ipam explain train-0 "${files[@]}"
 t_eq "the result of its CNI call is there" '["10.6.0.10/24"]' \
 	"$("$cli" ipam explain ml/train-0 -o json "${files[@]}" | jq -c '[.nics[0].result.ips[].address]')"
+cat >"$tmp/conf.yaml" <<'END'
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: spiderpool-conf, namespace: orbweaver-system}
+data: {conf.yml: "enableIPv4: false\nenableIPv6: true\n"}
+END
+t_ok "switches are read in the operator's namespace" says "a family that is switched off" 0 \
+	"$cli" ipam explain ml/train-0 "${files[@]}" -f "$tmp/conf.yaml"
+t_eq "unless a flag names another one" 0 \
+	"$("$cli" ipam explain ml/train-0 --config-namespace spiderpool "${files[@]}" -f "$tmp/conf.yaml" | grep -c "switched off")"
 t_ok "standard input is a file" says rail1 0 bash -c "$cli ipam show -f - <$tmp/objects.yaml"
 
 echo "# plans, on files"

@@ -56,7 +56,7 @@ static const struct {
 	 "agents offer the resources of policies themselves, and only the SR-IOV network "
 	 "operator's device plugin reads this: delete it once that is gone"},
 	{LEFTOVER_SRIOV_CONFIG, OBJECT,
-	 "nobody reads SriovOperatorConfigs: settings are flags of the operator and the agent; "
+	 "only spec.disableDrain is read, other settings are flags of the operator and the agent; "
 	 "delete it with --cascade=orphan, or its owner references take the NodeStates along"},
 	{LEFTOVER_SUBNET, OBJECT,
 	 "nobody reads SpiderSubnets: make SpiderIPPools of it, and delete it"},

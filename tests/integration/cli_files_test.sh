@@ -188,6 +188,56 @@ t_eq "a field that the last apply wrote and this one lacks goes" "spec.deviceTyp
 t_ok "-f of a file without nodes asks a cluster" says "new.yaml has no nodes, so it is to be applied to a cluster: nothing says" 3 \
 	env -u KUBECONFIG HOME="$tmp" "$cli" plan -f "$tmp/new.yaml"
 
+echo "# crds/examples, on a cluster whose node has the NICs that they name"
+cat >"$tmp/example-node.yaml" <<END
+apiVersion: v1
+kind: Node
+metadata: {name: w1, labels: {example.com/rdma: exclusive, example.com/fabric: infiniband}}
+status:
+  allocatable: {$(printf 'spidernet.io/%s: "8", ' hca_shared_devices roce_vf ib_vf rail{1..8})}
+---
+apiVersion: sriovnetwork.openshift.io/v1
+kind: SriovNetworkNodeState
+metadata: {name: w1, namespace: orbweaver-system, generation: 1}
+spec: {interfaces: [], bridges: {}}
+status:
+  syncStatus: Succeeded
+  observedGeneration: 1
+  system: {rdmaMode: shared}
+  interfaces:
+  - {pciAddress: "0000:3b:00.0", name: ens1f0np0, mac: "02:00:00:01:00:00", vendor: "15b3", deviceID: "1017",
+     vfDeviceID: "1018", driver: mlx5_core, mtu: 9000, totalvfs: 16, linkType: ETH}
+  - {pciAddress: "0000:5b:00.0", name: ibs1, mac: "02:00:00:02:00:00", vendor: "15b3", deviceID: "101b",
+     vfDeviceID: "101c", driver: mlx5_core, mtu: 4092, totalvfs: 16, linkType: IB}
+END
+# What a workload of the folder names and no object of the folder has: networks, and resources that it requests.
+dangling() {
+	local name
+
+	for name in $(sed -n 's|.*k8s.v1.cni.cncf.io/networks: orbweaver-system/||p' "$1"/pod*.yaml); do
+		grep -q "^  name: $name\$" "$1/objects.yaml" || echo "network $name"
+	done
+	for name in $(sed -n 's|^ *spidernet.io/\([a-z0-9_]*\): 1\$|\1|p' "$1"/pod*.yaml); do
+		grep -Eq "resourceName\"?: \"?$name\b" "$1/objects.yaml" || echo "resource $name"
+	done
+}
+while read -r example status class; do
+	files_of=(crds/examples/"$example"/*.yaml)
+	"$cli" plan -f "$tmp/example-node.yaml" "${files_of[@]}" -o json >"$tmp/example.json" && got=0 || got=$?
+	t_eq "$example: exit status and what it costs the node" "$status $class" \
+		"$got $(jq -r '[.nodes[]?.class] | join(" ")' "$tmp/example.json")"
+	t_eq "$example: nothing that an administrator has to correct" "" \
+		"$(jq -r '(.policiesNotMet[]? | .policy + " " + .reason), (.objects[].follows[]? | select(.troubled) | .condition)' "$tmp/example.json")"
+	t_eq "$example: its workload names what it has" "" "$(dangling "crds/examples/$example")"
+done <<'END'
+shared-roce 0 none
+exclusive-roce 5 reboot
+multi-rail 0 none
+infiniband 5 reboot
+devices-only 0 none
+END
+t_eq "each example is in that list" 5 "$(find crds/examples -mindepth 1 -type d | wc -l)"
+
 echo "# status, ledger and explanations, on files"
 # A second node whose NIC has another name, and a VF of the first that a pod has which is not there.
 cat >"$tmp/second.yaml" <<'END'

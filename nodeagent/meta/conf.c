@@ -10,18 +10,6 @@
 #include "lib/json/json.h"
 #include "nodeagent/meta/network_config.h"
 
-bool meta_mode_read(const char *text, enum meta_mode *ret)
-{
-	static const char *const words[] = {"auto", "on", "off"};
-
-	for (size_t i = 0; i < ARRAY_LEN(words); i++)
-		if (str_eq(text, words[i])) {
-			*ret = (enum meta_mode)i;
-			return true;
-		}
-	return false;
-}
-
 static bool is_ours(const json_t *file)
 {
 	return str_eq(json_str_at(file, "name"), META_CONF_FILE);
@@ -84,6 +72,16 @@ static void read_folder(const json_t *files, struct folder *ret)
 		if (ret->network)
 			ret->configuration = json_incref(conf);
 	}
+}
+
+const char *meta_conf_multus(const json_t *files)
+{
+	struct folder folder = {0};
+
+	read_folder(files, &folder);
+	json_decref(folder.network);
+	json_decref(folder.configuration);
+	return folder.multus;
 }
 
 /*
@@ -150,11 +148,11 @@ void meta_conf_decide(const struct meta_conf_input *in, struct meta_conf *ret)
 	read_folder(in->files, &folder);
 	if (in->mode == META_OFF) {
 		remove_ours(&folder, ret);
-	} else if (in->mode == META_AUTO && folder.multus) {
+	} else if (folder.multus) {
 		(void)err_set(
 			&ret->note, ERR_INVALID, "MultusFound",
-			"%s configures Multus, so pods' networks are left to it; remove it, or "
-			"start the agent with --cni-meta=on",
+			"%s configures Multus, so pods' networks are left to it; remove it to "
+			"have our meta plugin instead",
 			folder.multus);
 		remove_ours(&folder, ret);
 	} else if (!folder.network) {

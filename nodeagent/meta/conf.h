@@ -21,13 +21,15 @@
 #define META_CONF_FILE "00-orbweaver.conflist"
 
 enum meta_mode {
-	META_AUTO, /* only where no Multus has a configuration */
-	META_ON,
+	META_AUTO, /* where no Multus has a configuration */
 	META_OFF,
 };
 
-/* "auto", "on", "off". False for other text. */
-bool meta_mode_read(const char *text, enum meta_mode *ret);
+/*
+ * The first of these files (as below) that configures another meta plugin; NULL: none does.
+ * Borrowed.
+ */
+const char *meta_conf_multus(const json_t *files);
 
 struct meta_conf_input {
 	enum meta_mode mode;
@@ -57,8 +59,7 @@ struct meta_conf {
 	/*
 	 * Why things are as they are, when somebody should know; class ERR_NONE otherwise:
 	 *
-	 *   "MultusFound"      a Multus has a configuration here, so ours is not written (mode
-	 *                      auto)
+	 *   "MultusFound"      a Multus has a configuration here, so ours is not written
 	 *   "NoClusterNetwork" no configuration of a network is there; ours, where it is there,
 	 *                      stays as it is
 	 *   "PluginsElsewhere" the runtime's plugins are not where ours are; ours, where it is

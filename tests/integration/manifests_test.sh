@@ -107,7 +107,7 @@ t_ok "the chart can be rendered" build_helm_render
 t_ok "a control plane" hack/cluster up m
 t_need
 
-for name in . overlays/kubernetes-1.20 overlays/single-node overlays/webhook overlays/flow-control overlays/metrics-secure overlays/monitoring \
+for name in . overlays/profile-delegate overlays/profile-devices overlays/kubernetes-1.20 overlays/single-node overlays/webhook overlays/flow-control overlays/metrics-secure overlays/monitoring \
 	overlays/dashboards overlays/node-tokens; do
 	t_ok "manifests/$name renders" overlay "$name"
 done
@@ -144,6 +144,17 @@ same_but_images() {
 t_ok "the rest is the default overlay's" same_but_images
 
 t_ok "the chart says the same as the default overlay" says_the_same . "$namespace" policy/v1
+for name in delegate devices; do
+	t_ok "with profile $name the same as that overlay" says_the_same "overlays/profile-$name" "$namespace" policy/v1 "--set=profile=$name"
+done
+t_eq "the profile of each overlay, and the memory that it needs" "auto 256Mi,delegate 256Mi,devices 128Mi" "$(
+	for name in . overlays/profile-delegate overlays/profile-devices; do
+		overlay "$name" | jq -r 'select(.kind == "DaemonSet").spec.template.spec.containers[0] | select(.args | index("--profile=$(PROFILE)")) |
+			"\(.env[] | select(.name == "PROFILE").value) \(.resources.limits.memory)"'
+	done | paste -sd ,)"
+t_eq "the agent sees mounts of the host end, in each folder of it" "" "$({ overlay . && chart "$namespace" policy/v1; } |
+	jq -r 'select(.kind == "DaemonSet").spec.template.spec | [.volumes[] | select(.hostPath).name] as $host | .containers[].volumeMounts[] |
+		select((.name | IN($host[])) and .mountPropagation != "HostToContainer").mountPath')"
 t_ok "on 1.20 the same as that overlay" says_the_same overlays/kubernetes-1.20 "$namespace" policy/v1beta1 --set=spiderpoolAgent.surge=false
 t_ok "on 1.20 with webhooks too" says_the_same "overlays/kubernetes-1.20 overlays/webhook" "$namespace" policy/v1beta1 \
 	--set=spiderpoolAgent.surge=false --set=spiderpoolController.webhook.enabled=true

@@ -258,6 +258,8 @@ t_eq "an upgrade keeps what was changed in the cluster, where no value says othe
 	"$(conf "--objects=$tmp/objects" --upgrade --set=ipam.enableIPConflictDetection=true --set=ipam.enableStatefulSet=false)"
 t_eq "and keys of others" kube-system/macvlan "$(chart "$namespace" policy/v1 "--objects=$tmp/objects" |
 	jq -r 'select(.metadata.name == "spiderpool-conf").data.clusterNetwork')"
+t_eq "the overlay with webhooks has each switch, too" "$(conf)" "$(overlay overlays/webhook | jq -r '.data["conf.yml"] // empty' |
+	"$tmp/helm-render" - | jq -cS 'del(.podResourceInject) | with_entries(select(.value))')"
 
 # Devices.
 printf '%s\n' 'devicePlugin: { resourceList: [{ resourceName: fast, selectors: { vendors: ["15b3"] } }] }' \

@@ -141,6 +141,7 @@ void conf_look(struct conf *conf, enum meta_mode mode, const json_t *files, stru
 	meta_conf_decide(&(struct meta_conf_input){.mode = mode,
 						   .files = files,
 						   .programs = programs,
+						   .dir = conf->config.dir,
 						   .isolates = conf->config.isolates,
 						   .shared = conf->config.shared},
 			 &wanted);

@@ -68,7 +68,10 @@ static enum fate fate_of(const struct profile_input *in, const json_t *plugin)
 		return FATE_OURS;
 	if (str_eq(owner, "ours") || (is_saved && in->profile != PROFILE_DELEGATE))
 		return FATE_RESTORED;
-	return in->profile == PROFILE_DEVICES ? FATE_STAYS : FATE_OURS;
+	/* A pod came while they were taken away, and is to be deleted by what attached it. */
+	if (in->profile == PROFILE_DEVICES)
+		return in->use == PROFILE_USED ? FATE_OURS : FATE_STAYS;
+	return FATE_OURS;
 }
 
 static void add_name(struct strbuf *list, const char *name)
@@ -98,16 +101,14 @@ static void decide_names(const struct profile_input *in, struct profile_decision
 	size_t i;
 
 	json_array_foreach ((json_t *)in->plugins, i, plugin) {
-		const char *name = json_str_at(plugin, "name"),
-			   *owner = json_str_at(plugin, "owner");
+		const char *name = json_str_at(plugin, "name");
 		bool is_saved = json_is_true(json_at(plugin, "saved"));
 
 		switch (fate_of(in, plugin)) {
 		case FATE_OURS:
 			json_array_append_new(ret->install, json_string(name));
-			if (!may_go(in) && str_eq(owner, "ours") &&
-			    (in->profile == PROFILE_DEVICES ||
-			     (in->profile == PROFILE_AUTO && is_saved)))
+			if (!may_go(in) && (in->profile == PROFILE_DEVICES ||
+					    (in->profile == PROFILE_AUTO && is_saved)))
 				add_name(&told->waiting, name);
 			break;
 		case FATE_RESTORED:

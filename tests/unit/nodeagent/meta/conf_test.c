@@ -115,6 +115,49 @@ static void leaves_pods_to_a_multus(void **state)
 	expect(META_AUTO, late, META_CONF_REMOVE, "MultusFound");
 }
 
+static void stays_where_a_multus_has_it_as_the_clusters_network(void **state)
+{
+	const struct file by_path[] = {
+		{"00-multus.conf", "{\"type\":\"multus-shim\",\"clusterNetwork\":\"/host/etc/cni/"
+				   "net.d/" META_CONF_FILE "\"}"},
+		{META_CONF_FILE, "{}"},
+		{"10-flannel.conflist", FLANNEL},
+		{0}};
+	const struct file within[] = {
+		{"00-multus.conf",
+		 "{\"type\":\"multus\",\"delegates\":[{\"plugins\":[{\"type\":\"orbweaver\"}]}]}"},
+		{META_CONF_FILE, "{}"},
+		{"10-flannel.conflist", FLANNEL},
+		{0}};
+	/* The runtime would call us, and nobody Multus. */
+	const struct file behind[] = {{META_CONF_FILE, "{}"},
+				      {"10-flannel.conflist", FLANNEL},
+				      {"70-multus.conf", by_path[0].text},
+				      {0}};
+	/* Nothing of ours is there that it could have. */
+	const struct file stale[] = {by_path[0], by_path[2], {0}};
+
+	expect(META_AUTO, by_path, META_CONF_WRITE, "MultusFound");
+	expect(META_AUTO, within, META_CONF_WRITE, "MultusFound");
+	expect(META_AUTO, behind, META_CONF_REMOVE, "MultusFound");
+	expect(META_AUTO, stale, META_CONF_KEEP, "MultusFound");
+}
+
+static void tells_our_plugin_where_the_folder_is(void **state)
+{
+	json_auto_t *files = json_pack("[{s:s, s:s}]", "name", "10-f.conflist", "text", FLANNEL);
+	const struct meta_conf_input usual = {.files = files, .dir = META_CONF_DIR},
+				     other = {.files = files, .dir = "/var/cni"};
+	struct meta_conf conf;
+
+	meta_conf_decide(&usual, &conf);
+	assert_null(strstr(conf.text, "confDir"));
+	meta_conf_done(&conf);
+	meta_conf_decide(&other, &conf);
+	assert_non_null(strstr(conf.text, "\"confDir\":\"/var/cni\""));
+	meta_conf_done(&conf);
+}
+
 static void a_file_before_ours_is_named(void **state)
 {
 	const struct file files[] = {{"00-a.conf", "{\"name\":\"a\",\"type\":\"bridge\"}"}, {0}};
@@ -179,6 +222,8 @@ int main(void)
 		cmocka_unit_test(writes_nothing_that_is_there_already),
 		cmocka_unit_test(never_leaves_a_node_without_a_network),
 		cmocka_unit_test(leaves_pods_to_a_multus),
+		cmocka_unit_test(stays_where_a_multus_has_it_as_the_clusters_network),
+		cmocka_unit_test(tells_our_plugin_where_the_folder_is),
 		cmocka_unit_test(a_file_before_ours_is_named),
 		cmocka_unit_test(names_the_file_of_a_multus),
 		cmocka_unit_test(removes_its_file_where_it_is_off),

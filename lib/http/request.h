@@ -21,9 +21,12 @@ struct request {
 	size_t n_query;
 	const char *content_type;  /* "" when there is none */
 	const char *authorization; /* "" when there is none */
+	const char *accept;        /* of several, the last; "" when there is none */
+	const char *user_agent;    /* likewise */
 	uint64_t body_len;
 	bool has_expect; /* waits for "100 Continue" before it sends the body */
 	bool wants_close;
+	bool is_old; /* HTTP/1.0, which knows no chunks */
 };
 
 /*

@@ -64,10 +64,10 @@ int apply_object(const struct apply_write *write, const json_t *live, const json
 /*
  * Ownership after create (live NULL), update or a patch of another type: fields of `object` that
  * differ from live become the manager's (operation Update), and are taken from all others; fields
- * that went are nobody's. Sets object's metadata.managedFields in place, from those in live; object's
- * own count only as [{}], which drops all ownership, as on a real server. An object without
- * managedFields (after [{}]) stays so until the next apply. Call it on the object as it will be
- * stored, defaults included.
+ * that went are nobody's. Sets object's metadata.managedFields in place, from those in live;
+ * object's own count only as [{}], which drops all ownership, as on a real server. An object
+ * without managedFields (after [{}]) stays so until the next apply. Call it on the object as it
+ * will be stored, defaults included.
  *
  * A write that changes nothing leaves managedFields equal to live's, times included.
  *
@@ -75,5 +75,11 @@ int apply_object(const struct apply_write *write, const json_t *live, const json
  */
 int apply_track_update(const struct apply_write *write, const json_t *live, json_t *object,
 		       struct err *err);
+
+/*
+ * Are two objects the same but for the times in managedFields? kube-apiserver does not write then;
+ * ask it of live and the new object after defaults, before the write.
+ */
+bool apply_same_but_times(const json_t *a, const json_t *b);
 
 #endif

@@ -11,7 +11,7 @@
 
 enum {
 	/* Values in one object, all members and items counted. */
-	OBJECT_MAX_VALUES = 200000,
+	OBJECT_MAX_VALUES = 100000,
 	/* Operations of one JSON patch; kube-apiserver has the same bound. */
 	PATCH_MAX_OPERATIONS = 10000,
 	/* Causes in one answer; the rest are dropped. */
@@ -29,5 +29,11 @@ enum {
  *   ERR_INVALID "RequestEntityTooLarge"  names the bound.
  */
 int object_check_size(const json_t *value, struct err *err);
+
+/*
+ * The same for a value that becomes a part of an object: it lies `depth` levels down, and *count
+ * values are there already. Adds to *count.
+ */
+int object_count(const json_t *value, size_t depth, size_t *count, struct err *err);
 
 #endif

@@ -92,17 +92,16 @@ static size_t large_total(const struct exchange_site *site, const struct in6_add
 /*
  * Room for a body that is announced: large ones share what there is, and a peer has one at a time.
  */
-static bool take_room(struct exchange *x)
+static bool take_room(struct exchange *x, uint64_t len)
 {
 	struct exchange_site *site = x->site;
 	bool has_one = false;
 
-	if (x->req.body_len <= HTTP_LARGE_BODY)
+	if (len <= HTTP_LARGE_BODY)
 		return true;
-	if (x->req.body_len > HTTP_LARGE_BODIES_MAX - large_total(site, &x->peer, &has_one) ||
-	    has_one)
+	if (len > HTTP_LARGE_BODIES_MAX - large_total(site, &x->peer, &has_one) || has_one)
 		return false;
-	x->large = x->req.body_len;
+	x->large = len;
 	x->prev_large = NULL;
 	x->next_large = site->large;
 	if (site->large)
@@ -147,6 +146,7 @@ void exchange_done(struct exchange *x)
 	give_room(x);
 	strbuf_done(&x->in);
 	strbuf_done(&x->out);
+	strbuf_done(&x->body);
 	mem_free(take_ptr(x->head));
 }
 
@@ -278,6 +278,12 @@ static void call_handler(struct exchange *x, struct http_response *resp)
 
 	/* Without one the request was refused. */
 	assert(x->route);
+	if (x->req.is_chunked) {
+		req.body = strbuf_str(&x->body);
+		req.body_len = x->body.len;
+		x->route->handle(&req, resp, x->route->arg);
+		return;
+	}
 	if (end) {
 		next = *end;
 		*end = '\0';
@@ -287,7 +293,6 @@ static void call_handler(struct exchange *x, struct http_response *resp)
 	x->route->handle(&req, resp, x->route->arg);
 	if (end)
 		*end = next;
-	assert(resp->status >= 200 && resp->status <= 599);
 }
 
 static void respond(struct exchange *x, const struct http_response *resp)
@@ -306,7 +311,9 @@ static void answer(struct exchange *x)
 		strbuf_addf(&resp.body, "%d %s\n", x->refusal, reason_text(x->refusal));
 	} else {
 		call_handler(x, &resp);
+		assert(resp.status >= 200 && resp.status <= 599);
 	}
+	strbuf_done(&x->body);
 	/* Behind a body that is not read comes nothing that we would read. */
 	if (x->is_body_left)
 		strbuf_done(&x->in);
@@ -435,6 +442,7 @@ static void request_begin(struct exchange *x)
 	x->allowed = 0;
 	x->close_after = false;
 	x->is_body_left = false;
+	x->chunks = (struct chunks){0};
 	x->started_us = clock_us();
 }
 
@@ -460,7 +468,11 @@ static void receive_head(struct exchange *x, size_t len)
 		refuse_and_close(x, x->refusal ? x->refusal : 413);
 		return;
 	}
-	if (!take_room(x)) {
+	if (x->req.is_chunked && !x->refusal && !x->route->takes_chunks) {
+		refuse_and_close(x, 411);
+		return;
+	}
+	if (!take_room(x, x->req.is_chunked ? body_max : x->req.body_len)) {
 		refuse_and_close(x, 503);
 		return;
 	}
@@ -474,8 +486,22 @@ static void receive_head(struct exchange *x, size_t len)
 	}
 	x->close_after = x->req.wants_close;
 	x->state = EXCHANGE_BODY;
-	if (x->req.has_expect && x->in.len < x->req.body_len)
+	if (x->req.has_expect && (x->req.is_chunked || x->in.len < x->req.body_len))
 		strbuf_adds(&x->out, "HTTP/1.1 100 Continue\r\n\r\n");
+}
+
+/* The body is whole; false: more has to come, or the answer is given. */
+static bool receive_body(struct exchange *x)
+{
+	size_t max = x->route && x->route->body_max ? x->route->body_max : HTTP_BODY_MAX;
+	int status;
+
+	if (!x->req.is_chunked)
+		return x->in.len >= x->req.body_len;
+	status = chunks_take(&x->chunks, &x->in, &x->body, max);
+	if (status != 0)
+		refuse_and_close(x, status);
+	return status == 0 && x->chunks.state == CHUNKS_DONE;
 }
 
 /* Do with `in` what can be done now. */
@@ -503,7 +529,7 @@ static void process(struct exchange *x)
 			else
 				receive_head(x, len);
 		} else {
-			if (x->in.len < x->req.body_len)
+			if (!receive_body(x))
 				return;
 			/* A "100 Continue" that has not gone yet goes in front. */
 			if (x->route && x->route->gate)

@@ -13,6 +13,7 @@
 #include <netinet/in.h>
 #include <stdbool.h>
 
+#include "lib/http/chunks.h"
 #include "lib/http/request.h"
 #include "lib/http/server.h"
 
@@ -77,7 +78,9 @@ struct exchange {
 	int refusal; /* the status to answer with instead of asking the handler, 0 for none */
 	unsigned int allowed; /* the methods that the path has */
 	bool close_after;
-	bool is_body_left; /* the answer goes out before the request's end has come */
+	struct chunks chunks;
+	struct strbuf body; /* what came in chunks */
+	bool is_body_left;  /* the answer goes out before the request's end has come */
 };
 
 /* site is borrowed until exchange_done. */

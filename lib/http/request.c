@@ -198,7 +198,10 @@ static int parse_header(const char *name, const char *value, struct seen *seen, 
 	} else if (strcasecmp(name, "Content-Length") == 0) {
 		return parse_length(value, seen, ret);
 	} else if (strcasecmp(name, "Transfer-Encoding") == 0) {
+		if (seen->coding)
+			return 400;
 		seen->coding = true;
+		ret->is_chunked = strcasecmp(value, "chunked") == 0;
 	} else if (strcasecmp(name, "Content-Type") == 0) {
 		ret->content_type = value;
 	} else if (strcasecmp(name, "Accept") == 0) {
@@ -273,8 +276,11 @@ int request_parse(char *head, size_t len, struct request *ret)
 	}
 	if (status != 0 && status != 417)
 		return status;
-	if (seen.coding)
-		return seen.length ? 400 : 411;
+	/* With both, whoever is in front of us may have believed the other. */
+	if (seen.coding && (seen.length || ret->is_old))
+		return 400;
+	if (seen.coding && !ret->is_chunked)
+		return 411;
 	if (!seen.host && !ret->wants_close)
 		return 400;
 	return status;

@@ -23,7 +23,7 @@
  *	404  no such path
  *	405  not with this method; with Allow
  *	408  too slow
- *	411  a transfer coding instead of a length
+ *	411  a transfer coding instead of a length, unless the route takes chunks
  *	413  body too large
  *	417  an Expect other than 100-continue
  *	431  headers too large
@@ -178,6 +178,8 @@ struct http_route {
 	bool is_prefix;       /* every path that begins with it; the first route that fits counts */
 	unsigned int methods; /* HTTP_GET | … */
 	size_t body_max;      /* bytes, up to HTTP_LARGE_BODIES_MAX; 0 means HTTP_BODY_MAX */
+	/* Bodies may come in chunks: each of them takes the room of body_max while it comes. */
+	bool takes_chunks;
 	void (*handle)(const struct http_request *req, struct http_response *resp, void *arg);
 	void *arg;                    /* borrowed until the server's done callback */
 	const struct http_gate *gate; /* likewise; NULL: anybody may */

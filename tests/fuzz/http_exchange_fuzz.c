@@ -60,7 +60,11 @@ static void stream(const struct http_request *req, struct http_response *resp, v
 }
 
 static const struct http_route routes[] = {
-	{.path = "/sum", .methods = HTTP_GET | HTTP_POST, .body_max = 1024 * 1024, .handle = sum},
+	{.path = "/sum",
+	 .methods = HTTP_GET | HTTP_POST,
+	 .body_max = 1024 * 1024,
+	 .takes_chunks = true,
+	 .handle = sum},
 	{.path = "/stream", .methods = HTTP_GET, .handle = stream},
 	{.path = "/small", .methods = HTTP_POST, .body_max = 16, .handle = sum},
 };

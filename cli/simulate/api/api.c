@@ -115,6 +115,7 @@ struct api *api_new(struct loop *loop, const char *token)
 		.is_prefix = true,
 		.methods = HTTP_GET | HTTP_POST | HTTP_PUT | HTTP_PATCH | HTTP_DELETE,
 		.body_max = API_BODY_MAX,
+		.takes_chunks = true, /* kubectl --raw */
 		.handle = rest_handle,
 		.arg = api,
 	};

@@ -18,6 +18,7 @@ struct watch {
 	struct watch *prev, *next;
 	struct http_stream *stream;
 	struct watch_request request;
+	char *ns;
 	/* Objects to begin with. */
 	struct blob **initial;
 	size_t initial_len, initial_at;
@@ -85,7 +86,7 @@ static void put_expired(struct strbuf *out)
 
 static bool is_selected(const struct watch *watch, const json_t *outline)
 {
-	const char *ns = watch->request.ns;
+	const char *ns = watch->ns;
 
 	return outline && (!ns || str_eq(ns, json_namespace(outline))) &&
 	       selector_matches(watch->request.selector, outline);
@@ -177,6 +178,7 @@ static void watch_ended(void *arg)
 	while (watch->initial_at < watch->initial_len)
 		blob_unref(watch->initial[watch->initial_at++]);
 	mem_free(watch->initial);
+	mem_free(watch->ns);
 	selector_free(watch->request.selector);
 	timer_free(watch->timeout);
 	mem_free(watch);
@@ -212,6 +214,7 @@ void watches_begin(struct watches *watches, const struct watch_request *request,
 
 	watch->all = watches;
 	watch->request = *request;
+	watch->ns = str_dup(request->ns);
 	if (request->version == 0 || request->is_streamed_list) {
 		take_initial(watch);
 		watch->owes_end_of_list = request->is_streamed_list;

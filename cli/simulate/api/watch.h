@@ -29,7 +29,7 @@ void watches_free(struct watches *watches);
 struct watch_request {
 	struct view view;
 	struct collection *collection;
-	const char *ns;            /* NULL: all */
+	const char *ns;            /* NULL: all; copied */
 	struct selector *selector; /* taken; NULL: everything */
 	/*
 	 * Where to begin: after `version`, or with all objects as they are now when it is 0 or

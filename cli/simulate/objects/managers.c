@@ -8,8 +8,8 @@
 
 #include "cli/simulate/objects/fields.h"
 #include "cli/simulate/objects/limits.h"
-#include "lib/base/rfc3339.h"
 #include "lib/base/mem.h"
+#include "lib/base/rfc3339.h"
 #include "lib/json/json.h"
 
 #define ANCIENT "ancient-changes"

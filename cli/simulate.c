@@ -4,6 +4,7 @@
 #include "cli/simulate.h"
 
 #include "cli/simulate/cluster.h"
+#include "lib/base/log.h"
 
 int simulate_run(const struct cli *cli, struct strbuf *out, enum cli_status *ret_status,
 		 struct err *err)
@@ -15,5 +16,7 @@ int simulate_run(const struct cli *cli, struct strbuf *out, enum cli_status *ret
 		.api_only = cli->api_only,
 	};
 
+	/* It is a server for as long as it runs. */
+	(void)log_configure("warn", NULL);
 	return cluster_run(&options, err);
 }

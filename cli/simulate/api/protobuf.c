@@ -57,9 +57,6 @@ struct message {
 	{                                                                                          \
 		n_, name_, FIELD_BOOL, NULL, false                                                 \
 	}
-{
-	n_, name_, FIELD_TIME, NULL, false
-}
 #define MAP(n_, name_)                                                                             \
 	{                                                                                          \
 		n_, name_, FIELD_MAP, NULL, false                                                  \
@@ -116,16 +113,18 @@ MESSAGE(role_ref, STR(1, "apiGroup"), STR(2, "kind"), STR(3, "name"));
 MESSAGE(binding, MSG(1, "metadata", meta), MSGS(2, "subjects", subject),
 	MSG(3, "roleRef", role_ref));
 /* What `kubectl create deployment` fills in. */
-MESSAGE(port, STR(1, "name"), INT(2, "hostPort"), INT(3, "containerPort"), STR(4, "protocol"));
+MESSAGE(port, STR(1, "name"), INT(2, "hostPort"), INT(3, "containerPort"), STR(4, "protocol"),
+	STR(5, "hostIP"));
 MESSAGE(resources, IGNORED(0));
 MESSAGE(container, STR(1, "name"), STR(2, "image"), STRS(3, "command"), STRS(4, "args"),
-	MSGS(6, "ports", port), MSG(8, "resources", resources), STR(13, "terminationMessagePath"),
-	STR(14, "imagePullPolicy"), BOOL(16, "stdin"), BOOL(17, "stdinOnce"), BOOL(18, "tty"),
-	STR(20, "terminationMessagePolicy"));
+	STR(5, "workingDir"), MSGS(6, "ports", port), MSG(8, "resources", resources),
+	STR(13, "terminationMessagePath"), STR(14, "imagePullPolicy"), BOOL(16, "stdin"),
+	BOOL(17, "stdinOnce"), BOOL(18, "tty"), STR(20, "terminationMessagePolicy"));
 MESSAGE(pod_spec, MSGS(2, "containers", container), STR(3, "restartPolicy"), STR(6, "dnsPolicy"),
 	MAP(7, "nodeSelector"), STR(8, "serviceAccountName"), STR(9, "serviceAccount"),
 	STR(10, "nodeName"), BOOL(11, "hostNetwork"), BOOL(12, "hostPID"), BOOL(13, "hostIPC"),
-	STR(16, "hostname"), STR(17, "subdomain"), STR(19, "schedulerName"));
+	STR(16, "hostname"), STR(17, "subdomain"), STR(19, "schedulerName"),
+	STR(24, "priorityClassName"));
 MESSAGE(template, MSG(1, "metadata", meta), MSG(2, "spec", pod_spec));
 MESSAGE(selector, MAP(1, "matchLabels"));
 MESSAGE(strategy, STR(1, "type"));

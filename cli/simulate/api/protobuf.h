@@ -5,8 +5,8 @@
  * A table has the kinds and fields that such commands fill in; another kind, or a field that is not
  * in the table, is refused rather than lost. Pure.
  *
- * Source: generated.proto of k8s.io/api and k8s.io/apimachinery (numbers of fields), runtime.Unknown
- * (the envelope).
+ * Source: generated.proto of k8s.io/api and k8s.io/apimachinery (numbers of fields, and
+ * runtime.Unknown, the envelope).
  */
 #ifndef ORBWEAVER_CLI_SIMULATE_API_PROTOBUF_H
 #define ORBWEAVER_CLI_SIMULATE_API_PROTOBUF_H

@@ -63,6 +63,10 @@ refuses() {
 	((status == 2)) && [[ $(wc -l <"$tmp/refused") == 1 ]] && grep -qF -- "$words" "$tmp/refused"
 }
 
+processes_are() {
+	[[ $(processes | wc -l) == "$1" ]]
+}
+
 # says WORDS COMMAND...: it fails with these words.
 says() {
 	local words=$1 said status=0
@@ -157,6 +161,19 @@ operator_works() {
 	t_ok "orbweaver reads it" env KUBECONFIG="$state/kubeconfig" "$orbweaver" ipam show
 }
 
+# One of its processes ends: so does all, and says why.
+operator_dies() {
+	local status=0
+
+	kill -s KILL "$(processes)"
+	t_wait 30 "it ends when its operator does" has_ended
+	wait "$pid" || status=$?
+	pid=
+	t_eq "it exits with 3" 3 "$status"
+	t_ok "it names the log" grep -q "the operator ended by signal 9; see $state/operator.log" "$tmp/err"
+	t_eq "none of its processes is left" "" "$(processes)"
+}
+
 t_ok "the program is built" test -x "$orbweaver"
 t_ok "there is a kubectl" test -x "$kubectl"
 t_need
@@ -170,4 +187,7 @@ bad_input
 kubectl_works
 operator_works
 stop
+start
+t_wait 30 "it starts again with the same state" processes_are 1
+operator_dies
 t_done

@@ -221,6 +221,25 @@ static void watches_from_a_version(void **state)
 	assert_null(strstr(f->text.data, "MODIFIED"));
 }
 
+static void tells_a_selective_watch_what_comes_and_goes(void **state)
+{
+	struct fixture *f = *state;
+	auto_free char *one = NULL, *two = NULL;
+
+	create_map(f, "x", "{\"app\":\"a\"}");
+	one = str_printf(CMS "?watch=1&labelSelector=app%%3Da&resourceVersion=%s",
+			 json_str_at(f->answer, "metadata", "resourceVersion"));
+	two = str_printf(CMS "?watch=1&labelSelector=app%%3Db&resourceVersion=%s",
+			 json_str_at(f->answer, "metadata", "resourceVersion"));
+	assert_int_equal(ask_as(f, "PATCH", CMS "/x", "application/merge-patch+json",
+				"{\"metadata\":{\"labels\":{\"app\":\"b\"}}}"),
+			 200);
+	assert_int_equal(ask(f, "GET", one, ""), 200);
+	assert_non_null(strstr(f->text.data, "\"DELETED\""));
+	assert_int_equal(ask(f, "GET", two, ""), 200);
+	assert_non_null(strstr(f->text.data, "\"ADDED\""));
+}
+
 static void sends_the_list_first_where_a_watch_asks_for_it(void **state)
 {
 	struct fixture *f = *state;
@@ -639,6 +658,7 @@ int main(void)
 		T(lists_what_selectors_select),
 		T(lists_in_pages),
 		T(watches_from_a_version),
+		T(tells_a_selective_watch_what_comes_and_goes),
 		T(sends_the_list_first_where_a_watch_asks_for_it),
 		T(says_that_a_version_is_not_known),
 		T(makes_tables),

@@ -582,9 +582,10 @@ static void delete_one(const struct ask *ask)
 static void delete_collection(const struct ask *ask)
 {
 	auto_selector struct selector *selector = take_selector(ask);
-	json_auto_t *options = selector ? take_body(ask, true) : NULL, *keys = json_array(), *item;
+	json_auto_t *options = selector ? take_body(ask, true) : NULL, *keys = json_array();
 	struct deletion deletion;
 	struct page page = {0};
+	json_t *item;
 	size_t i;
 
 	if (!options)

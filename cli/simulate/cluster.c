@@ -166,8 +166,11 @@ static void make_token(struct cluster *c)
 	unsigned char bytes[(sizeof(c->token) - 1) / 2];
 
 	random_bytes(bytes, sizeof(bytes));
-	for (size_t i = 0; i < sizeof(bytes); i++)
-		snprintf(c->token + 2 * i, 3, "%02x", bytes[i]);
+	/* Letters alone: no reader of YAML takes it for a number, so it stands without quotes. */
+	for (size_t i = 0; i < sizeof(bytes); i++) {
+		c->token[2 * i] = (char)('a' + (bytes[i] >> 4));
+		c->token[2 * i + 1] = (char)('a' + (bytes[i] & 0x0f));
+	}
 }
 
 static int seed(const struct cluster *c, struct err *err)

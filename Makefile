@@ -160,10 +160,10 @@ SHELL_FILES = $(shell grep -rlI '^\#!/bin/bash' hack tests .ci)
 OWN_SOURCES := $(filter-out tests/%,$(filter %.c,$(C_FILES)))
 
 # No cppcheck: 2.10 reads neither __VA_OPT__ nor statement expressions, which our macros are made of.
-.PHONY: lint layers includes calls reasons metrics dashboards markdown format format-check shellcheck tidy analyzer report coverage
+.PHONY: lint layers includes calls reasons metrics dashboards chart-docs markdown format format-check shellcheck tidy analyzer report coverage
 lint: layers markdown shellcheck format-check tidy analyzer
 
-layers: includes calls reasons metrics dashboards
+layers: includes calls reasons metrics dashboards chart-docs
 
 includes:
 	@hack/layers $(foreach l,$(LIBRARIES),'$(l):$(uses.$(l))')
@@ -179,6 +179,9 @@ metrics:
 
 dashboards:
 	@hack/dashboards
+
+chart-docs:
+	@hack/chart-docs --check
 
 markdown:
 	@hack/markdown

@@ -205,7 +205,7 @@ static bool give_records_back(const struct pass *pass, const json_t *records, co
 		json_auto_t *had =
 			ledger ? json_incref((json_t *)ledger_record(ledger, address)) : NULL;
 
-		if (ledger && ledger_release(ledger, address, uid, true))
+		if (ledger && ledger_release(ledger, address, NULL, uid, true))
 			note_repair(pass, pool, address, had);
 		else if (!ledger && !str_eq(err.reason, "PoolNotFound"))
 			is_complete = false;
@@ -217,7 +217,7 @@ static void end(struct pass *pass, const char *key, const json_t *ended)
 {
 	const char *uid = json_str_or(json_at(ended, "uid"), "");
 	auto_free char *endpoint = str_ndup(key, strcspn(key, " "));
-	bool is_given = ipam_give_back(pass->books, json_at(ended, "status"));
+	bool is_given = ipam_give_back(pass->books, endpoint, json_at(ended, "status"));
 
 	ipam_note_conflicts(pass->books, json_at(ended, "status"), json_at(ended, "conflicts"));
 

@@ -301,12 +301,15 @@ void ledger_pass_on(struct ledger *ledger, const char *address, const struct led
 		record(ledger, address, number, holder);
 }
 
-bool ledger_release(struct ledger *ledger, const char *address, const char *uid, bool rests)
+bool ledger_release(struct ledger *ledger, const char *address, const char *pod, const char *uid,
+		    bool rests)
 {
-	const char *has = json_str_at(ledger_record(ledger, address), "podUid");
+	const json_t *record = ledger_record(ledger, address);
+	const char *has = json_str_at(record, "podUid");
 	ip_number number;
 
-	if (!has || !str_eq(has, uid) || ip_parse(address, ledger->family, &number, NULL) < 0)
+	if (!has || !str_eq(has, uid) || (pod && !str_eq(json_str_at(record, "pod"), pod)) ||
+	    ip_parse(address, ledger->family, &number, NULL) < 0)
 		return false;
 	json_object_del(ledger->records, address);
 	ledger->has_changed = true;
@@ -343,7 +346,7 @@ void ledger_restore(struct ledger *ledger, const char *address, const json_t *re
 
 	if (!record_before) {
 		if (uid)
-			(void)ledger_release(ledger, address, uid, false);
+			(void)ledger_release(ledger, address, NULL, uid, false);
 	} else if (ip_parse(address, ledger->family, &number, NULL) == 0) {
 		record(ledger, address, number,
 		       &(struct ledger_holder){

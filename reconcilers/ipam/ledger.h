@@ -90,10 +90,11 @@ void ledger_pass_on(struct ledger *ledger, const char *address, const struct led
 bool ledger_may_know(const struct ledger *ledger, const char *uid);
 
 /*
- * Give an address back, if its record still names this UID; true when it did. `rests`: it was in
- * use, so it rests.
+ * Give an address back, if its record still names this UID and this pod ("namespace/name"; NULL:
+ * whichever); true when it did. `rests`: it was in use, so it rests.
  */
-bool ledger_release(struct ledger *ledger, const char *address, const char *uid, bool rests);
+bool ledger_release(struct ledger *ledger, const char *address, const char *pod, const char *uid,
+		    bool rests);
 
 /* Undo: the address has this record again; NULL: none, and it need not rest. */
 void ledger_restore(struct ledger *ledger, const char *address, const json_t *record);

@@ -241,6 +241,75 @@ static void a_ledger_that_was_refused_leaves_other_pools_alone(void **state)
 	       "post waiting ml/b out; ");
 }
 
+#define VICTIM "allocatedIPs: '{\"10.0.0.1\": {\"pod\": \"victim/v\", \"podUid\": \"u-v\"}}'"
+
+/*
+ * docs/ipam.md: an endpoint is evidence about the pod of its own name only. A user who may write
+ * endpoints of one namespace knows UIDs from the pools' status.
+ */
+static void a_forged_endpoint_frees_no_address_of_another_pod(void **state)
+{
+	expect(assign_reconcile,
+	       "ending: {tenant/ghost: {uid: u-v, status: {current: {uid: u-v, ips: [{interface: "
+	       "net1, ipv4: 10.0.0.1/24, ipv4Pool: p}]}}}}\n"
+	       "waiting: {ml/a: true}\npods:\n" POD("a", "u-a", "") NETWORK
+	       "spiderippools:\n" POOL("p", "10.0.0.1", VICTIM),
+	       "all",
+	       "finding ml/a PoolExhausted; post ending tenant/ghost out; "
+	       "post decided tenant/ghost in; post shortpools p in; ");
+}
+
+static void a_lost_endpoint_counts_in_the_operators_namespace_only(void **state)
+{
+	json_auto_t *own = yaml("{metadata: {name: lost-u-v-1, namespace: ow}, status: "
+				"{ownerControllerName: victim/v}}");
+	json_auto_t *other = yaml("{metadata: {name: lost-u-v-1, namespace: tenant}, status: "
+				  "{ownerControllerName: victim/v}}");
+	auto_free char *key = endpoint_pod_key(other, "ow");
+
+	assert_true(endpoint_is_lost(own, "ow"));
+	assert_false(endpoint_is_lost(other, "ow"));
+	assert_string_equal(key, "tenant/lost-u-v-1");
+}
+
+/* Addresses in an endpoint are admitted by the same rules as new ones. */
+static void an_endpoint_claims_nothing_that_its_pod_would_not_get(void **state)
+{
+	static const struct {
+		const char *address, *spec, *status, *want;
+	} cases[] = {
+		/* One that was lost is recorded again. */
+		{"10.0.0.1", "ips: [10.0.0.1]", "", "status p; "},
+		{"10.0.0.1", "ips: [10.0.0.1-10.0.0.9], gateway: 10.0.0.1", "",
+		 "finding ml/a AddressNotAdmitted; "},
+		{"10.0.0.99", "ips: [10.0.0.1]", "", "finding ml/a AddressNotAdmitted; "},
+		{"10.0.0.1", "ips: [10.0.0.1], excludeIPs: [10.0.0.1]", "",
+		 "finding ml/a AddressNotAdmitted; "},
+		{"10.0.0.1", "ips: [10.0.0.1], namespaceName: [victim]", "",
+		 "finding ml/a AddressNotAdmitted; "},
+		{"10.0.0.1", "ips: [10.0.0.1], disable: true", "",
+		 "finding ml/a AddressNotAdmitted; "},
+		{"10.0.0.1", "ips: [10.0.0.1, x]", "", "finding ml/a BadRange; "},
+		{"10.0.0.1", "ips: [10.0.0.1]", VICTIM, "finding ml/a AddressTwice; "},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		auto_free char *world = str_printf(
+			"waiting: {ml/a: true}\npods:\n" POD("a", "u-a", "") NETWORK
+			"spiderendpoints:\n  ml/a:\n    metadata: {name: a, namespace: ml, uid: "
+			"e}\n"
+			"    status: {current: {uid: u-a, node: w1, ips: [{interface: net1, ipv4: "
+			"%s/24, ipv4Pool: p, vlan: 0}]}}\nspiderippools:\n  p: {metadata: {name: "
+			"p}, "
+			"spec: {ipVersion: 4, subnet: 10.0.0.0/24, %s}, status: {%s}}\n",
+			cases[i].address, cases[i].spec, cases[i].status);
+		auto_free char *said = decide(assign_reconcile, world, "all");
+
+		if (!str_starts(said, cases[i].want))
+			fail_msg("%s %s: %s", cases[i].address, cases[i].spec, said);
+	}
+}
+
 static void each_ledger_is_a_group_that_its_pods_need(void **state)
 {
 	json_auto_t *world =
@@ -1034,7 +1103,8 @@ static void what_one_pool_finds_of_a_pod_does_not_hide_what_another_did(void **s
 static void what_an_agent_says_of_a_lost_pod_gives_its_records_back(void **state)
 {
 #define ASKED                                                                                      \
-	"spiderendpoints: {" LOST ": {metadata: {name: lost-u-a-8602096f, namespace: ow, "         \
+	"env: {namespace: ow}\nspiderendpoints: {" LOST                                            \
+	": {metadata: {name: lost-u-a-8602096f, namespace: ow, "                                   \
 	"annotations: {orbweaver.io/down: u-a}}, status: {current: {uid: u-a, node: w1, ips: "     \
 	"[{interface: '', ipv4: 10.0.0.1/32, ipv4Pool: p}]}, ownerControllerType: Pod, "           \
 	"ownerControllerName: ml/a}}}\n"
@@ -1111,6 +1181,9 @@ int main(void)
 		cmocka_unit_test(what_another_pool_gave_away_is_not_free),
 		cmocka_unit_test(gateway_and_the_subnets_own_addresses_are_never_given),
 		cmocka_unit_test(a_ledger_that_was_refused_leaves_other_pools_alone),
+		cmocka_unit_test(a_forged_endpoint_frees_no_address_of_another_pod),
+		cmocka_unit_test(a_lost_endpoint_counts_in_the_operators_namespace_only),
+		cmocka_unit_test(an_endpoint_claims_nothing_that_its_pod_would_not_get),
 		cmocka_unit_test(each_ledger_is_a_group_that_its_pods_need),
 		cmocka_unit_test(writes_each_ledger_once_for_all_that_wait),
 		cmocka_unit_test(posts_a_pod_as_soon_as_its_own_ledgers_are_written),

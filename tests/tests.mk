@@ -32,6 +32,9 @@ fuzz-build: $(FUZZ_TARGETS:%=$(OUT)/tests/fuzz/%)
 # What the tests of the operator change and judge a cluster with.
 INTEGRATION_PROGRAMS := $(addprefix $(OUT)/tests/integration/,churn ipam_replay pending pods wants)
 
+# These objects are steps of a chain of pattern rules. Make would remove them, and compile and link all tests again in the next run.
+.SECONDARY: $(UNIT_TESTS:%=%.o) $(FUZZ_TARGETS:%=$(OUT)/tests/fuzz/%_fuzz.o) $(INTEGRATION_PROGRAMS:%=%.o)
+
 # Programs that tests start: the operator, with sanitizers.
 .PHONY: test-build
 test-build: unit-build fuzz-build $(PROGRAMS:%=$(OUT)/%) $(OUT)/tests/node-stand-in $(INTEGRATION_PROGRAMS)

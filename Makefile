@@ -182,6 +182,7 @@ shellcheck:
 # Within quotes of the shell: its own go, those of C are escaped.
 LINT_FLAGS = $(subst ",\",$(subst ',,$(COMMON))) $(shell $(PKG_CONFIG) --cflags $(ALL_PACKAGES))
 tidy: $(GRPC_HEADERS)
+	@hack/deps --check lint
 	@printf '%s\n' $(OWN_SOURCES) | xargs -n4 -P$(shell nproc) sh -c \
 		'clang-tidy --quiet "$$@" -- $(LINT_FLAGS) 2>/dev/null' tidy && echo "tidy: nothing to say"
 
@@ -195,6 +196,7 @@ report:
 	@hack/longest-functions $(OWN_SOURCES)
 
 coverage:
+	@hack/deps --check lint
 	@hack/coverage
 
 .PHONY: clean help

@@ -65,7 +65,7 @@ export TEST_TIMEOUT
 # In steps, so that what is missing is installed before make looks for it.
 check:
 	@echo "== installing what is missing"
-	@hack/deps build cluster grpc images chart browser monitoring node
+	@hack/deps build lint cluster kubelet grpc images chart browser monitoring node
 	@echo "== building libcurl without what we do not call, unless it is in the cache"
 	@hack/curl-build || test $$? = 77
 	@echo "== building Kubernetes, unless it is in the cache"
@@ -118,6 +118,7 @@ rights:
 # make fuzz T=splitter SECONDS=600: new inputs that reach new code are added to the corpus folder of the build.
 SECONDS ?= 60
 fuzz:
+	@hack/deps --check lint
 	@$(MAKE) --no-print-directory -s -j$(JOBS) VARIANT=fuzz $(BUILD)/fuzz/tests/fuzz/$(T)
 	@mkdir -p $(BUILD)/fuzz/corpus/$(T) $(BUILD)/fuzz/findings
 	$(BUILD)/fuzz/tests/fuzz/$(T) -max_total_time=$(SECONDS) -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \

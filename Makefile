@@ -176,7 +176,7 @@ format-check:
 	@hack/columns $(C_FILES)
 
 shellcheck:
-	@shellcheck -x $(SHELL_FILES) && echo "shellcheck: nothing to say"
+	@printf '%s\n' $(SHELL_FILES) | xargs -n 8 -P $(shell nproc) shellcheck -x && echo "shellcheck: nothing to say"
 
 # Checks and their exceptions are in .clang-tidy.
 # Within quotes of the shell: its own go, those of C are escaped.
@@ -209,7 +209,9 @@ help:
 	@echo 'make demo-up      the same, left running; make demo-shell for kubectl, make demo-down ends it'
 	@echo 'make images       operator and agent as OCI archives in build/images'
 	@echo 'make arm64        operator, agent and command line for arm64 in build/arm64, by a cross compiler'
-	@echo 'make check        install what is needed, build, run all tests'
+	@echo 'make check        install what is needed, build, and show each promise once: 12 minutes, then 6'
+	@echo 'make check-all    all tests: clang, release, images, every integration test, virtual nodes; 35 minutes'
+	@echo 'make check-changed BASE=HEAD  the tests and lints that the changes since BASE can affect'
 	@echo 'make unit         the tests that need no cluster: seconds, once they are built'
 	@echo 'make integration  the tests against a real API server'
 	@echo 'make vm           the tests on virtual nodes: a kernel of their own, SR-IOV and RDMA in QEMU; minutes'

@@ -61,30 +61,7 @@ VM_JOBS ?= 2
 TEST_TIMEOUT ?= $(if $(filter vm,$(MAKECMDGOALS)),2700,900)
 export TEST_TIMEOUT
 
-.PHONY: check check-lint unit integration fuzz golden-update
-# In steps, so that what is missing is installed before make looks for it.
-check:
-	@echo "== installing what is missing"
-	@hack/deps build lint cluster kubelet grpc images chart browser monitoring node
-	@echo "== building libcurl without what we do not call, unless it is in the cache"
-	@hack/curl-build || test $$? = 77
-	@echo "== building Kubernetes, unless it is in the cache"
-	@hack/k8s-build
-	@hack/k8s-build kubelet
-	@hack/k8s-build apiextensions || test $$? = 77
-	@hack/node-build
-	@hack/node-build --exclusive || test $$? = 77
-	@echo "== checking layers, reasons, Markdown, format and scripts"
-	@$(MAKE) --no-print-directory layers markdown format-check shellcheck
-	@echo "== building with gcc, with clang, and with sanitizers"
-	@$(MAKE) --no-print-directory -s -j$(JOBS) VARIANT=release programs counted-build
-	@$(MAKE) --no-print-directory -s -j$(JOBS) VARIANT=clang libraries
-	@$(MAKE) --no-print-directory -s -j$(JOBS) VARIANT=asan test-build vm-build
-	@echo "== packing images"
-	@BUILD=$(BUILD) hack/images operator agent tools
-	@echo "== testing; those on virtual nodes, at the end, take minutes each"
-	@$(MAKE) --no-print-directory -s VARIANT=asan run-all
-
+.PHONY: unit integration fuzz golden-update
 unit:
 	@hack/deps --check build
 	@$(MAKE) --no-print-directory -s -j$(JOBS) VARIANT=asan unit-build fuzz-build
@@ -98,14 +75,10 @@ integration:
 # Clusters that end leave in this folder what our accounts asked for and what was done for drains; the last tests compare that
 # with rights and with what was allowed.
 RIGHTS := $(abspath $(BUILD))/rights
-RIGHTS_RUN := --jobs 1 tests/rights_test.sh tests/drains_test.sh
+RIGHTS_RUN := --jobs 1 --always tests/rights_test.sh tests/drains_test.sh
 RECORD = rm -rf $(RIGHTS) && ORBWEAVER_RIGHTS=$(RIGHTS)
 
-.PHONY: run-all run-unit run-integration rights
-run-all:
-	@$(RECORD) RIGHTS_OF=all BUILD=$(BUILD) VARIANT=$(VARIANT) tests/run --jobs $(UNIT_JOBS) $(UNIT_RUN) \
-		--jobs $(INTEGRATION_JOBS) --again $(INTEGRATION_RUN) \
-		--jobs $(VM_JOBS) --again $(filter-out $(VM_LONG),$(VM_RUN)) $(RIGHTS_RUN)
+.PHONY: run-unit run-integration rights
 run-unit:
 	@tests/run --jobs $(UNIT_JOBS) $(UNIT_RUN)
 run-integration:
@@ -310,3 +283,5 @@ $(OUT)/tests/crash-agent: $(addprefix $(OUT)/,nodeagent/main.o tests/support/cra
 	$(LINK)
 vm-build: $(OUT)/tests/crash-agent
 # ---- end of tests of nodeagent/netns ------------------------------------------------------------------------------------------------
+
+include tests/check.mk

@@ -1,4 +1,4 @@
-# make check and check-all: which tests run when, and what is built for them. Included by tests.mk.
+# make check, check-all and check-changed: which tests run when, and what is built for them. Included by tests.mk.
 
 # The core: each promise once. What each of these alone shows: the table in tests/README.md.
 CORE := operator_seeds operator_policies operator_webhook operator_repair operator_replicas crds ipam cni meta coordinator \
@@ -77,3 +77,11 @@ run-all:
 		BUILD=$(BUILD) VARIANT=$(VARIANT) tests/run --jobs $(UNIT_JOBS) $(UNIT_RUN) \
 		--jobs $(INTEGRATION_JOBS) --again $(INTEGRATION_RUN) \
 		--jobs $(VM_JOBS) --again $(filter-out $(VM_LONG),$(VM_RUN)) $(RIGHTS_RUN)
+
+# ---- what a change can affect -----------------------------------------------------------------------------------------------
+# Files that differ from BASE, and new ones.
+BASE ?= HEAD
+.PHONY: check-changed
+check-changed:
+	@hack/deps --check build
+	+@MAKE='$(MAKE) --no-print-directory -s -j$(JOBS)' BUILD=$(BUILD) hack/check-changed '$(BASE)' $(foreach l,$(LIBRARIES),'$(l):$(uses.$(l))')

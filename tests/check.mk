@@ -72,7 +72,7 @@ check-all-asan: GOALS := test-build vm-build
 check-all-opt check-all-clang check-all-asan: check-all-%:
 	+@$(MAKE) --no-print-directory -s VARIANT=$* $(GOALS)
 # For the other architecture: what is published, and the unit tests that an emulator runs.
-check-all-arm64:
+check-all-arm64: check-all-opt
 	+@$(MAKE) --no-print-directory -s release-build
 	+@$(MAKE) --no-print-directory -s arm64-test
 

@@ -73,6 +73,9 @@ enum cli_flag_index {
 	FLAG_IMAGE,
 	FLAG_TIMEOUT,
 	FLAG_SERVE,
+	FLAG_LISTEN,
+	FLAG_STATE,
+	FLAG_API_ONLY,
 	FLAG_HELP,
 	FLAG_VERSION,
 	FLAG_COUNT,
@@ -118,6 +121,9 @@ struct cli {
 	const char *image;     /* of --image; NULL: ours */
 	const char *timeout;   /* of --timeout, in seconds; NULL: the command's own */
 	bool serve;            /* --serve: a page that stays up to date */
+	const char *listen;    /* of --listen; NULL: the command's own */
+	const char *state;     /* of --state; NULL: the command's own */
+	bool api_only;         /* --api-only: neither operator nor nodes */
 	char *const *args;     /* what stands behind the command's name, ends with NULL */
 	size_t args_len;
 	json_t *world; /* what the command's kinds say; borrowed */

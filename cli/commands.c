@@ -14,6 +14,7 @@
 #include "cli/replay.h"
 #include "cli/report.h"
 #include "cli/report_data.h"
+#include "cli/simulate.h"
 #include "cli/status.h"
 #include "cli/support_dump.h"
 #include "cli/test.h"
@@ -390,6 +391,23 @@ const struct cli_command cli_commands[] = {
 		.args_min = 1,
 		.args_max = 2,
 		.run = replay_run,
+	},
+	{
+		.name = "simulate",
+		.arguments = "",
+		.summary = "a cluster without machines, for trying and for tests: API server and "
+			   "operator on this host",
+		.help = "Not a cluster to rely on: all state is in memory, every token may do all, "
+			"containers do not run.\n"
+			"Loopback only. Prints the line that tells kubectl where it is, and runs "
+			"until it is interrupted;\n"
+			"--kubeconfig names the file that is written for clients (mode 0600, "
+			"removed at the end).\n"
+			"Exit status 2 if a port is in use, or another simulation runs in the same "
+			"--state.\n",
+		.kinds = no_kinds,
+		.takes = 1u << FLAG_LISTEN | 1u << FLAG_STATE | 1u << FLAG_API_ONLY,
+		.run = simulate_run,
 	},
 	{
 		.name = "completion",

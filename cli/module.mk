@@ -1,5 +1,5 @@
-$(eval $(call library,cli,lib/base lib/json lib/loop lib/kube lib/kube/auth cli/explain cli/doctor cli/support cli/pathtest cli/live operator nodeagent/host $(RECONCILERS),jansson))
-CLI_LIBRARIES := cli cli/explain cli/doctor cli/support cli/pathtest cli/live operator nodeagent/host nodeagent/dra nodeagent/model $(RECONCILERS) lib/http lib/kube lib/kube/auth lib/loop lib/json lib/base
+$(eval $(call library,cli,lib/base lib/json lib/loop lib/kube lib/kube/auth cli/explain cli/doctor cli/support cli/pathtest cli/live cli/simulate operator nodeagent/host $(RECONCILERS),jansson))
+CLI_LIBRARIES := cli cli/explain cli/doctor cli/support cli/pathtest cli/live cli/simulate cli/simulate/api cli/simulate/objects operator nodeagent/host nodeagent/dra nodeagent/model $(RECONCILERS) lib/http lib/kube lib/kube/auth lib/loop lib/json lib/base
 $(eval $(call program,orbweaver,cli/main.c,$(CLI_LIBRARIES)))
 # It has the page in it.
 $(OUT)/cli/explain.o: docs/reasons.md

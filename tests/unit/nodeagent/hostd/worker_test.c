@@ -26,7 +26,7 @@
 #include "nodeagent/hostd/protocol.h"
 #include "nodeagent/hostd/state.h"
 #include "nodeagent/hostd/worker.h"
-#include "tests/fakes/host_tree.h"
+#include "nodeagent/simulated_host/host_tree.h"
 
 #define PF     TREE_MLX
 #define VF     "0000:3c:00.0"

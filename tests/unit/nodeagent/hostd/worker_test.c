@@ -23,6 +23,7 @@
 #include "nodeagent/host/connections.h"
 #include "nodeagent/host/observe.h"
 #include "nodeagent/hostd/addresses.h"
+#include "nodeagent/hostd/answer.h"
 #include "nodeagent/hostd/protocol.h"
 #include "nodeagent/hostd/state.h"
 #include "nodeagent/hostd/worker.h"
@@ -225,7 +226,7 @@ static int ask(struct gate *gate, const char *step, struct err *ret_error)
 	struct err err = {0};
 
 	message = protocol_request_new(&request);
-	reply = worker_answer(host_tree_host(gate->tree), message);
+	reply = answer_request(host_tree_host(gate->tree), message);
 	if (protocol_reply_read(reply, 1, &result, ret_error, &err) < 0)
 		fail_msg("%s: %s", step, err.text);
 	return result ? 0 : -1;
@@ -363,7 +364,7 @@ static json_t *tell_meter(struct gate *gate, const char *text)
 {
 	json_auto_t *message = json_parse(text, strlen(text), NULL);
 
-	return worker_answer_meter(host_tree_host(gate->tree), message);
+	return answer_meter(host_tree_host(gate->tree), message);
 }
 
 static void a_meter_reads_counters_and_nothing_else(void **state)

@@ -86,6 +86,9 @@ struct host_tree {
 	} addresses[4];
 	int n_addresses;
 	bool no_rdma;
+	bool has_verbs;
+	char (*verbs)[24]; /* RDMA devices by the number of their files; "": free */
+	size_t n_verbs;
 	bool refuses_reboots;
 	int reboots;     /* that it was asked for */
 	const char *rxe; /* interface below it; NULL: there is none */
@@ -155,6 +158,11 @@ void tree_texts_free(struct tree_texts *texts)
 	if (!texts)
 		return;
 	map_done(&texts->names);
+	for (unsigned int i = 1; i <= texts->last; i++) {
+		auto_free char *name = str_printf("text-%u", i);
+
+		(void)unlinkat(texts->folder, name, 0);
+	}
 	(void)close(texts->folder);
 	mem_free(texts);
 }
@@ -423,6 +431,75 @@ static void put_count(struct host_tree *tree, const struct pf *pf)
 	pci_file(tree, pf->is.address, "sriov_numvfs", text);
 }
 
+static const struct {
+	const char *class, *file, *port; /* port: NULL without one */
+	unsigned int minor;
+} verbs_files[] = {
+	{"infiniband_verbs", "uverbs", NULL, 192},
+	{"infiniband_mad", "umad", "1\n", 0},
+};
+
+static void add_verbs(struct host_tree *tree, const char *name)
+{
+	auto_free char *owner = str_printf("%s\n", name);
+	size_t n = 0;
+
+	while (n < tree->n_verbs && tree->verbs[n][0])
+		n++;
+	if (n == tree->n_verbs)
+		tree->verbs = mem_realloc(tree->verbs, ++tree->n_verbs * sizeof(*tree->verbs));
+	(void)snprintf(tree->verbs[n], sizeof(tree->verbs[n]), "%s", name);
+	for (size_t i = 0; i < ARRAY_LEN(verbs_files); i++) {
+		auto_free char *file = str_printf("%s%zu", verbs_files[i].file, n);
+		auto_free char *class = str_printf("sys/class/%s/%s", verbs_files[i].class, file);
+		auto_free char *ibdev = str_printf("%s/ibdev", class);
+		auto_free char *dev = str_printf("%s/dev", class);
+		auto_free char *port = str_printf("%s/port", class);
+		auto_free char *path = str_printf("dev/infiniband/%s", file);
+		auto_free char *number = str_printf("231:%zu\n", verbs_files[i].minor + n);
+
+		host_tree_file(tree, ibdev, owner);
+		host_tree_file(tree, dev, number);
+		host_tree_file(tree, path, "");
+		if (verbs_files[i].port)
+			host_tree_file(tree, port, verbs_files[i].port);
+	}
+}
+
+static void remove_verbs(struct host_tree *tree, const char *name)
+{
+	for (size_t n = 0; n < tree->n_verbs; n++) {
+		if (!str_eq(tree->verbs[n], name))
+			continue;
+		for (size_t i = 0; i < ARRAY_LEN(verbs_files); i++) {
+			auto_free char *class = str_printf(
+				"sys/class/%s/%s%zu", verbs_files[i].class, verbs_files[i].file, n);
+			auto_free char *path =
+				str_printf("dev/infiniband/%s%zu", verbs_files[i].file, n);
+
+			host_tree_remove(tree, class);
+			host_tree_remove(tree, path);
+		}
+		tree->verbs[n][0] = '\0';
+	}
+}
+
+static void remove_rdma(struct host_tree *tree, const char *address, const char *name)
+{
+	auto_free char *class = str_printf("sys/class/infiniband/%s", name);
+
+	remove_verbs(tree, name);
+	host_tree_remove(tree, class);
+	pci_remove(tree, address, "infiniband");
+}
+
+void host_tree_serve_verbs(struct host_tree *tree)
+{
+	tree->has_verbs = true;
+	host_tree_file(tree, "dev/infiniband/rdma_cm", "");
+	host_tree_file(tree, "sys/class/misc/rdma_cm/dev", "10:60\n");
+}
+
 static void add_rdma(struct host_tree *tree, const char *address, const char *name)
 {
 	auto_free char *path = str_printf("infiniband/%s/x", name);
@@ -431,6 +508,8 @@ static void add_rdma(struct host_tree *tree, const char *address, const char *na
 
 	pci_file(tree, address, path, "");
 	host_tree_link(tree, device, target);
+	if (tree->has_verbs)
+		add_verbs(tree, name);
 }
 
 /* Its driver starts. */
@@ -515,13 +594,11 @@ static int bind_vf(struct host_tree *tree, struct pf *pf, int number, const char
 static void unbind_vf(struct host_tree *tree, struct pf *pf, int number)
 {
 	struct interface *interface = interface_at(tree, pf->vfs[number].address);
-	auto_free char *rdma =
-		str_printf("sys/class/infiniband/%sv%d", pf->is.rdma ? pf->is.rdma : "-", number);
+	auto_free char *rdma = str_printf("%sv%d", pf->is.rdma ? pf->is.rdma : "-", number);
 
 	if (interface)
 		remove_interface(tree, interface);
-	host_tree_remove(tree, rdma);
-	pci_remove(tree, pf->vfs[number].address, "infiniband");
+	remove_rdma(tree, pf->vfs[number].address, rdma);
 	pci_remove(tree, pf->vfs[number].address, "driver");
 }
 
@@ -616,16 +693,13 @@ static int write_count(struct host_tree *tree, struct pf *pf, const char *text)
 static void unbind_pf(struct host_tree *tree, struct pf *pf)
 {
 	struct interface *interface = interface_at(tree, pf->is.address);
-	auto_free char *rdma =
-		str_printf("sys/class/infiniband/%s", pf->is.rdma ? pf->is.rdma : "-");
 
 	remove_vfs(tree, pf);
 	if (pf->is.total)
 		put_count(tree, pf);
 	if (interface)
 		remove_interface(tree, interface);
-	host_tree_remove(tree, rdma);
-	pci_remove(tree, pf->is.address, "infiniband");
+	remove_rdma(tree, pf->is.address, pf->is.rdma ? pf->is.rdma : "-");
 	pci_remove(tree, pf->is.address, "driver");
 }
 
@@ -1686,6 +1760,7 @@ void host_tree_free(struct host_tree *tree)
 	}
 	mem_free(tree->pfs);
 	mem_free(tree->interfaces);
+	mem_free(tree->verbs);
 	mem_free(tree->folder);
 	mem_free(tree);
 }

@@ -152,6 +152,11 @@ int host_tree_resets(const struct host_tree *tree);
 void host_tree_open_verbs(struct host_tree *tree, const char *device, int contexts);
 /* Soft-RoCE "rxe0" on an interface, with the files uverbs9 of its own: one of a tree. Borrowed. */
 void host_tree_add_rxe(struct host_tree *tree, const char *interface);
+/*
+ * RDMA devices that come from now on have uverbs and umad files in /dev/infiniband, with the lowest
+ * number that is free, as the kernel gives them.
+ */
+void host_tree_serve_verbs(struct host_tree *tree);
 /* RDMA subsystem not loaded at all. */
 void host_tree_unload_rdma(struct host_tree *tree);
 /*

@@ -402,13 +402,13 @@ static json_t *plan_stateful_set(const struct plan_of *p, const json_t *pods)
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
-json_t *workload_plan(const json_t *object, const json_t *owned, const json_t *nodes,
-		      const char *now)
+json_t *workload_plan(const char *kind, const json_t *object, const json_t *owned,
+		      const json_t *nodes, const char *now)
 {
 	json_t *plan = json_pack("{s:[], s:[], s:[]}", "create", "scale", "delete"), *status;
 	struct plan_of p = {
 		.object = object,
-		.kind = json_str_or(json_at(object, "kind"), ""),
+		.kind = kind,
 		.now = now,
 		.create = json_at(plan, "create"),
 		.scale = json_at(plan, "scale"),

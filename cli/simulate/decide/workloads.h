@@ -11,14 +11,14 @@
 #include <jansson.h>
 
 /*
- * object: of kind DaemonSet, ReplicaSet, StatefulSet or Deployment. owned: an array of the pods (of
+ * kind: DaemonSet, ReplicaSet, StatefulSet or Deployment; object: one of them. owned: an array of the pods (of
  * a Deployment: the ReplicaSets) that it controls. nodes: an array of Nodes, for DaemonSets.
  * now: RFC 3339.
  *
  * Returns new {"create": [object], "scale": [{"name", "replicas"}], "delete": [name], "status":
  * as it has to be}; all but "status" may be empty. An object that is being deleted gets nothing.
  */
-json_t *workload_plan(const json_t *object, const json_t *owned, const json_t *nodes,
-		      const char *now);
+json_t *workload_plan(const char *kind, const json_t *object, const json_t *owned,
+		      const json_t *nodes, const char *now);
 
 #endif

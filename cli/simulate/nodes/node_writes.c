@@ -109,6 +109,33 @@ static json_t *machine_status(const struct sim_node *node)
 			 "kernelVersion", "simulated", "kubeletVersion", "simulated");
 }
 
+static void on_untainted(void *arg, json_t *object, const struct err *err)
+{
+	end(arg, err);
+}
+
+/*
+ * A server with the admission plugin TaintNodesByCondition taints new Nodes, and the node lifecycle
+ * controller takes that away once they are Ready. True: that was begun.
+ */
+static bool untaint(struct writing *writing, const json_t *object)
+{
+	json_auto_t *left = json_array(), *patch = NULL;
+	const json_t *taints = json_at(object, "spec", "taints"), *taint;
+	size_t i;
+
+	json_array_foreach (taints, i, taint)
+		if (!str_eq(json_str_at(taint, "key"), "node.kubernetes.io/not-ready"))
+			json_array_append(left, (json_t *)taint);
+	if (json_array_size(left) == json_array_size(taints))
+		return false;
+	patch = json_pack("{s:{s:O}}", "spec", "taints", left);
+	kube_patch(writing->node->nodes->client, &node_resource, NULL, writing->node->name,
+		   KUBE_PATCH_MERGE, patch, &(struct kube_write){.field_manager = NODES_MANAGER},
+		   on_untainted, writing);
+	return true;
+}
+
 static void on_node_status(void *arg, json_t *object, const struct err *err)
 {
 	struct writing *writing = arg;
@@ -122,6 +149,8 @@ static void on_node_status(void *arg, json_t *object, const struct err *err)
 			json_decref(node->node_status);
 			node->node_status = json_incref(writing->node_status);
 		}
+		if (untaint(writing, object))
+			return;
 		informer_learn(node->nodes->node_informer, object);
 	}
 	end(writing, err);

@@ -48,8 +48,13 @@ static struct sim_node *find_node(struct nodes *nodes, const char *name, struct 
 	const json_t *spec;
 	size_t i;
 
-	if (node)
+	if (node && node->agent)
 		return node;
+	if (node) {
+		(void)err_set(err, ERR_TRANSIENT, "NodeNotReady",
+			      "\"%.63s\": has not started yet; wait until its Node is Ready", name);
+		return NULL;
+	}
 	json_array_foreach ((json_t *)nodes->config->nodes, i, spec) {
 		if (i == NAMES_MAX) {
 			strbuf_addf(&names, " and %zu more", nodes->all.len - i);

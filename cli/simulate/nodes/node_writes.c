@@ -142,6 +142,8 @@ static void on_node_status(void *arg, json_t *object, const struct err *err)
 	struct sim_node *node = writing->node;
 
 	if (!err) {
+		if (!node->is_registered)
+			sim_node_start(node);
 		node->nodes->n_registered += !node->is_registered;
 		node->is_registered = true;
 		node->is_beating = false;
@@ -271,7 +273,7 @@ static bool report_if_due(struct sim_node *node, const char *key)
 	char now[RFC3339_SIZE];
 	json_auto_t *status = NULL, *body = NULL;
 
-	if (!node->is_dirty || !node->node_state)
+	if (!node->is_dirty || !node->node_state || !node->agent)
 		return false;
 	rfc3339_write(clock_wall_us(), now);
 	status = sim_node_status(node, before, now);

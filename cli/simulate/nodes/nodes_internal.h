@@ -52,7 +52,8 @@ struct sim_node {
 	const char *name; /* of the config */
 	char ip[24];      /* of the node */
 	unsigned int number;
-	struct sim_host host;
+	const json_t *spec;   /* of the config */
+	struct sim_host host; /* from here on: NULL until it was started */
 	struct hostd *hostd;
 	struct agent *agent;
 	struct timer *again; /* looks again when a broken link is believed */
@@ -79,6 +80,11 @@ struct sim_node {
 
 /* spec: an item of nodes_config.nodes. */
 struct sim_node *sim_node_new(struct nodes *nodes, const json_t *spec, unsigned int number);
+/*
+ * Make its host and begin with its agent: once its Node is there, so that a thousand of them begin
+ * one after the other.
+ */
+void sim_node_start(struct sim_node *node);
 void sim_node_free(struct sim_node *node);
 void sim_node_set_node_state(struct sim_node *node, const json_t *object);
 /* Configurations of pools, or who has what, changed: compute the pools anew. */

@@ -109,11 +109,14 @@ static void show_pools(struct sim_node *node)
 
 void sim_node_offer(struct sim_node *node)
 {
-	struct agent_view view = agent_view(node->agent);
-	json_auto_t *before = NULL, *dev_names = NULL;
 	const struct pool_sources *sources = node->nodes->sources;
+	json_auto_t *before = NULL, *dev_names = NULL;
+	struct agent_view view;
 
-	if (!view.observed || !pool_sources_are_known(sources))
+	if (!node->agent || !pool_sources_are_known(sources))
+		return;
+	view = agent_view(node->agent);
+	if (!view.observed)
 		return;
 	dev_names = read_dev_names(node);
 	before = node->pools;
@@ -187,6 +190,8 @@ void sim_node_set_node_state(struct sim_node *node, const json_t *object)
 	if (!object && (node->node_state || !node->absent_ms))
 		node->absent_ms = clock_ms();
 	replace(&node->node_state, json_incref((json_t *)object));
+	if (!node->agent)
+		return;
 	agent_set_node_state(node->agent, object);
 	on_changed(node);
 }
@@ -262,11 +267,13 @@ json_t *sim_node_status(struct sim_node *node, const json_t *before, const char 
 
 /* ---- beginning and end ----------------------------------------------------------------------- */
 
-static void start_agent(struct sim_node *node)
+void sim_node_start(struct sim_node *node)
 {
 	struct loop *loop = node->nodes->loop;
 	json_auto_t *addresses = json_pack("[s]", node->ip);
 
+	sim_host_init(&node->host, node->nodes->folder, node->nodes->texts,
+		      json_at(node->spec, "nics"), node->ip);
 	node->hostd = hostd_new(loop, &(struct hostd_config){.answer = answer, .arg = node});
 	node->agent = agent_new(&(struct agent_config){
 		.loop = loop,
@@ -282,6 +289,8 @@ static void start_agent(struct sim_node *node)
 	agent_set_addresses(node->agent, addresses);
 	agent_set_held(node->agent, node->allocated);
 	agent_set_may_execute(node->agent, true);
+	if (informer_is_synced(node->nodes->state_informer))
+		agent_set_node_state(node->agent, node->node_state);
 }
 
 struct sim_node *sim_node_new(struct nodes *nodes, const json_t *spec, unsigned int number)
@@ -289,15 +298,14 @@ struct sim_node *sim_node_new(struct nodes *nodes, const json_t *spec, unsigned 
 	struct sim_node *node = mem_new(struct sim_node);
 
 	node->nodes = nodes;
+	node->spec = spec;
 	node->name = json_str_at(spec, "name");
 	node->number = number;
 	(void)snprintf(node->ip, sizeof(node->ip), "192.168.%u.%u", number / 250, number % 250 + 1);
 	node->allocated = json_object();
 	node->attachments = json_object();
-	sim_host_init(&node->host, nodes->folder, nodes->texts, json_at(spec, "nics"), node->ip);
 	node->again = timer_new(nodes->loop, on_again, node);
 	node->withdrawn = deferred_new(nodes->loop, on_withdrawn, node);
-	start_agent(node);
 	return node;
 }
 
@@ -309,7 +317,8 @@ void sim_node_free(struct sim_node *node)
 	hostd_free(node->hostd);
 	timer_free(node->again);
 	deferred_free(node->withdrawn);
-	sim_host_done(&node->host);
+	if (node->host.tree)
+		sim_host_done(&node->host);
 	json_decref(node->pools);
 	json_decref(node->offered);
 	json_decref(node->held_back);

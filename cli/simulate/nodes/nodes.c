@@ -4,7 +4,6 @@
  */
 #include "cli/simulate/nodes/nodes.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,8 +18,6 @@
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "nodeagent/agent/node_state.h"
-
-#define DEFAULT_NS "orbweaver-system"
 
 enum {
 	/* Keys in work: a write each. */
@@ -74,13 +71,10 @@ static void take_workload(struct nodes *nodes, const char *key)
 
 static void say_ready(struct nodes *nodes)
 {
-	if (nodes->ready_fd < 0 || nodes->n_registered < nodes->all.len)
+	if (nodes->is_ready || nodes->n_registered < nodes->all.len)
 		return;
+	nodes->is_ready = true;
 	log_info("all nodes are registered", F_INT("nodes", (int64_t)nodes->all.len));
-	if (write(nodes->ready_fd, "\n", 1) < 0)
-		log_warn("nobody waits for the nodes", F_INT("errno", errno));
-	(void)close(nodes->ready_fd);
-	nodes->ready_fd = -1;
 }
 
 static void on_queue(void *arg)
@@ -475,17 +469,10 @@ static int start(struct nodes *nodes, struct err *err)
 
 int nodes_run(const struct nodes_config *config)
 {
-	struct nodes_config mine = *config;
-	struct nodes nodes = {
-		.config = &mine,
-		.schedule = json_object(),
-		.ready_fd = config->ready_fd,
-	};
+	struct nodes nodes = {.config = config, .schedule = json_object()};
 	struct err err = {0};
 	int status = 0;
 
-	if (!mine.ns)
-		mine.ns = DEFAULT_NS;
 	(void)signal(SIGPIPE, SIG_IGN);
 	if (start(&nodes, &err) == 0) {
 		run(&nodes);

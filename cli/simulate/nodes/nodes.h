@@ -14,9 +14,9 @@ struct nodes_config {
 	const json_t *nodes; /* of node_spec_add() (cli/simulate/decide/node_spec.h) */
 	/* A private folder: hosts are in folders of their own below it, and go with us. */
 	const char *folder;
-	const char *socket; /* path of the control socket; NULL: none */
-	const char *ns;     /* of NodeStates and the operator; NULL: orbweaver-system */
-	int ready_fd; /* a byte is written to it when all nodes are registered; -1: none. Taken */
+	const char *socket;    /* path of the control socket; NULL: none */
+	const char *ns;        /* of NodeStates and the operator */
+	const char *config_ns; /* of the ConfigMap spiderpool-conf */
 };
 
 /*

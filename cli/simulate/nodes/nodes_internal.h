@@ -117,7 +117,7 @@ struct nodes {
 	struct map pods; /* "ns/name" → struct sim_pod (pods.c) */
 	struct timer *heart;
 	size_t n_registered;
-	int ready_fd; /* of the config, until it was written to; -1 */
+	bool is_ready; /* all nodes are registered */
 	struct control *control;
 	struct signal_watch *on_term, *on_int;
 };

@@ -534,7 +534,7 @@ static void need_machinery(struct sim_node *node)
 		.client = nodes->client,
 		.node = node->name,
 		.ns = nodes->config->ns,
-		.config_ns = nodes->config->ns,
+		.config_ns = nodes->config->config_ns,
 	});
 }
 

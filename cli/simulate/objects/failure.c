@@ -4,7 +4,6 @@
  */
 #include "cli/simulate/objects/failure.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -8,8 +8,8 @@
 
 #include "cli/simulate/objects/fields.h"
 #include "cli/simulate/objects/limits.h"
-#include "lib/base/rfc3339.h"
 #include "lib/base/mem.h"
+#include "lib/base/rfc3339.h"
 #include "lib/json/json.h"
 
 #define ANCIENT "ancient-changes"
@@ -19,6 +19,13 @@ static const char *text_of(const json_t *entry, const char *key)
 	return json_str_or(json_at(entry, key), "");
 }
 
+/* The entry of `entries` that has the same manager, operation and subresource. */
+static json_t *find_same(const json_t *entries, const json_t *entry)
+{
+	return managers_find(entries, text_of(entry, "manager"), text_of(entry, "operation"),
+			     text_of(entry, "apiVersion"), text_of(entry, "subresource"));
+}
+
 json_t *managers_read(const json_t *object)
 {
 	json_t *entries = json_array();
@@ -26,14 +33,19 @@ json_t *managers_read(const json_t *object)
 	size_t i = 0;
 
 	json_array_foreach (json_at(object, "metadata", "managedFields"), i, written) {
-		json_t *entry = NULL;
+		json_auto_t *set = fields_read(json_at(written, "fieldsV1"));
+		json_t *entry = find_same(entries, written);
 
 		if (!json_is_object(written) || json_object_size(written) == 0)
 			continue;
+		if (entry) {
+			fields_add(managers_set(entry), set);
+			continue;
+		}
 		entry = json_copy((json_t *)written);
 		json_object_del(entry, "fieldsV1");
 		json_object_del(entry, "fieldsType");
-		managers_put_set(entry, fields_read(json_at(written, "fieldsV1")));
+		managers_put_set(entry, take_ptr(set));
 		json_array_append_new(entries, entry);
 	}
 	return entries;

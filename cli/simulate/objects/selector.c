@@ -31,7 +31,7 @@ static int refuse(struct err *err, const char *fmt, ...)
 	return err_set(err, ERR_INVALID, "BadRequest", "%s", text);
 }
 
-/* ---- labels ----------------------------------------------------------------------------------- */
+/* ---- labels ---------------------------------------------------------------------------------- */
 
 #define PUNCTUATION "=!(),<>"
 
@@ -184,7 +184,7 @@ static json_t *parse_labels(const char *text, struct err *err)
 	return fault ? NULL : take_ptr(selector);
 }
 
-/* ---- fields ----------------------------------------------------------------------------------- */
+/* ---- fields ---------------------------------------------------------------------------------- */
 
 struct field {
 	const char *kind;
@@ -354,7 +354,7 @@ static bool field_matches(const json_t *requirement, const json_t *object)
 	       json_is_true(json_at(requirement, "equal"));
 }
 
-/* ---- both ------------------------------------------------------------------------------------- */
+/* ---- both ------------------------------------------------------------------------------------ */
 
 struct selector *selector_new(const struct selector_kind *kind, const char *labels,
 			      const char *fields, struct err *err)

@@ -4,7 +4,6 @@
  */
 #include <arpa/inet.h>
 #include <ctype.h>
-#include <math.h>
 #include <string.h>
 
 #include "cli/simulate/objects/failure.h"
@@ -66,10 +65,25 @@ static const char *type_of(const json_t *value)
 	return "null";
 }
 
+/* Doubles beyond 2^53 have no fraction. */
+static bool is_whole_number(double number)
+{
+	const double most = 9007199254740992.0;
+
+	return number >= most || number <= -most || (double)(int64_t)number == number;
+}
+
 static bool is_whole(const json_t *value)
 {
 	return json_is_integer(value) ||
-	       (json_is_real(value) && trunc(json_real_value(value)) == json_real_value(value));
+	       (json_is_real(value) && is_whole_number(json_real_value(value)));
+}
+
+static bool is_multiple(const json_t *value, const json_t *factor)
+{
+	if (json_is_integer(value) && json_is_integer(factor))
+		return json_integer_value(value) % json_integer_value(factor) == 0;
+	return is_whole_number(json_number_value(value) / json_number_value(factor));
 }
 
 static bool has_type(const json_t *value, const char *type)
@@ -241,8 +255,7 @@ static void check_number(struct check *check, const json_t *node, const json_t *
 	}
 	check_bound(check, node, value, path, true);
 	check_bound(check, node, value, path, false);
-	if (json_number_value(factor) > 0 &&
-	    fmod(json_number_value(value), json_number_value(factor)) != 0) {
+	if (json_number_value(factor) > 0 && !is_multiple(value, factor)) {
 		text = cause_value(factor);
 		invalid(check, path, value, "should be a multiple of %s", text);
 	}

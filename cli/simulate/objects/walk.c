@@ -167,36 +167,39 @@ void fields_compare(const struct schema *schema, const json_t *from, const json_
 
 static json_t *merge(const json_t *node, const json_t *live, const json_t *applied);
 
+/* Append items that only live has, up to the shared item `until` (NULL: all). */
+static void add_left(json_t *list, json_t *old, void **left, const json_t *new, const char *until)
+{
+	for (; *left && !(until && str_eq(json_object_iter_key(*left), until));
+	     *left = json_object_iter_next(old, *left))
+		if (!json_object_get(new, json_object_iter_key(*left)))
+			json_array_append_new(list, json_deep_copy(json_object_iter_value(*left)));
+}
+
 /*
- * Items come in the order of `applied`; those that only live has stand before the first item that
- * stood behind them.
+ * Items of `applied` keep their order; those that only live has keep their place before the shared
+ * item that they stood before, and stand before new items.
  */
 static json_t *merge_items(const json_t *node, const json_t *live, const json_t *applied)
 {
 	json_t *list = json_array();
 	json_auto_t *old = parts_of(node, live);
 	json_auto_t *new = parts_of(node, applied);
-	void *left = json_object_iter(old);
+	void *left = json_object_iter(old), *shared = json_object_iter(new);
 	const char *element = NULL;
 	json_t *part = NULL;
 
 	json_each (new, element, part) {
 		const json_t *present = json_object_get(old, element);
 
-		/* A shared item: first what stood before it, up to it. */
-		while (present && left && !str_eq(json_object_iter_key(left), element)) {
-			if (!json_object_get(new, json_object_iter_key(left)))
-				json_array_append_new(list,
-						      json_deep_copy(json_object_iter_value(left)));
-			left = json_object_iter_next(old, left);
-		}
-		if (present && left)
-			left = json_object_iter_next(old, left);
+		while (shared && !json_object_get(old, json_object_iter_key(shared)))
+			shared = json_object_iter_next(new, shared);
+		add_left(list, old, &left, new, shared ? json_object_iter_key(shared) : NULL);
+		if (present)
+			shared = json_object_iter_next(new, shared);
 		json_array_append_new(list, merge(shape_items(node), present, part));
 	}
-	for (; left; left = json_object_iter_next(old, left))
-		if (!json_object_get(new, json_object_iter_key(left)))
-			json_array_append_new(list, json_deep_copy(json_object_iter_value(left)));
+	add_left(list, old, &left, new, NULL);
 	return list;
 }
 

@@ -51,7 +51,7 @@ static bool place(const char *const *parts, size_t n, struct api_path *ret)
 
 bool api_path_parse(const char *path, struct api_path *ret)
 {
-	const char *parts[PARTS_MAX];
+	const char *parts[PARTS_MAX] = {0};
 	size_t n, used = 1;
 
 	*ret = (struct api_path){.text = str_dup(path + 1)};

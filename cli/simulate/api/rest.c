@@ -572,7 +572,8 @@ static void delete_one(const struct ask *ask)
 static void delete_collection(const struct ask *ask)
 {
 	auto_selector struct selector *selector = take_selector(ask);
-	json_auto_t *options = selector ? take_body(ask, true) : NULL, *keys = json_array(), *item;
+	json_auto_t *options = selector ? take_body(ask, true) : NULL, *keys = json_array();
+	json_t *item;
 	struct deletion deletion;
 	struct page page = {0};
 	size_t i;

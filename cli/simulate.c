@@ -7,6 +7,7 @@
 #include "cli/simulate/cluster.h"
 #include "cli/simulate/decide/node_spec.h"
 #include "cli/simulate/nodes/nodes.h"
+#include "lib/base/log.h"
 #include "lib/base/own.h"
 
 static const char *const default_nodes[] = {NODE_SPEC_DEFAULT, NULL};
@@ -33,7 +34,11 @@ int simulate_run(const struct cli *cli, struct strbuf *out, enum cli_status *ret
 		.nodes = cli->nodes ? cli->nodes : default_nodes,
 	};
 
-	return check_nodes(options.nodes, err) < 0 ? -1 : cluster_run(&options, err);
+	if (check_nodes(options.nodes, err) < 0)
+		return -1;
+	/* It is a server for as long as it runs. */
+	(void)log_configure("warn", NULL);
+	return cluster_run(&options, err);
 }
 
 static int order(const struct cli *cli,

@@ -9,6 +9,7 @@
 #include "cli/simulate/objects/failure.h"
 #include "cli/simulate/objects/patch.h"
 #include "lib/base/base64.h"
+#include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/random.h"
 #include "lib/base/str.h"
@@ -200,13 +201,15 @@ static struct kube_client *client_of(struct webhooks *webhooks, const char *url,
 		if (str_eq(webhooks->servers[i].url, base) &&
 		    str_eq(webhooks->servers[i].bundle, bundle))
 			return webhooks->servers[i].client;
-	config = json_pack("{s:s, s:[{s:s, s:{s:s, s:s*}}], s:[{s:s, s:{s:s}}], s:s}", "kind",
-			   "Config", "clusters", "name", "w", "cluster", "server", base,
+	config = json_pack("{s:s, s:[{s:s, s:{s:s, s:s*}}], s:[{s:s, s:{s:s, s:s}}], s:[{s:s, "
+			   "s:{}}], s:s}",
+			   "kind", "Config", "clusters", "name", "w", "cluster", "server", base,
 			   "certificate-authority-data", bundle[0] ? bundle : NULL, "contexts",
-			   "name", "w", "context", "cluster", "w", "current-context", "w");
+			   "name", "w", "context", "cluster", "w", "user", "w", "users", "name",
+			   "w", "user", "current-context", "w");
 	text = json_text(config);
-	if (kube_config_parse(&(struct kube_config_source){0}, text, strlen(text), &server.config,
-			      err) < 0)
+	if (kube_config_parse(&(struct kube_config_source){.kubeconfig = "clientConfig"}, text,
+			      strlen(text), &server.config, err) < 0)
 		return NULL;
 	if (webhooks->servers_len == SERVERS_MAX) {
 		(void)err_set(err, ERR_TRANSIENT, "TooMany", "more than %d servers of webhooks",
@@ -262,6 +265,9 @@ static void on_failure(struct round *round, const char *why)
 	const json_t *hook = hook_of(round);
 	auto_free char *message = NULL;
 
+	log_warn("webhook failed", F_STR("webhook", json_str_or(json_at(hook, "name"), "")),
+		 F_STR("policy", json_str_or(json_at(hook, "failurePolicy"), "")),
+		 F_STR("error", why));
 	if (str_eq(json_str_at(hook, "failurePolicy"), "Ignore")) {
 		round->at++;
 		ask_next(round);

@@ -13,6 +13,7 @@
 #include "cli/plan.h"
 #include "cli/replay.h"
 #include "cli/report.h"
+#include "cli/report_data.h"
 #include "cli/simulate.h"
 #include "cli/status.h"
 #include "cli/support_dump.h"

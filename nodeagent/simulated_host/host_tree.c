@@ -512,6 +512,18 @@ static void add_rdma(struct host_tree *tree, const char *address, const char *na
 		add_verbs(tree, name);
 }
 
+/* Drivers say -1 without a link. */
+static void put_speed(struct host_tree *tree, const struct pf *pf)
+{
+	auto_free char *path = NULL, *text = NULL;
+
+	if (!pf->is.speed_mbps || !pf->is.netdev)
+		return;
+	path = str_printf("sys/class/net/%s/speed", pf->is.netdev);
+	text = str_printf("%d\n", pf->faults[TREE_FAULT_LINK] ? -1 : pf->is.speed_mbps);
+	host_tree_file(tree, path, text);
+}
+
 /* Its driver starts. */
 static void bind_pf(struct host_tree *tree, struct pf *pf)
 {
@@ -528,6 +540,7 @@ static void bind_pf(struct host_tree *tree, struct pf *pf)
 		added->no_carrier = pf->faults[TREE_FAULT_LINK];
 		(void)snprintf(added->master, sizeof(added->master), "%s",
 			       is->master ? is->master : "");
+		put_speed(tree, pf);
 	}
 	if (is->rdma)
 		add_rdma(tree, is->address, is->rdma);
@@ -708,8 +721,10 @@ static void set_carrier(struct host_tree *tree, const struct pf *pf, bool has_ca
 	struct interface *interface = interface_at(tree, pf->is.address);
 
 	tree->has_carriers = true;
-	if (interface)
-		interface->no_carrier = !has_carrier;
+	if (!interface)
+		return;
+	interface->no_carrier = !has_carrier;
+	put_speed(tree, pf);
 }
 
 /* From `bound` and `there` before to what the faults say now. */

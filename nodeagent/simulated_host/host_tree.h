@@ -46,6 +46,7 @@ struct tree_pf {
 	bool is_ib;
 	bool has_devlink;
 	bool is_up;         /* its interface is, from the start */
+	int speed_mbps;     /* of its link, while it has a carrier; 0: not said */
 	bool vfs_lack_rdma; /* it has an RDMA device, its VFs have none */
 	enum tree_eswitch eswitch;
 	enum tree_down down;

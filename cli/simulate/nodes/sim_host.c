@@ -18,6 +18,7 @@ enum {
 	OTHER_BUS = 11, /* enp11s0…, the first of the guide on AI clusters */
 	FIRST_VF_BUS = 0xb0,
 	OTHER_VF_BUS = 0x40,
+	SPEED_MBPS = 200000,
 	/* Where it is a setting of the firmware. */
 	VFS = 16,
 };
@@ -58,6 +59,7 @@ static void place(struct sim_nic *nic, size_t i)
 	pf->address = nic->address;
 	pf->netdev = nic->netdev;
 	pf->is_up = true;
+	pf->speed_mbps = SPEED_MBPS;
 	/* NUM_OF_VFS of mlxconfig. */
 	if (str_eq(pf->driver, "mlx5_core") && pf->total < VFS) {
 		pf->total = VFS;

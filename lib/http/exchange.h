@@ -56,7 +56,7 @@ struct exchange {
 	 * "100 Continue", else empty. The caller calls exchange_sent when all of it has gone.
 	 */
 	struct strbuf out;
-	/* Of the request: its first byte; at its whole head, and at each fill of a stream, again. */
+	/* Of the request: its first byte; then its whole head; then each fill of a stream. */
 	int64_t started_us;
 	void *arg;      /* the caller's */
 	bool has_asked; /* a whole head has come on this connection, and it was a request */

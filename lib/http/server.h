@@ -125,8 +125,8 @@ void http_later_answer(struct http_later *later, struct http_response *resp);
 
 /*
  * A response whose length is not known when it begins: a handler names a source, and the body is
- * what the source gives, in chunks (RFC 9112 section 7.1). The source is asked only when all that it
- * gave before is with the kernel, so that a slow client costs the memory of one fill, whatever
+ * what the source gives, in chunks (RFC 9112 section 7.1). The source is asked only when all that
+ * it gave before is with the kernel, so that a slow client costs the memory of one fill, whatever
  * happens meanwhile. A client that takes nothing for the server's timeout is cut off; a stream that
  * has nothing to send may last for ever.
  */

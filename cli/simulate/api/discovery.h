@@ -25,7 +25,7 @@ void discovery_openapi_v2(bool is_proto, struct strbuf *out);
 
 /* /openapi/v3: the index of group versions; the paths in it answer discovery_openapi_v3_of. */
 json_t *discovery_openapi_v3(const struct resources *resources);
-/* The document of a group version: the schemas of its kinds. Returns new; NULL: it is not served. */
+/* The document of a group version: schemas of its kinds. Returns new; NULL: it is not served. */
 json_t *discovery_openapi_v3_of(const struct resources *resources, const struct api_path *path);
 
 #endif

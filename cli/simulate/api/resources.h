@@ -71,8 +71,8 @@ char *resource_api_version(const struct resource *resource);
 char *resource_long_name(const struct resource *resource);
 
 /*
- * Serve what a CustomResourceDefinition says, new or in place of what its last version said; objects
- * stay. Returns 0, or -1 with ERR_INVALID, and nothing has changed then:
+ * Serve what a CustomResourceDefinition says, new or in place of what its last version said;
+ * objects stay. Returns 0, or -1 with ERR_INVALID, and nothing has changed then:
  *
  *   "Invalid"  a schema or a column that is not one, no served version, a scope that is neither
  *              Namespaced nor Cluster, names that another definition or a built-in resource has

@@ -8,6 +8,7 @@
 
 #include "cli/simulate/api/discovery.h"
 #include "cli/simulate/api/garbage.h"
+#include "cli/simulate/api/protobuf.h"
 #include "cli/simulate/api/subresources.h"
 #include "cli/simulate/api/write.h"
 #include "cli/simulate/objects/apply.h"
@@ -114,6 +115,12 @@ static struct selector *take_selector(const struct ask *ask)
 	return selector;
 }
 
+static json_t *put_unsupported(struct http_response *resp, const char *message)
+{
+	put_outcome(resp, outcome_of(failure_status(415, "UnsupportedMediaType", message, NULL)));
+	return NULL;
+}
+
 /* Returns new, or NULL with the answer given. An absent body is an empty object where it may be. */
 static json_t *take_body(const struct ask *ask, bool may_be_absent)
 {
@@ -121,19 +128,22 @@ static json_t *take_body(const struct ask *ask, bool may_be_absent)
 	struct err err = {0};
 	json_t *body;
 
-	if (strstr(req->content_type, "protobuf") || strstr(req->content_type, "cbor")) {
-		put_outcome(ask->resp, outcome_of(failure_status(
-					       415, "UnsupportedMediaType",
-					       "the body of the request was in an unknown format - "
-					       "accepted media types include: application/json, "
-					       "application/yaml",
-					       NULL)));
-		return NULL;
-	}
+	if (strstr(req->content_type, "cbor"))
+		return put_unsupported(ask->resp,
+				       "the body of the request was in an unknown format - "
+				       "accepted media types include: application/json, "
+				       "application/yaml, "
+				       "application/vnd.kubernetes.protobuf");
 	if (may_be_absent && req->body_len == 0)
 		return json_object();
-	body = strstr(req->content_type, "yaml") ? yaml_parse(req->body, req->body_len, &err)
-						 : json_parse(req->body, req->body_len, &err);
+	if (strstr(req->content_type, "protobuf"))
+		body = protobuf_object(req->body, req->body_len, &err);
+	else if (strstr(req->content_type, "yaml"))
+		body = yaml_parse(req->body, req->body_len, &err);
+	else
+		body = json_parse(req->body, req->body_len, &err);
+	if (!body && str_eq(err.reason, "UnsupportedMediaType"))
+		return put_unsupported(ask->resp, err.text);
 	if (!body)
 		put_bad_request(ask->resp, &err);
 	return body;

@@ -35,7 +35,7 @@ struct store_entry {
 	char *key; /* "NAMESPACE/NAME", or "NAME" */
 	uint64_t version;
 	struct blob *text;
-	/* metadata's name, namespace, labels, ownerReferences and uid, and the collection's fields */
+	/* Of metadata: name, namespace, labels, ownerReferences, uid; and the fields. */
 	json_t *outline;
 };
 
@@ -76,8 +76,8 @@ void store_free(struct store *store);
 uint64_t store_version(const struct store *store);
 
 /*
- * Return a new collection. fields: paths of what can be selected, besides metadata ("spec.nodeName");
- * ends with NULL; copied. NULL: none.
+ * Return a new collection. fields: paths of what can be selected, besides metadata
+ * ("spec.nodeName"); ends with NULL; copied. NULL: none.
  */
 struct collection *collection_new(struct store *store, const char *name, const char *const *fields);
 /* Forget objects and history. */
@@ -95,7 +95,7 @@ size_t collection_after(const struct collection *collection, const char *key);
  * it. The object must not change afterwards. Returns the entry, borrowed until the next change.
  */
 const struct store_entry *collection_put(struct collection *collection, json_t *object);
-/* Remove the object of this key; `last` is its last state, changed and kept as by collection_put. */
+/* Remove the object of this key. last: its last state, changed and kept as by collection_put. */
 void collection_remove(struct collection *collection, json_t *last);
 
 /*

@@ -398,7 +398,8 @@ static void refuses_bodies_that_it_cannot_read(void **state)
 	assert_int_equal(ask(f, "POST", CMS, "{"), 400);
 	assert_int_equal(ask(f, "POST", CMS, "[]"), 400);
 	assert_int_equal(ask(f, "POST", CMS, "{\"kind\":\"Secret\"}"), 400);
-	assert_int_equal(ask_as(f, "POST", CMS, "application/vnd.kubernetes.protobuf", "k8s"), 415);
+	assert_int_equal(ask_as(f, "POST", CMS, "application/vnd.kubernetes.protobuf", "k8s"), 400);
+	assert_int_equal(ask_as(f, "POST", CMS, "application/cbor", "x"), 415);
 	create_map(f, "x", "{}");
 	assert_int_equal(ask_as(f, "PATCH", CMS "/x", "text/plain", "{}"), 415);
 	assert_int_equal(ask_as(f, "PATCH", CMS "/x", "application/json-patch+json", "{}"), 400);

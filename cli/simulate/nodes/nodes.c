@@ -38,16 +38,6 @@ const struct kube_resource node_state_resource = {
 
 /* ---- the queue ------------------------------------------------------------------------------- */
 
-void nodes_want(struct nodes *nodes, const char *kind, const char *key, int64_t after_ms)
-{
-	auto_free char *text = str_printf("%s%s", kind, key);
-
-	if (after_ms > 0)
-		queue_add_after(nodes->queue, text, after_ms);
-	else
-		queue_add(nodes->queue, text, QUEUE_MAIN);
-}
-
 static void want_workload(struct nodes *nodes, enum workload_kind kind, const char *key)
 {
 	auto_free char *text = str_printf("%s/%s", workload_resources[kind].plural, key);

@@ -122,7 +122,7 @@ struct nodes {
 	struct signal_watch *on_term, *on_int;
 };
 
-/* Queue keys. */
+/* wants.c: queue keys. */
 void nodes_want(struct nodes *nodes, const char *kind, const char *key, int64_t after_ms);
 #define KEY_NODE     "node/"
 #define KEY_POD      "pod/"

@@ -2,6 +2,7 @@
  * Faults of NICs on the host made of files, and texts that files share: as nodeagent/host sees
  * them.
  */
+#include <linux/ethtool.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -147,6 +148,23 @@ static void shares_equal_texts_and_changes_only_its_own(void **state)
 	assert_int_equal(rmdir(folder), 0);
 }
 
+static void refuses_as_the_kernel_does(void **state)
+{
+	struct ethtool_cmd command = {.cmd = ETHTOOL_GSET};
+	struct err err = {0};
+	int code;
+	struct host_tree *tree = tree_with_vfs("0", &code);
+
+	assert_int_equal(host_tree_doors()->ethtool(tree, "nothing0", &command, &err), -1);
+	assert_string_equal(err.reason, "EthtoolRefused");
+	assert_int_equal(host_tree_doors()->ethtool(tree, tree_mlx.netdev, &command, &err), 0);
+	host_tree_refuse_reboots(tree, true);
+	assert_int_equal(host_tree_doors()->reboot(tree, INIT_SYSTEMD, &err), -1);
+	assert_string_equal(err.reason, "RebootRefused");
+	assert_int_equal(host_tree_reboots(tree), 0);
+	host_tree_free(tree);
+}
+
 static void lists_the_nics_when_one_is_unknown(void **state)
 {
 	struct vendor_nic nic;
@@ -171,6 +189,7 @@ int main(void)
 		cmocka_unit_test(is_not_seen_while_it_is_off_the_bus),
 		cmocka_unit_test(refuses_vfs_until_the_firmware_is_repaired),
 		cmocka_unit_test(shares_equal_texts_and_changes_only_its_own),
+		cmocka_unit_test(refuses_as_the_kernel_does),
 		cmocka_unit_test(lists_the_nics_when_one_is_unknown),
 	};
 

@@ -11,8 +11,9 @@
 #include <jansson.h>
 
 /*
- * kind: DaemonSet, ReplicaSet, StatefulSet or Deployment; object: one of them. owned: an array of the pods (of
- * a Deployment: the ReplicaSets) that it controls. nodes: an array of Nodes, for DaemonSets.
+ * kind: DaemonSet, ReplicaSet, StatefulSet or Deployment; object: one of them. owned: an array of
+ * the pods (of a Deployment: the ReplicaSets) that it controls. nodes: an array of Nodes, for
+ * DaemonSets.
  * now: RFC 3339.
  *
  * Returns new {"create": [object], "scale": [{"name", "replicas"}], "delete": [name], "status":

@@ -406,8 +406,37 @@ const struct cli_command cli_commands[] = {
 			"Exit status 2 if a port is in use, or another simulation runs in the same "
 			"--state.\n",
 		.kinds = no_kinds,
-		.takes = 1u << FLAG_LISTEN | 1u << FLAG_STATE | 1u << FLAG_API_ONLY,
+		.takes = 1u << FLAG_LISTEN | 1u << FLAG_STATE | 1u << FLAG_API_ONLY |
+			 1u << FLAG_NODE,
 		.run = simulate_run,
+	},
+	{
+		.name = "simulate break",
+		.arguments = "NODE/NIC KIND",
+		.summary = "break a NIC of a simulated node",
+		.help = "NIC is the name of its interface or its PCI address. KIND:\n"
+			"  link-down       its port has no carrier; believed after 20 s\n"
+			"  vf-refusal      its firmware makes no VFs\n"
+			"  driver-missing  no driver is bound to it\n"
+			"  pf-missing      it is not on the bus\n"
+			"VFs that go with it do not come back with its repair; the agent makes "
+			"them anew.\n",
+		.kinds = no_kinds,
+		.args_min = 2,
+		.args_max = 2,
+		.takes = 1u << FLAG_STATE,
+		.run = simulate_break_run,
+	},
+	{
+		.name = "simulate repair",
+		.arguments = "NODE/NIC [KIND]",
+		.summary = "repair a NIC of a simulated node",
+		.help = "Of this kind of fault; of all without one.\n",
+		.kinds = no_kinds,
+		.args_min = 1,
+		.args_max = 2,
+		.takes = 1u << FLAG_STATE,
+		.run = simulate_repair_run,
 	},
 	{
 		.name = "completion",

@@ -20,6 +20,7 @@
 
 enum {
 	FILES_MAX = 256,
+	NODES_MAX = 100,
 	FLAG_FIRST = 256, /* beyond all characters */
 };
 
@@ -27,6 +28,8 @@ struct arguments {
 	struct cli cli;
 	const char *files[FILES_MAX + 1];
 	size_t files_len;
+	const char *nodes[NODES_MAX + 1];
+	size_t nodes_len;
 	const struct cli_command *command;
 	const char *output; /* of -o; NULL: it was not given */
 	unsigned int given; /* 1 << FLAG_… */
@@ -54,6 +57,15 @@ static int take_file(struct arguments *a, const char *value, struct err *err)
 			       FILES_MAX);
 	a->files[a->files_len++] = value;
 	a->cli.files = a->files;
+	return 0;
+}
+
+static int take_node(struct arguments *a, const char *value, struct err *err)
+{
+	if (a->nodes_len == NODES_MAX)
+		return err_set(err, ERR_INVALID, "BadFlag", "--node: at most %d times", NODES_MAX);
+	a->nodes[a->nodes_len++] = value;
+	a->cli.nodes = a->nodes;
 	return 0;
 }
 
@@ -145,6 +157,8 @@ static int take_flag(struct arguments *a, enum cli_flag_index flag, const char *
 	case FLAG_API_ONLY:
 		a->cli.api_only = true;
 		return 0;
+	case FLAG_NODE:
+		return take_node(a, value, err);
 	case FLAG_HELP:
 		a->help = true;
 		return 0;

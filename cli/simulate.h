@@ -6,6 +6,6 @@
 
 #include "cli/command.h"
 
-cli_run_fn simulate_run;
+cli_run_fn simulate_run, simulate_break_run, simulate_repair_run;
 
 #endif

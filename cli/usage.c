@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cli/pathtest/pods.h"
+#include "cli/simulate/decide/node_spec.h"
 #include "lib/json/json.h"
 
 const struct cli_flag cli_flags[] = {
@@ -61,6 +62,10 @@ const struct cli_flag cli_flags[] = {
 			true},
 	[FLAG_API_ONLY] = {"api-only", 0, NULL,
 			   "an empty API server: neither operator nor nodes, for tests", true},
+	[FLAG_NODE] = {"node", 0, "NAME:NxNIC,...",
+		       "nodes and their NICs, may be given several times; NAME may have a range "
+		       "(default: " NODE_SPEC_DEFAULT ")",
+		       true},
 	[FLAG_HELP] = {"help", 'h', NULL, "of the program, or of the command beside it", false},
 	[FLAG_VERSION] = {"version", 0, NULL, "print the version", false},
 	[FLAG_COUNT] = {0},

@@ -11,6 +11,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "cli/simulate/nodes/program.h"
 #include "lib/base/own_fd.h"
 #include "lib/base/str.h"
 #include "operator/program.h"
@@ -20,12 +21,19 @@
 
 bool child_is_asked_for(int argc, char **argv, int *ret_status)
 {
+	static const struct {
+		const char *name;
+		int (*program)(int argc, char **argv);
+	} children[] = {{CHILD_OPERATOR, operator_program}, {CHILD_NODES, nodes_program}};
 	const char *slash = strrchr(argv[0], '/');
 
-	if (!str_eq(slash ? slash + 1 : argv[0], CHILD_OPERATOR))
-		return false;
-	*ret_status = operator_program(argc, argv);
-	return true;
+	for (size_t i = 0; i < ARRAY_LEN(children); i++) {
+		if (!str_eq(slash ? slash + 1 : argv[0], children[i].name))
+			continue;
+		*ret_status = children[i].program(argc, argv);
+		return true;
+	}
+	return false;
 }
 
 /* In the child: only what signal-safety(7) allows. */

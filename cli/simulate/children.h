@@ -12,6 +12,7 @@
 #include "lib/base/err.h"
 
 #define CHILD_OPERATOR "orbweaver-operator"
+#define CHILD_NODES    "orbweaver-nodes"
 
 /*
  * Is the program called by the name of a child? Then it is that child, and nothing else:

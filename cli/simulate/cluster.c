@@ -36,6 +36,10 @@
 #define KUBECONFIG_NAME "orbweaver-simulate"
 
 #define OPERATOR_NAMESPACE "orbweaver-system"
+#define CONFIG_NAMESPACE   "spiderpool"
+
+/* Of the process that plays nodes. */
+#define NODES_ARGUMENTS_MAX 128
 
 enum {
 	CERTIFICATE_S = 365 * 24 * 3600,
@@ -54,6 +58,12 @@ struct child {
 	char *log;
 };
 
+enum {
+	OPERATOR,
+	NODES,
+	CHILDREN,
+};
+
 struct cluster {
 	const struct cluster_options *options;
 	char *folder, *kubeconfig;
@@ -62,7 +72,7 @@ struct cluster {
 	struct loop *loop;
 	struct api *api;
 	struct http_server *server;
-	struct child operator;
+	struct child children[CHILDREN];
 	struct signal_watch *signals[4];
 	struct timer *patience;
 	bool is_ending, has_kubeconfig;
@@ -75,6 +85,11 @@ char *cluster_folder(void)
 
 	return str_empty(runtime) ? str_printf("/tmp/orbweaver-simulate-%u", (unsigned int)getuid())
 				  : str_below(runtime, "orbweaver-simulate");
+}
+
+char *cluster_socket(const char *folder)
+{
+	return str_below(folder, "nodes.sock");
 }
 
 /* ---- checks and files ------------------------------------------------------------------------ */
@@ -252,6 +267,22 @@ static unsigned int free_port(struct err *err)
 	return ntohs(name.in.sin_port);
 }
 
+static int start_child(struct cluster *c, int which, const char *name, const char *const *argv,
+		       struct err *err)
+{
+	struct child *child = &c->children[which];
+	auto_free char *file = str_printf("%s.log", name);
+	pid_t pid;
+
+	child->name = name;
+	child->log = str_below(c->folder, file);
+	pid = child_start(argv, child->log, err);
+	if (pid < 0)
+		return -1;
+	child->pid = pid;
+	return 0;
+}
+
 static int start_operator(struct cluster *c, struct err *err)
 {
 	unsigned int port = free_port(err);
@@ -269,7 +300,7 @@ static int start_operator(struct cluster *c, struct err *err)
 				    "--policy-namespaces",
 				    "default",
 				    "--config-namespace",
-				    "spiderpool",
+				    CONFIG_NAMESPACE,
 				    "--webhook-addr",
 				    address,
 				    "--webhook-url",
@@ -278,13 +309,19 @@ static int start_operator(struct cluster *c, struct err *err)
 
 	if (port == 0)
 		return -1;
-	c->operator.name = "operator";
-	c->operator.log = str_below(c->folder, "operator.log");
-	c->operator.pid = child_start(argv, c->operator.log, err);
-	if (c->operator.pid> 0)
-		return 0;
-	c->operator.pid = 0;
-	return -1;
+	return start_child(c, OPERATOR, "operator", argv, err);
+}
+
+static int start_nodes(struct cluster *c, struct err *err)
+{
+	auto_free char *socket = cluster_socket(c->folder);
+	const char *argv[NODES_ARGUMENTS_MAX] = {CHILD_NODES, c->kubeconfig,      c->folder,
+						 socket,      OPERATOR_NAMESPACE, CONFIG_NAMESPACE};
+	size_t n = 6;
+
+	for (size_t i = 0; c->options->nodes[i] && n < NODES_ARGUMENTS_MAX - 1; i++)
+		argv[n++] = c->options->nodes[i];
+	return start_child(c, NODES, "nodes", argv, err);
 }
 
 /* ---- the end --------------------------------------------------------------------------------- */
@@ -299,11 +336,19 @@ static void on_closed(void *arg)
 /* The server outlives its clients, so that they can say their last words. */
 static void end_server(struct cluster *c)
 {
-	if (c->operator.pid)
-		return;
+	for (int i = 0; i < CHILDREN; i++)
+		if (c->children[i].pid)
+			return;
 	timer_stop(c->patience);
 	if (c->server)
 		http_server_close(take_ptr(c->server), on_closed, c);
+}
+
+static void signal_children(const struct cluster *c, int signum)
+{
+	for (int i = 0; i < CHILDREN; i++)
+		if (c->children[i].pid)
+			(void)kill(c->children[i].pid, signum);
 }
 
 static void end(struct cluster *c)
@@ -311,8 +356,7 @@ static void end(struct cluster *c)
 	if (c->is_ending)
 		return;
 	c->is_ending = true;
-	if (c->operator.pid)
-		(void)kill(c->operator.pid, SIGTERM);
+	signal_children(c, SIGTERM);
 	timer_start(c->patience, PATIENCE_MS);
 	end_server(c);
 }
@@ -326,8 +370,7 @@ static void on_impatient(void *arg)
 {
 	struct cluster *c = arg;
 
-	if (c->operator.pid)
-		(void)kill(c->operator.pid, SIGKILL);
+	signal_children(c, SIGKILL);
 }
 
 static void see_end(struct cluster *c, struct child *child, int status)
@@ -350,8 +393,9 @@ static void on_child(void *arg)
 	pid_t pid;
 
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
-		if (pid == c->operator.pid)
-			see_end(c, &c->operator, status);
+		for (int i = 0; i < CHILDREN; i++)
+			if (pid == c->children[i].pid)
+				see_end(c, &c->children[i], status);
 }
 
 static void cluster_done(struct cluster *c)
@@ -365,7 +409,8 @@ static void cluster_done(struct cluster *c)
 		(void)unlink(c->kubeconfig);
 	if (c->lock >= 0)
 		(void)close(c->lock);
-	mem_free(c->operator.log);
+	for (int i = 0; i < CHILDREN; i++)
+		mem_free(c->children[i].log);
 	mem_free(c->folder);
 	mem_free(c->kubeconfig);
 }
@@ -393,7 +438,9 @@ static int start(struct cluster *c, struct err *err)
 		return -1;
 	printf("export KUBECONFIG=%s\n", c->kubeconfig);
 	(void)fflush(stdout);
-	return c->options->api_only ? 0 : start_operator(c, err);
+	if (c->options->api_only)
+		return 0;
+	return start_operator(c, err) < 0 ? -1 : start_nodes(c, err);
 }
 
 int cluster_run(const struct cluster_options *options, struct err *err)

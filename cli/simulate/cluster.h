@@ -16,6 +16,8 @@ struct cluster_options {
 	const char *listen;     /* "127.0.0.1:PORT", "[::1]:PORT"; port 0: a free one */
 	const char *kubeconfig; /* written there, mode 0600; NULL: FOLDER/kubeconfig */
 	const char *folder;     /* NULL: cluster_folder() */
+	/* --node options (decide/node_spec.h), which are good; NULL at the end. */
+	const char *const *nodes;
 	/* Neither operator nor nodes, definitions nor namespaces of ours: for tests. */
 	bool api_only;
 };
@@ -25,6 +27,9 @@ struct cluster_options {
  * $XDG_RUNTIME_DIR/orbweaver-simulate, or /tmp/orbweaver-simulate-UID. Returns new; free().
  */
 char *cluster_folder(void);
+
+/* The control socket of the nodes (nodes/nodes.h) in such a folder. Returns new; free(). */
+char *cluster_socket(const char *folder);
 
 /*
  * Run it until SIGINT, SIGTERM or SIGHUP, or until one of its processes ends; what clients need to

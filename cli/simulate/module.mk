@@ -1,4 +1,4 @@
-$(eval $(call library,cli/simulate,lib/base lib/json lib/loop lib/http cli/simulate/api operator,jansson))
+$(eval $(call library,cli/simulate,lib/base lib/json lib/loop lib/http cli/simulate/api cli/simulate/nodes operator,jansson))
 # The definitions are in the program: it runs from a plain build and from wherever it is copied.
 DEFINITIONS := $(wildcard crds/*.yaml crds/nad/*.yaml)
 $(OUT)/gen/definitions.yaml: $(DEFINITIONS)

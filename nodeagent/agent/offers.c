@@ -293,7 +293,7 @@ static void tell_held(struct offers *offers)
 
 	json_decref(offers->held);
 	offers->held = held_by_both(offers, offers->allocated);
-	functions = offers->held ? pod_resources_functions(offers->held) : NULL;
+	functions = offers->held ? pools_functions(offers->held) : NULL;
 	offers->config.held(offers->config.arg, functions);
 	offers->config.wanted(offers->config.arg);
 }

@@ -379,17 +379,28 @@ static struct outcome compute_scale(struct write *w, json_t **ret)
 	return fine();
 }
 
-/* Everything but `status`, and what the server itself keeps, is the live object's. */
+/*
+ * Everything but `status`, and what the server itself keeps, is the live object's; of the core
+ * group's kinds metadata may change along with it (pkg/registry/core/pod/strategy.go,
+ * podStatusStrategy): CNI plugins write network-status so.
+ */
 static void keep_all_but_status(const struct write *w, json_t *object)
 {
 	json_t *status = json_incref(json_object_get(object, "status"));
 	json_t *managed = json_incref(json_at(object, "metadata", "managedFields"));
+	bool is_core = str_empty(resource_of(w)->group);
+	json_auto_t *labels = json_incref(json_at(object, "metadata", "labels"));
+	json_auto_t *annotations = json_incref(json_at(object, "metadata", "annotations"));
 
 	json_object_clear(object);
 	json_object_update(object, w->live);
 	json_put(object, "metadata", json_copy(json_object_get(w->live, "metadata")));
 	if (managed)
 		json_put(json_object_get(object, "metadata"), "managedFields", managed);
+	if (is_core && labels)
+		json_object_set(json_object_get(object, "metadata"), "labels", labels);
+	if (is_core && annotations)
+		json_object_set(json_object_get(object, "metadata"), "annotations", annotations);
 	if (status)
 		json_put(object, "status", status);
 	else

@@ -214,7 +214,7 @@ END
 dangling() {
 	local name
 
-	for name in $(sed -n 's|.*k8s.v1.cni.cncf.io/networks: orbweaver-system/||p' "$1"/pod*.yaml); do
+	for name in $(grep -h 'k8s.v1.cni.cncf.io/networks:' "$1"/pod*.yaml | grep -o 'orbweaver-system/[a-z0-9-]*' | cut -d / -f 2); do
 		grep -q "^  name: $name\$" "$1/objects.yaml" || echo "network $name"
 	done
 	for name in $(sed -n 's|^ *spidernet.io/\([a-z0-9_]*\): 1\$|\1|p' "$1"/pod*.yaml); do

@@ -35,7 +35,8 @@ before() {
 	cat >"$tmp/cluster/nodestates" <<'END'
 [{ "metadata": { "name": "n1", "namespace": "sriov-network-operator", "generation": 3 },
    "spec": { "interfaces": [{ "pciAddress": "0000:3b:00.0", "name": "ens1f0", "numVfs": 8, "vfGroups": [
-      { "resourceName": "roce", "vfRange": "0-7", "deviceType": "netdevice", "policyName": "roce" }] }] } }]
+      { "resourceName": "roce", "vfRange": "0-7", "deviceType": "netdevice", "policyName": "roce" }] }] } },
+ { "metadata": { "name": "n2", "namespace": "sriov-network-operator", "generation": 1 }, "spec": { "interfaces": [] } }]
 END
 	cat >"$tmp/cluster/nodes" <<'END'
 [{ "metadata": { "name": "n1" }, "status": { "allocatable": { "cpu": "8", "spidernet.io/roce": "8", "hugepages-1Gi": "1" } } }]
@@ -48,9 +49,9 @@ END
 END
 	manifests/migration save "$tmp/saved" >"$tmp/told"
 	# What Orbweaver makes of it.
-	cluster nodestates '. + [.[0] | .metadata.namespace = "orbweaver-system" | .metadata.generation = 1 |
-		.spec.interfaces[0].vfGroups[0].policyNamespace = "sriov-network-operator" |
-		.status = { syncStatus: "Succeeded", observedGeneration: 1 }]'
+	cluster nodestates '[.[] | .metadata.namespace = "orbweaver-system" | .metadata.generation = 1 |
+		.spec.interfaces[].vfGroups[].policyNamespace = "sriov-network-operator" |
+		.status = { syncStatus: "Succeeded", observedGeneration: 1 }] + .'
 }
 
 # found NAME TEXT: the only difference.
@@ -66,21 +67,21 @@ t_ok "namespaces that do not count by default are named, others are not" grep -q
 t_ok "the same spec by other hands is no difference" manifests/migration check "$tmp/saved"
 t_fails "what was saved is not written over" manifests/migration save "$tmp/saved"
 
-cluster nodestates '.[1].spec.interfaces = []'
+cluster nodestates '.[0].spec.interfaces = []'
 found "a policy that does not count leaves its PF without VFs" \
 	"node n1 ens1f0 0000:3b:00.0: had 8 VFs, roce 0-7 netdevice; no policy that counts asks for them"
 before
-cluster nodestates '.[1].spec.interfaces[0] |= (.numVfs = 4 | .vfGroups[0].vfRange = "0-3")'
+cluster nodestates '.[0].spec.interfaces[0] |= (.numVfs = 4 | .vfGroups[0].vfRange = "0-3")'
 found "another number of VFs" \
 	"node n1 ens1f0 0000:3b:00.0: had 8 VFs, roce 0-7 netdevice; is to have 4 VFs, roce 0-3 netdevice"
 before
-cluster nodestates '.[1].spec.interfaces += [.[1].spec.interfaces[0] | .pciAddress = "0000:5b:00.0" | .name = "ens2f0"]'
+cluster nodestates '.[0].spec.interfaces += [.[0].spec.interfaces[0] | .pciAddress = "0000:5b:00.0" | .name = "ens2f0"]'
 found "VFs where there were none" "node n1 ens2f0 0000:5b:00.0: had no VFs; is to have 8 VFs, roce 0-7 netdevice"
 before
-cluster nodestates '.[1].status.observedGeneration = 0'
+cluster nodestates '.[0].status.observedGeneration = 0'
 found "a status of an older spec" "node n1: not configured yet: syncStatus Succeeded; see its conditions"
 before
-cluster nodestates 'del(.[1])'
+cluster nodestates 'del(.[0])'
 found "a node that nobody looks after" "node n1: no NodeState in orbweaver-system"
 before
 cluster nodes '.[0].status.allocatable = { "openshift.io/roce": "8" }'
@@ -89,6 +90,13 @@ before
 cluster policies '.[0].status.conditions = [{ type: "Ready", status: "False", reason: "NamespaceNotTrusted" }]'
 found "a policy that says itself that it does not count" \
 	"SriovNetworkNodePolicy sriov-network-operator/roce: does not count; add its namespace to policy-namespaces"
+
+
+# Spiderpool with a device plugin of its own, without the SR-IOV network operator.
+before
+jq '.items = []' "$tmp/saved/nodestates.json" >"$tmp/changed" && mv "$tmp/changed" "$tmp/saved/nodestates.json"
+cluster nodes '.[0].status.allocatable = {}'
+found "a resource is missed without any NodeState, too" "node n1: resource spidernet.io/roce: was 8, is 0"
 
 wrong() {
 	local status=0

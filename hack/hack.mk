@@ -18,13 +18,20 @@ arm64:
 		PKG_CONFIG_LIBDIR=$$root/usr/lib/aarch64-linux-gnu/pkgconfig:$$root/usr/share/pkgconfig \
 		$(MAKE) --no-print-directory VARIANT=arm64 $(addprefix $(BUILD)/arm64/,orbweaver-operator orbweaver-agent orbweaver)
 
+# What the cluster needs besides our programs. Side by side: one waits for the network while another compiles.
+.PHONY: cluster-parts libcurl kubernetes virtual-nodes
+cluster-parts: libcurl kubernetes virtual-nodes
+libcurl:
+	@hack/curl-build || test $$? = 77
+kubernetes:
+	@hack/k8s-build
+virtual-nodes:
+	@hack/node-build --exclusive || test $$? = 77
+
 .PHONY: demo demo-up demo-shell demo-down
 demo demo-up:
 	hack/deps build cluster images node
-	hack/curl-build || test $$? = 77
-	hack/k8s-build
-	hack/k8s-build kubelet
-	hack/node-build --exclusive || test $$? = 77
+	+@$(MAKE) --no-print-directory -j3 cluster-parts
 	+$(MAKE) --no-print-directory -j$(shell nproc) VARIANT=release $(IMAGE_PROGRAMS) $(BUILD)/bin/orbweaver
 	BUILD=$(BUILD) hack/images operator agent tools
 	BUILD=$(BUILD) hack/demo $(if $(filter demo-up,$@),up,run)

@@ -131,6 +131,7 @@ static int serve_cni(int control, void *arg)
 		.meta = options->cni_meta,
 		.isolates = options->cni_isolates,
 		.shared_spaces = options->cni_shared,
+		.add_ms = options->cni_timeout * 1000,
 	});
 }
 

@@ -38,6 +38,7 @@ struct agent_options {
 	enum meta_mode cni_meta;   /* whether our plugin there calls all others */
 	bool cni_isolates;         /* and refuses networks of other namespaces */
 	const char *cni_shared;    /* but those of these */
+	int64_t cni_timeout;       /* what an ADD may take, seconds */
 	bool remove_plugins;       /* only take them away again */
 	bool dra;                  /* claims may have devices (nodeagent/dra) */
 	const char *cdi_dir;       /* CDI files of those go there, below host_root */

@@ -118,7 +118,13 @@ static int serve(struct process *p, struct err *err)
 		return -1;
 	p->server = cni_server_new(
 		&(struct cni_server_config){
-			.loop = p->loop, .listener = listener, .state = p->state, .root = p->root},
+			.loop = p->loop,
+			.listener = listener,
+			.state = p->state,
+			.root = p->root,
+			.add_ms = p->config->add_ms,
+			.again_ms = p->config->again_ms,
+		},
 		err);
 	if (!p->server)
 		return -1;

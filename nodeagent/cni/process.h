@@ -28,9 +28,9 @@ struct cnid_config {
 	 */
 	const char *conf_dir;
 	enum meta_mode meta;
-	bool isolates;              /* pods get networks of their own namespace only */
-	const char *shared_spaces;  /* and of these, with commas; NULL: "default" */
-	int64_t again_ms, agent_ms; /* server.h */
+	bool isolates;             /* pods get networks of their own namespace only */
+	const char *shared_spaces; /* and of these, with commas; NULL: "default" */
+	int64_t add_ms, again_ms;  /* server.h */
 };
 
 /* Returns an exit status. */

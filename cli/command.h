@@ -70,6 +70,7 @@ enum cli_flag_index {
 	FLAG_RESOURCE,
 	FLAG_IMAGE,
 	FLAG_TIMEOUT,
+	FLAG_CHECK_TIMEOUT,
 	FLAG_HELP,
 	FLAG_VERSION,
 	FLAG_COUNT,
@@ -113,8 +114,9 @@ struct cli {
 	bool mesh;             /* --mesh: all pairs */
 	const char *resource;  /* of --resource; NULL: as the network says */
 	const char *image;     /* of --image; NULL: ours */
-	const char *timeout;   /* of --timeout, in seconds; NULL: the command's own */
-	char *const *args;     /* what stands behind the command's name, ends with NULL */
+	/* Of --timeout and --check-timeout, in seconds; NULL: the command's own. */
+	const char *timeout, *check_timeout;
+	char *const *args; /* what stands behind the command's name, ends with NULL */
 	size_t args_len;
 	json_t *world; /* what the command's kinds say; borrowed */
 };

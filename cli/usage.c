@@ -46,6 +46,8 @@ const struct cli_flag cli_flags[] = {
 			"with sh, ping, rping, rstream and perftest (default: " PATHTEST_IMAGE ")",
 			true},
 	[FLAG_TIMEOUT] = {"timeout", 0, "SECONDS", "until pods have to run (default: 120)", true},
+	[FLAG_CHECK_TIMEOUT] = {"check-timeout", 0, "SECONDS",
+				"until a check has failed (default: 90)", true},
 	[FLAG_HELP] = {"help", 'h', NULL, "of the program, or of the command beside it", false},
 	[FLAG_VERSION] = {"version", 0, NULL, "print the version", false},
 	[FLAG_COUNT] = {0},

@@ -203,8 +203,8 @@ clean:
 
 help:
 	@echo 'make              the programs, in build/bin, and the man page, in build/share/man'
-	@echo 'make demo         a control plane, virtual nodes, operator and agents, the guides, and what became of it'
-	@echo 'make demo-up      the same, left running; make demo-shell for kubectl, make demo-down ends it'
+	@echo 'make demo-cluster     a control plane, virtual nodes, operator and agents, the guides, and what became of it'
+	@echo 'make demo-cluster-up  the same, left running; demo-cluster-shell for kubectl, demo-cluster-down ends it'
 	@echo 'make images       operator and agent as OCI archives in build/images'
 	@echo 'make arm64        operator, agent and command line for arm64 in build/arm64, by a cross compiler'
 	@echo 'make check        install what is needed, build, run all tests'

@@ -1,4 +1,4 @@
-# Targets for people: images and the demo. Included by the top Makefile.
+# Targets for people: images and the demo on virtual nodes. Included by the top Makefile.
 
 IMAGE_PROGRAMS := $(addprefix $(BUILD)/bin/orbweaver-,operator agent cni)
 
@@ -28,12 +28,12 @@ kubernetes:
 virtual-nodes:
 	@hack/node-build --exclusive || test $$? = 77
 
-.PHONY: demo demo-up demo-shell demo-down
-demo demo-up:
+.PHONY: demo-cluster demo-cluster-up demo-cluster-shell demo-cluster-down
+demo-cluster demo-cluster-up:
 	hack/deps build cluster images node
 	+@$(MAKE) --no-print-directory -j3 cluster-parts
 	+$(MAKE) --no-print-directory -j$(shell nproc) VARIANT=release $(IMAGE_PROGRAMS) $(BUILD)/bin/orbweaver
 	BUILD=$(BUILD) hack/images operator agent tools
-	BUILD=$(BUILD) hack/demo $(if $(filter demo-up,$@),up,run)
-demo-shell demo-down:
-	@BUILD=$(BUILD) hack/demo $(patsubst demo-%,%,$@)
+	BUILD=$(BUILD) hack/demo-cluster $(if $(filter demo-cluster-up,$@),up,run)
+demo-cluster-shell demo-cluster-down:
+	@BUILD=$(BUILD) hack/demo-cluster $(patsubst demo-cluster-%,%,$@)

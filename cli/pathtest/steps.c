@@ -25,14 +25,17 @@ const char path_once_script[] = "exec timeout \"$0\" \"$@\" 2>&1\n";
 
 /*
  * What does not listen yet refuses at once and says little; what came further says more, and then
- * the server may be gone: the longest text counts. Who ran into the time limit has tried.
+ * the server may be gone: the longest text counts. Who ran into the time limit has tried. A server
+ * starts by way of API server, kubelet and runtime: on a machine that is given more time for a
+ * check that takes longer, too.
  */
 const char path_until_script[] = "n=0 most=\n"
 				 "until out=$(timeout \"$0\" \"$@\" 2>&1); do\n"
 				 "  status=$?\n"
 				 "  [ ${#out} -le ${#most} ] || most=$out\n"
 				 "  n=$((n + 1))\n"
-				 "  [ $n -lt 6 ] && [ $status != 124 ] && [ $status != 143 ] || { "
+				 "  [ $n -lt $(($0 / 6)) ] && [ $status != 124 ] && "
+				 "[ $status != 143 ] || { "
 				 "echo \"$most\"; exit $status; }\n"
 				 "  sleep 1\n"
 				 "done\n"

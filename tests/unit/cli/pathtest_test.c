@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -385,8 +387,27 @@ static void a_stream_is_as_long_on_slow_and_on_fast_paths(void **state)
 	assert_int_equal(path_transfers(1e-300), PATHTEST_TRIAL);
 }
 
+/* The status of `command` in the script of a client that has so many seconds. */
+static int status_of(const char *seconds, const char *command)
+{
+	pid_t pid = fork();
+	int status = 0;
+
+	if (pid == 0) {
+		(void)execlp("sh", "sh", "-c", path_until_script, seconds, "sh", "-c", command,
+			     NULL);
+		_exit(127);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
 static void who_ran_out_of_time_is_told_from_who_failed(void **state)
 {
+	assert_int_equal(status_of("6", "exit 3"), 3);
+	assert_int_equal(status_of("60", "exit 0"), 0);
+	assert_true(path_is_late(status_of("1", "exec sleep 600")));
 	assert_true(path_is_late(124));
 	assert_true(path_is_late(143));
 	assert_false(path_is_late(1));

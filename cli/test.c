@@ -102,6 +102,12 @@ static void add_failure(json_t *item, const struct step *step, const char *how,
 	add_check(item, step->name, "failed", seen);
 }
 
+/* Emulated NICs have thousandths of the rate that real ones have. */
+static int digits_of(double value)
+{
+	return value < 0.1 ? 4 : 2;
+}
+
 /* What the client printed. */
 static void take_output(const struct test *t, json_t *item, const struct step *step,
 			const struct test_command *client, const struct test_command *server)
@@ -122,7 +128,7 @@ static void take_output(const struct test *t, json_t *item, const struct step *s
 	}
 	put_measure(item, step->measures, value);
 	if (step->measures == STEP_RDMA_BANDWIDTH || step->measures == STEP_TCP_BANDWIDTH)
-		seen = str_printf("%.2f Gb/s", value);
+		seen = str_printf("%.*f Gb/s", digits_of(value), value);
 	else if (step->measures != STEP_NOTHING)
 		seen = str_printf("%.1f us", value);
 	add_check(item, step->name, "ok", seen);
@@ -338,9 +344,9 @@ static void add_comparison(json_t *rows, const json_t *item, const char *measure
 	put_ends(row, item);
 	json_put_str(row, "measure", measure);
 	if (rdma > 0)
-		json_put(row, "rdma", json_fmt("%.2f %s", rdma, unit));
+		json_put(row, "rdma", json_fmt("%.*f %s", digits_of(rdma), rdma, unit));
 	if (tcp > 0)
-		json_put(row, "tcp", json_fmt("%.2f %s", tcp, unit));
+		json_put(row, "tcp", json_fmt("%.*f %s", digits_of(tcp), tcp, unit));
 	if (rdma > 0 && tcp > 0)
 		json_put(row, "ratio",
 			 rdma >= tcp ? json_fmt("%.1f : 1", rdma / tcp)

@@ -19,7 +19,6 @@
 enum {
 	READY_TIMEOUT_S = 120,
 	TIMEOUT_MAX_S = PATHTEST_POD_S / 2,
-	FACTS_MS = 60000,
 	/* More than a command has in its pod, so that what it says about itself arrives. */
 	ARRIVES_MS = 30000,
 	/* Below those that the kernel hands out. */
@@ -278,7 +277,7 @@ static int ask_end(struct test *t, const struct test_pod *pod, const json_t *int
 		.control = json_str_or(json_at(interface, "control"), ""),
 	};
 	test_command_start(&command, &t->pods, pod, pathtest_facts_script,
-			   (const char *const[]){ret->interface, NULL}, FACTS_MS);
+			   (const char *const[]){ret->interface, NULL}, t->check_s * 1000);
 	result = test_command_wait(&command, err);
 	if (result == 0)
 		facts_read(command.output, interface, master, &ret->facts);

@@ -1,7 +1,8 @@
 # Orbweaver. `make help` lists the targets; every folder with C code has a module.mk.
 #
-# Variants: release (what ships), asan (gcc, address+undefined sanitizers: what the tests run), clang (second compiler),
-# fuzz (clang with libFuzzer), arm64 (release, with Debian's cross compiler). Objects live in build/<variant>/.
+# Variants: opt (what ships), asan (gcc, address+undefined sanitizers: what the tests run), clang (second compiler),
+# fuzz (clang with libFuzzer), amd64 and arm64 (what ships, by Debian's cross compiler). Objects live in build/<variant>/;
+# build/release is what `make release` publishes.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -9,37 +10,48 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-builtin-rules
 
 BUILD ?= build
-VARIANT ?= release
+VARIANT ?= opt
+# The name that opt had while nothing was published.
+ifeq ($(VARIANT),release)
+override VARIANT := opt
+endif
 OUT := $(BUILD)/$(VARIANT)
-VERSION := $(shell git describe --always --dirty --tags 2>/dev/null || echo unknown)
+# That of programs, manual page, images, chart and manifests.
+VERSION := $(shell hack/version)
 
-CC.release := gcc
+CC.opt := gcc
 CC.asan := gcc
 CC.clang := clang
 CC.fuzz := clang
+CC.amd64 := x86_64-linux-gnu-gcc --sysroot=$(SYSROOT)
 CC.arm64 := aarch64-linux-gnu-gcc --sysroot=$(SYSROOT)
 CC := $(CC.$(VARIANT))
 
 WARNINGS := -Wall -Wextra -Wno-unused-parameter -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wformat=2 \
 	-Wvla -Wundef -Werror
-COMMON := -std=gnu17 $(WARNINGS) -D_GNU_SOURCE -DORBWEAVER_VERSION='"$(VERSION)"' -I. -I$(OUT)/gen -fno-strict-aliasing \
+# A char has a sign on arm64, too: what tests run on amd64 is what runs there.
+SIGNED_CHAR := $(if $(filter arm64,$(VARIANT))$(filter aarch64,$(shell uname -m)),-fsigned-char)
+COMMON := -std=gnu17 $(SIGNED_CHAR) $(WARNINGS) -D_GNU_SOURCE -DORBWEAVER_VERSION='"$(VERSION)"' -I. -I$(OUT)/gen -fno-strict-aliasing \
 	-include lib/base/banned.h
-CFLAGS.release := -O2 -g -D_FORTIFY_SOURCE=2 -fstack-protector-strong -fPIE -ffunction-sections -fdata-sections
-CFLAGS.arm64 := $(CFLAGS.release)
+CFLAGS.opt := -O2 -g -D_FORTIFY_SOURCE=2 -fstack-protector-strong -fPIE -ffunction-sections -fdata-sections
+CFLAGS.amd64 := $(CFLAGS.opt)
+CFLAGS.arm64 := $(CFLAGS.opt)
 CFLAGS.asan := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 CFLAGS.clang := -O2 -g
 CFLAGS.fuzz := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
-LDFLAGS.release := -pie -Wl,--gc-sections -Wl,--as-needed -Wl,-z,relro,-z,now
-LDFLAGS.arm64 := $(LDFLAGS.release)
+LDFLAGS.opt := -pie -Wl,--gc-sections -Wl,--as-needed -Wl,-z,relro,-z,now
+LDFLAGS.amd64 := $(LDFLAGS.opt)
+LDFLAGS.arm64 := $(LDFLAGS.opt)
 LDFLAGS.asan := -fsanitize=address,undefined
 LDFLAGS.clang :=
 LDFLAGS.fuzz := -fsanitize=address,undefined
 # In place of the C library's malloc, for programs that take JSON apart all day; sanitizers have one of their own.
-MALLOC.release := -lmimalloc
-MALLOC.arm64 := $(MALLOC.release)
+MALLOC.opt := -lmimalloc
+MALLOC.amd64 := $(MALLOC.opt)
+MALLOC.arm64 := $(MALLOC.opt)
 
 # libcurl with HTTP and TLS alone, where hack/curl-build has made it; else Debian's, which does more and weighs more.
-CURL := $(if $(filter arm64,$(VARIANT)),,$(shell hack/curl-build --dir))
+CURL := $(shell hack/curl-build --dir $(if $(filter amd64 arm64,$(VARIANT)),$(or $(SYSROOT),/nonexistent)))
 CURL_ARCHIVE := $(CURL:%=%/lib/libcurl.a)
 PKG_CONFIG := $(if $(CURL),PKG_CONFIG_PATH=$(CURL)/lib/pkgconfig) pkg-config
 
@@ -48,8 +60,11 @@ quiet := $(findstring s,$(filter-out -%,$(firstword $(MAKEFLAGS))))
 Q := $(if $(V),,@)
 say = $(if $(V)$(quiet),,@printf '  %-7s %s\n' '$(1)' '$(2)')
 
+# Says what is missing, and which command installs it, before the compiler does.
 .PHONY: all
-all: programs man
+all:
+	@hack/deps --check programs
+	@+$(MAKE) --no-print-directory programs man
 
 # ---- modules: each module.mk says what a folder uses -------------------------------------------------------------------
 #
@@ -82,7 +97,7 @@ endef
 # What decides, as one word for programs that link all of it; in link order.
 RECONCILERS := $(addprefix reconcilers/,admission ipam maintenance spider sriov core)
 
-include $(sort $(wildcard $(addsuffix module.mk,lib/*/ lib/*/*/ reconcilers/*/ operator/ cli/ cli/*/ cni/ nodeagent/ nodeagent/*/)))
+include $(sort $(wildcard $(addsuffix module.mk,lib/*/ lib/*/*/ reconcilers/*/ operator/ cli/ cli/*/ cli/*/*/ cni/ nodeagent/ nodeagent/*/)))
 
 ALL_PACKAGES := $(sort $(foreach l,$(LIBRARIES),$(packages.$(l))))
 # First those of which a program takes only what it calls.
@@ -106,7 +121,7 @@ $(OUT)/%.o: %.c
 
 # What ships says the version that it was made from, so that a new one compiles those files anew. Not in the variants for
 # tests: each commit would link all of them.
-ifneq ($(filter release arm64,$(VARIANT)),)
+ifneq ($(filter opt amd64 arm64,$(VARIANT)),)
 $(patsubst %.c,$(OUT)/%.o,$(shell grep -rl --include='*.c' ORBWEAVER_VERSION lib operator nodeagent cli)): $(OUT)/version
 .PHONY: look-at-version
 $(OUT)/version: look-at-version
@@ -119,12 +134,12 @@ programs: $(PROGRAMS:%=$(BUILD)/bin/%)
 libraries: $(ARCHIVES)
 
 # What ships, under one name whatever the variant of this run.
-ifeq ($(VARIANT),release)
-$(BUILD)/bin/%: $(BUILD)/release/%
+ifeq ($(VARIANT),opt)
+$(BUILD)/bin/%: $(BUILD)/opt/%
 	@mkdir -p $(@D)
 	cp --remove-destination $< $@
 else
-$(BUILD)/bin/%: ; $(MAKE) VARIANT=release $@
+$(BUILD)/bin/%: ; $(MAKE) VARIANT=opt $@
 endif
 
 # The page comes from the program's own tables.
@@ -145,10 +160,10 @@ SHELL_FILES = $(shell grep -rlI '^\#!/bin/bash' hack tests .ci)
 OWN_SOURCES := $(filter-out tests/%,$(filter %.c,$(C_FILES)))
 
 # No cppcheck: 2.10 reads neither __VA_OPT__ nor statement expressions, which our macros are made of.
-.PHONY: lint layers includes calls reasons metrics dashboards markdown format format-check shellcheck tidy analyzer report coverage
+.PHONY: lint layers includes calls reasons metrics dashboards chart-docs markdown format format-check shellcheck tidy analyzer report coverage
 lint: layers markdown shellcheck format-check tidy analyzer
 
-layers: includes calls reasons metrics dashboards
+layers: includes calls reasons metrics dashboards chart-docs
 
 includes:
 	@hack/layers $(foreach l,$(LIBRARIES),'$(l):$(uses.$(l))')
@@ -164,6 +179,9 @@ metrics:
 
 dashboards:
 	@hack/dashboards
+
+chart-docs:
+	@hack/chart-docs --check
 
 markdown:
 	@hack/markdown
@@ -205,8 +223,9 @@ help:
 	@echo 'make              the programs, in build/bin, and the man page, in build/share/man'
 	@echo 'make demo-cluster     a control plane, virtual nodes, operator and agents, the guides, and what became of it'
 	@echo 'make demo-cluster-up  the same, left running; demo-cluster-shell for kubectl, demo-cluster-down ends it'
-	@echo 'make images       operator and agent as OCI archives in build/images'
-	@echo 'make arm64        operator, agent and command line for arm64 in build/arm64, by a cross compiler'
+	@echo 'make images       operator and agent as OCI archives in build/images; ARCH="amd64 arm64" for an index of both'
+	@echo 'make arm64        all programs for arm64 in build/arm64, by a cross compiler; make arm64-test runs unit tests of them'
+	@echo 'make release      what is published, in build/release: images, install files, chart, command line, SBOM, sums'
 	@echo 'make check        install what is needed, build, run all tests'
 	@echo 'make unit         the tests that need no cluster: seconds, once they are built'
 	@echo 'make integration  the tests against a real API server'

@@ -21,6 +21,8 @@
 #define CLI_GIVEN "given"
 /* What could not be read, where that is no failure: { "<plural>.<group>": why }. */
 #define CLI_UNREAD "unread"
+/* In a world that is kept up to date: the operator's Lease by key; null: it cannot be read. */
+#define CLI_LEASES "leases"
 
 /* Exit statuses, documented in docs/command-line.md. */
 enum cli_status {
@@ -71,6 +73,10 @@ enum cli_flag_index {
 	FLAG_IMAGE,
 	FLAG_TIMEOUT,
 	FLAG_CHECK_TIMEOUT,
+	FLAG_SERVE,
+	FLAG_LISTEN,
+	FLAG_STATE,
+	FLAG_API_ONLY,
 	FLAG_HELP,
 	FLAG_VERSION,
 	FLAG_COUNT,
@@ -116,7 +122,11 @@ struct cli {
 	const char *image;     /* of --image; NULL: ours */
 	/* Of --timeout and --check-timeout, in seconds; NULL: the command's own. */
 	const char *timeout, *check_timeout;
-	char *const *args; /* what stands behind the command's name, ends with NULL */
+	bool serve;         /* --serve: a page that stays up to date */
+	const char *listen; /* of --listen; NULL: the command's own */
+	const char *state;  /* of --state; NULL: the command's own */
+	bool api_only;      /* --api-only: neither operator nor nodes */
+	char *const *args;  /* what stands behind the command's name, ends with NULL */
 	size_t args_len;
 	json_t *world; /* what the command's kinds say; borrowed */
 };

@@ -13,6 +13,8 @@
 #include "cli/plan.h"
 #include "cli/replay.h"
 #include "cli/report.h"
+#include "cli/report_data.h"
+#include "cli/simulate.h"
 #include "cli/status.h"
 #include "cli/support_dump.h"
 #include "cli/test.h"
@@ -334,17 +336,20 @@ const struct cli_command cli_commands[] = {
 	},
 	{
 		.name = "report",
-		.arguments = "[FILE]",
+		.arguments = "[FILE] | --serve [ADDRESS]",
 		.summary =
 			"the cluster as one HTML file: nodes, NICs, VFs, pools, policies, findings",
 		.help = "On stdout, or into FILE. The page needs nothing else: it can be mailed "
 			"and "
-			"opened without a network.\n",
+			"opened without a network.\n"
+			"--serve prints a URL for the browsers of this machine; ADDRESS: "
+			"127.0.0.1:PORT or [::1]:PORT (default: 127.0.0.1:0, a free port).\n",
 		.kinds = report_kinds,
 		.optional = KIND_NAD,
 		.document = "Report",
 		.fields = report_fields,
 		.args_max = 1,
+		.takes = 1u << FLAG_SERVE,
 		.run = report_run,
 	},
 	{
@@ -386,6 +391,23 @@ const struct cli_command cli_commands[] = {
 		.args_min = 1,
 		.args_max = 2,
 		.run = replay_run,
+	},
+	{
+		.name = "simulate",
+		.arguments = "",
+		.summary = "a cluster without machines, for trying and for tests: API server and "
+			   "operator on this host",
+		.help = "Not a cluster to rely on: all state is in memory, every token may do all, "
+			"containers do not run.\n"
+			"Loopback only. Prints the line that tells kubectl where it is, and runs "
+			"until it is interrupted;\n"
+			"--kubeconfig names the file that is written for clients (mode 0600, "
+			"removed at the end).\n"
+			"Exit status 2 if a port is in use, or another simulation runs in the same "
+			"--state.\n",
+		.kinds = no_kinds,
+		.takes = 1u << FLAG_LISTEN | 1u << FLAG_STATE | 1u << FLAG_API_ONLY,
+		.run = simulate_run,
 	},
 	{
 		.name = "completion",

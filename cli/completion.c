@@ -127,6 +127,10 @@ static void take_value(struct line *line, const struct cli_flag *flag, const cha
 	case FLAG_IMAGE:
 	case FLAG_TIMEOUT:
 	case FLAG_CHECK_TIMEOUT:
+	case FLAG_SERVE:
+	case FLAG_LISTEN:
+	case FLAG_STATE:
+	case FLAG_API_ONLY:
 	case FLAG_HELP:
 	case FLAG_VERSION:
 	case FLAG_COUNT:

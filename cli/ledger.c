@@ -14,6 +14,7 @@
 #include "cli/print.h"
 #include "lib/json/json.h"
 #include "reconcilers/core/kinds.h"
+#include "reconcilers/core/pod.h"
 #include "reconcilers/core/reconcile.h"
 #include "reconcilers/sriov/impact.h"
 
@@ -235,10 +236,9 @@ static void add_all_shared(const json_t *world, json_t *rows)
 	size_t i;
 
 	json_each (world_kind(world, KIND_POD), key, pod) {
-		const char *phase = json_str_at(pod, "status", "phase");
 		json_auto_t *status = network_status(pod);
 
-		if (str_eq(phase, "Succeeded") || str_eq(phase, "Failed"))
+		if (pod_has_terminated(pod))
 			continue;
 		json_array_foreach (status, i, element)
 			add_shared(world, pod, key, element, rows);

@@ -11,6 +11,7 @@
 
 #include "cli/command.h"
 #include "cli/completion.h"
+#include "cli/simulate/children.h"
 #include "cli/source.h"
 #include "cli/usage.h"
 #include "lib/base/log.h"
@@ -134,6 +135,18 @@ static int take_flag(struct arguments *a, enum cli_flag_index flag, const char *
 		return 0;
 	case FLAG_CHECK_TIMEOUT:
 		a->cli.check_timeout = value;
+		return 0;
+	case FLAG_SERVE:
+		a->cli.serve = true;
+		return 0;
+	case FLAG_LISTEN:
+		a->cli.listen = value;
+		return 0;
+	case FLAG_STATE:
+		a->cli.state = value;
+		return 0;
+	case FLAG_API_ONLY:
+		a->cli.api_only = true;
 		return 0;
 	case FLAG_HELP:
 		a->help = true;
@@ -283,7 +296,10 @@ int main(int argc, char **argv)
 {
 	struct arguments a = {.cli = {.ns = "default", .host_root = "/"}};
 	struct err err = {0};
+	int status;
 
+	if (child_is_asked_for(argc, argv, &status))
+		return status;
 	mem_tune();
 	json_init();
 	(void)log_configure("error", NULL);

@@ -1,6 +1,14 @@
-$(eval $(call library,cli,lib/base lib/json lib/loop lib/kube lib/kube/auth cli/explain cli/doctor cli/support cli/pathtest operator nodeagent/host $(RECONCILERS),jansson))
-$(eval $(call program,orbweaver,cli/main.c,cli cli/explain cli/doctor cli/support cli/pathtest operator nodeagent/host nodeagent/dra nodeagent/model $(RECONCILERS) lib/http lib/kube lib/kube/auth lib/loop lib/json lib/base))
+$(eval $(call library,cli,lib/base lib/json lib/loop lib/kube lib/kube/auth cli/explain cli/doctor cli/support cli/pathtest cli/live cli/simulate operator nodeagent/host $(RECONCILERS),jansson))
+CLI_LIBRARIES := cli cli/explain cli/doctor cli/support cli/pathtest cli/live cli/simulate cli/simulate/api cli/simulate/objects operator nodeagent/host nodeagent/dra nodeagent/model $(RECONCILERS) lib/http lib/kube lib/kube/auth lib/loop lib/json lib/base
+$(eval $(call program,orbweaver,cli/main.c,$(CLI_LIBRARIES)))
 # It has the page in it.
 $(OUT)/cli/explain.o: docs/reasons.md
 # So has this one.
-$(OUT)/cli/report.o: cli/report.html
+$(OUT)/cli/report_page.o: cli/report.html cli/report_live.js
+# For other systems than the one it is compiled on: of libraries it looks for the C library alone there. The map says for
+# hack/release what is inside. Debian names libuv's archive differently.
+$(OUT)/portable/orbweaver: private LIBS = -static-libgcc -Wl,-Map=$@.map $(STATIC_LIBS) -Wl,-Bstatic \
+	$(patsubst -luv,-l:libuv_a.a,$(filter-out -pthread -lpthread -ldl -lrt,$(shell $(PKG_CONFIG) --libs $(ALL_PACKAGES)))) -Wl,-Bdynamic
+$(OUT)/portable/orbweaver: $(OUT)/cli/main.o $(foreach l,$(CLI_LIBRARIES),$(OUT)/$(l).a) $(CURL_ARCHIVE)
+	@mkdir -p $(@D)
+	$(LINK)

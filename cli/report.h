@@ -6,9 +6,6 @@
 
 #include "cli/command.h"
 
-extern const char *const report_kinds[];
-extern const struct cli_field report_fields[];
-
 cli_run_fn report_run;
 
 #endif

@@ -25,13 +25,12 @@
 
 #define FILE_SIZE_MAX (512 << 20)
 #define PAGE          "limit=500"
-#define LEASES        "leases"
 
 /* Kinds that nobody mirrors, but commands look at. */
 static const struct kube_resource more[] = {
 	{"", "v1", "configmaps", "ConfigMap", true},
 	{"apps", "v1", KIND_STATEFUL_SET, "StatefulSet", true},
-	{"coordination.k8s.io", "v1", LEASES, "Lease", true},
+	{"coordination.k8s.io", "v1", CLI_LEASES, "Lease", true},
 	{"policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", true},
 	{"kubevirt.io", "v1", KIND_VIRTUAL_MACHINE_INSTANCE, "VirtualMachineInstance", true},
 	{"kubevirt.io", "v1", KIND_VIRTUAL_MACHINE, "VirtualMachine", true},
@@ -48,7 +47,7 @@ static bool find_mirrored(const char *plural, struct kube_resource *ret)
 	return false;
 }
 
-static bool find_resource(const char *id, struct kube_resource *ret)
+bool source_resource(const char *id, struct kube_resource *ret)
 {
 	const struct kind_info *kind = kind_find(id);
 
@@ -76,7 +75,7 @@ static const char *kind_of(const char *const *kinds, const json_t *object,
 	auto_free char *group = str_ndup(version, slash ? (size_t)(slash - version) : 0);
 
 	for (size_t i = 0; kinds[i]; i++)
-		if (find_resource(kinds[i], ret) && str_eq(ret->group, group) &&
+		if (source_resource(kinds[i], ret) && str_eq(ret->group, group) &&
 		    str_eq(ret->kind, json_str_at(object, "kind")))
 			return kinds[i];
 	return NULL;
@@ -163,7 +162,7 @@ static const char *kind_of_part(const struct unpacking *u, const char *name)
 		struct kube_resource resource;
 		auto_free char *file = NULL;
 
-		if (find_resource(u->kinds[i], &resource))
+		if (source_resource(u->kinds[i], &resource))
 			file = support_file_name(&resource);
 		if (str_eq(file, name))
 			return u->kinds[i];
@@ -249,7 +248,7 @@ static int list_kinds(const struct cli *cli, struct session *session, json_t *wo
 	for (; *kinds; kinds++) {
 		struct err why = {0};
 
-		if (!find_resource(*kinds, &resource) ||
+		if (!source_resource(*kinds, &resource) ||
 		    session_list(session, &resource, NULL, NULL, add_listed,
 				 json_need_object(world, *kinds), NULL, &why) == 0)
 			continue;
@@ -336,7 +335,7 @@ static int apply_one(const struct cli *cli, const struct session *s, const json_
 	struct kube_resource resource;
 	const char *did = NULL;
 
-	if (!find_resource(json_str_at(op, "kind"), &resource) ||
+	if (!source_resource(json_str_at(op, "kind"), &resource) ||
 	    !begin(cli, s, op, &resource, &answer, &did))
 		return 0;
 	loop_run(s->loop);
@@ -464,7 +463,7 @@ static bool read_lease_of_server(const struct cli *cli, const char *ns, json_t *
 
 	strbuf_adds(&path, "/apis/coordination.k8s.io/v1/namespaces/");
 	kube_path_encode(&path, ns);
-	strbuf_adds(&path, "/" LEASES "/" OPERATOR_NAME);
+	strbuf_adds(&path, "/" CLI_LEASES "/" OPERATOR_NAME);
 	if (session_open(cli, &session, &err) < 0)
 		return false;
 	is_read = session_get(&session, strbuf_str(&path), 0, &text, &err) == 0;
@@ -477,19 +476,21 @@ static bool read_lease_of_server(const struct cli *cli, const char *ns, json_t *
 
 bool source_read_lease(const struct cli *cli, const char *ns, json_t **ret_lease)
 {
-	static const char *const kinds[] = {LEASES, NULL};
+	static const char *const kinds[] = {CLI_LEASES, NULL};
 	auto_free char *key = str_printf("%s/%s", ns, OPERATOR_NAME);
 	json_auto_t *found = json_object();
 	struct err err = {0};
 
-	*ret_lease = NULL;
+	*ret_lease = json_incref((json_t *)world_get(cli->world, CLI_LEASES, key));
+	if (json_at(cli->world, CLI_LEASES))
+		return json_is_object(json_at(cli->world, CLI_LEASES));
 	if (!cli->files)
 		return read_lease_of_server(cli, ns, ret_lease);
 	for (size_t i = 0; cli->files[i]; i++)
 		if (bundle_is(cli->files[i]) && read_dump(found, kinds, cli->files[i], &err) < 0)
 			return false;
 	add_objects(found, kinds, json_at(cli->world, CLI_GIVEN));
-	*ret_lease = json_incref((json_t *)world_get(found, LEASES, key));
+	*ret_lease = json_incref((json_t *)world_get(found, CLI_LEASES, key));
 	return *ret_lease != NULL;
 }
 
@@ -497,7 +498,7 @@ bool source_is_unread(const json_t *world, const char *kind)
 {
 	struct kube_resource resource;
 	auto_free char *name =
-		find_resource(kind, &resource) ? support_resource_name(&resource) : NULL;
+		source_resource(kind, &resource) ? support_resource_name(&resource) : NULL;
 
 	return name && json_at(world, CLI_UNREAD, name);
 }
@@ -539,7 +540,7 @@ const char *source_config_namespace(const json_t *world)
 }
 
 /* The NodeStates' namespace is the operator's. */
-static char *operator_namespace(const struct cli *cli)
+char *source_operator_namespace(const struct cli *cli)
 {
 	const char *told = json_str_at(dumped(cli->world), "namespace");
 	json_t *state;
@@ -572,7 +573,7 @@ static json_t *trusted_namespaces(const struct cli *cli)
 static void put_env(const struct cli *cli, json_t *world)
 {
 	json_t *env = json_need_object(world, "env");
-	auto_free char *ns = operator_namespace(cli);
+	auto_free char *ns = source_operator_namespace(cli);
 	char now[RFC3339_SIZE];
 
 	rfc3339_write(clock_wall_us(), now);

@@ -6,6 +6,7 @@
 #define ORBWEAVER_CLI_SOURCE_H
 
 #include "cli/command.h"
+#include "lib/kube/api.h"
 #include "reconcilers/core/plan.h"
 
 /*
@@ -30,10 +31,17 @@ json_t *source_read(const struct cli *cli, const char *const *kinds, struct err 
 int source_read_rest(const struct cli *cli, json_t *world, struct err *err);
 
 /*
- * Read the operator's Lease in its namespace. *ret_lease is new; NULL: there is none. False: nobody
+ * Read the operator's Lease in its namespace: from cli->world where it has CLI_LEASES, else from
+ * where the world came from. *ret_lease is new; NULL: there is none. False: nobody
  * can tell: files have none, or the user may not read it.
  */
 bool source_read_lease(const struct cli *cli, const char *ns, json_t **ret_lease);
+
+/* The resource of a kind id, of those that commands look at. False: it is not known. */
+bool source_resource(const char *id, struct kube_resource *ret);
+
+/* The namespace of the operator, as far as flags and the world tell. Returns new. */
+char *source_operator_namespace(const struct cli *cli);
 
 /* Is this kind of the world under CLI_UNREAD? */
 bool source_is_unread(const json_t *world, const char *kind);

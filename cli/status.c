@@ -8,7 +8,7 @@
 #include "cli/leader.h"
 #include "cli/print.h"
 #include "lib/json/json.h"
-#include "reconcilers/core/kinds.h"
+#include "operator/kinds.h"
 #include "reconcilers/core/reconcile.h"
 #include "reconcilers/sriov/node_names.h"
 
@@ -134,8 +134,19 @@ bool status_needs_somebody(const json_t *object)
 }
 
 /*
- * What is the matter when the operator has not looked at the object as it now is, NULL when it has.
- * An object that nobody looks at has no condition that says so. Given away.
+ * Does the operator write conditions of this kind? The table of kinds that it writes decides. It
+ * also writes those of a NodeState, but only once the agent has written the status.
+ */
+static bool has_operators_conditions(const char *kind)
+{
+	const struct operator_kind *row = operator_kind_find(kind);
+
+	return row && row->writes & KIND_STATUS && !str_eq(kind, KIND_NODE_STATE);
+}
+
+/*
+ * Message of OperatorSilent: the object has no condition Ready, or one of an older generation.
+ * NULL: the operator has reconciled the object, or writes no conditions of this kind. Returns new.
  */
 static char *silence(const json_t *object, const char *kind)
 {
@@ -146,9 +157,7 @@ static char *silence(const json_t *object, const char *kind)
 	const json_t *ready = condition(object, "Ready");
 	int64_t seen = json_integer_value(json_at(ready, "observedGeneration"));
 
-	/* Nodes and pods are not ours, of a NodeState's status the agent is the author. */
-	if (str_eq(kind, kind_find(KIND_NODE)->kind) || str_eq(kind, kind_find(KIND_POD)->kind) ||
-	    str_eq(kind, kind_find(KIND_NODE_STATE)->kind))
+	if (!has_operators_conditions(kind))
 		return NULL;
 	if (!ready)
 		return str_printf("the operator has said nothing about it: %s", remedy);
@@ -176,14 +185,15 @@ static void add_finding(json_t *findings, const char *kind, const char *key, con
 	json_array_append_new(findings, row);
 }
 
-static void look(const json_t *objects, const char *kind, json_t *findings, struct count *ret)
+/* All objects of a kind. */
+static void look(const json_t *world, const char *id, json_t *findings, struct count *ret)
 {
-	const char *key;
+	const char *kind = kind_find(id)->kind, *key;
 	json_t *object;
 
 	*ret = (struct count){0};
-	json_each (objects, key, object) {
-		auto_free char *silent = silence(object, kind);
+	json_each (world_kind(world, id), key, object) {
+		auto_free char *silent = silence(object, id);
 		const json_t *found = trouble(object);
 
 		ret->all++;
@@ -198,16 +208,6 @@ static void look(const json_t *objects, const char *kind, json_t *findings, stru
 			add_finding(findings, kind, key, json_str_at(found, "type"),
 				    json_str_at(found, "reason"), json_str_at(found, "message"));
 	}
-}
-
-json_t *status_findings(const json_t *world, const char *const *kinds)
-{
-	json_t *findings = json_array();
-	struct count count;
-
-	for (; *kinds; kinds++)
-		look(world_kind(world, *kinds), kind_find(*kinds)->kind, findings, &count);
-	return findings;
 }
 
 /* The one finding that explains why others do not pass. */
@@ -248,6 +248,34 @@ static json_t *kind_row(const char *kind, const struct count *count)
 	return row;
 }
 
+/* kinds: a row for each kind is appended; NULL: rows are not wanted. */
+static json_t *findings_and_kinds(const struct cli *cli, json_t *kinds)
+{
+	json_t *findings = json_array(), *state;
+	const char *key;
+
+	add_leader_finding(cli, findings);
+	for (size_t i = 0; status_kinds[i]; i++) {
+		struct count count;
+
+		/* add_node_finding() looks at those that have a NodeState. */
+		if (str_eq(status_kinds[i], KIND_NODE))
+			continue;
+		look(cli->world, status_kinds[i], findings, &count);
+		if (kinds && count.all > 0)
+			json_array_append_new(kinds,
+					      kind_row(kind_find(status_kinds[i])->kind, &count));
+	}
+	json_each (world_kind(cli->world, KIND_NODE_STATE), key, state)
+		add_node_finding(world_get(cli->world, KIND_NODE, json_name(state)), findings);
+	return findings;
+}
+
+json_t *status_findings(const struct cli *cli)
+{
+	return findings_and_kinds(cli, NULL);
+}
+
 int status_run(const struct cli *cli, struct strbuf *out, enum cli_status *ret_status,
 	       struct err *err)
 {
@@ -265,27 +293,14 @@ int status_run(const struct cli *cli, struct strbuf *out, enum cli_status *ret_s
 		{"KIND", "kind"},     {"NAME", "name"},       {"CONDITION", "condition"},
 		{"REASON", "reason"}, {"MESSAGE", "message"},
 	};
-	json_auto_t *kinds = json_array(), *nodes = json_array(), *findings = json_array();
+	json_auto_t *kinds = json_array(), *nodes = json_array();
+	json_auto_t *findings = findings_and_kinds(cli, kinds);
 	const char *key;
 	json_t *state;
 
-	add_leader_finding(cli, findings);
-	for (size_t i = 0; status_kinds[i]; i++) {
-		const char *kind = kind_find(status_kinds[i])->kind;
-		struct count count;
-
-		if (str_eq(status_kinds[i], KIND_NODE))
-			continue;
-		look(world_kind(cli->world, status_kinds[i]), kind, findings, &count);
-		if (count.all > 0)
-			json_array_append_new(kinds, kind_row(kind, &count));
-	}
-	json_each (world_kind(cli->world, KIND_NODE_STATE), key, state) {
-		const json_t *node = world_get(cli->world, KIND_NODE, json_name(state));
-
-		json_array_append_new(nodes, node_row(node, state));
-		add_node_finding(node, findings);
-	}
+	json_each (world_kind(cli->world, KIND_NODE_STATE), key, state)
+		json_array_append_new(
+			nodes, node_row(world_get(cli->world, KIND_NODE, json_name(state)), state));
 
 	*ret_status = json_array_size(findings) > 0 ? CLI_FOUND : CLI_OK;
 	if (cli->output != CLI_TABLE) {

@@ -11,8 +11,11 @@ extern const struct cli_field status_fields[];
 
 cli_run_fn status_run;
 
-/* What objects of these kinds say of themselves: the items of findings. Returns new. */
-json_t *status_findings(const json_t *world, const char *const *kinds);
+/*
+ * The findings of `orbweaver status`: whether an operator leads, then objects by kind, then Nodes.
+ * cli->world has at least status_kinds. Items: status_fields. Returns new.
+ */
+json_t *status_findings(const struct cli *cli);
 
 /* The condition of an object that says most: its worst, else Ready; NULL: it has none. Borrowed. */
 const json_t *status_worst(const json_t *object);

@@ -48,6 +48,20 @@ const struct cli_flag cli_flags[] = {
 	[FLAG_TIMEOUT] = {"timeout", 0, "SECONDS", "until pods have to run (default: 120)", true},
 	[FLAG_CHECK_TIMEOUT] = {"check-timeout", 0, "SECONDS",
 				"until a check has failed (default: 90)", true},
+	[FLAG_SERVE] = {"serve", 0, NULL,
+			"serve the page on the loopback until SIGINT or SIGTERM, up to date with "
+			"the cluster or the files",
+			true},
+	[FLAG_LISTEN] = {"listen", 0, "ADDRESS:PORT",
+			 "where the API server listens, on loopback (default: 127.0.0.1:0, a free "
+			 "port)",
+			 true},
+	[FLAG_STATE] = {"state", 0, "DIR",
+			"with kubeconfig, lock, socket and logs (default: "
+			"$XDG_RUNTIME_DIR/orbweaver-simulate)",
+			true},
+	[FLAG_API_ONLY] = {"api-only", 0, NULL,
+			   "an empty API server: neither operator nor nodes, for tests", true},
 	[FLAG_HELP] = {"help", 'h', NULL, "of the program, or of the command beside it", false},
 	[FLAG_VERSION] = {"version", 0, NULL, "print the version", false},
 	[FLAG_COUNT] = {0},

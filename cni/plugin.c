@@ -28,9 +28,9 @@ enum {
 	LOOK_MS = 50,                  /* at a server that is away */
 };
 
-static const char versions[] =
-	"{\"cniVersion\":\"1.1.0\","
-	"\"supportedVersions\":[\"0.3.0\",\"0.3.1\",\"0.4.0\",\"1.0.0\",\"1.1.0\"]}\n";
+static const char versions[] = "{\"cniVersion\":\"1.1.0\","
+			       "\"supportedVersions\":[\"0.1.0\",\"0.2.0\",\"0.3.0\",\"0.3.1\",\"0."
+			       "4.0\",\"1.0.0\",\"1.1.0\"]}\n";
 
 enum command {
 	COMMAND_ADD,

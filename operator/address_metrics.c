@@ -27,7 +27,8 @@ struct address_metrics {
 		double sum_s, max_s, min_s;
 		size_t n;
 	} durations; /* of seconds, as gauges */
-	struct metric *released, *repaired, *pool_count, *total, *available, *in_conflict;
+	struct metric *released, *repaired, *pool_count, *total, *available, *in_conflict,
+		*unwritten;
 };
 
 static void durations_add(struct metrics *metrics, struct durations *d)
@@ -102,6 +103,11 @@ struct address_metrics *address_metrics_new(struct metrics *metrics)
 				"Addresses of a pool.", "SpiderIPPool");
 	m->available = metric_gauge(metrics, "spiderpool_debug_ippool_available_ip_counts",
 				    "Addresses of a pool that no pod has.", "SpiderIPPool");
+	m->unwritten = metric_gauge(metrics, "orbweaver_ippools_unwritten",
+				    "SpiderIPPools whose status the API server refuses: their pods "
+				    "wait.",
+				    "");
+	metric_set(m->unwritten, 0);
 	m->in_conflict = metric_gauge(metrics, "orbweaver_ippool_conflicts",
 				      "Addresses of a pool that somebody else on the network has: "
 				      "no pod gets them for a while.",
@@ -190,6 +196,11 @@ void address_metrics_refused(struct address_metrics *m, const char *reason)
 		metric_add(m->no_pool, 1);
 	else
 		metric_add(m->internal, 1);
+}
+
+void address_metrics_unwritten(struct address_metrics *m, size_t pools)
+{
+	metric_set(m->unwritten, (double)pools);
 }
 
 void address_metrics_conflict(struct address_metrics *m)

@@ -31,6 +31,8 @@ void address_metrics_released(struct address_metrics *m);
 void address_metrics_repaired(struct address_metrics *m);
 /* A pod cannot have addresses, for another reason than before. */
 void address_metrics_refused(struct address_metrics *m, const char *reason);
+/* So many pools have a status that the API server refuses to store. */
+void address_metrics_unwritten(struct address_metrics *m, size_t pools);
 /* The write of a pool met a version of somebody else. */
 void address_metrics_conflict(struct address_metrics *m);
 

@@ -21,6 +21,11 @@
 
 enum {
 	DID_MAX = 400, /* what a line of the log says of a decision's writes */
+	/* After a group was refused, or its object moved, the plan is made again. */
+	AGAIN_REFUSED_MS = 30000,
+	AGAIN_MOVED_MS = 50,
+	/* Groups that fail for the server's sake: then it is not about them, and the run ends. */
+	SERVER_FAILURES_MAX = 2,
 };
 
 struct run {
@@ -35,6 +40,8 @@ struct run {
 	struct kube_call *call;
 	int64_t sent_us;
 	bool statuses_wait;
+	json_t *failed;      /* {group: true}; NULL: none */
+	int server_failures; /* one after the other */
 	struct applier_result result;
 	struct strbuf did; /* of result */
 	applier_done_fn *done;
@@ -71,6 +78,7 @@ static void run_free(struct run *run)
 	TAILQ_REMOVE(&run->applier->runs, run, link);
 	kube_call_cancel(run->call);
 	json_decref(run->ops);
+	json_decref(run->failed);
 	mem_free(run->versions);
 	strbuf_done(&run->did);
 	mem_free(run);
@@ -125,6 +133,58 @@ static void note_own_version(struct run *run, const json_t *object)
 		    str_eq(op_str(op, "key"), op_str(run->op, "key")))
 			run->versions[i] = kube_resource_version(object);
 	}
+}
+
+/* ---- groups ---------------------------------------------------------------------------------- */
+
+static const char *group_of(const struct run *run)
+{
+	return json_str_at(run->op, "group");
+}
+
+/*
+ * Is this failure one of the operation's group alone? Not when we lead no more, and not when the
+ * server fails one group after the other.
+ */
+static bool is_of_group(struct run *run, const struct err *err)
+{
+	if (!group_of(run) || kube_err_is(err, "NotLeader"))
+		return false;
+	/* Admission policies and webhooks refuse with 403. */
+	if (err->class == ERR_INVALID || err->class == ERR_CONFLICT ||
+	    kube_err_is(err, "Forbidden") || kube_err_is(err, "NotFound")) {
+		run->server_failures = 0;
+		return true;
+	}
+	return ++run->server_failures < SERVER_FAILURES_MAX;
+}
+
+static void tell_group(const struct run *run, const struct err *err)
+{
+	const struct applier_config *config = &run->applier->config;
+
+	if (group_of(run) && config->group_ended)
+		config->group_ended(config->arg, group_of(run), run->op, err);
+}
+
+static void fail_group(struct run *run, const struct err *err)
+{
+	if (!run->failed)
+		run->failed = json_object();
+	json_put_bool(run->failed, group_of(run), true);
+	again_after(run, err->class == ERR_CONFLICT ? AGAIN_MOVED_MS : AGAIN_REFUSED_MS);
+	tell_group(run, err);
+}
+
+static bool is_left_out(const struct run *run)
+{
+	json_t *name;
+	size_t i;
+
+	json_array_foreach (run->failed ? json_at(run->op, "needs") : NULL, i, name)
+		if (json_object_get(run->failed, json_string_value(name)))
+			return true;
+	return false;
 }
 
 /* ---- differences ----------------------------------------------------------------------------- */
@@ -231,10 +291,13 @@ static const struct kube_write write_status = {
 	.subresource = "status",
 };
 
-/* The object that was to be deleted, or written to, is not there any more: nothing left to do. */
+/*
+ * The object that was to be deleted, or written to, is not there any more: nothing left to do. What
+ * needs the group of this write would build on it, so there it is a failure.
+ */
 static bool is_fine(const struct run *run, const struct err *err)
 {
-	return kube_err_is(err, "NotFound") && !str_eq(run->verb, "create");
+	return kube_err_is(err, "NotFound") && !str_eq(run->verb, "create") && !group_of(run);
 }
 
 /* Statuses only say what holds. */
@@ -272,30 +335,43 @@ static void on_written(void *arg, json_t *object, const struct err *err)
 	if (err && !is_fine(run, err)) {
 		told = *err;
 		err_in(&told, "%s %s %s", run->verb, kind, op_str(run->op, "key"));
-		finish(run, &told);
-		return;
+		if (!is_of_group(run, err)) {
+			finish(run, &told);
+			return;
+		}
+		fail_group(run, &told);
+	} else {
+		run->server_failures = 0;
+		tell_group(run, NULL);
 	}
 	proceed(run);
 }
 
-/*
- * True when the object is not the one that was decided on; the run has ended then, with
- * ERR_CONFLICT. To be asked before anything is sent.
- */
-static bool is_overtaken(struct run *run)
+enum overtaken {
+	OVERTAKEN_NOT,
+	OVERTAKEN_GROUP, /* this operation is not carried out, the run goes on */
+	OVERTAKEN_RUN,   /* the run has ended, with ERR_CONFLICT */
+};
+
+/* Is the object still the one that was decided on? To be asked before anything is sent. */
+static enum overtaken is_overtaken(struct run *run)
 {
 	uint64_t decided = run->versions[run->next - 1];
 	uint64_t now = version_now(run, run->op);
 	struct err err = {0};
 
 	if (now == decided)
-		return false;
+		return OVERTAKEN_NOT;
 	err_set(&err, ERR_CONFLICT, "Overtaken",
 		"%s %s was changed by somebody else (version %llu, now %llu), deciding again",
 		op_str(run->op, "kind"), op_str(run->op, "key"), (unsigned long long)decided,
 		(unsigned long long)now);
+	if (is_of_group(run, &err)) {
+		fail_group(run, &err);
+		return OVERTAKEN_GROUP;
+	}
 	finish(run, &err);
-	return true;
+	return OVERTAKEN_RUN;
 }
 
 static void emit(const struct run *run, const struct kube_resource *resource, const json_t *present,
@@ -369,14 +445,16 @@ static json_t *with_type(const struct kube_resource *resource, const json_t *obj
  */
 static bool op_apply(struct run *run, const struct kube_resource *resource, const json_t *present)
 {
+	enum overtaken overtaken;
 	const json_t *wanted = json_at(run->op, "object");
 	struct kube_client *client = run->applier->config.client;
 	json_auto_t *patch = NULL;
 	json_auto_t *typed = NULL;
 
 	if (!present) {
-		if (is_overtaken(run))
-			return true;
+		overtaken = is_overtaken(run);
+		if (overtaken != OVERTAKEN_NOT)
+			return overtaken == OVERTAKEN_RUN;
 		typed = with_type(resource, wanted);
 		return sent(run, "create",
 			    kube_create(client, resource, typed, &write_main, on_written, run));
@@ -384,8 +462,9 @@ static bool op_apply(struct run *run, const struct kube_resource *resource, cons
 	patch = applier_patch(present, wanted);
 	if (!patch)
 		return false;
-	if (is_overtaken(run))
-		return true;
+	overtaken = is_overtaken(run);
+	if (overtaken != OVERTAKEN_NOT)
+		return overtaken == OVERTAKEN_RUN;
 	if (is_held_back(run, resource, present, patch))
 		return false;
 	return sent(run, "patch",
@@ -404,12 +483,14 @@ static bool status_waits(struct run *run)
 static bool patch_status(struct run *run, const struct kube_resource *resource,
 			 const json_t *present, json_t *difference)
 {
+	enum overtaken overtaken;
 	json_auto_t *patch = NULL;
 
 	if (status_waits(run))
 		return false;
-	if (is_overtaken(run))
-		return true;
+	overtaken = is_overtaken(run);
+	if (overtaken != OVERTAKEN_NOT)
+		return overtaken == OVERTAKEN_RUN;
 	patch = conditional(json_pack("{s:O}", "status", difference), present);
 	return sent(run, "status",
 		    kube_patch(run->applier->config.client, resource, json_namespace(present),
@@ -442,14 +523,16 @@ static bool op_status_part(struct run *run, const struct kube_resource *resource
 
 static bool op_meta(struct run *run, const struct kube_resource *resource, const json_t *present)
 {
+	enum overtaken overtaken;
 	struct kube_client *client = run->applier->config.client;
 	const json_t *wanted = json_at(run->op, "metadata");
 	json_auto_t *patch = NULL;
 
 	if (!present || !json_merge_changes(json_at(present, "metadata"), wanted))
 		return false;
-	if (is_overtaken(run))
-		return true;
+	overtaken = is_overtaken(run);
+	if (overtaken != OVERTAKEN_NOT)
+		return overtaken == OVERTAKEN_RUN;
 	patch = json_pack("{s:o}", "metadata", json_deep_copy(wanted));
 	conditional(patch, present);
 	return sent(run, "meta",
@@ -459,14 +542,16 @@ static bool op_meta(struct run *run, const struct kube_resource *resource, const
 
 static bool op_cordon(struct run *run, const struct kube_resource *resource, const json_t *present)
 {
+	enum overtaken overtaken;
 	const json_t *spec = json_at(run->op, "spec"), *metadata = json_at(run->op, "metadata");
 	json_auto_t *patch = NULL;
 
 	if (!present || (!json_merge_changes(json_at(present, "spec"), spec) &&
 			 !json_merge_changes(json_at(present, "metadata"), metadata)))
 		return false;
-	if (is_overtaken(run))
-		return true;
+	overtaken = is_overtaken(run);
+	if (overtaken != OVERTAKEN_NOT)
+		return overtaken == OVERTAKEN_RUN;
 	patch = json_pack("{s:o, s:o}", "spec", json_deep_copy(spec), "metadata",
 			  json_deep_copy(metadata));
 	conditional(patch, present);
@@ -477,10 +562,13 @@ static bool op_cordon(struct run *run, const struct kube_resource *resource, con
 
 static bool op_delete(struct run *run, const struct kube_resource *resource, const json_t *present)
 {
+	enum overtaken overtaken;
+
 	if (!present || json_at(present, "metadata", "deletionTimestamp"))
 		return false;
-	if (is_overtaken(run))
-		return true;
+	overtaken = is_overtaken(run);
+	if (overtaken != OVERTAKEN_NOT)
+		return overtaken == OVERTAKEN_RUN;
 	return sent(run, "delete",
 		    kube_delete(run->applier->config.client, resource, json_namespace(present),
 				json_name(present), json_str_at(run->op, "uid"),
@@ -609,7 +697,7 @@ static void proceed(struct run *run)
 {
 	while (run->next < json_array_size(run->ops)) {
 		run->op = json_array_get(run->ops, run->next++);
-		if (carry_out(run))
+		if (!is_left_out(run) && carry_out(run))
 			return;
 	}
 	finish(run, NULL);

@@ -44,6 +44,11 @@ struct applier_config {
 	/* A write has ended, after this time; kind and verb are static. May be NULL. */
 	void (*answered)(void *arg, const char *kind, const char *verb, int64_t took_us,
 			 const struct err *err);
+	/*
+	 * A write of a group (plan_group()) was carried out, err NULL, or was refused. Operations
+	 * that need the group are left out then. All is borrowed. May be NULL.
+	 */
+	void (*group_ended)(void *arg, const char *group, const json_t *op, const struct err *err);
 	/* Before and after the cache learns the answer to our own write. */
 	void (*learning)(void *arg, bool begins);
 	void *arg;
@@ -64,9 +69,9 @@ struct applier_result {
 };
 
 /*
- * err is NULL when all operations are done; else the rest of the plan was not tried. May come
- * before applier_run returns. Errors: those of client.h; ERR_CONFLICT "Overtaken": an object moved
- * since the plan was made.
+ * err is NULL when all operations are done, or left out with their groups; else the rest of the
+ * plan was not tried. May come before applier_run returns. Errors: those of client.h; ERR_CONFLICT
+ * "Overtaken": an object moved since the plan was made.
  */
 typedef void applier_done_fn(void *arg, const struct applier_result *result, const struct err *err);
 

@@ -150,6 +150,17 @@ static void add_ending(const struct controller_sources *from, json_t *world)
 	}
 }
 
+/* Those that the pools may overlap: verdicts, which the allocator obeys, depend on them. */
+static void add_neighbours(const struct controller_sources *from, json_t *world)
+{
+	json_auto_t *named = json_copy((json_t *)world_kind(world, KIND_IP_POOL));
+	const char *name;
+	json_t *pool;
+
+	json_each (named, name, pool)
+		gather_neighbours(from, world, pool);
+}
+
 /*
  * The first of those that wait. Who cannot be served goes behind the others, so that a thousand
  * pods of a pool that is full do not keep those of another one waiting.
@@ -171,6 +182,8 @@ void addresses_gather(const struct controller_sources *from, const struct contro
 	json_need_object(world, KIND_IP_POOL);
 	json_each (boxes_all(from->boxes, BOX_SHORT_POOL), pool, value)
 		boxes_add(from->boxes, world, BOX_SHORT_POOL, pool);
+	json_each (boxes_all(from->boxes, BOX_UNWRITTEN), pool, value)
+		boxes_add(from->boxes, world, BOX_UNWRITTEN, pool);
 	add_ending(from, world);
 	if (ipam_settings_read(world_get(world, MIRROR_SPIDERPOOL_CONF, config), from->config_ns,
 			       &settings, NULL) < 0)
@@ -190,6 +203,8 @@ void addresses_gather(const struct controller_sources *from, const struct contro
 	}
 	if (any_pool)
 		mirror_add_all(from->mirror, world, KIND_IP_POOL);
+	else
+		add_neighbours(from, world);
 	/* Those of this pass go behind the others. */
 	if (left > ASSIGN_MAX)
 		json_each (world_kind(world, BOX_WAITING), pod_key, value) {

@@ -102,6 +102,7 @@ void pool_gather(const struct controller_sources *from, const struct controller 
 
 	mirror_add(from->mirror, world, KIND_IP_POOL, key);
 	boxes_add(from->boxes, world, BOX_SHORT_POOL, key);
+	boxes_add(from->boxes, world, BOX_UNWRITTEN, key);
 	gather_passed(from, world);
 	mirror_add_all(from->mirror, world, KIND_RESERVED_IP);
 	if (pool)

@@ -21,6 +21,7 @@
 #include "operator/gather.h"
 #include "operator/lanes.h"
 #include "operator/looks.h"
+#include "operator/nad_definition.h"
 #include "operator/pace.h"
 #include "operator/pod_demand.h"
 #include "operator/webhook_setup.h"
@@ -40,6 +41,7 @@ struct manager {
 	struct looks *looks;
 	struct address_metrics *address_metrics;
 	struct census *census;
+	struct nad_definition *nad_definition;
 	struct ip_pool_index *pools;
 	struct node_names *resources, *links;
 	struct applier *applier;
@@ -265,6 +267,55 @@ static void on_posted(void *arg, const char *box, const char *key, json_t *value
 		wake(manager, CONTROLLER_ENDPOINT, key);
 }
 
+/* A ledger that the server refused: its pods wait, those of other pools do not. */
+static void note_ledger(struct manager *manager, const char *pool, const struct err *err)
+{
+	json_auto_t *trouble = NULL;
+	char until[RFC3339_SIZE];
+	bool is_known = boxes_get(manager->boxes, BOX_UNWRITTEN, pool) != NULL;
+
+	if (!err && !is_known)
+		return;
+	rfc3339_write(clock_wall_us() + MANAGER_LEDGER_AGAIN_MS * INT64_C(1000), until);
+	if (err)
+		trouble = json_pack("{s:s, s:s, s:s}", "reason", err->reason, "text", err->text,
+				    "until", until);
+	boxes_put(manager->boxes, BOX_UNWRITTEN, pool, trouble);
+	address_metrics_unwritten(manager->address_metrics,
+				  json_object_size(boxes_all(manager->boxes, BOX_UNWRITTEN)));
+	queue_add(manager->controllers[CONTROLLER_IP_POOL].queue, pool, QUEUE_LATER);
+}
+
+static void on_group_ended(void *arg, const char *group, const json_t *op, const struct err *err)
+{
+	struct manager *manager = arg;
+	const char *kind = json_str_or(json_at(op, "kind"), "");
+	const char *key = json_str_or(json_at(op, "key"), "");
+	json_auto_t *object = NULL;
+
+	if (err && err->class == ERR_CONFLICT) {
+		log_debug("overtaken, will decide again", F_STR("kind", kind), F_STR("key", key),
+			  F_ERR(err));
+		return;
+	}
+	if (str_eq(kind, KIND_IP_POOL))
+		note_ledger(manager, group, err);
+	if (!err)
+		return;
+	log_error("cannot write an object, its part of the decision waits", F_STR("kind", kind),
+		  F_STR("key", key), F_ERR(err));
+	object = cache_get(mirror_cache(manager->mirror, kind), key);
+	if (object)
+		recorder_emit(manager->config.recorder,
+			      &(struct event_object){
+				      .resource = mirror_resource(manager->mirror, kind),
+				      .ns = json_namespace(object),
+				      .name = json_name(object),
+				      .uid = json_uid(object),
+			      },
+			      true, "ObjectNotWritten", err->text);
+}
+
 static void project_pods(json_t *pods)
 {
 	const char *key;
@@ -425,6 +476,8 @@ static void on_trouble(void *arg, const char *kind, const struct err *err)
 		trouble_is_over(manager, kind);
 		return;
 	}
+	if (kube_err_is(err, "NotServed") && str_eq(kind, KIND_NAD) && !manager->removed)
+		nad_definition_create(manager->nad_definition);
 	if (kube_err_is(err, "NotServed") && info && info->crd_file)
 		remedy = str_printf("%s.%s is not installed: kubectl apply -f %s", info->id,
 				    info->group, info->crd_file);
@@ -934,6 +987,7 @@ struct manager *manager_new(const struct manager_config *config)
 	manager->address_metrics = address_metrics_new(config->metrics);
 	manager->looks = looks_new(config->client, on_looked, manager);
 	manager->census = census_new();
+	manager->nad_definition = nad_definition_new(config->client);
 	manager->pools = ip_pool_index_new();
 	manager->resources = node_names_new();
 	manager->links = node_names_new();
@@ -978,6 +1032,7 @@ struct manager *manager_new(const struct manager_config *config)
 		.report = on_report,
 		.posted = on_posted,
 		.evicted = on_evicted,
+		.group_ended = on_group_ended,
 		.found = on_found,
 		.answered = on_answered,
 		.learning = on_learning,
@@ -994,6 +1049,7 @@ void manager_free(struct manager *manager)
 	metrics_off_collect(manager->config.metrics, collect, manager);
 	applier_free(manager->applier);
 	looks_free(manager->looks);
+	nad_definition_free(manager->nad_definition);
 	mirror_free(manager->mirror);
 	for (size_t i = 0; i < CONTROLLER_COUNT; i++)
 		queue_free(manager->controllers[i].queue);

@@ -62,7 +62,7 @@ export TEST_TIMEOUT
 # In steps, so that what is missing is installed before make looks for it.
 check:
 	@echo "== installing what is missing"
-	@hack/deps build cluster grpc images chart browser monitoring node
+	@hack/deps build cluster cross emulator release grpc images chart browser monitoring node
 	@echo "== building libcurl without what we do not call, unless it is in the cache"
 	@hack/curl-build || test $$? = 77
 	@echo "== building Kubernetes, unless it is in the cache"
@@ -74,9 +74,12 @@ check:
 	@echo "== checking layers, reasons, Markdown, format and scripts"
 	@$(MAKE) --no-print-directory layers markdown format-check shellcheck
 	@echo "== building with gcc, with clang, and with sanitizers"
-	@$(MAKE) --no-print-directory -s -j$(JOBS) VARIANT=release programs counted-build
+	@$(MAKE) --no-print-directory -s -j$(JOBS) VARIANT=opt programs counted-build
 	@$(MAKE) --no-print-directory -s -j$(JOBS) VARIANT=clang libraries
 	@$(MAKE) --no-print-directory -s -j$(JOBS) VARIANT=asan test-build vm-build
+	@echo "== building for the other architecture"
+	@$(MAKE) --no-print-directory -s -j$(JOBS) release-build
+	@$(MAKE) --no-print-directory -s arm64-test
 	@echo "== packing images"
 	@BUILD=$(BUILD) hack/images operator agent tools
 	@echo "== testing; those on virtual nodes, at the end, take minutes each"
@@ -88,7 +91,7 @@ unit:
 	@$(MAKE) --no-print-directory -s VARIANT=asan run-unit
 
 integration:
-	@$(MAKE) --no-print-directory -s -j$(JOBS) VARIANT=release counted-build
+	@$(MAKE) --no-print-directory -s -j$(JOBS) VARIANT=opt counted-build
 	@$(MAKE) --no-print-directory -s -j$(JOBS) VARIANT=asan test-build
 	@$(MAKE) --no-print-directory -s VARIANT=asan run-integration
 
@@ -158,12 +161,12 @@ CNI ?=
 .PHONY: bench profile
 bench: bench-build
 	@tests/bench/run --nodes $(NODES) --build $(BUILD) $(BENCH)
-	@+$(MAKE) --no-print-directory -s VARIANT=release $(addprefix $(BUILD)/release/tests/,bench-agent bench-allocate bench-cni counters-node) \
+	@+$(MAKE) --no-print-directory -s VARIANT=opt $(addprefix $(BUILD)/opt/tests/,bench-agent bench-allocate bench-cni counters-node) \
 		$(BUILD)/bin/orbweaver-agent $(BUILD)/bin/orbweaver-cni
 	@tests/bench/agent --build $(BUILD)
 	@tests/bench/cni --build $(BUILD) $(CNI)
 	@tests/bench/counters --build $(BUILD)
-	@$(BUILD)/release/tests/bench-allocate
+	@$(BUILD)/opt/tests/bench-allocate
 	@tests/bench/watch_storm --build $(BUILD)
 # Where the operator's CPU goes while it brings NodeStates and networks: build/profile.
 profile: bench-build
@@ -174,8 +177,8 @@ profile: bench-build
 bench-build:
 	@hack/deps build cluster
 	@hack/curl-build || test $$? = 77
-	@+$(MAKE) --no-print-directory -s VARIANT=release $(BUILD)/bin/orbweaver-operator \
-		$(addprefix $(BUILD)/release/tests/,node-stand-in bench-load bench-admit bench-watches integration/pods integration/wants)
+	@+$(MAKE) --no-print-directory -s VARIANT=opt $(BUILD)/bin/orbweaver-operator \
+		$(addprefix $(BUILD)/opt/tests/,node-stand-in bench-load bench-admit bench-watches integration/pods integration/wants)
 # ---- end of programs that tests, demo and benchmarks run ------------------------------------------------------------------
 
 # ---- programs of tests/support, and what unit and integration tests share -------------------------------------------------
@@ -208,7 +211,7 @@ counted-build: $(OUT)/tests/one-key
 SCRIPTED := $(addprefix $(OUT)/tests/fakes/,http_script.o scripted.o)
 $(foreach t,client informer lease recorder,$(OUT)/tests/unit/kube/$(t)_test): $(SCRIPTED)
 $(foreach t,addresses/addresses agent/pod_events agent/pod_owners attachments/foresee attachments/settings_reader,$(OUT)/tests/unit/nodeagent/$(t)_test): $(SCRIPTED)
-$(foreach t,applier_run controllers metrics_access mirror pod_demand webhook,$(OUT)/tests/unit/operator/$(t)_test): $(SCRIPTED)
+$(foreach t,applier_run controllers metrics_access mirror nad_definition pod_demand webhook,$(OUT)/tests/unit/operator/$(t)_test): $(SCRIPTED)
 $(OUT)/tests/integration/kube_test: private EXTRA_LIBS += -lcmocka
 test-build: $(OUT)/tests/integration/kube_test
 # ---- end of tests of lib/kube -----------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@
 #include "lib/json/json.h"
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/core/networks.h"
+#include "reconcilers/core/pod.h"
 #include "reconcilers/core/reconcile.h"
 #include "reconcilers/sriov/sriov_network.h"
 
@@ -114,13 +115,9 @@ static int64_t in_use(const json_t *world, const char *node, const char *resourc
 	const char *key;
 	json_t *pod;
 
-	json_each (world_kind(world, KIND_POD), key, pod) {
-		const char *phase = json_str_or(json_at(pod, "status", "phase"), "");
-
-		if (str_eq(json_str_at(pod, "spec", "nodeName"), node) &&
-		    !str_eq(phase, "Succeeded") && !str_eq(phase, "Failed"))
+	json_each (world_kind(world, KIND_POD), key, pod)
+		if (str_eq(json_str_at(pod, "spec", "nodeName"), node) && !pod_has_terminated(pod))
 			total += requested(pod, resource);
-	}
 	return total;
 }
 

@@ -8,6 +8,7 @@
 #include "lib/json/json.h"
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/core/networks.h"
+#include "reconcilers/core/pod.h"
 #include "reconcilers/core/reconcile.h"
 
 #define NETWORK_STATUS      "k8s.v1.cni.cncf.io/network-status"
@@ -319,7 +320,7 @@ enum pod_state pathtest_pod_state(const json_t *pod, const json_t *networks, str
 		(void)err_set(err, ERR_TRANSIENT, "PodFailed", "somebody deletes it");
 		return POD_FAILED;
 	}
-	if (str_eq(phase, "Failed") || str_eq(phase, "Succeeded")) {
+	if (pod_has_terminated(pod)) {
 		(void)err_set(err, ERR_TRANSIENT, "PodFailed", "it ended: %s: %s",
 			      json_str_or(json_at(pod, "status", "reason"), phase),
 			      json_str_or(json_at(pod, "status", "message"), "no reason is given"));

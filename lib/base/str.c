@@ -129,6 +129,18 @@ const char *str_nearest(const char *const *known, const char *s)
 	return nearest;
 }
 
+char *str_trim(char *s)
+{
+	size_t len;
+
+	s += strspn(s, STR_BLANKS);
+	len = strlen(s);
+	while (len > 0 && strchr(STR_BLANKS, s[len - 1]))
+		len--;
+	s[len] = '\0';
+	return s;
+}
+
 int str_hex_digit(char c)
 {
 	if (c >= '0' && c <= '9')

@@ -30,6 +30,11 @@ bool str_empty(const char *s);
  * at most a third of its characters differ. NULL when s is like none of them.
  */
 const char *str_nearest(const char *const *known, const char *s);
+/* Characters that separate words in texts of users: blank, tab, carriage return, line feed. */
+#define STR_BLANKS " \t\r\n"
+
+/* Cut STR_BLANKS off the end of s, in place. Returns the first character that is none of them. */
+char *str_trim(char *s);
 /* Return the value of a hexadecimal digit of either case, -1 for another character. */
 int str_hex_digit(char c);
 

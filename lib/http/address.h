@@ -1,6 +1,6 @@
 /*
- * Where to listen: HOST:PORT to a socket address, and a listening socket on it. Internal to
- * lib/http.
+ * Where to listen: HOST:PORT to a socket address, and a listening socket on it. For lib/http and
+ * the live report.
  */
 #ifndef ORBWEAVER_LIB_HTTP_ADDRESS_H
 #define ORBWEAVER_LIB_HTTP_ADDRESS_H

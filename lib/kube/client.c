@@ -424,6 +424,8 @@ static bool worth_retrying(const struct kube_call *call, CURLcode code, const st
 {
 	if (call->request.once || call->answer.delivered || call->answer.err.class != ERR_NONE)
 		return false;
+	if (code == CURLE_OK && err->class == ERR_INVALID)
+		return false;
 	if (code == CURLE_OK)
 		return call->answer.status == 429 ||
 		       (call->answer.status >= 500 && call->answer.status != 501);

@@ -4,6 +4,8 @@
  */
 #include "lib/kube/status.h"
 
+#include <string.h>
+
 #include "lib/json/json.h"
 
 /* Bytes of an answer that a message quotes. */
@@ -75,6 +77,15 @@ static bool is_not_served(const json_t *status, const char *reason)
 	return str_eq(reason, "NotFound") && !json_at(status, "details", "name");
 }
 
+/*
+ * etcd's limit for one request: nothing that is sent again gets smaller. The API server passes the
+ * words on as an internal error.
+ */
+static bool is_too_large(int http_status, const char *message)
+{
+	return http_status == 500 && strstr(message, "request is too large");
+}
+
 static int from_object(const json_t *status, int http_status, struct err *err)
 {
 	const char *reason = json_str_at(status, "reason");
@@ -87,6 +98,8 @@ static int from_object(const json_t *status, int http_status, struct err *err)
 		reason = "NotServed";
 	if (str_empty(message))
 		message = "the server gave no message";
+	if (is_too_large(http_status, message))
+		return err_set(err, ERR_INVALID, reason_of(413), "%s (HTTP 500)", message);
 	(void)err_set(err, class_of(http_status), reason, "%s (HTTP %d)", message, http_status);
 	if (err && seconds > 0)
 		err->retry_after_ms =

@@ -170,7 +170,7 @@ static bool take_out(struct ledger *ledger, const char *uid)
 		if (str_eq(json_str_at(record, "podUid"), uid))
 			json_array_append_new(own, json_string(address));
 	json_array_foreach (own, i, record)
-		(void)ledger_release(ledger, json_string_value(record), uid, true);
+		(void)ledger_release(ledger, json_string_value(record), NULL, uid, true);
 	return json_array_size(own) > 0;
 }
 
@@ -364,7 +364,7 @@ void release_if_gone(struct addresses *addresses, const json_t *endpoint)
 
 	release->is_guess = true;
 	mem_free(release->pod);
-	release->pod = endpoint_pod_key(endpoint);
+	release->pod = endpoint_pod_key(endpoint, addresses->config.config_ns);
 	begin(release);
 }
 

@@ -41,8 +41,11 @@ struct offers_config {
 	void (*held)(void *arg, const json_t *held);
 	/* What offers_withdraw() was called for last has happened. */
 	void (*withdrawn)(void *arg);
-	/* What offers_look_at_devices() asked for; NULL: the kubelet cannot say. May be NULL. */
-	void (*devices)(void *arg, const json_t *named);
+	/*
+	 * The answer to offers_look_at_devices(): named is NULL when the kubelet cannot say; served
+	 * has the names of all resources that are offered. Both are borrowed. May be NULL.
+	 */
+	void (*devices)(void *arg, const json_t *named, const json_t *served);
 	/* A configuration changed: offers_set() is due. */
 	void (*wanted)(void *arg);
 	/* Emit an event. */

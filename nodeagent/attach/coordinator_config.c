@@ -9,12 +9,14 @@
 
 #include "lib/base/str.h"
 #include "lib/json/json.h"
+#include "nodeagent/attach/config_keys.h"
 
 #define HOST_TABLE 500
 #define LIST_MAX   256
 
 void coordinator_config_done(struct coordinator_config *config)
 {
+	json_decref(config->folded);
 	json_decref(config->cidrs);
 	json_decref(config->routes);
 	*config = (struct coordinator_config){0};
@@ -276,13 +278,15 @@ static int read_numbers(struct sources from, struct coordinator_config *ret, str
 int coordinator_config_read(const json_t *config, const json_t *settings,
 			    struct coordinator_config *ret, struct err *err)
 {
-	struct sources from = {config, settings};
 	auto_coordinator_config struct coordinator_config read = {
+		.folded = config_keys_fold(config, "coordinator"),
 		.cidrs = json_array(),
 		.routes = json_array(),
 	};
+	struct sources from = {read.folded, settings};
 
-	if (!(str_starts(json_str_at(config, "mode"), "disable")) && check_settings(settings, err))
+	if (!(str_starts(json_str_at(read.folded, "mode"), "disable")) &&
+	    check_settings(settings, err))
 		return -1;
 	if (read_mode(from, &read.mode, err) || read_texts(from, &read, err) ||
 	    read_numbers(from, &read, err) ||

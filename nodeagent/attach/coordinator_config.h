@@ -25,6 +25,7 @@ enum coordinator_mode {
 };
 
 struct coordinator_config {
+	json_t *folded; /* the NAD's object, which texts are borrowed from */
 	enum coordinator_mode mode;
 	bool tune_pod_routes;
 	bool detect_conflict, detect_gateway;
@@ -44,7 +45,7 @@ struct coordinator_config {
 
 /*
  * `settings` (nodeagent/attachments/settings.h) may be NULL with a mode of "disable" in the NAD.
- * The texts are borrowed from both.
+ * The texts are borrowed from both, and live as long as *ret and settings.
  *
  * ERR_INVALID "BadField"                 a value of the NAD or the SpiderCoordinator cannot be
  * ERR_TRANSIENT "CoordinatorNotReady"    the cluster's settings are not known, or not complete yet

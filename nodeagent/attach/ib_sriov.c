@@ -8,13 +8,16 @@
 #include "lib/base/own.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
+#include "nodeagent/attach/config_keys.h"
 #include "nodeagent/attach/sriov.h"
 #include "nodeagent/model/pci_address.h"
+#include "reconcilers/core/cni_rules.h"
 
 #define ADDRESS_TEXT (20 * 3 - 1)
 
 void ib_sriov_config_done(struct ib_sriov_config *config)
 {
+	json_decref(config->folded);
 	json_decref(config->wanted);
 	*config = (struct ib_sriov_config){0};
 }
@@ -74,22 +77,21 @@ static int check_managed(const json_t *config, const struct ib_sriov_config *rea
 
 int ib_sriov_config_read(const json_t *config, struct ib_sriov_config *ret, struct err *err)
 {
-	auto_ib_sriov_config struct ib_sriov_config read = {
-		.device = json_str_at(config, "deviceID"),
-		.isolated = json_is_true(json_at(config, "rdmaIsolation")),
-		.wanted = json_object(),
-	};
+	auto_ib_sriov_config struct ib_sriov_config read = {.wanted = json_object()};
 
+	if (config_keys_read(config, "ib-sriov", &read.folded, err) < 0)
+		return -1;
+	config = read.folded;
+	read.device = json_str_at(config, "deviceID");
+	read.isolated = json_is_true(json_at(config, "rdmaIsolation"));
 	if (!pci_address_is_valid(str_empty(read.device) ? "" : read.device))
 		return err_set(
 			err, ERR_INVALID, "BadField",
 			"ib-sriov: deviceID must be the PCI address of a VF; the network's NAD "
 			"needs the annotation k8s.v1.cni.cncf.io/resourceName");
-	if (str_eq(json_str_at(config, "ipam", "type"), "dhcp"))
-		return err_set(err, ERR_INVALID, "BadField",
-			       "ib-sriov: ipam.type must not be dhcp, which needs Ethernet");
-	if (read_guid(config, &read, err) || check_managed(config, &read, err) ||
-	    sriov_read_link_state("ib-sriov", config, read.wanted, err))
+	if (cni_rules_no_dhcp("ib-sriov", config, NULL, err) ||
+	    cni_rules_vf_settings("ib-sriov", config, read.wanted, NULL, err) ||
+	    read_guid(config, &read, err) || check_managed(config, &read, err))
 		return -1;
 	*ret = read;
 	read = (struct ib_sriov_config){0};

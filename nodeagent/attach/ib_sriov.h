@@ -15,7 +15,8 @@
 #include "nodeagent/model/text.h"
 
 struct ib_sriov_config {
-	const char *device;        /* PCI address; borrowed */
+	json_t *folded;            /* what the texts are borrowed from */
+	const char *device;        /* PCI address */
 	char guid[TEXT_GUID_SIZE]; /* "": the VF's own */
 	bool isolated;             /* rdmaIsolation: its RDMA device goes with it */
 	json_t *wanted;            /* settings, as of sriov.h */

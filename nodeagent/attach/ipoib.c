@@ -5,8 +5,10 @@
 
 #include "lib/base/str.h"
 #include "lib/json/json.h"
+#include "nodeagent/attach/config_keys.h"
 #include "nodeagent/attach/look.h"
 #include "nodeagent/attach/steps.h"
+#include "reconcilers/core/cni_rules.h"
 
 /*
  * The high bit is full membership, which the child gets by itself (drivers/infiniband/ulp/ipoib).
@@ -28,9 +30,8 @@ static int check(const json_t *config, const json_t *master, int64_t mtu, struct
 		return err_set(err, ERR_INVALID, "BadField",
 			       "ipoib: mtu must be from 0 to %lld, which %s has",
 			       (long long)look_number(master, "mtu"), name);
-	if (str_eq(json_str_at(config, "ipam", "type"), "dhcp"))
-		return err_set(err, ERR_INVALID, "BadField",
-			       "ipoib: ipam.type must not be dhcp, which needs Ethernet");
+	if (cni_rules_no_dhcp("ipoib", config, NULL, err))
+		return -1;
 	if ((look_number(master, "pkey") & PKEY_NUMBER) == 0)
 		return err_set(
 			err, ERR_INVALID, "BadField",
@@ -43,10 +44,14 @@ static int check(const json_t *config, const json_t *master, int64_t mtu, struct
 int ipoib_plan(const json_t *config, const json_t *master, const char *spare, const char *ifname,
 	       json_t *steps, struct err *err)
 {
-	int64_t mtu = (int64_t)json_number_value(json_at(config, "mtu"));
+	json_auto_t *folded = NULL;
+	int64_t mtu;
 	json_t *step;
 
-	if (check(config, master, mtu, err))
+	if (config_keys_read(config, "ipoib", &folded, err) < 0)
+		return -1;
+	mtu = (int64_t)json_number_value(json_at(folded, "mtu"));
+	if (check(folded, master, mtu, err))
 		return -1;
 	step = steps_add(steps, "host", "ipoib", spare);
 	json_put_int(step, "lower", look_number(master, "index"));

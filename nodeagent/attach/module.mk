@@ -1,1 +1,1 @@
-$(eval $(call library,nodeagent/attach,lib/base lib/json nodeagent/model,jansson))
+$(eval $(call library,nodeagent/attach,lib/base lib/json nodeagent/model reconcilers/core,jansson))

@@ -12,7 +12,8 @@
 #include "lib/json/json.h"
 #include "nodeagent/attach/addr.h"
 
-const char *const result_versions[] = {"0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0"};
+const char *const result_versions[] = {"0.1.0", "0.2.0", "0.3.0", "0.3.1",
+				       "0.4.0", "1.0.0", "1.1.0"};
 const size_t result_n_versions = ARRAY_LEN(result_versions);
 
 /* The index, -1 for what is not listed. */
@@ -22,6 +23,16 @@ static int version_rank(const char *version)
 		if (str_eq(version, result_versions[i]))
 			return (int)i;
 	return -1;
+}
+
+const char *result_version_of(const json_t *config)
+{
+	const json_t *value = json_at(config, "cniVersion");
+	const char *text = json_string_value(value);
+
+	if (!value || json_is_null(value) || (text && !*text))
+		return "0.1.0";
+	return text ? text : "";
 }
 
 bool result_version_is_known(const char *version)
@@ -178,6 +189,12 @@ static int read_list(const json_t *list, json_t *ret, const char *name, read_ent
 	return 0;
 }
 
+/* 0.1.0 and 0.2.0 have "ip4" and "ip6" in place of lists. */
+static bool is_of_two_addresses(const char *version)
+{
+	return !result_version_is_at_least(version, "0.3.0");
+}
+
 /* "ip4" or "ip6" of 0.2.0: one address with its gateway and routes. */
 static int read_old_ip(const json_t *value, const char *key, json_t *result, struct err *err)
 {
@@ -234,12 +251,14 @@ int result_read(const json_t *value, const char *version, json_t **ret, struct e
 		return err_set(err, ERR_INVALID, "BadResult",
 			       "a result must be an object, this is %s", json_type_words(value));
 	version = str_empty(own) ? version : own;
-	old = str_empty(version) || str_eq(version, "0.1.0") || str_eq(version, "0.2.0");
-	if (!old && !result_version_is_known(version))
+	if (str_empty(version))
+		version = "0.1.0";
+	if (!result_version_is_known(version))
 		return err_set(
 			err, ERR_INVALID, "BadCniVersion",
-			"a result of cniVersion \"%.32s\" cannot be read: use 0.3.0 to 1.1.0",
+			"a result of cniVersion \"%.32s\" cannot be read: use 0.1.0 to 1.1.0",
 			version);
+	old = is_of_two_addresses(version);
 	if (old &&
 	    (read_old_ip(value, "ip4", result, err) || read_old_ip(value, "ip6", result, err)))
 		return -1;
@@ -268,24 +287,66 @@ static void drop_from_each(json_t *list, const char *const *keys, size_t n)
 			json_object_del(item, keys[k]);
 }
 
+static bool is_v6(const json_t *entry, const char *key)
+{
+	return strchr(json_str_or(json_at(entry, key), ""), ':') != NULL;
+}
+
+/* The first address of a family as the member of 0.2.0, with the family's routes; NULL: none. */
+static json_t *old_ip_new(const json_t *result, bool v6)
+{
+	json_t *old = NULL, *routes = json_array(), *entry;
+	size_t i;
+
+	json_array_foreach (json_at(result, "ips"), i, entry)
+		if (!old && is_v6(entry, "address") == v6) {
+			old = json_object();
+			json_put_str(old, "ip", json_str_at(entry, "address"));
+			json_put_str(old, "gateway", json_str_at(entry, "gateway"));
+		}
+	json_array_foreach (json_at(result, "routes"), i, entry)
+		if (is_v6(entry, "dst") == v6) {
+			json_t *route = json_object();
+
+			json_put_str(route, "dst", json_str_at(entry, "dst"));
+			json_put_str(route, "gw", json_str_at(entry, "gw"));
+			json_array_append_new(routes, route);
+		}
+	if (old && json_array_size(routes))
+		json_put(old, "routes", json_incref(routes));
+	json_decref(routes);
+	return old;
+}
+
+static json_t *write_two_addresses(const json_t *result, const char *version)
+{
+	json_t *out = json_object();
+
+	json_put_str(out, "cniVersion", version);
+	json_put(out, "ip4", old_ip_new(result, false));
+	json_put(out, "ip6", old_ip_new(result, true));
+	json_put(out, "dns", json_deep_copy(json_at(result, "dns")));
+	return out;
+}
+
 json_t *result_write(const json_t *result, const char *version)
 {
 	static const char *const interface_extras[] = {"mtu", "socketPath", "pciID"};
 	static const char *const route_extras[] = {"mtu", "advmss", "priority", "table", "scope"};
 	static const char *const lists[] = {"interfaces", "ips", "routes"};
-	json_t *out = json_deep_copy(result);
+	json_t *out, *ip;
 	size_t i;
-	json_t *ip;
 
 	assert(result_version_is_known(version));
+	if (is_of_two_addresses(version))
+		return write_two_addresses(result, version);
+	out = json_deep_copy(result);
 	if (!result_version_is_at_least(version, "1.0.0")) {
 		drop_from_each(json_at(out, "interfaces"), interface_extras,
 			       ARRAY_LEN(interface_extras));
 		drop_from_each(json_at(out, "routes"), route_extras, ARRAY_LEN(route_extras));
 		json_array_foreach (json_at(out, "ips"), i, ip)
-			json_put_str(ip, "version",
-				     strchr(json_str_or(json_at(ip, "address"), ""), ':') ? "6"
-											  : "4");
+			json_put_str(ip, "version", is_v6(ip, "address") ? "6" : "4");
 	}
 	for (i = 0; i < ARRAY_LEN(lists); i++)
 		if (json_array_size(json_at(out, lists[i])) == 0)

@@ -25,10 +25,15 @@
 /* Entries of one list that we read. */
 #define RESULT_LIST_MAX 1024
 
-/* "0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0", oldest first: what results are written in. */
+/* Versions of results: "0.1.0", "0.2.0", "0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0". */
 extern const char *const result_versions[];
 extern const size_t result_n_versions;
 
+/*
+ * The cniVersion of a network configuration; "0.1.0" where it is missing or empty, as libcni reads
+ * it. Borrowed; what is not a text is "", which is not known.
+ */
+const char *result_version_of(const json_t *config);
 /* Is it one of these? */
 bool result_version_is_known(const char *version);
 /* Is `version`, one of these, at least `than`, one of these? */
@@ -44,7 +49,10 @@ bool result_version_is_at_least(const char *version, const char *than);
  */
 int result_read(const json_t *value, const char *version, json_t **ret, struct err *err);
 
-/* Return new what the version, one of result_versions, says for this result. */
+/*
+ * Return new: the result in the format of `version`, one of result_versions. 0.1.0 and 0.2.0 hold
+ * one address of each family with its routes; further addresses and all interfaces stay out.
+ */
 json_t *result_write(const json_t *result, const char *version);
 
 /*

@@ -3,25 +3,23 @@
  */
 #include "nodeagent/attach/sriov.h"
 
-#include <math.h>
 #include <string.h>
-#include <strings.h>
 
 #include "lib/base/own.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
+#include "nodeagent/attach/config_keys.h"
 #include "nodeagent/attach/look.h"
 #include "nodeagent/attach/steps.h"
 #include "nodeagent/model/pci_address.h"
 #include "nodeagent/model/text.h"
+#include "reconcilers/core/cni_rules.h"
 
-#define PROTO_8021Q  0x8100
-#define PROTO_8021AD 0x88a8
-#define RATE_MAX     10000000 /* Mbit/s */
-#define LINK_UP      0x1      /* linux/if.h */
+#define LINK_UP 0x1 /* linux/if.h */
 
 void sriov_config_done(struct sriov_config *config)
 {
+	json_decref(config->folded);
 	json_decref(config->wanted);
 	*config = (struct sriov_config){0};
 }
@@ -41,91 +39,6 @@ bool sriov_read_mac(const char *text, char ret[18])
 	return true;
 }
 
-/* 1: there is one; 0: absent; -1 with err. Whole, also as 1.0. */
-static int get_number(const json_t *config, const char *key, int64_t max, int64_t *ret,
-		      struct err *err)
-{
-	const json_t *value = json_at(config, key);
-	double real = json_number_value(value);
-
-	if (!value)
-		return 0;
-	if (!json_is_number(value) || real != floor(real) || real < 0 || real > (double)max)
-		return err_set(err, ERR_INVALID, "BadField",
-			       "sriov: %s must be a whole number from 0 to %lld", key,
-			       (long long)max);
-	*ret = (int64_t)real;
-	return 1;
-}
-
-static int read_vlan(const json_t *config, json_t *wanted, struct err *err)
-{
-	int64_t vlan = 0, qos = 0, proto = PROTO_8021Q;
-	int has_vlan = get_number(config, "vlan", 4094, &vlan, err);
-	int has_qos = get_number(config, "vlanQoS", 7, &qos, err);
-	const char *name = json_str_at(config, "vlanProto");
-
-	if (has_vlan < 0 || has_qos < 0)
-		return -1;
-	if (!str_empty(name) && strcasecmp(name, "802.1q") != 0) {
-		if (strcasecmp(name, "802.1ad") != 0)
-			return bad(err, "vlanProto", "802.1q or 802.1ad");
-		proto = PROTO_8021AD;
-	}
-	if (!has_vlan && (has_qos || !str_empty(name)))
-		return bad(err, "vlan", "there when vlanQoS or vlanProto is");
-	if (!vlan && (qos || proto == PROTO_8021AD))
-		return bad(err, "vlan", "from 1 to 4094 with this vlanQoS or vlanProto");
-	if (!has_vlan)
-		return 0;
-	json_put_int(wanted, "vlan", vlan);
-	json_put_int(wanted, "qos", qos);
-	json_put_int(wanted, "proto", proto);
-	return 0;
-}
-
-static int read_rates(const json_t *config, json_t *wanted, struct err *err)
-{
-	int64_t min = 0, max = 0;
-	int has_min = get_number(config, "min_tx_rate", RATE_MAX, &min, err);
-	int has_max = get_number(config, "max_tx_rate", RATE_MAX, &max, err);
-
-	if (has_min < 0 || has_max < 0)
-		return -1;
-	if (max && min > max)
-		return bad(err, "min_tx_rate", "at most max_tx_rate");
-	if (has_min || has_max) {
-		json_put_int(wanted, "minRate", min);
-		json_put_int(wanted, "maxRate", max);
-	}
-	return 0;
-}
-
-/* Only "on" is on; every other text is off. */
-static void read_switch(const json_t *config, const char *key, json_t *wanted)
-{
-	const char *text = json_str_at(config, key);
-
-	if (!str_empty(text))
-		json_put_bool(wanted, key, str_eq(text, "on"));
-}
-
-int sriov_read_link_state(const char *plugin, const json_t *config, json_t *wanted, struct err *err)
-{
-	static const char *const names[] = {"auto", "enable", "disable"};
-	const char *text = json_str_at(config, "link_state");
-
-	if (str_empty(text))
-		return 0;
-	for (size_t i = 0; i < ARRAY_LEN(names); i++)
-		if (str_eq(text, names[i])) {
-			json_put_int(wanted, "linkState", (int64_t)i);
-			return 0;
-		}
-	return err_set(err, ERR_INVALID, "BadField",
-		       "%s: link_state must be auto, enable or disable", plugin);
-}
-
 /* MAC of "K=V;K=V". Returns new, NULL when there is none. */
 static char *mac_of_args(const char *args)
 {
@@ -141,17 +54,12 @@ static char *mac_of_args(const char *args)
 	return NULL;
 }
 
-/* The key "mac" in any case, as Go reads it; CNI_ARGS over it, the runtime's over both. */
+/* CNI_ARGS over the key "mac", the runtime's over both. */
 static int read_mac(const json_t *config, const char *args, char ret[18], struct err *err)
 {
 	auto_free char *of_args = mac_of_args(args);
-	const char *text = NULL, *key;
-	json_t *value;
+	const char *text = str_empty(of_args) ? json_str_at(config, "mac") : of_args;
 
-	json_each (config, key, value)
-		if (strcasecmp(key, "mac") == 0)
-			text = json_string_value(value);
-	text = str_empty(of_args) ? text : of_args;
 	if (!str_empty(json_str_at(config, "runtimeConfig", "mac")))
 		text = json_str_at(config, "runtimeConfig", "mac");
 	if (!str_empty(text) && !sriov_read_mac(text, ret))
@@ -164,25 +72,23 @@ static int read_mac(const json_t *config, const char *args, char ret[18], struct
 int sriov_config_read(const json_t *config, const char *args, struct sriov_config *ret,
 		      struct err *err)
 {
-	auto_sriov_config struct sriov_config read = {
-		.device = json_str_at(config, "deviceID"),
-		.wanted = json_object(),
-	};
+	auto_sriov_config struct sriov_config read = {.wanted = json_object()};
 
+	if (config_keys_read(config, "sriov", &read.folded, err) < 0)
+		return -1;
+	config = read.folded;
+	read.device = json_str_at(config, "deviceID");
 	if (!pci_address_is_valid(json_str_or(json_at(config, "deviceID"), "")))
 		return bad(err, "deviceID",
 			   "the PCI address of a VF; the network's NAD needs the annotation "
 			   "k8s.v1.cni.cncf.io/resourceName, so that Multus fills it in");
-	if (read_vlan(config, read.wanted, err) || read_rates(config, read.wanted, err) ||
-	    sriov_read_link_state("sriov", config, read.wanted, err) ||
+	if (cni_rules_vf_settings("sriov", config, read.wanted, NULL, err) ||
 	    read_mac(config, args, read.mac, err))
 		return -1;
-	read_switch(config, "spoofchk", read.wanted);
-	read_switch(config, "trust", read.wanted);
 	if (read.mac[0])
 		json_put_str(read.wanted, "mac", read.mac);
 	*ret = read;
-	ret->wanted = take_ptr(read.wanted);
+	read = (struct sriov_config){0};
 	return 0;
 }
 
@@ -206,7 +112,7 @@ static const struct {
 static int64_t number_of(const json_t *state, const char *key)
 {
 	if (str_eq(key, "proto") && !look_number(state, key))
-		return PROTO_8021Q;
+		return CNI_PROTO_8021Q;
 	return look_number(state, key);
 }
 

@@ -21,7 +21,8 @@
  * disable), "nodeGuid", "portGuid"}. What is absent is not known, or not asked for.
  */
 struct sriov_config {
-	const char *device; /* PCI address; borrowed */
+	json_t *folded;     /* what the texts are borrowed from */
+	const char *device; /* PCI address */
 	char mac[18];       /* "": none is asked for */
 	json_t *wanted;
 };
@@ -85,12 +86,5 @@ void sriov_plan_settings(const char *pf, int64_t vf, const json_t *from, const j
 
 /* "aa:bb:cc:dd:ee:ff" of one station, in lower case; false for what is none. */
 bool sriov_read_mac(const char *text, char ret[18]);
-
-/*
- * Put "linkState" into wanted as config's link_state says; nothing without one. The message begins
- * with the plugin's name. ERR_INVALID "BadField": the word is none of the kernel's three.
- */
-int sriov_read_link_state(const char *plugin, const json_t *config, json_t *wanted,
-			  struct err *err);
 
 #endif

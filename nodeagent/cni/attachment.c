@@ -14,6 +14,7 @@
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "nodeagent/attach/attach.h"
+#include "nodeagent/attach/result.h"
 #include "nodeagent/cni/boot.h"
 #include "nodeagent/cni/devices.h"
 #include "nodeagent/cni/foreign.h"
@@ -197,6 +198,28 @@ static json_t *ask_agent(struct attachment *a, const char *step, json_t *questio
 
 /* ---- spiderpool ------------------------------------------------------------------------------ */
 
+/* The network's version; 0.3.1 for those before, which have no list of addresses. */
+static const char *list_version(const struct attachment *a)
+{
+	const char *version = result_version_of(a->config);
+
+	return result_version_is_at_least(version, "0.3.0") ? version : "0.3.1";
+}
+
+static int in_own_version(const struct attachment *a, json_t **result, struct err *err)
+{
+	const char *version = result_version_of(a->config);
+	json_auto_t *addresses = NULL;
+
+	if (str_eq(version, list_version(a)))
+		return 0;
+	if (result_read(*result, NULL, &addresses, err) < 0)
+		return -1;
+	json_decref(*result);
+	*result = result_write(addresses, version);
+	return 0;
+}
+
 static json_t *addresses_question_new(const struct attachment *a, struct err *err)
 {
 	bool matches = false;
@@ -207,7 +230,7 @@ static json_t *addresses_question_new(const struct attachment *a, struct err *er
 	if (matches)
 		json_put(wish, "masterAddresses", master_addresses(a->config, a->root));
 	question = question_new(a, "addresses");
-	json_put_str(question, "version", json_str_at(a->config, "cniVersion"));
+	json_put_str(question, "version", list_version(a));
 	json_put(question, "wish", wish);
 	return question;
 }
@@ -224,7 +247,7 @@ static int spiderpool_add(struct attachment *a, json_t **ret_result, struct err 
 	if (!question)
 		return -1;
 	result = ask_agent(a, "addresses", question, err);
-	if (!result) {
+	if (!result || in_own_version(a, &result, err) < 0) {
 		(void)put_record(a, (struct record){.phase = "deleting"}, true, NULL);
 		return -1;
 	}

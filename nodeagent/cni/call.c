@@ -9,6 +9,7 @@
 #include "lib/base/names.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
+#include "nodeagent/attach/config_keys.h"
 #include "nodeagent/attach/result.h"
 
 enum {
@@ -205,6 +206,15 @@ static void find_pod(struct cni_call *call)
 	call->pod_uid = json_str_at(call->args, "K8S_POD_UID");
 }
 
+/* From here on each key has the one spelling that readers look for. */
+static void fold_keys(struct cni_call *call)
+{
+	json_t *folded = config_keys_fold(call->config, call->plugin);
+
+	json_decref(call->config);
+	call->config = folded;
+}
+
 int cni_call_read(const struct wire_message *message, int netns, struct cni_call *ret,
 		  struct err *err)
 {
@@ -227,7 +237,8 @@ int cni_call_read(const struct wire_message *message, int netns, struct cni_call
 		return err_set(err, ERR_INVALID, "BadJson",
 			       "the network configuration on stdin is no JSON object: %s",
 			       why.class ? why.text : "it is another value");
-	ret->version = json_str_or(json_at(ret->config, "cniVersion"), "0.1.0");
+	fold_keys(ret);
+	ret->version = result_version_of(ret->config);
 	ret->network = json_str_or(json_at(ret->config, "name"), "");
 	if (check_config(ret, err) < 0)
 		return -1;

@@ -68,6 +68,7 @@ struct cni_server {
 	int64_t last_id;
 	struct ledger *ledger;
 	json_t *unfinished; /* containers of which something waits: true */
+	json_t *networks;   /* cni_server_set_networks(); NULL: not said yet */
 	char *last_note;    /* all before it were read in this turn; NULL: the turn is over */
 	struct timer *again, *telling;
 	int64_t again_ms;
@@ -131,6 +132,7 @@ static void on_telling(void *arg)
 	/* In one: a pod is in the one list before it is out of the other. */
 	json_put(message, "attachments", ledger_list(server->ledger));
 	json_put(message, "adding", pods_at_work(server));
+	json_put(message, "podNetworks", json_incref(server->networks));
 	if (server->agent)
 		channel_send(server->agent, message);
 	say(server, "metrics", json_string(strbuf_str(&text)));
@@ -717,6 +719,15 @@ static struct task *asker(struct cni_server *server, int64_t id)
 	return NULL;
 }
 
+/* Words of ours only: the agent talks to the API server. */
+static void on_profile(const struct cni_server *server, const char *name)
+{
+	enum profile profile;
+
+	if (server->config.profile && profile_read(name, &profile))
+		server->config.profile(server->config.arg, profile);
+}
+
 static void on_agent_heard(void *arg, const json_t *message)
 {
 	struct cni_server *server = arg;
@@ -724,6 +735,8 @@ static void on_agent_heard(void *arg, const json_t *message)
 	struct task *task = id > 0 ? asker(server, id) : NULL;
 	json_t *error = json_object_get(message, "error");
 
+	if (json_str_at(message, "profile"))
+		on_profile(server, json_str_at(message, "profile"));
 	/* It may have waited for too long. */
 	if (!task)
 		return;
@@ -763,6 +776,50 @@ void cni_server_attach(struct cni_server *server, int fd)
 	server->again_ms = server->config.again_ms;
 	tell_soon(server);
 	finish_all(server);
+}
+
+/* ---- what is in use -------------------------------------------------------------------------- */
+
+static bool on_first_note(void *arg, const char *name, const void *data, size_t len)
+{
+	bool *has_note = arg;
+
+	*has_note = true;
+	return false;
+}
+
+static char *pod_text(const json_t *attachment)
+{
+	const char *ns = json_str_at(attachment, "pod", "namespace"),
+		   *name = json_str_at(attachment, "pod", "name");
+
+	return ns && name ? str_printf("%s/%s", ns, name) : NULL;
+}
+
+struct profile_usage cni_server_usage(const struct cni_server *server)
+{
+	json_auto_t *attachments = ledger_list(server->ledger);
+	json_auto_t *containers = sandboxes_list(server->config.state);
+	struct profile_usage usage = {.use = PROFILE_UNUSED};
+	bool has_note = false;
+
+	notes_each(server->config.state, NULL, on_first_note, &has_note);
+	/* A file that the ledger does not have cannot be read, or its worker has not ended yet. */
+	if (json_array_size(containers) > 0 || has_note)
+		usage.use = PROFILE_USE_UNKNOWN;
+	if (json_array_size(attachments) > 0 || server->n_tasks > 0 ||
+	    json_object_size(server->unfinished) > 0)
+		usage.use = PROFILE_USED;
+	usage.is_meta_used = json_find(attachments, "plugin", META_PLUGIN) != NULL;
+	usage.user = pod_text(json_array_get(attachments, 0));
+	return usage;
+}
+
+void cni_server_set_networks(struct cni_server *server, const json_t *networks)
+{
+	json_decref(server->networks);
+	server->networks = json_incref((json_t *)networks);
+	tell_soon(server);
 }
 
 /* ---- beginning and end ----------------------------------------------------------------------- */
@@ -935,6 +992,7 @@ void cni_server_free(struct cni_server *server)
 	ledger_free(server->ledger);
 	free(server->last_note);
 	json_decref(server->unfinished);
+	json_decref(server->networks);
 	metrics_free(server->metrics);
 	mem_free(server);
 }

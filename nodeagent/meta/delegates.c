@@ -38,12 +38,9 @@ static bool is_global(const json_t *config, const char *ns)
 	auto_free char *list = str_dup(json_str_or(json_at(config, "globalNamespaces"), "default"));
 	char *rest = list, *item;
 
-	while ((item = strsep(&rest, ","))) {
-		item += strspn(item, " ");
-		item[strcspn(item, " ")] = '\0';
-		if (*item && str_eq(item, ns))
+	while ((item = strsep(&rest, ",")))
+		if (str_eq(str_trim(item), ns))
 			return true;
-	}
 	return false;
 }
 
@@ -187,12 +184,38 @@ json_t *meta_wanted(const json_t *config, const json_t *pod, struct err *err)
 
 /* ---- devices --------------------------------------------------------------------------------- */
 
+/* Does a plugin of this type and configuration find no interface without a device? */
+static bool plugin_needs_device(const json_t *plugin)
+{
+	static const char *const selectors[] = {"device", "hwaddr", "kernelpath", "pciBusID"};
+	const char *type = json_str_at(plugin, "type");
+
+	if (str_eq(type, "host-device"))
+		for (size_t i = 0; i < ARRAY_LEN(selectors); i++)
+			if (!str_empty(json_str_at(plugin, selectors[i])))
+				return false;
+	return (str_eq(type, "sriov") || str_eq(type, "ib-sriov") || str_eq(type, "host-device")) &&
+	       str_empty(json_str_at(plugin, "deviceID"));
+}
+
+static bool needs_device(const struct meta_input *in, const json_t *config, const char *resource)
+{
+	json_t *plugin;
+	size_t i;
+
+	json_array_foreach (json_at(config, "plugins"), i, plugin)
+		if (plugin_needs_device(plugin))
+			return true;
+	return json_list_has(in->served, resource);
+}
+
 /*
- * The next free device of the resource. Networks get them in their order; what one has, no other
- * gets.
+ * The next free device of the resource: *ret is borrowed; NULL where the pod has none at all and
+ * the network of this configuration works without. Networks get devices in their order; a device
+ * goes to one network only.
  */
-static const char *next_device(const struct meta_input *in, json_t *pools, const char *resource,
-			       const char *network, struct err *err)
+static int next_device(const struct meta_input *in, json_t *pools, const char *resource,
+		       const char *network, const json_t *config, const char **ret, struct err *err)
 {
 	json_t *pool = json_object_get(pools, resource);
 	json_t *used;
@@ -206,15 +229,20 @@ static const char *next_device(const struct meta_input *in, json_t *pools, const
 	used = json_object_get(pool, "used");
 	id = json_string_value(
 		json_array_get(json_at(pool, "ids"), (size_t)json_integer_value(used)));
-	if (!id) {
-		err_set(err, ERR_INVALID, "TooFewDevices",
+	if (!id && json_array_size(json_at(pool, "ids")) == 0 &&
+	    !needs_device(in, config, resource)) {
+		*ret = NULL;
+		return 0;
+	}
+	if (!id)
+		return err_set(
+			err, ERR_INVALID, "TooFewDevices",
 			"network %.128s needs a device of %.128s, and the pod has %zu of them, all "
 			"taken: request one for each network",
 			network, resource, json_array_size(json_at(pool, "ids")));
-		return NULL;
-	}
 	json_integer_set(used, json_integer_value(used) + 1);
-	return id;
+	*ret = id;
+	return 0;
 }
 
 static char *file_name(const char *text)
@@ -341,10 +369,11 @@ static int add_delegate(struct building *b, const char *name, const char *interf
 	const char *device = NULL;
 
 	if (!str_empty(resource)) {
-		device = next_device(b->in, b->pools, resource, name, err);
-		if (!device)
+		if (next_device(b->in, b->pools, resource, name, own, &device, err) < 0)
 			return -1;
 		json_put_str(delegate, "resourceName", resource);
+	}
+	if (device) {
 		json_put_str(delegate, "deviceID", device);
 		json_put_str(delegate, "deviceInfo", info);
 	}

@@ -52,8 +52,9 @@ struct meta_input {
 	 * [{"container", "resource", "ids": [text]}]: the pod's devices, as the kubelet names them
 	 */
 	const json_t *devices;
-	const json_t *files; /* configurations of the node, for definitions without spec.config */
-	const json_t *links; /* names of the interfaces that the pod has already */
+	const json_t *served; /* names of the resources that our device plugins offer; NULL: none */
+	const json_t *files;  /* configurations of the node, for definitions without spec.config */
+	const json_t *links;  /* names of the interfaces that the pod has already */
 };
 
 /*
@@ -74,7 +75,10 @@ json_t *meta_wanted(const json_t *config, const json_t *pod, struct err *err);
  *   ERR_INVALID "InterfaceTwice"      two networks want one interface
  *   ERR_INVALID "InterfaceExists"     the pod has the interface already
  *   ERR_INVALID "TooFewDevices"       the pod has fewer devices of a resource than networks that
- *                                     need one
+ *                                     need one. A pod without any device of a resource that we do
+ *                                     not serve starts without deviceID, unless the network's
+ *                                     plugin needs one (ovs-cni and KubeVirt annotate resources
+ *                                     that no device plugin serves)
  *   ERR_INVALID "BadDefaultRoute"     gateways of default-route that are no addresses, or two of
  *                                     one family
  *   ERR_TRANSIENT "PodReplaced"       the pod has another UID than the sandbox is made for

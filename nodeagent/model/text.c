@@ -8,15 +8,19 @@
 
 #include "lib/base/str.h"
 
-/* n octets with a colon after every `group` of them, and nothing else. */
+/*
+ * n octets with a separator after every `group` of them, and nothing else: a colon, or, as
+ * net.ParseMAC of Go takes it too, a dash throughout.
+ */
 static bool to_octets(const char *text, size_t n, size_t group, unsigned char *ret)
 {
 	const char *p = text;
+	char separator = strchr(text, '-') ? '-' : ':';
 
 	for (size_t i = 0; i < n; i++) {
 		int high, low;
 
-		if (i > 0 && i % group == 0 && *p++ != ':')
+		if (i > 0 && i % group == 0 && *p++ != separator)
 			return false;
 		high = str_hex_digit(*p);
 		if (high < 0)

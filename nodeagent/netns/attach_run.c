@@ -30,7 +30,7 @@ static int check_version(const char *version, const char *command, struct err *e
 	if (!result_version_is_known(version))
 		return err_set(
 			err, ERR_INVALID, "BadCniVersion",
-			"cniVersion \"%.32s\" is not supported: write one from 0.3.0 to 1.1.0",
+			"cniVersion \"%.32s\" is not supported: write one from 0.1.0 to 1.1.0",
 			version);
 	if (str_eq(command, "CHECK") && !result_version_is_at_least(version, "0.4.0"))
 		return err_set(err, ERR_INVALID, "BadCniVersion",
@@ -73,7 +73,7 @@ int attach_run(const struct attach_call *call, json_t **ret_result, struct err *
 	static const char *const names[] = {
 		[ATTACH_ADD] = "ADD", [ATTACH_CHECK] = "CHECK", [ATTACH_DEL] = "DEL"};
 	const struct plugin *plugin = plugin_of(call->type);
-	const char *version = json_str_or(json_at(call->config, "cniVersion"), "");
+	const char *version = result_version_of(call->config);
 	auto_netns struct netns *pod = NULL, *host = NULL;
 	json_auto_t *previous = NULL;
 	struct plugin_call inner = {.call = call};

@@ -156,10 +156,10 @@ static void look(struct networks *networks)
 	if (networks->config.look_at_devices)
 		networks->config.look_at_devices(networks->config.arg);
 	else
-		networks_devices(networks, NULL);
+		networks_devices(networks, NULL, NULL);
 }
 
-void networks_devices(struct networks *networks, const json_t *named)
+void networks_devices(struct networks *networks, const json_t *named, const json_t *served)
 {
 	struct networks_question *q, *next;
 	struct err why = {0};
@@ -171,6 +171,7 @@ void networks_devices(struct networks *networks, const json_t *named)
 			continue;
 		if (named) {
 			json_put(q->answer, "devices", devices_of_pod(q, named));
+			json_put(q->answer, "served", served ? json_deep_copy(served) : NULL);
 			end(q, NULL);
 			continue;
 		}

@@ -37,10 +37,13 @@ struct networks *networks_new(const struct networks_config *config);
 void networks_free(struct networks *networks);
 
 /*
- * {"spidernet.io/x": {"0000:3b:00.2": "namespace/pod/container"}}, borrowed: who has which device.
- * NULL: the kubelet does not say.
+ * named:  {"spidernet.io/x": {"0000:3b:00.2": "namespace/pod/container"}}: the devices of
+ *         containers; NULL: the kubelet does not report them
+ * served: ["spidernet.io/x"], the resources that our device plugins offer on this node
+ *
+ * Both are borrowed.
  */
-void networks_devices(struct networks *networks, const json_t *named);
+void networks_devices(struct networks *networks, const json_t *named, const json_t *served);
 
 /* Of an answer, or err: exactly one is NULL. */
 typedef void networks_done_fn(void *arg, const json_t *answer, const struct err *err);
@@ -49,8 +52,8 @@ struct networks_question;
 
 /*
  * question, copied: {"what": "networks", "pod": {"namespace", "name"}, "config": the meta plugin's}
- * is answered by {"pod", "nads", "devices"} as meta_delegates() wants them, without "pod" when
- * there is none of that name; {"what": "status", "pod", "text", "added": [text]} by {} when
+ * is answered by {"pod", "nads", "devices", "served"} as meta_delegates() wants them, without "pod"
+ * when there is none of that name; {"what": "status", "pod", "text", "added": [text]} by {} when
  * network-status is written and events are on their way.
  *
  * done comes once, never before this returns. Errors: those of meta_wanted(), ERR_TRANSIENT

@@ -92,6 +92,32 @@ void pool_cause(struct pool *pool, const char *fmt, ...)
 	json_array_append_new(causes, json_fmt("%s", cause));
 }
 
+void pools_add_miss(struct strbuf *misses, const char *words, const char *value,
+		    const json_t *wanted)
+{
+	json_t *text;
+	size_t i;
+
+	strbuf_addf(misses, "%s%s %s, wanted", misses->len ? "; " : "", words,
+		    value ? value : "unknown");
+	json_array_foreach ((json_t *)wanted, i, text)
+		strbuf_addf(misses, "%s %.40s", i ? " or" : "", json_str_or(text, "?"));
+}
+
+void pools_nothing_selected(struct pools *pools, const struct pool *pool, const char *configuration)
+{
+	const char *name = json_str_at(pool->resource, "name");
+	json_t *causes = json_at(pool->resource, "causes"), *cause;
+	auto_strbuf struct strbuf text = {0};
+	size_t i;
+
+	json_array_foreach (causes, i, cause)
+		strbuf_addf(&text, "%s%s", i ? "; " : "", json_string_value(cause));
+	pools_problem(pools, name, "NothingSelected",
+		      "%s: %.600s: correct the selectors in %s, or keep the resource off this node",
+		      name, strbuf_str(&text), configuration);
+}
+
 /* ---- resources ------------------------------------------------------------------------------- */
 
 void pool_free(void *arg)

@@ -73,6 +73,12 @@ void pools_problem(struct pools *pools, const char *resource, const char *reason
 		   ...) __attribute__((format(printf, 4, 5)));
 /* Say why the pool has fewer devices than it wants, or why some are unhealthy. */
 void pool_cause(struct pool *pool, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Add "vendor 8086, wanted 15b3 or 1af4" to misses; value may be NULL, wanted is an array. */
+void pools_add_miss(struct strbuf *misses, const char *words, const char *value,
+		    const json_t *wanted);
+/* Report NothingSelected with the pool's causes. configuration: words for the place to correct. */
+void pools_nothing_selected(struct pools *pools, const struct pool *pool,
+			    const char *configuration);
 
 /*
  * Return the pool prefix/name, made when there is none, or when `merge` is set the one that

@@ -52,21 +52,41 @@ static const char *link_type(const struct pools_function *function)
 	return str_eq(type, "ETH") ? "ether" : str_eq(type, "IB") ? "infiniband" : NULL;
 }
 
+/* misses: NULL, or where to add each selector that does not match, with both values. */
 static bool selects(const struct pools *pools, const struct pool *pool, const json_t *selector,
-		    const struct pools_function *function)
+		    const struct pools_function *function, struct strbuf *misses)
 {
 	const json_t *seen = function->seen, *pf = function->pf;
+	const struct {
+		const char *key, *words, *value;
+		bool is_of_pf;
+	} rows[] = {
+		{"vendors", "vendor", json_str_at(seen, "vendor"), false},
+		{"devices", "device", json_str_at(seen, "deviceID"), false},
+		{"drivers", "driver", json_str_at(seen, "driver"), false},
+		{"pciAddresses", "PCI address", function->address, false},
+		{"pfNames", "PF", json_str_at(pf, "name"), true},
+		{"rootDevices", "PF at", json_str_at(pf, "pciAddress"), true},
+		{"linkTypes", "link type", link_type(function), false},
+	};
+	bool all = true;
 
-	return is_listed(json_at(selector, "vendors"), json_str_at(seen, "vendor")) &&
-	       is_listed(json_at(selector, "devices"), json_str_at(seen, "deviceID")) &&
-	       is_listed(json_at(selector, "drivers"), json_str_at(seen, "driver")) &&
-	       is_listed(json_at(selector, "pciAddresses"), function->address) &&
-	       is_child(json_at(selector, "pfNames"), json_str_at(pf, "name"), function->number) &&
-	       is_child(json_at(selector, "rootDevices"), json_str_at(pf, "pciAddress"),
-			function->number) &&
-	       is_listed(json_at(selector, "linkTypes"), link_type(function)) &&
-	       (!json_is_true(json_at(selector, "isRdma")) ||
-		pools_has_rdma(pools, pool, function));
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		const json_t *list = json_at(selector, rows[i].key);
+
+		if (rows[i].is_of_pf ? is_child(list, rows[i].value, function->number)
+				     : is_listed(list, rows[i].value))
+			continue;
+		all = false;
+		if (!misses)
+			return false;
+		pools_add_miss(misses, rows[i].words, rows[i].value, list);
+	}
+	if (!json_is_true(json_at(selector, "isRdma")) || pools_has_rdma(pools, pool, function))
+		return all;
+	if (misses)
+		strbuf_addf(misses, "%sno RDMA device, isRdma is true", misses->len ? "; " : "");
+	return false;
 }
 
 static void offer(struct pools *pools, struct pool *pool, const struct pools_function *function,
@@ -94,8 +114,9 @@ static void offer(struct pools *pools, struct pool *pool, const struct pools_fun
 	pools_add_function(pools, pool, function, wants);
 }
 
-static void add_selector(struct pools *pools, struct pool *pool, const json_t *entry,
-			 const json_t *selector)
+/* Returns how many functions the selector matches, those that cannot be offered included. */
+static size_t add_selector(struct pools *pools, struct pool *pool, const json_t *entry,
+			   const json_t *selector)
 {
 	struct pools_wants wants = {
 		.rdma = json_is_true(json_at(selector, "isRdma")),
@@ -103,14 +124,54 @@ static void add_selector(struct pools *pools, struct pool *pool, const json_t *e
 		.exclude_topology = json_is_true(json_at(entry, "excludeTopology")),
 		.extra = json_at(entry, "additionalInfo"),
 	};
+	size_t matches = 0;
 
 	for (size_t i = 0; i < pools->n_functions; i++) {
 		const json_t *seen = pools->functions[i].seen;
 
 		/* A PF that has VFs is not offered itself; without a driver it is nothing yet. */
 		if (json_at(seen, "driver") && json_integer_value(json_at(seen, "numVfs")) == 0 &&
-		    selects(pools, pool, selector, &pools->functions[i]))
+		    selects(pools, pool, selector, &pools->functions[i], NULL)) {
 			offer(pools, pool, &pools->functions[i], &wants);
+			matches++;
+		}
+	}
+	return matches;
+}
+
+/* Is it a PF, or the first VF of its PF? The others differ from that one in little. */
+static bool is_example(const struct pools *pools, size_t i)
+{
+	return !pools->functions[i].pf || i == 0 ||
+	       pools->functions[i - 1].pf != pools->functions[i].pf;
+}
+
+/* Each NIC, and its first VF, with all selectors that do not match. */
+static void explain_misses(struct pools *pools, struct pool *pool, const json_t *entry)
+{
+	pool_cause(pool, "no free device of this node matches the selectors");
+	for (size_t i = 0; i < pools->n_functions; i++) {
+		const struct pools_function *f = &pools->functions[i];
+		auto_strbuf struct strbuf misses = {0};
+		json_t *selector;
+		size_t k;
+
+		if (!is_example(pools, i))
+			continue;
+		json_array_foreach (json_at(entry, "selectors"), k, selector) {
+			auto_strbuf struct strbuf one = {0};
+
+			if (!selects(pools, pool, selector, f, &one))
+				strbuf_addf(&misses, "%s%s", misses.len ? "; or " : "",
+					    strbuf_str(&one));
+		}
+		if (!json_at(f->seen, "driver"))
+			strbuf_addf(&misses, "%sno driver", misses.len ? "; " : "");
+		if (json_integer_value(json_at(f->seen, "numVfs")))
+			strbuf_addf(&misses, "%sa PF with VFs is not offered itself",
+				    misses.len ? "; " : "");
+		if (misses.len)
+			pool_cause(pool, "%s: %s", f->address, strbuf_str(&misses));
 	}
 }
 
@@ -121,15 +182,19 @@ static void add_entry(struct pools *pools, const json_t *entry)
 	struct pool *pool = pools_need(pools, str_empty(prefix) ? pools->input->prefix : prefix,
 				       name, "sriov", SOURCE, false);
 	json_t *selector;
-	size_t i;
+	size_t i, matches = 0;
 
 	if (!pool)
 		return;
 	pool_add_env(pool);
 	json_array_foreach (json_at(entry, "selectors"), i, selector)
-		add_selector(pools, pool, entry, selector);
-	if (pool->wanted == 0)
-		pool_cause(pool, "no free device of this node matches the selectors");
+		matches += add_selector(pools, pool, entry, selector);
+	if (matches > 0 && pool->wanted == 0)
+		pool_cause(pool, "no device that the selectors match can be offered");
+	if (matches > 0)
+		return;
+	explain_misses(pools, pool, entry);
+	pools_nothing_selected(pools, pool, POOLS_SOURCE_LIST);
 }
 
 void pools_from_list(struct pools *pools)

@@ -75,6 +75,15 @@ static json_t *read_entry(const json_t *value, const char *where, json_t *proble
 	json_t *selectors;
 	int64_t max;
 
+	if (!json_at(entry, "rdmaHcaMax")) {
+		auto_free char *missing = str_printf(
+			"%s.rdmaHcaMax: is missing, so that 0 devices are offered; write how many "
+			"pods may share the NIC, as in 500",
+			where);
+
+		pools_note(problems, json_str_at(entry, "resourceName"), "BadSharedConfig",
+			   missing);
+	}
 	if (json_get_str(entry, where, "resourceName", "", &name, err) < 0 ||
 	    json_get_str(entry, where, "resourcePrefix", DEFAULT_PREFIX, &prefix, err) < 0 ||
 	    json_get_int(entry, where, "rdmaHcaMax", 0, POOLS_TOKENS_MAX, 0, &max, err) < 0)
@@ -111,10 +120,11 @@ json_t *pools_read_shared(const char *text, size_t len, struct err *err)
 
 	if (!doc)
 		return NULL;
+	/* The value is not used, so a wrong one costs nothing but its report. */
 	if (json_get_int(doc, "", "periodicUpdateInterval", 0, INTERVAL_MAX, DEFAULT_INTERVAL,
 			 &interval, &inner) < 0) {
-		(void)err_set(err, ERR_INVALID, format.reason, "%s: %s", format.what, inner.text);
-		return NULL;
+		pools_note(json_at(doc, "problems"), NULL, format.reason, inner.text);
+		interval = DEFAULT_INTERVAL;
 	}
 	json_put_int(doc, "periodicUpdateInterval", interval);
 	return take_ptr(doc);
@@ -169,16 +179,10 @@ static bool selects(const struct pool *pool, const json_t *selectors, const stru
 	bool all = true;
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		const json_t *value;
-		size_t k;
-
 		all &= rows[i].fits;
-		if (rows[i].fits || !misses)
-			continue;
-		strbuf_addf(misses, "%s%s %s, wanted", misses->len ? "; " : "", rows[i].words,
-			    rows[i].value ? rows[i].value : "unknown");
-		json_array_foreach (json_at(selectors, rows[i].key), k, value)
-			strbuf_addf(misses, "%s %.40s", k ? " or" : "", json_string_value(value));
+		if (!rows[i].fits && misses)
+			pools_add_miss(misses, rows[i].words, rows[i].value,
+				       json_at(selectors, rows[i].key));
 	}
 	return all;
 }
@@ -365,17 +369,8 @@ static bool withhold_in_exclusive_mode(struct gathering *g)
 static void offer(struct gathering *g, int64_t max)
 {
 	if (json_array_size(g->selected) == 0) {
-		json_t *causes = json_at(g->pool->resource, "causes"), *cause;
-		auto_strbuf struct strbuf text = {0};
-		size_t i;
-
 		explain_misses(g);
-		json_array_foreach (causes, i, cause)
-			strbuf_addf(&text, "%s%s", i ? "; " : "", json_string_value(cause));
-		pools_problem(g->pools, name_of(g), "NothingSelected",
-			      "%s: %.600s: correct the selectors in the ConfigMap, or keep the "
-			      "resource off this node",
-			      name_of(g), strbuf_str(&text));
+		pools_nothing_selected(g->pools, g->pool, "the ConfigMap");
 	}
 	if (g->usable > 0)
 		add_connection_manager(g);

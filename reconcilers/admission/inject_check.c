@@ -11,6 +11,7 @@
 #include "reconcilers/core/conditions.h"
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/core/owner.h"
+#include "reconcilers/core/pod.h"
 #include "reconcilers/spider/cni_config.h"
 #include "reconcilers/spider/multus_config.h"
 
@@ -19,9 +20,7 @@
 
 static bool is_over(const json_t *pod)
 {
-	const char *phase = json_str_at(pod, "status", "phase");
-
-	return str_eq(phase, "Succeeded") || str_eq(phase, "Failed") || object_is_terminating(pod);
+	return pod_has_terminated(pod) || object_is_terminating(pod);
 }
 
 static bool is_running(const json_t *pod)

@@ -70,15 +70,16 @@ static bool is_octets(const char *text, size_t octets)
 
 static int read_json(const struct reading *to, const char *text, struct err *err)
 {
-	json_auto_t *elements = json_parse(text, strlen(text), err);
+	struct err place = {0};
+	json_auto_t *elements = json_parse(text, strlen(text), &place);
 	json_t *element;
 	size_t i;
 
 	if (!elements)
 		return err_set(err, ERR_INVALID, BAD,
-			       "\"%.128s\" is neither a JSON array of networks nor names separated "
-			       "by commas",
-			       text);
+			       "\"%.64s%s\" is neither a JSON array of networks (%s) nor names "
+			       "separated by commas",
+			       text, strlen(text) > 64 ? "…" : "", place.text);
 	if (!json_is_array(elements))
 		return err_set(err, ERR_INVALID, BAD, "\"%.128s\" must be a JSON array of networks",
 			       text);
@@ -109,6 +110,11 @@ static int read_short(const struct reading *to, char *item, struct err *err)
 	const char *in = to->ns;
 	json_t *network;
 
+	if (strpbrk(item, STR_BLANKS))
+		return err_set(err, ERR_INVALID, BAD,
+			       "network %zu: \"%.64s\" has a blank within; separate networks by "
+			       "commas",
+			       json_array_size(to->list) + 1, item);
 	if (slash) {
 		*slash = '\0';
 		in = item;
@@ -143,12 +149,9 @@ json_t *networks_parse_from(const char *text, const char *ns, size_t first, stru
 		return read_json(&to, text, err) < 0 ? NULL : json_incref(list);
 	if (strspn(text, " \t\r\n") == strlen(text))
 		return json_incref(list);
-	while ((item = strsep(&rest, ","))) {
-		item += strspn(item, " \t\r\n");
-		item[strcspn(item, " \t\r\n")] = '\0';
-		if (read_short(&to, item, err) < 0)
+	while ((item = strsep(&rest, ",")))
+		if (read_short(&to, str_trim(item), err) < 0)
 			return NULL;
-	}
 	return json_incref(list);
 }
 

@@ -149,3 +149,14 @@ void plan_requeue(struct plan *plan, int64_t after_ms)
 {
 	json_put_int(append(plan, "requeue"), "after_ms", after_ms);
 }
+
+void plan_group(struct plan *plan, size_t first, const char *group, json_t *needs)
+{
+	for (size_t i = first; i < json_array_size(plan->ops); i++) {
+		json_t *op = json_array_get(plan->ops, i);
+
+		json_put_str(op, "group", group);
+		if (needs)
+			json_object_set(op, "needs", needs);
+	}
+}

@@ -22,6 +22,8 @@
  *	{ "op": "post", "box": BOX, "key": KEY, "value": … }	(null: take out what is there)
  *	{ "op": "report", "node": NODE, "policies": { POLICY KEY: {…} } }
  *
+ * Operations may have "group": NAME and "needs": [NAME, …] (plan_group()).
+ *
  * ID is the kind's id as in reconcilers/core/kinds.h (the plural resource name), KEY is
  * "namespace/name" or "name".
  */
@@ -129,6 +131,14 @@ void plan_finding(struct plan *plan, const char *kind, const char *key, const ch
  * is there.
  */
 void plan_post(struct plan *plan, const char *box, const char *key, json_t *value);
+
+/*
+ * The operations from the `first` on are about one of many objects that the plan decides on. One
+ * that the server refuses fails its group alone: operations that need a group that failed are left
+ * out, and the rest of the plan goes on. group NULL: an operation that fails ends the plan, as
+ * without groups. needs, an array of names, is borrowed; NULL: none.
+ */
+void plan_group(struct plan *plan, size_t first, const char *group, json_t *needs);
 
 /* Look at this key again after so many milliseconds, whatever happens before. */
 void plan_requeue(struct plan *plan, int64_t after_ms);

@@ -13,6 +13,7 @@
 #include "reconcilers/ipam/controller.h"
 #include "reconcilers/ipam/endpoint.h"
 #include "reconcilers/ipam/filter.h"
+#include "reconcilers/spider/ip_pool.h"
 
 static const struct family {
 	enum ip_family family;
@@ -28,6 +29,7 @@ struct pass {
 	struct books *books;
 	const json_t *pod;
 	const struct ipam_settings *settings;
+	const json_t *asks;
 	char *name; /* "namespace/name" as records have it */
 	const char *uid;
 	struct ledger_holder holder; /* of name and uid */
@@ -207,20 +209,26 @@ static void put_address(json_t *item, const struct family *family, const json_t 
 		json_put_str(item, family->gateway, gateway);
 		json_put_bool(item, "cleanGateway", json_is_true(json_at(want, "cleanGateway")));
 	}
-	json_array_foreach (json_at(spec, "routes"), i, route)
-		add_route(item, json_str_or(json_at(route, "dst"), ""),
-			  json_str_or(json_at(route, "gw"), ""));
+	json_array_foreach (json_at(spec, "routes"), i, route) {
+		const char *dst = ip_pool_route_dst(route), *gw = ip_pool_route_gw(route);
+
+		if (!str_empty(dst) && !str_empty(gw))
+			add_route(item, dst, gw);
+	}
 }
 
-static bool take_from(struct pass *pass, const struct family *family, const char *pool,
-		      struct ledger *ledger, char out[IP_TEXT_SIZE])
+/* 1 with an address, 0 when none is free, -1 with err when the pool's verdict forbids to take. */
+static int take_from(struct pass *pass, const struct family *family, const char *pool,
+		     struct ledger *ledger, char out[IP_TEXT_SIZE], struct err *err)
 {
 	if (find_left_over(pass, family, pool, ledger, out))
-		return true;
+		return 1;
+	if (books_may_take(pass->books, ledger, err) < 0)
+		return -1;
 	if (!ledger_next(ledger, out))
-		return false;
+		return 0;
 	books_note(pass->books, ledger, out);
-	return ledger_take_this(ledger, out, &pass->holder);
+	return ledger_take_this(ledger, out, &pass->holder) ? 1 : 0;
 }
 
 /* The first pool in order that has an address gives it. */
@@ -240,10 +248,11 @@ static int take(struct pass *pass, const struct family *family, const json_t *wa
 		const char *pool = json_string_value(name);
 		struct ledger *ledger = books_open(pass->books, pool, &broken);
 		char address[IP_TEXT_SIZE];
+		int took = ledger ? take_from(pass, family, pool, ledger, address, &broken) : -1;
 
-		if (!ledger)
+		if (took < 0)
 			continue;
-		if (take_from(pass, family, pool, ledger, address)) {
+		if (took > 0) {
 			put_address(item, family, want, ledger, address);
 			return 0;
 		}
@@ -373,6 +382,59 @@ static bool is_still_wanted(const json_t *item, const json_t *want)
 	return true;
 }
 
+/* What all NICs may have now. Returns new, or NULL with err. */
+static json_t *all_wants(const struct pass *pass, const json_t *asks, struct err *err)
+{
+	json_auto_t *wants = json_array();
+	json_t *ask;
+	size_t i;
+
+	json_array_foreach (asks, i, ask) {
+		json_auto_t *found = candidates_find(books_world(pass->books), pass->pod, ask,
+						     pass->settings, err);
+
+		if (!found)
+			return NULL;
+		json_array_extend(wants, found);
+	}
+	return json_incref(wants);
+}
+
+/*
+ * May an address that the pod's endpoint names, and no record, become the pod's? By the rules for
+ * new ones: users may write endpoints of their namespaces.
+ */
+static int check_claim(struct pass *pass, const struct family *family, const json_t *item,
+		       struct ledger *ledger, const char *address, struct err *err)
+{
+	json_auto_t *wants = all_wants(pass, pass->asks, err);
+	const json_t *want = json_find(wants, "nic", json_str_at(item, "interface"));
+	auto_free char *why = NULL;
+	ip_number number;
+
+	if (!wants)
+		return -1;
+	why = filter_why_not(books_world(pass->books), pass->pod, ledger->pool, family->family,
+			     want, pass->settings);
+
+	if (why)
+		return err_set(
+			err, ERR_INVALID, "AddressNotAdmitted",
+			"the SpiderEndpoint of this pod claims %s of pool %s, which does not "
+			"serve it (%s): restart this pod",
+			address, json_name(ledger->pool), why);
+	if (books_may_take(pass->books, ledger, err) < 0)
+		return -1;
+	if (ip_parse(address, family->family, &number, NULL) < 0 ||
+	    !ip_set_has(&ledger->free, number))
+		return err_set(
+			err, ERR_INVALID, "AddressNotAdmitted",
+			"the SpiderEndpoint of this pod claims %s, which is not a free address "
+			"of pool %s: restart this pod",
+			address, json_name(ledger->pool));
+	return 0;
+}
+
 /*
  * The want that an item stands for: by its NIC, or by its place when the list of pools names no
  * NICs.
@@ -396,7 +458,7 @@ static void drop_item(struct pass *pass, size_t i, const char *old_uid)
 
 		if (ledger && bare_address(item, &families[f], address)) {
 			books_note(pass->books, ledger, address);
-			(void)ledger_release(ledger, address, old_uid, true);
+			(void)ledger_release(ledger, address, pass->name, old_uid, true);
 		}
 	}
 	json_array_remove(pass->items, i);
@@ -406,7 +468,7 @@ static void drop_item(struct pass *pass, size_t i, const char *old_uid)
  * Can the new pod have what this item says? Its records belong to the same name, or are free to be
  * made again.
  */
-static bool can_take_over(const struct pass *pass, const json_t *item)
+static bool can_take_over(struct pass *pass, const json_t *item)
 {
 	for (size_t f = 0; f < ARRAY_LEN(families); f++) {
 		const char *pool = json_str_at(item, families[f].pool);
@@ -418,6 +480,8 @@ static bool can_take_over(const struct pass *pass, const json_t *item)
 			continue;
 		record = ledger ? ledger_record(ledger, address) : NULL;
 		if (!ledger || (record && !str_eq(json_str_at(record, "pod"), pass->name)))
+			return false;
+		if (!record && check_claim(pass, &families[f], item, ledger, address, NULL) < 0)
 			return false;
 	}
 	return true;
@@ -458,24 +522,6 @@ static void drop_what_others_have(struct pass *pass, const char *old_uid)
 	for (size_t i = json_array_size(pass->items); i-- > 0;)
 		if (!can_take_over(pass, json_array_get(pass->items, i)))
 			drop_item(pass, i, old_uid);
-}
-
-/* What all NICs may have now. Returns new, or NULL with err. */
-static json_t *all_wants(const struct pass *pass, const json_t *asks, struct err *err)
-{
-	json_auto_t *wants = json_array();
-	json_t *ask;
-	size_t i;
-
-	json_array_foreach (asks, i, ask) {
-		json_auto_t *found = candidates_find(books_world(pass->books), pass->pod, ask,
-						     pass->settings, err);
-
-		if (!found)
-			return NULL;
-		json_array_extend(wants, found);
-	}
-	return json_incref(wants);
 }
 
 static int drop_outdated(struct pass *pass, const json_t *asks, const char *old_uid,
@@ -612,6 +658,8 @@ static int make_good(struct pass *pass, struct err *err)
 					address, pool, json_str_at(record, "pod"));
 			if (record)
 				continue;
+			if (check_claim(pass, &families[f], item, ledger, address, err) < 0)
+				return -1;
 			books_note(pass->books, ledger, address);
 			(void)ledger_take_this(ledger, address, &pass->holder);
 		}
@@ -632,7 +680,7 @@ static int run(struct pass *pass, const json_t *endpoint, const json_t *asks, st
 		json_array_extend(pass->items, json_at(current, "ips"));
 	else if (endpoint_is_down(endpoint, had_uid))
 		/* Its word goes with it as soon as the endpoint is this pod's. */
-		(void)ipam_give_back(pass->books, json_at(endpoint, "status"));
+		(void)ipam_give_back(pass->books, pass->name, json_at(endpoint, "status"));
 	if (is_same && conflicts_touch_status(json_at(endpoint, "status"), conflicts)) {
 		ipam_note_conflicts(pass->books, json_at(endpoint, "status"), conflicts);
 		if (!pod_keeps_addresses(pass->pod, pass->settings) &&
@@ -664,6 +712,7 @@ int ipam_allocate(struct books *books, const json_t *pod, const json_t *endpoint
 		.books = books,
 		.pod = pod,
 		.settings = settings,
+		.asks = asks,
 		.uid = json_uid(pod),
 	};
 
@@ -685,7 +734,7 @@ int ipam_allocate(struct books *books, const json_t *pod, const json_t *endpoint
 	return 0;
 }
 
-bool ipam_give_back(struct books *books, const json_t *status)
+bool ipam_give_back(struct books *books, const char *pod, const json_t *status)
 {
 	const char *uid = json_str_or(json_at(status, "current", "uid"), "");
 	bool is_complete = true;
@@ -700,7 +749,7 @@ bool ipam_give_back(struct books *books, const json_t *status)
 			char address[IP_TEXT_SIZE];
 
 			if (ledger && bare_address(item, &families[f], address))
-				(void)ledger_release(ledger, address, uid, true);
+				(void)ledger_release(ledger, address, pod, uid, true);
 			else if (pool && !ledger && !str_eq(err.reason, "PoolNotFound"))
 				is_complete = false;
 		}
@@ -714,8 +763,12 @@ static void result_route(json_t *routes, const char *dst, const char *gw)
 {
 	char network[IP_SUBNET_TEXT_SIZE];
 	struct ip_subnet subnet;
-	json_t *route = json_object();
+	json_t *route;
 
+	/* Earlier versions stored routes of a pool that had "to" and "via" as empty ones. */
+	if (!*dst || !*gw)
+		return;
+	route = json_object();
 	/* The destination is stored as people wrote it; the kernel wants the network. */
 	if (ip_subnet_parse(dst, &subnet, NULL) == 0) {
 		ip_subnet_print(&subnet, network);

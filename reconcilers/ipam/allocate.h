@@ -56,10 +56,12 @@ bool ipam_has_heard(const json_t *pod, const json_t *status, const json_t *confl
 		    const struct ipam_settings *settings);
 
 /*
- * Give back what an endpoint's status says its pod has: records that still name the UID there.
- * Pools that are gone are no error. Ledgers that cannot be read are left for later: false then.
+ * Give back what the status of the endpoint `pod` ("namespace/name") says that its pod has: records
+ * that still name that pod and the UID there. An endpoint is evidence about the pod of its own name
+ * only, since users may write endpoints of their namespaces. Pools that are gone are no error.
+ * Ledgers that cannot be read are left for later: false then.
  */
-bool ipam_give_back(struct books *books, const json_t *status);
+bool ipam_give_back(struct books *books, const char *pod, const json_t *status);
 
 /*
  * The result of a CNI call for one NIC: {"cniVersion", "ips", "routes", "dns": {}}, new. `ips` have

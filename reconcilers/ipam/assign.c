@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "lib/base/mem.h"
+#include "lib/base/rfc3339.h"
 #include "lib/base/str.h"
 #include "lib/json/condition.h"
 #include "lib/json/json.h"
@@ -83,6 +84,23 @@ void assign_project(json_t *pod)
 
 /* ---- order ----------------------------------------------------------------------------------- */
 
+static void add_name(json_t *names, const char *name)
+{
+	if (!str_empty(name) && !json_list_has(names, name))
+		json_array_append_new(names, json_string(name));
+}
+
+static void add_pools_of(json_t *names, const json_t *status)
+{
+	json_t *item;
+	size_t i;
+
+	json_array_foreach (json_at(status, "current", "ips"), i, item) {
+		add_name(names, json_str_at(item, "ipv4Pool"));
+		add_name(names, json_str_at(item, "ipv6Pool"));
+	}
+}
+
 static const char *later(const char *a, const char *b)
 {
 	return b && strcmp(a, b) < 0 ? b : a;
@@ -107,12 +125,18 @@ static const char *last_pool(const char *last, const json_t *status)
 static void follow(struct pass *pass, const json_t *status, const json_t *records)
 {
 	const char *last = last_pool("", status);
+	json_auto_t *pools = json_array();
 	json_t *item, *ops;
 	size_t i;
 
 	last = last_pool(last, pass->before);
-	json_array_foreach (records, i, item)
+	add_pools_of(pools, status);
+	add_pools_of(pools, pass->before);
+	json_array_foreach (records, i, item) {
 		last = later(last, json_str_at(item, "pool"));
+		add_name(pools, json_str_at(item, "pool"));
+	}
+	plan_group(&pass->posts, 0, NULL, pools);
 	ops = json_object_get(pass->followers, last);
 	if (!ops) {
 		ops = json_array();
@@ -146,6 +170,8 @@ static void plan_in_order(const struct pass *pass, const struct plan *ledgers, s
 		for (; next < n && strcmp(pools[next], json_str_at(op, "key")) < 0; next++)
 			plan_join(plan,
 				  &(struct plan){json_object_get(pass->followers, pools[next])});
+		if (str_eq(json_str_at(op, "op"), "status"))
+			json_put_str(op, "group", json_str_at(op, "key"));
 		json_array_append(plan->ops, op);
 	}
 	for (; next < n; next++)
@@ -179,7 +205,7 @@ static bool give_records_back(const struct pass *pass, const json_t *records, co
 		json_auto_t *had =
 			ledger ? json_incref((json_t *)ledger_record(ledger, address)) : NULL;
 
-		if (ledger && ledger_release(ledger, address, uid, true))
+		if (ledger && ledger_release(ledger, address, NULL, uid, true))
 			note_repair(pass, pool, address, had);
 		else if (!ledger && !str_eq(err.reason, "PoolNotFound"))
 			is_complete = false;
@@ -191,7 +217,7 @@ static void end(struct pass *pass, const char *key, const json_t *ended)
 {
 	const char *uid = json_str_or(json_at(ended, "uid"), "");
 	auto_free char *endpoint = str_ndup(key, strcspn(key, " "));
-	bool is_given = ipam_give_back(pass->books, json_at(ended, "status"));
+	bool is_given = ipam_give_back(pass->books, endpoint, json_at(ended, "status"));
 
 	ipam_note_conflicts(pass->books, json_at(ended, "status"), json_at(ended, "conflicts"));
 
@@ -394,6 +420,23 @@ static void count_waiting(const struct pass *pass, const char *key, struct plan 
 		plan_post(plan, BOX_PASSED, key, json_true());
 }
 
+/* Ledgers that the server refused are tried again when their time has come. */
+static void plan_another_try(const json_t *world, struct plan *plan)
+{
+	const char *pool;
+	json_t *trouble;
+	int64_t now;
+
+	if (!rfc3339_read(world_env(world, "now"), &now))
+		return;
+	json_each (world_kind(world, BOX_UNWRITTEN), pool, trouble) {
+		int64_t until;
+
+		if (rfc3339_read(json_str_or(json_at(trouble, "until"), ""), &until) && until > now)
+			plan_requeue(plan, (until - now) / 1000 + 1);
+	}
+}
+
 int assign_reconcile(const json_t *world, const char *key, struct plan *plan, struct err *err)
 {
 	struct pass pass = {.world = world};
@@ -424,6 +467,7 @@ int assign_reconcile(const json_t *world, const char *key, struct plan *plan, st
 	say_repairs(&pass, &ledgers);
 	plan_in_order(&pass, &ledgers, plan);
 	count_waiting(&pass, key, plan);
+	plan_another_try(world, plan);
 	if (json_object_size(world_kind(world, BOX_WAITING)) >= ASSIGN_MAX ||
 	    json_object_size(world_kind(world, BOX_ENDING)) >= ASSIGN_MAX)
 		plan_requeue(plan, pass.served ? 0 : ASSIGN_AGAIN_MS);

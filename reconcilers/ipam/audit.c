@@ -114,7 +114,7 @@ static void check_endpoints(struct audit *audit)
 
 	json_each (world_kind(audit->world, KIND_ENDPOINT), key, endpoint) {
 		/* Its record is found. */
-		if (endpoint_is_lost(endpoint))
+		if (endpoint_is_lost(endpoint, world_env(audit->world, "namespace")))
 			continue;
 		if (!is_in_use(audit, key, endpoint)) {
 			find(audit, "StaleEndpoint", NULL, NULL, key,
@@ -252,14 +252,14 @@ void ipam_repair(const json_t *world, const struct ipam_settings *settings, stru
 		struct ledger *ledger = pool ? books_open(books, pool, NULL) : NULL;
 
 		if (str_eq(reason, "StaleEndpoint")) {
-			if (ipam_give_back(books, json_at(endpoint, "status")))
+			if (ipam_give_back(books, pod, json_at(endpoint, "status")))
 				plan_removal(&removals, pod, endpoint);
 		} else if (str_eq(reason, "RecordWithoutPod") && ledger) {
 			const char *uid = json_str_at(ledger_record(ledger, address), "podUid");
 
 			/* The endpoint may have given it back a moment ago. */
 			if (uid)
-				(void)ledger_release(ledger, address, uid, true);
+				(void)ledger_release(ledger, address, NULL, uid, true);
 		} else if (str_eq(reason, "WrongCount") && ledger) {
 			ledger->has_changed = true;
 		}

@@ -9,10 +9,12 @@
 
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
+#include "lib/base/rfc3339.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/core/reconcile.h"
+#include "reconcilers/spider/ip_pool_index.h"
 
 /* Whom an address belonged to before this pod's turn. */
 struct note {
@@ -23,7 +25,9 @@ struct note {
 
 struct books {
 	const json_t *world;
-	struct map ledgers; /* by pool */
+	struct map ledgers;          /* by pool */
+	struct map verdicts;         /* by pool: struct err, of class ERR_NONE when it serves */
+	struct ip_pool_index *index; /* of the world's pools; NULL until it is needed */
 	bool is_begun;
 	struct note *notes; /* since books_begin */
 	size_t notes_len, notes_cap;
@@ -45,6 +49,7 @@ struct books *books_new(const json_t *world)
 	books->world = world;
 	books->short_of = json_object();
 	books->ledgers.free_value = ledger_delete;
+	books->verdicts.free_value = free;
 	return books;
 }
 
@@ -59,6 +64,8 @@ void books_free(struct books *books)
 	if (!books)
 		return;
 	map_done(&books->ledgers);
+	map_done(&books->verdicts);
+	ip_pool_index_free(books->index);
 	forget_notes(books);
 	json_decref(books->short_of);
 	free(books->notes);
@@ -68,6 +75,20 @@ void books_free(struct books *books)
 const json_t *books_world(const struct books *books)
 {
 	return books->world;
+}
+
+/* Does the server refuse this ledger, and is it not yet time for another try? */
+static int check_written(const struct books *books, const char *pool, struct err *err)
+{
+	const json_t *trouble = world_get(books->world, BOX_UNWRITTEN, pool);
+	int64_t until, now;
+
+	if (!trouble || !rfc3339_read(json_str_or(json_at(trouble, "until"), ""), &until) ||
+	    !rfc3339_read(world_env(books->world, "now"), &now) || now >= until)
+		return 0;
+	return err_set(err, ERR_TRANSIENT, "LedgerNotWritten",
+		       "the status of pool %s cannot be written: %s", pool,
+		       json_str_or(json_at(trouble, "text"), "?"));
 }
 
 struct ledger *books_open(struct books *books, const char *pool, struct err *err)
@@ -82,6 +103,8 @@ struct ledger *books_open(struct books *books, const char *pool, struct err *err
 		err_set(err, ERR_INVALID, "PoolNotFound", "pool %.64s does not exist", pool);
 		return NULL;
 	}
+	if (check_written(books, pool, err) < 0)
+		return NULL;
 	ledger = mem_new(struct ledger);
 	if (ledger_open(object, world_kind(books->world, KIND_RESERVED_IP),
 			world_env(books->world, "now"), ledger, err) < 0) {
@@ -91,6 +114,101 @@ struct ledger *books_open(struct books *books, const char *pool, struct err *err
 	map_set(&books->ledgers, pool, ledger);
 	return ledger;
 }
+
+/* ---- verdicts -------------------------------------------------------------------------------- */
+
+/* The pools that may overlap one. */
+struct neighbours {
+	const struct books *books;
+	json_t *world; /* {KIND_IP_POOL: {name: pool}} */
+};
+
+static void add_neighbour(void *arg, const char *name)
+{
+	const struct neighbours *n = arg;
+	json_t *pool = (json_t *)world_get(n->books->world, KIND_IP_POOL, name);
+
+	if (pool)
+		json_object_set(json_need_object(n->world, KIND_IP_POOL), name, pool);
+}
+
+/* A world with the pool and those that may overlap it. Returns new. */
+static json_t *neighbourhood(struct books *books, const json_t *pool)
+{
+	struct neighbours n = {books, json_object()};
+	const char *name;
+	json_t *other;
+
+	if (!books->index) {
+		books->index = ip_pool_index_new();
+		json_each (world_kind(books->world, KIND_IP_POOL), name, other)
+			ip_pool_index_put(books->index, other);
+	}
+	add_neighbour(&n, json_name(pool));
+	ip_pool_index_find(books->index, pool, add_neighbour, &n);
+	return n.world;
+}
+
+/* A pool that became older by an edit, or was made in the same second, may have given them away. */
+static void keep_out_others(struct ledger *ledger, const json_t *world)
+{
+	auto_ip_set struct ip_set taken = {0};
+	const char *name, *address;
+	json_t *other, *record;
+
+	json_each (world_kind(world, KIND_IP_POOL), name, other) {
+		const char *text = json_str_or(json_at(other, "status", "allocatedIPs"), "");
+		json_auto_t *records = NULL;
+
+		if (str_eq(name, json_name(ledger->pool)))
+			continue;
+		records = json_parse(text, strlen(text), NULL);
+		json_each (json_is_object(records) ? records : NULL, address, record) {
+			struct ip_range range;
+
+			if (ip_range_parse(address, ledger->family, &range, NULL) == 0)
+				ip_set_add(&taken, range);
+		}
+	}
+	ip_set_settle(&taken);
+	ledger_keep_out(ledger, &taken);
+}
+
+static struct err *judge(struct books *books, struct ledger *ledger)
+{
+	json_auto_t *world = neighbourhood(books, ledger->pool);
+	auto_problems struct problems problems = {0}, warnings = {0};
+	struct err *verdict = mem_new(struct err);
+
+	ip_pool_judge(world, ledger->pool, &problems, &warnings);
+	if (problems.total) {
+		auto_free char *text = problems_text(&problems);
+
+		(void)err_set(verdict, ERR_INVALID, problems_reason(&problems), "pool %s: %s",
+			      json_name(ledger->pool), text);
+	} else {
+		keep_out_others(ledger, world);
+	}
+	return verdict;
+}
+
+int books_may_take(struct books *books, struct ledger *ledger, struct err *err)
+{
+	const char *name = json_name(ledger->pool);
+	struct err *verdict = map_get(&books->verdicts, name);
+
+	if (!verdict) {
+		verdict = judge(books, ledger);
+		map_set(&books->verdicts, name, verdict);
+	}
+	if (verdict->class == ERR_NONE)
+		return 0;
+	if (err)
+		*err = *verdict;
+	return -1;
+}
+
+/* ---- changes for a pod ----------------------------------------------------------------------- */
 
 void books_begin(struct books *books)
 {

@@ -10,7 +10,10 @@
 
 struct books;
 
-/* World: KIND_IP_POOL, KIND_RESERVED_IP (all). Borrowed until books_free. */
+/*
+ * World: KIND_IP_POOL, KIND_RESERVED_IP (all), BOX_UNWRITTEN (ip_pool.h), in "env" "now". Borrowed
+ * until books_free.
+ */
 struct books *books_new(const json_t *world);
 /* Accepts NULL. */
 void books_free(struct books *books);
@@ -20,10 +23,19 @@ OWN_DEFINE(struct books, books_free)
 const json_t *books_world(const struct books *books);
 
 /*
- * The ledger of a pool, opened once. Borrowed; NULL with err: those of ledger_open(), and
- * ERR_INVALID "PoolNotFound".
+ * The ledger of a pool, opened once. Borrowed; NULL with err: those of ledger_open(), ERR_INVALID
+ * "PoolNotFound", and ERR_TRANSIENT "LedgerNotWritten" while BOX_UNWRITTEN has the pool.
  */
 struct ledger *books_open(struct books *books, const char *pool, struct err *err);
+
+/*
+ * May new addresses be taken out of this ledger? 0; -1 with err, when the pool's verdict
+ * (ip_pool_judge(), with all pools of the world that overlap it) says that no pod gets one:
+ * ERR_INVALID with the verdict's reason, which the pool's condition Ready reports. Addresses that
+ * other pools have given away are not free afterwards. Addresses that pods have are not touched:
+ * they are passed on and given back whatever the verdict is.
+ */
+int books_may_take(struct books *books, struct ledger *ledger, struct err *err);
 
 /*
  * All changes for a pod or none: between books_begin() and one of the others, call books_note()

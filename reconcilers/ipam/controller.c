@@ -9,6 +9,7 @@
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "reconcilers/core/owner.h"
+#include "reconcilers/core/pod.h"
 
 #define VMI "VirtualMachineInstance"
 
@@ -65,17 +66,7 @@ const char *pod_endpoint_name(const json_t *pod, const struct ipam_settings *set
 
 bool pod_is_alive(const json_t *pod)
 {
-	const char *phase = json_str_or(json_at(pod, "status", "phase"), "");
-	const char *policy = json_str_or(json_at(pod, "spec", "restartPolicy"), "Always");
-
-	if (!pod || object_is_terminating(pod))
-		return false;
-	if (str_eq(phase, "Succeeded"))
-		return str_eq(policy, "Always");
-	if (str_eq(phase, "Failed"))
-		return !str_eq(policy, "Never") &&
-		       !str_eq(json_str_at(pod, "status", "reason"), "Evicted");
-	return true;
+	return pod && !object_is_terminating(pod) && !pod_has_terminated(pod);
 }
 
 int pod_need_alive(const json_t *pod, struct err *err)

@@ -45,8 +45,9 @@ bool pod_keeps_addresses(const json_t *pod, const struct ipam_settings *settings
 const char *pod_endpoint_name(const json_t *pod, const struct ipam_settings *settings);
 
 /*
- * May the pod get addresses? Not when it is going, has ended for good, or was evicted. Phases:
- * Kubernetes, "Pod Lifecycle".
+ * May the pod get addresses and keep them? Not once it is being deleted or has terminated
+ * (reconcilers/core/pod.h). Spiderpool also serves Failed pods whose restartPolicy is not Never: it
+ * asks at ADD, which a rejected pod never reaches; addresses here are allocated at binding.
  */
 bool pod_is_alive(const json_t *pod);
 

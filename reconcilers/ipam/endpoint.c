@@ -51,17 +51,18 @@ json_t *endpoint_object(const char *key, const json_t *status)
 	return object;
 }
 
-bool endpoint_is_lost(const json_t *endpoint)
+bool endpoint_is_lost(const json_t *endpoint, const char *ns)
 {
 	const char *name = json_str_or(json_at(endpoint, "metadata", "name"), "");
 	const char *owner = json_str_or(json_at(endpoint, "status", "ownerControllerName"), "");
 
-	return str_starts(name, ENDPOINT_LOST_PREFIX) && strchr(owner, '/');
+	return str_eq(json_namespace(endpoint), ns) && str_starts(name, ENDPOINT_LOST_PREFIX) &&
+	       strchr(owner, '/');
 }
 
-char *endpoint_pod_key(const json_t *endpoint)
+char *endpoint_pod_key(const json_t *endpoint, const char *ns)
 {
-	return endpoint_is_lost(endpoint)
+	return endpoint_is_lost(endpoint, ns)
 		       ? str_dup(json_str_at(endpoint, "status", "ownerControllerName"))
 		       : json_key(endpoint);
 }

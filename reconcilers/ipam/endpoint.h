@@ -42,11 +42,14 @@ char *endpoint_node_label(const char *node);
  */
 #define ENDPOINT_LOST_PREFIX "lost-"
 
-/* Is it one of these? */
-bool endpoint_is_lost(const json_t *endpoint);
+/*
+ * Is it one of these? ns is the operator's namespace. Elsewhere an endpoint of such a name is that
+ * of a pod: any user can create it.
+ */
+bool endpoint_is_lost(const json_t *endpoint, const char *ns);
 
 /* "namespace/name" of the pod (or machine) whose addresses it says. Returns new; free(). */
-char *endpoint_pod_key(const json_t *endpoint);
+char *endpoint_pod_key(const json_t *endpoint, const char *ns);
 
 /* {"name", "namespace", "labels"} for the pod on this node. Returns new. */
 json_t *endpoint_metadata(const char *ns, const char *name, const char *node);

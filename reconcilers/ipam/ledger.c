@@ -162,6 +162,7 @@ static int open_all(struct ledger *ledger, const json_t *reserved, const char *n
 			       json_name(ledger->pool), text);
 	}
 	ledger->family = ledger->addresses.subnet.family;
+	ip_pool_withhold(ledger->pool, &ledger->addresses, &ledger->kept);
 	if (read_excluded(ledger->pool, &ledger->addresses, err) < 0)
 		return -1;
 	for (size_t i = 0; i < ledger->addresses.usable.len; i++)
@@ -300,12 +301,15 @@ void ledger_pass_on(struct ledger *ledger, const char *address, const struct led
 		record(ledger, address, number, holder);
 }
 
-bool ledger_release(struct ledger *ledger, const char *address, const char *uid, bool rests)
+bool ledger_release(struct ledger *ledger, const char *address, const char *pod, const char *uid,
+		    bool rests)
 {
-	const char *has = json_str_at(ledger_record(ledger, address), "podUid");
+	const json_t *record = ledger_record(ledger, address);
+	const char *has = json_str_at(record, "podUid");
 	ip_number number;
 
-	if (!has || !str_eq(has, uid) || ip_parse(address, ledger->family, &number, NULL) < 0)
+	if (!has || !str_eq(has, uid) || (pod && !str_eq(json_str_at(record, "pod"), pod)) ||
+	    ip_parse(address, ledger->family, &number, NULL) < 0)
 		return false;
 	json_object_del(ledger->records, address);
 	ledger->has_changed = true;
@@ -342,7 +346,7 @@ void ledger_restore(struct ledger *ledger, const char *address, const json_t *re
 
 	if (!record_before) {
 		if (uid)
-			(void)ledger_release(ledger, address, uid, false);
+			(void)ledger_release(ledger, address, NULL, uid, false);
 	} else if (ip_parse(address, ledger->family, &number, NULL) == 0) {
 		record(ledger, address, number,
 		       &(struct ledger_holder){
@@ -351,6 +355,14 @@ void ledger_restore(struct ledger *ledger, const char *address, const json_t *re
 			       json_str_at(record_before, "node"),
 		       });
 	}
+}
+
+void ledger_keep_out(struct ledger *ledger, const struct ip_set *others)
+{
+	for (size_t i = 0; i < others->len; i++)
+		ip_set_add(&ledger->kept, others->items[i]);
+	ip_set_settle(&ledger->kept);
+	ip_set_subtract(&ledger->free, &ledger->kept);
 }
 
 json_t *ledger_status(const struct ledger *ledger)

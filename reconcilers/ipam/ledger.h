@@ -31,10 +31,11 @@ struct ledger {
 	const json_t *pool; /* borrowed */
 	struct ip_pool addresses;
 	enum ip_family family;
-	json_t *records;    /* by canonical address */
-	json_t *uids;       /* { UID: true } of all that had a record since it was opened */
-	json_t *resting;    /* array of canonical addresses, oldest first */
-	struct ip_set kept; /* by SpiderReservedIPs; settled */
+	json_t *records; /* by canonical address */
+	json_t *uids;    /* { UID: true } of all that had a record since it was opened */
+	json_t *resting; /* array of canonical addresses, oldest first */
+	struct ip_set
+		kept; /* never allocated here: see ledger_open(), ledger_keep_out(); settled */
 	struct ip_conflicts conflicts;
 	/* neither recorded nor kept nor excluded nor in conflict; resting ones included; settled */
 	struct ip_set free;
@@ -42,7 +43,8 @@ struct ledger {
 };
 
 /*
- * Open the ledger of a pool. `reserved`: { name: SpiderReservedIP }, or NULL. now: RFC 3339; NULL
+ * Open the ledger of a pool. Addresses of SpiderReservedIPs and those of ip_pool_withhold() are not
+ * free in it. `reserved`: { name: SpiderReservedIP }, or NULL. now: RFC 3339; NULL
  * or "": no conflict that is remembered is over. The pool must live as long as the ledger. Errors,
  * all ERR_INVALID, each means that nothing of the pool can be handed out until a person has mended
  * it:
@@ -88,10 +90,11 @@ void ledger_pass_on(struct ledger *ledger, const char *address, const struct led
 bool ledger_may_know(const struct ledger *ledger, const char *uid);
 
 /*
- * Give an address back, if its record still names this UID; true when it did. `rests`: it was in
- * use, so it rests.
+ * Give an address back, if its record still names this UID and this pod ("namespace/name"; NULL:
+ * whichever); true when it did. `rests`: it was in use, so it rests.
  */
-bool ledger_release(struct ledger *ledger, const char *address, const char *uid, bool rests);
+bool ledger_release(struct ledger *ledger, const char *address, const char *pod, const char *uid,
+		    bool rests);
 
 /* Undo: the address has this record again; NULL: none, and it need not rest. */
 void ledger_restore(struct ledger *ledger, const char *address, const json_t *record);
@@ -102,6 +105,9 @@ void ledger_restore(struct ledger *ledger, const char *address, const json_t *re
  */
 void ledger_note_conflict(struct ledger *ledger, const char *address, const char *mac,
 			  const char *node, const char *now);
+
+/* These addresses, a settled set, belong to other pools: they are not free here. */
+void ledger_keep_out(struct ledger *ledger, const struct ip_set *others);
 
 /*
  * The pool's status with this ledger in it: allocatedIPs (absent without records),

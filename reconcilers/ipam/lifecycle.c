@@ -109,7 +109,10 @@ static void read_live(const struct look *look)
 	const char *node = json_str_at(look->endpoint, "status", "current", "node");
 	const char *dash = strrchr(look->key, '-');
 	auto_free char *set = dash ? str_ndup(look->key, (size_t)(dash - look->key)) : NULL;
-	auto_free char *named = look->endpoint ? endpoint_pod_key(look->endpoint) : NULL;
+	auto_free char *named =
+		look->endpoint
+			? endpoint_pod_key(look->endpoint, world_env(look->world, "namespace"))
+			: NULL;
 	json_t *wanted = json_array(), *pod;
 	const char *key;
 	size_t i;
@@ -198,7 +201,7 @@ static void look_at_endpoint(const struct look *look)
 		plan_requeue(look->plan, LIFECYCLE_AGAIN_MS);
 		return;
 	}
-	if (endpoint_is_lost(look->endpoint)) {
+	if (endpoint_is_lost(look->endpoint, world_env(look->world, "namespace"))) {
 		end_lost(look, uid);
 		return;
 	}

@@ -11,13 +11,18 @@
 #include "reconcilers/core/reconcile.h"
 #include "reconcilers/ipam/controller.h"
 
-/* The number behind the last '-' of a StatefulSet's pod; -1 when there is none. */
+/*
+ * The number behind the last '-' of a StatefulSet's pod, as its controller writes it; -1 when there
+ * is none. "web-007" is not a pod of the set web: any user can create it.
+ */
 static int64_t ordinal_of(const char *name)
 {
 	const char *dash = strrchr(name, '-');
 	int64_t ordinal;
 
-	return dash && str_to_int(dash + 1, 0, INT32_MAX, &ordinal) ? ordinal : -1;
+	if (!dash || !str_to_int(dash + 1, 0, INT32_MAX, &ordinal))
+		return -1;
+	return dash[1] == '0' && dash[2] != '\0' ? -1 : ordinal;
 }
 
 static int64_t integer_at(const json_t *value, int64_t otherwise)

@@ -385,7 +385,10 @@ static void evict_pods(struct drain *d, struct candidate *c, size_t under_way)
 			if (verdict.reason)
 				say(c, PHASE_EVICTING, verdict.reason, "%s", verdict.message);
 			if (verdict.fate == POD_EVICTED && under_way < DRAIN_WINDOW) {
+				size_t first = json_array_size(d->plan->ops);
+
 				plan_evict(d->plan, key, verdict.uid);
+				drain_group(d->plan, first, c->name);
 				under_way++;
 			}
 		}

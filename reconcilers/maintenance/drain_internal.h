@@ -151,6 +151,12 @@ static inline bool is_draining(const struct candidate *c)
 /* Seconds since its phase, as its status has it, began; 0 when it is in another. */
 int64_t drain_age_s(const struct drain *d, const struct candidate *c, enum phase phase);
 
+/*
+ * The operations from the `first` on are about this node: where the server refuses to store one,
+ * those behind it that are about the node are left out, and other nodes are not concerned.
+ */
+void drain_group(struct plan *plan, size_t first, const char *node);
+
 /* Annotations and cordons; what follows from them comes behind in the plan. */
 void drain_plan_states(struct drain *d);
 /* Status and events. */

@@ -6,6 +6,7 @@
 #include "lib/base/mem.h"
 #include "lib/json/json.h"
 #include "reconcilers/core/owner.h"
+#include "reconcilers/core/pod.h"
 #include "reconcilers/maintenance/drain_internal.h"
 
 #define MIRROR_ANNOTATION "kubernetes.io/config.mirror"
@@ -36,13 +37,6 @@ const json_t *drain_looked(const json_t *world)
 		      json_integer_value(json_at(look, "atMs"));
 
 	return age <= DRAIN_LOOK_OLD_MS ? look : NULL;
-}
-
-static bool has_ended(const json_t *pod)
-{
-	const char *phase = json_str_or(json_at(pod, "status", "phase"), "");
-
-	return str_eq(phase, "Succeeded") || str_eq(phase, "Failed");
 }
 
 static struct pod_verdict ending(const json_t *pod, const char *key)
@@ -119,7 +113,7 @@ json_t *drain_pods_on(const json_t *world, const char *node)
 		return NULL;
 	ret = json_object();
 	json_each (pods, key, pod)
-		if (!has_ended(pod) && !comes_back(world, pod))
+		if (!pod_has_terminated(pod) && !comes_back(world, pod))
 			json_put_str(ret, key, "the node");
 	return ret;
 }
@@ -134,7 +128,7 @@ struct pod_verdict drain_judge_pod(const json_t *world, const json_t *looked, co
 		return (struct pod_verdict){.fate = POD_UNKNOWN};
 	/* One of the same name elsewhere is another pod. */
 	if (json_is_null(pod) || !str_eq(json_str_at(pod, "spec", "nodeName"), node) ||
-	    has_ended(pod))
+	    pod_has_terminated(pod))
 		return (struct pod_verdict){.fate = POD_GONE};
 	if (json_at(pod, "metadata", "deletionTimestamp"))
 		return ending(pod, key);

@@ -33,6 +33,13 @@ static void drop_annotation(json_t *patch, const json_t *object, const char *nam
 		json_put(json_need_object(patch, "annotations"), name, json_null());
 }
 
+void drain_group(struct plan *plan, size_t first, const char *node)
+{
+	json_auto_t *needs = json_pack("[s]", node);
+
+	plan_group(plan, first, node, needs);
+}
+
 static void plan_annotations(struct plan *plan, const char *kind, const char *key, json_t *patch)
 {
 	if (json_object_size(patch) > 0)
@@ -78,6 +85,7 @@ static void plan_states(struct drain *d, const struct candidate *c)
 	const char *request = c->cause ? "Reboot_Required" : "Drain_Required";
 	const char *wanted = is_asked ? request : "Idle";
 	json_auto_t *node = json_object(), *state = json_object();
+	size_t first = json_array_size(d->plan->ops);
 
 	/* A node that booted is worked on under the request that it was emptied for. */
 	if (is_asked && !c->cause && c->phase >= PHASE_WORKING &&
@@ -94,6 +102,7 @@ static void plan_states(struct drain *d, const struct candidate *c)
 	put_timeout(state, c);
 	plan_annotations(d->plan, KIND_NODE, c->name, node);
 	plan_annotations(d->plan, KIND_NODE_STATE, c->key, state);
+	drain_group(d->plan, first, c->name);
 }
 
 /* ---- cordons --------------------------------------------------------------------------------- */
@@ -115,10 +124,12 @@ bool drain_is_marked(const json_t *node)
 static void plan_mark(struct drain *d, const char *node, bool is_cordoned)
 {
 	json_t *metadata = json_object();
+	size_t first = json_array_size(d->plan->ops);
 
 	json_put(json_need_object(metadata, "annotations"), DRAIN_CORDONED_ANNOTATION,
 		 is_cordoned ? json_string(DRAIN_CORDONED_BY) : json_null());
 	plan_cordon(d->plan, node, is_cordoned, metadata);
+	drain_group(d->plan, first, node);
 }
 
 /* Also of nodes whose NodeState is gone. What somebody else has cordoned has no mark. */
@@ -255,6 +266,7 @@ static void plan_status_of(struct drain *d, const struct candidate *c)
 				      : strbuf_str(&c->message);
 	json_auto_t *part = json_object();
 	json_t *conditions;
+	size_t first;
 
 	if (!json_is_object(json_at(c->state, "status")))
 		return;
@@ -269,9 +281,11 @@ static void plan_status_of(struct drain *d, const struct candidate *c)
 	json_decref(conditions);
 	if (!json_merge_changes(json_at(c->state, "status"), part))
 		return;
+	first = json_array_size(d->plan->ops);
 	/* First: where the agent has written meanwhile, the next pass may find the node further. */
 	plan_events(d, c, reason, message);
 	plan_status_part(d->plan, KIND_NODE_STATE, c->key, json_incref(part));
+	drain_group(d->plan, first, c->name);
 }
 
 void drain_plan_status(struct drain *d)

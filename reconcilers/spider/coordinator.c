@@ -27,50 +27,74 @@
 #define CILIUM_CONFIG  "kube-system/cilium-config"
 #define FLANNEL_CONFIG "kube-flannel/kube-flannel-cfg"
 
-/* Add the network in canonical text; what is no network is passed over. */
-static void add_cidr(json_t *list, const char *text)
+/* CIDRs that a setting of the cluster lists: in canonical text, and those that cannot be parsed. */
+struct cidrs {
+	json_t *list;
+	json_t *unreadable;
+};
+
+static struct cidrs cidrs_empty(void)
+{
+	return (struct cidrs){.list = json_array(), .unreadable = json_array()};
+}
+
+static void cidrs_done(struct cidrs *cidrs)
+{
+	json_decref(cidrs->list);
+	json_decref(cidrs->unreadable);
+}
+
+static void add_cidr(struct cidrs *cidrs, const char *text)
 {
 	char network[IP_SUBNET_TEXT_SIZE];
 	struct ip_subnet subnet;
 
-	if (!text || ip_subnet_parse(text, &subnet, NULL))
+	if (!text)
 		return;
+	if (ip_subnet_parse(text, &subnet, NULL)) {
+		json_array_append_new(cidrs->unreadable, json_string(text));
+		return;
+	}
 	ip_subnet_print(&subnet, network);
-	json_array_append_new(list, json_string(network));
+	json_array_append_new(cidrs->list, json_string(network));
 }
 
-/* "10.0.0.0/8, fd00::/48" */
-static void add_cidrs(json_t *list, const char *text)
+/* "10.0.0.0/8, fd00::/48", "10.0.0.0/8 10.9.0.0/16": Cilium's chart joins lists with blanks. */
+static void add_cidrs(struct cidrs *cidrs, const char *text)
 {
 	auto_free char *copy = str_dup(text);
 	char *rest = copy, *word;
 
-	while (rest && (word = strsep(&rest, ","))) {
-		word += strspn(word, " \t");
-		word[strcspn(word, " \t")] = '\0';
-		add_cidr(list, word);
-	}
+	while (rest && (word = strsep(&rest, ", \t\r\n")))
+		if (*word)
+			add_cidr(cidrs, word);
 }
 
-static void add_cidr_list(json_t *list, const json_t *cidrs)
+static void add_cidr_list(struct cidrs *cidrs, const json_t *texts)
 {
-	json_t *cidr;
+	json_t *text;
 	size_t i;
 
-	json_array_foreach (cidrs, i, cidr)
-		add_cidr(list, json_string_value(cidr));
+	json_array_foreach (texts, i, text)
+		add_cidr(cidrs, json_string_value(text));
 }
 
-/* What the cluster's own components say about its networks; empty lists where they say nothing. */
+static void cidrs_extend(struct cidrs *cidrs, const struct cidrs *others)
+{
+	json_array_extend(cidrs->list, others->list);
+	json_array_extend(cidrs->unreadable, others->unreadable);
+}
+
+/* The networks that the cluster's own components are set up with. */
 struct cluster {
-	json_t *pods;
-	json_t *services;
+	struct cidrs pods;
+	struct cidrs services;
 };
 
 static void cluster_done(struct cluster *cluster)
 {
-	json_decref(cluster->pods);
-	json_decref(cluster->services);
+	cidrs_done(&cluster->pods);
+	cidrs_done(&cluster->services);
 }
 
 static void read_kubeadm(const json_t *world, struct cluster *cluster)
@@ -80,8 +104,8 @@ static void read_kubeadm(const json_t *world, struct cluster *cluster)
 				       "");
 	json_auto_t *config = yaml_parse(text, strlen(text), NULL);
 
-	add_cidrs(cluster->pods, json_str_at(config, "networking", "podSubnet"));
-	add_cidrs(cluster->services, json_str_at(config, "networking", "serviceSubnet"));
+	add_cidrs(&cluster->pods, json_str_at(config, "networking", "podSubnet"));
+	add_cidrs(&cluster->services, json_str_at(config, "networking", "serviceSubnet"));
 }
 
 static void read_arguments(const json_t *arguments, struct cluster *cluster)
@@ -93,10 +117,10 @@ static void read_arguments(const json_t *arguments, struct cluster *cluster)
 	json_array_foreach (arguments, i, argument) {
 		const char *text = json_str_or(argument, "");
 
-		if (str_starts(text, pods) && json_array_size(cluster->pods) == 0)
-			add_cidrs(cluster->pods, text + strlen(pods));
-		if (str_starts(text, services) && json_array_size(cluster->services) == 0)
-			add_cidrs(cluster->services, text + strlen(services));
+		if (str_starts(text, pods) && json_array_size(cluster->pods.list) == 0)
+			add_cidrs(&cluster->pods, text + strlen(pods));
+		if (str_starts(text, services) && json_array_size(cluster->services.list) == 0)
+			add_cidrs(&cluster->services, text + strlen(services));
 	}
 }
 
@@ -148,22 +172,20 @@ static void read_service_cidrs(const json_t *world, struct cluster *cluster)
 	size_t i;
 
 	json_array_foreach (sorted, i, object)
-		add_cidr_list(cluster->services, json_at(object, "spec", "cidrs"));
+		add_cidr_list(&cluster->services, json_at(object, "spec", "cidrs"));
 }
 
 static struct cluster read_cluster(const json_t *world)
 {
-	struct cluster cluster = {.pods = json_array(), .services = json_array()};
+	struct cluster cluster = {.pods = cidrs_empty(), .services = cidrs_empty()};
 
 	read_service_cidrs(world, &cluster);
-	/*
-	 * ServiceCIDR objects are what the server goes by; the others only tell how it was set up.
-	 */
-	if (json_array_size(cluster.services)) {
-		struct cluster rest = {.pods = cluster.pods, .services = json_array()};
+	/* The server obeys ServiceCIDR objects; kubeadm's text is only its set-up. */
+	if (json_array_size(cluster.services.list)) {
+		struct cluster rest = {.pods = cluster.pods, .services = cidrs_empty()};
 
 		read_kubeadm(world, &rest);
-		json_decref(rest.services);
+		cidrs_done(&rest.services);
 	} else {
 		read_kubeadm(world, &cluster);
 	}
@@ -173,42 +195,42 @@ static struct cluster read_cluster(const json_t *world)
 	return cluster;
 }
 
-static void calico_cidrs(const json_t *world, json_t *list)
+/* A disabled pool gives no new addresses; pods still have those that it gave before. */
+static void calico_cidrs(const json_t *world, struct cidrs *cidrs)
 {
 	json_auto_t *sorted = by_age(world_kind(world, CALICO_POOLS));
 	json_t *pool;
 	size_t i;
 
 	json_array_foreach (sorted, i, pool)
-		if (!json_is_true(json_at(pool, "spec", "disabled")))
-			add_cidr(list, json_str_at(pool, "spec", "cidr"));
+		add_cidr(cidrs, json_str_at(pool, "spec", "cidr"));
 }
 
-static void cilium_pool_cidrs(const json_t *world, json_t *list)
+static void cilium_pool_cidrs(const json_t *world, struct cidrs *cidrs)
 {
 	json_auto_t *sorted = by_age(world_kind(world, CILIUM_POOLS));
 	json_t *pool;
 	size_t i;
 
 	json_array_foreach (sorted, i, pool) {
-		add_cidr_list(list, json_at(pool, "spec", "ipv4", "cidrs"));
-		add_cidr_list(list, json_at(pool, "spec", "ipv6", "cidrs"));
+		add_cidr_list(cidrs, json_at(pool, "spec", "ipv4", "cidrs"));
+		add_cidr_list(cidrs, json_at(pool, "spec", "ipv6", "cidrs"));
 	}
 }
 
-static void cilium_cidrs(const json_t *world, const struct cluster *cluster, json_t *list,
+static void cilium_cidrs(const json_t *world, const struct cluster *cluster, struct cidrs *cidrs,
 			 struct problems *problems)
 {
 	const json_t *config = json_at(world_get(world, CONFIG_MAPS, CILIUM_CONFIG), "data");
 	const char *ipam = json_str_or(json_at(config, "ipam"), "");
 
 	if (str_eq(ipam, "cluster-pool") || str_eq(ipam, "cluster-pool-v2beta")) {
-		add_cidrs(list, json_str_at(config, "cluster-pool-ipv4-cidr"));
-		add_cidrs(list, json_str_at(config, "cluster-pool-ipv6-cidr"));
+		add_cidrs(cidrs, json_str_at(config, "cluster-pool-ipv4-cidr"));
+		add_cidrs(cidrs, json_str_at(config, "cluster-pool-ipv6-cidr"));
 	} else if (str_eq(ipam, "multi-pool")) {
-		cilium_pool_cidrs(world, list);
+		cilium_pool_cidrs(world, cidrs);
 	} else if (str_eq(ipam, "kubernetes")) {
-		json_array_extend(list, cluster->pods);
+		cidrs_extend(cidrs, &cluster->pods);
 	} else if (!config) {
 		problem_add(problems, "NoCiliumConfig", "spec.podCIDRType",
 			    "is cilium, but there is no ConfigMap " CILIUM_CONFIG
@@ -237,12 +259,11 @@ static const char *detect_type(const json_t *world)
 	return world_get(world, CONFIG_MAPS, FLANNEL_CONFIG) ? "cluster" : "none";
 }
 
-/* The pods' networks. Returns new; problems says when they cannot be told. */
-static json_t *overlay_cidrs(const json_t *world, const json_t *spec, const struct cluster *cluster,
-			     struct problems *problems)
+/* Add the pods' networks; a problem where they cannot be found or parsed. */
+static void overlay_cidrs(const json_t *world, const json_t *spec, const struct cluster *cluster,
+			  struct cidrs *cidrs, struct problems *problems)
 {
 	const char *type = json_str_or(json_at(spec, "podCIDRType"), "auto");
-	json_t *list = json_array();
 
 	if (str_eq(type, "auto"))
 		type = detect_type(world);
@@ -250,22 +271,27 @@ static json_t *overlay_cidrs(const json_t *world, const json_t *spec, const stru
 		problem_add(problems, "Ambiguous", "spec.podCIDRType",
 			    "is auto, but the cluster has both Calico's pools and Cilium's "
 			    "ConfigMap: set it to calico or cilium");
-		return list;
+		return;
 	}
 	if (str_eq(type, "none"))
-		return list;
+		return;
 	if (str_eq(type, "calico"))
-		calico_cidrs(world, list);
+		calico_cidrs(world, cidrs);
 	else if (str_eq(type, "cilium"))
-		cilium_cidrs(world, cluster, list, problems);
+		cilium_cidrs(world, cluster, cidrs, problems);
 	else
-		json_array_extend(list, cluster->pods);
-	if (json_array_size(list) == 0 && problems->total == 0)
+		cidrs_extend(cidrs, &cluster->pods);
+	if (json_array_size(cidrs->unreadable))
+		problem_add(problems, "BadPodCIDR", "spec.podCIDRType",
+			    "means %s, which lists \"%.64s\": this is not a network as in "
+			    "10.244.0.0/16; correct it there, or set podCIDRType to none and list "
+			    "the networks in spec.hijackCIDR",
+			    type, json_string_value(json_array_get(cidrs->unreadable, 0)));
+	else if (json_array_size(cidrs->list) == 0 && problems->total == 0)
 		problem_add(problems, "NoPodCIDR", "spec.podCIDRType",
 			    "means %s, but no network of pods is to be found that way: set "
 			    "podCIDRType to none and list the networks in spec.hijackCIDR",
 			    type);
-	return list;
 }
 
 /* ---- services that nobody tells of ----------------------------------------------------------- */
@@ -349,7 +375,7 @@ int coordinator_reconcile(const json_t *world, const char *key, struct plan *pla
 	const json_t *spec = json_at(object, "spec");
 	auto_call(cluster_done) struct cluster cluster = {0};
 	auto_problems struct problems problems = {0};
-	json_t *overlay;
+	auto_call(cidrs_done) struct cidrs overlay = {0};
 
 	if (!object)
 		return 0;
@@ -365,10 +391,12 @@ int coordinator_reconcile(const json_t *world, const char *key, struct plan *pla
 			    " only, put these settings there",
 			    key);
 	cluster = read_cluster(world);
-	overlay = problems.total ? json_array() : overlay_cidrs(world, spec, &cluster, &problems);
+	overlay = cidrs_empty();
+	if (problems.total == 0)
+		overlay_cidrs(world, spec, &cluster, &overlay, &problems);
 	if (problems.total)
-		json_array_clear(overlay);
-	plan_coordinator_status(world, key, object, overlay, json_incref(cluster.services),
-				&problems, plan);
+		json_array_clear(overlay.list);
+	plan_coordinator_status(world, key, object, json_incref(overlay.list),
+				json_incref(cluster.services.list), &problems, plan);
 	return 0;
 }

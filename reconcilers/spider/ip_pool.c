@@ -276,14 +276,38 @@ static char *count_text(int64_t count)
 	return str_printf("about 2^%d", exponent);
 }
 
+/* How many addresses a pool has. */
+struct counts {
+	int64_t total;
+	int64_t reserved; /* by SpiderReservedIPs */
+	int64_t withheld; /* ip_pool_withhold() */
+	int64_t left;     /* neither of them */
+};
+
+/* ", 1 of them kept back by SpiderReservedIPs, 2 never allocated (…)"; "" where all can be. */
+static char *kept_text(const struct counts *counts)
+{
+	auto_free char *reserved = count_text(counts->reserved);
+	auto_strbuf struct strbuf text = {0};
+
+	if (counts->reserved)
+		strbuf_addf(&text, ", %s of them kept back by SpiderReservedIPs", reserved);
+	if (counts->withheld)
+		strbuf_addf(&text,
+			    ", %lld of them never allocated (the gateway, or the subnet's first or "
+			    "last address)",
+			    (long long)counts->withheld);
+	return strbuf_take(&text);
+}
+
 /* unread: of a SpiderReservedIP that cannot be read; nothing is handed out beside it. */
-static struct verdict judge(const json_t *pool, int64_t total, int64_t reserved,
+static struct verdict judge(const json_t *pool, const struct counts *counts,
 			    const struct err *unread, const struct allocation *allocation,
 			    const struct problems *problems)
 {
 	struct verdict v = {.status = CONDITION_FALSE};
-	auto_free char *total_text = count_text(total);
-	auto_free char *reserved_text = count_text(reserved);
+	auto_free char *total_text = count_text(counts->total);
+	auto_free char *kept = kept_text(counts);
 
 	if (object_is_terminating(pool)) {
 		auto_free char *example = allocation_example(allocation);
@@ -306,25 +330,23 @@ static struct verdict judge(const json_t *pool, int64_t total, int64_t reserved,
 		v.reason = "Disabled";
 		v.message = str_printf("%s addresses, given to no new pod: spec.disable is true",
 				       total_text);
-	} else if (total == 0) {
+	} else if (counts->total == 0) {
 		v.reason = "NoAddresses";
 		v.message = str_dup(json_array_size(json_at(pool, "spec", "ips"))
 					    ? "spec.excludeIPs takes all of spec.ips, no pod can "
 					      "get an address: exclude less"
 					    : "spec.ips: empty, no pod can get an address: add "
 					      "addresses or ranges of spec.subnet");
-	} else if (reserved == total) {
+	} else if (counts->left == 0) {
 		v.reason = "AllReserved";
-		v.message = str_dup("spec.ips: SpiderReservedIPs keep back all addresses: no pod "
-				    "can get one");
+		v.message = str_printf("spec.ips: no pod can get one of the %s address%s%s: add "
+				       "addresses",
+				       total_text, counts->total == 1 ? "" : "es", kept);
 	} else {
 		v.status = CONDITION_TRUE;
 		v.reason = "Usable";
-		v.message =
-			reserved ? str_printf("%s addresses, %s of them kept back by "
-					      "SpiderReservedIPs",
-					      total_text, reserved_text)
-				 : str_printf("%s address%s", total_text, total == 1 ? "" : "es");
+		v.message = str_printf("%s address%s%s", total_text, counts->total == 1 ? "" : "es",
+				       kept);
 	}
 	return v;
 }
@@ -359,10 +381,11 @@ static void plan_pool_status(const json_t *world, const char *key, const json_t 
 {
 	auto_problems struct problems problems = {0}, warnings = {0};
 	auto_call(verdict_done) struct verdict ready = {0};
-	auto_ip_set struct ip_set kept = {0};
+	auto_ip_set struct ip_set kept = {0}, withheld = {0};
 	auto_ip_conflicts struct ip_conflicts conflicts = {0};
-	int64_t total = ip_set_count(&addresses->usable), reserved;
+	struct counts counts = {.total = ip_set_count(&addresses->usable)};
 	const json_t *waiting = world_get(world, BOX_SHORT_POOL, key);
+	const json_t *unwritten = world_get(world, BOX_UNWRITTEN, key);
 	const json_t *old = json_at(pool, "status");
 	/* Agents write their records here too: all that is not ours stays as it is. */
 	json_t *status = json_is_object(old) ? json_copy((json_t *)old) : json_object();
@@ -373,17 +396,28 @@ static void plan_pool_status(const json_t *world, const char *key, const json_t 
 	if (addresses->subnet.family != 0)
 		(void)reserved_ip_read(world_kind(world, KIND_RESERVED_IP),
 				       addresses->subnet.family, &kept, &unread);
-	reserved = total - count_without(addresses, &kept);
+	counts.reserved = counts.total - count_without(addresses, &kept);
+	if (addresses->subnet.family != 0)
+		ip_pool_withhold(pool, addresses, &withheld);
+	add_all(&kept, &withheld);
+	ip_set_settle(&kept);
+	counts.withheld = counts.total - count_without(addresses, &withheld);
+	counts.left = count_without(addresses, &kept);
 	ip_conflicts_read(pool, addresses, &kept, world_env(world, "now"), &conflicts);
-	ip_pool_check(world, pool, &problems);
+	ip_pool_judge(world, pool, &problems, &warnings);
+	if (unwritten)
+		problem_add(&problems, "LedgerNotWritten", "status",
+			    "the API server refuses it, so that no address can be given out or "
+			    "back: %s",
+			    json_str_or(json_at(unwritten, "text"), "?"));
 	warn_of_waiting(world, waiting, old, &warnings, &again_ms);
 	if (!problems.total)
 		ip_pool_warn(pool, &warnings);
 	warn_of_lost_addresses(allocation, addresses, &warnings);
 	warn_of_conflicts(&conflicts, &warnings);
-	ready = judge(pool, total, reserved, &unread, allocation, &problems);
+	ready = judge(pool, &counts, &unread, allocation, &problems);
 
-	json_put_int(status, "totalIPCount", total);
+	json_put_int(status, "totalIPCount", counts.total);
 	if (!json_is_integer(json_at(status, "allocatedIPCount")))
 		json_put_int(status, "allocatedIPCount", 0);
 	/* Nothing is handed out beside what nobody can read. */

@@ -4,7 +4,7 @@
  * Key: the pool's name. World: KIND_IP_POOL (the pool, and those that may overlap it:
  * ip_pool_index.h finds them), KIND_RESERVED_IP (all). Read of a pool:
  * metadata.{name,generation,creationTimestamp,deletionTimestamp,labels,finalizers}, spec, status.
- * BOX_SHORT_POOL of the pool, and in "env" "now" and "waitingUnknown".
+ * BOX_SHORT_POOL and BOX_UNWRITTEN of the pool, and in "env" "now" and "waitingUnknown".
  *
  * The plan: status (totalIPCount, allocatedIPCount, freeIPCount, waitingPodCount, conditions Ready
  * and Degraded; what agents wrote there is kept as it is, but for conflicts whose time is over,
@@ -36,6 +36,13 @@
  * began to wait}}.
  */
 #define BOX_SHORT_POOL "shortpools"
+/*
+ * By SpiderIPPool whose status the server refused to store, from the shell: {"reason", "text",
+ * "until": RFC 3339}. Until then the allocator opens no ledger of it: its pods wait, with the
+ * finding LedgerNotWritten, and what has ended keeps its addresses.
+ */
+#define BOX_UNWRITTEN "unwrittenledgers"
+
 /* Who waits longest, by "since" of it; NULL: nobody does. Borrowed. */
 const char *ip_pool_waits_longest(const json_t *since);
 
@@ -63,6 +70,24 @@ reconcile_fn ip_pool_reconcile;
 void ip_pool_check(const json_t *world, const json_t *object, struct problems *problems);
 
 /*
+ * The same, with the problems apart for which the pool still serves: those of GatewayInRange go to
+ * warnings. `problems` is the verdict that the condition Ready reports and that the allocator obeys
+ * (reconcilers/ipam/books.h): with one of them no new address of the pool is allocated.
+ */
+void ip_pool_judge(const json_t *world, const json_t *object, struct problems *problems,
+		   struct problems *warnings);
+
+struct ip_pool;
+
+/*
+ * Add the addresses that are never allocated although spec.ips may have them: the gateway's; the
+ * first address of the subnet (IPv4: the network's, RFC 1122; IPv6: subnet-router anycast, RFC
+ * 4291) and of IPv4 the last (broadcast), unless an element of spec.ips is that one address.
+ * Subnets of two addresses or one have neither (RFC 3021, RFC 6164). *ret is settled.
+ */
+void ip_pool_withhold(const json_t *object, const struct ip_pool *pool, struct ip_set *ret);
+
+/*
  * What is wrong with a change from `old` to `object` that is not wrong with the object by itself:
  * another network, unless the old one was refused; addresses taken out that pods use; addresses
  * added that another pool has, be it older or younger (AddressOverlap; what overlapped before may
@@ -70,6 +95,14 @@ void ip_pool_check(const json_t *world, const json_t *object, struct problems *p
  */
 void ip_pool_check_change(const json_t *world, const json_t *old, const json_t *object,
 			  struct problems *problems);
+
+/*
+ * Destination and gateway of an element of spec.routes; guides write them as "to" and "via"
+ * (docs/api.md), which count where "dst" and "gw" are missing. Borrowed; NULL where both are
+ * missing or not texts.
+ */
+const char *ip_pool_route_dst(const json_t *route);
+const char *ip_pool_route_gw(const json_t *route);
 
 /*
  * The value of IP_POOL_CIDR_LABEL; NULL when the text would be no label value ("::/64"). Returns

@@ -188,7 +188,8 @@ void ip_pool_warn(const json_t *object, struct problems *warnings)
 	warn_of_clipped(spec, "excludeIPs", &subnet, warnings);
 }
 
-static void check_gateway(const json_t *spec, const struct ip_pool *pool, struct problems *problems)
+static void check_gateway(const json_t *spec, const struct ip_pool *pool, struct problems *problems,
+			  struct problems *warnings)
 {
 	const char *text = json_str_at(spec, "gateway");
 	char network[IP_SUBNET_TEXT_SIZE];
@@ -209,8 +210,10 @@ static void check_gateway(const json_t *spec, const struct ip_pool *pool, struct
 			    "network",
 			    text, network);
 	else if (ip_set_has(&pool->usable, gateway))
-		problem_add(problems, "GatewayInRange", "spec.ips",
-			    "has the gateway %s: leave it out or add it to spec.excludeIPs", text);
+		problem_add(warnings, "GatewayInRange", "spec.ips",
+			    "has the gateway %s, which no pod gets: leave it out or add it to "
+			    "spec.excludeIPs",
+			    text);
 }
 
 /* A member of a route, under its name or, as guides write it, another. */
@@ -221,12 +224,22 @@ static const char *route_text(const json_t *route, const char *name, const char 
 	return json_string_value(value ? value : json_at(route, other));
 }
 
+const char *ip_pool_route_dst(const json_t *route)
+{
+	return route_text(route, "dst", "to");
+}
+
+const char *ip_pool_route_gw(const json_t *route)
+{
+	return route_text(route, "gw", "via");
+}
+
 /* dst of one route; false when it cannot be compared with others. */
 static bool check_route_dst(const json_t *route, const char *where, const struct ip_pool *pool,
 			    struct ip_subnet *ret, struct problems *problems)
 {
 	auto_free char *field = str_printf("%s.dst", where);
-	const char *text = route_text(route, "dst", "to");
+	const char *text = ip_pool_route_dst(route);
 	struct err err = {0};
 
 	if (!text) {
@@ -257,7 +270,7 @@ static void check_route_gw(const json_t *route, const char *where, const struct 
 			   struct problems *problems)
 {
 	auto_free char *field = str_printf("%s.gw", where);
-	const char *text = route_text(route, "gw", "via");
+	const char *text = ip_pool_route_gw(route);
 	char network[IP_SUBNET_TEXT_SIZE];
 	ip_number gw;
 	struct err err = {0};
@@ -499,13 +512,55 @@ void ip_pool_check_change(const json_t *world, const json_t *old, const json_t *
 	check_added(world, object, &is, problems);
 }
 
+static bool lists_alone(const json_t *spec, enum ip_family family, ip_number address)
+{
+	json_t *entry;
+	size_t i;
+
+	json_array_foreach (json_at(spec, "ips"), i, entry) {
+		ip_number number;
+
+		if (ip_parse(json_str_or(entry, ""), family, &number, NULL) == 0 &&
+		    number == address)
+			return true;
+	}
+	return false;
+}
+
+static void withhold_one(struct ip_set *set, ip_number address)
+{
+	ip_set_add(set, (struct ip_range){.first = address, .last = address});
+}
+
+void ip_pool_withhold(const json_t *object, const struct ip_pool *pool, struct ip_set *ret)
+{
+	const json_t *spec = json_at(object, "spec");
+	enum ip_family family = pool->subnet.family;
+	ip_number first = pool->subnet.range.first, last = pool->subnet.range.last, gateway;
+	bool has_both = last - first > 1;
+
+	if (ip_parse(json_str_or(json_at(spec, "gateway"), ""), family, &gateway, NULL) == 0)
+		withhold_one(ret, gateway);
+	if (has_both && !lists_alone(spec, family, first))
+		withhold_one(ret, first);
+	if (has_both && family == IP_V4 && !lists_alone(spec, family, last))
+		withhold_one(ret, last);
+	ip_set_settle(ret);
+}
+
 void ip_pool_check(const json_t *world, const json_t *object, struct problems *problems)
+{
+	ip_pool_judge(world, object, problems, problems);
+}
+
+void ip_pool_judge(const json_t *world, const json_t *object, struct problems *problems,
+		   struct problems *warnings)
 {
 	const json_t *spec = json_at(object, "spec");
 	auto_ip_pool struct ip_pool pool = {0};
 
 	if (ip_pool_read(object, &pool, problems)) {
-		check_gateway(spec, &pool, problems);
+		check_gateway(spec, &pool, problems, warnings);
 		check_routes(spec, &pool, problems);
 		check_overlap(world, object, &pool, problems);
 	}

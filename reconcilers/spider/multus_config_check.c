@@ -9,6 +9,7 @@
 
 #include "lib/base/str.h"
 #include "lib/json/json.h"
+#include "reconcilers/core/cni_rules.h"
 #include "reconcilers/core/fields.h"
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/core/names.h"
@@ -575,12 +576,42 @@ static void check_nad(const json_t *world, const json_t *smc, struct problems *p
 		check_owner(smc, nad, key, problems);
 }
 
+static bool check_rules_of(const json_t *plugin, const char *field, struct problems *problems)
+{
+	struct err err = {0};
+
+	if (cni_rules_check(plugin, NULL, &err) == 0)
+		return true;
+	problem_add(problems, "BadField", field, "would be refused for each pod: %s", err.text);
+	return false;
+}
+
+/* What our own plugins would refuse of the configuration that the object is rendered to. */
+static void check_rules(const json_t *object, struct problems *problems)
+{
+	const struct cni_type *type = cni_type_of(object);
+	auto_free char *text = cni_config_text(object, cni_nad_name(object), NULL);
+	json_auto_t *config = text ? json_parse(text, strlen(text), NULL) : NULL;
+	auto_free char *field =
+		str_printf("spec.%s", type && type->block ? type->block : "customCNI");
+	json_t *plugin;
+	size_t i;
+
+	if (!check_rules_of(config, field, problems))
+		return;
+	json_array_foreach (json_at(config, "plugins"), i, plugin)
+		if (!check_rules_of(plugin, field, problems))
+			return;
+}
+
 void multus_config_check(const json_t *world, const json_t *object, struct problems *problems)
 {
 	size_t before = problems->total;
 
 	check_annotations(object, problems);
 	check_spec(object, problems);
+	if (problems->total == before)
+		check_rules(object, problems);
 	if (problems->total == before)
 		check_nad(world, object, problems);
 }

@@ -10,6 +10,7 @@
 #include "lib/json/condition.h"
 #include "lib/json/json.h"
 #include "reconcilers/core/kinds.h"
+#include "reconcilers/core/pod.h"
 #include "reconcilers/core/reconcile.h"
 
 #define GRACE_US (NODE_AGENT_GRACE_S * INT64_C(1000000))
@@ -40,13 +41,6 @@ static int64_t time_at(const json_t *text)
 	int64_t us;
 
 	return rfc3339_read(json_str_or(text, ""), &us) ? us : 0;
-}
-
-static bool is_over(const json_t *pod)
-{
-	const char *phase = json_str_or(json_at(pod, "status", "phase"), "");
-
-	return str_eq(phase, "Failed") || str_eq(phase, "Succeeded");
 }
 
 static const json_t *agent_container(const json_t *pod)
@@ -95,7 +89,7 @@ static struct pods look_at_pods(const json_t *world, const char *node, int64_t n
 	json_t *pod;
 
 	json_each (world_kind(world, KIND_AGENT_POD), key, pod)
-		if (str_eq(json_str_at(pod, "spec", "nodeName"), node) && !is_over(pod))
+		if (str_eq(json_str_at(pod, "spec", "nodeName"), node) && !pod_has_terminated(pod))
 			look_at_pod(&pods, pod, now);
 	return pods;
 }
@@ -245,7 +239,7 @@ void node_agent_project(json_t *pod)
 	for (size_t i = 0; i < ARRAY_LEN(names); i++)
 		take(metadata, json_at(pod, "metadata"), names[i]);
 	take(spec, json_at(pod, "spec"), "nodeName");
-	if (is_over(pod))
+	if (pod_has_terminated(pod))
 		take(status, json_at(pod, "status"), "phase");
 	if (ready) {
 		json_t *kept = json_object();

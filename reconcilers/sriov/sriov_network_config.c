@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "lib/json/json.h"
+#include "reconcilers/core/cni_rules.h"
 #include "reconcilers/core/fields.h"
 #include "reconcilers/core/kinds.h"
 
@@ -277,6 +278,40 @@ static bool check_spec(const struct plugin *plugin, const json_t *spec, struct p
 	return false;
 }
 
+/* The field that a key of the plugin's configuration is rendered from. */
+static const char *field_of(const char *key)
+{
+	static const struct {
+		const char *key, *field;
+	} fields[] = {
+		{"vlan", "spec.vlan"},
+		{"vlanQoS", "spec.vlanQoS"},
+		{"vlanProto", "spec.vlanProto"},
+		{"min_tx_rate", "spec.minTxRate"},
+		{"max_tx_rate", "spec.maxTxRate"},
+		{"link_state", "spec.linkState"},
+		{"ipam.type", "spec.ipam"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(fields); i++)
+		if (str_eq(fields[i].key, key))
+			return fields[i].field;
+	return "spec";
+}
+
+/* What the plugin would refuse for each pod. */
+static bool check_rules(const json_t *plugin, struct problems *problems)
+{
+	const char *key = NULL;
+	struct err err = {0};
+
+	if (cni_rules_check(plugin, &key, &err) == 0)
+		return true;
+	problem_add(problems, "BadField", field_of(key), "would be refused for each pod: %s",
+		    err.text);
+	return false;
+}
+
 /* The plugin itself, or the first of a chain with the meta plugins behind it. Takes plugin. */
 static json_t *config_new(const char *name, json_t *plugin, const json_t *meta_plugins)
 {
@@ -315,5 +350,7 @@ json_t *sriov_network_config(const char *kind, const char *name, const json_t *n
 	plugin = json_object();
 	known->put(plugin, spec, json_incref(capabilities));
 	json_put(plugin, "ipam", ipam ? json_incref(ipam) : json_object());
+	if (!check_rules(plugin, problems))
+		return NULL;
 	return config_new(name, take_ptr(plugin), meta_plugins);
 }

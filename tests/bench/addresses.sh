@@ -9,7 +9,7 @@
 address_nets=0 # 10.20.0.0/16 and on: no two pools of a cluster share a subnet
 
 crowd_of_pods() {
-	"$build/release/tests/integration/pods" --count "$address_pods" --nodes $((address_pods / 10)) "$@" >/dev/null ||
+	"$build/opt/tests/integration/pods" --count "$address_pods" --nodes $((address_pods / 10)) "$@" >/dev/null ||
 		die "pods $* failed"
 }
 
@@ -83,8 +83,8 @@ address_again() {
 	local ns=$1 what="$address_pods pods, $2 pools" before
 
 	before=$(audit_size)
-	"$build/release/tests/integration/pods" --namespace "$ns" delete >/dev/null || die "pods delete failed"
-	"$build/release/tests/integration/pods" --namespace "$ns" down >/dev/null || die "pods down failed"
+	"$build/opt/tests/integration/pods" --namespace "$ns" delete >/dev/null || die "pods delete failed"
+	"$build/opt/tests/integration/pods" --namespace "$ns" down >/dev/null || die "pods down failed"
 	endpoints_become "$ns" 0
 	row "$what: all deleted, until the last SpiderEndpoint is" \
 		"$(seconds "$(span_since "$before" '.objectRef.resource == "pods" and .verb == "delete"' \
@@ -101,7 +101,7 @@ address_again() {
 # waits NAMESPACE COMMAND [FLAG...]: what wants.c says of 200 pods of it, one after the other: "p50 N ms, p99 N ms".
 waits() {
 	k get pods -n "$1" -o json | jq -r '.items[:200][].metadata | "\(.name) \(.uid)"' >"$tmp/uids"
-	"$build/release/tests/integration/wants" --namespace "$1" --uids "$tmp/uids" --at-once 1 "${@:2}" | sed 's/.*failed, //'
+	"$build/opt/tests/integration/wants" --namespace "$1" --uids "$tmp/uids" --at-once 1 "${@:2}" | sed 's/.*failed, //'
 }
 
 # NAMESPACE has pods with addresses. Others come whose networks nobody knows, so that nothing is foreseen.
@@ -137,7 +137,7 @@ measure_addresses() {
 			'.objectRef.resource == "pods" and .verb == "create"')
 		# Neither the operator nor the next size is to know them.
 		k delete namespace "addresses-bare-$address_pods" --wait=false >/dev/null
-		"$build/release/tests/integration/pods" --namespace "addresses-bare-$address_pods" delete >/dev/null
+		"$build/opt/tests/integration/pods" --namespace "addresses-bare-$address_pods" delete >/dev/null
 		k delete --raw "/apis/spiderpool.spidernet.io/v2beta1/namespaces/addresses-bare-$address_pods/spiderendpoints" >/dev/null
 		operator_start
 		address_run "addresses-one-$address_pods" 1

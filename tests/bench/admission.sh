@@ -104,7 +104,7 @@ wait_for_trust() {
 
 # admit OPTION...: the figures as JSON.
 admit() {
-	"$build/release/tests/bench-admit" --port "$port" --ca "$tmp/ca.crt" "$@"
+	"$build/opt/tests/bench-admit" --port "$port" --ca "$tmp/ca.crt" "$@"
 }
 
 # admit_often OPTION...: median over three runs of each figure.

@@ -19,6 +19,9 @@ static void check_parsed(const struct request *req, const char *head, size_t len
 {
 	check_string(req->path, head, len);
 	check_string(req->content_type, head, len);
+	check_string(req->host, head, len);
+	check_string(req->origin, head, len);
+	check_string(req->upgrade, head, len);
 	if (req->n_query > HTTP_QUERY_MAX || req->body_len > INT64_MAX)
 		abort();
 	for (size_t i = 0; i < req->n_query; i++)

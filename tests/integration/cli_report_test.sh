@@ -40,6 +40,51 @@ t_eq "the data is JSON" "$hostile" \
 t_fails "nothing in the page names another place" grep -nE '(src|href|action|poster)=|url\(|@import|fetch\(|XMLHttp|WebSocket|https?://' cli/report.html
 t_ok "and none would be asked" grep -q "default-src 'none'" "$tmp/small.html"
 
+echo "# what status finds"
+# every CONDITIONS: an object of each kind in crds/ and of those of other projects that a report reads, with these conditions.
+every() {
+	{
+		sed -s '/^  versions:/,$!{/^  group:/p; /^    kind:/p; d}; /^  - name:/!d' crds/*.yaml | awk '
+			/group:/ { group = $2 }
+			/kind:/ { kind = $2 }
+			/name:/ { print group "/" $3, kind }'
+		echo "k8s.cni.cncf.io/v1 NetworkAttachmentDefinition"
+		echo "v1 Pod"
+	} | jq -R --argjson conditions "$1" 'split(" ") | {apiVersion: .[0], kind: .[1],
+		metadata: {name: "a", namespace: "orbweaver-system", generation: 2}, status: {conditions: $conditions}}' |
+		jq -s '{apiVersion: "v1", kind: "List", items: .}'
+}
+# Doctor says of a node what status says of its Node and NodeState.
+of_status() {
+	{ "$cli" status -f "$1" -o json || true; } | jq -r '.findings[] | (.name | split("/") | last) as $node |
+		"\(.reason) \(if .kind == "Node" or .kind == "SriovNetworkNodeState" then $node else "\(.kind) \(.name)" end)"' | sort
+}
+of_report() {
+	"$cli" report -f "$1" -o json |
+		jq -r '.findings[] | "\(.reason) \(.object | sub("^(Node|SriovNetworkNodeState) (.*/)?"; "") | sub(": .*"; ""))"' | sort -u
+}
+ready='{type: "Ready", status: "True", reason: "Good", observedGeneration: 2}'
+bad='{type: "Ready", status: "False", reason: "Bad", message: "m", observedGeneration: 2}'
+degraded='{type: "Degraded", status: "True", reason: "Worse", message: "m"}'
+stale='{type: "Ready", status: "True", reason: "Good", observedGeneration: 1}'
+for each in "no condition:[]" "Ready:[$ready]" "not Ready:[$bad]" "Degraded:[$ready, $degraded]" "an older generation:[$stale]"; do
+	every "$(jq -nc "${each#*:}")" >"$tmp/every.json"
+	[[ ${each%%:*} != Ready ]] || cp "$tmp/every.json" "$tmp/well.json"
+	[[ ${each%%:*} != "no condition" ]] || cp "$tmp/every.json" "$tmp/bare.json"
+	t_eq "${each%%:*}: the report has each of them" "" "$(comm -23 <(of_status "$tmp/every.json") <(of_report "$tmp/every.json"))"
+	t_eq "${each%%:*}: of other kinds than nodes it has no more" "" \
+		"$(comm -13 <(of_status "$tmp/every.json") <(of_report "$tmp/every.json") | grep -v ' a$')"
+done
+t_eq "nothing where all is well" "" "$(of_status "$tmp/well.json")"
+t_eq "each kind was there" "$(sed -n 's/^    kind: //p' crds/*.yaml | grep -vE 'Endpoint|NodeState' | sort)" \
+	"$(of_report "$tmp/bare.json" | sed -n 's/^OperatorSilent \([A-Za-z]*\) .*/\1/p' | sort)"
+t_fails "the operator is not silent about what has no status of its own" grep -E "OperatorSilent (Network|Pod|Node)" <(of_report "$tmp/bare.json")
+cat >"$tmp/lease.json" <<'END'
+{"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "orbweaver-operator", "namespace": "orbweaver-system"},
+	"spec": {"holderIdentity": "", "leaseDurationSeconds": 15, "renewTime": "2026-01-31T10:00:00.000000Z"}}
+END
+t_ok "who leads is in both" grep -q NoLeader <("$cli" report -f "$tmp/well.json" -f "$tmp/lease.json" -o json)
+
 echo "# in a browser"
 if ! command -v chromium >/dev/null; then
 	t_skip "a browser draws it" "chromium is not installed"

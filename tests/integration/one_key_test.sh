@@ -7,7 +7,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 . tests/lib.sh
 
 # Valgrind and sanitizers do not go together: this is the program as it ships.
-program=${BUILD:-build}/release/tests/one-key
+program=${BUILD:-build}/opt/tests/one-key
 few=100
 many=10000
 declare -a instructions=()
@@ -21,7 +21,7 @@ count() {
 
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
-t_ok "the program is built (make VARIANT=release $program)" test -x "$program"
+t_ok "the program is built (make VARIANT=opt $program)" test -x "$program"
 t_need
 for nodes in "$few" "$many"; do
 	instructions[nodes]=$(count "$nodes") || instructions[nodes]=0

@@ -6,7 +6,7 @@
 # A step is a message to the kernel or a change of the disk by the server of plugins or by a worker: tests/support/crash_agent.c.
 # Two processes are killed, each at one step, and the power is cut once, as the seed chooses. LONG=1: each process, and the power,
 # at every step, and PODS=200 pods at random, 0: none; hours, so it wants TEST_TIMEOUT. VICTIMS="ow-cnid power": these alone;
-# MOST=10: each at so many steps. SEED=N: the same again. VARIANT=release is faster, with the same steps.
+# MOST=10: each at so many steps. SEED=N: the same again. VARIANT=opt is faster, with the same steps.
 # shellcheck disable=SC2317,SC2016 # functions that run as COMMAND of a check look unreachable; the node expands what is quoted
 set -euo pipefail
 

@@ -258,11 +258,27 @@ static void a_slip_is_told_from_another_word(void **state)
 	}
 }
 
+static void blanks_at_both_ends_are_cut_off(void **state)
+{
+	static const struct {
+		const char *text, *want;
+	} cases[] = {
+		{"", ""}, {" \t\r\n", ""}, {"a", "a"}, {" a b\n", "a b"}, {"a\t", "a"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		auto_free char *text = str_dup(cases[i].text);
+
+		assert_string_equal(str_trim(text), cases[i].want);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(paths_are_put_together_with_one_slash),
 		cmocka_unit_test(reads_hexadecimal_digits),
+		cmocka_unit_test(blanks_at_both_ends_are_cut_off),
 		cmocka_unit_test(a_slip_is_told_from_another_word),
 		cmocka_unit_test(comparisons_take_null),
 		cmocka_unit_test(numbers_are_whole_decimal_texts_within_bounds),

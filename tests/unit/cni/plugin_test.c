@@ -397,8 +397,9 @@ static void version_needs_nobody(void **state)
 
 	call(s, "coordinator", "VERSION", "");
 	assert_int_equal(finish(s, &out), 0);
-	assert_string_equal(out, "{\"cniVersion\":\"1.1.0\",\"supportedVersions\":"
-				 "[\"0.3.0\",\"0.3.1\",\"0.4.0\",\"1.0.0\",\"1.1.0\"]}\n");
+	assert_string_equal(
+		out, "{\"cniVersion\":\"1.1.0\",\"supportedVersions\":"
+		     "[\"0.1.0\",\"0.2.0\",\"0.3.0\",\"0.3.1\",\"0.4.0\",\"1.0.0\",\"1.1.0\"]}\n");
 }
 
 static void called_by_hand_it_says_what_it_is(void **state)

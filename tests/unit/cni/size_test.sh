@@ -8,7 +8,7 @@ cd "$(dirname "$0")/../../.."
 . tests/lib.sh
 
 program=${BUILD:-build}/bin/orbweaver-cni
-make -s VARIANT=release "$program" >/dev/null
+make -s VARIANT=opt "$program" >/dev/null
 
 is_small() {
 	local size

@@ -55,6 +55,25 @@ static void a_plain_get_has_no_body_and_keeps_the_connection(void **state)
 	assert_true(req.wants_close);
 }
 
+static void keeps_who_is_asked_from_where_and_for_which_protocol(void **state)
+{
+	struct request req;
+
+	assert_int_equal(parse("GET / HTTP/1.1\r\nHost: a:1\r\norigin: http://b\r\n"
+			       "Upgrade: websocket\r\n\r\n",
+			       &req),
+			 0);
+	assert_string_equal(req.host, "a:1");
+	assert_string_equal(req.origin, "http://b");
+	assert_string_equal(req.upgrade, "websocket");
+	assert_int_equal(parse("GET / HTTP/1.0\r\n\r\n", &req), 0);
+	assert_string_equal(req.host, "");
+	assert_string_equal(req.origin, "");
+	assert_string_equal(req.upgrade, "");
+	assert_int_equal(parse("GET / HTTP/1.1\r\nHost: a\r\nOrigin: b\r\nOrigin: b\r\n\r\n", &req),
+			 400);
+}
+
 static void takes_a_target_in_absolute_form(void **state)
 {
 	struct request req;
@@ -117,7 +136,7 @@ static void refuses_what_is_malformed(void **state)
 		{"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\n",
 		 400},
 		{"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: 9223372036854775808\r\n\r\n", 400},
-		{"GET / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n", 411},
+		{"GET / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\n", 411},
 		{"GET / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nContent-Length: "
 		 "1\r\n\r\n",
 		 400},
@@ -160,6 +179,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(reads_a_whole_head),
 		cmocka_unit_test(a_plain_get_has_no_body_and_keeps_the_connection),
+		cmocka_unit_test(keeps_who_is_asked_from_where_and_for_which_protocol),
 		cmocka_unit_test(takes_a_target_in_absolute_form),
 		cmocka_unit_test(finds_the_end_of_the_head_and_no_earlier),
 		cmocka_unit_test(refuses_what_is_malformed),

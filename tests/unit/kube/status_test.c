@@ -98,9 +98,22 @@ static void a_strange_status_object_is_an_internal_error(void **state)
 	assert_string_equal(err.reason, "InternalError");
 }
 
+/* Nothing gets smaller when it is sent again. */
+static void what_etcd_finds_too_large_is_invalid(void **state)
+{
+	static const char body[] = "{\"kind\":\"Status\",\"status\":\"Failure\",\"message\":"
+				   "\"etcdserver: request is too large\",\"code\":500}";
+	struct err err = {0};
+
+	(void)kube_status_err(500, body, strlen(body), &err);
+	assert_int_equal(err.class, ERR_INVALID);
+	assert_string_equal(err.reason, "RequestEntityTooLarge");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_etcd_finds_too_large_is_invalid),
 		cmocka_unit_test(the_servers_own_words_come_first),
 		cmocka_unit_test(every_code_has_a_class_and_a_reason),
 		cmocka_unit_test(a_body_that_is_no_status_is_quoted_between_characters),

@@ -39,10 +39,21 @@ static struct fixture {
 	bool statuses_wait;
 	int answered;    /* writes that were told with their time */
 	json_t *evicted; /* the answer to the last eviction */
+	struct strbuf groups, posted;
 } f;
 
 static void no_report(void *arg, const char *node, const json_t *policies)
 {
+}
+
+static void note_posted(void *arg, const char *box, const char *key, json_t *value)
+{
+	strbuf_addf(&f.posted, "%s; ", key);
+}
+
+static void note_group(void *arg, const char *group, const json_t *op, const struct err *err)
+{
+	strbuf_addf(&f.groups, "%s %s; ", group, err ? err->reason : "ok");
 }
 
 static bool no_finding(void *arg, const json_t *op, const json_t *object)
@@ -81,6 +92,8 @@ static int set_up(void **state)
 		.recorder = f.recorder,
 		.report = no_report,
 		.evicted = on_evicted,
+		.posted = note_posted,
+		.group_ended = note_group,
 		.found = no_finding,
 		.answered = count_answered,
 		.learning = no_learning,
@@ -93,6 +106,8 @@ static int tear_down(void **state)
 {
 	plan_done(&f.plan);
 	json_decref(f.evicted);
+	strbuf_done(&f.groups);
+	strbuf_done(&f.posted);
 	applier_free(f.applier);
 	recorder_free(f.recorder);
 	mirrored_close(&f.t);
@@ -222,6 +237,101 @@ static void a_write_of_the_same_plan_moves_the_version_on(void **state)
 		if (str_starts(request, "PATCH " CONFIGS "/status"))
 			break;
 	assert_non_null(strstr(request, "\"resourceVersion\":\"77\""));
+}
+
+#define POOLS      "/apis/spiderpool.spidernet.io/v2beta1/spiderippools/"
+#define POOL(name) "{metadata: {name: " name "}, spec: {}, status: {allocatedIPCount: 0}}"
+
+/* The status of a pool as a group, and a message about a pod that needs the groups of `needs`. */
+static void plan_ledger(const char *pool, const char *pod, const char *needs)
+{
+	json_auto_t *names = mirrored_yaml(needs);
+	size_t first = json_array_size(f.plan.ops);
+
+	plan_status(&f.plan, KIND_IP_POOL, pool, mirrored_yaml("{allocatedIPCount: 1}"));
+	plan_group(&f.plan, first, pool, NULL);
+	first = json_array_size(f.plan.ops);
+	plan_post(&f.plan, "decided", pod, json_true());
+	plan_group(&f.plan, first, NULL, names);
+}
+
+static void refuse(const char *pool, int status, const char *reason)
+{
+	auto_free char *start = str_printf("PATCH " POOLS "%s/status", pool);
+	json_auto_t *object = json_pack("{s:s, s:s, s:s, s:s, s:{s:s}, s:i}", "kind", "Status",
+					"status", "Failure", "reason", reason, "message", "no",
+					"details", "name", pool, "code", status);
+	auto_free char *body = json_text(object);
+
+	http_script_add(f.t.server.http, start,
+			&(struct http_reply){.status = status, .body = body});
+}
+
+static void accept(const char *pool)
+{
+	auto_free char *start = str_printf("PATCH " POOLS "%s/status", pool);
+	auto_free char *object =
+		str_printf("{metadata: {name: %s, resourceVersion: '90'}, spec: {}}", pool);
+
+	reply(start, object, NULL);
+}
+
+static void plan_three_ledgers(void)
+{
+	mirrored_put(&f.t, KIND_IP_POOL, POOL("a"));
+	mirrored_put(&f.t, KIND_IP_POOL, POOL("b"));
+	mirrored_put(&f.t, KIND_IP_POOL, POOL("c"));
+	plan_ledger("a", "ml/of-a", "[a]");
+	plan_ledger("b", "ml/of-b", "[b]");
+	plan_ledger("c", "ml/of-a-and-c", "[a, c]");
+}
+
+/* The rest of one object's part does not concern the others. */
+static void a_refused_group_leaves_the_others_alone(void **state)
+{
+	plan_three_ledgers();
+	refuse("a", 422, "Invalid");
+	accept("b");
+	accept("c");
+	carry_out();
+	assert_int_equal(f.err.class, ERR_NONE);
+	assert_string_equal(strbuf_str(&f.groups), "a Invalid; b ok; c ok; ");
+	assert_string_equal(strbuf_str(&f.posted), "ml/of-b; ");
+	assert_true(f.result.again_ms > 0);
+}
+
+static void a_group_whose_object_moved_leaves_the_others_alone(void **state)
+{
+	plan_three_ledgers();
+	refuse("a", 409, "Conflict");
+	accept("b");
+	accept("c");
+	carry_out();
+	assert_int_equal(f.err.class, ERR_NONE);
+	assert_string_equal(strbuf_str(&f.groups), "a Conflict; b ok; c ok; ");
+	assert_string_equal(strbuf_str(&f.posted), "ml/of-b; ");
+}
+
+static void a_pool_that_is_gone_gives_nothing(void **state)
+{
+	plan_three_ledgers();
+	refuse("a", 404, "NotFound");
+	accept("b");
+	accept("c");
+	carry_out();
+	assert_string_equal(strbuf_str(&f.groups), "a NotFound; b ok; c ok; ");
+	assert_string_equal(strbuf_str(&f.posted), "ml/of-b; ");
+}
+
+static void who_leads_no_more_writes_no_other_group(void **state)
+{
+	plan_three_ledgers();
+	refuse("a", 403, "Forbidden");
+	refuse("b", 403, "Forbidden");
+	refuse("c", 403, "Forbidden");
+	carry_out();
+	/* That we may not write is said of each; nothing was made true. */
+	assert_string_equal(strbuf_str(&f.posted), "");
 }
 
 static void a_deletion_depends_on_the_version_too(void **state)
@@ -394,6 +504,10 @@ int main(void)
 		with_applier(a_status_that_says_so_already_leaves_nothing_to_do),
 		with_applier(a_write_of_the_same_plan_moves_the_version_on),
 		with_applier(a_deletion_depends_on_the_version_too),
+		with_applier(a_refused_group_leaves_the_others_alone),
+		with_applier(a_group_whose_object_moved_leaves_the_others_alone),
+		with_applier(a_pool_that_is_gone_gives_nothing),
+		with_applier(who_leads_no_more_writes_no_other_group),
 		with_applier(a_patch_that_is_undone_again_and_again_is_held_back),
 	};
 

@@ -34,6 +34,8 @@ static const char *const other_rights[] = {
 	"Role coordination.k8s.io leases get orbweaver-operator",
 	"Role coordination.k8s.io leases update orbweaver-operator",
 	"Role coordination.k8s.io leases patch orbweaver-operator",
+	/* The definition of NetworkAttachmentDefinition (nad_definition.h). */
+	"ClusterRole apiextensions.k8s.io customresourcedefinitions create",
 	/* What looks ended is read before anything is taken from it (operator/looks.h). */
 	"ClusterRole  pods get",
 	"ClusterRole  nodes get",

@@ -85,6 +85,35 @@ static void ip4_and_ip6_of_the_first_versions_are_read(void **state)
 		       "\"routes\":[{\"dst\":\"0.0.0.0/0\"}]}");
 }
 
+static void the_first_versions_get_one_address_of_each_family(void **state)
+{
+	assert_written(NEW, "0.2.0",
+		       "{\"cniVersion\":\"0.2.0\",\"dns\":{\"nameservers\":[\"10.0.0.10\"]},"
+		       "\"ip4\":{\"gateway\":\"10.7.0.1\",\"ip\":\"10.7.0.51/16\","
+		       "\"routes\":[{\"dst\":\"0.0.0.0/0\",\"gw\":\"10.7.0.1\"}]},"
+		       "\"ip6\":{\"ip\":\"fd07::51/64\"}}");
+	assert_written("{\"ips\":[]}", "0.1.0", "{\"cniVersion\":\"0.1.0\",\"dns\":{}}");
+}
+
+static void a_configuration_without_version_is_of_the_first(void **state)
+{
+	static const struct {
+		const char *config, *want;
+	} cases[] = {
+		{"{}", "0.1.0"},
+		{"{\"cniVersion\":\"\"}", "0.1.0"},
+		{"{\"cniVersion\":null}", "0.1.0"},
+		{"{\"cniVersion\":\"1.0.0\"}", "1.0.0"},
+		{"{\"cniVersion\":1}", ""},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		json_auto_t *config = parse(cases[i].config);
+
+		assert_string_equal(result_version_of(config), cases[i].want);
+	}
+}
+
 static void a_result_without_version_is_of_the_configurations(void **state)
 {
 	assert_written("{\"ips\":[{\"address\":\"::a06:1/128\"}]}", "1.0.0",
@@ -230,6 +259,8 @@ int main(void)
 		cmocka_unit_test(an_old_result_becomes_a_new_one),
 		cmocka_unit_test(ip4_and_ip6_of_the_first_versions_are_read),
 		cmocka_unit_test(a_result_without_version_is_of_the_configurations),
+		cmocka_unit_test(the_first_versions_get_one_address_of_each_family),
+		cmocka_unit_test(a_configuration_without_version_is_of_the_first),
 		cmocka_unit_test(every_version_reads_what_it_writes),
 		cmocka_unit_test(what_is_no_result_is_refused_by_name),
 		cmocka_unit_test(addresses_are_printed_as_go_does),

@@ -95,7 +95,7 @@ static const char NOW[] = "{mac: '02:00:00:00:00:01', vlan: 0, qos: 0, proto: 33
 static void settings_that_are_so_already_are_not_written(void **state)
 {
 	json_auto_t *steps = plan("{" DEVICE ", vlan: 0, min_tx_rate: 0, max_tx_rate: 0, spoofchk: "
-				  "'on', trust: no, link_state: auto, mac: '02:00:00:00:00:01'}",
+				  "'on', trust: 'no', link_state: auto, mac: '02:00:00:00:00:01'}",
 				  NOW, NULL);
 
 	assert_int_equal(json_array_size(steps), 0);

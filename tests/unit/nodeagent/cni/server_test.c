@@ -19,6 +19,7 @@
 
 #include <cmocka.h>
 
+#include "cni/plugin.h"
 #include "lib/base/clock.h"
 #include "lib/base/fs.h"
 #include "lib/base/log.h"
@@ -188,6 +189,25 @@ static void addresses_come_from_the_agent(void **state)
 	assert_int_equal(call("DEL", "", "spiderpool"), 0);
 	assert_false(stand.has_given);
 	until_nothing_is_left();
+}
+
+/* A NetworkAttachmentDefinition without cniVersion, and one that the meta plugin hands on as "". */
+static void a_network_without_version_gets_a_result_of_the_first(void **state)
+{
+	static const char *const versions[] = {"", "\"cniVersion\": \"\", ",
+					       "\"cniVersion\": \"0.2.0\", "};
+
+	for (size_t i = 0; i < ARRAY_LEN(versions); i++) {
+		auto_free char *config =
+			str_printf("{%s\"name\": \"rail0\", \"DeviceID\": \"0000:03:00.2\", "
+				   "\"IPAM\": {\"type\": \"spiderpool\"}}",
+				   versions[i]);
+
+		assert_int_equal(cni_stand_call(&stand, "sriov", "ADD", "c1", config), 0);
+		assert_non_null(strstr(stand.printed, "\"ip4\":{\"ip\":\"10.6.0.2/16\"}"));
+		assert_int_equal(cni_stand_call(&stand, "sriov", "DEL", "c1", config), 0);
+		until_nothing_is_left();
+	}
 }
 
 static void the_coordinator_has_the_cluster_s_settings(void **state)
@@ -576,6 +596,58 @@ static void a_late_note_of_the_pod_before_takes_nothing_of_this_one(void **state
 	assert_int_equal(umount(path), 0);
 }
 
+static void say_profile(const char *name)
+{
+	json_auto_t *message = json_pack("{s:s}", "profile", name);
+
+	cni_stand_say(&stand, message);
+}
+
+static void until_networks_are(const char *reason)
+{
+	const int64_t until = clock_ms() + 30000;
+	const char *heard = NULL;
+
+	while (!str_eq(heard, reason) && clock_ms() < until) {
+		cni_stand_turn(&stand);
+		heard = json_str_at(cni_stand_heard(&stand, "podNetworks"), "podNetworks",
+				    "reason");
+	}
+	assert_string_equal(heard, reason);
+}
+
+static bool is_on_host(const char *path)
+{
+	auto_free char *full = str_below(stand.folder, path);
+
+	return access(full, F_OK) == 0;
+}
+
+static void plugins_stay_as_long_as_a_pod_uses_them(void **state)
+{
+	static const char mark[] = PLUGIN_MARK;
+	const char *config = "{\"cniVersion\":\"1.0.0\",\"name\":\"n\",\"type\":\"sriov\"}";
+	auto_free char *program = str_below(stand.folder, "program");
+
+	assert_int_equal(fs_write_atomic(AT_FDCWD, program, mark, strlen(mark), 0755, NULL), 0);
+	stand.program = program;
+	cni_stand_kill_server(&stand);
+	cni_stand_start_server(&stand, true);
+	/* Not a word of ours. */
+	say_profile("all");
+	say_profile("delegate");
+	until_networks_are("PluginsOnly");
+	assert_true(is_on_host("bin/sriov"));
+	assert_int_equal(cni_stand_call(&stand, "sriov", "ADD", "c1", config), 0);
+	say_profile("devices");
+	until_networks_are("PluginsInUse");
+	assert_true(is_on_host("bin/sriov"));
+	assert_int_equal(cni_stand_call(&stand, "sriov", "DEL", "c1", config), 0);
+	until_networks_are("DevicesOnly");
+	assert_false(is_on_host("bin/sriov"));
+	stand.program = NULL;
+}
+
 static void gc_takes_away_what_is_not_on_the_list(void **state)
 {
 	const char *config = "{\"cniVersion\": \"1.1.0\", \"name\": \"rail0\", "
@@ -850,6 +922,7 @@ int main(void)
 #define TEST_ALONE(name) cmocka_unit_test_setup_teardown(name, set_up_without_agent, tear_down)
 	const struct CMUnitTest tests[] = {
 		TEST(addresses_come_from_the_agent),
+		TEST(a_network_without_version_gets_a_result_of_the_first),
 		TEST(the_coordinator_has_the_cluster_s_settings),
 		TEST(another_ipam_plugin_is_run_by_the_plugin),
 		TEST(another_ipam_plugin_s_words_are_passed_on),
@@ -888,6 +961,7 @@ int main(void)
 		TEST(what_belongs_to_a_sandbox_that_is_gone_is_buried),
 		TEST(a_file_of_a_namespace_before_becomes_one_of_this),
 		TEST(del_goes_by_what_add_was_told),
+		TEST(plugins_stay_as_long_as_a_pod_uses_them),
 		cmocka_unit_test(a_line_whose_server_is_gone_says_so),
 		cmocka_unit_test(an_error_survives_a_line),
 		cmocka_unit_test(a_program_that_prints_no_result_is_an_error),

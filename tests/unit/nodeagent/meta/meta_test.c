@@ -174,6 +174,69 @@ static void says_how_many_devices_there_are_when_they_are_too_few(void **state)
 	assert_non_null(strstr(err.text, "has 1 of them"));
 }
 
+/* Delegates of a pod without devices, for one network with this configuration. */
+static json_t *delegate_without_device(const char *plugin, const char *served, struct err *err)
+{
+	json_auto_t *config = yaml(CLUSTER), *pod = pod_with("x"), *own = yaml(plugin);
+	json_auto_t *nads = yaml("{'ml/x':{'metadata':{'name':'x','namespace':'ml','annotations':"
+				 "{'k8s.v1.cni.cncf.io/resourceName':'ovs-cni.network.kubevirt.io/"
+				 "br1'}},'spec':{}}}");
+	json_auto_t *devices = json_array(), *resources = yaml(served);
+	auto_free char *text = json_text(own);
+	struct meta_input in = {.container_id = "c1",
+				.ifname = "eth0",
+				.config = config,
+				.pod = pod,
+				.nads = nads,
+				.devices = devices,
+				.served = resources};
+
+	json_put_str(json_at(nads, "ml/x", "spec"), "config", text);
+	return meta_delegates(&in, err);
+}
+
+static void a_resource_that_no_device_plugin_serves_needs_no_device(void **state)
+{
+	static const char *const plugins[] = {
+		"{'type':'ovs','bridge':'br1'}",
+		"{'plugins':[{'type':'bridge'},{'type':'tuning'}]}",
+		"{'type':'host-device','device':'enp1s0'}",
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(plugins); i++) {
+		struct err err = {0};
+		json_auto_t *delegates = delegate_without_device(plugins[i], "[]", &err);
+		const json_t *delegate = json_array_get(delegates, 1);
+
+		if (!delegates)
+			fail_msg("%s: %s", plugins[i], err.text);
+		assert_string_equal(json_str_at(delegate, "resourceName"),
+				    "ovs-cni.network.kubevirt.io/br1");
+		assert_null(json_at(delegate, "deviceID"));
+		assert_null(json_at(json_array_get(json_at(delegate, "config", "plugins"), 0),
+				    "deviceID"));
+	}
+}
+
+static void a_network_that_cannot_do_without_a_device_is_refused(void **state)
+{
+	static const struct {
+		const char *plugin, *served;
+	} cases[] = {
+		{"{'type':'sriov'}", "[]"},
+		{"{'plugins':[{'type':'ib-sriov'},{'type':'rdma'}]}", "[]"},
+		{"{'type':'host-device'}", "[]"},
+		{"{'type':'macvlan'}", "['ovs-cni.network.kubevirt.io/br1']"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct err err = {0};
+
+		assert_null(delegate_without_device(cases[i].plugin, cases[i].served, &err));
+		assert_string_equal(err.reason, "TooFewDevices");
+	}
+}
+
 /* ---- order ----------------------------------------------------------------------------------- */
 
 /* Delegates of these plugins each; "/" separates delegates, "," plugins. */
@@ -611,6 +674,8 @@ int main(void)
 		cmocka_unit_test(waits_for_the_sandbox_of_the_pod_that_is_there_now),
 		cmocka_unit_test(deals_devices_out_by_container_and_address),
 		cmocka_unit_test(says_how_many_devices_there_are_when_they_are_too_few),
+		cmocka_unit_test(a_resource_that_no_device_plugin_serves_needs_no_device),
+		cmocka_unit_test(a_network_that_cannot_do_without_a_device_is_refused),
 		cmocka_unit_test(sets_rails_up_side_by_side_behind_the_clusters_network),
 		cmocka_unit_test(lets_coordinators_follow_each_other_in_order),
 		cmocka_unit_test(lets_a_plugin_that_may_look_at_others_wait),

@@ -329,13 +329,8 @@ static void an_entry_that_is_wrong_names_its_field_and_costs_no_other(void **sta
 
 static void what_is_no_shared_configuration_is_refused(void **state)
 {
-	static const char *const rows[] = {"",
-					   "[]",
-					   "{}",
-					   "{\"configLists\":[]}",
-					   "{\"configList\":{}}",
-					   "{\"configList\":[],\"periodicUpdateInterval\":-1}",
-					   "{\"configList\":[],\"periodicUpdateInterval\":\"5m\"}"};
+	static const char *const rows[] = {"", "[]", "{}", "{\"configLists\":[]}",
+					   "{\"configList\":{}}"};
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		struct err err = {0};
@@ -343,6 +338,33 @@ static void what_is_no_shared_configuration_is_refused(void **state)
 		assert_null(pools_read_shared(rows[i], strlen(rows[i]), &err));
 		assert_string_equal(err.reason, "BadSharedConfig");
 	}
+}
+
+/* docs/device-plugins.md: "`periodicUpdateInterval` is checked and not used." */
+static void a_wrong_interval_is_reported_and_refuses_nothing(void **state)
+{
+	static const char *const values[] = {"-1", "\"300\"", "\"5m\"", "true", "1.5", "[]"};
+
+	for (size_t i = 0; i < ARRAY_LEN(values); i++) {
+		auto_free char *text =
+			str_printf("{\"periodicUpdateInterval\":%s,\"configList\":[%s]}", values[i],
+				   ENTRY("good", 1, "{\"vendors\":[\"15b3\"]}"));
+		json_auto_t *doc = shared(text), *observed = yaml(HOST);
+		json_auto_t *pools = compute(observed, doc, NULL);
+
+		assert_says(json_at(pools, "problems"), "periodicUpdateInterval");
+		assert_non_null(resource(pools, "rdma/good"));
+	}
+}
+
+static void an_entry_without_a_count_is_reported(void **state)
+{
+	json_auto_t *doc = shared("{\"configList\":[{\"resourceName\":\"a\",\"selectors\":"
+				  "{\"vendors\":[\"15b3\"]}}]}");
+	json_auto_t *observed = yaml(HOST), *pools = compute(observed, doc, NULL);
+
+	assert_says(json_at(pools, "problems"),
+		    "configList[0].rdmaHcaMax: is missing, so that 0 devices are offered");
 }
 
 /* Names of the entries, after what was good in `before` was kept: "a b". free() */
@@ -692,6 +714,8 @@ int main(void)
 		cmocka_unit_test(the_older_list_of_devices_is_ifnames),
 		cmocka_unit_test(an_entry_that_is_wrong_names_its_field_and_costs_no_other),
 		cmocka_unit_test(what_is_no_shared_configuration_is_refused),
+		cmocka_unit_test(a_wrong_interval_is_reported_and_refuses_nothing),
+		cmocka_unit_test(an_entry_without_a_count_is_reported),
 		cmocka_unit_test(a_bad_edit_takes_no_resource_away),
 		cmocka_unit_test(a_key_that_nobody_knows_takes_no_resource_away),
 		cmocka_unit_test(a_key_that_nobody_knows_is_told_with_the_nearest),

@@ -755,6 +755,23 @@ static void a_pf_without_vfs_is_offered_unless_the_node_needs_it(void **state)
 			    "0000:5e:00.0");
 }
 
+/* docs/device-plugins.md: "an entry that matches nothing on a node (`NothingSelected`)" */
+static void an_entry_that_matches_nothing_names_each_selector_that_fails(void **state)
+{
+	json_auto_t *observed = host();
+	json_auto_t *doc = list("{\"resourceList\":[{\"resourceName\":\"x\",\"selectors\":{"
+				"\"devices\":[\"0000:24:00.2\"],\"drivers\":[\"mlx5_ib\"],"
+				"\"pfNames\":[\"ens9\"]}}]}");
+	json_auto_t *pools =
+		compute((struct pools_input){.observed = observed, .resource_list = doc});
+
+	assert_int_equal(count(pools, "spidernet.io/x"), 0);
+	assert_says(json_at(pools, "problems"), "\"reason\":\"NothingSelected\"");
+	assert_says(json_at(pools, "problems"), "wanted 0000:24:00.2; driver");
+	assert_says(json_at(pools, "problems"), "wanted mlx5_ib; PF");
+	assert_says(json_at(resource(pools, "spidernet.io/x"), "causes"), "wanted ens9");
+}
+
 static void an_rdma_vf_in_a_pod_still_counts_as_rdma(void **state)
 {
 	json_auto_t *observed = host(), *pools = NULL;
@@ -1036,6 +1053,7 @@ int main(void)
 		cmocka_unit_test(selectors_pick_what_upstream_picks),
 		cmocka_unit_test(the_first_match_wins),
 		cmocka_unit_test(a_pf_without_vfs_is_offered_unless_the_node_needs_it),
+		cmocka_unit_test(an_entry_that_matches_nothing_names_each_selector_that_fails),
 		cmocka_unit_test(an_rdma_vf_in_a_pod_still_counts_as_rdma),
 		cmocka_unit_test(additional_info_is_overridden_by_address),
 		cmocka_unit_test(an_entry_that_cannot_be_had_names_its_field),

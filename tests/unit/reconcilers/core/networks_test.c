@@ -78,6 +78,10 @@ static void refuses_what_no_network_can_be(void **state)
 		",",
 		"a,,b",
 		"r.2",
+		"a b",
+		"a\tb",
+		"a,b c",
+		"ml/a b@eth1",
 		"[",
 		"{\"name\":\"r\"}",
 		"[{}]",
@@ -106,6 +110,23 @@ static void keeps_what_else_an_element_says(void **state)
 		"10.0.0.1/24");
 }
 
+static void tells_of_a_blank_that_stands_for_a_comma(void **state)
+{
+	struct err err = {0};
+
+	assert_null(networks_parse("net-a, net-b net-c", "ml", &err));
+	assert_string_equal(err.text, "network 2: \"net-b net-c\" has a blank within; separate "
+				      "networks by commas");
+}
+
+static void tells_line_and_column_of_json_that_cannot_be_read(void **state)
+{
+	struct err err = {0};
+
+	assert_null(networks_parse("[{\"name\":\"a\"},\n {\"name\" \"b\"}]", "ml", &err));
+	assert_non_null(strstr(err.text, "line 2"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -113,6 +134,8 @@ int main(void)
 		cmocka_unit_test(numbers_behind_networks_that_every_pod_has),
 		cmocka_unit_test(refuses_what_no_network_can_be),
 		cmocka_unit_test(keeps_what_else_an_element_says),
+		cmocka_unit_test(tells_of_a_blank_that_stands_for_a_comma),
+		cmocka_unit_test(tells_line_and_column_of_json_that_cannot_be_read),
 	};
 
 	json_init();

@@ -16,6 +16,7 @@
 #include "reconcilers/core/reconcile.h"
 #include "reconcilers/ipam/assign.h"
 #include "reconcilers/ipam/endpoint.h"
+#include "reconcilers/ipam/ledger.h"
 #include "reconcilers/ipam/lifecycle.h"
 #include "reconcilers/ipam/strays.h"
 #include "tests/support/yaml.h"
@@ -91,6 +92,246 @@ static void posts_a_pod_as_soon_as_its_own_ledgers_are_written(void **state)
 	       "status a; post decided ml/a in; finding ml/a; post waiting ml/a out; "
 	       "status b; post decided ml/b in; finding ml/b; post waiting ml/b out; "
 	       "post decided ml/ab in; finding ml/ab; post waiting ml/ab out; ");
+}
+
+/* docs/api.md: "SpiderIPPool. Field: routes[].to, routes[].via. Meaning: dst, gw." */
+static void routes_of_a_pool_count_in_the_form_in_which_guides_write_them(void **state)
+{
+	json_auto_t *world = yaml("waiting: {ml/a: true}\npods:\n" POD("a", "u-a", "") NETWORK
+				  "spiderippools:\n  p: {metadata: {name: p}, spec: {ipVersion: 4, "
+				  "subnet: 10.0.0.0/24, "
+				  "ips: [10.0.0.9], routes: [{to: 10.6.0.0/16, via: 10.0.0.2}, "
+				  "{dst: 10.7.0.0/16, gw: 10.0.0.3}]}}\n");
+	auto_plan struct plan plan = {0};
+	struct err err = {0};
+	auto_free char *text = NULL;
+	json_t *op;
+	size_t i;
+
+	assert_int_equal(assign_reconcile(world, "all", &plan, &err), 0);
+	json_array_foreach (plan.ops, i, op) {
+		const json_t *item = json_array_get(json_at(json_object_get(op, "value"),
+							    "endpoint", "status", "current", "ips"),
+						    0);
+
+		if (str_eq(json_str_at(op, "box"), "decided"))
+			text = json_text(json_at(item, "routes"));
+	}
+	assert_string_equal(text, "[{\"dst\":\"10.6.0.0/16\",\"gw\":\"10.0.0.2\"},"
+				  "{\"dst\":\"10.7.0.0/16\",\"gw\":\"10.0.0.3\"}]");
+}
+
+/* One pod that wants pool p, among these pools. */
+static char *decide_with(const char *pools)
+{
+	auto_free char *world = str_printf("waiting: {ml/a: true}\npods:\n" POD("a", "u-a", "")
+						   NETWORK "spiderippools:\n%s",
+					   pools);
+
+	return decide(assign_reconcile, world, "all");
+}
+
+#define POOL_OF(name_, made_, spec_)                                                               \
+	"  " name_ ": {metadata: {name: " name_ ", creationTimestamp: '2026-01-0" made_            \
+	"T00:00:00Z'}, spec: {ipVersion: 4, " spec_ "}}\n"
+
+/* docs/conditions.md: Ready is "pods can get addresses". Without any webhook. */
+static void a_pool_that_is_not_ready_gives_no_address(void **state)
+{
+	static const struct {
+		const char *reason, *pools;
+	} cases[] = {
+		{"AddressOverlap",
+		 POOL_OF("o", "1", "subnet: 10.0.0.0/24, ips: [10.0.0.7]")
+			 POOL_OF("p", "2", "subnet: 10.0.0.0/24, ips: [10.0.0.7]")},
+		{"SubnetOverlap", POOL_OF("o", "1", "subnet: 10.0.0.0/16, ips: [10.0.9.7]") POOL_OF(
+					  "p", "2", "subnet: 10.0.0.0/24, ips: [10.0.0.7]")},
+		{"BadGateway",
+		 POOL_OF("p", "2", "subnet: 10.0.0.0/24, ips: [10.0.0.7], gateway: 192.168.9.9")},
+		{"OutsideSubnet",
+		 POOL_OF("p", "2", "subnet: 10.0.0.0/24, ips: [10.0.0.7, 10.0.1.7]")},
+		{"BadRange", POOL_OF("p", "2", "subnet: 10.0.0.0/24, ips: [10.0.0.7, x]")},
+		{"BadRoute",
+		 POOL_OF("p", "2",
+			 "subnet: 10.0.0.0/24, ips: [10.0.0.7], routes: [{dst: x, gw: y}]")},
+		{"WrongIPVersion", "  p: {metadata: {name: p}, spec: {ipVersion: 4, subnet: "
+				   "'fd00::/64', ips: ['fd00::7']}}\n"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		auto_free char *said = decide_with(cases[i].pools);
+
+		if (strstr(said, "status") ||
+		    (!strstr(said, cases[i].reason) && !strstr(said, "NoPool")))
+			fail_msg("%s: %s", cases[i].reason, said);
+	}
+}
+
+static void the_older_of_two_pools_that_overlap_serves(void **state)
+{
+	auto_free char *said =
+		decide_with(POOL_OF("p", "1", "subnet: 10.0.0.0/24, ips: [10.0.0.7]")
+				    POOL_OF("o", "2", "subnet: 10.0.0.0/24, ips: [10.0.0.7]"));
+
+	assert_non_null(strstr(said, "status p"));
+}
+
+/* Both made within one second, and the one of the greater name was served before the other came. */
+static void what_another_pool_gave_away_is_not_free(void **state)
+{
+	auto_free char *said = decide_with(POOL_OF(
+		"p", "1",
+		"subnet: 10.0.0.0/24, ips: [10.0.0.7]") "  q: {metadata: {name: q, "
+							"creationTimestamp: "
+							"'2026-01-01T00:00:00Z'}, spec: "
+							"{ipVersion: 4, subnet: 10.0.0.0/24, ips: "
+							"[10.0.0.7]}, status: {allocatedIPs: "
+							"'{\"10.0.0.7\": {\"pod\": \"ml/z\", "
+							"\"podUid\": \"u-z\"}}'}}\n");
+
+	assert_non_null(strstr(said, "PoolExhausted"));
+	assert_null(strstr(said, "status p"));
+}
+
+static void gateway_and_the_subnets_own_addresses_are_never_given(void **state)
+{
+	static const struct {
+		const char *spec, *want;
+	} cases[] = {
+		{"subnet: 10.7.0.0/24, ips: [10.7.0.1-10.7.0.2], gateway: 10.7.0.1", "10.7.0.2"},
+		{"subnet: 10.7.0.0/24, ips: [10.7.0.0-10.7.0.1]", "10.7.0.1"},
+		{"subnet: 10.7.0.0/24, ips: [10.7.0.255, 10.7.0.254-10.7.0.254]", "10.7.0.254"},
+		{"subnet: 10.7.0.0/31, ips: [10.7.0.0-10.7.0.1]", "10.7.0.0"},
+		/* On its own, in so many words. */
+		{"subnet: 10.7.0.0/16, ips: [10.7.0.0]", "10.7.0.0"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		auto_free char *text = str_printf("{metadata: {name: p}, spec: {ipVersion: 4, %s}}",
+						  cases[i].spec);
+		json_auto_t *pool = yaml(text);
+		auto_ledger struct ledger ledger = {0};
+		char next[IP_TEXT_SIZE] = "";
+
+		assert_int_equal(ledger_open(pool, NULL, NULL, &ledger, NULL), 0);
+		assert_true(ledger_next(&ledger, next));
+		assert_string_equal(next, cases[i].want);
+	}
+}
+
+static void a_ledger_that_was_refused_leaves_other_pools_alone(void **state)
+{
+	static const char world[] =
+		"env: {now: '2026-01-31T10:00:00Z'}\n"
+		"waiting: {ml/b: true, ml/a: true}\nending: {ml/z: {uid: u-z, status: {current: "
+		"{uid: u-z, ips: [{interface: net1, ipv4: 10.0.0.9/24, ipv4Pool: a}]}}}}\n"
+		"unwrittenledgers: {a: {reason: Invalid, text: 'too large', until: "
+		"'2026-01-31T10:00:%sZ'}}\npods:\n" POD_ON("a", "a")
+			POD_ON("b", "b") "network-attachment-definitions:\n" NET("a", "a")
+				NET("b", "b") "spiderippools:\n" POOL("a", "10.0.0.1-10.0.0.9", "")
+					POOL("b", "10.0.0.11-10.0.0.19", "");
+	auto_free char *refused = str_printf(world, "20"), *again = str_printf(world, "00");
+
+	expect(assign_reconcile, refused, "all",
+	       "finding ml/a LedgerNotWritten; status b; post decided ml/b in; finding ml/b; "
+	       "post waiting ml/b out; requeue -; ");
+	expect(assign_reconcile, again, "all",
+	       "status a; post ending ml/z out; post decided ml/z in; post decided ml/a in; "
+	       "finding ml/a; post waiting ml/a out; status b; post decided ml/b in; finding ml/b; "
+	       "post waiting ml/b out; ");
+}
+
+#define VICTIM "allocatedIPs: '{\"10.0.0.1\": {\"pod\": \"victim/v\", \"podUid\": \"u-v\"}}'"
+
+/*
+ * docs/ipam.md: an endpoint is evidence about the pod of its own name only. A user who may write
+ * endpoints of one namespace knows UIDs from the pools' status.
+ */
+static void a_forged_endpoint_frees_no_address_of_another_pod(void **state)
+{
+	expect(assign_reconcile,
+	       "ending: {tenant/ghost: {uid: u-v, status: {current: {uid: u-v, ips: [{interface: "
+	       "net1, ipv4: 10.0.0.1/24, ipv4Pool: p}]}}}}\n"
+	       "waiting: {ml/a: true}\npods:\n" POD("a", "u-a", "") NETWORK
+	       "spiderippools:\n" POOL("p", "10.0.0.1", VICTIM),
+	       "all",
+	       "finding ml/a PoolExhausted; post ending tenant/ghost out; "
+	       "post decided tenant/ghost in; post shortpools p in; ");
+}
+
+static void a_lost_endpoint_counts_in_the_operators_namespace_only(void **state)
+{
+	json_auto_t *own = yaml("{metadata: {name: lost-u-v-1, namespace: ow}, status: "
+				"{ownerControllerName: victim/v}}");
+	json_auto_t *other = yaml("{metadata: {name: lost-u-v-1, namespace: tenant}, status: "
+				  "{ownerControllerName: victim/v}}");
+	auto_free char *key = endpoint_pod_key(other, "ow");
+
+	assert_true(endpoint_is_lost(own, "ow"));
+	assert_false(endpoint_is_lost(other, "ow"));
+	assert_string_equal(key, "tenant/lost-u-v-1");
+}
+
+/* Addresses in an endpoint are admitted by the same rules as new ones. */
+static void an_endpoint_claims_nothing_that_its_pod_would_not_get(void **state)
+{
+	static const struct {
+		const char *address, *spec, *status, *want;
+	} cases[] = {
+		/* One that was lost is recorded again. */
+		{"10.0.0.1", "ips: [10.0.0.1]", "", "status p; "},
+		{"10.0.0.1", "ips: [10.0.0.1-10.0.0.9], gateway: 10.0.0.1", "",
+		 "finding ml/a AddressNotAdmitted; "},
+		{"10.0.0.99", "ips: [10.0.0.1]", "", "finding ml/a AddressNotAdmitted; "},
+		{"10.0.0.1", "ips: [10.0.0.1], excludeIPs: [10.0.0.1]", "",
+		 "finding ml/a AddressNotAdmitted; "},
+		{"10.0.0.1", "ips: [10.0.0.1], namespaceName: [victim]", "",
+		 "finding ml/a AddressNotAdmitted; "},
+		{"10.0.0.1", "ips: [10.0.0.1], disable: true", "",
+		 "finding ml/a AddressNotAdmitted; "},
+		{"10.0.0.1", "ips: [10.0.0.1, x]", "", "finding ml/a BadRange; "},
+		{"10.0.0.1", "ips: [10.0.0.1]", VICTIM, "finding ml/a AddressTwice; "},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		auto_free char *world = str_printf(
+			"waiting: {ml/a: true}\npods:\n" POD("a", "u-a", "") NETWORK
+			"spiderendpoints:\n  ml/a:\n    metadata: {name: a, namespace: ml, uid: "
+			"e}\n"
+			"    status: {current: {uid: u-a, node: w1, ips: [{interface: net1, ipv4: "
+			"%s/24, ipv4Pool: p, vlan: 0}]}}\nspiderippools:\n  p: {metadata: {name: "
+			"p}, "
+			"spec: {ipVersion: 4, subnet: 10.0.0.0/24, %s}, status: {%s}}\n",
+			cases[i].address, cases[i].spec, cases[i].status);
+		auto_free char *said = decide(assign_reconcile, world, "all");
+
+		if (!str_starts(said, cases[i].want))
+			fail_msg("%s %s: %s", cases[i].address, cases[i].spec, said);
+	}
+}
+
+static void each_ledger_is_a_group_that_its_pods_need(void **state)
+{
+	json_auto_t *world =
+		yaml("waiting: {ml/ab: true}\npods:\n" POD_ON(
+			"ab", "b,a") "network-attachment-definitions:\n" NET("a", "a")
+			     NET("b", "b") "spiderippools:\n" POOL("a", "10.0.0.1-10.0.0.9", "")
+				     POOL("b", "10.0.0.11-10.0.0.19", ""));
+	auto_plan struct plan plan = {0};
+	json_t *op;
+	size_t i;
+
+	assert_int_equal(assign_reconcile(world, "all", &plan, NULL), 0);
+	json_array_foreach (plan.ops, i, op) {
+		bool is_ledger = str_eq(json_str_at(op, "op"), "status");
+
+		assert_true(is_ledger ? str_eq(json_str_at(op, "group"), json_str_at(op, "key"))
+				      : !json_at(op, "group"));
+		if (!is_ledger) {
+			assert_true(json_list_has(json_at(op, "needs"), "a"));
+			assert_true(json_list_has(json_at(op, "needs"), "b"));
+		}
+	}
 }
 
 static void writes_each_ledger_once_for_all_that_wait(void **state)
@@ -318,6 +559,57 @@ static void a_stateful_set_keeps_what_its_pod_had(void **state)
 
 	expect(endpoint_reconcile, kept, "ml/web-0", "requeue -; ");
 	expect(endpoint_reconcile, scaled, "ml/web-0", "post ending ml/web-0 in; ");
+}
+
+/* Any user can create pods of these names with an owner reference to the set. */
+static void only_an_ordinal_as_its_controller_writes_it_is_of_a_stateful_set(void **state)
+{
+	static const char *const names[] = {"web-00", "web-000", "web-1", "web-+0", "web--0"};
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		auto_free char *world = str_printf(
+			NODE_THERE "spiderendpoints: {ml/%s: {metadata: {name: %s, namespace: ml, "
+				   "annotations: {orbweaver.io/down: u-a}}, status: "
+				   "{ownerControllerType: StatefulSet, ownerControllerName: web, "
+				   "current: {uid: u-a, node: w1, ips: []}}}}\n"
+				   "live: {ml/%s: {pods: {ml/%s: null}, statefulsets: "
+				   "{ml/web: {spec: {replicas: 1}}}}}\n",
+			names[i], names[i], names[i], names[i]);
+		auto_free char *key = str_printf("ml/%s", names[i]);
+		auto_free char *want = str_printf("post ending %s in; ", key);
+
+		expect(endpoint_reconcile, world, key, want);
+	}
+}
+
+/* docs/ipam.md: "when the pod has terminated". The kubelet rejects pods of each restartPolicy. */
+static void a_pod_that_the_kubelet_rejected_gets_and_keeps_no_address(void **state)
+{
+	static const char *const phases[] = {
+		"{phase: Failed, reason: UnexpectedAdmissionError}",
+		"{phase: Failed, reason: Terminated}",
+		"{phase: Failed}",
+		"{phase: Succeeded}",
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(phases); i++) {
+		auto_free char *pod = str_printf(
+			"ml/a: {metadata: {name: a, namespace: ml, uid: u-a, annotations: "
+			"{k8s.v1.cni.cncf.io/networks: net}}, spec: {nodeName: w1, restartPolicy: "
+			"Always}, status: %s}",
+			phases[i]);
+		auto_free char *waits = str_printf("waiting: {ml/a: true}\npods: {%s}\n" NETWORK
+						   "spiderippools:\n" POOL("p", "10.0.0.1", ""),
+						   pod);
+		auto_free char *ends = str_printf(
+			NODE_THERE ENDPOINT("u-a",
+					    "orbweaver.io/down: u-a") "pods: {%s}\nlive: {ml/a: "
+								      "{pods: {%s}}}\n",
+			pod, pod);
+
+		expect(assign_reconcile, waits, "all", "finding ml/a; post waiting ml/a out; ");
+		expect(endpoint_reconcile, ends, "ml/a", "post ending ml/a in; ");
+	}
 }
 
 static void what_was_decided_is_written_and_forgotten(void **state)
@@ -811,7 +1103,8 @@ static void what_one_pool_finds_of_a_pod_does_not_hide_what_another_did(void **s
 static void what_an_agent_says_of_a_lost_pod_gives_its_records_back(void **state)
 {
 #define ASKED                                                                                      \
-	"spiderendpoints: {" LOST ": {metadata: {name: lost-u-a-8602096f, namespace: ow, "         \
+	"env: {namespace: ow}\nspiderendpoints: {" LOST                                            \
+	": {metadata: {name: lost-u-a-8602096f, namespace: ow, "                                   \
 	"annotations: {orbweaver.io/down: u-a}}, status: {current: {uid: u-a, node: w1, ips: "     \
 	"[{interface: '', ipv4: 10.0.0.1/32, ipv4Pool: p}]}, ownerControllerType: Pod, "           \
 	"ownerControllerName: ml/a}}}\n"
@@ -882,6 +1175,16 @@ static void only_pods_that_can_need_addresses_are_kept_trimmed(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(routes_of_a_pool_count_in_the_form_in_which_guides_write_them),
+		cmocka_unit_test(a_pool_that_is_not_ready_gives_no_address),
+		cmocka_unit_test(the_older_of_two_pools_that_overlap_serves),
+		cmocka_unit_test(what_another_pool_gave_away_is_not_free),
+		cmocka_unit_test(gateway_and_the_subnets_own_addresses_are_never_given),
+		cmocka_unit_test(a_ledger_that_was_refused_leaves_other_pools_alone),
+		cmocka_unit_test(a_forged_endpoint_frees_no_address_of_another_pod),
+		cmocka_unit_test(a_lost_endpoint_counts_in_the_operators_namespace_only),
+		cmocka_unit_test(an_endpoint_claims_nothing_that_its_pod_would_not_get),
+		cmocka_unit_test(each_ledger_is_a_group_that_its_pods_need),
 		cmocka_unit_test(writes_each_ledger_once_for_all_that_wait),
 		cmocka_unit_test(posts_a_pod_as_soon_as_its_own_ledgers_are_written),
 		cmocka_unit_test(a_pod_waits_for_what_another_gives_back_in_the_same_pass),
@@ -899,6 +1202,8 @@ int main(void)
 		cmocka_unit_test(a_sandbox_that_is_made_again_ends_nothing),
 		cmocka_unit_test(a_node_that_is_gone_needs_no_word),
 		cmocka_unit_test(a_stateful_set_keeps_what_its_pod_had),
+		cmocka_unit_test(only_an_ordinal_as_its_controller_writes_it_is_of_a_stateful_set),
+		cmocka_unit_test(a_pod_that_the_kubelet_rejected_gets_and_keeps_no_address),
 		cmocka_unit_test(what_was_decided_is_written_and_forgotten),
 		cmocka_unit_test(spiderpools_finalizer_keeps_no_endpoint_for_ever),
 		cmocka_unit_test(what_was_decided_for_a_pod_that_has_ended_is_given_back),

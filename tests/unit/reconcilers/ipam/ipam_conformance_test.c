@@ -192,7 +192,7 @@ static void give_back(struct cluster *c, const char *name, const char *uid)
 	json_t *object;
 
 	if (str_eq(json_str_at(endpoint, "status", "current", "uid"), uid)) {
-		(void)ipam_give_back(books, json_at(endpoint, "status"));
+		(void)ipam_give_back(books, name, json_at(endpoint, "status"));
 	}
 	json_each (world_kind(c->world, KIND_IP_POOL), pool, object) {
 		struct ledger *ledger = books_open(books, pool, NULL);
@@ -207,7 +207,7 @@ static void give_back(struct cluster *c, const char *name, const char *uid)
 			if (str_eq(json_str_at(record, "podUid"), uid))
 				json_array_append_new(addresses, json_string(address));
 		json_array_foreach (addresses, i, record)
-			(void)ledger_release(ledger, json_string_value(record), uid, true);
+			(void)ledger_release(ledger, json_string_value(record), NULL, uid, true);
 	}
 	carry_out(c, books);
 }

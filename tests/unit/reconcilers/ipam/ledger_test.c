@@ -38,11 +38,11 @@ static void hands_out_the_address_that_was_free_longest(void **state)
 	assert_int_equal(ledger_open(pool, NULL, NULL, &ledger, NULL), 0);
 	assert_next(&ledger, "10.0.0.1");
 	assert_true(ledger_take_this(&ledger, "10.0.0.1", HOLDER("ml/a", "u1")));
-	assert_true(ledger_release(&ledger, "10.0.0.1", "u1", true));
+	assert_true(ledger_release(&ledger, "10.0.0.1", NULL, "u1", true));
 	assert_next(&ledger, "10.0.0.2");
 	assert_true(ledger_take_this(&ledger, "10.0.0.2", HOLDER("ml/b", "u2")));
 	assert_true(ledger_take_this(&ledger, "10.0.0.4", HOLDER("ml/c", "u3")));
-	assert_true(ledger_release(&ledger, "10.0.0.2", "u2", true));
+	assert_true(ledger_release(&ledger, "10.0.0.2", NULL, "u2", true));
 	/* Both rest now: the one that was given back first. */
 	assert_next(&ledger, "10.0.0.1");
 	assert_true(ledger_take_this(&ledger, "10.0.0.1", HOLDER("ml/d", "u4")));
@@ -58,7 +58,7 @@ static void rests_over_a_write_and_a_read(void **state)
 
 	assert_int_equal(ledger_open(pool, NULL, NULL, &before, NULL), 0);
 	assert_true(ledger_take_this(&before, "10.0.0.1", HOLDER("ml/a", "u1")));
-	assert_true(ledger_release(&before, "10.0.0.1", "u1", true));
+	assert_true(ledger_release(&before, "10.0.0.1", NULL, "u1", true));
 	json_put(pool, "status", ledger_status(&before));
 	assert_int_equal(ledger_open(pool, NULL, NULL, &after, NULL), 0);
 	assert_next(&after, "10.0.0.2");
@@ -73,11 +73,11 @@ static void gives_back_only_what_the_uid_has(void **state)
 	json_put_str(json_object_get(pool, "status"), "allocatedIPs",
 		     "{\"10.0.0.1\":{\"pod\":\"ml/a\",\"podUid\":\"u1\"}}");
 	assert_int_equal(ledger_open(pool, NULL, NULL, &ledger, NULL), 0);
-	assert_false(ledger_release(&ledger, "10.0.0.1", "u2", true));
-	assert_false(ledger_release(&ledger, "10.0.0.2", "u1", true));
+	assert_false(ledger_release(&ledger, "10.0.0.1", NULL, "u2", true));
+	assert_false(ledger_release(&ledger, "10.0.0.2", NULL, "u1", true));
 	assert_false(ledger_take_this(&ledger, "10.0.0.1", HOLDER("ml/b", "u2")));
 	assert_false(ledger.has_changed);
-	assert_true(ledger_release(&ledger, "10.0.0.1", "u1", true));
+	assert_true(ledger_release(&ledger, "10.0.0.1", NULL, "u1", true));
 	assert_true(ledger.has_changed);
 }
 
@@ -92,7 +92,7 @@ static void keeps_back_what_is_reserved(void **state)
 	assert_next(&ledger, "10.0.0.4");
 	/* A record from before the reservation comes back to nobody. */
 	assert_true(ledger_take_this(&ledger, "10.0.0.1", HOLDER("ml/a", "u1")));
-	assert_true(ledger_release(&ledger, "10.0.0.1", "u1", true));
+	assert_true(ledger_release(&ledger, "10.0.0.1", NULL, "u1", true));
 	assert_true(ledger_take_this(&ledger, "10.0.0.4", HOLDER("ml/b", "u2")));
 	assert_next(&ledger, NULL);
 }
@@ -203,7 +203,7 @@ static void who_has_an_address_in_conflict_keeps_it_and_nobody_gets_it_after(voi
 	assert_true(ledger_take_this(&ledger, "10.0.0.1", HOLDER("ml/a", "u1")));
 	ledger_note_conflict(&ledger, "10.0.0.1", "02:00:00:00:00:01", "w1", SEEN);
 	assert_non_null(ledger_record(&ledger, "10.0.0.1"));
-	assert_true(ledger_release(&ledger, "10.0.0.1", "u1", true));
+	assert_true(ledger_release(&ledger, "10.0.0.1", NULL, "u1", true));
 	assert_next(&ledger, "10.0.0.2");
 	assert_int_equal(json_array_size(ledger.resting), 0);
 }

@@ -467,6 +467,33 @@ static void a_node_that_is_deleted_half_way_frees_its_slot(void **state)
 	assert_string_equal(current(world, "w1"), "Draining");
 }
 
+/* What the server refuses about one node keeps no other from being drained or given back. */
+static void what_is_written_about_a_node_is_a_group_of_its_own(void **state)
+{
+	json_auto_t *world = world_of_nodes("2", 3), *ops = NULL, *evictions = NULL;
+	json_t *op;
+	size_t i;
+
+	ops = turn(world);
+	json_array_foreach (ops, i, op) {
+		const char *key = json_str_or(json_at(op, "key"), "");
+		const char *group = json_str_or(json_at(op, "group"), "");
+		const char *slash = strrchr(key, '/');
+
+		if (str_eq(json_str_at(op, "op"), "meta") ||
+		    str_eq(json_str_at(op, "op"), "status-part")) {
+			assert_string_equal(group, slash ? slash + 1 : key);
+			assert_true(json_list_has(json_at(op, "needs"), group));
+		}
+	}
+	agent_withdraws(world, "w0");
+	evictions = turn(world);
+	assert_int_equal(count_ops(evictions, "evict"), 1);
+	json_array_foreach (evictions, i, op)
+		if (str_eq(json_str_at(op, "op"), "evict"))
+			assert_true(json_list_has(json_at(op, "needs"), "w0"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -492,6 +519,7 @@ int main(void)
 		cmocka_unit_test(asks_so_many_at_a_time),
 		cmocka_unit_test(what_was_read_long_ago_is_read_again_first),
 		cmocka_unit_test(a_node_that_is_deleted_half_way_frees_its_slot),
+		cmocka_unit_test(what_is_written_about_a_node_is_a_group_of_its_own),
 	};
 
 	json_init();

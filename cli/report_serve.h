@@ -1,0 +1,15 @@
+/*
+ * `orbweaver report --serve`: the page on the loopback, up to date.
+ */
+#ifndef ORBWEAVER_CLI_REPORT_SERVE_H
+#define ORBWEAVER_CLI_REPORT_SERVE_H
+
+#include "cli/command.h"
+
+/*
+ * Prints the URL as a line on stdout and serves until SIGINT or SIGTERM; returns 0 then. Errors:
+ * those of door.h for the address, ERR_INVALID "BadUsage", and those of source.h.
+ */
+int report_serve(const struct cli *cli, struct err *err);
+
+#endif

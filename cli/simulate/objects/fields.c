@@ -1,0 +1,206 @@
+/*
+ * Sets of paths: their arithmetic, and their two written forms. Walks of values: walk.c.
+ */
+#include "cli/simulate/objects/fields.h"
+
+#include <string.h>
+
+#include "cli/simulate/objects/failure.h"
+#include "cli/simulate/objects/fields_internal.h"
+#include "lib/base/mem.h"
+#include "lib/json/json.h"
+
+#define MEMBER "."
+
+bool fields_empty(const json_t *set)
+{
+	return json_object_size(set) == 0;
+}
+
+void fields_mark(json_t *set)
+{
+	json_object_set_new(set, MEMBER, json_true());
+}
+
+bool fields_has(const json_t *set)
+{
+	return json_object_get(set, MEMBER) != NULL;
+}
+
+void fields_put(json_t *set, const char *element, json_t *below)
+{
+	if (fields_empty(below))
+		json_decref(below);
+	else
+		json_object_set_new(set, element, below);
+}
+
+json_t *fields_read(const json_t *fields_v1)
+{
+	json_t *set = json_object();
+	const char *element = NULL;
+	json_t *below = NULL;
+
+	json_each (fields_v1, element, below) {
+		json_t *sub = NULL;
+
+		if (str_eq(element, MEMBER)) {
+			fields_mark(set);
+			continue;
+		}
+		sub = fields_read(below);
+		if (fields_empty(sub))
+			fields_mark(sub);
+		fields_put(set, element, sub);
+	}
+	return set;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* The keys, sorted; free() the array. */
+static const char **sorted_elements(const json_t *set)
+{
+	size_t n = 0;
+	const char **names = mem_calloc(json_object_size(set) + 1, sizeof(*names));
+	const char *element = NULL;
+	json_t *below = NULL;
+
+	json_each (set, element, below)
+		names[n++] = element;
+	qsort(names, n, sizeof(*names), compare_names);
+	return names;
+}
+
+json_t *fields_write(const json_t *set)
+{
+	json_t *out = json_object();
+	auto_free const char **names = sorted_elements(set);
+
+	for (size_t i = 0; names[i]; i++) {
+		const json_t *below = json_object_get(set, names[i]);
+
+		if (!str_eq(names[i], MEMBER))
+			json_object_set_new(out, names[i], fields_write(below));
+		else if (json_object_size(set) > 1)
+			json_object_set_new(out, MEMBER, json_object());
+	}
+	return out;
+}
+
+void fields_add(json_t *set, const json_t *other)
+{
+	const char *element = NULL;
+	json_t *below = NULL;
+
+	json_each (other, element, below) {
+		json_t *mine = json_object_get(set, element);
+
+		if (json_is_object(mine))
+			fields_add(mine, below);
+		else if (!mine)
+			json_object_set_new(set, element, json_deep_copy(below));
+	}
+}
+
+json_t *fields_minus(const json_t *a, const json_t *b)
+{
+	json_t *left = json_object();
+	const char *element = NULL;
+	json_t *below = NULL;
+
+	json_each (a, element, below) {
+		const json_t *other = json_object_get(b, element);
+
+		if (!other)
+			json_object_set_new(left, element, json_deep_copy(below));
+		else if (json_is_object(below))
+			fields_put(left, element, fields_minus(below, other));
+	}
+	return left;
+}
+
+json_t *fields_common(const json_t *a, const json_t *b)
+{
+	json_t *both = json_object();
+	const char *element = NULL;
+	json_t *below = NULL;
+
+	json_each (a, element, below) {
+		const json_t *other = json_object_get(b, element);
+
+		if (!other)
+			continue;
+		if (json_is_object(below))
+			fields_put(both, element, fields_common(below, other));
+		else
+			fields_mark(both);
+	}
+	return both;
+}
+
+/* ---- paths as text --------------------------------------------------------------------------- */
+
+static void add_keys(struct strbuf *path, const char *text)
+{
+	json_auto_t *keys = json_parse(text, strlen(text), NULL);
+	const char *key = NULL;
+	json_t *value = NULL;
+	bool first = true;
+
+	strbuf_addc(path, '[');
+	json_each (keys, key, value) {
+		auto_free char *written = json_text(value);
+
+		strbuf_addf(path, "%s%s=%s", first ? "" : ",", key, written);
+		first = false;
+	}
+	strbuf_addc(path, ']');
+}
+
+static void add_element(struct strbuf *path, const char *element)
+{
+	const char *rest = strlen(element) > 2 ? element + 2 : "";
+
+	if (str_starts(element, "k:"))
+		add_keys(path, rest);
+	else if (str_starts(element, "v:"))
+		strbuf_addf(path, "[=%s]", rest);
+	else if (str_starts(element, "i:"))
+		strbuf_addf(path, "[%s]", rest);
+	else
+		strbuf_addf(path, ".%s", rest);
+}
+
+/* Members of one level come before those below them. */
+static void add_causes(const json_t *set, struct strbuf *path, const char *message, json_t *causes)
+{
+	auto_free const char **names = sorted_elements(set);
+	size_t len = path->len;
+
+	for (int below = 0; below < 2; below++) {
+		for (size_t i = 0; names[i]; i++) {
+			const json_t *sub = json_object_get(set, names[i]);
+
+			if (str_eq(names[i], MEMBER))
+				continue;
+			add_element(path, names[i]);
+			if (below)
+				add_causes(sub, path, message, causes);
+			else if (fields_has(sub))
+				cause_add(causes, "FieldManagerConflict", strbuf_str(path), "%s",
+					  message);
+			strbuf_cut(path, len);
+		}
+	}
+}
+
+void fields_add_causes(const json_t *set, const char *message, json_t *causes)
+{
+	auto_strbuf struct strbuf path = {0};
+
+	add_causes(set, &path, message, causes);
+}

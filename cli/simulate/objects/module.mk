@@ -1,0 +1,1 @@
+$(eval $(call library,cli/simulate/objects,lib/base lib/json reconcilers/core,jansson))

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What our CNI plugins refuse in a configuration, whatever node and device it is for. Pure.
+ *
+ * One list of rules for two readers: the plugins, before they touch a VF, and the operator, so that
+ * a network that no pod could join is not Ready. Keys and values are those of sriov-cni,
+ * ib-sriov-cni and ipoib-cni (their READMEs); ranges of VLAN and QoS are those of IEEE 802.1Q.
+ */
+#ifndef ORBWEAVER_RECONCILERS_CORE_CNI_RULES_H
+#define ORBWEAVER_RECONCILERS_CORE_CNI_RULES_H
+
+#include <jansson.h>
+
+#include "lib/base/err.h"
+
+/* EtherTypes of VLAN tags (linux/if_ether.h: ETH_P_8021Q, ETH_P_8021AD). */
+#define CNI_PROTO_8021Q  0x8100
+#define CNI_PROTO_8021AD 0x88a8
+
+/*
+ * The settings of a VF in the configuration of a plugin of type "sriov" or "ib-sriov". Added to
+ * wanted, as far as the configuration has them:
+ *
+ *	"vlan", "qos", "proto"   integers; proto is the EtherType
+ *	"minRate", "maxRate"     Mbit/s
+ *	"linkState"              0 auto, 1 enable, 2 disable (linux/if_link.h, IFLA_VF_LINK_STATE_*)
+ *	"spoofchk", "trust"      booleans
+ *
+ * ret_key, unless it is NULL, is the key of the configuration that is wrong, a constant.
+ *
+ * ERR_INVALID "BadField"  a value that the plugin refuses; the text begins with the type
+ */
+int cni_rules_vf_settings(const char *type, const json_t *config, json_t *wanted,
+			  const char **ret_key, struct err *err);
+
+/* ERR_INVALID "BadField": ipam.type is dhcp, which needs Ethernet. ret_key as above. */
+int cni_rules_no_dhcp(const char *type, const json_t *config, const char **ret_key,
+		      struct err *err);
+
+/*
+ * Does our plugin of this configuration's type refuse it on every node? Configurations of other
+ * types are not checked, nor deviceID, which a pod brings along, nor masters, which differ by node.
+ * Errors as cni_rules_vf_settings(), also for ipam.type dhcp without Ethernet.
+ */
+int cni_rules_check(const json_t *plugin, const char **ret_key, struct err *err);
+
+#endif

@@ -1,0 +1,145 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Addresses in a hostile cluster, on a real API server and without any webhook: pools that overlap, a pool whose status the
+# server refuses to store, pods that the kubelet rejects. Each concerns its own pods only, and no address is on two living pods.
+# shellcheck disable=SC2317 # functions that run as COMMAND of a check or in the trap look unreachable
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+# shellcheck source=tests/integration/addresses.sh
+. tests/integration/addresses.sh
+
+o_begin hostile --no-controllers
+crd=/apis/apiextensions.k8s.io/v1/customresourcedefinitions/spiderippools.spiderpool.spidernet.io
+
+# add_pool NAME SUBNET RANGE [MORE]: MORE are members of spec.
+add_pool() {
+	o_curl POST "$spider/spiderippools" "$(jq -nc --arg name "$1" --arg subnet "$2" --arg ips "$3" --argjson more "${4:-{\}}" '
+		{ apiVersion: "spiderpool.spidernet.io/v2beta1", kind: "SpiderIPPool", metadata: { $name },
+		  spec: ({ ipVersion: 4, subnet: $subnet, ips: [$ips] } + $more) }')" >/dev/null
+}
+
+# add_network NAME: in namespace hostile, of the pool of that name.
+add_network() {
+	o_curl POST "$nads/namespaces/hostile/network-attachment-definitions" "$(jq -nc --arg name "$1" '
+		{ apiVersion: "k8s.cni.cncf.io/v1", kind: "NetworkAttachmentDefinition", metadata: { $name }, spec: { config:
+		  ({ cniVersion: "0.3.1", $name, type: "macvlan", master: "eth1", ipam: { type: "spiderpool", default_ipv4_ippool: [$name] } }
+		  | tojson) } }')" >/dev/null
+}
+
+# add_pod NAME NETWORK: bound to a node, restartPolicy Always.
+add_pod() {
+	o_curl POST /api/v1/namespaces/hostile/pods "$(jq -nc --arg name "$1" --arg network "$2" '
+		{ apiVersion: "v1", kind: "Pod", metadata: { $name, annotations: { "k8s.v1.cni.cncf.io/networks": $network } },
+		  spec: { nodeName: "node-00000", automountServiceAccountToken: false, containers: [{ name: "c", image: "none" }] } }')" >/dev/null
+}
+
+address_of() {
+	o_curl GET "$spider/namespaces/hostile/spiderendpoints/$1" | jq -re '.status.current.ips[0].ipv4'
+}
+
+has_none() {
+	! address_of "$1" >/dev/null 2>&1
+}
+
+has_event() {
+	o_curl GET /api/v1/namespaces/hostile/events |
+		jq -e --arg pod "$1" --arg reason "$2" '.items | any(.involvedObject.name == $pod and .reason == $reason)' >/dev/null
+}
+
+pool_is() {
+	o_condition "$spider/spiderippools/$1" "$2" "$3"
+}
+
+# No two living pods have one address.
+all_differ() {
+	[[ -z $(endpoints | cut -d ' ' -f 4 | sort | uniq -d) ]]
+}
+
+limit_of_vlan() {
+	o_curl GET "$crd" | jq "$1" >"$tmp/crd"
+	o_curl PUT "$crd" "$(<"$tmp/crd")" >/dev/null
+}
+
+vlan_path='.spec.versions[0].schema.openAPIV3Schema.properties.spec.properties.vlan'
+
+is_lax() {
+	add_pool aaa 10.40.0.0/24 10.40.0.10-10.40.0.50 '{"vlan": 5000}'
+}
+
+is_strict() {
+	! add_pool probe 10.49.0.0/24 10.49.0.1 '{"vlan": 5000}' && return
+	o_curl DELETE "$spider/spiderippools/probe" >/dev/null
+	return 1
+}
+
+# --- a pool that was stored under an older, laxer schema: its status is refused for good --------------------------------------
+
+k create namespace hostile >/dev/null
+k create -f - <<<'{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "node-00000"}}' >/dev/null
+limit_of_vlan "del($vlan_path.maximum)"
+t_wait 30 "a pool that the present schema refuses is there" is_lax
+limit_of_vlan "$vlan_path.maximum = 4094"
+t_wait 30 "the schema is strict again" is_strict
+add_pool zzz 10.41.0.0/24 10.41.0.10-10.41.0.250
+add_network aaa
+add_network zzz
+o_start op
+o_wait_ready op
+t_wait 15 "it leads" o_leads op
+
+t_ok "a pod wants the pool that cannot be written" add_pod of-aaa aaa
+for n in 0 1 2 3 4; do
+	t_ok "a pod of the pool behind it in the alphabet" add_pod "of-zzz-$n" zzz
+done
+for n in 0 1 2 3 4; do
+	t_wait 30 "has an address" address_of "of-zzz-$n"
+done
+t_wait 30 "the pod of the refused pool has an event that says so" has_event of-aaa LedgerNotWritten
+t_ok "and no address" has_none of-aaa
+t_wait 10 "the pool has an event" k get events -A --field-selector reason=ObjectNotWritten,involvedObject.name=aaa -o name
+t_eq "the gauge counts it" 1 "$(o_metric op orbweaver_ippools_unwritten)"
+t_ok "the operator stays ready" o_ready op
+o_curl PATCH "$spider/spiderippools/aaa" '{"spec": {"vlan": 40}}' >/dev/null
+t_wait 90 "with the field corrected the pod has its address" address_of of-aaa
+t_eq "the gauge counts none" 0 "$(o_metric op orbweaver_ippools_unwritten)"
+
+# --- docs/conditions.md: Ready is "pods can get addresses" ---------------------------------------------------------------------
+
+add_pool ov-a 10.6.0.0/24 10.6.0.10
+sleep 1 # creation times have seconds
+add_pool ov-b 10.6.0.0/24 10.6.0.10
+add_pool wide 10.6.0.0/16 10.6.0.10
+add_pool gw 10.7.0.0/24 10.7.0.1-10.7.0.2 '{"gateway": "10.7.0.1"}'
+add_pool badgw 10.8.0.0/24 10.8.0.10 '{"gateway": "192.168.9.9"}'
+for name in ov-a ov-b wide gw badgw; do
+	add_network "$name"
+	t_ok "a pod of pool $name" add_pod "of-$name" "$name"
+done
+t_wait 20 "the oldest of the pools that overlap serves" address_of of-ov-a
+t_wait 20 "the gateway's address is left out" address_of of-gw
+t_eq "the next one is given" 10.7.0.2/24 "$(address_of of-gw)"
+t_wait 20 "pool ov-b is not Ready" pool_is ov-b False AddressOverlap
+t_wait 20 "its pod is told why" has_event of-ov-b AddressOverlap
+t_wait 20 "the pod of the wider pool, too" has_event of-wide SubnetOverlap
+t_wait 20 "and that of the pool with a gateway elsewhere" has_event of-badgw BadGateway
+for name in ov-b wide badgw; do
+	t_ok "pod of-$name has no address" has_none "of-$name"
+done
+t_ok "no address is on two pods" all_differ
+
+# --- pods that the kubelet rejects, of a Deployment (restartPolicy Always) ------------------------------------------------------
+
+add_pool few 10.50.0.0/24 10.50.0.10
+add_network few
+t_ok "a pod" add_pod rejected few
+t_wait 20 "has the pool's only address" address_of rejected
+t_ok "the kubelet rejects it" o_curl PATCH /api/v1/namespaces/hostile/pods/rejected/status \
+	'{"status": {"phase": "Failed", "reason": "UnexpectedAdmissionError"}}'
+t_ok "its successor" add_pod successor few
+uid=$(o_curl GET /api/v1/namespaces/hostile/pods/rejected | jq -r .metadata.uid)
+t_ok "the node's agent says that nothing of it is left" o_curl PATCH "$spider/namespaces/hostile/spiderendpoints/rejected" \
+	"{\"metadata\": {\"annotations\": {\"orbweaver.io/down\": \"$uid\"}}}"
+t_wait 60 "the successor has the address" address_of successor
+t_ok "no address is on two pods" all_differ
+o_end op
+t_done

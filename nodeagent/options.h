@@ -37,7 +37,6 @@ struct agent_options {
 	const char *cni_conf_dir;  /* the runtime's CNI folder, below host_root */
 	const char *cni_shared;    /* pods get networks of these namespaces, if cni_isolates */
 	bool cni_isolates;         /* besides, of their own namespace only */
-	int64_t cni_timeout;       /* what an ADD may take, seconds */
 	bool remove_plugins;       /* only take them away again */
 	bool dra;                  /* claims may have devices (nodeagent/dra) */
 	const char *cdi_dir;       /* CDI files of those go there, below host_root */
@@ -45,6 +44,7 @@ struct agent_options {
 	bool is_ready;             /* only ask whether ready_file is there */
 	bool allow_primary_nic;    /* host_allow_primary_nic() */
 	bool allow_firmware;       /* host_allow_firmware() */
+	int64_t cni_timeout;       /* what an ADD may take, seconds */
 	int64_t parallel_nics;     /* so many are configured side by side */
 	int64_t user;              /* as whom agent and kubeletd run */
 	bool packed; /* preferred allocations fill one PF after the other instead of spreading */

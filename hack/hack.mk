@@ -77,3 +77,13 @@ demo-cluster demo-cluster-up:
 	BUILD=$(BUILD) hack/demo-cluster $(if $(filter demo-cluster-up,$@),up,run)
 demo-cluster-shell demo-cluster-down:
 	@BUILD=$(BUILD) hack/demo-cluster $(patsubst demo-cluster-%,%,$@)
+
+# The demo on a simulated cluster: no cluster, no virtual machine, any user.
+.PHONY: demo demo-up demo-down
+demo demo-up:
+	@hack/deps demo
+	@echo "== building build/bin/orbweaver: some 400 C files when there is nothing yet"
+	+@hack/alive "compiling" $(BUILD)/opt $(MAKE) --no-print-directory -s -j$(shell nproc) VARIANT=opt $(BUILD)/bin/orbweaver
+	@BUILD=$(BUILD) hack/demo $(if $(filter demo-up,$@),up,run)
+demo-down:
+	@BUILD=$(BUILD) hack/demo down

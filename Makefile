@@ -223,8 +223,10 @@ clean:
 
 help:
 	@echo 'make              the programs, in build/bin, and the man page, in build/share/man'
-	@echo 'make demo         a control plane, virtual nodes, operator and agents, the guides, and what became of it'
-	@echo 'make demo-up      the same, left running; make demo-shell for kubectl, make demo-down ends it'
+	@echo 'make demo         a simulated cluster: the guides, networks, VFs, pods, a mistake explained, a broken link'
+	@echo 'make demo-up      the same, left running, with a kubeconfig for kubectl; make demo-down ends it'
+	@echo 'make demo-cluster     a control plane, virtual nodes, operator and agents, the guides, and what became of it'
+	@echo 'make demo-cluster-up  the same, left running; demo-cluster-shell for kubectl, demo-cluster-down ends it'
 	@echo 'make images       operator and agent as OCI archives in build/images; ARCH="amd64 arm64" for an index of both'
 	@echo 'make arm64        all programs for arm64 in build/arm64, by a cross compiler; make arm64-test runs unit tests of them'
 	@echo 'make release      what is published, in build/release: images, install files, chart, command line, SBOM, sums'

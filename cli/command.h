@@ -72,6 +72,7 @@ enum cli_flag_index {
 	FLAG_RESOURCE,
 	FLAG_IMAGE,
 	FLAG_TIMEOUT,
+	FLAG_CHECK_TIMEOUT,
 	FLAG_SERVE,
 	FLAG_LISTEN,
 	FLAG_STATE,
@@ -120,7 +121,8 @@ struct cli {
 	bool mesh;                /* --mesh: all pairs */
 	const char *resource;     /* of --resource; NULL: as the network says */
 	const char *image;        /* of --image; NULL: ours */
-	const char *timeout;      /* of --timeout, in seconds; NULL: the command's own */
+	/* Of --timeout and --check-timeout, in seconds; NULL: the command's own. */
+	const char *timeout, *check_timeout;
 	bool serve;               /* --serve: a page that stays up to date */
 	const char *listen;       /* of --listen; NULL: the command's own */
 	const char *state;        /* of --state; NULL: the command's own */

@@ -331,7 +331,7 @@ const struct cli_command cli_commands[] = {
 		.args_min = 1,
 		.args_max = SIZE_MAX,
 		.takes = 1u << FLAG_MESH | 1u << FLAG_RESOURCE | 1u << FLAG_IMAGE |
-			 1u << FLAG_TIMEOUT,
+			 1u << FLAG_TIMEOUT | 1u << FLAG_CHECK_TIMEOUT,
 		.run = test_run,
 	},
 	{

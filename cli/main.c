@@ -145,6 +145,9 @@ static int take_flag(struct arguments *a, enum cli_flag_index flag, const char *
 	case FLAG_TIMEOUT:
 		a->cli.timeout = value;
 		return 0;
+	case FLAG_CHECK_TIMEOUT:
+		a->cli.check_timeout = value;
+		return 0;
 	case FLAG_SERVE:
 		a->cli.serve = true;
 		return 0;

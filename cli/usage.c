@@ -48,6 +48,8 @@ const struct cli_flag cli_flags[] = {
 			"with sh, ping, rping, rstream and perftest (default: " PATHTEST_IMAGE ")",
 			true},
 	[FLAG_TIMEOUT] = {"timeout", 0, "SECONDS", "until pods have to run (default: 120)", true},
+	[FLAG_CHECK_TIMEOUT] = {"check-timeout", 0, "SECONDS",
+				"until a check has failed (default: 90)", true},
 	[FLAG_SERVE] = {"serve", 0, NULL,
 			"serve the page on the loopback until SIGINT or SIGTERM, up to date with "
 			"the cluster or the files",

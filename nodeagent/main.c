@@ -130,6 +130,7 @@ static int serve_cni(int control, void *arg)
 		.conf_dir = options->cni_conf_dir,
 		.isolates = options->cni_isolates,
 		.shared_spaces = options->cni_shared,
+		.add_ms = options->cni_timeout * 1000,
 	});
 }
 

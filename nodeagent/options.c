@@ -11,6 +11,7 @@
 #include "lib/base/log.h"
 #include "lib/base/own.h"
 #include "lib/base/str.h"
+#include "nodeagent/cni/server.h"
 #include "nodeagent/hostd/client.h"
 #include "nodeagent/hostd/sandbox.h"
 
@@ -58,6 +59,12 @@ const char agent_options_help[] =
 	"  --cni-namespace-isolation pods get networks of their own namespace only\n"
 	"  --cni-global-namespaces LIST\n"
 	"                            and of these, with commas (default \"default\")\n"
+	"  --cni-timeout SECONDS     what an ADD may take before it is taken away again, 10 to "
+	"3600\n"
+	"                            (default 90); DEL and waiting for the API server in "
+	"proportion.\n"
+	"                            More for a node that is slow; the kubelet's\n"
+	"                            runtimeRequestTimeout should be longer\n"
 	"  --remove-plugins          only take away what a profile installed, and put back what "
 	"was\n"
 	"                            kept; no pod may use it any more\n"
@@ -142,6 +149,18 @@ static int take_parallel(void *options, const char *value, struct err *err)
 				 HOSTD_PARALLEL_MAX);
 }
 
+static int take_cni_timeout(void *options, const char *value, struct err *err)
+{
+	struct agent_options *o = options;
+
+	return str_to_int(value, SERVER_ADD_MIN_MS / 1000, SERVER_ADD_MAX_MS / 1000,
+			  &o->cni_timeout)
+		       ? 0
+		       : err_set(err, ERR_INVALID, "BadFlag",
+				 "--cni-timeout %s: must be seconds, from %d to %d", value,
+				 SERVER_ADD_MIN_MS / 1000, SERVER_ADD_MAX_MS / 1000);
+}
+
 static int take_log_level(void *options, const char *value, struct err *err)
 {
 	return log_configure(value, err) < 0 ? err_in(err, "--log-level %s", value) : 0;
@@ -195,6 +214,7 @@ static const struct flag flags[] = {
 	STRING("cni-conf-dir", cni_conf_dir),
 	STRING("cni-global-namespaces", cni_shared),
 	{"cni-namespace-isolation", FLAG_BOOL, offsetof(struct agent_options, cni_isolates), NULL},
+	{"cni-timeout", FLAG_TAKEN, 0, take_cni_timeout},
 	{"profile", FLAG_TAKEN, 0, take_profile},
 	{"rdma-metrics", FLAG_TAKEN, 0, take_scope},
 	{"remove-plugins", FLAG_BOOL, offsetof(struct agent_options, remove_plugins), NULL},
@@ -296,6 +316,7 @@ int agent_options_parse(int argc, char *const *argv, const char *(*env)(const ch
 		.cni_socket = WIRE_SOCKET,
 		.cni_program = "/usr/bin/orbweaver-cni",
 		.cni_conf_dir = "/etc/cni/net.d",
+		.cni_timeout = SERVER_ADD_MS / 1000,
 		.rdma_metrics = EXPOSITION_PODS,
 		.cdi_dir = "/var/run/cdi",
 		.metrics_addr = "127.0.0.1:9810",

@@ -44,6 +44,7 @@ struct agent_options {
 	bool is_ready;             /* only ask whether ready_file is there */
 	bool allow_primary_nic;    /* host_allow_primary_nic() */
 	bool allow_firmware;       /* host_allow_firmware() */
+	int64_t cni_timeout;       /* what an ADD may take, seconds */
 	int64_t parallel_nics;     /* so many are configured side by side */
 	int64_t user;              /* as whom agent and kubeletd run */
 	bool packed; /* preferred allocations fill one PF after the other instead of spreading */

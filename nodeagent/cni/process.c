@@ -114,13 +114,18 @@ static int serve(struct process *p, struct err *err)
 
 	if (listener < 0)
 		return -1;
-	p->server = cni_server_new(&(struct cni_server_config){.loop = p->loop,
-							       .listener = listener,
-							       .state = p->state,
-							       .root = p->root,
-							       .profile = on_profile,
-							       .arg = p},
-				   err);
+	p->server = cni_server_new(
+		&(struct cni_server_config){
+			.loop = p->loop,
+			.listener = listener,
+			.state = p->state,
+			.root = p->root,
+			.add_ms = p->config->add_ms,
+			.again_ms = p->config->again_ms,
+			.profile = on_profile,
+			.arg = p,
+		},
+		err);
 	if (!p->server)
 		return -1;
 	(void)take_fd(&listener);

@@ -244,6 +244,12 @@ static void wait_for(struct cni_server *server, const char *container, bool has_
 								      : SERVER_AGAIN_MAX_MS;
 }
 
+/* A deadline that is `ms` where an ADD has SERVER_ADD_MS. */
+static int64_t scaled(const struct cni_server *server, int64_t ms)
+{
+	return ms * server->config.add_ms / SERVER_ADD_MS;
+}
+
 /* ---- what a worker asks ---------------------------------------------------------------------- */
 
 static void answer_question(struct task *task, const char *key, json_t *value)
@@ -322,7 +328,7 @@ static void on_asked(void *arg, const json_t *question)
 	}
 	if (server->agent)
 		send_question(task);
-	timer_start(task->patience, task->server->config.agent_ms);
+	timer_start(task->patience, scaled(server, SERVER_AGENT_MS));
 }
 
 static void on_exec(void *arg, const json_t *exec)
@@ -452,7 +458,8 @@ static void start(struct task *task)
 	task->run =
 		run_new(&(struct run_config){.loop = server->config.loop,
 					     .job = &job,
-					     .deadline_ms = is_add ? SERVER_ADD_MS : SERVER_DEL_MS,
+					     .deadline_ms = scaled(server, is_add ? SERVER_ADD_MS
+										  : SERVER_DEL_MS),
 					     .asked = on_asked,
 					     .exec = on_exec,
 					     .ended = on_ended,
@@ -954,8 +961,8 @@ struct cni_server *cni_server_new(const struct cni_server_config *config, struct
 	server->config = *config;
 	if (!server->config.again_ms)
 		server->config.again_ms = SERVER_AGAIN_MS;
-	if (!server->config.agent_ms)
-		server->config.agent_ms = SERVER_AGENT_MS;
+	if (!server->config.add_ms)
+		server->config.add_ms = SERVER_ADD_MS;
 	server->ledger = ledger_new();
 	server->unfinished = json_object();
 	server->again_ms = server->config.again_ms;

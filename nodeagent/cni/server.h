@@ -36,6 +36,8 @@ enum {
 	SERVER_AGENT_MS = 10000,
 	/* The kubelet gives a runtime two minutes. */
 	SERVER_ADD_MS = 90000,
+	SERVER_ADD_MIN_MS = 10000,
+	SERVER_ADD_MAX_MS = 3600000,
 	SERVER_DEL_MS = 60000,
 	/* What has to wait is tried again after this, twice as long each time, up to the last. */
 	SERVER_AGAIN_MS = 5000,
@@ -49,8 +51,12 @@ struct cni_server_config {
 	int listener; /* a listening socket, the server's from now on */
 	int state;    /* folder of the state; borrowed */
 	int root;     /* the host's root; borrowed */
-	/* 0: SERVER_AGAIN_MS, SERVER_AGENT_MS. */
-	int64_t again_ms, agent_ms;
+	/*
+	 * What an ADD may take; 0: SERVER_ADD_MS. On a node that is so much slower the other
+	 * deadlines, SERVER_DEL_MS and SERVER_AGENT_MS, are as many times longer.
+	 */
+	int64_t add_ms;
+	int64_t again_ms; /* 0: SERVER_AGAIN_MS */
 	/* The agent names the profile of this node. May be NULL. From the loop. */
 	void (*profile)(void *arg, enum profile profile);
 	void *arg;

@@ -192,4 +192,7 @@ json_t *pools_resource_status(const json_t *resource, const char *why_not);
 json_t *pools_status(const json_t *plugins, const json_t *given, const json_t *allocated,
 		     const json_t *before);
 
+/* Names of all resources in what pools_compute() returned; empty for NULL. Returns new. */
+json_t *pools_names(const json_t *pools);
+
 #endif

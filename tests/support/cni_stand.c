@@ -95,6 +95,9 @@ static void be_agent(struct cni_stand *s)
 	}
 }
 
+/* An ADD waits a ninth of it for an agent that does not come. */
+enum { ALONE_ADD_MS = 9000 };
+
 /* ---- the supervisor -------------------------------------------------------------------------- */
 
 void cni_stand_start_server(struct cni_stand *s, bool with_agent)
@@ -117,8 +120,10 @@ void cni_stand_start_server(struct cni_stand *s, bool with_agent)
 						     .bin_dir = "/bin",
 						     .conf_dir = "/net.d",
 						     .program = s->program,
-						     .again_ms = 10,
-						     .agent_ms = with_agent ? 0 : 50}));
+						     .add_ms = s->add_ms    ? s->add_ms
+							       : with_agent ? 0
+									    : ALONE_ADD_MS,
+						     .again_ms = 10}));
 	}
 	cni_shared->server = pid;
 	(void)close(control[1]);

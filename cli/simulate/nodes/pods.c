@@ -25,6 +25,7 @@
 #include "nodeagent/cni/spiderpool.h"
 #include "nodeagent/meta/delegates.h"
 #include "nodeagent/meta/status.h"
+#include "nodeagent/pools/pools.h"
 
 enum {
 	/* A CNI call, as kubelets give it. */
@@ -512,8 +513,9 @@ static void on_networks(void *arg, const json_t *answer, const struct err *err)
 static void look_at_devices(void *arg)
 {
 	const struct sim_node *node = arg;
+	json_auto_t *served = pools_names(node->pools);
 
-	networks_devices(node->networks, node->allocated);
+	networks_devices(node->networks, node->allocated, served);
 }
 
 static void need_machinery(struct sim_node *node)

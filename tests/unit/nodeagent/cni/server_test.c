@@ -325,6 +325,20 @@ static void an_add_that_the_runtime_gives_up_is_undone(void **state)
 	assert_true(is_there("deleted"));
 }
 
+/* Taking it away has a deadline as short, so that is left to the next server. */
+static void an_add_that_takes_too_long_is_undone(void **state)
+{
+	stand.add_ms = 200;
+	cni_stand_kill_server(&stand);
+	cni_stand_start_server(&stand, true);
+	assert_int_equal(call("ADD", "hangs", NULL), 1);
+	assert_non_null(strstr(stand.printed, "WorkerEnded"));
+	stand.add_ms = 0;
+	cni_stand_kill_server(&stand);
+	cni_stand_start_server(&stand, true);
+	until_nothing_is_left();
+}
+
 static void a_device_that_could_not_be_moved_fails_del(void **state)
 {
 	assert_int_equal(call("ADD", "stays", NULL), 0);
@@ -919,6 +933,7 @@ int main(void)
 		TEST(the_agent_hears_what_is_attached_and_what_it_took),
 		TEST(a_worker_that_crashes_is_undone),
 		TEST(an_add_that_the_runtime_gives_up_is_undone),
+		TEST(an_add_that_takes_too_long_is_undone),
 		TEST(a_device_that_could_not_be_moved_fails_del),
 		TEST(a_device_stays_the_sandboxs_until_its_last_plugin_has_let_go),
 		TEST(a_device_is_put_back_before_the_next_sandbox_has_it),

@@ -485,7 +485,7 @@ cat >"$tmp/closed" <<'END'
   clusters: [{name: a, cluster: {server: "http://127.0.0.1:9"}}], users: [{name: u, user: {}}]}
 END
 complete_words() { "$cli" __complete "$@" | cut -f1 | xargs; }
-t_eq "commands by their beginning" "status support schema :4" "$(complete_words s)"
+t_eq "commands by their beginning" "status support simulate schema :4" "$(complete_words s)"
 t_eq "the second word of those that have one" "show who check explain :4" "$(complete_words ipam "")"
 t_eq "flags" "--context --config-namespace :4" "$(complete_words status --con)"
 t_eq "values of a flag" "json :4" "$(complete_words status -o j)"
@@ -497,7 +497,7 @@ t_eq "no names without a cluster" ":4" "$(KUBECONFIG=$tmp/none complete_words le
 t_eq "nor from one that does not answer" ":4" "$(KUBECONFIG=$tmp/closed complete_words ledger m)"
 t_eq "nothing behind the last argument" ":4" "$(complete_words ledger -f "$tmp/node.yaml" ml/w-0 "")"
 ln -s "$(realpath "$cli")" "$tmp/kubectl_complete-orbweaver"
-t_eq "for kubectl's plugins, too" "status support schema :4" "$("$tmp/kubectl_complete-orbweaver" s | cut -f1 | xargs)"
+t_eq "for kubectl's plugins, too" "status support simulate schema :4" "$("$tmp/kubectl_complete-orbweaver" s | cut -f1 | xargs)"
 ln -s "$(realpath "$cli")" "$tmp/orbweaver"
 in_bash() {
 	PATH=$tmp:$PATH bash -c 'source <(orbweaver completion bash); COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _orbweaver

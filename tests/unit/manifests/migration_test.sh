@@ -81,6 +81,11 @@ before
 cluster nodestates '.[0].status.observedGeneration = 0'
 found "a status of an older spec" "node n1: not configured yet: syncStatus Succeeded; see its conditions"
 before
+cluster nodestates '.[0].spec.system.rdmaMode = ""'
+t_ok "a mode that is absent and one that is empty are the same" manifests/migration check "$tmp/saved"
+cluster nodestates '.[0].spec.system.rdmaMode = "exclusive"'
+found "another RDMA mode" "node n1: RDMA mode was set to none; is to be set to exclusive"
+before
 cluster nodestates 'del(.[0])'
 found "a node that nobody looks after" "node n1: no NodeState in orbweaver-system"
 before

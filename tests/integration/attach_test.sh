@@ -88,6 +88,15 @@ t_ok "a route that cannot be" refused StepRefused call ADD "$config" \
 	'{"cniVersion": "0.4.0", "ips": [{"version": "4", "address": "10.9.0.5/24"}], "routes": [{"dst": "0.0.0.0/0", "gw": "9.9.9.9"}]}'
 t_ok "takes all back, too" is_as_before
 
+# A SpiderMultusConfig's network says VLAN and rates always; this PF says nothing of its VFs.
+settings() {
+	jq -c '. + {vlan: '"$1"', max_tx_rate: 0, min_tx_rate: 0}' <<<"$config"
+}
+t_ok "VLAN 0 is nothing to be set" call ADD "$(settings 0)"
+t_ok "DEL" call DEL
+t_ok "puts it back" is_as_before
+t_ok "VLAN 5 cannot be set" refused InterfaceGone call ADD "$(settings 5)"
+
 ip link property add dev $name altname net1
 t_ok "an alternative name is not in the way" call ADD
 ip link add $name type veth peer name y
@@ -186,6 +195,7 @@ ip -n rails addr add 10.233.119.164/32 dev eth0
 ip -n rails link set eth0 up
 ip -n rails route add 169.254.1.1 dev eth0 scope link
 ip -n rails route add default via 169.254.1.1 dev eth0
+# shellcheck disable=SC2016 # the shell in the namespace expands it
 as_linux_does='for i in all default; do
 	for name in arp_ignore arp_announce rp_filter; do echo 0 >/proc/sys/net/ipv4/conf/$i/$name; done
 done'
@@ -297,11 +307,12 @@ ip -n third addr add 10.233.119.165/32 dev eth0
 ip -n third link set eth0 up
 ip -n third route add 169.254.1.1 dev eth0 scope link
 ip -n third route add default via 169.254.1.1 dev eth0
+wants=$coordinator
 for i in 1 2 3; do
+	((i < 3)) || wants=$(jq -c '.podDefaultRouteNic = "net3"' <<<"$coordinator")
 	nic "$i" third "net$i" "172.16.1$i.3/16"
 	ip -n third route append default via "172.16.1$i.254" dev "net$i"
-	"$tool" ADD coordinator "net$i" "$third" "$tmp/third$i" \
-		"$(((i < 3)) && echo "$coordinator" || jq -c '.podDefaultRouteNic = "net3"' <<<"$coordinator")" >/dev/null
+	"$tool" ADD coordinator "net$i" "$third" "$tmp/third$i" "$wants" >/dev/null
 done
 t_eq "the default route is the third's" "default 172.16.13.254 net3" \
 	"$(ip -n third -j route show default | jq -r '.[] | "\(.dst) \(.gateway) \(.dev)"')"

@@ -69,7 +69,7 @@ executes() {
 }
 
 # --- its NodeState -----------------------------------------------------------------------------------------------
-start a --device-config sriovdp-config --dev-files smarter-device-manager
+start a --device-config sriovdp-config
 t_wait 30 "the agent serves" o_http a /healthz
 sleep 3
 t_fails "no NodeState for a Node that does not exist" exists

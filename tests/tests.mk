@@ -257,7 +257,7 @@ test-build: $(OUT)/tests/dra-kubelet
 # Pods that come and go on a virtual node, by chance or as they are told.
 $(OUT)/tests/kubelet-play: $(OUT)/tests/support/kubelet_play.o $(FAKE_KUBELETS) $(KUBELET_ARCHIVES)
 	$(LINK)
-vm-build: $(OUT)/tests/kubelet-play
+vm-build test-build: $(OUT)/tests/kubelet-play
 # ---- end of tests of nodeagent/plugins ------------------------------------------------------------------------------------------
 
 # ---- tests of nodeagent/netns: recorded CNI calls in real namespaces ---------------------------------------------------------------

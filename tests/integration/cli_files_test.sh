@@ -214,12 +214,14 @@ END
 dangling() {
 	local name
 
-	for name in $(grep -h 'k8s.v1.cni.cncf.io/networks:' "$1"/pod*.yaml | grep -o 'orbweaver-system/[a-z0-9-]*' | cut -d / -f 2); do
-		grep -q "^  name: $name\$" "$1/objects.yaml" || echo "network $name"
-	done
-	for name in $(sed -n 's|^ *spidernet.io/\([a-z0-9_]*\): 1\$|\1|p' "$1"/pod*.yaml); do
-		grep -Eq "resourceName\"?: \"?$name\b" "$1/objects.yaml" || echo "resource $name"
-	done
+	grep -h 'k8s.v1.cni.cncf.io/networks:' "$1"/pod*.yaml | grep -o 'orbweaver-system/[a-z0-9-]*' | cut -d / -f 2 |
+		while read -r name; do
+			grep -q "^  name: $name\$" "$1/objects.yaml" || echo "network $name"
+		done
+	sed -n 's|^ *spidernet.io/\([a-z0-9_]*\): 1\$|\1|p' "$1"/pod*.yaml |
+		while read -r name; do
+			grep -Eq "resourceName\"?: \"?$name\b" "$1/objects.yaml" || echo "resource $name"
+		done
 }
 while read -r example status class; do
 	files_of=(crds/examples/"$example"/*.yaml)

@@ -11,6 +11,7 @@
 #include "nodeagent/meta/devices.h"
 #include "nodeagent/meta/network_config.h"
 #include "nodeagent/meta/plugin_call.h"
+#include "reconcilers/core/limits.h"
 #include "reconcilers/core/names.h"
 #include "reconcilers/core/networks.h"
 
@@ -90,12 +91,6 @@ static json_t *elements_of(const json_t *pod, const char *name, const char *ns, 
 
 	if (!elements) {
 		err_in(err, "annotation %s", name);
-		return NULL;
-	}
-	if (json_array_size(elements) > META_NETWORKS_MAX) {
-		err_set(err, ERR_INVALID, "BadNetworks",
-			"annotation %s names more than %d networks; a pod can have no more", name,
-			META_NETWORKS_MAX);
 		return NULL;
 	}
 	json_array_foreach (elements, i, element)
@@ -402,9 +397,15 @@ static json_t *definition_config(const struct building *b, const json_t *nad, co
 {
 	const char *text = json_str_or(json_at(nad, "spec", "config"), "");
 	struct err why = {0};
-	json_auto_t *parsed = *text ? json_parse(text, strlen(text), &why) : NULL;
+	json_auto_t *parsed =
+		*text ? limits_parse(text, strlen(text), LIMIT_CONFIG_BYTES, &why) : NULL;
 	json_t *config;
 
+	if (str_eq(why.reason, "TooLarge")) {
+		*err = why;
+		err_in(err, "NetworkAttachmentDefinition %.128s, spec.config", key);
+		return NULL;
+	}
 	if (*text && !parsed) {
 		err_set(err, ERR_INVALID, "BadNetworkConfig",
 			"spec.config of NetworkAttachmentDefinition %.128s is no JSON: %.256s; "

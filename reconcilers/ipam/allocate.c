@@ -8,6 +8,7 @@
 
 #include "lib/base/str.h"
 #include "lib/json/json.h"
+#include "reconcilers/core/limits.h"
 #include "reconcilers/core/reconcile.h"
 #include "reconcilers/ipam/conflict.h"
 #include "reconcilers/ipam/controller.h"
@@ -34,6 +35,7 @@ struct pass {
 	const char *uid;
 	struct ledger_holder holder; /* of name and uid */
 	json_t *items;               /* what status.current.ips will be */
+	json_t *memo;                /* candidates_find() */
 	json_t *fresh;               /* those of them that were made in this call; borrowed items */
 };
 
@@ -85,13 +87,18 @@ static int read_route(const json_t *route, size_t i, struct err *err)
 static json_t *custom_routes(const json_t *pod, struct err *err)
 {
 	const char *text = json_str_at(pod, "metadata", "annotations", IPAM_ANNOTATION_ROUTES);
-	json_auto_t *routes = text ? json_parse(text, strlen(text), err) : json_array();
+	json_auto_t *routes =
+		text ? limits_parse(text, strlen(text), LIMIT_ANNOTATION_BYTES, err) : json_array();
 	json_t *route;
 	size_t i;
 
 	if (json_is_null(routes)) {
 		json_decref(routes);
 		routes = json_array();
+	}
+	if (!routes && err && str_eq(err->reason, "TooLarge")) {
+		err_in(err, "annotation " IPAM_ANNOTATION_ROUTES);
+		return NULL;
 	}
 	if (!json_is_array(routes)) {
 		err_set(err, ERR_INVALID, "WrongAnnotation",
@@ -353,7 +360,7 @@ static int serve(struct pass *pass, const json_t *ask, struct err *err)
 		return 0;
 	routes = custom_routes(pass->pod, err);
 	wants = routes ? candidates_find(books_world(pass->books), pass->pod, ask, pass->settings,
-					 err)
+					 pass->memo, err)
 		       : NULL;
 	if (!wants)
 		return -1;
@@ -391,7 +398,7 @@ static json_t *all_wants(const struct pass *pass, const json_t *asks, struct err
 
 	json_array_foreach (asks, i, ask) {
 		json_auto_t *found = candidates_find(books_world(pass->books), pass->pod, ask,
-						     pass->settings, err);
+						     pass->settings, pass->memo, err);
 
 		if (!found)
 			return NULL;
@@ -667,6 +674,22 @@ static int make_good(struct pass *pass, struct err *err)
 	return 0;
 }
 
+/* Users may write endpoints; a pod has a NIC for each of its networks, and eth0. */
+static int check_numbers(const json_t *endpoint, const json_t *asks, struct err *err)
+{
+	const json_t *ips = json_at(endpoint, "status", "current", "ips");
+	size_t has = json_is_integer(ips) ? (size_t)json_integer_value(ips) : json_array_size(ips);
+	size_t n = has > json_array_size(asks) ? has : json_array_size(asks);
+
+	if (n <= LIMIT_NETWORKS + 1)
+		return 0;
+	return err_set(
+		err, ERR_INVALID, "TooLarge",
+		"%zu NICs in the SpiderEndpoint or the networks of the pod, a pod can have at "
+		"most %d",
+		n, LIMIT_NETWORKS + 1);
+}
+
 static int run(struct pass *pass, const json_t *endpoint, const json_t *asks, struct err *err)
 {
 	const json_t *current = json_at(endpoint, "status", "current");
@@ -676,6 +699,8 @@ static int run(struct pass *pass, const json_t *endpoint, const json_t *asks, st
 	json_t *ask;
 	size_t i;
 
+	if (check_numbers(endpoint, asks, err) < 0)
+		return -1;
 	if (is_same || (current && pod_keeps_addresses(pass->pod, pass->settings)))
 		json_array_extend(pass->items, json_at(current, "ips"));
 	else if (endpoint_is_down(endpoint, had_uid))
@@ -702,6 +727,7 @@ static void pass_done(struct pass *pass)
 	free(pass->name);
 	json_decref(pass->items);
 	json_decref(pass->fresh);
+	json_decref(pass->memo);
 }
 
 int ipam_allocate(struct books *books, const json_t *pod, const json_t *endpoint,
@@ -724,6 +750,7 @@ int ipam_allocate(struct books *books, const json_t *pod, const json_t *endpoint
 		(struct ledger_holder){pass.name, pass.uid, json_str_at(pod, "spec", "nodeName")};
 	pass.items = json_array();
 	pass.fresh = json_array();
+	pass.memo = json_object();
 	books_begin(books);
 	if (run(&pass, endpoint, asks, err) < 0) {
 		books_cancel(books);

@@ -12,6 +12,7 @@
 #include "lib/json/condition.h"
 #include "lib/json/json.h"
 #include "reconcilers/core/kinds.h"
+#include "reconcilers/core/limits.h"
 #include "reconcilers/core/networks.h"
 #include "reconcilers/core/owner.h"
 #include "reconcilers/ipam/allocate.h"
@@ -59,24 +60,28 @@ static json_t *pick(const json_t *object, const char *const *names)
 void assign_project(json_t *pod)
 {
 	static const char *const metadata[] = {
-		"name", "namespace", "uid", "labels", "deletionTimestamp", "resourceVersion", NULL};
+		"name", "namespace", "uid", "deletionTimestamp", "resourceVersion", NULL};
 	static const char *const spec[] = {"nodeName", "restartPolicy", NULL};
 	static const char *const status[] = {"phase", "reason", NULL};
-	json_t *annotations = json_object(), *kept = json_object(), *value;
+	static const char *const owner_of[] = {"apiVersion", "kind",       "name",
+					       "uid",        "controller", NULL};
+	json_t *annotations = limits_pod_annotations(json_at(pod, "metadata", "annotations"));
+	json_t *labels = limits_labels(json_at(pod, "metadata", "labels"));
 	const json_t *owner = owner_controller(pod);
-	const char *key;
+	json_t *kept = json_object();
 
-	json_each (json_at(pod, "metadata", "annotations"), key, value)
-		if (str_starts(key, "ipam.spidernet.io/") || str_eq(key, NETWORKS_ANNOTATION) ||
-		    str_eq(key, DEFAULT_NETWORK_ANNOTATION))
-			json_object_set(annotations, key, value);
 	json_put(kept, "metadata", pick(json_object_get(pod, "metadata"), metadata));
 	json_put(kept, "spec", pick(json_object_get(pod, "spec"), spec));
 	json_put(kept, "status", pick(json_object_get(pod, "status"), status));
 	json_put(json_at(kept, "metadata"), "annotations", annotations);
-	if (owner)
-		json_put(json_at(kept, "metadata"), "ownerReferences",
-			 json_pack("[O]", (json_t *)owner));
+	json_put(json_at(kept, "metadata"), "labels", labels);
+	if (owner) {
+		json_t *reference = pick(owner, owner_of);
+
+		/* No name of an object is so long; such an owner does not exist. */
+		limits_reduce(reference);
+		json_put(json_at(kept, "metadata"), "ownerReferences", json_pack("[o]", reference));
+	}
 	json_object_clear(pod);
 	json_object_update(pod, kept);
 	json_decref(kept);

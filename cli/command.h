@@ -72,7 +72,12 @@ enum cli_flag_index {
 	FLAG_RESOURCE,
 	FLAG_IMAGE,
 	FLAG_TIMEOUT,
+	FLAG_CHECK_TIMEOUT,
 	FLAG_SERVE,
+	FLAG_LISTEN,
+	FLAG_STATE,
+	FLAG_API_ONLY,
+	FLAG_NODE,
 	FLAG_HELP,
 	FLAG_VERSION,
 	FLAG_COUNT,
@@ -108,17 +113,22 @@ struct cli {
 	const char *policy_ns;    /* as the operator's --policy-namespaces; NULL: none */
 	const char *const *files; /* of -f, ends with NULL; NULL: ask the cluster */
 	enum cli_output output;
-	const char *to;        /* what -o names where command->to; NULL: nothing */
-	bool repair;           /* --repair: mend what can be mended */
-	bool local;            /* --local: this host, no cluster */
-	bool compare;          /* --compare: only what differs among nodes */
-	const char *host_root; /* where the host's root is mounted */
-	bool mesh;             /* --mesh: all pairs */
-	const char *resource;  /* of --resource; NULL: as the network says */
-	const char *image;     /* of --image; NULL: ours */
-	const char *timeout;   /* of --timeout, in seconds; NULL: the command's own */
-	bool serve;            /* --serve: a page that stays up to date */
-	char *const *args;     /* what stands behind the command's name, ends with NULL */
+	const char *to;           /* what -o names where command->to; NULL: nothing */
+	bool repair;              /* --repair: mend what can be mended */
+	bool local;               /* --local: this host, no cluster */
+	bool compare;             /* --compare: only what differs among nodes */
+	const char *host_root;    /* where the host's root is mounted */
+	bool mesh;                /* --mesh: all pairs */
+	const char *resource;     /* of --resource; NULL: as the network says */
+	const char *image;        /* of --image; NULL: ours */
+	/* Of --timeout and --check-timeout, in seconds; NULL: the command's own. */
+	const char *timeout, *check_timeout;
+	bool serve;               /* --serve: a page that stays up to date */
+	const char *listen;       /* of --listen; NULL: the command's own */
+	const char *state;        /* of --state; NULL: the command's own */
+	bool api_only;            /* --api-only: neither operator nor nodes */
+	const char *const *nodes; /* of --node, ends with NULL; NULL: none was given */
+	char *const *args;        /* what stands behind the command's name, ends with NULL */
 	size_t args_len;
 	json_t *world; /* what the command's kinds say; borrowed */
 };

@@ -14,6 +14,7 @@
 #include "cli/replay.h"
 #include "cli/report.h"
 #include "cli/report_data.h"
+#include "cli/simulate.h"
 #include "cli/status.h"
 #include "cli/support_dump.h"
 #include "cli/test.h"
@@ -330,7 +331,7 @@ const struct cli_command cli_commands[] = {
 		.args_min = 1,
 		.args_max = SIZE_MAX,
 		.takes = 1u << FLAG_MESH | 1u << FLAG_RESOURCE | 1u << FLAG_IMAGE |
-			 1u << FLAG_TIMEOUT,
+			 1u << FLAG_TIMEOUT | 1u << FLAG_CHECK_TIMEOUT,
 		.run = test_run,
 	},
 	{
@@ -390,6 +391,52 @@ const struct cli_command cli_commands[] = {
 		.args_min = 1,
 		.args_max = 2,
 		.run = replay_run,
+	},
+	{
+		.name = "simulate",
+		.arguments = "",
+		.summary = "a cluster without machines, for trying and for tests: API server and "
+			   "operator on this host",
+		.help = "Not a cluster to rely on: all state is in memory, every token may do all, "
+			"containers do not run.\n"
+			"Loopback only. Prints the line that tells kubectl where it is, and runs "
+			"until it is interrupted;\n"
+			"--kubeconfig names the file that is written for clients (mode 0600, "
+			"removed at the end).\n"
+			"Exit status 2 if a port is in use, or another simulation runs in the same "
+			"--state.\n",
+		.kinds = no_kinds,
+		.takes = 1u << FLAG_LISTEN | 1u << FLAG_STATE | 1u << FLAG_API_ONLY |
+			 1u << FLAG_NODE,
+		.run = simulate_run,
+	},
+	{
+		.name = "simulate break",
+		.arguments = "NODE/NIC KIND",
+		.summary = "break a NIC of a simulated node",
+		.help = "NIC is the name of its interface or its PCI address. KIND:\n"
+			"  link-down       its port has no carrier; believed after 20 s\n"
+			"  vf-refusal      its firmware makes no VFs\n"
+			"  driver-missing  no driver is bound to it\n"
+			"  pf-missing      it is not on the bus\n"
+			"VFs that go with it do not come back with its repair; the agent makes "
+			"them anew.\n",
+		.kinds = no_kinds,
+		.args_min = 2,
+		.args_max = 2,
+		.takes = 1u << FLAG_STATE,
+		.run = simulate_break_run,
+	},
+	{
+		.name = "simulate repair",
+		.arguments = "NODE/NIC [KIND]",
+		.summary = "repair a NIC of a simulated node",
+		.help = "Of this kind of fault; of all without one.\n",
+		.kinds = no_kinds,
+		.args_min = 1,
+		.args_max = 2,
+		.takes = 1u << FLAG_STATE,
+		.run = simulate_repair_run,
 	},
 	{
 		.name = "completion",

@@ -352,6 +352,7 @@ static void add_standing(struct strbuf *out, const char *entry)
 		{"quiet", "Degraded, Progressing, Blocked or RebootRequired is False with it"},
 		{"draining", "on the condition Draining"},
 		{"injected", "on the condition Injected"},
+		{"networks", "on the condition PodNetworks"},
 	};
 
 	for (size_t i = 0; *entry == ' ' && i < ARRAY_LEN(sorts); i++)

@@ -14,11 +14,10 @@
 #include "cli/print.h"
 #include "lib/json/json.h"
 #include "reconcilers/core/kinds.h"
+#include "reconcilers/core/networks.h"
 #include "reconcilers/core/pod.h"
 #include "reconcilers/core/reconcile.h"
 #include "reconcilers/sriov/impact.h"
-
-#define NETWORK_STATUS "k8s.v1.cni.cncf.io/network-status"
 
 const char *const ledger_kinds[] = {KIND_NODE_STATE, KIND_POD, KIND_NAD, NULL};
 
@@ -65,7 +64,7 @@ static const json_t *attachment(const json_t *status, const char *device)
 /* New, or NULL: a pod without it, or one whose text cannot be read. */
 static json_t *network_status(const json_t *pod)
 {
-	const char *text = json_str_at(pod, "metadata", "annotations", NETWORK_STATUS);
+	const char *text = json_str_at(pod, "metadata", "annotations", NETWORK_STATUS_ANNOTATION);
 	struct err err = {0};
 
 	return text ? json_parse(text, strlen(text), &err) : NULL;

@@ -11,6 +11,7 @@
 
 #include "cli/command.h"
 #include "cli/completion.h"
+#include "cli/simulate/children.h"
 #include "cli/source.h"
 #include "cli/usage.h"
 #include "lib/base/log.h"
@@ -19,6 +20,7 @@
 
 enum {
 	FILES_MAX = 256,
+	NODES_MAX = 100,
 	FLAG_FIRST = 256, /* beyond all characters */
 };
 
@@ -26,6 +28,8 @@ struct arguments {
 	struct cli cli;
 	const char *files[FILES_MAX + 1];
 	size_t files_len;
+	const char *nodes[NODES_MAX + 1];
+	size_t nodes_len;
 	const struct cli_command *command;
 	const char *output; /* of -o; NULL: it was not given */
 	unsigned int given; /* 1 << FLAG_… */
@@ -53,6 +57,15 @@ static int take_file(struct arguments *a, const char *value, struct err *err)
 			       FILES_MAX);
 	a->files[a->files_len++] = value;
 	a->cli.files = a->files;
+	return 0;
+}
+
+static int take_node(struct arguments *a, const char *value, struct err *err)
+{
+	if (a->nodes_len == NODES_MAX)
+		return err_set(err, ERR_INVALID, "BadFlag", "--node: at most %d times", NODES_MAX);
+	a->nodes[a->nodes_len++] = value;
+	a->cli.nodes = a->nodes;
 	return 0;
 }
 
@@ -132,9 +145,23 @@ static int take_flag(struct arguments *a, enum cli_flag_index flag, const char *
 	case FLAG_TIMEOUT:
 		a->cli.timeout = value;
 		return 0;
+	case FLAG_CHECK_TIMEOUT:
+		a->cli.check_timeout = value;
+		return 0;
 	case FLAG_SERVE:
 		a->cli.serve = true;
 		return 0;
+	case FLAG_LISTEN:
+		a->cli.listen = value;
+		return 0;
+	case FLAG_STATE:
+		a->cli.state = value;
+		return 0;
+	case FLAG_API_ONLY:
+		a->cli.api_only = true;
+		return 0;
+	case FLAG_NODE:
+		return take_node(a, value, err);
 	case FLAG_HELP:
 		a->help = true;
 		return 0;
@@ -283,7 +310,10 @@ int main(int argc, char **argv)
 {
 	struct arguments a = {.cli = {.ns = "default", .host_root = "/"}};
 	struct err err = {0};
+	int status;
 
+	if (child_is_asked_for(argc, argv, &status))
+		return status;
 	mem_tune();
 	json_init();
 	(void)log_configure("error", NULL);

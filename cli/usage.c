@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cli/pathtest/pods.h"
+#include "cli/simulate/decide/node_spec.h"
 #include "lib/json/json.h"
 
 const struct cli_flag cli_flags[] = {
@@ -46,10 +47,26 @@ const struct cli_flag cli_flags[] = {
 			"with sh, ping, rping, rstream and perftest (default: " PATHTEST_IMAGE ")",
 			true},
 	[FLAG_TIMEOUT] = {"timeout", 0, "SECONDS", "until pods have to run (default: 120)", true},
+	[FLAG_CHECK_TIMEOUT] = {"check-timeout", 0, "SECONDS",
+				"until a check has failed (default: 90)", true},
 	[FLAG_SERVE] = {"serve", 0, NULL,
 			"serve the page on the loopback until SIGINT or SIGTERM, up to date with "
 			"the cluster or the files",
 			true},
+	[FLAG_LISTEN] = {"listen", 0, "ADDRESS:PORT",
+			 "where the API server listens, on loopback (default: 127.0.0.1:0, a free "
+			 "port)",
+			 true},
+	[FLAG_STATE] = {"state", 0, "DIR",
+			"with kubeconfig, lock, socket and logs (default: "
+			"$XDG_RUNTIME_DIR/orbweaver-simulate)",
+			true},
+	[FLAG_API_ONLY] = {"api-only", 0, NULL,
+			   "an empty API server: neither operator nor nodes, for tests", true},
+	[FLAG_NODE] = {"node", 0, "NAME:NxNIC,...",
+		       "nodes and their NICs, may be given several times; NAME may have a range "
+		       "(default: " NODE_SPEC_DEFAULT ")",
+		       true},
 	[FLAG_HELP] = {"help", 'h', NULL, "of the program, or of the command beside it", false},
 	[FLAG_VERSION] = {"version", 0, NULL, "print the version", false},
 	[FLAG_COUNT] = {0},

@@ -1,4 +1,4 @@
-# Targets for people: images and the demo. Included by the top Makefile.
+# Targets for people: images and the demo on virtual nodes. Included by the top Makefile.
 
 IMAGE_PROGRAMS := $(addprefix $(BUILD)/bin/orbweaver-,operator agent cni)
 
@@ -58,15 +58,32 @@ release-build:
 	+$(MAKE) --no-print-directory VARIANT=opt $(IMAGE_PROGRAMS) $(BUILD)/bin/orbweaver $(BUILD)/opt/portable/orbweaver
 	+$(if $(FOREIGN_ARCH),$(MAKE) --no-print-directory $(FOREIGN_ARCH:%=cross-%) CROSS_PROGRAMS='$(PROGRAMS) portable/orbweaver')
 
-.PHONY: demo demo-up demo-shell demo-down
-demo demo-up:
+# What the cluster needs besides our programs. Side by side: one waits for the network while another compiles.
+.PHONY: cluster-parts libcurl kubernetes virtual-nodes
+cluster-parts: libcurl kubernetes virtual-nodes
+libcurl:
+	@hack/curl-build || test $$? = 77
+kubernetes:
+	@hack/k8s-build
+virtual-nodes:
+	@hack/node-build --exclusive || test $$? = 77
+
+.PHONY: demo-cluster demo-cluster-up demo-cluster-shell demo-cluster-down
+demo-cluster demo-cluster-up:
 	hack/deps build cluster images node
-	hack/curl-build || test $$? = 77
-	hack/k8s-build
-	hack/k8s-build kubelet
-	hack/node-build --exclusive || test $$? = 77
+	+@$(MAKE) --no-print-directory -j3 cluster-parts
 	+$(MAKE) --no-print-directory -j$(shell nproc) VARIANT=opt $(IMAGE_PROGRAMS) $(BUILD)/bin/orbweaver
 	BUILD=$(BUILD) hack/images operator agent tools
-	BUILD=$(BUILD) hack/demo $(if $(filter demo-up,$@),up,run)
-demo-shell demo-down:
-	@BUILD=$(BUILD) hack/demo $(patsubst demo-%,%,$@)
+	BUILD=$(BUILD) hack/demo-cluster $(if $(filter demo-cluster-up,$@),up,run)
+demo-cluster-shell demo-cluster-down:
+	@BUILD=$(BUILD) hack/demo-cluster $(patsubst demo-cluster-%,%,$@)
+
+# The demo on a simulated cluster: no cluster, no virtual machine, any user.
+.PHONY: demo demo-up demo-down
+demo demo-up:
+	@hack/deps demo
+	@echo "== building build/bin/orbweaver: some 400 C files when there is nothing yet"
+	+@hack/alive "compiling" $(BUILD)/opt $(MAKE) --no-print-directory -s -j$(shell nproc) VARIANT=opt $(BUILD)/bin/orbweaver
+	@BUILD=$(BUILD) hack/demo $(if $(filter demo-up,$@),up,run)
+demo-down:
+	@BUILD=$(BUILD) hack/demo down

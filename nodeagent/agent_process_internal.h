@@ -66,6 +66,8 @@ struct agent_process {
 	struct timer *tidying;
 	bool reported_restart;
 	bool heard; /* the API server has said whether there is a NodeState */
+	/* profile_refused(); NULL: the Node has no label, or a profile on it. */
+	json_t *bad_profile;
 	/* A process that the agent cannot do without has gone; may not free parts. */
 	void (*lost)(struct agent_process *process);
 };

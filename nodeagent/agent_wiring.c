@@ -49,6 +49,14 @@ static void emit_of_config_map(void *arg, const struct event_object *config_map,
 
 /* ---- the report ------------------------------------------------------------------------------ */
 
+/* Borrowed. */
+static const json_t *networks_of(const struct agent_process *p)
+{
+	if (p->bad_profile)
+		return p->bad_profile;
+	return p->attachments ? attachments_networks(p->attachments) : NULL;
+}
+
 static json_t *compose(void *arg, const json_t *before, const char *now)
 {
 	struct agent_process *p = arg;
@@ -70,6 +78,7 @@ static json_t *compose(void *arg, const json_t *before, const char *now)
 		.offers = wrong,
 		.resources = resources,
 		.attachments = p->attachments ? attachments_list(p->attachments) : NULL,
+		.networks = networks_of(p),
 		.before = before,
 		.now = now,
 		.version = ORBWEAVER_VERSION,
@@ -174,6 +183,31 @@ static void on_node_is(void *arg, const char *uid, const char *dra)
 	resource_slices_set_owner(p->slices, uid);
 	offers_choose(p->offers, chosen);
 }
+
+/* ---- the profile of the node ----------------------------------------------------------------- */
+
+/*
+ * A Node's label, not a field of a NodeState: it holds on nodes that no policy selects, and before
+ * an operator leads.
+ */
+static void on_profile(void *arg, const char *label)
+{
+	struct agent_process *p = arg;
+	enum profile profile = p->options->profile;
+
+	json_decref(p->bad_profile);
+	p->bad_profile = NULL;
+	if (label && !profile_read(label, &profile)) {
+		p->bad_profile = profile_refused(p->options->node, label);
+		log_error("the profile of the node is not known",
+			  F_STR("why", json_str_at(p->bad_profile, "message")));
+	} else {
+		attachments_set_profile(p->attachments, profile);
+	}
+	report(p);
+}
+
+/* ---- devices that claims are served from ----------------------------------------------------- */
 
 static void on_publish(void *arg, const json_t *pools)
 {
@@ -417,6 +451,7 @@ static void start_api(struct agent_process *p)
 		.changed = on_node_state,
 		.addresses = on_addresses,
 		.node_is = on_node_is,
+		.profile = on_profile,
 		.compose = compose,
 		.reported = on_reported,
 		.trouble = on_trouble,
@@ -525,4 +560,5 @@ void agent_wiring_done(struct agent_process *p)
 	recorder_free(p->recorder);
 	kube_client_free(p->client);
 	timer_free(p->tidying);
+	json_decref(p->bad_profile);
 }

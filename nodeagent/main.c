@@ -128,9 +128,9 @@ static int serve_cni(int control, void *arg)
 		.bin_dir = options->cni_bin_dir,
 		.program = options->cni_program,
 		.conf_dir = options->cni_conf_dir,
-		.meta = options->cni_meta,
 		.isolates = options->cni_isolates,
 		.shared_spaces = options->cni_shared,
+		.add_ms = options->cni_timeout * 1000,
 	});
 }
 

@@ -11,6 +11,7 @@
 #include "lib/base/log.h"
 #include "lib/base/own.h"
 #include "lib/base/str.h"
+#include "nodeagent/cni/server.h"
 #include "nodeagent/hostd/client.h"
 #include "nodeagent/hostd/sandbox.h"
 
@@ -38,27 +39,35 @@ const char agent_options_help[] =
 	"  --devinfo-dir DIR         device-info files for Multus\n"
 	"                            (default run/k8s.cni.cncf.io/devinfo/dp below "
 	"--host-root)\n"
-	"  --cni-bin-dir DIR         CNI plugins are installed there, below --host-root; \"\" for "
-	"nowhere\n"
-	"                            (default /opt/cni/bin). A plugin of somebody else that has a "
-	"name of\n"
-	"                            ours is kept as NAME.orbweaver-saved\n"
+	"  --profile PROFILE         what of CNI is installed on this node, unless its label\n"
+	"                            orbweaver.io/profile names another (default auto)\n"
+	"                            auto: CNI plugins, and where no Multus is configured the "
+	"meta\n"
+	"                            plugin; another program's plugin of the same name stays\n"
+	"                            delegate: CNI plugins only; another program's is kept as\n"
+	"                            NAME.orbweaver-saved\n"
+	"                            devices: no CNI\n"
+	"  --cni-bin-dir DIR         the runtime's folder of CNI plugins, below --host-root\n"
+	"                            (default /opt/cni/bin)\n"
+	"  --cni-conf-dir DIR        the runtime's folder of CNI configurations, below "
+	"--host-root\n"
+	"                            (default /etc/cni/net.d)\n"
 	"  --cni-socket FILE         where they ask us, below --host-root\n"
 	"                            (default /run/orbweaver/cni.sock, which is what they look "
 	"for)\n"
 	"  --cni-program FILE        what is installed (default /usr/bin/orbweaver-cni)\n"
-	"  --cni-meta MODE           auto, on or off: whether we set up all networks that pods\n"
-	"                            name in annotations, as Multus does. auto: where no Multus "
-	"has\n"
-	"                            a configuration (default off)\n"
-	"  --cni-conf-dir DIR        the runtime's CNI folder, below --host-root, for that\n"
-	"                            (default /etc/cni/net.d)\n"
 	"  --cni-namespace-isolation pods get networks of their own namespace only\n"
 	"  --cni-global-namespaces LIST\n"
 	"                            and of these, with commas (default \"default\")\n"
-	"  --remove-plugins          only take what we installed in --cni-bin-dir away, and put "
-	"back\n"
-	"                            what was kept\n"
+	"  --cni-timeout SECONDS     what an ADD may take before it is taken away again, 10 to "
+	"3600\n"
+	"                            (default 90); DEL and waiting for the API server in "
+	"proportion.\n"
+	"                            More for a node that is slow; the kubelet's\n"
+	"                            runtimeRequestTimeout should be longer\n"
+	"  --remove-plugins          only take away what a profile installed, and put back what "
+	"was\n"
+	"                            kept; no pod may use it any more\n"
 	"  --metrics-addr HOST:PORT  /metrics, /healthz, /readyz (default 127.0.0.1:9810; \"0\" "
 	"for\n"
 	"                            none)\n"
@@ -140,19 +149,31 @@ static int take_parallel(void *options, const char *value, struct err *err)
 				 HOSTD_PARALLEL_MAX);
 }
 
+static int take_cni_timeout(void *options, const char *value, struct err *err)
+{
+	struct agent_options *o = options;
+
+	return str_to_int(value, SERVER_ADD_MIN_MS / 1000, SERVER_ADD_MAX_MS / 1000,
+			  &o->cni_timeout)
+		       ? 0
+		       : err_set(err, ERR_INVALID, "BadFlag",
+				 "--cni-timeout %s: must be seconds, from %d to %d", value,
+				 SERVER_ADD_MIN_MS / 1000, SERVER_ADD_MAX_MS / 1000);
+}
+
 static int take_log_level(void *options, const char *value, struct err *err)
 {
 	return log_configure(value, err) < 0 ? err_in(err, "--log-level %s", value) : 0;
 }
 
-static int take_meta(void *options, const char *value, struct err *err)
+static int take_profile(void *options, const char *value, struct err *err)
 {
 	struct agent_options *o = options;
 
-	return meta_mode_read(value, &o->cni_meta)
+	return profile_read(value, &o->profile)
 		       ? 0
 		       : err_set(err, ERR_INVALID, "BadFlag",
-				 "--cni-meta %s: must be auto, on or off", value);
+				 "--profile %s: must be " PROFILE_WORDS, value);
 }
 
 static int take_scope(void *options, const char *value, struct err *err)
@@ -193,7 +214,8 @@ static const struct flag flags[] = {
 	STRING("cni-conf-dir", cni_conf_dir),
 	STRING("cni-global-namespaces", cni_shared),
 	{"cni-namespace-isolation", FLAG_BOOL, offsetof(struct agent_options, cni_isolates), NULL},
-	{"cni-meta", FLAG_TAKEN, 0, take_meta},
+	{"cni-timeout", FLAG_TAKEN, 0, take_cni_timeout},
+	{"profile", FLAG_TAKEN, 0, take_profile},
 	{"rdma-metrics", FLAG_TAKEN, 0, take_scope},
 	{"remove-plugins", FLAG_BOOL, offsetof(struct agent_options, remove_plugins), NULL},
 	{"no-kubelet", FLAG_BOOL, offsetof(struct agent_options, no_kubelet), NULL},
@@ -261,8 +283,7 @@ static int check(const struct agent_options *o, struct err *err)
 		return o->ready_file ? 0
 				     : err_set(err, ERR_INVALID, "BadFlag",
 					       "--is-ready: needs --ready-file");
-	if ((!str_empty(o->cni_bin_dir) &&
-	     check_directory("cni-bin-dir", o->cni_bin_dir, err) < 0) ||
+	if (check_directory("cni-bin-dir", o->cni_bin_dir, err) < 0 ||
 	    check_directory("cni-socket", o->cni_socket, err) < 0 ||
 	    check_directory("cni-program", o->cni_program, err) < 0 ||
 	    check_directory("cni-conf-dir", o->cni_conf_dir, err) < 0 ||
@@ -295,7 +316,7 @@ int agent_options_parse(int argc, char *const *argv, const char *(*env)(const ch
 		.cni_socket = WIRE_SOCKET,
 		.cni_program = "/usr/bin/orbweaver-cni",
 		.cni_conf_dir = "/etc/cni/net.d",
-		.cni_meta = META_OFF,
+		.cni_timeout = SERVER_ADD_MS / 1000,
 		.rdma_metrics = EXPOSITION_PODS,
 		.cdi_dir = "/var/run/cdi",
 		.metrics_addr = "127.0.0.1:9810",

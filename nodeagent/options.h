@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "lib/base/err.h"
-#include "nodeagent/meta/conf.h"
+#include "nodeagent/meta/profile.h"
 #include "nodeagent/meter/exposition.h"
 
 /*
@@ -31,13 +31,12 @@ struct agent_options {
 	const char *shared_config; /* shared RDMA devices: config.json */
 	const char *device_config; /* the SR-IOV device plugin's resourceList: config.json */
 	const char *dev_files;     /* smarter-device-manager's list: conf.yaml */
-	const char *cni_bin_dir;   /* plugins are installed there, below host_root; "": nowhere */
+	const char *cni_bin_dir;   /* the runtime's folder of plugins, below host_root */
 	const char *cni_socket;    /* which they ask, below host_root */
 	const char *cni_program;   /* the plugin, as we see it */
 	const char *cni_conf_dir;  /* the runtime's CNI folder, below host_root */
-	enum meta_mode cni_meta;   /* whether our plugin there calls all others */
-	bool cni_isolates;         /* and refuses networks of other namespaces */
-	const char *cni_shared;    /* but those of these */
+	const char *cni_shared;    /* pods get networks of these namespaces, if cni_isolates */
+	bool cni_isolates;         /* besides, of their own namespace only */
 	bool remove_plugins;       /* only take them away again */
 	bool dra;                  /* claims may have devices (nodeagent/dra) */
 	const char *cdi_dir;       /* CDI files of those go there, below host_root */
@@ -45,9 +44,11 @@ struct agent_options {
 	bool is_ready;             /* only ask whether ready_file is there */
 	bool allow_primary_nic;    /* host_allow_primary_nic() */
 	bool allow_firmware;       /* host_allow_firmware() */
+	int64_t cni_timeout;       /* what an ADD may take, seconds */
 	int64_t parallel_nics;     /* so many are configured side by side */
 	int64_t user;              /* as whom agent and kubeletd run */
 	bool packed; /* preferred allocations fill one PF after the other instead of spreading */
+	enum profile profile;               /* of this node, unless its label names another */
 	enum exposition_scope rdma_metrics; /* what is counted of which devices */
 	const char *rdma_metrics_exclude;   /* exposition_is_excluded(); NULL: none */
 	bool help, version;

@@ -184,6 +184,7 @@ void addresses_gather(const struct controller_sources *from, const struct contro
 		boxes_add(from->boxes, world, BOX_SHORT_POOL, pool);
 	json_each (boxes_all(from->boxes, BOX_UNWRITTEN), pool, value)
 		boxes_add(from->boxes, world, BOX_UNWRITTEN, pool);
+	json_put_bool(json_need_object(world, "env"), "learns", true);
 	add_ending(from, world);
 	if (ipam_settings_read(world_get(world, MIRROR_SPIDERPOOL_CONF, config), from->config_ns,
 			       &settings, NULL) < 0)
@@ -205,6 +206,8 @@ void addresses_gather(const struct controller_sources *from, const struct contro
 		mirror_add_all(from->mirror, world, KIND_IP_POOL);
 	else
 		add_neighbours(from, world);
+	json_each (world_kind(world, KIND_IP_POOL), pool, value)
+		boxes_add(from->boxes, world, BOX_LEARNED, pool);
 	/* Those of this pass go behind the others. */
 	if (left > ASSIGN_MAX)
 		json_each (world_kind(world, BOX_WAITING), pod_key, value) {
@@ -256,6 +259,7 @@ void strays_gather(const struct controller_sources *from, const struct controlle
 	struct collecting c = {from, world};
 
 	mirror_add(from->mirror, world, KIND_IP_POOL, key);
+	boxes_add(from->boxes, world, BOX_LEARNED, key);
 	strays_visit(world_get(world, KIND_IP_POOL, key), add_named, &c);
 	cache_find(mirror_cache(from->mirror, KIND_ENDPOINT), ENDPOINT_BY_POOL, key, add_named, &c);
 }
@@ -345,10 +349,13 @@ void addresses_pool_changed(const struct change *c)
 	const char *before = json_str_at(c->old, "status", "allocatedIPs");
 	const char *after = json_str_at(c->now, "status", "allocatedIPs");
 
+	/* New to us, another one of the name, or its ledger is lost: living pods may have addresses. */
+	if (!str_eq(json_uid(c->old), json_uid(c->now)) || (before && !after))
+		boxes_put(c->from->boxes, BOX_LEARNED, c->key, NULL);
 	addresses_source_changed(c);
 	if (!boxes_get(c->from->boxes, BOX_PASSED, ADDRESSES_KEY) && ip_pool_says_waiting(c->now))
 		wake(c, CONTROLLER_ADDRESSES, ADDRESSES_KEY);
-	if ((after || before) && !str_eq(before, after))
+	if (c->now && (!str_eq(before, after) || !boxes_get(c->from->boxes, BOX_LEARNED, c->key)))
 		wake(c, CONTROLLER_STRAYS, c->key);
 }
 

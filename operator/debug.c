@@ -174,20 +174,27 @@ struct debug *debug_new(struct loop *loop, const char *listen, const char *log_l
 	};
 
 	debug->log_level = str_dup(log_level);
-	debug->routes[0] =
-		(struct http_route){"/debug/queues", HTTP_GET, 0, handle_queues, debug, NULL};
-	debug->routes[1] =
-		(struct http_route){"/debug/caches", HTTP_GET, 0, handle_caches, debug, NULL};
-	debug->routes[2] =
-		(struct http_route){"/debug/errors", HTTP_GET, 0, handle_errors, debug, NULL};
-	debug->routes[3] = (struct http_route){"/debug/loglevel",
-					       HTTP_GET | HTTP_PUT,
-					       LOG_LEVEL_MAX,
-					       handle_log_level,
-					       debug,
-					       NULL};
-	debug->routes[4] = (struct http_route){"/debug/connections", HTTP_GET, 0,
-					       handle_connections,   debug,    NULL};
+	debug->routes[0] = (struct http_route){.path = "/debug/queues",
+					       .methods = HTTP_GET,
+					       .handle = handle_queues,
+					       .arg = debug};
+	debug->routes[1] = (struct http_route){.path = "/debug/caches",
+					       .methods = HTTP_GET,
+					       .handle = handle_caches,
+					       .arg = debug};
+	debug->routes[2] = (struct http_route){.path = "/debug/errors",
+					       .methods = HTTP_GET,
+					       .handle = handle_errors,
+					       .arg = debug};
+	debug->routes[3] = (struct http_route){.path = "/debug/loglevel",
+					       .methods = HTTP_GET | HTTP_PUT,
+					       .body_max = LOG_LEVEL_MAX,
+					       .handle = handle_log_level,
+					       .arg = debug};
+	debug->routes[4] = (struct http_route){.path = "/debug/connections",
+					       .methods = HTTP_GET,
+					       .handle = handle_connections,
+					       .arg = debug};
 	if (str_eq(listen, "0"))
 		return debug;
 	debug->server = http_server_new(loop, &config, err);

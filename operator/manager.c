@@ -261,7 +261,7 @@ static void on_posted(void *arg, const char *box, const char *key, json_t *value
 		wake(manager, CONTROLLER_ENDPOINT, key);
 	if (!value)
 		return;
-	if (str_eq(box, BOX_WAITING) || str_eq(box, BOX_ENDING))
+	if (str_eq(box, BOX_WAITING) || str_eq(box, BOX_ENDING) || str_eq(box, BOX_LEARNED))
 		wake(manager, CONTROLLER_ADDRESSES, ADDRESSES_KEY);
 	else
 		wake(manager, CONTROLLER_ENDPOINT, key);

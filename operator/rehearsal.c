@@ -127,7 +127,8 @@ static void on_post(struct rehearsal *r, const json_t *op)
 		controllers_map_passed(&r->sources, wake, r);
 	else if (str_eq(box, BOX_EVICTIONS) || str_eq(box, BOX_NO_AGENT_POD))
 		return;
-	else if (value && (str_eq(box, BOX_WAITING) || str_eq(box, BOX_ENDING)))
+	else if (value &&
+		 (str_eq(box, BOX_WAITING) || str_eq(box, BOX_ENDING) || str_eq(box, BOX_LEARNED)))
 		wake(r, CONTROLLER_ADDRESSES, ADDRESSES_KEY);
 	else if (value || (str_eq(box, BOX_DECIDED) &&
 			   (boxes_get(boxes, BOX_LIVE, key) || boxes_get(boxes, BOX_STRAYS, key))))

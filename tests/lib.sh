@@ -4,7 +4,8 @@
 #   t_ok NAME COMMAND...            the command succeeds
 #   t_fails NAME COMMAND...         the command fails
 #   t_eq NAME WANT GOT              the two strings are equal
-#   t_wait SECONDS NAME COMMAND...  the command succeeds within so many seconds (tried every 0.1 s)
+#   t_wait SECONDS NAME COMMAND...  the command succeeds within so many seconds (tried every 0.1 s), or as many times more as
+#                                   this machine is slow (hack/speed.sh)
 #   t_skip NAME WHY                 the check cannot run here; counted, and shown by tests/run
 #   t_done                          print "N passed, M failed"; exit 0 if none failed, else 1
 #
@@ -17,6 +18,9 @@
 # A COMMAND runs in a subshell: variables that it sets are lost. If it is a function, `set -e` does not
 # work inside (bash ignores it where a result is tested): join its steps with &&. No trap is set here:
 # cleaning up on EXIT is the test's own business.
+
+# shellcheck source=hack/speed.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../hack/speed.sh"
 
 t_passed=0
 t_failed=0
@@ -60,18 +64,17 @@ t_eq() {
 }
 
 t_wait() {
-	local seconds=$1 name=$2 deadline output status tries=0
+	local seconds=$1 name=$2 began=$SECONDS output status tries=0
 
 	shift 2
-	deadline=$((SECONDS + seconds))
 	while :; do
 		status=0
 		output=$("$@" 2>&1) || status=$?
-		((status != 0 && SECONDS < deadline)) || break
+		{ ((status != 0)) && time_is_left "$began" "$seconds"; } || break
 		# Whoever asks takes the processor from what it waits for.
 		sleep "0.$((tries++ < 4 ? 1 : 4))"
 	done
-	t_count "$status" "$name" <<<"not within $seconds s: $*"$'\n'"$output"
+	t_count "$status" "$name" <<<"not within $((SECONDS - began)) s: $*"$'\n'"$output"
 }
 
 t_skip() {

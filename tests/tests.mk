@@ -32,6 +32,9 @@ fuzz-build: $(FUZZ_TARGETS:%=$(OUT)/tests/fuzz/%)
 # What the tests of the operator change and judge a cluster with.
 INTEGRATION_PROGRAMS := $(addprefix $(OUT)/tests/integration/,churn ipam_replay pending pods wants)
 
+# These objects are steps of a chain of pattern rules. Make would remove them, and compile and link all tests again in the next run.
+.SECONDARY: $(UNIT_TESTS:%=%.o) $(FUZZ_TARGETS:%=$(OUT)/tests/fuzz/%_fuzz.o) $(INTEGRATION_PROGRAMS:%=%.o)
+
 # Programs that tests start: the operator, with sanitizers.
 .PHONY: test-build
 test-build: unit-build fuzz-build $(PROGRAMS:%=$(OUT)/%) $(OUT)/tests/node-stand-in $(INTEGRATION_PROGRAMS)
@@ -58,33 +61,7 @@ VM_JOBS ?= 2
 TEST_TIMEOUT ?= $(if $(filter vm,$(MAKECMDGOALS)),2700,900)
 export TEST_TIMEOUT
 
-.PHONY: check check-lint unit integration fuzz golden-update
-# In steps, so that what is missing is installed before make looks for it.
-check:
-	@echo "== installing what is missing"
-	@hack/deps build cluster cross emulator release grpc images chart browser monitoring node
-	@echo "== building libcurl without what we do not call, unless it is in the cache"
-	@hack/curl-build || test $$? = 77
-	@echo "== building Kubernetes, unless it is in the cache"
-	@hack/k8s-build
-	@hack/k8s-build kubelet
-	@hack/k8s-build apiextensions || test $$? = 77
-	@hack/node-build
-	@hack/node-build --exclusive || test $$? = 77
-	@echo "== checking layers, reasons, Markdown, format and scripts"
-	@$(MAKE) --no-print-directory layers markdown format-check shellcheck
-	@echo "== building with gcc, with clang, and with sanitizers"
-	@$(MAKE) --no-print-directory -s -j$(JOBS) VARIANT=opt programs counted-build
-	@$(MAKE) --no-print-directory -s -j$(JOBS) VARIANT=clang libraries
-	@$(MAKE) --no-print-directory -s -j$(JOBS) VARIANT=asan test-build vm-build
-	@echo "== building for the other architecture"
-	@$(MAKE) --no-print-directory -s -j$(JOBS) release-build
-	@$(MAKE) --no-print-directory -s arm64-test
-	@echo "== packing images"
-	@BUILD=$(BUILD) hack/images operator agent tools
-	@echo "== testing; those on virtual nodes, at the end, take minutes each"
-	@$(MAKE) --no-print-directory -s VARIANT=asan run-all
-
+.PHONY: unit integration fuzz golden-update
 unit:
 	@hack/deps --check build
 	@$(MAKE) --no-print-directory -s -j$(JOBS) VARIANT=asan unit-build fuzz-build
@@ -98,14 +75,10 @@ integration:
 # Clusters that end leave in this folder what our accounts asked for and what was done for drains; the last tests compare that
 # with rights and with what was allowed.
 RIGHTS := $(abspath $(BUILD))/rights
-RIGHTS_RUN := --jobs 1 tests/rights_test.sh tests/drains_test.sh
+RIGHTS_RUN := --jobs 1 --always tests/rights_test.sh tests/drains_test.sh
 RECORD = rm -rf $(RIGHTS) && ORBWEAVER_RIGHTS=$(RIGHTS)
 
-.PHONY: run-all run-unit run-integration rights
-run-all:
-	@$(RECORD) RIGHTS_OF=all BUILD=$(BUILD) VARIANT=$(VARIANT) tests/run --jobs $(UNIT_JOBS) $(UNIT_RUN) \
-		--jobs $(INTEGRATION_JOBS) --again $(INTEGRATION_RUN) \
-		--jobs $(VM_JOBS) --again $(filter-out $(VM_LONG),$(VM_RUN)) $(RIGHTS_RUN)
+.PHONY: run-unit run-integration rights
 run-unit:
 	@tests/run --jobs $(UNIT_JOBS) $(UNIT_RUN)
 run-integration:
@@ -118,6 +91,7 @@ rights:
 # make fuzz T=splitter SECONDS=600: new inputs that reach new code are added to the corpus folder of the build.
 SECONDS ?= 60
 fuzz:
+	@hack/deps --check lint
 	@$(MAKE) --no-print-directory -s -j$(JOBS) VARIANT=fuzz $(BUILD)/fuzz/tests/fuzz/$(T)
 	@mkdir -p $(BUILD)/fuzz/corpus/$(T) $(BUILD)/fuzz/findings
 	$(BUILD)/fuzz/tests/fuzz/$(T) -max_total_time=$(SECONDS) -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
@@ -233,23 +207,17 @@ vm:
 # ---- end of tests on virtual nodes ------------------------------------------------------------------------------------------
 
 # ---- tests of nodeagent/host: a host made of files, and the library from a shell for tests on virtual nodes ---------------------
-$(addprefix $(OUT)/tests/,fakes/host_tree.o unit/nodeagent/host/sockets_test.o): private PKG_CFLAGS = $(shell $(PKG_CONFIG) --cflags libnl-3.0)
+$(OUT)/tests/unit/nodeagent/host/sockets_test.o: private PKG_CFLAGS = $(shell $(PKG_CONFIG) --cflags libnl-3.0)
 $(OUT)/tests/unit/nodeagent/host/sockets_test: private EXTRA_LIBS = -Wl,--wrap=nl_recv
-$(foreach t,observe execute links evidence counters,$(OUT)/tests/unit/nodeagent/host/$(t)_test): $(OUT)/tests/fakes/host_tree.o
-
-$(OUT)/tests/unit/cli/doctor_test: $(OUT)/tests/fakes/host_tree.o
 
 $(OUT)/tests/host-tool: $(addprefix $(OUT)/,tests/support/host_tool.o nodeagent/host.a nodeagent/dra.a nodeagent/model.a lib/json.a lib/base.a)
 	$(LINK)
 vm-build: $(OUT)/tests/host-tool
-$(foreach t,planner_host planner_boots vendor,$(OUT)/tests/unit/nodeagent/plan/$(t)_test): $(OUT)/tests/fakes/host_tree.o
-$(OUT)/tests/unit/nodeagent/plan/vendor_test: $(OUT)/tests/fakes/vendor_nics.o
 # ---- end of tests of nodeagent/host -----------------------------------------------------------------------------------------
 
 # ---- tests of nodeagent/hostd: on the host made of files, and with system calls that fail ----------------------------------------
-$(OUT)/tests/unit/nodeagent/hostd/worker_test: $(OUT)/tests/fakes/host_tree.o
 $(foreach t,client calls,$(OUT)/tests/unit/nodeagent/hostd/$(t)_test): $(OUT)/tests/support/workers_stand.o
-$(OUT)/tests/unit/nodeagent/agent/counting_test: $(OUT)/tests/support/workers_stand.o $(OUT)/tests/fakes/host_tree.o
+$(OUT)/tests/unit/nodeagent/agent/counting_test: $(OUT)/tests/support/workers_stand.o
 
 HOSTD_CALLS := socketpair fork poll send recv sendmsg recvmsg read write open openat dup2 dup3 fcntl signalfd prctl \
 	sigprocmask waitpid waitid mkdirat fsync renameat
@@ -275,11 +243,11 @@ $(OUT)/tests/bench-allocate: $(OUT)/tests/bench/allocate.o $(KUBELET_ARCHIVES)
 	$(LINK)
 # The agent as it ships, on a host made of files.
 $(OUT)/tests/bench-agent: private EXTRA_LIBS += -Wl,--wrap=main -Wl,--wrap=host_open
-$(OUT)/tests/bench-agent: $(addprefix $(OUT)/,nodeagent/main.o tests/bench/agent.o tests/fakes/host_tree.o tests/fakes/kubelet.o) $(ARCHIVES)
+$(OUT)/tests/bench-agent: $(addprefix $(OUT)/,nodeagent/main.o tests/bench/agent.o tests/fakes/kubelet.o) $(ARCHIVES)
 	$(LINK)
 # The same with devices that have counted, and pods that have VFs.
 $(OUT)/tests/counters-node: private EXTRA_LIBS += -Wl,--wrap=main -Wl,--wrap=host_open -lm
-$(OUT)/tests/counters-node: $(addprefix $(OUT)/,nodeagent/main.o tests/support/counters_node.o tests/fakes/host_tree.o tests/fakes/kubelet.o) $(ARCHIVES)
+$(OUT)/tests/counters-node: $(addprefix $(OUT)/,nodeagent/main.o tests/support/counters_node.o tests/fakes/kubelet.o) $(ARCHIVES)
 	$(LINK)
 test-build: $(OUT)/tests/kubelet-tool $(OUT)/tests/counters-node
 # What a kubelet asks a driver of claims.
@@ -309,3 +277,5 @@ $(OUT)/tests/crash-agent: $(addprefix $(OUT)/,nodeagent/main.o tests/support/cra
 	$(LINK)
 vm-build: $(OUT)/tests/crash-agent
 # ---- end of tests of nodeagent/netns ------------------------------------------------------------------------------------------------
+
+include tests/check.mk

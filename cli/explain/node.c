@@ -118,6 +118,21 @@ static void add_conditions(json_t *chain, const json_t *state)
 			  (long long)json_integer_value(json_at(state, "status", "wantedVfs")));
 }
 
+/* What is wrong with it is Degraded, too. */
+static void add_networks(json_t *chain, const json_t *state)
+{
+	const json_t *condition =
+		json_find(json_at(state, "status", "conditions"), "type", "PodNetworks");
+	const char *reason = json_str_at(condition, "reason");
+	bool holds = str_eq(json_str_at(condition, "status"), "True")
+			     ? !str_eq(reason, "PluginsInUse")
+			     : str_eq(reason, "DevicesOnly");
+
+	if (condition)
+		chain_add(chain, "networks", holds ? LINK_HOLDS : LINK_WAITS, reason, "%s",
+			  json_str_or(json_at(condition, "message"), ""));
+}
+
 static void add_resources(json_t *chain, const json_t *world, const char *name, const json_t *state)
 {
 	json_t *offer;
@@ -181,6 +196,7 @@ json_t *explain_node_chain(const json_t *world, const char *name, struct err *er
 		chain_add(chain, "policy", LINK_HOLDS, NULL,
 			  "no SriovNetworkNodePolicy selects it");
 	add_conditions(chain, state);
+	add_networks(chain, state);
 	add_resources(chain, world, name, state);
 	return chain;
 }

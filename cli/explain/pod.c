@@ -17,8 +17,6 @@
 #include "reconcilers/core/reconcile.h"
 #include "reconcilers/sriov/sriov_network.h"
 
-#define NETWORK_STATUS "k8s.v1.cni.cncf.io/network-status"
-
 /* How many of an extended resource the pod's containers ask for together. */
 static int64_t requested(const json_t *pod, const char *resource)
 {
@@ -231,7 +229,7 @@ static void add_addresses(json_t *chain, const json_t *world, const char *config
 static void add_attached(json_t *chain, const json_t *pod)
 {
 	const char *text = json_str_at(pod, "metadata", "annotations", NETWORKS_ANNOTATION);
-	const char *told = json_str_at(pod, "metadata", "annotations", NETWORK_STATUS);
+	const char *told = json_str_at(pod, "metadata", "annotations", NETWORK_STATUS_ANNOTATION);
 	json_auto_t *networks = text ? networks_parse(text, json_namespace(pod), NULL) : NULL;
 	json_auto_t *status = told ? json_parse(told, strlen(told), NULL) : NULL;
 	json_t *network;

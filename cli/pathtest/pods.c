@@ -11,7 +11,6 @@
 #include "reconcilers/core/pod.h"
 #include "reconcilers/core/reconcile.h"
 
-#define NETWORK_STATUS      "k8s.v1.cni.cncf.io/network-status"
 #define RESOURCE_ANNOTATION "k8s.v1.cni.cncf.io/resourceName"
 
 /* ---- networks -------------------------------------------------------------------------------- */
@@ -258,7 +257,7 @@ json_t *pathtest_pod(const struct pathtest_pod *pod)
 /* New; NULL: there is none yet, or it cannot be read. */
 static json_t *network_status(const json_t *pod)
 {
-	const char *text = json_str_at(pod, "metadata", "annotations", NETWORK_STATUS);
+	const char *text = json_str_at(pod, "metadata", "annotations", NETWORK_STATUS_ANNOTATION);
 
 	return text ? json_parse(text, strlen(text), NULL) : NULL;
 }

@@ -12,8 +12,10 @@
 #include "lib/base/err.h"
 
 enum {
-	/* A command in a pod is ended there after this. */
+	/* A command in a pod is ended there after this, unless the user says otherwise. */
 	PATHTEST_STEP_S = 90,
+	/* Of 64 KiB, in the stream that finds out how fast the path is. */
+	PATHTEST_TRIAL = 16,
 	/* Echo requests, and round trips of rping. */
 	PATHTEST_ROUNDS = 5,
 	PATHTEST_WORDS_MAX = 32,
@@ -31,6 +33,8 @@ struct path {
 	struct path_end server, client;
 	/* Where servers listen; another one for each step, since one that failed may still do. */
 	char port[8];
+	/* What a stream by TCP sends, each way. */
+	int transfers;
 };
 
 enum step_measure {
@@ -60,7 +64,8 @@ struct step {
 	const char *whose; /* the same: of where; NULL: any will do */
 	bool has_server;   /* something listens on the other end */
 	bool needs_rdma;
-	bool needs_cm; /* connections by rdma_cm */
+	bool needs_cm;  /* connections by rdma_cm */
+	bool has_trial; /* path->transfers says how long it is */
 	enum step_measure measures;
 	void (*words)(const struct path *path, bool is_server, struct step_words *ret);
 	/* Reads a number of what the client printed; false: it is not there. */
@@ -71,10 +76,18 @@ struct step {
 extern const struct step path_steps[];
 
 /*
+ * So many transfers take three seconds at a rate in Gbit/s that a trial has seen: rstream counts
+ * transfers, and a path may have a ten-thousandth of another's rate. At least PATHTEST_TRIAL.
+ */
+int path_transfers(double rate);
+
+/*
  * For `sh -c`, with the seconds as $0 and the command behind it: run it; run it until the server
- * listens. Both print what it printed, errors included.
+ * listens. Both print what it printed, errors included, and end with its status.
  */
 extern const char path_once_script[], path_until_script[];
+/* Is it the status of a command that ran into its time limit? */
+bool path_is_late(int exit_code);
 
 /* Do the ends look as they should? The text says what is seen, also of those that do. */
 bool path_link_is_up(const struct path *path, char *text, size_t size);

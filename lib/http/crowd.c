@@ -171,7 +171,7 @@ enum crowd_answer crowd_ask(const struct crowd *crowd, const struct in6_addr *pe
 struct crowd_member *crowd_overdue(const struct crowd *crowd, int64_t now_ms)
 {
 	for (int state = 0; state < CROWD_STATES; state++)
-		if (crowd->first[state] &&
+		if (crowd->first[state] && crowd->lasts_ms[state] != CROWD_FOR_EVER &&
 		    now_ms - crowd->first[state]->since_ms >= crowd->lasts_ms[state])
 			return crowd->first[state];
 	return NULL;
@@ -184,7 +184,8 @@ int64_t crowd_next_ms(const struct crowd *crowd)
 	for (int state = 0; state < CROWD_STATES; state++) {
 		const struct crowd_member *first = crowd->first[state];
 
-		if (first && first->since_ms + crowd->lasts_ms[state] < next_ms)
+		if (first && crowd->lasts_ms[state] != CROWD_FOR_EVER &&
+		    first->since_ms + crowd->lasts_ms[state] < next_ms)
 			next_ms = first->since_ms + crowd->lasts_ms[state];
 	}
 	return next_ms;

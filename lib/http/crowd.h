@@ -15,13 +15,16 @@
 #include <sys/socket.h>
 
 enum crowd_state {
-	CROWD_NEW,     /* connected, and has never sent the whole head of a request */
-	CROWD_IDLE,    /* between requests */
-	CROWD_ASKING,  /* a request is on its way */
-	CROWD_TAKING,  /* a response is on its way */
-	CROWD_LEAVING, /* all is said; we wait for the peer to notice */
+	CROWD_NEW,       /* connected, and has never sent the whole head of a request */
+	CROWD_IDLE,      /* between requests */
+	CROWD_ASKING,    /* a request is on its way */
+	CROWD_TAKING,    /* a response is on its way */
+	CROWD_FOLLOWING, /* a response goes on, and there is nothing to send */
+	CROWD_LEAVING,   /* all is said; we wait for the peer to notice */
 	CROWD_STATES,
 };
+
+#define CROWD_FOR_EVER INT64_MAX
 
 /* Part of a connection, whose owner frees it after crowd_remove. */
 struct crowd_member {
@@ -33,9 +36,9 @@ struct crowd_member {
 
 struct crowd {
 	/* Set by the owner before the first member comes, and never changed. */
-	size_t max, new_max;           /* members; of them, members that are new */
-	size_t peer_max, peer_new_max; /* the same of one peer */
-	int64_t lasts_ms[CROWD_STATES];
+	size_t max, new_max;            /* members; of them, members that are new */
+	size_t peer_max, peer_new_max;  /* the same of one peer */
+	int64_t lasts_ms[CROWD_STATES]; /* or CROWD_FOR_EVER */
 
 	struct crowd_member *first[CROWD_STATES], *last[CROWD_STATES];
 	size_t n[CROWD_STATES], total;
@@ -69,7 +72,8 @@ enum crowd_answer {
 /*
  * May somebody from `peer` come in? New members give way at once, the oldest first, those of the
  * same peer when it has all that it may have; then those that have been idle for CROWD_IDLE_MS;
- * then those whose request or response takes longer than CROWD_SLOW_MS.
+ * then those whose request or response takes longer than CROWD_SLOW_MS. Those that follow a stream
+ * stay.
  */
 enum crowd_answer crowd_ask(const struct crowd *crowd, const struct in6_addr *peer, int64_t now_ms,
 			    struct crowd_member **ret_victim);

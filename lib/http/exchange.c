@@ -16,12 +16,17 @@ static const struct {
 	const char *text;
 } reasons[] = {
 	{200, "OK"},
+	{201, "Created"},
+	{202, "Accepted"},
 	{400, "Bad Request"},
 	{401, "Unauthorized"},
 	{403, "Forbidden"},
 	{404, "Not Found"},
 	{405, "Method Not Allowed"},
+	{406, "Not Acceptable"},
 	{408, "Request Timeout"},
+	{409, "Conflict"},
+	{410, "Gone"},
 	{411, "Length Required"},
 	{413, "Content Too Large"},
 	{415, "Unsupported Media Type"},
@@ -38,6 +43,10 @@ static const struct {
 struct http_asked {
 	struct exchange *exchange; /* NULL: it is gone */
 	bool is_late;
+};
+
+struct http_later {
+	struct exchange *exchange; /* NULL: it is gone */
 };
 
 static const char *reason_text(int status)
@@ -83,17 +92,16 @@ static size_t large_total(const struct exchange_site *site, const struct in6_add
 /*
  * Room for a body that is announced: large ones share what there is, and a peer has one at a time.
  */
-static bool take_room(struct exchange *x)
+static bool take_room(struct exchange *x, uint64_t len)
 {
 	struct exchange_site *site = x->site;
 	bool has_one = false;
 
-	if (x->req.body_len <= HTTP_LARGE_BODY)
+	if (len <= HTTP_LARGE_BODY)
 		return true;
-	if (x->req.body_len > HTTP_LARGE_BODIES_MAX - large_total(site, &x->peer, &has_one) ||
-	    has_one)
+	if (len > HTTP_LARGE_BODIES_MAX - large_total(site, &x->peer, &has_one) || has_one)
 		return false;
-	x->large = x->req.body_len;
+	x->large = len;
 	x->prev_large = NULL;
 	x->next_large = site->large;
 	if (site->large)
@@ -115,6 +123,14 @@ static void give_room(struct exchange *x)
 		x->next_large->prev_large = x->prev_large;
 }
 
+static void end_stream(struct exchange *x)
+{
+	const struct http_source *source = take_ptr(x->stream.source);
+
+	if (source)
+		source->ended(x->stream.arg);
+}
+
 void exchange_init(struct exchange *x, struct exchange_site *site, const struct in6_addr *peer)
 {
 	*x = (struct exchange){.site = site, .peer = *peer};
@@ -124,9 +140,13 @@ void exchange_done(struct exchange *x)
 {
 	if (x->asked)
 		x->asked->exchange = NULL;
+	if (x->later)
+		x->later->exchange = NULL;
+	end_stream(x);
 	give_room(x);
 	strbuf_done(&x->in);
 	strbuf_done(&x->out);
+	strbuf_done(&x->body);
 	mem_free(take_ptr(x->head));
 }
 
@@ -156,16 +176,54 @@ static void add_allow(struct strbuf *out, unsigned int allowed)
 	strbuf_adds(out, "\r\n");
 }
 
+/* Append the next chunk, if there is one, and the last one where the body is complete. */
+static void fill_stream(struct exchange *x)
+{
+	/* Leading zeros are part of the grammar: the size is filled in when it is known. */
+	static const char unknown[] = "00000000\r\n";
+	struct http_stream *stream = &x->stream;
+	struct strbuf *out = &x->out;
+	size_t begin = out->len, body;
+	char size[sizeof(unknown)];
+	bool goes_on;
+
+	x->started_us = clock_us();
+	if (!x->req.is_old)
+		strbuf_adds(out, unknown);
+	body = out->len;
+	stream->is_filling = true;
+	goes_on = stream->source->fill(out, stream->arg);
+	stream->is_filling = false;
+	assert(out->len - body <= UINT32_MAX);
+	if (out->len == body) {
+		strbuf_cut(out, begin);
+	} else if (!x->req.is_old) {
+		snprintf(size, sizeof(size), "%08zx\r\n", out->len - body);
+		memcpy(out->data + begin, size, sizeof(size) - 1);
+		strbuf_adds(out, "\r\n");
+	}
+	if (goes_on)
+		return;
+	if (!x->req.is_old)
+		strbuf_adds(out, "0\r\n\r\n");
+	end_stream(x);
+	x->state = EXCHANGE_SENDING;
+}
+
 static void put_response(struct exchange *x, const struct http_response *resp)
 {
 	struct strbuf *out = &x->out;
 
 	strbuf_addf(out, "HTTP/1.1 %d %s\r\n", resp->status, reason_text(resp->status));
 	add_date(out);
-	strbuf_addf(
-		out,
-		"Content-Type: %s\r\nContent-Length: %zu\r\nX-Content-Type-Options: nosniff\r\n",
-		resp->content_type, resp->body.len);
+	strbuf_addf(out, "Content-Type: %s\r\nX-Content-Type-Options: nosniff\r\n",
+		    resp->content_type);
+	if (!x->stream.source)
+		strbuf_addf(out, "Content-Length: %zu\r\n", resp->body.len);
+	else if (x->req.is_old)
+		x->close_after = true; /* the end of the connection is the end of the body */
+	else
+		strbuf_adds(out, "Transfer-Encoding: chunked\r\n");
 	if (resp->status == 401)
 		strbuf_adds(out, "WWW-Authenticate: Bearer\r\n");
 	if (resp->status == 405)
@@ -173,9 +231,15 @@ static void put_response(struct exchange *x, const struct http_response *resp)
 	if (x->close_after)
 		strbuf_adds(out, "Connection: close\r\n");
 	strbuf_adds(out, "\r\n");
-	if (!x->req.is_head)
-		strbuf_add(out, strbuf_str(&resp->body), resp->body.len);
 	x->state = EXCHANGE_SENDING;
+	if (x->req.is_head) {
+		end_stream(x);
+	} else if (x->stream.source) {
+		x->state = EXCHANGE_STREAMING;
+		fill_stream(x);
+	} else {
+		strbuf_add(out, strbuf_str(&resp->body), resp->body.len);
+	}
 }
 
 static void count(const struct exchange *x, int status)
@@ -199,6 +263,8 @@ static struct http_request without_body(const struct exchange *x)
 		.n_query = x->req.n_query,
 		.content_type = x->req.content_type,
 		.authorization = x->req.authorization,
+		.accept = x->req.accept,
+		.user_agent = x->req.user_agent,
 		.body = "",
 	};
 }
@@ -212,6 +278,12 @@ static void call_handler(struct exchange *x, struct http_response *resp)
 
 	/* Without one the request was refused. */
 	assert(x->route);
+	if (x->req.is_chunked) {
+		req.body = strbuf_str(&x->body);
+		req.body_len = x->body.len;
+		x->route->handle(&req, resp, x->route->arg);
+		return;
+	}
 	if (end) {
 		next = *end;
 		*end = '\0';
@@ -221,28 +293,85 @@ static void call_handler(struct exchange *x, struct http_response *resp)
 	x->route->handle(&req, resp, x->route->arg);
 	if (end)
 		*end = next;
-	assert(resp->status >= 200 && resp->status <= 599);
+}
+
+static void respond(struct exchange *x, const struct http_response *resp)
+{
+	give_room(x);
+	count(x, resp->status);
+	put_response(x, resp);
 }
 
 static void answer(struct exchange *x)
 {
-	struct http_response resp = {.status = 200, .content_type = HTTP_TEXT};
+	struct http_response resp = {.status = 200, .content_type = HTTP_TEXT, .exchange = x};
 
 	if (x->refusal) {
 		resp.status = x->refusal;
 		strbuf_addf(&resp.body, "%d %s\n", x->refusal, reason_text(x->refusal));
 	} else {
 		call_handler(x, &resp);
+		assert(resp.status >= 200 && resp.status <= 599);
 	}
+	strbuf_done(&x->body);
 	/* Behind a body that is not read comes nothing that we would read. */
 	if (x->is_body_left)
 		strbuf_done(&x->in);
 	else
 		strbuf_consume(&x->in, x->req.body_len);
-	give_room(x);
-	count(x, resp.status);
-	put_response(x, &resp);
+	if (x->later)
+		x->state = EXCHANGE_GATED;
+	else
+		respond(x, &resp);
 	strbuf_done(&resp.body);
+}
+
+struct http_later *http_response_later(struct http_response *resp)
+{
+	struct exchange *x = resp->exchange;
+
+	assert(!x->later && !x->stream.source);
+	x->later = mem_new(struct http_later);
+	x->later->exchange = x;
+	return x->later;
+}
+
+void http_later_answer(struct http_later *later, struct http_response *resp)
+{
+	struct exchange *x = later->exchange;
+
+	assert(!x || x->state == EXCHANGE_GATED);
+	mem_free(later);
+	if (x) {
+		x->later = NULL;
+		respond(x, resp);
+		strbuf_done(&resp->body);
+		x->site->answered(x);
+	} else {
+		strbuf_done(&resp->body);
+	}
+}
+
+struct http_stream *http_response_stream(struct http_response *resp,
+					 const struct http_source *source, void *arg)
+{
+	struct exchange *x = resp->exchange;
+
+	assert(!x->later && !x->stream.source);
+	x->stream = (struct http_stream){.source = source, .arg = arg};
+	return &x->stream;
+}
+
+void http_stream_wake(struct http_stream *stream)
+{
+	struct exchange *x = container_of(stream, struct exchange, stream);
+
+	assert(!stream->is_filling);
+	if (x->state != EXCHANGE_STREAMING || x->out.len > 0)
+		return;
+	fill_stream(x);
+	if (x->out.len > 0)
+		x->site->answered(x);
 }
 
 static void ask_gate(struct exchange *x)
@@ -293,7 +422,8 @@ static void find_route(struct exchange *x)
 	for (size_t i = 0; i < site->n_routes && !x->route; i++) {
 		const struct http_route *route = &site->routes[i];
 
-		if (strcmp(route->path, x->req.path) != 0)
+		if (route->is_prefix ? !str_starts(x->req.path, route->path)
+				     : strcmp(route->path, x->req.path) != 0)
 			continue;
 		x->allowed |= route->methods;
 		if (route->methods & x->req.method)
@@ -306,12 +436,13 @@ static void find_route(struct exchange *x)
 static void request_begin(struct exchange *x)
 {
 	x->state = EXCHANGE_HEAD;
-	x->req = (struct request){.path = "", .content_type = ""};
+	x->req = (struct request){.path = "", .content_type = "", .accept = "", .user_agent = ""};
 	x->route = NULL;
 	x->refusal = 0;
 	x->allowed = 0;
 	x->close_after = false;
 	x->is_body_left = false;
+	x->chunks = (struct chunks){0};
 	x->started_us = clock_us();
 }
 
@@ -337,7 +468,11 @@ static void receive_head(struct exchange *x, size_t len)
 		refuse_and_close(x, x->refusal ? x->refusal : 413);
 		return;
 	}
-	if (!take_room(x)) {
+	if (x->req.is_chunked && !x->refusal && !x->route->takes_chunks) {
+		refuse_and_close(x, 411);
+		return;
+	}
+	if (!take_room(x, x->req.is_chunked ? body_max : x->req.body_len)) {
 		refuse_and_close(x, 503);
 		return;
 	}
@@ -351,8 +486,22 @@ static void receive_head(struct exchange *x, size_t len)
 	}
 	x->close_after = x->req.wants_close;
 	x->state = EXCHANGE_BODY;
-	if (x->req.has_expect && x->in.len < x->req.body_len)
+	if (x->req.has_expect && (x->req.is_chunked || x->in.len < x->req.body_len))
 		strbuf_adds(&x->out, "HTTP/1.1 100 Continue\r\n\r\n");
+}
+
+/* The body is whole; false: more has to come, or the answer is given. */
+static bool receive_body(struct exchange *x)
+{
+	size_t max = x->route && x->route->body_max ? x->route->body_max : HTTP_BODY_MAX;
+	int status;
+
+	if (!x->req.is_chunked)
+		return x->in.len >= x->req.body_len;
+	status = chunks_take(&x->chunks, &x->in, &x->body, max);
+	if (status != 0)
+		refuse_and_close(x, status);
+	return status == 0 && x->chunks.state == CHUNKS_DONE;
 }
 
 /* Do with `in` what can be done now. */
@@ -380,7 +529,7 @@ static void process(struct exchange *x)
 			else
 				receive_head(x, len);
 		} else {
-			if (x->in.len < x->req.body_len)
+			if (!receive_body(x))
 				return;
 			/* A "100 Continue" that has not gone yet goes in front. */
 			if (x->route && x->route->gate)
@@ -396,14 +545,20 @@ void exchange_received(struct exchange *x, const void *data, size_t len)
 	if (x->state >= EXCHANGE_DRAINING)
 		return;
 	strbuf_add(&x->in, data, len);
-	if (x->state != EXCHANGE_SENDING)
+	if (x->state == EXCHANGE_STREAMING && x->in.len > HTTP_HEADERS_MAX) {
+		end_stream(x);
+		x->state = EXCHANGE_OVER;
+	} else if (x->state < EXCHANGE_GATED) {
 		process(x);
+	}
 }
 
 void exchange_sent(struct exchange *x)
 {
 	strbuf_done(&x->out);
-	if (x->state != EXCHANGE_SENDING)
+	if (x->state == EXCHANGE_STREAMING)
+		fill_stream(x);
+	if (x->state != EXCHANGE_SENDING || x->out.len > 0)
 		return;
 	mem_free(take_ptr(x->head));
 	if (x->close_after) {

@@ -3,8 +3,9 @@
  * called, bytes go out into a buffer. Knows no socket and no loop. Internal to lib/http.
  *
  * One request is in work at a time; what a client sends ahead waits in `in`. While EXCHANGE_GATED
- * and EXCHANGE_SENDING the caller reads no more. So a connection holds at most a head, a body of
- * the size its route allows, one read, and a response.
+ * and EXCHANGE_SENDING the caller reads no more; while EXCHANGE_STREAMING it reads, to notice a
+ * client that goes, and one that sends more than a head ahead is cut off. So a connection holds at
+ * most a head, a body of the size its route allows, one read, and a response or one fill of it.
  */
 #ifndef ORBWEAVER_LIB_HTTP_EXCHANGE_H
 #define ORBWEAVER_LIB_HTTP_EXCHANGE_H
@@ -12,6 +13,7 @@
 #include <netinet/in.h>
 #include <stdbool.h>
 
+#include "lib/http/chunks.h"
 #include "lib/http/request.h"
 #include "lib/http/server.h"
 
@@ -23,7 +25,10 @@ struct exchange_site {
 	const struct http_route *routes;
 	size_t n_routes;
 	struct metric *requests, *duration;
-	/* A gate has answered later than it was asked: there is something to send. */
+	/*
+	 * A gate or handler has answered later than it was asked, or a stream goes on: there is
+	 * something to send.
+	 */
 	void (*answered)(struct exchange *x);
 	struct exchange *large; /* those that hold room for a large body */
 };
@@ -32,8 +37,10 @@ enum exchange_state {
 	EXCHANGE_IDLE,    /* between requests */
 	EXCHANGE_HEAD,    /* a request has begun */
 	EXCHANGE_BODY,    /* its head is there, the body is coming */
-	EXCHANGE_GATED,   /* it is whole, and the route's gate has not answered yet */
+	EXCHANGE_GATED,   /* it is whole, and the route's gate or handler has not answered yet */
 	EXCHANGE_SENDING, /* the response is in `out` */
+	/* a response goes on; what there is of it now is in `out` */
+	EXCHANGE_STREAMING,
 	/* all is said; what else comes is thrown away until the peer ends its side */
 	EXCHANGE_DRAINING,
 	EXCHANGE_OVER, /* all is said; close */
@@ -45,13 +52,14 @@ struct exchange {
 	enum exchange_state state;
 
 	/*
-	 * To be sent now: in EXCHANGE_SENDING the response, in EXCHANGE_BODY "100 Continue", else
-	 * empty. The caller calls exchange_sent when all of it has gone.
+	 * To be sent now: in EXCHANGE_SENDING and EXCHANGE_STREAMING the response, in EXCHANGE_BODY
+	 * "100 Continue", else empty. The caller calls exchange_sent when all of it has gone.
 	 */
 	struct strbuf out;
-	int64_t started_us; /* of the request: its first byte; at its whole head again */
-	void *arg;          /* the caller's */
-	bool has_asked;     /* a whole head has come on this connection, and it was a request */
+	/* Of the request: its first byte; then its whole head; then each fill of a stream. */
+	int64_t started_us;
+	void *arg;      /* the caller's */
+	bool has_asked; /* a whole head has come on this connection, and it was a request */
 
 	/* The rest is exchange.c's. */
 	struct strbuf in; /* what has come and is not yet used */
@@ -60,11 +68,19 @@ struct exchange {
 	char *head;                     /* of the current request */
 	struct request req;             /* points into head */
 	const struct http_route *route; /* NULL: none, and a refusal */
-	struct http_asked *asked;       /* in EXCHANGE_GATED */
+	struct http_asked *asked;       /* in EXCHANGE_GATED, of a gate */
+	struct http_later *later;       /* in EXCHANGE_GATED, of a handler */
+	struct http_stream {
+		const struct http_source *source; /* NULL: none, or it has ended */
+		void *arg;
+		bool is_filling;
+	} stream;
 	int refusal; /* the status to answer with instead of asking the handler, 0 for none */
 	unsigned int allowed; /* the methods that the path has */
 	bool close_after;
-	bool is_body_left; /* the answer goes out before the request's end has come */
+	struct chunks chunks;
+	struct strbuf body; /* what came in chunks */
+	bool is_body_left;  /* the answer goes out before the request's end has come */
 };
 
 /* site is borrowed until exchange_done. */

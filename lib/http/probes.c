@@ -6,10 +6,14 @@
 #include "lib/base/log.h"
 #include "lib/base/str.h"
 
-#define METRICS_ROUTE(metrics)                                                                     \
-	((struct http_route){"/metrics", HTTP_GET, 0, handle_metrics, metrics, NULL})
-#define HEALTH_ROUTE(path, health)                                                                 \
-	((struct http_route){path, HTTP_GET, 0, health_handle, health, NULL})
+#define METRICS_ROUTE(metrics_)                                                                    \
+	((struct http_route){.path = "/metrics",                                                   \
+			     .methods = HTTP_GET,                                                  \
+			     .handle = handle_metrics,                                             \
+			     .arg = (metrics_)})
+#define HEALTH_ROUTE(path_, health_)                                                               \
+	((struct http_route){                                                                      \
+		.path = (path_), .methods = HTTP_GET, .handle = health_handle, .arg = (health_)})
 
 static void handle_metrics(const struct http_request *req, struct http_response *resp, void *arg)
 {

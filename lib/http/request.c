@@ -151,7 +151,8 @@ static int parse_request_line(char *line, struct request *ret)
 	if (version[5] != '1')
 		return 505;
 	/* HTTP/1.0 has no keep-alive of its own, and its clients rarely care. */
-	ret->wants_close = version[7] == '0';
+	ret->is_old = version[7] == '0';
+	ret->wants_close = ret->is_old;
 	return parse_target(target, ret) ? 0 : 400;
 }
 
@@ -198,9 +199,16 @@ static int parse_header(const char *name, const char *value, struct seen *seen, 
 	} else if (strcasecmp(name, "Content-Length") == 0) {
 		return parse_length(value, seen, ret);
 	} else if (strcasecmp(name, "Transfer-Encoding") == 0) {
+		if (seen->coding)
+			return 400;
 		seen->coding = true;
+		ret->is_chunked = strcasecmp(value, "chunked") == 0;
 	} else if (strcasecmp(name, "Content-Type") == 0) {
 		ret->content_type = value;
+	} else if (strcasecmp(name, "Accept") == 0) {
+		ret->accept = value;
+	} else if (strcasecmp(name, "User-Agent") == 0) {
+		ret->user_agent = value;
 	} else if (strcasecmp(name, "Authorization") == 0) {
 		/* Of two, another server in between may have looked at the other one. */
 		if (seen->authorization)
@@ -262,6 +270,8 @@ int request_parse(char *head, size_t len, struct request *ret)
 		.host = "",
 		.origin = "",
 		.upgrade = "",
+		.accept = "",
+		.user_agent = "",
 	};
 	if (memchr(head, '\0', len))
 		return 400;
@@ -278,8 +288,11 @@ int request_parse(char *head, size_t len, struct request *ret)
 	}
 	if (status != 0 && status != 417)
 		return status;
-	if (seen.coding)
-		return seen.length ? 400 : 411;
+	/* With both, whoever is in front of us may have believed the other. */
+	if (seen.coding && (seen.length || ret->is_old))
+		return 400;
+	if (seen.coding && !ret->is_chunked)
+		return 411;
 	if (!seen.host && !ret->wants_close)
 		return 400;
 	return status;

@@ -3,7 +3,7 @@
  * report.
  *
  * Stricter than the RFC where it allows to be: lines end with CRLF, no folded headers, no transfer
- * codings.
+ * coding but chunked.
  */
 #ifndef ORBWEAVER_LIB_HTTP_REQUEST_H
 #define ORBWEAVER_LIB_HTTP_REQUEST_H
@@ -25,9 +25,13 @@ struct request {
 	const char *host;          /* "" when there is none, which HTTP/1.0 allows */
 	const char *origin;        /* "" when there is none */
 	const char *upgrade;       /* "" when there is none */
+	const char *accept;        /* of several, the last; "" when there is none */
+	const char *user_agent;    /* likewise */
 	uint64_t body_len;
+	bool is_chunked; /* the body's length is in its chunks; body_len is 0 */
 	bool has_expect; /* waits for "100 Continue" before it sends the body */
 	bool wants_close;
+	bool is_old; /* HTTP/1.0, which knows no chunks */
 };
 
 /*

@@ -174,6 +174,8 @@ static enum crowd_state state_of(const struct conn *conn)
 		return CROWD_ASKING;
 	case EXCHANGE_SENDING:
 		return CROWD_TAKING;
+	case EXCHANGE_STREAMING:
+		return x->out.len > 0 ? CROWD_TAKING : CROWD_FOLLOWING;
 	case EXCHANGE_DRAINING:
 	case EXCHANGE_OVER:
 		break;
@@ -412,6 +414,7 @@ struct http_server *http_server_new(struct loop *loop, const struct http_server_
 	server->crowd.lasts_ms[CROWD_IDLE] = HTTP_IDLE_S * 1000LL;
 	server->crowd.lasts_ms[CROWD_ASKING] = timeout_ms;
 	server->crowd.lasts_ms[CROWD_TAKING] = timeout_ms;
+	server->crowd.lasts_ms[CROWD_FOLLOWING] = CROWD_FOR_EVER;
 	server->crowd.lasts_ms[CROWD_LEAVING] = DRAIN_MS;
 	add_metrics(server, config->metrics);
 	server->look = timer_new(loop, on_look, server);

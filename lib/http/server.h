@@ -23,7 +23,7 @@
  *	404  no such path
  *	405  not with this method; with Allow
  *	408  too slow
- *	411  a transfer coding instead of a length
+ *	411  a transfer coding instead of a length, unless the route takes chunks
  *	413  body too large
  *	417  an Expect other than 100-continue
  *	431  headers too large
@@ -33,6 +33,7 @@
 #ifndef ORBWEAVER_LIB_HTTP_SERVER_H
 #define ORBWEAVER_LIB_HTTP_SERVER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "lib/base/err.h"
@@ -98,6 +99,8 @@ struct http_request {
 	size_t n_query;
 	const char *content_type;  /* "" when there is none */
 	const char *authorization; /* "" when there is none */
+	const char *accept;        /* "" when there is none */
+	const char *user_agent;    /* "" when there is none */
 	const char *body;          /* NUL-terminated, "" when there is none; may hold NULs */
 	size_t body_len;
 };
@@ -107,7 +110,47 @@ struct http_response {
 	int status;
 	const char *content_type; /* static text */
 	struct strbuf body;
+	struct exchange *exchange; /* lib/http's own */
 };
+
+/*
+ * Answer later: the handler returns, and http_later_answer ends the request, once, from anywhere on
+ * the loop but not before the handler has returned; the connection may be gone by then. What the
+ * handler has put into resp is dropped. The request is not valid any more by then.
+ */
+struct http_later;
+struct http_later *http_response_later(struct http_response *resp);
+/* Takes later, and the body of resp. */
+void http_later_answer(struct http_later *later, struct http_response *resp);
+
+/*
+ * A response whose length is not known when it begins: a handler names a source, and the body is
+ * what the source gives, in chunks (RFC 9112 section 7.1). The source is asked only when all that
+ * it gave before is with the kernel, so that a slow client costs the memory of one fill, whatever
+ * happens meanwhile. A client that takes nothing for the server's timeout is cut off; a stream that
+ * has nothing to send may last for ever.
+ */
+struct http_stream;
+
+struct http_source {
+	/*
+	 * Append what comes next, as much as one fill may cost. Nothing appended: the source is
+	 * asked again after http_stream_wake. Return false when the body is complete.
+	 */
+	bool (*fill)(struct strbuf *out, void *arg);
+	/* The body is complete, or the connection has ended: the stream is gone. */
+	void (*ended)(void *arg);
+};
+
+/*
+ * In a handler, once: status and content type are those of resp, its body is not used. source is
+ * static; arg is borrowed until ended(arg), which comes exactly once, and may come before the
+ * handler's caller goes on. The first fill comes after the handler has returned.
+ */
+struct http_stream *http_response_stream(struct http_response *resp,
+					 const struct http_source *source, void *arg);
+/* There is something to fill. Not from inside of fill; may call fill and ended. */
+void http_stream_wake(struct http_stream *stream);
 
 #define HTTP_TEXT "text/plain; charset=utf-8"
 #define HTTP_JSON "application/json"
@@ -131,9 +174,12 @@ struct http_gate {
 void http_asked_answer(struct http_asked *asked, int status);
 
 struct http_route {
-	const char *path;     /* exact */
+	const char *path;     /* exact, unless is_prefix */
+	bool is_prefix;       /* every path that begins with it; the first route that fits counts */
 	unsigned int methods; /* HTTP_GET | … */
 	size_t body_max;      /* bytes, up to HTTP_LARGE_BODIES_MAX; 0 means HTTP_BODY_MAX */
+	/* Bodies may come in chunks: each of them takes the room of body_max while it comes. */
+	bool takes_chunks;
 	void (*handle)(const struct http_request *req, struct http_response *resp, void *arg);
 	void *arg;                    /* borrowed until the server's done callback */
 	const struct http_gate *gate; /* likewise; NULL: anybody may */

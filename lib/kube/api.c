@@ -225,5 +225,7 @@ struct kube_call *kube_delete(struct kube_client *client, const struct kube_reso
 
 	json_put_str(preconditions, "uid", uid);
 	json_put_str(preconditions, "resourceVersion", resource_version);
+	if (how->at_once)
+		json_put_int(options, "gracePeriodSeconds", 0);
 	return send_write(client, &request, options, how, done, arg);
 }

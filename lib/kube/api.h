@@ -44,6 +44,7 @@ struct kube_write {
 	const char *field_manager; /* NULL: the server derives one from the user agent */
 	bool force;                /* apply: take over fields of other managers */
 	bool dry_run;              /* the server checks, and stores nothing */
+	bool at_once;              /* delete: without a grace period, as kubelets end a pod */
 	bool fenced;               /* only the leader may (client.h) */
 	int64_t timeout_ms;        /* as in kube_request */
 };

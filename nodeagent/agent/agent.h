@@ -47,6 +47,8 @@ struct agent_config {
 	struct hostd *hostd;
 	/* So many steps are under way side by side, 1 to HOSTD_PARALLEL_MAX (plan/card_lanes.h). */
 	size_t parallel;
+	/* Look that long after the last look, and up to a quarter more; 0: AGENT_SCAN_MS. */
+	int64_t scan_ms;
 	/*
 	 * The view's spec or observed changed: what is offered to the kubelet may. From the loop.
 	 */

@@ -24,12 +24,14 @@ static bool needs_initramfs(const struct agent *agent)
 
 void agent_start_look(struct agent *agent, bool closely)
 {
+	int64_t scan_ms = agent->config.scan_ms ? agent->config.scan_ms : AGENT_SCAN_MS;
+
 	agent->doing = LOOKING;
 	agent->look = (closely ? HOST_OBSERVE_HOLDERS : 0) |
 		      (needs_initramfs(agent) ? HOST_OBSERVE_INITRAMFS : 0);
 	agent->must_replan = false;
 	agent->look_ms = INT64_MAX;
-	agent->scan_ms = clock_ms() + AGENT_SCAN_MS + AGENT_SCAN_MS * agent_chance() / 4000;
+	agent->scan_ms = clock_ms() + scan_ms + scan_ms * agent_chance() / 4000;
 	metric_add(agent->looks, 1, closely ? "close" : "cheap");
 	hostd_observe(agent->config.hostd, agent->look, on_looked, agent);
 }

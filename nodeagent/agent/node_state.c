@@ -16,6 +16,7 @@
 #include "lib/kube/informer.h"
 #include "lib/kube/status.h"
 #include "nodeagent/dra/names.h"
+#include "nodeagent/meta/profile.h"
 
 static const struct kube_resource state_resource = {
 	.group = "sriovnetwork.openshift.io",
@@ -43,6 +44,7 @@ struct node_state {
 	json_t *object;         /* as the server has it; NULL: there is none */
 	json_t *addresses;
 	json_t *node_written; /* {"uid", "dra"} */
+	char *profile;        /* as said last; NULL: without */
 	/*
 	 * The last status that we sent, and what the server made of it: hashes, as with many VFs
 	 * each would be large.
@@ -51,7 +53,7 @@ struct node_state {
 	char *sent_uid;   /* of the NodeState that it was for */
 	int64_t quiet_ms; /* until then the writes so far are at the rate */
 	int failures;
-	bool synced, may_write, dirty, state_changed, node_changed, node_seen;
+	bool synced, may_write, dirty, state_changed, node_changed, node_seen, profile_said;
 	struct metric *writes;
 };
 
@@ -73,6 +75,7 @@ static void project_node(json_t *object)
 {
 	json_auto_t *addresses = json_incref(json_at(object, "status", "addresses"));
 	json_auto_t *dra = json_incref(json_at(object, "metadata", "annotations", DRA_ANNOTATION));
+	json_auto_t *profile = json_incref(json_at(object, "metadata", "labels", PROFILE_LABEL));
 
 	json_object_del(object, "spec");
 	json_object_del(object, "status");
@@ -83,6 +86,9 @@ static void project_node(json_t *object)
 		json_put(json_need_object(json_at(object, "metadata"), "annotations"),
 			 DRA_ANNOTATION, json_incref(dra));
 	json_object_del(json_at(object, "metadata"), "labels");
+	if (profile)
+		json_put(json_need_object(json_at(object, "metadata"), "labels"), PROFILE_LABEL,
+			 json_incref(profile));
 }
 
 static void on_state_changed(void *arg, const char *key, const json_t *old, const json_t *now)
@@ -108,6 +114,12 @@ static void on_synced(void *arg)
 	state->synced = true;
 	state->state_changed = true;
 	deferred_run(state->tell);
+}
+
+/* Also without a Node. */
+static void on_nodes_synced(void *arg)
+{
+	on_node_changed(arg, NULL, NULL, NULL);
 }
 
 static void on_state_trouble(void *arg, const struct err *err)
@@ -187,6 +199,22 @@ static void tell_node(struct node_state *state)
 	state->config.node_is(state->config.arg, json_uid(node), dra);
 }
 
+static void tell_profile(struct node_state *state)
+{
+	json_auto_t *node = cache_get(state->nodes, state->config.node);
+	const char *profile = json_str_at(node, "metadata", "labels", PROFILE_LABEL);
+
+	if (!state->config.profile || !informer_is_synced(state->node_informer) ||
+	    (!node && (state->profile_said || cache_is_unknown(state->nodes, state->config.node))))
+		return;
+	if (state->profile_said && str_eq(profile, state->profile))
+		return;
+	state->profile_said = true;
+	mem_free(state->profile);
+	state->profile = profile ? str_dup(profile) : NULL;
+	state->config.profile(state->config.arg, state->profile);
+}
+
 static void tell(void *arg)
 {
 	struct node_state *state = arg;
@@ -196,6 +224,7 @@ static void tell(void *arg)
 		state->node_seen |= cache_has(state->nodes, state->config.node);
 		tell_addresses(state);
 		tell_node(state);
+		tell_profile(state);
 		want_object(state);
 		if (state->dirty)
 			node_state_report(state);
@@ -397,7 +426,7 @@ static void start_informers(struct node_state *state)
 	config.drops = node_drops;
 	config.n_drops = ARRAY_LEN(node_drops);
 	config.cache = state->nodes;
-	config.synced = NULL;
+	config.synced = on_nodes_synced;
 	config.trouble = on_node_trouble;
 	state->node_informer = informer_new(state->config.loop, state->config.client, &config);
 }
@@ -441,6 +470,7 @@ void node_state_free(struct node_state *state)
 	json_decref(state->addresses);
 	json_decref(state->node_written);
 	mem_free(state->sent_uid);
+	mem_free(state->profile);
 	mem_free(state->selector);
 	mem_free(state);
 }

@@ -51,6 +51,12 @@ struct node_state_config {
 	 */
 	void (*node_is)(void *arg, const char *uid, const char *dra);
 	/*
+	 * The label of nodeagent/meta/profile.h on our Node, NULL without it or without a Node:
+	 * once the server has said, and when it changes. A Node that is gone leaves it as it was.
+	 * May be NULL.
+	 */
+	void (*profile)(void *arg, const char *label);
+	/*
 	 * The status as it should be, new; NULL: nothing can be said now. `before`: what the server
 	 * has.
 	 */

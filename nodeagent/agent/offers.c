@@ -293,7 +293,7 @@ static void tell_held(struct offers *offers)
 
 	json_decref(offers->held);
 	offers->held = held_by_both(offers, offers->allocated);
-	functions = offers->held ? pod_resources_functions(offers->held) : NULL;
+	functions = offers->held ? pools_functions(offers->held) : NULL;
 	offers->config.held(offers->config.arg, functions);
 	offers->config.wanted(offers->config.arg);
 }
@@ -354,14 +354,11 @@ static void check_sent(struct offers *offers)
 /* Its answer is to the last question that was put: to ours as well as to that of a withdrawal. */
 static void report_devices(struct offers *offers)
 {
-	json_auto_t *named = NULL, *served = json_array();
-	json_t *resource;
-	size_t i;
+	json_auto_t *named = NULL, *served = NULL;
 
 	if (!offers->is_looking)
 		return;
-	json_array_foreach (json_at(offers->pools, "resources"), i, resource)
-		json_array_append(served, json_at(resource, "name"));
+	served = pools_names(offers->pools);
 	named = held_by_both(offers, offers->resources ? pod_resources_named(offers->resources)
 						       : offers->allocated);
 	offers->is_looking = false;

@@ -45,8 +45,11 @@ struct attachments {
 	struct timer *connecting;
 	struct question *questions;
 	json_t *list;
-	json_t *adding; /* UIDs of pods that get something now, as the server said last */
-	bool is_told;   /* list is what the server of this line says */
+	json_t *adding;       /* UIDs of pods that get something now, as the server said last */
+	bool is_told;         /* list is what the server of this line says */
+	json_t *pod_networks; /* as the server said last; NULL: not yet */
+	enum profile profile;
+	bool has_profile;
 };
 
 /* ---- answers --------------------------------------------------------------------------------- */
@@ -358,6 +361,15 @@ static void on_event(const struct attachments *a, const json_t *event)
 			      json_str_or(json_at(event, "message"), ""));
 }
 
+static void take_pod_networks(struct attachments *a, json_t *told)
+{
+	if (json_same(told, a->pod_networks))
+		return;
+	json_decref(a->pod_networks);
+	a->pod_networks = json_incref(told);
+	a->config.changed(a->config.arg);
+}
+
 static void on_heard(void *arg, const json_t *message)
 {
 	struct attachments *a = arg;
@@ -368,6 +380,8 @@ static void on_heard(void *arg, const json_t *message)
 		json_decref(a->adding);
 		a->adding = json_incref(adding);
 	}
+	if (json_object_get(message, "podNetworks"))
+		take_pod_networks(a, json_object_get(message, "podNetworks"));
 	if (json_object_get(message, "ask")) {
 		on_question(a, message);
 	} else if (json_object_get(message, "event")) {
@@ -412,6 +426,16 @@ static void on_lost(void *arg, const struct err *err)
 	timer_start(a->connecting, ATTACHMENTS_CONNECT_MS);
 }
 
+static void send_profile(struct attachments *a)
+{
+	json_auto_t *message = json_object();
+
+	if (!a->server || !a->has_profile)
+		return;
+	json_put_str(message, "profile", profile_name(a->profile));
+	channel_send(a->server, message);
+}
+
 static void on_connecting(void *arg)
 {
 	struct attachments *a = arg;
@@ -423,6 +447,7 @@ static void on_connecting(void *arg)
 	}
 	a->server = channel_new(&(struct channel_config){
 		.loop = a->config.loop, .fd = fd, .heard = on_heard, .lost = on_lost, .arg = a});
+	send_profile(a);
 }
 
 struct attachments *attachments_new(const struct attachments_config *config)
@@ -456,12 +481,27 @@ void attachments_free(struct attachments *a)
 	timer_free(a->connecting);
 	json_decref(a->list);
 	json_decref(a->adding);
+	json_decref(a->pod_networks);
 	mem_free(a);
 }
 
 const json_t *attachments_list(const struct attachments *a)
 {
 	return a->list;
+}
+
+const json_t *attachments_networks(const struct attachments *a)
+{
+	return a->pod_networks;
+}
+
+void attachments_set_profile(struct attachments *a, enum profile profile)
+{
+	if (a->has_profile && a->profile == profile)
+		return;
+	a->has_profile = true;
+	a->profile = profile;
+	send_profile(a);
 }
 
 bool attachments_hold(const struct attachments *a, const char *uid)

@@ -16,6 +16,7 @@
 #include "lib/kube/recorder.h"
 #include "lib/loop/loop.h"
 #include "nodeagent/addresses/addresses.h"
+#include "nodeagent/meta/profile.h"
 
 enum {
 	/* A line that is lost, or cannot be had, is asked for again. */
@@ -33,8 +34,9 @@ struct attachments_config {
 	struct addresses *addresses;
 	const char *config_ns; /* of the ConfigMap spiderpool-conf */
 	struct recorder *recorder;
-	int (*connect)(void *arg);  /* a line to the server, or -1 */
-	void (*changed)(void *arg); /* attachments_list() is another; from the loop */
+	int (*connect)(void *arg); /* a line to the server, or -1 */
+	/* attachments_list() or attachments_networks() is another; from the loop */
+	void (*changed)(void *arg);
 	/*
 	 * Have the kubelet asked who has which device: attachments_devices() with the answer. NULL:
 	 * nobody can say.
@@ -57,6 +59,18 @@ void attachments_devices(struct attachments *attachments, const json_t *named,
  * turns; NULL: the server has not said yet.
  */
 const json_t *attachments_list(const struct attachments *attachments);
+
+/*
+ * The profile of this node, for the server, now and whenever its process begins anew. Until the
+ * first call nothing of CNI is installed or taken away.
+ */
+void attachments_set_profile(struct attachments *attachments, enum profile profile);
+
+/*
+ * What became of it, for the condition PodNetworks (struct profile_decision); NULL: not said yet.
+ * Borrowed until the loop turns.
+ */
+const json_t *attachments_networks(const struct attachments *attachments);
 
 /*
  * Is something of the pod with this UID attached, or asked about right now? Also true while the

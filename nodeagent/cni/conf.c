@@ -25,11 +25,9 @@ enum {
 
 struct conf {
 	struct conf_config config;
-	struct timer *looking;
 	bool was_there;     /* ours, when we looked last */
 	int fights;         /* times that it was put back */
 	int peaceful_looks; /* in a row */
-	char said[32];      /* the reason that was logged last */
 };
 
 /* What a runtime looks at. */
@@ -91,23 +89,9 @@ static char *path_of(const char *dir)
 	return str_below(dir, META_CONF_FILE);
 }
 
-static void say_once(struct conf *conf, const struct err *note)
+/* -1: another program removes it again and again, and it is left to that. */
+static int may_put_back(struct conf *conf, bool is_there, struct err *err)
 {
-	if (str_eq(conf->said, note->reason))
-		return;
-	(void)snprintf(conf->said, sizeof(conf->said), "%s", note->reason);
-	if (note->class == ERR_NONE)
-		log_info("pods' networks are set up by our meta plugin",
-			 F_STR("file", META_CONF_FILE));
-	else
-		log_warn("the runtime's CNI configuration", F_ERR(note));
-}
-
-/* False: somebody removes it again and again, and it is left to him. */
-static bool may_put_back(struct conf *conf, bool is_there)
-{
-	struct err note = {0};
-
 	if (is_there && ++conf->peaceful_looks >= CONF_PEACE_LOOKS)
 		conf->fights = 0;
 	if (!is_there)
@@ -116,13 +100,12 @@ static bool may_put_back(struct conf *conf, bool is_there)
 		conf->fights++;
 	conf->was_there = is_there;
 	if (conf->fights <= CONF_FIGHTS_MAX)
-		return true;
-	(void)err_set(&note, ERR_HOST, "ConfRemoved",
-		      "somebody has removed %s %d times, so it is not put back: keep other network "
-		      "plugins from it (Cilium: cni.exclusive=false), then restart the agent",
-		      META_CONF_FILE, conf->fights);
-	say_once(conf, &note);
-	return false;
+		return 0;
+	return err_set(err, ERR_HOST, "ConfRemoved",
+		       "another program has removed %s %d times, so it is not put back: keep other "
+		       "network plugins from it (Cilium: cni.exclusive=false), then restart the "
+		       "agent",
+		       META_CONF_FILE, conf->fights);
 }
 
 static int write_file(struct conf *conf, const char *text, struct err *err)
@@ -148,41 +131,29 @@ int conf_remove(int root, const char *dir, struct err *err)
 	return err_sys(err, "ConfNotWritten", "remove %s", path);
 }
 
-void conf_look(struct conf *conf)
+void conf_look(struct conf *conf, enum meta_mode mode, const json_t *files, struct err *ret_note)
 {
-	json_auto_t *files = conf_files(conf->config.root, conf->config.dir);
 	json_auto_t *programs = programs_in(conf->config.root, conf->config.bin_dir);
 	bool is_there = json_find(files, "name", META_CONF_FILE) != NULL;
 	struct meta_conf wanted;
 	struct err err = {0};
 
-	meta_conf_decide(&(struct meta_conf_input){.mode = conf->config.mode,
+	meta_conf_decide(&(struct meta_conf_input){.mode = mode,
 						   .files = files,
 						   .programs = programs,
+						   .dir = conf->config.dir,
 						   .isolates = conf->config.isolates,
 						   .shared = conf->config.shared},
 			 &wanted);
 	if (wanted.action == META_CONF_REMOVE) {
 		conf->was_there = false;
 		(void)conf_remove(conf->config.root, conf->config.dir, &err);
-	} else if (conf->config.mode != META_OFF && may_put_back(conf, is_there) &&
+	} else if (mode != META_OFF && may_put_back(conf, is_there, &err) == 0 &&
 		   wanted.action == META_CONF_WRITE) {
 		(void)write_file(conf, wanted.text, &err);
 	}
-	if (err.class != ERR_NONE)
-		say_once(conf, &err);
-	else if (conf->fights <= CONF_FIGHTS_MAX &&
-		 (conf->was_there || wanted.note.class != ERR_NONE))
-		say_once(conf, &wanted.note);
+	*ret_note = err.class != ERR_NONE ? err : wanted.note;
 	meta_conf_done(&wanted);
-}
-
-static void on_looking(void *arg)
-{
-	struct conf *conf = arg;
-
-	conf_look(conf);
-	timer_start(conf->looking, CONF_LOOK_MS);
 }
 
 struct conf *conf_new(const struct conf_config *config)
@@ -190,15 +161,10 @@ struct conf *conf_new(const struct conf_config *config)
 	struct conf *conf = mem_new(struct conf);
 
 	conf->config = *config;
-	conf->looking = timer_new(config->loop, on_looking, conf);
-	timer_start(conf->looking, 0);
 	return conf;
 }
 
 void conf_free(struct conf *conf)
 {
-	if (!conf)
-		return;
-	timer_free(conf->looking);
 	mem_free(conf);
 }

@@ -10,12 +10,9 @@
 #include <stdbool.h>
 
 #include "lib/base/err.h"
-#include "lib/loop/loop.h"
 #include "nodeagent/meta/conf.h"
 
 enum {
-	/* The folder is small: looking costs less than a watch that has to be renewed. */
-	CONF_LOOK_MS = 3000,
 	/* How often it is put back before it is left to who removes it. */
 	CONF_FIGHTS_MAX = 3,
 	/* So many looks in a row that find it end a fight: ten minutes. */
@@ -23,13 +20,11 @@ enum {
 };
 
 struct conf_config {
-	struct loop *loop;
 	int root;            /* descriptor of the host's root */
 	const char *dir;     /* folder on the host: "/etc/cni/net.d" */
 	const char *bin_dir; /* where our plugins are: "/opt/cni/bin" */
-	enum meta_mode mode;
-	bool isolates;      /* as in struct meta_conf_input */
-	const char *shared; /* the same */
+	bool isolates;       /* as in struct meta_conf_input */
+	const char *shared;  /* the same */
 };
 
 struct conf;
@@ -40,13 +35,17 @@ struct conf;
  */
 json_t *conf_files(int root, const char *dir);
 
-/* Borrowed, all of it. The first look is made at once. */
+/* Borrowed, all of it. */
 struct conf *conf_new(const struct conf_config *config);
 /* The file stays. Accepts NULL. */
 void conf_free(struct conf *conf);
 
-/* Look now, and do what is to be done. What should be known is logged once. */
-void conf_look(struct conf *conf);
+/*
+ * Do what is to be done, given what conf_files() returned. *ret_note is what an administrator
+ * should know: as of meta_conf_decide(), or ERR_HOST "ConfRemoved", "ConfNotWritten"; class
+ * ERR_NONE: all is well.
+ */
+void conf_look(struct conf *conf, enum meta_mode mode, const json_t *files, struct err *ret_note);
 
 /* Take the file away, for who removes all that is ours. ERR_HOST "ConfNotWritten". */
 int conf_remove(int root, const char *dir, struct err *err);

@@ -18,6 +18,7 @@
 #include "lib/base/own_fd.h"
 #include "lib/base/root.h"
 #include "lib/base/str.h"
+#include "lib/json/json.h"
 
 const char *const install_names[] = {"orbweaver-cni", "spiderpool", "coordinator", "sriov",
 				     "ib-sriov",      "rdma",       "ipoib",       "orbweaver"};
@@ -65,7 +66,7 @@ static int keep(int dir, const char *name, struct err *err)
 	if (linkat(dir, name, dir, saved, 0) < 0)
 		return err_sys(err, "PluginsNotInstalled", "keep %s as %s", name, saved);
 	log_warn("a plugin of another program had a name of ours; it is kept, and comes back when "
-		 "this agent is removed",
+		 "the profile changes",
 		 F_STR("name", name), F_STR("kept", saved));
 	return 0;
 }
@@ -132,27 +133,56 @@ static int open_folder(int root, const char *bin_dir, struct err *err)
 		       : dir;
 }
 
-int install_plugins(int root, const char *bin_dir, const char *program, struct err *err)
+json_t *install_look(int root, const char *bin_dir)
+{
+	static const char *const owners[] = {
+		[OWNER_NOBODY] = "nobody", [OWNER_OURS] = "ours", [OWNER_OTHER] = "other"};
+	auto_close int dir = root_open(root, bin_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < install_n_names; i++) {
+		auto_free char *saved = str_printf("%s" INSTALL_SAVED, install_names[i]);
+		bool is_same;
+
+		json_array_append_new(
+			list, json_pack("{s:s, s:s, s:b}", "name", install_names[i], "owner",
+					owners[look_at(dir, install_names[i], NULL, &is_same)],
+					"saved", exists(dir, saved)));
+	}
+	return list;
+}
+
+int install_plugins(int root, const char *bin_dir, const char *program, const json_t *names,
+		    struct err *err)
 {
 	auto_strbuf struct strbuf text = {0};
-	auto_close int dir = open_folder(root, bin_dir, err);
+	auto_close int dir = -1;
+	const char *like = NULL;
 	bool has_changed = false;
+	const json_t *item;
+	size_t i;
 
+	if (json_array_size(names) == 0)
+		return 0;
+	dir = open_folder(root, bin_dir, err);
 	if (dir < 0)
 		return -1;
 	if (fs_read(AT_FDCWD, program, PROGRAM_MAX, &text, err) < 0)
 		return err_in(err, "install %s", program);
-	for (size_t i = 0; i < install_n_names; i++) {
+	json_array_foreach ((json_t *)names, i, item) {
+		const char *name = json_string_value(item);
 		bool is_same;
-		enum owner owner = look_at(dir, install_names[i], &text, &is_same);
+		enum owner owner = look_at(dir, name, &text, &is_same);
 
-		if (is_same)
-			continue;
-		if (owner == OWNER_OTHER && keep(dir, install_names[i], err) < 0)
-			return -1;
-		if (put(dir, install_names[i], i > 0 ? install_names[0] : NULL, &text, err) < 0)
-			return -1;
-		has_changed = true;
+		if (!is_same) {
+			if (owner == OWNER_OTHER && keep(dir, name, err) < 0)
+				return -1;
+			if (put(dir, name, like, &text, err) < 0)
+				return -1;
+			has_changed = true;
+		}
+		if (!like)
+			like = name;
 	}
 	if (!has_changed)
 		return 0;
@@ -160,23 +190,45 @@ int install_plugins(int root, const char *bin_dir, const char *program, struct e
 	return fsync(dir) < 0 ? err_sys(err, "PluginsNotInstalled", "sync %s", bin_dir) : 0;
 }
 
-int install_remove(int root, const char *bin_dir, struct err *err)
+static int restore(int dir, const char *name, struct err *err)
 {
-	auto_close int dir = root_open(root, bin_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	auto_free char *saved = str_printf("%s" INSTALL_SAVED, name);
+	bool is_same;
+	enum owner owner = look_at(dir, name, NULL, &is_same);
 
+	if (owner == OWNER_OTHER)
+		return 0;
+	if (exists(dir, saved) ? renameat(dir, saved, dir, name) < 0
+			       : owner == OWNER_OURS && unlinkat(dir, name, 0) < 0)
+		return err_sys(err, "PluginsNotInstalled", "remove %s", name);
+	return 0;
+}
+
+int install_restore(int root, const char *bin_dir, const json_t *names, struct err *err)
+{
+	auto_close int dir = -1;
+	const json_t *item;
+	size_t i;
+
+	if (json_array_size(names) == 0)
+		return 0;
+	dir = root_open(root, bin_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
 	if (dir < 0)
 		return errno == ENOENT ? 0
 				       : err_sys(err, "PluginsNotInstalled", "open %s", bin_dir);
-	for (size_t i = 0; i < install_n_names; i++) {
-		const char *name = install_names[i];
-		auto_free char *saved = str_printf("%s" INSTALL_SAVED, name);
-		bool is_same;
-
-		if (look_at(dir, name, NULL, &is_same) != OWNER_OURS)
-			continue;
-		if ((exists(dir, saved) ? renameat(dir, saved, dir, name)
-					: unlinkat(dir, name, 0)) < 0)
-			return err_sys(err, "PluginsNotInstalled", "remove %s", name);
-	}
+	json_array_foreach ((json_t *)names, i, item)
+		if (restore(dir, json_string_value(item), err) < 0)
+			return -1;
+	log_info("CNI plugins taken away", F_STR("folder", bin_dir),
+		 F_INT("names", (int64_t)json_array_size(names)));
 	return fsync(dir) < 0 ? err_sys(err, "PluginsNotInstalled", "sync %s", bin_dir) : 0;
+}
+
+int install_remove(int root, const char *bin_dir, struct err *err)
+{
+	json_auto_t *names = json_array();
+
+	for (size_t i = 0; i < install_n_names; i++)
+		json_array_append_new(names, json_string(install_names[i]));
+	return install_restore(root, bin_dir, names, err);
 }

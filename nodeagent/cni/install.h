@@ -8,6 +8,7 @@
 #ifndef ORBWEAVER_NODEAGENT_CNI_INSTALL_H
 #define ORBWEAVER_NODEAGENT_CNI_INSTALL_H
 
+#include <jansson.h>
 #include <stddef.h>
 
 #include "lib/base/err.h"
@@ -18,13 +19,26 @@ extern const char *const install_names[];
 extern const size_t install_n_names;
 
 /*
- * Make them what they should be; nothing is written where they are that already. root: descriptor
- * of the host's root, bin_dir a path below it, program a path of ours. ERR_HOST
- * "PluginsNotInstalled".
+ * What the folder has under our names, new, in the order of install_names: [{"name", "owner":
+ * "nobody" | "ours" | "other", "saved"}] (nodeagent/meta/profile.h). root: descriptor of the host's
+ * root, bin_dir a path below it.
  */
-int install_plugins(int root, const char *bin_dir, const char *program, struct err *err);
+json_t *install_look(int root, const char *bin_dir);
 
-/* Take ours away, put back what was there. Names that are somebody else's by now are left. */
+/*
+ * Make these names, a list of strings of install_names, ours in the version of `program`, a path of
+ * ours; nothing is written where they are that already. ERR_HOST "PluginsNotInstalled".
+ */
+int install_plugins(int root, const char *bin_dir, const char *program, const json_t *names,
+		    struct err *err);
+
+/*
+ * Take ours away under these names, put back what was there. Names that are another program's by
+ * now are left. ERR_HOST "PluginsNotInstalled".
+ */
+int install_restore(int root, const char *bin_dir, const json_t *names, struct err *err);
+
+/* The same under all names. */
 int install_remove(int root, const char *bin_dir, struct err *err);
 
 #endif

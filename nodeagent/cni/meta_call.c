@@ -26,7 +26,6 @@
 #include "nodeagent/meta/status.h"
 #include "nodeagent/netns/visit.h"
 
-#define CNI_CONF_DIR    "/etc/cni/net.d"
 #define DEVICE_INFO_MAX 65536
 
 struct meta_call {
@@ -66,7 +65,7 @@ static json_t *ask_networks(struct attachment *a, struct err *err)
  */
 static json_t *read_confs(const struct attachment *a)
 {
-	const char *folder = json_str_or(json_at(a->config, "confDir"), CNI_CONF_DIR);
+	const char *folder = json_str_or(json_at(a->config, "confDir"), META_CONF_DIR);
 	json_auto_t *files = conf_files(a->root, folder);
 	json_t *confs = json_array(), *file, *conf;
 	size_t i;
@@ -284,6 +283,18 @@ static void remove_what_multus_has(const struct meta_call *m)
 	}
 }
 
+/*
+ * Multus is configured here, so it calls us for the cluster's network, or will do so soon. The
+ * pod's other networks, its network-status and its file below MULTUS_STATE_DIR are Multus' work.
+ */
+static bool is_multus_configured(const struct attachment *a)
+{
+	json_auto_t *files =
+		conf_files(a->root, json_str_or(json_at(a->config, "confDir"), META_CONF_DIR));
+
+	return meta_conf_multus(files) != NULL;
+}
+
 /* The cluster's network as the runtime would call it; its result is what the runtime kept. */
 static json_t *of_the_cluster(const struct meta_call *m, json_t **results, struct err *err)
 {
@@ -495,11 +506,38 @@ static int add_networks(const struct meta_call *m, json_t **ret_result, struct e
 	return 0;
 }
 
+static int add_for_multus(struct meta_call *m, json_t **ret_result, struct err *err)
+{
+	struct meta_run *run;
+	json_auto_t *none = NULL, *results = NULL;
+	bool left = false;
+	int rc;
+
+	m->delegates = of_the_cluster(m, &none, err);
+	if (!m->delegates || save_delegates(m, err) < 0)
+		return -1;
+	run = meta_run_new("ADD", m->delegates, NULL);
+	carry_out(m, run);
+	results = json_incref(meta_run_results(run));
+	rc = meta_run_outcome(run, &left, err);
+	meta_run_free(run);
+	if (rc == 0)
+		rc = save_results(m, results, err);
+	else if (!left)
+		(void)m->services->save(m->services->context, NULL, NULL);
+	if (rc == 0)
+		*ret_result = json_deep_copy(json_array_get(results, 0));
+	return rc;
+}
+
 static int add(struct meta_call *m, json_t **ret_result, struct err *err)
 {
 	const struct attachment *a = m->a;
-	json_auto_t *known = ask_networks(m->a, err);
+	json_auto_t *known = NULL;
 
+	if (is_multus_configured(a))
+		return add_for_multus(m, ret_result, err);
+	known = ask_networks(m->a, err);
 	if (!known)
 		return -1;
 	if (!json_at(known, "pod")) {

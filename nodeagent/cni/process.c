@@ -23,8 +23,7 @@
 #include "lib/base/root.h"
 #include "lib/base/str.h"
 #include "nodeagent/cni/cached.h"
-#include "nodeagent/cni/conf.h"
-#include "nodeagent/cni/install.h"
+#include "nodeagent/cni/profile_keeper.h"
 #include "nodeagent/cni/rdma_keeper.h"
 #include "nodeagent/cni/server.h"
 
@@ -33,21 +32,19 @@ enum {
 	LOCK_LOOK_MS = 200,
 	TIDY_MS = 2000,
 	BACKLOG = 256,
-	/* Somebody may remove or replace what we installed. */
-	INSTALL_LOOK_MS = 60000,
 };
 
 struct process {
 	const struct cnid_config *config;
 	struct loop *loop;
 	struct poller *poller;
-	struct timer *heartbeat, *lock_look, *tidying, *installing;
+	struct timer *heartbeat, *lock_look, *tidying;
 	int root, state, lock;
 	int agent; /* a line that came before there was a server; -1 */
 	struct cni_server *server;
-	struct rdma_keeper *rdma; /* NULL: not yet */
-	struct conf *conf;        /* NULL: not before an agent was there */
-	bool is_waiting;          /* said already */
+	struct rdma_keeper *rdma;      /* NULL: not yet */
+	struct profile_keeper *keeper; /* NULL: not before the server is there */
+	bool is_waiting;               /* said already */
 	int status;
 };
 
@@ -90,24 +87,25 @@ static int open_state(struct process *p, struct err *err)
 	return p->lock < 0 ? err_sys(err, "StateUnusable", "open the lock in %s", WIRE_STATE) : 0;
 }
 
-/*
- * The runtime is told last: plugins are installed, the server listens, and an agent knows the pods.
- * From then on the file stays, whoever ends.
- */
-static void keep_conf(struct process *p)
+static void on_profile(void *arg, enum profile profile)
 {
-	if (p->conf || !p->server || str_empty(p->config->conf_dir) ||
-	    str_empty(p->config->bin_dir))
-		return;
-	p->conf = conf_new(&(struct conf_config){
-		.loop = p->loop,
-		.root = p->root,
-		.dir = p->config->conf_dir,
-		.bin_dir = p->config->bin_dir,
-		.mode = p->config->meta,
-		.isolates = p->config->isolates,
-		.shared = p->config->shared_spaces,
-	});
+	const struct process *p = arg;
+
+	profile_keeper_set(p->keeper, profile);
+}
+
+static struct profile_usage on_usage(void *arg)
+{
+	const struct process *p = arg;
+
+	return cni_server_usage(p->server);
+}
+
+static void on_networks(void *arg, const json_t *networks)
+{
+	const struct process *p = arg;
+
+	cni_server_set_networks(p->server, networks);
 }
 
 static int serve(struct process *p, struct err *err)
@@ -118,26 +116,35 @@ static int serve(struct process *p, struct err *err)
 		return -1;
 	p->server = cni_server_new(
 		&(struct cni_server_config){
-			.loop = p->loop, .listener = listener, .state = p->state, .root = p->root},
+			.loop = p->loop,
+			.listener = listener,
+			.state = p->state,
+			.root = p->root,
+			.add_ms = p->config->add_ms,
+			.again_ms = p->config->again_ms,
+			.profile = on_profile,
+			.arg = p,
+		},
 		err);
 	if (!p->server)
 		return -1;
 	(void)take_fd(&listener);
+	/* What it installs can be called from then on: the server listens. */
+	p->keeper = profile_keeper_new(&(struct profile_keeper_config){
+		.loop = p->loop,
+		.root = p->root,
+		.bin_dir = p->config->bin_dir,
+		.program = p->config->program,
+		.conf_dir = p->config->conf_dir,
+		.isolates = p->config->isolates,
+		.shared = p->config->shared_spaces,
+		.usage = on_usage,
+		.said = on_networks,
+		.arg = p,
+	});
 	if (p->agent >= 0)
 		cni_server_attach(p->server, take_fd(&p->agent));
 	return 0;
-}
-
-static void on_installing(void *arg)
-{
-	struct process *p = arg;
-	struct err err = {0};
-
-	if (str_empty(p->config->bin_dir))
-		return;
-	if (install_plugins(p->root, p->config->bin_dir, p->config->program, &err) < 0)
-		log_error("the CNI plugins cannot be installed, trying again", F_ERR(&err));
-	timer_start(p->installing, INSTALL_LOOK_MS);
 }
 
 /* Two servers on one state would each believe it theirs. */
@@ -145,7 +152,6 @@ static void on_lock_look(void *arg)
 {
 	struct process *p = arg;
 	struct err err = {0};
-	bool has_agent;
 
 	if (flock(p->lock, LOCK_EX | LOCK_NB) < 0) {
 		if (!p->is_waiting)
@@ -155,15 +161,10 @@ static void on_lock_look(void *arg)
 		timer_start(p->lock_look, LOCK_LOOK_MS);
 		return;
 	}
-	has_agent = p->agent >= 0;
 	p->rdma = rdma_keeper_new(p->loop, p->root);
 	(void)cached_remove_empty(p->root);
-	if (serve(p, &err) == 0) {
-		on_installing(p);
-		if (has_agent)
-			keep_conf(p);
+	if (serve(p, &err) == 0)
 		return;
-	}
 	log_error("CNI plugins are not served", F_ERR(&err));
 	p->status = 1;
 	loop_stop(p->loop);
@@ -202,7 +203,6 @@ static void on_control(void *arg, int events)
 	timer_start(p->tidying, TIDY_MS);
 	if (p->server) {
 		cni_server_attach(p->server, fd);
-		keep_conf(p);
 		return;
 	}
 	own_close_p(&p->agent);
@@ -225,20 +225,18 @@ int cnid_run(const struct cnid_config *config)
 	p.heartbeat = timer_new(p.loop, on_heartbeat, &p);
 	p.lock_look = timer_new(p.loop, on_lock_look, &p);
 	p.tidying = timer_new(p.loop, on_tidying, &p);
-	p.installing = timer_new(p.loop, on_installing, &p);
 	p.poller = poller_new(p.loop, config->control, on_control, &p);
 	poller_want(p.poller, POLL_READ);
 	on_heartbeat(&p);
 	timer_start(p.lock_look, 0);
 	loop_run(p.loop);
-	conf_free(p.conf);
+	profile_keeper_free(p.keeper);
 	rdma_keeper_free(p.rdma);
 	cni_server_free(p.server);
 	poller_free(p.poller);
 	timer_free(p.heartbeat);
 	timer_free(p.lock_look);
 	timer_free(p.tidying);
-	timer_free(p.installing);
 	loop_free(p.loop);
 	own_close_p(&p.agent);
 	own_close_p(&p.lock);

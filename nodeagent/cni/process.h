@@ -8,8 +8,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "nodeagent/meta/conf.h"
-
 /* Name in ps(1), at most 15 bytes. */
 #define CNID_NAME "ow-cnid"
 /* A packet of one byte to the supervisor: the heartbeat. */
@@ -20,17 +18,13 @@ struct cnid_config {
 	int control;
 	int64_t heartbeat_ms;
 	const char *host_root;
-	const char *socket;  /* path on the host */
-	const char *bin_dir; /* folder on the host for the plugins (install.h); NULL or "": none */
-	const char *program; /* the plugin to install, as we see it */
-	/*
-	 * The runtime's CNI folder on the host, for our file there (conf.h); NULL or "": no file.
-	 */
-	const char *conf_dir;
-	enum meta_mode meta;
-	bool isolates;              /* pods get networks of their own namespace only */
-	const char *shared_spaces;  /* and of these, with commas; NULL: "default" */
-	int64_t again_ms, agent_ms; /* server.h */
+	const char *socket;        /* path on the host */
+	const char *bin_dir;       /* the runtime's folder of plugins, on the host */
+	const char *program;       /* the plugin to install, as we see it */
+	const char *conf_dir;      /* the runtime's CNI folder, on the host */
+	bool isolates;             /* pods get networks of their own namespace only */
+	const char *shared_spaces; /* and of these, with commas; NULL: "default" */
+	int64_t add_ms, again_ms;  /* server.h */
 };
 
 /* Returns an exit status. */

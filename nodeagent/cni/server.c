@@ -68,6 +68,7 @@ struct cni_server {
 	int64_t last_id;
 	struct ledger *ledger;
 	json_t *unfinished; /* containers of which something waits: true */
+	json_t *networks;   /* cni_server_set_networks(); NULL: not said yet */
 	char *last_note;    /* all before it were read in this turn; NULL: the turn is over */
 	struct timer *again, *telling;
 	int64_t again_ms;
@@ -131,6 +132,7 @@ static void on_telling(void *arg)
 	/* In one: a pod is in the one list before it is out of the other. */
 	json_put(message, "attachments", ledger_list(server->ledger));
 	json_put(message, "adding", pods_at_work(server));
+	json_put(message, "podNetworks", json_incref(server->networks));
 	if (server->agent)
 		channel_send(server->agent, message);
 	say(server, "metrics", json_string(strbuf_str(&text)));
@@ -242,6 +244,12 @@ static void wait_for(struct cni_server *server, const char *container, bool has_
 								      : SERVER_AGAIN_MAX_MS;
 }
 
+/* A deadline that is `ms` where an ADD has SERVER_ADD_MS. */
+static int64_t scaled(const struct cni_server *server, int64_t ms)
+{
+	return ms * server->config.add_ms / SERVER_ADD_MS;
+}
+
 /* ---- what a worker asks ---------------------------------------------------------------------- */
 
 static void answer_question(struct task *task, const char *key, json_t *value)
@@ -320,7 +328,7 @@ static void on_asked(void *arg, const json_t *question)
 	}
 	if (server->agent)
 		send_question(task);
-	timer_start(task->patience, task->server->config.agent_ms);
+	timer_start(task->patience, scaled(server, SERVER_AGENT_MS));
 }
 
 static void on_exec(void *arg, const json_t *exec)
@@ -450,7 +458,8 @@ static void start(struct task *task)
 	task->run =
 		run_new(&(struct run_config){.loop = server->config.loop,
 					     .job = &job,
-					     .deadline_ms = is_add ? SERVER_ADD_MS : SERVER_DEL_MS,
+					     .deadline_ms = scaled(server, is_add ? SERVER_ADD_MS
+										  : SERVER_DEL_MS),
 					     .asked = on_asked,
 					     .exec = on_exec,
 					     .ended = on_ended,
@@ -710,6 +719,15 @@ static struct task *asker(struct cni_server *server, int64_t id)
 	return NULL;
 }
 
+/* Words of ours only: the agent talks to the API server. */
+static void on_profile(const struct cni_server *server, const char *name)
+{
+	enum profile profile;
+
+	if (server->config.profile && profile_read(name, &profile))
+		server->config.profile(server->config.arg, profile);
+}
+
 static void on_agent_heard(void *arg, const json_t *message)
 {
 	struct cni_server *server = arg;
@@ -717,6 +735,8 @@ static void on_agent_heard(void *arg, const json_t *message)
 	struct task *task = id > 0 ? asker(server, id) : NULL;
 	json_t *error = json_object_get(message, "error");
 
+	if (json_str_at(message, "profile"))
+		on_profile(server, json_str_at(message, "profile"));
 	/* It may have waited for too long. */
 	if (!task)
 		return;
@@ -756,6 +776,50 @@ void cni_server_attach(struct cni_server *server, int fd)
 	server->again_ms = server->config.again_ms;
 	tell_soon(server);
 	finish_all(server);
+}
+
+/* ---- what is in use -------------------------------------------------------------------------- */
+
+static bool on_first_note(void *arg, const char *name, const void *data, size_t len)
+{
+	bool *has_note = arg;
+
+	*has_note = true;
+	return false;
+}
+
+static char *pod_text(const json_t *attachment)
+{
+	const char *ns = json_str_at(attachment, "pod", "namespace"),
+		   *name = json_str_at(attachment, "pod", "name");
+
+	return ns && name ? str_printf("%s/%s", ns, name) : NULL;
+}
+
+struct profile_usage cni_server_usage(const struct cni_server *server)
+{
+	json_auto_t *attachments = ledger_list(server->ledger);
+	json_auto_t *containers = sandboxes_list(server->config.state);
+	struct profile_usage usage = {.use = PROFILE_UNUSED};
+	bool has_note = false;
+
+	notes_each(server->config.state, NULL, on_first_note, &has_note);
+	/* A file that the ledger does not have cannot be read, or its worker has not ended yet. */
+	if (json_array_size(containers) > 0 || has_note)
+		usage.use = PROFILE_USE_UNKNOWN;
+	if (json_array_size(attachments) > 0 || server->n_tasks > 0 ||
+	    json_object_size(server->unfinished) > 0)
+		usage.use = PROFILE_USED;
+	usage.is_meta_used = json_find(attachments, "plugin", META_PLUGIN) != NULL;
+	usage.user = pod_text(json_array_get(attachments, 0));
+	return usage;
+}
+
+void cni_server_set_networks(struct cni_server *server, const json_t *networks)
+{
+	json_decref(server->networks);
+	server->networks = json_incref((json_t *)networks);
+	tell_soon(server);
 }
 
 /* ---- beginning and end ----------------------------------------------------------------------- */
@@ -897,8 +961,8 @@ struct cni_server *cni_server_new(const struct cni_server_config *config, struct
 	server->config = *config;
 	if (!server->config.again_ms)
 		server->config.again_ms = SERVER_AGAIN_MS;
-	if (!server->config.agent_ms)
-		server->config.agent_ms = SERVER_AGENT_MS;
+	if (!server->config.add_ms)
+		server->config.add_ms = SERVER_ADD_MS;
 	server->ledger = ledger_new();
 	server->unfinished = json_object();
 	server->again_ms = server->config.again_ms;
@@ -928,6 +992,7 @@ void cni_server_free(struct cni_server *server)
 	ledger_free(server->ledger);
 	free(server->last_note);
 	json_decref(server->unfinished);
+	json_decref(server->networks);
 	metrics_free(server->metrics);
 	mem_free(server);
 }

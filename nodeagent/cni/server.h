@@ -13,7 +13,9 @@
  *
  * With the agent (channel.h): to it {"id", "ask": {…}}, {"attachments": […], "adding": [UIDs]}
  * whenever they change, {"adding"} alone before a call begins to give a pod something, {"event":
- * {"pod", "reason", "message"}}, {"metrics": "…"}; from it {"id", "answer"} or {"id", "error"}.
+ * {"pod", "reason", "message"}}, {"metrics": "…"}; from it {"id", "answer"} or {"id", "error"}, and
+ * {"profile": "auto"} once it has read its Node, and when that changes. "podNetworks"
+ * (nodeagent/meta/profile.h) stands beside "attachments".
  */
 #ifndef ORBWEAVER_NODEAGENT_CNI_SERVER_H
 #define ORBWEAVER_NODEAGENT_CNI_SERVER_H
@@ -23,6 +25,7 @@
 
 #include "lib/base/err.h"
 #include "lib/loop/loop.h"
+#include "nodeagent/cni/profile_keeper.h"
 
 enum {
 	/* Workers at the same time: RTNL is one lock. */
@@ -33,6 +36,8 @@ enum {
 	SERVER_AGENT_MS = 10000,
 	/* The kubelet gives a runtime two minutes. */
 	SERVER_ADD_MS = 90000,
+	SERVER_ADD_MIN_MS = 10000,
+	SERVER_ADD_MAX_MS = 3600000,
 	SERVER_DEL_MS = 60000,
 	/* What has to wait is tried again after this, twice as long each time, up to the last. */
 	SERVER_AGAIN_MS = 5000,
@@ -46,8 +51,15 @@ struct cni_server_config {
 	int listener; /* a listening socket, the server's from now on */
 	int state;    /* folder of the state; borrowed */
 	int root;     /* the host's root; borrowed */
-	/* 0: SERVER_AGAIN_MS, SERVER_AGENT_MS. */
-	int64_t again_ms, agent_ms;
+	/*
+	 * What an ADD may take; 0: SERVER_ADD_MS. On a node that is so much slower the other
+	 * deadlines, SERVER_DEL_MS and SERVER_AGENT_MS, are as many times longer.
+	 */
+	int64_t add_ms;
+	int64_t again_ms; /* 0: SERVER_AGAIN_MS */
+	/* The agent names the profile of this node. May be NULL. From the loop. */
+	void (*profile)(void *arg, enum profile profile);
+	void *arg;
 };
 
 /*
@@ -60,6 +72,13 @@ struct cni_server *cni_server_new(const struct cni_server_config *config, struct
  * one before is left.
  */
 void cni_server_attach(struct cni_server *server, int fd);
+/*
+ * Do pods have what plugins attached, or are plugins at work for them? What waits in notes counts,
+ * and a sandbox of which the file cannot be read is unknown.
+ */
+struct profile_usage cni_server_usage(const struct cni_server *server);
+/* For the agent, of now and later: struct profile_decision. Borrowed. */
+void cni_server_set_networks(struct cni_server *server, const json_t *networks);
 /* Workers that run are killed; the next server goes on with what they leave. Accepts NULL. */
 void cni_server_free(struct cni_server *server);
 

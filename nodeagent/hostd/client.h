@@ -26,10 +26,15 @@ enum {
 };
 
 struct hostd_config {
-	int orders;      /* socket to the supervisor (workers.h); taken */
+	int orders;      /* socket to the supervisor (workers.h); taken. With `answer`: unused */
 	size_t parallel; /* so many requests may be under way; 0: one */
 	/* The supervisor is gone: nothing works any more, the process should end. Called once. */
 	void (*lost)(void *arg);
+	/*
+	 * In place of workers, for a host that cannot hang: the reply to a request
+	 * (answer_request()), new. From the loop, one at a time. NULL: workers.
+	 */
+	json_t *(*answer)(void *arg, const json_t *message);
 	void *arg;
 	struct metrics *metrics; /* may be NULL */
 };

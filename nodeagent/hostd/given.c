@@ -10,6 +10,7 @@
 #include "lib/loop/loop.h"
 #include "nodeagent/plugins/giving.h"
 #include "nodeagent/plugins/pod_resources.h"
+#include "nodeagent/pools/pools.h"
 
 struct given {
 	struct given_config config; /* socket is ours */
@@ -46,7 +47,7 @@ static void on_answer(void *arg, const json_t *allocated, const struct err *err)
 		timer_start(question->next, 0);
 		return;
 	} else {
-		given->functions = pod_resources_functions(allocated);
+		given->functions = pools_functions(allocated);
 	}
 	loop_stop(question->loop);
 }

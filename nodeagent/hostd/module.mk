@@ -1,1 +1,1 @@
-$(eval $(call library,nodeagent/hostd,lib/base lib/json lib/loop nodeagent/model nodeagent/host nodeagent/plugins,libcap-ng libseccomp jansson))
+$(eval $(call library,nodeagent/hostd,lib/base lib/json lib/loop nodeagent/model nodeagent/host nodeagent/plugins nodeagent/pools,libcap-ng libseccomp jansson))

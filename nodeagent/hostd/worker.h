@@ -33,8 +33,4 @@ void worker_ask_kubelet(const struct host *host, const char *socket);
 /* Serve until the socket closes, or the other side says what is no request. */
 void worker_serve(int fd, struct host *host);
 
-/* The reply to one message, new; and what a meter says. */
-json_t *worker_answer(struct host *host, const json_t *message);
-json_t *worker_answer_meter(struct host *host, const json_t *message);
-
 #endif

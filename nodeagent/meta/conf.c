@@ -10,18 +10,6 @@
 #include "lib/json/json.h"
 #include "nodeagent/meta/network_config.h"
 
-bool meta_mode_read(const char *text, enum meta_mode *ret)
-{
-	static const char *const words[] = {"auto", "on", "off"};
-
-	for (size_t i = 0; i < ARRAY_LEN(words); i++)
-		if (str_eq(text, words[i])) {
-			*ret = (enum meta_mode)i;
-			return true;
-		}
-	return false;
-}
-
 static bool is_ours(const json_t *file)
 {
 	return str_eq(json_str_at(file, "name"), META_CONF_FILE);
@@ -47,6 +35,7 @@ static bool is_meta(const json_t *conf)
 struct folder {
 	const char *ours;      /* the text of our file; NULL: it is not there */
 	const char *multus;    /* the first file that configures another meta plugin */
+	bool is_carried;       /* by that one: its text names our file, or our plugin */
 	const char *before;    /* the first file that sorts before ours */
 	json_t *network;       /* the cluster's, as network_config_read() has it; NULL: none */
 	json_t *configuration; /* the same as its file has it */
@@ -74,8 +63,12 @@ static void read_folder(const json_t *files, struct folder *ret)
 		if (!ret->before && strcmp(name, META_CONF_FILE) < 0)
 			ret->before = name;
 		if (is_meta(conf)) {
-			if (!ret->multus)
+			if (!ret->multus) {
 				ret->multus = name;
+				ret->is_carried = strcmp(name, META_CONF_FILE) < 0 &&
+						  (strstr(text, META_CONF_FILE) ||
+						   strstr(text, "\"orbweaver\""));
+			}
 			continue;
 		}
 		if (ret->network)
@@ -84,6 +77,16 @@ static void read_folder(const json_t *files, struct folder *ret)
 		if (ret->network)
 			ret->configuration = json_incref(conf);
 	}
+}
+
+const char *meta_conf_multus(const json_t *files)
+{
+	struct folder folder = {0};
+
+	read_folder(files, &folder);
+	json_decref(folder.network);
+	json_decref(folder.configuration);
+	return folder.multus;
 }
 
 /*
@@ -111,6 +114,8 @@ static char *conf_text(const struct meta_conf_input *in, const struct folder *fo
 		json_pack("{s:s, s:o, s:[O]}", "type", "orbweaver", "capabilities",
 			  capabilities(folder->network), "delegates", folder->configuration);
 
+	if (in->dir && !str_eq(in->dir, META_CONF_DIR))
+		json_put_str(plugin, "confDir", in->dir);
 	if (in->isolates) {
 		json_put_bool(plugin, "namespaceIsolation", true);
 		json_put_str(plugin, "globalNamespaces", in->shared);
@@ -150,11 +155,11 @@ void meta_conf_decide(const struct meta_conf_input *in, struct meta_conf *ret)
 	read_folder(in->files, &folder);
 	if (in->mode == META_OFF) {
 		remove_ours(&folder, ret);
-	} else if (in->mode == META_AUTO && folder.multus) {
+	} else if (folder.multus && !(folder.ours && folder.is_carried)) {
 		(void)err_set(
 			&ret->note, ERR_INVALID, "MultusFound",
-			"%s configures Multus, so pods' networks are left to it; remove it, or "
-			"start the agent with --cni-meta=on",
+			"%s configures Multus, so pods' networks are left to it; remove it to "
+			"have our meta plugin instead",
 			folder.multus);
 		remove_ours(&folder, ret);
 	} else if (!folder.network) {
@@ -171,7 +176,13 @@ void meta_conf_decide(const struct meta_conf_input *in, struct meta_conf *ret)
 	} else {
 		ret->text = conf_text(in, &folder);
 		ret->action = str_eq(ret->text, folder.ours) ? META_CONF_KEEP : META_CONF_WRITE;
-		if (folder.before)
+		if (folder.multus)
+			(void)err_set(
+				&ret->note, ERR_INVALID, "MultusFound",
+				"%s configures Multus and has our file as the cluster's network, "
+				"so it stays",
+				folder.multus);
+		else if (folder.before)
 			(void)err_set(&ret->note, ERR_INVALID, "ConfNotFirst",
 				      "%s sorts before " META_CONF_FILE
 				      ", and runtimes take the first file: rename or remove it",

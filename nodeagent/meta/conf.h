@@ -2,6 +2,10 @@
  * The configuration that makes the runtime call the meta plugin, made from what the node's CNI
  * folder has. Pure.
  *
+ * A Multus that was installed after us may have taken our file for the cluster's network. Then the
+ * file stays as long as Multus has it: without it no pod would start. Our plugin sets up the
+ * cluster's network alone where a Multus is configured (nodeagent/cni/meta_call.c).
+ *
  * A runtime takes the first file by name that ends in .conf, .conflist or .json. Ours sorts before
  * the usual ones and carries the cluster's network within it: the first configuration of the folder
  * that is not of a meta plugin. It has that network's name and version, so what the runtime keeps
@@ -19,15 +23,19 @@
 
 /* Our file in the CNI folder. */
 #define META_CONF_FILE "00-orbweaver.conflist"
+/* Where our plugin looks for the node's configurations unless its own says another ("confDir"). */
+#define META_CONF_DIR "/etc/cni/net.d"
 
 enum meta_mode {
-	META_AUTO, /* only where no Multus has a configuration */
-	META_ON,
+	META_AUTO, /* where no Multus has a configuration */
 	META_OFF,
 };
 
-/* "auto", "on", "off". False for other text. */
-bool meta_mode_read(const char *text, enum meta_mode *ret);
+/*
+ * The first of these files (as below) that configures another meta plugin; NULL: none does.
+ * Borrowed.
+ */
+const char *meta_conf_multus(const json_t *files);
 
 struct meta_conf_input {
 	enum meta_mode mode;
@@ -41,6 +49,7 @@ struct meta_conf_input {
 	 * there, too, will the runtime find ours. NULL: not looked at.
 	 */
 	const json_t *programs;
+	const char *dir;    /* the folder, for our plugin; NULL: META_CONF_DIR */
 	bool isolates;      /* networks of other namespaces are refused */
 	const char *shared; /* but for those of these namespaces, with commas; NULL: "default" */
 };
@@ -57,8 +66,8 @@ struct meta_conf {
 	/*
 	 * Why things are as they are, when somebody should know; class ERR_NONE otherwise:
 	 *
-	 *   "MultusFound"      a Multus has a configuration here, so ours is not written (mode
-	 *                      auto)
+	 *   "MultusFound"      a Multus has a configuration here, so ours is not written, or stays
+	 *                      because that one has it
 	 *   "NoClusterNetwork" no configuration of a network is there; ours, where it is there,
 	 *                      stays as it is
 	 *   "PluginsElsewhere" the runtime's plugins are not where ours are; ours, where it is

@@ -15,8 +15,7 @@
 #include <jansson.h>
 
 #include "lib/base/str.h"
-
-#define NETWORK_STATUS_ANNOTATION "k8s.v1.cni.cncf.io/network-status"
+#include "reconcilers/core/networks.h"
 
 /*
  * The text of the annotation. results: one for each delegate (delegates.h), in their order; null

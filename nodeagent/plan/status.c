@@ -228,6 +228,8 @@ static void put_degraded(json_t *list, const struct status_input *in)
 	add_troubles(&v, json_at(in->plan, "problems"));
 	add_troubles(&v, json_at(in->observed, "problems"));
 	add_troubles(&v, in->offers);
+	if (json_is_true(json_at(in->networks, "fault")))
+		add_trouble(&v, in->networks);
 	put_troubles(list, in, "Degraded", &v, "NothingWrong", "nothing has failed");
 }
 
@@ -252,6 +254,18 @@ static void put_reboot(json_t *list, const struct status_input *in)
 		     json_str_or(json_at(coming, "message"), "nothing waits for a reboot"));
 }
 
+/* Do pods get networks by our plugins? Its own fact: VFs and resources do not depend on it. */
+static void put_networks(json_t *list, const struct status_input *in)
+{
+	auto_verdict struct verdict v = {0};
+
+	if (!in->networks)
+		return;
+	add_trouble(&v, in->networks);
+	put(list, in, "PodNetworks",
+	    json_is_true(json_at(in->networks, "serves")) ? CONDITION_TRUE : CONDITION_FALSE, &v);
+}
+
 /* Conditions of others stay. */
 static json_t *conditions_of(const struct status_input *in, const struct verdict *trouble,
 			     const struct verdict *progressing)
@@ -264,6 +278,7 @@ static json_t *conditions_of(const struct status_input *in, const struct verdict
 	put_degraded(list, in);
 	put_blocked(list, in);
 	put_reboot(list, in);
+	put_networks(list, in);
 	return list;
 }
 

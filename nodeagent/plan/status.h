@@ -5,7 +5,8 @@
  * is wrong, with the first trouble in lastSyncError; it stays so while that is tried again.
  * "InProgress" while steps are left, and while a pod or a reboot is waited for: nothing is broken
  * then. "Succeeded" when the plan that followed a fresh look is empty and there is no trouble.
- * Conditions Ready, Progressing, Degraded, Blocked, RebootRequired carry observedGeneration.
+ * Conditions Ready, Progressing, Degraded, Blocked, RebootRequired, PodNetworks carry
+ * observedGeneration.
  */
 #ifndef ORBWEAVER_NODEAGENT_PLAN_STATUS_H
 #define ORBWEAVER_NODEAGENT_PLAN_STATUS_H
@@ -35,6 +36,11 @@ struct status_input {
 	const json_t *attachments;
 	/* What is wrong with users' configurations of devices: [{"reason", "message"}]; or NULL. */
 	const json_t *offers;
+	/*
+	 * {"serves", "fault", "reason", "message"} (nodeagent/meta/profile.h); NULL: not known, so
+	 * that the condition PodNetworks stays as it was.
+	 */
+	const json_t *networks;
 	/* The status on the server; conditions keep their lastTransitionTime. */
 	const json_t *before;
 	const char *now;     /* RFC 3339, for transitions */

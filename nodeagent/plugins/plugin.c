@@ -21,6 +21,7 @@
 #include "nodeagent/plugins/plugin_offer.h"
 #include "nodeagent/plugins/plugin_service.h"
 #include "nodeagent/plugins/registration.h"
+#include "nodeagent/pools/pools.h"
 
 struct plugin {
 	struct loop *loop;
@@ -372,40 +373,13 @@ bool plugin_is_served(const struct plugin *plugin)
 	return is_registered(plugin) || yields(plugin);
 }
 
-/* Some of the causes, in one line. */
-static json_t *causes_line(const json_t *causes)
-{
-	auto_strbuf struct strbuf line = {0};
-	const json_t *cause;
-	size_t i;
-
-	json_array_foreach ((json_t *)causes, i, cause) {
-		if (i == 3) {
-			strbuf_addf(&line, "; and %zu more", json_array_size(causes) - i);
-			break;
-		}
-		strbuf_addf(&line, "%s%s", i ? "; " : "", json_str_or(cause, ""));
-	}
-	return line.len ? json_string(line.data) : NULL;
-}
-
 json_t *plugin_status(const struct plugin *plugin)
 {
-	json_t *status = json_object();
-	int64_t wanted = json_integer_value(json_at(plugin->offer, "wanted"));
-	size_t offered, healthy;
+	const char *cause = plugin->cause ? plugin->cause : "";
+	json_t *status = pools_resource_status(plugin->offer, is_registered(plugin) ? NULL : cause);
 
-	count_devices(plugin->offer, &offered, &healthy);
+	/* It has a name before it has an offer. */
 	json_put_str(status, "name", plugin->config.resource);
-	json_put_str(status, "kind", json_str_or(json_at(plugin->offer, "kind"), ""));
-	json_put_int(status, "wanted", wanted);
-	json_put_bool(status, "registered", is_registered(plugin));
-	json_put_int(status, "offered", (int64_t)offered);
-	json_put_int(status, "healthy", (int64_t)healthy);
-	if (!is_registered(plugin))
-		json_put_str(status, "cause", plugin->cause);
-	else if ((int64_t)healthy < wanted)
-		json_put(status, "cause", causes_line(json_at(plugin->offer, "causes")));
 	return status;
 }
 

@@ -13,7 +13,6 @@
 #include "lib/base/own_fd.h"
 #include "lib/grpc/client.h"
 #include "lib/json/json.h"
-#include "nodeagent/model/pci_address.h"
 #include "nodeagent/plugins/endpoint.h"
 #include "nodeagent/plugins/pod_resources_read.h"
 
@@ -320,26 +319,4 @@ void pod_resources_given(struct pod_resources *resources)
 const json_t *pod_resources_named(const struct pod_resources *resources)
 {
 	return resources->named;
-}
-
-/* "ns/pod/container" → "ns/pod". */
-static json_t *pod_of(const char *holder)
-{
-	const char *slash = strchr(holder, '/');
-
-	slash = slash ? strchr(slash + 1, '/') : NULL;
-	return slash ? json_stringn(holder, (size_t)(slash - holder)) : json_string(holder);
-}
-
-json_t *pod_resources_functions(const json_t *allocated)
-{
-	json_t *functions = json_object();
-	const char *resource, *id;
-	json_t *devices, *holder;
-
-	json_each (allocated, resource, devices)
-		json_each (devices, id, holder)
-			if (pci_address_is_valid(id))
-				json_put(functions, id, pod_of(json_str_or(holder, "")));
-	return functions;
 }

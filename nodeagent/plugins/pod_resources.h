@@ -85,10 +85,4 @@ void pod_resources_check(struct pod_resources *resources);
  */
 const json_t *pod_resources_named(const struct pod_resources *resources);
 
-/*
- * Of a document in the shape of `changed` the devices that are PCI functions, and the pods that
- * have them: {"0000:3b:00.2": "ns/pod"}. New. Pure.
- */
-json_t *pod_resources_functions(const json_t *allocated);
-
 #endif

@@ -136,3 +136,13 @@ json_t *pools_compute(const struct pools_input *input)
 	repeat_problems(&pools, input->dev_files);
 	return finish(&pools);
 }
+
+json_t *pools_names(const json_t *pools)
+{
+	json_t *names = json_array(), *resource;
+	size_t i;
+
+	json_array_foreach (json_at(pools, "resources"), i, resource)
+		json_array_append(names, json_at(resource, "name"));
+	return names;
+}

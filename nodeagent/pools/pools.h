@@ -166,6 +166,20 @@ void pools_check_given(json_t *pools, const json_t *given);
 #define POOLS_STATUS_PODS_MAX 128
 
 /*
+ * Of devices in the hands of pods, {"spidernet.io/x": {"0000:3b:00.2": "ns/pod/container"}}, those
+ * that are PCI functions, and the pods that have them: {"0000:3b:00.2": "ns/pod"}. New.
+ */
+json_t *pools_functions(const json_t *allocated);
+
+/*
+ * What is said of one resource of pools_compute() (NULL: it is not offered yet), new: {"name",
+ * "kind", "wanted", "registered": true, "offered": n, "healthy": n, "cause": "…"}. why_not: why
+ * the kubelet does not have it, "" when that is not known; NULL: it has. `cause` says that, or why
+ * fewer are healthy than wanted; absent where there is nothing to say.
+ */
+json_t *pools_resource_status(const json_t *resource, const char *why_not);
+
+/*
  * NodeState.status.resources: device_plugins_status() with "allocated": n and "pods": [{"device",
  * "pod": "ns/pod/container"}], as `allocated` (pools_input) has them; both absent when that is
  * NULL: not known. New.
@@ -177,5 +191,8 @@ void pools_check_given(json_t *pools, const json_t *given);
  */
 json_t *pools_status(const json_t *plugins, const json_t *given, const json_t *allocated,
 		     const json_t *before);
+
+/* Names of all resources in what pools_compute() returned; empty for NULL. Returns new. */
+json_t *pools_names(const json_t *pools);
 
 #endif

@@ -1,9 +1,51 @@
 /*
  * Which pods have a resource's devices, beside what the device plugins say of it.
  */
+#include <string.h>
+
 #include "lib/base/str.h"
 #include "lib/json/json.h"
+#include "nodeagent/model/pci_address.h"
 #include "nodeagent/pools/pools.h"
+
+/* Some of the causes, in one line. */
+static json_t *causes_line(const json_t *causes)
+{
+	auto_strbuf struct strbuf line = {0};
+	const json_t *cause;
+	size_t i;
+
+	json_array_foreach ((json_t *)causes, i, cause) {
+		if (i == 3) {
+			strbuf_addf(&line, "; and %zu more", json_array_size(causes) - i);
+			break;
+		}
+		strbuf_addf(&line, "%s%s", i ? "; " : "", json_str_or(cause, ""));
+	}
+	return line.len ? json_string(line.data) : NULL;
+}
+
+json_t *pools_resource_status(const json_t *resource, const char *why_not)
+{
+	const json_t *devices = json_at(resource, "devices"), *device;
+	int64_t wanted = json_integer_value(json_at(resource, "wanted")), healthy = 0;
+	json_t *status = json_object();
+	size_t i;
+
+	json_array_foreach (devices, i, device)
+		healthy += json_is_true(json_at(device, "healthy"));
+	json_put_str(status, "name", json_str_at(resource, "name"));
+	json_put_str(status, "kind", json_str_or(json_at(resource, "kind"), ""));
+	json_put_int(status, "wanted", wanted);
+	json_put_bool(status, "registered", why_not == NULL);
+	json_put_int(status, "offered", (int64_t)json_array_size(devices));
+	json_put_int(status, "healthy", healthy);
+	if (why_not && *why_not)
+		json_put_str(status, "cause", why_not);
+	else if (!why_not && healthy < wanted)
+		json_put(status, "cause", causes_line(json_at(resource, "causes")));
+	return status;
+}
 
 static json_t *pods_of(const json_t *devices)
 {
@@ -34,6 +76,28 @@ static void add_entry(json_t *status, const json_t *resource, const json_t *allo
 	if (allocated)
 		add_pods(entry, allocated);
 	json_array_append_new(status, entry);
+}
+
+/* "ns/pod/container" → "ns/pod". */
+static json_t *pod_of(const char *holder)
+{
+	const char *slash = strchr(holder, '/');
+
+	slash = slash ? strchr(slash + 1, '/') : NULL;
+	return slash ? json_stringn(holder, (size_t)(slash - holder)) : json_string(holder);
+}
+
+json_t *pools_functions(const json_t *allocated)
+{
+	json_t *functions = json_object();
+	const char *resource, *id;
+	json_t *devices, *holder;
+
+	json_each (allocated, resource, devices)
+		json_each (devices, id, holder)
+			if (pci_address_is_valid(id))
+				json_put(functions, id, pod_of(json_str_or(holder, "")));
+	return functions;
 }
 
 json_t *pools_status(const json_t *plugins, const json_t *given, const json_t *allocated,

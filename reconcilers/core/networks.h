@@ -20,6 +20,8 @@
 
 #define NETWORKS_ANNOTATION        "k8s.v1.cni.cncf.io/networks"
 #define DEFAULT_NETWORK_ANNOTATION "v1.multus-cni.io/default-network"
+/* What the runtime reports of them, a JSON array (Network Plumbing Working Group, section 4.1). */
+#define NETWORK_STATUS_ANNOTATION "k8s.v1.cni.cncf.io/network-status"
 
 /*
  * Read the text of either annotation. An element without a namespace is in `ns`.

@@ -224,15 +224,36 @@ static void put_address(json_t *item, const struct family *family, const json_t 
 	}
 }
 
+/* The address that the pod runs with already (assign_project()), if it is free here. */
+static bool find_own(const struct pass *pass, const struct family *family, const json_t *want,
+		     const struct ledger *ledger, char out[IP_TEXT_SIZE])
+{
+	const char *nic = json_str_or(json_at(want, "nic"), "");
+	json_t *address;
+	size_t i;
+
+	json_array_foreach (json_at(pass->pod, "addresses", nic), i, address) {
+		ip_number number;
+
+		if (ip_parse(json_str_or(address, ""), family->family, &number, NULL) < 0 ||
+		    !ip_set_has(&ledger->free, number))
+			continue;
+		ip_print(family->family, number, out);
+		return true;
+	}
+	return false;
+}
+
 /* 1 with an address, 0 when none is free, -1 with err when the pool's verdict forbids to take. */
-static int take_from(struct pass *pass, const struct family *family, const char *pool,
-		     struct ledger *ledger, char out[IP_TEXT_SIZE], struct err *err)
+static int take_from(struct pass *pass, const struct family *family, const json_t *want,
+		     const char *pool, struct ledger *ledger, char out[IP_TEXT_SIZE],
+		     struct err *err)
 {
 	if (find_left_over(pass, family, pool, ledger, out))
 		return 1;
 	if (books_may_take(pass->books, ledger, err) < 0)
 		return -1;
-	if (!ledger_next(ledger, out))
+	if (!find_own(pass, family, want, ledger, out) && !ledger_next(ledger, out))
 		return 0;
 	books_note(pass->books, ledger, out);
 	return ledger_take_this(ledger, out, &pass->holder) ? 1 : 0;
@@ -255,7 +276,8 @@ static int take(struct pass *pass, const struct family *family, const json_t *wa
 		const char *pool = json_string_value(name);
 		struct ledger *ledger = books_open(pass->books, pool, &broken);
 		char address[IP_TEXT_SIZE];
-		int took = ledger ? take_from(pass, family, pool, ledger, address, &broken) : -1;
+		int took =
+			ledger ? take_from(pass, family, want, pool, ledger, address, &broken) : -1;
 
 		if (took < 0)
 			continue;
@@ -430,7 +452,7 @@ static int check_claim(struct pass *pass, const struct family *family, const jso
 			"the SpiderEndpoint of this pod claims %s of pool %s, which does not "
 			"serve it (%s): restart this pod",
 			address, json_name(ledger->pool), why);
-	if (books_may_take(pass->books, ledger, err) < 0)
+	if (books_may_record(pass->books, ledger, err) < 0)
 		return -1;
 	if (ip_parse(address, family->family, &number, NULL) < 0 ||
 	    !ip_set_has(&ledger->free, number))

@@ -31,6 +31,7 @@ struct pass {
 	const json_t *before; /* status of its endpoint until now; NULL: none */
 	json_t *followers;    /* by pool: what is posted once the ledgers up to it are written */
 	bool served;          /* somebody */
+	bool has_unlearned;   /* a pod waits for a pool to be learned */
 	json_t *repaired;     /* by pool: what was put right, as text */
 };
 
@@ -57,6 +58,39 @@ static json_t *pick(const json_t *object, const char *const *names)
 	return picked;
 }
 
+/* Elements of network-status that are read: a pod has no more networks. */
+#define STATUS_ADDRESSES_MAX 4
+/* No address and no name of an interface is longer. */
+#define STATUS_WORD_MAX 64
+
+/* {interface: [address]}, new; NULL: the pod's network-status has none. */
+static json_t *addresses_of(const json_t *pod)
+{
+	const char *text =
+		json_str_or(json_at(pod, "metadata", "annotations", NETWORK_STATUS_ANNOTATION), "");
+	json_auto_t *elements = limits_parse(text, strlen(text), LIMIT_CONFIG_BYTES, NULL);
+	json_auto_t *found = json_object();
+	json_t *element, *ip;
+	size_t i, k;
+
+	json_array_foreach (elements, i, element) {
+		const char *nic = json_str_at(element, "interface");
+		json_auto_t *list = json_array();
+
+		if (i > LIMIT_NETWORKS)
+			break;
+		if (!nic || strlen(nic) > STATUS_WORD_MAX)
+			continue;
+		json_array_foreach (json_at(element, "ips"), k, ip)
+			if (json_is_string(ip) && json_string_length(ip) <= STATUS_WORD_MAX &&
+			    k < STATUS_ADDRESSES_MAX)
+				json_array_append(list, ip);
+		if (json_array_size(list))
+			json_object_set(found, nic, list);
+	}
+	return json_object_size(found) ? json_incref(found) : NULL;
+}
+
 void assign_project(json_t *pod)
 {
 	static const char *const metadata[] = {
@@ -75,6 +109,7 @@ void assign_project(json_t *pod)
 	json_put(kept, "status", pick(json_object_get(pod, "status"), status));
 	json_put(json_at(kept, "metadata"), "annotations", annotations);
 	json_put(json_at(kept, "metadata"), "labels", labels);
+	json_put(kept, "addresses", addresses_of(pod));
 	if (owner) {
 		json_t *reference = pick(owner, owner_of);
 
@@ -332,6 +367,11 @@ static json_t *serve(struct pass *pass, const char *key, const json_t *pod)
 	}
 	if (!asks ||
 	    ipam_allocate(pass->books, pod, endpoint, asks, &pass->settings, &status, &err) < 0) {
+		/* That passes by itself, as soon as the pool's endpoints were looked at. */
+		if (str_eq(err.reason, "PoolNotLearned")) {
+			pass->has_unlearned = true;
+			return NULL;
+		}
 		refuse(pass, key, pod, endpoint, &err);
 		return NULL;
 	}
@@ -403,7 +443,8 @@ static json_t *waiting_since(const struct pass *pass, const json_t *before, cons
 /* Who waits for an address of a pool, where that has changed. */
 static void count_waiting(const struct pass *pass, const char *key, struct plan *plan)
 {
-	bool is_part = json_object_size(world_kind(pass->world, BOX_WAITING)) >= ASSIGN_MAX;
+	bool is_part = pass->has_unlearned ||
+		       json_object_size(world_kind(pass->world, BOX_WAITING)) >= ASSIGN_MAX;
 	const json_t *present = world_kind(pass->world, BOX_SHORT_POOL);
 	const json_t *now = books_short_of(pass->books);
 	const char *pool;
@@ -423,6 +464,32 @@ static void count_waiting(const struct pass *pass, const char *key, struct plan 
 			plan_post(plan, BOX_SHORT_POOL, pool, NULL);
 	if (!is_part && ip_pool_waiting_is_unknown(pass->world))
 		plan_post(plan, BOX_PASSED, key, json_true());
+}
+
+static const json_t *waiting_pod(const json_t *world, const char *key, const json_t *value)
+{
+	return json_is_object(value) ? value : world_get(world, KIND_POD, key);
+}
+
+/* Those that run already are recorded before others take what they have. */
+static bool has_addresses(const json_t *world, const json_t *pod)
+{
+	auto_free char *key = pod ? json_key(pod) : NULL;
+	const json_t *endpoint = key ? world_get(world, KIND_ENDPOINT, key) : NULL;
+
+	return json_at(pod, "addresses") ||
+	       (endpoint && str_eq(endpoint_uid(endpoint), json_uid(pod)));
+}
+
+static void serve_one(struct pass *pass, const char *key, const json_t *value)
+{
+	json_auto_t *status = NULL;
+
+	/* A pod that was read for this pass may be gone before the next one. */
+	if (json_is_object(value))
+		plan_post(&pass->posts, BOX_WAITING, key, NULL);
+	status = serve(pass, key, waiting_pod(pass->world, key, value));
+	follow(pass, status, NULL);
 }
 
 /* Ledgers that the server refused are tried again when their time has come. */
@@ -458,16 +525,12 @@ int assign_reconcile(const json_t *world, const char *key, struct plan *plan, st
 	pass.followers = json_object();
 	json_each (world_kind(world, BOX_ENDING), of, value)
 		end(&pass, of, value);
-	json_each (world_kind(world, BOX_WAITING), of, value) {
-		json_auto_t *status = NULL;
-
-		/* A pod that was read for this pass may be gone before the next one. */
-		if (json_is_object(value))
-			plan_post(&pass.posts, BOX_WAITING, of, NULL);
-		status = serve(&pass, of,
-			       json_is_object(value) ? value : world_get(world, KIND_POD, of));
-		follow(&pass, status, NULL);
-	}
+	json_each (world_kind(world, BOX_WAITING), of, value)
+		if (has_addresses(world, waiting_pod(world, of, value)))
+			serve_one(&pass, of, value);
+	json_each (world_kind(world, BOX_WAITING), of, value)
+		if (!has_addresses(world, waiting_pod(world, of, value)))
+			serve_one(&pass, of, value);
 	books_plan(pass.books, &ledgers);
 	say_repairs(&pass, &ledgers);
 	plan_in_order(&pass, &ledgers, plan);

@@ -33,6 +33,13 @@
 #define BOX_DECIDED "decided"
 
 /*
+ * By SpiderIPPool, its UID: the endpoints that name the pool were compared with its ledger, so that
+ * what living pods have is recorded, or about to be, before anything new is given out. With "env"
+ * "learns": true, no new address is taken from a pool that this box does not have.
+ */
+#define BOX_LEARNED "learnedpools"
+
+/*
  * By the key of the pass: true, once one since the start has seen all that wait. Until then nobody
  * knows that none waits for a pool.
  */
@@ -59,6 +66,9 @@ enum { ASSIGN_AGAIN_MS = 1000 };
  * Each ledger is a group of the plan (plan_group()) with the pool's name: one that the server
  * refuses to store does not concern the pods of other pools.
  *
+ * Pods that have addresses already, by their endpoint or their network-status, come first and keep
+ * them where their pools have no record: after a pool, or its status, was restored or made anew.
+ *
  * A pod that cannot have addresses keeps waiting, with a finding that says why and what to do.
  * Nothing of a ledger stays behind for it.
  *
@@ -72,7 +82,10 @@ reconcile_fn assign_reconcile;
  */
 bool assign_wants(const json_t *pod);
 
-/* What decisions read of a pod: in place. */
+/*
+ * What decisions read of a pod: in place. Of its network-status, which the runtime wrote when its
+ * sandbox was made, "addresses" is kept: {interface: [address]}.
+ */
 void assign_project(json_t *pod);
 
 #endif

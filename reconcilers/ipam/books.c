@@ -14,6 +14,7 @@
 #include "lib/json/json.h"
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/core/reconcile.h"
+#include "reconcilers/ipam/assign.h"
 #include "reconcilers/spider/ip_pool_index.h"
 
 /* Whom an address belonged to before this pod's turn. */
@@ -192,7 +193,25 @@ static struct err *judge(struct books *books, struct ledger *ledger)
 	return verdict;
 }
 
+/* Was the pool compared with what living pods have, since it came? */
+static bool is_learned(const struct books *books, const json_t *pool)
+{
+	const json_t *learned = world_get(books->world, BOX_LEARNED, json_name(pool));
+
+	return !json_is_true(json_at(books->world, "env", "learns")) ||
+	       str_eq(json_string_value(learned), json_uid(pool));
+}
+
 int books_may_take(struct books *books, struct ledger *ledger, struct err *err)
+{
+	if (!is_learned(books, ledger->pool))
+		return err_set(err, ERR_TRANSIENT, "PoolNotLearned",
+			       "pool %s is new: what pods have of it is looked at first",
+			       json_name(ledger->pool));
+	return books_may_record(books, ledger, err);
+}
+
+int books_may_record(struct books *books, struct ledger *ledger, struct err *err)
 {
 	const char *name = json_name(ledger->pool);
 	struct err *verdict = map_get(&books->verdicts, name);

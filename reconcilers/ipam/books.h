@@ -33,9 +33,13 @@ struct ledger *books_open(struct books *books, const char *pool, struct err *err
  * (ip_pool_judge(), with all pools of the world that overlap it) says that no pod gets one:
  * ERR_INVALID with the verdict's reason, which the pool's condition Ready reports. Addresses that
  * other pools have given away are not free afterwards. Addresses that pods have are not touched:
- * they are passed on and given back whatever the verdict is.
+ * they are passed on and given back whatever the verdict is. ERR_TRANSIENT "PoolNotLearned": see
+ * BOX_LEARNED.
  */
 int books_may_take(struct books *books, struct ledger *ledger, struct err *err);
+
+/* The same for an address that a living pod has, and that has no record: also before learning. */
+int books_may_record(struct books *books, struct ledger *ledger, struct err *err);
 
 /*
  * All changes for a pod or none: between books_begin() and one of the others, call books_note()

@@ -38,6 +38,22 @@ static json_t *found_elsewhere(const json_t *world, const char *pod, const char 
 	return list;
 }
 
+/* Two living pods with one address: neither can be helped but by its end. */
+static void report_twice(const json_t *living, const struct ledger *ledger, const json_t *pod,
+			 const char *address, struct plan *plan)
+{
+	const json_t *record = ledger_record(ledger, address);
+	const char *other = json_str_or(json_at(record, "podUid"), "");
+	auto_free char *key = json_key(pod), *text = NULL;
+
+	if (str_eq(other, json_uid(pod)) || !json_object_get(living, other))
+		return;
+	text = str_printf("address %s of pool %s is also that of pod %s: delete one of the two",
+			  address, json_name(ledger->pool),
+			  json_str_or(json_at(record, "pod"), "?"));
+	plan_finding(plan, KIND_BOUND_POD, key, "AddressTwice", text);
+}
+
 /* A pod that has an address of which the ledger knows nothing waits for its record. */
 static void find_unrecorded(const json_t *living, const struct ledger *ledger, const char *key,
 			    const json_t *endpoint, struct plan *plan)
@@ -56,9 +72,12 @@ static void find_unrecorded(const json_t *living, const struct ledger *ledger, c
 		auto_free char *address = str_ndup(has, strcspn(has, "/"));
 		auto_free char *text = NULL;
 
-		if (!*address || !str_eq(json_str_at(item, pool), json_name(ledger->pool)) ||
-		    ledger_record(ledger, address))
+		if (!*address || !str_eq(json_str_at(item, pool), json_name(ledger->pool)))
 			continue;
+		if (ledger_record(ledger, address)) {
+			report_twice(living, ledger, pod, address, plan);
+			continue;
+		}
 		text = str_printf("%s of pod %s had no record: it is made again", address, key);
 		plan_event(plan, KIND_IP_POOL, json_name(ledger->pool), true,
 			   "EndpointWithoutRecord", text);
@@ -98,6 +117,8 @@ int strays_reconcile(const json_t *world, const char *key, struct plan *plan, st
 		plan_post(plan, BOX_STRAYS, pod, json_incref(list));
 	json_each (world_kind(world, KIND_ENDPOINT), pod, record)
 		find_unrecorded(living, &ledger, pod, record, plan);
+	if (!str_eq(json_string_value(world_get(world, BOX_LEARNED, key)), json_uid(pool)))
+		plan_post(plan, BOX_LEARNED, key, json_string(json_uid(pool)));
 	if (json_object_size(ledger.records))
 		plan_requeue(plan, STRAYS_AGAIN_MS);
 	return 0;

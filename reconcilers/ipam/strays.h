@@ -12,6 +12,9 @@
 enum { STRAYS_AGAIN_MS = 300000 };
 
 /*
+ * Post to BOX_LEARNED that the pool was looked at, after the pods that wait for a record. A pod that
+ * lives and has an address that the record of another living pod has gets the finding AddressTwice.
+ *
  * Post each to BOX_STRAYS (lifecycle.h) of its pod's name, where it is verified.
  *
  * Key: the pool. World: KIND_IP_POOL, and KIND_ENDPOINT, KIND_POD of the names in its records, of

@@ -207,7 +207,8 @@ static bool means_same(const json_t *a, const json_t *b)
 /* ---- the node is gone ------------------------------------------------------------------------ */
 
 /* Of the agent; nobody knows them while it is away. Ready is apart. */
-static const char *const agent_conditions[] = {"Progressing", "Blocked", "RebootRequired"};
+static const char *const agent_conditions[] = {"Progressing", "Blocked", "RebootRequired",
+					       "PodNetworks"};
 
 /* Returns new. */
 static json_t *copy_of_conditions(const json_t *state)

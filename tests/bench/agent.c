@@ -17,7 +17,7 @@
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
-#include "tests/fakes/host_tree.h"
+#include "nodeagent/simulated_host/host_tree.h"
 #include "tests/fakes/kubelet.h"
 
 #define PFS       8

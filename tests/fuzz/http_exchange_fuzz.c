@@ -11,10 +11,19 @@
 #include "lib/http/exchange.h"
 #include "tests/fuzz/fuzz.h"
 
+static int streams;
+static struct http_stream *woken;
+
 /* Answers carry the date. */
 int64_t clock_wall_us(void)
 {
 	return 0;
+}
+
+static void answered(struct exchange *x)
+{
+	if (x->out.len == 0)
+		abort();
 }
 
 static void sum(const struct http_request *req, struct http_response *resp, void *arg)
@@ -25,8 +34,38 @@ static void sum(const struct http_request *req, struct http_response *resp, void
 		    (unsigned long long)str_hash(req->body, req->body_len));
 }
 
+/* Three fills, the second of them empty. */
+static bool fill(struct strbuf *out, void *arg)
+{
+	int *n = arg;
+
+	if (*n != 1)
+		strbuf_addf(out, "fill %d\n", *n);
+	return ++*n < 3;
+}
+
+static void ended(void *arg)
+{
+	streams--;
+}
+
+static void stream(const struct http_request *req, struct http_response *resp, void *arg)
+{
+	static const struct http_source source = {.fill = fill, .ended = ended};
+	static int n;
+
+	n = 0;
+	streams++;
+	woken = http_response_stream(resp, &source, &n);
+}
+
 static const struct http_route routes[] = {
-	{.path = "/sum", .methods = HTTP_GET | HTTP_POST, .body_max = 1024 * 1024, .handle = sum},
+	{.path = "/sum",
+	 .methods = HTTP_GET | HTTP_POST,
+	 .body_max = 1024 * 1024,
+	 .takes_chunks = true,
+	 .handle = sum},
+	{.path = "/stream", .methods = HTTP_GET, .handle = stream},
 	{.path = "/small", .methods = HTTP_POST, .body_max = 16, .handle = sum},
 };
 
@@ -35,7 +74,10 @@ static const struct http_route routes[] = {
  */
 static void answers(const uint8_t *data, size_t size, size_t step, struct strbuf *ret)
 {
-	struct exchange_site site = {.name = "fuzz", .routes = routes, .n_routes = 2};
+	struct exchange_site site = {.name = "fuzz",
+				     .routes = routes,
+				     .n_routes = ARRAY_LEN(routes),
+				     .answered = answered};
 	struct in6_addr peer = {0};
 	struct exchange x;
 
@@ -48,6 +90,8 @@ static void answers(const uint8_t *data, size_t size, size_t step, struct strbuf
 			else if (!str_eq(x.out.data, "HTTP/1.1 100 Continue\r\n\r\n"))
 				abort();
 			exchange_sent(&x);
+			if (x.state == EXCHANGE_STREAMING && x.out.len == 0)
+				http_stream_wake(woken);
 		}
 		if (x.state == EXCHANGE_SENDING || (x.state == EXCHANGE_IDLE && x.in.len > 1))
 			abort(); /* something was left to do */
@@ -59,8 +103,8 @@ static void answers(const uint8_t *data, size_t size, size_t step, struct strbuf
 		strbuf_add(ret, x.out.data, x.out.len);
 	}
 	exchange_done(&x);
-	if (site.large)
-		abort(); /* room was kept */
+	if (site.large || streams != 0)
+		abort(); /* room was kept, or a stream */
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -24,7 +24,7 @@ start() {
 	local id=$1
 
 	shift
-	o_spawn "$id" "$o_agent" --node "$node" --kubeconfig "$agent_kubeconfig" --host-root "$tmp/host" \
+	o_spawn "$id" "$o_agent" --node "$node" --kubeconfig "$agent_kubeconfig" --host-root "$tmp/host" --profile devices \
 		--kubelet-dir "$tmp/kubelet" --no-kubelet --metrics-addr 127.0.0.1:0 "$@"
 }
 
@@ -77,7 +77,7 @@ o_curl POST /api/v1/nodes '{"apiVersion": "v1", "kind": "Node", "metadata": {"na
 t_wait 30 "a Node without a NodeState gets one" exists
 t_wait 30 "and its status" synced
 t_wait 30 "the agent is ready" o_ready a
-t_eq "all its conditions speak of this generation" "Blocked False Degraded False Progressing False Ready True RebootRequired False" \
+t_eq "all its conditions speak of this generation" "Blocked False Degraded False PodNetworks False Progressing False Ready True RebootRequired False" \
 	"$(o_curl GET "$state" | jq -r '.metadata.generation as $now | .status.conditions | sort_by(.type) |
 		map(select(.observedGeneration == $now) | "\(.type) \(.status)") | join(" ")')"
 

@@ -192,6 +192,11 @@ chain "an annotation that cannot be read" "networks BadNetworks" '.pod.metadata.
 chain "a network without its device" "devices TooFewDevices" "$pending | del(.pod.spec.containers[0].resources)" pod ml/w-0
 chain "all devices are in use" "node TooFewDevices" "$pending | .other = (.pod | .metadata.name = \"o\" | .spec.nodeName = \"w1\" |
 	.spec.containers[0].resources.limits[\"spidernet.io/rail\"] = \"2\")" pod ml/w-0
+t_eq "what of CNI a node has" "holds waits waits holds" "$(for condition in "True MetaPlugin" "True PluginsInUse" "False NoClusterNetwork" \
+	"False DevicesOnly"; do
+	explain ".state.status.conditions += [{type: \"PodNetworks\", status: \"${condition% *}\", reason: \"${condition#* }\", message: \"m\"}]" \
+		node w1 | jq -r '.links[] | select(.link == "networks").state'
+done | paste -sd ' ')"
 chain "nobody offers the device" "resource NoNicMatches" "$pending | .node.status.allocatable = {} | .state.status.resources = [] |
 	.policy.spec.nicSelector.vendor = \"8086\"" pod ml/w-0
 chain "what else the scheduler says" "scheduler Unschedulable" "$pending | .pod.status.conditions = [{type: \"PodScheduled\",

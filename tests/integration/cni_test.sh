@@ -1,5 +1,5 @@
 #!/bin/bash
-# Pods get their networks: real namespaces, the agent with all its processes, a real API server, and the macvlan plugin of
+# What of CNI a profile installs, beside Multus and sriov-cni as they are; then pods get their networks: real namespaces, the agent with all its processes, a real API server, and the macvlan plugin of
 # containernetworking-plugins with `spiderpool` as its IPAM, then `coordinator`, as a runtime calls them.
 #
 # Everything that lies on the host (/run, the state, the folder of plugins) is of a mount namespace of our own.
@@ -10,10 +10,11 @@ if [[ ${1:-} != --inside ]]; then
 	((EUID == 0)) || { echo "skipped: needs root" && echo "0 passed, 0 failed" && exit 0; }
 	exec unshare --mount --propagation private "$0" --inside
 fi
-mkdir -p /opt/cni /var/lib/orbweaver
+mkdir -p /opt/cni /etc/cni /var/lib/orbweaver
 mount -t tmpfs tmpfs /run
 mount -t tmpfs tmpfs /var/lib/orbweaver
 mount -t tmpfs tmpfs /opt/cni
+mount -t tmpfs tmpfs /etc/cni
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 # shellcheck source=tests/integration/operator.sh
@@ -22,6 +23,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 o_agent=${AGENT:-$o_programs/orbweaver-agent}
 plugins=/usr/lib/cni
 bin=/opt/cni/bin
+conf=/etc/cni/net.d
 state=/var/lib/orbweaver/cni
 node=n1
 id=c0ffee$$
@@ -54,9 +56,30 @@ start_agent() {
 installed() {
 	local name
 
-	for name in orbweaver-cni spiderpool coordinator sriov ib-sriov rdma ipoib; do
-		[[ -x $bin/$name ]] || return 1
+	for name in orbweaver-cni spiderpool coordinator ib-sriov rdma ipoib "$@"; do
+		cmp -s "$bin/$name" "$o_programs/orbweaver-cni" || return 1
 	done
+}
+
+# All that other programs have in the folders of the runtime: content, file, times; FORMAT: of find, besides.
+theirs() {
+	find $bin/{sriov,multus-shim} $conf/{00-multus.conf,10-cluster.conflist} -printf "%p %m %i %s %T@ ${1-}\n" -exec cat {} +
+}
+
+# networks REASON [TEXT]: of the NodeState's condition PodNetworks, whose message contains TEXT.
+networks() {
+	o_curl GET "$sriov/namespaces/$POD_NAMESPACE/sriovnetworknodestates/$node" | jq -e --arg reason "$1" --arg text "${2:-}" \
+		'any(.status.conditions[]?; .type == "PodNetworks" and .reason == $reason and (.message | contains($text)))'
+}
+
+is_degraded() {
+	o_curl GET "$sriov/namespaces/$POD_NAMESPACE/sriovnetworknodestates/$node" | jq -e --arg reason "$1" \
+		'any(.status.conditions[]?; .type == "Degraded" and .status == "True" and .reason == $reason)'
+}
+
+# profile NAME: of the node; null: the agent's flag counts.
+profile() {
+	o_curl PATCH "/api/v1/nodes/$node" "{\"metadata\": {\"labels\": {\"orbweaver.io/profile\": $1}}}" >/dev/null
 }
 
 objects() {
@@ -142,13 +165,24 @@ ip netns add "$pod"
 in_pod ip link set lo up
 objects
 uid=$(make_pod a)
-mkdir -p $bin
+mkdir -p $bin $conf
 printf '#!/bin/sh\nexit 7\n' >$bin/sriov
-chmod 755 $bin/sriov
+printf '#!/bin/sh\nexit 8\n' >$bin/multus-shim
+chmod 755 $bin/{sriov,multus-shim}
+echo '{"cniVersion": "0.3.1", "name": "multus-cni-network", "type": "multus-shim"}' >$conf/00-multus.conf
+echo '{"cniVersion": "0.4.0", "name": "cluster", "plugins": [{"type": "recdef"}]}' >$conf/10-cluster.conflist
+touch $bin/recdef
+before=$(theirs) untouched=$(theirs %C@)
 start_agent a
-t_wait 30 "the plugins are installed" installed
-t_ok "a plugin of somebody else is kept" grep -q 'exit 7' $bin/sriov.orbweaver-saved
+t_wait 30 "profile auto installs the plugins whose names are free" installed
 t_wait 30 "the socket is there" test -S /run/orbweaver/cni.sock
+t_wait 30 "the NodeState names the plugin that stays" networks PluginsKept "sriov of another program stays"
+t_eq "nothing of Multus and sriov-cni has changed" "$untouched" "$(theirs %C@)"
+t_fails "no configuration of ours is there" test -e $conf/00-orbweaver.conflist
+profile '"delegate"'
+t_wait 30 "profile delegate installs all" installed sriov
+t_ok "another program's plugin is kept aside" grep -q 'exit 7' $bin/sriov.orbweaver-saved
+t_wait 30 "the NodeState says so" networks PluginsOnly
 
 # --- a pod comes and goes ------------------------------------------------------------------------------------------
 t_wait 30 "ADD" add_pod
@@ -163,6 +197,31 @@ t_ok "DEL of the interface" call DEL macvlan
 t_wait 10 "nothing is left on the disk" nothing_recorded
 t_fails "the interface is gone" in_pod ip link show dev eth0
 t_ok "a second DEL is fine" call DEL macvlan
+
+# --- from one profile to another -----------------------------------------------------------------------------------
+t_wait 30 "ADD once more" add_pod
+profile '"devices"'
+t_wait 30 "profile devices waits for the pod, and names it" networks PluginsInUse default/a
+t_ok "the plugins stay meanwhile" installed sriov
+t_ok "DEL" call DEL coordinator
+t_ok "DEL of the interface" call DEL macvlan
+t_wait 30 "then they go" networks DevicesOnly
+t_eq "all is as it was found" "$before" "$(theirs)"
+t_eq "and nothing else is there" "multus-shim recdef sriov" "$(find $bin -type f -printf '%f\n' | sort | paste -sd ' ')"
+profile '"device"'
+t_wait 30 "a profile that does not exist is named with those that do" \
+	networks BadProfile "label orbweaver.io/profile of Node $node: \"device\" is not a profile; must be auto, delegate or devices"
+t_ok "and asks for an administrator" is_degraded BadProfile
+t_fails "nothing is installed" test -e $bin/spiderpool
+rm $conf/00-multus.conf
+profile null
+t_wait 30 "without Multus, profile auto has the meta plugin set up all networks" networks PluginsKept "our meta plugin uses its own"
+t_ok "its configuration carries the cluster's network" grep -q '"recdef"' $conf/00-orbweaver.conflist
+t_ok "the other program's plugin stays" grep -q 'exit 7' $bin/sriov
+profile '"delegate"'
+t_wait 30 "profile delegate takes that away" networks PluginsOnly
+t_wait 30 "the file has gone" eval "! test -e $conf/00-orbweaver.conflist"
+t_wait 30 "plugins are installed" installed sriov
 
 # --- the agent is away ---------------------------------------------------------------------------------------------
 t_wait 30 "ADD again" add_pod

@@ -50,7 +50,7 @@ o_curl POST /api/v1/namespaces/ml/pods '{"apiVersion": "v1", "kind": "Pod", "met
 	{"pod-template-hash": "6d4cf"}, "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "train-6d4cf",
 	"uid": "7", "controller": true}]}, "spec": {"containers": [{"name": "main", "image": "i"}], "nodeName": "n1"}}' >/dev/null
 o_spawn agent "$o_programs/tests/counters-node" 2 3 2 --node n1 --kubeconfig "$agent_kubeconfig" --metrics-addr 127.0.0.1:0 \
-	--cni-bin-dir=
+	--profile devices
 t_wait 30 "a PF's counters" has rdma_out_of_sequence_total 'ifname="mlx5_0",net_dev_name="ens0f0np0",is_root="true"'
 t_wait 30 "those of a VF, by the name that it has in the pod, with the pod and who made it" has rdma_out_of_sequence_total \
 	'ifname="mlx5_0v0",net_dev_name="net1",is_root="false",rdma_parent_name="ens0f0np0",pod_namespace="ml",pod_name="train-0",owner_kind="Deployment",owner_namespace="ml",owner_name="train"'

@@ -286,9 +286,9 @@ o_start op --webhook-addr "127.0.0.1:$webhooks" --webhook-url "https://127.0.0.1
 o_wait_ready op
 t_wait 30 "it leads" o_leads op
 o_spawn train "$o_programs/tests/counters-node" --traffic train 3 2 6 --node n1 --kubeconfig "$agent_kubeconfig" --metrics-addr 127.0.0.1:0 \
-	--cni-bin-dir=
+	--profile devices
 o_spawn infer "$o_programs/tests/counters-node" --traffic infer 2 3 2 --node n2 --kubeconfig "$agent_kubeconfig" --metrics-addr 127.0.0.1:0 \
-	--cni-bin-dir=
+	--profile devices
 mkdir -p "$tmp/kubelet/device-plugins"
 o_spawn web "$o_programs/orbweaver-agent" --node n3 --kubeconfig "$agent_kubeconfig" --host-root / --kubelet-dir "$tmp/kubelet" --no-kubelet \
 	--metrics-addr 127.0.0.1:0 --cni-program "$PWD/$o_programs/orbweaver-cni"

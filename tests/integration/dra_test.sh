@@ -92,7 +92,7 @@ o_curl POST "${state%/n1}" '{"apiVersion": "sriovnetwork.openshift.io/v1", "kind
 # --- without the kind, and without rights -------------------------------------------------------------------------------------
 annotate '"spidernet.io/fast"'
 o_spawn agent "$o_programs/tests/counters-node" 1 3 1 --node n1 --kubeconfig "$agent_kubeconfig" \
-	--metrics-addr 127.0.0.1:0 --cni-bin-dir= --dra
+	--metrics-addr 127.0.0.1:0 --profile devices --dra
 t_wait 30 "a server without ResourceSlices is told" told SlicesNotServed
 t_wait 30 "RDMA devices in mode exclusive cannot be given by claims" told ClaimsNotPossible
 t_wait 30 "they stay with the device plugin" plugin_has 3
@@ -104,7 +104,7 @@ t_wait 60 "the kinds of resource.k8s.io are served" o_curl GET "$slices"
 k apply -f manifests/overlays/dra/device-class.yaml >/dev/null
 k patch clusterrole orbweaver-agent-dra --type json -p '[{"op": "replace", "path": "/rules/0/verbs", "value": ["list", "watch"]}]' >/dev/null
 o_spawn agent "$o_programs/tests/counters-node" --shared 1 3 1 --node n1 --kubeconfig "$agent_kubeconfig" \
-	--metrics-addr 127.0.0.1:0 --cni-bin-dir= --dra
+	--metrics-addr 127.0.0.1:0 --profile devices --dra
 t_wait 30 "an API server that refuses slices is told" told SlicesNotWritten
 k apply -f manifests/overlays/dra/rbac.yaml >/dev/null
 
@@ -156,7 +156,7 @@ comes_back() {
 t_wait 60 "kubeletd that is killed makes the file anew, and answers as before" comes_back
 t_wait 60 "the agent is there again" o_ready agent
 # Which devices are in it is not compared: workers that begin anew know a kernel without the settings of VFs
-# (tests/fakes/host_tree.h), and the free one is withdrawn while it is given them again.
+# (nodeagent/simulated_host/host_tree.h), and the free one is withdrawn while it is given them again.
 t_eq "nobody has taken the slice away meanwhile" "$object" "$(slice .metadata.uid)"
 
 # --- back to the device plugin --------------------------------------------------------------------------------------------------

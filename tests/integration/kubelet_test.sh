@@ -3,8 +3,8 @@
 # for, and whatever dies (kubelet, its directory, the agent, all of our processes), no resource is lost, nothing is given away
 # twice.
 #
-# ROUNDS=N: how often each thing dies (3; LONG=1: 50). Needs root. Figures are printed as "# " lines; nothing fails for a time
-# unless it is many times what it should be.
+# ROUNDS=N: how often each thing dies (3; LONG=1: 50). STAGE=core: without these rounds, so without controllers and scheduler.
+# Needs root. Figures are printed as "# " lines; nothing fails for a time unless it is many times what it should be.
 #
 # shellcheck disable=SC2317 # functions are called through t_ok, t_wait and traps
 set -euo pipefail
@@ -274,6 +274,7 @@ apiVersion: v1
 kind: Pod
 metadata: { name: $1, labels: { test: "$1" } }
 spec:
+  nodeName: k
 $(pod_spec "$2" "$3")
 END
 }
@@ -438,11 +439,12 @@ all_rounds() {
 	t_skip "device plugins against a real kubelet" "this is a chroot, which nsenter --mount would leave"
 	t_done
 }
-hack/deps cluster node
+hack/deps cluster kubelet
 hack/k8s-build kubelet
 t_ok "the tool is built" test -x "$tool"
 t_need
-t_ok "a control plane" hack/cluster up c
+# shellcheck disable=SC2046 # an option or none
+t_ok "a control plane" hack/cluster up c $([[ ${STAGE:-} != core ]] || echo --no-controllers)
 t_need
 start_node
 t_wait 30 "containerd serves" test -e "$tmp/ready"
@@ -504,23 +506,25 @@ t_wait 30 "the pool is there when it goes on" has_registered a 2
 t_wait 30 "with all devices" has_allocatable "$devices"
 t_need
 
-t_ok "a job of pods that come and go" start_churn
-t_ok "a few at a time" pods_at_a_time $((devices / 3))
-t_wait 60 "they come and go" has_worked 0
-t_ok "kubelet restarted $rounds times, its directory wiped: the count is right each time" all_rounds restart_kubelet
-t_eq "no pod was turned away" "" "$(turned_away)"
-: >"$tmp/seen"
-t_ok "agent killed $rounds times: the kubelet does not notice" all_rounds kill_agent
-t_eq "the count was never another" "$devices" "$(sort -u "$tmp/seen" | paste -sd' ')"
-t_eq "no pod was turned away" "" "$(turned_away)"
-t_ok "all our processes killed $rounds times: the count is right each time" all_rounds kill_all
-t_ok "no more pods come" pods_at_a_time 0
-print_times kubelet "kubelet restarted"
-print_times tool "all killed and started"
-printf '# %d pods have worked meanwhile\n' "$(n_worked)"
-t_ok "registration came in time after each restart of the kubelet" in_time kubelet
-t_ok "and after each start of ours" in_time tool
-t_eq "no pod was turned away" "" "$(turned_away)"
+if [[ ${STAGE:-} != core ]]; then
+	t_ok "a job of pods that come and go" start_churn
+	t_ok "a few at a time" pods_at_a_time $((devices / 3))
+	t_wait 60 "they come and go" has_worked 0
+	t_ok "kubelet restarted $rounds times, its directory wiped: the count is right each time" all_rounds restart_kubelet
+	t_eq "no pod was turned away" "" "$(turned_away)"
+	: >"$tmp/seen"
+	t_ok "agent killed $rounds times: the kubelet does not notice" all_rounds kill_agent
+	t_eq "the count was never another" "$devices" "$(sort -u "$tmp/seen" | paste -sd' ')"
+	t_eq "no pod was turned away" "" "$(turned_away)"
+	t_ok "all our processes killed $rounds times: the count is right each time" all_rounds kill_all
+	t_ok "no more pods come" pods_at_a_time 0
+	print_times kubelet "kubelet restarted"
+	print_times tool "all killed and started"
+	printf '# %d pods have worked meanwhile\n' "$(n_worked)"
+	t_ok "registration came in time after each restart of the kubelet" in_time kubelet
+	t_ok "and after each start of ours" in_time tool
+	t_eq "no pod was turned away" "" "$(turned_away)"
+fi
 t_ok "what is left of the pods goes" kubectl delete pods --all --timeout=60s
 t_wait 30 "nothing is allocated any more" tool_knows a '{"allocated":{}}'
 stop_watching

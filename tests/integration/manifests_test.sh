@@ -42,6 +42,33 @@ chart() {
 	"$tmp/helm-render" manifests/chart "$@"
 }
 
+# conf FLAG...: the switches of IPAM that the chart writes, as JSON.
+conf() {
+	chart "$namespace" policy/v1 "$@" | jq -r 'select(.metadata.name == "spiderpool-conf").data["conf.yml"]' | "$tmp/helm-render" - |
+		jq -cS 'del(.podResourceInject) | with_entries(select(.value))'
+}
+
+# refuses TEXT FLAG...: in one line.
+refuses() {
+	local text=$1
+
+	if chart "$namespace" policy/v1 "${@:2}" >"$tmp/rendered" 2>"$tmp/refused" || [[ -s $tmp/rendered || $(wc -l <"$tmp/refused") != 1 ]]; then
+		cat "$tmp/refused"
+		return 1
+	fi
+	grep -F -- "$text" "$tmp/refused" || { cat "$tmp/refused" && return 1; }
+}
+
+# notes TEXT FLAG...: the notes after the installation contain it.
+notes() {
+	chart "$namespace" policy/v1 --notes "${@:2}" | tr '\n' ' ' >"$tmp/notes"
+	grep -qF -- "$1" "$tmp/notes" || { cat "$tmp/notes" && return 1; }
+}
+
+agent_args() {
+	chart "$namespace" policy/v1 "$@" | jq -r 'select(.kind == "DaemonSet").spec.template.spec.containers[].args[]'
+}
+
 # Documents in an order of their own, without what is installed another way by the other.
 comparable() {
 	jq -sS 'map(select(.kind as $k | ["CustomResourceDefinition", "Namespace", "ConfigMap", "SpiderCoordinator"] | index($k) | not))
@@ -107,7 +134,7 @@ t_ok "the chart can be rendered" build_helm_render
 t_ok "a control plane" hack/cluster up m
 t_need
 
-for name in . overlays/kubernetes-1.20 overlays/single-node overlays/webhook overlays/flow-control overlays/metrics-secure overlays/monitoring \
+for name in . overlays/profile-delegate overlays/profile-devices overlays/kubernetes-1.20 overlays/single-node overlays/webhook overlays/flow-control overlays/metrics-secure overlays/monitoring \
 	overlays/dashboards overlays/node-tokens; do
 	t_ok "manifests/$name renders" overlay "$name"
 done
@@ -144,6 +171,17 @@ same_but_images() {
 t_ok "the rest is the default overlay's" same_but_images
 
 t_ok "the chart says the same as the default overlay" says_the_same . "$namespace" policy/v1
+for name in delegate devices; do
+	t_ok "with profile $name the same as that overlay" says_the_same "overlays/profile-$name" "$namespace" policy/v1 "--set=profile=$name"
+done
+t_eq "the profile of each overlay, and the memory that it needs" "auto 256Mi,delegate 256Mi,devices 128Mi" "$(
+	for name in . overlays/profile-delegate overlays/profile-devices; do
+		overlay "$name" | jq -r 'select(.kind == "DaemonSet").spec.template.spec.containers[0] | select(.args | index("--profile=$(PROFILE)")) |
+			"\(.env[] | select(.name == "PROFILE").value) \(.resources.limits.memory)"'
+	done | paste -sd ,)"
+t_eq "the agent sees mounts of the host end, in each folder of it" "" "$({ overlay . && chart "$namespace" policy/v1; } |
+	jq -r 'select(.kind == "DaemonSet").spec.template.spec | [.volumes[] | select(.hostPath).name] as $host | .containers[].volumeMounts[] |
+		select((.name | IN($host[])) and .mountPropagation != "HostToContainer").mountPath')"
 t_ok "on 1.20 the same as that overlay" says_the_same overlays/kubernetes-1.20 "$namespace" policy/v1beta1 --set=spiderpoolAgent.surge=false
 t_ok "on 1.20 with webhooks too" says_the_same "overlays/kubernetes-1.20 overlays/webhook" "$namespace" policy/v1beta1 \
 	--set=spiderpoolAgent.surge=false --set=spiderpoolController.webhook.enabled=true
@@ -180,9 +218,107 @@ t_eq "the guide's values become the shared device plugin's configuration" \
 		--set=rdma.rdmaSharedDevicePlugin.deviceConfig.vendors=15b3 \
 		--set=rdma.rdmaSharedDevicePlugin.deviceConfig.deviceIDs=1017 |
 		jq -r 'select(.metadata.name == "spiderpool-rdma-shared-device-plugin").data["config.json"]' | jq -cS .)"
-t_eq "global.imageRegistryOverride" "mirror.example/orbweaver-agent:latest mirror.example/orbweaver-operator:latest" \
-	"$(chart "$namespace" policy/v1 --set=global.imageRegistryOverride=mirror.example |
+t_eq "image.registry and image.tag name the images" "registry.example/ow/orbweaver-agent:1.2 registry.example/ow/orbweaver-operator:1.2" \
+	"$(chart "$namespace" policy/v1 --set=image.registry=registry.example/ow --set=image.tag=1.2 |
 		jq -r '.spec.template.spec.containers[]?.image' | sort | paste -sd ' ')"
+t_eq "without a tag they have the chart's appVersion" "$(sed -n 's/^appVersion: "\(.*\)"$/\1/p' manifests/chart/Chart.yaml)" \
+	"$(chart "$namespace" policy/v1 --set=image.tag= | jq -r '.spec.template.spec.containers[]?.image' | sed 's/.*://' | sort -u)"
+t_eq "a mirror of public registries does not have them" "localhost" "$(chart "$namespace" policy/v1 \
+	--set=global.imageRegistryOverride=mirror.example | jq -r '.spec.template.spec.containers[]?.image' | sed 's,/.*,,' | sort -u)"
+t_ok "which the notes say" notes 'global.imageRegistryOverride was set to mirror.example and has no effect' \
+	--set=global.imageRegistryOverride=mirror.example
+t_ok "so they do of plugins that are not ours" notes 'plugins.installCNI was set: macvlan' --set=plugins.installCNI=true
+t_ok "and of Multus" notes 'multus was set' --set=multus.multusCNI.install=true
+t_ok "and of every other value that the chart does not have" \
+	notes "no such value: spiderpoolAgent.debug.gopsPort, spiderpoolInit.name." \
+	--set=spiderpoolAgent.debug.gopsPort=1 --set=spiderpoolInit.name=x
+t_fails "values of the chart are not among them" notes "no such value" --values=manifests/chart/values.yaml
+t_eq "spiderpoolAgent.prometheus.enabled serves metrics to others" "--metrics-addr=:9810" \
+	"$(agent_args --set=spiderpoolAgent.prometheus.enabled=true | grep metrics-addr)"
+t_eq "spiderpoolAgent.prometheus.enabledRdmaMetric is on unless it is switched off" "off" \
+	"$(agent_args --set=spiderpoolAgent.prometheus.enabledRdmaMetric=true | sed -n 's/^--rdma-metrics=//p')$(
+	agent_args --set=spiderpoolAgent.prometheus.enabledRdmaMetric=false | sed -n 's/^--rdma-metrics=//p')"
+t_eq "folders of nodes" "--cni-bin-dir=/a/bin --cni-conf-dir=/a/net.d /h /k" "$(agent_args --set=cniBinDir=/a/bin --set=cniConfDir=/a/net.d |
+	grep -e '--cni' | paste -sd ' ') $(chart "$namespace" policy/v1 --set=hostRoot=/h --set=kubeletRootDir=/k |
+	jq -r '.spec.template.spec.volumes[]?.hostPath.path // empty' | paste -sd ' ')"
+t_eq "by Spiderpool's names, too" "--cni-bin-dir=/a/bin --cni-conf-dir=/a/net.d" "$(agent_args --set=global.cniBinHostPath=/a/bin \
+	--set=global.cniConfHostPath=/a/net.d | grep -e '--cni' | paste -sd ' ')"
+
+# IPAM.
+t_eq "every switch of IPAM is written: one that is not there would be off" \
+	'{"enableIPv4":true,"enableIPv6":true,"enableKubevirtStaticIP":true,"enableStatefulSet":true}' "$(conf)"
+t_eq "values set them" '{"enableGatewayDetection":true,"enableIPConflictDetection":true,"enableIPv4":true}' "$(conf \
+	--set=ipam.enableIPv6=false --set=ipam.enableStatefulSet=false --set=ipam.enableKubevirtStaticIP=false \
+	--set=ipam.enableGatewayDetection=true --set=ipam.enableIPConflictDetection=true)"
+jq -n --arg namespace "$namespace" '[{apiVersion: "v1", kind: "ConfigMap", metadata: {name: "spiderpool-conf", $namespace}, data: {
+	"conf.yml": "enableIPv4: true\nenableIPv6: false\nenableStatefulSet: true\nenableGatewayDetection: true\n", clusterNetwork: "kube-system/macvlan"}}]' \
+	>"$tmp/objects"
+t_eq "an upgrade keeps what was changed in the cluster, where no value says otherwise" \
+	'{"enableGatewayDetection":true,"enableIPConflictDetection":true,"enableIPv4":true,"enableKubevirtStaticIP":true}' \
+	"$(conf "--objects=$tmp/objects" --upgrade --set=ipam.enableIPConflictDetection=true --set=ipam.enableStatefulSet=false)"
+t_eq "and keys of others" kube-system/macvlan "$(chart "$namespace" policy/v1 "--objects=$tmp/objects" |
+	jq -r 'select(.metadata.name == "spiderpool-conf").data.clusterNetwork')"
+t_eq "the overlay with webhooks has each switch, too" "$(conf)" "$(overlay overlays/webhook | jq -r '.data["conf.yml"] // empty' |
+	"$tmp/helm-render" - | jq -cS 'del(.podResourceInject) | with_entries(select(.value))')"
+
+# Devices.
+printf '%s\n' 'devicePlugin: { resourceList: [{ resourceName: fast, selectors: { vendors: ["15b3"] } }] }' \
+	'deviceFiles: { list: [{ devicematch: "^infiniband$", nummaxdevices: 20 }] }' >"$tmp/devices"
+t_eq "configurations of devices become ConfigMaps, and flags" "--device-config=sriovdp-config --dev-files=smarter-device-manager" "$(
+	agent_args "--values=$tmp/devices" | grep -e '--dev' | paste -sd ' ')"
+t_eq "in the words of those who read them" '{"resourceList":[{"resourceName":"fast","selectors":{"vendors":["15b3"]}}]} ^infiniband$' "$(
+	chart "$namespace" policy/v1 "--values=$tmp/devices" | jq -r 'select(.metadata.name == "sriovdp-config").data["config.json"]' | jq -c .) $(
+	chart "$namespace" policy/v1 "--values=$tmp/devices" | jq -r 'select(.metadata.name == "smarter-device-manager").data["conf.yaml"]' |
+		sed -n 's/^- devicematch: //p')"
+t_eq "or are those of others, which the agent may then read" "--dev-files=device-manager/mine device-manager mine" "$(
+	agent_args --set=deviceFiles.configMap=device-manager/mine | grep -e '--dev') $(
+	chart "$namespace" policy/v1 --set=deviceFiles.configMap=device-manager/mine |
+		jq -r 'select(.kind == "Role" and .metadata.name == "orbweaver-agent-files") | "\(.metadata.namespace) \(.rules[].resourceNames[])"')"
+t_ok "claims of devices have what that overlay has" says_the_same overlays/dra "$namespace" policy/v1 --set=dra.enabled=true \
+	--set='dra.deviceClasses={spidernet.io/mellanoxroce}'
+
+# Of all objects.
+t_eq "labels and annotations of all objects" "" "$(chart "$namespace" policy/v1 --set=global.commonLabels.team=net \
+	--set=global.commonAnnotations.owner=lab --set=grafanaDashboard.install=true --set=spiderpoolController.prometheus.secure=true \
+	--set=spiderpoolController.prometheus.serviceMonitor.install=true --set=spiderpoolController.prometheus.prometheusRule.install=true \
+	--set=spiderpoolAgent.prometheus.serviceMonitor.install=true --set=spiderpoolController.webhook.enabled=true --set=dra.enabled=true \
+	--set='dra.deviceClasses={a/b}' "--values=$tmp/devices" |
+	jq -r 'select(.metadata.labels.team != "net" or .metadata.annotations.owner != "lab") | "\(.kind) \(.metadata.name)"')"
+t_eq "what is selected by stays" "app.kubernetes.io/name app.kubernetes.io/name" "$(chart "$namespace" policy/v1 \
+	--set=global.commonLabels.team=net | jq -r '.spec.selector.matchLabels? // empty | keys[]' | sort | head -n 2 | paste -sd ' ')"
+t_eq "of pods alone, priority, strategy, resources and flags" "net p OnDelete 1Gi --log-level=debug" "$(chart "$namespace" policy/v1 \
+	--set=spiderpoolAgent.podLabels.team=net --set=spiderpoolAgent.priorityClassName=p --set=spiderpoolAgent.updateStrategy.type=OnDelete \
+	--set=spiderpoolAgent.resources.limits.memory=1Gi --set='spiderpoolAgent.extraArgs={--log-level=debug}' |
+	jq -r 'select(.kind == "DaemonSet").spec | "\(.template.metadata.labels.team) \(.template.spec.priorityClassName) \(.updateStrategy.type) \(
+		.template.spec.containers[].resources.limits.memory) \(.template.spec.containers[].args[-1])"')"
+
+# Mistakes.
+t_ok "a profile that does not exist" refuses "profile: must be one of auto, delegate, devices, is multus" --set=profile=multus
+t_ok "a word where a switch is" refuses "ipam.enableIPv4: must be boolean or null, is sometimes" --set=ipam.enableIPv4=sometimes
+t_ok "a word where a number is" refuses "spiderpoolController.replicas: must be integer, is two" --set=spiderpoolController.replicas=two
+t_ok "a folder that is not absolute" refuses "cniBinDir: must match ^/, is opt/cni" --set=cniBinDir=opt/cni
+t_ok "a word where a list is" refuses "spiderpoolAgent.tolerations: must be array, is all" --set=spiderpoolAgent.tolerations=all
+
+# A release of Spiderpool: its values, as --reuse-values brings them along, defaults of its chart included.
+cat >"$tmp/spiderpool" <<-END
+	global: { imageRegistryOverride: "", nameOverride: "", commonLabels: {} }
+	ipam: { enableIPv4: true, enableSpiderSubnet: true, gc: { enabled: true } }
+	multus: { multusCNI: { install: true } }
+	plugins: { installCNI: false, installRdmaCNI: true }
+	rdma: { rdmaSharedDevicePlugin: { install: false, deviceConfig: { vendors: "15b3", deviceIDs: "1017" } } }
+	spiderpoolAgent: { name: spiderpool-agent, tolerations: [{ operator: Exists }], prometheus: { enabled: false, port: 5711 } }
+	spiderpoolController: { name: spiderpool-controller, replicas: 1, prometheus: { enabled: false, port: 5721 } }
+	spiderpoolInit: { name: spiderpool-init }
+END
+t_ok "its values are not taken over, and the steps are named" refuses "2. helm install orbweaver manifests/chart" "--reuse-values=$tmp/spiderpool" \
+	--release=spiderpool --upgrade --set=plugins.installCNI=true
+jq -n --arg namespace "$namespace" '[{apiVersion: "apps/v1", kind: "DaemonSet", metadata: {name: "spiderpool-agent", $namespace,
+	annotations: {"meta.helm.sh/release-name": "spiderpool"}}}]' >"$tmp/objects"
+t_ok "neither is a release whose objects are there" refuses "DaemonSet $namespace/spiderpool-agent belongs to it" "--objects=$tmp/objects" \
+	--release=spiderpool --upgrade
+t_ok "another release beside it is fine" eval "chart $namespace policy/v1 '--objects=$tmp/objects' >/dev/null"
+
+t_ok "README.md of the chart is what values.yaml says" hack/chart-docs --check
 t_ok "podResourceInject.enabled switches the webhooks on" eval "chart $namespace policy/v1 \
 	--set=spiderpoolController.podResourceInject.enabled=true | jq -es 'any(.[]; .metadata.name == \"orbweaver-webhook\") and
 		any(.[]; .data[\"conf.yml\"] // \"\" | test(\"enabled: true\"))'"

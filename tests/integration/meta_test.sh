@@ -58,7 +58,7 @@ ours() {
 
 spawn_agent() {
 	o_spawn a "$o_programs/orbweaver-agent" --node n1 --kubeconfig "$agent_kubeconfig" --host-root "$host" \
-		--kubelet-dir "$tmp/kubelet" --no-kubelet --metrics-addr 127.0.0.1:0 --cni-program "$plugin" --cni-meta auto
+		--kubelet-dir "$tmp/kubelet" --no-kubelet --metrics-addr 127.0.0.1:0 --cni-program "$plugin"
 }
 spawn_agent
 t_wait 60 "plugins can ask the node's server" test -S "$ORBWEAVER_CNI_SOCKET"
@@ -183,7 +183,11 @@ mapfile -t cases < <(jq -r --rawfile different tests/conformance/multus-differen
 	select((.id as $id | $skip | any(. == $id) | not) and .devices == [] and .files == [] and
 		(.steps | all(.command != "STATUS" and .command != "GC"))) | .id' "$recorded")
 t_ok "most cases can be replayed" test "${#cases[@]}" -gt 45
+# A unit test replays the recording, too; the core has one of four cases.
+every=$(o_size 1 1 4)
+count=0
 for id in ${CASE:-"${cases[@]}"}; do
+	((count++ % every == 0)) || continue
 	t_ok "$id" replay "$id"
 done
 

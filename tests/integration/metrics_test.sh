@@ -44,7 +44,7 @@ o_curl POST /api/v1/nodes '{"metadata": {"name": "n1"}}' >/dev/null
 o_own_user
 o_start operator --webhook-addr 127.0.0.1:0
 o_wait_ready operator
-o_spawn agent "$o_agent" --node n1 --kubeconfig "$agent_kubeconfig" --host-root / --kubelet-dir "$tmp/kubelet" \
+o_spawn agent "$o_agent" --node n1 --kubeconfig "$agent_kubeconfig" --host-root / --profile delegate --kubelet-dir "$tmp/kubelet" \
 	--no-kubelet --metrics-addr 127.0.0.1:0 --cni-program "$PWD/$o_programs/orbweaver-cni" --dra
 t_wait 30 "the operator's metrics" scraped operator orbweaver_webhook_certificate_expiry_seconds
 t_wait 30 "the agent's, with those of the process for the kubelet" scraped agent orbweaver_kubelet_devices

@@ -59,7 +59,7 @@ says() {
 
 # --- manifests ------------------------------------------------------------------------------------
 
-for name in . overlays/{single-node,webhook,flow-control,metrics-secure,monitoring,node-tokens,policy-writers,injection-policy,crd-rules,dra}; do
+for name in . overlays/{profile-delegate,profile-devices,single-node,webhook,flow-control,metrics-secure,monitoring,node-tokens,policy-writers,injection-policy,crd-rules,dra}; do
 	t_ok "manifests/$name is as 1.36 has it" nothing overlay_faults "$name"
 done
 t_ok "so is a ResourceSlice of ours (tests/unit/nodeagent/dra)" nothing faults <tests/unit/nodeagent/dra/slice.json

@@ -14,8 +14,8 @@
 #   o_writes JQ                       print how many writes in the audit log succeeded for which JQ holds
 #
 # Environment: BUILD, VARIANT (where programs are), OPERATOR (the program itself), LONG=1 (sizes of the full runs), STAGE
-# (custom resources are served by the newer server of that series: hack/cluster up --crds-from), RULES=1 (there the
-# definitions have the rules of manifests/overlays/crd-rules).
+# (custom resources are served by the newer server of that series: hack/cluster up --crds-from; or "core": sizes of `make check`),
+# RULES=1 (with a newer server the definitions have the rules of manifests/overlays/crd-rules).
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
 # shellcheck source=tests/lib.sh
@@ -31,15 +31,24 @@ spider=/apis/spiderpool.spidernet.io/v2beta1
 sriov=/apis/sriovnetwork.openshift.io/v1
 nads=/apis/k8s.cni.cncf.io/v1
 
+o_core=
+[[ ${STAGE:-} != core ]] || { o_core=1 && STAGE=; }
+
 declare -A o_pids=()
 
 k() {
 	"$o_dir/kubectl" "$@"
 }
 
-# Value for a full run, value for `make check`.
+# Value for a full run, for `make check-all`, and for the core of `make check` if it has another.
 o_size() {
-	if [[ -n ${LONG:-} ]]; then echo "$1"; else echo "$2"; fi
+	if [[ -n ${LONG:-} ]]; then
+		echo "$1"
+	elif [[ -n $o_core ]]; then
+		echo "${3:-$2}"
+	else
+		echo "$2"
+	fi
 }
 
 # --- beginning and end --------------------------------------------------------------------------------------------

@@ -141,5 +141,53 @@ t_ok "the node's agent says that nothing of it is left" o_curl PATCH "$spider/na
 	"{\"metadata\": {\"annotations\": {\"orbweaver.io/down\": \"$uid\"}}}"
 t_wait 60 "the successor has the address" address_of successor
 t_ok "no address is on two pods" all_differ
+
+# --- a tenant who may write SpiderEndpoints of one namespace ---------------------------------------------------------------------
+
+# record_of POOL ADDRESS: the pod that has it.
+record_of() {
+	o_curl GET "$spider/spiderippools/$1" | jq -re --arg address "$2" '.status.allocatedIPs // "{}" | fromjson | .[$address].pod // ""'
+}
+
+add_pool shared 10.20.0.0/24 10.20.0.10
+add_network shared
+t_ok "a pod" add_pod victim shared
+t_wait 20 "has the pool's only address" address_of victim
+t_ok "another pod waits for it" add_pod waits shared
+victim=$(o_curl GET /api/v1/namespaces/hostile/pods/victim | jq -r .metadata.uid)
+k create namespace tenant >/dev/null
+t_ok "an endpoint elsewhere says that the address is free" o_curl POST "$spider/namespaces/tenant/spiderendpoints" "$(jq -nc --arg uid "$victim" '
+	{ apiVersion: "spiderpool.spidernet.io/v2beta1", kind: "SpiderEndpoint",
+	  metadata: { name: "ghost", annotations: { "orbweaver.io/down": $uid } },
+	  status: { current: { uid: $uid, node: "node-00000", ips: [{ interface: "net1", vlan: 0, ipv4: "10.20.0.10/24", ipv4Pool: "shared" }] },
+	            ownerControllerType: "Pod", ownerControllerName: "ghost" } }')"
+gone() {
+	! o_curl GET "$spider/namespaces/tenant/spiderendpoints/ghost" >/dev/null 2>&1
+}
+t_wait 60 "it is looked at" gone
+t_eq "the victim keeps its record" hostile/victim "$(record_of shared 10.20.0.10)"
+t_ok "the other pod has no address" has_none waits
+
+# --- a pool that is deleted by force and comes back -------------------------------------------------------------------------------
+
+add_pool again 10.30.0.0/24 10.30.0.10-10.30.0.50
+add_network again
+t_ok "a pod" add_pod early again
+t_wait 20 "has an address" address_of early
+early=$(address_of early)
+t_ok "the pool is deleted" o_curl DELETE "$spider/spiderippools/again"
+o_curl PATCH "$spider/spiderippools/again" '{"metadata": {"finalizers": null}}' >/dev/null 2>&1 || true
+pool_is_gone() {
+	! o_curl GET "$spider/spiderippools/again" >/dev/null 2>&1
+}
+t_wait 20 "its finalizer taken off" pool_is_gone
+add_pool again 10.30.0.0/24 10.30.0.10-10.30.0.50
+t_ok "another pod" add_pod late again
+t_wait 60 "has an address" address_of late
+is_recorded() {
+	[[ $(record_of again "${early%/*}") == hostile/early ]]
+}
+t_wait 60 "the first pod's record is there again" is_recorded
+t_ok "no address is on two pods" all_differ
 o_end op
 t_done

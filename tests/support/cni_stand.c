@@ -43,11 +43,18 @@ static json_t *refusal(void)
 	return line_error_new(&err);
 }
 
+void cni_stand_say(struct cni_stand *s, const json_t *message)
+{
+	auto_strbuf struct strbuf out = {0};
+
+	assert_int_equal(json_frame_write(message, &out, NULL), 0);
+	(void)send(s->line, out.data, out.len, MSG_NOSIGNAL);
+}
+
 static void answer(struct cni_stand *s, const json_t *message)
 {
 	const char *what = json_str_or(json_at(message, "ask", "what"), "");
 	json_auto_t *reply = json_object();
-	auto_strbuf struct strbuf out = {0};
 
 	json_put(reply, "id", json_incref(json_at(message, "id")));
 	if (str_eq(what, "addresses") && s->is_refused) {
@@ -61,8 +68,7 @@ static void answer(struct cni_stand *s, const json_t *message)
 		s->has_given = false;
 		json_put(reply, "answer", json_object());
 	}
-	assert_int_equal(json_frame_write(reply, &out, NULL), 0);
-	(void)send(s->line, out.data, out.len, MSG_NOSIGNAL);
+	cni_stand_say(s, reply);
 }
 
 static void be_agent(struct cni_stand *s)
@@ -89,6 +95,9 @@ static void be_agent(struct cni_stand *s)
 	}
 }
 
+/* An ADD waits a ninth of it for an agent that does not come. */
+enum { ALONE_ADD_MS = 9000 };
+
 /* ---- the supervisor -------------------------------------------------------------------------- */
 
 void cni_stand_start_server(struct cni_stand *s, bool with_agent)
@@ -108,9 +117,13 @@ void cni_stand_start_server(struct cni_stand *s, bool with_agent)
 						     .heartbeat_ms = 60000,
 						     .host_root = s->folder,
 						     .socket = "/run/cni.sock",
-						     .bin_dir = "",
-						     .again_ms = 10,
-						     .agent_ms = with_agent ? 0 : 50}));
+						     .bin_dir = "/bin",
+						     .conf_dir = "/net.d",
+						     .program = s->program,
+						     .add_ms = s->add_ms    ? s->add_ms
+							       : with_agent ? 0
+									    : ALONE_ADD_MS,
+						     .again_ms = 10}));
 	}
 	cni_shared->server = pid;
 	(void)close(control[1]);

@@ -31,6 +31,12 @@ struct cni_stand {
 	char *printed;       /* by the last plugin */
 	const char *pod_uid; /* of the pod that plugins are called for; NULL: u1 */
 	const char *netns;   /* CNI_NETNS; NULL: /proc/self/ns/net */
+	int64_t add_ms;      /* of servers that start from now on; 0: their own */
+	/*
+	 * The plugin that a profile installs, into /bin of the root, beside /net.d for the
+	 * runtime's configuration.
+	 */
+	const char *program;
 };
 
 /* With a server, and an agent if so. */
@@ -53,6 +59,9 @@ int cni_stand_call(struct cni_stand *s, const char *plugin, const char *command,
 pid_t cni_stand_start(struct cni_stand *s, const char *plugin, const char *command,
 		      const char *container, const char *config);
 int cni_stand_finish(struct cni_stand *s, pid_t pid);
+
+/* The agent's word. Borrowed. */
+void cni_stand_say(struct cni_stand *s, const json_t *message);
 
 /* The last message to the agent that has this member; borrowed, NULL: none. */
 const json_t *cni_stand_heard(const struct cni_stand *s, const char *key);

@@ -30,7 +30,7 @@
 #include "lib/json/json.h"
 #include "lib/loop/loop.h"
 #include "nodeagent/host/rdma.h"
-#include "tests/fakes/host_tree.h"
+#include "nodeagent/simulated_host/host_tree.h"
 #include "tests/fakes/kubelet.h"
 
 #define PFS_MAX   8

@@ -65,6 +65,8 @@ static inline void reason_may_stand(const char *reason, const char *type, const 
 		{"Injected", "Unknown", {"injected"}},
 		{"Draining", "True", {"draining"}},
 		{"Draining", "False", {"draining"}},
+		{"PodNetworks", "True", {"networks"}},
+		{"PodNetworks", "False", {"networks"}},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {

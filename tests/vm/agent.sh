@@ -60,11 +60,14 @@ a_begin() {
 # Most tests run without a kubelet.
 a_kubelet_flag=--no-kubelet
 
-# The same at each boot, with /etc/boot.d.
+# The same at each boot, with /etc/boot.d. CNI plugins are there where a test names them, and are called by the test.
 a_command() {
+	local profile=devices
+
+	[[ " $* " != *" --cni-program "* ]] || profile=delegate
 	echo "mkdir -p /var/lib/kubelet/device-plugins; ASAN_OPTIONS='$ASAN_OPTIONS' UBSAN_OPTIONS='$UBSAN_OPTIONS' nohup" \
 		"$PWD/$a_agent --node $a_node --kubeconfig /root/kubeconfig --namespace $POD_NAMESPACE" \
-		"--metrics-addr 127.0.0.1:9810 $a_kubelet_flag $* >>/root/agent.out 2>>/root/agent.log </dev/null & echo \$! >/root/agent.pid"
+		"--metrics-addr 127.0.0.1:9810 --profile $profile $a_kubelet_flag $* >>/root/agent.out 2>>/root/agent.log </dev/null & echo \$! >/root/agent.pid"
 }
 
 a_start() {

@@ -71,9 +71,8 @@ app() {
 	END
 }
 
-# As it is installed, but that it sets up all networks of pods.
 install() {
-	sed 's,^\( *\)- --cni-bin-dir=$,&/opt/cni/bin\n\1- --cni-meta=auto,' manifests/base/agent.yaml | k apply -n "$POD_NAMESPACE" -f -
+	k apply -n "$POD_NAMESPACE" -f manifests/base/agent.yaml
 }
 
 # select_nodes VALUE: of a label that no node has; null: no such label is asked for.

@@ -44,19 +44,20 @@ pod() {
 		ip link set enp1s0 up; echo 2 >/sys/bus/pci/devices/0000:01:00.0/sriov_numvfs; udevadm settle
 		ip netns add pod; ip link set enp1s0v0 netns pod; rdma dev set rxe-enp1s0v0 netns pod
 		ip netns exec pod sh -c 'ip link set lo up; ip link set enp1s0v0 name net1; ip addr add $2/24 dev net1; ip link set net1 up'
-		for i in \$(seq 150); do ip netns exec pod rdma link | grep -q ACTIVE && exit; sleep 0.2; done; exit 1"
+		for i in \$(seq $(slowly 150)); do ip netns exec pod rdma link | grep -q ACTIVE && exit; sleep 0.2; done; exit 1"
 }
 
 # traffic SERVER CLIENT: in the pods of the two nodes. The server needs a moment before it listens.
 traffic() {
 	local status=0 server
 
-	one "ip netns exec pod timeout 90 $1" &
+	one "ip netns exec pod timeout $(slowly 90) $1" &
 	server=$!
-	hack/node exec two "sleep 3; ip netns exec pod timeout 90 $2" || status=$?
+	hack/node exec two "sleep 3; ip netns exec pod timeout $(slowly 90) $2" || status=$?
 	wait "$server" && return "$status"
 }
 
+slowness_measure
 t_ok "two nodes start" hack/node up one two --exclusive --segment stage --roce --append ib_core.netns_mode=0
 t_ok "the RDMA subsystem is in exclusive mode" output "netns exclusive" one "rdma system | grep -o 'netns [a-z]*'"
 t_ok "a pod's namespace takes VF and RDMA device" pod one 10.3.0.1
@@ -74,7 +75,7 @@ counted=$(one "$tool counters" | jq -r '.devices[] | select(.pciAddress == "0000
 t_eq "its counters are found in its namespace" "run/netns/pod net1 rxe-enp1s0v0 true null" "$counted"
 t_ok "the namespace ends" one "ip netns del pod"
 t_ok "VF and RDMA device are on the host again" one \
-	"for i in \$(seq 50); do rdma link | grep -q 'rxe-enp1s0v0/1 .* netdev net1' && exit; sleep 0.2; done; exit 1"
+	"for i in \$(seq $(slowly 50)); do rdma link | grep -q 'rxe-enp1s0v0/1 .* netdev net1' && exit; sleep 0.2; done; exit 1"
 t_ok "the kernel has nothing to complain about" output "" one "dmesg | grep -E 'WARNING|BUG|Oops|waiting for'"
 
 t_done

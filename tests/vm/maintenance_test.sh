@@ -95,7 +95,7 @@ begin_real_kubelet() {
 		      terminationGracePeriodSeconds: 1
 		      containers: [{ name: c, image: localhost/busybox:1, imagePullPolicy: Never, command: [sleep, "100000"] }]
 	END
-	t_ok "a pod runs" k rollout status deployment/web --timeout 240s
+	t_wait 240 "a pod runs" k rollout status deployment/web --timeout 5s
 }
 
 a_begin maintenance --pfs 1 ${LONG:+--memory 1280}
@@ -146,7 +146,7 @@ for reason in DrainBegins NodeReboots DrainEnds; do
 done
 if [[ -n ${LONG:-} ]]; then
 	t_eq "the Deployment's pod was asked to end" 1 "$(o_writes '.sub == "eviction"')"
-	t_ok "and runs again" k rollout status deployment/web --timeout 240s
+	t_wait 240 "and runs again" k rollout status deployment/web --timeout 5s
 fi
 
 # --- one that does not ---------------------------------------------------------------------------------------------------

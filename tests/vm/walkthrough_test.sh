@@ -1,5 +1,5 @@
 #!/bin/bash
-# The guides' walk-throughs on what `hack/demo up` leaves running, which has itself tried RDMA between pods, shared and exclusive:
+# The guides' walk-throughs on what `hack/demo-cluster up` leaves running, which has itself tried RDMA between pods, own and shared:
 # pods on two nodes that talk RDMA over macvlan and Soft-RoCE, pods with eight rails, an update of operator and agents under load,
 # and removal and installation anew without a VF being touched.
 #
@@ -19,7 +19,7 @@ overlay=manifests/overlays/kubernetes-1.20
 export BUILD=${BUILD:-build}
 
 clean_up() {
-	hack/demo down >/dev/null 2>&1 || true
+	hack/demo-cluster down >/dev/null 2>&1 || true
 	rm -rf "$tmp"
 }
 trap clean_up EXIT
@@ -167,9 +167,9 @@ in_pod() {
 between() {
 	local server
 
-	in_pod "$1" timeout 120 sh -c "$2" >"$tmp/server.log" 2>&1 &
+	in_pod "$1" timeout "$(slowly 120)" sh -c "$2" >"$tmp/server.log" 2>&1 &
 	server=$!
-	if in_pod "$3" sh -c "for n in 1 2 3 4 5 6 7 8 9; do sleep 3; timeout 60 $4 >/tmp/out 2>&1 && cat /tmp/out && exit; done
+	if in_pod "$3" sh -c "for n in 1 2 3 4 5 6 7 8 9; do sleep 3; timeout $(slowly 60) $4 >/tmp/out 2>&1 && cat /tmp/out && exit; done
 		cat /tmp/out; exit 1" && wait "$server"; then
 		return 0
 	fi
@@ -228,9 +228,9 @@ churn() {
 	while [[ -e $tmp/watching ]]; do
 		n=$((n + 1))
 		pod "churn-$n" "${nodes[0]}" spidernet.io/mellanoxroce
-		k wait --for=condition=Ready "pod/churn-$n" --timeout=60s >/dev/null 2>&1 || true
+		k wait --for=condition=Ready "pod/churn-$n" --timeout="$(slowly 60)s" >/dev/null 2>&1 || true
 		[[ $(k get pod "churn-$n" -o 'jsonpath={.status.phase}') == Failed ]] ||
-			k delete pod "churn-$n" --timeout=60s >/dev/null 2>&1 || true
+			k delete pod "churn-$n" --timeout="$(slowly 60)s" >/dev/null 2>&1 || true
 		echo "$n" >"$tmp/churned"
 	done
 }
@@ -249,10 +249,10 @@ surge() {
 		metadata: { name: "successor-\($node)", namespace: .metadata.namespace },
 		spec: (.spec.template.spec | .nodeName = $node)
 	}' | k apply -f - >/dev/null &&
-		k wait -n "$namespace" --for=condition=Ready "pod/successor-$node" --timeout=120s >/dev/null &&
-		k delete pod "$old" -n "$namespace" --timeout=120s >/dev/null &&
-		k rollout status -n "$namespace" daemonset/orbweaver-agent --timeout=180s >/dev/null &&
-		k delete pod "successor-$node" -n "$namespace" --timeout=120s >/dev/null
+		k wait -n "$namespace" --for=condition=Ready "pod/successor-$node" --timeout="$(slowly 120)s" >/dev/null &&
+		k delete pod "$old" -n "$namespace" --timeout="$(slowly 120)s" >/dev/null &&
+		k rollout status -n "$namespace" daemonset/orbweaver-agent --timeout="$(slowly 180)s" >/dev/null &&
+		k delete pod "successor-$node" -n "$namespace" --timeout="$(slowly 120)s" >/dev/null
 }
 
 gone() {
@@ -265,10 +265,9 @@ definitions_gone() {
 
 # --- the walk ---------------------------------------------------------------------------------------
 
-t_ok "hack/demo up: the guides' YAML on four nodes, RDMA between pods that share a device, and between pods with their own" hack/demo up
+slowness_measure
+t_ok "hack/demo-cluster up: the guides' YAML on two nodes, RDMA between pods with their own device, and between pods that share one" hack/demo-cluster up
 t_need
-hack/node down walk-3 walk-4 >/dev/null 2>&1 || true
-t_ok "the two in mode exclusive go" k delete sriovnetworknodestates -n "$namespace" walk-3 walk-4 --ignore-not-found
 # In a container that is not privileged: the supervisor has what manifests/base/agent.yaml gives, cnid its part of it.
 t_eq "each process of the agent has the user and the capabilities that it needs" \
 	"ow-agent 60932 0000000000000000,ow-cnid 0 00000000002c3004,ow-kubeletd 60932 0000000000000000,ow-supervisor 0 00000000002d31e4" \
@@ -332,7 +331,7 @@ watcher=$!
 churn &
 churner=$!
 t_ok "the operator is updated, one replica after the other" eval "k rollout restart -n $namespace deployment/orbweaver-operator &&
-	k rollout status -n $namespace deployment/orbweaver-operator --timeout=240s"
+	k rollout status -n $namespace deployment/orbweaver-operator --timeout=$(slowly 240)s"
 t_ok "a new agent takes over on node 1, as with maxSurge" surge walk-1
 t_ok "and on node 2" surge walk-2
 rm "$tmp/watching"
@@ -340,21 +339,21 @@ wait "$watcher" "$churner" || true
 t_eq "no resource was less than the hardware gives, in $(wc -l <"$tmp/seen") looks" "[[4,500],[4,500]]" "$(sort -u "$tmp/seen")"
 t_eq "no pod was refused, of $(<"$tmp/churned") that came and went" "" "$(refused)"
 t_eq "no VF was touched" "$before" "$(all_vfs)"
-k delete pods -l walk=through --wait=true --timeout=240s >/dev/null || true
+k delete pods -l walk=through --wait=true --timeout="$(slowly 240)s" >/dev/null || true
 
 # --- removal, and back --------------------------------------------------------------------------------
 
-t_ok "kubectl delete -k" k delete -k "$overlay" --timeout=180s
+t_ok "kubectl delete -k" k delete -k "$overlay" --timeout="$(slowly 180)s"
 t_wait 120 "the program is gone" gone
 t_ok "what users made is not" k get -n kube-system sriovnetworknodepolicies/roce-sriov
-t_ok "their definitions, asked for" k delete -f crds/ --timeout=60s
+t_ok "their definitions, asked for" k delete -f crds/ --timeout="$(slowly 60)s"
 t_wait 30 "are gone too" definitions_gone
 t_ok "but not those of others" k get -A net-attach-def
 t_eq "the VFs are as they were" "$before" "$(all_vfs)"
 t_ok "kubectl apply -f crds/" k apply -f crds/
 t_ok "kubectl apply -k" k apply -k "$overlay"
 t_wait 30 "definitions are back" k wait --for=condition=Established --timeout=1s crd -l app.kubernetes.io/part-of=orbweaver
-t_ok "the guides' YAML again" k apply -f <(hack/demo yaml)
+t_ok "the guides' YAML again" k apply -f <(hack/demo-cluster yaml)
 t_wait 240 "the same work items, and all is as they say" states_are "$wanted"
 t_eq "and no VF was touched" "$before" "$(all_vfs)"
 t_done

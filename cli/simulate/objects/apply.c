@@ -231,7 +231,7 @@ static int check_applied(const struct apply_write *write, const json_t *live, co
 			       "metadata.managedFields must be nil");
 	if (object_check_size(applied, err) || (live && object_check_size(live, err)))
 		return -1;
-	return fields_check(write->schema, applied, err);
+	return fields_check_form(write->schema, applied, err);
 }
 
 int apply_object(const struct apply_write *write, const json_t *live, const json_t *applied,

@@ -48,6 +48,6 @@ void fields_remove(const struct schema *schema, json_t *value, const json_t *set
  * Does the value have the form that merging needs? ERR_INVALID "BadRequest": no list or map where
  * the schema wants one, items with the same keys, items without them.
  */
-int fields_check(const struct schema *schema, const json_t *value, struct err *err);
+int fields_check_form(const struct schema *schema, const json_t *value, struct err *err);
 
 #endif

@@ -354,7 +354,7 @@ static int check_form(const json_t *node, const json_t *value, const char *path,
 	return 0;
 }
 
-int fields_check(const struct schema *schema, const json_t *value, struct err *err)
+int fields_check_form(const struct schema *schema, const json_t *value, struct err *err)
 {
 	return check_form(root_of(schema), value, "", err);
 }

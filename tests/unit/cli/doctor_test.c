@@ -10,7 +10,7 @@
 #include "lib/json/json.h"
 #include "nodeagent/host/inspect.h"
 #include "nodeagent/host/observe.h"
-#include "tests/fakes/host_tree.h"
+#include "nodeagent/simulated_host/host_tree.h"
 
 /* A second port of the card, so that ports can differ. */
 static const struct tree_pf second = {.address = "0000:3b:00.1",

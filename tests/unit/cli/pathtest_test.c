@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -348,6 +350,7 @@ static void commands_lead_from_the_client_to_the_server(void **state)
 		{"ib_read_lat", true, "ib_read_lat -n 1000 -s 2 -F -p 7 -d a -i 1 -x 3"},
 		{"ib_read_lat", false, "ib_read_lat -n 1000 -s 2 -F -p 7 -d b -i 2 10.0.0.1"},
 		{"tcp latency", true, "rstream -T s -T b -p 7 -b 10.0.0.1 -S 2 -I 1000 -C 1"},
+		{"tcp bandwidth", false, "rstream -T s -T b -p 7 -s 10.0.0.1 -S 65536 -I 1 -C 16"},
 	};
 	const struct path path = {
 		.server = {.interface = "net1",
@@ -359,6 +362,7 @@ static void commands_lead_from_the_client_to_the_server(void **state)
 			   .control = "10.0.0.2",
 			   .facts = {.mtu = 9000, .rdma = "b", .port = 2, .gid = -1}},
 		.port = "7",
+		.transfers = 16,
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
@@ -371,6 +375,43 @@ static void commands_lead_from_the_client_to_the_server(void **state)
 		assert_null(words.words[words.n]);
 		assert_string_equal(strbuf_str(&text), rows[i].want);
 	}
+}
+
+/* Whatever the rate: a stream that takes three seconds, and not less than the trial. */
+static void a_stream_is_as_long_on_slow_and_on_fast_paths(void **state)
+{
+	assert_int_equal(path_transfers(0.001), PATHTEST_TRIAL);
+	assert_int_equal(path_transfers(1.048576), 3000);
+	assert_int_equal(path_transfers(104.8576), 300000);
+	assert_int_equal(path_transfers(1e9), 3000000);
+	assert_int_equal(path_transfers(1e-300), PATHTEST_TRIAL);
+}
+
+/* The status of `command` in the script of a client that has so many seconds. */
+static int status_of(const char *seconds, const char *command)
+{
+	pid_t pid = fork();
+	int status = 0;
+
+	if (pid == 0) {
+		(void)execlp("sh", "sh", "-c", path_until_script, seconds, "sh", "-c", command,
+			     NULL);
+		_exit(127);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+static void who_ran_out_of_time_is_told_from_who_failed(void **state)
+{
+	assert_int_equal(status_of("6", "exit 3"), 3);
+	assert_int_equal(status_of("60", "exit 0"), 0);
+	assert_true(path_is_late(status_of("1", "exec sleep 600")));
+	assert_true(path_is_late(124));
+	assert_true(path_is_late(143));
+	assert_false(path_is_late(1));
+	assert_false(path_is_late(0));
 }
 
 /* As the tools print it: perftest 4.5, rdmacm-utils 44, iputils, busybox. */
@@ -452,6 +493,8 @@ int main(void)
 		cmocka_unit_test(soft_roce_has_the_gids_of_its_own_interface),
 		cmocka_unit_test(link_and_tools_are_read),
 		cmocka_unit_test(commands_lead_from_the_client_to_the_server),
+		cmocka_unit_test(a_stream_is_as_long_on_slow_and_on_fast_paths),
+		cmocka_unit_test(who_ran_out_of_time_is_told_from_who_failed),
 		cmocka_unit_test(figures_of_the_tools_are_read),
 		cmocka_unit_test(the_last_lines_are_for_people),
 	};

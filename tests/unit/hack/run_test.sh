@@ -99,4 +99,23 @@ rm "$work/been-here"
 out=$(run --jobs 1 --again "$work/good" --jobs 1 "$work/late")
 t_eq "the next group does not run again by itself" "5 passed, 1 failed" "$(ends "$out")"
 
+# A record of what passed: in the same sources it counts without another run.
+test_of counted <<T
+echo run >>"$work/runs"
+echo 'skipped - a case: no such kernel'
+echo '2 passed, 0 failed'
+T
+record=$work/record
+out=$(TEST_RECORD=$record run "$work/counted" "$work/bad")
+t_eq "the record has what passed, and nothing else" "$work/counted 2 1" "$(cat "$record")"
+out=$(TEST_PASSED=$record run "$work/counted" "$work/good")
+t_eq "a test of the record counts" "4 passed, 0 failed" "$(ends "$out")"
+t_eq "with what it skipped" "1 skipped" "$(tail -3 <<<"$out" | head -1)"
+t_ok "which is said" grep -q "^$work/counted  *2 passed before" <<<"$out"
+t_eq "and does not run" 1 "$(wc -l <"$work/runs")"
+out=$(TEST_PASSED=$record run --jobs 1 --always "$work/counted")
+t_eq "unless it always runs" 2 "$(wc -l <"$work/runs")"
+out=$(TEST_PASSED=$work/none run "$work/counted")
+t_eq "no record is an empty one" "2 passed, 0 failed" "$(ends "$out")"
+
 t_done

@@ -127,6 +127,19 @@ static void idle_and_slow_members_give_way_after_a_while(void **state)
 	}
 }
 
+static void members_that_follow_a_stream_never_give_way(void **state)
+{
+	struct fixture f = fixture_with(16);
+	struct crowd_member *victim = NULL;
+
+	fill(&f, 0, 8, &f.a, CROWD_FOLLOWING, 10);
+	fill(&f, 8, 16, &f.b, CROWD_FOLLOWING, 20);
+	f.crowd.lasts_ms[CROWD_FOLLOWING] = CROWD_FOR_EVER;
+	assert_int_equal(crowd_ask(&f.crowd, &f.c, INT64_MAX, &victim), CROWD_FULL);
+	assert_null(crowd_overdue(&f.crowd, INT64_MAX));
+	assert_int_equal(crowd_next_ms(&f.crowd), INT64_MAX);
+}
+
 static void a_peer_with_its_share_is_refused_and_others_are_not(void **state)
 {
 	struct fixture f = fixture_with(16);
@@ -194,6 +207,7 @@ int main(void)
 		cmocka_unit_test(new_members_of_the_same_peer_give_way_first),
 		cmocka_unit_test(new_members_of_anybody_give_way_at_once),
 		cmocka_unit_test(idle_and_slow_members_give_way_after_a_while),
+		cmocka_unit_test(members_that_follow_a_stream_never_give_way),
 		cmocka_unit_test(a_peer_with_its_share_is_refused_and_others_are_not),
 		cmocka_unit_test(one_connection_is_enough_for_one_peer),
 		cmocka_unit_test(each_state_has_its_time),

@@ -65,6 +65,21 @@ static void takes_the_scope_of_counters(void **state)
 	assert_non_null(strstr(err.text, "--rdma-metrics some: must be off, pf, pods or all"));
 }
 
+static void takes_a_profile_and_names_all_of_them(void **state)
+{
+	struct agent_options o = {0};
+	struct err err = {0};
+
+	assert_int_equal(parse(NULL, NULL, &o, &err), 0);
+	assert_int_equal(o.profile, PROFILE_AUTO);
+	assert_int_equal(parse("--profile", "devices", &o, &err), 0);
+	assert_int_equal(o.profile, PROFILE_DEVICES);
+	assert_int_equal(parse("--profile", "multus", &o, &err), -1);
+	assert_string_equal(err.text, "--profile multus: must be auto, delegate or devices");
+	assert_int_equal(parse("--cni-bin-dir", "", &o, &err), -1);
+	assert_non_null(strstr(err.text, "must be an absolute path"));
+}
+
 static void takes_how_many_nics_are_configured_side_by_side(void **state)
 {
 	static const char *const bad[] = {"0", "9", "-1", "two", ""};
@@ -78,6 +93,22 @@ static void takes_how_many_nics_are_configured_side_by_side(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
 		assert_int_equal(parse("--parallel-nics", bad[i], &o, &err), -1);
 		assert_non_null(strstr(err.text, "must be a number from 1 to 8"));
+	}
+}
+
+static void takes_what_an_add_may_take(void **state)
+{
+	static const char *const bad[] = {"9", "3601", "-1", "90s", ""};
+	struct agent_options o = {0};
+	struct err err = {0};
+
+	assert_int_equal(parse(NULL, NULL, &o, &err), 0);
+	assert_int_equal(o.cni_timeout, 90);
+	assert_int_equal(parse("--cni-timeout", "360", &o, &err), 0);
+	assert_int_equal(o.cni_timeout, 360);
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+		assert_int_equal(parse("--cni-timeout", bad[i], &o, &err), -1);
+		assert_non_null(strstr(err.text, "must be seconds, from 10 to 3600"));
 	}
 }
 
@@ -173,7 +204,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(has_the_defaults_of_the_design),
+		cmocka_unit_test(takes_a_profile_and_names_all_of_them),
 		cmocka_unit_test(takes_how_many_nics_are_configured_side_by_side),
+		cmocka_unit_test(takes_what_an_add_may_take),
 		cmocka_unit_test(needs_only_the_file_to_say_whether_an_agent_is_ready),
 		cmocka_unit_test(needs_a_node_unless_asked_for_help),
 		cmocka_unit_test(takes_the_scope_of_counters),

@@ -75,9 +75,10 @@ static void a_pool_wakes_the_configs_that_name_it_when_it_comes_or_goes(void **s
 	mirrored_put(t, KIND_MULTUS_CONFIG, CONFIG("c", "", "ippools: {ipv4: ['*']}"));
 	free(mirrored_woken(t));
 	mirrored_put(t, KIND_IP_POOL, "{metadata: {name: q}, spec: {subnet: 10.0.0.0/24}}");
-	expect_woken(t, "ip-pool q;multus-config net/a;multus-config net/b;");
+	/* One that was not learned yet is compared with what pods have. */
+	expect_woken(t, "ip-pool q;multus-config net/a;multus-config net/b;strays q;");
 	mirrored_put(t, KIND_IP_POOL, "{metadata: {name: q}, spec: {subnet: 10.0.1.0/24}}");
-	expect_woken(t, "ip-pool q;");
+	expect_woken(t, "ip-pool q;strays q;");
 	mirrored_remove(t, KIND_IP_POOL, "q");
 	expect_woken(t, "ip-pool q;multus-config net/a;multus-config net/b;");
 }

@@ -23,7 +23,7 @@
 #include "nodeagent/host/rdma.h"
 #include "nodeagent/hostd/client.h"
 #include "nodeagent/hostd/worker.h"
-#include "tests/fakes/host_tree.h"
+#include "nodeagent/simulated_host/host_tree.h"
 #include "tests/support/workers_stand.h"
 
 #define STANDS_MAX 8

@@ -23,6 +23,7 @@ struct stand {
 	struct channel *server;
 	int line; /* the agent's end, until it takes it */
 	bool has_changed;
+	json_t *profile; /* that the server heard last */
 };
 
 static int give_line(void *arg)
@@ -42,8 +43,15 @@ static void on_changed(void *arg)
 	loop_stop(s->loop);
 }
 
-static void ignore(void *arg, const json_t *message)
+static void on_server_heard(void *arg, const json_t *message)
 {
+	struct stand *s = arg;
+
+	if (!json_object_get(message, "profile"))
+		return;
+	json_decref(s->profile);
+	s->profile = json_incref(json_object_get(message, "profile"));
+	loop_stop(s->loop);
 }
 
 static void lost(void *arg, const struct err *err)
@@ -58,7 +66,7 @@ static void open_line(struct stand *s)
 			 0);
 	s->line = pair[0];
 	s->server = channel_new(&(struct channel_config){
-		.loop = s->loop, .fd = pair[1], .heard = ignore, .lost = lost, .arg = s});
+		.loop = s->loop, .fd = pair[1], .heard = on_server_heard, .lost = lost, .arg = s});
 }
 
 static void tell(struct stand *s, const char *list)
@@ -91,6 +99,7 @@ static int tear_down(void **state)
 
 	attachments_free(s->attachments);
 	channel_free(s->server);
+	json_decref(s->profile);
 	if (s->line >= 0)
 		close(s->line);
 	loop_free(s->loop);
@@ -133,6 +142,24 @@ static void so_is_one_that_gets_something_now(void **state)
 	assert_false(attachments_hold(s->attachments, "u1"));
 }
 
+static void each_server_is_told_the_profile(void **state)
+{
+	struct stand *s = *state;
+	json_auto_t *message = yaml("{attachments: [], podNetworks: {reason: PluginsOnly}}");
+
+	attachments_set_profile(s->attachments, PROFILE_DELEGATE);
+	loop_run(s->loop);
+	assert_string_equal(json_string_value(s->profile), "delegate");
+	assert_null(attachments_networks(s->attachments));
+	channel_send(s->server, message);
+	loop_run(s->loop);
+	assert_string_equal(json_str_at(attachments_networks(s->attachments), "reason"),
+			    "PluginsOnly");
+	attachments_set_profile(s->attachments, PROFILE_DEVICES);
+	loop_run(s->loop);
+	assert_string_equal(json_string_value(s->profile), "devices");
+}
+
 static void another_server_has_to_speak_first(void **state)
 {
 	struct stand *s = *state;
@@ -155,6 +182,7 @@ int main(void)
 						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(so_is_one_that_gets_something_now, set_up,
 						tear_down),
+		cmocka_unit_test_setup_teardown(each_server_is_told_the_profile, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(another_server_has_to_speak_first, set_up,
 						tear_down),
 	};

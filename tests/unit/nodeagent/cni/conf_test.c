@@ -26,8 +26,8 @@
 struct node {
 	char path[64];
 	int root;
-	struct loop *loop;
 	struct conf *conf;
+	struct err note; /* of the last look */
 };
 
 static int setup(void **state)
@@ -43,7 +43,6 @@ static int setup(void **state)
 	assert_int_equal(mkdirat(node.root, "bin", 0755), 0);
 	assert_int_equal(symlinkat("x", node.root, "bin/orbweaver"), 0);
 	assert_int_equal(symlinkat("x", node.root, "bin/bridge"), 0);
-	node.loop = loop_new();
 	*state = &node;
 	return 0;
 }
@@ -58,19 +57,27 @@ static int teardown(void **state)
 	struct node *node = *state;
 
 	conf_free(node->conf);
-	loop_free(node->loop);
 	(void)close(node->root);
 	return nftw(node->path, forget, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-static void begin(struct node *node, enum meta_mode mode)
+static void look_in(struct node *node, enum meta_mode mode)
 {
-	node->conf = conf_new(&(struct conf_config){.loop = node->loop,
-						    .root = node->root,
-						    .dir = "/" DIR,
-						    .bin_dir = "/bin",
-						    .mode = mode});
-	conf_look(node->conf);
+	json_auto_t *files = conf_files(node->root, "/" DIR);
+
+	conf_look(node->conf, mode, files, &node->note);
+}
+
+static void look(struct node *node)
+{
+	look_in(node, META_AUTO);
+}
+
+static void begin(struct node *node)
+{
+	node->conf = conf_new(
+		&(struct conf_config){.root = node->root, .dir = "/" DIR, .bin_dir = "/bin"});
+	look(node);
 }
 
 static void put_network(const struct node *node, const char *file, const char *name)
@@ -103,17 +110,17 @@ static void follows_the_clusters_network(void **state)
 {
 	struct node *node = *state;
 
-	begin(node, META_AUTO);
+	begin(node);
 	expect_carried(node, "");
 	put_network(node, "10-a.conflist", "first");
-	conf_look(node->conf);
+	look(node);
 	expect_carried(node, "first");
 	put_network(node, "10-a.conflist", "second");
-	conf_look(node->conf);
+	look(node);
 	expect_carried(node, "second");
 	/* While the plugin is updated its file may be away. */
 	assert_int_equal(unlinkat(node->root, DIR "/10-a.conflist", 0), 0);
-	conf_look(node->conf);
+	look(node);
 	expect_carried(node, "second");
 }
 
@@ -123,10 +130,10 @@ static void stays_when_we_end_and_is_not_written_again(void **state)
 	struct stat before, after;
 
 	put_network(node, "10-a.conflist", "n");
-	begin(node, META_AUTO);
+	begin(node);
 	assert_int_equal(fstatat(node->root, OURS, &before, 0), 0);
 	conf_free(node->conf);
-	begin(node, META_AUTO);
+	begin(node);
 	assert_int_equal(fstatat(node->root, OURS, &after, 0), 0);
 	assert_int_equal(before.st_ino, after.st_ino);
 }
@@ -136,17 +143,17 @@ static void puts_it_back_three_times_and_then_says_so(void **state)
 	struct node *node = *state;
 
 	put_network(node, "10-a.conflist", "n");
-	begin(node, META_AUTO);
+	begin(node);
 	for (int i = 0; i < CONF_FIGHTS_MAX; i++) {
 		assert_int_equal(unlinkat(node->root, OURS, 0), 0);
-		conf_look(node->conf);
+		look(node);
 		expect_carried(node, "n");
 	}
 	assert_int_equal(unlinkat(node->root, OURS, 0), 0);
-	conf_look(node->conf);
-	/* "ConfRemoved" */
+	look(node);
+	assert_string_equal(node->note.reason, "ConfRemoved");
 	expect_carried(node, "");
-	conf_look(node->conf);
+	look(node);
 	expect_carried(node, "");
 }
 
@@ -156,14 +163,14 @@ static void gives_way_to_a_multus_and_comes_back(void **state)
 	static const char multus[] = "{\"name\":\"m\",\"type\":\"multus\"}";
 
 	put_network(node, "10-a.conflist", "n");
-	begin(node, META_AUTO);
+	begin(node);
 	assert_int_equal(fs_write_atomic(node->root, DIR "/00-multus.conf", multus, strlen(multus),
 					 0644, NULL),
 			 0);
-	conf_look(node->conf);
+	look(node);
 	expect_carried(node, "");
 	assert_int_equal(unlinkat(node->root, DIR "/00-multus.conf", 0), 0);
-	conf_look(node->conf);
+	look(node);
 	expect_carried(node, "n");
 }
 
@@ -173,11 +180,11 @@ static void is_not_written_where_the_runtime_has_its_plugins_elsewhere(void **st
 
 	put_network(node, "10-a.conflist", "n");
 	assert_int_equal(unlinkat(node->root, "bin/bridge", 0), 0);
-	/* "PluginsElsewhere" */
-	begin(node, META_AUTO);
+	begin(node);
+	assert_string_equal(node->note.reason, "PluginsElsewhere");
 	expect_carried(node, "");
 	assert_int_equal(symlinkat("x", node->root, "bin/bridge"), 0);
-	conf_look(node->conf);
+	look(node);
 	expect_carried(node, "n");
 }
 
@@ -187,9 +194,8 @@ static void is_not_there_where_it_is_off(void **state)
 	struct err err = {0};
 
 	put_network(node, "10-a.conflist", "n");
-	begin(node, META_AUTO);
-	conf_free(node->conf);
-	begin(node, META_OFF);
+	begin(node);
+	look_in(node, META_OFF);
 	expect_carried(node, "");
 	assert_int_equal(conf_remove(node->root, "/" DIR, &err), 0);
 	/* "ConfNotWritten": the folder is no folder. */

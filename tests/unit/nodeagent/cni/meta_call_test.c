@@ -457,6 +457,39 @@ static void leaves_a_multus_what_it_would_need(void **state)
 	assert_int_equal(root_stat(node->root, "/var/lib/cni/multus/c1", &st), -1);
 }
 
+static void sets_up_the_clusters_network_alone_for_a_multus(void **state)
+{
+	struct node *node = *state;
+	static const char multus[] = "{\"name\":\"m\",\"type\":\"multus-shim\"}", kept[] = "[]";
+	auto_strbuf struct strbuf text = {0};
+	json_auto_t *done = NULL, *gone = NULL;
+
+	add_nad(node, "a", PLUGIN("macvlan"), NULL);
+	add_pod(node, "a");
+	assert_int_equal(root_make_dirs(node->root, "/etc/cni/net.d", 0755), 0);
+	assert_int_equal(root_make_dirs(node->root, "/var/lib/cni/multus", 0755), 0);
+	assert_int_equal(root_write_atomic(node->root, "/etc/cni/net.d/00-multus.conf", multus,
+					   strlen(multus), 0644, NULL),
+			 0);
+	assert_int_equal(root_write_atomic(node->root, "/var/lib/cni/multus/c1", kept, strlen(kept),
+					   0600, NULL),
+			 0);
+	done = call(node, "ADD");
+	assert_null(json_at(done, "error"));
+	assert_string_equal(
+		json_str_at(json_array_get(json_at(done, "result", "ips"), 0), "address"),
+		"10.0.0.1/8");
+	expect_called(node, "ADD calico mt0");
+	/* Both are Multus' work. */
+	assert_null(node->status);
+	assert_int_equal(fs_read(node->root, "var/lib/cni/multus/c1", 64, &text, NULL), 0);
+	assert_string_equal(strbuf_str(&text), kept);
+	gone = call(node, "DEL");
+	assert_null(json_at(gone, "error"));
+	expect_called(node, "DEL calico mt0");
+	assert_false(has_sandbox(node));
+}
+
 static void lets_a_pod_that_is_gone_go(void **state)
 {
 	struct node *node = *state;
@@ -528,6 +561,7 @@ int main(void)
 		TEST(takes_the_clusters_network_down_of_a_sandbox_from_before_us),
 		TEST(takes_down_what_a_multus_set_up),
 		TEST(leaves_a_multus_what_it_would_need),
+		TEST(sets_up_the_clusters_network_alone_for_a_multus),
 		TEST(lets_a_pod_that_is_gone_go),
 		TEST(says_what_the_pod_has),
 		TEST(checks_every_network),

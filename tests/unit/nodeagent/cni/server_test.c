@@ -19,6 +19,7 @@
 
 #include <cmocka.h>
 
+#include "cni/plugin.h"
 #include "lib/base/clock.h"
 #include "lib/base/fs.h"
 #include "lib/base/log.h"
@@ -324,6 +325,20 @@ static void an_add_that_the_runtime_gives_up_is_undone(void **state)
 	assert_true(is_there("deleted"));
 }
 
+/* Taking it away has a deadline as short, so that is left to the next server. */
+static void an_add_that_takes_too_long_is_undone(void **state)
+{
+	stand.add_ms = 200;
+	cni_stand_kill_server(&stand);
+	cni_stand_start_server(&stand, true);
+	assert_int_equal(call("ADD", "hangs", NULL), 1);
+	assert_non_null(strstr(stand.printed, "WorkerEnded"));
+	stand.add_ms = 0;
+	cni_stand_kill_server(&stand);
+	cni_stand_start_server(&stand, true);
+	until_nothing_is_left();
+}
+
 static void a_device_that_could_not_be_moved_fails_del(void **state)
 {
 	assert_int_equal(call("ADD", "stays", NULL), 0);
@@ -579,6 +594,58 @@ static void a_late_note_of_the_pod_before_takes_nothing_of_this_one(void **state
 	assert_true(is_there("deleted"));
 	until_nothing_is_left();
 	assert_int_equal(umount(path), 0);
+}
+
+static void say_profile(const char *name)
+{
+	json_auto_t *message = json_pack("{s:s}", "profile", name);
+
+	cni_stand_say(&stand, message);
+}
+
+static void until_networks_are(const char *reason)
+{
+	const int64_t until = clock_ms() + 30000;
+	const char *heard = NULL;
+
+	while (!str_eq(heard, reason) && clock_ms() < until) {
+		cni_stand_turn(&stand);
+		heard = json_str_at(cni_stand_heard(&stand, "podNetworks"), "podNetworks",
+				    "reason");
+	}
+	assert_string_equal(heard, reason);
+}
+
+static bool is_on_host(const char *path)
+{
+	auto_free char *full = str_below(stand.folder, path);
+
+	return access(full, F_OK) == 0;
+}
+
+static void plugins_stay_as_long_as_a_pod_uses_them(void **state)
+{
+	static const char mark[] = PLUGIN_MARK;
+	const char *config = "{\"cniVersion\":\"1.0.0\",\"name\":\"n\",\"type\":\"sriov\"}";
+	auto_free char *program = str_below(stand.folder, "program");
+
+	assert_int_equal(fs_write_atomic(AT_FDCWD, program, mark, strlen(mark), 0755, NULL), 0);
+	stand.program = program;
+	cni_stand_kill_server(&stand);
+	cni_stand_start_server(&stand, true);
+	/* Not a word of ours. */
+	say_profile("all");
+	say_profile("delegate");
+	until_networks_are("PluginsOnly");
+	assert_true(is_on_host("bin/sriov"));
+	assert_int_equal(cni_stand_call(&stand, "sriov", "ADD", "c1", config), 0);
+	say_profile("devices");
+	until_networks_are("PluginsInUse");
+	assert_true(is_on_host("bin/sriov"));
+	assert_int_equal(cni_stand_call(&stand, "sriov", "DEL", "c1", config), 0);
+	until_networks_are("DevicesOnly");
+	assert_false(is_on_host("bin/sriov"));
+	stand.program = NULL;
 }
 
 static void gc_takes_away_what_is_not_on_the_list(void **state)
@@ -866,6 +933,7 @@ int main(void)
 		TEST(the_agent_hears_what_is_attached_and_what_it_took),
 		TEST(a_worker_that_crashes_is_undone),
 		TEST(an_add_that_the_runtime_gives_up_is_undone),
+		TEST(an_add_that_takes_too_long_is_undone),
 		TEST(a_device_that_could_not_be_moved_fails_del),
 		TEST(a_device_stays_the_sandboxs_until_its_last_plugin_has_let_go),
 		TEST(a_device_is_put_back_before_the_next_sandbox_has_it),
@@ -893,6 +961,7 @@ int main(void)
 		TEST(what_belongs_to_a_sandbox_that_is_gone_is_buried),
 		TEST(a_file_of_a_namespace_before_becomes_one_of_this),
 		TEST(del_goes_by_what_add_was_told),
+		TEST(plugins_stay_as_long_as_a_pod_uses_them),
 		cmocka_unit_test(a_line_whose_server_is_gone_says_so),
 		cmocka_unit_test(an_error_survives_a_line),
 		cmocka_unit_test(a_program_that_prints_no_result_is_an_error),

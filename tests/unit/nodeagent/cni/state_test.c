@@ -372,13 +372,24 @@ static char *program_of(const struct stand *s, const char *version)
 	return str_below(s->folder, "program");
 }
 
+/* Under all names, as profile delegate has it. */
+static int install_all(const struct stand *s, const char *bin_dir, const char *program,
+		       struct err *err)
+{
+	json_auto_t *names = json_array();
+
+	for (size_t i = 0; i < install_n_names; i++)
+		json_array_append_new(names, json_string(install_names[i]));
+	return install_plugins(s->state, bin_dir, program, names, err);
+}
+
 static void plugins_are_one_file_under_all_names(void **state)
 {
 	const struct stand *s = *state;
 	auto_free char *program = program_of(s, "1");
 	struct stat first, other;
 
-	assert_int_equal(install_plugins(s->state, "/opt/cni/bin", program, NULL), 0);
+	assert_int_equal(install_all(s, "/opt/cni/bin", program, NULL), 0);
 	assert_int_equal(fstatat(s->state, "opt/cni/bin/orbweaver-cni", &first, 0), 0);
 	assert_int_equal(first.st_mode & 07777, 0755);
 	for (size_t i = 0; i < install_n_names; i++) {
@@ -388,7 +399,7 @@ static void plugins_are_one_file_under_all_names(void **state)
 		assert_int_equal(other.st_ino, first.st_ino);
 	}
 	/* A second time nothing is written. */
-	assert_int_equal(install_plugins(s->state, "/opt/cni/bin", program, NULL), 0);
+	assert_int_equal(install_all(s, "/opt/cni/bin", program, NULL), 0);
 	assert_int_equal(fstatat(s->state, "opt/cni/bin/orbweaver-cni", &other, 0), 0);
 	assert_int_equal(other.st_ino, first.st_ino);
 	assert_null(get(s, "opt/cni/bin/.orbweaver-cni.draft"));
@@ -399,9 +410,9 @@ static void an_update_keeps_nothing_of_ours(void **state)
 	const struct stand *s = *state;
 	auto_free char *one = program_of(s, "1"), *two = NULL, *text = NULL, *saved = NULL;
 
-	assert_int_equal(install_plugins(s->state, "/bin", one, NULL), 0);
+	assert_int_equal(install_all(s, "/bin", one, NULL), 0);
 	two = program_of(s, "2");
-	assert_int_equal(install_plugins(s->state, "/bin", two, NULL), 0);
+	assert_int_equal(install_all(s, "/bin", two, NULL), 0);
 	text = get(s, "bin/sriov");
 	assert_string_equal(text, PLUGIN_MARK "2");
 	saved = get(s, "bin/sriov" INSTALL_SAVED);
@@ -415,7 +426,7 @@ static void a_foreign_plugin_is_kept_and_comes_back(void **state)
 
 	assert_int_equal(mkdirat(s->state, "bin", 0755), 0);
 	put(s, "bin/sriov", "theirs");
-	assert_int_equal(install_plugins(s->state, "/bin", program, NULL), 0);
+	assert_int_equal(install_all(s, "/bin", program, NULL), 0);
 	ours = get(s, "bin/sriov");
 	assert_string_equal(ours, PLUGIN_MARK "1");
 	saved = get(s, "bin/sriov" INSTALL_SAVED);
@@ -451,11 +462,52 @@ static void what_is_somebody_else_s_by_now_is_not_removed(void **state)
 	const struct stand *s = *state;
 	auto_free char *program = program_of(s, "1"), *text = NULL;
 
-	assert_int_equal(install_plugins(s->state, "/bin", program, NULL), 0);
+	assert_int_equal(install_all(s, "/bin", program, NULL), 0);
 	put(s, "bin/sriov", "theirs");
 	assert_int_equal(install_remove(s->state, "/bin", NULL), 0);
 	text = get(s, "bin/sriov");
 	assert_string_equal(text, "theirs");
+}
+
+static void a_name_that_is_not_asked_for_is_not_touched(void **state)
+{
+	const struct stand *s = *state;
+	auto_free char *program = program_of(s, "1"), *theirs = NULL, *ours = NULL;
+	json_auto_t *names = json_pack("[s, s]", "spiderpool", "rdma");
+	json_auto_t *seen = NULL;
+
+	assert_int_equal(mkdirat(s->state, "bin", 0755), 0);
+	put(s, "bin/orbweaver-cni", "theirs");
+	put(s, "bin/sriov", "theirs");
+	put(s, "bin/sriov" INSTALL_SAVED, "older");
+	assert_int_equal(install_plugins(s->state, "/bin", program, names, NULL), 0);
+	theirs = get(s, "bin/orbweaver-cni");
+	assert_string_equal(theirs, "theirs");
+	/* Not a link to the other program's file of the first name. */
+	ours = get(s, "bin/rdma");
+	assert_string_equal(ours, PLUGIN_MARK "1");
+	seen = install_look(s->state, "/bin");
+	assert_int_equal(json_array_size(seen), install_n_names);
+	assert_string_equal(json_str_at(json_find(seen, "name", "rdma"), "owner"), "ours");
+	assert_string_equal(json_str_at(json_find(seen, "name", "sriov"), "owner"), "other");
+	assert_true(json_is_true(json_at(json_find(seen, "name", "sriov"), "saved")));
+	assert_string_equal(json_str_at(json_find(seen, "name", "ipoib"), "owner"), "nobody");
+	assert_int_equal(install_restore(s->state, "/bin", names, NULL), 0);
+	assert_null(get(s, "bin/rdma"));
+}
+
+static void what_was_kept_comes_back_also_where_ours_has_gone(void **state)
+{
+	const struct stand *s = *state;
+	auto_free char *back = NULL;
+	json_auto_t *names = json_pack("[s, s]", "sriov", "rdma");
+
+	assert_int_equal(mkdirat(s->state, "bin", 0755), 0);
+	put(s, "bin/sriov" INSTALL_SAVED, "theirs");
+	assert_int_equal(install_restore(s->state, "/bin", names, NULL), 0);
+	back = get(s, "bin/sriov");
+	assert_string_equal(back, "theirs");
+	assert_null(get(s, "bin/sriov" INSTALL_SAVED));
 }
 
 static void a_folder_that_cannot_be_had_is_an_error(void **state)
@@ -465,7 +517,7 @@ static void a_folder_that_cannot_be_had_is_an_error(void **state)
 	struct err err = {0};
 
 	put(s, "bin", "a file");
-	assert_int_equal(install_plugins(s->state, "/bin", program, &err), -1);
+	assert_int_equal(install_all(s, "/bin", program, &err), -1);
 	assert_string_equal(err.reason, "PluginsNotInstalled");
 	assert_non_null(strstr(err.text, "--cni-bin-dir"));
 }
@@ -494,6 +546,8 @@ int main(void)
 		TEST(a_foreign_plugin_is_kept_and_comes_back),
 		TEST(a_root_that_cannot_be_entered_is_named_with_what_is_missing),
 		TEST(what_is_somebody_else_s_by_now_is_not_removed),
+		TEST(a_name_that_is_not_asked_for_is_not_touched),
+		TEST(what_was_kept_comes_back_also_where_ours_has_gone),
 		TEST(a_folder_that_cannot_be_had_is_an_error),
 	};
 

@@ -15,7 +15,7 @@
 #include "nodeagent/host/counted.h"
 #include "nodeagent/host/counters.h"
 #include "nodeagent/host/rdma.h"
-#include "tests/fakes/host_tree.h"
+#include "nodeagent/simulated_host/host_tree.h"
 
 #define VF0 "0000:3c:00.0"
 #define VF1 "0000:3c:00.1"

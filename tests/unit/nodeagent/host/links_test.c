@@ -14,7 +14,7 @@
 #include "nodeagent/host/execute.h"
 #include "nodeagent/host/observe.h"
 #include "nodeagent/model/step.h"
-#include "tests/fakes/host_tree.h"
+#include "nodeagent/simulated_host/host_tree.h"
 
 #define PF   TREE_MLX
 #define VF   "0000:3c:00.0"

@@ -14,7 +14,7 @@
 #include "lib/json/json.h"
 #include "nodeagent/host/initramfs.h"
 #include "nodeagent/host/observe.h"
-#include "tests/fakes/host_tree.h"
+#include "nodeagent/simulated_host/host_tree.h"
 
 #define MLX TREE_MLX
 #define IGB "0000:01:00.0"

@@ -23,10 +23,12 @@
 #include "nodeagent/host/connections.h"
 #include "nodeagent/host/observe.h"
 #include "nodeagent/hostd/addresses.h"
+#include "nodeagent/hostd/answer.h"
+#include "nodeagent/hostd/client.h"
 #include "nodeagent/hostd/protocol.h"
 #include "nodeagent/hostd/state.h"
 #include "nodeagent/hostd/worker.h"
-#include "tests/fakes/host_tree.h"
+#include "nodeagent/simulated_host/host_tree.h"
 
 #define PF     TREE_MLX
 #define VF     "0000:3c:00.0"
@@ -225,7 +227,7 @@ static int ask(struct gate *gate, const char *step, struct err *ret_error)
 	struct err err = {0};
 
 	message = protocol_request_new(&request);
-	reply = worker_answer(host_tree_host(gate->tree), message);
+	reply = answer_request(host_tree_host(gate->tree), message);
 	if (protocol_reply_read(reply, 1, &result, ret_error, &err) < 0)
 		fail_msg("%s: %s", step, err.text);
 	return result ? 0 : -1;
@@ -363,7 +365,7 @@ static json_t *tell_meter(struct gate *gate, const char *text)
 {
 	json_auto_t *message = json_parse(text, strlen(text), NULL);
 
-	return worker_answer_meter(host_tree_host(gate->tree), message);
+	return answer_meter(host_tree_host(gate->tree), message);
 }
 
 static void a_meter_reads_counters_and_nothing_else(void **state)
@@ -835,6 +837,52 @@ static void keeps_the_old_state_when_the_new_one_cannot_be_written(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
+/* ---- without a worker ------------------------------------------------------------------------ */
+
+static json_t *answer_here(void *arg, const json_t *message)
+{
+	return answer_request(host_tree_host(((struct gate *)arg)->tree), message);
+}
+
+struct heard {
+	struct loop *loop;
+	json_t *result;
+	struct err err;
+};
+
+static void on_heard(void *arg, const json_t *result, const struct err *err)
+{
+	struct heard *heard = arg;
+
+	heard->result = json_incref((json_t *)result);
+	if (err)
+		heard->err = *err;
+	loop_stop(heard->loop);
+}
+
+static void a_client_can_be_answered_in_its_own_process(void **state)
+{
+	struct gate *gate = *state;
+	struct heard looked = {.loop = loop_new()}, stepped = {.loop = looked.loop};
+	struct hostd *hostd =
+		hostd_new(looked.loop, &(struct hostd_config){.answer = answer_here, .arg = gate});
+	json_auto_t *step = json_pack("{s:s, s:s, s:i}", "step", "set-num-vfs", "pf",
+				      "0000:ff:00.0", "count", 2);
+
+	hostd_observe(hostd, 0, on_heard, &looked);
+	assert_null(looked.result);
+	loop_run(looked.loop);
+	assert_true(json_array_size(json_at(looked.result, "interfaces")) > 0);
+	hostd_step(hostd, step, on_heard, &stepped);
+	loop_run(looked.loop);
+	assert_null(stepped.result);
+	assert_true(stepped.err.class != ERR_NONE);
+	assert_int_equal(hostd_stuck(hostd, NULL), 0);
+	json_decref(looked.result);
+	hostd_free(hostd);
+	loop_free(looked.loop);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -849,6 +897,7 @@ int main(void)
 		TEST(an_agent_that_was_taken_over_takes_no_vf_that_was_given_away),
 		TEST(the_kubelet_talks_from_addresses_of_the_node),
 		TEST(addresses_of_the_node_are_remembered_and_are_none_twice),
+		TEST(a_client_can_be_answered_in_its_own_process),
 		TEST(remembers_a_state),
 		TEST(remembers_a_state_where_links_of_the_host_lead),
 		TEST(puts_a_damaged_state_aside_and_says_so_once),

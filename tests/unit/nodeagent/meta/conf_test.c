@@ -97,7 +97,7 @@ static void never_leaves_a_node_without_a_network(void **state)
 
 	expect(META_AUTO, none, META_CONF_KEEP, "NoClusterNetwork");
 	expect(META_AUTO, ours, META_CONF_KEEP, "NoClusterNetwork");
-	expect(META_ON, broken, META_CONF_KEEP, "NoClusterNetwork");
+	expect(META_AUTO, broken, META_CONF_KEEP, "NoClusterNetwork");
 }
 
 static void leaves_pods_to_a_multus(void **state)
@@ -113,22 +113,76 @@ static void leaves_pods_to_a_multus(void **state)
 
 	expect(META_AUTO, both, META_CONF_KEEP, "MultusFound");
 	expect(META_AUTO, late, META_CONF_REMOVE, "MultusFound");
-	/* Never two: the network within ours is not the Multus. */
-	expect(META_ON, late, META_CONF_WRITE, "");
-	expect(META_ON, both, META_CONF_WRITE, "ConfNotFirst");
+}
+
+static void stays_where_a_multus_has_it_as_the_clusters_network(void **state)
+{
+	const struct file by_path[] = {
+		{"00-multus.conf", "{\"type\":\"multus-shim\",\"clusterNetwork\":\"/host/etc/cni/"
+				   "net.d/" META_CONF_FILE "\"}"},
+		{META_CONF_FILE, "{}"},
+		{"10-flannel.conflist", FLANNEL},
+		{0}};
+	const struct file within[] = {
+		{"00-multus.conf",
+		 "{\"type\":\"multus\",\"delegates\":[{\"plugins\":[{\"type\":\"orbweaver\"}]}]}"},
+		{META_CONF_FILE, "{}"},
+		{"10-flannel.conflist", FLANNEL},
+		{0}};
+	/* The runtime would call us, and nobody Multus. */
+	const struct file behind[] = {{META_CONF_FILE, "{}"},
+				      {"10-flannel.conflist", FLANNEL},
+				      {"70-multus.conf", by_path[0].text},
+				      {0}};
+	/* Nothing of ours is there that it could have. */
+	const struct file stale[] = {by_path[0], by_path[2], {0}};
+
+	expect(META_AUTO, by_path, META_CONF_WRITE, "MultusFound");
+	expect(META_AUTO, within, META_CONF_WRITE, "MultusFound");
+	expect(META_AUTO, behind, META_CONF_REMOVE, "MultusFound");
+	expect(META_AUTO, stale, META_CONF_KEEP, "MultusFound");
+}
+
+static void tells_our_plugin_where_the_folder_is(void **state)
+{
+	json_auto_t *files = json_pack("[{s:s, s:s}]", "name", "10-f.conflist", "text", FLANNEL);
+	const struct meta_conf_input usual = {.files = files, .dir = META_CONF_DIR},
+				     other = {.files = files, .dir = "/var/cni"};
+	struct meta_conf conf;
+
+	meta_conf_decide(&usual, &conf);
+	assert_null(strstr(conf.text, "confDir"));
+	meta_conf_done(&conf);
+	meta_conf_decide(&other, &conf);
+	assert_non_null(strstr(conf.text, "\"confDir\":\"/var/cni\""));
+	meta_conf_done(&conf);
+}
+
+static void a_file_before_ours_is_named(void **state)
+{
+	const struct file files[] = {{"00-a.conf", "{\"name\":\"a\",\"type\":\"bridge\"}"}, {0}};
+
+	expect(META_AUTO, files, META_CONF_WRITE, "ConfNotFirst");
+}
+
+static void names_the_file_of_a_multus(void **state)
+{
+	json_auto_t *files =
+		json_pack("[{s:s, s:s}, {s:s, s:s}]", "name", META_CONF_FILE, "text",
+			  "{\"type\":\"orbweaver\"}", "name", "70-m.conf", "text", MULTUS);
+	json_auto_t *none = json_array();
+
+	assert_string_equal(meta_conf_multus(files), "70-m.conf");
+	assert_null(meta_conf_multus(none));
 }
 
 static void removes_its_file_where_it_is_off(void **state)
 {
 	const struct file ours[] = {{META_CONF_FILE, "{}"}, {"10-flannel.conflist", FLANNEL}, {0}},
 			  other[] = {{"10-flannel.conflist", FLANNEL}, {0}};
-	enum meta_mode mode;
 
 	expect(META_OFF, ours, META_CONF_REMOVE, "");
 	expect(META_OFF, other, META_CONF_KEEP, "");
-	assert_true(meta_mode_read("on", &mode));
-	assert_int_equal(mode, META_ON);
-	assert_false(meta_mode_read("yes", &mode));
 }
 
 static void carries_the_isolation_of_namespaces(void **state)
@@ -168,6 +222,10 @@ int main(void)
 		cmocka_unit_test(writes_nothing_that_is_there_already),
 		cmocka_unit_test(never_leaves_a_node_without_a_network),
 		cmocka_unit_test(leaves_pods_to_a_multus),
+		cmocka_unit_test(stays_where_a_multus_has_it_as_the_clusters_network),
+		cmocka_unit_test(tells_our_plugin_where_the_folder_is),
+		cmocka_unit_test(a_file_before_ours_is_named),
+		cmocka_unit_test(names_the_file_of_a_multus),
 		cmocka_unit_test(removes_its_file_where_it_is_off),
 		cmocka_unit_test(carries_the_isolation_of_namespaces),
 		cmocka_unit_test(takes_down_what_can_be_read_of_a_multus_state),

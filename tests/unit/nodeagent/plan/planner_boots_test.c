@@ -18,7 +18,7 @@
 #include "nodeagent/plan/impact.h"
 #include "nodeagent/plan/planner.h"
 #include "nodeagent/plan/status.h"
-#include "tests/fakes/host_tree.h"
+#include "nodeagent/simulated_host/host_tree.h"
 #include "tests/support/reasons.h"
 
 #define CAUSE "rdma-mode-exclusive"

@@ -15,7 +15,7 @@
 #include "nodeagent/host/observe.h"
 #include "nodeagent/model/step.h"
 #include "nodeagent/plan/planner.h"
-#include "tests/fakes/host_tree.h"
+#include "nodeagent/simulated_host/host_tree.h"
 
 #define PF  TREE_MLX
 #define VF0 "0000:3c:00.0"

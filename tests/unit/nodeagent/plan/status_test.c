@@ -110,6 +110,34 @@ static void says_in_each_situation_what_is_the_case(void **state)
 	}
 }
 
+static void says_whether_pods_get_networks(void **state)
+{
+	json_auto_t *plan = yaml("{" NOTHING "}"), *observed = yaml("{'interfaces': []}");
+	json_auto_t *kept = yaml("{serves: true, fault: false, reason: PluginsKept, message: m}");
+	json_auto_t *bad = yaml("{serves: false, fault: true, reason: BadProfile, message: m}");
+	struct status_input in = {
+		.generation = 7, .observed = observed, .plan = plan, .networks = kept, .now = NOW};
+	json_auto_t *well = compose_kept(&in), *wrong = NULL, *later = NULL;
+	const json_t *list = json_at(well, "conditions");
+
+	assert_string_equal(condition_status_of(list, "PodNetworks"), "True");
+	assert_string_equal(condition_status_of(list, "Degraded"), "False");
+	in.networks = bad;
+	wrong = compose_kept(&in);
+	list = json_at(wrong, "conditions");
+	assert_string_equal(condition_status_of(list, "PodNetworks"), "False");
+	assert_string_equal(json_str_at(condition_find(list, "Degraded"), "reason"), "BadProfile");
+	/* VFs and resources do not depend on it. */
+	assert_string_equal(condition_status_of(list, "Ready"), "True");
+	assert_string_equal(json_str_at(wrong, "syncStatus"), "Succeeded");
+	/* Before the server has said anything the condition stays. */
+	in.networks = NULL;
+	in.before = wrong;
+	later = compose_kept(&in);
+	assert_string_equal(condition_status_of(json_at(later, "conditions"), "PodNetworks"),
+			    "False");
+}
+
 static void lists_each_problem_with_the_nic_that_it_is_about(void **state)
 {
 	json_auto_t *plan = yaml(
@@ -389,6 +417,7 @@ int main(void)
 		cmocka_unit_test(what_the_next_boot_changes_is_no_fault),
 		cmocka_unit_test(why_no_boot_comes_is_said_before_that_one_is_needed),
 		cmocka_unit_test(says_in_each_situation_what_is_the_case),
+		cmocka_unit_test(says_whether_pods_get_networks),
 		cmocka_unit_test(lists_each_problem_with_the_nic_that_it_is_about),
 		cmocka_unit_test(many_held_vfs_of_one_nic_leave_room_for_the_others),
 		cmocka_unit_test(says_what_is_wrong_with_a_configuration_without_failing),

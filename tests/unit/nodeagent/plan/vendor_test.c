@@ -20,7 +20,7 @@
 #include "nodeagent/host/observe.h"
 #include "nodeagent/plan/attempts.h"
 #include "nodeagent/plan/planner.h"
-#include "tests/fakes/vendor_nics.h"
+#include "nodeagent/simulated_host/vendor_nics.h"
 
 #define ROUNDS_MAX 8
 
@@ -74,6 +74,50 @@ static json_t *plan_of(struct host *host, const char *text, const json_t *found,
 	if (json_array_size(json_at(observed, "problems")))
 		fail_msg("looking has problems: %s", json_text(json_at(observed, "problems")));
 	return plan;
+}
+
+/* ---- a host with one NIC --------------------------------------------------------------------- */
+
+static void read_nic(const char *name, struct vendor_nic *ret)
+{
+	struct err err = {0};
+
+	if (vendor_nic_read(name, ret, &err) < 0)
+		fail_msg("%s", err.text);
+}
+
+/*
+ * With this NIC at TREE_MLX, its drivers and the modules of RDMA loaded, and no pod.
+ *
+ * master:   NULL, or the name of a bond that its interface is a port of
+ * has_vfs:  false: its firmware has SR-IOV off
+ */
+static struct host_tree *nic_tree(const struct vendor_nic *nic, const char *master, bool has_vfs)
+{
+	static const char *const modules[] = {"mlx5_ib", "ib_uverbs", "rdma_ucm"};
+	struct host_tree *tree = host_tree_new();
+	auto_free char *driver = str_printf("sys/bus/pci/drivers/%s/x", nic->pf.vf_driver);
+	json_auto_t *nobody = json_object();
+	struct tree_firmware firmware = nic->firmware;
+	struct tree_pf pf = nic->pf;
+
+	if (!has_vfs) {
+		pf.total = 0;
+		firmware.is_on = false;
+	}
+	if (master)
+		host_tree_add_interface(tree, master, "bond");
+	pf.master = master;
+	host_tree_add_pf(tree, &pf);
+	host_tree_offer_firmware(tree, TREE_MLX, &firmware);
+	host_tree_file(tree, driver, "");
+	for (size_t i = 0; i < ARRAY_LEN(modules); i++) {
+		auto_free char *path = str_printf("sys/module/%s/x", modules[i]);
+
+		host_tree_file(tree, path, "");
+	}
+	host_set_held(host_tree_host(tree), nobody);
+	return tree;
 }
 
 /* ---- as text --------------------------------------------------------------------------------- */
@@ -150,7 +194,7 @@ static bool execute_all(struct host *host, const json_t *plan, int round, json_t
 
 static void follow(const struct vendor_nic *nic, const struct policy *policy, struct strbuf *text)
 {
-	struct host_tree *tree = vendor_nic_tree(nic, policy->master, !policy->is_off);
+	struct host_tree *tree = nic_tree(nic, policy->master, !policy->is_off);
 	struct host *host = host_tree_host(tree);
 	json_auto_t *refused = json_array(), *found = NULL;
 	json_t *plan = plan_of(host, policy->spec, NULL, refused);
@@ -201,8 +245,9 @@ static void steps_of_every_vendor_come_to_rest(void **state)
 		auto_strbuf struct strbuf text = {0};
 		struct vendor_nic nic;
 
-		vendor_nic_read(vendor_nic_names[n], &nic);
-		strbuf_addf(&text, "%s (%s:%s, %s), Linux %s: tests/fakes/nics/%s.json\n",
+		read_nic(vendor_nic_names[n], &nic);
+		strbuf_addf(&text,
+			    "%s (%s:%s, %s), Linux %s: nodeagent/simulated_host/nics/%s.json\n",
 			    nic.title, nic.pf.vendor, nic.pf.device, nic.pf.driver, nic.kernel,
 			    vendor_nic_names[n]);
 		for (size_t i = 0; i < ARRAY_LEN(policies); i++)
@@ -308,9 +353,9 @@ static void vfs_are_left_alone_where_no_order_sets_the_switch(void **state)
 	struct host_tree *tree;
 	struct done done;
 
-	vendor_nic_read("e810", &nic);
+	read_nic("e810", &nic);
 	nic.pf.eswitch = TREE_ESWITCH_NONE;
-	tree = vendor_nic_tree(&nic, NULL, true);
+	tree = nic_tree(&nic, NULL, true);
 	done = run_until(host_tree_host(tree), policies[1].spec, attempts, (int64_t)20 * MINUTE_MS);
 	assert_in_range(done.made, 1, 2);
 	assert_int_equal(done.drivers, 0);
@@ -333,8 +378,8 @@ static void a_switch_that_refused_once_is_set_a_little_later(void **state)
 		struct vendor_nic nic;
 		struct host_tree *tree;
 
-		vendor_nic_read("e810", &nic);
-		tree = vendor_nic_tree(&nic, NULL, true);
+		read_nic("e810", &nic);
+		tree = nic_tree(&nic, NULL, true);
 		host_tree_fail_at(tree, n);
 		(void)run_until(host_tree_host(tree), policies[1].spec, attempts,
 				(int64_t)2 * MINUTE_MS);
@@ -362,8 +407,8 @@ static void no_vfs_of_broadcom_while_the_link_is_down(void **state)
 		struct host_tree *tree;
 		struct err err = {0};
 
-		vendor_nic_read(cases[i].nic, &nic);
-		tree = vendor_nic_tree(&nic, NULL, true);
+		read_nic(cases[i].nic, &nic);
+		tree = nic_tree(&nic, NULL, true);
 		assert_int_equal(host_execute(host_tree_host(tree), step, &failed, &err), -1);
 		assert_string_equal(err.reason, cases[i].reason);
 		assert_int_equal(host_execute(host_tree_host(tree), up, &is_up, &err), 0);

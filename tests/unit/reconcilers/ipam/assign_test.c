@@ -935,13 +935,14 @@ static void what_a_machine_had_stays_while_one_of_its_pods_may_use_it(void **sta
 static void the_record_of_a_machine_is_accounted_for_by_its_pod(void **state)
 {
 	expect(strays_reconcile, "spiderippools:\n" OF_MACHINE_IN("p") "pods:\n" MACHINE("a", ""),
-	       "p", "requeue -; ");
+	       "p", "post learnedpools p in; requeue -; ");
 	expect(strays_reconcile, "spiderippools:\n" OF_MACHINE_IN("p") "pods:\n" MACHINE("b", ""),
-	       "p", "post strays ml/vm in; requeue -; ");
+	       "p", "post strays ml/vm in; post learnedpools p in; requeue -; ");
 	expect(strays_reconcile,
 	       "pods:\n" MACHINE("a", "")
 		       OF_MACHINE("") "spiderippools:\n" POOL("p", "10.0.0.1-10.0.0.9", ""),
-	       "p", "event p EndpointWithoutRecord; post waiting ml/a in; ");
+	       "p",
+	       "event p EndpointWithoutRecord; post waiting ml/a in; post learnedpools p in; ");
 }
 
 /* ---- conflicts ------------------------------------------------------------------------------- */
@@ -1085,9 +1086,79 @@ static void records_without_endpoint_are_verified(void **state)
 	auto_free char *known = str_printf("%s" ENDPOINT("u-a", ""), pool);
 	auto_free char *alive = str_printf("%spods:\n" POD("a", "u-a", ""), pool);
 
-	expect(strays_reconcile, pool, "p", "post strays ml/a in; requeue -; ");
-	expect(strays_reconcile, known, "p", "requeue -; ");
-	expect(strays_reconcile, alive, "p", "requeue -; ");
+	expect(strays_reconcile, pool, "p",
+	       "post strays ml/a in; post learnedpools p in; requeue -; ");
+	expect(strays_reconcile, known, "p", "post learnedpools p in; requeue -; ");
+	expect(strays_reconcile, alive, "p", "post learnedpools p in; requeue -; ");
+}
+
+/* A pool that came back, or whose status was reset, is handed out over living pods otherwise. */
+static void nothing_new_is_given_before_a_pool_was_learned(void **state)
+{
+	static const char world[] =
+		"env: {learns: true}\nlearnedpools: {p: %s}\nwaiting: {ml/b: true, ml/a: "
+		"true}\npods:\n" POD("b", "u-b", "") POD("a", "u-a", "")
+			NETWORK ENDPOINT("u-a", "") "spiderippools: {p: {metadata: {name: p, uid: "
+						    "u-p}, spec: {ipVersion: 4, subnet: "
+						    "10.0.0.0/24, ips: [10.0.0.1-10.0.0.2]}}}\n";
+	auto_free char *unknown = str_printf(world, "u-before"), *known = str_printf(world, "u-p");
+	json_auto_t *read = yaml(known);
+	auto_plan struct plan plan = {0};
+
+	/* The pod that has its address keeps it meanwhile. */
+	expect(assign_reconcile, unknown, "all", "status p; finding ml/a; post waiting ml/a out; ");
+	assert_int_equal(assign_reconcile(read, "all", &plan, NULL), 0);
+	assert_string_equal(json_str_at(json_array_get(plan.ops, 0), "status", "allocatedIPs"),
+			    "{\"10.0.0.1\":{\"node\":\"w1\",\"pod\":\"ml/a\",\"podUid\":\"u-a\"},"
+			    "\"10.0.0.2\":{\"node\":\"w1\",\"pod\":\"ml/b\",\"podUid\":\"u-b\"}}");
+}
+
+/* After a new installation neither records nor endpoints are there, and the pods run. */
+static void pods_that_run_keep_the_addresses_of_their_network_status(void **state)
+{
+	json_auto_t *world = yaml("waiting: {ml/b: true, ml/a: true}\npods:\n" POD(
+		"b", "u-b",
+		"") "  ml/a: {metadata: {name: a, namespace: ml, uid: u-a, annotations: "
+		    "{k8s.v1.cni.cncf.io/networks: net}}, spec: {nodeName: w1}, addresses: {net1: "
+		    "['10.0.0.1']}}\n" NETWORK
+		    "spiderippools:\n" POOL("p", "10.0.0.1-10.0.0.2", ""));
+	auto_plan struct plan plan = {0};
+
+	assert_int_equal(assign_reconcile(world, "all", &plan, NULL), 0);
+	assert_string_equal(json_str_at(json_array_get(plan.ops, 0), "status", "allocatedIPs"),
+			    "{\"10.0.0.1\":{\"node\":\"w1\",\"pod\":\"ml/a\",\"podUid\":\"u-a\"},"
+			    "\"10.0.0.2\":{\"node\":\"w1\",\"pod\":\"ml/b\",\"podUid\":\"u-b\"}}");
+}
+
+static void a_mirrored_pod_has_its_addresses_and_not_the_whole_status(void **state)
+{
+	json_auto_t *pod =
+		yaml("{metadata: {name: a, annotations: {k8s.v1.cni.cncf.io/network-status: "
+		     "'[{\"name\": \"c\", \"interface\": \"eth0\", \"ips\": [\"10.244.0.9\"]}, "
+		     "{\"interface\": "
+		     "\"net1\", \"ips\": [\"10.0.0.1\", 7], \"mac\": \"x\"}, {\"interface\": "
+		     "\"net2\"}]'}}}");
+	json_auto_t *odd = yaml("{metadata: {name: a, annotations: "
+				"{k8s.v1.cni.cncf.io/network-status: '{'}}}");
+	auto_free char *text = NULL;
+
+	assign_project(pod);
+	assign_project(odd);
+	text = json_text(json_at(pod, "addresses"));
+	assert_string_equal(text, "{\"eth0\":[\"10.244.0.9\"],\"net1\":[\"10.0.0.1\"]}");
+	assert_null(json_at(pod, "metadata", "annotations", "k8s.v1.cni.cncf.io/network-status"));
+	assert_null(json_at(odd, "addresses"));
+}
+
+static void one_address_on_two_living_pods_is_found(void **state)
+{
+	expect(strays_reconcile,
+	       "pods:\n" POD("a", "u-a", "") POD("b", "u-b", "")
+		       ENDPOINT("u-a", "") "spiderippools:\n" POOL(
+			       "p", "10.0.0.1",
+			       "allocatedIPs: '{\"10.0.0.1\": {\"pod\": \"ml/b\", "
+			       "\"podUid\": \"u-b\"}}'"),
+	       "p", "finding ml/a AddressTwice; post learnedpools p in; requeue -; ");
 }
 
 static void a_record_that_was_lost_is_made_again(void **state)
@@ -1100,7 +1171,7 @@ static void a_record_that_was_lost_is_made_again(void **state)
 	struct err err = {0};
 
 	expect(strays_reconcile, world, "p",
-	       "event p EndpointWithoutRecord; post waiting ml/a in; ");
+	       "event p EndpointWithoutRecord; post waiting ml/a in; post learnedpools p in; ");
 	assert_int_equal(assign_reconcile(read, "all", &plan, &err), 0);
 	assert_non_null(strstr(json_str_at(json_array_get(plan.ops, 0), "status", "allocatedIPs"),
 			       "\"10.0.0.1\":{\"node\":\"w1\",\"pod\":\"ml/a\""));
@@ -1303,6 +1374,10 @@ int main(void)
 		cmocka_unit_test(a_lost_endpoint_counts_in_the_operators_namespace_only),
 		cmocka_unit_test(an_endpoint_claims_nothing_that_its_pod_would_not_get),
 		cmocka_unit_test(each_ledger_is_a_group_that_its_pods_need),
+		cmocka_unit_test(nothing_new_is_given_before_a_pool_was_learned),
+		cmocka_unit_test(pods_that_run_keep_the_addresses_of_their_network_status),
+		cmocka_unit_test(a_mirrored_pod_has_its_addresses_and_not_the_whole_status),
+		cmocka_unit_test(one_address_on_two_living_pods_is_found),
 		cmocka_unit_test(writes_each_ledger_once_for_all_that_wait),
 		cmocka_unit_test(posts_a_pod_as_soon_as_its_own_ledgers_are_written),
 		cmocka_unit_test(a_pod_waits_for_what_another_gives_back_in_the_same_pass),

@@ -1,7 +1,8 @@
 /*
- * A host made of files. See the header.
+ * A host made of files: PFs and VFs are kept here, shown as sysfs in a folder, and answered for as
+ * the kernel does. nodeagent/host reads the folder and comes through the doors.
  */
-#include "tests/fakes/host_tree.h"
+#include "nodeagent/simulated_host/host_tree.h"
 
 #include <arpa/inet.h>
 #include <assert.h>
@@ -16,19 +17,19 @@
 #include <linux/rtnetlink.h>
 #include <rdma/rdma_netlink.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "lib/base/fs.h"
+#include "lib/base/map.h"
 #include "lib/base/mem.h"
 #include "lib/base/own_fd.h"
 #include "lib/json/json.h"
 #include "nodeagent/host/netlink.h"
 #include "nodeagent/model/text.h"
 
-#define PFS_MAX        8
 #define RXE_INDEX      9000
-#define INTERFACES_MAX 512
 #define DEVLINK_FAMILY 0x1c
 #define MTU_MAX        9978
 #define NLDEV(command) (RDMA_NL_NLDEV << 10 | (command))
@@ -38,7 +39,7 @@ struct interface {
 	int index;
 	uint32_t mtu;
 	uint16_t type; /* ARPHRD_… */
-	bool up, away;
+	bool up, away, no_carrier;
 	ino_t netns; /* where it is, when it is away; 0: nowhere that anybody finds */
 	unsigned char mac[6];
 };
@@ -58,16 +59,25 @@ struct pf {
 	const char *broken; /* devlink health reporter in error; NULL: none */
 	struct tree_firmware firmware;
 	struct vf *vfs; /* `count` of them */
+	bool faults[TREE_FAULTS];
+};
+
+struct tree_texts {
+	int folder;
+	struct map names; /* text → name of its file, which is owned */
+	unsigned int last;
 };
 
 struct host_tree {
-	char folder[64];
+	char *folder;
 	int root;
+	struct tree_texts *texts; /* NULL: each file has its own */
 	struct host *host;
-	struct pf *pfs[PFS_MAX];
+	struct pf **pfs;
 	size_t n_pfs;
-	struct interface interfaces[INTERFACES_MAX];
-	size_t n_interfaces;
+	struct interface *interfaces;
+	size_t n_interfaces, interfaces_cap;
+	bool has_carriers; /* said of each interface */
 	int next_index, random;
 	int routes[4], n_routes;
 	struct {
@@ -76,6 +86,9 @@ struct host_tree {
 	} addresses[4];
 	int n_addresses;
 	bool no_rdma;
+	bool has_verbs;
+	char (*verbs)[24]; /* RDMA devices by the number of their files; "": free */
+	size_t n_verbs;
 	bool refuses_reboots;
 	int reboots;     /* that it was asked for */
 	const char *rxe; /* interface below it; NULL: there is none */
@@ -93,34 +106,106 @@ struct host_tree {
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
+/* A disk that is full or gone: nothing that is played here would be true from now on. */
+static void need(bool done, const char *path)
+{
+	if (done)
+		return;
+	(void)fprintf(stderr, "simulated host: cannot write %s: %s\n", path, strerror(errno));
+	abort();
+}
+
 static void make_folders(struct host_tree *tree, const char *path)
 {
 	for (const char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
 		auto_free char *folder = str_ndup(path, (size_t)(slash - path));
 
-		assert(mkdirat(tree->root, folder, 0755) == 0 || errno == EEXIST);
+		need(mkdirat(tree->root, folder, 0755) == 0 || errno == EEXIST, path);
 	}
+}
+
+static void write_new(int folder, const char *path, const void *bytes, size_t len)
+{
+	auto_close int fd =
+		openat(folder, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
+
+	need(fd >= 0 && write(fd, bytes, len) == (ssize_t)len, path);
 }
 
 void host_tree_bytes(struct host_tree *tree, const char *path, const void *bytes, size_t len)
 {
-	auto_close int fd = -1;
+	make_folders(tree, path);
+	/* It may be a text that others share. */
+	if (tree->texts)
+		(void)unlinkat(tree->root, path, 0);
+	write_new(tree->root, path, bytes, len);
+}
+
+/* ---- texts that many files have -------------------------------------------------------------- */
+
+struct tree_texts *tree_texts_new(const char *folder)
+{
+	struct tree_texts *texts = mem_new(struct tree_texts);
+
+	texts->folder = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	need(texts->folder >= 0, folder);
+	texts->names.free_value = mem_free;
+	return texts;
+}
+
+void tree_texts_free(struct tree_texts *texts)
+{
+	if (!texts)
+		return;
+	map_done(&texts->names);
+	for (unsigned int i = 1; i <= texts->last; i++) {
+		auto_free char *name = str_printf("text-%u", i);
+
+		(void)unlinkat(texts->folder, name, 0);
+	}
+	(void)close(texts->folder);
+	mem_free(texts);
+}
+
+/* The file that has this text; a new one where the last has as many names as can be. */
+static const char *text_file(struct tree_texts *texts, const char *text, bool is_full)
+{
+	char *name = is_full ? NULL : map_get(&texts->names, text);
+
+	if (name)
+		return name;
+	name = str_printf("text-%u", ++texts->last);
+	write_new(texts->folder, name, text, strlen(text));
+	map_set(&texts->names, text, name);
+	return name;
+}
+
+static void link_text(struct host_tree *tree, const char *path, const char *text)
+{
+	struct tree_texts *texts = tree->texts;
+	int code;
 
 	make_folders(tree, path);
-	fd = openat(tree->root, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-	assert(fd >= 0 && write(fd, bytes, len) == (ssize_t)len);
+	(void)unlinkat(tree->root, path, 0);
+	code = linkat(texts->folder, text_file(texts, text, false), tree->root, path, 0);
+	if (code < 0 && errno == EMLINK)
+		code = linkat(texts->folder, text_file(texts, text, true), tree->root, path, 0);
+	need(code == 0, path);
 }
 
 void host_tree_file(struct host_tree *tree, const char *path, const char *text)
 {
-	host_tree_bytes(tree, path, text, strlen(text));
+	if (tree->texts)
+		link_text(tree, path, text);
+	else
+		host_tree_bytes(tree, path, text, strlen(text));
 }
 
 void host_tree_link(struct host_tree *tree, const char *path, const char *target)
 {
 	make_folders(tree, path);
 	(void)unlinkat(tree->root, path, 0);
-	assert(symlinkat(target, tree->root, path) == 0);
+	need(symlinkat(target, tree->root, path) == 0, path);
 }
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
@@ -186,11 +271,16 @@ static struct interface *interface_at(struct host_tree *tree, const char *parent
 
 static struct interface *add_interface(struct host_tree *tree, const char *name, const char *parent)
 {
-	struct interface *added = &tree->interfaces[tree->n_interfaces++];
 	auto_free char *path = str_printf("sys/class/net/%s/ifindex", name);
 	auto_free char *text = NULL;
+	struct interface *added;
 
-	assert(tree->n_interfaces < INTERFACES_MAX);
+	if (tree->n_interfaces == tree->interfaces_cap) {
+		tree->interfaces_cap = tree->interfaces_cap ? 2 * tree->interfaces_cap : 16;
+		tree->interfaces = mem_realloc(tree->interfaces,
+					       tree->interfaces_cap * sizeof(*tree->interfaces));
+	}
+	added = &tree->interfaces[tree->n_interfaces++];
 	*added = (struct interface){
 		.index = ++tree->next_index,
 		.mtu = 1500,
@@ -302,11 +392,23 @@ void host_tree_bring_back(struct host_tree *tree, const char *vf)
 
 /* ---- PFs and VFs ----------------------------------------------------------------------------- */
 
+static bool is_there(const struct pf *pf)
+{
+	return !pf->faults[TREE_FAULT_GONE];
+}
+
+/* Its driver works: it has interface, RDMA device and devlink. */
+static bool is_bound(const struct pf *pf)
+{
+	return pf->is.driver && is_there(pf) && !pf->faults[TREE_FAULT_DRIVER];
+}
+
+/* NULL: there is none, or it is out of its slot. */
 static struct pf *pf_by(struct host_tree *tree, const char *address)
 {
 	for (size_t i = 0; i < tree->n_pfs; i++)
 		if (str_eq(tree->pfs[i]->is.address, address))
-			return tree->pfs[i];
+			return is_there(tree->pfs[i]) ? tree->pfs[i] : NULL;
 	return NULL;
 }
 
@@ -329,6 +431,75 @@ static void put_count(struct host_tree *tree, const struct pf *pf)
 	pci_file(tree, pf->is.address, "sriov_numvfs", text);
 }
 
+static const struct {
+	const char *class, *file, *port; /* port: NULL without one */
+	unsigned int minor;
+} verbs_files[] = {
+	{"infiniband_verbs", "uverbs", NULL, 192},
+	{"infiniband_mad", "umad", "1\n", 0},
+};
+
+static void add_verbs(struct host_tree *tree, const char *name)
+{
+	auto_free char *owner = str_printf("%s\n", name);
+	size_t n = 0;
+
+	while (n < tree->n_verbs && tree->verbs[n][0])
+		n++;
+	if (n == tree->n_verbs)
+		tree->verbs = mem_realloc(tree->verbs, ++tree->n_verbs * sizeof(*tree->verbs));
+	(void)snprintf(tree->verbs[n], sizeof(tree->verbs[n]), "%s", name);
+	for (size_t i = 0; i < ARRAY_LEN(verbs_files); i++) {
+		auto_free char *file = str_printf("%s%zu", verbs_files[i].file, n);
+		auto_free char *class = str_printf("sys/class/%s/%s", verbs_files[i].class, file);
+		auto_free char *ibdev = str_printf("%s/ibdev", class);
+		auto_free char *dev = str_printf("%s/dev", class);
+		auto_free char *port = str_printf("%s/port", class);
+		auto_free char *path = str_printf("dev/infiniband/%s", file);
+		auto_free char *number = str_printf("231:%zu\n", verbs_files[i].minor + n);
+
+		host_tree_file(tree, ibdev, owner);
+		host_tree_file(tree, dev, number);
+		host_tree_file(tree, path, "");
+		if (verbs_files[i].port)
+			host_tree_file(tree, port, verbs_files[i].port);
+	}
+}
+
+static void remove_verbs(struct host_tree *tree, const char *name)
+{
+	for (size_t n = 0; n < tree->n_verbs; n++) {
+		if (!str_eq(tree->verbs[n], name))
+			continue;
+		for (size_t i = 0; i < ARRAY_LEN(verbs_files); i++) {
+			auto_free char *class = str_printf(
+				"sys/class/%s/%s%zu", verbs_files[i].class, verbs_files[i].file, n);
+			auto_free char *path =
+				str_printf("dev/infiniband/%s%zu", verbs_files[i].file, n);
+
+			host_tree_remove(tree, class);
+			host_tree_remove(tree, path);
+		}
+		tree->verbs[n][0] = '\0';
+	}
+}
+
+static void remove_rdma(struct host_tree *tree, const char *address, const char *name)
+{
+	auto_free char *class = str_printf("sys/class/infiniband/%s", name);
+
+	remove_verbs(tree, name);
+	host_tree_remove(tree, class);
+	pci_remove(tree, address, "infiniband");
+}
+
+void host_tree_serve_verbs(struct host_tree *tree)
+{
+	tree->has_verbs = true;
+	host_tree_file(tree, "dev/infiniband/rdma_cm", "");
+	host_tree_file(tree, "sys/class/misc/rdma_cm/dev", "10:60\n");
+}
+
 static void add_rdma(struct host_tree *tree, const char *address, const char *name)
 {
 	auto_free char *path = str_printf("infiniband/%s/x", name);
@@ -337,40 +508,73 @@ static void add_rdma(struct host_tree *tree, const char *address, const char *na
 
 	pci_file(tree, address, path, "");
 	host_tree_link(tree, device, target);
+	if (tree->has_verbs)
+		add_verbs(tree, name);
+}
+
+/* Drivers say -1 without a link. */
+static void put_speed(struct host_tree *tree, const struct pf *pf)
+{
+	auto_free char *path = NULL, *text = NULL;
+
+	if (!pf->is.speed_mbps || !pf->is.netdev)
+		return;
+	path = str_printf("sys/class/net/%s/speed", pf->is.netdev);
+	text = str_printf("%d\n", pf->faults[TREE_FAULT_LINK] ? -1 : pf->is.speed_mbps);
+	host_tree_file(tree, path, text);
+}
+
+/* Its driver starts. */
+static void bind_pf(struct host_tree *tree, struct pf *pf)
+{
+	const struct tree_pf *is = &pf->is;
+	auto_free char *driver = str_printf("../../drivers/%s", is->driver ? is->driver : "");
+
+	if (is->driver)
+		pci_link(tree, is->address, "driver", driver);
+	if (is->netdev) {
+		struct interface *added = add_interface(tree, is->netdev, is->address);
+
+		added->type = is->is_ib ? ARPHRD_INFINIBAND : ARPHRD_ETHER;
+		added->up = is->is_up;
+		added->no_carrier = pf->faults[TREE_FAULT_LINK];
+		(void)snprintf(added->master, sizeof(added->master), "%s",
+			       is->master ? is->master : "");
+		put_speed(tree, pf);
+	}
+	if (is->rdma)
+		add_rdma(tree, is->address, is->rdma);
+}
+
+static void show_pf(struct host_tree *tree, struct pf *pf)
+{
+	const struct tree_pf *is = &pf->is;
+	auto_free char *total = str_printf("%d\n", is->total);
+	auto_free char *vendor = str_printf("0x%s\n", is->vendor);
+	auto_free char *device = str_printf("0x%s\n", is->device);
+
+	pci_file(tree, is->address, "class", is->is_ib ? "0x020700\n" : "0x020000\n");
+	pci_file(tree, is->address, "vendor", vendor);
+	pci_file(tree, is->address, "device", device);
+	pci_file(tree, is->address, "numa_node", "0\n");
+	if (!is->total)
+		return;
+	pci_file(tree, is->address, "sriov_totalvfs", total);
+	pci_file(tree, is->address, "sriov_drivers_autoprobe", "1\n");
+	pci_file(tree, is->address, "sriov_vf_device", is->vf_device);
+	put_count(tree, pf);
 }
 
 void host_tree_add_pf(struct host_tree *tree, const struct tree_pf *is)
 {
 	struct pf *pf = mem_new(struct pf);
-	auto_free char *driver = str_printf("../../drivers/%s", is->driver ? is->driver : "");
-	auto_free char *total = str_printf("%d\n", is->total);
-	auto_free char *vendor = str_printf("0x%s\n", is->vendor);
-	auto_free char *device = str_printf("0x%s\n", is->device);
 
 	pf->is = *is;
 	pf->autoprobe = true;
+	tree->pfs = mem_realloc(tree->pfs, (tree->n_pfs + 1) * sizeof(tree->pfs[0]));
 	tree->pfs[tree->n_pfs++] = pf;
-	pci_file(tree, is->address, "class", is->is_ib ? "0x020700\n" : "0x020000\n");
-	pci_file(tree, is->address, "vendor", vendor);
-	pci_file(tree, is->address, "device", device);
-	pci_file(tree, is->address, "numa_node", "0\n");
-	if (is->driver)
-		pci_link(tree, is->address, "driver", driver);
-	if (is->total) {
-		pci_file(tree, is->address, "sriov_totalvfs", total);
-		pci_file(tree, is->address, "sriov_drivers_autoprobe", "1\n");
-		pci_file(tree, is->address, "sriov_vf_device", is->vf_device);
-		put_count(tree, pf);
-	}
-	if (is->netdev) {
-		struct interface *added = add_interface(tree, is->netdev, is->address);
-
-		added->type = is->is_ib ? ARPHRD_INFINIBAND : ARPHRD_ETHER;
-		(void)snprintf(added->master, sizeof(added->master), "%s",
-			       is->master ? is->master : "");
-	}
-	if (is->rdma)
-		add_rdma(tree, is->address, is->rdma);
+	show_pf(tree, pf);
+	bind_pf(tree, pf);
 }
 
 /* A VF's driver starts: its interface and RDMA device appear, with what the PF has given it. */
@@ -403,13 +607,11 @@ static int bind_vf(struct host_tree *tree, struct pf *pf, int number, const char
 static void unbind_vf(struct host_tree *tree, struct pf *pf, int number)
 {
 	struct interface *interface = interface_at(tree, pf->vfs[number].address);
-	auto_free char *rdma =
-		str_printf("sys/class/infiniband/%sv%d", pf->is.rdma ? pf->is.rdma : "-", number);
+	auto_free char *rdma = str_printf("%sv%d", pf->is.rdma ? pf->is.rdma : "-", number);
 
 	if (interface)
 		remove_interface(tree, interface);
-	host_tree_remove(tree, rdma);
-	pci_remove(tree, pf->vfs[number].address, "infiniband");
+	remove_rdma(tree, pf->vfs[number].address, rdma);
 	pci_remove(tree, pf->vfs[number].address, "driver");
 }
 
@@ -475,18 +677,20 @@ static int write_count(struct host_tree *tree, struct pf *pf, const char *text)
 		return -ERANGE;
 	if (wanted == pf->count)
 		return 0;
-	if (!pf->is.driver)
+	if (!is_bound(pf))
 		return -ENOENT;
 	if (wanted == 0) {
 		remove_vfs(tree, pf);
 	} else {
 		if (pf->count)
 			return -EBUSY;
+		if (pf->faults[TREE_FAULT_VFS])
+			return -EIO;
 		if (pf->is.down != TREE_DOWN_MAKES && is_down(tree, pf))
 			return pf->is.down == TREE_DOWN_REFUSES ? -EINVAL : 0;
 		if (pf->is.makes && wanted > pf->is.makes)
 			wanted = pf->is.makes;
-		free(pf->vfs);
+		mem_free(pf->vfs);
 		pf->vfs = mem_calloc((size_t)wanted, sizeof(pf->vfs[0]));
 		for (int i = 0; i < wanted; i++) {
 			pf->count = i + 1;
@@ -496,6 +700,69 @@ static int write_count(struct host_tree *tree, struct pf *pf, const char *text)
 	put_count(tree, pf);
 	return 0;
 }
+
+/* ---- faults ---------------------------------------------------------------------------------- */
+
+static void unbind_pf(struct host_tree *tree, struct pf *pf)
+{
+	struct interface *interface = interface_at(tree, pf->is.address);
+
+	remove_vfs(tree, pf);
+	if (pf->is.total)
+		put_count(tree, pf);
+	if (interface)
+		remove_interface(tree, interface);
+	remove_rdma(tree, pf->is.address, pf->is.rdma ? pf->is.rdma : "-");
+	pci_remove(tree, pf->is.address, "driver");
+}
+
+static void set_carrier(struct host_tree *tree, const struct pf *pf, bool has_carrier)
+{
+	struct interface *interface = interface_at(tree, pf->is.address);
+
+	tree->has_carriers = true;
+	if (!interface)
+		return;
+	interface->no_carrier = !has_carrier;
+	put_speed(tree, pf);
+}
+
+/* From `bound` and `there` before to what the faults say now. */
+static void follow_faults(struct host_tree *tree, struct pf *pf, bool bound, bool there)
+{
+	if (bound && !is_bound(pf))
+		unbind_pf(tree, pf);
+	if (there && !is_there(pf))
+		pci_remove(tree, pf->is.address, "");
+	if (!there && is_there(pf))
+		show_pf(tree, pf);
+	if (!bound && is_bound(pf))
+		bind_pf(tree, pf);
+}
+
+bool host_tree_set_fault(struct host_tree *tree, const char *address, enum tree_fault fault,
+			 bool is_broken)
+{
+	struct pf *pf = NULL;
+	bool bound, there;
+
+	for (size_t i = 0; i < tree->n_pfs; i++)
+		if (str_eq(tree->pfs[i]->is.address, address))
+			pf = tree->pfs[i];
+	assert(pf && fault < TREE_FAULTS);
+	if (pf->faults[fault] == is_broken)
+		return false;
+	bound = is_bound(pf);
+	there = is_there(pf);
+	pf->faults[fault] = is_broken;
+	if (fault == TREE_FAULT_LINK)
+		set_carrier(tree, pf, !is_broken);
+	else
+		follow_faults(tree, pf, bound, there);
+	return true;
+}
+
+/* ---- more of what writes do ------------------------------------------------------------------ */
 
 static int write_probe(struct host_tree *tree, const char *address)
 {
@@ -670,6 +937,11 @@ static void add_link(struct host_tree *tree, const struct interface *interface, 
 		(void)vf_by(tree, interface->parent, &owner, &number);
 	netlink_put_u32(msg, IFLA_MAX_MTU,
 			owner && owner->is.max_mtu ? (uint32_t)owner->is.max_mtu : MTU_MAX);
+	if (tree->has_carriers) {
+		netlink_put_u8(msg, IFLA_CARRIER, !interface->no_carrier);
+		/* IF_OPER_DOWN and _UP, RFC 2863. */
+		netlink_put_u8(msg, IFLA_OPERSTATE, interface->no_carrier ? 2 : 6);
+	}
 	netlink_put(msg, IFLA_ADDRESS, interface->mac, 6);
 	/* The address of a port is its bond's. */
 	if (master) {
@@ -924,7 +1196,7 @@ static void get_devices(struct host_tree *tree, int command, struct strbuf *answ
 	for (size_t i = 0; i < tree->n_pfs; i++) {
 		struct pf *pf = tree->pfs[i];
 
-		if (!pf->is.rdma)
+		if (!pf->is.rdma || !is_bound(pf))
 			continue;
 		if (is_host)
 			add_device(tree, command, answer, (uint32_t)(1000 * i + 1), pf->is.rdma,
@@ -979,7 +1251,8 @@ static bool counts_rdma(struct host_tree *tree, uint32_t index)
 	size_t i = index / 1000;
 	int n = (int)(index % 1000) - 2;
 
-	if (index == RXE_INDEX || i >= tree->n_pfs || !counts(tree->pfs[i]->is.driver))
+	if (index == RXE_INDEX || i >= tree->n_pfs || !counts(tree->pfs[i]->is.driver) ||
+	    !is_bound(tree->pfs[i]))
 		return false;
 	return n < 0 ? !tree->here || tree->rdma_mode == 1
 		     : n < tree->pfs[i]->count && sees_vf(tree, tree->pfs[i], n);
@@ -1216,19 +1489,19 @@ static int devlink_request(struct host_tree *tree, const struct nlmsghdr *reques
 	(void)netlink_parse(request, GENL_HDRLEN, attrs, DEVLINK_ATTR_MAX);
 	if (header->cmd == DEVLINK_CMD_GET) {
 		for (size_t i = 0; i < tree->n_pfs; i++)
-			if (tree->pfs[i]->is.has_devlink)
+			if (tree->pfs[i]->is.has_devlink && is_bound(tree->pfs[i]))
 				add_message(answer, devlink_message(tree->pfs[i], DEVLINK_CMD_GET));
 		return 0;
 	}
 	if (header->cmd == DEVLINK_CMD_HEALTH_REPORTER_GET) {
 		for (size_t i = 0; i < tree->n_pfs; i++)
-			if (tree->pfs[i]->is.has_devlink)
+			if (tree->pfs[i]->is.has_devlink && is_bound(tree->pfs[i]))
 				add_reporters(tree->pfs[i], answer);
 		return 0;
 	}
 	(void)netlink_str(attrs[DEVLINK_ATTR_DEV_NAME], address, sizeof(address));
 	pf = pf_by(tree, address);
-	if (!pf || !pf->is.has_devlink)
+	if (!pf || !pf->is.has_devlink || !is_bound(pf))
 		return -ENODEV;
 	if (header->cmd == DEVLINK_CMD_ESWITCH_SET) {
 		if (fails_now(tree))
@@ -1444,12 +1717,13 @@ const struct tree_pf tree_ib = {.address = TREE_IB,
 				.is_ib = true,
 				.has_devlink = true};
 
-struct host_tree *host_tree_new(void)
+struct host_tree *host_tree_new_in(const char *parent, struct tree_texts *texts)
 {
 	struct host_tree *tree = mem_new(struct host_tree);
 
-	(void)snprintf(tree->folder, sizeof(tree->folder), "%s", "/tmp/host-tree-XXXXXX");
-	assert(mkdtemp(tree->folder));
+	tree->folder = str_printf("%s/host-tree-XXXXXX", parent);
+	tree->texts = texts;
+	need(mkdtemp(tree->folder) != NULL, tree->folder);
 	tree->root = open(tree->folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	tree->host = host_open(tree->folder, NULL);
 	assert(tree->root >= 0 && tree->host);
@@ -1465,6 +1739,11 @@ struct host_tree *host_tree_new(void)
 	host_tree_file(tree, "sys/bus/pci/drivers/igbvf/x", "");
 	add_interface(tree, "lo", NULL);
 	return tree;
+}
+
+struct host_tree *host_tree_new(void)
+{
+	return host_tree_new_in("/tmp", NULL);
 }
 
 void host_tree_boot(struct host_tree *tree, const char *boot_id, bool is_exclusive)
@@ -1491,10 +1770,14 @@ void host_tree_free(struct host_tree *tree)
 	host_close(tree->host);
 	(void)close(tree->root);
 	for (size_t i = 0; i < tree->n_pfs; i++) {
-		free(tree->pfs[i]->vfs);
-		free(tree->pfs[i]);
+		mem_free(tree->pfs[i]->vfs);
+		mem_free(tree->pfs[i]);
 	}
-	free(tree);
+	mem_free(tree->pfs);
+	mem_free(tree->interfaces);
+	mem_free(tree->verbs);
+	mem_free(tree->folder);
+	mem_free(tree);
 }
 
 void host_tree_reopen(struct host_tree *tree)

@@ -10,8 +10,8 @@
  * number of the attribute (linux/if_link.h, IFLA_VF_STATS_*). Those of other drivers count nothing.
  * Nobody knows the speed of InfiniBand.
  */
-#ifndef ORBWEAVER_TESTS_FAKES_HOST_TREE_H
-#define ORBWEAVER_TESTS_FAKES_HOST_TREE_H
+#ifndef ORBWEAVER_NODEAGENT_SIMULATED_HOST_HOST_TREE_H
+#define ORBWEAVER_NODEAGENT_SIMULATED_HOST_HOST_TREE_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -45,6 +45,8 @@ struct tree_pf {
 	int max_mtu;         /* of its interface and its VFs'; 0: 9978 */
 	bool is_ib;
 	bool has_devlink;
+	bool is_up;         /* its interface is, from the start */
+	int speed_mbps;     /* of its link, while it has a carrier; 0: not said */
 	bool vfs_lack_rdma; /* it has an RDMA device, its VFs have none */
 	enum tree_eswitch eswitch;
 	enum tree_down down;
@@ -63,7 +65,18 @@ extern const struct tree_pf tree_ib;
 
 struct host_tree;
 
+/* In a folder of its own below /tmp. */
 struct host_tree *host_tree_new(void);
+
+/*
+ * A thousand hosts in little memory: files of trees that were made with the same texts are links to
+ * one file for each text, in `folder`. The trees have to be on the same filesystem, and go first.
+ */
+struct tree_texts;
+struct tree_texts *tree_texts_new(const char *folder);
+void tree_texts_free(struct tree_texts *texts);
+/* In a folder of its own below `parent`. texts: borrowed; NULL: each file is its own. */
+struct host_tree *host_tree_new_in(const char *parent, struct tree_texts *texts);
 void host_tree_free(struct host_tree *tree);
 /* Its root folder. The tree's. */
 const char *host_tree_folder(const struct host_tree *tree);
@@ -105,6 +118,20 @@ void host_tree_move_to(struct host_tree *tree, const char *vf, const char *netns
  */
 typedef uint64_t host_tree_counted(const char *counter, unsigned int index, uint64_t value);
 void host_tree_set_counted(struct host_tree *tree, host_tree_counted *counted);
+/*
+ * What a PF may suffer from. Each is there or not, beside the others; VFs that go with a fault do
+ * not come back with its end.
+ */
+enum tree_fault {
+	TREE_FAULT_LINK,   /* its port has no carrier */
+	TREE_FAULT_VFS,    /* its firmware makes no VFs: EIO */
+	TREE_FAULT_DRIVER, /* its driver is not bound: no interface, no RDMA device, no VFs */
+	TREE_FAULT_GONE,   /* it is not on the bus */
+	TREE_FAULTS,
+};
+/* False: that changes nothing. The PF must have been added. */
+bool host_tree_set_fault(struct host_tree *tree, const char *pf, enum tree_fault fault,
+			 bool is_broken);
 /* Other network namespaces: SYS_SET says EBUSY while there are any. */
 void host_tree_set_namespaces(struct host_tree *tree, int n);
 /* A devlink health reporter of the PF is in error; NULL: all are well. Borrowed. */
@@ -126,6 +153,11 @@ int host_tree_resets(const struct host_tree *tree);
 void host_tree_open_verbs(struct host_tree *tree, const char *device, int contexts);
 /* Soft-RoCE "rxe0" on an interface, with the files uverbs9 of its own: one of a tree. Borrowed. */
 void host_tree_add_rxe(struct host_tree *tree, const char *interface);
+/*
+ * RDMA devices that come from now on have uverbs and umad files in /dev/infiniband, with the lowest
+ * number that is free, as the kernel gives them.
+ */
+void host_tree_serve_verbs(struct host_tree *tree);
 /* RDMA subsystem not loaded at all. */
 void host_tree_unload_rdma(struct host_tree *tree);
 /*

@@ -1,0 +1,143 @@
+/*
+ * A kubelet's device manager without plugins: it takes the pools as they are computed. The nodes
+ * process keeps who has what for each node.
+ */
+#include "cli/simulate/decide/devices.h"
+
+#include <string.h>
+
+#include "cli/simulate/decide/quantity.h"
+#include "lib/base/mem.h"
+#include "lib/base/str.h"
+#include "lib/json/json.h"
+#include "nodeagent/pools/allocate.h"
+#include "nodeagent/pools/pools.h"
+
+json_t *devices_status(const json_t *pools)
+{
+	json_t *status = json_array(), *resource;
+	size_t i;
+
+	json_array_foreach (json_at(pools, "resources"), i, resource)
+		json_array_append_new(status, pools_resource_status(resource, NULL));
+	return status;
+}
+
+json_t *devices_node_status(const json_t *pools, const json_t *ours)
+{
+	json_t *capacity = json_object(), *allocatable = json_object(), *resource;
+	const char *name;
+	size_t i;
+
+	json_each (ours, name, resource) {
+		json_put_str(capacity, name, "0");
+		json_put_str(allocatable, name, "0");
+	}
+	json_array_foreach (json_at(pools, "resources"), i, resource) {
+		json_auto_t *status = pools_resource_status(resource, NULL);
+
+		name = json_str_at(status, "name");
+		json_put(capacity, name,
+			 json_fmt("%lld",
+				  (long long)json_integer_value(json_at(status, "offered"))));
+		json_put(allocatable, name,
+			 json_fmt("%lld",
+				  (long long)json_integer_value(json_at(status, "healthy"))));
+	}
+	return json_pack("{s:o, s:o}", "capacity", capacity, "allocatable", allocatable);
+}
+
+/* ---- devices for a pod ----------------------------------------------------------------------- */
+
+static const json_t *resource_named(const json_t *pools, const char *name)
+{
+	return json_find(json_at(pools, "resources"), "name", name);
+}
+
+/* One container's devices of one resource, added to `chosen`. */
+static int choose(const json_t *resource, size_t wanted, const json_t *allocated, json_t *chosen,
+		  const char *owner, struct err *err)
+{
+	const char *name = json_str_at(resource, "name");
+	const json_t *devices = json_at(resource, "devices"), *device;
+	auto_free const char **available =
+		mem_calloc(json_array_size(devices) + 1, sizeof(*available));
+	auto_free const char **taken = mem_calloc(wanted + 1, sizeof(*taken));
+	size_t n = 0, i;
+
+	json_array_foreach (devices, i, device) {
+		const char *id = json_str_at(device, "id");
+
+		if (json_is_true(json_at(device, "healthy")) && !json_at(allocated, name, id) &&
+		    !json_at(chosen, name, id))
+			available[n++] = id;
+	}
+	if (n < wanted || allocate_prefer(resource, available, n, NULL, 0, wanted, taken, err) < 0)
+		return err_set(err, ERR_TRANSIENT, "UnexpectedAdmissionError",
+			       "Allocate failed due to requested number of devices unavailable for "
+			       "%s. Requested: %zu, Available: %zu, which is unexpected",
+			       name, wanted, n);
+	for (i = 0; i < wanted; i++)
+		json_put_str(json_need_object(chosen, name), taken[i], owner);
+	return 0;
+}
+
+static int choose_for_container(const json_t *pools, const json_t *allocated, const json_t *pod,
+				const json_t *container, json_t *chosen, struct err *err)
+{
+	auto_free char *owner = str_printf("%s/%s/%s", json_namespace(pod), json_name(pod),
+					   json_str_or(json_at(container, "name"), ""));
+	const json_t *resource;
+	size_t i;
+
+	json_array_foreach (json_at(pools, "resources"), i, resource) {
+		double wanted = quantity_of_container(container, json_str_at(resource, "name"));
+
+		if (wanted >= 1 && wanted <= POOLS_TOKENS_MAX &&
+		    choose(resource, (size_t)wanted, allocated, chosen, owner, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+json_t *devices_choose(const json_t *pools, const json_t *allocated, const json_t *pod,
+		       struct err *err)
+{
+	json_auto_t *chosen = json_object();
+	const json_t *container;
+	size_t i;
+
+	json_array_foreach (json_at(pod, "spec", "containers"), i, container)
+		if (choose_for_container(pools, allocated, pod, container, chosen, err) < 0)
+			return NULL;
+	return json_incref(chosen);
+}
+
+void devices_add(json_t *allocated, const json_t *more)
+{
+	const char *name;
+	json_t *devices;
+
+	json_each (more, name, devices)
+		(void)json_object_update(json_need_object(allocated, name), devices);
+}
+
+void devices_release(json_t *allocated, const char *pod)
+{
+	auto_free char *prefix = str_printf("%s/", pod);
+	const char *name, *id;
+	json_t *devices, *owner;
+	void *next;
+
+	json_each (allocated, name, devices)
+		json_object_foreach_safe(
+			devices, next, id,
+			owner) if (str_starts(json_str_or(owner, ""), prefix))(void)
+			json_object_del(devices, id);
+}
+
+const json_t *devices_info(const json_t *pools, const char *resource, const char *id)
+{
+	return json_at(json_find(json_at(resource_named(pools, resource), "devices"), "id", id),
+		       "info");
+}

@@ -1,0 +1,1 @@
+$(eval $(call library,cli/simulate/decide,lib/base lib/json nodeagent/model nodeagent/pools nodeagent/meta nodeagent/attach reconcilers/ipam reconcilers/core,jansson))

@@ -1,0 +1,187 @@
+/*
+ * The text of --node, read from left to right: a name with at most one range, a colon, counts and
+ * models. The CLI reads it before it starts anything; the nodes process makes hosts of the result.
+ */
+#include "cli/simulate/decide/node_spec.h"
+
+#include <string.h>
+
+#include "lib/base/str.h"
+#include "lib/json/json.h"
+
+/* Of a label's value, which the name is too (kubernetes.io/hostname). */
+#define NAME_MAX_LEN 63
+
+struct range {
+	char *prefix, *suffix;
+	int64_t first, last;
+	int width;   /* digits, with leading zeros */
+	bool is_one; /* without a number */
+};
+
+static void range_done(struct range *range)
+{
+	free(range->prefix);
+	free(range->suffix);
+}
+
+static int bad(const char *text, const char *part, const char *why, struct err *err)
+{
+	return err_set(err, ERR_INVALID, "BadNode", "--node \"%.80s\": \"%.40s\": %s", text, part,
+		       why);
+}
+
+static int read_range(const char *text, const char *name, struct range *ret, struct err *err)
+{
+	const char *open = strchr(name, '['), *close = strchr(name, ']');
+	const char *dash = open ? strchr(open, '-') : NULL;
+	auto_free char *first = NULL, *last = NULL;
+
+	*ret = (struct range){0};
+	if (!open && !close) {
+		ret->prefix = str_dup(name);
+		ret->suffix = str_dup("");
+		ret->is_one = true;
+		return 0;
+	}
+	if (!open || !close || close < open || !dash || dash > close || strchr(open + 1, '['))
+		return bad(text, name, "the range must be [FIRST-LAST], such as gpu-[1-2]", err);
+	first = str_ndup(open + 1, (size_t)(dash - open - 1));
+	last = str_ndup(dash + 1, (size_t)(close - dash - 1));
+	if (!str_to_int(first, 0, 999999, &ret->first) ||
+	    !str_to_int(last, 0, 999999, &ret->last) || ret->last < ret->first)
+		return bad(text, name,
+			   "the range must go from a number to one that is not smaller, such as "
+			   "[1-2]",
+			   err);
+	if (first[0] == '0' && strlen(first) > 1)
+		ret->width = (int)strlen(first);
+	ret->prefix = str_ndup(name, (size_t)(open - name));
+	ret->suffix = str_dup(close + 1);
+	return 0;
+}
+
+/* DNS label, RFC 1123. */
+static bool is_name(const char *name)
+{
+	size_t len = strlen(name);
+
+	return len > 0 && len <= NAME_MAX_LEN &&
+	       strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == len && name[0] != '-' &&
+	       name[len - 1] != '-';
+}
+
+static int unknown(const char *text, const char *model, const char *const *models, struct err *err)
+{
+	auto_strbuf struct strbuf line = {0};
+
+	strbuf_adds(&line, "unknown NIC; there are ");
+	for (size_t i = 0; models[i]; i++)
+		strbuf_addf(&line, "%s%s", i ? ", " : "", models[i]);
+	return bad(text, model, strbuf_str(&line), err);
+}
+
+/* COUNTxMODEL */
+static int read_nics(const char *text, const char *part, const char *const *models, json_t *nics,
+		     struct err *err)
+{
+	const char *x = strchr(part, 'x');
+	auto_free char *number = x ? str_ndup(part, (size_t)(x - part)) : NULL;
+	int64_t count;
+	size_t i = 0;
+
+	if (!x || !str_to_int(number, 1, NODE_SPEC_NICS_MAX, &count))
+		return bad(text, part,
+			   "must be COUNTxMODEL with a count from 1 to 32, such as "
+			   "8xconnectx-7",
+			   err);
+	while (models[i] && !str_eq(models[i], x + 1))
+		i++;
+	if (!models[i])
+		return unknown(text, x + 1, models, err);
+	if (json_array_size(nics) + (size_t)count > NODE_SPEC_NICS_MAX)
+		return bad(text, part, "a node has at most 32 NICs", err);
+	while (count-- > 0)
+		json_array_append_new(nics, json_string(models[i]));
+	return 0;
+}
+
+static json_t *read_all_nics(const char *text, const char *list, const char *const *models,
+			     struct err *err)
+{
+	json_auto_t *nics = json_array();
+
+	for (const char *at = list;; at++) {
+		size_t len = strcspn(at, ",");
+		auto_free char *part = str_ndup(at, len);
+
+		if (read_nics(text, part, models, nics, err) < 0)
+			return NULL;
+		at += len;
+		if (!*at)
+			return json_incref(nics);
+	}
+}
+
+static int add_nodes(json_t *nodes, const char *text, const struct range *range, json_t *nics,
+		     struct err *err)
+{
+	if ((int64_t)json_array_size(nodes) + range->last - range->first >= NODE_SPEC_NODES_MAX)
+		return bad(text, range->prefix, "at most 5000 nodes can be simulated", err);
+	for (int64_t i = range->first; i <= range->last; i++) {
+		auto_free char *number = range->is_one
+						 ? str_dup("")
+						 : str_printf("%0*lld", range->width, (long long)i);
+		auto_free char *name = str_printf("%s%s%s", range->prefix, number, range->suffix);
+
+		if (!is_name(name))
+			return bad(text, name,
+				   "a node's name has up to 63 lower-case letters, digits and '-', "
+				   "such as gpu-1",
+				   err);
+		json_array_append_new(nodes, json_pack("{s:s, s:O}", "name", name, "nics", nics));
+	}
+	return 0;
+}
+
+static int find_twice(const json_t *nodes, const char *text, struct err *err)
+{
+	json_auto_t *seen = json_object();
+	const json_t *node;
+	size_t i;
+
+	json_array_foreach ((json_t *)nodes, i, node) {
+		const char *name = json_str_at(node, "name");
+
+		if (json_object_get(seen, name))
+			return bad(text, name, "there is a node of this name already", err);
+		json_put_bool(seen, name, true);
+	}
+	return 0;
+}
+
+int node_spec_add(json_t *nodes, const char *text, const char *const *models, struct err *err)
+{
+	const char *colon = strchr(text, ':');
+	auto_free char *name = str_ndup(text, colon ? (size_t)(colon - text) : strlen(text));
+	json_auto_t *nics = NULL, *all = json_copy(nodes);
+	struct range range;
+	int code = -1;
+
+	if (!colon)
+		return bad(text, text,
+			   "must be NAME:COUNTxMODEL[,COUNTxMODEL...], such as "
+			   "gpu-[1-2]:8xconnectx-7",
+			   err);
+	if (read_range(text, name, &range, err) == 0) {
+		nics = read_all_nics(text, colon + 1, models, err);
+		if (nics)
+			code = add_nodes(all, text, &range, nics, err);
+	}
+	range_done(&range);
+	if (code < 0 || find_twice(all, text, err) < 0)
+		return -1;
+	json_array_clear(nodes);
+	json_array_extend(nodes, all);
+	return 0;
+}

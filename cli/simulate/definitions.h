@@ -1,0 +1,14 @@
+/*
+ * The CustomResourceDefinitions of crds/ and crds/nad/, as they were when the program was built.
+ */
+#ifndef ORBWEAVER_CLI_SIMULATE_DEFINITIONS_H
+#define ORBWEAVER_CLI_SIMULATE_DEFINITIONS_H
+
+#include <jansson.h>
+
+#include "lib/base/err.h"
+
+/* All of them, a new array. NULL with err: those of yaml_parse_all. */
+json_t *definitions_read(struct err *err);
+
+#endif

@@ -1,0 +1,16 @@
+/*
+ * Faults of NICs and their words.
+ */
+#ifndef ORBWEAVER_CLI_SIMULATE_NODES_FAULTS_H
+#define ORBWEAVER_CLI_SIMULATE_NODES_FAULTS_H
+
+#include "lib/base/err.h"
+#include "nodeagent/simulated_host/host_tree.h"
+
+/* "link-down", …, by enum tree_fault. */
+extern const char *const fault_words[TREE_FAULTS];
+
+/* ERR_INVALID "UnknownFault" with all words. */
+int fault_read(const char *word, enum tree_fault *ret, struct err *err);
+
+#endif

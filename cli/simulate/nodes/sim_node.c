@@ -1,0 +1,331 @@
+/*
+ * One simulated node: the agent's state machine on a host made of files, and its pools, without the
+ * processes and sockets around them: requests are answered in this process, and the kubelet has
+ * what the pools offer at once.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+
+#include "cli/simulate/decide/devices.h"
+#include "cli/simulate/nodes/nodes_internal.h"
+#include "lib/base/clock.h"
+#include "lib/base/mem.h"
+#include "lib/base/own_fd.h"
+#include "lib/base/str.h"
+#include "lib/json/json.h"
+#include "nodeagent/agent/dev_names.h"
+#include "nodeagent/hostd/answer.h"
+#include "nodeagent/hostd/client.h"
+#include "nodeagent/plan/history.h"
+#include "nodeagent/plan/status.h"
+#include "nodeagent/pools/pools.h"
+
+/* Of an agent's flags. */
+#define RESOURCE_PREFIX "spidernet.io"
+
+enum {
+	/* Nothing changes there without us. */
+	SCAN_MS = 3600000,
+	/* Past the time at which a link is believed to be down. */
+	AGAIN_MS = HISTORY_NO_LINK_MS + 500,
+};
+
+static void replace(json_t **field, json_t *value)
+{
+	json_t *old = *field;
+
+	*field = value;
+	json_decref(old);
+}
+
+static void want_write(struct sim_node *node)
+{
+	nodes_want(node->nodes, KEY_NODE, node->name, 0);
+}
+
+/* ---- pools ----------------------------------------------------------------------------------- */
+
+static void check_given(struct sim_node *node, const json_t *before, const char *boot)
+{
+	json_t *given = pools_given(before, node->allocated, node->pools, boot);
+
+	pools_check_given(node->pools, given);
+	if (json_same(given, before)) {
+		json_decref(given);
+		return;
+	}
+	replace(&node->given, given);
+	agent_set_given(node->agent, given);
+}
+
+static void emit(void *arg, bool warning, const char *reason, const char *message)
+{
+	const struct sim_node *node = arg;
+
+	recorder_emit(node->nodes->agent,
+		      &(struct event_object){
+			      .resource = &node_state_resource,
+			      .ns = node->nodes->config->ns,
+			      .name = node->name,
+			      .uid = node->node_state ? json_uid(node->node_state) : NULL,
+		      },
+		      warning, reason, message);
+}
+
+/* Each problem once, when it comes up. */
+static void emit_problems(struct sim_node *node, const json_t *before)
+{
+	const json_t *problem, *old;
+	size_t i, k;
+
+	json_array_foreach (json_at(node->pools, "problems"), i, problem) {
+		bool is_known = false;
+
+		json_array_foreach (json_at(before, "problems"), k, old)
+			is_known |= json_same(old, problem);
+		if (!is_known)
+			emit(node, true, json_str_at(problem, "reason"),
+			     json_str_or(json_at(problem, "message"), ""));
+	}
+}
+
+static json_t *read_dev_names(const struct sim_node *node)
+{
+	auto_close int root =
+		open(host_tree_folder(node->host.tree), O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	return dev_names_read(root);
+}
+
+static void show_pools(struct sim_node *node)
+{
+	json_auto_t *held = pools_functions(node->allocated);
+
+	replace(&node->offered, pools_withdraw(node->pools, node->held_back));
+	agent_set_held(node->agent, held);
+	node->is_dirty = true;
+	want_write(node);
+}
+
+void sim_node_offer(struct sim_node *node)
+{
+	const struct pool_sources *sources = node->nodes->sources;
+	json_auto_t *before = NULL, *dev_names = NULL;
+	struct agent_view view;
+
+	if (!node->agent || !pool_sources_are_known(sources))
+		return;
+	view = agent_view(node->agent);
+	if (!view.observed)
+		return;
+	dev_names = read_dev_names(node);
+	before = node->pools;
+	node->pools = pools_compute(&(struct pools_input){
+		.prefix = RESOURCE_PREFIX,
+		.spec = view.offered,
+		.observed = view.observed,
+		.resource_list = pool_sources_get(sources, POOL_SOURCE_LIST),
+		.shared = pool_sources_get(sources, POOL_SOURCE_SHARED),
+		.dev_files = pool_sources_get(sources, POOL_SOURCE_DEV_FILES),
+		.dev_names = dev_names,
+		.allocated = node->allocated,
+		.before = before,
+	});
+	check_given(node, node->given, json_str_at(view.observed, "node", "bootId"));
+	show_pools(node);
+	emit_problems(node, before);
+}
+
+/* ---- what the agent asks of us --------------------------------------------------------------- */
+
+static void on_looked(void *arg)
+{
+	sim_node_offer(arg);
+}
+
+static void on_changed(void *arg)
+{
+	struct sim_node *node = arg;
+
+	node->is_dirty = true;
+	want_write(node);
+}
+
+/* The kubelet of this node has heard of it at once. */
+static void withdraw(void *arg, const json_t *devices)
+{
+	struct sim_node *node = arg;
+
+	replace(&node->held_back, json_incref((json_t *)devices));
+	sim_node_offer(node);
+	if (devices)
+		deferred_run(node->withdrawn);
+}
+
+static void on_withdrawn(void *arg)
+{
+	struct sim_node *node = arg;
+
+	agent_withdrawn(node->agent);
+}
+
+static json_t *answer(void *arg, const json_t *message)
+{
+	const struct sim_node *node = arg;
+
+	return answer_request(host_tree_host(node->host.tree), message);
+}
+
+static void on_again(void *arg)
+{
+	struct sim_node *node = arg;
+
+	agent_wake(node->agent);
+}
+
+/* ---- from outside ---------------------------------------------------------------------------- */
+
+void sim_node_set_node_state(struct sim_node *node, const json_t *object)
+{
+	if (!object && (node->node_state || !node->absent_ms))
+		node->absent_ms = clock_ms();
+	replace(&node->node_state, json_incref((json_t *)object));
+	if (!node->agent)
+		return;
+	agent_set_node_state(node->agent, object);
+	on_changed(node);
+}
+
+void sim_node_reported(struct sim_node *node, const char *uid)
+{
+	agent_set_reported(node->agent, uid);
+}
+
+bool sim_node_set_fault(struct sim_node *node, const struct sim_nic *nic, enum tree_fault fault,
+			bool is_broken)
+{
+	if (!host_tree_set_fault(node->host.tree, nic->address, fault, is_broken))
+		return false;
+	agent_wake(node->agent);
+	timer_start(node->again, AGAIN_MS);
+	return true;
+}
+
+static json_t *attachments_of(const struct sim_node *node)
+{
+	json_t *all = json_array(), *list;
+	const char *pod;
+
+	json_each (node->attachments, pod, list)
+		json_array_extend(all, list);
+	return all;
+}
+
+/* As offers_failures() of nodeagent/agent. */
+static json_t *failures_of(const struct sim_node *node)
+{
+	json_t *list = pool_sources_failures(node->nodes->sources), *problem;
+	size_t i;
+
+	json_array_foreach (json_at(node->pools, "problems"), i, problem) {
+		const char *reason = json_str_at(problem, "reason");
+
+		if (pools_is_fault(reason))
+			json_array_append_new(
+				list, json_pack("{s:s, s:s}", "reason", reason, "message",
+						json_str_or(json_at(problem, "message"), "")));
+	}
+	return list;
+}
+
+json_t *sim_node_status(struct sim_node *node, const json_t *before, const char *now)
+{
+	struct agent_view view = agent_view(node->agent);
+	json_auto_t *offered = NULL, *resources = NULL, *wrong = NULL, *attachments = NULL;
+
+	if (!view.observed && json_array_size(view.failures) == 0)
+		return NULL;
+	offered = devices_status(node->offered);
+	resources = pools_status(offered, NULL, node->allocated, json_at(before, "resources"));
+	wrong = failures_of(node);
+	attachments = attachments_of(node);
+	return status_compose(&(struct status_input){
+		.generation = view.generation,
+		.observed = view.observed,
+		.plan = view.plan,
+		.activity = view.activity,
+		.withdrawn = view.withdrawn,
+		.failures = view.failures,
+		.offers = wrong,
+		.resources = resources,
+		.attachments = attachments,
+		.before = before,
+		.now = now,
+		.version = ORBWEAVER_VERSION,
+	});
+}
+
+/* ---- beginning and end ----------------------------------------------------------------------- */
+
+void sim_node_start(struct sim_node *node)
+{
+	struct loop *loop = node->nodes->loop;
+	json_auto_t *addresses = json_pack("[s]", node->ip);
+
+	sim_host_init(&node->host, node->nodes->folder, node->nodes->texts,
+		      json_at(node->spec, "nics"), node->ip);
+	node->hostd = hostd_new(loop, &(struct hostd_config){.answer = answer, .arg = node});
+	node->agent = agent_new(&(struct agent_config){
+		.loop = loop,
+		.hostd = node->hostd,
+		.parallel = 1,
+		.scan_ms = SCAN_MS,
+		.looked = on_looked,
+		.withdraw = withdraw,
+		.changed = on_changed,
+		.emit = emit,
+		.arg = node,
+	});
+	agent_set_addresses(node->agent, addresses);
+	agent_set_held(node->agent, node->allocated);
+	agent_set_may_execute(node->agent, true);
+	if (informer_is_synced(node->nodes->state_informer))
+		agent_set_node_state(node->agent, node->node_state);
+}
+
+struct sim_node *sim_node_new(struct nodes *nodes, const json_t *spec, unsigned int number)
+{
+	struct sim_node *node = mem_new(struct sim_node);
+
+	node->nodes = nodes;
+	node->spec = spec;
+	node->name = json_str_at(spec, "name");
+	node->number = number;
+	(void)snprintf(node->ip, sizeof(node->ip), "192.168.%u.%u", number / 250, number % 250 + 1);
+	node->allocated = json_object();
+	node->attachments = json_object();
+	node->again = timer_new(nodes->loop, on_again, node);
+	node->withdrawn = deferred_new(nodes->loop, on_withdrawn, node);
+	return node;
+}
+
+void sim_node_free(struct sim_node *node)
+{
+	networks_free(node->networks);
+	addresses_free(node->addresses);
+	agent_free(node->agent);
+	hostd_free(node->hostd);
+	timer_free(node->again);
+	deferred_free(node->withdrawn);
+	if (node->host.tree)
+		sim_host_done(&node->host);
+	json_decref(node->pools);
+	json_decref(node->offered);
+	json_decref(node->held_back);
+	json_decref(node->allocated);
+	json_decref(node->given);
+	json_decref(node->attachments);
+	json_decref(node->node_status);
+	json_decref(node->node_state);
+	mem_free(node);
+}

@@ -122,6 +122,65 @@ void assign_project(json_t *pod)
 	json_decref(kept);
 }
 
+/* ---- slices ---------------------------------------------------------------------------------- */
+
+/* Bytes are cheap, what they separate is not. */
+static size_t text_work(const char *text)
+{
+	size_t len = strlen(text);
+
+	return len / 128 + json_weight(text, len, len);
+}
+
+static size_t count_patterns(const char *text)
+{
+	size_t n = 0;
+
+	for (; *text; text++)
+		n += *text == '*' || *text == '?';
+	return n < LIMIT_POOL_PATTERNS ? n : LIMIT_POOL_PATTERNS;
+}
+
+size_t assign_work(const json_t *pod, size_t pools)
+{
+	const json_t *annotations = json_at(pod, "metadata", "annotations");
+	const char *networks = json_str_or(json_at(annotations, NETWORKS_ANNOTATION), "");
+	const char *key;
+	size_t work = 1, compared = 0;
+	json_t *value;
+
+	/* It is refused by its sizes. */
+	if (limits_check_pod(pod, NULL) < 0)
+		return 1;
+	json_each (annotations, key, value) {
+		work += text_work(json_str_or(value, ""));
+		if (str_eq(key, IPAM_ANNOTATION_POOL) || str_eq(key, IPAM_ANNOTATION_POOLS))
+			compared += count_patterns(json_str_or(value, ""));
+	}
+	/* Without a name of its own each NIC may look at all default pools. */
+	if (!json_at(annotations, IPAM_ANNOTATION_POOL) &&
+	    !json_at(annotations, IPAM_ANNOTATION_POOLS))
+		compared += text_work(networks);
+	return work + compared * pools / 64;
+}
+
+bool assign_slice_take(struct assign_slice *slice, const json_t *pod, size_t pools)
+{
+	size_t work = assign_work(pod, pools);
+
+	if (work > ASSIGN_LIGHT) {
+		if (slice->heavy && slice->heavy + work > ASSIGN_HEAVY_WORK)
+			return false;
+		slice->heavy += work;
+	} else if (slice->work + work > ASSIGN_WORK) {
+		return false;
+	} else {
+		slice->work += work;
+	}
+	slice->pods++;
+	return true;
+}
+
 /* ---- order ----------------------------------------------------------------------------------- */
 
 static void add_name(json_t *names, const char *name)
@@ -440,11 +499,16 @@ static json_t *waiting_since(const struct pass *pass, const json_t *before, cons
 	return since;
 }
 
+static bool leaves_some(const json_t *world)
+{
+	return json_is_true(json_at(world, "env", "isPart")) ||
+	       json_object_size(world_kind(world, BOX_WAITING)) >= ASSIGN_MAX;
+}
+
 /* Who waits for an address of a pool, where that has changed. */
 static void count_waiting(const struct pass *pass, const char *key, struct plan *plan)
 {
-	bool is_part = pass->has_unlearned ||
-		       json_object_size(world_kind(pass->world, BOX_WAITING)) >= ASSIGN_MAX;
+	bool is_part = pass->has_unlearned || leaves_some(pass->world);
 	const json_t *present = world_kind(pass->world, BOX_SHORT_POOL);
 	const json_t *now = books_short_of(pass->books);
 	const char *pool;
@@ -536,8 +600,7 @@ int assign_reconcile(const json_t *world, const char *key, struct plan *plan, st
 	plan_in_order(&pass, &ledgers, plan);
 	count_waiting(&pass, key, plan);
 	plan_another_try(world, plan);
-	if (json_object_size(world_kind(world, BOX_WAITING)) >= ASSIGN_MAX ||
-	    json_object_size(world_kind(world, BOX_ENDING)) >= ASSIGN_MAX)
+	if (leaves_some(world) || json_object_size(world_kind(world, BOX_ENDING)) >= ASSIGN_MAX)
 		plan_requeue(plan, pass.served ? 0 : ASSIGN_AGAIN_MS);
 	books_free(pass.books);
 	json_decref(pass.repaired);

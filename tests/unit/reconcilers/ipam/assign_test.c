@@ -527,6 +527,39 @@ static void a_pod_beyond_a_bound_is_named_and_nothing_is_computed(void **state)
 	}
 }
 
+static size_t work_of(const char *annotations, size_t pools)
+{
+	auto_free char *text = str_printf("metadata: {annotations: {%s}}", annotations);
+	json_auto_t *pod = yaml(text);
+
+	return assign_work(pod, pools);
+}
+
+static void work_grows_with_what_users_choose(void **state)
+{
+	size_t small = work_of("k8s.v1.cni.cncf.io/networks: 'a,b'", 10);
+
+	assert_in_range(small, 1, ASSIGN_LIGHT);
+	assert_in_range(work_of("k8s.v1.cni.cncf.io/networks: 'a,b,c,d,a,b,c,d,a,b,c,d,e'", 10),
+			ASSIGN_LIGHT + 1, ASSIGN_HEAVY_WORK);
+	assert_in_range(work_of("k8s.v1.cni.cncf.io/networks: a, ipam.spidernet.io/ippool: "
+				"'{\"ipv4\": [\"*\"]}'",
+				5000),
+			small + 1, ASSIGN_HEAVY_WORK);
+	/* Nothing is computed for it. */
+	assert_int_equal(work_of("k8s.v1.cni.cncf.io/networks: 100000", 10), 1);
+}
+
+static void a_part_of_those_that_wait_says_nothing_about_all(void **state)
+{
+	expect(assign_reconcile,
+	       "env: {isPart: true}\nwaiting: {ml/a: true}\nshortpools: {q: " SHORT
+	       "}\npods:\n" POD("a", "u-a", "") NETWORK
+	       "spiderippools:\n" POOL("p", "10.0.0.1", ""),
+	       "all",
+	       "status p; post decided ml/a in; finding ml/a; post waiting ml/a out; requeue -; ");
+}
+
 static void a_forged_endpoint_has_a_bound(void **state)
 {
 	auto_free char *items = repeat(", {interface: x}", LIMIT_NETWORKS + 1);
@@ -1389,6 +1422,8 @@ int main(void)
 		cmocka_unit_test(a_pod_that_ends_waits_no_more),
 		cmocka_unit_test(the_agent_learns_why_its_ask_has_no_answer),
 		cmocka_unit_test(a_pod_beyond_a_bound_is_named_and_nothing_is_computed),
+		cmocka_unit_test(work_grows_with_what_users_choose),
+		cmocka_unit_test(a_part_of_those_that_wait_says_nothing_about_all),
 		cmocka_unit_test(a_forged_endpoint_has_a_bound),
 		cmocka_unit_test(a_pod_at_the_bound_has_all_its_addresses),
 		cmocka_unit_test(what_is_mirrored_of_pods_has_a_bound),

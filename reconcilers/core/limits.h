@@ -35,6 +35,14 @@ enum {
 	LIMIT_CANDIDATES = 8192,
 	/* Elements of a list in an object of a user. */
 	LIMIT_LIST = 1024,
+	/*
+	 * Bytes of a pool's ledger, text in a JSON string as it is sent and stored. etcd takes
+	 * 1.5 MiB for an object (--max-request-bytes); the rest is for spec, metadata, conditions
+	 * and addresses that rest.
+	 */
+	LIMIT_LEDGER_BYTES = 1280 * 1024,
+	/* The longest record: names of 253, a namespace of 63, a UID of 36 characters. */
+	LIMIT_RECORD_BYTES = 768,
 };
 
 /*

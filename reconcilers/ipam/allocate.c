@@ -253,7 +253,8 @@ static int take_from(struct pass *pass, const struct family *family, const json_
 		return 1;
 	if (books_may_take(pass->books, ledger, err) < 0)
 		return -1;
-	if (!find_own(pass, family, want, ledger, out) && !ledger_next(ledger, out))
+	if (!find_own(pass, family, want, ledger, out) &&
+	    (ledger_is_full(ledger) || !ledger_next(ledger, out)))
 		return 0;
 	books_note(pass->books, ledger, out);
 	return ledger_take_this(ledger, out, &pass->holder) ? 1 : 0;
@@ -266,6 +267,7 @@ static int take(struct pass *pass, const struct family *family, const json_t *wa
 	json_auto_t *pools = filter_pools(books_world(pass->books), pass->pod, family->family, want,
 					  pass->settings, err);
 	auto_strbuf struct strbuf full = {0};
+	bool has_full_ledger = false;
 	struct err broken = {0};
 	json_t *name;
 	size_t i;
@@ -286,6 +288,11 @@ static int take(struct pass *pass, const struct family *family, const json_t *wa
 			return 0;
 		}
 		strbuf_addf(&full, "%s%s", full.len ? ", " : "", pool);
+		if (ledger_is_full(ledger)) {
+			has_full_ledger = true;
+			strbuf_addf(&full, " (its ledger has room for no more than %zu records)",
+				    json_object_size(ledger->records));
+		}
 		if (json_array_size(ledger->conflicts.entries))
 			strbuf_addf(&full, " (of these %zu by others on the network)",
 				    json_array_size(ledger->conflicts.entries));
@@ -297,6 +304,12 @@ static int take(struct pass *pass, const struct family *family, const json_t *wa
 	}
 	json_array_foreach (pools, i, name)
 		books_note_short(pass->books, json_string_value(name), json_uid(pass->pod));
+	if (has_full_ledger)
+		return err_set(
+			err, ERR_TRANSIENT, "LedgerFull",
+			"no pool can give an IPv%d address for NIC %s: %s: name another pool "
+			"beside, or wait until pods give some back",
+			(int)family->family, json_str_at(want, "nic"), strbuf_str(&full));
 	return err_set(err, ERR_TRANSIENT, "PoolExhausted",
 		       "all IPv%d addresses for NIC %s are in use, in pool %s: add addresses to "
 		       "spec.ips, or "

@@ -17,12 +17,12 @@
 #include "lib/json/frame.h"
 #include "lib/json/json.h"
 #include "nodeagent/cni/line.h"
-#include "reconcilers/core/limits.h"
+#include "nodeagent/meta/delegates.h"
 
 enum {
 	CHUNK = 16384,
 	/* One plugin of each network runs at a time. */
-	CREW_MAX = 2 * LIMIT_NETWORKS,
+	CREW_MAX = 2 * META_NETWORKS_MAX,
 };
 
 struct member {

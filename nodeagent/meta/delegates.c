@@ -11,7 +11,6 @@
 #include "nodeagent/meta/devices.h"
 #include "nodeagent/meta/network_config.h"
 #include "nodeagent/meta/plugin_call.h"
-#include "reconcilers/core/limits.h"
 #include "reconcilers/core/names.h"
 #include "reconcilers/core/networks.h"
 

@@ -26,10 +26,13 @@
 #include <jansson.h>
 
 #include "lib/base/err.h"
+#include "reconcilers/core/limits.h"
 
 #define META_RESOURCE_ANNOTATION "k8s.v1.cni.cncf.io/resourceName"
 /* Where default-network's NetworkAttachmentDefinition is, unless it or the configuration says. */
 #define META_DEFAULT_NAMESPACE "kube-system"
+/* Networks of one pod. */
+#define META_NETWORKS_MAX LIMIT_NETWORKS
 
 /* What the call brought and what the agent knows. All borrowed. */
 struct meta_input {

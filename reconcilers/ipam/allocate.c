@@ -182,20 +182,41 @@ static bool is_spoken_for(const struct pass *pass, const struct family *family, 
 	return false;
 }
 
+/* Addresses of a pool that had a record of the pod before this call. Borrowed. */
+static const json_t *left_over_of(const struct pass *pass, const struct ledger *ledger)
+{
+	json_t *known = json_need_object(pass->memo, "left");
+	const char *pool = json_name(ledger->pool), *address;
+	json_t *list = json_object_get(known, pool), *record;
+
+	if (list)
+		return list;
+	list = json_array();
+	json_put(known, pool, list);
+	if (!ledger_may_know(ledger, pass->uid))
+		return list;
+	json_each (ledger->records, address, record)
+		if (str_eq(json_str_at(record, "podUid"), pass->uid))
+			json_array_append_new(list, json_string(address));
+	return list;
+}
+
 /* A record of the pod that no item names. */
 static bool find_left_over(const struct pass *pass, const struct family *family, const char *pool,
 			   const struct ledger *ledger, char out[IP_TEXT_SIZE])
 {
-	const char *address, *first = NULL;
-	json_t *record;
+	const char *first = NULL;
+	json_t *entry;
+	size_t i;
 
-	if (!ledger_may_know(ledger, pass->uid))
-		return false;
-	json_each (ledger->records, address, record)
-		if (str_eq(json_str_at(record, "podUid"), pass->uid) &&
-		    !is_spoken_for(pass, family, pool, address) &&
-		    (!first || strcmp(address, first) < 0))
+	json_array_foreach (left_over_of(pass, ledger), i, entry) {
+		const char *address = json_string_value(entry);
+
+		if (str_eq(json_str_at(ledger_record(ledger, address), "podUid"), pass->uid) &&
+		    (!first || strcmp(address, first) < 0) &&
+		    !is_spoken_for(pass, family, pool, address))
 			first = address;
+	}
 	if (first)
 		(void)snprintf(out, IP_TEXT_SIZE, "%s", first);
 	return first != NULL;

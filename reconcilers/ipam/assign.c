@@ -124,6 +124,9 @@ void assign_project(json_t *pod)
 
 /* ---- slices ---------------------------------------------------------------------------------- */
 
+/* So many pools are compared with a name, or with the rules of a pool, in one unit. */
+#define WORK_OF_POOLS 16
+
 /* Bytes are cheap, what they separate is not. */
 static size_t text_work(const char *text)
 {
@@ -145,8 +148,11 @@ size_t assign_work(const json_t *pod, size_t pools)
 {
 	const json_t *annotations = json_at(pod, "metadata", "annotations");
 	const char *networks = json_str_or(json_at(annotations, NETWORKS_ANNOTATION), "");
+	size_t nics = 1 + json_weight(networks, strlen(networks), LIMIT_NETWORKS);
+	bool names_pools = json_at(annotations, IPAM_ANNOTATION_POOL) ||
+			   json_at(annotations, IPAM_ANNOTATION_POOLS);
+	size_t work = 1, patterns = 0, looked_at = 0;
 	const char *key;
-	size_t work = 1, compared = 0;
 	json_t *value;
 
 	/* It is refused by its sizes. */
@@ -155,13 +161,14 @@ size_t assign_work(const json_t *pod, size_t pools)
 	json_each (annotations, key, value) {
 		work += text_work(json_str_or(value, ""));
 		if (str_eq(key, IPAM_ANNOTATION_POOL) || str_eq(key, IPAM_ANNOTATION_POOLS))
-			compared += count_patterns(json_str_or(value, ""));
+			patterns += count_patterns(json_str_or(value, ""));
 	}
-	/* Without a name of its own each NIC may look at all default pools. */
-	if (!json_at(annotations, IPAM_ANNOTATION_POOL) &&
-	    !json_at(annotations, IPAM_ANNOTATION_POOLS))
-		compared += text_work(networks);
-	return work + compared * pools / 64;
+	/* Without names each NIC may look at all pools: those of a pattern, or by default. */
+	if (patterns || !names_pools)
+		looked_at = nics * pools;
+	if (looked_at > LIMIT_CANDIDATES)
+		looked_at = LIMIT_CANDIDATES;
+	return work + (patterns * pools + looked_at) / WORK_OF_POOLS;
 }
 
 bool assign_slice_take(struct assign_slice *slice, const json_t *pod, size_t pools)

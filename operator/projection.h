@@ -31,7 +31,7 @@ void project_node(json_t *object);
 void project_written(json_t *object);
 
 /*
- * Objects that users of a namespace write: no more of them than is read (reconcilers/core/limits.h).
+ * Objects that users of a namespace write: no more than is read (reconcilers/core/limits.h).
  * NetworkAttachmentDefinitions, whose configuration is read here, once for each version
  * (reconcilers/ipam/foresight.h); SpiderMultusConfigs and SriovNetworks; SpiderEndpoints.
  */

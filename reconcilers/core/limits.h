@@ -6,8 +6,8 @@
  * it. Beyond a bound nothing is computed: whoever reads the text says ERR_INVALID "TooLarge", with
  * object, field, size and bound.
  *
- * What is mirrored is reduced to these bounds on arrival: in the place of a text or list that is too
- * large stands its size, a number. The API server stores none there, so a number is always that.
+ * What is mirrored is reduced to these bounds on arrival: in the place of a text or list that is
+ * too large stands its size, a number. The API server stores none there.
  */
 #ifndef ORBWEAVER_RECONCILERS_CORE_LIMITS_H
 #define ORBWEAVER_RECONCILERS_CORE_LIMITS_H
@@ -25,7 +25,7 @@ enum {
 	LIMIT_ANNOTATION_BYTES = 16 * 1024,
 	/* Bytes of a CNI configuration, or of a part of one that is written as text. */
 	LIMIT_CONFIG_BYTES = 64 * 1024,
-	/* json_weight() of JSON in a string: commas, brackets and braces; at most 0.6 MB once read. */
+	/* json_weight() of JSON in a string: at most 0.6 MB once it is read. */
 	LIMIT_JSON_NODES = 4096,
 	/* Pools that are named for one NIC and family; a pattern counts once. */
 	LIMIT_POOL_NAMES = 64,
@@ -66,8 +66,8 @@ json_t *limits_pod_annotations(const json_t *annotations);
 json_t *limits_labels(const json_t *labels);
 
 /*
- * Reduce in place: annotations of any object; strings (LIMIT_CONFIG_BYTES) and lists (LIMIT_LIST, or
- * LIMIT_CONFIG_BYTES in their strings) anywhere in a value.
+ * Reduce in place: annotations of any object; strings (LIMIT_CONFIG_BYTES) and lists (LIMIT_LIST,
+ * or LIMIT_CONFIG_BYTES in their strings) anywhere in a value.
  */
 void limits_reduce_annotations(json_t *annotations);
 void limits_reduce(json_t *value);

@@ -36,8 +36,8 @@
  *	ERR_INVALID "TooLarge"		beyond a bound (core/limits.h)
  *	ERR_INVALID "AddressTwice"	the endpoint says that the pod has it, a record that
  *					another pod has
- *	ERR_TRANSIENT "LedgerFull"	as PoolExhausted; one of the candidates has addresses, and no
- *					room for their records
+ *	ERR_TRANSIENT "LedgerFull"	as PoolExhausted; one of the candidates has no room for
+ *					more records
  *	ERR_TRANSIENT "PoolExhausted"	no candidate has a free address: it comes when another pod
  *					gives one back
  */

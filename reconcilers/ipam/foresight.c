@@ -47,8 +47,8 @@ static json_t *ask_new(const char *nic, const char *network, const json_t *ipam)
 }
 
 /*
- * What the definition says of our IPAM: {"ipam": block, if there is one}, or {"fault": why it cannot
- * be read}. Returns new.
+ * What the definition says of our IPAM: {"ipam": block, if there is one}, or {"fault", "why"} when
+ * it cannot be read. Returns new.
  */
 static json_t *read_definition(const json_t *nad)
 {

@@ -78,7 +78,8 @@ enum { ASSIGN_AGAIN_MS = 1000 };
  * Key: any. World: BOX_WAITING, BOX_ENDING, BOX_SHORT_POOL and BOX_UNWRITTEN (ip_pool.h), KIND_POD
  * (those that wait and stand in BOX_WAITING as true), KIND_ENDPOINT of them, KIND_NAD that they
  * name, KIND_NAMESPACE, KIND_NODE, KIND_IP_POOL (with those that overlap), KIND_RESERVED_IP,
- * IPAM_CONFIG_MAP, and in "env" "isPart" (true: others wait, in later passes), "now", "configNamespace" and "waitingUnknown" (ip_pool.h).
+ * IPAM_CONFIG_MAP, and in "env" "isPart" (true: others wait for later passes), "now",
+ * "configNamespace" and "waitingUnknown" (ip_pool.h).
  *
  * Each ledger is a group of the plan (plan_group()) with the pool's name: one that the server
  * refuses to store does not concern the pods of other pools.

@@ -113,14 +113,14 @@ struct cli {
 	const char *policy_ns;    /* as the operator's --policy-namespaces; NULL: none */
 	const char *const *files; /* of -f, ends with NULL; NULL: ask the cluster */
 	enum cli_output output;
-	const char *to;           /* what -o names where command->to; NULL: nothing */
-	bool repair;              /* --repair: mend what can be mended */
-	bool local;               /* --local: this host, no cluster */
-	bool compare;             /* --compare: only what differs among nodes */
-	const char *host_root;    /* where the host's root is mounted */
-	bool mesh;                /* --mesh: all pairs */
-	const char *resource;     /* of --resource; NULL: as the network says */
-	const char *image;        /* of --image; NULL: ours */
+	const char *to;        /* what -o names where command->to; NULL: nothing */
+	bool repair;           /* --repair: mend what can be mended */
+	bool local;            /* --local: this host, no cluster */
+	bool compare;          /* --compare: only what differs among nodes */
+	const char *host_root; /* where the host's root is mounted */
+	bool mesh;             /* --mesh: all pairs */
+	const char *resource;  /* of --resource; NULL: as the network says */
+	const char *image;     /* of --image; NULL: ours */
 	/* Of --timeout and --check-timeout, in seconds; NULL: the command's own. */
 	const char *timeout, *check_timeout;
 	bool serve;               /* --serve: a page that stays up to date */

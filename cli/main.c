@@ -263,6 +263,7 @@ static int complain(const struct err *err, enum cli_status status)
 static int run(struct arguments *a)
 {
 	auto_strbuf struct strbuf out = {0};
+	auto_free char *config_ns = NULL;
 	json_auto_t *world = NULL;
 	enum cli_status status = CLI_OK;
 	struct err err = {0};
@@ -272,7 +273,7 @@ static int run(struct arguments *a)
 		return complain(&err, CLI_FAILED);
 	a->cli.world = world;
 	if (!a->cli.config_ns)
-		a->cli.config_ns = source_config_namespace(world);
+		a->cli.config_ns = config_ns = source_config_namespace(&a->cli);
 	if (a->command->run(&a->cli, &out, &status, &err) < 0)
 		return complain(&err, err.class == ERR_INVALID ? CLI_USAGE : CLI_FAILED);
 	/* Foreign text that a terminal obeyed could hide what stands before it. */

@@ -534,11 +534,6 @@ static const json_t *dumped(const json_t *world)
 	return json_at(world, CLI_DUMP, "operator");
 }
 
-const char *source_config_namespace(const json_t *world)
-{
-	return json_str_or(json_at(dumped(world), "configNamespace"), "spiderpool");
-}
-
 /* The NodeStates' namespace is the operator's. */
 char *source_operator_namespace(const struct cli *cli)
 {
@@ -551,6 +546,14 @@ char *source_operator_namespace(const struct cli *cli)
 	json_each (world_kind(cli->world, KIND_NODE_STATE), key, state)
 		return str_dup(json_str_or(json_at(state, "metadata", "namespace"), ""));
 	return str_dup("orbweaver-system");
+}
+
+/* That of a dump, else what the operator's own flag has as a default: its namespace. */
+char *source_config_namespace(const struct cli *cli)
+{
+	const char *told = json_str_at(dumped(cli->world), "configNamespace");
+
+	return told ? str_dup(told) : source_operator_namespace(cli);
 }
 
 /* Which namespaces besides its own may command nodes. */

@@ -66,8 +66,11 @@ const char *source_kind(const struct cli *cli, json_t *object);
 int source_apply(const struct cli *cli, const struct plan *plan, struct strbuf *out,
 		 struct err *err);
 
-/* Where the ConfigMap spiderpool-conf is, as far as the world tells. Borrowed. */
-const char *source_config_namespace(const json_t *world);
+/*
+ * The namespace of the ConfigMap spiderpool-conf: that of a dump, else the operator's
+ * (source_operator_namespace). Returns new; free().
+ */
+char *source_config_namespace(const struct cli *cli);
 
 /*
  * The world that was read, as a new one, with what the SR-IOV side decides on besides ("env": time,

@@ -24,7 +24,8 @@ const struct cli_flag cli_flags[] = {
 			     "else in-cluster, $KUBECONFIG, ~/.kube/config", false},
 	[FLAG_CONTEXT] = {"context", 0, "NAME", "this context of the kubeconfig", false},
 	[FLAG_CONFIG_NAMESPACE] = {"config-namespace", 0, "NS",
-				   "of the ConfigMap spiderpool-conf (default: spiderpool)", false},
+				   "of the ConfigMap spiderpool-conf (default: the operator's)",
+				   false},
 	[FLAG_OPERATOR_NAMESPACE] = {"operator-namespace", 0, "NS",
 				     "of the operator (default: that of the "
 				     "SriovNetworkNodeStates)",

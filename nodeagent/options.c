@@ -97,9 +97,9 @@ const char agent_options_help[] =
 	"                            instance its ConfigMap sriovdp-config, key config.json "
 	"(default: "
 	"none)\n"
-	"  --dev-files SOURCE        list as smarter-device-manager has it, for instance its "
+	"  --dev-files SOURCE        list as smarter-device-manager has it (default: the "
 	"ConfigMap\n"
-	"                            smarter-device-manager, key conf.yaml (default: none)\n"
+	"                            smarter-device-manager, key conf.yaml)\n"
 	"                            A SOURCE is /a/file, a ConfigMap's NAME or NAMESPACE/NAME, or "
 	"\"\"\n"
 	"  --dra                     experimental, Kubernetes 1.34 and later: let claims (dynamic\n"
@@ -324,6 +324,7 @@ int agent_options_parse(int argc, char *const *argv, const char *(*env)(const ch
 		.user = SANDBOX_USER,
 		.resource_prefix = "spidernet.io",
 		.shared_config = "spiderpool-rdma-shared-device-plugin",
+		.dev_files = "smarter-device-manager",
 	};
 
 	if (flags_parse(argc, argv, flags, ARRAY_LEN(flags), &o, err) < 0)

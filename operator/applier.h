@@ -8,7 +8,7 @@
  * an own write of the same plan moves that version on. A decision that was overtaken fails with
  * ERR_CONFLICT and is made again. Why not server-side apply: it cannot say "only if it does not
  * exist" or cheaply "only if nothing changed", and costs the API server more per write
- * (operator/README.md has the figures); what it gives, removing what we no longer want without
+ * (docs/operator.md has the figures); what it gives, removing what we no longer want without
  * touching what others set, comes from the same field-manager records (projection.h).
  */
 #ifndef ORBWEAVER_OPERATOR_APPLIER_H

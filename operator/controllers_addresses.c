@@ -370,7 +370,7 @@ void addresses_pool_changed(const struct change *c)
 	const char *before = json_str_at(c->old, "status", "allocatedIPs");
 	const char *after = json_str_at(c->now, "status", "allocatedIPs");
 
-	/* New to us, another one of the name, or its ledger is lost: living pods may have addresses. */
+	/* New, another one of the name, or without its ledger: living pods may have addresses. */
 	if (!str_eq(json_uid(c->old), json_uid(c->now)) || (before && !after))
 		boxes_put(c->from->boxes, BOX_LEARNED, c->key, NULL);
 	addresses_source_changed(c);

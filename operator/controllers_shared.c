@@ -47,6 +47,7 @@ void leftover_gather(const struct controller_sources *from, const struct control
 	const char *space = strchr(key, ' ');
 	auto_free char *kind = str_ndup(key, space ? (size_t)(space - key) : 0);
 
+	json_put_str(json_need_object(world, "env"), "configNamespace", from->config_ns);
 	if (space)
 		mirror_add(from->mirror, world, kind, space + 1);
 }

@@ -530,6 +530,9 @@ const struct operator_kind operator_kinds[] = {
 	LEFTOVER_CONFIG_MAP(LEFTOVER_RDMA_DEVICES, "rdma-devices"),
 	LEFTOVER_CONFIG_MAP(LEFTOVER_RESOURCE_LIST, "sriovdp-config"),
 	LEFTOVER_CONFIG_MAP(LEFTOVER_MADE_LIST, "device-plugin-config"),
+	LEFTOVER_CONFIG_MAP(LEFTOVER_DEVICE_FILES, "smarter-device-manager"),
+	LEFTOVER_CONFIG_MAP(LEFTOVER_SETTINGS, "spiderpool-conf"),
+	LEFTOVER_CONFIG_MAP(LEFTOVER_MISNAMED, "spiderpool-config"),
 	{
 		.kind = LEFTOVER_SRIOV_CONFIG,
 		.optional = true,

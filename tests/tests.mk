@@ -257,11 +257,11 @@ test-build: $(OUT)/tests/dra-kubelet
 # Pods that come and go on a virtual node, by chance or as they are told.
 $(OUT)/tests/kubelet-play: $(OUT)/tests/support/kubelet_play.o $(FAKE_KUBELETS) $(KUBELET_ARCHIVES)
 	$(LINK)
-vm-build: $(OUT)/tests/kubelet-play
+vm-build test-build: $(OUT)/tests/kubelet-play
 # ---- end of tests of nodeagent/plugins ------------------------------------------------------------------------------------------
 
 # ---- tests of nodeagent/netns: recorded CNI calls in real namespaces ---------------------------------------------------------------
-NETNS_ARCHIVES := $(foreach l,nodeagent/netns nodeagent/attach nodeagent/host nodeagent/dra nodeagent/model lib/json lib/base,$(OUT)/$(l).a)
+NETNS_ARCHIVES := $(foreach l,nodeagent/netns nodeagent/attach reconcilers/core nodeagent/host nodeagent/dra nodeagent/model lib/json lib/base,$(OUT)/$(l).a)
 $(addprefix $(OUT)/tests/,support/coordinator_replay.o fuzz/netns_fuzz.o): private PKG_CFLAGS = $(shell $(PKG_CONFIG) --cflags libnl-3.0)
 $(OUT)/tests/coordinator-replay: $(addprefix $(OUT)/tests/support/,coordinator_replay.o conformance.o) $(NETNS_ARCHIVES)
 	$(LINK)

@@ -656,10 +656,9 @@ static void copy_defaults(struct plan *plan, const char *dev, int64_t table)
 	}
 }
 
-/* A device's ways into the NIC's table; its default routes leave main. */
-static void move_routes(struct plan *plan, const char *dev)
+/* A device's ways into a table. Its default routes move there, or stay in main alone. */
+static void give_routes(struct plan *plan, const char *dev, int64_t table, bool defaults_stay)
 {
-	int64_t table = plan->role->table;
 	size_t i, planned = json_array_size(plan->steps);
 	json_t *route;
 
@@ -668,6 +667,7 @@ static void move_routes(struct plan *plan, const char *dev)
 
 		if (!part || look_number(route, "type") != TYPE_UNICAST ||
 		    str_eq(json_str_at(route, "dst"), "fe80::/64") ||
+		    (is_default(route) && defaults_stay) ||
 		    !(plan->role->families & look_family_bit(look_number(route, "family"))))
 			continue;
 		copy_route(plan, route, part, dev, table);
@@ -698,8 +698,48 @@ static void add_rules_from(struct plan *plan, const char *dev, int64_t table)
 }
 
 /*
+ * Do subnets of this NIC and of another one of the pod overlap? Main then has equal routes to them,
+ * of which the kernel takes the oldest, whichever address a packet is from.
+ */
+static bool shares_subnet(const struct plan *plan)
+{
+	const char *ifname = plan->facts->ifname;
+	size_t i, k;
+	json_t *own, *item;
+
+	json_array_foreach (plan->role->nic_addresses, i, own) {
+		struct addr mine, other;
+
+		if (!addr_parse_prefix(json_string_value(own), &mine))
+			continue;
+		json_array_foreach (json_at(plan->facts->pod, "addresses"), k, item) {
+			if (str_eq(json_str_at(item, "dev"), ifname) ||
+			    !addr_parse_prefix(json_str_at(item, "address"), &other))
+				continue;
+			if (addr_contains(&mine, &other) || addr_contains(&other, &mine))
+				return true;
+		}
+	}
+	return false;
+}
+
+/*
+ * A table with its subnet for a NIC that main is for otherwise: main may name another NIC for it.
+ * What the table does not have, main has.
+ */
+static void plan_own_table(struct plan *plan, int64_t table)
+{
+	const char *ifname = plan->facts->ifname;
+
+	while (is_taken(plan->facts->pod, table, ifname, plan->config->first_nic))
+		table++;
+	add_rules_from(plan, ifname, table);
+	give_routes(plan, ifname, table, true);
+}
+
+/*
  * One NIC keeps the default route in main; the other's ways go to a table that its addresses
- * select.
+ * select. Where NICs share a subnet, each has such a table.
  */
 static int plan_tables(struct plan *plan, struct err *err)
 {
@@ -707,8 +747,11 @@ static int plan_tables(struct plan *plan, struct err *err)
 	const char *ifname = plan->facts->ifname, *wanted = plan->config->default_route_nic;
 	const char *keeper = default_nic(plan);
 
-	if (!keeper)
+	if (!keeper) {
+		if (shares_subnet(plan))
+			plan_own_table(plan, role->table);
 		return 0;
+	}
 	if (!str_empty(wanted) && !look_link(plan->facts->pod, wanted))
 		return err_set(
 			err, ERR_INVALID, "NicMissing",
@@ -717,7 +760,9 @@ static int plan_tables(struct plan *plan, struct err *err)
 			wanted, ifname);
 	if (str_eq(wanted, ifname)) {
 		add_rules_from(plan, keeper, role->table);
-		move_routes(plan, keeper);
+		give_routes(plan, keeper, role->table, false);
+		if (shares_subnet(plan))
+			plan_own_table(plan, role->table + 1);
 		return 0;
 	}
 	add_rules_from(plan, ifname, role->table);
@@ -725,7 +770,7 @@ static int plan_tables(struct plan *plan, struct err *err)
 		add_rules_from(plan, keeper, TABLE_REPLY);
 		copy_defaults(plan, plan->config->first_nic, TABLE_REPLY);
 	}
-	move_routes(plan, ifname);
+	give_routes(plan, ifname, role->table, false);
 	return 0;
 }
 
@@ -745,10 +790,36 @@ static void plan_policy_routes(struct plan *plan)
 	}
 }
 
+/*
+ * By default Linux answers ARP for any of its addresses on any NIC. Two NICs of a pod in one
+ * broadcast domain, of one subnet or of several, would then speak for each other, and what is meant
+ * for one comes in by the other; RDMA, which is bound to a device, does not come in at all. Each NIC,
+ * not only those of one subnet: a NIC that is added later may be the one that answers, and whether
+ * two NICs are in one broadcast domain is not to be seen from here. A stricter value (of the plugin
+ * tuning, of the node) stays. IPv6 answers for a NIC's own addresses only.
+ */
+static void plan_arp(struct plan *plan)
+{
+	static const struct {
+		const char *name, *value;
+	} rules[] = {{"arp_ignore", "1"}, {"arp_announce", "2"}};
+
+	for (size_t i = 0; i < ARRAY_LEN(rules); i++) {
+		auto_free char *path =
+			str_printf("net/ipv4/conf/%s/%s", plan->facts->ifname, rules[i].name);
+		const char *was = json_string_value(json_at(plan->facts->pod, "sysctls", path));
+
+		if (!was || strcmp(was, rules[i].value) < 0)
+			set_sysctl(plan, path, rules[i].value);
+	}
+}
+
 static void plan_sysctls(struct plan *plan)
 {
 	char number[24];
 
+	if (plan->role->families & LOOK_V4)
+		plan_arp(plan);
 	if (plan->role->families & LOOK_V6)
 		set_sysctl(plan, "net/ipv6/conf/all/disable_ipv6", "0");
 	if (plan->config->rp_filter < 0)

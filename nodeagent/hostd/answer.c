@@ -1,6 +1,6 @@
 /*
  * A request becomes calls of nodeagent/host and the state file, and they a reply. Workers get
- * requests from their socket (worker.h), a simulated node from a function call (client.h, `answer`).
+ * requests from their socket (worker.h), a simulated node from a function call (client.h).
  */
 #include "nodeagent/hostd/answer.h"
 

@@ -32,11 +32,18 @@ static void random_mac(char ret[18])
 		       o[5]);
 }
 
-static int look_at_pod(struct netns *pod, unsigned int more, json_t **ret, struct err *err)
+static int look_at_pod(const struct plugin_call *call, unsigned int more, json_t **ret,
+		       struct err *err)
 {
-	static const char *const paths[] = {
+	struct netns *pod = call->pair.pod;
+	const char *ifname = call->call->ifname;
+	auto_free char *ignore = str_printf("net/ipv4/conf/%s/arp_ignore", ifname);
+	auto_free char *announce = str_printf("net/ipv4/conf/%s/arp_announce", ifname);
+	const char *const paths[] = {
 		"net/ipv4/conf/all/rp_filter",
 		"net/ipv6/conf/all/disable_ipv6",
+		ignore,
+		announce,
 	};
 	json_t *sysctls;
 
@@ -66,7 +73,7 @@ static int set_up(const struct plugin_call *call, json_t **look, struct err *err
 		return -1;
 	json_decref(*look);
 	*look = NULL;
-	return look_at_pod(call->pair.pod, 0, look, err);
+	return look_at_pod(call, 0, look, err);
 }
 
 /* The node's end of the link: it and the pod's name each other as lower. */
@@ -176,7 +183,7 @@ static int plan_and_act(const struct plugin_call *call, const struct coordinator
 	};
 	bool makes_veth;
 
-	if (look_at_pod(call->pair.pod, 0, &pod, err) || set_up(call, &pod, err) ||
+	if (look_at_pod(call, 0, &pod, err) || set_up(call, &pod, err) ||
 	    coordinator_role_of(config, outer->ifname, pod, &role, err) ||
 	    netns_observe_host(call->pair.host, role.pod_addresses, (unsigned)config->host_table,
 			       &host, err) ||
@@ -214,7 +221,7 @@ static int coordinator_check(const struct plugin_call *call, struct err *err)
 
 	if (json_array_size(done) == 0)
 		return 0;
-	if (look_at_pod(call->pair.pod, NETNS_NEIGHBOURS, &pod, err) ||
+	if (look_at_pod(call, NETNS_NEIGHBOURS, &pod, err) ||
 	    netns_observe(call->pair.host,
 			  NETNS_LINKS | NETNS_ROUTES | NETNS_RULES | NETNS_NEIGHBOURS, &host, err))
 		return -1;

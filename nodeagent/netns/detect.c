@@ -39,6 +39,7 @@ struct target {
 };
 
 struct detector {
+	struct netns *ns;
 	const char *ifname;
 	int fd; /* packet socket, all protocols, bound to the interface */
 	uint8_t mac[6];
@@ -124,15 +125,33 @@ static bool add_target(struct detector *detector, const char *text)
 	return true;
 }
 
+/*
+ * Is it a MAC of the namespace? Another of its NICs in the same broadcast domain answers, too, for
+ * any address of the namespace, until its coordinator has been there (arp_ignore). Looked at when
+ * there is a claim: NICs are added side by side, and a list made before would lack some. What
+ * cannot be looked at is somebody else's.
+ */
+static bool is_own(const struct detector *detector, const uint8_t mac[6])
+{
+	json_auto_t *look = NULL;
+	char text[18];
+
+	if (memcmp(mac, detector->mac, sizeof(detector->mac)) == 0)
+		return true;
+	text_from_octets(mac, 6, text);
+	return netns_observe(detector->ns, NETNS_LINKS, &look, NULL) == 0 &&
+	       json_find(json_at(look, "links"), "mac", text);
+}
+
 static void take_claim(struct detector *detector, const struct frame_claim *claim)
 {
-	if (memcmp(claim->mac, detector->mac, sizeof(claim->mac)) == 0 ||
-	    (!claim->has && !detector->any_claim))
+	if (!claim->has && !detector->any_claim)
 		return;
 	for (size_t i = 0; i < detector->n; i++) {
 		struct target *target = &detector->targets[i];
 
-		if (target->answered || !addr_same(&target->address, &claim->address))
+		if (target->answered || !addr_same(&target->address, &claim->address) ||
+		    is_own(detector, claim->mac))
 			continue;
 		target->answered = true;
 		memcpy(target->mac, claim->mac, sizeof(target->mac));
@@ -323,7 +342,7 @@ static void set_targets(struct detector *detector, const json_t *list)
 
 int netns_detect(struct netns *ns, const struct detect_request *request, struct err *err)
 {
-	struct detector detector = {.ifname = request->ifname, .fd = -1};
+	struct detector detector = {.ns = ns, .ifname = request->ifname, .fd = -1};
 	int code = 0;
 
 	if (json_array_size(request->addresses) + json_array_size(request->gateways) == 0)
@@ -345,7 +364,7 @@ int netns_detect(struct netns *ns, const struct detect_request *request, struct 
 
 void netns_announce(struct netns *ns, const char *ifname, const json_t *addresses)
 {
-	struct detector detector = {.ifname = ifname, .fd = -1};
+	struct detector detector = {.ns = ns, .ifname = ifname, .fd = -1};
 
 	if (netns_within(ns, open_detector, &detector, NULL) || detector.fd < 0)
 		return;

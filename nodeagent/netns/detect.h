@@ -3,7 +3,7 @@
  * address.
  *
  * ARP and neighbour discovery on the interface itself, before the address is set or afterwards:
- * what the own MAC says does not count.
+ * what the MACs of the namespace's own interfaces say does not count.
  */
 #ifndef ORBWEAVER_NODEAGENT_NETNS_DETECT_H
 #define ORBWEAVER_NODEAGENT_NETNS_DETECT_H

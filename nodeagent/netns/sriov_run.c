@@ -157,16 +157,19 @@ static int sriov_act(const struct plugin_call *call, const struct sriov_config *
 
 /*
  * PFs that say nothing of their VFs (some do in switchdev mode) are enough where nothing is to be
- * set.
+ * set: no setting is wanted, or VLAN 0 and rate 0, which each network of a SpiderMultusConfig says.
  */
 static int look_at_settings(const struct plugin_call *call, const struct sriov_config *config,
 			    const struct device *device, json_t **ret, struct err *err)
 {
+	json_auto_t *nothing = json_object(), *steps = json_array();
+
 	if (netns_observe_vf(call->pair.host, device->pf, device->vf, ret, err) == 0)
 		return 0;
-	if (json_object_size(config->wanted) > 0)
+	sriov_plan_settings(device->pf, device->vf, nothing, config->wanted, steps);
+	if (json_array_size(steps) > 0)
 		return -1;
-	*ret = json_object();
+	*ret = take_ptr(nothing);
 	return 0;
 }
 

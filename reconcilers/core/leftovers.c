@@ -12,6 +12,8 @@
 enum sort {
 	PROGRAM,   /* counts while it has replicas */
 	ELSEWHERE, /* counts outside our namespace */
+	SETTINGS,  /* counts outside the settings' namespace */
+	MISNAMED,  /* counts everywhere: the settings have another name */
 	OWNED,     /* counts where the SR-IOV network operator has made it */
 	OBJECT,
 };
@@ -26,7 +28,7 @@ enum sort {
 static const struct {
 	const char *id;
 	enum sort sort;
-	const char *message; /* of ELSEWHERE: with %s for our namespace */
+	const char *message; /* with %s for our namespace, or for the settings' one */
 } leftovers[] = {
 	{LEFTOVER_SRIOV_OPERATOR, PROGRAM,
 	 "the SR-IOV network operator runs beside us, and both write NodeStates and "
@@ -55,8 +57,17 @@ static const struct {
 	{LEFTOVER_MADE_LIST, OWNED,
 	 "agents offer the resources of policies themselves, and only the SR-IOV network "
 	 "operator's device plugin reads this: delete it once that is gone"},
+	{LEFTOVER_DEVICE_FILES, ELSEWHERE,
+	 "agents read the ConfigMap of this name in namespace %s, not this one, unless their flag "
+	 "--dev-files says otherwise: copy it there, or delete it"},
+	{LEFTOVER_SETTINGS, SETTINGS,
+	 "operator and agents read the ConfigMap of this name in namespace %s, not this one: put "
+	 "what it should say into the one there, and delete it"},
+	{LEFTOVER_MISNAMED, MISNAMED,
+	 "nobody reads a ConfigMap of this name, settings are in the ConfigMap spiderpool-conf in "
+	 "namespace %s: put what it should say there, under the key conf.yml, and delete it"},
 	{LEFTOVER_SRIOV_CONFIG, OBJECT,
-	 "nobody reads SriovOperatorConfigs: settings are flags of the operator and the agent; "
+	 "only spec.disableDrain is read, other settings are flags of the operator and the agent; "
 	 "delete it with --cascade=orphan, or its owner references take the NodeStates along"},
 	{LEFTOVER_SUBNET, OBJECT,
 	 "nobody reads SpiderSubnets: make SpiderIPPools of it, and delete it"},
@@ -75,15 +86,24 @@ static bool is_of_sriov_operator(const json_t *object)
 	return false;
 }
 
+/* Where the objects belong that are elsewhere. */
+static const char *home_of(enum sort sort, const json_t *world)
+{
+	return world_env(world,
+			 sort == SETTINGS || sort == MISNAMED ? "configNamespace" : "namespace");
+}
+
 static bool counts(enum sort sort, const json_t *world, const json_t *object)
 {
 	switch (sort) {
 	case PROGRAM:
 		return json_integer_value(json_at(object, "status", "replicas")) > 0;
 	case ELSEWHERE:
-		return !str_eq(json_namespace(object), world_env(world, "namespace"));
+	case SETTINGS:
+		return !str_eq(json_namespace(object), home_of(sort, world));
 	case OWNED:
 		return is_of_sriov_operator(object);
+	case MISNAMED:
 	case OBJECT:
 		return true;
 	}
@@ -120,7 +140,7 @@ int leftover_reconcile(const json_t *world, const char *key, struct plan *plan, 
 		if (gap) {
 			strbuf_add(&message, leftovers[i].message,
 				   (size_t)(gap - leftovers[i].message));
-			strbuf_adds(&message, world_env(world, "namespace"));
+			strbuf_adds(&message, home_of(leftovers[i].sort, world));
 			strbuf_adds(&message, gap + 2);
 		} else {
 			strbuf_adds(&message, leftovers[i].message);

@@ -3,7 +3,7 @@
  * nobody reads any more.
  *
  * key: "ID KEY", an id of leftovers[] and the key of an object of it. World: <id>[key]; absent: it
- * is gone. Plan: a finding (plan.h) on the object, or that there is none; nothing on the ConfigMap
+ * is gone; "env": "namespace", ours, and "configNamespace", of the ConfigMap spiderpool-conf. Plan: a finding (plan.h) on the object, or that there is none; nothing on the ConfigMap
  * that our agents read. Reasons: OldProgramRuns, NotRead.
  */
 #ifndef ORBWEAVER_RECONCILERS_CORE_LEFTOVERS_H
@@ -25,8 +25,12 @@
 #define LEFTOVER_RDMA_DEVICES     "configmaps/rdma-devices"
 #define LEFTOVER_RESOURCE_LIST    "configmaps/sriovdp-config"
 #define LEFTOVER_MADE_LIST        "configmaps/device-plugin-config"
-#define LEFTOVER_SRIOV_CONFIG     "sriovoperatorconfigs"
-#define LEFTOVER_SUBNET           "spidersubnets"
+#define LEFTOVER_DEVICE_FILES     "configmaps/smarter-device-manager"
+#define LEFTOVER_SETTINGS         "configmaps/spiderpool-conf"
+/* A guide of Spiderpool's calls its settings so. */
+#define LEFTOVER_MISNAMED     "configmaps/spiderpool-config"
+#define LEFTOVER_SRIOV_CONFIG "sriovoperatorconfigs"
+#define LEFTOVER_SUBNET       "spidersubnets"
 
 int leftover_reconcile(const json_t *world, const char *key, struct plan *plan, struct err *err);
 

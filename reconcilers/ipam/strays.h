@@ -12,8 +12,8 @@
 enum { STRAYS_AGAIN_MS = 300000 };
 
 /*
- * Post to BOX_LEARNED that the pool was looked at, after the pods that wait for a record. A pod that
- * lives and has an address that the record of another living pod has gets the finding AddressTwice.
+ * Post to BOX_LEARNED that the pool was looked at, after the pods that wait for a record. A living
+ * pod with the address that the record of another living pod has gets the finding AddressTwice.
  *
  * Post each to BOX_STRAYS (lifecycle.h) of its pod's name, where it is verified.
  *

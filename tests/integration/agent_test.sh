@@ -69,7 +69,7 @@ executes() {
 }
 
 # --- its NodeState -----------------------------------------------------------------------------------------------
-start a --device-config sriovdp-config --dev-files smarter-device-manager
+start a --device-config sriovdp-config
 t_wait 30 "the agent serves" o_http a /healthz
 sleep 3
 t_fails "no NodeState for a Node that does not exist" exists
@@ -194,6 +194,23 @@ t_wait 60 "without an API server the agent is not ready" not_ready
 hack/cluster start "$o_cluster" apiserver >/dev/null
 t_wait 60 "and is again with it" o_ready c
 o_end c
+
+# --- a list of device files in a namespace of its own, as an article has it ----------------------------------------------------
+# "devicematch: infiniband, nummaxdevices: 20", the ConfigMap smarter-device-manager in the namespace device-manager: with a flag,
+# and the Role of docs/device-plugins.md.
+mkdir -p "$tmp/host/dev/infiniband"
+touch "$tmp/host/dev/infiniband/uverbs0"
+k create namespace device-manager >/dev/null
+k apply -f crds/samples/smarter-device-manager.yaml >/dev/null
+start d --dev-files device-manager/smarter-device-manager
+t_wait 30 "without a right to read it the agent says which it needs" o_condition "$state" True ConfigMapUnreadable Degraded
+sed -n '/^  kubectl create role/,/^  ```/p' docs/device-plugins.md | sed '/```/d; s/kubectl/k/' >"$tmp/roles"
+t_ok "the documentation's commands" eval "$(<"$tmp/roles")"
+offers_twenty() {
+	o_curl GET "$state" | jq -e 'any(.status.resources // [] | .[]; .name == "smarter-devices/infiniband" and .wanted == 20)'
+}
+t_wait 60 "are enough, and the devices are offered" offers_twenty
+o_end d
 
 # --- flags -------------------------------------------------------------------------------------------------------------------
 t_fails "a host that is not there" timeout 20 "$o_agent" --node n1 --kubeconfig "$agent_kubeconfig" --host-root "$tmp/nowhere" --metrics-addr 0

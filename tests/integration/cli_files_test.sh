@@ -30,6 +30,16 @@ t_ok "the first rule that keeps a pool from serving is named" \
 t_ok "a pod's namespace may come as a flag" says "10.6.0.10/24" 0 "$cli" -n ml ipam explain train-0 "${files[@]}"
 t_eq "the result of its CNI call is there" '["10.6.0.10/24"]' \
 	"$("$cli" ipam explain ml/train-0 -o json "${files[@]}" | jq -c '[.nics[0].result.ips[].address]')"
+cat >"$tmp/conf.yaml" <<'END'
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: spiderpool-conf, namespace: orbweaver-system}
+data: {conf.yml: "enableIPv4: false\nenableIPv6: true\n"}
+END
+t_ok "switches are read in the operator's namespace" says "a family that is switched off" 0 \
+	"$cli" ipam explain ml/train-0 "${files[@]}" -f "$tmp/conf.yaml"
+t_eq "unless a flag names another one" 0 \
+	"$("$cli" ipam explain ml/train-0 --config-namespace spiderpool "${files[@]}" -f "$tmp/conf.yaml" | grep -c "switched off")"
 t_ok "standard input is a file" says rail1 0 bash -c "$cli ipam show -f - <$tmp/objects.yaml"
 
 echo "# plans, on files"
@@ -177,6 +187,56 @@ t_eq "a field that the last apply wrote and this one lacks goes" "spec.deviceTyp
 		jq -r '.objects[].differences[] | select(.after == null).path')"
 t_ok "-f of a file without nodes asks a cluster" says "new.yaml has no nodes, so it is to be applied to a cluster: nothing says" 3 \
 	env -u KUBECONFIG HOME="$tmp" "$cli" plan -f "$tmp/new.yaml"
+
+echo "# crds/examples, on a cluster whose node has the NICs that they name"
+cat >"$tmp/example-node.yaml" <<END
+apiVersion: v1
+kind: Node
+metadata: {name: w1, labels: {example.com/rdma: exclusive, example.com/fabric: infiniband}}
+status:
+  allocatable: {$(printf 'spidernet.io/%s: "8", ' hca_shared_devices roce_vf ib_vf rail{1..8})}
+---
+apiVersion: sriovnetwork.openshift.io/v1
+kind: SriovNetworkNodeState
+metadata: {name: w1, namespace: orbweaver-system, generation: 1}
+spec: {interfaces: [], bridges: {}}
+status:
+  syncStatus: Succeeded
+  observedGeneration: 1
+  system: {rdmaMode: shared}
+  interfaces:
+  - {pciAddress: "0000:3b:00.0", name: ens1f0np0, mac: "02:00:00:01:00:00", vendor: "15b3", deviceID: "1017",
+     vfDeviceID: "1018", driver: mlx5_core, mtu: 9000, totalvfs: 16, linkType: ETH}
+  - {pciAddress: "0000:5b:00.0", name: ibs1, mac: "02:00:00:02:00:00", vendor: "15b3", deviceID: "101b",
+     vfDeviceID: "101c", driver: mlx5_core, mtu: 4092, totalvfs: 16, linkType: IB}
+END
+# What a workload of the folder names and no object of the folder has: networks, and resources that it requests.
+dangling() {
+	local name
+
+	for name in $(grep -h 'k8s.v1.cni.cncf.io/networks:' "$1"/pod*.yaml | grep -o 'orbweaver-system/[a-z0-9-]*' | cut -d / -f 2); do
+		grep -q "^  name: $name\$" "$1/objects.yaml" || echo "network $name"
+	done
+	for name in $(sed -n 's|^ *spidernet.io/\([a-z0-9_]*\): 1\$|\1|p' "$1"/pod*.yaml); do
+		grep -Eq "resourceName\"?: \"?$name\b" "$1/objects.yaml" || echo "resource $name"
+	done
+}
+while read -r example status class; do
+	files_of=(crds/examples/"$example"/*.yaml)
+	"$cli" plan -f "$tmp/example-node.yaml" "${files_of[@]}" -o json >"$tmp/example.json" && got=0 || got=$?
+	t_eq "$example: exit status and what it costs the node" "$status $class" \
+		"$got $(jq -r '[.nodes[]?.class] | join(" ")' "$tmp/example.json")"
+	t_eq "$example: nothing that an administrator has to correct" "" \
+		"$(jq -r '(.policiesNotMet[]? | .policy + " " + .reason), (.objects[].follows[]? | select(.troubled) | .condition)' "$tmp/example.json")"
+	t_eq "$example: its workload names what it has" "" "$(dangling "crds/examples/$example")"
+done <<'END'
+shared-roce 0 none
+exclusive-roce 5 reboot
+multi-rail 0 none
+infiniband 5 reboot
+devices-only 0 none
+END
+t_eq "each example is in that list" 5 "$(find crds/examples -mindepth 1 -type d | wc -l)"
 
 echo "# status, ledger and explanations, on files"
 # A second node whose NIC has another name, and a VF of the first that a pod has which is not there.
@@ -425,7 +485,7 @@ cat >"$tmp/closed" <<'END'
   clusters: [{name: a, cluster: {server: "http://127.0.0.1:9"}}], users: [{name: u, user: {}}]}
 END
 complete_words() { "$cli" __complete "$@" | cut -f1 | xargs; }
-t_eq "commands by their beginning" "status support schema :4" "$(complete_words s)"
+t_eq "commands by their beginning" "status support simulate schema :4" "$(complete_words s)"
 t_eq "the second word of those that have one" "show who check explain :4" "$(complete_words ipam "")"
 t_eq "flags" "--context --config-namespace :4" "$(complete_words status --con)"
 t_eq "values of a flag" "json :4" "$(complete_words status -o j)"
@@ -437,7 +497,7 @@ t_eq "no names without a cluster" ":4" "$(KUBECONFIG=$tmp/none complete_words le
 t_eq "nor from one that does not answer" ":4" "$(KUBECONFIG=$tmp/closed complete_words ledger m)"
 t_eq "nothing behind the last argument" ":4" "$(complete_words ledger -f "$tmp/node.yaml" ml/w-0 "")"
 ln -s "$(realpath "$cli")" "$tmp/kubectl_complete-orbweaver"
-t_eq "for kubectl's plugins, too" "status support schema :4" "$("$tmp/kubectl_complete-orbweaver" s | cut -f1 | xargs)"
+t_eq "for kubectl's plugins, too" "status support simulate schema :4" "$("$tmp/kubectl_complete-orbweaver" s | cut -f1 | xargs)"
 ln -s "$(realpath "$cli")" "$tmp/orbweaver"
 in_bash() {
 	PATH=$tmp:$PATH bash -c 'source <(orbweaver completion bash); COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _orbweaver

@@ -280,7 +280,7 @@ conformance_tests() {
 
 hack/cluster up "$cluster" --no-controllers
 kubectl=$(dirname "$(hack/cluster kubeconfig "$cluster")")/kubectl
-for namespace in spiderpool device-manager; do
+for namespace in orbweaver-system spiderpool device-manager; do
 	k create namespace "$namespace"
 done
 
@@ -314,7 +314,7 @@ t_ok "a stored pool can be given a status" put_status "$spider/spiderippools/old
 	"{\"conditions\":[$(condition False SubnetUnknown)],\"totalIPCount\":9}"
 t_ok "a stored pool's finalizer can be removed" k patch sp/old --type merge -p '{"metadata":{"finalizers":null}}'
 
-for sample in crds/samples/*.yaml; do
+for sample in crds/samples/*.yaml crds/examples/*/*.yaml; do
 	t_ok "$sample is accepted" k apply --dry-run=server -f "$sample"
 done
 

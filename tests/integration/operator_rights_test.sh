@@ -200,6 +200,14 @@ t_wait 10 "a config daemon that runs is found" \
 o_curl POST "$config_maps" "$(config_map spiderpool-rdma-shared-device-plugin '{}')" >/dev/null
 t_wait 10 "and a ConfigMap of shared devices that nobody reads" \
 	found configmaps/spiderpool-rdma-shared-device-plugin NotRead 1 ConfigMap "in namespace $POD_NAMESPACE"
+# A guide: "update the configuration by updating the podResourceInject field in configMap: spiderpool-config".
+o_curl POST "$config_maps" "$(config_map spiderpool-config '{}')" >/dev/null
+t_wait 10 "and settings under a name that a guide has" \
+	found configmaps/spiderpool-config NotRead 1 ConfigMap "in the ConfigMap spiderpool-conf in namespace $POD_NAMESPACE"
+k create namespace device-manager >/dev/null
+k apply -f crds/samples/smarter-device-manager.yaml >/dev/null
+t_wait 10 "and device files where an article has them" \
+	found configmaps/smarter-device-manager NotRead 1 ConfigMap "in namespace $POD_NAMESPACE"
 o_curl POST /apis/sriovnetwork.openshift.io/v1/sriovoperatorconfigs "$(object sriovnetwork.openshift.io/v1 SriovOperatorConfig \
 	default '{}')" >/dev/null
 t_wait 90 "and a SriovOperatorConfig" found sriovoperatorconfigs NotRead 1 SriovOperatorConfig "--cascade=orphan"
@@ -209,7 +217,7 @@ gone() {
 }
 t_wait 10 "one that went is found no more" gone
 t_ok "each is in the log once" jq -es '[.[] | select(.msg == "found something that needs somebody") | .kind] |
-	length == 3 and length == (unique | length)' "$tmp/op.log"
+	length == 5 and length == (unique | length)' "$tmp/op.log"
 
 echo "# owners"
 # The server learns of new definitions every 30 s.

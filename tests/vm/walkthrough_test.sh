@@ -30,12 +30,13 @@ k() {
 
 # --- pods -----------------------------------------------------------------------------------------
 
-# pod NAME NODE RESOURCE,... [hostNetwork [NETWORK,...]]: as in the guides, asleep.
+# pod NAME NODE RESOURCE,... [hostNetwork [NETWORK,... [DEFAULT-NETWORK]]]: as in the guides, asleep. One of the last two is
+# empty.
 pod() {
 	cat <<END | k apply -f - >/dev/null
 apiVersion: v1
 kind: Pod
-metadata: { name: $1, labels: { walk: through }, annotations: { ${5:+k8s.v1.cni.cncf.io/networks: '$5'} } }
+metadata: { name: $1, labels: { walk: through }, annotations: { ${5:+k8s.v1.cni.cncf.io/networks: '$5'}${6:+v1.multus-cni.io/default-network: '$6'} } }
 spec:
   nodeName: $2
   hostNetwork: ${4:-false}
@@ -63,7 +64,7 @@ endpoint_has() {
 
 # No address is kept for pods that are gone.
 addresses_are_back() {
-	k get spiderippool v4-81 -o json | jq -e '.status.allocatedIPs // "{}" | fromjson | map(.pod | test("shared-[12]$")) | any | not'
+	k get spiderippool v4-81 -o json | jq -e '.status.allocatedIPs // "{}" | fromjson | map(.pod | test("(shared|eth0)-[12]$")) | any | not'
 }
 
 # --- eight rails ------------------------------------------------------------------------------------
@@ -289,13 +290,18 @@ t_ok "with rules and a table for it" prints 'lookup 101|table 101' in_pod shared
 t_ok "pods reach each other there" in_pod shared-2 ping -c 3 -W 2 "$address"
 t_ok "ib_read_lat from pod to pod" prints '^ *[0-9]+ +200 ' between \
 	shared-1 "ib_read_lat -d rxe-enp1s0 -x 1 -n 200" shared-2 "ib_read_lat -d rxe-enp1s0 -x 1 -n 200 $address"
+# "v1.multus-cni.io/default-network: kube-system/macvlan-ens6f0np0"
+pod eth0-1 walk-1 spidernet.io/hca_shared_devices false '' kube-system/macvlan-enp1s0
+t_wait 120 "a pod whose only network is the guides'" running eth0-1
+t_ok "has it as eth0" prints 'inet 172\.81\.0\.1[012][0-9]/16 .*eth0' in_pod eth0-1 ip addr show eth0
+t_ok "and is reached by others" in_pod shared-2 ping -c 3 -W 2 "$(k get pod eth0-1 -o 'jsonpath={.status.podIP}')"
 
 # rdma_cm resolves addresses in the pod's namespace, where Soft-RoCE does not listen; so: the node's.
 pod cm-1 walk-1 spidernet.io/hca_shared_devices true
 pod cm-2 walk-2 spidernet.io/hca_shared_devices true
 t_wait 120 "pods in the nodes' network" running cm-1 cm-2
 t_ok "rping between them" prints 'ping data' between cm-1 "rping -s -a 172.81.0.1 -C 5 -v" cm-2 "rping -c -a 172.81.0.1 -C 5 -v"
-k delete pod shared-1 shared-2 cm-1 cm-2 --wait=false >/dev/null
+k delete pod shared-1 shared-2 eth0-1 cm-1 cm-2 --wait=false >/dev/null
 t_wait 60 "their addresses are given back" addresses_are_back
 
 for i in 1 2; do

@@ -14,7 +14,7 @@
 /* The meta plugin's configuration on a simulated node: a cluster's network that is always there. */
 json_t *pod_networks_config(void);
 
-/* Does this delegate take its addresses from SpiderIPPools? Then its plugin with "ipam", borrowed. */
+/* The plugin of this delegate that has addresses of SpiderIPPools; NULL: none. Borrowed. */
 const json_t *pod_networks_plugin(const json_t *delegate);
 
 /*

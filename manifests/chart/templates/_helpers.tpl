@@ -115,6 +115,6 @@ annotations:
 {{- end -}}
 {{- end -}}
 {{- if $why -}}
-{{- fail (printf "release %s is Spiderpool's (%s), and an upgrade in place would remove its agent, Multus and all CNI plugins from nodes with running pods. Leave it as it is; then: 1. kubectl apply -f crds/ 2. helm install orbweaver manifests/chart -n orbweaver-system --create-namespace, with your values and without --reuse-values 3. follow manifests/README.md, \"Coming from Spiderpool and the SR-IOV network operator\" 4. helm uninstall %s when no node uses its plugins any more" .Release.Name $why .Release.Name) -}}
+{{- fail (printf "release %s is Spiderpool's (%s), and an upgrade in place would remove its agent, Multus and all CNI plugins from nodes with running pods. Leave it as it is; then: 1. kubectl apply -f crds/ 2. helm install orbweaver manifests/chart -n orbweaver-system --create-namespace, with your values and without --reuse-values 3. follow docs/migrate.md 4. helm uninstall --no-hooks %s when no node uses its plugins any more (its hook deletes all Spiderpool objects)" .Release.Name $why .Release.Name) -}}
 {{- end -}}
 {{- end }}

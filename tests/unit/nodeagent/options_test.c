@@ -45,7 +45,7 @@ static void has_the_defaults_of_the_design(void **state)
 	assert_string_equal(o.resource_prefix, "spidernet.io");
 	assert_string_equal(o.shared_config, "spiderpool-rdma-shared-device-plugin");
 	assert_null(o.device_config);
-	assert_null(o.dev_files);
+	assert_string_equal(o.dev_files, "smarter-device-manager");
 	assert_null(o.devinfo_dir);
 	assert_false(o.packed);
 	assert_int_equal(o.rdma_metrics, EXPOSITION_PODS);

@@ -167,6 +167,104 @@ static void a_pod_whose_first_nic_leads_nowhere_is_refused(void **state)
 	assert_int_equal(json_array_size(steps), 0);
 }
 
+/* The steps of ADD for net2, behind eth0 and net1; new. */
+static json_t *steps_of_net2(const char *addresses, const char *more, const char *default_nic)
+{
+	auto_free char *text =
+		str_printf("{links: [{index: 1, name: lo, flags: 73},"
+			   " {index: 2, name: eth0, flags: 4163, mac: a},"
+			   " {index: 3, name: net1, flags: 4163},"
+			   " {index: 4, name: net2, flags: 4163}], addresses: [%s], %s}",
+			   addresses, more);
+	json_auto_t *pod = yaml(text), *host = yaml("{}");
+	json_auto_t *peer = yaml("{index: 9, name: cali0, mac: b}");
+	struct coordinator_config config = {
+		.mode = COORDINATOR_OVERLAY,
+		.first_nic = "eth0",
+		.default_route_nic = default_nic,
+		.tune_pod_routes = true,
+		.rp_filter = -1,
+		.host_table = 500,
+	};
+	auto_coordinator_role struct coordinator_role role = {0};
+	struct coordinator_facts facts = {.pod = pod, .host = host, .peer = peer, .ifname = "net2"};
+	json_t *steps = json_array();
+
+	assert_int_equal(coordinator_role_of(&config, "net2", pod, &role, NULL), 0);
+	assert_int_equal(coordinator_plan(&config, &role, &facts, steps, NULL), 0);
+	return steps;
+}
+
+/* Words of the steps of one kind in the pod: "value of key, …" of each. */
+static void assert_steps(const json_t *steps, const char *what, const char *key, const char *other,
+			 const char *want)
+{
+	auto_strbuf struct strbuf text = {0};
+	size_t i;
+	json_t *step;
+
+	json_array_foreach (steps, i, step) {
+		auto_free char *left = NULL, *right = NULL;
+
+		if (!str_eq(json_str_at(step, "do"), what) ||
+		    !str_eq(json_str_at(step, "in"), "pod"))
+			continue;
+		left = json_text(json_at(step, key));
+		right = json_text(json_at(step, other));
+		strbuf_addf(&text, "%s%s %s", text.len ? ", " : "", left, right);
+	}
+	assert_string_equal(strbuf_str(&text), want);
+}
+
+static const char GUIDE[] = "{dev: eth0, address: 10.233.119.164/32},"
+			    " {dev: net1, address: 172.16.11.1/16},"
+			    " {dev: net2, address: 172.16.12.1/16}";
+
+/* "subnet: 172.16.11.0/16", "172.16.12.0/16", …: one subnet for all rails. */
+static void a_nic_answers_for_its_own_addresses_alone(void **state)
+{
+	json_auto_t *plain = steps_of_net2(GUIDE, "routes: []", "");
+	json_auto_t *strict = steps_of_net2(GUIDE,
+					    "sysctls: {net/ipv4/conf/net2/arp_ignore: '2', "
+					    "net/ipv4/conf/net2/arp_announce: '1'}",
+					    "");
+	json_auto_t *v6 = steps_of_net2("{dev: net2, address: 'fd12::1/64'}", "routes: []", "");
+
+	assert_steps(plain, "sysctl", "path", "value",
+		     "\"net/ipv4/conf/net2/arp_ignore\" \"1\", "
+		     "\"net/ipv4/conf/net2/arp_announce\" \"2\"");
+	assert_steps(strict, "sysctl", "path", "value",
+		     "\"net/ipv4/conf/net2/arp_announce\" \"2\"");
+	assert_steps(v6, "sysctl", "path", "value", "\"net/ipv6/conf/all/disable_ipv6\" \"0\"");
+}
+
+#define WAYS                                                                                       \
+	"routes: [{family: 4, table: 254, dst: 172.16.0.0/16, dev: net1, type: 1, protocol: 2},"   \
+	" {family: 4, table: 254, dst: 172.16.0.0/16, dev: net2, type: 1, protocol: 2}"
+#define DEFAULT ", {family: 4, table: 254, dst: 0.0.0.0/0, gw: 169.254.1.1, dev: eth0, type: 1}"
+
+static void each_nic_of_a_subnet_has_a_table_with_it(void **state)
+{
+	static const char apart[] = "{dev: eth0, address: 10.233.119.164/32},"
+				    " {dev: net1, address: 172.17.11.1/16},"
+				    " {dev: net2, address: 172.16.12.1/16}";
+	json_auto_t *usual = steps_of_net2(GUIDE, WAYS DEFAULT "]", "");
+	json_auto_t *no_default = steps_of_net2(GUIDE, WAYS "]", "");
+	json_auto_t *alone = steps_of_net2(apart, WAYS "]", "");
+	json_auto_t *keeps = steps_of_net2(GUIDE, WAYS DEFAULT "]", "net2");
+
+	assert_steps(usual, "rule", "from", "table", "\"172.16.12.1/32\" 102");
+	assert_steps(usual, "route", "dst", "table", "\"172.16.0.0/16\" 102");
+	/* Main would choose net1, whatever the source. */
+	assert_steps(no_default, "rule", "from", "table", "\"172.16.12.1/32\" 102");
+	assert_steps(no_default, "route", "dst", "table", "\"172.16.0.0/16\" 102");
+	assert_steps(alone, "rule", "from", "table", "");
+	/* 102 is eth0's then; what is not of the subnet goes by main. */
+	assert_steps(keeps, "rule", "from", "table",
+		     "\"10.233.119.164/32\" 102, \"172.16.12.1/32\" 103");
+	assert_steps(keeps, "route", "dst", "table", "\"0.0.0.0/0\" 102, \"172.16.0.0/16\" 103");
+}
+
 static void what_was_done_is_taken_back_in_reverse_order(void **state)
 {
 	json_auto_t *done = yaml("[{in: pod, do: link, dev: net1, up: true, mac: b, was: {mac: a}},"
@@ -288,6 +386,8 @@ int main(void)
 		cmocka_unit_test(a_table_that_another_nic_routes_by_is_not_given_twice),
 		cmocka_unit_test(a_nic_that_the_mode_does_not_fit_is_refused),
 		cmocka_unit_test(a_pod_whose_first_nic_leads_nowhere_is_refused),
+		cmocka_unit_test(a_nic_answers_for_its_own_addresses_alone),
+		cmocka_unit_test(each_nic_of_a_subnet_has_a_table_with_it),
 		cmocka_unit_test(what_was_done_is_taken_back_in_reverse_order),
 		cmocka_unit_test(a_route_that_has_gone_is_named),
 		cmocka_unit_test(an_arp_request_asks_all_as_recorded),

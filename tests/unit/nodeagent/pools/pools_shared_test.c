@@ -8,8 +8,10 @@
 
 #include <cmocka.h>
 
+#include <fcntl.h>
 #include <string.h>
 
+#include "lib/base/fs.h"
 #include "lib/json/json.h"
 #include "nodeagent/pools/pools.h"
 #include "tests/unit/nodeagent/pools/pools.h"
@@ -119,6 +121,25 @@ static void tokens_bring_the_files_of_all_that_match(void **state)
 	assert_string_equal(json_str_at(pool, "permissions"), "rwm");
 	assert_null(json_at(pool, "env"));
 	assert_int_equal(json_integer_value(json_at(pool, "wanted")), 2);
+	assert_text(json_at(pools, "problems"), "[]");
+}
+
+/* An article's pod: "limits: tencent.com/rdma: 1 # requesting 1 RDMA device". */
+static void a_resource_of_another_plugins_prefix_is_served(void **state)
+{
+	auto_strbuf struct strbuf text = {0};
+	json_auto_t *observed = yaml(HOST), *sample = NULL, *doc = NULL, *pools = NULL;
+	const json_t *pool;
+
+	assert_int_equal(
+		fs_read(AT_FDCWD, "crds/samples/rdma-device-plugin.yaml", 4096, &text, NULL), 0);
+	sample = yaml(strbuf_str(&text));
+	doc = shared(json_str_at(sample, "data", "config.json"));
+	pools = compute(observed, doc, NULL);
+	pool = resource(pools, "tencent.com/rdma");
+	assert_int_equal(healthy(pools, "tencent.com/rdma"), 100);
+	assert_true(json_list_has(json_at(pool, "nodes"), "/dev/infiniband/uverbs0"));
+	assert_true(json_list_has(json_at(pool, "nodes"), "/dev/infiniband/rdma_cm"));
 	assert_text(json_at(pools, "problems"), "[]");
 }
 
@@ -702,6 +723,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(tokens_bring_the_files_of_all_that_match),
+		cmocka_unit_test(a_resource_of_another_plugins_prefix_is_served),
 		cmocka_unit_test(selectors_are_exact_and_all_have_to_hold),
 		cmocka_unit_test(the_seeds_configuration_gives_what_its_reader_expects),
 		cmocka_unit_test(a_roce_device_needs_no_issm_and_misses_umad_aloud),

@@ -19,8 +19,8 @@
 static const json_t *decide(struct plan *plan, const char *id, const char *object)
 {
 	auto_free char *key = str_printf("%s " KEY, id);
-	json_auto_t *world =
-		json_pack("{s:{s:s}, s:{}}", "env", "namespace", "orbweaver-system", id);
+	json_auto_t *world = json_pack("{s:{s:s, s:s}, s:{}}", "env", "namespace",
+				       "orbweaver-system", "configNamespace", "spiderpool", id);
 	struct err err = {0};
 
 	if (object)
@@ -76,7 +76,7 @@ static void a_config_map_counts_where_nobody_reads_it(void **state)
 static void each_config_map_of_devices_counts_outside_our_namespace(void **state)
 {
 	static const char *const kinds[] = {LEFTOVER_SHARED_CONFIG, LEFTOVER_RDMA_DEVICES,
-					    LEFTOVER_RESOURCE_LIST};
+					    LEFTOVER_RESOURCE_LIST, LEFTOVER_DEVICE_FILES};
 
 	for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
 		auto_plan struct plan elsewhere = {0}, ours = {0};
@@ -88,6 +88,37 @@ static void each_config_map_of_devices_counts_outside_our_namespace(void **state
 		op = decide(&ours, kinds[i],
 			    "{\"metadata\": {\"namespace\": \"orbweaver-system\"}}");
 		assert_null(json_at(op, "reason"));
+	}
+}
+
+/*
+ * The guide on AI clusters: "you can update the configuration by updating the podResourceInject
+ * field in configMap: spiderpool-config". Spiderpool reads spiderpool-conf, as we do.
+ */
+static void settings_that_nobody_reads_say_where_they_belong(void **state)
+{
+	static const struct {
+		const char *kind, *ns;
+		bool counts;
+	} rows[] = {
+		{LEFTOVER_MISNAMED, "spiderpool", true},
+		{LEFTOVER_MISNAMED, "orbweaver-system", true},
+		{LEFTOVER_SETTINGS, "orbweaver-system", true},
+		{LEFTOVER_SETTINGS, "spiderpool", false},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		auto_plan struct plan plan = {0};
+		auto_free char *object =
+			str_printf("{\"metadata\": {\"namespace\": \"%s\"}}", rows[i].ns);
+		const json_t *op = decide(&plan, rows[i].kind, object);
+
+		if (!rows[i].counts) {
+			assert_null(json_at(op, "reason"));
+			continue;
+		}
+		assert_string_equal(json_str_at(op, "reason"), "NotRead");
+		assert_non_null(strstr(json_str_at(op, "message"), " in namespace spiderpool"));
 	}
 }
 
@@ -142,6 +173,7 @@ int main(void)
 		cmocka_unit_test(a_program_counts_while_it_has_pods),
 		cmocka_unit_test(a_config_map_counts_where_nobody_reads_it),
 		cmocka_unit_test(each_config_map_of_devices_counts_outside_our_namespace),
+		cmocka_unit_test(settings_that_nobody_reads_say_where_they_belong),
 		cmocka_unit_test(a_config_map_of_a_common_name_counts_by_its_owner),
 		cmocka_unit_test(kinds_that_nobody_reads_count),
 		cmocka_unit_test(a_key_of_another_kind_is_our_mistake),

@@ -16,6 +16,7 @@
 #include "reconcilers/core/limits.h"
 #include "reconcilers/core/reconcile.h"
 #include "reconcilers/ipam/assign.h"
+#include "reconcilers/ipam/books.h"
 #include "reconcilers/ipam/endpoint.h"
 #include "reconcilers/ipam/ledger.h"
 #include "reconcilers/ipam/lifecycle.h"
@@ -1146,6 +1147,19 @@ static void nothing_new_is_given_before_a_pool_was_learned(void **state)
 			    "\"10.0.0.2\":{\"node\":\"w1\",\"pod\":\"ml/b\",\"podUid\":\"u-b\"}}");
 }
 
+static void a_ledger_says_why_it_gives_nothing_yet(void **state)
+{
+	json_auto_t *world =
+		yaml("env: {learns: true}\nspiderippools:\n" POOL("p", "10.0.0.1", ""));
+	auto_books struct books *books = books_new(world);
+	struct ledger *ledger = books_open(books, "p", NULL);
+	struct err err = {0};
+
+	assert_int_equal(books_may_take(books, ledger, &err), -1);
+	assert_string_equal(err.reason, "PoolNotLearned");
+	assert_int_equal(books_may_record(books, ledger, &err), 0);
+}
+
 /* After a new installation neither records nor endpoints are there, and the pods run. */
 static void pods_that_run_keep_the_addresses_of_their_network_status(void **state)
 {
@@ -1408,6 +1422,7 @@ int main(void)
 		cmocka_unit_test(an_endpoint_claims_nothing_that_its_pod_would_not_get),
 		cmocka_unit_test(each_ledger_is_a_group_that_its_pods_need),
 		cmocka_unit_test(nothing_new_is_given_before_a_pool_was_learned),
+		cmocka_unit_test(a_ledger_says_why_it_gives_nothing_yet),
 		cmocka_unit_test(pods_that_run_keep_the_addresses_of_their_network_status),
 		cmocka_unit_test(a_mirrored_pod_has_its_addresses_and_not_the_whole_status),
 		cmocka_unit_test(one_address_on_two_living_pods_is_found),

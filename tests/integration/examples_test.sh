@@ -1,0 +1,128 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Each example of crds/examples on a simulated cluster: policies and networks become Ready, resources allocatable, and the workload runs
+# with the addresses that it asked for. Interface names are those of the simulated NICs.
+# shellcheck disable=SC2317 # functions that run as COMMAND of a check or in the trap look unreachable
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+# shellcheck source=tests/lib.sh
+. tests/lib.sh
+
+orbweaver=${BUILD:-build}/${VARIANT:-asan}/orbweaver
+tmp=$(mktemp -d)
+state=$tmp/state
+pid=
+
+clean_up() {
+	local status=$?
+
+	[[ -z $pid ]] || kill -s KILL "$pid" 2>/dev/null || true
+	((status == 0)) || tail -n 20 "$state"/nodes.log 2>/dev/null || true
+	rm -rf "$tmp"
+}
+trap clean_up EXIT
+
+kubectl=$(hack/k8s-build --bin)/kubectl
+[[ -x $kubectl ]] || kubectl=$(command -v kubectl || true)
+[[ -n $kubectl ]] || {
+	echo "no kubectl: hack/deps demo"
+	exit 77
+}
+
+k() {
+	HOME=$tmp "$kubectl" --kubeconfig "$state/kubeconfig" --cache-dir "$tmp/cache" "$@"
+}
+
+# has FILTER KUBECTL-ARGUMENT...
+has() {
+	local filter=$1
+
+	shift
+	k "$@" -o json | jq -e "$filter" >/dev/null
+}
+
+# allocatable NODE RESOURCE NUMBER
+allocatable() {
+	has ".status.allocatable[\"spidernet.io/$2\"] == \"$3\"" get node "$1"
+}
+
+# Every object of ours is Ready, and there are some.
+ready() {
+	has '[.items[].status.conditions[]? | select(.type == "Ready").status] | length > 0 and all(. == "True")' get "$1" -A
+}
+
+# running LABEL-OR-NAME...: all of these pods, and there are some.
+running() {
+	has '[.items // [.] | .[].status.phase] | length > 0 and all(. == "Running")' get pods "$@"
+}
+
+# nics POD NUMBER: so many interfaces have addresses.
+nics() {
+	has "[.status.current.ips[].nic] | length == $2" get spiderendpoint "$1"
+}
+
+# interfaces NODE: names of its NICs, in the order of PCI addresses.
+interfaces() {
+	k get sriovnetworknodestates -n orbweaver-system "$1" -o json | jq -r '.status.interfaces | sort_by(.pciAddress)[].name'
+}
+
+# apply FILE [SED-EXPRESSION]
+apply() {
+	sed -e "${2-}" "crds/examples/$1" | k apply -f - >/dev/null
+}
+
+"$orbweaver" simulate --state "$state" --node 'shared:8xconnectx-7' --node 'exclusive:1xconnectx-7' \
+	--node 'ib:1xconnectx-6-ib' >"$tmp/out" 2>"$tmp/err" </dev/null &
+pid=$!
+t_wait 60 "a simulated cluster starts" grep -q '^export KUBECONFIG=' "$tmp/out"
+t_wait 60 "three nodes report their NICs" has '[.items[].status.interfaces | length] | sort == [1, 1, 8]' get sriovnetworknodestates -A
+k label node exclusive example.com/rdma=exclusive >/dev/null
+k label node ib example.com/fabric=infiniband >/dev/null
+mapfile -t rails < <(interfaces shared)
+nic=s/ens1f0np0/${rails[0]}/
+
+apply shared-roce/objects.yaml "$nic"
+t_wait 60 "shared-roce: the resource is allocatable" allocatable shared hca_shared_devices 100
+apply shared-roce/pods.yaml "/^    spec:/a\\      nodeSelector: { kubernetes.io/hostname: shared }"
+t_wait 60 "shared-roce: the pod runs" running -l app=roce-shared
+t_wait 60 "shared-roce: it has an address" nics "$(k get pods -l app=roce-shared -o jsonpath='{.items[0].metadata.name}')" 1
+k delete daemonset roce-shared >/dev/null
+
+apply exclusive-roce/objects.yaml "s/ens1f0np0/$(interfaces exclusive)/"
+t_wait 60 "exclusive-roce: the policy is Ready" ready sriovnetworknodepolicies
+t_wait 60 "exclusive-roce: the node is in mode exclusive" has '.status.system.rdmaMode == "exclusive"' \
+	get sriovnetworknodestates -n orbweaver-system exclusive
+t_wait 60 "exclusive-roce: VFs are allocatable" allocatable exclusive roce_vf 8
+apply exclusive-roce/pod.yaml
+t_wait 60 "exclusive-roce: the pod runs" running roce-exclusive
+t_wait 60 "exclusive-roce: it has an address" nics roce-exclusive 1
+
+apply infiniband/objects.yaml "s/ibs1/$(interfaces ib)/"
+t_wait 60 "infiniband: the policy is Ready" ready sriovnetworknodepolicies
+t_wait 60 "infiniband: VFs are allocatable" allocatable ib ib_vf 8
+apply infiniband/pod.yaml
+t_wait 60 "infiniband: the pod runs" running ib
+t_wait 60 "infiniband: it has an address" nics ib 1
+
+edit=
+for rail in {1..8}; do
+	edit+="s/\\bens${rail}np0\\b/${rails[rail - 1]}/;"
+done
+apply multi-rail/objects.yaml "$edit"
+t_wait 60 "multi-rail: the eighth resource is allocatable" allocatable shared rail8 100
+apply multi-rail/pod-without-injection.yaml
+t_wait 60 "multi-rail: the pod runs" running rails-explicit
+t_wait 60 "multi-rail: it has eight addresses" nics rails-explicit 8
+k delete pod rails-explicit >/dev/null
+
+apply devices-only/objects.yaml
+t_wait 60 "devices-only: the resource is allocatable" allocatable shared hca_shared_devices 100
+apply devices-only/pod.yaml
+t_wait 60 "devices-only: the pod runs" running devices-only
+
+t_ok "networks and pools of all examples are Ready" ready spidermultusconfigs,spiderippools
+
+kill "$pid"
+wait "$pid" || true
+pid=
+t_done

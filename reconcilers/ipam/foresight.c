@@ -46,6 +46,18 @@ static json_t *ask_new(const char *nic, const char *network, const json_t *ipam)
 	return ask;
 }
 
+/* The members that asks are made of. Returns new. */
+static json_t *what_is_asked(const json_t *ipam)
+{
+	static const char *const members[] = {"default_ipv4_ippool", "default_ipv6_ippool",
+					      "clean_gateway", "match_master_subnet"};
+	json_t *asked = json_object();
+
+	for (size_t i = 0; i < ARRAY_LEN(members); i++)
+		json_put(asked, members[i], json_incref(json_at(ipam, members[i])));
+	return asked;
+}
+
 /*
  * What the definition says of our IPAM: {"ipam": block, if there is one}, or {"fault", "why"} when
  * it cannot be read. Returns new.
@@ -62,7 +74,8 @@ static json_t *read_definition(const json_t *nad)
 	if (limits_check_reduced(config, &err) == 0)
 		parsed = limits_parse(text, strlen(text), LIMIT_CONFIG_BYTES, &err);
 	ipam = find_ipam(parsed);
-	json_put(said, "ipam", json_incref((json_t *)ipam));
+	if (ipam)
+		json_put(said, "ipam", what_is_asked(ipam));
 	if (!parsed) {
 		json_put_str(said, "fault", err.reason);
 		json_put_str(said, "why", err.text);

@@ -161,9 +161,22 @@ static void add_neighbours(const struct controller_sources *from, json_t *world)
 		gather_neighbours(from, world, pool);
 }
 
+/* These go behind all others that wait. */
+static void put_behind(const struct controller_sources *from, const json_t *pods)
+{
+	const char *key;
+	json_t *value;
+
+	json_each (pods, key, value) {
+		boxes_put(from->boxes, BOX_WAITING, key, NULL);
+		boxes_put(from->boxes, BOX_WAITING, key, value);
+	}
+}
+
 /*
- * The first of those that wait. Who cannot be served goes behind the others, so that a thousand
- * pods of a pool that is full do not keep those of another one waiting.
+ * The first of those that wait, as many as one pass takes on (assign_slice_take). All that were
+ * looked at go behind the others, so that a thousand pods of a pool that is full, or a thousand
+ * large ones, do not keep others waiting.
  */
 void addresses_gather(const struct controller_sources *from, const struct controller *self,
 		      const char *key, json_t *world)
@@ -171,7 +184,10 @@ void addresses_gather(const struct controller_sources *from, const struct contro
 	const json_t *waiting = boxes_all(from->boxes, BOX_WAITING);
 	auto_free char *config = str_printf("%s/" IPAM_CONFIG_MAP, from->config_ns);
 	struct ipam_settings settings = {0};
-	bool any_pool = false;
+	size_t pools = cache_len(mirror_cache(from->mirror, KIND_IP_POOL));
+	json_auto_t *put_off = json_object();
+	struct assign_slice slice = {0};
+	bool any_pool = false, is_part;
 	const char *pod_key, *pool;
 	json_t *value;
 	size_t n = 0, left = json_object_size(waiting);
@@ -194,26 +210,31 @@ void addresses_gather(const struct controller_sources *from, const struct contro
 
 		if (n++ >= ASSIGN_MAX)
 			break;
-		boxes_add(from->boxes, world, BOX_WAITING, pod_key);
 		if (!json_is_object(value)) {
 			add_pod(from, world, pod_key);
 			pod = world_get(world, KIND_POD, pod_key);
 		}
+		if (pod && !assign_slice_take(&slice, pod, pools)) {
+			json_object_set(put_off, pod_key, value);
+			continue;
+		}
+		boxes_add(from->boxes, world, BOX_WAITING, pod_key);
 		if (pod)
 			any_pool |= add_waiting(from, world, pod, &settings);
 	}
+	is_part = left > json_object_size(world_kind(world, BOX_WAITING));
+	if (is_part)
+		json_put_bool(json_need_object(world, "env"), "isPart", true);
 	if (any_pool)
 		mirror_add_all(from->mirror, world, KIND_IP_POOL);
 	else
 		add_neighbours(from, world);
 	json_each (world_kind(world, KIND_IP_POOL), pool, value)
 		boxes_add(from->boxes, world, BOX_LEARNED, pool);
-	/* Those of this pass go behind the others. */
-	if (left > ASSIGN_MAX)
-		json_each (world_kind(world, BOX_WAITING), pod_key, value) {
-			boxes_put(from->boxes, BOX_WAITING, pod_key, NULL);
-			boxes_put(from->boxes, BOX_WAITING, pod_key, value);
-		}
+	if (is_part) {
+		put_behind(from, put_off);
+		put_behind(from, world_kind(world, BOX_WAITING));
+	}
 }
 
 void endpoint_gather(const struct controller_sources *from, const struct controller *self,

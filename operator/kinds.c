@@ -288,7 +288,7 @@ static const splitter_path drop_leftover[] = {
 		.kind = (kind_), DROP(drop_common),                                                \
 		.cache =                                                                           \
 			{                                                                          \
-				.project = project_object,                                         \
+				.project = project_config,                                         \
 				.indexes = {index_network_nad, index_network_namespace,            \
 					    index_network_resource},                               \
 			},                                                                         \
@@ -416,7 +416,7 @@ const struct operator_kind operator_kinds[] = {
 	NETWORK(KIND_OVS_NETWORK),
 	{
 		.kind = KIND_NAD,
-		.cache = {.project = project_written,
+		.cache = {.project = project_definition,
 			  .indexes = {index_nad_owner, index_nad_network}},
 		.changed = {network_nad_changed, config_nad_changed, addresses_source_changed},
 		.writes = KIND_CREATED | KIND_PATCHED | KIND_DELETED,
@@ -424,7 +424,7 @@ const struct operator_kind operator_kinds[] = {
 	{
 		.kind = KIND_MULTUS_CONFIG,
 		DROP(drop_common),
-		.cache = {.project = project_object,
+		.cache = {.project = project_config,
 			  .indexes = {index_config_nad, index_config_group, index_config_pools,
 				      index_config_resource, index_config_masters}},
 		.changed = {config_changed, inject_config_changed},
@@ -455,7 +455,7 @@ const struct operator_kind operator_kinds[] = {
 	},
 	{
 		.kind = KIND_ENDPOINT,
-		.cache = {.project = project_written,
+		.cache = {.project = project_endpoint,
 			  .indexes = {index_endpoint_node, index_endpoint_pools}},
 		.changed = {endpoint_changed},
 		.writes = KIND_CREATED | KIND_PATCHED | KIND_DELETED,

@@ -7,6 +7,8 @@
 
 #include "lib/json/json.h"
 #include "reconcilers/core/kinds.h"
+#include "reconcilers/core/limits.h"
+#include "reconcilers/ipam/foresight.h"
 #include "reconcilers/maintenance/drain.h"
 #include "reconcilers/sriov/node_names.h"
 #include "reconcilers/sriov/node_state.h"
@@ -54,6 +56,7 @@ static void trim_metadata(json_t *object)
 	/* kubectl's copy of the whole object; reconcilers never look at it. */
 	if (annotations)
 		json_object_del(annotations, "kubectl.kubernetes.io/last-applied-configuration");
+	limits_reduce_annotations(annotations);
 }
 
 /* Every element of a list would carry them; the cache knows its kind. */
@@ -186,6 +189,25 @@ void project_written(json_t *object)
 		json_put(json_need_object(metadata, "orbweaver"), "annotations",
 			 json_incref(annotations));
 	project_object(object);
+}
+
+void project_definition(json_t *object)
+{
+	limits_reduce(json_at(object, "spec"));
+	project_written(object);
+	foresight_project(object);
+}
+
+void project_config(json_t *object)
+{
+	limits_reduce(json_at(object, "spec"));
+	project_object(object);
+}
+
+void project_endpoint(json_t *object)
+{
+	limits_reduce(json_at(object, "status"));
+	project_written(object);
 }
 
 void project_operator_config(json_t *object)

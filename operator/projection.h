@@ -30,6 +30,15 @@ void project_node(json_t *object);
  */
 void project_written(json_t *object);
 
+/*
+ * Objects that users of a namespace write: no more than is read (reconcilers/core/limits.h).
+ * NetworkAttachmentDefinitions, whose configuration is read here, once for each version
+ * (reconcilers/ipam/foresight.h); SpiderMultusConfigs and SriovNetworks; SpiderEndpoints.
+ */
+void project_definition(json_t *object);
+void project_config(json_t *object);
+void project_endpoint(json_t *object);
+
 /* Namespaces, and others of which only the presence counts: metadata only. */
 void project_namespace(json_t *object);
 

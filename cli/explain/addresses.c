@@ -77,7 +77,7 @@ static json_t *explain_nic(const json_t *world, const json_t *pod, const json_t 
 
 	json_put_str(nic, "nic", json_str_at(ask, "nic"));
 	json_put_str(nic, "network", json_str_at(ask, "network"));
-	wants = candidates_find(world, pod, ask, settings, &err);
+	wants = candidates_find(world, pod, ask, settings, NULL, &err);
 	if (!wants) {
 		json_put_str(nic, "problem", err.text);
 		return nic;

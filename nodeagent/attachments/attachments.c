@@ -14,6 +14,7 @@
 #include "nodeagent/cni/line.h"
 #include "nodeagent/kubeletd/channel.h"
 #include "nodeagent/networks/networks.h"
+#include "reconcilers/core/limits.h"
 #include "reconcilers/ipam/allocate.h"
 #include "reconcilers/ipam/endpoint.h"
 
@@ -226,7 +227,7 @@ static struct needs find_needs(const json_t *nads)
 
 	json_each (nads, key, nad) {
 		const char *text = json_str_or(json_at(nad, "spec", "config"), "");
-		json_auto_t *config = json_parse(text, strlen(text), NULL);
+		json_auto_t *config = limits_parse(text, strlen(text), LIMIT_CONFIG_BYTES, NULL);
 		json_t *plugin;
 		size_t i;
 

@@ -92,12 +92,6 @@ static json_t *elements_of(const json_t *pod, const char *name, const char *ns, 
 		err_in(err, "annotation %s", name);
 		return NULL;
 	}
-	if (json_array_size(elements) > META_NETWORKS_MAX) {
-		err_set(err, ERR_INVALID, "BadNetworks",
-			"annotation %s names more than %d networks; a pod can have no more", name,
-			META_NETWORKS_MAX);
-		return NULL;
-	}
 	json_array_foreach (elements, i, element)
 		if (check_ips(element, i + 1, err) < 0) {
 			err_in(err, "annotation %s", name);
@@ -402,9 +396,15 @@ static json_t *definition_config(const struct building *b, const json_t *nad, co
 {
 	const char *text = json_str_or(json_at(nad, "spec", "config"), "");
 	struct err why = {0};
-	json_auto_t *parsed = *text ? json_parse(text, strlen(text), &why) : NULL;
+	json_auto_t *parsed =
+		*text ? limits_parse(text, strlen(text), LIMIT_CONFIG_BYTES, &why) : NULL;
 	json_t *config;
 
+	if (str_eq(why.reason, "TooLarge")) {
+		*err = why;
+		err_in(err, "NetworkAttachmentDefinition %.128s, spec.config", key);
+		return NULL;
+	}
 	if (*text && !parsed) {
 		err_set(err, ERR_INVALID, "BadNetworkConfig",
 			"spec.config of NetworkAttachmentDefinition %.128s is no JSON: %.256s; "

@@ -26,12 +26,13 @@
 #include <jansson.h>
 
 #include "lib/base/err.h"
+#include "reconcilers/core/limits.h"
 
 #define META_RESOURCE_ANNOTATION "k8s.v1.cni.cncf.io/resourceName"
 /* Where default-network's NetworkAttachmentDefinition is, unless it or the configuration says. */
 #define META_DEFAULT_NAMESPACE "kube-system"
 /* Networks of one pod. */
-#define META_NETWORKS_MAX 64
+#define META_NETWORKS_MAX LIMIT_NETWORKS
 
 /* What the call brought and what the agent knows. All borrowed. */
 struct meta_input {
@@ -62,6 +63,7 @@ struct meta_input {
  * order. NULL with err:
  *
  *   ERR_INVALID "BadNetworks"         an annotation cannot be read
+ *   ERR_INVALID "TooLarge"            an annotation is beyond a bound (reconcilers/core/limits.h)
  *   ERR_INVALID "NamespaceIsolated"   another namespace's network, which the configuration forbids
  */
 json_t *meta_wanted(const json_t *config, const json_t *pod, struct err *err);

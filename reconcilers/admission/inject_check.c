@@ -10,6 +10,7 @@
 #include "reconcilers/admission/pod_inject.h"
 #include "reconcilers/core/conditions.h"
 #include "reconcilers/core/kinds.h"
+#include "reconcilers/core/limits.h"
 #include "reconcilers/core/owner.h"
 #include "reconcilers/core/pod.h"
 #include "reconcilers/spider/cni_config.h"
@@ -77,11 +78,12 @@ void inject_check_project(json_t *pod)
 		NULL,
 	};
 	json_t *metadata = pick(json_at(pod, "metadata"), metadata_kept);
+	json_t *annotations = pick(json_at(pod, "metadata", "annotations"), annotations_kept);
 	json_t *limits = limits_of(json_at(pod, "spec", "containers"));
 	json_t *phase = json_incref(json_at(pod, "status", "phase"));
 
-	json_put(metadata, "annotations",
-		 pick(json_at(pod, "metadata", "annotations"), annotations_kept));
+	limits_reduce_annotations(annotations);
+	json_put(metadata, "annotations", annotations);
 	json_object_clear(pod);
 	json_put(pod, "metadata", metadata);
 	json_put(json_need_object(pod, "spec"), "containers", limits);

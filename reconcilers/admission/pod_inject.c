@@ -228,12 +228,12 @@ static void add_key(struct networks *networks, const char *ns, const char *name)
 	json_put_bool(networks->keys, key, true);
 }
 
-/* False when Multus could not read it. */
-static bool networks_read(const json_t *pod, const char *ns, struct networks *ret)
+/* False with err when Multus could not read it, or nobody should. */
+static bool networks_read(const json_t *pod, const char *ns, struct networks *ret, struct err *err)
 {
 	const char *text =
 		json_str_or(json_at(pod, "metadata", "annotations", NETWORKS_ANNOTATION), "");
-	json_auto_t *list = networks_parse(text, ns, NULL);
+	json_auto_t *list = networks_parse(text, ns, err);
 	json_t *network;
 	size_t i;
 
@@ -244,7 +244,7 @@ static bool networks_read(const json_t *pod, const char *ns, struct networks *re
 			json_str_or(json_at(network, "name"), ""));
 	/* What else the user wrote in it stays. */
 	if (strpbrk(text, "[{\""))
-		ret->json = json_parse(text, strlen(text), NULL);
+		ret->json = list ? json_parse(text, strlen(text), NULL) : NULL;
 	return list && (!ret->json || json_is_array(ret->json));
 }
 
@@ -428,6 +428,19 @@ static void refuse_group(const json_t *world, const char *ns, const struct group
 	problem_add(problems, "BadField", field, "%s", text);
 }
 
+/* With those of the group a pod may have more networks than it can. */
+static bool are_few(const char *text, const char *ns, struct problems *problems)
+{
+	struct err err = {0};
+	json_auto_t *list = networks_parse(text, ns, &err);
+
+	if (!str_eq(err.reason, "TooLarge"))
+		return true;
+	problem_add(problems, "TooLarge", "metadata.annotations[" NETWORKS_ANNOTATION "]",
+		    "would have, with those of the group, %s", err.text);
+	return false;
+}
+
 static json_t *inject(const json_t *world, const struct group *group,
 		      const struct admission_request *r)
 {
@@ -437,10 +450,14 @@ static json_t *inject(const json_t *world, const struct group *group,
 	auto_call(networks_done) struct networks networks = {0};
 	json_auto_t *pod = NULL, *patch = NULL;
 	auto_free char *text = NULL;
+	struct err err = {0};
 
 	if (!matches.len && !problems.total)
 		refuse_group(world, r->ns, group, &problems);
-	if (!networks_read(r->object, r->ns, &networks))
+	if (!networks_read(r->object, r->ns, &networks, &err) && str_eq(err.reason, "TooLarge"))
+		problem_add(&problems, "TooLarge", "metadata.annotations[" NETWORKS_ANNOTATION "]",
+			    "%s", err.text);
+	else if (*err.reason)
 		problem_add(
 			&problems, "BadAnnotation", "metadata.annotations[" NETWORKS_ANNOTATION "]",
 			"\"%.128s\" is not a list of networks: write NAMESPACE/NAME with commas "
@@ -451,6 +468,8 @@ static json_t *inject(const json_t *world, const struct group *group,
 	warn_of_ignored(r->object, group, &warnings);
 	pod = json_copy(r->object);
 	text = networks_with(&networks, &matches);
+	if (text && !are_few(text, r->ns, &problems))
+		return admission_refuse(r, &problems, NULL);
 	if (text)
 		json_put_str(own_object(own_object(pod, "metadata"), "annotations"),
 			     NETWORKS_ANNOTATION, text);
@@ -503,7 +522,7 @@ char *pod_inject_lacks(const json_t *world, const json_t *pod, const char *confi
 	if (!find_group(pod, world_get(world, KIND_NAMESPACE, json_namespace(pod)), &group))
 		return NULL;
 	matches = find_matches(world, json_namespace(pod), &group, pod, NULL);
-	(void)networks_read(pod, json_namespace(pod), &networks);
+	(void)networks_read(pod, json_namespace(pod), &networks, NULL);
 	for (size_t i = 0; i < matches.len; i++) {
 		const struct match *match = &matches.items[i];
 

@@ -8,6 +8,7 @@
 #include "lib/json/json.h"
 #include "reconcilers/core/differences.h"
 #include "reconcilers/core/kinds.h"
+#include "reconcilers/core/limits.h"
 
 enum {
 	/* An event's message has 1024 bytes. */
@@ -52,7 +53,8 @@ void edit_tell(struct plan *plan, const char *kind, const char *key, const json_
 static json_t *readable(const json_t *nad)
 {
 	const char *text = json_str_or(json_at(nad, "spec", "config"), "");
-	json_t *config = json_parse(text, strlen(text), NULL), *spec = json_object();
+	json_t *config = limits_parse(text, strlen(text), LIMIT_CONFIG_BYTES, NULL);
+	json_t *spec = json_object();
 
 	json_put(spec, "config", config ? config : json_string(text));
 	return spec;

@@ -8,6 +8,7 @@
 
 #include "lib/base/str.h"
 #include "lib/json/json.h"
+#include "reconcilers/core/limits.h"
 #include "reconcilers/core/names.h"
 
 #define BAD "BadNetworks"
@@ -68,6 +69,12 @@ static bool is_octets(const char *text, size_t octets)
 	return true;
 }
 
+static int refuse_number(size_t n, struct err *err)
+{
+	return err_set(err, ERR_INVALID, "TooLarge", "%zu networks, a pod can have at most %d", n,
+		       LIMIT_NETWORKS);
+}
+
 static int read_json(const struct reading *to, const char *text, struct err *err)
 {
 	struct err place = {0};
@@ -83,6 +90,8 @@ static int read_json(const struct reading *to, const char *text, struct err *err
 	if (!json_is_array(elements))
 		return err_set(err, ERR_INVALID, BAD, "\"%.128s\" must be a JSON array of networks",
 			       text);
+	if (json_array_size(elements) > LIMIT_NETWORKS)
+		return refuse_number(json_array_size(elements), err);
 	json_array_foreach (elements, i, element) {
 		const char *mac = json_str_or(json_at(element, "mac"), "");
 		const char *guid = json_str_or(json_at(element, "infiniband-guid"), "");
@@ -138,17 +147,33 @@ static int read_short(const struct reading *to, char *item, struct err *err)
 	return add(to, network, err);
 }
 
+static size_t count_commas(const char *text)
+{
+	size_t n = 0;
+
+	for (; *text; text++)
+		n += *text == ',';
+	return n;
+}
+
 json_t *networks_parse_from(const char *text, const char *ns, size_t first, struct err *err)
 {
-	auto_free char *copy = str_dup(text);
+	auto_free char *copy = NULL;
 	json_auto_t *list = json_array();
 	struct reading to = {list, ns, first};
-	char *rest = copy, *item;
+	char *rest, *item;
 
+	if (limits_check_text(text, strlen(text), LIMIT_ANNOTATION_BYTES, err) < 0)
+		return NULL;
 	if (strpbrk(text, "[{\""))
 		return read_json(&to, text, err) < 0 ? NULL : json_incref(list);
 	if (strspn(text, " \t\r\n") == strlen(text))
 		return json_incref(list);
+	if (count_commas(text) >= LIMIT_NETWORKS) {
+		(void)refuse_number(count_commas(text) + 1, err);
+		return NULL;
+	}
+	rest = copy = str_dup(text);
 	while ((item = strsep(&rest, ",")))
 		if (read_short(&to, str_trim(item), err) < 0)
 			return NULL;
@@ -177,7 +202,7 @@ static void add_master(json_t *masters, const json_t *plugin)
 json_t *network_masters(const json_t *nad)
 {
 	const char *text = json_str_or(json_at(nad, "spec", "config"), "");
-	json_auto_t *config = json_parse(text, strlen(text), NULL);
+	json_auto_t *config = limits_parse(text, strlen(text), LIMIT_CONFIG_BYTES, NULL);
 	json_t *masters = json_array(), *plugin;
 	size_t i;
 

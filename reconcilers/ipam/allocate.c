@@ -8,6 +8,7 @@
 
 #include "lib/base/str.h"
 #include "lib/json/json.h"
+#include "reconcilers/core/limits.h"
 #include "reconcilers/core/reconcile.h"
 #include "reconcilers/ipam/conflict.h"
 #include "reconcilers/ipam/controller.h"
@@ -34,6 +35,7 @@ struct pass {
 	const char *uid;
 	struct ledger_holder holder; /* of name and uid */
 	json_t *items;               /* what status.current.ips will be */
+	json_t *memo;                /* candidates_find() */
 	json_t *fresh;               /* those of them that were made in this call; borrowed items */
 };
 
@@ -85,13 +87,18 @@ static int read_route(const json_t *route, size_t i, struct err *err)
 static json_t *custom_routes(const json_t *pod, struct err *err)
 {
 	const char *text = json_str_at(pod, "metadata", "annotations", IPAM_ANNOTATION_ROUTES);
-	json_auto_t *routes = text ? json_parse(text, strlen(text), err) : json_array();
+	json_auto_t *routes =
+		text ? limits_parse(text, strlen(text), LIMIT_ANNOTATION_BYTES, err) : json_array();
 	json_t *route;
 	size_t i;
 
 	if (json_is_null(routes)) {
 		json_decref(routes);
 		routes = json_array();
+	}
+	if (!routes && err && str_eq(err->reason, "TooLarge")) {
+		err_in(err, "annotation " IPAM_ANNOTATION_ROUTES);
+		return NULL;
 	}
 	if (!json_is_array(routes)) {
 		err_set(err, ERR_INVALID, "WrongAnnotation",
@@ -175,20 +182,41 @@ static bool is_spoken_for(const struct pass *pass, const struct family *family, 
 	return false;
 }
 
+/* Addresses of a pool that had a record of the pod before this call. Borrowed. */
+static const json_t *left_over_of(const struct pass *pass, const struct ledger *ledger)
+{
+	json_t *known = json_need_object(pass->memo, "left");
+	const char *pool = json_name(ledger->pool), *address;
+	json_t *list = json_object_get(known, pool), *record;
+
+	if (list)
+		return list;
+	list = json_array();
+	json_put(known, pool, list);
+	if (!ledger_may_know(ledger, pass->uid))
+		return list;
+	json_each (ledger->records, address, record)
+		if (str_eq(json_str_at(record, "podUid"), pass->uid))
+			json_array_append_new(list, json_string(address));
+	return list;
+}
+
 /* A record of the pod that no item names. */
 static bool find_left_over(const struct pass *pass, const struct family *family, const char *pool,
 			   const struct ledger *ledger, char out[IP_TEXT_SIZE])
 {
-	const char *address, *first = NULL;
-	json_t *record;
+	const char *first = NULL;
+	json_t *entry;
+	size_t i;
 
-	if (!ledger_may_know(ledger, pass->uid))
-		return false;
-	json_each (ledger->records, address, record)
-		if (str_eq(json_str_at(record, "podUid"), pass->uid) &&
-		    !is_spoken_for(pass, family, pool, address) &&
-		    (!first || strcmp(address, first) < 0))
+	json_array_foreach (left_over_of(pass, ledger), i, entry) {
+		const char *address = json_string_value(entry);
+
+		if (str_eq(json_str_at(ledger_record(ledger, address), "podUid"), pass->uid) &&
+		    (!first || strcmp(address, first) < 0) &&
+		    !is_spoken_for(pass, family, pool, address))
 			first = address;
+	}
 	if (first)
 		(void)snprintf(out, IP_TEXT_SIZE, "%s", first);
 	return first != NULL;
@@ -246,7 +274,8 @@ static int take_from(struct pass *pass, const struct family *family, const json_
 		return 1;
 	if (books_may_take(pass->books, ledger, err) < 0)
 		return -1;
-	if (!find_own(pass, family, want, ledger, out) && !ledger_next(ledger, out))
+	if (!find_own(pass, family, want, ledger, out) &&
+	    (ledger_is_full(ledger) || !ledger_next(ledger, out)))
 		return 0;
 	books_note(pass->books, ledger, out);
 	return ledger_take_this(ledger, out, &pass->holder) ? 1 : 0;
@@ -259,6 +288,7 @@ static int take(struct pass *pass, const struct family *family, const json_t *wa
 	json_auto_t *pools = filter_pools(books_world(pass->books), pass->pod, family->family, want,
 					  pass->settings, err);
 	auto_strbuf struct strbuf full = {0};
+	bool has_full_ledger = false;
 	struct err broken = {0};
 	json_t *name;
 	size_t i;
@@ -279,6 +309,11 @@ static int take(struct pass *pass, const struct family *family, const json_t *wa
 			return 0;
 		}
 		strbuf_addf(&full, "%s%s", full.len ? ", " : "", pool);
+		if (ledger_is_full(ledger)) {
+			has_full_ledger = true;
+			strbuf_addf(&full, " (its ledger has room for no more than %zu records)",
+				    json_object_size(ledger->records));
+		}
 		if (json_array_size(ledger->conflicts.entries))
 			strbuf_addf(&full, " (of these %zu by others on the network)",
 				    json_array_size(ledger->conflicts.entries));
@@ -290,6 +325,12 @@ static int take(struct pass *pass, const struct family *family, const json_t *wa
 	}
 	json_array_foreach (pools, i, name)
 		books_note_short(pass->books, json_string_value(name), json_uid(pass->pod));
+	if (has_full_ledger)
+		return err_set(
+			err, ERR_TRANSIENT, "LedgerFull",
+			"no pool can give an IPv%d address for NIC %s: %s: name another pool "
+			"beside, or wait until pods give some back",
+			(int)family->family, json_str_at(want, "nic"), strbuf_str(&full));
 	return err_set(err, ERR_TRANSIENT, "PoolExhausted",
 		       "all IPv%d addresses for NIC %s are in use, in pool %s: add addresses to "
 		       "spec.ips, or "
@@ -375,7 +416,7 @@ static int serve(struct pass *pass, const json_t *ask, struct err *err)
 		return 0;
 	routes = custom_routes(pass->pod, err);
 	wants = routes ? candidates_find(books_world(pass->books), pass->pod, ask, pass->settings,
-					 err)
+					 pass->memo, err)
 		       : NULL;
 	if (!wants)
 		return -1;
@@ -413,7 +454,7 @@ static json_t *all_wants(const struct pass *pass, const json_t *asks, struct err
 
 	json_array_foreach (asks, i, ask) {
 		json_auto_t *found = candidates_find(books_world(pass->books), pass->pod, ask,
-						     pass->settings, err);
+						     pass->settings, pass->memo, err);
 
 		if (!found)
 			return NULL;
@@ -689,6 +730,22 @@ static int make_good(struct pass *pass, struct err *err)
 	return 0;
 }
 
+/* Users may write endpoints; a pod has a NIC for each of its networks, and eth0. */
+static int check_numbers(const json_t *endpoint, const json_t *asks, struct err *err)
+{
+	const json_t *ips = json_at(endpoint, "status", "current", "ips");
+	size_t has = json_is_integer(ips) ? (size_t)json_integer_value(ips) : json_array_size(ips);
+	size_t n = has > json_array_size(asks) ? has : json_array_size(asks);
+
+	if (n <= LIMIT_NETWORKS + 1)
+		return 0;
+	return err_set(
+		err, ERR_INVALID, "TooLarge",
+		"%zu NICs in the SpiderEndpoint or the networks of the pod, a pod can have at "
+		"most %d",
+		n, LIMIT_NETWORKS + 1);
+}
+
 static int run(struct pass *pass, const json_t *endpoint, const json_t *asks, struct err *err)
 {
 	const json_t *current = json_at(endpoint, "status", "current");
@@ -698,6 +755,8 @@ static int run(struct pass *pass, const json_t *endpoint, const json_t *asks, st
 	json_t *ask;
 	size_t i;
 
+	if (check_numbers(endpoint, asks, err) < 0)
+		return -1;
 	if (is_same || (current && pod_keeps_addresses(pass->pod, pass->settings)))
 		json_array_extend(pass->items, json_at(current, "ips"));
 	else if (endpoint_is_down(endpoint, had_uid))
@@ -724,6 +783,7 @@ static void pass_done(struct pass *pass)
 	free(pass->name);
 	json_decref(pass->items);
 	json_decref(pass->fresh);
+	json_decref(pass->memo);
 }
 
 int ipam_allocate(struct books *books, const json_t *pod, const json_t *endpoint,
@@ -746,6 +806,7 @@ int ipam_allocate(struct books *books, const json_t *pod, const json_t *endpoint
 		(struct ledger_holder){pass.name, pass.uid, json_str_at(pod, "spec", "nodeName")};
 	pass.items = json_array();
 	pass.fresh = json_array();
+	pass.memo = json_object();
 	books_begin(books);
 	if (run(&pass, endpoint, asks, err) < 0) {
 		books_cancel(books);

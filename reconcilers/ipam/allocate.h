@@ -33,8 +33,11 @@
  *					as candidates_find(), filter_pools()
  *	ERR_INVALID "BadSubnet", "BadReservedIP", "BadAllocationRecord", …
  *					as ledger_open(), when no other pool was left
+ *	ERR_INVALID "TooLarge"		beyond a bound (core/limits.h)
  *	ERR_INVALID "AddressTwice"	the endpoint says that the pod has it, a record that
  *					another pod has
+ *	ERR_TRANSIENT "LedgerFull"	as PoolExhausted; one of the candidates has no room for
+ *					more records
  *	ERR_TRANSIENT "PoolExhausted"	no candidate has a free address: it comes when another pod
  *					gives one back
  */

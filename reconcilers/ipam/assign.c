@@ -12,6 +12,7 @@
 #include "lib/json/condition.h"
 #include "lib/json/json.h"
 #include "reconcilers/core/kinds.h"
+#include "reconcilers/core/limits.h"
 #include "reconcilers/core/networks.h"
 #include "reconcilers/core/owner.h"
 #include "reconcilers/ipam/allocate.h"
@@ -58,30 +59,33 @@ static json_t *pick(const json_t *object, const char *const *names)
 }
 
 /* Elements of network-status that are read: a pod has no more networks. */
-#define STATUS_ELEMENTS_MAX  64
 #define STATUS_ADDRESSES_MAX 4
-#define STATUS_TEXT_MAX      65536
+/* No address and no name of an interface is longer. */
+#define STATUS_WORD_MAX 64
 
 /* {interface: [address]}, new; NULL: the pod's network-status has none. */
 static json_t *addresses_of(const json_t *pod)
 {
 	const char *text =
 		json_str_or(json_at(pod, "metadata", "annotations", NETWORK_STATUS_ANNOTATION), "");
-	size_t len = strlen(text), i, k;
-	json_auto_t *elements = len <= STATUS_TEXT_MAX ? json_parse(text, len, NULL) : NULL;
+	json_auto_t *elements = limits_parse(text, strlen(text), LIMIT_CONFIG_BYTES, NULL);
 	json_auto_t *found = json_object();
 	json_t *element, *ip;
+	size_t i, k;
 
 	json_array_foreach (elements, i, element) {
 		const char *nic = json_str_at(element, "interface");
 		json_auto_t *list = json_array();
 
-		if (i >= STATUS_ELEMENTS_MAX)
+		if (i > LIMIT_NETWORKS)
 			break;
+		if (!nic || strlen(nic) > STATUS_WORD_MAX)
+			continue;
 		json_array_foreach (json_at(element, "ips"), k, ip)
-			if (json_is_string(ip) && k < STATUS_ADDRESSES_MAX)
+			if (json_is_string(ip) && json_string_length(ip) <= STATUS_WORD_MAX &&
+			    k < STATUS_ADDRESSES_MAX)
 				json_array_append(list, ip);
-		if (nic && json_array_size(list))
+		if (json_array_size(list))
 			json_object_set(found, nic, list);
 	}
 	return json_object_size(found) ? json_incref(found) : NULL;
@@ -90,28 +94,98 @@ static json_t *addresses_of(const json_t *pod)
 void assign_project(json_t *pod)
 {
 	static const char *const metadata[] = {
-		"name", "namespace", "uid", "labels", "deletionTimestamp", "resourceVersion", NULL};
+		"name", "namespace", "uid", "deletionTimestamp", "resourceVersion", NULL};
 	static const char *const spec[] = {"nodeName", "restartPolicy", NULL};
 	static const char *const status[] = {"phase", "reason", NULL};
-	json_t *annotations = json_object(), *kept = json_object(), *value;
+	static const char *const owner_of[] = {"apiVersion", "kind",       "name",
+					       "uid",        "controller", NULL};
+	json_t *annotations = limits_pod_annotations(json_at(pod, "metadata", "annotations"));
+	json_t *labels = limits_labels(json_at(pod, "metadata", "labels"));
 	const json_t *owner = owner_controller(pod);
-	const char *key;
+	json_t *kept = json_object();
 
-	json_each (json_at(pod, "metadata", "annotations"), key, value)
-		if (str_starts(key, "ipam.spidernet.io/") || str_eq(key, NETWORKS_ANNOTATION) ||
-		    str_eq(key, DEFAULT_NETWORK_ANNOTATION))
-			json_object_set(annotations, key, value);
 	json_put(kept, "metadata", pick(json_object_get(pod, "metadata"), metadata));
 	json_put(kept, "spec", pick(json_object_get(pod, "spec"), spec));
 	json_put(kept, "status", pick(json_object_get(pod, "status"), status));
 	json_put(json_at(kept, "metadata"), "annotations", annotations);
+	json_put(json_at(kept, "metadata"), "labels", labels);
 	json_put(kept, "addresses", addresses_of(pod));
-	if (owner)
-		json_put(json_at(kept, "metadata"), "ownerReferences",
-			 json_pack("[O]", (json_t *)owner));
+	if (owner) {
+		json_t *reference = pick(owner, owner_of);
+
+		/* No name of an object is so long; such an owner does not exist. */
+		limits_reduce(reference);
+		json_put(json_at(kept, "metadata"), "ownerReferences", json_pack("[o]", reference));
+	}
 	json_object_clear(pod);
 	json_object_update(pod, kept);
 	json_decref(kept);
+}
+
+/* ---- slices ---------------------------------------------------------------------------------- */
+
+/* So many pools are compared with a name, or with the rules of a pool, in one unit. */
+#define WORK_OF_POOLS 16
+
+/* Bytes are cheap, what they separate is not. */
+static size_t text_work(const char *text)
+{
+	size_t len = strlen(text);
+
+	return len / 128 + json_weight(text, len, len);
+}
+
+static size_t count_patterns(const char *text)
+{
+	size_t n = 0;
+
+	for (; *text; text++)
+		n += *text == '*' || *text == '?';
+	return n < LIMIT_POOL_PATTERNS ? n : LIMIT_POOL_PATTERNS;
+}
+
+size_t assign_work(const json_t *pod, size_t pools)
+{
+	const json_t *annotations = json_at(pod, "metadata", "annotations");
+	const char *networks = json_str_or(json_at(annotations, NETWORKS_ANNOTATION), "");
+	size_t nics = 1 + json_weight(networks, strlen(networks), LIMIT_NETWORKS);
+	bool names_pools = json_at(annotations, IPAM_ANNOTATION_POOL) ||
+			   json_at(annotations, IPAM_ANNOTATION_POOLS);
+	size_t work = 1, patterns = 0, looked_at = 0;
+	const char *key;
+	json_t *value;
+
+	/* It is refused by its sizes. */
+	if (limits_check_pod(pod, NULL) < 0)
+		return 1;
+	json_each (annotations, key, value) {
+		work += text_work(json_str_or(value, ""));
+		if (str_eq(key, IPAM_ANNOTATION_POOL) || str_eq(key, IPAM_ANNOTATION_POOLS))
+			patterns += count_patterns(json_str_or(value, ""));
+	}
+	/* Without names each NIC may look at all pools: those of a pattern, or by default. */
+	if (patterns || !names_pools)
+		looked_at = nics * pools;
+	if (looked_at > LIMIT_CANDIDATES)
+		looked_at = LIMIT_CANDIDATES;
+	return work + (patterns * pools + looked_at) / WORK_OF_POOLS;
+}
+
+bool assign_slice_take(struct assign_slice *slice, const json_t *pod, size_t pools)
+{
+	size_t work = assign_work(pod, pools);
+
+	if (work > ASSIGN_LIGHT) {
+		if (slice->heavy && slice->heavy + work > ASSIGN_HEAVY_WORK)
+			return false;
+		slice->heavy += work;
+	} else if (slice->work + work > ASSIGN_WORK) {
+		return false;
+	} else {
+		slice->work += work;
+	}
+	slice->pods++;
+	return true;
 }
 
 /* ---- order ----------------------------------------------------------------------------------- */
@@ -432,11 +506,16 @@ static json_t *waiting_since(const struct pass *pass, const json_t *before, cons
 	return since;
 }
 
+static bool leaves_some(const json_t *world)
+{
+	return json_is_true(json_at(world, "env", "isPart")) ||
+	       json_object_size(world_kind(world, BOX_WAITING)) >= ASSIGN_MAX;
+}
+
 /* Who waits for an address of a pool, where that has changed. */
 static void count_waiting(const struct pass *pass, const char *key, struct plan *plan)
 {
-	bool is_part = pass->has_unlearned ||
-		       json_object_size(world_kind(pass->world, BOX_WAITING)) >= ASSIGN_MAX;
+	bool is_part = pass->has_unlearned || leaves_some(pass->world);
 	const json_t *present = world_kind(pass->world, BOX_SHORT_POOL);
 	const json_t *now = books_short_of(pass->books);
 	const char *pool;
@@ -528,8 +607,7 @@ int assign_reconcile(const json_t *world, const char *key, struct plan *plan, st
 	plan_in_order(&pass, &ledgers, plan);
 	count_waiting(&pass, key, plan);
 	plan_another_try(world, plan);
-	if (json_object_size(world_kind(world, BOX_WAITING)) >= ASSIGN_MAX ||
-	    json_object_size(world_kind(world, BOX_ENDING)) >= ASSIGN_MAX)
+	if (leaves_some(world) || json_object_size(world_kind(world, BOX_ENDING)) >= ASSIGN_MAX)
 		plan_requeue(plan, pass.served ? 0 : ASSIGN_AGAIN_MS);
 	books_free(pass.books);
 	json_decref(pass.repaired);

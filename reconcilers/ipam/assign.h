@@ -54,6 +54,23 @@
 /* Pods that one pass looks at. */
 enum { ASSIGN_MAX = 1000 };
 
+/*
+ * Work that one pass takes on, so that the loop which renews the Lease and answers probes is back
+ * soon. The unit is about what a pod with one network takes; users choose how much their pods take
+ * (within limits.h). Pods of more than ASSIGN_LIGHT have a share of their own, so that many of them
+ * keep no other pod waiting; one of them is in each pass. Those left are in the next pass.
+ */
+enum { ASSIGN_WORK = 6000, ASSIGN_LIGHT = 10, ASSIGN_HEAVY_WORK = 3000 };
+
+struct assign_slice {
+	size_t pods, work, heavy;
+};
+
+/* Is the pod in this pass? Notes what it takes. pools: how many SpiderIPPools there are. */
+bool assign_slice_take(struct assign_slice *slice, const json_t *pod, size_t pools);
+/* About how much work the pod is. */
+size_t assign_work(const json_t *pod, size_t pools);
+
 /* A pass that could serve none of so many is followed by the next one after this. */
 enum { ASSIGN_AGAIN_MS = 1000 };
 
@@ -61,7 +78,8 @@ enum { ASSIGN_AGAIN_MS = 1000 };
  * Key: any. World: BOX_WAITING, BOX_ENDING, BOX_SHORT_POOL and BOX_UNWRITTEN (ip_pool.h), KIND_POD
  * (those that wait and stand in BOX_WAITING as true), KIND_ENDPOINT of them, KIND_NAD that they
  * name, KIND_NAMESPACE, KIND_NODE, KIND_IP_POOL (with those that overlap), KIND_RESERVED_IP,
- * IPAM_CONFIG_MAP, and in "env" "now", "configNamespace" and "waitingUnknown" (ip_pool.h).
+ * IPAM_CONFIG_MAP, and in "env" "isPart" (true: others wait for later passes), "now",
+ * "configNamespace" and "waitingUnknown" (ip_pool.h).
  *
  * Each ledger is a group of the plan (plan_group()) with the pool's name: one that the server
  * refuses to store does not concern the pods of other pools.

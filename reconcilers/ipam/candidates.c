@@ -10,6 +10,7 @@
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "reconcilers/core/kinds.h"
+#include "reconcilers/core/limits.h"
 #include "reconcilers/core/networks.h"
 #include "reconcilers/core/reconcile.h"
 #include "reconcilers/spider/ip_pool.h"
@@ -52,21 +53,71 @@ static bool is_pattern(const char *name)
 	return strpbrk(name, "*?") || (open && strchr(name, ']'));
 }
 
-/* Does every '[' have its ']'? fnmatch(3) takes one that has none as a letter. */
+/* What stands for one character, from p on: its length; 0 for a '[' without its ']'. */
+static size_t element_len(const char *p)
+{
+	const char *end = p;
+
+	if (*p == '\\' && p[1])
+		return 2;
+	if (*p != '[')
+		return 1;
+	end += p[1] == '^' ? 2 : 1;
+	while (*end && *end != ']')
+		end += *end == '\\' && end[1] ? 2 : 1;
+	return *end ? (size_t)(end - p) + 1 : 0;
+}
+
+/* fnmatch(3) takes a '[' without its ']' as a letter. */
 static bool is_good_pattern(const char *pattern)
 {
-	for (const char *p = pattern; *p; p++) {
-		if (*p == '\\' && p[1]) {
-			p++;
-		} else if (*p == '[') {
-			p += p[1] == '^' ? 2 : 1;
-			while (*p && *p != ']')
-				p += *p == '\\' && p[1] ? 2 : 1;
-			if (!*p)
-				return false;
-		}
+	size_t len;
+
+	for (const char *p = pattern; *p; p += len) {
+		len = element_len(p);
+		if (!len)
+			return false;
 	}
 	return true;
+}
+
+static bool element_matches(const char *p, size_t len, char c)
+{
+	auto_free char *element = NULL;
+
+	if (*p == '?' || (len == 1 && *p == c))
+		return true;
+	if (len == 1)
+		return false;
+	element = str_ndup(p, len);
+	return fnmatch(element, (const char[]){c, '\0'}, 0) == 0;
+}
+
+/*
+ * As fnmatch(3), whose time grows with the power of the pattern's stars: only the last star is ever
+ * tried again.
+ */
+static bool matches(const char *pattern, const char *name)
+{
+	const char *star = NULL, *from = NULL;
+
+	while (*name) {
+		size_t len = *pattern ? element_len(pattern) : 0;
+
+		if (*pattern == '*') {
+			star = pattern++;
+			from = name;
+		} else if (len && element_matches(pattern, len, *name)) {
+			pattern += len;
+			name++;
+		} else if (star) {
+			pattern = star + 1;
+			name = ++from;
+		} else {
+			return false;
+		}
+	}
+	return pattern[strspn(pattern, "*")] == '\0';
 }
 
 static int by_name(const void *a, const void *b)
@@ -97,7 +148,7 @@ static json_t *pools_that(const json_t *world, int version,
 
 static bool pool_matches(const char *pattern, const json_t *pool)
 {
-	return fnmatch(pattern, json_name(pool), FNM_PATHNAME) == 0;
+	return matches(pattern, json_name(pool));
 }
 
 static bool pool_is_default(const char *pattern, const json_t *pool)
@@ -105,8 +156,35 @@ static bool pool_is_default(const char *pattern, const json_t *pool)
 	return json_is_true(json_at(pool, "spec", "default"));
 }
 
+/* The pools that a pattern matches, of one pod each pattern once. Borrowed, or NULL with err. */
+static const json_t *find_matches(const json_t *world, int version, const char *pattern,
+				  json_t *memo, struct err *err)
+{
+	json_t *known = json_need_object(memo, "patterns");
+	auto_free char *key = str_printf("%d %s", version, pattern);
+
+	if (!is_good_pattern(pattern)) {
+		err_set(err, ERR_INVALID, WRONG, "pattern \"%.64s\" has a [ without its ]",
+			pattern);
+		return NULL;
+	}
+	if (!json_object_get(known, key)) {
+		if (json_object_size(known) >= LIMIT_POOL_PATTERNS) {
+			err_set(err, ERR_INVALID, "TooLarge",
+				"more than %d different patterns of names of pools, at most so "
+				"many "
+				"are read: write names",
+				LIMIT_POOL_PATTERNS);
+			return NULL;
+		}
+		json_put(known, key, pools_that(world, version, pool_matches, pattern));
+	}
+	return json_object_get(known, key);
+}
+
 /* Names with patterns replaced by the pools that they match. Returns new, or NULL with err. */
-static json_t *expand(const json_t *world, int version, const json_t *names, struct err *err)
+static json_t *expand(const json_t *world, int version, const json_t *names, json_t *memo,
+		      struct err *err)
 {
 	json_auto_t *list = json_array();
 	json_t *name;
@@ -114,21 +192,33 @@ static json_t *expand(const json_t *world, int version, const json_t *names, str
 
 	json_array_foreach (names, i, name) {
 		const char *text = json_string_value(name);
-		json_auto_t *found = NULL;
+		const json_t *found;
 
 		if (!is_pattern(text)) {
 			json_array_append(list, name);
 			continue;
 		}
-		if (!is_good_pattern(text)) {
-			err_set(err, ERR_INVALID, WRONG, "pattern \"%.64s\" has a [ without its ]",
-				text);
+		found = find_matches(world, version, text, memo, err);
+		if (!found)
 			return NULL;
-		}
-		found = pools_that(world, version, pool_matches, text);
-		json_array_extend(list, found);
+		json_array_extend(list, (json_t *)found);
 	}
 	return json_incref(list);
+}
+
+/* The pools of all NICs of a pod together, each list counted once. */
+static int count_candidates(size_t n, json_t *memo, struct err *err)
+{
+	json_int_t before = json_integer_value(json_at(memo, "candidates"));
+
+	json_put_int(memo, "candidates", before + (json_int_t)n);
+	if (before + (json_int_t)n <= LIMIT_CANDIDATES)
+		return 0;
+	return err_set(
+		err, ERR_INVALID, "TooLarge",
+		"more than %d pools to choose from for all NICs together, at most so many are "
+		"read: name fewer pools",
+		LIMIT_CANDIDATES);
 }
 
 static int refuse_twins(const json_t *names, const char *nic, struct err *err)
@@ -156,13 +246,70 @@ static bool family_is_on(const struct ipam_settings *settings, size_t family)
 	return family == 0 ? settings->ipv4 : settings->ipv6;
 }
 
+static int check_pools_exist(const json_t *world, const json_t *pools, const char *nic,
+			     struct err *err)
+{
+	json_t *name;
+	size_t i;
+
+	json_array_foreach (pools, i, name)
+		if (!world_get(world, KIND_IP_POOL, json_string_value(name)))
+			return err_set(
+				err, ERR_INVALID, "PoolNotFound",
+				"pool %.64s, named for NIC %s, does not exist: create it, or "
+				"correct the name",
+				json_string_value(name), nic);
+	return 0;
+}
+
+/* The pools of a family for a NIC, found once for each pod. Borrowed, or NULL with err. */
+static json_t *resolve(const json_t *world, size_t family, const json_t *names, const char *nic,
+		       json_t *memo, struct err *err)
+{
+	json_t *known = json_need_object(memo, family_keys[family]);
+	json_auto_t *pools = NULL;
+
+	if (json_object_get(known, nic))
+		return json_object_get(known, nic);
+	pools = expand(world, family == 0 ? 4 : 6, names, memo, err);
+	if (!pools || count_candidates(json_array_size(pools), memo, err) < 0 ||
+	    refuse_twins(pools, nic, err) < 0 || check_pools_exist(world, pools, nic, err) < 0)
+		return NULL;
+	json_put(known, nic, json_incref(pools));
+	return json_object_get(known, nic);
+}
+
+static int check_names(const json_t *from, const char *nic, struct err *err)
+{
+	for (size_t f = 0; f < ARRAY_LEN(family_keys); f++) {
+		const json_t *names = member(from, family_keys[f]);
+
+		if (!is_list_of_names(names))
+			return err_set(err, ERR_INVALID, WRONG,
+				       "%s must be a list of names of pools", family_keys[f]);
+		if (json_array_size(names) > LIMIT_POOL_NAMES)
+			return err_set(err, ERR_INVALID, "TooLarge",
+				       "%zu names of pools in %s for NIC %s, at most %d are read: "
+				       "name fewer pools",
+				       json_array_size(names), family_keys[f], nic,
+				       LIMIT_POOL_NAMES);
+	}
+	return 0;
+}
+
+/* What asks of one pod share. Borrowed. */
+struct finding {
+	const json_t *world, *pod;
+	const struct ipam_settings *settings;
+	json_t *memo;
+};
+
 /*
  * Add what the lists of `from` mean for a NIC. Members are found in any case: `from` may be an
  * annotation.
  */
-static int add_want(const json_t *world, const struct ipam_settings *settings, const json_t *from,
-		    const char *nic, const json_t *clean, const json_t *ask, json_t *wants,
-		    struct err *err)
+static int add_want(const struct finding *in, const json_t *from, const char *nic,
+		    const json_t *clean, const json_t *ask, json_t *wants, struct err *err)
 {
 	json_auto_t *want = json_object();
 
@@ -171,30 +318,28 @@ static int add_want(const json_t *world, const struct ipam_settings *settings, c
 	json_put(want, "masterAddresses", json_incref((json_t *)json_at(ask, "masterAddresses")));
 	for (size_t f = 0; f < ARRAY_LEN(family_keys); f++) {
 		const json_t *names = member(from, family_keys[f]);
-		json_auto_t *pools = NULL;
-		json_t *name;
-		size_t i;
+		json_t *pools;
 
-		if (!is_list_of_names(names))
-			return err_set(err, ERR_INVALID, WRONG,
-				       "%s must be a list of names of pools", family_keys[f]);
-		if (!family_is_on(settings, f) || json_array_size(names) == 0)
+		if (!family_is_on(in->settings, f) || json_array_size(names) == 0)
 			continue;
-		pools = expand(world, f == 0 ? 4 : 6, names, err);
-		if (!pools || refuse_twins(pools, nic, err) < 0)
+		pools = resolve(in->world, f, names, nic, in->memo, err);
+		if (!pools)
 			return -1;
-		json_array_foreach (pools, i, name)
-			if (!world_get(world, KIND_IP_POOL, json_string_value(name)))
-				return err_set(err, ERR_INVALID, "PoolNotFound",
-					       "pool %.64s, named for NIC %s, does not exist: "
-					       "create it, or "
-					       "correct the name",
-					       json_string_value(name), nic);
 		if (json_array_size(pools))
 			json_put(want, family_keys[f], json_incref(pools));
 	}
 	json_array_append(wants, want);
 	return 0;
+}
+
+/* As json_parse() of an annotation, of one pod each once. Returns a reference, or NULL with err. */
+static json_t *parse_once(json_t *memo, const char *key, const char *text, struct err *err)
+{
+	json_t *known = json_need_object(memo, "parsed");
+
+	if (!json_object_get(known, key))
+		json_put(known, key, limits_parse(text, strlen(text), LIMIT_ANNOTATION_BYTES, err));
+	return json_incref(json_object_get(known, key));
 }
 
 static bool selects_something(const json_t *wants)
@@ -258,35 +403,57 @@ static int check_interfaces(const json_t *items, const char *nic, bool *ret_name
 	return 0;
 }
 
-static int from_pools(const json_t *world, const json_t *pod, const struct ipam_settings *settings,
-		      const char *text, const json_t *ask, json_t *wants, struct err *err)
+/* An address for a NIC that never comes would be lost to all others. */
+static int check_nics_come(const struct finding *in, const json_t *items, const char *asking,
+			   struct err *err)
 {
-	json_auto_t *items = json_parse(text, strlen(text), err);
-	bool is_named = false;
+	const char *text = json_str_at(in->pod, "metadata", "annotations", NETWORKS_ANNOTATION);
+	json_auto_t *networks = text ? networks_parse(text, json_namespace(in->pod), NULL) : NULL;
 	json_t *item;
 	size_t i;
 
-	if (!json_is_array(items))
-		return err_set(
-			err, ERR_INVALID, WRONG,
-			"\"%.128s\" must be a JSON list of {\"interface\", \"ipv4\", \"ipv6\"}",
-			text);
-	if (check_interfaces(items, json_str_at(ask, "nic"), &is_named, err) < 0)
-		return -1;
 	json_array_foreach (items, i, item) {
-		auto_free char *number = str_printf("%zu", i);
-		const char *nic = is_named ? json_string_value(member(item, "interface")) : number;
+		const char *nic = json_string_value(member(item, "interface"));
 
-		/* An address for a NIC that never comes would be lost to all others. */
-		if (is_named && !str_eq(nic, json_str_at(ask, "nic")) &&
-		    !pod_may_have_nic(pod, nic))
+		if (networks && !str_eq(nic, "eth0") && !str_eq(nic, asking) &&
+		    !json_find(networks, "interface", nic))
 			return err_set(
 				err, ERR_INVALID, "NoPool",
 				"item %zu is for NIC %.32s, and annotation " NETWORKS_ANNOTATION
 				" asks for no such NIC: add the network, or take the item out",
 				i, nic);
-		if (add_want(world, settings, item, nic, member(item, "cleangateway"), ask, wants,
-			     err) < 0)
+	}
+	return 0;
+}
+
+static int from_pools(const struct finding *in, const char *text, const json_t *ask, json_t *wants,
+		      struct err *err)
+{
+	json_auto_t *items = parse_once(in->memo, IPAM_ANNOTATION_POOLS, text, err);
+	bool is_named = false;
+	json_t *item;
+	size_t i;
+
+	if (!items && str_eq(err->reason, "TooLarge"))
+		return -1;
+	if (!json_is_array(items))
+		return err_set(
+			err, ERR_INVALID, WRONG,
+			"\"%.128s\" must be a JSON list of {\"interface\", \"ipv4\", \"ipv6\"}",
+			text);
+	if (json_array_size(items) > LIMIT_NETWORKS + 1)
+		return err_set(err, ERR_INVALID, "TooLarge",
+			       "%zu items, at most %d are read: a pod has no more NICs",
+			       json_array_size(items), LIMIT_NETWORKS + 1);
+	if (check_interfaces(items, json_str_at(ask, "nic"), &is_named, err) < 0 ||
+	    (is_named && check_nics_come(in, items, json_str_at(ask, "nic"), err) < 0))
+		return -1;
+	json_array_foreach (items, i, item) {
+		auto_free char *number = str_printf("%zu", i);
+		const char *nic = is_named ? json_string_value(member(item, "interface")) : number;
+
+		if (check_names(item, nic, err) < 0 ||
+		    add_want(in, item, nic, member(item, "cleangateway"), ask, wants, err) < 0)
 			return -1;
 	}
 	return 0;
@@ -294,29 +461,38 @@ static int from_pools(const json_t *world, const json_t *pod, const struct ipam_
 
 /* ---- the other sources ----------------------------------------------------------------------- */
 
-static int from_pool(const json_t *world, const struct ipam_settings *settings, const char *text,
-		     const json_t *ask, json_t *wants, struct err *err)
+static int from_pool(const struct finding *in, const char *text, const json_t *ask, json_t *wants,
+		     struct err *err)
 {
-	json_auto_t *lists = json_parse(text, strlen(text), err);
+	json_auto_t *lists = parse_once(in->memo, IPAM_ANNOTATION_POOL, text, err);
+	const char *nic = json_str_at(ask, "nic");
 
+	if (!lists && str_eq(err->reason, "TooLarge"))
+		return -1;
 	if (!json_is_object(lists) && !json_is_null(lists))
 		return err_set(err, ERR_INVALID, WRONG,
 			       "\"%.128s\" must be a JSON object {\"ipv4\": […], \"ipv6\": […]}",
 			       text);
-	return add_want(world, settings, lists, json_str_at(ask, "nic"),
-			json_at(ask, "cleanGateway"), ask, wants, err);
+	if (check_names(lists, nic, err) < 0)
+		return -1;
+	return add_want(in, lists, nic, json_at(ask, "cleanGateway"), ask, wants, err);
 }
 
 /* The lists of a namespace's annotations; *ret stays NULL when both are absent or empty. */
-static int read_namespace(const json_t *namespace, json_t **ret, struct err *err)
+static int read_namespace(const json_t *namespace, json_t *memo, json_t **ret, struct err *err)
 {
 	static const char *const keys[] = {IPAM_ANNOTATION_NS_IPV4, IPAM_ANNOTATION_NS_IPV6};
 	json_auto_t *lists = json_object();
 
 	for (size_t f = 0; f < ARRAY_LEN(keys); f++) {
-		const char *text = json_str_at(namespace, "metadata", "annotations", keys[f]);
-		json_auto_t *list = text ? json_parse(text, strlen(text), err) : NULL;
+		const json_t *value = json_at(namespace, "metadata", "annotations", keys[f]);
+		const char *text = json_string_value(value);
+		json_auto_t *list = text ? parse_once(memo, keys[f], text, err) : NULL;
 
+		if (limits_check_reduced(value, err) < 0 ||
+		    (text && !list && str_eq(err->reason, "TooLarge")))
+			return err_in(err, "namespace %s, annotation %s", json_name(namespace),
+				      keys[f]);
 		if (text && !json_is_null(list) && (!list || !is_list_of_names(list)))
 			return err_set(err, ERR_INVALID, WRONG,
 				       "namespace %s, annotation %s: \"%.128s\" must be a JSON "
@@ -344,48 +520,54 @@ static json_t *default_pools(const json_t *world)
 	return lists;
 }
 
-static int from_below(const json_t *world, const json_t *pod, const struct ipam_settings *settings,
-		      const json_t *ask, json_t *wants, struct err *err)
+static int from_below(const struct finding *in, const json_t *ask, json_t *wants, struct err *err)
 {
-	const json_t *namespace = world_get(world, KIND_NAMESPACE, json_namespace(pod));
+	const json_t *namespace = world_get(in->world, KIND_NAMESPACE, json_namespace(in->pod));
+	const char *nic = json_str_at(ask, "nic");
 	json_auto_t *lists = NULL;
 
-	if (read_namespace(namespace, &lists, err) < 0)
+	if (read_namespace(namespace, in->memo, &lists, err) < 0)
 		return -1;
 	if (!lists &&
 	    (json_array_size(json_at(ask, "ipv4")) || json_array_size(json_at(ask, "ipv6"))))
 		lists = json_incref((json_t *)ask);
-	if (!lists)
-		lists = default_pools(world);
+	if (lists && check_names(lists, nic, err) < 0)
+		return -1;
+	if (!lists) {
+		if (!json_at(in->memo, "default"))
+			json_put(in->memo, "default", default_pools(in->world));
+		lists = json_incref(json_at(in->memo, "default"));
+	}
 	if (json_object_size(lists) == 0)
 		return err_set(err, ERR_INVALID, "NoPool",
 			       "no pool is named for NIC %s: not by an annotation of the pod or "
 			       "its namespace, "
 			       "not by its network, and no pool has spec.default: true",
-			       json_str_at(ask, "nic"));
-	return add_want(world, settings, lists, json_str_at(ask, "nic"),
-			json_at(ask, "cleanGateway"), ask, wants, err);
+			       nic);
+	return add_want(in, lists, nic, json_at(ask, "cleanGateway"), ask, wants, err);
 }
 
-json_t *candidates_find(const json_t *world, const json_t *pod, const json_t *ask,
-			const struct ipam_settings *settings, struct err *err)
+static json_t *find(const struct finding *in, const json_t *ask, struct err *err)
 {
-	const json_t *annotations = json_at(pod, "metadata", "annotations");
+	const json_t *annotations = json_at(in->pod, "metadata", "annotations");
 	const char *pools = json_str_at(annotations, IPAM_ANNOTATION_POOLS);
 	const char *pool = json_str_at(annotations, IPAM_ANNOTATION_POOL);
 	json_auto_t *wants = json_array();
+	struct err own = {0}; /* NULL is no error that can be read */
 
+	if (!err)
+		err = &own;
 	if (pools) {
-		if (from_pools(world, pod, settings, pools, ask, wants, err) < 0) {
+		if (from_pools(in, pools, ask, wants, err) < 0) {
 			err_in(err, "annotation " IPAM_ANNOTATION_POOLS);
 			return NULL;
 		}
 	} else if (pool) {
-		if (from_pool(world, settings, pool, ask, wants, err) < 0) {
+		if (from_pool(in, pool, ask, wants, err) < 0) {
 			err_in(err, "annotation " IPAM_ANNOTATION_POOL);
 			return NULL;
 		}
-	} else if (from_below(world, pod, settings, ask, wants, err) < 0) {
+	} else if (from_below(in, ask, wants, err) < 0) {
 		return NULL;
 	}
 	if (!selects_something(wants)) {
@@ -397,6 +579,25 @@ json_t *candidates_find(const json_t *world, const json_t *pod, const json_t *as
 		return NULL;
 	}
 	return json_incref(wants);
+}
+
+json_t *candidates_find(const json_t *world, const json_t *pod, const json_t *ask,
+			const struct ipam_settings *settings, json_t *memo, struct err *err)
+{
+	json_auto_t *own = memo ? NULL : json_object();
+	const struct finding in = {world, pod, settings, memo ? memo : own};
+	const char *nic = json_str_or(json_at(ask, "nic"), "");
+	json_t *known = json_need_object(in.memo, "wants");
+	json_t *wants = json_object_get(known, nic);
+
+	if (wants)
+		return json_incref(wants);
+	if (limits_check_pod(pod, err) < 0)
+		return NULL;
+	wants = find(&in, ask, err);
+	if (wants)
+		json_put(known, nic, json_incref(wants));
+	return wants;
 }
 
 /* ---- names ----------------------------------------------------------------------------------- */
@@ -428,7 +629,8 @@ static void visit_strings(struct visit *visit, const json_t *value)
 static void visit_annotation(struct visit *visit, const json_t *object, const char *key)
 {
 	const char *text = json_str_at(object, "metadata", "annotations", key);
-	json_auto_t *value = text ? json_parse(text, strlen(text), NULL) : NULL;
+	json_auto_t *value =
+		text ? limits_parse(text, strlen(text), LIMIT_ANNOTATION_BYTES, NULL) : NULL;
 
 	visit_strings(visit, value);
 }

@@ -67,9 +67,13 @@ bool pod_may_have_nic(const json_t *pod, const char *nic);
  *	"NoPool"	no source names a pool
  *	"NoAddressForNic"	the source selects nothing for this NIC
  *	"PoolNotFound"	a pool that is named does not exist
+ *	"TooLarge"	beyond a bound (limits.h)
+ *
+ * memo: an object of the caller's, empty at first and the same for all asks of one pod, in one
+ * world, so that nothing is found twice; NULL: this is the only ask.
  */
 json_t *candidates_find(const json_t *world, const json_t *pod, const json_t *ask,
-			const struct ipam_settings *settings, struct err *err);
+			const struct ipam_settings *settings, json_t *memo, struct err *err);
 
 /*
  * Visit the names of all pools that sources 1 to 4 could mean for the pod, some perhaps twice, and

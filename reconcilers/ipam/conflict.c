@@ -7,12 +7,14 @@
 
 #include "lib/base/str.h"
 #include "lib/json/json.h"
+#include "reconcilers/core/limits.h"
 
 json_t *conflicts_said(const json_t *endpoint, const char *uid)
 {
 	const char *text =
 		json_str_at(endpoint, "metadata", "annotations", ENDPOINT_CONFLICTS_ANNOTATION);
-	json_auto_t *said = text ? json_parse(text, strlen(text), NULL) : NULL;
+	json_auto_t *said =
+		text ? limits_parse(text, strlen(text), LIMIT_ANNOTATION_BYTES, NULL) : NULL;
 	json_t *conflicts = json_at(said, "conflicts");
 
 	if (str_empty(uid) || !str_eq(json_str_at(said, "uid"), uid) ||

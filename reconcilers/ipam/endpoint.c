@@ -9,6 +9,7 @@
 #include "lib/base/names.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
+#include "reconcilers/core/limits.h"
 #include "reconcilers/ipam/conflict.h"
 
 /*
@@ -83,7 +84,7 @@ static json_t *said_of(const json_t *endpoint)
 	const char *text =
 		json_str_at(endpoint, "metadata", "annotations", ENDPOINT_ASKS_ANNOTATION);
 
-	return text ? json_parse(text, strlen(text), NULL) : NULL;
+	return text ? limits_parse(text, strlen(text), LIMIT_ANNOTATION_BYTES, NULL) : NULL;
 }
 
 json_t *endpoint_asks(const json_t *endpoint, const char *uid)

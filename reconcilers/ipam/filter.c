@@ -91,17 +91,32 @@ static char *network_of(const json_t *pod, const char *nic, const struct ipam_se
 	return NULL;
 }
 
+/* The network behind a NIC, read when a pool asks for it the first time. */
+struct behind {
+	char *network; /* NULL: see err */
+	struct err err;
+	bool is_read;
+};
+
+static void behind_done(struct behind *behind)
+{
+	free(behind->network);
+}
+
 /* Is the NIC's network one of spec.multusName? */
 static char *why_other_network(const json_t *pool, const json_t *pod, const json_t *want,
-			       const struct ipam_settings *settings)
+			       const struct ipam_settings *settings, struct behind *behind)
 {
-	struct err err = {0};
-	auto_free char *network = network_of(pod, json_str_at(want, "nic"), settings, &err);
+	const char *network;
 	json_t *name;
 	size_t i;
 
+	if (!behind->is_read)
+		behind->network = network_of(pod, json_str_at(want, "nic"), settings, &behind->err);
+	behind->is_read = true;
+	network = behind->network;
 	if (!network)
-		return str_printf("spec.multusName is set, and %s", err.text);
+		return str_printf("spec.multusName is set, and %s", behind->err.text);
 	json_array_foreach (json_at(pool, "spec", "multusName"), i, name) {
 		const char *text = json_str_or(name, "");
 		auto_free char *key =
@@ -134,9 +149,9 @@ static bool has_address_in(const json_t *addresses, const json_t *pool)
 
 /* ---- the rules ------------------------------------------------------------------------------- */
 
-char *filter_why_not(const json_t *world, const json_t *pod, const json_t *pool,
+static char *why_not(const json_t *world, const json_t *pod, const json_t *pool,
 		     enum ip_family family, const json_t *want,
-		     const struct ipam_settings *settings)
+		     const struct ipam_settings *settings, struct behind *behind)
 {
 	const json_t *spec = json_at(pool, "spec");
 	const char *node = json_str_or(json_at(pod, "spec", "nodeName"), "");
@@ -171,13 +186,22 @@ char *filter_why_not(const json_t *world, const json_t *pod, const json_t *pool,
 			return str_dup("spec.podAffinity does not select the pod");
 	}
 	if (json_array_size(json_at(spec, "multusName")))
-		return why_other_network(pool, pod, want, settings);
+		return why_other_network(pool, pod, want, settings, behind);
 	if (json_at(want, "masterAddresses") &&
 	    !has_address_in(json_at(want, "masterAddresses"), pool))
 		return str_printf(
 			"match_master_subnet is set, and the PF of NIC %s has no address in %s",
 			json_str_at(want, "nic"), json_str_or(json_at(spec, "subnet"), "?"));
 	return NULL;
+}
+
+char *filter_why_not(const json_t *world, const json_t *pod, const json_t *pool,
+		     enum ip_family family, const json_t *want,
+		     const struct ipam_settings *settings)
+{
+	auto_call(behind_done) struct behind behind = {0};
+
+	return why_not(world, pod, pool, family, want, settings, &behind);
 }
 
 /* ---- the order ------------------------------------------------------------------------------- */
@@ -217,13 +241,14 @@ json_t *filter_pools(const json_t *world, const json_t *pod, enum ip_family fami
 	const json_t *names = json_at(want, family == IP_V4 ? "ipv4" : "ipv6");
 	auto_free struct survivor *survivors =
 		mem_calloc(json_array_size(names) + 1, sizeof(*survivors));
+	auto_call(behind_done) struct behind behind = {0};
 	auto_strbuf struct strbuf reasons = {0};
 	json_t *list, *name;
 	size_t i, n = 0;
 
 	json_array_foreach (names, i, name) {
 		const json_t *pool = world_get(world, KIND_IP_POOL, json_string_value(name));
-		auto_free char *why = filter_why_not(world, pod, pool, family, want, settings);
+		auto_free char *why = why_not(world, pod, pool, family, want, settings, &behind);
 
 		if (why)
 			strbuf_addf(&reasons, "%s%s: %s", reasons.len ? "; " : "",

@@ -8,6 +8,7 @@
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "reconcilers/core/kinds.h"
+#include "reconcilers/core/limits.h"
 #include "reconcilers/core/networks.h"
 #include "reconcilers/core/reconcile.h"
 
@@ -45,16 +46,73 @@ static json_t *ask_new(const char *nic, const char *network, const json_t *ipam)
 	return ask;
 }
 
-static void look_at(const json_t *world, const json_t *network, const char *nic, json_t *asks,
-		    json_t *unknown)
+/* The members that asks are made of. Returns new. */
+static json_t *what_is_asked(const json_t *ipam)
+{
+	static const char *const members[] = {"default_ipv4_ippool", "default_ipv6_ippool",
+					      "clean_gateway", "match_master_subnet"};
+	json_t *asked = json_object();
+
+	for (size_t i = 0; i < ARRAY_LEN(members); i++)
+		json_put(asked, members[i], json_incref(json_at(ipam, members[i])));
+	return asked;
+}
+
+/*
+ * What the definition says of our IPAM: {"ipam": block, if there is one}, or {"fault", "why"} when
+ * it cannot be read. Returns new.
+ */
+static json_t *read_definition(const json_t *nad)
+{
+	const json_t *config = json_at(nad, "spec", "config");
+	const char *text = json_str_or(config, "");
+	json_t *said = json_object();
+	json_auto_t *parsed = NULL;
+	const json_t *ipam;
+	struct err err = {0};
+
+	if (limits_check_reduced(config, &err) == 0)
+		parsed = limits_parse(text, strlen(text), LIMIT_CONFIG_BYTES, &err);
+	ipam = find_ipam(parsed);
+	if (ipam)
+		json_put(said, "ipam", what_is_asked(ipam));
+	if (!parsed) {
+		json_put_str(said, "fault", err.reason);
+		json_put_str(said, "why", err.text);
+	}
+	return said;
+}
+
+void foresight_project(json_t *nad)
+{
+	json_t *metadata = json_at(nad, "metadata");
+
+	if (metadata)
+		json_put(json_need_object(metadata, "orbweaver"), "addresses",
+			 read_definition(nad));
+}
+
+/* What was found at the door, or is found now. Returns a reference. */
+static json_t *definition_of(const json_t *nad)
+{
+	json_t *known = json_at(nad, "metadata", "orbweaver", "addresses");
+
+	return known ? json_incref(known) : read_definition(nad);
+}
+
+static int look_at(const json_t *world, const json_t *network, const char *nic, json_t *asks,
+		   json_t *unknown, struct err *err)
 {
 	auto_free char *key = network_key(network);
 	const json_t *nad = world_get(world, KIND_NAD, key);
-	const char *text = json_str_or(json_at(nad, "spec", "config"), "");
-	json_auto_t *config = nad ? json_parse(text, strlen(text), NULL) : NULL;
-	const json_t *ipam = find_ipam(config);
+	json_auto_t *said = nad ? definition_of(nad) : NULL;
+	const json_t *ipam = json_at(said, "ipam");
 
-	if (!nad || !config)
+	if (str_eq(json_str_at(said, "fault"), "TooLarge"))
+		return err_set(err, ERR_INVALID, "TooLarge",
+			       "NetworkAttachmentDefinition %.128s, spec.config: %s", key,
+			       json_str_at(said, "why"));
+	if (!nad || json_at(said, "fault"))
 		json_array_append_new(
 			unknown,
 			json_fmt("NIC %s: NetworkAttachmentDefinition %s %s", nic, key,
@@ -67,6 +125,7 @@ static void look_at(const json_t *world, const json_t *network, const char *nic,
 				 nic, key));
 	else if (ipam)
 		json_array_append_new(asks, ask_new(nic, key, ipam));
+	return 0;
 }
 
 json_t *foresee(const json_t *world, const json_t *pod, const struct ipam_settings *settings,
@@ -79,6 +138,8 @@ json_t *foresee(const json_t *world, const json_t *pod, const struct ipam_settin
 	json_t *network;
 	size_t i;
 
+	if (limits_check_pod(pod, err) < 0)
+		return NULL;
 	if (!first)
 		first = settings->cluster_network;
 	if (first) {
@@ -87,8 +148,9 @@ json_t *foresee(const json_t *world, const json_t *pod, const struct ipam_settin
 			err_in(err, "annotation " DEFAULT_NETWORK_ANNOTATION);
 			return NULL;
 		}
-		if (json_array_size(defaults))
-			look_at(world, json_array_get(defaults, 0), "eth0", asks, unknown);
+		if (json_array_size(defaults) &&
+		    look_at(world, json_array_get(defaults, 0), "eth0", asks, unknown, err) < 0)
+			return NULL;
 	}
 	list = networks_parse(more, json_namespace(pod), err);
 	if (!list) {
@@ -96,7 +158,9 @@ json_t *foresee(const json_t *world, const json_t *pod, const struct ipam_settin
 		return NULL;
 	}
 	json_array_foreach (list, i, network)
-		look_at(world, network, json_str_at(network, "interface"), asks, unknown);
+		if (look_at(world, network, json_str_at(network, "interface"), asks, unknown, err) <
+		    0)
+			return NULL;
 	*ret_unknown = json_incref(unknown);
 	return json_incref(asks);
 }

@@ -16,10 +16,16 @@
  * ret_unknown: new; sentences about networks that may ask, but cannot be foreseen: the definition
  * is not there or cannot be read, or it wants the master's subnet, which only the node knows.
  *
- * World: KIND_NAD. Returns new, or NULL with err: ERR_INVALID "BadNetworks" when an annotation
- * cannot be read.
+ * World: KIND_NAD. Returns new, or NULL with err, ERR_INVALID: "BadNetworks" when an annotation
+ * cannot be read; "TooLarge" when one, or a definition, is beyond a bound (core/limits.h).
  */
 json_t *foresee(const json_t *world, const json_t *pod, const struct ipam_settings *settings,
 		json_t **ret_unknown, struct err *err);
+
+/*
+ * Read a NetworkAttachmentDefinition for foresee(), once for each version: metadata.orbweaver gets
+ * "addresses", and nobody parses spec.config for each mention of the network.
+ */
+void foresight_project(json_t *nad);
 
 #endif

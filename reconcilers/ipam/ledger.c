@@ -8,6 +8,7 @@
 
 #include "lib/base/str.h"
 #include "lib/json/json.h"
+#include "reconcilers/core/limits.h"
 #include "reconcilers/spider/reserved_ip.h"
 
 #define BAD_RECORD "BadAllocationRecord"
@@ -55,6 +56,32 @@ static int subtract_reserved(struct ledger *ledger, const json_t *reserved, stru
 		return -1;
 	ip_set_subtract(&ledger->free, &ledger->kept);
 	return 0;
+}
+
+/* "ADDRESS":{"node":"…","pod":"…","podUid":"…"}, within a string: each quote has a backslash. */
+static size_t record_bytes(const char *address, const json_t *record)
+{
+	static const char frame[] = "\\\"\\\":{\\\"node\\\":\\\"\\\",\\\"pod\\\":\\\"\\\","
+				    "\\\"podUid\\\":\\\"\\\"},";
+
+	return sizeof(frame) - 1 + strlen(address) + json_string_length(json_at(record, "pod")) +
+	       json_string_length(json_at(record, "podUid")) +
+	       json_string_length(json_at(record, "node"));
+}
+
+static void put_record(struct ledger *ledger, const char *address, json_t *record)
+{
+	const json_t *before = json_object_get(ledger->records, address);
+
+	if (before)
+		ledger->bytes -= record_bytes(address, before);
+	ledger->bytes += record_bytes(address, record);
+	json_put(ledger->records, address, record);
+}
+
+bool ledger_is_full(const struct ledger *ledger)
+{
+	return ledger->bytes + LIMIT_RECORD_BYTES > LIMIT_LEDGER_BYTES;
 }
 
 /* What we keep of a record; NULL when it is no record. */
@@ -106,7 +133,7 @@ static int read_records(struct ledger *ledger, struct err *err)
 				       json_name(ledger->pool), address, (int)ledger->family);
 		}
 		ip_print(ledger->family, number, canonical);
-		json_put(ledger->records, canonical, clean);
+		put_record(ledger, canonical, clean);
 		json_put_bool(ledger->uids, json_str_at(clean, "podUid"), true);
 		ip_set_add(&used, one(number));
 	}
@@ -232,7 +259,7 @@ static void record(struct ledger *ledger, const char *address, ip_number number,
 	json_put_str(entry, "podUid", holder->uid);
 	json_put_str(entry, "node", str_empty(holder->node) ? NULL : holder->node);
 	json_put_bool(ledger->uids, holder->uid, true);
-	json_put(ledger->records, address, entry);
+	put_record(ledger, address, entry);
 	subtract_one(&ledger->free, number);
 	stop_resting(ledger, address);
 	ledger->has_changed = true;
@@ -311,6 +338,7 @@ bool ledger_release(struct ledger *ledger, const char *address, const char *pod,
 	if (!has || !str_eq(has, uid) || (pod && !str_eq(json_str_at(record, "pod"), pod)) ||
 	    ip_parse(address, ledger->family, &number, NULL) < 0)
 		return false;
+	ledger->bytes -= record_bytes(address, record);
 	json_object_del(ledger->records, address);
 	ledger->has_changed = true;
 	/* What was taken out of the pool meanwhile, or kept back, is not free. */

@@ -39,6 +39,7 @@ struct ledger {
 	struct ip_conflicts conflicts;
 	/* neither recorded nor kept nor excluded nor in conflict; resting ones included; settled */
 	struct ip_set free;
+	size_t bytes; /* of the records, as they are sent: text in a JSON string */
 	bool has_changed;
 };
 
@@ -71,6 +72,12 @@ const json_t *ledger_record(const struct ledger *ledger, const char *address);
  * the one that has rested longest. False when none is free.
  */
 bool ledger_next(const struct ledger *ledger, char out[IP_TEXT_SIZE]);
+
+/*
+ * There is no room for another record (LIMIT_LEDGER_BYTES), whatever is free: the server would
+ * refuse the whole ledger. Addresses can be given back, and passed on.
+ */
+bool ledger_is_full(const struct ledger *ledger);
 
 /* Whom an address is for: what its record will say. */
 struct ledger_holder {

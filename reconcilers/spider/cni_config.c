@@ -8,6 +8,7 @@
 
 #include "lib/base/str.h"
 #include "lib/json/json.h"
+#include "reconcilers/core/limits.h"
 
 #define DEFAULT_CNI_VERSION "0.3.1"
 
@@ -429,7 +430,7 @@ char *cni_config_text(const json_t *smc, const char *nad_name, const char *prese
 		return NULL;
 	config = is_custom ? json_parse(custom, strlen(custom), NULL)
 			   : config_new(smc, type, nad_name);
-	found = present ? json_parse(present, strlen(present), NULL) : NULL;
+	found = present ? limits_parse(present, strlen(present), LIMIT_CONFIG_BYTES, NULL) : NULL;
 	if (found && json_same(found, config))
 		return str_dup(present);
 	return is_custom ? str_dup(custom) : json_text(config);

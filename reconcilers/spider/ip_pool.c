@@ -10,6 +10,7 @@
 #include "lib/json/json.h"
 #include "reconcilers/core/conditions.h"
 #include "reconcilers/core/kinds.h"
+#include "reconcilers/core/limits.h"
 #include "reconcilers/core/names.h"
 #include "reconcilers/core/owner.h"
 #include "reconcilers/spider/ip_memory.h"
@@ -155,6 +156,34 @@ static void rest_over(const struct ip_conflicts *conflicts, const struct allocat
 		    !json_list_has(list, json_string_value(address)))
 			ip_rest(list, json_string_value(address));
 	json_put(status, "releasedIPs", list);
+}
+
+/* Bytes of the text within a JSON string. */
+static size_t escaped_len(const char *text)
+{
+	size_t len = 0;
+
+	for (; *text; text++)
+		len += *text == '"' || *text == '\\' ? 2 : 1;
+	return len;
+}
+
+/* Without numbers that change with each pod. */
+static void warn_of_size(const json_t *pool, struct problems *warnings)
+{
+	const char *text = json_str_or(json_at(pool, "status", "allocatedIPs"), "");
+	size_t bytes = escaped_len(text);
+
+	if (bytes + LIMIT_RECORD_BYTES > LIMIT_LEDGER_BYTES)
+		problem_add(warnings, "LedgerFull", "status.allocatedIPs",
+			    "has no room for another record (%d bytes): no new pod gets an address "
+			    "here, add another pool and name it beside this one",
+			    LIMIT_LEDGER_BYTES);
+	else if (bytes >= LIMIT_LEDGER_BYTES / 5 * 4)
+		problem_add(warnings, "LedgerFilling", "status.allocatedIPs",
+			    "has 80 %% of the %d bytes that its records can have: add another pool "
+			    "and name it beside this one",
+			    LIMIT_LEDGER_BYTES);
 }
 
 static void warn_of_conflicts(const struct ip_conflicts *conflicts, struct problems *warnings)
@@ -415,6 +444,7 @@ static void plan_pool_status(const json_t *world, const char *key, const json_t 
 		ip_pool_warn(pool, &warnings);
 	warn_of_lost_addresses(allocation, addresses, &warnings);
 	warn_of_conflicts(&conflicts, &warnings);
+	warn_of_size(pool, &warnings);
 	ready = judge(pool, &counts, &unread, allocation, &problems);
 
 	json_put_int(status, "totalIPCount", counts.total);

@@ -12,6 +12,7 @@
 #include "reconcilers/core/cni_rules.h"
 #include "reconcilers/core/fields.h"
 #include "reconcilers/core/kinds.h"
+#include "reconcilers/core/limits.h"
 #include "reconcilers/core/names.h"
 #include "reconcilers/core/owner.h"
 #include "reconcilers/core/reconcile.h"
@@ -335,7 +336,7 @@ static void check_custom(const json_t *spec, struct problems *problems)
 
 	if (!*text)
 		return;
-	config = json_parse(text, strlen(text), &err);
+	config = limits_parse(text, strlen(text), LIMIT_CONFIG_BYTES, &err);
 	if (!config)
 		problem_add(problems, "BadCustomCNI", "spec.customCNI", "is not JSON: %s",
 			    err.text);
@@ -406,7 +407,8 @@ static void check_chain(const json_t *spec, struct problems *problems)
 		json_auto_t *plugin = NULL;
 		struct err err = {0};
 
-		plugin = json_parse(json_string_value(text), json_string_length(text), &err);
+		plugin = limits_parse(json_string_value(text), json_string_length(text),
+				      LIMIT_CONFIG_BYTES, &err);
 		if (!plugin)
 			problem_add(problems, "BadChain", field, "is not JSON: %s", err.text);
 		else if (str_empty(json_str_at(plugin, "type")))
@@ -416,11 +418,49 @@ static void check_chain(const json_t *spec, struct problems *problems)
 	}
 }
 
+static void check_size(const json_t *value, const char *field, struct problems *problems)
+{
+	struct err err = {0};
+
+	if (limits_check_reduced(value, &err) < 0 ||
+	    (json_is_string(value) &&
+	     limits_check_text(json_string_value(value), json_string_length(value),
+			       LIMIT_CONFIG_BYTES, &err) < 0))
+		problem_add(problems, "TooLarge", field, "%s", err.text);
+}
+
+/* What is parsed later, before anything is. */
+static bool check_sizes(const json_t *spec, struct problems *problems)
+{
+	const json_t *chain = json_at(spec, "chainCNIJsonData");
+	auto_strbuf struct strbuf whole = {0};
+	size_t before = problems->total, i;
+	json_t *text;
+
+	check_size(json_at(spec, "customCNI"), "spec.customCNI", problems);
+	check_size(chain, "spec.chainCNIJsonData", problems);
+	json_array_foreach (chain, i, text) {
+		strbuf_adds(&whole, json_str_or(text, ""));
+		if (whole.len > LIMIT_CONFIG_BYTES || i > LIMIT_LIST ||
+		    json_weight(strbuf_str(&whole), whole.len, LIMIT_JSON_NODES) >
+			    LIMIT_JSON_NODES) {
+			problem_add(problems, "TooLarge", "spec.chainCNIJsonData",
+				    "has more than %d bytes, %d elements, or %d commas, brackets "
+				    "and braces: make it smaller",
+				    LIMIT_CONFIG_BYTES, LIMIT_LIST, LIMIT_JSON_NODES);
+			break;
+		}
+	}
+	return problems->total == before;
+}
+
 static void check_spec(const json_t *smc, struct problems *problems)
 {
 	const json_t *spec = json_at(smc, "spec");
 	const struct cni_type *type = cni_type_of(smc);
 
+	if (!check_sizes(spec, problems))
+		return;
 	if (!type) {
 		problem_add(problems, "BadCNIType", "spec.cniType",
 			    "must be one of macvlan, ipvlan, vlan, sriov, ib-sriov, ipoib, ovs, "
@@ -591,12 +631,19 @@ static void check_rules(const json_t *object, struct problems *problems)
 {
 	const struct cni_type *type = cni_type_of(object);
 	auto_free char *text = cni_config_text(object, cni_nad_name(object), NULL);
-	json_auto_t *config = text ? json_parse(text, strlen(text), NULL) : NULL;
+	struct err err = {0};
+	json_auto_t *config =
+		text ? limits_parse(text, strlen(text), LIMIT_CONFIG_BYTES, &err) : NULL;
 	auto_free char *field =
 		str_printf("spec.%s", type && type->block ? type->block : "customCNI");
 	json_t *plugin;
 	size_t i;
 
+	if (str_eq(err.reason, "TooLarge")) {
+		problem_add(problems, "TooLarge", "spec", "makes a CNI configuration of %s",
+			    err.text);
+		return;
+	}
 	if (!check_rules_of(config, field, problems))
 		return;
 	json_array_foreach (json_at(config, "plugins"), i, plugin)
@@ -638,7 +685,8 @@ static void warn_of_twin_masters(const json_t *spec, const struct cni_type *type
 static void warn_of_custom(const json_t *spec, struct problems *warnings)
 {
 	const char *text = json_str_or(json_at(spec, "customCNI"), "");
-	json_auto_t *config = *text ? json_parse(text, strlen(text), NULL) : NULL;
+	json_auto_t *config =
+		*text ? limits_parse(text, strlen(text), LIMIT_CONFIG_BYTES, NULL) : NULL;
 
 	if (config && str_empty(json_str_at(config, "type")) &&
 	    json_array_size(json_at(config, "plugins")) == 0)

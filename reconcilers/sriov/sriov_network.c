@@ -14,11 +14,9 @@
 #include "reconcilers/core/conditions.h"
 #include "reconcilers/core/edit.h"
 #include "reconcilers/core/kinds.h"
+#include "reconcilers/core/limits.h"
 #include "reconcilers/core/owner.h"
 #include "reconcilers/core/trust.h"
-
-/* As upstream, whose text is then taken over as it stands. */
-#define CONFIG_INDENT 4
 
 #define NAMESPACE_FIELD "spec.networkNamespace"
 
@@ -116,11 +114,11 @@ static void plan_deleted(struct plan *plan, const struct look *l)
 static char *config_text(const json_t *config, const json_t *nad)
 {
 	const char *present = json_str_or(json_at(nad, "spec", "config"), "");
-	json_auto_t *parsed = json_parse(present, strlen(present), NULL);
+	json_auto_t *parsed = limits_parse(present, strlen(present), LIMIT_CONFIG_BYTES, NULL);
 
 	if (parsed && json_same(parsed, config))
 		return str_dup(present);
-	return json_dumps(config, JSON_INDENT(CONFIG_INDENT));
+	return json_dumps(config, JSON_INDENT(SRIOV_NETWORK_INDENT));
 }
 
 /* What pods have to request. Returns new. */

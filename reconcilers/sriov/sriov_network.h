@@ -50,6 +50,9 @@ int ovs_network_reconcile(const json_t *world, const char *key, struct plan *pla
 void sriov_network_check(const json_t *world, const char *kind, const json_t *network,
 			 struct problems *problems);
 
+/* Of the text, as upstream, whose text is then taken over as it stands. */
+#define SRIOV_NETWORK_INDENT 4
+
 /*
  * The CNI configuration of a network of that kind (KIND_SRIOV_NETWORK, KIND_SRIOV_IB_NETWORK,
  * KIND_OVS_NETWORK) and name: returns new, keys in upstream's order; NULL when something is wrong

@@ -13,10 +13,9 @@
 #include "reconcilers/core/cni_rules.h"
 #include "reconcilers/core/fields.h"
 #include "reconcilers/core/kinds.h"
+#include "reconcilers/core/limits.h"
 
 #define CNI_VERSION "1.0.0"
-/* Fields with JSON inside; etcd takes 1.5 MB for an object. */
-#define TEXT_MAX (1u << 20)
 
 #define FIELDS_OF_ALL                                                                              \
 	FIELD_TEXT("resourceName"), FIELD_TEXT("networkNamespace"), FIELD_TEXT("capabilities"),    \
@@ -62,13 +61,31 @@ static const struct field trunk_fields[] = {
 
 /* ---- fields with JSON inside ----------------------------------------------------------------- */
 
-static json_t *parse_text(const char *text, size_t len, struct err *err)
+/* "TooLarge" is told; the caller tells the rest. */
+static json_t *parse_text(const char *text, const char *field, struct problems *problems,
+			  struct err *err)
 {
-	if (len > TEXT_MAX) {
-		err_set(err, ERR_INVALID, "BadJson", "%zu bytes, the most is %u", len, TEXT_MAX);
-		return NULL;
+	json_t *value = limits_parse(text, strlen(text), LIMIT_CONFIG_BYTES, err);
+
+	if (!value && str_eq(err->reason, "TooLarge"))
+		problem_add(problems, "TooLarge", field, "%s", err->text);
+	return value;
+}
+
+/* What the door has left of a field that is too large is a number. */
+static bool check_sizes(const json_t *spec, struct problems *problems)
+{
+	static const char *const names[] = {"capabilities", "ipam", "metaPlugins"};
+	size_t before = problems->total;
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		auto_free char *field = str_printf("spec.%s", names[i]);
+		struct err err = {0};
+
+		if (limits_check_reduced(json_at(spec, names[i]), &err) < 0)
+			problem_add(problems, "TooLarge", field, "%s", err.text);
 	}
-	return json_parse(text, len, err);
+	return problems->total == before;
 }
 
 /* A field whose text is a JSON object: new, or NULL when it is empty or wrong. */
@@ -81,8 +98,8 @@ static json_t *get_object_text(const json_t *spec, const char *name, struct prob
 
 	if (!*text)
 		return NULL;
-	value = parse_text(text, strlen(text), &err);
-	if (json_is_object(value))
+	value = parse_text(text, field, problems, &err);
+	if (json_is_object(value) || str_eq(err.reason, "TooLarge"))
 		return value;
 	if (value)
 		problem_add(problems, "BadJson", field, "holds %s, must hold a JSON object",
@@ -106,7 +123,9 @@ static json_t *get_meta_plugins(const json_t *spec, struct problems *problems)
 
 	if (!*text)
 		return NULL;
-	plugins = parse_text(array, strlen(array), &err);
+	plugins = parse_text(array, field, problems, &err);
+	if (!plugins && str_eq(err.reason, "TooLarge"))
+		return NULL;
 	if (!plugins) {
 		problem_add(problems, "BadJson", field,
 			    "must hold JSON objects with commas between: %s", err.text);
@@ -331,6 +350,19 @@ static json_t *config_new(const char *name, json_t *plugin, const json_t *meta_p
 	return config;
 }
 
+/* May pods read what is made of the fields? Takes config. */
+static json_t *check_whole(json_t *config, struct problems *problems)
+{
+	auto_free char *text = json_dumps(config, JSON_INDENT(SRIOV_NETWORK_INDENT));
+	struct err err = {0};
+
+	if (limits_check_text(text, strlen(text), LIMIT_CONFIG_BYTES, &err) == 0)
+		return config;
+	problem_add(problems, "TooLarge", "spec", "makes a CNI configuration of %s", err.text);
+	json_decref(config);
+	return NULL;
+}
+
 json_t *sriov_network_config(const char *kind, const char *name, const json_t *network,
 			     struct problems *problems)
 {
@@ -339,7 +371,7 @@ json_t *sriov_network_config(const char *kind, const char *name, const json_t *n
 	json_auto_t *capabilities = NULL, *ipam = NULL, *meta_plugins = NULL, *plugin = NULL;
 	size_t before = problems->total;
 
-	if (!check_spec(known, spec, problems))
+	if (!check_sizes(spec, problems) || !check_spec(known, spec, problems))
 		return NULL;
 	capabilities = get_object_text(spec, "capabilities", problems);
 	ipam = get_object_text(spec, "ipam", problems);
@@ -352,5 +384,5 @@ json_t *sriov_network_config(const char *kind, const char *name, const json_t *n
 	json_put(plugin, "ipam", ipam ? json_incref(ipam) : json_object());
 	if (!check_rules(plugin, problems))
 		return NULL;
-	return config_new(name, take_ptr(plugin), meta_plugins);
+	return check_whole(config_new(name, take_ptr(plugin), meta_plugins), problems);
 }

@@ -7,6 +7,7 @@
 #include "reconcilers/admission/inject_check.h"
 #include "reconcilers/admission/pod_inject.h"
 #include "reconcilers/core/leftovers.h"
+#include "reconcilers/ipam/assign.h"
 #include "reconcilers/spider/multus_config.h"
 #include "reconcilers/sriov/node_agent.h"
 #include "reconcilers/sriov/shared_offers.h"
@@ -458,6 +459,81 @@ static void a_node_wakes_the_pools_that_it_is_a_conflict_between(void **state)
 
 #define mirrored_unit_test(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
+/* The pods of one pass, as gathered, leave the box as if they had been served. */
+static json_t *pass_over(struct mirrored_test *t, struct boxes *boxes)
+{
+	json_auto_t *world = world_of(t, CONTROLLER_ADDRESSES, ADDRESSES_KEY);
+	json_t *taken = json_copy(json_at(world, BOX_WAITING)), *value;
+	const char *key;
+
+	json_each (taken, key, value)
+		boxes_put(boxes, BOX_WAITING, key, NULL);
+	assert_int_equal(json_is_true(json_at(world, "env", "isPart")),
+			 boxes_all(boxes, BOX_WAITING) != NULL);
+	return taken;
+}
+
+static void put_waiting(struct mirrored_test *t, struct boxes *boxes, const char *name,
+			const char *networks)
+{
+	auto_free char *key = str_printf("ml/%s", name);
+	auto_free char *text =
+		str_printf("{metadata: {name: %s, namespace: ml, uid: u-%s, annotations: "
+			   "{k8s.v1.cni.cncf.io/networks: '%s'}}, spec: {nodeName: w1}}",
+			   name, name, networks);
+	json_auto_t *mirrored = json_true();
+
+	mirrored_put(t, KIND_BOUND_POD, text);
+	boxes_put(boxes, BOX_WAITING, key, mirrored);
+}
+
+static void large_pods_keep_no_small_one_waiting(void **state)
+{
+	struct mirrored_test *t = *state;
+	struct boxes *boxes = t->sources.boxes;
+	auto_strbuf struct strbuf networks = {0};
+	size_t passes = 0, left = 3 * ASSIGN_MAX;
+
+	for (int i = 0; i < 60; i++)
+		strbuf_adds(&networks, i ? ",a" : "a");
+	for (size_t i = 0; i < left; i++) {
+		auto_free char *name = str_printf("large-%zu", i);
+
+		put_waiting(t, boxes, name, strbuf_str(&networks));
+	}
+	put_waiting(t, boxes, "small", "a");
+	while (boxes_get(boxes, BOX_WAITING, "ml/small")) {
+		json_auto_t *taken = pass_over(t, boxes);
+
+		/* Each pass has some of the large ones, and not too many. */
+		assert_in_range(json_object_size(taken), 1, ASSIGN_HEAVY_WORK / 60 + 1);
+		passes++;
+	}
+	assert_in_range(passes, 1, 4);
+	while (boxes_all(boxes, BOX_WAITING)) {
+		json_auto_t *taken = pass_over(t, boxes);
+
+		assert_in_range(json_object_size(taken), 1, ASSIGN_HEAVY_WORK / 60 + 1);
+	}
+}
+
+static void a_pod_of_many_small_ones_is_in_the_next_pass(void **state)
+{
+	struct mirrored_test *t = *state;
+	struct boxes *boxes = t->sources.boxes;
+	json_auto_t *first = NULL, *second = NULL;
+
+	for (size_t i = 0; i < ASSIGN_MAX + 5; i++) {
+		auto_free char *name = str_printf("p-%zu", i);
+
+		put_waiting(t, boxes, name, "a,a");
+	}
+	first = pass_over(t, boxes);
+	second = pass_over(t, boxes);
+	assert_int_equal(json_object_size(first), ASSIGN_MAX);
+	assert_int_equal(json_object_size(second), 5);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -481,6 +557,10 @@ int main(void)
 		mirrored_unit_test(a_namespace_that_asks_for_something_else_wakes_its_pods),
 		mirrored_unit_test(settings_of_injection_wake_all_pods_that_ask),
 		mirrored_unit_test(a_node_wakes_the_pools_that_it_is_a_conflict_between),
+		cmocka_unit_test_setup_teardown(large_pods_keep_no_small_one_waiting, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(a_pod_of_many_small_ones_is_in_the_next_pass, setup,
+						teardown),
 	};
 
 	json_init();

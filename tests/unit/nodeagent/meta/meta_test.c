@@ -21,6 +21,7 @@
 #include "nodeagent/meta/run.h"
 #include "nodeagent/meta/status.h"
 #include "nodeagent/meta/turn.h"
+#include "reconcilers/core/limits.h"
 #include "tests/support/yaml.h"
 
 /* JSON with ' in place of ". */
@@ -95,6 +96,22 @@ static void refuses_before_the_first_plugin(void **state)
 		"{'a':{'type':'x'}}", "[]", "BadDefaultRoute");
 	refuses("[{\"name\":\"a\",\"ips\":\"10.0.0.1\"}]", "{'a':{'type':'x'}}", "[]",
 		"BadNetworks");
+}
+
+/* The bounds of reconcilers/core/limits.h, as the operator has them. */
+static void refuses_what_is_too_large(void **state)
+{
+	auto_strbuf struct strbuf networks = {0}, definition = {0};
+
+	strbuf_adds(&networks, "a");
+	for (int i = 0; i < LIMIT_NETWORKS; i++)
+		strbuf_adds(&networks, ",a");
+	strbuf_adds(&definition, "{'a':{'type':'x','b':[{}");
+	for (int i = 0; i < LIMIT_JSON_NODES; i++)
+		strbuf_adds(&definition, ",{}");
+	strbuf_adds(&definition, "]}}");
+	refuses(strbuf_str(&networks), "{'a':{'type':'x'}}", "[]", "TooLarge");
+	refuses("a", strbuf_str(&definition), "[]", "TooLarge");
 }
 
 static void refuses_another_namespaces_network_where_that_is_wished(void **state)
@@ -670,6 +687,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(refuses_before_the_first_plugin),
+		cmocka_unit_test(refuses_what_is_too_large),
 		cmocka_unit_test(refuses_another_namespaces_network_where_that_is_wished),
 		cmocka_unit_test(waits_for_the_sandbox_of_the_pod_that_is_there_now),
 		cmocka_unit_test(deals_devices_out_by_container_and_address),

@@ -15,6 +15,7 @@
 #include "reconcilers/admission/inject_check.h"
 #include "reconcilers/admission/pod_inject.h"
 #include "reconcilers/core/kinds.h"
+#include "reconcilers/core/limits.h"
 #include "tests/fakes/json_patch.h"
 #include "tests/fakes/review.h"
 #include "tests/support/yaml.h"
@@ -105,6 +106,38 @@ static json_t *inject(const char *settings, const char *text)
 #define POD(annotations, limits)                                                                   \
 	"{metadata: {name: w, namespace: ml, annotations: {" annotations                           \
 	"}}, spec: {containers: [{name: c, resources: {limits: {" limits "}}}]}}"
+
+static void a_pod_gets_no_more_networks_than_it_can_have(void **state)
+{
+	static const struct {
+		size_t has;
+		const char *want;
+	} cases[] = {
+		{LIMIT_NETWORKS - 2, NULL},
+		{LIMIT_NETWORKS - 1,
+		 "with those of the group, 65 networks, a pod can have at most 64"},
+		{LIMIT_NETWORKS + 1, "65 networks, a pod can have at most 64"},
+		{20000, "39999 bytes, at most 16384"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		auto_strbuf struct strbuf networks = {0};
+		auto_free char *text = NULL;
+		json_auto_t *pod = NULL;
+
+		for (size_t k = 0; k < cases[i].has; k++)
+			strbuf_adds(&networks, k ? ",a" : "a");
+		text = str_printf("{metadata: {name: w, namespace: ml, annotations: {" RDMA
+				  ": rails, k8s.v1.cni.cncf.io/networks: '%s'}}, spec: "
+				  "{containers: [{name: c}]}}",
+				  strbuf_str(&networks));
+		pod = inject(conf, text);
+		if (cases[i].want)
+			assert_non_null(strstr(json_str_or(pod, ""), cases[i].want));
+		else
+			assert_true(json_is_object(pod));
+	}
+}
 
 static void a_pod_gets_all_of_its_group(void **state)
 {
@@ -391,6 +424,7 @@ static void only_pods_that_ask_are_kept(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_pod_gets_no_more_networks_than_it_can_have),
 		cmocka_unit_test(a_pod_gets_all_of_its_group),
 		cmocka_unit_test(a_pod_that_cannot_have_it_is_refused),
 		cmocka_unit_test(other_pods_are_left_alone),

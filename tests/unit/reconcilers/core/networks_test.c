@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "lib/json/json.h"
+#include "reconcilers/core/limits.h"
 #include "reconcilers/core/networks.h"
 
 /* "ns/name@interface ns/name@interface", or the error's text in parentheses. */
@@ -53,6 +54,54 @@ static void reads_both_grammars(void **state)
 
 		assert_string_equal(got, cases[i].want);
 	}
+}
+
+/* `n` times `item`, `between` them, in `around`. */
+static char *many(const char *around, const char *item, const char *between, size_t n)
+{
+	auto_strbuf struct strbuf text = {0};
+
+	if (*around)
+		strbuf_addf(&text, "%c", around[0]);
+	for (size_t i = 0; i < n; i++)
+		strbuf_addf(&text, "%s%s", i ? between : "", item);
+	if (*around)
+		strbuf_addf(&text, "%c", around[1]);
+	return strbuf_take(&text);
+}
+
+static void reads_no_more_networks_than_a_pod_can_have(void **state)
+{
+	static const struct {
+		const char *around, *item, *between;
+		size_t most;
+	} cases[] = {
+		{"", "net-0", ",", LIMIT_NETWORKS},
+		{"", "a", " , ", LIMIT_NETWORKS},
+		{"[]", "{\"name\":\"a\"}", ",", LIMIT_NETWORKS},
+		/* Blanks, and JSON that is no list of networks. */
+		{"", " ", "", LIMIT_ANNOTATION_BYTES},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		for (size_t more = 0; more < 2; more++) {
+			auto_free char *text = many(cases[i].around, cases[i].item,
+						    cases[i].between, cases[i].most + more);
+			auto_free char *got = parsed(text);
+
+			assert_int_equal(strcmp(got, "(TooLarge)") == 0, more);
+		}
+	}
+}
+
+static void builds_nothing_from_json_that_is_too_large(void **state)
+{
+	auto_free char *empty = many("[]", "{}", ",", 2000);
+	auto_free char *deep = many("", "[", "", 5000);
+	auto_free char *got_empty = parsed(empty), *got_deep = parsed(deep);
+
+	assert_string_equal(got_empty, "(TooLarge)");
+	assert_string_equal(got_deep, "(TooLarge)");
 }
 
 static void numbers_behind_networks_that_every_pod_has(void **state)
@@ -131,6 +180,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(reads_both_grammars),
+		cmocka_unit_test(reads_no_more_networks_than_a_pod_can_have),
+		cmocka_unit_test(builds_nothing_from_json_that_is_too_large),
 		cmocka_unit_test(numbers_behind_networks_that_every_pod_has),
 		cmocka_unit_test(refuses_what_no_network_can_be),
 		cmocka_unit_test(keeps_what_else_an_element_says),

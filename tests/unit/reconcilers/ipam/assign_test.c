@@ -13,6 +13,7 @@
 
 #include "lib/json/json.h"
 #include "reconcilers/core/kinds.h"
+#include "reconcilers/core/limits.h"
 #include "reconcilers/core/reconcile.h"
 #include "reconcilers/ipam/assign.h"
 #include "reconcilers/ipam/books.h"
@@ -458,6 +459,156 @@ static void the_agent_learns_why_its_ask_has_no_answer(void **state)
 				       "\"asks\": [{\"nic\": "
 				       "\"net1\"}]}'}}}}\n",
 	       "all", "finding ml/a NoPool; meta ml/a; ");
+}
+
+static char *repeat(const char *item, size_t n)
+{
+	auto_strbuf struct strbuf text = {0};
+
+	for (size_t i = 0; i < n; i++)
+		strbuf_adds(&text, item);
+	return strbuf_take(&text);
+}
+
+#define ROOM                                                                                       \
+	"network-attachment-definitions:\n" NET("a", "p") "spiderippools:\n" POOL(                 \
+		"p", "10.0.0.1-10.0.0.200", "")
+
+/* A pod with annotations, as YAML, that waits beside another one. */
+static char *decide_beside_another(const char *annotations, const char *more)
+{
+	auto_free char *world = str_printf(
+		"waiting: {ml/a: true, ml/other: true}\npods:\n" POD_ON(
+			"other",
+			"a") "  ml/a: {metadata: {name: a, namespace: ml, uid: u-a, annotations: "
+			     "{%s}}, spec: {nodeName: w1}}\n" ROOM "%s",
+		annotations, more);
+
+	return decide(assign_reconcile, world, "all");
+}
+
+static void a_pod_beyond_a_bound_is_named_and_nothing_is_computed(void **state)
+{
+	static const struct {
+		const char *before, *item;
+		size_t n;
+		const char *after;
+	} cases[] = {
+		{"k8s.v1.cni.cncf.io/networks: 'a", ",a", LIMIT_NETWORKS, "'"},
+		{"k8s.v1.cni.cncf.io/networks: 'a", ",a", 12000, "'"},
+		{"k8s.v1.cni.cncf.io/networks: '[{\"name\": \"a\"}", ",{\"name\":\"a\"}",
+		 LIMIT_NETWORKS, "]'"},
+		{"k8s.v1.cni.cncf.io/networks: '[{\"name\": \"a\", \"x\": [{}", ",{}", 5000,
+		 "]}]'"},
+		/* As the door leaves it. */
+		{"k8s.v1.cni.cncf.io/networks: 72000", "", 0, ""},
+		{"v1.multus-cni.io/default-network: 'a", ",a", LIMIT_NETWORKS, "'"},
+		{"k8s.v1.cni.cncf.io/networks: a, ipam.spidernet.io/ippool: '{\"ipv4\": [\"p\"",
+		 ",\"*\"", 20000, "]}'"},
+		{"k8s.v1.cni.cncf.io/networks: a, ipam.spidernet.io/ippool: '{\"ipv4\": [\"p\"",
+		 ",\"p\"", LIMIT_POOL_NAMES, "]}'"},
+		{"k8s.v1.cni.cncf.io/networks: a, ipam.spidernet.io/ippools: '[{\"ipv4\": [\"p\"]}",
+		 ",{}", LIMIT_NETWORKS + 1, "]'"},
+		{"k8s.v1.cni.cncf.io/networks: a, ipam.spidernet.io/ippool: 250000", "", 0, ""},
+		{"k8s.v1.cni.cncf.io/networks: a, ipam.spidernet.io/routes: '[[]", ",[]", 5000,
+		 "]'"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		auto_free char *items = repeat(cases[i].item, cases[i].n);
+		auto_free char *annotations =
+			str_printf("%s%s%s", cases[i].before, items, cases[i].after);
+		auto_free char *said = decide_beside_another(annotations, "");
+
+		if (!str_eq(said, "status p; finding ml/a TooLarge; post decided ml/other in; "
+				  "finding ml/other; post waiting ml/other out; ") &&
+		    !str_eq(said, "finding ml/a TooLarge; status p; post decided ml/other in; "
+				  "finding ml/other; post waiting ml/other out; "))
+			fail_msg("case %zu: %s", i, said);
+	}
+}
+
+static size_t work_of(const char *annotations, size_t pools)
+{
+	auto_free char *text = str_printf("metadata: {annotations: {%s}}", annotations);
+	json_auto_t *pod = yaml(text);
+
+	return assign_work(pod, pools);
+}
+
+static void work_grows_with_what_users_choose(void **state)
+{
+	size_t small = work_of("k8s.v1.cni.cncf.io/networks: 'a,b'", 10);
+
+	assert_in_range(small, 1, ASSIGN_LIGHT);
+	assert_in_range(work_of("k8s.v1.cni.cncf.io/networks: 'a,b,c,d,a,b,c,d,a,b,c,d,e'", 10),
+			ASSIGN_LIGHT + 1, ASSIGN_HEAVY_WORK);
+	assert_in_range(work_of("k8s.v1.cni.cncf.io/networks: a, ipam.spidernet.io/ippool: "
+				"'{\"ipv4\": [\"*\"]}'",
+				5000),
+			small + 1, ASSIGN_HEAVY_WORK);
+	/* Nothing is computed for it. */
+	assert_int_equal(work_of("k8s.v1.cni.cncf.io/networks: 100000", 10), 1);
+}
+
+static void a_part_of_those_that_wait_says_nothing_about_all(void **state)
+{
+	expect(assign_reconcile,
+	       "env: {isPart: true}\nwaiting: {ml/a: true}\nshortpools: {q: " SHORT
+	       "}\npods:\n" POD("a", "u-a", "") NETWORK
+	       "spiderippools:\n" POOL("p", "10.0.0.1", ""),
+	       "all",
+	       "status p; post decided ml/a in; finding ml/a; post waiting ml/a out; requeue -; ");
+}
+
+static void a_forged_endpoint_has_a_bound(void **state)
+{
+	auto_free char *items = repeat(", {interface: x}", LIMIT_NETWORKS + 1);
+	auto_free char *listed = str_printf("[{interface: y}%s]", items);
+	const char *const ips[] = {listed, "5000"};
+
+	for (size_t i = 0; i < ARRAY_LEN(ips); i++) {
+		auto_free char *endpoint = str_printf(
+			"spiderendpoints: {ml/a: {metadata: {name: a, namespace: ml}, status: "
+			"{current: {uid: u-a, ips: %s}}}}\n",
+			ips[i]);
+		auto_free char *said =
+			decide_beside_another("k8s.v1.cni.cncf.io/networks: a", endpoint);
+
+		assert_non_null(strstr(said, "finding ml/a TooLarge; "));
+		assert_non_null(strstr(said, "post waiting ml/other out; "));
+		assert_null(strstr(said, "post decided ml/a in"));
+	}
+}
+
+static void a_pod_at_the_bound_has_all_its_addresses(void **state)
+{
+	auto_free char *items = repeat(",a", LIMIT_NETWORKS - 1);
+	auto_free char *annotations = str_printf("k8s.v1.cni.cncf.io/networks: 'a%s'", items);
+	auto_free char *said = decide_beside_another(annotations, "");
+
+	assert_non_null(strstr(said, "post decided ml/a in; finding ml/a; post waiting ml/a out"));
+}
+
+static void what_is_mirrored_of_pods_has_a_bound(void **state)
+{
+	auto_free char *large = repeat("x", 250000);
+	json_auto_t *pod = json_pack(
+		"{s:{s:s, s:s, s:s, s:{s:s, s:s, s:s, s:s}, s:{s:s}, s:[{s:b, s:s, s:s}]}, "
+		"s:{s:s}}",
+		"metadata", "name", "a", "namespace", "ml", "uid", "u", "annotations",
+		"ipam.spidernet.io/ippools", large, "ipam.spidernet.io/unknown", large,
+		"k8s.v1.cni.cncf.io/networks", "net", "v1.multus-cni.io/default-network", large,
+		"labels", "a", large, "ownerReferences", "controller", true, "kind", large, "x",
+		large, "spec", "nodeName", "w1");
+	auto_free char *text = NULL;
+
+	assign_project(pod);
+	text = json_text(pod);
+	assert_in_range(strlen(text), 1, 400);
+	assert_int_equal(json_integer_value(json_at(pod, "metadata", "annotations",
+						    "ipam.spidernet.io/ippools")),
+			 250000);
 }
 
 static void a_pool_says_what_was_put_right(void **state)
@@ -1285,6 +1436,12 @@ int main(void)
 		cmocka_unit_test(what_was_cut_off_between_two_writes_is_taken_up),
 		cmocka_unit_test(a_pod_that_ends_waits_no_more),
 		cmocka_unit_test(the_agent_learns_why_its_ask_has_no_answer),
+		cmocka_unit_test(a_pod_beyond_a_bound_is_named_and_nothing_is_computed),
+		cmocka_unit_test(work_grows_with_what_users_choose),
+		cmocka_unit_test(a_part_of_those_that_wait_says_nothing_about_all),
+		cmocka_unit_test(a_forged_endpoint_has_a_bound),
+		cmocka_unit_test(a_pod_at_the_bound_has_all_its_addresses),
+		cmocka_unit_test(what_is_mirrored_of_pods_has_a_bound),
 		cmocka_unit_test(a_pool_says_what_was_put_right),
 		cmocka_unit_test(a_pod_that_was_read_for_one_pass_is_not_served_by_the_next),
 		cmocka_unit_test(nothing_is_given_back_before_the_agent_has_said_so),

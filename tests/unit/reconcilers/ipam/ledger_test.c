@@ -7,7 +7,12 @@
 
 #include <cmocka.h>
 
+#include <string.h>
+
+#include "lib/base/str.h"
 #include "lib/json/json.h"
+#include "reconcilers/core/kinds.h"
+#include "reconcilers/ipam/allocate.h"
 #include "reconcilers/ipam/ledger.h"
 #include "tests/support/yaml.h"
 
@@ -231,6 +236,130 @@ static void a_conflict_that_goes_on_is_written_once_in_half_its_time(void **stat
 	}
 }
 
+#define NAMESPACE_30 "namespace-of-thirty-characters"
+#define POD_38       "deployment-of-a-team-5d9c7b6f4d-x2x7q1"
+#define NODE_41      "ip-10-200-113-204.eu-central-1.compute.in"
+
+/* A pool with n records of ordinary length; status as the API server has it. */
+static json_t *pool_with(size_t n)
+{
+	json_auto_t *records = json_object();
+	auto_free char *text = NULL;
+
+	for (size_t i = 0; i < n; i++) {
+		auto_free char *address =
+			str_printf("10.100.%zu.%zu", 100 + i / 150, 100 + i % 150);
+
+		json_put(records, address,
+			 json_pack("{s:s, s:s, s:s}", "pod", NAMESPACE_30 "/" POD_38, "podUid",
+				   "00000000-0000-0000-0000-000000000000", "node", NODE_41));
+	}
+	text = json_text(records);
+	return json_pack("{s:{s:s}, s:{s:i, s:s, s:[s]}, s:{s:s}}", "metadata", "name", "p", "spec",
+			 "ipVersion", 4, "subnet", "10.0.0.0/8", "ips", "10.1.0.1-10.200.0.1",
+			 "status", "allocatedIPs", text);
+}
+
+static void knows_what_its_text_takes_as_it_is_sent(void **state)
+{
+	static const struct ledger_holder holder = {"ns/pod", "u-1", "node"};
+	json_auto_t *pool = pool_with(100), *status = NULL;
+	auto_ledger struct ledger ledger = {0};
+	auto_free char *sent = NULL;
+
+	assert_int_equal(ledger_open(pool, NULL, NULL, &ledger, NULL), 0);
+	assert_true(ledger_take_this(&ledger, "10.1.0.1", &holder));
+	ledger_pass_on(&ledger, "10.1.0.1", &holder);
+	assert_true(ledger_take_this(&ledger, "10.1.0.2", &holder));
+	assert_true(ledger_release(&ledger, "10.1.0.2", NULL, "u-1", true));
+	status = ledger_status(&ledger);
+	sent = json_dumps(json_at(status, "allocatedIPs"), JSON_ENCODE_ANY);
+	/* Two quotes, two braces, and a comma less. */
+	assert_int_equal(ledger.bytes, strlen(sent) - 3);
+}
+
+static void is_full_before_the_server_refuses_it(void **state)
+{
+	json_auto_t *pool = pool_with(6200), *full = pool_with(6240);
+	auto_ledger struct ledger ledger = {0}, no_room = {0};
+
+	assert_int_equal(ledger_open(pool, NULL, NULL, &ledger, NULL), 0);
+	assert_int_equal(ledger_open(full, NULL, NULL, &no_room, NULL), 0);
+	assert_false(ledger_is_full(&ledger));
+	assert_true(ledger_is_full(&no_room));
+	assert_true(no_room.bytes < 1536 * 1024 * 9 / 10);
+	/* What is given back makes room. */
+	for (int i = 0; i < 10; i++) {
+		auto_free char *address = str_printf("10.100.100.%d", 100 + i);
+
+		assert_true(ledger_release(&no_room, address, NULL,
+					   "00000000-0000-0000-0000-000000000000", false));
+	}
+	assert_false(ledger_is_full(&no_room));
+}
+
+static void expect_degraded(size_t records, const char *reason)
+{
+	json_auto_t *pool = pool_with(records);
+	json_auto_t *world = json_pack("{s:{s:O}, s:{s:s}}", KIND_IP_POOL, "p", pool, "env", "now",
+				       "2026-01-31T10:00:00Z");
+	auto_plan struct plan plan = {0};
+	const json_t *status = NULL;
+	json_t *op;
+	size_t i;
+
+	assert_int_equal(ip_pool_reconcile(world, "p", &plan, NULL), 0);
+	json_array_foreach (plan.ops, i, op)
+		if (json_at(op, "status", "conditions"))
+			status = json_at(op, "status");
+	assert_string_equal(
+		json_str_at(json_find(json_at(status, "conditions"), "type", "Degraded"), "reason"),
+		reason);
+	assert_string_equal(
+		json_str_at(json_find(json_at(status, "conditions"), "type", "Ready"), "status"),
+		"True");
+}
+
+static void a_pool_says_that_its_ledger_fills(void **state)
+{
+	expect_degraded(0, "AsExpected");
+	expect_degraded(5300, "LedgerFilling");
+	expect_degraded(6240, "LedgerFull");
+}
+
+/* The next pool that the pod names serves. */
+static void a_full_ledger_hands_on_to_the_next_pool(void **state)
+{
+	json_auto_t *full = pool_with(6240);
+	json_auto_t *next = json_pack("{s:{s:s}, s:{s:i, s:s, s:[s]}}", "metadata", "name", "q",
+				      "spec", "ipVersion", 4, "subnet", "192.168.0.0/24", "ips",
+				      "192.168.0.10-192.168.0.20");
+	json_auto_t *world = json_pack("{s:{s:O, s:O}, s:{s:s}}", KIND_IP_POOL, "p", full, "q",
+				       next, "env", "now", "2026-01-31T10:00:00Z");
+	json_auto_t *pod = json_pack("{s:{s:s, s:s, s:s}, s:{s:s}}", "metadata", "name", "a",
+				     "namespace", "ml", "uid", "u-a", "spec", "nodeName", "w1");
+	const struct ipam_settings settings = {.ipv4 = true, .ns = "kube-system"};
+
+	for (int i = 0; i < 2; i++) {
+		json_auto_t *asks =
+			i ? json_pack("[{s:s, s:[s]}]", "nic", "net1", "ipv4", "p")
+			  : json_pack("[{s:s, s:[s,s]}]", "nic", "net1", "ipv4", "p", "q");
+		auto_books struct books *books = books_new(world);
+		json_auto_t *status = NULL;
+		struct err err = {0};
+		int got = ipam_allocate(books, pod, NULL, asks, &settings, &status, &err);
+
+		assert_int_equal(got, i ? -1 : 0);
+		if (i)
+			assert_string_equal(err.reason, "LedgerFull");
+		else
+			assert_string_equal(
+				json_str_at(json_array_get(json_at(status, "current", "ips"), 0),
+					    "ipv4Pool"),
+				"q");
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -244,6 +373,10 @@ int main(void)
 		cmocka_unit_test(nobody_gets_an_address_in_conflict_until_its_time_is_over),
 		cmocka_unit_test(who_has_an_address_in_conflict_keeps_it_and_nobody_gets_it_after),
 		cmocka_unit_test(a_conflict_that_goes_on_is_written_once_in_half_its_time),
+		cmocka_unit_test(knows_what_its_text_takes_as_it_is_sent),
+		cmocka_unit_test(is_full_before_the_server_refuses_it),
+		cmocka_unit_test(a_pool_says_that_its_ledger_fills),
+		cmocka_unit_test(a_full_ledger_hands_on_to_the_next_pool),
 	};
 
 	json_init();

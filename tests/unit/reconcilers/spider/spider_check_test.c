@@ -14,6 +14,7 @@
 #include "lib/json/json.h"
 #include "lib/json/yaml.h"
 #include "reconcilers/core/kinds.h"
+#include "reconcilers/core/limits.h"
 #include "reconcilers/core/names.h"
 #include "reconcilers/spider/ip_pool.h"
 #include "reconcilers/spider/multus_config.h"
@@ -160,6 +161,57 @@ static void configs_follow_the_rules(void **state)
 
 		multus_config_check(NULL, object, &problems);
 		expect(&rules[i], &problems);
+	}
+}
+
+/* `n` times `item` between `before` and `after`. */
+static char *much(const char *before, const char *item, size_t n, const char *after)
+{
+	auto_strbuf struct strbuf text = {0};
+
+	strbuf_adds(&text, before);
+	for (size_t i = 0; i < n; i++)
+		strbuf_adds(&text, item);
+	strbuf_adds(&text, after);
+	return strbuf_take(&text);
+}
+
+static void json_within_a_config_has_a_bound(void **state)
+{
+	static const struct {
+		const char *before, *item;
+		size_t n;
+		const char *after, *field;
+	} cases[] = {
+		{"{customCNI: '{\"type\":\"x\",\"a\":[{}", ",{}", LIMIT_JSON_NODES / 3 - 4, "]}'}",
+		 NULL},
+		{"{customCNI: '{\"type\":\"x\",\"a\":[{}", ",{}", LIMIT_JSON_NODES, "]}'}",
+		 "spec.customCNI"},
+		{"{customCNI: '{\"type\":\"", "x", LIMIT_CONFIG_BYTES, "\"}'}", "spec.customCNI"},
+		/* As the door leaves them. */
+		{"{customCNI: 990000}", "", 0, "", "spec.customCNI"},
+		{"{chainCNIJsonData: 990000}", "", 0, "", "spec.chainCNIJsonData"},
+		{"{chainCNIJsonData: ['{\"type\":\"x\",\"a\":[0", ",[]", LIMIT_JSON_NODES, "]}']}",
+		 "spec.chainCNIJsonData"},
+		/* Each small, all together not. */
+		{"{customCNI: '{\"type\":\"x\"}', chainCNIJsonData: ['{\"type\":\"x\"}'",
+		 ", '{\"type\":\"x\",\"a\":[0,0,0,0,0,0,0,0,0,0]}'", 600, "]}",
+		 "spec.chainCNIJsonData"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		auto_free char *spec =
+			much(cases[i].before, cases[i].item, cases[i].n, cases[i].after);
+		json_auto_t *object = object_new(spec);
+		auto_problems struct problems problems = {0};
+		const json_t *first;
+
+		multus_config_check(NULL, object, &problems);
+		first = json_array_get(problems.list, 0);
+		if (!str_eq(json_str_at(first, "field"), cases[i].field) ||
+		    (first && !str_eq(json_str_at(first, "reason"), "TooLarge")))
+			fail_msg("case %zu: %s %s", i, json_str_or(json_at(first, "field"), "-"),
+				 json_str_or(json_at(first, "message"), "-"));
 	}
 }
 
@@ -414,6 +466,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(configs_follow_the_rules),
+		cmocka_unit_test(json_within_a_config_has_a_bound),
 		cmocka_unit_test(coordinator_settings_follow_the_rules),
 		cmocka_unit_test(annotations_follow_the_rules),
 		cmocka_unit_test(pools_follow_the_rules),

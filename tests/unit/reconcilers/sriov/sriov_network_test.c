@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "reconcilers/core/conditions.h"
+#include "reconcilers/core/limits.h"
 #include "reconcilers/sriov/sriov_network.h"
 #include "tests/fakes/cluster.h"
 #include "tests/support/yaml.h"
@@ -149,6 +150,46 @@ static void what_cannot_be_rendered_is_told_and_leaves_the_nad_alone(void **stat
 		assert_ready(world, "False", rows[i].reason, rows[i].part);
 		assert_string_equal(nad_text(world, "sys/n"), before);
 	}
+}
+
+static void json_within_a_network_has_a_bound(void **state)
+{
+	static const char *const fields[] = {"ipam", "capabilities", "metaPlugins"};
+	auto_strbuf struct strbuf nodes = {0};
+
+	strbuf_adds(&nodes, "{\"type\":\"x\",\"a\":[{}");
+	for (int i = 0; i < LIMIT_JSON_NODES; i++)
+		strbuf_adds(&nodes, ",{}");
+	strbuf_adds(&nodes, "]}");
+	for (size_t i = 0; i < 2 * ARRAY_LEN(fields); i++) {
+		const char *field = fields[i / 2];
+		auto_free char *part = str_printf("spec.%s: ", field);
+		json_auto_t *world = world_with(KIND_SRIOV_NETWORK, "{resourceName: r}");
+		json_t *spec = json_at(network_of(world), "spec");
+
+		if (i % 2)
+			json_put_int(spec, field, 1000000); /* as the door leaves it */
+		else
+			json_put_str(spec, field, strbuf_str(&nodes));
+		settle(world);
+		assert_ready(world, "False", "TooLarge", part);
+		assert_int_equal(json_object_size(json_at(world, KIND_NAD)), 0);
+	}
+}
+
+static void what_is_made_of_the_parts_has_a_bound_too(void **state)
+{
+	json_auto_t *world = world_with(KIND_SRIOV_NETWORK, "{resourceName: r}");
+	auto_strbuf struct strbuf part = {0};
+
+	strbuf_adds(&part, "{\"type\":\"");
+	for (int i = 0; i < LIMIT_CONFIG_BYTES - 100; i++)
+		strbuf_adds(&part, "x");
+	strbuf_adds(&part, "\"}");
+	json_put_str(json_at(network_of(world), "spec"), "ipam", strbuf_str(&part));
+	json_put_str(json_at(network_of(world), "spec"), "metaPlugins", strbuf_str(&part));
+	settle(world);
+	assert_ready(world, "False", "TooLarge", "makes a CNI configuration of");
 }
 
 static void a_missing_namespace_is_waited_for(void **state)
@@ -322,6 +363,8 @@ int main(void)
 		cmocka_unit_test(a_nad_at_home_refers_to_its_network),
 		cmocka_unit_test(blanks_within_ipam_strings_survive),
 		cmocka_unit_test(what_cannot_be_rendered_is_told_and_leaves_the_nad_alone),
+		cmocka_unit_test(json_within_a_network_has_a_bound),
+		cmocka_unit_test(what_is_made_of_the_parts_has_a_bound_too),
 		cmocka_unit_test(a_missing_namespace_is_waited_for),
 		cmocka_unit_test(moving_a_network_moves_its_nad),
 		cmocka_unit_test(only_administrators_write_into_other_namespaces),

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Bounds of what users write: looked at in bytes, before anything is built from them. Called at the
+ * door of the caches and by all that parse.
+ */
+#include "reconcilers/core/limits.h"
+
+#include <string.h>
+
+#include "lib/base/str.h"
+#include "lib/json/json.h"
+#include "reconcilers/core/networks.h"
+
+#define REASON "TooLarge"
+
+/* Those that decisions about a pod's networks and addresses read. */
+static const char *const pod_annotations[] = {
+	NETWORKS_ANNOTATION,
+	DEFAULT_NETWORK_ANNOTATION,
+	"ipam.spidernet.io/ippools",
+	"ipam.spidernet.io/ippool",
+	"ipam.spidernet.io/routes",
+	"cni.spidernet.io/network-resource-inject",
+	"cni.spidernet.io/rdma-resource-inject",
+};
+
+static int refuse_bytes(size_t len, size_t max_bytes, struct err *err)
+{
+	return err_set(err, ERR_INVALID, REASON, "%zu bytes, at most %zu are read: make it shorter",
+		       len, max_bytes);
+}
+
+int limits_check_text(const char *text, size_t len, size_t max_bytes, struct err *err)
+{
+	if (len > max_bytes)
+		return refuse_bytes(len, max_bytes, err);
+	if (json_weight(text, len, LIMIT_JSON_NODES) > LIMIT_JSON_NODES)
+		return err_set(err, ERR_INVALID, REASON,
+			       "more than %d commas, brackets and braces, at most so many are "
+			       "read: make it smaller",
+			       LIMIT_JSON_NODES);
+	return 0;
+}
+
+json_t *limits_parse(const char *text, size_t len, size_t max_bytes, struct err *err)
+{
+	return limits_check_text(text, len, max_bytes, err) < 0 ? NULL : json_parse(text, len, err);
+}
+
+int limits_check_reduced(const json_t *value, struct err *err)
+{
+	if (!json_is_integer(value))
+		return 0;
+	return err_set(err, ERR_INVALID, REASON,
+		       "is too large (%" JSON_INTEGER_FORMAT
+		       " bytes or elements), at most %d bytes and %d elements are read: make it "
+		       "smaller",
+		       json_integer_value(value), LIMIT_CONFIG_BYTES, LIMIT_LIST);
+}
+
+/* ---- pods ------------------------------------------------------------------------------------ */
+
+static size_t labels_size(const json_t *labels)
+{
+	size_t size = 0;
+	const char *key;
+	json_t *value;
+
+	json_each (labels, key, value)
+		size += strlen(key) + json_string_length(value);
+	return size;
+}
+
+static size_t size_of(const json_t *annotation)
+{
+	return json_is_integer(annotation) ? (size_t)json_integer_value(annotation)
+					   : json_string_length(annotation);
+}
+
+int limits_check_pod(const json_t *pod, struct err *err)
+{
+	const json_t *annotations = json_at(pod, "metadata", "annotations");
+	const json_t *labels = json_at(pod, "metadata", "labels");
+	size_t size =
+		json_is_integer(labels) ? (size_t)json_integer_value(labels) : labels_size(labels);
+
+	for (size_t i = 0; i < ARRAY_LEN(pod_annotations); i++) {
+		const json_t *value = json_at(annotations, pod_annotations[i]);
+
+		if (size_of(value) > LIMIT_ANNOTATION_BYTES) {
+			(void)refuse_bytes(size_of(value), LIMIT_ANNOTATION_BYTES, err);
+			return err_in(err, "annotation %s", pod_annotations[i]);
+		}
+		if (json_is_string(value) &&
+		    limits_check_text(json_string_value(value), json_string_length(value),
+				      LIMIT_ANNOTATION_BYTES, err) < 0)
+			return err_in(err, "annotation %s", pod_annotations[i]);
+	}
+	if (size <= LIMIT_ANNOTATION_BYTES)
+		return 0;
+	(void)refuse_bytes(size, LIMIT_ANNOTATION_BYTES, err);
+	return err_in(err, "metadata.labels");
+}
+
+static json_t *reduced(json_t *text, size_t max_bytes)
+{
+	size_t len = json_string_length(text);
+
+	return len > max_bytes ? json_integer((json_int_t)len) : json_incref(text);
+}
+
+json_t *limits_pod_annotations(const json_t *annotations)
+{
+	json_t *kept = json_object();
+
+	for (size_t i = 0; i < ARRAY_LEN(pod_annotations); i++) {
+		json_t *value = json_at(annotations, pod_annotations[i]);
+
+		if (value)
+			json_put(kept, pod_annotations[i], reduced(value, LIMIT_ANNOTATION_BYTES));
+	}
+	return kept;
+}
+
+json_t *limits_labels(const json_t *labels)
+{
+	size_t size = labels_size(labels);
+
+	return size > LIMIT_ANNOTATION_BYTES ? json_integer((json_int_t)size)
+					     : json_incref((json_t *)labels);
+}
+
+/* ---- any object ------------------------------------------------------------------------------ */
+
+void limits_reduce_annotations(json_t *annotations)
+{
+	const char *key;
+	json_t *value;
+
+	json_object_foreach (annotations, key, value)
+		if (json_string_length(value) > LIMIT_ANNOTATION_BYTES)
+			json_object_set_new(annotations, key,
+					    reduced(value, LIMIT_ANNOTATION_BYTES));
+}
+
+/* A list of strings is often one text in parts. */
+static size_t strings_size(const json_t *list)
+{
+	size_t size = 0, i;
+	json_t *value;
+
+	json_array_foreach (list, i, value)
+		size += json_string_length(value);
+	return size;
+}
+
+/* What stands in the place of value; NULL when it fits. Returns new. */
+static json_t *size_instead(json_t *value)
+{
+	if (json_is_string(value) && json_string_length(value) > LIMIT_CONFIG_BYTES)
+		return json_integer((json_int_t)json_string_length(value));
+	if (json_array_size(value) > LIMIT_LIST)
+		return json_integer((json_int_t)json_array_size(value));
+	if (json_is_array(value) && strings_size(value) > LIMIT_CONFIG_BYTES)
+		return json_integer((json_int_t)strings_size(value));
+	return NULL;
+}
+
+void limits_reduce(json_t *value)
+{
+	json_t *part, *size;
+	const char *key;
+	size_t i;
+
+	json_object_foreach (value, key, part) {
+		size = size_instead(part);
+		if (size)
+			json_object_set_new(value, key, size);
+		else
+			limits_reduce(part);
+	}
+	json_array_foreach (value, i, part) {
+		size = size_instead(part);
+		if (size)
+			json_array_set_new(value, i, size);
+		else
+			limits_reduce(part);
+	}
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How much of what users write is read: the bounds that operator, agent and command line share.
+ *
+ * Users choose how long annotations, lists and JSON within strings are; operator and agents pay for
+ * it. Beyond a bound nothing is computed: whoever reads the text says ERR_INVALID "TooLarge", with
+ * object, field, size and bound.
+ *
+ * What is mirrored is reduced to these bounds on arrival: in the place of a text or list that is
+ * too large stands its size, a number. The API server stores none there.
+ */
+#ifndef ORBWEAVER_RECONCILERS_CORE_LIMITS_H
+#define ORBWEAVER_RECONCILERS_CORE_LIMITS_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "lib/base/err.h"
+
+enum {
+	/* Networks of one pod, and so its NICs besides eth0. */
+	LIMIT_NETWORKS = 64,
+	/* Bytes of an annotation; of all labels of a pod together. */
+	LIMIT_ANNOTATION_BYTES = 16 * 1024,
+	/* Bytes of a CNI configuration, or of a part of one that is written as text. */
+	LIMIT_CONFIG_BYTES = 64 * 1024,
+	/* json_weight() of JSON in a string: at most 0.6 MB once it is read. */
+	LIMIT_JSON_NODES = 4096,
+	/* Pools that are named for one NIC and family; a pattern counts once. */
+	LIMIT_POOL_NAMES = 64,
+	/* Different patterns of names of pools, of one pod. */
+	LIMIT_POOL_PATTERNS = 32,
+	/* Pools to choose from, of all NICs of one pod together. */
+	LIMIT_CANDIDATES = 8192,
+	/* Elements of a list in an object of a user. */
+	LIMIT_LIST = 1024,
+	/*
+	 * Bytes of a pool's ledger, text in a JSON string as it is sent and stored. etcd takes
+	 * 1.5 MiB for an object (--max-request-bytes); the rest is for spec, metadata, conditions
+	 * and addresses that rest.
+	 */
+	LIMIT_LEDGER_BYTES = 1280 * 1024,
+	/* The longest record: names of 253, a namespace of 63, a UID of 36 characters. */
+	LIMIT_RECORD_BYTES = 768,
+};
+
+/*
+ * May this text be parsed as JSON? 0, or -1 with ERR_INVALID "TooLarge", which does not name the
+ * text: put that before it with err_in().
+ */
+int limits_check_text(const char *text, size_t len, size_t max_bytes, struct err *err);
+
+/* json_parse() of text within the bounds. Returns new, or NULL with err: "TooLarge", "BadJson". */
+json_t *limits_parse(const char *text, size_t len, size_t max_bytes, struct err *err);
+
+/*
+ * Is everything of the pod within bounds that decisions on networks and addresses read: annotations
+ * and labels? -1 with err: ERR_INVALID "TooLarge".
+ */
+int limits_check_pod(const json_t *pod, struct err *err);
+
+/* Of a pod's annotations those that limits_check_pod() looks at, reduced. Returns new. */
+json_t *limits_pod_annotations(const json_t *annotations);
+/* Labels, reduced. Returns new; NULL for NULL. */
+json_t *limits_labels(const json_t *labels);
+
+/*
+ * Reduce in place: annotations of any object; strings (LIMIT_CONFIG_BYTES) and lists (LIMIT_LIST,
+ * or LIMIT_CONFIG_BYTES in their strings) anywhere in a value.
+ */
+void limits_reduce_annotations(json_t *annotations);
+void limits_reduce(json_t *value);
+
+/* -1 with err "TooLarge" when a number stands in the place of a text or list: see the top. */
+int limits_check_reduced(const json_t *value, struct err *err);
+
+#endif

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which pools a pod may choose from, and how many names and patterns are read. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <setjmp.h>
+
+#include <cmocka.h>
+
+#include "lib/base/str.h"
+#include "lib/json/json.h"
+#include "reconcilers/core/limits.h"
+#include "reconcilers/ipam/candidates.h"
+#include "reconcilers/ipam/foresight.h"
+
+static const struct ipam_settings settings = {.ipv4 = true, .ns = "kube-system"};
+
+static json_t *world_of(const char *const *pools, size_t n)
+{
+	json_t *world = json_object(), *all = json_need_object(world, "spiderippools");
+
+	for (size_t i = 0; i < n; i++)
+		json_put(all, pools[i],
+			 json_pack("{s:{s:s}, s:{s:i}}", "metadata", "name", pools[i], "spec",
+				   "ipVersion", 4));
+	return world;
+}
+
+static json_t *world_of_many(size_t n)
+{
+	json_t *world = json_object(), *all = json_need_object(world, "spiderippools");
+
+	for (size_t i = 0; i < n; i++) {
+		auto_free char *name = str_printf("pool-%zu", i);
+
+		json_put(all, name,
+			 json_pack("{s:{s:s}, s:{s:i}}", "metadata", "name", name, "spec",
+				   "ipVersion", 4));
+	}
+	return world;
+}
+
+/* The names for net1, each once, or the reason of the error. */
+static char *found(const json_t *world, const char *annotation, const char *text, json_t *memo,
+		   const char *nic)
+{
+	json_auto_t *pod = json_pack("{s:{s:s, s:{s:s}}}", "metadata", "namespace", "ml",
+				     "annotations", annotation, text);
+	json_auto_t *ask = json_pack("{s:s}", "nic", nic), *wants = NULL;
+	auto_strbuf struct strbuf out = {0};
+	struct err err = {0};
+	json_t *name;
+	size_t i;
+
+	wants = candidates_find(world, pod, ask, &settings, memo, &err);
+	if (!wants)
+		return str_dup(err.reason);
+	json_array_foreach (json_at(json_array_get(wants, 0), "ipv4"), i, name)
+		strbuf_addf(&out, "%s%s", i ? " " : "", json_string_value(name));
+	return strbuf_take(&out);
+}
+
+static void patterns_mean_what_shells_mean(void **state)
+{
+	static const char *const pools[] = {"a1", "a2", "ab", "abc", "b-a", "x.y"};
+	static const struct {
+		const char *pattern, *want;
+	} cases[] = {
+		{"a*", "a1 a2 ab abc"},
+		{"*a", "b-a"},
+		{"*", "a1 a2 ab abc b-a x.y"},
+		{"**b*", "ab abc b-a"},
+		{"a?", "a1 a2 ab"},
+		{"a[0-9]", "a1 a2"},
+		{"a[^0-9]", "ab"},
+		{"a[12b]c", "abc"},
+		{"a[b]*", "ab abc"},
+		{"\\\\a*", "a1 a2 ab abc"},
+		{"*-*", "b-a"},
+		{"*.y", "x.y"},
+		{"a[1", "PoolNotFound"},
+		{"*[1", "WrongAnnotation"},
+	};
+	json_auto_t *world = world_of(pools, ARRAY_LEN(pools));
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		auto_free char *text = str_printf("{\"ipv4\": [\"%s\"]}", cases[i].pattern);
+		auto_free char *got = found(world, IPAM_ANNOTATION_POOL, text, NULL, "net1");
+
+		assert_string_equal(got, cases[i].want);
+	}
+}
+
+/* With fnmatch(3) this takes longer than anybody waits. */
+static void many_stars_cost_no_more_than_one(void **state)
+{
+	auto_strbuf struct strbuf name = {0}, text = {0};
+	json_auto_t *world = NULL;
+	auto_free char *got = NULL;
+	const char *pool;
+
+	for (int i = 0; i < 250; i++)
+		strbuf_adds(&name, "a");
+	pool = strbuf_str(&name);
+	world = world_of(&pool, 1);
+	strbuf_adds(&text, "{\"ipv4\": [\"");
+	for (int i = 0; i < 100; i++)
+		strbuf_adds(&text, "*a");
+	strbuf_adds(&text, "*b\"]}");
+	got = found(world, IPAM_ANNOTATION_POOL, strbuf_str(&text), NULL, "net1");
+	assert_string_equal(got, "NoAddressForNic");
+}
+
+static char *list_of(const char *form, size_t n)
+{
+	auto_strbuf struct strbuf text = {0};
+
+	strbuf_adds(&text, "{\"ipv4\": [");
+	for (size_t i = 0; i < n; i++) {
+		auto_free char *name = str_printf("%zu", i);
+
+		strbuf_addf(&text, "%s\"%s%s\"", i ? "," : "", form, name);
+	}
+	strbuf_adds(&text, "]}");
+	return strbuf_take(&text);
+}
+
+static void names_and_patterns_have_a_bound(void **state)
+{
+	json_auto_t *world = world_of_many(100);
+	auto_free char *names = list_of("pool-", LIMIT_POOL_NAMES);
+	auto_free char *more_names = list_of("pool-", LIMIT_POOL_NAMES + 1);
+	auto_free char *patterns = list_of("[x]", LIMIT_POOL_PATTERNS);
+	auto_free char *more_patterns = list_of("[x]", LIMIT_POOL_PATTERNS + 1);
+	const struct {
+		const char *text;
+		bool fits;
+	} cases[] = {{names, true}, {more_names, false}, {patterns, true}, {more_patterns, false}};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		auto_free char *got =
+			found(world, IPAM_ANNOTATION_POOL, cases[i].text, NULL, "net1");
+
+		assert_int_equal(strcmp(got, "TooLarge") != 0, cases[i].fits);
+	}
+}
+
+static void what_all_nics_may_choose_from_has_a_bound(void **state)
+{
+	json_auto_t *world = world_of_many(500), *memo = json_object();
+	size_t fits = LIMIT_CANDIDATES / 500;
+
+	for (size_t i = 0; i <= fits; i++) {
+		auto_free char *nic = str_printf("net%zu", i + 1);
+		auto_free char *got =
+			found(world, IPAM_ANNOTATION_POOL, "{\"ipv4\": [\"*\"]}", memo, nic);
+
+		assert_int_equal(strcmp(got, "TooLarge") == 0, i == fits);
+	}
+	/* The pattern was compared once, whatever the number of NICs. */
+	assert_int_equal(json_object_size(json_at(memo, "patterns")), 1);
+}
+
+static void a_pod_has_no_more_items_than_nics(void **state)
+{
+	json_auto_t *world = world_of_many(1);
+	auto_strbuf struct strbuf text = {0};
+	auto_free char *got = NULL;
+
+	strbuf_adds(&text, "[{}");
+	for (int i = 0; i < LIMIT_NETWORKS + 1; i++)
+		strbuf_adds(&text, ",{}");
+	strbuf_adds(&text, "]");
+	got = found(world, IPAM_ANNOTATION_POOLS, strbuf_str(&text), NULL, "net1");
+	assert_string_equal(got, "TooLarge");
+}
+
+/* ---- what a definition says is read once ----------------------------------------------------- */
+
+static json_t *asks_for(const json_t *nad, struct err *err)
+{
+	json_auto_t *world = json_pack("{s:{s:O}}", "network-attachment-definitions", "ml/a", nad);
+	json_auto_t *pod = json_pack("{s:{s:s, s:{s:s}}}", "metadata", "namespace", "ml",
+				     "annotations", "k8s.v1.cni.cncf.io/networks", "a,a");
+	json_auto_t *unknown = NULL;
+
+	return foresee(world, pod, &settings, &unknown, err);
+}
+
+static void a_definition_is_read_at_the_door(void **state)
+{
+	json_auto_t *nad = json_pack(
+		"{s:{s:s, s:s}, s:{s:s}}", "metadata", "name", "a", "namespace", "ml", "spec",
+		"config",
+		"{\"ipam\": {\"type\": \"spiderpool\", \"default_ipv4_ippool\": [\"p\"]}}");
+	json_auto_t *before = asks_for(nad, NULL), *after = NULL;
+
+	foresight_project(nad);
+	/* Whoever parses it again finds nothing. */
+	json_put_str(json_at(nad, "spec"), "config", "");
+	after = asks_for(nad, NULL);
+	assert_int_equal(json_array_size(before), 2);
+	assert_true(json_same(before, after));
+}
+
+static void a_definition_that_is_too_large_is_named(void **state)
+{
+	auto_strbuf struct strbuf nodes = {0};
+	json_auto_t *marked =
+		json_pack("{s:{s:s}, s:{s:i}}", "metadata", "name", "a", "spec", "config", 1400000);
+	json_auto_t *nad = NULL;
+
+	strbuf_adds(&nodes, "{\"a\":[{}");
+	for (int i = 0; i < LIMIT_JSON_NODES; i++)
+		strbuf_adds(&nodes, ",{}");
+	strbuf_adds(&nodes, "]}");
+	nad = json_pack("{s:{s:s}, s:{s:s}}", "metadata", "name", "a", "spec", "config",
+			strbuf_str(&nodes));
+	for (int i = 0; i < 4; i++) {
+		struct err err = {0};
+		json_auto_t *asks = asks_for(i % 2 ? nad : marked, &err);
+
+		assert_null(asks);
+		assert_string_equal(err.reason, "TooLarge");
+		assert_non_null(strstr(err.text, "ml/a, spec.config"));
+		foresight_project(i % 2 ? nad : marked);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(patterns_mean_what_shells_mean),
+		cmocka_unit_test(many_stars_cost_no_more_than_one),
+		cmocka_unit_test(names_and_patterns_have_a_bound),
+		cmocka_unit_test(what_all_nics_may_choose_from_has_a_bound),
+		cmocka_unit_test(a_pod_has_no_more_items_than_nics),
+		cmocka_unit_test(a_definition_is_read_at_the_door),
+		cmocka_unit_test(a_definition_that_is_too_large_is_named),
+	};
+
+	json_init();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -40,9 +40,9 @@ struct record {
 
 static bool has_netns_open(const json_t *sandbox, const struct attachment *a)
 {
-	auto_close int netns = sandbox_open_netns(sandbox, a->root);
+	auto_close int netns = -1;
 
-	return netns >= 0;
+	return sandbox_life(sandbox, a->root, &netns) == NETNS_EXISTS;
 }
 
 /*
@@ -556,7 +556,7 @@ static int take_over(const struct attachment *a, const char *device, struct err 
 		if (!takes_device(json_str_or(json_at(record, "plugin"), "")) ||
 		    !str_eq(device_of(json_at(record, "config")), device))
 			continue;
-		if (sandbox_lives(sandbox, a->root))
+		if (sandbox_life(sandbox, a->root, NULL) != NETNS_GONE)
 			return err_set(err, ERR_CONFLICT, "DeviceBusy",
 				       "%s: pod %s/%s has the device %s still; it is free when "
 				       "that pod has gone",

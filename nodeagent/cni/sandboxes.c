@@ -6,17 +6,14 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "lib/base/fs.h"
 #include "lib/base/own_fd.h"
-#include "lib/base/root.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "nodeagent/cni/boot.h"
@@ -311,24 +308,37 @@ static bool is_in(const json_t *sandbox, const struct stat *netns)
 	       json_integer_value(json_at(known, "inode")) == (int64_t)netns->st_ino;
 }
 
-int sandbox_open_netns(const json_t *sandbox, int root)
+/*
+ * A DEL may come without a namespace, when the runtime has none any more (SPEC.md, CNI_NETNS). A
+ * sandbox that is known by such calls only is gone.
+ */
+static bool is_of_del_alone(const json_t *sandbox)
 {
-	const char *path = json_str_at(sandbox, "netns", "path");
-	auto_close int fd = path ? root_open(root, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0) : -1;
-	struct statfs fs;
-	struct stat st;
+	const json_t *record;
+	size_t i;
 
-	if (fd < 0 || fstatfs(fd, &fs) < 0 || fs.f_type != NSFS_MAGIC || fstat(fd, &st) < 0)
-		return -1;
-	return is_in(sandbox, &st) ? take_fd(&fd) : -1;
+	if (!str_empty(json_str_at(sandbox, "netns", "path")))
+		return false;
+	json_array_foreach (json_at(sandbox, "attachments"), i, record)
+		if (!str_eq(json_str_at(record, "phase"), "deleting"))
+			return false;
+	return true;
 }
 
-bool sandbox_lives(const json_t *sandbox, int root)
+enum netns_life sandbox_life(const json_t *sandbox, int root, int *ret_netns)
 {
-	auto_close int netns = sandbox_open_netns(sandbox, root);
+	const json_t *netns = json_at(sandbox, "netns");
 	auto_free char *boot = boot_id();
+	const struct netns_known known = {
+		.path = json_str_at(netns, "path"),
+		.device = (uint64_t)json_integer_value(json_at(netns, "device")),
+		.inode = (uint64_t)json_integer_value(json_at(netns, "inode")),
+		.boot = json_str_at(sandbox, "boot"),
+		.boot_now = boot,
+	};
+	enum netns_life life = netns_life(root, &known, ret_netns);
 
-	return netns >= 0 && *boot && str_eq(json_str_at(sandbox, "boot"), boot);
+	return life == NETNS_UNKNOWN && is_of_del_alone(sandbox) ? NETNS_GONE : life;
 }
 
 bool sandbox_is_of_other_pod(const json_t *sandbox, const char *uid)

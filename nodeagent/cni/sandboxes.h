@@ -22,6 +22,7 @@
 #include <stdbool.h>
 
 #include "lib/base/err.h"
+#include "nodeagent/host/netns_life.h"
 
 struct stat; /* <sys/stat.h> */
 
@@ -70,13 +71,11 @@ bool sandbox_is_of(const json_t *sandbox, const struct stat *netns, const char *
 bool sandbox_is_of_other_pod(const json_t *sandbox, const char *uid);
 
 /*
- * Open the sandbox's network namespace below the host's root; -1: it is gone, or another one has
- * its name.
+ * Does the sandbox's network namespace exist, in this boot (nodeagent/host/netns_life.h)? Nothing
+ * is taken from one of which that is unknown. ret_netns, which may be NULL, gets a descriptor of
+ * one that exists, -1 else.
  */
-int sandbox_open_netns(const json_t *sandbox, int root);
-
-/* True when the namespace is there, and of this boot. */
-bool sandbox_lives(const json_t *sandbox, int root);
+enum netns_life sandbox_life(const json_t *sandbox, int root, int *ret_netns);
 
 /* Names of all sandboxes that have a file, new: an array of strings, sorted. */
 json_t *sandboxes_list(int state);

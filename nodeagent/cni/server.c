@@ -781,8 +781,7 @@ static void take_note(struct cni_server *server, const char *name, const void *d
 	    attachment_knows(task->call.plugin)) {
 		free(task->container);
 		task->container = str_dup(task->call.container);
-		task->call.netns = root_open(server->config.root, task->call.netns_path,
-					     O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
+		task->call.netns = netns_path_open(server->config.root, task->call.netns_path);
 		return;
 	}
 	log_error("a note of a plugin cannot be used, removing it", F_STR("note", name),
@@ -848,6 +847,7 @@ static void look_at_sandboxes(struct cni_server *server)
 		struct err err = {0};
 		json_auto_t *sandbox = sandbox_read(server->config.state, container, &err),
 			    *attachments = ledger_describe(sandbox);
+		enum netns_life life;
 
 		if (!sandbox && err.class == ERR_NONE) {
 			sandbox_remove_empty(server->config.state, container);
@@ -860,10 +860,15 @@ static void look_at_sandboxes(struct cni_server *server)
 			continue;
 		}
 		ledger_set(server->ledger, container, attachments);
-		look_after(server,
-			   sandbox_lives(sandbox, server->config.root) ? WORKER_RECOVER
-								       : WORKER_BURY,
-			   container);
+		life = sandbox_life(sandbox, server->config.root, NULL);
+		if (life == NETNS_UNKNOWN)
+			log_warn(
+				"a sandbox's network namespace cannot be looked at; its devices "
+				"and "
+				"addresses stay with it",
+				F_STR("container", container),
+				F_STR("netns", json_str_or(json_at(sandbox, "netns", "path"), "")));
+		look_after(server, life == NETNS_GONE ? WORKER_BURY : WORKER_RECOVER, container);
 	}
 }
 

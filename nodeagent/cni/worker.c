@@ -55,8 +55,10 @@ static int tidy_up(const struct worker_job *job, struct line *line, json_t *step
 {
 	json_auto_t *sandbox = sandbox_read(job->state, job->container, err);
 	const json_t *records = json_at(sandbox, "attachments");
-	auto_close int netns = sandbox_open_netns(sandbox, job->root);
+	auto_close int netns = -1;
 	int rc = 0;
+
+	(void)sandbox_life(sandbox, job->root, &netns);
 
 	for (size_t i = json_array_size(records); i > 0; i--) {
 		const json_t *record = json_array_get(records, i - 1);

@@ -23,6 +23,7 @@
 #include "nodeagent/dra/state.h"
 #include "nodeagent/host/namespaces.h"
 #include "nodeagent/host/netlink.h"
+#include "nodeagent/host/netns_life.h"
 #include "nodeagent/host/nextboot.h"
 #include "nodeagent/host/rtnl.h"
 
@@ -299,19 +300,6 @@ json_t *holders_files(const struct host *host)
 
 /* ---- notes of CNI plugins -------------------------------------------------------------------- */
 
-/* Of a pod's namespace: only when it is certain that there is none. */
-static bool is_gone(const struct host *host, const char *path)
-{
-	struct stat st;
-
-	if (root_stat(host->root, path, &st) == 0)
-		return false;
-	/* /proc/PID/ns/net leads out of the root. */
-	if (errno == EXDEV)
-		return fstatat(host->root, path + strspn(path, "/"), &st, 0) < 0 && errno == ENOENT;
-	return errno == ENOENT || errno == ENOTDIR;
-}
-
 /* No pod's namespace outlives a boot, and a VF is made anew. */
 static bool is_of_earlier_boot(const struct host *host, const json_t *owner)
 {
@@ -348,6 +336,7 @@ static bool is_owned(const struct host *host, const char *vf, struct sysfs_text 
 
 bool holders_claim(const struct host *host, const char *vf, struct sysfs_text *ret)
 {
+	struct netns_known known = {0};
 	struct stat st;
 	char path[96];
 
@@ -361,7 +350,8 @@ bool holders_claim(const struct host *host, const char *vf, struct sysfs_text *r
 		(void)snprintf(ret->text, sizeof(ret->text), "somebody (/%s cannot be read)", path);
 		return true;
 	}
-	return ret->text[0] != '/' || !is_gone(host, ret->text);
+	known.path = ret->text;
+	return ret->text[0] != '/' || netns_life(host->root, &known, NULL) != NETNS_GONE;
 }
 
 static const char *holder_in(const json_t *prepared, const char *vf)

@@ -12,8 +12,8 @@
 
 #include "lib/base/mem.h"
 #include "lib/base/own_fd.h"
-#include "lib/base/root.h"
 #include "lib/json/json.h"
+#include "nodeagent/host/netns_life.h"
 #include "nodeagent/host/sysfs.h"
 
 /* More than pods fit on any node. */
@@ -65,25 +65,6 @@ static bool is_number(const char *text)
 	return text[0] != '\0' && strlen(text) < 12 && strspn(text, "0123456789") == strlen(text);
 }
 
-/*
- * "proc/42/ns/net" is the one kind of path that leads out of the root: a namespace has no name in
- * any.
- */
-static int open_of_process(const struct host *host, const char *path)
-{
-	const char *slash = strrchr(path, '/');
-	auto_free char *folder = str_ndup(path, (size_t)(slash - path));
-	auto_close int fd = root_open(host->root, folder, O_PATH | O_DIRECTORY, 0);
-
-	return fd < 0 ? -1 : openat(fd, slash + 1, O_RDONLY | O_CLOEXEC);
-}
-
-/* Something else than a namespace may be there: do not wait for it. */
-static int open_mounted(const struct host *host, const char *path)
-{
-	return root_open(host->root, path, O_RDONLY | O_NONBLOCK, 0);
-}
-
 static void meet_mounted(struct walk *walk, const char *folder)
 {
 	json_auto_t *names = sysfs_list(walk->host, folder);
@@ -92,7 +73,7 @@ static void meet_mounted(struct walk *walk, const char *folder)
 
 	json_array_foreach (names, i, name) {
 		auto_free char *path = str_printf("%s%s", folder, json_string_value(name));
-		auto_close int fd = open_mounted(walk->host, path);
+		auto_close int fd = netns_path_open(walk->host->root, path);
 
 		meet(walk, path, fd);
 		if (walk->is_over)
@@ -112,7 +93,7 @@ static void meet_of_processes(struct walk *walk)
 
 		if (!is_number(json_string_value(name)))
 			continue;
-		fd = open_of_process(walk->host, path);
+		fd = netns_path_open(walk->host->root, path);
 		meet(walk, path, fd);
 		if (walk->is_over)
 			return;
@@ -163,9 +144,9 @@ static int open_path(const struct host *host, const char *path)
 	for (size_t i = 0; i < ARRAY_LEN(folders); i++)
 		if (str_starts(path, folders[i]) && strlen(path) > strlen(folders[i]) &&
 		    name == path + strlen(folders[i]) - 1 && !str_eq(name, "/.."))
-			return open_mounted(host, path);
+			return netns_path_open(host->root, path);
 	if (sscanf(path, "proc/%11[0-9]/ns/net%n", pid, &end) == 1 && end > 0 && path[end] == '\0')
-		return open_of_process(host, path);
+		return netns_path_open(host->root, path);
 	errno = EINVAL;
 	return -1;
 }

@@ -15,6 +15,7 @@
 #include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -456,8 +457,104 @@ static void a_pod_of_sriov_cni_that_lives_keeps_its_vf(void **state)
 	sriov_cni_attached("/run/netns/c0");
 	assert_int_equal(call("ADD", "", NULL), 1);
 	assert_non_null(strstr(stand.printed, "a pod that sriov-cni set up has the device"));
+	/* Without its mount the file says nothing: the runtime removes it, too. */
 	assert_int_equal(umount(path), 0);
+	assert_int_equal(call("ADD", "", NULL), 1);
+	assert_int_equal(unlink(path), 0);
 	assert_int_equal(call("ADD", "", NULL), 0);
+}
+
+/* ---- namespaces by their process ------------------------------------------------------------- */
+
+/* A pod's process, whose namespace the runtime names as cri-dockerd does. */
+struct process_pod {
+	char *proc, *path;
+	pid_t pid;
+};
+
+static void process_pod_start(struct process_pod *pod)
+{
+	pod->proc = str_below(stand.folder, "proc");
+	if (unshare(CLONE_NEWNS) < 0)
+		skip();
+	assert_int_equal(mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL), 0);
+	assert_int_equal(mkdir(pod->proc, 0755), 0);
+	assert_int_equal(mount("/proc", pod->proc, NULL, MS_BIND, NULL), 0);
+	cni_stand_kill_server(&stand);
+	cni_stand_start_server(&stand, true);
+	pod->pid = fork();
+	if (pod->pid == 0) {
+		(void)pause();
+		_exit(0);
+	}
+	pod->path = str_printf("/proc/%d/ns/net", (int)pod->pid);
+	stand.netns = pod->path;
+}
+
+static void process_pod_end(struct process_pod *pod)
+{
+	(void)kill(pod->pid, SIGKILL);
+	(void)waitpid(pod->pid, NULL, 0);
+}
+
+static void process_pod_done(struct process_pod *pod)
+{
+	stand.netns = NULL;
+	assert_int_equal(umount2(pod->proc, MNT_DETACH), 0);
+	free(pod->proc);
+	free(pod->path);
+}
+
+/* docs/cni.md: "Pods that run go on" while the agent is updated. */
+static void a_restart_leaves_a_pod_whose_namespace_is_named_by_its_process(void **state)
+{
+	struct process_pod pod = {0};
+
+	process_pod_start(&pod);
+	assert_int_equal(call("ADD", "", "spiderpool"), 0);
+	cni_stand_kill_server(&stand);
+	cni_stand_start_server(&stand, true);
+	/* A call of the sandbox comes after what the start has found to do for it. */
+	assert_int_equal(call("CHECK", "", "spiderpool"), 0);
+	assert_false(is_there("deleted"));
+	assert_true(stand.has_given);
+	cni_stand_kill_server(&stand);
+	process_pod_end(&pod);
+	cni_stand_start_server(&stand, true);
+	until_nothing_is_left();
+	assert_true(is_there("deleted"));
+	process_pod_done(&pod);
+}
+
+static void a_device_stays_with_a_pod_whose_namespace_is_named_by_its_process(void **state)
+{
+	auto_free char *config = config_of("", NULL);
+	struct process_pod pod = {0};
+
+	process_pod_start(&pod);
+	assert_int_equal(call("ADD", "", NULL), 0);
+	stand.pod_uid = "u2";
+	assert_int_equal(cni_stand_call(&stand, "sriov", "ADD", "c2", config), 1);
+	assert_non_null(strstr(stand.printed, "DeviceBusy"));
+	assert_false(is_there("deleted"));
+	stand.netns = NULL;
+	process_pod_end(&pod);
+	assert_int_equal(cni_stand_call(&stand, "sriov", "ADD", "c2", config), 0);
+	process_pod_done(&pod);
+}
+
+static void so_does_one_of_sriov_cni(void **state)
+{
+	struct process_pod pod = {0};
+
+	process_pod_start(&pod);
+	sriov_cni_attached(pod.path);
+	stand.netns = NULL;
+	assert_int_equal(call("ADD", "", NULL), 1);
+	assert_false(is_there("enp1s0v0"));
+	process_pod_end(&pod);
+	assert_int_equal(call("ADD", "", NULL), 0);
+	process_pod_done(&pod);
 }
 
 /* As from a program before us: its PF is away for a while. */
@@ -566,6 +663,7 @@ static void a_late_note_of_the_pod_before_takes_nothing_of_this_one(void **state
 	auto_free char *path = str_below(stand.folder, "proc/self/ns/net");
 
 	mount_netns("proc/self/ns", path);
+	stand.netns = "/proc/self/ns/net";
 	assert_int_equal(call("ADD", "", NULL), 0);
 	cni_stand_kill_server(&stand);
 	stand.pod_uid = "u0";
@@ -873,6 +971,9 @@ int main(void)
 		TEST(a_pod_of_sriov_cni_is_taken_down_by_what_that_kept),
 		TEST(what_sriov_cni_left_is_undone_before_the_next_pod_has_the_vf),
 		TEST(a_pod_of_sriov_cni_that_lives_keeps_its_vf),
+		TEST(a_restart_leaves_a_pod_whose_namespace_is_named_by_its_process),
+		TEST(a_device_stays_with_a_pod_whose_namespace_is_named_by_its_process),
+		TEST(so_does_one_of_sriov_cni),
 		TEST(what_has_to_wait_is_done_later_also_without_an_add),
 		TEST(what_has_to_wait_is_done_before_the_interface_is_made_anew),
 		TEST(what_has_to_wait_is_done_before_another_interface_is_made),

@@ -5,6 +5,7 @@
 
 #include <sys/stat.h>
 
+#include "lib/base/log.h"
 #include "lib/base/own_fd.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
@@ -12,19 +13,6 @@
 #include "nodeagent/cni/ledger.h"
 
 /* ---- all of a sandbox ------------------------------------------------------------------------ */
-
-/* Is it on the list that the runtime gave (SPEC.md 1.1, GC)? */
-static bool is_valid(const struct worker_job *job, const json_t *record)
-{
-	const json_t *entry;
-	size_t i;
-
-	json_array_foreach (json_at(job->call->config, "cni.dev/valid-attachments"), i, entry)
-		if (str_eq(json_str_at(entry, "containerID"), job->container) &&
-		    str_eq(json_str_at(entry, "ifname"), json_str_at(record, "ifname")))
-			return true;
-	return false;
-}
 
 /*
  * Of an ADD for the same interface, without a DEL since: with its record it would be forgotten what
@@ -43,11 +31,29 @@ static bool is_due(const struct worker_job *job, const json_t *record)
 	if (job->kind == WORKER_SWEEP)
 		return str_eq(json_str_at(record, "network"), job->call->network) &&
 		       str_eq(json_str_at(record, "plugin"), job->call->plugin) &&
-		       !is_valid(job, record);
+		       !cni_call_is_valid(job->call, job->container, json_str_at(record, "ifname"));
 	if (job->kind == WORKER_RECOVER)
 		return !str_eq(json_str_at(record, "phase"), "added");
 	return job->kind == WORKER_BURY || str_eq(json_str_at(record, "phase"), "deleting") ||
 	       is_of_add_before(job, record);
+}
+
+/*
+ * A list of valid attachments that lacks a living pod's is a mistake of whoever made it, or older
+ * than the pod. What its DEL has left is due all the same.
+ */
+static bool is_kept_from_gc(const struct worker_job *job, const json_t *record,
+			    enum netns_life life)
+{
+	if (job->kind != WORKER_SWEEP || life == NETNS_GONE ||
+	    str_eq(json_str_at(record, "phase"), "deleting"))
+		return false;
+	log_warn("GC leaves an attachment that the runtime does not call valid: its network "
+		 "namespace exists",
+		 F_STR("container", job->container),
+		 F_STR("network", json_str_at(record, "network")),
+		 F_STR("interface", json_str_at(record, "ifname")));
+	return true;
 }
 
 /* The last one first; each is tried, the first error counts. */
@@ -56,9 +62,8 @@ static int tidy_up(const struct worker_job *job, struct line *line, json_t *step
 	json_auto_t *sandbox = sandbox_read(job->state, job->container, err);
 	const json_t *records = json_at(sandbox, "attachments");
 	auto_close int netns = -1;
+	enum netns_life life = sandbox_life(sandbox, job->root, &netns);
 	int rc = 0;
-
-	(void)sandbox_life(sandbox, job->root, &netns);
 
 	for (size_t i = json_array_size(records); i > 0; i--) {
 		const json_t *record = json_array_get(records, i - 1);
@@ -76,7 +81,8 @@ static int tidy_up(const struct worker_job *job, struct line *line, json_t *step
 			.steps = steps,
 		};
 
-		if (is_due(job, record) && attachment_delete(&attachment, rc == 0 ? err : NULL) < 0)
+		if (is_due(job, record) && !is_kept_from_gc(job, record, life) &&
+		    attachment_delete(&attachment, rc == 0 ? err : NULL) < 0)
 			rc = -1;
 	}
 	return rc;

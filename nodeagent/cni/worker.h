@@ -20,7 +20,7 @@ enum worker_kind {
 	WORKER_FINISH,  /* of this sandbox all that is marked as to be deleted */
 	WORKER_RECOVER, /* and all whose ADD was cut off, of those that a new server finds */
 	WORKER_BURY,    /* all of this sandbox: it is gone */
-	WORKER_SWEEP,   /* GC: all of the network that its list of valid ones lacks */
+	WORKER_SWEEP,   /* GC: what gone sandboxes have of the network, unless it is valid */
 };
 
 struct worker_job {

@@ -690,6 +690,54 @@ static void gc_takes_away_what_is_not_on_the_list(void **state)
 	assert_true(is_there("deleted"));
 }
 
+static void gc_takes_nothing_away_without_a_list(void **state)
+{
+	const char *const configs[] = {
+		"{\"cniVersion\": \"1.1.0\", \"name\": \"rail0\"}",
+		"{\"cniVersion\": \"1.1.0\", \"name\": \"rail0\", "
+		"\"cni.dev/valid-attachments\": null}",
+	};
+
+	assert_int_equal(call("ADD", "", NULL), 0);
+	for (size_t i = 0; i < ARRAY_LEN(configs); i++) {
+		assert_int_equal(cni_stand_call(&stand, "sriov", "GC", "", configs[i]), 1);
+		assert_non_null(strstr(stand.printed, "valid-attachments"));
+		assert_int_equal(call("CHECK", "", NULL), 0);
+		assert_false(is_there("deleted"));
+	}
+}
+
+/* SPEC.md 1.1.0 as it was released first; a runtime written to it sends no other key. */
+static void gc_leaves_what_is_on_the_list_of_the_first_key(void **state)
+{
+	const char *config = "{\"cniVersion\": \"1.1.0\", \"name\": \"rail0\", "
+			     "\"cni.dev/attachments\": "
+			     "[{\"containerID\": \"c1\", \"ifname\": \"net1\"}]}";
+
+	assert_int_equal(call("ADD", "", NULL), 0);
+	assert_int_equal(cni_stand_call(&stand, "sriov", "GC", "", config), 0);
+	assert_int_equal(call("CHECK", "", NULL), 0);
+	assert_false(is_there("deleted"));
+}
+
+static void gc_leaves_a_pod_that_lives_whatever_the_list_says(void **state)
+{
+	const char *config = "{\"cniVersion\": \"1.1.0\", \"name\": \"rail0\", "
+			     "\"cni.dev/valid-attachments\": []}";
+	struct process_pod pod = {0};
+
+	process_pod_start(&pod);
+	assert_int_equal(call("ADD", "", NULL), 0);
+	assert_int_equal(cni_stand_call(&stand, "sriov", "GC", "", config), 0);
+	assert_int_equal(call("CHECK", "", NULL), 0);
+	assert_false(is_there("deleted"));
+	process_pod_end(&pod);
+	assert_int_equal(cni_stand_call(&stand, "sriov", "GC", "", config), 0);
+	until_nothing_is_left();
+	assert_true(is_there("deleted"));
+	process_pod_done(&pod);
+}
+
 static void gc_leaves_what_is_on_the_list(void **state)
 {
 	const char *config = "{\"cniVersion\": \"1.1.0\", \"name\": \"rail0\", "
@@ -983,6 +1031,9 @@ int main(void)
 		TEST(a_late_note_of_the_pod_before_takes_nothing_of_this_one),
 		TEST(gc_takes_away_what_is_not_on_the_list),
 		TEST(gc_leaves_what_is_on_the_list),
+		TEST(gc_takes_nothing_away_without_a_list),
+		TEST(gc_leaves_what_is_on_the_list_of_the_first_key),
+		TEST(gc_leaves_a_pod_that_lives_whatever_the_list_says),
 		TEST_ALONE(status_says_whether_the_agent_is_there),
 		TEST(an_agent_that_goes_leaves_the_server_standing),
 		TEST_ALONE(add_waits_for_the_agent_and_says_to_try_again),

@@ -4,8 +4,10 @@
 #include "nodeagent/host/evidence.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "lib/base/mem.h"
 #include "lib/base/root.h"
@@ -16,15 +18,19 @@
 #include "nodeagent/host/rtnl.h"
 #include "nodeagent/model/observed.h"
 
+/* As many as are open at once while a device is looked at. */
+enum { DESCRIPTORS_MIN = 16 };
+
 struct evidence {
 	struct host *host;
 	bool has_interfaces, has_contexts, has_rdma, has_ip;
 	struct rtnl_interfaces interfaces;
 	struct rdma_devices rdma;
 	struct rtnl_indices addressed, routed; /* what the node uses by IP */
-	json_t *contexts; /* of rdma_contexts(); NULL: the kernel does not say */
-	json_t *uppers;   /* of holders_namespaces() */
-	json_t *files;    /* of holders_files() */
+	json_t *contexts;  /* of rdma_contexts(); NULL: the kernel does not say */
+	json_t *uppers;    /* of holders_namespaces() */
+	json_t *files;     /* of holders_files() */
+	char unknown[256]; /* why there are no files */
 };
 
 struct evidence *evidence_new(struct host *host)
@@ -54,9 +60,28 @@ OWN_DEFINE(struct evidence, evidence_free)
 
 /* ---- parts ----------------------------------------------------------------------------------- */
 
+/*
+ * Small files are read as "there or not there", which is "not there" for a process that is out of
+ * descriptors: a driver, an interface, a note. So it has to have some before it looks.
+ */
+static int need_descriptors(struct err *err)
+{
+	int fds[DESCRIPTORS_MIN], n = 0, failed;
+
+	while (n < DESCRIPTORS_MIN && (fds[n] = open("/", O_PATH | O_CLOEXEC)) >= 0)
+		n++;
+	failed = errno;
+	for (int i = 0; i < n; i++)
+		(void)close(fds[i]);
+	errno = failed;
+	return n == DESCRIPTORS_MIN ? 0 : err_sys(err, "HostUnreadable", "look who uses a device");
+}
+
 static int need_interfaces(struct evidence *evidence, struct err *err)
 {
-	if (!evidence->has_interfaces && rtnl_list(evidence->host, &evidence->interfaces, err) < 0)
+	if (evidence->has_interfaces)
+		return 0;
+	if (need_descriptors(err) < 0 || rtnl_list(evidence->host, &evidence->interfaces, err) < 0)
 		return -1;
 	evidence->has_interfaces = true;
 	return 0;
@@ -64,9 +89,15 @@ static int need_interfaces(struct evidence *evidence, struct err *err)
 
 static const char *who_has_file(struct evidence *evidence, const char *path)
 {
+	struct err err = {0};
+
 	if (!evidence->files)
-		evidence->files = holders_files(evidence->host);
-	return json_str_at(evidence->files, path);
+		evidence->files = holders_files(evidence->host, &err);
+	if (evidence->files)
+		return json_str_at(evidence->files, path);
+	(void)snprintf(evidence->unknown, sizeof(evidence->unknown), "nobody knows whom (%.200s)",
+		       err.text);
+	return evidence->unknown;
 }
 
 static int need_ip(struct evidence *evidence, struct err *err)
@@ -257,6 +288,7 @@ static char *what_is_on(struct evidence *evidence, const struct rtnl_interface *
 	const struct rtnl_interface *master =
 		rtnl_by_index(&evidence->interfaces, interface->master);
 	json_t *namespaces = NULL;
+	struct err err = {0};
 	const char *upper;
 	char index[16];
 
@@ -267,7 +299,9 @@ static char *what_is_on(struct evidence *evidence, const struct rtnl_interface *
 			return str_printf("%s, which lies on %s",
 					  evidence->interfaces.items[i].name, interface->name);
 	if (!evidence->uppers) {
-		namespaces = holders_namespaces(evidence->host, &evidence->uppers);
+		namespaces = holders_namespaces(evidence->host, &evidence->uppers, &err);
+		if (!namespaces)
+			return str_printf("nobody knows whom (%s)", err.text);
 		json_decref(namespaces);
 	}
 	(void)snprintf(index, sizeof(index), "%d", interface->index);
@@ -372,8 +406,11 @@ static int check_all_given(const struct host *host, const char *pf, struct err *
 int evidence_check_attached(struct host *host, const char *vf, struct err *err)
 {
 	struct sysfs_text driver, claim;
-	bool bound = pci_driver(host, vf, &driver);
+	bool bound;
 
+	if (need_descriptors(err) < 0)
+		return -1;
+	bound = pci_driver(host, vf, &driver);
 	if (pci_vf_is_away(host, vf, bound ? driver.text : NULL))
 		return err_set(err, ERR_HOST, "VfInUse",
 			       "VF %s is in another network namespace: wait until the pod is gone",

@@ -30,7 +30,11 @@
 #include "nodeagent/cni/sandboxes.h"
 #include "nodeagent/kubeletd/channel.h"
 
-enum { TELL_MS = 50 };
+enum {
+	TELL_MS = 50,
+	/* Without descriptors, should no call end until then: others may have let some go. */
+	ACCEPT_AGAIN_MS = 1000,
+};
 
 enum task_state {
 	TASK_WAITS,    /* for its turn */
@@ -61,6 +65,8 @@ struct task {
 struct cni_server {
 	struct cni_server_config config;
 	struct poller *listening;
+	struct timer *accepting; /* runs while the listener waits for descriptors */
+	bool accept_complained;
 	struct signal_watch *children;
 	struct task *tasks; /* the oldest first */
 	size_t n_tasks, n_running;
@@ -76,6 +82,7 @@ struct cni_server {
 };
 
 static void schedule(struct cni_server *server);
+static void accept_again(struct cni_server *server);
 static void work_off_notes(struct cni_server *server);
 
 static bool has_notes_at_work(const struct cni_server *server)
@@ -191,6 +198,7 @@ static void task_free(struct task *task)
 	free(task->container);
 	free(task->note);
 	mem_free(task);
+	accept_again(server);
 }
 
 static void measure(const struct task *task, const struct err *err)
@@ -671,6 +679,38 @@ static bool is_root(int fd)
 	       (peer.uid == 0 || peer.uid == geteuid());
 }
 
+static void accept_again(struct cni_server *server)
+{
+	if (!timer_is_active(server->accepting))
+		return;
+	timer_stop(server->accepting);
+	poller_want(server->listening, POLL_READ);
+}
+
+static void on_accepting(void *arg)
+{
+	struct cni_server *server = arg;
+
+	poller_want(server->listening, POLL_READ);
+}
+
+/* The connection stays in the queue, where the poller would find it again and again. */
+static void accept_failed(struct cni_server *server, int failed)
+{
+	if (!server->accept_complained)
+		log_error("cannot accept calls of plugins; they wait until others have ended",
+			  F_STR("error", strerror(failed)),
+			  F_INT("calls", (int64_t)server->n_tasks));
+	server->accept_complained = true;
+	poller_want(server->listening, 0);
+	timer_start(server->accepting, ACCEPT_AGAIN_MS);
+}
+
+static bool is_out_of_room(int failed)
+{
+	return failed == EMFILE || failed == ENFILE || failed == ENOBUFS || failed == ENOMEM;
+}
+
 static void on_listener(void *arg, int events)
 {
 	struct cni_server *server = arg;
@@ -682,8 +722,12 @@ static void on_listener(void *arg, int events)
 
 		if (fd < 0 && errno == EINTR)
 			continue;
-		if (fd < 0)
+		if (fd < 0) {
+			if (is_out_of_room(errno))
+				accept_failed(server, errno);
 			return;
+		}
+		server->accept_complained = false;
 		/* A plugin that hears nothing says to try again. */
 		if (!is_root(fd) || server->n_tasks >= SERVER_CALLS_MAX)
 			continue;
@@ -910,6 +954,7 @@ struct cni_server *cni_server_new(const struct cni_server_config *config, struct
 	make_metrics(server);
 	server->again = timer_new(config->loop, on_again, server);
 	server->telling = timer_new(config->loop, on_telling, server);
+	server->accepting = timer_new(config->loop, on_accepting, server);
 	server->children = signal_watch_new(config->loop, SIGCHLD, on_child, server);
 	look_at_sandboxes(server);
 	work_off_notes(server);
@@ -930,6 +975,7 @@ void cni_server_free(struct cni_server *server)
 	signal_watch_free(server->children);
 	timer_free(server->again);
 	timer_free(server->telling);
+	timer_free(server->accepting);
 	ledger_free(server->ledger);
 	free(server->last_note);
 	json_decref(server->unfinished);

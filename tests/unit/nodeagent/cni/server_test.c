@@ -11,10 +11,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -953,6 +956,74 @@ static void del_goes_by_what_add_was_told(void **state)
 	until_nothing_is_left();
 }
 
+/* ---- descriptors ----------------------------------------------------------------------------- */
+
+/* User and system time of a process, in ticks (proc(5)). */
+static int64_t ticks_of(pid_t pid)
+{
+	auto_free char *path = str_printf("/proc/%d/stat", (int)pid);
+	auto_strbuf struct strbuf text = {0};
+	long long user = 0, system = 0;
+	const char *rest;
+
+	assert_int_equal(fs_read(AT_FDCWD, path, 4096, &text, NULL), 0);
+	rest = strrchr(strbuf_str(&text), ')');
+	assert_non_null(rest);
+	assert_int_equal(sscanf(rest + 2, "%*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lld %lld",
+				&user, &system),
+			 2);
+	return user + system;
+}
+
+/* A server that turns all the time never has two equal numbers that far apart. */
+static void until_it_rests(void)
+{
+	int64_t until = clock_ms() + 20000;
+
+	for (;;) {
+		int64_t before = ticks_of(cni_shared->server);
+
+		for (int i = 0; i < 100; i++)
+			cni_stand_turn(&stand);
+		if (ticks_of(cni_shared->server) == before)
+			return;
+		assert_true(clock_ms() < until);
+	}
+}
+
+static int connect_to_server(void)
+{
+	auto_free char *path = str_below(stand.folder, "run/cni.sock");
+	struct sockaddr_un name = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	assert_true(strlen(path) < sizeof(name.sun_path));
+	(void)snprintf(name.sun_path, sizeof(name.sun_path), "%s", path);
+	assert_int_equal(connect(fd, (void *)&name, sizeof(name)), 0);
+	return fd;
+}
+
+static void a_server_without_descriptors_waits_until_a_call_ends(void **state)
+{
+	struct rlimit limit, few;
+	int fds[64];
+
+	cni_stand_kill_server(&stand);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	few = (struct rlimit){48, limit.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	cni_stand_start_server(&stand, true);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	assert_int_equal(call("ADD", "", NULL), 0);
+	for (size_t i = 0; i < ARRAY_LEN(fds); i++)
+		fds[i] = connect_to_server();
+	until_it_rests();
+	for (size_t i = 0; i < ARRAY_LEN(fds); i++)
+		(void)close(fds[i]);
+	assert_int_equal(call("CHECK", "", NULL), 0);
+	assert_int_equal(call("DEL", "", NULL), 0);
+}
+
 /* ---- lines ----------------------------------------------------------------------------------- */
 
 static void a_line_whose_server_is_gone_says_so(void **state)
@@ -1045,6 +1116,7 @@ int main(void)
 		TEST(what_belongs_to_a_sandbox_that_is_gone_is_buried),
 		TEST(a_file_of_a_namespace_before_becomes_one_of_this),
 		TEST(del_goes_by_what_add_was_told),
+		TEST(a_server_without_descriptors_waits_until_a_call_ends),
 		cmocka_unit_test(a_line_whose_server_is_gone_says_so),
 		cmocka_unit_test(an_error_survives_a_line),
 		cmocka_unit_test(a_program_that_prints_no_result_is_an_error),

@@ -28,8 +28,11 @@ int device_lock(int state, const char *address, struct err *err);
 int device_claim(int state, const char *address, const char *container, const char *ifname,
 		 struct err *err);
 
-/* Return the container that has it, new; NULL: none, or it cannot be read. */
-char *device_owner(int state, const char *address);
+/*
+ * *ret: the container that has it, new; NULL: none, or the file is none of ours. -1 with err
+ * ERR_HOST "DeviceNotClaimed": it cannot be known now.
+ */
+int device_owner(int state, const char *address, char **ret, struct err *err);
 
 /*
  * Is it this sandbox's, or nobody's? What cannot be read is somebody else's; what this sandbox had

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "lib/base/fs.h"
+#include "lib/base/log.h"
 #include "lib/base/own_fd.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
@@ -98,6 +99,17 @@ static json_t *read_synced(int state, const char *container)
 	return sandbox;
 }
 
+/* No disk, no descriptors: what is in the file is not known. Else it is known to be no sandbox. */
+static bool is_unknown(const struct err *err)
+{
+	return err->class != ERR_INVALID;
+}
+
+static bool is_cut_off(const struct err *err)
+{
+	return !is_unknown(err) && !str_eq(err->reason, "FileTooLarge");
+}
+
 /*
  * read_file(); what a power cut left of a file that was not synced is empty, or half of it: the one
  * before it then.
@@ -109,6 +121,12 @@ static int read_either(int state, const char *container, int fd, json_t **ret, s
 
 	if (rc == 0 && *ret)
 		return 0;
+	/* What is there may be newer and whole. */
+	if (rc < 0 && !is_cut_off(&why)) {
+		if (err)
+			*err = why;
+		return -1;
+	}
 	*ret = read_synced(state, container);
 	if (*ret)
 		json_put_bool(*ret, UNSYNCED, true);
@@ -132,6 +150,16 @@ json_t *sandbox_read(int state, const char *container, struct err *err)
 	else if (read_either(state, container, fd, &sandbox, err) < 0)
 		(void)err_in(err, "%s", path);
 	return sandbox;
+}
+
+int sandbox_load(int state, const char *container, json_t **ret, struct err *err)
+{
+	struct err why = {0};
+
+	*ret = sandbox_read(state, container, &why);
+	if (*ret || why.class == ERR_NONE || !is_unknown(&why))
+		return 0;
+	return err_set(err, ERR_HOST, "SandboxUnreadable", "%s", why.text);
 }
 
 json_t *sandbox_find(const json_t *sandbox, const struct sandbox_key *key)
@@ -234,6 +262,10 @@ static int write_file(int state, const char *container, json_t *sandbox, bool is
 	else
 		json_put_bool(sandbox, UNSYNCED, true);
 	json_write(sandbox, &text);
+	if (text.len > SANDBOX_MAX) {
+		errno = EFBIG;
+		return -1;
+	}
 	return draft_write(state, FOLDER, name, text.data, text.len, sync);
 }
 
@@ -255,13 +287,20 @@ int sandbox_change(int state, const char *container, bool sync, sandbox_change_f
 	auto_close int fd = open_locked(state, path);
 	json_auto_t *sandbox = NULL;
 	bool is_new, is_changed;
+	struct err why = {0};
 	int rc = 0;
 
 	if (fd < 0)
 		return err_sys(err, "SandboxNotWritten", "lock %s", path);
-	/* What is in it nobody can undo; a DEL must not hang on that for ever. */
-	if (read_either(state, container, fd, &sandbox, NULL) < 0)
+	if (read_either(state, container, fd, &sandbox, &why) < 0) {
+		if (is_unknown(&why))
+			return err_set(err, ERR_HOST, "SandboxUnreadable", "%s: %s", path,
+				       why.text);
+		/* What is in it nobody can undo; a DEL must not hang on that for ever. */
+		log_error("what is known of a sandbox is no JSON of ours, putting it aside",
+			  F_STR("file", path), F_ERR(&why));
 		put_aside(state, path);
+	}
 	is_new = !sandbox;
 	if (is_new) {
 		sandbox = json_object();
@@ -276,6 +315,11 @@ int sandbox_change(int state, const char *container, bool sync, sandbox_change_f
 		/* The lock is the old file's. */
 		rc = write_file(state, container, sandbox, is_new, sync);
 	}
+	if (rc < 0 && errno == EFBIG)
+		return err_set(err, ERR_INVALID, "SandboxTooLarge",
+			       "what is known of the sandbox would have more than %u bytes: give "
+			       "the pod fewer networks, or smaller ones",
+			       SANDBOX_MAX);
 	return rc < 0 ? err_sys(err, "SandboxNotWritten", "write %s", path) : 0;
 }
 

@@ -425,7 +425,8 @@ static void on_ended(void *arg, const json_t *done)
 	json_decref(take_ptr(task->question));
 	run_free(take_ptr(task->run));
 	if (kept) {
-		ledger_set(server->ledger, task->container, json_at(kept, "attachments"));
+		if (json_at(kept, "attachments"))
+			ledger_set(server->ledger, task->container, json_at(kept, "attachments"));
 		wait_for(server, task->container, json_is_true(json_at(kept, "left")));
 		measure_steps(task, json_at(kept, "steps"));
 		tell_soon(server);

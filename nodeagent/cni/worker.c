@@ -59,12 +59,16 @@ static bool is_kept_from_gc(const struct worker_job *job, const json_t *record,
 /* The last one first; each is tried, the first error counts. */
 static int tidy_up(const struct worker_job *job, struct line *line, json_t *steps, struct err *err)
 {
-	json_auto_t *sandbox = sandbox_read(job->state, job->container, err);
-	const json_t *records = json_at(sandbox, "attachments");
+	json_auto_t *sandbox = NULL;
 	auto_close int netns = -1;
-	enum netns_life life = sandbox_life(sandbox, job->root, &netns);
+	enum netns_life life;
+	const json_t *records;
 	int rc = 0;
 
+	if (sandbox_load(job->state, job->container, &sandbox, err) < 0)
+		return -1;
+	records = json_at(sandbox, "attachments");
+	life = sandbox_life(sandbox, job->root, &netns);
 	for (size_t i = json_array_size(records); i > 0; i--) {
 		const json_t *record = json_array_get(records, i - 1);
 		struct attachment attachment = {
@@ -120,10 +124,12 @@ static bool is_of_pod_before(const struct worker_job *job)
 static int begin_anew(const struct worker_job *job, struct line *line, json_t *steps,
 		      struct err *err)
 {
-	json_auto_t *before = sandbox_read(job->state, job->container, NULL), *after = NULL;
+	json_auto_t *before = NULL, *after = NULL;
 	struct worker_job undo = *job;
 	struct stat netns;
 
+	if (sandbox_load(job->state, job->container, &before, err) < 0)
+		return -1;
 	if (!before || fstat(job->call->netns, &netns) < 0)
 		return 0;
 	undo.kind = sandbox_is_of(before, &netns, job->call->netns_path, job->call->pod_uid)
@@ -133,7 +139,8 @@ static int begin_anew(const struct worker_job *job, struct line *line, json_t *s
 		return 0;
 	if (tidy_up(&undo, line, steps, err) < 0)
 		return -1;
-	after = sandbox_read(job->state, job->container, NULL);
+	if (sandbox_load(job->state, job->container, &after, err) < 0)
+		return -1;
 	return has_due(&undo, after)
 		       ? err_set(err, ERR_TRANSIENT, "NotYetUndone",
 				 "%s: what an earlier call attached in this sandbox is not undone "
@@ -194,7 +201,7 @@ void cni_worker_run(int fd, const struct worker_job *job)
 	json_auto_t *sandbox = NULL;
 	json_t *result = NULL;
 	struct err err = {0};
-	int rc;
+	int rc, known;
 
 	if (job->kind == WORKER_CALL || job->kind == WORKER_UNDO)
 		rc = carry_out(job, &line, steps, &result, &err);
@@ -203,9 +210,10 @@ void cni_worker_run(int fd, const struct worker_job *job)
 	json_put(done, "result", result);
 	if (rc < 0)
 		json_put(done, "error", line_error_new(&err));
-	sandbox = sandbox_read(job->state, job->container, NULL);
-	json_put_bool(done, "left", has_left(sandbox));
-	json_put(done, "attachments", ledger_describe(sandbox));
+	known = sandbox_load(job->state, job->container, &sandbox, NULL);
+	json_put_bool(done, "left", known < 0 || has_left(sandbox));
+	if (known == 0)
+		json_put(done, "attachments", ledger_describe(sandbox));
 	json_put(done, "steps", steps);
 	line_send(&line, "done", done);
 	strbuf_done(&line.in);

@@ -26,6 +26,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/fs.h"
 #include "lib/base/log.h"
+#include "lib/base/mem.h"
 #include "lib/base/own.h"
 #include "lib/base/own_fd.h"
 #include "lib/base/root.h"
@@ -956,6 +957,37 @@ static void del_goes_by_what_add_was_told(void **state)
 	until_nothing_is_left();
 }
 
+/* ---- what is kept ---------------------------------------------------------------------------- */
+
+/* docs/cni.md: what was changed is on the disk before it is changed. A NAD may have 1.5 MB. */
+static void
+a_network_of_which_too_much_would_be_kept_is_refused_before_anything_is_changed(void **state)
+{
+	auto_free char *pad = mem_zalloc((100 << 10) + 1);
+	auto_free char *config = NULL, *previous = NULL;
+
+	memset(pad, 'x', 100 << 10);
+	config = str_printf("{\"cniVersion\": \"1.1.0\", \"name\": \"rail1\", \"note\": \"%s\", "
+			    "\"deviceID\": \"0000:03:00.3\"}",
+			    pad);
+	assert_int_equal(call("ADD", "", NULL), 0);
+	assert_int_equal(cni_stand_call(&stand, "sriov", "ADD", "c1", config), 1);
+	assert_non_null(strstr(stand.printed, "network rail1 has"));
+	assert_false(is_there("deleted"));
+	/* Without a device, too: there is nothing to undo. */
+	config[strlen(config) - 1] = ' ';
+	assert_int_equal(cni_stand_call(&stand, "rdma", "ADD", "c1", config), 1);
+	/* Its own attachment is as it was, and what comes behind it in the list is not kept. */
+	assert_int_equal(call("CHECK", "", NULL), 0);
+	previous = str_printf("{\"cniVersion\": \"1.1.0\", \"name\": \"rail2\", \"prevResult\": "
+			      "{\"cniVersion\": \"1.1.0\", \"note\": \"%s\"}}",
+			      pad);
+	assert_int_equal(cni_stand_call(&stand, "coordinator", "ADD", "c1", previous), 0);
+	assert_int_equal(cni_stand_call(&stand, "coordinator", "DEL", "c1", previous), 0);
+	assert_int_equal(call("DEL", "", NULL), 0);
+	until_nothing_is_left();
+}
+
 /* ---- descriptors ----------------------------------------------------------------------------- */
 
 /* User and system time of a process, in ticks (proc(5)). */
@@ -1116,6 +1148,7 @@ int main(void)
 		TEST(what_belongs_to_a_sandbox_that_is_gone_is_buried),
 		TEST(a_file_of_a_namespace_before_becomes_one_of_this),
 		TEST(del_goes_by_what_add_was_told),
+		TEST(a_network_of_which_too_much_would_be_kept_is_refused_before_anything_is_changed),
 		TEST(a_server_without_descriptors_waits_until_a_call_ends),
 		cmocka_unit_test(a_line_whose_server_is_gone_says_so),
 		cmocka_unit_test(an_error_survives_a_line),

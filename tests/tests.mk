@@ -244,7 +244,7 @@ $(OUT)/tests/unit/nodeagent/plan/vendor_test: $(OUT)/tests/fakes/vendor_nics.o
 # ---- end of tests of nodeagent/host -----------------------------------------------------------------------------------------
 
 # ---- tests of nodeagent/hostd: on the host made of files, and with system calls that fail ----------------------------------------
-$(OUT)/tests/unit/nodeagent/hostd/worker_test: $(OUT)/tests/fakes/host_tree.o
+$(OUT)/tests/unit/nodeagent/hostd/worker_test $(OUT)/tests/unit/nodeagent/netns/device_test: $(OUT)/tests/fakes/host_tree.o
 $(foreach t,client calls,$(OUT)/tests/unit/nodeagent/hostd/$(t)_test): $(OUT)/tests/support/workers_stand.o
 $(OUT)/tests/unit/nodeagent/agent/counting_test: $(OUT)/tests/support/workers_stand.o $(OUT)/tests/fakes/host_tree.o
 

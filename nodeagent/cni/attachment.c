@@ -445,6 +445,34 @@ static json_t *work(struct attachment *a, const char *command)
 	return said;
 }
 
+static void add_text(json_t *list, const json_t *address)
+{
+	if (json_is_string(address))
+		json_array_append(list, (json_t *)address);
+}
+
+/* Addresses that the sandbox has from IP pools, of whatever interface; new. */
+static json_t *granted_addresses(const struct attachment *a)
+{
+	json_auto_t *sandbox = sandbox_read(a->state, a->container, NULL);
+	json_t *list = json_array();
+	const json_t *record, *ip;
+	size_t i, k;
+
+	json_array_foreach (json_at(sandbox, "attachments"), i, record) {
+		const json_t *result = json_at(record, "result");
+
+		if (!str_eq(json_str_at(record, "plugin"), SPIDERPOOL))
+			continue;
+		json_array_foreach (json_at(result, "ips"), k, ip)
+			add_text(list, json_at(ip, "address"));
+		/* CNI 0.2.0. */
+		add_text(list, json_at(result, "ip4", "ip"));
+		add_text(list, json_at(result, "ip6", "ip"));
+	}
+	return list;
+}
+
 static int run(struct attachment *a, enum attach_command command, const json_t *saved,
 	       const json_t *settings, json_t **ret_result, struct err *err)
 {
@@ -459,7 +487,9 @@ static int run(struct attachment *a, enum attach_command command, const json_t *
 		.report = report,
 		.took = took,
 	};
+	json_auto_t *granted = granted_addresses(a);
 	const struct attach_call call = {
+		.granted = granted,
 		.command = command,
 		.type = a->key.plugin,
 		.container_id = a->container,

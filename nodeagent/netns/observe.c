@@ -104,6 +104,17 @@ static void decode_alt_names(const struct nlattr *list, json_t *link)
 	json_put(link, "altNames", names);
 }
 
+/* enum of IFLA_XDP_ATTACHED, linux/if_link.h. */
+static void decode_xdp(const struct nlattr *xdp, json_t *link)
+{
+	struct nlattr *attrs[IFLA_XDP_MAX + 1];
+	uint8_t attached;
+
+	netlink_parse_nested(xdp, attrs, IFLA_XDP_MAX);
+	if (netlink_u8(attrs[IFLA_XDP_ATTACHED], &attached) && attached)
+		json_put_int(link, "xdp", attached);
+}
+
 static void decode_ipoib(const struct nlattr *data, json_t *link)
 {
 	struct nlattr *attrs[IFLA_IPOIB_MAX + 1];
@@ -120,13 +131,17 @@ static void decode_link(const struct nlmsghdr *message, json_t *look)
 {
 	struct nlattr *attrs[LINK_ATTR_MAX + 1], *info[IFLA_INFO_MAX + 1];
 	const struct ifinfomsg *header = nlmsg_data(message);
-	char name[IFNAMSIZ], kind[32], parent[32];
+	char name[IFNAMSIZ], kind[32], parent[32], alias[256]; /* IFALIASZ */
 	json_auto_t *link = json_object();
 
 	if (!netlink_parse(message, sizeof(*header), attrs, LINK_ATTR_MAX) ||
 	    header->ifi_index <= 0 || !netlink_str(attrs[IFLA_IFNAME], name, sizeof(name)))
 		return;
 	json_put_int(link, "index", header->ifi_index);
+	if (attrs[IFLA_XDP])
+		decode_xdp(attrs[IFLA_XDP], link);
+	if (netlink_str(attrs[IFLA_IFALIAS], alias, sizeof(alias)) && alias[0])
+		json_put(link, "alias", json_fmt("%s", alias));
 	json_put_str(link, "name", name);
 	json_put_int(link, "type", header->ifi_type);
 	json_put_int(link, "flags", header->ifi_flags);

@@ -599,20 +599,6 @@ static void sweep(struct task *task)
 	schedule(server);
 }
 
-static void answer_status(struct task *task)
-{
-	struct err err = {0};
-
-	if (task->server->agent) {
-		answer(task, NULL, NULL);
-		return;
-	}
-	(void)err_set(&err, ERR_TRANSIENT, "CniNotReady",
-		      "the agent of this node does not answer: see whether the pod "
-		      "orbweaver-agent runs on it");
-	answer(task, NULL, &err);
-}
-
 static void on_called(void *arg, const struct wire_message *message, int netns)
 {
 	struct task *task = arg;
@@ -630,8 +616,13 @@ static void on_called(void *arg, const struct wire_message *message, int netns)
 		answer(task, NULL, &err);
 		return;
 	}
+	/*
+	 * Also without the agent: containerd 2 and CRI-O take an error for "no network", the node
+	 * becomes NotReady, and after five minutes its running pods are evicted. Calls that need
+	 * the agent say so themselves, and are tried again.
+	 */
 	if (task->call.command == CALL_STATUS) {
-		answer_status(task);
+		answer(task, NULL, NULL);
 		return;
 	}
 	if (task->call.command == CALL_GC) {

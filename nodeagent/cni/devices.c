@@ -17,7 +17,7 @@
 #include "nodeagent/cni/draft.h"
 #include "nodeagent/model/pci_address.h"
 
-#define FOLDER "devices"
+#define FOLDER DEVICES_FOLDER
 
 enum { OWNER_MAX = 65536 };
 

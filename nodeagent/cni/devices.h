@@ -24,6 +24,9 @@ const char *device_of(const json_t *config);
 /* A descriptor that holds the lock until it is closed; -1 with ERR_HOST "DeviceNotLocked". */
 int device_lock(int state, const char *address, struct err *err);
 
+/* Below the state's folder: ADDRESS.json, and ADDRESS.lock. */
+#define DEVICES_FOLDER "devices"
+
 /* Make the sandbox the owner. On the disk when it returns. ERR_HOST "DeviceNotClaimed". */
 int device_claim(int state, const char *address, const char *container, const char *ifname,
 		 struct err *err);

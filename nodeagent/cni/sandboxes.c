@@ -18,6 +18,7 @@
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "nodeagent/cni/boot.h"
+#include "nodeagent/cni/devices.h"
 #include "nodeagent/cni/draft.h"
 
 #define FOLDER   "sandboxes"
@@ -339,6 +340,7 @@ int sandboxes_prepare(int state, struct err *err)
 	if (mkdirat(state, FOLDER, 0700) < 0 && errno != EEXIST)
 		return err_sys(err, "StateUnusable", "make %s", FOLDER);
 	draft_clean(state, FOLDER);
+	draft_clean(state, DEVICES_FOLDER);
 	return 0;
 }
 

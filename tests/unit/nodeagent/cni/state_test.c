@@ -255,12 +255,19 @@ static void one_that_would_be_too_large_to_be_read_is_not_written(void **state)
 static void drafts_of_a_crash_are_removed(void **state)
 {
 	const struct stand *s = *state;
-	auto_free char *left = NULL;
+	auto_free char *left = NULL, *owner = NULL;
 
+	assert_int_equal(mkdirat(s->state, "devices", 0700), 0);
+	assert_int_equal(device_claim(s->state, "0000:3b:00.2", "c1", "net1", NULL), 0);
 	put(s, "sandboxes/.c1.json.draft", "half of it");
+	put(s, "devices/.0000:3b:00.2.json.draft", "half of it");
 	assert_int_equal(sandboxes_prepare(s->state, NULL), 0);
 	left = get(s, "sandboxes/.c1.json.draft");
 	assert_null(left);
+	left = get(s, "devices/.0000:3b:00.2.json.draft");
+	assert_null(left);
+	owner = get(s, "devices/0000:3b:00.2.json");
+	assert_non_null(owner);
 }
 
 static void a_state_that_is_no_folder_cannot_be_used(void **state)

@@ -51,7 +51,7 @@ enum { UNTOLD = 255 };
 enum {
 	FOREIGN_MAX = 4, /* programs at a time */
 	TURN_LOOK_MS = 20,
-	TURN_MAX_MS = 10000,
+	TURN_MAX_MS = 30000,
 	LOOK_MS = 100, /* has the child ended? */
 };
 

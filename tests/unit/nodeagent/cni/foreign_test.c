@@ -102,7 +102,7 @@ static void no_more_than_four_run_at_a_time(void **state)
 {
 	struct stand *s = *state;
 	auto_free char *seen = NULL;
-	pid_t workers[12];
+	pid_t workers[8];
 	int status, n = 0;
 
 	if (geteuid() != 0)

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -258,6 +259,20 @@ static const char *from_environment(const char *name)
 	return getenv(name);
 }
 
+/*
+ * Units of runtimes have systemd's soft limit of 1024, which is for programs that use select(2). A
+ * call of a CNI plugin takes three descriptors, each network namespace of the node one.
+ */
+static void raise_descriptors(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur == limit.rlim_max)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	(void)setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 int main(int argc, char **argv)
 {
 	auto_free char *kubelet_dir = NULL;
@@ -266,6 +281,7 @@ int main(int argc, char **argv)
 
 	mem_tune();
 	json_init();
+	raise_descriptors();
 	(void)signal(SIGPIPE, SIG_IGN);
 	if (agent_options_parse(argc, argv, from_environment, &options, &err) < 0) {
 		(void)refuse("", &err);

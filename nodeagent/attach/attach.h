@@ -58,6 +58,7 @@ struct attach_call {
 	int root;               /* descriptor of the host's root folder: /sys below it is read */
 	const json_t *config;   /* stdin: object with name, cniVersion, prevResult, runtimeConfig */
 	const json_t *settings; /* cluster's, for "coordinator" (SpiderCoordinator); or NULL */
+	const json_t *granted;  /* addresses that IP pools gave this sandbox: texts; or NULL */
 	const json_t *saved;    /* DEL, CHECK: what ADD saved or kept last; or NULL */
 	const struct attach_services *services;
 };

@@ -22,7 +22,6 @@ enum cni_code cni_error_code(const struct err *err)
 		{"BadJson", CNI_DECODE},
 		{"BadResult", CNI_DECODE},
 		{"BadNetns", CNI_BAD_NETNS},
-		{"CniNotReady", CNI_NOT_AVAILABLE},
 		{"DeviceBusy", CNI_DEVICE_BUSY},
 	};
 

@@ -18,7 +18,6 @@ enum cni_code {
 	CNI_BAD_CONFIG = 7,           /* what else is wrong input */
 	CNI_BAD_NETNS = 8,            /* "BadNetns" */
 	CNI_TRY_LATER = 11,           /* ERR_TRANSIENT, ERR_CONFLICT */
-	CNI_NOT_AVAILABLE = 50,       /* "CniNotReady" (STATUS) */
 	CNI_DEVICE_BUSY = 100,        /* "DeviceBusy": another pod has it */
 	CNI_BUG = 999,
 };

@@ -452,6 +452,121 @@ static void plan_stale_routes(struct plan *plan, const char *single)
 	}
 }
 
+static int refuse_address(struct err *err, const char *ifname, const char *address, const char *why)
+{
+	return err_set(err, ERR_INVALID, "AddressOfNode",
+		       "coordinator: %s has the address %s, %s: a route to the pod would take the "
+		       "node's own traffic; give the pod another address",
+		       ifname, address, why);
+}
+
+/* A network that is on the link of the node's, or of the master's, needs no gateway. */
+static bool is_behind_gateway(const json_t *way)
+{
+	return json_at(way, "gw") || json_at(way, "via") ||
+	       json_array_size(json_at(way, "nexthops")) > 0;
+}
+
+/* Are both the same address, whatever the prefix of the text? */
+static bool is_address(const char *text, const char *bare)
+{
+	char other[ADDR_TEXT_SIZE];
+	struct addr address;
+
+	if (!addr_parse_prefix(text, &address) && !addr_parse(text, &address))
+		return false;
+	addr_print(&address, other);
+	return str_eq(other, bare);
+}
+
+static bool is_granted(const json_t *granted, const char *address)
+{
+	const json_t *item;
+	size_t i;
+
+	json_array_foreach ((json_t *)granted, i, item)
+		if (is_address(json_string_value(item), address))
+			return true;
+	return false;
+}
+
+static bool node_has(const json_t *host, const char *address)
+{
+	const json_t *item;
+	size_t i;
+
+	json_array_foreach (json_at(host, "addresses"), i, item)
+		if (is_address(json_str_at(item, "address"), address))
+			return true;
+	return false;
+}
+
+/*
+ * Whoever chooses the address of a pod (a NetworkAttachmentDefinition, an annotation) must not
+ * choose where the node finds the API server. A network that the node has no route to but the
+ * default one is common for a fabric of its own: there an administrator's IP pool vouches for it.
+ */
+static int check_addresses(const struct plan *plan, struct err *err)
+{
+	const json_t *host = plan->facts->host, *item;
+	const char *ifname = plan->facts->ifname;
+	size_t i;
+
+	json_array_foreach (plan->role->nic_addresses, i, item) {
+		const char *text = json_string_value(item);
+		const json_t *way = json_at(host, "ways", text);
+		int64_t type = look_number(way, "type");
+		char bare[ADDR_TEXT_SIZE];
+
+		bare_text(text, bare);
+		if (node_has(host, bare) || (type && type != TYPE_UNICAST))
+			return refuse_address(err, ifname, bare, "which is the node's");
+		if (json_list_has(json_at(host, "gateways"), bare))
+			return refuse_address(err, ifname, bare, "which is a gateway of the node");
+		if (is_behind_gateway(way) && !is_granted(plan->facts->granted, bare))
+			return refuse_address(
+				err, ifname, bare,
+				"which no IP pool gave it and which the node reaches through a "
+				"gateway");
+	}
+	return 0;
+}
+
+/* As plan_node() makes them. */
+static bool is_own_rule(const json_t *rule)
+{
+	return look_number(rule, "priority") == RULE_PRIORITY && !json_at(rule, "from") &&
+	       !json_at(rule, "to") && !json_at(rule, "mark");
+}
+
+static bool is_own_route(const json_t *route)
+{
+	const char *dst = json_str_or(json_at(route, "dst"), "");
+
+	return !is_behind_gateway(route) && (str_ends(dst, "/32") || str_ends(dst, "/128"));
+}
+
+/* Our rule would have the whole node route by what is in it. */
+static int check_table(const struct plan *plan, struct err *err)
+{
+	const json_t *host = plan->facts->host, *item;
+	int64_t table = plan->config->host_table;
+	bool is_used = false;
+	size_t i;
+
+	if (table == COORDINATOR_HOST_TABLE)
+		return 0;
+	json_array_foreach (json_at(host, "rules"), i, item)
+		is_used = is_used || (look_number(item, "table") == table && !is_own_rule(item));
+	json_array_foreach (json_at(host, "routes"), i, item)
+		is_used = is_used || (look_number(item, "table") == table && !is_own_route(item));
+	return is_used ? err_set(err, ERR_INVALID, "BadField",
+				 "coordinator: hostRuleTable: %lld is a table that others use on "
+				 "this node: take another one, or leave it out (%d)",
+				 (long long)table, COORDINATOR_HOST_TABLE)
+		       : 0;
+}
+
 static void plan_node(struct plan *plan)
 {
 	const json_t *addresses = plan->role->nic_addresses;
@@ -793,10 +908,11 @@ static void plan_policy_routes(struct plan *plan)
 /*
  * By default Linux answers ARP for any of its addresses on any NIC. Two NICs of a pod in one
  * broadcast domain, of one subnet or of several, would then speak for each other, and what is meant
- * for one comes in by the other; RDMA, which is bound to a device, does not come in at all. Each NIC,
- * not only those of one subnet: a NIC that is added later may be the one that answers, and whether
- * two NICs are in one broadcast domain is not to be seen from here. A stricter value (of the plugin
- * tuning, of the node) stays. IPv6 answers for a NIC's own addresses only.
+ * for one comes in by the other; RDMA, which is bound to a device, does not come in at all.
+ * Each NIC, not only those of one subnet: a NIC that is added later may be the one that
+ * answers, and whether two NICs are in one broadcast domain is not to be seen from here. A
+ * stricter value (of the plugin tuning, of the node) stays. IPv6 answers for a NIC's own
+ * addresses only.
  */
 static void plan_arp(struct plan *plan)
 {
@@ -845,7 +961,8 @@ int coordinator_plan(const struct coordinator_config *config, const struct coord
 	if (!source)
 		source = look_first_address(facts->pod, config->first_nic, 4);
 	plan.source = source;
-	if (find_ends(&plan, err, peer_name))
+	if (find_ends(&plan, err, peer_name) || check_table(&plan, err) ||
+	    check_addresses(&plan, err))
 		return -1;
 	collect_host_addresses(&plan);
 	plan_nic(&plan);

@@ -25,6 +25,9 @@
 #define COORDINATOR_VETH      "veth0"
 #define COORDINATOR_PEER_SIZE 16
 
+/* The node's table where hostRuleTable says none: nobody else's, as Spiderpool's. */
+#define COORDINATOR_HOST_TABLE 500
+
 void coordinator_peer_name(const char *container_id, char ret[COORDINATOR_PEER_SIZE]);
 
 /* What a NIC is in its pod. */
@@ -54,6 +57,8 @@ int coordinator_role_of(const struct coordinator_config *config, const char *ifn
 struct coordinator_facts {
 	const json_t *pod;  /* look.h, and "sysctls": {path: value} */
 	const json_t *host; /* of netns_observe_host() */
+	/* Addresses that IP pools, which administrators make, gave the sandbox; or NULL. */
+	const json_t *granted;
 	/* The node's end of role.via: a link of the node; NULL when it is still to be made. */
 	const json_t *peer;
 	const char *ifname, *container_id;
@@ -62,7 +67,10 @@ struct coordinator_facts {
 
 /*
  * Append the steps of ADD (steps.h). ERR_INVALID "NicMissing": podDefaultRouteNic names no
- * interface of the pod; ERR_HOST "NoPeer": role.via has no other end on the node.
+ * interface of the pod; "AddressOfNode": a route to an address of the NIC would take the node's own
+ * traffic, since the node has it, or routes by it, or reaches it through a gateway and no IP pool
+ * gave it to the pod; "BadField": hostRuleTable is a table that others use. ERR_HOST "NoPeer":
+ * role.via has no other end on the node.
  */
 int coordinator_plan(const struct coordinator_config *config, const struct coordinator_role *role,
 		     const struct coordinator_facts *facts, json_t *steps, struct err *err);

@@ -5,14 +5,15 @@
 
 #include <ctype.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "nodeagent/attach/config_keys.h"
+#include "nodeagent/attach/coordinator.h"
 
-#define HOST_TABLE 500
-#define LIST_MAX   256
+#define LIST_MAX 256
 
 void coordinator_config_done(struct coordinator_config *config)
 {
@@ -263,13 +264,21 @@ static int read_texts(struct sources from, struct coordinator_config *ret, struc
 
 static int read_numbers(struct sources from, struct coordinator_config *ret, struct err *err)
 {
+	char text[24];
+
 	if (get_number(from, "vethMTU", 0, 65535, 0, &ret->veth_mtu, err) ||
-	    get_number(from, "hostRuleTable", 0, UINT32_MAX, HOST_TABLE, &ret->host_table, err) ||
+	    get_number(from, "hostRuleTable", 0, UINT32_MAX, COORDINATOR_HOST_TABLE,
+		       &ret->host_table, err) ||
 	    get_number(from, "podRPFilter", INT32_MIN, 2, 0, &ret->rp_filter, err) ||
 	    get_number(from, "txQueueLen", 0, INT32_MAX, 0, &ret->txqueuelen, err))
 		return -1;
 	if (ret->host_table == 0)
-		ret->host_table = HOST_TABLE;
+		ret->host_table = COORDINATOR_HOST_TABLE;
+	/* The kernel's: default, main and local. */
+	if (ret->host_table >= 253 && ret->host_table <= 255) {
+		(void)snprintf(text, sizeof(text), "%lld", (long long)ret->host_table);
+		return bad(err, "hostRuleTable", text, "a table of its own, not 253 to 255");
+	}
 	if (ret->rp_filter < 0)
 		ret->rp_filter = -1;
 	return 0;

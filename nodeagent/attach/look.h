@@ -3,14 +3,17 @@
  *
  *   {"links":      [{"index", "name", "altNames", "type" (ARPHRD_…), "kind", "flags" (IFF_…),
  *                    "mac", "mtu", "txqlen", "lower" (index, of whatever namespace),
- *                    "parent" (PCI address), "pkey", "mode" (of kind ipoib)}],
+ *                    "alias", "xdp" (XDP_ATTACHED_…), "parent" (PCI address), "pkey", "mode" (of
+ *                    kind ipoib)}],
  *    "addresses":  [{"dev", "address", "scope"}],
  *    "routes":     [{"family", "table", "dst", "gw", "dev", "src", "scope", "metric", "protocol",
- *                  "type", "mtu",
- *                    "flags", "nexthops": [{"dev", "gw", "flags"}]}],
+ *                    "type", "mtu", "flags", "via" (true: its gateway is of the other family),
+ *                    "nexthops": [{"dev", "gw", "flags"}]}],
  *    "rules":      [{"family", "priority", "table", "from", "to", "mark"}],
  *    "neighbours": [{"dev", "address", "mac", "permanent"}],
- *    "sources":    {address: address}}
+ *    "sources":    {address: address},
+ *    "ways":       {address: the route by which the node reaches it},
+ *    "gateways":   [address]}
  *
  * Numbers are the kernel's (linux/rtnetlink.h). Absent: zero, none. "dst" is always there, with its
  * prefix length.

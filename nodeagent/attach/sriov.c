@@ -243,6 +243,44 @@ const char *sriov_plan_name(const json_t *link, const char *name, json_t *steps)
 	return name;
 }
 
+/* linux/if.h, linux/if_link.h. */
+#define LINK_PROMISC  0x100
+#define LINK_ALLMULTI 0x200
+
+static void plan_no_xdp(const char *in, const char *dev, int64_t attached, json_t *steps)
+{
+	/* XDP_FLAGS_SKB_MODE, _DRV_MODE and _HW_MODE by XDP_ATTACHED_…; 4 is several at once. */
+	static const struct {
+		int attached, mode;
+	} modes[] = {{1, 1 << 2}, {2, 1 << 1}, {3, 1 << 3}};
+
+	for (size_t i = 0; i < ARRAY_LEN(modes); i++)
+		if (attached == modes[i].attached || attached == 4)
+			json_put_int(steps_add(steps, in, "unxdp", dev), "mode", modes[i].mode);
+}
+
+void sriov_plan_fresh(const char *in, const json_t *link, const json_t *saved, json_t *steps)
+{
+	const char *dev = json_str_at(link, "name"), *name = json_str_at(saved, "name");
+	const char *alias = json_str_or(json_at(saved, "alias"), "");
+	const json_t *kept = json_at(saved, "altNames"), *altname;
+	size_t i;
+
+	plan_no_xdp(in, dev, look_number(link, "xdp"), steps);
+	if (look_number(link, "flags") & (LINK_PROMISC | LINK_ALLMULTI))
+		json_put_bool(steps_add(steps, in, "link", dev), "deaf", true);
+	if (!str_eq(json_str_or(json_at(link, "alias"), ""), alias))
+		json_put_str(steps_add(steps, in, "alias", dev), "as", alias);
+	/* Of an attachment that noted none, all may have been there before. */
+	if (!kept)
+		return;
+	json_array_foreach (json_at(link, "altNames"), i, altname)
+		if (!json_list_has(kept, json_string_value(altname)) &&
+		    !str_eq(json_string_value(altname), name))
+			json_put_str(steps_add(steps, in, "unalt", dev), "name",
+				     json_string_value(altname));
+}
+
 void sriov_plan_return(const struct sriov_return *facts, json_t *steps)
 {
 	const char *name = json_str_at(facts->saved, "name");
@@ -259,6 +297,7 @@ void sriov_plan_return(const struct sriov_return *facts, json_t *steps)
 	}
 	if (!name || !dev)
 		return;
+	sriov_plan_fresh("host", facts->link, facts->saved, steps);
 	if (look_number(facts->link, "flags") & LINK_UP)
 		json_put_bool(steps_add(steps, "host", "link", dev), "up", false);
 	if (facts->name_is_free)

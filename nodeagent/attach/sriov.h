@@ -71,6 +71,13 @@ struct sriov_return {
 	bool name_is_free;  /* nobody else has its old name */
 };
 
+/*
+ * Append steps that take away what a pod did to its VF, and what the kernel keeps when the VF goes
+ * to another namespace: alternative names that it did not have (saved.altNames; without that all
+ * stay), alias, XDP programs, promiscuous and all-multicast mode. in: "pod" or "host", where it is.
+ */
+void sriov_plan_fresh(const char *in, const json_t *link, const json_t *saved, json_t *steps);
+
 /* Append what makes it again what it was. */
 void sriov_plan_return(const struct sriov_return *facts, json_t *steps);
 

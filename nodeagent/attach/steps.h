@@ -5,7 +5,8 @@
  * plan may speak of one that an earlier step makes. Numbers are the kernel's; what is absent is not
  * touched.
  *
- *   link         dev, and any of up (bool), mac, mtu, txqlen; was: the same, for the way back
+ *   link         dev, and any of up (bool), deaf (true: neither promiscuous nor all-multicast,
+ *                as an administrator sets it), mac, mtu, txqlen; was: the same, for the way back
  *   veth         dev, peer, mac, peerMac, mtu: a pair, whose peer is in the other namespace
  *   ipoib        dev, lower (index of the parent), pkey, mode: a child of an IPoIB interface
  *   unlink       dev
@@ -19,6 +20,8 @@
  *   mac          dev, mac, was: tried until the device has it; pf, vf: of a VF, whose PF may
  *                have to let it
  *   unalt        dev, name: an alternative name that is in the way
+ *   alias        dev, as: the text of "ip link set alias", "" for none
+ *   unxdp        dev, mode (XDP_FLAGS_…_MODE): the XDP program that is attached in this mode
  *   vf           dev (a PF), vf, and one of the groups of sriov.h; was: the same members of before
  *   sysctl       path, value, was; "optional": the kernel may lack it
  *   marks, unmarks          dev: what comes in by dev is answered by dev (netns/marks.h)

@@ -36,13 +36,21 @@ struct record {
 	const json_t *result; /* NULL: as it is */
 	bool is_gone;         /* remove it */
 	bool must_exist;      /* change nothing when there is none */
+	bool is_too_large;    /* found out: nothing was written */
+	size_t size;          /* then: of the record */
 };
+
+/*
+ * Bytes of one record: a file with those of all networks that a pod can have stays below
+ * SANDBOX_MAX, or the newest would not be read any more.
+ */
+enum { RECORD_MAX = 64 << 10, META_RECORD_MAX = 1 << 20 };
 
 static bool has_netns_open(const json_t *sandbox, const struct attachment *a)
 {
-	auto_close int netns = sandbox_open_netns(sandbox, a->root);
+	auto_close int netns = -1;
 
-	return netns >= 0;
+	return sandbox_life(sandbox, a->root, &netns) == NETNS_EXISTS;
 }
 
 /*
@@ -76,6 +84,20 @@ static void describe_sandbox(json_t *sandbox, const struct attachment *a)
 	json_put_int(netns, "inode", (int64_t)st.st_ino);
 }
 
+/*
+ * What DEL needs of the configuration: all but the result of the plugin before, which only ADD and
+ * CHECK read, and which they are given. New.
+ */
+static json_t *config_to_keep(const struct attachment *a)
+{
+	json_auto_t *kept = json_copy((json_t *)a->config);
+
+	/* The meta plugin's is how it takes down what was set up before it came. */
+	if (!str_eq(a->key.plugin, META_PLUGIN))
+		(void)json_object_del(kept, "prevResult");
+	return json_deep_copy(kept);
+}
+
 static json_t *add_record(json_t *sandbox, const struct attachment *a)
 {
 	json_t *record = json_object();
@@ -83,7 +105,7 @@ static json_t *add_record(json_t *sandbox, const struct attachment *a)
 	json_put_str(record, "plugin", a->key.plugin);
 	json_put_str(record, "network", a->key.network);
 	json_put_str(record, "ifname", a->key.ifname);
-	json_put(record, "config", json_deep_copy(a->config));
+	json_put(record, "config", config_to_keep(a));
 	json_put(record, "env", json_deep_copy(a->env));
 	json_array_append_new(json_at(sandbox, "attachments"), record);
 	return record;
@@ -103,11 +125,24 @@ static void remove_record(json_t *sandbox, const json_t *record)
 	}
 }
 
+static size_t size_of(const json_t *record)
+{
+	return record ? json_dumpb(record, NULL, 0, JSON_COMPACT) : 0;
+}
+
+/* The meta plugin keeps the configurations of all networks of its pod. */
+static size_t record_max(const struct attachment *a)
+{
+	return str_eq(a->key.plugin, META_PLUGIN) ? META_RECORD_MAX : RECORD_MAX;
+}
+
 static bool change_record(void *arg, json_t *sandbox)
 {
-	const struct record *change = arg;
+	struct record *change = arg;
 	const struct attachment *a = change->attachment;
 	json_t *record = sandbox_find(sandbox, &a->key);
+	size_t before = size_of(record);
+	json_auto_t *config = NULL;
 
 	if (!record && (change->is_gone || change->must_exist))
 		return false;
@@ -119,9 +154,10 @@ static bool change_record(void *arg, json_t *sandbox)
 	if (!record)
 		record = add_record(sandbox, a);
 	/* Of an ADD before this one, which changed nothing: DEL would be about its device. */
-	if (!a->is_going && !(json_equal(json_at(record, "config"), a->config) &&
+	config = config_to_keep(a);
+	if (!a->is_going && !(json_equal(json_at(record, "config"), config) &&
 			      json_equal(json_at(record, "env"), a->env))) {
-		json_put(record, "config", json_deep_copy(a->config));
+		json_put(record, "config", json_incref(config));
 		json_put(record, "env", json_deep_copy(a->env));
 	}
 	json_put_str(record, "phase", change->phase);
@@ -131,7 +167,9 @@ static bool change_record(void *arg, json_t *sandbox)
 		json_put(record, "saved", json_deep_copy(change->saved));
 	if (change->result)
 		json_put(record, "result", json_deep_copy(change->result));
-	return true;
+	change->size = size_of(record);
+	change->is_too_large = change->size > record_max(a) && change->size > before;
+	return !change->is_too_large;
 }
 
 /*
@@ -148,16 +186,27 @@ static bool outlives_power(const struct attachment *a)
 static int put_record(const struct attachment *a, struct record change, bool sync, struct err *err)
 {
 	change.attachment = a;
-	return sandbox_change(a->state, a->container, sync && outlives_power(a), change_record,
-			      &change, err);
+	if (sandbox_change(a->state, a->container, sync && outlives_power(a), change_record,
+			   &change, err) < 0)
+		return -1;
+	if (change.is_too_large)
+		return err_set(err, ERR_INVALID, "SandboxTooLarge",
+			       "%s: what DEL would need of network %s has %zu bytes, of which %zu "
+			       "can be kept: make its configuration smaller",
+			       a->key.plugin, a->key.network, change.size, record_max(a));
+	return 0;
 }
 
-/* New; NULL: there is none. */
-static json_t *get_record(const struct attachment *a)
+/* *ret: new, NULL: there is none. -1: it cannot be known (sandbox_load). */
+static int load_record(const struct attachment *a, json_t **ret, struct err *err)
 {
-	json_auto_t *sandbox = sandbox_read(a->state, a->container, NULL);
+	json_auto_t *sandbox = NULL;
 
-	return json_incref(sandbox_find(sandbox, &a->key));
+	*ret = NULL;
+	if (sandbox_load(a->state, a->container, &sandbox, err) < 0)
+		return -1;
+	*ret = json_incref(sandbox_find(sandbox, &a->key));
+	return 0;
 }
 
 /* ---- steps, for the metrics ------------------------------------------------------------------ */
@@ -396,6 +445,34 @@ static json_t *work(struct attachment *a, const char *command)
 	return said;
 }
 
+static void add_text(json_t *list, const json_t *address)
+{
+	if (json_is_string(address))
+		json_array_append(list, (json_t *)address);
+}
+
+/* Addresses that the sandbox has from IP pools, of whatever interface; new. */
+static json_t *granted_addresses(const struct attachment *a)
+{
+	json_auto_t *sandbox = sandbox_read(a->state, a->container, NULL);
+	json_t *list = json_array();
+	const json_t *record, *ip;
+	size_t i, k;
+
+	json_array_foreach (json_at(sandbox, "attachments"), i, record) {
+		const json_t *result = json_at(record, "result");
+
+		if (!str_eq(json_str_at(record, "plugin"), SPIDERPOOL))
+			continue;
+		json_array_foreach (json_at(result, "ips"), k, ip)
+			add_text(list, json_at(ip, "address"));
+		/* CNI 0.2.0. */
+		add_text(list, json_at(result, "ip4", "ip"));
+		add_text(list, json_at(result, "ip6", "ip"));
+	}
+	return list;
+}
+
 static int run(struct attachment *a, enum attach_command command, const json_t *saved,
 	       const json_t *settings, json_t **ret_result, struct err *err)
 {
@@ -410,7 +487,9 @@ static int run(struct attachment *a, enum attach_command command, const json_t *
 		.report = report,
 		.took = took,
 	};
+	json_auto_t *granted = granted_addresses(a);
 	const struct attach_call call = {
+		.granted = granted,
 		.command = command,
 		.type = a->key.plugin,
 		.container_id = a->container,
@@ -497,7 +576,8 @@ static int undo_on_device(const struct attachment *a, const json_t *sandbox, con
 	last.is_going = last.is_handed_over = true;
 	if (run(&last, ATTACH_DEL, json_at(record, "saved"), NULL, NULL, err) < 0)
 		return -1;
-	left = get_record(&last);
+	if (load_record(&last, &left, err) < 0)
+		return -1;
 	if (!json_at(left, "saved"))
 		return 0;
 	/* Its own DEL finds that its addresses are still to be given back. */
@@ -538,16 +618,19 @@ static int take_over_from_upstream(const struct attachment *a, const char *devic
  */
 static int take_over(const struct attachment *a, const char *device, struct err *err)
 {
-	auto_free char *owner = device_owner(a->state, device);
+	auto_free char *owner = NULL;
 	json_auto_t *sandbox = NULL;
 	const json_t *records, *record;
 	const char *ns, *name;
 
+	if (device_owner(a->state, device, &owner, err) < 0)
+		return -1;
 	if (!owner)
 		return take_over_from_upstream(a, device, err);
 	if (str_eq(owner, a->container))
 		return 0;
-	sandbox = sandbox_read(a->state, owner, NULL);
+	if (sandbox_load(a->state, owner, &sandbox, err) < 0)
+		return -1;
 	ns = json_str_or(json_at(sandbox, "pod", "namespace"), "?");
 	name = json_str_or(json_at(sandbox, "pod", "name"), "?");
 	records = json_at(sandbox, "attachments");
@@ -556,7 +639,7 @@ static int take_over(const struct attachment *a, const char *device, struct err 
 		if (!takes_device(json_str_or(json_at(record, "plugin"), "")) ||
 		    !str_eq(device_of(json_at(record, "config")), device))
 			continue;
-		if (sandbox_lives(sandbox, a->root))
+		if (sandbox_life(sandbox, a->root, NULL) != NETNS_GONE)
 			return err_set(err, ERR_CONFLICT, "DeviceBusy",
 				       "%s: pod %s/%s has the device %s still; it is free when "
 				       "that pod has gone",
@@ -571,9 +654,10 @@ static int take_over(const struct attachment *a, const char *device, struct err 
 /* What could not be undone is in `saved`, and waits. */
 static void clean_up(struct attachment *a, const char *device)
 {
-	json_auto_t *record = get_record(a);
+	json_auto_t *record = NULL;
 
-	if (json_at(record, "saved")) {
+	/* What there is to undo may be in it. */
+	if (load_record(a, &record, NULL) < 0 || json_at(record, "saved")) {
 		(void)put_record(a, (struct record){.phase = "deleting"}, true, NULL);
 		return;
 	}
@@ -623,8 +707,10 @@ int attachment_add(struct attachment *a, json_t **ret_result, struct err *err)
 
 int attachment_check(struct attachment *a, struct err *err)
 {
-	json_auto_t *record = get_record(a), *settings = NULL;
+	json_auto_t *record = NULL, *settings = NULL;
 
+	if (load_record(a, &record, err) < 0)
+		return -1;
 	if (!record)
 		return err_set(err, ERR_INVALID, "NotAttached",
 			       "%s has not attached %s to network %s in this sandbox: make the pod "
@@ -650,9 +736,10 @@ static int delete_with_device(struct attachment *a, const json_t *record, struct
 	if (device && lock < 0)
 		return 0;
 	rc = run(a, ATTACH_DEL, json_at(record, "saved"), NULL, NULL, err);
-	left = get_record(a);
-	if (rc < 0 || json_at(left, "saved"))
-		return rc;
+	if (rc < 0 || load_record(a, &left, err) < 0)
+		return -1;
+	if (json_at(left, "saved"))
+		return 0;
 	if (device)
 		give_up_device(a, device);
 	return left ? put_record(a, (struct record){.is_gone = true}, true, err) : 0;
@@ -688,8 +775,9 @@ int attachment_delete(struct attachment *a, struct err *err)
 	int rc = 0;
 
 	then.is_going = true;
+	if (load_record(a, &record, err) < 0)
+		return -1;
 	/* What the disk cannot take now is tried all the same. */
-	record = get_record(a);
 	if (!record)
 		record = adopt_record(&then);
 	if (record && !str_eq(json_str_at(record, "phase"), "deleting"))

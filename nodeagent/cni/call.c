@@ -215,6 +215,66 @@ static void fold_keys(struct cni_call *call)
 	call->config = folded;
 }
 
+/* ---- garbage collection ---------------------------------------------------------------------- */
+
+/*
+ * The key of SPEC.md 1.1 as it is now, and the one of its first release, which runtimes that were
+ * written to it send alone (containernetworking/cni#1103; libcni sends both).
+ */
+static const char *const valid_keys[] = {"cni.dev/valid-attachments", "cni.dev/attachments"};
+
+static int check_valid_list(const char *key, const json_t *list, struct err *err)
+{
+	const json_t *entry;
+	size_t i;
+
+	if (!json_is_array(list))
+		return err_set(err, ERR_INVALID, "BadField",
+			       "%s is no list: GC takes nothing away without one", key);
+	json_array_foreach ((json_t *)list, i, entry)
+		if (!json_str_at(entry, "containerID") || !json_str_at(entry, "ifname"))
+			return err_set(err, ERR_INVALID, "BadField",
+				       "%s[%zu] has no containerID or no ifname: GC takes nothing "
+				       "away while a valid attachment may be missing",
+				       key, i);
+	return 0;
+}
+
+static int check_gc(const struct cni_call *call, struct err *err)
+{
+	bool has_list = false;
+
+	if (call->command != CALL_GC)
+		return 0;
+	for (size_t i = 0; i < ARRAY_LEN(valid_keys); i++) {
+		const json_t *list = json_object_get(call->config, valid_keys[i]);
+
+		if (list && check_valid_list(valid_keys[i], list, err) < 0)
+			return -1;
+		has_list = has_list || list;
+	}
+	return has_list ? 0
+			: err_set(err, ERR_INVALID, "BadField",
+				  "%s is missing: GC takes nothing away without a list of valid "
+				  "attachments",
+				  valid_keys[0]);
+}
+
+bool cni_call_is_valid(const struct cni_call *call, const char *container, const char *ifname)
+{
+	const json_t *entry;
+	size_t i;
+
+	for (size_t k = 0; k < ARRAY_LEN(valid_keys); k++)
+		json_array_foreach (json_object_get(call->config, valid_keys[k]), i, entry)
+			if (str_eq(json_str_at(entry, "containerID"), container) &&
+			    str_eq(json_str_at(entry, "ifname"), ifname))
+				return true;
+	return false;
+}
+
+/* ---- all of it ------------------------------------------------------------------------------- */
+
 int cni_call_read(const struct wire_message *message, int netns, struct cni_call *ret,
 		  struct err *err)
 {
@@ -240,7 +300,7 @@ int cni_call_read(const struct wire_message *message, int netns, struct cni_call
 	fold_keys(ret);
 	ret->version = result_version_of(ret->config);
 	ret->network = json_str_or(json_at(ret->config, "name"), "");
-	if (check_config(ret, err) < 0)
+	if (check_config(ret, err) < 0 || check_gc(ret, err) < 0)
 		return -1;
 	return check_netns(ret, err);
 }

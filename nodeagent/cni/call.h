@@ -40,11 +40,15 @@ struct cni_call {
  *
  * ERR_INVALID: "BadEnvironment" (something is missing or not as it has to be), "BadJson" (stdin is
  * no JSON object), "BadCniVersion", "BadNetworkName" (no name, or no name as it has to be),
- * "BadNetns" (ADD or CHECK without a namespace).
+ * "BadNetns" (ADD or CHECK without a namespace), "BadField" (GC without a list of valid
+ * attachments, or with one that cannot be read: it would take away what pods have).
  */
 int cni_call_read(const struct wire_message *message, int netns, struct cni_call *ret,
 		  struct err *err);
 void cni_call_done(struct cni_call *call);
+
+/* GC: is this attachment on one of the lists of those that are valid (SPEC.md 1.1)? */
+bool cni_call_is_valid(const struct cni_call *call, const char *container, const char *ifname);
 
 /* The same call for one more who reads it: `ret` is done like any other. It has no descriptor. */
 void cni_call_share(const struct cni_call *call, struct cni_call *ret);

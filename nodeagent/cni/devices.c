@@ -17,7 +17,7 @@
 #include "nodeagent/cni/draft.h"
 #include "nodeagent/model/pci_address.h"
 
-#define FOLDER "devices"
+#define FOLDER DEVICES_FOLDER
 
 enum { OWNER_MAX = 65536 };
 
@@ -47,14 +47,13 @@ int device_lock(int state, const char *address, struct err *err)
 }
 
 /* New; NULL: nobody's. -1: it cannot be known. */
-static int read_owner(int state, const char *path, json_t **ret)
+static int read_owner(int state, const char *path, json_t **ret, struct err *err)
 {
 	auto_strbuf struct strbuf text = {0};
-	struct err err = {0};
 
 	*ret = NULL;
-	if (fs_read(state, path, OWNER_MAX, &text, &err) < 0)
-		return err.sys == ENOENT ? 0 : -1;
+	if (fs_read(state, path, OWNER_MAX, &text, err) < 0)
+		return err->sys == ENOENT ? 0 : -1;
 	*ret = json_parse(text.data, text.len, NULL);
 	return *ret ? 0 : -1;
 }
@@ -80,9 +79,10 @@ int device_claim(int state, const char *address, const char *container, const ch
 	auto_free char *name = str_printf("%s.json", address), *path = str_below(FOLDER, name);
 	auto_free char *boot = boot_id();
 	json_auto_t *before = NULL, *owner = json_object();
+	struct err why = {0};
 
 	/* A file that nobody can read names nobody. */
-	(void)read_owner(state, path, &before);
+	(void)read_owner(state, path, &before, &why);
 	if (str_eq(json_str_at(before, "container"), container) && is_of_this_boot(before))
 		return 0;
 	json_put_str(owner, "container", container);
@@ -98,21 +98,27 @@ int device_claim(int state, const char *address, const char *container, const ch
 		       : 0;
 }
 
-char *device_owner(int state, const char *address)
+int device_owner(int state, const char *address, char **ret, struct err *err)
 {
 	auto_free char *path = str_printf(FOLDER "/%s.json", address);
 	json_auto_t *owner = NULL;
+	struct err why = {0};
 
-	(void)read_owner(state, path, &owner);
-	return str_dup(json_str_at(owner, "container"));
+	*ret = NULL;
+	if (read_owner(state, path, &owner, &why) < 0 && why.sys)
+		return err_set(err, ERR_HOST, "DeviceNotClaimed", "who has %s: %s", address,
+			       why.text);
+	*ret = str_dup(json_str_at(owner, "container"));
+	return 0;
 }
 
 bool device_is_owned(int state, const char *address, const char *container)
 {
 	auto_free char *path = str_printf(FOLDER "/%s.json", address);
 	json_auto_t *owner = NULL;
+	struct err why = {0};
 
-	if (read_owner(state, path, &owner) < 0)
+	if (read_owner(state, path, &owner, &why) < 0)
 		return false;
 	return !owner ||
 	       (str_eq(json_str_at(owner, "container"), container) && is_of_this_boot(owner));
@@ -124,9 +130,10 @@ void device_release(int state, const char *address, const char *container)
 	auto_free char *file = NULL;
 	json_auto_t *owner = NULL;
 	const json_t *before;
+	struct err why = {0};
 	struct stat st;
 
-	if (read_owner(state, path, &owner) < 0 ||
+	if (read_owner(state, path, &owner, &why) < 0 ||
 	    (owner && !str_eq(json_str_at(owner, "container"), container)))
 		return;
 	before = json_at(owner, "before");

@@ -24,12 +24,18 @@ const char *device_of(const json_t *config);
 /* A descriptor that holds the lock until it is closed; -1 with ERR_HOST "DeviceNotLocked". */
 int device_lock(int state, const char *address, struct err *err);
 
+/* Below the state's folder: ADDRESS.json, and ADDRESS.lock. */
+#define DEVICES_FOLDER "devices"
+
 /* Make the sandbox the owner. On the disk when it returns. ERR_HOST "DeviceNotClaimed". */
 int device_claim(int state, const char *address, const char *container, const char *ifname,
 		 struct err *err);
 
-/* Return the container that has it, new; NULL: none, or it cannot be read. */
-char *device_owner(int state, const char *address);
+/*
+ * *ret: the container that has it, new; NULL: none, or the file is none of ours. -1 with err
+ * ERR_HOST "DeviceNotClaimed": it cannot be known now.
+ */
+int device_owner(int state, const char *address, char **ret, struct err *err);
 
 /*
  * Is it this sandbox's, or nobody's? What cannot be read is somebody else's; what this sandbox had

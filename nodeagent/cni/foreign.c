@@ -4,10 +4,12 @@
 #include "nodeagent/cni/foreign.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -45,6 +47,13 @@ int foreign_read(const char *type, const json_t *end, json_t **ret_result, struc
 
 /* Exit status of the child: an errno of entering the root, or that something else failed. */
 enum { UNTOLD = 255 };
+
+enum {
+	FOREIGN_MAX = 4, /* programs at a time */
+	TURN_LOOK_MS = 20,
+	TURN_MAX_MS = 30000,
+	LOOK_MS = 100, /* has the child ended? */
+};
 
 /* In a child: become one that is on the host, run the program, say how it ended. */
 static _Noreturn void run_in_root(int root, const json_t *env, const struct wire_buffer *order,
@@ -106,6 +115,62 @@ static void tell_lost(int root, int status, struct err *err)
 		is_known ? path : "?");
 }
 
+/*
+ * One of FOREIGN_MAX turns, over all workers: a program in Go takes up to 14 MB, and notes of a
+ * night without an agent would start hundreds within the agent's limit of memory, which ends all.
+ * The lock goes with the descriptor, also when the worker is killed. -1: none came; a program that
+ * calls a plugin of ours, which calls another program, must not wait for itself.
+ */
+static int take_turn(int state)
+{
+	for (int waited_ms = 0; waited_ms < TURN_MAX_MS; waited_ms += TURN_LOOK_MS) {
+		for (int i = 0; i < FOREIGN_MAX; i++) {
+			auto_free char *name = str_printf("foreign-%d.lock", i);
+			auto_close int fd = openat(state, name,
+						   O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+
+			if (fd < 0)
+				return -1;
+			if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+				return take_fd(&fd);
+			if (errno != EWOULDBLOCK && errno != EINTR)
+				return -1;
+		}
+		(void)poll(NULL, 0, TURN_LOOK_MS);
+	}
+	return -1;
+}
+
+/*
+ * What the child says, until it has said all or has ended: programs that a plugin leaves behind may
+ * have the other end of the pipe for ever.
+ */
+static void read_from(int from, pid_t pid, struct strbuf *in, int *status)
+{
+	struct pollfd fd = {.fd = from, .events = POLLIN};
+	bool has_ended = false;
+	ssize_t n = 1;
+
+	while (n > 0 && in->len <= WIRE_MAX) {
+		int ready = poll(&fd, 1, has_ended ? 0 : LOOK_MS);
+
+		if (ready < 0 && errno != EINTR)
+			break;
+		/* What it said before its end is read in the next turn. */
+		if (ready <= 0 && has_ended)
+			break;
+		if (ready <= 0) {
+			has_ended = waitpid(pid, status, WNOHANG) == pid;
+			continue;
+		}
+		strbuf_reserve(in, 16384);
+		n = read(from, in->data + in->len, 16384);
+		in->len += n > 0 ? (size_t)n : 0;
+	}
+	if (!has_ended)
+		(void)waitpid(pid, status, 0);
+}
+
 /* {"status", "stdout", "stderr"}, new; NULL with err. */
 static json_t *run_here(const struct attachment *a, const struct wire_buffer *order,
 			struct err *err)
@@ -113,26 +178,28 @@ static json_t *run_here(const struct attachment *a, const struct wire_buffer *or
 	auto_strbuf struct strbuf in = {0};
 	struct wire_message message;
 	struct wire_field field;
+	auto_close int turn = take_turn(a->state);
 	json_t *end;
-	int fds[2], status;
+	int fds[2], status = 0;
 	pid_t pid;
-	ssize_t n;
 
 	/* Not fork(), whose handler of libuv closes descriptors of ours (crew.c). */
-	if (pipe(fds) < 0 || (pid = _Fork()) < 0) {
+	if (pipe2(fds, O_CLOEXEC) < 0) {
+		(void)err_sys(err, "PluginFailed", "make a pipe");
+		return NULL;
+	}
+	pid = _Fork();
+	if (pid < 0) {
 		(void)err_sys(err, "PluginFailed", "start a process");
+		(void)close(fds[0]);
+		(void)close(fds[1]);
 		return NULL;
 	}
 	if (pid == 0)
 		run_in_root(a->root, a->env, order, fds[1]);
 	(void)close(fds[1]);
-	do {
-		strbuf_reserve(&in, 16384);
-		n = read(fds[0], in.data + in.len, 16384);
-		in.len += n > 0 ? (size_t)n : 0;
-	} while (n > 0 && in.len <= WIRE_MAX);
+	read_from(fds[0], pid, &in, &status);
 	(void)close(fds[0]);
-	(void)waitpid(pid, &status, 0);
 	if (wire_read(in.data, in.len, &message) != 1) {
 		tell_lost(a->root, status, err);
 		return NULL;

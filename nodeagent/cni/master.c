@@ -4,33 +4,27 @@
 #include "nodeagent/cni/master.h"
 
 #include <arpa/inet.h>
-#include <dirent.h>
-#include <fcntl.h>
 #include <ifaddrs.h>
 #include <netinet/in.h>
 #include <stdint.h>
 
-#include "lib/base/own_fd.h"
-#include "lib/base/root.h"
+#include "lib/base/own.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "nodeagent/cni/devices.h"
+#include "nodeagent/host/pci.h"
+#include "nodeagent/netns/device.h"
 
 /* The interface of the function that this VF belongs to, new; NULL: it is no VF, or has none. */
 static char *pf_interface(const char *device, int root)
 {
-	auto_free char *path = str_printf("/sys/bus/pci/devices/%s/physfn/net", device);
-	auto_close int fd = root_open(root, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-	auto_closedir DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
-	const struct dirent *entry;
+	auto_host struct host *host = device_host(root, NULL);
+	struct sysfs_text pf, name;
 
-	if (!dir)
+	if (!host || !sysfs_link(host, pci_path(device, "physfn").text, &pf) ||
+	    !pci_netdev(host, pf.text, &name))
 		return NULL;
-	(void)take_fd(&fd);
-	while ((entry = readdir(dir)))
-		if (entry->d_name[0] != '.')
-			return str_dup(entry->d_name);
-	return NULL;
+	return str_dup(name.text);
 }
 
 static unsigned int prefix_of(const void *mask, size_t len)

@@ -17,13 +17,16 @@
 #include "lib/json/json.h"
 #include "nodeagent/cni/conf.h"
 #include "nodeagent/cni/crew.h"
+#include "nodeagent/cni/devices.h"
 #include "nodeagent/cni/line.h"
+#include "nodeagent/cni/sandboxes.h"
 #include "nodeagent/meta/default_route.h"
 #include "nodeagent/meta/delegates.h"
 #include "nodeagent/meta/multus_state.h"
 #include "nodeagent/meta/plugin_call.h"
 #include "nodeagent/meta/run.h"
 #include "nodeagent/meta/status.h"
+#include "nodeagent/model/pci_address.h"
 #include "nodeagent/netns/visit.h"
 
 #define DEVICE_INFO_MAX 65536
@@ -102,10 +105,45 @@ static json_t *names_of(const json_t *look)
 	return names;
 }
 
+/* Has the sandbox of another pod this device still, or may it have? */
+static bool is_of_other(const struct attachment *a, const char *device)
+{
+	auto_free char *owner = NULL;
+	json_auto_t *sandbox = NULL;
+
+	if (!pci_address_is_valid(device) || device_owner(a->state, device, &owner, NULL) < 0 ||
+	    !owner || str_eq(owner, a->container) ||
+	    sandbox_load(a->state, owner, &sandbox, NULL) < 0 || !sandbox)
+		return false;
+	return sandbox_is_of_other_pod(sandbox, json_str_at(a->pod, "uid")) &&
+	       sandbox_life(sandbox, a->root, NULL) != NETNS_GONE;
+}
+
+/*
+ * The kubelet names pods by namespace and name: beside a pod of a StatefulSet that was made anew
+ * the one before it, deleted by force and ending still, has devices of the same name. By UID they
+ * are told apart here. New.
+ */
+static json_t *own_devices(const struct attachment *a, const json_t *devices)
+{
+	json_t *own = json_deep_copy(devices), *entry;
+	size_t i;
+
+	json_array_foreach (own, i, entry) {
+		json_t *ids = json_at(entry, "ids");
+
+		for (size_t k = json_array_size(ids); k-- > 0;)
+			if (is_of_other(a, json_str_or(json_array_get(ids, k), "")))
+				json_array_remove(ids, k);
+	}
+	return own;
+}
+
 /* The delegates, new. */
 static json_t *decide(const struct attachment *a, const json_t *known, struct err *err)
 {
 	json_auto_t *look = NULL, *links = NULL, *files = NULL;
+	json_auto_t *devices = own_devices(a, json_at(known, "devices"));
 	struct meta_input in = {
 		.container_id = a->container,
 		.ifname = a->key.ifname,
@@ -113,7 +151,7 @@ static json_t *decide(const struct attachment *a, const json_t *known, struct er
 		.config = a->config,
 		.pod = json_at(known, "pod"),
 		.nads = json_at(known, "nads"),
-		.devices = json_at(known, "devices"),
+		.devices = devices,
 		.served = json_at(known, "served"),
 	};
 

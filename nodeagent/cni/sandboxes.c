@@ -6,20 +6,19 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "lib/base/fs.h"
+#include "lib/base/log.h"
 #include "lib/base/own_fd.h"
-#include "lib/base/root.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "nodeagent/cni/boot.h"
+#include "nodeagent/cni/devices.h"
 #include "nodeagent/cni/draft.h"
 
 #define FOLDER   "sandboxes"
@@ -101,6 +100,17 @@ static json_t *read_synced(int state, const char *container)
 	return sandbox;
 }
 
+/* No disk, no descriptors: what is in the file is not known. Else it is known to be no sandbox. */
+static bool is_unknown(const struct err *err)
+{
+	return err->class != ERR_INVALID;
+}
+
+static bool is_cut_off(const struct err *err)
+{
+	return !is_unknown(err) && !str_eq(err->reason, "FileTooLarge");
+}
+
 /*
  * read_file(); what a power cut left of a file that was not synced is empty, or half of it: the one
  * before it then.
@@ -112,6 +122,12 @@ static int read_either(int state, const char *container, int fd, json_t **ret, s
 
 	if (rc == 0 && *ret)
 		return 0;
+	/* What is there may be newer and whole. */
+	if (rc < 0 && !is_cut_off(&why)) {
+		if (err)
+			*err = why;
+		return -1;
+	}
 	*ret = read_synced(state, container);
 	if (*ret)
 		json_put_bool(*ret, UNSYNCED, true);
@@ -135,6 +151,16 @@ json_t *sandbox_read(int state, const char *container, struct err *err)
 	else if (read_either(state, container, fd, &sandbox, err) < 0)
 		(void)err_in(err, "%s", path);
 	return sandbox;
+}
+
+int sandbox_load(int state, const char *container, json_t **ret, struct err *err)
+{
+	struct err why = {0};
+
+	*ret = sandbox_read(state, container, &why);
+	if (*ret || why.class == ERR_NONE || !is_unknown(&why))
+		return 0;
+	return err_set(err, ERR_HOST, "SandboxUnreadable", "%s", why.text);
 }
 
 json_t *sandbox_find(const json_t *sandbox, const struct sandbox_key *key)
@@ -237,6 +263,10 @@ static int write_file(int state, const char *container, json_t *sandbox, bool is
 	else
 		json_put_bool(sandbox, UNSYNCED, true);
 	json_write(sandbox, &text);
+	if (text.len > SANDBOX_MAX) {
+		errno = EFBIG;
+		return -1;
+	}
 	return draft_write(state, FOLDER, name, text.data, text.len, sync);
 }
 
@@ -258,13 +288,20 @@ int sandbox_change(int state, const char *container, bool sync, sandbox_change_f
 	auto_close int fd = open_locked(state, path);
 	json_auto_t *sandbox = NULL;
 	bool is_new, is_changed;
+	struct err why = {0};
 	int rc = 0;
 
 	if (fd < 0)
 		return err_sys(err, "SandboxNotWritten", "lock %s", path);
-	/* What is in it nobody can undo; a DEL must not hang on that for ever. */
-	if (read_either(state, container, fd, &sandbox, NULL) < 0)
+	if (read_either(state, container, fd, &sandbox, &why) < 0) {
+		if (is_unknown(&why))
+			return err_set(err, ERR_HOST, "SandboxUnreadable", "%s: %s", path,
+				       why.text);
+		/* What is in it nobody can undo; a DEL must not hang on that for ever. */
+		log_error("what is known of a sandbox is no JSON of ours, putting it aside",
+			  F_STR("file", path), F_ERR(&why));
 		put_aside(state, path);
+	}
 	is_new = !sandbox;
 	if (is_new) {
 		sandbox = json_object();
@@ -279,6 +316,11 @@ int sandbox_change(int state, const char *container, bool sync, sandbox_change_f
 		/* The lock is the old file's. */
 		rc = write_file(state, container, sandbox, is_new, sync);
 	}
+	if (rc < 0 && errno == EFBIG)
+		return err_set(err, ERR_INVALID, "SandboxTooLarge",
+			       "what is known of the sandbox would have more than %u bytes: give "
+			       "the pod fewer networks, or smaller ones",
+			       SANDBOX_MAX);
 	return rc < 0 ? err_sys(err, "SandboxNotWritten", "write %s", path) : 0;
 }
 
@@ -298,6 +340,7 @@ int sandboxes_prepare(int state, struct err *err)
 	if (mkdirat(state, FOLDER, 0700) < 0 && errno != EEXIST)
 		return err_sys(err, "StateUnusable", "make %s", FOLDER);
 	draft_clean(state, FOLDER);
+	draft_clean(state, DEVICES_FOLDER);
 	return 0;
 }
 
@@ -311,24 +354,37 @@ static bool is_in(const json_t *sandbox, const struct stat *netns)
 	       json_integer_value(json_at(known, "inode")) == (int64_t)netns->st_ino;
 }
 
-int sandbox_open_netns(const json_t *sandbox, int root)
+/*
+ * A DEL may come without a namespace, when the runtime has none any more (SPEC.md, CNI_NETNS). A
+ * sandbox that is known by such calls only is gone.
+ */
+static bool is_of_del_alone(const json_t *sandbox)
 {
-	const char *path = json_str_at(sandbox, "netns", "path");
-	auto_close int fd = path ? root_open(root, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0) : -1;
-	struct statfs fs;
-	struct stat st;
+	const json_t *record;
+	size_t i;
 
-	if (fd < 0 || fstatfs(fd, &fs) < 0 || fs.f_type != NSFS_MAGIC || fstat(fd, &st) < 0)
-		return -1;
-	return is_in(sandbox, &st) ? take_fd(&fd) : -1;
+	if (!str_empty(json_str_at(sandbox, "netns", "path")))
+		return false;
+	json_array_foreach (json_at(sandbox, "attachments"), i, record)
+		if (!str_eq(json_str_at(record, "phase"), "deleting"))
+			return false;
+	return true;
 }
 
-bool sandbox_lives(const json_t *sandbox, int root)
+enum netns_life sandbox_life(const json_t *sandbox, int root, int *ret_netns)
 {
-	auto_close int netns = sandbox_open_netns(sandbox, root);
+	const json_t *netns = json_at(sandbox, "netns");
 	auto_free char *boot = boot_id();
+	const struct netns_known known = {
+		.path = json_str_at(netns, "path"),
+		.device = (uint64_t)json_integer_value(json_at(netns, "device")),
+		.inode = (uint64_t)json_integer_value(json_at(netns, "inode")),
+		.boot = json_str_at(sandbox, "boot"),
+		.boot_now = boot,
+	};
+	enum netns_life life = netns_life(root, &known, ret_netns);
 
-	return netns >= 0 && *boot && str_eq(json_str_at(sandbox, "boot"), boot);
+	return life == NETNS_UNKNOWN && is_of_del_alone(sandbox) ? NETNS_GONE : life;
 }
 
 bool sandbox_is_of_other_pod(const json_t *sandbox, const char *uid)

@@ -22,10 +22,11 @@
 #include <stdbool.h>
 
 #include "lib/base/err.h"
+#include "nodeagent/host/netns_life.h"
 
 struct stat; /* <sys/stat.h> */
 
-/* Bytes of a file that we read. */
+/* Bytes of a file that we read, and write. */
 #define SANDBOX_MAX (16U << 20)
 
 /* Which attachment: a plugin is called once for each network and interface. */
@@ -39,6 +40,13 @@ struct sandbox_key {
  */
 json_t *sandbox_read(int state, const char *container, struct err *err);
 
+/*
+ * The same where "none" would make something be forgotten or taken. *ret: new, NULL also for a file
+ * that is no sandbox, of which nobody can undo anything. -1 with err ERR_HOST "SandboxUnreadable":
+ * what is in it cannot be known now (EIO, EMFILE).
+ */
+int sandbox_load(int state, const char *container, json_t **ret, struct err *err);
+
 /* Pure: what a text has to be to be a sandbox, new; ERR_INVALID "BadSandbox". */
 json_t *sandbox_parse(const char *text, size_t len, struct err *err);
 
@@ -49,7 +57,9 @@ json_t *sandbox_find(const json_t *sandbox, const struct sandbox_key *key);
  * Change the file: `change` gets the sandbox, an empty object when there is none, and says by true
  * that it is to be written. Without attachments the file is removed. sync: on the disk when it
  * returns; else a power cut may take the change along, and nothing that was there before it.
- * ERR_HOST "SandboxNotWritten"; nothing is changed then.
+ * ERR_HOST "SandboxNotWritten"; nothing is changed then. A file that is no sandbox is put
+ * aside; one that cannot be read now is left, "SandboxUnreadable". ERR_INVALID
+ * "SandboxTooLarge": it would be larger than SANDBOX_MAX.
  */
 typedef bool sandbox_change_fn(void *arg, json_t *sandbox);
 int sandbox_change(int state, const char *container, bool sync, sandbox_change_fn *change,
@@ -70,13 +80,11 @@ bool sandbox_is_of(const json_t *sandbox, const struct stat *netns, const char *
 bool sandbox_is_of_other_pod(const json_t *sandbox, const char *uid);
 
 /*
- * Open the sandbox's network namespace below the host's root; -1: it is gone, or another one has
- * its name.
+ * Does the sandbox's network namespace exist, in this boot (nodeagent/host/netns_life.h)? Nothing
+ * is taken from one of which that is unknown. ret_netns, which may be NULL, gets a descriptor of
+ * one that exists, -1 else.
  */
-int sandbox_open_netns(const json_t *sandbox, int root);
-
-/* True when the namespace is there, and of this boot. */
-bool sandbox_lives(const json_t *sandbox, int root);
+enum netns_life sandbox_life(const json_t *sandbox, int root, int *ret_netns);
 
 /* Names of all sandboxes that have a file, new: an array of strings, sorted. */
 json_t *sandboxes_list(int state);

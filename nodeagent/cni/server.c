@@ -30,7 +30,11 @@
 #include "nodeagent/cni/sandboxes.h"
 #include "nodeagent/kubeletd/channel.h"
 
-enum { TELL_MS = 50 };
+enum {
+	TELL_MS = 50,
+	/* Without descriptors, should no call end until then: others may have let some go. */
+	ACCEPT_AGAIN_MS = 1000,
+};
 
 enum task_state {
 	TASK_WAITS,    /* for its turn */
@@ -61,6 +65,8 @@ struct task {
 struct cni_server {
 	struct cni_server_config config;
 	struct poller *listening;
+	struct timer *accepting; /* runs while the listener waits for descriptors */
+	bool accept_complained;
 	struct signal_watch *children;
 	struct task *tasks; /* the oldest first */
 	size_t n_tasks, n_running;
@@ -77,6 +83,7 @@ struct cni_server {
 };
 
 static void schedule(struct cni_server *server);
+static void accept_again(struct cni_server *server);
 static void work_off_notes(struct cni_server *server);
 
 static bool has_notes_at_work(const struct cni_server *server)
@@ -193,6 +200,7 @@ static void task_free(struct task *task)
 	free(task->container);
 	free(task->note);
 	mem_free(task);
+	accept_again(server);
 }
 
 static void measure(const struct task *task, const struct err *err)
@@ -425,7 +433,8 @@ static void on_ended(void *arg, const json_t *done)
 	json_decref(take_ptr(task->question));
 	run_free(take_ptr(task->run));
 	if (kept) {
-		ledger_set(server->ledger, task->container, json_at(kept, "attachments"));
+		if (json_at(kept, "attachments"))
+			ledger_set(server->ledger, task->container, json_at(kept, "attachments"));
 		wait_for(server, task->container, json_is_true(json_at(kept, "left")));
 		measure_steps(task, json_at(kept, "steps"));
 		tell_soon(server);
@@ -599,20 +608,6 @@ static void sweep(struct task *task)
 	schedule(server);
 }
 
-static void answer_status(struct task *task)
-{
-	struct err err = {0};
-
-	if (task->server->agent) {
-		answer(task, NULL, NULL);
-		return;
-	}
-	(void)err_set(&err, ERR_TRANSIENT, "CniNotReady",
-		      "the agent of this node does not answer: see whether the pod "
-		      "orbweaver-agent runs on it");
-	answer(task, NULL, &err);
-}
-
 static void on_called(void *arg, const struct wire_message *message, int netns)
 {
 	struct task *task = arg;
@@ -630,8 +625,13 @@ static void on_called(void *arg, const struct wire_message *message, int netns)
 		answer(task, NULL, &err);
 		return;
 	}
+	/*
+	 * Also without the agent: containerd 2 and CRI-O take an error for "no network", the node
+	 * becomes NotReady, and after five minutes its running pods are evicted. Calls that need
+	 * the agent say so themselves, and are tried again.
+	 */
 	if (task->call.command == CALL_STATUS) {
-		answer_status(task);
+		answer(task, NULL, NULL);
 		return;
 	}
 	if (task->call.command == CALL_GC) {
@@ -680,6 +680,38 @@ static bool is_root(int fd)
 	       (peer.uid == 0 || peer.uid == geteuid());
 }
 
+static void accept_again(struct cni_server *server)
+{
+	if (!timer_is_active(server->accepting))
+		return;
+	timer_stop(server->accepting);
+	poller_want(server->listening, POLL_READ);
+}
+
+static void on_accepting(void *arg)
+{
+	struct cni_server *server = arg;
+
+	poller_want(server->listening, POLL_READ);
+}
+
+/* The connection stays in the queue, where the poller would find it again and again. */
+static void accept_failed(struct cni_server *server, int failed)
+{
+	if (!server->accept_complained)
+		log_error("cannot accept calls of plugins; they wait until others have ended",
+			  F_STR("error", strerror(failed)),
+			  F_INT("calls", (int64_t)server->n_tasks));
+	server->accept_complained = true;
+	poller_want(server->listening, 0);
+	timer_start(server->accepting, ACCEPT_AGAIN_MS);
+}
+
+static bool is_out_of_room(int failed)
+{
+	return failed == EMFILE || failed == ENFILE || failed == ENOBUFS || failed == ENOMEM;
+}
+
 static void on_listener(void *arg, int events)
 {
 	struct cni_server *server = arg;
@@ -691,8 +723,12 @@ static void on_listener(void *arg, int events)
 
 		if (fd < 0 && errno == EINTR)
 			continue;
-		if (fd < 0)
+		if (fd < 0) {
+			if (is_out_of_room(errno))
+				accept_failed(server, errno);
 			return;
+		}
+		server->accept_complained = false;
 		/* A plugin that hears nothing says to try again. */
 		if (!is_root(fd) || server->n_tasks >= SERVER_CALLS_MAX)
 			continue;
@@ -845,8 +881,7 @@ static void take_note(struct cni_server *server, const char *name, const void *d
 	    attachment_knows(task->call.plugin)) {
 		free(task->container);
 		task->container = str_dup(task->call.container);
-		task->call.netns = root_open(server->config.root, task->call.netns_path,
-					     O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
+		task->call.netns = netns_path_open(server->config.root, task->call.netns_path);
 		return;
 	}
 	log_error("a note of a plugin cannot be used, removing it", F_STR("note", name),
@@ -912,6 +947,7 @@ static void look_at_sandboxes(struct cni_server *server)
 		struct err err = {0};
 		json_auto_t *sandbox = sandbox_read(server->config.state, container, &err),
 			    *attachments = ledger_describe(sandbox);
+		enum netns_life life;
 
 		if (!sandbox && err.class == ERR_NONE) {
 			sandbox_remove_empty(server->config.state, container);
@@ -924,10 +960,15 @@ static void look_at_sandboxes(struct cni_server *server)
 			continue;
 		}
 		ledger_set(server->ledger, container, attachments);
-		look_after(server,
-			   sandbox_lives(sandbox, server->config.root) ? WORKER_RECOVER
-								       : WORKER_BURY,
-			   container);
+		life = sandbox_life(sandbox, server->config.root, NULL);
+		if (life == NETNS_UNKNOWN)
+			log_warn(
+				"a sandbox's network namespace cannot be looked at; its devices "
+				"and "
+				"addresses stay with it",
+				F_STR("container", container),
+				F_STR("netns", json_str_or(json_at(sandbox, "netns", "path"), "")));
+		look_after(server, life == NETNS_GONE ? WORKER_BURY : WORKER_RECOVER, container);
 	}
 }
 
@@ -969,6 +1010,7 @@ struct cni_server *cni_server_new(const struct cni_server_config *config, struct
 	make_metrics(server);
 	server->again = timer_new(config->loop, on_again, server);
 	server->telling = timer_new(config->loop, on_telling, server);
+	server->accepting = timer_new(config->loop, on_accepting, server);
 	server->children = signal_watch_new(config->loop, SIGCHLD, on_child, server);
 	look_at_sandboxes(server);
 	work_off_notes(server);
@@ -989,6 +1031,7 @@ void cni_server_free(struct cni_server *server)
 	signal_watch_free(server->children);
 	timer_free(server->again);
 	timer_free(server->telling);
+	timer_free(server->accepting);
 	ledger_free(server->ledger);
 	free(server->last_note);
 	json_decref(server->unfinished);

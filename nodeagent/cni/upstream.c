@@ -6,11 +6,9 @@
 #include <assert.h>
 #include <dirent.h>
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 
 #include "lib/base/fs.h"
 #include "lib/base/log.h"
@@ -19,6 +17,7 @@
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "nodeagent/attach/upstream_state.h"
+#include "nodeagent/host/netns_life.h"
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
@@ -83,14 +82,6 @@ void upstream_forget(int root, const char *container, const struct sandbox_key *
 
 /* ---- who has a device ------------------------------------------------------------------------ */
 
-static bool is_namespace(int root, const char *path)
-{
-	auto_close int fd = root_open(root, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
-	struct statfs fs;
-
-	return fd >= 0 && fstatfs(fd, &fs) == 0 && fs.f_type == NSFS_MAGIC;
-}
-
 /* The newest file of a configuration with this device: one that was left may be there, too. */
 static json_t *find_kept(int root, const char *device, char **ret_name)
 {
@@ -147,12 +138,15 @@ json_t *upstream_holder(int root, const char *device)
 	auto_free char *owner = owner_path(device);
 	auto_close int fd = root_open(root, owner, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
 	auto_strbuf struct strbuf netns = {0};
+	struct netns_known known = {0};
 	json_t *holder;
 
 	if (fd < 0 || !read_text(fd, &netns))
 		return NULL;
 	holder = json_object();
-	json_put_bool(holder, "lives", is_namespace(root, strbuf_str(&netns)));
+	strbuf_cut(&netns, strcspn(strbuf_str(&netns), "\n"));
+	known.path = strbuf_str(&netns);
+	json_put_bool(holder, "lives", netns_life(root, &known, NULL) != NETNS_GONE);
 	add_kept(holder, root, device);
 	return holder;
 }

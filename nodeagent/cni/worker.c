@@ -5,6 +5,7 @@
 
 #include <sys/stat.h>
 
+#include "lib/base/log.h"
 #include "lib/base/own_fd.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
@@ -12,19 +13,6 @@
 #include "nodeagent/cni/ledger.h"
 
 /* ---- all of a sandbox ------------------------------------------------------------------------ */
-
-/* Is it on the list that the runtime gave (SPEC.md 1.1, GC)? */
-static bool is_valid(const struct worker_job *job, const json_t *record)
-{
-	const json_t *entry;
-	size_t i;
-
-	json_array_foreach (json_at(job->call->config, "cni.dev/valid-attachments"), i, entry)
-		if (str_eq(json_str_at(entry, "containerID"), job->container) &&
-		    str_eq(json_str_at(entry, "ifname"), json_str_at(record, "ifname")))
-			return true;
-	return false;
-}
 
 /*
  * Of an ADD for the same interface, without a DEL since: with its record it would be forgotten what
@@ -43,21 +31,44 @@ static bool is_due(const struct worker_job *job, const json_t *record)
 	if (job->kind == WORKER_SWEEP)
 		return str_eq(json_str_at(record, "network"), job->call->network) &&
 		       str_eq(json_str_at(record, "plugin"), job->call->plugin) &&
-		       !is_valid(job, record);
+		       !cni_call_is_valid(job->call, job->container, json_str_at(record, "ifname"));
 	if (job->kind == WORKER_RECOVER)
 		return !str_eq(json_str_at(record, "phase"), "added");
 	return job->kind == WORKER_BURY || str_eq(json_str_at(record, "phase"), "deleting") ||
 	       is_of_add_before(job, record);
 }
 
+/*
+ * A list of valid attachments that lacks a living pod's is a mistake of whoever made it, or older
+ * than the pod. What its DEL has left is due all the same.
+ */
+static bool is_kept_from_gc(const struct worker_job *job, const json_t *record,
+			    enum netns_life life)
+{
+	if (job->kind != WORKER_SWEEP || life == NETNS_GONE ||
+	    str_eq(json_str_at(record, "phase"), "deleting"))
+		return false;
+	log_warn("GC leaves an attachment that the runtime does not call valid: its network "
+		 "namespace exists",
+		 F_STR("container", job->container),
+		 F_STR("network", json_str_at(record, "network")),
+		 F_STR("interface", json_str_at(record, "ifname")));
+	return true;
+}
+
 /* The last one first; each is tried, the first error counts. */
 static int tidy_up(const struct worker_job *job, struct line *line, json_t *steps, struct err *err)
 {
-	json_auto_t *sandbox = sandbox_read(job->state, job->container, err);
-	const json_t *records = json_at(sandbox, "attachments");
-	auto_close int netns = sandbox_open_netns(sandbox, job->root);
+	json_auto_t *sandbox = NULL;
+	auto_close int netns = -1;
+	enum netns_life life;
+	const json_t *records;
 	int rc = 0;
 
+	if (sandbox_load(job->state, job->container, &sandbox, err) < 0)
+		return -1;
+	records = json_at(sandbox, "attachments");
+	life = sandbox_life(sandbox, job->root, &netns);
 	for (size_t i = json_array_size(records); i > 0; i--) {
 		const json_t *record = json_array_get(records, i - 1);
 		struct attachment attachment = {
@@ -74,7 +85,8 @@ static int tidy_up(const struct worker_job *job, struct line *line, json_t *step
 			.steps = steps,
 		};
 
-		if (is_due(job, record) && attachment_delete(&attachment, rc == 0 ? err : NULL) < 0)
+		if (is_due(job, record) && !is_kept_from_gc(job, record, life) &&
+		    attachment_delete(&attachment, rc == 0 ? err : NULL) < 0)
 			rc = -1;
 	}
 	return rc;
@@ -112,10 +124,12 @@ static bool is_of_pod_before(const struct worker_job *job)
 static int begin_anew(const struct worker_job *job, struct line *line, json_t *steps,
 		      struct err *err)
 {
-	json_auto_t *before = sandbox_read(job->state, job->container, NULL), *after = NULL;
+	json_auto_t *before = NULL, *after = NULL;
 	struct worker_job undo = *job;
 	struct stat netns;
 
+	if (sandbox_load(job->state, job->container, &before, err) < 0)
+		return -1;
 	if (!before || fstat(job->call->netns, &netns) < 0)
 		return 0;
 	undo.kind = sandbox_is_of(before, &netns, job->call->netns_path, job->call->pod_uid)
@@ -125,7 +139,8 @@ static int begin_anew(const struct worker_job *job, struct line *line, json_t *s
 		return 0;
 	if (tidy_up(&undo, line, steps, err) < 0)
 		return -1;
-	after = sandbox_read(job->state, job->container, NULL);
+	if (sandbox_load(job->state, job->container, &after, err) < 0)
+		return -1;
 	return has_due(&undo, after)
 		       ? err_set(err, ERR_TRANSIENT, "NotYetUndone",
 				 "%s: what an earlier call attached in this sandbox is not undone "
@@ -186,7 +201,7 @@ void cni_worker_run(int fd, const struct worker_job *job)
 	json_auto_t *sandbox = NULL;
 	json_t *result = NULL;
 	struct err err = {0};
-	int rc;
+	int rc, known;
 
 	if (job->kind == WORKER_CALL || job->kind == WORKER_UNDO)
 		rc = carry_out(job, &line, steps, &result, &err);
@@ -195,9 +210,10 @@ void cni_worker_run(int fd, const struct worker_job *job)
 	json_put(done, "result", result);
 	if (rc < 0)
 		json_put(done, "error", line_error_new(&err));
-	sandbox = sandbox_read(job->state, job->container, NULL);
-	json_put_bool(done, "left", has_left(sandbox));
-	json_put(done, "attachments", ledger_describe(sandbox));
+	known = sandbox_load(job->state, job->container, &sandbox, NULL);
+	json_put_bool(done, "left", known < 0 || has_left(sandbox));
+	if (known == 0)
+		json_put(done, "attachments", ledger_describe(sandbox));
 	json_put(done, "steps", steps);
 	line_send(&line, "done", done);
 	strbuf_done(&line.in);

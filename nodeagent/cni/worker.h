@@ -20,7 +20,7 @@ enum worker_kind {
 	WORKER_FINISH,  /* of this sandbox all that is marked as to be deleted */
 	WORKER_RECOVER, /* and all whose ADD was cut off, of those that a new server finds */
 	WORKER_BURY,    /* all of this sandbox: it is gone */
-	WORKER_SWEEP,   /* GC: all of the network that its list of valid ones lacks */
+	WORKER_SWEEP,   /* GC: what gone sandboxes have of the network, unless it is valid */
 };
 
 struct worker_job {
@@ -35,7 +35,7 @@ struct worker_job {
 /*
  * Carry the job out over this line (line.h). The last frame is {"done": {"result": …, "error": {…},
  * "left": bool, "steps": […], "attachments": […]}}: left: something waits to be finished;
- * attachments: what the sandbox has now (ledger_describe).
+ * attachments: what the sandbox has now (ledger_describe); absent when that cannot be known.
  */
 void cni_worker_run(int line, const struct worker_job *job);
 

@@ -395,7 +395,7 @@ static json_t *listed(struct search *search)
 
 	give_host_rdma(search, list);
 	if (search->away > 0)
-		host_namespaces(search->host, look_into, search);
+		(void)host_namespaces(search->host, look_into, search, NULL);
 	json_each (search->functions, address, entry)
 		add_entry(list, entry);
 	json_put(ret, "devices", sorted(list));

@@ -4,10 +4,13 @@
 #include "nodeagent/host/evidence.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "lib/base/mem.h"
+#include "lib/base/root.h"
 #include "lib/json/json.h"
 #include "nodeagent/host/holders.h"
 #include "nodeagent/host/pci.h"
@@ -15,14 +18,19 @@
 #include "nodeagent/host/rtnl.h"
 #include "nodeagent/model/observed.h"
 
+/* As many as are open at once while a device is looked at. */
+enum { DESCRIPTORS_MIN = 16 };
+
 struct evidence {
 	struct host *host;
-	bool has_interfaces, has_contexts, has_rdma;
+	bool has_interfaces, has_contexts, has_rdma, has_ip;
 	struct rtnl_interfaces interfaces;
 	struct rdma_devices rdma;
-	json_t *contexts; /* of rdma_contexts(); NULL: the kernel does not say */
-	json_t *uppers;   /* of holders_namespaces() */
-	json_t *files;    /* of holders_files() */
+	struct rtnl_indices addressed, routed; /* what the node uses by IP */
+	json_t *contexts;  /* of rdma_contexts(); NULL: the kernel does not say */
+	json_t *uppers;    /* of holders_namespaces() */
+	json_t *files;     /* of holders_files() */
+	char unknown[256]; /* why there are no files */
 };
 
 struct evidence *evidence_new(struct host *host)
@@ -39,6 +47,8 @@ void evidence_free(struct evidence *evidence)
 		return;
 	rtnl_interfaces_done(&evidence->interfaces);
 	rdma_devices_done(&evidence->rdma);
+	rtnl_indices_done(&evidence->addressed);
+	rtnl_indices_done(&evidence->routed);
 	json_decref(evidence->contexts);
 	json_decref(evidence->uppers);
 	json_decref(evidence->files);
@@ -50,19 +60,88 @@ OWN_DEFINE(struct evidence, evidence_free)
 
 /* ---- parts ----------------------------------------------------------------------------------- */
 
+/*
+ * Small files are read as "there or not there", which is "not there" for a process that is out of
+ * descriptors: a driver, an interface, a note. So it has to have some before it looks.
+ */
+static int need_descriptors(struct err *err)
+{
+	int fds[DESCRIPTORS_MIN], n = 0, failed;
+
+	while (n < DESCRIPTORS_MIN && (fds[n] = open("/", O_PATH | O_CLOEXEC)) >= 0)
+		n++;
+	failed = errno;
+	for (int i = 0; i < n; i++)
+		(void)close(fds[i]);
+	errno = failed;
+	return n == DESCRIPTORS_MIN ? 0 : err_sys(err, "HostUnreadable", "look who uses a device");
+}
+
 static int need_interfaces(struct evidence *evidence, struct err *err)
 {
 	if (evidence->has_interfaces)
 		return 0;
+	if (need_descriptors(err) < 0 || rtnl_list(evidence->host, &evidence->interfaces, err) < 0)
+		return -1;
 	evidence->has_interfaces = true;
-	return rtnl_list(evidence->host, &evidence->interfaces, err);
+	return 0;
 }
 
 static const char *who_has_file(struct evidence *evidence, const char *path)
 {
+	struct err err = {0};
+
 	if (!evidence->files)
-		evidence->files = holders_files(evidence->host);
-	return json_str_at(evidence->files, path);
+		evidence->files = holders_files(evidence->host, &err);
+	if (evidence->files)
+		return json_str_at(evidence->files, path);
+	(void)snprintf(evidence->unknown, sizeof(evidence->unknown), "nobody knows whom (%.200s)",
+		       err.text);
+	return evidence->unknown;
+}
+
+static int need_ip(struct evidence *evidence, struct err *err)
+{
+	if (evidence->has_ip)
+		return 0;
+	if (rtnl_with_any_address(evidence->host, &evidence->addressed, err) < 0 ||
+	    rtnl_with_routes(evidence->host, &evidence->routed, err) < 0)
+		return -1;
+	evidence->has_ip = true;
+	return 0;
+}
+
+/* A kernel without the subsystem has no devices. */
+static int need_rdma(struct evidence *evidence, struct err *err)
+{
+	struct err why = {0};
+
+	if (!evidence->has_rdma && rdma_list(evidence->host, &evidence->rdma, &why) < 0 &&
+	    why.sys != EPROTONOSUPPORT) {
+		*err = why;
+		return -1;
+	}
+	evidence->has_rdma = true;
+	return 0;
+}
+
+/* "the kernel (nvme_rdma)", new; NULL: nothing in the kernel uses the RDMA device of that name. */
+static char *kernel_user(struct evidence *evidence, const char *name)
+{
+	auto_free char *module = NULL;
+	struct err err = {0};
+
+	if (need_rdma(evidence, &err) < 0)
+		return str_printf("nobody knows whom (%s)", err.text);
+	for (size_t i = 0; !module && i < evidence->rdma.n; i++) {
+		if (!str_eq(evidence->rdma.items[i].name, name))
+			continue;
+		module = rdma_kernel_user(evidence->host, evidence->rdma.items[i].index, &err);
+		if (err.class)
+			return str_printf("nobody knows whom (%s)", err.text);
+	}
+	return module ? str_printf("the kernel (%s on %s; rdma resource show qp)", module, name)
+		      : NULL;
 }
 
 /* Files of verbs of a device that has no function, "uverbs9", new. */
@@ -112,13 +191,12 @@ static char *soft_verbs_user(struct evidence *evidence, const char *address)
 
 	if (json_array_size(interfaces) == 0)
 		return NULL;
-	if (!evidence->has_rdma && rdma_list(evidence->host, &evidence->rdma, &err) < 0 &&
-	    err.sys != EPROTONOSUPPORT)
+	if (need_rdma(evidence, &err) < 0)
 		return str_printf("nobody knows whom (%s)", err.text);
-	evidence->has_rdma = true;
 	for (size_t i = 0; i < evidence->rdma.n; i++) {
 		const struct rdma_device *device = &evidence->rdma.items[i];
 		json_auto_t *files = NULL;
+		char *who_in_kernel;
 		const char *who;
 
 		if (device->n_ports == 0 || !device->ports[0].ndev_index ||
@@ -128,6 +206,9 @@ static char *soft_verbs_user(struct evidence *evidence, const char *address)
 		who = who_has_verbs(evidence, files);
 		if (who)
 			return str_dup(who);
+		who_in_kernel = kernel_user(evidence, device->name);
+		if (who_in_kernel)
+			return who_in_kernel;
 	}
 	return NULL;
 }
@@ -147,16 +228,19 @@ char *evidence_verbs_user(struct evidence *evidence, const char *address)
 	evidence->has_contexts = true;
 	json_array_foreach (devices, i, name) {
 		const char *who = NULL;
+		char *who_in_kernel;
 		const json_t *count = json_object_get(evidence->contexts, json_string_value(name));
 
 		if (json_integer_value(count) > 0)
 			return str_printf("%d processes that have %s open (rdma resource show)",
 					  (int)json_integer_value(count), json_string_value(name));
-		if (count)
-			continue;
 		/* Linux before 5.0 does not count them. */
-		who = who_has_verbs(evidence, files);
-		return who ? str_dup(who) : NULL;
+		who = count ? NULL : who_has_verbs(evidence, files);
+		if (who)
+			return str_dup(who);
+		who_in_kernel = kernel_user(evidence, json_string_value(name));
+		if (who_in_kernel)
+			return who_in_kernel;
 	}
 	return NULL;
 }
@@ -204,6 +288,7 @@ static char *what_is_on(struct evidence *evidence, const struct rtnl_interface *
 	const struct rtnl_interface *master =
 		rtnl_by_index(&evidence->interfaces, interface->master);
 	json_t *namespaces = NULL;
+	struct err err = {0};
 	const char *upper;
 	char index[16];
 
@@ -214,7 +299,9 @@ static char *what_is_on(struct evidence *evidence, const struct rtnl_interface *
 			return str_printf("%s, which lies on %s",
 					  evidence->interfaces.items[i].name, interface->name);
 	if (!evidence->uppers) {
-		namespaces = holders_namespaces(evidence->host, &evidence->uppers);
+		namespaces = holders_namespaces(evidence->host, &evidence->uppers, &err);
+		if (!namespaces)
+			return str_printf("nobody knows whom (%s)", err.text);
 		json_decref(namespaces);
 	}
 	(void)snprintf(index, sizeof(index), "%d", interface->index);
@@ -229,6 +316,53 @@ static const struct rtnl_interface *interface_of(struct evidence *evidence, cons
 	return pci_netdev(evidence->host, address, &name)
 		       ? rtnl_by_name(&evidence->interfaces, name.text)
 		       : NULL;
+}
+
+/* ---- the node itself ------------------------------------------------------------------------- */
+
+bool evidence_vdpa_driver(struct host *host, const char *address, struct sysfs_text *ret)
+{
+	auto_free char *below = str_printf("/%s/", address);
+	auto_free char *by_name = str_printf("vdpa:%s", address);
+	json_auto_t *names = sysfs_list(host, "sys/bus/vdpa/devices");
+	json_t *name;
+	size_t i;
+
+	/* Administrators name them as they like: "vdpa dev add name …". */
+	json_array_foreach (names, i, name) {
+		auto_free char *path =
+			str_printf("sys/bus/vdpa/devices/%s", json_string_value(name));
+		auto_free char *driver = str_printf("%s/driver", path);
+		auto_free char *target = root_read_link(host->root, path);
+
+		if ((str_eq(json_string_value(name), by_name) ||
+		     (target && strstr(target, below))) &&
+		    sysfs_link(host, driver, ret))
+			return true;
+	}
+	return false;
+}
+
+char *evidence_node_user(struct evidence *evidence, const char *address)
+{
+	const struct rtnl_interface *interface;
+	struct sysfs_text driver;
+	struct err err = {0};
+
+	if (evidence_vdpa_driver(evidence->host, address, &driver))
+		return str_printf("a vDPA device (driver %s)", driver.text);
+	if (need_interfaces(evidence, &err) < 0 || need_ip(evidence, &err) < 0)
+		return str_printf("nobody knows whom (%s)", err.text);
+	interface = interface_of(evidence, address);
+	if (!interface)
+		return NULL;
+	if (rtnl_has_index(&evidence->addressed, interface->index))
+		return str_printf("the node: %s has an address", interface->name);
+	if (rtnl_has_index(&evidence->routed, interface->index))
+		return str_printf("the node: routes lead out of %s", interface->name);
+	if (interface->has_xdp)
+		return str_printf("the node: an XDP program is attached to %s", interface->name);
+	return NULL;
 }
 
 /* ---- VFs ------------------------------------------------------------------------------------- */
@@ -272,8 +406,11 @@ static int check_all_given(const struct host *host, const char *pf, struct err *
 int evidence_check_attached(struct host *host, const char *vf, struct err *err)
 {
 	struct sysfs_text driver, claim;
-	bool bound = pci_driver(host, vf, &driver);
+	bool bound;
 
+	if (need_descriptors(err) < 0)
+		return -1;
+	bound = pci_driver(host, vf, &driver);
 	if (pci_vf_is_away(host, vf, bound ? driver.text : NULL))
 		return err_set(err, ERR_HOST, "VfInUse",
 			       "VF %s is in another network namespace: wait until the pod is gone",
@@ -315,6 +452,8 @@ static int check_on_host(struct evidence *evidence, const char *vf, struct err *
 		who = interface ? what_is_on(evidence, interface) : NULL;
 	if (!who)
 		who = evidence_verbs_user(evidence, vf);
+	if (!who)
+		who = evidence_node_user(evidence, vf);
 	if (!who)
 		return 0;
 	return err_set(err, ERR_HOST, "VfInUse", "VF %s is used by %s: end that use", vf, who);
@@ -363,17 +502,14 @@ int evidence_check_pf(struct host *host, const char *pf, struct err *err)
 	auto_evidence struct evidence *evidence = evidence_new(host);
 	const struct rtnl_interface *interface;
 	auto_free char *who = evidence_verbs_user(evidence, pf);
-	bool has_address = false;
 
 	if (need_interfaces(evidence, err) < 0)
 		return -1;
 	interface = interface_of(evidence, pf);
 	if (!who && interface)
 		who = what_is_on(evidence, interface);
-	if (!who && interface && rtnl_has_address(host, interface->index, &has_address, err) < 0)
-		return -1;
-	if (has_address)
-		who = str_printf("the node: %s has an address", interface->name);
+	if (!who)
+		who = evidence_node_user(evidence, pf);
 	return who ? set_pf_in_use(err, pf, who) : 0;
 }
 

@@ -12,6 +12,7 @@
 #define ORBWEAVER_NODEAGENT_HOST_EVIDENCE_H
 
 #include "nodeagent/host/host.h"
+#include "nodeagent/host/sysfs.h"
 
 /*
  * What was read for one question, or for one observed document. A part is read when it is needed
@@ -27,6 +28,16 @@ void evidence_free(struct evidence *evidence);
  */
 char *evidence_verbs_user(struct evidence *evidence, const char *address);
 char *evidence_vfio_user(struct evidence *evidence, const char *address, const char *driver);
+
+/*
+ * How the node itself uses this function, for people, new; NULL: it does not. By an address that is
+ * valid beyond its link, by routes, by an XDP program (AF_XDP sockets have one), or as a vDPA
+ * device that vhost_vdpa or virtio_vdpa has. The kernel's own users of RDMA are
+ * evidence_verbs_user()'s (NVMe-oF, NFS, Lustre, …).
+ */
+char *evidence_node_user(struct evidence *evidence, const char *address);
+/* The driver of the vDPA device that this function is; false: it is none, or has none. */
+bool evidence_vdpa_driver(struct host *host, const char *address, struct sysfs_text *ret);
 
 /*
  * Is this VF free, are all VFs of this PF? 0, or -1 with err ERR_HOST "VfInUse", who has it and
@@ -45,9 +56,9 @@ int evidence_check_vfs(struct host *host, const char *pf, struct err *err);
 
 /*
  * May interface and RDMA device of the PF itself go away for a moment? -1 with err ERR_HOST
- * "PfInUse": a process has its RDMA device open, its interface is part of another one (bond,
- * bridge), others lie on it (VLAN, macvlan of a pod), or it has an address that is valid beyond its
- * link.
+ * "PfInUse": a process or the kernel uses its RDMA device, its interface is part of another one
+ * (bond, bridge), others lie on it (VLAN, macvlan of a pod), or the node itself uses it
+ * (evidence_node_user).
  */
 int evidence_check_pf(struct host *host, const char *pf, struct err *err);
 

@@ -5,12 +5,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <linux/net_namespace.h>
 #include <linux/rtnetlink.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,11 +25,16 @@
 #include "nodeagent/dra/state.h"
 #include "nodeagent/host/namespaces.h"
 #include "nodeagent/host/netlink.h"
+#include "nodeagent/host/netns_life.h"
 #include "nodeagent/host/nextboot.h"
 #include "nodeagent/host/rtnl.h"
 
-/* Before the index of an interface, where else is a PCI address. */
-#define UPPER '@'
+/* Before the index of an interface, and before words of a failure, where else is a PCI address. */
+#define UPPER  '@'
+#define FAILED '!'
+
+/* A list that changes while it is read: as often as pods come and go at once. */
+#define DUMP_TRIES 8
 
 /* ---- network namespaces ---------------------------------------------------------------------- */
 
@@ -81,16 +88,25 @@ static char *namespace_name(const struct host *host, const char *path)
 struct found {
 	const struct host *host;
 	struct namespaces *list;
+	struct err failed;
 };
 
 static bool add_namespace(void *arg, const struct host_namespace *namespace)
 {
-	const struct found *found = arg;
+	struct found *found = arg;
 	struct namespaces *list = found->list;
-	int fd = fcntl(namespace->fd, F_DUPFD_CLOEXEC, 0);
+	struct statfs fs;
+	int fd;
 
-	if (fd < 0)
+	/* A file that a runtime left without its mount: processes in the namespace are found. */
+	if (fstatfs(namespace->fd, &fs) == 0 && fs.f_type != NSFS_MAGIC)
 		return true;
+	fd = fcntl(namespace->fd, F_DUPFD_CLOEXEC, 0);
+	if (fd < 0) {
+		(void)err_sys(&found->failed, "HostUnreadable", "network namespace /%s",
+			      namespace->path);
+		return false;
+	}
 	list->items = mem_realloc(list->items, (list->n + 1) * sizeof(*list->items));
 	list->items[list->n++] =
 		(struct namespace){fd, namespace_name(found->host, namespace->path)};
@@ -105,35 +121,46 @@ static void tell_functions(int to, size_t number, const struct rtnl_interfaces *
 			(void)dprintf(to, "%zu %s\n", number, list->items[i].parent);
 }
 
-/* The number that our namespace has in the one where the socket is. */
-static bool own_nsid(struct netlink *netlink, int own, int *ret)
+static int dump_once_more(struct netlink *netlink, struct nl_msg *msg, struct strbuf *answer,
+			  struct err *err)
+{
+	for (int i = 0; i < DUMP_TRIES; i++) {
+		if (netlink_transact(netlink, NETLINK_ROUTE, nlmsg_hdr(msg), answer, err) == 0)
+			return 0;
+		if (err->class != ERR_TRANSIENT)
+			break;
+	}
+	return -1;
+}
+
+/* The number that our namespace has in the one where the socket is; negative: none. */
+static int own_nsid(struct netlink *netlink, int own, int *ret, struct err *err)
 {
 	struct rtgenmsg header = {.rtgen_family = AF_UNSPEC};
 	auto_nl_msg struct nl_msg *msg = netlink_request(RTM_GETNSID, 0, &header, sizeof(header));
 	struct nlattr *attrs[NETNSA_MAX + 1];
 	auto_strbuf struct strbuf answer = {0};
 	const struct nlmsghdr *message;
-	struct err err = {0};
 	uint32_t number;
 	size_t at = 0;
 
 	netlink_put_u32(msg, NETNSA_FD, (uint32_t)own);
-	if (netlink_transact(netlink, NETLINK_ROUTE, nlmsg_hdr(msg), &answer, &err) < 0)
-		return false;
+	if (netlink_transact(netlink, NETLINK_ROUTE, nlmsg_hdr(msg), &answer, err) < 0)
+		return -1;
 	message = netlink_next(answer.data, answer.len, &at);
 	if (!message || message->nlmsg_type != RTM_NEWNSID ||
 	    !netlink_parse(message, sizeof(header), attrs, NETNSA_MAX) ||
 	    !netlink_u32(attrs[NETNSA_NSID], &number))
-		return false;
+		return err_set(err, ERR_HOST, "HostUnreadable", "the kernel tells no nsid");
 	*ret = (int)number;
-	return true;
+	return 0;
 }
 
 /* In the child, too: interfaces here that lie on one of ours. */
-static void tell_uppers(int to, size_t number, const struct rtnl_interfaces *list,
-			struct netlink *netlink, int own)
+static int tell_uppers(int to, size_t number, const struct rtnl_interfaces *list,
+		       struct netlink *netlink, int own, struct err *err)
 {
-	bool is_asked = false, is_known = false;
+	bool is_asked = false;
 	int nsid = -1;
 
 	for (size_t i = 0; i < list->n; i++) {
@@ -141,35 +168,53 @@ static void tell_uppers(int to, size_t number, const struct rtnl_interfaces *lis
 
 		if (interface->outer <= 0)
 			continue;
-		if (!is_asked)
-			is_known = own_nsid(netlink, own, &nsid);
+		if (!is_asked && own_nsid(netlink, own, &nsid, err) < 0)
+			return -1;
 		is_asked = true;
-		if (is_known && interface->outer_nsid == nsid)
+		if (nsid >= 0 && interface->outer_nsid == nsid)
 			(void)dprintf(to, "%zu %c%d %s %s\n", number, UPPER, interface->outer,
 				      interface->kind, interface->name);
 	}
+	return 0;
 }
 
-static void visit_namespace(int to, size_t number, const struct namespace *namespace, int own)
+static int visit_namespace(int to, size_t number, const struct namespace *namespace, int own,
+			   struct err *err)
 {
 	struct ifinfomsg header = {.ifi_family = AF_UNSPEC};
 	auto_nl_msg struct nl_msg *msg = NULL;
 	auto_interfaces struct rtnl_interfaces list = {0};
 	auto_strbuf struct strbuf answer = {0};
 	struct netlink *netlink;
-	struct err err = {0};
+	int rc;
 
 	if (setns(namespace->fd, CLONE_NEWNET) < 0)
-		return;
+		return err_sys(err, "NamespaceRefused", "enter it");
 	/* A socket belongs to the namespace in which it was made. */
 	netlink = netlink_new();
 	msg = netlink_request(RTM_GETLINK, NLM_F_DUMP, &header, sizeof(header));
-	if (netlink_transact(netlink, NETLINK_ROUTE, nlmsg_hdr(msg), &answer, &err) == 0) {
+	rc = dump_once_more(netlink, msg, &answer, err);
+	if (rc == 0) {
 		rtnl_decode_interfaces(answer.data, answer.len, &list);
 		tell_functions(to, number, &list);
-		tell_uppers(to, number, &list, netlink, own);
+		rc = tell_uppers(to, number, &list, netlink, own, err);
 	}
 	netlink_free(netlink);
+	return rc;
+}
+
+/* The child: its last line is FAILED where something could not be seen, and says what. */
+static int visit_all(int to, const struct namespaces *namespaces, int own)
+{
+	for (size_t i = 0; i < namespaces->n; i++) {
+		struct err err = {0};
+
+		if (visit_namespace(to, i, &namespaces->items[i], own, &err) == 0)
+			continue;
+		(void)dprintf(to, "%zu %c%.80s\n", i, FAILED, err.text);
+		return 1;
+	}
+	return 0;
 }
 
 /* "12 macvlan net1". In its own namespace a pod may call an interface anything. */
@@ -185,7 +230,8 @@ static void take_upper(const char *namespace, char *text, json_t *ret)
 		json_put(ret, text, json_fmt("%s in %s", blank, namespace));
 }
 
-static void take_line(const struct namespaces *namespaces, char *line, json_t *ret, json_t *uppers)
+static void take_line(const struct namespaces *namespaces, char *line, json_t *ret, json_t *uppers,
+		      struct err *failed)
 {
 	char *blank = strchr(line, ' ');
 	int64_t number;
@@ -196,50 +242,76 @@ static void take_line(const struct namespaces *namespaces, char *line, json_t *r
 	blank[strcspn(blank, "\n")] = '\0';
 	if (!str_to_int(line, 0, (int64_t)namespaces->n - 1, &number))
 		return;
-	if (*blank == UPPER)
+	if (*blank == FAILED)
+		(void)err_set(failed, ERR_HOST, "HostUnreadable", "network namespace %.64s: %s",
+			      namespaces->items[number].name, blank + 1);
+	else if (*blank == UPPER)
 		take_upper(namespaces->items[number].name, blank + 1, uppers);
 	else if (pci_address_is_valid(blank))
 		json_put_str(ret, blank, namespaces->items[number].name);
 }
 
-static void read_functions(int from, const struct namespaces *namespaces, json_t *ret,
-			   json_t *uppers)
+static void read_functions(FILE *in, const struct namespaces *namespaces, json_t *ret,
+			   json_t *uppers, struct err *failed)
 {
-	auto_fclose FILE *in = fdopen(from, "r");
-	char line[128];
+	char line[256];
 
-	if (!in) {
-		(void)close(from);
-		return;
-	}
 	while (fgets(line, sizeof(line), in))
-		take_line(namespaces, line, ret, uppers);
+		take_line(namespaces, line, ret, uppers, failed);
 }
 
 /* Entering a namespace moves the whole process, so a child does it. */
-json_t *holders_namespaces(const struct host *host, json_t **ret_uppers)
+static int ask_child(const struct namespaces *namespaces, int own, json_t *ret, json_t *uppers,
+		     struct err *err)
+{
+	auto_fclose FILE *in = NULL;
+	struct err failed = {0};
+	int pipe_fds[2], status = -1;
+	pid_t child;
+
+	if (pipe2(pipe_fds, O_CLOEXEC) < 0)
+		return err_sys(err, "HostUnreadable", "make a pipe");
+	in = fdopen(pipe_fds[0], "r");
+	child = in ? fork() : -1;
+	if (child == 0)
+		_exit(visit_all(pipe_fds[1], namespaces, own));
+	(void)close(pipe_fds[1]);
+	if (!in)
+		(void)close(pipe_fds[0]);
+	if (child < 0)
+		return err_sys(err, "HostUnreadable", "start a process");
+	read_functions(in, namespaces, ret, uppers, &failed);
+	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+		;
+	if (status == 0 && !failed.class)
+		return 0;
+	if (!failed.class)
+		(void)err_set(&failed, ERR_HOST, "HostUnreadable", "the look was cut off");
+	*err = failed;
+	return -1;
+}
+
+json_t *holders_namespaces(const struct host *host, json_t **ret_uppers, struct err *err)
 {
 	auto_call(namespaces_done) struct namespaces namespaces = {0};
 	auto_close int own = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
-	json_t *ret = json_object();
-	int pipe_fds[2], status;
-	pid_t child;
+	json_auto_t *ret = json_object(), *uppers = json_object();
+	struct found found = {.host = host, .list = &namespaces};
+	struct err why = {0};
 
-	*ret_uppers = json_object();
-	host_namespaces(host, add_namespace, &(struct found){host, &namespaces});
-	if (namespaces.n == 0 || pipe2(pipe_fds, O_CLOEXEC) < 0)
-		return ret;
-	child = fork();
-	if (child == 0) {
-		for (size_t i = 0; i < namespaces.n; i++)
-			visit_namespace(pipe_fds[1], i, &namespaces.items[i], own);
-		_exit(0);
+	if (own < 0)
+		(void)err_sys(&why, "HostUnreadable", "our own network namespace");
+	else if (host_namespaces(host, add_namespace, &found, &why) == 0 && found.failed.class)
+		why = found.failed;
+	if (!why.class &&
+	    (namespaces.n == 0 || ask_child(&namespaces, own, ret, uppers, &why) == 0)) {
+		*ret_uppers = take_ptr(uppers);
+		return take_ptr(ret);
 	}
-	(void)close(pipe_fds[1]);
-	read_functions(pipe_fds[0], &namespaces, ret, *ret_uppers);
-	while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
-		;
-	return ret;
+	if (err)
+		*err = why;
+	(void)err_in(err, "look at network namespaces");
+	return NULL;
 }
 
 /* ---- open files ------------------------------------------------------------------------------ */
@@ -256,7 +328,8 @@ static void add_file(const struct host *host, const char *pid, const char *path,
 	json_put_str(ret, json_string_value(key), name);
 }
 
-static void add_files_of(const struct host *host, const char *pid, json_t *ret)
+/* A process may end meanwhile. */
+static int add_files_of(const struct host *host, const char *pid, json_t *ret, struct err *err)
 {
 	auto_closedir DIR *dir = NULL;
 	const struct dirent *file;
@@ -265,8 +338,12 @@ static void add_files_of(const struct host *host, const char *pid, json_t *ret)
 
 	(void)snprintf(folder, sizeof(folder), "proc/%s/fd", pid);
 	fd = root_open(host->root, folder, O_RDONLY | O_DIRECTORY, 0);
+	if (fd < 0 && (errno == ENOENT || errno == ENOTDIR || errno == ESRCH))
+		return 0;
 	dir = fd < 0 ? NULL : fdopendir(fd);
-	while (dir && (file = readdir(dir))) {
+	if (!dir)
+		return err_sys(err, "HostUnreadable", "open files of process %.20s", pid);
+	while ((file = readdir(dir))) {
 		char target[128];
 		ssize_t n = readlinkat(dirfd(dir), file->d_name, target, sizeof(target) - 1);
 
@@ -278,39 +355,33 @@ static void add_files_of(const struct host *host, const char *pid, json_t *ret)
 			continue;
 		add_file(host, pid, target, ret);
 	}
+	return 0;
 }
 
-json_t *holders_files(const struct host *host)
+json_t *holders_files(const struct host *host, struct err *err)
 {
-	json_auto_t *processes = sysfs_list(host, "proc");
-	json_t *ret = json_object(), *name;
+	json_auto_t *processes = sysfs_list(host, "proc"), *ret = json_object();
+	json_t *name;
 	char own[16];
 	size_t i;
 
+	if (!processes && errno != ENOENT) {
+		(void)err_sys(err, "HostUnreadable", "list processes");
+		return NULL;
+	}
 	(void)snprintf(own, sizeof(own), "%d", (int)getpid());
 	json_array_foreach (processes, i, name) {
 		const char *pid = json_string_value(name);
 
-		if (is_number(pid) && !str_eq(pid, own))
-			add_files_of(host, pid, ret);
+		/* The first process may be closed to us; it supervises and holds no device. */
+		if (is_number(pid) && !str_eq(pid, own) && !str_eq(pid, "1") &&
+		    add_files_of(host, pid, ret, err) < 0)
+			return NULL;
 	}
-	return ret;
+	return take_ptr(ret);
 }
 
 /* ---- notes of CNI plugins -------------------------------------------------------------------- */
-
-/* Of a pod's namespace: only when it is certain that there is none. */
-static bool is_gone(const struct host *host, const char *path)
-{
-	struct stat st;
-
-	if (root_stat(host->root, path, &st) == 0)
-		return false;
-	/* /proc/PID/ns/net leads out of the root. */
-	if (errno == EXDEV)
-		return fstatat(host->root, path + strspn(path, "/"), &st, 0) < 0 && errno == ENOENT;
-	return errno == ENOENT || errno == ENOTDIR;
-}
 
 /* No pod's namespace outlives a boot, and a VF is made anew. */
 static bool is_of_earlier_boot(const struct host *host, const json_t *owner)
@@ -348,6 +419,7 @@ static bool is_owned(const struct host *host, const char *vf, struct sysfs_text 
 
 bool holders_claim(const struct host *host, const char *vf, struct sysfs_text *ret)
 {
+	struct netns_known known = {0};
 	struct stat st;
 	char path[96];
 
@@ -361,7 +433,8 @@ bool holders_claim(const struct host *host, const char *vf, struct sysfs_text *r
 		(void)snprintf(ret->text, sizeof(ret->text), "somebody (/%s cannot be read)", path);
 		return true;
 	}
-	return ret->text[0] != '/' || !is_gone(host, ret->text);
+	known.path = ret->text;
+	return ret->text[0] != '/' || netns_life(host->root, &known, NULL) != NETNS_GONE;
 }
 
 static const char *holder_in(const json_t *prepared, const char *vf)

@@ -12,16 +12,18 @@
 /*
  * { PCI address: "/run/netns/cni-…" or "sleep (pid 42)" } of all functions whose network interface
  * is in a namespace other than ours. Namespaces are found by their mounts and by processes. New.
- * What cannot be entered is passed over. *ret_uppers, new: { "12": "macvlan net1 in
- * /run/netns/cni-…" } of interfaces of ours, by index, on which one of another namespace lies
- * (macvlan, ipvlan, VLAN); one is named. Also the ends of veth pairs.
+ * NULL with err ERR_HOST "HostUnreadable" when one of them could not be looked at: no descriptors,
+ * no rights, more than 4096, a list that changes all the time. *ret_uppers, new: { "12":
+ * "macvlan net1 in /run/netns/cni-…" } of interfaces of ours, by index, on which one of another
+ * namespace lies (macvlan, ipvlan, VLAN); one is named. Also the ends of veth pairs.
  */
-json_t *holders_namespaces(const struct host *host, json_t **ret_uppers);
+json_t *holders_namespaces(const struct host *host, json_t **ret_uppers, struct err *err);
 
 /*
- * { "/dev/vfio/12": "qemu-system-x86 (pid 42)", "/dev/infiniband/uverbs0": … } of open files. New.
+ * { "/dev/vfio/12": "qemu-system-x86 (pid 42)", "/dev/infiniband/uverbs0": … } of open files. New;
+ * NULL with err ERR_HOST "HostUnreadable" when those of a process could not be looked at.
  */
-json_t *holders_files(const struct host *host);
+json_t *holders_files(const struct host *host, struct err *err);
 
 /*
  * Has one of our CNI plugins this VF for a sandbox of this boot (/var/lib/orbweaver/cni/devices)?

@@ -12,8 +12,8 @@
 
 #include "lib/base/mem.h"
 #include "lib/base/own_fd.h"
-#include "lib/base/root.h"
 #include "lib/json/json.h"
+#include "nodeagent/host/netns_life.h"
 #include "nodeagent/host/sysfs.h"
 
 /* More than pods fit on any node. */
@@ -35,7 +35,14 @@ struct walk {
 	bool is_over;
 	struct identity *seen; /* the first is ours */
 	size_t n;
+	struct err failed; /* the first that could not be visited */
 };
+
+static void fail(struct walk *walk, const char *path)
+{
+	if (!walk->failed.class)
+		(void)err_sys(&walk->failed, "HostUnreadable", "network namespace /%s", path);
+}
 
 /* Was it not met before? */
 static bool is_new(struct walk *walk, const struct stat *st)
@@ -43,8 +50,11 @@ static bool is_new(struct walk *walk, const struct stat *st)
 	for (size_t i = 0; i < walk->n; i++)
 		if (walk->seen[i].inode == st->st_ino && walk->seen[i].device == st->st_dev)
 			return false;
-	if (walk->n == NAMESPACES_MAX)
+	if (walk->n == NAMESPACES_MAX) {
+		errno = E2BIG;
+		fail(walk, "");
 		return false;
+	}
 	walk->seen = mem_realloc(walk->seen, (walk->n + 1) * sizeof(*walk->seen));
 	walk->seen[walk->n++] = (struct identity){st->st_dev, st->st_ino};
 	return true;
@@ -54,7 +64,14 @@ static void meet(struct walk *walk, const char *path, int fd)
 {
 	struct stat st;
 
-	if (fd < 0 || fstat(fd, &st) < 0 || !is_new(walk, &st))
+	/* It was there a moment ago: it, or its process, has ended. */
+	if (fd < 0 && (errno == ENOENT || errno == ENOTDIR || errno == ESRCH))
+		return;
+	if (fd < 0 || fstat(fd, &st) < 0) {
+		fail(walk, path);
+		return;
+	}
+	if (!is_new(walk, &st))
 		return;
 	walk->is_over = !walk->visit(
 		walk->arg, &(struct host_namespace){.path = path, .inode = st.st_ino, .fd = fd});
@@ -65,34 +82,25 @@ static bool is_number(const char *text)
 	return text[0] != '\0' && strlen(text) < 12 && strspn(text, "0123456789") == strlen(text);
 }
 
-/*
- * "proc/42/ns/net" is the one kind of path that leads out of the root: a namespace has no name in
- * any.
- */
-static int open_of_process(const struct host *host, const char *path)
+/* New; NULL: there is no such folder, or it cannot be read, which counts as a failure. */
+static json_t *list(struct walk *walk, const char *folder)
 {
-	const char *slash = strrchr(path, '/');
-	auto_free char *folder = str_ndup(path, (size_t)(slash - path));
-	auto_close int fd = root_open(host->root, folder, O_PATH | O_DIRECTORY, 0);
+	json_t *names = sysfs_list(walk->host, folder);
 
-	return fd < 0 ? -1 : openat(fd, slash + 1, O_RDONLY | O_CLOEXEC);
-}
-
-/* Something else than a namespace may be there: do not wait for it. */
-static int open_mounted(const struct host *host, const char *path)
-{
-	return root_open(host->root, path, O_RDONLY | O_NONBLOCK, 0);
+	if (!names && errno != ENOENT && errno != ENOTDIR)
+		fail(walk, folder);
+	return names;
 }
 
 static void meet_mounted(struct walk *walk, const char *folder)
 {
-	json_auto_t *names = sysfs_list(walk->host, folder);
+	json_auto_t *names = list(walk, folder);
 	json_t *name;
 	size_t i;
 
 	json_array_foreach (names, i, name) {
 		auto_free char *path = str_printf("%s%s", folder, json_string_value(name));
-		auto_close int fd = open_mounted(walk->host, path);
+		auto_close int fd = netns_path_open(walk->host->root, path);
 
 		meet(walk, path, fd);
 		if (walk->is_over)
@@ -102,7 +110,7 @@ static void meet_mounted(struct walk *walk, const char *folder)
 
 static void meet_of_processes(struct walk *walk)
 {
-	json_auto_t *names = sysfs_list(walk->host, "proc");
+	json_auto_t *names = list(walk, "proc");
 	json_t *name;
 	size_t i;
 
@@ -110,29 +118,36 @@ static void meet_of_processes(struct walk *walk)
 		auto_free char *path = str_printf("proc/%s/ns/net", json_string_value(name));
 		auto_close int fd = -1;
 
-		if (!is_number(json_string_value(name)))
+		/* The first process is in the node's namespace, ours, and may be closed to us. */
+		if (!is_number(json_string_value(name)) || str_eq(json_string_value(name), "1"))
 			continue;
-		fd = open_of_process(walk->host, path);
+		fd = netns_path_open(walk->host->root, path);
 		meet(walk, path, fd);
 		if (walk->is_over)
 			return;
 	}
 }
 
-void host_namespaces(const struct host *host,
-		     bool (*visit)(void *arg, const struct host_namespace *namespace), void *arg)
+int host_namespaces(const struct host *host,
+		    bool (*visit)(void *arg, const struct host_namespace *namespace), void *arg,
+		    struct err *err)
 {
 	struct walk walk = {.host = host, .visit = visit, .arg = arg};
 	struct stat own;
 
 	if (stat("/proc/self/ns/net", &own) < 0)
-		return;
+		return err_sys(err, "HostUnreadable", "our own network namespace");
 	(void)is_new(&walk, &own);
 	for (size_t i = 0; i < ARRAY_LEN(folders) && !walk.is_over; i++)
 		meet_mounted(&walk, folders[i]);
 	if (!walk.is_over)
 		meet_of_processes(&walk);
 	mem_free(walk.seen);
+	if (!walk.failed.class)
+		return 0;
+	if (err)
+		*err = walk.failed;
+	return -1;
 }
 
 /* ---- inside ---------------------------------------------------------------------------------- */
@@ -163,9 +178,9 @@ static int open_path(const struct host *host, const char *path)
 	for (size_t i = 0; i < ARRAY_LEN(folders); i++)
 		if (str_starts(path, folders[i]) && strlen(path) > strlen(folders[i]) &&
 		    name == path + strlen(folders[i]) - 1 && !str_eq(name, "/.."))
-			return open_mounted(host, path);
+			return netns_path_open(host->root, path);
 	if (sscanf(path, "proc/%11[0-9]/ns/net%n", pid, &end) == 1 && end > 0 && path[end] == '\0')
-		return open_of_process(host, path);
+		return netns_path_open(host->root, path);
 	errno = EINVAL;
 	return -1;
 }

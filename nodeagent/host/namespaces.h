@@ -25,9 +25,13 @@ struct host_namespace {
 /*
  * Call `visit` for each namespace, once: those that are mounted first, whose names say more, then
  * those that processes have. It ends when `visit` says false.
+ *
+ * -1 with err ERR_HOST "HostUnreadable" when not all could be visited: no descriptors, no rights,
+ * more than 4096. Those that could were visited all the same. What ends meanwhile is no error.
  */
-void host_namespaces(const struct host *host,
-		     bool (*visit)(void *arg, const struct host_namespace *namespace), void *arg);
+int host_namespaces(const struct host *host,
+		    bool (*visit)(void *arg, const struct host_namespace *namespace), void *arg,
+		    struct err *err);
 
 /*
  * Run `work` with `host` speaking to the kernel of this namespace, and come back; its sockets there

@@ -33,7 +33,9 @@ static int read_view(struct view *view, struct err *err)
 		view_problem(view, NULL, &problem);
 	view_read_protected(view);
 	if (view->flags & HOST_OBSERVE_HOLDERS) {
-		view->namespaces = holders_namespaces(view->host, &uppers);
+		view->namespaces = holders_namespaces(view->host, &uppers, &problem);
+		if (!view->namespaces)
+			view_problem(view, NULL, &problem);
 		view_read_carriers(view, uppers);
 		view->evidence = evidence_new(view->host);
 	}

@@ -138,11 +138,13 @@ const char *view_carried(const struct view *view, const char *address)
 int host_what_carried(struct host *host, const char *pf, char **ret_interface, struct err *err)
 {
 	auto_call(view_done) struct view view = {.host = host};
-	json_auto_t *uppers = NULL;
+	json_auto_t *uppers = NULL, *namespaces = NULL;
 
 	if (view_read_interfaces(&view, err) < 0)
 		return -1;
-	json_decref(holders_namespaces(host, &uppers));
+	namespaces = holders_namespaces(host, &uppers, err);
+	if (!namespaces)
+		return -1;
 	view_read_carriers(&view, uppers);
 	*ret_interface = str_dup(view_carried(&view, pf));
 	return 0;

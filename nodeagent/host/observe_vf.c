@@ -100,6 +100,14 @@ static bool verbs_holder(const struct view *view, const char *vf, json_t *holder
 	return true;
 }
 
+static bool node_holder(const struct view *view, const char *vf, json_t *holder)
+{
+	auto_free char *who = view->evidence ? evidence_node_user(view->evidence, vf) : NULL;
+
+	json_put_str(holder, "name", who);
+	return who != NULL;
+}
+
 /* Any evidence counts; disagreement is "in use" (docs/host.md). */
 static bool find_holder(const struct view *view, const char *vf, const char *driver, json_t *holder)
 {
@@ -129,7 +137,7 @@ static bool find_holder(const struct view *view, const char *vf, const char *dri
 	if (verbs_holder(view, vf, holder))
 		return true;
 	json_put_str(holder, "kind", driver ? "host" : "none");
-	return false;
+	return driver && node_holder(view, vf, holder);
 }
 
 /* ---- the entry ------------------------------------------------------------------------------- */
@@ -184,13 +192,12 @@ static void put_guid(const struct view *view, const json_t *names, json_t *ret)
 		view_put_guid(ret, "guid", device->node_guid);
 }
 
-/* The vDPA device that goes by the VF's address, and what uses it. */
+/* What uses the vDPA device that the VF is. */
 static void put_vdpa(const struct view *view, const char *vf, json_t *ret)
 {
-	auto_free char *path = str_printf("sys/bus/vdpa/devices/vdpa:%s/driver", vf);
 	struct sysfs_text driver;
 
-	if (!sysfs_link(view->host, path, &driver))
+	if (!evidence_vdpa_driver(view->host, vf, &driver))
 		return;
 	if (str_eq(driver.text, "vhost_vdpa"))
 		json_put_str(ret, "vdpaType", "vhost");

@@ -245,6 +245,90 @@ json_t *rdma_contexts(struct host *host, struct err *err)
 	return ret;
 }
 
+/* Modules of drivers, whose QPs every device has, and those of the core and of IPoIB. */
+static bool is_own_module(const char *name)
+{
+	static const char *const own[] = {
+		"ib_core", "ib_ipoib", "mlx4_ib", "mlx5_ib",  "mana_ib",
+		"irdma",   "bnxt_re",  "efa",     "erdma",    "qedr",
+		"cxgb4",   "hns_roce", "hfi1",    "rdma_rxe", "siw",
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(own); i++)
+		if (str_starts(name, own[i]))
+			return true;
+	return false;
+}
+
+/* enum ib_qp_type, include/rdma/ib_verbs.h; enum rdma_cm_state, include/rdma/rdma_cm.h. */
+enum { QP_TYPE_GSI = 1, CM_STATE_LISTEN = 8 };
+
+static bool is_kernel_user(const struct nlattr *entry, bool is_qp, char ret_name[RDMA_NAME_SIZE])
+{
+	struct nlattr *attrs[ATTR_MAX + 1];
+	uint8_t byte;
+
+	netlink_parse_nested(entry, attrs, ATTR_MAX);
+	/* Processes have a PID in its place, and a context. */
+	if (!netlink_str(attrs[RDMA_NLDEV_ATTR_RES_KERN_NAME], ret_name, RDMA_NAME_SIZE) ||
+	    is_own_module(ret_name))
+		return false;
+	if (is_qp)
+		return !netlink_u8(attrs[RDMA_NLDEV_ATTR_RES_TYPE], &byte) || byte > QP_TYPE_GSI;
+	return !netlink_u8(attrs[RDMA_NLDEV_ATTR_RES_STATE], &byte) || byte != CM_STATE_LISTEN;
+}
+
+bool rdma_decode_kernel_user(const void *bytes, size_t len, char ret_name[RDMA_NAME_SIZE])
+{
+	const struct nlmsghdr *message;
+	size_t at = 0;
+
+	while ((message = netlink_next(bytes, len, &at))) {
+		bool is_qp = message->nlmsg_type == NLDEV_TYPE(RDMA_NLDEV_CMD_RES_QP_GET);
+		struct nlattr *attrs[ATTR_MAX + 1];
+		const struct nlattr *list, *entry;
+		int left;
+
+		if ((!is_qp && message->nlmsg_type != NLDEV_TYPE(RDMA_NLDEV_CMD_RES_CM_ID_GET)) ||
+		    !netlink_parse(message, 0, attrs, ATTR_MAX))
+			continue;
+		list = attrs[is_qp ? RDMA_NLDEV_ATTR_RES_QP : RDMA_NLDEV_ATTR_RES_CM_ID];
+		if (!list)
+			continue;
+		nla_for_each_nested(entry, list,
+				    left) if (is_kernel_user(entry, is_qp, ret_name)) return true;
+	}
+	return false;
+}
+
+char *rdma_kernel_user(struct host *host, uint32_t device, struct err *err)
+{
+	static const int commands[] = {RDMA_NLDEV_CMD_RES_CM_ID_GET, RDMA_NLDEV_CMD_RES_QP_GET};
+
+	for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
+		auto_nl_msg struct nl_msg *msg =
+			netlink_request(NLDEV_TYPE(commands[i]), NLM_F_DUMP, NULL, 0);
+		auto_strbuf struct strbuf answer = {0};
+		char name[RDMA_NAME_SIZE];
+		struct err why = {0};
+
+		netlink_put_u32(msg, RDMA_NLDEV_ATTR_DEV_INDEX, device);
+		if (netlink_ask(host, NETLINK_RDMA, msg, &answer, &why) == 0) {
+			if (rdma_decode_kernel_user(answer.data, answer.len, name))
+				return str_dup(name);
+			continue;
+		}
+		/* EINVAL: a kernel without the command, or the device is gone. */
+		if (why.sys != EINVAL && why.sys != EOPNOTSUPP && why.sys != EPROTONOSUPPORT &&
+		    why.sys != ENODEV) {
+			*err = why;
+			(void)err_in(err, "who in the kernel uses RDMA device %u", device);
+			return NULL;
+		}
+	}
+	return NULL;
+}
+
 /* ---- mode ------------------------------------------------------------------------------------ */
 
 const char *rdma_mode_name(enum rdma_mode mode)

@@ -60,6 +60,20 @@ json_t *rdma_contexts(struct host *host, struct err *err);
 void rdma_decode_contexts(const void *bytes, size_t len, json_t *ret);
 
 /*
+ * The module of the kernel that uses this device: NVMe-oF, NFS, Lustre, SMC-R, iSER have no
+ * contexts, but connections (RES_CM_ID_GET) and queue pairs (RES_QP_GET) that belong to the kernel.
+ * "nvme_rdma", new; NULL: there is none, or, with err, the kernel cannot be asked. Linux before
+ * 4.17 does not say.
+ *
+ * What every device has does not count: QPs 0 and 1, those of the device's own driver and of IPoIB,
+ * of which the interface tells whether it is used, and connections that only listen: a server that
+ * listens everywhere has one on each device.
+ */
+char *rdma_kernel_user(struct host *host, uint32_t device, struct err *err);
+/* ret_name, 64 bytes: of the first such user in an answer to either request; false: none. */
+bool rdma_decode_kernel_user(const void *bytes, size_t len, char ret_name[RDMA_NAME_SIZE]);
+
+/*
  * Add what a port has counted to `counters` (counted.h); the hardware's own counters, as `rdma
  * statistic` shows them. Of a driver that has none: none, and of Linux before 5.3.
  */

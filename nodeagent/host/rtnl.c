@@ -78,6 +78,17 @@ static void decode_kind(const struct nlattr *info, struct rtnl_interface *ret)
 	(void)netlink_str(attrs[IFLA_INFO_KIND], ret->kind, sizeof(ret->kind));
 }
 
+static bool decode_has_xdp(const struct nlattr *xdp)
+{
+	struct nlattr *attrs[IFLA_XDP_MAX + 1];
+	uint8_t mode;
+
+	if (!xdp)
+		return false;
+	netlink_parse_nested(xdp, attrs, IFLA_XDP_MAX);
+	return netlink_u8(attrs[IFLA_XDP_ATTACHED], &mode) && mode != XDP_ATTACHED_NONE;
+}
+
 static bool decode_interface(const struct nlmsghdr *message, struct rtnl_interface *ret)
 {
 	struct nlattr *attrs[LINK_ATTR_MAX + 1];
@@ -110,6 +121,7 @@ static bool decode_interface(const struct nlmsghdr *message, struct rtnl_interfa
 	decode_address(attrs[IFLA_PERM_ADDRESS], &ret->permanent);
 	decode_kind(attrs[IFLA_LINKINFO], ret);
 	decode_parent(attrs, ret);
+	ret->has_xdp = decode_has_xdp(attrs[IFLA_XDP]);
 	ret->alt_names = decode_alt_names(attrs[IFLA_PROP_LIST]);
 	return true;
 }
@@ -428,7 +440,31 @@ void rtnl_decode_default_routes(const void *bytes, size_t len, struct rtnl_indic
 	}
 }
 
-int rtnl_default_routes(struct host *host, struct rtnl_indices *ret, struct err *err)
+void rtnl_decode_with_routes(const void *bytes, size_t len, struct rtnl_indices *ret)
+{
+	const struct nlmsghdr *message;
+	struct nlattr *attrs[RTA_MAX + 1];
+	uint32_t number;
+	size_t at = 0;
+
+	while ((message = netlink_next(bytes, len, &at))) {
+		const struct rtmsg *header = nlmsg_data(message);
+
+		if (message->nlmsg_type != RTM_NEWROUTE ||
+		    !netlink_parse(message, sizeof(*header), attrs, RTA_MAX) ||
+		    header->rtm_protocol == RTPROT_KERNEL || header->rtm_type != RTN_UNICAST)
+			continue;
+		if (netlink_u32(attrs[RTA_OIF], &number))
+			add_index(ret, (int)number);
+		if (attrs[RTA_MULTIPATH])
+			add_next_hops(attrs[RTA_MULTIPATH], ret);
+	}
+}
+
+/* Both families, each by a decoder of its answer. */
+static int list_routes(struct host *host,
+		       void (*decode)(const void *bytes, size_t len, struct rtnl_indices *ret),
+		       struct rtnl_indices *ret, struct err *err)
 {
 	static const unsigned char families[] = {AF_INET, AF_INET6};
 
@@ -440,9 +476,19 @@ int rtnl_default_routes(struct host *host, struct rtnl_indices *ret, struct err 
 
 		if (netlink_ask(host, NETLINK_ROUTE, msg, &answer, err) < 0)
 			return err_in(err, "list routes");
-		rtnl_decode_default_routes(answer.data, answer.len, ret);
+		decode(answer.data, answer.len, ret);
 	}
 	return 0;
+}
+
+int rtnl_default_routes(struct host *host, struct rtnl_indices *ret, struct err *err)
+{
+	return list_routes(host, rtnl_decode_default_routes, ret, err);
+}
+
+int rtnl_with_routes(struct host *host, struct rtnl_indices *ret, struct err *err)
+{
+	return list_routes(host, rtnl_decode_with_routes, ret, err);
 }
 
 static bool is_one_of(const json_t *addresses, int family, const struct nlattr *attr)
@@ -494,7 +540,7 @@ static int list_addresses(struct host *host, struct strbuf *answer, struct err *
 		       : 0;
 }
 
-bool rtnl_decode_has_address(const void *bytes, size_t len, int index)
+void rtnl_decode_with_any_address(const void *bytes, size_t len, struct rtnl_indices *ret)
 {
 	const struct nlmsghdr *message;
 	size_t at = 0;
@@ -504,20 +550,27 @@ bool rtnl_decode_has_address(const void *bytes, size_t len, int index)
 
 		if (message->nlmsg_type == RTM_NEWADDR &&
 		    nlmsg_datalen(message) >= (int)sizeof(*header) &&
-		    (int)header->ifa_index == index && header->ifa_scope <= RT_SCOPE_SITE)
-			return true;
+		    header->ifa_scope <= RT_SCOPE_SITE)
+			add_index(ret, (int)header->ifa_index);
 	}
-	return false;
 }
 
-int rtnl_has_address(struct host *host, int index, bool *ret, struct err *err)
+int rtnl_with_any_address(struct host *host, struct rtnl_indices *ret, struct err *err)
 {
 	auto_strbuf struct strbuf answer = {0};
 
 	if (list_addresses(host, &answer, err) < 0)
 		return -1;
-	*ret = rtnl_decode_has_address(answer.data, answer.len, index);
+	rtnl_decode_with_any_address(answer.data, answer.len, ret);
 	return 0;
+}
+
+bool rtnl_has_index(const struct rtnl_indices *list, int index)
+{
+	for (size_t i = 0; i < list->n; i++)
+		if (list->items[i] == index)
+			return true;
+	return false;
 }
 
 int rtnl_with_addresses(struct host *host, const json_t *addresses, struct rtnl_indices *ret,

@@ -26,6 +26,7 @@ struct rtnl_interface {
 	json_t *alt_names; /* array of strings, NULL when there are none */
 	uint16_t type;     /* ARPHRD_… */
 	bool up;           /* as the administrator set it */
+	bool has_xdp;      /* an XDP program is attached: a load balancer, AF_XDP sockets */
 	bool has_carrier, carrier;
 	int oper_state;                 /* IF_OPER_…, -1 when unknown */
 	uint32_t mtu, min_mtu, max_mtu; /* 0 when unknown */
@@ -111,10 +112,15 @@ void rtnl_decode_with_addresses(const void *bytes, size_t len, const json_t *add
 				struct rtnl_indices *ret);
 
 /*
- * Does this interface have an address that is valid beyond its link (RT_SCOPE_UNIVERSE or _SITE)?
+ * Which interfaces the node itself uses by IP: those with an address that is valid beyond its link
+ * (RT_SCOPE_UNIVERSE or _SITE), and those out of which a route leads, of any table, that the kernel
+ * has not made by itself (RTPROT_KERNEL: what comes with an address, and with IPv6).
  */
-int rtnl_has_address(struct host *host, int index, bool *ret, struct err *err);
-bool rtnl_decode_has_address(const void *bytes, size_t len, int index);
+int rtnl_with_any_address(struct host *host, struct rtnl_indices *ret, struct err *err);
+void rtnl_decode_with_any_address(const void *bytes, size_t len, struct rtnl_indices *ret);
+int rtnl_with_routes(struct host *host, struct rtnl_indices *ret, struct err *err);
+void rtnl_decode_with_routes(const void *bytes, size_t len, struct rtnl_indices *ret);
+bool rtnl_has_index(const struct rtnl_indices *list, int index);
 
 /*
  * Each sends one request with one attribute (net/core/rtnetlink.c, do_setvfinfo(): the kernel stops

@@ -178,6 +178,7 @@ static int plan_and_act(const struct plugin_call *call, const struct coordinator
 	struct coordinator_facts facts = {
 		.ifname = outer->ifname,
 		.container_id = outer->container_id,
+		.granted = outer->granted,
 		.veth_mac = veth_mac,
 		.peer_mac = peer_mac,
 	};

@@ -24,13 +24,13 @@ struct host *device_host(int root, struct err *err)
 	return host_open(path, err);
 }
 
-static void first_netdev(const struct host *host, const char *address, char ret[IFNAMSIZ])
+/* The one that stands for the function: beside a PF's own there are representors in switchdev. */
+static void put_netdev(const struct host *host, const char *address, char ret[IFNAMSIZ])
 {
-	struct pci_path path = pci_path(address, "net");
-	json_auto_t *names = sysfs_list(host, path.text);
-	const char *name = json_string_value(json_array_get(names, 0));
+	struct sysfs_text name = {""};
 
-	(void)snprintf(ret, IFNAMSIZ, "%s", name ? name : "");
+	(void)pci_netdev(host, address, &name);
+	(void)snprintf(ret, IFNAMSIZ, "%.*s", IFNAMSIZ - 1, name.text);
 }
 
 static int64_t number_of(const struct host *host, const char *pf, const char *vf)
@@ -59,9 +59,9 @@ int device_look(const struct host *host, const char *address, struct device *ret
 		return err_set(err, ERR_HOST, "DeviceGone", "the node has no device %s", address);
 	if (pci_driver(host, address, &text))
 		(void)snprintf(ret->driver, sizeof(ret->driver), "%.31s", text.text);
-	first_netdev(host, address, ret->netdev);
+	put_netdev(host, address, ret->netdev);
 	if (pci_physfn(host, address, &text)) {
-		first_netdev(host, text.text, ret->pf);
+		put_netdev(host, text.text, ret->pf);
 		ret->vf = number_of(host, text.text, address);
 	}
 	return 0;

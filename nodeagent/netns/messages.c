@@ -62,6 +62,8 @@ static struct nl_msg *link_message(const json_t *step, int index)
 		header.ifi_flags = json_is_true(json_at(step, "up")) ? IFF_UP : 0;
 		header.ifi_change = IFF_UP;
 	}
+	if (json_is_true(json_at(step, "deaf")))
+		header.ifi_change |= IFF_PROMISC | IFF_ALLMULTI;
 	msg = netlink_request(RTM_NEWLINK, 0, &header, sizeof(header));
 	put_mac(msg, IFLA_ADDRESS, step, "mac");
 	put_number(msg, IFLA_MTU, step, "mtu");
@@ -92,6 +94,30 @@ static struct nl_msg *unalt_message(const json_t *step, int index)
 
 	netlink_put_str(msg, IFLA_ALT_IFNAME, json_str_or(json_at(step, "name"), ""));
 	(void)nla_nest_end(msg, list);
+	return msg;
+}
+
+static struct nl_msg *alias_message(const json_t *step, int index)
+{
+	struct ifinfomsg header = {.ifi_index = index};
+	struct nl_msg *msg = netlink_request(RTM_SETLINK, 0, &header, sizeof(header));
+	const char *alias = json_str_or(json_at(step, "as"), "");
+
+	/* Without the NUL, which the kernel would take for a text of one byte. */
+	netlink_put(msg, IFLA_IFALIAS, alias, strlen(alias));
+	return msg;
+}
+
+static struct nl_msg *unxdp_message(const json_t *step, int index)
+{
+	struct ifinfomsg header = {.ifi_index = index};
+	struct nl_msg *msg = netlink_request(RTM_SETLINK, 0, &header, sizeof(header));
+	struct nlattr *xdp = nla_nest_start(msg, IFLA_XDP | NLA_F_NESTED);
+	const int32_t none = -1;
+
+	netlink_put(msg, IFLA_XDP_FD, &none, sizeof(none));
+	netlink_put_u32(msg, IFLA_XDP_FLAGS, (uint32_t)look_number(step, "mode"));
+	(void)nla_nest_end(msg, xdp);
 	return msg;
 }
 
@@ -331,6 +357,10 @@ struct nl_msg *message_of_step(const json_t *step, int index, int other, struct 
 		msg = move_message(step, index, other);
 	else if (str_eq(what, "rename"))
 		msg = move_message(step, index, -1);
+	else if (str_eq(what, "alias"))
+		msg = alias_message(step, index);
+	else if (str_eq(what, "unxdp"))
+		msg = unxdp_message(step, index);
 	else if (str_eq(what, "unalt"))
 		msg = unalt_message(step, index);
 	else if (str_eq(what, "vf"))

@@ -104,6 +104,17 @@ static void decode_alt_names(const struct nlattr *list, json_t *link)
 	json_put(link, "altNames", names);
 }
 
+/* enum of IFLA_XDP_ATTACHED, linux/if_link.h. */
+static void decode_xdp(const struct nlattr *xdp, json_t *link)
+{
+	struct nlattr *attrs[IFLA_XDP_MAX + 1];
+	uint8_t attached;
+
+	netlink_parse_nested(xdp, attrs, IFLA_XDP_MAX);
+	if (netlink_u8(attrs[IFLA_XDP_ATTACHED], &attached) && attached)
+		json_put_int(link, "xdp", attached);
+}
+
 static void decode_ipoib(const struct nlattr *data, json_t *link)
 {
 	struct nlattr *attrs[IFLA_IPOIB_MAX + 1];
@@ -120,13 +131,17 @@ static void decode_link(const struct nlmsghdr *message, json_t *look)
 {
 	struct nlattr *attrs[LINK_ATTR_MAX + 1], *info[IFLA_INFO_MAX + 1];
 	const struct ifinfomsg *header = nlmsg_data(message);
-	char name[IFNAMSIZ], kind[32], parent[32];
+	char name[IFNAMSIZ], kind[32], parent[32], alias[256]; /* IFALIASZ */
 	json_auto_t *link = json_object();
 
 	if (!netlink_parse(message, sizeof(*header), attrs, LINK_ATTR_MAX) ||
 	    header->ifi_index <= 0 || !netlink_str(attrs[IFLA_IFNAME], name, sizeof(name)))
 		return;
 	json_put_int(link, "index", header->ifi_index);
+	if (attrs[IFLA_XDP])
+		decode_xdp(attrs[IFLA_XDP], link);
+	if (netlink_str(attrs[IFLA_IFALIAS], alias, sizeof(alias)) && alias[0])
+		json_put(link, "alias", json_fmt("%s", alias));
 	json_put_str(link, "name", name);
 	json_put_int(link, "type", header->ifi_type);
 	json_put_int(link, "flags", header->ifi_flags);
@@ -209,6 +224,9 @@ static void decode_route(const struct nlmsghdr *message, json_t *look)
 		     netlink_u32(attrs[RTA_TABLE], &table) ? table : header->rtm_table);
 	put_address(route, "dst", attrs[RTA_DST], header->rtm_family, header->rtm_dst_len, true);
 	put_address(route, "gw", attrs[RTA_GATEWAY], header->rtm_family, full, false);
+	/* Of the other family: how IPv4 goes by gateways of IPv6. */
+	if (attrs[RTA_VIA])
+		json_put_bool(route, "via", true);
 	put_address(route, "src", attrs[RTA_PREFSRC], header->rtm_family, full, false);
 	if (netlink_u32(attrs[RTA_OIF], &oif))
 		put_dev(route, look, oif);
@@ -482,31 +500,73 @@ static int name_devices(struct netns *ns, json_t *look, const char *list, struct
 	return 0;
 }
 
-static int ask_source(struct netns *ns, const char *text, json_t *sources, struct err *err)
+/* The route to this address, with these flags (RTM_F_…), new; NULL without err: there is none. */
+static json_t *ask_route(struct netns *ns, const struct addr *address, unsigned int flags,
+			 struct err *err)
 {
 	json_auto_t *look = new_look();
-	struct rtmsg header = {0};
+	struct rtmsg header = {.rtm_flags = flags};
 	struct nl_msg *msg;
+	struct err problem = {0};
+
+	header.rtm_family = address->family == 4 ? AF_INET : AF_INET6;
+	header.rtm_dst_len = (unsigned char)(addr_len(address) * 8);
+	msg = netlink_request(RTM_GETROUTE, 0, &header, sizeof(header));
+	netlink_put(msg, RTA_DST, address->octets, addr_len(address));
+	if (ask(ns, msg, look, &problem) == 0)
+		return json_incref(json_array_get(json_at(look, "routes"), 0));
+	/* No route: the node does not speak to it. */
+	if (problem.sys != ENETUNREACH && problem.sys != EHOSTUNREACH && problem.sys != EACCES &&
+	    problem.sys != EINVAL)
+		*err = problem;
+	return NULL;
+}
+
+static int ask_way(struct netns *ns, const char *text, json_t *sources, json_t *ways,
+		   struct err *err)
+{
+	json_auto_t *route = NULL;
 	struct err problem = {0};
 	struct addr address;
 
 	if (!addr_parse_prefix(text, &address))
 		return 0;
-	header.rtm_family = address.family == 4 ? AF_INET : AF_INET6;
-	header.rtm_dst_len = (unsigned char)(addr_len(&address) * 8);
-	msg = netlink_request(RTM_GETROUTE, 0, &header, sizeof(header));
-	netlink_put(msg, RTA_DST, address.octets, addr_len(&address));
-	if (ask(ns, msg, look, &problem)) {
-		/* No route: the node does not speak to it. */
-		if (problem.sys == ENETUNREACH || problem.sys == EHOSTUNREACH ||
-		    problem.sys == EACCES || problem.sys == EINVAL)
-			return 0;
-		if (err)
-			*err = problem;
-		return err_in(err, "ask how the node reaches %s", text);
+	route = ask_route(ns, &address, 0, &problem);
+	if (!problem.class) {
+		json_put_str(sources, text, json_str_or(json_at(route, "src"), ""));
+		/* What the table has, not what the cache makes of it (RTM_F_CLONED). */
+		json_put(ways, text, ask_route(ns, &address, RTM_F_FIB_MATCH, &problem));
 	}
-	json_put_str(sources, text,
-		     json_str_or(json_at(json_array_get(json_at(look, "routes"), 0), "src"), ""));
+	if (!problem.class)
+		return 0;
+	if (err)
+		*err = problem;
+	return err_in(err, "ask how the node reaches %s", text);
+}
+
+static void add_gateway(json_t *gateways, const json_t *route)
+{
+	const char *gateway = json_str_at(route, "gw");
+	struct addr address;
+
+	if (addr_parse(gateway, &address) && !json_list_has(gateways, gateway))
+		json_array_append_new(gateways, json_fmt("%s", gateway));
+}
+
+static int find_gateways(struct netns *ns, json_t *look, struct err *err)
+{
+	json_auto_t *all = NULL;
+	json_t *gateways = json_array(), *route, *hop;
+	size_t i, k;
+
+	json_put(look, "gateways", gateways);
+	if (netns_observe(ns, NETNS_ROUTES, &all, err))
+		return -1;
+	json_array_foreach (json_at(all, "routes"), i, route) {
+		add_gateway(gateways, route);
+		json_array_foreach (json_at(route, "nexthops"), k, hop)
+			add_gateway(gateways, hop);
+	}
 	return 0;
 }
 
@@ -550,10 +610,11 @@ int netns_observe_host(struct netns *ns, const json_t *addresses, unsigned int t
 	struct rtmsg header = {.rtm_family = AF_INET};
 	json_auto_t *look = NULL;
 	size_t i;
-	json_t *address;
+	json_t *address, *ways;
 
 	if (netns_observe(ns, NETNS_ADDRESSES | NETNS_RULES | NETNS_NEIGHBOURS, &look, err))
 		return -1;
+	ways = json_need_object(look, "ways");
 	keep_neighbours(look, addresses);
 	drop_link_local(look);
 	for (int family = 0; family < 2; family++) {
@@ -566,8 +627,10 @@ int netns_observe_host(struct netns *ns, const json_t *addresses, unsigned int t
 		(void)ask(ns, msg, look, NULL);
 	}
 	json_array_foreach (addresses, i, address)
-		if (ask_source(ns, json_string_value(address), json_at(look, "sources"), err))
+		if (ask_way(ns, json_string_value(address), json_at(look, "sources"), ways, err))
 			return -1;
+	if (find_gateways(ns, look, err))
+		return -1;
 	if (name_devices(ns, look, "addresses", err) || name_devices(ns, look, "neighbours", err))
 		return -1;
 	*ret = take_ptr(look);

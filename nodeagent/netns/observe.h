@@ -27,7 +27,8 @@ int netns_observe(struct netns *ns, unsigned int parts, json_t **ret, struct err
  * The same of the node's namespace, where lists are long: addresses but link-local ones, and the
  * links that have them, rules, what table `table` has, neighbour entries of any kind for
  * `addresses`, and as "sources" the address from which the node speaks to each of `addresses`, ""
- * where it has no route.
+ * where it has no route; as "ways" that route itself, and as "gateways" those of all routes of all
+ * tables.
  */
 int netns_observe_host(struct netns *ns, const json_t *addresses, unsigned int table, json_t **ret,
 		       struct err *err);

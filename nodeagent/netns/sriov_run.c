@@ -1,8 +1,9 @@
 /*
  * The sriov plugin: looks, has it decided (nodeagent/attach/sriov.h), acts.
  *
- * Kept for DEL: {"device", "pf", "name", "mac", "mtu", "index": of the VF's interface before,
- * "settings": steps that put the VF's settings back, "ipam": there are addresses to be given back}.
+ * Kept for DEL: {"device", "pf", "name", "mac", "mtu", "altNames", "alias", "index": of the
+ * VF's interface before, "settings": steps that put the VF's settings back, "ipam": there are
+ * addresses to be given back}.
  */
 #include <linux/if.h>
 #include <time.h>
@@ -86,6 +87,12 @@ static json_t *state_of(const struct sriov_config *config, const struct sriov_fa
 	json_put_str(state, "pf", facts->pf);
 	json_put_str(state, "name", facts->netdev);
 	json_put_str(state, "mac", json_str_at(facts->link, "mac"));
+	if (facts->link)
+		json_put(state, "altNames",
+			 json_at(facts->link, "altNames")
+				 ? json_incref(json_at(facts->link, "altNames"))
+				 : json_array());
+	json_put_str(state, "alias", json_str_at(facts->link, "alias"));
 	if (facts->link) {
 		json_put_int(state, "mtu", look_number(facts->link, "mtu"));
 		json_put_int(state, "index", look_number(facts->link, "index"));

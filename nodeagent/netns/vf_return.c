@@ -6,6 +6,7 @@
 #include "lib/base/own.h"
 #include "lib/json/json.h"
 #include "nodeagent/attach/look.h"
+#include "nodeagent/attach/sriov.h"
 #include "nodeagent/attach/steps.h"
 #include "nodeagent/netns/observe.h"
 
@@ -59,7 +60,7 @@ bool vf_name_is_free(struct netns *ns, const char *name, int64_t but)
 int vf_bring_back(const struct plugin_call *call, const json_t *saved, struct err *err)
 {
 	const char *name = json_str_at(saved, "name");
-	json_auto_t *look = NULL, *steps = json_array();
+	json_auto_t *look = NULL, *steps = json_array(), *traces = json_array();
 	const json_t *link = NULL, *altname;
 	const char *now;
 	bool is_free;
@@ -72,6 +73,9 @@ int vf_bring_back(const struct plugin_call *call, const json_t *saved, struct er
 	if (!link)
 		return 0;
 	now = json_str_at(link, "name");
+	/* As far as it goes: the rest is tried on the node, before the device is free. */
+	sriov_plan_fresh("pod", link, saved, traces);
+	(void)netns_execute_all(&call->pair, traces, NULL);
 	json_put_bool(steps_add(steps, "pod", "link", now), "up", false);
 	is_free = vf_name_is_free(call->pair.host, name, -1);
 	/* With an alternative name that somebody has on the node it could not move there at all. */

@@ -92,6 +92,8 @@ struct host_tree {
 	bool refuses_reboots;
 	int reboots;     /* that it was asked for */
 	const char *rxe; /* interface below it; NULL: there is none */
+	const char *kernel_module;
+	uint32_t kernel_index; /* of the RDMA device that the module uses */
 	uint8_t rdma_mode;
 	int namespaces;
 	struct {
@@ -1324,6 +1326,34 @@ static int set_rdma_mode(struct host_tree *tree, const struct nlmsghdr *request)
 	return 0;
 }
 
+static void add_qp(struct nl_msg *msg, uint8_t type, const char *module)
+{
+	struct nlattr *entry = nla_nest_start(msg, RDMA_NLDEV_ATTR_RES_QP_ENTRY);
+
+	netlink_put_u8(msg, RDMA_NLDEV_ATTR_RES_TYPE, type);
+	netlink_put_str(msg, RDMA_NLDEV_ATTR_RES_KERN_NAME, module);
+	nla_nest_end(msg, entry);
+}
+
+/* QPs 0 and 1 (IB_QPT_SMI, IB_QPT_GSI), the driver's own, and a connected one of IB_QPT_RC. */
+static void get_qps(struct host_tree *tree, const struct nlmsghdr *request, struct strbuf *answer)
+{
+	struct nl_msg *msg = netlink_request(NLDEV(RDMA_NLDEV_CMD_RES_QP_GET), 0, NULL, 0);
+	struct nlattr *attrs[RDMA_NLDEV_ATTR_MAX + 1], *list;
+	uint32_t index = 0;
+
+	(void)netlink_parse(request, 0, attrs, RDMA_NLDEV_ATTR_MAX);
+	(void)netlink_u32(attrs[RDMA_NLDEV_ATTR_DEV_INDEX], &index);
+	list = nla_nest_start(msg, RDMA_NLDEV_ATTR_RES_QP);
+	add_qp(msg, 0, "ib_core");
+	add_qp(msg, 1, "ib_core");
+	add_qp(msg, 4, "mlx5_ib");
+	if (tree->kernel_module && index == tree->kernel_index)
+		add_qp(msg, 2, tree->kernel_module);
+	nla_nest_end(msg, list);
+	add_message(answer, msg);
+}
+
 static int rdma_request(struct host_tree *tree, const struct nlmsghdr *request,
 			struct strbuf *answer)
 {
@@ -1337,6 +1367,9 @@ static int rdma_request(struct host_tree *tree, const struct nlmsghdr *request,
 		return 0;
 	case NLDEV(RDMA_NLDEV_CMD_RES_GET):
 		get_devices(tree, RDMA_NLDEV_CMD_RES_GET, answer);
+		return 0;
+	case NLDEV(RDMA_NLDEV_CMD_RES_QP_GET):
+		get_qps(tree, request, answer);
 		return 0;
 	case NLDEV(RDMA_NLDEV_CMD_PORT_GET):
 		get_port(tree, request, answer);
@@ -1812,6 +1845,12 @@ void host_tree_open_verbs(struct host_tree *tree, const char *device, int contex
 	(void)snprintf(tree->opened[tree->n_opened].name, sizeof(tree->opened[0].name), "%s",
 		       device);
 	tree->opened[tree->n_opened++].contexts = contexts;
+}
+
+void host_tree_use_in_kernel(struct host_tree *tree, uint32_t index, const char *module)
+{
+	tree->kernel_index = index;
+	tree->kernel_module = module;
 }
 
 void host_tree_add_rxe(struct host_tree *tree, const char *interface)

@@ -151,6 +151,11 @@ void host_tree_offer_firmware(struct host_tree *tree, const char *pf,
 int host_tree_resets(const struct host_tree *tree);
 /* Processes have an RDMA device open, so many times. */
 void host_tree_open_verbs(struct host_tree *tree, const char *device, int contexts);
+/*
+ * A module of the kernel has a queue pair on the RDMA device with this index: 1000 × PF + 1, 1000 ×
+ * PF + 2 + VF. One of a tree. Borrowed; NULL: none.
+ */
+void host_tree_use_in_kernel(struct host_tree *tree, uint32_t index, const char *module);
 /* Soft-RoCE "rxe0" on an interface, with the files uverbs9 of its own: one of a tree. Borrowed. */
 void host_tree_add_rxe(struct host_tree *tree, const char *interface);
 /*

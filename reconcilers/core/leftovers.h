@@ -3,8 +3,9 @@
  * nobody reads any more.
  *
  * key: "ID KEY", an id of leftovers[] and the key of an object of it. World: <id>[key]; absent: it
- * is gone; "env": "namespace", ours, and "configNamespace", of the ConfigMap spiderpool-conf. Plan: a finding (plan.h) on the object, or that there is none; nothing on the ConfigMap
- * that our agents read. Reasons: OldProgramRuns, NotRead.
+ * is gone; "env": "namespace", ours, and "configNamespace", of the ConfigMap spiderpool-conf.
+ * Plan: a finding (plan.h) on the object, or that there is none; nothing on the ConfigMap that
+ * our agents read. Reasons: OldProgramRuns, NotRead.
  */
 #ifndef ORBWEAVER_RECONCILERS_CORE_LEFTOVERS_H
 #define ORBWEAVER_RECONCILERS_CORE_LEFTOVERS_H

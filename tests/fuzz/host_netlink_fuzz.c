@@ -70,8 +70,9 @@ static void routes(const void *bytes, size_t len)
 
 	rtnl_decode_default_routes(bytes, len, &list);
 	rtnl_decode_with_addresses(bytes, len, addresses, &list);
-	(void)rtnl_decode_has_address(bytes, len, 1);
-	check(list.n <= len / 8);
+	rtnl_decode_with_any_address(bytes, len, &list);
+	rtnl_decode_with_routes(bytes, len, &list);
+	check(list.n <= len / 4);
 }
 
 static void rdma(const void *bytes, size_t len)
@@ -93,6 +94,8 @@ static void rdma(const void *bytes, size_t len)
 	rdma_decode_contexts(bytes, len, contexts);
 	json_object_foreach (contexts, device, count)
 		check(json_integer_value(count) >= 0);
+	if (rdma_decode_kernel_user(bytes, len, name))
+		check(strnlen(name, sizeof(name)) < sizeof(name));
 	check(rdma_decode_mode(bytes, len) == rdma_decode_mode(bytes, len));
 	if (rdma_decode_event(bytes, len, name))
 		check(strnlen(name, sizeof(name)) < sizeof(name));

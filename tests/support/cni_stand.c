@@ -177,13 +177,14 @@ pid_t cni_stand_start(struct cni_stand *s, const char *plugin, const char *comma
 	if (pid == 0) {
 		auto_free char *socket = str_below(s->folder, "run/cni.sock");
 		auto_free char *state = str_below(s->folder, "var/lib/orbweaver/cni");
+		auto_free char *netns = str_below(s->folder, "netns");
 
 		(void)dup2(in[0], STDIN_FILENO);
 		(void)dup2(open(out, O_RDWR | O_CREAT | O_TRUNC, 0600), STDOUT_FILENO);
 		(void)setenv("CNI_COMMAND", command, 1);
 		(void)setenv("CNI_CONTAINERID", container, 1);
 		(void)setenv("CNI_IFNAME", "net1", 1);
-		(void)setenv("CNI_NETNS", s->netns ? s->netns : "/proc/self/ns/net", 1);
+		(void)setenv("CNI_NETNS", s->netns ? s->netns : netns, 1);
 		(void)setenv("CNI_ARGS", args, 1);
 		(void)setenv("CNI_PATH", s->folder, 1);
 		(void)setenv("ORBWEAVER_CNI_SOCKET", socket, 1);
@@ -226,7 +227,7 @@ int cni_stand_call(struct cni_stand *s, const char *plugin, const char *command,
 
 void cni_stand_open(struct cni_stand *s, bool with_agent)
 {
-	auto_free char *kernel = NULL;
+	auto_free char *kernel = NULL, *netns = NULL;
 
 	if (!cni_shared)
 		cni_shared = mmap(NULL, sizeof(*cni_shared), PROT_READ | PROT_WRITE,
@@ -236,6 +237,9 @@ void cni_stand_open(struct cni_stand *s, bool with_agent)
 	*s = (struct cni_stand){.folder = scratch_new(), .line = -1, .heard = json_array()};
 	kernel = str_below(s->folder, "kernel");
 	assert_int_equal(mkdir(kernel, 0700), 0);
+	/* Of this process; below the root, where the server looks, nothing has this name. */
+	netns = str_below(s->folder, "netns");
+	assert_int_equal(symlink("/proc/self/ns/net", netns), 0);
 	cni_stand_start_server(s, with_agent);
 }
 

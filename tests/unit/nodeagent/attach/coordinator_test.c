@@ -54,6 +54,9 @@ static void a_configuration_that_cannot_be_is_refused_by_name(void **state)
 	assert_refused("{policyRoutes: [{dst: 172.20.0.0/16, gw: 'fd07::1'}]}", SETTINGS,
 		       "BadField", "same IP family");
 	assert_refused("{podRPFilter: 3}", SETTINGS, "BadField", "podRPFilter");
+	assert_refused("{hostRuleTable: 253}", SETTINGS, "BadField", "253 to 255");
+	assert_refused("{hostRuleTable: 254}", SETTINGS, "BadField", "hostRuleTable");
+	assert_refused("{hostRuleTable: 255}", SETTINGS, "BadField", "hostRuleTable");
 	assert_refused("{txQueueLen: 1.5}", SETTINGS, "BadField", "txQueueLen");
 	assert_refused("{}", NULL, "CoordinatorNotReady", "SpiderCoordinator");
 	assert_refused("{}", "{mode: auto}", "CoordinatorNotReady", "tunePodRoutes");
@@ -148,6 +151,103 @@ static void a_nic_that_the_mode_does_not_fit_is_refused(void **state)
 	assert_role("overlay", "net1", with_veth, "BadMode");
 	assert_role("overlay", "net9", both, "NicMissing");
 	assert_role("underlay", "eth0", with_veth, "NoAddress");
+}
+
+/* ADD of net1 with 198.51.100.7/24 on a node like this. */
+static int plan_on(const char *host_text, const char *granted_text, int64_t table, struct err *err)
+{
+	json_auto_t *pod =
+		yaml("{links: [{index: 2, name: eth0, mac: '02:00:00:00:00:02', flags: 4163}, "
+		     "{index: 3, name: net1, mac: '02:00:00:00:00:03', flags: 4163}], addresses: "
+		     "[{dev: eth0, address: 10.6.0.5/24}, {dev: net1, address: 198.51.100.7/24}]}");
+	json_auto_t *host = yaml(host_text), *steps = json_array();
+	json_auto_t *granted = granted_text ? yaml(granted_text) : NULL;
+	json_auto_t *peer = yaml("{index: 9, name: cali1, mac: '02:00:00:00:00:09'}");
+	const struct coordinator_config config = {
+		.mode = COORDINATOR_OVERLAY, .first_nic = "eth0", .host_table = table};
+	auto_coordinator_role struct coordinator_role role = {0};
+	const struct coordinator_facts facts = {.pod = pod,
+						.host = host,
+						.granted = granted,
+						.peer = peer,
+						.ifname = "net1",
+						.container_id = "c1"};
+	int rc;
+
+	*err = (struct err){0};
+	assert_int_equal(coordinator_role_of(&config, "net1", pod, &role, NULL), 0);
+	rc = coordinator_plan(&config, &role, &facts, steps, err);
+	if (rc < 0)
+		assert_int_equal(json_array_size(steps), 0);
+	return rc;
+}
+
+#define WAY(route) "{ways: {198.51.100.7/24: " route "}}"
+
+/* An author of networks, or an annotation, chooses it; before main it would be the node's, too. */
+static void an_address_that_the_node_needs_is_no_pod_s(void **state)
+{
+	static const struct {
+		const char *host, *says;
+	} cases[] = {
+		{"{addresses: [{dev: ens1, address: 198.51.100.7/16}]}", "which is the node's"},
+		/* Of an interface that its list leaves out. */
+		{WAY("{type: 2, dev: lo}"), "which is the node's"},
+		{WAY("{type: 3, dev: ens1}"), "which is the node's"},
+		{"{gateways: [192.0.2.1, 198.51.100.7]}", "a gateway of the node"},
+		{WAY("{type: 1, dev: ens1, gw: 192.0.2.1}"), "through a gateway"},
+		{WAY("{type: 1, dev: ens1, via: true}"), "through a gateway"},
+		{WAY("{type: 1, nexthops: [{dev: ens1, gw: 192.0.2.1}]}"), "through a gateway"},
+	};
+	struct err err;
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		assert_int_equal(plan_on(cases[i].host, NULL, 500, &err), -1);
+		assert_string_equal(err.reason, "AddressOfNode");
+		assert_non_null(strstr(err.text, cases[i].says));
+	}
+	/* On the link, to a pod before this one, unknown. */
+	assert_int_equal(plan_on(WAY("{type: 1, dev: ens2}"), NULL, 500, &err), 0);
+	assert_int_equal(plan_on(WAY("{type: 1, dev: veth0, table: 500}"), NULL, 500, &err), 0);
+	assert_int_equal(plan_on("{gateways: [192.0.2.1]}", NULL, 500, &err), 0);
+}
+
+/* A fabric of its own, which the node knows by its default route only. */
+static void an_ip_pool_vouches_for_an_address_behind_a_gateway_and_no_other(void **state)
+{
+	static const char behind[] = WAY("{type: 1, dev: ens1, gw: 192.0.2.1}");
+	struct err err;
+
+	assert_int_equal(plan_on(behind, "[198.51.100.7/24]", 500, &err), 0);
+	assert_int_equal(plan_on(behind, "[198.51.100.8/24, nonsense]", 500, &err), -1);
+	assert_int_equal(plan_on("{gateways: [198.51.100.7]}", "[198.51.100.7/24]", 500, &err), -1);
+	assert_int_equal(plan_on("{addresses: [{dev: ens1, address: 198.51.100.7/24}]}",
+				 "[198.51.100.7/24]", 500, &err),
+			 -1);
+}
+
+static void a_table_that_others_use_is_not_ours(void **state)
+{
+	static const char *const others[] = {
+		"{rules: [{family: 4, priority: 100, table: 77}]}",
+		"{rules: [{family: 4, priority: 1000, table: 77, from: 10.0.0.0/8}]}",
+		"{rules: [{family: 4, priority: 1000, table: 77, mark: 1}]}",
+		/* A VRF has routes and a rule that names no table. */
+		"{routes: [{family: 4, table: 77, dst: 0.0.0.0/0, gw: 192.0.2.1, dev: ens1}]}",
+		"{routes: [{family: 4, table: 77, dst: 10.0.0.0/8, dev: ens1}]}",
+	};
+	struct err err;
+
+	for (size_t i = 0; i < ARRAY_LEN(others); i++) {
+		assert_int_equal(plan_on(others[i], NULL, 77, &err), -1);
+		assert_string_equal(err.reason, "BadField");
+		assert_non_null(strstr(err.text, "hostRuleTable: 77"));
+		assert_int_equal(plan_on(others[i], NULL, 78, &err), 0);
+	}
+	assert_int_equal(plan_on("{rules: [{family: 4, priority: 1000, table: 77}], routes: "
+				 "[{family: 4, table: 77, dst: 10.6.0.9/32, dev: cali2}]}",
+				 NULL, 77, &err),
+			 0);
 }
 
 static void a_pod_whose_first_nic_leads_nowhere_is_refused(void **state)
@@ -391,6 +491,9 @@ int main(void)
 		cmocka_unit_test(what_was_done_is_taken_back_in_reverse_order),
 		cmocka_unit_test(a_route_that_has_gone_is_named),
 		cmocka_unit_test(an_arp_request_asks_all_as_recorded),
+		cmocka_unit_test(an_address_that_the_node_needs_is_no_pod_s),
+		cmocka_unit_test(an_ip_pool_vouches_for_an_address_behind_a_gateway_and_no_other),
+		cmocka_unit_test(a_table_that_others_use_is_not_ours),
 		cmocka_unit_test(a_solicitation_goes_to_the_addresses_group),
 		cmocka_unit_test(what_is_announced_is_read_as_a_claim),
 		cmocka_unit_test(somebody_elses_probe_is_seen),

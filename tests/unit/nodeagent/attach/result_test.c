@@ -225,7 +225,6 @@ static void errors_have_the_codes_of_the_specification(void **state)
 		{ERR_HOST, "BadNetns", 8},
 		{ERR_TRANSIENT, "X", 11},
 		{ERR_CONFLICT, "X", 11},
-		{ERR_TRANSIENT, "CniNotReady", 50},
 		{ERR_CONFLICT, "DeviceBusy", 100},
 		{ERR_BUG, "Bug", 999},
 	};

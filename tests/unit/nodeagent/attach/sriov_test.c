@@ -194,6 +194,44 @@ static void assert_return(const char *link_text, bool name_is_free, const char *
 		fail_msg("%s: %s", link_text ? link_text : "no interface", got);
 }
 
+static void assert_fresh(const char *saved_text, const char *link_text, const char *want_text)
+{
+	json_auto_t *saved = yaml(saved_text), *link = yaml(link_text), *want = yaml(want_text);
+	json_auto_t *steps = json_array();
+	auto_free char *got = NULL;
+
+	sriov_plan_fresh("pod", link, saved, steps);
+	got = json_text(steps);
+	if (!json_same(steps, want))
+		fail_msg("%s: %s", link_text, got);
+}
+
+/* The kernel keeps all of it on the way back (dev_change_net_namespace()). */
+static void what_the_pod_did_to_its_vf_does_not_come_back(void **state)
+{
+	static const char saved[] = "{name: enp1s0v0, altNames: [rail0], alias: uplink}";
+
+	assert_fresh(saved, "{name: net1, altNames: [rail0, flannel.1, cali0123], alias: uplink}",
+		     "[{in: pod, do: unalt, dev: net1, name: flannel.1}, "
+		     "{in: pod, do: unalt, dev: net1, name: cali0123}]");
+	/* Its own name as an alternative one is renaming's. */
+	assert_fresh(saved, "{name: net1, altNames: [enp1s0v0, rail0], alias: uplink}", "[]");
+	assert_fresh(saved, "{name: net1, alias: mine}",
+		     "[{in: pod, do: alias, dev: net1, as: uplink}]");
+	assert_fresh("{altNames: []}", "{name: net1, alias: mine, flags: 256}",
+		     "[{in: pod, do: link, dev: net1, deaf: true}, "
+		     "{in: pod, do: alias, dev: net1, as: ''}]");
+	assert_fresh("{altNames: []}", "{name: net1, flags: 512, xdp: 2}",
+		     "[{in: pod, do: unxdp, dev: net1, mode: 2}, "
+		     "{in: pod, do: link, dev: net1, deaf: true}]");
+	assert_fresh("{altNames: []}", "{name: net1, flags: 4163, xdp: 4}",
+		     "[{in: pod, do: unxdp, dev: net1, mode: 4}, "
+		     "{in: pod, do: unxdp, dev: net1, mode: 2}, "
+		     "{in: pod, do: unxdp, dev: net1, mode: 8}]");
+	/* Of a version that noted none. */
+	assert_fresh("{}", "{name: net1, altNames: [rail0]}", "[]");
+}
+
 static void an_interface_that_is_as_it_was_is_left_alone(void **state)
 {
 	assert_return("{name: enp1s0v0, mac: '02:00:00:00:00:01', mtu: 1500}", true, "[]");
@@ -268,6 +306,7 @@ int main(void)
 		cmocka_unit_test(what_differs_is_written_one_by_one_and_put_back),
 		cmocka_unit_test(check_misses_what_somebody_changed),
 		cmocka_unit_test(the_interface_moves_once_with_its_new_name),
+		cmocka_unit_test(what_the_pod_did_to_its_vf_does_not_come_back),
 		cmocka_unit_test(an_interface_that_is_as_it_was_is_left_alone),
 		cmocka_unit_test(the_pf_is_named_where_it_may_have_to_let_a_vf_have_its_address),
 		cmocka_unit_test(an_old_name_comes_back_also_where_it_is_an_alternative_one),

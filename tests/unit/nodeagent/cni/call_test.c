@@ -74,6 +74,8 @@ static void del_needs_no_namespace(void **state)
 	cni_call_done(&call);
 }
 
+#define GC_CONFIG(more) "{\"cniVersion\": \"1.1.0\", \"name\": \"x\", " more "}"
+
 static void a_wrong_call_says_what_is_wrong(void **state)
 {
 	static const struct {
@@ -95,6 +97,19 @@ static void a_wrong_call_says_what_is_wrong(void **state)
 		 "2.0.0"},
 		{"CNI_COMMAND=CHECK", GOOD_CONFIG, false, "BadCniVersion", "0.4.0"},
 		{"CNI_COMMAND=GC", GOOD_CONFIG, false, "BadCniVersion", "1.1.0"},
+		{"CNI_COMMAND=GC", GC_CONFIG("\"a\": 1"), false, "BadField",
+		 "valid-attachments is missing"},
+		{"CNI_COMMAND=GC", GC_CONFIG("\"cni.dev/valid-attachments\": null"), false,
+		 "BadField", "valid-attachments is no list"},
+		{"CNI_COMMAND=GC", GC_CONFIG("\"cni.dev/valid-attachments\": {}"), false,
+		 "BadField", "valid-attachments is no list"},
+		{"CNI_COMMAND=GC",
+		 GC_CONFIG("\"cni.dev/valid-attachments\": [], \"cni.dev/attachments\": null"),
+		 false, "BadField", "cni.dev/attachments is no list"},
+		{"CNI_COMMAND=GC", GC_CONFIG("\"cni.dev/attachments\": [{\"containerID\": \"a\"}]"),
+		 false, "BadField", "attachments[0]"},
+		{"CNI_COMMAND=GC", GC_CONFIG("\"cni.dev/valid-attachments\": [\"a\"]"), false,
+		 "BadField", "attachments[0]"},
 		{"A=B", "{\"cniVersion\": \"1.0.0\"}", false, "BadNetworkName", "name"},
 		{"A=B", "{\"cniVersion\": \"1.0.0\", \"name\": \"a b\"}", false, "BadNetworkName",
 		 "a b"},
@@ -127,12 +142,28 @@ static void all_that_is_missing_is_in_one_message(void **state)
 	cni_call_done(&call);
 }
 
+static void gc_takes_both_lists_together(void **state)
+{
+	const char *config = GC_CONFIG("\"cni.dev/valid-attachments\": [{\"containerID\": \"c1\", "
+				       "\"ifname\": \"net1\"}], \"cni.dev/attachments\": "
+				       "[{\"containerID\": \"c2\", \"ifname\": \"net2\"}]");
+	const char *const env[] = {GOOD_ENV, "CNI_COMMAND=GC", NULL};
+	struct cni_call call;
+
+	assert_int_equal(read_call(env, config, false, &call, NULL), 0);
+	assert_true(cni_call_is_valid(&call, "c1", "net1"));
+	assert_true(cni_call_is_valid(&call, "c2", "net2"));
+	assert_false(cni_call_is_valid(&call, "c1", "net2"));
+	cni_call_done(&call);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_call_is_read_with_its_pod),
 		cmocka_unit_test(del_needs_no_namespace),
 		cmocka_unit_test(a_wrong_call_says_what_is_wrong),
+		cmocka_unit_test(gc_takes_both_lists_together),
 		cmocka_unit_test(all_that_is_missing_is_in_one_message),
 	};
 

@@ -25,6 +25,7 @@
 #include "lib/json/frame.h"
 #include "lib/json/json.h"
 #include "nodeagent/cni/attachment.h"
+#include "nodeagent/cni/devices.h"
 #include "nodeagent/cni/line.h"
 #include "nodeagent/cni/sandboxes.h"
 
@@ -535,6 +536,49 @@ static void says_what_the_pod_has(void **state)
 	assert_int_equal(root_stat(node->root, cni, &st), -1);
 }
 
+static bool add_living_pod_before(void *arg, json_t *sandbox)
+{
+	json_put(sandbox, "pod",
+		 json_pack("{s:s,s:s,s:s}", "namespace", "ml", "name", "p", "uid", "u0"));
+	json_put(sandbox, "netns", json_pack("{s:s}", "path", "/run/netns/c0"));
+	json_array_append_new(json_at(sandbox, "attachments"),
+			      json_pack("{s:s,s:s,s:s,s:s}", "plugin", "sriov", "network", "vf",
+					"ifname", "net1", "phase", "added"));
+	return true;
+}
+
+/* A StatefulSet's pod, deleted by force, that ends still: the kubelet names both "ml/p". */
+static void leaves_devices_to_the_pod_of_the_same_name_that_is_there_still(void **state)
+{
+	struct node *node = *state;
+	static const char info[] = "{\"type\":\"pci\",\"version\":\"1.1.0\",\"pci\":"
+				   "{\"pci-address\":\"0000:01:10.1\"}}";
+	json_auto_t *done = NULL;
+
+	add_nad(node, "vf", PLUGIN("host-device"), "x.io/vf");
+	add_pod(node, "vf");
+	json_array_append_new(node->devices,
+			      json_pack("{s:s,s:s,s:[s,s]}", "container", "c", "resource",
+					"x.io/vf", "ids", "0000:01:10.0", "0000:01:10.1"));
+	assert_int_equal(sandbox_change(node->state, "c0", true, add_living_pod_before, NULL, NULL),
+			 0);
+	assert_int_equal(root_make_dirs(node->root, "/run/netns", 0755), 0);
+	assert_int_equal(root_write_atomic(node->root, "/run/netns/c0", "", 0, 0644, NULL), 0);
+	(void)close(device_lock(node->state, "0000:01:10.0", NULL));
+	assert_int_equal(device_claim(node->state, "0000:01:10.0", "c0", "net1", NULL), 0);
+	assert_int_equal(root_make_dirs(node->root, "/var/run/k8s.cni.cncf.io/devinfo/dp", 0755),
+			 0);
+	assert_int_equal(
+		root_write_atomic(
+			node->root,
+			"/var/run/k8s.cni.cncf.io/devinfo/dp/x.io-vf-0000:01:10.1-device.json",
+			info, strlen(info), 0644, NULL),
+		0);
+	done = call(node, "ADD");
+	assert_null(json_at(done, "error"));
+	assert_non_null(strstr(json_str_at(node->status, "text"), "0000:01:10.1"));
+}
+
 static void checks_every_network(void **state)
 {
 	struct node *node = *state;
@@ -564,6 +608,7 @@ int main(void)
 		TEST(sets_up_the_clusters_network_alone_for_a_multus),
 		TEST(lets_a_pod_that_is_gone_go),
 		TEST(says_what_the_pod_has),
+		TEST(leaves_devices_to_the_pod_of_the_same_name_that_is_there_still),
 		TEST(checks_every_network),
 	};
 

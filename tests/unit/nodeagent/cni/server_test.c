@@ -11,10 +11,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -23,6 +27,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/fs.h"
 #include "lib/base/log.h"
+#include "lib/base/mem.h"
 #include "lib/base/own.h"
 #include "lib/base/own_fd.h"
 #include "lib/base/root.h"
@@ -471,8 +476,104 @@ static void a_pod_of_sriov_cni_that_lives_keeps_its_vf(void **state)
 	sriov_cni_attached("/run/netns/c0");
 	assert_int_equal(call("ADD", "", NULL), 1);
 	assert_non_null(strstr(stand.printed, "a pod that sriov-cni set up has the device"));
+	/* Without its mount the file says nothing: the runtime removes it, too. */
 	assert_int_equal(umount(path), 0);
+	assert_int_equal(call("ADD", "", NULL), 1);
+	assert_int_equal(unlink(path), 0);
 	assert_int_equal(call("ADD", "", NULL), 0);
+}
+
+/* ---- namespaces by their process ------------------------------------------------------------- */
+
+/* A pod's process, whose namespace the runtime names as cri-dockerd does. */
+struct process_pod {
+	char *proc, *path;
+	pid_t pid;
+};
+
+static void process_pod_start(struct process_pod *pod)
+{
+	pod->proc = str_below(stand.folder, "proc");
+	if (unshare(CLONE_NEWNS) < 0)
+		skip();
+	assert_int_equal(mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL), 0);
+	assert_int_equal(mkdir(pod->proc, 0755), 0);
+	assert_int_equal(mount("/proc", pod->proc, NULL, MS_BIND, NULL), 0);
+	cni_stand_kill_server(&stand);
+	cni_stand_start_server(&stand, true);
+	pod->pid = fork();
+	if (pod->pid == 0) {
+		(void)pause();
+		_exit(0);
+	}
+	pod->path = str_printf("/proc/%d/ns/net", (int)pod->pid);
+	stand.netns = pod->path;
+}
+
+static void process_pod_end(struct process_pod *pod)
+{
+	(void)kill(pod->pid, SIGKILL);
+	(void)waitpid(pod->pid, NULL, 0);
+}
+
+static void process_pod_done(struct process_pod *pod)
+{
+	stand.netns = NULL;
+	assert_int_equal(umount2(pod->proc, MNT_DETACH), 0);
+	free(pod->proc);
+	free(pod->path);
+}
+
+/* docs/cni.md: "Pods that run go on" while the agent is updated. */
+static void a_restart_leaves_a_pod_whose_namespace_is_named_by_its_process(void **state)
+{
+	struct process_pod pod = {0};
+
+	process_pod_start(&pod);
+	assert_int_equal(call("ADD", "", "spiderpool"), 0);
+	cni_stand_kill_server(&stand);
+	cni_stand_start_server(&stand, true);
+	/* A call of the sandbox comes after what the start has found to do for it. */
+	assert_int_equal(call("CHECK", "", "spiderpool"), 0);
+	assert_false(is_there("deleted"));
+	assert_true(stand.has_given);
+	cni_stand_kill_server(&stand);
+	process_pod_end(&pod);
+	cni_stand_start_server(&stand, true);
+	until_nothing_is_left();
+	assert_true(is_there("deleted"));
+	process_pod_done(&pod);
+}
+
+static void a_device_stays_with_a_pod_whose_namespace_is_named_by_its_process(void **state)
+{
+	auto_free char *config = config_of("", NULL);
+	struct process_pod pod = {0};
+
+	process_pod_start(&pod);
+	assert_int_equal(call("ADD", "", NULL), 0);
+	stand.pod_uid = "u2";
+	assert_int_equal(cni_stand_call(&stand, "sriov", "ADD", "c2", config), 1);
+	assert_non_null(strstr(stand.printed, "DeviceBusy"));
+	assert_false(is_there("deleted"));
+	stand.netns = NULL;
+	process_pod_end(&pod);
+	assert_int_equal(cni_stand_call(&stand, "sriov", "ADD", "c2", config), 0);
+	process_pod_done(&pod);
+}
+
+static void so_does_one_of_sriov_cni(void **state)
+{
+	struct process_pod pod = {0};
+
+	process_pod_start(&pod);
+	sriov_cni_attached(pod.path);
+	stand.netns = NULL;
+	assert_int_equal(call("ADD", "", NULL), 1);
+	assert_false(is_there("enp1s0v0"));
+	process_pod_end(&pod);
+	assert_int_equal(call("ADD", "", NULL), 0);
+	process_pod_done(&pod);
 }
 
 /* As from a program before us: its PF is away for a while. */
@@ -581,6 +682,7 @@ static void a_late_note_of_the_pod_before_takes_nothing_of_this_one(void **state
 	auto_free char *path = str_below(stand.folder, "proc/self/ns/net");
 
 	mount_netns("proc/self/ns", path);
+	stand.netns = "/proc/self/ns/net";
 	assert_int_equal(call("ADD", "", NULL), 0);
 	cni_stand_kill_server(&stand);
 	stand.pod_uid = "u0";
@@ -659,6 +761,54 @@ static void gc_takes_away_what_is_not_on_the_list(void **state)
 	assert_true(is_there("deleted"));
 }
 
+static void gc_takes_nothing_away_without_a_list(void **state)
+{
+	const char *const configs[] = {
+		"{\"cniVersion\": \"1.1.0\", \"name\": \"rail0\"}",
+		"{\"cniVersion\": \"1.1.0\", \"name\": \"rail0\", "
+		"\"cni.dev/valid-attachments\": null}",
+	};
+
+	assert_int_equal(call("ADD", "", NULL), 0);
+	for (size_t i = 0; i < ARRAY_LEN(configs); i++) {
+		assert_int_equal(cni_stand_call(&stand, "sriov", "GC", "", configs[i]), 1);
+		assert_non_null(strstr(stand.printed, "valid-attachments"));
+		assert_int_equal(call("CHECK", "", NULL), 0);
+		assert_false(is_there("deleted"));
+	}
+}
+
+/* SPEC.md 1.1.0 as it was released first; a runtime written to it sends no other key. */
+static void gc_leaves_what_is_on_the_list_of_the_first_key(void **state)
+{
+	const char *config = "{\"cniVersion\": \"1.1.0\", \"name\": \"rail0\", "
+			     "\"cni.dev/attachments\": "
+			     "[{\"containerID\": \"c1\", \"ifname\": \"net1\"}]}";
+
+	assert_int_equal(call("ADD", "", NULL), 0);
+	assert_int_equal(cni_stand_call(&stand, "sriov", "GC", "", config), 0);
+	assert_int_equal(call("CHECK", "", NULL), 0);
+	assert_false(is_there("deleted"));
+}
+
+static void gc_leaves_a_pod_that_lives_whatever_the_list_says(void **state)
+{
+	const char *config = "{\"cniVersion\": \"1.1.0\", \"name\": \"rail0\", "
+			     "\"cni.dev/valid-attachments\": []}";
+	struct process_pod pod = {0};
+
+	process_pod_start(&pod);
+	assert_int_equal(call("ADD", "", NULL), 0);
+	assert_int_equal(cni_stand_call(&stand, "sriov", "GC", "", config), 0);
+	assert_int_equal(call("CHECK", "", NULL), 0);
+	assert_false(is_there("deleted"));
+	process_pod_end(&pod);
+	assert_int_equal(cni_stand_call(&stand, "sriov", "GC", "", config), 0);
+	until_nothing_is_left();
+	assert_true(is_there("deleted"));
+	process_pod_done(&pod);
+}
+
 static void gc_leaves_what_is_on_the_list(void **state)
 {
 	const char *config = "{\"cniVersion\": \"1.1.0\", \"name\": \"rail0\", "
@@ -674,17 +824,17 @@ static void gc_leaves_what_is_on_the_list(void **state)
 
 /* ---- without an agent ------------------------------------------------------------------------ */
 
-static void status_says_whether_the_agent_is_there(void **state)
+/*
+ * docs/cni.md: "Pods that run go on". A STATUS that fails makes the node NotReady, and ends them.
+ */
+static void status_is_well_while_the_agent_is_away(void **state)
 {
 	auto_free char *config = config_of("", NULL);
 
-	assert_int_equal(cni_stand_call(&stand, "sriov", "STATUS", "", config), 1);
-	assert_non_null(strstr(stand.printed, "\"code\":50"));
-	cni_stand_kill_server(&stand);
-	cni_stand_start_server(&stand, true);
-	/* The line may come after the call. */
-	while (cni_stand_call(&stand, "sriov", "STATUS", "", config) != 0)
-		;
+	/* Which waits until the server is there. */
+	assert_int_equal(call("ADD", "", "spiderpool"), 1);
+	assert_non_null(strstr(stand.printed, "AgentAway"));
+	assert_int_equal(cni_stand_call(&stand, "sriov", "STATUS", "", config), 0);
 }
 
 static void an_agent_that_goes_leaves_the_server_standing(void **state)
@@ -692,13 +842,11 @@ static void an_agent_that_goes_leaves_the_server_standing(void **state)
 	auto_free char *config = config_of("", NULL);
 	int server = cni_shared->server;
 
-	while (cni_stand_call(&stand, "sriov", "STATUS", "", config) != 0)
-		;
+	assert_int_equal(call("ADD", "", "spiderpool"), 0);
 	(void)close(stand.line);
 	stand.line = -1;
-	while (cni_stand_call(&stand, "sriov", "STATUS", "", config) == 0)
-		;
-	assert_non_null(strstr(stand.printed, "\"code\":50"));
+	assert_int_equal(call("CHECK", "", "spiderpool"), 0);
+	assert_int_equal(cni_stand_call(&stand, "sriov", "STATUS", "", config), 0);
 	assert_int_equal(cni_shared->server, server);
 }
 
@@ -874,6 +1022,105 @@ static void del_goes_by_what_add_was_told(void **state)
 	until_nothing_is_left();
 }
 
+/* ---- what is kept ---------------------------------------------------------------------------- */
+
+/* docs/cni.md: what was changed is on the disk before it is changed. A NAD may have 1.5 MB. */
+static void
+a_network_of_which_too_much_would_be_kept_is_refused_before_anything_is_changed(void **state)
+{
+	auto_free char *pad = mem_zalloc((100 << 10) + 1);
+	auto_free char *config = NULL, *previous = NULL;
+
+	memset(pad, 'x', 100 << 10);
+	config = str_printf("{\"cniVersion\": \"1.1.0\", \"name\": \"rail1\", \"note\": \"%s\", "
+			    "\"deviceID\": \"0000:03:00.3\"}",
+			    pad);
+	assert_int_equal(call("ADD", "", NULL), 0);
+	assert_int_equal(cni_stand_call(&stand, "sriov", "ADD", "c1", config), 1);
+	assert_non_null(strstr(stand.printed, "network rail1 has"));
+	assert_false(is_there("deleted"));
+	/* Without a device, too: there is nothing to undo. */
+	config[strlen(config) - 1] = ' ';
+	assert_int_equal(cni_stand_call(&stand, "rdma", "ADD", "c1", config), 1);
+	/* Its own attachment is as it was, and what comes behind it in the list is not kept. */
+	assert_int_equal(call("CHECK", "", NULL), 0);
+	previous = str_printf("{\"cniVersion\": \"1.1.0\", \"name\": \"rail2\", \"prevResult\": "
+			      "{\"cniVersion\": \"1.1.0\", \"note\": \"%s\"}}",
+			      pad);
+	assert_int_equal(cni_stand_call(&stand, "coordinator", "ADD", "c1", previous), 0);
+	assert_int_equal(cni_stand_call(&stand, "coordinator", "DEL", "c1", previous), 0);
+	assert_int_equal(call("DEL", "", NULL), 0);
+	until_nothing_is_left();
+}
+
+/* ---- descriptors ----------------------------------------------------------------------------- */
+
+/* User and system time of a process, in ticks (proc(5)). */
+static int64_t ticks_of(pid_t pid)
+{
+	auto_free char *path = str_printf("/proc/%d/stat", (int)pid);
+	auto_strbuf struct strbuf text = {0};
+	long long user = 0, system = 0;
+	const char *rest;
+
+	assert_int_equal(fs_read(AT_FDCWD, path, 4096, &text, NULL), 0);
+	rest = strrchr(strbuf_str(&text), ')');
+	assert_non_null(rest);
+	assert_int_equal(sscanf(rest + 2, "%*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lld %lld",
+				&user, &system),
+			 2);
+	return user + system;
+}
+
+/* A server that turns all the time never has two equal numbers that far apart. */
+static void until_it_rests(void)
+{
+	int64_t until = clock_ms() + 20000;
+
+	for (;;) {
+		int64_t before = ticks_of(cni_shared->server);
+
+		for (int i = 0; i < 100; i++)
+			cni_stand_turn(&stand);
+		if (ticks_of(cni_shared->server) == before)
+			return;
+		assert_true(clock_ms() < until);
+	}
+}
+
+static int connect_to_server(void)
+{
+	auto_free char *path = str_below(stand.folder, "run/cni.sock");
+	struct sockaddr_un name = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	assert_true(strlen(path) < sizeof(name.sun_path));
+	(void)snprintf(name.sun_path, sizeof(name.sun_path), "%s", path);
+	assert_int_equal(connect(fd, (void *)&name, sizeof(name)), 0);
+	return fd;
+}
+
+static void a_server_without_descriptors_waits_until_a_call_ends(void **state)
+{
+	struct rlimit limit, few;
+	int fds[64];
+
+	cni_stand_kill_server(&stand);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	few = (struct rlimit){48, limit.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	cni_stand_start_server(&stand, true);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	assert_int_equal(call("ADD", "", NULL), 0);
+	for (size_t i = 0; i < ARRAY_LEN(fds); i++)
+		fds[i] = connect_to_server();
+	until_it_rests();
+	for (size_t i = 0; i < ARRAY_LEN(fds); i++)
+		(void)close(fds[i]);
+	assert_int_equal(call("CHECK", "", NULL), 0);
+	assert_int_equal(call("DEL", "", NULL), 0);
+}
+
 /* ---- lines ----------------------------------------------------------------------------------- */
 
 static void a_line_whose_server_is_gone_says_so(void **state)
@@ -941,6 +1188,9 @@ int main(void)
 		TEST(a_pod_of_sriov_cni_is_taken_down_by_what_that_kept),
 		TEST(what_sriov_cni_left_is_undone_before_the_next_pod_has_the_vf),
 		TEST(a_pod_of_sriov_cni_that_lives_keeps_its_vf),
+		TEST(a_restart_leaves_a_pod_whose_namespace_is_named_by_its_process),
+		TEST(a_device_stays_with_a_pod_whose_namespace_is_named_by_its_process),
+		TEST(so_does_one_of_sriov_cni),
 		TEST(what_has_to_wait_is_done_later_also_without_an_add),
 		TEST(what_has_to_wait_is_done_before_the_interface_is_made_anew),
 		TEST(what_has_to_wait_is_done_before_another_interface_is_made),
@@ -950,7 +1200,10 @@ int main(void)
 		TEST(a_late_note_of_the_pod_before_takes_nothing_of_this_one),
 		TEST(gc_takes_away_what_is_not_on_the_list),
 		TEST(gc_leaves_what_is_on_the_list),
-		TEST_ALONE(status_says_whether_the_agent_is_there),
+		TEST(gc_takes_nothing_away_without_a_list),
+		TEST(gc_leaves_what_is_on_the_list_of_the_first_key),
+		TEST(gc_leaves_a_pod_that_lives_whatever_the_list_says),
+		TEST_ALONE(status_is_well_while_the_agent_is_away),
 		TEST(an_agent_that_goes_leaves_the_server_standing),
 		TEST_ALONE(add_waits_for_the_agent_and_says_to_try_again),
 		TEST_ALONE(del_does_not_wait_and_is_finished_when_the_agent_is_back),
@@ -962,6 +1215,8 @@ int main(void)
 		TEST(a_file_of_a_namespace_before_becomes_one_of_this),
 		TEST(del_goes_by_what_add_was_told),
 		TEST(plugins_stay_as_long_as_a_pod_uses_them),
+		TEST(a_network_of_which_too_much_would_be_kept_is_refused_before_anything_is_changed),
+		TEST(a_server_without_descriptors_waits_until_a_call_ends),
 		cmocka_unit_test(a_line_whose_server_is_gone_says_so),
 		cmocka_unit_test(an_error_survives_a_line),
 		cmocka_unit_test(a_program_that_prints_no_result_is_an_error),

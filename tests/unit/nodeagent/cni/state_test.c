@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -73,6 +74,16 @@ static bool add_one(void *arg, json_t *sandbox)
 	json_array_append_new(json_at(sandbox, "attachments"),
 			      json_pack("{s:s, s:s, s:s}", "plugin", key.plugin, "network",
 					key.network, "ifname", key.ifname));
+	return true;
+}
+
+static bool add_too_much(void *arg, json_t *sandbox)
+{
+	auto_free char *text = malloc(SANDBOX_MAX + 1);
+
+	memset(text, 'x', SANDBOX_MAX);
+	text[SANDBOX_MAX] = '\0';
+	json_put_str(sandbox, "note", text);
 	return true;
 }
 
@@ -195,15 +206,68 @@ static void a_file_that_cannot_be_opened_is_an_error(void **state)
 	assert_string_equal(err.reason, "SandboxNotWritten");
 }
 
+/* Not what is in it is wrong, but the disk, or this process. */
+static void a_file_that_cannot_be_read_now_is_left_where_it_is(void **state)
+{
+	const struct stand *s = *state;
+	auto_free char *after = NULL, *aside = NULL;
+	struct rlimit limit, few;
+	struct err err = {0};
+	int rc = 0, n = 0;
+
+	assert_int_equal(sandbox_change(s->state, "c1", true, add_one, NULL, NULL), 0);
+	assert_int_equal(sandbox_change(s->state, "c1", false, touch, NULL, NULL), 0);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	/* One more each time, from none that is free on. */
+	for (rlim_t i = 0; i < 64; i++) {
+		few = (struct rlimit){i, limit.rlim_max};
+		assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+		err = (struct err){0};
+		rc = sandbox_change(s->state, "c1", true, touch, NULL, &err);
+		if (rc == 0)
+			break;
+		n++;
+		assert_int_equal(err.class, ERR_HOST);
+	}
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	assert_true(n > 0);
+	assert_int_equal(rc, 0);
+	aside = get(s, "sandboxes/c1.json.unreadable");
+	assert_null(aside);
+	after = get(s, "sandboxes/c1.json");
+	assert_non_null(strstr(after, "\"sriov\""));
+}
+
+static void one_that_would_be_too_large_to_be_read_is_not_written(void **state)
+{
+	const struct stand *s = *state;
+	auto_free char *before = NULL, *after = NULL;
+	struct err err = {0};
+
+	assert_int_equal(sandbox_change(s->state, "c1", true, add_one, NULL, NULL), 0);
+	before = get(s, "sandboxes/c1.json");
+	assert_int_equal(sandbox_change(s->state, "c1", true, add_too_much, NULL, &err), -1);
+	assert_string_equal(err.reason, "SandboxTooLarge");
+	after = get(s, "sandboxes/c1.json");
+	assert_string_equal(after, before);
+}
+
 static void drafts_of_a_crash_are_removed(void **state)
 {
 	const struct stand *s = *state;
-	auto_free char *left = NULL;
+	auto_free char *left = NULL, *owner = NULL;
 
+	assert_int_equal(mkdirat(s->state, "devices", 0700), 0);
+	assert_int_equal(device_claim(s->state, "0000:3b:00.2", "c1", "net1", NULL), 0);
 	put(s, "sandboxes/.c1.json.draft", "half of it");
+	put(s, "devices/.0000:3b:00.2.json.draft", "half of it");
 	assert_int_equal(sandboxes_prepare(s->state, NULL), 0);
 	left = get(s, "sandboxes/.c1.json.draft");
 	assert_null(left);
+	left = get(s, "devices/.0000:3b:00.2.json.draft");
+	assert_null(left);
+	owner = get(s, "devices/0000:3b:00.2.json");
+	assert_non_null(owner);
 }
 
 static void a_state_that_is_no_folder_cannot_be_used(void **state)
@@ -532,6 +596,8 @@ int main(void)
 		TEST(what_cannot_be_read_is_put_aside),
 		TEST(a_file_that_says_nothing_is_no_sandbox),
 		TEST(a_file_that_cannot_be_opened_is_an_error),
+		TEST(a_file_that_cannot_be_read_now_is_left_where_it_is),
+		TEST(one_that_would_be_too_large_to_be_read_is_not_written),
 		TEST(drafts_of_a_crash_are_removed),
 		TEST(a_state_that_is_no_folder_cannot_be_used),
 		TEST(a_device_belongs_to_who_claimed_it_last),

@@ -3,6 +3,7 @@
  * modprobe.d, initramfs.
  */
 #include <linux/rtnetlink.h>
+#include <rdma/rdma_netlink.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,6 +12,7 @@
 #include <string.h>
 
 #include <cmocka.h>
+#include <rdma/rdma_netlink.h>
 
 #include "lib/base/own_fd.h"
 #include "lib/json/json.h"
@@ -87,6 +89,89 @@ static const uint32_t sys_get[] = {48,         0x1406, 0,          0,    0x00420
 /* A device is registered: index 3, "rxe0", event type 0. */
 static const uint32_t event[] = {44,         0x141c,     0,          0,          0x00010008, 3,
 				 0x00020009, 0x30657872, 0x00000000, 0x00660005, 0x00};
+
+/* A message by hand, with one attribute more each time. */
+static size_t begin(struct strbuf *bytes, uint16_t type, const void *header, size_t len)
+{
+	struct nlmsghdr message = {.nlmsg_len = (uint32_t)(NLMSG_HDRLEN + len), .nlmsg_type = type};
+	size_t at = bytes->len;
+
+	strbuf_add(bytes, &message, sizeof(message));
+	strbuf_add(bytes, header, len);
+	return at;
+}
+
+static void put(struct strbuf *bytes, size_t message, uint16_t type, const void *data, size_t len)
+{
+	struct nlattr attr = {.nla_len = (uint16_t)(NLA_HDRLEN + len), .nla_type = type};
+	static const char zeroes[NLA_ALIGNTO];
+	uint32_t whole;
+
+	strbuf_add(bytes, &attr, sizeof(attr));
+	strbuf_add(bytes, data, len);
+	strbuf_add(bytes, zeroes, NLA_ALIGN(len) - len);
+	whole = (uint32_t)(bytes->len - message);
+	memcpy(bytes->data + message, &whole, sizeof(whole));
+}
+
+static void add_route(struct strbuf *bytes, unsigned char protocol, unsigned char type,
+		      uint32_t interface)
+{
+	const struct rtmsg header = {
+		.rtm_family = AF_INET6, .rtm_protocol = protocol, .rtm_type = type};
+	size_t message = begin(bytes, RTM_NEWROUTE, &header, sizeof(header));
+
+	put(bytes, message, RTA_OIF, &interface, sizeof(interface));
+}
+
+/* An interface of IPv6 that is up has some of the kernel's, whoever uses it. */
+static void routes_that_the_kernel_made_tell_nothing(void **state)
+{
+	auto_indices struct rtnl_indices list = {0};
+	auto_strbuf struct strbuf bytes = {0};
+
+	add_route(&bytes, RTPROT_KERNEL, RTN_UNICAST, 3);
+	add_route(&bytes, RTPROT_KERNEL, RTN_MULTICAST, 4);
+	add_route(&bytes, RTPROT_STATIC, RTN_UNREACHABLE, 1);
+	add_route(&bytes, RTPROT_STATIC, RTN_UNICAST, 5);
+	add_route(&bytes, RTPROT_BOOT, RTN_UNICAST, 6);
+	rtnl_decode_with_routes(bytes.data, bytes.len, &list);
+	assert_int_equal(list.n, 2);
+	assert_true(rtnl_has_index(&list, 5));
+	assert_true(rtnl_has_index(&list, 6));
+}
+
+static void add_connection(struct strbuf *bytes, const char *module, uint8_t cm_state)
+{
+	auto_strbuf struct strbuf entry = {0}, list = {0};
+	const uint32_t pid = 42;
+	size_t message;
+
+	put(&entry, begin(&entry, 0, NULL, 0), RDMA_NLDEV_ATTR_RES_STATE, &cm_state, 1);
+	if (module)
+		put(&entry, 0, RDMA_NLDEV_ATTR_RES_KERN_NAME, module, strlen(module) + 1);
+	else
+		put(&entry, 0, RDMA_NLDEV_ATTR_RES_PID, &pid, sizeof(pid));
+	put(&list, begin(&list, 0, NULL, 0), RDMA_NLDEV_ATTR_RES_CM_ID_ENTRY,
+	    entry.data + NLMSG_HDRLEN, entry.len - NLMSG_HDRLEN);
+	message = begin(bytes, RDMA_NL_NLDEV << 10 | RDMA_NLDEV_CMD_RES_CM_ID_GET, NULL, 0);
+	put(bytes, message, RDMA_NLDEV_ATTR_RES_CM_ID, list.data + NLMSG_HDRLEN,
+	    list.len - NLMSG_HDRLEN);
+}
+
+/* RDMA_CM_CONNECT is 5, RDMA_CM_LISTEN 8; a process counts by its context. */
+static void a_connection_of_the_kernel_counts_and_one_that_listens_does_not(void **state)
+{
+	auto_strbuf struct strbuf bytes = {0};
+	char name[RDMA_NAME_SIZE];
+
+	add_connection(&bytes, "nvmet_rdma", 8);
+	add_connection(&bytes, NULL, 5);
+	assert_false(rdma_decode_kernel_user(bytes.data, bytes.len, name));
+	add_connection(&bytes, "nvme_rdma", 5);
+	assert_true(rdma_decode_kernel_user(bytes.data, bytes.len, name));
+	assert_string_equal(name, "nvme_rdma");
+}
 
 static void reads_the_rdma_mode(void **state)
 {
@@ -305,6 +390,8 @@ int main(void)
 		cmocka_unit_test(knows_a_pci_address),
 		cmocka_unit_test(reads_guids_in_both_spellings),
 		cmocka_unit_test(reads_numbers_of_sysfs),
+		cmocka_unit_test(routes_that_the_kernel_made_tell_nothing),
+		cmocka_unit_test(a_connection_of_the_kernel_counts_and_one_that_listens_does_not),
 		cmocka_unit_test(reads_the_rdma_mode),
 		cmocka_unit_test(reads_an_interface_and_what_it_says_of_its_vfs),
 		cmocka_unit_test(an_index_of_another_namespace_is_none_of_ours),

@@ -7,6 +7,8 @@
 
 #include <cmocka.h>
 
+#include "lib/base/own.h"
+#include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "nodeagent/host/evidence.h"
 #include "nodeagent/host/execute.h"
@@ -288,6 +290,112 @@ static void the_observed_document_says_the_same(void **state)
 	assert_string_equal(json_str_at(vf, "host", "holder", "kind"), "process");
 }
 
+static const json_t *observed_vf(const json_t *observed, size_t number)
+{
+	return json_array_get(json_at(json_array_get(json_at(observed, "interfaces"), 0), "Vfs"),
+			      number);
+}
+
+static void assert_used_by_the_node(struct host_tree *tree, const char *words)
+{
+	json_auto_t *observed = NULL;
+	const json_t *vf;
+
+	refuses(tree, UNBIND, "VfInUse", words);
+	refuses(tree, SET_VFS(0), "VfInUse", words);
+	observed = host_observe(host_tree_host(tree), HOST_OBSERVE_HOLDERS, NULL);
+	vf = observed_vf(observed, 0);
+	assert_true(json_is_true(json_at(vf, "host", "inUse")));
+	assert_non_null(strstr(json_str_or(json_at(vf, "host", "holder", "name"), ""), words));
+	assert_true(json_is_false(json_at(observed_vf(observed, 1), "host", "inUse")));
+	does(tree, "{\"step\": \"unbind-driver\", \"vf\": \"" OTHER "\"}");
+}
+
+/* docs/host.md: "Any evidence counts; disagreement is in use". Storage, iSCSI, a second fabric. */
+static void a_vf_with_an_address_of_the_node_is_in_use(void **state)
+{
+	struct sysfs_text name;
+
+	does(*state, SET_VFS(2));
+	assert_true(pci_netdev(host_tree_host(*state), VF, &name));
+	host_tree_add_address(*state, name.text, "192.0.2.99");
+	assert_used_by_the_node(*state, "has an address");
+}
+
+static void a_vf_that_routes_lead_out_of_is_in_use(void **state)
+{
+	struct evidence *evidence = evidence_new(host_tree_host(*state));
+	auto_free char *who = NULL, *other = NULL;
+	struct sysfs_text name;
+
+	does(*state, SET_VFS(2));
+	assert_true(pci_netdev(host_tree_host(*state), VF, &name));
+	host_tree_add_default_route(*state, name.text);
+	who = evidence_node_user(evidence, VF);
+	other = evidence_node_user(evidence, OTHER);
+	evidence_free(evidence);
+	assert_non_null(strstr(who, "routes lead out of"));
+	assert_null(other);
+}
+
+/* However the administrator named it, and whoever its driver is for: a VM, a container. */
+static void a_vf_that_is_a_vdpa_device_in_use_is_in_use(void **state)
+{
+	static const char *const drivers[] = {"vhost_vdpa", "virtio_vdpa"};
+
+	does(*state, SET_VFS(2));
+	host_tree_link(*state, "sys/bus/vdpa/devices/storage0",
+		       "../../../devices/pci0000:3b/0000:3b:00.0/" VF "/storage0");
+	host_tree_file(*state, "sys/devices/pci0000:3b/0000:3b:00.0/" VF "/storage0/uevent", "");
+	for (size_t i = 0; i < ARRAY_LEN(drivers); i++) {
+		auto_free char *target =
+			str_printf("../../../../../bus/vdpa/drivers/%s", drivers[i]);
+
+		host_tree_link(*state, "sys/devices/pci0000:3b/0000:3b:00.0/" VF "/storage0/driver",
+			       target);
+		refuses(*state, UNBIND, "VfInUse", drivers[i]);
+		refuses(*state, SET_VFS(0), "VfInUse", drivers[i]);
+		host_tree_remove(*state,
+				 "sys/devices/pci0000:3b/0000:3b:00.0/" VF "/storage0/driver");
+	}
+	does(*state, UNBIND);
+}
+
+/* NVMe-oF, NFS over RDMA, SMB Direct, Lustre, SMC-R and iSER have no context. */
+static void a_vf_that_a_module_of_the_kernel_uses_is_in_use(void **state)
+{
+	does(*state, SET_VFS(2));
+	host_tree_use_in_kernel(*state, 2, "nvme_rdma");
+	assert_used_by_the_node(*state, "the kernel (nvme_rdma on mlx5_0v0");
+	host_tree_use_in_kernel(*state, 2, NULL);
+	does(*state, UNBIND);
+}
+
+static void a_pf_that_a_module_of_the_kernel_uses_keeps_its_switch(void **state)
+{
+	host_tree_use_in_kernel(*state, 1, "ko2iblnd");
+	refuses(*state, SWITCHDEV, "PfInUse", "ko2iblnd on mlx5_0");
+	/* It is not in the way of VFs. */
+	does(*state, SET_VFS(2));
+	host_tree_use_in_kernel(*state, 1, NULL);
+	does(*state, SET_VFS(0));
+	does(*state, SWITCHDEV);
+}
+
+static void a_roce_lag_that_a_module_of_the_kernel_uses_keeps_its_vfs(void **state)
+{
+	host_tree_use_in_kernel(*state, 1, "nvme_rdma");
+	refuses(*state, SET_VFS(2), "PfInUse", "nvme_rdma on mlx5_bond_0");
+}
+
+/* IPoIB, and servers that listen on every device, are on all of them. */
+static void what_every_device_has_is_no_user(void **state)
+{
+	does(*state, SET_VFS(2));
+	host_tree_use_in_kernel(*state, 2, "ib_ipoib");
+	does(*state, UNBIND);
+}
+
 /* Whatever the kubelet and the host show. */
 static void a_vf_that_is_prepared_for_a_claim_is_in_use(void **state)
 {
@@ -329,6 +437,15 @@ int main(void)
 		TEST(a_vf_of_uio_is_looked_for_among_open_files),
 		TEST(the_observed_document_says_the_same),
 		TEST(a_vf_that_is_prepared_for_a_claim_is_in_use),
+		TEST(a_vf_with_an_address_of_the_node_is_in_use),
+		TEST(a_vf_that_routes_lead_out_of_is_in_use),
+		TEST(a_vf_that_is_a_vdpa_device_in_use_is_in_use),
+		TEST(a_vf_that_a_module_of_the_kernel_uses_is_in_use),
+		TEST(a_pf_that_a_module_of_the_kernel_uses_keeps_its_switch),
+		TEST(what_every_device_has_is_no_user),
+		cmocka_unit_test_setup_teardown(
+			a_roce_lag_that_a_module_of_the_kernel_uses_keeps_its_vfs, set_up_bond,
+			tear_down),
 	};
 
 	json_init();

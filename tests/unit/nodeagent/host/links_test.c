@@ -149,6 +149,7 @@ static void only_a_note_whose_namespace_is_certainly_gone_is_a_leftover(void **s
 
 	host_tree_link(*state, "var/run", "/run");
 	host_tree_link(*state, "run/netns/loop", "/run/netns/loop");
+	host_tree_file(*state, "proc/1/comm", "systemd\n");
 	host_tree_file(*state, "run/netns/cni-1234", "x");
 	for (size_t i = 0; i < ARRAY_LEN(notes); i++) {
 		host_tree_file(*state, NOTE, notes[i].text);

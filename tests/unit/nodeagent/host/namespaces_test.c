@@ -9,15 +9,20 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
+#include "lib/base/own.h"
 #include "lib/base/own_fd.h"
 #include "lib/base/str.h"
+#include "lib/json/json.h"
 #include "nodeagent/host/ethtool.h"
+#include "nodeagent/host/evidence.h"
+#include "nodeagent/host/holders.h"
 #include "nodeagent/host/namespaces.h"
 #include "nodeagent/host/rtnl.h"
 
@@ -146,11 +151,51 @@ static void finds_each_namespace_once(void **state)
 		skip();
 	assert_int_equal(stat("/proc/self/ns/net", &own), 0);
 	ours.inode = own.st_ino;
-	host_namespaces(pod->host, meet, &theirs);
-	host_namespaces(pod->host, meet, &ours);
+	assert_int_equal(host_namespaces(pod->host, meet, &theirs, NULL), 0);
+	assert_int_equal(host_namespaces(pod->host, meet, &ours, NULL), 0);
 	assert_int_equal(theirs.n, 1);
 	assert_int_equal(ours.n, 0);
 	assert_int_equal(count_descriptors(), open_before);
+}
+
+/* docs/host.md: whatever cannot be known counts as use. */
+static void what_cannot_be_looked_at_for_want_of_descriptors_is_an_error(void **state)
+{
+	struct pod *pod = *state;
+	struct rlimit limit, few;
+	json_auto_t *uppers = NULL, *functions = NULL, *files = NULL;
+	struct err err = {0}, all = {0};
+	int used = 0;
+
+	if (!pod->inode)
+		skip();
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	functions = holders_namespaces(pod->host, &uppers, &err);
+	assert_non_null(functions);
+	files = holders_files(pod->host, &err);
+	assert_non_null(files);
+	json_decref(take_ptr(files));
+	/* With one more each time, until it has enough: never half an answer. */
+	for (rlim_t n = 3; n < 64; n++) {
+		json_auto_t *few_uppers = NULL, *few_functions = NULL;
+
+		few = (struct rlimit){n, limit.rlim_max};
+		assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+		few_functions = holders_namespaces(pod->host, &few_uppers, &all);
+		if (used == 0 && !few_functions)
+			assert_string_equal(all.reason, "HostUnreadable");
+		used += few_functions ? 1 : 0;
+		if (few_functions)
+			assert_true(json_equal(few_uppers, uppers));
+	}
+	assert_true(used > 0 && used < 61);
+	few = (struct rlimit){3, limit.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	files = holders_files(pod->host, &all);
+	assert_null(files);
+	assert_int_equal(evidence_check_vf(pod->host, "0000:3b:00.2", &all), -1);
+	assert_string_equal(all.reason, "HostUnreadable");
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
 }
 
 static void a_path_that_is_another_namespaces_by_now_is_refused(void **state)
@@ -186,6 +231,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 		TEST(sees_what_is_there_keeps_nothing_open_and_comes_back),
 		TEST(finds_each_namespace_once),
+		TEST(what_cannot_be_looked_at_for_want_of_descriptors_is_an_error),
 		TEST(a_path_that_is_another_namespaces_by_now_is_refused),
 		TEST(what_is_no_namespace_is_not_entered),
 	};

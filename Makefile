@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Orbweaver. `make help` lists the targets; every folder with C code has a module.mk.
 #
 # Variants: opt (what ships), asan (gcc, address+undefined sanitizers: what the tests run), clang (second compiler),

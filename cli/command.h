@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What a command of `orbweaver` is: a row of the table in commands.c, and a function that gets a
  * world and writes a document or text.

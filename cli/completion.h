@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Completion in shells: a script for each that asks the program itself, which knows commands, flags
  * and, from the cluster, names.

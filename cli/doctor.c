@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Doctor. See the header. The checks are pure and in doctor/; here is where their facts come from.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The command `orbweaver doctor`: what keeps RDMA from working, of nodes by their NodeStates, and
  * of the host that it runs on.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Drains. See the header. What is said comes from the NodeStates; what is changed is one
  * annotation, which the operator follows.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * `orbweaver drain`: which nodes have pods in the way of a change, how far each drain is, and
  * keeping a node out of it.

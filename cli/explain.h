@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The commands `orbweaver explain …`: from YAML to allocatable, with the first link that is broken.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The commands `orbweaver ipam …`: addresses, from the same functions that give them.
  */

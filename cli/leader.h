@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Does an operator lead? What status and doctor say when none does.
  */

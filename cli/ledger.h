@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The command `orbweaver ledger`: which pod has which VF, RDMA device, GUID, MAC and address, and
  * where sources disagree.

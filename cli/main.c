@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * orbweaver: look at the cluster with the eyes of the operator. Also as `kubectl orbweaver`.
  *

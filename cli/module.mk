@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # What simulated nodes run of the agent.
 SIMULATED_AGENT := $(addprefix nodeagent/,simulated_host agent networks addresses cni attach hostd host plan pools dra meta model)
 $(eval $(call library,cli,lib/base lib/json lib/loop lib/kube lib/kube/auth cli/explain cli/doctor cli/support cli/pathtest cli/live cli/simulate cli/simulate/decide cli/simulate/nodes operator nodeagent/host $(RECONCILERS),jansson))

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The command `orbweaver plan`: what a change of policies would do, by the operator's own decision
  * (reconcilers/sriov).

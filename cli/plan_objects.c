@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The world with all objects, against the worlds that lack one of them. See the header.
  */

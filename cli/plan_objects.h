@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Objects that are to be applied: what becomes of each, and what the operator would do then.
  */

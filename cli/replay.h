@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The command `orbweaver replay`: what the operator would decide on a support dump, or on objects
  * of files, and what of it is not so there.

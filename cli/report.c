@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The command `orbweaver report`: one HTML file, or a page that is served and stays up to date.
  */

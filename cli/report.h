@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The command `orbweaver report`: the cluster as one HTML file that needs nothing else.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What the report shows, as JSON: nodes with NICs and devices, pools, policies, findings. `report`
  * puts it into its page; `report --serve` computes it anew for each change.

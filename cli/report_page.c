@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Both files are in the program. Their marks, @NAME@, are replaced when the page is written.
  */

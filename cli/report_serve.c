@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The watched world becomes the report's data; the difference from the data before becomes a
  * message for the browsers. Each change costs a whole computation; pauses in between keep that

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * `orbweaver report --serve`: the page on the loopback, up to date.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The loop runs until the call that was begun has its answer. See the header.
  */

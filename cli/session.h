@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A connection to the API server for the time of one command: calls that return when they were
  * answered.

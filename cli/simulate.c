@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Flags of the command to options of the cluster, and orders to its nodes. What runs is in
  * cli/simulate/.

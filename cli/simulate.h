@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * `orbweaver simulate`: a cluster without machines.
  */

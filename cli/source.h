@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Where a command's world comes from: files as `kubectl get -o yaml` writes them, or the API
  * server.

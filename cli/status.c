@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Status. See the header. Nothing is computed here that is not in a status already, but that
  * nobody wrote one, that nobody leads, or that a Node is not Ready.

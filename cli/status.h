@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The command `orbweaver status`: how the cluster stands, and what does not stand well.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * One part after the other; what fails is a line. See the header.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The command `orbweaver support dump`: what somebody else needs to understand a cluster's trouble,
  * without its secrets.

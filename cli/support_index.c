@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What a support dump has, and what it lacks and why, part by part. See the header.
  */

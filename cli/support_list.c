@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The operator's table and one of our own, sorted by resource. See the header.
  */

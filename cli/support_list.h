@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What a support dump asks the API server for: what the operator mirrors (operator/kinds.h), what
  * the agents and our commands read besides, and what tells whether all of it is installed. Never

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Operator and agents: how they are called, what they serve, what they logged. See the header.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Columns for people: as wide as their longest entry, two blanks between them, no line longer than
  * it must be.

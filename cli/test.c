@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The test. See the header. Whom and how it asks is in pathtest/, pods and commands in them in
  * test_pods.c; here is the order of things, and what is printed.

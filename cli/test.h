@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * `orbweaver test`: RDMA and TCP on the path between pods of two nodes, in the user's networks.
  */

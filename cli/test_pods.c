@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "cli/test_pods.h"
 
 #include <signal.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The pods of `orbweaver test`: made, awaited, asked, removed. Calls return when they are answered,
  * or when somebody interrupts.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * How to call it: --help, the man page and the schema of documents, all from the tables of
  * commands, flags and exit statuses.

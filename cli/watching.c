@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Informers of lib/kube for a cluster; for files a look at their size and time twice a second. See
  * the header.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A world that is kept up to date: with the API server by watches, or with files by looking at them
  * again.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Programs that the plugin runs for the server: any number side by side.
  */

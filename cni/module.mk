@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 $(eval $(call library,cni,,))
 
 # Static, for hosts of which nothing is known; with another C library than ours, for its size. It is the

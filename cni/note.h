@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A DEL that nobody could take: the whole call in a file of its own, on the disk before the plugin
  * says that it is done.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * One call of the plugin, from environment and stdin to stdout and exit status, as the CNI
  * specification has them (containernetworking/cni, SPEC.md).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What the plugin and the server of its node say to each other on a stream socket: messages of
  * fields. Only the C library: the plugin has nothing else.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # What was done for drains in a cluster, and since when somebody had allowed it: its audit log in, one object out.
 #
 #	jq -nRc -f hack/audit-drains.jq AUDIT_LOG

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # What our accounts (manifests/base/rbac.yaml) asked an API server for: its audit log in, each kind of request once out.
 #
 #	jq -nRc --argjson names '["orbweaver-operator"]' -f hack/audit-rights.jq AUDIT_LOG

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Dashboards from their description (manifests/overlays/dashboards/panels says how it reads). Input: its lines (-Rn). Output: an
 # array of dashboards as Grafana takes them, or an error that names the line.
 #

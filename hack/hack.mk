@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Targets for people: images and the demo on virtual nodes. Included by the top Makefile.
 
 IMAGE_PROGRAMS := $(addprefix $(BUILD)/bin/orbweaver-,operator agent cni)

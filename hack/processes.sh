@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 # Start and end programs that outlive the script which started them. Source this file.
 #

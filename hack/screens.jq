@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # A dashboard as Grafana would show it, as SVG: for hack/dashboards screens. A panel is one <g class="panel">; what is drawn of data has
 # the class "value". Whole numbers in paths, and no more points than the lines need, keep the files small and their lines to be compared.
 #

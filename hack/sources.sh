@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 # Packages of Debian, as sources or as they are, for scripts that build from them or unpack them. Source it after
 # hack/steps.sh; $work is the caller's folder. Package lists are of our own: the machine's stay as they are.

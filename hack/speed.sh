@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 # How slow is this machine now? Deadlines are written for two cores with nothing else to do; what waits for one multiplies
 # it with the answer, so that nothing fails because other programs are at work, or processors are old. Source it.

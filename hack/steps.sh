@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 # How scripts that put something into the cache talk while they work. Source it; $work is the caller's folder for what it
 # throws away. Messages carry the script's name.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Beginning and end of the agent, and who of two agents executes.
  */

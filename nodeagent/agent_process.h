@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The agent's process: gives its privileges away, runs the loop, leaves in order.
  *

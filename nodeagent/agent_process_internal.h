@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What the agent's process consists of, for agent_process.c (beginning and end) and agent_wiring.c
  * (what goes from one part to another).

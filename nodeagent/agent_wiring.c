@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Which part of the agent hears what from which. Nothing is decided here.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The node agent: reads its flags and becomes the supervisor, which forks kubeletd, cnid, the agent
  * and its workers. Here each of them limits its rights and becomes what it is.

@@ -1,2 +1,3 @@
+# SPDX-License-Identifier: Apache-2.0
 $(eval $(call library,nodeagent,lib/base lib/json lib/loop lib/kube lib/kube/auth lib/http cni nodeagent/plan nodeagent/dra nodeagent/hostd nodeagent/kubeletd nodeagent/plugins nodeagent/cni nodeagent/meta nodeagent/addresses nodeagent/attachments nodeagent/meter nodeagent/agent,jansson))
 $(eval $(call program,orbweaver-agent,nodeagent/main.c,nodeagent nodeagent/agent nodeagent/attachments nodeagent/networks nodeagent/addresses nodeagent/cni nodeagent/netns nodeagent/attach nodeagent/kubeletd nodeagent/plugins nodeagent/hostd nodeagent/host nodeagent/meter nodeagent/plan nodeagent/dra nodeagent/pools nodeagent/model nodeagent/meta cni $(RECONCILERS) lib/grpc lib/http lib/kube lib/kube/auth lib/loop lib/json lib/base))

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Who executes on this node: whoever holds flock(2) on a file of the host. It ends with the process
  * that holds it, however that comes.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Whether the agent is alive and ready: its checks, what it serves at its address for metrics, and
  * the word to the supervisor, which writes the file that probes look at.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Scrapes of the agent's /metrics: each waits until what devices have counted is fresh, and no
  * crowd gets more text at a time than there is memory for. The gate of that route.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The first process of the program: the only one that rests with privileges. It starts the agent
  * and kubeletd, starts again what ends before its time or no longer turns, and keeps the agent's

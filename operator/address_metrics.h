@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Numbers about addresses of pods: under the names that Spiderpool documents, for dashboards that
  * ask for them, and what those lack.

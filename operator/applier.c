@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * One struct run per plan at work; its operations are taken in order, each either done at once or
  * after its answer.

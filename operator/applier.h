@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Carries out plans: compares each operation with the cache, sends only real differences, one at a
  * time per plan.

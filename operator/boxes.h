@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Messages between decisions (plan.h, plan_post): what one has made true and another carries on
  * with. Kept in memory only; all of it follows from the cluster anew after a start.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Maps from labels to numbers; what an object added is taken off before its next version is added.
  */

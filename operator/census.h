@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Numbers to alert on, kept while objects change: conditions of all objects by reason, VFs of
  * policies, resources that nodes want and do not have. A scrape costs what there is to say, not

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The Secret becomes a struct of texts, the steps change it, and it becomes a Secret again.
  */

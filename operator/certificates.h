@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The certificate that webhooks are served with: when it is made, and when it is replaced so that
  * nobody notices.

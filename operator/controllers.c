@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The table of controllers. Their worlds and wake rules are in controllers_*.c, by family.
  */

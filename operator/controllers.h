@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The table of controllers: what each one decides, and what it looks at. Who is woken by what is in
  * the table of kinds (kinds.h).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Addresses of pods: what decisions on them look at, and what wakes them.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Nodes that are drained: what the decision on them looks at, and what wakes it.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Pods that asked for injection, and the configs that they should have got: what they look at, and
  * who is woken by what.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What the controllers*.c files share. For them only; controllers.h is the contract.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * SriovNetwork, SriovIBNetwork, OVSNetwork: what decisions on them look at, and what wakes them.
  * They differ in their rules only.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Nodes, their work items, policies and pools of nodes: what decisions on them look at, and what
  * wakes them.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A few pages of JSON, made when they are asked for. See the header.
  */

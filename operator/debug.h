@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What a running operator knows, for whoever looks for a fault: on loopback only, with
  * --debug-addr.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Bodies and answers. Seen on Kubernetes 1.20: 429 with the budget in details.causes, 500 for two
  * budgets, 400 for a version that is not there.

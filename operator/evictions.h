@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The eviction API: what is sent, and what the answers mean. Pure.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * One map from objects to what was said about them, one from reasons to numbers.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What is found wrong with objects that have no status of ours to say it in (plan.h, plan_finding):
  * remembered, so that it is emitted once and can be counted.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Parts of worlds: what a decision about an object may look at, for controllers (an object of the
  * cache) and for admission (an object that is not stored yet) alike.

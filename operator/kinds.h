@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The kinds that the operator watches, one row each: which objects, what is kept of them, how they
  * are found, who is woken when one changes, what admission may look at, and what is written.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Which lane of the queues goes next: what users wait for, or what follows from our own writes
  * (conditions, above all).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * One struct look per name; its objects are read side by side. See the header.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Reads single objects from the API server, for decisions that may not rest on a cache (taking an
  * address from a pod that looks ended, above all).

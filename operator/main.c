@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The program orbweaver-operator: all of it is in program.c, so that others can start it, too.
  */

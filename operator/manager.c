@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * One queue per controller; a turn takes keys from them in rotation until the window is full or its
  * time is over.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The engine: events wake keys, keys become worlds, worlds become plans, plans are carried out.
  */

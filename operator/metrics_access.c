@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * One entry per token: what is known of it, or a review under way and the requests that wait for
  * it.

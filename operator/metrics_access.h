@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Who may read metrics: whoever the API server knows by the bearer token, and may get the path of
  * the request. Asked with a TokenReview and a SubjectAccessReview, as controller-runtime does

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Metrics over HTTP or HTTPS. See the header.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Where the operator serves /metrics: to anybody, or by HTTPS to those who may (metrics_access.h).
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The informer and cache of each kind in the table (kinds.h).
  */

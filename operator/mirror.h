@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The part of the cluster that the operator looks at: one informer and one cache per kind.
  */

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 $(eval $(call library,operator,lib/base lib/json lib/loop lib/kube lib/kube/auth lib/http $(RECONCILERS),jansson))
 $(OUT)/orbweaver-operator: private EXTRA_LIBS += $(MALLOC.$(VARIANT))
 $(eval $(call program,orbweaver-operator,operator/main.c,operator $(RECONCILERS) lib/http lib/kube lib/kube/auth lib/loop lib/json lib/base))

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A window that follows means of groups of answers, and stepping aside. See the header.
  */

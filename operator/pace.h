@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * How many writes may be under way: as many as the API server takes without getting slower, since
  * what it needs for ours, users wait for.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Are the cluster's pods worth watching? At 100,000 pods nothing else that the operator does costs
  * as much, and it reads them for one purpose: to find those that run without the injection that

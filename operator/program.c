@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The operator: reads its flags, wires the libraries together, runs the loop, leaves in order.
  */

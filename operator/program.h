@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The operator as a function: the program orbweaver-operator is this, and `orbweaver simulate`
  * starts it in a process of its own.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Trim at the door: what is kept of each kind in the caches, and which part of an object's metadata
  * is ours.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The manager's turn without its queues, pace and writes. See the header.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What the operator would decide on a cluster that stands still: the table of controllers, their
  * worlds and their wake rules, over caches that are filled from a document instead of an API

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Two maps of maps: policy → node → text to read; node → policies, to know what it said before.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What nodes contribute to the status of policies, kept between the two reconcilers that write and
  * read it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Patches that had to be sent again word for word: somebody else keeps undoing what we write.
  *

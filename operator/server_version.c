@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What an API server's answer to GET /version means. See the header.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A list of subjects, each with the time since when it is broken. See the header.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Trouble with what the operator depends on: a kind that it watches, or the lease.
  *

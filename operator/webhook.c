@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Three routes that differ in what their worlds hold and which function judges.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Admission over HTTPS: reviews in, verdicts out, from the caches and without asking anybody. Every
  * replica serves.

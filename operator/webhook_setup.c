@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Two objects built field by field, with the values that the server fills in, so that they compare
  * equal to what is stored.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What has to be in the cluster so that API servers call our webhooks, and trust them: the
  * certificate's Secret (certificates.h), then one ValidatingWebhookConfiguration and one

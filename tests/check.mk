@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # make check, check-all and check-changed: which tests run when, and what is built for them. Included by tests.mk.
 
 # The core: each promise once. What each of these alone shows: the table in tests/README.md.

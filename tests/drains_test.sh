@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Without opt-in nobody is evicted, cordoned or rebooted: what the audit logs of all clusters of all tests say that ran before.
 # Environment: ORBWEAVER_RIGHTS, the folder where `hack/cluster down` left what it recorded (hack/audit-drains.jq says what);
 # RIGHTS_OF=all, if all tests ran before: then some of them drained.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 # Counting checks for shell tests. Source this file, call the t_ functions, end with t_done:
 #

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # What operators and agents asked API servers for, in all tests that ran before, against the rights that manifests/ give them:
 # nothing was asked for that is not there, and nothing is there that was never used.
 # Environment: ORBWEAVER_RIGHTS, the folder where `hack/cluster down` left what it recorded (hack/audit-rights.jq says what);

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Tests: unit (cmocka), golden, fuzz replay, integration. Included by the top Makefile.
 
 UNIT_SOURCES := $(sort $(shell find tests/unit -name '*_test.c'))

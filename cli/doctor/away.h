@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Who is away: the operator that leads, the kubelet of a node. Pure.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Findings: what is not as it should be on a host, in one line each. Pure.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Checks of one host, by what it was seen like. See doctor.h.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Is what pods' networks lie over up? See the header.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Interfaces of a node that networks of pods lie over, and whether traffic passes them. Pure.
  */

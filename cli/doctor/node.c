@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Checks of a node by its NodeState, and what differs among nodes. See doctor.h.
  */

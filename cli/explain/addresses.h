@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Why a pod has these addresses, or none: what the allocator says, NIC by NIC. Pure.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Does a node's agent run? By its pod, where pods are there to look at. Pure.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A chain from YAML to what a pod gets: links in the order in which they are made, with the first
  * one that is broken.

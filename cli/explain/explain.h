@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Chains of one object each (chain.h), from what a person wrote to what a pod gets. Pure: they look
  * at the world and ask the functions that decide.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The chain of a network: who makes it, the NetworkAttachmentDefinition, its plugins, its resource,
  * its pools, who uses it.

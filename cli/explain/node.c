@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The chain of a node: operator, agent, what is wanted, what is there, what the kubelet offers.
  */

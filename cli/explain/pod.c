@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The chain of a pod: its networks, the devices that they need, a node that has them, what the
  * kubelet gave, addresses, what came of it.

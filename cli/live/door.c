@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * One request for each connection, one answer, and the end. See the header for what is handed on.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The listening side of the live report: accepts connections, reads one request head of each, and
  * answers it with the page or a refusal. A connection that is to become a WebSocket is handed on.

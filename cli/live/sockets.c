@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * libwebsockets on our loop. Debian builds it without callbacks for foreign poll loops, and its
  * libuv support is a plugin that is loaded at run time. So it keeps its own poll(2), which is

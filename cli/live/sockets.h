@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The WebSockets of the live report: each gets the whole document first, then what changes.
  *

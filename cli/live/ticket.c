@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Host, Origin, method and token of a request, in this order. The door calls ticket_check() before
  * it answers a request, and before libwebsockets gets a byte of the connection.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Which request gets the live report: decided from the head of the request alone. Pure.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Lines of words: "link STATE MTU", "missing TOOL", "gid DEVICE PORT LAYER SOFT INDEX GID NETDEV
  * TYPE". SOFT: the interface below a device of Soft-RoCE, "-" for others.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What a pod's end of a path looks like, from what a script in the pod prints. Pure.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "cli/pathtest/pods.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Whom `orbweaver test` asks: which networks and nodes, with which pods, and what becomes of those.
  * Pure.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Tools: ping of iputils; rping and rstream of rdmacm-utils; ib_read_lat and ib_write_bw of
  * perftest 4.5, whose reports are lines of numbers below one that begins with "#bytes".

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The steps of a test between two pods: which commands they run, and what their output says. Pure.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * fork(2) and execve(2) of /proc/self/exe; the names that the program answers to. Used by the
  * process that is the API server, and by the beginning of main.

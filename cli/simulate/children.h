@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The processes of a simulated cluster beside the API server: this program once more
  * (/proc/self/exe), under another name. So one file is enough, wherever it lies, each process has

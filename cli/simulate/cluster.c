@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * In order: the folder and its lock, certificate and API server, kubeconfig, children, the loop;
  * and all of it back. The top of `orbweaver simulate`.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A simulated cluster, from its start to its end: the API server in this process, the operator and
  * the nodes in others.

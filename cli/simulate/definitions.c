@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * One YAML stream, made by module.mk, in the read-only data of the program. Read once, at the start
  * of a simulation.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The CustomResourceDefinitions of crds/ and crds/nad/, as they were when the program was built.
  */

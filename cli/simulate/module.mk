@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 $(eval $(call library,cli/simulate,lib/base lib/json lib/loop lib/http cli/simulate/api cli/simulate/nodes operator,jansson))
 # The definitions are in the program: it runs from a plain build and from wherever it is copied.
 DEFINITIONS := $(wildcard crds/*.yaml crds/nad/*.yaml)

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Named texts in a folder, or in a tar archive that is compressed: what a support dump is on disk.
  * The only user of libarchive and zlib.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A table of kinds with the fields that are kept of each. See the header.
  */

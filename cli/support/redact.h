@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What a support dump has of an object or a text: what our commands and decisions read, and nothing
  * that opens a door.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Lines against a few patterns, and members by their names. See the header.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Replace what looks like a secret, wherever it stands: the values of members with such a name
  * (password, token, private key …), JSON Web Tokens, bearer tokens, private keys in PEM, passwords

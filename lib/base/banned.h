@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Functions that we do not call, turned into compile errors. Force-included for all our C files.
  * The headers that declare them come first: poison would break them.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Base64 with the standard alphabet (RFC 4648 section 4), as Kubernetes writes bytes in JSON and
  * YAML.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Time. clock_us and clock_wall_us are weak, so that a test can link its own.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Time. Whatever decides gets time as an argument; only the shell around it asks here. clock_us and
  * clock_wall_us, which the others are built on, are weak symbols: a test that defines them has its

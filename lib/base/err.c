@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Errors as values. Texts are made fit for a condition and a log line here, once: one line, valid
  * UTF-8.

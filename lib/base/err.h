@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Errors as values: one fixed-size struct, owned by the caller, last parameter of everything that
  * can fail.

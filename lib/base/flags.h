@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The command line of a program, as a table; getopt_long(3) does the splitting.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Small files, read and written whole, with paths relative to a directory descriptor (the host's
  * root, a test's tree).

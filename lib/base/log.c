@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * One JSON line per event, written with one write(2), so that lines of several processes do not
  * mix.

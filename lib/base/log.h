@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * One JSON line per event on stderr: a constant message, typed fields for all that varies.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A hash map from strings to pointers: linear probing in a table that is at most three quarters
  * full.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A hash map from strings to pointers: open addressing, keys copied, no iteration order promised.
  * The hash is seeded per process, so keys may come from the network.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A registry is a list of metrics, a metric a list of series with a hash index over their label
  * values. Updates go through series_find, which allocates only when it meets a set of values for

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Counters, gauges and histograms, and their Prometheus text (exposition format 0.0.4).
  *

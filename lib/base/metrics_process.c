@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The process about itself, from /proc/self (proc(5)), under the names that Prometheus' own clients
  * use.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The Prometheus text of metrics, piece by piece (exposition format 0.0.4): for metrics.h, and for
  * those who make it themselves, out of more series, or more labels, than a metric there has. Pure.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Ownership that can be seen: a variable that owns says so where it is declared, and is given away
  * with take_ptr.

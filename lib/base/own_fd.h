@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Ownership of what the kernel lends: descriptors, streams, open folders. For code that may touch
  * them; what decides includes lib/base/own.h alone.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Packets with a descriptor, between processes of ours on a socket that keeps packets apart
  * (SOCK_SEQPACKET).

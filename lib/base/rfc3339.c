@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * RFC 3339 in the two forms of Kubernetes' metav1.Time and metav1.MicroTime.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Wall time as text: RFC 3339, as Kubernetes writes it. Pure; lib/base/clock.h reads the clock.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Paths below a root directory that is not this process's own: the host's root as a container sees
  * it, a test's tree.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * SHA-1 (RFC 3174): where a protocol asks for it. It keeps no secret and proves no origin.
  */

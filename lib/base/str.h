@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Strings: new ones with printf, a growable buffer, and the predicates that everyone needs.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * One call: its header fields are checked, its message decoded, its handler called, its answer
  * sent.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Calls of a server: from a stream to a handler and back. Knows no sockets. Internal to lib/grpc.
  */

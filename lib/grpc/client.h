@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A gRPC client on a UNIX socket: unary and server-streaming calls over one connection.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A session on a connected socket: reading, writing, keepalive, and the end. Internal to lib/grpc.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Cutting a stream of bytes into messages. Memory grows with what has arrived, never with what a
  * length announces.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Messages within the bytes of a stream: one flag byte, four bytes of length (big-endian), the
  * message. Pure and incremental: messages come out the same however the bytes arrive.

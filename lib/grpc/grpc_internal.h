@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What session.c (nghttp2's callbacks, the connection) knows of stream.c (what is sent), which
  * stands below it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Protobuf messages to bytes and back, with our allocator, and with a bound on what a small
  * message may become in memory.

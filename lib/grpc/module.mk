@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 $(eval $(call library,lib/grpc,lib/base lib/loop,libnghttp2 libprotobuf-c))
 
 # Messages of the kubelet's APIs: C from .proto at build time, part of the archive. Included as "lib/grpc/proto/NAME.pb-c.h".

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A gRPC server on a UNIX socket: a table of methods, unary and server-streaming.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * nghttp2 underneath: its callbacks for a connection and its streams.
  *

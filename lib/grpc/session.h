@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * One HTTP/2 connection, without a socket: bytes in, bytes out, and streams that carry gRPC
  * messages. Server and client use it alike. Internal to lib/grpc.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * How a call ended: the code and text that travel as "grpc-status" and "grpc-message", and the
  * time limit that travels as "grpc-timeout". Pure.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Streams: their life, and what they have to say: response headers, messages, trailers.
  */

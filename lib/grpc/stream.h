@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * One call on an HTTP/2 connection: header fields, messages, an end. Internal to lib/grpc.
  *

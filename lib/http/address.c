@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * HOST:PORT, numeric hosts only, so that starting does not depend on DNS.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Where to listen: HOST:PORT to a socket address, and a listening socket on it. For lib/http and
  * the live report.

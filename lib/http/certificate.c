@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * X.509 version 3 as RFC 5280 wants it and Go's crypto/x509, which is what API servers use, checks
  * it: names only in subjectAltName, key identifiers, an authority that may sign servers and nothing

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Certificates for our own servers: a certificate authority for one occasion and the one
  * certificate that it signs.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * One state for each kind of line, one for data. The bytes that were used are dropped once per
  * call. Called by exchange.c as bytes arrive.

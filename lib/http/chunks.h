@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The chunked transfer coding of request bodies, RFC 9112 section 7.1: bytes in, body out. Pure.
  * Internal to lib/http.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Ordered lists, and walks along them: there are at most some hundred members, and an accept costs
  * more than a walk.

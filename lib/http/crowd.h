@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Who is connected, since when in which state, and who has to go. Pure: time and addresses come in
  * as arguments. Internal to lib/http.

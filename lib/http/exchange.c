@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A state machine over bytes. Each function leaves `state` and `out` as the caller has to act on
  * them.

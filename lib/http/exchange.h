@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Requests and responses of one connection, without the connection: bytes come in, handlers are
  * called, bytes go out into a buffer. Knows no socket and no loop. Internal to lib/http.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Named checks behind /healthz and /readyz, answered the way kube-apiserver answers them.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What every program of ours serves for people and machines that watch it: /metrics, /healthz and
  * /readyz.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * One pass over the request line, one over each header line. Everything is checked before it is
  * believed; the buffer is never longer than HTTP_HEADERS_MAX, so nothing here needs to be clever.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The head of an HTTP/1.1 request: pure parsing, RFC 9110 and RFC 9112. For lib/http and the live
  * report.

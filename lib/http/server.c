@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The listening socket, the connections, and the end of both: joins wire.c (bytes), exchange.c
  * (HTTP) and crowd.c (who may be here, and for how long), which do not know each other.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * An HTTP(S) server for metrics, health and admission webhooks: a route table of pure handlers on
  * one listening address.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * PEM text to an SSL_CTX. A new certificate means a new context: connections keep the one that they
  * began with.

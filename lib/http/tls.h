@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Our certificate and key in OpenSSL's hands. Internal to lib/http.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * One connected socket: bytes in, bytes out, over TLS or not, without waiting. Internal to
  * lib/http.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * JSON between two processes of ours on a stream socket: frames of four bytes of length, most
  * significant first, and so many bytes of text, an object.

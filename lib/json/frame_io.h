@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Frames (frame.h) on a stream socket that blocks, for processes without a loop.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * jansson with manners: text, equality, and typed access. Parsing is in parse.c, writing in
  * write.c, merge patches in merge.c.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * jansson with manners: typed getters that name the path of what is wrong, strict parsing,
  * canonical text, JSON merge patches, and lookups that cannot crash on a missing parent.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * JSON merge patches (RFC 7386): apply one, find the smallest one.
  */

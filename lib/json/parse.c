@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Text to jansson's values, in one pass and for texts of strangers: what it costs follows from the
  * text's length and from json_weight, whatever it says.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * jansson's values to text, straight into a buffer: bodies of requests and what caches keep.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * YAML in, JSON values out. libyaml's events are put together with a stack of our own, so nesting
  * costs no recursion and meets our limit first.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * YAML in, JSON values out: kubeconfigs, configuration files, manifests. The only user of libyaml.
  * And JSON values to YAML, for people.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What a YAML scalar stands for, as kubectl sees it. Facts: kubernetes-sigs/yaml,
  * goyaml.v2/resolve.go.

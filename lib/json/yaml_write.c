@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * JSON values to YAML, in block style, as people read it. See yaml.h.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What comes back for one attempt of a call: status, the headers that matter, a body that is
  * collected or handed on. Touches no handle, so that it can be fed by hand.

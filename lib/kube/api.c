@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Paths, bodies and answers of the API's verbs; the calls themselves are client.c's.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The verbs of the Kubernetes API on objects as JSON.
  *

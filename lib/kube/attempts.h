@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Attempts of calls, counted under client-go's names, for dashboards that exist:
  * https://github.com/kubernetes/component-base/blob/v0.31.0/metrics/prometheus/restclient/metrics.go

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * One map from keys to entries; one map per index from values to the places in entries that have
  * the value.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A mirror of one kind's objects: what the watch sent, trimmed on arrival, with indexes.
  *

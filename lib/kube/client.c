@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Calls: one attempt after another, each with a handle (handle.h) on a connection of the call's
  * lane (lane.h) when there is room, until an answer (answer.h) or an error (transfer.h) ends it.

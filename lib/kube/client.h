@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * HTTP calls to one API server: many at a time over a few multiplexed HTTP/2 connections, on the
  * loop.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What the other users of libcurl in this folder share with a client: where it goes, and who it is.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * libcurl's multi interface as a guest of the loop: one poller per socket, one timer. Curl may not
  * be entered from its own callbacks, so transfers are collected after each

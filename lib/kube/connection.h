@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * One connection to the API server as an object: known by what it carries, counted, aged, and cut
  * by itself.

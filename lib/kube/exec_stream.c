@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "lib/kube/exec_stream.h"
 
 #include "lib/json/json.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What comes out of an exec: messages of the WebSocket to two outputs and an exit status. Pure.
  */

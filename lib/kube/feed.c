@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Pages go through the splitter's LIST mode, watches through its STREAM mode; each object is parsed
  * once, on its way into the cache.

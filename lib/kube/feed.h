@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What the server says in lists and watches, taken over into a cache: with the informer, what
  * client-go calls a reflector. Never touches a socket and

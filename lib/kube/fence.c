@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The handler runs on the thread that owns the fences, and finds them in a list that never changes
  * under it: SIGALRM is blocked while the list or an array of descriptors does.

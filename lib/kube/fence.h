@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Connections that end when time is over, even when the process does not run at that moment.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Curl's easy handles: set up for one attempt of a call, kept for the next one, wiped of secrets in
  * between.

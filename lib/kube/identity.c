@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * One pass over the text, to the end of the object's metadata: brackets are counted, strings are
  * passed over, and of the first few levels the member names are remembered, so that each string

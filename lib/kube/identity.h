@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Which object a text is about, when the text as a whole cannot be read.
  *

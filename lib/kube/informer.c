@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Makes the calls that the feed asks for: list page by page, then watch; every failure leads back
  * to one of the two after a pause.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Keeps a cache equal to the server: lists in pages, watches from there, resumes, lists again when
  * it has to.

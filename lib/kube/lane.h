@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The connections of one sort of calls, and which of them a call goes to. Watches have a lane apart
  * from everything else: what writes do to a connection, or a crowd of them, does not blind us.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Look, then take, renew or wait. Every write carries the resourceVersion that was read, so two
  * candidates cannot both succeed. The argument why that is enough is in the header.

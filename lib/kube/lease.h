@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Leader election by a coordination.k8s.io/v1 Lease, and the answer to "may I still write?".
  *

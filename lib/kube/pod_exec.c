@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * libcurl makes the connection (CURLOPT_CONNECT_ONLY: proxy and TLS, no request) and carries bytes;
  * what they mean is in websocket.h and exec_stream.h.

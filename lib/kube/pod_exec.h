@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A command in a container of a pod, run by the API server's exec over a WebSocket: `kubectl exec`
  * without a terminal and without input.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Items in a map, linked into a lane while they wait, and into a binary heap by time while they are
  * delayed. An item exists as long as there is something to remember about its key.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * core/v1 Events: created once, patched when they repeat. One write at a time for each event, so
  * that the patch does not overtake the creation; what is emitted meanwhile goes out with the next

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Kubernetes events: what happened, for people who type `kubectl describe`.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A push automaton over bytes: one token state, one small record per open bracket, two output
  * buffers.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Cuts the API server's JSON into objects while it arrives, without building anything larger than
  * one object.

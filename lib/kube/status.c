@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * metav1.Status to struct err. Reasons and codes: k8s.io/apimachinery, pkg/apis/meta/v1/types.go,
  * StatusReason.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What an HTTP answer of the API server means as an error.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What it means that curl could not transfer: one error for each of its codes.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The client's side of a WebSocket (RFC 6455): bytes in, messages and bytes out. No socket, no
  * clock; pod_exec.h has the connection.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * libuv handles with one owner each. Every handle struct starts with its uv handle, so that the
  * close callback, which is the only place where memory goes, is the same for all.

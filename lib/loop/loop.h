@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The event loop of a process: thin glue over libuv for what its guests need.
  *

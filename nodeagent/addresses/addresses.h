@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Addresses for the pods of this node, from SpiderIPPools: found where the leader has put them,
  * asked for where it could not foresee them, taken with the same function and the same

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What the files of this folder share: addresses.c wires want.c (requests), release.c (giving
  * back), watch.c (pods that are new, and those without a DEL) and report.c (conflicts); recent.c,

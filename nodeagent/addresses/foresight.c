@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Endpoints that are read before a NIC asks: of a pod whose NICs are about to, and of each that is
  * new on this node, while its kubelet begins with it. The leader is at that one at the same time,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Endpoints of pods whose NICs are about to ask: one read serves all that do within a second of the
  * first, or of the read. It ends with the first word about the pod that may change what was read.

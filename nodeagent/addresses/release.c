@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The word that nothing of a pod is left, until it has arrived. See addresses.h.
  *

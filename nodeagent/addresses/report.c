@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What this node found out about a pod's addresses: that somebody else has them. It goes to the
  * pod's SpiderEndpoint. See addresses.h.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Addresses without a leader: the same function, the same compare-and-swap. See
  * addresses_internal.h.

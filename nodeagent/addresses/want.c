@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Requests: each reads its endpoint, watches it while it has to, and ends with an answer or its
  * deadline. See the header.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Pods of this node. What a new one gets is read before its NICs ask.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The state machine of a node: what it hears from outside, and its turns. See the header.
  *

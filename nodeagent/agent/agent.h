@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The state machine of a node: look, plan, keep how it was found, execute step by step, look again,
  * until nothing is left to do or nothing more can be done.

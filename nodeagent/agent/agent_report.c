@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What failed, what a plan says cannot be done, and what was done: kept for the status, emitted as
  * events.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A round: look → plan → save → steps → look. The first look after an event is cheap; when it finds
  * something to do, a close one (with everybody who holds a VF) is planned from. A round ends when

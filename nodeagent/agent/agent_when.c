@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * When the next look is due, which spec is in force then, and what a look means together with those
  * before it. Everything else of the machine calls this file; it calls none of them.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Gathers what devices have counted when somebody wants to know: has meters find the devices, then
  * read one after the other, and keeps the text that /metrics shows (nodeagent/meter/exposition.h).

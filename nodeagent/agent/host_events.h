@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The kernel's notifications on the loop: when to look at the host again, and at what.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Our NodeState and our Node on the API server. See the header.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Our NodeState and our Node on the API server: what is wanted comes from there, the status goes
  * there.

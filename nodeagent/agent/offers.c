@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Pools, device plugins and the kubelet's own records, put together. See the header.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What this node offers to its kubelet: pools from the NodeState and the users' configurations, as
  * device plugins; and what pods hold of it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Events on pods. The kubelet names pods without their uid, and `kubectl describe pod` shows events
  * that have it: it is asked for first.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Who owns the pods that have devices: labels of metrics, by which people group. Pods are read
  * once, one after the other, and nothing is watched: a node with ten thousand others is not to hear

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Configurations of pools in ConfigMaps and files. See the header.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Where users put the configurations of pools that no NodeState knows: ConfigMaps and files, read
  * again whenever they change. A text that cannot be read changes nothing: the last good one stays

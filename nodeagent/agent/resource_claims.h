@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Reading ResourceClaims of the API server for kubeletd, which knows no API server.
  */

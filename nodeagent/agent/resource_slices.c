@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A change is a list of writes that is carried out to its end before the next is decided: in
  * between slices have two generations, which a scheduler takes for a pool that is not complete.

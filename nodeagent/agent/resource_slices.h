@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The node's ResourceSlices on the API server: written when they differ, by the agent that
  * executes, one change a second at most, and put right when somebody changes or removes them

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * IP addresses with a prefix length, as CNI results and netlink have them. Pure.
  *

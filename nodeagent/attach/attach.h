@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * One CNI call of one plugin: what goes in, what comes out, who helps.
  *

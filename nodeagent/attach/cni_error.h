@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Errors as the CNI specification wants them: one place that knows its codes. Pure.
  */

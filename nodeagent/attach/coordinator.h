@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The coordinator plugin's decisions: which routing table a NIC of a pod gets, which routes, rules
  * and neighbours make pod and node reach each other, and make each NIC answer by itself. Pure.

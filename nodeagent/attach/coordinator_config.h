@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What the coordinator plugin is to do: the NAD's object over the cluster's settings
  * (SpiderCoordinator). Pure.

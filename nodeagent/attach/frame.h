@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * ARP (RFC 826, RFC 5227) and neighbour discovery (RFC 4861) as Ethernet frames: written to ask who
  * has an address, read to learn who says so. Pure.

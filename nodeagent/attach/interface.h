@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * An interface gets what IPAM said: addresses and routes. Pure.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * How planners see a network namespace, and questions about it. Pure.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * CNI results: one shape inside, all versions outside. See the header.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * CNI results in all versions that we speak: read into one shape, written in the version that was
  * asked for. Pure.

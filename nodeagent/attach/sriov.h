@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The sriov plugin's decisions: what a VF becomes for a pod, and how it becomes again what it was.
  * Pure.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Steps: the changes of namespaces that a planner lists and nodeagent/netns carries out. Pure.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What sriov-cni, ib-sriov-cni and rdma-cni keep of an interface on the disk: read, so that pods
  * which they set up are taken down by us. Pure.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The agent's side of the process that serves CNI plugins (nodeagent/cni/server.h): answers what
  * only the API server knows, says what happened to pods in events, and knows what is attached to

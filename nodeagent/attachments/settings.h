@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What the cluster says to the coordinator plugin. Pure.
  *

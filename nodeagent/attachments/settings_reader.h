@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Reads what the cluster says to the coordinator plugin (settings.h), once for a sandbox.
  *

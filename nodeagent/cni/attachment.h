@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * One attachment, made, checked, taken away: a plugin's work for one network and interface of one
  * sandbox, with what is on the disk about it. In a worker: blocks, and may be killed at any line;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Results that container runtimes keep of ADD, for CHECK and DEL (libcni: a file per network,
  * container and interface in /var/lib/cni/results).

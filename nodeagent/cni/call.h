@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A call of a CNI plugin, as it came from the runtime: read and checked as the specification wants
  * it (containernetworking/cni, SPEC.md 1.1). Errors become codes in nodeagent/attach/cni_error.h.

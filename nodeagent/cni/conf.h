@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Our file in the runtime's CNI folder (nodeagent/meta/conf.h), kept as it should be: written when
  * the server of plugins can be asked, anew when the cluster's network changes, put back when

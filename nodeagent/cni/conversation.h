@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A connection of a plugin (cni/wire.h): brings one call, runs programs, takes the answer.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Plugins called side by side for one call of the meta plugin. In its worker: blocks.
  *

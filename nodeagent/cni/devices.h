@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Which sandbox a device belongs to: one file per device below the state's folder,
  * devices/ADDRESS.json, of {"container": "…", "ifname": "…", "boot": "…", "before": {…}}; `before`

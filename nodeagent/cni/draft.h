@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A file replaced as a whole by whoever holds its lock. Unlike fs_write_atomic() the new one is
  * written under a name that is always the same: what a crash leaves is overwritten, or removed with

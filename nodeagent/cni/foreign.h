@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * IPAM plugins of others, run for ours: by the plugin that waits on the host, or, for what is
  * finished later, by the worker in the host's root. In a worker: blocks.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The plugins in the runtime's folder. Every one is the same program under another name.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What all sandboxes of the node have, in memory: what the agent hears, and what says whether a pod
  * has anything left.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A worker's line to the server that forked it: JSON frames on a stream socket, in blocking code.
  *

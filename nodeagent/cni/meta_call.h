@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The meta plugin's calls carried out: asks the agent for the pod, its networks and devices, has
  * the plugins called as nodeagent/meta decides, keeps what DEL needs on the disk. In a worker:

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The notes that plugins left while nobody took their calls (cni/note.h), as the server reads them.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The server (server.h) in a process of its own, started by the supervisor: the one that stays of
  * those that see the host's files, so it has no line to the API server or the kubelet.

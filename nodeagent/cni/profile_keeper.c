@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * One look: folders → profile_decide() → plugins, then the runtime's configuration, which names
  * them. Part of the process that serves CNI plugins.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The node's profile (nodeagent/meta/profile.h), kept: looks at the runtime's folders every few
  * seconds, has it decided, installs or takes away. Other programs change those folders, too.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Keeps the folders with device files of RDMA devices right (nodeagent/netns/rdma_files.h) whenever
  * the kernel says that a device came, went or moved.

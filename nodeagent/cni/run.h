@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A worker as the server sees it: forked, heard, ended.
  */

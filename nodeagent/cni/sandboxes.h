@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What was attached to each pod's sandbox: one file per sandbox below the state's folder, on the
  * disk before the first change, so that DEL needs nothing else.

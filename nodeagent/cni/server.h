@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The server of a node's CNI plugins: takes their calls, has workers carry them out, keeps the
  * state, asks the agent what only the API server knows.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The IPAM plugin `spiderpool`: what its configuration asks the agent for. Pure.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Pods that sriov-cni, ib-sriov-cni or rdma-cni set up, whose DEL comes to us: their files below
  * /var/lib/cni (nodeagent/attach/upstream_state.h). All calls block; `root` is a descriptor of the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The worker: a short-lived process, forked by the server, that carries out one job in plain
  * blocking code, since entering a namespace moves a whole thread and netlink may wait. It ends when

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Which of a node's devices are offered by device plugins, and which by dynamic resource
  * allocation: each to one of both, never to both. Pure.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Claims that a kubelet has us prepare: what of a ResourceClaim is ours, and which edits of
  * containers come of it. What is remembered of it: state.h. Pure.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Names that the cluster knows us by where devices are given by dynamic resource allocation.
  */

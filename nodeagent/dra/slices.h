@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The ResourceSlices of a node (k8s.io/api, resource/v1/types.go): what a scheduler knows of the
  * devices that claims may have. Pure.

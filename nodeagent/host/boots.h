@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The record of reboots that were asked for, in HOST_BOOTS_FILE: written before one is asked for,
  * so that the same cause never reboots twice without effect, and no cause more than

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * /proc/PID/net/tcp and tcp6 (proc_pid_net(5), Documentation/networking/proc_net_tcp.rst). See the
  * header.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * From which addresses a process talks to others: where the kubelet's connections end is where the
  * node has the addresses that it needs, whatever an agent says.

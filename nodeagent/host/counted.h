@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Counters by name, as drivers have them: a JSON object { "out_of_sequence": 3 }. Names become part
  * of metrics, so a word that cannot be one is left out; so is a value above INT64_MAX, which no

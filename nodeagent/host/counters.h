@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What NICs and their RDMA devices have counted, wherever in the node's network namespaces they
  * are. For metrics: nothing here changes anything, and nothing of it is in the observed document,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * devlink: the mode of a NIC's embedded switch, its health, and what its firmware is set to
  * (Documentation/networking/devlink).

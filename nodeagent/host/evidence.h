@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Evidence of use: would somebody notice when a step changes this device? The one authority, asked
  * right before each write. What cannot be known counts as use.

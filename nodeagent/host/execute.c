@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * One step: check it, do it, say what became of it. See step.h; the steps are in execute_*.c.
  */

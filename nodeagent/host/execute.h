@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Carry out one step of nodeagent/model/step.h on a real host.
  */

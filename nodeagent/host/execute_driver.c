@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Steps for the drivers of VFs (Documentation/ABI/testing/sysfs-bus-pci, driver_override). Only
  * VFs: run_vf refuses everything else.

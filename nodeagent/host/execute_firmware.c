@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The firmware of a card: SR-IOV and the number of VFs, where its driver offers them as parameters
  * of devlink (Documentation/networking/devlink: enable_sriov of bnxt_en and mlx5_core, total_vfs of

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Steps through rtnetlink: interfaces of PFs and VFs, and what a PF gives its VFs
  * (Documentation/networking/device_drivers/ethernet/mellanox/mlx5).

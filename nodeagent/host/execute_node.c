@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Steps for the node as a whole: mode of the RDMA subsystem, udev rules, reboots.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Steps for a PF: VFs, and the embedded switch (drivers/pci/iov.c, sriov_numvfs_store()).
  */

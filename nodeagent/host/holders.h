@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Who holds a VF, as far as the host can tell: network namespaces that have it, processes that have
  * its device files open, CNI plugins that have noted it (docs/host.md).

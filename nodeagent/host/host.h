@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * One host: where its files are, and the doors through which everything goes that is not a plain
  * read.

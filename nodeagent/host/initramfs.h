@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What the initramfs of the running kernel says about modules: it has its own copy of modprobe.d,
  * and a module that it loads is never configured by the one on disk.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What a person looks at by hand before RDMA is to work on a host, beyond the observed document:
  * kernel, modules, PCI Express links, congestion control, GPUs, limits of programs, files. Slow

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Modules of the running kernel, loaded or built in.
  */

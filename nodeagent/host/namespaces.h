@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Network namespaces other than ours: finding them, and asking the kernel from inside of one.
  *

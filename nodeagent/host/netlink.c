@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Netlink: sockets, requests, and walking over answers. See the header.
  */

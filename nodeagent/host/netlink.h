@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Netlink through the host's door: requests built with libnl, answers as bytes.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * One answer to "does this network namespace exist", for all that is kept about pods on the disk.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Does a network namespace exist that a file on the disk names: a sandbox of ours, a note of
  * another CNI plugin?

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The RDMA subsystem's mode at the next boot. See the header.
  */

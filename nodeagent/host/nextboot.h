@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * In which mode the RDMA subsystem will start at the next boot, and who says so
  * (drivers/infiniband/core/device.c, rdma_compatdev_set()).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The observed document: gather what the kernel says in a view, then write it down PF by PF. See
  * the header.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What is there: one JSON document about the host's NICs, their VFs, RDMA devices and settings.
  *

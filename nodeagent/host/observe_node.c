@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The part "node" of the observed document, and which functions nobody may touch.
  */

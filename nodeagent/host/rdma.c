@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * NETLINK_RDMA. See the header; libnl has nothing for it.
  */

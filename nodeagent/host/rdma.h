@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * NETLINK_RDMA: devices, ports, and the mode in which the subsystem treats network namespaces
  * (drivers/infiniband/core/nldev.c).

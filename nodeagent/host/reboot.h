@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Asking the host for a reboot, by what its first process understands.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * rtnetlink: network interfaces, what a PF knows of its VFs, default routes, addresses; and the few
  * things we set. Attribute numbers and layouts: linux/if_link.h; behaviour: net/core/rtnetlink.c.

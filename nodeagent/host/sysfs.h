@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Reading and writing the small text files in which the kernel speaks; and the only place that
  * knows struct host's inside.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Our udev rules on the host: one file per PF and purpose in /etc/udev/rules.d, under the names
  * that the SR-IOV network operator uses, so that an installation that is taken over has each once.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * One look at a host: what is gathered before anything is written down, and what was wrong with it.
  */

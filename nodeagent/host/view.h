@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * One look at a host, while the observed document is being made. For view.c and the observe*.c
  * files only: observe.c reads the parts and writes PFs, the others know a part each.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * When to look again: notification sockets of the kernel, and what their messages are about.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The node's own addresses, remembered on the privileged side until the next boot: an agent may add
  * to them, and can take none away. So the NIC that carries one stays protected, whatever an agent

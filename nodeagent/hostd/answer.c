@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A request becomes calls of nodeagent/host and the state file, and they a reply. Workers get
  * requests from their socket (worker.h), a simulated node from a function call (client.h).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The queue of requests, in front of a few exchanges, each with a worker of its own. See the
  * header.

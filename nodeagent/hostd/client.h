@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The agent's side of hostd: asks privileged workers, each for one thing at a time, and gives up
  * one that hangs.

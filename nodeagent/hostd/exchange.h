@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * One request, one reply: finds a worker, starting one where there is none, sends, waits no longer
  * than asked to, and gets rid of a worker that died, hangs or talks nonsense. A worker that rests

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What the kubelet has given to pods, as it says itself: a worker asks it, so that nobody has to
  * believe the agent. In blocking code, right before a step takes a VF (host_set_given()).

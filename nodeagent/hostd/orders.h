@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The agent's line to the supervisor (workers.h), shared by its exchanges: who asked for a worker
  * gets it, who had one hears of its end.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Capabilities (capabilities(7)). See the header.
  */

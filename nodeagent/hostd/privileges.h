@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Who keeps which capabilities. Workers stay user 0, since the host's files are root's; sandbox.h
  * has the processes that do not.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What the agent and a worker say to each other: requests one way, replies the other, each a frame
  * (lib/json/frame.h). An observed document has about 700 bytes per VF.

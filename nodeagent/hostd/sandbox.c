@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Mount namespaces, users, seccomp(2). See the header.
  */

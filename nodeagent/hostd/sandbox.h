@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What agent and kubeletd give up before they hear a stranger: the host's files, user 0, every
  * capability, and all system calls that they do not need.

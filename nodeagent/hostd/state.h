@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The state file: what the agent has to remember across power cuts, var/lib/orbweaver/state.json
  * below the host's root.

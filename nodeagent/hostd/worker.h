@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A worker: reads requests from its socket and carries them out, one after the other, in plain
  * blocking code.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The workers of hostd, as the supervisor keeps them: started, ended and waited for, never waited
  * on.

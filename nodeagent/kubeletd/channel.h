@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A stream socket on the loop that carries JSON objects both ways (lib/json/frame.h).
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The agent's side of the process that serves the kubelet (server.h): what device_plugins.h is to
  * somebody in that process.

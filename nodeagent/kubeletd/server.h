@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The process that serves the kubelet. It has the device plugins, and nothing else: whatever
  * happens to the agent, the kubelet's streams stay open and Allocate is answered from what the last

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The configuration that makes the runtime call the meta plugin, made from what the node's CNI
  * folder has. Pure.

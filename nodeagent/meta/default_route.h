@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The pod's default route, when its annotation gives it to one network (default-route). Pure.
  *

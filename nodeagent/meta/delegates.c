@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Networks of a pod, made delegates. See the header.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Which networks a pod gets: what the meta plugin decides before it calls the first plugin. Pure.
  *

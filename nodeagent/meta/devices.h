@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The devices that the kubelet has given a pod, dealt out to its networks. Pure.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What Multus keeps of a sandbox, /var/lib/cni/multus/<container>: read, so that pods which it set
  * up are taken down by us, and written, so that it can take ours down. Pure.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A network's configuration: the text of a NetworkAttachmentDefinition, or a file of the node, as
  * one list of plugins.

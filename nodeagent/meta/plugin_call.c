@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * One plugin's configuration, arguments and answer. See the header.
  */

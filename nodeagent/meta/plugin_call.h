@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What one plugin of a delegate (delegates.h) gets: its configuration on stdin and its arguments;
  * and how its answer is read. Pure.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Profiles: what of CNI is installed on a node, decided in this one place. Pure.
  *

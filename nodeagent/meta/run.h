@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * One call of the meta plugin, plugin by plugin: which is called next, with what, and what its
  * answer means for the others. Pure: whoever carries it out calls the plugins and reports how they

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What the annotation k8s.v1.cni.cncf.io/network-status says of a pod's networks, and the events
  * about them. Pure.

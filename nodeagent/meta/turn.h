@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Which plugins of a pod's networks may run side by side. Pure.
  *

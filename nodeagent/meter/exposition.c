@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Series are gathered by metric, device by device; then written metric by metric, as the format
  * asks for. The labels of a device are the same in all its series, and made once.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The text of what devices have counted, as Prometheus gets it (docs/metrics.md). Pure.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Names of metrics of devices, their help and labels: "rdma_" as Spiderpool documents them
  * (docs/usage/rdma-metrics of its repository), "sriov_" as the SR-IOV network metrics exporter has

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Which pod has which device, and who owns the pod. Pure.
  */

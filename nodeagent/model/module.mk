@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
 $(eval $(call library,nodeagent/model,lib/base lib/json,jansson))

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The observed document (docs/node-agent.md) as its readers need it. Pure.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Where the character devices of a PCI function's RDMA devices are kept under their present names:
  * a folder per function, RDMA_FOLDER/0000:3b:00.2/uverbs3.

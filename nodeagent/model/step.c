@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The table of steps, and whether a JSON object is one of them. Pure: nothing here looks at a host.
  */

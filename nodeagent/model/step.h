@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Steps: the only things that are ever done to a host, each small, named, checked, and read back.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * MAC addresses and GUIDs as text. See the header.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * One CNI call: what all plugins have in common, around the one that it is for.
  */

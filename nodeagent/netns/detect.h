@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Is an address in use on the network already? Is the gateway there? And telling others of a new
  * address.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A PCI function as the node sees it now: names change, its address does not.
  */

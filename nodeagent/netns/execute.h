@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Carry out steps (nodeagent/attach/steps.h) in the pod's namespace and the node's.
  */

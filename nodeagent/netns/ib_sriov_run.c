@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The ib-sriov plugin: an InfiniBand VF with its GUID, and its RDMA device where it is isolated,
  * goes into the pod and comes back.

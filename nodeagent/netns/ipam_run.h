@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What plugins that make interfaces have in common: addresses of IPAM, set on an interface of the
  * pod.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The ipoib plugin: looks, has it decided (nodeagent/attach/ipoib.h), acts. Kept for DEL: {"spare":
  * the child's name before it moves, "ipam"}.

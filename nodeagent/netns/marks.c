@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Packet marks with nf_tables, in its netlink language (linux/netfilter/nf_tables.h). See the
  * header.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Packet marks, so that what came in by one device is answered by it: a table of nf_tables in the
  * namespace. A rule of policy routing sends what carries the mark to a routing table.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * One network namespace: a netlink socket that lives in it, and a way to run code inside.
  *

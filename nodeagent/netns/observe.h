@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What a network namespace looks like, as the JSON that planners decide from
  * (nodeagent/attach/look.h has the shape).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What each plugin does with a call; attach_run() has looked at what all have in common.
  */

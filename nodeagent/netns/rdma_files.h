@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Folders with the character devices of RDMA devices (nodeagent/model/rdma_folder.h), kept as the
  * kernel has them now.

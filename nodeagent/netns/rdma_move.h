@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * RDMA devices of a network namespace (NETLINK_RDMA, drivers/infiniband/core/nldev.c), and moving
  * one to another. Devices move where the RDMA subsystem is in exclusive mode.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The rdma plugin: the RDMA device of the function that the network's interface is on goes into the
  * pod, and back. Compatible with rdma-cni (github.com/k8snetworkplumbingwg/rdma-cni).

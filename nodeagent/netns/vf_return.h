@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A VF's interface comes back from its pod to the node.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * One look at a pod's namespace, and steps in it, for those who keep none open.
  */

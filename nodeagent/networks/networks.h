@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What the API server and the kubelet know of a pod's networks, for the meta plugin's worker: the
  * pod, the NetworkAttachmentDefinitions that it names, its devices; and what is written about it:

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Failures with their pauses, and how often steps succeeded. See the header.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What failed, and when it is tried again. Pure: time and chance come in.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * See the header. The steps of a lane are a list through `next`; a step of the node is a lane of
  * its own. `open` ends what may run now: the first step of the node that is not done.

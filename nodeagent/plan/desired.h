@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Which spec is in force: that of the NodeState, the one kept on this host, or none. Pure.
  *

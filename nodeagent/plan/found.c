@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * How PFs were before their first step: kept in the plan, on the disk before that step.
  */

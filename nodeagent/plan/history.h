@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What one look cannot see, added to the observed document from the looks before: PFs that are gone
  * for a moment, PFs that have just come, and NICs that the node's own traffic went through. Pure.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What the rest of a plan costs the pods of this node, said before anybody pays: who has to end, or
  * that the node has to boot. Pure.

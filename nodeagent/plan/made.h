@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What a round has made of the host, for people: one line from the steps that changed something.
  * Pure.

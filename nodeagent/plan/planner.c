@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The way through a node: spec, then the node itself, PF after PF, and PFs that nobody wants any
  * more. See the header; planner_internal.h has the map of the other files.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What is to be done to this host: desired state against observed state, to ordered steps.
  *

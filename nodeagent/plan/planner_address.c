@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Addresses of VFs, derived from the address of their PF
  * (Documentation/networking/device_drivers/ethernet/mellanox/mlx5). See planner_internal.h.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What only a NIC's firmware can change, in the words of its vendor's tool. It needs a reset of the
  * card and touches all of its ports, so we say it; we do it where a policy asks for it in so many

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What the planner_*.c files share. For them only; planner.h is the contract.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * One PF that spec names: can it be done at all, then the PF itself, then its VFs.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Whether RDMA devices belong to network namespaces: the mode of the RDMA subsystem, now and from
  * the next boot on (drivers/infiniband/core/device.c, rdma_compatdev_set()).

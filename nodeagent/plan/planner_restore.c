@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Put back PFs that nobody wants any more. A PF that is not in "found" was never touched by
  * us and never is.

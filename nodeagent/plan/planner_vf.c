@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The VFs that are there: address, driver, MTU
  * (Documentation/networking/device_drivers/ethernet/mellanox/mlx5). Two passes over the VFs of a

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What NodeState.spec wants of one PF. The operator has checked policies before; what it cannot
  * know is found here, and a wrong entry costs only its own PF or group.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * NodeState.status from what is known: pure, and the only place where its conditions are worded.
  *

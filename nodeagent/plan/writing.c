@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A plan being written: a step is written down only when hostd would take it and it was not refused
  * lately, and a PF that is protected has none.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The set of plugins, and the directory that they share with the kubelet.
  *

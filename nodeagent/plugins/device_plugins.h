@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Device plugins for all resources of the node: one gRPC server and one registration each, kept up
  * by itself.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Device-info files: what Multus puts into a pod's network status about a device
  * (k8snetworkplumbingwg, device-info specification 1.1.0). One file per device,

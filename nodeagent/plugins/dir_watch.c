@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Not uv_fs_event_t: it says nothing when the directory itself is replaced, and its descriptor is
  * shared by the loop.

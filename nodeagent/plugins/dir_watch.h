@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Something in a directory has changed: inotify(7) on the loop, for one directory that may vanish
  * and come back.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * See the header. A call of the kubelet is answered when each of its claims is: those that are
  * known at once, others when the agent has read them.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The driver that a kubelet knows from its folder plugins_registry: it has claims prepared and
  * unprepared (dynamic resource allocation, Kubernetes 1.34 and later; KEP-4381).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What claims leave on the disk: the state file, and a CDI file for each that runtimes read when
  * they make a container.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Whether somebody listens is asked by connecting: a dead agent's socket refuses, whoever made it
  * and however it died.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Names of our sockets in the kubelet's directory, and what they tell about other agents on this
  * node.

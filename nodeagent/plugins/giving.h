@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * That an Allocate was answered, and when: in memory that the process which answers shares with
  * those that ask the kubelet before they take a VF (hostd/given.h). Only an Allocate makes the list

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The machine: listen, give way to a successor, wait for the kubelet, register, be watched; and
  * back to where it broke.

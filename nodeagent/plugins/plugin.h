@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * One resource: its socket, its registration with the kubelet, and the answers to the kubelet's
  * calls.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Everything is allocated, as if it had been decoded, so that one function frees it.
  */

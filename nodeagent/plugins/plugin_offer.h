@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What the kubelet gets to know of one resource: what there is and, for a while, what there was.
  * Pure.

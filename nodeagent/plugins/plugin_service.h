@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The DevicePlugin service of one resource: what the kubelet calls. Everything is answered from
  * memory, at once.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * One List at a time, each on a connection of its own: they are rare, and a kubelet that was
  * restarted is met like any other.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Which pod has which device: the kubelet's PodResources API, asked on demand and every now and
  * then.

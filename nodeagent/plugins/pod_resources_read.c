@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Names come from the kubelet and are keys here, so they are made UTF-8 first.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A connection for one call: the kubelet expects nothing else of it.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * One Register call: "this socket serves this resource", with a deadline.
  */

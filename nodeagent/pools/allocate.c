@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Answers to the kubelet's Allocate and GetPreferredAllocation from one resource of pools.h: from
  * memory, and quickly, since some kubelets start no other pod meanwhile (kubernetes,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What a container gets for the devices it was given, and which devices to prefer. Pure.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A resource in the making: made once under its name, filled by the sources, with the problems and
  * causes that go with it.

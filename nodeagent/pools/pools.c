@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The frame of pools_compute(): index the host, let each configuration add its pools, put them in
  * order.

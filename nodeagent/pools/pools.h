@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Which devices are offered to the kubelet under which names: three kinds of pools, one pure
  * function.

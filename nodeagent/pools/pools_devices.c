@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Character device pools, as smarter-device-manager has them: each name below /dev that a pattern
  * matches becomes a resource with a number of interchangeable tokens.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * One network function as a device of a pool: its device nodes, what is told about it, and why it
  * cannot be had.

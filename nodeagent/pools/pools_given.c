@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Files that pods were given, and whether they are still those of their devices. See pools.h.
  */

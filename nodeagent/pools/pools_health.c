@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What is there and bound, and does no work all the same: firmware in error, a broken PCI Express
  * link, a port without link.

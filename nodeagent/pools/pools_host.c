@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The observed host, indexed: by address, by RDMA device, by file below /dev, by who has what.
  */

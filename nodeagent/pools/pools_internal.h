@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What the parts of pools_compute() share: the observed host, indexed, and the resources in the
  * making.

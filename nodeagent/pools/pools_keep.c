@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A configuration that was edited badly: entries that cannot be read any more go on as they were,
  * at the place where they are. So do those that could be read only without a key that nobody knows:

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * SR-IOV pools from the upstream plugin's own configuration: resources in order, selectors in
  * order, and a function goes to the first that selects it (sriov-network-device-plugin,

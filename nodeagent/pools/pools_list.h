@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The index syntax of pfNames and rootDevices: "ens1f0", "ens1f0#3", "0000:3b:00.0#0,4-7". Private
  * to pools_list*.c. Source: sriov-network-device-plugin, README.

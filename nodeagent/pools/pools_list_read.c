@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The upstream plugin's configuration as users bring it: every entry checked, and refused by the
  * name of the field where we could not do what it asks.

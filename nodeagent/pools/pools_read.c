@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Configurations as users bring them: keys as Go takes them, one bad entry that does not cost the
  * others, names as the kubelet wants them.

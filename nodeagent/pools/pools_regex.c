@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Go's regular expressions (RE2) to POSIX extended ones, for what both have: characters, classes,
  * groups, alternatives, repetition, anchors. Only whether a name matches is asked for, so that lazy

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Shared RDMA pools: tokens, each of which brings the device files of all RDMA devices that the
  * entry selects.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * SR-IOV pools from the VF groups of NodeState.spec: groups with one resource name share a pool, on
  * one PF or many.

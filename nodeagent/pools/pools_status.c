@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Which pods have a resource's devices, beside what the device plugins say of it.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Devices that are about to be changed: the kubelet may not give them to a pod meanwhile.
  */

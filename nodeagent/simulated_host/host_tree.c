@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A host made of files: PFs and VFs are kept here, shown as sysfs in a folder, and answered for as
  * the kernel does. nodeagent/host reads the folder and comes through the doors.

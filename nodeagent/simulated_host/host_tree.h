@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A host made of files: sysfs, procfs and /etc in a temporary folder, and a kernel that answers
  * netlink and reacts to writes as the kernel does (drivers/pci/iov.c, net/core/rtnetlink.c,

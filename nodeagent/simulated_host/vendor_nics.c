@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The catalogue of NICs: one JSON file each, in the program's own data, read into what a host tree
  * makes PFs of. `orbweaver simulate` and the golden plans take NICs from here.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * NICs of several vendors as PFs of a host tree: files in nodeagent/simulated_host/nics, made from
  * public facts and not recorded from machines. Each names its sources: pci.ids, files of the kernel

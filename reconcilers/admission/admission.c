@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Admission: reading a review, comparing what is wrong now with what was wrong before, writing the
  * answer. Rules and defaults are in the table of kinds (kind_rules.h).

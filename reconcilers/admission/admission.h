@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Admission: what is wrong with an object before it is stored, and its defaults.
  *

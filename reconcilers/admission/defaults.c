@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Defaults that admission fills in. Each is what the reconciler takes for an absent field:
  * `stored_defaults_change_nothing` in tests/unit/reconcilers/spider/spider_conformance_test.c holds

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Fill in what an absent field means, per kind. `spec` is that of `object`, both are changed in
  * place. Filling in twice changes nothing. Spec fields of a wrong type stay as they are.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Pods that asked for injection and run without it; see inject_check.h.
  */

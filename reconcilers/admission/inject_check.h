@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Pods that asked for injection and run without it: because the webhook was off, unreachable or
  * passed over when they were created. Nothing can be added to a running pod, so this only tells, in

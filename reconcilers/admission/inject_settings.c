@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Which namespaces get injection; see pod_inject.h.
  */

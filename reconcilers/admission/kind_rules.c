@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The table, and what bends the checks of reconcilers into its shape.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The kinds that users write, and what admission does with each: rules, warnings, defaults. One row
  * per kind; admission.c judges by it, the operator registers its webhooks from it

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Networks and resources for pods that ask for a group of SpiderMultusConfigs; see pod_inject.h.
  * Which namespaces: inject_settings.c.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Pod injection: a pod that says `cni.spidernet.io/rdma-resource-inject: GROUP` gets all networks
  * of the group and the resources that they need.

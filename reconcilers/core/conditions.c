@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Ready and Degraded of an object, and events for conditions that changed.
  */

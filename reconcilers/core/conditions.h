@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Conditions (lib/json/condition.h) of objects that reconcilers judge, and the events that go with
  * them.

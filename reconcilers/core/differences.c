@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Side by side, down to what is no object and no list. See the header.
  */

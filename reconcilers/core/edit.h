@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What somebody wrote into the spec of an object that the operator makes, and where it belongs.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Table-driven checks of types and bounds; see fields.h.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Types and bounds of the fields of a block, as a table: what the CRD's schema says, for a server
  * or an object that never saw that schema.

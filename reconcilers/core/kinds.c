@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The kinds we know. Scopes and versions of what others define: NetworkAttachmentDefinition is
  * k8s.cni.cncf.io/v1 (Multus), the rest as in the CRDs that users have installed today

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The kinds we know: ids, API names, and which finalizer, label and annotation keys belong to us.
  *

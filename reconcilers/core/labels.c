@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Matching labels: plain pairs, and metav1.LabelSelector.
  */

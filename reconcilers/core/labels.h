@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Do labels, as they stand in metadata.labels, meet a selector? Whether a selector is a good one:
  * names.h.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Findings on leftovers of the old stack; see leftovers.h.
  */

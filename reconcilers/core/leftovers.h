@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What is left of the stack that we replace: programs that still run beside us, and objects that
  * nobody reads any more.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Names and label selectors; see names.h for the sources of the rules.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Spellings that CNI and the kernel accept, and label selectors. Those of Kubernetes' names:
  * lib/base/names.h.

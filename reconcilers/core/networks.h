@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The networks that a pod asks for, in both grammars of the annotation k8s.v1.cni.cncf.io/networks:
  *

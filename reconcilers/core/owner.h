@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Who owns an object, and who was first: the questions behind adopting, refusing and settling
  * conflicts.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What a reconciler wants, as data. Only appends; meaning is in plan.h, carrying out in the
  * applier.

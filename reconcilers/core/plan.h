@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What a reconciler wants: a list of operations on the cluster, as data.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The list of problems behind a condition or a refusal; see problems.h.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What is wrong with one object, collected: a user who made three mistakes reads about three, not
  * about the first.

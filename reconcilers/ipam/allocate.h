@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Addresses for a pod: all that it asks for, or none.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * One pass over all pods that wait and all that have ended: every ledger is written once, however
  * many took from it or gave back, then each pod gets its SpiderEndpoint (lifecycle.h).

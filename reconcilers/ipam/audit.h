@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Do ledgers, endpoints and pods agree? What does not is named, with what it means for users and
  * what mends it.

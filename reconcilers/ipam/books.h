@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * All ledgers of one pass: pools are opened when they are first asked for, and written together at
  * the end, however many pods took from them or gave back.

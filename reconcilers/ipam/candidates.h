@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * From which pools may a NIC take its addresses? The first source that is present decides alone:
  *

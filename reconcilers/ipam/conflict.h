@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A node's agent says that addresses of a pod are in use by somebody else on the network.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Who made a pod: the controller that SpiderEndpoints name, and whose pods keep their addresses.
  */

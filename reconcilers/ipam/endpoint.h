@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * SpiderEndpoints: what a pod has, and how its node's agent asks for addresses and says that they
  * are not in use any more.

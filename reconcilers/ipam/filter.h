@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Which of a NIC's candidate pools may serve this pod, and in which order.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What a pod's NICs will ask with once its sandbox is made, from what the cluster says before.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The ledger of a pool: which address belongs to which pod. It is SpiderIPPool.status.allocatedIPs,
  * a text that holds JSON,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * SpiderEndpoints from their first write to their end. See the header.
  */

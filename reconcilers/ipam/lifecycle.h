@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The life of a SpiderEndpoint: it is written once the ledgers say what it says, and ends when its
  * pod has ended and nothing of it is left on its node. A key stands for one name of a pod (or

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * When do a pod's addresses come back? When it has ended, as far as that can be known, never
  * because time has passed.

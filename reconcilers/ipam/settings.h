@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The switches of IPAM in the ConfigMap `spiderpool-conf`, as users of Spiderpool have it:
  *

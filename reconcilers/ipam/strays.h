@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Where a pool's ledger and SpiderEndpoints do not agree: records that no SpiderEndpoint names and
  * no living pod can take up: what is left of a namespace that was deleted with its endpoints, or of

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * One pass over the nodes that are being drained or want to be: begun ones first, then those that
  * need no reboot, then those with the fewest pods.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Which node is drained or rebooted next, and which pods are asked to end.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What the drain*.c files share. For them only; drain.h is the contract.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Pods that hold what has to change: who they are, and what becomes of each.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What was decided about nodes, written down: annotations and cordons first, then status and
  * events.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Rendering of CNI configurations; see cni_config.h. Each main plugin has one short function.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * From a SpiderMultusConfig to the CNI configuration that goes into spec.config of its
  * NetworkAttachmentDefinition.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * SpiderCoordinator → status: which networks are the cluster's own, so that the coordinator plugin
  * sends them through eth0.

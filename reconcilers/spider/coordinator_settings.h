@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The coordinator's settings, which stand in a SpiderCoordinator's spec and in a
  * SpiderMultusConfig's spec.coordinator.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A treap of address ranges with the highest end per subtree; see ip_index.h.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Which pools touch these addresses? An index over 10,000 pools that answers in O(log n + hits).
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What a pool remembers of its addresses beside whose they are, in fields of ours in its status:
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * SpiderIPPool → status; see ip_pool.h. What a pool may say is in ip_pool_check.c.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * SpiderIPPool: are the addresses that it promises good, how many are they, may it go.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What a SpiderIPPool may say: the rules, each with the remedy in its message.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Two interval indexes per family: one of addresses, one of subnets; see ip_pool_index.h.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * All pools of the cluster, indexed so that a changed one is compared with the few that it may
  * overlap, not with all.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Address arithmetic on 128-bit numbers; see ip_range.h.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Addresses, subnets and ranges as 128-bit numbers: never expanded, so a range of 2^100 addresses
  * costs as much as one of 2.

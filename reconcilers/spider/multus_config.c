@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * SpiderMultusConfig → NetworkAttachmentDefinition, status and events; the rules are in
  * multus_config.h, the checks in multus_config_check.c, the rendering in cni_config.c.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What a SpiderMultusConfig may say: the rules, each with the remedy in its message.
  */

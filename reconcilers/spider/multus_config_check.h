@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What is wrong with a SpiderMultusConfig, and what it refers to. The same answers for the
  * reconciler, for admission and for injection.

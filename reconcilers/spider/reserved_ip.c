@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * SpiderReservedIP → status; see reserved_ip.h.
  */

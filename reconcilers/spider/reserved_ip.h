@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * SpiderReservedIP → status: are its ranges good, and how many addresses does it keep back.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What a change of a NodeState's spec costs the node, said before anything is done: which pods have
  * to end, and whether the node has to boot.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Does an agent run on a node? By the pods of its DaemonSet there, which is cheaper to know of ten
  * thousand nodes than a sign of life from each agent.

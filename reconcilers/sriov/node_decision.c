@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Policies that select the node are applied weakest first onto its PFs; each PF keeps the VF groups
  * that survive. What a policy lost to whom is noted on the way.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What the policies that select a node come to on its PFs: who gets which VFs and which fields, who
  * lost what to whom.

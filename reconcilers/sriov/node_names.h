@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What do the cluster's nodes have, by name: extended resources, network interfaces? A count per
  * name, so that one node's change costs what that node has.

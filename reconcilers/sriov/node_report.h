@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A decision and what the agent says → how each policy stands on the node (policy_report.h).
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Node and policies → SriovNetworkNodeState: the spec of a decision (node_decision.h), and the
  * object's life. See the header.

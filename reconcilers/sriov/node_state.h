@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Node and policies → SriovNetworkNodeState.spec: the work item of one node, and what the node adds
  * to the status of policies.

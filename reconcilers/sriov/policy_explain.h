@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The long answer about one policy: every node, every PF, every field. What policy_status.c says
  * within its bounds, from the same functions without them. For a command line; nothing is planned.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * How a policy stands on one node: what node_report.c says (plan_report) and policy_status.c sums
  * up.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * SriovNetworkNodePolicy → its status: what the nodes reported for it (policy_report.h), summed up
  * and explained.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * SriovNetworkPoolConfig: which nodes belong together, their RDMA network namespace mode, the GUIDs
  * of their InfiniBand VFs.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Entries of the shared device plugin's ConfigMap that no node has a device for. See the header.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Entries of the shared device plugin's ConfigMap that no node has a device for. One ConfigMap
  * serves different nodes, so an entry that selects nothing on a node is no fault there; that it

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * GUIDs of InfiniBand VFs: from a pool's range to the GUID of one VF, without a ledger.
  *

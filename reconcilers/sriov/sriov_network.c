@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * SriovNetwork, SriovIBNetwork, OVSNetwork → NetworkAttachmentDefinition. See the header; the
  * configuration itself is sriov_network_config.c.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The CNI configuration of SriovNetwork, SriovIBNetwork and OVSNetwork. See sriov_network.h.
  *

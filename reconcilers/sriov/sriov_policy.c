@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * One SriovNetworkNodePolicy: read, judged, matched. See the header; merging of policies is
  * node_state.c.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * One SriovNetworkNodePolicy: read, judged, matched against nodes and PFs.
  *

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 # shellcheck disable=SC2154 # build, tmp, audit and the like are those of tests/bench/run
 # Addresses for many pods at once, ten on a node, from one pool and from a hundred that have exactly as many addresses as there

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 # shellcheck disable=SC2154 # build, namespace, size, tmp, settled and the like are those of tests/bench/run
 # What an answer of the webhook takes; sourced by tests/bench/run, whose functions it uses. The operator mirrors the cluster that is

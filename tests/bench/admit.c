@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * admit: asks a webhook as an API server does, over connections that stay, and measures each
  * exchange from the first byte of the request to the last of the answer, TLS included. Prints one

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The node agent on a node made of files: a host with 8 PFs that can have 16 VFs each, and a
  * kubelet.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * How long an Allocate takes, as a kubelet would see it, and what the device plugins weigh: a
  * process with 16 pools of 8 VFs, and one that calls them, one call after the other, over their

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The caller of CNI plugins that a container runtime is, with a clock: networks of many pods, one
  * pod after the other or all at once.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * load: make, change or delete many objects with a bounded number of requests under way, and
  * measure until the cluster has come to where it should be.

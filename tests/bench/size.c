@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * bench-size: the operator's own work in clusters of growing size, in one process and without an
  * API server: CPU for each event, memory, and how long the loop is held at once.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 # shellcheck disable=SC2154 # tmp and say are those of who sources it
 # The table of a benchmark, with the budgets beside what was measured. Source it.

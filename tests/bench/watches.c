@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * watches: be as many node agents as wanted, as far as an API server sees them: each a client of
  * its own with a watch of its own SriovNetworkNodeState. What a restart of the server costs under

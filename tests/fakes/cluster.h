@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A cluster that is one JSON document: carries out a plan on a world as the applier would on an API
  * server. For tests of reconcilers: golden, conformance and fuzz. A header of inline functions, so

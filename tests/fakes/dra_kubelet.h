@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The parts of a kubelet that know drivers of claims, on the test's own loop: the plugin watcher,
  * which finds sockets in plugins_registry and asks who they are, and the calls that have claims

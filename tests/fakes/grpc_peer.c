@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * One end of lib/grpc as a program, for a foreign implementation at the other
  * (tests/integration/grpc_peer.go).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * One struct per connection: bytes in until a request is complete, its reply after a delay, the
  * next request.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * An HTTP/1.1 server on loopback that says exactly what a test wrote down, on the test's own loop.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * RFC 6902, as far as our webhooks use it (add, remove, replace in objects and by index in arrays):
  * what an API server does with the patch in our answer. A header of inline functions, so that any

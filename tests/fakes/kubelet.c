@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * See the header. Clients of plugins are freed in a later turn where their own callbacks ask for
  * it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The device manager of a kubelet, on the test's own loop: serves Register, calls plugins back,
  * counts what is allocatable.

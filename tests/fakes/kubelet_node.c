@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * See the header. Pods are one JSON object, which is also what the checkpoint is made of.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A whole kubelet of a version, on the test's own loop: its device manager (tests/fakes/kubelet.h),
  * admission of pods, PodResources, and the checkpoint from which the next one on this node goes on.

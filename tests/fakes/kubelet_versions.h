@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What kubelets from 1.20 to 1.36 do differently, as far as a device plugin or a reader of
  * PodResources can notice. Facts from Kubernetes' sources and pull requests. Not here:

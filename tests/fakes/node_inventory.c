@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Inventories and the statuses that follow from them. See the header.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What a node that does not exist has inside, and what its agent would say about it. Pure; the
  * stand-in (node_stand_in.c) carries it to the API server.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * node-stand-in: plays the node agents of nodes that do not exist, so that operator, demo and
  * benchmarks have someone to talk to. It touches no host: what it reports is what an inventory

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What pods change about a node that does not exist: who holds devices, and what its agent says
  * while they are in the way. Pure; the stand-in (node_stand_in.c) carries it to the API server.

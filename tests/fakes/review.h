@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * AdmissionReviews as an API server sends them. A header of inline functions, so that any test can
  * include it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Plain HTTP to a server on loopback, with a token where a test wants one.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What the tests of lib/kube share: a loop, a scripted server, and a client that talks to it.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Definitions in the program come before those of shared libraries, so the loop's library sees
  * these.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Time that passes only where a test waits: a loop that has nothing to do until its next timer is
  * there at once. Link virtual_time.o to a test, and its clocks (CLOCK_MONOTONIC, CLOCK_BOOTTIME),

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Bytes of a request in, an answer out: no crash, an AdmissionReview with the request's uid, the
  * same answer twice, nothing that was given is changed, and defaults that stay once they are there.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Pools of any host, and requests for their devices. Input: {"spec": …, "observed": …, "allocated":
  * …, "before": …, "devNames": […], "resource": …, "ids": […], "must": […], "size": n}; each may be

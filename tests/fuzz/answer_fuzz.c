@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Headers of answers: whatever they are, warnings are whole lines of text without control
  * characters, not too many, and the wish to wait is an hour at most.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Archives of support dumps: whatever comes, reading is pure, names stay below the top folder, and
  * no more than the limits is handed out.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What a runtime may call a plugin with: stdin, environment, arguments. The first line of the input
  * is the name, lines with "=" after it the environment, the rest is stdin. Reading it twice gives

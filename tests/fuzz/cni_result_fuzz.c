@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * CNI results of strangers: what is read can be written in every version, and read again as the
  * same.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What is on the disk of a sandbox: what is taken can be described and looked through, and survives
  * being written again; what is refused says so.

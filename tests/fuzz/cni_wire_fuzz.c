@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What plugin and server hear from each other: reading stays within the bytes; fields fill a
  * message; one that is written again from its fields is the same.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * SpiderCoordinator → status on any world: see reconcile_fuzz.h; and what it calls a network is
  * one.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The coordinator plugin's configuration and decisions: {"config", "settings", "ifname", "pod",
  * "host", "peer"}. What is planned can be taken back, and planning twice says the same.

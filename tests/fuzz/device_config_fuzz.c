@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Configurations of device plugins as users bring them: reading is pure, an error comes exactly
  * without a document, what was read is read again as the same, and pools made of it keep the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Claims of any API server, on pools and with a state of any shape. Input: {"pools": …, "chosen":
  * …, "settled": …, "allocated": …, "state": …, "claim": ResourceClaim, "observed": …}; each may be

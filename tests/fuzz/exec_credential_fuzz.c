@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Whatever an exec plugin prints: credentials that can be used, or one line that shows nothing of
  * it.

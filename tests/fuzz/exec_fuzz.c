@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What an API server answers to an exec: whatever it is, it ends in outputs within their limit and
  * an exit code, or in an error that says why; and how its bytes are cut does not matter.

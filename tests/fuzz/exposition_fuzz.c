@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What a worker and a kubelet say, as text for Prometheus: whatever it is, each line is a comment
  * or a metric with labels and a number.

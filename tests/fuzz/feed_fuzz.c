@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Answers to lists and watches, taken over into a cache: no answer breaks it, and how its bytes are
  * cut does not matter.

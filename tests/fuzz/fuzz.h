@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What every fuzz target has: its entry points, and a check whose failure is a finding.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * gRPC messages within bytes. First byte: the size of the pieces that the rest is fed in, to check
  * that the same messages come out however they arrive.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The kubelet's messages. First byte: which one. What was read can be written, and read again as
  * the same.

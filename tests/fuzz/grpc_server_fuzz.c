@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Bytes of HTTP/2 into a server's calls, without sockets. First byte: the size of the pieces, and
  * what the handlers do. The preface is sent for the fuzzer. Every call that a handler was given

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A look and what came before it: any status of an API server, any state file. The document is told
  * and planned from without harm: no PF is there and missing, what the node needs stays needed, what

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Archives of an initramfs. Facts come out the same twice, and hold no more text than the archive.
  */

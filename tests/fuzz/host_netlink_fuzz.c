@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Answers and events of the kernel. First byte: which decoder. Whatever comes out has names that
  * end and counts that the bytes can hold, and comes out the same twice.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Texts of sysfs and modprobe.d: numbers, PCI addresses, MAC addresses, GUIDs, options. What is
  * read can be written and read again.

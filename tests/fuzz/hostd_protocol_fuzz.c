@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What one side of hostd may hear from the other: any pieces of the bytes give the same messages;
  * what is taken for a request or a reply is written and read again as the same.

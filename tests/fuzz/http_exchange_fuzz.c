@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The bytes of one connection. First byte: how the rest is cut into pieces, to check that the
  * answers are the same however the bytes arrive.

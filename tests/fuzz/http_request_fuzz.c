@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The head of an HTTP request. First byte: how the rest is cut in two, to check that a head is
  * found at the same place however it arrives.

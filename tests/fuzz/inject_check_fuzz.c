@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Any world for the check of pods that asked for injection: of the pod, and of the configs that it
  * should have got. Whatever was not wanted in the first place (inject_check_wants) is looked at all

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * SpiderIPPool → status on any world: see reconcile_fuzz.h; and the index of pools finds every pool
  * that the verdict names.

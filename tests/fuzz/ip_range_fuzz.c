@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Ranges: what is printed is read as the same, and sets obey the rules of sets.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Addresses from any cluster: no crash; the world stays as it is; the same world gives the same
  * answer; a failure takes nothing; nobody loses a record, no address is handed out twice, and none

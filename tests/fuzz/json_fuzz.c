@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * JSON: our parser and jansson's agree; what was parsed and written is parsed as the same again; a
  * diff carried out gives what was wanted.

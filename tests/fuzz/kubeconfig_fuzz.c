@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A kubeconfig from anywhere: read or refused with one line, the same each time, and what was read
  * holds together. Files that it names are looked up in an empty folder.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What either half of the agent may hear from the other: the process that serves the kubelet from
  * an agent, and the agent from that process, over a socket. There is no kubelet and no directory

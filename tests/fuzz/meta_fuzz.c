@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The meta plugin's decisions: of any annotations, NetworkAttachmentDefinitions, configuration,
  * devices and answers of plugins the same twice, what they are made of unchanged, every interface

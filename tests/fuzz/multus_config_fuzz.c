@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * SpiderMultusConfig → NetworkAttachmentDefinition on any world: see reconcile_fuzz.h; and the
  * configuration is JSON.

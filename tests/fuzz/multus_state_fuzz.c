@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What Multus kept of a sandbox, of any bytes: each delegate has a configuration and an interface;
  * what we would leave for Multus of them is read again as as many.

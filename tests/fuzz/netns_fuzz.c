@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What a network namespace says, and who claims addresses in frames: any bytes.
  */

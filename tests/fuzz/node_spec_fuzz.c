@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * --node of the command line: any text gives the same answer twice; what is taken has as many nodes
  * as it has names, each a good one with 1 to 32 NICs of the catalogue; what is refused leaves the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Node and policies → SriovNetworkNodeState on any world: see reconcile_fuzz.h; and reports keep
  * within their bounds.

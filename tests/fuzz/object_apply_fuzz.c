@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Server-side apply: inputs stay as they are, the same configuration a second time changes nothing,
  * by force there are no conflicts, and an update that changes nothing keeps all owners.

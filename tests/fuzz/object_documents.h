@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Inputs of several JSON documents with NUL bytes between them.
  */

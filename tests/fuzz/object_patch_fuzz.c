@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Patches: inputs stay as they are, a result meets the bounds, a refusal leaves nothing, and a
  * merge patch twice is once.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Schemas: defaults and pruning twice are the same as once, validation changes nothing, and a cause
  * has all its parts.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What pods print for `orbweaver test`: whatever it is, names stay within their bounds, numbers are
  * positive, and a line for people has no control characters.

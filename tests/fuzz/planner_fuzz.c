@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Plans for any spec and any observed document: pure, each step one that hostd takes, none that was
  * refused, nothing for a protected PF or a VF that somebody holds. And on a document with the shape

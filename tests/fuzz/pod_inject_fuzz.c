@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Any pod, configs and settings: no crash, pure, a patch that fits, and nothing left to do for a
  * second review of the patched pod, nor for the check of pods that run.

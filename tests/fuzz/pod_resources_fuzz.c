@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The kubelet's answer about pods, made a document: of any bytes, valid JSON with owners in it;
  * equal bytes give equal documents.

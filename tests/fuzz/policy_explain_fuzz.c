@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The long answer about a policy on any world: it agrees with the status that the operator writes,
  * and leaves none of its lines out.

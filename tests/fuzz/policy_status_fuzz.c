@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * SriovNetworkNodePolicy → status on any reports: see reconcile_fuzz.h; and the status keeps within
  * the CRD's schema.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * SriovNetworkPoolConfig → status on any world: see reconcile_fuzz.h; and what a pool says about
  * GUIDs is sound.

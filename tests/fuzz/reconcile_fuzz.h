@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What every reconciler promises (reconcilers/core/reconcile.h), for any JSON: no crash, pure,
  * nothing in the plan on failure, and carrying plans out comes to rest.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The operator on a cluster out of a file that may come from anybody: no crash, the objects stay as
  * they are, the same decisions again, and an end.

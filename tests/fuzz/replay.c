@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * main for fuzz targets that are built without libFuzzer: run each input of the given files and
  * directories once, so that the corpus is checked by every build and compiler. Directories are not

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Bytes of one connection to the simulated API server, whose clients may do anything: each request
  * has an answer, and what is stored can be listed again. "TOKEN" is not in the input: every request

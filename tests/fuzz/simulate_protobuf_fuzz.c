@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A body in Kubernetes' protobuf: what comes out can be written and read again.
  */

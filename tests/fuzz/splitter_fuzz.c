@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The splitter against the parser: for a document that the parser takes, the object that comes out
  * is the document without the dropped members, whatever the chunks; for any bytes, all chunkings

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The configurations of sriov and ib-sriov, {"config", "args", "state", "link"}: what is planned
  * can be taken back, and then nothing is left to plan.

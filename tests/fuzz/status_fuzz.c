@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Bodies of answers that are errors: each is one clear error, the same each time, on one line.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The head of a request for the live report. Nothing gets in without the token and a Host of the
  * loopback, and no WebSocket without an Origin.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What other plugins kept: what is read has a device, and steps that name a PF; what is refused
  * says

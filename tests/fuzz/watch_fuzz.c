@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * An informer fed by a server that may say anything: lists, pages, watch events, statuses, garbage,
  * cut anywhere.

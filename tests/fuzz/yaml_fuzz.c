@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * YAML: reading is pure, what comes out is JSON within the limits, and the text of it reads as the
  * same. Bounded time and memory is for libFuzzer to see (-timeout, -rss_limit_mb).

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 # What tests of addresses share beyond operator.sh, which it sources: pods by the hundred (pods.c), what agents do for them
 # (wants.c), pools and networks, and whether ledgers, endpoints and pods agree. Set by the test: n_nodes, agent_kubeconfig.

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # The node agent against a real API server, on a host without a single NIC (a folder): what it reads and writes there, what
 # users' configurations do, two agents at a time, and the end. What it does to a host: tests/vm/agent_test.sh.
 # shellcheck disable=SC2317 # functions that run as COMMAND of a check look unreachable

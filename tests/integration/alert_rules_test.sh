@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # The rules of manifests/overlays/monitoring: promtool has each alert fire, after its time of patience and not before, by series as
 # operator and agents print them (alert_rules.yml beside this file). operator_alerts_test.sh has those about the operator fire by what
 # really happens to one. A panel that counts as a rule does has a case, too: promql_expr_test.

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Users who apply their YAML on the server's side (kubectl apply --server-side, Argo CD, Flux): for each kind the user applies,
 # the operator writes what it writes, the user applies again. Nobody meets a conflict, nothing flips, and what the user wrote
 # stays the user's. And `kubectl wait --for=condition=Ready` on each kind that has the condition.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 # A headless Chromium that is told what to do: the DevTools protocol over a pair of pipes, each message a JSON object that ends
 # in a NUL (--remote-debugging-pipe, https://chromedevtools.github.io/devtools-protocol/). Source this file, then:

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * churn: a fast user. Makes a number of changes to what users write (SpiderMultusConfigs,
  * SpiderIPPools, policies, labels of nodes) and, by hand, to what the operator made of it

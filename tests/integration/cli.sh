@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 # What the tests of the command line share: a small cluster as YAML, and looking at output and exit status.
 

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # orbweaver explain: the first broken link of a resource in set-ups that are each broken in one place, and chains of nodes,
 # networks, configs, pools and pods.
 # shellcheck disable=SC2317 # functions that run as COMMAND of a check look unreachable

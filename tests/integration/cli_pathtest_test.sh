@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # orbweaver test on a real API server without kubelets: each way in which it cannot go on is one line and a status, and its pods
 # are gone afterwards.
 # shellcheck disable=SC2317 # functions that run as COMMAND of a check look unreachable

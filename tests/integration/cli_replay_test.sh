@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # orbweaver replay against the operator: on a dump of a cluster at rest nothing is left to do; on one that the operator has not
 # looked at yet, what replay says is what the operator then writes, field by field.
 # shellcheck disable=SC2317 # functions that run as COMMAND of a check or in the trap look unreachable

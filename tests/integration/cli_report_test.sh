@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # orbweaver report: one file that asks nobody for anything, drawn by a browser in light and dark, small and with 1,000 nodes;
 # names of the cluster stay text. The pictures stay in build/report, to be looked at.
 # shellcheck disable=SC2317 # functions that run as COMMAND of a check look unreachable

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # What of CNI a profile installs, beside Multus and sriov-cni as they are; then pods get their networks: real namespaces, the agent with all its processes, a real API server, and the macvlan plugin of
 # containernetworking-plugins with `spiderpool` as its IPAM, then `coordinator`, as a runtime calls them.
 #

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Recorded calls of the coordinator plugin, played against ours in real network namespaces: the whole
 # state of pod and node afterwards is compared. As root; no cluster.
 set -euo pipefail

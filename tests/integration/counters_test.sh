@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Counters of devices in the agent's metrics, on a node made of files with a real API server: what a scrape shows of PFs, of VFs in
 # pods' namespaces and of the pods' owners; what it does about a device that does not answer; and what the loop does meanwhile.
 # shellcheck disable=SC2317 # functions that run as COMMAND of a check look unreachable

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # The schemas of crds/ on a real API server: they install over looser ones without losing objects,
 # accept the samples and what upstream was seen to accept, refuse what is malformed with the name of
 # the field, and say the same defaults as upstream.

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Dashboards (manifests/overlays/dashboards): each query of each of them, run by a Prometheus that scrapes an operator and agents at
 # work, has data; so have the queries of dashboards of others, under the names that those know. What cannot occur here is listed with
 # the reason, and has none. Two of the agents have NICs made of files, in pods, whose counters grow; the third gives real pods

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Devices given by claims, on a node made of files with a real API server: a server without ResourceSlices and without rights to
 # them, slices that appear, change, are put right and go, a claim from the API server to the CDI file, and the way back to the
 # device plugin. The kinds of resource.k8s.io are stand-ins (resource_crds.yaml), the kubelet's half is played (tests/fakes).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The other end of tests/fakes/grpc_peer.c, with grpc-go as a kubelet uses it.
 //
 //	grpc-peer-go client SOCKET AUTHORITY CHECK   calls a device plugin; exit status 1 and a reason when it does not behave

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # lib/grpc against a foreign implementation, grpc-go, which is the kubelet's: its client calls our server as kubelets of all ages
 # do, and our client calls its server.
 #

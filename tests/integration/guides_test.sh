@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Pods of the guides that users follow, in real network namespaces: an operator that leads, an agent as the meta plugin of its
 # node, an API server, the plugins macvlan and ptp of containernetworking-plugins. What the guides say is quoted. A VF is a
 # macvlan that a folder calls one; who has it says a kubelet of ours.

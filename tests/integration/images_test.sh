@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Images of this machine's architecture (release_test.sh has both): the same from two folders, small, with nothing in them but a
 # program, its libraries, their licences and a list of both; the programs start in there and say the version that they were made
 # from, which is one of the index's two tags.

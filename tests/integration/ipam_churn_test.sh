@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Everybody writes to the same pools, and everything is killed: two leaders that nothing keeps apart, agents that help themselves
 # while neither is there, somebody who writes ledgers as Spiderpool's agents do, and SIGKILL for operators, API server and etcd
 # at random. What is judged is etcd's own history, not a status of ours: no address goes to a pod before the pod that had it is

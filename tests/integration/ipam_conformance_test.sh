@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # The recorded cases of addresses (conformance/ipam.json) with the operator on a real API server (ipam_replay.c). LONG=1: once
 # more with a leader that is killed after a random number of its writes, again and again: the same end.
 # Environment: SEED: when to kill; CASE: one alone; EVERY: one of so many.

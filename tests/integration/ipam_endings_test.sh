@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # How addresses come back: a rolling update from a pool with one address more than pods; a node that is powered off, pods of a
 # StatefulSet deleted with force, a namespace deleted. Prints when each address came back; none is given twice, none is kept for
 # ever. The nodes' agents are tests/integration/wants.c.

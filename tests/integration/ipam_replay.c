@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * ipam_replay: the recorded cases of addresses (conformance/ipam.json) on a real API server. The
  * operator decides, the agents' own code (nodeagent/addresses) asks and gives back for two nodes;

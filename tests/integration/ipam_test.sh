@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Addresses on a real API server: pods that are bound get them from their pools, as many as there are pods, each once; they
 # come back when a pod has ended and its node's agent has said so, and not before. The pods' nodes, kubelets and agents are
 # tests/integration/pods.c. LONG=1: sizes of full runs.

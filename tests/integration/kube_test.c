@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * lib/kube on a real API server, started by kube_test.sh. Arguments: kubeconfigs of one
  * administrator, in several forms.

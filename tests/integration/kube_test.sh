@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # lib/kube on a real API server: verbs, informers, leases, events, and what happens when the server goes away.
 # The checks are in kube_test.c; this starts a control plane for it, and is called back to do things to it:
 #

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # A containerd of its own on this machine, for one kubelet of a test.
 #
 #	unshare --mount --pid --fork --mount-proc --kill-child tests/integration/kubelet_node.sh DIR

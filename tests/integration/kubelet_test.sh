@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Device plugins against a real kubelet and containerd on this machine, in namespaces of their own: a pod gets what it asked
 # for, and whatever dies (kubelet, its directory, the agent, all of our processes), no resource is lost, nothing is given away
 # twice.

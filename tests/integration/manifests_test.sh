@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # What gets deployed: overlays and chart render, say the same, keep to the Pod Security levels that they claim, and an API
 # server takes them, twice, and lets go of them. Values of the guides' `helm install` lines become what the guides show.
 #

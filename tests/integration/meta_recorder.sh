@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # A CNI plugin that writes its call down and answers as its configuration says: recResult (IFNAME, NETNS replaced), else
 # recIP and recMore; the result of its ipam's plugin where it has one; the previous plugin's result where there is one. recFail and recDie name commands to refuse, recCreate
 # has commands to run in the pod. METALOG names the file.

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # All metrics of operator and agent, as a scrape of both shows them: names, types, labels and help are those of tests/golden-metrics
 # and of docs/metrics.md. `UPDATE=1` writes both.
 #

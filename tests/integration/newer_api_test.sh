@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # What Kubernetes 1.36 says of our manifests and of the rules of manifests/overlays/crd-rules, by its own code but without a
 # server (tests/support/api_check.go): it knows every field, all rules and policies compile; each rule refuses an object with
 # the message that it has, lets one through, and leaves an object of before editable. The samples and what upstream accepted

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # The server of custom resources of Kubernetes 1.36 behind the API server of 1.20 (hack/cluster up --crds-from 0.36), as users and
 # the operator meet it: each rule of manifests/overlays/crd-rules refuses an object with its message, lets one through, and leaves
 # an object of before editable; fields that select; what it says of unknown fields; lists that are streams; a server that goes away

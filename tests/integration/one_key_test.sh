@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # What the operator does when the label of one node changes is no more work among 10,000 nodes than among 100: instructions, counted
 # by callgrind (tests/support/one_key.c). No cluster, no time.
 set -euo pipefail

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 # What the tests of the operator share: a cluster of their own, operators and stand-ins for nodes in the background,
 # questions to the API server, to the operators' logs and metrics, and to the audit log. Source it first; it sources lib.sh.

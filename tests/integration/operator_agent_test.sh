@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # An agent that goes away from its node, as the operator sees it by the pods of the DaemonSet, with the rights of the manifests:
 # the NodeState and the policy say NoAgent, since when and what to look at; and no longer once the agent writes again. What
 # its pods look like is played; how long an absence has to last is in tests/unit/reconcilers/sriov/node_agent_test.c.

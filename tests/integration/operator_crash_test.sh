@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # The operator is killed with SIGKILL, 20 times, at random moments while users make 1,000 changes. In the end all is as it
 # should be, nothing is lost, and nothing was written for nothing. Then it meets many configs at once: their networks come first.
 # Environment: ROUNDS, how often all of that (1; LONG=1: 20); SEED, what changes and when to kill (1).

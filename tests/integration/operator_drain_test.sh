@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # A change that pods are in the way of goes through the nodes one after the other, with a controller manager, a scheduler, a
 # Deployment and its PodDisruptionBudget; the nodes and their kubelets are played (tests/fakes/node_stand_in.c, --pods).
 #

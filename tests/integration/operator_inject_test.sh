@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # What users are told on a real API server when something does not add up: pods that run without the injection that they asked for
 # (event, metric, condition), pools and resources that do not exist, names that cannot be, conflicts. The API server calls the
 # webhook by URL on loopback.

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # 10,000 reconciles leave nothing behind: the sanitizers' leak check finds nothing at exit, and the program that ships does
 # not grow.
 # Environment: RECONCILES (10000), OPERATOR_RELEASE (default: $BUILD/bin/orbweaver-operator).

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # The API server goes away and comes back, and forgets history: the operator waits without haste, catches up with all that
 # happened meanwhile, and does nothing twice.
 # Environment: OUTAGE_S, how long the API server is down (15; LONG=1: 60).

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # What the replaced SR-IOV operator was recorded doing (conformance/policies.json, networks.json), replayed on a real API server with
 # our operator (for policies with its webhooks): which policies and networks are taken, the NodeState of the node, the
 # NetworkAttachmentDefinition of the network, value by value. Cases in tests/conformance/sriov-differences.txt differ on purpose.

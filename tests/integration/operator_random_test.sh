@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Policies and labels of nodes change at random while two replicas of the operator are killed with SIGKILL and their connections to
 # the API server are cut. In the end every NodeState is what the pure code makes of the policies, and nothing was
 # written that was not called for. LONG=1: 50 policies, 1,000 nodes, ten minutes.

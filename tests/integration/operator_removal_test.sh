@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # The program is taken away, and the definitions with all objects, in five orders, from a cluster that was moved over: pools, one of
 # them in use, the coordinator and a pod's endpoint with Spiderpool's finalizer, networks with that of the SR-IOV network operator,
 # also in the operator's namespace.

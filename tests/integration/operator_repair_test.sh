@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # What the operator made stays as it made it, what it did not make stays alone, and nothing is written without need: repair of
 # NetworkAttachmentDefinitions, owners, work items that follow policies and labels, an idle cluster.
 # Environment: IDLE_S, how long to count writes (15; LONG=1: 60).

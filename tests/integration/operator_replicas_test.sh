@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Two replicas, one leader: the other takes over when the leader dies, leaves or is stopped; a leader that was stopped and
 # goes on after somebody else took over writes nothing more.
 # shellcheck disable=SC2317 # functions that run as COMMAND of a check or in the trap look unreachable

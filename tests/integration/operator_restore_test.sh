@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # etcd is restored from a backup under a running operator: revisions go backwards, objects of before are there again and
 # later ones are gone. The operator notices by itself, and ends where the pure functions say.
 # shellcheck disable=SC2317 # functions that run as COMMAND of a check or in the trap look unreachable

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # The operator with the rights of manifests/, doing what calls for the rarer ones: it lets go of what earlier operators left
 # behind, reads the networks of other programs, and sets owners where the API server asks whether it may.
 # That no test needs other rights, and all tests together need each of them: tests/rights_test.sh.

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # The operator on a real API server, with what users really write: every SpiderIPPool, SpiderMultusConfig and
 # SriovNetworkNodePolicy of crds/samples becomes Ready once nodes with matching NICs exist, and what comes of the objects in
 # conformance/spider.json is what was recorded there.

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Strangers at the operator's ports: a flood of connections that say nothing, and bodies that would take much memory. Probes, metrics
 # and reviews are answered all the same. Times are printed, not judged. No API server is needed: the operator waits for one.
 # LONG=1: 1,000 connections a second for a minute; else five seconds.

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Admission on a real API server, which calls us by URL on loopback: refusals that say what to do, what is never refused, pod
 # injection, the same results with webhooks on, off and switched on later, the recorded cases, a certificate that is replaced under
 # load, both replicas, and a cluster whose operator is gone. PODS=10000 is the full run of the load.

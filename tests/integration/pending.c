@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * pending: what the operator still has to do, worked out from nothing but the objects of a cluster.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * pods: a fast scheduler, kubelet and node agent in one. Makes pods that are bound already and name
  * a network, deletes them at once, and says of SpiderEndpoints that nothing of their pods is left,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * recorded: does an object of a cluster hold what was recorded?
  *

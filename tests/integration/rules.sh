@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 # What the rules of manifests/overlays/crd-rules are to say, for those who ask the code of Kubernetes 1.36
 # (newer_api_test.sh) and its server (newer_server_test.sh).

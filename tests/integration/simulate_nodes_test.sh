@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Simulated nodes, from a policy to a repaired NIC: VFs, allocatable, pods with devices and addresses, a pod that fits nowhere,
 # what breaks and what is said of it. Needs no cluster.
 # shellcheck disable=SC2317 # functions that run as COMMAND of a check or in the trap look unreachable

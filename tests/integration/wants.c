@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * wants: what the CNI server of an agent does about addresses, for many pods at once: ask for those
  * of one NIC each, or say that nothing of them is left. Prints how many got them, and how long they

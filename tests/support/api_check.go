@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a Kubernetes 0.36 API server says of manifests and of custom objects, without a server: its own packages, which
 // hack/apiextensions-build compiles this with. MANIFESTS are YAML, requests and answers one JSON document a line.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * One CNI call of a plugin from a shell, for tests on virtual nodes.
  *

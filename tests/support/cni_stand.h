@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The processes of CNI plugins, for tests: server, workers and plugins are real; the test is
  * runtime, supervisor and agent. What planners do (attach_run) is the test's own.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What was recorded of the programs that we replace: tests/conformance, or the folder in
  * $CONFORMANCE.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Beginning and end of a test program that talks to an API server.
  */

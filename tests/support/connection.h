@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What every test program that talks to an API server starts with: a loop, a configuration and a
  * client.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Plays recorded calls of the coordinator plugin against attach_run() in real network namespaces,
  * made anew for each case, and compares the kernel's whole state.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The node agent on a node made of files whose devices have counted, and whose pods have VFs.
  *

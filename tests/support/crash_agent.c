@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The agent as it ships, which stops at a step of a test's choice: linked with --wrap, the calls by
  * which CNI changes the disk or the kernel count, those of the server of plugins and of its workers

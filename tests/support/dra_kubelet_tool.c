@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A kubelet's calls about claims from a shell (tests/fakes/dra_kubelet.h):
  *

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # A cluster of any size as `kubectl get -o json` prints it: jq -n --argjson nodes 1000 -f tests/support/fleet.jq
 #
 # Each node has four 400G NICs with eight VFs, in one of four rails; about half of the VFs are in pods. Every fiftieth node waits for

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The calls of a server without a socket: bytes in, bytes out. For tests that care for bytes, and
  * for fuzzing.

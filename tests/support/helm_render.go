@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Render manifests/chart without Helm, which Debian 12 does not have: what Helm itself is made of (text/template, sprig,
 // sigs.k8s.io/yaml), with the functions and objects that the chart uses. Values are merged as Helm merges them; missing
 // keys are empty, as there; values are held against values.schema.json, as far as keywords of it are known here (others are

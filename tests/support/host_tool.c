@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The host library from a shell, for tests on virtual nodes and for a developer who wants to see
  * what the agent sees.

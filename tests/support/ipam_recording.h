@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Recordings of the address management that we replace (conformance/ipam.json), and how our results
  * compare with them. For the replay by pure functions

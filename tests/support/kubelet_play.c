@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A kubelet whose pods come and go, beside a real agent on a real kernel: while a pod has a VF,
  * nobody may write to it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Device plugins without an agent: serves the pools of a file through the agent's own code and
  * processes, for tests with a real kubelet.

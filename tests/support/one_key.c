@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * one-key: what the decision on one node costs in a large cluster, counted in instructions.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The rule of docs/conditions.md, for whatever a test brings about: which reason may stand on which
  * condition says docs/reasons.md, in parentheses.

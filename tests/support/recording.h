@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Recordings of the SR-IOV operator that we replace (conformance/policies.json, networks.json), and
  * how our results compare with them: value by value. For the replay offline

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * relay: a TCP relay that can cut what runs through it.
  *

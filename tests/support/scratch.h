@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A folder of a test's own, gone with everything in it when the test is over.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The simulated API server without sockets: requests as text go through an exchange of lib/http.
  */

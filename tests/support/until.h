@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Waiting in tests that turn a loop themselves.
  */

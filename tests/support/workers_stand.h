@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A process that keeps workers and nothing else: the supervisor's half of hostd, for tests of the
  * agent's.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 # What the tests of the node agent share: a cluster with an operator, a virtual node in it, agents in that node. Source it first;
 # it sources tests/integration/operator.sh and, with it, lib.sh.

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # A node with a real kubelet and containerd whose agent is away for a minute, with all of its processes, while pods with VFs and
 # pods on a macvlan rail are deleted and made anew. Those that are deleted go; the new ones wait, and an event says for whom; all
 # start once the agent is back; nothing of the others is left: no VF, no RDMA device, no address, no rule, no file.

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Whoever of the node agent's processes is killed, at whichever step, and if the power goes: the next one ends in the desired
 # state, the PF stays what it is, and the one that serves the kubelet lives on.
 # shellcheck disable=SC2317,SC2016 # functions that run as COMMAND of a check look unreachable; the node expands what is quoted

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # The node agent and RDMA on a real kernel: Soft-RoCE devices on VFs are reported, and the RDMA subsystem gets the mode that a
 # SriovNetworkPoolConfig wants: at run time where the kernel lets it, else at the next boot, asked for once.
 # shellcheck disable=SC2317,SC2016 # functions that run as COMMAND of a check look unreachable; the node expands what is quoted

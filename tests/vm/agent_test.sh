@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # The node agent on a real kernel with a real API server and operator: policies become VFs and go again, the host is repaired,
 # what must not be touched is not, and what cannot be done is said.
 # shellcheck disable=SC2317,SC2016 # functions that run as COMMAND of a check look unreachable; the node expands what is quoted

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 # What the tests of pods' networks on a virtual node share: a runtime there, in shell. Source it first; it sources agent.sh.
 #

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Real VFs, their RDMA devices, addresses, rules and routes, while everything is killed: each process, and the node's power, at
 # the steps of ADD and DEL in turn; then pods that come and go while processes are killed at random. Nothing is leaked, the next
 # pod starts, nobody has a stranger's VF or settings.

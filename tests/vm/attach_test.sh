@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # VFs with their RDMA devices go into pods and come back: the plugins sriov and rdma as a runtime calls them, the agent's
 # server and workers, igb and Soft-RoCE whose devices move.
 # shellcheck disable=SC2317,SC2016 # functions that run as COMMAND of a check look unreachable; the node expands what is quoted

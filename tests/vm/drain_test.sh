@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Three real nodes, a service that a Deployment and a PodDisruptionBudget keep up, each of its pods with a VF: another number of
 # VFs, which needs evictions, and another RDMA mode, which needs a boot, go through one node after the other; the first of them
 # also, and the second only, while the operator is killed again and again, after each few of its writes.

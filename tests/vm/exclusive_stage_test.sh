@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # hack/node --exclusive: RDMA devices that move with their VFs into a pod's network namespace and come back, and RDMA traffic
 # between pods of two nodes: what the tests of exclusive mode stand on.
 # shellcheck disable=SC2317 # functions that run as COMMAND of a check or in the trap look unreachable

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # nodeagent/host on a real kernel: a virtual node with two igb PFs. What is there is observed, steps change it, pods and
 # processes that hold VFs are respected, and the RDMA mode is followed through reboots.
 # shellcheck disable=SC2317 # functions that run as COMMAND of a check or in the trap look unreachable

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # A pool's rdmaMode on a real node that cannot take it at run time: the agent reboots the node, once, and it comes back with the
 # mode. Where a stale file overrules that, it is exactly one reboot, then RebootDidNotHelp with the file's name; and one more once
 # the file is gone and somebody says so. Without opt-in nobody reboots, cordons or evicts anything.

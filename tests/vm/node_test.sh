@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # hack/node: two virtual nodes on one segment, with SR-IOV, Soft-RoCE, commands, power cuts and restarts.
 # shellcheck disable=SC2317 # functions that run as COMMAND of a check or in the trap look unreachable
 set -euo pipefail

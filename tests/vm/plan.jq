@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # What `orbweaver plan` says of a node, and what the node shows of the same, in the same words (tests/vm/plan_test.sh).
 #
 # Input of pfs_said and pfs_shown, PFs as {ADDRESS: {mtu, vfs: [{address, function, driver, mtu}]}}:

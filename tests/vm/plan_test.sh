@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # What `orbweaver plan` says of a change is what comes of it. Policies change by chance on a node with a real kernel, operator and
 # agent, while pods of a played kubelet (tests/support/kubelet_play.c) come, go and hold VFs. Before each change the plan is asked
 # for; afterwards, when the node has come to rest, compared: the NodeState's spec, the class, the pods in the way, and of each PF

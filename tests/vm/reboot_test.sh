@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Reboots and power cuts of a node with VFs in pods (StatefulSet, DaemonSet, Deployment), agent from its image with /host, and
 # other pods that come meanwhile: every VF has its driver again, and every pod the device that its environment names, which is
 # compared by the number of its device node. A pod that was told a number which is another VF's now is named in an event, and

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # The guides' walk-throughs on what `hack/demo-cluster up` leaves running, which has itself tried RDMA between pods, own and shared:
 # pods on two nodes that talk RDMA over macvlan and Soft-RoCE, pods with eight rails, an update of operator and agents under load,
 # and removal and installation anew without a VF being touched.

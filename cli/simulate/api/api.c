@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Puts the parts together, and what every cluster has from its beginning. The top of this folder.
  */

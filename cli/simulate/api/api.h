@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * An API server in memory, for trying and for tests: the subset of the Kubernetes API that the
  * operator, simulated nodes and kubectl need, as one handler of lib/http.

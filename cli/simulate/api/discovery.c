@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Made anew from the list of resources for each request. Clients ask seldom, and cache.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Documents about the API itself: which groups, versions and resources are served, and OpenAPI.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A queue of owners that have gone and of namespaces that end, worked off after each write.
  * Between the writes of clients and the store: every change of an object goes through here.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Refusals that name a resource, in the words of kube-apiserver. Used by all that answer requests.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Cuts the path into parts and gives them their meaning by place. The first step of each request.
  */

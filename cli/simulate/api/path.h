@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Paths of requests: "/apis/GROUP/VERSION/namespaces/NS/RESOURCE/NAME/SUBRESOURCE" and its shorter
  * forms. Pure.

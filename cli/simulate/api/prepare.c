@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * One function for each built-in kind that needs something, found by its name. Called for each
  * write, before admission and validation.

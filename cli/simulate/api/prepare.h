@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What the server itself puts into objects of built-in kinds: defaults, and what a new one's status
  * begins with. As much as clients here look at; pure but for the time.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A reader of wire types and a table of messages: the table says which field is which member, and
  * what it is made of. Called where a request's body is read.

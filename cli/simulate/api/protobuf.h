@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Objects as Kubernetes' protobuf, for clients that send nothing else: kubectl from 1.32 on creates
  * namespaces, ConfigMaps, Secrets and a few others so. Into JSON only; answers are always JSON.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The table, and what definitions make of it. Between the path of a request and the collection that
  * it is about.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The resources that are served: a table of built-in ones, and those that CustomResourceDefinitions
  * add and remove while the server runs.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Requests: who asks, what the path means, and which verb it is. Reads are answered here, changes
  * by write.c, garbage.c and subresources.c.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The handler of all requests. Internal to the API server; api.h says what it serves.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Sorted arrays of objects and rings of events. The bottom of the API server: knows nothing of
  * kinds, requests or clients.

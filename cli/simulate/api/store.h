@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What the API server holds: collections of objects, each with a bounded history of its changes.
  * In memory only; pure but for nothing: versions count up from 1.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Each of them is answered at once, from what is stored. Called by the dispatch of requests.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Subresources and kinds that are questions or commands: binding, eviction, token requests, reviews
  * of tokens and access.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The stored text goes out as it is wherever the client asks for what is stored; everything else
  * is parsed and written anew. Between the store and the bytes of an answer.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The forms in which objects leave: as they are, in another group or version, as rows of a Table,
  * or their metadata alone.

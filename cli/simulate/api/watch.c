@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * One source of lib/http for each watch: first the objects that were there, then the history from
  * its place on. Woken together, once for each turn of the loop in which something changed.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Rounds: one write asks the webhooks that match it one after the other, through lib/kube's client,
  * one for each server that a configuration names. Called by write.c between its steps.

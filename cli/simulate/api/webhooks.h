@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Admission webhooks: which configurations match a write, the calls, what their answers mean.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A write goes through steps, in the order of the real server: the new object from the live one and
  * the body (compute), mutating webhooks, defaults and validation (finish), validating webhooks, and

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Create, update, patch and apply: from a request's body to a stored object.
  */

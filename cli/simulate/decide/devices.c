@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A kubelet's device manager without plugins: it takes the pools as they are computed. The nodes
  * process keeps who has what for each node.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Devices of a node's pools (nodeagent/pools) in the hands of a kubelet: what the Node says of
  * them, and which a pod gets. Pure.

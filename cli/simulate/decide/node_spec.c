@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The text of --node, read from left to right: a name with at most one range, a colon, counts and
  * models. The CLI reads it before it starts anything; the nodes process makes hosts of the result.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Which nodes with which NICs are simulated: --node 'gpu-[1-2]:1xconnectx-5,8xconnectx-7'. Pure.
  */

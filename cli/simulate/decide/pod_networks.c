@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Results of CNI plugins without calling them: an interface with a MAC address made from the pod's
  * UID, and the addresses that the real agent would get from the same endpoint. pods.c of

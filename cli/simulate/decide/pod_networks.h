@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The networks of a simulated pod: what plugins would have answered that are not called. Pure.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Statuses of pods. pods.c of cli/simulate/nodes writes them.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What a kubelet says of a pod whose containers have nothing to do but run. Pure.
  */

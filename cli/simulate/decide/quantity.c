@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Quantities as numbers, and the requests of a pod. For the scheduler and the devices of a pod.
  */

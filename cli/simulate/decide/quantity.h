@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Quantities of resources: "500m", "4", "16Gi". Pure.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The scheduler of simulated nodes: filters node by node, counts why nodes are out. The nodes
  * process asks for each pod that is bound to none.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Controllers of workloads, as far as simulated clusters need them: compare what is owned with what
  * is wanted. The nodes process carries the plan out, and asks again when anything of it changes.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The pods of DaemonSets, ReplicaSets and StatefulSets, and the ReplicaSet of a Deployment: what is
  * missing, what is too many, and what the status says. Pure.

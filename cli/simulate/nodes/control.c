@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The control socket: one line from a client, one line back, closed. "break NODE NIC KIND", "repair
  * NODE NIC [KIND]"; "ok TEXT" or "error REASON TEXT". Its folder is the user's alone.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The side of `orbweaver simulate break` and `repair`: one order to the control socket, one answer.
  */

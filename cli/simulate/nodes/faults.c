@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The words of `orbweaver simulate break`, and what they do to the host made of files.
  */

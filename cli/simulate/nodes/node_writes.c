@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What a simulated node writes to the API server: its Node as a kubelet does, its NodeState as the
  * agent does. One write at a time for each node, the next one that is due.

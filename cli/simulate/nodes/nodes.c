@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The process: watches, one queue of keys, and the beginning and end of all nodes. `orbweaver
  * simulate` starts it beside API server and operator.

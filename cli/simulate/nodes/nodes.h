@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The process that plays all nodes of a simulated cluster, and the words to it.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What the files of the process share. Calls go down: nodes.c → pods.c, workload_writes.c,
  * node_writes.c → sim_node.c → sim_host.c; up they go as queue keys.

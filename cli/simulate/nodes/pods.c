@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Pods from their creation to their end, as scheduler, kubelet and the agent's part of CNI make
  * them: bound, given devices, networks and addresses, running, and all given back.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The main of the process that plays nodes: where its hosts are, and what is left of one before it.
  */

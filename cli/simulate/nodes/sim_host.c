@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A host made of files with the NICs of a --node, in the slots that the guides' manifests name, so
  * that these can be applied as they are.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The host of a simulated node: NICs of the catalogue in the places that guides name.
  */

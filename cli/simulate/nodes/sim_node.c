@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * One simulated node: the agent's state machine on a host made of files, and its pools, without the
  * processes and sockets around them: requests are answered in this process, and the kubelet has

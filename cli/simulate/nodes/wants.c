@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The one way up: whatever has changed somewhere becomes a key of the queue that nodes.c works off.
  */

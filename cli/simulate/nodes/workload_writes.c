@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The controllers of workloads: reads what an object owns, has decide/workloads.h compare, writes
  * the difference. All writes of a plan go out at once; the key is done when all are answered.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Ages: the two largest units, and fewer of them the older something is. Rounded as kubectl does.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Server-side apply and the bookkeeping of all other writes. An apply merges, then takes away what
  * this manager owned, no longer applies, and that has no other owner; then conflicts are looked

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Field ownership: server-side apply, and metadata.managedFields of all other writes.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The built-in kinds, as far as merging needs them: one row for each field that is a list with
  * keys, a set, an atomic map, or leads to one. All other fields are kept as they come.

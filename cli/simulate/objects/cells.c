@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What kubectl prints of built-in kinds: one row of columns and one function for each kind.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Columns and cells of built-in kinds. A part of table.c, apart because it is all kinds and fields.
  */

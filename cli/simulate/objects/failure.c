@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Wording of refusals. Causes are collected while an object is looked at; the Status around them is
  * made once, at the end of a request.

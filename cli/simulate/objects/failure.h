@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Refusals as kube-apiserver words them: metav1.StatusCause objects, and the metav1.Status around
  * them.

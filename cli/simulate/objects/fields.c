@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Sets of paths: their arithmetic, and their two written forms. Walks of values: walk.c.
  */

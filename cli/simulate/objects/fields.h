@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Sets of paths within an object, and what can be done with them: the arithmetic under field
  * ownership.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Shared by the two halves of fields.h: fields.c (sets) and walk.c (values).
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A path is read step by step while it is followed: columns are few and short, so nothing is
  * compiled.

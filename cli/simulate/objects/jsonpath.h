@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The part of JSONPath that printer columns use: table.h says which.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Bounds on foreign values. Everything that walks a value may recurse once it has been here: after
  * a patch or an apply, which can build more than a parser lets through.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Bounds on foreign input. Parsing bounds depth (JSON_MAX_DEPTH), but a patch can nest deeper than
  * either of its inputs, and a schema can be larger than any object.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The list of managers: read from an object before a write, and written back sorted after it.
  */

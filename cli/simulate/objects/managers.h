@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * metadata.managedFields as a list of managers with their sets (fields.h).
  *

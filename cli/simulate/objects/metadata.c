@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What every object's metadata has to be like, whatever its kind: names, labels, owners.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Which patch is which, and JSON patch itself. Each works on a copy, so that a failed operation
  * leaves nothing behind. Strategic merge patches: strategic.c.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Patches: JSON patch (RFC 6902), JSON merge patch (RFC 7386), strategic merge patch.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A pattern is rewritten once, when a schema is compiled: escapes become bracket expressions, and
  * each bracket expression is read into a set of bytes and written again as POSIX wants it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Patterns of schemas (RE2 for kube-apiserver) as POSIX extended expressions. What is translated
  * and what is refused: schema.h.

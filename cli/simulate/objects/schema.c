@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A schema is copied, completed with ObjectMeta, checked and its patterns compiled, once; then
  * defaults and pruning are walks of an object and the schema side by side. Validation: validate.c.

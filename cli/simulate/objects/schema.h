@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Structural schemas of custom resources (apiextensions.k8s.io/v1): default, prune, validate.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A label selector becomes a metav1.LabelSelector, which label_selector_matches understands; a
  * field selector becomes a list of requirements on paths.

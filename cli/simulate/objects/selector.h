@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Label and field selectors in the form of query strings, as functions of an object.
  *

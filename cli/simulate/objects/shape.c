@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Lookups in nodes of a schema, for pruning, patches and server-side apply alike.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * How the values of a schema's node hang together: members, items, and by what two of them merge.
  * Nodes are JSON as in schema_json; NULL is a node of which nothing is known.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A strategic merge patch is a merge patch whose lists merge by key where the schema says so, with
  * directives among its members. Order: what is deleted goes first, then members merge, then

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Strategic merge patches. A part of patch.c, apart because it has rules of its own.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Tables: definitions of columns once, then a row of cells for each object.
  */

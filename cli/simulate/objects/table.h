@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * meta.k8s.io/v1 Table: what `kubectl get` prints.
  *

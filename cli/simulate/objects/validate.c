@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Validation: a walk of an object and its schema side by side that collects causes. The wording is
  * kube-apiserver's, since users and tests know it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Walks of values for field ownership. Each value is a map (merged by member), a keyed list (merged
  * by the keys of its items, or by the items themselves), or a leaf (replaced as a whole).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Where the API server is and how to prove who we are: kubeconfigs and service accounts, read once
  * into plain data.

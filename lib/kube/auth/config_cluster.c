@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A kubeconfig's cluster: where the server is and how we know that it is the one.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A user's exec section: a command line and an environment, complete but for starting it.
  */

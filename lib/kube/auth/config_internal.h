@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The pieces that config.c puts together; private to config*.c. They call nothing of config.c.
  */

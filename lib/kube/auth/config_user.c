@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A kubeconfig's user: one way to prove who we are, perhaps with a client certificate besides.
  */

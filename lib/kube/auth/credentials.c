@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * One current set of credentials, and three ways to renew it: not at all (constants), from files,
  * from an exec plugin.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What a request proves itself with, kept fresh: the transport asks before each request and says
  * when the server refused (401).

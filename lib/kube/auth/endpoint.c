@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Scheme, authority, path: each step takes its piece off the front.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * URLs of API servers and proxies, taken apart and checked (RFC 3986, the part of it that makes
  * sense here).

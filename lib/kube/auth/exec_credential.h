@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What goes into an exec plugin and what comes out: ExecCredential objects as JSON text. Pure.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A child with two pipes. It is over when it has ended and both pipes are at their end, or when the
  * deadline passes.

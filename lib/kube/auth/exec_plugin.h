@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Runs one exec plugin beside the loop: no terminal, a deadline, bounded output.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Looking costs one stat(2); reading happens when the identity changed, or a minute has passed and
  * some file system did not tell.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Small files that other programs replace while we run: tokens, certificates.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Shape first: after kubeconfig_add_* every list is an array of objects with unique names, so that
  * lookups need no checks. Field checks happen only for the entries that are used; a broken

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * kubeconfig files as text becomes fields: reading, merging, and getters that name file, entry and
  * field of what is wrong. What the fields mean is config.c's business.

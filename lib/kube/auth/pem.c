@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Walks the blocks of a PEM text: BEGIN line, base64, END line with the same label.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Is this PEM text what it should be? Caught here, with words that help, before TLS answers with a
  * number.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Memory that held a secret is overwritten before it goes back to the allocator, so that a core
  * dump or a stale page says less. Copies that a growing buffer left behind are not followed.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Base64: the vectors of RFC 4648 section 10, and what must be refused. */
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Jitter, and a clock that does not run backwards. */
 #include <stdarg.h>
 #include <stddef.h>

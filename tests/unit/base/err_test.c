@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Errors: one line of valid text, cut where it must be, context in front. */
 #include <stdarg.h>
 #include <stddef.h>

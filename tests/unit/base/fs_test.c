@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Files in a temporary directory. */
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Log lines, read back through a pipe. */
 #include <stdarg.h>
 #include <stddef.h>

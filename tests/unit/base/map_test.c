@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The hash map: compared with a plain array over many random steps, and its hash with SipHash's own
  * values.

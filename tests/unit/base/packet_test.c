@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Packets with a descriptor. */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* RFC 3339 in and out. */
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Paths below a root, in a temporary directory whose links lead out of it when they are followed
  * plainly.

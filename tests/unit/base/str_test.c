@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Strings, numbers, UTF-8 and the growable buffer. */
 #include <stdarg.h>
 #include <stddef.h>

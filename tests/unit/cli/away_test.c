@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Who is away: what a Lease says, and a Node. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Dumps on disk: what was put in comes out, from a folder and from an archive, and nothing that
  * leads elsewhere is followed.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* The doctor on a host made of files: nothing on a good one, each planted fault by its name. */
 #include <setjmp.h>
 #include <stdarg.h>

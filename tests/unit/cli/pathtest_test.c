@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What `orbweaver test` decides without a cluster: networks, nodes, pods, and what tools say.
  */

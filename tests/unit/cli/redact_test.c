@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What a support dump keeps: of each object here, all that says KEPT is in the dump and nothing
  * that says PLANTED.

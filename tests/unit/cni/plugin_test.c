@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* The plugin as a process, against a server that the test plays. */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # The plugin that ships: small, and without anything that it would look for at run time.
 #
 # shellcheck disable=SC2317 # functions are called through t_ok

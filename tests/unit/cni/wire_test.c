@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Messages between the plugin and the server of its node. */
 #include <setjmp.h>
 #include <stdarg.h>

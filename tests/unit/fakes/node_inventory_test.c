@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The stand-in's promises: what it says follows from the spec, and it comes to rest.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Bytes written as hexadecimal digits; blanks are for the reader.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The kubelet's messages, byte for byte as Go writes them: examples of the API reference, made
  * with protoc and read by Go.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Client against server: calls of all kinds and all ways in which they end.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Bytes of HTTP/2 against a server's calls: what kubelets of all ages send, what others should not.
  */

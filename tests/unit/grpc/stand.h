@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A server with methods for all that a test wants to see, and a client, on a socket in a temporary
  * folder, in one loop. Messages are RegistrationStatus, used as a text.

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # hack/audit-drains.jq: which lines of an audit log it takes for a drain, and for leave to drain.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../../.."

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # hack/check-changed: which tests a change calls for, by modules, includes, cases and tests/covers.
 set -euo pipefail
 cd "$(dirname "$0")/../../.."

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # hack/dashboards on a copy of the tree: it accepts the copy, sees a dashboard that was changed by hand, and refuses descriptions that
 # name what is not there, with the line. hack/screens.jq draws numbers of ours: what it writes of them.
 set -euo pipefail

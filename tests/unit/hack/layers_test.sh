@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # hack/layers and hack/calls on a copy of the tree: they accept the copy, and refuse each mistake planted in it, with the way there.
 set -euo pipefail
 cd "$(dirname "$0")/../../.."

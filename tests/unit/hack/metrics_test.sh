@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Metrics that others document (tests/golden-metrics/others.txt) are ours by name and labels, or named there with the reason why not.
 set -euo pipefail
 cd "$(dirname "$0")/../../.."

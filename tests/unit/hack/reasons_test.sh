@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # hack/reasons on a copy of the tree: it accepts the copy, and refuses a reason that is documented or tested nowhere.
 set -euo pipefail
 cd "$(dirname "$0")/../../.."

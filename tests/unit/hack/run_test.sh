@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # tests/run: what it counts, what runs once more, and that its last lines name what failed.
 set -euo pipefail
 cd "$(dirname "$0")/../../.."

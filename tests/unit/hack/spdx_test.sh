@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # hack/spdx: which files need a license line, where --add writes it, and that it writes it once.
 set -euo pipefail
 cd "$(dirname "$0")/../../.."

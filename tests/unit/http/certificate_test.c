@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Certificates of our own making, judged by OpenSSL's own verification and by what API servers
  * insist on.

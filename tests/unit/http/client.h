@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A client on loopback for tests of the server: it shares the server's loop and turns it while it
  * waits.

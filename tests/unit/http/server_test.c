@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The server over plain HTTP, with real sockets on loopback in one loop.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Responses that go on and answers that come later, over plain HTTP with real sockets on loopback.
  */

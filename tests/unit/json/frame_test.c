@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* JSON objects between two processes of ours. */
 #include <setjmp.h>
 #include <stdarg.h>

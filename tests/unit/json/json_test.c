@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Parsing, text, equality, typed fields. */
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Merge patches: the table of RFC 7386, and that a diff carried out gives what was wanted. */
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* YAML as kubectl reads it, and what we refuse. */
 #include <stdarg.h>
 #include <stddef.h>

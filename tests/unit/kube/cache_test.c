@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The cache: versions only go forward, lists remove what is gone, indexes follow, and only real
  * changes are told.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The client against a scripted server: what is retried, what ends a call, and what the fence lets
  * through.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The feed: an event about nothing that is kept is not read, and leaves the cache as if it had
  * been.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The informer against a scripted server: whatever goes wrong on the way, the cache ends up equal
  * to the server.

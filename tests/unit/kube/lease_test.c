@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The lease against a scripted server, with a clock that a test can move: who holds it when, and
  * what is written.

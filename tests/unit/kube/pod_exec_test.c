@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Commands in pods, on a server that answers as each test says. How a real one refuses is in
  * tests/integration/cli_pathtest_test.sh.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The queue: each key once, dirty keys again, failures later and later, the earliest of several
  * times, two lanes.

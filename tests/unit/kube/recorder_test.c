@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Events: one object per thing told, counted when it repeats, held back when there is too much.
  */

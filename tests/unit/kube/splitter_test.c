@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The splitter: the same objects however the bytes are cut, nothing but JSON's structure let
  * through, limits kept.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A temporary folder for a test: files in it, and gone with it. Also PEM blocks that look right
  * from outside.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * WebSockets as API servers speak them, and what the messages of an exec mean.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The loop's handles: each may be freed at any time, also from its own callback, and says nothing
  * afterwards.

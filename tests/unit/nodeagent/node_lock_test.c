@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* The lock of the node: one has it, others wait, and what is neither is told. */
 #include <setjmp.h>
 #include <stdarg.h>

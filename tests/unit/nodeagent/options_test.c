@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* The agent's command line: defaults, where values come from, and what is said about mistakes. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Who scrapes waits for what is fresh, and crowds are turned away. */
 #include "lib/base/clock.h"
 #include "lib/http/probes.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* The supervisor with real processes, which write down what they live through. */
 #include <errno.h>
 #include <poll.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Numbers about addresses, under the names that dashboards ask for. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Plans with several operations against a scripted API server: each write depends on the version
  * that was decided on.

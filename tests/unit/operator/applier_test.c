@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* The difference that the applier sends, for objects as the cache holds them. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Numbers follow objects as they come, change and go. */
 #include <setjmp.h>
 #include <stdarg.h>

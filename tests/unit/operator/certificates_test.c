@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The life of the webhook certificate in simulated time: one cluster, one decision after the other.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Who is woken by what, and what decisions look at, where several kinds meet: pools and resources
  * that configs name, pods that ask for injection.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* What is news about an object, and how many there are of each kind of trouble. */
 #include <setjmp.h>
 #include <stdarg.h>

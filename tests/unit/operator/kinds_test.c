@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The table of kinds: it agrees with itself, with the rules of admission, and with the rights in
  * manifests/.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Who may read metrics: the API server says so, and what it said counts for a while.
  */

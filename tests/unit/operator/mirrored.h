@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A mirror without a cluster: what a test puts into its caches is told to the wake rules as if the
  * API server had said it.

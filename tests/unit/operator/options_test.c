@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* The command line: defaults, both ways to write a value, and what is said about mistakes. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The window of writes, against a server that is a formula: what is under way shares its time.
  */

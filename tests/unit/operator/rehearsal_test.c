@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Decisions on a cluster that stands still: those of a fresh one, none on one that is as it should
  * be, and what decisions tell each other.

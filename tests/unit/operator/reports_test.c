@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Which policies hear of a node's report, and what they read afterwards. */
 #include <setjmp.h>
 #include <stdarg.h>

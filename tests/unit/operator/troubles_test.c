@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What trouble with a kind does to readiness and metrics.
  */

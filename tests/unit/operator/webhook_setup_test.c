@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What is put into the cluster so that API servers call us; worlds as webhook_setup_gather makes
  * them.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The webhook over TLS, answering from a mirror that a test has filled: what it says, when it says
  * nothing yet, what changes while it serves. What the verdicts are is tested with the reconcilers;

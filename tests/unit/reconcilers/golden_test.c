@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Golden cases of all reconcilers: tests/golden/<kind id>/<case>/in.json → want.json.
  *

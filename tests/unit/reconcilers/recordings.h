@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Recordings for a unit test, which fails without them. Include it after cmocka.h. */
 #ifndef ORBWEAVER_TESTS_UNIT_RECONCILERS_RECORDINGS_H
 #define ORBWEAVER_TESTS_UNIT_RECONCILERS_RECORDINGS_H

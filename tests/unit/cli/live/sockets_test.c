@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * WebSockets of the live report, over TCP connections of this process: what a client gets that
  * keeps up, one that does not, one that speaks, and one too many.

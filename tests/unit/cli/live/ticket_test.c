@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Which requests get the live report. The same ones come over a connection in
  * tests/integration/cli_report_live_test.sh.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Requests to the simulated API server and what it answers, without sockets.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Server-side apply: a sequence of writes as a real API server answered it, and what that server
  * does not show.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What simulated nodes and controllers decide: --node, the scheduler, workloads, devices, networks.
  */

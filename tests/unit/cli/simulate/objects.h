@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What the tests of an API server's objects share: JSON from text with ' for ", and comparison as
  * text.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Patches: RFC 6902 by its examples, strategic merges as kube-apiserver 1.20.2 did them. */
 #include "tests/unit/cli/simulate/objects.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Schemas: what kube-apiserver 1.20.2 answered to the same objects, save for wording that changed
  * since (too long, too many, positions of items).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Selectors of query strings; refusals begin as kube-apiserver words them. */
 #include "tests/unit/cli/simulate/objects.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Collections, their versions, and the history that watches stand on.
  */

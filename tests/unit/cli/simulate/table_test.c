@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Tables: columns and cells as kube-apiserver 1.20.2 answered. */
 #include "tests/unit/cli/simulate/objects.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Where the API server is: sources in their order, merging, every field, and the exact line for
  * what is wrong.

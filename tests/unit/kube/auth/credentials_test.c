@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Credentials that renew themselves: constants, rotated files, exec plugins (real child processes,
  * shell scripts in a temporary folder). Time is the test's own where waiting would be the

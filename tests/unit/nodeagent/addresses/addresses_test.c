@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * CNI calls that want addresses for pods which have ended, and for pods whose sandbox is made
  * again.

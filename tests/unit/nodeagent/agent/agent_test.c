@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The state machine, between a host and a planner that are made up here: two PFs, "a" and "b", each
  * with a number of VFs. Real are the loop, the order of things, and what is told.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What devices have counted, from a scrape to the text: with real workers, on hosts made of files.
  * A device that does not answer is one with a FIFO where a file should be.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Events on pods: with the uid that `kubectl describe` looks for.
  */

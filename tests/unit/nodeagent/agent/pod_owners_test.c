@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Owners of pods: each pod is read once, one after the other, as long as it has a device.
  */

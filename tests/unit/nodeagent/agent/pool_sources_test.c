@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* A ConfigMap with a configuration of devices, by way of an informer that is made up here. */
 #include <setjmp.h>
 #include <stdarg.h>

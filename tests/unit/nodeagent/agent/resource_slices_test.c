@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * ResourceSlices against an API server that is made up here: one that drops fields, refuses, and is
  * written to by others. What a real one says: tests/integration/dra_test.sh.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The coordinator's decisions that the recorded cases do not show, and the way back.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The ib-sriov plugin's configuration and GUIDs.
  */

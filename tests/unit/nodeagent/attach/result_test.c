@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * CNI results: every version in, every version out, and what is refused.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The sriov plugin's configuration and decisions, and what IPAM's result becomes.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What sriov-cni, ib-sriov-cni and rdma-cni kept becomes what our plugins keep.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What the agent reads before a pod's plugins ask for it.
  */

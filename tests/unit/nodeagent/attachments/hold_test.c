@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Whether something of a pod is left on the node, as the agent believes it.
  */

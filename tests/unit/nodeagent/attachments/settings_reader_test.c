@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * How often coordinators make the agent ask the API server, and what they hear.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* What the coordinator plugin hears of the cluster. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* What a power cut left in the runtime's cache of CNI results. */
 #include <fcntl.h>
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Calls of runtimes, right and wrong. */
 #include <fcntl.h>
 #include <setjmp.h>

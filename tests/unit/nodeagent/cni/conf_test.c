@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Our file in the runtime's folder: written, followed, put back, left. */
 #include <stdarg.h>
 #include <stddef.h>

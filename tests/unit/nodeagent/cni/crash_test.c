@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Every process is killed at every step of ADD and DEL, in turn: nothing is leaked.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Programs of others that workers run by themselves, when no plugin waits on the host: as root. */
 #include <fcntl.h>
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The meta plugin's calls carried out by a worker: which programs run side by side, what is on the
  * disk before the first one, what is undone, what is asked of the agent. The test is the server at

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Profiles in folders as nodes have them: with and without Multus, with another program's plugins,
  * from one profile to another.

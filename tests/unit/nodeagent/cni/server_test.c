@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The server and its workers with real plugins: order, agents that are away, notes, what the agent
  * hears.

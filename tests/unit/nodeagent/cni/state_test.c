@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* What is on the disk: sandboxes, devices' owners, installed plugins. */
 #include <errno.h>
 #include <fcntl.h>

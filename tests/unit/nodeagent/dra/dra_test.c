@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Which way devices are offered, the slices of a node, and claims: what containers get of them.
  */

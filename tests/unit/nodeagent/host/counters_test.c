@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What devices have counted, on the host made of files: where they are, in which namespace, and
  * what of it is there.

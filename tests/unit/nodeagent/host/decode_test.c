@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Texts and messages of the kernel: addresses, GUIDs, netlink from recorded bytes, uevents,
  * modprobe.d, initramfs.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Evidence of use: what keeps a step from a device, and what it costs to know. */
 #include <setjmp.h>
 #include <stdarg.h>

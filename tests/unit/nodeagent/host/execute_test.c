@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Steps on simulated hosts. */
 #include <errno.h>
 #include <sched.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A host whose folders are links, as a container sees it: absolute ones lead to the host's own
  * root. Through the doors of the kernel, in a tree of files.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Visits to network namespaces of the kernel that runs this: as root. */
 #include <dirent.h>
 #include <fcntl.h>

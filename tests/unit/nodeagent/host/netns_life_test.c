@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Which network namespaces count as gone: as root. */
 #include <fcntl.h>
 #include <sched.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Netlink sockets that the kernel refuses, and those that break. */
 #include <errno.h>
 #include <setjmp.h>

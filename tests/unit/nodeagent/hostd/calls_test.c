@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * System calls of agent, supervisor's half and worker that fail, one by one: the n-th, counted over
  * all three processes, for every n until there is none. Each run ends with answers, never with a

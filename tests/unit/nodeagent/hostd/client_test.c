@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The agent's side with real workers on a folder. A state file that is a FIFO keeps a worker
  * waiting for as long as a test wants.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The agent's side against a supervisor and workers that the test plays itself: what real ones
  * hardly ever do.

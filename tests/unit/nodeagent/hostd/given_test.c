@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A worker asks a kubelet, which is another process: the worker's code blocks.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What is left of capabilities, as the kernel tells it. As root only: without any to begin with
  * there is nothing to see.

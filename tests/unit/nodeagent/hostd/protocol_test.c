@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Requests and replies between agent and hostd. */
 #include <errno.h>
 #include <setjmp.h>

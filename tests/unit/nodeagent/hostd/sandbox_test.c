@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Somebody has taken over the agent, or kubeletd: control is handed over inside the process, after
  * it has given away what it gives away, and everything that comes to mind is tried. As root only.

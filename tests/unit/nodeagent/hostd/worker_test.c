@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A worker on a simulated host: requests and replies, steps on a host whose n-th access fails or is
  * swallowed, and the state file.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Both ends of a channel on one loop; or ours against a socket that the test plays itself. */
 #include <errno.h>
 #include <setjmp.h>

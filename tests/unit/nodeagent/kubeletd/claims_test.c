@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Claims from a kubelet to the disk and back: the process that serves the kubelet with its agent,
  * through all that ends and begins again (the table of docs/dra.md).

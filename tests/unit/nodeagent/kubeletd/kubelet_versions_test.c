@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Our half of the node beside kubelets from 1.20 to 1.36, one after the other: registration, lists,
  * preferences, allocations, restarts, what pods have. One of them is tested for real

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The process that serves the kubelet and the agent's side of it, on one loop with a scripted
  * kubelet; either side against one that the test plays; and the process itself.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* The runtime's configuration, made from what the CNI folder has; what Multus keeps. */
 #include <stdarg.h>
 #include <stddef.h>

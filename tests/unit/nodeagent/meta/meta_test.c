@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What the meta plugin decides beyond what was recorded: devices, order, default route, undoing,
  * what it says.

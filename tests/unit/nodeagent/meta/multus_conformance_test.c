@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The recorded cases of the meta plugin (tests/conformance/multus.json) replayed by the pure part:
  * a plugin of the recorder is a function here that gives the result which its configuration tells

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* What each profile calls for on a node as it is, and what it says about that. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What devices have counted, as text: one node in tests/golden-exposition, and the rules one by
  * one.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* What sysfs tells of a VF that is to be attached, and of its PF. */
 #include <fcntl.h>
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * How the node reaches addresses that pods have, in a network namespace of the test's own: as root.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Folders with the device files of RDMA devices, on a host made of files.
  */

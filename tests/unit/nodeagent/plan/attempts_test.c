@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* What failed and when it is tried again; which spec is in force. */
 #include <setjmp.h>
 #include <stdarg.h>

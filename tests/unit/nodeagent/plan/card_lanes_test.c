@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Which steps run side by side, and which never do. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What earlier looks add to a look: PFs that are away for a moment, PFs that have just come, NICs
  * that the node needs.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What the operator and `orbweaver plan` say of a change beforehand is what the agent's planner
  * waits for: two decisions on the same host, one made of the NodeState alone, compared for many

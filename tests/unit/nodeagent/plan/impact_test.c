@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What a plan costs, read off plans of the real planner: who holds a VF is told the planner, as the
  * kubelet and the host would.

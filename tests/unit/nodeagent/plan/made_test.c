@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What was made, in words: steps as the planner writes them, and the text.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Reboots on simulated hosts: what the planner asks for is carried out by the real steps, and the
  * record is the real file. Between two looks the host boots, with or without what was wanted, loses

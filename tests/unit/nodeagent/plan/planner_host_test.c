@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Look, plan, do, and again, on simulated hosts, until nothing is left to do: the host is then as
  * wanted, and on the way there nothing was done to a protected PF or to a VF that someone holds.

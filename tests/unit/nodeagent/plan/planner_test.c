@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Plans for documents by hand: order, refusals, what is kept and put back. Whole runs on a host:
  * planner_host_test.c.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * NodeState.status: what is said in which situation, and that nothing is said anew when nothing
  * changed.

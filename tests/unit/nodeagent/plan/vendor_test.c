@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * NICs of several vendors, from observing to the last step: what is done for the same policies, as
  * text that people can compare (tests/golden-plans). The kernel that plays each NIC refuses what

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Device plugins and kubelets that restart, hang, refuse and wipe; and two agents side by side.
  */

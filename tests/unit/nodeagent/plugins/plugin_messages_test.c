@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What goes over the wire, byte by byte, encoded by hand from the kubelet's .proto files.
  */

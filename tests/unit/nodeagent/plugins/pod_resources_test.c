@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Which pod has which device, from kubelets that say it in different ways, or not at all.
  */

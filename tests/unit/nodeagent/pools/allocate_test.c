@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What a container gets for its devices, and which devices are preferred.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What the tests of pools share: a host and a configuration as YAML, and looking at what became of
  * them.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Pods that start again after a boot, and the kernel's numbers of RDMA devices, which are others
  * then.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Pools out of a host, VF groups and the users' own configurations.
  */

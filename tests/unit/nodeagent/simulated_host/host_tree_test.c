@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Faults of NICs on the host made of files, and texts that files share: as nodeagent/host sees
  * them.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Recorded verdicts and stored objects (conformance/spider.json, policies.json), replayed through
  * admission: defaulted, given the schema's defaults from crds/, validated, one after the other in a

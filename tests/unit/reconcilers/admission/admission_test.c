@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Admission: what is refused and how it is said, what is never refused, and defaults.
  */

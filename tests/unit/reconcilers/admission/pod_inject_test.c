@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Pod injection: settings, groups, networks, resources, refusals; and who lacks what afterwards
  * (inject_check.h has golden cases).

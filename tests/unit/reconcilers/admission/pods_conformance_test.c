@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The recorded behaviour of Spiderpool's pod webhook (conformance/pods.json), replayed through
  * ours.

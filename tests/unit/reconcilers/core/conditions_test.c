@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Condition lists: transition times, messages, and which changes are worth an event. */
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Differences: each place once, items of lists by what they are.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Leftovers of the old stack: who counts, where, and what is said.
  */

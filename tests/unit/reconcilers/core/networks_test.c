@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* The annotation of networks in both grammars. */
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Plans as data, the table of kinds, and looking things up in a world. */
 #include <stdarg.h>
 #include <stddef.h>

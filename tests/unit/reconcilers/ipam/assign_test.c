@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The pass over all pods that wait and all that have ended, and the life of SpiderEndpoints around
  * it.

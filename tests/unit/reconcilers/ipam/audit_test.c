@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* What the audit finds, and what a repair leaves. */
 #include <stdarg.h>
 #include <stddef.h>

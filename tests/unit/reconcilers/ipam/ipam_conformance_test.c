@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The recorded cases of addresses (tests/conformance/ipam.json) replayed by the pure functions: a
  * cluster made of JSON, each CNI call a pass over it. What belongs to the CNI plugin itself (its

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Ledgers: what is free, what rests, whose records are whose. */
 #include <stdarg.h>
 #include <stddef.h>

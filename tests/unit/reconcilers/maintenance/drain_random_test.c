@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The scheduler of drains: random orders of events against a cluster that is made up here: nodes
  * that boot, lose their power, go and come, their agents with what those remember on disk,

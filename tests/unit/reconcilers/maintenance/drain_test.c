@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The scheduler of drains, one situation after the other. Random orders of them:
  * drain_random_test.c.

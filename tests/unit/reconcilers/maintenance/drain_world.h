@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * What the tests of drains share: a world of nodes, their agents and pods, and what is decided in
  * it. For them only.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Reboots by the scheduler of drains: one situation after the other, among them what users of the
  * SR-IOV network operator suffered from. Random orders of them: drain_random_test.c.

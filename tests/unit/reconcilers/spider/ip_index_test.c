@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The index of address ranges, against a plain list of them; and the index of pools on top of it.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Addresses, subnets, ranges and sets of them. */
 #include <stdarg.h>
 #include <stddef.h>

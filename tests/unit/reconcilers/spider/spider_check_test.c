@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The rules for SpiderMultusConfigs and SpiderIPPools, one by one: a specification and the reason
  * for which it is refused, NULL when it is accepted.

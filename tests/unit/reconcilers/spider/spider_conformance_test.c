@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The recorded behaviour of Spiderpool (conformance/spider.json), replayed through our reconcilers:
  * one world in which the recorded objects are created one after the other.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Is there an agent on the node? By its pods, from one moment to the next. */
 #include <setjmp.h>
 #include <stdarg.h>

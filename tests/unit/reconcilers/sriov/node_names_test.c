@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Extended resources of the cluster: what is one, and when the first and the last node of it is
  * told.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Node and policies → SriovNetworkNodeState: merging of policies on a PF, what does not stop what,
  * the object's life.

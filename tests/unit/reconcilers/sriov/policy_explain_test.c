@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The long answer about a policy: complete where the status is bounded, and the same where it is
  * not.

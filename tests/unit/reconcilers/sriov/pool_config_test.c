@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * SriovNetworkPoolConfig: status, and the RDMA mode that it gives to nodes.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Shared resources that no node has: what counts as none, and when that can be said.
  */

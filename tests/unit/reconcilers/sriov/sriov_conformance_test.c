@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Replays what the replaced SR-IOV operator was recorded doing (conformance/policies.json,
  * networks.json) against the reconcilers, offline.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * GUIDs of InfiniBand VFs: what a pool may hold, and that no two VFs get the same one.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The schemas of the SR-IOV kinds know what `kubectl get` shows and what plans write: an API server
  * drops fields that it does not know, and a column without its field stays empty, without a word.

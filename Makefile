@@ -161,8 +161,8 @@ SHELL_FILES = $(shell grep -rlI '^\#!/bin/bash' hack tests .ci)
 OWN_SOURCES := $(filter-out tests/%,$(filter %.c,$(C_FILES)))
 
 # No cppcheck: 2.10 reads neither __VA_OPT__ nor statement expressions, which our macros are made of.
-.PHONY: lint layers includes calls reasons metrics dashboards chart-docs markdown format format-check shellcheck tidy analyzer report coverage
-lint: layers markdown shellcheck format-check tidy analyzer
+.PHONY: lint layers includes calls reasons metrics dashboards chart-docs markdown spdx format format-check shellcheck tidy analyzer report coverage
+lint: layers markdown spdx shellcheck format-check tidy analyzer
 
 layers: includes calls reasons metrics dashboards chart-docs
 
@@ -186,6 +186,9 @@ chart-docs:
 
 markdown:
 	@hack/markdown
+
+spdx:
+	@hack/spdx
 
 format:
 	clang-format -i $(C_FILES)
@@ -242,5 +245,5 @@ help:
 	@echo 'make golden-update  write the golden cases anew and show which changed'
 	@echo 'make bench        figures against the budgets'
 	@echo 'make profile      where the CPU of the operator goes'
-	@echo 'make lint         layers, reasons, Markdown, shellcheck, format, clang-tidy, gcc analyzer'
+	@echo 'make lint         layers, reasons, Markdown, license lines, shellcheck, format, clang-tidy, gcc analyzer'
 	@echo 'make format, report, coverage, clean'

@@ -28,7 +28,7 @@ check:
 
 # Side by side: a download waits for the network while compilers work.
 check-build: check-kubernetes check-lint check-programs
-check-lint: layers markdown format-check shellcheck
+check-lint: layers markdown spdx format-check shellcheck
 check-kubernetes:
 	@hack/k8s-build $(CORE_PROGRAMS)
 check-programs:

@@ -61,6 +61,8 @@ enum ticket ticket_check(char *head, size_t len, const char *token, int *ret_sta
 		return refuse(403, ret_status);
 	if (req.method != HTTP_GET || req.is_head)
 		return refuse(405, ret_status);
+	if (req.is_chunked)
+		return refuse(411, ret_status);
 	if (req.body_len > 0)
 		return refuse(413, ret_status);
 	if (strlen(req.path) <= TICKET_TOKEN_LEN || !is_token(req.path + 1, token))

@@ -27,8 +27,8 @@ enum ticket {
  * head: a whole request head of len bytes, with a NUL behind it; it is cut into strings. token has
  * TICKET_TOKEN_LEN characters; it is compared in a time that does not depend on what was sent.
  * Statuses: those of request_parse() for a head that is malformed; 403 for a Host or an Origin of
- * another site; 404 for another path or token; 405 for another method than GET; 413 for a request
- * with a body; 426 for a WebSocket's path without Upgrade.
+ * another site; 404 for another path or token; 405 for another method than GET; 411 for a body
+ * in chunks, 413 for any other; 426 for a WebSocket's path without Upgrade.
  */
 enum ticket ticket_check(char *head, size_t len, const char *token, int *ret_status);
 

@@ -34,7 +34,7 @@ t_eq "nothing is said where all is installed" "" "$(check "" programs 2>&1)"
 t_eq "one line names packages and command" \
 	"hack/deps: not installed: gcc libuv1-dev; as root run: hack/deps programs" "$(check_fails "libuv1-dev gcc" programs)"
 t_eq "what building needs is part of what checking needs" \
-	"hack/deps: not installed: gcc valgrind; as root run: hack/deps build" "$(check_fails "gcc valgrind" build)"
+	"hack/deps: not installed: gcc shellcheck; as root run: hack/deps build" "$(check_fails "gcc shellcheck" build)"
 t_ok "tools for checks are not needed to build" check "valgrind clang libcmocka-dev" programs
 t_eq "make says it before it compiles" \
 	"hack/deps: not installed: libyaml-dev; as root run: hack/deps programs" \

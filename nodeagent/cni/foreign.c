@@ -184,6 +184,7 @@ static json_t *run_here(const struct attachment *a, const struct wire_buffer *or
 	int fds[2], status = 0;
 	pid_t pid;
 
+	(void)turn; /* given back at the end of this call */
 	/* Not fork(), whose handler of libuv closes descriptors of ours (crew.c). */
 	if (pipe2(fds, O_CLOEXEC) < 0) {
 		(void)err_sys(err, "PluginFailed", "make a pipe");

@@ -433,8 +433,8 @@ static void refuse_group(const json_t *world, const char *ns, const struct group
 static bool are_few(const char *text, const char *ns, struct problems *problems)
 {
 	struct err err = {0};
-	json_auto_t *list = networks_parse(text, ns, &err);
 
+	json_decref(networks_parse(text, ns, &err));
 	if (!str_eq(err.reason, "TooLarge"))
 		return true;
 	problem_add(problems, "TooLarge", "metadata.annotations[" NETWORKS_ANNOTATION "]",

@@ -21,10 +21,11 @@ dump() {
 rests() {
 	dump "$1" && "$cli" replay "$tmp/$1"
 }
-# predicted DUMP CONTROLLER KEY FILTER: of what the controller would do for the key.
+# predicted DUMP CONTROLLER KEY FILTER: of what the controller would do for the key, in the first step in which it would. An
+# address is given in the second: in the first one the operator learns what living pods have.
 predicted() {
 	{ "$cli" replay "$tmp/$1" "$3" -o json || (($? == 1)); } |
-		jq -cS --arg controller "$2" "[.steps[] | select(.controller == \$controller)][0] | $4"
+		jq -cS --arg controller "$2" "[.steps[] | select(.controller == \$controller) | select(.plan) | $4][0]"
 }
 policy() {
 	k apply -f - >/dev/null <<END

@@ -114,7 +114,7 @@ o_pids[play]=$!
 exec 9>"$tmp/pods"
 o_start op --policy-namespaces kube-system
 o_spawn a "$o_programs/orbweaver-agent" --node n1 --kubeconfig "$agent_kubeconfig" --host-root "$host" \
-	--kubelet-dir "$tmp/kubelet" --metrics-addr 127.0.0.1:0 --cni-program "$plugin" --cni-meta auto \
+	--kubelet-dir "$tmp/kubelet" --metrics-addr 127.0.0.1:0 --cni-program "$plugin" --profile auto \
 	--device-config sriovdp-config
 t_wait 60 "plugins can ask the node's server" test -S "$ORBWEAVER_CNI_SOCKET"
 t_wait 30 "the cluster's network is behind ours" test -s "$conf/00-orbweaver.conflist"

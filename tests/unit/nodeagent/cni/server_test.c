@@ -456,14 +456,19 @@ static void what_sriov_cni_left_is_undone_before_the_next_pod_has_the_vf(void **
 	until_nothing_is_left();
 }
 
+/* The root of a chroot is no mount, so that nothing keeps what is mounted below it to us. */
+static void mounts_of_our_own(void)
+{
+	if (unshare(CLONE_NEWNS) < 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+		skip();
+}
+
 /* A bind mount of a namespace, as a runtime's; gone with the test's own mount namespace. */
 static void mount_netns(const char *folder, const char *path)
 {
 	make_dirs(folder);
 	put_program(path + strlen(stand.folder) + 1, "");
-	if (unshare(CLONE_NEWNS) < 0)
-		skip();
-	assert_int_equal(mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL), 0);
+	mounts_of_our_own();
 	assert_int_equal(mount("/proc/self/ns/net", path, NULL, MS_BIND, NULL), 0);
 	cni_stand_kill_server(&stand);
 	cni_stand_start_server(&stand, true);
@@ -495,9 +500,7 @@ struct process_pod {
 static void process_pod_start(struct process_pod *pod)
 {
 	pod->proc = str_below(stand.folder, "proc");
-	if (unshare(CLONE_NEWNS) < 0)
-		skip();
-	assert_int_equal(mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL), 0);
+	mounts_of_our_own();
 	assert_int_equal(mkdir(pod->proc, 0755), 0);
 	assert_int_equal(mount("/proc", pod->proc, NULL, MS_BIND, NULL), 0);
 	cni_stand_kill_server(&stand);

@@ -456,7 +456,10 @@ static void what_sriov_cni_left_is_undone_before_the_next_pod_has_the_vf(void **
 	until_nothing_is_left();
 }
 
-/* The root of a chroot is no mount, so that nothing keeps what is mounted below it to us. */
+/*
+ * The root of a chroot is no mount, so that nothing keeps what is mounted below it to us. Nothing
+ * is allocated before: what is skipped frees nothing.
+ */
 static void mounts_of_our_own(void)
 {
 	if (unshare(CLONE_NEWNS) < 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
@@ -468,7 +471,6 @@ static void mount_netns(const char *folder, const char *path)
 {
 	make_dirs(folder);
 	put_program(path + strlen(stand.folder) + 1, "");
-	mounts_of_our_own();
 	assert_int_equal(mount("/proc/self/ns/net", path, NULL, MS_BIND, NULL), 0);
 	cni_stand_kill_server(&stand);
 	cni_stand_start_server(&stand, true);
@@ -476,8 +478,10 @@ static void mount_netns(const char *folder, const char *path)
 
 static void a_pod_of_sriov_cni_that_lives_keeps_its_vf(void **state)
 {
-	auto_free char *path = str_below(stand.folder, "run/netns/c0");
+	auto_free char *path = NULL;
 
+	mounts_of_our_own();
+	path = str_below(stand.folder, "run/netns/c0");
 	mount_netns("run/netns", path);
 	sriov_cni_attached("/run/netns/c0");
 	assert_int_equal(call("ADD", "", NULL), 1);
@@ -499,8 +503,8 @@ struct process_pod {
 
 static void process_pod_start(struct process_pod *pod)
 {
-	pod->proc = str_below(stand.folder, "proc");
 	mounts_of_our_own();
+	pod->proc = str_below(stand.folder, "proc");
 	assert_int_equal(mkdir(pod->proc, 0755), 0);
 	assert_int_equal(mount("/proc", pod->proc, NULL, MS_BIND, NULL), 0);
 	cni_stand_kill_server(&stand);
@@ -551,10 +555,11 @@ static void a_restart_leaves_a_pod_whose_namespace_is_named_by_its_process(void 
 
 static void a_device_stays_with_a_pod_whose_namespace_is_named_by_its_process(void **state)
 {
-	auto_free char *config = config_of("", NULL);
+	auto_free char *config = NULL;
 	struct process_pod pod = {0};
 
 	process_pod_start(&pod);
+	config = config_of("", NULL);
 	assert_int_equal(call("ADD", "", NULL), 0);
 	stand.pod_uid = "u2";
 	assert_int_equal(cni_stand_call(&stand, "sriov", "ADD", "c2", config), 1);
@@ -683,8 +688,10 @@ static void an_add_without_a_del_before_begins_anew(void **state)
 /* The same keys, and a pod that is gone for long. */
 static void a_late_note_of_the_pod_before_takes_nothing_of_this_one(void **state)
 {
-	auto_free char *path = str_below(stand.folder, "proc/self/ns/net");
+	auto_free char *path = NULL;
 
+	mounts_of_our_own();
+	path = str_below(stand.folder, "proc/self/ns/net");
 	mount_netns("proc/self/ns", path);
 	stand.netns = "/proc/self/ns/net";
 	assert_int_equal(call("ADD", "", NULL), 0);

@@ -45,6 +45,12 @@ allowed() {
 		  group: .apiGroups[], resource: .resources[], verb: .verbs[], name: (.resourceNames // [null])[] }'
 }
 
+# What a page tells its readers to give besides, "other" being a namespace of theirs: docs/device-plugins.md, agent_test.sh.
+documented() {
+	jq -nc '{account: "orbweaver-agent", scope: "other", group: "", resource: "configmaps", verb: ("list", "watch"),
+		name: "smarter-device-manager"}'
+}
+
 # --- comparison -----------------------------------------------------------------------------------------------------
 
 # Version and liveness of the server may be read by everybody: ClusterRole system:public-info-viewer.
@@ -52,7 +58,7 @@ comparison='
 	def text: "\(.account) \(.verb) \(.path // .resource)\(if (.group // "") == "" then "" else "." + .group end)" +
 		(if .name then " " + .name else "" end);
 	def is_of($rule): .account == $rule.account and .verb == $rule.verb and .group == $rule.group and
-		.resource == $rule.resource and ($rule.scope == "every" or .scope == "own") and
+		.resource == $rule.resource and ($rule.scope == "every" or .scope == "own" or .scope == $rule.scope) and
 		($rule.name == null or .name == $rule.name);
 	def by_request: group_by([text, .scope]) | map(
 		"\(first | text), scope \(first.scope)" + (first.example | if . == "" then . else ", as \(.)" end) +
@@ -73,7 +79,7 @@ t_ok "there is a recording in $recorded (make check, make integration and make v
 t_need
 t_eq "no cluster ended without a whole one" "" "$(find "$recorded" -type f ! -name '*.json' -printf '%f ')"
 jq -c '.cluster = (input_filename | split("/") | last)' "$recorded"/*.json >"$tmp/requests"
-allowed >"$tmp/rules"
+{ allowed && documented; } >"$tmp/rules"
 printf '# %d requests of %d kinds in %d clusters, %d rights\n' "$(jq -s 'map(.count) | add' "$tmp/requests")" \
 	"$(jq -c 'del(.cluster, .count, .example, .class)' "$tmp/requests" | sort -u | wc -l)" \
 	"$(find "$recorded" -maxdepth 1 -name '*.json' -size +0 | wc -l)" "$(wc -l <"$tmp/rules")"

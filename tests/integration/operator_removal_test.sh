@@ -119,8 +119,18 @@ still_there() {
 
 # --- the orders -----------------------------------------------------------------------------------------------------
 
+# Where the rights go before the operator has taken its finalizers off, the namespace waits for the script, as the guide says.
 program_then_definitions() {
-	timeout "$hangs_s" hack/cluster kubectl "$o_cluster" delete -k "$overlay" >/dev/null || return
+	local deleting i
+
+	timeout "$hangs_s" hack/cluster kubectl "$o_cluster" delete -k "$overlay" >/dev/null &
+	deleting=$!
+	for ((i = 0; i < 30; i++)); do
+		kill -0 "$deleting" 2>/dev/null || break
+		sleep 1
+	done
+	! kill -0 "$deleting" 2>/dev/null || release
+	wait "$deleting" || return
 	still_there || return
 	release && definitions
 }

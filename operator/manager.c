@@ -64,8 +64,9 @@ struct manager {
 	bool leading;
 	char trouble[sizeof(((struct err *)0)->text)]; /* what was said last about watching */
 	json_t *errors;                                /* manager_errors */
-	bool learning; /* changes told now are answers to our own writes */
-	bool removed;  /* our namespace is being deleted */
+	bool learning;   /* changes told now are answers to our own writes */
+	bool removed;    /* our namespace is being deleted */
+	bool lacks_nads; /* the server knows no NetworkAttachmentDefinitions */
 	struct metric *reconciles, *seconds, *waiting, *found;
 	struct metric *depth;
 	struct metric *left, *window, *later_wait;
@@ -467,18 +468,27 @@ static void trouble_is_over(struct manager *manager, const char *kind)
 	emit(manager, false, "WatchResumed", message);
 }
 
+/* The list may say so before we lead, and says it once. */
+static void define_nads(struct manager *manager)
+{
+	if (manager->lacks_nads && manager->leading && !manager->removed)
+		nad_definition_create(manager->nad_definition);
+}
+
 static void on_trouble(void *arg, const char *kind, const struct err *err)
 {
 	struct manager *manager = arg;
 	const struct kind_info *info = kind_find(kind);
 	auto_free char *remedy = NULL;
 
+	if (str_eq(kind, KIND_NAD)) {
+		manager->lacks_nads = err && kube_err_is(err, "NotServed");
+		define_nads(manager);
+	}
 	if (!err) {
 		trouble_is_over(manager, kind);
 		return;
 	}
-	if (kube_err_is(err, "NotServed") && str_eq(kind, KIND_NAD) && !manager->removed)
-		nad_definition_create(manager->nad_definition);
 	if (kube_err_is(err, "NotServed") && info && info->crd_file)
 		remedy = str_printf("%s.%s is not installed: kubectl apply -f %s", info->id,
 				    info->group, info->crd_file);
@@ -1079,6 +1089,7 @@ void manager_lead(struct manager *manager, bool leading)
 
 	manager->leading = leading;
 	if (begins) {
+		define_nads(manager);
 		for (size_t i = 0; i < CONTROLLER_COUNT; i++)
 			queue_restart_waits(manager->controllers[i].queue);
 		troubles_visit(manager->config.troubles, emit_trouble, manager);

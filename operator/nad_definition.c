@@ -61,8 +61,7 @@ static void on_created(void *arg, json_t *object, const struct err *err)
 				  F_ERR(err), F_STR("remedy", "kubectl create -f crds/nad/"));
 		definition->refused = true;
 	} else if (!kube_err_is(err, "AlreadyExists") && !kube_err_is(err, "NotLeader")) {
-		log_warn("cannot create the definition of NetworkAttachmentDefinition, will retry",
-			 F_ERR(err));
+		log_warn("cannot create the definition of NetworkAttachmentDefinition", F_ERR(err));
 	}
 }
 

@@ -26,7 +26,7 @@ void nad_definition_free(struct nad_definition *definition);
  *
  * AlreadyExists: another client was faster, no error.
  * Forbidden: logged once with the command that an administrator can use instead.
- * All other errors are logged; the caller calls again when it has found the kind missing again.
+ * All other errors are logged; the next leader calls again.
  */
 void nad_definition_create(struct nad_definition *definition);
 

@@ -421,7 +421,7 @@ const struct cli_command cli_commands[] = {
 			"  driver-missing  no driver is bound to it\n"
 			"  pf-missing      it is not on the bus\n"
 			"VFs that go with it do not come back with its repair; the agent makes "
-			"them anew.\n",
+			"them again.\n",
 		.kinds = no_kinds,
 		.args_min = 2,
 		.args_max = 2,

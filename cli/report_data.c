@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * What the report shows, as JSON: nodes with NICs and devices, pools, policies, findings. `report`
- * puts it into its page; `report --serve` computes it anew for each change.
+ * puts it into its page; `report --serve` computes it again after each change.
  *
  * Rows are lists, not objects, since there may be ten thousand nodes.
  */

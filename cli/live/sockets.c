@@ -40,7 +40,7 @@ struct sockets {
 	struct peer *peers;
 	size_t n;
 	struct peer *adopted;        /* while libwebsockets takes it over, and may call back */
-	uint64_t version;            /* of the document; 0: there is none */
+	uint64_t version;            /* of the document; 0: no document yet */
 	struct strbuf whole, change; /* behind LWS_PRE bytes for the frame's header */
 };
 

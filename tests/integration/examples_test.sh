@@ -7,39 +7,8 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 # shellcheck source=tests/lib.sh
 . tests/lib.sh
-
-orbweaver=${BUILD:-build}/${VARIANT:-asan}/orbweaver
-tmp=$(mktemp -d)
-state=$tmp/state
-pid=
-
-clean_up() {
-	local status=$?
-
-	[[ -z $pid ]] || kill -s KILL "$pid" 2>/dev/null || true
-	((status == 0)) || tail -n 20 "$state"/nodes.log 2>/dev/null || true
-	rm -rf "$tmp"
-}
-trap clean_up EXIT
-
-kubectl=$(hack/k8s-build --bin)/kubectl
-[[ -x $kubectl ]] || kubectl=$(command -v kubectl || true)
-[[ -n $kubectl ]] || {
-	echo "no kubectl: hack/deps demo"
-	exit 77
-}
-
-k() {
-	HOME=$tmp "$kubectl" --kubeconfig "$state/kubeconfig" --cache-dir "$tmp/cache" "$@"
-}
-
-# has FILTER KUBECTL-ARGUMENT...
-has() {
-	local filter=$1
-
-	shift
-	k "$@" -o json | jq -e "$filter" >/dev/null
-}
+# shellcheck source=tests/integration/simulated.sh
+. tests/integration/simulated.sh
 
 # allocatable NODE RESOURCE NUMBER
 allocatable() {

@@ -7,39 +7,8 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 # shellcheck source=tests/lib.sh
 . tests/lib.sh
-
-orbweaver=${BUILD:-build}/${VARIANT:-asan}/orbweaver
-export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1:detect_stack_use_after_return=1:strict_string_checks=1}
-export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1:halt_on_error=1}
-tmp=$(mktemp -d)
-state=$tmp/state
-pid=
-
-clean_up() {
-	[[ -z $pid ]] || kill -s KILL "$pid" 2>/dev/null || true
-	tail -n 20 "$state"/nodes.log 2>/dev/null || true
-	rm -rf "$tmp"
-}
-trap clean_up EXIT
-
-kubectl=$(hack/k8s-build --bin)/kubectl
-[[ -x $kubectl ]] || kubectl=$(command -v kubectl || true)
-[[ -n $kubectl ]] || {
-	echo "no kubectl: hack/deps demo"
-	exit 77
-}
-
-k() {
-	HOME=$tmp "$kubectl" --kubeconfig "$state/kubeconfig" --cache-dir "$tmp/cache" "$@"
-}
-
-# has FILTER KUBECTL-ARGUMENT...
-has() {
-	local filter=$1
-
-	shift
-	k "$@" -o json | jq -e "$filter" >/dev/null
-}
+# shellcheck source=tests/integration/simulated.sh
+. tests/integration/simulated.sh
 
 # refused WORDS COMMAND...: exit status 2 and one line with these words.
 refused() {

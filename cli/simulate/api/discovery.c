@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Made anew from the list of resources for each request. Clients ask seldom, and cache.
+ * Built from the list of resources for each request. Clients ask seldom, and cache.
  */
 #include "cli/simulate/api/discovery.h"
 

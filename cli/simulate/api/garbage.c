@@ -226,7 +226,7 @@ static int64_t grace_of_pod(const json_t *pod, int64_t wanted_s)
 	const char *phase = json_str_or(json_at(pod, "status", "phase"), "");
 	json_t *own = json_at(pod, "spec", "terminationGracePeriodSeconds");
 
-	/* Without a node, or after its end, a pod has nobody to wait for. */
+	/* Without a node, or after its end, no kubelet has to confirm the deletion. */
 	if (!json_str_at(pod, "spec", "nodeName") || str_eq(phase, "Succeeded") ||
 	    str_eq(phase, "Failed"))
 		return 0;

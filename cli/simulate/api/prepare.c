@@ -315,7 +315,7 @@ void prepare_validate(const struct resource *resource, const json_t *object, jso
 		validate_workload(object, causes);
 }
 
-/* A pod's containers as far as nobody may change them: images may. */
+/* The containers of a pod spec without the fields that an update may change: images. */
 static json_t *fixed_containers(const json_t *pod)
 {
 	json_t *copy = json_deep_copy(json_at(pod, "spec", "containers")), *container;

@@ -4,7 +4,7 @@
  * In memory only; pure but for nothing: versions count up from 1.
  *
  * An object is kept as the JSON text that clients get. The text is encoded once for each version,
- * and shared by the object, its event in the history, and whoever is sending it. What selectors and
+ * and shared by the object, its event in the history, and responses. What selectors and
  * garbage collection look at is kept beside it as a small JSON value, the outline.
  */
 #ifndef ORBWEAVER_CLI_SIMULATE_API_STORE_H

@@ -75,6 +75,15 @@ t_eq "one that takes long keeps one slot, not all" "4 passed, 0 failed" "$(ends 
 t_eq "they are shown in the order of their names" "patient good third" \
 	"$(sed -n "s,^$work/\([a-z]*\) .*,\1,p" <<<"$out" | xargs)"
 
+# As between two tests: nothing is marked as running while the line of signs of life is due.
+test_of unmarked <<'T'
+rm "$TEST_LOGS"/*.running
+sleep 0.5
+echo '1 passed, 0 failed'
+T
+out=$(TEST_ALIVE=0.05 run "$work/unmarked")
+t_eq "signs of life with nothing to name are no failure" "status 0" "$(tail -1 <<<"$out")"
+
 out=$(run "$work/good" "$work/bad")
 t_eq "counts what failed" "3 passed, 1 failed" "$(ends "$out")"
 t_eq "fails then" "status 1" "$(tail -1 <<<"$out")"

@@ -50,9 +50,9 @@ NEWER_TESTS := operator_seeds $(if $(LONG),apply ipam_conformance operator_agent
 INTEGRATION_RUN = $(filter-out $(if $(LONG),,$(INTEGRATION_LONG)),$(sort $(wildcard tests/integration/*_test.sh))) \
 	$(NEWER_TESTS:%=tests/integration/%_test.sh@$(NEWER))
 JOBS ?= $(shell nproc)
-# Unit tests mostly wait for timers; each integration test has a control plane of its own.
+# Unit tests mostly wait for timers; each integration test has a control plane of its own, and waits for half of its time.
 UNIT_JOBS ?= 8
-INTEGRATION_JOBS ?= 2
+INTEGRATION_JOBS ?= 3
 VM_RUN = $(sort $(wildcard tests/vm/*_test.sh))
 # For `make vm`: ten minutes, on two nodes or three at once, boot after boot, waiting or by chance, and those of the virtual node itself,
 # on which all others stand.

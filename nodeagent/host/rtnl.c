@@ -15,6 +15,7 @@
 #include "lib/json/json.h"
 #include "nodeagent/host/counted.h"
 #include "nodeagent/host/netlink.h"
+#include "nodeagent/host/vf_list.h"
 
 /* All that there are, so that nothing we look for is out of range with older headers. */
 #define LINK_ATTR_MAX 80
@@ -236,20 +237,18 @@ static bool decode_vf(const struct nlattr *info, struct rtnl_vf *ret)
 	return true;
 }
 
-static void decode_vf_list(const struct nlattr *list, struct rtnl_vfs *ret)
+static void decode_vf_list(struct vf_list list, struct rtnl_vfs *ret)
 {
-	const struct nlattr *attr;
+	struct vf_list count = list;
+	const struct nlattr *info;
 	size_t n = 0;
-	int left;
 
-	nla_for_each_nested(attr, list, left) n++;
+	while (vf_list_next(&count))
+		n++;
 	ret->items = mem_calloc(n + 1, sizeof(*ret->items));
-	nla_for_each_nested(attr, list, left)
-	{
-		if (nla_type(attr) != IFLA_VF_INFO)
-			continue;
+	while ((info = vf_list_next(&list))) {
 		ret->items[ret->n] = (struct rtnl_vf){0};
-		if (decode_vf(attr, &ret->items[ret->n]))
+		if (decode_vf(info, &ret->items[ret->n]))
 			ret->n++;
 	}
 }
@@ -257,16 +256,15 @@ static void decode_vf_list(const struct nlattr *list, struct rtnl_vfs *ret)
 void rtnl_decode_vfs(const void *bytes, size_t len, struct rtnl_vfs *ret)
 {
 	const struct nlmsghdr *message;
-	struct nlattr *attrs[LINK_ATTR_MAX + 1];
 	size_t at = 0;
 
 	*ret = (struct rtnl_vfs){0};
 	while ((message = netlink_next(bytes, len, &at))) {
-		if (message->nlmsg_type != RTM_NEWLINK ||
-		    !netlink_parse(message, sizeof(struct ifinfomsg), attrs, LINK_ATTR_MAX) ||
-		    !attrs[IFLA_VFINFO_LIST])
+		struct vf_list list = vf_list_of(message);
+
+		if (!list.next)
 			continue;
-		decode_vf_list(attrs[IFLA_VFINFO_LIST], ret);
+		decode_vf_list(list, ret);
 		return;
 	}
 }
@@ -287,10 +285,7 @@ int rtnl_list_vfs(struct host *host, int pf_index, struct rtnl_vfs *ret, struct 
 {
 	auto_strbuf struct strbuf answer = {0};
 
-	/*
-	 * Statistics would make the list too long for an attribute from about 200 VFs on
-	 * (net/core/rtnetlink.c, rtnl_fill_vfinfo()).
-	 */
+	/* Statistics would make the list too long for new kernels (vf_list.h). */
 	if (ask_vfs(host, pf_index, RTEXT_FILTER_SKIP_STATS, &answer, err) < 0)
 		return -1;
 	rtnl_decode_vfs(answer.data, answer.len, ret);
@@ -342,25 +337,22 @@ static json_t *decode_counters(const struct nlattr *stats)
 void rtnl_decode_vf_counters(const void *bytes, size_t len, json_t *ret)
 {
 	const struct nlmsghdr *message;
-	struct nlattr *attrs[LINK_ATTR_MAX + 1];
 	const struct nlattr *info;
+	struct vf_list list;
 	size_t at = 0;
-	int left;
 
 	message = netlink_next(bytes, len, &at);
-	if (!message || message->nlmsg_type != RTM_NEWLINK ||
-	    !netlink_parse(message, sizeof(struct ifinfomsg), attrs, LINK_ATTR_MAX) ||
-	    !attrs[IFLA_VFINFO_LIST])
+	if (!message)
 		return;
-	nla_for_each_nested(info, attrs[IFLA_VFINFO_LIST], left)
-	{
+	list = vf_list_of(message);
+	while ((info = vf_list_next(&list))) {
 		struct nlattr *values[IFLA_VF_MAX + 1];
 		struct ifla_vf_mac mac;
 		uint32_t number;
 		char key[16];
 
 		netlink_parse_nested(info, values, IFLA_VF_MAX);
-		if (nla_type(info) != IFLA_VF_INFO || !values[IFLA_VF_STATS] ||
+		if (!values[IFLA_VF_STATS] ||
 		    !vf_value(values[IFLA_VF_MAC], &mac, sizeof(mac), &number))
 			continue;
 		(void)snprintf(key, sizeof(key), "%u", number);

@@ -87,7 +87,7 @@ const struct rtnl_vf *rtnl_vf_by_number(const struct rtnl_vfs *list, uint32_t nu
  * "tx_bytes", "rx_packets", "tx_packets", "rx_dropped", "tx_dropped", "rx_broadcast" and
  * "rx_multicast" besides. A driver that does not count, or could not now, leaves zeroes
  * (net/core/rtnetlink.c, rtnl_fill_vfinfo()): a VF of which all are zero is left out. NULL with
- * err; from about 200 VFs on the kernel cannot tell (EMSGSIZE).
+ * err; from about 190 VFs on new kernels cannot tell (EMSGSIZE, vf_list.h).
  */
 json_t *rtnl_vf_counters(struct host *host, int pf_index, struct err *err);
 void rtnl_decode_vf_counters(const void *bytes, size_t len, json_t *ret);

@@ -18,6 +18,7 @@
 #include "nodeagent/attach/look.h"
 #include "nodeagent/host/netlink.h"
 #include "nodeagent/host/pci.h"
+#include "nodeagent/host/vf_list.h"
 #include "nodeagent/model/text.h"
 
 /* All that there are, so that nothing we look for is out of range with older headers. */
@@ -389,20 +390,14 @@ static json_t *decode_vf(const struct nlattr *info, int64_t vf)
 json_t *netns_decode_vf(const void *bytes, size_t len, int64_t vf)
 {
 	const struct nlmsghdr *message;
-	struct nlattr *attrs[LINK_ATTR_MAX + 1];
 	size_t at = 0;
 
 	while ((message = netlink_next(bytes, len, &at))) {
-		const struct nlattr *attr;
-		int left;
+		struct vf_list list = vf_list_of(message);
+		const struct nlattr *info;
 
-		if (message->nlmsg_type != RTM_NEWLINK ||
-		    !netlink_parse(message, sizeof(struct ifinfomsg), attrs, LINK_ATTR_MAX) ||
-		    !attrs[IFLA_VFINFO_LIST])
-			continue;
-		nla_for_each_nested(attr, attrs[IFLA_VFINFO_LIST], left)
-		{
-			json_t *found = nla_type(attr) == IFLA_VF_INFO ? decode_vf(attr, vf) : NULL;
+		while ((info = vf_list_next(&list))) {
+			json_t *found = decode_vf(info, vf);
 
 			if (found)
 				return found;
@@ -646,7 +641,7 @@ int netns_observe_vf(struct netns *ns, const char *pf, int64_t vf, json_t **ret,
 	json_t *found;
 
 	netlink_put_str(msg, IFLA_IFNAME, pf);
-	/* Statistics would make the list too long for an attribute (rtnl_fill_vfinfo()). */
+	/* Statistics would make the list too long for new kernels (host/vf_list.h). */
 	netlink_put_u32(msg, IFLA_EXT_MASK, RTEXT_FILTER_VF | RTEXT_FILTER_SKIP_STATS);
 	if (netns_ask(ns, msg, &answer, err))
 		return err_in(err, "look at the VFs of %s", pf);

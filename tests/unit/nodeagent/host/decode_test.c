@@ -218,6 +218,71 @@ static void reads_an_interface_and_what_it_says_of_its_vfs(void **state)
 	assert_false(vfs.items[0].has_node_guid);
 }
 
+/* Begin a nested attribute, whose length end_nest() writes, as the kernel does: in 16 bits. */
+static size_t begin_nest(struct strbuf *bytes, uint16_t type)
+{
+	struct nlattr attr = {.nla_type = type};
+	size_t at = bytes->len;
+
+	strbuf_add(bytes, &attr, sizeof(attr));
+	return at;
+}
+
+static void end_nest(struct strbuf *bytes, size_t at)
+{
+	uint16_t len = (uint16_t)(bytes->len - at);
+
+	memcpy(bytes->data + at, &len, sizeof(len));
+}
+
+/* As rtnl_fill_vfinfo() writes one of a driver that counts: some 340 bytes. */
+static void add_counted_vf(struct strbuf *bytes, size_t message, uint32_t number)
+{
+	struct ifla_vf_mac mac = {.vf = number, .mac = {2, 0, 0, 0, 1, (unsigned char)number}};
+	struct ifla_vf_broadcast broadcast = {{0}};
+	struct ifla_vf_rate rate = {.vf = number};
+	size_t info = begin_nest(bytes, IFLA_VF_INFO), stats;
+
+	put(bytes, message, IFLA_VF_MAC, &mac, sizeof(mac));
+	put(bytes, message, IFLA_VF_BROADCAST, &broadcast, sizeof(broadcast));
+	put(bytes, message, IFLA_VF_RATE, &rate, sizeof(rate));
+	for (uint16_t type = IFLA_VF_SPOOFCHK; type <= IFLA_VF_RSS_QUERY_EN; type++)
+		put(bytes, message, type, &(uint32_t[2]){number, 0}, 8);
+	put(bytes, message, IFLA_VF_TRUST, &(uint32_t[2]){number, 0}, 8);
+	stats = begin_nest(bytes, IFLA_VF_STATS);
+	for (uint16_t type = IFLA_VF_STATS_RX_PACKETS; type <= IFLA_VF_STATS_TX_DROPPED; type++) {
+		put(bytes, message, IFLA_VF_STATS_PAD, "", 0);
+		put(bytes, message, type, &(uint64_t){number + 1}, 8);
+	}
+	end_nest(bytes, stats);
+	end_nest(bytes, info);
+}
+
+/* From 64 KiB on the list's own length wraps around, and the attribute behind it is not found. */
+static void reads_more_vfs_than_a_lists_length_can_say(void **state)
+{
+	const struct ifinfomsg header = {.ifi_index = 3};
+	auto_strbuf struct strbuf bytes = {0};
+	size_t message = begin(&bytes, RTM_NEWLINK, &header, sizeof(header)), list;
+	json_auto_t *counters = json_object();
+	auto_vfs struct rtnl_vfs vfs = {0};
+	uint32_t n = 256;
+
+	put(&bytes, message, IFLA_NUM_VF, &n, sizeof(n));
+	list = begin_nest(&bytes, IFLA_VFINFO_LIST);
+	for (uint32_t i = 0; i < n; i++)
+		add_counted_vf(&bytes, message, i);
+	assert_true(bytes.len - list > UINT16_MAX);
+	end_nest(&bytes, list);
+	put(&bytes, message, IFLA_LINKINFO, &(uint32_t){0}, 4);
+	rtnl_decode_vfs(bytes.data, bytes.len, &vfs);
+	assert_int_equal(vfs.n, n);
+	assert_int_equal(vfs.items[255].index, 255);
+	rtnl_decode_vf_counters(bytes.data, bytes.len, counters);
+	assert_int_equal(json_object_size(counters), n);
+	assert_int_equal(json_integer_value(json_at(counters, "255", "tx_dropped")), 256);
+}
+
 /* RTM_NEWLINK of a pod's macvlan on interface 3 of the host, whose namespace is number 0 there. */
 static const unsigned char macvlan_on_host[] = {
 	60, 0, 0,  0, RTM_NEWLINK, 0,   0,   0,   0, 0, 0, 0, 0, 0, 0, 0, /* nlmsghdr */
@@ -395,6 +460,7 @@ int main(void)
 		cmocka_unit_test(a_connection_of_the_kernel_counts_and_one_that_listens_does_not),
 		cmocka_unit_test(reads_the_rdma_mode),
 		cmocka_unit_test(reads_an_interface_and_what_it_says_of_its_vfs),
+		cmocka_unit_test(reads_more_vfs_than_a_lists_length_can_say),
 		cmocka_unit_test(an_index_of_another_namespace_is_none_of_ours),
 		cmocka_unit_test(survives_every_cut_of_a_message),
 		cmocka_unit_test(hears_which_device_an_event_is_about),

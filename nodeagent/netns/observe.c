@@ -208,7 +208,8 @@ static void decode_nexthops(const struct nlattr *attr, int family, const json_t 
 	json_put(route, "nexthops", hops);
 }
 
-static void decode_route(const struct nlmsghdr *message, json_t *look)
+/* of_cache: those that the kernel makes of routes for one address count, too. */
+static void decode_route(const struct nlmsghdr *message, bool of_cache, json_t *look)
 {
 	struct nlattr *attrs[RTA_MAX + 1], *metrics[RTAX_MAX + 1];
 	const struct rtmsg *header = nlmsg_data(message);
@@ -218,7 +219,7 @@ static void decode_route(const struct nlmsghdr *message, json_t *look)
 
 	if (!netlink_parse(message, sizeof(*header), attrs, RTA_MAX) ||
 	    (header->rtm_family != AF_INET && header->rtm_family != AF_INET6) ||
-	    header->rtm_flags & RTM_F_CLONED)
+	    (header->rtm_flags & RTM_F_CLONED && !of_cache))
 		return;
 	full = header->rtm_family == AF_INET ? 32 : 128;
 	json_put_int(route, "family", header->rtm_family == AF_INET ? 4 : 6);
@@ -301,7 +302,7 @@ void netns_decode(const void *bytes, size_t len, json_t *look)
 			decode_address(message, look);
 			break;
 		case RTM_NEWROUTE:
-			decode_route(message, look);
+			decode_route(message, false, look);
 			break;
 		case RTM_NEWRULE:
 			decode_rule(message, look);
@@ -496,21 +497,31 @@ static int name_devices(struct netns *ns, json_t *look, const char *list, struct
 	return 0;
 }
 
-/* The route to this address, with these flags (RTM_F_…), new; NULL without err: there is none. */
+/*
+ * The route to this address, with these flags (RTM_F_…), new; NULL without err: there is none. The
+ * answer about IPv4 is always what the cache would have (net/ipv4/route.c, rt_fill_info()).
+ */
 static json_t *ask_route(struct netns *ns, const struct addr *address, unsigned int flags,
 			 struct err *err)
 {
+	auto_strbuf struct strbuf answer = {0};
+	auto_nl_msg struct nl_msg *msg = NULL;
+	const struct nlmsghdr *message;
 	json_auto_t *look = new_look();
 	struct rtmsg header = {.rtm_flags = flags};
-	struct nl_msg *msg;
 	struct err problem = {0};
+	size_t at = 0;
 
 	header.rtm_family = address->family == 4 ? AF_INET : AF_INET6;
 	header.rtm_dst_len = (unsigned char)(addr_len(address) * 8);
 	msg = netlink_request(RTM_GETROUTE, 0, &header, sizeof(header));
 	netlink_put(msg, RTA_DST, address->octets, addr_len(address));
-	if (ask(ns, msg, look, &problem) == 0)
+	if (netns_ask(ns, msg, &answer, &problem) == 0) {
+		message = netlink_next(answer.data, answer.len, &at);
+		if (message && message->nlmsg_type == RTM_NEWROUTE)
+			decode_route(message, true, look);
 		return json_incref(json_array_get(json_at(look, "routes"), 0));
+	}
 	/* No route: the node does not speak to it. */
 	if (problem.sys != ENETUNREACH && problem.sys != EHOSTUNREACH && problem.sys != EACCES &&
 	    problem.sys != EINVAL)

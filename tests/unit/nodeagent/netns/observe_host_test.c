@@ -41,6 +41,11 @@ static void tells_what_the_node_has_and_what_it_reaches_through_a_gateway(void *
 	ns = netns_open(-1, NULL);
 	assert_non_null(ns);
 	assert_int_equal(netns_observe_host(ns, addresses, 500, &look, NULL), 0);
+	/* From which address it would speak to each of them; "": to none. */
+	assert_string_equal(json_str_at(look, "sources", "192.0.2.77/24"), "192.0.2.10");
+	assert_string_equal(json_str_at(look, "sources", "198.51.100.7/24"), "192.0.2.10");
+	assert_string_equal(json_str_at(look, "sources", "2001:db8::77/64"), "2001:db8::10");
+	assert_string_equal(json_str_at(look, "sources", "2001:db9::7/64"), "2001:db8::10");
 	ways = json_at(look, "ways");
 	assert_int_equal(json_integer_value(json_at(ways, "192.0.2.10/24", "type")), 2);
 	assert_null(json_at(ways, "192.0.2.77/24", "gw"));

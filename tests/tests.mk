@@ -208,8 +208,9 @@ vm:
 # ---- end of tests on virtual nodes ------------------------------------------------------------------------------------------
 
 # ---- tests of nodeagent/host: a host made of files, and the library from a shell for tests on virtual nodes ---------------------
-$(addprefix $(OUT)/tests/unit/nodeagent/,host/sockets_test.o netns/observe_host_test.o): private PKG_CFLAGS = $(shell $(PKG_CONFIG) --cflags libnl-3.0)
+$(addprefix $(OUT)/tests/unit/nodeagent/,host/sockets_test.o netns/ib_sriov_run_test.o netns/marks_test.o netns/observe_host_test.o): private PKG_CFLAGS = $(shell $(PKG_CONFIG) --cflags libnl-3.0)
 $(OUT)/tests/unit/nodeagent/host/sockets_test: private EXTRA_LIBS = -Wl,--wrap=nl_recv
+$(OUT)/tests/unit/nodeagent/netns/ib_sriov_run_test: private EXTRA_LIBS = -Wl,--wrap=ib_sriov_guid_of
 
 $(OUT)/tests/host-tool: $(addprefix $(OUT)/,tests/support/host_tool.o nodeagent/host.a nodeagent/dra.a nodeagent/model.a lib/json.a lib/base.a)
 	$(LINK)

@@ -130,3 +130,17 @@ int fs_make_dirs(const char *path, unsigned int mode)
 	}
 	return mkdir(part, mode) < 0 && errno != EEXIST ? -1 : 0;
 }
+
+void fs_close_between(unsigned int first, unsigned int last)
+{
+	auto_closedir DIR *dir = NULL;
+	const struct dirent *entry;
+	int64_t fd;
+
+	if (close_range(first, last, 0) == 0)
+		return;
+	dir = opendir("/proc/self/fd");
+	while (dir && (entry = readdir(dir)))
+		if (str_to_int(entry->d_name, first, last, &fd) && fd != dirfd(dir))
+			(void)close((int)fd);
+}

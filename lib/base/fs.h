@@ -29,6 +29,12 @@ int fs_write_atomic(int dirfd, const char *path, const void *data, size_t len, u
 /* Write all of it. -1 with errno set; part may have been written. */
 int fs_write_all(int fd, const void *data, size_t len);
 
+/*
+ * Close all descriptors from first to last, close_range(2) or not (Linux before 5.9, and seccomp
+ * filters of that time). Not between fork and exec of a program with threads: it may allocate.
+ */
+void fs_close_between(unsigned int first, unsigned int last);
+
 /* Make the folder and those above that are missing. Returns 0, or -1 with errno set. */
 int fs_make_dirs(const char *path, unsigned int mode);
 

@@ -4,7 +4,6 @@
  */
 #include "nodeagent/cni/run.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -13,6 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "lib/base/fs.h"
 #include "lib/base/mem.h"
 #include "lib/base/own_fd.h"
 #include "lib/base/str.h"
@@ -29,21 +29,6 @@ struct run {
 
 /* ---- in the worker --------------------------------------------------------------------------- */
 
-/* Linux before 5.9, and filters of that time, have no close_range(2): else all connections stay. */
-static void close_between(unsigned int first, unsigned int last)
-{
-	auto_closedir DIR *dir = NULL;
-	const struct dirent *entry;
-	int64_t fd;
-
-	if (close_range(first, last, 0) == 0)
-		return;
-	dir = opendir("/proc/self/fd");
-	while (dir && (entry = readdir(dir)))
-		if (str_to_int(entry->d_name, first, last, &fd) && fd != dirfd(dir))
-			(void)close((int)fd);
-}
-
 /* Close what is between descriptors to keep; stdin and stdout become /dev/null. */
 static void keep_only(int *fds, size_t n)
 {
@@ -59,7 +44,7 @@ static void keep_only(int *fds, size_t n)
 			if (fds[i] >= (int)next && (unsigned int)fds[i] < least)
 				least = (unsigned int)fds[i];
 		if (least > next)
-			close_between(next, least == UINT_MAX ? UINT_MAX : least - 1);
+			fs_close_between(next, least == UINT_MAX ? UINT_MAX : least - 1);
 		if (least == UINT_MAX)
 			return;
 		next = least + 1;

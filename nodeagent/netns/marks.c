@@ -20,6 +20,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "lib/base/fs.h"
 #include "lib/base/own_fd.h"
 #include "nodeagent/host/netlink.h"
 
@@ -217,8 +218,10 @@ static void add_rules(struct batch *batch, const char *dev)
 	load(msg, "ct", NFTA_CT_KEY, NFT_CT_MARK, NFTA_CT_SREG);
 	end_rule(batch, msg, list);
 
+	/* Of other connections marks are others' (WireGuard, TPROXY): SO_MARK stays. */
 	msg = begin_rule("output", &list);
 	load_ct(msg, NFT_CT_MARK);
+	compare(msg, NFT_CMP_EQ, &mark, sizeof(mark));
 	set_meta_mark(msg);
 	end_rule(batch, msg, list);
 }
@@ -274,8 +277,8 @@ static void close_in_child(const int *fd)
 {
 	if (*fd > 0 && _Fork() == 0) {
 		/* Locks and lines are not its own. */
-		(void)close_range(0, (unsigned int)*fd - 1, 0);
-		(void)close_range((unsigned int)*fd + 1, ~0U, 0);
+		fs_close_between(0, (unsigned int)*fd - 1);
+		fs_close_between((unsigned int)*fd + 1, ~0U);
 		_exit(0);
 	}
 	own_close_p(fd);

@@ -7,6 +7,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/if_link.h>
+#include <linux/nexthop.h>
 #include <linux/rtnetlink.h>
 #include <stdio.h>
 #include <string.h>
@@ -407,11 +408,22 @@ static void add_next_hops(const struct nlattr *multipath, struct rtnl_indices *r
 	}
 }
 
+static void add_way(struct nlattr *const *attrs, struct rtnl_indices *ret)
+{
+	uint32_t number;
+
+	if (netlink_u32(attrs[RTA_OIF], &number))
+		add_index(ret, (int)number);
+	if (attrs[RTA_MULTIPATH])
+		add_next_hops(attrs[RTA_MULTIPATH], ret);
+	if (!attrs[RTA_OIF] && !attrs[RTA_MULTIPATH] && attrs[RTA_NH_ID])
+		ret->is_by_id = true;
+}
+
 void rtnl_decode_default_routes(const void *bytes, size_t len, struct rtnl_indices *ret)
 {
 	const struct nlmsghdr *message;
 	struct nlattr *attrs[RTA_MAX + 1];
-	uint32_t number;
 	size_t at = 0;
 
 	while ((message = netlink_next(bytes, len, &at))) {
@@ -424,12 +436,8 @@ void rtnl_decode_default_routes(const void *bytes, size_t len, struct rtnl_indic
 			continue;
 		table = header->rtm_table;
 		(void)netlink_u32(attrs[RTA_TABLE], &table);
-		if (table != RT_TABLE_MAIN)
-			continue;
-		if (netlink_u32(attrs[RTA_OIF], &number))
-			add_index(ret, (int)number);
-		if (attrs[RTA_MULTIPATH])
-			add_next_hops(attrs[RTA_MULTIPATH], ret);
+		if (table == RT_TABLE_MAIN)
+			add_way(attrs, ret);
 	}
 }
 
@@ -437,7 +445,6 @@ void rtnl_decode_with_routes(const void *bytes, size_t len, struct rtnl_indices 
 {
 	const struct nlmsghdr *message;
 	struct nlattr *attrs[RTA_MAX + 1];
-	uint32_t number;
 	size_t at = 0;
 
 	while ((message = netlink_next(bytes, len, &at))) {
@@ -447,11 +454,35 @@ void rtnl_decode_with_routes(const void *bytes, size_t len, struct rtnl_indices 
 		    !netlink_parse(message, sizeof(*header), attrs, RTA_MAX) ||
 		    header->rtm_protocol == RTPROT_KERNEL || header->rtm_type != RTN_UNICAST)
 			continue;
-		if (netlink_u32(attrs[RTA_OIF], &number))
-			add_index(ret, (int)number);
-		if (attrs[RTA_MULTIPATH])
-			add_next_hops(attrs[RTA_MULTIPATH], ret);
+		add_way(attrs, ret);
 	}
+}
+
+void rtnl_decode_next_hops(const void *bytes, size_t len, struct rtnl_indices *ret)
+{
+	const struct nlmsghdr *message;
+	struct nlattr *attrs[NHA_MAX + 1];
+	uint32_t number;
+	size_t at = 0;
+
+	while ((message = netlink_next(bytes, len, &at)))
+		if (message->nlmsg_type == RTM_NEWNEXTHOP &&
+		    netlink_parse(message, sizeof(struct nhmsg), attrs, NHA_MAX) &&
+		    netlink_u32(attrs[NHA_OIF], &number))
+			add_index(ret, (int)number);
+}
+
+static int list_next_hops(struct host *host, struct rtnl_indices *ret, struct err *err)
+{
+	struct nhmsg header = {.nh_family = AF_UNSPEC};
+	auto_nl_msg struct nl_msg *msg =
+		netlink_request(RTM_GETNEXTHOP, NLM_F_DUMP, &header, sizeof(header));
+	auto_strbuf struct strbuf answer = {0};
+
+	if (netlink_ask(host, NETLINK_ROUTE, msg, &answer, err) < 0)
+		return err_in(err, "list next hops");
+	rtnl_decode_next_hops(answer.data, answer.len, ret);
+	return 0;
 }
 
 /* Both families, each by a decoder of its answer. */
@@ -471,7 +502,7 @@ static int list_routes(struct host *host,
 			return err_in(err, "list routes");
 		decode(answer.data, answer.len, ret);
 	}
-	return 0;
+	return ret->is_by_id ? list_next_hops(host, ret, err) : 0;
 }
 
 int rtnl_default_routes(struct host *host, struct rtnl_indices *ret, struct err *err)

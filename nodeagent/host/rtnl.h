@@ -96,6 +96,7 @@ void rtnl_decode_vf_counters(const void *bytes, size_t len, json_t *ret);
 struct rtnl_indices {
 	int *items;
 	size_t n;
+	bool is_by_id; /* routes were met that name a next hop by its number alone */
 };
 
 void rtnl_indices_done(struct rtnl_indices *indices);
@@ -121,6 +122,11 @@ int rtnl_with_any_address(struct host *host, struct rtnl_indices *ret, struct er
 void rtnl_decode_with_any_address(const void *bytes, size_t len, struct rtnl_indices *ret);
 int rtnl_with_routes(struct host *host, struct rtnl_indices *ret, struct err *err);
 void rtnl_decode_with_routes(const void *bytes, size_t len, struct rtnl_indices *ret);
+/*
+ * Next hops that are objects of their own (RTM_GETNEXTHOP): with net.ipv4.nexthop_compat_mode 0
+ * routes name them by a number, and no interface. Then each of them counts, for either question.
+ */
+void rtnl_decode_next_hops(const void *bytes, size_t len, struct rtnl_indices *ret);
 bool rtnl_has_index(const struct rtnl_indices *list, int index);
 
 /*

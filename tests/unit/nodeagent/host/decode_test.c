@@ -3,6 +3,7 @@
  * Texts and messages of the kernel: addresses, GUIDs, netlink from recorded bytes, uevents,
  * modprobe.d, initramfs.
  */
+#include <linux/nexthop.h>
 #include <linux/rtnetlink.h>
 #include <rdma/rdma_netlink.h>
 #include <setjmp.h>
@@ -140,6 +141,30 @@ static void routes_that_the_kernel_made_tell_nothing(void **state)
 	assert_int_equal(list.n, 2);
 	assert_true(rtnl_has_index(&list, 5));
 	assert_true(rtnl_has_index(&list, 6));
+}
+
+/* net.ipv4.nexthop_compat_mode 0, as routing daemons set it: a route names no interface. */
+static void a_route_by_the_number_of_a_next_hop_makes_all_of_them_count(void **state)
+{
+	const struct rtmsg header = {.rtm_family = AF_INET,
+				     .rtm_protocol = RTPROT_STATIC,
+				     .rtm_type = RTN_UNICAST,
+				     .rtm_table = RT_TABLE_MAIN};
+	const struct nhmsg hop = {.nh_family = AF_INET};
+	auto_strbuf struct strbuf routes = {0}, hops = {0};
+	auto_indices struct rtnl_indices list = {0}, all = {0};
+	uint32_t id = 7, interface = 5;
+
+	put(&routes, begin(&routes, RTM_NEWROUTE, &header, sizeof(header)), RTA_NH_ID, &id,
+	    sizeof(id));
+	rtnl_decode_default_routes(routes.data, routes.len, &list);
+	rtnl_decode_with_routes(routes.data, routes.len, &all);
+	assert_true(list.is_by_id && all.is_by_id);
+	assert_int_equal(list.n + all.n, 0);
+	put(&hops, begin(&hops, RTM_NEWNEXTHOP, &hop, sizeof(hop)), NHA_OIF, &interface,
+	    sizeof(interface));
+	rtnl_decode_next_hops(hops.data, hops.len, &list);
+	assert_true(rtnl_has_index(&list, 5));
 }
 
 static void add_connection(struct strbuf *bytes, const char *module, uint8_t cm_state)
@@ -457,6 +482,7 @@ int main(void)
 		cmocka_unit_test(reads_guids_in_both_spellings),
 		cmocka_unit_test(reads_numbers_of_sysfs),
 		cmocka_unit_test(routes_that_the_kernel_made_tell_nothing),
+		cmocka_unit_test(a_route_by_the_number_of_a_next_hop_makes_all_of_them_count),
 		cmocka_unit_test(a_connection_of_the_kernel_counts_and_one_that_listens_does_not),
 		cmocka_unit_test(reads_the_rdma_mode),
 		cmocka_unit_test(reads_an_interface_and_what_it_says_of_its_vfs),

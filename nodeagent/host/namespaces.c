@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -109,6 +110,108 @@ static void meet_mounted(struct walk *walk, const char *folder)
 	}
 }
 
+/* ---- mounts ---------------------------------------------------------------------------------- */
+
+/*
+ * Mounts of namespaces below the host's root, as this process sees them ("… net:[4026532621]
+ * /host/run/x … - nsfs …", proc_pid_mountinfo(5)): other runtimes keep theirs where they like.
+ */
+struct mounts {
+	FILE *file;
+	char *line, *root; /* the host's, as we see it; "" for our own */
+	size_t size;
+};
+
+static void mounts_done(struct mounts *mounts)
+{
+	own_fclose_p(&mounts->file);
+	free(mounts->line);
+	free(mounts->root);
+}
+
+static int mounts_open(const struct host *host, struct mounts *ret)
+{
+	auto_free char *own = str_printf("/proc/self/fd/%d", host->root);
+	char root[PATH_MAX];
+	ssize_t n = readlink(own, root, sizeof(root) - 1);
+
+	if (n <= 0)
+		return -1;
+	root[n] = '\0';
+	ret->root = str_dup(str_eq(root, "/") ? "" : root);
+	ret->file = fopen("/proc/self/mountinfo", "re");
+	return ret->file ? 0 : -1;
+}
+
+/* "\040" and such. */
+static void unescape(char *text)
+{
+	char *to = text;
+
+	for (const char *from = text; *from; to++) {
+		unsigned int code;
+
+		if (sscanf(from, "\\%3o", &code) == 1 && strspn(from + 1, "01234567") >= 3) {
+			*to = (char)code;
+			from += 4;
+		} else {
+			*to = *from++;
+		}
+	}
+	*to = '\0';
+}
+
+/* The next one's path below the host's root, borrowed; NULL: there are no more. */
+static const char *mounts_next(struct mounts *mounts)
+{
+	while (getline(&mounts->line, &mounts->size, mounts->file) >= 0) {
+		size_t len = strlen(mounts->root);
+		int at = 0, end = 0;
+		char *path;
+
+		(void)sscanf(mounts->line, "%*d %*d %*s net:[%*d] %n%*s%n", &at, &end);
+		if (at == 0 || end == 0 || !strstr(mounts->line + end, " - nsfs "))
+			continue;
+		mounts->line[end] = '\0';
+		path = mounts->line + at;
+		unescape(path);
+		if (strncmp(path, mounts->root, len) == 0 && path[len] == '/')
+			return path + len + 1;
+	}
+	return NULL;
+}
+
+static void meet_mounted_elsewhere(struct walk *walk)
+{
+	auto_call(mounts_done) struct mounts mounts = {0};
+	const char *path;
+
+	if (mounts_open(walk->host, &mounts) < 0) {
+		fail(walk, "");
+		return;
+	}
+	while (!walk->is_over && (path = mounts_next(&mounts))) {
+		auto_close int fd = netns_path_open(walk->host->root, path);
+
+		meet(walk, path, fd);
+	}
+}
+
+static bool is_mounted(const struct host *host, const char *path)
+{
+	auto_call(mounts_done) struct mounts mounts = {0};
+	const char *other;
+
+	if (mounts_open(host, &mounts) < 0)
+		return false;
+	while ((other = mounts_next(&mounts)))
+		if (str_eq(other, path))
+			return true;
+	return false;
+}
+
+/* ---- processes ------------------------------------------------------------------------------- */
+
 static void meet_of_processes(struct walk *walk)
 {
 	json_auto_t *names = list(walk, "proc");
@@ -141,6 +244,8 @@ int host_namespaces(const struct host *host,
 	(void)is_new(&walk, &own);
 	for (size_t i = 0; i < ARRAY_LEN(folders) && !walk.is_over; i++)
 		meet_mounted(&walk, folders[i]);
+	if (!walk.is_over)
+		meet_mounted_elsewhere(&walk);
 	if (!walk.is_over)
 		meet_of_processes(&walk);
 	mem_free(walk.seen);
@@ -181,6 +286,8 @@ static int open_path(const struct host *host, const char *path)
 		    name == path + strlen(folders[i]) - 1 && !str_eq(name, "/.."))
 			return netns_path_open(host->root, path);
 	if (sscanf(path, "proc/%11[0-9]/ns/net%n", pid, &end) == 1 && end > 0 && path[end] == '\0')
+		return netns_path_open(host->root, path);
+	if (is_mounted(host, path))
 		return netns_path_open(host->root, path);
 	errno = EINVAL;
 	return -1;

@@ -15,7 +15,7 @@
 
 /*
  * A namespace, while it is looked at. Paths are below the host's root, without a slash in front:
- * "run/netns/cni-…", "run/docker/netns/…" or "proc/42/ns/net".
+ * "run/netns/cni-…", "run/docker/netns/…", where else one is mounted, or "proc/42/ns/net".
  */
 struct host_namespace {
 	const char *path;

@@ -69,7 +69,7 @@ make_vfs() {
 	done
 }
 
-mkdir -p "$host"/{run,dev,var/lib,sys/class/infiniband,proc/sys/kernel/random,opt/cni/bin} "$conf" "$devices" "$tmp/bin" \
+mkdir -p "$host"/{run,dev,var/lib,sys/class/infiniband,proc/{1,sys/kernel/random},opt/cni/bin} "$conf" "$devices" "$tmp/bin" \
 	"$tmp"/kubelet/{device-plugins,pod-resources}
 ln -s ../run "$host/var/run"
 echo 00000000-0000-0000-0000-000000000001 >"$host/proc/sys/kernel/random/boot_id"

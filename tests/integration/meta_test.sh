@@ -33,7 +33,7 @@ clean_up() {
 }
 trap clean_up EXIT
 
-mkdir -p "$host"/{run,dev,var/lib,sys/bus/pci/devices,sys/class/infiniband,proc/sys/kernel/random,opt/cni/bin} "$conf" \
+mkdir -p "$host"/{run,dev,var/lib,sys/bus/pci/devices,sys/class/infiniband,proc/{1,sys/kernel/random},opt/cni/bin} "$conf" \
 	"$tmp"/{kubelet/device-plugins,bin}
 echo 00000000-0000-0000-0000-000000000001 >"$host/proc/sys/kernel/random/boot_id"
 for type in rec rec2 rec3 recdef macvlan; do

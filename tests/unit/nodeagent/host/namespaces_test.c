@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -71,8 +72,10 @@ static int tear_down(void **state)
 {
 	struct pod *pod = *state;
 
-	(void)kill(pod->pid, SIGKILL);
-	(void)waitpid(pod->pid, NULL, 0);
+	if (pod->pid > 0) {
+		(void)kill(pod->pid, SIGKILL);
+		(void)waitpid(pod->pid, NULL, 0);
+	}
 	host_close(pod->host);
 	free(pod);
 	return 0;
@@ -159,6 +162,38 @@ static void finds_each_namespace_once(void **state)
 	assert_int_equal(count_descriptors(), open_before);
 }
 
+/* Some runtime's way: no process is in it any more, and no folder that we know has its name. */
+static void finds_a_namespace_that_is_mounted_anywhere(void **state)
+{
+	struct pod *pod = *state;
+	char file[] = "/tmp/name space-XXXXXX";
+	auto_free char *path = str_below("/", pod->path);
+	struct search theirs = {pod->inode, 0};
+	size_t inside = 0;
+	auto_host struct host *host = NULL;
+	struct err err = {0};
+
+	if (!pod->inode || unshare(CLONE_NEWNS) < 0 ||
+	    mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+		skip();
+	host = host_open("/", NULL);
+	assert_true(close(mkstemp(file)) == 0);
+	assert_int_equal(mount(path, file, NULL, MS_BIND, NULL), 0);
+	(void)kill(pod->pid, SIGKILL);
+	(void)waitpid(pod->pid, NULL, 0);
+	pod->pid = 0;
+	assert_int_equal(host_namespaces(host, meet, &theirs, NULL), 0);
+	assert_int_equal(
+		host_within_path(host, file + 1, pod->inode, count_interfaces, &inside, &err), 0);
+	assert_int_equal(umount(file), 0);
+	assert_int_equal(unlink(file), 0);
+	assert_int_equal(theirs.n, 1);
+	assert_int_equal(inside, 1);
+	assert_int_equal(
+		host_within_path(host, file + 1, pod->inode, count_interfaces, &inside, &err), -1);
+	assert_string_equal(err.reason, "BadRequest");
+}
+
 /* docs/host.md: whatever cannot be known counts as use. */
 static void what_cannot_be_looked_at_for_want_of_descriptors_is_an_error(void **state)
 {
@@ -232,6 +267,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 		TEST(sees_what_is_there_keeps_nothing_open_and_comes_back),
 		TEST(finds_each_namespace_once),
+		TEST(finds_a_namespace_that_is_mounted_anywhere),
 		TEST(what_cannot_be_looked_at_for_want_of_descriptors_is_an_error),
 		TEST(a_path_that_is_another_namespaces_by_now_is_refused),
 		TEST(what_is_no_namespace_is_not_entered),

@@ -41,7 +41,7 @@ static void add_rdma_names(struct search *search, const char *address)
 	json_array_foreach (seen, i, name) {
 		json_put_str(search->names, json_string_value(name), address);
 	}
-	/* Those of all namespaces are here (pci_vf_is_away()). */
+	/* Those of all namespaces are here (pci_is_away()). */
 	json_array_foreach (verbs, i, name) {
 		char file[128];
 		struct sysfs_text device;
@@ -110,7 +110,7 @@ static void add_function(struct search *search, const char *address)
 	if (pci_netdev(search->host, address, &netdev))
 		put_interface(&search->interfaces, netdev.text, entry);
 	add_rdma_names(search, address);
-	if (pci_vf_is_away(search->host, address, has_driver ? driver.text : NULL)) {
+	if (pci_is_away(search->host, address, has_driver ? driver.text : NULL)) {
 		json_put_bool(entry, "away", true);
 		search->away++;
 	}

@@ -222,11 +222,10 @@ char *evidence_verbs_user(struct evidence *evidence, const char *address)
 	json_t *name;
 	size_t i;
 
-	if (json_array_size(devices) == 0)
-		return soft_verbs_user(evidence, address);
-	if (!evidence->has_contexts)
+	if (!evidence->has_contexts && json_array_size(devices) > 0) {
 		evidence->contexts = rdma_contexts(evidence->host, &unknown);
-	evidence->has_contexts = true;
+		evidence->has_contexts = true;
+	}
 	json_array_foreach (devices, i, name) {
 		const char *who = NULL;
 		char *who_in_kernel;
@@ -243,7 +242,8 @@ char *evidence_verbs_user(struct evidence *evidence, const char *address)
 		if (who_in_kernel)
 			return who_in_kernel;
 	}
-	return NULL;
+	/* An administrator may have put one on a NIC that has its own. */
+	return soft_verbs_user(evidence, address);
 }
 
 /* The file of a device of UIO (Documentation/driver-api/uio-howto.rst), new; NULL: it is none. */
@@ -310,13 +310,65 @@ static char *what_is_on(struct evidence *evidence, const struct rtnl_interface *
 	return upper ? str_printf("%s, which lies on %s", upper, interface->name) : NULL;
 }
 
-static const struct rtnl_interface *interface_of(struct evidence *evidence, const char *address)
+/*
+ * By number: an interface may be renamed after the list was made. NULL: it was not there then, so
+ * nothing is known of it.
+ */
+static const struct rtnl_interface *interface_named(struct evidence *evidence, const char *name)
+{
+	auto_free char *path = str_printf("sys/class/net/%s/ifindex", name);
+	int64_t index;
+
+	return sysfs_read_int(evidence->host, path, &index)
+		       ? rtnl_by_index(&evidence->interfaces, (int)index)
+		       : NULL;
+}
+
+/* The function's own interface; *ret NULL: it has none that we see. */
+static int own_interface(struct evidence *evidence, const char *address,
+			 const struct rtnl_interface **ret, struct err *err)
 {
 	struct sysfs_text name;
 
-	return pci_netdev(evidence->host, address, &name)
-		       ? rtnl_by_name(&evidence->interfaces, name.text)
-		       : NULL;
+	*ret = NULL;
+	if (!pci_netdev(evidence->host, address, &name))
+		return 0;
+	*ret = interface_named(evidence, name.text);
+	return *ret ? 0
+		    : err_set(err, ERR_TRANSIENT, "HostUnreadable",
+			      "interface %s of %s came or went meanwhile", name.text, address);
+}
+
+/*
+ * Ask for the use of each interface of a function, its representors alone, or all but these: the
+ * first answer, for people, new. NULL: there is none.
+ */
+enum interfaces { INTERFACES_ALL, INTERFACES_REPRESENTORS };
+
+static char *
+ask_of_interfaces(struct evidence *evidence, const char *address, enum interfaces which,
+		  char *(*use)(struct evidence *evidence, const struct rtnl_interface *interface))
+{
+	json_auto_t *names = pci_netdevs(evidence->host, address);
+	json_t *item;
+	size_t i;
+
+	json_array_foreach (names, i, item) {
+		const char *name = json_string_value(item);
+		const struct rtnl_interface *interface;
+		char *who;
+
+		if (which == INTERFACES_REPRESENTORS && !pci_is_representor(evidence->host, name))
+			continue;
+		interface = interface_named(evidence, name);
+		who = interface ? use(evidence, interface)
+				: str_printf("nobody knows whom (interface %s came or went "
+					     "meanwhile)",
+					     name);
+		if (who)
+			return who;
+	}
+	return NULL;
 }
 
 /* ---- the node itself ------------------------------------------------------------------------- */
@@ -344,19 +396,8 @@ bool evidence_vdpa_driver(struct host *host, const char *address, struct sysfs_t
 	return false;
 }
 
-char *evidence_node_user(struct evidence *evidence, const char *address)
+static char *ip_user(struct evidence *evidence, const struct rtnl_interface *interface)
 {
-	const struct rtnl_interface *interface;
-	struct sysfs_text driver;
-	struct err err = {0};
-
-	if (evidence_vdpa_driver(evidence->host, address, &driver))
-		return str_printf("a vDPA device (driver %s)", driver.text);
-	if (need_interfaces(evidence, &err) < 0 || need_ip(evidence, &err) < 0)
-		return str_printf("nobody knows whom (%s)", err.text);
-	interface = interface_of(evidence, address);
-	if (!interface)
-		return NULL;
 	if (rtnl_has_index(&evidence->addressed, interface->index))
 		return str_printf("the node: %s has an address", interface->name);
 	if (rtnl_has_index(&evidence->routed, interface->index))
@@ -364,6 +405,26 @@ char *evidence_node_user(struct evidence *evidence, const char *address)
 	if (interface->has_xdp)
 		return str_printf("the node: an XDP program is attached to %s", interface->name);
 	return NULL;
+}
+
+/* Both: what lies on it, and the node. */
+static char *interface_user(struct evidence *evidence, const struct rtnl_interface *interface)
+{
+	char *who = what_is_on(evidence, interface);
+
+	return who ? who : ip_user(evidence, interface);
+}
+
+char *evidence_node_user(struct evidence *evidence, const char *address)
+{
+	struct sysfs_text driver;
+	struct err err = {0};
+
+	if (evidence_vdpa_driver(evidence->host, address, &driver))
+		return str_printf("a vDPA device (driver %s)", driver.text);
+	if (need_interfaces(evidence, &err) < 0 || need_ip(evidence, &err) < 0)
+		return str_printf("nobody knows whom (%s)", err.text);
+	return ask_of_interfaces(evidence, address, INTERFACES_ALL, ip_user);
 }
 
 /* ---- VFs ------------------------------------------------------------------------------------- */
@@ -412,7 +473,7 @@ int evidence_check_attached(struct host *host, const char *vf, struct err *err)
 	if (need_descriptors(err) < 0)
 		return -1;
 	bound = pci_driver(host, vf, &driver);
-	if (pci_vf_is_away(host, vf, bound ? driver.text : NULL))
+	if (pci_is_away(host, vf, bound ? driver.text : NULL))
 		return err_set(err, ERR_HOST, "VfInUse",
 			       "VF %s is in another network namespace: wait until the pod is gone",
 			       vf);
@@ -437,7 +498,6 @@ int evidence_glance_vf(struct host *host, const char *vf, struct err *err)
 
 static int check_on_host(struct evidence *evidence, const char *vf, struct err *err)
 {
-	const struct rtnl_interface *interface;
 	struct sysfs_text driver;
 	auto_free char *who = NULL;
 
@@ -446,11 +506,10 @@ static int check_on_host(struct evidence *evidence, const char *vf, struct err *
 		return -1;
 	if (!pci_driver(evidence->host, vf, &driver))
 		return 0;
-	interface = interface_of(evidence, vf);
 	if (observed_is_userspace_driver(driver.text))
 		who = evidence_vfio_user(evidence, vf, driver.text);
 	else
-		who = interface ? what_is_on(evidence, interface) : NULL;
+		who = ask_of_interfaces(evidence, vf, INTERFACES_ALL, what_is_on);
 	if (!who)
 		who = evidence_verbs_user(evidence, vf);
 	if (!who)
@@ -460,11 +519,32 @@ static int check_on_host(struct evidence *evidence, const char *vf, struct err *
 	return err_set(err, ERR_HOST, "VfInUse", "VF %s is used by %s: end that use", vf, who);
 }
 
+int evidence_check_bound_vf(struct evidence *evidence, const char *vf, struct err *err)
+{
+	return check_on_host(evidence, vf, err);
+}
+
 int evidence_check_vf(struct host *host, const char *vf, struct err *err)
 {
 	auto_evidence struct evidence *evidence = evidence_new(host);
 
 	return check_on_host(evidence, vf, err) < 0 ? -1 : check_given(host, vf, err);
+}
+
+static int set_pf_in_use(struct err *err, const char *pf, const char *who)
+{
+	return err_set(err, ERR_HOST, "PfInUse", "PF %s is used by %s: end that use", pf, who);
+}
+
+/* They go with their VFs: a switch of the node that has one as its port loses it. */
+static int check_representors(struct evidence *evidence, const char *pf, struct err *err)
+{
+	auto_free char *who = NULL;
+
+	if (need_interfaces(evidence, err) < 0 || need_ip(evidence, err) < 0)
+		return -1;
+	who = ask_of_interfaces(evidence, pf, INTERFACES_REPRESENTORS, interface_user);
+	return who ? set_pf_in_use(err, pf, who) : 0;
 }
 
 int evidence_check_vfs(struct host *host, const char *pf, struct err *err)
@@ -475,64 +555,103 @@ int evidence_check_vfs(struct host *host, const char *pf, struct err *err)
 	for (int i = 0; i < PCI_VFS_MAX && pci_virtfn(host, pf, i, &vf); i++)
 		if (check_on_host(evidence, vf.text, err) < 0)
 			return -1;
-	return check_all_given(host, pf, err);
+	return check_representors(evidence, pf, err) < 0 ? -1 : check_all_given(host, pf, err);
 }
 
 /* ---- PFs ------------------------------------------------------------------------------------- */
 
-static int set_pf_in_use(struct err *err, const char *pf, const char *who)
+/*
+ * A file in /dev that a process has open: a subnet manager (umad, issm), a clock (PTP). They go
+ * when the PF's driver starts anew.
+ */
+static char *files_user(struct evidence *evidence, const char *pf)
 {
-	return err_set(err, ERR_HOST, "PfInUse", "PF %s is used by %s: end that use", pf, who);
+	static const struct {
+		const char *folder, *below;
+	} kinds[] = {{"infiniband_mad", "/dev/infiniband"}, {"ptp", "/dev"}};
+
+	for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+		json_auto_t *names = sysfs_list(evidence->host, pci_path(pf, kinds[i].folder).text);
+		json_t *name;
+		size_t k;
+
+		json_array_foreach (names, k, name) {
+			auto_free char *path = str_below(kinds[i].below, json_string_value(name));
+			const char *who = who_has_file(evidence, path);
+
+			if (who)
+				return str_printf("%s, which has %s open", who, path);
+		}
+	}
+	return NULL;
 }
 
-int evidence_check_uppers(struct host *host, const char *pf, struct err *err)
+/* A subfunction, "mlx5_core.sf.4", new: somebody has made it, and it ends with the switch. */
+static char *subfunction_user(struct evidence *evidence, const char *pf)
 {
-	auto_evidence struct evidence *evidence = evidence_new(host);
-	const struct rtnl_interface *interface;
-	auto_free char *who = NULL;
+	json_auto_t *names = sysfs_list(evidence->host, pci_path(pf, NULL).text);
+	json_t *name;
+	size_t i;
+
+	json_array_foreach (names, i, name)
+		if (strstr(json_string_value(name), ".sf."))
+			return str_printf("its subfunction %s (devlink port show)",
+					  json_string_value(name));
+	return NULL;
+}
+
+static char *pf_user(struct evidence *evidence, const char *pf, struct err *err)
+{
+	struct sysfs_text driver = {""};
+	bool bound = pci_driver(evidence->host, pf, &driver);
+	char *who;
 
 	if (need_interfaces(evidence, err) < 0)
-		return -1;
-	interface = interface_of(evidence, pf);
-	who = interface ? what_is_on(evidence, interface) : NULL;
-	return who ? set_pf_in_use(err, pf, who) : 0;
+		return NULL;
+	if (pci_is_away(evidence->host, pf, bound ? driver.text : NULL))
+		return str_dup("another network namespace, which it is in");
+	if (observed_is_userspace_driver(driver.text))
+		return evidence_vfio_user(evidence, pf, driver.text);
+	who = evidence_verbs_user(evidence, pf);
+	who = who ? who : ask_of_interfaces(evidence, pf, INTERFACES_ALL, what_is_on);
+	who = who ? who : evidence_node_user(evidence, pf);
+	who = who ? who : subfunction_user(evidence, pf);
+	return who ? who : files_user(evidence, pf);
 }
 
 int evidence_check_pf(struct host *host, const char *pf, struct err *err)
 {
 	auto_evidence struct evidence *evidence = evidence_new(host);
-	const struct rtnl_interface *interface;
-	auto_free char *who = evidence_verbs_user(evidence, pf);
+	struct err why = {0};
+	auto_free char *who = pf_user(evidence, pf, &why);
 
-	if (need_interfaces(evidence, err) < 0)
+	if (why.class) {
+		*err = why;
 		return -1;
-	interface = interface_of(evidence, pf);
-	if (!who && interface)
-		who = what_is_on(evidence, interface);
-	if (!who)
-		who = evidence_node_user(evidence, pf);
+	}
 	return who ? set_pf_in_use(err, pf, who) : 0;
 }
 
 int evidence_check_lag(struct host *host, const char *pf, struct err *err)
 {
 	auto_evidence struct evidence *evidence = evidence_new(host);
-	const struct rtnl_interface *interface, *bond;
+	const struct rtnl_interface *interface, *bond, *port;
 	json_auto_t *functions = sysfs_list(host, "sys/bus/pci/devices");
 	json_t *function;
 	size_t i;
 
-	if (need_interfaces(evidence, err) < 0)
+	if (need_interfaces(evidence, err) < 0 || own_interface(evidence, pf, &interface, err) < 0)
 		return -1;
-	interface = interface_of(evidence, pf);
 	bond = interface ? rtnl_by_index(&evidence->interfaces, interface->master) : NULL;
-	if (!bond || !str_eq(bond->kind, "bond"))
+	/* netif_is_lag_master() */
+	if (!bond || (!str_eq(bond->kind, "bond") && !str_eq(bond->kind, "team")))
 		return 0;
 	json_array_foreach (functions, i, function) {
 		const char *address = json_string_value(function);
-		const struct rtnl_interface *port = interface_of(evidence, address);
 		auto_free char *who = NULL;
 
+		if (own_interface(evidence, address, &port, err) < 0)
+			return -1;
 		if (!port || port->master != bond->index)
 			continue;
 		who = evidence_verbs_user(evidence, address);

@@ -43,9 +43,15 @@ bool evidence_vdpa_driver(struct host *host, const char *address, struct sysfs_t
 /*
  * Is this VF free, are all VFs of this PF? 0, or -1 with err ERR_HOST "VfInUse", who has it and
  * what to do. The glance leaves out what costs more than a few files: processes and other
- * namespaces.
+ * namespaces. Of a PF's VFs their representors are part: "PfInUse" when one of them is a port of a
+ * bridge, or has an address.
  */
 int evidence_glance_vf(struct host *host, const char *vf, struct err *err);
+/*
+ * The rest of it, for what a PF gives to a VF: without driver nobody uses it on the host. What was
+ * read for one VF serves for the others.
+ */
+int evidence_check_bound_vf(struct evidence *evidence, const char *vf, struct err *err);
 /*
  * Without the kubelet's word: for steps that take nothing away. A VF without driver has no
  * interface, no RDMA device and no VFIO file, so the glance does not ask for it either: after a
@@ -56,22 +62,17 @@ int evidence_check_vf(struct host *host, const char *vf, struct err *err);
 int evidence_check_vfs(struct host *host, const char *pf, struct err *err);
 
 /*
- * May interface and RDMA device of the PF itself go away for a moment? -1 with err ERR_HOST
- * "PfInUse": a process or the kernel uses its RDMA device, its interface is part of another one
- * (bond, bridge), others lie on it (VLAN, macvlan of a pod), or the node itself uses it
- * (evidence_node_user).
+ * May interfaces and RDMA device of the PF itself go away for a moment, or lose a part of their
+ * MTU? -1 with err ERR_HOST "PfInUse": it is in another network namespace, a process or the kernel
+ * uses its RDMA device, an interface of it is part of another one (bond, bridge), others lie on it
+ * (VLAN, macvlan of a pod), the node itself uses it (evidence_node_user), it has subfunctions, or a
+ * process has a file of it open (subnet manager, clock, VFIO).
  */
 int evidence_check_pf(struct host *host, const char *pf, struct err *err);
 
 /*
- * May the MTU of the PF be lowered? -1 with err ERR_HOST "PfInUse": its interface is part of
- * another one, or others lie on it; the kernel takes their MTU along.
- */
-int evidence_check_uppers(struct host *host, const char *pf, struct err *err);
-
-/*
- * May VFs of the PF come and go? -1 with err ERR_HOST "PfInUse" when the PF is a port of a bond and
- * a process has an RDMA device of one of the bond's ports open. Ports of one mlx5 card in a bond
+ * May VFs of the PF come and go? -1 with err ERR_HOST "PfInUse" when the PF is a port of a bond or
+ * a team and a process has an RDMA device of one of its ports open. Ports of one mlx5 card there
  * share one RDMA device; it is removed and made anew when a port gets its first VF in legacy mode
  * (mlx5_lag_check_prereq(), drivers/net/ethernet/mellanox/mlx5/core/lag/lag.c).
  */

@@ -76,19 +76,29 @@ static bool is_port_of(const char *card, const char *address)
 	return strncmp(card, address, len + 1) == 0;
 }
 
-/* Nobody notices when all ports of the card go for a moment. */
+/*
+ * Would nobody notice that the card is away for a moment? Functions that are no ports, with a
+ * driver, count as used: a DPU's disks are such.
+ */
 static int check_card(const struct run *run, const char *pf, struct err *err)
 {
 	json_auto_t *functions = sysfs_list(run->host, "sys/bus/pci/devices");
+	struct sysfs_text driver;
 	json_t *function;
 	size_t i;
 
 	json_array_foreach (functions, i, function) {
 		const char *address = json_string_value(function);
 
-		if (!is_port_of(pf, address) || pci_is_vf(run->host, address) ||
-		    !pci_is_network(run->host, address))
+		if (!is_port_of(pf, address) || pci_is_vf(run->host, address))
 			continue;
+		if (!pci_is_network(run->host, address)) {
+			if (!pci_driver(run->host, address, &driver))
+				continue;
+			return err_set(err, ERR_HOST, "PfInUse",
+				       "function %s of the card may be in use (driver %s)", address,
+				       driver.text);
+		}
 		if (run_refuse_protected(run, address, err) < 0 ||
 		    evidence_check_vfs(run->host, address, err) < 0 ||
 		    evidence_check_pf(run->host, address, err) < 0)

@@ -52,10 +52,15 @@ static int check_mtu(const struct run *run, const char *device, uint32_t mtu,
 	if (!pci_is_vf(run->host, device)) {
 		if (run_refuse_protected(run, device, err) < 0)
 			return -1;
-		return mtu < interface->mtu ? evidence_check_uppers(run->host, device, err) : 0;
+		if (mtu >= interface->mtu)
+			return 0;
+		/* Packets of VFs are cut, too, and path MTUs of RDMA connections. */
+		return evidence_check_vfs(run->host, device, err) < 0
+			       ? -1
+			       : evidence_check_pf(run->host, device, err);
 	}
 	/* One that is down is used by nobody, also when a pod of the last boot waits for it. */
-	return interface->up ? evidence_glance_vf(run->host, device, err) : 0;
+	return interface->up ? evidence_check_vf(run->host, device, err) : 0;
 }
 
 int run_set_mtu(struct run *run, struct err *err)
@@ -125,6 +130,7 @@ struct giving {
 	const char *pf;
 	int index; /* of the PF's interface */
 	struct rtnl_vfs list;
+	struct evidence *evidence;
 	size_t n_failed;
 	struct err first; /* failure */
 	bool is_reported; /* by the driver, of all that were changed */
@@ -144,6 +150,7 @@ struct gift {
 static void giving_done(struct giving *giving)
 {
 	rtnl_vfs_done(&giving->list);
+	evidence_free(giving->evidence);
 }
 
 static void note_failed(struct giving *giving, const struct err *err)
@@ -184,6 +191,8 @@ static int give_one(struct giving *giving, const struct gift *gift, uint32_t num
 			       "%s: its driver does not tell about VF %u", giving->pf, number);
 	if (gift->is_so(run, vf, text, &reported))
 		return 0;
+	if (evidence_check_bound_vf(giving->evidence, address.text, err) < 0)
+		return -1;
 	return gift->give(giving, number, text, err) < 0 ? -1 : 1;
 }
 
@@ -254,6 +263,7 @@ static int give(struct run *run, const struct gift *gift, struct err *err)
 
 	if (run_pf(run, "pf", &giving.pf, err) < 0 || list_vfs(&giving, err) < 0)
 		return -1;
+	giving.evidence = evidence_new(run->host);
 	given = give_all(&giving, gift);
 	if (json_object_size(given) > 0 && read_back(&giving, gift, given, err) < 0)
 		return -1;

@@ -61,17 +61,26 @@ static int read_count(const struct run *run, const char *pf, int64_t *ret, struc
 }
 
 /*
- * Would a pod notice that the link drops? What the node itself does on a NIC that is not protected
- * bears it, as it bears a switch that starts anew: else no such NIC with an address could get VFs.
+ * Would a pod, or a machine that has the PF, notice that the link drops? What the node itself does
+ * on a NIC that is not protected bears it, as it bears a switch that starts anew: else no such NIC
+ * with an address could get VFs.
  */
 static int check_link(const struct run *run, const char *pf, struct err *err)
 {
 	auto_free char *interface = NULL;
 	struct sysfs_text driver;
 
-	if (!pci_driver(run->host, pf, &driver) || !observed_vfs_drop_link(driver.text) ||
-	    run_is_forced(run))
+	if (!pci_driver(run->host, pf, &driver))
 		return 0;
+	if (observed_is_userspace_driver(driver.text))
+		return evidence_check_pf(run->host, pf, err);
+	if (!observed_vfs_drop_link(driver.text) || run_is_forced(run))
+		return 0;
+	if (pci_is_away(run->host, pf, driver.text))
+		return err_set(err, ERR_HOST, "PfInUse",
+			       "PF %s is in another network namespace, where its link would drop: "
+			       "wait until it is back",
+			       pf);
 	if (host_what_carried(run->host, pf, &interface, err) < 0)
 		return err_in(err, "%s: do interfaces of pods lie on it?", pf);
 	if (!interface)

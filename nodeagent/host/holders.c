@@ -348,11 +348,14 @@ static int add_files_of(const struct host *host, const char *pid, json_t *ret, s
 		char target[128];
 		ssize_t n = readlinkat(dirfd(dir), file->d_name, target, sizeof(target) - 1);
 
+		/* The dots are no links; a file may be closed meanwhile. */
+		if (n < 0 && errno != EINVAL && errno != ENOENT && errno != ESRCH)
+			return err_sys(err, "HostUnreadable", "open files of process %.20s", pid);
 		if (n <= 0)
 			continue;
 		target[n] = '\0';
 		if (!str_starts(target, "/dev/vfio/") && !str_starts(target, "/dev/uio") &&
-		    !str_starts(target, "/dev/infiniband/uverbs"))
+		    !str_starts(target, "/dev/infiniband/") && !str_starts(target, "/dev/ptp"))
 			continue;
 		add_file(host, pid, target, ret);
 	}
@@ -366,7 +369,9 @@ json_t *holders_files(const struct host *host, struct err *err)
 	char own[16];
 	size_t i;
 
-	if (!processes && errno != ENOENT) {
+	/* Without the host's /proc nothing is known of its processes. */
+	if (!processes || !json_list_has(processes, "1")) {
+		errno = processes ? ENOENT : errno;
 		(void)err_sys(err, "HostUnreadable", "list processes");
 		return NULL;
 	}

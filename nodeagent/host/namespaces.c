@@ -218,6 +218,11 @@ static void meet_of_processes(struct walk *walk)
 	json_t *name;
 	size_t i;
 
+	/* Without the host's /proc nothing is known of its processes. */
+	if (!json_list_has(names, "1")) {
+		errno = ENOENT;
+		fail(walk, "proc");
+	}
 	json_array_foreach (names, i, name) {
 		auto_free char *path = str_printf("proc/%s/ns/net", json_string_value(name));
 		auto_close int fd = -1;

@@ -118,7 +118,7 @@ static bool find_holder(const struct view *view, const char *vf, const char *dri
 	if (observed_is_userspace_driver(driver)) {
 		if (vfio_holder(view, vf, driver, holder) || !claimed)
 			return !json_is_false(json_at(holder, "open"));
-	} else if (pci_vf_is_away(view->host, vf, driver)) {
+	} else if (pci_is_away(view->host, vf, driver)) {
 		const char *name = json_str_at(view->namespaces, vf);
 
 		json_put_str(holder, "kind", "netns");

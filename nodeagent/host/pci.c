@@ -111,8 +111,8 @@ json_t *pci_netdevs(const struct host *host, const char *address)
 	return virtio_netdevs(host, address);
 }
 
-/* "p0", "p12": a physical port. Representors are called pf0vf3, c1pf0vf3, pf0sf88. */
-static bool is_uplink(const struct host *host, const char *name)
+/* False: it is no port of a switch. */
+static bool port_name(const struct host *host, const char *name, struct sysfs_text *ret)
 {
 	struct sysfs_text text;
 	char path[128];
@@ -121,10 +121,30 @@ static bool is_uplink(const struct host *host, const char *name)
 	if (!sysfs_read(host, path, &text))
 		return false;
 	(void)snprintf(path, sizeof(path), "sys/class/net/%.32s/phys_port_name", name);
-	if (!sysfs_read(host, path, &text))
-		return true;
-	return text.text[0] == 'p' && text.text[1] != '\0' &&
-	       strspn(text.text + 1, "0123456789") == strlen(text.text + 1);
+	if (!sysfs_read(host, path, ret))
+		ret->text[0] = '\0';
+	return true;
+}
+
+/* "p0", "p12": a physical port. Representors are called pf0vf3, c1pf0vf3, pf0sf88. */
+static bool is_physical_port(const char *name)
+{
+	return name[0] == 'p' && name[1] != '\0' &&
+	       strspn(name + 1, "0123456789") == strlen(name + 1);
+}
+
+static bool is_uplink(const struct host *host, const char *name)
+{
+	struct sysfs_text port;
+
+	return port_name(host, name, &port) && (!port.text[0] || is_physical_port(port.text));
+}
+
+bool pci_is_representor(const struct host *host, const char *name)
+{
+	struct sysfs_text port;
+
+	return port_name(host, name, &port) && port.text[0] && !is_physical_port(port.text);
 }
 
 bool pci_netdev(const struct host *host, const char *address, struct sysfs_text *ret)
@@ -153,17 +173,17 @@ static bool is_empty_folder(const struct host *host, const char *path)
 	return names && json_array_size(names) == 0;
 }
 
-bool pci_vf_is_away(const struct host *host, const char *vf, const char *driver)
+bool pci_is_away(const struct host *host, const char *address, const char *driver)
 {
 	if (!driver)
 		return false;
-	if (is_empty_folder(host, pci_path(vf, "net").text))
+	if (is_empty_folder(host, pci_path(address, "net").text))
 		return true;
 	/*
 	 * In exclusive mode; the verbs folder shows devices of all namespaces
 	 * (drivers/infiniband/core/uverbs_main.c).
 	 */
-	return is_empty_folder(host, pci_path(vf, "infiniband").text) &&
-	       sysfs_exists(host, pci_path(vf, "infiniband_verbs").text) &&
-	       !is_empty_folder(host, pci_path(vf, "infiniband_verbs").text);
+	return is_empty_folder(host, pci_path(address, "infiniband").text) &&
+	       sysfs_exists(host, pci_path(address, "infiniband_verbs").text) &&
+	       !is_empty_folder(host, pci_path(address, "infiniband_verbs").text);
 }

@@ -49,11 +49,13 @@ json_t *pci_netdevs(const struct host *host, const char *address);
  * (Documentation/networking/representors.rst), else the first.
  */
 bool pci_netdev(const struct host *host, const char *address, struct sysfs_text *ret);
+/* Does this interface stand for a VF or a subfunction, in the switch of its PF? */
+bool pci_is_representor(const struct host *host, const char *name);
 
 /*
- * Is the network or RDMA device of a VF in another network namespace? Its driver is bound, but the
- * folder is empty (docs/host.md). `driver` is the bound one or NULL.
+ * Is the network or RDMA device of a function in another network namespace? Its driver is bound,
+ * but the folder is empty (docs/host.md). `driver` is the bound one or NULL.
  */
-bool pci_vf_is_away(const struct host *host, const char *vf, const char *driver);
+bool pci_is_away(const struct host *host, const char *address, const char *driver);
 
 #endif

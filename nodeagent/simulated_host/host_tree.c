@@ -1767,6 +1767,7 @@ struct host_tree *host_tree_new_in(const char *parent, struct tree_texts *texts)
 	host_tree_file(tree, "sys/kernel/iommu_groups/7/x", "");
 	host_tree_file(tree, "proc/sys/kernel/random/boot_id", "boot-one\n");
 	host_tree_file(tree, "proc/cmdline", "BOOT_IMAGE=/vmlinuz ro quiet\n");
+	host_tree_file(tree, "proc/1/comm", "systemd\n");
 	host_tree_file(tree, "etc/hostname", "node\n");
 	host_tree_file(tree, "sys/bus/pci/drivers/vfio-pci/x", "");
 	host_tree_file(tree, "sys/bus/pci/drivers/mlx5_core/x", "");

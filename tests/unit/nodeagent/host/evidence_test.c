@@ -15,6 +15,7 @@
 #include "nodeagent/host/execute.h"
 #include "nodeagent/host/observe.h"
 #include "nodeagent/host/pci.h"
+#include "nodeagent/host/rtnl.h"
 #include "nodeagent/simulated_host/host_tree.h"
 
 #define PF    TREE_MLX
@@ -26,7 +27,9 @@
 #define SWITCHDEV  "{\"step\": \"set-eswitch\", \"pf\": \"" PF "\", \"mode\": \"switchdev\"}"
 #define SET_VFS(n) "{\"step\": \"set-num-vfs\", \"pf\": \"" PF "\", \"count\": " #n "}"
 #define SET_MTU(n) "{\"step\": \"set-mtu\", \"device\": \"" PF "\", \"mtu\": " #n "}"
-#define UNBIND     "{\"step\": \"unbind-driver\", \"vf\": \"" VF "\"}"
+#define GIVE_MAC(mac)                                                                              \
+	"{\"step\": \"set-vf-mac\", \"pf\": \"" PF "\", \"vfs\": {\"0\": \"" mac "\"}}"
+#define UNBIND "{\"step\": \"unbind-driver\", \"vf\": \"" VF "\"}"
 
 /* The second port of the card, in the same bond. */
 static const struct tree_pf second = {.address = "0000:3b:00.1",
@@ -291,6 +294,180 @@ static void the_observed_document_says_the_same(void **state)
 	assert_string_equal(json_str_at(vf, "host", "holder", "kind"), "process");
 }
 
+/* ---- what else there is on a NIC ------------------------------------------------------------- */
+
+/* An interface of the node becomes one of the PF's, of this number and port. */
+static void give_to_pf(struct host_tree *tree, const char *name, int index, const char *port)
+{
+	auto_free char *of_pf = str_printf("sys/bus/pci/devices/" PF "/net/%s/ifindex", name);
+	auto_free char *number = str_printf("sys/class/net/%s/ifindex", name);
+	auto_free char *text = str_printf("%d\n", index);
+
+	host_tree_file(tree, of_pf, text);
+	host_tree_file(tree, number, text);
+	for (int i = 0; port && i < 2; i++) {
+		auto_free char *path =
+			str_printf("sys/class/net/%s/phys_%s", name, i ? "port_name" : "switch_id");
+
+		host_tree_file(tree, path, i ? port : "5e00\n");
+	}
+}
+
+static int number_of(struct host_tree *tree, const char *name)
+{
+	auto_interfaces struct rtnl_interfaces list = {0};
+	const struct rtnl_interface *interface;
+
+	assert_int_equal(rtnl_list(host_tree_host(tree), &list, NULL), 0);
+	interface = rtnl_by_name(&list, name);
+	assert_non_null(interface);
+	return interface->index;
+}
+
+/* A bridge, a route of the node: they end with the VF. */
+static void representors_that_the_node_uses_keep_their_vfs(void **state)
+{
+	does(*state, SET_VFS(2));
+	host_tree_add_interface(*state, "eth4", NULL);
+	give_to_pf(*state, "eth4", number_of(*state, "eth4"), "pf0vf0\n");
+	does(*state, SET_VFS(0));
+	does(*state, SET_VFS(2));
+	host_tree_add_address(*state, "eth4", "192.0.2.44");
+	refuses(*state, SET_VFS(0), "PfInUse", "eth4 has an address");
+	refuses(*state, SWITCHDEV, "PfInUse", "eth4 has an address");
+}
+
+/* Its own interface is free; the card's second one, of the same function, is not. */
+static void each_interface_of_a_function_counts(void **state)
+{
+	host_tree_add_interface(*state, "eth9", NULL);
+	give_to_pf(*state, "eth9", number_of(*state, "eth9"), NULL);
+	host_tree_add_address(*state, "eth9", "192.0.2.49");
+	refuses(*state, SWITCHDEV, "PfInUse", "eth9 has an address");
+	/* VFs come and go beside a port. */
+	does(*state, SET_VFS(2));
+}
+
+static void an_interface_that_was_not_listed_may_be_in_use(void **state)
+{
+	give_to_pf(*state, "late0", 999, NULL);
+	refuses(*state, SWITCHDEV, "PfInUse", "late0 came or went");
+}
+
+/* The plugin host-device gives PFs to pods. */
+static void a_pf_in_another_namespace_keeps_its_switch(void **state)
+{
+	host_tree_move_away(*state, PF);
+	refuses(*state, SWITCHDEV, "PfInUse", "another network namespace");
+}
+
+static void a_pf_whose_vfs_would_drop_the_link_of_a_pod_gets_none(void **state)
+{
+	struct host_tree *tree = tree_of_driver("ixgbe");
+
+	host_tree_move_away(tree, PF);
+	refuses(tree, SET_VFS(2), "PfInUse", "another network namespace");
+	host_tree_free(tree);
+}
+
+static void a_pf_of_a_virtual_machine_gets_no_vfs(void **state)
+{
+	host_tree_link(*state, "sys/bus/pci/devices/" PF "/driver", "../../drivers/vfio-pci");
+	host_tree_file(*state, "sys/bus/pci/devices/" PF "/enable", "1\n");
+	refuses(*state, SET_VFS(2), "PfInUse", "VFIO");
+}
+
+static void a_pf_with_a_subfunction_keeps_its_switch(void **state)
+{
+	host_tree_file(*state, "sys/bus/pci/devices/" PF "/mlx5_core.eth.0/x", "");
+	host_tree_file(*state, "sys/bus/pci/devices/" PF "/mlx5_core.sf.4/sfnum", "88\n");
+	refuses(*state, SWITCHDEV, "PfInUse", "its subfunction mlx5_core.sf.4");
+}
+
+static void a_pf_with_a_subnet_manager_or_a_clock_keeps_its_switch(void **state)
+{
+	static const char *const files[][2] = {
+		{"infiniband_mad/umad2/dev", "/dev/infiniband/umad2"},
+		{"infiniband_mad/issm2/dev", "/dev/infiniband/issm2"},
+		{"ptp/ptp1/dev", "/dev/ptp1"},
+	};
+
+	host_tree_file(*state, "proc/4242/comm", "opensm\n");
+	for (size_t i = 0; i < ARRAY_LEN(files); i++) {
+		auto_free char *path = str_printf("sys/bus/pci/devices/" PF "/%s", files[i][0]);
+
+		host_tree_file(*state, path, "1:1\n");
+		host_tree_link(*state, "proc/4242/fd/5", files[i][1]);
+		refuses(*state, SWITCHDEV, "PfInUse", files[i][1]);
+		host_tree_remove(*state, "proc/4242/fd/5");
+	}
+	does(*state, SWITCHDEV);
+}
+
+static void soft_roce_beside_a_vfs_own_rdma_device_counts(void **state)
+{
+	struct sysfs_text name;
+
+	does(*state, SET_VFS(2));
+	assert_true(pci_netdev(host_tree_host(*state), VF, &name));
+	host_tree_add_rxe(*state, name.text);
+	host_tree_file(*state, "proc/4242/comm", "perftest\n");
+	host_tree_link(*state, "proc/4242/fd/3", "/dev/infiniband/uverbs9");
+	refuses(*state, UNBIND, "VfInUse", "perftest (pid 4242)");
+}
+
+static void a_team_is_a_lag_like_a_bond(void **state)
+{
+	struct host_tree *tree = host_tree_new();
+	struct tree_pf first = tree_mlx;
+	json_auto_t *nobody = json_object();
+
+	first.rdma = "mlx5_bond_0";
+	first.master = "team0";
+	host_tree_add_interface(tree, "team0", "team");
+	host_tree_add_pf(tree, &first);
+	host_set_held(host_tree_host(tree), nobody);
+	host_tree_open_verbs(tree, "mlx5_bond_0", 1);
+	refuses(tree, SET_VFS(2), "PfInUse", "is a port of team0");
+	host_tree_free(tree);
+}
+
+/* The port's MTU is that of all its VFs. */
+static void a_pf_whose_vf_a_pod_has_keeps_its_mtu(void **state)
+{
+	does(*state, SET_MTU(9000));
+	does(*state, SET_VFS(2));
+	does(*state, SET_MTU(4000));
+	host_tree_move_away(*state, VF);
+	refuses(*state, SET_MTU(1500), "VfInUse", VF);
+	does(*state, SET_MTU(9000));
+}
+
+/* What a PF gives to a VF resets it. */
+static void a_vf_that_the_node_uses_keeps_what_its_pf_gave_it(void **state)
+{
+	struct sysfs_text name;
+
+	does(*state, SET_VFS(2));
+	does(*state, GIVE_MAC("02:00:00:00:00:01"));
+	assert_true(pci_netdev(host_tree_host(*state), VF, &name));
+	host_tree_add_address(*state, name.text, "192.0.2.99");
+	refuses(*state, GIVE_MAC("02:00:00:00:00:02"), "VfInUse", "has an address");
+	/* Nothing to be changed is no change. */
+	does(*state, GIVE_MAC("02:00:00:00:00:01"));
+	does(*state, "{\"step\": \"link-up\", \"device\": \"" VF "\"}");
+	refuses(*state, "{\"step\": \"set-mtu\", \"device\": \"" VF "\", \"mtu\": 1400}", "VfInUse",
+		"has an address");
+}
+
+/* /proc is not the host's, or not there: nothing is known of its processes. */
+static void without_the_hosts_proc_all_may_be_in_use(void **state)
+{
+	does(*state, SET_VFS(2));
+	host_tree_remove(*state, "proc/1");
+	refuses(*state, UNBIND, "VfInUse", "nobody knows whom");
+}
+
 static const json_t *observed_vf(const json_t *observed, size_t number)
 {
 	return json_array_get(json_at(json_array_get(json_at(observed, "interfaces"), 0), "Vfs"),
@@ -422,6 +599,19 @@ static void a_vf_that_is_prepared_for_a_claim_is_in_use(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		TEST(representors_that_the_node_uses_keep_their_vfs),
+		TEST(each_interface_of_a_function_counts),
+		TEST(an_interface_that_was_not_listed_may_be_in_use),
+		TEST(a_pf_in_another_namespace_keeps_its_switch),
+		TEST(a_pf_whose_vfs_would_drop_the_link_of_a_pod_gets_none),
+		TEST(a_pf_of_a_virtual_machine_gets_no_vfs),
+		TEST(a_pf_with_a_subfunction_keeps_its_switch),
+		TEST(a_pf_with_a_subnet_manager_or_a_clock_keeps_its_switch),
+		TEST(soft_roce_beside_a_vfs_own_rdma_device_counts),
+		TEST(a_team_is_a_lag_like_a_bond),
+		TEST(a_pf_whose_vf_a_pod_has_keeps_its_mtu),
+		TEST(a_vf_that_the_node_uses_keeps_what_its_pf_gave_it),
+		TEST(without_the_hosts_proc_all_may_be_in_use),
 		TEST(a_pf_whose_rdma_device_is_open_keeps_its_switch),
 		TEST(a_pf_that_interfaces_lie_on_keeps_its_switch),
 		cmocka_unit_test(a_pf_whose_link_vfs_would_drop_gets_them_beside_an_address),

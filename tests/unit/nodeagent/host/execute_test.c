@@ -359,6 +359,24 @@ static void firmware_that_waits_for_a_boot_is_said(void **state)
 }
 
 /* Drivers ask the firmware about every VF that they list. */
+/* A reset takes all functions of the card along. */
+static void a_card_with_a_disk_is_not_reset(void **state)
+{
+	json_auto_t *result = NULL;
+	struct err err = {0};
+
+	host_allow_firmware(host_tree_host(*state));
+	host_tree_offer_firmware(
+		*state, PF,
+		&(struct tree_firmware){.has_count = true, .can_reset = true, .count = 128});
+	host_tree_file(*state, "sys/bus/pci/devices/0000:3b:00.2/class", "0x010802\n");
+	host_tree_link(*state, "sys/bus/pci/devices/0000:3b:00.2/driver", "../../drivers/nvme");
+	assert_int_equal(run(*state, FIRMWARE, &result, &err), -1);
+	assert_string_equal(err.reason, "FirmwareNeedsBoot");
+	assert_non_null(strstr(err.text, "0000:3b:00.2 of the card may be in use (driver nvme)"));
+	assert_int_equal(host_tree_resets(*state), 0);
+}
+
 static void lists_the_vfs_of_a_pf_twice_however_many_get_an_address(void **state)
 {
 	auto_strbuf struct strbuf step = {0};
@@ -671,6 +689,7 @@ int main(void)
 		TEST(gives_guids_to_infiniband_vfs_and_never_zero),
 		TEST(sets_the_firmware_where_it_may_and_resets_the_card_once),
 		TEST(firmware_that_waits_for_a_boot_is_said),
+		TEST(a_card_with_a_disk_is_not_reset),
 		TEST(lists_the_vfs_of_a_pf_twice_however_many_get_an_address),
 		TEST(a_vf_that_takes_no_address_keeps_none_from_the_others),
 		TEST(binds_a_userspace_driver_and_goes_back),

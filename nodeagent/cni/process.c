@@ -123,6 +123,7 @@ static int serve(struct process *p, struct err *err)
 			.root = p->root,
 			.add_ms = p->config->add_ms,
 			.again_ms = p->config->again_ms,
+			.notes_ms = p->config->notes_ms,
 			.profile = on_profile,
 			.arg = p,
 		},

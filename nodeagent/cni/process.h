@@ -19,13 +19,13 @@ struct cnid_config {
 	int control;
 	int64_t heartbeat_ms;
 	const char *host_root;
-	const char *socket;        /* path on the host */
-	const char *bin_dir;       /* the runtime's folder of plugins, on the host */
-	const char *program;       /* the plugin to install, as we see it */
-	const char *conf_dir;      /* the runtime's CNI folder, on the host */
-	bool isolates;             /* pods get networks of their own namespace only */
-	const char *shared_spaces; /* and of these, with commas; NULL: "default" */
-	int64_t add_ms, again_ms;  /* server.h */
+	const char *socket;                 /* path on the host */
+	const char *bin_dir;                /* the runtime's folder of plugins, on the host */
+	const char *program;                /* the plugin to install, as we see it */
+	const char *conf_dir;               /* the runtime's CNI folder, on the host */
+	bool isolates;                      /* pods get networks of their own namespace only */
+	const char *shared_spaces;          /* and of these, with commas; NULL: "default" */
+	int64_t add_ms, again_ms, notes_ms; /* server.h */
 };
 
 /* Returns an exit status. */

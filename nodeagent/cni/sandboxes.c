@@ -53,11 +53,20 @@ json_t *sandbox_parse(const char *text, size_t len, struct err *err)
 {
 	json_auto_t *sandbox = json_parse(text, len, err);
 	const json_t *attachments = json_at(sandbox, "attachments");
-	const json_t *attachment;
+	const json_t *version = json_at(sandbox, "version"), *attachment;
 	size_t i;
 
 	if (!sandbox)
 		return NULL;
+	/* Before anything else: the rest may be anything then. */
+	if (version && (!json_is_integer(version) || json_integer_value(version) > VERSION)) {
+		(void)err_set(err, ERR_HOST, "SandboxTooNew",
+			      "a newer agent wrote it (version %lld, this one reads up to %d): "
+			      "install that agent again, and delete the node's pods that have "
+			      "networks before a downgrade",
+			      (long long)json_integer_value(version), VERSION);
+		return NULL;
+	}
 	if (!json_is_array(attachments) || !json_str_at(sandbox, "container")) {
 		(void)err_set(err, ERR_INVALID, "BadSandbox", "has no container or no attachments");
 		return NULL;

@@ -10,8 +10,9 @@
  *	  "attachments": [{"plugin", "network", "ifname", "phase": "adding" | "added" | "deleting",
  *	                   "config": {…}, "args": "…", "saved": {…}, "result": {…}}, …]}
  *
- * Attachments are in the order of their ADDs. A file that a newer version wrote is read for what is
- * known here. What cannot be read is put aside as CONTAINER.json.unreadable, and left.
+ * Attachments are in the order of their ADDs. A file of a higher "version" stays as it is, for an
+ * agent that reads it: each call of its sandbox fails until then. What is no sandbox is put aside
+ * as CONTAINER.json.unreadable, and left.
  *
  * Workers of one sandbox may run side by side: each change is made under a lock of the file. All
  * calls block.
@@ -48,7 +49,10 @@ json_t *sandbox_read(int state, const char *container, struct err *err);
  */
 int sandbox_load(int state, const char *container, json_t **ret, struct err *err);
 
-/* Pure: what a text has to be to be a sandbox, new; ERR_INVALID "BadSandbox". */
+/*
+ * Pure: what a text has to be to be a sandbox, new; ERR_INVALID "BadSandbox". ERR_HOST
+ * "SandboxTooNew": a newer agent wrote it.
+ */
 json_t *sandbox_parse(const char *text, size_t len, struct err *err);
 
 /* Of a sandbox; borrowed. NULL: there is none. */

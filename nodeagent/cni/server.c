@@ -77,7 +77,8 @@ struct cni_server {
 	json_t *unfinished; /* containers of which something waits: true */
 	json_t *networks;   /* cni_server_set_networks(); NULL: not said yet */
 	char *last_note;    /* all before it were read in this turn; NULL: the turn is over */
-	struct timer *again, *telling;
+	json_t *kept_notes; /* names of those that another version may read: true */
+	struct timer *again, *telling, *noting;
 	int64_t again_ms;
 	struct metrics *metrics;
 	struct metric *calls, *seconds, *steps, *waiting;
@@ -867,6 +868,18 @@ static void on_child(void *arg)
 		;
 }
 
+/* It stays, for that version may come back; it is told once. */
+static void keep_note(struct cni_server *server, const char *name)
+{
+	if (json_at(server->kept_notes, name))
+		return;
+	json_put_bool(server->kept_notes, name, true);
+	log_error("the plugin of another version of this agent has noted a DEL that this version "
+		  "cannot read: what the pod had stays until an agent of that version runs here, "
+		  "or the file is removed by hand",
+		  F_STR("note", name));
+}
+
 /* A call that nobody took becomes one whose answer nobody reads. */
 static void take_note(struct cni_server *server, const char *name, const void *data, size_t len)
 {
@@ -901,6 +914,10 @@ static bool on_note(void *arg, const char *name, const void *data, size_t len)
 {
 	struct notes_turn *turn = arg;
 
+	if (notes_is_of_other_version(data, len)) {
+		keep_note(turn->server, name);
+		return true;
+	}
 	if (turn->n++ == SERVER_NOTES_MAX)
 		return false;
 	free(turn->last);
@@ -934,6 +951,16 @@ static void work_off_notes(struct cni_server *server)
 		take_next_notes(server);
 	while (server->last_note && !has_notes_at_work(server));
 	schedule(server);
+}
+
+static void on_noting(void *arg)
+{
+	struct cni_server *server = arg;
+
+	notes_clean(server->config.state);
+	if (!has_notes_at_work(server))
+		work_off_notes(server);
+	timer_start(server->noting, server->config.notes_ms);
 }
 
 /* What runs of a sandbox that lives is asked again; nothing is asked of one that is gone. */
@@ -1005,16 +1032,20 @@ struct cni_server *cni_server_new(const struct cni_server_config *config, struct
 		server->config.again_ms = SERVER_AGAIN_MS;
 	if (!server->config.add_ms)
 		server->config.add_ms = SERVER_ADD_MS;
+	if (!server->config.notes_ms)
+		server->config.notes_ms = SERVER_NOTES_MS;
 	server->ledger = ledger_new();
 	server->unfinished = json_object();
+	server->kept_notes = json_object();
 	server->again_ms = server->config.again_ms;
 	make_metrics(server);
 	server->again = timer_new(config->loop, on_again, server);
 	server->telling = timer_new(config->loop, on_telling, server);
+	server->noting = timer_new(config->loop, on_noting, server);
 	server->accepting = timer_new(config->loop, on_accepting, server);
 	server->children = signal_watch_new(config->loop, SIGCHLD, on_child, server);
 	look_at_sandboxes(server);
-	work_off_notes(server);
+	on_noting(server);
 	server->listening = poller_new(config->loop, config->listener, on_listener, server);
 	poller_want(server->listening, POLL_READ);
 	return server;
@@ -1032,10 +1063,12 @@ void cni_server_free(struct cni_server *server)
 	signal_watch_free(server->children);
 	timer_free(server->again);
 	timer_free(server->telling);
+	timer_free(server->noting);
 	timer_free(server->accepting);
 	ledger_free(server->ledger);
 	free(server->last_note);
 	json_decref(server->unfinished);
+	json_decref(server->kept_notes);
 	json_decref(server->networks);
 	metrics_free(server->metrics);
 	mem_free(server);

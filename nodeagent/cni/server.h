@@ -43,6 +43,11 @@ enum {
 	/* What has to wait is tried again after this, twice as long each time, up to the last. */
 	SERVER_AGAIN_MS = 5000,
 	SERVER_AGAIN_MAX_MS = 300000,
+	/*
+	 * How often notes are looked for: also beside a server that runs, when it took no
+	 * connection for a moment.
+	 */
+	SERVER_NOTES_MS = 60000,
 };
 
 struct cni_server;
@@ -58,6 +63,7 @@ struct cni_server_config {
 	 */
 	int64_t add_ms;
 	int64_t again_ms; /* 0: SERVER_AGAIN_MS */
+	int64_t notes_ms; /* 0: SERVER_NOTES_MS */
 	/* The agent names the profile of this node. May be NULL. From the loop. */
 	void (*profile)(void *arg, enum profile profile);
 	void *arg;

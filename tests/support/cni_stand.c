@@ -124,7 +124,8 @@ void cni_stand_start_server(struct cni_stand *s, bool with_agent)
 						     .add_ms = s->add_ms    ? s->add_ms
 							       : with_agent ? 0
 									    : ALONE_ADD_MS,
-						     .again_ms = 10}));
+						     .again_ms = 10,
+						     .notes_ms = s->notes_ms}));
 	}
 	cni_shared->server = pid;
 	(void)close(control[1]);

@@ -33,6 +33,7 @@ struct cni_stand {
 	const char *pod_uid; /* of the pod that plugins are called for; NULL: u1 */
 	const char *netns;   /* CNI_NETNS; NULL: a namespace that the server takes for gone */
 	int64_t add_ms;      /* of servers that start from now on; 0: their own */
+	int64_t notes_ms;    /* the same */
 	/*
 	 * The plugin that a profile installs, into /bin of the root, beside /net.d for the
 	 * runtime's configuration.

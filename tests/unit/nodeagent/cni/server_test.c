@@ -919,6 +919,23 @@ static void a_del_without_a_server_is_worked_off_by_the_next(void **state)
 	assert_false(stand.has_given);
 }
 
+/* The socket was out of reach for a moment: nobody starts the server again for that. */
+static void a_note_beside_a_server_that_runs_is_worked_off(void **state)
+{
+	auto_free char *socket = str_below(stand.folder, "run/cni.sock");
+	auto_free char *away = str_below(stand.folder, "run/away.sock");
+
+	cni_stand_kill_server(&stand);
+	stand.notes_ms = 100;
+	cni_stand_start_server(&stand, true);
+	assert_int_equal(call("ADD", "", NULL), 0);
+	assert_int_equal(rename(socket, away), 0);
+	assert_int_equal(call("DEL", "", NULL), 0);
+	assert_int_equal(rename(away, socket), 0);
+	until_nothing_is_left();
+	assert_true(is_there("deleted"));
+}
+
 /* The text of the only note there is. */
 static void read_note(struct strbuf *ret)
 {
@@ -964,6 +981,22 @@ static void a_note_that_is_none_is_removed(void **state)
 	put_program("var/lib/orbweaver/cni/notes/1", "nonsense");
 	cni_stand_start_server(&stand, true);
 	until_nothing_is_left();
+}
+
+static void a_note_of_another_version_stays_for_it(void **state)
+{
+	static const char note[] = "\0\0\0\4\2\1\0\0";
+	auto_free char *notes = str_below(stand.folder, "var/lib/orbweaver/cni/notes");
+	auto_free char *path = str_below(notes, "1"), *left = NULL;
+
+	cni_stand_kill_server(&stand);
+	assert_int_equal(call("DEL", "", NULL), 0);
+	assert_int_equal(fs_write_atomic(AT_FDCWD, path, note, 8, 0600, NULL), 0);
+	cni_stand_start_server(&stand, true);
+	until_none_is_left("sandboxes/", "notes/0");
+	assert_true(is_there("deleted"));
+	left = cni_stand_leftovers(&stand);
+	assert_non_null(strstr(left, "notes/1"));
 }
 
 /* A namespace that is not there any more: nobody sends a DEL for it, perhaps never. */
@@ -1222,6 +1255,8 @@ int main(void)
 		TEST_ALONE(a_del_without_a_server_is_worked_off_by_the_next),
 		TEST(all_notes_are_worked_off_however_many_there_are),
 		TEST(a_note_that_is_none_is_removed),
+		TEST(a_note_of_another_version_stays_for_it),
+		TEST(a_note_beside_a_server_that_runs_is_worked_off),
 		TEST(what_belongs_to_a_sandbox_that_is_gone_is_buried),
 		TEST(a_file_of_a_namespace_before_becomes_one_of_this),
 		TEST(del_goes_by_what_add_was_told),

@@ -24,6 +24,7 @@
 #include "nodeagent/cni/foreign.h"
 #include "nodeagent/cni/install.h"
 #include "nodeagent/cni/ledger.h"
+#include "nodeagent/cni/notes.h"
 #include "nodeagent/cni/sandboxes.h"
 #include "tests/support/scratch.h"
 #include "tests/support/yaml.h"
@@ -269,6 +270,57 @@ static void drafts_of_a_crash_are_removed(void **state)
 	assert_null(left);
 	owner = get(s, "devices/0000:3b:00.2.json");
 	assert_non_null(owner);
+}
+
+/* A plugin may be writing the young one now. */
+static void so_are_old_ones_of_notes(void **state)
+{
+	const struct stand *s = *state;
+	const struct timespec old[2] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
+	auto_free char *left = NULL, *young = NULL, *note = NULL;
+
+	assert_int_equal(mkdirat(s->state, "notes", 0700), 0);
+	put(s, "notes/.0001", "half of it");
+	put(s, "notes/.0002", "half of it");
+	put(s, "notes/0003", "a note");
+	assert_int_equal(utimensat(s->state, "notes/.0001", old, 0), 0);
+	assert_int_equal(utimensat(s->state, "notes/0003", old, 0), 0);
+	notes_clean(s->state);
+	left = get(s, "notes/.0001");
+	assert_null(left);
+	young = get(s, "notes/.0002");
+	assert_non_null(young);
+	note = get(s, "notes/0003");
+	assert_non_null(note);
+}
+
+/* After a downgrade: what the pod has is not forgotten, and not taken for nothing. */
+static void a_file_of_a_newer_version_stays_as_it_is(void **state)
+{
+	static const char *const versions[] = {"2", "\"2\"", "1.5"};
+	const struct stand *s = *state;
+
+	for (size_t i = 0; i < ARRAY_LEN(versions); i++) {
+		auto_free char *text = str_printf("{\"version\": %s, \"container\": \"c1\", "
+						  "\"attachments\": []}",
+						  versions[i]);
+		auto_free char *after = NULL, *aside = NULL;
+		json_auto_t *loaded = NULL;
+		struct err err = {0};
+
+		put(s, "sandboxes/c1.json", text);
+		assert_null(sandbox_read(s->state, "c1", &err));
+		assert_string_equal(err.reason, "SandboxTooNew");
+		assert_int_equal(sandbox_load(s->state, "c1", &loaded, &err), -1);
+		assert_int_equal(sandbox_change(s->state, "c1", true, add_one, NULL, &err), -1);
+		assert_string_equal(err.reason, "SandboxUnreadable");
+		assert_non_null(strstr(err.text, "downgrade"));
+		sandbox_remove_empty(s->state, "c1");
+		after = get(s, "sandboxes/c1.json");
+		assert_string_equal(after, text);
+		aside = get(s, "sandboxes/c1.json.unreadable");
+		assert_null(aside);
+	}
 }
 
 static void a_state_that_is_no_folder_cannot_be_used(void **state)
@@ -600,6 +652,8 @@ int main(void)
 		TEST(a_file_that_cannot_be_read_now_is_left_where_it_is),
 		TEST(one_that_would_be_too_large_to_be_read_is_not_written),
 		TEST(drafts_of_a_crash_are_removed),
+		TEST(so_are_old_ones_of_notes),
+		TEST(a_file_of_a_newer_version_stays_as_it_is),
 		TEST(a_state_that_is_no_folder_cannot_be_used),
 		TEST(a_device_belongs_to_who_claimed_it_last),
 		TEST(an_owner_that_is_still_to_be_deleted_has_its_device_back),

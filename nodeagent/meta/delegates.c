@@ -213,9 +213,17 @@ static int next_device(const struct meta_input *in, json_t *pools, const char *r
 		       const char *network, const json_t *config, const char **ret, struct err *err)
 {
 	json_t *pool = json_object_get(pools, resource);
+	struct devices_beyond beyond;
 	json_t *used;
 	const char *id;
 
+	if (!pool && devices_beyond(in->pod, in->devices, resource, &beyond))
+		return err_set(
+			err, ERR_TRANSIENT, "AmbiguousDevices",
+			"network %.64s: the kubelet names %zu devices of %.64s for container "
+			"%.64s, which asks for %lld: another pod of that name ends and has "
+			"the others; the runtime tries again",
+			network, beyond.named, resource, beyond.container, (long long)beyond.asked);
 	if (!pool) {
 		pool = json_pack("{s:o, s:i}", "ids", devices_of(in->pod, in->devices, resource),
 				 "used", 0);

@@ -82,6 +82,8 @@ json_t *meta_wanted(const json_t *config, const json_t *pod, struct err *err);
  *                                     not serve starts without deviceID, unless the network's
  *                                     plugin needs one (ovs-cni and KubeVirt annotate resources
  *                                     that no device plugin serves)
+ *   ERR_TRANSIENT "AmbiguousDevices"  more devices than a container asks for: some are another
+ *                                     pod's (devices.h)
  *   ERR_INVALID "BadDefaultRoute"     gateways of default-route that are no addresses, or two of
  *                                     one family
  *   ERR_TRANSIENT "PodReplaced"       the pod has another UID than the sandbox is made for

@@ -265,15 +265,29 @@ static void read_definitions(struct networks_question *q, const json_t *wanted)
 
 /* ---- the pod --------------------------------------------------------------------------------- */
 
-static json_t *names_of(const json_t *containers)
+/* Extended resources have a domain; others are no devices. */
+static json_t *trim_limits(const json_t *limits)
 {
-	json_t *names = json_array(), *container;
+	json_t *kept = json_object(), *value;
+	const char *resource;
+
+	json_each (limits, resource, value)
+		if (strchr(resource, '/'))
+			json_object_set(kept, resource, value);
+	return kept;
+}
+
+static json_t *trim_containers(const json_t *containers)
+{
+	json_t *kept = json_array(), *container;
 	size_t i;
 
 	json_array_foreach (containers, i, container)
 		json_array_append_new(
-			names, json_pack("{s:O?}", "name", json_object_get(container, "name")));
-	return names;
+			kept, json_pack("{s:O?, s:{s:o}}", "name",
+					json_object_get(container, "name"), "resources", "limits",
+					trim_limits(json_at(container, "resources", "limits"))));
+	return kept;
 }
 
 static json_t *trim_pod(const json_t *object)
@@ -290,8 +304,9 @@ static json_t *trim_pod(const json_t *object)
 	for (size_t i = 0; i < ARRAY_LEN(annotations); i++)
 		json_put_str(kept, annotations[i],
 			     json_str_at(object, "metadata", "annotations", annotations[i]));
-	json_put(spec, "containers", names_of(json_at(object, "spec", "containers")));
-	json_put(spec, "initContainers", names_of(json_at(object, "spec", "initContainers")));
+	json_put(spec, "containers", trim_containers(json_at(object, "spec", "containers")));
+	json_put(spec, "initContainers",
+		 trim_containers(json_at(object, "spec", "initContainers")));
 	return pod;
 }
 

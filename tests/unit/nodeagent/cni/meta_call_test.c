@@ -580,6 +580,27 @@ static void leaves_devices_to_the_pod_of_the_same_name_that_is_there_still(void 
 	assert_non_null(strstr(json_str_at(node->status, "text"), "0000:01:10.1"));
 }
 
+/* That pod has no sandbox of ours, or none yet: both devices may be its. */
+static void waits_while_nothing_tells_the_devices_of_two_pods_apart(void **state)
+{
+	struct node *node = *state;
+	json_auto_t *refused = NULL, *done = NULL;
+	json_t *container;
+
+	add_nad(node, "vf", PLUGIN("host-device"), "x.io/vf");
+	add_pod(node, "vf");
+	container = json_array_get(json_at(node->pod, "spec", "containers"), 0);
+	json_put(container, "resources", json_pack("{s:{s:s}}", "limits", "x.io/vf", "1"));
+	json_array_append_new(node->devices,
+			      json_pack("{s:s,s:s,s:[s,s]}", "container", "c", "resource",
+					"x.io/vf", "ids", "0000:01:10.0", "0000:01:10.1"));
+	refused = call(node, "ADD");
+	assert_string_equal(json_str_at(refused, "error", "reason"), "AmbiguousDevices");
+	(void)json_array_remove(json_at(json_array_get(node->devices, 0), "ids"), 0);
+	done = call(node, "ADD");
+	assert_null(json_at(done, "error"));
+}
+
 static void checks_every_network(void **state)
 {
 	struct node *node = *state;
@@ -610,6 +631,7 @@ int main(void)
 		TEST(lets_a_pod_that_is_gone_go),
 		TEST(says_what_the_pod_has),
 		TEST(leaves_devices_to_the_pod_of_the_same_name_that_is_there_still),
+		TEST(waits_while_nothing_tells_the_devices_of_two_pods_apart),
 		TEST(checks_every_network),
 	};
 

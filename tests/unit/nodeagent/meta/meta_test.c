@@ -168,6 +168,38 @@ static void deals_devices_out_by_container_and_address(void **state)
 	assert_true(json_same(found, want));
 }
 
+/* One of two pods of that name ends: which device is whose, nothing tells. */
+static void more_devices_than_a_container_asks_for_are_another_pods(void **state)
+{
+	static const struct {
+		const char *containers, *devices;
+		const char *container; /* the one with too many; NULL: none */
+	} cases[] = {
+		{"[{'name':'c','resources':{'limits':{'r/x':'1'}}}]", "['1','2']", "c"},
+		{"[{'name':'c','resources':{'limits':{'r/x':'2'}}}]", "['1','2']", NULL},
+		{"[{'name':'c','resources':{'limits':{'r/x':'2'}}}]", "['1','1','2']", NULL},
+		{"[{'name':'c','resources':{'limits':{'r/y':'2'}}}]", "['1']", "c"},
+		{"[{'name':'c','resources':{}}]", "['1']", "c"},
+		{"[{'name':'c'}]", "['1','2']", NULL},
+		{"[{'name':'c','resources':{'limits':{'r/x':'1k'}}}]", "['1','2']", NULL},
+		{"[{'name':'b','resources':{}}]", "['1','2']", NULL},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		auto_free char *text = str_printf("[{'container':'c','resource':'r/x','ids':%s}]",
+						  cases[i].devices);
+		json_auto_t *devices = yaml(text);
+		json_auto_t *pod =
+			json_pack("{s:{s:o}}", "spec", "containers", yaml(cases[i].containers));
+		struct devices_beyond beyond = {0};
+
+		assert_int_equal(devices_beyond(pod, devices, "r/x", &beyond),
+				 cases[i].container != NULL);
+		if (cases[i].container)
+			assert_string_equal(beyond.container, cases[i].container);
+	}
+}
+
 static void says_how_many_devices_there_are_when_they_are_too_few(void **state)
 {
 	json_auto_t *config = yaml(CLUSTER), *pod = pod_with("vf,vf");
@@ -692,6 +724,7 @@ int main(void)
 		cmocka_unit_test(refuses_another_namespaces_network_where_that_is_wished),
 		cmocka_unit_test(waits_for_the_sandbox_of_the_pod_that_is_there_now),
 		cmocka_unit_test(deals_devices_out_by_container_and_address),
+		cmocka_unit_test(more_devices_than_a_container_asks_for_are_another_pods),
 		cmocka_unit_test(says_how_many_devices_there_are_when_they_are_too_few),
 		cmocka_unit_test(a_resource_that_no_device_plugin_serves_needs_no_device),
 		cmocka_unit_test(a_network_that_cannot_do_without_a_device_is_refused),

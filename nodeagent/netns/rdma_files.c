@@ -19,8 +19,6 @@
 #include "nodeagent/model/pci_address.h"
 #include "nodeagent/model/rdma_folder.h"
 
-#define DRAFT ".draft"
-
 /* Of one that meets others at the same folder. */
 enum { TRIES = 100 };
 
@@ -63,22 +61,33 @@ static bool is_so(int dir, const char *name, dev_t number)
 	       st.st_rdev == number;
 }
 
-/* A name is never missing, and never half made. EEXIST, ENOENT: somebody else uses the draft. */
-static int put(int dir, const char *name, dev_t number)
+/* Beside the function's folder: all that is in that goes to containers. New. */
+static char *draft_of(const char *address)
 {
+	return str_printf(".%s.draft", address);
+}
+
+/*
+ * A name is never missing, and never half made. EEXIST, ENOENT: somebody else uses the draft. all:
+ * the folder of drafts.
+ */
+static int put(int all, const char *address, int dir, const char *name, dev_t number)
+{
+	auto_free char *draft = draft_of(address);
+
 	if (is_so(dir, name, number))
 		return 0;
-	(void)unlinkat(dir, DRAFT, 0);
-	if (mknodat(dir, DRAFT, mode_of(name), number) < 0 ||
-	    fchmodat(dir, DRAFT, mode_of(name) & 07777, 0) < 0 ||
-	    renameat(dir, DRAFT, dir, name) < 0)
+	(void)unlinkat(all, draft, 0);
+	if (mknodat(all, draft, mode_of(name), number) < 0 ||
+	    fchmodat(all, draft, mode_of(name) & 07777, 0) < 0 ||
+	    renameat(all, draft, dir, name) < 0)
 		return -1;
 	errno = EEXIST;
 	return is_so(dir, name, number) ? 0 : -1;
 }
 
 /* Make what there is; `names` has it afterwards. */
-static int put_all(const struct host *host, const char *address, int dir, json_t *names)
+static int put_all(const struct host *host, const char *address, int all, int dir, json_t *names)
 {
 	for (size_t i = 0; i < ARRAY_LEN(classes); i++) {
 		struct pci_path path = pci_path(address, classes[i]);
@@ -92,7 +101,7 @@ static int put_all(const struct host *host, const char *address, int dir, json_t
 
 			if (!number_of(host, address, classes[i], name, &number))
 				continue;
-			if (put(dir, name, number) < 0)
+			if (put(all, address, dir, name, number) < 0)
 				return -1;
 			json_put_bool(names, name, true);
 		}
@@ -138,19 +147,24 @@ static bool has_files(const struct host *host, const char *address)
 
 static int keep(const struct host *host, const char *address)
 {
-	auto_free char *folder = folder_of(address);
+	auto_free char *folder = folder_of(address), *draft = draft_of(address);
 	json_auto_t *names = json_object();
-	auto_close int dir = -1;
+	auto_close int dir = -1, all = -1;
 
 	if (!has_files(host, address)) {
 		remove_others(host, address, NULL);
+		all = root_open(host->root, RDMA_FOLDER, O_RDONLY | O_DIRECTORY, 0);
+		(void)unlinkat(all, draft, 0);
 		return 0;
 	}
 	if (root_make_dirs(host->root, folder, 0755) < 0)
 		return -1;
+	all = root_open(host->root, RDMA_FOLDER, O_RDONLY | O_DIRECTORY, 0);
 	dir = root_open(host->root, folder, O_RDONLY | O_DIRECTORY, 0);
-	if (dir < 0 || put_all(host, address, dir, names) < 0)
+	if (all < 0 || dir < 0 || put_all(host, address, all, dir, names) < 0)
 		return -1;
+	/* What a crash has left: one that another is making comes again. */
+	(void)unlinkat(all, draft, 0);
 	remove_others(host, address, names);
 	return 0;
 }

@@ -151,6 +151,30 @@ static void two_that_come_at_once_get_along(void **state)
 	assert_true(number_of(f, "uverbs3") == makedev(231, 195));
 }
 
+/* A runtime hands all that is in the folder to the container. */
+static void a_draft_is_never_in_a_folder_that_containers_get(void **state)
+{
+	const struct fixture *f = *state;
+	auto_free char *in_the_way = below(f, "run/orbweaver/rdma/" VF "/uverbs2/x");
+	auto_free char *inside = below(f, "run/orbweaver/rdma/" VF "/.draft");
+	auto_free char *beside = below(f, "run/orbweaver/rdma/." VF ".draft");
+
+	if (geteuid() != 0)
+		skip();
+	/* What should become the name is cut off before it has it. */
+	assert_int_equal(fs_make_dirs(in_the_way, 0700), 0);
+	arrives(f, "uverbs2", "231:194");
+	assert_int_equal(rdma_files_keep(f->host, VF, NULL), -1);
+	assert_int_equal(access(inside, F_OK), -1);
+	assert_int_equal(access(beside, F_OK), 0);
+	assert_int_equal(rmdir(in_the_way), 0);
+	*strrchr(in_the_way, '/') = '\0';
+	assert_int_equal(rmdir(in_the_way), 0);
+	assert_int_equal(rdma_files_keep_all(f->host, NULL), 0);
+	assert_true(number_of(f, "uverbs2") == makedev(231, 194));
+	assert_int_equal(access(beside, F_OK), -1);
+}
+
 static void a_folder_that_cannot_be_made_is_an_error(void **state)
 {
 	const struct fixture *f = *state;
@@ -168,6 +192,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_folder_follows_its_device, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(two_that_come_at_once_get_along, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_draft_is_never_in_a_folder_that_containers_get,
+						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_folder_that_cannot_be_made_is_an_error, set_up,
 						tear_down),
 	};

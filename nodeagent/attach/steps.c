@@ -72,6 +72,9 @@ static json_t *undo_one(const json_t *step)
 		if (str_eq(what, "unroute"))
 			json_put_bool(back, "beside", true);
 	}
+	/* Where it was the kernel may give it another number; this one we have given. */
+	if (!str_eq(what, "ipoib"))
+		(void)json_object_del(back, "index");
 	return back;
 }
 
@@ -86,6 +89,26 @@ json_t *steps_undo(const json_t *done)
 			json_array_append_new(undo, back);
 	}
 	return undo;
+}
+
+void steps_number(json_t *steps, const char *in, const json_t *link)
+{
+	const char *name = json_str_at(link, "name");
+	size_t i;
+	json_t *step;
+
+	json_array_foreach (steps, i, step) {
+		const char *what = json_str_at(step, "do");
+
+		if (!name || !str_eq(json_str_at(step, "in"), in) ||
+		    !str_eq(json_str_at(step, "dev"), name))
+			continue;
+		json_put_int(step, "index", look_number(link, "index"));
+		if (str_eq(what, "move") || str_eq(what, "unlink"))
+			return;
+		if (str_eq(what, "rename"))
+			name = json_str_at(step, "as");
+	}
 }
 
 json_t *steps_in(const json_t *steps, const char *in)

@@ -27,8 +27,8 @@
  *   sysctl       path, value, was; "optional": the kernel may lack it
  *   marks, unmarks          dev: what comes in by dev is answered by dev (netns/marks.h)
  *
- * "shared": others need it, too, so it is never taken back. "announce": tell the network of the
- * interface's addresses.
+ * "index": the number of dev, by which it is found then: names change. "shared": others need it,
+ * too, so it is never taken back. "announce": tell the network of the interface's addresses.
  */
 #ifndef ORBWEAVER_NODEAGENT_ATTACH_STEPS_H
 #define ORBWEAVER_NODEAGENT_ATTACH_STEPS_H
@@ -44,6 +44,12 @@ json_t *steps_add(json_t *steps, const char *in, const char *what, const char *d
  * known of from before stays as it is.
  */
 json_t *steps_undo(const json_t *done);
+
+/*
+ * Number what steps do to a device that is there: `link` as of look.h, NULL: none. Up to where it
+ * moves; a new name does not lose it.
+ */
+void steps_number(json_t *steps, const char *in, const json_t *link);
 
 /* Of these steps new those in one namespace. */
 json_t *steps_in(const json_t *steps, const char *in);

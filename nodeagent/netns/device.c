@@ -11,6 +11,10 @@
 #include "lib/json/json.h"
 #include "nodeagent/host/pci.h"
 #include "nodeagent/model/observed.h"
+#include "nodeagent/netns/observe.h"
+
+/* As often as udev may rename it while it is looked at. */
+enum { NAME_TRIES = 4 };
 
 bool device_is_for_user_space(const struct device *device)
 {
@@ -25,13 +29,34 @@ struct host *device_host(int root, struct err *err)
 	return host_open(path, err);
 }
 
-/* The one that stands for the function: beside a PF's own there are representors in switchdev. */
-static void put_netdev(const struct host *host, const char *address, char ret[IFNAMSIZ])
+/*
+ * The one that stands for the function: beside a PF's own there are representors in switchdev. A
+ * name without a number was another's a moment later, so it is looked for once more.
+ */
+static void put_netdev(const struct host *host, const char *address, char ret[IFNAMSIZ],
+		       int *ret_index)
 {
-	struct sysfs_text name = {""};
+	struct sysfs_text name;
+	int64_t index = 0;
 
-	(void)pci_netdev(host, address, &name);
+	for (int i = 0; i < NAME_TRIES && index == 0; i++) {
+		auto_free char *path = NULL;
+
+		name = (struct sysfs_text){""};
+		if (!pci_netdev(host, address, &name))
+			break;
+		path = str_printf("sys/class/net/%s/ifindex", name.text);
+		if (!sysfs_read_int(host, path, &index))
+			index = 0;
+	}
 	(void)snprintf(ret, IFNAMSIZ, "%.*s", IFNAMSIZ - 1, name.text);
+	*ret_index = (int)index;
+}
+
+int device_link(struct netns *ns, const char *name, int index, json_t *look, const json_t **ret,
+		struct err *err)
+{
+	return netns_observe_link(ns, index ? NULL : name, index, look, ret, err);
 }
 
 static int64_t number_of(const struct host *host, const char *pf, const char *vf)
@@ -60,9 +85,9 @@ int device_look(const struct host *host, const char *address, struct device *ret
 		return err_set(err, ERR_HOST, "DeviceGone", "the node has no device %s", address);
 	if (pci_driver(host, address, &text))
 		(void)snprintf(ret->driver, sizeof(ret->driver), "%.31s", text.text);
-	put_netdev(host, address, ret->netdev);
+	put_netdev(host, address, ret->netdev, &ret->netdev_index);
 	if (pci_physfn(host, address, &text)) {
-		put_netdev(host, text.text, ret->pf);
+		put_netdev(host, text.text, ret->pf, &ret->pf_index);
 		ret->vf = number_of(host, text.text, address);
 	}
 	return 0;

@@ -92,12 +92,19 @@ static void flush(struct run *run)
 	run->ns = NULL;
 }
 
-/* 1: the number is known; 0: there is no such device; -1 with err. */
-static int index_of(struct run *run, struct netns *ns, const char *dev, int *ret, struct err *err)
+/*
+ * 1: the number is known; 0: there is no such device; -1 with err. dev: where the step has no
+ * number of its own.
+ */
+static int index_of(struct run *run, struct netns *ns, const json_t *step, const char *dev,
+		    int *ret, struct err *err)
 {
 	json_t *known = ns == run->pair->pod ? run->pod : run->host;
 	const json_t *link = look_link(known, dev);
 
+	*ret = (int)look_number(step, "index");
+	if (*ret > 0)
+		return 1;
 	if (!link) {
 		/* It may be what a gathered message makes. */
 		flush(run);
@@ -123,13 +130,13 @@ static void do_sysctl(struct run *run, struct netns *ns, const json_t *step)
 		count_failure(run, &problem);
 }
 
-static bool has_mac(struct netns *ns, const char *dev, const char *mac)
+static bool has_mac(struct netns *ns, int index, const char *mac)
 {
 	json_auto_t *look = json_object();
 	const json_t *link = NULL;
 
 	json_put(look, "links", json_array());
-	(void)netns_observe_link(ns, dev, 0, look, &link, NULL);
+	(void)netns_observe_link(ns, NULL, index, look, &link, NULL);
 	return str_eq(json_str_at(link, "mac"), mac);
 }
 
@@ -149,7 +156,7 @@ static bool tell_pf(struct run *run, const json_t *step, const char *mac)
 	struct netns_answer answer;
 	int index = 0;
 
-	return index_of(run, run->pair->host, pf, &index, NULL) == 1 &&
+	return index_of(run, run->pair->host, NULL, pf, &index, NULL) == 1 &&
 	       send_mac(run->pair->host, told, index, &answer) && answer.code == 0;
 }
 
@@ -176,7 +183,6 @@ static void set_mac_past_pf(struct run *run, struct netns *ns, const json_t *ste
 static void do_mac(struct run *run, struct netns *ns, const json_t *step, int index)
 {
 	const struct timespec pause = {.tv_nsec = MAC_PAUSE_MS * 1000000L};
-	const char *dev = json_str_at(step, "dev");
 	struct netns_answer answer = {0};
 
 	flush(run);
@@ -185,7 +191,7 @@ static void do_mac(struct run *run, struct netns *ns, const json_t *step, int in
 			break;
 		if (answer.code == EADDRNOTAVAIL)
 			set_mac_past_pf(run, ns, step, index, &answer);
-		if (has_mac(ns, dev, json_str_at(step, "mac"))) {
+		if (has_mac(ns, index, json_str_at(step, "mac"))) {
 			answer.code = 0;
 			break;
 		}
@@ -240,7 +246,7 @@ static void do_step(struct run *run, const json_t *step)
 		return;
 	}
 	if (needs_index(step)) {
-		int found = index_of(run, ns, json_str_at(step, "dev"), &index, &problem);
+		int found = index_of(run, ns, step, json_str_at(step, "dev"), &index, &problem);
 
 		if (found == 0) {
 			struct netns_answer gone = {.code = ENODEV};

@@ -3,12 +3,15 @@
  * The ib-sriov plugin: an InfiniBand VF with its GUID, and its RDMA device where it is isolated,
  * goes into the pod and comes back.
  *
- * A new GUID takes effect when the VF's driver starts anew: interface and RDMA device are others
- * then, so both are looked up by the PCI address. The RDMA device moves before the interface, since
- * moving it makes IPoIB interfaces anew. Kept for DEL: {"device", "name", "index", "settings",
- * "rebind", "rdma", "rdmaIndex", "ipam"}, and for the ledger "guid", the pod's.
+ * A new GUID takes effect when the VF's driver starts again: interface and RDMA device are others
+ * then, so both are looked up by the PCI address. The RDMA device moves before the interface: with
+ * it IPoIB interfaces end, and others begin (drivers/infiniband/core/device.c,
+ * rdma_dev_change_netns()): in the pod, or on the node with kernels that put them there.
+ *
+ * Kept for DEL: {"device", "name", "index", "settings", "rebind", "rdma", "rdmaIndex", "ipam"}, and
+ * for the ledger "guid", the pod's.
  */
-#include <stdio.h>
+#include <linux/if_arp.h>
 #include <time.h>
 
 #include "lib/base/clock.h"
@@ -19,18 +22,19 @@
 #include "nodeagent/attach/result.h"
 #include "nodeagent/attach/sriov.h"
 #include "nodeagent/attach/steps.h"
-#include "nodeagent/host/sysfs.h"
 #include "nodeagent/netns/device.h"
 #include "nodeagent/netns/ipam_run.h"
 #include "nodeagent/netns/observe.h"
 #include "nodeagent/netns/plugins.h"
 #include "nodeagent/netns/rdma_files.h"
 #include "nodeagent/netns/rdma_move.h"
+#include "nodeagent/netns/rebind.h"
 #include "nodeagent/netns/vf_return.h"
 
-#define REBIND_MS 10000
-#define LOOK_MS   10
-#define NO_GUID   "ff:ff:ff:ff:ff:ff:ff:ff"
+#define MOVED_MS 5000
+#define BACK_MS  1000
+#define LOOK_MS  10
+#define NO_GUID  "ff:ff:ff:ff:ff:ff:ff:ff"
 
 static json_t *new_look(void)
 {
@@ -38,27 +42,6 @@ static json_t *new_look(void)
 
 	json_put(look, "links", json_array());
 	return look;
-}
-
-/* Start the VF's driver anew, and wait for the interface, whatever its name is. */
-static int rebind(struct host *host, const char *address, struct device *device, struct err *err)
-{
-	const struct timespec pause = {.tv_nsec = LOOK_MS * 1000000L};
-	auto_free char *unbind = str_printf("sys/bus/pci/drivers/%s/unbind", device->driver);
-	auto_free char *bind = str_printf("sys/bus/pci/drivers/%s/bind", device->driver);
-	int64_t end = clock_ms() + REBIND_MS;
-
-	if (sysfs_write(host, unbind, address, err) || sysfs_write(host, bind, address, err))
-		return err_in(err, "ib-sriov: start the driver of %s anew", address);
-	while (device_look(host, address, device, NULL) || !device->netdev[0]) {
-		if (clock_ms() > end)
-			return err_set(
-				err, ERR_TRANSIENT, "InterfaceGone",
-				"ib-sriov: %s has no interface after its driver started anew",
-				address);
-		(void)nanosleep(&pause, NULL);
-	}
-	return 0;
 }
 
 static int check(const struct plugin_call *call, const struct ib_sriov_config *config,
@@ -103,7 +86,7 @@ static int look_at_settings(const struct plugin_call *call, const struct ib_srio
 {
 	char own[TEXT_GUID_SIZE] = NO_GUID;
 
-	if (netns_observe_vf(call->pair.host, device->pf, device->vf, ret, err))
+	if (vf_settings(call, device, config->wanted, ret, err))
 		return -1;
 	(void)ib_sriov_guid_of(json_str_at(link, "mac"), own);
 	if (!json_at(*ret, "nodeGuid"))
@@ -144,6 +127,46 @@ static bool changes_guid(const json_t *steps)
 	return false;
 }
 
+/* ---- the way back ---------------------------------------------------------------------------- */
+
+/* What its PF was told, by the PF's name of now. */
+static bool settings_back(const struct plugin_call *call, const json_t *saved,
+			  const struct device *device)
+{
+	json_auto_t *steps = json_deep_copy(json_at(saved, "settings")), *links = new_look();
+	const json_t *pf = NULL;
+	size_t i;
+	json_t *step;
+
+	if (json_array_size(steps) == 0)
+		return true;
+	if (!device->pf[0] ||
+	    device_link(call->pair.host, device->pf, device->pf_index, links, &pf, NULL))
+		return false;
+	json_array_foreach (steps, i, step)
+		json_put_str(step, "dev", device->pf);
+	steps_number(steps, "host", pf);
+	return netns_execute_all(&call->pair, steps, NULL) == 0;
+}
+
+static bool name_back(const struct plugin_call *call, const char *name, const struct device *device)
+{
+	json_auto_t *steps = json_array(), *links = new_look();
+	const json_t *link = NULL;
+
+	if (device_link(call->pair.host, device->netdev, device->netdev_index, links, &link,
+			NULL) ||
+	    !link)
+		return false;
+	if (str_eq(json_str_at(link, "name"), name) ||
+	    !vf_name_is_free(call->pair.host, name, look_number(link, "index")))
+		return true;
+	json_put_bool(steps_add(steps, "host", "link", json_str_at(link, "name")), "up", false);
+	(void)sriov_plan_name(link, name, steps);
+	steps_number(steps, "host", link);
+	return netns_execute_all(&call->pair, steps, NULL) == 0;
+}
+
 /*
  * All but addresses, as it was. False: not all could be done; err is a device that the pod keeps.
  */
@@ -152,8 +175,6 @@ static bool take_back(const struct plugin_call *call, struct host *host, const j
 {
 	const char *address = json_str_or(json_at(saved, "device"), "");
 	const char *name = json_str_at(saved, "name");
-	json_auto_t *rename = json_array(), *links = new_look();
-	const json_t *link = NULL;
 	struct device device;
 	bool done;
 
@@ -161,17 +182,114 @@ static bool take_back(const struct plugin_call *call, struct host *host, const j
 		return false;
 	if (vf_bring_back(call, saved, err) || device_look(host, address, &device, NULL))
 		return false;
-	done = netns_execute_all(&call->pair, json_at(saved, "settings"), NULL) == 0;
+	done = settings_back(call, saved, &device);
 	if (json_is_true(json_at(saved, "rebind")))
-		done &= rebind(host, address, &device, NULL) == 0;
-	if (name && device.netdev[0] && !str_eq(name, device.netdev) &&
-	    netns_observe_link(call->pair.host, device.netdev, 0, links, &link, NULL) == 0 &&
-	    vf_name_is_free(call->pair.host, name, look_number(link, "index"))) {
-		json_put_bool(steps_add(rename, "host", "link", device.netdev), "up", false);
-		(void)sriov_plan_name(link, name, rename);
-		done &= netns_execute_all(&call->pair, rename, NULL) == 0;
-	}
+		done &= device_rebind(host, address, &device, NULL) == 0;
+	else if (name)
+		/* It came back, or began, a moment ago. */
+		done &= device_wait(host, address, BACK_MS, &device, NULL) == 0;
+	if (name && device.netdev[0])
+		done &= name_back(call, name, &device);
 	return done && (!name || device.netdev[0]);
+}
+
+/* ---- ADD ------------------------------------------------------------------------------------- */
+
+/*
+ * The interface that the VF has in the pod by now, borrowed from *ret_look; NULL: none. before:
+ * what the pod had, for kernels that do not name a link's device (before 5.14).
+ */
+static int find_in_pod(const struct plugin_call *call, const char *address, const json_t *before,
+		       json_t **ret_look, const json_t **ret, struct err *err)
+{
+	size_t i;
+	json_t *link;
+
+	if (netns_observe(call->pair.pod, NETNS_LINKS, ret_look, err))
+		return -1;
+	json_array_foreach (json_at(*ret_look, "links"), i, link) {
+		const char *parent = json_str_at(link, "parent");
+
+		if (parent ? str_eq(parent, address)
+			   : look_number(link, "type") == ARPHRD_INFINIBAND &&
+				     !look_link_by_index(before, look_number(link, "index"))) {
+			*ret = link;
+			return 0;
+		}
+	}
+	return 0;
+}
+
+/* Steps that make an interface of the pod, or of the node, that of the network. */
+static void plan_interface(const char *in, const json_t *link, const char *ifname, json_t *steps)
+{
+	const char *name = json_str_at(link, "name");
+
+	json_put_bool(steps_add(steps, in, "link", name), "up", false);
+	if (str_eq(in, "host"))
+		json_put_str(steps_add(steps, in, "move", name), "as", ifname);
+	else if (!str_eq(name, ifname))
+		json_put_str(steps_add(steps, in, "rename", name), "as", ifname);
+	steps_number(steps, in, link);
+	json_put_bool(steps_add(steps, "pod", "link", ifname), "up", true);
+}
+
+static int move_rdma(const struct plugin_call *call, const struct ib_sriov_config *config,
+		     struct host *host, json_t *state, struct err *err)
+{
+	const struct attach_services *services = call->call->services;
+	json_auto_t *names = device_rdma(host, config->device);
+	const char *name = json_string_value(json_array_get(names, 0));
+	struct rdma_place place = {0};
+
+	if (json_array_size(names) != 1)
+		return err_set(err, ERR_HOST, "NoRdmaDevice",
+			       "ib-sriov: %s has %zu RDMA devices on the node, one is needed",
+			       config->device, json_array_size(names));
+	if (rdma_find(call->pair.host, name, &place, err))
+		return -1;
+	json_put_str(state, "rdma", name);
+	json_put_int(state, "rdmaIndex", place.index);
+	return services->save(services->context, state, err) ||
+			       rdma_move(call->pair.host, call->pair.pod, &place, name, err) ||
+			       rdma_files_keep(host, config->device, err)
+		       ? -1
+		       : 0;
+}
+
+/* Wherever it is, it becomes the pod's. before: links of the pod without it. */
+static int move_interface(const struct plugin_call *call, const struct ib_sriov_config *config,
+			  struct host *host, const json_t *before, struct err *err)
+{
+	const struct timespec pause = {.tv_nsec = LOOK_MS * 1000000L};
+	int64_t end = clock_ms() + MOVED_MS;
+
+	for (;;) {
+		json_auto_t *pod = NULL, *node = new_look(), *steps = json_array();
+		const json_t *link = NULL;
+		const char *in = "pod";
+		struct device device;
+
+		if (find_in_pod(call, config->device, before, &pod, &link, err))
+			return -1;
+		if (!link && device_look(host, config->device, &device, NULL) == 0 &&
+		    device.netdev[0]) {
+			in = "host";
+			if (device_link(call->pair.host, device.netdev, device.netdev_index, node,
+					&link, err))
+				return -1;
+		}
+		if (link) {
+			plan_interface(in, link, call->call->ifname, steps);
+			return netns_execute(&call->pair, steps, NULL, err);
+		}
+		if (clock_ms() > end)
+			return err_set(err, ERR_TRANSIENT, "InterfaceGone",
+				       "ib-sriov: %s has no interface, neither on the node nor in "
+				       "the pod, since its RDMA device moved",
+				       config->device);
+		(void)nanosleep(&pause, NULL);
+	}
 }
 
 /* With its GUID set: RDMA device, interface, addresses. state: more of it is known on the way. */
@@ -179,39 +297,15 @@ static int move_in(const struct plugin_call *call, const struct ib_sriov_config 
 		   struct host *host, const struct device *device, json_t *state, json_t *result,
 		   struct err *err)
 {
-	const struct attach_services *services = call->call->services;
-	json_auto_t *steps = json_array();
+	bool has_interface = device->netdev[0] != '\0';
+	json_auto_t *before = NULL;
 
-	if (config->isolated) {
-		json_auto_t *names = device_rdma(host, config->device);
-		const char *name = json_string_value(json_array_get(names, 0));
-		struct rdma_place place = {0};
-
-		if (json_array_size(names) != 1)
-			return err_set(
-				err, ERR_HOST, "NoRdmaDevice",
-				"ib-sriov: %s has %zu RDMA devices on the node, one is needed",
-				config->device, json_array_size(names));
-		if (rdma_find(call->pair.host, name, &place, err))
-			return -1;
-		json_put_str(state, "rdma", name);
-		json_put_int(state, "rdmaIndex", place.index);
-		if (services->save(services->context, state, err) ||
-		    rdma_move(call->pair.host, call->pair.pod, &place, name, err) ||
-		    rdma_files_keep(host, config->device, err))
-			return -1;
-	}
-	if (device->netdev[0]) {
-		json_put_bool(steps_add(steps, "host", "link", device->netdev), "up", false);
-		json_put_str(steps_add(steps, "host", "move", device->netdev), "as",
-			     call->call->ifname);
-		json_put_bool(steps_add(steps, "pod", "link", call->call->ifname), "up", true);
-	}
-	if (netns_execute(&call->pair, steps, NULL, err))
+	if (netns_observe(call->pair.pod, NETNS_LINKS, &before, err) ||
+	    (config->isolated && move_rdma(call, config, host, state, err)) ||
+	    (has_interface && move_interface(call, config, host, before, err)))
 		return -1;
 	result_add_interface(result, call->call->ifname, NULL, call->call->netns_path, 0, NULL);
-	return ipam_is_wanted(call) ? ipam_add(call, device->netdev[0] != '\0', result, NULL, err)
-				    : 0;
+	return ipam_is_wanted(call) ? ipam_add(call, has_interface, result, NULL, err) : 0;
 }
 
 static int ib_sriov_act(const struct plugin_call *call, const struct ib_sriov_config *config,
@@ -224,7 +318,7 @@ static int ib_sriov_act(const struct plugin_call *call, const struct ib_sriov_co
 		return -1;
 	if (netns_execute(&call->pair, settings, NULL, err) == 0 &&
 	    (!json_is_true(json_at(state, "rebind")) ||
-	     rebind(host, config->device, device, err) == 0) &&
+	     device_rebind(host, config->device, device, err) == 0) &&
 	    move_in(call, config, host, device, state, result, err) == 0)
 		return 0;
 	/* What cannot be taken back now, DEL takes back. */
@@ -239,17 +333,19 @@ static int ib_sriov_add(const struct plugin_call *call, json_t **ret_result, str
 	auto_host struct host *host = device_host(call->call->root, err);
 	json_auto_t *links = new_look(), *now = NULL, *settings = json_array(), *undo = NULL;
 	json_auto_t *state = json_object(), *result = result_new();
-	const json_t *link = NULL;
+	const json_t *link = NULL, *pf_link = NULL;
 	struct device device;
 	bool has_driver;
 
 	if (!host || ib_sriov_config_read(call->call->config, &config, err) ||
 	    device_look(host, config.device, &device, err) || check(call, &config, &device, err) ||
 	    (device.netdev[0] &&
-	     netns_observe_link(call->pair.host, device.netdev, 0, links, &link, err)) ||
+	     device_link(call->pair.host, device.netdev, device.netdev_index, links, &link, err)) ||
+	    device_link(call->pair.host, device.pf, device.pf_index, links, &pf_link, err) ||
 	    look_at_settings(call, &config, &device, link, &now, err))
 		return -1;
 	sriov_plan_settings(device.pf, device.vf, now, config.wanted, settings);
+	steps_number(settings, "host", pf_link);
 	undo = steps_undo(settings);
 	mend_zeros(undo);
 	has_driver = device.netdev[0] != '\0';

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The ipoib plugin: looks, has it decided (nodeagent/attach/ipoib.h), acts. Kept for DEL: {"spare":
- * the child's name before it moves, "ipam"}.
+ * the child's name before it moves, "index": its number then, "ipam"}.
+ *
+ * udev renames new interfaces of PCI functions, children too. So the child has a number that we
+ * choose, far from those of the kernel, and is found by it.
  */
 #include <stdio.h>
 
@@ -14,6 +17,8 @@
 #include "nodeagent/netns/ipam_run.h"
 #include "nodeagent/netns/observe.h"
 #include "nodeagent/netns/plugins.h"
+
+#define INDEX_BASE (1 << 20)
 
 static json_t *new_look(void)
 {
@@ -52,7 +57,7 @@ static int ipoib_add(const struct plugin_call *call, json_t **ret_result, struct
 	json_auto_t *look = new_look(), *steps = json_array(), *done = json_array();
 	json_auto_t *state = json_object(), *result = result_new(), *undo = NULL;
 	const json_t *master = NULL, *taken = NULL;
-	json_auto_t *pod = new_look();
+	json_auto_t *pod = new_look(), *child = json_object();
 	char spare[16];
 	uint32_t number;
 
@@ -66,10 +71,15 @@ static int ipoib_add(const struct plugin_call *call, json_t **ret_result, struct
 			       call->call->ifname);
 	random_bytes(&number, sizeof(number));
 	(void)snprintf(spare, sizeof(spare), "ipoib%08x", number);
+	json_put_str(child, "name", spare);
+	json_put_int(child, "index", INDEX_BASE | (number & (INDEX_BASE - 1)));
 	json_put_str(state, "spare", spare);
+	json_put(state, "index", json_incref(json_at(child, "index")));
 	json_put_bool(state, "ipam", ipam_is_wanted(call));
-	if (ipoib_plan(call->call->config, master, spare, call->call->ifname, steps, err) ||
-	    services->save(services->context, state, err))
+	if (ipoib_plan(call->call->config, master, spare, call->call->ifname, steps, err))
+		return -1;
+	steps_number(steps, "host", child);
+	if (services->save(services->context, state, err))
 		return -1;
 	if (netns_execute(&call->pair, steps, done, err) == 0 &&
 	    finish(call, result, done, err) == 0) {
@@ -99,19 +109,36 @@ static int ipoib_check(const struct plugin_call *call, struct err *err)
 	return 0;
 }
 
+/* What an ADD that was cut off has left on the node, under whatever name. */
+static void plan_spare(const struct plugin_call *call, const json_t *saved, json_t *steps)
+{
+	int index = (int)json_integer_value(json_at(saved, "index"));
+	json_auto_t *look = new_look();
+	const json_t *link = NULL;
+
+	if (!index) {
+		steps_add(steps, "host", "unlink", json_str_at(saved, "spare"));
+		return;
+	}
+	if (netns_observe_link(call->pair.host, NULL, index, look, &link, NULL) == 0 &&
+	    str_eq(json_str_at(link, "kind"), "ipoib")) {
+		steps_add(steps, "host", "unlink", json_str_at(link, "name"));
+		steps_number(steps, "host", link);
+	}
+}
+
 static int ipoib_del(const struct plugin_call *call, struct err *err)
 {
 	const struct attach_services *services = call->call->services;
 	const json_t *saved = call->call->saved;
-	const char *spare = json_str_at(saved, "spare");
 	json_auto_t *steps = json_array(), *look = new_look(), *rest = NULL;
 	const json_t *link = NULL;
 	bool done = true;
 
 	if (json_is_true(json_at(saved, "ipam")) || (!saved && ipam_is_wanted(call)))
 		done = ipam_del(call, NULL) == 0;
-	if (spare)
-		steps_add(steps, "host", "unlink", spare);
+	if (json_str_at(saved, "spare"))
+		plan_spare(call, saved, steps);
 	if (call->pair.pod && find_in_pod(call, look, &link, NULL) == 0 &&
 	    str_eq(json_str_at(link, "kind"), "ipoib"))
 		steps_add(steps, "pod", "unlink", call->call->ifname);

@@ -224,7 +224,7 @@ static struct nl_msg *veth_message(const json_t *step, int other)
 
 static struct nl_msg *ipoib_message(const json_t *step)
 {
-	struct ifinfomsg header = {0};
+	struct ifinfomsg header = {.ifi_index = (int)look_number(step, "index")};
 	struct nl_msg *msg =
 		netlink_request(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, &header, sizeof(header));
 	struct nlattr *info, *data;

@@ -143,12 +143,15 @@ static int add_with_addresses(const struct plugin_call *call, const struct sriov
 }
 
 static int sriov_act(const struct plugin_call *call, const struct sriov_config *config,
-		     const struct sriov_facts *facts, json_t *result, struct err *err)
+		     const struct sriov_facts *facts, const json_t *pf_link, json_t *result,
+		     struct err *err)
 {
 	const struct attach_services *services = call->call->services;
 	json_auto_t *steps = json_array(), *done = json_array(), *undo = NULL, *state = NULL;
 
 	sriov_plan(config, facts, steps);
+	steps_number(steps, "host", facts->link);
+	steps_number(steps, "host", pf_link);
 	state = state_of(config, facts, steps, ipam_is_wanted(call));
 	if (services->save(services->context, state, err))
 		return -1;
@@ -163,24 +166,6 @@ static int sriov_act(const struct plugin_call *call, const struct sriov_config *
 	return -1;
 }
 
-/*
- * PFs that say nothing of their VFs (some do in switchdev mode) are enough where nothing is to be
- * set: no setting is wanted, or VLAN 0 and rate 0, which each network of a SpiderMultusConfig says.
- */
-static int look_at_settings(const struct plugin_call *call, const struct sriov_config *config,
-			    const struct device *device, json_t **ret, struct err *err)
-{
-	json_auto_t *nothing = json_object(), *steps = json_array();
-
-	if (netns_observe_vf(call->pair.host, device->pf, device->vf, ret, err) == 0)
-		return 0;
-	sriov_plan_settings(device->pf, device->vf, nothing, config->wanted, steps);
-	if (json_array_size(steps) > 0)
-		return -1;
-	*ret = take_ptr(nothing);
-	return 0;
-}
-
 static int sriov_add(const struct plugin_call *call, json_t **ret_result, struct err *err)
 {
 	auto_sriov_config struct sriov_config config = {0};
@@ -193,19 +178,26 @@ static int sriov_add(const struct plugin_call *call, json_t **ret_result, struct
 	if (!host || sriov_config_read(call->call->config, call->call->args, &config, err) ||
 	    device_look(host, config.device, &device, err) ||
 	    check_device(call, &config, &device, err) ||
-	    look_at_settings(call, &config, &device, &state, err) ||
-	    netns_observe_link(call->pair.host, device.pf, 0, links, &pf_link, err))
+	    vf_settings(call, &device, config.wanted, &state, err) ||
+	    device_link(call->pair.host, device.pf, device.pf_index, links, &pf_link, err))
 		return -1;
 	facts.pf = device.pf;
 	facts.vf = device.vf;
 	facts.state = state;
 	if (device.netdev[0]) {
-		facts.netdev = device.netdev;
-		if (netns_observe_link(call->pair.host, device.netdev, 0, links, &facts.link, err))
+		if (device_link(call->pair.host, device.netdev, device.netdev_index, links,
+				&facts.link, err))
 			return -1;
+		if (!facts.link)
+			return err_set(
+				err, ERR_TRANSIENT, "InterfaceGone",
+				"sriov: the interface of %s has just gone; the runtime tries "
+				"again",
+				config.device);
+		facts.netdev = json_str_at(facts.link, "name");
 	}
 	result = result_of(call, &config, &facts, pf_link);
-	if (sriov_act(call, &config, &facts, result, err))
+	if (sriov_act(call, &config, &facts, pf_link, result, err))
 		return -1;
 	*ret_result = take_ptr(result);
 	return 0;
@@ -222,20 +214,25 @@ static bool restore(const struct plugin_call *call, const struct host *host, con
 	const char *name = json_str_at(saved, "name");
 	json_auto_t *steps = json_array(), *links = new_look();
 	struct sriov_return facts = {.saved = saved};
+	const json_t *pf_link = NULL;
 	struct device device;
 
 	if (device_look(host, json_str_or(json_at(saved, "device"), ""), &device, NULL) ||
-	    !device.pf[0])
+	    !device.pf[0] ||
+	    device_link(call->pair.host, device.pf, device.pf_index, links, &pf_link, NULL))
 		return false;
 	facts.pf = device.pf;
 	facts.vf = device.vf;
 	if (name && device.netdev[0]) {
-		if (netns_observe_link(call->pair.host, device.netdev, 0, links, &facts.link, NULL))
+		if (device_link(call->pair.host, device.netdev, device.netdev_index, links,
+				&facts.link, NULL))
 			return false;
 		facts.name_is_free =
 			vf_name_is_free(call->pair.host, name, look_number(facts.link, "index"));
 	}
 	sriov_plan_return(&facts, steps);
+	steps_number(steps, "host", facts.link);
+	steps_number(steps, "host", pf_link);
 	return netns_execute_all(&call->pair, steps, NULL) == 0 && (!name || facts.link);
 }
 

@@ -47,6 +47,20 @@ int vf_find_in_pod(const struct plugin_call *call, const json_t *saved, json_t *
 	return 0;
 }
 
+int vf_settings(const struct plugin_call *call, const struct device *device, const json_t *wanted,
+		json_t **ret, struct err *err)
+{
+	json_auto_t *nothing = json_object(), *steps = json_array();
+
+	if (netns_observe_vf(call->pair.host, device->pf, device->vf, ret, err) == 0)
+		return 0;
+	sriov_plan_settings(device->pf, device->vf, nothing, wanted, steps);
+	if (json_array_size(steps) > 0)
+		return -1;
+	*ret = take_ptr(nothing);
+	return 0;
+}
+
 bool vf_name_is_free(struct netns *ns, const char *name, int64_t but)
 {
 	json_auto_t *look = new_look();
@@ -76,6 +90,7 @@ int vf_bring_back(const struct plugin_call *call, const json_t *saved, struct er
 	now = json_str_at(link, "name");
 	/* As far as it goes: the rest is tried on the node, before the device is free. */
 	sriov_plan_fresh("pod", link, saved, traces);
+	steps_number(traces, "pod", link);
 	(void)netns_execute_all(&call->pair, traces, NULL);
 	json_put_bool(steps_add(steps, "pod", "link", now), "up", false);
 	is_free = vf_name_is_free(call->pair.host, name, -1);
@@ -87,5 +102,7 @@ int vf_bring_back(const struct plugin_call *call, const json_t *saved, struct er
 			json_put_str(steps_add(steps, "pod", "unalt", now), "name", text);
 	}
 	json_put_str(steps_add(steps, "pod", "move", now), "as", is_free ? name : SPARE_NAME);
+	/* The pod may rename it at any moment. */
+	steps_number(steps, "pod", link);
 	return netns_execute(&call->pair, steps, NULL, err);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A VF's interface comes back from its pod to the node.
+ * What plugins for VFs have in common: settings of the PF, and the way of the interface back from
+ * its pod to the node.
  *
  * saved: {"device": PCI address, "name": its name on the node, "index": its number there}.
  */
@@ -10,6 +11,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 
+#include "nodeagent/netns/device.h"
 #include "nodeagent/netns/plugins.h"
 
 /*
@@ -18,6 +20,14 @@
  */
 int vf_find_in_pod(const struct plugin_call *call, const json_t *saved, json_t **ret_look,
 		   const json_t **ret, struct err *err);
+
+/*
+ * What the PF says of the VF: *ret is new, as of sriov.h. PFs that say nothing (some do in
+ * switchdev mode) are enough where nothing is to be set: no setting is wanted, or VLAN 0 and rate
+ * 0, which each network of a SpiderMultusConfig says. Errors as of netns_observe_vf().
+ */
+int vf_settings(const struct plugin_call *call, const struct device *device, const json_t *wanted,
+		json_t **ret, struct err *err);
 
 /*
  * Down, and back under its old name, or a spare one where that is taken. Nothing to do is no error.

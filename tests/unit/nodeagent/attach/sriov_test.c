@@ -118,6 +118,50 @@ static void what_differs_is_written_one_by_one_and_put_back(void **state)
 	assert_true(json_same(undo, want));
 }
 
+/* udev or an administrator may rename an interface between the look and the step. */
+static void devices_of_the_node_have_numbers_in_steps(void **state)
+{
+	json_auto_t *steps = plan("{" DEVICE ", vlan: 5, mac: '02:00:00:00:00:0a'}", NOW,
+				  "{name: enp1s0v0, index: 7, mac: '02:00:00:00:00:01'}");
+	json_auto_t *vf = yaml("{name: enp1s0v0, index: 7}"),
+		    *pf = yaml("{name: enp1s0, index: 3}");
+	json_auto_t *undo = NULL;
+	size_t i;
+	json_t *step;
+
+	steps_number(steps, "host", vf);
+	steps_number(steps, "host", pf);
+	json_array_foreach (steps, i, step) {
+		bool is_pf = str_eq(json_str_at(step, "dev"), "enp1s0");
+		bool is_host = str_eq(json_str_at(step, "in"), "host");
+
+		assert_int_equal(json_integer_value(json_at(step, "index")), is_pf     ? 3
+									     : is_host ? 7
+										       : 0);
+	}
+	/* On the way back the kernel may have given it another one. */
+	undo = steps_undo(steps);
+	assert_true(json_array_size(undo) > 0);
+	json_array_foreach (undo, i, step)
+		assert_null(json_at(step, "index"));
+}
+
+static void a_new_name_does_not_lose_the_number(void **state)
+{
+	json_auto_t *steps =
+		yaml("[{in: host, do: link, dev: ib0}, {in: host, do: rename, dev: ib0, as: a},"
+		     " {in: host, do: link, dev: a}, {in: pod, do: link, dev: a},"
+		     " {in: host, do: move, dev: a, as: b}, {in: host, do: link, dev: a}]");
+	json_auto_t *link = yaml("{name: ib0, index: 9}");
+	static const int want[] = {9, 9, 9, 0, 9, 0};
+
+	steps_number(steps, "host", link);
+	steps_number(steps, "host", NULL);
+	for (size_t i = 0; i < ARRAY_LEN(want); i++)
+		assert_int_equal(json_integer_value(json_at(json_array_get(steps, i), "index")),
+				 want[i]);
+}
+
 static void check_misses_what_somebody_changed(void **state)
 {
 	static const char config_text[] =
@@ -305,6 +349,8 @@ int main(void)
 		cmocka_unit_test(the_runtimes_mac_comes_before_the_arguments_and_the_nads),
 		cmocka_unit_test(settings_that_are_so_already_are_not_written),
 		cmocka_unit_test(what_differs_is_written_one_by_one_and_put_back),
+		cmocka_unit_test(devices_of_the_node_have_numbers_in_steps),
+		cmocka_unit_test(a_new_name_does_not_lose_the_number),
 		cmocka_unit_test(check_misses_what_somebody_changed),
 		cmocka_unit_test(the_interface_moves_once_with_its_new_name),
 		cmocka_unit_test(what_the_pod_did_to_its_vf_does_not_come_back),

@@ -49,7 +49,7 @@ struct attach_services {
 /* Borrowed, all of it. */
 struct attach_call {
 	enum attach_command command;
-	const char *type; /* "sriov", "ib-sriov", "rdma", "ipoib", "coordinator" */
+	const char *type; /* "sriov", "macvlan", …: attach_knows() it */
 	const char *container_id, *ifname;
 	const char *netns_path; /* CNI_NETNS as it came: goes into results; "" or NULL with DEL */
 	const char *args;       /* CNI_ARGS as it came, or NULL */
@@ -83,5 +83,12 @@ int attach_run(const struct attach_call *call, json_t **ret_result, struct err *
 
 /* Does attach_run() know this type? */
 bool attach_knows(const char *type);
+
+/*
+ * Is it one that containernetworking-plugins have, too? An administrator expects theirs where they
+ * are installed. It takes no device, also where its configuration names one (a shared one). What it
+ * made ends with the namespace, or is in files of its own: CHECK and DEL need no record of ADD.
+ */
+bool attach_is_common(const char *type);
 
 #endif

@@ -58,6 +58,24 @@ static const struct key ipoib_keys[] = {
 	{NULL, VALUE_OTHER},
 };
 
+static const struct key macvlan_keys[] = {
+	{"master", VALUE_TEXT}, {"mode", VALUE_TEXT},         {"mtu", VALUE_NUMBER},
+	{"mac", VALUE_TEXT},    {"bcqueuelen", VALUE_NUMBER}, {"linkInContainer", VALUE_SWITCH},
+	{NULL, VALUE_OTHER},
+};
+
+static const struct key ipvlan_keys[] = {
+	{"master", VALUE_TEXT}, {"mode", VALUE_TEXT},
+	{"mtu", VALUE_NUMBER},  {"linkInContainer", VALUE_SWITCH},
+	{NULL, VALUE_OTHER},
+};
+
+static const struct key vlan_keys[] = {
+	{"master", VALUE_TEXT}, {"vlanId", VALUE_NUMBER},
+	{"mtu", VALUE_NUMBER},  {"linkInContainer", VALUE_SWITCH},
+	{NULL, VALUE_OTHER},
+};
+
 static const struct key rdma_keys[] = {
 	{"deviceID", VALUE_TEXT},
 	{NULL, VALUE_OTHER},
@@ -90,8 +108,14 @@ static const struct {
 	const char *type;
 	const struct key *keys;
 } plugins[] = {
-	{"sriov", sriov_keys}, {"ib-sriov", ib_sriov_keys},       {"ipoib", ipoib_keys},
-	{"rdma", rdma_keys},   {"coordinator", coordinator_keys},
+	{"sriov", sriov_keys},
+	{"ib-sriov", ib_sriov_keys},
+	{"ipoib", ipoib_keys},
+	{"rdma", rdma_keys},
+	{"coordinator", coordinator_keys},
+	{"macvlan", macvlan_keys},
+	{"ipvlan", ipvlan_keys},
+	{"vlan", vlan_keys},
 };
 
 static const struct key *find(const struct key *keys, const char *name)

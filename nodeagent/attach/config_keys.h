@@ -8,7 +8,8 @@
  * setting of the wrong type were ignored, an isolation that a user asked for would be missing.
  *
  * Source: https://pkg.go.dev/encoding/json#Unmarshal; the fields of sriov-cni's and ib-sriov-cni's
- * pkg/types, ipoib-cni's and rdma-cni's NetConf, Spiderpool's coordinator Config.
+ * pkg/types, ipoib-cni's and rdma-cni's NetConf, Spiderpool's coordinator Config, NetConf of
+ * macvlan, ipvlan and vlan of containernetworking-plugins.
  */
 #ifndef ORBWEAVER_NODEAGENT_ATTACH_CONFIG_KEYS_H
 #define ORBWEAVER_NODEAGENT_ATTACH_CONFIG_KEYS_H

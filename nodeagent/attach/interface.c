@@ -83,9 +83,12 @@ void interface_plan(const char *ifname, const json_t *result, json_t *steps)
 		add_sysctl(steps, ifname, "disable_ipv6", "0");
 		add_sysctl(steps, ifname, "keep_addr_on_down", "1");
 	}
-	json_array_foreach (ips, i, item)
-		json_put_str(steps_add(steps, "pod", "address", ifname), "address",
-			     json_str_at(item, "address"));
+	json_array_foreach (ips, i, item) {
+		json_t *step = steps_add(steps, "pod", "address", ifname);
+
+		json_put_str(step, "address", json_str_at(item, "address"));
+		json_put_bool(step, "broadcast", true);
+	}
 	/* Now its addresses are announced (arp_notify), and routes have a way. */
 	json_put_bool(steps_add(steps, "pod", "link", ifname), "up", true);
 	json_array_foreach (json_at(result, "routes"), i, item)

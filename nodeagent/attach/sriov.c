@@ -12,8 +12,8 @@
 #include "nodeagent/attach/config_keys.h"
 #include "nodeagent/attach/look.h"
 #include "nodeagent/attach/steps.h"
+#include "nodeagent/attach/wanted_mac.h"
 #include "nodeagent/model/pci_address.h"
-#include "nodeagent/model/text.h"
 #include "reconcilers/core/cni_rules.h"
 
 #define LINK_UP 0x1 /* linux/if.h */
@@ -30,46 +30,6 @@ static int bad(struct err *err, const char *key, const char *must)
 	return err_set(err, ERR_INVALID, "BadField", "sriov: %s must be %s", key, must);
 }
 
-bool sriov_read_mac(const char *text, char ret[18])
-{
-	unsigned char mac[6];
-
-	if (!text || !text_to_mac(text, mac) || mac[0] & 1 || text_mac_is_zero(mac))
-		return false;
-	text_from_octets(mac, sizeof(mac), ret);
-	return true;
-}
-
-/* MAC of "K=V;K=V". Returns new, NULL when there is none. */
-static char *mac_of_args(const char *args)
-{
-	const char *at = args;
-
-	while (at && *at) {
-		size_t len = strcspn(at, ";");
-
-		if (len > 4 && strncmp(at, "MAC=", 4) == 0)
-			return str_ndup(at + 4, len - 4);
-		at += len + (at[len] == ';');
-	}
-	return NULL;
-}
-
-/* CNI_ARGS over the key "mac", the runtime's over both. */
-static int read_mac(const json_t *config, const char *args, char ret[18], struct err *err)
-{
-	auto_free char *of_args = mac_of_args(args);
-	const char *text = str_empty(of_args) ? json_str_at(config, "mac") : of_args;
-
-	if (!str_empty(json_str_at(config, "runtimeConfig", "mac")))
-		text = json_str_at(config, "runtimeConfig", "mac");
-	if (!str_empty(text) && !sriov_read_mac(text, ret))
-		return err_set(err, ERR_INVALID, "BadField",
-			       "sriov: mac \"%.64s\" must be six octets of one station's address",
-			       text);
-	return 0;
-}
-
 int sriov_config_read(const json_t *config, const char *args, struct sriov_config *ret,
 		      struct err *err)
 {
@@ -84,7 +44,7 @@ int sriov_config_read(const json_t *config, const char *args, struct sriov_confi
 			   "the PCI address of a VF; the network's NAD needs the annotation "
 			   "k8s.v1.cni.cncf.io/resourceName, so that Multus fills it in");
 	if (cni_rules_vf_settings("sriov", config, read.wanted, NULL, err) ||
-	    read_mac(config, args, read.mac, err))
+	    wanted_mac_read("sriov", config, args, read.mac, err))
 		return -1;
 	if (read.mac[0])
 		json_put_str(read.wanted, "mac", read.mac);

@@ -92,7 +92,4 @@ const char *sriov_plan_name(const json_t *link, const char *name, json_t *steps)
 void sriov_plan_settings(const char *pf, int64_t vf, const json_t *from, const json_t *to,
 			 json_t *steps);
 
-/* "aa:bb:cc:dd:ee:ff" of one station, in lower case; false for what is none. */
-bool sriov_read_mac(const char *text, char ret[18]);
-
 #endif

@@ -12,10 +12,10 @@
 static const struct {
 	const char *what, *undo;
 } kinds[] = {
-	{"veth", "unlink"},       {"ipoib", "unlink"},  {"address", "unaddress"},
-	{"unaddress", "address"}, {"route", "unroute"}, {"unroute", "route"},
-	{"rule", "unrule"},       {"unrule", "rule"},   {"neighbour", "unneighbour"},
-	{"marks", "unmarks"},
+	{"veth", "unlink"},           {"ipoib", "unlink"},      {"upper", "unlink"},
+	{"address", "unaddress"},     {"unaddress", "address"}, {"route", "unroute"},
+	{"unroute", "route"},         {"rule", "unrule"},       {"unrule", "rule"},
+	{"neighbour", "unneighbour"}, {"marks", "unmarks"},
 };
 
 json_t *steps_add(json_t *steps, const char *in, const char *what, const char *dev)

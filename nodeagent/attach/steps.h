@@ -10,8 +10,10 @@
  *                as an administrator sets it), mac, mtu, txqlen; was: the same, for the way back
  *   veth         dev, peer, mac, peerMac, mtu: a pair, whose peer is in the other namespace
  *   ipoib        dev, lower (index of the parent), pkey, mode: a child of an IPoIB interface
+ *   upper        dev, kind ("macvlan", "ipvlan", "vlan"), lower (index), mode, vlan, queue, mac,
+ *                mtu: an interface upon another one; to: it is made in the other namespace
  *   unlink       dev
- *   address, unaddress      dev, address
+ *   address, unaddress      dev, address; broadcast: with that of its network, if IPv4 has one
  *   route, unroute          family, table, dst; gw, dev, src, scope, metric, mtu, flags;
  *                beside: others may lead there, too
  *   rule, unrule            family, table; from, to, mark, priority

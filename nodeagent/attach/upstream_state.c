@@ -12,6 +12,7 @@
 #include "nodeagent/attach/ib_sriov.h"
 #include "nodeagent/attach/sriov.h"
 #include "nodeagent/attach/steps.h"
+#include "nodeagent/attach/wanted_mac.h"
 #include "nodeagent/model/pci_address.h"
 
 #define NAME_SIZE      16 /* linux/if.h, IFNAMSIZ */
@@ -104,7 +105,8 @@ static json_t *old_settings(const json_t *kept, const json_t *asked, struct err 
 		return take_ptr(all);
 	/* All zeros: the VF chooses by itself. */
 	json_put_str(all, "mac",
-		     sriov_read_mac(json_str_at(was, "AdminMAC"), mac) ? mac : "00:00:00:00:00:00");
+		     wanted_mac_parse(json_str_at(was, "AdminMAC"), mac) ? mac
+									 : "00:00:00:00:00:00");
 	return take_ptr(all);
 }
 
@@ -124,7 +126,7 @@ static int put_interface(const json_t *kept, json_t *saved, struct err *err)
 	if (!name)
 		return bad(err, "OrigVfState.HostIFName", "the name of the interface on the node");
 	json_put_str(saved, "name", name);
-	if (sriov_read_mac(json_str_at(was, "EffectiveMAC"), mac))
+	if (wanted_mac_parse(json_str_at(was, "EffectiveMAC"), mac))
 		json_put_str(saved, "mac", mac);
 	if (mtu)
 		json_put_int(saved, "mtu", mtu);

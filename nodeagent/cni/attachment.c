@@ -19,6 +19,7 @@
 #include "nodeagent/cni/boot.h"
 #include "nodeagent/cni/devices.h"
 #include "nodeagent/cni/foreign.h"
+#include "nodeagent/cni/install.h"
 #include "nodeagent/cni/master.h"
 #include "nodeagent/cni/meta_call.h"
 #include "nodeagent/cni/spiderpool.h"
@@ -174,14 +175,15 @@ static bool change_record(void *arg, json_t *sandbox)
 }
 
 /*
- * What a power cut need not leave: a sync takes longer than all else. Links, routes and rules of a
- * coordinator end with the power. Addresses are the pod's: DEL gives them back without a record,
- * too, and so does the agent that comes up afterwards (addresses.h). A process that is killed takes
- * nothing along.
+ * What a power cut need not leave: a sync takes longer than all else. Interfaces that were made,
+ * and links, routes and rules of a coordinator, end with the power. Addresses are the pod's: DEL
+ * gives them back without a record, too, and so does the agent that comes up afterwards
+ * (addresses.h). A process that is killed takes nothing along.
  */
 static bool outlives_power(const struct attachment *a)
 {
-	return !str_eq(a->key.plugin, "coordinator") && !str_eq(a->key.plugin, SPIDERPOOL);
+	return !str_eq(a->key.plugin, "coordinator") && !str_eq(a->key.plugin, SPIDERPOOL) &&
+	       !attach_is_common(a->key.plugin);
 }
 
 static int put_record(const struct attachment *a, struct record change, bool sync, struct err *err)
@@ -423,6 +425,21 @@ static int ipam(void *context, const char *command, const json_t *config, json_t
 	return 0;
 }
 
+/*
+ * Is the call for us? Under the names of containernetworking-plugins a program of theirs that is on
+ * the node goes before ours, but for what ours has attached.
+ */
+static bool is_ours(const struct attachment *a)
+{
+	json_auto_t *record = NULL;
+
+	if (!attachment_knows(a->key.plugin))
+		return false;
+	return !attach_is_common(a->key.plugin) || load_record(a, &record, NULL) < 0 || record ||
+	       !install_is_other(a->root, json_str_or(json_at(a->env, "CNI_PATH"), ""),
+				 a->key.plugin);
+}
+
 /* A crew_work_fn: one of ours is an attachment like any, a foreign one a program on the host. */
 static json_t *work(struct attachment *a, const char *command)
 {
@@ -430,7 +447,7 @@ static json_t *work(struct attachment *a, const char *command)
 	struct err err = {0};
 	int rc;
 
-	if (!attachment_knows(a->key.plugin))
+	if (!is_ours(a))
 		rc = (said = foreign_program(a, a->key.plugin, command, a->config, &err)) ? 0 : -1;
 	else if (str_eq(command, "ADD"))
 		rc = attachment_add(a, &result, &err);
@@ -527,7 +544,7 @@ bool attachment_knows(const char *plugin)
 static bool takes_device(const char *plugin)
 {
 	return !str_eq(plugin, "coordinator") && !str_eq(plugin, SPIDERPOOL) &&
-	       !str_eq(plugin, META_PLUGIN);
+	       !str_eq(plugin, META_PLUGIN) && !attach_is_common(plugin);
 }
 
 /* What the cluster says of coordinators; *ret is new, or NULL: nothing is asked for this plugin. */
@@ -712,7 +729,8 @@ int attachment_check(struct attachment *a, struct err *err)
 
 	if (load_record(a, &record, err) < 0)
 		return -1;
-	if (!record)
+	/* What containernetworking-plugins made is compared with prevResult, as they do. */
+	if (!record && !attach_is_common(a->key.plugin))
 		return err_set(err, ERR_INVALID, "NotAttached",
 			       "%s has not attached %s to network %s in this sandbox: make the pod "
 			       "anew",

@@ -20,9 +20,11 @@
 #include "lib/base/root.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
+#include "nodeagent/attach/attach.h"
 
 const char *const install_names[] = {"orbweaver-cni", "spiderpool", "coordinator", "sriov",
-				     "ib-sriov",      "rdma",       "ipoib",       "orbweaver"};
+				     "ib-sriov",      "rdma",       "ipoib",       "orbweaver",
+				     "macvlan",       "ipvlan",     "vlan"};
 const size_t install_n_names = ARRAY_LEN(install_names);
 
 #define DRAFT ".orbweaver-cni.draft"
@@ -146,11 +148,42 @@ json_t *install_look(int root, const char *bin_dir)
 		bool is_same;
 
 		json_array_append_new(
-			list, json_pack("{s:s, s:s, s:b}", "name", install_names[i], "owner",
+			list, json_pack("{s:s, s:s, s:b, s:b}", "name", install_names[i], "owner",
 					owners[look_at(dir, install_names[i], NULL, &is_same)],
-					"saved", exists(dir, saved)));
+					"saved", exists(dir, saved), "common",
+					attach_is_common(install_names[i])));
 	}
 	return list;
+}
+
+/* The meta plugin's file, which has other names, too (put()): it need not be read. */
+static bool is_file_of_ours(int dir, const struct stat *st)
+{
+	struct stat ours;
+
+	return fstatat(dir, "orbweaver", &ours, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       ours.st_dev == st->st_dev && ours.st_ino == st->st_ino;
+}
+
+bool install_is_other(int root, const char *path, const char *name)
+{
+	auto_free char *copy = str_dup(path);
+	char *rest = copy, *folder;
+
+	while ((folder = strsep(&rest, ":"))) {
+		auto_free char *file = str_below(folder, name);
+		auto_close int dir = -1;
+		struct stat st;
+		bool is_same;
+
+		/* As the runtime looks for it: what a link leads to counts, a folder does not. */
+		if (!*folder || root_stat(root, file, &st) < 0 || !S_ISREG(st.st_mode))
+			continue;
+		dir = root_open(root, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+		return !is_file_of_ours(dir, &st) &&
+		       look_at(dir, name, NULL, &is_same) == OWNER_OTHER;
+	}
+	return false;
 }
 
 int install_plugins(int root, const char *bin_dir, const char *program, const json_t *names,

@@ -10,6 +10,7 @@
 #define ORBWEAVER_NODEAGENT_CNI_INSTALL_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "lib/base/err.h"
@@ -20,9 +21,15 @@ extern const char *const install_names[];
 extern const size_t install_n_names;
 
 /*
+ * Is the first program of this name in the folders of `path` ("/opt/cni/bin:…", CNI_PATH) another
+ * program's? False where there is none.
+ */
+bool install_is_other(int root, const char *path, const char *name);
+
+/*
  * What the folder has under our names, new, in the order of install_names: [{"name", "owner":
- * "nobody" | "ours" | "other", "saved"}] (nodeagent/meta/profile.h). root: descriptor of the host's
- * root, bin_dir a path below it.
+ * "nobody" | "ours" | "other", "saved", "common"}] (nodeagent/meta/profile.h). root: descriptor of
+ * the host's root, bin_dir a path below it.
  */
 json_t *install_look(int root, const char *bin_dir);
 

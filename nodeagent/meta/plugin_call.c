@@ -9,6 +9,7 @@
 
 #include "lib/base/str.h"
 #include "lib/json/json.h"
+#include "nodeagent/attach/cni_args.h"
 #include "nodeagent/attach/result.h"
 #include "nodeagent/meta/network_config.h"
 
@@ -20,22 +21,6 @@
 /* Who the pod is: the keys that Kubernetes' runtimes send. */
 static const char *const pod_keys[] = {"IgnoreUnknown", "K8S_POD_NAMESPACE", "K8S_POD_NAME",
 				       "K8S_POD_INFRA_CONTAINER_ID", "K8S_POD_UID"};
-
-char *cni_args_value(const char *args, const char *key)
-{
-	size_t len = strlen(key);
-
-	for (const char *at = args; at && *at; at = *at ? at + 1 : at) {
-		size_t size = strcspn(at, ";");
-
-		if (size > len && strncmp(at, key, len) == 0 && at[len] == '=')
-			return str_ndup(at + len + 1, size - len - 1);
-		at += size;
-		if (!*at)
-			break;
-	}
-	return NULL;
-}
 
 /*
  * The runtime's pair as it came, unless plugins would refuse it, or it would hide who the pod is.

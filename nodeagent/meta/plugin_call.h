@@ -24,8 +24,6 @@
  */
 char *cni_args_for(const char *runtime_args, const char *container_id, const json_t *pod,
 		   const char *mac, const json_t *ips);
-/* The value of `key` in CNI_ARGS as a new string, or NULL. The first one counts. */
-char *cni_args_value(const char *args, const char *key);
 
 /* Plugins of a delegate, and their types. Borrowed. */
 size_t delegate_plugins(const json_t *delegate);

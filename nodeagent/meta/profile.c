@@ -116,7 +116,7 @@ static void decide_names(const struct profile_input *in, struct profile_decision
 			json_array_append_new(ret->restore, json_string(name));
 			break;
 		case FATE_STAYS:
-			if (in->profile == PROFILE_AUTO)
+			if (in->profile == PROFILE_AUTO && !json_is_true(json_at(plugin, "common")))
 				add_name(&told->kept, name);
 			break;
 		}

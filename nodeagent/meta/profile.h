@@ -46,8 +46,9 @@ enum profile_use {
 struct profile_input {
 	enum profile profile;
 	/*
-	 * [{"name": "sriov", "owner": "nobody" | "ours" | "other", "saved": true}] (install.h):
-	 * each name of ours in the folder of plugins; saved: another program's is kept aside.
+	 * [{"name": "sriov", "owner": "nobody" | "ours" | "other", "saved": true, "common": true}]
+	 * (install.h): each name of ours in the folder of plugins; saved: another program's is kept
+	 * aside; common: one of containernetworking-plugins, where another program's is usual.
 	 */
 	const json_t *plugins;
 	bool has_conf;      /* META_CONF_FILE is in the runtime's folder */

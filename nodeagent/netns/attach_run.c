@@ -10,7 +10,8 @@
 #include "nodeagent/netns/plugins.h"
 
 static const struct plugin *const plugins[] = {
-	&plugin_coordinator, &plugin_sriov, &plugin_ib_sriov, &plugin_rdma, &plugin_ipoib,
+	&plugin_coordinator, &plugin_sriov,   &plugin_ib_sriov, &plugin_rdma,
+	&plugin_ipoib,       &plugin_macvlan, &plugin_ipvlan,   &plugin_vlan,
 };
 
 static const struct plugin *plugin_of(const char *type)
@@ -24,6 +25,13 @@ static const struct plugin *plugin_of(const char *type)
 bool attach_knows(const char *type)
 {
 	return plugin_of(type) != NULL;
+}
+
+bool attach_is_common(const char *type)
+{
+	const struct plugin *plugin = plugin_of(type);
+
+	return plugin && plugin->is_common;
 }
 
 static int check_version(const char *version, const char *command, struct err *err)

@@ -46,6 +46,14 @@ int ipam_add(const struct plugin_call *call, bool configure, json_t *result, jso
 	return -1;
 }
 
+int ipam_inherit(const struct plugin_call *call, const json_t *from, json_t *result, json_t *done,
+		 struct err *err)
+{
+	return interface_adopt(result, from, err) || configure_interface(call, result, done, err)
+		       ? -1
+		       : 0;
+}
+
 int ipam_del(const struct plugin_call *call, struct err *err)
 {
 	const struct attach_services *services = call->call->services;

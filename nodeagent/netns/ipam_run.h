@@ -22,6 +22,13 @@ bool ipam_is_wanted(const struct plugin_call *call);
 int ipam_add(const struct plugin_call *call, bool configure, json_t *result, json_t *done,
 	     struct err *err);
 
+/*
+ * The same with the addresses and routes of another result, in our shape, which stay whose they
+ * are.
+ */
+int ipam_inherit(const struct plugin_call *call, const json_t *from, json_t *result, json_t *done,
+		 struct err *err);
+
 /* Give the addresses back. */
 int ipam_del(const struct plugin_call *call, struct err *err);
 

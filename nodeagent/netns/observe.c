@@ -117,16 +117,34 @@ static void decode_xdp(const struct nlattr *xdp, json_t *link)
 		json_put_int(link, "xdp", attached);
 }
 
-static void decode_ipoib(const struct nlattr *data, json_t *link)
-{
-	struct nlattr *attrs[IFLA_IPOIB_MAX + 1];
-	uint16_t value;
+/* What links of some kinds have, by the number of its attribute. */
+static const struct {
+	const char *kind, *key;
+	int type;
+} kind_numbers[] = {
+	{"ipoib", "pkey", IFLA_IPOIB_PKEY},     {"ipoib", "mode", IFLA_IPOIB_MODE},
+	{"macvlan", "mode", IFLA_MACVLAN_MODE}, {"ipvlan", "mode", IFLA_IPVLAN_MODE},
+	{"vlan", "vlan", IFLA_VLAN_ID},
+};
 
-	netlink_parse_nested(data, attrs, IFLA_IPOIB_MAX);
-	if (netlink_u16(attrs[IFLA_IPOIB_PKEY], &value))
-		json_put_int(link, "pkey", value);
-	if (netlink_u16(attrs[IFLA_IPOIB_MODE], &value))
-		json_put_int(link, "mode", value);
+static void decode_kind(const char *kind, const struct nlattr *data, json_t *link)
+{
+	enum { NUMBER_MAX = IFLA_MACVLAN_MAX };
+	struct nlattr *attrs[NUMBER_MAX + 1];
+	uint16_t small;
+	uint32_t large;
+
+	netlink_parse_nested(data, attrs, NUMBER_MAX);
+	for (size_t i = 0; i < ARRAY_LEN(kind_numbers); i++) {
+		const struct nlattr *attr = attrs[kind_numbers[i].type];
+
+		if (!str_eq(kind, kind_numbers[i].kind))
+			continue;
+		if (netlink_u16(attr, &small))
+			json_put_int(link, kind_numbers[i].key, small);
+		else if (netlink_u32(attr, &large))
+			json_put_int(link, kind_numbers[i].key, large);
+	}
 }
 
 static void decode_link(const struct nlmsghdr *message, json_t *look)
@@ -155,8 +173,8 @@ static void decode_link(const struct nlmsghdr *message, json_t *look)
 		netlink_parse_nested(attrs[IFLA_LINKINFO], info, IFLA_INFO_MAX);
 		if (netlink_str(info[IFLA_INFO_KIND], kind, sizeof(kind)))
 			json_put_str(link, "kind", kind);
-		if (str_eq(json_str_at(link, "kind"), "ipoib") && info[IFLA_INFO_DATA])
-			decode_ipoib(info[IFLA_INFO_DATA], link);
+		if (json_at(link, "kind") && info[IFLA_INFO_DATA])
+			decode_kind(kind, info[IFLA_INFO_DATA], link);
 	}
 	if (netlink_str(attrs[IFLA_PARENT_DEV_NAME], parent, sizeof(parent)) &&
 	    pci_address_is_valid(parent))

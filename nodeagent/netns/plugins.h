@@ -17,7 +17,8 @@ struct plugin_call {
 
 struct plugin {
 	const char *type;
-	bool chained; /* ADD needs prevResult */
+	bool chained;   /* ADD needs prevResult */
+	bool is_common; /* attach_is_common() */
 	/* *ret_result is new, in our shape. */
 	int (*add)(const struct plugin_call *call, json_t **ret_result, struct err *err);
 	int (*check)(const struct plugin_call *call, struct err *err);
@@ -25,6 +26,6 @@ struct plugin {
 };
 
 extern const struct plugin plugin_coordinator, plugin_sriov, plugin_ib_sriov, plugin_rdma,
-	plugin_ipoib;
+	plugin_ipoib, plugin_macvlan, plugin_ipvlan, plugin_vlan;
 
 #endif

@@ -7,8 +7,8 @@
  * NETNS: a path, "" for one that is gone. STATE: the file that save() writes and DEL reads. CONFIG:
  * stdin of the plugin. IPAM: the result that IPAM gives. ATTACH_DIE=N in the environment: be killed
  * before the N-th message to the kernel. ATTACH_FOREIGN: the device is another pod's. ATTACH_ROOT:
- * where /sys is read. ATTACH_SETTINGS: the cluster's, for the coordinator. Prints the result, or
- * the error; exit 1 then.
+ * where /sys is read. ATTACH_SETTINGS: the cluster's, for the coordinator. CNI_ARGS: as a runtime
+ * has it. Prints the result, or the error; exit 1 then.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -125,6 +125,7 @@ int main(int argc, char **argv)
 	call.type = argv[2];
 	call.ifname = argv[3];
 	call.netns_path = argv[4];
+	call.args = getenv("CNI_ARGS");
 	call.netns = netns;
 	call.root = root;
 	call.config = config;

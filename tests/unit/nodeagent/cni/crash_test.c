@@ -65,6 +65,11 @@ static char *link_path(const struct attach_call *call)
 	return str_printf("%s/kernel/%s-%s", stand.folder, call->container_id, call->ifname);
 }
 
+bool attach_is_common(const char *type)
+{
+	return false;
+}
+
 bool attach_knows(const char *type)
 {
 	return str_eq(type, "sriov");

@@ -46,6 +46,15 @@ struct node {
 	bool has_plugin;
 };
 
+#define THEIRS "/opt/cni/bin/macvlan"
+
+/* containernetworking-plugins are installed. */
+static void put_theirs(const struct node *node)
+{
+	assert_int_equal(root_make_dirs(node->root, "/opt/cni/bin", 0755), 0);
+	assert_int_equal(root_write_atomic(node->root, THEIRS, "theirs", 6, 0755, NULL), 0);
+}
+
 static int setup(void **state)
 {
 	static struct node node;
@@ -56,6 +65,7 @@ static int setup(void **state)
 	assert_int_equal(mkdirat(node.root, "state", 0700), 0);
 	node.state = openat(node.root, "state", O_RDONLY | O_DIRECTORY);
 	assert_int_equal(sandboxes_prepare(node.state, NULL), 0);
+	put_theirs(&node);
 	node.called = json_array();
 	node.refused = json_array();
 	node.nads = json_object();
@@ -614,11 +624,44 @@ static void checks_every_network(void **state)
 	expect_called(node, "CHECK calico mt0, CHECK macvlan net1");
 }
 
+static void a_plugin_that_the_node_lacks_is_ours(void **state)
+{
+	struct node *node = *state;
+	json_auto_t *done = NULL;
+
+	add_nad(node, "a", PLUGIN("macvlan"), NULL);
+	add_pod(node, "a");
+	assert_int_equal(root_remove(node->root, THEIRS), 0);
+	done = call(node, "ADD");
+	/* It is carried out here, where there is no namespace. */
+	assert_non_null(strstr(json_str_at(done, "error", "text"), "ADD needs CNI_NETNS"));
+	expect_called(node, "ADD calico mt0, DEL calico mt0");
+}
+
+static void what_theirs_attached_ours_takes_down_once_theirs_have_gone(void **state)
+{
+	struct node *node = *state;
+	json_auto_t *done = NULL, *deleted = NULL;
+
+	add_nad(node, "a", PLUGIN("macvlan"), NULL);
+	add_pod(node, "a");
+	done = call(node, "ADD");
+	assert_null(json_at(done, "error"));
+	expect_called(node, "ADD calico mt0, ADD macvlan net1");
+	assert_int_equal(root_remove(node->root, THEIRS), 0);
+	deleted = call(node, "DEL");
+	assert_null(json_at(deleted, "error"));
+	expect_called(node, "DEL calico mt0");
+	assert_false(has_sandbox(node));
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(sets_eight_networks_up_side_by_side),
+		TEST(a_plugin_that_the_node_lacks_is_ours),
+		TEST(what_theirs_attached_ours_takes_down_once_theirs_have_gone),
 		TEST(has_all_on_the_disk_before_the_first_plugin),
 		TEST(undoes_all_when_one_network_fails),
 		TEST(keeps_what_could_not_be_undone),

@@ -48,6 +48,11 @@ bool attach_knows(const char *type)
 	return str_eq(type, "sriov") || str_eq(type, "rdma") || str_eq(type, "coordinator");
 }
 
+bool attach_is_common(const char *type)
+{
+	return false;
+}
+
 static int touch(const char *name)
 {
 	auto_free char *path = str_printf("%s/kernel/%s", stand.folder, name);

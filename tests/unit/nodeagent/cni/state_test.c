@@ -609,6 +609,8 @@ static void a_name_that_is_not_asked_for_is_not_touched(void **state)
 	assert_string_equal(json_str_at(json_find(seen, "name", "sriov"), "owner"), "other");
 	assert_true(json_is_true(json_at(json_find(seen, "name", "sriov"), "saved")));
 	assert_string_equal(json_str_at(json_find(seen, "name", "ipoib"), "owner"), "nobody");
+	assert_true(json_is_true(json_at(json_find(seen, "name", "macvlan"), "common")));
+	assert_false(json_is_true(json_at(json_find(seen, "name", "sriov"), "common")));
 	assert_int_equal(install_restore(s->state, "/bin", names, NULL), 0);
 	assert_null(get(s, "bin/rdma"));
 }
@@ -625,6 +627,29 @@ static void what_was_kept_comes_back_also_where_ours_has_gone(void **state)
 	back = get(s, "bin/sriov");
 	assert_string_equal(back, "theirs");
 	assert_null(get(s, "bin/sriov" INSTALL_SAVED));
+}
+
+static void of_two_folders_the_first_that_has_the_name_counts(void **state)
+{
+	const struct stand *s = *state;
+	auto_free char *program = program_of(s, "1");
+	const char *const path = "/opt:/bin:relative::/none";
+
+	assert_false(install_is_other(s->state, path, "macvlan"));
+	assert_int_equal(install_all(s, "/bin", program, NULL), 0);
+	assert_false(install_is_other(s->state, path, "macvlan"));
+	assert_int_equal(mkdirat(s->state, "opt", 0755), 0);
+	assert_int_equal(mkdirat(s->state, "opt/macvlan", 0755), 0);
+	assert_false(install_is_other(s->state, path, "macvlan"));
+	put(s, "opt/vlan", "theirs");
+	assert_true(install_is_other(s->state, path, "vlan"));
+	assert_false(install_is_other(s->state, "/bin:/opt", "vlan"));
+	/* A link to another program's file, as distributions have them. */
+	assert_int_equal(symlinkat("/opt/vlan", s->state, "opt/ipvlan"), 0);
+	assert_true(install_is_other(s->state, path, "ipvlan"));
+	/* Ours in a version of its own. */
+	put(s, "opt/vlan", PLUGIN_MARK "0");
+	assert_false(install_is_other(s->state, path, "vlan"));
 }
 
 static void a_folder_that_cannot_be_had_is_an_error(void **state)
@@ -669,6 +694,7 @@ int main(void)
 		TEST(what_is_somebody_else_s_by_now_is_not_removed),
 		TEST(a_name_that_is_not_asked_for_is_not_touched),
 		TEST(what_was_kept_comes_back_also_where_ours_has_gone),
+		TEST(of_two_folders_the_first_that_has_the_name_counts),
 		TEST(a_folder_that_cannot_be_had_is_an_error),
 	};
 

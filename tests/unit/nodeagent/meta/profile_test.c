@@ -22,6 +22,11 @@
 #define THEIRS                                                                                     \
 	"[{'name': 'orbweaver', 'owner': 'nobody', 'saved': false}, "                              \
 	"{'name': 'sriov', 'owner': 'other', 'saved': false}]"
+/* containernetworking-plugins are installed. */
+#define COMMON                                                                                     \
+	"[{'name': 'orbweaver', 'owner': 'ours', 'saved': false}, "                                \
+	"{'name': 'sriov', 'owner': 'ours', 'saved': false}, "                                     \
+	"{'name': 'macvlan', 'owner': 'other', 'saved': false, 'common': true}]"
 #define REPLACED                                                                                   \
 	"[{'name': 'orbweaver', 'owner': 'ours', 'saved': false}, "                                \
 	"{'name': 'sriov', 'owner': 'ours', 'saved': true}]"
@@ -124,6 +129,19 @@ static void auto_leaves_what_others_have_installed(void **state)
 		 .restore = NO,
 		 .serves = true,
 		 .reason = "PluginsKept"},
+		/* That is usual, and nothing to be done about. */
+		{.plugins = COMMON,
+		 .install = BOTH,
+		 .restore = NO,
+		 .serves = true,
+		 .reason = "MetaPlugin"},
+		{.profile = PROFILE_DELEGATE,
+		 .plugins = COMMON,
+		 .install = "['orbweaver', 'sriov', 'macvlan']",
+		 .restore = NO,
+		 .meta = META_OFF,
+		 .serves = true,
+		 .reason = "PluginsOnly"},
 		{.plugins = NONE,
 		 .multus = "00-multus.conf",
 		 .install = BOTH,

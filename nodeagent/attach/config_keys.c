@@ -76,6 +76,30 @@ static const struct key vlan_keys[] = {
 	{NULL, VALUE_OTHER},
 };
 
+/* Of "ipam", and of what is in its lists. */
+static const struct key static_ipam_keys[] = {
+	{"addresses", VALUE_OTHER},
+	{"routes", VALUE_OTHER},
+	{NULL, VALUE_OTHER},
+};
+
+static const struct key static_address_keys[] = {
+	{"address", VALUE_TEXT},
+	{"gateway", VALUE_TEXT},
+	{NULL, VALUE_OTHER},
+};
+
+static const struct key host_local_ipam_keys[] = {
+	{"dataDir", VALUE_TEXT},  {"resolvConf", VALUE_TEXT}, {"ranges", VALUE_OTHER},
+	{"routes", VALUE_OTHER},  {"subnet", VALUE_TEXT},     {"rangeStart", VALUE_TEXT},
+	{"rangeEnd", VALUE_TEXT}, {"gateway", VALUE_TEXT},    {NULL, VALUE_OTHER},
+};
+
+static const struct key host_local_range_keys[] = {
+	{"subnet", VALUE_TEXT},  {"rangeStart", VALUE_TEXT}, {"rangeEnd", VALUE_TEXT},
+	{"gateway", VALUE_TEXT}, {NULL, VALUE_OTHER},
+};
+
 static const struct key rdma_keys[] = {
 	{"deviceID", VALUE_TEXT},
 	{NULL, VALUE_OTHER},
@@ -116,6 +140,10 @@ static const struct {
 	{"macvlan", macvlan_keys},
 	{"ipvlan", ipvlan_keys},
 	{"vlan", vlan_keys},
+	{"static.ipam", static_ipam_keys},
+	{"static.address", static_address_keys},
+	{"host-local.ipam", host_local_ipam_keys},
+	{"host-local.range", host_local_range_keys},
 };
 
 static const struct key *find(const struct key *keys, const char *name)

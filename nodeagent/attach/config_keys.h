@@ -9,7 +9,7 @@
  *
  * Source: https://pkg.go.dev/encoding/json#Unmarshal; the fields of sriov-cni's and ib-sriov-cni's
  * pkg/types, ipoib-cni's and rdma-cni's NetConf, Spiderpool's coordinator Config, NetConf of
- * macvlan, ipvlan and vlan of containernetworking-plugins.
+ * macvlan, ipvlan and vlan and IPAMConfig of static and host-local in containernetworking-plugins.
  */
 #ifndef ORBWEAVER_NODEAGENT_ATTACH_CONFIG_KEYS_H
 #define ORBWEAVER_NODEAGENT_ATTACH_CONFIG_KEYS_H
@@ -19,8 +19,9 @@
 #include "lib/base/err.h"
 
 /*
- * Return new: the configuration of a plugin of this type with each of its keys in the usual
- * spelling. Keys that the plugin does not have are kept as they are. The copy is shallow.
+ * Return new: the configuration of a plugin of this type ("static.ipam": the object "ipam" of one)
+ * with each of its keys in the usual spelling. Keys that the plugin does not have are kept as they
+ * are. The copy is shallow.
  */
 json_t *config_keys_fold(const json_t *config, const char *type);
 

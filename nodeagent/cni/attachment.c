@@ -390,41 +390,6 @@ static void took(void *context, int64_t kernel_us)
 	note_step(context, "kernel", kernel_us, true);
 }
 
-/* The same attachment as its IPAM plugin sees it: same environment, same configuration. */
-static struct attachment as_spiderpool(const struct attachment *a)
-{
-	struct attachment ipam = *a;
-
-	ipam.key.plugin = SPIDERPOOL;
-	return ipam;
-}
-
-static int ipam(void *context, const char *command, const json_t *config, json_t **ret_result,
-		struct err *err)
-{
-	struct attachment *a = context;
-	const char *type = json_str_at(config, "ipam", "type");
-	struct attachment inner = as_spiderpool(a);
-	int64_t begun = clock_us();
-	int rc;
-
-	if (a->is_handed_over)
-		return 0;
-	if (!type)
-		return err_set(err, ERR_INVALID, "NoIpam", "ipam has no type");
-	if (!str_eq(type, SPIDERPOOL)) {
-		rc = foreign_run(a, type, command, config, ret_result, err);
-		note_step(a, "ipam", clock_us() - begun, rc == 0);
-		return rc;
-	}
-	inner.config = config;
-	if (str_eq(command, "ADD"))
-		return spiderpool_add(&inner, ret_result, err);
-	if (str_eq(command, "DEL"))
-		return attachment_delete(&inner, err);
-	return 0;
-}
-
 /*
  * Is the call for us? Under the names of containernetworking-plugins a program of theirs that is on
  * the node goes before ours, but for what ours has attached.
@@ -438,6 +403,41 @@ static bool is_ours(const struct attachment *a)
 	return !attach_is_common(a->key.plugin) || load_record(a, &record, NULL) < 0 || record ||
 	       !install_is_other(a->root, json_str_or(json_at(a->env, "CNI_PATH"), ""),
 				 a->key.plugin);
+}
+
+/* IPAM that is an attachment of ours, as its own record and files have it. */
+static bool is_own_ipam(const struct attachment *a)
+{
+	return (str_eq(a->key.plugin, "static") || str_eq(a->key.plugin, "host-local")) &&
+	       is_ours(a);
+}
+
+static int ipam(void *context, const char *command, const json_t *config, json_t **ret_result,
+		struct err *err)
+{
+	struct attachment *a = context;
+	const char *type = json_str_at(config, "ipam", "type");
+	struct attachment inner = *a; /* as its IPAM plugin sees it: the same call */
+	int64_t begun = clock_us();
+	int rc;
+
+	if (a->is_handed_over)
+		return 0;
+	if (!type)
+		return err_set(err, ERR_INVALID, "NoIpam", "ipam has no type");
+	inner.key.plugin = type;
+	inner.config = config;
+	inner.kept = NULL;
+	if (!str_eq(type, SPIDERPOOL) && !is_own_ipam(&inner)) {
+		rc = foreign_run(a, type, command, config, ret_result, err);
+		note_step(a, "ipam", clock_us() - begun, rc == 0);
+		return rc;
+	}
+	if (str_eq(command, "ADD"))
+		return attachment_add(&inner, ret_result, err);
+	if (str_eq(command, "DEL"))
+		return attachment_delete(&inner, err);
+	return str_eq(type, SPIDERPOOL) ? 0 : attachment_check(&inner, err);
 }
 
 /* A crew_work_fn: one of ours is an attachment like any, a foreign one a program on the host. */

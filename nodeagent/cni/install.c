@@ -22,9 +22,9 @@
 #include "lib/json/json.h"
 #include "nodeagent/attach/attach.h"
 
-const char *const install_names[] = {"orbweaver-cni", "spiderpool", "coordinator", "sriov",
-				     "ib-sriov",      "rdma",       "ipoib",       "orbweaver",
-				     "macvlan",       "ipvlan",     "vlan"};
+const char *const install_names[] = {
+	"orbweaver-cni", "spiderpool", "coordinator", "sriov", "ib-sriov", "rdma",      "ipoib",
+	"orbweaver",     "macvlan",    "ipvlan",      "vlan",  "static",   "host-local"};
 const size_t install_n_names = ARRAY_LEN(install_names);
 
 #define DRAFT ".orbweaver-cni.draft"

@@ -7,8 +7,8 @@
  * NETNS: a path, "" for one that is gone. STATE: the file that save() writes and DEL reads. CONFIG:
  * stdin of the plugin. IPAM: the result that IPAM gives. ATTACH_DIE=N in the environment: be killed
  * before the N-th message to the kernel. ATTACH_FOREIGN: the device is another pod's. ATTACH_ROOT:
- * where /sys is read. ATTACH_SETTINGS: the cluster's, for the coordinator. CNI_ARGS: as a runtime
- * has it. Prints the result, or the error; exit 1 then.
+ * where /sys is read. ATTACH_SETTINGS: the cluster's, for the coordinator. CNI_ARGS,
+ * CNI_CONTAINERID: as a runtime has them. Prints the result, or the error; exit 1 then.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -126,6 +126,8 @@ int main(int argc, char **argv)
 	call.ifname = argv[3];
 	call.netns_path = argv[4];
 	call.args = getenv("CNI_ARGS");
+	if (getenv("CNI_CONTAINERID"))
+		call.container_id = getenv("CNI_CONTAINERID");
 	call.netns = netns;
 	call.root = root;
 	call.config = config;

@@ -6,9 +6,9 @@
  *	bench-cni FILE
  *
  * FILE is {"ways": [{"name", "pods": [{"container", "netns", "args"}], "networks": [{"name",
- * "ifname", "plugins": [configuration, …]}, …]}, …], "atOnce", "waits", "pauseMs"}: each way has
- * its own pods, as many as the others. Plugins are looked for in CNI_PATH. Networks are set up in
- * their order and taken down backwards.
+ * "ifname", "plugins": [configuration, …]}, …], "path"}, …], "atOnce", "waits", "pauseMs"}: each
+ * way has its own pods, as many as the others. Plugins are looked for in CNI_PATH, or in the way's
+ * "path". Networks are set up in their order and taken down backwards.
  *
  * One after the other: the first pod of each way comes and goes, then the second of each, and so
  * on; pauseMs lie between. With atOnce all pods come, then all go; with waits, not before a line
@@ -257,6 +257,8 @@ static _Noreturn void be_pod(struct pod *pod)
 	struct order order;
 
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (json_at(pod->way, "path"))
+		(void)setenv("CNI_PATH", json_str_at(pod->way, "path"), 1);
 	pod->results = json_array();
 	pod->took = json_array();
 	while (recv(pod->line, &order, sizeof(order), 0) == sizeof(order))

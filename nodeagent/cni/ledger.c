@@ -7,6 +7,7 @@
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
+#include "nodeagent/attach/attach.h"
 #include "nodeagent/cni/devices.h"
 
 struct ledger {
@@ -48,7 +49,9 @@ json_t *ledger_describe(const json_t *sandbox)
 		json_put_str(entry, "network", json_str_at(record, "network"));
 		json_put_str(entry, "ifname", ifname);
 		json_put_str(entry, "phase", json_str_at(record, "phase"));
-		json_put_str(entry, "device", device_of(json_at(record, "config")));
+		/* One that other pods have, too, is not this one's. */
+		if (!attach_is_common(json_str_or(json_at(record, "plugin"), "")))
+			json_put_str(entry, "device", device_of(json_at(record, "config")));
 		json_put_str(entry, "rdmaDevice", json_str_at(record, "saved", "rdma"));
 		json_put_str(entry, "guid", json_str_at(record, "saved", "guid"));
 		json_put_str(entry, "mac", mac_of(result, ifname));

@@ -487,7 +487,7 @@ int netns_observe_link(struct netns *ns, const char *name, int index, json_t *lo
 	}
 	msg = netlink_request(RTM_GETLINK, 0, &header, sizeof(header));
 	if (name)
-		netlink_put_str(msg, IFLA_IFNAME, name);
+		netlink_put_str(msg, strlen(name) < IFNAMSIZ ? IFLA_IFNAME : IFLA_ALT_IFNAME, name);
 	if (ask(ns, msg, look, &problem) && problem.sys != ENODEV) {
 		if (err)
 			*err = problem;

@@ -30,6 +30,18 @@ static int find_in_pod(const struct plugin_call *call, const char *name, json_t 
 	return netns_observe_link(call->pair.pod, name, 0, look, ret, err);
 }
 
+/* udev gives NICs alternative names, by which the kernel finds them, too. */
+static const json_t *link_called(const json_t *look, const char *name)
+{
+	size_t i;
+	json_t *link;
+
+	json_array_foreach (json_at(look, "links"), i, link)
+		if (json_list_has(json_at(link, "altNames"), name))
+			return link;
+	return NULL;
+}
+
 /* The master's link, of *ret_look, which is new; NULL without an error: there is none. */
 static int find_master(const struct plugin_call *call, const struct upper_config *config,
 		       json_t **ret_look, const json_t **ret, struct err *err)
@@ -43,7 +55,11 @@ static int find_master(const struct plugin_call *call, const struct upper_config
 		return -1;
 	if (!name)
 		name = upper_default_master(*ret_look);
-	return name ? netns_observe_link(ns, name, 0, *ret_look, ret, err) : 0;
+	if (name && netns_observe_link(ns, name, 0, *ret_look, ret, err))
+		return -1;
+	if (name && !*ret)
+		*ret = link_called(*ret_look, name);
+	return 0;
 }
 
 /* ---- ADD ------------------------------------------------------------------------------------- */

@@ -57,7 +57,7 @@ start_agent() {
 installed() {
 	local name
 
-	for name in orbweaver-cni spiderpool coordinator ib-sriov rdma ipoib "$@"; do
+	for name in orbweaver-cni spiderpool coordinator ib-sriov rdma ipoib macvlan ipvlan vlan static host-local "$@"; do
 		cmp -s "$bin/$name" "$o_programs/orbweaver-cni" || return 1
 	done
 }
@@ -117,6 +117,14 @@ call() {
 	config "$2" "${3:-}" | env -i PATH="$PATH" CNI_COMMAND="$1" CNI_CONTAINERID="${4:-$id}" CNI_NETNS="/run/netns/$pod" \
 		CNI_IFNAME=eth0 CNI_PATH="$bin:$plugins" \
 		CNI_ARGS="IgnoreUnknown=1;K8S_POD_NAMESPACE=default;K8S_POD_NAME=a;K8S_POD_UID=$uid" "$dir/$2"
+}
+
+# own COMMAND [CONTAINER [NAMESPACE]]: macvlan and host-local of ours. The device is a shared one, which each of its pods has.
+own() {
+	jq -nc --arg master "$nic" --arg dir "$tmp/networks" '{cniVersion: "0.4.0", name: "own", type: "macvlan", $master, deviceID: "0000:3b:00.0",
+		ipam: {type: "host-local", dataDir: $dir, subnet: "10.66.0.0/24", routes: [{dst: "0.0.0.0/0"}]}}' |
+		env -i PATH="$PATH" CNI_COMMAND="$1" CNI_CONTAINERID="${2:-own}" CNI_NETNS="/run/netns/${3:-$pod}" CNI_IFNAME=net1 CNI_PATH=$bin \
+			CNI_ARGS="IgnoreUnknown=1;K8S_POD_NAMESPACE=default;K8S_POD_NAME=a;K8S_POD_UID=$uid" $bin/macvlan
 }
 
 in_pod() {
@@ -198,6 +206,28 @@ t_ok "DEL of the interface" call DEL macvlan
 t_wait 10 "nothing is left on the disk" nothing_recorded
 t_fails "the interface is gone" in_pod ip link show dev eth0
 t_ok "a second DEL is fine" call DEL macvlan
+
+# --- the same with no plugin of others ------------------------------------------------------------------------------
+ip netns add "$other"
+t_eq "ADD of our macvlan with our host-local" 10.66.0.2/24 "$(own ADD | tee "$tmp/own" | jq -r '.ips[0].address')"
+t_ok "the pod has it" grep -q 'inet 10.66.0.2/24' <(in_pod ip addr show dev net1)
+t_ok "and the route" grep -q 'default via 10.66.0.1 dev net1' <(in_pod ip route)
+t_eq "the file says who has it" "own net1" "$(tr '\r\n' '  ' <"$tmp/networks/own/10.66.0.2" | tr -s ' ')"
+t_ok "it is on the disk" test -s "$state/sandboxes/own.json"
+t_eq "a second pod has the device, too, and the next address" 10.66.0.3/24 "$(own ADD own2 "$other" | jq -r '.ips[0].address')"
+t_ok "DEL" own DEL
+t_ok "DEL of the second one" own DEL own2 "$other"
+t_wait 10 "nothing is left on the disk" nothing_recorded
+t_fails "no address is given" test -e "$tmp/networks/own/10.66.0.2" -o -e "$tmp/networks/own/10.66.0.3"
+t_fails "the interface is gone" in_pod ip link show dev net1
+t_ok "a second DEL is fine" own DEL
+t_eq "ADD again" 10.66.0.4/24 "$(own ADD | jq -r '.ips[0].address')"
+ip netns del "$other"
+ip netns add "$other"
+t_ok "DEL in a namespace that is another one by now" own DEL own "$other"
+t_wait 10 "gives the address back" eval "! test -e $tmp/networks/own/10.66.0.4"
+in_pod ip link del net1 2>/dev/null || true
+ip netns del "$other"
 
 # --- from one profile to another -----------------------------------------------------------------------------------
 t_wait 30 "ADD once more" add_pod

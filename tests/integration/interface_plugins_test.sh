@@ -46,6 +46,7 @@ for nic in eth1 wire1 eth2 wire2; do
 	ip link set $nic up
 done
 ip route add default via 10.1.0.9 dev eth2
+ip link property add dev eth1 altname rail1 altname rail-one-of-the-node
 
 v4='{"cniVersion": "1.0.0", "ips": [{"address": "10.9.0.5/24", "gateway": "10.9.0.1"}], "routes": [{"dst": "0.0.0.0/0"}]}'
 v6='{"cniVersion": "1.0.0", "ips": [{"address": "fd09::5/64"}], "routes": [{"dst": "fd08::/64", "gw": "fd09::9"}]}'
@@ -198,6 +199,10 @@ for type in macvlan ipvlan vlan; do
 	for version in 0.1.0 0.2.0 0.3.0 0.3.1 0.4.0 1.0.0; do
 		same "cniVersion $version" $type "{$id, \"cniVersion\": \"$version\"}" "$old"
 	done
+done
+for type in macvlan ipvlan vlan; do
+	same "an alternative name" $type '{"master": "rail1", "vlanId": 7}' "$v4"
+	same "a long one" $type '{"master": "rail-one-of-the-node", "vlanId": 7}' "$v4"
 done
 for type in macvlan ipvlan; do
 	same "no master: the default route's" $type '{}' "$v4"

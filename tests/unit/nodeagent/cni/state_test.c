@@ -479,6 +479,20 @@ static void tells_what_an_interface_is_made_of(void **state)
 	assert_true(json_same(told, want));
 }
 
+static void a_shared_device_is_not_told_as_the_pods(void **state)
+{
+	json_auto_t *sandbox = json_pack(
+		"{s:s, s:{}, s:[{s:s, s:s, s:s, s:{s:s}}, {s:s, s:s, s:s, s:{s:s}}]}", "container",
+		"c1", "pod", "attachments", "plugin", "macvlan", "network", "n", "ifname", "net1",
+		"config", "deviceID", "0000:3b:00.0", "plugin", "sriov", "network", "n", "ifname",
+		"net2", "config", "deviceID", "0000:3b:02.0");
+	json_auto_t *told = ledger_describe(sandbox);
+
+	assert_null(json_at(json_find(told, "ifname", "net1"), "device"));
+	assert_string_equal(json_str_at(json_find(told, "ifname", "net2"), "device"),
+			    "0000:3b:02.0");
+}
+
 /* ---- plugins --------------------------------------------------------------------------------- */
 
 static char *program_of(const struct stand *s, const char *version)
@@ -694,6 +708,7 @@ int main(void)
 		TEST(what_is_somebody_else_s_by_now_is_not_removed),
 		TEST(a_name_that_is_not_asked_for_is_not_touched),
 		TEST(what_was_kept_comes_back_also_where_ours_has_gone),
+		TEST(a_shared_device_is_not_told_as_the_pods),
 		TEST(of_two_folders_the_first_that_has_the_name_counts),
 		TEST(a_folder_that_cannot_be_had_is_an_error),
 	};

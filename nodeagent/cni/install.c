@@ -169,21 +169,24 @@ bool install_is_other(int root, const char *path, const char *name)
 {
 	auto_free char *copy = str_dup(path);
 	char *rest = copy, *folder;
+	bool is_seen = false;
 
 	while ((folder = strsep(&rest, ":"))) {
+		auto_close int dir =
+			*folder ? root_open(root, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0)
+				: -1;
 		auto_free char *file = str_below(folder, name);
-		auto_close int dir = -1;
 		struct stat st;
 		bool is_same;
 
+		is_seen |= dir >= 0;
 		/* As the runtime looks for it: what a link leads to counts, a folder does not. */
-		if (!*folder || root_stat(root, file, &st) < 0 || !S_ISREG(st.st_mode))
+		if (dir < 0 || root_stat(root, file, &st) < 0 || !S_ISREG(st.st_mode))
 			continue;
-		dir = root_open(root, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
 		return !is_file_of_ours(dir, &st) &&
 		       look_at(dir, name, NULL, &is_same) == OWNER_OTHER;
 	}
-	return false;
+	return !is_seen;
 }
 
 int install_plugins(int root, const char *bin_dir, const char *program, const json_t *names,

@@ -22,7 +22,8 @@ extern const size_t install_n_names;
 
 /*
  * Is the first program of this name in the folders of `path` ("/opt/cni/bin:…", CNI_PATH) another
- * program's? False where there is none.
+ * program's? False where there is none; true where none of the folders is there for us: the runtime
+ * sees others.
  */
 bool install_is_other(int root, const char *path, const char *name);
 

@@ -87,8 +87,8 @@ without_chance() {
 }
 
 # What the pod has: interfaces with all that plugins set, addresses, routes. Left out is what newer versions of theirs, and ours,
-# do in another way (the queue's length is the kernel's, keep_addr_on_down is 1), and the scope of a route without a gateway
-# (docs/cni.md).
+# do in another way (the queue's length is the kernel's, keep_addr_on_down is 1), the scope of a route without a gateway
+# (docs/cni.md), and what the kernel adds once it has looked for duplicates of an IPv6 address.
 seen() {
 	{
 		ip -n pod -d -j addr show | jq -cS '.[] | select(.ifname != "lo") | { ifname, address, mtu, up: (.flags | contains(["UP"])),
@@ -97,7 +97,8 @@ seen() {
 		{
 			ip -n pod -j route show table all
 			ip -n pod -6 -j route show table all
-		} | jq -csS 'add | map(select(.dev == "net1" and (.dst | test("^(fe80|ff00|multicast)") | not)) | { type, dst, gateway, table, metric, protocol,
+		} | jq -csS 'add | map(select(.dev == "net1" and (.dst | test("^(fe80|ff00|multicast)") | not) and
+			(.table != "local" or (.dst | test(":") | not))) | { type, dst, gateway, table, metric, protocol,
 			prefsrc, scope: (if .gateway or .protocol then .scope else null end) }) | sort[]'
 		ip netns exec pod sh -c 'cd /proc/sys/net; grep -H . ipv4/conf/net1/arp_notify ipv6/conf/net1/disable_ipv6 \
 			2>/dev/null' || true
@@ -192,13 +193,15 @@ for type in macvlan ipvlan vlan; do
 	same "IPv6" $type "{$id}" "$v6"
 	same "both families, several routes" $type "{$id}" "$both"
 	same "DNS of the network" $type "{$id, \"dns\": {\"nameservers\": [\"10.0.0.1\"], \"search\": [\"a.b\"]}}" "$both"
-	same "a result of an older IPAM plugin" $type "{$id}" "$old"
-	same "keys in any case" $type '{"Master": "eth1", "VLANID": 7, "MTU": 1300}' "$v4"
-	same "unknown keys, null" $type "{$id, \"mine\": 1, \"mtu\": null}" "$v4"
-	same "a previous result" $type "{$id, \"prevResult\": {\"cniVersion\": \"1.0.0\", \"interfaces\": [{\"name\": \"other\"}], \"ips\": []}}" "$v4"
-	for version in 0.1.0 0.2.0 0.3.0 0.3.1 0.4.0 1.0.0; do
-		same "cniVersion $version" $type "{$id, \"cniVersion\": \"$version\"}" "$old"
-	done
+	same "a result of an older IPAM plugin, cniVersion 0.3.1" $type "{$id, \"cniVersion\": \"0.3.1\"}" "$old"
+done
+id='"master": "eth1", "vlanId": 7'
+same "keys in any case" macvlan '{"Master": "eth1", "MTU": 1300}' "$v4"
+same "keys in any case" vlan '{"Master": "eth1", "VLANID": 7, "MTU": 1300}' "$v4"
+same "unknown keys, null" macvlan "{$id, \"mine\": 1, \"mtu\": null}" "$v4"
+same "a previous result" macvlan "{$id, \"prevResult\": {\"cniVersion\": \"1.0.0\", \"interfaces\": [{\"name\": \"other\"}], \"ips\": []}}" "$v4"
+for version in 0.1.0 0.2.0 0.3.0 0.4.0 1.0.0; do
+	same "cniVersion $version" macvlan "{$id, \"cniVersion\": \"$version\"}" "$old"
 done
 for type in macvlan ipvlan vlan; do
 	same "an alternative name" $type '{"master": "rail1", "vlanId": 7}' "$v4"

@@ -649,6 +649,8 @@ static void of_two_folders_the_first_that_has_the_name_counts(void **state)
 	auto_free char *program = program_of(s, "1");
 	const char *const path = "/opt:/bin:relative::/none";
 
+	assert_true(install_is_other(s->state, path, "macvlan"));
+	assert_int_equal(mkdirat(s->state, "bin", 0755), 0);
 	assert_false(install_is_other(s->state, path, "macvlan"));
 	assert_int_equal(install_all(s, "/bin", program, NULL), 0);
 	assert_false(install_is_other(s->state, path, "macvlan"));

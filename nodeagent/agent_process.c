@@ -239,11 +239,12 @@ static int process_start(struct agent_process *p, struct err *err)
 	return 0;
 }
 
-int agent_process_run(const struct agent_options *options, const struct supervisor_agent *sockets,
-		      const struct supervisor_past *past)
+int agent_process_run(const struct agent_options *options, const struct container_facts *container,
+		      const struct supervisor_agent *sockets, const struct supervisor_past *past)
 {
 	struct agent_process p = {
 		.options = options,
+		.container = container,
 		.past = past,
 		.orders = sockets->orders,
 		.meters = sockets->meters,

@@ -8,14 +8,15 @@
 #ifndef ORBWEAVER_NODEAGENT_AGENT_PROCESS_H
 #define ORBWEAVER_NODEAGENT_AGENT_PROCESS_H
 
+#include "nodeagent/container.h"
 #include "nodeagent/options.h"
 #include "nodeagent/supervisor.h"
 
 /*
- * Run until told to end; returns the exit status. Takes the sockets; options and past are borrowed.
- * What keeps it from starting goes to standard error.
+ * Run until told to end; returns the exit status. Takes the sockets; the rest is borrowed. What
+ * keeps it from starting goes to standard error.
  */
-int agent_process_run(const struct agent_options *options, const struct supervisor_agent *sockets,
-		      const struct supervisor_past *past);
+int agent_process_run(const struct agent_options *options, const struct container_facts *container,
+		      const struct supervisor_agent *sockets, const struct supervisor_past *past);
 
 #endif

@@ -21,6 +21,7 @@
 #include "nodeagent/agent/resource_claims.h"
 #include "nodeagent/agent/resource_slices.h"
 #include "nodeagent/attachments/attachments.h"
+#include "nodeagent/container.h"
 #include "nodeagent/hostd/client.h"
 #include "nodeagent/options.h"
 #include "nodeagent/readiness.h"
@@ -29,6 +30,7 @@
 
 struct agent_process {
 	const struct agent_options *options;
+	const struct container_facts *container;
 	const struct supervisor_past *past;
 	/* Its own; -1: not open, or given away. */
 	int orders, meters, connections, kubeletd, lock, host_root;
@@ -69,6 +71,7 @@ struct agent_process {
 	bool heard; /* the API server has said whether there is a NodeState */
 	/* profile_refused(); NULL: the Node has no label, or a profile on it. */
 	json_t *bad_profile;
+	json_t *unfit; /* container_findings() for the profile */
 	/* A process that the agent cannot do without has gone; may not free parts. */
 	void (*lost)(struct agent_process *process);
 };

@@ -80,6 +80,7 @@ static json_t *compose(void *arg, const json_t *before, const char *now)
 		.resources = resources,
 		.attachments = p->attachments ? attachments_list(p->attachments) : NULL,
 		.networks = networks_of(p),
+		.container = p->unfit,
 		.before = before,
 		.now = now,
 		.version = ORBWEAVER_VERSION,
@@ -187,6 +188,23 @@ static void on_node_is(void *arg, const char *uid, const char *dra)
 
 /* ---- the profile of the node ----------------------------------------------------------------- */
 
+/* Each once: what a manifest lacks stays so until the next agent. */
+static void check_container(struct agent_process *p, enum profile profile)
+{
+	json_auto_t *before = p->unfit;
+	const json_t *finding;
+	size_t i;
+
+	p->unfit = container_findings(p->container, p->options->host_root,
+				      p->options->no_kubelet ? NULL : p->options->kubelet_dir,
+				      profile);
+	json_array_foreach (p->unfit, i, finding)
+		if (!json_find(before, "message", json_str_at(finding, "message")))
+			log_error("the agent's container lacks what it needs",
+				  F_STR("reason", json_str_at(finding, "reason")),
+				  F_STR("why", json_str_at(finding, "message")));
+}
+
 /*
  * A Node's label, not a field of a NodeState: it holds on nodes that no policy selects, and before
  * an operator leads.
@@ -205,6 +223,7 @@ static void on_profile(void *arg, const char *label)
 	} else {
 		attachments_set_profile(p->attachments, profile);
 	}
+	check_container(p, profile);
 	report(p);
 }
 
@@ -539,6 +558,7 @@ static void start_counting(struct agent_process *p)
 void agent_wiring_start(struct agent_process *p)
 {
 	p->tidying = timer_new(p->loop, on_tidying, p);
+	check_container(p, p->options->profile);
 	start_host(p);
 	start_api(p);
 	start_counting(p);
@@ -562,4 +582,5 @@ void agent_wiring_done(struct agent_process *p)
 	kube_client_free(p->client);
 	timer_free(p->tidying);
 	json_decref(p->bad_profile);
+	json_decref(p->unfit);
 }

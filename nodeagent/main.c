@@ -23,6 +23,7 @@
 #include "nodeagent/agent_process.h"
 #include "nodeagent/cni/conf.h"
 #include "nodeagent/cni/install.h"
+#include "nodeagent/container.h"
 #include "nodeagent/dra/names.h"
 #include "nodeagent/hostd/privileges.h"
 #include "nodeagent/hostd/sandbox.h"
@@ -38,6 +39,7 @@
 /* What the processes are made of. */
 struct node_agent {
 	const struct agent_options *options;
+	struct container_facts container;
 	struct giving *giving; /* plugins/giving.h */
 };
 
@@ -55,7 +57,7 @@ static int work(const struct supervisor_agent *sockets, const struct supervisor_
 {
 	const struct node_agent *agent = arg;
 
-	return agent_process_run(agent->options, sockets, past);
+	return agent_process_run(agent->options, &agent->container, sockets, past);
 }
 
 /* A folder of the host as a path of ours, made when it is missing; new. */
@@ -205,7 +207,12 @@ static int connect_to_kubelet(void *arg)
 
 static int supervise(const struct agent_options *options)
 {
-	struct node_agent agent = {.options = options, .giving = giving_new()};
+	struct node_agent agent = {
+		.options = options,
+		.container = container_look(options->host_root,
+					    options->no_kubelet ? NULL : options->kubelet_dir),
+		.giving = giving_new(),
+	};
 	struct err err = {0};
 
 	if (privileges_limit_supervisor(&err) < 0)

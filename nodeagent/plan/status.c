@@ -228,6 +228,7 @@ static void put_degraded(json_t *list, const struct status_input *in)
 	add_failures(&v, in);
 	add_troubles(&v, json_at(in->plan, "problems"));
 	add_troubles(&v, json_at(in->observed, "problems"));
+	add_troubles(&v, in->container);
 	add_troubles(&v, in->offers);
 	if (json_is_true(json_at(in->networks, "fault")))
 		add_trouble(&v, in->networks);

@@ -42,6 +42,8 @@ struct status_input {
 	 * that the condition PodNetworks stays as it was.
 	 */
 	const json_t *networks;
+	/* What is missing in the agent's container: [{"reason", "message"}]; or NULL. */
+	const json_t *container;
 	/* The status on the server; conditions keep their lastTransitionTime. */
 	const json_t *before;
 	const char *now;     /* RFC 3339, for transitions */

@@ -213,6 +213,21 @@ offers_twenty() {
 t_wait 60 "are enough, and the devices are offered" offers_twenty
 o_end d
 
+# --- a container with less than the manifests give it ---------------------------------------------------------------------------
+# A volume without propagation: the mount at --host-root is neither shared with the node's nor its slave.
+if ((EUID == 0)); then
+	# shellcheck disable=SC2016 # expanded inside
+	o_spawn e unshare --mount --propagation private sh -c 'mount --bind "$1" "$1" && shift && exec "$@"' sh "$tmp/host" \
+		"$o_agent" --node "$node" --kubeconfig "$agent_kubeconfig" --host-root "$tmp/host" --profile devices --kubelet-dir "$tmp/kubelet" \
+		--no-kubelet --metrics-addr 127.0.0.1:0
+	t_wait 30 "a volume that keeps what the node unmounts is named" o_condition "$state" True MountPrivate Degraded
+	t_ok "with what to write, in the log too" o_logged e '.reason == "MountPrivate" and (.why | contains("mountPropagation: HostToContainer"))'
+	t_ok "the node is as wanted all the same" synced
+	o_end e
+else
+	t_skip "a container with less than the manifests give it" "mounting needs root"
+fi
+
 # --- flags -------------------------------------------------------------------------------------------------------------------
 t_fails "a host that is not there" timeout 20 "$o_agent" --node n1 --kubeconfig "$agent_kubeconfig" --host-root "$tmp/nowhere" --metrics-addr 0
 t_fails "an address that is none" timeout 20 "$o_agent" --node n1 --kubeconfig "$agent_kubeconfig" --host-root "$tmp/host" --metrics-addr x

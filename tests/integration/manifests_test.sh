@@ -180,9 +180,22 @@ t_eq "the profile of each overlay, and the memory that it needs" "auto 256Mi,del
 		overlay "$name" | jq -r 'select(.kind == "DaemonSet").spec.template.spec.containers[0] | select(.args | index("--profile=$(PROFILE)")) |
 			"\(.env[] | select(.name == "PROFILE").value) \(.resources.limits.memory)"'
 	done | paste -sd ,)"
-t_eq "the agent sees mounts of the host end, in each folder of it" "" "$({ overlay . && chart "$namespace" policy/v1; } |
-	jq -r 'select(.kind == "DaemonSet").spec.template.spec | [.volumes[] | select(.hostPath).name] as $host | .containers[].volumeMounts[] |
-		select((.name | IN($host[])) and .mountPropagation != "HostToContainer").mountPath')"
+# The page of the processes has a row for each folder of the host, with why it is mounted so.
+propagation() {
+	sed -n '/^| Folder of the host /,/^$/p' docs/node-agent-processes.md | sed 1,2d | tr -d '` ' | awk -F '|' 'NF {print $2, $3}' | sort
+}
+mounted() {
+	jq -r 'select(.spec.template.spec).spec.template.spec | (.volumes // [] | map(select(.hostPath)) | INDEX(.name)) as $host |
+		(.containers + (.initContainers // []))[].volumeMounts[]? | select(.name | in($host)) |
+		"\($host[.name].hostPath.path) \(.mountPropagation // "None")"' | sort -u
+}
+t_eq "each folder of the host is on the page, and mounted as it says" "$(propagation)" "$(overlay . | mounted)"
+for name in manifests/overlays/*/; do
+	name=overlays/$(basename "$name")
+	t_eq "and no other one is mounted: $name" "" "$(comm -13 <(propagation) <(overlay "$name" | mounted))"
+done
+t_eq "in the chart, too" "$(propagation)" "$(chart "$namespace" policy/v1 --set=dra.enabled=true | mounted)"
+t_fails "a folder without propagation is found" test "$(propagation)" = "$(overlay . | sed 's/"mountPropagation":"HostToContainer"/"x":1/' | mounted)"
 t_ok "on 1.20 the same as that overlay" says_the_same overlays/kubernetes-1.20 "$namespace" policy/v1beta1 --set=spiderpoolAgent.surge=false
 t_ok "on 1.20 with webhooks too" says_the_same "overlays/kubernetes-1.20 overlays/webhook" "$namespace" policy/v1beta1 \
 	--set=spiderpoolAgent.surge=false --set=spiderpoolController.webhook.enabled=true

@@ -193,6 +193,23 @@ static void says_what_is_wrong_with_a_configuration_without_failing(void **state
 	assert_null(json_at(status, "problems"));
 }
 
+static void says_what_the_container_lacks_without_failing(void **state)
+{
+	json_auto_t *plan = yaml("{" NOTHING "}");
+	json_auto_t *unfit = yaml("[{'reason': 'MountPrivate', 'message': 'volumeMount /host'}]");
+	json_auto_t *status = compose_kept(&(struct status_input){
+		.generation = 7, .plan = plan, .container = unfit, .now = NOW});
+	const json_t *list = json_at(status, "conditions");
+
+	assert_string_equal(json_str_at(status, "syncStatus"), "Succeeded");
+	assert_string_equal(condition_status_of(list, "Ready"), "True");
+	assert_string_equal(condition_status_of(list, "Degraded"), "True");
+	assert_string_equal(json_str_at(condition_find(list, "Degraded"), "reason"),
+			    "MountPrivate");
+	assert_string_equal(json_str_at(condition_find(list, "Degraded"), "message"),
+			    "volumeMount /host");
+}
+
 static void shows_what_is_gone_for_a_moment_as_it_was(void **state)
 {
 	json_auto_t *observed = yaml(
@@ -422,6 +439,7 @@ int main(void)
 		cmocka_unit_test(lists_each_problem_with_the_nic_that_it_is_about),
 		cmocka_unit_test(many_held_vfs_of_one_nic_leave_room_for_the_others),
 		cmocka_unit_test(says_what_is_wrong_with_a_configuration_without_failing),
+		cmocka_unit_test(says_what_the_container_lacks_without_failing),
 		cmocka_unit_test(shows_what_is_gone_for_a_moment_as_it_was),
 		cmocka_unit_test(shows_what_was_observed_without_what_is_ours),
 		cmocka_unit_test(is_the_same_when_nothing_changed),

@@ -111,6 +111,7 @@ static int serve_kubelet(int control, void *arg)
 		.heartbeat_ms = SUPERVISOR_HEARTBEAT_MS,
 		.plugins_dir = "/device-plugins",
 		.devinfo_dir = "/devinfo",
+		.device_paths = options->device_paths,
 		.dra = options->dra ? &dra : NULL,
 		.giving = agent->giving,
 	});

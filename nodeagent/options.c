@@ -15,6 +15,7 @@
 #include "nodeagent/cni/server.h"
 #include "nodeagent/hostd/client.h"
 #include "nodeagent/hostd/sandbox.h"
+#include "nodeagent/pools/pools_paths.h"
 
 const char agent_options_help[] =
 	"orbweaver-agent: RDMA networking for Kubernetes, the part on each node.\n"
@@ -103,6 +104,10 @@ const char agent_options_help[] =
 	"                            smarter-device-manager, key conf.yaml)\n"
 	"                            A SOURCE is /a/file, a ConfigMap's NAME or NAMESPACE/NAME, or "
 	"\"\"\n"
+	"  --device-paths LIST       device files that pods may get besides those in\n"
+	"                            /dev/infiniband and /dev/vfio, /dev/vhost-net and "
+	"/dev/net/tun,\n"
+	"                            with commas; patterns such as /dev/video*\n"
 	"  --dra                     experimental, Kubernetes 1.34 and later: let claims (dynamic\n"
 	"                            resource allocation) have the resources that the annotation\n"
 	"                            orbweaver.io/dra of the Node names\n"
@@ -206,6 +211,7 @@ static const struct flag flags[] = {
 	STRING("shared-config", shared_config),
 	STRING("device-config", device_config),
 	STRING("dev-files", dev_files),
+	STRING("device-paths", device_paths),
 	STRING("ready-file", ready_file),
 	STRING("cdi-dir", cdi_dir),
 	{"dra", FLAG_BOOL, offsetof(struct agent_options, dra), NULL},
@@ -298,7 +304,8 @@ static int check(const struct agent_options *o, struct err *err)
 	    check_directory("devinfo-dir", o->devinfo_dir, err) < 0 ||
 	    check_source("shared-config", o->shared_config, err) < 0 ||
 	    check_source("device-config", o->device_config, err) < 0 ||
-	    check_source("dev-files", o->dev_files, err) < 0)
+	    check_source("dev-files", o->dev_files, err) < 0 ||
+	    pools_paths_check(o->device_paths, err) < 0)
 		return -1;
 	return flags_check_prefix("resource-prefix", o->resource_prefix, err);
 }

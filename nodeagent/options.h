@@ -32,6 +32,7 @@ struct agent_options {
 	const char *shared_config; /* shared RDMA devices: config.json */
 	const char *device_config; /* the SR-IOV device plugin's resourceList: config.json */
 	const char *dev_files;     /* smarter-device-manager's list: conf.yaml */
+	const char *device_paths;  /* pods may get these besides (pools/pools_paths.h); or NULL */
 	const char *cni_bin_dir;   /* the runtime's folder of plugins, below host_root */
 	const char *cni_socket;    /* which they ask, below host_root */
 	const char *cni_program;   /* the plugin, as we see it */

@@ -108,6 +108,7 @@ int kubeletd_run(const struct kubeletd_process_config *config)
 		.loop = process.loop,
 		.plugins_dir = config->plugins_dir,
 		.devinfo_dir = config->devinfo_dir,
+		.device_paths = config->device_paths,
 		.dra = config->dra,
 		.giving = config->giving,
 		.offering = on_offering,

@@ -18,7 +18,7 @@ struct kubeletd_process_config {
 	int control; /* supervisor.h, `serve` */
 	int64_t heartbeat_ms;
 	/* As in server.h. */
-	const char *plugins_dir, *devinfo_dir;
+	const char *plugins_dir, *devinfo_dir, *device_paths;
 	const struct dra_folders *dra;
 	struct giving *giving;
 };

@@ -12,6 +12,7 @@
 #include "nodeagent/plugins/device_plugins.h"
 #include "nodeagent/plugins/dra_driver.h"
 #include "nodeagent/plugins/giving.h"
+#include "nodeagent/pools/pools_paths.h"
 
 /* How old the agent's copy of our metrics may be. */
 enum { COUNTING_MS = 10000 };
@@ -158,12 +159,25 @@ static bool offers_something(const json_t *pools)
 	return json_array_size(json_at(pools, "resources")) > 0;
 }
 
+/* What of the agent's pools pods may get. New. */
+static json_t *keep_allowed(const struct kubeletd_server *server, const json_t *pools)
+{
+	auto_free char *cause = NULL;
+	json_t *allowed = pools_keep_allowed(pools, server->config.device_paths, &cause);
+
+	if (cause)
+		log_warn("the agent offers what pods may not get", F_STR("why", cause));
+	return allowed;
+}
+
 static void take_pools(struct kubeletd_server *server, const json_t *pools, int64_t number)
 {
+	json_auto_t *allowed = keep_allowed(server, pools);
+
 	server->number = number;
 	json_decref(server->pools);
 	server->pools = json_incref((json_t *)pools);
-	device_plugins_set(server->plugins, pools);
+	device_plugins_set(server->plugins, allowed);
 	deferred_run(server->saying);
 	if (server->has_offered || !offers_something(pools))
 		return;
@@ -198,9 +212,12 @@ static bool are_pools(const json_t *pools)
 static void take_claims_pools(const struct kubeletd_server *server, const json_t *claims)
 {
 	const json_t *pools = json_at(claims, "pools");
+	json_auto_t *allowed = NULL;
 
-	if (server->driver && are_pools(pools))
-		dra_driver_set(server->driver, pools, json_str_or(json_at(claims, "boot"), ""));
+	if (!server->driver || !are_pools(pools))
+		return;
+	allowed = keep_allowed(server, pools);
+	dra_driver_set(server->driver, allowed, json_str_or(json_at(claims, "boot"), ""));
 }
 
 static void take_claim(const struct kubeletd_server *server, const json_t *answer)

@@ -40,6 +40,8 @@ struct kubeletd_server_config {
 	const char *devinfo_dir; /* or NULL */
 	/* Of a driver of claims (plugins/dra_driver.h); NULL: there is none. */
 	const struct dra_folders *dra;
+	/* Host paths that pods may get besides (pools/pools_paths.h), or NULL. */
+	const char *device_paths;
 	struct giving *giving; /* plugins/giving.h: notes each Allocate; may be NULL */
 	/* There is something to offer, for the first time. */
 	void (*offering)(void *arg);

@@ -155,7 +155,14 @@ not_offered() {
 t_wait 30 "without a ConfigMap nothing is" not_offered
 touch "$tmp/host/dev/wave0"
 o_curl POST "$shared" "$(config_map $'- devicematch: ^wave[0-9]$\n  nummaxdevices: 3\n' smarter-device-manager conf.yaml)" >/dev/null
-t_wait 30 "a device file of the list in a ConfigMap is offered" resource smarter-devices/wave0
+t_wait 30 "a device file of the list in a ConfigMap is a resource" resource smarter-devices/wave0
+# So many of them that pods may have.
+wave() {
+	o_curl GET "$state" | jq -e --argjson healthy "$1" '.status.resources[] | select(.name == "smarter-devices/wave0").healthy == $healthy'
+}
+t_wait 30 "no pod gets it" wave 0
+t_ok "and the flag that lists it is named" o_logged a '.why // "" | startswith(
+	"smarter-devices/wave0: /dev/wave0 is not among the device files that pods may get; add it to the agent" + "\u0027s --device-paths")'
 o_curl POST "$shared" "$(config_map '{"resourceList": 7}' sriovdp-config)" >/dev/null
 t_wait 30 "a list of the SR-IOV device plugin that cannot be read is named" o_condition "$state" True BadResourceList Degraded
 o_curl PATCH "$shared/sriovdp-config" "$(config_map '{"resourceList": []}' sriovdp-config)" >/dev/null
@@ -171,7 +178,7 @@ printf '# idle for %s s: %s ms of CPU, hostd besides\n' "$idle_s" "$(($(o_cpu_ms
 t_eq "an idle agent writes nothing" "$writes" "$(o_metric a orbweaver_agent_api_writes_total)"
 
 # --- two agents -----------------------------------------------------------------------------------------------------------
-start b
+start b --device-paths '/dev/wave[0-9]'
 t_wait 30 "a second agent is ready" o_ready b
 t_ok "and waits" o_logged b '.msg | startswith("another agent holds the node lock")'
 t_fails "it does not execute" executes b
@@ -182,6 +189,7 @@ o_end a
 t_wait 10 "when it ends the second one takes over" executes b
 o_curl PATCH "$state" '{"spec": {"interfaces": null}}' >/dev/null
 t_wait 30 "and does the work" synced
+t_wait 30 "and pods may get the file that it was started with" wave 3
 o_kill b KILL
 start c
 t_wait 30 "one that comes after a kill executes at once" executes c

@@ -66,6 +66,21 @@ static void takes_the_scope_of_counters(void **state)
 	assert_non_null(strstr(err.text, "--rdma-metrics some: must be off, pf, pods or all"));
 }
 
+static void takes_lists_of_the_privileged_side(void **state)
+{
+	struct agent_options o = {0};
+	struct err err = {0};
+
+	assert_int_equal(parse(NULL, NULL, &o, &err), 0);
+	assert_null(o.device_paths);
+	assert_int_equal(parse("--device-paths", "/dev/kvm,/dev/video*", &o, &err), 0);
+	assert_string_equal(o.device_paths, "/dev/kvm,/dev/video*");
+	assert_int_equal(parse("--device-paths", "/etc/shadow", &o, &err), -1);
+	assert_non_null(strstr(err.text,
+			       "--device-paths \"/etc/shadow\": \"/etc/shadow\" must be a "
+			       "path below /dev"));
+}
+
 static void takes_a_profile_and_names_all_of_them(void **state)
 {
 	struct agent_options o = {0};
@@ -205,6 +220,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(has_the_defaults_of_the_design),
+		cmocka_unit_test(takes_lists_of_the_privileged_side),
 		cmocka_unit_test(takes_a_profile_and_names_all_of_them),
 		cmocka_unit_test(takes_how_many_nics_are_configured_side_by_side),
 		cmocka_unit_test(takes_what_an_add_may_take),

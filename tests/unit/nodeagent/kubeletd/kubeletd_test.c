@@ -54,6 +54,7 @@ struct stand {
 	struct fake_kubelet *kubelet;
 	struct kubeletd_server *server;
 	struct giving *giving;
+	const char *device_paths;
 	struct agent first, second;
 	int offering, closed;
 	struct channel *played; /* the side that the test plays; NULL: none */
@@ -158,6 +159,7 @@ static void start_server(struct stand *s)
 	s->server = kubeletd_server_new(&(struct kubeletd_server_config){
 		.loop = s->loop,
 		.plugins_dir = s->plugins_dir,
+		.device_paths = s->device_paths,
 		.giving = s->giving,
 		.offering = on_offering,
 		.arg = s,
@@ -295,6 +297,35 @@ static void what_the_agent_sets_the_kubelet_has(void **state)
 	assert_int_equal(json_integer_value(json_at(json_array_get(status, 0), "healthy")), 5);
 	set(&s->first, no_pools());
 	until(s->loop, allocatable(s) == 0);
+}
+
+/* Whoever speaks for the agent cannot have the kubelet give a disk to a container. */
+static void a_host_path_that_is_not_on_the_list_is_given_to_no_pod(void **state)
+{
+	struct stand *s = *state;
+	json_auto_t *status = NULL;
+	json_t *pools = pools_of(3);
+
+	json_array_set_new(
+		json_at(json_array_get(json_at(pools, "resources"), 0), "nodes"), 0,
+		json_pack("{s:s, s:s}", "path", "/dev/infiniband/rdma_cm", "hostPath", "/dev/sda"));
+	serve(s);
+	set(&s->first, pools);
+	until(s->loop, allocatable(s) == 0);
+	until(s->loop, kubeletd_has_all(s->first.kubeletd));
+	status = kubeletd_status(s->first.kubeletd);
+	assert_non_null(strstr(json_str_at(json_array_get(status, 0), "cause"),
+			       "/dev/sda is not among the device files that pods may get; add it "
+			       "to the agent's --device-paths"));
+	/* An administrator who lists it is believed. */
+	end_agent(&s->first);
+	end_server(s);
+	s->closed = 0;
+	s->device_paths = "/dev/sd?";
+	start_server(s);
+	attach(s, &s->first);
+	set(&s->first, pools_of(3));
+	until(s->loop, allocatable(s) == 3);
 }
 
 static void before_anything_is_heard_nothing_is_served(void **state)
@@ -834,6 +865,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 		TEST(what_the_agent_sets_the_kubelet_has),
+		TEST(a_host_path_that_is_not_on_the_list_is_given_to_no_pod),
 		TEST(before_anything_is_heard_nothing_is_served),
 		TEST(what_the_kubelet_says_is_told),
 		TEST(a_pod_that_gets_devices_is_told),

@@ -22,7 +22,7 @@
 #include "cni/wire.h"
 
 /* Codes of the CNI specification. */
-enum { CODE_ENVIRONMENT = 4, CODE_IO = 5, CODE_LATER = 11, CODE_UNAVAILABLE = 50 };
+enum { CODE_ENVIRONMENT = 4, CODE_IO = 5, CODE_CONFIG = 7, CODE_LATER = 11, CODE_UNAVAILABLE = 50 };
 
 enum {
 	STDIN_MAX = WIRE_MAX - 262144, /* the environment goes along */
@@ -142,8 +142,13 @@ static int make_call(struct plugin *p)
 	size_t begun;
 
 	if (read_stdin(&config) < 0) {
+		bool is_too_large = errno == EFBIG;
+
 		free(config.data);
-		return fail(CODE_IO, "cannot read the network configuration from stdin");
+		return is_too_large
+			       ? fail(CODE_CONFIG, "the network configuration on stdin is too "
+						   "large: at most 3.75 MiB are read")
+			       : fail(CODE_IO, "cannot read the network configuration from stdin");
 	}
 	begun = wire_begin(&p->call, WIRE_CALL);
 	wire_add_text(&p->call, WIRE_NAME, p->name);

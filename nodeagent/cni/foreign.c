@@ -21,6 +21,12 @@
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 
+/*
+ * Bytes of configuration and environment: a message to the plugin takes them, and a frame to the
+ * server, in which a byte may need two (json_frame_write()), is never silently too large.
+ */
+#define CALL_MAX (WIRE_MAX - 65536)
+
 int foreign_read(const char *type, const json_t *end, json_t **ret_result, struct err *err)
 {
 	const char *out = json_str_or(json_at(end, "stdout"), "");
@@ -42,6 +48,24 @@ int foreign_read(const char *type, const json_t *end, json_t **ret_result, struc
 			       "the IPAM plugin %s printed no CNI result", type);
 	*ret_result = take_ptr(said);
 	return 0;
+}
+
+void foreign_too_large(const char *type, struct err *err)
+{
+	(void)err_set(err, ERR_INVALID, "TooLarge",
+		      "the call of CNI plugin %.64s, with configuration and environment, has more "
+		      "than %u bytes: make the network's configuration smaller",
+		      type, CALL_MAX);
+}
+
+static size_t size_of_call(const json_t *env, const char *text)
+{
+	size_t size = strlen(text), i;
+	const json_t *entry;
+
+	json_array_foreach ((json_t *)env, i, entry)
+		size += json_string_length(entry);
+	return size;
 }
 
 /* ---- by ourselves ---------------------------------------------------------------------------- */
@@ -228,13 +252,17 @@ json_t *foreign_program(struct attachment *a, const char *type, const char *comm
 	struct wire_buffer order = {0};
 	size_t begun, i;
 	const char *name;
-	json_t *value, *end;
+	json_t *value, *end = NULL;
 
 	/* The plugin that runs it was called for one interface, this may be for another one. */
 	json_each (a->env, name, value)
 		if (!str_eq(name, "CNI_COMMAND"))
 			json_array_append_new(env, json_fmt("%s=%s", name, json_str_or(value, "")));
 	json_array_append_new(env, json_string(change));
+	if (size_of_call(env, text) > CALL_MAX) {
+		foreign_too_large(type, err);
+		return NULL;
+	}
 	if (a->has_plugin)
 		return line_ask(
 			a->line, "exec",
@@ -245,7 +273,8 @@ json_t *foreign_program(struct attachment *a, const char *type, const char *comm
 	json_array_foreach (env, i, value)
 		wire_add_text(&order, WIRE_ENV, json_string_value(value));
 	wire_add_text(&order, WIRE_STDIN, text);
-	end = wire_end(&order, begun) == 0 ? run_here(a, &order, err) : NULL;
+	if (wire_end(&order, begun) == 0)
+		end = run_here(a, &order, err);
 	free(order.data);
 	return end;
 }

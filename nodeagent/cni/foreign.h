@@ -10,7 +10,7 @@
 
 /*
  * Run a program with the attachment's environment but for CNI_COMMAND=command, and this on stdin.
- * New: {"status", "stdout", "stderr"}. NULL with err: it could not be run.
+ * New: {"status", "stdout", "stderr"}. NULL with err: it could not be run; "TooLarge".
  */
 json_t *foreign_program(struct attachment *attachment, const char *type, const char *command,
 			const json_t *config, struct err *err);
@@ -21,6 +21,9 @@ json_t *foreign_program(struct attachment *attachment, const char *type, const c
  */
 int foreign_run(struct attachment *attachment, const char *type, const char *command,
 		const json_t *config, json_t **ret_result, struct err *err);
+
+/* ERR_INVALID "TooLarge": the program's call does not fit into a message. */
+void foreign_too_large(const char *type, struct err *err);
 
 /* Pure: what a program's end says: {"status", "stdout", "stderr"}. Errors as above. */
 int foreign_read(const char *type, const json_t *end, json_t **ret_result, struct err *err);

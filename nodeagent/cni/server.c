@@ -23,6 +23,7 @@
 #include "nodeagent/attach/cni_error.h"
 #include "nodeagent/cni/attachment.h"
 #include "nodeagent/cni/conversation.h"
+#include "nodeagent/cni/foreign.h"
 #include "nodeagent/cni/ledger.h"
 #include "nodeagent/cni/line.h"
 #include "nodeagent/cni/meta_call.h"
@@ -347,11 +348,13 @@ static void on_exec(void *arg, const json_t *exec)
 	json_t *id = json_object_get(exec, "id"), *reply;
 	struct err err = {0};
 
-	if (task->conversation &&
-	    conversation_exec(task->conversation, (uint32_t)json_integer_value(id), exec) == 0)
+	if (!task->conversation)
+		(void)err_set(&err, ERR_TRANSIENT, "IpamFailed",
+			      "the runtime has given the call up, and nobody runs programs for it");
+	else if (conversation_exec(task->conversation, (uint32_t)json_integer_value(id), exec) < 0)
+		foreign_too_large(json_str_or(json_at(exec, "path"), "?"), &err);
+	else
 		return;
-	(void)err_set(&err, ERR_TRANSIENT, "IpamFailed",
-		      "the runtime has given the call up, and nobody runs programs for it");
 	reply = json_object();
 	json_put(reply, "error", line_error_new(&err));
 	json_put(reply, "id", json_incref(id));

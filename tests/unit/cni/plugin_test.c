@@ -261,6 +261,23 @@ static void hands_over_name_environment_stdin_and_namespace(void **state)
 	assert_string_equal(out, "{\"code\": 5}");
 }
 
+/* The words are those of another fault otherwise: stdin can be read. */
+static void names_the_size_of_a_configuration_that_is_too_large(void **state)
+{
+	struct stand *s = *state;
+	auto_strbuf struct strbuf config = {0};
+	auto_free char *out = NULL;
+
+	listen_there(s);
+	strbuf_reserve(&config, WIRE_MAX);
+	while (config.len <= WIRE_MAX - 262144)
+		strbuf_adds(&config, " ");
+	call(s, "sriov", "ADD", strbuf_str(&config));
+	assert_int_equal(finish(s, &out), 1);
+	assert_non_null(strstr(out, "\"code\":7"));
+	assert_non_null(strstr(out, "too large: at most 3.75 MiB"));
+}
+
 static void runs_programs_side_by_side_and_sends_back_what_they_say(void **state)
 {
 	struct stand *s = *state;
@@ -421,6 +438,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 		TEST(hands_over_name_environment_stdin_and_namespace),
+		TEST(names_the_size_of_a_configuration_that_is_too_large),
 		TEST(runs_programs_side_by_side_and_sends_back_what_they_say),
 		TEST(add_without_a_server_says_to_try_again),
 		TEST(add_is_not_lost_when_the_server_dies),

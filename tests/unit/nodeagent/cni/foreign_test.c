@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -131,12 +132,43 @@ static void no_more_than_four_run_at_a_time(void **state)
 	assert_int_equal(n, ARRAY_LEN(workers));
 }
 
+/* Run by ourselves or by the plugin on the host: no message takes it, and nobody has hung up. */
+static void a_call_that_no_message_takes_is_told_as_such(void **state)
+{
+	struct stand *s = *state;
+	json_auto_t *config = json_object(), *end = NULL;
+	auto_strbuf struct strbuf text = {0};
+	int pair[2];
+	struct line line;
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+	line = (struct line){.fd = pair[0]};
+	/* A quote takes two bytes in a frame, and the frame has its own limit. */
+	while (text.len < (4U << 20))
+		strbuf_adds(&text, "\"\"\"\"");
+	json_put_str(config, "x", strbuf_str(&text));
+	(void)close(pair[1]);
+	s->attachment.line = &line;
+	for (int i = 0; i < 2; i++) {
+		struct err err = {0};
+
+		s->attachment.has_plugin = i > 0;
+		end = foreign_program(&s->attachment, "whereabouts", "ADD", config, &err);
+		assert_null(end);
+		assert_int_equal(err.class, ERR_INVALID);
+		assert_string_equal(err.reason, "TooLarge");
+		assert_non_null(strstr(err.text, "CNI plugin whereabouts"));
+	}
+	(void)close(pair[0]);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 		TEST(a_program_that_leaves_a_process_behind_has_ended_all_the_same),
 		TEST(no_more_than_four_run_at_a_time),
+		TEST(a_call_that_no_message_takes_is_told_as_such),
 	};
 
 	json_init();

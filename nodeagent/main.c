@@ -136,6 +136,7 @@ static int serve_cni(int control, void *arg)
 		.isolates = options->cni_isolates,
 		.shared_spaces = options->cni_shared,
 		.add_ms = options->cni_timeout * 1000,
+		.plugin_types = options->cni_plugins,
 	});
 }
 

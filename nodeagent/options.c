@@ -15,6 +15,7 @@
 #include "nodeagent/cni/server.h"
 #include "nodeagent/hostd/client.h"
 #include "nodeagent/hostd/sandbox.h"
+#include "nodeagent/meta/plugin_types.h"
 #include "nodeagent/pools/pools_paths.h"
 
 const char agent_options_help[] =
@@ -61,6 +62,11 @@ const char agent_options_help[] =
 	"  --cni-namespace-isolation pods get networks of their own namespace only\n"
 	"  --cni-global-namespaces LIST\n"
 	"                            and of these, with commas (default \"default\")\n"
+	"  --cni-plugin-types LIST   CNI plugins that networks of pods may name besides the common "
+	"ones\n"
+	"                            and those that the node's own configurations name, with "
+	"commas;\n"
+	"                            patterns such as acme-*, and * for any\n"
 	"  --cni-timeout SECONDS     what an ADD may take before it is taken away again, 10 to "
 	"3600\n"
 	"                            (default 90); DEL and waiting for the API server in "
@@ -220,6 +226,7 @@ static const struct flag flags[] = {
 	STRING("cni-program", cni_program),
 	STRING("cni-conf-dir", cni_conf_dir),
 	STRING("cni-global-namespaces", cni_shared),
+	STRING("cni-plugin-types", cni_plugins),
 	{"cni-namespace-isolation", FLAG_BOOL, offsetof(struct agent_options, cni_isolates), NULL},
 	{"cni-timeout", FLAG_TAKEN, 0, take_cni_timeout},
 	{"profile", FLAG_TAKEN, 0, take_profile},
@@ -295,7 +302,8 @@ static int check(const struct agent_options *o, struct err *err)
 	    check_directory("cni-program", o->cni_program, err) < 0 ||
 	    check_directory("cni-conf-dir", o->cni_conf_dir, err) < 0 ||
 	    check_directory("cdi-dir", o->cdi_dir, err) < 0 ||
-	    check_directory("host-root", o->host_root, err) < 0)
+	    check_directory("host-root", o->host_root, err) < 0 ||
+	    plugin_types_check_list(o->cni_plugins, err) < 0)
 		return -1;
 	if (o->remove_plugins)
 		return 0;

@@ -24,6 +24,8 @@ struct attachment {
 	const json_t *env; /* CNI_… of the call, as it was made or is made now */
 	const json_t *pod; /* {"namespace", "name", "uid"}, each where it is known */
 	int netns;         /* -1: gone */
+	/* Of others, which may run besides (meta/plugin_types.h); NULL: none. */
+	const char *plugin_types;
 	/*
 	 * A plugin waits on the host that runs programs for us; else they are run by ourselves in
 	 * the host's root.

@@ -25,6 +25,7 @@
 #include "nodeagent/meta/delegates.h"
 #include "nodeagent/meta/multus_state.h"
 #include "nodeagent/meta/plugin_call.h"
+#include "nodeagent/meta/plugin_types.h"
 #include "nodeagent/meta/run.h"
 #include "nodeagent/meta/status.h"
 #include "nodeagent/model/pci_address.h"
@@ -140,9 +141,27 @@ static json_t *own_devices(const struct attachment *a, const json_t *devices)
 	return own;
 }
 
+/*
+ * Networks are what the agent says. What the runtime's configuration and the node's files name is
+ * the administrator's: only root writes them.
+ */
+static int check_types(const struct attachment *a, const json_t *delegates, struct err *err)
+{
+	struct plugin_types types = {.more = a->plugin_types};
+	json_auto_t *own = json_pack("[O]", a->config), *files = NULL;
+
+	types.own = own;
+	if (plugin_types_check(delegates, &types, NULL) == 0)
+		return 0;
+	files = read_confs(a);
+	json_array_extend(own, files);
+	return plugin_types_check(delegates, &types, err);
+}
+
 /* The delegates, new. */
 static json_t *decide(const struct attachment *a, const json_t *known, struct err *err)
 {
+	json_t *delegates;
 	json_auto_t *look = NULL, *links = NULL, *files = NULL;
 	json_auto_t *devices = own_devices(a, json_at(known, "devices"));
 	struct meta_input in = {
@@ -164,7 +183,12 @@ static json_t *decide(const struct attachment *a, const json_t *known, struct er
 		files = read_confs(a);
 		in.files = files;
 	}
-	return meta_delegates(&in, err);
+	delegates = meta_delegates(&in, err);
+	if (delegates && check_types(a, delegates, err) < 0) {
+		json_decref(delegates);
+		return NULL;
+	}
+	return delegates;
 }
 
 /* ---- device-info files ----------------------------------------------------------------------- */

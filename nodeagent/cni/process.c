@@ -124,6 +124,7 @@ static int serve(struct process *p, struct err *err)
 			.add_ms = p->config->add_ms,
 			.again_ms = p->config->again_ms,
 			.notes_ms = p->config->notes_ms,
+			.plugin_types = p->config->plugin_types,
 			.profile = on_profile,
 			.arg = p,
 		},

@@ -25,7 +25,8 @@ struct cnid_config {
 	const char *conf_dir;               /* the runtime's CNI folder, on the host */
 	bool isolates;                      /* pods get networks of their own namespace only */
 	const char *shared_spaces;          /* and of these, with commas; NULL: "default" */
-	int64_t add_ms, again_ms, notes_ms; /* server.h */
+	int64_t add_ms, again_ms, notes_ms; /* server.h, as the next */
+	const char *plugin_types;
 };
 
 /* Returns an exit status. */

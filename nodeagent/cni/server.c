@@ -463,6 +463,7 @@ static void start(struct task *task)
 		.container = task->container,
 		.state = server->config.state,
 		.root = server->config.root,
+		.plugin_types = server->config.plugin_types,
 		.has_plugin = task->conversation != NULL,
 		.is_late = task->note != NULL,
 	};

@@ -64,6 +64,8 @@ struct cni_server_config {
 	int64_t add_ms;
 	int64_t again_ms; /* 0: SERVER_AGAIN_MS */
 	int64_t notes_ms; /* 0: SERVER_NOTES_MS */
+	/* CNI plugins that may run besides (meta/plugin_types.h); NULL: none. */
+	const char *plugin_types;
 	/* The agent names the profile of this node. May be NULL. From the loop. */
 	void (*profile)(void *arg, enum profile profile);
 	void *arg;

@@ -83,6 +83,7 @@ static int tidy_up(const struct worker_job *job, struct line *line, json_t *step
 			.env = json_at(record, "env"),
 			.pod = json_at(sandbox, "pod"),
 			.netns = netns,
+			.plugin_types = job->plugin_types,
 			.steps = steps,
 		};
 
@@ -177,6 +178,7 @@ static int carry_out(const struct worker_job *job, struct line *line, json_t *st
 		.env = call->env,
 		.pod = pod,
 		.netns = call->netns,
+		.plugin_types = job->plugin_types,
 		.has_plugin = job->has_plugin,
 		.steps = steps,
 	};

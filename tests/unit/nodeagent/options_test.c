@@ -73,12 +73,17 @@ static void takes_lists_of_the_privileged_side(void **state)
 
 	assert_int_equal(parse(NULL, NULL, &o, &err), 0);
 	assert_null(o.device_paths);
+	assert_null(o.cni_plugins);
 	assert_int_equal(parse("--device-paths", "/dev/kvm,/dev/video*", &o, &err), 0);
 	assert_string_equal(o.device_paths, "/dev/kvm,/dev/video*");
+	assert_int_equal(parse("--cni-plugin-types", "acme,x-*", &o, &err), 0);
+	assert_string_equal(o.cni_plugins, "acme,x-*");
 	assert_int_equal(parse("--device-paths", "/etc/shadow", &o, &err), -1);
 	assert_non_null(strstr(err.text,
 			       "--device-paths \"/etc/shadow\": \"/etc/shadow\" must be a "
 			       "path below /dev"));
+	assert_int_equal(parse("--cni-plugin-types", "/bin/sh", &o, &err), -1);
+	assert_non_null(strstr(err.text, "--cni-plugin-types \"/bin/sh\": must be names"));
 }
 
 static void takes_a_profile_and_names_all_of_them(void **state)

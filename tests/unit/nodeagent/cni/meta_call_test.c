@@ -40,9 +40,10 @@ struct node {
 	json_t *called;               /* "ADD macvlan net1", … */
 	json_t *refused;              /* calls that fail */
 	json_t *status;               /* question about network-status, or NULL */
-	const char *disk_before; /* must be in the sandbox's file when the first program runs */
-	size_t at_once;          /* programs are held until so many run */
-	size_t most;             /* ran at the same time */
+	const char *disk_before;  /* must be in the sandbox's file when the first program runs */
+	size_t at_once;           /* programs are held until so many run */
+	size_t most;              /* ran at the same time */
+	const char *plugin_types; /* of the command line */
 	bool has_plugin;
 };
 
@@ -138,6 +139,7 @@ static _Noreturn void be_worker(struct node *node, int fd, const char *command)
 		.env = env,
 		.pod = pod,
 		.netns = -1,
+		.plugin_types = node->plugin_types,
 		.has_plugin = node->has_plugin,
 		.steps = json_array(),
 	};
@@ -502,6 +504,69 @@ static void sets_up_the_clusters_network_alone_for_a_multus(void **state)
 	assert_false(has_sandbox(node));
 }
 
+/* The agent says what the network is: whoever speaks for it has no program of its choice run. */
+static void runs_no_plugin_that_is_neither_listed_nor_the_nodes_own(void **state)
+{
+	struct node *node = *state;
+	static const char chained[] = "{\"cniVersion\":\"0.4.0\",\"name\":\"acme\",\"plugins\":[{"
+				      "\"type\":\"ptp\"},{\"type\":\"acme-policy\"}]}";
+	json_auto_t *refused = NULL, *ipam = NULL, *listed = NULL, *own = NULL, *gone = NULL;
+
+	add_nad(node, "a", PLUGIN("acme-policy"), NULL);
+	add_pod(node, "a");
+	refused = call(node, "ADD");
+	assert_string_equal(json_str_at(refused, "error", "reason"), "PluginNotAllowed");
+	assert_non_null(strstr(json_str_at(refused, "error", "text"),
+			       "network ml/a (net1): CNI plugin \"acme-policy\""));
+	assert_non_null(strstr(json_str_at(refused, "error", "text"), "--cni-plugin-types"));
+	/* Not even the cluster's own. */
+	expect_called(node, "");
+	assert_false(has_sandbox(node));
+	add_nad(node, "a",
+		"{\"cniVersion\":\"0.4.0\",\"type\":\"macvlan\",\"ipam\":{\"Type\":\"acme-ipam\"}}",
+		NULL);
+	ipam = call(node, "ADD");
+	assert_non_null(strstr(json_str_at(ipam, "error", "text"), "CNI plugin \"acme-ipam\""));
+	expect_called(node, "");
+	/* Of the command line. */
+	node->plugin_types = "acme-ipam, x*";
+	listed = call(node, "ADD");
+	assert_null(json_at(listed, "error"));
+	expect_called(node, "ADD calico mt0, ADD macvlan net1");
+	gone = call(node, "DEL");
+	assert_null(json_at(gone, "error"));
+	/* Of a file that the node has. */
+	node->plugin_types = NULL;
+	add_nad(node, "a", PLUGIN("acme-policy"), NULL);
+	assert_int_equal(root_make_dirs(node->root, "/etc/cni/net.d", 0755), 0);
+	assert_int_equal(root_write_atomic(node->root, "/etc/cni/net.d/50-acme.conflist", chained,
+					   strlen(chained), 0644, NULL),
+			 0);
+	own = call(node, "ADD");
+	assert_null(json_at(own, "error"));
+	expect_called(node, "ADD calico mt0, ADD acme-policy net1");
+}
+
+/* What was attached by a version before, or a longer list, is taken down all the same. */
+static void deletes_with_a_plugin_that_is_not_listed_any_more(void **state)
+{
+	struct node *node = *state;
+	json_auto_t *done = NULL, *checked = NULL, *gone = NULL;
+
+	add_nad(node, "a", PLUGIN("acme"), NULL);
+	add_pod(node, "a");
+	node->plugin_types = "*";
+	done = call(node, "ADD");
+	assert_null(json_at(done, "error"));
+	node->plugin_types = NULL;
+	checked = call(node, "CHECK");
+	assert_null(json_at(checked, "error"));
+	gone = call(node, "DEL");
+	assert_null(json_at(gone, "error"));
+	expect_called(node, "DEL acme net1, DEL calico mt0");
+	assert_false(has_sandbox(node));
+}
+
 static void lets_a_pod_that_is_gone_go(void **state)
 {
 	struct node *node = *state;
@@ -671,6 +736,8 @@ int main(void)
 		TEST(takes_down_what_a_multus_set_up),
 		TEST(leaves_a_multus_what_it_would_need),
 		TEST(sets_up_the_clusters_network_alone_for_a_multus),
+		TEST(runs_no_plugin_that_is_neither_listed_nor_the_nodes_own),
+		TEST(deletes_with_a_plugin_that_is_not_listed_any_more),
 		TEST(lets_a_pod_that_is_gone_go),
 		TEST(says_what_the_pod_has),
 		TEST(leaves_devices_to_the_pod_of_the_same_name_that_is_there_still),

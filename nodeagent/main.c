@@ -137,6 +137,7 @@ static int serve_cni(int control, void *arg)
 		.shared_spaces = options->cni_shared,
 		.add_ms = options->cni_timeout * 1000,
 		.plugin_types = options->cni_plugins,
+		.kubelet_dir = options->no_kubelet ? NULL : options->kubelet_dir,
 	});
 }
 

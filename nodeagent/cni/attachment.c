@@ -16,6 +16,7 @@
 #include "lib/json/json.h"
 #include "nodeagent/attach/attach.h"
 #include "nodeagent/attach/result.h"
+#include "nodeagent/cni/allocated.h"
 #include "nodeagent/cni/boot.h"
 #include "nodeagent/cni/devices.h"
 #include "nodeagent/cni/foreign.h"
@@ -693,6 +694,8 @@ static int add_with_device(struct attachment *a, const char *device, json_t **re
 
 	if (device && lock < 0)
 		return -1;
+	if (device && allocated_check(a->kubelet_dir, device, json_str_at(a->pod, "uid"), err) < 0)
+		return err_in(err, "%s", a->key.plugin);
 	if (get_settings(a, &settings, err) < 0)
 		return -1;
 	if (device && take_over(a, device, err) < 0)

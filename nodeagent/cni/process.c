@@ -125,6 +125,7 @@ static int serve(struct process *p, struct err *err)
 			.again_ms = p->config->again_ms,
 			.notes_ms = p->config->notes_ms,
 			.plugin_types = p->config->plugin_types,
+			.kubelet_dir = p->config->kubelet_dir,
 			.profile = on_profile,
 			.arg = p,
 		},

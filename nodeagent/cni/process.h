@@ -26,7 +26,7 @@ struct cnid_config {
 	bool isolates;                      /* pods get networks of their own namespace only */
 	const char *shared_spaces;          /* and of these, with commas; NULL: "default" */
 	int64_t add_ms, again_ms, notes_ms; /* server.h, as the next */
-	const char *plugin_types;
+	const char *plugin_types, *kubelet_dir;
 };
 
 /* Returns an exit status. */

@@ -464,6 +464,7 @@ static void start(struct task *task)
 		.state = server->config.state,
 		.root = server->config.root,
 		.plugin_types = server->config.plugin_types,
+		.kubelet_dir = server->config.kubelet_dir,
 		.has_plugin = task->conversation != NULL,
 		.is_late = task->note != NULL,
 	};

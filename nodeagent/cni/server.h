@@ -66,6 +66,7 @@ struct cni_server_config {
 	int64_t notes_ms; /* 0: SERVER_NOTES_MS */
 	/* CNI plugins that may run besides (meta/plugin_types.h); NULL: none. */
 	const char *plugin_types;
+	const char *kubelet_dir; /* allocated.h; NULL: no kubelet */
 	/* The agent names the profile of this node. May be NULL. From the loop. */
 	void (*profile)(void *arg, enum profile profile);
 	void *arg;

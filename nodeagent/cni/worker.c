@@ -84,6 +84,7 @@ static int tidy_up(const struct worker_job *job, struct line *line, json_t *step
 			.pod = json_at(sandbox, "pod"),
 			.netns = netns,
 			.plugin_types = job->plugin_types,
+			.kubelet_dir = job->kubelet_dir,
 			.steps = steps,
 		};
 
@@ -179,6 +180,7 @@ static int carry_out(const struct worker_job *job, struct line *line, json_t *st
 		.pod = pod,
 		.netns = call->netns,
 		.plugin_types = job->plugin_types,
+		.kubelet_dir = job->kubelet_dir,
 		.has_plugin = job->has_plugin,
 		.steps = steps,
 	};

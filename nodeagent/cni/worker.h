@@ -28,10 +28,10 @@ struct worker_job {
 	enum worker_kind kind;
 	const struct cni_call *call; /* WORKER_CALL, WORKER_UNDO, WORKER_SWEEP; else NULL */
 	const char *container;
-	int state, root;          /* descriptors: of the state's folder, of the host's root */
-	const char *plugin_types; /* as struct attachment has it */
-	bool has_plugin;          /* somebody waits on the host that runs programs */
-	bool is_late;             /* a DEL from a note */
+	int state, root; /* descriptors: of the state's folder, of the host's root */
+	const char *plugin_types, *kubelet_dir; /* as struct attachment has them */
+	bool has_plugin;                        /* somebody waits on the host that runs programs */
+	bool is_late;                           /* a DEL from a note */
 };
 
 /*

@@ -121,6 +121,7 @@ void cni_stand_start_server(struct cni_stand *s, bool with_agent)
 						     .bin_dir = "/bin",
 						     .conf_dir = "/net.d",
 						     .program = s->program,
+						     .kubelet_dir = s->folder,
 						     .add_ms = s->add_ms    ? s->add_ms
 							       : with_agent ? 0
 									    : ALONE_ADD_MS,

@@ -22,7 +22,7 @@ struct cni_shared {
 extern struct cni_shared *cni_shared;
 
 struct cni_stand {
-	char *folder; /* the host's root */
+	char *folder; /* the host's root, and the kubelet's folder */
 	int control;
 	int line; /* the agent's; -1: it is away */
 	struct strbuf in;

@@ -140,6 +140,7 @@ static _Noreturn void be_worker(struct node *node, int fd, const char *command)
 		.pod = pod,
 		.netns = -1,
 		.plugin_types = node->plugin_types,
+		.kubelet_dir = node->path,
 		.has_plugin = node->has_plugin,
 		.steps = json_array(),
 	};
@@ -547,6 +548,82 @@ static void runs_no_plugin_that_is_neither_listed_nor_the_nodes_own(void **state
 	expect_called(node, "ADD calico mt0, ADD acme-policy net1");
 }
 
+static void put_file(const struct node *node, const char *path, const char *text)
+{
+	auto_free char *folder = str_ndup(path, (size_t)(strrchr(path, '/') - path));
+
+	assert_int_equal(root_make_dirs(node->root, folder, 0755), 0);
+	assert_int_equal(root_write_atomic(node->root, path, text, strlen(text), 0644, NULL), 0);
+}
+
+static void is_not_given(struct node *node, const char *config, const char *device)
+{
+	json_auto_t *done = NULL;
+	const char *text;
+
+	add_nad(node, "a", config, NULL);
+	done = call(node, "ADD");
+	text = json_str_at(done, "error", "text");
+	assert_string_equal(json_str_at(done, "error", "reason"), "DeviceNotGiven");
+	if (!strstr(text, device))
+		fail_msg("%s: %s", config, text);
+	expect_called(node, "");
+	assert_false(has_sandbox(node));
+}
+
+static void is_attached(struct node *node, const char *config)
+{
+	json_auto_t *done = NULL, *gone = NULL;
+
+	add_nad(node, "a", config, NULL);
+	done = call(node, "ADD");
+	if (json_at(done, "error"))
+		fail_msg("%s: %s", config, json_str_at(done, "error", "text"));
+	gone = call(node, "DEL");
+	assert_null(json_at(gone, "error"));
+}
+
+#define VF_CONFIG(member) "{\"cniVersion\":\"0.4.0\",\"type\":\"host-device\"," member "}"
+
+/* Of another program's plugin, which does not look whose a device is. */
+static void takes_no_vf_past_the_kubelet(void **state)
+{
+	struct node *node = *state;
+
+	put_file(
+		node, "/device-plugins/kubelet_internal_checkpoint",
+		"{\"Data\":{\"PodDeviceEntries\":[{\"PodUID\":\"u1\",\"DeviceIDs\":{\"0\":["
+		"\"0000:01:10.0\"]}},{\"PodUID\":\"u9\",\"DeviceIDs\":{\"0\":[\"0000:01:10.2\"]}}],"
+		"\"RegisteredDevices\":{\"x/"
+		"y\":[\"0000:01:10.0\",\"0000:01:10.2\",\"0000:01:10.4\","
+		"\"0000:01:00.0\"]}}}");
+	assert_int_equal(root_make_dirs(node->root, "/sys/bus/pci/devices/0000:01:10.4", 0755), 0);
+	assert_int_equal(root_make_dirs(node->root, "/sys/bus/pci/devices/0000:01:00.0", 0755), 0);
+	assert_int_equal(root_make_dirs(node->root, "/sys/class/net/enp1s0", 0755), 0);
+	assert_int_equal(root_make_dirs(node->root, "/sys/class/net/enp1s0v2", 0755), 0);
+	assert_int_equal(
+		symlinkat("../../../0000:01:00.0", node->root, "sys/class/net/enp1s0/device"), 0);
+	assert_int_equal(
+		symlinkat("../../../0000:01:10.4", node->root, "sys/class/net/enp1s0v2/device"), 0);
+	assert_int_equal(
+		symlinkat("../0000:01:00.0", node->root, "sys/bus/pci/devices/0000:01:10.4/physfn"),
+		0);
+	add_pod(node, "a");
+	is_attached(node, VF_CONFIG("\"pciBusID\":\"0000:01:10.0\""));
+	is_attached(node, VF_CONFIG("\"pciBusID\":\"0000:af:00.1\""));
+	is_not_given(node, VF_CONFIG("\"pciBusID\":\"0000:01:10.2\""), "0000:01:10.2");
+	is_not_given(node, VF_CONFIG("\"pciBusID\":\"0000:01:10.4\""), "0000:01:10.4");
+	is_not_given(node, VF_CONFIG("\"deviceID\":\"0000:01:10.0\",\"pciBusID\":\"0000:01:10.4\""),
+		     "0000:01:10.4");
+	is_not_given(node, VF_CONFIG("\"device\":\"enp1s0v2\""), "0000:01:10.4");
+	is_not_given(node, VF_CONFIG("\"master\":\"enp1s0v2\""), "0000:01:10.4");
+	/* Interfaces of many pods are on a PF. */
+	is_attached(node, VF_CONFIG("\"master\":\"enp1s0\""));
+	is_attached(node, VF_CONFIG("\"master\":\"enp1s0v2\",\"linkInContainer\":true"));
+	is_attached(node, VF_CONFIG("\"master\":\"nowhere\""));
+	is_attached(node, VF_CONFIG("\"master\":\"../enp1s0v2\""));
+}
+
 /* What was attached by a version before, or a longer list, is taken down all the same. */
 static void deletes_with_a_plugin_that_is_not_listed_any_more(void **state)
 {
@@ -738,6 +815,7 @@ int main(void)
 		TEST(sets_up_the_clusters_network_alone_for_a_multus),
 		TEST(runs_no_plugin_that_is_neither_listed_nor_the_nodes_own),
 		TEST(deletes_with_a_plugin_that_is_not_listed_any_more),
+		TEST(takes_no_vf_past_the_kubelet),
 		TEST(lets_a_pod_that_is_gone_go),
 		TEST(says_what_the_pod_has),
 		TEST(leaves_devices_to_the_pod_of_the_same_name_that_is_there_still),

@@ -481,6 +481,34 @@ static void mount_netns(const char *folder, const char *path)
 	cni_stand_start_server(&stand, true);
 }
 
+/* The author of a network can name any device of the node; the kubelet counts who has which. */
+static void a_device_that_the_kubelet_gives_away_is_for_the_pod_that_requested_it(void **state)
+{
+	make_dirs("device-plugins");
+	put_program("device-plugins/kubelet_internal_checkpoint",
+		    "{\"Data\":{\"PodDeviceEntries\":[{\"PodUID\":\"u2\",\"DeviceIDs\":{\"0\":["
+		    "\"0000:03:00.2\"]}}],\"RegisteredDevices\":{\"x/y\":[\"0000:03:00.2\"]}}}");
+	assert_int_equal(call("ADD", "", NULL), 1);
+	assert_non_null(strstr(stand.printed, "sriov: the kubelet has not given device "
+					      "0000:03:00.2 to this pod"));
+	stand.pod_uid = "u2";
+	assert_int_equal(call("ADD", "", NULL), 0);
+	/* What is attached goes whatever the kubelet says by then. */
+	put_program("device-plugins/kubelet_internal_checkpoint",
+		    "{\"Data\":{\"PodDeviceEntries\":null,\"RegisteredDevices\":{\"x/y\":["
+		    "\"0000:03:00.2\"]}}}");
+	assert_int_equal(call("DEL", "", NULL), 0);
+	assert_int_equal(call("ADD", "", NULL), 1);
+	/* Another form, or none: nothing is refused by it. */
+	put_program("device-plugins/kubelet_internal_checkpoint", "{\"v2\": {}}");
+	assert_int_equal(call("ADD", "", NULL), 0);
+	assert_int_equal(call("DEL", "", NULL), 0);
+	put_program("device-plugins/kubelet_internal_checkpoint", "cut off");
+	assert_int_equal(call("ADD", "", NULL), 0);
+	assert_int_equal(call("DEL", "", NULL), 0);
+	stand.pod_uid = NULL;
+}
+
 static void a_pod_of_sriov_cni_that_lives_keeps_its_vf(void **state)
 {
 	auto_free char *path = NULL;
@@ -1236,6 +1264,7 @@ int main(void)
 		TEST(a_device_that_cannot_be_put_back_is_not_handed_on),
 		TEST(a_pod_of_sriov_cni_is_taken_down_by_what_that_kept),
 		TEST(what_sriov_cni_left_is_undone_before_the_next_pod_has_the_vf),
+		TEST(a_device_that_the_kubelet_gives_away_is_for_the_pod_that_requested_it),
 		TEST(a_pod_of_sriov_cni_that_lives_keeps_its_vf),
 		TEST(a_restart_leaves_a_pod_whose_namespace_is_named_by_its_process),
 		TEST(a_device_stays_with_a_pod_whose_namespace_is_named_by_its_process),

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Devices that only the kubelet may give away: a network's configuration can name any device of the
+ * node (deviceID, pciBusID, master), and whoever writes NetworkAttachmentDefinitions of a namespace
+ * would take VFs past the requests that the scheduler counts. In a worker.
+ */
+#ifndef ORBWEAVER_NODEAGENT_CNI_ALLOCATED_H
+#define ORBWEAVER_NODEAGENT_CNI_ALLOCATED_H
+
+#include <jansson.h>
+
+#include "lib/base/err.h"
+
+/*
+ * May the pod have the device, by the kubelet's record (nodeagent/meta/checkpoint.h)?
+ * kubelet_dir: as we see it; NULL: there is no kubelet. 0 also where that record is not there, or
+ * cannot be read, and where the runtime does not tell the pod's UID: in use by others is found out
+ * elsewhere (device_owner(), the device's network namespace). ERR_INVALID "DeviceNotGiven".
+ */
+int allocated_check(const char *kubelet_dir, const char *device, const char *pod_uid,
+		    struct err *err);
+
+/*
+ * The same for all devices that a configuration of another program's plugin names, by address or,
+ * as VFs, by the name of an interface of the node: "master", "device", "if0". root: of the host.
+ */
+int allocated_check_config(const char *kubelet_dir, int root, const json_t *config,
+			   const char *pod_uid, struct err *err);
+
+#endif

@@ -23,7 +23,6 @@ enum {
 	/* Somebody writes the file of the program at this moment. */
 	BUSY_TRIES = 50,
 	BUSY_MS = 100,
-	NOT_STARTED = 127,
 };
 
 struct delegate {
@@ -143,9 +142,9 @@ static _Noreturn void become(const struct order *order)
 	if (!strchr(path, '/')) {
 		if (!find_program(path, found, sizeof(found))) {
 			(void)dprintf(STDERR_FILENO,
-				      "failed to find plugin \"%s\" in path [%s]: install it there",
+				      DELEGATES_NOT_FOUND "\"%s\" in path [%s]: install it there",
 				      path, getenv("CNI_PATH") ? getenv("CNI_PATH") : "");
-			_exit(NOT_STARTED);
+			_exit(DELEGATES_NOT_STARTED);
 		}
 		path = found;
 	}
@@ -155,8 +154,8 @@ static _Noreturn void become(const struct order *order)
 			break;
 		(void)nanosleep(&pause, NULL);
 	}
-	(void)dprintf(STDERR_FILENO, "cannot run %s: %s", path, strerror(errno));
-	_exit(NOT_STARTED);
+	(void)dprintf(STDERR_FILENO, DELEGATES_NOT_RUN "%s: %s", path, strerror(errno));
+	_exit(DELEGATES_NOT_STARTED);
 }
 
 /* ---- start ----------------------------------------------------------------------------------- */
@@ -199,7 +198,7 @@ static void start(struct delegate *delegate, const struct order *order)
 
 	delegate->in = delegate->out = delegate->err = -1;
 	if (make_pipes(fds) < 0) {
-		fail(delegate, "cannot make a pipe");
+		fail(delegate, DELEGATES_NO_PIPE);
 		return;
 	}
 	/*
@@ -210,14 +209,14 @@ static void start(struct delegate *delegate, const struct order *order)
 	if (delegate->pid == 0) {
 		if (dup2(fds[0], STDIN_FILENO) < 0 || dup2(fds[3], STDOUT_FILENO) < 0 ||
 		    dup2(fds[5], STDERR_FILENO) < 0)
-			_exit(NOT_STARTED);
+			_exit(DELEGATES_NOT_STARTED);
 		/* Its caller's, not what we need against a reader that has gone. */
 		(void)signal(SIGPIPE, SIG_DFL);
 		become(order);
 	}
 	if (delegate->pid < 0) {
 		close_all(fds, 6);
-		fail(delegate, "cannot fork");
+		fail(delegate, DELEGATES_NO_FORK);
 		return;
 	}
 	(void)close(fds[0]);
@@ -321,10 +320,10 @@ static uint32_t status_of(pid_t pid)
 	int status = 0;
 
 	if (pid < 0)
-		return NOT_STARTED;
+		return DELEGATES_NOT_STARTED;
 	while (waitpid(pid, &status, 0) < 0)
 		if (errno != EINTR)
-			return NOT_STARTED;
+			return DELEGATES_NOT_STARTED;
 	return (uint32_t)(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
 }
 

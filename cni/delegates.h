@@ -17,6 +17,16 @@ struct delegates;
 struct delegates *delegates_new(void);
 
 /*
+ * What the result of a program says that could not be started: this status, nothing on stdout, and
+ * on stderr one of these beginnings. A program may end with the same status.
+ */
+#define DELEGATES_NOT_STARTED 127
+#define DELEGATES_NOT_FOUND   "failed to find plugin "
+#define DELEGATES_NOT_RUN     "cannot run "
+#define DELEGATES_NO_PIPE     "cannot make a pipe"
+#define DELEGATES_NO_FORK     "cannot fork"
+
+/*
  * Start what a WIRE_EXEC names, with our environment as the message changes it. What cannot be
  * started has its result too. -1: this is no order (no ID or PATH, too many at once).
  */

@@ -422,7 +422,7 @@ static int ipam(void *context, const char *command, const json_t *config, json_t
 	int64_t begun = clock_us();
 	int rc;
 
-	if (a->is_handed_over)
+	if (a->is_handed_over || (a->has_no_ipam && str_eq(command, "DEL")))
 		return 0;
 	if (!type)
 		return err_set(err, ERR_INVALID, "NoIpam", "ipam has no type");

@@ -34,6 +34,7 @@ struct attachment {
 	bool has_plugin;
 	bool is_going;       /* attachment_delete() sets it */
 	bool is_handed_over; /* another sandbox has its device next; addresses stay */
+	bool has_no_ipam;    /* the IPAM program could not be started: there is nothing to undo */
 	json_t *steps;       /* array: what was done, {"step", "seconds", "ok"} */
 	json_t *kept;        /* of attach_services, until its record has it; NULL at first */
 };

@@ -134,6 +134,7 @@ void crew_begin(struct crew *crew, const struct meta_step *step, const char *typ
 	    (member->pid = _Fork()) < 0) {
 		(void)err_sys(&err, "WorkerEnded", "start a process for plugin %s", type);
 		end_failed(member, &err);
+		json_put_bool(member->said, "unstarted", true);
 		if (pair[0] >= 0) {
 			(void)close(pair[0]);
 			(void)close(pair[1]);

@@ -40,7 +40,7 @@ void crew_begin(struct crew *crew, const struct meta_step *step, const char *typ
 
 /*
  * How a call ended; `said` is new: {"status", "stdout", "stderr"} of a foreign one; {"result"} or
- * {"error"} (line.h).
+ * {"error"} (line.h). With "unstarted": true the plugin never began.
  */
 struct crew_end {
 	struct meta_step step;

@@ -27,6 +27,23 @@
  */
 #define CALL_MAX (WIRE_MAX - 65536)
 
+bool foreign_has_run(const json_t *end)
+{
+	static const char *const beginnings[] = {DELEGATES_NOT_FOUND, DELEGATES_NOT_RUN,
+						 DELEGATES_NO_PIPE, DELEGATES_NO_FORK};
+	const char *errors = json_str_or(json_at(end, "stderr"), "");
+
+	if (json_is_true(json_at(end, "unstarted")))
+		return false;
+	if (json_integer_value(json_at(end, "status")) != DELEGATES_NOT_STARTED ||
+	    !str_empty(json_str_at(end, "stdout")))
+		return true;
+	for (size_t i = 0; i < ARRAY_LEN(beginnings); i++)
+		if (str_starts(errors, beginnings[i]))
+			return false;
+	return true;
+}
+
 int foreign_read(const char *type, const json_t *end, json_t **ret_result, struct err *err)
 {
 	const char *out = json_str_or(json_at(end, "stdout"), "");
@@ -91,6 +108,8 @@ static _Noreturn void run_in_root(int root, const json_t *env, const struct wire
 	const json_t *value;
 
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+	/* A program that ends before it has read its stdin, or never began, must not end this. */
+	(void)signal(SIGPIPE, SIG_IGN);
 	if (fchdir(root) < 0 || chroot(".") < 0)
 		_exit(errno);
 	if (clearenv() != 0)
@@ -289,5 +308,6 @@ int foreign_run(struct attachment *a, const char *type, const char *command, con
 		return err_set(err, ERR_INVALID, "BadNetworkConfig",
 			       "ipam.type \"%s\" is a path; give the plugin's name", type);
 	end = foreign_program(a, type, command, config, err);
+	a->has_no_ipam = end && !foreign_has_run(end);
 	return end ? foreign_read(type, end, str_eq(command, "ADD") ? ret_result : NULL, err) : -1;
 }

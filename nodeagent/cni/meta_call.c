@@ -20,6 +20,7 @@
 #include "nodeagent/cni/conf.h"
 #include "nodeagent/cni/crew.h"
 #include "nodeagent/cni/devices.h"
+#include "nodeagent/cni/foreign.h"
 #include "nodeagent/cni/line.h"
 #include "nodeagent/cni/sandboxes.h"
 #include "nodeagent/meta/default_route.h"
@@ -485,7 +486,7 @@ static void carry_out(const struct meta_call *m, struct meta_run *run)
 
 		if (ok)
 			meta_run_succeeded(run, &end.step, result);
-		else
+		else if (foreign_has_run(end.said))
 			meta_run_failed(run, &end.step, &err);
 		json_decref(end.said);
 	}

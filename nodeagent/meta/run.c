@@ -14,7 +14,7 @@
 #include "nodeagent/meta/turn.h"
 
 struct progress {
-	size_t called; /* ADD: plugins whose ADD was called */
+	size_t called; /* ADD: plugins whose ADD was called, and could be started */
 	size_t left;   /* DEL: plugins that are still to get it */
 	bool running;
 };
@@ -200,6 +200,13 @@ static void remember(struct meta_run *run, const struct err *err)
 	if (!run->failed)
 		run->failure = *err;
 	run->failed = true;
+}
+
+void meta_run_unstarted(struct meta_run *run, const struct meta_step *step, const struct err *err)
+{
+	if (str_eq(step->command, "ADD"))
+		run->progress[step->delegate].called = step->plugin;
+	meta_run_failed(run, step, err);
 }
 
 void meta_run_failed(struct meta_run *run, const struct meta_step *step, const struct err *err)

@@ -5,8 +5,8 @@
  * ended; several may run at a time.
  *
  * ADD runs the networks side by side where turn.h allows. The first failure ends it: no plugin
- * begins any more, those that run are waited for, then every plugin that was called gets DEL, and
- * no other. DEL goes through each network's plugins from the last to the first and on behind one
+ * begins any more, those that run are waited for, then every plugin that has run gets DEL, and no
+ * other. DEL goes through each network's plugins from the last to the first and on behind one
  * that fails, the networks side by side where turn.h allows; the cluster's network is the last.
  * CHECK goes through those networks that have it; GC and STATUS concern the cluster's network
  * alone.
@@ -49,6 +49,11 @@ json_t *meta_run_stdin(const struct meta_run *run, const struct meta_step *step)
 void meta_run_succeeded(struct meta_run *run, const struct meta_step *step, const json_t *result);
 /* It has failed. */
 void meta_run_failed(struct meta_run *run, const struct meta_step *step, const struct err *err);
+/*
+ * The same, of a program that could not be started: of such an ADD there is nothing to undo, and a
+ * DEL could not find the program either.
+ */
+void meta_run_unstarted(struct meta_run *run, const struct meta_step *step, const struct err *err);
 /* Something else has: undo an ADD as if a plugin had failed. Not after its end. */
 void meta_run_abandon(struct meta_run *run, const struct err *err);
 

@@ -162,6 +162,48 @@ static void a_call_that_no_message_takes_is_told_as_such(void **state)
 	(void)close(pair[0]);
 }
 
+/* By the words of cni/delegates.c; a script may end with that status, too. */
+static void knows_what_could_not_be_started(void **state)
+{
+	static const struct {
+		int status;
+		const char *out, *errors;
+		bool has_run;
+	} cases[] = {
+		{127, "", "failed to find plugin \"dhcp\" in path [/opt/cni/bin]: install it there",
+		 false},
+		{127, "", "cannot run /opt/cni/bin/dhcp: Permission denied", false},
+		{127, "", "/opt/cni/bin/x: line 3: ip: not found", true},
+		{127, "{\"code\":7}", "cannot run it", true},
+		{1, "", "failed to find plugin \"host-local\" in path []", true},
+		{0, "{}", "", true},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		json_auto_t *end = json_pack("{s:i, s:s, s:s}", "status", cases[i].status, "stdout",
+					     cases[i].out, "stderr", cases[i].errors);
+
+		if (foreign_has_run(end) != cases[i].has_run)
+			fail_msg("case %zu", i);
+	}
+}
+
+static void says_that_a_program_is_not_there(void **state)
+{
+	struct stand *s = *state;
+	json_auto_t *config = json_object(), *result = NULL;
+	struct err err = {0};
+
+	if (geteuid() != 0)
+		skip();
+	assert_int_equal(foreign_run(&s->attachment, "nope", "ADD", config, &result, &err), -1);
+	if (!s->attachment.has_no_ipam)
+		fail_msg("%s", err.text);
+	put_program(s, "there", "#!/bin/sh\nexit 127\n");
+	assert_int_equal(foreign_run(&s->attachment, "there", "ADD", config, &result, &err), -1);
+	assert_false(s->attachment.has_no_ipam);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -169,6 +211,8 @@ int main(void)
 		TEST(a_program_that_leaves_a_process_behind_has_ended_all_the_same),
 		TEST(no_more_than_four_run_at_a_time),
 		TEST(a_call_that_no_message_takes_is_told_as_such),
+		TEST(knows_what_could_not_be_started),
+		TEST(says_that_a_program_is_not_there),
 	};
 
 	json_init();

@@ -39,6 +39,9 @@ struct node {
 	json_t *pod, *nads, *devices; /* what the agent says; pod NULL: gone */
 	json_t *called;               /* "ADD macvlan net1", … */
 	json_t *refused;              /* calls that fail */
+	json_t *missing;              /* plugins that are not installed */
+	const char *writes;           /* ADD of another than the cluster's writes it there … */
+	const char *written;          /* … with this text */
 	json_t *status;               /* question about network-status, or NULL */
 	const char *disk_before;  /* must be in the sandbox's file when the first program runs */
 	size_t at_once;           /* programs are held until so many run */
@@ -69,6 +72,7 @@ static int setup(void **state)
 	put_theirs(&node);
 	node.called = json_array();
 	node.refused = json_array();
+	node.missing = json_array();
 	node.nads = json_object();
 	node.devices = json_array();
 	*state = &node;
@@ -89,6 +93,7 @@ static int teardown(void **state)
 	json_decref(node->devices);
 	json_decref(node->called);
 	json_decref(node->refused);
+	json_decref(node->missing);
 	json_decref(node->status);
 	(void)close(node->root);
 	(void)close(node->state);
@@ -224,10 +229,19 @@ static void end_program(struct node *node, const json_t *exec)
 			   "\"/n\"}],\"ips\":[{\"version\":\"4\",\"address\":\"10.0.0.1/8\"}]}",
 			   dev);
 	bool fails = json_list_has(node->refused, text);
+	bool is_missing = json_list_has(node->missing, json_str_at(exec, "path"));
 	json_t *reply = json_pack(
-		"{s:O, s:i, s:s, s:s}", "id", json_object_get(exec, "id"), "status", fails ? 1 : 0,
-		"stdout", fails ? "{\"code\":7,\"msg\":\"no cable\"}" : result, "stderr", "");
+		"{s:O, s:i, s:s, s:s}", "id", json_object_get(exec, "id"), "status",
+		is_missing ? 127 : fails, "stdout",
+		is_missing ? ""
+		: fails    ? "{\"code\":7,\"msg\":\"no cable\"}"
+			   : result,
+		"stderr", is_missing ? "failed to find plugin \"x\" in path [/opt/cni/bin]" : "");
 
+	if (node->writes && str_eq(command, "ADD") && !str_eq(dev, "mt0"))
+		assert_int_equal(root_write_atomic(node->root, node->writes, node->written,
+						   strlen(node->written), 0644, NULL),
+				 0);
 	json_array_append_new(node->called, json_string(text));
 	line_pass(&node->line, reply);
 	json_decref(reply);
@@ -363,6 +377,27 @@ static void undoes_all_when_one_network_fails(void **state)
 		      "net1, DEL calico mt0");
 	assert_false(has_sandbox(node));
 	assert_null(node->status);
+}
+
+static void does_not_undo_what_was_never_started(void **state)
+{
+	struct node *node = *state;
+	json_auto_t *done = NULL, *again = NULL;
+
+	add_nad(node, "a", PLUGIN("macvlan"), NULL);
+	add_nad(node, "chain",
+		"{\"cniVersion\":\"0.4.0\",\"plugins\":[{\"type\":\"bond\"},{\"type\":\"gone\"}]}",
+		NULL);
+	add_pod(node, "a,chain");
+	json_array_append_new(node->missing, json_string("gone"));
+	done = call(node, "ADD");
+	assert_non_null(strstr(json_str_at(done, "error", "text"), "failed to find plugin"));
+	expect_called(node, "ADD calico mt0, ADD macvlan net1, ADD bond net2, ADD gone net2, DEL "
+			    "bond net2, DEL macvlan net1, DEL calico mt0");
+	/* Nothing is left of which the runtime's DEL would fail for ever. */
+	assert_false(has_sandbox(node));
+	again = call(node, "DEL");
+	assert_null(json_at(again, "error"));
 }
 
 static void keeps_what_could_not_be_undone(void **state)
@@ -826,3 +861,4 @@ int main(void)
 	json_init();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
+		TEST(does_not_undo_what_was_never_started),

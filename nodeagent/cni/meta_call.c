@@ -70,11 +70,10 @@ static json_t *ask_networks(struct attachment *a, struct err *err)
  * The configurations of the node, in the order of their files. One that cannot be read stands in
  * nobody's way.
  */
-static json_t *read_confs(const struct attachment *a)
+static void read_confs_of(const struct attachment *a, const char *folder, json_t *confs)
 {
-	const char *folder = json_str_or(json_at(a->config, "confDir"), META_CONF_DIR);
 	json_auto_t *files = conf_files(a->root, folder);
-	json_t *confs = json_array(), *file, *conf;
+	json_t *file, *conf;
 	size_t i;
 
 	json_array_foreach (files, i, file) {
@@ -84,14 +83,28 @@ static json_t *read_confs(const struct attachment *a)
 		if (conf)
 			json_array_append_new(confs, conf);
 	}
+}
+
+/* Where a Multus before us looked, first. */
+static json_t *read_confs(const struct attachment *a)
+{
+	const char *multus = json_str_at(a->config, "multusConfDir");
+	json_t *confs = json_array();
+
+	if (multus)
+		read_confs_of(a, multus, confs);
+	read_confs_of(a, json_str_or(json_at(a->config, "confDir"), META_CONF_DIR), confs);
 	return confs;
 }
 
-/* Only for definitions that leave their configuration to the node. */
-static bool needs_confs(const json_t *nads)
+/* For definitions that leave their configuration to the node, and names that may be files'. */
+static bool needs_confs(const json_t *config, const json_t *nads)
 {
 	const char *key;
 	json_t *nad;
+
+	if (json_array_size(json_at(config, "defaultNetworks")))
+		return true;
 
 	json_each (nads, key, nad)
 		if (str_empty(json_str_at(nad, "spec", "config")))
@@ -204,7 +217,7 @@ static json_t *decide(const struct attachment *a, const json_t *known, struct er
 		return NULL;
 	links = names_of(look);
 	in.links = links;
-	if (needs_confs(in.nads)) {
+	if (needs_confs(a->config, in.nads)) {
 		files = read_confs(a);
 		in.files = files;
 	}
@@ -219,45 +232,70 @@ static json_t *decide(const struct attachment *a, const json_t *known, struct er
 
 /* ---- device-info files ----------------------------------------------------------------------- */
 
-/*
- * Give the attachment a copy of what the device plugin says of the device (Device Information
- * Specification 1.1.0). New, null where it says nothing: network-status goes without then.
- */
-static json_t *copy_device_info(const struct attachment *a, const json_t *delegate)
+/* A file of the host with JSON, new; NULL: there is none. Its text is appended to ret_text. */
+static json_t *read_json(const struct attachment *a, const char *path, size_t max,
+			 struct strbuf *ret_text)
 {
-	const char *resource = json_str_at(delegate, "resourceName");
-	const char *to = json_str_at(delegate, "deviceInfo");
-	auto_free char *from = NULL, *folder = NULL, *source = NULL;
-	auto_strbuf struct strbuf text = {0};
-	auto_close int dir = -1;
-	struct err err = {0};
-	json_t *info;
+	auto_free char *folder = str_ndup(path, (size_t)(strrchr(path, '/') - path));
+	auto_close int dir = root_open(a->root, folder, O_RDONLY | O_DIRECTORY, 0);
 
-	if (!resource || !to)
-		return json_null();
-	from = meta_device_info_source(resource, json_str_or(json_at(delegate, "deviceID"), ""));
-	source = str_ndup(from, (size_t)(strrchr(from, '/') - from));
-	dir = root_open(a->root, source, O_RDONLY | O_DIRECTORY, 0);
-	if (dir < 0 || fs_read(dir, strrchr(from, '/') + 1, DEVICE_INFO_MAX, &text, &err) < 0)
-		return json_null();
-	info = json_parse(strbuf_str(&text), text.len, NULL);
-	if (!info)
-		return json_null();
-	folder = str_ndup(to, (size_t)(strrchr(to, '/') - to));
-	if (root_make_dirs(a->root, folder, 0755) < 0 ||
-	    root_write_atomic(a->root, to, text.data, text.len, 0444, &err) < 0)
-		log_warn("the device-info file of an attachment is not written", F_STR("file", to),
-			 F_ERR(&err));
-	return info;
+	if (dir < 0 || fs_read(dir, strrchr(path, '/') + 1, max, ret_text, NULL) < 0)
+		return NULL;
+	return json_parse(strbuf_str(ret_text), ret_text->len, NULL);
 }
 
-static json_t *copy_device_infos(const struct meta_call *m)
+/*
+ * Give the attachment a copy of what the device plugin says of the device, if it says something
+ * (Device Information Specification 1.1.0). Its plugins may write the file instead, or over it.
+ */
+static void copy_device_info(const struct attachment *a, const json_t *delegate)
+{
+	const char *resource = json_str_at(delegate, "resourceName");
+	const char *device = json_str_at(delegate, "deviceID");
+	const char *to = json_str_at(delegate, "deviceInfo");
+	auto_free char *from = NULL, *folder = NULL;
+	auto_strbuf struct strbuf text = {0};
+	json_auto_t *info = NULL;
+	struct err err = {0};
+
+	if (!to)
+		return;
+	folder = str_ndup(to, (size_t)(strrchr(to, '/') - to));
+	if (resource && device) {
+		from = meta_device_info_source(resource, device);
+		info = read_json(a, from, DEVICE_INFO_MAX, &text);
+	}
+	if (root_make_dirs(a->root, folder, 0755) < 0 ||
+	    (info && root_write_atomic(a->root, to, text.data, text.len, 0444, &err) < 0))
+		log_warn("the device-info file of an attachment is not written", F_STR("file", to),
+			 F_ERR(&err));
+}
+
+static void copy_device_infos(const struct meta_call *m)
+{
+	json_t *delegate;
+	size_t i;
+
+	json_array_foreach (m->delegates, i, delegate)
+		copy_device_info(m->a, delegate);
+}
+
+/*
+ * What the files have once the plugins have run: new, one for each delegate; null where there is no
+ * file: network-status goes without then.
+ */
+static json_t *read_device_infos(const struct meta_call *m)
 {
 	json_t *infos = json_array(), *delegate;
 	size_t i;
 
-	json_array_foreach (m->delegates, i, delegate)
-		json_array_append_new(infos, copy_device_info(m->a, delegate));
+	json_array_foreach (m->delegates, i, delegate) {
+		const char *path = json_str_at(delegate, "deviceInfo");
+		auto_strbuf struct strbuf text = {0};
+		json_t *info = path ? read_json(m->a, path, DEVICE_INFO_MAX, &text) : NULL;
+
+		json_array_append_new(infos, info ? info : json_null());
+	}
 	return infos;
 }
 
@@ -286,15 +324,11 @@ static char *multus_result_file(const struct attachment *a, const json_t *delega
 			  json_str_at(delegate, "interface"));
 }
 
-static json_t *read_json(const struct attachment *a, const char *path)
+static json_t *read_state(const struct attachment *a, const char *path)
 {
-	auto_free char *folder = str_ndup(path, (size_t)(strrchr(path, '/') - path));
-	auto_close int dir = root_open(a->root, folder, O_RDONLY | O_DIRECTORY, 0);
 	auto_strbuf struct strbuf text = {0};
 
-	if (dir < 0 || fs_read(dir, strrchr(path, '/') + 1, MULTUS_STATE_MAX, &text, NULL) < 0)
-		return NULL;
-	return json_parse(strbuf_str(&text), text.len, NULL);
+	return read_json(a, path, MULTUS_STATE_MAX, &text);
 }
 
 /* Is a Multus installed, which may be asked to take this sandbox down? */
@@ -335,7 +369,7 @@ static void find_what_multus_left(struct meta_call *m, json_t **results)
 {
 	const struct attachment *a = m->a;
 	auto_free char *file = multus_file(a);
-	json_auto_t *state = read_json(a, file);
+	json_auto_t *state = read_state(a, file);
 	json_t *delegate;
 	struct err err = {0};
 	size_t i;
@@ -351,7 +385,7 @@ static void find_what_multus_left(struct meta_call *m, json_t **results)
 	*results = json_array();
 	json_array_foreach (m->delegates, i, delegate) {
 		auto_free char *kept = multus_result_file(a, delegate);
-		json_auto_t *cache = read_json(a, kept);
+		json_auto_t *cache = read_state(a, kept);
 		json_t *result = json_at(cache, "result");
 
 		json_array_append_new(*results, result ? json_incref(result) : json_null());
@@ -488,6 +522,8 @@ static void carry_out(const struct meta_call *m, struct meta_run *run)
 			meta_run_succeeded(run, &end.step, result);
 		else if (foreign_has_run(end.said))
 			meta_run_failed(run, &end.step, &err);
+		else
+			meta_run_unstarted(run, &end.step, &err);
 		json_decref(end.said);
 	}
 	crew_free(crew);
@@ -573,11 +609,12 @@ static int give_up(const struct meta_call *m, const json_t *results, const struc
 static int add_networks(const struct meta_call *m, json_t **ret_result, struct err *err)
 {
 	struct meta_run *run = meta_run_new("ADD", m->delegates, NULL);
-	json_auto_t *infos = copy_device_infos(m), *results = NULL;
+	json_auto_t *infos = NULL, *results = NULL;
 	struct err why = {0};
 	bool left = false;
 	int rc;
 
+	copy_device_infos(m);
 	carry_out(m, run);
 	results = json_incref(meta_run_results(run));
 	rc = meta_run_outcome(run, &left, err);
@@ -590,6 +627,7 @@ static int add_networks(const struct meta_call *m, json_t **ret_result, struct e
 	}
 	if (move_default_route(m, results, &why) < 0 || save_results(m, results, &why) < 0)
 		return give_up(m, results, &why, err);
+	infos = read_device_infos(m);
 	report(m, results, infos);
 	*ret_result = json_deep_copy(json_array_get(results, 0));
 	return 0;

@@ -377,17 +377,17 @@ static int add_delegate(struct building *b, const char *name, const char *interf
 			return -1;
 		json_put_str(delegate, "resourceName", resource);
 	}
-	if (device) {
-		json_put_str(delegate, "deviceID", device);
-		json_put_str(delegate, "deviceInfo", info);
-	}
+	json_put_str(delegate, "deviceID", device);
 	inject(own, device, json_at(element, "cni-args"));
 	json_put_str(delegate, "name", name);
 	json_put_str(delegate, "interface", interface);
 	json_put_str(delegate, "args", args);
 	json_object_set(delegate, "config", own);
 	json_put(delegate, "capabilities", capabilities(b->in, element, is_first, device, info));
-	json_put(delegate, "requests", requests(element));
+	if (device || json_at(delegate, "capabilities", "CNIDeviceInfoFile"))
+		json_put_str(delegate, "deviceInfo", info);
+	json_put(delegate, "requests",
+		 requests(element, interface, is_first && !str_eq(interface, b->in->ifname)));
 	if (json_is_array(json_at(element, "default-route")))
 		json_put(delegate, "defaultRoute",
 			 json_deep_copy(json_at(element, "default-route")));

@@ -13,8 +13,10 @@
  *	args          CNI_ARGS for its plugins
  *	capabilities  what plugins get in runtimeConfig when they declare it
  *	resourceName, deviceID   where a device of the kubelet belongs to the network
- *	deviceInfo    the device-info file made for it (devinfo.h)
- *	requests      {"mac", "ips", "infinibandGUID"} of the annotation
+ *	deviceInfo    its device-info file: made of the device plugin's, and for the plugins to
+ *                    write (capabilities.CNIDeviceInfoFile)
+ *	requests      {"mac", "ips", "infinibandGUID"} of the annotation; "interface" where the
+ *                    first one's is not the runtime's
  *	defaultRoute  the annotation's list of gateways, which may be empty
  *
  * Sources: Network Plumbing Working Group, "Kubernetes Network Custom Resource Definition De-facto

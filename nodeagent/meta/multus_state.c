@@ -9,6 +9,7 @@
 #include "lib/base/base64.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
+#include "nodeagent/meta/delegates.h"
 #include "nodeagent/meta/network_config.h"
 #include "nodeagent/meta/plugin_call.h"
 
@@ -73,6 +74,13 @@ json_t *multus_state_read(const json_t *state, const char *container_id, const c
 					    : ifname);
 		json_put_str(delegate, "name",
 			     json_str_or(json_at(kept, "Name"), json_str_at(config, "name")));
+		if (!str_empty(json_str_at(kept, "deviceID"))) {
+			auto_free char *info =
+				meta_device_info_path(json_str_at(delegate, "name"), container_id,
+						      json_str_at(delegate, "interface"));
+
+			json_put_str(delegate, "deviceInfo", info);
+		}
 		json_array_append_new(delegates, delegate);
 	}
 	return delegates;

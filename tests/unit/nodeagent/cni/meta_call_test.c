@@ -724,6 +724,50 @@ static void says_what_the_pod_has(void **state)
 	assert_int_equal(root_stat(node->root, cni, &st), -1);
 }
 
+static const char written_info[] = "{\"type\":\"vhost-user\",\"version\":\"1.1.0\",\"vhost-user\":"
+				   "{\"mode\":\"client\",\"path\":\"/run/vhost/x\"}}";
+
+static void says_what_a_plugin_wrote_of_its_device(void **state)
+{
+	struct node *node = *state;
+	const char *cni = "/var/run/k8s.cni.cncf.io/devinfo/cni/ml-vf-c1_net1";
+	json_auto_t *done = NULL, *gone = NULL;
+	struct stat st;
+
+	add_nad(node, "vf", PLUGIN("host-device"), "x.io/vf");
+	add_pod(node, "vf");
+	json_array_append_new(node->devices,
+			      json_pack("{s:s,s:s,s:[s]}", "container", "c", "resource", "x.io/vf",
+					"ids", "0000:01:10.0"));
+	node->writes = cni;
+	node->written = written_info;
+	done = call(node, "ADD");
+	assert_null(json_at(done, "error"));
+	assert_non_null(strstr(json_str_at(node->status, "text"), "\"path\": \"/run/vhost/x\""));
+	gone = call(node, "DEL");
+	assert_null(json_at(gone, "error"));
+	assert_int_equal(root_stat(node->root, cni, &st), -1);
+}
+
+static void reads_and_removes_the_file_of_an_elements_own_device(void **state)
+{
+	struct node *node = *state;
+	const char *cni = "/var/run/k8s.cni.cncf.io/devinfo/cni/ml-vf-c1_net1";
+	json_auto_t *done = NULL, *gone = NULL;
+	struct stat st;
+
+	add_nad(node, "vf", PLUGIN("host-device"), NULL);
+	add_pod(node, "[{\"name\":\"vf\",\"deviceID\":\"0000:01:10.0\"}]");
+	node->writes = cni;
+	node->written = written_info;
+	done = call(node, "ADD");
+	assert_null(json_at(done, "error"));
+	assert_non_null(strstr(json_str_at(node->status, "text"), "\"path\": \"/run/vhost/x\""));
+	gone = call(node, "DEL");
+	assert_null(json_at(gone, "error"));
+	assert_int_equal(root_stat(node->root, cni, &st), -1);
+}
+
 static bool add_living_pod_before(void *arg, json_t *sandbox)
 {
 	json_put(sandbox, "pod",
@@ -841,6 +885,7 @@ int main(void)
 		TEST(what_theirs_attached_ours_takes_down_once_theirs_have_gone),
 		TEST(has_all_on_the_disk_before_the_first_plugin),
 		TEST(undoes_all_when_one_network_fails),
+		TEST(does_not_undo_what_was_never_started),
 		TEST(keeps_what_could_not_be_undone),
 		TEST(deletes_by_the_disk_alone),
 		TEST(keeps_the_sandbox_while_a_plugin_refuses_to_delete),
@@ -853,6 +898,8 @@ int main(void)
 		TEST(takes_no_vf_past_the_kubelet),
 		TEST(lets_a_pod_that_is_gone_go),
 		TEST(says_what_the_pod_has),
+		TEST(says_what_a_plugin_wrote_of_its_device),
+		TEST(reads_and_removes_the_file_of_an_elements_own_device),
 		TEST(leaves_devices_to_the_pod_of_the_same_name_that_is_there_still),
 		TEST(waits_while_nothing_tells_the_devices_of_two_pods_apart),
 		TEST(checks_every_network),
@@ -861,4 +908,3 @@ int main(void)
 	json_init();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
-		TEST(does_not_undo_what_was_never_started),

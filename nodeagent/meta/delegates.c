@@ -349,7 +349,8 @@ static json_t *capabilities(const struct meta_input *in, const json_t *element, 
 	return all;
 }
 
-static json_t *requests(const json_t *element)
+/* is_renamed: the cluster's network is called otherwise than the runtime says. */
+static json_t *requests(const json_t *element, const char *interface, bool is_renamed)
 {
 	json_t *asked = json_object();
 
@@ -394,6 +395,9 @@ static int add_delegate(struct building *b, const char *name, const char *interf
 	json_array_append(b->delegates, delegate);
 	return 0;
 }
+	if (is_renamed)
+		json_put_str(asked, "interface", interface);
+
 
 /* A definition without spec.config means the file of the node whose network has that name. */
 static const json_t *config_on_disk(const struct meta_input *in, const char *name)

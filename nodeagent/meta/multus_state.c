@@ -148,7 +148,9 @@ static json_t *keep(const json_t *delegate, size_t position)
 	/*
 	 * Without a request Multus numbers as we do; the first one is called as the runtime says.
 	 */
-	if (position > 0 && !str_eq(interface, numbered))
+	if (position == 0)
+		interface = json_str_at(delegate, "requests", "interface");
+	if (!str_eq(interface, numbered))
 		json_put_str(kept, "ifnameRequest", interface);
 	json_put_str(kept, "macRequest", json_str_at(delegate, "requests", "mac"));
 	json_put_str(kept, "infinibandGUIDRequest",

@@ -336,17 +336,25 @@ char *network_status_text(const json_t *delegates, const json_t *results, const 
 	return strbuf_take(&out);
 }
 
+static void add_address(struct strbuf *ips, const char *address)
+{
+	if (address)
+		strbuf_addf(ips, "%s%s", ips->len ? " " : "", address);
+}
+
 char *network_added_text(const json_t *delegate, const json_t *result)
 {
 	auto_strbuf struct strbuf ips = {0};
 	json_t *ip;
 	size_t i;
 
-	if (json_array_size(json_at(result, "interfaces")) == 0 &&
-	    json_array_size(json_at(result, "ips")) == 0)
-		return NULL;
 	json_array_foreach (json_at(result, "ips"), i, ip)
-		strbuf_addf(&ips, "%s%s", i ? " " : "", json_str_or(json_at(ip, "address"), ""));
+		add_address(&ips, json_str_at(ip, "address"));
+	/* CNI 0.1.0 and 0.2.0. */
+	add_address(&ips, json_str_at(result, "ip4", "ip"));
+	add_address(&ips, json_str_at(result, "ip6", "ip"));
+	if (json_array_size(json_at(result, "interfaces")) == 0 && ips.len == 0)
+		return NULL;
 	return str_printf("Add %s [%s] from %s", json_str_at(delegate, "interface"),
 			  strbuf_str(&ips), json_str_at(delegate, "name"));
 }

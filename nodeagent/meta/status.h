@@ -26,8 +26,8 @@
 char *network_status_text(const json_t *delegates, const json_t *results, const json_t *infos);
 
 /*
- * "Add net1 [10.1.0.5/24] from default/net-a", as a new string; NULL when the result has neither
- * interface nor address.
+ * "Add net1 [10.1.0.5/24] from default/net-a", as a new string; NULL when the result (of any CNI
+ * version) has neither interface nor address.
  */
 char *network_added_text(const json_t *delegate, const json_t *result);
 

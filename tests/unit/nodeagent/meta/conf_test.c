@@ -12,6 +12,7 @@
 
 #include "lib/json/json.h"
 #include "nodeagent/meta/conf.h"
+#include "nodeagent/meta/delegates.h"
 #include "nodeagent/meta/multus_state.h"
 
 #define FLANNEL                                                                                    \
@@ -216,6 +217,39 @@ static void takes_down_what_can_be_read_of_a_multus_state(void **state)
 	assert_string_equal(err.reason, "BadMultusState");
 }
 
+/* The name that default-network asks for: without it Multus would take eth0 down. */
+static void leaves_a_multus_the_name_of_the_default_networks_interface(void **state)
+{
+	static const struct {
+		const char *annotation, *want;
+	} cases[] = {{"ml/n@roce0", "roce0"}, {"ml/n", NULL}, {"ml/n@eth0", NULL}};
+	static const char config[] = "{\"cniVersion\":\"0.4.0\",\"type\":\"macvlan\"}";
+	json_auto_t *nads = json_pack("{s:{s:{s:s,s:s}, s:{s:s}}}", "ml/n", "metadata", "name", "n",
+				      "namespace", "ml", "spec", "config", config);
+	json_auto_t *own =
+		json_pack("{s:s, s:[{s:s, s:s, s:s}]}", "cniVersion", "0.4.0", "delegates",
+			  "cniVersion", "0.4.0", "name", "k8s", "type", "bridge");
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		json_auto_t *pod = json_pack(
+			"{s:{s:s,s:s,s:{s:s}}}", "metadata", "name", "p", "namespace", "ml",
+			"annotations", "v1.multus-cni.io/default-network", cases[i].annotation);
+		const struct meta_input in = {.container_id = "c1",
+					      .ifname = "eth0",
+					      .args = "",
+					      .config = own,
+					      .pod = pod,
+					      .nads = nads};
+		json_auto_t *delegates = meta_delegates(&in, NULL);
+		json_auto_t *kept = multus_state_write(delegates);
+		const char *asked = json_str_at(json_array_get(kept, 0), "ifnameRequest");
+
+		assert_int_equal(json_array_size(kept), 1);
+		if (!str_eq(asked, cases[i].want))
+			fail_msg("case %zu: %s", i, asked ? asked : "none");
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -230,6 +264,7 @@ int main(void)
 		cmocka_unit_test(removes_its_file_where_it_is_off),
 		cmocka_unit_test(carries_the_isolation_of_namespaces),
 		cmocka_unit_test(takes_down_what_can_be_read_of_a_multus_state),
+		cmocka_unit_test(leaves_a_multus_the_name_of_the_default_networks_interface),
 	};
 
 	json_init();

@@ -717,6 +717,31 @@ static void writes_device_info_and_names_as_go_does(void **state)
 				  "}]");
 }
 
+static void says_what_was_added_in_each_format_of_a_result(void **state)
+{
+	static const struct {
+		const char *result, *want;
+	} cases[] = {
+		{"{'cniVersion':'1.0.0','ips':[{'address':'10.0.0.1/8'},{'address':'fd00::1/64'}]}",
+		 "Add net1 [10.0.0.1/8 fd00::1/64] from ml/a"},
+		{"{'cniVersion':'0.2.0','ip4':{'ip':'10.0.0.1/8'},'ip6':{'ip':'fd00::1/64'}}",
+		 "Add net1 [10.0.0.1/8 fd00::1/64] from ml/a"},
+		{"{'cniVersion':'0.1.0','ip6':{'ip':'fd00::1/64'}}",
+		 "Add net1 [fd00::1/64] from ml/a"},
+		{"{'cniVersion':'0.3.1','interfaces':[{'name':'net1'}]}", "Add net1 [] from ml/a"},
+		{"{'cniVersion':'0.2.0','dns':{}}", NULL},
+	};
+	json_auto_t *delegate = yaml("{'name':'ml/a','interface':'net1'}");
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		json_auto_t *result = yaml(cases[i].result);
+		auto_free char *text = network_added_text(delegate, result);
+
+		if (!str_eq(text, cases[i].want))
+			fail_msg("case %zu: %s", i, text ? text : "nothing");
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -749,6 +774,7 @@ int main(void)
 		cmocka_unit_test(refuses_what_is_no_result),
 		cmocka_unit_test(compares_versions),
 		cmocka_unit_test(writes_device_info_and_names_as_go_does),
+		cmocka_unit_test(says_what_was_added_in_each_format_of_a_result),
 	};
 
 	json_init();

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cni/wire.h"
 #include "lib/base/fs.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
@@ -24,8 +25,12 @@ enum {
 	FILES_MAX = 256,
 };
 
+/* Multus removes its own when its pod ends: what it said is kept here, below the host's root. */
+#define MULTUS_WAS WIRE_STATE "/multus.conf"
+
 struct conf {
 	struct conf_config config;
+	char *multus_was;   /* the text of MULTUS_WAS; NULL: there is none, or it was not read */
 	bool was_there;     /* ours, when we looked last */
 	int fights;         /* times that it was put back */
 	int peaceful_looks; /* in a row */
@@ -132,6 +137,39 @@ int conf_remove(int root, const char *dir, struct err *err)
 	return err_sys(err, "ConfNotWritten", "remove %s", path);
 }
 
+/* ---- the Multus before us -------------------------------------------------------------------- */
+
+static char *read_multus_was(int root)
+{
+	auto_close int dir = root_open(root, WIRE_STATE, O_RDONLY | O_DIRECTORY, 0);
+	auto_strbuf struct strbuf text = {0};
+
+	if (dir < 0 || fs_read(dir, strrchr(MULTUS_WAS, '/') + 1, FILE_SIZE_MAX, &text, NULL) < 0)
+		return NULL;
+	return strbuf_take(&text);
+}
+
+/* While a Multus is configured, keep what it says; it is tried at each look until it succeeds. */
+static void remember_multus(struct conf *conf, const json_t *files)
+{
+	const char *name = meta_conf_multus(files), *text;
+	struct err err = {0};
+
+	if (!conf->multus_was)
+		conf->multus_was = read_multus_was(conf->config.root);
+	text = name ? json_str_at(json_find(files, "name", name), "text") : NULL;
+	if (!text || str_eq(text, conf->multus_was))
+		return;
+	if (root_make_dirs(conf->config.root, WIRE_STATE, 0700) < 0 ||
+	    root_write_atomic(conf->config.root, MULTUS_WAS, text, strlen(text), 0600, &err) < 0) {
+		log_warn("what Multus is configured with cannot be kept for the time after it",
+			 F_STR("file", MULTUS_WAS), F_ERR(&err));
+		return;
+	}
+	mem_free(conf->multus_was);
+	conf->multus_was = str_dup(text);
+}
+
 void conf_look(struct conf *conf, enum meta_mode mode, const json_t *files, struct err *ret_note)
 {
 	json_auto_t *programs = programs_in(conf->config.root, conf->config.bin_dir);
@@ -139,10 +177,13 @@ void conf_look(struct conf *conf, enum meta_mode mode, const json_t *files, stru
 	struct meta_conf wanted;
 	struct err err = {0};
 
+	remember_multus(conf, files);
 	meta_conf_decide(&(struct meta_conf_input){.mode = mode,
 						   .files = files,
 						   .programs = programs,
+						   .multus_was = conf->multus_was,
 						   .dir = conf->config.dir,
+						   .bin_dir = conf->config.bin_dir,
 						   .isolates = conf->config.isolates,
 						   .shared = conf->config.shared},
 			 &wanted);
@@ -167,5 +208,7 @@ struct conf *conf_new(const struct conf_config *config)
 
 void conf_free(struct conf *conf)
 {
+	if (conf)
+		mem_free(conf->multus_was);
 	mem_free(conf);
 }

@@ -97,6 +97,24 @@ static void say(struct profile_keeper *keeper, json_t *networks)
 	keeper->config.said(keeper->config.arg, networks);
 }
 
+/*
+ * What is said anyhow, and while Multus is there what keeps ours from taking its place, before
+ * anybody removes it. New.
+ */
+static json_t *with_obstacle(const struct profile_keeper *keeper, json_t *networks,
+			     const struct err *note)
+{
+	json_t *both;
+
+	if (!keeper->multus || !str_eq(note->reason, "MultusKey"))
+		return json_incref(networks);
+	both = json_copy(networks);
+	json_put(both, "message",
+		 json_fmt("%s; our meta plugin would not take its place: %s",
+			  json_str_at(networks, "message"), note->text));
+	return both;
+}
+
 static void look(struct profile_keeper *keeper)
 {
 	json_auto_t *files = conf_files(keeper->config.root, keeper->config.conf_dir);
@@ -131,7 +149,7 @@ static void look(struct profile_keeper *keeper)
 		 note.class != ERR_NONE)
 		say(keeper, profile_trouble(&note));
 	else
-		say(keeper, json_incref(decision.networks));
+		say(keeper, with_obstacle(keeper, decision.networks, &note));
 	profile_decision_done(&decision);
 }
 

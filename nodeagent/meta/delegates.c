@@ -27,12 +27,30 @@ static const char *annotation(const json_t *object, const char *name)
 	return json_str_or(json_at(object, "metadata", "annotations", name), "");
 }
 
+static const char *multus_namespace(const json_t *config)
+{
+	const char *ns = json_str_at(config, "multusNamespace");
+
+	return str_empty(ns) ? META_DEFAULT_NAMESPACE : ns;
+}
+
+/* Names of networks that this pod has besides the cluster's; NULL: none. Borrowed. */
+static const json_t *default_networks(const json_t *config, const json_t *pod)
+{
+	const json_t *systems = json_at(config, "systemNamespaces");
+	const char *ns = json_namespace(pod);
+	bool is_system = json_is_array(systems) ? json_list_has(systems, ns)
+						: str_eq(ns, META_DEFAULT_NAMESPACE);
+
+	return pod && !is_system ? json_at(config, "defaultNetworks") : NULL;
+}
+
 /* Networks that every pod has: the annotation's are numbered behind them. */
-static size_t base_networks(const json_t *config)
+static size_t base_networks(const json_t *config, const json_t *pod)
 {
 	size_t n = json_array_size(json_at(config, "delegates"));
 
-	return n > 0 ? n : 1;
+	return (n > 0 ? n : 1) + json_array_size(default_networks(config, pod));
 }
 
 static bool is_global(const json_t *config, const char *ns)
@@ -105,7 +123,7 @@ static json_t *elements_of(const json_t *pod, const char *name, const char *ns, 
 static json_t *asked_for(const json_t *config, const json_t *pod, struct err *err)
 {
 	json_auto_t *elements = elements_of(pod, NETWORKS_ANNOTATION, json_namespace(pod),
-					    base_networks(config), err);
+					    base_networks(config, pod), err);
 	json_t *element;
 	size_t i;
 
@@ -131,8 +149,8 @@ static json_t *asked_for(const json_t *config, const json_t *pod, struct err *er
 static int asked_for_default(const json_t *config, const json_t *pod, json_t **ret_list,
 			     struct err *err)
 {
-	const char *ns = json_str_or(json_at(config, "multusNamespace"), META_DEFAULT_NAMESPACE);
-	json_t *list = elements_of(pod, DEFAULT_NETWORK_ANNOTATION, ns, 0, err);
+	json_t *list =
+		elements_of(pod, DEFAULT_NETWORK_ANNOTATION, multus_namespace(config), 0, err);
 
 	if (!list)
 		return -1;
@@ -164,6 +182,28 @@ static void want(json_t *wanted, const json_t *elements)
 	}
 }
 
+/* An element that names a network of the configuration, new. */
+static json_t *element_of(const json_t *config, const char *name)
+{
+	return json_pack("{s:s, s:s}", "name", name, "namespace", multus_namespace(config));
+}
+
+/* The networks of the configuration that may be definitions. */
+static void want_of_all_pods(json_t *wanted, const json_t *config, const json_t *pod,
+			     bool is_replaced)
+{
+	const char *cluster = json_str_at(config, "clusterNetwork");
+	json_auto_t *elements = json_array();
+	json_t *name;
+	size_t i;
+
+	if (!is_replaced && !str_empty(cluster))
+		json_array_append_new(elements, element_of(config, cluster));
+	json_array_foreach (default_networks(config, pod), i, name)
+		json_array_append_new(elements, element_of(config, json_str_or(name, "")));
+	want(wanted, elements);
+}
+
 json_t *meta_wanted(const json_t *config, const json_t *pod, struct err *err)
 {
 	json_auto_t *replaced = NULL, *elements = NULL, *wanted = json_array();
@@ -174,6 +214,7 @@ json_t *meta_wanted(const json_t *config, const json_t *pod, struct err *err)
 	if (!elements)
 		return NULL;
 	want(wanted, replaced);
+	want_of_all_pods(wanted, config, pod, json_array_size(replaced) > 0);
 	want(wanted, elements);
 	return json_incref(wanted);
 }
@@ -354,6 +395,9 @@ static json_t *requests(const json_t *element, const char *interface, bool is_re
 {
 	json_t *asked = json_object();
 
+	if (is_renamed)
+		json_put_str(asked, "interface", interface);
+
 	json_put_str(asked, "mac", json_str_at(element, "mac"));
 	json_put_str(asked, "infinibandGUID", json_str_at(element, "infiniband-guid"));
 	if (json_array_size(json_at(element, "ips")) > 0)
@@ -395,9 +439,6 @@ static int add_delegate(struct building *b, const char *name, const char *interf
 	json_array_append(b->delegates, delegate);
 	return 0;
 }
-	if (is_renamed)
-		json_put_str(asked, "interface", interface);
-
 
 /* A definition without spec.config means the file of the node whose network has that name. */
 static const json_t *config_on_disk(const struct meta_input *in, const char *name)
@@ -441,23 +482,75 @@ static json_t *definition_config(const struct building *b, const json_t *nad, co
 	return config;
 }
 
-static int add_element(struct building *b, const json_t *element, const char *interface,
-		       struct err *err)
+/* 1: added; 0: there is no such definition. */
+static int add_definition(struct building *b, const json_t *element, const char *interface,
+			  struct err *err)
 {
 	auto_free char *key = key_of(element);
 	const json_t *nad = json_object_get(b->in->nads, key);
 	json_t *config;
 
 	if (!nad)
+		return 0;
+	config = definition_config(b, nad, key, err);
+	if (!config || add_delegate(b, key, interface, config, element,
+				    annotation(nad, META_RESOURCE_ANNOTATION), err) < 0)
+		return -1;
+	return 1;
+}
+
+static int add_element(struct building *b, const json_t *element, const char *interface,
+		       struct err *err)
+{
+	int added = add_definition(b, element, interface, err);
+
+	if (added == 0)
 		return err_set(err, ERR_INVALID, "NoNetworkFound",
 			       "cannot find a network-attachment-definition (%.64s) in namespace "
 			       "(%.64s): create it, or correct the pod's annotation",
 			       json_str_at(element, "name"), json_str_at(element, "namespace"));
-	config = definition_config(b, nad, key, err);
-	if (!config)
-		return -1;
-	return add_delegate(b, key, interface, config, element,
-			    annotation(nad, META_RESOURCE_ANNOTATION), err);
+	return added < 0 ? -1 : 0;
+}
+
+/*
+ * A network that the configuration names: a definition, else the configuration of that name
+ * (NULL: the node has none). key: of the configuration.
+ */
+static int add_named(struct building *b, const char *key, const char *name, const char *interface,
+		     const json_t *on_node, struct err *err)
+{
+	json_auto_t *element = element_of(b->in->config, name);
+	int added = add_definition(b, element, interface, err);
+	json_t *config;
+
+	if (added != 0)
+		return added < 0 ? -1 : 0;
+	if (!on_node)
+		return err_set(
+			err, ERR_INVALID, "NoNetworkFound",
+			"cannot find %s %.64s: neither a network-attachment-definition in "
+			"namespace (%.64s) nor a file of this node's CNI folder has that name; "
+			"create it",
+			key, name, json_str_at(element, "namespace"));
+	config = network_config_read(on_node, name, own_version(b->in), err);
+	return config ? add_delegate(b, name, interface, config, NULL, NULL, err) : -1;
+}
+
+/* The element of default-network takes the place of the cluster's network. */
+static int add_replaced(struct building *b, const json_t *element, const char *ifname,
+			struct err *err)
+{
+	const char *interface = json_str_at(element, "interface");
+
+	return add_element(b, element, str_eq(interface, "net0") ? ifname : interface, err);
+}
+
+/* The cluster's network by its name. first: the first of "delegates", or NULL. */
+static int add_cluster(struct building *b, const char *name, const json_t *first,
+		       const char *ifname, struct err *err)
+{
+	return add_named(b, "clusterNetwork", name, ifname,
+			 str_eq(json_str_at(first, "name"), name) ? first : NULL, err);
 }
 
 /*
@@ -466,34 +559,54 @@ static int add_element(struct building *b, const json_t *element, const char *in
  */
 static int add_base(struct building *b, const json_t *replaced, struct err *err)
 {
-	const json_t *delegates = json_at(b->in->config, "delegates"), *element;
+	const json_t *delegates = json_at(b->in->config, "delegates");
+	const json_t *element = json_array_get(replaced, 0);
+	/* Without definitions it is not asked as a pod's: the node's own counts. */
+	const char *cluster = b->in->nads ? json_str_at(b->in->config, "clusterNetwork") : NULL;
 	const char *ifname = b->in->ifname ? b->in->ifname : "";
+	bool is_named = !str_empty(cluster);
 	json_t *delegate;
 	size_t i;
 
-	if (json_array_size(delegates) == 0)
+	if (json_array_size(delegates) == 0 && !is_named)
 		return err_set(err, ERR_INVALID, "BadNetworkConfig",
 			       "the configuration names no network for all pods: write the "
 			       "cluster's into delegates");
+	if (element && add_replaced(b, element, ifname, err) < 0)
+		return -1;
+	if (!element && is_named &&
+	    add_cluster(b, cluster, json_array_get(delegates, 0), ifname, err) < 0)
+		return -1;
 	json_array_foreach (delegates, i, delegate) {
 		auto_free char *numbered = str_printf("net%zu", i);
 		json_t *config;
 
-		element = json_array_get(replaced, 0);
-		if (i == 0 && element) {
-			const char *interface = json_str_at(element, "interface");
-
-			if (str_eq(interface, "net0"))
-				interface = ifname;
-			if (add_element(b, element, interface, err) < 0)
-				return -1;
+		if (i == 0 && (element || is_named))
 			continue;
-		}
 		config = network_config_read(delegate, "", own_version(b->in), err);
 		if (!config)
 			return err_in(err, "delegates[%zu]", i);
 		if (add_delegate(b, json_str_at(config, "name"), i ? numbered : ifname, config,
 				 NULL, NULL, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* Those that the configuration gives pods of other than the system's namespaces besides. */
+static int add_defaults(struct building *b, struct err *err)
+{
+	json_t *name;
+	size_t i;
+
+	if (!b->in->nads)
+		return 0;
+	json_array_foreach (default_networks(b->in->config, b->in->pod), i, name) {
+		const char *text = json_str_or(name, "");
+		auto_free char *interface = str_printf("net%zu", json_array_size(b->delegates));
+
+		if (add_named(b, "defaultNetworks", text, interface, config_on_disk(b->in, text),
+			      err) < 0)
 			return -1;
 	}
 	return 0;
@@ -593,7 +706,7 @@ json_t *meta_delegates(const struct meta_input *in, struct err *err)
 	if (check_uid(in, err) < 0 || asked_for_default(in->config, in->pod, &replaced, err) < 0)
 		return NULL;
 	elements = asked_for(in->config, in->pod, err);
-	if (!elements || add_base(&b, replaced, err) < 0)
+	if (!elements || add_base(&b, replaced, err) < 0 || add_defaults(&b, err) < 0)
 		return NULL;
 	json_array_foreach (elements, i, element)
 		if (add_element(&b, element, json_str_at(element, "interface"), err) < 0)

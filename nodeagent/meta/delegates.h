@@ -46,19 +46,31 @@ struct meta_input {
 	 * The meta plugin's own: "delegates": [configuration, …], the first one is the cluster's
 	 * network; "cniVersion"; "runtimeConfig"; "namespaceIsolation": true refuses other
 	 * namespaces' networks but those of "globalNamespaces" ("default" or a list of names with
-	 * commas); "multusNamespace".
+	 * commas).
+	 *
+	 * What is taken over from a Multus (takeover.h): "multusNamespace" is where names of the
+	 * configuration and of default-network are looked up that have no namespace
+	 * (META_DEFAULT_NAMESPACE); "clusterNetwork" a definition that counts in place of the first
+	 * of "delegates", where there is one, or that one's name; "defaultNetworks" names of
+	 * networks that every pod has besides, but for those in "systemNamespaces" (absent:
+	 * META_DEFAULT_NAMESPACE); "multusConfDir" where configurations of the node are looked for
+	 * first.
 	 */
 	const json_t *config;
 	const json_t *pod;
-	/* "namespace/name" -> NetworkAttachmentDefinition: those of meta_wanted(). */
+	/*
+	 * "namespace/name" -> NetworkAttachmentDefinition: those of meta_wanted(). NULL: the call
+	 * is about the cluster's network alone, as the node has it.
+	 */
 	const json_t *nads;
 	/*
 	 * [{"container", "resource", "ids": [text]}]: the pod's devices, as the kubelet names them
 	 */
 	const json_t *devices;
 	const json_t *served; /* names of the resources that our device plugins offer; NULL: none */
-	const json_t *files;  /* configurations of the node, for definitions without spec.config */
-	const json_t *links;  /* names of the interfaces that the pod has already */
+	/* Configurations of the node, for definitions without spec.config and default networks. */
+	const json_t *files;
+	const json_t *links; /* names of the interfaces that the pod has already */
 };
 
 /*

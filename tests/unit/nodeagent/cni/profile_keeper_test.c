@@ -93,6 +93,20 @@ static void said(void *arg, const json_t *networks)
 	node->networks = json_incref((json_t *)networks);
 }
 
+static struct profile_keeper *new_keeper(struct node *node)
+{
+	return profile_keeper_new(&(struct profile_keeper_config){
+		.loop = node->loop,
+		.root = node->root,
+		.bin_dir = "/" BIN,
+		.program = node->program,
+		.conf_dir = "/" CONF,
+		.usage = usage,
+		.said = said,
+		.arg = node,
+	});
+}
+
 static int setup(void **state)
 {
 	static const struct node fresh = {.path = "/tmp/profile-XXXXXX"};
@@ -108,16 +122,7 @@ static int setup(void **state)
 	put(node, CONF "/10-cluster.conflist", CLUSTER);
 	node->program = str_below(node->path, "program");
 	node->loop = loop_new();
-	node->keeper = profile_keeper_new(&(struct profile_keeper_config){
-		.loop = node->loop,
-		.root = node->root,
-		.bin_dir = "/" BIN,
-		.program = node->program,
-		.conf_dir = "/" CONF,
-		.usage = usage,
-		.said = said,
-		.arg = node,
-	});
+	node->keeper = new_keeper(node);
 	*state = node;
 	return 0;
 }
@@ -221,6 +226,47 @@ static void with_multus_and_sriov_cni_nothing_of_theirs_changes(void **state)
 	expect_text(node, BIN "/spiderpool", NULL);
 	after = picture(node);
 	assert_string_equal(before, after);
+}
+
+/* Whenever the agent was restarted meanwhile. */
+static void what_a_multus_was_configured_with_outlives_it(void **state)
+{
+	struct node *node = *state;
+	auto_free char *conf = NULL;
+
+	put(node, CONF "/00-multus.conf",
+	    "{\"name\":\"m\",\"type\":\"multus\",\"clusterNetwork\":\"/etc/cni/net.d/"
+	    "20-b.conflist\","
+	    "\"namespaceIsolation\":true,\"multusNamespace\":\"spiderpool\"}");
+	put(node, CONF "/20-b.conflist",
+	    "{\"cniVersion\":\"0.4.0\",\"name\":\"second\",\"plugins\":[{\"type\":\"bridge\"}]}");
+	be(node, PROFILE_AUTO);
+	expect_said(node, "MultusDelegates");
+	profile_keeper_free(node->keeper);
+	node->keeper = new_keeper(node);
+	assert_int_equal(root_remove(node->root, CONF "/00-multus.conf"), 0);
+	be(node, PROFILE_AUTO);
+	expect_said(node, "MetaPlugin");
+	conf = get(node, OURS);
+	assert_non_null(strstr(conf, "\"second\""));
+	assert_non_null(strstr(conf, "\"namespaceIsolation\":true"));
+	assert_non_null(strstr(conf, "\"multusNamespace\":\"spiderpool\""));
+}
+
+static void a_key_that_it_cannot_obey_is_named_before_multus_is_removed(void **state)
+{
+	struct node *node = *state;
+
+	put(node, CONF "/00-multus.conf",
+	    "{\"name\":\"m\",\"type\":\"multus\",\"auxiliaryCNIChainName\":\"chain\"}");
+	be(node, PROFILE_AUTO);
+	expect_said(node, "MultusDelegates");
+	assert_non_null(strstr(json_str_at(node->networks, "message"), "auxiliaryCNIChainName"));
+	assert_int_equal(root_remove(node->root, CONF "/00-multus.conf"), 0);
+	profile_keeper_look(node->keeper);
+	expect_said(node, "MultusKey");
+	assert_true(json_is_true(json_at(node->networks, "fault")));
+	expect_text(node, OURS, NULL);
 }
 
 static void a_multus_that_is_being_replaced_is_waited_for(void **state)
@@ -348,6 +394,8 @@ int main(void)
 		TEST(a_node_without_multus_gets_all),
 		TEST(with_multus_and_sriov_cni_nothing_of_theirs_changes),
 		TEST(a_multus_that_is_being_replaced_is_waited_for),
+		TEST(what_a_multus_was_configured_with_outlives_it),
+		TEST(a_key_that_it_cannot_obey_is_named_before_multus_is_removed),
 		TEST(says_why_pods_get_no_networks),
 		TEST(says_that_plugins_cannot_be_installed_and_tries_again),
 		TEST(delegate_keeps_theirs_and_auto_brings_it_back),

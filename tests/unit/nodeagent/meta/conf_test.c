@@ -217,6 +217,100 @@ static void takes_down_what_can_be_read_of_a_multus_state(void **state)
 	assert_string_equal(err.reason, "BadMultusState");
 }
 
+/* What is decided once a Multus with these members has gone; conf is to be done. */
+static void decide_after(const char *members, struct meta_conf *ret)
+{
+	auto_free char *was =
+		str_printf("{\"name\":\"multus-cni-network\",\"type\":\"multus-shim\"%s%s}",
+			   *members ? "," : "", members);
+	json_auto_t *files =
+		json_pack("[{s:s, s:s}, {s:s, s:s}]", "name", "10-a.conflist", "text", FLANNEL,
+			  "name", "20-b.conf", "text",
+			  "{\"cniVersion\":\"1.0.0\",\"name\":\"storage\",\"type\":\"macvlan\"}");
+	const struct meta_conf_input in = {.files = files, .multus_was = was};
+
+	meta_conf_decide(&in, ret);
+}
+
+static void goes_on_with_what_a_multus_was_configured_with(void **state)
+{
+	static const struct {
+		const char *members, *network, *want, *not_there;
+	} cases[] = {
+		{"", "cbr0", "\"multusConfDir\":\"/etc/cni/multus/net.d\"", "multusNamespace"},
+		{"\"confDir\":\"/etc/cni/net.d/\"", "cbr0", "orbweaver", "multusConfDir"},
+		{"\"clusterNetwork\":\"/host/etc/cni/net.d/20-b.conf\"", "storage", "orbweaver",
+		 "clusterNetwork"},
+		{"\"clusterNetwork\":\"/etc/cni/net.d/\"", "cbr0", "orbweaver", "clusterNetwork"},
+		{"\"clusterNetwork\":\"/etc/cni/net.d/00-orbweaver.conflist\"", "cbr0", "orbweaver",
+		 "clusterNetwork"},
+		{"\"clusterNetwork\":\"storage\"", "storage", "\"clusterNetwork\":\"storage\"",
+		 "x="},
+		{"\"clusterNetwork\":\"a-definition\"", "cbr0",
+		 "\"clusterNetwork\":\"a-definition\"", "x="},
+		{"\"clusterNetwork\":\"storage\",\"defaultNetworks\":[\"x\",\"y\"]", "storage",
+		 "\"defaultNetworks\":[\"x\",\"y\"]", "x="},
+		{"\"defaultNetworks\":[\"x\"]", "cbr0", "orbweaver", "defaultNetworks"},
+		{"\"systemNamespaces\":[]", "cbr0", "\"systemNamespaces\":[]", "x="},
+		{"\"MultusNamespace\":\"spiderpool\"", "cbr0", "\"multusNamespace\":\"spiderpool\"",
+		 "x="},
+		{"\"namespaceIsolation\":true,\"globalNamespaces\":\"shared\"", "cbr0",
+		 "\"namespaceIsolation\":true", "x="},
+		{"\"namespaceIsolation\":true,\"globalNamespaces\":\"shared\"", "cbr0",
+		 "\"globalNamespaces\":\"shared\"", "x="},
+		/* The node's file is newer than the copy within. */
+		{"\"delegates\":[{\"name\":\"storage\",\"type\":\"bridge\"}]", "storage", "macvlan",
+		 "bridge"},
+		{"\"delegates\":[{\"name\":\"gone\",\"type\":\"bridge\"},"
+		 "{\"name\":\"more\",\"type\":\"ptp\"}]",
+		 "gone", "ptp", "flannel"},
+		{"\"binDir\":\"/opt/cni/bin\",\"logLevel\":\"debug\",\"logOptions\":{\"maxAge\":5}",
+		 "cbr0", "orbweaver", "maxAge"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		json_auto_t *written = NULL;
+		struct meta_conf conf;
+
+		decide_after(cases[i].members, &conf);
+		if (conf.action != META_CONF_WRITE)
+			fail_msg("%s: %s", cases[i].members, conf.note.text);
+		written = json_parse(conf.text, strlen(conf.text), NULL);
+		if (!str_eq(json_str_at(written, "name"), cases[i].network) ||
+		    !strstr(conf.text, cases[i].want) || strstr(conf.text, cases[i].not_there))
+			fail_msg("%s: %s", cases[i].members, conf.text);
+		meta_conf_done(&conf);
+	}
+}
+
+static void names_the_key_of_a_multus_that_it_cannot_obey(void **state)
+{
+	static const struct {
+		const char *members, *key;
+	} cases[] = {
+		{"\"auxiliaryCNIChainName\":\"chain\"", "auxiliaryCNIChainName"},
+		{"\"clusterNetwork\":\"/elsewhere/net.d\"", "clusterNetwork"},
+		{"\"clusterNetwork\":\"/etc/cni/net.d/99-gone.conf\"", "clusterNetwork"},
+		{"\"clusterNetwork\":\"a\",\"defaultNetworks\":[\"/etc/x.conf\"]",
+		 "defaultNetworks"},
+		{"\"defaultNetworks\":\"storage\"", "defaultNetworks"},
+		{"\"namespaceIsolation\":\"true\"", "namespaceIsolation"},
+		{"\"binDir\":\"/usr/libexec/cni\"", "binDir"},
+		{"\"aKeyOfLater\":1", "aKeyOfLater"},
+		{"\"plugins\":[{\"type\":\"multus\"},{\"type\":\"sbr\"}]", "plugins"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct meta_conf conf;
+
+		decide_after(cases[i].members, &conf);
+		if (conf.action != META_CONF_KEEP || !str_eq(conf.note.reason, "MultusKey") ||
+		    !strstr(conf.note.text, cases[i].key))
+			fail_msg("%s: %d %s", cases[i].members, conf.action, conf.note.text);
+		meta_conf_done(&conf);
+	}
+}
+
 /* The name that default-network asks for: without it Multus would take eth0 down. */
 static void leaves_a_multus_the_name_of_the_default_networks_interface(void **state)
 {
@@ -265,6 +359,8 @@ int main(void)
 		cmocka_unit_test(carries_the_isolation_of_namespaces),
 		cmocka_unit_test(takes_down_what_can_be_read_of_a_multus_state),
 		cmocka_unit_test(leaves_a_multus_the_name_of_the_default_networks_interface),
+		cmocka_unit_test(goes_on_with_what_a_multus_was_configured_with),
+		cmocka_unit_test(names_the_key_of_a_multus_that_it_cannot_obey),
 	};
 
 	json_init();

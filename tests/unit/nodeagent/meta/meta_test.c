@@ -130,6 +130,75 @@ static void refuses_another_namespaces_network_where_that_is_wished(void **state
 	assert_string_equal(err.reason, "NamespaceIsolated");
 }
 
+/* "name@interface …" of the delegates, or the error's reason in parentheses. New. */
+static char *networks_with(const char *settings, const char *annotations, const char *ns)
+{
+	auto_free char *text = str_printf(
+		"{'cniVersion':'0.4.0','delegates':[{'name':'k8s','type':'bridge'}],%s}", settings);
+	auto_free char *pod_text = str_printf(
+		"{'metadata':{'name':'p','namespace':'%s','annotations':{%s}}}", ns, annotations);
+	json_auto_t *config = yaml(text), *pod = yaml(pod_text), *delegates = NULL;
+	json_auto_t *nads = yaml(
+		"{'kube-system/"
+		"a':{'metadata':{'name':'a'},'spec':{'config':'{\"type\":\"macvlan\"}'}},"
+		"'spider/a':{'metadata':{'name':'a'},'spec':{'config':'{\"type\":\"ipvlan\"}'}}}");
+	json_auto_t *files = yaml("[{'name':'onfile','type':'macvlan'}]");
+	const struct meta_input in = {.container_id = "c1",
+				      .ifname = "eth0",
+				      .args = "",
+				      .config = config,
+				      .pod = pod,
+				      .nads = nads,
+				      .files = files};
+	auto_strbuf struct strbuf out = {0};
+	struct err err = {0};
+	json_t *delegate;
+	size_t i;
+
+	delegates = meta_delegates(&in, &err);
+	if (!delegates)
+		return str_printf("(%s)", err.reason);
+	json_array_foreach (delegates, i, delegate)
+		strbuf_addf(&out, "%s%s@%s", i ? " " : "", json_str_at(delegate, "name"),
+			    json_str_at(delegate, "interface"));
+	return strbuf_take(&out);
+}
+
+static void gives_pods_the_networks_that_a_multus_gave_them(void **state)
+{
+#define MORE "'k8s.v1.cni.cncf.io/networks':'kube-system/a'"
+	static const struct {
+		const char *settings, *annotations, *ns, *want;
+	} cases[] = {
+		{"'clusterNetwork':'k8s'", "", "ml", "k8s@eth0"},
+		{"'clusterNetwork':'a'", "", "ml", "kube-system/a@eth0"},
+		{"'clusterNetwork':'a','multusNamespace':'spider'", "", "ml", "spider/a@eth0"},
+		{"'clusterNetwork':'nope'", "", "ml", "(NoNetworkFound)"},
+		{"'clusterNetwork':'nope'", "'v1.multus-cni.io/default-network':'a'", "ml",
+		 "kube-system/a@eth0"},
+		{"'multusNamespace':'spider'", "'v1.multus-cni.io/default-network':'a'", "ml",
+		 "spider/a@eth0"},
+		{"'defaultNetworks':['a','onfile']", MORE, "ml",
+		 "k8s@eth0 kube-system/a@net1 onfile@net2 kube-system/a@net3"},
+		{"'defaultNetworks':['a']", MORE, "kube-system", "k8s@eth0 kube-system/a@net1"},
+		{"'defaultNetworks':['onfile'],'systemNamespaces':['ml']", MORE, "ml",
+		 "k8s@eth0 kube-system/a@net1"},
+		{"'defaultNetworks':['onfile'],'systemNamespaces':[]", MORE, "kube-system",
+		 "k8s@eth0 onfile@net1 kube-system/a@net2"},
+		{"'defaultNetworks':['nope']", "", "ml", "(NoNetworkFound)"},
+		{"'defaultNetworks':['onfile']",
+		 "'k8s.v1.cni.cncf.io/networks':'kube-system/a@net1'", "ml", "(InterfaceTwice)"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		auto_free char *got =
+			networks_with(cases[i].settings, cases[i].annotations, cases[i].ns);
+
+		if (!str_eq(got, cases[i].want))
+			fail_msg("case %zu: %s, wanted %s", i, got, cases[i].want);
+	}
+}
+
 static void waits_for_the_sandbox_of_the_pod_that_is_there_now(void **state)
 {
 	json_auto_t *config = yaml(CLUSTER), *pod = pod_with(""), *nads = json_object();
@@ -748,6 +817,7 @@ int main(void)
 		cmocka_unit_test(refuses_before_the_first_plugin),
 		cmocka_unit_test(refuses_what_is_too_large),
 		cmocka_unit_test(refuses_another_namespaces_network_where_that_is_wished),
+		cmocka_unit_test(gives_pods_the_networks_that_a_multus_gave_them),
 		cmocka_unit_test(waits_for_the_sandbox_of_the_pod_that_is_there_now),
 		cmocka_unit_test(deals_devices_out_by_container_and_address),
 		cmocka_unit_test(more_devices_than_a_container_asks_for_are_another_pods),

@@ -16,6 +16,7 @@
 #include "reconcilers/ipam/endpoint.h"
 #include "reconcilers/ipam/foresight.h"
 #include "reconcilers/ipam/lifecycle.h"
+#include "reconcilers/ipam/pod_networks.h"
 #include "reconcilers/ipam/settings.h"
 #include "reconcilers/ipam/strays.h"
 #include "reconcilers/spider/ip_pool.h"
@@ -66,17 +67,21 @@ static void add_pods_named(struct collecting *c, const char *key)
 		   add_pod_of_machine, c);
 }
 
-static void add_nads(const struct controller_sources *from, json_t *world, const char *text,
-		     const char *ns)
+static void add_nads(const struct controller_sources *from, json_t *world, const json_t *pod,
+		     const struct ipam_settings *settings)
 {
-	json_auto_t *networks = text ? networks_parse(text, ns, NULL) : NULL;
+	json_auto_t *networks = pod_networks(pod, settings, NULL);
 	json_t *network;
 	size_t i;
 
 	json_array_foreach (networks, i, network) {
-		auto_free char *key = network_key(network);
+		auto_free char *key = json_is_object(network) ? network_key(network) : NULL;
+		auto_free char *other = pod_network_other_key(network);
 
-		mirror_add(from->mirror, world, KIND_NAD, key);
+		if (key)
+			mirror_add(from->mirror, world, KIND_NAD, key);
+		if (other)
+			mirror_add(from->mirror, world, KIND_NAD, other);
 	}
 }
 
@@ -107,8 +112,6 @@ static void add_present_pools(struct collecting *c, const json_t *endpoint)
 static bool add_waiting(const struct controller_sources *from, json_t *world, const json_t *pod,
 			const struct ipam_settings *settings)
 {
-	const json_t *annotations = json_at(pod, "metadata", "annotations");
-	const char *first = json_str_at(annotations, DEFAULT_NETWORK_ANNOTATION);
 	auto_free char *place =
 		str_printf("%s/%s", json_namespace(pod), pod_endpoint_name(pod, settings));
 	struct collecting c = {from, world};
@@ -119,8 +122,7 @@ static bool add_waiting(const struct controller_sources *from, json_t *world, co
 	mirror_add(from->mirror, world, KIND_NODE,
 		   json_str_or(json_at(pod, "spec", "nodeName"), ""));
 	mirror_add(from->mirror, world, KIND_ENDPOINT, place);
-	add_nads(from, world, first ? first : settings->cluster_network, settings->ns);
-	add_nads(from, world, json_str_at(annotations, NETWORKS_ANNOTATION), json_namespace(pod));
+	add_nads(from, world, pod, settings);
 	endpoint = world_get(world, KIND_ENDPOINT, place);
 	add_present_pools(&c, endpoint);
 	foreseen = foresee(world, pod, settings, &unknown, NULL);

@@ -578,7 +578,8 @@ static bool is_outdated(const struct pass *pass, const json_t *wants, size_t pla
 	const json_t *want = want_of(wants, item, place);
 	const char *nic = json_str_or(json_at(item, "interface"), "");
 
-	return want ? !is_still_wanted(item, want) : *nic && !pod_may_have_nic(pass->pod, nic);
+	return want ? !is_still_wanted(item, want)
+		    : *nic && !pod_may_have_nic(pass->pod, pass->settings, nic);
 }
 
 static void drop_what_others_have(struct pass *pass, const char *old_uid)

@@ -14,6 +14,7 @@
 #include "reconcilers/core/limits.h"
 #include "reconcilers/core/networks.h"
 #include "reconcilers/core/reconcile.h"
+#include "reconcilers/ipam/pod_networks.h"
 #include "reconcilers/spider/ip_pool.h"
 
 #define WRONG "WrongAnnotation"
@@ -354,12 +355,18 @@ static bool selects_something(const json_t *wants)
 	return false;
 }
 
-bool pod_may_have_nic(const json_t *pod, const char *nic)
+/* networks: as of pod_networks(); NULL: not known. */
+static bool may_come(const json_t *networks, const char *nic)
+{
+	return str_eq(nic, "eth0") || !networks || json_find(networks, "interface", nic) != NULL;
+}
+
+bool pod_may_have_nic(const json_t *pod, const struct ipam_settings *settings, const char *nic)
 {
 	const char *text = json_str_at(pod, "metadata", "annotations", NETWORKS_ANNOTATION);
-	json_auto_t *networks = text ? networks_parse(text, json_namespace(pod), NULL) : NULL;
+	json_auto_t *networks = text ? pod_networks(pod, settings, NULL) : NULL;
 
-	return str_eq(nic, "eth0") || !networks || json_find(networks, "interface", nic) != NULL;
+	return may_come(networks, nic);
 }
 
 /* ---- source 1 -------------------------------------------------------------------------------- */
@@ -409,15 +416,14 @@ static int check_nics_come(const struct finding *in, const json_t *items, const 
 			   struct err *err)
 {
 	const char *text = json_str_at(in->pod, "metadata", "annotations", NETWORKS_ANNOTATION);
-	json_auto_t *networks = text ? networks_parse(text, json_namespace(in->pod), NULL) : NULL;
+	json_auto_t *networks = text ? pod_networks(in->pod, in->settings, NULL) : NULL;
 	json_t *item;
 	size_t i;
 
 	json_array_foreach (items, i, item) {
 		const char *nic = json_string_value(member(item, "interface"));
 
-		if (networks && !str_eq(nic, "eth0") && !str_eq(nic, asking) &&
-		    !json_find(networks, "interface", nic))
+		if (!str_eq(nic, asking) && !may_come(networks, nic))
 			return err_set(
 				err, ERR_INVALID, "NoPool",
 				"item %zu is for NIC %.32s, and annotation " NETWORKS_ANNOTATION

@@ -36,14 +36,20 @@ struct ipam_settings {
 	const char *ns; /* where names of networks without a namespace are looked for */
 	/* "namespace/name" of the pods' default network; NULL: not known */
 	const char *cluster_network;
+	/*
+	 * As the nodes' meta plugin, or Multus, is configured; NULL: as it is without. Where names
+	 * of default-network and of the next are looked for; names of networks that every pod has
+	 * besides its default one, but for pods of these namespaces, both with commas between.
+	 */
+	const char *multus_ns, *default_networks, *system_namespaces;
 };
 
 /*
- * Can the pod have a NIC of this name: eth0, or one of those that its annotation of networks asks
- * for? Also when that annotation cannot be read, or is not there at all: other programs than Multus
- * may make NICs.
+ * Can the pod have a NIC of this name: eth0, one that every pod has, or one of those that its
+ * annotation of networks asks for? Also when that annotation cannot be read, or is not there at
+ * all: other programs than Multus may make NICs.
  */
-bool pod_may_have_nic(const json_t *pod, const char *nic);
+bool pod_may_have_nic(const json_t *pod, const struct ipam_settings *settings, const char *nic);
 
 /*
  * What a NIC asks with:

@@ -16,6 +16,7 @@
 #include "reconcilers/core/owner.h"
 #include "reconcilers/core/reconcile.h"
 #include "reconcilers/ipam/controller.h"
+#include "reconcilers/ipam/pod_networks.h"
 #include "reconcilers/spider/ip_pool.h"
 
 /* Pools that Spiderpool makes for an application say so with these. */
@@ -54,39 +55,29 @@ static bool is_of_application(const json_t *pool, const json_t *pod)
 
 /*
  * "namespace/name" of the NetworkAttachmentDefinition behind a NIC; NULL with err when it cannot be
- * told.
+ * told. *ret_other: another one that it may be, or NULL.
  */
 static char *network_of(const json_t *pod, const char *nic, const struct ipam_settings *settings,
-			struct err *err)
+			char **ret_other, struct err *err)
 {
-	const json_t *annotations = json_at(pod, "metadata", "annotations");
-	bool is_default = str_eq(nic, "eth0") || str_eq(nic, "0");
-	const char *text = json_str_at(annotations, is_default ? DEFAULT_NETWORK_ANNOTATION
-							       : NETWORKS_ANNOTATION);
-	json_auto_t *list = NULL;
-	json_t *network;
+	json_auto_t *list = pod_networks(pod, settings, err);
+	const json_t *network;
 	int64_t number;
-	size_t i;
 
-	if (is_default && !text)
-		text = settings->cluster_network;
-	if (!text || !*text) {
+	if (!list)
+		return NULL;
+	network = str_to_int(nic, 0, INT32_MAX, &number) ? json_array_get(list, (size_t)number)
+							 : NULL;
+	if (!network)
+		network = json_find(list, "interface", nic);
+	if (json_is_object(network)) {
+		*ret_other = pod_network_other_key(network);
+		return network_key(network);
+	}
+	if (str_eq(nic, "eth0") || str_eq(nic, "0") || json_array_size(list) == 1) {
 		err_set(err, ERR_INVALID, "NoPool", "the network of NIC %s is not known", nic);
 		return NULL;
 	}
-	list = networks_parse(text, is_default ? settings->ns : json_namespace(pod), err);
-	if (!list)
-		return NULL;
-	if (is_default)
-		return network_key(json_array_get(list, 0));
-	if (str_to_int(nic, 1, INT32_MAX, &number)) {
-		network = json_array_get(list, (size_t)number - 1);
-		if (network)
-			return network_key(network);
-	}
-	json_array_foreach (list, i, network)
-		if (str_eq(json_str_at(network, "interface"), nic))
-			return network_key(network);
 	err_set(err, ERR_INVALID, "NoPool",
 		"annotation " NETWORKS_ANNOTATION " has no network for NIC %s", nic);
 	return NULL;
@@ -95,6 +86,7 @@ static char *network_of(const json_t *pod, const char *nic, const struct ipam_se
 /* The network behind a NIC, read when a pool asks for it the first time. */
 struct behind {
 	char *network; /* NULL: see err */
+	char *other;   /* or this one; NULL: none */
 	struct err err;
 	bool is_read;
 };
@@ -102,6 +94,7 @@ struct behind {
 static void behind_done(struct behind *behind)
 {
 	free(behind->network);
+	free(behind->other);
 }
 
 /* Is the NIC's network one of spec.multusName? */
@@ -113,7 +106,8 @@ static char *why_other_network(const json_t *pool, const json_t *pod, const json
 	size_t i;
 
 	if (!behind->is_read)
-		behind->network = network_of(pod, json_str_at(want, "nic"), settings, &behind->err);
+		behind->network = network_of(pod, json_str_at(want, "nic"), settings,
+					     &behind->other, &behind->err);
 	behind->is_read = true;
 	network = behind->network;
 	if (!network)
@@ -123,7 +117,7 @@ static char *why_other_network(const json_t *pool, const json_t *pod, const json
 		auto_free char *key =
 			strchr(text, '/') ? str_dup(text) : str_printf("%s/%s", settings->ns, text);
 
-		if (str_eq(key, network))
+		if (str_eq(key, network) || str_eq(key, behind->other))
 			return NULL;
 	}
 	return str_printf("spec.multusName does not have %s, the network of NIC %s", network,

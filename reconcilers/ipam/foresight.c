@@ -4,6 +4,7 @@
  */
 #include "reconcilers/ipam/foresight.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/str.h"
@@ -12,6 +13,7 @@
 #include "reconcilers/core/limits.h"
 #include "reconcilers/core/networks.h"
 #include "reconcilers/core/reconcile.h"
+#include "reconcilers/ipam/pod_networks.h"
 
 #define OUR_IPAM "spiderpool"
 
@@ -104,11 +106,18 @@ static json_t *definition_of(const json_t *nad)
 static int look_at(const json_t *world, const json_t *network, const char *nic, json_t *asks,
 		   json_t *unknown, struct err *err)
 {
-	auto_free char *key = network_key(network);
+	auto_free char *key = network_key(network), *other = pod_network_other_key(network);
 	const json_t *nad = world_get(world, KIND_NAD, key);
-	json_auto_t *said = nad ? definition_of(nad) : NULL;
-	const json_t *ipam = json_at(said, "ipam");
+	json_auto_t *said = NULL;
+	const json_t *ipam;
 
+	if (!nad && other && world_get(world, KIND_NAD, other)) {
+		free(key);
+		key = take_ptr(other);
+		nad = world_get(world, KIND_NAD, key);
+	}
+	said = nad ? definition_of(nad) : NULL;
+	ipam = json_at(said, "ipam");
 	if (str_eq(json_str_at(said, "fault"), "TooLarge"))
 		return err_set(err, ERR_INVALID, "TooLarge",
 			       "NetworkAttachmentDefinition %.128s, spec.config: %s", key,
@@ -129,38 +138,43 @@ static int look_at(const json_t *world, const json_t *network, const char *nic, 
 	return 0;
 }
 
+/* The node refuses such a pod before it calls the first plugin. */
+static int check_interfaces(const json_t *networks, struct err *err)
+{
+	json_auto_t *seen = json_pack("{s:s}", "eth0", "of the cluster");
+
+	for (size_t i = 1; i < json_array_size(networks); i++) {
+		const json_t *network = json_array_get(networks, i);
+		const char *nic = json_str_at(network, "interface");
+		const char *other = json_str_at(seen, nic);
+		auto_free char *key = network_key(network);
+
+		if (other)
+			return err_set(err, ERR_INVALID, "InterfaceTwice",
+				       "networks %.128s and %.128s want the same interface %s: "
+				       "name another one in annotation " NETWORKS_ANNOTATION,
+				       other, key, nic);
+		json_put_str(seen, nic, key);
+	}
+	return 0;
+}
+
 json_t *foresee(const json_t *world, const json_t *pod, const struct ipam_settings *settings,
 		json_t **ret_unknown, struct err *err)
 {
-	const json_t *annotations = json_at(pod, "metadata", "annotations");
-	const char *first = json_str_at(annotations, DEFAULT_NETWORK_ANNOTATION);
-	const char *more = json_str_or(json_at(annotations, NETWORKS_ANNOTATION), "");
-	json_auto_t *asks = json_array(), *unknown = json_array(), *list = NULL, *defaults = NULL;
+	json_auto_t *asks = json_array(), *unknown = json_array(), *list = NULL;
 	json_t *network;
 	size_t i;
 
 	if (limits_check_pod(pod, err) < 0)
 		return NULL;
-	if (!first)
-		first = settings->cluster_network;
-	if (first) {
-		defaults = networks_parse(first, settings->ns, err);
-		if (!defaults) {
-			err_in(err, "annotation " DEFAULT_NETWORK_ANNOTATION);
-			return NULL;
-		}
-		if (json_array_size(defaults) &&
-		    look_at(world, json_array_get(defaults, 0), "eth0", asks, unknown, err) < 0)
-			return NULL;
-	}
-	list = networks_parse(more, json_namespace(pod), err);
-	if (!list) {
-		err_in(err, "annotation " NETWORKS_ANNOTATION);
+	list = pod_networks(pod, settings, err);
+	if (!list || check_interfaces(list, err) < 0)
 		return NULL;
-	}
 	json_array_foreach (list, i, network)
-		if (look_at(world, network, json_str_at(network, "interface"), asks, unknown, err) <
-		    0)
+		if (json_is_object(network) &&
+		    look_at(world, network, json_str_at(network, "interface"), asks, unknown, err) <
+			    0)
 			return NULL;
 	*ret_unknown = json_incref(unknown);
 	return json_incref(asks);

@@ -18,7 +18,8 @@
  * is not there or cannot be read, or it wants the master's subnet, which only the node knows.
  *
  * World: KIND_NAD. Returns new, or NULL with err, ERR_INVALID: "BadNetworks" when an annotation
- * cannot be read; "TooLarge" when one, or a definition, is beyond a bound (core/limits.h).
+ * cannot be read; "InterfaceTwice" when two networks want one interface; "TooLarge" when an
+ * annotation, or a definition, is beyond a bound (core/limits.h).
  */
 json_t *foresee(const json_t *world, const json_t *pod, const struct ipam_settings *settings,
 		json_t **ret_unknown, struct err *err);

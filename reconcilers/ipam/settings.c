@@ -35,6 +35,9 @@ int ipam_settings_read(const json_t *config_map, const char *ns, struct ipam_set
 	struct ipam_settings settings = {
 		.ns = ns,
 		.cluster_network = *network ? network : NULL,
+		.multus_ns = json_str_at(config_map, "data", "multusNamespace"),
+		.default_networks = json_str_at(config_map, "data", "defaultNetworks"),
+		.system_namespaces = json_str_at(config_map, "data", "systemNamespaces"),
 	};
 
 	if (text && !json_is_object(document))

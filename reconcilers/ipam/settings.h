@@ -11,6 +11,13 @@
  *	    enableIPConflictDetection: false
  *	    enableGatewayDetection: false
  *	  clusterNetwork: kube-system/macvlan    # or macvlan: in the ConfigMap's namespace
+ *
+ * and, where nodes go on with a Multus' configuration that has these keys (docs/cni.md), the same
+ * for IPAM; lists are text with commas:
+ *
+ *	  multusNamespace: kube-system
+ *	  defaultNetworks: storage, metrics
+ *	  systemNamespaces: kube-system
  */
 #ifndef ORBWEAVER_RECONCILERS_IPAM_SETTINGS_H
 #define ORBWEAVER_RECONCILERS_IPAM_SETTINGS_H

@@ -36,8 +36,13 @@ struct pass {
 	const char *uid;
 	struct ledger_holder holder; /* of name and uid */
 	json_t *items;               /* what status.current.ips will be */
-	json_t *memo;                /* candidates_find() */
-	json_t *fresh;               /* those of them that were made in this call; borrowed items */
+	/*
+	 * In step with items: the number of each in a list of pools that names no NICs, which is
+	 * its place there as long as none was dropped.
+	 */
+	json_t *places;
+	json_t *memo;  /* candidates_find() */
+	json_t *fresh; /* those of them that were made in this call; borrowed items */
 };
 
 /*
@@ -97,7 +102,7 @@ static json_t *custom_routes(const json_t *pod, struct err *err)
 		json_decref(routes);
 		routes = json_array();
 	}
-	if (!routes && err && str_eq(err->reason, "TooLarge")) {
+	if (text && !routes && err && str_eq(err->reason, "TooLarge")) {
 		err_in(err, "annotation " IPAM_ANNOTATION_ROUTES);
 		return NULL;
 	}
@@ -162,6 +167,39 @@ static void spread_routes(const struct pass *pass, const json_t *routes)
 			}
 		}
 	}
+}
+
+static bool is_reached(const json_t *items, const char *gateway)
+{
+	json_t *item;
+	size_t i;
+
+	json_array_foreach (items, i, item)
+		if (reaches(item, gateway))
+			return true;
+	return false;
+}
+
+char *ipam_routes_left_out(const json_t *pod, const json_t *status)
+{
+	json_auto_t *routes = custom_routes(pod, NULL);
+	auto_strbuf struct strbuf left = {0};
+	json_t *route;
+	size_t i;
+
+	json_array_foreach (routes, i, route) {
+		const char *gw = json_str_at(route, "gw");
+
+		if (!is_reached(json_at(status, "current", "ips"), gw))
+			strbuf_addf(&left, "%s%s via %s", left.len ? ", " : "",
+				    json_str_at(route, "dst"), gw);
+	}
+	if (left.len == 0)
+		return NULL;
+	return str_printf("annotation " IPAM_ANNOTATION_ROUTES
+			  ": no NIC of the pod has a network with the gateway of %s, so the pod "
+			  "does not get it: correct gw, or take the route out",
+			  strbuf_str(&left));
 }
 
 /* ---- one address ----------------------------------------------------------------------------- */
@@ -371,6 +409,34 @@ static json_t *make_item(struct pass *pass, const json_t *want, const char *inte
 	return json_incref(item);
 }
 
+static size_t place_of(const struct pass *pass, size_t i)
+{
+	return (size_t)json_integer_value(json_array_get(pass->places, i));
+}
+
+static bool has_place(const struct pass *pass, size_t place)
+{
+	for (size_t i = 0; i < json_array_size(pass->places); i++)
+		if (place_of(pass, i) == place)
+			return true;
+	return false;
+}
+
+/* Before the first one with a later place. Takes the item. */
+static void put_item(struct pass *pass, json_t *item, size_t place)
+{
+	size_t i = 0;
+
+	while (i < json_array_size(pass->items) && place_of(pass, i) <= place)
+		i++;
+	json_array_insert_new(pass->items, i, item);
+	json_array_insert_new(pass->places, i, json_integer((json_int_t)place));
+}
+
+/*
+ * Of a list that names no NICs each item is taken once: a NIC for which none is left must not get
+ * an address of another one's pools.
+ */
 static int take_wants(struct pass *pass, const json_t *wants, struct err *err)
 {
 	json_t *want, *item;
@@ -378,13 +444,14 @@ static int take_wants(struct pass *pass, const json_t *wants, struct err *err)
 
 	json_array_foreach (wants, i, want) {
 		const char *interface = interface_of(want);
+		bool is_numbered = !str_eq(interface, json_str_at(want, "nic"));
 
-		if (*interface && item_of(pass->items, interface))
+		if (*interface ? item_of(pass->items, interface) != NULL : has_place(pass, i))
 			continue;
 		item = make_item(pass, want, interface, err);
 		if (!item)
 			return -1;
-		json_array_append_new(pass->items, item);
+		put_item(pass, item, is_numbered ? i : json_array_size(pass->items));
 	}
 	return 0;
 }
@@ -408,11 +475,15 @@ static bool claim(struct pass *pass, const char *nic)
 	return true;
 }
 
+static int judge(struct pass *pass, const json_t *ask, struct err *err);
+
 static int serve(struct pass *pass, const json_t *ask, struct err *err)
 {
 	const char *nic = json_str_at(ask, "nic");
 	json_auto_t *wants = NULL, *routes = NULL;
 
+	if (judge(pass, ask, err) < 0)
+		return -1;
 	if (item_of(pass->items, nic) || claim(pass, nic))
 		return 0;
 	routes = custom_routes(pass->pod, err);
@@ -526,6 +597,7 @@ static void drop_item(struct pass *pass, size_t i, const char *old_uid)
 		}
 	}
 	json_array_remove(pass->items, i);
+	json_array_remove(pass->places, i);
 }
 
 /*
@@ -551,7 +623,7 @@ static bool can_take_over(struct pass *pass, const json_t *item)
 	return true;
 }
 
-static void take_over(struct pass *pass, const json_t *item)
+static void take_over(struct pass *pass, const json_t *item, bool is_unjudged)
 {
 	for (size_t f = 0; f < ARRAY_LEN(families); f++) {
 		const char *pool = json_str_at(item, families[f].pool);
@@ -565,6 +637,8 @@ static void take_over(struct pass *pass, const json_t *item)
 			ledger_pass_on(ledger, address, &pass->holder);
 		else
 			(void)ledger_take_this(ledger, address, &pass->holder);
+		if (is_unjudged)
+			ledger_mark_unjudged(ledger, address);
 	}
 }
 
@@ -572,10 +646,10 @@ static void take_over(struct pass *pass, const json_t *item)
  * Is the item not for this pod any more: the user has chosen other pools, or its NIC cannot come? A
  * NIC that does not ask now, but may come, keeps what it has.
  */
-static bool is_outdated(const struct pass *pass, const json_t *wants, size_t place)
+static bool is_outdated(const struct pass *pass, const json_t *wants, size_t i)
 {
-	const json_t *item = json_array_get(pass->items, place);
-	const json_t *want = want_of(wants, item, place);
+	const json_t *item = json_array_get(pass->items, i);
+	const json_t *want = want_of(wants, item, place_of(pass, i));
 	const char *nic = json_str_or(json_at(item, "interface"), "");
 
 	return want ? !is_still_wanted(item, want)
@@ -589,16 +663,41 @@ static void drop_what_others_have(struct pass *pass, const char *old_uid)
 			drop_item(pass, i, old_uid);
 }
 
-static int drop_outdated(struct pass *pass, const json_t *asks, const char *old_uid,
-			 struct err *err)
+static void drop_outdated(struct pass *pass, const json_t *wants, const char *old_uid)
 {
-	json_auto_t *wants = all_wants(pass, asks, err);
-
-	if (!wants)
-		return -1;
 	for (size_t i = json_array_size(pass->items); i-- > 0;)
 		if (is_outdated(pass, wants, i))
 			drop_item(pass, i, old_uid);
+}
+
+/*
+ * Items of a list that names no NICs, in the place of those that were dropped: a later call could
+ * not tell any more which ones they were. places: as before that.
+ */
+static int fill_places(struct pass *pass, const json_t *wants, const json_t *places,
+		       struct err *err)
+{
+	json_auto_t *routes = NULL;
+	json_t *place, *item;
+	size_t i;
+
+	json_array_clear(pass->fresh);
+	json_array_foreach (places, i, place) {
+		size_t number = (size_t)json_integer_value(place);
+		auto_free char *text = str_printf("%zu", number);
+		const json_t *want = json_find(wants, "nic", text);
+
+		if (!want || has_place(pass, number))
+			continue;
+		item = make_item(pass, want, interface_of(want), err);
+		if (!item)
+			return -1;
+		put_item(pass, item, number);
+	}
+	routes = custom_routes(pass->pod, err);
+	if (!routes)
+		return -1;
+	spread_routes(pass, routes);
 	return 0;
 }
 
@@ -608,14 +707,61 @@ static int drop_outdated(struct pass *pass, const json_t *asks, const char *old_
  */
 static int come_back(struct pass *pass, const json_t *asks, const char *old_uid, struct err *err)
 {
+	bool judges = pod_machine(pass->pod) == NULL;
+	json_auto_t *wants = judges ? all_wants(pass, asks, err) : NULL;
+	json_auto_t *places = json_copy(pass->places);
 	json_t *item;
 	size_t i;
 
-	if (!pod_machine(pass->pod) && drop_outdated(pass, asks, old_uid, err) < 0)
+	if (judges && !wants)
 		return -1;
+	if (judges)
+		drop_outdated(pass, wants, old_uid);
 	drop_what_others_have(pass, old_uid);
 	json_array_foreach (pass->items, i, item)
-		take_over(pass, item);
+		take_over(pass, item, judges && !want_of(wants, item, place_of(pass, i)));
+	return fill_places(pass, wants, places, err);
+}
+
+/* Has one of the item's records nobody looked at yet (struct ledger_holder)? */
+static bool is_unjudged(struct pass *pass, const json_t *item)
+{
+	for (size_t f = 0; f < ARRAY_LEN(families); f++) {
+		const char *pool = json_str_at(item, families[f].pool);
+		struct ledger *ledger = pool ? books_open(pass->books, pool, NULL) : NULL;
+		char address[IP_TEXT_SIZE];
+
+		if (ledger && bare_address(item, &families[f], address) &&
+		    ledger_is_unjudged(ledger, address))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * What came back with the pod before this NIC had asked is looked at when it asks first: the user
+ * may have chosen other pools. Its interface is not there yet.
+ */
+static int judge(struct pass *pass, const json_t *ask, struct err *err)
+{
+	const char *nic = json_str_at(ask, "nic");
+	json_auto_t *wants = NULL;
+
+	for (size_t i = 0; i < json_array_size(pass->items); i++) {
+		const json_t *item = json_array_get(pass->items, i);
+
+		if (!str_eq(json_str_at(item, "interface"), nic) || !is_unjudged(pass, item))
+			continue;
+		wants = candidates_find(books_world(pass->books), pass->pod, ask, pass->settings,
+					pass->memo, err);
+		if (!wants)
+			return -1;
+		if (is_outdated(pass, wants, i))
+			drop_item(pass, i, pass->uid);
+		else
+			take_over(pass, item, false);
+		return 0;
+	}
 	return 0;
 }
 
@@ -664,7 +810,8 @@ static int exchange(struct pass *pass, const json_t *asks, const json_t *conflic
 		return -1;
 	for (i = 0; i < json_array_size(pass->items); i++) {
 		const json_t *item = json_array_get(pass->items, i);
-		const json_t *want = want_of(wants, item, i);
+		size_t place = place_of(pass, i);
+		const json_t *want = want_of(wants, item, place);
 		auto_free char *interface = str_dup(json_str_or(json_at(item, "interface"), ""));
 		json_t *other;
 
@@ -675,6 +822,7 @@ static int exchange(struct pass *pass, const json_t *asks, const json_t *conflic
 		if (!other)
 			return -1;
 		json_array_insert_new(pass->items, i, other);
+		json_array_insert_new(pass->places, i, json_integer((json_int_t)place));
 	}
 	spread_routes(pass, routes);
 	return 0;
@@ -764,6 +912,8 @@ static int run(struct pass *pass, const json_t *endpoint, const json_t *asks, st
 	else if (endpoint_is_down(endpoint, had_uid))
 		/* Its word goes with it as soon as the endpoint is this pod's. */
 		(void)ipam_give_back(pass->books, pass->name, json_at(endpoint, "status"));
+	for (i = 0; i < json_array_size(pass->items); i++)
+		json_array_append_new(pass->places, json_integer((json_int_t)i));
 	if (is_same && conflicts_touch_status(json_at(endpoint, "status"), conflicts)) {
 		ipam_note_conflicts(pass->books, json_at(endpoint, "status"), conflicts);
 		if (!pod_keeps_addresses(pass->pod, pass->settings) &&
@@ -784,6 +934,7 @@ static void pass_done(struct pass *pass)
 {
 	free(pass->name);
 	json_decref(pass->items);
+	json_decref(pass->places);
 	json_decref(pass->fresh);
 	json_decref(pass->memo);
 }
@@ -807,6 +958,7 @@ int ipam_allocate(struct books *books, const json_t *pod, const json_t *endpoint
 	pass.holder =
 		(struct ledger_holder){pass.name, pass.uid, json_str_at(pod, "spec", "nodeName")};
 	pass.items = json_array();
+	pass.places = json_array();
 	pass.fresh = json_array();
 	pass.memo = json_object();
 	books_begin(books);

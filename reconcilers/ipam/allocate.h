@@ -47,6 +47,13 @@ int ipam_allocate(struct books *books, const json_t *pod, const json_t *endpoint
 		  struct err *err);
 
 /*
+ * What becomes of the pod's own routes (annotation IPAM_ANNOTATION_ROUTES), given its endpoint's
+ * status: NULL when each has a NIC whose network has its gateway, else a new sentence that names
+ * those which have none and are left out.
+ */
+char *ipam_routes_left_out(const json_t *pod, const json_t *status);
+
+/*
  * Remember in their pools the addresses of an endpoint's status that somebody else on the network
  * has (conflict.h). Pools that cannot be opened remember nothing. World: "env" has "now".
  */

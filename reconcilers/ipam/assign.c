@@ -377,9 +377,10 @@ static bool is_of_other_pod(const struct pass *pass, const json_t *pod, const js
 	       !str_eq(uid, json_uid(pod)) && !endpoint_is_down(endpoint, uid) && !asks;
 }
 
-static void stop_waiting(struct pass *pass, const char *key)
+/* Do not look at it again. why: what is wrong with it all the same, or NULL. */
+static void stop_waiting(struct pass *pass, const char *key, const char *why)
 {
-	plan_finding(&pass->posts, KIND_BOUND_POD, key, NULL, NULL);
+	plan_finding(&pass->posts, KIND_BOUND_POD, key, why ? "RouteUnreachable" : NULL, why);
 	plan_post(&pass->posts, BOX_WAITING, key, NULL);
 	pass->served = true;
 }
@@ -415,6 +416,7 @@ static json_t *serve(struct pass *pass, const char *key, const json_t *pod)
 						 pod_endpoint_name(pod, &pass->settings))
 				    : NULL;
 	const json_t *endpoint = place ? world_get(pass->world, KIND_ENDPOINT, place) : NULL;
+	auto_free char *left_out = NULL;
 	json_auto_t *asks = NULL;
 	const char *heard = NULL;
 	json_t *status = NULL;
@@ -423,13 +425,13 @@ static json_t *serve(struct pass *pass, const char *key, const json_t *pod)
 
 	pass->before = json_at(endpoint, "status");
 	if (!pod_is_alive(pod) || is_of_other_pod(pass, pod, endpoint)) {
-		stop_waiting(pass, key);
+		stop_waiting(pass, key, NULL);
 		return NULL;
 	}
 	asks = asks_of(pass, pod, endpoint, &is_open, &err);
 	if (asks && json_array_size(asks) == 0) {
 		if (!is_open)
-			stop_waiting(pass, key);
+			stop_waiting(pass, key, NULL);
 		return NULL;
 	}
 	if (!asks ||
@@ -451,7 +453,9 @@ static json_t *serve(struct pass *pass, const char *key, const json_t *pod)
 		json_put_str(decided, "heard", heard);
 		plan_post(&pass->posts, BOX_DECIDED, place, decided);
 	}
-	stop_waiting(pass, key);
+	/* NICs that are not there yet may reach them. */
+	left_out = is_open ? NULL : ipam_routes_left_out(pod, status);
+	stop_waiting(pass, key, left_out);
 	return status;
 }
 

@@ -329,6 +329,26 @@ void ledger_pass_on(struct ledger *ledger, const char *address, const struct led
 		record(ledger, address, number, holder);
 }
 
+void ledger_mark_unjudged(struct ledger *ledger, const char *address)
+{
+	json_t *entry = json_copy((json_t *)ledger_record(ledger, address));
+
+	json_put_str(entry, "node", "");
+	put_record(ledger, address, entry);
+	ledger->has_changed = true;
+}
+
+/* Records of Spiderpool have no node at all. */
+static bool is_unjudged(const json_t *record)
+{
+	return str_eq(json_str_at(record, "node"), "");
+}
+
+bool ledger_is_unjudged(const struct ledger *ledger, const char *address)
+{
+	return is_unjudged(ledger_record(ledger, address));
+}
+
 bool ledger_release(struct ledger *ledger, const char *address, const char *pod, const char *uid,
 		    bool rests)
 {
@@ -383,6 +403,8 @@ void ledger_restore(struct ledger *ledger, const char *address, const json_t *re
 			       json_str_or(json_at(record_before, "podUid"), ""),
 			       json_str_at(record_before, "node"),
 		       });
+		if (is_unjudged(record_before))
+			ledger_mark_unjudged(ledger, address);
 	}
 }
 

@@ -63,8 +63,8 @@ void ledger_done(struct ledger *ledger);
 #define auto_ledger auto_call(ledger_done)
 
 /*
- * The record of an address, {"pod", "podUid", "node"}, the last one not always; NULL when it has
- * none. Borrowed.
+ * The record of an address, {"pod", "podUid", "node"}, the last one not always, and empty as of
+ * ledger_mark_unjudged(); NULL when it has none. Borrowed.
  */
 const json_t *ledger_record(const struct ledger *ledger, const char *address);
 
@@ -93,6 +93,13 @@ bool ledger_take_this(struct ledger *ledger, const char *address,
 
 /* Write the record of another UID over: a pod that keeps its address under a new UID. */
 void ledger_pass_on(struct ledger *ledger, const char *address, const struct ledger_holder *holder);
+/*
+ * Note in the address's record, by an empty node, that the pod has it from the one before it, and
+ * that it is not known yet whether its NIC may keep it: the NIC has not asked on the pod's node.
+ * Passing it on takes the note off.
+ */
+void ledger_mark_unjudged(struct ledger *ledger, const char *address);
+bool ledger_is_unjudged(const struct ledger *ledger, const char *address);
 
 /* May this UID have a record? False is certain, and quickly found out. */
 bool ledger_may_know(const struct ledger *ledger, const char *uid);

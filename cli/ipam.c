@@ -65,6 +65,7 @@ const struct cli_field ipam_explain_fields[] = {
 	{"pod", "string", "NAMESPACE/NAME"},
 	{"verdict", "string", "has its addresses, would get them, or why not"},
 	{"reason", "string", "the one word for why not"},
+	{"warning", "string", "what of the pod's annotations has no effect; absent: nothing"},
 	{"unknown[]", "string", "what could not be foreseen"},
 	{"nics[].nic", "string", "name of the interface in the pod"},
 	{"nics[].network", "string", "NetworkAttachmentDefinition, NAMESPACE/NAME"},
@@ -283,6 +284,8 @@ static void print_explanation(struct strbuf *out, const json_t *explanation)
 			strbuf_addf(out, "    pool %s: %s\n", json_str_at(pool, "pool"),
 				    json_str_at(pool, "verdict"));
 	}
+	if (json_at(explanation, "warning"))
+		strbuf_addf(out, "  %s\n", json_str_at(explanation, "warning"));
 	json_array_foreach (json_at(explanation, "unknown"), i, sentence)
 		strbuf_addf(out, "  %s\n", json_string_value(sentence));
 }
@@ -295,7 +298,7 @@ int ipam_explain(const struct cli *cli, struct strbuf *out, enum cli_status *ret
 
 	if (!explanation)
 		return -1;
-	if (json_at(explanation, "reason"))
+	if (json_at(explanation, "reason") || json_at(explanation, "warning"))
 		*ret_status = CLI_FOUND;
 	if (cli->output == CLI_TABLE)
 		print_explanation(out, explanation);

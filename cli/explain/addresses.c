@@ -119,6 +119,7 @@ static void decide(const json_t *world, const json_t *pod, const json_t *asks,
 	const json_t *endpoint = world_get(world, KIND_ENDPOINT, key);
 	bool has = str_eq(json_str_at(endpoint, "status", "current", "uid"), json_uid(pod));
 	auto_books struct books *books = books_new(world);
+	auto_free char *left_out = NULL;
 	json_auto_t *status = NULL;
 	struct err err = {0};
 
@@ -132,7 +133,17 @@ static void decide(const json_t *world, const json_t *pod, const json_t *asks,
 		json_put_str(explanation, "verdict",
 			     has ? "has its addresses" : "would get addresses now");
 		add_addresses(explanation, status);
+		left_out = ipam_routes_left_out(pod, status);
+		json_put_str(explanation, "warning", left_out);
 	}
+}
+
+/* It gets none, and why. Returns a new reference. */
+static json_t *refused(json_t *explanation, const struct err *why)
+{
+	json_put_str(explanation, "verdict", why->text);
+	json_put_str(explanation, "reason", why->reason);
+	return json_incref(explanation);
 }
 
 json_t *explain_addresses(const json_t *world, const char *config_ns, const char *key,
@@ -142,6 +153,7 @@ json_t *explain_addresses(const json_t *world, const char *config_ns, const char
 	json_auto_t *explanation = json_object(), *asks = NULL, *unknown = NULL;
 	json_t *nics = json_array(), *ask;
 	struct ipam_settings settings;
+	struct err why = {0};
 	size_t i;
 
 	json_put(explanation, "nics", nics);
@@ -149,12 +161,10 @@ json_t *explain_addresses(const json_t *world, const char *config_ns, const char
 		(void)err_set(err, ERR_INVALID, "PodNotFound", "there is no pod %.128s", key);
 		return NULL;
 	}
-	if (explain_settings(world, config_ns, &settings, err) < 0)
-		return NULL;
-	asks = foresee(world, pod, &settings, &unknown, err);
-	if (!asks)
-		return NULL;
 	json_put_str(explanation, "pod", key);
+	if (explain_settings(world, config_ns, &settings, &why) < 0 ||
+	    !(asks = foresee(world, pod, &settings, &unknown, &why)))
+		return refused(explanation, &why);
 	json_put(explanation, "unknown", json_incref(unknown));
 	json_array_foreach (asks, i, ask)
 		json_array_append_new(nics, explain_nic(world, pod, ask, &settings));

@@ -18,13 +18,14 @@ int explain_settings(const json_t *world, const char *config_ns, struct ipam_set
  * key: "namespace/name" of the pod. Returns new:
  *
  *	{ "pod", "verdict": in words, "reason": why it gets none; absent: it has or would get them,
+ *	  "warning": what of the pod's annotations has no effect; absent: nothing,
  *	  "unknown": [sentences],
  *	  "nics": [ { "nic", "network", "problem", "pools": [ { "pool", "verdict" } ],
  *		      "ipv4", "ipv6", "result" } ] }
  *
  * World: pools, reserved addresses, endpoints, pods, nodes, namespaces, definitions, "configmaps",
- * and what release.h says. Errors, all ERR_INVALID: "PodNotFound", those of ipam_settings_read and
- * foresee.
+ * and what release.h says. Settings and annotations that cannot be read are a verdict. Error:
+ * ERR_INVALID "PodNotFound".
  */
 json_t *explain_addresses(const json_t *world, const char *config_ns, const char *key,
 			  struct err *err);

@@ -7,6 +7,7 @@
 
 #include "cli/doctor/links.h"
 #include "cli/explain/addresses.h"
+#include "cli/explain/attaching.h"
 #include "cli/explain/chain.h"
 #include "cli/explain/explain.h"
 #include "cli/explain/network.h"
@@ -16,60 +17,75 @@
 #include "reconcilers/core/networks.h"
 #include "reconcilers/core/pod.h"
 #include "reconcilers/core/reconcile.h"
+#include "reconcilers/ipam/pod_networks.h"
 #include "reconcilers/sriov/sriov_network.h"
-
-/* How many of an extended resource the pod's containers ask for together. */
-static int64_t requested(const json_t *pod, const char *resource)
-{
-	int64_t total = 0;
-	json_t *container;
-	size_t i;
-
-	json_array_foreach (json_at(pod, "spec", "containers"), i, container) {
-		const char *limit = json_str_at(container, "resources", "limits", resource);
-		int64_t count;
-
-		if (!limit)
-			limit = json_str_at(container, "resources", "requests", resource);
-		if (str_to_int(limit, 0, INT32_MAX, &count))
-			total += count;
-	}
-	return total;
-}
 
 /* ---- networks -------------------------------------------------------------------------------- */
 
-/* What its networks need, { resource: count }; links for those that cannot be used. New. */
-static json_t *add_networks(json_t *chain, const json_t *world, const json_t *pod)
+/* The definition behind a network; *ret_key: new. Borrowed, or NULL. */
+static const json_t *definition_of(const json_t *world, json_t *network, char **ret_key)
 {
-	const char *text = json_str_at(pod, "metadata", "annotations", NETWORKS_ANNOTATION);
+	auto_free char *key = network_key(network), *other = pod_network_other_key(network);
+	const json_t *nad = world_get(world, KIND_NAD, key);
+
+	if (!nad && other && world_get(world, KIND_NAD, other)) {
+		json_put_str(network, "namespace", json_str_at(network, "elsewhere"));
+		*ret_key = take_ptr(other);
+		return world_get(world, KIND_NAD, *ret_key);
+	}
+	*ret_key = take_ptr(key);
+	return nad;
+}
+
+/* Does a node of the world have the resource, or should one? */
+static void add_served(json_t *served, const json_t *world, const char *resource)
+{
+	json_auto_t *rows = resource_rows(world, resource);
+
+	if (json_array_size(rows) && !json_list_has(served, resource))
+		json_array_append_new(served, json_string(resource));
+}
+
+/*
+ * Links for networks that cannot be used. What they need, { resource: count }, new; served: those
+ * of the resources that nodes have, or should have.
+ */
+static json_t *add_networks(json_t *chain, const json_t *world, const char *config_ns,
+			    const json_t *pod, json_t *served)
+{
 	json_t *needs = json_object(), *network;
+	struct ipam_settings settings = {.ns = config_ns};
 	json_auto_t *networks = NULL;
 	struct err err = {0};
 	size_t i;
 
-	if (!text) {
-		chain_add(chain, "networks", LINK_HOLDS, NULL,
-			  "asks for none besides the cluster's (annotation " NETWORKS_ANNOTATION
-			  ")");
-		return needs;
-	}
-	networks = networks_parse(text, json_namespace(pod), &err);
+	/* What is wrong with the settings says the link about addresses. */
+	(void)explain_settings(world, config_ns, &settings, NULL);
+	networks = pod_networks(pod, &settings, &err);
 	if (!networks) {
 		chain_add(chain, "networks", LINK_BROKEN, err.reason, "%s", err.text);
 		return needs;
 	}
+	if (json_array_size(networks) == 1 && json_is_null(json_array_get(networks, 0)))
+		chain_add(chain, "networks", LINK_HOLDS, NULL,
+			  "asks for none besides the cluster's (annotation " NETWORKS_ANNOTATION
+			  ")");
 	json_array_foreach (networks, i, network) {
-		auto_free char *key = network_key(network);
-		const json_t *nad = world_get(world, KIND_NAD, key);
+		auto_free char *key = NULL;
+		const json_t *nad =
+			json_is_object(network) ? definition_of(world, network, &key) : NULL;
 		const char *resource =
 			json_str_at(nad, "metadata", "annotations", NAD_RESOURCE_NAME);
 
-		chain_add_definition(chain, nad, key);
-		if (!str_empty(resource))
-			json_put_int(needs, resource,
-				     json_integer_value(json_at(needs, resource)) + 1);
+		if (key)
+			chain_add_definition(chain, nad, key);
+		if (str_empty(resource))
+			continue;
+		add_served(served, world, resource);
+		json_put_int(needs, resource, json_integer_value(json_at(needs, resource)) + 1);
 	}
+	if (!chain_is_broken(chain))
+		chain_add_attaching(chain, world, pod, networks, served, &settings);
 	return needs;
 }
 
@@ -83,18 +99,38 @@ static void add_own_requests(const json_t *pod, json_t *asks)
 	json_array_foreach (json_at(pod, "spec", "containers"), i, container)
 		json_each (json_at(container, "resources", "limits"), name, quantity)
 			if (strchr(name, '/') && !strstr(name, "kubernetes.io/"))
-				json_put_int(asks, name, requested(pod, name));
+				json_put_int(asks, name, pod_requests(pod, name));
 }
 
-static void add_devices(json_t *chain, const json_t *pod, const json_t *needs)
+/* What the scheduler looks for: networks that do without ask for nothing. New. */
+static json_t *asks_of(const json_t *pod, const json_t *needs)
+{
+	json_t *asks = json_object(), *needed;
+	const char *resource;
+
+	json_each (needs, resource, needed)
+		if (pod_requests(pod, resource) > 0)
+			json_object_set(asks, resource, needed);
+	return asks;
+}
+
+static void add_devices(json_t *chain, const json_t *pod, const json_t *needs, const json_t *served)
 {
 	const char *resource;
 	json_t *needed;
 
 	json_each (needs, resource, needed) {
-		int64_t count = json_integer_value(needed), has = requested(pod, resource);
+		int64_t count = json_integer_value(needed), has = pod_requests(pod, resource);
 
-		if (has < count)
+		/* The meta plugin has looked whether the networks' plugins do without. */
+		if (has < count && str_eq(json_str_at(chain, "reason"), "TooFewDevices"))
+			continue;
+		if (has == 0 && !json_list_has(served, resource))
+			chain_add(chain, "devices", LINK_HOLDS, NULL,
+				  "requests no %s, which no node offers: its networks are set up "
+				  "without a device",
+				  resource);
+		else if (has < count)
 			chain_add(chain, "devices", LINK_BROKEN, "TooFewDevices",
 				  "its networks need %lld %s and its containers request %lld: set "
 				  "resources.limits",
@@ -116,7 +152,7 @@ static int64_t in_use(const json_t *world, const char *node, const char *resourc
 
 	json_each (world_kind(world, KIND_POD), key, pod)
 		if (str_eq(json_str_at(pod, "spec", "nodeName"), node) && !pod_has_terminated(pod))
-			total += requested(pod, resource);
+			total += pod_requests(pod, resource);
 	return total;
 }
 
@@ -224,6 +260,9 @@ static void add_addresses(json_t *chain, const json_t *world, const char *config
 	chain_add(chain, "addresses", json_at(said, "reason") ? LINK_BROKEN : LINK_HOLDS,
 		  json_str_at(said, "reason"), "%s%s", json_str_at(said, "verdict"),
 		  strbuf_str(&has));
+	if (json_at(said, "warning"))
+		chain_add(chain, "addresses", LINK_BROKEN, "RouteUnreachable", "%s",
+			  json_str_at(said, "warning"));
 }
 
 /* What its network-status says, beside what it asked for. */
@@ -281,7 +320,7 @@ json_t *explain_pod_chain(const json_t *world, const char *config_ns, const char
 			  struct err *err)
 {
 	const json_t *pod = world_get(world, KIND_POD, key);
-	json_auto_t *needs = NULL, *asks = NULL;
+	json_auto_t *needs = NULL, *asks = NULL, *served = json_array();
 	json_t *chain;
 
 	if (!pod) {
@@ -289,9 +328,9 @@ json_t *explain_pod_chain(const json_t *world, const char *config_ns, const char
 		return NULL;
 	}
 	chain = chain_new("pod", key);
-	needs = add_networks(chain, world, pod);
-	add_devices(chain, pod, needs);
-	asks = json_copy(needs);
+	needs = add_networks(chain, world, config_ns, pod, served);
+	add_devices(chain, pod, needs, served);
+	asks = asks_of(pod, needs);
 	add_own_requests(pod, asks);
 	if (!json_str_at(pod, "spec", "nodeName")) {
 		add_waiting(chain, world, pod, asks);

@@ -190,6 +190,27 @@ chain "over one that never tells its speed" "none -" "$shared | del(.state.statu
 chain "one that waits for the scheduler" "none -" "$pending" pod ml/w-0
 chain "a network that is not there" "definition NoNetworkFound" '.pod.metadata.annotations["k8s.v1.cni.cncf.io/networks"] = "other"' pod ml/w-0
 chain "an annotation that cannot be read" "networks BadNetworks" '.pod.metadata.annotations["k8s.v1.cni.cncf.io/networks"] = "[{"' pod ml/w-0
+chain "a default network that is not there" "definition NoNetworkFound" \
+	'.pod.metadata.annotations["v1.multus-cni.io/default-network"] = "nope"' pod ml/w-0
+chain "a default network that cannot be read" "networks BadNetworks" '.pod.metadata.annotations["v1.multus-cni.io/default-network"] = "[{"' pod ml/w-0
+chain "a default network of the operator's namespace" "none -" '.pod.metadata.annotations["v1.multus-cni.io/default-network"] = "plain" |
+	.plain = (.nad | .metadata = {name: "plain", namespace: "orbweaver-system"} | .spec.config = "{\"type\": \"ptp\"}")' pod ml/w-0
+twice='.plain = (.nad | .metadata = {name: "plain", namespace: "ml"} | .spec.config = "{\"type\": \"ptp\"}") |
+	.pod.metadata.annotations["k8s.v1.cni.cncf.io/networks"]'
+chain "two networks that want one interface" "networks InterfaceTwice" "$twice = \"rail,plain@net1\"" pod ml/w-0
+chain "a network that wants the cluster's interface" "networks InterfaceTwice" "$twice = \"plain@eth0\"" pod ml/w-0
+chain "addresses that are none" "networks BadNetworks" "$twice = \"[{\\\"name\\\": \\\"plain\\\", \\\"ips\\\": [\\\"x\\\"]}]\"" pod ml/w-0
+chain "two default routes" "networks BadDefaultRoute" \
+	"$twice = \"[{\\\"name\\\": \\\"plain\\\", \\\"default-route\\\": [\\\"10.0.0.1\\\", \\\"10.0.0.2\\\"]}]\"" pod ml/w-0
+chain "a configuration that its meta plugin refuses" "networks BadNetworkConfig" \
+	".nad.spec.config = \"{\\\"type\\\": \\\"multus\\\"}\"" pod ml/w-0
+chain "a resource that no node offers, for a plugin that does without" "none -" \
+	'.nad.metadata.annotations["k8s.v1.cni.cncf.io/resourceName"] = "ovs-cni.network.kubevirt.io/br1" |
+	.nad.spec.config = "{\"type\": \"ovs\", \"bridge\": \"br1\"}" | del(.pod.spec.containers[0].resources)' pod ml/w-0
+chain "for a plugin that does not" "devices TooFewDevices" \
+	'.nad.metadata.annotations["k8s.v1.cni.cncf.io/resourceName"] = "x.io/vf" | del(.pod.spec.containers[0].resources)' pod ml/w-0
+chain "a route that no NIC reaches" "addresses RouteUnreachable" \
+	'.pod.metadata.annotations["ipam.spidernet.io/routes"] = "[{\"dst\": \"192.168.0.0/24\", \"gw\": \"10.99.0.1\"}]"' pod ml/w-0
 chain "a network without its device" "devices TooFewDevices" "$pending | del(.pod.spec.containers[0].resources)" pod ml/w-0
 chain "all devices are in use" "node TooFewDevices" "$pending | .other = (.pod | .metadata.name = \"o\" | .spec.nodeName = \"w1\" |
 	.spec.containers[0].resources.limits[\"spidernet.io/rail\"] = \"2\")" pod ml/w-0

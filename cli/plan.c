@@ -34,7 +34,11 @@ const struct cli_field plan_fields[] = {
 	{"objects[].kind", "string", "of an object that is to be applied"},
 	{"objects[].key", "string", "NAMESPACE/NAME of it, or NAME"},
 	{"objects[].is", "string",
-	 "created, changed, unchanged; absent: nobody here looks at its kind, or may"},
+	 "created, changed, unchanged, refused: the API server would not take it; absent: nobody "
+	 "here looks at its kind, or may"},
+	{"objects[].faults[].path", "string",
+	 "a field that the API server refuses the value of, or does not know"},
+	{"objects[].faults[].message", "string", "what is wrong with it"},
 	{"objects[].differences[].path", "string", "a field that changes"},
 	{"objects[].differences[].before", "string", "its value as JSON; absent: none"},
 	{"objects[].differences[].after", "string", "its value as JSON; absent: none"},
@@ -122,8 +126,11 @@ static int read_objects(const struct cli *cli, json_t *objects, struct err *err)
 
 		if (is_taken_out(argument))
 			continue;
-		if (source_objects(objects, argument, err) < 0)
+		if (source_objects(objects, argument, err) < 0) {
+			/* A file that cannot be read is no wrong usage. */
+			err->class = ERR_HOST;
 			return -1;
+		}
 		if (json_array_size(objects) == n)
 			return nothing_in(argument, err);
 	}

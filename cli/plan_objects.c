@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "cli/plan_schema.h"
 #include "cli/print.h"
 #include "cli/rehearsed.h"
 #include "cli/source.h"
@@ -76,9 +77,23 @@ static json_t *row_of(const json_t *object, const char *is)
 	return row;
 }
 
-static json_t *apply_one(const struct cli *cli, json_t *world, json_t *object)
+/* The object with its type, as the server checks it: what applied() makes may lack it. */
+static bool is_accepted(struct plan_schemas *schemas, const json_t *object, const json_t *after,
+			json_t *faults)
 {
-	const char *kind = source_kind(cli, object);
+	json_auto_t *whole = json_copy((json_t *)after);
+
+	json_put(whole, "apiVersion", json_incref(json_at(object, "apiVersion")));
+	json_put(whole, "kind", json_incref(json_at(object, "kind")));
+	return plan_schemas_accept(schemas, whole, faults);
+}
+
+/* faults: of the object, which the server drops fields of, or refuses. */
+static json_t *apply_one(const struct cli *cli, json_t *world, struct plan_schemas *schemas,
+			 json_t *given, json_t *faults)
+{
+	const char *kind = source_kind(cli, given);
+	json_auto_t *object = plan_schemas_prune(schemas, given, faults);
 	auto_free char *key = json_key(object);
 	const json_t *present = kind ? world_get(world, kind, key) : NULL;
 	json_auto_t *after = NULL, *list = NULL;
@@ -92,6 +107,11 @@ static json_t *apply_one(const struct cli *cli, json_t *world, json_t *object)
 		return row;
 	}
 	after = present ? applied(present, object) : created(world, object, kind, key);
+	if (!is_accepted(schemas, object, after, faults)) {
+		row = row_of(object, "refused");
+		json_put_str(row, "nothing", "the API server would refuse it");
+		return row;
+	}
 	list = present ? differences(present, after) : NULL;
 	row = row_of(object, !present                    ? "created"
 			     : json_array_size(list) > 0 ? "changed"
@@ -106,11 +126,20 @@ static json_t *apply_one(const struct cli *cli, json_t *world, json_t *object)
 void plan_objects_apply(const struct cli *cli, json_t *world, const json_t *objects,
 			struct plan_objects *ret)
 {
+	auto_plan_schemas struct plan_schemas *schemas = plan_schemas_new();
 	json_t *object;
 	size_t i;
 
-	json_array_foreach (objects, i, object)
-		json_array_append_new(ret->rows, apply_one(cli, world, object));
+	json_array_foreach (objects, i, object) {
+		json_auto_t *faults = json_array();
+		json_t *row = apply_one(cli, world, schemas, object, faults);
+
+		if (json_array_size(faults)) {
+			json_object_set(row, "faults", faults);
+			ret->troubled = true;
+		}
+		json_array_append_new(ret->rows, row);
+	}
 }
 
 /* ---- what follows ---------------------------------------------------------------------------- */
@@ -376,6 +405,8 @@ static json_t *lines_of(const json_t *row)
 	json_t *lines = json_array(), *item;
 	size_t i;
 
+	json_array_foreach (json_at(row, "faults"), i, item)
+		json_array_append(lines, json_at(item, "message"));
 	json_array_foreach (json_at(row, "differences"), i, item)
 		json_array_append_new(lines, differences_text(item));
 	json_array_foreach (json_at(row, "follows"), i, item)

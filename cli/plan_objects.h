@@ -9,7 +9,7 @@
 
 struct plan_objects {
 	/*
-	 * [{ "kind", "key", "is", "differences", "follows", "nothing" }]: the members of
+	 * [{ "kind", "key", "is", "faults", "differences", "follows", "nothing" }]: the members of
 	 * plan_fields (cli/plan.c) below "objects"
 	 */
 	json_t *rows;
@@ -19,7 +19,8 @@ struct plan_objects {
 
 /*
  * Apply objects to a world of source_world(), as `kubectl apply` does: what a file does not have
- * stays, but for what the last apply wrote. Objects get the namespaces that they lack. Fills
+ * stays, but for what the last apply wrote. Objects get the namespaces that they lack. What the API
+ * server would refuse is not applied, and fields that it would drop are not (cli/plan_schema.h). Fills
  * ret->rows; *ret is plan_objects_done()'s.
  */
 void plan_objects_apply(const struct cli *cli, json_t *world, const json_t *objects,

@@ -114,14 +114,20 @@ static int read_text(const char *path, struct strbuf *ret, struct err *err)
 /* Append the objects of a file; those of a list one by one. */
 static int read_objects(json_t *objects, const char *path, struct err *err)
 {
+	json_auto_t *documents = NULL, *warnings = json_array();
 	auto_strbuf struct strbuf text = {0};
-	json_auto_t *documents = NULL;
 	json_t *document;
 	size_t i;
 
 	if (read_text(path, &text, err) < 0)
 		return -1;
-	documents = yaml_parse_all(strbuf_str(&text), text.len, err);
+	documents = yaml_parse_as_kubectl(strbuf_str(&text), text.len, warnings, err);
+	json_array_foreach (warnings, i, document) {
+		auto_free char *line = str_dup(json_string_value(document));
+
+		str_cover_controls(line, "", '?');
+		fprintf(stderr, "warning: %s: %s\n", path, line);
+	}
 	if (!documents)
 		return err_in(err, "%s", path);
 	json_array_foreach (documents, i, document) {

@@ -16,12 +16,18 @@
 
 /* Bytes of a key or name that a message quotes. */
 #define QUOTE_MAX 64
+#define MERGE_KEY "<<"
+#define MERGE_TAG "tag:yaml.org,2002:merge"
 
 /* An array or object that is being filled. */
 struct frame {
 	json_t *container; /* borrowed: its parent has it, or builder.root */
 	char *key;         /* object: the key whose value comes next; NULL: a key comes next */
 	char *anchor;      /* what to call it when it is complete; may be NULL */
+	json_t *merged;    /* object: members of merge keys, which may be replaced; NULL: none */
+	bool is_merging;   /* object: the value that comes next is that of a merge key */
+	json_t *pending;   /* that value while it is being filled; NULL: none */
+	yaml_mark_t mark;  /* of that merge key */
 };
 
 struct builder {
@@ -31,6 +37,8 @@ struct builder {
 	size_t depth;
 	struct map anchors; /* name → json_t, complete values of this document */
 	size_t nodes;
+	bool as_kubectl;  /* duplicate and merge keys are taken */
+	json_t *warnings; /* may be NULL */
 	struct err *err;
 };
 
@@ -43,6 +51,8 @@ static void frame_done(struct frame *f)
 {
 	mem_free(f->key);
 	mem_free(f->anchor);
+	json_decref(f->merged);
+	json_decref(f->pending);
 	*f = (struct frame){0};
 }
 
@@ -123,6 +133,7 @@ static bool wants_key(struct builder *b)
 
 static int add_key(struct builder *b, const json_t *value, const yaml_mark_t *mark)
 {
+	struct frame *f = top(b);
 	auto_free char *key = NULL;
 
 	if (json_is_string(value))
@@ -133,17 +144,74 @@ static int add_key(struct builder *b, const json_t *value, const yaml_mark_t *ma
 		return fail_at(b, mark, "%s cannot be a key; if it is text, quote it",
 			       json_is_null(value) ? "null" : json_type_words(value));
 
-	if (json_object_get(top(b)->container, key))
-		return fail_at(b, mark, "duplicate key \"%.*s\"", quote_len(key), key);
-	top(b)->key = take_ptr(key);
+	if (json_object_get(f->container, key) && json_object_del(f->merged, key) < 0) {
+		if (!b->as_kubectl)
+			return fail_at(b, mark, "duplicate key \"%.*s\"", quote_len(key), key);
+		if (b->warnings)
+			json_array_append_new(b->warnings,
+					      json_fmt("line %zu, column %zu: duplicate key "
+						       "\"%.*s\", the last one "
+						       "counts",
+						       mark->line + 1, mark->column + 1,
+						       quote_len(key), key));
+	}
+	f->key = take_ptr(key);
 	return 0;
 }
 
-/* Put a value where the next one belongs; takes it. */
-static int add_value(struct builder *b, json_t *value, const yaml_mark_t *mark)
+/* ---- merge keys ------------------------------------------------------------------------------ */
+
+static int merge_one(struct frame *f, const json_t *value)
+{
+	const char *key;
+	json_t *member;
+
+	if (!json_is_object(value))
+		return -1;
+	if (!f->merged)
+		f->merged = json_object();
+	json_each (value, key, member) {
+		json_put(f->container, key, json_incref(member));
+		json_put_bool(f->merged, key, true);
+	}
+	return 0;
+}
+
+/* The value of a merge key is complete. */
+static int merge(struct builder *b, struct frame *f, const json_t *value)
+{
+	size_t n = json_array_size(value);
+	int rc = json_is_array(value) ? 0 : merge_one(f, value);
+
+	/* The first one counts, so it comes last. */
+	while (rc == 0 && n-- > 0)
+		rc = merge_one(f, json_array_get(value, n));
+	f->is_merging = false;
+	if (rc == 0)
+		return 0;
+	return fail_at(b, &f->mark,
+		       "the value of a merge key (<<) must be a mapping or a list of them");
+}
+
+static int begin_merge(struct builder *b, const yaml_mark_t *mark)
+{
+	struct frame *f = top(b);
+
+	f->is_merging = true;
+	f->mark = *mark;
+	f->key = str_dup(MERGE_KEY);
+	return 0;
+}
+
+/*
+ * Put a value where the next one belongs; takes it. is_begun: it is a collection whose members are
+ * still to come.
+ */
+static int add_value(struct builder *b, json_t *value, bool is_begun, const yaml_mark_t *mark)
 {
 	json_auto_t *owned = value;
 	struct frame *f = top(b);
+	auto_free char *key = NULL;
 
 	if (!f) {
 		b->root = take_ptr(owned);
@@ -156,8 +224,13 @@ static int add_value(struct builder *b, json_t *value, const yaml_mark_t *mark)
 		(void)json_array_append_new(f->container, take_ptr(owned));
 		return 0;
 	}
-	json_put(f->container, f->key, take_ptr(owned));
-	mem_free(take_ptr(f->key));
+	key = take_ptr(f->key);
+	if (!f->is_merging)
+		json_put(f->container, key, take_ptr(owned));
+	else if (is_begun)
+		f->pending = take_ptr(owned);
+	else
+		return merge(b, f, owned);
 	return 0;
 }
 
@@ -177,6 +250,16 @@ static void anchor_end(struct builder *b, const char *name, json_t *value)
 		map_set(&b->anchors, name, json_incref(value));
 }
 
+/* A merge key, which Go's reader also knows by its tag. */
+static bool is_merge_key(struct builder *b, const yaml_event_t *event)
+{
+	const char *tag = (const char *)event->data.scalar.tag;
+	const char *text = (const char *)event->data.scalar.value;
+
+	return wants_key(b) && strcmp(text, MERGE_KEY) == 0 &&
+	       (tag ? str_eq(tag, MERGE_TAG) : event->data.scalar.plain_implicit);
+}
+
 static json_t *scalar_value(struct builder *b, const yaml_event_t *event, const char *text)
 {
 	const char *tag = (const char *)event->data.scalar.tag;
@@ -185,7 +268,7 @@ static json_t *scalar_value(struct builder *b, const yaml_event_t *event, const 
 		return yaml_scalar_tagged(tag, text, b->err);
 	if (!event->data.scalar.plain_implicit)
 		return json_string(text);
-	if (wants_key(b) && strcmp(text, "<<") == 0) {
+	if (is_merge_key(b, event)) {
 		(void)err_set(b->err, ERR_INVALID, "BadYaml",
 			      "merge keys (<<) are not supported, write the fields out");
 		return NULL;
@@ -205,12 +288,14 @@ static int on_scalar(struct builder *b, const yaml_event_t *event)
 		return fail_at(b, mark, "NUL characters are not supported");
 	if (count(b, len, mark) < 0)
 		return -1;
+	if (b->as_kubectl && is_merge_key(b, event))
+		return begin_merge(b, mark);
 	value = scalar_value(b, event, text);
 	if (!value)
 		return err_in(b->err, "line %zu, column %zu", mark->line + 1, mark->column + 1);
 
 	anchor_end(b, anchor, value);
-	return add_value(b, value, mark);
+	return add_value(b, value, false, mark);
 }
 
 static int on_alias(struct builder *b, const yaml_event_t *event)
@@ -224,7 +309,7 @@ static int on_alias(struct builder *b, const yaml_event_t *event)
 			       quote_len(name), name);
 	if (count_copy(b, value, b->depth, mark) < 0)
 		return -1;
-	return add_value(b, json_deep_copy(value), mark);
+	return add_value(b, json_deep_copy(value), false, mark);
 }
 
 static int on_start(struct builder *b, json_t *container, const char *anchor, const char *tag,
@@ -239,7 +324,7 @@ static int on_start(struct builder *b, json_t *container, const char *anchor, co
 		return fail_at(b, mark, "%s cannot be a key", json_type_words(container));
 	if (b->depth == JSON_MAX_DEPTH)
 		return fail_at(b, mark, "nested deeper than %d levels", JSON_MAX_DEPTH);
-	if (count(b, 0, mark) < 0 || add_value(b, take_ptr(owned), mark) < 0)
+	if (count(b, 0, mark) < 0 || add_value(b, take_ptr(owned), true, mark) < 0)
 		return -1;
 
 	anchor_begin(b, anchor);
@@ -249,12 +334,17 @@ static int on_start(struct builder *b, json_t *container, const char *anchor, co
 
 static int on_end(struct builder *b)
 {
+	json_auto_t *pending = NULL;
 	struct frame *f = top(b);
 
 	anchor_end(b, f->anchor, f->container);
 	frame_done(f);
 	b->depth--;
-	return 0;
+	f = top(b);
+	if (!f || !f->pending)
+		return 0;
+	pending = take_ptr(f->pending);
+	return merge(b, f, pending);
 }
 
 static int on_document_end(struct builder *b)
@@ -324,11 +414,14 @@ static int run(struct builder *b, yaml_parser_t *parser)
 	}
 }
 
-static json_t *parse_stream(const char *text, size_t len, struct err *err)
+static json_t *parse_stream(const char *text, size_t len, bool as_kubectl, json_t *warnings,
+			    struct err *err)
 {
 	struct builder b = {
 		.documents = json_array(),
 		.anchors = {.free_value = decref_value},
+		.as_kubectl = as_kubectl,
+		.warnings = warnings,
 		.err = err,
 	};
 	yaml_parser_t parser;
@@ -360,7 +453,14 @@ json_t *yaml_parse_all(const char *text, size_t len, struct err *err)
 {
 	json_t *value = parse_as_json(text, len);
 
-	return value ? json_pack("[o]", value) : parse_stream(text, len, err);
+	return value ? json_pack("[o]", value) : parse_stream(text, len, false, NULL, err);
+}
+
+json_t *yaml_parse_as_kubectl(const char *text, size_t len, json_t *ret_warnings, struct err *err)
+{
+	json_t *value = parse_as_json(text, len);
+
+	return value ? json_pack("[o]", value) : parse_stream(text, len, true, ret_warnings, err);
 }
 
 json_t *yaml_parse(const char *text, size_t len, struct err *err)

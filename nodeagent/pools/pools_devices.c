@@ -82,9 +82,15 @@ json_t *pools_read_dev_files(const char *text, size_t len, struct err *err)
 		.read = read_entry,
 	};
 	struct err inner = {0};
-	json_t *list = yaml_parse(text, len, &inner);
-	json_auto_t *raw = list ? json_pack("{s:o}", "devices", list) : NULL;
+	/* As smarter-device-manager reads it. */
+	json_auto_t *documents = yaml_parse_as_kubectl(text, len, NULL, &inner);
+	size_t n = json_array_size(documents);
+	json_auto_t *raw =
+		n == 1 ? json_pack("{s:O}", "devices", json_array_get(documents, 0)) : NULL;
 
+	if (documents && n != 1)
+		(void)err_set(&inner, ERR_INVALID, "BadYaml",
+			      "there are %zu documents, there must be exactly one", n);
 	return pools_read_document(&format, raw, &inner, err);
 }
 

@@ -241,6 +241,47 @@ devices-only 0 none
 END
 t_eq "each example is in that list" 5 "$(find crds/examples -mindepth 1 -type d | wc -l)"
 
+echo "# plans: what the API server would make of objects"
+# faults YAML: "is path;path status" of the object, planned.
+faults() {
+	local status=0
+
+	printf '%s\n' "$1" >"$tmp/faulty.yaml"
+	p "$tmp/faulty.yaml" -o json >"$tmp/faulty.json" 2>"$tmp/faulty.err" || status=$?
+	jq -r --arg status "$status" '.objects[0] | "\(.is) \([.faults[]?.path] | join(";")) \($status)"' "$tmp/faulty.json"
+}
+policy='{apiVersion: sriovnetwork.openshift.io/v1, kind: SriovNetworkNodePolicy, metadata: {name: f, namespace: orbweaver-system}'
+pool='{apiVersion: spiderpool.spidernet.io/v2beta1, kind: SpiderIPPool, metadata: {name: f}'
+rail='nodeSelector: {gpu: "yes"}, resourceName: f, numVfs: 2'
+t_eq "an unknown field within a selector" "created spec.nicSelector.pfName 1" \
+	"$(faults "$policy, spec: {$rail, nicSelector: {vendor: \"15b3\", pfName: [ens1f0]}}}")"
+t_eq "one at the top, one in metadata, one in a list" "created metadata.lables;specs;spec.routes[0].dest 1" \
+	"$(faults "${pool%\}}, lables: {a: b}}, specs: {}, spec: {subnet: 10.0.0.0/24, ips: [10.0.0.9], routes: [{dst: 10.1.0.0/16, gw: 10.0.0.1, dest: x}]}}")"
+t_ok "it is planned without that field" jq -e '.objects[0].follows | length > 0' "$tmp/faulty.json"
+t_eq "text for a list" "refused spec.multusName 1" "$(faults "$pool, spec: {subnet: 10.0.0.0/24, ips: [10.0.0.9], multusName: ovs-conf}}")"
+t_ok "in the server's words" grep -q 'spec.multusName in body must be of type array: \\"string\\"' "$tmp/faulty.json"
+t_eq "text for a number" "refused spec.numVfs 1" "$(faults "$policy, spec: {nodeSelector: {}, resourceName: f, numVfs: \"2\", nicSelector: {}}}")"
+t_eq "a value that is none of an enumeration" "refused spec.deviceType 1" \
+	"$(faults "$policy, spec: {$rail, deviceType: netdev, nicSelector: {vendor: \"15b3\"}}}")"
+t_eq "a number beyond its bounds" "refused spec.priority 1" "$(faults "$policy, spec: {$rail, priority: 100, nicSelector: {vendor: \"15b3\"}}}")"
+t_eq "a required field that is absent" "refused spec.numVfs 1" \
+	"$(faults "$policy, spec: {nodeSelector: {}, resourceName: f, nicSelector: {}}}")"
+t_eq "a name that is none" "refused metadata.name 1" "$(faults "${pool/name: f/name: F_}, spec: {subnet: 10.0.0.0/24}}")"
+t_eq "a version that is not served" "refused apiVersion 1" "$(faults "${pool/v2beta1/v1}, spec: {subnet: 10.0.0.0/24}}")"
+t_eq "a definition with a field of its own" "created spec.configs 1" \
+	"$(faults '{apiVersion: k8s.cni.cncf.io/v1, kind: NetworkAttachmentDefinition, metadata: {name: own, namespace: ml}, spec: {configs: "{}"}}')"
+t_eq "kinds of others are not checked" "null  0" "$(faults '{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: s, namespace: ml}, spek: {}}')"
+t_eq "of a duplicate key the last one counts, as for kubectl" "created  0" "$(faults "$pool, spec: {subnet: 7, subnet: 10.0.0.0/24, ips: [10.0.0.9]}}")"
+t_ok "and a line says so" grep -qE 'warning: .*faulty.yaml: line 1, column [0-9]+: duplicate key "subnet"' "$tmp/faulty.err"
+t_eq "merge keys count, as for kubectl" "created  1" \
+	"$(faults "$policy, spec: {<<: {$rail}, nicSelector: {vendor: \"15b3\"}}}")"
+echo 'a: [' >"$tmp/no.yaml"
+t_ok "a file that is no YAML is no wrong usage" exits 3 "$cli" plan -f "$tmp/node.yaml" "$tmp/no.yaml"
+t_ok "nor is one that is not there" exits 3 "$cli" plan -f "$tmp/node.yaml" "$tmp/nowhere.yaml"
+t_eq "an annotation that cannot be read is a verdict" "BadNetworks 1" "$(printf '%s\n' '{apiVersion: v1, kind: Pod, metadata: {name: p,
+	namespace: ml, annotations: {k8s.v1.cni.cncf.io/networks: "[{"}}, spec: {nodeName: w1}}' >"$tmp/pod.yaml"
+	"$cli" ipam explain ml/p -o json -f "$tmp/pod.yaml" >"$tmp/verdict" && got=0 || got=$?; echo "$(jq -r .reason "$tmp/verdict") $got")"
+
 echo "# status, ledger and explanations, on files"
 # A second node whose NIC has another name, and a VF of the first that a pod has which is not there.
 cat >"$tmp/second.yaml" <<'END'

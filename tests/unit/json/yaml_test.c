@@ -353,6 +353,58 @@ static int init(void **state)
 	return 0;
 }
 
+/* As `kubectl create --dry-run=client -o json` prints it. */
+static void as_kubectl_duplicates_and_merge_keys_are_taken(void **state)
+{
+	static const struct {
+		const char *yaml, *want, *warning;
+	} cases[] = {
+		{"a: 1\nb: 2\na: 3", "[{\"a\":3,\"b\":2}]",
+		 "line 3, column 1: duplicate key \"a\", the last one counts"},
+		{"{\"a\": 1, \"a\": {}}", "[{\"a\":{}}]",
+		 "line 1, column 10: duplicate key \"a\", the last one counts"},
+		{"x: {a: 1, a: 2}", "[{\"x\":{\"a\":2}}]",
+		 "line 1, column 11: duplicate key \"a\", the last one counts"},
+		{"a: &x {b: 1, d: 2}\nc:\n  <<: *x\n  d: 3",
+		 "[{\"a\":{\"b\":1,\"d\":2},\"c\":{\"b\":1,\"d\":3}}]", NULL},
+		{"a: &x {d: 2}\nc:\n  d: 3\n  <<: *x", "[{\"a\":{\"d\":2},\"c\":{\"d\":2}}]", NULL},
+		{"a: &x {b: 1}\ne: &y {b: 2, f: 3}\nc: {<<: [*x, *y]}",
+		 "[{\"a\":{\"b\":1},\"c\":{\"b\":1,\"f\":3},\"e\":{\"b\":2,\"f\":3}}]", NULL},
+		{"c: {<<: {b: {c: [1]}}, d: 1}", "[{\"c\":{\"b\":{\"c\":[1]},\"d\":1}}]", NULL},
+		{"- &x {b: 1}\n- &y {<<: *x, c: 2}\n- {<<: *y}",
+		 "[[{\"b\":1},{\"b\":1,\"c\":2},{\"b\":1,\"c\":2}]]", NULL},
+		{"c: {!!merge <<: {b: 1}}", "[{\"c\":{\"b\":1}}]", NULL},
+		{"'<<': d\n", "[{\"<<\":\"d\"}]", NULL},
+		{"<<: {}\na: 1", "[{\"a\":1}]", NULL},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		json_auto_t *warnings = json_array(), *got = NULL;
+		struct err err = {0};
+		auto_free char *text = NULL;
+
+		got = yaml_parse_as_kubectl(cases[i].yaml, strlen(cases[i].yaml), warnings, &err);
+		text = got ? json_text(got) : str_dup(err.text);
+		if (!str_eq(text, cases[i].want) ||
+		    json_array_size(warnings) != (cases[i].warning != NULL) ||
+		    !str_eq(json_string_value(json_array_get(warnings, 0)), cases[i].warning))
+			fail_msg("case %zu: %s (%zu warnings)", i, text, json_array_size(warnings));
+	}
+}
+
+static void a_merge_key_needs_a_mapping(void **state)
+{
+	static const char *const cases[] = {"a: {<<: 1}", "a: {<<: [1]}", "a: {<<: [[{}]]}",
+					    "a: {<<: ~}", "a:\n  <<:\n"};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct err err = {0};
+
+		assert_null(yaml_parse_as_kubectl(cases[i], strlen(cases[i]), NULL, &err));
+		assert_non_null(strstr(err.text, "must be a mapping or a list of them"));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -364,6 +416,8 @@ int main(void)
 		cmocka_unit_test(aliases_are_copies),
 		cmocka_unit_test(aliases_need_a_complete_value_of_the_same_document),
 		cmocka_unit_test(what_json_cannot_say_is_refused_with_its_place),
+		cmocka_unit_test(as_kubectl_duplicates_and_merge_keys_are_taken),
+		cmocka_unit_test(a_merge_key_needs_a_mapping),
 		cmocka_unit_test(nesting_ends_at_the_limit),
 		cmocka_unit_test(aliases_do_not_get_around_the_limit_of_nesting),
 		cmocka_unit_test(a_small_text_cannot_grow_without_end),

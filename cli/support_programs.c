@@ -117,6 +117,9 @@ json_t *dump_settings(const struct dump *dump)
 		first_of(argument(pod, "--config-namespace"), pod ? ns : NULL, cli->config_ns));
 	json_put_str(settings, "resourcePrefix",
 		     first_of(argument(pod, "--resource-prefix"), NULL, "spidernet.io"));
+	json_put_str(settings, "ciliumConfigMap",
+		     first_of(argument(pod, "--cilium-config-map"),
+			      environment(dump, pod, "CILIUM_CONFIG_MAP"), NULL));
 	json_put(settings, "policyNamespaces", list_of(trusted));
 	json_put_bool(settings, "webhooks", webhook != NULL);
 	return settings;

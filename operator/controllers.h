@@ -58,6 +58,7 @@ struct controller_sources {
 	const char *resource_prefix; /* "spidernet.io" */
 	json_t *policy_namespaces;   /* array of names, trusted beside our own; NULL: none */
 	const char *config_ns;       /* of the ConfigMap spiderpool-conf */
+	const char *cilium_config;   /* "namespace/name" of Cilium's ConfigMap; NULL: the usual */
 	const struct webhook_settings *webhook;
 };
 

@@ -27,6 +27,7 @@ void coordinator_gather(const struct controller_sources *from, const struct cont
 			const char *key, json_t *world)
 {
 	mirror_add(from->mirror, world, self->kind, key);
+	json_put_str(json_need_object(world, "env"), "ciliumConfigMap", from->cilium_config);
 	for (size_t i = 0; i < ARRAY_LEN(cluster_network); i++)
 		mirror_add_all(from->mirror, world, cluster_network[i]);
 }

@@ -462,7 +462,16 @@ const struct operator_kind operator_kinds[] = {
 		.writes = KIND_CREATED | KIND_PATCHED | KIND_DELETED,
 	},
 	CONFIG_MAP(MIRROR_KUBEADM_CONFIG, "kube-system"),
-	CONFIG_MAP(MIRROR_CILIUM_CONFIG, "kube-system"),
+	{
+		.kind = MIRROR_CILIUM_CONFIG,
+		.is_cilium_config = true,
+		.name = MIRROR_CILIUM_CONFIG,
+		.ns = "kube-system",
+		.optional = true,
+		.resource = {"", "v1", "configmaps", "ConfigMap", true},
+		DROP(drop_common),
+		.changed = {cluster_network_changed},
+	},
 	CONFIG_MAP(MIRROR_FLANNEL_CONFIG, "kube-flannel"),
 	{
 		.kind = MIRROR_CONTROL_PLANE,

@@ -92,6 +92,7 @@ struct operator_kind {
 	/* Which objects. Without any of these: all in the cluster. */
 	bool in_own_namespace;    /* of the operator */
 	bool in_config_namespace; /* of the ConfigMap spiderpool-conf */
+	bool is_cilium_config;    /* the one that mirror_config names, else as below */
 	const char *ns;           /* a fixed one */
 	const char *name;         /* only the object of this name */
 	const char *selector;     /* query of a list or watch */

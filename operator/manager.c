@@ -1015,6 +1015,7 @@ struct manager *manager_new(const struct manager_config *config)
 				     &(struct mirror_config){
 					     .ns = config->ns,
 					     .config_ns = config->config_ns,
+					     .cilium_config = config->cilium_config,
 					     .metrics = config->metrics,
 					     .changed = on_changed,
 					     .synced = on_synced,
@@ -1032,6 +1033,7 @@ struct manager *manager_new(const struct manager_config *config)
 		.ns = config->ns,
 		.resource_prefix = config->resource_prefix,
 		.config_ns = config->config_ns,
+		.cilium_config = config->cilium_config,
 		.policy_namespaces = config->policy_namespaces,
 		.webhook = config->webhook,
 	};

@@ -48,6 +48,7 @@ struct manager_config {
 	const char *ns;                  /* of the NodeStates */
 	const char *resource_prefix;     /* of extended resources */
 	const char *config_ns;           /* of the ConfigMap spiderpool-conf */
+	const char *cilium_config;       /* as in controller_sources */
 	json_t *policy_namespaces; /* array of names, see reconcilers/core/trust.h; NULL: none */
 	const struct webhook_settings *webhook;
 	unsigned int writes_max; /* in flight; mostly MANAGER_WINDOW */

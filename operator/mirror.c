@@ -21,6 +21,8 @@ struct mirror_kind {
 	const struct operator_kind *mirrored;
 	struct kube_resource resource;
 	char *selector; /* NULL: none */
+	char *ns;       /* NULL: all of them */
+	char *name;     /* NULL: any */
 	struct cache *cache;
 	struct informer *informer;
 	struct kube_call *asking; /* which versions its group has */
@@ -122,15 +124,6 @@ static void on_trouble(void *arg, const struct err *err)
 		ask_for_versions(kind);
 }
 
-/* NULL: all of them. */
-static const char *namespace_of(const struct operator_kind *mirrored,
-				const struct mirror_config *config)
-{
-	if (mirrored->in_own_namespace)
-		return config->ns;
-	return mirrored->in_config_namespace ? config->config_ns : mirrored->ns;
-}
-
 static void start_informer(struct mirror_kind *kind)
 {
 	const struct operator_kind *mirrored = kind->mirrored;
@@ -140,7 +133,7 @@ static void start_informer(struct mirror_kind *kind)
 		informer_new(mirror->loop, mirror->client,
 			     &(struct informer_config){
 				     .resource = &kind->resource,
-				     .ns = namespace_of(mirrored, &mirror->config),
+				     .ns = kind->ns,
 				     .selector = kind->selector,
 				     .drops = mirrored->drops,
 				     .n_drops = mirrored->n_drops,
@@ -182,13 +175,33 @@ static void switch_informers(void *arg)
 	}
 }
 
+/* Which objects: those of a namespace, of a name, or all. */
+static void place_kind(struct mirror_kind *kind)
+{
+	const struct mirror_config *config = &kind->mirror->config;
+	const struct operator_kind *mirrored = kind->mirrored;
+	const char *told = mirrored->is_cilium_config ? config->cilium_config : NULL;
+	const char *slash = told ? strchr(told, '/') : NULL;
+
+	if (slash) {
+		kind->ns = str_ndup(told, (size_t)(slash - told));
+		kind->name = str_dup(slash + 1);
+		return;
+	}
+	kind->ns = str_dup(mirrored->in_own_namespace      ? config->ns
+			   : mirrored->in_config_namespace ? config->config_ns
+							   : mirrored->ns);
+	kind->name = str_dup(mirrored->name);
+}
+
 static void open_kind(struct mirror_kind *kind)
 {
 	const struct operator_kind *mirrored = kind->mirrored;
 	const struct kind_info *info = kind_find(mirrored->kind);
 
-	if (mirrored->name)
-		kind->selector = str_printf("fieldSelector=metadata.name%%3D%s", mirrored->name);
+	place_kind(kind);
+	if (kind->name)
+		kind->selector = str_printf("fieldSelector=metadata.name%%3D%s", kind->name);
 	else
 		kind->selector = str_dup(mirrored->selector);
 	kind->resource = mirrored->resource;
@@ -234,6 +247,8 @@ void mirror_free(struct mirror *mirror)
 		cache_free(mirror->kinds[i].cache);
 		mem_free(mirror->kinds[i].version);
 		mem_free(mirror->kinds[i].selector);
+		mem_free(mirror->kinds[i].ns);
+		mem_free(mirror->kinds[i].name);
 	}
 	mem_free(mirror->kinds);
 	deferred_free(mirror->switching);
@@ -329,13 +344,12 @@ static bool shows(const struct mirror_kind *kind, const struct kube_resource *re
 		  const json_t *object)
 {
 	const struct operator_kind *mirrored = kind->mirrored;
-	const char *ns = namespace_of(mirrored, &kind->mirror->config);
 
 	if (!kind->wanted || !str_eq(kind->resource.plural, resource->plural) ||
 	    !str_eq(kind->resource.group, resource->group))
 		return false;
-	return (!ns || str_eq(ns, json_namespace(object))) &&
-	       (!mirrored->name || str_eq(mirrored->name, json_name(object))) &&
+	return (!kind->ns || str_eq(kind->ns, json_namespace(object))) &&
+	       (!kind->name || str_eq(kind->name, json_name(object))) &&
 	       (!mirrored->selects || mirrored->selects(object));
 }
 

@@ -17,8 +17,9 @@
 struct mirror;
 
 struct mirror_config {
-	const char *ns;        /* of the NodeStates; borrowed, as all here */
-	const char *config_ns; /* of the ConfigMap spiderpool-conf */
+	const char *ns;            /* of the NodeStates; borrowed, as all here */
+	const char *config_ns;     /* of the ConfigMap spiderpool-conf */
+	const char *cilium_config; /* "namespace/name" of Cilium's; NULL: as in operator_kinds */
 	struct metrics *metrics;
 	/* An object changed in the cache; old or now is NULL when it appeared or went. Borrowed. */
 	void (*changed)(void *arg, const char *kind, const char *key, const json_t *old,

@@ -9,12 +9,14 @@
 
 #include "lib/base/flags.h"
 #include "lib/base/log.h"
+#include "lib/base/names.h"
 #include "lib/base/own.h"
 #include "lib/base/str.h"
 #include "lib/kube/lease.h"
 #include "operator/certificates.h"
 #include "operator/manager.h"
 #include "operator/webhook_setup.h"
+#include "reconcilers/spider/coordinator.h"
 
 const char options_help[] =
 	"orbweaver-operator: RDMA networking for Kubernetes, the part that decides.\n"
@@ -44,6 +46,9 @@ const char options_help[] =
 	"                            the leader renews this often; at most half of the deadline\n"
 	"  --resource-prefix PREFIX  of extended resources (default spidernet.io)\n"
 	"  --config-namespace NS     of the ConfigMap spiderpool-conf (default: --namespace)\n"
+	"  --cilium-config-map NS/NAME\n"
+	"                            Cilium's ConfigMap, for podCIDRType auto and cilium; else\n"
+	"                            $CILIUM_CONFIG_MAP (default kube-system/cilium-config)\n"
 	"  --policy-namespaces NS,…  policies, pool configs, and configs for pods of other\n"
 	"                            namespaces also count here (default: in --namespace,\n"
 	"                            kube-system and spiderpool only); else $POLICY_NAMESPACES\n"
@@ -182,6 +187,20 @@ static int check_lease_timing(const struct lease_timing *timing, struct err *err
 	return lease_check_timing(timing, err) < 0 ? err_in(err, "--leader-elect-*") : 0;
 }
 
+/* "namespace/name" */
+static int check_cilium_config(const char *text, struct err *err)
+{
+	const char *slash = strchr(text, '/');
+	auto_free char *ns = slash ? str_ndup(text, (size_t)(slash - text)) : NULL;
+
+	if (ns && name_is_dns_subdomain(ns) && name_is_dns_subdomain(slash + 1))
+		return 0;
+	return err_set(err, ERR_INVALID, "BadFlag",
+		       "--cilium-config-map %s: must be NAMESPACE/NAME of a ConfigMap, as in "
+		       "kube-system/cilium-config",
+		       text);
+}
+
 static int check(const struct options *o, struct err *err)
 {
 	json_auto_t *policy_namespaces = options_policy_namespaces(o->policy_namespaces, err);
@@ -191,6 +210,7 @@ static int check(const struct options *o, struct err *err)
 	if (flags_check_label("namespace", o->ns, err) < 0 ||
 	    flags_check_label("lease", o->lease_name, err) < 0 ||
 	    flags_check_label("config-namespace", o->config_ns, err) < 0 ||
+	    check_cilium_config(o->cilium_config, err) < 0 ||
 	    flags_check_label("webhook-service", o->webhook_service, err) < 0 ||
 	    flags_check_prefix("resource-prefix", o->resource_prefix, err) < 0)
 		return -1;
@@ -242,6 +262,7 @@ static const struct flag flags[] = {
 	FLAG("debug-addr", FLAG_STRING, debug_addr),
 	FLAG("resource-prefix", FLAG_STRING, resource_prefix),
 	FLAG("config-namespace", FLAG_STRING, config_ns),
+	FLAG("cilium-config-map", FLAG_STRING, cilium_config),
 	FLAG("policy-namespaces", FLAG_STRING, policy_namespaces),
 	FLAG("webhook-addr", FLAG_STRING, webhook_addr),
 	FLAG("webhook-service", FLAG_STRING, webhook_service),
@@ -290,6 +311,10 @@ int options_parse(int argc, char *const *argv, const char *(*env)(const char *na
 		return -1;
 	if (!o.config_ns)
 		o.config_ns = o.ns;
+	if (!o.cilium_config)
+		o.cilium_config = setting(env("CILIUM_CONFIG_MAP"));
+	if (!o.cilium_config)
+		o.cilium_config = COORDINATOR_CILIUM_CONFIG;
 	if (check(&o, err) < 0)
 		return -1;
 	*ret = o;

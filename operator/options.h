@@ -30,6 +30,7 @@ struct options {
 	const char *lease_name;
 	struct lease_timing lease_timing;
 	const char *config_ns;         /* of the ConfigMap spiderpool-conf */
+	const char *cilium_config;     /* "namespace/name" of Cilium's ConfigMap */
 	const char *policy_namespaces; /* NULL or names with commas between */
 	const char *webhook_addr;      /* NULL: no webhooks */
 	const char *webhook_service;

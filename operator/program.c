@@ -171,6 +171,7 @@ static void start_deciding(struct orbweaver *op, int64_t minor)
 		.ns = op->options.ns,
 		.resource_prefix = op->options.resource_prefix,
 		.config_ns = op->options.config_ns,
+		.cilium_config = op->options.cilium_config,
 		.policy_namespaces = op->policy_namespaces,
 		.webhook = &op->webhook_settings,
 		.writes_max = (unsigned int)op->options.api_max_in_flight,

@@ -419,12 +419,14 @@ static void rehearsal_init(struct rehearsal *r, const struct rehearsal_config *c
 		.resource_prefix = config->resource_prefix,
 		.policy_namespaces = config->policy_namespaces,
 		.config_ns = config->config_ns,
+		.cilium_config = config->cilium_config,
 		.webhook = &r->webhook,
 	};
 	r->mirror = mirror_new(NULL, NULL,
 			       &(struct mirror_config){
 				       .ns = config->ns,
 				       .config_ns = config->config_ns,
+				       .cilium_config = config->cilium_config,
 				       .changed = on_changed,
 				       .synced = on_synced,
 				       .trouble = on_trouble,

@@ -53,6 +53,7 @@ struct rehearsal_config {
 	const char *ns; /* of the operator */
 	const char *resource_prefix;
 	const char *config_ns;     /* of the ConfigMap spiderpool-conf */
+	const char *cilium_config; /* as in controller_sources */
 	json_t *policy_namespaces; /* array of names; NULL: none */
 	const char *now;           /* RFC 3339 */
 	bool webhooks;             /* it serves some */

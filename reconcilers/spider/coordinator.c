@@ -25,7 +25,7 @@
 #define CALICO_POOLS   "ippools"
 #define CILIUM_POOLS   "ciliumpodippools"
 #define KUBEADM_CONFIG "kube-system/kubeadm-config"
-#define CILIUM_CONFIG  "kube-system/cilium-config"
+#define CILIUM_CONFIG  COORDINATOR_CILIUM_CONFIG
 #define FLANNEL_CONFIG "kube-flannel/kube-flannel-cfg"
 
 /* CIDRs that a setting of the cluster lists: in canonical text, and those that cannot be parsed. */
@@ -219,10 +219,18 @@ static void cilium_pool_cidrs(const json_t *world, struct cidrs *cidrs)
 	}
 }
 
+/* The key of Cilium's ConfigMap, there or not. */
+static const char *cilium_key(const json_t *world)
+{
+	const char *told = world_env(world, "ciliumConfigMap");
+
+	return *told ? told : CILIUM_CONFIG;
+}
+
 static void cilium_cidrs(const json_t *world, const struct cluster *cluster, struct cidrs *cidrs,
 			 struct problems *problems)
 {
-	const json_t *config = json_at(world_get(world, CONFIG_MAPS, CILIUM_CONFIG), "data");
+	const json_t *config = json_at(world_get(world, CONFIG_MAPS, cilium_key(world)), "data");
 	const char *ipam = json_str_or(json_at(config, "ipam"), "");
 
 	if (str_eq(ipam, "cluster-pool") || str_eq(ipam, "cluster-pool-v2beta")) {
@@ -234,8 +242,9 @@ static void cilium_cidrs(const json_t *world, const struct cluster *cluster, str
 		cidrs_extend(cidrs, &cluster->pods);
 	} else if (!config) {
 		problem_add(problems, "NoCiliumConfig", "spec.podCIDRType",
-			    "is cilium, but there is no ConfigMap " CILIUM_CONFIG
-			    ": set podCIDRType to what the cluster runs");
+			    "is cilium, but there is no ConfigMap %s: set podCIDRType to what the "
+			    "cluster runs",
+			    cilium_key(world));
 	} else {
 		problem_add(problems, "NotSupported", "spec.podCIDRType",
 			    "is cilium, but its ipam mode \"%.64s\" is not one of cluster-pool, "
@@ -248,7 +257,7 @@ static void cilium_cidrs(const json_t *world, const struct cluster *cluster, str
 /* What auto means here; NULL when the cluster shows two networks at once. */
 static const char *detect_type(const json_t *world)
 {
-	bool has_cilium = world_get(world, CONFIG_MAPS, CILIUM_CONFIG) != NULL;
+	bool has_cilium = world_get(world, CONFIG_MAPS, cilium_key(world)) != NULL;
 	bool has_calico = json_object_size(world_kind(world, CALICO_POOLS)) > 0;
 
 	if (has_cilium && has_calico)
@@ -295,6 +304,47 @@ static void overlay_cidrs(const json_t *world, const json_t *spec, const struct 
 			    type);
 }
 
+/* Which of the pods' networks that the cluster names spec.hijackCIDR lacks. New, in order. */
+static json_t *not_hijacked(const json_t *spec, const struct cluster *cluster)
+{
+	json_t *left = json_array(), *network;
+	size_t i;
+
+	json_array_foreach (cluster->pods.list, i, network) {
+		struct cidrs hijacked = cidrs_empty();
+
+		add_cidr_list(&hijacked, json_at(spec, "hijackCIDR"));
+		if (!json_list_has(hijacked.list, json_string_value(network)))
+			json_array_append(left, network);
+		cidrs_done(&hijacked);
+	}
+	return left;
+}
+
+/* That auto found no network plugin is no proof that pods need no route to each other. */
+static void warn_of_none(const json_t *world, const json_t *spec, const struct cluster *cluster,
+			 struct problems *warnings)
+{
+	const char *type = json_str_or(json_at(spec, "podCIDRType"), "auto");
+	const char *found = str_eq(type, "auto") ? detect_type(world) : NULL;
+	json_auto_t *left = not_hijacked(spec, cluster);
+
+	if (!str_eq(found, "none") ||
+	    (json_array_size(left) == 0 && json_array_size(cluster->pods.list)))
+		return;
+	problem_add(
+		warnings, "NoNetworkPlugin", "spec.podCIDRType",
+		"is auto, and no network plugin is found: there are neither pools of Calico, nor "
+		"ConfigMap %s of Cilium (the operator's flag --cilium-config-map names another), "
+		"nor ConfigMap " FLANNEL_CONFIG
+		"%s%s%s: set it to what the cluster runs (cluster: the networks that kubeadm or "
+		"the controller manager was told), or to none if pods need no route to it",
+		cilium_key(world),
+		json_array_size(left) ? "; pods with a coordinator do not reach the pods' network "
+				      : "",
+		json_str_or(json_array_get(left, 0), ""), json_array_size(left) ? " by eth0" : "");
+}
+
 /* ---- services that nobody tells of ----------------------------------------------------------- */
 
 /* An address of the Service default/kubernetes, the first in its network. NULL: not known. */
@@ -329,9 +379,10 @@ static bool are_hijacked(const json_t *spec, const char *address)
 }
 
 static void plan_coordinator_status(const json_t *world, const char *key, const json_t *object,
-				    json_t *overlay, json_t *services,
+				    json_t *overlay, const struct cluster *cluster,
 				    const struct problems *problems, struct plan *plan)
 {
+	json_t *services = json_incref(cluster->services.list);
 	const json_t *previous = json_at(object, "status", "conditions");
 	const char *now = world_env(world, "now");
 	int64_t generation = json_generation(object);
@@ -342,6 +393,7 @@ static void plan_coordinator_status(const json_t *world, const char *key, const 
 	json_t *conditions = json_array();
 	json_t *status = json_object();
 
+	warn_of_none(world, json_at(object, "spec"), cluster, &warnings);
 	if (json_array_size(services) == 0 && !are_hijacked(json_at(object, "spec"), address))
 		problem_add(&warnings, "NoServiceCIDR", "status.serviceCIDR",
 			    "no network of services is to be found (ServiceCIDR objects, "
@@ -397,7 +449,7 @@ int coordinator_reconcile(const json_t *world, const char *key, struct plan *pla
 		overlay_cidrs(world, spec, &cluster, &overlay, &problems);
 	if (problems.total)
 		json_array_clear(overlay.list);
-	plan_coordinator_status(world, key, object, json_incref(overlay.list),
-				json_incref(cluster.services.list), &problems, plan);
+	plan_coordinator_status(world, key, object, json_incref(overlay.list), &cluster, &problems,
+				plan);
 	return 0;
 }

@@ -6,8 +6,8 @@
  * Key: the object's name; only COORDINATOR_DEFAULT is used by pods. World:
  *
  *	KIND_COORDINATOR       the object
- *	"configmaps"           kube-system/kubeadm-config, kube-system/cilium-config,
- *                             kube-flannel/kube-flannel-cfg
+ *	"configmaps"           kube-system/kubeadm-config, kube-flannel/kube-flannel-cfg, and the one
+ *                             that "ciliumConfigMap" of "env" names, else COORDINATOR_CILIUM_CONFIG
  *	"pods"                 those whose label `component` is one of COMPONENT_*
  *	"services"             default/kubernetes
  *	"servicecidrs"         of networking.k8s.io, where the server has them
@@ -25,7 +25,7 @@
  *
  * spec.podCIDRType auto looks at what the API server shows of the cluster's network (Cilium's
  * ConfigMap, Calico's pools, flannel's ConfigMap), not at files of the node on which the operator
- * happens to run.
+ * happens to run. Where it finds none of them it means none, and a warning says so.
  */
 #ifndef ORBWEAVER_RECONCILERS_SPIDER_COORDINATOR_H
 #define ORBWEAVER_RECONCILERS_SPIDER_COORDINATOR_H
@@ -33,6 +33,8 @@
 #include "reconcilers/core/reconcile.h"
 
 #define COORDINATOR_DEFAULT "default"
+/* "namespace/name" */
+#define COORDINATOR_CILIUM_CONFIG "kube-system/cilium-config"
 
 reconcile_fn coordinator_reconcile;
 

@@ -155,6 +155,10 @@ static void takes_namespaces_that_may_command_nodes(void **state)
 
 		assert_int_equal(json_array_size(names), rows[i].names);
 	}
+	assert_int_equal(parse(NULL, NULL, &o, &err), 0);
+	assert_string_equal(o.cilium_config, "kube-system/cilium-config");
+	assert_int_equal(parse("--cilium-config-map", "cilium/its-config", &o, &err), 0);
+	assert_string_equal(o.cilium_config, "cilium/its-config");
 	assert_int_equal(parse("--policy-namespaces", "a,b", &o, &err), 0);
 	assert_string_equal(o.policy_namespaces, "a,b");
 }
@@ -209,6 +213,12 @@ static void names_flag_value_and_remedy_of_mistakes(void **state)
 		{"--policy-namespaces", "a,*",
 		 "--policy-namespaces *: must be 1 to 63 lower-case letters, digits and inner "
 		 "dashes"},
+		{"--cilium-config-map", "cilium-config",
+		 "--cilium-config-map cilium-config: must be NAMESPACE/NAME of a ConfigMap, as in "
+		 "kube-system/cilium-config"},
+		{"--cilium-config-map", "a/b/c",
+		 "--cilium-config-map a/b/c: must be NAMESPACE/NAME of a ConfigMap, as in "
+		 "kube-system/cilium-config"},
 		{"--config-namespace", "A",
 		 "--config-namespace A: must be 1 to 63 lower-case letters, digits and inner "
 		 "dashes"},

@@ -94,6 +94,20 @@ static void wake_link(void *arg, const char *link)
 	controllers_wake_configs(arg, CONFIG_BY_MASTER, *link == '/' ? NODE_LINKS_REPORTED : link);
 }
 
+/* "ens1f0/ETH", or "RESOURCE//IB": configs over the interface, networks of the resource. */
+static void wake_typed(void *arg, const char *key)
+{
+	const struct change *c = arg;
+	const char *slash = strchr(key, '/'), *prefix = c->from->resource_prefix;
+	auto_free char *what = str_ndup(key, (size_t)(slash - key));
+	auto_free char *resource = str_printf("%s%s%s", prefix, *prefix ? "/" : "", what);
+
+	if (slash[1] == '/')
+		wake_resource(arg, resource);
+	else
+		controllers_wake_configs(arg, CONFIG_BY_MASTER, what);
+}
+
 static void wake_shared_config(const struct change *c)
 {
 	auto_free char *key = str_printf("%s/" SHARED_CONFIG_NAME, c->from->ns);
@@ -104,10 +118,12 @@ static void wake_shared_config(const struct change *c)
 void node_state_changed(const struct change *c)
 {
 	json_auto_t *before = node_links_of(c->old), *after = node_links_of(c->now);
+	json_auto_t *was = node_link_types_of(c->old), *is = node_link_types_of(c->now);
 	json_auto_t *had = shared_offers_of(c->old), *has = shared_offers_of(c->now);
 
 	wake(c, CONTROLLER_NODE_STATE, json_name(c->now ? c->now : c->old));
 	node_names_update(c->from->links, before, after, wake_link, (void *)c);
+	node_names_update(c->from->links, was, is, wake_typed, (void *)c);
 	/* Who is new and has not reported changes nothing yet. */
 	if (!json_same(had, has) && (had || !json_is_null(has)))
 		wake_shared_config(c);

@@ -91,6 +91,25 @@ void gather_target(const struct controller_sources *from, json_t *world, const j
 	mirror_add(from->mirror, world, KIND_NAMESPACE, ns);
 }
 
+static void add_type(const struct controller_sources *from, json_t *world, const char *what)
+{
+	const char *type = node_names_link_type(from->links, what);
+
+	if (type)
+		json_put_str(json_need_object(world, KIND_LINK_TYPE), what, type);
+}
+
+/* "RESOURCE/" of it, without the prefix of ours. */
+static void add_type_of_resource(const struct controller_sources *from, json_t *world,
+				 const char *resource)
+{
+	const char *slash = strrchr(resource, '/');
+	auto_free char *what = str_printf("%s/", slash ? slash + 1 : resource);
+
+	if (*resource)
+		add_type(from, world, what);
+}
+
 void gather_resource(const struct controller_sources *from, json_t *world, const json_t *config)
 {
 	json_t *resources = json_need_object(world, KIND_NODE_RESOURCE);
@@ -98,6 +117,7 @@ void gather_resource(const struct controller_sources *from, json_t *world, const
 
 	if (*resource && node_names_have(from->resources, resource))
 		json_put_bool(resources, resource, true);
+	add_type_of_resource(from, world, resource);
 }
 
 void gather_network_resource(const struct controller_sources *from, json_t *world,
@@ -110,29 +130,35 @@ void gather_network_resource(const struct controller_sources *from, json_t *worl
 
 	if (node_names_have(from->resources, resource))
 		json_put_bool(resources, resource, true);
+	add_type_of_resource(from, world, name);
 }
 
 struct masters {
-	const struct node_names *links;
-	json_t *present;
+	const struct controller_sources *from;
+	json_t *world;
+	bool are_known; /* by all nodes */
 };
 
 static void add_master(void *arg, const char *field, const char *link)
 {
 	const struct masters *masters = arg;
 
-	if (node_names_have(masters->links, link))
-		json_put_bool(masters->present, link, true);
+	add_type(masters->from, masters->world, link);
+	if (masters->are_known && node_names_have(masters->from->links, link))
+		json_put_bool(json_need_object(masters->world, KIND_NODE_LINK), link, true);
 }
 
 void gather_masters(const struct controller_sources *from, json_t *world, const json_t *config)
 {
-	struct masters masters = {.links = from->links};
+	struct masters masters = {
+		.from = from,
+		.world = world,
+		.are_known = !node_names_have(from->links, NODE_LINKS_UNKNOWN) &&
+			     node_names_have(from->links, NODE_LINKS_REPORTED),
+	};
 
-	if (node_names_have(from->links, NODE_LINKS_UNKNOWN) ||
-	    !node_names_have(from->links, NODE_LINKS_REPORTED))
-		return;
-	masters.present = json_need_object(world, KIND_NODE_LINK);
+	if (masters.are_known)
+		(void)json_need_object(world, KIND_NODE_LINK);
 	multus_config_masters(config, add_master, &masters);
 }
 

@@ -45,6 +45,13 @@
  */
 #define KIND_NODE_LINK "nodelinks"
 
+/*
+ * Not an API kind: what sort of link interfaces and devices are, where all nodes that have them
+ * agree (node_names.h): the name of an interface, or "RESOURCE/" of one without its prefix, to
+ * "ETH" or "IB".
+ */
+#define KIND_LINK_TYPE "linktypes"
+
 struct kind_info {
 	const char *id;    /* plural */
 	const char *group; /* "" for the core group */

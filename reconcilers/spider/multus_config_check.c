@@ -853,6 +853,69 @@ static void warn_of_master(void *arg, const char *field, const char *link)
 			    link);
 }
 
+/* Interfaces of these cniTypes lie over a NIC of this sort; devices of them are of one. */
+static const struct {
+	const char *type, *link, *remedy;
+} link_types[] = {
+	{"macvlan", "ETH", "use cniType ipoib or ib-sriov"},
+	{"ipvlan", "ETH", "use cniType ipoib or ib-sriov"},
+	{"vlan", "ETH", "use cniType ipoib or ib-sriov, and partitions in place of VLANs"},
+	{"sriov", "ETH", "use cniType ib-sriov"},
+	{"ib-sriov", "IB", "use cniType sriov"},
+	{"ipoib", "IB", "use cniType macvlan or ipvlan"},
+};
+
+static const char *link_words(const char *type)
+{
+	return str_eq(type, "IB") ? "InfiniBand" : "Ethernet";
+}
+
+/* what: of KIND_LINK_TYPE; name: as users call it. */
+static void warn_of_link_type(const json_t *world, const char *cni_type, const char *where,
+			      const char *what, const char *name, struct problems *warnings)
+{
+	const char *is = json_str_at(world, KIND_LINK_TYPE, what);
+
+	for (size_t i = 0; is && i < ARRAY_LEN(link_types); i++)
+		if (str_eq(cni_type, link_types[i].type) && !str_eq(is, link_types[i].link))
+			problem_add(warnings, "LinkTypeMismatch", where,
+				    "%.253s is %s on every node that has it, and %s needs %s: no "
+				    "pod gets the interface; %s, or name another one",
+				    name, link_words(is), cni_type, link_words(link_types[i].link),
+				    link_types[i].remedy);
+}
+
+struct typed {
+	const json_t *world;
+	const struct cni_type *type;
+	struct problems *warnings;
+};
+
+static void warn_of_master_type(void *arg, const char *field, const char *link)
+{
+	const struct typed *typed = arg;
+	auto_free char *where = str_printf("spec.%s.%s", typed->type->block, field);
+
+	warn_of_link_type(typed->world, typed->type->name, where, link, link, typed->warnings);
+}
+
+/* The kernel, or the plugin, would refuse each pod. */
+static void warn_of_link_types(const json_t *world, const json_t *object,
+			       const struct cni_type *type, struct problems *warnings)
+{
+	struct typed typed = {world, type, warnings};
+	auto_free char *resource = multus_config_resource(object);
+	const char *slash = strrchr(resource, '/');
+	auto_free char *what = str_printf("%s/", slash ? slash + 1 : resource);
+	auto_free char *where = NULL;
+
+	multus_config_masters(object, warn_of_master_type, &typed);
+	if (!*resource || !type->resource)
+		return;
+	where = str_printf("spec.%s.%s", type->block, type->resource);
+	warn_of_link_type(world, type->name, where, what, resource, warnings);
+}
+
 void multus_config_warn_missing(const json_t *world, const json_t *object,
 				struct problems *warnings)
 {
@@ -869,6 +932,7 @@ void multus_config_warn_missing(const json_t *world, const json_t *object,
 		if (has_ipam && world_kind(world, KIND_IP_POOL))
 			visit_pools(json_at(block, "ippools"), families[i], warn_of_pool, &missing);
 	}
+	warn_of_link_types(world, object, type, warnings);
 	if (world_kind(world, KIND_NODE_LINK)) {
 		auto_free char *parent = str_printf("spec.%s", type->block);
 		struct missing missing = {world, parent, NULL, warnings};

@@ -95,6 +95,64 @@ json_t *node_links_of(const json_t *state)
 	return names;
 }
 
+static const char *const link_types[] = {"ETH", "IB"};
+
+/* As agents write it, in upper case. */
+static const char *link_type_of(const json_t *interface)
+{
+	for (size_t i = 0; i < ARRAY_LEN(link_types); i++)
+		if (str_eq(json_str_at(interface, "linkType"), link_types[i]))
+			return link_types[i];
+	return NULL;
+}
+
+static void put_type(json_t *types, const char *what, const char *between, const char *type)
+{
+	auto_free char *key = str_printf("%s%s/%s", what, between, type);
+
+	json_put_bool(types, key, true);
+}
+
+json_t *node_link_types_of(const json_t *state)
+{
+	json_t *types = state ? json_object() : NULL, *interface, *name, *group;
+	size_t i, k;
+
+	json_array_foreach (json_at(state, "status", "interfaces"), i, interface) {
+		const char *type = link_type_of(interface);
+		const json_t *wanted = json_find(json_at(state, "spec", "interfaces"), "pciAddress",
+						 json_str_or(json_at(interface, "pciAddress"), ""));
+
+		if (!type)
+			continue;
+		if (!str_empty(json_str_at(interface, "name")))
+			put_type(types, json_str_at(interface, "name"), "", type);
+		json_array_foreach (json_at(interface, "altNames"), k, name)
+			if (json_is_string(name))
+				put_type(types, json_string_value(name), "", type);
+		json_array_foreach (json_at(wanted, "vfGroups"), k, group)
+			if (!str_empty(json_str_at(group, "resourceName")))
+				put_type(types, json_str_at(group, "resourceName"), "/", type);
+	}
+	return types;
+}
+
+const char *node_names_link_type(const struct node_names *names, const char *what)
+{
+	const char *found = NULL;
+
+	for (size_t i = 0; i < ARRAY_LEN(link_types); i++) {
+		auto_free char *key = str_printf("%s/%s", what, link_types[i]);
+
+		if (!node_names_have(names, key))
+			continue;
+		if (found)
+			return NULL;
+		found = link_types[i];
+	}
+	return found;
+}
+
 static uintptr_t count_of(const struct node_names *names, const char *name)
 {
 	return (uintptr_t)map_get(&names->nodes, name);

@@ -46,6 +46,16 @@ json_t *node_links_of(const json_t *state);
 #define NODE_LINKS_UNKNOWN  "/unknown"
 
 /*
+ * What sort of link a SriovNetworkNodeState's NICs are, as { "WHAT/TYPE": true }: WHAT is a NIC's
+ * name, also one of its others, or "RESOURCE/" of a group of its VFs; TYPE is "ETH" or "IB". NULL
+ * for NULL. Returns new.
+ */
+json_t *node_link_types_of(const json_t *state);
+
+/* "ETH" or "IB" where all nodes that have WHAT agree; NULL: they do not, or none has it. */
+const char *node_names_link_type(const struct node_names *names, const char *what);
+
+/*
  * A node had the names `old` and has `now`, as above (either may be NULL). changed(arg, name) is
  * called for each name that appears in the cluster or leaves it.
  */

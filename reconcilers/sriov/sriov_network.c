@@ -335,6 +335,23 @@ static void check_resource(struct plan *plan, const struct look *l, struct probl
 		    json_string_value(resource));
 }
 
+/* Its plugin would refuse each pod's VF. */
+static void check_link_type(const struct look *l, struct problems *warnings)
+{
+	const char *name = json_str_or(json_at(l->network, "spec", "resourceName"), "");
+	auto_free char *what = str_printf("%s/", name);
+	const char *is = json_str_at(l->world, KIND_LINK_TYPE, what);
+	bool is_ib = str_eq(l->kind->id, KIND_SRIOV_IB_NETWORK);
+
+	if (!is || str_eq(l->kind->id, KIND_OVS_NETWORK) || str_eq(is, "IB") == is_ib)
+		return;
+	problem_add(warnings, "LinkTypeMismatch", "spec.resourceName",
+		    "%.128s is %s on every node that has it, and a %s needs %s: no pod gets the "
+		    "interface; use a %s, or name another resource",
+		    name, is_ib ? "Ethernet" : "InfiniBand", l->kind->kind,
+		    is_ib ? "InfiniBand" : "Ethernet", is_ib ? "SriovNetwork" : "SriovIBNetwork");
+}
+
 static void plan_not_ready(struct plan *plan, const struct look *l, const struct problems *problems)
 {
 	auto_free char *text = problems_text(problems);
@@ -364,6 +381,7 @@ static void plan_nad(struct plan *plan, const struct look *l, const json_t *conf
 	if (!done)
 		return;
 	check_resource(plan, l, &warnings);
+	check_link_type(l, &warnings);
 	plan_network_status(plan, l,
 			    &(struct judgement){.ready = CONDITION_TRUE,
 						.reason = "NetworkReady",

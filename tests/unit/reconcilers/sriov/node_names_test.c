@@ -79,6 +79,36 @@ static void links_are_known_where_a_node_reports_them(void **state)
 	assert_null(node_links_of(NULL));
 }
 
+static void ignore(void *arg, const char *name)
+{
+}
+
+static void a_link_type_counts_where_nodes_agree(void **state)
+{
+	json_auto_t *one = yaml(
+		"{spec: {interfaces: [{pciAddress: '0000:af:00.0', vfGroups: [{resourceName: "
+		"rail}, "
+		"{deviceType: netdevice}]}]}, status: {interfaces: [{pciAddress: '0000:af:00.0', "
+		"name: ibp175s0, altNames: [ib0], linkType: IB}, {name: ens1, linkType: ETH}, "
+		"{name: odd, linkType: 7}, {linkType: ETH}]}}");
+	json_auto_t *two = yaml("{status: {interfaces: [{name: ens1, linkType: IB}, "
+				"{name: ib0, linkType: IB}]}}");
+	json_auto_t *want =
+		yaml("{ibp175s0/IB: true, ib0/IB: true, rail//IB: true, ens1/ETH: true}");
+	json_auto_t *first = node_link_types_of(one), *second = node_link_types_of(two);
+	auto_node_names struct node_names *names = node_names_new();
+
+	assert_true(json_same(first, want));
+	assert_null(node_link_types_of(NULL));
+	node_names_update(names, NULL, first, ignore, NULL);
+	assert_string_equal(node_names_link_type(names, "ens1"), "ETH");
+	assert_string_equal(node_names_link_type(names, "rail/"), "IB");
+	assert_null(node_names_link_type(names, "rail"));
+	node_names_update(names, NULL, second, ignore, NULL);
+	assert_null(node_names_link_type(names, "ens1"));
+	assert_string_equal(node_names_link_type(names, "ib0"), "IB");
+}
+
 static void what_pods_can_have_is_told_from_what_is_not_known(void **state)
 {
 	json_auto_t *node = yaml("{status: {allocatable: {x.io/a: '4', x.io/b: 1Ki, "
@@ -105,6 +135,7 @@ int main(void)
 		cmocka_unit_test(the_first_and_the_last_node_are_told),
 		cmocka_unit_test(extended_resources_are_told_from_others),
 		cmocka_unit_test(links_are_known_where_a_node_reports_them),
+		cmocka_unit_test(a_link_type_counts_where_nodes_agree),
 		cmocka_unit_test(what_pods_can_have_is_told_from_what_is_not_known),
 	};
 

@@ -215,6 +215,13 @@ static void judge_ready(struct verdict *v, const char *key, const json_t *policy
 {
 	const struct voice *obstacle = find_obstacle(t);
 
+	if (problems->total == 0 && sriov_policy_is_upstreams_own(policy)) {
+		v->is_true = true;
+		say_text(v, "UpstreamDefault",
+			 "the SR-IOV network operator made it, and it asks for nothing; delete it "
+			 "once that operator is gone");
+		return;
+	}
 	if (refused || is_idle(problems)) {
 		say_problems(v, key, problems);
 		return;
@@ -276,7 +283,7 @@ static void judge_degraded(struct verdict *v, const char *key, const struct prob
 {
 	const struct voice *voice = find_degraded(t);
 	/* Of a node that is silent nobody knows. */
-	bool is_in_vain = t->matched == 0 && t->reported == t->selected;
+	bool is_in_vain = !ready->is_true && t->matched == 0 && t->reported == t->selected;
 
 	v->is_true = problems->total > 0 || voice || is_in_vain;
 	if (problems->total > 0)

@@ -283,6 +283,16 @@ bool vf_range_overlaps(struct vf_range a, struct vf_range b)
 
 /* ---- matching -------------------------------------------------------------------------------- */
 
+bool sriov_policy_is_upstreams_own(const json_t *object)
+{
+	const json_t *spec = json_at(object, "spec");
+
+	return sriov_policy_is_reserved(object) &&
+	       json_integer_value(json_at(spec, "numVfs")) == 0 &&
+	       json_object_size(json_at(spec, "nicSelector")) == 0 &&
+	       str_empty(json_str_at(spec, "resourceName"));
+}
+
 bool sriov_policy_is_reserved(const json_t *object)
 {
 	return str_eq(json_name(object), "default");
@@ -593,6 +603,8 @@ void sriov_policy_check(const json_t *object, struct problems *problems)
 	struct sriov_policy p;
 	struct err err = {0};
 
+	if (sriov_policy_is_upstreams_own(object))
+		return;
 	if (sriov_policy_is_reserved(object)) {
 		problem_add(problems, "NameReserved", "metadata.name",
 			    "\"default\" is reserved and never applied, create the policy under "

@@ -25,6 +25,20 @@ int reserved_ip_family(const json_t *spec)
 	return strchr(first, ':') ? IP_V6 : IP_V4;
 }
 
+/*
+ * A network in place of addresses: what it means to keep back cannot be more than all that is in
+ * it, so that other addresses need not wait for its correction.
+ */
+static bool read_network(const json_t *entry, enum ip_family family, struct ip_range *ret)
+{
+	struct ip_subnet subnet;
+
+	if (ip_subnet_parse(json_str_or(entry, ""), &subnet, NULL) || subnet.family != family)
+		return false;
+	*ret = subnet.range;
+	return true;
+}
+
 /* The addresses into ret, which may be NULL; what is wrong into problems, which may be NULL. */
 static void read_ranges(const json_t *spec, enum ip_family family, struct ip_set *ret,
 			struct problems *problems)
@@ -38,7 +52,14 @@ static void read_ranges(const json_t *spec, enum ip_family family, struct ip_set
 		struct err err = {0};
 
 		if (ip_range_parse(json_str_or(entry, ""), family, &range, &err)) {
-			if (problems)
+			if (problems && read_network(entry, family, &range))
+				problem_add(
+					problems, err.reason, field,
+					"\"%s\" is a network, and addresses are wanted here, as in "
+					"10.6.0.1-10.6.0.9: all of its addresses are kept back "
+					"until it is corrected",
+					json_string_value(entry));
+			else if (problems)
 				problem_add_err(problems, field, &err);
 		} else if (ret) {
 			ip_set_add(ret, range);
@@ -73,7 +94,8 @@ int reserved_ip_read(const json_t *reserved, enum ip_family family, struct ip_se
 		json_array_foreach (json_at(object, "spec", "ips"), i, entry) {
 			struct ip_range range;
 
-			if (ip_range_parse(json_str_or(entry, ""), family, &range, NULL) == 0) {
+			if (ip_range_parse(json_str_or(entry, ""), family, &range, NULL) == 0 ||
+			    read_network(entry, family, &range)) {
 				ip_set_add(set, range);
 			} else if (!bad || strcmp(name, bad) < 0) {
 				bad = name;

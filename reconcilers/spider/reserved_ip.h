@@ -26,7 +26,8 @@ void reserved_ip_check(const json_t *object, struct problems *problems);
 
 /*
  * Add what SpiderReservedIPs keep back of a family, { name: object } or NULL, to the set, and
- * settle it. ERR_INVALID "BadReservedIP": an entry cannot be read, of the first object by name that
+ * settle it; of a network, which is no entry for it, all addresses. ERR_INVALID "BadReservedIP": an
+ * entry cannot be read, of the first object by name that
  * has one; the others are in the set all the same.
  */
 int reserved_ip_read(const json_t *reserved, enum ip_family family, struct ip_set *set,

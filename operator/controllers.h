@@ -54,6 +54,8 @@ struct controller_sources {
 	struct node_names *resources; /* that nodes offer */
 	struct node_names *links;     /* interfaces of nodes */
 	struct boxes *boxes;
+	/* While it is true changes are the answers to writes of our own; NULL: never. */
+	const bool *own_write;
 	const char *ns;              /* the operator's namespace */
 	const char *resource_prefix; /* "spidernet.io" */
 	json_t *policy_namespaces;   /* array of names, trusted beside our own; NULL: none */

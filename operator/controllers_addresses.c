@@ -373,8 +373,12 @@ void addresses_pool_changed(const struct change *c)
 	const char *before = json_str_at(c->old, "status", "allocatedIPs");
 	const char *after = json_str_at(c->now, "status", "allocatedIPs");
 
-	/* New, another one of the name, or without its ledger: living pods may have addresses. */
-	if (!str_eq(json_uid(c->old), json_uid(c->now)) || (before && !after))
+	/*
+	 * New, another one of the name, or one of which another program took a record out: living
+	 * pods may have addresses.
+	 */
+	if (!str_eq(json_uid(c->old), json_uid(c->now)) ||
+	    (!(c->from->own_write && *c->from->own_write) && strays_lost(before, after)))
 		boxes_put(c->from->boxes, BOX_LEARNED, c->key, NULL);
 	addresses_source_changed(c);
 	if (!boxes_get(c->from->boxes, BOX_PASSED, ADDRESSES_KEY) && ip_pool_says_waiting(c->now))

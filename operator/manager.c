@@ -1027,6 +1027,7 @@ struct manager *manager_new(const struct manager_config *config)
 		.reports = manager->reports,
 		.findings = manager->findings,
 		.boxes = manager->boxes,
+		.own_write = &manager->learning,
 		.pools = manager->pools,
 		.resources = manager->resources,
 		.links = manager->links,

@@ -125,6 +125,23 @@ int strays_reconcile(const json_t *world, const char *key, struct plan *plan, st
 	return 0;
 }
 
+bool strays_lost(const char *before, const char *after)
+{
+	json_auto_t *had = before ? json_parse(before, strlen(before), NULL) : NULL;
+	json_auto_t *has = after ? json_parse(after, strlen(after), NULL) : NULL;
+	const char *address;
+	json_t *record;
+
+	if (!before || str_eq(before, after))
+		return false;
+	if (!json_is_object(had) || !json_is_object(has))
+		return true;
+	json_each (had, address, record)
+		if (!json_object_get(has, address))
+			return true;
+	return false;
+}
+
 void strays_visit(const json_t *pool, void (*visit)(void *arg, const char *key), void *arg)
 {
 	const char *text = json_str_or(json_at(pool, "status", "allocatedIPs"), "");

@@ -25,6 +25,12 @@ enum { STRAYS_AGAIN_MS = 300000 };
  */
 reconcile_fn strays_reconcile;
 
+/*
+ * Has the ledger of a pool lost a record from one version of it to the next? Of a text that cannot
+ * be read: yes.
+ */
+bool strays_lost(const char *before, const char *after);
+
 /* Visit the names "namespace/name" in the records of a pool, some perhaps twice. */
 void strays_visit(const json_t *pool, void (*visit)(void *arg, const char *key), void *arg);
 

@@ -85,6 +85,46 @@ static void a_pool_wakes_the_configs_that_name_it_when_it_comes_or_goes(void **s
 	expect_woken(t, "ip-pool q;multus-config net/a;multus-config net/b;");
 }
 
+#define LEDGER(records)                                                                            \
+	"{metadata: {name: q, uid: q-1}, spec: {subnet: 10.0.0.0/24}, status: {allocatedIPs: "     \
+	"'{" records "}'}}"
+#define RECORD(address, pod) "\"" address "\": {\"pod\": \"ml/" pod "\", \"podUid\": \"u-" pod "\"}"
+
+/* A living pod may have the address: it is looked at before another one gets it. */
+static void a_pool_that_lost_a_record_is_learned_again(void **state)
+{
+	static const struct {
+		const char *before, *after;
+		bool own_write, is_learned;
+	} cases[] = {
+		{LEDGER(RECORD("10.0.0.1", "a") "," RECORD("10.0.0.2", "b")),
+		 LEDGER(RECORD("10.0.0.2", "b")), false, false},
+		{LEDGER(RECORD("10.0.0.1", "a") "," RECORD("10.0.0.2", "b")),
+		 LEDGER(RECORD("10.0.0.2", "b")), true, true},
+		{LEDGER(RECORD("10.0.0.1", "a")),
+		 LEDGER(RECORD("10.0.0.1", "a") "," RECORD("10.0.0.2", "b")), false, true},
+		{LEDGER(RECORD("10.0.0.1", "a")),
+		 "{metadata: {name: q, uid: q-1}, spec: {subnet: 10.0.0.0/24}}", false, false},
+	};
+	struct mirrored_test *t = *state;
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		json_auto_t *uid = json_string("q-1");
+		bool is_woken;
+
+		t->sources.own_write = &cases[i].own_write;
+		mirrored_put(t, KIND_IP_POOL, cases[i].before);
+		boxes_put(t->sources.boxes, BOX_LEARNED, "q", uid);
+		free(mirrored_woken(t));
+		mirrored_put(t, KIND_IP_POOL, cases[i].after);
+		is_woken = json_at(t->woken, "strays q") != NULL;
+		if (!is_woken ||
+		    (boxes_get(t->sources.boxes, BOX_LEARNED, "q") != NULL) != cases[i].is_learned)
+			fail_msg("case %zu", i);
+		mirrored_remove(t, KIND_IP_POOL, "q");
+	}
+}
+
 static void an_endpoint_that_somebody_deletes_is_looked_at(void **state)
 {
 	struct mirrored_test *t = *state;
@@ -539,6 +579,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		mirrored_unit_test(a_pool_wakes_the_configs_that_name_it_when_it_comes_or_goes),
+		mirrored_unit_test(a_pool_that_lost_a_record_is_learned_again),
 		mirrored_unit_test(an_endpoint_that_somebody_deletes_is_looked_at),
 		mirrored_unit_test(a_config_sees_the_pools_and_the_resource_that_it_names),
 		mirrored_unit_test(

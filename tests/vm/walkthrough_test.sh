@@ -1,10 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The guides' walk-throughs on what `hack/demo-cluster up` leaves running, which has itself tried RDMA between pods, own and shared:
-# pods on two nodes that talk RDMA over macvlan and Soft-RoCE, pods with eight rails, an update of operator and agents under load,
-# and removal and installation anew without a VF being touched.
+# The guides' walk-throughs on what `hack/demo-cluster up` leaves running. That has installed a release's file and applied the
+# guides' YAML and DaemonSets, and tried RDMA between their pods, with devices of their own and shared. Here: pods that have the
+# guides' network beside the cluster's, pods with eight rails, an update of operator and agents under load, and removal and
+# another installation without a VF being touched.
 #
-# kubectl cannot reach the kubelets of virtual nodes, so what pods print is read on the node.
+# Commands in pods go past the kubelet, which may be busy with a load.
 # shellcheck disable=SC2317,SC2016 # functions that run as COMMAND of a check look unreachable; the node expands what is quoted
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -16,8 +17,11 @@ tmp=$(mktemp -d)
 export ORBWEAVER_RUN=$tmp/run DEMO_CLUSTER=walk
 nodes=(walk-1 walk-2)
 namespace=orbweaver-system
-overlay=manifests/overlays/kubernetes-1.20
 export BUILD=${BUILD:-build}
+# What `hack/demo-cluster up` has installed.
+install_file=$BUILD/install/install-kubernetes-1.20.yaml
+# The NICs as hack/demo-cluster calls them.
+roce=ens6f0np0
 
 clean_up() {
 	hack/demo-cluster down >/dev/null 2>&1 || true
@@ -31,13 +35,12 @@ k() {
 
 # --- pods -----------------------------------------------------------------------------------------
 
-# pod NAME NODE RESOURCE,... [hostNetwork [NETWORK,... [DEFAULT-NETWORK]]]: as in the guides, asleep. One of the last two is
-# empty.
+# pod NAME NODE RESOURCE,... [hostNetwork [NETWORK,...]]: as in the guides, asleep.
 pod() {
 	cat <<END | k apply -f - >/dev/null
 apiVersion: v1
 kind: Pod
-metadata: { name: $1, labels: { walk: through }, annotations: { ${5:+k8s.v1.cni.cncf.io/networks: '$5'}${6:+v1.multus-cni.io/default-network: '$6'} } }
+metadata: { name: $1, labels: { walk: through }, annotations: { ${5:+k8s.v1.cni.cncf.io/networks: '$5'} } }
 spec:
   nodeName: $2
   hostNetwork: ${4:-false}
@@ -65,7 +68,7 @@ endpoint_has() {
 
 # No address is kept for pods that are gone.
 addresses_are_back() {
-	k get spiderippool v4-81 -o json | jq -e '.status.allocatedIPs // "{}" | fromjson | map(.pod | test("(shared|eth0)-[12]$")) | any | not'
+	k get spiderippool v4-81 -o json | jq -e '.status.allocatedIPs // "{}" | fromjson | map(.pod | test("shared-[12]$")) | any | not'
 }
 
 # --- eight rails ------------------------------------------------------------------------------------
@@ -116,16 +119,17 @@ rails_have_tables() {
 		[[ $(sed -E 's/^[0-9]+ //; s/ *$//' <<<"$tables") == $(for n in $rails; do echo "net$n via 172.16.1$n.254 dev net$n"; done) ]]
 }
 
-# Each address of the first pod answers the second.
+# Each address of the first pod answers the second. The pools are one subnet: the sender's address chooses the rail.
 rails_reach_each_other() {
-	local addresses
+	local pairs
 
-	mapfile -t addresses < <(rails_of "$1" | sed 's/.* //')
-	in_pod "$2" sh -c 'for a; do ping -c 1 -W 5 $a || exit 1; done' ping "${addresses[@]}"
+	mapfile -t pairs < <(paste -d ' ' <(rails_of "$2" | sed 's/.* //') <(rails_of "$1" | sed 's/.* //'))
+	((${#pairs[@]} == 8)) && in_pod "$2" sh -c 'for pair; do ping -c 1 -W 5 -I $pair || exit 1; done' ping "${pairs[@]}"
 }
 
 # Behind each rail's router is a network that the pod knows nothing of. A segment has one NIC of each node and no way to another,
-# so an answer that leaves by another rail, or by eth0, comes to nobody.
+# so an answer that leaves by another rail, or by eth0, is lost. The routers' subnet is the same, and they are one node: each has
+# a route to the pod's address on its rail alone.
 rails_answer_on_themselves() {
 	local addresses
 
@@ -133,7 +137,8 @@ rails_answer_on_themselves() {
 	((${#addresses[@]} == 8)) && hack/node exec walk-2 bash -c 'n=0
 		for a; do
 			n=$((n + 1))
-			ip addr replace "172.16.1$n.254/24" dev "enp${n}s0" && ip addr replace "198.18.0.$n/32" dev lo &&
+			ip addr replace "172.16.1$n.254/32" dev "enp1${n}s0f0np0" && ip addr replace "198.18.0.$n/32" dev lo &&
+				ip route replace "$a" dev "enp1${n}s0f0np0" src "172.16.1$n.254" &&
 				ping -c 1 -W 5 -I "198.18.0.$n" "$a" || exit 1
 		done' router "${addresses[@]}"
 }
@@ -194,7 +199,7 @@ exec 3>&1
 
 # An interface made anew gets another number.
 vfs_of() {
-	hack/node exec "$1" 'cd /sys/class/net && grep -H . enp2s0v*/ifindex'
+	hack/node exec "$1" 'cd /sys/class/net && grep -H . enp1s0v*/ifindex'
 }
 
 all_vfs() {
@@ -268,7 +273,8 @@ definitions_gone() {
 # --- the walk ---------------------------------------------------------------------------------------
 
 slowness_measure
-t_ok "hack/demo-cluster up: the guides' YAML on two nodes, RDMA between pods with their own device, and between pods that share one" hack/demo-cluster up
+t_ok "hack/demo-cluster up: a release's install file, the guides' YAML and DaemonSets, RDMA between pods with devices of their own and shared" \
+	hack/demo-cluster up
 t_need
 # In a container that is not privileged: the supervisor has what manifests/base/agent.yaml gives, cnid its part of it.
 t_eq "each process of the agent has the user and the capabilities that it needs" \
@@ -276,10 +282,10 @@ t_eq "each process of the agent has the user and the capabilities that it needs"
 	"$(rights walk-1)"
 for i in 1 2; do
 	t_ok "an address on the RDMA NIC of node $i" hack/node exec "walk-$i" \
-		"ip link set enp1s0 up && ip addr replace 172.81.0.$i/16 dev enp1s0"
+		"ip link set $roce up && ip addr replace 172.81.0.$i/16 dev $roce"
 done
-pod shared-1 walk-1 spidernet.io/hca_shared_devices false kube-system/macvlan-enp1s0
-pod shared-2 walk-2 spidernet.io/hca_shared_devices false kube-system/macvlan-enp1s0
+pod shared-1 walk-1 spidernet.io/hca_shared_devices false kube-system/macvlan-$roce
+pod shared-2 walk-2 spidernet.io/hca_shared_devices false kube-system/macvlan-$roce
 t_wait 120 "a pod with the guides' resource and network on each node" running shared-1 shared-2
 t_need
 address=$(address_of shared-1)
@@ -290,23 +296,18 @@ t_ok "which is the one in its SpiderEndpoint" endpoint_has shared-1 "$address/16
 t_ok "with rules and a table for it" prints 'lookup 101|table 101' in_pod shared-1 sh -c 'ip rule; ip route show table all'
 t_ok "pods reach each other there" in_pod shared-2 ping -c 3 -W 2 "$address"
 t_ok "ib_read_lat from pod to pod" prints '^ *[0-9]+ +200 ' between \
-	shared-1 "ib_read_lat -d rxe-enp1s0 -x 1 -n 200" shared-2 "ib_read_lat -d rxe-enp1s0 -x 1 -n 200 $address"
-# "v1.multus-cni.io/default-network: kube-system/macvlan-ens6f0np0"
-pod eth0-1 walk-1 spidernet.io/hca_shared_devices false '' kube-system/macvlan-enp1s0
-t_wait 120 "a pod whose only network is the guides'" running eth0-1
-t_ok "has it as eth0" prints 'inet 172\.81\.0\.1[012][0-9]/16 .*eth0' in_pod eth0-1 ip addr show eth0
-t_ok "and is reached by others" in_pod shared-2 ping -c 3 -W 2 "$(k get pod eth0-1 -o 'jsonpath={.status.podIP}')"
+	shared-1 "ib_read_lat -d rxe-$roce -x 1 -n 200" shared-2 "ib_read_lat -d rxe-$roce -x 1 -n 200 $address"
 
 # rdma_cm resolves addresses in the pod's namespace, where Soft-RoCE does not listen; so: the node's.
 pod cm-1 walk-1 spidernet.io/hca_shared_devices true
 pod cm-2 walk-2 spidernet.io/hca_shared_devices true
 t_wait 120 "pods in the nodes' network" running cm-1 cm-2
 t_ok "rping between them" prints 'ping data' between cm-1 "rping -s -a 172.81.0.1 -C 5 -v" cm-2 "rping -c -a 172.81.0.1 -C 5 -v"
-k delete pod shared-1 shared-2 eth0-1 cm-1 cm-2 --wait=false >/dev/null
+k delete pod shared-1 shared-2 cm-1 cm-2 --wait=false >/dev/null
 t_wait 60 "their addresses are given back" addresses_are_back
 
 for i in 1 2; do
-	t_ok "the rails of node $i" hack/node exec "walk-$i" "for n in $rails; do ip link set enp\${n}s0 up; done"
+	t_ok "the rails of node $i" hack/node exec "walk-$i" "for n in $rails; do ip link set enp1\${n}s0f0np0 up; done"
 	rail_pod "rails-$i" "walk-$i"
 done
 t_wait 120 "a pod with eight rails on each node" running rails-1 rails-2
@@ -319,14 +320,14 @@ for i in 1 2; do
 done
 t_ok "they reach each other on each rail" rails_reach_each_other rails-1 rails-2
 t_ok "what comes in by a rail is answered by it" rails_answer_on_themselves rails-1
-hack/node exec walk-2 "for n in $rails; do ip addr del 172.16.1\$n.254/24 dev enp\${n}s0; ip addr del 198.18.0.\$n/32 dev lo; done"
+hack/node exec walk-2 "for n in $rails; do ip addr del 172.16.1\$n.254/32 dev enp1\${n}s0f0np0; ip addr del 198.18.0.\$n/32 dev lo; done"
 k delete pod rails-1 rails-2 --wait=false >/dev/null
 t_wait 60 "their addresses are given back" rails_are_back
 
 pod vf-1 walk-1 spidernet.io/mellanoxroce
 t_wait 60 "a pod with a VF of its own" running vf-1
 t_ok "has the character device of its RDMA device, and its address" \
-	in_pod vf-1 sh -c 'ls /dev/infiniband/uverbs* && env | grep -x "PCIDEVICE_SPIDERNET_IO_MELLANOXROCE=0000:02:[0-9a-f.:]*"'
+	in_pod vf-1 sh -c 'ls /dev/infiniband/uverbs* && env | grep -x "PCIDEVICE_SPIDERNET_IO_MELLANOXROCE=0000:01:[0-9a-f.:]*"'
 
 # --- update under load --------------------------------------------------------------------------------
 
@@ -350,15 +351,16 @@ k delete pods -l walk=through --wait=true --timeout="$(slowly 240)s" >/dev/null 
 
 # --- removal, and back --------------------------------------------------------------------------------
 
-t_ok "kubectl delete -k" k delete -k "$overlay" --timeout="$(slowly 180)s"
+# As docs/uninstall.md has it for a release's file.
+t_ok "the namespace is deleted" k delete namespace "$namespace" --timeout="$(slowly 180)s"
+t_ok "and the rights" k delete clusterroles,clusterrolebindings -l app.kubernetes.io/part-of=orbweaver
 t_wait 120 "the program is gone" gone
 t_ok "what users made is not" k get -n kube-system sriovnetworknodepolicies/roce-sriov
 t_ok "their definitions, asked for" k delete -f crds/ --timeout="$(slowly 60)s"
 t_wait 30 "are gone too" definitions_gone
 t_ok "but not those of others" k get -A net-attach-def
 t_eq "the VFs are as they were" "$before" "$(all_vfs)"
-t_ok "kubectl apply -f crds/" k apply -f crds/
-t_ok "kubectl apply -k" k apply -k "$overlay"
+t_ok "kubectl apply -f ${install_file##*/}" k apply -f "$install_file"
 t_wait 30 "definitions are back" k wait --for=condition=Established --timeout=1s crd -l app.kubernetes.io/part-of=orbweaver
 t_ok "the guides' YAML again" k apply -f <(hack/demo-cluster yaml)
 t_wait 240 "the same work items, and all is as they say" states_are "$wanted"

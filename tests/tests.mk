@@ -56,7 +56,7 @@ INTEGRATION_JOBS ?= 3
 VM_RUN = $(sort $(wildcard tests/vm/*_test.sh))
 # For `make vm`: ten minutes, on two nodes or three at once, boot after boot, waiting or by chance, and those of the virtual node itself,
 # on which all others stand.
-VM_LONG := $(patsubst %,tests/vm/%_test.sh,walkthrough reboot drain agent_away agent_random attach_crash plan node kubelet exclusive_stage)
+VM_LONG := $(patsubst %,tests/vm/%_test.sh,walkthrough multus reboot drain agent_away agent_random attach_crash plan node kubelet exclusive_stage)
 VM_JOBS ?= 2
 # Seconds for one test. Three emulated nodes that reboot one after the other take 20 minutes on a machine that does more.
 TEST_TIMEOUT ?= $(if $(filter vm,$(MAKECMDGOALS)),2700,900)

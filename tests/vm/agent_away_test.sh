@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A node with a real kubelet and containerd whose agent is away for a minute, with all of its processes, while pods with VFs and
-# pods on a macvlan rail are deleted and made anew. Those that are deleted go; the new ones wait, and an event says for whom; all
-# start once the agent is back; nothing of the others is left: no VF, no RDMA device, no address, no rule, no file.
+# A node with a real kubelet and containerd. Its agent is updated while 20 pods run: nothing of them changes. Then the agent is
+# away for a minute, with all of its processes, while pods with VFs and pods on a macvlan rail are deleted and created again. Those
+# that are deleted go; the new ones wait, and an event says for what; all start once the agent is back; nothing of the others is
+# left: no VF, no RDMA device, no address, no rule, no file.
 # AWAY=N: for so many seconds (60).
 # shellcheck disable=SC2317,SC2016 # functions that run as COMMAND of a check look unreachable; the node expands what is quoted
 set -euo pipefail
@@ -16,8 +17,9 @@ a_need_exclusive "pods come and go while the agent is away"
 away_s=${AWAY:-60}
 a_wait_s=${A_WAIT_S:-300}
 vfs=4
-# Of "vf" and "rail", Deployments, and "named" and "kept", StatefulSets, whose pods keep name and addresses.
-pods=6
+# Of "vf" and "rail", Deployments, and "named" and "kept", StatefulSets, whose pods keep name and addresses. First with many on the
+# rail.
+few=6 many=20 pods=$many
 
 # --- objects --------------------------------------------------------------------------------------------------------
 
@@ -93,6 +95,16 @@ agent_is_back() {
 	k rollout status -n "$POD_NAMESPACE" daemonset/orbweaver-agent --timeout=1s &&
 		k get pods -n "$POD_NAMESPACE" -o json | jq -e '.items | length == 1 and all(any(.status.conditions[]?;
 			.type == "Ready" and .status == "True"))'
+}
+
+agent_uid() {
+	k get pods -n "$POD_NAMESPACE" -l app.kubernetes.io/name=orbweaver-agent -o 'jsonpath={.items[*].metadata.uid}'
+}
+
+# And has reported what it found on the node.
+agent_is_another() {
+	[[ $(agent_uid) != "$1" ]] && agent_is_back && a_state .status.agentPod &&
+		[[ $(a_state .status.agentPod) == $(k get pods -n "$POD_NAMESPACE" -l app.kubernetes.io/name=orbweaver-agent -o 'jsonpath={.items[*].metadata.name}') ]]
 }
 
 offered() {
@@ -187,6 +199,19 @@ seen() {
 	} 2>/dev/null' | sort
 }
 
+# What pods have, and their objects.
+running() {
+	node bash tests/vm/seen.sh
+	k get pods -o json | jq -cS '.items[] | [.metadata.name, .metadata.uid, .metadata.annotations, .spec, .status]'
+	addresses
+	records
+}
+
+nothing_has_changed() {
+	running >"$tmp/now"
+	diff "$tmp/running" "$tmp/now"
+}
+
 is_as_before() {
 	diff <(echo "$before") <(seen)
 }
@@ -229,7 +254,7 @@ before=$(seen)
 
 app Deployment vf 2 vf "spidernet.io/roce: 1"
 app StatefulSet named 1 vf "spidernet.io/roce: 1"
-app Deployment rail 2 rail
+app Deployment rail $((many - few + 2)) rail
 app StatefulSet kept 1 rail
 t_wait "$a_wait_s" "pods with VFs and pods on a rail" all_run
 # shellcheck disable=SC2046 # names
@@ -237,6 +262,28 @@ t_ok "each has its own VF and RDMA device" has_devices $(vf_pods)
 t_ok "and the pools have their addresses" records_are_addresses
 t_need
 kept=$(addresses | grep -E '^(named|kept)-0 ')
+
+# --- an update ------------------------------------------------------------------------------------------------------
+
+running >"$tmp/running"
+echo "# $(wc -l <"$tmp/running") lines of $pods pods and their node are compared"
+uid=$(agent_uid)
+t_ok "the agent is updated" k rollout restart -n "$POD_NAMESPACE" daemonset/orbweaver-agent
+t_wait "$a_wait_s" "another one is there" agent_is_another "$uid"
+t_wait 60 "and offers the VFs" offered "$vfs"
+t_wait "$a_wait_s" "which are as they should be" a_done "$vfs"
+t_ok "no interface, address, route, rule, VF, RDMA device or file of a pod has changed" nothing_has_changed
+uid=$(agent_uid)
+t_ok "it is updated once more, and killed on the way" eval "k rollout restart -n $POD_NAMESPACE daemonset/orbweaver-agent &&
+	node 'pkill -KILL -x ow-supervisor'"
+t_wait "$a_wait_s" "another one is there" agent_is_another "$uid"
+t_wait "$a_wait_s" "VFs are as they should be" a_done "$vfs"
+t_ok "nothing has changed" nothing_has_changed
+k scale deployment rail --replicas=2 >/dev/null
+pods=$few
+t_wait 120 "most pods go" all_run
+t_wait 60 "and the pools have the addresses of the others" records_are_addresses
+t_need
 
 # --- away -----------------------------------------------------------------------------------------------------------
 

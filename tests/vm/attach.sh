@@ -7,6 +7,8 @@
 #   rt COMMAND...              in the node, with these functions: add, check, take, seen
 #   in_pod NAME COMMAND...     in the pod's network namespace
 #   is_as_before               what `seen` shows is what the test has in $before
+#   a_pool                     (checks) an IP pool "rail", and what coordinators do
+#   a_make_pod NAME            in the API server, its UID in the node
 #   a_cni_gone                 no process of the agent is left
 #
 # shellcheck disable=SC2317,SC2016 # functions that run as COMMAND of a check look unreachable; the node expands what is quoted
@@ -23,14 +25,15 @@ a_need_exclusive() {
 	t_done
 }
 
-# attach COMMAND PLUGIN POD [JSON]: net1, or IFNAME, of POD; JSON is merged into the configuration. GONE=1: without the namespace.
+# attach COMMAND PLUGIN POD [JSON]: net1, or IFNAME, of POD; JSON is merged into the configuration. GONE=1: without the namespace;
+# NETNS: its path, if it is not the pod's in /run/netns.
 # The UID of the pod is in /root/POD.uid, if the API server has it.
 # add POD DEVICE [JSON [ID]]: sriov, then rdma (its deviceID is ID, else DEVICE) with what that said, then the coordinator with
 # COORDINATED=1; the result of the second is in /root/POD.json. check POD: the first two. take POD: all, backwards.
 a_runtime() {
 	node 'cat >/root/runtime' <<'END'
 attach() {
-	local netns=/run/netns/$3 uid
+	local netns=${NETNS:-/run/netns/$3} uid
 
 	[[ -z ${GONE:-} ]] || netns=
 	uid=$(cat "/root/$3.uid" 2>/dev/null || echo "uid-$3")
@@ -93,6 +96,22 @@ is_as_before() {
 
 in_pod() {
 	node ip netns exec "$1" "${@:2}"
+}
+
+a_pool() {
+	t_ok "a pool" o_curl POST "$spider/spiderippools" '{"apiVersion": "spiderpool.spidernet.io/v2beta1", "kind": "SpiderIPPool",
+		"metadata": {"name": "rail"}, "spec": {"ipVersion": 4, "subnet": "10.77.0.0/16", "gateway": "10.77.0.1",
+		"ips": ["10.77.0.10-10.77.0.40"]}}'
+	t_ok "what coordinators do" o_curl POST "$spider/spidercoordinators" '{"apiVersion": "spiderpool.spidernet.io/v2beta1",
+		"kind": "SpiderCoordinator", "metadata": {"name": "default"}, "spec": {"mode": "underlay", "podCIDRType": "none",
+		"tunePodRoutes": true}}'
+}
+
+# Nobody evicts it from a node without a kubelet.
+a_make_pod() {
+	o_curl POST /api/v1/namespaces/default/pods "$(jq -nc --arg name "$1" --arg node "$a_node" '{metadata: {$name}, spec: {nodeName: $node,
+		tolerations: [{operator: "Exists"}], automountServiceAccountToken: false, containers: [{name: "c", image: "none"}]}}')" |
+		jq -re .metadata.uid | node "cat >/root/$1.uid"
 }
 
 a_cni_gone() {

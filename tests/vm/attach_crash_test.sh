@@ -34,13 +34,6 @@ read -ra victims <<<"${VICTIMS:-${victims[*]} power}"
 a_begin attach-crash --exclusive --roce --append ib_core.netns_mode=0
 a_runtime
 
-# make_pod NAME: in the API server, its UID in the node. Nobody evicts it from a node without a kubelet.
-make_pod() {
-	o_curl POST /api/v1/namespaces/default/pods "$(jq -nc --arg name "$1" --arg node "$a_node" '{metadata: {$name}, spec: {nodeName: $node,
-		tolerations: [{operator: "Exists"}], automountServiceAccountToken: false, containers: [{name: "c", image: "none"}]}}')" |
-		jq -re .metadata.uid | node "cat >/root/$1.uid"
-}
-
 # A pod that the API server has keeps its address from sandbox to sandbox: these pods have one each at most.
 addresses() {
 	o_curl GET "$spider/spiderippools/rail" | jq -r '.status.allocatedIPs // "{}"'
@@ -296,14 +289,9 @@ random() {
 END
 
 # --- the node -----------------------------------------------------------------------------------------------------------
-t_ok "a pool" o_curl POST "$spider/spiderippools" '{"apiVersion": "spiderpool.spidernet.io/v2beta1", "kind": "SpiderIPPool",
-	"metadata": {"name": "rail"}, "spec": {"ipVersion": 4, "subnet": "10.77.0.0/16", "gateway": "10.77.0.1",
-	"ips": ["10.77.0.10-10.77.0.40"]}}'
-t_ok "what coordinators do" o_curl POST "$spider/spidercoordinators" '{"apiVersion": "spiderpool.spidernet.io/v2beta1",
-	"kind": "SpiderCoordinator", "metadata": {"name": "default"}, "spec": {"mode": "underlay", "podCIDRType": "none",
-	"tunePodRoutes": true}}'
+a_pool
 for name in a p1 p2 p3; do
-	t_ok "pod $name" make_pod "$name"
+	t_ok "pod $name" a_make_pod "$name"
 done
 # Before the agent, also after a power cut.
 node 'cat >/etc/boot.d/0-first && chmod +x /etc/boot.d/0-first && /etc/boot.d/0-first' <<'END'

@@ -215,5 +215,46 @@ t_wait 60 "the next one knows the pod: CHECK" rt check a
 t_ok "DEL after a restart" rt take a
 t_ok "all is as before" is_as_before
 
+# --- a namespace that has no name, as those of cri-dockerd ----------------------------------------------------------------
+# With an address, rules and routes, in the pod and on the node.
+a_pool
+t_ok "a pod" a_make_pod p
+t_ok "its process" node 'setsid unshare --net sleep 100000 </dev/null >/dev/null 2>&1 & echo $! >/root/p.pid'
+netns=/proc/$(node cat /root/p.pid)/ns/net
+of_p="export NETNS=$netns IFNAME=eth0 COORDINATED=1"
+addressed="{\"mac\": \"02:00:00:00:77:02\", \"vlan\": 6, \"ipam\": {\"type\": \"spiderpool\", \"default_ipv4_ippool\": [\"rail\"]}}"
+all() {
+	node bash tests/vm/seen.sh "$netns"
+	o_curl GET "$spider/spiderippools/rail" | jq -r .status.allocatedIPs
+}
+nothing_has_changed() {
+	diff <(echo "$running") <(all)
+}
+# But for the rule that all pods share, and the first one makes.
+is_as_before_but_rule() {
+	diff <(grep -v ' lookup 500' <<<"$before") <(rt "udevadm settle; seen" | grep -v ' lookup 500')
+}
+t_ok "the pod has a VF and an address" rt "$of_p; add p $vf0 '$addressed'"
+t_ok "another one is beside it" rt "add b $vf1"
+running=$(all)
+t_eq "in the namespace of its process" 10.77.0.10/16 "$(node nsenter --net="$netns" ip -j -4 addr show eth0 |
+	jq -r '.[0].addr_info[0] | "\(.local)/\(.prefixlen)"')"
+a_kill
+t_wait 30 "the agent and its processes have ended" a_cni_gone
+t_ok "nothing of the pods has changed" nothing_has_changed
+a_start --log-level info --cni-program "$PWD/$o_programs/orbweaver-cni"
+t_wait 60 "the next one knows the pod: CHECK" rt "$of_p; check p"
+t_wait "$a_wait_s" "it has seen the node" a_done 3
+t_ok "nothing of the pods has changed" nothing_has_changed
+t_ok "another pod does not get the VF" refused "pod default/p has the device $vf0 still" a "$vf0"
+t_ok "nothing of the pods has changed" nothing_has_changed
+t_ok "DEL" rt "$of_p; take p"
+t_ok "DEL of the other" rt take b
+t_ok "all is as before" is_as_before_but_rule
+t_ok "the pod again" rt "$of_p; add p $vf0 '$addressed'"
+t_ok "its process ends" node 'kill $(cat /root/p.pid); sleep 1; udevadm settle'
+t_ok "DEL without the namespace" rt "$of_p; GONE=1 take p"
+t_ok "all is as before" is_as_before_but_rule
+
 a_end
 t_done

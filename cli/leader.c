@@ -29,8 +29,7 @@ void leader_look(const struct cli *cli, struct leader_finding *ret)
 				 OPERATOR_NAME, ns, OPERATOR_NAME,
 				 lease ? ""
 				       : "; there is no such Lease: --operator-namespace says "
-					 "where the operator is, and one with "
-					 "--leader-elect=false has none");
+					 "where the operator is");
 }
 
 void leader_done(struct leader_finding *finding)

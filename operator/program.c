@@ -34,6 +34,7 @@
 #include "operator/webhook.h"
 #include "operator/webhook_setup.h"
 #include "reconcilers/core/kinds.h"
+#include "reconcilers/ipam/settings.h"
 
 enum {
 	/* Writes in flight get this long at shutdown, then they are abandoned. */
@@ -85,6 +86,7 @@ struct orbweaver {
 	struct webhook_settings webhook_settings;
 	struct webhook *webhook; /* NULL without --webhook-addr */
 	struct lease *lease;
+	json_t *lease_annotations;
 	struct debug *debug;
 	struct signal_watch *term, *interrupt, *toggle;
 	struct timer *leaving, *asking, *lease_check;
@@ -181,10 +183,7 @@ static void start_deciding(struct orbweaver *op, int64_t minor)
 	debug_attach(op->debug, op->manager, op->client);
 	if (op->webhook)
 		webhook_attach(op->webhook, manager_sources(op->manager));
-	if (!op->options.leader_elect) {
-		on_leading(op, true);
-		return;
-	}
+	op->lease_annotations = json_pack("{s:s}", IPAM_LEADER_ANNOTATION, op->options.config_ns);
 	troubles_add(op->troubles, LEASE_SUBJECT, false);
 	op->lease = lease_new(op->loop, op->client,
 			      &(struct lease_config){
@@ -193,6 +192,8 @@ static void start_deciding(struct orbweaver *op, int64_t minor)
 				      .identity = op->identity,
 				      .field_manager = OPERATOR_NAME,
 				      .timing = op->options.lease_timing,
+				      .is_alone = !op->options.leader_elect,
+				      .annotations = op->lease_annotations,
 				      .changed = on_leading,
 				      .trouble = on_lease_trouble,
 				      .arg = op,
@@ -415,6 +416,7 @@ static void operator_done(struct orbweaver *op)
 {
 	manager_free(op->manager);
 	lease_free(op->lease);
+	json_decref(op->lease_annotations);
 	recorder_free(op->recorder);
 	kube_client_free(op->client);
 	kube_config_done(&op->config);

@@ -84,7 +84,7 @@ static void report_trouble(struct lease *lease, const struct err *err)
 
 bool lease_is_held(const struct lease *lease)
 {
-	return !lease->releasing && clock_ms() < lease->held_until_ms;
+	return !lease->releasing && (lease->config.is_alone || clock_ms() < lease->held_until_ms);
 }
 
 const char *lease_holder(const struct lease *lease)
@@ -165,9 +165,11 @@ static void on_written(void *arg, json_t *object, const struct err *err)
 	}
 	remember(lease, object);
 	lease->object_is_old = false;
-	lease->held_until_ms = lease->sent_ms + lease->config.timing.hold_ms;
-	kube_client_writes_end_at(lease->client, lease->held_until_ms);
-	timer_start(lease->expiry, lease->held_until_ms - clock_ms());
+	if (!lease->config.is_alone) {
+		lease->held_until_ms = lease->sent_ms + lease->config.timing.hold_ms;
+		kube_client_writes_end_at(lease->client, lease->held_until_ms);
+		timer_start(lease->expiry, lease->held_until_ms - clock_ms());
+	}
 	report_trouble(lease, NULL);
 	report_leading(lease);
 	look_again(lease);
@@ -191,7 +193,16 @@ static json_t *new_spec(const struct lease *lease)
 	return spec;
 }
 
-/* As it was, labels and all, with our spec; or a new one. */
+static void put_annotations(const struct lease *lease, json_t *metadata)
+{
+	json_t *annotations = json_need_object(metadata, "annotations");
+
+	json_object_update(annotations, (json_t *)lease->config.annotations);
+	json_put(annotations, LEASE_TERM_ANNOTATION,
+		 json_fmt("%lld", (long long)lease->config.timing.hold_ms / 1000));
+}
+
+/* As it was, labels and all, with our spec and annotations; or a new one. */
 static json_t *new_object(const struct lease *lease)
 {
 	json_t *object = lease->object ? json_deep_copy(lease->object)
@@ -201,6 +212,7 @@ static json_t *new_object(const struct lease *lease)
 						   "namespace", lease->config.ns);
 
 	json_object_del(json_at(object, "metadata"), "managedFields");
+	put_annotations(lease, json_at(object, "metadata"));
 	json_put(object, "spec", new_spec(lease));
 	return object;
 }
@@ -229,6 +241,11 @@ static void take_or_renew(struct lease *lease)
 						  on_written, lease);
 }
 
+static bool may_take(const struct lease *lease)
+{
+	return lease->config.is_alone || is_free(lease);
+}
+
 static bool is_ours(const json_t *object, const struct lease *lease)
 {
 	return str_eq(holder_of(object), lease->config.identity);
@@ -245,7 +262,7 @@ static void on_read(void *arg, json_t *object, const struct err *err)
 		look_after(lease, lease_is_held(lease) ? LEASE_RETRY_MS : LEASE_LOOK_MS);
 		return;
 	}
-	if (err && lease->object && !is_ours(lease->object, lease) && !is_free(lease)) {
+	if (err && lease->object && !is_ours(lease->object, lease) && !may_take(lease)) {
 		/* Deleted under a holder who writes until it notices. */
 		look_again(lease);
 		return;
@@ -259,7 +276,7 @@ static void on_read(void *arg, json_t *object, const struct err *err)
 	report_trouble(lease, NULL);
 	remember(lease, object);
 	lease->object_is_old = false;
-	if (is_ours(object, lease) || is_free(lease)) {
+	if (is_ours(object, lease) || may_take(lease)) {
 		take_or_renew(lease);
 		return;
 	}
@@ -320,6 +337,18 @@ int lease_check_timing(const struct lease_timing *timing, struct err *err)
 	return 0;
 }
 
+int64_t lease_term_ms(const json_t *object)
+{
+	const char *text = json_str_at(object, "metadata", "annotations", LEASE_TERM_ANNOTATION);
+	int64_t seconds = json_integer_value(json_at(object, "spec", "leaseDurationSeconds"));
+
+	if (text && str_to_int(text, 1, LEASE_FOREIGN_MAX_S, &seconds))
+		return seconds * 1000;
+	if (seconds < 1)
+		seconds = LEASE_DURATION_S;
+	return (seconds < LEASE_FOREIGN_MAX_S ? seconds : LEASE_FOREIGN_MAX_S) * 1000;
+}
+
 int64_t lease_looked_ms(const struct lease *lease)
 {
 	return lease->looked_ms;
@@ -370,7 +399,7 @@ static json_t *release_patch(const struct lease *lease)
 
 void lease_release(struct lease *lease, void (*done)(void *arg), void *arg)
 {
-	bool held = lease_is_held(lease) || lease->writing;
+	bool held = lease->writing || (lease_is_held(lease) && is_ours(lease->object, lease));
 	const struct kube_write how = {
 		.field_manager = lease->config.field_manager,
 		.timeout_ms = call_timeout_ms(lease),

@@ -33,14 +33,21 @@
  *
  * A release gives the Lease away early: it is conditional on the holder still being us, and
  * lease_is_held is false before.
+ *
+ * Agents read the Lease as well: after a whole term without a renewal they allocate addresses
+ * themselves. How long a term is, LEASE_TERM_ANNOTATION of the Lease says.
  */
 #ifndef ORBWEAVER_LIB_KUBE_LEASE_H
 #define ORBWEAVER_LIB_KUBE_LEASE_H
 
 #include <assert.h>
+#include <jansson.h>
 #include <stdbool.h>
 
 #include "lib/kube/client.h"
+
+/* Seconds after which a holder that has not renewed the Lease writes nothing more. */
+#define LEASE_TERM_ANNOTATION "orbweaver.io/renew-deadline-seconds"
 
 enum {
 	LEASE_DURATION_S = 15,
@@ -79,6 +86,12 @@ struct lease_config {
 	const char *identity;
 	const char *field_manager;
 	struct lease_timing timing; /* checked; all 0: lease_default_timing */
+	/*
+	 * No election: we lead in any case, until lease_release(), and write the Lease, whoever
+	 * holds it, for programs that read it.
+	 */
+	bool is_alone;
+	const json_t *annotations; /* { key: text } that the holder sets; NULL: none */
 	/* Called from the loop: leading is what lease_is_held says at that moment. */
 	void (*changed)(void *arg, bool leading);
 	/*
@@ -88,6 +101,12 @@ struct lease_config {
 	void (*trouble)(void *arg, const struct err *err);
 	void *arg;
 };
+
+/*
+ * For how long after a renewal the holder of this Lease may write: LEASE_TERM_ANNOTATION, else
+ * spec.leaseDurationSeconds, else LEASE_DURATION_S; at most LEASE_FOREIGN_MAX_S.
+ */
+int64_t lease_term_ms(const json_t *object);
 
 struct lease;
 

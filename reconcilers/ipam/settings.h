@@ -26,6 +26,8 @@
 #include "reconcilers/ipam/candidates.h"
 
 #define IPAM_CONFIG_MAP "spiderpool-conf"
+/* Of the operator's Lease: the namespace in which the leader reads that ConfigMap. */
+#define IPAM_LEADER_ANNOTATION "orbweaver.io/config-namespace"
 
 /*
  * Read the ConfigMap; NULL, or one without conf.yml, means all on but detection. In a conf.yml that

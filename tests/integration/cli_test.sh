@@ -52,7 +52,7 @@ END
 }
 away="no operator leads since 2026-01-31T10:00:00Z: look at Deployment orbweaver-operator"
 t_ok "no Lease" says "no operator leads: look at Deployment orbweaver-operator" 1 c status
-t_ok "which may be meant so" says "one with --leader-elect=false has none" 1 c status
+t_ok "which may be in another namespace" says "--operator-namespace says where the operator is" 1 c status
 t_ok "doctor says so, too" says "NoLeader" 1 c doctor
 lease op-0 2026-01-31T10:00:00.000000Z
 t_eq "a holder that went away is the first finding" "Lease $POD_NAMESPACE/orbweaver-operator NoLeader" \

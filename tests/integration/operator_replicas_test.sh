@@ -49,7 +49,7 @@ writes_of() {
 }
 
 o_begin replicas --no-controllers
-k apply -f manifests/base/rbac.yaml >/dev/null
+o_rights
 o_own_user_of_changes
 o_nodes nodes --generate nodes=2
 start_replica one
@@ -101,4 +101,20 @@ takes_over three "the former leader can lead again" 10
 make_config fourth "and deals with changes"
 o_end three
 t_eq "the Lease is free in the end" "" "$(holder)"
+
+echo "# without an election: agents read the Lease all the same"
+# says_for_agents SECONDS NAMESPACE
+says_for_agents() {
+	o_curl GET "/apis/coordination.k8s.io/v1/namespaces/$POD_NAMESPACE/leases/orbweaver-operator" |
+		jq -e --arg seconds "$1" --arg namespace "$2" '.metadata.annotations |
+			.["orbweaver.io/renew-deadline-seconds"] == $seconds and .["orbweaver.io/config-namespace"] == $namespace'
+}
+t_ok "it says for how long a leader writes, and where its settings are" says_for_agents 10 "$POD_NAMESPACE"
+o_start alone --leader-elect=false --leader-elect-lease-duration 60s --leader-elect-renew-deadline 40s --config-namespace spiderpool
+o_wait_ready alone
+t_wait 10 "an operator without an election leads" o_leads alone
+t_wait 10 "and says so there, with its own settings" says_for_agents 40 spiderpool
+t_eq "it holds the Lease" "$(identity alone)" "$(holder)"
+o_end alone
+t_eq "which is free in the end" "" "$(holder)"
 t_done

@@ -74,7 +74,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-static void start_lease(void)
+static void start_lease_with(bool is_alone, const json_t *annotations)
 {
 	f.lease = lease_new(f.s.loop, f.s.client,
 			    &(struct lease_config){
@@ -82,9 +82,16 @@ static void start_lease(void)
 				    .name = "op",
 				    .identity = "me",
 				    .field_manager = "m",
+				    .is_alone = is_alone,
+				    .annotations = annotations,
 				    .changed = on_changed,
 				    .trouble = on_trouble,
 			    });
+}
+
+static void start_lease(void)
+{
+	start_lease_with(false, NULL);
 }
 
 static void reply(const char *start, struct http_reply reply)
@@ -134,6 +141,63 @@ static void one_that_is_not_there_is_created_and_held_for_ten_seconds(void **sta
 	move_clock(501);
 	assert_false(lease_is_held(f.lease));
 	assert_int_equal(f.troubles, 0);
+}
+
+static void it_says_for_how_long_its_holder_writes_and_what_else_others_need(void **state)
+{
+	json_auto_t *annotations =
+		json_pack("{s:s}", "orbweaver.io/config-namespace", "spiderpool");
+
+	not_found_then_created((struct http_reply){0});
+	start_lease_with(false, annotations);
+	scripted_until(&f.s, &f.began, 1);
+	assert_non_null(strstr(http_script_request(f.s.http, 1),
+			       "\"orbweaver.io/renew-deadline-seconds\":\"10\""));
+	assert_non_null(strstr(http_script_request(f.s.http, 1),
+			       "\"orbweaver.io/config-namespace\":\"spiderpool\""));
+}
+
+static void a_term_is_as_long_as_the_lease_says(void **state)
+{
+	json_auto_t *said =
+		json_pack("{s:{s:{s:s}}, s:{s:i}}", "metadata", "annotations",
+			  LEASE_TERM_ANNOTATION, "30", "spec", "leaseDurationSeconds", 60);
+	json_auto_t *foreign = json_pack("{s:{s:i}}", "spec", "leaseDurationSeconds", 60);
+	json_auto_t *odd =
+		json_pack("{s:{s:{s:s}}, s:{s:i}}", "metadata", "annotations",
+			  LEASE_TERM_ANNOTATION, "soon", "spec", "leaseDurationSeconds", -1);
+
+	assert_int_equal(lease_term_ms(said), 30000);
+	assert_int_equal(lease_term_ms(foreign), 60000);
+	assert_int_equal(lease_term_ms(odd), LEASE_DURATION_S * 1000);
+	assert_int_equal(lease_term_ms(NULL), LEASE_DURATION_S * 1000);
+}
+
+/* --leader-elect=false: it leads in any case, and the Lease is for those who look. */
+static void one_without_an_election_leads_and_writes_the_lease_of_others(void **state)
+{
+	reply(GET_LEASE, (struct http_reply){.body = LEASE_OF("other", "1", "t1", "15")});
+	reply(PUT_LEASE, (struct http_reply){.body = LEASE_OF("me", "2", "t2", "15")});
+	start_lease_with(true, NULL);
+	scripted_until(&f.s, &f.reached, 1);
+	while (http_script_count(f.s.http, PUT_LEASE) < 1)
+		scripted_for(&f.s, 10);
+	assert_int_equal(f.began, 1);
+	move_clock(LEASE_FOREIGN_MAX_S * INT64_C(1000));
+	assert_true(lease_is_held(f.lease));
+	assert_int_equal(f.ended, 0);
+}
+
+static void one_without_an_election_leads_without_a_lease(void **state)
+{
+	reply(GET_LEASE, (struct http_reply){
+				 .status = 403,
+				 .body = "{\"kind\":\"Status\",\"reason\":\"Forbidden\"}",
+			 });
+	start_lease_with(true, NULL);
+	scripted_until(&f.s, &f.troubles, 1);
+	assert_int_equal(f.began, 1);
+	assert_true(lease_is_held(f.lease));
 }
 
 static void sleep_long(void *arg)
@@ -407,6 +471,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		scripted(one_that_is_not_there_is_created_and_held_for_ten_seconds),
+		scripted(it_says_for_how_long_its_holder_writes_and_what_else_others_need),
+		cmocka_unit_test(a_term_is_as_long_as_the_lease_says),
+		scripted(one_without_an_election_leads_and_writes_the_lease_of_others),
+		scripted(one_without_an_election_leads_without_a_lease),
 		scripted(the_term_counts_from_sending_not_from_the_answer),
 		scripted(somebody_elses_is_taken_fifteen_seconds_after_its_last_change),
 		scripted(a_shorter_duration_is_not_believed),

@@ -31,6 +31,8 @@ const char agent_options_help[] =
 	"  --kubeconfig FILE         the API server; else in-cluster, $KUBECONFIG, ~/.kube/config\n"
 	"  --context NAME            this context of the kubeconfig\n"
 	"  --namespace NS            of NodeStates; else $POD_NAMESPACE, else orbweaver-system\n"
+	"  --lease NAME              the Lease of the operator, as its flag --lease names it\n"
+	"                            (default orbweaver-operator)\n"
 	"  --host-root DIR           where the host's root is mounted (default /)\n"
 	"  --kubelet-dir DIR         device-plugins/ and pod-resources/ are in it\n"
 	"                            (default /var/lib/kubelet); links in it are those of the "
@@ -208,6 +210,7 @@ static const struct flag flags[] = {
 	STRING("kubeconfig", kubeconfig),
 	STRING("context", context),
 	STRING("namespace", ns),
+	STRING("lease", lease),
 	STRING("host-root", host_root),
 	STRING("kubelet-dir", kubelet_dir),
 	STRING("devinfo-dir", devinfo_dir),
@@ -308,6 +311,7 @@ static int check(const struct agent_options *o, struct err *err)
 	if (o->remove_plugins)
 		return 0;
 	if (check_node(o->node, err) < 0 || flags_check_label("namespace", o->ns, err) < 0 ||
+	    flags_check_label("lease", o->lease, err) < 0 ||
 	    check_directory("kubelet-dir", o->kubelet_dir, err) < 0 ||
 	    check_directory("devinfo-dir", o->devinfo_dir, err) < 0 ||
 	    check_source("shared-config", o->shared_config, err) < 0 ||
@@ -324,6 +328,7 @@ int agent_options_parse(int argc, char *const *argv, const char *(*env)(const ch
 	const char *ns = env("POD_NAMESPACE");
 	struct agent_options o = {
 		.ns = str_empty(ns) ? "orbweaver-system" : ns,
+		.lease = "orbweaver-operator",
 		.node = env("NODE_NAME"),
 		.pod = env("POD_NAME"),
 		.host_root = "/",

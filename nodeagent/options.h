@@ -20,6 +20,7 @@
 struct agent_options {
 	const char *kubeconfig; /* NULL: in-cluster, else $KUBECONFIG, else ~/.kube/config */
 	const char *context;
+	const char *lease; /* of the operator */
 	const char *ns;
 	const char *node;
 	const char *pod;         /* in which we run; NULL: in none */

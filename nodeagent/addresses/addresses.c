@@ -6,6 +6,7 @@
 
 #include "lib/base/mem.h"
 #include "nodeagent/addresses/addresses_internal.h"
+#include "reconcilers/core/kinds.h"
 
 struct addresses *addresses_new(const struct addresses_config *config)
 {
@@ -16,12 +17,19 @@ struct addresses *addresses_new(const struct addresses_config *config)
 		addresses->config.second_look_ms = ADDRESSES_SECOND_LOOK_MS;
 	if (!config->look_ms)
 		addresses->config.look_ms = ADDRESSES_LOOK_MS;
+	if (!config->lease)
+		addresses->config.lease = OPERATOR_NAME;
 	addresses->released = want_released;
 	TAILQ_INIT(&addresses->wants);
 	TAILQ_INIT(&addresses->releases);
 	TAILQ_INIT(&addresses->reports);
 	TAILQ_INIT(&addresses->foresights);
-	addresses->lease_due = timer_new(config->loop, want_look_at_lease, addresses);
+	TAILQ_INIT(&addresses->pools_queue);
+	addresses->pools_due = timer_new(config->loop, pools_list_now, addresses);
+	addresses->is_waiting = want_is_waiting;
+	addresses->begin_round = want_begin_round;
+	addresses->leader = leader_new(addresses);
+	addresses->next_take = timer_new(config->loop, want_take_next, addresses);
 	addresses->second_look = timer_new(config->loop, release_look_again, addresses);
 	addresses->unseen = json_object();
 	addresses->recent = json_object();
@@ -50,11 +58,15 @@ void addresses_free(struct addresses *addresses)
 	pod_watch_free(addresses->pods);
 	release_free_all(addresses);
 	report_free_all(addresses);
-	timer_free(addresses->lease_due);
+	leader_free(addresses->leader);
+	mem_free(addresses->leader_ns);
+	timer_free(addresses->next_take);
+	shelf_free(addresses->shelf);
+	pools_free_all(addresses);
+	timer_free(addresses->pools_due);
 	timer_free(addresses->second_look);
 	foresight_free_all(addresses);
 	recent_free_all(addresses);
 	json_decref(addresses->unseen);
-	mem_free(addresses->lease_version);
 	mem_free(addresses);
 }

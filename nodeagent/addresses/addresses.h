@@ -28,9 +28,11 @@ enum {
 	 * write one name. A pod that it cannot foresee is asked for at once.
 	 */
 	ADDRESSES_ASK_AFTER_MS = 300,
-	/* Nobody leads when the Lease has not moved for this long while a request waits. */
+	/*
+	 * No operator leads when the Lease has had no holder for this long while a request waits. A
+	 * Lease that has a holder says itself for how long it holds (lib/kube/lease.h).
+	 */
 	ADDRESSES_NO_LEADER_MS = 5000,
-	ADDRESSES_LOOK_AT_LEASE_MS = 1000,
 };
 
 struct addresses;
@@ -40,8 +42,12 @@ struct addresses_config {
 	struct loop *loop;
 	struct kube_client *client;
 	const char *node;
-	const char *ns;        /* of the operator: its Lease */
-	const char *config_ns; /* of the ConfigMap spiderpool-conf */
+	const char *ns;    /* of the operator: its Lease */
+	const char *lease; /* its name; NULL: orbweaver-operator */
+	const char
+		*config_ns; /* of the ConfigMap spiderpool-conf, unless the Lease names another */
+	/* Read the Lease at the start, and regularly: see addresses_config_ns(). */
+	bool follows_leader;
 	/*
 	 * Is something of the pod with this UID on the node, as far as the CNI state knows? Pods
 	 * that end without a DEL (their sandbox was never made, or the agent was away) are given
@@ -66,6 +72,12 @@ struct addresses_config {
 struct addresses *addresses_new(const struct addresses_config *config);
 /* Requests end without a callback. Before the client. */
 void addresses_free(struct addresses *addresses);
+
+/*
+ * The namespace in which the leader reads the ConfigMap spiderpool-conf, as far as its Lease was
+ * read. Borrowed until the loop turns.
+ */
+const char *addresses_config_ns(const struct addresses *addresses);
 
 /* All strings and JSON are copied, or referenced, before the call returns. */
 struct addresses_request {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * What the files of this folder share: addresses.c wires want.c (requests), release.c (giving
- * back), watch.c (pods that are new, and those without a DEL) and report.c (conflicts); recent.c,
- * foresight.c, take.c and resources.c serve them.
+ * back), watch.c (pods that are new, and those without a DEL) and report.c (conflicts); leader.c,
+ * recent.c, foresight.c, take.c, pools.c and resources.c serve them.
  */
 #ifndef ORBWEAVER_NODEAGENT_ADDRESSES_ADDRESSES_INTERNAL_H
 #define ORBWEAVER_NODEAGENT_ADDRESSES_ADDRESSES_INTERNAL_H
@@ -16,6 +16,7 @@ TAILQ_HEAD(want_list, addresses_want);
 TAILQ_HEAD(release_list, release);
 TAILQ_HEAD(report_list, report);
 TAILQ_HEAD(foresight_list, foresight);
+TAILQ_HEAD(pools_queue, pools_question);
 
 struct addresses {
 	struct addresses_config config;
@@ -25,11 +26,22 @@ struct addresses {
 	/* No release of this UID is under way any more: a request that waited for that begins. */
 	void (*released)(struct addresses *addresses, const char *uid);
 	struct report_list reports;
-	struct timer *lease_due;
-	struct kube_call *lease_call;
-	char *lease_version; /* as seen last; "" without a Lease or holder, NULL: not looked yet */
-	int64_t lease_changed_ms; /* when it was seen for the first time */
-	struct pod_watch *pods;   /* NULL: nobody looks after pods that end without a DEL */
+	struct leader *leader;
+	char *leader_ns; /* the leader's addresses_config_ns(); NULL: not known */
+	/* Wired by addresses.c: leader.c knows nothing of requests. */
+	bool (*is_waiting)(const struct addresses *addresses);
+	void (*begin_round)(struct addresses *addresses);
+	/* See take.c: what the attempts of one round share. NULL between rounds. */
+	struct shelf *shelf;
+	struct timer *next_take;
+	uint64_t round; /* the number of the last one */
+	bool has_helped;
+	/* See pools.c. */
+	struct pools_queue pools_queue;
+	struct pools_list *pools_list;
+	struct timer *pools_due;
+	int64_t pools_listed_ms;
+	struct pod_watch *pods; /* NULL: nobody looks after pods that end without a DEL */
 	struct timer *second_look;
 	json_t *unseen; /* UID: {"ns", "name", "pod", "dueMs"} of release_later() */
 	/* See recent.c. */
@@ -53,7 +65,24 @@ enum {
 	ADDRESSES_FORESEEN_MS = 60000,
 	/* Longer than a read may take (lib/kube/client.h). */
 	ADDRESSES_SAID_MS = 60000,
+	/* The pools are listed at most this often by one agent; 10 % of it is left to chance. */
+	ADDRESSES_LIST_POOLS_MS = 5000,
+	/* Pools of a page; of a page that was too large to read, so few the next time. */
+	ADDRESSES_PAGE = 500,
+	ADDRESSES_SMALL_PAGE = 16,
+	/* A pod that found no address is decided on again without a change after this time. */
+	ADDRESSES_TRIED_MS = 60000,
 };
+
+/* ---- leader.c -------------------------------------------------------------------------------- */
+
+struct leader *leader_new(struct addresses *addresses);
+/* A request waits for addresses: see to it that somebody leads. */
+void leader_look_after(struct leader *leader);
+/* Each request that waits had its attempt; has_helped: one of them has its addresses now. */
+void leader_round_over(struct leader *leader, bool has_helped);
+/* Accepts NULL. */
+void leader_free(struct leader *leader);
 
 /* ---- resources.c ----------------------------------------------------------------------------- */
 
@@ -67,8 +96,12 @@ char *addresses_node_query(const struct addresses *addresses);
 
 /* See struct addresses. */
 void want_released(struct addresses *addresses, const char *uid);
-/* Does anybody lead, while a request waits? A loop_fn. */
-void want_look_at_lease(void *arg);
+/* Does a request wait for what the leader, or a round, has to do? */
+bool want_is_waiting(const struct addresses *addresses);
+/* Nobody leads: one attempt for each request that waits, one after the other. */
+void want_begin_round(struct addresses *addresses);
+/* The request that had its attempt in this round is gone. A loop_fn. */
+void want_take_next(void *arg);
 void want_free_all(struct addresses *addresses);
 
 /* ---- recent.c -------------------------------------------------------------------------------- */
@@ -140,15 +173,45 @@ void release_look_again(void *arg);
 
 void report_free_all(struct addresses *addresses);
 
+/* ---- pools.c --------------------------------------------------------------------------------- */
+
+/*
+ * All pools, from the API server, page by page. pools: an array, NULL exactly when err is set.
+ * Those who ask while others wait get the same answer, so that it is read once for all. The list
+ * was read after the question.
+ */
+struct pools_question;
+typedef void pools_fn(void *arg, json_t *pools, const struct err *err);
+
+/* done comes once, never before this returns. */
+struct pools_question *pools_ask(struct addresses *addresses, pools_fn *done, void *arg);
+/* No callback comes. NULL is fine. */
+void pools_cancel(struct pools_question *question);
+/* This pool was written: who has a list with it has the new version from now on. */
+void pools_wrote(json_t *pools, json_t *pool);
+/* A loop_fn. */
+void pools_list_now(void *arg);
+void pools_free_all(struct addresses *addresses);
+
 /* ---- take.c ---------------------------------------------------------------------------------- */
 
-/* Taking addresses without a leader. */
+/* Allocation without a leader. */
 struct take;
+
+struct shelf *shelf_new(void);
+/* Accepts NULL. */
+void shelf_free(struct shelf *shelf);
 
 struct take_config {
 	struct addresses *addresses;
 	const char *ns, *name, *uid; /* of the pod; borrowed, as all here */
 	const json_t *asks;
+	/*
+	 * take_seen() of the last attempt, which found no address: without a change of these pools
+	 * this one ends with `before`. NULL: none.
+	 */
+	const json_t *seen;
+	const struct err *before;
 	/*
 	 * status: the endpoint's, as it was written; or NULL with err: ERR_INVALID nothing helps
 	 * but a change, "PodNotFound" among them; others: once more later.
@@ -157,8 +220,13 @@ struct take_config {
 	void *arg;
 };
 
-/* One attempt; done comes once, never before this returns, and the take is gone then. */
+/*
+ * One attempt; done comes once, never before this returns, and the take is gone then. It needs
+ * addresses->shelf, and no other attempt may be under way.
+ */
 struct take *take_begin(const struct take_config *config);
+/* { pool: resourceVersion } that the decision looked at. Borrowed; for `done`. */
+json_t *take_seen(const struct take *take);
 /* No callback comes. NULL is fine. */
 void take_cancel(struct take *take);
 

@@ -10,6 +10,7 @@
  *	READING_POOLS	it has ended: records that still name the UID are taken out
  *	READING_RECORDED	unless the endpoint that they name is this UID's: that of a virtual
  *			machine which Spiderpool's agent wrote has no label of the node
+ *	WAITING_TURN	another release of this node writes a pool
  *	GIVING_BACK	one pool after the other, each in the version that was read
  *
  * Who found no endpoint looks once more a minute later: the leader may have been about to write
@@ -38,6 +39,7 @@ enum release_state {
 	RELEASE_READING_POD,
 	RELEASE_READING_POOLS,
 	RELEASE_READING_RECORDED,
+	RELEASE_WAITING_TURN,
 	RELEASE_GIVING_BACK,
 };
 
@@ -51,18 +53,37 @@ struct release {
 	enum release_state state;
 	bool superseded, is_guess, is_second, had_no_endpoint;
 	struct kube_call *call;
+	struct pools_question *question;
 	struct timer *again;
 	int64_t pause_ms;
-	json_t *pools; /* list */
+	json_t *pools; /* all, shared with other releases */
 	size_t next;
 };
 
 static void on_answer(void *arg, json_t *object, const struct err *err);
+static void on_pools(void *arg, json_t *pools, const struct err *err);
+static void give_back_next(struct release *release);
+
+/* Who wrote pools has ended: the next one that waits for that. */
+static void pass_turn(struct addresses *addresses)
+{
+	struct release *release;
+
+	TAILQ_FOREACH(release, &addresses->releases, link)
+	if (release->state == RELEASE_WAITING_TURN) {
+		give_back_next(release);
+		return;
+	}
+}
 
 static void release_free(struct release *release)
 {
+	bool had_turn = release->state == RELEASE_GIVING_BACK;
+	struct addresses *addresses = release->addresses;
+
 	TAILQ_REMOVE(&release->addresses->releases, release, link);
 	kube_call_cancel(release->call);
+	pools_cancel(release->question);
 	recent_forget(release->addresses, release->uid);
 	timer_free(release->again);
 	json_decref(release->pools);
@@ -71,6 +92,8 @@ static void release_free(struct release *release)
 	mem_free(release->uid);
 	mem_free(release->pod);
 	mem_free(release);
+	if (had_turn)
+		pass_turn(addresses);
 }
 
 static void call_done(struct release *release, const struct err *err)
@@ -137,8 +160,7 @@ static void send_list(struct release *release)
 static void send_pools(struct release *release)
 {
 	release->state = RELEASE_READING_POOLS;
-	release->call = kube_list(release->addresses->config.client, &addresses_pool, NULL, NULL,
-				  on_answer, release);
+	release->question = pools_ask(release->addresses, on_pools, release);
 }
 
 static void say(struct release *release, const json_t *endpoint)
@@ -207,11 +229,21 @@ static char *recorded_name(const struct release *release)
 	return NULL;
 }
 
+static bool is_giving_back(const struct addresses *addresses)
+{
+	const struct release *release;
+
+	TAILQ_FOREACH(release, &addresses->releases, link)
+	if (release->state == RELEASE_GIVING_BACK)
+		return true;
+	return false;
+}
+
 static void give_back_next(struct release *release)
 {
-	release->state = RELEASE_GIVING_BACK;
-	while (release->next < json_array_size(release->pools)) {
-		const json_t *pool = json_array_get(release->pools, release->next++);
+	release->state = RELEASE_WAITING_TURN;
+	for (; release->next < json_array_size(release->pools); release->next++) {
+		const json_t *pool = json_array_get(release->pools, release->next);
 		auto_ledger struct ledger ledger = {0};
 
 		if (!strstr(json_str_or(json_at(pool, "status", "allocatedIPs"), ""),
@@ -219,8 +251,11 @@ static void give_back_next(struct release *release)
 		    ledger_open(pool, NULL, NULL, &ledger, NULL) < 0 ||
 		    !take_out(&ledger, release->uid))
 			continue;
+		if (is_giving_back(release->addresses))
+			return;
 		log_info("giving back what no SpiderEndpoint names", F_STR("pool", json_name(pool)),
 			 F_STR("uid", release->uid));
+		release->state = RELEASE_GIVING_BACK;
 		release->call = take_put_ledger(release->addresses, &ledger, on_answer, release);
 		return;
 	}
@@ -242,19 +277,23 @@ static const json_t *find_endpoint(const json_t *list, const char *uid)
 
 static void on_failed(struct release *release, const struct err *err)
 {
+	bool had_turn = release->state == RELEASE_GIVING_BACK;
+
+	release->state = RELEASE_ASKING_POD;
 	if (err->class != ERR_CONFLICT)
 		call_done(release, err);
 	release->pause_ms = release->pause_ms ? 2 * release->pause_ms : ADDRESSES_RETRY_MS;
 	if (release->pause_ms > ADDRESSES_RETRY_MAX_MS)
 		release->pause_ms = ADDRESSES_RETRY_MAX_MS;
 	timer_start(release->again, err->class == ERR_CONFLICT ? 0 : release->pause_ms);
+	if (had_turn)
+		pass_turn(release->addresses);
 }
 
 static void on_answer(void *arg, json_t *object, const struct err *err)
 {
 	struct release *release = arg;
 	const json_t *endpoint = NULL;
-	auto_free char *recorded = NULL;
 
 	release->call = NULL;
 	if (release->superseded) {
@@ -297,16 +336,6 @@ static void on_answer(void *arg, json_t *object, const struct err *err)
 		release->had_no_endpoint = true;
 		send_pools(release);
 		break;
-	case RELEASE_READING_POOLS:
-		json_decref(release->pools);
-		release->pools = json_incref(json_at(object, "items"));
-		release->next = 0;
-		recorded = recorded_name(release);
-		if (recorded)
-			send_get(release, RELEASE_READING_RECORDED, &addresses_endpoint, recorded);
-		else
-			give_back_next(release);
-		break;
 	case RELEASE_READING_RECORDED:
 		if (endpoint_is_of(object, release->uid))
 			say(release, object);
@@ -314,9 +343,33 @@ static void on_answer(void *arg, json_t *object, const struct err *err)
 			give_back_next(release);
 		break;
 	case RELEASE_GIVING_BACK:
+		pools_wrote(release->pools, object);
 		give_back_next(release);
 		break;
+	case RELEASE_READING_POOLS:
+	case RELEASE_WAITING_TURN:
+		assert(false);
 	}
+}
+
+static void on_pools(void *arg, json_t *pools, const struct err *err)
+{
+	struct release *release = arg;
+	auto_free char *recorded = NULL;
+
+	release->question = NULL;
+	if (err) {
+		on_failed(release, err);
+		return;
+	}
+	json_decref(release->pools);
+	release->pools = json_incref(pools);
+	release->next = 0;
+	recorded = recorded_name(release);
+	if (recorded)
+		send_get(release, RELEASE_READING_RECORDED, &addresses_endpoint, recorded);
+	else
+		give_back_next(release);
 }
 
 static void begin(void *arg)
@@ -365,7 +418,7 @@ void release_if_gone(struct addresses *addresses, const json_t *endpoint)
 
 	release->is_guess = true;
 	mem_free(release->pod);
-	release->pod = endpoint_pod_key(endpoint, addresses->config.config_ns);
+	release->pod = endpoint_pod_key(endpoint, addresses->config.ns);
 	begin(release);
 }
 
@@ -434,6 +487,11 @@ bool release_is_pending(const struct addresses *addresses, const char *uid)
 
 void release_free_all(struct addresses *addresses)
 {
+	struct release *release;
+
+	/* No turn is passed on. */
+	TAILQ_FOREACH(release, &addresses->releases, link)
+	release->state = RELEASE_ASKING_POD;
 	while (!TAILQ_EMPTY(&addresses->releases))
 		release_free(TAILQ_FIRST(&addresses->releases));
 }

@@ -14,6 +14,11 @@ const struct kube_resource addresses_pool = {"spiderpool.spidernet.io", "v2beta1
 					     "SpiderIPPool", false};
 const struct kube_resource addresses_config_map = {"", "v1", "configmaps", "ConfigMap", true};
 
+const char *addresses_config_ns(const struct addresses *addresses)
+{
+	return addresses->leader_ns ? addresses->leader_ns : addresses->config.config_ns;
+}
+
 char *addresses_node_query(const struct addresses *addresses)
 {
 	auto_free char *label = endpoint_node_label(addresses->config.node);

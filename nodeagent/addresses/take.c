@@ -1,12 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Addresses without a leader: the same function, the same compare-and-swap. See
+ * Allocation without a leader: the same function, the same compare-and-swap. See
  * addresses_internal.h.
  *
- * All that the decision looks at is read anew. A pool that moved ends the attempt, and the next one
- * begins with reading. What an attempt that was cut off has left in a ledger names the pod's UID:
- * the next one takes it up, or the leader does.
+ * The attempts of a round come one after the other and share what they read (struct shelf): each
+ * pool is read once, by name where the pod's pools have names, else with all others. Pod and
+ * endpoint are read by each attempt. A pool that was written meanwhile is read again, a few times.
+ * What an attempt that was cut off has left in a ledger names the pod's UID: the next one takes it
+ * up, or the leader does.
+ *
+ * An attempt that finds no address is not repeated before one of the pools that it looked at has
+ * changed, but once a minute, as pod, namespace and settings may have.
  */
+#include <assert.h>
+#include <string.h>
+
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
@@ -15,12 +23,14 @@
 #include "lib/kube/status.h"
 #include "nodeagent/addresses/addresses_internal.h"
 #include "reconcilers/core/kinds.h"
+#include "reconcilers/core/names.h"
 #include "reconcilers/core/reconcile.h"
 #include "reconcilers/ipam/allocate.h"
 #include "reconcilers/ipam/conflict.h"
 #include "reconcilers/ipam/controller.h"
 #include "reconcilers/ipam/endpoint.h"
 #include "reconcilers/ipam/settings.h"
+#include "reconcilers/spider/ip_pool.h"
 
 static const struct kube_resource node_resource = {"", "v1", KIND_NODE, "Node", false};
 static const struct kube_resource namespace_resource = {"", "v1", KIND_NAMESPACE, "Namespace",
@@ -30,35 +40,101 @@ static const struct kube_resource reserved_resource = {"spiderpool.spidernet.io"
 
 static const struct kube_write by_agent = {.field_manager = AGENT_NAME};
 
+enum {
+	/* A pod that names more pools than this has all of them listed. */
+	TAKE_NAMES_MAX = 16,
+	/* So often is a pool read again that another agent has written meanwhile. */
+	TAKE_CONFLICTS_MAX = 4,
+};
+
+struct shelf {
+	json_t *pools;                         /* by name; null: there is no such pool */
+	json_t *namespaces;                    /* by name; null: there is no such namespace */
+	json_t *nodes, *reserved, *config_map; /* NULL: not read yet */
+	bool has_config_map, has_all_pools;
+	struct err err; /* the API server did not answer: the round is over */
+};
+
 struct take {
 	struct addresses *addresses;
+	struct deferred *start;
 	char *ns, *name, *uid;
 	json_t *asks;
 	void (*done)(void *arg, const json_t *status, const struct err *err);
 	void *arg;
+	struct err before;
+	json_t *names; /* of the pools that matter; NULL: all, or not known yet */
+	json_t *seen;  /* {"names", "versions"}: see take_seen() */
+	json_t *pod, *endpoint;
 	json_t *world;
-	json_t *config_map;
-	json_t *pod; /* borrowed from world */
-	char *key;   /* of the endpoint */
+	char *key; /* of the endpoint */
 	struct ipam_settings settings;
 	struct books *books;
 	json_t *ops; /* of pools, then nothing */
 	size_t next;
 	json_t *status; /* as the endpoint has to say */
 	struct kube_call *call;
-	size_t step;
+	struct pools_question *question;
+	const char *reading; /* the pool that is read; borrowed from names or ops */
+	size_t step, conflicts;
 };
 
-static void go_on(struct take *take);
+/* ---- what attempts share --------------------------------------------------------------------- */
+
+struct shelf *shelf_new(void)
+{
+	struct shelf *shelf = mem_new(struct shelf);
+
+	shelf->pools = json_object();
+	shelf->namespaces = json_object();
+	return shelf;
+}
+
+void shelf_free(struct shelf *shelf)
+{
+	if (!shelf)
+		return;
+	json_decref(shelf->pools);
+	json_decref(shelf->namespaces);
+	json_decref(shelf->nodes);
+	json_decref(shelf->reserved);
+	json_decref(shelf->config_map);
+	mem_free(shelf);
+}
+
+static json_t *or_null(json_t *object)
+{
+	return object ? json_incref(object) : json_null();
+}
+
+static json_t *by_name(const json_t *items)
+{
+	json_t *objects = json_object(), *item;
+	size_t i;
+
+	json_array_foreach (items, i, item)
+		json_put(objects, json_name(item), json_incref(item));
+	return objects;
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+static void read_next(struct take *take);
+static void read_pools(struct take *take);
 
 static void take_free(struct take *take)
 {
 	kube_call_cancel(take->call);
+	pools_cancel(take->question);
+	deferred_free(take->start);
 	books_free(take->books);
 	json_decref(take->ops);
 	json_decref(take->status);
 	json_decref(take->world);
-	json_decref(take->config_map);
+	json_decref(take->pod);
+	json_decref(take->endpoint);
+	json_decref(take->names);
+	json_decref(take->seen);
 	json_decref(take->asks);
 	mem_free(take->key);
 	mem_free(take->ns);
@@ -73,10 +149,22 @@ void take_cancel(struct take *take)
 		take_free(take);
 }
 
+json_t *take_seen(const struct take *take)
+{
+	return take->seen;
+}
+
 static void end(struct take *take, const json_t *status, const struct err *err)
 {
 	take->done(take->arg, status, err);
 	take_free(take);
+}
+
+/* What did not come for this pod does not come for the next one either. */
+static void end_round(struct take *take, const struct err *err)
+{
+	take->addresses->shelf->err = *err;
+	end(take, NULL, err);
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */
@@ -92,7 +180,7 @@ static void on_endpoint_written(void *arg, json_t *object, const struct err *err
 static void write_endpoint(struct take *take)
 {
 	struct kube_client *client = take->addresses->config.client;
-	const json_t *present = world_get(take->world, KIND_ENDPOINT, take->key);
+	const json_t *present = take->endpoint;
 	json_auto_t *object = endpoint_object(take->key, take->status);
 	json_auto_t *conflicts = conflicts_said(present, take->uid);
 	json_t *metadata = json_at(object, "metadata");
@@ -115,15 +203,25 @@ static void write_endpoint(struct take *take)
 				 on_endpoint_written, take);
 }
 
+static void write_next(struct take *take);
+static void read_pool(struct take *take, const char *pool);
+
 static void on_pool_written(void *arg, json_t *object, const struct err *err)
 {
 	struct take *take = arg;
+	const char *pool = json_str_at(json_array_get(take->ops, take->next - 1), "key");
+	json_t *pools = take->addresses->shelf->pools;
 
 	take->call = NULL;
-	if (err)
-		end(take, NULL, err);
+	if (!err) {
+		json_put(pools, pool, json_incref(object));
+		write_next(take);
+		return;
+	}
+	if (err->class == ERR_CONFLICT && take->conflicts++ < TAKE_CONFLICTS_MAX)
+		read_pool(take, pool);
 	else
-		go_on(take);
+		end(take, NULL, err);
 }
 
 struct kube_call *take_put_ledger(struct addresses *addresses, const struct ledger *ledger,
@@ -143,7 +241,7 @@ struct kube_call *take_put_ledger(struct addresses *addresses, const struct ledg
 }
 
 /* One pool after the other, then the endpoint. */
-static void go_on(struct take *take)
+static void write_next(struct take *take)
 {
 	const json_t *op = json_array_get(take->ops, take->next++);
 	const char *pool = json_str_at(op, "key");
@@ -157,31 +255,187 @@ static void go_on(struct take *take)
 
 /* ---- deciding -------------------------------------------------------------------------------- */
 
+static void add_objects(json_t *world, const char *kind, const json_t *objects)
+{
+	json_t *of_kind = json_need_object(world, kind), *object;
+	const char *name;
+
+	json_each (objects, name, object)
+		if (!json_is_null(object))
+			json_put(of_kind, name, json_incref(object));
+}
+
+/* Returns new. */
+static json_t *world_of(const struct take *take)
+{
+	const struct shelf *shelf = take->addresses->shelf;
+	json_t *world = json_object(), *env = json_need_object(world, "env");
+	char now[RFC3339_SIZE];
+
+	rfc3339_write(clock_wall_us(), now);
+	json_put_str(env, "now", now);
+	json_put_bool(env, "withoutLeader", true);
+	json_put(json_need_object(world, KIND_POD), take->name, json_incref(take->pod));
+	if (take->endpoint)
+		json_put(json_need_object(world, KIND_ENDPOINT), take->key,
+			 json_incref(take->endpoint));
+	add_objects(world, KIND_NAMESPACE, shelf->namespaces);
+	add_objects(world, KIND_NODE, shelf->nodes);
+	add_objects(world, KIND_RESERVED_IP, shelf->reserved);
+	add_objects(world, KIND_IP_POOL, shelf->pools);
+	return world;
+}
+
 static void decide(struct take *take)
 {
 	auto_plan struct plan plan = {0};
 	struct err err = {0};
 
+	books_free(take_ptr(take->books));
+	json_decref(take_ptr(take->status));
+	json_decref(take_ptr(take->ops));
+	json_decref(take->world);
+	take->world = world_of(take);
+	take->next = 0;
 	take->books = books_new(take->world);
-	if (ipam_allocate(take->books, take->pod, world_get(take->world, KIND_ENDPOINT, take->key),
-			  take->asks, &take->settings, &take->status, &err) < 0) {
+	if (ipam_allocate(take->books, take->pod, take->endpoint, take->asks, &take->settings,
+			  &take->status, &err) < 0) {
 		end(take, NULL, &err);
 		return;
 	}
 	books_plan(take->books, &plan);
 	take->ops = json_incref(plan.ops);
-	go_on(take);
+	write_next(take);
 }
 
-/* ---- reading --------------------------------------------------------------------------------- */
+/* ---- pools ----------------------------------------------------------------------------------- */
 
-static void read_next(struct take *take);
-
-static void put(struct take *take, const char *kind, const char *key, json_t *object)
+static void add_name(void *arg, const char *name)
 {
-	if (object)
-		json_put(json_need_object(take->world, kind), key, json_incref(object));
+	json_t *names = arg;
+
+	if (name_is_dns_subdomain(name) && !json_list_has(names, name))
+		json_array_append_new(names, json_string(name));
 }
+
+/* What the pod has already, too. */
+static void find_names(struct take *take)
+{
+	const json_t *namespace = json_object_get(take->addresses->shelf->namespaces, take->ns);
+	json_auto_t *names = json_array();
+	bool is_open = candidates_visit_names(take->pod, namespace, take->asks, add_name, names);
+	json_t *item;
+	size_t i;
+
+	json_array_foreach (json_at(take->endpoint, "status", "current", "ips"), i, item) {
+		add_name(names, json_str_or(json_at(item, "ipv4Pool"), ""));
+		add_name(names, json_str_or(json_at(item, "ipv6Pool"), ""));
+	}
+	json_decref(take_ptr(take->names));
+	if (!is_open && json_array_size(names) <= TAKE_NAMES_MAX)
+		take->names = json_incref(names);
+}
+
+static void note_seen(struct take *take)
+{
+	const json_t *pools = take->addresses->shelf->pools;
+	auto_strbuf struct strbuf versions = {0};
+	uint64_t sum = 0;
+	const char *name;
+	json_t *pool;
+	size_t i;
+
+	json_array_foreach (take->names, i, pool)
+		strbuf_addf(&versions, "%s ",
+			    json_str_or(json_at(json_object_get(pools, json_string_value(pool)),
+						"metadata", "resourceVersion"),
+					"-"));
+	/* Versions only grow. */
+	json_each (take->names ? NULL : pools, name, pool)
+		sum += kube_resource_version(pool);
+	if (!take->names)
+		strbuf_addf(&versions, "%zu %llu", json_object_size(pools),
+			    (unsigned long long)sum);
+	json_decref(take->seen);
+	take->seen = json_object();
+	json_put(take->seen, "names", or_null(take->names));
+	json_put_str(take->seen, "versions", strbuf_str(&versions));
+}
+
+/* All that the decision looks at is on the shelf. */
+static void on_pools_there(struct take *take)
+{
+	json_auto_t *before = json_incref(take->seen);
+
+	note_seen(take);
+	if (take->pod)
+		decide(take);
+	else if (json_equal(before, take->seen))
+		end(take, NULL, &take->before);
+	else
+		read_next(take);
+}
+
+static void on_all_pools(void *arg, json_t *pools, const struct err *err)
+{
+	struct take *take = arg;
+	struct shelf *shelf = take->addresses->shelf;
+
+	take->question = NULL;
+	if (err) {
+		end_round(take, err);
+		return;
+	}
+	json_decref(shelf->pools);
+	shelf->pools = by_name(pools);
+	shelf->has_all_pools = true;
+	on_pools_there(take);
+}
+
+static void on_pool(void *arg, json_t *object, const struct err *err)
+{
+	struct take *take = arg;
+
+	take->call = NULL;
+	if (err && !kube_err_is(err, "NotFound")) {
+		end_round(take, err);
+		return;
+	}
+	json_put(take->addresses->shelf->pools, take->reading, or_null(object));
+	read_pools(take);
+}
+
+static void read_pool(struct take *take, const char *pool)
+{
+	take->reading = pool;
+	take->call = kube_get(take->addresses->config.client, &addresses_pool, NULL, pool, NULL,
+			      on_pool, take);
+}
+
+/* One that no leader has compared with the others, as it is now, needs them all. */
+static void read_pools(struct take *take)
+{
+	struct shelf *shelf = take->addresses->shelf;
+	json_t *name;
+	size_t i;
+
+	json_array_foreach (take->names, i, name) {
+		const json_t *pool = json_object_get(shelf->pools, json_string_value(name));
+
+		if (!pool && !shelf->has_all_pools) {
+			read_pool(take, json_string_value(name));
+			return;
+		}
+		if (!shelf->has_all_pools && !json_is_null(pool) && !ip_pool_is_judged(pool))
+			break;
+	}
+	if (shelf->has_all_pools || (take->names && i == json_array_size(take->names)))
+		on_pools_there(take);
+	else
+		take->question = pools_ask(take->addresses, on_all_pools, take);
+}
+
+/* ---- the rest -------------------------------------------------------------------------------- */
 
 static int look_at_pod(struct take *take, json_t *pod, struct err *err)
 {
@@ -189,22 +443,12 @@ static int look_at_pod(struct take *take, json_t *pod, struct err *err)
 		return err_set(err, ERR_INVALID, "PodNotFound",
 			       "pod %s/%s with UID %s is not there any more", take->ns, take->name,
 			       take->uid);
-	if (ipam_settings_read(take->config_map, take->addresses->config.config_ns, &take->settings,
-			       err) < 0)
+	if (ipam_settings_read(take->addresses->shelf->config_map,
+			       addresses_config_ns(take->addresses), &take->settings, err) < 0)
 		return -1;
-	take->pod = pod;
+	take->pod = json_incref(pod);
 	take->key = str_printf("%s/%s", take->ns, pod_endpoint_name(pod, &take->settings));
-	put(take, KIND_POD, take->name, pod);
 	return 0;
-}
-
-static void put_list(struct take *take, const char *kind, const json_t *list)
-{
-	json_t *items = json_need_object(take->world, kind), *item;
-	size_t i;
-
-	json_array_foreach (json_at(list, "items"), i, item)
-		json_put(items, json_name(item), json_incref(item));
 }
 
 /* What is read, in this order. */
@@ -213,17 +457,18 @@ enum { READ_CONFIG, READ_POD, READ_ENDPOINT, READ_NAMESPACE, READ_NODE, READ_RES
 static void on_read(void *arg, json_t *object, const struct err *err)
 {
 	struct take *take = arg;
-	char now[RFC3339_SIZE];
+	struct shelf *shelf = take->addresses->shelf;
 	struct err own = {0};
 
 	take->call = NULL;
 	if (err && !kube_err_is(err, "NotFound")) {
-		end(take, NULL, err);
+		end_round(take, err);
 		return;
 	}
 	switch (take->step++) {
 	case READ_CONFIG:
-		take->config_map = json_incref(object);
+		shelf->config_map = json_incref(object);
+		shelf->has_config_map = true;
 		break;
 	case READ_POD:
 		if (look_at_pod(take, object, &own) < 0) {
@@ -232,25 +477,39 @@ static void on_read(void *arg, json_t *object, const struct err *err)
 		}
 		break;
 	case READ_ENDPOINT:
-		put(take, KIND_ENDPOINT, take->key, object);
+		take->endpoint = json_incref(object);
 		break;
 	case READ_NAMESPACE:
-		put(take, KIND_NAMESPACE, take->ns, object);
+		json_put(shelf->namespaces, take->ns, or_null(object));
 		break;
 	case READ_NODE:
-		put(take, KIND_NODE, take->addresses->config.node, object);
+		shelf->nodes = json_object();
+		json_put(shelf->nodes, take->addresses->config.node, or_null(object));
 		break;
 	case READ_RESERVED:
-		put_list(take, KIND_RESERVED_IP, object);
+		shelf->reserved = by_name(json_at(object, "items"));
 		break;
-	case READ_POOLS:
-		put_list(take, KIND_IP_POOL, object);
-		rfc3339_write(clock_wall_us(), now);
-		json_put_str(json_need_object(take->world, "env"), "now", now);
-		decide(take);
-		return;
 	}
 	read_next(take);
+}
+
+/* True when another attempt of the round has read it. */
+static bool is_on_shelf(const struct take *take)
+{
+	const struct shelf *shelf = take->addresses->shelf;
+
+	switch (take->step) {
+	case READ_CONFIG:
+		return shelf->has_config_map;
+	case READ_NAMESPACE:
+		return json_object_get(shelf->namespaces, take->ns) != NULL;
+	case READ_NODE:
+		return shelf->nodes != NULL;
+	case READ_RESERVED:
+		return shelf->reserved != NULL;
+	default:
+		return false;
+	}
 }
 
 static void read_next(struct take *take)
@@ -258,10 +517,13 @@ static void read_next(struct take *take)
 	const struct addresses_config *config = &take->addresses->config;
 	struct kube_client *client = config->client;
 
+	while (is_on_shelf(take))
+		take->step++;
 	switch (take->step) {
 	case READ_CONFIG:
-		take->call = kube_get(client, &addresses_config_map, config->config_ns,
-				      IPAM_CONFIG_MAP, NULL, on_read, take);
+		take->call = kube_get(client, &addresses_config_map,
+				      addresses_config_ns(take->addresses), IPAM_CONFIG_MAP, NULL,
+				      on_read, take);
 		break;
 	case READ_POD:
 		take->call =
@@ -283,24 +545,43 @@ static void read_next(struct take *take)
 		take->call = kube_list(client, &reserved_resource, NULL, NULL, on_read, take);
 		break;
 	default:
-		take->call = kube_list(client, &addresses_pool, NULL, NULL, on_read, take);
+		find_names(take);
+		read_pools(take);
 		break;
 	}
+}
+
+static void on_start(void *arg)
+{
+	struct take *take = arg;
+	const struct shelf *shelf = take->addresses->shelf;
+
+	if (shelf->err.class != ERR_NONE)
+		end(take, NULL, &shelf->err);
+	else if (take->seen)
+		read_pools(take);
+	else
+		read_next(take);
 }
 
 struct take *take_begin(const struct take_config *config)
 {
 	struct take *take = mem_new(struct take);
+	const json_t *names = json_at(config->seen, "names");
 
+	assert(config->addresses->shelf);
 	take->addresses = config->addresses;
 	take->ns = str_dup(config->ns);
 	take->name = str_dup(config->name);
 	take->uid = str_dup(config->uid);
 	take->asks = json_incref((json_t *)config->asks);
+	take->seen = json_incref((json_t *)config->seen);
+	take->names = json_is_array(names) ? json_incref((json_t *)names) : NULL;
+	if (config->seen)
+		take->before = *config->before;
 	take->done = config->done;
 	take->arg = config->arg;
-	take->world = json_object();
-	json_need_object(take->world, KIND_IP_POOL);
-	read_next(take);
+	take->start = deferred_new(config->addresses->config.loop, on_start, take);
+	deferred_run(take->start);
 	return take;
 }

@@ -20,11 +20,6 @@
 #include "reconcilers/ipam/endpoint.h"
 #include "reconcilers/ipam/settings.h"
 
-static const struct kube_resource lease_resource = {"coordination.k8s.io", "v1", "leases", "Lease",
-						    true};
-
-#define LEASE_NAME "orbweaver-operator"
-
 static const struct kube_write by_agent = {.field_manager = AGENT_NAME};
 
 /*
@@ -62,6 +57,11 @@ struct addresses_want {
 	struct deferred *look; /* out of the middle of receiving */
 	struct timer *deadline, *ask_due, *again;
 	struct err trouble; /* why it takes so long */
+	/* The last attempt without a leader: its round, why it failed, what it had looked at. */
+	uint64_t round;
+	struct err tried;
+	json_t *seen;
+	int64_t tried_ms;
 };
 
 static void read_endpoint(struct addresses_want *want);
@@ -70,7 +70,10 @@ static void read_endpoint(struct addresses_want *want);
 
 static void want_free(struct addresses_want *want)
 {
-	TAILQ_REMOVE(&want->addresses->wants, want, link);
+	struct addresses *addresses = want->addresses;
+	bool was_taking = want->take != NULL;
+
+	TAILQ_REMOVE(&addresses->wants, want, link);
 	kube_call_cancel(want->call);
 	kube_call_cancel(want->asking);
 	take_cancel(want->take);
@@ -82,6 +85,7 @@ static void want_free(struct addresses_want *want)
 	timer_free(want->ask_due);
 	timer_free(want->again);
 	json_decref(want->object);
+	json_decref(want->seen);
 	json_decref(want->asks);
 	mem_free(want->ns);
 	mem_free(want->name);
@@ -89,6 +93,9 @@ static void want_free(struct addresses_want *want)
 	mem_free(want->endpoint);
 	mem_free(want->machine);
 	mem_free(want);
+	/* Not from here: who ends requests may end more of them. */
+	if (was_taking)
+		timer_start(addresses->next_take, 0);
 }
 
 void addresses_want_cancel(struct addresses_want *want)
@@ -310,10 +317,7 @@ static void watch(struct addresses_want *want)
 	timer_start(want->ask_due, want->is_unforeseen || only_node_knows(want->asks)
 					   ? 0
 					   : ADDRESSES_ASK_AFTER_MS);
-	if (!timer_is_active(addresses->lease_due) && !addresses->lease_call) {
-		mem_free(take_ptr(addresses->lease_version));
-		timer_start(addresses->lease_due, ADDRESSES_LOOK_AT_LEASE_MS);
-	}
+	leader_look_after(addresses->leader);
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */
@@ -346,7 +350,7 @@ static void on_config(void *arg, json_t *config_map, const struct err *err)
 	want->call = NULL;
 	if (err && !kube_err_is(err, "NotFound")) {
 		read_later(want, err);
-	} else if (ipam_settings_read(config_map, want->addresses->config.config_ns, &settings,
+	} else if (ipam_settings_read(config_map, addresses_config_ns(want->addresses), &settings,
 				      &bad) < 0) {
 		read_later(want, &bad);
 	} else if (settings.keeps_virtual_machines) {
@@ -384,8 +388,9 @@ static void on_pod(void *arg, json_t *pod, const struct err *err)
 	mem_free(want->machine);
 	want->machine = pod_machine(pod) ? str_dup(pod_machine(pod)) : NULL;
 	if (want->machine && !str_eq(want->machine, want->name))
-		want->call = kube_get(config->client, &addresses_config_map, config->config_ns,
-				      IPAM_CONFIG_MAP, NULL, on_config, want);
+		want->call = kube_get(config->client, &addresses_config_map,
+				      addresses_config_ns(want->addresses), IPAM_CONFIG_MAP, NULL,
+				      on_config, want);
 	else
 		watch_for_answer(want);
 }
@@ -456,44 +461,75 @@ static void begin(struct addresses_want *want)
 
 /* ---- without a leader ------------------------------------------------------------------------ */
 
+static void take_next(struct addresses *addresses);
+
 static void on_taken(void *arg, const json_t *status, const struct err *err)
 {
 	struct addresses_want *want = arg;
+	struct addresses *addresses = want->addresses;
+	json_t *seen = json_incref(take_seen(want->take));
 
 	want->take = NULL;
+	addresses->has_helped |= !err;
 	if (!err || (err->class == ERR_INVALID && !kube_err_is(err, "PoolExhausted"))) {
+		json_decref(seen);
 		finish(want, status, err);
-		return;
+	} else {
+		if (!want->seen)
+			want->tried_ms = clock_ms();
+		json_decref(want->seen);
+		want->seen = seen;
+		want->trouble = want->tried = *err;
+		want->state = WANT_WATCHING;
 	}
-	/* The Lease is looked at before the next attempt. */
-	want->trouble = *err;
-	want->state = WANT_WATCHING;
+	take_next(addresses);
 }
 
-static void take_all(struct addresses *addresses)
+static void take_now(struct addresses_want *want)
+{
+	struct addresses *addresses = want->addresses;
+
+	if (want->seen && clock_ms() - want->tried_ms >= ADDRESSES_TRIED_MS)
+		json_decref(take_ptr(want->seen));
+	log_debug("no operator leads, allocating addresses", F_STR("namespace", want->ns),
+		  F_STR("pod", want->name));
+	want->state = WANT_TAKING;
+	want->round = addresses->round;
+	want->take = take_begin(&(struct take_config){
+		.addresses = addresses,
+		.ns = want->ns,
+		.name = want->name,
+		.uid = want->uid,
+		.asks = want->asks,
+		.seen = want->seen,
+		.before = &want->tried,
+		.done = on_taken,
+		.arg = want,
+	});
+}
+
+/* The next one of this round, or its end. */
+static void take_next(struct addresses *addresses)
 {
 	struct addresses_want *want;
 
+	if (!addresses->shelf)
+		return;
 	TAILQ_FOREACH(want, &addresses->wants, link)
-	{
-		if (want->state != WANT_WATCHING)
-			continue;
-		log_info("nobody leads, taking addresses", F_STR("namespace", want->ns),
-			 F_STR("pod", want->name));
-		want->state = WANT_TAKING;
-		want->take = take_begin(&(struct take_config){
-			.addresses = addresses,
-			.ns = want->ns,
-			.name = want->name,
-			.uid = want->uid,
-			.asks = want->asks,
-			.done = on_taken,
-			.arg = want,
-		});
+	if (want->state == WANT_WATCHING && want->round != addresses->round) {
+		take_now(want);
+		return;
 	}
+	shelf_free(take_ptr(addresses->shelf));
+	leader_round_over(addresses->leader, addresses->has_helped);
 }
 
-static bool somebody_waits(const struct addresses *addresses)
+void want_take_next(void *arg)
+{
+	take_next(arg);
+}
+
+bool want_is_waiting(const struct addresses *addresses)
 {
 	const struct addresses_want *want;
 
@@ -503,36 +539,12 @@ static bool somebody_waits(const struct addresses *addresses)
 	return false;
 }
 
-static void on_lease(void *arg, json_t *lease, const struct err *err)
+void want_begin_round(struct addresses *addresses)
 {
-	struct addresses *addresses = arg;
-	bool is_held = !str_empty(json_str_at(lease, "spec", "holderIdentity"));
-	const char *version =
-		is_held ? json_str_or(json_at(lease, "metadata", "resourceVersion"), "") : "";
-
-	addresses->lease_call = NULL;
-	/* Without an API server there is nothing to take. */
-	if (!err || kube_err_is(err, "NotFound")) {
-		if (!str_eq(addresses->lease_version, version)) {
-			mem_free(addresses->lease_version);
-			addresses->lease_version = str_dup(version);
-			addresses->lease_changed_ms = clock_ms();
-		} else if (clock_ms() - addresses->lease_changed_ms >= ADDRESSES_NO_LEADER_MS) {
-			take_all(addresses);
-		}
-	}
-	if (somebody_waits(addresses))
-		timer_start(addresses->lease_due, ADDRESSES_LOOK_AT_LEASE_MS);
-}
-
-void want_look_at_lease(void *arg)
-{
-	struct addresses *addresses = arg;
-
-	if (!addresses->lease_call && somebody_waits(addresses))
-		addresses->lease_call =
-			kube_get(addresses->config.client, &lease_resource, addresses->config.ns,
-				 LEASE_NAME, NULL, on_lease, addresses);
+	addresses->round++;
+	addresses->has_helped = false;
+	addresses->shelf = shelf_new();
+	take_next(addresses);
 }
 
 /* ---- requests -------------------------------------------------------------------------------- */
@@ -581,5 +593,4 @@ void want_free_all(struct addresses *addresses)
 {
 	while (!TAILQ_EMPTY(&addresses->wants))
 		want_free(TAILQ_FIRST(&addresses->wants));
-	kube_call_cancel(addresses->lease_call);
 }

@@ -109,8 +109,7 @@ static void look_at_endpoint(struct pod_watch *watch, const json_t *endpoint)
 	    release_is_pending(watch->addresses, uid))
 		return;
 	if (is_held(watch->addresses, uid)) {
-		auto_free char *pod =
-			endpoint_pod_key(endpoint, watch->addresses->config.config_ns);
+		auto_free char *pod = endpoint_pod_key(endpoint, watch->addresses->config.ns);
 
 		release_later(watch->addresses, json_namespace(endpoint), json_name(endpoint), pod,
 			      uid);

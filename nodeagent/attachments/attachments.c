@@ -464,7 +464,7 @@ struct attachments *attachments_new(const struct attachments_config *config)
 		.arg = config->arg,
 	});
 	a->settings = settings_reader_new(&(struct settings_reader_config){
-		.loop = config->loop, .client = config->client, .config_ns = config->config_ns});
+		.loop = config->loop, .client = config->client, .addresses = config->addresses});
 	a->connecting = timer_new(config->loop, on_connecting, a);
 	timer_start(a->connecting, 0);
 	return a;

@@ -33,7 +33,6 @@ struct attachments_config {
 	struct loop *loop;
 	struct kube_client *client;
 	struct addresses *addresses;
-	const char *config_ns; /* of the ConfigMap spiderpool-conf */
 	struct recorder *recorder;
 	int (*connect)(void *arg); /* a line to the server, or -1 */
 	/* attachments_list() or attachments_networks() is another; from the loop */

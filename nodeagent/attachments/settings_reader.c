@@ -40,6 +40,7 @@ struct reading {
 	TAILQ_ENTRY(reading) link;
 	struct settings_reader *reader;
 	char *container;
+	char *config_ns;          /* of the ConfigMap spiderpool-conf */
 	struct part parts[PARTS]; /* none needs the others */
 	size_t n_open;            /* that have not come */
 	json_t *settings;         /* NULL: not read yet */
@@ -67,6 +68,7 @@ static void reading_free(struct reading *reading)
 	json_decref(reading->settings);
 	timer_free(reading->over);
 	free(reading->container);
+	free(reading->config_ns);
 	mem_free(reading);
 }
 
@@ -94,8 +96,8 @@ static int say_what_is_detected(const struct reading *reading, json_t *settings,
 {
 	struct ipam_settings detected;
 
-	if (ipam_settings_read(reading->parts[PART_CONFIG_MAP].object,
-			       reading->reader->config.config_ns, &detected, err) < 0)
+	if (ipam_settings_read(reading->parts[PART_CONFIG_MAP].object, reading->config_ns,
+			       &detected, err) < 0)
 		return -1;
 	if (detected.detects_conflicts)
 		json_put(settings, "detectIPConflict", json_true());
@@ -167,6 +169,7 @@ static struct reading *reading_new(struct settings_reader *reader, const char *c
 
 	reading->reader = reader;
 	reading->container = str_dup(container);
+	reading->config_ns = str_dup(addresses_config_ns(config->addresses));
 	TAILQ_INIT(&reading->questions);
 	TAILQ_INSERT_TAIL(&reader->readings, reading, link);
 	reading->over = timer_new(config->loop, on_over, reading);
@@ -179,7 +182,7 @@ static struct reading *reading_new(struct settings_reader *reader, const char *c
 	parts[PART_COORDINATORS].call = kube_list(config->client, &coordinators, NULL, NULL,
 						  on_read, &parts[PART_COORDINATORS]);
 	parts[PART_CONFIG_MAP].call =
-		kube_get(config->client, &config_maps, config->config_ns, IPAM_CONFIG_MAP, NULL,
+		kube_get(config->client, &config_maps, reading->config_ns, IPAM_CONFIG_MAP, NULL,
 			 on_read, &parts[PART_CONFIG_MAP]);
 	return reading;
 }

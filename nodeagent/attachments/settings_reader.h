@@ -14,6 +14,7 @@
 #include "lib/base/err.h"
 #include "lib/kube/client.h"
 #include "lib/loop/loop.h"
+#include "nodeagent/addresses/addresses.h"
 
 enum {
 	/* So long a reading serves its sandbox. */
@@ -28,7 +29,7 @@ struct settings_reader;
 struct settings_reader_config {
 	struct loop *loop;
 	struct kube_client *client;
-	const char *config_ns; /* of the ConfigMap spiderpool-conf */
+	const struct addresses *addresses; /* knows where the ConfigMap spiderpool-conf is */
 };
 
 struct settings_reader *settings_reader_new(const struct settings_reader_config *config);

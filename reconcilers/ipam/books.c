@@ -188,6 +188,14 @@ static struct err *judge(struct books *books, struct ledger *ledger)
 
 		(void)err_set(verdict, ERR_INVALID, problems_reason(&problems), "pool %s: %s",
 			      json_name(ledger->pool), text);
+	} else if (json_is_true(json_at(books->world, "env", "withoutLeader")) &&
+		   !ip_pool_is_judged(ledger->pool) &&
+		   json_object_size(world_kind(world, KIND_IP_POOL)) > 1) {
+		(void)err_set(verdict, ERR_TRANSIENT, "PoolNotJudged",
+			      "pool %s is new or was changed, and its subnet overlaps another "
+			      "pool's: it gives addresses once an operator leads that has "
+			      "compared them",
+			      json_name(ledger->pool));
 	} else {
 		keep_out_others(ledger, world);
 	}

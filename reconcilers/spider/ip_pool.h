@@ -78,6 +78,18 @@ void ip_pool_check(const json_t *world, const json_t *object, struct problems *p
 void ip_pool_judge(const json_t *world, const json_t *object, struct problems *problems,
 		   struct problems *warnings);
 
+/*
+ * Bytes that the pool's ledger may have, status.allocatedIPs and status.allocatedNodes as they are
+ * sent: what an object may have, without its spec and the rest.
+ */
+size_t ip_pool_ledger_room(const json_t *object);
+
+/*
+ * Does the status report Ready=True for the spec as it is now? Then a leader compared it with the
+ * other pools.
+ */
+bool ip_pool_is_judged(const json_t *object);
+
 struct ip_pool;
 
 /*

@@ -8,6 +8,7 @@
 #include <strings.h>
 
 #include "lib/base/str.h"
+#include "lib/json/condition.h"
 #include "lib/json/json.h"
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/core/names.h"
@@ -566,4 +567,13 @@ void ip_pool_judge(const json_t *world, const json_t *object, struct problems *p
 		check_overlap(world, object, &pool, problems);
 	}
 	check_affinity(object, problems);
+}
+
+bool ip_pool_is_judged(const json_t *object)
+{
+	const json_t *ready = condition_find(json_at(object, "status", "conditions"), "Ready");
+	const json_t *generation = json_at(object, "metadata", "generation");
+
+	return str_eq(json_str_at(ready, "status"), "True") && generation &&
+	       json_equal(generation, json_at(ready, "observedGeneration"));
 }

@@ -142,7 +142,8 @@ theirs() {
 # --- whoever kills --------------------------------------------------------------------------------------------------
 
 leader() {
-	o_start "$1" --leader-elect=false
+	o_start "$1" --leader-elect=false --leader-elect-lease-duration 9s --leader-elect-renew-deadline 4s \
+		--leader-elect-retry-period 2s
 }
 
 kill_component() {
@@ -240,7 +241,7 @@ for hand in "${hands[@]}"; do
 	wait "$hand"
 done
 printf '# %s kills; what sandboxes asked for:\n' "$kills"
-awk '/ done, / { done += $1; failed += $3 } /"nobody leads/ { helped++ } END { printf "# %d done, %d failed, %d asked by agents that saw no leader\n",
+awk '/ done, / { done += $1; failed += $3 } /"no operator leads/ { helped++ } END { printf "# %d done, %d failed, %d agents saw no leader\n",
 	done, failed, helped }' "$tmp"/user-*.said
 sed -n 's/^wants: \([A-Za-z]*: [A-Za-z]*\).*/\1/p' "$tmp"/user-*.said | sort | uniq -c | sed 's/^/# /'
 their_pods=$(o_curl GET /api/v1/namespaces/theirs/pods | jq '.items | length')

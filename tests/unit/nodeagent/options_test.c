@@ -101,6 +101,19 @@ static void takes_a_profile_and_names_all_of_them(void **state)
 	assert_non_null(strstr(err.text, "must be an absolute path"));
 }
 
+static void takes_the_name_of_the_operators_lease(void **state)
+{
+	struct agent_options o = {0};
+	struct err err = {0};
+
+	assert_int_equal(parse(NULL, NULL, &o, &err), 0);
+	assert_string_equal(o.lease, "orbweaver-operator");
+	assert_int_equal(parse("--lease", "blue", &o, &err), 0);
+	assert_string_equal(o.lease, "blue");
+	assert_int_equal(parse("--lease", "Blue", &o, &err), -1);
+	assert_non_null(strstr(err.text, "--lease Blue: must be 1 to 63 lower-case letters"));
+}
+
 static void takes_how_many_nics_are_configured_side_by_side(void **state)
 {
 	static const char *const bad[] = {"0", "9", "-1", "two", ""};
@@ -227,6 +240,7 @@ int main(void)
 		cmocka_unit_test(has_the_defaults_of_the_design),
 		cmocka_unit_test(takes_lists_of_the_privileged_side),
 		cmocka_unit_test(takes_a_profile_and_names_all_of_them),
+		cmocka_unit_test(takes_the_name_of_the_operators_lease),
 		cmocka_unit_test(takes_how_many_nics_are_configured_side_by_side),
 		cmocka_unit_test(takes_what_an_add_may_take),
 		cmocka_unit_test(needs_only_the_file_to_say_whether_an_agent_is_ready),

@@ -99,7 +99,6 @@ static int set_up(void **state)
 		.loop = s.loop,
 		.client = s.client,
 		.addresses = addresses,
-		.config_ns = "spiderpool",
 		.connect = give_line,
 		.changed = ignore,
 	});

@@ -33,14 +33,22 @@ struct heard {
 };
 
 static struct scripted s;
+static struct addresses *addresses;
 static struct settings_reader *reader;
 static json_t *pod;
 
 static int set_up(void **state)
 {
 	scripted_open(&s);
+	addresses = addresses_new(&(struct addresses_config){
+		.loop = s.loop,
+		.client = s.client,
+		.node = "n1",
+		.ns = "orbweaver-system",
+		.config_ns = "spiderpool",
+	});
 	reader = settings_reader_new(&(struct settings_reader_config){
-		.loop = s.loop, .client = s.client, .config_ns = "spiderpool"});
+		.loop = s.loop, .client = s.client, .addresses = addresses});
 	pod = json_pack("{s:s, s:s}", "namespace", "ml", "name", "p");
 	return 0;
 }
@@ -48,6 +56,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
 	settings_reader_free(reader);
+	addresses_free(addresses);
 	json_decref(pod);
 	scripted_close(&s);
 	return 0;

@@ -383,3 +383,40 @@ int main(void)
 	json_init();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
+static json_t *overlapping_pool(const char *name, int generation, const char *created)
+{
+	return json_pack("{s:{s:s, s:i, s:s}, s:{s:i, s:s, s:[s]}, s:{s:[{s:s, s:s, s:i}]}}",
+			 "metadata", "name", name, "generation", generation, "creationTimestamp",
+			 created, "spec", "ipVersion", 4, "subnet", "10.6.0.0/24", "ips",
+			 "10.6.0.10-10.6.0.20", "status", "conditions", "type", "Ready", "status",
+			 "True", "observedGeneration", 1);
+}
+
+/*
+ * The other pool's agents read that pool alone: they would not see what is given here. A leader
+ * compares them.
+ */
+static void without_a_leader_a_changed_pool_that_overlaps_gives_nothing(void **state)
+{
+	json_auto_t *world = json_pack("{s:{s:o, s:o}, s:{s:s}}", KIND_IP_POOL, "a",
+				       overlapping_pool("a", 2, "2026-01-01T00:00:00Z"), "b",
+				       overlapping_pool("b", 1, "2026-01-02T00:00:00Z"), "env",
+				       "now", "2026-01-31T10:00:00Z");
+
+	for (int i = 0; i < 3; i++) {
+		auto_books struct books *books = NULL;
+		struct err err = {0};
+		int may;
+
+		json_put_bool(json_at(world, "env"), "withoutLeader", i > 0);
+		if (i == 2)
+			json_object_del(json_at(world, KIND_IP_POOL), "b");
+		books = books_new(world);
+		may = books_may_take(books, books_open(books, "a", NULL), &err);
+		assert_int_equal(may, i == 1 ? -1 : 0);
+		if (i == 1)
+			assert_string_equal(err.reason, "PoolNotJudged");
+	}
+}
+
+		cmocka_unit_test(without_a_leader_a_changed_pool_that_overlaps_gives_nothing),

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What agents ask an API server for while no operator leads: little, however many pods wait.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/str.h"
+#include "lib/json/json.h"
+#include "nodeagent/addresses/addresses.h"
+#include "tests/fakes/scripted.h"
+
+#define SPIDER    "/apis/spiderpool.spidernet.io/v2beta1"
+#define ENDPOINTS SPIDER "/namespaces/ml/spiderendpoints"
+#define POOLS     SPIDER "/spiderippools"
+#define LEASE                                                                                      \
+	"GET /apis/coordination.k8s.io/v1/namespaces/orbweaver-system/leases/orbweaver-operator"
+#define NO_OBJECT "{\"kind\": \"Status\", \"reason\": \"NotFound\", \"details\": {\"name\": \"p\"}}"
+#define EMPTY     "{\"metadata\": {\"resourceVersion\": \"9\"}, \"items\": []}"
+
+#define LEASE_OF(VERSION, TERM)                                                                    \
+	"{\"metadata\": {\"name\": \"orbweaver-operator\", \"resourceVersion\": \"" VERSION        \
+	"\", \"annotations\": {\"orbweaver.io/renew-deadline-seconds\": \"" TERM                   \
+	"\", \"orbweaver.io/config-namespace\": \"elsewhere\"}}, "                                 \
+	"\"spec\": {\"holderIdentity\": \"op\", \"leaseDurationSeconds\": 15}}"
+
+/* One address, which another pod has. */
+#define POOL(GENERATION)                                                                           \
+	"{\"metadata\": {\"name\": \"a\", \"uid\": \"a\", \"resourceVersion\": \"5\", "            \
+	"\"generation\": " GENERATION "}, \"spec\": {\"subnet\": \"10.6.0.0/24\", "                \
+	"\"ips\": [\"10.6.0.10\"]}, \"status\": {\"conditions\": [{\"type\": \"Ready\", "          \
+	"\"status\": \"True\", \"observedGeneration\": 1}], \"allocatedIPs\": "                    \
+	"\"{\\\"10.6.0.10\\\": {\\\"pod\\\": \\\"ml/x\\\", \\\"podUid\\\": \\\"u-x\\\"}}\"}}"
+#define LIST_OF(POOL_) "{\"metadata\": {\"resourceVersion\": \"9\"}, \"items\": [" POOL_ "]}"
+
+enum { PODS = 3 };
+
+static struct scripted s;
+static struct addresses *addresses;
+static int ended;
+
+static void reply(const char *start, int status, const char *body)
+{
+	http_script_add(s.http, start,
+			&(struct http_reply){.status = status, .body = body, .always = true});
+}
+
+static int set_up(void **state)
+{
+	scripted_open(&s);
+	ended = 0;
+	addresses = addresses_new(&(struct addresses_config){
+		.loop = s.loop,
+		.client = s.client,
+		.node = "n1",
+		.ns = "orbweaver-system",
+		.config_ns = "orbweaver-system",
+	});
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	addresses_free(addresses);
+	scripted_close(&s);
+	return 0;
+}
+
+static void on_got(void *arg, const json_t *status, const struct err *err)
+{
+	ended++;
+}
+
+static void on_released(void *arg, const struct err *err)
+{
+	ended++;
+}
+
+/* Pods that have no addresses, and a cluster in which nothing else is of interest. */
+static void script_pods(void)
+{
+	for (int i = 0; i < PODS; i++) {
+		auto_free char *path = str_printf("GET /api/v1/namespaces/ml/pods/p-%d", i);
+		auto_free char *pod = str_printf(
+			"{\"metadata\": {\"namespace\": \"ml\", \"name\": \"p-%d\", \"uid\": "
+			"\"u-%d\"}, \"spec\": {\"nodeName\": \"n1\"}}",
+			i, i);
+
+		reply(path, 200, pod);
+		http_script_add(s.http, "GET " ENDPOINTS "?", &(struct http_reply){.body = EMPTY});
+	}
+	http_script_add(s.http, "GET " ENDPOINTS "?",
+			&(struct http_reply){.always = true, .after = HTTP_OPEN});
+	reply("GET " ENDPOINTS "/", 404, NO_OBJECT);
+	reply("POST " ENDPOINTS, 201, "{}");
+	reply("GET /api/v1/namespaces/elsewhere/configmaps/spiderpool-conf", 404, NO_OBJECT);
+	reply("GET /api/v1/namespaces/ml ", 200, "{\"metadata\": {\"name\": \"ml\"}}");
+	reply("GET /api/v1/nodes/n1", 200, "{\"metadata\": {\"name\": \"n1\"}}");
+	reply("GET " SPIDER "/spiderreservedips", 200, EMPTY);
+}
+
+static void want_all(const char *pool)
+{
+	json_auto_t *asks = json_pack("[{s:s, s:[s]}]", "nic", "net1", "ipv4", pool);
+
+	for (int i = 0; i < PODS; i++) {
+		auto_free char *name = str_printf("p-%d", i), *uid = str_printf("u-%d", i);
+
+		(void)addresses_want(addresses,
+				     &(struct addresses_request){
+					     .ns = "ml",
+					     .name = name,
+					     .uid = uid,
+					     .asks = asks,
+					     .deadline_ms = clock_ms() + 3600000,
+				     },
+				     on_got, NULL);
+	}
+}
+
+static void until_requested(const char *start, size_t n)
+{
+	for (int i = 0; i < 6000 && http_script_count(s.http, start) < n; i++)
+		scripted_for(&s, 10);
+	assert_int_equal(http_script_count(s.http, start), n);
+}
+
+static void one_round_reads_the_pool_once_for_all_pods(void **state)
+{
+	script_pods();
+	reply(LEASE, 200, LEASE_OF("7", "1"));
+	reply("GET " POOLS "/a", 200, POOL("1"));
+	want_all("a");
+	until_requested("GET " POOLS "/a", 1);
+	until_requested("GET /api/v1/namespaces/ml/pods/", 2 * PODS);
+	/* The second round looks whether the pool has changed, and at nothing else. */
+	until_requested("GET " POOLS "/a", 2);
+	scripted_for(&s, 50);
+	assert_int_equal(http_script_count(s.http, "GET /api/v1/namespaces/ml/pods/"), 2 * PODS);
+	assert_int_equal(http_script_count(s.http, "GET " POOLS "?"), 0);
+	assert_int_equal(http_script_count(s.http, "GET " SPIDER "/spiderreservedips"), 1);
+	assert_int_equal(http_script_count(s.http, "GET /api/v1/nodes/n1"), 1);
+	/* Where the leader reads the settings. */
+	assert_int_equal(http_script_count(s.http, "GET /api/v1/namespaces/elsewhere/configmaps"),
+			 1);
+	assert_string_equal(addresses_config_ns(addresses), "elsewhere");
+	assert_int_equal(ended, 0);
+}
+
+static void pools_that_no_leader_has_compared_are_listed_once_for_all_pods(void **state)
+{
+	script_pods();
+	reply(LEASE, 200, LEASE_OF("7", "1"));
+	reply("GET " POOLS "/a", 200, POOL("2"));
+	reply("GET " POOLS "?", 200, LIST_OF(POOL("2")));
+	want_all("a");
+	until_requested("GET /api/v1/namespaces/ml/pods/", 2 * PODS);
+	scripted_for(&s, 100);
+	assert_int_equal(http_script_count(s.http, "GET " POOLS "/a"), 1);
+	assert_int_equal(http_script_count(s.http, "GET " POOLS "?"), 1);
+}
+
+static void so_are_those_that_a_pattern_may_mean_page_by_page(void **state)
+{
+	script_pods();
+	reply(LEASE, 200, LEASE_OF("7", "1"));
+	reply("GET " POOLS "?limit=500&continue=next", 200, LIST_OF(POOL("1")));
+	reply("GET " POOLS "?limit=500 ", 200,
+	      "{\"metadata\": {\"continue\": \"next\"}, \"items\": []}");
+	want_all("a*");
+	until_requested("GET " POOLS "?limit=500&continue=next", 1);
+	scripted_for(&s, 100);
+	assert_int_equal(http_script_count(s.http, "GET " POOLS), 2);
+}
+
+static void a_leader_is_believed_as_long_as_its_lease_says(void **state)
+{
+	script_pods();
+	reply(LEASE, 200, LEASE_OF("7", "3600"));
+	reply("GET " POOLS, 200, EMPTY);
+	want_all("a");
+	until_requested(LEASE, 3);
+	assert_int_equal(http_script_count(s.http, "GET " POOLS), 0);
+}
+
+static void an_agent_without_an_answer_ends_the_round(void **state)
+{
+	script_pods();
+	reply(LEASE, 200, LEASE_OF("7", "1"));
+	reply("GET " POOLS "/a", 403, "{\"kind\": \"Status\", \"reason\": \"Forbidden\"}");
+	want_all("a");
+	until_requested("GET " POOLS "/a", 1);
+	scripted_for(&s, 200);
+	assert_int_equal(http_script_count(s.http, "GET " POOLS), 1);
+}
+
+static void pods_that_end_together_list_the_pools_once(void **state)
+{
+	static const char *const pods[] = {"p-0", "p-1", "p-2"}, *const uids[] = {"e0", "e1", "e2"};
+
+	reply("GET " ENDPOINTS "/", 404, NO_OBJECT);
+	reply("GET " ENDPOINTS "?", 200, EMPTY);
+	reply("GET /api/v1/namespaces/ml/pods/", 404, NO_OBJECT);
+	reply("GET " POOLS "?", 200, LIST_OF(POOL("1")));
+	for (int i = 0; i < PODS; i++)
+		addresses_release(addresses, "ml", pods[i], uids[i], on_released, NULL);
+	scripted_until(&s, &ended, 1);
+	scripted_for(&s, 100);
+	assert_in_range(http_script_count(s.http, "GET " POOLS), 1, 2);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(one_round_reads_the_pool_once_for_all_pods),
+		TEST(pools_that_no_leader_has_compared_are_listed_once_for_all_pods),
+		TEST(so_are_those_that_a_pattern_may_mean_page_by_page),
+		TEST(a_leader_is_believed_as_long_as_its_lease_says),
+		TEST(an_agent_without_an_answer_ends_the_round),
+		TEST(pods_that_end_together_list_the_pools_once),
+	};
+
+	json_init();
+	return cmocka_run_group_tests_name("nodeagent/addresses/leaderless", tests, NULL, NULL);
+}

@@ -18,6 +18,7 @@
 #include "lib/json/json.h"
 #include "lib/kube/status.h"
 #include "operator/evictions.h"
+#include "operator/kinds.h"
 #include "operator/rewrites.h"
 
 enum {
@@ -440,6 +441,20 @@ static json_t *with_type(const struct kube_resource *resource, const json_t *obj
 	return typed;
 }
 
+/* Create an object of the plan. Without force: one that somebody has made meanwhile stays. */
+static struct kube_call *send_create(struct run *run, const struct kube_resource *resource,
+				     const json_t *wanted)
+{
+	const struct operator_kind *kind = operator_kind_find(op_str(run->op, "kind"));
+	struct kube_client *client = run->applier->config.client;
+	json_auto_t *typed = with_type(resource, wanted);
+
+	if (kind && kind->created_by_name)
+		return kube_patch(client, resource, json_namespace(wanted), json_name(wanted),
+				  KUBE_PATCH_APPLY, typed, &write_main, on_written, run);
+	return kube_create(client, resource, typed, &write_main, on_written, run);
+}
+
 /*
  * The op_* functions return true when they sent something and the run has to wait for the answer,
  * or when the run has ended.
@@ -450,15 +465,12 @@ static bool op_apply(struct run *run, const struct kube_resource *resource, cons
 	const json_t *wanted = json_at(run->op, "object");
 	struct kube_client *client = run->applier->config.client;
 	json_auto_t *patch = NULL;
-	json_auto_t *typed = NULL;
 
 	if (!present) {
 		overtaken = is_overtaken(run);
 		if (overtaken != OVERTAKEN_NOT)
 			return overtaken == OVERTAKEN_RUN;
-		typed = with_type(resource, wanted);
-		return sent(run, "create",
-			    kube_create(client, resource, typed, &write_main, on_written, run));
+		return sent(run, "create", send_create(run, resource, wanted));
 	}
 	patch = applier_patch(present, wanted);
 	if (!patch)

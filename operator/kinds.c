@@ -330,7 +330,7 @@ static const splitter_path drop_leftover[] = {
 		.kind = (id_), .name = (name_), .optional = true,                                  \
 		.resource = {"admissionregistration.k8s.io", "v1", id_, kind_, false},             \
 		.cache = {.project = project_written}, .changed = {webhook_setup_changed},         \
-		.writes = KIND_CREATED | KIND_PATCHED | KIND_DELETED,                              \
+		.writes = KIND_CREATED | KIND_PATCHED | KIND_DELETED, .created_by_name = true,     \
 	}
 
 const struct operator_kind operator_kinds[] = {
@@ -508,6 +508,7 @@ const struct operator_kind operator_kinds[] = {
 		.cache = {.project = project_written},
 		.changed = {webhook_setup_changed},
 		.writes = KIND_CREATED | KIND_PATCHED | KIND_DELETED,
+		.created_by_name = true,
 	},
 	{
 		.kind = MIRROR_SPIDERPOOL_CONF,

@@ -108,7 +108,12 @@ struct operator_kind {
 	bool moves;
 	/* Only watched while somebody wants it (mirror_want). */
 	bool on_demand;
-	unsigned int writes;           /* enum kind_writes */
+	unsigned int writes; /* enum kind_writes */
+	/*
+	 * Created by server-side apply: for that the API server asks for the right to create an
+	 * object of this name. For a POST, a rule with resourceNames gives none.
+	 */
+	bool created_by_name;
 	struct kube_resource resource; /* for MIRROR_*; else from reconcilers/core/kinds.h */
 	/* What is kept: left out while the bytes arrive, then by the cache. */
 	const splitter_path *drops;

@@ -18,6 +18,9 @@ unseen() {
 orbweaver-operator update spidermultusconfigs/finalizers.spiderpool.spidernet.io # the server asks itself: operator_rights_test.sh
 orbweaver-operator list servicecidrs.networking.k8s.io                           # Kubernetes 1.33; here the stream is a 404
 orbweaver-agent create resourceslices.resource.k8s.io                            # the server asks itself: apply of one that is new
+orbweaver-operator create validatingwebhookconfigurations.admissionregistration.k8s.io orbweaver-validating # so
+orbweaver-operator create mutatingwebhookconfigurations.admissionregistration.k8s.io orbweaver-mutating     # so
+orbweaver-operator create secrets orbweaver-webhook-certificate                                             # so
 END_OF_LIST
 }
 
@@ -33,6 +36,8 @@ rendered() {
 		"$kubectl" kustomize manifests/overlays/metrics-secure
 		echo ---
 		cat manifests/overlays/dra/rbac.yaml
+		echo ---
+		cat manifests/overlays/webhook/rbac.yaml
 	} | "$kubectl" patch --local -f - --type merge -p '{}' -o json
 }
 

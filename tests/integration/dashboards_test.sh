@@ -258,7 +258,7 @@ t_ok "Prometheus is installed" command -v prometheus promtool
 t_need
 o_begin dashboards --no-controllers
 trap clean_up EXIT
-o_own_user
+o_own_user webhook
 agent_kubeconfig=$(hack/cluster sa-kubeconfig "$o_cluster" "$POD_NAMESPACE" orbweaver-agent)
 k create namespace ml >/dev/null
 for node in n1:fast n2:fast n3:web; do

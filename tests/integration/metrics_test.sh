@@ -42,7 +42,7 @@ o_curl POST "/api/v1/namespaces/$POD_NAMESPACE/configmaps" "$(jq -n '{apiVersion
 		resourceName: "hca_shared_devices", rdmaHcaMax: 10, selectors: {vendors: ["15b3"]}}]} | tojson)}}')" >/dev/null
 # The Node says what claims may have; until it is there, nothing is offered.
 o_curl POST /api/v1/nodes '{"metadata": {"name": "n1"}}' >/dev/null
-o_own_user
+o_own_user webhook
 o_start operator --webhook-addr 127.0.0.1:0
 o_wait_ready operator
 o_spawn agent "$o_agent" --node n1 --kubeconfig "$agent_kubeconfig" --host-root / --profile delegate --kubelet-dir "$tmp/kubelet" \

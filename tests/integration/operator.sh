@@ -143,10 +143,15 @@ o_user() {
 	hack/cluster kubeconfig-user "$o_cluster" "$@"
 }
 
-# The operator's account, with the rights of the manifests and no others. Sets o_kubeconfig and o_username.
+# The rights of the default installation, and those of overlays/NAME.
+o_rights() {
+	k apply -f manifests/base/rbac.yaml -f manifests/base/drain-rbac.yaml ${1:+-f manifests/overlays/$1/rbac.yaml} >/dev/null
+}
+
+# The operator's account, with these rights and no others. Sets o_kubeconfig and o_username. o_own_user [OVERLAY]
 # shellcheck disable=SC2034 # the latter is for the tests
 o_own_user() {
-	k apply -f manifests/base/rbac.yaml >/dev/null
+	o_rights "$@"
 	o_kubeconfig=$(hack/cluster sa-kubeconfig "$o_cluster" "$POD_NAMESPACE" orbweaver-operator)
 	o_username=system:serviceaccount:$POD_NAMESPACE:orbweaver-operator
 }
@@ -154,6 +159,7 @@ o_own_user() {
 # Give a user the operator's rights: several operators under names of their own are told apart in the audit log.
 o_grant() {
 	k create clusterrolebinding "$1" --clusterrole orbweaver-operator --user "$1" >/dev/null
+	k create clusterrolebinding "$1-drain" --clusterrole orbweaver-operator-drain --user "$1" >/dev/null
 	k create rolebinding "$1" -n "$POD_NAMESPACE" --role orbweaver-operator --user "$1" >/dev/null
 }
 
@@ -245,7 +251,7 @@ o_through_relay() {
 }
 
 # o_take_right RESOURCE: the operator may not list and watch it any more; connections that are open would go on, so the
-# relay cuts them. `k apply -f manifests/base/rbac.yaml` gives it back.
+# relay cuts them. `o_rights` gives it back.
 o_take_right() {
 	k get clusterrole orbweaver-operator -o json | jq --arg resource "$1" '(.rules[] | select(.verbs == ["list", "watch"]) |
 		.resources) -= [ $resource ]' | k replace -f - >/dev/null

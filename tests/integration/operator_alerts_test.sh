@@ -116,7 +116,7 @@ o_begin alerts --no-controllers
 t_ok "a schema that takes anything" open_schema
 t_wait 30 "the server takes a config that cannot be read" add_unreadable
 o_curl DELETE "$spider/namespaces/default/spidermultusconfigs/odd" >/dev/null
-o_own_user
+o_own_user webhook
 o_through_relay "$o_kubeconfig"
 o_kubeconfig=$o_relayed o_start op --webhook-addr 127.0.0.1:0
 o_wait_ready op
@@ -153,7 +153,7 @@ t_wait 20 "a policy that lacks VFs" fires OrbweaverPolicyLacksVfs
 k delete clusterrolebinding orbweaver-operator >/dev/null
 o_curl PATCH "$policies/good" '{"spec":{"numVfs":6}}' >/dev/null
 t_wait 30 "a right that is missing" fires OrbweaverForbidden
-k apply -f manifests/base/rbac.yaml >/dev/null
+o_rights
 o_take_right spiderreservedips
 own_certificate
 t_wait 30 "a certificate that nobody renews" fires OrbweaverCertificateEnds
@@ -163,7 +163,7 @@ t_wait 90 "a node that nobody speaks for" fires OrbweaverNoAgent
 t_wait 180 "a kind that cannot be watched any more" fires OrbweaverWatchBroken
 t_ok "the alert names it, and why" prometheus_has \
 	'ALERTS{alertname="OrbweaverWatchBroken", alertstate="firing", kind="spiderreservedips", reason="Forbidden"}'
-k apply -f manifests/base/rbac.yaml >/dev/null
+o_rights
 t_wait 60 "it ends when the right is back" ended OrbweaverWatchBroken
 o_end op
 t_wait 330 "an operator that is gone" fires OrbweaverNoLeader

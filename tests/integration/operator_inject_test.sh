@@ -102,7 +102,7 @@ for namespace in ml out net; do
 	k create namespace "$namespace" >/dev/null
 	k label --overwrite namespace "$namespace" "kubernetes.io/metadata.name=$namespace" >/dev/null
 done
-o_own_user
+o_own_user webhook
 
 echo "# pods that asked before the webhook was there"
 o_curl POST "$smc" "$(rail a ens1 x.io/a)" >/dev/null

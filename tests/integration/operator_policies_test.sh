@@ -204,7 +204,7 @@ t_ok "recordings of policies" test -f "$conformance/policies.json"
 t_ok "recordings of networks" test -f "$conformance/networks.json"
 t_need
 o_begin policies --no-controllers
-o_own_user
+o_own_user webhook
 k create namespace tgt >/dev/null
 port=$(o_free_port)
 o_start op --resource-prefix openshift.io --webhook-addr "127.0.0.1:$port" --webhook-url "https://127.0.0.1:$port"

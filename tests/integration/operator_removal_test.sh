@@ -64,7 +64,7 @@ install() {
 	k wait --for condition=Established --timeout 60s crd --all >/dev/null
 	t_wait 60 "$1: the definitions are served" o_served
 	k apply -k "$overlay" >/dev/null
-	o_own_user
+	o_own_user webhook
 	port=$(o_free_port)
 	o_start "$1" --webhook-addr "127.0.0.1:$port" --webhook-url "https://127.0.0.1:$port"
 	o_wait_ready "$1"

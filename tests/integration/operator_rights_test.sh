@@ -228,7 +228,7 @@ without_right_to_own
 o_curl POST "$configs" "$(config refused)" >/dev/null
 t_wait 20 "without that right the log says so" o_logged op '.level == "error" and (.error | contains("blockOwnerDeletion"))'
 t_fails "and the config is not Ready" o_condition "$configs/refused" True Rendered
-k apply -f manifests/base/rbac.yaml >/dev/null
+o_rights
 t_wait 90 "with it again it is" o_condition "$configs/refused" True Rendered
 t_wait 10 "nothing is left to do" o_rest
 

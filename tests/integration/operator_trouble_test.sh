@@ -61,7 +61,7 @@ event() {
 }
 
 o_begin trouble --no-controllers
-o_own_user
+o_own_user webhook
 o_through_relay "$o_kubeconfig"
 port=$(o_free_port)
 start_replica one "$port"
@@ -95,7 +95,7 @@ t_ok "connections, too" debug_says one connections 'any(.[]; .carries == "watche
 t_ok "and nothing failed" debug_says one errors '. == {}'
 
 echo "# it is given back"
-k apply -f manifests/base/rbac.yaml >/dev/null
+o_rights
 for id in one two; do
 	t_wait 60 "the gauge of $id goes" not_broken "$id"
 done

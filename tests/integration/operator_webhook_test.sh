@@ -285,7 +285,7 @@ done
 k get namespaces -o name | while read -r namespace; do
 	k label --overwrite "$namespace" "kubernetes.io/metadata.name=${namespace#*/}" >/dev/null
 done
-o_own_user
+o_own_user webhook
 port_one=$(o_free_port)
 port_two=$(o_free_port)
 

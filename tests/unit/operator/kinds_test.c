@@ -21,7 +21,12 @@
 #include "operator/kinds.h"
 #include "reconcilers/admission/kind_rules.h"
 
-#define RBAC "manifests/base/rbac.yaml"
+/* Those of the default installation, and of the overlay for webhooks. */
+static const char *const rbac[] = {
+	"manifests/base/rbac.yaml",
+	"manifests/base/drain-rbac.yaml",
+	"manifests/overlays/webhook/rbac.yaml",
+};
 
 /*
  * Rights of the operator that no kind of the table stands for: "ROLE GROUP RESOURCE[/SUBRESOURCE]
@@ -72,7 +77,7 @@ static json_t *rights_needed(void)
 		const char *verb, *subresource;
 		bool by_name;
 	} writes[] = {
-		{KIND_CREATED, "create", "", false}, /* cannot be limited to names */
+		{KIND_CREATED, "create", "", false}, /* by name only if created_by_name */
 		{KIND_PATCHED, "patch", "", true},
 		{KIND_DELETED, "delete", "", true},
 		{KIND_STATUS, "patch", "/status", true},
@@ -95,7 +100,7 @@ static json_t *rights_needed(void)
 			json_put_bool(rights, right, true);
 		}
 		for (size_t i = 0; i < ARRAY_LEN(writes); i++) {
-			bool named = name && writes[i].by_name;
+			bool named = name && (writes[i].by_name || row->created_by_name);
 			auto_free char *right = str_printf("%s %s %s%s %s%s%s", role, group, plural,
 							   writes[i].subresource, writes[i].verb,
 							   named ? " " : "", named ? name : "");
@@ -129,23 +134,54 @@ static void add_rule(json_t *rights, const char *role, const json_t *rule)
 			}
 }
 
-static json_t *rights_given(void)
+static void add_rights(json_t *rights, const char *file)
 {
 	auto_strbuf struct strbuf text = {0};
 	json_auto_t *documents = NULL;
-	json_t *rights = json_object(), *document, *rule;
+	json_t *document, *rule;
 	struct err err = {0};
 	size_t i, j;
 
-	if (fs_read(AT_FDCWD, RBAC, 65536, &text, &err) < 0 ||
+	if (fs_read(AT_FDCWD, file, 65536, &text, &err) < 0 ||
 	    !(documents = yaml_parse_all(strbuf_str(&text), text.len, &err)))
-		fail_msg("%s", err.text);
+		fail_msg("%s: %s", file, err.text);
 	json_array_foreach (documents, i, document)
-		if (str_eq(json_name(document), "orbweaver-operator"))
+		if (str_starts(json_name(document), "orbweaver-operator"))
 			json_array_foreach (json_at(document, "rules"), j, rule)
 				add_rule(rights, json_str_at(document, "kind"), rule);
+}
+
+static json_t *rights_given(void)
+{
+	json_t *rights = json_object();
+
+	for (size_t i = 0; i < ARRAY_LEN(rbac); i++)
+		add_rights(rights, rbac[i]);
 	assert_true(json_object_size(rights) > 0);
 	return rights;
+}
+
+/* Of the default installation: nothing about other programs' objects can be made with it. */
+static void webhooks_and_secrets_are_created_by_name_and_by_the_overlay_alone(void **state)
+{
+	static const char *const kinds[] = {MIRROR_VALIDATING, MIRROR_MUTATING, "secrets"};
+	json_auto_t *rights = json_object(), *all = rights_given();
+	const char *right;
+	json_t *value;
+
+	add_rights(rights, rbac[0]);
+	add_rights(rights, rbac[1]);
+	for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+		auto_free char *create = str_printf(" %s create", kinds[i]);
+		auto_free char *patch = str_printf(" %s patch", kinds[i]);
+
+		json_each (rights, right, value)
+			if (strstr(right, create) || strstr(right, patch))
+				fail_msg("in the default installation: %s", right);
+		json_each (all, right, value)
+			if (strstr(right, create) && !strstr(right, " create "))
+				fail_msg("not limited to a name: %s", right);
+	}
 }
 
 static void expect_all_in(const json_t *wanted, const json_t *there, const char *complaint)
@@ -162,8 +198,8 @@ static void rights_are_those_that_the_table_calls_for(void **state)
 {
 	json_auto_t *needed = rights_needed(), *given = rights_given();
 
-	expect_all_in(needed, given, "not in " RBAC);
-	expect_all_in(given, needed, "in " RBAC ", and no kind calls for it");
+	expect_all_in(needed, given, "not in rbac.yaml");
+	expect_all_in(given, needed, "in rbac.yaml, and no kind calls for it");
 }
 
 static void a_kind_stands_in_it_once(void **state)
@@ -212,6 +248,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rights_are_those_that_the_table_calls_for),
+		cmocka_unit_test(webhooks_and_secrets_are_created_by_name_and_by_the_overlay_alone),
 		cmocka_unit_test(a_kind_stands_in_it_once),
 		cmocka_unit_test(a_kind_that_users_write_is_watched_and_has_a_crd),
 		cmocka_unit_test(what_a_controller_needs_is_watched),

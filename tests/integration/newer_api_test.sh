@@ -60,7 +60,7 @@ says() {
 
 # --- manifests ------------------------------------------------------------------------------------
 
-for name in . overlays/{profile-delegate,profile-devices,single-node,webhook,flow-control,metrics-secure,monitoring,node-tokens,policy-writers,injection-policy,crd-rules,dra}; do
+for name in . overlays/{profile-delegate,profile-devices,single-node,webhook,flow-control,metrics-secure,monitoring,node-tokens,policy-writers,endpoint-writers,injection-policy,crd-rules,dra}; do
 	t_ok "manifests/$name is as 1.36 has it" nothing overlay_faults "$name"
 done
 t_ok "so is a ResourceSlice of ours (tests/unit/nodeagent/dra)" nothing faults <tests/unit/nodeagent/dra/slice.json
@@ -190,6 +190,39 @@ t_ok "it cannot say of the pod that has the endpoint that it is down" refuses n2
 t_ok "nor take that back" refuses n2 '{"down":"u-1"}' '{"asks":"u-2"}'
 t_ok "nor say that in place of its own" refuses n2 '{"down":"u-2"}' '{"down":"u-1"}'
 t_ok "nor touch the leader's answer" refuses n2 '{"refused":"u-1 x"}' '{}'
+
+# --- writers of SpiderEndpoints -------------------------------------------------------------------
+
+# endpoint_by USER OLD NEW: what a user is told that makes an endpoint NEW of OLD; no OLD: that creates it.
+endpoint_by() {
+	jq -nc --arg user "$1" --argjson old "$2" --argjson new "$3" 'def endpoint: {
+			apiVersion: "spiderpool.spidernet.io/v2beta1", kind: "SpiderEndpoint", metadata: { name: "p-0", namespace: "ml" } } * .;
+		{ id: "by", policy: "orbweaver-endpoint-writers", $user, kind: "SpiderEndpoint", object: ($new | endpoint) } +
+			if $old then { old: ($old | endpoint) } else {} end' >"$tmp/requests" &&
+		"$api_check" "$tmp/writers.yaml" "$tmp/requests" | jq -r 'select(.id).denied[]'
+}
+
+# forbids USER OLD NEW
+forbids() {
+	grep -qx "user $1 may not write SpiderEndpoints: .*" <(endpoint_by "$@")
+}
+
+"$kubectl" kustomize manifests/overlays/endpoint-writers >"$tmp/writers.yaml"
+ghost='{"status":{"current":{"uid":"u-1","node":"n1"}}}'
+for account in orbweaver-system:orbweaver-operator orbweaver-system:orbweaver-agent spiderpool:spiderpool-agent; do
+	t_ok "$account creates endpoints" nothing endpoint_by "system:serviceaccount:$account" null "$ghost"
+	t_ok "and changes them" nothing endpoint_by "system:serviceaccount:$account" '{}' "$ghost"
+done
+t_ok "a user of the namespace creates none" forbids dev null "$ghost"
+t_ok "nor does an account of it that has the agent's name" forbids system:serviceaccount:ml:orbweaver-agent null "$ghost"
+t_ok "a user changes no status" forbids dev '{}' "$ghost"
+t_ok "says of no pod that it is down" forbids dev "$ghost" '{"metadata":{"annotations":{"orbweaver.io/down":"u-1"}}}'
+t_ok "and gives it to no node" forbids dev '{}' '{"metadata":{"labels":{"orbweaver.io/node":"n2"}}}'
+t_ok "who only takes a finalizer off may" nothing endpoint_by system:serviceaccount:kube-system:namespace-controller \
+	'{"metadata":{"finalizers":["spiderpool.spidernet.io"]}}' '{}'
+t_eq "accounts are those of the manifests" "$("$kubectl" kustomize manifests | "$kubectl" patch --local -f - --type merge -p '{}' -o json |
+	jq -r 'select(.kind == "ServiceAccount").metadata | "system:serviceaccount:\(.namespace):\(.name)"' | sort)" \
+	"$(grep -o 'system:serviceaccount:orbweaver[a-z:-]*' "$tmp/writers.yaml" | sort)"
 
 # --- what upstream accepted -----------------------------------------------------------------------
 

@@ -12,6 +12,7 @@
 #include "lib/json/json.h"
 #include "reconcilers/core/conditions.h"
 #include "reconcilers/core/leftovers.h"
+#include "reconcilers/core/trust.h"
 #include "reconcilers/maintenance/drain_internal.h"
 #include "reconcilers/sriov/node_names.h"
 #include "reconcilers/sriov/pool_config.h"
@@ -53,14 +54,18 @@ static bool is_timed_out(const json_t *state)
 	return str_eq(annotation(state, DRAIN_STOP_ANNOTATION), DRAIN_TIMED_OUT);
 }
 
-/* The SR-IOV network operator's switch: nobody drains. */
+/*
+ * The SR-IOV network operator's switch: no node is drained. It is about all nodes, so it counts in
+ * the namespaces in which policies count.
+ */
 static bool is_disabled(const json_t *world)
 {
 	const char *key;
 	json_t *config;
 
 	json_each (world_kind(world, LEFTOVER_SRIOV_CONFIG), key, config)
-		if (json_is_true(json_at(config, "spec", "disableDrain")))
+		if (object_is_trusted(world, config) &&
+		    json_is_true(json_at(config, "spec", "disableDrain")))
 			return true;
 	return false;
 }

@@ -96,11 +96,17 @@ static bool is_operator(const json_t *world, const json_t *pod)
 		      "orbweaver-operator");
 }
 
+/* Static: the kubelet makes its Node the owner. The annotation alone, any user can write. */
+static bool is_static(const json_t *pod)
+{
+	return json_at(pod, "metadata", "annotations", MIRROR_ANNOTATION) &&
+	       str_eq(json_str_at(owner_controller(pod), "kind"), "Node");
+}
+
 /* A DaemonSet brings its pod back at once, and the node its static ones, whoever is asked. */
 static bool comes_back(const json_t *world, const json_t *pod)
 {
-	return str_eq(json_str_at(owner_controller(pod), "kind"), "DaemonSet") ||
-	       json_at(pod, "metadata", "annotations", MIRROR_ANNOTATION) ||
+	return str_eq(json_str_at(owner_controller(pod), "kind"), "DaemonSet") || is_static(pod) ||
 	       is_operator(world, pod);
 }
 
@@ -133,7 +139,7 @@ struct pod_verdict drain_judge_pod(const json_t *world, const json_t *looked, co
 		return (struct pod_verdict){.fate = POD_GONE};
 	if (json_at(pod, "metadata", "deletionTimestamp"))
 		return ending(pod, key);
-	if (json_at(pod, "metadata", "annotations", MIRROR_ANNOTATION))
+	if (is_static(pod))
 		return (struct pod_verdict){
 			POD_KEPT, "UnmanagedPod",
 			str_printf("pod %s is static: nobody but its node can end it", key), NULL};

@@ -126,6 +126,22 @@ static void vfs_are_those_of_each_policy(void **state)
 	census_free(census);
 }
 
+/* Users may make any number of those. */
+static void a_policy_of_an_untrusted_namespace_has_no_series(void **state)
+{
+	struct census *census = census_new();
+	json_auto_t *policy = yaml("{metadata: {name: a, namespace: lab}, status: {wantedVfs: 0, "
+				   "conditions: [{type: Ready, status: 'False', "
+				   "reason: NamespaceNotTrusted}]}}");
+	json_auto_t *lines = json_object();
+
+	census_update(census, KIND_POLICY, NULL, policy);
+	census_policies(census, note_policy, lines);
+	assert_int_equal(json_object_size(lines), 0);
+	census_update(census, KIND_POLICY, policy, NULL);
+	census_free(census);
+}
+
 static void a_resource_is_missed_where_it_is_wanted(void **state)
 {
 	struct census *census = census_new();
@@ -194,6 +210,7 @@ int main(void)
 		cmocka_unit_test(an_object_that_needs_somebody_counts_once),
 		cmocka_unit_test(conditions_are_counted_by_reason),
 		cmocka_unit_test(vfs_are_those_of_each_policy),
+		cmocka_unit_test(a_policy_of_an_untrusted_namespace_has_no_series),
 		cmocka_unit_test(a_resource_is_missed_where_it_is_wanted),
 		cmocka_unit_test(a_resource_that_claims_have_is_there),
 		cmocka_unit_test(a_node_that_was_taken_away_needs_nobody),

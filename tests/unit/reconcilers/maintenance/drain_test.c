@@ -40,6 +40,18 @@ static void without_opt_in_nothing_is_written(void **state)
 	}
 }
 
+/* It is about all nodes, as policies are. */
+static void a_switch_in_an_untrusted_namespace_stops_nothing(void **state)
+{
+	json_auto_t *world = world_of_nodes("1", 1), *ops = NULL;
+
+	json_put(world, "sriovoperatorconfigs",
+		 json_pack("{s:{s:{s:s, s:s}, s:{s:b}}}", "tenant/default", "metadata", "name",
+			   "default", "namespace", "tenant", "spec", "disableDrain", 1));
+	ops = decide(world);
+	assert_true(json_array_size(ops) > 0);
+}
+
 static void one_node_after_the_other(void **state)
 {
 	json_auto_t *world = world_of_nodes("1", 3), *ops = NULL;
@@ -499,6 +511,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(without_opt_in_nothing_is_written),
+		cmocka_unit_test(a_switch_in_an_untrusted_namespace_stops_nothing),
 		cmocka_unit_test(one_node_after_the_other),
 		cmocka_unit_test(nothing_is_written_twice),
 		cmocka_unit_test(the_beginning_is_told_also_by_the_next_plan),

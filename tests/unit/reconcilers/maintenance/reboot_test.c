@@ -266,6 +266,20 @@ static void daemonsets_static_pods_and_the_operator_stay(void **state)
 	assert_string_equal(permission(world, "w0"), "boot-1 " CAUSE);
 }
 
+/* Any user can write it; a static pod has its Node as owner. */
+static void the_annotation_of_static_pods_alone_keeps_no_pod(void **state)
+{
+	json_auto_t *world = world_of_boots("1", 1), *ops = NULL;
+	json_t *pods = one_pod("posing", "w0", "ReplicaSet");
+
+	json_put_str(annotations_of(json_object_get(pods, "ml/posing")),
+		     "kubernetes.io/config.mirror", "x");
+	turns(world, 3);
+	looks_on(world, "w0", pods);
+	ops = turn(world);
+	assert_int_equal(count_ops(ops, "evict"), 1);
+}
+
 static void a_pod_that_nobody_makes_anew_keeps_the_node_from_being_begun(void **state)
 {
 	json_auto_t *world = world_of_boots("1", 2);
@@ -635,6 +649,7 @@ int main(void)
 		cmocka_unit_test(without_opt_in_no_node_is_touched),
 		cmocka_unit_test(one_node_after_the_other_is_emptied_rebooted_and_given_back),
 		cmocka_unit_test(daemonsets_static_pods_and_the_operator_stay),
+		cmocka_unit_test(the_annotation_of_static_pods_alone_keeps_no_pod),
 		cmocka_unit_test(a_pod_that_nobody_makes_anew_keeps_the_node_from_being_begun),
 		cmocka_unit_test(who_keeps_a_cordoned_node_is_named_with_the_numbers),
 		cmocka_unit_test(a_deadline_gives_the_node_back_and_never_forces),

@@ -36,11 +36,16 @@ enum {
 	/* Elements of a list in an object of a user. */
 	LIMIT_LIST = 1024,
 	/*
-	 * Bytes of a pool's ledger, text in a JSON string as it is sent and stored. etcd takes
-	 * 1.5 MiB for an object (--max-request-bytes); the rest is for spec, metadata, conditions
-	 * and addresses that rest.
+	 * Bytes of a pool as it is sent and stored. etcd takes 1.5 MiB for a request
+	 * (--max-request-bytes).
 	 */
-	LIMIT_LEDGER_BYTES = 1280 * 1024,
+	LIMIT_POOL_BYTES = 1536 * 1024 - 2048,
+	/* Of these for all but ledger and spec: metadata and conditions take some 2 KiB. */
+	LIMIT_POOL_REST_BYTES = 10 * 1024,
+	/* Of these for addresses that rest or are in conflict: more where the ledger is smaller. */
+	LIMIT_POOL_LISTS_BYTES = 6 * 1024,
+	/* Up to this size each record of a ledger names its node (ledger.h). */
+	LIMIT_PLAIN_LEDGER_BYTES = 1024 * 1024,
 	/* The longest record: names of 253, a namespace of 63, a UID of 36 characters. */
 	LIMIT_RECORD_BYTES = 768,
 };

@@ -10,6 +10,7 @@
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "reconcilers/core/limits.h"
+#include "reconcilers/ipam/ledger_nodes.h"
 #include "reconcilers/spider/reserved_ip.h"
 
 #define BAD_RECORD "BadAllocationRecord"
@@ -59,15 +60,43 @@ static int subtract_reserved(struct ledger *ledger, const json_t *reserved, stru
 	return 0;
 }
 
-/* "ADDRESS":{"node":"…","pod":"…","podUid":"…"}, within a string: each quote has a backslash. */
+/* "node":"…", within a string: each quote has a backslash. */
+static size_t node_bytes(const json_t *record)
+{
+	static const char frame[] = "\\\"node\\\":\\\"\\\",";
+	const json_t *node = json_at(record, "node");
+
+	return node ? sizeof(frame) - 1 + json_string_length(node) : 0;
+}
+
+/* "ADDRESS":{"node":"…","pod":"…","podUid":"…"}, alike. */
 static size_t record_bytes(const char *address, const json_t *record)
 {
-	static const char frame[] = "\\\"\\\":{\\\"node\\\":\\\"\\\",\\\"pod\\\":\\\"\\\","
-				    "\\\"podUid\\\":\\\"\\\"},";
+	static const char frame[] = "\\\"\\\":{\\\"pod\\\":\\\"\\\",\\\"podUid\\\":\\\"\\\"},";
 
 	return sizeof(frame) - 1 + strlen(address) + json_string_length(json_at(record, "pod")) +
-	       json_string_length(json_at(record, "podUid")) +
-	       json_string_length(json_at(record, "node"));
+	       json_string_length(json_at(record, "podUid")) + node_bytes(record);
+}
+
+static void count_node(struct ledger *ledger, const json_t *record, json_int_t n)
+{
+	const char *node = json_str_at(record, "node");
+	json_int_t count;
+
+	if (!node)
+		return;
+	count = json_integer_value(json_object_get(ledger->nodes, node)) + n;
+	if (count)
+		json_put_int(ledger->nodes, node, count);
+	else
+		json_object_del(ledger->nodes, node);
+}
+
+static void forget_size(struct ledger *ledger, const char *address, const json_t *record)
+{
+	ledger->bytes -= record_bytes(address, record);
+	ledger->node_bytes -= node_bytes(record);
+	count_node(ledger, record, -1);
 }
 
 static void put_record(struct ledger *ledger, const char *address, json_t *record)
@@ -75,14 +104,37 @@ static void put_record(struct ledger *ledger, const char *address, json_t *recor
 	const json_t *before = json_object_get(ledger->records, address);
 
 	if (before)
-		ledger->bytes -= record_bytes(address, before);
+		forget_size(ledger, address, before);
 	ledger->bytes += record_bytes(address, record);
+	ledger->node_bytes += node_bytes(record);
+	count_node(ledger, record, 1);
 	json_put(ledger->records, address, record);
+}
+
+static bool is_large(const struct ledger *ledger)
+{
+	return ledger->bytes > LIMIT_PLAIN_LEDGER_BYTES;
+}
+
+/* As it is sent, with the nodes where ledger_status() puts them. */
+static size_t sent_bytes(const struct ledger *ledger)
+{
+	size_t bytes = ledger->bytes;
+	const char *node;
+	json_t *count;
+
+	if (!is_large(ledger))
+		return bytes;
+	bytes -= ledger->node_bytes;
+	bytes += LEDGER_NODES_FRAME + LEDGER_NODES_PER_RECORD * json_object_size(ledger->records);
+	json_each (ledger->nodes, node, count)
+		bytes += LEDGER_NODES_PER_NAME + strlen(node);
+	return bytes;
 }
 
 bool ledger_is_full(const struct ledger *ledger)
 {
-	return ledger->bytes + LIMIT_RECORD_BYTES > LIMIT_LEDGER_BYTES;
+	return sent_bytes(ledger) + LIMIT_RECORD_BYTES > ledger->room;
 }
 
 /* What we keep of a record; NULL when it is no record. */
@@ -111,6 +163,8 @@ static int read_records(struct ledger *ledger, struct err *err)
 
 	ledger->records = json_object();
 	ledger->uids = json_object();
+	ledger->nodes = json_object();
+	ledger->room = ip_pool_ledger_room(ledger->pool);
 	if (!text)
 		return 0;
 	records = json_parse(json_str_or(text, ""), strlen(json_str_or(text, "")), NULL);
@@ -120,6 +174,8 @@ static int read_records(struct ledger *ledger, struct err *err)
 			       "unknown which "
 			       "addresses are in use",
 			       json_name(ledger->pool));
+	ledger_nodes_read(json_str_at(ledger->pool, "status", "allocatedNodes"),
+			  json_string_value(text), records);
 	json_each (records, address, record) {
 		char canonical[IP_TEXT_SIZE];
 		json_t *clean = clean_record(record);
@@ -224,6 +280,7 @@ void ledger_done(struct ledger *ledger)
 	ip_conflicts_done(&ledger->conflicts);
 	json_decref(ledger->records);
 	json_decref(ledger->uids);
+	json_decref(ledger->nodes);
 	json_decref(ledger->resting);
 	*ledger = (struct ledger){0};
 }
@@ -359,7 +416,7 @@ bool ledger_release(struct ledger *ledger, const char *address, const char *pod,
 	if (!has || !str_eq(has, uid) || (pod && !str_eq(json_str_at(record, "pod"), pod)) ||
 	    ip_parse(address, ledger->family, &number, NULL) < 0)
 		return false;
-	ledger->bytes -= record_bytes(address, record);
+	forget_size(ledger, address, record);
 	json_object_del(ledger->records, address);
 	ledger->has_changed = true;
 	/* What was taken out of the pool meanwhile, or kept back, is not free. */
@@ -416,19 +473,73 @@ void ledger_keep_out(struct ledger *ledger, const struct ip_set *others)
 	ip_set_subtract(&ledger->free, &ledger->kept);
 }
 
+/* The records without their nodes. Returns new. */
+static json_t *without_nodes(const json_t *records)
+{
+	json_t *bare = json_object(), *record;
+	const char *address;
+
+	json_each (records, address, record) {
+		json_t *copy = json_copy(record);
+
+		json_object_del(copy, "node");
+		json_put(bare, address, copy);
+	}
+	return bare;
+}
+
+static void write_records(const struct ledger *ledger, json_t *status)
+{
+	auto_free char *text = NULL, *nodes = NULL;
+
+	json_object_del(status, "allocatedIPs");
+	json_object_del(status, "allocatedNodes");
+	if (json_object_size(ledger->records) == 0)
+		return;
+	if (is_large(ledger)) {
+		json_auto_t *bare = without_nodes(ledger->records);
+
+		text = json_text(bare);
+		nodes = ledger_nodes_write(ledger->records, text);
+	} else {
+		text = json_text(ledger->records);
+	}
+	json_put_str(status, "allocatedIPs", text);
+	json_put_str(status, "allocatedNodes", nodes);
+}
+
+static size_t list_bytes(const json_t *status, const char *name)
+{
+	const json_t *list = json_at(status, name);
+
+	return list ? json_dumpb(list, NULL, 0, JSON_COMPACT) : 0;
+}
+
+/* Beside a ledger that fills the object the oldest entries are forgotten. */
+static void fit_lists(const struct ledger *ledger, json_t *status)
+{
+	static const char *const lists[] = {"releasedIPs", "conflictIPs"};
+	size_t room = ledger->room + LIMIT_POOL_LISTS_BYTES, bytes = sent_bytes(ledger);
+
+	for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
+		json_t *list = json_at(status, lists[i]);
+
+		while (json_array_size(list) > 0 &&
+		       bytes + list_bytes(status, lists[0]) + list_bytes(status, lists[1]) > room)
+			json_array_remove(list, 0);
+	}
+	if (json_at(status, "conflictIPCount"))
+		json_put_int(status, "conflictIPCount",
+			     (int64_t)json_array_size(json_at(status, "conflictIPs")));
+}
+
 json_t *ledger_status(const struct ledger *ledger)
 {
 	const json_t *old = json_at(ledger->pool, "status");
 	json_t *status = json_is_object(old) ? json_copy((json_t *)old) : json_object();
 	size_t count = json_object_size(ledger->records);
 
-	if (count) {
-		auto_free char *text = json_text(ledger->records);
-
-		json_put_str(status, "allocatedIPs", text);
-	} else {
-		json_object_del(status, "allocatedIPs");
-	}
+	write_records(ledger, status);
 	json_put_int(status, "allocatedIPCount", (int64_t)count);
 	json_put_int(status, "freeIPCount", ip_set_count(&ledger->free));
 	if (json_array_size(ledger->resting))
@@ -436,5 +547,6 @@ json_t *ledger_status(const struct ledger *ledger)
 	else
 		json_object_del(status, "releasedIPs");
 	ip_conflicts_write(&ledger->conflicts, status);
+	fit_lists(ledger, status);
 	return status;
 }

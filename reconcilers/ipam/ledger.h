@@ -6,8 +6,10 @@
  *	{"10.6.0.10": {"pod": "ml/train-0", "podUid": "7c1e…", "node": "w1"}, …}
  *
  * ("node" is ours: it says whose word counts once pod and SpiderEndpoint are gone. Spiderpool's
- * agents neither write nor keep it) written by whoever allocates (this operator, this agent,
- * Spiderpool's agents on nodes that are not moved yet), each with the resourceVersion that it read.
+ * agents neither write nor keep it. A ledger of more than LIMIT_PLAIN_LEDGER_BYTES has the nodes
+ * apart, ledger_nodes.h, so that 10,000 records fit into an object) written by whoever allocates
+ * (this operator, this agent, Spiderpool's agents on nodes that are not moved yet), each with the
+ * resourceVersion that it read.
  * Records of others are kept byte for byte in their meaning; "interface", which versions of
  * Spiderpool before 0.9 wrote, is dropped when the pool is written next, as upstream does.
  *
@@ -40,7 +42,10 @@ struct ledger {
 	struct ip_conflicts conflicts;
 	/* neither recorded nor kept nor excluded nor in conflict; resting ones included; settled */
 	struct ip_set free;
-	size_t bytes; /* of the records, as they are sent: text in a JSON string */
+	/* Of the records, as they are sent: text in a JSON string; of their nodes in it. */
+	size_t bytes, node_bytes;
+	json_t *nodes; /* { node: number of records } */
+	size_t room;   /* ip_pool_ledger_room() */
 	bool has_changed;
 };
 
@@ -75,7 +80,7 @@ const json_t *ledger_record(const struct ledger *ledger, const char *address);
 bool ledger_next(const struct ledger *ledger, char out[IP_TEXT_SIZE]);
 
 /*
- * There is no room for another record (LIMIT_LEDGER_BYTES), whatever is free: the server would
+ * There is no room for another record (ip_pool_ledger_room()), whatever is free: the server would
  * refuse the whole ledger. Addresses can be given back, and passed on.
  */
 bool ledger_is_full(const struct ledger *ledger);
@@ -125,9 +130,9 @@ void ledger_note_conflict(struct ledger *ledger, const char *address, const char
 void ledger_keep_out(struct ledger *ledger, const struct ip_set *others);
 
 /*
- * The pool's status with this ledger in it: allocatedIPs (absent without records),
- * allocatedIPCount, freeIPCount, releasedIPs (absent when empty), conflictIPs and conflictIPCount;
- * everything else as it was read. Returns new.
+ * The pool's status with this ledger in it: allocatedIPs (absent without records), allocatedNodes
+ * (absent in one that is not large), allocatedIPCount, freeIPCount, releasedIPs (absent when
+ * empty), conflictIPs and conflictIPCount; everything else as it was read. Returns new.
  */
 json_t *ledger_status(const struct ledger *ledger);
 

@@ -169,22 +169,36 @@ static size_t escaped_len(const char *text)
 	return len;
 }
 
-/* Without numbers that change with each pod. */
-static void warn_of_size(const json_t *pool, struct problems *warnings)
+size_t ip_pool_ledger_room(const json_t *object)
+{
+	const json_t *spec = json_at(object, "spec");
+	size_t rest = LIMIT_POOL_REST_BYTES;
+
+	/* A second time in kubectl's annotation of what was applied, there with backslashes. */
+	if (spec)
+		rest += json_dumpb(spec, NULL, 0, JSON_COMPACT) * 5 / 2;
+	return rest < LIMIT_POOL_BYTES ? LIMIT_POOL_BYTES - rest : 0;
+}
+
+/* Without numbers that change with each pod. True when no record has room. */
+static bool warn_of_size(const json_t *pool, struct problems *warnings)
 {
 	const char *text = json_str_or(json_at(pool, "status", "allocatedIPs"), "");
-	size_t bytes = escaped_len(text);
+	const char *nodes = json_str_or(json_at(pool, "status", "allocatedNodes"), "");
+	size_t bytes = escaped_len(text) + strlen(nodes), room = ip_pool_ledger_room(pool);
+	bool is_full = bytes + LIMIT_RECORD_BYTES > room;
 
-	if (bytes + LIMIT_RECORD_BYTES > LIMIT_LEDGER_BYTES)
+	if (is_full)
 		problem_add(warnings, "LedgerFull", "status.allocatedIPs",
-			    "has no room for another record (%d bytes): no new pod gets an address "
-			    "here, add another pool and name it beside this one",
-			    LIMIT_LEDGER_BYTES);
-	else if (bytes >= LIMIT_LEDGER_BYTES / 5 * 4)
+			    "has no room for another record (%zu bytes): no new pod gets an "
+			    "address here, add another pool and name it beside this one",
+			    room);
+	else if (bytes >= room / 5 * 4)
 		problem_add(warnings, "LedgerFilling", "status.allocatedIPs",
-			    "has 80 %% of the %d bytes that its records can have: add another pool "
-			    "and name it beside this one",
-			    LIMIT_LEDGER_BYTES);
+			    "has 80 %% of the %zu bytes that its records can have: add another "
+			    "pool and name it beside this one",
+			    room);
+	return is_full;
 }
 
 static void warn_of_conflicts(const struct ip_conflicts *conflicts, struct problems *warnings)
@@ -440,12 +454,13 @@ static void plan_pool_status(const json_t *world, const char *key, const json_t 
 			    "the API server refuses it, so that no address can be given out or "
 			    "back: %s",
 			    json_str_or(json_at(unwritten, "text"), "?"));
-	warn_of_waiting(world, waiting, old, &warnings, &again_ms);
+	/* Addresses that are added would not help those who wait. */
+	if (!warn_of_size(pool, &warnings))
+		warn_of_waiting(world, waiting, old, &warnings, &again_ms);
 	if (!problems.total)
 		ip_pool_warn(pool, &warnings);
 	warn_of_lost_addresses(allocation, addresses, &warnings);
 	warn_of_conflicts(&conflicts, &warnings);
-	warn_of_size(pool, &warnings);
 	ready = judge(pool, &counts, &unread, allocation, &problems);
 
 	json_put_int(status, "totalIPCount", counts.total);

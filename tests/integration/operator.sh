@@ -150,6 +150,7 @@ o_rights() {
 
 # The operator's account, with these rights and no others. Sets o_kubeconfig and o_username. o_own_user [OVERLAY]
 # shellcheck disable=SC2034 # the latter is for the tests
+# shellcheck disable=SC2120 # an overlay is an option
 o_own_user() {
 	o_rights "$@"
 	o_kubeconfig=$(hack/cluster sa-kubeconfig "$o_cluster" "$POD_NAMESPACE" orbweaver-operator)

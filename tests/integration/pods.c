@@ -30,13 +30,15 @@ static const char help[] =
 	"  --nodes N          on so many nodes (100)\n"
 	"  --networks N       pod I asks for net-(I modulo N) (1); 0: for none\n"
 	"  --namespace NS     (default)\n"
+	"  --pod PREFIX       of names of pods (p-)\n"
+	"  --node PREFIX      of names of nodes (node-)\n"
 	"  --concurrency N    requests under way (64)\n"
 	"  --kubeconfig FILE  default: $KUBECONFIG\n";
 
 struct pods {
 	struct connection connection;
 	struct kube_resource pod, endpoint;
-	const char *kubeconfig, *ns;
+	const char *kubeconfig, *ns, *pod_prefix, *node_prefix;
 	int64_t count, nodes, networks, concurrency;
 	void (*begin)(struct pods *pods, int64_t i);
 	const struct kube_resource *listed; /* NULL: nothing is listed first */
@@ -68,12 +70,13 @@ static void on_done(void *arg, json_t *object, const struct err *err)
 
 static json_t *metadata(const struct pods *pods, int64_t i)
 {
-	return json_pack("{s:o, s:s}", "name", json_fmt("p-%" PRId64, i), "namespace", pods->ns);
+	return json_pack("{s:o, s:s}", "name", json_fmt("%s%" PRId64, pods->pod_prefix, i),
+			 "namespace", pods->ns);
 }
 
 static json_t *node_of(const struct pods *pods, int64_t i)
 {
-	return json_fmt("node-%05" PRId64, i % pods->nodes);
+	return json_fmt("%s%05" PRId64, pods->node_prefix, i % pods->nodes);
 }
 
 static void begin_create(struct pods *pods, int64_t i)
@@ -145,6 +148,8 @@ static const struct option long_options[] = {
 	{"networks", required_argument, NULL, 'p'},
 	{"namespace", required_argument, NULL, 's'},
 	{"concurrency", required_argument, NULL, 'c'},
+	{"pod", required_argument, NULL, 'o'},
+	{"node", required_argument, NULL, 'd'},
 	{"kubeconfig", required_argument, NULL, 'k'},
 	{"help", no_argument, NULL, 'h'},
 	{0},
@@ -163,6 +168,12 @@ static bool set_option(struct pods *pods, int option)
 		return str_to_int(optarg, 1, 256, &pods->concurrency);
 	case 's':
 		pods->ns = optarg;
+		return true;
+	case 'o':
+		pods->pod_prefix = optarg;
+		return true;
+	case 'd':
+		pods->node_prefix = optarg;
 		return true;
 	case 'k':
 		pods->kubeconfig = optarg;
@@ -196,7 +207,14 @@ static bool set_command(struct pods *pods, const char *command)
 int main(int argc, char **argv)
 {
 	struct pods pods = {
-		.ns = "default", .count = 1000, .nodes = 100, .networks = 1, .concurrency = 64};
+		.ns = "default",
+		.pod_prefix = "p-",
+		.node_prefix = "node-",
+		.count = 1000,
+		.nodes = 100,
+		.networks = 1,
+		.concurrency = 64,
+	};
 	int64_t started_ms;
 	int option;
 

@@ -248,8 +248,7 @@ static json_t *pool_with(size_t n)
 	auto_free char *text = NULL;
 
 	for (size_t i = 0; i < n; i++) {
-		auto_free char *address =
-			str_printf("10.100.%zu.%zu", 100 + i / 150, 100 + i % 150);
+		auto_free char *address = str_printf("10.1.%zu.%zu", 100 + i / 150, 100 + i % 150);
 
 		json_put(records, address,
 			 json_pack("{s:s, s:s, s:s}", "pod", NAMESPACE_30 "/" POD_38, "podUid",
@@ -279,19 +278,94 @@ static void knows_what_its_text_takes_as_it_is_sent(void **state)
 	assert_int_equal(ledger.bytes, strlen(sent) - 3);
 }
 
+/* The same pool as this program writes it: a large one has its nodes apart. */
+static json_t *written_pool_with(size_t records)
+{
+	json_auto_t *pool = pool_with(records);
+	auto_ledger struct ledger ledger = {0};
+	json_t *written = json_deep_copy(pool);
+
+	assert_int_equal(ledger_open(pool, NULL, NULL, &ledger, NULL), 0);
+	json_put(written, "status", ledger_status(&ledger));
+	return written;
+}
+
+static size_t sent_len(const json_t *value)
+{
+	return json_dumpb(value, NULL, 0, JSON_COMPACT | JSON_ENCODE_ANY);
+}
+
+/* With ordinary names: namespace 30, pod 38, node 41 characters. */
+static void ten_thousand_records_fit_into_an_object(void **state)
+{
+	json_auto_t *pool = written_pool_with(10000), *again = NULL;
+	auto_ledger struct ledger ledger = {0};
+	const char *text = json_str_at(pool, "status", "allocatedIPs");
+
+	assert_true(sent_len(pool) < 1536 * 1024);
+	assert_null(strstr(text, "\"node\""));
+	assert_int_equal(ledger_open(pool, NULL, NULL, &ledger, NULL), 0);
+	assert_int_equal(json_object_size(ledger.records), 10000);
+	assert_string_equal(json_str_at(ledger_record(&ledger, "10.1.100.100"), "node"), NODE_41);
+	assert_false(ledger_is_full(&ledger));
+	again = ledger_status(&ledger);
+	assert_string_equal(json_str_at(again, "allocatedIPs"), text);
+	assert_string_equal(json_str_at(again, "allocatedNodes"),
+			    json_str_at(pool, "status", "allocatedNodes"));
+}
+
+/* They write records as they know them. */
+static void nodes_apart_are_not_believed_after_spiderpool_has_written(void **state)
+{
+	json_auto_t *pool = written_pool_with(6000);
+	json_t *status = json_at(pool, "status");
+	json_auto_t *records = json_parse(json_str_at(status, "allocatedIPs"),
+					  strlen(json_str_at(status, "allocatedIPs")), NULL);
+	auto_free char *text = NULL;
+	auto_ledger struct ledger ledger = {0};
+
+	assert_non_null(json_at(status, "allocatedNodes"));
+	json_object_del(records, "10.1.100.100");
+	json_put(records, "10.9.9.9", json_pack("{s:s, s:s}", "pod", "ns/p", "podUid", "u"));
+	text = json_text(records);
+	json_put_str(status, "allocatedIPs", text);
+	assert_int_equal(ledger_open(pool, NULL, NULL, &ledger, NULL), 0);
+	assert_int_equal(json_object_size(ledger.records), 6000);
+	assert_null(json_at(ledger_record(&ledger, "10.1.100.101"), "node"));
+}
+
+static void one_that_is_small_again_has_its_nodes_in_its_records(void **state)
+{
+	json_auto_t *pool = written_pool_with(5200), *status = NULL;
+	auto_ledger struct ledger ledger = {0};
+
+	assert_non_null(json_at(pool, "status", "allocatedNodes"));
+	assert_int_equal(ledger_open(pool, NULL, NULL, &ledger, NULL), 0);
+	for (int i = 100; i < 200; i++)
+		for (int j = 100; j < 110; j++) {
+			auto_free char *address = str_printf("10.1.%d.%d", j, i);
+
+			(void)ledger_release(&ledger, address, NULL,
+					     "00000000-0000-0000-0000-000000000000", false);
+		}
+	status = ledger_status(&ledger);
+	assert_null(json_at(status, "allocatedNodes"));
+	assert_non_null(strstr(json_str_at(status, "allocatedIPs"), NODE_41));
+}
+
 static void is_full_before_the_server_refuses_it(void **state)
 {
-	json_auto_t *pool = pool_with(6200), *full = pool_with(6240);
+	json_auto_t *pool = written_pool_with(10000), *full = written_pool_with(10080);
 	auto_ledger struct ledger ledger = {0}, no_room = {0};
 
 	assert_int_equal(ledger_open(pool, NULL, NULL, &ledger, NULL), 0);
 	assert_int_equal(ledger_open(full, NULL, NULL, &no_room, NULL), 0);
 	assert_false(ledger_is_full(&ledger));
 	assert_true(ledger_is_full(&no_room));
-	assert_true(no_room.bytes < 1536 * 1024 * 9 / 10);
+	assert_true(sent_len(full) < 1536 * 1024 - 8192);
 	/* What is given back makes room. */
-	for (int i = 0; i < 10; i++) {
-		auto_free char *address = str_printf("10.100.100.%d", 100 + i);
+	for (int i = 0; i < 80; i++) {
+		auto_free char *address = str_printf("10.1.100.%d", 100 + i);
 
 		assert_true(ledger_release(&no_room, address, NULL,
 					   "00000000-0000-0000-0000-000000000000", false));
@@ -299,9 +373,46 @@ static void is_full_before_the_server_refuses_it(void **state)
 	assert_false(ledger_is_full(&no_room));
 }
 
-static void expect_degraded(size_t records, const char *reason)
+/* Of 256 addresses that rest, as many as there is room for. */
+static void addresses_that_rest_do_not_make_it_too_large(void **state)
 {
-	json_auto_t *pool = pool_with(records);
+	json_auto_t *pool = written_pool_with(10070), *status = NULL;
+	json_t *resting = json_array();
+	auto_ledger struct ledger ledger = {0};
+	size_t n;
+
+	for (int i = 0; i < 256; i++)
+		json_array_append_new(resting, json_fmt("10.111.111.%d", i));
+	for (int i = 0; i < 256; i++)
+		json_array_append_new(resting, json_fmt("10.111.112.%d", i));
+	json_put(json_at(pool, "status"), "releasedIPs", resting);
+	assert_int_equal(ledger_open(pool, NULL, NULL, &ledger, NULL), 0);
+	status = ledger_status(&ledger);
+	n = json_array_size(json_at(status, "releasedIPs"));
+	assert_in_range(n, 1, 511);
+	assert_string_equal(
+		json_string_value(json_array_get(json_at(status, "releasedIPs"), n - 1)),
+		"10.111.112.255");
+	assert_true(sent_len(status) < 1536 * 1024 - 4096);
+}
+
+/* Users size the spec; kubectl keeps a copy of it in an annotation. */
+static void a_long_spec_leaves_less_room(void **state)
+{
+	json_auto_t *pool = pool_with(0), *large = pool_with(0);
+	json_t *ranges = json_array();
+
+	for (int i = 0; i < 1000; i++)
+		json_array_append_new(ranges, json_fmt("10.%d.%d.1-10.%d.%d.200", i / 250, i % 250,
+						       i / 250, i % 250));
+	json_put(json_at(large, "spec"), "ips", ranges);
+	assert_true(ip_pool_ledger_room(large) + 2 * sent_len(ranges) < ip_pool_ledger_room(pool));
+}
+
+/* waits: a pod has waited for an hour. */
+static void expect_degraded(size_t records, bool waits, const char *reason)
+{
+	json_auto_t *pool = written_pool_with(records);
 	json_auto_t *world = json_pack("{s:{s:O}, s:{s:s}}", KIND_IP_POOL, "p", pool, "env", "now",
 				       "2026-01-31T10:00:00Z");
 	auto_plan struct plan plan = {0};
@@ -309,6 +420,10 @@ static void expect_degraded(size_t records, const char *reason)
 	json_t *op;
 	size_t i;
 
+	if (waits)
+		json_put(json_need_object(world, BOX_SHORT_POOL), "p",
+			 json_pack("{s:i, s:{s:s}}", "pods", 1, "since", "u-1",
+				   "2026-01-31T09:00:00Z"));
 	assert_int_equal(ip_pool_reconcile(world, "p", &plan, NULL), 0);
 	json_array_foreach (plan.ops, i, op)
 		if (json_at(op, "status", "conditions"))
@@ -323,15 +438,19 @@ static void expect_degraded(size_t records, const char *reason)
 
 static void a_pool_says_that_its_ledger_fills(void **state)
 {
-	expect_degraded(0, "AsExpected");
-	expect_degraded(5300, "LedgerFilling");
-	expect_degraded(6240, "LedgerFull");
+	expect_degraded(0, false, "AsExpected");
+	expect_degraded(7900, false, "AsExpected");
+	expect_degraded(7900, true, "PoolExhausted");
+	expect_degraded(8200, false, "LedgerFilling");
+	expect_degraded(10080, false, "LedgerFull");
+	/* More addresses would not help. */
+	expect_degraded(10080, true, "LedgerFull");
 }
 
 /* The next pool that the pod names serves. */
 static void a_full_ledger_hands_on_to_the_next_pool(void **state)
 {
-	json_auto_t *full = pool_with(6240);
+	json_auto_t *full = written_pool_with(10080);
 	json_auto_t *next = json_pack("{s:{s:s}, s:{s:i, s:s, s:[s]}}", "metadata", "name", "q",
 				      "spec", "ipVersion", 4, "subnet", "192.168.0.0/24", "ips",
 				      "192.168.0.10-192.168.0.20");
@@ -361,28 +480,6 @@ static void a_full_ledger_hands_on_to_the_next_pool(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(hands_out_the_address_that_was_free_longest),
-		cmocka_unit_test(rests_over_a_write_and_a_read),
-		cmocka_unit_test(gives_back_only_what_the_uid_has),
-		cmocka_unit_test(keeps_back_what_is_reserved),
-		cmocka_unit_test(fails_closed_when_something_cannot_be_read),
-		cmocka_unit_test(leaves_others_fields_of_the_status_alone),
-		cmocka_unit_test(a_large_pool_costs_what_a_small_one_costs),
-		cmocka_unit_test(nobody_gets_an_address_in_conflict_until_its_time_is_over),
-		cmocka_unit_test(who_has_an_address_in_conflict_keeps_it_and_nobody_gets_it_after),
-		cmocka_unit_test(a_conflict_that_goes_on_is_written_once_in_half_its_time),
-		cmocka_unit_test(knows_what_its_text_takes_as_it_is_sent),
-		cmocka_unit_test(is_full_before_the_server_refuses_it),
-		cmocka_unit_test(a_pool_says_that_its_ledger_fills),
-		cmocka_unit_test(a_full_ledger_hands_on_to_the_next_pool),
-	};
-
-	json_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
 static json_t *overlapping_pool(const char *name, int generation, const char *created)
 {
 	return json_pack("{s:{s:s, s:i, s:s}, s:{s:i, s:s, s:[s]}, s:{s:[{s:s, s:s, s:i}]}}",
@@ -419,4 +516,31 @@ static void without_a_leader_a_changed_pool_that_overlaps_gives_nothing(void **s
 	}
 }
 
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(hands_out_the_address_that_was_free_longest),
+		cmocka_unit_test(rests_over_a_write_and_a_read),
+		cmocka_unit_test(gives_back_only_what_the_uid_has),
+		cmocka_unit_test(keeps_back_what_is_reserved),
+		cmocka_unit_test(fails_closed_when_something_cannot_be_read),
+		cmocka_unit_test(leaves_others_fields_of_the_status_alone),
+		cmocka_unit_test(a_large_pool_costs_what_a_small_one_costs),
+		cmocka_unit_test(nobody_gets_an_address_in_conflict_until_its_time_is_over),
+		cmocka_unit_test(who_has_an_address_in_conflict_keeps_it_and_nobody_gets_it_after),
+		cmocka_unit_test(a_conflict_that_goes_on_is_written_once_in_half_its_time),
+		cmocka_unit_test(knows_what_its_text_takes_as_it_is_sent),
+		cmocka_unit_test(ten_thousand_records_fit_into_an_object),
+		cmocka_unit_test(nodes_apart_are_not_believed_after_spiderpool_has_written),
+		cmocka_unit_test(one_that_is_small_again_has_its_nodes_in_its_records),
+		cmocka_unit_test(is_full_before_the_server_refuses_it),
+		cmocka_unit_test(addresses_that_rest_do_not_make_it_too_large),
+		cmocka_unit_test(a_long_spec_leaves_less_room),
+		cmocka_unit_test(a_pool_says_that_its_ledger_fills),
+		cmocka_unit_test(a_full_ledger_hands_on_to_the_next_pool),
 		cmocka_unit_test(without_a_leader_a_changed_pool_that_overlaps_gives_nothing),
+	};
+
+	json_init();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

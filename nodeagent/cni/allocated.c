@@ -13,7 +13,9 @@
 #include "lib/base/root.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
+#include "nodeagent/attach/attach.h"
 #include "nodeagent/meta/checkpoint.h"
+#include "nodeagent/meta/plugin_call.h"
 #include "nodeagent/model/pci_address.h"
 
 /* With the answers of device plugins, for a node full of pods with hundreds of devices. */
@@ -110,21 +112,42 @@ static json_t *devices_of_config(int root, const json_t *config)
 	return devices;
 }
 
-int allocated_check_config(const char *kubelet_dir, int root, const json_t *config,
-			   const char *pod_uid, struct err *err)
+static int check_config(const char *kubelet_dir, int root, const json_t *config,
+			const char *pod_uid, struct err *err)
 {
-	json_auto_t *devices = NULL, *checkpoint = NULL;
+	json_auto_t *devices = devices_of_config(root, config), *checkpoint = NULL;
 	const json_t *device;
 	size_t i;
 
-	if (!kubelet_dir || str_empty(pod_uid))
-		return 0;
-	devices = devices_of_config(root, config);
 	if (json_array_size(devices) == 0)
 		return 0;
 	checkpoint = read_checkpoint(kubelet_dir);
 	json_array_foreach (devices, i, device)
 		if (checkpoint && judge(checkpoint, json_string_value(device), pod_uid, err) < 0)
 			return -1;
+	return 0;
+}
+
+int allocated_check_delegates(const char *kubelet_dir, int root, const json_t *delegates,
+			      const char *pod_uid, struct err *err)
+{
+	const json_t *delegate;
+	size_t i;
+
+	if (!kubelet_dir || str_empty(pod_uid))
+		return 0;
+	json_array_foreach ((json_t *)delegates, i, delegate)
+		for (size_t k = 0; k < delegate_plugins(delegate); k++) {
+			const char *type = delegate_plugin_type(delegate, k);
+			json_auto_t *config = NULL;
+
+			if (attach_knows(type))
+				continue;
+			config = delegate_stdin(delegate, k, "ADD", NULL);
+			if (check_config(kubelet_dir, root, config, pod_uid, err) < 0)
+				return err_in(err, "network %.128s (%.16s): %.64s",
+					      json_str_at(delegate, "name"),
+					      json_str_at(delegate, "interface"), type);
+		}
 	return 0;
 }

@@ -21,10 +21,12 @@ int allocated_check(const char *kubelet_dir, const char *device, const char *pod
 		    struct err *err);
 
 /*
- * The same for all devices that a configuration of another program's plugin names, by address or,
- * as VFs, by the name of an interface of the node: "master", "device", "if0". root: of the host.
+ * The same for all plugins of other programs in these delegates (nodeagent/meta/delegates.h), which
+ * take what they are told to, and all devices that their configurations name: by address or, VFs,
+ * by the name of an interface of the node ("master", "device", "if0"). Plugins of ours look for
+ * themselves when they are called. root: of the host.
  */
-int allocated_check_config(const char *kubelet_dir, int root, const json_t *config,
-			   const char *pod_uid, struct err *err);
+int allocated_check_delegates(const char *kubelet_dir, int root, const json_t *delegates,
+			      const char *pod_uid, struct err *err);
 
 #endif

@@ -173,29 +173,6 @@ static int check_types(const struct attachment *a, const json_t *delegates, stru
 	return plugin_types_check(delegates, &types, err);
 }
 
-/* Plugins of ours look for themselves when they are called; others take what they are told to. */
-static int check_devices(const struct attachment *a, const json_t *delegates, struct err *err)
-{
-	const json_t *delegate;
-	size_t i;
-
-	json_array_foreach ((json_t *)delegates, i, delegate)
-		for (size_t k = 0; k < delegate_plugins(delegate); k++) {
-			const char *type = delegate_plugin_type(delegate, k);
-			json_auto_t *config = NULL;
-
-			if (attach_knows(type))
-				continue;
-			config = delegate_stdin(delegate, k, "ADD", NULL);
-			if (allocated_check_config(a->kubelet_dir, a->root, config,
-						   json_str_at(a->pod, "uid"), err) < 0)
-				return err_in(err, "network %.128s (%.16s): %.64s",
-					      json_str_at(delegate, "name"),
-					      json_str_at(delegate, "interface"), type);
-		}
-	return 0;
-}
-
 /* The delegates, new. */
 static json_t *decide(const struct attachment *a, const json_t *known, struct err *err)
 {
@@ -222,8 +199,9 @@ static json_t *decide(const struct attachment *a, const json_t *known, struct er
 		in.files = files;
 	}
 	delegates = meta_delegates(&in, err);
-	if (delegates &&
-	    (check_types(a, delegates, err) < 0 || check_devices(a, delegates, err) < 0)) {
+	if (delegates && (check_types(a, delegates, err) < 0 ||
+			  allocated_check_delegates(a->kubelet_dir, a->root, delegates,
+						    json_str_at(a->pod, "uid"), err) < 0)) {
 		json_decref(delegates);
 		return NULL;
 	}

@@ -205,7 +205,6 @@ for version in 0.1.0 0.2.0 0.3.0 0.4.0 1.0.0; do
 done
 for type in macvlan ipvlan vlan; do
 	same "an alternative name" $type '{"master": "rail1", "vlanId": 7}' "$v4"
-	same "a long one" $type '{"master": "rail-one-of-the-node", "vlanId": 7}' "$v4"
 done
 for type in macvlan ipvlan; do
 	same "no master: the default route's" $type '{}' "$v4"
@@ -294,6 +293,9 @@ for type in macvlan ipvlan vlan; do
 	t_ok "$type on an interface of the pod" has_name "$(ours ADD $type "$(config $type "$inside" "$v4")" "$v4")" 1.0.0
 	t_ok "goes" ours DEL $type "$(config $type "$inside" "$v4")" "$v4"
 	t_eq "and leaves what it was on" '["inner","lo","outer"]' "$(ip -n pod -j link show | jq -c '[.[].ifname] | sort')"
+	new_pod
+	json=$(config $type '{"master": "rail-one-of-the-node", "vlanId": 7}' "$v4")
+	t_ok "$type on an interface by a long alternative name" has_name "$(ours ADD $type "$json" "$v4")" 1.0.0
 	new_pod
 	json=$(config $type '{"cniVersion": "1.1.0", "master": "eth1", "vlanId": 7}' "$v4")
 	t_ok "$type in version 1.1.0" has_name "$(ours ADD $type "$json" "$v4")" 1.1.0

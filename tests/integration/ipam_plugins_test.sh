@@ -240,6 +240,14 @@ rm -rf "$tmp/data"
 t_ok "DEL where there is no folder" ours DEL host-local "$json"
 t_fails "makes none" test -e "$tmp/data"
 
+# An ADD that was killed between two of its steps.
+container=c1
+ours ADD host-local "$json" >/dev/null
+ln "$tmp/data/n/10.9.0.2" "$tmp/data/n/.orbweaver.draft"
+container=c2
+t_eq "after a crash the next pod has the next address" 10.9.0.3/24 "$(address "$(ours ADD host-local "$json")")"
+t_eq "and each file its own pod" "c1 c2" "$(head -qn 1 "$tmp"/data/n/10.9.0.[23] | tr -d '\r' | paste -sd ' ')"
+rm -rf "$tmp/data"
 touch "$tmp/file"
 t_ok "a folder that cannot be is named" grep -q '"StoreUnusable".*file/n' <(ours ADD host-local "$(jq -c --arg dir "$tmp/file" '.ipam.dataDir = $dir' <<<"$json")")
 

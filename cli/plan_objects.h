@@ -20,8 +20,8 @@ struct plan_objects {
 /*
  * Apply objects to a world of source_world(), as `kubectl apply` does: what a file does not have
  * stays, but for what the last apply wrote. Objects get the namespaces that they lack. What the API
- * server would refuse is not applied, and fields that it would drop are not (cli/plan_schema.h). Fills
- * ret->rows; *ret is plan_objects_done()'s.
+ * server would refuse is not applied, and fields that it would drop are not (cli/plan_schema.h).
+ * Fills ret->rows; *ret is plan_objects_done()'s.
  */
 void plan_objects_apply(const struct cli *cli, json_t *world, const json_t *objects,
 			struct plan_objects *ret);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The meta plugin's own function decides (nodeagent/meta/delegates.h), on what the cluster says. What
- * only the node knows (the cluster's network, configurations in its folder) stands there by its name.
+ * The meta plugin's own function decides (nodeagent/meta/delegates.h), on what the cluster says.
+ * What only the node knows (the cluster's network, configurations in its folder) stands there by
+ * its name.
  */
 #include "cli/explain/attaching.h"
 

@@ -9,8 +9,9 @@
 
 /*
  * Append a link that is broken when the meta plugin would refuse the pod: "devices" for those, else
- * "networks": an interface that two networks want, configurations, default routes. Nothing when it would go on. networks: as
- * of pod_networks(); served: names of resources that nodes of the world have, or should have.
+ * "networks": an interface that two networks want, configurations, default routes. Nothing when it
+ * would go on. networks: as of pod_networks(); served: names of resources that nodes of the world
+ * have, or should have.
  */
 void chain_add_attaching(json_t *chain, const json_t *world, const json_t *pod,
 			 const json_t *networks, const json_t *served,

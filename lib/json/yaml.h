@@ -18,10 +18,10 @@
  * !!int, !!float, !!bool, !!null, !!timestamp, !!map and !!seq are known. Keys that are integers or
  * booleans become the string of their value, so the key `on` is "true", as for kubectl.
  *
- * Refused, with a message: null, floats and collections as keys; duplicate keys and merge keys (<<),
- * but by yaml_parse_as_kubectl(); other tags; infinity and NaN; integers beyond an int64_t; NUL characters; nesting beyond
- * JSON_MAX_DEPTH. Anchors and aliases are followed; each use is a copy, and all copies count, so
- * that a small text cannot grow without end.
+ * Refused, with a message: null, floats and collections as keys; duplicate keys and merge keys
+ * (<<), but by yaml_parse_as_kubectl(); other tags; infinity and NaN; integers beyond an int64_t;
+ * NUL characters; nesting beyond JSON_MAX_DEPTH. Anchors and aliases are followed; each use is a
+ * copy, and all copies count, so that a small text cannot grow without end.
  *
  * Time is linear in the text and its copies, except that libyaml's is quadratic in the number of
  * %TAG directives.
@@ -51,13 +51,12 @@ json_t *yaml_parse_all(const char *text, size_t len, struct err *err);
 
 /*
  * The same, of what people write for kubectl, with two things more that it takes. Of duplicate keys
- * the last one counts. A merge key has a mapping, an alias of one, or a list of these: their members
- * are put where it stands, so those above it are replaced, and those below replace them; of a list
- * the first one counts. ret_warnings: NULL, or an array to which a sentence with line and column is
- * appended for each duplicate key.
+ * the last one counts. A merge key has a mapping, an alias of one, or a list of these: their
+ * members are put where it stands, so those above it are replaced, and those below replace them; of
+ * a list the first one counts. ret_warnings: NULL, or an array to which a sentence with line and
+ * column is appended for each duplicate key.
  */
-json_t *yaml_parse_as_kubectl(const char *text, size_t len, json_t *ret_warnings,
-			      struct err *err);
+json_t *yaml_parse_as_kubectl(const char *text, size_t len, json_t *ret_warnings, struct err *err);
 
 /* Exactly one document, not counting empty ones; returns new. Errors as above. */
 json_t *yaml_parse(const char *text, size_t len, struct err *err);

@@ -6,8 +6,9 @@
  * Key: the object's name; only COORDINATOR_DEFAULT is used by pods. World:
  *
  *	KIND_COORDINATOR       the object
- *	"configmaps"           kube-system/kubeadm-config, kube-flannel/kube-flannel-cfg, and the one
- *                             that "ciliumConfigMap" of "env" names, else COORDINATOR_CILIUM_CONFIG
+ *	"configmaps"           kube-system/kubeadm-config, kube-flannel/kube-flannel-cfg, and
+ *                             the one that "ciliumConfigMap" of "env" names, else
+ *                             COORDINATOR_CILIUM_CONFIG
  *	"pods"                 those whose label `component` is one of COMPONENT_*
  *	"services"             default/kubernetes
  *	"servicecidrs"         of networking.k8s.io, where the server has them

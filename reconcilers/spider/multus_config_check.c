@@ -878,7 +878,7 @@ static void warn_of_link_type(const json_t *world, const char *cni_type, const c
 
 	for (size_t i = 0; is && i < ARRAY_LEN(link_types); i++)
 		if (str_eq(cni_type, link_types[i].type) && !str_eq(is, link_types[i].link))
-			problem_add(warnings, "LinkTypeMismatch", where,
+			problem_add(warnings, "WrongLinkType", where,
 				    "%.253s is %s on every node that has it, and %s needs %s: no "
 				    "pod gets the interface; %s, or name another one",
 				    name, link_words(is), cni_type, link_words(link_types[i].link),

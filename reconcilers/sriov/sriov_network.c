@@ -345,7 +345,7 @@ static void check_link_type(const struct look *l, struct problems *warnings)
 
 	if (!is || str_eq(l->kind->id, KIND_OVS_NETWORK) || str_eq(is, "IB") == is_ib)
 		return;
-	problem_add(warnings, "LinkTypeMismatch", "spec.resourceName",
+	problem_add(warnings, "WrongLinkType", "spec.resourceName",
 		    "%.128s is %s on every node that has it, and a %s needs %s: no pod gets the "
 		    "interface; use a %s, or name another resource",
 		    name, is_ib ? "Ethernet" : "InfiniBand", l->kind->kind,

@@ -84,8 +84,8 @@ void sriov_policy_check(const json_t *object, struct problems *problems);
 /* Policies of this name are remains of old releases of the upstream operator and never applied. */
 bool sriov_policy_is_reserved(const json_t *object);
 /*
- * Is it the one of that name which the SR-IOV network operator makes by itself? It asks for nothing,
- * and stays behind when that operator has gone: nobody has to act.
+ * Is it the one of that name which the SR-IOV network operator makes by itself? It asks for
+ * nothing, and stays behind when that operator has gone: nobody has to act.
  */
 bool sriov_policy_is_upstreams_own(const json_t *object);
 

@@ -199,7 +199,7 @@ t_fails "a folder without propagation is found" test "$(propagation)" = "$(overl
 t_ok "on 1.20 the same as that overlay" says_the_same overlays/kubernetes-1.20 "$namespace" policy/v1beta1 --set=spiderpoolAgent.surge=false
 t_ok "on 1.20 with webhooks too" says_the_same "overlays/kubernetes-1.20 overlays/webhook" "$namespace" policy/v1beta1 \
 	--set=spiderpoolAgent.surge=false --set=spiderpoolController.webhook.enabled=true
-t_eq "the operator's settings are where the Deployment looks for them" "policy-namespaces webhook-addr" "$(overlay . | jq -r '
+t_eq "the operator's settings are where the Deployment looks for them" "cilium-config-map policy-namespaces webhook-addr" "$(overlay . | jq -r '
 	select(.kind == "Deployment").spec.template.spec.containers[].env[].valueFrom.configMapKeyRef |
 	select(.name == "orbweaver-operator" and .optional).key' | sort | paste -sd ' ')"
 t_eq "and the overlay with webhooks sets them" orbweaver-operator "$(overlay overlays/webhook |
@@ -261,6 +261,10 @@ t_ok "no path of a program" refuses "cniPluginTypes" '--set=cniPluginTypes={/bin
 t_ok "no file outside of /dev" refuses "deviceFiles.paths" '--set=deviceFiles.paths={/etc/shadow}'
 t_eq "by Spiderpool's names, too" "--cni-bin-dir=/a/bin --cni-conf-dir=/a/net.d" "$(agent_args --set=global.cniBinHostPath=/a/bin \
 	--set=global.cniConfHostPath=/a/net.d | grep -e '--cni' | paste -sd ' ')"
+
+t_eq "Cilium's ConfigMap, with the right to read it by its name" "cilium/its-config its-config in cilium" "$(chart "$namespace" policy/v1 \
+	--set=global.ciliumConfigMap=cilium/its-config | jq -r 'select(.kind == "ConfigMap").data["cilium-config-map"] // empty,
+	(select(.kind == "Role" and .metadata.name == "orbweaver-operator-cilium") | "\(.rules[0].resourceNames[0]) in \(.metadata.namespace)")' | paste -sd ' ')"
 
 # IPAM.
 t_eq "every switch of IPAM is written: one that is not there would be off" \

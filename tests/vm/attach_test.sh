@@ -224,7 +224,7 @@ netns=/proc/$(node cat /root/p.pid)/ns/net
 of_p="export NETNS=$netns IFNAME=eth0 COORDINATED=1"
 addressed="{\"mac\": \"02:00:00:00:77:02\", \"vlan\": 6, \"ipam\": {\"type\": \"spiderpool\", \"default_ipv4_ippool\": [\"rail\"]}}"
 all() {
-	node bash tests/vm/seen.sh "$netns"
+	node bash tests/vm/seen.sh "$netns" || return
 	o_curl GET "$spider/spiderippools/rail" | jq -r .status.allocatedIPs
 }
 nothing_has_changed() {

@@ -138,7 +138,8 @@ has_vf() {
 # All that is theirs: what the node has, but for files that were not there before, and each pod. kubelets write the time of
 # what they saw, and the agent is a pod, too.
 theirs() {
-	on_node bash tests/vm/seen.sh | grep -vE "^($ours)"
+	on_node bash tests/vm/seen.sh >"$tmp/seen" || return
+	grep -vE "^($ours)" "$tmp/seen"
 	k get pods -n default -o json | jq -cS '.items[] | [.metadata.name, .metadata.uid, .metadata.annotations, .spec,
 		(.status | .podIPs, .phase, .startTime), (.status.containerStatuses[] | .containerID, .restartCount, .state)]'
 	k get net-attach-def -A -o json | jq -cS '.items[] | [.metadata.namespace, .metadata.name, .metadata.resourceVersion]'
@@ -212,7 +213,8 @@ t_wait 120 "pods, two of them with VFs" run vf-a vf-b plain
 t_ok "which sriov-cni has moved" has_vf vf-a
 a_pod_comes_and_goes vf-c
 t_need
-theirs >"$tmp/before"
+t_ok "what is theirs is written down" eval 'theirs >"$tmp/before"'
+t_need
 echo "# $(wc -l <"$tmp/before") lines are compared, with ${MULTUS:+Multus}${MULTUS:-a stand-in of Multus} and ${SRIOV_CNI:+sriov-cni}${SRIOV_CNI:-a stand-in of sriov-cni}"
 
 t_ok "kubectl apply -f ${install_file##*/}" k apply -f "$install_file"

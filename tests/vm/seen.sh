@@ -35,10 +35,15 @@ functions() {
 	done
 }
 
-# Path, mode, inode, change and content of each file.
+# Path, mode, inode, change and content of each file, and where symbolic links lead. Not all folders are there.
 files() {
-	find "$@" -type f ! -name '*.lock' ! -name lock ! -name 'last_reserved_ip*' -printf '%p %m %i %C@ ' -exec sha256sum {} \; 2>/dev/null | sort
-	find "$@" -type l -printf '%p %i %C@ -> %l\n' 2>/dev/null | sort
+	local folder
+
+	for folder; do
+		[[ -d $folder ]] || continue
+		find "$folder" -type l -printf '%p %i %C@ -> %l\n'
+		find "$folder" -type f ! -name '*.lock' ! -name lock ! -name 'last_reserved_ip*' -printf '%p %m %i %C@ ' -exec sha256sum {} \;
+	done | sort
 }
 
 echo "== the node"

@@ -45,8 +45,7 @@ static json_t *check_this_host(const struct cli *cli, struct err *err)
 	host = host_open(cli->host_root, err);
 	if (!host)
 		return NULL;
-	observed = host_observe(
-		host, HOST_OBSERVE_HOLDERS | HOST_OBSERVE_GIDS | HOST_OBSERVE_INITRAMFS, err);
+	observed = host_observe(host, HOST_OBSERVE_HOLDERS | HOST_OBSERVE_GIDS, err);
 	if (!observed)
 		return NULL;
 	facts = host_inspect(host, observed);

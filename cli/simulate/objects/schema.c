@@ -8,10 +8,10 @@
 #include <string.h>
 
 #include "cli/simulate/objects/limits.h"
-#include "cli/simulate/objects/pattern.h"
 #include "cli/simulate/objects/schema_internal.h"
 #include "cli/simulate/objects/shape.h"
 #include "lib/base/mem.h"
+#include "lib/base/pattern.h"
 #include "lib/json/json.h"
 
 /* ---- compile --------------------------------------------------------------------------------- */
@@ -84,12 +84,14 @@ static int compile_pattern(struct schema *schema, const json_t *node, const char
 {
 	const char *text = json_str_at(node, "pattern");
 	struct pattern *pattern = NULL;
+	struct err why = {0};
 
 	if (!text || map_get(&schema->patterns, text))
 		return 0;
-	pattern = pattern_new(text, err);
+	pattern = pattern_new(text, &why);
 	if (!pattern)
-		return err_in(err, "%s", path);
+		return err_set(err, ERR_INVALID, "Invalid", "%s: pattern \"%.200s\": %s", path, text,
+			       why.text);
 	map_set(&schema->patterns, text, pattern);
 	return 0;
 }

@@ -9,10 +9,10 @@
 
 #include "cli/simulate/objects/failure.h"
 #include "cli/simulate/objects/limits.h"
-#include "cli/simulate/objects/pattern.h"
 #include "cli/simulate/objects/schema.h"
 #include "cli/simulate/objects/schema_internal.h"
 #include "cli/simulate/objects/shape.h"
+#include "lib/base/pattern.h"
 #include "lib/base/rfc3339.h"
 #include "lib/json/json.h"
 

@@ -2,8 +2,6 @@
 /*
  * The table of commands: usage, --help, completion and dispatch come from it.
  */
-#include <string.h>
-
 #include "cli/command.h"
 #include "cli/completion.h"
 #include "cli/doctor.h"
@@ -475,37 +473,3 @@ const struct cli_command cli_commands[] = {
 	},
 	{0},
 };
-
-/* How many words of `name` begin argv; 0 when not all do. */
-static size_t matches(const char *name, char *const *argv, size_t argc)
-{
-	size_t words = 0;
-
-	while (*name) {
-		size_t len = strcspn(name, " ");
-
-		if (words == argc || strlen(argv[words]) != len ||
-		    strncmp(argv[words], name, len) != 0)
-			return 0;
-		words++;
-		name += len;
-		name += strspn(name, " ");
-	}
-	return words;
-}
-
-const struct cli_command *cli_command_find(char *const *argv, size_t argc, size_t *ret_words)
-{
-	const struct cli_command *best = NULL;
-
-	*ret_words = 0;
-	for (const struct cli_command *command = cli_commands; command->name; command++) {
-		size_t words = matches(command->name, argv, argc);
-
-		if (words > *ret_words) {
-			*ret_words = words;
-			best = command;
-		}
-	}
-	return best;
-}

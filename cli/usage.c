@@ -84,12 +84,48 @@ const struct cli_status_info cli_statuses[] = {
 	{0},
 };
 
+/* ---- which command --------------------------------------------------------------------------- */
+
+/* How many words of `name` begin argv; 0 when not all do. */
+static size_t matches(const char *name, char *const *argv, size_t argc)
+{
+	size_t words = 0;
+
+	while (*name) {
+		size_t len = strcspn(name, " ");
+
+		if (words == argc || strlen(argv[words]) != len ||
+		    strncmp(argv[words], name, len) != 0)
+			return 0;
+		words++;
+		name += len;
+		name += strspn(name, " ");
+	}
+	return words;
+}
+
+const struct cli_command *cli_command_find(char *const *argv, size_t argc, size_t *ret_words)
+{
+	const struct cli_command *best = NULL;
+
+	*ret_words = 0;
+	for (const struct cli_command *command = cli_commands; command->name; command++) {
+		size_t words = matches(command->name, argv, argc);
+
+		if (words > *ret_words) {
+			*ret_words = words;
+			best = command;
+		}
+	}
+	return best;
+}
+
+/* ---- help ------------------------------------------------------------------------------------ */
+
 static bool is_hidden_from(const struct cli_flag *flag, const struct cli_command *command)
 {
 	return command && flag->is_special && !(command->takes & 1u << (flag - cli_flags));
 }
-
-/* ---- help ------------------------------------------------------------------------------------ */
 
 enum { HELP_WIDTH = 100 };
 

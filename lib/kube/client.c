@@ -800,11 +800,6 @@ size_t kube_client_connections(const struct kube_client *client, struct kube_con
 	return n;
 }
 
-size_t kube_client_writes_in_flight(const struct kube_client *client)
-{
-	return client->n_writes;
-}
-
 struct kube_call *kube_call(struct kube_client *client, const struct kube_request *request)
 {
 	struct kube_call *call = call_new(client, request);

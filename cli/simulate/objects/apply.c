@@ -330,19 +330,3 @@ int apply_track_update(const struct apply_write *write, const json_t *live, json
 	managers_write(object, take_ptr(entries));
 	return 0;
 }
-
-bool apply_same_but_times(const json_t *a, const json_t *b)
-{
-	json_auto_t *one = json_deep_copy(a);
-	json_auto_t *other = json_deep_copy(b);
-	json_t *sides[] = {one, other};
-
-	for (size_t side = 0; side < ARRAY_LEN(sides); side++) {
-		json_t *entry = NULL;
-		size_t i = 0;
-
-		json_array_foreach (json_at(sides[side], "metadata", "managedFields"), i, entry)
-			json_object_del(entry, "time");
-	}
-	return json_same(one, other);
-}

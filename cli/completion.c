@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Completion. See the header.
+ * The scripts of the shells are constants that call this program again with the words so far.
+ * completion_answer() then prints what may come next: commands and flags from the tables of
+ * commands.c, names of objects as any command reads them.
  */
 #include "cli/completion.h"
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Doctor. See the header. The checks are pure and in doctor/; here is where their facts come from.
+ * Where the facts of the checks come from: for nodes the NodeStates and Leases of the command's
+ * world, for --local this host by the agent's own nodeagent/host. The checks themselves are pure,
+ * in doctor/; print.c prints their findings.
  */
 #include "cli/doctor.h"
 

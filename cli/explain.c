@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Explanations. See the header.
+ * Each command finds its object in the world that source.c gathered, has a pure function of
+ * explain/ make a chain of links for it, and prints the chain: links that hold, then the first that
+ * is broken and what to do. The exit status says whether one is broken.
  */
 #include "cli/explain.h"
 

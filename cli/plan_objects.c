@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The world with all objects, against the worlds that lack one of them. See the header.
+ * The objects are applied to a copy of the world, as `kubectl apply` would. The operator's
+ * rehearsal then runs on that world, and for each object on the world that lacks it alone: what
+ * differs between the two follows from that object.
  */
 #include "cli/plan_objects.h"
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * One part after the other; what fails is a line. See the header.
+ * Parts are gathered one after the other: objects by support_list.c, programs by
+ * support_programs.c. A part that fails becomes a line of the index and the rest goes on: a dump is
+ * wanted when a cluster is in trouble. All goes through support/redact.c into support/bundle.c.
  */
 #include "cli/support_dump.h"
 

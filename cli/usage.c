@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * How to call it. See the header.
+ * All is derived from the tables of commands, flags, members and exit statuses in commands.c and
+ * here, so that --help, the manual page and the JSON schema cannot disagree. cli_command_find()
+ * looks a command up by its words.
  */
 #include "cli/usage.h"
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Folders and archives. See the header.
+ * Writing: headers of ustar and deflate of zlib by hand, because the writers of the static
+ * libarchive bring all its formats along. Reading: libarchive's tar and gzip alone, into memory,
+ * each name and size checked before it is taken. Folders are walked by descriptors, so no link
+ * leads out.
  */
 #include "cli/support/bundle.h"
 

@@ -22,6 +22,10 @@
 
 static const char *const no_kinds[] = {NULL};
 
+/* A chain of links about the one object that is named. */
+#define EXPLAINS_ONE                                                                               \
+	.kinds = explain_chain_kinds, .fields = explain_chain_fields, .args_min = 1, .args_max = 1
+
 const struct cli_command cli_commands[] = {
 	{
 		.name = "status",
@@ -146,12 +150,9 @@ const struct cli_command cli_commands[] = {
 		.help = "Networks, devices, node, what the kubelet gave, addresses, interfaces, "
 			"with the first link that is\n"
 			"broken. Exit status 1 if one is.\n",
-		.kinds = explain_chain_kinds,
 		.document = "PodExplanation",
-		.fields = explain_chain_fields,
 		.completes = KIND_POD,
-		.args_min = 1,
-		.args_max = 1,
+		EXPLAINS_ONE,
 		.run = explain_pod,
 	},
 	{
@@ -160,12 +161,9 @@ const struct cli_command cli_commands[] = {
 		.summary = "what is wanted of a node, what its agent did, what the kubelet offers",
 		.help = "Operator, agent, policies, VFs, resources. Exit status 1 if a link is "
 			"broken.\n",
-		.kinds = explain_chain_kinds,
 		.document = "NodeExplanation",
-		.fields = explain_chain_fields,
 		.completes = KIND_NODE,
-		.args_min = 1,
-		.args_max = 1,
+		EXPLAINS_ONE,
 		.run = explain_node,
 	},
 	{
@@ -176,12 +174,9 @@ const struct cli_command cli_commands[] = {
 		.help = "SriovNetwork, SriovIBNetwork, OVSNetwork, or a "
 			"NetworkAttachmentDefinition made by hand. Exit\n"
 			"status 1 if a link is broken.\n",
-		.kinds = explain_chain_kinds,
 		.document = "NetworkExplanation",
-		.fields = explain_chain_fields,
 		.completes = KIND_NAD,
-		.args_min = 1,
-		.args_max = 1,
+		EXPLAINS_ONE,
 		.run = explain_network,
 	},
 	{
@@ -189,12 +184,9 @@ const struct cli_command cli_commands[] = {
 		.arguments = "[NAMESPACE/]CONFIG",
 		.summary = "from a SpiderMultusConfig to its definition, resource and pools",
 		.help = "Exit status 1 if a link is broken.\n",
-		.kinds = explain_chain_kinds,
 		.document = "ConfigExplanation",
-		.fields = explain_chain_fields,
 		.completes = KIND_MULTUS_CONFIG,
-		.args_min = 1,
-		.args_max = 1,
+		EXPLAINS_ONE,
 		.run = explain_config,
 	},
 	{
@@ -203,12 +195,9 @@ const struct cli_command cli_commands[] = {
 		.summary = "whom a SpiderIPPool serves and what is left; which nodes a "
 			   "SriovNetworkPoolConfig has",
 		.help = "Exit status 1 if a link is broken.\n",
-		.kinds = explain_chain_kinds,
 		.document = "PoolExplanation",
-		.fields = explain_chain_fields,
 		.completes = KIND_IP_POOL,
-		.args_min = 1,
-		.args_max = 1,
+		EXPLAINS_ONE,
 		.run = explain_pool,
 	},
 	{

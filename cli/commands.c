@@ -309,8 +309,8 @@ const struct cli_command cli_commands[] = {
 			"Exit status 1 if a check fails, 2 if there is no such network or node, 3 "
 			"if "
 			"pods cannot be made or\n"
-			"asked. Rights: create, get and delete of pods, get and create of "
-			"pods/exec.\n",
+			"asked. Rights: create, get, patch and delete of pods, get of "
+			"pods/log.\n",
 		.kinds = test_kinds,
 		.optional = KIND_NODE_STATE,
 		.document = "PathTest",

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The test. See the header. Whom and how it asks is in pathtest/, pods and commands in them in
- * test_pods.c; here is the order of things, and what is printed.
+ * The order of things, and what is printed: pods are made on the nodes, each path between two is
+ * looked at step by step, pods are removed. Which steps, with which commands, and what their output
+ * means is in pathtest/; pods and commands in them are in test_pods.c.
  *
  * Paths are measured one after the other: two at a time would share a NIC.
  */
@@ -20,8 +21,11 @@
 enum {
 	READY_TIMEOUT_S = 120,
 	TIMEOUT_MAX_S = PATHTEST_POD_S / 2,
-	/* More than a command has in its pod, so that what it says about itself arrives. */
-	ARRIVES_MS = 30000,
+	/*
+	 * More than a command has in its pod: until the kubelet shows it to the pod, and its end to
+	 * us.
+	 */
+	ARRIVES_MS = 60000,
 	/* Below those that the kernel hands out. */
 	FIRST_PORT = 18515,
 	LAST_PORT = 28515,
@@ -94,7 +98,7 @@ static void add_failure(json_t *item, const struct step *step, const char *how,
 {
 	auto_free char *last = path_last_lines(client->output);
 	auto_free char *other = path_last_lines(server->output ? server->output : "");
-	bool has_other = !server->exec && server->exit_code != 0 && *other;
+	bool has_other = server->has_ended && server->exit_code != 0 && *other;
 	auto_free char *seen =
 		str_printf("%s %s: %s%s%s", step->tool, how, last,
 			   has_other ? "; the other end: " : "", has_other ? other : "");
@@ -160,9 +164,12 @@ static int run_step(struct test *t, const struct step *step, struct path *path,
 	if (step->has_server)
 		start_end(t, step, path, true, to, &server);
 	start_end(t, step, path, false, from, &client);
-	if (test_command_wait(&client, err) == 0)
+	if (test_command_wait(&client, err) == 0) {
+		/* What the server has printed helps to understand a failure. */
+		if (step->has_server && client.exit_code != 0)
+			(void)test_command_look(&server, NULL);
 		take_output(t, item, step, &client, &server);
-	else if (!t->pods.interrupted)
+	} else if (!t->pods.interrupted)
 		add_check(item, step->name, "failed", err->text);
 	test_command_done(&client);
 	test_command_done(&server);
@@ -278,7 +285,8 @@ static int ask_end(struct test *t, const struct test_pod *pod, const json_t *int
 		.control = json_str_or(json_at(interface, "control"), ""),
 	};
 	test_command_start(&command, &t->pods, pod, pathtest_facts_script,
-			   (const char *const[]){ret->interface, NULL}, t->check_s * 1000);
+			   (const char *const[]){ret->interface, NULL},
+			   t->check_s * 1000 + ARRIVES_MS);
 	result = test_command_wait(&command, err);
 	if (result == 0)
 		facts_read(command.output, interface, master, &ret->facts);

@@ -230,8 +230,9 @@ static int escape(struct translation *t)
 	}
 	c = escaped(c);
 	if (c == '\0')
-		return refuse(t, "an escape is not known; \\d, \\s, \\w, \\A, \\z are, and those of "
-				 "special characters");
+		return refuse(t,
+			      "an escape is not known; \\d, \\s, \\w, \\A, \\z are, and those of "
+			      "special characters");
 	/* Before an ordinary character a backslash has a meaning of its own in POSIX. */
 	if (strchr(".[]()*+?{}|^$\\", c))
 		strbuf_addc(&t->out, '\\');

@@ -22,7 +22,6 @@
 #include "lib/kube/answer.h"
 #include "lib/kube/attempts.h"
 #include "lib/kube/auth/credentials.h"
-#include "lib/kube/client_internal.h"
 #include "lib/kube/connection.h"
 #include "lib/kube/fence.h"
 #include "lib/kube/handle.h"
@@ -727,16 +726,6 @@ void kube_client_free(struct kube_client *client)
 	deferred_free(client->starter);
 	kube_credentials_free(client->credentials);
 	mem_free(client);
-}
-
-struct client_parts client_parts(struct kube_client *client)
-{
-	return (struct client_parts){
-		.loop = client->loop,
-		.config = client->config,
-		.credentials = client->credentials,
-		.handles = &client->handles,
-	};
 }
 
 void kube_client_set_fence(struct kube_client *client, bool (*may_write)(void *arg), void *arg)

@@ -235,43 +235,6 @@ static bool is_out_of_reach(const struct path *path)
 	return path->client.facts.is_soft_elsewhere || path->server.facts.is_soft_elsewhere;
 }
 
-static void put_path(json_t *item, const struct path *path)
-{
-	json_put_str(item, "interface", path->client.interface);
-	json_put_str(item, "fromAddress", path->client.address);
-	json_put_str(item, "toAddress", path->server.address);
-	if (*path->client.facts.rdma)
-		json_put_str(item, "fromRdma", path->client.facts.rdma);
-	if (*path->server.facts.rdma)
-		json_put_str(item, "toRdma", path->server.facts.rdma);
-}
-
-static int run_path(struct test *t, struct path *path, const struct test_pod *from,
-		    const struct test_pod *to, json_t *item, struct err *err)
-{
-	char seen[160];
-	bool is_up = path_link_is_up(path, seen, sizeof(seen));
-
-	put_path(item, path);
-	add_check(item, "link", is_up ? "ok" : "failed", seen);
-	for (const struct step *step = path_steps; step->name; step++) {
-		const char *why = obstacle(step, path);
-
-		if (path_mtu(path) == 0)
-			add_check(item, step->name, "skipped", "there is no interface");
-		else if (why)
-			add_check(item, step->name, "failed", why);
-		else if (step->needs_cm && is_out_of_reach(path))
-			add_check(item, step->name, "skipped",
-				  "Soft-RoCE below the pod's interface answers rdma_cm in the "
-				  "node's network alone");
-		else if ((step->has_trial ? run_stream : run_step)(t, step, path, from, to, item,
-								   err) < 0)
-			return -1;
-	}
-	return 0;
-}
-
 /* What one end is, asked in its pod. interface is kept by the caller. */
 static int ask_end(struct test *t, const struct test_pod *pod, const json_t *interface,
 		   const char *master, struct path_end *ret, struct err *err)
@@ -305,6 +268,8 @@ static int run_network(struct test *t, const json_t *network, const struct test_
 	json_auto_t *server = pathtest_interface(to->object, key);
 	struct path path = {0};
 	json_t *item = json_object();
+	char seen[160];
+	bool is_up;
 
 	json_array_append_new(t->items, item);
 	json_put_str(item, "from", from->node);
@@ -313,7 +278,31 @@ static int run_network(struct test *t, const json_t *network, const struct test_
 	if (ask_end(t, from, client, master, &path.client, err) < 0 ||
 	    ask_end(t, to, server, master, &path.server, err) < 0)
 		return -1;
-	return run_path(t, &path, from, to, item, err);
+	is_up = path_link_is_up(&path, seen, sizeof(seen));
+	json_put_str(item, "interface", path.client.interface);
+	json_put_str(item, "fromAddress", path.client.address);
+	json_put_str(item, "toAddress", path.server.address);
+	if (*path.client.facts.rdma)
+		json_put_str(item, "fromRdma", path.client.facts.rdma);
+	if (*path.server.facts.rdma)
+		json_put_str(item, "toRdma", path.server.facts.rdma);
+	add_check(item, "link", is_up ? "ok" : "failed", seen);
+	for (const struct step *step = path_steps; step->name; step++) {
+		const char *why = obstacle(step, &path);
+
+		if (path_mtu(&path) == 0)
+			add_check(item, step->name, "skipped", "there is no interface");
+		else if (why)
+			add_check(item, step->name, "failed", why);
+		else if (step->needs_cm && is_out_of_reach(&path))
+			add_check(item, step->name, "skipped",
+				  "Soft-RoCE below the pod's interface answers rdma_cm in the "
+				  "node's network alone");
+		else if ((step->has_trial ? run_stream : run_step)(t, step, &path, from, to, item,
+								   err) < 0)
+			return -1;
+	}
+	return 0;
 }
 
 /* Each pod with each that stands behind it. */

@@ -171,24 +171,6 @@ static void add_flag_name(struct strbuf *out, const struct cli_flag *flag,
 	strbuf_addf(out, "--%s%s%s", flag->name, value ? " " : "", value ? value : "");
 }
 
-static void add_flags(struct strbuf *out, const struct cli_command *command)
-{
-	enum { ABOUT = 34 };
-
-	strbuf_adds(out, "\nFlags:\n");
-	for (const struct cli_flag *flag = cli_flags; flag->name; flag++) {
-		auto_strbuf struct strbuf name = {0};
-
-		if (is_hidden_from(flag, command))
-			continue;
-		add_flag_name(&name, flag, command);
-		strbuf_addf(out, "  %-*s", ABOUT - 2, strbuf_str(&name));
-		add_folded(out,
-			   is_destination(flag, command) ? "where it is written to" : flag->about,
-			   ABOUT);
-	}
-}
-
 static void add_fields(struct strbuf *out, const struct cli_command *command)
 {
 	int widest = 0;
@@ -228,7 +210,20 @@ void usage_help(const struct cli_command *command, struct strbuf *out)
 		}
 		command = NULL;
 	}
-	add_flags(out, command);
+	enum { ABOUT = 34 };
+
+	strbuf_adds(out, "\nFlags:\n");
+	for (const struct cli_flag *flag = cli_flags; flag->name; flag++) {
+		auto_strbuf struct strbuf name = {0};
+
+		if (is_hidden_from(flag, command))
+			continue;
+		add_flag_name(&name, flag, command);
+		strbuf_addf(out, "  %-*s", ABOUT - 2, strbuf_str(&name));
+		add_folded(out,
+			   is_destination(flag, command) ? "where it is written to" : flag->about,
+			   ABOUT);
+	}
 	add_statuses(out);
 }
 

@@ -73,19 +73,6 @@ static json_t *add_networks(json_t *chain, const json_t *world, const json_t *po
 	return needs;
 }
 
-/* Devices that the pod itself asks for, whatever its networks need. */
-static void add_own_requests(const json_t *pod, json_t *asks)
-{
-	json_t *container, *quantity;
-	const char *name;
-	size_t i;
-
-	json_array_foreach (json_at(pod, "spec", "containers"), i, container)
-		json_each (json_at(container, "resources", "limits"), name, quantity)
-			if (strchr(name, '/') && !strstr(name, "kubernetes.io/"))
-				json_put_int(asks, name, requested(pod, name));
-}
-
 static void add_devices(json_t *chain, const json_t *pod, const json_t *needs)
 {
 	const char *resource;
@@ -283,6 +270,9 @@ json_t *explain_pod_chain(const json_t *world, const char *config_ns, const char
 	const json_t *pod = world_get(world, KIND_POD, key);
 	json_auto_t *needs = NULL, *asks = NULL;
 	json_t *chain;
+	json_t *container, *quantity;
+	const char *name;
+	size_t i;
 
 	if (!pod) {
 		(void)err_set(err, ERR_INVALID, "PodNotFound", "there is no pod %.128s", key);
@@ -292,7 +282,11 @@ json_t *explain_pod_chain(const json_t *world, const char *config_ns, const char
 	needs = add_networks(chain, world, pod);
 	add_devices(chain, pod, needs);
 	asks = json_copy(needs);
-	add_own_requests(pod, asks);
+	/* Devices that the pod itself asks for, whatever its networks need. */
+	json_array_foreach (json_at(pod, "spec", "containers"), i, container)
+		json_each (json_at(container, "resources", "limits"), name, quantity)
+			if (strchr(name, '/') && !strstr(name, "kubernetes.io/"))
+				json_put_int(asks, name, requested(pod, name));
 	if (!json_str_at(pod, "spec", "nodeName")) {
 		add_waiting(chain, world, pod, asks);
 		add_addresses(chain, world, config_ns, key);

@@ -161,8 +161,8 @@ SHELL_FILES = $(shell grep -rlI '^\#!/bin/bash' hack tests .ci)
 OWN_SOURCES := $(filter-out tests/%,$(filter %.c,$(C_FILES)))
 
 # No cppcheck: 2.10 reads neither __VA_OPT__ nor statement expressions, which our macros are made of.
-.PHONY: lint layers includes calls reasons metrics dashboards chart-docs markdown spdx format format-check shellcheck tidy analyzer report coverage
-lint: layers markdown spdx shellcheck format-check tidy analyzer
+.PHONY: lint layers includes calls reasons metrics dashboards chart-docs markdown spdx format format-check shellcheck tidy analyzer report structure coverage
+lint: layers structure markdown spdx shellcheck format-check tidy analyzer
 
 layers: includes calls reasons metrics dashboards chart-docs
 
@@ -213,9 +213,11 @@ analyzer: $(GRPC_HEADERS)
 		'for f; do gcc $(LINT_FLAGS) -O1 -fanalyzer -c -o /dev/null "$$f" || bad=1; done; exit $${bad:-0}' analyzer \
 		&& echo "analyzer: nothing to say"
 
-# The ten longest functions: something to talk about, not a gate.
+# Figures of the structure: print them; may they be like this?
 report:
-	@hack/longest-functions $(OWN_SOURCES)
+	@hack/report
+structure:
+	@hack/report --check
 
 coverage:
 	@hack/deps --check lint
@@ -245,5 +247,5 @@ help:
 	@echo 'make golden-update  write the golden cases anew and show which changed'
 	@echo 'make bench        figures against the budgets'
 	@echo 'make profile      where the CPU of the operator goes'
-	@echo 'make lint         layers, reasons, Markdown, license lines, shellcheck, format, clang-tidy, gcc analyzer'
+	@echo 'make lint         layers, figures, reasons, Markdown, license lines, shellcheck, format, clang-tidy, gcc analyzer'
 	@echo 'make format, report, coverage, clean'

@@ -2,8 +2,6 @@
 /*
  * The table of commands: usage, --help, completion and dispatch come from it.
  */
-#include <string.h>
-
 #include "cli/command.h"
 #include "cli/completion.h"
 #include "cli/doctor.h"
@@ -23,6 +21,10 @@
 #include "reconcilers/core/kinds.h"
 
 static const char *const no_kinds[] = {NULL};
+
+/* A chain of links about the one object that is named. */
+#define EXPLAINS_ONE                                                                               \
+	.kinds = explain_chain_kinds, .fields = explain_chain_fields, .args_min = 1, .args_max = 1
 
 const struct cli_command cli_commands[] = {
 	{
@@ -148,12 +150,9 @@ const struct cli_command cli_commands[] = {
 		.help = "Networks, devices, node, what the kubelet gave, addresses, interfaces, "
 			"with the first link that is\n"
 			"broken. Exit status 1 if one is.\n",
-		.kinds = explain_chain_kinds,
 		.document = "PodExplanation",
-		.fields = explain_chain_fields,
 		.completes = KIND_POD,
-		.args_min = 1,
-		.args_max = 1,
+		EXPLAINS_ONE,
 		.run = explain_pod,
 	},
 	{
@@ -162,12 +161,9 @@ const struct cli_command cli_commands[] = {
 		.summary = "what is wanted of a node, what its agent did, what the kubelet offers",
 		.help = "Operator, agent, policies, VFs, resources. Exit status 1 if a link is "
 			"broken.\n",
-		.kinds = explain_chain_kinds,
 		.document = "NodeExplanation",
-		.fields = explain_chain_fields,
 		.completes = KIND_NODE,
-		.args_min = 1,
-		.args_max = 1,
+		EXPLAINS_ONE,
 		.run = explain_node,
 	},
 	{
@@ -178,12 +174,9 @@ const struct cli_command cli_commands[] = {
 		.help = "SriovNetwork, SriovIBNetwork, OVSNetwork, or a "
 			"NetworkAttachmentDefinition made by hand. Exit\n"
 			"status 1 if a link is broken.\n",
-		.kinds = explain_chain_kinds,
 		.document = "NetworkExplanation",
-		.fields = explain_chain_fields,
 		.completes = KIND_NAD,
-		.args_min = 1,
-		.args_max = 1,
+		EXPLAINS_ONE,
 		.run = explain_network,
 	},
 	{
@@ -191,12 +184,9 @@ const struct cli_command cli_commands[] = {
 		.arguments = "[NAMESPACE/]CONFIG",
 		.summary = "from a SpiderMultusConfig to its definition, resource and pools",
 		.help = "Exit status 1 if a link is broken.\n",
-		.kinds = explain_chain_kinds,
 		.document = "ConfigExplanation",
-		.fields = explain_chain_fields,
 		.completes = KIND_MULTUS_CONFIG,
-		.args_min = 1,
-		.args_max = 1,
+		EXPLAINS_ONE,
 		.run = explain_config,
 	},
 	{
@@ -205,12 +195,9 @@ const struct cli_command cli_commands[] = {
 		.summary = "whom a SpiderIPPool serves and what is left; which nodes a "
 			   "SriovNetworkPoolConfig has",
 		.help = "Exit status 1 if a link is broken.\n",
-		.kinds = explain_chain_kinds,
 		.document = "PoolExplanation",
-		.fields = explain_chain_fields,
 		.completes = KIND_IP_POOL,
-		.args_min = 1,
-		.args_max = 1,
+		EXPLAINS_ONE,
 		.run = explain_pool,
 	},
 	{
@@ -322,8 +309,8 @@ const struct cli_command cli_commands[] = {
 			"Exit status 1 if a check fails, 2 if there is no such network or node, 3 "
 			"if "
 			"pods cannot be made or\n"
-			"asked. Rights: create, get and delete of pods, get and create of "
-			"pods/exec.\n",
+			"asked. Rights: create, get, patch and delete of pods, get of "
+			"pods/log.\n",
 		.kinds = test_kinds,
 		.optional = KIND_NODE_STATE,
 		.document = "PathTest",
@@ -475,37 +462,3 @@ const struct cli_command cli_commands[] = {
 	},
 	{0},
 };
-
-/* How many words of `name` begin argv; 0 when not all do. */
-static size_t matches(const char *name, char *const *argv, size_t argc)
-{
-	size_t words = 0;
-
-	while (*name) {
-		size_t len = strcspn(name, " ");
-
-		if (words == argc || strlen(argv[words]) != len ||
-		    strncmp(argv[words], name, len) != 0)
-			return 0;
-		words++;
-		name += len;
-		name += strspn(name, " ");
-	}
-	return words;
-}
-
-const struct cli_command *cli_command_find(char *const *argv, size_t argc, size_t *ret_words)
-{
-	const struct cli_command *best = NULL;
-
-	*ret_words = 0;
-	for (const struct cli_command *command = cli_commands; command->name; command++) {
-		size_t words = matches(command->name, argv, argc);
-
-		if (words > *ret_words) {
-			*ret_words = words;
-			best = command;
-		}
-	}
-	return best;
-}

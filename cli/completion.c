@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Completion. See the header.
+ * The scripts of the shells are constants that call this program again with the words so far.
+ * completion_answer() then prints what may come next: commands and flags from the tables of
+ * commands.c, names of objects as any command reads them.
  */
 #include "cli/completion.h"
 
@@ -140,25 +142,6 @@ static void take_value(struct line *line, const struct cli_flag *flag, const cha
 	}
 }
 
-/* Sort the words into flags, which say where to ask, and those of the command. */
-static void read_words(struct line *line, char *const *words, size_t n)
-{
-	line->last = n > 0 ? words[n - 1] : "";
-	for (size_t i = 0; i + 1 < n; i++) {
-		const struct cli_flag *flag = flag_of(words[i]);
-
-		if (flag && flag->value) {
-			if (i + 2 == n)
-				line->open = flag;
-			else
-				take_value(line, flag, words[i + 1]);
-			i++;
-		} else if (words[i][0] != '-' && line->n < ARRAY_LEN(line->kept)) {
-			line->kept[line->n++] = words[i];
-		}
-	}
-}
-
 /* The next word of commands whose first words are there. */
 static void offer_commands(const struct line *line)
 {
@@ -236,7 +219,21 @@ int completion_answer(char *const *words, size_t n)
 	bool with_files = false;
 	size_t used;
 
-	read_words(&line, words, n);
+	/* Sort the words into flags, which say where to ask, and those of the command. */
+	line.last = n > 0 ? words[n - 1] : "";
+	for (size_t i = 0; i + 1 < n; i++) {
+		const struct cli_flag *flag = flag_of(words[i]);
+
+		if (flag && flag->value) {
+			if (i + 2 == n)
+				line.open = flag;
+			else
+				take_value(&line, flag, words[i + 1]);
+			i++;
+		} else if (words[i][0] != '-' && line.n < ARRAY_LEN(line.kept)) {
+			line.kept[line.n++] = words[i];
+		}
+	}
 	command = cli_command_find(line.kept, line.n, &used);
 	if (line.open) {
 		offer_value(&line, command);

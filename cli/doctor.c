@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Doctor. See the header. The checks are pure and in doctor/; here is where their facts come from.
+ * Where the facts of the checks come from: for nodes the NodeStates and Leases of the command's
+ * world, for --local this host by the agent's own nodeagent/host. The checks themselves are pure,
+ * in doctor/; print.c prints their findings.
  */
 #include "cli/doctor.h"
 
@@ -45,8 +47,7 @@ static json_t *check_this_host(const struct cli *cli, struct err *err)
 	host = host_open(cli->host_root, err);
 	if (!host)
 		return NULL;
-	observed = host_observe(
-		host, HOST_OBSERVE_HOLDERS | HOST_OBSERVE_GIDS | HOST_OBSERVE_INITRAMFS, err);
+	observed = host_observe(host, HOST_OBSERVE_HOLDERS | HOST_OBSERVE_GIDS, err);
 	if (!observed)
 		return NULL;
 	facts = host_inspect(host, observed);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Drains. See the header. What is said comes from the NodeStates; what is changed is one
- * annotation, which the operator follows.
+ * Messages come from the NodeStates: their conditions and annotations say which pods are in the way
+ * and how far a drain is. `stop` and `retry` change one annotation of a NodeState, which the
+ * operator's controller of drains follows; nothing is drained from here.
  */
 #include "cli/drain.h"
 

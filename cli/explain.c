@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Explanations. See the header.
+ * Each command finds its object in the world that source.c gathered, has a pure function of
+ * explain/ make a chain of links for it, and prints the chain: links that hold, then the first that
+ * is broken and what to do. The exit status says whether one is broken.
  */
 #include "cli/explain.h"
 
@@ -340,27 +342,6 @@ static char *reason_entry(const char *reason, char **ret_name)
 	return strbuf_take(&text);
 }
 
-/* "(fault, warns)" in front of an entry; its words are those of docs/reasons.md. */
-static void add_standing(struct strbuf *out, const char *entry)
-{
-	static const struct {
-		const char *sort, *text;
-	} sorts[] = {
-		{"well", "Ready is True with it"},
-		{"waits", "Ready is False with it until it passes; not Degraded"},
-		{"fault", "Ready is False with it and Degraded True, until somebody acts"},
-		{"warns", "Degraded is True with it, whatever Ready is"},
-		{"quiet", "Degraded, Progressing, Blocked or RebootRequired is False with it"},
-		{"draining", "on the condition Draining"},
-		{"injected", "on the condition Injected"},
-		{"networks", "on the condition PodNetworks"},
-	};
-
-	for (size_t i = 0; *entry == ' ' && i < ARRAY_LEN(sorts); i++)
-		if (memmem(entry, strcspn(entry, ")"), sorts[i].sort, strlen(sorts[i].sort)))
-			strbuf_addf(out, "stands:  %s.\n", sorts[i].text);
-}
-
 int explain_reason(const struct cli *cli, struct strbuf *out, enum cli_status *ret_status,
 		   struct err *err)
 {
@@ -388,6 +369,22 @@ int explain_reason(const struct cli *cli, struct strbuf *out, enum cli_status *r
 		    name, (int)(affects - means), means,
 		    (int)(remedy - affects - (ptrdiff_t)strlen(mark)), affects + strlen(mark),
 		    remedy + strlen("** "));
-	add_standing(out, entry);
+	/* "(fault, warns)" in front of an entry; its words are those of docs/reasons.md. */
+	static const struct {
+		const char *sort, *text;
+	} sorts[] = {
+		{"well", "Ready is True with it"},
+		{"waits", "Ready is False with it until it passes; not Degraded"},
+		{"fault", "Ready is False with it and Degraded True, until somebody acts"},
+		{"warns", "Degraded is True with it, whatever Ready is"},
+		{"quiet", "Degraded, Progressing, Blocked or RebootRequired is False with it"},
+		{"draining", "on the condition Draining"},
+		{"injected", "on the condition Injected"},
+		{"networks", "on the condition PodNetworks"},
+	};
+
+	for (size_t i = 0; *entry == ' ' && i < ARRAY_LEN(sorts); i++)
+		if (memmem(entry, strcspn(entry, ")"), sorts[i].sort, strlen(sorts[i].sort)))
+			strbuf_addf(out, "stands:  %s.\n", sorts[i].text);
 	return 0;
 }

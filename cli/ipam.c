@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Addresses. See the header.
+ * Pools, addresses and findings come from reconcilers/ipam on the command's world: what the
+ * operator would say is what is printed. `check --repair` writes the plan's repairs, with the
+ * version that was read, so a pool that changed meanwhile is left alone.
  */
 #include "cli/ipam.h"
 

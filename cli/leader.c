@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Does an operator lead? See the header.
+ * The operator's Lease is looked up in the world, by the namespace of the operator, and away.c
+ * judges it. status and doctor both begin with it: without a leader, all that other objects say is
+ * old.
  */
 #include "cli/leader.h"
 

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The ledger. See the header.
- *
  * Of devices three sources are laid side by side: what the kubelet gave to pods
- * (NodeState.status.resources),
- * what the NICs' VFs look like (NodeState.status.interfaces), and what the pod's networks came to
- * (annotation k8s.v1.cni.cncf.io/network-status with device-info; Network Plumbing Working Group,
- * multi-network specification 1.3). Interfaces of macvlan and ipvlan are known from the last alone.
+ * (NodeState.status.resources), what the NICs' VFs look like (NodeState.status.interfaces), and
+ * what the pod's networks came to (annotation k8s.v1.cni.cncf.io/network-status with device-info;
+ * Network Plumbing Working Group, multi-network specification 1.3). Interfaces of macvlan and
+ * ipvlan are known from the last alone.
  */
 #include "cli/ledger.h"
 

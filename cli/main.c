@@ -70,23 +70,6 @@ static int take_node(struct arguments *a, const char *value, struct err *err)
 	return 0;
 }
 
-/* What getopt_long(3) takes, from the table: a flag's place in it is its value. */
-static void flags_for_getopt(struct option *ret_long, struct strbuf *ret_short)
-{
-	strbuf_addc(ret_short, ':');
-	for (int i = 0; cli_flags[i].name; i++) {
-		const struct cli_flag *flag = &cli_flags[i];
-
-		ret_long[i] = (struct option){
-			.name = flag->name,
-			.has_arg = flag->value ? required_argument : no_argument,
-			.val = FLAG_FIRST + i,
-		};
-		if (flag->letter)
-			strbuf_addf(ret_short, "%c%s", flag->letter, flag->value ? ":" : "");
-	}
-}
-
 static int flag_of_letter(int c)
 {
 	for (int i = 0; cli_flags[i].name; i++)
@@ -182,7 +165,19 @@ static int parse_flags(int argc, char **argv, struct arguments *a, struct err *e
 	auto_strbuf struct strbuf letters = {0};
 	int c;
 
-	flags_for_getopt(known, &letters);
+	/* What getopt_long(3) takes, from the table: a flag's place in it is its value. */
+	strbuf_addc(&letters, ':');
+	for (int i = 0; cli_flags[i].name; i++) {
+		const struct cli_flag *flag = &cli_flags[i];
+
+		known[i] = (struct option){
+			.name = flag->name,
+			.has_arg = flag->value ? required_argument : no_argument,
+			.val = FLAG_FIRST + i,
+		};
+		if (flag->letter)
+			strbuf_addf(&letters, "%c%s", flag->letter, flag->value ? ":" : "");
+	}
 	opterr = 0;
 	while ((c = getopt_long(argc, argv, strbuf_str(&letters), known, NULL)) != -1) {
 		if (c == ':')

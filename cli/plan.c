@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Plans. See the header.
- *
  * Two worlds are decided: the one that is there, and the one with the change. What the second asks
- * of a node is compared with what its agent last reported.
+ * of a node is compared with what its agent last reported, and reconcilers/sriov's impact says what
+ * pods notice. plan_objects.c does the same for objects other than policies.
  */
 #include "cli/plan.h"
 

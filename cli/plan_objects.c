@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The world with all objects, against the worlds that lack one of them. See the header.
+ * The objects are applied to a copy of the world, as `kubectl apply` would. The operator's
+ * rehearsal then runs on that world, and for each object on the world that lacks it alone: what
+ * differs between the two follows from that object.
  */
 #include "cli/plan_objects.h"
 
@@ -174,25 +176,14 @@ static void add_deeds(json_t *deeds, const json_t *step)
 	}
 }
 
-/* The world when what was made just now is no longer fresh (OBJECT_FRESH_MS). */
-static void let_time_pass(json_t *world)
-{
-	json_t *env = json_copy(json_at(world, "env"));
-	char text[RFC3339_SIZE];
-	int64_t now_us;
-
-	if (rfc3339_read(world_env(world, "now"), &now_us)) {
-		rfc3339_write(now_us + (int64_t)OBJECT_FRESH_MS * 1000, text);
-		json_put_str(env, "now", text);
-	}
-	json_put(world, "env", env);
-}
-
 /* The world a while after these NetworkAttachmentDefinitions were written. Returns new. */
 static json_t *with_definitions(const json_t *world, const json_t *definitions)
 {
 	json_t *copy = json_copy((json_t *)world), *all, *definition;
 	const char *key;
+	json_t *env;
+	char text[RFC3339_SIZE];
+	int64_t now_us;
 
 	json_put(copy, KIND_NAD,
 		 json_at(world, KIND_NAD) ? json_copy(json_at(world, KIND_NAD)) : json_object());
@@ -204,7 +195,13 @@ static json_t *with_definitions(const json_t *world, const json_t *definitions)
 			json_put(metadata, "uid", json_fmt("planned:%s/%s", KIND_NAD, key));
 		json_object_set(all, key, definition);
 	}
-	let_time_pass(copy);
+	/* The world when what was made just now is no longer fresh (OBJECT_FRESH_MS). */
+	env = json_copy(json_at(copy, "env"));
+	if (rfc3339_read(world_env(copy, "now"), &now_us)) {
+		rfc3339_write(now_us + (int64_t)OBJECT_FRESH_MS * 1000, text);
+		json_put_str(env, "now", text);
+	}
+	json_put(copy, "env", env);
 	return copy;
 }
 

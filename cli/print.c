@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Output of commands. See the header.
+ * Commands make rows or a document as JSON and leave the form to these functions: a table through
+ * table.c, or kind and apiVersion in front of JSON or YAML.
  */
 #include "cli/print.h"
 

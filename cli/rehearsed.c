@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Steps of the rehearsal, written down. See the header.
+ * Callbacks of operator/rehearsal.h turn each decision into a step, with the differences that it
+ * would make. What a world lacks (a dump without Secrets, a kind that may not be read) is named per
+ * controller instead of being decided wrongly. `replay` prints the steps, `plan` compares them.
  */
 #include "cli/rehearsed.h"
 

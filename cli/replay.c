@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The operator's rehearsal, written down. See the header.
+ * rehearsed.c has the steps; here they become rows, without what is so already and without members
+ * of conditions that follow from others. One controller or key may be named.
  */
 #include "cli/replay.h"
 

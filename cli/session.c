@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The loop runs until the call that was begun has its answer. See the header.
+ * A client of lib/kube and a loop of its own. Each function begins a call and runs the loop until
+ * the callback stops it, so that commands read top to bottom. Lists are read page by page, objects
+ * handed over one at a time.
  */
 #include "cli/session.h"
 

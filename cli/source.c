@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Files or the API server. See the header.
+ * Three ways to one world: objects of files, parts of a support dump, lists of the API server for
+ * the kinds that the command's row names. A kind that cannot be read is noted in the world, so that
+ * nothing is concluded from its absence. What the operator was started with comes along as env.
  */
 #include "cli/source.h"
 

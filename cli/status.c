@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Status. See the header. Nothing is computed here that is not in a status already, but that
- * nobody wrote one, that nobody leads, or that a Node is not Ready.
+ * Nothing is computed here that is not in a status already, except that no status was written, that
+ * no operator leads, or that a Node is not Ready. Findings are gathered kind by kind; the report
+ * and `plan` ask for the worst condition of an object here, too.
  */
 #include "cli/status.h"
 

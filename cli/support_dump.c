@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * One part after the other; what fails is a line. See the header.
+ * Parts are gathered one after the other: objects by support_list.c, programs by
+ * support_programs.c. A part that fails becomes a line of the index and the rest goes on: a dump is
+ * wanted when a cluster is in trouble. All goes through support/redact.c into support/bundle.c.
  */
 #include "cli/support_dump.h"
 
@@ -26,22 +28,6 @@ struct gathering {
 	int64_t items;
 };
 
-/* What other parts of the dump go by. */
-static void note_object(struct dump *dump, const char *plural, json_t *object)
-{
-	const char *program =
-		json_str_or(json_at(object, "metadata", "labels", "app.kubernetes.io/name"), "");
-
-	if (str_eq(plural, KIND_POD) &&
-	    (str_eq(program, OPERATOR_NAME) || str_eq(program, AGENT_NAME)))
-		json_array_append(dump->programs, object);
-	if (str_eq(plural, "configmaps") && str_starts(json_name(object), OPERATOR_NAME))
-		json_put(dump->settings, json_name(object), json_incref(json_at(object, "data")));
-	if (str_eq(plural, KIND_NODE_STATE) &&
-	    !str_eq(json_str_at(object, "status", "syncStatus"), "Succeeded"))
-		json_put_bool(dump->troubled, json_name(object), true);
-}
-
 /* Lists of the API server leave the type out where the list says it. */
 static json_t *with_type(const struct kube_resource *resource, json_t *object)
 {
@@ -59,8 +45,19 @@ static void gather_object(void *arg, json_t *object)
 	struct gathering *g = arg;
 	const struct kube_resource *resource = &g->selection->resource;
 	json_auto_t *typed = with_type(resource, object), *kept = NULL;
+	const char *program =
+		json_str_or(json_at(object, "metadata", "labels", "app.kubernetes.io/name"), "");
 
-	note_object(g->dump, resource->plural, object);
+	/* What other parts of the dump go by. */
+	if (str_eq(resource->plural, KIND_POD) &&
+	    (str_eq(program, OPERATOR_NAME) || str_eq(program, AGENT_NAME)))
+		json_array_append(g->dump->programs, object);
+	if (str_eq(resource->plural, "configmaps") && str_starts(json_name(object), OPERATOR_NAME))
+		json_put(g->dump->settings, json_name(object),
+			 json_incref(json_at(object, "data")));
+	if (str_eq(resource->plural, KIND_NODE_STATE) &&
+	    !str_eq(json_str_at(object, "status", "syncStatus"), "Succeeded"))
+		json_put_bool(g->dump->troubled, json_name(object), true);
 	kept = redact_object(g->dump->scrub, resource->plural, typed);
 	if (!kept)
 		return;
@@ -69,24 +66,19 @@ static void gather_object(void *arg, json_t *object)
 	g->items++;
 }
 
-/* -f: objects of files. */
-static void gather_from_world(struct gathering *g)
-{
-	const char *kind = g->selection->resource.plural, *key;
-	json_t *object;
-
-	json_each (world_kind(g->dump->cli->world, kind), key, object)
-		if (!g->selection->name || str_eq(g->selection->name, json_name(object)))
-			gather_object(g, object);
-}
-
 /* ret_served: whether the API server has the kind. */
 static int gather_selection(struct gathering *g, bool *ret_served, struct err *err)
 {
 	auto_free char *selector = NULL;
+	const char *kind, *key;
+	json_t *object;
 
 	if (!g->dump->session) {
-		gather_from_world(g);
+		/* -f: objects of files. */
+		kind = g->selection->resource.plural;
+		json_each (world_kind(g->dump->cli->world, kind), key, object)
+			if (!g->selection->name || str_eq(g->selection->name, json_name(object)))
+				gather_object(g, object);
 		*ret_served = true;
 		return 0;
 	}
@@ -131,11 +123,16 @@ static int dump_objects(struct dump *dump, const struct support_selection *selec
 	return result;
 }
 
-static int dump_all_objects(struct dump *dump, struct err *err)
+/* ---- the whole ------------------------------------------------------------------------------- */
+
+static int fill(struct dump *dump, struct err *err)
 {
 	struct support_selection list[SUPPORT_SELECTIONS_MAX];
-	size_t n = support_list(list), end;
+	size_t n, end;
+	auto_strbuf struct strbuf text = {0};
+	char *pretty;
 
+	n = support_list(list);
 	for (size_t i = 0; i < n; i = end) {
 		for (end = i + 1; end < n; end++)
 			if (!support_same_resource(&list[i].resource, &list[end].resource))
@@ -143,29 +140,15 @@ static int dump_all_objects(struct dump *dump, struct err *err)
 		if (dump_objects(dump, &list[i], end - i, err) < 0)
 			return -1;
 	}
-	return 0;
-}
-
-/* ---- the whole ------------------------------------------------------------------------------- */
-
-static int dump_index(struct dump *dump, struct err *err)
-{
-	auto_strbuf struct strbuf text = {0};
-	char *pretty;
-
+	if ((dump->session && dump_programs(dump, err) < 0))
+		return -1;
 	json_put(dump->index, "operator", dump_settings(dump));
 	json_put_int(dump->index, "replaced", (int64_t)scrub_count(dump->scrub));
 	pretty = json_dumps(dump->index, JSON_INDENT(1));
 	strbuf_adds(&text, pretty);
 	strbuf_addc(&text, '\n');
 	free(pretty);
-	return bundle_add(dump->bundle, SUPPORT_INDEX, text.data, text.len, err);
-}
-
-static int fill(struct dump *dump, struct err *err)
-{
-	if (dump_all_objects(dump, err) < 0 || (dump->session && dump_programs(dump, err) < 0) ||
-	    dump_index(dump, err) < 0)
+	if (bundle_add(dump->bundle, SUPPORT_INDEX, text.data, text.len, err) < 0)
 		return -1;
 	dump_progress(dump, NULL);
 	return 0;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What a support dump has, and what it lacks and why, part by part. See the header.
+ * The index is the list of parts in the order in which they were tried. Every other file of the
+ * dump reports here, with the bundle's file on success and the reason otherwise; replay reads from
+ * it what may not be concluded.
  */
 #include <stdio.h>
 #include <unistd.h>

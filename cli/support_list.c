@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The operator's table and one of our own, sorted by resource. See the header.
+ * The operator's table of kinds and one of our own are merged and sorted by resource, so that the
+ * order of a dump does not change. Names of files follow from the resource, for writing and for
+ * reading.
  */
 #include "cli/support_list.h"
 

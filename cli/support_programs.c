@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Operator and agents: how they are called, what they serve, what they logged. See the header.
+ * Pods of operator and agents were noted while objects were gathered. Of each: its metrics page
+ * through the API server's proxy where it can be reached, its log, the log before a restart.
+ * Settings are read from its arguments and environment, because rehearsals need them.
  */
 #include <string.h>
 

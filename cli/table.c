@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Tables. See the header.
+ * Widths are measured over all rows first, then rows are printed; a character counts once however
+ * many bytes it has. Most commands come here through print_part() of print.c.
  */
 #include "cli/table.h"
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The test. See the header. Whom and how it asks is in pathtest/, pods and commands in them in
- * test_pods.c; here is the order of things, and what is printed.
+ * The order of things, and what is printed: pods are made on the nodes, each path between two is
+ * looked at step by step, pods are removed. Which steps, with which commands, and what their output
+ * means is in pathtest/; pods and commands in them are in test_pods.c.
  *
  * Paths are measured one after the other: two at a time would share a NIC.
  */
@@ -20,8 +21,11 @@
 enum {
 	READY_TIMEOUT_S = 120,
 	TIMEOUT_MAX_S = PATHTEST_POD_S / 2,
-	/* More than a command has in its pod, so that what it says about itself arrives. */
-	ARRIVES_MS = 30000,
+	/*
+	 * More than a command has in its pod: until the kubelet shows it to the pod, and its end to
+	 * us.
+	 */
+	ARRIVES_MS = 60000,
 	/* Below those that the kernel hands out. */
 	FIRST_PORT = 18515,
 	LAST_PORT = 28515,
@@ -94,7 +98,7 @@ static void add_failure(json_t *item, const struct step *step, const char *how,
 {
 	auto_free char *last = path_last_lines(client->output);
 	auto_free char *other = path_last_lines(server->output ? server->output : "");
-	bool has_other = !server->exec && server->exit_code != 0 && *other;
+	bool has_other = server->has_ended && server->exit_code != 0 && *other;
 	auto_free char *seen =
 		str_printf("%s %s: %s%s%s", step->tool, how, last,
 			   has_other ? "; the other end: " : "", has_other ? other : "");
@@ -160,9 +164,12 @@ static int run_step(struct test *t, const struct step *step, struct path *path,
 	if (step->has_server)
 		start_end(t, step, path, true, to, &server);
 	start_end(t, step, path, false, from, &client);
-	if (test_command_wait(&client, err) == 0)
+	if (test_command_wait(&client, err) == 0) {
+		/* What the server has printed helps to understand a failure. */
+		if (step->has_server && client.exit_code != 0)
+			(void)test_command_look(&server, NULL);
 		take_output(t, item, step, &client, &server);
-	else if (!t->pods.interrupted)
+	} else if (!t->pods.interrupted)
 		add_check(item, step->name, "failed", err->text);
 	test_command_done(&client);
 	test_command_done(&server);
@@ -228,43 +235,6 @@ static bool is_out_of_reach(const struct path *path)
 	return path->client.facts.is_soft_elsewhere || path->server.facts.is_soft_elsewhere;
 }
 
-static void put_path(json_t *item, const struct path *path)
-{
-	json_put_str(item, "interface", path->client.interface);
-	json_put_str(item, "fromAddress", path->client.address);
-	json_put_str(item, "toAddress", path->server.address);
-	if (*path->client.facts.rdma)
-		json_put_str(item, "fromRdma", path->client.facts.rdma);
-	if (*path->server.facts.rdma)
-		json_put_str(item, "toRdma", path->server.facts.rdma);
-}
-
-static int run_path(struct test *t, struct path *path, const struct test_pod *from,
-		    const struct test_pod *to, json_t *item, struct err *err)
-{
-	char seen[160];
-	bool is_up = path_link_is_up(path, seen, sizeof(seen));
-
-	put_path(item, path);
-	add_check(item, "link", is_up ? "ok" : "failed", seen);
-	for (const struct step *step = path_steps; step->name; step++) {
-		const char *why = obstacle(step, path);
-
-		if (path_mtu(path) == 0)
-			add_check(item, step->name, "skipped", "there is no interface");
-		else if (why)
-			add_check(item, step->name, "failed", why);
-		else if (step->needs_cm && is_out_of_reach(path))
-			add_check(item, step->name, "skipped",
-				  "Soft-RoCE below the pod's interface answers rdma_cm in the "
-				  "node's network alone");
-		else if ((step->has_trial ? run_stream : run_step)(t, step, path, from, to, item,
-								   err) < 0)
-			return -1;
-	}
-	return 0;
-}
-
 /* What one end is, asked in its pod. interface is kept by the caller. */
 static int ask_end(struct test *t, const struct test_pod *pod, const json_t *interface,
 		   const char *master, struct path_end *ret, struct err *err)
@@ -278,7 +248,8 @@ static int ask_end(struct test *t, const struct test_pod *pod, const json_t *int
 		.control = json_str_or(json_at(interface, "control"), ""),
 	};
 	test_command_start(&command, &t->pods, pod, pathtest_facts_script,
-			   (const char *const[]){ret->interface, NULL}, t->check_s * 1000);
+			   (const char *const[]){ret->interface, NULL},
+			   t->check_s * 1000 + ARRIVES_MS);
 	result = test_command_wait(&command, err);
 	if (result == 0)
 		facts_read(command.output, interface, master, &ret->facts);
@@ -297,6 +268,8 @@ static int run_network(struct test *t, const json_t *network, const struct test_
 	json_auto_t *server = pathtest_interface(to->object, key);
 	struct path path = {0};
 	json_t *item = json_object();
+	char seen[160];
+	bool is_up;
 
 	json_array_append_new(t->items, item);
 	json_put_str(item, "from", from->node);
@@ -305,7 +278,31 @@ static int run_network(struct test *t, const json_t *network, const struct test_
 	if (ask_end(t, from, client, master, &path.client, err) < 0 ||
 	    ask_end(t, to, server, master, &path.server, err) < 0)
 		return -1;
-	return run_path(t, &path, from, to, item, err);
+	is_up = path_link_is_up(&path, seen, sizeof(seen));
+	json_put_str(item, "interface", path.client.interface);
+	json_put_str(item, "fromAddress", path.client.address);
+	json_put_str(item, "toAddress", path.server.address);
+	if (*path.client.facts.rdma)
+		json_put_str(item, "fromRdma", path.client.facts.rdma);
+	if (*path.server.facts.rdma)
+		json_put_str(item, "toRdma", path.server.facts.rdma);
+	add_check(item, "link", is_up ? "ok" : "failed", seen);
+	for (const struct step *step = path_steps; step->name; step++) {
+		const char *why = obstacle(step, &path);
+
+		if (path_mtu(&path) == 0)
+			add_check(item, step->name, "skipped", "there is no interface");
+		else if (why)
+			add_check(item, step->name, "failed", why);
+		else if (step->needs_cm && is_out_of_reach(&path))
+			add_check(item, step->name, "skipped",
+				  "Soft-RoCE below the pod's interface answers rdma_cm in the "
+				  "node's network alone");
+		else if ((step->has_trial ? run_stream : run_step)(t, step, &path, from, to, item,
+								   err) < 0)
+			return -1;
+	}
+	return 0;
 }
 
 /* Each pod with each that stands behind it. */

@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+/*
+ * Each function begins calls to the API server and turns the loop until they are answered, or until
+ * a signal stops it. A command in a pod is an annotation that is written and a log that is read
+ * again and again, so nothing needs to reach the pod itself.
+ */
 #include "cli/test_pods.h"
 
 #include <signal.h>
@@ -6,10 +11,10 @@
 #include <string.h>
 
 #include "cli/pathtest/pods.h"
+#include "cli/pathtest/tasks.h"
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "lib/json/json.h"
-#include "lib/kube/pod_exec.h"
 #include "lib/kube/status.h"
 
 enum {
@@ -17,6 +22,8 @@ enum {
 	/* What is stuck may be because something is just being given back. */
 	STUCK_MS = 20000,
 	REMOVE_MS = 10000,
+	/* Kubelets are away for a moment when they restart. */
+	LOOKS_THAT_FAIL = 3,
 };
 
 static const struct kube_resource pod_resource = {
@@ -250,61 +257,108 @@ int test_pods_start(struct test_pods *t, const char *image, int64_t timeout_ms, 
 
 /* ---- commands -------------------------------------------------------------------------------- */
 
-static void on_ended(void *arg, int exit_code, const char *out, const char *errors,
-		     const struct err *err)
-{
-	struct test_command *command = arg;
-
-	command->exec = NULL;
-	command->exit_code = exit_code;
-	command->output = str_printf("%s%s", out, errors);
-	if (err)
-		command->err = *err;
-	loop_stop(command->pods->session.loop);
-}
-
 void test_command_start(struct test_command *command, struct test_pods *t,
 			const struct test_pod *pod, const char *script, const char *const *words,
 			int64_t timeout_ms)
 {
-	size_t n = 0;
-	const char **argv;
+	const struct kube_write how = {0};
+	struct answer answer = {.loop = t->session.loop};
+	json_auto_t *patch = json_object(), *object = NULL;
+	auto_free char *text = NULL;
 
-	while (words[n])
-		n++;
-	argv = mem_calloc(n + 4, sizeof(*argv));
-	argv[0] = "sh";
-	argv[1] = "-c";
-	argv[2] = script;
-	memcpy(argv + 3, words, n * sizeof(*words));
-	*command = (struct test_command){.pods = t};
-	command->exec = pod_exec_start(t->session.client, &(struct pod_exec_request){
-								  .ns = t->ns,
-								  .pod = pod->name,
-								  .container = "test",
-								  .argv = argv,
-								  .timeout_ms = timeout_ms,
-								  .done = on_ended,
-								  .arg = command,
-							  });
-	mem_free(argv);
+	*command = (struct test_command){
+		.pods = t, .pod = pod, .number = ++t->tasks, .until_ms = clock_ms() + timeout_ms};
+	text = task_text(command->number, script, words);
+	json_put_str(json_need_object(json_need_object(patch, "metadata"), "annotations"),
+		     TASK_ANNOTATION, text);
+	object = await(t,
+		       kube_patch(t->session.client, &pod_resource, t->ns, pod->name,
+				  KUBE_PATCH_MERGE, patch, &how, on_object, &answer),
+		       &answer, &command->err);
+}
+
+struct log_answer {
+	struct loop *loop;
+	bool is_there;
+	struct strbuf text;
+	struct err err;
+};
+
+static void on_log(void *arg, const struct kube_response *response, const struct err *err)
+{
+	struct log_answer *answer = arg;
+
+	answer->is_there = true;
+	if (err)
+		answer->err = *err;
+	else
+		strbuf_add(&answer->text, response->body, response->body_len);
+	loop_stop(answer->loop);
+}
+
+int test_command_look(struct test_command *command, struct err *err)
+{
+	struct test_pods *t = command->pods;
+	auto_free char *path = kube_path(&pod_resource, t->ns, command->pod->name, "log",
+					 "container=" PATHTEST_CONTAINER);
+	struct log_answer answer = {.loop = t->session.loop};
+	struct kube_call *call = kube_call(t->session.client, &(struct kube_request){
+								      .verb = "get",
+								      .method = "GET",
+								      .path = path,
+								      .once = true,
+								      .done = on_log,
+								      .arg = &answer,
+							      });
+	struct task_report report = {0};
+
+	while (!answer.is_there && !t->interrupted)
+		loop_run(t->session.loop);
+	if (!answer.is_there) {
+		kube_call_cancel(call);
+		return interrupted(err);
+	}
+	if (answer.err.class != ERR_NONE) {
+		if (err)
+			*err = answer.err;
+		return -1;
+	}
+	task_read(strbuf_str(&answer.text), command->number, &report);
+	strbuf_done(&answer.text);
+	mem_free(command->output);
+	command->output = report.output;
+	command->has_ended = report.has_ended;
+	command->exit_code = report.exit_code;
+	return 0;
 }
 
 int test_command_wait(struct test_command *command, struct err *err)
 {
-	while (command->exec && !command->pods->interrupted)
-		loop_run(command->pods->session.loop);
-	if (command->exec)
-		return interrupted(err);
-	if (command->err.class == ERR_NONE)
-		return 0;
-	*err = command->err;
-	return -1;
+	struct test_pods *t = command->pods;
+	int failed = 0;
+
+	if (command->err.class != ERR_NONE) {
+		*err = command->err;
+		return -1;
+	}
+	for (;;) {
+		if (test_command_look(command, err) == 0)
+			failed = 0;
+		else if (t->interrupted || err->class == ERR_INVALID || ++failed == LOOKS_THAT_FAIL)
+			return -1;
+		if (command->has_ended)
+			return 0;
+		if (clock_ms() >= command->until_ms)
+			return err_set(err, ERR_TRANSIENT, "PodFailed",
+				       "its log does not say how the command ended");
+		pause_ms(t, POLL_MS);
+		if (t->interrupted)
+			return interrupted(err);
+	}
 }
 
 void test_command_done(struct test_command *command)
 {
-	pod_exec_cancel(command->exec);
 	mem_free(command->output);
 	*command = (struct test_command){0};
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The pods of `orbweaver test`: made, awaited, asked, removed. Calls return when they are answered,
- * or when somebody interrupts.
+ * The pods of `orbweaver test`: made, awaited, given tasks, removed. Calls return when they are
+ * answered, or when the user interrupts.
  */
 #ifndef ORBWEAVER_CLI_TEST_PODS_H
 #define ORBWEAVER_CLI_TEST_PODS_H
@@ -10,7 +10,6 @@
 #include "lib/base/err.h"
 
 struct signal_watch;
-struct pod_exec;
 
 struct test_pod {
 	char *name;
@@ -25,6 +24,7 @@ struct test_pods {
 	const json_t *networks;
 	struct test_pod *pods;
 	size_t n;
+	int tasks;        /* that were given so far */
 	bool interrupted; /* SIGINT, SIGTERM or SIGHUP came */
 	struct signal_watch *signals[3];
 };
@@ -42,22 +42,27 @@ int test_pods_open(struct test_pods *t, const struct cli *cli, const json_t *net
  */
 int test_pods_start(struct test_pods *t, const char *image, int64_t timeout_ms, struct err *err);
 
-/* A command that runs in a pod. */
+/* A command that runs in a pod, as a task (pathtest/tasks.h). */
 struct test_command {
 	struct test_pods *pods;
-	struct pod_exec *exec; /* NULL: it has ended */
+	const struct test_pod *pod;
+	int number;
+	int64_t until_ms;
+	bool has_ended;
 	int exit_code;
-	char *output;
-	struct err err; /* why it is not known how it ended; class ERR_NONE: it is */
+	char *output;   /* NULL: its log was not read yet */
+	struct err err; /* why it was not started; class ERR_NONE: it was */
 };
 
-/* Start `sh -c script words…`; words end with NULL. */
+/* Start `sh -c script words…`; words end with NULL. It replaces a task that has not begun. */
 void test_command_start(struct test_command *command, struct test_pods *t,
 			const struct test_pod *pod, const char *script, const char *const *words,
 			int64_t timeout_ms);
-/* Wait for its end. Errors: "Interrupted", or command->err. */
+/* Read the pod's log once. Errors: those of the API server, "Interrupted". */
+int test_command_look(struct test_command *command, struct err *err);
+/* Wait for its end. Errors: as above, "PodFailed", or command->err. */
 int test_command_wait(struct test_command *command, struct err *err);
-/* End it, should it run. An empty one is fine. */
+/* Forget it; it ends by itself. An empty one is fine. */
 void test_command_done(struct test_command *command);
 
 /*

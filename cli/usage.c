@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * How to call it. See the header.
+ * All is derived from the tables of commands, flags, members and exit statuses in commands.c and
+ * here, so that --help, the manual page and the JSON schema cannot disagree. cli_command_find()
+ * looks a command up by its words.
  */
 #include "cli/usage.h"
 
@@ -84,12 +86,48 @@ const struct cli_status_info cli_statuses[] = {
 	{0},
 };
 
+/* ---- which command --------------------------------------------------------------------------- */
+
+/* How many words of `name` begin argv; 0 when not all do. */
+static size_t matches(const char *name, char *const *argv, size_t argc)
+{
+	size_t words = 0;
+
+	while (*name) {
+		size_t len = strcspn(name, " ");
+
+		if (words == argc || strlen(argv[words]) != len ||
+		    strncmp(argv[words], name, len) != 0)
+			return 0;
+		words++;
+		name += len;
+		name += strspn(name, " ");
+	}
+	return words;
+}
+
+const struct cli_command *cli_command_find(char *const *argv, size_t argc, size_t *ret_words)
+{
+	const struct cli_command *best = NULL;
+
+	*ret_words = 0;
+	for (const struct cli_command *command = cli_commands; command->name; command++) {
+		size_t words = matches(command->name, argv, argc);
+
+		if (words > *ret_words) {
+			*ret_words = words;
+			best = command;
+		}
+	}
+	return best;
+}
+
+/* ---- help ------------------------------------------------------------------------------------ */
+
 static bool is_hidden_from(const struct cli_flag *flag, const struct cli_command *command)
 {
 	return command && flag->is_special && !(command->takes & 1u << (flag - cli_flags));
 }
-
-/* ---- help ------------------------------------------------------------------------------------ */
 
 enum { HELP_WIDTH = 100 };
 
@@ -133,24 +171,6 @@ static void add_flag_name(struct strbuf *out, const struct cli_flag *flag,
 	strbuf_addf(out, "--%s%s%s", flag->name, value ? " " : "", value ? value : "");
 }
 
-static void add_flags(struct strbuf *out, const struct cli_command *command)
-{
-	enum { ABOUT = 34 };
-
-	strbuf_adds(out, "\nFlags:\n");
-	for (const struct cli_flag *flag = cli_flags; flag->name; flag++) {
-		auto_strbuf struct strbuf name = {0};
-
-		if (is_hidden_from(flag, command))
-			continue;
-		add_flag_name(&name, flag, command);
-		strbuf_addf(out, "  %-*s", ABOUT - 2, strbuf_str(&name));
-		add_folded(out,
-			   is_destination(flag, command) ? "where it is written to" : flag->about,
-			   ABOUT);
-	}
-}
-
 static void add_fields(struct strbuf *out, const struct cli_command *command)
 {
 	int widest = 0;
@@ -190,7 +210,20 @@ void usage_help(const struct cli_command *command, struct strbuf *out)
 		}
 		command = NULL;
 	}
-	add_flags(out, command);
+	enum { ABOUT = 34 };
+
+	strbuf_adds(out, "\nFlags:\n");
+	for (const struct cli_flag *flag = cli_flags; flag->name; flag++) {
+		auto_strbuf struct strbuf name = {0};
+
+		if (is_hidden_from(flag, command))
+			continue;
+		add_flag_name(&name, flag, command);
+		strbuf_addf(out, "  %-*s", ABOUT - 2, strbuf_str(&name));
+		add_folded(out,
+			   is_destination(flag, command) ? "where it is written to" : flag->about,
+			   ABOUT);
+	}
 	add_statuses(out);
 }
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Who is away. See the header.
+ * An absence is said by what is stale: a Lease that was not renewed for three of its terms, a Node
+ * whose Ready condition is not True. Two pure functions of one object and the time; doctor and
+ * status ask them before anything else, because what an absent program wrote last may not be so any
+ * more.
  */
 #include "cli/doctor/away.h"
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Findings. See the header.
+ * A finding is a JSON object, so the list can be printed as a table or as a document. Checks add
+ * theirs in any order; findings_sort() then puts errors first, and leaves those of one level in the
+ * order of the checks.
  */
 #include "cli/doctor/findings.h"
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Is what pods' networks lie over up? See the header.
+ * Pods' interfaces lie on a NIC of the node that NetworkAttachmentDefinitions call their master.
+ * All definitions are parsed once; then each NIC that is named is looked up in the NodeState, VLANs
+ * by the NIC below them, and its link state says whether traffic passes.
  */
 #include "cli/doctor/links.h"
 

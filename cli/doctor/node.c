@@ -30,20 +30,6 @@ static void check_node(const json_t *node, json_t *findings)
 			    "%s", away);
 }
 
-static void check_agent(const json_t *state, json_t *findings)
-{
-	const json_t *ready = json_find(json_at(state, "status", "conditions"), "type", "Ready");
-	bool is_gone = str_eq(json_str_at(ready, "reason"), "NoAgent");
-
-	if (is_gone || !json_at(state, "status", "syncStatus"))
-		finding_add(findings,
-			    &(struct finding){FINDING_ERROR, "NoAgent", NULL, "an agent that runs",
-					      "see why its DaemonSet has no running pod there; "
-					      "until then nothing else of the node is up to date"},
-			    "%s",
-			    json_str_or(json_at(ready, "message"), "no agent wrote a status"));
-}
-
 /* What the agent says itself, beside the remedy that its message ends with. */
 static void check_problems(const json_t *state, json_t *findings)
 {
@@ -143,18 +129,6 @@ static void check_pf(const json_t *state, const json_t *pf, json_t *findings)
 	}
 }
 
-static void check_mode(const json_t *state, json_t *findings)
-{
-	const char *wanted = json_str_at(state, "spec", "system", "rdmaMode");
-	const char *mode = json_str_at(state, "status", "system", "rdmaMode");
-
-	if (!str_empty(wanted) && !str_empty(mode) && !str_eq(wanted, mode))
-		finding_add(findings,
-			    &(struct finding){FINDING_ERROR, "RdmaModeDiffers", "rdma system",
-					      wanted, "reboot the node when it suits you"},
-			    "netns %s", mode);
-}
-
 /*
  * NICs that networks lie over, and no policy wants: those are looked at as such. A warning, since
  * nobody knows whether pods of the network are meant to run here.
@@ -182,13 +156,31 @@ json_t *doctor_check_node(const json_t *node, const json_t *state, const json_t 
 {
 	json_t *findings = json_array(), *finding, *pf;
 	size_t i;
+	const json_t *ready;
+	bool is_gone;
+	const char *wanted;
+	const char *mode;
 
 	if (node_state_is_kept(state))
 		return findings;
 	check_node(node, findings);
-	check_agent(state, findings);
+	ready = json_find(json_at(state, "status", "conditions"), "type", "Ready");
+	is_gone = str_eq(json_str_at(ready, "reason"), "NoAgent");
+	if (is_gone || !json_at(state, "status", "syncStatus"))
+		finding_add(findings,
+			    &(struct finding){FINDING_ERROR, "NoAgent", NULL, "an agent that runs",
+					      "see why its DaemonSet has no running pod there; "
+					      "until then nothing else of the node is up to date"},
+			    "%s",
+			    json_str_or(json_at(ready, "message"), "no agent wrote a status"));
 	check_problems(state, findings);
-	check_mode(state, findings);
+	wanted = json_str_at(state, "spec", "system", "rdmaMode");
+	mode = json_str_at(state, "status", "system", "rdmaMode");
+	if (!str_empty(wanted) && !str_empty(mode) && !str_eq(wanted, mode))
+		finding_add(findings,
+			    &(struct finding){FINDING_ERROR, "RdmaModeDiffers", "rdma system",
+					      wanted, "reboot the node when it suits you"},
+			    "netns %s", mode);
 	json_array_foreach (json_at(state, "status", "interfaces"), i, pf)
 		check_pf(state, pf, findings);
 	check_masters(state, networks, findings);

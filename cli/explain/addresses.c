@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Addresses of a pod. See the header.
+ * The allocator (reconcilers/ipam) is asked on the world as it is: per NIC its candidate pools,
+ * each with the reason why it is refused or taken. An endpoint that has its addresses already is
+ * shown as it is. For `explain pod` and `ipam explain`.
  */
 #include "cli/explain/addresses.h"
 

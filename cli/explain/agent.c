@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Pods of agents. See the header.
+ * A NodeState names its agent's pod; that pod is looked up, and when it does not run its own status
+ * says why. For the chains of nodes, resources and pods: without an agent nothing of what they
+ * explain changes.
  */
 #include "cli/explain/agent.h"
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Chains. See the header.
+ * A chain is a JSON object to which the explaining functions append links in order; the first that
+ * is broken is kept by name, and later ones do not replace it. Conditions of objects become links
+ * here, too, so that all explanations read alike.
  */
 #include "cli/explain/chain.h"
 

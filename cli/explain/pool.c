@@ -16,26 +16,6 @@
 
 /* ---- SpiderIPPool ---------------------------------------------------------------------------- */
 
-/* Whom the pool serves: each field that narrows it. */
-static void add_limits(json_t *chain, const json_t *pool)
-{
-	static const char *const fields[] = {
-		"nodeName",          "nodeAffinity", "namespaceName",
-		"namespaceAffinity", "podAffinity",  "multusName",
-	};
-	auto_strbuf struct strbuf text = {0};
-
-	for (size_t i = 0; i < ARRAY_LEN(fields); i++) {
-		const json_t *value = json_at(json_at(pool, "spec"), fields[i]);
-		auto_free char *shown = value ? json_text(value) : NULL;
-
-		if (value && (json_array_size(value) > 0 || json_object_size(value) > 0))
-			strbuf_addf(&text, "%s%s %s", text.len > 0 ? "; " : "", fields[i], shown);
-	}
-	chain_add(chain, "serves", LINK_HOLDS, NULL, "%s",
-		  text.len > 0 ? strbuf_str(&text) : "all pods whose network names it");
-}
-
 /* Networks whose configuration names the pool. */
 static void add_networks(json_t *chain, const json_t *world, const char *name)
 {
@@ -118,7 +98,22 @@ static json_t *explain_ip_pool(const json_t *world, const json_t *pool)
 	else
 		chain_add_condition(chain, "pool", pool, "Ready");
 	add_ledger(chain, world, pool);
-	add_limits(chain, pool);
+	/* Whom the pool serves: each field that narrows it. */
+	static const char *const fields[] = {
+		"nodeName",          "nodeAffinity", "namespaceName",
+		"namespaceAffinity", "podAffinity",  "multusName",
+	};
+	auto_strbuf struct strbuf text = {0};
+
+	for (size_t i = 0; i < ARRAY_LEN(fields); i++) {
+		const json_t *value = json_at(json_at(pool, "spec"), fields[i]);
+		auto_free char *shown = value ? json_text(value) : NULL;
+
+		if (value && (json_array_size(value) > 0 || json_object_size(value) > 0))
+			strbuf_addf(&text, "%s%s %s", text.len > 0 ? "; " : "", fields[i], shown);
+	}
+	chain_add(chain, "serves", LINK_HOLDS, NULL, "%s",
+		  text.len > 0 ? strbuf_str(&text) : "all pods whose network names it");
 	add_networks(chain, world, json_name(pool));
 	return chain;
 }

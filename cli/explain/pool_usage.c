@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * How full a pool is. See the header.
+ * The counting of the operator's own pool status (reconcilers/ipam) on one pool, as JSON for
+ * tables: numbers that fit as numbers, the sizes of IPv6 pools as powers of two. For `ipam show`
+ * and `explain pool`.
  */
 #include "cli/explain/pool_usage.h"
 

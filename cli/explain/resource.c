@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Resources. See the header.
- *
  * Each link is a function that says whether it is broken; the table has them in the order in which
- * a resource comes about.
+ * a resource comes about: policy, node, agent, NIC, VFs, device plugin, kubelet, health,
+ * allocatable. `explain resource` has a row for each node.
  */
 #include "cli/explain/resource.h"
 

@@ -154,25 +154,20 @@ static void take_gid(char *const words[WORDS_MAX], const struct wanted *wanted, 
 	ret->is_soft_elsewhere = is_elsewhere;
 }
 
-static void take_missing(const char *tool, struct facts *ret)
-{
-	size_t len = strlen(ret->missing);
-
-	if (len + strlen(tool) + 3 <= sizeof(ret->missing))
-		snprintf(ret->missing + len, sizeof(ret->missing) - len, "%s%s",
-			 len > 0 ? ", " : "", tool);
-}
-
 static void take_line(char *line, const struct wanted *wanted, int *best, struct facts *ret)
 {
 	char *words[WORDS_MAX] = {0};
 	size_t n = split(line, words);
+	size_t len;
 
 	if (n == 3 && str_eq(words[0], "link") && number(words[2], MTU_MAX, &ret->mtu)) {
 		ret->has_link = true;
 		snprintf(ret->operstate, sizeof(ret->operstate), "%s", words[1]);
 	} else if (n == 2 && str_eq(words[0], "missing")) {
-		take_missing(words[1], ret);
+		len = strlen(ret->missing);
+		if (len + strlen(words[1]) + 3 <= sizeof(ret->missing))
+			snprintf(ret->missing + len, sizeof(ret->missing) - len, "%s%s",
+				 len > 0 ? ", " : "", words[1]);
 	} else if (n == WORDS_MAX && str_eq(words[0], "gid")) {
 		take_gid(words, wanted, best, ret);
 	}

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/explain/resource.h"
+#include "cli/pathtest/tasks.h"
 #include "lib/base/str.h"
 #include "lib/json/condition.h"
 #include "lib/json/json.h"
@@ -222,11 +223,14 @@ static json_t *on_node(const char *node)
 /* Memory is registered (IPC_LOCK), echo requests are sent (NET_RAW). */
 static json_t *container(const struct pathtest_pod *pod)
 {
-	json_t *c = json_pack("{s:s, s:s, s:s, s:{s:{s:[s, s]}}}", "name", "test", "image",
-			      pod->image, "imagePullPolicy", "IfNotPresent", "securityContext",
-			      "capabilities", "add", "IPC_LOCK", "NET_RAW");
+	json_t *c = json_pack("{s:s, s:s, s:s, s:{s:{s:[s, s]}}}", "name", PATHTEST_CONTAINER,
+			      "image", pod->image, "imagePullPolicy", "IfNotPresent",
+			      "securityContext", "capabilities", "add", "IPC_LOCK", "NET_RAW");
 
-	json_put(c, "command", json_pack("[s, s]", "sleep", "3600"));
+	json_put(c, "command", json_pack("[s, s, s, s]", "sh", "-c", task_pod_script, TASK_FOLDER));
+	json_put(c, "volumeMounts",
+		 json_pack("[{s:s, s:s, s:b}]", "name", "task", "mountPath", TASK_FOLDER,
+			   "readOnly", true));
 	json_put(json_need_object(c, "resources"), "limits", limits(pod->networks));
 	return c;
 }
@@ -248,6 +252,10 @@ json_t *pathtest_pod(const struct pathtest_pod *pod)
 	json_put_bool(spec, "automountServiceAccountToken", false);
 	json_put_int(spec, "terminationGracePeriodSeconds", 1);
 	json_put_int(spec, "activeDeadlineSeconds", PATHTEST_POD_S);
+	json_put(spec, "volumes",
+		 json_pack("[{s:s, s:{s:[{s:s, s:{s:s}}]}}]", "name", "task", "downwardAPI",
+			   "items", "path", TASK_FILE, "fieldRef", "fieldPath",
+			   "metadata.annotations['" TASK_ANNOTATION "']"));
 	json_put(spec, "containers", json_array());
 	json_array_append_new(json_at(spec, "containers"), container(pod));
 	return object;

@@ -95,45 +95,6 @@ char *cluster_socket(const char *folder)
 
 /* ---- checks and files ------------------------------------------------------------------------ */
 
-static int check_listen(const char *listen, struct err *err)
-{
-	const char *port = NULL;
-	int64_t number;
-
-	if (str_starts(listen, "127.0.0.1:"))
-		port = listen + strlen("127.0.0.1:");
-	else if (str_starts(listen, "[::1]:"))
-		port = listen + strlen("[::1]:");
-	if (!port || !str_to_int(port, 0, 65535, &number))
-		return err_set(err, ERR_INVALID, "BadFlag",
-			       "--listen %s: must be 127.0.0.1:PORT or [::1]:PORT, a simulated "
-			       "cluster is for this machine only",
-			       listen);
-	return 0;
-}
-
-/* The folder is ours alone, and so is the simulation in it. */
-static int take_folder(struct cluster *c, struct err *err)
-{
-	auto_free char *path = str_below(c->folder, "lock");
-	struct stat st;
-
-	if (fs_make_dirs(c->folder, 0700) < 0 || lstat(c->folder, &st) < 0)
-		return err_sys(err, "BadFlag", "--state %s", c->folder);
-	if (!S_ISDIR(st.st_mode) || st.st_uid != getuid() || st.st_mode & 0077)
-		return err_set(err, ERR_INVALID, "BadFlag",
-			       "--state %s: must be a folder of yours with mode 0700", c->folder);
-	c->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (c->lock < 0)
-		return err_sys(err, "BadFlag", "--state %s: open lock", c->folder);
-	if (flock(c->lock, LOCK_EX | LOCK_NB) < 0)
-		return err_set(err, ERR_INVALID, "BadFlag",
-			       "--state %s: another simulation runs there; end it, or name another "
-			       "folder",
-			       c->folder);
-	return 0;
-}
-
 /* A kubeconfig that somebody needs is not written over. */
 static int check_kubeconfig(const struct cluster *c, struct err *err)
 {
@@ -177,18 +138,6 @@ static int write_kubeconfig(struct cluster *c, const char *authority_pem, struct
 
 /* ---- the API server -------------------------------------------------------------------------- */
 
-static void make_token(struct cluster *c)
-{
-	unsigned char bytes[(sizeof(c->token) - 1) / 2];
-
-	random_bytes(bytes, sizeof(bytes));
-	/* Letters alone: no reader of YAML takes it for a number, so it stands without quotes. */
-	for (size_t i = 0; i < sizeof(bytes); i++) {
-		c->token[2 * i] = (char)('a' + (bytes[i] >> 4));
-		c->token[2 * i + 1] = (char)('a' + (bytes[i] & 0x0f));
-	}
-}
-
 static int seed(const struct cluster *c, struct err *err)
 {
 	static const char *const namespaces[] = {OPERATOR_NAMESPACE, "spiderpool"};
@@ -228,10 +177,16 @@ static int start_api(struct cluster *c, struct err *err)
 		.listen = c->options->listen,
 		.connections_max = CONNECTIONS_MAX,
 	};
+	unsigned char bytes[(sizeof(c->token) - 1) / 2];
 
 	if (certificate_issue(&order, &set, err) < 0)
 		return -1;
-	make_token(c);
+	random_bytes(bytes, sizeof(bytes));
+	/* Letters alone: no reader of YAML takes it for a number, so it stands without quotes. */
+	for (size_t i = 0; i < sizeof(bytes); i++) {
+		c->token[2 * i] = (char)('a' + (bytes[i] >> 4));
+		c->token[2 * i + 1] = (char)('a' + (bytes[i] & 0x0f));
+	}
 	c->api = api_new(c->loop, c->token);
 	if (!c->options->api_only && seed(c, err) < 0)
 		return -1;
@@ -399,23 +354,6 @@ static void on_child(void *arg)
 				see_end(c, &c->children[i], status);
 }
 
-static void cluster_done(struct cluster *c)
-{
-	for (size_t i = 0; i < ARRAY_LEN(c->signals); i++)
-		signal_watch_free(c->signals[i]);
-	timer_free(c->patience);
-	api_free(c->api);
-	loop_free(c->loop);
-	if (c->has_kubeconfig)
-		(void)unlink(c->kubeconfig);
-	if (c->lock >= 0)
-		(void)close(c->lock);
-	for (int i = 0; i < CHILDREN; i++)
-		mem_free(c->children[i].log);
-	mem_free(c->folder);
-	mem_free(c->kubeconfig);
-}
-
 /* ---- the start ------------------------------------------------------------------------------- */
 
 static void watch_signals(struct cluster *c)
@@ -430,8 +368,36 @@ static void watch_signals(struct cluster *c)
 
 static int start(struct cluster *c, struct err *err)
 {
-	if (check_listen(c->options->listen, err) < 0 || take_folder(c, err) < 0 ||
-	    check_kubeconfig(c, err) < 0)
+	const char *port = NULL;
+	int64_t number;
+	auto_free char *path = NULL;
+	struct stat st;
+
+	if (str_starts(c->options->listen, "127.0.0.1:"))
+		port = c->options->listen + strlen("127.0.0.1:");
+	else if (str_starts(c->options->listen, "[::1]:"))
+		port = c->options->listen + strlen("[::1]:");
+	if (!port || !str_to_int(port, 0, 65535, &number))
+		return err_set(err, ERR_INVALID, "BadFlag",
+			       "--listen %s: must be 127.0.0.1:PORT or [::1]:PORT, a simulated "
+			       "cluster is for this machine only",
+			       c->options->listen);
+	/* The folder is ours alone, and so is the simulation in it. */
+	path = str_below(c->folder, "lock");
+	if (fs_make_dirs(c->folder, 0700) < 0 || lstat(c->folder, &st) < 0)
+		return err_sys(err, "BadFlag", "--state %s", c->folder);
+	if (!S_ISDIR(st.st_mode) || st.st_uid != getuid() || st.st_mode & 0077)
+		return err_set(err, ERR_INVALID, "BadFlag",
+			       "--state %s: must be a folder of yours with mode 0700", c->folder);
+	c->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (c->lock < 0)
+		return err_sys(err, "BadFlag", "--state %s: open lock", c->folder);
+	if (flock(c->lock, LOCK_EX | LOCK_NB) < 0)
+		return err_set(err, ERR_INVALID, "BadFlag",
+			       "--state %s: another simulation runs there; end it, or name another "
+			       "folder",
+			       c->folder);
+	if (check_kubeconfig(c, err) < 0)
 		return -1;
 	c->loop = loop_new();
 	watch_signals(c);
@@ -459,7 +425,19 @@ int cluster_run(const struct cluster_options *options, struct err *err)
 		end(&c);
 	if (c.server || c.is_ending)
 		loop_run(c.loop);
-	cluster_done(&c);
+	for (size_t i = 0; i < ARRAY_LEN(c.signals); i++)
+		signal_watch_free(c.signals[i]);
+	timer_free(c.patience);
+	api_free(c.api);
+	loop_free(c.loop);
+	if (c.has_kubeconfig)
+		(void)unlink(c.kubeconfig);
+	if (c.lock >= 0)
+		(void)close(c.lock);
+	for (int i = 0; i < CHILDREN; i++)
+		mem_free(c.children[i].log);
+	mem_free(c.folder);
+	mem_free(c.kubeconfig);
 	if (why.class != ERR_NONE)
 		*err = why;
 	return why.class == ERR_NONE ? 0 : -1;

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Folders and archives. See the header.
+ * Writing: headers of ustar and deflate of zlib by hand, because the writers of the static
+ * libarchive bring all its formats along. Reading: libarchive's tar and gzip alone, into memory,
+ * each name and size checked before it is taken. Folders are walked by descriptors, so no link
+ * leads out.
  */
 #include "cli/support/bundle.h"
 
@@ -265,32 +268,14 @@ static const char *below_top(const char *path)
 	return str_starts(path, TOP) ? path + strlen(TOP) : path;
 }
 
-static int read_entry(struct archive *archive, const char *name, int64_t len,
-		      const struct bundle_reader *reader, struct err *err)
-{
-	auto_strbuf struct strbuf text = {0};
-	la_ssize_t n = 0;
-
-	do {
-		strbuf_reserve(&text, PIECE);
-		n = archive_read_data(archive, text.data + text.len, PIECE);
-		if (n > 0)
-			text.len += (size_t)n;
-	} while (n > 0 && (int64_t)text.len <= len);
-	if (n != 0 || (int64_t)text.len != len)
-		return bad_dump(err, name,
-				n < 0 ? "cannot be read to its end"
-				      : "has another size than it says");
-	text.data[text.len] = '\0';
-	return reader->part(reader->arg, name, text.data, text.len, err);
-}
-
 static int unpack_entry(struct archive *archive, struct archive_entry *entry, struct budget *budget,
 			const struct bundle_reader *reader, struct err *err)
 {
 	const char *path = archive_entry_pathname(entry);
 	const char *name = path ? below_top(path) : "?";
 	int64_t len = archive_entry_size(entry);
+	auto_strbuf struct strbuf text = {0};
+	la_ssize_t n = 0;
 
 	if (archive_entry_symlink(entry) || archive_entry_hardlink(entry))
 		return bad_dump(err, name, "is a link; a dump has none");
@@ -304,7 +289,18 @@ static int unpack_entry(struct archive *archive, struct archive_entry *entry, st
 		return -1;
 	if (!is_name(name) || !reader->wants(reader->arg, name))
 		return 0;
-	return read_entry(archive, name, len, reader, err);
+	do {
+		strbuf_reserve(&text, PIECE);
+		n = archive_read_data(archive, text.data + text.len, PIECE);
+		if (n > 0)
+			text.len += (size_t)n;
+	} while (n > 0 && (int64_t)text.len <= len);
+	if (n != 0 || (int64_t)text.len != len)
+		return bad_dump(err, name,
+				n < 0 ? "cannot be read to its end"
+				      : "has another size than it says");
+	text.data[text.len] = '\0';
+	return reader->part(reader->arg, name, text.data, text.len, err);
 }
 
 static int unpack_all(struct archive *archive, const struct bundle_reader *reader, struct err *err)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A table of kinds with the fields that are kept of each. See the header.
+ * A table of kinds with the fields that are kept of each; what is not in it is dropped, and what is
+ * kept goes through scrub.c. support_dump.c passes every object through here before it is written.
  */
 #include "cli/support/redact.h"
 

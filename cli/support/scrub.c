@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Lines against a few patterns, and members by their names. See the header.
+ * Lines are searched with a few patterns, and members of JSON by their names. A value that was
+ * replaced is remembered, so that it becomes the same number wherever it stands, also in logs.
  */
 #include "cli/support/scrub.h"
 

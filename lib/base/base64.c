@@ -58,29 +58,10 @@ static int feed(struct decoder *d, unsigned char c, size_t pos, struct strbuf *o
 	return 0;
 }
 
-/* The last group: nothing, or two or three characters with their padding. */
-static int finish(const struct decoder *d, struct strbuf *out, struct err *err)
-{
-	unsigned int spare = d->chars == 2 ? 4 : 2;
-
-	if (!d->chars && !d->pads)
-		return 0;
-	if (d->chars + d->pads != 4)
-		return err_set(err, ERR_INVALID, "BadBase64",
-			       "not base64: it ends in the middle of a group of four");
-	if (d->bits & ((1U << spare) - 1))
-		return err_set(err, ERR_INVALID, "BadBase64",
-			       "not base64: bits behind the last byte are set");
-	if (d->chars == 2)
-		strbuf_addc(out, (char)(d->bits >> 4 & 0xff));
-	else
-		strbuf_add(out, (const uint8_t[]){d->bits >> 10 & 0xff, d->bits >> 2 & 0xff}, 2);
-	return 0;
-}
-
 static int decode(const char *text, size_t len, struct strbuf *out, struct err *err)
 {
 	struct decoder d = {0};
+	unsigned int spare;
 
 	for (size_t i = 0; i < len; i++) {
 		if (text[i] == '\n' || text[i] == '\r')
@@ -88,7 +69,21 @@ static int decode(const char *text, size_t len, struct strbuf *out, struct err *
 		if (feed(&d, (unsigned char)text[i], i + 1, out, err) < 0)
 			return -1;
 	}
-	return finish(&d, out, err);
+	/* The last group: nothing, or two or three characters with their padding. */
+	spare = d.chars == 2 ? 4 : 2;
+	if (!d.chars && !d.pads)
+		return 0;
+	if (d.chars + d.pads != 4)
+		return err_set(err, ERR_INVALID, "BadBase64",
+			       "not base64: it ends in the middle of a group of four");
+	if (d.bits & ((1U << spare) - 1))
+		return err_set(err, ERR_INVALID, "BadBase64",
+			       "not base64: bits behind the last byte are set");
+	if (d.chars == 2)
+		strbuf_addc(out, (char)(d.bits >> 4 & 0xff));
+	else
+		strbuf_add(out, (const uint8_t[]){d.bits >> 10 & 0xff, d.bits >> 2 & 0xff}, 2);
+	return 0;
 }
 
 int base64_decode(const char *text, size_t len, struct strbuf *ret, struct err *err)

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Flags as a table. See the header.
+ * The table is translated into getopt_long(3)'s, and each value that this returns is written
+ * through the table: strings and booleans here, anything else by the flag's own `take`, which
+ * checks it. Programs call it once, at their start.
  */
 #include "lib/base/flags.h"
 

@@ -138,20 +138,6 @@ static bool is_name(const char *s, size_t len, bool is_label)
 	return true;
 }
 
-static void set_labels(struct metric *m, const char *labels)
-{
-	while (*labels) {
-		size_t len = strcspn(labels, ",");
-
-		assert(m->n_labels < METRIC_LABELS_MAX);
-		assert(is_name(labels, len, true));
-		m->label_names[m->n_labels++] = str_ndup(labels, len);
-		labels += len;
-		if (*labels)
-			labels++;
-	}
-}
-
 static bool has_labels(const struct metric *m, const char *labels)
 {
 	for (size_t i = 0; i < m->n_labels; i++) {
@@ -196,7 +182,16 @@ static struct metric *metric_make(struct metrics *r, enum metric_type type, cons
 	m->type = type;
 	m->name = str_dup(name);
 	m->help = str_dup(help);
-	set_labels(m, labels);
+	while (*labels) {
+		size_t len = strcspn(labels, ",");
+
+		assert(m->n_labels < METRIC_LABELS_MAX);
+		assert(is_name(labels, len, true));
+		m->label_names[m->n_labels++] = str_ndup(labels, len);
+		labels += len;
+		if (*labels)
+			labels++;
+	}
 	if (n_bounds > 0)
 		m->bounds = mem_dup(bounds, n_bounds * sizeof(*bounds));
 	m->n_bounds = n_bounds;
@@ -510,13 +505,6 @@ static void render_histogram(const struct metric *m, const struct series *s, str
 	strbuf_addf(out, "%" PRIu64 "\n", s->count);
 }
 
-/* Joined by commas. */
-static void add_label_names(const struct metric *m, struct strbuf *out)
-{
-	for (size_t i = 0; i < m->n_labels; i++)
-		strbuf_addf(out, "%s%s", i ? "," : "", m->label_names[i]);
-}
-
 static void render_metric(const struct metric *m, struct strbuf *out)
 {
 	static const char *const types[] = {
@@ -526,7 +514,9 @@ static void render_metric(const struct metric *m, struct strbuf *out)
 	};
 	auto_strbuf struct strbuf labels = {0};
 
-	add_label_names(m, &labels);
+	/* Joined by commas. */
+	for (size_t i = 0; i < m->n_labels; i++)
+		strbuf_addf(&labels, "%s%s", i ? "," : "", m->label_names[i]);
 	metrics_text_head(out, m->name, types[m->type], m->help, strbuf_str(&labels));
 	for (size_t i = 0; i < m->n_series; i++) {
 		if (m->type == METRIC_HISTOGRAM) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Pieces of the exposition format. See the header.
+ * Each function appends one piece of a line, so a scrape is one pass without copies. Values of
+ * labels may come from anywhere: what is not UTF-8 becomes "?", and long ones are cut on a
+ * character.
  */
 #include "lib/base/metrics_text.h"
 

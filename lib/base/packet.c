@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * See the header.
+ * One sendmsg(2) or recvmsg(2) per packet, with room for exactly one descriptor: a second one is
+ * closed by the kernel, so a peer cannot fill our table. The supervisor's sockets use it, on both
+ * ends.
  */
 #include "lib/base/packet.h"
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Paths below a root directory. See the header.
+ * openat2(2) with RESOLVE_IN_ROOT does the work; the other functions split off the last part of a
+ * path, open its folder and use the *at() call. The agent's view of the host goes through here, and
+ * so do tests on a tree of their own.
  */
 #include "lib/base/root.h"
 

@@ -34,13 +34,6 @@ struct grpc_call {
 
 /* ---- the end of a call ----------------------------------------------------------------------- */
 
-static void count(const struct grpc_call *call, enum grpc_code code)
-{
-	/* Names of methods that do not exist come from the client; they make no series. */
-	metric_add(call->dispatch->counter, 1, call->method ? call->method->path : "unknown",
-		   grpc_code_name(code));
-}
-
 /* End the handler's call: it does not use it after this. */
 static void settle(struct grpc_call *call, enum grpc_code code)
 {
@@ -49,7 +42,9 @@ static void settle(struct grpc_call *call, enum grpc_code code)
 	call->drained = NULL;
 	timer_free(take_ptr(call->timer));
 	grpc_message_free(take_ptr(call->request));
-	count(call, code);
+	/* Names of methods that do not exist come from the client; they make no series. */
+	metric_add(call->dispatch->counter, 1, call->method ? call->method->path : "unknown",
+		   grpc_code_name(code));
 }
 
 static void tell_handler(struct grpc_call *call, enum grpc_code why)

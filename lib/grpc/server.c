@@ -209,16 +209,6 @@ static void resume_accepting(void *arg)
 	poller_want(server->poller, POLL_READ);
 }
 
-static void accept_failed(struct grpc_server *server, int sys)
-{
-	if (!server->accept_complained)
-		log_error("cannot accept connections", F_STR("socket", server->path),
-			  F_STR("error", strerror(sys)));
-	server->accept_complained = true;
-	poller_want(server->poller, 0);
-	timer_start(server->accept_again, ACCEPT_AGAIN_MS);
-}
-
 static void on_listener(void *arg, int events)
 {
 	struct grpc_server *server = arg;
@@ -238,7 +228,13 @@ static void on_listener(void *arg, int events)
 			return;
 		} else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS ||
 			   errno == ENOMEM) {
-			accept_failed(server, errno);
+			if (!server->accept_complained)
+				log_error("cannot accept connections",
+					  F_STR("socket", server->path),
+					  F_STR("error", strerror(errno)));
+			server->accept_complained = true;
+			poller_want(server->poller, 0);
+			timer_start(server->accept_again, ACCEPT_AGAIN_MS);
 			return;
 		} /* else it was this one connection */
 	}
@@ -246,25 +242,20 @@ static void on_listener(void *arg, int events)
 
 /* ---- beginning ------------------------------------------------------------------------------- */
 
-static void set_defaults(struct grpc_server_config *config)
-{
-	if (!config->mode)
-		config->mode = 0600;
-	if (!config->message_max)
-		config->message_max = GRPC_MESSAGE_MAX;
-	if (!config->connections_max)
-		config->connections_max = GRPC_CONNECTIONS_MAX;
-	if (!config->keepalive_timeout_ms)
-		config->keepalive_timeout_ms = GRPC_KEEPALIVE_TIMEOUT_MS;
-}
-
 static struct grpc_server *server_new(struct loop *loop, const struct grpc_server_config *config)
 {
 	struct grpc_server *server = mem_new(struct grpc_server);
 
 	server->loop = loop;
 	server->config = *config;
-	set_defaults(&server->config);
+	if (!server->config.mode)
+		server->config.mode = 0600;
+	if (!server->config.message_max)
+		server->config.message_max = GRPC_MESSAGE_MAX;
+	if (!server->config.connections_max)
+		server->config.connections_max = GRPC_CONNECTIONS_MAX;
+	if (!server->config.keepalive_timeout_ms)
+		server->config.keepalive_timeout_ms = GRPC_KEEPALIVE_TIMEOUT_MS;
 	server->path = str_dup(config->path);
 	server->config.path = NULL;
 	server->config.metrics = NULL;
@@ -395,23 +386,18 @@ static void on_drain(void *arg)
 	timer_start(server->drain, GOODBYE_MS);
 }
 
-static void stop_listening(struct grpc_server *server)
-{
-	poller_free(take_ptr(server->poller));
-	timer_free(take_ptr(server->accept_again));
-	if (grpc_server_owns_path(server))
-		(void)unlink(server->path);
-	close(server->listen_fd);
-	server->listen_fd = -1;
-}
-
 void grpc_server_close(struct grpc_server *server, int64_t drain_ms, void (*done)(void *arg),
 		       void *arg)
 {
 	assert(drain_ms >= 0);
 	if (!server || server->closing)
 		return;
-	stop_listening(server);
+	poller_free(take_ptr(server->poller));
+	timer_free(take_ptr(server->accept_again));
+	if (grpc_server_owns_path(server))
+		(void)unlink(server->path);
+	close(server->listen_fd);
+	server->listen_fd = -1;
 	server->done = done;
 	server->done_arg = arg;
 	server->drain_ms = drain_ms;

@@ -62,42 +62,6 @@ int grpc_status_set(struct grpc_status *status, enum grpc_code code, const char 
 	return result;
 }
 
-static enum err_class class_of(enum grpc_code code)
-{
-	switch (code) {
-	case GRPC_INVALID_ARGUMENT:
-	case GRPC_NOT_FOUND:
-	case GRPC_ALREADY_EXISTS:
-	case GRPC_PERMISSION_DENIED:
-	case GRPC_FAILED_PRECONDITION:
-	case GRPC_OUT_OF_RANGE:
-	case GRPC_UNIMPLEMENTED:
-	case GRPC_UNAUTHENTICATED:
-		return ERR_INVALID;
-	case GRPC_ABORTED:
-		return ERR_CONFLICT;
-	case GRPC_OK:
-	case GRPC_CANCELLED:
-	case GRPC_UNKNOWN:
-	case GRPC_DEADLINE_EXCEEDED:
-	case GRPC_RESOURCE_EXHAUSTED:
-	case GRPC_INTERNAL:
-	case GRPC_UNAVAILABLE:
-	case GRPC_DATA_LOSS:
-		return ERR_TRANSIENT;
-	}
-	return ERR_TRANSIENT;
-}
-
-int grpc_status_err(const struct grpc_status *status, struct err *err)
-{
-	const char *name = grpc_code_name(status->code);
-
-	assert(status->code != GRPC_OK);
-	return err_set(err, class_of(status->code), name, "%s",
-		       *status->text ? status->text : name);
-}
-
 void grpc_status_parse(const char *code, const char *message, struct grpc_status *ret)
 {
 	auto_strbuf struct strbuf text = {0};

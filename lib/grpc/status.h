@@ -55,13 +55,6 @@ int grpc_status_vset(struct grpc_status *status, enum grpc_code code, const char
 const char *grpc_code_name(enum grpc_code code);
 
 /*
- * A status that is not OK as an error; returns -1. The reason is the code's name. ERR_INVALID when
- * the peer says that the request itself is wrong, ERR_CONFLICT for Aborted, ERR_TRANSIENT for all
- * others: Unknown too, which is how Go servers report anything.
- */
-int grpc_status_err(const struct grpc_status *status, struct err *err);
-
-/*
  * Read the values of grpc-status and grpc-message; message may be NULL. A value that is no known
  * code is GRPC_UNKNOWN, as the specification wants.
  */

@@ -97,24 +97,6 @@ static int add_alternative_names(X509 *cert, const struct certificate_order *ord
 	return 0;
 }
 
-static int check_order(const struct certificate_order *order, struct err *err)
-{
-	if (order->n_names == 0)
-		return err_set(err, ERR_INVALID, "BadName",
-			       "certificate: no name that clients call the server by");
-	if (str_empty(order->common_name) ||
-	    strlen(order->common_name) + strlen(" CA") > CERTIFICATE_COMMON_NAME_MAX)
-		return err_set(err, ERR_INVALID, "BadName",
-			       "certificate: common name \"%s\": must have 1 to %zu bytes",
-			       order->common_name ? order->common_name : "",
-			       CERTIFICATE_COMMON_NAME_MAX - strlen(" CA"));
-	if (order->not_after_s <= order->not_before_s)
-		return err_set(err, ERR_INVALID, "BadValidity",
-			       "certificate: valid until %lld: must be later than its begin, %lld",
-			       (long long)order->not_after_s, (long long)order->not_before_s);
-	return 0;
-}
-
 /* ---- making ---------------------------------------------------------------------------------- */
 
 /*
@@ -246,8 +228,19 @@ int certificate_issue(const struct certificate_order *order, struct certificate_
 	auto_certificate_set struct certificate_set set = {0};
 
 	ERR_clear_error();
-	if (check_order(order, err) < 0)
-		return -1;
+	if (order->n_names == 0)
+		return err_set(err, ERR_INVALID, "BadName",
+			       "certificate: no name that clients call the server by");
+	if (str_empty(order->common_name) ||
+	    strlen(order->common_name) + strlen(" CA") > CERTIFICATE_COMMON_NAME_MAX)
+		return err_set(err, ERR_INVALID, "BadName",
+			       "certificate: common name \"%s\": must have 1 to %zu bytes",
+			       order->common_name ? order->common_name : "",
+			       CERTIFICATE_COMMON_NAME_MAX - strlen(" CA"));
+	if (order->not_after_s <= order->not_before_s)
+		return err_set(err, ERR_INVALID, "BadValidity",
+			       "certificate: valid until %lld: must be later than its begin, %lld",
+			       (long long)order->not_after_s, (long long)order->not_before_s);
 	authority_key = EVP_EC_gen("P-256");
 	key = EVP_EC_gen("P-256");
 	if (!authority_key || !key)
@@ -323,13 +316,18 @@ static X509_STORE *new_trust(const char *authorities_pem, struct err *err)
 	return NULL;
 }
 
-static int verify_pair(const struct tls_pair *pair, X509_STORE *trust, const char *name,
-		       int64_t at_s, struct err *err)
+int certificate_verify(const char *certificate_pem, const char *key_pem,
+		       const char *authorities_pem, const char *name, int64_t at_s, struct err *err)
 {
-	auto_call(X509_STORE_CTX_free_p) X509_STORE_CTX *context = X509_STORE_CTX_new();
+	auto_call(X509_STORE_free_p) X509_STORE *trust = new_trust(authorities_pem, err);
+	auto_call(tls_pair_done) struct tls_pair pair = {0};
+	auto_call(X509_STORE_CTX_free_p) X509_STORE_CTX *context = NULL;
 	X509_VERIFY_PARAM *param = NULL;
 
-	if (X509_STORE_CTX_init(context, trust, pair->leaf, pair->chain) != 1)
+	if (!trust || tls_pair_parse(certificate_pem, key_pem, &pair, err) < 0)
+		return -1;
+	context = X509_STORE_CTX_new();
+	if (X509_STORE_CTX_init(context, trust, pair.leaf, pair.chain) != 1)
 		return failed("certificate: cannot be checked", err);
 	param = X509_STORE_CTX_get0_param(context);
 	X509_VERIFY_PARAM_set_time(param, at_s);
@@ -344,15 +342,4 @@ static int verify_pair(const struct tls_pair *pair, X509_STORE *trust, const cha
 	ERR_clear_error();
 	return err_set(err, ERR_INVALID, "CertificateRefused", "certificate for %s: %s", name,
 		       X509_verify_cert_error_string(X509_STORE_CTX_get_error(context)));
-}
-
-int certificate_verify(const char *certificate_pem, const char *key_pem,
-		       const char *authorities_pem, const char *name, int64_t at_s, struct err *err)
-{
-	auto_call(X509_STORE_free_p) X509_STORE *trust = new_trust(authorities_pem, err);
-	auto_call(tls_pair_done) struct tls_pair pair = {0};
-
-	if (!trust || tls_pair_parse(certificate_pem, key_pem, &pair, err) < 0)
-		return -1;
-	return verify_pair(&pair, trust, name, at_s, err);
 }

@@ -153,17 +153,6 @@ void exchange_done(struct exchange *x)
 
 /* ---- answering ------------------------------------------------------------------------------- */
 
-static void add_date(struct strbuf *out)
-{
-	time_t now = (time_t)(clock_wall_us() / 1000000);
-	char text[64];
-	struct tm tm;
-
-	gmtime_r(&now, &tm);
-	strftime(text, sizeof(text), "%a, %d %b %Y %H:%M:%S GMT", &tm);
-	strbuf_addf(out, "Date: %s\r\n", text);
-}
-
 static void add_allow(struct strbuf *out, unsigned int allowed)
 {
 	const char *before = "Allow: ";
@@ -209,38 +198,6 @@ static void fill_stream(struct exchange *x)
 		strbuf_adds(out, "0\r\n\r\n");
 	end_stream(x);
 	x->state = EXCHANGE_SENDING;
-}
-
-static void put_response(struct exchange *x, const struct http_response *resp)
-{
-	struct strbuf *out = &x->out;
-
-	strbuf_addf(out, "HTTP/1.1 %d %s\r\n", resp->status, reason_text(resp->status));
-	add_date(out);
-	strbuf_addf(out, "Content-Type: %s\r\nX-Content-Type-Options: nosniff\r\n",
-		    resp->content_type);
-	if (!x->stream.source)
-		strbuf_addf(out, "Content-Length: %zu\r\n", resp->body.len);
-	else if (x->req.is_old)
-		x->close_after = true; /* the end of the connection is the end of the body */
-	else
-		strbuf_adds(out, "Transfer-Encoding: chunked\r\n");
-	if (resp->status == 401)
-		strbuf_adds(out, "WWW-Authenticate: Bearer\r\n");
-	if (resp->status == 405)
-		add_allow(out, x->allowed);
-	if (x->close_after)
-		strbuf_adds(out, "Connection: close\r\n");
-	strbuf_adds(out, "\r\n");
-	x->state = EXCHANGE_SENDING;
-	if (x->req.is_head) {
-		end_stream(x);
-	} else if (x->stream.source) {
-		x->state = EXCHANGE_STREAMING;
-		fill_stream(x);
-	} else {
-		strbuf_add(out, strbuf_str(&resp->body), resp->body.len);
-	}
 }
 
 static void count(const struct exchange *x, int status)
@@ -298,9 +255,43 @@ static void call_handler(struct exchange *x, struct http_response *resp)
 
 static void respond(struct exchange *x, const struct http_response *resp)
 {
+	struct strbuf *out;
+	time_t now;
+	char text[64];
+	struct tm tm;
+
 	give_room(x);
 	count(x, resp->status);
-	put_response(x, resp);
+	out = &x->out;
+	strbuf_addf(out, "HTTP/1.1 %d %s\r\n", resp->status, reason_text(resp->status));
+	now = (time_t)(clock_wall_us() / 1000000);
+	gmtime_r(&now, &tm);
+	strftime(text, sizeof(text), "%a, %d %b %Y %H:%M:%S GMT", &tm);
+	strbuf_addf(out, "Date: %s\r\n", text);
+	strbuf_addf(out, "Content-Type: %s\r\nX-Content-Type-Options: nosniff\r\n",
+		    resp->content_type);
+	if (!x->stream.source)
+		strbuf_addf(out, "Content-Length: %zu\r\n", resp->body.len);
+	else if (x->req.is_old)
+		x->close_after = true; /* the end of the connection is the end of the body */
+	else
+		strbuf_adds(out, "Transfer-Encoding: chunked\r\n");
+	if (resp->status == 401)
+		strbuf_adds(out, "WWW-Authenticate: Bearer\r\n");
+	if (resp->status == 405)
+		add_allow(out, x->allowed);
+	if (x->close_after)
+		strbuf_adds(out, "Connection: close\r\n");
+	strbuf_adds(out, "\r\n");
+	x->state = EXCHANGE_SENDING;
+	if (x->req.is_head) {
+		end_stream(x);
+	} else if (x->stream.source) {
+		x->state = EXCHANGE_STREAMING;
+		fill_stream(x);
+	} else {
+		strbuf_add(out, strbuf_str(&resp->body), resp->body.len);
+	}
 }
 
 static void answer(struct exchange *x)

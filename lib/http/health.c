@@ -73,16 +73,6 @@ static bool is_excluded(const struct http_request *req, const char *name)
 	return false;
 }
 
-static void add_line(struct strbuf *out, const struct check *check)
-{
-	if (check->ok)
-		strbuf_addf(out, "[+]%s ok\n", check->name);
-	else if (str_empty(check->text))
-		strbuf_addf(out, "[-]%s failed\n", check->name);
-	else
-		strbuf_addf(out, "[-]%s failed: %s\n", check->name, check->text);
-}
-
 void health_handle(const struct http_request *req, struct http_response *resp, void *arg)
 {
 	const struct health *h = arg;
@@ -93,7 +83,13 @@ void health_handle(const struct http_request *req, struct http_response *resp, v
 			strbuf_addf(&resp->body, "[+]%s excluded: ok\n", h->checks[i].name);
 			continue;
 		}
-		add_line(&resp->body, &h->checks[i]);
+		if (h->checks[i].ok)
+			strbuf_addf(&resp->body, "[+]%s ok\n", h->checks[i].name);
+		else if (str_empty(h->checks[i].text))
+			strbuf_addf(&resp->body, "[-]%s failed\n", h->checks[i].name);
+		else
+			strbuf_addf(&resp->body, "[-]%s failed: %s\n", h->checks[i].name,
+				    h->checks[i].text);
 		ok = ok && h->checks[i].ok;
 	}
 	if (ok && !http_query_get(req, "verbose")) {

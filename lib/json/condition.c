@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * metav1.Condition lists. See the header.
+ * A list is built anew on each decision, and the previous one gives the transition times of
+ * conditions whose status is the same. Without a previous one the time is left to the writer, so
+ * reconcilers need no clock.
  */
 #include "lib/json/condition.h"
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * See the header.
+ * The length is checked before anything is parsed or reserved, on both sides. Pure: bytes in a
+ * buffer; frame_io.c reads and writes them on blocking sockets, channels of the agent on a loop.
  */
 #include "lib/json/frame.h"
 

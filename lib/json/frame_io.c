@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * See the header.
+ * Blocking reads and writes around frame.c, for workers: each serves one connection, and its
+ * deadline is kept by the process that started it.
  */
 #include "lib/json/frame_io.h"
 

@@ -109,24 +109,19 @@ static int quote_chunk(const char *data, size_t len, void *out)
 	return ((struct strbuf *)out)->len > QUOTE_MAX ? -1 : 0;
 }
 
-/* The value as JSON text, or its beginning. */
-static void quote(const json_t *value, struct strbuf *out)
-{
-	/* Stops with -1 as soon as there is enough: the value may be large. */
-	(void)json_dump_callback(value, quote_chunk, out, JSON_COMPACT | JSON_ENCODE_ANY);
-	if (out->len > QUOTE_MAX) {
-		strbuf_cut(out, str_clip(out->data, out->len, QUOTE_MAX));
-		strbuf_adds(out, "…");
-	}
-}
-
 /* `where.key: VALUE PROBLEM, must be MUST` */
 static int bad_field(const char *where, const char *key, const json_t *value, const char *problem,
 		     const char *must, struct err *err)
 {
 	auto_strbuf struct strbuf shown = {0};
 
-	quote(value, &shown);
+	/* The value as JSON text, or its beginning. */
+	/* Stops with -1 as soon as there is enough: the value may be large. */
+	(void)json_dump_callback(value, quote_chunk, &shown, JSON_COMPACT | JSON_ENCODE_ANY);
+	if (shown.len > QUOTE_MAX) {
+		strbuf_cut(&shown, str_clip(shown.data, shown.len, QUOTE_MAX));
+		strbuf_adds(&shown, "…");
+	}
 	return err_set(err, ERR_INVALID, "BadField", "%s%s%s: %s %s, must be %s", where,
 		       *where ? "." : "", key, strbuf_str(&shown), problem, must);
 }

@@ -56,15 +56,6 @@ static void frame_done(struct frame *f)
 	*f = (struct frame){0};
 }
 
-static void builder_done(struct builder *b)
-{
-	while (b->depth > 0)
-		frame_done(&b->stack[--b->depth]);
-	map_done(&b->anchors);
-	json_decref(b->root);
-	json_decref(b->documents);
-}
-
 static int fail_at(struct builder *b, const yaml_mark_t *mark, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
@@ -234,16 +225,6 @@ static int add_value(struct builder *b, json_t *value, bool is_begun, const yaml
 	return 0;
 }
 
-/*
- * From here on the name means the value that begins now, which has to be complete before it can be
- * used.
- */
-static void anchor_begin(struct builder *b, const char *name)
-{
-	if (name)
-		(void)map_del(&b->anchors, name);
-}
-
 static void anchor_end(struct builder *b, const char *name, json_t *value)
 {
 	if (name)
@@ -327,7 +308,12 @@ static int on_start(struct builder *b, json_t *container, const char *anchor, co
 	if (count(b, 0, mark) < 0 || add_value(b, take_ptr(owned), true, mark) < 0)
 		return -1;
 
-	anchor_begin(b, anchor);
+	/*
+	 * From here on the name means the value that begins now, which has to be complete before it
+	 * can be used.
+	 */
+	if (anchor)
+		(void)map_del(&b->anchors, anchor);
 	b->stack[b->depth++] = (struct frame){.container = container, .anchor = str_dup(anchor)};
 	return 0;
 }
@@ -433,7 +419,11 @@ static json_t *parse_stream(const char *text, size_t len, bool as_kubectl, json_
 	if (run(&b, &parser) == 0)
 		documents = take_ptr(b.documents);
 	yaml_parser_delete(&parser);
-	builder_done(&b);
+	while (b.depth > 0)
+		frame_done(&b.stack[--b.depth]);
+	map_done(&b.anchors);
+	json_decref(b.root);
+	json_decref(b.documents);
 	return documents;
 }
 

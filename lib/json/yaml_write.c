@@ -122,28 +122,23 @@ static void add_members(struct strbuf *out, const json_t *object, int depth)
 	}
 }
 
-static void add_items(struct strbuf *out, const json_t *array, int depth)
+/* Ends with the end of a line. */
+static void add_value(struct strbuf *out, const json_t *value, int depth)
 {
 	json_t *item;
 	size_t i;
 
-	json_array_foreach (array, i, item) {
-		if (i > 0)
-			indent(out, depth);
-		strbuf_adds(out, "- ");
-		add_value(out, item, depth + 1);
-	}
-}
-
-/* Ends with the end of a line. */
-static void add_value(struct strbuf *out, const json_t *value, int depth)
-{
 	if (json_is_object(value) && !is_empty(value)) {
 		add_members(out, value, depth);
 		return;
 	}
 	if (json_is_array(value) && !is_empty(value)) {
-		add_items(out, value, depth);
+		json_array_foreach (value, i, item) {
+			if (i > 0)
+				indent(out, depth);
+			strbuf_adds(out, "- ");
+			add_value(out, item, depth + 1);
+		}
 		return;
 	}
 	if (json_is_string(value))

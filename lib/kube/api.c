@@ -52,6 +52,19 @@ char *kube_path(const struct kube_resource *resource, const char *ns, const char
 	return strbuf_take(&path);
 }
 
+json_t *kube_object_new(const struct kube_resource *resource, const char *ns, const char *name)
+{
+	json_t *object = json_object(), *metadata = json_need_object(object, "metadata");
+
+	json_put(object, "apiVersion",
+		 *resource->group ? json_fmt("%s/%s", resource->group, resource->version)
+				  : json_string(resource->version));
+	json_put_str(object, "kind", resource->kind);
+	json_put_str(metadata, "name", name);
+	json_put_str(metadata, "namespace", ns);
+	return object;
+}
+
 uint64_t kube_resource_version(const json_t *object)
 {
 	const char *text = json_str_at(object, "metadata", "resourceVersion");

@@ -33,6 +33,9 @@ char *kube_path(const struct kube_resource *resource, const char *ns, const char
 /* `s` percent-encoded for a path segment or a query value, appended. */
 void kube_path_encode(struct strbuf *out, const char *s);
 
+/* An object of this resource that has its type and its name alone, new. ns: NULL for none. */
+json_t *kube_object_new(const struct kube_resource *resource, const char *ns, const char *name);
+
 enum kube_patch {
 	KUBE_PATCH_MERGE, /* RFC 7386 */
 	KUBE_PATCH_JSON,  /* RFC 6902: body is an array */

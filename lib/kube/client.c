@@ -22,7 +22,6 @@
 #include "lib/kube/answer.h"
 #include "lib/kube/attempts.h"
 #include "lib/kube/auth/credentials.h"
-#include "lib/kube/client_internal.h"
 #include "lib/kube/connection.h"
 #include "lib/kube/fence.h"
 #include "lib/kube/handle.h"
@@ -135,20 +134,6 @@ static void guard_connections(struct kube_client *client)
 {
 	if (client->n_sent_writes > 0 && fence_is_closed(client))
 		fence_cut(client->fence);
-}
-
-/* Before curl gets a chance to move bytes: abandon writes that we may not make any more. */
-static void enforce_fence(struct kube_client *client)
-{
-	struct err err = {0};
-
-	if (client->n_writes == 0 || !fence_is_closed(client))
-		return;
-	not_leader(&err);
-	guard_connections(client);
-	/* Counted first: what a callback adds now meets the fence when it starts. */
-	for (size_t n = client->n_writes; n > 0 && !TAILQ_EMPTY(&client->writes); n--)
-		finish(TAILQ_FIRST(&client->writes), &err);
 }
 
 /* ---- one attempt ----------------------------------------------------------------------------- */
@@ -324,17 +309,6 @@ static void free_call(struct kube_call *call)
 	mem_free(call);
 }
 
-static void count(const struct kube_call *call)
-{
-	char code[12];
-
-	snprintf(code, sizeof(code), "%d", call->answer.status);
-	metric_add(call->client->requests, 1, call->request.verb,
-		   call->answer.status ? code : "none");
-	metric_observe(call->client->duration, (double)(clock_us() - call->started_us) / 1e6,
-		       call->request.verb);
-}
-
 /* Tell and forget. */
 static void finish(struct kube_call *call, const struct err *err)
 {
@@ -344,9 +318,14 @@ static void finish(struct kube_call *call, const struct err *err)
 		.body_len = call->answer.body.len,
 		.retry_after_ms = call->answer.retry_after_ms,
 	};
+	char code[12];
 
 	unlink_call(call);
-	count(call);
+	snprintf(code, sizeof(code), "%d", call->answer.status);
+	metric_add(call->client->requests, 1, call->request.verb,
+		   call->answer.status ? code : "none");
+	metric_observe(call->client->duration, (double)(clock_us() - call->started_us) / 1e6,
+		       call->request.verb);
 	if (call->client->warned && call->answer.warnings.len > 0)
 		call->client->warned(call->client->warned_arg, strbuf_str(&call->answer.warnings));
 	call->request.done(call->request.arg, &response, err);
@@ -505,31 +484,6 @@ static bool found_no_room(struct kube_call *call)
 	return true;
 }
 
-static void attempt_ended(struct kube_call *call, CURLcode code)
-{
-	struct err err = {0};
-
-	if (found_no_room(call))
-		return;
-	/* One connection, one fate: after an error nobody goes there any more. */
-	if (code != CURLE_OK && call->answer.err.class == ERR_NONE)
-		connection_retire(call->stream.connection);
-
-	if (attempt_err(call, code, &err) == 0) {
-		finish(call, NULL);
-		return;
-	}
-	/* Fresh credentials, once: the token was rotated under us. */
-	if (call->answer.status == 401 && !call->rejected &&
-	    kube_credentials_reject(call->client->credentials, call->secret_generation)) {
-		call->rejected = true;
-		try_again(call);
-		return;
-	}
-	if (!worth_retrying(call, code, &err) || !retry_later(call, &err))
-		finish(call, &err);
-}
-
 static struct kube_call *call_new(struct kube_client *client, const struct kube_request *request)
 {
 	struct kube_call *call = mem_new(struct kube_call);
@@ -559,16 +513,43 @@ static struct kube_call *call_new(struct kube_client *client, const struct kube_
 static void on_entering(void *arg)
 {
 	const struct client_lane *lane = arg;
+	struct err err = {0};
 
-	enforce_fence(lane->client);
+	/* Before curl gets a chance to move bytes: abandon writes that we may not make any more. */
+	if (lane->client->n_writes == 0 || !fence_is_closed(lane->client))
+		return;
+	not_leader(&err);
+	guard_connections(lane->client);
+	/* Counted first: what a callback adds now meets the fence when it starts. */
+	for (size_t n = lane->client->n_writes; n > 0 && !TAILQ_EMPTY(&lane->client->writes); n--)
+		finish(TAILQ_FIRST(&lane->client->writes), &err);
 }
 
 static void on_ended(void *arg, CURL *easy, CURLcode code)
 {
 	struct kube_call *call = NULL;
+	struct err err = {0};
 
 	curl_easy_getinfo(easy, CURLINFO_PRIVATE, (char **)&call);
-	attempt_ended(call, code);
+	if (found_no_room(call))
+		return;
+	/* One connection, one fate: after an error nobody goes there any more. */
+	if (code != CURLE_OK && call->answer.err.class == ERR_NONE)
+		connection_retire(call->stream.connection);
+
+	if (attempt_err(call, code, &err) == 0) {
+		finish(call, NULL);
+		return;
+	}
+	/* Fresh credentials, once: the token was rotated under us. */
+	if (call->answer.status == 401 && !call->rejected &&
+	    kube_credentials_reject(call->client->credentials, call->secret_generation)) {
+		call->rejected = true;
+		try_again(call);
+		return;
+	}
+	if (!worth_retrying(call, code, &err) || !retry_later(call, &err))
+		finish(call, &err);
 }
 
 static void on_changed(void *arg)
@@ -729,16 +710,6 @@ void kube_client_free(struct kube_client *client)
 	mem_free(client);
 }
 
-struct client_parts client_parts(struct kube_client *client)
-{
-	return (struct client_parts){
-		.loop = client->loop,
-		.config = client->config,
-		.credentials = client->credentials,
-		.handles = &client->handles,
-	};
-}
-
 void kube_client_set_fence(struct kube_client *client, bool (*may_write)(void *arg), void *arg)
 {
 	client->may_write = may_write;
@@ -798,11 +769,6 @@ size_t kube_client_connections(const struct kube_client *client, struct kube_con
 			};
 		}
 	return n;
-}
-
-size_t kube_client_writes_in_flight(const struct kube_client *client)
-{
-	return client->n_writes;
 }
 
 struct kube_call *kube_call(struct kube_client *client, const struct kube_request *request)

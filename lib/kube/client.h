@@ -185,9 +185,6 @@ struct kube_connection {
 size_t kube_client_connections(const struct kube_client *client, struct kube_connection *ret,
 			       size_t max);
 
-/* Fenced calls that have not ended. */
-size_t kube_client_writes_in_flight(const struct kube_client *client);
-
 /* Returns a call that stays valid until its done callback or kube_call_cancel. */
 struct kube_call *kube_call(struct kube_client *client, const struct kube_request *request);
 

@@ -219,21 +219,6 @@ static int on_bookmark(struct feed *feed, const json_t *object, struct err *err)
 	return complete(feed) ? 0 : set_restored(err);
 }
 
-static int watch_object(struct feed *feed, const char *type, json_t *object, uint64_t print,
-			struct err *err)
-{
-	auto_free char *key = json_key(object);
-
-	if (str_eq(type, "BOOKMARK"))
-		return on_bookmark(feed, object, err);
-	if (str_eq(type, "DELETED"))
-		cache_remove(feed->cache, key, kube_resource_version(object));
-	else
-		cache_put_text(feed->cache, json_incref(object), print);
-	count_unreadable(feed);
-	return 0;
-}
-
 static bool is_event(const char *type, const json_t *object)
 {
 	if (!type || kube_resource_version(object) == 0)
@@ -329,6 +314,7 @@ static int watch_event(struct feed *feed, const struct splitter_object *text, st
 	struct identity who;
 	uint64_t print = fingerprint(text, true, &who);
 	int result = 0;
+	auto_free char *key = NULL;
 
 	if (is_over(feed, &who, print, &result, err))
 		return result;
@@ -348,7 +334,15 @@ static int watch_event(struct feed *feed, const struct splitter_object *text, st
 		return -1;
 	if (feed->phase != FEED_WATCH && str_eq(type, "BOOKMARK"))
 		feed->version = kube_resource_version(object);
-	return watch_object(feed, type, object, print, err);
+	key = json_key(object);
+	if (str_eq(type, "BOOKMARK"))
+		return on_bookmark(feed, object, err);
+	if (str_eq(type, "DELETED"))
+		cache_remove(feed->cache, key, kube_resource_version(object));
+	else
+		cache_put_text(feed->cache, json_incref(object), print);
+	count_unreadable(feed);
+	return 0;
 }
 
 /* ---- answers --------------------------------------------------------------------------------- */

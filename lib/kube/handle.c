@@ -20,55 +20,6 @@ static struct curl_blob blob_of(const char *pem)
 	return (struct curl_blob){.data = (void *)pem, .len = strlen(pem), .flags = CURL_BLOB_COPY};
 }
 
-static void set_tls(const struct kube_config *config, const struct kube_secret *secret, CURL *easy)
-{
-	if (config->insecure) {
-		curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, 0L);
-		curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 0L);
-	}
-	if (secret->ca_pem) {
-		struct curl_blob ca = blob_of(secret->ca_pem);
-
-		/*
-		 * These and no others: without this the system's folder would be trusted as well.
-		 */
-		curl_easy_setopt(easy, CURLOPT_CAPATH, NULL);
-		curl_easy_setopt(easy, CURLOPT_CAINFO, NULL);
-		curl_easy_setopt(easy, CURLOPT_CAINFO_BLOB, &ca);
-	}
-}
-
-static void set_client_certificate(CURL *easy, const struct kube_secret *secret)
-{
-	struct curl_blob cert, key;
-
-	if (!secret->client_cert_pem)
-		return;
-	cert = blob_of(secret->client_cert_pem);
-	key = blob_of(secret->client_key_pem);
-	curl_easy_setopt(easy, CURLOPT_SSLCERTTYPE, "PEM");
-	curl_easy_setopt(easy, CURLOPT_SSLCERT_BLOB, &cert);
-	curl_easy_setopt(easy, CURLOPT_SSLKEYTYPE, "PEM");
-	curl_easy_setopt(easy, CURLOPT_SSLKEY_BLOB, &key);
-}
-
-/* What all calls share. A reset forgets it. */
-static void set_common(const struct handle_pool *pool, CURL *easy)
-{
-	curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
-	curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
-	curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
-	curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)KUBE_CONNECT_TIMEOUT_MS);
-	curl_easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS,
-			 1L); /* a proxy's are not the server's */
-	curl_easy_setopt(easy, CURLOPT_UPLOAD_BUFFERSIZE, (long)UPLOAD_BUFFER);
-	curl_easy_setopt(easy, CURLOPT_USERAGENT, "orbweaver/" ORBWEAVER_VERSION);
-	if (pool->config->proxy)
-		curl_easy_setopt(easy, CURLOPT_PROXY, pool->config->proxy);
-	if (pool->connect_to)
-		curl_easy_setopt(easy, CURLOPT_CONNECT_TO, pool->connect_to);
-}
-
 static void add_header(struct curl_slist **headers, const char *name, const char *value)
 {
 	auto_secret char *line = str_printf("%s: %s", name, value); /* it may be the token */
@@ -81,6 +32,7 @@ static void set_request(const struct handle_pool *pool, const struct kube_reques
 {
 	CURL *easy = handle->easy;
 	auto_free char *url = str_printf("%s%s", pool->base_url, request->path);
+	struct curl_blob cert, key;
 
 	curl_easy_setopt(easy, CURLOPT_URL, url);
 	curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, request->method);
@@ -96,8 +48,28 @@ static void set_request(const struct handle_pool *pool, const struct kube_reques
 	if (secret->authorization)
 		add_header(&handle->headers, "Authorization", secret->authorization);
 	curl_easy_setopt(easy, CURLOPT_HTTPHEADER, handle->headers);
-	set_tls(pool->config, secret, easy);
-	set_client_certificate(easy, secret);
+	if (pool->config->insecure) {
+		curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, 0L);
+		curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 0L);
+	}
+	if (secret->ca_pem) {
+		struct curl_blob ca = blob_of(secret->ca_pem);
+
+		/*
+		 * These and no others: without this the system's folder would be trusted as well.
+		 */
+		curl_easy_setopt(easy, CURLOPT_CAPATH, NULL);
+		curl_easy_setopt(easy, CURLOPT_CAINFO, NULL);
+		curl_easy_setopt(easy, CURLOPT_CAINFO_BLOB, &ca);
+	}
+	if (!secret->client_cert_pem)
+		return;
+	cert = blob_of(secret->client_cert_pem);
+	key = blob_of(secret->client_key_pem);
+	curl_easy_setopt(easy, CURLOPT_SSLCERTTYPE, "PEM");
+	curl_easy_setopt(easy, CURLOPT_SSLCERT_BLOB, &cert);
+	curl_easy_setopt(easy, CURLOPT_SSLKEYTYPE, "PEM");
+	curl_easy_setopt(easy, CURLOPT_SSLKEY_BLOB, &key);
 }
 
 /*
@@ -175,7 +147,19 @@ void handle_take(struct handle_pool *pool, const struct kube_request *request,
 	ret->easy = pool->n_spare ? pool->spare[--pool->n_spare] : curl_easy_init();
 	if (!ret->easy)
 		abort(); /* out of memory */
-	set_common(pool, ret->easy);
+	/* What all calls share. A reset forgets it. */
+	curl_easy_setopt(ret->easy, CURLOPT_NOSIGNAL, 1L);
+	curl_easy_setopt(ret->easy, CURLOPT_PROTOCOLS_STR, "http,https");
+	curl_easy_setopt(ret->easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
+	curl_easy_setopt(ret->easy, CURLOPT_CONNECTTIMEOUT_MS, (long)KUBE_CONNECT_TIMEOUT_MS);
+	curl_easy_setopt(ret->easy, CURLOPT_SUPPRESS_CONNECT_HEADERS,
+			 1L); /* a proxy's are not the server's */
+	curl_easy_setopt(ret->easy, CURLOPT_UPLOAD_BUFFERSIZE, (long)UPLOAD_BUFFER);
+	curl_easy_setopt(ret->easy, CURLOPT_USERAGENT, "orbweaver/" ORBWEAVER_VERSION);
+	if (pool->config->proxy)
+		curl_easy_setopt(ret->easy, CURLOPT_PROXY, pool->config->proxy);
+	if (pool->connect_to)
+		curl_easy_setopt(ret->easy, CURLOPT_CONNECT_TO, pool->connect_to);
 	set_request(pool, request, secret, ret);
 }
 

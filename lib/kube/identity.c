@@ -73,24 +73,19 @@ static void on_string(struct scan *s, struct span value)
 		s->found.version_at = (size_t)(value.at - s->text);
 }
 
-/* The object's metadata is over, and an event has said its type before. */
-static void on_closed(struct scan *s)
-{
-	size_t base = s->is_event ? 1 : 0;
-
-	s->depth -= s->depth > 0;
-	s->done = s->depth == base + 1 && is(s->path[base + 1], "metadata") &&
-		  (!s->is_event || (is(s->path[1], "object") && s->found.type[0])) &&
-		  s->found.name[0] && s->found.version[0];
-}
-
 static void on_bracket(struct scan *s, const char *at)
 {
 	char c = *at;
 	bool opens = c == '{' || c == '[';
+	size_t base;
 
 	if (!opens) {
-		on_closed(s);
+		/* The object's metadata is over, and an event has said its type before. */
+		base = s->is_event ? 1 : 0;
+		s->depth -= s->depth > 0;
+		s->done = s->depth == base + 1 && is(s->path[base + 1], "metadata") &&
+			  (!s->is_event || (is(s->path[1], "object") && s->found.type[0])) &&
+			  s->found.name[0] && s->found.version[0];
 		return;
 	}
 	if (++s->depth > LEVELS)

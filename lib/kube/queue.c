@@ -154,12 +154,6 @@ static struct item *item_of(struct queue *queue, const char *key)
 	return item;
 }
 
-static void forget_if_idle(struct queue *queue, struct item *item)
-{
-	if (item->state == ITEM_IDLE && item->heap_at == 0 && item->failures == 0)
-		map_del(&queue->items, item->key);
-}
-
 /* ---- times ----------------------------------------------------------------------------------- */
 
 static void heap_place(struct queue *queue, size_t at, struct item *item)
@@ -190,17 +184,6 @@ static void heap_down(struct queue *queue, size_t at)
 		heap_place(queue, at, queue->heap[child]);
 	}
 	heap_place(queue, at, item);
-}
-
-static void heap_add(struct queue *queue, struct item *item)
-{
-	if (queue->heap_len + 2 > queue->heap_cap) {
-		queue->heap_cap = queue->heap_cap ? queue->heap_cap * 2 : 16;
-		queue->heap = mem_realloc(queue->heap, queue->heap_cap * sizeof(*queue->heap));
-	}
-	queue->heap[++queue->heap_len] = item;
-	item->heap_at = queue->heap_len;
-	heap_up(queue, queue->heap_len);
 }
 
 static void heap_remove(struct queue *queue, struct item *item)
@@ -234,7 +217,13 @@ static void delay(struct queue *queue, struct item *item, int64_t after_ms)
 	if (item->heap_at)
 		heap_remove(queue, item);
 	item->due_ms = due;
-	heap_add(queue, item);
+	if (queue->heap_len + 2 > queue->heap_cap) {
+		queue->heap_cap = queue->heap_cap ? queue->heap_cap * 2 : 16;
+		queue->heap = mem_realloc(queue->heap, queue->heap_cap * sizeof(*queue->heap));
+	}
+	queue->heap[++queue->heap_len] = item;
+	item->heap_at = queue->heap_len;
+	heap_up(queue, queue->heap_len);
 	set_timer(queue);
 }
 
@@ -379,7 +368,8 @@ void queue_done(struct queue *queue, const char *key, const struct err *err)
 	}
 	if (dirty)
 		enter_lane(queue, item, item->lane);
-	forget_if_idle(queue, item);
+	if (item->state == ITEM_IDLE && item->heap_at == 0 && item->failures == 0)
+		map_del(&queue->items, item->key);
 	deferred_run(queue->notify);
 }
 

@@ -160,16 +160,6 @@ static void forget(struct recorder *recorder, struct emitted *emitted)
 	map_del(&recorder->emitted, emitted->same);
 }
 
-static void forget_old(struct recorder *recorder)
-{
-	int64_t limit = clock_ms() - EVENT_MEMORY_MS;
-	struct emitted *oldest = NULL;
-
-	while ((oldest = TAILQ_FIRST(&recorder->by_age)) &&
-	       (oldest->last_ms < limit || recorder->emitted.len >= EVENT_MEMORY_MAX))
-		forget(recorder, oldest);
-}
-
 static struct kube_write how_to(const struct recorder *recorder)
 {
 	return (struct kube_write){
@@ -261,15 +251,6 @@ static void on_written(void *arg, json_t *object, const struct err *err)
 	write_in_turn(recorder);
 }
 
-static void count_up(struct recorder *recorder, struct emitted *emitted)
-{
-	emitted->count++;
-	emitted->last_ms = clock_ms();
-	TAILQ_REMOVE(&recorder->by_age, emitted, age);
-	TAILQ_INSERT_TAIL(&recorder->by_age, emitted, age);
-	stand_in_line(recorder, emitted);
-}
-
 static json_t *involved(const struct event_object *object)
 {
 	json_t *ref = json_object();
@@ -313,31 +294,28 @@ static json_t *new_event(const struct recorder *recorder, const struct emitted *
 	return event;
 }
 
-/*
- * client-go's form: the object's name and a number that makes it unique. A name that has to be cut
- * must not end in a dot or dash there (RFC 1123 subdomain). Without the time, others that report
- * the same thing meet AlreadyExists.
- */
-static char *name_of(const struct event_object *object, const char *same)
-{
-	uint64_t number = str_hash(same, strlen(same));
-	size_t len = strnlen(object->name, NAME_PART_MAX);
-
-	if (!object->once)
-		number ^= (uint64_t)clock_wall_us();
-	while (len > 0 && strchr(".-", object->name[len - 1]))
-		len--;
-	return str_printf("%.*s.%016llx", (int)len, object->name, (unsigned long long)number);
-}
-
 static struct emitted *emitted_new(struct recorder *recorder, const struct event_object *object,
 				   const char *same)
 {
 	struct emitted *emitted = mem_new(struct emitted);
+	uint64_t number;
+	size_t len;
 
 	emitted->same = str_dup(same);
 	emitted->ns = str_dup(str_empty(object->ns) ? "default" : object->ns);
-	emitted->name = name_of(object, same);
+	/*
+	 * client-go's form: the object's name and a number that makes it unique. A name that has to
+	 * be cut must not end in a dot or dash there (RFC 1123 subdomain). Without the time, others
+	 * that report the same thing meet AlreadyExists.
+	 */
+	number = str_hash(same, strlen(same));
+	len = strnlen(object->name, NAME_PART_MAX);
+	if (!object->once)
+		number ^= (uint64_t)clock_wall_us();
+	while (len > 0 && strchr(".-", object->name[len - 1]))
+		len--;
+	emitted->name =
+		str_printf("%.*s.%016llx", (int)len, object->name, (unsigned long long)number);
 	emitted->count = 1;
 	emitted->last_ms = clock_ms();
 	map_set(&recorder->emitted, same, emitted);
@@ -362,15 +340,23 @@ void recorder_emit(struct recorder *recorder, const struct event_object *object,
 		str_printf("%s\n%s\n%d\n%s\n%s", who, object->once ? object->once : "", warning,
 			   reason, message);
 	struct emitted *emitted = NULL;
+	int64_t limit = clock_ms() - EVENT_MEMORY_MS;
+	struct emitted *oldest = NULL;
 
-	forget_old(recorder);
+	while ((oldest = TAILQ_FIRST(&recorder->by_age)) &&
+	       (oldest->last_ms < limit || recorder->emitted.len >= EVENT_MEMORY_MAX))
+		forget(recorder, oldest);
 	if (!may_talk(recorder, who)) {
 		metric_add(recorder->events, 1, "held back");
 		return;
 	}
 	emitted = map_get(&recorder->emitted, same);
 	if (emitted) {
-		count_up(recorder, emitted);
+		emitted->count++;
+		emitted->last_ms = clock_ms();
+		TAILQ_REMOVE(&recorder->by_age, emitted, age);
+		TAILQ_INSERT_TAIL(&recorder->by_age, emitted, age);
+		stand_in_line(recorder, emitted);
 		return;
 	}
 	emitted = emitted_new(recorder, object, same);

@@ -162,27 +162,6 @@ static uint16_t all_drops(const struct splitter *s)
 	return (uint16_t)((1U << s->n_drops) - 1);
 }
 
-/* What the value that opens now has to do with the drop paths. */
-static void set_matching(const struct splitter *s, const struct splitter_level *parent,
-			 struct splitter_level *level)
-{
-	if (s->in_items && s->depth == 2) {
-		level->matching = all_drops(s);
-		level->steps = 0;
-	} else if (!parent) {
-		bool root = s->mode == SPLITTER_STREAM && !s->drop_prefixed;
-
-		level->matching = root ? all_drops(s) : 0;
-		level->steps = root ? 0 : -1;
-	} else if (parent->is_object) {
-		level->matching = s->next_matching;
-		level->steps = (int8_t)(parent->steps + (parent->steps < INT8_MAX));
-	} else {
-		level->matching = parent->matching;
-		level->steps = parent->steps;
-	}
-}
-
 /*
  * The value that begins here is too deep to be read: null stands for it, and its end is looked for.
  */
@@ -236,7 +215,22 @@ static int open_bracket(struct splitter *s, bool is_object, struct err *err)
 		return -1;
 	if (s->depth == SPLITTER_MAX_DEPTH)
 		return enter_the_deep(s, is_object ? '{' : '[', err);
-	set_matching(s, parent, &level);
+	/* What the value that opens now has to do with the drop paths. */
+	if (s->in_items && s->depth == 2) {
+		level.matching = all_drops(s);
+		level.steps = 0;
+	} else if (!parent) {
+		bool root = s->mode == SPLITTER_STREAM && !s->drop_prefixed;
+
+		level.matching = root ? all_drops(s) : 0;
+		level.steps = root ? 0 : -1;
+	} else if (parent->is_object) {
+		level.matching = s->next_matching;
+		level.steps = (int8_t)(parent->steps + (parent->steps < INT8_MAX));
+	} else {
+		level.matching = parent->matching;
+		level.steps = parent->steps;
+	}
 	if (put(s, is_object ? "{" : "[", 1, err) < 0)
 		return -1;
 	s->levels[s->depth++] = level;

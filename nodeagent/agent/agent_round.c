@@ -13,23 +13,12 @@
 
 static void on_looked(void *arg, const json_t *result, const struct err *err);
 
-/*
- * Reading it takes seconds on some nodes: for nodes with an RDMA mode of ours, and after the first
- * offer.
- */
-static bool needs_initramfs(const struct agent *agent)
-{
-	return agent->observed && (json_at(agent->desired.spec, "system", "rdmaMode") ||
-				   json_at(agent->observed, "rdma", "netnsModeNextBoot", "own"));
-}
-
 void agent_start_look(struct agent *agent, bool closely)
 {
 	int64_t scan_ms = agent->config.scan_ms ? agent->config.scan_ms : AGENT_SCAN_MS;
 
 	agent->doing = LOOKING;
-	agent->look = (closely ? HOST_OBSERVE_HOLDERS : 0) |
-		      (needs_initramfs(agent) ? HOST_OBSERVE_INITRAMFS : 0);
+	agent->look = closely ? HOST_OBSERVE_HOLDERS : 0;
 	agent->must_replan = false;
 	agent->look_ms = INT64_MAX;
 	agent->scan_ms = clock_ms() + scan_ms + scan_ms * agent_chance() / 4000;
@@ -464,8 +453,7 @@ static void on_looked(void *arg, const json_t *result, const struct err *err)
 	agent_take_observed(agent, json_incref((json_t *)result));
 	make_plan(agent);
 	agent->config.looked(agent->config.arg);
-	if ((!(agent->look & HOST_OBSERVE_HOLDERS) && needs_close_look(agent)) ||
-	    (!(agent->look & HOST_OBSERVE_INITRAMFS) && needs_initramfs(agent))) {
+	if (!(agent->look & HOST_OBSERVE_HOLDERS) && needs_close_look(agent)) {
 		agent_start_look(agent, true);
 		return;
 	}

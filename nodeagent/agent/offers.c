@@ -216,22 +216,6 @@ static void emit_problem(const struct offers *offers, const json_t *problem)
 		offers->config.emit_pod(offers->config.arg, pod, reason, message);
 }
 
-/* Each problem is told once, when it comes up. */
-static void emit_problems(struct offers *offers, const json_t *before)
-{
-	const json_t *problem, *old;
-	size_t i, k;
-
-	json_array_foreach (json_at(offers->pools, "problems"), i, problem) {
-		bool is_known = false;
-
-		json_array_foreach (json_at(before, "problems"), k, old)
-			is_known |= json_same(old, problem);
-		if (!is_known)
-			emit_problem(offers, problem);
-	}
-}
-
 /*
  * Before spec and configurations are known, nobody can tell a pool that is not wanted from one that
  * is not known yet. That counts where something is offered already, which would be taken away: by
@@ -257,8 +241,9 @@ static void check_given(struct offers *offers, const json_t *before, const char 
 void offers_set(struct offers *offers, const json_t *spec, const json_t *observed, bool is_known,
 		const json_t *given)
 {
-	json_auto_t *dev_names = NULL;
-	json_auto_t *before = NULL;
+	json_auto_t *dev_names = NULL, *before = NULL, *fresh = NULL;
+	json_t *problem;
+	size_t i;
 
 	/* Before the first look nobody knows which pools have devices. */
 	if (!offers->is_ready || !observed || (offers->has_before && !is_sure(offers, is_known)) ||
@@ -283,7 +268,9 @@ void offers_set(struct offers *offers, const json_t *spec, const json_t *observe
 	offers->boot = json_incref(json_at(observed, "node", "bootId"));
 	check_given(offers, given, json_str_at(observed, "node", "bootId"));
 	send_pools(offers);
-	emit_problems(offers, before);
+	fresh = pools_new_problems(offers->pools, before);
+	json_array_foreach (fresh, i, problem)
+		emit_problem(offers, problem);
 }
 
 /* ---- what pods hold -------------------------------------------------------------------------- */
@@ -588,19 +575,8 @@ const char *offers_why_not_up(const struct offers *offers)
 
 json_t *offers_failures(const struct offers *offers)
 {
-	json_t *list = pool_sources_failures(offers->sources), *problem;
-	size_t i;
+	json_t *list = pool_sources_failures(offers->sources);
 
-	json_array_foreach (json_at(offers->pools, "problems"), i, problem) {
-		const char *reason = json_str_at(problem, "reason");
-		json_t *entry;
-
-		if (!pools_is_fault(reason))
-			continue;
-		entry = json_object();
-		json_put_str(entry, "reason", reason);
-		json_put_str(entry, "message", json_str_at(problem, "message"));
-		json_array_append_new(list, entry);
-	}
+	pools_add_faults(offers->pools, list);
 	return list;
 }

@@ -20,9 +20,6 @@
 #include "reconcilers/ipam/endpoint.h"
 
 static const struct kube_resource pods = {"", "v1", "pods", "Pod", true};
-static const struct kube_resource networks = {"k8s.cni.cncf.io", "v1",
-					      "network-attachment-definitions",
-					      "NetworkAttachmentDefinition", true};
 
 /* One that the server has asked and we have not answered. */
 struct question {
@@ -30,7 +27,6 @@ struct question {
 	struct question *next;
 	int64_t id;
 	json_t *ask;
-	struct kube_call *call;
 	struct addresses_want *want;
 	struct networks_question *networks;
 	struct settings_question *settings;
@@ -63,7 +59,6 @@ static void question_free(struct question *q)
 		*at = q->next;
 		break;
 	}
-	kube_call_cancel(q->call);
 	addresses_want_cancel(q->want);
 	networks_cancel(q->networks);
 	settings_cancel(q->settings);
@@ -86,18 +81,6 @@ static void reply(struct question *q, const char *key, json_t *value)
 static void refuse(struct question *q, const struct err *err)
 {
 	reply(q, "error", line_error_new(err));
-}
-
-/* An object that was read by its name: a missing one is null. */
-static void on_object(void *arg, json_t *object, const struct err *err)
-{
-	struct question *q = arg;
-
-	q->call = NULL;
-	if (err && !str_eq(err->reason, "NotFound") && !str_eq(err->reason, "NotServed"))
-		refuse(q, err);
-	else
-		reply(q, "answer", object ? json_incref(object) : json_null());
 }
 
 static const char *container_of_question(const struct question *q)
@@ -267,13 +250,6 @@ static void on_networks(void *arg, const json_t *answer, const struct err *err)
 
 /* ---- questions ------------------------------------------------------------------------------- */
 
-static void get(struct question *q, const struct kube_resource *resource, const json_t *of,
-		kube_object_fn *done)
-{
-	q->call = kube_get(q->attachments->config.client, resource, json_str_at(of, "namespace"),
-			   json_str_at(of, "name"), NULL, done, q);
-}
-
 /* A name is not enough: a pod of the same name may be another one. */
 static bool is_about_one_pod(const char *what)
 {
@@ -303,11 +279,10 @@ static void start_without_uid(struct question *q, const char *what)
 static void start(struct question *q)
 {
 	const char *what = json_str_or(json_at(q->ask, "what"), "");
-	const json_t *pod = json_at(q->ask, "pod"), *network = json_at(q->ask, "network");
-	const json_t *named = str_eq(what, "network") ? network : pod;
+	const json_t *pod = json_at(q->ask, "pod");
 	struct err err = {0};
 
-	if (!json_str_at(named, "namespace") || !json_str_at(named, "name")) {
+	if (!json_str_at(pod, "namespace") || !json_str_at(pod, "name")) {
 		(void)err_set(&err, ERR_INVALID, "BadEnvironment",
 			      "CNI_ARGS name no pod (K8S_POD_NAMESPACE, K8S_POD_NAME): this plugin "
 			      "serves pods of Kubernetes only");
@@ -324,10 +299,6 @@ static void start(struct question *q)
 		report(q);
 	} else if (networks_knows(what)) {
 		q->networks = networks_ask(q->attachments->networks, q->ask, on_networks, q);
-	} else if (str_eq(what, "pod")) {
-		get(q, &pods, pod, on_object);
-	} else if (str_eq(what, "network")) {
-		get(q, &networks, network, on_object);
 	} else {
 		(void)err_set(&err, ERR_BUG, "BadAnswer", "no answer to \"%s\"", what);
 		refuse(q, &err);

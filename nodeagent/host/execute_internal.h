@@ -26,6 +26,8 @@ struct run {
 	bool changed;
 };
 
+/* ---- execute_tools.c ------------------------------------------------------------------------- */
+
 /* A field that step_check has seen. */
 const char *run_str(const struct run *run, const char *name);
 int run_int(const struct run *run, const char *name);
@@ -61,6 +63,8 @@ struct hint {
 };
 int run_refused(struct err *err, const char *reason, const struct hint *hints, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
+
+/* ---- the steps ------------------------------------------------------------------------------- */
 
 /* execute_pf.c */
 int run_set_autoprobe(struct run *run, struct err *err);

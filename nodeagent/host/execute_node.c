@@ -58,15 +58,6 @@ int run_set_rdma_netns_mode(struct run *run, struct err *err)
 	return 0;
 }
 
-static const char *cure_of(const char *source)
-{
-	if (str_eq(source, "command-line"))
-		return "remove ib_core.netns_mode from the kernel's command line";
-	if (str_eq(source, "initramfs"))
-		return "make the initramfs anew (update-initramfs -u, dracut -f)";
-	return "remove the option from that file";
-}
-
 int run_write_rdma_next_boot(struct run *run, struct err *err)
 {
 	enum rdma_mode mode = rdma_mode_of(run_str(run, "mode"));
@@ -74,7 +65,7 @@ int run_write_rdma_next_boot(struct run *run, struct err *err)
 
 	if (next_boot_write(run->host, mode, &run->changed, err) < 0)
 		return -1;
-	now = next_boot_observe(run->host, true);
+	now = next_boot_observe(run->host);
 	if (rdma_mode_of(json_str_at(now, "own")) != mode)
 		return run_not_as_asked(err, "/%s does not say %s", HOST_NEXT_BOOT_FILE,
 					rdma_mode_name(mode));
@@ -83,7 +74,10 @@ int run_write_rdma_next_boot(struct run *run, struct err *err)
 		return 0;
 	return err_set(err, ERR_HOST, "NextBootOverruled", "/%s says %s, but %s says %s: %s",
 		       HOST_NEXT_BOOT_FILE, rdma_mode_name(mode), json_str_at(now, "file"),
-		       json_str_at(now, "mode"), cure_of(json_str_at(now, "source")));
+		       json_str_at(now, "mode"),
+		       str_eq(json_str_at(now, "source"), "command-line")
+			       ? "remove ib_core.netns_mode from the kernel's command line"
+			       : "remove the option from that file");
 }
 
 int run_remove_rdma_next_boot(struct run *run, struct err *err)

@@ -163,11 +163,6 @@ int host_state_folder(const struct host *host)
 	return root_open(host->root, HOST_STATE_FOLDER, O_RDONLY | O_DIRECTORY, 0);
 }
 
-void host_keep_answers(struct host *host)
-{
-	host->keeps_answers = true;
-}
-
 void host_set_node_addresses(struct host *host, const json_t *addresses)
 {
 	json_decref(host->node_addresses);

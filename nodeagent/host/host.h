@@ -98,12 +98,6 @@ void host_allow_firmware(struct host *host);
 int host_state_folder(const struct host *host);
 
 /*
- * Keep what takes long to read in HOST_STATE_FOLDER: whoever looks every minute from
- * processes that end does not pay each time. Others write nothing by looking.
- */
-void host_keep_answers(struct host *host);
-
-/*
  * What the kubelet has given to pods, { PCI address: "namespace/pod" }. Steps leave these functions
  * alone. NULL, as at the start: not known, and steps leave all VFs alone.
  */

@@ -10,7 +10,6 @@
 #include "lib/base/mem.h"
 #include "lib/base/root.h"
 #include "lib/json/json.h"
-#include "nodeagent/host/initramfs.h"
 #include "nodeagent/host/sysfs.h"
 #include "nodeagent/model/step.h"
 
@@ -195,7 +194,6 @@ static void each_by_name(json_t *files, void (*visit)(void *ctx, const char *nam
 struct visit {
 	const struct host *host;
 	const json_t *files;
-	const char *where; /* of an initramfs; NULL: files has paths on the host */
 	json_t *answers;
 	json_t *command; /* file with a command of its own; NULL: none */
 };
@@ -204,23 +202,17 @@ static void visit_file(void *ctx, const char *name)
 {
 	struct visit *visit = ctx;
 	const char *value = json_str_at(visit->files, name);
+	auto_free char *file = str_printf("/%s", value);
 	auto_strbuf struct strbuf text = {0};
-	auto_free char *file = NULL;
 	enum rdma_mode mode;
 
-	if (visit->where) {
-		file = str_printf("%s:modprobe.d/%s", visit->where, name);
-		strbuf_adds(&text, value);
-	} else {
-		file = str_printf("/%s", value);
-		if (!sysfs_read_file(visit->host, value, CONFIG_MAX, &text))
-			return;
-	}
+	if (!sysfs_read_file(visit->host, value, CONFIG_MAX, &text))
+		return;
 	if (!visit->command && next_boot_parse_command(strbuf_str(&text)))
 		visit->command = json_string(file);
 	mode = next_boot_parse_modprobe(strbuf_str(&text));
 	if (mode != RDMA_MODE_UNKNOWN)
-		add_answer(visit->answers, visit->where ? "initramfs" : "modprobe.d", file, mode);
+		add_answer(visit->answers, "modprobe.d", file, mode);
 }
 
 /*
@@ -250,7 +242,7 @@ static json_t *config_files(const struct host *host)
 }
 
 /* All answers, each overruled by those behind it; *ret_command as of struct visit, new. */
-static json_t *all_answers(struct host *host, json_t *initramfs, json_t **ret_command)
+static json_t *all_answers(const struct host *host, json_t **ret_command)
 {
 	json_auto_t *files = config_files(host);
 	auto_strbuf struct strbuf command_line = {0};
@@ -258,13 +250,6 @@ static json_t *all_answers(struct host *host, json_t *initramfs, json_t **ret_co
 	enum rdma_mode mode;
 
 	each_by_name(files, visit_file, &visit);
-	if (json_is_true(json_at(initramfs, "lists"))) {
-		visit.files = json_at(initramfs, "modprobe");
-		visit.where = json_str_at(initramfs, "file");
-		/* Without an answer of its own it loads ib_core in the kernel's default. */
-		add_answer(visit.answers, "initramfs", visit.where, RDMA_MODE_SHARED);
-		each_by_name((json_t *)visit.files, visit_file, &visit);
-	}
 	if (sysfs_read_file(host, "proc/cmdline", CONFIG_MAX, &command_line)) {
 		mode = next_boot_parse_command_line(strbuf_str(&command_line));
 		if (mode != RDMA_MODE_UNKNOWN)
@@ -293,11 +278,10 @@ static void put_own(const struct host *host, json_t *ret)
 		      boot.text[0] && strstr(strbuf_str(&text), boot.text) != NULL);
 }
 
-json_t *next_boot_observe(struct host *host, bool with_initramfs)
+json_t *next_boot_observe(const struct host *host)
 {
-	json_auto_t *initramfs = with_initramfs ? initramfs_look(host) : NULL;
 	json_t *command = NULL;
-	json_auto_t *answers = all_answers(host, initramfs, &command);
+	json_auto_t *answers = all_answers(host, &command);
 	json_t *ret = json_object(), *overruled = json_array();
 	size_t n = json_array_size(answers);
 
@@ -308,9 +292,6 @@ json_t *next_boot_observe(struct host *host, bool with_initramfs)
 	json_put(ret, "overruled", overruled);
 	json_put(ret, "command", command);
 	put_own(host, ret);
-	if (initramfs)
-		(void)json_object_del(initramfs, "modprobe");
-	json_put(ret, "initramfs", json_incref(initramfs));
 	return ret;
 }
 

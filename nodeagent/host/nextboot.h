@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * In which mode the RDMA subsystem will start at the next boot, and who says so
- * (drivers/infiniband/core/device.c, rdma_compatdev_set()).
+ * In which mode the RDMA subsystem will start at the next boot, and which file says so
+ * (drivers/infiniband/core/device.c, rdma_compatdev_set()). The initramfs is not read: when it
+ * loads ib_core with other options, the mode after the boot shows it.
  */
 #ifndef ORBWEAVER_NODEAGENT_HOST_NEXTBOOT_H
 #define ORBWEAVER_NODEAGENT_HOST_NEXTBOOT_H
@@ -13,7 +14,7 @@
 #include "nodeagent/host/sysfs.h"
 
 /* The object rdma.netnsModeNextBoot of the observed document, new. */
-json_t *next_boot_observe(struct host *host, bool with_initramfs);
+json_t *next_boot_observe(const struct host *host);
 
 /* Boot id of the running system; "" when it cannot be read. */
 void next_boot_id(const struct host *host, struct sysfs_text *ret);

@@ -21,12 +21,6 @@ enum {
 	HOST_OBSERVE_HOLDERS = 1 << 0,
 	/* Summarise GID tables: reads every slot (mlx5: 256 files per port); for the slow scan. */
 	HOST_OBSERVE_GIDS = 1 << 1,
-	/*
-	 * Read what the initramfs says about the next boot (rdma.netnsModeNextBoot). Unpacks all of
-	 * it, which takes seconds where drivers of GPUs are in it; for nodes with a say on the RDMA
-	 * mode.
-	 */
-	HOST_OBSERVE_INITRAMFS = 1 << 2,
 };
 
 /*

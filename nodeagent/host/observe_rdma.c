@@ -261,8 +261,7 @@ json_t *view_rdma_entry(const struct view *view)
 	json_t *ret = json_object(), *devices = json_array(), *others = json_array(), *connections;
 
 	json_put_str(ret, "netnsMode", rdma_mode_name(view->rdma_mode));
-	json_put(ret, "netnsModeNextBoot",
-		 next_boot_observe(view->host, view->flags & HOST_OBSERVE_INITRAMFS));
+	json_put(ret, "netnsModeNextBoot", next_boot_observe(view->host));
 	for (size_t i = 0; i < view->rdma.n; i++)
 		json_array_append_new(devices, device_entry(view, &view->rdma.items[i]));
 	json_put(ret, "devices", devices);

@@ -27,7 +27,6 @@ struct host {
 	json_t *held;            /* of host_set_held(); NULL: not known */
 	host_given_fn *given;    /* of host_set_given() */
 	void *given_arg;
-	bool keeps_answers; /* host_keep_answers() */
 };
 
 /* One short text. Attributes of one value fit; what is longer counts as unreadable. */

@@ -18,7 +18,7 @@
 static const unsigned int hostd_needs[] = {
 	CAP_NET_ADMIN,  /* rtnetlink, devlink and NETLINK_RDMA requests that change something */
 	CAP_SYS_ADMIN,  /* setns(2) into network namespaces, to see which VFs are there */
-	CAP_SYS_CHROOT, /* the host's own modprobe and unpackers run in the host's root */
+	CAP_SYS_CHROOT, /* the host's own modprobe runs in the host's root */
 	CAP_SYS_MODULE, /* load-module */
 	CAP_SYS_PTRACE, /* /proc/PID/ns and /proc/PID/fd of others: who holds a VF */
 	CAP_DAC_READ_SEARCH, /* the same of processes that are not root's, such as QEMU */

@@ -108,7 +108,6 @@ void worker_run(int fd, const struct worker_config *config)
 		host_allow_primary_nic(host);
 	if (config->allow_firmware)
 		host_allow_firmware(host);
-	host_keep_answers(host);
 	worker_ask_kubelet(host, config->kubelet_socket);
 	if (config->kubelet_socket)
 		serve_asking(fd, host, config);

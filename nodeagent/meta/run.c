@@ -221,14 +221,6 @@ void meta_run_failed(struct meta_run *run, const struct meta_step *step, const s
 	begin_undoing(run);
 }
 
-void meta_run_abandon(struct meta_run *run, const struct err *err)
-{
-	assert(is(run, "ADD"));
-	remember(run, err);
-	run->stopped = true;
-	begin_undoing(run);
-}
-
 bool meta_run_has_ended(const struct meta_run *run)
 {
 	if (any_runs(run))

@@ -54,8 +54,6 @@ void meta_run_failed(struct meta_run *run, const struct meta_step *step, const s
  * DEL could not find the program either.
  */
 void meta_run_unstarted(struct meta_run *run, const struct meta_step *step, const struct err *err);
-/* Something else has: undo an ADD as if a plugin had failed. Not after its end. */
-void meta_run_abandon(struct meta_run *run, const struct err *err);
 
 /* Nothing runs and nothing is left to call. */
 bool meta_run_has_ended(const struct meta_run *run);

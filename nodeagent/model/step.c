@@ -70,8 +70,6 @@ static const struct step_kind kinds[] = {
 		.impact = STEP_IMPACT_NONE,
 		.deadline_ms = 30000,
 		.fields = {CHOICE("module", modules)},
-		.changes = "loads a kernel module with the host's modprobe",
-		.readback = "the module is in /sys/module",
 	},
 	{
 		.name = "write-udev-rule",
@@ -80,24 +78,18 @@ static const struct step_kind kinds[] = {
 		.fields = {ADDRESS("pf"),
 			   CHOICE("rule", udev_rules),
 			   {.name = "name", .type = STEP_FIELD_NAME, .optional = true}},
-		.changes = "writes a rule of this PF in /etc/udev/rules.d",
-		.readback = "the file has the text",
 	},
 	{
 		.name = "remove-udev-rule",
 		.impact = STEP_IMPACT_NONE,
 		.deadline_ms = 5000,
 		.fields = {ADDRESS("pf"), CHOICE("rule", udev_rules)},
-		.changes = "removes a rule of this PF from /etc/udev/rules.d",
-		.readback = "the file is gone",
 	},
 	{
 		.name = "set-autoprobe",
 		.impact = STEP_IMPACT_NONE,
 		.deadline_ms = 5000,
 		.fields = {ADDRESS("pf"), {.name = "on", .type = STEP_FIELD_BOOL}},
-		.changes = "whether drivers bind to the VFs of a PF by themselves",
-		.readback = "sriov_drivers_autoprobe",
 	},
 	{
 		.name = "set-num-vfs",
@@ -111,8 +103,6 @@ static const struct step_kind kinds[] = {
 			    .optional = true,
 			    .max = PCI_VFS_MAX},
 			   {.name = "force", .type = STEP_FIELD_BOOL, .optional = true}},
-		.changes = "the number of VFs, from 0 to N or from N to 0",
-		.readback = "sriov_numvfs and the virtfn links",
 	},
 	{
 		.name = "wait-vfs",
@@ -120,8 +110,6 @@ static const struct step_kind kinds[] = {
 		.deadline_ms = 30000,
 		.deadline_per_vf_ms = 1000,
 		.fields = {ADDRESS("pf"), NUMBER("count", 0, PCI_VFS_MAX)},
-		.changes = "nothing; waits until all VFs are devices",
-		.readback = "every virtfn link leads to a device with physfn",
 	},
 	{
 		.name = "set-eswitch",
@@ -130,34 +118,24 @@ static const struct step_kind kinds[] = {
 		.fields = {ADDRESS("pf"),
 			   CHOICE("mode", eswitch_modes),
 			   {.name = "afterVfs", .type = STEP_FIELD_BOOL, .optional = true}},
-		.changes = "the mode of the embedded switch, through devlink",
-		.readback = "devlink eswitch",
 	},
 	{
 		.name = "set-firmware",
 		.impact = STEP_IMPACT_PF,
 		.deadline_ms = 180000,
 		.fields = {ADDRESS("pf"), NUMBER("count", 1, PCI_VFS_MAX)},
-		.changes =
-			"how many VFs the firmware lets the PF have, through devlink, and resets "
-			"the card",
-		.readback = "the driver's parameters, and sriov_totalvfs",
 	},
 	{
 		.name = "set-mtu",
 		.impact = STEP_IMPACT_NONE,
 		.deadline_ms = 15000,
 		.fields = {ADDRESS("device"), NUMBER("mtu", STEP_MTU_MIN, STEP_MTU_MAX)},
-		.changes = "the MTU of the network interface of a PF or a VF",
-		.readback = "rtnetlink",
 	},
 	{
 		.name = "link-up",
 		.impact = STEP_IMPACT_NONE,
 		.deadline_ms = 15000,
 		.fields = {ADDRESS("device")},
-		.changes = "sets the network interface of a PF or a VF up",
-		.readback = "rtnetlink",
 	},
 	{
 		.name = "set-vf-mac",
@@ -165,8 +143,6 @@ static const struct step_kind kinds[] = {
 		.deadline_ms = 15000,
 		.deadline_per_vf_ms = 1000,
 		.fields = {ADDRESS("pf"), OF_VFS(STEP_FIELD_MAC, NULL)},
-		.changes = "the MAC addresses that VFs get when their drivers start",
-		.readback = "the PF's list of VFs, rtnetlink",
 	},
 	{
 		.name = "set-vf-guid",
@@ -175,10 +151,6 @@ static const struct step_kind kinds[] = {
 		.deadline_per_vf_ms = 1000,
 		.fields = {ADDRESS("pf"), CHOICE("which", guid_kinds),
 			   OF_VFS(STEP_FIELD_GUID, NULL)},
-		.changes = "node or port GUIDs that InfiniBand VFs get when their drivers start",
-		.readback =
-			"the PF's list of VFs where the driver tells, else the VF's RDMA device "
-			"after its driver has started",
 	},
 	{
 		.name = "set-vf-link-state",
@@ -186,94 +158,66 @@ static const struct step_kind kinds[] = {
 		.deadline_ms = 15000,
 		.deadline_per_vf_ms = 1000,
 		.fields = {ADDRESS("pf"), OF_VFS(STEP_FIELD_CHOICE, link_states)},
-		.changes = "whether the links of VFs follow that of the PF",
-		.readback = "the PF's list of VFs, rtnetlink",
 	},
 	{
 		.name = "set-driver-override",
 		.impact = STEP_IMPACT_NONE,
 		.deadline_ms = 5000,
 		.fields = {ADDRESS("vf"), DRIVER},
-		.changes = "which driver is next bound to the VF; none given: the kernel's choice",
-		.readback = "driver_override",
 	},
 	{
 		.name = "unbind-driver",
 		.impact = STEP_IMPACT_VF,
 		.deadline_ms = 30000,
 		.fields = {ADDRESS("vf")},
-		.changes = "takes the driver off a VF",
-		.readback = "the VF has no driver link",
 	},
 	{
 		.name = "probe-driver",
 		.impact = STEP_IMPACT_NONE,
 		.deadline_ms = 60000,
 		.fields = {ADDRESS("vf"), DRIVER},
-		.changes = "lets the kernel bind a driver to a VF that has none",
-		.readback = "the VF's driver link, with \"driver\" that one",
 	},
 	{
 		.name = "wait-vf",
 		.impact = STEP_IMPACT_NONE,
 		.deadline_ms = 15000,
 		.fields = {ADDRESS("vf"), CHOICE("for", vf_parts)},
-		.changes = "nothing; waits until the VF has a driver, an interface, an RDMA device",
-		.readback = "sysfs",
 	},
 	{
 		.name = "set-rdma-netns-mode",
 		.impact = STEP_IMPACT_NONE,
 		.deadline_ms = 10000,
 		.fields = {CHOICE("mode", netns_modes)},
-		.changes = "the mode of the RDMA subsystem, now; the kernel refuses while there is "
-			   "any "
-			   "other network namespace",
-		.readback = "NETLINK_RDMA",
 	},
 	{
 		.name = "write-rdma-next-boot",
 		.impact = STEP_IMPACT_REBOOT,
 		.deadline_ms = 10000,
 		.fields = {CHOICE("mode", netns_modes)},
-		.changes = "the mode of the RDMA subsystem from the next boot on, in "
-			   "/" HOST_NEXT_BOOT_FILE,
-		.readback = "what modprobe.d and the command line say together",
 	},
 	{
 		.name = "remove-rdma-next-boot",
 		.impact = STEP_IMPACT_REBOOT,
 		.deadline_ms = 10000,
 		.fields = {{.name = NULL}},
-		.changes = "removes /" HOST_NEXT_BOOT_FILE,
-		.readback = "the file is gone",
 	},
 	{
 		.name = "record-reboot",
 		.impact = STEP_IMPACT_NONE,
 		.deadline_ms = 10000,
 		.fields = {CHOICE("cause", boot_causes), {.name = "boot", .type = STEP_FIELD_NAME}},
-		.changes = "writes down in /" HOST_BOOTS_FILE
-			   " that this boot is to end, and why; refused for a cause that was "
-			   "rebooted for in vain, and for the fourth reboot of a day",
-		.readback = "the file",
 	},
 	{
 		.name = "close-reboot",
 		.impact = STEP_IMPACT_NONE,
 		.deadline_ms = 10000,
 		.fields = {CHOICE("cause", boot_causes)},
-		.changes = "writes down in /" HOST_BOOTS_FILE " that a cause is no more",
-		.readback = "the file",
 	},
 	{
 		.name = "reboot",
 		.impact = STEP_IMPACT_REBOOT,
 		.deadline_ms = 60000,
 		.fields = {CHOICE("cause", boot_causes), {.name = "boot", .type = STEP_FIELD_NAME}},
-		.changes = "asks the first process for an orderly reboot, if that was recorded for "
-			   "this very boot",
-		.readback = "another boot id, after it",
 	},
 };
 

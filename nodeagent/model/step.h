@@ -3,8 +3,9 @@
  * Steps: the only things that are ever done to a host, each small, named, checked, and read back.
  *
  * A step is a JSON object, {"step": "set-num-vfs", "pf": "0000:3b:00.0", "count": 4}. The table
- * below says for each what it changes, whom it can disturb, how long it may take, and how one knows
- * that it worked. step_* are pure and may be used by the planner; host_execute (execute.h) does.
+ * below says for each which fields it has, whom it can disturb and how long it may take; what each
+ * changes and how that is read back is in docs/node-agent.md. step_* are pure and may be used by
+ * the planner; host_execute (execute.h) does.
  *
  * All steps are level-triggered: one that finds its state already there changes nothing and says
  * so. None touches the driver of a PF: a step that would is ERR_BUG.
@@ -74,8 +75,6 @@ struct step_kind {
 	int deadline_ms;        /* for the step as such */
 	int deadline_per_vf_ms; /* and for each of its "count" VFs, or of "vfs" */
 	struct step_field fields[5];
-	const char *changes;  /* for people: what it changes */
-	const char *readback; /* for people: how it is checked */
 };
 
 /* The kind of that name, or NULL. All of them: step_kinds(&n). */

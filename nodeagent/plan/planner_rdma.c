@@ -51,8 +51,6 @@ static void say_overruled(struct planning *p, const struct modes *m)
 
 	if (str_eq(source, "command-line"))
 		cure = "take ib_core.netns_mode off the kernel's command line";
-	else if (str_eq(source, "initramfs"))
-		cure = "make the initramfs anew (update-initramfs -u, dracut -f)";
 	steps_problem(p, NULL, "NextBootOverruled",
 		      "rdmaMode %s: /" HOST_NEXT_BOOT_FILE " says so, but " QUOTE " says " QUOTE
 		      " for the next boot: %s",

@@ -94,13 +94,6 @@ int dra_files_put_cdi(const char *dir, const char *uid, const json_t *cdi, struc
 	return fs_write_atomic(AT_FDCWD, path, text, strlen(text), 0644, err);
 }
 
-bool dra_files_have_cdi(const char *dir, const char *uid)
-{
-	auto_free char *path = cdi_path(dir, uid);
-
-	return access(path, F_OK) == 0;
-}
-
 int dra_files_remove_cdi(const char *dir, const char *uid, struct err *err)
 {
 	auto_free char *path = cdi_path(dir, uid);

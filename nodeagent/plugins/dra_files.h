@@ -22,7 +22,6 @@ int dra_files_save(const char *dir, const json_t *state, struct err *err);
 
 /* Write the CDI file of a claim, unless it is there with that content. Errors as above. */
 int dra_files_put_cdi(const char *dir, const char *uid, const json_t *cdi, struct err *err);
-bool dra_files_have_cdi(const char *dir, const char *uid);
 /* -1 with err ERR_HOST "FileNotRemoved". No file is good, too. */
 int dra_files_remove_cdi(const char *dir, const char *uid, struct err *err);
 /* Remove files of ours whose claim the state does not have. */

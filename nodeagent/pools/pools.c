@@ -119,6 +119,37 @@ bool pools_is_fault(const char *reason)
 	       !str_eq(reason, "RdmaModeExclusive");
 }
 
+void pools_add_faults(const json_t *pools, json_t *list)
+{
+	json_t *problem, *fault;
+	size_t i;
+
+	json_array_foreach (json_at(pools, "problems"), i, problem) {
+		if (!pools_is_fault(json_str_at(problem, "reason")))
+			continue;
+		fault = json_object();
+		json_put_str(fault, "reason", json_str_at(problem, "reason"));
+		json_put_str(fault, "message", json_str_at(problem, "message"));
+		json_array_append_new(list, fault);
+	}
+}
+
+json_t *pools_new_problems(const json_t *pools, const json_t *before)
+{
+	json_t *list = json_array(), *problem, *old;
+	size_t i, k;
+
+	json_array_foreach (json_at(pools, "problems"), i, problem) {
+		bool is_known = false;
+
+		json_array_foreach (json_at(before, "problems"), k, old)
+			is_known |= json_same(old, problem);
+		if (!is_known)
+			json_array_append(list, problem);
+	}
+	return list;
+}
+
 json_t *pools_compute(const struct pools_input *input)
 {
 	auto_call(pools_done) struct pools pools = {

@@ -104,6 +104,10 @@ json_t *pools_compute(const struct pools_input *input);
  * an event: pods get the device all the same, or the configuration is for other nodes.
  */
 bool pools_is_fault(const char *reason);
+/* Append the problems that do, as { "reason", "message" }. */
+void pools_add_faults(const json_t *pools, json_t *list);
+/* Problems that `before` does not have, new. before: of the last pools_compute(), or NULL. */
+json_t *pools_new_problems(const json_t *pools, const json_t *before);
 
 /*
  * Texts as users bring them, checked. Returns the document, new, or NULL with err ERR_INVALID

@@ -4,9 +4,9 @@
  * matches becomes a resource with a number of interchangeable tokens.
  */
 #include <ctype.h>
-#include <regex.h>
 #include <string.h>
 
+#include "lib/base/pattern.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "lib/json/yaml.h"
@@ -18,34 +18,22 @@ static const char SOURCE[] = POOLS_SOURCE_DEV_FILES;
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-static int compile(const char *pattern, regex_t *ret, struct err *err)
+static int check_pattern(const char *text, const char *where, struct err *err)
 {
-	auto_free char *translated = pools_regex_translate(pattern, err);
-	char text[128];
-	int code;
-
-	if (!translated)
-		return -1;
-	code = regcomp(ret, translated, REG_EXTENDED | REG_NOSUB);
-	if (code == 0)
-		return 0;
-	(void)regerror(code, ret, text, sizeof(text));
-	return err_set(err, ERR_INVALID, "BadDeviceList", "\"%s\": %s", pattern, text);
-}
-
-static int check_pattern(const char *pattern, const char *where, struct err *err)
-{
-	regex_t regex;
+	struct pattern *pattern;
+	struct err why = {0};
 
 	/* There it is no pattern, but a search for platform devices in sysfs. */
-	if (str_eq(pattern, "nvidia-gpu"))
+	if (str_eq(text, "nvidia-gpu"))
 		return err_set(err, ERR_INVALID, "BadField",
 			       "%s.devicematch: nvidia-gpu is not supported; GPUs have a device "
 			       "plugin of their own",
 			       where);
-	if (compile(pattern, &regex, err) < 0)
-		return err_in(err, "%s.devicematch", where);
-	regfree(&regex);
+	pattern = pattern_new(text, &why);
+	if (!pattern)
+		return err_set(err, ERR_INVALID, "BadDeviceList", "%s.devicematch: \"%s\": %s",
+			       where, text, why.text);
+	pattern_free(pattern);
 	return 0;
 }
 
@@ -128,17 +116,16 @@ static void offer(struct pools *pools, const char *device, int64_t count)
 static void add_entry(struct pools *pools, const json_t *entry, struct map *taken)
 {
 	int64_t count = json_integer_value(json_at(entry, "nummaxdevices"));
+	struct pattern *pattern = pattern_new(json_str_or(json_at(entry, "devicematch"), ""), NULL);
 	json_t *item;
-	regex_t regex;
 	size_t i;
 
-	if (compile(json_str_or(json_at(entry, "devicematch"), ""), &regex, NULL) < 0)
+	if (!pattern)
 		return;
 	json_array_foreach ((json_t *)pools->input->dev_names, i, item) {
 		const char *device = json_string_value(item);
 
-		if (!is_path(device) || map_get(taken, device) ||
-		    regexec(&regex, device, 0, NULL, 0) != 0)
+		if (!is_path(device) || map_get(taken, device) || !pattern_matches(pattern, device))
 			continue;
 		if (taken->len == POOLS_ENTRIES_MAX) {
 			pools_problem(pools, NULL, "TooManyDevices",
@@ -150,7 +137,7 @@ static void add_entry(struct pools *pools, const json_t *entry, struct map *take
 		map_set(taken, device, item);
 		offer(pools, device, count);
 	}
-	regfree(&regex);
+	pattern_free(pattern);
 }
 
 void pools_from_dev_files(struct pools *pools)

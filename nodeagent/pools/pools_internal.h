@@ -184,12 +184,4 @@ struct pools_format {
 json_t *pools_read_document(const struct pools_format *format, const json_t *raw,
 			    const struct err *inner, struct err *err);
 
-/* ---- pools_regex.c: Go's regular expressions on POSIX's -------------------------------------- */
-
-/*
- * The pattern in POSIX extended syntax, for the part of Go's (RE2) that both know; new. NULL with
- * err ERR_INVALID "BadDeviceList" naming what is not understood, or what is too costly.
- */
-char *pools_regex_translate(const char *pattern, struct err *err);
-
 #endif

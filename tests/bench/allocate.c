@@ -89,7 +89,8 @@ static void on_answer(void *arg, const struct grpc_status *status)
 	struct caller *caller = arg;
 
 	if (status->code != GRPC_OK)
-		(void)grpc_status_err(status, &caller->err);
+		(void)err_set(&caller->err, ERR_TRANSIENT, grpc_code_name(status->code), "%s",
+			      status->text);
 	caller->answered = true;
 }
 

@@ -123,19 +123,6 @@ static void turn_over(struct node *node, const struct err *err)
 		queue_add(queue, node->name, QUEUE_MAIN);
 }
 
-static json_t *named(const struct kube_resource *resource, const char *ns, const char *name)
-{
-	json_t *object = json_object(), *metadata = json_need_object(object, "metadata");
-
-	json_put(object, "apiVersion",
-		 *resource->group ? json_fmt("%s/%s", resource->group, resource->version)
-				  : json_string(resource->version));
-	json_put_str(object, "kind", resource->kind);
-	json_put_str(metadata, "name", name);
-	json_put_str(metadata, "namespace", ns);
-	return object;
-}
-
 static void on_node_ready(void *arg, json_t *object, const struct err *err)
 {
 	struct node *node = arg;
@@ -182,7 +169,7 @@ static void on_node_applied(void *arg, json_t *object, const struct err *err)
 static void register_node(struct node *node)
 {
 	struct stand_in *s = node->owner;
-	json_auto_t *object = named(&s->node_kind, NULL, node->name);
+	json_auto_t *object = kube_object_new(&s->node_kind, NULL, node->name);
 	json_t *labels = json_need_object(json_at(object, "metadata"), "labels");
 
 	json_put_str(labels, "kubernetes.io/os", "linux");
@@ -207,7 +194,7 @@ static void on_beat(void *arg, json_t *object, const struct err *err)
 static void renew_lease(struct node *node)
 {
 	struct stand_in *s = node->owner;
-	json_auto_t *lease = named(&lease_kind, "kube-node-lease", node->name);
+	json_auto_t *lease = kube_object_new(&lease_kind, "kube-node-lease", node->name);
 	json_t *spec = json_need_object(lease, "spec");
 	char now[RFC3339_SIZE];
 

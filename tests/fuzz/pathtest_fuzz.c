@@ -10,6 +10,7 @@
 
 #include "cli/pathtest/facts.h"
 #include "cli/pathtest/steps.h"
+#include "cli/pathtest/tasks.h"
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
@@ -59,10 +60,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	auto_free char *text = str_ndup((const char *)data, size);
 	auto_free char *line = path_last_lines(text);
+	struct task_report report;
 
 	fuzz_check(is_plain(line) && strlen(line) <= 402 && !strchr(line, '\n'),
 		   "a line is short and plain");
 	check_facts(text);
+	task_read(text, 1, &report);
+	fuzz_check(report.exit_code >= 0 && report.exit_code <= 255, "a status is one");
+	fuzz_check(strlen(report.output) <= size, "no more output than log");
+	mem_free(report.output);
 	for (const struct step *step = path_steps; step->name; step++) {
 		double value = 0;
 

@@ -73,7 +73,7 @@ t_ok "a flag of others" says "--mesh does not go with status" 2 c status --mesh
 t_ok "nobody schedules the pods" says "for node w1: it is not scheduled: no scheduler has looked at it" 3 c test rail --timeout 1
 t_eq "and they are removed" "" "$(pods)"
 
-# reader may look and make pods, not run anything in them; looker may not even make them.
+# maker may look and make pods, not give them tasks; giver may not read what becomes of those; looker may not even make them.
 k apply -f - >/dev/null <<'END'
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
@@ -87,19 +87,30 @@ kind: ClusterRole
 metadata: {name: maker}
 rules:
 - {apiGroups: [""], resources: [pods], verbs: [create, get, delete]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: giver}
+rules:
+- {apiGroups: [""], resources: [pods], verbs: [create, get, patch, delete]}
 END
-for user in looker maker; do
+for user in looker maker giver; do
 	k create clusterrolebinding "$user-looks" --clusterrole=looker --user="$user" >/dev/null
 done
-k create clusterrolebinding maker --clusterrole=maker --user=maker >/dev/null
+for user in maker giver; do
+	k create clusterrolebinding "$user" --clusterrole="$user" --user="$user" >/dev/null
+done
 looker=$(hack/cluster kubeconfig-user "$o_cluster" looker)
 maker=$(hack/cluster kubeconfig-user "$o_cluster" maker)
+giver=$(hack/cluster kubeconfig-user "$o_cluster" giver)
 t_ok "without the right to make pods" says 'create pod ml/orbweaver-test-' 3 "$cli" --kubeconfig "$looker" -n ml test rail
 t_ok "which is named" says 'cannot create resource "pods"' 3 "$cli" --kubeconfig "$looker" -n ml test rail
 
 play_nodes &
 player=$!
-t_ok "without the right to run something in them" says 'cannot get resource "pods/exec"' 3 "$cli" --kubeconfig "$maker" -n ml test rail
+t_ok "without the right to give them tasks" says 'cannot patch resource "pods"' 3 "$cli" --kubeconfig "$maker" -n ml test rail
+t_wait 30 "the pods are removed by whom may not more" has_none
+t_ok "without the right to read their logs" says 'cannot get resource "pods/log"' 3 "$cli" --kubeconfig "$giver" -n ml test rail
 t_wait 30 "the pods are removed by whom may not more" has_none
 t_ok "a kubelet that cannot be reached" says "run a command in pod ml/orbweaver-test-" 3 c test rail
 t_wait 30 "the pods are removed" has_none

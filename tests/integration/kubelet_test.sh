@@ -288,6 +288,10 @@ pod_log() {
 	inside sh -c "cat /var/log/pods/default_$1_*/c/0.log" | cut -d' ' -f4-
 }
 
+sees_task() {
+	pod_log task | grep -qxF "$1"
+}
+
 is_empty() {
 	[[ -z $(kubectl get pods -o name) ]]
 }
@@ -474,6 +478,27 @@ t_eq "and has written it down with the pod's UID, beside what is on offer, as no
 t_ok "device info is there for Multus" inside test -s /var/lib/kubelet/devinfo/spidernet.io-x-0000:3b:00.0-device.json
 t_ok "the pod ends" kubectl delete pod one --timeout=60s
 t_wait 30 "the kubelet has it back" tool_knows a '{"allocated":{}}'
+# What `orbweaver test` counts on: an annotation that changes is another file in the pod, soon, not when the kubelet looks at all
+# pods again.
+t_ok "a pod that sees an annotation as a file" kubectl apply -f - <<END
+apiVersion: v1
+kind: Pod
+metadata: { name: task, annotations: { orbweaver.io/test-task: "# 1" } }
+spec:
+  nodeName: k
+$(pod_spec 1 "while :; do cat /run/orbweaver-test/task; echo; sleep 0.2; done")
+    volumeMounts: [ { name: task, mountPath: /run/orbweaver-test, readOnly: true } ]
+  volumes:
+  - name: task
+    downwardAPI:
+      items: [ { path: task, fieldRef: { fieldPath: "metadata.annotations['orbweaver.io/test-task']" } } ]
+END
+t_wait 60 "runs" sees_task "# 1"
+t_ok "another task" kubectl annotate pod task --overwrite "orbweaver.io/test-task=# 2"
+annotated=$(date +%s%N)
+t_wait 30 "comes to the pod" sees_task "# 2"
+echo "# after $((($(date +%s%N) - annotated) / 1000000)) ms"
+kubectl delete pod task --timeout=60s >/dev/null
 t_ok "a pod that wants all" pod all "$devices" 'sleep 3600'
 t_wait 60 "gets all" has_phase all Running
 kubectl delete pod all --timeout=60s >/dev/null

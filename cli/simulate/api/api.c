@@ -79,24 +79,6 @@ static void seed(struct api *api, json_t *object)
 	json_decref(object);
 }
 
-static void seed_all(struct api *api)
-{
-	static const char *const namespaces[] = {"default", "kube-system", "kube-public",
-						 "kube-node-lease"};
-
-	for (size_t i = 0; i < ARRAY_LEN(namespaces); i++)
-		seed(api, json_pack("{s:s, s:s, s:{s:s}}", "apiVersion", "v1", "kind", "Namespace",
-				    "metadata", "name", namespaces[i]));
-	seed(api,
-	     json_pack("{s:s, s:s, s:{s:s, s:s}, s:{s:s, s:[s], s:[{s:s, s:i, s:i}]}}",
-		       "apiVersion", "v1", "kind", "Service", "metadata", "name", "kubernetes",
-		       "namespace", "default", "spec", "clusterIP", API_SERVICE, "clusterIPs",
-		       API_SERVICE, "ports", "name", "https", "port", 443, "targetPort", 6443));
-	seed(api, json_pack("{s:s, s:s, s:{s:s}, s:{s:[s]}}", "apiVersion", "networking.k8s.io/v1",
-			    "kind", "ServiceCIDR", "metadata", "name", "kubernetes", "spec",
-			    "cidrs", SERVICE_CIDR));
-}
-
 /* ---- the life of a server -------------------------------------------------------------------- */
 
 struct api *api_new(struct loop *loop, const char *token)
@@ -120,7 +102,20 @@ struct api *api_new(struct loop *loop, const char *token)
 		.handle = rest_handle,
 		.arg = api,
 	};
-	seed_all(api);
+	static const char *const namespaces[] = {"default", "kube-system", "kube-public",
+						 "kube-node-lease"};
+
+	for (size_t i = 0; i < ARRAY_LEN(namespaces); i++)
+		seed(api, json_pack("{s:s, s:s, s:{s:s}}", "apiVersion", "v1", "kind", "Namespace",
+				    "metadata", "name", namespaces[i]));
+	seed(api,
+	     json_pack("{s:s, s:s, s:{s:s, s:s}, s:{s:s, s:[s], s:[{s:s, s:i, s:i}]}}",
+		       "apiVersion", "v1", "kind", "Service", "metadata", "name", "kubernetes",
+		       "namespace", "default", "spec", "clusterIP", API_SERVICE, "clusterIPs",
+		       API_SERVICE, "ports", "name", "https", "port", 443, "targetPort", 6443));
+	seed(api, json_pack("{s:s, s:s, s:{s:s}, s:{s:[s]}}", "apiVersion", "networking.k8s.io/v1",
+			    "kind", "ServiceCIDR", "metadata", "name", "kubernetes", "spec",
+			    "cidrs", SERVICE_CIDR));
 	return api;
 }
 

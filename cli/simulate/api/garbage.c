@@ -205,22 +205,6 @@ static void add_finalizer(json_t *object, const char *finalizer)
 	json_put(metadata, "finalizers", list);
 }
 
-static void drop_finalizer(json_t *object, const char *finalizer)
-{
-	json_t *metadata = json_need_object(object, "metadata"), *left = json_array(), *item;
-	size_t i;
-
-	json_array_foreach (json_object_get(metadata, "finalizers"), i, item)
-		if (!str_eq(json_string_value(item), finalizer))
-			json_array_append(left, item);
-	if (json_array_size(left) > 0)
-		json_put(metadata, "finalizers", left);
-	else
-		json_object_del(metadata, "finalizers");
-	if (json_array_size(left) == 0)
-		json_decref(left);
-}
-
 static int64_t grace_of_pod(const json_t *pod, int64_t wanted_s)
 {
 	const char *phase = json_str_or(json_at(pod, "status", "phase"), "");
@@ -383,11 +367,23 @@ static void end_foreground(struct garbage *garbage, const char *uid)
 {
 	const struct whereabouts *w = map_get(&garbage->uids, uid);
 	json_auto_t *object = w ? collection_object(w->collection, w->key) : NULL;
+	json_t *metadata, *left, *item;
+	size_t i;
 
 	if (!object || !is_going(object) || !json_list_has(finalizers_of(object), FOREGROUND) ||
 	    has_dependents(garbage, uid))
 		return;
-	drop_finalizer(object, FOREGROUND);
+	metadata = json_need_object(object, "metadata");
+	left = json_array();
+	json_array_foreach (json_object_get(metadata, "finalizers"), i, item)
+		if (!str_eq(json_string_value(item), FOREGROUND))
+			json_array_append(left, item);
+	if (json_array_size(left) > 0)
+		json_put(metadata, "finalizers", left);
+	else
+		json_object_del(metadata, "finalizers");
+	if (json_array_size(left) == 0)
+		json_decref(left);
 	garbage_put(garbage, w->collection, object);
 }
 

@@ -217,18 +217,6 @@ static const char *joined(json_t *definition, const json_t *names, const char *k
 	return json_str_at(kept, key);
 }
 
-static int check_columns(const json_t *version, struct err *err)
-{
-	json_t *column;
-	size_t i;
-
-	json_array_foreach (json_at(version, "additionalPrinterColumns"), i, column)
-		if (table_path_check(json_str_or(json_at(column, "jsonPath"), ""), err) < 0)
-			return err_in(err,
-				      "spec.versions[*].additionalPrinterColumns[%zu].jsonPath", i);
-	return 0;
-}
-
 /* The resource that one version of a definition is; its strings are the definition's. */
 static int read_version(json_t *definition, const json_t *version, struct resource *ret,
 			struct err *err)
@@ -236,6 +224,8 @@ static int read_version(json_t *definition, const json_t *version, struct resour
 	const json_t *spec = json_at(definition, "spec"), *names = json_at(spec, "names");
 	const char *scope = json_str_at(spec, "scope");
 	json_t *subresources = json_at(version, "subresources");
+	json_t *column;
+	size_t i;
 
 	*ret = (struct resource){
 		.group = json_str_or(json_at(spec, "group"), ""),
@@ -262,8 +252,10 @@ static int read_version(json_t *definition, const json_t *version, struct resour
 		ret->flags |= RESOURCE_STATUS;
 	if (ret->scale)
 		ret->flags |= RESOURCE_SCALE;
-	if (check_columns(version, err) < 0)
-		return -1;
+	json_array_foreach (json_at(version, "additionalPrinterColumns"), i, column)
+		if (table_path_check(json_str_or(json_at(column, "jsonPath"), ""), err) < 0)
+			return err_in(err,
+				      "spec.versions[*].additionalPrinterColumns[%zu].jsonPath", i);
 	ret->schema = schema_new(json_at(version, "schema", "openAPIV3Schema"), err);
 	return ret->schema ? 0 : err_in(err, "spec.versions[*].schema.openAPIV3Schema");
 }

@@ -150,11 +150,6 @@ static json_t *take_body(const struct ask *ask, bool may_be_absent)
 	return body;
 }
 
-static const char *ns_of(const struct ask *ask)
-{
-	return ask->path.ns ? ask->path.ns : "";
-}
-
 /* ---- get, list, watch ------------------------------------------------------------------------ */
 
 static bool take_view(const struct ask *ask, struct view *ret)
@@ -348,7 +343,7 @@ static void begin_write(const struct ask *ask, struct write_request *request)
 		apply_manager_name(http_query_get(ask->req, "fieldManager"), ask->req->user_agent);
 
 	request->resource = ask->resource;
-	request->ns = ns_of(ask);
+	request->ns = ask->path.ns ? ask->path.ns : "";
 	request->manager = manager;
 	request->user = ask->user;
 	request->dry_run = is_dry_run(ask->req);

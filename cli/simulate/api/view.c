@@ -132,16 +132,6 @@ void view_object(const struct view *view, const struct blob *text, bool with_col
 	json_write(table, out);
 }
 
-static void write_items(const struct view *view, const struct store_entry *const *entries, size_t n,
-			struct strbuf *out)
-{
-	for (size_t i = 0; i < n; i++) {
-		if (i > 0)
-			strbuf_addc(out, ',');
-		view_object(view, entries[i]->text, false, out);
-	}
-}
-
 void view_list(const struct view *view, const struct store_entry *const *entries, size_t n,
 	       json_t *metadata, struct strbuf *out)
 {
@@ -165,6 +155,10 @@ void view_list(const struct view *view, const struct store_entry *const *entries
 			    resource->kind, version);
 	json_write(metadata, out);
 	strbuf_adds(out, ",\"items\":[");
-	write_items(view, entries, n, out);
+	for (size_t i = 0; i < n; i++) {
+		if (i > 0)
+			strbuf_addc(out, ',');
+		view_object(view, entries[i]->text, false, out);
+	}
 	strbuf_adds(out, "]}\n");
 }

@@ -228,23 +228,17 @@ static struct kube_client *client_of(struct webhooks *webhooks, const char *url,
 
 /* ---- rounds ---------------------------------------------------------------------------------- */
 
-static void round_unlink(struct round *round)
-{
-	struct round **at = &round->all->rounds;
-
-	while (*at != round)
-		at = &(*at)->next;
-	*at = round->next;
-}
-
 /* Takes the refusal's object. */
 static void round_end(struct round *round, struct outcome refusal)
 {
 	webhooks_done_fn *done = round->done;
 	json_t *object = refusal.status ? NULL : json_incref(round->object);
 	void *arg = round->arg;
+	struct round **at = &round->all->rounds;
 
-	round_unlink(round);
+	while (*at != round)
+		at = &(*at)->next;
+	*at = round->next;
 	json_decref(round->hooks);
 	json_decref(round->request);
 	json_decref(round->object);

@@ -37,8 +37,12 @@ struct write {
 	void *arg;
 };
 
-static void write_free(struct write *w)
+/* Takes the outcome's object. */
+static void write_end(struct write *w, struct outcome outcome)
 {
+	write_done_fn *done = w->done;
+	void *arg = w->arg;
+
 	json_decref(w->request.body);
 	json_decref(w->live);
 	json_decref(w->object);
@@ -50,15 +54,6 @@ static void write_free(struct write *w)
 	mem_free(w->manager);
 	mem_free(w->user);
 	mem_free(w);
-}
-
-/* Takes the outcome's object. */
-static void write_end(struct write *w, struct outcome outcome)
-{
-	write_done_fn *done = w->done;
-	void *arg = w->arg;
-
-	write_free(w);
 	done(arg, outcome);
 }
 
@@ -241,27 +236,21 @@ static struct apply_write apply_write_of(const struct write *w, const char *api_
 	};
 }
 
-static struct outcome refuse_unknown(const struct write *w, const json_t *unknown)
+static struct outcome prune(const struct write *w, json_t *object)
 {
+	json_auto_t *unknown = json_array();
 	auto_strbuf struct strbuf text = {0};
 	json_t *path;
 	size_t i;
 
+	if (!has_flag(w, RESOURCE_CUSTOM))
+		return fine();
+	schema_prune(resource_of(w)->schema, object, unknown);
 	if (json_array_size(unknown) == 0 || w->request.fields == FIELDS_IGNORED)
 		return fine();
 	json_array_foreach (unknown, i, path)
 		strbuf_addf(&text, "%sunknown field \"%s\"", i ? ", " : "", json_str_or(path, ""));
 	return outcome_bad_request("strict decoding error: %s", strbuf_str(&text));
-}
-
-static struct outcome prune(const struct write *w, json_t *object)
-{
-	json_auto_t *unknown = json_array();
-
-	if (!has_flag(w, RESOURCE_CUSTOM))
-		return fine();
-	schema_prune(resource_of(w)->schema, object, unknown);
-	return refuse_unknown(w, unknown);
 }
 
 static struct outcome compute_apply(struct write *w, const json_t *base, json_t **ret)

@@ -20,12 +20,6 @@ struct range {
 	bool is_one; /* without a number */
 };
 
-static void range_done(struct range *range)
-{
-	free(range->prefix);
-	free(range->suffix);
-}
-
 static int bad(const char *text, const char *part, const char *why, struct err *err)
 {
 	return err_set(err, ERR_INVALID, "BadNode", "--node \"%.80s\": \"%.40s\": %s", text, part,
@@ -179,7 +173,8 @@ int node_spec_add(json_t *nodes, const char *text, const char *const *models, st
 		if (nics)
 			code = add_nodes(all, text, &range, nics, err);
 	}
-	range_done(&range);
+	free(range.prefix);
+	free(range.suffix);
 	if (code < 0 || find_twice(all, text, err) < 0)
 		return -1;
 	json_array_clear(nodes);

@@ -42,22 +42,6 @@ static int connect_to(const char *path, struct err *err)
 	return take_fd(&fd);
 }
 
-/* "ok TEXT" or "error REASON TEXT". */
-static int read_answer(char *line, char **ret_text, struct err *err)
-{
-	char *reason, *rest = line;
-
-	line[strcspn(line, "\n")] = '\0';
-	if (str_starts(line, "ok ")) {
-		*ret_text = str_dup(line + strlen("ok "));
-		return 0;
-	}
-	(void)strsep(&rest, " ");
-	reason = strsep(&rest, " ");
-	return err_set(err, ERR_INVALID, reason ? reason : "NoAnswer", "%s",
-		       rest ? rest : "the simulated nodes gave no answer");
-}
-
 static int order(const char *socket, const char *verb, const char *nic, const char *kind,
 		 char **ret_text, struct err *err)
 {
@@ -67,6 +51,7 @@ static int order(const char *socket, const char *verb, const char *nic, const ch
 	char answer[ANSWER_MAX];
 	size_t len = 0;
 	ssize_t n = 1;
+	char *reason, *rest;
 
 	if (str_empty(node) || str_empty(slash + 1) || strpbrk(nic, " \n") ||
 	    (kind && strpbrk(kind, " \n")))
@@ -84,7 +69,17 @@ static int order(const char *socket, const char *verb, const char *nic, const ch
 		len += n > 0 ? (size_t)n : 0;
 	}
 	answer[len] = '\0';
-	return read_answer(answer, ret_text, err);
+	/* "ok TEXT" or "error REASON TEXT". */
+	rest = answer;
+	answer[strcspn(answer, "\n")] = '\0';
+	if (str_starts(answer, "ok ")) {
+		*ret_text = str_dup(answer + strlen("ok "));
+		return 0;
+	}
+	(void)strsep(&rest, " ");
+	reason = strsep(&rest, " ");
+	return err_set(err, ERR_INVALID, reason ? reason : "NoAnswer", "%s",
+		       rest ? rest : "the simulated nodes gave no answer");
 }
 
 int nodes_break(const char *socket, const char *nic, const char *kind, char **ret_text,

@@ -48,19 +48,6 @@ static void end(struct writing *writing, const struct err *err)
 		queue_add(queue, key, QUEUE_MAIN);
 }
 
-static json_t *named(const struct kube_resource *resource, const char *ns, const char *name)
-{
-	json_t *object = json_object(), *metadata = json_need_object(object, "metadata");
-
-	json_put(object, "apiVersion",
-		 *resource->group ? json_fmt("%s/%s", resource->group, resource->version)
-				  : json_string(resource->version));
-	json_put_str(object, "kind", resource->kind);
-	json_put_str(metadata, "name", name);
-	json_put_str(metadata, "namespace", ns);
-	return object;
-}
-
 /* ---- the Node -------------------------------------------------------------------------------- */
 
 static json_t *conditions_now(const struct sim_node *node)
@@ -184,7 +171,7 @@ static void on_node_applied(void *arg, json_t *object, const struct err *err)
 
 static void register_node(struct sim_node *node, const char *key)
 {
-	json_auto_t *object = named(&node_resource, NULL, node->name);
+	json_auto_t *object = kube_object_new(&node_resource, NULL, node->name);
 	json_t *labels = json_need_object(json_at(object, "metadata"), "labels");
 	unsigned int n = node->number;
 
@@ -247,7 +234,7 @@ static bool create_if_due(struct sim_node *node, const char *key)
 		queue_add_after(node->nodes->queue, key, left);
 		return false;
 	}
-	object = named(&node_state_resource, node->nodes->config->ns, node->name);
+	object = kube_object_new(&node_state_resource, node->nodes->config->ns, node->name);
 	kube_create(node->nodes->client, &node_state_resource, object, &as_agent, on_created,
 		    begin(node, key));
 	return true;
@@ -285,7 +272,7 @@ static bool report_if_due(struct sim_node *node, const char *key)
 		sim_node_reported(node, json_uid(node->node_state));
 		return false;
 	}
-	body = named(&node_state_resource, node->nodes->config->ns, node->name);
+	body = kube_object_new(&node_state_resource, node->nodes->config->ns, node->name);
 	json_put_str(json_at(body, "metadata"), "resourceVersion",
 		     json_str_at(node->node_state, "metadata", "resourceVersion"));
 	json_put(body, "status", json_incref(status));

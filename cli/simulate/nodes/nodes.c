@@ -210,16 +210,6 @@ static void want_all_workloads(struct nodes *nodes)
 	}
 }
 
-static void want_all_nodes(struct nodes *nodes)
-{
-	const char *name;
-	void *node;
-	size_t i = 0;
-
-	while (map_next(&nodes->all, &i, &name, &node))
-		nodes_want(nodes, KEY_NODE, name, 0);
-}
-
 static void on_synced(void *arg)
 {
 	want_all_workloads(arg);
@@ -384,6 +374,10 @@ static void start_nodes(struct nodes *nodes)
 
 static void run(struct nodes *nodes)
 {
+	const char *name;
+	void *node;
+	size_t i = 0;
+
 	nodes->queue = queue_new(nodes->loop, on_queue, nodes);
 	nodes->agent = recorder_new(nodes->client, NODE_STATE_MANAGER, "simulated", false, NULL);
 	nodes->kubelet = recorder_new(nodes->client, "kubelet", "simulated", false, NULL);
@@ -395,7 +389,8 @@ static void run(struct nodes *nodes)
 	timer_start(nodes->heart, HEART_MS);
 	nodes->on_term = signal_watch_new(nodes->loop, SIGTERM, on_end, nodes);
 	nodes->on_int = signal_watch_new(nodes->loop, SIGINT, on_end, nodes);
-	want_all_nodes(nodes);
+	while (map_next(&nodes->all, &i, &name, &node))
+		nodes_want(nodes, KEY_NODE, name, 0);
 	loop_run(nodes->loop);
 }
 

@@ -381,11 +381,22 @@ static json_t *added_texts(const struct sim_pod *pod)
 	return texts;
 }
 
-static void annotate(struct sim_pod *pod)
+static void take_results(struct sim_pod *pod, const json_t *status)
 {
-	json_auto_t *infos = infos_of(pod), *metadata = NULL, *question = NULL;
-	auto_free char *text = network_status_text(pod->delegates, pod->results, infos);
+	auto_free char *address = pod_ip(pod), *ip = str_printf("%s/24", address);
+	struct err err = {0};
+	json_t *results = pod_networks_results(pod->delegates, status, ip, pod->uid, &err);
+	json_auto_t *infos = NULL, *metadata = NULL, *question = NULL;
+	auto_free char *text = NULL;
 
+	if (!results) {
+		fail(pod, "FailedCreatePodSandBox", &err);
+		return;
+	}
+	json_decref(pod->results);
+	pod->results = results;
+	infos = infos_of(pod);
+	text = network_status_text(pod->delegates, pod->results, infos);
 	metadata = json_pack("{s:s, s:s, s:s}", "namespace", pod->ns, "name", pod->name, "uid",
 			     pod->uid);
 	question = json_pack("{s:s, s:O, s:s, s:o}", "what", "status", "pod", metadata, "text",
@@ -396,21 +407,6 @@ static void annotate(struct sim_pod *pod)
 	nodes_want(pod->node->nodes, KEY_NODE, pod->node->name, 0);
 	pod->state = POD_ANNOTATING;
 	pod->question = networks_ask(pod->node->networks, question, on_annotated, pod);
-}
-
-static void take_results(struct sim_pod *pod, const json_t *status)
-{
-	auto_free char *address = pod_ip(pod), *ip = str_printf("%s/24", address);
-	struct err err = {0};
-	json_t *results = pod_networks_results(pod->delegates, status, ip, pod->uid, &err);
-
-	if (!results) {
-		fail(pod, "FailedCreatePodSandBox", &err);
-		return;
-	}
-	json_decref(pod->results);
-	pod->results = results;
-	annotate(pod);
 }
 
 static void on_addresses(void *arg, const json_t *status, const struct err *err)

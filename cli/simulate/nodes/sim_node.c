@@ -73,23 +73,6 @@ static void emit(void *arg, bool warning, const char *reason, const char *messag
 		      warning, reason, message);
 }
 
-/* Each problem once, when it comes up. */
-static void emit_problems(struct sim_node *node, const json_t *before)
-{
-	const json_t *problem, *old;
-	size_t i, k;
-
-	json_array_foreach (json_at(node->pools, "problems"), i, problem) {
-		bool is_known = false;
-
-		json_array_foreach (json_at(before, "problems"), k, old)
-			is_known |= json_same(old, problem);
-		if (!is_known)
-			emit(node, true, json_str_at(problem, "reason"),
-			     json_str_or(json_at(problem, "message"), ""));
-	}
-}
-
 static json_t *read_dev_names(const struct sim_node *node)
 {
 	auto_close int root =
@@ -111,8 +94,10 @@ static void show_pools(struct sim_node *node)
 void sim_node_offer(struct sim_node *node)
 {
 	const struct pool_sources *sources = node->nodes->sources;
-	json_auto_t *before = NULL, *dev_names = NULL;
+	json_auto_t *before = NULL, *dev_names = NULL, *fresh = NULL;
 	struct agent_view view;
+	const json_t *problem;
+	size_t i;
 
 	if (!node->agent || !pool_sources_are_known(sources))
 		return;
@@ -134,7 +119,10 @@ void sim_node_offer(struct sim_node *node)
 	});
 	check_given(node, node->given, json_str_at(view.observed, "node", "bootId"));
 	show_pools(node);
-	emit_problems(node, before);
+	fresh = pools_new_problems(node->pools, before);
+	json_array_foreach (fresh, i, problem)
+		emit(node, true, json_str_at(problem, "reason"),
+		     json_str_or(json_at(problem, "message"), ""));
 }
 
 /* ---- what the agent asks of us --------------------------------------------------------------- */
@@ -222,23 +210,6 @@ static json_t *attachments_of(const struct sim_node *node)
 	return all;
 }
 
-/* As offers_failures() of nodeagent/agent. */
-static json_t *failures_of(const struct sim_node *node)
-{
-	json_t *list = pool_sources_failures(node->nodes->sources), *problem;
-	size_t i;
-
-	json_array_foreach (json_at(node->pools, "problems"), i, problem) {
-		const char *reason = json_str_at(problem, "reason");
-
-		if (pools_is_fault(reason))
-			json_array_append_new(
-				list, json_pack("{s:s, s:s}", "reason", reason, "message",
-						json_str_or(json_at(problem, "message"), "")));
-	}
-	return list;
-}
-
 json_t *sim_node_status(struct sim_node *node, const json_t *before, const char *now)
 {
 	struct agent_view view = agent_view(node->agent);
@@ -248,7 +219,8 @@ json_t *sim_node_status(struct sim_node *node, const json_t *before, const char 
 		return NULL;
 	offered = devices_status(node->offered);
 	resources = pools_status(offered, NULL, node->allocated, json_at(before, "resources"));
-	wrong = failures_of(node);
+	wrong = pool_sources_failures(node->nodes->sources);
+	pools_add_faults(node->pools, wrong);
 	attachments = attachments_of(node);
 	return status_compose(&(struct status_input){
 		.generation = view.generation,

@@ -298,11 +298,6 @@ static bool resets(const json_t *object)
 	return json_array_size(list) == 1 && json_object_size(json_array_get(list, 0)) == 0;
 }
 
-static void drop_managers(json_t *object)
-{
-	json_object_del(json_object_get(object, "metadata"), "managedFields");
-}
-
 int apply_track_update(const struct apply_write *write, const json_t *live, json_t *object,
 		       struct err *err)
 {
@@ -313,7 +308,7 @@ int apply_track_update(const struct apply_write *write, const json_t *live, json
 		return -1;
 	entries = managers_read(live);
 	if (resets(object) || (live && json_array_size(entries) == 0)) {
-		drop_managers(object);
+		json_object_del(json_object_get(object, "metadata"), "managedFields");
 		return 0;
 	}
 	differences(write, live, object, &changed, &removed);
@@ -329,20 +324,4 @@ int apply_track_update(const struct apply_write *write, const json_t *live, json
 	}
 	managers_write(object, take_ptr(entries));
 	return 0;
-}
-
-bool apply_same_but_times(const json_t *a, const json_t *b)
-{
-	json_auto_t *one = json_deep_copy(a);
-	json_auto_t *other = json_deep_copy(b);
-	json_t *sides[] = {one, other};
-
-	for (size_t side = 0; side < ARRAY_LEN(sides); side++) {
-		json_t *entry = NULL;
-		size_t i = 0;
-
-		json_array_foreach (json_at(sides[side], "metadata", "managedFields"), i, entry)
-			json_object_del(entry, "time");
-	}
-	return json_same(one, other);
 }

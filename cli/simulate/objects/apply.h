@@ -77,10 +77,4 @@ int apply_object(const struct apply_write *write, const json_t *live, const json
 int apply_track_update(const struct apply_write *write, const json_t *live, json_t *object,
 		       struct err *err);
 
-/*
- * Are two objects the same but for the times in managedFields? kube-apiserver does not write then;
- * ask it of live and the new object after defaults, before the write.
- */
-bool apply_same_but_times(const json_t *a, const json_t *b);
-
 #endif

@@ -65,12 +65,6 @@ json_t *failure_status(int code, const char *reason, const char *message, const 
 	return status;
 }
 
-static void add_cause_line(struct strbuf *out, const json_t *cause)
-{
-	strbuf_addf(out, "%s: %s", json_str_or(json_at(cause, "field"), ""),
-		    json_str_or(json_at(cause, "message"), ""));
-}
-
 json_t *failure_invalid(const char *group, const char *kind, const char *name, const json_t *causes)
 {
 	auto_strbuf struct strbuf message = {0};
@@ -83,7 +77,8 @@ json_t *failure_invalid(const char *group, const char *kind, const char *name, c
 	strbuf_adds(&message, json_array_size(causes) == 0 ? "" : several ? ": [" : ": ");
 	json_array_foreach (causes, i, cause) {
 		strbuf_adds(&message, i ? ", " : "");
-		add_cause_line(&message, cause);
+		strbuf_addf(&message, "%s: %s", json_str_or(json_at(cause, "field"), ""),
+			    json_str_or(json_at(cause, "message"), ""));
 	}
 	strbuf_adds(&message, several ? "]" : "");
 	json_put_str(details, "name", name);

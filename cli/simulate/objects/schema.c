@@ -8,10 +8,10 @@
 #include <string.h>
 
 #include "cli/simulate/objects/limits.h"
-#include "cli/simulate/objects/pattern.h"
 #include "cli/simulate/objects/schema_internal.h"
 #include "cli/simulate/objects/shape.h"
 #include "lib/base/mem.h"
+#include "lib/base/pattern.h"
 #include "lib/json/json.h"
 
 /* ---- compile --------------------------------------------------------------------------------- */
@@ -84,12 +84,14 @@ static int compile_pattern(struct schema *schema, const json_t *node, const char
 {
 	const char *text = json_str_at(node, "pattern");
 	struct pattern *pattern = NULL;
+	struct err why = {0};
 
 	if (!text || map_get(&schema->patterns, text))
 		return 0;
-	pattern = pattern_new(text, err);
+	pattern = pattern_new(text, &why);
 	if (!pattern)
-		return err_in(err, "%s", path);
+		return err_set(err, ERR_INVALID, "Invalid", "%s: pattern \"%.200s\": %s", path,
+			       text, why.text);
 	map_set(&schema->patterns, text, pattern);
 	return 0;
 }
@@ -130,8 +132,15 @@ static int compile_list(struct schema *schema, json_t *list, const char *path, c
 	return 0;
 }
 
-static int compile_children(struct schema *schema, json_t *node, const char *path, struct err *err)
+/* Paths are at most as long as JSON_MAX_DEPTH keys. */
+static int compile(struct schema *schema, json_t *node, const char *path, struct err *err)
 {
+	if (!json_is_object(node))
+		return err_set(err, ERR_INVALID, "Invalid", "%s: must be an object", path);
+	if (check_keywords(node, path, err) || compile_pattern(schema, node, path, err))
+		return -1;
+	if (shape_flag(node, SHAPE_EMBEDDED))
+		complete_resource(node);
 	static const char *const single[] = {"items", "not"};
 	static const char *const lists[] = {"allOf", "anyOf", "oneOf"};
 	json_t *additional = json_at(node, "additionalProperties");
@@ -152,18 +161,6 @@ static int compile_children(struct schema *schema, json_t *node, const char *pat
 		if (compile_list(schema, json_at(node, lists[i]), path, lists[i], err))
 			return -1;
 	return 0;
-}
-
-/* Paths are at most as long as JSON_MAX_DEPTH keys. */
-static int compile(struct schema *schema, json_t *node, const char *path, struct err *err)
-{
-	if (!json_is_object(node))
-		return err_set(err, ERR_INVALID, "Invalid", "%s: must be an object", path);
-	if (check_keywords(node, path, err) || compile_pattern(schema, node, path, err))
-		return -1;
-	if (shape_flag(node, SHAPE_EMBEDDED))
-		complete_resource(node);
-	return compile_children(schema, node, path, err);
 }
 
 struct schema *schema_new(const json_t *openapi, struct err *err)
@@ -280,12 +277,6 @@ void schema_default(const struct schema *schema, json_t *object)
 
 /* ---- pruning --------------------------------------------------------------------------------- */
 
-static void note_unknown(json_t *unknown, const char *path, const char *key)
-{
-	if (unknown && json_array_size(unknown) < CAUSES_MAX)
-		json_array_append_new(unknown, json_fmt("%s%s%s", path, *path ? "." : "", key));
-}
-
 static void prune_value(const json_t *node, json_t *value, const char *path, json_t *unknown);
 
 static void prune_members(const json_t *node, json_t *object, const char *path, json_t *unknown)
@@ -304,7 +295,9 @@ static void prune_members(const json_t *node, json_t *object, const char *path, 
 		if (!below && keeps)
 			continue;
 		if (!below) {
-			note_unknown(unknown, path, key);
+			if (unknown && json_array_size(unknown) < CAUSES_MAX)
+				json_array_append_new(
+					unknown, json_fmt("%s%s%s", path, *path ? "." : "", key));
 			(void)json_object_del(object, key);
 			continue;
 		}

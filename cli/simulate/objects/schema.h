@@ -15,8 +15,8 @@
  * Not evaluated: x-kubernetes-validations (CEL). A rule never refuses anything here; tests of rules
  * need a real API server.
  *
- * Patterns are RE2 for kube-apiserver and POSIX extended expressions here, with (?:…), \d, \D, \w,
- * \W, \s and \S translated. Other escapes of letters and (?…) are refused by schema_new.
+ * Patterns are RE2 for kube-apiserver and what lib/base/pattern.h makes of it here; schema_new
+ * refuses what that does not know.
  *
  * Sources: Kubernetes documentation, "Extend the Kubernetes API with CustomResourceDefinitions";
  * kube-openapi pkg/validation (wording).

@@ -399,17 +399,3 @@ bool selector_matches(const struct selector *selector, const json_t *object)
 			return false;
 	return true;
 }
-
-const char *selector_name(const struct selector *selector)
-{
-	const json_t *requirement = NULL;
-	size_t i = 0;
-
-	if (!selector)
-		return NULL;
-	json_array_foreach (selector->fields, i, requirement)
-		if (str_eq(json_str_at(requirement, "path"), "metadata.name") &&
-		    json_is_true(json_at(requirement, "equal")))
-			return json_str_at(requirement, "value");
-	return NULL;
-}

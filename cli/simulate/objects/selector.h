@@ -56,10 +56,4 @@ OWN_DEFINE(struct selector, selector_free)
 /* Does it select this object? NULL selects everything. An absent field is "". */
 bool selector_matches(const struct selector *selector, const json_t *object);
 
-/*
- * The name of the only object that can match (metadata.name=…), or NULL: a list with it need not
- * look at all objects. Borrowed from the selector.
- */
-const char *selector_name(const struct selector *selector);
-
 #endif

@@ -105,25 +105,6 @@ static bool replaces_list(const json_t *patch)
 	return false;
 }
 
-static int merge_list(const json_t *node, json_t *list, const json_t *patch, struct err *err)
-{
-	const char *merge_key = json_str_at(node, SHAPE_MERGE);
-	json_t *item = NULL;
-	size_t i = 0;
-
-	if (replaces_list(patch))
-		json_array_clear(list);
-	json_array_foreach (patch, i, item) {
-		if (merge_key) {
-			if (merge_item(node, list, item, merge_key, err))
-				return -1;
-		} else if (find_item(list, item, NULL) == json_array_size(list)) {
-			json_array_append_new(list, json_deep_copy(item));
-		}
-	}
-	return 0;
-}
-
 /*
  * Items named by `order` take its order. The others keep theirs, and stand before the first named
  * item that stood behind them.
@@ -201,6 +182,9 @@ static int merge_member(const json_t *node, json_t *target, const char *key, con
 {
 	const json_t *below = shape_member(node, key);
 	json_t *present = json_object_get(target, key);
+	const char *merge_key;
+	json_t *item = NULL;
+	size_t i = 0;
 
 	if (json_is_null(value)) {
 		json_object_del(target, key);
@@ -216,7 +200,18 @@ static int merge_member(const json_t *node, json_t *target, const char *key, con
 		present = json_array();
 		json_put(target, key, present);
 	}
-	return merge_list(below, present, value, err);
+	merge_key = json_str_at(below, SHAPE_MERGE);
+	if (replaces_list(value))
+		json_array_clear(present);
+	json_array_foreach (value, i, item) {
+		if (merge_key) {
+			if (merge_item(below, present, item, merge_key, err))
+				return -1;
+		} else if (find_item(present, item, NULL) == json_array_size(present)) {
+			json_array_append_new(present, json_deep_copy(item));
+		}
+	}
+	return 0;
 }
 
 static int sort_member(const json_t *node, json_t *target, const char *key, const json_t *order,

@@ -9,10 +9,10 @@
 
 #include "cli/simulate/objects/failure.h"
 #include "cli/simulate/objects/limits.h"
-#include "cli/simulate/objects/pattern.h"
 #include "cli/simulate/objects/schema.h"
 #include "cli/simulate/objects/schema_internal.h"
 #include "cli/simulate/objects/shape.h"
+#include "lib/base/pattern.h"
 #include "lib/base/rfc3339.h"
 #include "lib/json/json.h"
 
@@ -465,33 +465,13 @@ static void check_alternatives(struct check *check, const json_t *nodes, const j
 			json_array_append(check->causes, fault);
 }
 
-static void check_combinations(struct check *check, const json_t *node, const json_t *value,
-			       const char *path)
-{
-	const json_t *any = json_at(node, "anyOf"), *one = json_at(node, "oneOf");
-	const json_t *forbidden = json_at(node, "not"), *each = NULL;
-	size_t i = 0;
-
-	json_array_foreach (json_at(node, "allOf"), i, each)
-		check_value(check, each, value, path);
-	/* With int-or-string, anyOf lists its two types, and check_type has looked at them. */
-	if (any && !shape_flag(node, SHAPE_INT_STR))
-		check_alternatives(check, any, value, path, false);
-	if (one)
-		check_alternatives(check, one, value, path, true);
-	if (forbidden) {
-		json_auto_t *causes = json_array();
-		struct check apart = {.schema = check->schema, .causes = causes};
-
-		check_value(&apart, forbidden, value, path);
-		if (json_array_size(causes) == 0)
-			combination(check, path, "not validate the schema (not)");
-	}
-}
-
 static void check_value(struct check *check, const json_t *node, const json_t *value,
 			const char *path)
 {
+	const json_t *any, *one;
+	const json_t *forbidden, *each = NULL;
+	size_t i = 0;
+
 	if (json_array_size(check->causes) >= CAUSES_MAX)
 		return;
 	if (json_is_null(value) && (shape_flag(node, "nullable") || !json_at(node, "type")))
@@ -507,7 +487,24 @@ static void check_value(struct check *check, const json_t *node, const json_t *v
 		check_string(check, node, value, path);
 	else if (json_is_number(value))
 		check_number(check, node, value, path);
-	check_combinations(check, node, value, path);
+	any = json_at(node, "anyOf");
+	one = json_at(node, "oneOf");
+	forbidden = json_at(node, "not");
+	json_array_foreach (json_at(node, "allOf"), i, each)
+		check_value(check, each, value, path);
+	/* With int-or-string, anyOf lists its two types, and check_type has looked at them. */
+	if (any && !shape_flag(node, SHAPE_INT_STR))
+		check_alternatives(check, any, value, path, false);
+	if (one)
+		check_alternatives(check, one, value, path, true);
+	if (forbidden) {
+		json_auto_t *causes = json_array();
+		struct check apart = {.schema = check->schema, .causes = causes};
+
+		check_value(&apart, forbidden, value, path);
+		if (json_array_size(causes) == 0)
+			combination(check, path, "not validate the schema (not)");
+	}
 }
 
 void schema_validate(const struct schema *schema, const json_t *object, json_t *causes)

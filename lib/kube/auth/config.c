@@ -19,19 +19,6 @@
 
 #define auto_config auto_call(kube_config_done)
 
-static void auth_done(struct kube_auth *auth)
-{
-	secret_free(auth->token);
-	mem_free(auth->token_file);
-	mem_free(auth->username);
-	secret_free(auth->password);
-	config_exec_done(&auth->exec);
-	mem_free(auth->client_cert_pem);
-	secret_free(auth->client_key_pem);
-	mem_free(auth->client_cert_file);
-	mem_free(auth->client_key_file);
-}
-
 void kube_config_done(struct kube_config *config)
 {
 	mem_free(config->origin);
@@ -43,7 +30,15 @@ void kube_config_done(struct kube_config *config)
 	mem_free(config->tls_server_name);
 	secret_free(config->proxy);
 	mem_free(config->namespace);
-	auth_done(&config->auth);
+	secret_free(config->auth.token);
+	mem_free(config->auth.token_file);
+	mem_free(config->auth.username);
+	secret_free(config->auth.password);
+	config_exec_done(&config->auth.exec);
+	mem_free(config->auth.client_cert_pem);
+	secret_free(config->auth.client_key_pem);
+	mem_free(config->auth.client_cert_file);
+	mem_free(config->auth.client_key_file);
 	*config = (struct kube_config){0};
 }
 
@@ -187,25 +182,6 @@ static bool in_cluster_is_possible(const struct kube_config_source *src)
 	       file_exists(src, KUBE_SERVICE_ACCOUNT_DIR "/token");
 }
 
-static int in_cluster_server(const struct kube_config_source *src, struct kube_config *config,
-			     struct err *err)
-{
-	const char *host = get_env(src->envp, "KUBERNETES_SERVICE_HOST");
-	const char *port = get_env(src->envp, "KUBERNETES_SERVICE_PORT");
-	bool v6 = strchr(host, ':');
-	auto_free char *url = str_printf(v6 ? "https://[%s]:%s" : "https://%s:%s", host, port);
-	auto_endpoint struct endpoint server = {0};
-
-	if (endpoint_parse_server(url, &server, NULL) < 0 || *server.path)
-		return err_set(err, ERR_INVALID, "BadKubeconfig",
-			       "the environment's KUBERNETES_SERVICE_HOST \"%s\" and "
-			       "KUBERNETES_SERVICE_PORT "
-			       "\"%s\" are no address and port",
-			       host, port);
-	config_set_server(config, &server);
-	return 0;
-}
-
 static int in_cluster_ca(const struct kube_config_source *src, struct kube_config *config,
 			 struct err *err)
 {
@@ -235,13 +211,29 @@ static int load_in_cluster(const struct kube_config_source *src, struct kube_con
 			   struct err *err)
 {
 	auto_config struct kube_config config = {0};
+	const char *host;
+	const char *port;
+	bool v6;
+	auto_free char *url = NULL;
+	auto_endpoint struct endpoint server = {0};
 
 	config.origin = str_dup("the pod's service account");
 	config.auth.kind = KUBE_AUTH_TOKEN_FILE;
 	config.auth.token_file = service_account_file(src, "token");
 	if (config_read_token(config.auth.token_file, &config.auth.token, err) < 0)
 		return err_in(err, "%s", config.origin);
-	if (in_cluster_server(src, &config, err) < 0 || in_cluster_ca(src, &config, err) < 0)
+	host = get_env(src->envp, "KUBERNETES_SERVICE_HOST");
+	port = get_env(src->envp, "KUBERNETES_SERVICE_PORT");
+	v6 = strchr(host, ':');
+	url = str_printf(v6 ? "https://[%s]:%s" : "https://%s:%s", host, port);
+	if (endpoint_parse_server(url, &server, NULL) < 0 || *server.path)
+		return err_set(err, ERR_INVALID, "BadKubeconfig",
+			       "the environment's KUBERNETES_SERVICE_HOST \"%s\" and "
+			       "KUBERNETES_SERVICE_PORT "
+			       "\"%s\" are no address and port",
+			       host, port);
+	config_set_server(&config, &server);
+	if (in_cluster_ca(src, &config, err) < 0)
 		return -1;
 	in_cluster_namespace(src, &config);
 	*ret = config;

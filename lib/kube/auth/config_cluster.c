@@ -68,12 +68,14 @@ static char *proxy_for_curl(const char *url, const struct endpoint *proxy)
 	return str_dup(url);
 }
 
-static int read_proxy(const struct kubeconfig_entry *cluster, struct kube_config *config,
-		      struct err *err)
+int config_read_cluster(const struct kubeconfig_entry *cluster, struct kube_config *config,
+			struct err *err)
 {
 	auto_endpoint struct endpoint proxy = {0};
 	const char *url = NULL;
 
+	if (read_server(cluster, config, err) < 0 || read_trust(cluster, config, err) < 0)
+		return -1;
 	if (kubeconfig_str(cluster, "proxy-url", &url, err) < 0)
 		return -1;
 	if (!url)
@@ -82,12 +84,4 @@ static int read_proxy(const struct kubeconfig_entry *cluster, struct kube_config
 		return kubeconfig_in(cluster, "proxy-url", err);
 	config->proxy = proxy_for_curl(url, &proxy);
 	return 0;
-}
-
-int config_read_cluster(const struct kubeconfig_entry *cluster, struct kube_config *config,
-			struct err *err)
-{
-	if (read_server(cluster, config, err) < 0 || read_trust(cluster, config, err) < 0)
-		return -1;
-	return read_proxy(cluster, config, err);
 }

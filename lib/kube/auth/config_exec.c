@@ -150,25 +150,6 @@ static int check_env(const struct kubeconfig_entry *exec, const json_t *env, str
 	return 0;
 }
 
-static int read_env(const struct kubeconfig_entry *exec, const char *const *envp, const char *info,
-		    struct kube_exec *ret, struct err *err)
-{
-	const json_t *env = NULL, *variable;
-	size_t i, len = 0;
-
-	if (kubeconfig_objects(exec, "env", &env, err) < 0 || check_env(exec, env, err) < 0)
-		return -1;
-	for (; envp && *envp; envp++)
-		if (!is_overridden(*envp, env))
-			strings_add(&ret->env, &len, str_dup(*envp));
-	json_array_foreach (env, i, variable)
-		strings_add(&ret->env, &len,
-			    str_printf("%s=%s", json_str_at(variable, "name"),
-				       json_str_or(json_at(variable, "value"), "")));
-	strings_add(&ret->env, &len, str_printf(EXEC_INFO "=%s", info));
-	return 0;
-}
-
 /* The cluster as plugins see it: the kubeconfig's names, the CA always as data. */
 static int describe_cluster(const struct kubeconfig_entry *cluster,
 			    const struct kube_config *config, json_t *out, struct err *err)
@@ -203,6 +184,8 @@ int config_read_exec(const struct kubeconfig_entry *exec, const struct kubeconfi
 	json_auto_t *about = json_object();
 	auto_free char *info = NULL;
 	bool tell = false;
+	const json_t *env = NULL, *variable;
+	size_t i, len = 0;
 
 	if (read_version(exec, ret, err) < 0 || check_interactive_mode(exec, ret, err) < 0 ||
 	    read_command(exec, ret, err) < 0 ||
@@ -211,5 +194,15 @@ int config_read_exec(const struct kubeconfig_entry *exec, const struct kubeconfi
 	if (tell && describe_cluster(cluster, config, about, err) < 0)
 		return -1;
 	info = exec_credential_info(ret->api_version, tell ? about : NULL);
-	return read_env(exec, envp, info, ret, err);
+	if (kubeconfig_objects(exec, "env", &env, err) < 0 || check_env(exec, env, err) < 0)
+		return -1;
+	for (; envp && *envp; envp++)
+		if (!is_overridden(*envp, env))
+			strings_add(&ret->env, &len, str_dup(*envp));
+	json_array_foreach (env, i, variable)
+		strings_add(&ret->env, &len,
+			    str_printf("%s=%s", json_str_at(variable, "name"),
+				       json_str_or(json_at(variable, "value"), "")));
+	strings_add(&ret->env, &len, str_printf(EXEC_INFO "=%s", info));
+	return 0;
 }

@@ -2,12 +2,16 @@
 /*
  * What `orbweaver test` decides without a cluster: networks, nodes, pods, and what tools say.
  */
+#include <fcntl.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -15,6 +19,8 @@
 #include "cli/pathtest/facts.h"
 #include "cli/pathtest/pods.h"
 #include "cli/pathtest/steps.h"
+#include "cli/pathtest/tasks.h"
+#include "lib/base/fs.h"
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
@@ -415,6 +421,132 @@ static void who_ran_out_of_time_is_told_from_who_failed(void **state)
 	assert_false(path_is_late(0));
 }
 
+/* ---- tasks ----------------------------------------------------------------------------------- */
+
+static void a_log_says_what_became_of_a_task(void **state)
+{
+	static const struct {
+		const char *log, *output;
+		int exit_code; /* -1: it has not ended */
+	} rows[] = {
+		{"", "", -1},
+		{"7 > one\n7 > \n7 > two\n7 ends 3\n", "one\n\ntwo\n", 3},
+		{"6 > other\n7 > mine\n6 ends 0\n", "mine\n", -1},
+		{"7 > cut o", "cut o\n", -1},
+		{"7 > 7 ends 0\n77 ends 0\n7 ends\n7 ends x\n7 ends 256\n", "7 ends 0\n", -1},
+		{"no line of ours\n7 ends 0\n7 > late\n", "", 0},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct task_report report;
+
+		task_read(rows[i].log, 7, &report);
+		assert_string_equal(report.output, rows[i].output);
+		assert_int_equal(report.has_ended, rows[i].exit_code >= 0);
+		assert_int_equal(report.exit_code, rows[i].exit_code < 0 ? 0 : rows[i].exit_code);
+		mem_free(report.output);
+	}
+}
+
+/* The pod's script, and the folder in which it finds its task. */
+struct played_pod {
+	char folder[64];
+	pid_t pid;
+};
+
+static void begin_pod(struct played_pod *pod)
+{
+	snprintf(pod->folder, sizeof(pod->folder), "/tmp/pathtest-XXXXXX");
+	assert_non_null(mkdtemp(pod->folder));
+	pod->pid = fork();
+	if (pod->pid == 0) {
+		auto_free char *log = str_printf("%s/log", pod->folder);
+
+		/* What it has started ends with it, and it with a test that fails. */
+		(void)setpgid(0, 0);
+		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+		assert_non_null(freopen(log, "a", stdout));
+		(void)execlp("sh", "sh", "-c", task_pod_script, pod->folder, NULL);
+		_exit(127);
+	}
+	assert_true(pod->pid > 0);
+	(void)setpgid(pod->pid, pod->pid);
+}
+
+static void end_pod(struct played_pod *pod)
+{
+	static const char *const files[] = {"log", "new", "began", "end", TASK_FILE};
+
+	(void)kill(-pod->pid, SIGKILL);
+	assert_int_equal(waitpid(pod->pid, NULL, 0), pod->pid);
+	for (size_t i = 0; i < ARRAY_LEN(files); i++) {
+		auto_free char *path = str_printf("%s/%s", pod->folder, files[i]);
+
+		(void)unlink(path);
+	}
+	assert_int_equal(rmdir(pod->folder), 0);
+}
+
+/* As a kubelet does: at once, by a rename. */
+static void give_task(const struct played_pod *pod, int number, const char *script,
+		      const char *const *words)
+{
+	auto_free char *text = task_text(number, script, words);
+	auto_free char *fresh = str_printf("%s/new", pod->folder);
+	auto_free char *path = str_printf("%s/" TASK_FILE, pod->folder);
+
+	assert_int_equal(fs_write_atomic(AT_FDCWD, fresh, text, strlen(text), 0600, NULL), 0);
+	assert_int_equal(rename(fresh, path), 0);
+}
+
+/* Wait until the task has ended. */
+static void await_task(const struct played_pod *pod, int number, int exit_code, const char *output)
+{
+	auto_free char *path = str_printf("%s/log", pod->folder);
+	struct task_report report = {0};
+
+	while (!report.has_ended) {
+		auto_strbuf struct strbuf log = {0};
+
+		mem_free(report.output);
+		nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+		(void)fs_read(AT_FDCWD, path, 1 << 20, &log, NULL);
+		task_read(strbuf_str(&log), number, &report);
+	}
+	assert_int_equal(report.exit_code, exit_code);
+	assert_string_equal(report.output, output);
+	mem_free(report.output);
+}
+
+static void until_there(const struct played_pod *pod, const char *name)
+{
+	auto_free char *path = str_printf("%s/%s", pod->folder, name);
+
+	while (access(path, F_OK) < 0)
+		nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+}
+
+static void a_pod_runs_what_it_is_given(void **state)
+{
+	struct played_pod pod;
+
+	begin_pod(&pod);
+	give_task(&pod, 1, "printf '%s\\n' \"$0:$1:$2\"; echo error >&2; exit 3\n",
+		  (const char *const[]){"it's", "$HOME `id`", "a\\b", NULL});
+	await_task(&pod, 1, 3, "it's:$HOME `id`:a\\b\nerror\n");
+	/* One that goes on does not keep the next from running. */
+	give_task(&pod, 2,
+		  "echo began >\"$0/began\"\nuntil [ -e \"$0/end\" ]; do sleep 0.01; done\necho "
+		  "over\n",
+		  (const char *const[]){pod.folder, NULL});
+	until_there(&pod, "began");
+	give_task(&pod, 3, "echo three >\"$0/end\"; echo three\n",
+		  (const char *const[]){pod.folder, NULL});
+	await_task(&pod, 3, 0, "three\n");
+	await_task(&pod, 2, 0, "over\n");
+	end_pod(&pod);
+}
+
 /* As the tools print it: perftest 4.5, rdmacm-utils 44, iputils, busybox. */
 static void figures_of_the_tools_are_read(void **state)
 {
@@ -496,6 +628,8 @@ int main(void)
 		cmocka_unit_test(commands_lead_from_the_client_to_the_server),
 		cmocka_unit_test(a_stream_is_as_long_on_slow_and_on_fast_paths),
 		cmocka_unit_test(who_ran_out_of_time_is_told_from_who_failed),
+		cmocka_unit_test(a_log_says_what_became_of_a_task),
+		cmocka_unit_test(a_pod_runs_what_it_is_given),
 		cmocka_unit_test(figures_of_the_tools_are_read),
 		cmocka_unit_test(the_last_lines_are_for_people),
 	};

@@ -159,25 +159,6 @@ static void cuts_long_texts_between_characters(void **state)
 	assert_int_equal(str_utf8_len(status.text + GRPC_STATUS_TEXT_MAX - 3, 2), 2);
 }
 
-static void turns_a_status_into_an_error(void **state)
-{
-	struct grpc_status status;
-	struct err err = {0};
-
-	(void)grpc_status_set(&status, GRPC_UNKNOWN, "invalid name\nof resource");
-	assert_int_equal(grpc_status_err(&status, &err), -1);
-	assert_int_equal(err.class, ERR_TRANSIENT);
-	assert_string_equal(err.reason, "Unknown");
-	assert_string_equal(err.text, "invalid name of resource");
-	(void)grpc_status_set(&status, GRPC_UNIMPLEMENTED, "%s", "");
-	assert_int_equal(grpc_status_err(&status, &err), -1);
-	assert_int_equal(err.class, ERR_INVALID);
-	assert_string_equal(err.text, "Unimplemented");
-	(void)grpc_status_set(&status, GRPC_ABORTED, "again");
-	assert_int_equal(grpc_status_err(&status, &err), -1);
-	assert_int_equal(err.class, ERR_CONFLICT);
-}
-
 static void names_every_code(void **state)
 {
 	for (int code = GRPC_OK; code <= GRPC_UNAUTHENTICATED; code++)
@@ -206,7 +187,6 @@ int main(void)
 		cmocka_unit_test(keeps_malformed_escapes_and_mends_bytes_that_are_no_text),
 		cmocka_unit_test(reads_a_status),
 		cmocka_unit_test(cuts_long_texts_between_characters),
-		cmocka_unit_test(turns_a_status_into_an_error),
 		cmocka_unit_test(names_every_code),
 		cmocka_unit_test(maps_codes_of_http),
 	};

@@ -800,32 +800,6 @@ static void silent_connections_give_way_at_once(void **state)
 	client_free(half);
 }
 
-static void a_crowd_from_one_peer_leaves_room_for_others(void **state)
-{
-	struct fixture *f = *state;
-	struct http_server_config config = config_for(f);
-	struct client *crowd[16], *other;
-	unsigned int port;
-
-	config.connections_max = ARRAY_LEN(crowd);
-	restart_with(f, &config);
-	client_free(take_ptr(f->client));
-	port = http_server_port(f->server);
-	for (size_t i = 0; i < ARRAY_LEN(crowd); i++) {
-		crowd[i] = client_from("127.0.0.10", f->loop, port, NULL);
-		/* Three quarters are served, the rest is refused: each of them is busy just now. */
-		if (i < ARRAY_LEN(crowd) * 3 / 4)
-			assert_int_equal(client_ask(crowd[i], GET_HELLO), 200);
-		else
-			assert_true(client_has_ended(crowd[i]));
-	}
-	other = client_from("127.0.0.11", f->loop, port, NULL);
-	assert_int_equal(client_ask(other, GET_HELLO), 200);
-	for (size_t i = 0; i < ARRAY_LEN(crowd); i++)
-		client_free(crowd[i]);
-	client_free(other);
-}
-
 static void clients_that_are_slow_on_purpose_make_room(void **state)
 {
 	struct fixture *f = *state;
@@ -1120,7 +1094,6 @@ int main(void)
 		server_test(does_not_spin_for_a_reader_that_never_reads),
 		server_test(idle_connections_make_room_the_oldest_first),
 		server_test(silent_connections_give_way_at_once),
-		server_test(a_crowd_from_one_peer_leaves_room_for_others),
 		server_test(clients_that_are_slow_on_purpose_make_room),
 		server_test(a_connection_that_ends_lets_a_waiting_one_in),
 		server_test(closes_with_connections_in_every_state),

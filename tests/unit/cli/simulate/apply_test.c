@@ -263,16 +263,6 @@ static void an_apply_that_changes_nothing_gives_the_same_object(void **state)
 	assert_same(live, before);
 }
 
-static void only_times_do_not_count_as_a_change(void **state)
-{
-	json_auto_t *a = parse("{'metadata':{'managedFields':[{'manager':'m','time':'1'}]}}");
-	json_auto_t *b = parse("{'metadata':{'managedFields':[{'manager':'m','time':'2'}]}}");
-	json_auto_t *c = parse("{'metadata':{'managedFields':[{'manager':'n','time':'1'}]}}");
-
-	assert_true(apply_same_but_times(a, b));
-	assert_false(apply_same_but_times(a, c));
-}
-
 static void what_the_server_sets_stays_as_it_is(void **state)
 {
 	auto_schema struct schema *schema = schema_of(small_schema);
@@ -447,7 +437,6 @@ int main(void)
 		cmocka_unit_test(an_empty_map_is_owned_and_takes_nothing_away),
 		cmocka_unit_test(items_take_the_order_of_the_configuration),
 		cmocka_unit_test(an_apply_that_changes_nothing_gives_the_same_object),
-		cmocka_unit_test(only_times_do_not_count_as_a_change),
 		cmocka_unit_test(what_the_server_sets_stays_as_it_is),
 		cmocka_unit_test(a_status_write_touches_nothing_else),
 		cmocka_unit_test(configurations_that_cannot_be_merged_are_refused),

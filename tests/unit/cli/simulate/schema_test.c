@@ -238,13 +238,11 @@ static void schemas_with_faults_are_refused(void **state)
 		 "openAPIV3Schema.a.type: must be one of object, array, string, integer, number, "
 		 "boolean"},
 		{"{'properties':{'a':{'pattern':'(a'}}}",
-		 "openAPIV3Schema.a: pattern \"(a\": not a regular expression"},
+		 "openAPIV3Schema.a: pattern \"(a\": a ( without )"},
 		{"{'properties':{'a':{'pattern':'a{2000}'}}}",
-		 "openAPIV3Schema.a: pattern \"a{2000}\": a repetition is malformed, or more than "
-		 "1000"},
+		 "openAPIV3Schema.a: pattern \"a{2000}\": repeats too much"},
 		{"{'properties':{'a':{'pattern':'(a{999}){999}'}}}",
-		 "openAPIV3Schema.a: pattern \"(a{999}){999}\": repetitions multiply to more than "
-		 "1000"},
+		 "openAPIV3Schema.a: pattern \"(a{999}){999}\": repeats too much, or is too long"},
 		{"{'properties':{'a':{'$ref':'x'}}}",
 		 "openAPIV3Schema.a.$ref: references are forbidden"},
 		{"{'properties':{'a':{'x-kubernetes-list-type':'map'}}}",

@@ -95,18 +95,6 @@ static void custom_resources_name_their_own_fields(void **state)
 	assert_true(selector_matches(selector, object));
 }
 
-static void a_selector_of_one_name_says_so(void **state)
-{
-	auto_selector struct selector *one =
-		selector_new(&nodes, NULL, "metadata.name=gpu-1", NULL);
-	auto_selector struct selector *others =
-		selector_new(&nodes, NULL, "metadata.name!=gpu-1", NULL);
-
-	assert_string_equal(selector_name(one), "gpu-1");
-	assert_null(selector_name(others));
-	assert_null(selector_name(NULL));
-}
-
 static void faults_are_named(void **state)
 {
 	static const struct {
@@ -153,7 +141,6 @@ int main(void)
 		cmocka_unit_test(fields_are_selected_by_kind),
 		cmocka_unit_test(values_of_fields_have_escapes),
 		cmocka_unit_test(custom_resources_name_their_own_fields),
-		cmocka_unit_test(a_selector_of_one_name_says_so),
 		cmocka_unit_test(faults_are_named),
 	};
 

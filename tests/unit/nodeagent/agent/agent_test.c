@@ -58,8 +58,8 @@ struct world {
 	int mtu;     /* of the VF of "a"; 0: it has none, and no driver */
 	/* What the planner was told last. */
 	bool awaited;
-	int looks, look_at_initramfs; /* the first that read it; 0: none yet */
-	json_t *told_held;            /* what hostd was told last */
+	int looks;
+	json_t *told_held; /* what hostd was told last */
 	/* What goes wrong. */
 	const char *fail_pf; /* its steps */
 	struct err fail;     /* with that */
@@ -119,8 +119,6 @@ void hostd_save(struct hostd *hostd, const json_t *state, hostd_done_fn done, vo
 void hostd_observe(struct hostd *hostd, unsigned int flags, hostd_done_fn done, void *arg)
 {
 	w->looks++;
-	if (flags & HOST_OBSERVE_INITRAMFS && !w->look_at_initramfs)
-		w->look_at_initramfs = w->looks;
 	ask(flags & HOST_OBSERVE_HOLDERS ? "O" : "o", NULL, done, arg);
 }
 
@@ -976,22 +974,6 @@ static void the_planner_knows_whether_the_kubelet_was_heard(void **state)
 	until(w->awaited);
 }
 
-/* It takes seconds where it is large, and stands between the start and the first offer. */
-static void the_initramfs_is_read_for_an_rdma_mode_and_after_the_first_look(void **state)
-{
-	json_auto_t *object =
-		json_pack("{s:{s:s, s:i}, s:{s:[], s:{s:s}}}", "metadata", "uid", "u", "generation",
-			  2, "spec", "interfaces", "system", "rdmaMode", "exclusive");
-
-	start();
-	want(1, 0, 0);
-	until(plan_is_empty());
-	assert_int_equal(w->look_at_initramfs, 0);
-	agent_set_node_state(w->agent, object);
-	until(w->look_at_initramfs);
-	assert_true(w->look_at_initramfs > 1);
-}
-
 static void hostd_knows_what_pods_have_before_the_next_step(void **state)
 {
 	json_auto_t *held = json_pack("{s:s}", A, "ml/trainer");
@@ -1056,7 +1038,6 @@ int main(void)
 		CASE(what_the_node_needs_is_known_to_the_next_agent),
 		CASE(the_planner_knows_whether_the_kubelet_was_heard),
 		CASE(hostd_knows_what_pods_have_before_the_next_step),
-		CASE(the_initramfs_is_read_for_an_rdma_mode_and_after_the_first_look),
 		CASE(addresses_that_people_wrote_are_read_in_any_case),
 		CASE(what_pods_give_back_goes_to_no_other_pod),
 		CASE(what_is_asked_back_no_more_is_given_away_again),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Texts and messages of the kernel: addresses, GUIDs, netlink from recorded bytes, uevents,
- * modprobe.d, initramfs.
+ * modprobe.d.
  */
 #include <linux/nexthop.h>
 #include <linux/rtnetlink.h>
@@ -16,10 +16,8 @@
 #include <cmocka.h>
 #include <rdma/rdma_netlink.h>
 
-#include "lib/base/own_fd.h"
 #include "lib/json/json.h"
 #include "nodeagent/host/devlink.h"
-#include "nodeagent/host/initramfs.h"
 #include "nodeagent/host/nextboot.h"
 #include "nodeagent/host/pci.h"
 #include "nodeagent/host/rdma.h"
@@ -429,52 +427,6 @@ static void reads_modprobe_options_as_modprobe_does(void **state)
 	assert_int_equal(next_boot_parse_command_line("xib_core.netns_mode=0"), RDMA_MODE_UNKNOWN);
 }
 
-static void add_member(struct strbuf *archive, const char *name, unsigned int mode,
-		       const char *text)
-{
-	strbuf_addf(archive, "070701%08x%08x%08x%08x%08x%08x%08zx%08x%08x%08x%08x%08zx%08x", 1,
-		    mode, 0, 0, 1, 0, strlen(text), 0, 0, 0, 0, strlen(name) + 1, 0);
-	strbuf_add(archive, name, strlen(name) + 1);
-	while (archive->len % 4)
-		strbuf_addc(archive, '\0');
-	strbuf_adds(archive, text);
-	while (archive->len % 4)
-		strbuf_addc(archive, '\0');
-}
-
-static void reads_an_initramfs_of_two_archives(void **state)
-{
-	auto_strbuf struct strbuf archive = {0};
-	json_auto_t *facts = json_object();
-	auto_fclose FILE *in = NULL;
-
-	add_member(&archive, "kernel/x86/microcode/GenuineIntel.bin", 0100644, "abc");
-	add_member(&archive, "TRAILER!!!", 0, "");
-	while (archive.len % 512)
-		strbuf_addc(&archive, '\0');
-	add_member(&archive, "conf/modules", 0100644, "virtio_net\nrdma_rxe\n");
-	add_member(&archive, "usr/lib/modules/6.1/ib_core.ko.xz", 0100644, "ELF");
-	add_member(&archive, "etc/modprobe.d/rdma.conf", 0100644, "options ib_core netns_mode=1\n");
-	add_member(&archive, "TRAILER!!!", 0, "");
-	in = fmemopen(archive.data, archive.len, "r");
-	assert_true(initramfs_scan(in, facts));
-	assert_true(json_is_true(json_at(facts, "lists")));
-	assert_true(json_is_true(json_at(facts, "carries")));
-	assert_string_equal(json_str_at(facts, "modprobe", "rdma.conf"),
-			    "options ib_core netns_mode=1\n");
-}
-
-static void says_so_when_an_initramfs_breaks_off(void **state)
-{
-	auto_strbuf struct strbuf archive = {0};
-	json_auto_t *facts = json_object();
-	auto_fclose FILE *in = NULL;
-
-	add_member(&archive, "etc/modprobe.d/rdma.conf", 0100644, "options ib_core netns_mode=1\n");
-	in = fmemopen(archive.data, archive.len - 8, "r");
-	assert_false(initramfs_scan(in, facts));
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -492,8 +444,6 @@ int main(void)
 		cmocka_unit_test(hears_which_device_an_event_is_about),
 		cmocka_unit_test(does_not_hear_what_is_not_for_us),
 		cmocka_unit_test(reads_modprobe_options_as_modprobe_does),
-		cmocka_unit_test(reads_an_initramfs_of_two_archives),
-		cmocka_unit_test(says_so_when_an_initramfs_breaks_off),
 	};
 
 	json_init();

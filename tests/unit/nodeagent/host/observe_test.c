@@ -13,7 +13,6 @@
 
 #include "lib/base/fs.h"
 #include "lib/json/json.h"
-#include "nodeagent/host/initramfs.h"
 #include "nodeagent/host/observe.h"
 #include "nodeagent/simulated_host/host_tree.h"
 
@@ -46,8 +45,7 @@ static int tear_down(void **state)
 static json_t *look(struct host_tree *tree)
 {
 	struct err err = {0};
-	json_t *observed = host_observe(host_tree_host(tree),
-					HOST_OBSERVE_HOLDERS | HOST_OBSERVE_INITRAMFS, &err);
+	json_t *observed = host_observe(host_tree_host(tree), HOST_OBSERVE_HOLDERS, &err);
 
 	if (!observed)
 		fail_msg("%s: %s", err.reason, err.text);
@@ -345,98 +343,6 @@ static void reports_the_last_word_on_the_next_boot(void **state)
 		json_array_size(json_at(from_line, "rdma", "netnsModeNextBoot", "overruled")), 2);
 }
 
-static void add_member(struct strbuf *archive, const char *name, const char *text)
-{
-	strbuf_addf(archive, "070701%08x%08x%08x%08x%08x%08x%08zx%08x%08x%08x%08x%08zx%08x", 1,
-		    0100644, 0, 0, 1, 0, strlen(text), 0, 0, 0, 0, strlen(name) + 1, 0);
-	strbuf_add(archive, name, strlen(name) + 1);
-	while (archive->len % 4)
-		strbuf_addc(archive, 0);
-	strbuf_adds(archive, text);
-	while (archive->len % 4)
-		strbuf_addc(archive, 0);
-}
-
-/* Of the kernel that runs here; new. */
-static char *initramfs_path(void)
-{
-	struct utsname system;
-
-	assert_int_equal(uname(&system), 0);
-	return str_printf("boot/initrd.img-%s", system.release);
-}
-
-static void put_initramfs(struct host_tree *tree, const char *modules)
-{
-	auto_strbuf struct strbuf archive = {0};
-	auto_free char *path = initramfs_path();
-
-	add_member(&archive, "conf/modules", modules);
-	add_member(&archive, "TRAILER!!!", "");
-	host_tree_bytes(tree, path, archive.data, archive.len);
-}
-
-static void lets_an_initramfs_that_loads_ib_core_decide(void **state)
-{
-	json_auto_t *observed = NULL;
-
-	put_initramfs(*state, "virtio_net\nib_core\n");
-	host_tree_file(*state, "etc/modprobe.d/x.conf", "options ib_core netns_mode=0\n");
-	observed = look(*state);
-	assert_string_equal(json_str_at(observed, "rdma", "netnsModeNextBoot", "source"),
-			    "initramfs");
-	assert_string_equal(json_str_at(observed, "rdma", "netnsModeNextBoot", "mode"), "shared");
-}
-
-static bool initramfs_lists_ib_core(struct host_tree *tree)
-{
-	json_auto_t *observed = look(tree);
-
-	return json_is_true(json_at(observed, "rdma", "netnsModeNextBoot", "initramfs", "lists"));
-}
-
-/* By another process than the one that read it. */
-static void an_initramfs_that_was_read_is_not_unpacked_again(void **state)
-{
-	auto_free char *path = str_printf("%s/" INITRAMFS_ANSWER, host_tree_folder(*state));
-	auto_strbuf struct strbuf text = {0};
-	char *lists;
-
-	put_initramfs(*state, "ib_core\n");
-	assert_true(initramfs_lists_ib_core(*state));
-	assert_int_equal(access(path, F_OK), -1);
-
-	host_keep_answers(host_tree_host(*state));
-	assert_true(initramfs_lists_ib_core(*state));
-	assert_int_equal(fs_read(AT_FDCWD, path, 1 << 20, &text, NULL), 0);
-	lists = strstr(text.data, "\"lists\":true");
-	assert_non_null(lists);
-	/* If that is what is believed, nobody looked into the initramfs. */
-	memcpy(lists, "\"lists\":null", strlen("\"lists\":null"));
-	host_tree_bytes(*state, INITRAMFS_ANSWER, text.data, text.len);
-	assert_false(initramfs_lists_ib_core(*state));
-
-	host_tree_remove(*state, "boot");
-	put_initramfs(*state, "ib_core\n");
-	assert_true(initramfs_lists_ib_core(*state));
-	host_tree_bytes(*state, INITRAMFS_ANSWER, "{", 1);
-	assert_true(initramfs_lists_ib_core(*state));
-}
-
-/* A program that unpacks it may come later. */
-static void an_initramfs_that_cannot_be_read_is_tried_again(void **state)
-{
-	auto_free char *answer = str_printf("%s/" INITRAMFS_ANSWER, host_tree_folder(*state));
-	auto_free char *path = initramfs_path();
-	json_auto_t *observed = NULL;
-
-	host_tree_file(*state, path, "no archive, and packed by nobody");
-	host_keep_answers(host_tree_host(*state));
-	observed = look(*state);
-	assert_null(json_at(observed, "rdma", "netnsModeNextBoot", "initramfs"));
-	assert_int_equal(access(answer, F_OK), -1);
-}
-
 static void names_programs_that_manage_the_same_nics(void **state)
 {
 	json_auto_t *alone = look(*state), *both = NULL, *cheap = NULL;
@@ -456,15 +362,6 @@ static void names_programs_that_manage_the_same_nics(void **state)
 	/* Nothing is done after a cheap look. */
 	cheap = host_observe(host_tree_host(*state), 0, &err);
 	assert_null(json_at(cheap, "node", "rivals"));
-}
-
-static void leaves_the_initramfs_alone_unless_somebody_asks(void **state)
-{
-	json_auto_t *observed = NULL;
-
-	put_initramfs(*state, "ib_core\n");
-	observed = host_observe(host_tree_host(*state), HOST_OBSERVE_HOLDERS, NULL);
-	assert_null(json_at(observed, "rdma", "netnsModeNextBoot", "initramfs"));
 }
 
 static void finds_modules_that_are_built_in_by_what_they_do(void **state)
@@ -584,11 +481,7 @@ int main(void)
 		TEST(protects_what_carries_the_default_route_and_the_nodes_address),
 		TEST(protects_the_pf_of_a_vf_that_carries_the_default_route),
 		TEST(reports_the_last_word_on_the_next_boot),
-		TEST(lets_an_initramfs_that_loads_ib_core_decide),
-		TEST(an_initramfs_that_was_read_is_not_unpacked_again),
-		TEST(an_initramfs_that_cannot_be_read_is_tried_again),
 		TEST(names_programs_that_manage_the_same_nics),
-		TEST(leaves_the_initramfs_alone_unless_somebody_asks),
 		TEST(finds_modules_that_are_built_in_by_what_they_do),
 		TEST(shows_the_rdma_device_that_ports_of_a_bond_share),
 		TEST(devlink_is_said_of_a_pf_without_sriov),

@@ -553,29 +553,6 @@ static void checks_one_after_the_other_until_one_fails(void **state)
 	expect_story("STATUS", "a/b", 0, false, "");
 }
 
-static void undoes_an_add_that_somebody_gives_up(void **state)
-{
-	json_auto_t *delegates = chains("a/macvlan");
-	struct meta_run *run = meta_run_new("ADD", delegates, NULL);
-	struct err why = {0}, err = {0};
-	struct meta_step step;
-
-	err_set(&why, ERR_TRANSIENT, "Cancelled", "the runtime has gone");
-	assert_true(meta_run_next(run, &step));
-	meta_run_abandon(run, &why);
-	assert_false(meta_run_has_ended(run));
-	assert_false(meta_run_next(run, &step));
-	meta_run_succeeded(run, &step, NULL);
-	assert_true(meta_run_next(run, &step));
-	assert_string_equal(step.command, "DEL");
-	assert_int_equal(step.delegate, 0);
-	meta_run_succeeded(run, &step, NULL);
-	assert_true(meta_run_has_ended(run));
-	assert_int_equal(meta_run_outcome(run, NULL, &err), -1);
-	assert_string_equal(err.reason, "Cancelled");
-	meta_run_free(run);
-}
-
 /* ---- default route --------------------------------------------------------------------------- */
 
 #define ROUTED(gw4, gw6)                                                                           \
@@ -832,7 +809,6 @@ int main(void)
 		cmocka_unit_test(deletes_behind_failures_and_the_clusters_network_last),
 		cmocka_unit_test(deletes_a_bond_before_what_it_is_made_of),
 		cmocka_unit_test(checks_one_after_the_other_until_one_fails),
-		cmocka_unit_test(undoes_an_add_that_somebody_gives_up),
 		cmocka_unit_test(replaces_default_routes_of_the_family_that_is_asked_for),
 		cmocka_unit_test(keeps_the_chosen_networks_own_routes_for_an_empty_list),
 		cmocka_unit_test(leaves_routes_alone_when_nobody_asks),

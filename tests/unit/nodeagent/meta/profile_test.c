@@ -35,22 +35,33 @@
 	"{'name': 'sriov', 'owner': 'nobody', 'saved': true}]"
 
 #define BOTH  "['orbweaver', 'sriov']"
-#define META  "['orbweaver']"
+#define FIRST "['orbweaver']"
 #define SRIOV "['sriov']"
 #define NO    "[]"
+
+/* What a node is like. */
+enum {
+	CONF = 1 << 0,    /* our configuration of the runtime is there */
+	MULTUS = 1 << 1,  /* one of Multus is */
+	AWAY = 1 << 2,    /* Multus is being replaced */
+	USED = 1 << 3,    /* pods use our plugins */
+	UNKNOWN = 1 << 4, /* nobody knows whether they do */
+	META = 1 << 5,    /* pods were attached by our meta plugin */
+};
+
+/* What is to come of it, beside plugins. */
+enum {
+	OFF = 1 << 0,   /* the meta plugin is */
+	WAITS = 1 << 1, /* for pods to end */
+	SERVES = 1 << 2,
+};
 
 struct situation {
 	enum profile profile;
 	const char *plugins;
-	bool has_conf;
-	const char *multus;
-	bool is_multus_away;
-	enum profile_use use;
-	bool is_meta_used;
-	/* What is to come of it. */
+	unsigned int is;
 	const char *install, *restore;
-	enum meta_mode meta;
-	bool is_waiting, serves;
+	unsigned int comes;
 	const char *reason;
 };
 
@@ -70,18 +81,21 @@ static void expect(const struct situation *s, size_t i)
 
 	profile_decide(&(struct profile_input){.profile = s->profile,
 					       .plugins = plugins,
-					       .has_conf = s->has_conf,
-					       .multus = s->multus,
-					       .is_multus_away = s->is_multus_away,
-					       .use = s->use,
-					       .is_meta_used = s->is_meta_used,
+					       .has_conf = s->is & CONF,
+					       .multus = s->is & MULTUS ? "00-multus.conf" : NULL,
+					       .is_multus_away = s->is & AWAY,
+					       .use = s->is & USED      ? PROFILE_USED
+						      : s->is & UNKNOWN ? PROFILE_USE_UNKNOWN
+									: PROFILE_UNUSED,
+					       .is_meta_used = s->is & META,
 					       .user = "lab/a"},
 		       &decision);
 	reason = json_str_at(decision.networks, "reason");
 	expect_names(s->install, decision.install, i);
 	expect_names(s->restore, decision.restore, i);
-	if (decision.meta != s->meta || decision.is_waiting != s->is_waiting ||
-	    json_is_true(json_at(decision.networks, "serves")) != s->serves ||
+	if ((decision.meta == META_OFF) != ((s->comes & OFF) != 0) ||
+	    decision.is_waiting != ((s->comes & WAITS) != 0) ||
+	    json_is_true(json_at(decision.networks, "serves")) != ((s->comes & SERVES) != 0) ||
 	    json_is_true(json_at(decision.networks, "fault")) || !str_eq(reason, s->reason))
 		fail_msg("case %zu: meta %d, waiting %d, %s", i, decision.meta, decision.is_waiting,
 			 json_text(decision.networks));
@@ -97,19 +111,8 @@ static void expect(const struct situation *s, size_t i)
 static void auto_installs_all_where_no_multus_is_configured(void **state)
 {
 	static const struct situation cases[] = {
-		{.plugins = NONE,
-		 .install = BOTH,
-		 .restore = NO,
-		 .serves = true,
-		 .reason = "MetaPlugin"},
-		{.plugins = OURS,
-		 .has_conf = true,
-		 .use = PROFILE_USED,
-		 .is_meta_used = true,
-		 .install = BOTH,
-		 .restore = NO,
-		 .serves = true,
-		 .reason = "MetaPlugin"},
+		{PROFILE_AUTO, NONE, 0, BOTH, NO, SERVES, "MetaPlugin"},
+		{PROFILE_AUTO, OURS, CONF | USED | META, BOTH, NO, SERVES, "MetaPlugin"},
 	};
 
 	EACH(cases);
@@ -118,65 +121,19 @@ static void auto_installs_all_where_no_multus_is_configured(void **state)
 static void auto_leaves_what_others_have_installed(void **state)
 {
 	static const struct situation cases[] = {
-		{.plugins = THEIRS,
-		 .multus = "00-multus.conf",
-		 .install = META,
-		 .restore = NO,
-		 .serves = true,
-		 .reason = "PluginsKept"},
-		{.plugins = THEIRS,
-		 .install = META,
-		 .restore = NO,
-		 .serves = true,
-		 .reason = "PluginsKept"},
+		{PROFILE_AUTO, THEIRS, MULTUS, FIRST, NO, SERVES, "PluginsKept"},
+		{PROFILE_AUTO, THEIRS, 0, FIRST, NO, SERVES, "PluginsKept"},
 		/* That is usual, and nothing to be done about. */
-		{.plugins = COMMON,
-		 .install = BOTH,
-		 .restore = NO,
-		 .serves = true,
-		 .reason = "MetaPlugin"},
-		{.profile = PROFILE_DELEGATE,
-		 .plugins = COMMON,
-		 .install = "['orbweaver', 'sriov', 'macvlan']",
-		 .restore = NO,
-		 .meta = META_OFF,
-		 .serves = true,
-		 .reason = "PluginsOnly"},
-		{.plugins = NONE,
-		 .multus = "00-multus.conf",
-		 .install = BOTH,
-		 .restore = NO,
-		 .serves = true,
-		 .reason = "MultusDelegates"},
+		{PROFILE_AUTO, COMMON, 0, BOTH, NO, SERVES, "MetaPlugin"},
+		{PROFILE_DELEGATE, COMMON, 0, "['orbweaver', 'sriov', 'macvlan']", NO, OFF | SERVES,
+		 "PluginsOnly"},
+		{PROFILE_AUTO, NONE, MULTUS, BOTH, NO, SERVES, "MultusDelegates"},
 		/* An installation that profile delegate made, or that was cut off. */
-		{.plugins = REPLACED,
-		 .multus = "00-multus.conf",
-		 .install = META,
-		 .restore = SRIOV,
-		 .serves = true,
-		 .reason = "MultusDelegates"},
-		{.plugins = HALF,
-		 .multus = "00-multus.conf",
-		 .install = META,
-		 .restore = SRIOV,
-		 .serves = true,
-		 .reason = "MultusDelegates"},
-		{.plugins = REPLACED,
-		 .multus = "00-multus.conf",
-		 .use = PROFILE_USED,
-		 .install = BOTH,
-		 .restore = NO,
-		 .is_waiting = true,
-		 .serves = true,
-		 .reason = "PluginsInUse"},
-		{.plugins = REPLACED,
-		 .multus = "00-multus.conf",
-		 .use = PROFILE_USE_UNKNOWN,
-		 .install = BOTH,
-		 .restore = NO,
-		 .is_waiting = true,
-		 .serves = true,
-		 .reason = "PluginsInUse"},
+		{PROFILE_AUTO, REPLACED, MULTUS, FIRST, SRIOV, SERVES, "MultusDelegates"},
+		{PROFILE_AUTO, HALF, MULTUS, FIRST, SRIOV, SERVES, "MultusDelegates"},
+		{PROFILE_AUTO, REPLACED, MULTUS | USED, BOTH, NO, WAITS | SERVES, "PluginsInUse"},
+		{PROFILE_AUTO, REPLACED, MULTUS | UNKNOWN, BOTH, NO, WAITS | SERVES,
+		 "PluginsInUse"},
 	};
 
 	EACH(cases);
@@ -185,20 +142,9 @@ static void auto_leaves_what_others_have_installed(void **state)
 static void auto_waits_for_a_multus_that_is_being_replaced(void **state)
 {
 	static const struct situation cases[] = {
-		{.plugins = OURS,
-		 .is_multus_away = true,
-		 .install = BOTH,
-		 .restore = NO,
-		 .meta = META_OFF,
-		 .reason = "MultusAway"},
+		{PROFILE_AUTO, OURS, AWAY, BOTH, NO, OFF, "MultusAway"},
 		/* Not where we have taken over already. */
-		{.plugins = OURS,
-		 .is_multus_away = true,
-		 .has_conf = true,
-		 .install = BOTH,
-		 .restore = NO,
-		 .serves = true,
-		 .reason = "MetaPlugin"},
+		{PROFILE_AUTO, OURS, CONF | AWAY, BOTH, NO, SERVES, "MetaPlugin"},
 	};
 
 	EACH(cases);
@@ -207,55 +153,13 @@ static void auto_waits_for_a_multus_that_is_being_replaced(void **state)
 static void delegate_replaces_and_configures_nothing(void **state)
 {
 	static const struct situation cases[] = {
-		{.profile = PROFILE_DELEGATE,
-		 .plugins = THEIRS,
-		 .install = BOTH,
-		 .restore = NO,
-		 .meta = META_OFF,
-		 .serves = true,
-		 .reason = "PluginsOnly"},
-		{.profile = PROFILE_DELEGATE,
-		 .plugins = HALF,
-		 .install = BOTH,
-		 .restore = NO,
-		 .meta = META_OFF,
-		 .serves = true,
-		 .reason = "PluginsOnly"},
-		{.profile = PROFILE_DELEGATE,
-		 .plugins = REPLACED,
-		 .use = PROFILE_USED,
-		 .install = BOTH,
-		 .restore = NO,
-		 .meta = META_OFF,
-		 .serves = true,
-		 .reason = "PluginsOnly"},
+		{PROFILE_DELEGATE, THEIRS, 0, BOTH, NO, OFF | SERVES, "PluginsOnly"},
+		{PROFILE_DELEGATE, HALF, 0, BOTH, NO, OFF | SERVES, "PluginsOnly"},
+		{PROFILE_DELEGATE, REPLACED, USED, BOTH, NO, OFF | SERVES, "PluginsOnly"},
 		/* Pods that our meta plugin attached are deleted by it. */
-		{.profile = PROFILE_DELEGATE,
-		 .plugins = OURS,
-		 .has_conf = true,
-		 .use = PROFILE_USED,
-		 .install = BOTH,
-		 .restore = NO,
-		 .is_waiting = true,
-		 .serves = true,
-		 .reason = "PluginsInUse"},
-		{.profile = PROFILE_DELEGATE,
-		 .plugins = OURS,
-		 .use = PROFILE_USED,
-		 .is_meta_used = true,
-		 .install = BOTH,
-		 .restore = NO,
-		 .is_waiting = true,
-		 .serves = true,
-		 .reason = "PluginsInUse"},
-		{.profile = PROFILE_DELEGATE,
-		 .plugins = OURS,
-		 .has_conf = true,
-		 .install = BOTH,
-		 .restore = NO,
-		 .meta = META_OFF,
-		 .serves = true,
-		 .reason = "PluginsOnly"},
+		{PROFILE_DELEGATE, OURS, CONF | USED, BOTH, NO, WAITS | SERVES, "PluginsInUse"},
+		{PROFILE_DELEGATE, OURS, USED | META, BOTH, NO, WAITS | SERVES, "PluginsInUse"},
+		{PROFILE_DELEGATE, OURS, CONF, BOTH, NO, OFF | SERVES, "PluginsOnly"},
 	};
 
 	EACH(cases);
@@ -264,77 +168,18 @@ static void delegate_replaces_and_configures_nothing(void **state)
 static void devices_installs_nothing_and_undoes_what_is_not_used(void **state)
 {
 	static const struct situation cases[] = {
-		{.profile = PROFILE_DEVICES,
-		 .plugins = NONE,
-		 .install = NO,
-		 .restore = NO,
-		 .meta = META_OFF,
-		 .reason = "DevicesOnly"},
-		{.profile = PROFILE_DEVICES,
-		 .plugins = THEIRS,
-		 .install = NO,
-		 .restore = NO,
-		 .meta = META_OFF,
-		 .reason = "DevicesOnly"},
+		{PROFILE_DEVICES, NONE, 0, NO, NO, OFF, "DevicesOnly"},
+		{PROFILE_DEVICES, THEIRS, 0, NO, NO, OFF, "DevicesOnly"},
 		/* The configuration names the plugins, so it goes before them. */
-		{.profile = PROFILE_DEVICES,
-		 .plugins = OURS,
-		 .has_conf = true,
-		 .install = BOTH,
-		 .restore = NO,
-		 .meta = META_OFF,
-		 .reason = "DevicesOnly"},
-		{.profile = PROFILE_DEVICES,
-		 .plugins = REPLACED,
-		 .install = NO,
-		 .restore = BOTH,
-		 .meta = META_OFF,
-		 .reason = "DevicesOnly"},
-		{.profile = PROFILE_DEVICES,
-		 .plugins = OURS,
-		 .use = PROFILE_USED,
-		 .install = BOTH,
-		 .restore = NO,
-		 .meta = META_OFF,
-		 .is_waiting = true,
-		 .serves = true,
-		 .reason = "PluginsInUse"},
-		{.profile = PROFILE_DEVICES,
-		 .plugins = OURS,
-		 .has_conf = true,
-		 .use = PROFILE_USE_UNKNOWN,
-		 .install = BOTH,
-		 .restore = NO,
-		 .is_waiting = true,
-		 .serves = true,
-		 .reason = "PluginsInUse"},
+		{PROFILE_DEVICES, OURS, CONF, BOTH, NO, OFF, "DevicesOnly"},
+		{PROFILE_DEVICES, REPLACED, 0, NO, BOTH, OFF, "DevicesOnly"},
+		{PROFILE_DEVICES, OURS, USED, BOTH, NO, OFF | WAITS | SERVES, "PluginsInUse"},
+		{PROFILE_DEVICES, OURS, CONF | UNKNOWN, BOTH, NO, WAITS | SERVES, "PluginsInUse"},
 		/* A pod that came while plugins were being taken away. */
-		{.profile = PROFILE_DEVICES,
-		 .plugins = THEIRS,
-		 .use = PROFILE_USED,
-		 .install = META,
-		 .restore = NO,
-		 .meta = META_OFF,
-		 .is_waiting = true,
-		 .serves = true,
-		 .reason = "PluginsInUse"},
-		{.profile = PROFILE_DEVICES,
-		 .plugins = NONE,
-		 .use = PROFILE_USE_UNKNOWN,
-		 .install = NO,
-		 .restore = NO,
-		 .meta = META_OFF,
-		 .reason = "DevicesOnly"},
+		{PROFILE_DEVICES, THEIRS, USED, FIRST, NO, OFF | WAITS | SERVES, "PluginsInUse"},
+		{PROFILE_DEVICES, NONE, UNKNOWN, NO, NO, OFF, "DevicesOnly"},
 		/* A pod that came while the configuration was being taken away. */
-		{.profile = PROFILE_DEVICES,
-		 .plugins = OURS,
-		 .use = PROFILE_USED,
-		 .is_meta_used = true,
-		 .install = BOTH,
-		 .restore = NO,
-		 .is_waiting = true,
-		 .serves = true,
-		 .reason = "PluginsInUse"},
+		{PROFILE_DEVICES, OURS, USED | META, BOTH, NO, WAITS | SERVES, "PluginsInUse"},
 	};
 
 	EACH(cases);

@@ -648,7 +648,7 @@ static void a_pattern_that_cannot_be_had_says_why(void **state)
 		{"{devicematch: 'a{99999999999999999999}', nummaxdevices: 1}", "repeats too much"},
 		{"{devicematch: 'a{99999999999999999999,}', nummaxdevices: 1}", "repeats too much"},
 		{"{devicematch: 'a{3,2}', nummaxdevices: 1}", "devices[0].devicematch"},
-		{"{devicematch: 'é', nummaxdevices: 1}", "printable ASCII"},
+		{"{devicematch: 'é', nummaxdevices: 1}", "not ASCII"},
 		{"7", "devices[0]: is an integer"},
 	};
 

@@ -17,7 +17,7 @@
 #include "reconcilers/spider/ip_pool.h"
 
 struct family_index {
-	struct ip_index *addresses; /* pools by their usable addresses */
+	struct ip_index *addresses; /* pools by their usable addresses and those in use */
 	struct ip_index *subnets;   /* subnets by their range; the owner is the subnet's text */
 };
 
@@ -68,10 +68,11 @@ void ip_pool_index_remove(struct ip_pool_index *index, const char *name)
 	struct family_index *family;
 	struct map *members;
 
+	ip_index_remove(index->v4.addresses, name);
+	ip_index_remove(index->v6.addresses, name);
 	if (!subnet)
 		return;
 	family = family_of(index, strchr(subnet, ':') ? IP_V6 : IP_V4);
-	ip_index_remove(family->addresses, name);
 	members = map_get(&index->members, subnet);
 	map_del(members, name);
 	if (members->len == 0) {
@@ -102,16 +103,42 @@ static void join_subnet(struct ip_pool_index *index, const char *name,
 	map_set(&index->subnet_of, name, str_dup(text));
 }
 
+/* Also those that spec.ips had before, or that a subnet which cannot be read any more had. */
+static void add_records(const json_t *object, struct ip_set *v4, struct ip_set *v6)
+{
+	const char *text = json_str_or(json_at(object, "status", "allocatedIPs"), "");
+	json_auto_t *records = *text ? json_parse(text, strlen(text), NULL) : NULL;
+	const char *address;
+	json_t *record;
+
+	json_each (json_is_object(records) ? records : NULL, address, record) {
+		enum ip_family family;
+		struct ip_range one;
+
+		if (ip_parse_any(address, &family, &one.first, NULL) < 0)
+			continue;
+		one.last = one.first;
+		ip_set_add(family == IP_V4 ? v4 : v6, one);
+	}
+}
+
 void ip_pool_index_put(struct ip_pool_index *index, const json_t *object)
 {
+	auto_ip_set struct ip_set v4 = {0}, v6 = {0};
 	auto_ip_pool struct ip_pool pool = {0};
 	const char *name = json_name(object);
 
 	ip_pool_index_remove(index, name);
-	if (!ip_pool_read(object, &pool, NULL))
-		return;
-	join_subnet(index, name, &pool.subnet);
-	ip_index_put(family_of(index, pool.subnet.family)->addresses, name, &pool.usable);
+	if (ip_pool_read(object, &pool, NULL)) {
+		join_subnet(index, name, &pool.subnet);
+		for (size_t i = 0; i < pool.usable.len; i++)
+			ip_set_add(pool.subnet.family == IP_V4 ? &v4 : &v6, pool.usable.items[i]);
+	}
+	add_records(object, &v4, &v6);
+	ip_set_settle(&v4);
+	ip_set_settle(&v6);
+	ip_index_put(index->v4.addresses, name, &v4);
+	ip_index_put(index->v6.addresses, name, &v6);
 }
 
 struct find {

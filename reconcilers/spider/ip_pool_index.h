@@ -21,12 +21,17 @@ void ip_pool_index_free(struct ip_pool_index *index);
 OWN_DEFINE(struct ip_pool_index, ip_pool_index_free)
 #define auto_ip_pool_index auto_call(ip_pool_index_free_p)
 
-/* The pool (by metadata.name) is now like this. One without a readable subnet is left out. */
+/*
+ * The pool (by metadata.name) is now like this. It is found by the addresses of its spec and by
+ * those that its ledger has, which an edit may have taken out of the spec. Records that come later
+ * are of the spec that was put, so it is put again only when the spec changes. One without a
+ * readable subnet is found by its ledger alone.
+ */
 void ip_pool_index_put(struct ip_pool_index *index, const json_t *pool);
 void ip_pool_index_remove(struct ip_pool_index *index, const char *name);
 
 /*
- * Call hit with the names of the pools that share an address with this one or have another subnet
+ * Call hit with the names of the pools that have an address of this one's spec, or another subnet
  * that overlaps its subnet. A name may come twice, and the pool itself may be among them. The index
  * must not change meanwhile.
  */

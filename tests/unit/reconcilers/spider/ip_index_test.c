@@ -175,6 +175,32 @@ static void a_pool_that_moves_is_found_where_it_is(void **state)
 	assert_string_equal(after, "a ");
 }
 
+/* Its living pods keep them, whatever an edit has done to its ranges or its subnet. */
+static void a_pool_is_found_by_the_addresses_that_are_in_use(void **state)
+{
+	auto_ip_pool_index struct ip_pool_index *index = ip_pool_index_new();
+	auto_free char *moved = NULL, *unread = NULL, *six = NULL, *gone = NULL;
+	json_auto_t *a = pool_new("a", "10.6.0.0/16", "10.6.0.1");
+	json_auto_t *b = pool_new("b", "10.6.0.0/99", "10.6.0.1");
+	json_auto_t *c = pool_new("c", "fd00::/64", "fd00::1");
+
+	json_put(a, "status", json_pack("{s:s}", "allocatedIPs", "{\"10.6.9.1\": {}, \"?\": {}}"));
+	json_put(b, "status", json_pack("{s:s}", "allocatedIPs", "{\"10.6.9.2\": {}}"));
+	json_put(c, "status", json_pack("{s:s}", "allocatedIPs", "{\"fd00::9\": {}}"));
+	ip_pool_index_put(index, a);
+	ip_pool_index_put(index, b);
+	ip_pool_index_put(index, c);
+	moved = neighbours(index, "10.6.0.0/16", "10.6.9.1");
+	assert_string_equal(moved, "a ");
+	unread = neighbours(index, "10.6.0.0/16", "10.6.9.2");
+	assert_string_equal(unread, "b ");
+	six = neighbours(index, "fd00::/64", "fd00::9");
+	assert_string_equal(six, "c ");
+	ip_pool_index_remove(index, "b");
+	gone = neighbours(index, "10.6.0.0/16", "10.6.9.2");
+	assert_string_equal(gone, "");
+}
+
 static void one_overlap_among_ten_thousand_pools_is_one_hit(void **state)
 {
 	auto_ip_pool_index struct ip_pool_index *index = ip_pool_index_new();
@@ -198,6 +224,7 @@ int main(void)
 		cmocka_unit_test(removing_what_is_not_there_is_fine),
 		cmocka_unit_test(pools_of_one_subnet_meet_only_in_their_addresses),
 		cmocka_unit_test(a_pool_that_moves_is_found_where_it_is),
+		cmocka_unit_test(a_pool_is_found_by_the_addresses_that_are_in_use),
 		cmocka_unit_test(one_overlap_among_ten_thousand_pools_is_one_hit),
 	};
 

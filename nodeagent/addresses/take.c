@@ -247,6 +247,7 @@ static void on_read(void *arg, json_t *object, const struct err *err)
 		put_list(take, KIND_IP_POOL, object);
 		rfc3339_write(clock_wall_us(), now);
 		json_put_str(json_need_object(take->world, "env"), "now", now);
+		json_put_bool(json_need_object(take->world, "env"), "isAgent", true);
 		decide(take);
 		return;
 	}

@@ -42,6 +42,11 @@ struct ledger {
 	struct ip_set free;
 	size_t bytes; /* of the records, as they are sent: text in a JSON string */
 	bool has_changed;
+	/*
+	 * Set by the caller: pods may have addresses of which it knows nothing. Then its status
+	 * says no number of records.
+	 */
+	bool is_unsure;
 };
 
 /*
@@ -60,6 +65,13 @@ struct ledger {
 int ledger_open(const json_t *pool, const json_t *reserved, const char *now, struct ledger *ret,
 		struct err *err);
 void ledger_done(struct ledger *ledger);
+
+/*
+ * Does the pool's status count as many records as it has? Leaders and agents leave no other behind,
+ * once a leader has compared the pool with what pods have. One that is new, or was reset, has
+ * records to come.
+ */
+bool ledger_is_counted(const json_t *pool);
 #define auto_ledger auto_call(ledger_done)
 
 /*
@@ -118,9 +130,9 @@ void ledger_note_conflict(struct ledger *ledger, const char *address, const char
 void ledger_keep_out(struct ledger *ledger, const struct ip_set *others);
 
 /*
- * The pool's status with this ledger in it: allocatedIPs (absent without records),
- * allocatedIPCount, freeIPCount, releasedIPs (absent when empty), conflictIPs and conflictIPCount;
- * everything else as it was read. Returns new.
+ * The pool's status with this ledger in it: allocatedIPs (absent without records), allocatedIPCount
+ * (absent when it is unsure), freeIPCount, releasedIPs (absent when empty), conflictIPs and
+ * conflictIPCount; everything else as it was read. Returns new.
  */
 json_t *ledger_status(const struct ledger *ledger);
 

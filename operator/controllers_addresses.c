@@ -274,6 +274,7 @@ static void add_named(void *arg, const char *key)
 
 	mirror_add(c->from->mirror, c->world, KIND_ENDPOINT, key);
 	boxes_add(c->from->boxes, c->world, BOX_STRAYS, key);
+	boxes_add(c->from->boxes, c->world, BOX_CLAIMED, key);
 	add_pods_named(c, key);
 }
 

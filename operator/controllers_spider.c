@@ -8,6 +8,7 @@
 #include "operator/gather.h"
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/core/owner.h"
+#include "reconcilers/ipam/assign.h"
 #include "reconcilers/spider/cni_config.h"
 #include "reconcilers/spider/coordinator.h"
 #include "reconcilers/spider/ip_pool.h"
@@ -105,6 +106,8 @@ void pool_gather(const struct controller_sources *from, const struct controller 
 	mirror_add(from->mirror, world, KIND_IP_POOL, key);
 	boxes_add(from->boxes, world, BOX_SHORT_POOL, key);
 	boxes_add(from->boxes, world, BOX_UNWRITTEN, key);
+	if (!str_eq(json_string_value(boxes_get(from->boxes, BOX_LEARNED, key)), json_uid(pool)))
+		json_put_bool(json_need_object(world, "env"), "ledgerUnsure", true);
 	gather_passed(from, world);
 	mirror_add_all(from->mirror, world, KIND_RESERVED_IP);
 	if (pool)

@@ -263,6 +263,9 @@ static void on_posted(void *arg, const char *box, const char *key, json_t *value
 		wake(manager, CONTROLLER_ENDPOINT, key);
 	if (!value)
 		return;
+	/* Its status says so. */
+	if (str_eq(box, BOX_LEARNED))
+		queue_add(manager->controllers[CONTROLLER_IP_POOL].queue, key, QUEUE_LATER);
 	if (str_eq(box, BOX_WAITING) || str_eq(box, BOX_ENDING) || str_eq(box, BOX_LEARNED))
 		wake(manager, CONTROLLER_ADDRESSES, ADDRESSES_KEY);
 	else

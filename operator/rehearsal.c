@@ -122,6 +122,8 @@ static void on_post(struct rehearsal *r, const json_t *op)
 		return;
 	}
 	boxes_put(boxes, box, key, value);
+	if (str_eq(box, BOX_LEARNED))
+		wake(r, CONTROLLER_IP_POOL, key);
 	if (str_eq(box, BOX_SHORT_POOL))
 		wake(r, CONTROLLER_IP_POOL, key);
 	else if (str_eq(box, BOX_PASSED))

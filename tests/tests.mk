@@ -31,7 +31,7 @@ $(OUT)/tests/fuzz/%: $(OUT)/tests/fuzz/%_fuzz.o $(if $(filter fuzz,$(VARIANT)),,
 fuzz-build: $(FUZZ_TARGETS:%=$(OUT)/tests/fuzz/%)
 
 # What the tests of the operator change and judge a cluster with.
-INTEGRATION_PROGRAMS := $(addprefix $(OUT)/tests/integration/,churn ipam_replay pending pods wants)
+INTEGRATION_PROGRAMS := $(addprefix $(OUT)/tests/integration/,chaos churn history ipam_replay pending pods wants)
 
 # These objects are steps of a chain of pattern rules. Make would remove them, and compile and link all tests again in the next run.
 .SECONDARY: $(UNIT_TESTS:%=%.o) $(FUZZ_TARGETS:%=$(OUT)/tests/fuzz/%_fuzz.o) $(INTEGRATION_PROGRAMS:%=%.o)
@@ -109,7 +109,9 @@ PROGRAM_ARCHIVES := $(foreach l,$(RECONCILERS) lib/kube lib/kube/auth lib/loop l
 $(OUT)/tests/integration/%: $(OUT)/tests/integration/%.o $(OUT)/tests/support/connection.o $(PROGRAM_ARCHIVES)
 	$(LINK)
 
-$(OUT)/tests/integration/ipam_replay $(OUT)/tests/integration/wants: $(OUT)/nodeagent/addresses.a
+$(OUT)/tests/integration/chaos $(OUT)/tests/integration/ipam_replay $(OUT)/tests/integration/wants: $(OUT)/nodeagent/addresses.a
+$(OUT)/tests/integration/chaos: $(OUT)/tests/support/chaos_nodes.o
+$(OUT)/tests/integration/history $(OUT)/tests/unit/support/address_history_test: $(OUT)/tests/support/address_history.o
 
 $(OUT)/tests/node-stand-in: $(addprefix $(OUT)/tests/,fakes/node_stand_in.o fakes/node_inventory.o fakes/pods_stand_in.o support/connection.o) $(PROGRAM_ARCHIVES)
 	$(LINK)

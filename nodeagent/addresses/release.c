@@ -2,7 +2,7 @@
 /*
  * The word that nothing of a pod is left, until it has arrived. See addresses.h.
  *
- *	ASKING_POD	only for who guesses: is there no pod of this UID any more?
+ *	ASKING_POD	only for who guesses: is the pod of this UID gone, or has it terminated?
  *	READING_NAMED	the endpoint of the pod's name: it is this UID's, mostly
  *	LISTING		else one of this node in the namespace: that of a virtual machine
  *	SAYING		a patch; the leader does the rest
@@ -27,6 +27,7 @@
 #include "lib/kube/status.h"
 #include "nodeagent/addresses/addresses_internal.h"
 #include "reconcilers/core/kinds.h"
+#include "reconcilers/core/pod.h"
 #include "reconcilers/ipam/controller.h"
 #include "reconcilers/ipam/endpoint.h"
 #include "reconcilers/ipam/ledger.h"
@@ -163,6 +164,17 @@ static void send_pools(struct release *release)
 	release->question = pools_ask(release->addresses, on_pools, release);
 }
 
+/*
+ * Who has only asked there has nothing that the leader could give back, and the word about the pod
+ * that has is not to be replaced.
+ */
+static bool is_said_of_other(const struct release *release, const json_t *endpoint)
+{
+	const char *uid = endpoint_uid(endpoint);
+
+	return !str_eq(uid, release->uid) && endpoint_is_down(endpoint, uid);
+}
+
 static void say(struct release *release, const json_t *endpoint)
 {
 	json_auto_t *patch =
@@ -170,7 +182,7 @@ static void say(struct release *release, const json_t *endpoint)
 			  json_str_or(json_at(endpoint, "metadata", "resourceVersion"), ""),
 			  "annotations", ENDPOINT_DOWN_ANNOTATION, release->uid);
 
-	if (endpoint_is_down(endpoint, release->uid)) {
+	if (endpoint_is_down(endpoint, release->uid) || is_said_of_other(release, endpoint)) {
 		finish(release);
 		return;
 	}
@@ -306,7 +318,7 @@ static void on_answer(void *arg, json_t *object, const struct err *err)
 	}
 	switch (release->state) {
 	case RELEASE_ASKING_POD:
-		if (str_eq(json_uid(object), release->uid))
+		if (str_eq(json_uid(object), release->uid) && !pod_has_terminated(object))
 			finish(release);
 		else
 			send_get(release, RELEASE_READING_NAMED, &addresses_endpoint,

@@ -2,8 +2,9 @@
 /*
  * Pods of this node. What a new one gets is read before its NICs ask.
  *
- * Some end without a DEL: their sandbox was never made, or the agent was away.
- * What the CNI state does not hold and the API server does not have is gone, and that is said.
+ * Some end without a DEL: their sandbox was never made, or the agent was away. The kubelet rejects
+ * pods whose objects stay. What the CNI state does not hold, and the API server does not have or
+ * has as terminated, has ended, and that is said.
  *
  * Who came and went while this watch was broken was never seen here. Where the leader has written
  * an endpoint for it, it is found when the endpoints of the node are listed, now and then; where
@@ -19,6 +20,7 @@
 #include "lib/kube/informer.h"
 #include "nodeagent/addresses/addresses_internal.h"
 #include "reconcilers/core/kinds.h"
+#include "reconcilers/core/pod.h"
 #include "reconcilers/ipam/assign.h"
 #include "reconcilers/ipam/controller.h"
 #include "reconcilers/ipam/endpoint.h"
@@ -34,7 +36,7 @@ struct pod_watch {
 	struct kube_call *call; /* the list of SpiderEndpoints */
 	struct deferred *turn;  /* out of the middle of receiving */
 	struct timer *again;
-	json_t *gone; /* uid: {"ns", "name"}, to be looked at in the next turn */
+	json_t *ended; /* uid: {"ns", "name"}, to be looked at in the next turn */
 	bool has_begun;
 	bool is_anew; /* SpiderEndpoints are to be listed */
 	bool has_all; /* all of them were, since the watch began anew */
@@ -55,6 +57,13 @@ static bool is_new(const struct pod_watch *watch, const json_t *pod)
 	       pod_is_alive(pod) && !pod_machine(pod) && !is_held(watch->addresses, json_uid(pod));
 }
 
+static void note_end(struct pod_watch *watch, const json_t *pod)
+{
+	recent_forget(watch->addresses, json_uid(pod));
+	json_put(watch->ended, json_uid(pod),
+		 json_pack("{s:s, s:s}", "ns", json_namespace(pod), "name", json_name(pod)));
+}
+
 static void on_pod_changed(void *arg, const char *key, const json_t *old, const json_t *now)
 {
 	struct pod_watch *watch = arg;
@@ -64,12 +73,12 @@ static void on_pod_changed(void *arg, const char *key, const json_t *old, const 
 		foresight_of_new_pod(watch->addresses, json_namespace(now), json_name(now),
 				     json_uid(now));
 	/* Of one that could never be read no more is known than its name. */
-	if (old && !is_same && !str_empty(json_uid(old))) {
-		recent_forget(watch->addresses, json_uid(old));
-		json_put(
-			watch->gone, json_uid(old),
-			json_pack("{s:s, s:s}", "ns", json_namespace(old), "name", json_name(old)));
-	}
+	if (old && !is_same && !str_empty(json_uid(old)))
+		note_end(watch, old);
+	/* A DEL comes of what is held. */
+	else if (is_same && pod_has_terminated(now) && !pod_has_terminated(old) &&
+		 !is_held(watch->addresses, json_uid(now)))
+		note_end(watch, now);
 	deferred_run(watch->turn);
 }
 
@@ -101,11 +110,19 @@ bool pod_watch_is_sure(const struct pod_watch *watch, const char *uid)
 	return pod && pod_is_alive(pod) && informer_health(watch->informer).broken_since_ms == 0;
 }
 
+static bool pod_lasts(const struct cache *pods, const char *uid)
+{
+	const char *key = find_pod(pods, uid);
+	json_auto_t *pod = key ? cache_get(pods, key) : NULL;
+
+	return pod && !pod_has_terminated(pod);
+}
+
 static void look_at_endpoint(struct pod_watch *watch, const json_t *endpoint)
 {
 	const char *uid = endpoint_uid(endpoint);
 
-	if (str_empty(uid) || endpoint_is_down(endpoint, uid) || find_pod(watch->cache, uid) ||
+	if (str_empty(uid) || endpoint_is_down(endpoint, uid) || pod_lasts(watch->cache, uid) ||
 	    release_is_pending(watch->addresses, uid))
 		return;
 	if (is_held(watch->addresses, uid)) {
@@ -186,12 +203,12 @@ static void let_go(struct pod_watch *watch, const char *uid, const json_t *pod)
 static void take_turn(void *arg)
 {
 	struct pod_watch *watch = arg;
-	json_auto_t *gone = watch->gone;
+	json_auto_t *ended = watch->ended;
 	const char *uid;
 	json_t *pod;
 
-	watch->gone = json_object();
-	json_each (gone, uid, pod)
+	watch->ended = json_object();
+	json_each (ended, uid, pod)
 		let_go(watch, uid, pod);
 	if (watch->is_anew)
 		list_all(watch);
@@ -218,7 +235,7 @@ struct pod_watch *pod_watch_new(struct addresses *addresses)
 	kube_path_encode(&selector, addresses->config.node);
 	watch->addresses = addresses;
 	watch->selector = strbuf_take(&selector);
-	watch->gone = json_object();
+	watch->ended = json_object();
 	watch->turn = deferred_new(addresses->config.loop, take_turn, watch);
 	watch->again = timer_new(addresses->config.loop, list_endpoints, watch);
 	watch->cache = cache_new(&kind, on_pod_changed, watch);
@@ -245,7 +262,7 @@ void pod_watch_free(struct pod_watch *watch)
 	cache_free(watch->cache);
 	deferred_free(watch->turn);
 	timer_free(watch->again);
-	json_decref(watch->gone);
+	json_decref(watch->ended);
 	mem_free(watch->selector);
 	mem_free(watch);
 }

@@ -35,6 +35,7 @@ struct pass {
 	char *name; /* "namespace/name" as records have it */
 	const char *uid;
 	struct ledger_holder holder; /* of name and uid */
+	bool keeps_dropped;          /* what is dropped may be in use until its node has spoken */
 	json_t *items;               /* what status.current.ips will be */
 	/*
 	 * In step with items: the number of each in a list of pools that names no NICs, which is
@@ -593,7 +594,8 @@ static void drop_item(struct pass *pass, size_t i, const char *old_uid)
 
 		if (ledger && bare_address(item, &families[f], address)) {
 			books_note(pass->books, ledger, address);
-			(void)ledger_release(ledger, address, pass->name, old_uid, true);
+			if (!pass->keeps_dropped)
+				(void)ledger_release(ledger, address, pass->name, old_uid, true);
 		}
 	}
 	json_array_remove(pass->items, i);
@@ -617,10 +619,35 @@ static bool can_take_over(struct pass *pass, const json_t *item)
 		record = ledger ? ledger_record(ledger, address) : NULL;
 		if (!ledger || (record && !str_eq(json_str_at(record, "pod"), pass->name)))
 			return false;
-		if (!record && check_claim(pass, &families[f], item, ledger, address, NULL) < 0)
+		/*
+		 * Unlike a pod that lives, nobody uses it for sure: it comes after those that do.
+		 */
+		if (!record && (books_may_take(pass->books, ledger, NULL) < 0 ||
+				check_claim(pass, &families[f], item, ledger, address, NULL) < 0))
 			return false;
 	}
 	return true;
+}
+
+/* Whether an item can be taken over is unknown while pods may have it that the ledger lacks. */
+static int check_learned(struct pass *pass, struct err *err)
+{
+	json_t *item;
+	size_t i;
+
+	json_array_foreach (pass->items, i, item) {
+		for (size_t f = 0; f < ARRAY_LEN(families); f++) {
+			const char *pool = json_str_at(item, families[f].pool);
+			struct ledger *ledger = pool ? books_open(pass->books, pool, NULL) : NULL;
+			char address[IP_TEXT_SIZE];
+
+			if (ledger && ledger->is_unsure &&
+			    bare_address(item, &families[f], address) &&
+			    !ledger_record(ledger, address))
+				return books_may_take(pass->books, ledger, err);
+		}
+	}
+	return 0;
 }
 
 static void take_over(struct pass *pass, const json_t *item, bool is_unjudged)
@@ -717,6 +744,8 @@ static int come_back(struct pass *pass, const json_t *asks, const char *old_uid,
 		return -1;
 	if (judges)
 		drop_outdated(pass, wants, old_uid);
+	if (check_learned(pass, err) < 0)
+		return -1;
 	drop_what_others_have(pass, old_uid);
 	json_array_foreach (pass->items, i, item)
 		take_over(pass, item, judges && !want_of(wants, item, place_of(pass, i)));
@@ -756,10 +785,14 @@ static int judge(struct pass *pass, const json_t *ask, struct err *err)
 					pass->memo, err);
 		if (!wants)
 			return -1;
-		if (is_outdated(pass, wants, i))
-			drop_item(pass, i, pass->uid);
-		else
+		if (!is_outdated(pass, wants, i)) {
 			take_over(pass, item, false);
+			return 0;
+		}
+		/* The node of the pod before may not have spoken: the record goes with this pod. */
+		pass->keeps_dropped = true;
+		drop_item(pass, i, pass->uid);
+		pass->keeps_dropped = false;
 		return 0;
 	}
 	return 0;
@@ -922,12 +955,26 @@ static int run(struct pass *pass, const json_t *endpoint, const json_t *asks, st
 	}
 	if (is_same && make_good(pass, err) < 0)
 		return -1;
+	pass->keeps_dropped = !is_same && !endpoint_is_down(endpoint, had_uid);
 	if (json_array_size(pass->items) && !is_same && come_back(pass, asks, had_uid, err) < 0)
 		return -1;
 	json_array_foreach (asks, i, ask)
 		if (serve(pass, ask, err) < 0)
 			return -1;
 	return 0;
+}
+
+static void pass_init(struct pass *pass)
+{
+	pass->uid = json_uid(pass->pod);
+	pass->name = str_printf("%s/%s", json_namespace(pass->pod),
+				pod_endpoint_name(pass->pod, pass->settings));
+	pass->holder = (struct ledger_holder){pass->name, pass->uid,
+					      json_str_at(pass->pod, "spec", "nodeName")};
+	pass->items = json_array();
+	pass->places = json_array();
+	pass->fresh = json_array();
+	pass->memo = json_object();
 }
 
 static void pass_done(struct pass *pass)
@@ -948,19 +995,12 @@ int ipam_allocate(struct books *books, const json_t *pod, const json_t *endpoint
 		.pod = pod,
 		.settings = settings,
 		.asks = asks,
-		.uid = json_uid(pod),
 	};
 
 	assert(pod && asks);
 	if (pod_need_alive(pod, err) < 0)
 		return -1;
-	pass.name = str_printf("%s/%s", json_namespace(pod), pod_endpoint_name(pod, settings));
-	pass.holder =
-		(struct ledger_holder){pass.name, pass.uid, json_str_at(pod, "spec", "nodeName")};
-	pass.items = json_array();
-	pass.places = json_array();
-	pass.fresh = json_array();
-	pass.memo = json_object();
+	pass_init(&pass);
 	books_begin(books);
 	if (run(&pass, endpoint, asks, err) < 0) {
 		books_cancel(books);
@@ -969,6 +1009,29 @@ int ipam_allocate(struct books *books, const json_t *pod, const json_t *endpoint
 	books_keep(books);
 	*ret_status = status_new(&pass);
 	return 0;
+}
+
+void ipam_record(struct books *books, const json_t *pod, const json_t *endpoint, const json_t *asks,
+		 const struct ipam_settings *settings)
+{
+	auto_call(pass_done) struct pass pass = {
+		.books = books,
+		.pod = pod,
+		.settings = settings,
+		.asks = asks,
+	};
+
+	assert(pod && asks);
+	pass_init(&pass);
+	if (!str_eq(endpoint_uid(endpoint), pass.uid) || endpoint_is_down(endpoint, pass.uid) ||
+	    check_numbers(endpoint, asks, NULL) < 0)
+		return;
+	json_array_extend(pass.items, json_at(endpoint, "status", "current", "ips"));
+	books_begin(books);
+	if (make_good(&pass, NULL) < 0)
+		books_cancel(books);
+	else
+		books_keep(books);
 }
 
 bool ipam_give_back(struct books *books, const char *pod, const json_t *status)

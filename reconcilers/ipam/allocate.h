@@ -21,7 +21,8 @@
  *
  * A pod that keeps its addresses (controller.h) takes over those of the pod before it, unless their
  * pools are no longer among its candidates, which a virtual machine is not asked; a record that was
- * lost meanwhile is made again if the address is still free.
+ * lost meanwhile is made again if the address is still free. What it does not take over keeps its
+ * record until the node of the pod before has said that nothing is left.
  *
  * What the endpoint says of conflicts about this pod (conflict.h) is remembered, also when the pod
  * cannot have others, and NICs that ask get others.
@@ -52,6 +53,14 @@ int ipam_allocate(struct books *books, const json_t *pod, const json_t *endpoint
  * those which have none and are left out.
  */
 char *ipam_routes_left_out(const json_t *pod, const json_t *status);
+
+/*
+ * Make records again that were lost, of a pod that has ended or is being deleted, and of which its
+ * endpoint still says what it has: until its node says that nothing is left, nobody else gets it.
+ * Nothing happens where that cannot be: the rules of ipam_allocate() for a record that was lost.
+ */
+void ipam_record(struct books *books, const json_t *pod, const json_t *endpoint, const json_t *asks,
+		 const struct ipam_settings *settings);
 
 /*
  * Remember in their pools the addresses of an endpoint's status that somebody else on the network

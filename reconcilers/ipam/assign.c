@@ -424,11 +424,17 @@ static json_t *serve(struct pass *pass, const char *key, const json_t *pod)
 	bool is_open = false, is_new;
 
 	pass->before = json_at(endpoint, "status");
-	if (!pod_is_alive(pod) || is_of_other_pod(pass, pod, endpoint)) {
+	if (!pod || is_of_other_pod(pass, pod, endpoint)) {
 		stop_waiting(pass, key, NULL);
 		return NULL;
 	}
 	asks = asks_of(pass, pod, endpoint, &is_open, &err);
+	if (!pod_is_alive(pod)) {
+		if (asks)
+			ipam_record(pass->books, pod, endpoint, asks, &pass->settings);
+		stop_waiting(pass, key);
+		return NULL;
+	}
 	if (asks && json_array_size(asks) == 0) {
 		if (!is_open)
 			stop_waiting(pass, key, NULL);
@@ -557,12 +563,24 @@ static bool has_addresses(const json_t *world, const json_t *pod)
 	       (endpoint && str_eq(endpoint_uid(endpoint), json_uid(pod)));
 }
 
+static bool has_unended_addresses(const json_t *world, const json_t *pod)
+{
+	auto_free char *key = json_key(pod);
+	const json_t *endpoint = world_get(world, KIND_ENDPOINT, key);
+
+	return str_eq(endpoint_uid(endpoint), json_uid(pod)) &&
+	       !endpoint_is_down(endpoint, json_uid(pod));
+}
+
 static void serve_one(struct pass *pass, const char *key, const json_t *value)
 {
 	json_auto_t *status = NULL;
 
-	/* A pod that was read for this pass may be gone before the next one. */
-	if (json_is_object(value))
+	/*
+	 * A pod that was read for this pass may be gone before the next one. What its endpoint says
+	 * is in use all the same, and is recorded before others get it.
+	 */
+	if (json_is_object(value) && !has_unended_addresses(pass->world, value))
 		plan_post(&pass->posts, BOX_WAITING, key, NULL);
 	status = serve(pass, key, waiting_pod(pass->world, key, value));
 	follow(pass, status, NULL);

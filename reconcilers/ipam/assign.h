@@ -16,7 +16,8 @@
 
 /*
  * By pod, which may lack addresses: true while the mirror of pods has it, and it waits until it has
- * them; else the Pod as it was read for the next pass, and for that alone.
+ * them; else the Pod as it was read, for the next pass alone, or while its endpoint says that it
+ * has addresses and they are not recorded.
  */
 #define BOX_WAITING "waiting"
 /*

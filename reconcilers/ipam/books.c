@@ -28,13 +28,29 @@ struct note {
 struct books {
 	const json_t *world;
 	struct map ledgers;          /* by pool */
-	struct map verdicts;         /* by pool: struct err, of class ERR_NONE when it serves */
+	struct map verdicts;         /* by pool: struct verdict */
 	struct ip_pool_index *index; /* of the world's pools; NULL until it is needed */
 	bool is_begun;
 	struct note *notes; /* since books_begin */
 	size_t notes_len, notes_cap;
 	json_t *short_of; /* books_short_of */
 };
+
+/* What is known of a pool beside its ledger. */
+struct verdict {
+	struct err alone;   /* the same without regard to other pools */
+	struct err err;     /* of class ERR_NONE when it serves */
+	json_t *neighbours; /* a world with the pool and those that may overlap it */
+	bool is_opened;     /* what unsure neighbours may have given away is not free */
+};
+
+static void verdict_delete(void *value)
+{
+	struct verdict *verdict = value;
+
+	json_decref(verdict->neighbours);
+	free(verdict);
+}
 
 static void ledger_delete(void *value)
 {
@@ -51,7 +67,7 @@ struct books *books_new(const json_t *world)
 	books->world = world;
 	books->short_of = json_object();
 	books->ledgers.free_value = ledger_delete;
-	books->verdicts.free_value = free;
+	books->verdicts.free_value = verdict_delete;
 	return books;
 }
 
@@ -93,6 +109,17 @@ static int check_written(const struct books *books, const char *pool, struct err
 		       json_str_or(json_at(trouble, "text"), "?"));
 }
 
+/* May living pods have addresses of the pool that its ledger lacks? */
+static bool is_unsure(const struct books *books, const json_t *pool)
+{
+	const json_t *env = json_at(books->world, "env");
+	const json_t *learned = world_get(books->world, BOX_LEARNED, json_name(pool));
+
+	if (json_is_true(json_at(env, "learns")))
+		return !str_eq(json_string_value(learned), json_uid(pool));
+	return json_is_true(json_at(env, "withoutLeader")) && !ledger_is_counted(pool);
+}
+
 struct ledger *books_open(struct books *books, const char *pool, struct err *err)
 {
 	struct ledger *ledger = map_get(&books->ledgers, pool);
@@ -113,6 +140,7 @@ struct ledger *books_open(struct books *books, const char *pool, struct err *err
 		free(ledger);
 		return NULL;
 	}
+	ledger->is_unsure = is_unsure(books, object);
 	map_set(&books->ledgers, pool, ledger);
 	return ledger;
 }
@@ -151,89 +179,129 @@ static json_t *neighbourhood(struct books *books, const json_t *pool)
 	return n.world;
 }
 
+static void add_records(struct ip_set *set, const json_t *pool, enum ip_family family)
+{
+	const char *text = json_str_or(json_at(pool, "status", "allocatedIPs"), ""), *address;
+	json_auto_t *records = json_parse(text, strlen(text), NULL);
+	json_t *record;
+
+	json_each (json_is_object(records) ? records : NULL, address, record) {
+		struct ip_range range;
+
+		if (ip_range_parse(address, family, &range, NULL) == 0)
+			ip_set_add(set, range);
+	}
+}
+
 /* A pool that became older by an edit, or was made in the same second, may have given them away. */
-static void keep_out_others(struct ledger *ledger, const json_t *world)
+static void keep_out_records(struct ledger *ledger, const json_t *neighbours)
 {
 	auto_ip_set struct ip_set taken = {0};
-	const char *name, *address;
-	json_t *other, *record;
+	const char *name;
+	json_t *other;
 
-	json_each (world_kind(world, KIND_IP_POOL), name, other) {
-		const char *text = json_str_or(json_at(other, "status", "allocatedIPs"), "");
-		json_auto_t *records = NULL;
+	json_each (world_kind(neighbours, KIND_IP_POOL), name, other)
+		if (!str_eq(name, json_name(ledger->pool)))
+			add_records(&taken, other, ledger->family);
+	ip_set_settle(&taken);
+	ledger_keep_out(ledger, &taken);
+}
 
-		if (str_eq(name, json_name(ledger->pool)))
+/* Of another pool that is unsure all addresses may be in use. */
+static void keep_out_unsure(const struct books *books, struct ledger *ledger,
+			    const json_t *neighbours)
+{
+	auto_ip_set struct ip_set taken = {0};
+	const char *name;
+	json_t *other;
+
+	json_each (world_kind(neighbours, KIND_IP_POOL), name, other) {
+		auto_ip_pool struct ip_pool theirs = {0};
+
+		if (str_eq(name, json_name(ledger->pool)) || !is_unsure(books, other) ||
+		    !ip_pool_read(other, &theirs, NULL) || theirs.subnet.family != ledger->family)
 			continue;
-		records = json_parse(text, strlen(text), NULL);
-		json_each (json_is_object(records) ? records : NULL, address, record) {
-			struct ip_range range;
-
-			if (ip_range_parse(address, ledger->family, &range, NULL) == 0)
-				ip_set_add(&taken, range);
-		}
+		for (size_t i = 0; i < theirs.usable.len; i++)
+			ip_set_add(&taken, theirs.usable.items[i]);
 	}
 	ip_set_settle(&taken);
 	ledger_keep_out(ledger, &taken);
 }
 
-static struct err *judge(struct books *books, struct ledger *ledger)
+/* What the rules say of a pool among these. */
+static void judge_among(const json_t *world, const json_t *pool, struct err *ret)
 {
-	json_auto_t *world = neighbourhood(books, ledger->pool);
 	auto_problems struct problems problems = {0}, warnings = {0};
-	struct err *verdict = mem_new(struct err);
+	auto_free char *text = NULL;
 
-	ip_pool_judge(world, ledger->pool, &problems, &warnings);
-	if (problems.total) {
-		auto_free char *text = problems_text(&problems);
+	ip_pool_judge(world, pool, &problems, &warnings);
+	if (!problems.total)
+		return;
+	text = problems_text(&problems);
+	(void)err_set(ret, ERR_INVALID, problems_reason(&problems), "pool %s: %s", json_name(pool),
+		      text);
+}
 
-		(void)err_set(verdict, ERR_INVALID, problems_reason(&problems), "pool %s: %s",
-			      json_name(ledger->pool), text);
-	} else if (json_is_true(json_at(books->world, "env", "withoutLeader")) &&
-		   !ip_pool_is_judged(ledger->pool) &&
-		   json_object_size(world_kind(world, KIND_IP_POOL)) > 1) {
-		(void)err_set(verdict, ERR_TRANSIENT, "PoolNotJudged",
+static struct verdict *judge(struct books *books, struct ledger *ledger)
+{
+	struct verdict *verdict = mem_new(struct verdict);
+
+	verdict->neighbours = neighbourhood(books, ledger->pool);
+	judge_among(verdict->neighbours, ledger->pool, &verdict->err);
+	if (verdict->err.class != ERR_NONE)
+		judge_among(NULL, ledger->pool, &verdict->alone);
+	else if (json_is_true(json_at(books->world, "env", "withoutLeader")) &&
+		 !ip_pool_is_judged(ledger->pool) &&
+		 json_object_size(world_kind(verdict->neighbours, KIND_IP_POOL)) > 1)
+		(void)err_set(&verdict->err, ERR_TRANSIENT, "PoolNotJudged",
 			      "pool %s is new or was changed, and its subnet overlaps another "
 			      "pool's: it gives addresses once an operator leads that has "
 			      "compared them",
 			      json_name(ledger->pool));
-	} else {
-		keep_out_others(ledger, world);
-	}
+	keep_out_records(ledger, verdict->neighbours);
 	return verdict;
 }
 
-/* Was the pool compared with what living pods have, since it came? */
-static bool is_learned(const struct books *books, const json_t *pool)
-{
-	const json_t *learned = world_get(books->world, BOX_LEARNED, json_name(pool));
-
-	return !json_is_true(json_at(books->world, "env", "learns")) ||
-	       str_eq(json_string_value(learned), json_uid(pool));
-}
-
-int books_may_take(struct books *books, struct ledger *ledger, struct err *err)
-{
-	if (!is_learned(books, ledger->pool))
-		return err_set(err, ERR_TRANSIENT, "PoolNotLearned",
-			       "pool %s is new: what pods have of it is looked at first",
-			       json_name(ledger->pool));
-	return books_may_record(books, ledger, err);
-}
-
-int books_may_record(struct books *books, struct ledger *ledger, struct err *err)
+static struct verdict *verdict_of(struct books *books, struct ledger *ledger)
 {
 	const char *name = json_name(ledger->pool);
-	struct err *verdict = map_get(&books->verdicts, name);
+	struct verdict *verdict = map_get(&books->verdicts, name);
 
 	if (!verdict) {
 		verdict = judge(books, ledger);
 		map_set(&books->verdicts, name, verdict);
 	}
+	return verdict;
+}
+
+static int answer(const struct err *verdict, struct err *err)
+{
 	if (verdict->class == ERR_NONE)
 		return 0;
 	if (err)
 		*err = *verdict;
 	return -1;
+}
+
+int books_may_take(struct books *books, struct ledger *ledger, struct err *err)
+{
+	struct verdict *verdict;
+
+	if (ledger->is_unsure)
+		return err_set(err, ERR_TRANSIENT, "PoolNotLearned",
+			       "pool %s is new, or its status was reset: the operator's leader "
+			       "looks first at what pods have of it",
+			       json_name(ledger->pool));
+	verdict = verdict_of(books, ledger);
+	if (!verdict->is_opened)
+		keep_out_unsure(books, ledger, verdict->neighbours);
+	verdict->is_opened = true;
+	return answer(&verdict->err, err);
+}
+
+int books_may_record(struct books *books, struct ledger *ledger, struct err *err)
+{
+	return answer(&verdict_of(books, ledger)->alone, err);
 }
 
 /* ---- changes for a pod ----------------------------------------------------------------------- */

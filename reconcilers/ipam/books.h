@@ -12,8 +12,10 @@
 struct books;
 
 /*
- * World: KIND_IP_POOL, KIND_RESERVED_IP (all), BOX_UNWRITTEN (ip_pool.h), in "env" "now". Borrowed
- * until books_free.
+ * World: KIND_IP_POOL, KIND_RESERVED_IP (all), BOX_UNWRITTEN (ip_pool.h), in "env" "now", and who
+ * knows whether pods have addresses that a ledger lacks: "learns": true, BOX_LEARNED;
+ * "withoutLeader": true, the pool's own count (ledger_is_counted()); neither: they are not looked
+ * for. Borrowed until books_free.
  */
 struct books *books_new(const json_t *world);
 /* Accepts NULL. */
@@ -33,13 +35,17 @@ struct ledger *books_open(struct books *books, const char *pool, struct err *err
  * May new addresses be taken out of this ledger? 0; -1 with err, when the pool's verdict
  * (ip_pool_judge(), with all pools of the world that overlap it) says that no pod gets one:
  * ERR_INVALID with the verdict's reason, which the pool's condition Ready reports. Addresses that
- * other pools have given away are not free afterwards. Addresses that pods have are not touched:
- * they are passed on and given back whatever the verdict is. ERR_TRANSIENT "PoolNotLearned": see
- * BOX_LEARNED.
+ * other pools have given away, or may have, are not free afterwards. Addresses that pods have are
+ * not touched: they are passed on and given back whatever the verdict is. ERR_TRANSIENT
+ * "PoolNotLearned": pods may have some that the ledger lacks.
  */
 int books_may_take(struct books *books, struct ledger *ledger, struct err *err);
 
-/* The same for an address that a living pod has, and that has no record: also before learning. */
+/*
+ * The same for an address that a living pod has, and that has no record: also before the pool is
+ * learned, and while it overlaps an older one. Unrecorded, it would be given to another pod once
+ * the pools are put right.
+ */
 int books_may_record(struct books *books, struct ledger *ledger, struct err *err);
 
 /*

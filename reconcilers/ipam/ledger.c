@@ -285,6 +285,16 @@ void ledger_done(struct ledger *ledger)
 	*ledger = (struct ledger){0};
 }
 
+bool ledger_is_counted(const json_t *pool)
+{
+	const char *text = json_str_at(pool, "status", "allocatedIPs");
+	json_auto_t *records = text ? json_parse(text, strlen(text), NULL) : NULL;
+	const json_t *count = json_at(pool, "status", "allocatedIPCount");
+
+	return json_is_integer(count) &&
+	       json_integer_value(count) == (json_int_t)json_object_size(records);
+}
+
 const json_t *ledger_record(const struct ledger *ledger, const char *address)
 {
 	return json_object_get(ledger->records, address);
@@ -540,7 +550,10 @@ json_t *ledger_status(const struct ledger *ledger)
 	size_t count = json_object_size(ledger->records);
 
 	write_records(ledger, status);
-	json_put_int(status, "allocatedIPCount", (int64_t)count);
+	if (ledger->is_unsure)
+		json_object_del(status, "allocatedIPCount");
+	else
+		json_put_int(status, "allocatedIPCount", (int64_t)count);
 	json_put_int(status, "freeIPCount", ip_set_count(&ledger->free));
 	if (json_array_size(ledger->resting))
 		json_put(status, "releasedIPs", json_copy(ledger->resting));

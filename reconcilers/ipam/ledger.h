@@ -47,6 +47,11 @@ struct ledger {
 	json_t *nodes; /* { node: number of records } */
 	size_t room;   /* ip_pool_ledger_room() */
 	bool has_changed;
+	/*
+	 * Set by the caller: pods may have addresses of which it knows nothing. Then its status
+	 * says no number of records.
+	 */
+	bool is_unsure;
 };
 
 /*
@@ -65,6 +70,13 @@ struct ledger {
 int ledger_open(const json_t *pool, const json_t *reserved, const char *now, struct ledger *ret,
 		struct err *err);
 void ledger_done(struct ledger *ledger);
+
+/*
+ * Does the pool's status count as many records as it has? Leaders and agents leave no other behind,
+ * once a leader has compared the pool with what pods have. One that is new, or was reset, has
+ * records to come.
+ */
+bool ledger_is_counted(const json_t *pool);
 #define auto_ledger auto_call(ledger_done)
 
 /*
@@ -131,8 +143,8 @@ void ledger_keep_out(struct ledger *ledger, const struct ip_set *others);
 
 /*
  * The pool's status with this ledger in it: allocatedIPs (absent without records), allocatedNodes
- * (absent in one that is not large), allocatedIPCount, freeIPCount, releasedIPs (absent when
- * empty), conflictIPs and conflictIPCount; everything else as it was read. Returns new.
+ * (absent in one that is not large), allocatedIPCount (absent when it is unsure), freeIPCount,
+ * releasedIPs (absent when empty), conflictIPs and conflictIPCount; everything else as it was read. Returns new.
  */
 json_t *ledger_status(const struct ledger *ledger);
 

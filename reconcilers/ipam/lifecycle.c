@@ -391,6 +391,25 @@ static void ask_agent(const struct look *look, const char *name, const json_t *r
 	plan_apply(look->plan, KIND_ENDPOINT, endpoint_object(key, status));
 }
 
+/*
+ * A pod that is not mirrored, and has an address without a record, waits for it; one that has
+ * ended, too, as long as its node has not spoken.
+ */
+static void look_at_claim(const struct look *look, const json_t *claim)
+{
+	const char *uid = json_str_or(json_at(claim, "uid"), "");
+	const json_t *pod = live_pod(look, uid);
+	auto_free char *key = pod ? json_key(pod) : NULL;
+	json_t *waiting;
+
+	if (pod) {
+		waiting = json_deep_copy(pod);
+		assign_project(waiting);
+		plan_post(look->plan, BOX_WAITING, key, waiting);
+	}
+	plan_post(look->plan, BOX_CLAIMED, look->key, json_string(uid));
+}
+
 static void look_at_strays(const struct look *look, const json_t *strays)
 {
 	json_auto_t *over = json_object(), *lost = json_object();
@@ -399,6 +418,10 @@ static void look_at_strays(const struct look *look, const json_t *strays)
 	size_t i;
 
 	json_array_foreach (strays, i, stray) {
+		if (json_at(stray, "claimed")) {
+			look_at_claim(look, stray);
+			continue;
+		}
 		if (!is_stray(look, stray))
 			continue;
 		if (needs_word(look, stray))

@@ -18,9 +18,14 @@
 #define BOX_LIVE "live"
 /*
  * By "namespace/name" of records: those that no endpoint names: [{"pool", "address", "uid",
- * "node"}].
+ * "node"}]. Also, with "claimed": true, what an endpoint of that name says and no record does.
  */
 #define BOX_STRAYS "strays"
+/*
+ * By SpiderEndpoint: the UID of the pod that it names, once that pod was looked at because a pool
+ * lacks a record of what the endpoint says. If it lives it waits for that record.
+ */
+#define BOX_CLAIMED "claimed"
 
 /*
  * The taint of a node that somebody has declared dead: KEP-2268, node.kubernetes.io/out-of-service.

@@ -9,22 +9,23 @@
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "reconcilers/core/kinds.h"
+#include "reconcilers/core/limits.h"
 #include "reconcilers/ipam/assign.h"
 #include "reconcilers/ipam/controller.h"
 #include "reconcilers/ipam/endpoint.h"
 #include "reconcilers/ipam/ledger.h"
 #include "reconcilers/ipam/lifecycle.h"
 
-/* The pods that live, by UID: a virtual machine's has another name than its record. Returns new. */
-static json_t *living_pods(const json_t *world)
+/* The pods, by UID: a virtual machine's has another name than its record. Returns new. */
+static json_t *pods_by_uid(const json_t *world, bool only_living)
 {
-	json_t *living = json_object(), *pod;
+	json_t *found = json_object(), *pod;
 	const char *key;
 
 	json_each (world_kind(world, KIND_POD), key, pod)
-		if (pod_is_alive(pod))
-			json_put(living, json_uid(pod), json_incref(pod));
-	return living;
+		if (!only_living || pod_is_alive(pod))
+			json_put(found, json_uid(pod), json_incref(pod));
+	return found;
 }
 
 /* What other pools have found of the pod, and nobody has looked at yet. Returns new. */
@@ -55,72 +56,148 @@ static void report_twice(const json_t *living, const struct ledger *ledger, cons
 	plan_finding(plan, KIND_BOUND_POD, key, "AddressTwice", text);
 }
 
-/* A pod that has an address of which the ledger knows nothing waits for its record. */
-static void find_unrecorded(const json_t *living, const struct ledger *ledger, const char *key,
-			    const json_t *endpoint, struct plan *plan)
+/* What is found in one pool. */
+struct search {
+	const json_t *world;
+	const char *pool;
+	const struct ledger *ledger;
+	json_t *living, *strays;
+	json_t *pods; /* by UID, also those that have ended */
+	struct plan *plan;
+	bool is_learned;
+	bool is_open; /* pods that have its addresses are about to be looked at */
+};
+
+static void add_stray(struct search *search, const char *key, json_t *stray)
 {
-	const char *field = ledger->family == IP_V4 ? "ipv4" : "ipv6";
-	const char *pool = ledger->family == IP_V4 ? "ipv4Pool" : "ipv6Pool";
-	const json_t *pod = json_object_get(living, endpoint_uid(endpoint));
-	auto_free char *waiting = pod ? json_key(pod) : NULL;
+	json_t *list = json_object_get(search->strays, key);
+
+	if (!list) {
+		list = found_elsewhere(search->world, key, search->pool);
+		json_put(search->strays, key, list);
+	}
+	json_array_append_new(list, stray);
+}
+
+/*
+ * A pod waits for its record, also when it has ended and its node has not said that nothing is
+ * left; one that is not mirrored may be there, and is looked at first.
+ */
+static void look_at_claim(struct search *search, const char *key, const json_t *endpoint,
+			  const json_t *pod, const char *address)
+{
+	const char *uid = endpoint_uid(endpoint);
+	const char *seen = json_string_value(world_get(search->world, BOX_CLAIMED, key));
+	bool is_seen = str_eq(seen, uid);
+	auto_free char *waiting = pod ? json_key(pod) : NULL, *text = NULL;
+
+	if (endpoint_is_down(endpoint, uid) || (!pod && (search->is_learned || is_seen)))
+		return;
+	search->is_open |= !is_seen;
+	if (!pod) {
+		add_stray(search, key,
+			  json_pack("{s:s, s:s, s:s, s:b}", "pool", search->pool, "address",
+				    address, "uid", uid, "claimed", 1));
+		return;
+	}
+	text = str_printf("%s of pod %s had no record: it is made again", address, key);
+	plan_event(search->plan, KIND_IP_POOL, search->pool, true, "EndpointWithoutRecord", text);
+	plan_post(search->plan, BOX_WAITING, waiting, json_true());
+	if (!search->is_learned && !is_seen)
+		plan_post(search->plan, BOX_CLAIMED, key, json_string(uid));
+}
+
+/* Addresses of a pod of which the ledger knows nothing. */
+static void find_unrecorded(struct search *search, const char *key, const json_t *endpoint)
+{
+	bool is_v4 = search->ledger->family == IP_V4;
+	const char *uid = endpoint_uid(endpoint);
+	const json_t *pod = json_object_get(search->pods, uid);
 	json_t *item;
 	size_t i;
 
-	if (!pod)
+	if (str_empty(endpoint_uid(endpoint)) ||
+	    endpoint_is_lost(endpoint, world_env(search->world, "namespace")))
 		return;
 	json_array_foreach (json_at(endpoint, "status", "current", "ips"), i, item) {
-		const char *has = json_str_or(json_at(item, field), "");
+		const char *has = json_str_or(json_at(item, is_v4 ? "ipv4" : "ipv6"), "");
 		auto_free char *address = str_ndup(has, strcspn(has, "/"));
-		auto_free char *text = NULL;
 
-		if (!*address || !str_eq(json_str_at(item, pool), json_name(ledger->pool)))
+		/* Users may write endpoints. */
+		if (i > LIMIT_NETWORKS)
+			break;
+		if (!*address ||
+		    !str_eq(json_str_at(item, is_v4 ? "ipv4Pool" : "ipv6Pool"), search->pool))
 			continue;
-		if (ledger_record(ledger, address)) {
-			report_twice(living, ledger, pod, address, plan);
-			continue;
-		}
-		text = str_printf("%s of pod %s had no record: it is made again", address, key);
-		plan_event(plan, KIND_IP_POOL, json_name(ledger->pool), true,
-			   "EndpointWithoutRecord", text);
-		plan_post(plan, BOX_WAITING, waiting, json_true());
+		if (!ledger_record(search->ledger, address))
+			look_at_claim(search, key, endpoint, pod, address);
+		else if (json_object_get(search->living, uid))
+			report_twice(search->living, search->ledger, pod, address, search->plan);
 	}
+}
+
+static void find_strays(struct search *search)
+{
+	const char *address;
+	json_t *record;
+
+	json_each (search->ledger->records, address, record) {
+		const char *pod = json_str_or(json_at(record, "pod"), "");
+		const char *uid = json_str_or(json_at(record, "podUid"), "");
+		json_t *stray;
+
+		/* A pod that lives takes its record up by itself. */
+		if (!strchr(pod, '/') || json_object_get(search->living, uid) ||
+		    endpoint_has(world_get(search->world, KIND_ENDPOINT, pod), uid, search->pool,
+				 address))
+			continue;
+		stray = json_pack("{s:s, s:s, s:s}", "pool", search->pool, "address", address,
+				  "uid", uid);
+		json_put_str(stray, "node", json_str_at(record, "node"));
+		add_stray(search, pod, stray);
+	}
+}
+
+/* All that pods have of it is recorded, or about to be. */
+static void learn(const struct search *search, const json_t *pool)
+{
+	const char *key;
+	json_t *uid;
+
+	plan_post(search->plan, BOX_LEARNED, search->pool, json_string(json_uid(pool)));
+	json_each (world_kind(search->world, BOX_CLAIMED), key, uid)
+		plan_post(search->plan, BOX_CLAIMED, key, NULL);
 }
 
 int strays_reconcile(const json_t *world, const char *key, struct plan *plan, struct err *err)
 {
 	const json_t *pool = world_get(world, KIND_IP_POOL, key);
+	const char *learned = json_string_value(world_get(world, BOX_LEARNED, key)), *name;
 	auto_ledger struct ledger ledger = {0};
-	json_auto_t *strays = json_object(), *living = living_pods(world);
-	const char *address, *pod;
-	json_t *record, *list;
+	json_auto_t *strays = json_object(), *living = pods_by_uid(world, true);
+	json_auto_t *pods = pods_by_uid(world, false);
+	struct search search = {.world = world,
+				.pool = key,
+				.ledger = &ledger,
+				.living = living,
+				.pods = pods,
+				.strays = strays,
+				.plan = plan,
+				.is_learned = pool && str_eq(learned, json_uid(pool))};
+	json_t *endpoint, *list;
 
 	if (!pool || ledger_open(pool, NULL, NULL, &ledger, NULL) < 0)
 		return 0;
-	json_each (ledger.records, address, record) {
-		const char *uid = json_str_or(json_at(record, "podUid"), "");
-		json_t *stray;
-
-		pod = json_str_or(json_at(record, "pod"), "");
-		/* A pod that lives takes its record up by itself. */
-		if (!strchr(pod, '/') || json_object_get(living, uid) ||
-		    endpoint_has(world_get(world, KIND_ENDPOINT, pod), uid, key, address))
-			continue;
-		list = json_object_get(strays, pod);
-		if (!list) {
-			list = found_elsewhere(world, pod, key);
-			json_put(strays, pod, list);
-		}
-		stray = json_pack("{s:s, s:s, s:s}", "pool", key, "address", address, "uid", uid);
-		json_put_str(stray, "node", json_str_at(record, "node"));
-		json_array_append_new(list, stray);
-	}
-	json_each (strays, pod, list)
-		plan_post(plan, BOX_STRAYS, pod, json_incref(list));
-	json_each (world_kind(world, KIND_ENDPOINT), pod, record)
-		find_unrecorded(living, &ledger, pod, record, plan);
-	if (!str_eq(json_string_value(world_get(world, BOX_LEARNED, key)), json_uid(pool)))
-		plan_post(plan, BOX_LEARNED, key, json_string(json_uid(pool)));
-	if (json_object_size(ledger.records))
+	find_strays(&search);
+	json_each (world_kind(world, KIND_ENDPOINT), name, endpoint)
+		find_unrecorded(&search, name, endpoint);
+	json_each (strays, name, list)
+		plan_post(plan, BOX_STRAYS, name, json_incref(list));
+	if (!search.is_learned && !search.is_open)
+		learn(&search, pool);
+	if (!search.is_learned && search.is_open)
+		plan_requeue(plan, STRAYS_LEARN_MS);
+	else if (json_object_size(ledger.records))
 		plan_requeue(plan, STRAYS_AGAIN_MS);
 	return 0;
 }

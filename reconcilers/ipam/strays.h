@@ -9,19 +9,25 @@
 
 #include "reconcilers/core/reconcile.h"
 
-/* How soon a pool that does not change is looked at again. */
-enum { STRAYS_AGAIN_MS = 300000 };
+enum {
+	/* How soon a pool that does not change is looked at again. */
+	STRAYS_AGAIN_MS = 300000,
+	/* How soon one is, that is not learned while pods that have its addresses are looked at. */
+	STRAYS_LEARN_MS = 1000,
+};
 
 /*
- * Post to BOX_LEARNED that the pool was looked at, after the pods that wait for a record. A living
- * pod with the address that the record of another living pod has gets the finding AddressTwice.
+ * Post to BOX_LEARNED that the pool was looked at, once each pod that has an address of it without
+ * a record was looked at (BOX_CLAIMED) and waits for that record. A pod that is not mirrored is
+ * read first: its endpoint is posted to BOX_STRAYS. A living pod with the address that the record
+ * of another living pod has gets the finding AddressTwice.
  *
- * Post each to BOX_STRAYS (lifecycle.h) of its pod's name, where it is verified.
+ * Post each record to BOX_STRAYS (lifecycle.h) of its pod's name, where it is verified.
  *
  * Key: the pool. World: KIND_IP_POOL, and KIND_ENDPOINT, KIND_POD of the names in its records, of
- * endpoints that name it, and of machines of these names, as far as they are known; BOX_STRAYS of
- * the names. A ledger that cannot be read is a condition of the pool (spider/ip_pool.h) and nothing
- * is decided here.
+ * endpoints that name it, and of machines of these names, as far as they are known; BOX_STRAYS and
+ * BOX_CLAIMED of the names, BOX_LEARNED, "namespace" in "env". A ledger that cannot be read is a
+ * condition of the pool (spider/ip_pool.h) and nothing is decided here.
  */
 reconcile_fn strays_reconcile;
 

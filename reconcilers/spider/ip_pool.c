@@ -464,8 +464,11 @@ static void plan_pool_status(const json_t *world, const char *key, const json_t 
 	ready = judge(pool, &counts, &unread, allocation, &problems);
 
 	json_put_int(status, "totalIPCount", counts.total);
-	if (!json_is_integer(json_at(status, "allocatedIPCount")))
-		json_put_int(status, "allocatedIPCount", 0);
+	/* Agents rely on the number (ledger_is_counted()). */
+	if (!json_is_true(json_at(world, "env", "ledgerUnsure")) &&
+	    (!allocation->is_unreadable || !json_at(status, "allocatedIPCount")))
+		json_put_int(status, "allocatedIPCount",
+			     (int64_t)json_object_size(allocation->records));
 	/* Nothing is handed out beside what nobody can read. */
 	json_put_int(status, "freeIPCount",
 		     unread.class == ERR_NONE ? count_free(addresses, &kept, &conflicts, allocation)

@@ -5,7 +5,9 @@
  * Key: the pool's name. World: KIND_IP_POOL (the pool, and those that may overlap it:
  * ip_pool_index.h finds them), KIND_RESERVED_IP (all). Read of a pool:
  * metadata.{name,generation,creationTimestamp,deletionTimestamp,labels,finalizers}, spec, status.
- * BOX_SHORT_POOL and BOX_UNWRITTEN of the pool, and in "env" "now" and "waitingUnknown".
+ * BOX_SHORT_POOL and BOX_UNWRITTEN of the pool, and in "env" "now", "waitingUnknown" and
+ * "ledgerUnsure": true until the ledger was compared with what pods have; allocatedIPCount stays as
+ * it is then.
  *
  * The plan: status (totalIPCount, allocatedIPCount, freeIPCount, waitingPodCount, conditions Ready
  * and Degraded; what agents wrote there is kept as it is, but for conflicts whose time is over,

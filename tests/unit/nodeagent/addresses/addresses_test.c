@@ -354,6 +354,21 @@ static void the_word_about_a_machine_goes_where_its_record_says(void **state)
 	assert_int_equal(http_script_unexpected(s.http), 0);
 }
 
+/* ---- one endpoint, two pods of its name ------------------------------------------------------ */
+
+/* Of a StatefulSet: the pod before this one has ended, and this one ended before it had any. */
+static void the_word_about_the_pod_before_is_not_replaced(void **state)
+{
+	reply("GET " ENDPOINT, 200,
+	      "{\"metadata\": {\"namespace\": \"ml\", \"name\": \"p\", \"annotations\": "
+	      "{\"orbweaver.io/down\": \"u-0\", \"orbweaver.io/asks\": \"{\\\"uid\\\": "
+	      "\\\"u-1\\\", \\\"asks\\\": [{\\\"nic\\\": \\\"net1\\\"}]}\"}}, " STATUS("u-0") "}");
+	addresses_release(addresses, "ml", "p", "u-1", on_released, NULL);
+	scripted_until(&s, &got.calls, 1);
+	assert_int_equal(http_script_count(s.http, "PATCH"), 0);
+	assert_int_equal(http_script_unexpected(s.http), 0);
+}
+
 /* ---- conflicts ------------------------------------------------------------------------------- */
 
 #define ANNOTATION(ADDRESS)                                                                        \
@@ -599,6 +614,45 @@ static void assert_word_waits_for_the_node(void)
 	assert_int_equal(http_script_unused(s.http), 0);
 }
 
+static void pod_becomes(const char *phase)
+{
+	auto_free char *event = str_printf(
+		"{\"type\": \"MODIFIED\", \"object\": " POD_AT("10", "u-1", "%s") "}\n", phase);
+
+	http_script_push(s.http, event);
+}
+
+/* The pod object may stay for long, and there is no DEL. */
+static void the_word_is_said_of_a_pod_that_its_kubelet_rejects(void **state)
+{
+	node_has(POD("u-1", "Pending"));
+	reply("GET " ENDPOINT, 200, ANSWERS);
+	until_endpoint_was_read(1);
+	reply("GET " ENDPOINT, 200, ANSWERS);
+	reply("PATCH " ENDPOINT, 200, ANSWERS);
+	pod_becomes("Failed");
+	until_there_were(1, "PATCH");
+	assert_int_equal(http_script_unused(s.http), 0);
+}
+
+/* The agent was away when it ended: the endpoint tells of it. */
+static void so_is_it_of_one_that_has_ended_and_is_there(void **state)
+{
+	held = "u-1";
+	open_with(is_held);
+	reply(PODS, 200, LIST_OF(POD("u-1", "Failed")));
+	http_script_add(s.http, PODS, &(struct http_reply){.after = HTTP_OPEN, .always = true});
+	reply("GET " ALL_ENDPOINTS, 200, LIST_OF(ANSWERS));
+	until_there_were(1, "GET " ALL_ENDPOINTS);
+	assert_int_equal(http_script_count(s.http, "PATCH"), 0);
+	reply("GET /api/v1/namespaces/ml/pods/p", 200, POD("u-1", "Failed"));
+	reply("GET " ENDPOINT, 200, ANSWERS);
+	reply("PATCH " ENDPOINT, 200, ANSWERS);
+	held = NULL;
+	until_there_were(1, "PATCH");
+	assert_int_equal(http_script_unused(s.http), 0);
+}
+
 /* Its ADD ends without having asked for anything, and no DEL says the word. */
 static void the_word_is_said_of_a_pod_that_was_held_when_it_went(void **state)
 {
@@ -661,6 +715,7 @@ int main(void)
 		TEST(a_machine_that_migrates_is_asked_for_by_the_name_of_its_pod),
 		TEST(a_machine_that_keeps_nothing_is_a_pod_like_others),
 		TEST(the_word_about_a_machine_goes_where_its_record_says),
+		TEST(the_word_about_the_pod_before_is_not_replaced),
 		TEST(an_address_that_somebody_else_has_is_said_where_it_stands),
 		TEST(what_is_said_already_and_what_is_not_ours_is_not_said),
 		TEST(addresses_that_somebody_else_has_are_no_answer),
@@ -670,6 +725,8 @@ int main(void)
 		NEW_POD(nobody_is_served_by_what_was_read_of_a_pod_that_is_deleted),
 		NEW_POD(a_pod_may_be_deleted_while_its_endpoint_is_read),
 		NEW_POD(nor_where_its_sandbox_is_being_made),
+		NEW_POD(the_word_is_said_of_a_pod_that_its_kubelet_rejects),
+		NEW_POD(so_is_it_of_one_that_has_ended_and_is_there),
 		NEW_POD(the_word_is_said_of_a_pod_that_was_held_when_it_went),
 		NEW_POD(so_is_it_where_only_an_endpoint_tells_of_the_pod),
 		NEW_POD(endpoints_are_listed_each_time_the_watch_begins_anew),

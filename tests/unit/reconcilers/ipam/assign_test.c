@@ -977,7 +977,8 @@ static void the_record_of_a_machine_is_accounted_for_by_its_pod(void **state)
 	       "pods:\n" MACHINE("a", "")
 		       OF_MACHINE("") "spiderippools:\n" POOL("p", "10.0.0.1-10.0.0.9", ""),
 	       "p",
-	       "event p EndpointWithoutRecord; post waiting ml/a in; post learnedpools p in; ");
+	       "event p EndpointWithoutRecord; post waiting ml/a in; post claimed ml/vm in; "
+	       "requeue -; ");
 }
 
 /* ---- conflicts ------------------------------------------------------------------------------- */
@@ -1158,7 +1159,87 @@ static void a_ledger_says_why_it_gives_nothing_yet(void **state)
 
 	assert_int_equal(books_may_take(books, ledger, &err), -1);
 	assert_string_equal(err.reason, "PoolNotLearned");
-	assert_int_equal(books_may_record(books, ledger, &err), 0);
+}
+
+/* Its network is the cluster's, or only the node knows it: it has no annotation of networks. */
+static void a_pool_is_not_learned_before_pods_that_are_not_mirrored_were_read(void **state)
+{
+	static const char world[] = ENDPOINT(
+		"u-a", "orbweaver.io/asks: '{\"uid\": \"u-a\", \"asks\": [{\"nic\": "
+		       "\"net1\", \"ipv4\": [\"p\"]}]}'") "spiderippools:\n" POOL("p",
+										  "10.0.0.1-"
+										  "10.0.0.2",
+										  "");
+	static const char pod[] = "{metadata: {name: a, namespace: ml, uid: u-a}, spec: "
+				  "{nodeName: w1}}";
+	static const char claim[] =
+		"strays: {ml/a: [{pool: p, address: 10.0.0.1, uid: u-a, claimed: true}]}\n";
+	auto_free char *lives =
+		str_printf(NODE_THERE "%s%slive: {ml/a: {pods: {ml/a: %s}}}\n", world, claim, pod);
+	auto_free char *is_gone =
+		str_printf(NODE_THERE "%s%slive: {ml/a: {pods: {ml/a: null}}}\n", world, claim);
+	auto_free char *unread = str_printf(NODE_THERE "%s%s", world, claim);
+	auto_free char *seen = str_printf("%sclaimed: {ml/a: u-a}\n", world);
+	auto_free char *of_other = str_printf("%sclaimed: {ml/a: u-0}\n", world);
+
+	expect(strays_reconcile, world, "p", "post strays ml/a in; requeue -; ");
+	expect(endpoint_reconcile, unread, "ml/a", "post look ml/a in; ");
+	expect(endpoint_reconcile, lives, "ml/a",
+	       "post waiting ml/a in; post claimed ml/a in; post strays ml/a out; ");
+	expect(endpoint_reconcile, is_gone, "ml/a", "post claimed ml/a in; post strays ml/a out; ");
+	expect(strays_reconcile, seen, "p", "post learnedpools p in; post claimed ml/a out; ");
+	expect(strays_reconcile, of_other, "p", "post strays ml/a in; requeue -; ");
+}
+
+/* Or a pod of another one gets it as soon as the pool serves again. */
+static void a_pod_that_was_read_waits_while_its_address_cannot_be_recorded(void **state)
+{
+	static const char world[] =
+		"waiting: {ml/a: {metadata: {name: a, namespace: ml, uid: u-a}, spec: {nodeName: "
+		"w1}}}\n%sspiderippools:\n" POOL("p", "10.0.0.2", "");
+#define UNFORESEEN(word)                                                                           \
+	ENDPOINT("u-a", "orbweaver.io/asks: '{\"uid\": \"u-a\", \"asks\": [{\"nic\": "             \
+			"\"net1\", \"ipv4\": [\"p\"]}]}'" word)
+	auto_free char *refused = str_printf(world, UNFORESEEN(""));
+	auto_free char *is_down = str_printf(world, UNFORESEEN(", orbweaver.io/down: u-a"));
+
+	expect(assign_reconcile, refused, "all", "finding ml/a AddressNotAdmitted; meta ml/a; ");
+	expect(assign_reconcile, is_down, "all",
+	       "post waiting ml/a out; finding ml/a AddressNotAdmitted; meta ml/a; ");
+}
+
+static void an_agent_takes_nothing_of_a_pool_that_no_leader_has_looked_at(void **state)
+{
+	static const struct {
+		const char *status;
+		bool is_taken_from;
+	} cases[] = {
+		{"", false},
+		{"allocatedIPs: '{\"10.0.0.9\": {\"podUid\": \"u-z\"}}'", false},
+		{"allocatedIPCount: 3", false},
+		{"allocatedIPCount: 0", true},
+		{"allocatedIPCount: 1, allocatedIPs: '{\"10.0.0.9\": {\"podUid\": \"u-z\"}}'",
+		 true},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		auto_free char *text = str_printf(
+			"env: {withoutLeader: true}\nspiderippools:\n  p: {metadata: {name: p}, spec: "
+			"{ipVersion: 4, subnet: 10.0.0.0/24, ips: [10.0.0.1]}, status: {%s}}\n",
+			cases[i].status);
+		json_auto_t *world = yaml(text), *status = NULL;
+		auto_books struct books *books = books_new(world);
+		struct ledger *ledger = books_open(books, "p", NULL);
+		struct err err = {0};
+
+		assert_int_equal(books_may_take(books, ledger, &err),
+				 cases[i].is_taken_from ? 0 : -1);
+		assert_string_equal(err.reason, cases[i].is_taken_from ? "" : "PoolNotLearned");
+		/* What it gives back does not make the ledger look complete. */
+		status = ledger_status(ledger);
+		assert_int_equal(json_at(status, "allocatedIPCount") != NULL,
+				 cases[i].is_taken_from);
+	}
 }
 
 /* After a new installation neither records nor endpoints are there, and the pods run. */
@@ -1214,15 +1295,121 @@ static void a_record_that_was_lost_is_made_again(void **state)
 	static const char world[] = "pods:\n" POD("a", "u-a", "") ENDPOINT("u-a", "") NETWORK
 		"spiderippools:\n" POOL("p", "10.0.0.1-10.0.0.9", "");
 	auto_free char *waiting = str_printf("%swaiting: {ml/a: true}\n", world);
+	auto_free char *seen = str_printf("%sclaimed: {ml/a: u-a}\n", world);
 	json_auto_t *read = yaml(waiting);
 	auto_plan struct plan plan = {0};
 	struct err err = {0};
 
+	/* Before the pool is learned, its pods wait. */
 	expect(strays_reconcile, world, "p",
-	       "event p EndpointWithoutRecord; post waiting ml/a in; post learnedpools p in; ");
+	       "event p EndpointWithoutRecord; post waiting ml/a in; post claimed ml/a in; "
+	       "requeue -; ");
+	expect(strays_reconcile, seen, "p",
+	       "event p EndpointWithoutRecord; post waiting ml/a in; post learnedpools p in; "
+	       "post claimed ml/a out; ");
 	assert_int_equal(assign_reconcile(read, "all", &plan, &err), 0);
 	assert_non_null(strstr(json_str_at(json_array_get(plan.ops, 0), "status", "allocatedIPs"),
 			       "\"10.0.0.1\":{\"node\":\"w1\",\"pod\":\"ml/a\""));
+}
+
+/* What a pass writes into the ledger of a pool; "" when it writes none. Returns new. */
+static char *ledger_after(const char *text, const char *pool)
+{
+	json_auto_t *world = yaml(text);
+	auto_plan struct plan plan = {0};
+	json_t *op;
+	size_t i;
+
+	assert_int_equal(assign_reconcile(world, "all", &plan, NULL), 0);
+	json_array_foreach (plan.ops, i, op)
+		if (str_eq(json_str_at(op, "op"), "status") && str_eq(json_str_at(op, "key"), pool))
+			return str_dup(json_str_or(json_at(op, "status", "allocatedIPs"), "{}"));
+	return str_dup("");
+}
+
+#define OF_SET                                                                                     \
+	"pods:\n  ml/a: {metadata: {name: a, namespace: ml, uid: u-b, annotations: "               \
+	"{k8s.v1.cni.cncf.io/networks: net}, ownerReferences: [{apiVersion: apps/v1, kind: "       \
+	"StatefulSet, name: web, controller: true}]}, spec: {nodeName: w1}}\nwaiting: {ml/a: "     \
+	"true}\n"
+#define OF_A "allocatedIPs: '{\"10.0.0.1\": {\"pod\": \"ml/a\", \"podUid\": \"u-a\"}}'"
+
+/* Its annotation names another pool now, and its sandbox may be there on another node. */
+static void what_a_pod_does_not_take_over_is_kept_until_its_node_has_spoken(void **state)
+{
+	static const char pools[] = "spiderippools:\n" POOL("p", "10.0.0.1", OF_A)
+		POOL("q", "10.0.0.8", "") "network-attachment-definitions:\n" NET("net", "q");
+	auto_free char *silent = str_printf(OF_SET "%s" ENDPOINT("u-a", ""), pools);
+	auto_free char *down =
+		str_printf(OF_SET "%s" ENDPOINT("u-a", "orbweaver.io/down: u-a"), pools);
+	auto_free char *kept = ledger_after(silent, "p"), *back = ledger_after(down, "p");
+
+	assert_string_equal(kept, "");
+	assert_string_equal(back, "{}");
+}
+
+/* A living pod may have it by now: those are looked at first. */
+static void a_lost_record_is_taken_over_once_the_pool_is_learned(void **state)
+{
+	static const char world[] =
+		"env: {learns: true}\nlearnedpools: {p: %s}\n" OF_SET ENDPOINT("u-a", "") NETWORK
+		"spiderippools: {p: {metadata: {name: p, uid: u-p}, spec: {ipVersion: 4, subnet: "
+		"10.0.0.0/24, ips: [10.0.0.1-10.0.0.2]}}}\n";
+	auto_free char *unknown = str_printf(world, "u-before"), *known = str_printf(world, "u-p");
+	auto_free char *before = ledger_after(unknown, "p"), *after = ledger_after(known, "p");
+
+	assert_string_equal(before, "");
+	assert_non_null(strstr(after, "\"10.0.0.1\":{\"node\":\"w1\",\"pod\":\"ml/a\","
+				      "\"podUid\":\"u-b\"}"));
+}
+
+/* It is being deleted, or was evicted, and its interfaces are up. */
+static void a_lost_record_is_made_again_for_a_pod_that_has_ended(void **state)
+{
+	static const char world[] = "%spods:\n" POD("a", "u-a", ", deletionTimestamp: now") NETWORK
+		"spiderippools:\n" POOL("p", "10.0.0.1-10.0.0.2", "");
+	auto_free char *silent = str_printf(world, "waiting: {ml/a: true}\n" ENDPOINT("u-a", ""));
+	auto_free char *down = str_printf(
+		world, "waiting: {ml/a: true}\n" ENDPOINT("u-a", "orbweaver.io/down: u-a"));
+	auto_free char *found = str_printf(world, ENDPOINT("u-a", ""));
+	auto_free char *over = str_printf(world, ENDPOINT("u-a", "orbweaver.io/down: u-a"));
+	auto_free char *kept = ledger_after(silent, "p"), *back = ledger_after(down, "p");
+
+	expect(strays_reconcile, found, "p",
+	       "event p EndpointWithoutRecord; post waiting ml/a in; post claimed ml/a in; "
+	       "requeue -; ");
+	expect(strays_reconcile, over, "p", "post learnedpools p in; ");
+	assert_non_null(strstr(kept, "\"10.0.0.1\":{\"node\":\"w1\",\"pod\":\"ml/a\","
+				     "\"podUid\":\"u-a\"}"));
+	assert_string_equal(back, "");
+}
+
+/* Or the older one, which gives nothing meanwhile, gives it to another pod when it is put right. */
+static void an_address_in_use_is_recorded_in_a_pool_that_overlaps(void **state)
+{
+	auto_free char *after = ledger_after("waiting: {ml/a: true}\npods:\n" POD("a", "u-a", "")
+						     ENDPOINT("u-a", "") NETWORK
+					     "spiderippools:\n" POOL("b", "10.0.0.1-10.0.0.9", "")
+						     POOL("p", "10.0.0.1-10.0.0.2", ""),
+					     "p");
+
+	assert_non_null(strstr(after, "\"10.0.0.1\":{\"node\":\"w1\",\"pod\":\"ml/a\""));
+}
+
+/* Its ledger was lost: pods may have all of its addresses, and an edit made this pool overlap. */
+static void nothing_is_given_that_a_pool_without_its_ledger_may_have_given(void **state)
+{
+	static const char world[] =
+		"env: {learns: true}\nlearnedpools: {p: u-p, z: %s}\nwaiting: {ml/a: "
+		"true}\npods:\n" POD("a", "u-a", "") NETWORK
+		"spiderippools: {p: {metadata: {name: p, uid: u-p}, spec: {ipVersion: 4, subnet: "
+		"10.0.0.0/24, ips: [10.0.0.1-10.0.0.3]}}, z: {metadata: {name: z, uid: u-z}, spec: "
+		"{ipVersion: 4, subnet: 10.0.0.0/24, ips: [10.0.0.1-10.0.0.2]}}}\n";
+	auto_free char *unknown = str_printf(world, "u-before"), *known = str_printf(world, "u-z");
+	auto_free char *before = ledger_after(unknown, "p"), *after = ledger_after(known, "p");
+
+	assert_non_null(strstr(before, "\"10.0.0.3\""));
+	assert_non_null(strstr(after, "\"10.0.0.1\""));
 }
 
 /* A pod of the same name is served before the end of the last one is looked at. */
@@ -1469,7 +1656,15 @@ int main(void)
 		cmocka_unit_test(a_conflict_of_a_pod_that_has_ended_is_remembered),
 		cmocka_unit_test(what_an_agent_says_of_a_conflict_is_looked_at_and_taken_away),
 		cmocka_unit_test(records_without_endpoint_are_verified),
+		cmocka_unit_test(a_pool_is_not_learned_before_pods_that_are_not_mirrored_were_read),
+		cmocka_unit_test(a_pod_that_was_read_waits_while_its_address_cannot_be_recorded),
+		cmocka_unit_test(an_agent_takes_nothing_of_a_pool_that_no_leader_has_looked_at),
 		cmocka_unit_test(a_record_that_was_lost_is_made_again),
+		cmocka_unit_test(what_a_pod_does_not_take_over_is_kept_until_its_node_has_spoken),
+		cmocka_unit_test(a_lost_record_is_taken_over_once_the_pool_is_learned),
+		cmocka_unit_test(a_lost_record_is_made_again_for_a_pod_that_has_ended),
+		cmocka_unit_test(an_address_in_use_is_recorded_in_a_pool_that_overlaps),
+		cmocka_unit_test(nothing_is_given_that_a_pool_without_its_ledger_may_have_given),
 		cmocka_unit_test(what_a_pod_of_the_same_name_had_is_given_back_on_its_agents_word),
 		cmocka_unit_test(an_address_that_another_pod_has_is_no_answer),
 		cmocka_unit_test(a_record_goes_when_pod_and_node_have_ended),

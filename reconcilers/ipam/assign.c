@@ -432,7 +432,7 @@ static json_t *serve(struct pass *pass, const char *key, const json_t *pod)
 	if (!pod_is_alive(pod)) {
 		if (asks)
 			ipam_record(pass->books, pod, endpoint, asks, &pass->settings);
-		stop_waiting(pass, key);
+		stop_waiting(pass, key, NULL);
 		return NULL;
 	}
 	if (asks && json_array_size(asks) == 0) {

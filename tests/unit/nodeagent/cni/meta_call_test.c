@@ -390,6 +390,7 @@ static void does_not_undo_what_was_never_started(void **state)
 		NULL);
 	add_pod(node, "a,chain");
 	json_array_append_new(node->missing, json_string("gone"));
+	node->plugin_types = "gone";
 	done = call(node, "ADD");
 	assert_non_null(strstr(json_str_at(done, "error", "text"), "failed to find plugin"));
 	expect_called(node, "ADD calico mt0, ADD macvlan net1, ADD bond net2, ADD gone net2, DEL "

@@ -482,11 +482,11 @@ static void a_full_ledger_hands_on_to_the_next_pool(void **state)
 
 static json_t *overlapping_pool(const char *name, int generation, const char *created)
 {
-	return json_pack("{s:{s:s, s:i, s:s}, s:{s:i, s:s, s:[s]}, s:{s:[{s:s, s:s, s:i}]}}",
+	return json_pack("{s:{s:s, s:i, s:s}, s:{s:i, s:s, s:[s]}, s:{s:i, s:[{s:s, s:s, s:i}]}}",
 			 "metadata", "name", name, "generation", generation, "creationTimestamp",
 			 created, "spec", "ipVersion", 4, "subnet", "10.6.0.0/24", "ips",
-			 "10.6.0.10-10.6.0.20", "status", "conditions", "type", "Ready", "status",
-			 "True", "observedGeneration", 1);
+			 "10.6.0.10-10.6.0.20", "status", "allocatedIPCount", 0, "conditions",
+			 "type", "Ready", "status", "True", "observedGeneration", 1);
 }
 
 /*

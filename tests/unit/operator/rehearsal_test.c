@@ -206,23 +206,21 @@ static void a_pod_without_a_pool_is_a_finding_once(void **state)
 	"{k8s.v1.cni.cncf.io/networks: net}}, spec: {nodeName: w1, containers: [{}]}, status: "    \
 	"{phase: Pending}}\n"
 
-static void expect_pool_events(const char *yaml, int want)
+/* Writes are not carried out here, so each pass over the pool repeats its event. */
+static void expect_pool_event(const char *yaml, bool want)
 {
 	struct rehearsed r = rehearsed(yaml, NULL, false);
-	int n = 0;
 
-	for (const char *at = strbuf_str(&r.did); (at = strstr(at, "ip-pool p: event")); at++)
-		n++;
-	assert_int_equal(n, want);
+	assert_int_equal(strstr(strbuf_str(&r.did), "ip-pool p: event") != NULL, want);
 	rehearsed_done(&r);
 }
 
 /* An operator that begins to lead knows of no pod at first. */
 static void a_pool_that_is_exhausted_stays_so_while_pods_wait(void **state)
 {
-	expect_pool_events(NODE EXHAUSTED(OF_HOLDER) "pods:\n" HOLDER WAITER, 0);
-	expect_pool_events(NODE EXHAUSTED(OF_HOLDER) "pods:\n" HOLDER, 1);
-	expect_pool_events(NODE EXHAUSTED(""), 1);
+	expect_pool_event(NODE EXHAUSTED(OF_HOLDER) "pods:\n" HOLDER WAITER, false);
+	expect_pool_event(NODE EXHAUSTED(OF_HOLDER) "pods:\n" HOLDER, true);
+	expect_pool_event(NODE EXHAUSTED(""), true);
 }
 
 static void what_is_not_known_is_not_decided_on(void **state)

@@ -274,8 +274,8 @@ t_wait 60 "and offers the VFs" offered "$vfs"
 t_wait "$a_wait_s" "which are as they should be" a_done "$vfs"
 t_ok "no interface, address, route, rule, VF, RDMA device or file of a pod has changed" nothing_has_changed
 uid=$(agent_uid)
-t_ok "it is updated once more, and killed on the way" eval "k rollout restart -n $POD_NAMESPACE daemonset/orbweaver-agent &&
-	node 'pkill -KILL -x ow-supervisor'"
+t_ok "it is killed, and updated once more" eval "node 'pkill -KILL -x ow-supervisor' &&
+	k rollout restart -n $POD_NAMESPACE daemonset/orbweaver-agent"
 t_wait "$a_wait_s" "another one is there" agent_is_another "$uid"
 t_wait "$a_wait_s" "VFs are as they should be" a_done "$vfs"
 t_ok "nothing has changed" nothing_has_changed

@@ -67,8 +67,10 @@ left_over() {
 # --- mistakes -------------------------------------------------------------------------------------
 
 t_ok "a name that is none is refused" says 'node name "A_": must be' hack/node up A_
-t_ok "too many PFs are refused" says '--pfs "9": must be a number from 0 to 8' hack/node up a --pfs 9
+t_ok "too many PFs are refused" says '--pfs "10": must be a number from 0 to 9' hack/node up a --pfs 10
 t_ok "a segment needs a PF" says "give more --pfs" hack/node up a --segment x --segment y
+t_ok "so does a name" says "give more --pfs" hack/node up a --pf-name x --pf-name y
+t_ok "that is one of an interface" says "must be a letter and up to 14" hack/node up a --pf-name ens6f0np0-and-more
 t_ok "an unknown cluster is refused" says "no such cluster" hack/node up a --cluster c
 t_ok "a file for the initramfs has to be there" says "no file /nowhere" hack/node up a --initramfs-file /nowhere:/etc/x
 t_ok "a node that is not there takes no commands" says "no such node" hack/node exec a true

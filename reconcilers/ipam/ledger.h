@@ -144,7 +144,8 @@ void ledger_keep_out(struct ledger *ledger, const struct ip_set *others);
 /*
  * The pool's status with this ledger in it: allocatedIPs (absent without records), allocatedNodes
  * (absent in one that is not large), allocatedIPCount (absent when it is unsure), freeIPCount,
- * releasedIPs (absent when empty), conflictIPs and conflictIPCount; everything else as it was read. Returns new.
+ * releasedIPs (absent when empty), conflictIPs and conflictIPCount; everything else as it was
+ * read. Returns new.
  */
 json_t *ledger_status(const struct ledger *ledger);
 

@@ -1224,7 +1224,8 @@ static void an_agent_takes_nothing_of_a_pool_that_no_leader_has_looked_at(void *
 
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		auto_free char *text = str_printf(
-			"env: {withoutLeader: true}\nspiderippools:\n  p: {metadata: {name: p}, spec: "
+			"env: {withoutLeader: true}\nspiderippools:\n  p: {metadata: {name: p}, "
+			"spec: "
 			"{ipVersion: 4, subnet: 10.0.0.0/24, ips: [10.0.0.1]}, status: {%s}}\n",
 			cases[i].status);
 		json_auto_t *world = yaml(text), *status = NULL;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Schemas, compiled for the kinds that are asked for. See the header.
+ * `orbweaver plan` calls this for each object of its files, before anything decides on it. The
+ * definition of a kind is compiled by cli/simulate's schema code when the first object of it comes.
  */
 #include "cli/plan_schema.h"
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Pairs that runtimes and Multus send along with a call. See the header.
+ * Pairs that runtimes and Multus send along with a call: static and host-local read addresses from
+ * them, macvlan its MAC. Read in one pass at each question; nothing is kept.
  */
 #include "nodeagent/attach/cni_args.h"
 

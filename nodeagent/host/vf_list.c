@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The list of VFs in a message. See the header.
+ * One way through the list of VFs for its three readers: what the host is like, what VFs have
+ * counted, and what a VF is set to before a pod gets it.
+ * The length of the list itself is not believed: entries are counted.
  */
 #include "nodeagent/host/vf_list.h"
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * One table of keys: obeyed, without a meaning for us, or refused. See the header.
+ * One table of keys: obeyed, without a meaning for us, or refused. profile_keeper.c asks while a
+ * Multus is there, and writes our configuration by the answer once it has gone.
  */
 #include "nodeagent/meta/takeover.h"
 

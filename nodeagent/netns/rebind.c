@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * An interface that comes anew. See the header.
+ * Called by the steps that change a VF's GUID or move its RDMA device: the interface of before is
+ * gone then, and the next steps need the number of the new one. Polls; udev's database says when
+ * the name is final.
  */
 #include "nodeagent/netns/rebind.h"
 

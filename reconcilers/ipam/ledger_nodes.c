@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Numbers of nodes beside a ledger's text. See the header.
+ * A ledger (ledger.c) calls this when its text has become large: writing takes the nodes out of the
+ * records, reading puts them back if the checksum fits.
  */
 #include "reconcilers/ipam/ledger_nodes.h"
 

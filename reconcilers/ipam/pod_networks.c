@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The networks of a pod. See the header.
+ * Default network first, then those of all pods, then the annotation's. Mirror, foresight and
+ * decisions on addresses all start here, so that they number interfaces alike.
  */
 #include "reconcilers/ipam/pod_networks.h"
 

@@ -201,11 +201,12 @@ static int read_path(const char *path, const char *conf_dir, json_t *takeover, s
 {
 	auto_free char *whole = folder_of(path);
 	const char *slash = strrchr(whole, '/');
-	auto_free char *folder = str_ndup(whole, (size_t)(slash - whole));
+	/* "name/" has no slash left. */
+	auto_free char *folder = str_ndup(whole, slash ? (size_t)(slash - whole) : 0);
 
 	if (is_folder(whole, conf_dir))
 		return 0;
-	if (!is_folder(folder, conf_dir))
+	if (!slash || !is_folder(folder, conf_dir))
 		return err_set(
 			err, ERR_INVALID, REASON,
 			"clusterNetwork is %.128s, which is not in the runtime's folder %.64s",

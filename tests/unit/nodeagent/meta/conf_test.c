@@ -291,6 +291,7 @@ static void names_the_key_of_a_multus_that_it_cannot_obey(void **state)
 		{"\"auxiliaryCNIChainName\":\"chain\"", "auxiliaryCNIChainName"},
 		{"\"clusterNetwork\":\"/elsewhere/net.d\"", "clusterNetwork"},
 		{"\"clusterNetwork\":\"/etc/cni/net.d/99-gone.conf\"", "clusterNetwork"},
+		{"\"clusterNetwork\":\"calico/\"", "clusterNetwork"},
 		{"\"clusterNetwork\":\"a\",\"defaultNetworks\":[\"/etc/x.conf\"]",
 		 "defaultNetworks"},
 		{"\"defaultNetworks\":\"storage\"", "defaultNetworks"},

@@ -14,6 +14,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "lib/base/fs.h"
@@ -24,9 +25,10 @@
 #include "nodeagent/attach/result.h"
 #include "nodeagent/netns/plugins.h"
 
-#define DRAFT     ".orbweaver.draft"
-#define LAST      "last_reserved_ip."
-#define OWNER_MAX 512 /* of a file; a longer one has no owner */
+#define DRAFT      ".orbweaver.draft"
+#define LAST       "last_reserved_ip."
+#define LAST_DRAFT ".orbweaver.last"
+#define OWNER_MAX  512 /* of a file; a longer one has no owner */
 
 enum { RESOLV_CONF_MAX = 64 << 10 };
 
@@ -50,6 +52,55 @@ static int refused(struct err *err, const char *what, const char *name)
 	return err_sys(err, "StoreUnusable", "host-local: %s %s", what, name);
 }
 
+/*
+ * What this descriptor of O_PATH names, opened. A network's author names the folders, and may write
+ * to them: a FIFO would keep us, a device do more than be read, so that they are not opened.
+ */
+static int open_regular(int found, int flags)
+{
+	char link[32];
+	struct stat st;
+
+	if (found < 0 || fstat(found, &st) < 0)
+		return -1;
+	if (!S_ISREG(st.st_mode)) {
+		errno = S_ISLNK(st.st_mode) ? ELOOP : EINVAL;
+		return -1;
+	}
+	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", found);
+	return open(link, flags | O_CLOEXEC);
+}
+
+static int open_file(int dir, const char *name, int flags)
+{
+	auto_close int found = openat(dir, name, O_PATH | O_CLOEXEC | O_NOFOLLOW);
+
+	return open_regular(found, flags);
+}
+
+/* At most `max` bytes. */
+static int read_open(int fd, size_t max, struct strbuf *ret, struct err *err)
+{
+	char link[32];
+
+	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	return fs_read(AT_FDCWD, link, max, ret, err);
+}
+
+static int read_file(int dir, const char *name, size_t max, struct strbuf *ret)
+{
+	auto_close int fd = open_file(dir, name, O_RDONLY);
+
+	return fd < 0 ? -1 : read_open(fd, max, ret, NULL);
+}
+
+static int open_lock(int dir)
+{
+	int fd = openat(dir, "lock", O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+
+	return fd < 0 && errno == EEXIST ? open_file(dir, "lock", O_RDWR) : fd;
+}
+
 /* must_make: the folder is made where it is missing; else ret->dir stays -1 then. */
 static int store_open(const struct plugin_call *call, const struct host_local_config *config,
 		      bool must_make, struct store *ret, struct err *err)
@@ -66,7 +117,7 @@ static int store_open(const struct plugin_call *call, const struct host_local_co
 	ret->dir = root_open(call->call->root, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
 	if (ret->dir < 0)
 		return errno == ENOENT && !must_make ? 0 : refused(err, "open", path);
-	ret->lock = openat(ret->dir, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	ret->lock = open_lock(ret->dir);
 	while (ret->lock >= 0 && flock(ret->lock, LOCK_EX) < 0)
 		if (errno != EINTR)
 			return refused(err, "lock", path);
@@ -78,7 +129,7 @@ static char *owner_of(const struct store *store, const char *name)
 {
 	auto_strbuf struct strbuf text = {0};
 
-	if (name[0] == '.' || fs_read(store->dir, name, OWNER_MAX, &text, NULL) < 0)
+	if (name[0] == '.' || read_file(store->dir, name, OWNER_MAX, &text) < 0)
 		return str_dup("");
 	while (text.len > 0 && strchr(" \t\r\n", text.data[text.len - 1]))
 		strbuf_cut(&text, text.len - 1);
@@ -120,35 +171,43 @@ static int release(const struct store *store, struct err *err)
 	return 0;
 }
 
-static int write_file(const struct store *store, const char *name, int flags, const char *text,
-		      struct err *err)
+/* A new file each time: the one of an ADD that was killed may be an address's by now. */
+static int write_new(const struct store *store, const char *name, const char *text, struct err *err)
 {
-	auto_close int fd =
-		openat(store->dir, name, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | flags, 0600);
+	auto_close int fd = -1;
 
+	(void)unlinkat(store->dir, name, 0);
+	fd = openat(store->dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0 || fs_write_all(fd, text, strlen(text)) < 0)
 		return refused(err, "write", name);
 	return 0;
 }
 
-/* A new file each time: the one of an ADD that was killed may be an address's by now. */
-static int write_draft(const struct store *store, struct err *err)
+static int write_last(const struct store *store, size_t set, const char *address, struct err *err)
 {
-	(void)unlinkat(store->dir, DRAFT, 0);
-	return write_file(store, DRAFT, O_EXCL, store->owner, err);
+	auto_free char *name = str_printf(LAST "%zu", set);
+
+	if (write_new(store, LAST_DRAFT, address, err) == 0 &&
+	    (renameat(store->dir, LAST_DRAFT, store->dir, name) == 0 ||
+	     refused(err, "write", name) == 0))
+		return 0;
+	(void)unlinkat(store->dir, LAST_DRAFT, 0);
+	return -1;
 }
 
 /* 1: it is this interface's now; 0: it is given already; -1 with err. */
 static int reserve(const struct store *store, const struct addr *address, size_t set,
 		   struct err *err)
 {
-	auto_free char *last = str_printf(LAST "%zu", set);
 	char name[ADDR_TEXT_SIZE];
 
 	addr_print(address, name);
 	if (linkat(store->dir, DRAFT, store->dir, name, 0) < 0)
 		return errno == EEXIST ? 0 : refused(err, "write", name);
-	return write_file(store, last, O_TRUNC, name, err) < 0 ? -1 : 1;
+	if (write_last(store, set, name, err) == 0)
+		return 1;
+	(void)unlinkat(store->dir, name, 0);
+	return -1;
 }
 
 static struct addr last_given(const struct store *store, size_t set)
@@ -157,7 +216,7 @@ static struct addr last_given(const struct store *store, size_t set)
 	auto_strbuf struct strbuf text = {0};
 	struct addr address = {0};
 
-	if (fs_read(store->dir, name, ADDR_TEXT_SIZE, &text, NULL) == 0)
+	if (read_file(store->dir, name, ADDR_TEXT_SIZE, &text) == 0)
 		(void)addr_parse(strbuf_str(&text), &address);
 	return address;
 }
@@ -282,17 +341,16 @@ static int give_all(const struct store *store, struct host_local_config *config,
 static int read_dns(const struct plugin_call *call, const struct host_local_config *config,
 		    json_t *result, struct err *err)
 {
-	auto_close int fd = -1;
-	auto_free char *self = NULL;
+	auto_close int found = -1, fd = -1;
 	auto_strbuf struct strbuf text = {0};
 
 	if (!config->resolv_conf)
 		return 0;
-	fd = root_open(call->call->root, config->resolv_conf, O_RDONLY | O_CLOEXEC, 0);
+	found = root_open(call->call->root, config->resolv_conf, O_PATH | O_CLOEXEC, 0);
+	fd = open_regular(found, O_RDONLY);
 	if (fd < 0)
 		return refused(err, "open", config->resolv_conf);
-	self = str_printf("/proc/self/fd/%d", fd);
-	if (fs_read(AT_FDCWD, self, RESOLV_CONF_MAX, &text, err))
+	if (read_open(fd, RESOLV_CONF_MAX, &text, err))
 		return err_in(err, "host-local: resolvConf %s", config->resolv_conf);
 	json_put(result, "dns", host_local_dns(strbuf_str(&text)));
 	return 0;
@@ -310,7 +368,7 @@ static int host_local_add(const struct plugin_call *call, json_t **ret_result, s
 	if (result_read(printed, "1.1.0", &result, err))
 		return err_in(err, "host-local");
 	if (read_dns(call, &config, result, err) || store_open(call, &config, true, &store, err) ||
-	    write_draft(&store, err))
+	    write_new(&store, DRAFT, store.owner, err))
 		return -1;
 	if (give_all(&store, &config, result, err)) {
 		(void)unlinkat(store.dir, DRAFT, 0);

@@ -251,6 +251,28 @@ rm -rf "$tmp/data"
 touch "$tmp/file"
 t_ok "a folder that cannot be is named" grep -q '"StoreUnusable".*file/n' <(ours ADD host-local "$(jq -c --arg dir "$tmp/file" '.ipam.dataDir = $dir' <<<"$json")")
 
+# What is no file is not opened: a FIFO waits for its other end, a device may do more than be read.
+container=c1
+mkdir -p "$tmp/data/n"
+mkfifo "$tmp/data/n/pipe" "$tmp/pipe"
+mknod "$tmp/data/n/last_reserved_ip.0" c 1 7
+t_eq "beside a FIFO and a device" 10.9.0.2/24 "$(address "$(CNI_CONTAINERID=c1 timeout 60 "$tool" ADD host-local net1 /run/netns/pod "$tmp/state" "$json")")"
+t_ok "the device has made way" test -f "$tmp/data/n/last_reserved_ip.0"
+t_ok "a FIFO is no resolvConf" grep -q '"StoreUnusable".*/pipe' <(CNI_CONTAINERID=c2 timeout 60 "$tool" ADD host-local net1 /run/netns/pod "$tmp/state" \
+	"$(jq -c --arg file "$tmp/pipe" '.ipam.resolvConf = $file' <<<"$json")")
+rm "$tmp/data/n/lock"
+mknod "$tmp/data/n/lock" c 1 3
+t_ok "a device is no lock" grep -q '"StoreUnusable".*lock' <(ours ADD host-local "$json")
+rm -rf "$tmp/data"
+
+# On a full disk: room for the folder, the lock, and one file.
+mkdir "$tmp/data"
+mount -t tmpfs -o size=64k,nr_inodes=4 tmpfs "$tmp/data"
+t_ok "a full disk is named" grep -q '"StoreUnusable".*No space left' <(ours ADD host-local "$json")
+t_eq "and keeps no address" "" "$(given)"
+umount "$tmp/data"
+rm -rf "$tmp/data"
+
 # Many at once, both programs.
 for n in {1..20}; do
 	container=c$n

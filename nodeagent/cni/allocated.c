@@ -7,16 +7,18 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <strings.h>
 
 #include "lib/base/fs.h"
 #include "lib/base/log.h"
 #include "lib/base/root.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
-#include "nodeagent/attach/attach.h"
 #include "nodeagent/meta/checkpoint.h"
+#include "nodeagent/meta/network_config.h"
 #include "nodeagent/meta/plugin_call.h"
 #include "nodeagent/model/pci_address.h"
+#include "nodeagent/netns/visit.h"
 
 /* With the answers of device plugins, for a node full of pods with hundreds of devices. */
 #define CHECKPOINT_MAX (16U << 20)
@@ -59,66 +61,228 @@ static int judge(const json_t *checkpoint, const char *device, const char *pod_u
 		       device);
 }
 
-int allocated_check(const char *kubelet_dir, const char *device, const char *pod_uid,
-		    struct err *err)
-{
-	json_auto_t *checkpoint =
-		kubelet_dir && !str_empty(pod_uid) ? read_checkpoint(kubelet_dir) : NULL;
-
-	return checkpoint ? judge(checkpoint, device, pod_uid, err) : 0;
-}
-
 /* ---- configurations -------------------------------------------------------------------------- */
 
-static void add_address(json_t *devices, const char *address)
+struct search {
+	int root;
+	json_t *devices; /* found, by address */
+};
+
+static void add_device(const struct search *search, const char *address)
 {
-	if (address && pci_address_is_valid(address))
-		json_array_append_new(devices, json_string(address));
+	if (pci_address_is_valid(address) && !json_list_has(search->devices, address))
+		json_array_append_new(search->devices, json_string(address));
 }
 
-/* A PF carries many pods' interfaces: only a VF is somebody's own. */
-static void add_vf(json_t *devices, int root, const char *interface)
+/* only_vf: a PF carries many pods' interfaces. False: the node has no such interface. */
+static bool add_function(const struct search *search, const char *interface, bool only_vf)
 {
-	auto_free char *path = NULL, *link = NULL, *physfn = NULL, *pf = NULL;
-	const char *address;
+	auto_free char *path = str_printf("sys/class/net/%s/device", interface);
+	auto_free char *link = root_read_link(search->root, path), *physfn = NULL, *pf = NULL;
+	const char *address = link && strrchr(link, '/') ? strrchr(link, '/') + 1 : "";
 
-	if (str_empty(interface) || strchr(interface, '/'))
-		return;
-	path = str_printf("sys/class/net/%s/device", interface);
-	link = root_read_link(root, path);
-	address = link && strrchr(link, '/') ? strrchr(link, '/') + 1 : "";
 	if (!pci_address_is_valid(address))
-		return;
+		return link;
 	physfn = str_printf("sys/bus/pci/devices/%s/physfn", address);
-	pf = root_read_link(root, physfn);
-	if (pf)
-		add_address(devices, address);
+	pf = root_read_link(search->root, physfn);
+	if (pf || !only_vf)
+		add_device(search, address);
+	return true;
 }
 
-/* New. */
-static json_t *devices_of_config(int root, const json_t *config)
+/* The kernel finds interfaces by alternative names, too; sysfs has none of these. */
+static void add_named(const struct search *search, const char *name, bool only_vf)
 {
-	static const char *const interfaces[] = {"master", "device", "if0"};
-	json_t *devices = json_array();
+	json_auto_t *look = NULL;
+	const json_t *link;
+	size_t i;
 
-	add_address(devices, json_str_at(config, "deviceID"));
-	add_address(devices, json_str_at(config, "pciBusID"));
-	add_address(devices, json_str_at(config, "runtimeConfig", "deviceID"));
-	/* Its master is in the pod. */
-	if (json_is_true(json_at(config, "linkInContainer")))
-		return devices;
-	for (size_t i = 0; i < ARRAY_LEN(interfaces); i++)
-		add_vf(devices, root, json_str_at(config, interfaces[i]));
-	return devices;
+	if (!*name || strchr(name, '/') || add_function(search, name, only_vf) ||
+	    netns_visit_links(-1, &look, NULL) < 0)
+		return;
+	json_array_foreach (json_at(look, "links"), i, link)
+		if (json_list_has(json_at(link, "altNames"), name))
+			(void)add_function(search, json_str_or(json_at(link, "name"), ""), only_vf);
 }
 
-static int check_config(const char *kubelet_dir, int root, const json_t *config,
-			const char *pod_uid, struct err *err)
+static void add_lower(const struct search *search, const char *name)
 {
-	json_auto_t *devices = devices_of_config(root, config), *checkpoint = NULL;
+	add_named(search, name, true);
+}
+
+/* One that the pod gets itself. */
+static void add_interface(const struct search *search, const char *name)
+{
+	add_named(search, name, false);
+}
+
+static bool is_separator(char c)
+{
+	return c == ':' || c == '-' || c == '.';
+}
+
+/* Go reads MACs in several spellings. */
+static bool same_mac(const char *a, const char *b)
+{
+	for (;;) {
+		while (is_separator(*a))
+			a++;
+		while (is_separator(*b))
+			b++;
+		if (!*a || strncasecmp(a, b, 1) != 0)
+			return *a == *b;
+		a++;
+		b++;
+	}
+}
+
+static void add_mac(const struct search *search, const char *mac)
+{
+	json_auto_t *look = NULL;
+	const json_t *link;
+	size_t i;
+
+	if (netns_visit_links(-1, &look, NULL) < 0)
+		return;
+	json_array_foreach (json_at(look, "links"), i, link)
+		if (same_mac(json_str_or(json_at(link, "mac"), ""), mac))
+			(void)add_function(search, json_str_or(json_at(link, "name"), ""), false);
+}
+
+/* Without "." and "..", as filepath.Join() of Go makes paths before the kernel sees them. New. */
+static char *clean(const char *path)
+{
+	auto_free char *copy = str_dup(path);
+	auto_strbuf struct strbuf out = {0};
+	char *rest = copy, *part;
+
+	while ((part = strsep(&rest, "/"))) {
+		const char *slash = out.len ? strrchr(strbuf_str(&out), '/') : NULL;
+
+		if (str_eq(part, "..") && slash)
+			strbuf_cut(&out, (size_t)(slash - strbuf_str(&out)));
+		else if (*part && !str_eq(part, ".") && !str_eq(part, ".."))
+			strbuf_addf(&out, "/%s", part);
+	}
+	return strbuf_take(&out);
+}
+
+/* The last PCI function on the path is the one that has what is there. */
+static void add_path(const struct search *search, const char *path)
+{
+	auto_free char *wanted = clean(path), *real = root_real_path(search->root, wanted);
+	char *rest = real ? real : wanted, *part;
+	const char *last = "";
+
+	while ((part = strsep(&rest, "/")))
+		if (pci_address_is_valid(part))
+			last = part;
+	add_device(search, last);
+}
+
+/* Some plugins have the name of an interface there. */
+static void add_id(const struct search *search, const char *id)
+{
+	auto_free char *path = str_printf("/sys/bus/pci/devices/%s", id);
+
+	if (pci_address_is_valid(id)) {
+		add_device(search, id);
+		return;
+	}
+	add_path(search, path);
+	add_interface(search, id);
+}
+
+typedef void add_fn(const struct search *search, const char *text);
+
+static const struct key {
+	const char *name;
+	add_fn *add;
+	bool is_master; /* may be an interface of the pod */
+} keys[] = {
+	{"deviceID", add_id, false},      {"pciBusID", add_id, false},
+	{"kernelpath", add_path, false},  {"hwaddr", add_mac, false},
+	{"device", add_interface, false}, {"if0", add_interface, false},
+	{"master", add_lower, true},      {"masters", add_lower, true},
+	{"interfaces", add_lower, true},  {"links", add_lower, true},
+};
+
+static const struct key *find_key(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_LEN(keys); i++)
+		if (network_key_is(name, keys[i].name))
+			return &keys[i];
+	return NULL;
+}
+
+/* Of two spellings of the switch a plugin takes the last one. */
+static bool is_in_pod(const json_t *config)
+{
+	static const char *const types[] = {"macvlan", "ipvlan", "vlan", "bond"};
+	const char *type = json_str_at(config, "type"), *key;
+	bool is_on = false, is_off = true;
+	json_t *value;
+
+	for (size_t i = 0; i < ARRAY_LEN(types); i++)
+		if (str_eq(types[i], type))
+			is_off = false;
+	json_each (config, key, value)
+		if (network_key_is(key,
+				   str_eq(type, "bond") ? "linksInContainer" : "linkInContainer")) {
+			is_on = true;
+			is_off = is_off || !json_is_true(value);
+		}
+	return is_on && !is_off;
+}
+
+static void search_config(const struct search *search, const json_t *config);
+
+/* Recursive, as the next one: JSON of a bounded depth. key: NULL: of another meaning. */
+static void search_value(const struct search *search, const struct key *key, const json_t *value)
+{
+	const char *name;
+	json_t *item;
+	size_t i;
+
+	if (key && json_is_string(value))
+		key->add(search, json_string_value(value));
+	json_array_foreach ((json_t *)value, i, item)
+		search_value(search, key, item);
+	if (!json_is_object(value))
+		return;
+	/* As "links" of bond. */
+	json_each (value, name, item)
+		if (key && network_key_is(name, "name"))
+			search_value(search, key, item);
+	search_config(search, value);
+}
+
+/* Those of plugins that this one calls included. */
+static void search_config(const struct search *search, const json_t *config)
+{
+	bool in_pod = is_in_pod(config);
+	const char *name;
+	json_t *value;
+
+	json_each (config, name, value) {
+		const struct key *key = find_key(name);
+
+		if (!network_key_is(name, "prevResult") && !network_key_is(name, "args") &&
+		    !(key && key->is_master && in_pod))
+			search_value(search, key, value);
+	}
+}
+
+int allocated_check(const char *kubelet_dir, int root, const json_t *config, const char *pod_uid,
+		    struct err *err)
+{
+	json_auto_t *devices = json_array(), *checkpoint = NULL;
 	const json_t *device;
 	size_t i;
 
+	if (!kubelet_dir || str_empty(pod_uid))
+		return 0;
+	search_config(&(struct search){root, devices}, config);
 	if (json_array_size(devices) == 0)
 		return 0;
 	checkpoint = read_checkpoint(kubelet_dir);
@@ -134,20 +298,15 @@ int allocated_check_delegates(const char *kubelet_dir, int root, const json_t *d
 	const json_t *delegate;
 	size_t i;
 
-	if (!kubelet_dir || str_empty(pod_uid))
-		return 0;
 	json_array_foreach ((json_t *)delegates, i, delegate)
 		for (size_t k = 0; k < delegate_plugins(delegate); k++) {
-			const char *type = delegate_plugin_type(delegate, k);
-			json_auto_t *config = NULL;
+			json_auto_t *config = delegate_stdin(delegate, k, "ADD", NULL);
 
-			if (attach_knows(type))
-				continue;
-			config = delegate_stdin(delegate, k, "ADD", NULL);
-			if (check_config(kubelet_dir, root, config, pod_uid, err) < 0)
+			if (allocated_check(kubelet_dir, root, config, pod_uid, err) < 0)
 				return err_in(err, "network %.128s (%.16s): %.64s",
 					      json_str_at(delegate, "name"),
-					      json_str_at(delegate, "interface"), type);
+					      json_str_at(delegate, "interface"),
+					      delegate_plugin_type(delegate, k));
 		}
 	return 0;
 }

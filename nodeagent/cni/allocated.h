@@ -12,19 +12,20 @@
 #include "lib/base/err.h"
 
 /*
- * May the pod have the device, by the kubelet's record (nodeagent/meta/checkpoint.h)?
- * kubelet_dir: as we see it; NULL: there is no kubelet. 0 also where that record is not there, or
- * cannot be read, and where the runtime does not tell the pod's UID: in use by others is found out
- * elsewhere (device_owner(), the device's network namespace). ERR_INVALID "DeviceNotGiven".
+ * May the pod have all devices that a plugin's configuration names, by the kubelet's record
+ * (nodeagent/meta/checkpoint.h)? By address, or, VFs, by interface of the node (name, alternative
+ * name, MAC, path); keys in any case, as Go reads them; those of plugins that this one calls
+ * included. root: of the host. kubelet_dir: as we see it; NULL: there is no kubelet. 0 also where
+ * that record is not there, or cannot be read, and where the runtime does not tell the pod's UID:
+ * in use by others is found out elsewhere (device_owner(), the device's network namespace).
+ * ERR_INVALID "DeviceNotGiven".
  */
-int allocated_check(const char *kubelet_dir, const char *device, const char *pod_uid,
+int allocated_check(const char *kubelet_dir, int root, const json_t *config, const char *pod_uid,
 		    struct err *err);
 
 /*
- * The same for all plugins of other programs in these delegates (nodeagent/meta/delegates.h), which
- * take what they are told to, and all devices that their configurations name: by address or, VFs,
- * by the name of an interface of the node ("master", "device", "if0"). Plugins of ours look for
- * themselves when they are called. root: of the host.
+ * The same for all plugins of these delegates (nodeagent/meta/delegates.h), before the first one
+ * runs.
  */
 int allocated_check_delegates(const char *kubelet_dir, int root, const json_t *delegates,
 			      const char *pod_uid, struct err *err);

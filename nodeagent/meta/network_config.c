@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "lib/base/str.h"
 #include "lib/json/json.h"
@@ -20,6 +21,25 @@ bool cni_version_at_least(const char *version, int major, int minor)
 	if (!version || sscanf(version, "%3d.%3d", &have_major, &have_minor) != 2)
 		have_major = 0, have_minor = 1;
 	return have_major > major || (have_major == major && have_minor >= minor);
+}
+
+bool network_key_is(const char *key, const char *name)
+{
+	while (*key && *name) {
+		if (*name == 's' && str_starts(key, "\xc5\xbf")) {
+			key += 2;
+			name++;
+		} else if (*name == 'k' && str_starts(key, "\xe2\x84\xaa")) {
+			key += 3;
+			name++;
+		} else if (strncasecmp(key, name, 1) == 0) {
+			key++;
+			name++;
+		} else {
+			return false;
+		}
+	}
+	return *key == *name;
 }
 
 /* They call other plugins for all of a pod's networks. */

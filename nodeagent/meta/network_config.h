@@ -38,6 +38,12 @@ json_t *network_config_read(const json_t *config, const char *name, const char *
  */
 bool network_type_is_meta(const char *type);
 
+/*
+ * Is this key what encoding/json of Go, and so a plugin, takes for `name`? In any case; the long s
+ * of Unicode is an s, the sign for kelvin a k (strings.EqualFold).
+ */
+bool network_key_is(const char *key, const char *name);
+
 /* Is `version` ("0.4.0") at least major.minor? "" and text that is no version are 0.1. */
 bool cni_version_at_least(const char *version, int major, int minor);
 

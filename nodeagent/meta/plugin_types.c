@@ -6,11 +6,11 @@
 
 #include <fnmatch.h>
 #include <string.h>
-#include <strings.h>
 
 #include "lib/base/own.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
+#include "nodeagent/meta/network_config.h"
 
 /*
  * Those that networks in clusters are made of. A name that no file of the node has runs nothing, so
@@ -146,32 +146,12 @@ int plugin_types_check_list(const char *more, struct err *err)
 
 /* ---- configurations -------------------------------------------------------------------------- */
 
-/*
- * As encoding/json of Go compares: in any case, and the long s of Unicode is an s
- * (strings.EqualFold).
- */
-static bool is_key(const char *key, const char *name)
-{
-	while (*key && *name) {
-		if (*name == 's' && str_starts(key, "\xc5\xbf")) {
-			key += 2;
-			name++;
-		} else if (strncasecmp(key, name, 1) == 0) {
-			key++;
-			name++;
-		} else {
-			return false;
-		}
-	}
-	return *key == *name;
-}
-
 static bool leads_to_plugins(const char *key)
 {
 	static const char *const keys[] = {"ipam", "delegate", "delegates", "plugin", "plugins"};
 
 	for (size_t i = 0; i < ARRAY_LEN(keys); i++)
-		if (is_key(key, keys[i]))
+		if (network_key_is(key, keys[i]))
 			return true;
 	return false;
 }
@@ -192,8 +172,8 @@ static bool each_type(const json_t *config, type_fn *fn, void *arg)
 	if (!json_is_object(config))
 		return true;
 	json_each (config, key, value) {
-		if (is_key(key, "type") && json_is_string(value) && *json_string_value(value) &&
-		    !fn(arg, json_string_value(value)))
+		if (network_key_is(key, "type") && json_is_string(value) &&
+		    *json_string_value(value) && !fn(arg, json_string_value(value)))
 			return false;
 		if (leads_to_plugins(key) && !each_type(value, fn, arg))
 			return false;

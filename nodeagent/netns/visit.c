@@ -15,6 +15,13 @@ int netns_visit(int fd, json_t **ret, struct err *err)
 	return ns ? netns_observe(ns, NETNS_LINKS | NETNS_ROUTES, ret, err) : -1;
 }
 
+int netns_visit_links(int fd, json_t **ret, struct err *err)
+{
+	auto_netns struct netns *ns = netns_open(fd, err);
+
+	return ns ? netns_observe(ns, NETNS_LINKS, ret, err) : -1;
+}
+
 int netns_visit_execute(int fd, const json_t *steps, struct err *err)
 {
 	auto_netns struct netns *ns = netns_open(fd, err);

@@ -14,6 +14,8 @@
  * Errors: netns.h.
  */
 int netns_visit(int fd, json_t **ret, struct err *err);
+/* Links alone. fd -1: of the namespace that we are in. */
+int netns_visit_links(int fd, json_t **ret, struct err *err);
 
 /* netns_execute() there (execute.h) of steps that concern the pod alone. */
 int netns_visit_execute(int fd, const json_t *steps, struct err *err);

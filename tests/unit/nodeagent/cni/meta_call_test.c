@@ -619,6 +619,8 @@ static void is_attached(struct node *node, const char *config)
 	assert_null(json_at(gone, "error"));
 }
 
+#define UPPER(type, members)                                                                       \
+	"{\"cniVersion\":\"0.4.0\",\"type\":\"" type "\",\"master\":\"enp1s0v2\"," members "}"
 #define VF_CONFIG(member) "{\"cniVersion\":\"0.4.0\",\"type\":\"host-device\"," member "}"
 
 /* Of another program's plugin, which does not look whose a device is. */
@@ -653,9 +655,33 @@ static void takes_no_vf_past_the_kubelet(void **state)
 		     "0000:01:10.4");
 	is_not_given(node, VF_CONFIG("\"device\":\"enp1s0v2\""), "0000:01:10.4");
 	is_not_given(node, VF_CONFIG("\"master\":\"enp1s0v2\""), "0000:01:10.4");
+	/* Plugins in Go read keys in any case, and the last one of two. */
+	is_not_given(node, VF_CONFIG("\"PCIBUSID\":\"0000:01:10.4\""), "0000:01:10.4");
+	is_not_given(node, VF_CONFIG("\"deviceID\":\"0000:01:10.0\",\"DeviceId\":\"0000:01:10.4\""),
+		     "0000:01:10.4");
+	is_not_given(node, VF_CONFIG("\"Device\":\"enp1s0v2\""), "0000:01:10.4");
+	/* Only plugins that make an interface on another one look into the pod. */
+	is_not_given(node, VF_CONFIG("\"device\":\"enp1s0v2\",\"linkInContainer\":true"),
+		     "0000:01:10.4");
+	is_not_given(node, UPPER("macvlan", "\"linkInContainer\":true,\"LinkInContainer\":false"),
+		     "0000:01:10.4");
+	is_not_given(node, UPPER("macvlan", "\"mode\":\"passthru\""), "0000:01:10.4");
+	is_not_given(node, UPPER("ipvlan", "\"ipam\":{\"type\":\"static\"}"), "0000:01:10.4");
+	/* Of a plugin that another one calls, and of one that takes several. */
+	is_not_given(node,
+		     "{\"cniVersion\":\"0.4.0\",\"type\":\"flannel\",\"delegate\":{\"type\":"
+		     "\"host-device\",\"device\":\"enp1s0v2\"}}",
+		     "0000:01:10.4");
+	is_not_given(
+		node,
+		"{\"cniVersion\":\"0.4.0\",\"type\":\"bond\",\"links\":[{\"name\":\"enp1s0v2\"}]}",
+		"0000:01:10.4");
+	is_not_given(node, VF_CONFIG("\"kernelpath\":\"/sys/devices/pci0000:00/0000:01:10.4\""),
+		     "0000:01:10.4");
+	is_not_given(node, VF_CONFIG("\"pciBusID\":\"x/../0000:01:10.4\""), "0000:01:10.4");
+	is_not_given(node, VF_CONFIG("\"device\":\"enp1s0\""), "0000:01:00.0");
 	/* Interfaces of many pods are on a PF. */
 	is_attached(node, VF_CONFIG("\"master\":\"enp1s0\""));
-	is_attached(node, VF_CONFIG("\"master\":\"enp1s0v2\",\"linkInContainer\":true"));
 	is_attached(node, VF_CONFIG("\"master\":\"nowhere\""));
 	is_attached(node, VF_CONFIG("\"master\":\"../enp1s0v2\""));
 }

@@ -34,6 +34,28 @@ static bool is_plain(const char *path)
 	return *path == '/' && *part == '\0';
 }
 
+/* In a container; ".." may lead out of what is mounted there, not out of /dev. */
+static bool is_below_dev(const char *path)
+{
+	const char *part = path + strlen("/dev");
+	int depth = 0;
+
+	if (!str_starts(path, "/dev/"))
+		return false;
+	while (*part == '/') {
+		size_t len = strcspn(++part, "/");
+
+		if (len == 2 && str_starts(part, ".."))
+			depth--;
+		else if (len > 1 || (len == 1 && *part != '.'))
+			depth++;
+		if (depth < 0)
+			return false;
+		part += len;
+	}
+	return depth > 0;
+}
+
 static bool matches_more(const char *path, const char *more)
 {
 	auto_free char *list = str_dup(more);
@@ -79,7 +101,7 @@ static char *check_node(const json_t *node, const char *more)
 	const char *path = json_str_or(node, json_str_or(json_at(node, "path"), ""));
 	const char *host = json_str_or(json_at(node, "hostPath"), path);
 
-	if (!str_starts(path, "/dev/"))
+	if (!is_below_dev(path))
 		return str_printf("%.128s is not below the container's /dev", path);
 	if (!pools_path_is_allowed(host, more))
 		return str_printf("%.128s is not among the device files that pods may get; add it "

@@ -118,6 +118,10 @@ static void refuses_what_a_container_may_not_get_and_nothing_else(void **state)
 	       "/dev/mem is not among");
 	expect("[{path: /etc/passwd, hostPath: /dev/kvm}]", "", "ac",
 	       "/etc/passwd is not below the container's /dev");
+	expect("[{path: /dev/../etc/passwd, hostPath: /dev/kvm}]", "", "ac",
+	       "/dev/../etc/passwd is not below the container's /dev");
+	expect("[{path: /dev/a/b/../../../etc, hostPath: /dev/kvm}]", "", "ac", "/dev/a/b/");
+	expect("[{path: /dev/a/.., hostPath: /dev/kvm}]", "", "ac", "/dev/a/..");
 	expect("[{hostPath: /dev/kvm}]", "", "ac", " is not below");
 	expect("[7]", "", "ac", " is not below");
 	/* Of all devices of the resource. */

@@ -193,15 +193,35 @@ static bool is_another(void *arg, const char *type)
 	return !str_eq(type, search->type);
 }
 
+/* What a meta plugin would do there is not its configurations' to allow. */
 static bool is_allowed(void *arg, const char *type)
 {
 	struct search *search = arg, own = {.type = type};
 
-	if (plugin_type_is_listed(type, search->types->more) ||
-	    !each_type(search->types->own, is_another, &own))
+	if (!network_type_is_meta(type) && (plugin_type_is_listed(type, search->types->more) ||
+					    !each_type(search->types->own, is_another, &own)))
 		return true;
 	search->type = type;
 	return false;
+}
+
+static int refuse(const json_t *delegate, const char *type, struct err *err)
+{
+	const char *name = json_str_or(json_at(delegate, "name"), "?");
+	const char *interface = json_str_or(json_at(delegate, "interface"), "?");
+
+	if (network_type_is_meta(type))
+		return err_set(
+			err, ERR_INVALID, "PluginNotAllowed",
+			"network %.128s (%.16s): its plugin calls \"%.64s\", which would set "
+			"up all networks of the pod again: name another plugin there",
+			name, interface, type);
+	return err_set(
+		err, ERR_INVALID, "PluginNotAllowed",
+		"network %.128s (%.16s): CNI plugin \"%.64s\" is not among those that may run "
+		"on this node; if it should, add it to the agent's --cni-plugin-types (the "
+		"chart's cniPluginTypes)",
+		name, interface, type);
 }
 
 int plugin_types_check(const json_t *delegates, const struct plugin_types *types, struct err *err)
@@ -212,13 +232,6 @@ int plugin_types_check(const json_t *delegates, const struct plugin_types *types
 
 	json_array_foreach ((json_t *)delegates, i, delegate)
 		if (!each_type(json_at(delegate, "config"), is_allowed, &search))
-			return err_set(err, ERR_INVALID, "PluginNotAllowed",
-				       "network %.128s (%.16s): CNI plugin \"%.64s\" is not among "
-				       "those that may run on this node; if it should, add it to "
-				       "the agent's --cni-plugin-types (the chart's "
-				       "cniPluginTypes)",
-				       json_str_or(json_at(delegate, "name"), "?"),
-				       json_str_or(json_at(delegate, "interface"), "?"),
-				       search.type);
+			return refuse(delegate, search.type, err);
 	return 0;
 }

@@ -203,6 +203,28 @@ static void believes_the_nodes_own_configurations(void **state)
 	}
 }
 
+/* It would wait for the call that it is part of. */
+static void refuses_a_meta_plugin_that_another_one_calls(void **state)
+{
+	static const char *const types[] = {"orbweaver", "multus", "multus-shim"};
+	json_auto_t *own = yaml("[{type: orbweaver}, {type: multus}, {plugins: [{type: "
+				"multus-shim}]}]");
+
+	for (size_t i = 0; i < ARRAY_LEN(types); i++) {
+		auto_free char *text = str_printf(
+			"[{name: ml/a, interface: net1, config: {plugins: [{type: flannel, "
+			"delegate: {type: %s}}]}}]",
+			types[i]);
+		json_auto_t *delegates = yaml(text);
+		struct plugin_types allowed = {.more = "*", .own = own};
+		struct err err = {0};
+
+		assert_int_equal(plugin_types_check(delegates, &allowed, &err), -1);
+		assert_string_equal(err.reason, "PluginNotAllowed");
+		assert_non_null(strstr(err.text, "would set up all networks of the pod again"));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -211,6 +233,7 @@ int main(void)
 		cmocka_unit_test(takes_names_and_patterns_with_commas),
 		cmocka_unit_test(finds_each_plugin_that_would_run),
 		cmocka_unit_test(believes_the_nodes_own_configurations),
+		cmocka_unit_test(refuses_a_meta_plugin_that_another_one_calls),
 	};
 
 	json_init();

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include "lib/base/fs.h"
 #include "lib/base/log.h"
@@ -40,16 +41,44 @@ static json_t *read_checkpoint(const char *kubelet_dir)
 	return checkpoint;
 }
 
-static int judge(const json_t *checkpoint, const char *device, const char *pod_uid, struct err *err)
+/* The kubelet makes a pod's folder before its sandbox, and removes it once the pod is gone. */
+static bool has_folder(const char *kubelet_dir, const char *pod_uid)
+{
+	auto_free char *path = str_printf("%s/pods/%s", kubelet_dir, pod_uid);
+
+	return !str_empty(pod_uid) && !strchr(pod_uid, '/') && access(path, F_OK) == 0;
+}
+
+/*
+ * A device that is ill is not offered, and stays with the pod that has it. Of pods that are gone
+ * the record says nothing: a claim may have the device by now.
+ */
+static bool is_with_other_pod(const json_t *checkpoint, const char *kubelet_dir, const char *device)
+{
+	json_auto_t *pods = checkpoint_pods_of(checkpoint, device);
+	const json_t *uid;
+	size_t i;
+
+	json_array_foreach (pods, i, uid)
+		if (has_folder(kubelet_dir, json_string_value(uid)))
+			return true;
+	return false;
+}
+
+static int judge(const json_t *checkpoint, const char *kubelet_dir, const char *device,
+		 const char *pod_uid, struct err *err)
 {
 	switch (checkpoint_holder_of(checkpoint, device, pod_uid)) {
 	case CHECKPOINT_UNKNOWN:
 		log_warn("the kubelet's record of devices has another form; devices are not "
 			 "checked against it");
 		return 0;
-	case CHECKPOINT_UNMANAGED:
 	case CHECKPOINT_OF_POD:
 		return 0;
+	case CHECKPOINT_UNMANAGED:
+		if (!is_with_other_pod(checkpoint, kubelet_dir, device))
+			return 0;
+		break;
 	case CHECKPOINT_OTHER:
 		break;
 	}
@@ -287,7 +316,8 @@ int allocated_check(const char *kubelet_dir, int root, const json_t *config, con
 		return 0;
 	checkpoint = read_checkpoint(kubelet_dir);
 	json_array_foreach (devices, i, device)
-		if (checkpoint && judge(checkpoint, json_string_value(device), pod_uid, err) < 0)
+		if (checkpoint &&
+		    judge(checkpoint, kubelet_dir, json_string_value(device), pod_uid, err) < 0)
 			return -1;
 	return 0;
 }

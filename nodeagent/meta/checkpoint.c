@@ -49,3 +49,16 @@ enum checkpoint_holder checkpoint_holder_of(const json_t *checkpoint, const char
 			return CHECKPOINT_OF_POD;
 	return holder;
 }
+
+json_t *checkpoint_pods_of(const json_t *checkpoint, const char *device)
+{
+	const json_t *entries = json_at(checkpoint, "Data", "PodDeviceEntries"), *entry;
+	json_t *pods = json_array();
+	size_t i;
+
+	json_array_foreach ((json_t *)entries, i, entry)
+		if (json_str_at(entry, "PodUID") &&
+		    names_device(json_at(entry, "DeviceIDs"), device))
+			json_array_append(pods, json_at(entry, "PodUID"));
+	return pods;
+}

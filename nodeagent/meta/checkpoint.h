@@ -26,4 +26,10 @@ enum checkpoint_holder {
 enum checkpoint_holder checkpoint_holder_of(const json_t *checkpoint, const char *device,
 					    const char *pod_uid);
 
+/*
+ * UIDs of all pods that were given the device, new; those that have ended stay in it until the next
+ * Allocate.
+ */
+json_t *checkpoint_pods_of(const json_t *checkpoint, const char *device);
+
 #endif

@@ -628,13 +628,13 @@ static void takes_no_vf_past_the_kubelet(void **state)
 {
 	struct node *node = *state;
 
-	put_file(
-		node, "/device-plugins/kubelet_internal_checkpoint",
-		"{\"Data\":{\"PodDeviceEntries\":[{\"PodUID\":\"u1\",\"DeviceIDs\":{\"0\":["
-		"\"0000:01:10.0\"]}},{\"PodUID\":\"u9\",\"DeviceIDs\":{\"0\":[\"0000:01:10.2\"]}}],"
-		"\"RegisteredDevices\":{\"x/"
-		"y\":[\"0000:01:10.0\",\"0000:01:10.2\",\"0000:01:10.4\","
-		"\"0000:01:00.0\"]}}}");
+	put_file(node, "/device-plugins/kubelet_internal_checkpoint",
+		 "{\"Data\":{\"PodDeviceEntries\":[{\"PodUID\":\"u1\",\"DeviceIDs\":{\"0\":["
+		 "\"0000:01:10.0\"]}},{\"PodUID\":\"u9\",\"DeviceIDs\":{\"0\":[\"0000:01:10.2\"]}},"
+		 "{\"PodUID\":\"u8\",\"DeviceIDs\":{\"0\":[\"0000:01:10.6\"]}}],"
+		 "\"RegisteredDevices\":{\"x/"
+		 "y\":[\"0000:01:10.0\",\"0000:01:10.2\",\"0000:01:10.4\","
+		 "\"0000:01:00.0\"]}}}");
 	assert_int_equal(root_make_dirs(node->root, "/sys/bus/pci/devices/0000:01:10.4", 0755), 0);
 	assert_int_equal(root_make_dirs(node->root, "/sys/bus/pci/devices/0000:01:00.0", 0755), 0);
 	assert_int_equal(root_make_dirs(node->root, "/sys/class/net/enp1s0", 0755), 0);
@@ -655,6 +655,10 @@ static void takes_no_vf_past_the_kubelet(void **state)
 		     "0000:01:10.4");
 	is_not_given(node, VF_CONFIG("\"device\":\"enp1s0v2\""), "0000:01:10.4");
 	is_not_given(node, VF_CONFIG("\"master\":\"enp1s0v2\""), "0000:01:10.4");
+	/* It is ill, and of a pod that has ended, or has not. */
+	is_attached(node, VF_CONFIG("\"pciBusID\":\"0000:01:10.6\""));
+	put_file(node, "/pods/u8/x", "");
+	is_not_given(node, VF_CONFIG("\"pciBusID\":\"0000:01:10.6\""), "0000:01:10.6");
 	/* Plugins in Go read keys in any case, and the last one of two. */
 	is_not_given(node, VF_CONFIG("\"PCIBUSID\":\"0000:01:10.4\""), "0000:01:10.4");
 	is_not_given(node, VF_CONFIG("\"deviceID\":\"0000:01:10.0\",\"DeviceId\":\"0000:01:10.4\""),

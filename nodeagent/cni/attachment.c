@@ -413,6 +413,12 @@ static bool is_own_ipam(const struct attachment *a)
 	       is_ours(a);
 }
 
+/* The program that a plugin of ours is would ask us, and wait for the call that it is part of. */
+static bool is_own_without_addresses(const struct attachment *a)
+{
+	return !str_eq(a->key.plugin, SPIDERPOOL) && !is_own_ipam(a) && is_ours(a);
+}
+
 static int ipam(void *context, const char *command, const json_t *config, json_t **ret_result,
 		struct err *err)
 {
@@ -429,6 +435,12 @@ static int ipam(void *context, const char *command, const json_t *config, json_t
 	inner.key.plugin = type;
 	inner.config = config;
 	inner.kept = NULL;
+	if (is_own_without_addresses(&inner))
+		return str_eq(command, "DEL")
+			       ? 0
+			       : err_set(err, ERR_INVALID, "BadNetworkConfig",
+					 "ipam.type \"%s\" gives no addresses; name an IPAM plugin",
+					 type);
 	if (!str_eq(type, SPIDERPOOL) && !is_own_ipam(&inner)) {
 		rc = foreign_run(a, type, command, config, ret_result, err);
 		note_step(a, "ipam", clock_us() - begun, rc == 0);

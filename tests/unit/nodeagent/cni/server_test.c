@@ -250,6 +250,21 @@ static void another_ipam_plugin_s_words_are_passed_on(void **state)
 	assert_non_null(strstr(stand.printed, "no-such"));
 }
 
+/* It would wait for the call that it is part of. */
+static void a_plugin_of_ours_that_has_no_addresses_is_no_ipam(void **state)
+{
+	static const char *const types[] = {"sriov", "coordinator", "orbweaver"};
+
+	for (size_t i = 0; i < ARRAY_LEN(types); i++) {
+		put_program(types[i], "#!/bin/sh\n[ $CNI_COMMAND = DEL ] || "
+				      "echo '{\"ips\": [{\"address\": \"10.9.0.1/24\"}]}'\n");
+		assert_int_equal(call("ADD", "", types[i]), 1);
+		assert_non_null(strstr(stand.printed, "BadNetworkConfig"));
+		assert_non_null(strstr(stand.printed, types[i]));
+		assert_int_equal(call("DEL", "", types[i]), 0);
+	}
+}
+
 static void an_ipam_without_a_type_is_refused(void **state)
 {
 	const char *config = "{\"cniVersion\": \"1.0.0\", \"name\": \"a\", \"ipam\": {}}";
@@ -1250,6 +1265,7 @@ int main(void)
 		TEST(the_coordinator_has_the_cluster_s_settings),
 		TEST(another_ipam_plugin_is_run_by_the_plugin),
 		TEST(another_ipam_plugin_s_words_are_passed_on),
+		TEST(a_plugin_of_ours_that_has_no_addresses_is_no_ipam),
 		TEST(an_ipam_without_a_type_is_refused),
 		TEST(check_needs_an_attachment),
 		TEST(a_name_that_nobody_knows_is_refused),

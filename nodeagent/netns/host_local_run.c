@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "lib/base/clock.h"
 #include "lib/base/fs.h"
 #include "lib/base/own_fd.h"
 #include "lib/base/root.h"
@@ -30,7 +31,7 @@
 #define LAST_DRAFT ".orbweaver.last"
 #define OWNER_MAX  512 /* of a file; a longer one has no owner */
 
-enum { RESOLV_CONF_MAX = 64 << 10 };
+enum { RESOLV_CONF_MAX = 64 << 10, LOCK_MS = 10000, LOCK_EVERY_US = 5000 };
 
 /* A network's folder, locked. */
 struct store {
@@ -101,6 +102,23 @@ static int open_lock(int dir)
 	return fd < 0 && errno == EEXIST ? open_file(dir, "lock", O_RDWR) : fd;
 }
 
+/* Who may write to the folder may hold its lock for ever: a worker does not wait for that. */
+static int take_lock(int fd)
+{
+	int64_t end = clock_ms() + LOCK_MS;
+
+	while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+		if (errno != EWOULDBLOCK && errno != EINTR)
+			return -1;
+		if (clock_ms() >= end) {
+			errno = ETIMEDOUT;
+			return -1;
+		}
+		(void)usleep(LOCK_EVERY_US);
+	}
+	return 0;
+}
+
 /* must_make: the folder is made where it is missing; else ret->dir stays -1 then. */
 static int store_open(const struct plugin_call *call, const struct host_local_config *config,
 		      bool must_make, struct store *ret, struct err *err)
@@ -118,10 +136,9 @@ static int store_open(const struct plugin_call *call, const struct host_local_co
 	if (ret->dir < 0)
 		return errno == ENOENT && !must_make ? 0 : refused(err, "open", path);
 	ret->lock = open_lock(ret->dir);
-	while (ret->lock >= 0 && flock(ret->lock, LOCK_EX) < 0)
-		if (errno != EINTR)
-			return refused(err, "lock", path);
-	return ret->lock < 0 ? refused(err, "open the lock of", path) : 0;
+	if (ret->lock < 0)
+		return refused(err, "open the lock of", path);
+	return take_lock(ret->lock) < 0 ? refused(err, "lock", path) : 0;
 }
 
 /* What a file says, new; "" for one that is no address's, or cannot be read. */

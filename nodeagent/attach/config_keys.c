@@ -166,6 +166,17 @@ static const struct key *key_of(const char *type, const char *name)
 	return find(common_keys, name);
 }
 
+/* "ipam" with the one key that all plugins read of it; the others are for the plugin it names. */
+static json_t *fold_ipam(const json_t *ipam)
+{
+	json_t *folded = json_object(), *value;
+	const char *name;
+
+	json_each (ipam, name, value)
+		json_put(folded, strcasecmp(name, "type") == 0 ? "type" : name, json_incref(value));
+	return folded;
+}
+
 json_t *config_keys_fold(const json_t *config, const char *type)
 {
 	json_t *folded, *value;
@@ -179,7 +190,10 @@ json_t *config_keys_fold(const json_t *config, const char *type)
 
 		if (key && json_is_null(value))
 			continue;
-		json_put(folded, key ? key->name : name, json_incref(value));
+		if (key && str_eq(key->name, "ipam") && json_is_object(value))
+			json_put(folded, "ipam", fold_ipam(value));
+		else
+			json_put(folded, key ? key->name : name, json_incref(value));
 	}
 	return folded;
 }

@@ -53,6 +53,16 @@ static void null_counts_as_absent_and_foreign_keys_stay(void **state)
 	assert_string_equal(text, "{\"Mine\":null,\"runtimeConfig\":{}}");
 }
 
+/* Else an interface would come without the addresses that its network asks for. */
+static void the_type_of_ipam_counts_in_any_case(void **state)
+{
+	json_auto_t *config = yaml("{Ipam: {TYPE: spiderpool, Mine: 1}}");
+	json_auto_t *folded = config_keys_fold(config, "macvlan");
+	auto_free char *text = json_text(folded);
+
+	assert_string_equal(text, "{\"ipam\":{\"Mine\":1,\"type\":\"spiderpool\"}}");
+}
+
 static void a_value_of_another_type_ends_the_call(void **state)
 {
 	static const struct {
@@ -116,6 +126,7 @@ int main(void)
 		cmocka_unit_test(keys_count_in_any_case),
 		cmocka_unit_test(of_two_spellings_the_last_counts),
 		cmocka_unit_test(null_counts_as_absent_and_foreign_keys_stay),
+		cmocka_unit_test(the_type_of_ipam_counts_in_any_case),
 		cmocka_unit_test(a_value_of_another_type_ends_the_call),
 		cmocka_unit_test(a_mac_may_have_dashes_as_in_the_annotation),
 		cmocka_unit_test(a_coordinator_takes_its_keys_in_any_case),

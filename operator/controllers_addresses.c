@@ -365,6 +365,15 @@ void addresses_node_changed(const struct change *c)
 			   wake_endpoint, (void *)c);
 }
 
+/* Is the pool's spec another one than that which could not be read? */
+static bool was_unreadable(const struct change *c)
+{
+	auto_ip_pool struct ip_pool pool = {0};
+
+	return c->old && c->now && json_generation(c->old) != json_generation(c->now) &&
+	       !ip_pool_read(c->old, &pool, NULL);
+}
+
 /*
  * Whoever waits may find an address now; records may have lost whom they were for. What a pool says
  * of an earlier operator's pods is looked into, also if none waits now.
@@ -375,10 +384,10 @@ void addresses_pool_changed(const struct change *c)
 	const char *after = json_str_at(c->now, "status", "allocatedIPs");
 
 	/*
-	 * New, another one of the name, or one of which another program took a record out: living
-	 * pods may have addresses.
+	 * New, another one of the name, one that could not be read, or one of which another program
+	 * took a record out: living pods may have addresses.
 	 */
-	if (!str_eq(json_uid(c->old), json_uid(c->now)) ||
+	if (!str_eq(json_uid(c->old), json_uid(c->now)) || was_unreadable(c) ||
 	    (!(c->from->own_write && *c->from->own_write) && strays_lost(before, after)))
 		boxes_put(c->from->boxes, BOX_LEARNED, c->key, NULL);
 	addresses_source_changed(c);

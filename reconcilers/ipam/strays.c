@@ -186,8 +186,14 @@ int strays_reconcile(const json_t *world, const char *key, struct plan *plan, st
 				.is_learned = pool && str_eq(learned, json_uid(pool))};
 	json_t *endpoint, *list;
 
-	if (!pool || ledger_open(pool, NULL, NULL, &ledger, NULL) < 0)
+	if (!pool)
 		return 0;
+	if (ledger_open(pool, NULL, NULL, &ledger, NULL) < 0) {
+		/* It gives nothing, and is learned again once it can be read. */
+		if (!search.is_learned)
+			learn(&search, pool);
+		return 0;
+	}
 	find_strays(&search);
 	json_each (world_kind(world, KIND_ENDPOINT), name, endpoint)
 		find_unrecorded(&search, name, endpoint);

@@ -150,7 +150,7 @@ replay() {
 	sleep 1.1
 	create_recorded '.accepted | not'
 	t_wait 60 "each recorded object ends with the recorded verdict, but for the listed differences" verdicts_are_right
-	t_ok "NetworkAttachmentDefinitions, labels and counts are the recorded ones" results_are_the_recorded_ones
+	t_wait 60 "NetworkAttachmentDefinitions, labels and counts are the recorded ones" results_are_the_recorded_ones
 	t_eq "of these kinds" "SpiderIPPool custom ib-sriov ipoib ipvlan macvlan ovs sriov vlan" "$(compared_types)"
 	t_wait 30 "nothing is left to do" o_rest
 }

@@ -241,6 +241,7 @@ t_eq "and taken down" "0 9 recdef" "$status $(jq -rs 'length, .[-1].plugin' "$ME
 o_curl POST /apis/spiderpool.spidernet.io/v2beta1/spiderippools '{"apiVersion": "spiderpool.spidernet.io/v2beta1",
 	"kind": "SpiderIPPool", "metadata": {"name": "v4-81"}, "spec": {"subnet": "172.81.0.0/16", "gateway": "172.81.0.1",
 	"ips": ["172.81.0.100-172.81.0.101"]}}' >/dev/null
+o_pool_is_learned v4-81 >/dev/null
 definition pooled '{"cniVersion": "0.3.1", "name": "pooled", "type": "macvlan",
 	"ipam": {"type": "spiderpool", "default_ipv4_ippool": ["v4-81"]}}'
 new_pod pooled pooled

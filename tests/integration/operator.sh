@@ -134,6 +134,11 @@ o_curl() {
 		${body:+--data-binary "$body"} "$o_api$path"
 }
 
+# Where no operator leads: an operator that led before has seen what pods have of this pool, which is nothing.
+o_pool_is_learned() {
+	o_curl PATCH "/apis/spiderpool.spidernet.io/v2beta1/spiderippools/$1/status" '{"status": {"allocatedIPCount": 0}}'
+}
+
 # Whoever changes things quickly, under a name of its own. Sets o_user_kubeconfig.
 o_own_user_of_changes() {
 	o_user_kubeconfig=$(o_user a-user system:masters)

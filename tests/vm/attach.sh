@@ -102,6 +102,7 @@ a_pool() {
 	t_ok "a pool" o_curl POST "$spider/spiderippools" '{"apiVersion": "spiderpool.spidernet.io/v2beta1", "kind": "SpiderIPPool",
 		"metadata": {"name": "rail"}, "spec": {"ipVersion": 4, "subnet": "10.77.0.0/16", "gateway": "10.77.0.1",
 		"ips": ["10.77.0.10-10.77.0.40"]}}'
+	t_ok "that an operator has seen" o_pool_is_learned rail
 	t_ok "what coordinators do" o_curl POST "$spider/spidercoordinators" '{"apiVersion": "spiderpool.spidernet.io/v2beta1",
 		"kind": "SpiderCoordinator", "metadata": {"name": "default"}, "spec": {"mode": "underlay", "podCIDRType": "none",
 		"tunePodRoutes": true}}'

@@ -222,6 +222,7 @@ void addresses_gather(const struct controller_sources *from, const struct contro
 			continue;
 		}
 		boxes_add(from->boxes, world, BOX_WAITING, pod_key);
+		boxes_add(from->boxes, world, BOX_CLAIMANTS, pod_key);
 		if (pod)
 			any_pool |= add_waiting(from, world, pod, &settings);
 	}
@@ -274,8 +275,20 @@ static void add_named(void *arg, const char *key)
 
 	mirror_add(c->from->mirror, c->world, KIND_ENDPOINT, key);
 	boxes_add(c->from->boxes, c->world, BOX_STRAYS, key);
-	boxes_add(c->from->boxes, c->world, BOX_CLAIMED, key);
 	add_pods_named(c, key);
+}
+
+static void add_claims(const struct controller_sources *from, const char *pool, json_t *world)
+{
+	auto_free char *prefix = str_printf("%s ", pool);
+	const char *key;
+	json_t *value;
+
+	json_each (boxes_all(from->boxes, BOX_CLAIMED), key, value)
+		if (str_starts(key, prefix))
+			boxes_add(from->boxes, world, BOX_CLAIMED, key);
+	json_each (boxes_all(from->boxes, BOX_CLAIMANTS), key, value)
+		boxes_add(from->boxes, world, BOX_CLAIMANTS, key);
 }
 
 void strays_gather(const struct controller_sources *from, const struct controller *self,
@@ -285,6 +298,9 @@ void strays_gather(const struct controller_sources *from, const struct controlle
 
 	mirror_add(from->mirror, world, KIND_IP_POOL, key);
 	boxes_add(from->boxes, world, BOX_LEARNED, key);
+	boxes_add(from->boxes, world, BOX_LEARNING, key);
+	boxes_add(from->boxes, world, BOX_UNWRITTEN, key);
+	add_claims(from, key, world);
 	strays_visit(world_get(world, KIND_IP_POOL, key), add_named, &c);
 	cache_find(mirror_cache(from->mirror, KIND_ENDPOINT), ENDPOINT_BY_POOL, key, add_named, &c);
 }
@@ -388,8 +404,10 @@ void addresses_pool_changed(const struct change *c)
 	 * took a record out: living pods may have addresses.
 	 */
 	if (!str_eq(json_uid(c->old), json_uid(c->now)) || was_unreadable(c) ||
-	    (!(c->from->own_write && *c->from->own_write) && strays_lost(before, after)))
+	    (!(c->from->own_write && *c->from->own_write) && strays_lost(before, after))) {
 		boxes_put(c->from->boxes, BOX_LEARNED, c->key, NULL);
+		boxes_put(c->from->boxes, BOX_LEARNING, c->key, NULL);
+	}
 	addresses_source_changed(c);
 	if (!boxes_get(c->from->boxes, BOX_PASSED, ADDRESSES_KEY) && ip_pool_says_waiting(c->now))
 		wake(c, CONTROLLER_ADDRESSES, ADDRESSES_KEY);

@@ -255,7 +255,8 @@ static void on_posted(void *arg, const char *box, const char *key, json_t *value
 		controllers_map_passed(&manager->sources, wake, manager);
 		return;
 	}
-	if (str_eq(box, BOX_EVICTIONS) || str_eq(box, BOX_NO_AGENT_POD))
+	if (str_eq(box, BOX_EVICTIONS) || str_eq(box, BOX_NO_AGENT_POD) ||
+	    str_eq(box, BOX_CLAIMED) || str_eq(box, BOX_CLAIMANTS) || str_eq(box, BOX_LEARNING))
 		return;
 	if (!value && str_eq(box, BOX_DECIDED) &&
 	    (boxes_get(manager->boxes, BOX_LIVE, key) ||

@@ -128,7 +128,9 @@ static void on_post(struct rehearsal *r, const json_t *op)
 		wake(r, CONTROLLER_IP_POOL, key);
 	else if (str_eq(box, BOX_PASSED))
 		controllers_map_passed(&r->sources, wake, r);
-	else if (str_eq(box, BOX_EVICTIONS) || str_eq(box, BOX_NO_AGENT_POD))
+	else if (str_eq(box, BOX_EVICTIONS) || str_eq(box, BOX_NO_AGENT_POD) ||
+		 str_eq(box, BOX_CLAIMED) || str_eq(box, BOX_CLAIMANTS) ||
+		 str_eq(box, BOX_LEARNING))
 		return;
 	else if (value &&
 		 (str_eq(box, BOX_WAITING) || str_eq(box, BOX_ENDING) || str_eq(box, BOX_LEARNED)))

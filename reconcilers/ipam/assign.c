@@ -583,6 +583,8 @@ static void serve_one(struct pass *pass, const char *key, const json_t *value)
 	if (json_is_object(value) && !has_unended_addresses(pass->world, value))
 		plan_post(&pass->posts, BOX_WAITING, key, NULL);
 	status = serve(pass, key, waiting_pod(pass->world, key, value));
+	if (world_get(pass->world, BOX_CLAIMANTS, key))
+		plan_post(&pass->posts, BOX_CLAIMANTS, key, NULL);
 	follow(pass, status, NULL);
 }
 

@@ -42,6 +42,14 @@
 #define BOX_LEARNED "learnedpools"
 
 /*
+ * By SpiderIPPool that is not in BOX_LEARNED, its UID: what endpoints claim of it was noted
+ * (BOX_CLAIMED). Later claims are not waited for: users may write endpoints without end.
+ */
+#define BOX_LEARNING "learningpools"
+/* By pod: true, from a claim for it (BOX_CLAIMED) until a pass has looked at the pod. */
+#define BOX_CLAIMANTS "claimants"
+
+/*
  * By the key of the pass: true, once one since the start has seen all that wait. Until then nobody
  * knows that none waits for a pool.
  */
@@ -77,7 +85,8 @@ size_t assign_work(const json_t *pod, size_t pools);
 enum { ASSIGN_AGAIN_MS = 1000 };
 
 /*
- * Key: any. World: BOX_WAITING, BOX_ENDING, BOX_SHORT_POOL and BOX_UNWRITTEN (ip_pool.h), KIND_POD
+ * Key: any. World: BOX_WAITING, BOX_CLAIMANTS, BOX_ENDING, BOX_SHORT_POOL and BOX_UNWRITTEN
+ * (ip_pool.h), KIND_POD
  * (those that wait and stand in BOX_WAITING as true), KIND_ENDPOINT of them, KIND_NAD that they
  * name, KIND_NAMESPACE, KIND_NODE, KIND_IP_POOL (with those that overlap), KIND_RESERVED_IP,
  * IPAM_CONFIG_MAP, and in "env" "isPart" (true: others wait for later passes), "now",

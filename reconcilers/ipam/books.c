@@ -95,14 +95,22 @@ const json_t *books_world(const struct books *books)
 	return books->world;
 }
 
-/* Does the server refuse this ledger, and is it not yet time for another try? */
-static int check_written(const struct books *books, const char *pool, struct err *err)
+const json_t *books_trouble(const json_t *world, const char *pool)
 {
-	const json_t *trouble = world_get(books->world, BOX_UNWRITTEN, pool);
+	const json_t *trouble = world_get(world, BOX_UNWRITTEN, pool);
 	int64_t until, now;
 
-	if (!trouble || !rfc3339_read(json_str_or(json_at(trouble, "until"), ""), &until) ||
-	    !rfc3339_read(world_env(books->world, "now"), &now) || now >= until)
+	return trouble && rfc3339_read(json_str_or(json_at(trouble, "until"), ""), &until) &&
+			       rfc3339_read(world_env(world, "now"), &now) && now < until
+		       ? trouble
+		       : NULL;
+}
+
+static int check_written(const struct books *books, const char *pool, struct err *err)
+{
+	const json_t *trouble = books_trouble(books->world, pool);
+
+	if (!trouble)
 		return 0;
 	return err_set(err, ERR_TRANSIENT, "LedgerNotWritten",
 		       "the status of pool %s cannot be written: %s", pool,

@@ -26,6 +26,12 @@ OWN_DEFINE(struct books, books_free)
 const json_t *books_world(const struct books *books);
 
 /*
+ * What BOX_UNWRITTEN of the world has of a pool whose ledger the server refuses, before it is time
+ * for another try ("now" in "env"); else NULL. Borrowed.
+ */
+const json_t *books_trouble(const json_t *world, const char *pool);
+
+/*
  * The ledger of a pool, opened once. Borrowed; NULL with err: those of ledger_open(), ERR_INVALID
  * "PoolNotFound", and ERR_TRANSIENT "LedgerNotWritten" while BOX_UNWRITTEN has the pool.
  */

@@ -98,6 +98,18 @@ static void ask_for(json_t *wanted, const char *kind, const char *key)
 	json_array_append_new(wanted, json_pack("{s:s, s:s}", "kind", kind, "key", key));
 }
 
+/* Is one of them more than what an endpoint claims? */
+static bool has_records(const json_t *strays)
+{
+	json_t *stray;
+	size_t i;
+
+	json_array_foreach (strays, i, stray)
+		if (!json_at(stray, "claimed"))
+			return true;
+	return false;
+}
+
 /*
  * All that may be decided on: the pod, who may keep its addresses, and the nodes whose end may be
  * the reason.
@@ -128,7 +140,7 @@ static void read_live(const struct look *look)
 			ask_for(wanted, KIND_POD, key);
 	if (set && str_eq(type, "StatefulSet"))
 		ask_for(wanted, KIND_STATEFUL_SET, set);
-	if (str_eq(type, "VirtualMachineInstance") || strays) {
+	if (str_eq(type, "VirtualMachineInstance") || has_records(strays)) {
 		ask_for(wanted, KIND_VIRTUAL_MACHINE_INSTANCE, look->key);
 		ask_for(wanted, KIND_VIRTUAL_MACHINE, look->key);
 	}
@@ -395,19 +407,21 @@ static void ask_agent(const struct look *look, const char *name, const json_t *r
  * A pod that is not mirrored, and has an address without a record, waits for it; one that has
  * ended, too, as long as its node has not spoken.
  */
-static void look_at_claim(const struct look *look, const json_t *claim)
+static void look_at_claim(const struct look *look, const json_t *stray)
 {
-	const char *uid = json_str_or(json_at(claim, "uid"), "");
-	const json_t *pod = live_pod(look, uid);
-	auto_free char *key = pod ? json_key(pod) : NULL;
+	auto_free char *claim =
+		str_printf("%s %s", json_str_or(json_at(stray, "pool"), ""), look->key);
+	const json_t *pod = live_pod(look, json_str_or(json_at(stray, "uid"), ""));
+	auto_free char *key = pod ? json_key(pod) : str_dup("");
 	json_t *waiting;
 
 	if (pod) {
 		waiting = json_deep_copy(pod);
 		assign_project(waiting);
+		plan_post(look->plan, BOX_CLAIMANTS, key, json_true());
 		plan_post(look->plan, BOX_WAITING, key, waiting);
 	}
-	plan_post(look->plan, BOX_CLAIMED, look->key, json_string(uid));
+	plan_post(look->plan, BOX_CLAIMED, claim, json_string(key));
 }
 
 static void look_at_strays(const struct look *look, const json_t *strays)

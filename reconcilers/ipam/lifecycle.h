@@ -22,8 +22,9 @@
  */
 #define BOX_STRAYS "strays"
 /*
- * By SpiderEndpoint: the UID of the pod that it names, once that pod was looked at because a pool
- * lacks a record of what the endpoint says. If it lives it waits for that record.
+ * By "POOL NAMESPACE/NAME" of pool and SpiderEndpoint: what the endpoint says of the pool and no
+ * record does. true: its pod was not looked at yet; then the key of the pod that waits for the
+ * record, "" when there is none.
  */
 #define BOX_CLAIMED "claimed"
 

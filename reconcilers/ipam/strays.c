@@ -11,6 +11,7 @@
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/core/limits.h"
 #include "reconcilers/ipam/assign.h"
+#include "reconcilers/ipam/books.h"
 #include "reconcilers/ipam/controller.h"
 #include "reconcilers/ipam/endpoint.h"
 #include "reconcilers/ipam/ledger.h"
@@ -65,7 +66,8 @@ struct search {
 	json_t *pods; /* by UID, also those that have ended */
 	struct plan *plan;
 	bool is_learned;
-	bool is_open; /* pods that have its addresses are about to be looked at */
+	bool is_begun; /* its claims were noted */
+	bool is_open;  /* pods that have its addresses are about to be looked at */
 };
 
 static void add_stray(struct search *search, const char *key, json_t *stray)
@@ -80,6 +82,20 @@ static void add_stray(struct search *search, const char *key, json_t *stray)
 }
 
 /*
+ * Is the claim still to be looked at? Those are waited for that the first look has found: users may
+ * write endpoints without end, and what pods get later has a record first.
+ */
+static bool is_unseen(const struct search *search, const char *claim)
+{
+	const json_t *seen = world_get(search->world, BOX_CLAIMED, claim);
+
+	if (search->is_learned || !search->is_begun)
+		return !search->is_learned;
+	return json_is_true(seen) ||
+	       (seen && world_get(search->world, BOX_CLAIMANTS, json_string_value(seen)));
+}
+
+/*
  * A pod waits for its record, also when it has ended and its node has not said that nothing is
  * left; one that is not mirrored may be there, and is looked at first.
  */
@@ -87,24 +103,28 @@ static void look_at_claim(struct search *search, const char *key, const json_t *
 			  const json_t *pod, const char *address)
 {
 	const char *uid = endpoint_uid(endpoint);
-	const char *seen = json_string_value(world_get(search->world, BOX_CLAIMED, key));
-	bool is_seen = str_eq(seen, uid);
+	auto_free char *claim = str_printf("%s %s", search->pool, key);
 	auto_free char *waiting = pod ? json_key(pod) : NULL, *text = NULL;
+	bool unseen = is_unseen(search, claim), is_new = unseen && !search->is_begun;
 
-	if (endpoint_is_down(endpoint, uid) || (!pod && (search->is_learned || is_seen)))
+	if (endpoint_is_down(endpoint, uid))
 		return;
-	search->is_open |= !is_seen;
-	if (!pod) {
+	search->is_open |= unseen;
+	if (!pod && is_new)
+		plan_post(search->plan, BOX_CLAIMED, claim, json_true());
+	if (!pod && (is_new || json_is_true(world_get(search->world, BOX_CLAIMED, claim))))
 		add_stray(search, key,
 			  json_pack("{s:s, s:s, s:s, s:b}", "pool", search->pool, "address",
 				    address, "uid", uid, "claimed", 1));
+	if (!pod)
 		return;
-	}
 	text = str_printf("%s of pod %s had no record: it is made again", address, key);
 	plan_event(search->plan, KIND_IP_POOL, search->pool, true, "EndpointWithoutRecord", text);
+	if (is_new || json_is_true(world_get(search->world, BOX_CLAIMED, claim))) {
+		plan_post(search->plan, BOX_CLAIMANTS, waiting, json_true());
+		plan_post(search->plan, BOX_CLAIMED, claim, json_string(waiting));
+	}
 	plan_post(search->plan, BOX_WAITING, waiting, json_true());
-	if (!search->is_learned && !is_seen)
-		plan_post(search->plan, BOX_CLAIMED, key, json_string(uid));
 }
 
 /* Addresses of a pod of which the ledger knows nothing. */
@@ -113,6 +133,7 @@ static void find_unrecorded(struct search *search, const char *key, const json_t
 	bool is_v4 = search->ledger->family == IP_V4;
 	const char *uid = endpoint_uid(endpoint);
 	const json_t *pod = json_object_get(search->pods, uid);
+	bool is_claimed = false;
 	json_t *item;
 	size_t i;
 
@@ -129,9 +150,12 @@ static void find_unrecorded(struct search *search, const char *key, const json_t
 		if (!*address ||
 		    !str_eq(json_str_at(item, is_v4 ? "ipv4Pool" : "ipv6Pool"), search->pool))
 			continue;
-		if (!ledger_record(search->ledger, address))
-			look_at_claim(search, key, endpoint, pod, address);
-		else if (json_object_get(search->living, uid))
+		if (!ledger_record(search->ledger, address)) {
+			/* One pass over the pod records them all. */
+			if (!is_claimed)
+				look_at_claim(search, key, endpoint, pod, address);
+			is_claimed = true;
+		} else if (json_object_get(search->living, uid))
 			report_twice(search->living, search->ledger, pod, address, search->plan);
 	}
 }
@@ -158,21 +182,39 @@ static void find_strays(struct search *search)
 	}
 }
 
-/* All that pods have of it is recorded, or about to be. */
+/* Begin, go on, or end: all that pods have of it is recorded, or refused. */
 static void learn(const struct search *search, const json_t *pool)
 {
 	const char *key;
-	json_t *uid;
+	json_t *claim;
 
+	if (search->is_open) {
+		if (!search->is_begun)
+			plan_post(search->plan, BOX_LEARNING, search->pool,
+				  json_string(json_uid(pool)));
+		plan_requeue(search->plan, STRAYS_LEARN_MS);
+		return;
+	}
 	plan_post(search->plan, BOX_LEARNED, search->pool, json_string(json_uid(pool)));
-	json_each (world_kind(search->world, BOX_CLAIMED), key, uid)
+	if (search->is_begun)
+		plan_post(search->plan, BOX_LEARNING, search->pool, NULL);
+	json_each (world_kind(search->world, BOX_CLAIMED), key, claim)
 		plan_post(search->plan, BOX_CLAIMED, key, NULL);
+}
+
+/* Passes cannot record anything: look again, from the beginning, when they can. */
+static void put_off(const struct search *search)
+{
+	if (search->is_begun)
+		plan_post(search->plan, BOX_LEARNING, search->pool, NULL);
+	plan_requeue(search->plan, STRAYS_LEARN_MS);
 }
 
 int strays_reconcile(const json_t *world, const char *key, struct plan *plan, struct err *err)
 {
 	const json_t *pool = world_get(world, KIND_IP_POOL, key);
 	const char *learned = json_string_value(world_get(world, BOX_LEARNED, key)), *name;
+	const char *learning = json_string_value(world_get(world, BOX_LEARNING, key));
 	auto_ledger struct ledger ledger = {0};
 	json_auto_t *strays = json_object(), *living = pods_by_uid(world, true);
 	json_auto_t *pods = pods_by_uid(world, false);
@@ -183,7 +225,8 @@ int strays_reconcile(const json_t *world, const char *key, struct plan *plan, st
 				.pods = pods,
 				.strays = strays,
 				.plan = plan,
-				.is_learned = pool && str_eq(learned, json_uid(pool))};
+				.is_learned = pool && str_eq(learned, json_uid(pool)),
+				.is_begun = pool && str_eq(learning, json_uid(pool))};
 	json_t *endpoint, *list;
 
 	if (!pool)
@@ -194,16 +237,18 @@ int strays_reconcile(const json_t *world, const char *key, struct plan *plan, st
 			learn(&search, pool);
 		return 0;
 	}
+	if (!search.is_learned && books_trouble(world, key)) {
+		put_off(&search);
+		return 0;
+	}
 	find_strays(&search);
 	json_each (world_kind(world, KIND_ENDPOINT), name, endpoint)
 		find_unrecorded(&search, name, endpoint);
 	json_each (strays, name, list)
 		plan_post(plan, BOX_STRAYS, name, json_incref(list));
-	if (!search.is_learned && !search.is_open)
+	if (!search.is_learned)
 		learn(&search, pool);
-	if (!search.is_learned && search.is_open)
-		plan_requeue(plan, STRAYS_LEARN_MS);
-	else if (json_object_size(ledger.records))
+	if ((search.is_learned || !search.is_open) && json_object_size(ledger.records))
 		plan_requeue(plan, STRAYS_AGAIN_MS);
 	return 0;
 }

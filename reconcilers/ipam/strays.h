@@ -17,16 +17,18 @@ enum {
 };
 
 /*
- * Post to BOX_LEARNED that the pool was looked at, once each pod that has an address of it without
- * a record was looked at (BOX_CLAIMED) and waits for that record. A pod that is not mirrored is
- * read first: its endpoint is posted to BOX_STRAYS. A living pod with the address that the record
- * of another living pod has gets the finding AddressTwice.
+ * Post to BOX_LEARNED that the pool was looked at, once a pass of assign.h has looked at each pod
+ * that had an address of it without a record when this began (BOX_LEARNING, BOX_CLAIMED,
+ * BOX_CLAIMANTS). A pod that is not mirrored is read first: its endpoint is posted to BOX_STRAYS.
+ * Nothing is learned while the server refuses the ledger (books_trouble()). A living pod with the
+ * address that the record of another living pod has gets the finding AddressTwice.
  *
  * Post each record to BOX_STRAYS (lifecycle.h) of its pod's name, where it is verified.
  *
  * Key: the pool. World: KIND_IP_POOL, and KIND_ENDPOINT, KIND_POD of the names in its records, of
- * endpoints that name it, and of machines of these names, as far as they are known; BOX_STRAYS and
- * BOX_CLAIMED of the names, BOX_LEARNED, "namespace" in "env". A ledger that cannot be read is a
+ * endpoints that name it, and of machines of these names, as far as they are known; BOX_STRAYS of
+ * the names, BOX_CLAIMED of the pool, BOX_CLAIMANTS, BOX_LEARNED, BOX_LEARNING, BOX_UNWRITTEN,
+ * "namespace" and "now" in "env". A ledger that cannot be read is a
  * condition of the pool (spider/ip_pool.h) and nothing is decided here.
  */
 reconcile_fn strays_reconcile;

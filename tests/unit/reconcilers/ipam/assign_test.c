@@ -977,8 +977,8 @@ static void the_record_of_a_machine_is_accounted_for_by_its_pod(void **state)
 	       "pods:\n" MACHINE("a", "")
 		       OF_MACHINE("") "spiderippools:\n" POOL("p", "10.0.0.1-10.0.0.9", ""),
 	       "p",
-	       "event p EndpointWithoutRecord; post waiting ml/a in; post claimed ml/vm in; "
-	       "requeue -; ");
+	       "event p EndpointWithoutRecord; post claimants ml/a in; post claimed p ml/vm in; "
+	       "post waiting ml/a in; post learningpools p in; requeue -; ");
 }
 
 /* ---- conflicts ------------------------------------------------------------------------------- */
@@ -1179,16 +1179,27 @@ static void a_pool_is_not_learned_before_pods_that_are_not_mirrored_were_read(vo
 	auto_free char *is_gone =
 		str_printf(NODE_THERE "%s%slive: {ml/a: {pods: {ml/a: null}}}\n", world, claim);
 	auto_free char *unread = str_printf(NODE_THERE "%s%s", world, claim);
-	auto_free char *seen = str_printf("%sclaimed: {ml/a: u-a}\n", world);
-	auto_free char *of_other = str_printf("%sclaimed: {ml/a: u-0}\n", world);
+	auto_free char *seen =
+		str_printf("%slearningpools: {p: ''}\nclaimed: {p ml/a: ''}\n", world);
+	auto_free char *waits = str_printf("%slearningpools: {p: ''}\nclaimed: {p ml/a: "
+					   "ml/a}\nclaimants: {ml/a: true}\n",
+					   world);
+	auto_free char *of_other =
+		str_printf("%slearningpools: {p: u-0}\nclaimed: {p ml/a: ''}\n", world);
 
-	expect(strays_reconcile, world, "p", "post strays ml/a in; requeue -; ");
+	expect(strays_reconcile, world, "p",
+	       "post claimed p ml/a in; post strays ml/a in; post learningpools p in; requeue -; ");
 	expect(endpoint_reconcile, unread, "ml/a", "post look ml/a in; ");
 	expect(endpoint_reconcile, lives, "ml/a",
-	       "post waiting ml/a in; post claimed ml/a in; post strays ml/a out; ");
-	expect(endpoint_reconcile, is_gone, "ml/a", "post claimed ml/a in; post strays ml/a out; ");
-	expect(strays_reconcile, seen, "p", "post learnedpools p in; post claimed ml/a out; ");
-	expect(strays_reconcile, of_other, "p", "post strays ml/a in; requeue -; ");
+	       "post claimants ml/a in; post waiting ml/a in; post claimed p ml/a in; post strays "
+	       "ml/a out; ");
+	expect(endpoint_reconcile, is_gone, "ml/a",
+	       "post claimed p ml/a in; post strays ml/a out; ");
+	expect(strays_reconcile, seen, "p",
+	       "post learnedpools p in; post learningpools p out; post claimed p ml/a out; ");
+	expect(strays_reconcile, waits, "p", "requeue -; ");
+	expect(strays_reconcile, of_other, "p",
+	       "post claimed p ml/a in; post strays ml/a in; post learningpools p in; requeue -; ");
 }
 
 /* Or a pod of another one gets it as soon as the pool serves again. */
@@ -1296,21 +1307,113 @@ static void a_record_that_was_lost_is_made_again(void **state)
 	static const char world[] = "pods:\n" POD("a", "u-a", "") ENDPOINT("u-a", "") NETWORK
 		"spiderippools:\n" POOL("p", "10.0.0.1-10.0.0.9", "");
 	auto_free char *waiting = str_printf("%swaiting: {ml/a: true}\n", world);
-	auto_free char *seen = str_printf("%sclaimed: {ml/a: u-a}\n", world);
+	auto_free char *seen =
+		str_printf("%slearningpools: {p: ''}\nclaimed: {p ml/a: ml/a}\n", world);
 	json_auto_t *read = yaml(waiting);
 	auto_plan struct plan plan = {0};
 	struct err err = {0};
 
 	/* Before the pool is learned, its pods wait. */
 	expect(strays_reconcile, world, "p",
-	       "event p EndpointWithoutRecord; post waiting ml/a in; post claimed ml/a in; "
-	       "requeue -; ");
+	       "event p EndpointWithoutRecord; post claimants ml/a in; post claimed p ml/a in; "
+	       "post waiting ml/a in; post learningpools p in; requeue -; ");
 	expect(strays_reconcile, seen, "p",
 	       "event p EndpointWithoutRecord; post waiting ml/a in; post learnedpools p in; "
-	       "post claimed ml/a out; ");
+	       "post learningpools p out; post claimed p ml/a out; ");
 	assert_int_equal(assign_reconcile(read, "all", &plan, &err), 0);
 	assert_non_null(strstr(json_str_at(json_array_get(plan.ops, 0), "status", "allocatedIPs"),
 			       "\"10.0.0.1\":{\"node\":\"w1\",\"pod\":\"ml/a\""));
+}
+
+/* Decide, and keep in the world what was posted and what ledgers say. */
+static void go_on(reconcile_fn *reconcile, json_t *world, const char *key)
+{
+	auto_plan struct plan plan = {0};
+	json_t *op;
+	size_t i;
+
+	assert_int_equal(reconcile(world, key, &plan, NULL), 0);
+	json_array_foreach (plan.ops, i, op) {
+		const char *box = json_str_at(op, "box"), *of = json_str_at(op, "key");
+
+		if (str_eq(json_str_at(op, "op"), "status"))
+			json_put(json_at(world, json_str_at(op, "kind"), of), "status",
+				 json_incref(json_at(op, "status")));
+		else if (str_eq(json_str_at(op, "op"), "post") && json_at(op, "value"))
+			json_put(json_need_object(world, box), of,
+				 json_incref(json_at(op, "value")));
+		else if (str_eq(json_str_at(op, "op"), "post"))
+			json_object_del(json_object_get(world, box), of);
+	}
+}
+
+static bool is_learned(const json_t *world, const char *pool)
+{
+	return json_at(world, BOX_LEARNED, pool) != NULL;
+}
+
+/* Passes have a bound, so others may be served before it. */
+static void a_pool_is_learned_once_a_pass_has_looked_at_who_has_its_addresses(void **state)
+{
+	json_auto_t *world =
+		yaml("env: {learns: true, now: '2026-01-01T00:00:00Z'}\npods:\n" POD("a", "u-a", "")
+			     ENDPOINT("u-a", "") NETWORK
+		     "spiderippools:\n" POOL("p", "10.0.0.1-10.0.0.9", ""));
+
+	for (int i = 0; i < 3; i++)
+		go_on(strays_reconcile, world, "p");
+	assert_false(is_learned(world, "p"));
+	go_on(assign_reconcile, world, "all");
+	go_on(strays_reconcile, world, "p");
+	assert_true(is_learned(world, "p"));
+	assert_int_equal(json_object_size(json_at(world, BOX_CLAIMED)), 0);
+	assert_int_equal(json_object_size(json_at(world, BOX_CLAIMANTS)), 0);
+	assert_int_equal(json_object_size(json_at(world, BOX_LEARNING)), 0);
+}
+
+/* One that looked at it cannot have recorded anything. */
+static void a_pool_is_not_learned_while_the_server_refuses_its_ledger(void **state)
+{
+	json_auto_t *world =
+		yaml("env: {learns: true, now: '2026-01-01T00:00:00Z'}\npods:\n" POD("a", "u-a", "")
+			     ENDPOINT("u-a", "") NETWORK "spiderippools:\n" POOL(
+				     "p", "10.0.0.1-10.0.0.9", "") "unwrittenledgers: {p: {until: "
+								   "'2026-01-01T00:00:30Z'}}\n");
+
+	for (int i = 0; i < 3; i++) {
+		go_on(strays_reconcile, world, "p");
+		go_on(assign_reconcile, world, "all");
+	}
+	assert_false(is_learned(world, "p"));
+	json_object_del(world, "unwrittenledgers");
+	go_on(strays_reconcile, world, "p");
+	go_on(assign_reconcile, world, "all");
+	go_on(strays_reconcile, world, "p");
+	assert_true(is_learned(world, "p"));
+	assert_non_null(
+		strstr(json_str_at(world, "spiderippools", "p", "status", "allocatedIPs"), "u-a"));
+}
+
+/* Users write endpoints, as many and as often as they like. */
+static void endpoints_that_come_later_do_not_keep_a_pool_from_being_learned(void **state)
+{
+	json_auto_t *world = yaml("env: {now: '2026-01-01T00:00:00Z'}\n" ENDPOINT(
+		"u-0", "") "spiderippools:\n" POOL("p", "10.0.0.1-10.0.0.9", ""));
+	json_t *endpoints = json_at(world, KIND_ENDPOINT);
+	json_t *claim = json_at(endpoints, "ml/a", "status", "current");
+
+	go_on(strays_reconcile, world, "p");
+	assert_false(is_learned(world, "p"));
+	json_put(world, BOX_LIVE, json_pack("{s:{s:{s:n}}}", "ml/a", KIND_POD, "ml/a"));
+	go_on(endpoint_reconcile, world, "ml/a");
+	for (int i = 1; i < 5 && !is_learned(world, "p"); i++) {
+		auto_free char *name = str_printf("ml/x%d", i), *uid = str_printf("u-%d", i);
+
+		json_put_str(claim, "uid", uid);
+		json_put(endpoints, name, json_deep_copy(json_at(endpoints, "ml/a")));
+		go_on(strays_reconcile, world, "p");
+	}
+	assert_true(is_learned(world, "p"));
 }
 
 /* What a pass writes into the ledger of a pool; "" when it writes none. Returns new. */
@@ -1377,8 +1480,8 @@ static void a_lost_record_is_made_again_for_a_pod_that_has_ended(void **state)
 	auto_free char *kept = ledger_after(silent, "p"), *back = ledger_after(down, "p");
 
 	expect(strays_reconcile, found, "p",
-	       "event p EndpointWithoutRecord; post waiting ml/a in; post claimed ml/a in; "
-	       "requeue -; ");
+	       "event p EndpointWithoutRecord; post claimants ml/a in; post claimed p ml/a in; "
+	       "post waiting ml/a in; post learningpools p in; requeue -; ");
 	expect(strays_reconcile, over, "p", "post learnedpools p in; ");
 	assert_non_null(strstr(kept, "\"10.0.0.1\":{\"node\":\"w1\",\"pod\":\"ml/a\","
 				     "\"podUid\":\"u-a\"}"));
@@ -1661,6 +1764,9 @@ int main(void)
 		cmocka_unit_test(a_pod_that_was_read_waits_while_its_address_cannot_be_recorded),
 		cmocka_unit_test(an_agent_takes_nothing_of_a_pool_that_no_leader_has_looked_at),
 		cmocka_unit_test(a_record_that_was_lost_is_made_again),
+		cmocka_unit_test(a_pool_is_learned_once_a_pass_has_looked_at_who_has_its_addresses),
+		cmocka_unit_test(a_pool_is_not_learned_while_the_server_refuses_its_ledger),
+		cmocka_unit_test(endpoints_that_come_later_do_not_keep_a_pool_from_being_learned),
 		cmocka_unit_test(what_a_pod_does_not_take_over_is_kept_until_its_node_has_spoken),
 		cmocka_unit_test(a_lost_record_is_taken_over_once_the_pool_is_learned),
 		cmocka_unit_test(a_lost_record_is_made_again_for_a_pod_that_has_ended),

@@ -877,40 +877,45 @@ static json_t *status_new(const struct pass *pass)
 	return status;
 }
 
+static int make_good_one(struct pass *pass, const struct family *family, const json_t *item,
+			 struct err *err)
+{
+	const char *pool = json_str_at(item, family->pool);
+	struct ledger *ledger = pool ? books_open(pass->books, pool, NULL) : NULL;
+	char address[IP_TEXT_SIZE];
+	const json_t *record;
+
+	if (!ledger || !bare_address(item, family, address))
+		return 0;
+	record = ledger_record(ledger, address);
+	if (record && !str_eq(json_str_at(record, "podUid"), pass->uid))
+		return err_set(err, ERR_INVALID, "AddressTwice",
+			       "address %s of pool %s is recorded for pod %s: restart this pod",
+			       address, pool, json_str_at(record, "pod"));
+	if (record)
+		return 0;
+	if (check_claim(pass, family, item, ledger, address, err) < 0)
+		return -1;
+	books_note(pass->books, ledger, address);
+	(void)ledger_take_this(ledger, address, &pass->holder);
+	return 0;
+}
+
 /*
  * What the pod has is what pools may hand out again, unless their records say so: those that were
- * lost are made again.
+ * lost are made again. All that can be; err is the first that cannot.
  */
 static int make_good(struct pass *pass, struct err *err)
 {
 	json_t *item;
 	size_t i;
+	int ret = 0;
 
-	json_array_foreach (pass->items, i, item) {
-		for (size_t f = 0; f < ARRAY_LEN(families); f++) {
-			const char *pool = json_str_at(item, families[f].pool);
-			struct ledger *ledger = pool ? books_open(pass->books, pool, NULL) : NULL;
-			char address[IP_TEXT_SIZE];
-			const json_t *record;
-
-			if (!ledger || !bare_address(item, &families[f], address))
-				continue;
-			record = ledger_record(ledger, address);
-			if (record && !str_eq(json_str_at(record, "podUid"), pass->uid))
-				return err_set(
-					err, ERR_INVALID, "AddressTwice",
-					"address %s of pool %s is recorded for pod %s: restart "
-					"this pod",
-					address, pool, json_str_at(record, "pod"));
-			if (record)
-				continue;
-			if (check_claim(pass, &families[f], item, ledger, address, err) < 0)
-				return -1;
-			books_note(pass->books, ledger, address);
-			(void)ledger_take_this(ledger, address, &pass->holder);
-		}
-	}
-	return 0;
+	json_array_foreach (pass->items, i, item)
+		for (size_t f = 0; f < ARRAY_LEN(families); f++)
+			if (make_good_one(pass, &families[f], item, ret < 0 ? NULL : err) < 0)
+				ret = -1;
+	return ret;
 }
 
 /* Users may write endpoints; a pod has a NIC for each of its networks, and eth0. */
@@ -1028,10 +1033,8 @@ void ipam_record(struct books *books, const json_t *pod, const json_t *endpoint,
 		return;
 	json_array_extend(pass.items, json_at(endpoint, "status", "current", "ips"));
 	books_begin(books);
-	if (make_good(&pass, NULL) < 0)
-		books_cancel(books);
-	else
-		books_keep(books);
+	(void)make_good(&pass, NULL);
+	books_keep(books);
 }
 
 bool ipam_give_back(struct books *books, const char *pod, const json_t *status)

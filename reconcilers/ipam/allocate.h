@@ -55,9 +55,10 @@ int ipam_allocate(struct books *books, const json_t *pod, const json_t *endpoint
 char *ipam_routes_left_out(const json_t *pod, const json_t *status);
 
 /*
- * Make records again that were lost, of a pod that has ended or is being deleted, and of which its
- * endpoint still says what it has: until its node says that nothing is left, nobody else gets it.
- * Nothing happens where that cannot be: the rules of ipam_allocate() for a record that was lost.
+ * Make records again that were lost, of a pod that gets nothing else now: it has ended or is being
+ * deleted, or ipam_allocate() has failed. Until its node says that nothing is left, nobody else
+ * gets what its endpoint says that it has. Each address by itself, where the rules of
+ * ipam_allocate() for a record that was lost allow it.
  */
 void ipam_record(struct books *books, const json_t *pod, const json_t *endpoint, const json_t *asks,
 		 const struct ipam_settings *settings);

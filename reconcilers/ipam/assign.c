@@ -442,6 +442,8 @@ static json_t *serve(struct pass *pass, const char *key, const json_t *pod)
 	}
 	if (!asks ||
 	    ipam_allocate(pass->books, pod, endpoint, asks, &pass->settings, &status, &err) < 0) {
+		if (asks)
+			ipam_record(pass->books, pod, endpoint, asks, &pass->settings);
 		/* That passes by itself, as soon as the pool's endpoints were looked at. */
 		if (str_eq(err.reason, "PoolNotLearned")) {
 			pass->has_unlearned = true;

@@ -1325,6 +1325,21 @@ static void a_record_that_was_lost_is_made_again(void **state)
 			       "\"10.0.0.1\":{\"node\":\"w1\",\"pod\":\"ml/a\""));
 }
 
+/* What a pass writes into the ledger of a pool; "" when it writes none. Returns new. */
+static char *ledger_after(const char *text, const char *pool)
+{
+	json_auto_t *world = yaml(text);
+	auto_plan struct plan plan = {0};
+	json_t *op;
+	size_t i;
+
+	assert_int_equal(assign_reconcile(world, "all", &plan, NULL), 0);
+	json_array_foreach (plan.ops, i, op)
+		if (str_eq(json_str_at(op, "op"), "status") && str_eq(json_str_at(op, "key"), pool))
+			return str_dup(json_str_or(json_at(op, "status", "allocatedIPs"), "{}"));
+	return str_dup("");
+}
+
 /* Decide, and keep in the world what was posted and what ledgers say. */
 static void go_on(reconcile_fn *reconcile, json_t *world, const char *key)
 {
@@ -1394,6 +1409,30 @@ static void a_pool_is_not_learned_while_the_server_refuses_its_ledger(void **sta
 		strstr(json_str_at(world, "spiderippools", "p", "status", "allocatedIPs"), "u-a"));
 }
 
+/* Or it is given to another pod, for want of an address that has nothing to do with it. */
+static void what_a_pod_has_is_recorded_though_it_cannot_have_more(void **state)
+{
+	static const char world[] = "waiting: {ml/a: true}\npods:\n" POD_ON(
+		"a", "net,net2") "network-attachment-definitions:\n" NET("net", "p")
+		NET("net2", "q") "spiderippools:\n" POOL("p", "10.0.0.1-10.0.0.9", "")
+			POOL("q", "10.0.0.11",
+			     "allocatedIPs: '{\"10.0.0.11\": {\"pod\": \"ml/x\", \"podUid\": "
+			     "\"u-x\"}}'");
+	static const char two[] =
+		"spiderendpoints: {ml/a: {metadata: {name: a, namespace: ml}, status: {current: "
+		"{uid: "
+		"u-a, ips: [{interface: net2, ipv4: 10.0.0.11/24, ipv4Pool: q}, {interface: net1, "
+		"ipv4: 10.0.0.1/24, ipv4Pool: p}]}}}}\n";
+	static const char record[] = "\"10.0.0.1\":{\"node\":\"w1\",\"pod\":\"ml/a\"";
+	auto_free char *exhausted = str_printf("%s" ENDPOINT("u-a", ""), world);
+	auto_free char *twice = str_printf("%s%s", world, two);
+	auto_free char *after = ledger_after(exhausted, "p");
+	auto_free char *after_twice = ledger_after(twice, "p");
+
+	assert_non_null(strstr(after, record));
+	assert_non_null(strstr(after_twice, record));
+}
+
 /* Users write endpoints, as many and as often as they like. */
 static void endpoints_that_come_later_do_not_keep_a_pool_from_being_learned(void **state)
 {
@@ -1414,21 +1453,6 @@ static void endpoints_that_come_later_do_not_keep_a_pool_from_being_learned(void
 		go_on(strays_reconcile, world, "p");
 	}
 	assert_true(is_learned(world, "p"));
-}
-
-/* What a pass writes into the ledger of a pool; "" when it writes none. Returns new. */
-static char *ledger_after(const char *text, const char *pool)
-{
-	json_auto_t *world = yaml(text);
-	auto_plan struct plan plan = {0};
-	json_t *op;
-	size_t i;
-
-	assert_int_equal(assign_reconcile(world, "all", &plan, NULL), 0);
-	json_array_foreach (plan.ops, i, op)
-		if (str_eq(json_str_at(op, "op"), "status") && str_eq(json_str_at(op, "key"), pool))
-			return str_dup(json_str_or(json_at(op, "status", "allocatedIPs"), "{}"));
-	return str_dup("");
 }
 
 #define OF_SET                                                                                     \
@@ -1764,6 +1788,7 @@ int main(void)
 		cmocka_unit_test(a_pod_that_was_read_waits_while_its_address_cannot_be_recorded),
 		cmocka_unit_test(an_agent_takes_nothing_of_a_pool_that_no_leader_has_looked_at),
 		cmocka_unit_test(a_record_that_was_lost_is_made_again),
+		cmocka_unit_test(what_a_pod_has_is_recorded_though_it_cannot_have_more),
 		cmocka_unit_test(a_pool_is_learned_once_a_pass_has_looked_at_who_has_its_addresses),
 		cmocka_unit_test(a_pool_is_not_learned_while_the_server_refuses_its_ledger),
 		cmocka_unit_test(endpoints_that_come_later_do_not_keep_a_pool_from_being_learned),

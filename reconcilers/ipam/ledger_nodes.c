@@ -14,9 +14,14 @@
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 
-static const char digits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-_";
+/* None that JSON, or Go's way to write it, has more than one byte for, nor a separator. */
+static const char digits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+			     "-_!#$%'()*+./:;=?@[]^`{|}~";
 
 enum { BASE = sizeof(digits) - 1, NODES_MAX = BASE * BASE - 1 };
+
+/* An empty one (ledger_mark_unjudged()): no node has this name. */
+#define EMPTY "-"
 
 static uint32_t checksum(const char *text)
 {
@@ -45,9 +50,13 @@ static const char **sorted_addresses(const json_t *records)
 /* The number of a node, a new one at first; 0: it has none, or there are too many. */
 static json_int_t number_of(json_t *numbers, const char *node, struct strbuf *names)
 {
-	json_int_t number = json_integer_value(json_object_get(numbers, node ? node : ""));
+	json_int_t number;
 
-	if (number || str_empty(node) || json_object_size(numbers) >= NODES_MAX)
+	if (!node)
+		return 0;
+	node = *node ? node : EMPTY;
+	number = json_integer_value(json_object_get(numbers, node));
+	if (number || json_object_size(numbers) >= NODES_MAX)
 		return number;
 	number = (json_int_t)json_object_size(numbers) + 1;
 	json_put_int(numbers, node, number);
@@ -109,10 +118,11 @@ void ledger_nodes_read(const char *nodes, const char *text, json_t *records)
 	codes++;
 	json_each (records, address, record) {
 		int number = value_of(codes);
+		const char *name =
+			number > 0 ? json_string_value(json_array_get(list, (size_t)number - 1))
+				   : NULL;
 
-		if (number > 0)
-			json_put_str(record, "node",
-				     json_string_value(json_array_get(list, (size_t)number - 1)));
+		json_put_str(record, "node", str_eq(name, EMPTY) ? "" : name);
 		codes += LEDGER_NODES_PER_RECORD;
 	}
 }

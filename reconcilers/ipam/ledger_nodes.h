@@ -4,10 +4,11 @@
  *
  *	"1f0c22ab gpu-1,gpu-2 010201…"
  *
- * a checksum of the text in status.allocatedIPs, names of nodes, and for each record, in the order
- * of that text, the number of its node in two digits of base 64; 00 is none. Spiderpool's programs
- * write allocatedIPs and know nothing of this; then the checksum does not fit, and no record has a
- * node, as if they had written all.
+ * a checksum of the text in status.allocatedIPs, names of nodes, "-" for an empty one, and for each
+ * record, in the order of that text, the number of its node in two digits of base 88; 00 is none.
+ * That is enough for 7,743 nodes; a cluster has 5,000 at most. Spiderpool's programs write
+ * allocatedIPs and know nothing of this; then the checksum does not fit, and no record has a node,
+ * as if they had written all.
  */
 #ifndef ORBWEAVER_RECONCILERS_IPAM_LEDGER_NODES_H
 #define ORBWEAVER_RECONCILERS_IPAM_LEDGER_NODES_H

@@ -314,6 +314,35 @@ static void ten_thousand_records_fit_into_an_object(void **state)
 			    json_str_at(pool, "status", "allocatedNodes"));
 }
 
+/* So many nodes a cluster can have. */
+static void keeps_each_of_5000_nodes_and_what_is_not_judged(void **state)
+{
+	static const char pod[] = NAMESPACE_30 "/" POD_38,
+			  uid[] = "11111111-0000-0000-0000-000000000000";
+	json_auto_t *pool = pool_with(7000);
+	auto_ledger struct ledger ledger = {0}, again = {0};
+
+	assert_int_equal(ledger_open(pool, NULL, NULL, &ledger, NULL), 0);
+	for (int i = 0; i < 5000; i++) {
+		auto_free char *address = str_printf("10.1.%d.%d", 100 + i / 150, 100 + i % 150);
+		auto_free char *node = str_printf("node-%d", i);
+
+		ledger_pass_on(&ledger, address, &(struct ledger_holder){pod, uid, node});
+	}
+	ledger_mark_unjudged(&ledger, "10.1.139.249");
+	json_put(pool, "status", ledger_status(&ledger));
+	assert_non_null(json_at(pool, "status", "allocatedNodes"));
+	assert_int_equal(ledger_open(pool, NULL, NULL, &again, NULL), 0);
+	for (int i = 0; i < 5000; i++) {
+		auto_free char *address = str_printf("10.1.%d.%d", 100 + i / 150, 100 + i % 150);
+		auto_free char *node = str_printf("node-%d", i);
+
+		assert_string_equal(
+			json_str_or(json_at(ledger_record(&again, address), "node"), "none"), node);
+	}
+	assert_true(ledger_is_unjudged(&again, "10.1.139.249"));
+}
+
 /* They write records as they know them. */
 static void nodes_apart_are_not_believed_after_spiderpool_has_written(void **state)
 {
@@ -531,6 +560,7 @@ int main(void)
 		cmocka_unit_test(a_conflict_that_goes_on_is_written_once_in_half_its_time),
 		cmocka_unit_test(knows_what_its_text_takes_as_it_is_sent),
 		cmocka_unit_test(ten_thousand_records_fit_into_an_object),
+		cmocka_unit_test(keeps_each_of_5000_nodes_and_what_is_not_judged),
 		cmocka_unit_test(nodes_apart_are_not_believed_after_spiderpool_has_written),
 		cmocka_unit_test(one_that_is_small_again_has_its_nodes_in_its_records),
 		cmocka_unit_test(is_full_before_the_server_refuses_it),

@@ -716,6 +716,25 @@ static void proceed(struct run *run)
 	finish(run, NULL);
 }
 
+static bool writes_status(const struct run *run, const char *kind, const char *key,
+			  const json_t *status)
+{
+	return run->call && str_eq(run->verb, "status") && str_eq(op_str(run->op, "kind"), kind) &&
+	       str_eq(op_str(run->op, "key"), key) && str_eq(op_str(run->op, "op"), "status") &&
+	       json_same(json_at(run->op, "status"), status);
+}
+
+bool applier_is_writing(const struct applier *applier, const char *kind, const json_t *object)
+{
+	auto_free char *key = json_key(object);
+	const struct run *run;
+
+	TAILQ_FOREACH(run, &applier->runs, link)
+	if (writes_status(run, kind, key, json_at(object, "status")))
+		return true;
+	return false;
+}
+
 void applier_run(struct applier *applier, uint64_t id, struct plan *plan, bool statuses_wait,
 		 applier_done_fn *done, void *arg)
 {

@@ -85,6 +85,12 @@ void applier_run(struct applier *applier, uint64_t id, struct plan *plan, bool s
 		 applier_done_fn *done, void *arg);
 
 /*
+ * Is a write under way that makes the object's status what it is here? A watch may tell of our own
+ * write before its answer comes.
+ */
+bool applier_is_writing(const struct applier *applier, const char *kind, const json_t *object);
+
+/*
  * The merge patch that makes `present` (as it is in the cache) what an "apply" operation wants;
  * NULL when it is so already. Includes metadata.resourceVersion. Returns new. Pure; here for tests.
  */

@@ -173,7 +173,10 @@ static void on_changed(void *arg, const char *kind, const char *key, const json_
 		       const json_t *now)
 {
 	struct manager *manager = arg;
+	bool is_answer = manager->learning;
 
+	manager->learning |= now && manager->applier && str_eq(kind, KIND_IP_POOL) &&
+			     applier_is_writing(manager->applier, kind, now);
 	if (is_users_change(manager, kind, old, now))
 		pace_seen(&manager->pace, clock_ms());
 	note_removal(manager, kind, key, now);
@@ -185,6 +188,7 @@ static void on_changed(void *arg, const char *kind, const char *key, const json_
 	controllers_map(&manager->sources, kind, key, old, now, wake, manager);
 	if (manager->config.changed)
 		manager->config.changed(manager->config.arg, kind, now);
+	manager->learning = is_answer;
 }
 
 /* key: of a policy, or of a pool config behind POOL_REPORT_PREFIX */

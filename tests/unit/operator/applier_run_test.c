@@ -173,6 +173,33 @@ static void a_status_that_somebody_wrote_meanwhile_is_not_overwritten(void **sta
 	assert_int_equal(http_script_count(f.t.server.http, "PATCH " CONFIGS "/status"), 0);
 }
 
+static int known_as_own;
+
+static void the_watch_is_faster(void *arg)
+{
+	json_auto_t *ours = mirrored_yaml(CONFIG(STATUS("True")));
+	json_auto_t *others = mirrored_yaml(CONFIG(STATUS("False")));
+
+	json_put_str(json_at(ours, "status"), "nad", "n");
+	known_as_own = applier_is_writing(f.applier, KIND_MULTUS_CONFIG, ours) &&
+		       !applier_is_writing(f.applier, KIND_NAD, ours) &&
+		       !applier_is_writing(f.applier, KIND_MULTUS_CONFIG, others);
+}
+
+/* So that what a ledger gave back is not taken for what another program took out. */
+static void a_write_that_the_watch_tells_before_its_answer_is_known_as_our_own(void **state)
+{
+	json_auto_t *ours = mirrored_yaml(CONFIG(STATUS("True")));
+
+	json_put_str(json_at(ours, "status"), "nad", "n");
+	known_as_own = false;
+	plan_config_status();
+	reply("PATCH " CONFIGS "/status", CONFIG(STATUS("True")), the_watch_is_faster);
+	carry_out();
+	assert_true(known_as_own);
+	assert_false(applier_is_writing(f.applier, KIND_MULTUS_CONFIG, ours));
+}
+
 static void statuses_and_their_events_are_left_out_when_they_have_to_wait(void **state)
 {
 	plan_config_status();
@@ -502,6 +529,7 @@ int main(void)
 		with_applier(a_status_that_somebody_wrote_meanwhile_is_not_overwritten),
 		with_applier(an_object_that_came_meanwhile_is_not_patched),
 		with_applier(statuses_and_their_events_are_left_out_when_they_have_to_wait),
+		with_applier(a_write_that_the_watch_tells_before_its_answer_is_known_as_our_own),
 		with_applier(a_status_that_says_so_already_leaves_nothing_to_do),
 		with_applier(a_write_of_the_same_plan_moves_the_version_on),
 		with_applier(a_deletion_depends_on_the_version_too),

@@ -265,6 +265,7 @@ static void give_back_next(struct release *release)
 			continue;
 		if (is_giving_back(release->addresses))
 			return;
+		ledger.is_unsure = !ledger_is_counted(pool);
 		log_info("giving back what no SpiderEndpoint names", F_STR("pool", json_name(pool)),
 			 F_STR("uid", release->uid));
 		release->state = RELEASE_GIVING_BACK;

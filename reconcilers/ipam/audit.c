@@ -236,10 +236,25 @@ static void plan_removal(struct plan *plan, const char *key, const json_t *endpo
 	plan_delete(plan, KIND_ENDPOINT, key, json_uid(endpoint));
 }
 
+/*
+ * The world of a program that has not compared ledgers with what pods have: the number of records
+ * that is missing, or wrong, is left to the leader, who has. Returns new.
+ */
+static json_t *without_leader(const json_t *world)
+{
+	const json_t *env = json_at(world, "env");
+	json_t *copy = json_copy((json_t *)world);
+
+	json_put(copy, "env", env ? json_copy((json_t *)env) : json_object());
+	json_put_bool(json_need_object(copy, "env"), "withoutLeader", true);
+	return copy;
+}
+
 void ipam_repair(const json_t *world, const struct ipam_settings *settings, struct plan *plan)
 {
 	json_auto_t *findings = ipam_audit(world, settings);
-	auto_books struct books *books = books_new(world);
+	json_auto_t *own = without_leader(world);
+	auto_books struct books *books = books_new(own);
 	auto_plan struct plan removals = {0};
 	json_t *finding;
 	size_t i;

@@ -29,9 +29,10 @@ json_t *ipam_audit(const json_t *world, const struct ipam_settings *settings);
 
 /*
  * Mend what no pod can miss: give back addresses of RecordWithoutPod and StaleEndpoint, take the
- * finalizer off these endpoints and delete them, put a WrongCount right. Appended to `plan`: the
- * status of pools, then metadata and deletion of endpoints. What is left (AddressTwice,
- * EndpointWithoutRecord, …) needs a person.
+ * finalizer off these endpoints and delete them, take a WrongCount out (the leader puts the right
+ * one there once it knows that no record is missing). Appended to `plan`: the status of pools, then
+ * metadata and deletion of endpoints. What is left (AddressTwice, EndpointWithoutRecord, …) needs a
+ * person.
  *
  * Writes must carry the resourceVersion of the objects in the world: a pod that came after it was
  * read has then moved the pool, and the write is refused.

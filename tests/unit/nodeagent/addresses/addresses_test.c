@@ -354,6 +354,26 @@ static void the_word_about_a_machine_goes_where_its_record_says(void **state)
 	assert_int_equal(http_script_unexpected(s.http), 0);
 }
 
+#define POOL_OF_P                                                                                  \
+	"{\"metadata\": {\"name\": \"a\", \"resourceVersion\": \"7\"}, \"spec\": {\"subnet\": "    \
+	"\"10.6.0.0/24\", \"ips\": [\"10.6.0.10\"]}, \"status\": {\"allocatedIPs\": "              \
+	"\"{\\\"10.6.0.10\\\": {\\\"pod\\\": \\\"ml/p\\\", \\\"podUid\\\": "                       \
+	"\\\"u-1\\\"}}\"}}"
+
+/* The number tells agents without a leader that all records are there. */
+static void who_gives_back_does_not_vouch_for_the_other_records(void **state)
+{
+	reply("GET " ENDPOINTS "/p", 404, NO_OBJECT);
+	reply("GET " ENDPOINTS "?labelSelector", 200, LIST_OF(""));
+	reply("GET /api/v1/namespaces/ml/pods/p", 404, NO_OBJECT);
+	reply("GET /apis/spiderpool.spidernet.io/v2beta1/spiderippools", 200, LIST_OF(POOL_OF_P));
+	reply("PUT /apis/spiderpool.spidernet.io/v2beta1/spiderippools/a/status", 200, POOL_OF_P);
+	addresses_release(addresses, "ml", "p", "u-1", on_released, NULL);
+	scripted_until(&s, &got.calls, 1);
+	assert_non_null(strstr(http_script_request(s.http, 4), "\"releasedIPs\""));
+	assert_null(strstr(http_script_request(s.http, 4), "allocatedIPCount"));
+}
+
 /* ---- one endpoint, two pods of its name ------------------------------------------------------ */
 
 /* Of a StatefulSet: the pod before this one has ended, and this one ended before it had any. */
@@ -715,6 +735,7 @@ int main(void)
 		TEST(a_machine_that_migrates_is_asked_for_by_the_name_of_its_pod),
 		TEST(a_machine_that_keeps_nothing_is_a_pod_like_others),
 		TEST(the_word_about_a_machine_goes_where_its_record_says),
+		TEST(who_gives_back_does_not_vouch_for_the_other_records),
 		TEST(the_word_about_the_pod_before_is_not_replaced),
 		TEST(an_address_that_somebody_else_has_is_said_where_it_stands),
 		TEST(what_is_said_already_and_what_is_not_ours_is_not_said),

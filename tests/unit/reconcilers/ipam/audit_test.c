@@ -13,6 +13,7 @@
 #include "lib/json/json.h"
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/ipam/audit.h"
+#include "reconcilers/ipam/ledger.h"
 #include "reconcilers/spider/ip_pool.h"
 #include "tests/support/yaml.h"
 
@@ -182,6 +183,18 @@ static void a_repair_leaves_what_needs_a_person(void **state)
 	}
 }
 
+/* Or agents without a leader give what living pods have: the number tells them that all is known. */
+static void a_repair_does_not_vouch_for_a_ledger_that_has_lost_records(void **state)
+{
+	json_auto_t *world = yaml(
+		PODS POOL("{}", 7) "spiderendpoints:\n" ENDPOINT("a", "u-a", "Pod", "10.0.0.1"));
+	auto_plan struct plan plan = {0};
+
+	ipam_repair(world, &settings, &plan);
+	carry_out(world, &plan);
+	assert_false(ledger_is_counted(world_get(world, KIND_IP_POOL, "p")));
+}
+
 static void a_repair_takes_nothing_from_a_pod_that_is_there(void **state)
 {
 	json_auto_t *world = yaml(cases[0].world);
@@ -197,6 +210,7 @@ int main(void)
 		cmocka_unit_test(finds_what_does_not_agree),
 		cmocka_unit_test(one_fault_has_one_reason),
 		cmocka_unit_test(a_repair_leaves_what_needs_a_person),
+		cmocka_unit_test(a_repair_does_not_vouch_for_a_ledger_that_has_lost_records),
 		cmocka_unit_test(a_repair_takes_nothing_from_a_pod_that_is_there),
 	};
 

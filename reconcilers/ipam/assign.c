@@ -409,6 +409,14 @@ static const char *heard_text(const struct pass *pass, const json_t *pod, const 
 	return json_str_at(endpoint, "metadata", "annotations", ENDPOINT_CONFLICTS_ANNOTATION);
 }
 
+/* What it has, when it gets nothing else now; asks: NULL when they cannot be read. */
+static void record(struct pass *pass, const json_t *pod, const json_t *endpoint, const json_t *asks)
+{
+	json_auto_t *none = json_array();
+
+	ipam_record(pass->books, pod, endpoint, asks ? asks : none, &pass->settings);
+}
+
 /* The status that the pod's endpoint gets; NULL when it gets none. Returns new. */
 static json_t *serve(struct pass *pass, const char *key, const json_t *pod)
 {
@@ -430,20 +438,19 @@ static json_t *serve(struct pass *pass, const char *key, const json_t *pod)
 	}
 	asks = asks_of(pass, pod, endpoint, &is_open, &err);
 	if (!pod_is_alive(pod)) {
-		if (asks)
-			ipam_record(pass->books, pod, endpoint, asks, &pass->settings);
+		record(pass, pod, endpoint, asks);
 		stop_waiting(pass, key, NULL);
 		return NULL;
 	}
 	if (asks && json_array_size(asks) == 0) {
+		record(pass, pod, endpoint, asks);
 		if (!is_open)
 			stop_waiting(pass, key, NULL);
 		return NULL;
 	}
 	if (!asks ||
 	    ipam_allocate(pass->books, pod, endpoint, asks, &pass->settings, &status, &err) < 0) {
-		if (asks)
-			ipam_record(pass->books, pod, endpoint, asks, &pass->settings);
+		record(pass, pod, endpoint, asks);
 		/* That passes by itself, as soon as the pool's endpoints were looked at. */
 		if (str_eq(err.reason, "PoolNotLearned")) {
 			pass->has_unlearned = true;

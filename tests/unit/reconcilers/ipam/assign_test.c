@@ -1433,6 +1433,28 @@ static void what_a_pod_has_is_recorded_though_it_cannot_have_more(void **state)
 	assert_non_null(strstr(after_twice, record));
 }
 
+/* Spiderpool's agents leave no asks behind, and a network may be gone. */
+static void what_a_pod_has_is_recorded_though_nobody_knows_its_networks(void **state)
+{
+	static const char pools[] = "spiderippools:\n" POOL("p", "10.0.0.1-10.0.0.9", "");
+	auto_free char *unforeseen = str_printf(
+		"waiting: {ml/a: {metadata: {name: a, namespace: ml, uid: u-a}, spec: {nodeName: "
+		"w1}}}\n" ENDPOINT("u-a", "") "%s",
+		pools);
+	auto_free char *gone = str_printf("waiting: {ml/a: true}\npods:\n" POD("a", "u-a", "")
+						  ENDPOINT("u-a", "") "%s",
+					  pools);
+	auto_free char *down = str_printf("waiting: {ml/a: true}\npods:\n" POD("a", "u-a", "")
+						  ENDPOINT("u-a", "orbweaver.io/down: u-a") "%s",
+					  pools);
+	auto_free char *first = ledger_after(unforeseen, "p"), *second = ledger_after(gone, "p");
+	auto_free char *third = ledger_after(down, "p");
+
+	assert_non_null(strstr(first, "\"pod\":\"ml/a\""));
+	assert_non_null(strstr(second, "\"pod\":\"ml/a\""));
+	assert_string_equal(third, "");
+}
+
 /* Users write endpoints, as many and as often as they like. */
 static void endpoints_that_come_later_do_not_keep_a_pool_from_being_learned(void **state)
 {
@@ -1789,6 +1811,7 @@ int main(void)
 		cmocka_unit_test(an_agent_takes_nothing_of_a_pool_that_no_leader_has_looked_at),
 		cmocka_unit_test(a_record_that_was_lost_is_made_again),
 		cmocka_unit_test(what_a_pod_has_is_recorded_though_it_cannot_have_more),
+		cmocka_unit_test(what_a_pod_has_is_recorded_though_nobody_knows_its_networks),
 		cmocka_unit_test(a_pool_is_learned_once_a_pass_has_looked_at_who_has_its_addresses),
 		cmocka_unit_test(a_pool_is_not_learned_while_the_server_refuses_its_ledger),
 		cmocka_unit_test(endpoints_that_come_later_do_not_keep_a_pool_from_being_learned),

@@ -544,14 +544,18 @@ static int check_claim(struct pass *pass, const struct family *family, const jso
 		       struct ledger *ledger, const char *address, struct err *err)
 {
 	json_auto_t *wants = all_wants(pass, pass->asks, err);
-	const json_t *want = json_find(wants, "nic", json_str_at(item, "interface"));
+	const char *nic = json_str_or(json_at(item, "interface"), "");
+	const json_t *want = json_find(wants, "nic", nic);
+	json_auto_t *no_want = json_object();
 	auto_free char *why = NULL;
 	ip_number number;
 
 	if (!wants)
 		return -1;
+	/* Its network may be gone, which the pod names all the same. */
+	json_put_str(no_want, "nic", nic);
 	why = filter_why_not(books_world(pass->books), pass->pod, ledger->pool, family->family,
-			     want, pass->settings);
+			     want ? want : no_want, pass->settings);
 
 	if (why)
 		return err_set(

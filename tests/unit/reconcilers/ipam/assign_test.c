@@ -1449,7 +1449,14 @@ static void what_a_pod_has_is_recorded_though_nobody_knows_its_networks(void **s
 					  pools);
 	auto_free char *first = ledger_after(unforeseen, "p"), *second = ledger_after(gone, "p");
 	auto_free char *third = ledger_after(down, "p");
+	auto_free char *of_network = ledger_after(
+		"waiting: {ml/a: true}\npods:\n" POD("a", "u-a", "")
+			ENDPOINT("u-a", "") "spiderippools: {p: {metadata: {name: p}, spec: "
+					    "{ipVersion: 4, subnet: 10.0.0.0/24, ips: "
+					    "[10.0.0.1], multusName: [ml/net]}}}\n",
+		"p");
 
+	assert_non_null(strstr(of_network, "\"pod\":\"ml/a\""));
 	assert_non_null(strstr(first, "\"pod\":\"ml/a\""));
 	assert_non_null(strstr(second, "\"pod\":\"ml/a\""));
 	assert_string_equal(third, "");

@@ -23,9 +23,9 @@ OWN_DEFINE(struct ip_pool_index, ip_pool_index_free)
 
 /*
  * The pool (by metadata.name) is now like this. It is found by the addresses of its spec and by
- * those that its ledger has, which an edit may have taken out of the spec. Records that come later
- * are of the spec that was put, so it is put again only when the spec changes. One without a
- * readable subnet is found by its ledger alone.
+ * those that its ledger has, which an edit may have taken out of the spec. Records that we make
+ * later are of the spec that was put, so it is put again only when the spec changes, or another
+ * program has written the ledger. One without a readable subnet is found by its ledger alone.
  */
 void ip_pool_index_put(struct ip_pool_index *index, const json_t *pool);
 void ip_pool_index_remove(struct ip_pool_index *index, const char *name);

@@ -90,6 +90,27 @@ static void a_pool_wakes_the_configs_that_name_it_when_it_comes_or_goes(void **s
 	"'{" records "}'}}"
 #define RECORD(address, pod) "\"" address "\": {\"pod\": \"ml/" pod "\", \"podUid\": \"u-" pod "\"}"
 
+static void count_hit(void *ctx, const char *name)
+{
+	++*(int *)ctx;
+}
+
+/* As that of a backup: the spec does not have the address any more. */
+static void a_pool_is_found_by_records_that_a_person_puts_back(void **state)
+{
+	struct mirrored_test *t = *state;
+	json_auto_t *neighbour =
+		mirrored_yaml("{metadata: {name: n}, spec: {subnet: 10.0.0.0/24, ips: "
+			      "[10.0.0.7]}}");
+	int hits = 0;
+
+	mirrored_put(t, KIND_IP_POOL, LEDGER(RECORD("10.0.0.1", "a")));
+	mirrored_put(t, KIND_IP_POOL, LEDGER(RECORD("10.0.0.7", "a")));
+	ip_pool_index_find(t->sources.pools, neighbour, count_hit, &hits);
+	assert_int_equal(hits, 1);
+	mirrored_remove(t, KIND_IP_POOL, "q");
+}
+
 /* A living pod may have the address: it is looked at before another one gets it. */
 static void a_pool_that_lost_a_record_is_learned_again(void **state)
 {
@@ -580,6 +601,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		mirrored_unit_test(a_pool_wakes_the_configs_that_name_it_when_it_comes_or_goes),
 		mirrored_unit_test(a_pool_that_lost_a_record_is_learned_again),
+		mirrored_unit_test(a_pool_is_found_by_records_that_a_person_puts_back),
 		mirrored_unit_test(an_endpoint_that_somebody_deletes_is_looked_at),
 		mirrored_unit_test(a_config_sees_the_pools_and_the_resource_that_it_names),
 		mirrored_unit_test(

@@ -15,6 +15,7 @@
 #include "reconcilers/ipam/controller.h"
 #include "reconcilers/ipam/endpoint.h"
 #include "reconcilers/ipam/foresight.h"
+#include "reconcilers/ipam/ledger.h"
 #include "reconcilers/ipam/lifecycle.h"
 #include "reconcilers/ipam/pod_networks.h"
 #include "reconcilers/ipam/settings.h"
@@ -384,10 +385,10 @@ void addresses_node_changed(const struct change *c)
 /* Is the pool's spec another one than that which could not be read? */
 static bool was_unreadable(const struct change *c)
 {
-	auto_ip_pool struct ip_pool pool = {0};
+	auto_ledger struct ledger ledger = {0};
 
 	return c->old && c->now && json_generation(c->old) != json_generation(c->now) &&
-	       !ip_pool_read(c->old, &pool, NULL);
+	       ledger_open(c->old, NULL, NULL, &ledger, NULL) < 0;
 }
 
 /*

@@ -90,6 +90,36 @@ static void a_pool_wakes_the_configs_that_name_it_when_it_comes_or_goes(void **s
 	"'{" records "}'}}"
 #define RECORD(address, pod) "\"" address "\": {\"pod\": \"ml/" pod "\", \"podUid\": \"u-" pod "\"}"
 
+/* Until then nothing of it was compared with what pods have. */
+static void a_pool_that_can_be_read_again_is_learned_again(void **state)
+{
+	static const char *const unreadable[] = {
+		"subnet: 10.0.0.0/33",
+		"subnet: 10.0.0.0/24, excludeIPs: [x]",
+		"subnet: 'fd00::/64', ips: ['fd00::1']",
+	};
+	struct mirrored_test *t = *state;
+
+	for (size_t i = 0; i < ARRAY_LEN(unreadable); i++) {
+		auto_free char *before =
+			str_printf("{metadata: {name: q, uid: q-1, generation: 1}, spec: {%s}, "
+				   "status: {allocatedIPs: '{" RECORD("10.0.0.1", "a") "}'}}",
+				   unreadable[i]);
+		json_auto_t *uid = json_string("q-1");
+
+		mirrored_put(t, KIND_IP_POOL, before);
+		boxes_put(t->sources.boxes, BOX_LEARNED, "q", uid);
+		mirrored_put(
+			t, KIND_IP_POOL,
+			"{metadata: {name: q, uid: q-1, generation: 2}, spec: {subnet: "
+			"10.0.0.0/24, ips: [10.0.0.1-10.0.0.9]}, status: {allocatedIPs: '{" RECORD(
+				"10.0.0.1", "a") "}'}}");
+		if (boxes_get(t->sources.boxes, BOX_LEARNED, "q"))
+			fail_msg("case %zu", i);
+		mirrored_remove(t, KIND_IP_POOL, "q");
+	}
+}
+
 static void count_hit(void *ctx, const char *name)
 {
 	++*(int *)ctx;
@@ -601,6 +631,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		mirrored_unit_test(a_pool_wakes_the_configs_that_name_it_when_it_comes_or_goes),
 		mirrored_unit_test(a_pool_that_lost_a_record_is_learned_again),
+		mirrored_unit_test(a_pool_that_can_be_read_again_is_learned_again),
 		mirrored_unit_test(a_pool_is_found_by_records_that_a_person_puts_back),
 		mirrored_unit_test(an_endpoint_that_somebody_deletes_is_looked_at),
 		mirrored_unit_test(a_config_sees_the_pools_and_the_resource_that_it_names),

@@ -565,6 +565,11 @@ static int check_claim(struct pass *pass, const struct family *family, const jso
 			address, json_name(ledger->pool), why);
 	if (books_may_record(pass->books, ledger, err) < 0)
 		return -1;
+	if (ledger_is_overfull(ledger))
+		return err_set(err, ERR_TRANSIENT, "LedgerFull",
+			       "the SpiderEndpoint of this pod claims %s of pool %s, whose ledger "
+			       "has room for no more than %zu records: restart this pod",
+			       address, json_name(ledger->pool), json_object_size(ledger->records));
 	if (ip_parse(address, family->family, &number, NULL) < 0 ||
 	    !ip_set_has(&ledger->free, number))
 		return err_set(

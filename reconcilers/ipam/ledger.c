@@ -137,6 +137,11 @@ bool ledger_is_full(const struct ledger *ledger)
 	return sent_bytes(ledger) + LIMIT_RECORD_BYTES > ledger->room;
 }
 
+bool ledger_is_overfull(const struct ledger *ledger)
+{
+	return sent_bytes(ledger) + LIMIT_RECORD_BYTES > ledger->room + LIMIT_POOL_LISTS_BYTES;
+}
+
 /* What we keep of a record; NULL when it is no record. */
 static json_t *clean_record(const json_t *record)
 {

@@ -96,6 +96,11 @@ bool ledger_next(const struct ledger *ledger, char out[IP_TEXT_SIZE]);
  * refuse the whole ledger. Addresses can be given back, and passed on.
  */
 bool ledger_is_full(const struct ledger *ledger);
+/*
+ * There is no room even for what a living pod has, though resting addresses are forgotten for it:
+ * users write endpoints, and a ledger that the server refuses serves no pod at all.
+ */
+bool ledger_is_overfull(const struct ledger *ledger);
 
 /* Whom an address is for: what its record will say. */
 struct ledger_holder {

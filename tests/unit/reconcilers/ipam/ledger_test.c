@@ -402,6 +402,46 @@ static void is_full_before_the_server_refuses_it(void **state)
 	assert_false(ledger_is_full(&no_room));
 }
 
+/* Users write endpoints: what pods are said to have must not make a ledger too large either. */
+static void records_of_claims_end_before_the_server_refuses_them(void **state)
+{
+	json_auto_t *text = yaml("{env: {now: '2026-01-01T00:00:00Z'}, "
+				 "network-attachment-definitions: {ml/net: {spec: "
+				 "{config: '{\"ipam\": {\"type\": \"spiderpool\", "
+				 "\"default_ipv4_ippool\": [\"p\"]}}'}}}}");
+	json_auto_t *asks = json_pack("[{s:s, s:[s]}]", "nic", "net1", "ipv4", "p");
+	static const struct ipam_settings settings = {.ipv4 = true};
+	json_t *pools = json_object();
+	struct books *books;
+
+	json_put(text, KIND_IP_POOL, pools);
+	json_put(pools, "p", written_pool_with(10080));
+	books = books_new(text);
+	for (int i = 0; i < 100; i++) {
+		auto_free char *uid = str_printf("%036d", i);
+		json_auto_t *pod =
+			json_pack("{s:{s:s, s:s, s:s}, s:{s:s}}", "metadata", "name", "a",
+				  "namespace", "ml", "uid", uid, "spec", "nodeName", NODE_41);
+		json_auto_t *endpoint =
+			json_pack("{s:{s:{s:s, s:[{s:s, s:o, s:s}]}}}", "status", "current", "uid",
+				  uid, "ips", "interface", "net1", "ipv4",
+				  json_fmt("10.1.1.%d/8", i + 1), "ipv4Pool", "p");
+
+		ipam_record(books, pod, endpoint, asks, &settings);
+	}
+	{
+		auto_plan struct plan plan = {0};
+		json_t *pool = json_object_get(pools, "p");
+
+		books_plan(books, &plan);
+		json_put(pool, "status",
+			 json_incref(json_at(json_array_get(plan.ops, 0), "status")));
+		assert_non_null(strstr(json_str_at(pool, "status", "allocatedIPs"), "ml/a"));
+		assert_true(sent_len(pool) < 1536 * 1024 - 2048);
+	}
+	books_free(books);
+}
+
 /* Of 256 addresses that rest, as many as there is room for. */
 static void addresses_that_rest_do_not_make_it_too_large(void **state)
 {
@@ -564,6 +604,7 @@ int main(void)
 		cmocka_unit_test(nodes_apart_are_not_believed_after_spiderpool_has_written),
 		cmocka_unit_test(one_that_is_small_again_has_its_nodes_in_its_records),
 		cmocka_unit_test(is_full_before_the_server_refuses_it),
+		cmocka_unit_test(records_of_claims_end_before_the_server_refuses_them),
 		cmocka_unit_test(addresses_that_rest_do_not_make_it_too_large),
 		cmocka_unit_test(a_long_spec_leaves_less_room),
 		cmocka_unit_test(a_pool_says_that_its_ledger_fills),

@@ -17,6 +17,7 @@
 #include "lib/base/fs.h"
 #include "lib/base/mem.h"
 #include "lib/base/rfc3339.h"
+#include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "reconcilers/core/kinds.h"
 #include "reconcilers/core/owner.h"
@@ -82,6 +83,36 @@ static void add_resources(json_t *world)
 	}
 }
 
+static void ignore(void *arg, const char *name)
+{
+}
+
+/* Where all NodeStates that have an interface or a resource agree. */
+static void add_link_types(json_t *world)
+{
+	json_t *types = json_need_object(world, KIND_LINK_TYPE), *state = NULL, *mark = NULL;
+	auto_node_names struct node_names *names = node_names_new();
+	const char *key = NULL, *typed = NULL;
+
+	json_each (world_kind(world, KIND_NODE_STATE), key, state) {
+		json_auto_t *has = node_link_types_of(state);
+
+		node_names_update(names, NULL, has, ignore, NULL);
+	}
+	json_each (world_kind(world, KIND_NODE_STATE), key, state) {
+		json_auto_t *has = node_link_types_of(state);
+
+		json_each (has, typed, mark) {
+			auto_free char *what =
+				str_ndup(typed, (size_t)(strrchr(typed, '/') - typed));
+			const char *type = node_names_link_type(names, what);
+
+			if (type)
+				json_put_str(types, what, type);
+		}
+	}
+}
+
 static json_t *read_world(const char *path, const char *ns, struct err *err)
 {
 	auto_strbuf struct strbuf text = {0};
@@ -101,6 +132,7 @@ static json_t *read_world(const char *path, const char *ns, struct err *err)
 		return NULL;
 	}
 	add_resources(world);
+	add_link_types(world);
 	json_need_object(world, KIND_IP_POOL);
 	return json_incref(world);
 }

@@ -35,6 +35,7 @@ chosen=(node=n1 namespace=ml pod=train-0 workload=train)
 cannot_occur() {
 	cat <<-'END'
 		orbweaver_informer_broken_seconds{	is there only while a kind cannot be watched: operator_alerts_test.sh
+		orbweaver_agent_failures_total{	no look and no step fails here: unit/nodeagent/agent/agent_test.c
 		orbweaver_kubelet_allocations_total{	no container starts here: tests/vm/resources_test.sh
 	END
 }

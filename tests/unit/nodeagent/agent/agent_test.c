@@ -18,6 +18,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
+#include "lib/base/metrics.h"
 #include "lib/base/own.h"
 #include "lib/base/own_fd.h"
 #include "lib/base/str.h"
@@ -46,6 +47,7 @@ struct request {
 
 struct world {
 	struct loop *loop;
+	struct metrics *metrics;
 	struct agent *agent;
 	struct deferred *carry_out;
 	/* The host. */
@@ -316,6 +318,7 @@ static struct agent *start(void)
 {
 	return w->agent = agent_new(&(struct agent_config){
 		       .loop = w->loop,
+		       .metrics = w->metrics,
 		       .parallel = w->parallel ? w->parallel : 1,
 		       .looked = on_any,
 		       .withdraw = on_withdraw,
@@ -328,6 +331,7 @@ static int setup(void **state)
 {
 	w = mem_zalloc(sizeof(*w));
 	w->loop = loop_new();
+	w->metrics = metrics_new();
 	w->carry_out = deferred_new(w->loop, carry_out, NULL);
 	w->let_withdraw = deferred_new(w->loop, let_withdraw, NULL);
 	w->vfs = json_pack("{s:i, s:i}", A, 0, B, 0);
@@ -349,6 +353,7 @@ static int teardown(void **state)
 	json_decref(w->told_held);
 	strbuf_done(&w->order);
 	strbuf_done(&w->told);
+	metrics_free(w->metrics);
 	free(w);
 	return 0;
 }
@@ -544,6 +549,9 @@ static void what_fails_is_told_and_the_other_pf_done(void **state)
 	view = agent_view(w->agent);
 	assert_int_equal(json_array_size(view.failures), 1);
 	assert_string_equal(json_str_at(json_array_get(view.failures, 0), "pf"), A);
+	assert_true(metric_get(metric_counter(w->metrics, "orbweaver_agent_failures_total",
+					      "Looks, steps and saves that failed.", "reason"),
+			       "VfCountRefused") == 1);
 	/* Another wish, another chance. */
 	w->fail_pf = NULL;
 	want(2, 3, 2);

@@ -42,8 +42,9 @@ test-build: unit-build fuzz-build $(PROGRAMS:%=$(OUT)/%) $(OUT)/tests/node-stand
 
 UNIT_SCRIPTS := $(sort $(wildcard tests/unit/*/*_test.sh))
 UNIT_RUN = $(UNIT_SCRIPTS) $(UNIT_TESTS) $(foreach t,$(FUZZ_TARGETS),$(OUT)/tests/fuzz/$(t):tests/fuzz/corpus/$(t))
-# With LONG=1 only: recorded cases of addresses on a server; a unit test replays them without one.
-INTEGRATION_LONG := tests/integration/ipam_conformance_test.sh
+# With LONG=1 only: recorded cases of addresses on a server (a unit test replays them without one), and chaos, which finds what is
+# listed in docs/ipam.md as not defended, by chance.
+INTEGRATION_LONG := tests/integration/ipam_conformance_test.sh tests/integration/operator_chaos_test.sh
 # Once more with custom resources on a newer server (hack/cluster up --crds-from); newer_server_test.sh asks what differs there.
 NEWER := 0.36
 NEWER_TESTS := operator_seeds $(if $(LONG),apply ipam_conformance operator_agent operator_webhook)

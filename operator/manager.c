@@ -95,10 +95,14 @@ static void wake_turn(void *arg)
  * How long a key waits until what it sums up is looked at again. What is for people rests; drains
  * and addresses go on.
  */
-static int64_t summary_delay_ms(const struct manager *manager, enum controller_id id)
+static int64_t summary_delay_ms(const struct manager *manager, enum controller_id id,
+				const char *key)
 {
 	int64_t rest_ms = manager->controllers[id].took_cpu_us * MANAGER_SUMMARY_REST / 1000;
 
+	/* Pods wait for a pool to be learned. */
+	if (id == CONTROLLER_STRAYS && !boxes_get(manager->boxes, BOX_LEARNED, key))
+		return MANAGER_LEARN_MS;
 	if (!controllers[id].status_waits || rest_ms < controllers[id].every_ms)
 		return controllers[id].every_ms;
 	return rest_ms < MANAGER_SUMMARY_MS ? rest_ms : MANAGER_SUMMARY_MS;
@@ -114,7 +118,7 @@ static void wake(void *arg, enum controller_id id, const char *key)
 	struct queue *queue = manager->controllers[id].queue;
 
 	if (controllers[id].every_ms)
-		queue_add_after(queue, key, summary_delay_ms(manager, id));
+		queue_add_after(queue, key, summary_delay_ms(manager, id, key));
 	else
 		queue_add(queue, key, manager->learning ? QUEUE_LATER : QUEUE_MAIN);
 }

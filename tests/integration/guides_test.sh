@@ -122,12 +122,13 @@ t_need
 
 # --- pods -----------------------------------------------------------------------------------------------------------------
 
-# new_pod NAME ANNOTATIONS: as one of the guide's DaemonSet, on this node, and its sandbox
+# new_pod NAME ANNOTATIONS [RESOURCE]: as one of the guide's DaemonSet, on this node, and its sandbox
 new_pod() {
 	pod=$1
-	uid=$(o_curl POST /api/v1/namespaces/default/pods "$(jq -nc --arg name "$1" --argjson annotations "$2" '{
+	uid=$(o_curl POST /api/v1/namespaces/default/pods "$(jq -nc --arg name "$1" --argjson annotations "$2" --arg resource "${3:-}" '{
 		metadata: {name: $name, annotations: $annotations}, spec: {nodeName: "n1", automountServiceAccountToken: false,
-		containers: [{name: "c", image: "docker.io/mellanox/rping-test"}]}}')" | jq -r .metadata.uid)
+		containers: [{name: "c", image: "docker.io/mellanox/rping-test"} +
+			if $resource == "" then {} else {resources: {limits: {($resource): "1"}, requests: {($resource): "1"}}} end]}}')" | jq -r .metadata.uid)
 	ip netns add "$1"
 	ip -n "$1" link set lo up
 }
@@ -205,7 +206,7 @@ sed '/enableRdma/d' crds/samples/roce-en-sriov.yaml >"$tmp/roce-sriov.yaml"
 k apply -f "$tmp/roce-sriov.yaml" >/dev/null
 t_wait 30 "pool and network of the guide are ready" networks_are_ready "$tmp/roce-sriov.yaml"
 t_wait 30 "the node has VFs to give" offers_vfs
-new_pod rdma-sriov '{"v1.multus-cni.io/default-network": "kube-system/roce-sriov"}'
+new_pod rdma-sriov '{"v1.multus-cni.io/default-network": "kube-system/roce-sriov"}' spidernet.io/mellanoxroce
 echo "come default/$pod spidernet.io/mellanoxroce 1" >&9
 t_wait 30 "a pod whose default network is a VF starts" add
 vf=$(status '.[0]["device-info"].pci["pci-address"]' | jq -r .)

@@ -183,7 +183,10 @@ static void a_repair_leaves_what_needs_a_person(void **state)
 	}
 }
 
-/* Or agents without a leader give what living pods have: the number tells them that all is known. */
+/*
+ * Or agents without a leader give what living pods have: the number tells them
+ * that all is known.
+ */
 static void a_repair_does_not_vouch_for_a_ledger_that_has_lost_records(void **state)
 {
 	json_auto_t *world = yaml(

@@ -170,6 +170,8 @@ removed() {
 	local begin=$SECONDS
 
 	"$1" || return
+	# Rights of overlays/webhook, which is taken away with the program.
+	k delete clusterroles,clusterrolebindings orbweaver-operator-webhook --ignore-not-found >/dev/null
 	until nothing_of_ours; do
 		((SECONDS - begin < hangs_s)) || return
 		sleep 0.5

@@ -188,6 +188,7 @@ const struct controller controllers[CONTROLLER_COUNT] = {
 			.needs = {KIND_BOUND_POD, KIND_ENDPOINT, KIND_IP_POOL},
 			.gather = strays_gather,
 			.every_ms = 10000,
+			.urgent_without = BOX_LEARNED,
 			.after = CONTROLLER_ADDRESSES,
 		},
 	[CONTROLLER_LEFTOVER] =

@@ -85,6 +85,8 @@ struct controller {
 	 */
 	int64_t every_ms;
 	enum controller_id after;
+	/* A key that this box lacks does not wait for every_ms: pods wait for it. NULL: all do. */
+	const char *urgent_without;
 	/* Its statuses and events are for people: in a crowd of objects they wait. */
 	bool status_waits;
 	/* The sandbox of a pod waits for what it writes: it need not keep to the pace (pace.h). */

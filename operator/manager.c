@@ -99,10 +99,10 @@ static int64_t summary_delay_ms(const struct manager *manager, enum controller_i
 				const char *key)
 {
 	int64_t rest_ms = manager->controllers[id].took_cpu_us * MANAGER_SUMMARY_REST / 1000;
+	const char *box = controllers[id].urgent_without;
 
-	/* Pods wait for a pool to be learned. */
-	if (id == CONTROLLER_STRAYS && !boxes_get(manager->boxes, BOX_LEARNED, key))
-		return MANAGER_LEARN_MS;
+	if (box && !boxes_get(manager->boxes, box, key))
+		return MANAGER_URGENT_MS;
 	if (!controllers[id].status_waits || rest_ms < controllers[id].every_ms)
 		return controllers[id].every_ms;
 	return rest_ms < MANAGER_SUMMARY_MS ? rest_ms : MANAGER_SUMMARY_MS;

@@ -25,8 +25,8 @@ enum {
 	MANAGER_ERRORS_MAX = 256,
 	/* A summary waits for what it sums up, but not longer than this. */
 	MANAGER_SUMMARY_MS = 30000,
-	/* How soon a pool is looked at that is not learned (BOX_LEARNED). */
-	MANAGER_LEARN_MS = 100,
+	/* How soon a key of an aggregate is looked at that is urgent (urgent_without). */
+	MANAGER_URGENT_MS = 100,
 	/* It rests so many times what it took, up to as long: 5 % of the time for each of them. */
 	MANAGER_SUMMARY_REST = 20,
 	/* What could not be read from the API server is read again after this. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Waiting for the interface of a PCI function that comes anew: its driver was started again, or its
+ * Waiting for the new interface of a PCI function: its driver was started again, or its
  * RDMA device has moved, with which IPoIB interfaces end and others begin.
  */
 #ifndef ORBWEAVER_NODEAGENT_NETNS_REBIND_H

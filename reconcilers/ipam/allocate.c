@@ -314,9 +314,18 @@ static int take_from(struct pass *pass, const struct family *family, const json_
 		return 1;
 	if (books_may_take(pass->books, ledger, err) < 0)
 		return -1;
-	if (!find_own(pass, family, want, ledger, out) &&
-	    (ledger_is_full(ledger) || !ledger_next(ledger, out)))
-		return 0;
+	if (!find_own(pass, family, want, ledger, out)) {
+		if (json_is_true(json_at(want, "isKnownOnly")))
+			return err_set(
+				err, ERR_TRANSIENT, "AddressUnknown",
+				"the pod runs, and no record, SpiderEndpoint or network-status "
+				"says "
+				"which address of pool %s it has: delete the pod, so that the next "
+				"one gets an address that is recorded",
+				pool);
+		if (ledger_is_full(ledger) || !ledger_next(ledger, out))
+			return 0;
+	}
 	books_note(pass->books, ledger, out);
 	return ledger_take_this(ledger, out, &pass->holder) ? 1 : 0;
 }

@@ -38,6 +38,8 @@
  *	ERR_INVALID "TooLarge"		beyond a bound (core/limits.h)
  *	ERR_INVALID "AddressTwice"	the endpoint says that the pod has it, a record that
  *					another pod has
+ *	ERR_TRANSIENT "AddressUnknown"	the NIC gets known addresses only (candidates.h), and
+ *					nothing says which
  *	ERR_TRANSIENT "LedgerFull"	as PoolExhausted; one of the candidates has no room for
  *					more records
  *	ERR_TRANSIENT "PoolExhausted"	no candidate has a free address: it comes when another pod

@@ -341,8 +341,9 @@ static void end(struct pass *pass, const char *key, const json_t *ended)
 /* ---- handing out ----------------------------------------------------------------------------- */
 
 /*
- * What the pod's NICs ask with: foreseen, or asked by its node's agent, who knows better. ret_open:
- * more may come, once a network is there or the agent asks. NULL with err. Returns new.
+ * What the pod's NICs ask with: foreseen, or asked by its node's agent, who knows better. A pod
+ * that runs has its addresses: of what is foreseen, it gets those that are known, and no new ones.
+ * ret_open: more may come, once a network is there or the agent asks. NULL with err. Returns new.
  */
 static json_t *asks_of(const struct pass *pass, const json_t *pod, const json_t *endpoint,
 		       bool *ret_open, struct err *err)
@@ -350,15 +351,20 @@ static json_t *asks_of(const struct pass *pass, const json_t *pod, const json_t 
 	json_auto_t *unknown = NULL, *asked = endpoint_asks(endpoint, json_uid(pod));
 	json_auto_t *foreseen = foresee(pass->world, pod, &pass->settings, &unknown, err);
 	json_t *asks, *ask;
+	bool runs = str_eq(json_str_at(pod, "status", "phase"), "Running");
 	size_t i;
 
 	if (!foreseen && !asked)
 		return NULL;
 	*ret_open = json_array_size(unknown) > 0;
 	asks = json_array();
-	json_array_foreach (foreseen, i, ask)
-		if (!json_find(asked, "nic", json_str_at(ask, "nic")))
-			json_array_append(asks, ask);
+	json_array_foreach (foreseen, i, ask) {
+		if (json_find(asked, "nic", json_str_at(ask, "nic")))
+			continue;
+		if (runs)
+			json_put_bool(ask, "isKnownOnly", true);
+		json_array_append(asks, ask);
+	}
 	json_array_extend(asks, asked);
 	return asks;
 }

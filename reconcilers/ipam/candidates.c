@@ -318,6 +318,7 @@ static int add_want(const struct finding *in, const json_t *from, const char *ni
 	json_put_str(want, "nic", nic);
 	json_put_bool(want, "cleanGateway", json_is_true(clean));
 	json_put(want, "masterAddresses", json_incref((json_t *)json_at(ask, "masterAddresses")));
+	json_put(want, "isKnownOnly", json_incref((json_t *)json_at(ask, "isKnownOnly")));
 	for (size_t f = 0; f < ARRAY_LEN(family_keys); f++) {
 		const json_t *names = member(from, family_keys[f]);
 		json_t *pools;

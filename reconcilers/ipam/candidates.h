@@ -55,14 +55,16 @@ bool pod_may_have_nic(const json_t *pod, const struct ipam_settings *settings, c
  * What a NIC asks with:
  *
  *	{"nic": "net1", "ipv4": [pool, …], "ipv6": […], "cleanGateway": bool, "masterAddresses":
- *	[address, …]}
+ *	[address, …], "isKnownOnly": bool}
  *
  * All but "nic" are optional. "masterAddresses" is there when the network says match_master_subnet:
- * the addresses of the NIC's PF, empty when it is no VF.
+ * the addresses of the NIC's PF, empty when it is no VF. isKnownOnly: the pod runs, so it has
+ * addresses already, and gets no other.
  *
  * Returns a new array of what has to be allocated for this ask, NIC by NIC:
  *
- *	{"nic": NAME, "ipv4": [pool, …], "ipv6": […], "cleanGateway": bool, "masterAddresses": …}
+ *	{"nic": NAME, "ipv4": [pool, …], "ipv6": […], "cleanGateway": bool, "masterAddresses": …,
+ *	"isKnownOnly": bool}
  *
  * NAME is that of the NIC, or a number as text, "0", "1", …, when `ippools` names no interfaces:
  * "0" is eth0, the others are taken in order by the NICs that ask later. A family that is switched

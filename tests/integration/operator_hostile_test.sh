@@ -189,5 +189,32 @@ is_recorded() {
 }
 t_wait 60 "the first pod's record is there again" is_recorded
 t_ok "no address is on two pods" all_differ
+
+# --- records that are lost with the pool, of pods that run ------------------------------------------------------------------------
+
+add_pool lost 10.32.0.0/24 10.32.0.10-10.32.0.50
+add_network lost
+for name in z m a; do
+	t_ok "pod runs-$name" add_pod "runs-$name" lost
+	t_wait 20 "has an address" address_of "runs-$name"
+	t_ok "runs" o_curl PATCH "/api/v1/namespaces/hostile/pods/runs-$name/status" '{"status": {"phase": "Running"}}'
+done
+# Of one of them, the network-status is there.
+t_ok "its status says what it has" o_curl PATCH /api/v1/namespaces/hostile/pods/runs-m "$(jq -nc --arg ip "$(address_of runs-m)" '
+	{ metadata: { annotations: { "k8s.v1.cni.cncf.io/network-status": ([{ name: "hostile/lost", interface: "net1", ips: [$ip | split("/")[0]] }] | tojson) } } }')"
+had=$(address_of runs-m)
+o_end op
+for name in z m a; do
+	o_curl PATCH "$spider/namespaces/hostile/spiderendpoints/runs-$name" '{"metadata": {"finalizers": null}}' >/dev/null
+	o_curl DELETE "$spider/namespaces/hostile/spiderendpoints/runs-$name" >/dev/null
+done
+t_ok "the pool's records are lost" o_curl PATCH "$spider/spiderippools/lost/status" '{"status": null}'
+o_start op
+t_wait 60 "the record of that one is made again" address_of runs-m
+t_eq "as it was" "$had" "$(address_of runs-m)"
+for name in z a; do
+	t_wait 60 "pod runs-$name is told that nothing knows what it has" has_event "runs-$name" AddressUnknown
+	t_ok "no address is made up for it" has_none "runs-$name"
+done
 o_end op
 t_done

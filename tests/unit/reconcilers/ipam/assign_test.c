@@ -1271,6 +1271,35 @@ static void pods_that_run_keep_the_addresses_of_their_network_status(void **stat
 			    "\"10.0.0.2\":{\"node\":\"w1\",\"pod\":\"ml/b\",\"podUid\":\"u-b\"}}");
 }
 
+/* Its CNI call is over: an address that it does not have would be made up. */
+static void pods_that_run_get_no_address_that_nothing_knows(void **state)
+{
+#define RUNS(more_)                                                                                \
+	"waiting: {ml/a: true}\npods:\n  ml/a: {metadata: {name: a, namespace: ml, uid: u-a, "     \
+	"annotations: {k8s.v1.cni.cncf.io/networks: net}}, spec: {nodeName: w1}, status: {phase: " \
+	"Running}" more_ "}\n" NETWORK
+#define HAS(address_) ", addresses: {net1: ['" address_ "']}"
+	static const char pool[] = "spiderippools:\n" POOL("p", "10.0.0.1-10.0.0.2", "");
+	static const struct {
+		const char *text, *said;
+	} cases[] = {
+		{RUNS(""), "finding ml/a AddressUnknown; "},
+		{RUNS(HAS("10.9.9.9")), "finding ml/a AddressUnknown; "},
+		{RUNS(HAS("10.0.0.2")),
+		 "status p; post decided ml/a in; finding ml/a; post waiting ml/a out; "},
+		/* A sandbox that was made again: its node's agent asks. */
+		{RUNS("") ENDPOINT("", "orbweaver.io/asks: '{\"uid\": \"u-a\", \"pod\": \"ml/a\", "
+				       "\"asks\": [{\"nic\": \"net1\", \"ipv4\": [\"p\"]}]}'"),
+		 "status p; post decided ml/a in; finding ml/a; post waiting ml/a out; "},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		auto_free char *text = str_printf("%s%s", cases[i].text, pool);
+
+		expect(assign_reconcile, text, "all", cases[i].said);
+	}
+}
+
 static void a_mirrored_pod_has_its_addresses_and_not_the_whole_status(void **state)
 {
 	json_auto_t *pod =
@@ -1769,6 +1798,7 @@ int main(void)
 		cmocka_unit_test(nothing_new_is_given_before_a_pool_was_learned),
 		cmocka_unit_test(a_ledger_says_why_it_gives_nothing_yet),
 		cmocka_unit_test(pods_that_run_keep_the_addresses_of_their_network_status),
+		cmocka_unit_test(pods_that_run_get_no_address_that_nothing_knows),
 		cmocka_unit_test(a_mirrored_pod_has_its_addresses_and_not_the_whole_status),
 		cmocka_unit_test(one_address_on_two_living_pods_is_found),
 		cmocka_unit_test(writes_each_ledger_once_for_all_that_wait),

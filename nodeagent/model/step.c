@@ -314,7 +314,7 @@ static bool value_is_right(const struct step_field *field, const json_t *value)
 	case STEP_FIELD_BOOL:
 		return json_is_boolean(value);
 	case STEP_FIELD_MAC:
-		return text && text_to_mac(text, mac) && !(mac[0] & 1) && !text_mac_is_zero(mac);
+		return text_to_unicast_mac(text, mac);
 	case STEP_FIELD_GUID:
 		return text && text_to_guid(text, &guid) && guid != 0 && guid != UINT64_MAX;
 	case STEP_FIELD_CHOICE:

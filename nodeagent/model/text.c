@@ -83,3 +83,13 @@ bool text_mac_is_zero(const unsigned char mac[6])
 {
 	return !(mac[0] | mac[1] | mac[2] | mac[3] | mac[4] | mac[5]);
 }
+
+bool text_to_unicast_mac(const char *text, unsigned char ret[6])
+{
+	unsigned char mac[6];
+
+	if (!text || !text_to_mac(text, mac) || mac[0] & 1 || text_mac_is_zero(mac))
+		return false;
+	memcpy(ret, mac, sizeof(mac));
+	return true;
+}

@@ -23,6 +23,8 @@
  */
 bool text_to_mac(const char *text, unsigned char ret[6]);
 bool text_to_guid(const char *text, uint64_t *ret);
+/* A MAC address that an interface can have: unicast, not zero. False for NULL. */
+bool text_to_unicast_mac(const char *text, unsigned char ret[6]);
 
 void text_from_guid(uint64_t guid, char ret[TEXT_GUID_SIZE]);
 /* A hardware address of 6 or 20 octets. Size: 3 × len. */

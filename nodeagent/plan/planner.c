@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The way through a node: spec, then the node itself, PF after PF, and PFs that nobody wants any
- * more. See the header; planner_internal.h has the map of the other files.
+ * The way through a plan: the shape of spec, then the node, PF after PF, and reboots. What holds
+ * for a PF as a whole is here as well: it is not there, it is protected, how it was found is kept.
+ * planner_internal.h has the map of the other files.
  */
 #include "nodeagent/plan/planner.h"
 
 #include "nodeagent/plan/planner_internal.h"
 
-#include <assert.h>
 #include <string.h>
 
 #define INTERFACES_MAX 1024
@@ -40,88 +40,150 @@ static int read_spec(const json_t *spec, const json_t **ret_interfaces, const ch
 	return 0;
 }
 
-static int compare_wishes(const void *a, const void *b)
-{
-	const struct pf_wish *x = a, *y = b;
-	int order = strcmp(x->address, y->address);
-
-	return order != 0 ? order : x->index < y->index ? -1 : 1;
-}
-
-/* By address, each PF once. Returns how many. */
-static size_t read_wishes(struct planning *p, const json_t *interfaces, struct pf_wish *wishes)
-{
-	json_t *entry;
-	size_t i, n = 0, kept = 0;
-
-	json_array_foreach ((json_t *)interfaces, i, entry) {
-		if (pf_wish_read(p, entry, &wishes[n]))
-			wishes[n++].index = i;
-	}
-	if (n > 1)
-		qsort(wishes, n, sizeof(*wishes), compare_wishes);
-	for (i = 0; i < n; i++) {
-		if (kept == 0 || !str_eq(wishes[kept - 1].address, wishes[i].address)) {
-			wishes[kept++] = wishes[i];
-			continue;
-		}
-		steps_problem(p, wishes[i].address, "BadSpec",
-			      "spec.interfaces has it more than once: the first one counts");
-		pf_wish_done(&wishes[i]);
-	}
-	return kept;
-}
-
 /* ---- one PF ---------------------------------------------------------------------------------- */
 
-static void say_not_there(struct planning *p, const char *address)
+static void say_not_there(struct planning *p, const struct pf *pf)
 {
 	static const char *const reasons[] = {"NoDriver", "NoInterface"};
 	const json_t *unusable =
-		json_find(json_at(p->in->observed, "unusable"), "pciAddress", address);
+		json_find(json_at(p->in->observed, "unusable"), "pciAddress", pf->address);
 	const json_t *missing =
-		json_find(json_at(p->in->observed, "missing"), "pciAddress", address);
+		json_find(json_at(p->in->observed, "missing"), "pciAddress", pf->address);
 	const char *reason = "PfUnusable";
 
 	if (!unusable && missing) {
-		steps_problem(p, address, "PfMissing",
-			      QUOTE " has vanished; the agent waits some minutes for it: if "
-				    "nobody restarts its driver or firmware now, look at the "
-				    "kernel log",
-			      json_str_or(json_at(missing, "name"), "it"));
+		planner_problem(p, pf, "PfMissing",
+				QUOTE " has vanished; the agent waits some minutes for it: if "
+				      "nobody restarts its driver or firmware now, look at the "
+				      "kernel log",
+				json_str_or(json_at(missing, "name"), "it"));
 		return;
 	}
 	if (!unusable) {
-		steps_problem(p, address, "PfMissing",
-			      "there is no such network function on this node: look for the NIC "
-			      "with lspci, or correct the policy");
+		planner_problem(p, pf, "PfMissing",
+				"there is no such network function on this node: look for the NIC "
+				"with lspci, or correct the policy");
 		return;
 	}
 	for (size_t i = 0; i < ARRAY_LEN(reasons); i++)
 		if (str_eq(json_str_at(unusable, "reason"), reasons[i]))
 			reason = reasons[i];
-	steps_problem(p, address, reason, QUOTE,
-		      json_str_or(json_at(unusable, "message"), "it cannot be worked with"));
+	planner_problem(p, pf, reason, QUOTE,
+			json_str_or(json_at(unusable, "message"), "it cannot be worked with"));
 }
 
-static void plan_one(struct planning *p, const struct pf_wish *wish)
+/* Its interface goes or drops packets of the node, which a policy about VFs does not ask for. */
+static bool touches_the_pf(const struct planning *p, const struct pf *pf, size_t steps)
+{
+	for (size_t i = steps; i < json_array_size(p->steps); i++) {
+		const json_t *step = json_at(json_array_get(p->steps, i), "step");
+
+		if (str_eq(json_str_at(step, "step"), "set-eswitch") ||
+		    str_eq(json_str_at(step, "device"), pf->address))
+			return true;
+	}
+	return false;
+}
+
+static void shrink(json_t *list, size_t size)
+{
+	while (json_array_size(list) > size)
+		(void)json_array_remove(list, json_array_size(list) - 1);
+}
+
+/*
+ * When the PF is protected, take back its steps and blocked entries, those behind these sizes, and
+ * say so in a problem.
+ */
+static void respect_protection(struct planning *p, const struct pf *pf, size_t steps,
+			       size_t blocked)
+{
+	const char *name = pf->now.name ? pf->now.name : pf->address;
+	auto_free char *why = NULL;
+
+	if (!pf->now.protected ||
+	    (json_array_size(p->steps) == steps && json_array_size(p->blocked) == blocked) ||
+	    (pf->may_have_vfs && !touches_the_pf(p, pf, steps)))
+		return;
+	why = str_printf(QUOTE, json_str_or(json_at(json_array_get(p->steps, steps), "why"),
+					    "its VFs are held"));
+	shrink(p->steps, steps);
+	shrink(p->blocked, blocked);
+	if (pf->may_have_vfs)
+		planner_problem(p, pf, "ProtectedPf",
+				QUOTE " " QUOTE ": it may have VFs, but its MTU and eSwitchMode "
+				      "stay as they are (%s): take mtu and eSwitchMode out of the "
+				      "policy",
+				name, pf->now.protected, why);
+	else
+		planner_problem(p, pf, "ProtectedPf",
+				QUOTE
+				" " QUOTE ", so it is not touched (%s), nor for an hour "
+				"after that has gone elsewhere: choose another NIC, annotate "
+				"the policy with orbweaver.io/allow-primary-nic: \"true\", or "
+				"make its VFs by other means and set externallyManaged",
+				name, pf->now.protected, why);
+}
+
+static void keep(json_t *found, const char *key, json_t *value)
+{
+	if (value)
+		json_put(found, key, json_deep_copy(value));
+}
+
+/* Keep how the PF is now, before it is touched for the first time. */
+static void remember(struct planning *p, const struct pf *pf)
+{
+	static const char *const of_pf[] = {"numVfs",         "mtu",    "eSwitchMode",
+					    "linkAdminState", "vendor", "deviceID"};
+	static const char *const of_host[] = {"driversAutoprobe", "udevRules", "permanentMac"};
+	json_t *found = json_object(), *overrides = json_object();
+
+	for (size_t i = 0; i < ARRAY_LEN(of_pf); i++)
+		keep(found, of_pf[i], json_at(pf->now.entry, of_pf[i]));
+	for (size_t i = 0; i < ARRAY_LEN(of_host); i++)
+		keep(found, of_host[i], json_at(pf->now.entry, "host", of_host[i]));
+	/* Only VFs that were there before us can have one. */
+	for (size_t i = 0; i < pf->n_vfs; i++)
+		if (pf->vfs[i].address)
+			json_put_str(overrides, pf->vfs[i].address, pf->vfs[i].driver_override);
+	json_put(found, "overrides", overrides);
+	if (pf->may_have_vfs)
+		json_put_bool(found, "allowPrimaryNic", true);
+	json_put(json_need_object(p->found, "pfs"), pf->address, found);
+}
+
+static void plan_wanted(struct planning *p, struct pf *pf)
 {
 	size_t steps = json_array_size(p->steps), blocked = json_array_size(p->blocked);
-	struct pf_now now;
 
-	if (!wish->entry) {
-		say_not_there(p, wish->address);
+	if (!pf->now.entry)
+		say_not_there(p, pf);
+	else if (check_pf(p, pf))
+		plan_pf(p, pf);
+	/* Of a PF that others manage only the VFs are touched, and they are to find it as it is. */
+	if (pf->wanted.is_external) {
+		(void)json_object_del(json_object_get(p->found, "pfs"), pf->address);
 		return;
 	}
-	pf_now_read(wish->entry, &now);
-	now.may_have_vfs = wish->allows_primary;
-	plan_pf(p, wish, &now);
-	/* Of a PF that somebody else manages only the VFs are touched. */
-	if (wish->is_external)
+	respect_protection(p, pf, steps, blocked);
+	if (json_array_size(p->steps) > steps && !pf->found)
+		remember(p, pf);
+}
+
+/*
+ * Spec does not name it any more. While it is missing, nothing can be put back; where it has just
+ * arrived, spec may lack it for its absence only.
+ */
+static void plan_unwanted(struct planning *p, struct pf *pf)
+{
+	size_t steps = json_array_size(p->steps), blocked = json_array_size(p->blocked);
+
+	if (!pf->now.entry || json_at(pf->now.entry, "host", "arrivedMs"))
 		return;
-	steps_respect_protection(p, &now, steps, blocked);
-	if (json_array_size(p->steps) > steps)
-		found_remember(p, &now);
+	if (!pf->found || plan_restore(p, pf))
+		(void)json_object_del(json_object_get(p->found, "pfs"), pf->address);
+	respect_protection(p, pf, steps, blocked);
 }
 
 /* ---- the node -------------------------------------------------------------------------------- */
@@ -136,10 +198,11 @@ static void check_writable(struct planning *p)
 	(void)json_array_clear(p->steps);
 	json_decref(p->found);
 	p->found = json_is_object(p->in->found) ? json_deep_copy(p->in->found) : json_object();
-	steps_problem(p, NULL, "SysfsReadOnly",
-		      "/sys is mounted read-only, so %zu step%s cannot be done: give the agent the "
-		      "host's root with /sys writable",
-		      n, n == 1 ? "" : "s");
+	planner_problem(
+		p, NULL, "SysfsReadOnly",
+		"/sys is mounted read-only, so %zu step%s cannot be done: give the agent the "
+		"host's root with /sys writable",
+		n, n == 1 ? "" : "s");
 }
 
 /* Two that put the same NICs right take VFs from pods in turns. */
@@ -149,47 +212,57 @@ static bool has_rival(struct planning *p)
 
 	if (!rival)
 		return false;
-	steps_problem(p, NULL, "OtherConfigDaemon",
-		      QUOTE " (pid %lld) manages the NICs of this node too, so nothing is changed: "
-			    "remove the SR-IOV network operator, or keep this agent off the node",
-		      json_str_or(json_at(rival, "name"), "another program"),
-		      (long long)json_integer_value(json_at(rival, "pid")));
+	planner_problem(p, NULL, "OtherConfigDaemon",
+			QUOTE
+			" (pid %lld) manages the NICs of this node too, so nothing is changed: "
+			"remove the SR-IOV network operator, or keep this agent off the node",
+			json_str_or(json_at(rival, "name"), "another program"),
+			(long long)json_integer_value(json_at(rival, "pid")));
 	return true;
 }
 
-static void plan_node(struct planning *p, const json_t *interfaces, const char *mode)
+static void plan_host(struct planning *p, const json_t *interfaces, const char *mode)
 {
-	struct pf_wish *wishes = mem_calloc(json_array_size(interfaces) + 1, sizeof(*wishes));
-	size_t n = read_wishes(p, interfaces, wishes), i;
 	size_t bridges = json_array_size(json_at(p->in->spec, "bridges", "ovs"));
 
-	for (i = 0; i < n; i++)
-		p->wanted += wishes[i].num_vfs;
-	/* Whoever writes the NodeState, not a policy, has put in what we do not do. */
+	planner_read(p, interfaces);
+	/* Written into the NodeState by hand: the operator puts no bridges there. */
 	if (bridges > 0)
-		steps_problem(p, NULL, "BridgeNotManaged",
-			      "spec.bridges asks for %zu software bridge%s, which this agent does "
-			      "not make: make them by other means and take `bridge` out of the "
-			      "policies",
-			      bridges, bridges == 1 ? "" : "s");
-	if (!has_rival(p)) {
-		plan_rdma_mode(p, mode);
-		plan_modules(p, wishes, n);
-		for (i = 0; i < n; i++)
-			plan_one(p, &wishes[i]);
-		plan_restore(p, wishes, n);
-		check_writable(p);
-		plan_boots(p);
+		planner_problem(
+			p, NULL, "BridgeNotManaged",
+			"spec.bridges asks for %zu software bridge%s, which this agent does "
+			"not make: make them by other means and take `bridge` out of the "
+			"policies",
+			bridges, bridges == 1 ? "" : "s");
+	if (has_rival(p))
+		return;
+	plan_node(p, mode);
+	for (size_t i = 0; i < p->n_pfs; i++) {
+		struct pf *pf = &p->pfs[i];
+
+		if (pf->is_wanted)
+			plan_wanted(p, pf);
+		else
+			plan_unwanted(p, pf);
 	}
-	for (i = 0; i < n; i++)
-		pf_wish_done(&wishes[i]);
-	free(wishes);
+	check_writable(p);
+	plan_boots(p);
+}
+
+static void planning_done(struct planning *p)
+{
+	for (size_t i = 0; i < p->n_pfs; i++) {
+		free(p->pfs[i].wanted.groups);
+		free(p->pfs[i].vfs);
+	}
+	free(p->pfs);
 }
 
 json_t *planner_plan(const struct planner_input *input, struct err *err)
 {
-	struct planning p = {.in = input};
+	auto_call(planning_done) struct planning p = {.in = input};
 	const json_t *interfaces = NULL, *entry;
+	json_int_t wanted = 0, present = 0;
 	const char *mode = NULL;
 	struct err wrong = {0};
 	json_t *ret, *vfs;
@@ -204,10 +277,12 @@ json_t *planner_plan(const struct planner_input *input, struct err *err)
 	p.blocked = json_array();
 	p.problems = json_array();
 	p.found = json_is_object(input->found) ? json_deep_copy(input->found) : json_object();
-	json_array_foreach (json_at(input->observed, "interfaces"), i, entry)
-		p.present += json_integer_value(json_at(entry, "numVfs"));
 	if (input->spec)
-		plan_node(&p, interfaces, mode);
+		plan_host(&p, interfaces, mode);
+	for (i = 0; i < p.n_pfs; i++)
+		wanted += p.pfs[i].wanted.num_vfs;
+	json_array_foreach (json_at(input->observed, "interfaces"), i, entry)
+		present += json_integer_value(json_at(entry, "numVfs"));
 
 	ret = json_object();
 	vfs = json_object();
@@ -218,8 +293,8 @@ json_t *planner_plan(const struct planner_input *input, struct err *err)
 	json_put(ret, "nextBoot", p.next_boot);
 	json_put(ret, "inVain", p.in_vain);
 	json_put(ret, "found", p.found);
-	json_put_int(vfs, "wanted", p.wanted);
-	json_put_int(vfs, "present", p.present);
+	json_put_int(vfs, "wanted", wanted);
+	json_put_int(vfs, "present", present);
 	json_put(ret, "vfs", vfs);
 	return ret;
 }

@@ -5,7 +5,7 @@
  * Pure: looks at nothing but its arguments, equal inputs give equal bytes. Level-triggered:
  * planning again after the steps were executed gives none, and a plan that was cut off anywhere is
  * continued by the next one. It never plans what could hurt: nothing on a protected PF, nothing
- * that takes a VF from whoever holds it, nothing that unbinds a PF. What is wanted and cannot be
+ * that takes a VF from its holder, nothing that unbinds a PF. What is wanted and cannot be
  * done now is said in "blocked", what cannot be done at all in "problems"; other PFs go on.
  */
 #ifndef ORBWEAVER_NODEAGENT_PLAN_PLANNER_H
@@ -18,7 +18,7 @@
 
 struct planner_input {
 	/*
-	 * NodeState.spec. NULL: nobody has said anything about this node, and nothing is planned.
+	 * NodeState.spec. NULL: there is no NodeState, and nothing is planned.
 	 */
 	const json_t *spec;
 	/*
@@ -64,25 +64,25 @@ struct planner_input {
 /*
  * Returns new:
  *
- *	{"steps":    [{"step": {…}, "pf": "0000:3b:00.0", "impact": "pf", "why": "numVfs is 0,
+ * 	{"steps":    [{"step": {…}, "pf": "0000:3b:00.0", "impact": "pf", "why": "numVfs is 0,
  *                   wanted 4"}],
- *	 "blocked":  [{"pf", "vf", "reason": "VfInUse", "holder": "/run/netns/cni-…", "message",
+ * 	 "blocked":  [{"pf", "vf", "reason": "VfInUse", "holder": "/run/netns/cni-…", "message",
  *                   "pod": "ns/pod" when the kubelet named the holder, "all": true when all VFs of
  *                   the PF go}],
- *	 "problems": [{"pf", "reason": "VfCountOutOfRange", "message"}],
- *	 "reboot":   {"reason", "message", "cause"}, absent unless a reboot is wanted and the node
+ * 	 "problems": [{"pf", "reason": "VfCountOutOfRange", "message"}],
+ * 	 "reboot":   {"reason", "message", "cause"}, absent unless a reboot is wanted and the node
  *                   is prepared for it
- *	 "inVain":   {"cause", "message"},       a reboot that did not help; absent: none
- *	 "nextBoot": {"reason", "message"},      what the next boot changes although nobody waits
- *                                               for it; absent: nothing
- *	 "found":    {…},                        to be on disk before the first step is executed
- *	 "vfs":      {"wanted": 4, "present": 0}}
+ * 	 "inVain":   {"cause", "message"},       a reboot that did not help; absent: none
+ * 	 "nextBoot": {"reason", "message"},      what the next boot changes although no policy
+ *                                               waits for it; absent: nothing
+ * 	 "found":    {…},                        to be on disk before the first step is executed
+ * 	 "vfs":      {"wanted": 4, "present": 0}}
  *
  * "step" is what step_check() accepts. "pf", "vf" are absent where it is about the node; a step
  * about VFs together has "vfs", their addresses, in place of "vf". Steps of the node come first,
  * then PF after PF; the steps of one PF depend on those before them, steps of different PFs do not.
- * A plan that makes VFs ends with waiting for them, since nobody knows them
- * before: look again, plan again. All lists come in an order that depends on nothing but the input;
+ * A plan that makes VFs ends with waiting for them, since their addresses are not known before:
+ * look again, plan again. All lists come in an order that depends on nothing but the input;
  * messages say what is the case and what to do next.
  *
  * NULL with err ERR_INVALID "BadSpec" when spec has the wrong shape as a whole, naming the field. A

@@ -1,199 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * One PF that spec names: can it be done at all, then the PF itself, then its VFs.
- *
- * A PF that somebody else manages (externallyManaged) is only checked; its VFs are set up like all
- * others.
+ * What is done to a PF itself: rules of udev, MTU, link, embedded switch and number of VFs. Of a PF
+ * that others manage (externallyManaged) only the VFs are set up.
  */
 #include "nodeagent/plan/planner_internal.h"
 
-#include <assert.h>
-
-void pf_now_read(const json_t *entry, struct pf_now *ret)
-{
-	*ret = (struct pf_now){
-		.address = json_str_at(entry, "pciAddress"),
-		.entry = entry,
-		.protected = json_str_at(entry, "host", "protected"),
-		.carries = json_str_at(entry, "host", "carries"),
-		.eswitch = json_str_at(entry, "eSwitchMode"),
-		.name = json_str_at(entry, "name"),
-		.num_vfs = (int)json_integer_value(json_at(entry, "numVfs")),
-		.mtu = (int)json_integer_value(json_at(entry, "mtu")),
-		.is_ib = str_eq(json_str_at(entry, "linkType"), "IB"),
-		.is_switch_elsewhere = json_is_true(json_at(entry, "host", "switchElsewhere")),
-		.is_down = str_eq(json_str_at(entry, "linkAdminState"), "down"),
-		.is_autoprobe_off = json_is_false(json_at(entry, "host", "driversAutoprobe")),
-	};
-}
-
-/* ---- can it be done? ------------------------------------------------------------------------- */
-
-/*
- * NICs of virtual machines and desktops: no firmware gives these SR-IOV. virtio-pci could have it
- * (sriov_configure in drivers/virtio/virtio_pci_common.c) if a hypervisor offered it; where one
- * does, totalvfs is there. Drivers that are missing here are told of the firmware.
- */
-static bool driver_makes_no_vfs(const char *driver)
-{
-	static const char *const drivers[] = {"virtio-pci", "vmxnet3", "e1000", "e1000e",
-					      "8139cp",     "r8169",   "igc",   "atlantic"};
-
-	for (size_t i = 0; i < ARRAY_LEN(drivers); i++)
-		if (str_eq(driver, drivers[i]))
-			return true;
-	return false;
-}
-
-static bool check_sriov(struct planning *p, const struct pf_wish *wish, const struct pf_now *now)
-{
-	json_int_t total = json_integer_value(json_at(now->entry, "totalvfs"));
-	const char *driver = json_str_at(now->entry, "driver");
-	auto_free char *remedy = NULL;
-
-	if (wish->num_vfs == 0 || wish->is_external || wish->num_vfs <= total)
-		return true;
-	/* Nothing else is done to it before. */
-	if (firmware_plan(p, wish, now))
-		return false;
-	if (!json_at(now->entry, "totalvfs") && driver_makes_no_vfs(driver)) {
-		steps_problem(p, now->address, "NoSriov",
-			      "its driver %s makes no VFs, and it has no sriov_totalvfs in sysfs: "
-			      "select another NIC",
-			      driver);
-		return false;
-	}
-	if (total == 0)
-		remedy = firmware_enable_sriov(now, wish->num_vfs);
-	if (total == 0 && json_is_false(json_at(p->in->observed, "node", "sriovKernel"))) {
-		steps_problem(p, now->address, "NoSriov",
-			      "no NIC of this node shows SR-IOV: enable it in the machine's "
-			      "firmware (SR-IOV, VT-d or AMD-Vi), boot a kernel with "
-			      "CONFIG_PCI_IOV, or, if the NIC's firmware has it off, %s",
-			      remedy);
-		return false;
-	}
-	if (total == 0) {
-		steps_problem(p, now->address, "NoSriov",
-			      "its firmware has SR-IOV off: %s, or choose another NIC", remedy);
-		return false;
-	}
-	remedy = firmware_raise_vfs(now, wish->num_vfs);
-	steps_problem(p, now->address, "VfCountOutOfRange",
-		      "numVfs is %d, but it can have %lld VFs at most: lower numVfs, or %s",
-		      wish->num_vfs, (long long)total, remedy);
-	return false;
-}
-
-static bool check_link_type(struct planning *p, const struct pf_wish *wish,
-			    const struct pf_now *now)
-{
-	const char *type = json_str_at(now->entry, "linkType");
-	auto_free char *remedy = NULL;
-
-	if (!wish->link || str_eq(wish->link, type))
-		return true;
-	remedy = firmware_set_link_type(now, wish->link);
-	steps_problem(p, now->address, "LinkTypeMismatch",
-		      "linkType %s is wanted, the port is " QUOTE ": correct the policy, or %s",
-		      wish->link, type ? type : "neither", remedy);
-	return false;
-}
-
-bool plan_can_set_eswitch(const struct pf_now *now)
-{
-	return now->eswitch && !now->is_switch_elsewhere && !now->is_ib &&
-	       json_is_true(json_at(now->entry, "host", "devlink"));
-}
-
-static bool check_eswitch(struct planning *p, const struct pf_wish *wish, const struct pf_now *now)
-{
-	const char *why = now->is_ib ? "an InfiniBand port has none"
-			  : now->is_switch_elsewhere
-				  ? "the switch is the card's own processor's (BlueField in DPU "
-				    "mode), which has it in switchdev"
-				  : "its driver has no switch that devlink can set";
-
-	if (!wish->eswitch || str_eq(wish->eswitch, now->eswitch) || plan_can_set_eswitch(now))
-		return true;
-	steps_problem(p, now->address, "ESwitchUnsupported",
-		      "eSwitchMode %s is wanted, but %s (driver " QUOTE
-		      "): take eSwitchMode out of the policy",
-		      wish->eswitch, why, json_str_or(json_at(now->entry, "driver"), "none"));
-	return false;
-}
-
-/* What whoever manages the PF has to have done. Too few VFs: those that are there are set up. */
-static bool check_external(struct planning *p, const struct pf_wish *wish, const struct pf_now *now)
-{
-	if (now->num_vfs < wish->num_vfs)
-		steps_problem(
-			p, now->address, "TooFewVfs",
-			"it is externallyManaged and has %d of %d VFs: whoever manages it has "
-			"to make the others",
-			now->num_vfs, wish->num_vfs);
-	if (wish->eswitch && !str_eq(wish->eswitch, now->eswitch)) {
-		steps_problem(p, now->address, "ESwitchMismatch",
-			      "it is externallyManaged and its eSwitchMode is " QUOTE
-			      ", wanted %s: whoever manages it has to set it",
-			      now->eswitch ? now->eswitch : "not known", wish->eswitch);
-		return false;
-	}
-	if (wish->mtu > now->mtu) {
-		steps_problem(p, now->address, "MtuTooLow",
-			      "it is externallyManaged and its MTU is %d, wanted %d: whoever "
-			      "manages it has to raise it",
-			      now->mtu, wish->mtu);
-		return false;
-	}
-	return true;
-}
-
-static void say_group(struct planning *p, const struct pf_now *now, const struct vf_group *group,
-		      const char *reason, const char *text)
-{
-	steps_problem(p, now->address, reason, "VFs %d-%d (policy " QUOTE "): %s", group->first,
-		      group->last, json_str_or(json_at(group->spec, "policyName"), "without name"),
-		      text);
-}
-
-static void check_group(struct planning *p, const struct pf_wish *wish, const struct pf_now *now,
-			struct vf_group *group)
-{
-	const char *vdpa = json_str_or(json_at(group->spec, "vdpaType"), "");
-	json_auto_t *load = json_pack("{s:s, s:s}", "step", "load-module", "module", "vfio-pci");
-
-	if (group->last >= wish->num_vfs)
-		say_group(p, now, group, "VfRangeOutOfRange",
-			  "the range goes beyond numVfs: raise numVfs, or correct the range");
-	if (*vdpa)
-		say_group(
-			p, now, group, "VdpaUnsupported",
-			"vDPA devices are not made by this agent: take vdpaType out of the policy");
-	if (group->is_vfio && json_is_false(json_at(p->in->observed, "node", "iommu"))) {
-		say_group(p, now, group, "NoIommu",
-			  "vfio-pci needs an IOMMU: enable it in the firmware (VT-d, AMD-Vi) and "
-			  "boot with intel_iommu=on or amd_iommu=on");
-		group->is_usable = false;
-	}
-	/* Why, the failure of that step says. */
-	if (group->is_vfio && !has_module(p, "vfio_pci") && steps_is_refused(p, load))
-		group->is_usable = false;
-}
-
-static bool check_pf(struct planning *p, const struct pf_wish *wish, const struct pf_now *now)
-{
-	for (size_t i = 0; i < wish->n_groups; i++)
-		if (wish->groups[i].is_usable)
-			check_group(p, wish, now, &wish->groups[i]);
-	if (!check_sriov(p, wish, now) || !check_link_type(p, wish, now))
-		return false;
-	return wish->is_external ? check_external(p, wish, now) : check_eswitch(p, wish, now);
-}
-
 /* ---- rules of udev --------------------------------------------------------------------------- */
 
-static void plan_rules(struct planning *p, const struct pf_wish *wish, const struct pf_now *now)
+static void plan_rules(struct planning *p, const struct pf *pf)
 {
 	const struct {
 		const char *name;
@@ -201,10 +15,10 @@ static void plan_rules(struct planning *p, const struct pf_wish *wish, const str
 		const char *why;
 	} rules[] = {
 		{"nm-unmanaged",
-		 wish->num_vfs > 0 &&
+		 pf->wanted.num_vfs > 0 &&
 			 !json_is_false(json_at(p->in->observed, "node", "networkManager")),
 		 "NetworkManager is to leave the VFs alone"},
-		{"pf-name", str_eq(wish->eswitch, "switchdev"),
+		{"pf-name", str_eq(pf->wanted.eswitch, "switchdev"),
 		 "the PF is to keep its name in switchdev mode"},
 	};
 
@@ -212,50 +26,45 @@ static void plan_rules(struct planning *p, const struct pf_wish *wish, const str
 		json_t *step;
 
 		if (!rules[i].is_needed ||
-		    json_list_has(json_at(now->entry, "host", "udevRules"), rules[i].name))
+		    json_list_has(json_at(pf->now.entry, "host", "udevRules"), rules[i].name))
 			continue;
-		step = json_pack("{s:s, s:s, s:s}", "step", "write-udev-rule", "pf", now->address,
+		step = json_pack("{s:s, s:s, s:s}", "step", "write-udev-rule", "pf", pf->address,
 				 "rule", rules[i].name);
 		if (str_eq(rules[i].name, "pf-name"))
-			json_put_str(step, "name", now->name);
-		(void)planner_add(p, now->address, NULL, step, "%s", rules[i].why);
+			json_put_str(step, "name", pf->now.name);
+		(void)planner_add(p, pf, NULL, step, "%s", rules[i].why);
 	}
 }
 
 /* ---- number of VFs, embedded switch ---------------------------------------------------------- */
 
-/* Names everyone who holds a VF; true when somebody does. */
-static bool is_blocked(struct planning *p, const struct pf_now *now, const char *why)
+/* Name the holder of each VF that is held; true when there is one. */
+static bool is_blocked(struct planning *p, const struct pf *pf, const char *why)
 {
 	bool blocked = false;
-	json_t *vf;
-	size_t i;
 
-	json_array_foreach (json_at(now->entry, "Vfs"), i, vf) {
-		const char *holder = vf_holder(p, vf);
-
-		if (!holder)
+	for (size_t i = 0; i < pf->n_vfs; i++) {
+		if (!pf->vfs[i].holder)
 			continue;
-		steps_blocked(p, now->address, json_str_at(vf, "pciAddress"), holder, true,
-			      "%s, which removes all VFs of the PF", why);
+		planner_block(p, pf, &pf->vfs[i], true, why);
 		blocked = true;
 	}
 	/* Numbered but not listed: we do not know whose they are. */
-	if (json_array_size(json_at(now->entry, "Vfs")) < (size_t)now->num_vfs) {
-		steps_problem(p, now->address, "VfUnknown",
-			      "%s, but not all of its VFs can be seen: look at the kernel log",
-			      why);
+	if (pf->n_vfs < (size_t)pf->now.num_vfs) {
+		planner_problem(p, pf, "VfUnknown",
+				"%s, but not all of its VFs can be seen: look at the kernel log",
+				why);
 		blocked = true;
 	}
 	return blocked;
 }
 
-static json_t *count_step(const struct pf_now *now, int from, int count)
+static json_t *count_step(const struct pf *pf, int from, int count)
 {
-	json_t *step = json_pack("{s:s, s:s, s:i, s:i}", "step", "set-num-vfs", "pf", now->address,
+	json_t *step = json_pack("{s:s, s:s, s:i, s:i}", "step", "set-num-vfs", "pf", pf->address,
 				 "count", count, "from", from);
 
-	if (now->protected && now->may_have_vfs)
+	if (pf->now.protected && pf->may_have_vfs)
 		json_put_bool(step, "force", true);
 	return step;
 }
@@ -264,13 +73,13 @@ static json_t *count_step(const struct pf_now *now, int from, int count)
  * When the switch gets its mode. ice takes one only while there are no VFs
  * (drivers/net/ethernet/intel/ice/ice_eswitch.c, ice_eswitch_mode_set()); mlx5 before Linux 6.0
  * only while there are some (mellanox/mlx5/core/eswitch_offloads.c,
- * eswitch_devlink_esw_mode_check()). Nobody says beforehand.
+ * eswitch_devlink_esw_mode_check()). Neither driver says so beforehand.
  */
 enum eswitch_order { ESWITCH_BEFORE_VFS, ESWITCH_AFTER_VFS };
 
-static json_t *eswitch_step(const struct pf_now *now, const char *mode, enum eswitch_order order)
+static json_t *eswitch_step(const struct pf *pf, const char *mode, enum eswitch_order order)
 {
-	json_t *step = json_pack("{s:s, s:s, s:s}", "step", "set-eswitch", "pf", now->address,
+	json_t *step = json_pack("{s:s, s:s, s:s}", "step", "set-eswitch", "pf", pf->address,
 				 "mode", mode);
 
 	if (order == ESWITCH_AFTER_VFS)
@@ -279,114 +88,107 @@ static json_t *eswitch_step(const struct pf_now *now, const char *mode, enum esw
 }
 
 /* Each step only when the one before it can be. */
-static void plan_new_vfs(struct planning *p, const struct pf_now *now, int count,
-			 const char *eswitch, enum eswitch_order order, const char *why)
+static void plan_new_vfs(struct planning *p, const struct pf *pf, int count, const char *eswitch,
+			 enum eswitch_order order, const char *why)
 {
-	const char *pf = now->address;
 	bool before = eswitch && order == ESWITCH_BEFORE_VFS;
 
-	if (count > 0 && !now->is_autoprobe_off &&
+	if (count > 0 && !pf->now.is_autoprobe_off &&
 	    !planner_add(p, pf, NULL,
-			 json_pack("{s:s, s:s, s:b}", "step", "set-autoprobe", "pf", pf, "on", 0),
+			 json_pack("{s:s, s:s, s:b}", "step", "set-autoprobe", "pf", pf->address,
+				   "on", 0),
 			 "VFs get their addresses before their drivers start"))
 		return;
-	if (now->num_vfs > 0 &&
-	    !planner_add(p, pf, NULL, count_step(now, now->num_vfs, 0), "%s", why))
+	if (pf->now.num_vfs > 0 &&
+	    !planner_add(p, pf, NULL, count_step(pf, pf->now.num_vfs, 0), "%s", why))
 		return;
-	if (before && !planner_add(p, pf, NULL, eswitch_step(now, eswitch, order), "%s", why))
+	if (before && !planner_add(p, pf, NULL, eswitch_step(pf, eswitch, order), "%s", why))
 		return;
-	if (count == 0 || !planner_add(p, pf, NULL, count_step(now, 0, count), "%s", why))
+	if (count == 0 || !planner_add(p, pf, NULL, count_step(pf, 0, count), "%s", why))
 		return;
 	if (planner_add(p, pf, NULL,
-			json_pack("{s:s, s:s, s:i}", "step", "wait-vfs", "pf", pf, "count", count),
+			json_pack("{s:s, s:s, s:i}", "step", "wait-vfs", "pf", pf->address, "count",
+				  count),
 			"%s", why) &&
 	    eswitch && !before)
-		(void)planner_add(p, pf, NULL, eswitch_step(now, eswitch, order), "%s", why);
+		(void)planner_add(p, pf, NULL, eswitch_step(pf, eswitch, order), "%s", why);
 }
 
 /*
  * The mode for VFs that are there already. mlx5 takes it while they have no drivers. VFs that are
- * made for this have none; those of somebody else may.
+ * made for this have none; those of others may.
  */
-static void plan_eswitch_of_vfs(struct planning *p, const struct pf_now *now, const char *eswitch,
+static void plan_eswitch_of_vfs(struct planning *p, const struct pf *pf, const char *eswitch,
 				const char *why)
 {
-	json_t *vf;
-	size_t i;
+	for (size_t i = 0; i < pf->n_vfs; i++) {
+		const struct vf *vf = &pf->vfs[i];
 
-	json_array_foreach (json_at(now->entry, "Vfs"), i, vf) {
-		const char *address = json_str_at(vf, "pciAddress");
-
-		if (json_at(vf, "driver") &&
-		    !planner_add(p, now->address, address,
-				 json_pack("{s:s, s:s}", "step", "unbind-driver", "vf", address),
-				 "%s", why))
+		if (vf->driver && !planner_add(p, pf, vf,
+					       json_pack("{s:s, s:s}", "step", "unbind-driver",
+							 "vf", vf->address),
+					       "%s", why))
 			return;
 	}
-	(void)planner_add(p, now->address, NULL, eswitch_step(now, eswitch, ESWITCH_AFTER_VFS),
-			  "%s", why);
+	(void)planner_add(p, pf, NULL, eswitch_step(pf, eswitch, ESWITCH_AFTER_VFS), "%s", why);
 }
 
-static bool is_order_refused(const struct planning *p, const struct pf_now *now,
-			     const char *eswitch, enum eswitch_order order)
+static bool is_order_refused(const struct planning *p, const struct pf *pf, const char *eswitch,
+			     enum eswitch_order order)
 {
-	json_auto_t *set = eswitch_step(now, eswitch, order);
+	json_auto_t *set = eswitch_step(pf, eswitch, order);
 
-	return steps_is_refused(p, set);
+	return planner_is_refused(p, set);
 }
 
 /* Part of the way leads nowhere: better not to begin, and to keep what is there in order. */
-static bool is_way_refused(const struct planning *p, const struct pf_now *now, int count)
+static bool is_way_refused(const struct planning *p, const struct pf *pf, int count)
 {
-	json_auto_t *away = count_step(now, now->num_vfs, 0);
-	json_auto_t *make = count_step(now, 0, count);
+	json_auto_t *away = count_step(pf, pf->now.num_vfs, 0);
+	json_auto_t *make = count_step(pf, 0, count);
 
-	return (now->num_vfs > 0 && steps_is_refused(p, away)) ||
-	       (count > 0 && steps_is_refused(p, make));
+	return (pf->now.num_vfs > 0 && planner_is_refused(p, away)) ||
+	       (count > 0 && planner_is_refused(p, make));
 }
 
-/*
- * Drivers make the PF's interface anew for another mode, and those on it go; some drop its link
- * for other VFs, which the policy wants in so many words where the node's own traffic is on it.
- */
-static bool disturbs_the_pf(const struct pf_now *now, const char *eswitch)
-{
-	return eswitch || (observed_vfs_drop_link(json_str_at(now->entry, "driver")) &&
-			   !(now->protected && now->may_have_vfs));
-}
-
-bool plan_vf_count(struct planning *p, const struct pf_now *now, int count, const char *eswitch)
+bool plan_vf_count(struct planning *p, const struct pf *pf, int count, const char *eswitch)
 {
 	enum eswitch_order order = ESWITCH_BEFORE_VFS;
 	auto_free char *why = NULL;
 
 	assert(count >= 0);
-	if (str_eq(eswitch, now->eswitch) || !plan_can_set_eswitch(now))
+	if (str_eq(eswitch, pf->now.eswitch) || !pf->now.can_set_eswitch)
 		eswitch = NULL;
-	if (count == now->num_vfs && !eswitch)
+	if (count == pf->now.num_vfs && !eswitch)
 		return true;
-	why = eswitch ? str_printf("eSwitchMode is " QUOTE ", wanted %s", now->eswitch, eswitch)
-		      : str_printf("numVfs is %d, wanted %d", now->num_vfs, count);
-	if (now->carries && disturbs_the_pf(now, eswitch)) {
-		steps_pf_blocked(p, now->address, now->carries, why);
+	why = eswitch ? str_printf("eSwitchMode is " QUOTE ", wanted %s", pf->now.eswitch, eswitch)
+		      : str_printf("numVfs is %d, wanted %d", pf->now.num_vfs, count);
+	/*
+	 * Drivers make another interface of the PF for another mode, and those on it go; some drop
+	 * its link for other VFs, which the policy wants in so many words where the node's own
+	 * traffic is on it.
+	 */
+	if (pf->now.carries && (eswitch || (observed_vfs_drop_link(pf->now.driver) &&
+					    !(pf->now.protected && pf->may_have_vfs)))) {
+		planner_block(p, pf, NULL, false, why);
 		return true;
 	}
-	if (is_blocked(p, now, why))
+	if (is_blocked(p, pf, why))
 		return true;
-	/* Behind another switch than is wanted VFs are of no use to anybody: no drivers. */
-	if (eswitch && is_order_refused(p, now, eswitch, ESWITCH_BEFORE_VFS)) {
+	/* Behind another switch than is wanted VFs are of no use: no drivers. */
+	if (eswitch && is_order_refused(p, pf, eswitch, ESWITCH_BEFORE_VFS)) {
 		if (count == 0 || str_eq(eswitch, "legacy") ||
-		    is_order_refused(p, now, eswitch, ESWITCH_AFTER_VFS))
+		    is_order_refused(p, pf, eswitch, ESWITCH_AFTER_VFS))
 			return false;
 		order = ESWITCH_AFTER_VFS;
 	}
-	if (order == ESWITCH_AFTER_VFS && count == now->num_vfs) {
-		plan_eswitch_of_vfs(p, now, eswitch, why);
+	if (order == ESWITCH_AFTER_VFS && count == pf->now.num_vfs) {
+		plan_eswitch_of_vfs(p, pf, eswitch, why);
 		return false;
 	}
-	if (is_way_refused(p, now, count))
+	if (is_way_refused(p, pf, count))
 		return !eswitch;
-	plan_new_vfs(p, now, count, eswitch, order, why);
+	plan_new_vfs(p, pf, count, eswitch, order, why);
 	return false;
 }
 
@@ -397,16 +199,16 @@ bool plan_vf_count(struct planning *p, const struct pf_now *now, int count, cons
  * mode. The first VF ends that: the device goes and with it every connection on it
  * (drivers/net/ethernet/mellanox/mlx5/core/lag/lag.c, mlx5_lag_check_prereq()).
  */
-static bool is_lag_in_the_way(struct planning *p, const struct pf_wish *wish,
-			      const struct pf_now *now, const char *eswitch)
+static bool is_lag_in_the_way(struct planning *p, const struct pf *pf, const char *eswitch)
 {
-	const char *bond = json_str_at(now->entry, "host", "master"), *device = NULL;
+	const char *bond = pf->now.bond, *device = NULL;
 	const json_t *port;
+	json_t *blocked;
 	size_t i;
 
-	if (!bond || now->is_ib || wish->num_vfs == 0 || now->num_vfs > 0 ||
-	    wish->allows_lag_loss || str_eq(eswitch, "switchdev") ||
-	    !str_eq(json_str_at(now->entry, "driver"), "mlx5_core"))
+	if (!bond || pf->now.is_ib || pf->wanted.num_vfs == 0 || pf->now.num_vfs > 0 ||
+	    pf->wanted.allows_lag_loss || str_eq(eswitch, "switchdev") ||
+	    !str_eq(pf->now.driver, "mlx5_core"))
 		return false;
 	json_array_foreach (json_at(p->in->observed, "interfaces"), i, port) {
 		const char *address = json_str_or(json_at(port, "pciAddress"), "");
@@ -420,7 +222,17 @@ static bool is_lag_in_the_way(struct planning *p, const struct pf_wish *wish,
 	}
 	if (!device)
 		return false;
-	steps_lag_blocked(p, now->address, bond, device);
+	blocked = json_object();
+	json_put_str(blocked, "pf", pf->address);
+	json_put_str(blocked, "reason", "LagInUse");
+	json_put_str(blocked, "holder", bond);
+	json_put(blocked, "message",
+		 json_fmt("its first VFs would end the RoCE LAG of " QUOTE
+			  " and every connection on " QUOTE
+			  ": take the port out of the bond, set eSwitchMode to switchdev, or "
+			  "annotate the policy with orbweaver.io/allow-lag-loss: \"true\"",
+			  bond, device));
+	(void)json_array_append_new(p->blocked, blocked);
 	return true;
 }
 
@@ -430,82 +242,48 @@ static bool is_lag_in_the_way(struct planning *p, const struct pf_wish *wish,
  * Only ever raised: others may have raised it for reasons of theirs. True when it will do for the
  * VFs.
  */
-static bool plan_mtu(struct planning *p, const struct pf_wish *wish, const struct pf_now *now)
+static bool plan_mtu(struct planning *p, const struct pf *pf)
 {
-	json_int_t most = json_integer_value(json_at(now->entry, "host", "maxMtu"));
+	json_int_t most = json_integer_value(json_at(pf->now.entry, "host", "maxMtu"));
 
-	if (wish->mtu == 0 || wish->mtu <= now->mtu)
+	if (pf->wanted.mtu == 0 || pf->wanted.mtu <= pf->now.mtu)
 		return true;
-	if (most > 0 && wish->mtu > most) {
-		steps_problem(
-			p, now->address, "MtuOutOfRange",
+	if (most > 0 && pf->wanted.mtu > most) {
+		planner_problem(
+			p, pf, "MtuOutOfRange",
 			"mtu is %d, but its driver takes %lld at most: lower mtu in the policy",
-			wish->mtu, (long long)most);
+			pf->wanted.mtu, (long long)most);
 		return false;
 	}
-	return planner_add(p, now->address, NULL,
-			   json_pack("{s:s, s:s, s:i}", "step", "set-mtu", "device", now->address,
-				     "mtu", wish->mtu),
-			   "MTU is %d, wanted at least %d", now->mtu, wish->mtu);
+	return planner_add(p, pf, NULL,
+			   json_pack("{s:s, s:s, s:i}", "step", "set-mtu", "device", pf->address,
+				     "mtu", pf->wanted.mtu),
+			   "MTU is %d, wanted at least %d", pf->now.mtu, pf->wanted.mtu);
 }
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
-void plan_pf(struct planning *p, const struct pf_wish *wish, const struct pf_now *now)
+void plan_pf(struct planning *p, struct pf *pf)
 {
 	bool is_there = true, may_mtu = true;
-	const char *eswitch = wish->eswitch;
+	const char *eswitch = pf->wanted.eswitch;
 
-	if (!check_pf(p, wish, now))
-		return;
-	if (!wish->is_external) {
-		plan_rules(p, wish, now);
+	assert(pf->is_wanted && pf->now.entry);
+	if (!pf->wanted.is_external) {
+		plan_rules(p, pf);
 		/* Spec says nothing: as it was found, if we have changed it, else as it is. */
 		if (!eswitch)
-			eswitch = json_str_at(found_pf(p, now), "eSwitchMode");
-		may_mtu = plan_mtu(p, wish, now);
+			eswitch = json_str_at(pf->found, "eSwitchMode");
+		may_mtu = plan_mtu(p, pf);
 	}
 	/* bnxt_en makes no VFs on a PF that is down, and says that it did; bnx2x refuses. */
-	if (wish->num_vfs > 0 && now->is_down && !now->protected)
-		(void)planner_add(
-			p, now->address, NULL,
-			json_pack("{s:s, s:s}", "step", "link-up", "device", now->address),
-			"the PF is down, so its VFs have no link");
-	if (!wish->is_external)
-		is_there = !is_lag_in_the_way(p, wish, now, eswitch) &&
-			   plan_vf_count(p, now, wish->num_vfs, eswitch);
+	if (pf->wanted.num_vfs > 0 && pf->now.is_down && !pf->now.protected)
+		(void)planner_add(p, pf, NULL,
+				  json_pack("{s:s, s:s}", "step", "link-up", "device", pf->address),
+				  "the PF is down, so its VFs have no link");
+	if (!pf->wanted.is_external)
+		is_there = !is_lag_in_the_way(p, pf, eswitch) &&
+			   plan_vf_count(p, pf, pf->wanted.num_vfs, eswitch);
 	if (is_there)
-		plan_vfs(p, wish, now, may_mtu);
-}
-
-/* ---- modules --------------------------------------------------------------------------------- */
-
-static void need_module(struct planning *p, const char *module, const char *loaded, const char *why)
-{
-	if (!has_module(p, loaded))
-		(void)planner_add(p, NULL, NULL,
-				  json_pack("{s:s, s:s}", "step", "load-module", "module", module),
-				  "%s", why);
-}
-
-void plan_modules(struct planning *p, const struct pf_wish *wishes, size_t n)
-{
-	bool vfio = false, rdma = false, mlx5 = false;
-
-	for (size_t i = 0; i < n; i++) {
-		for (size_t g = 0; wishes[i].entry && g < wishes[i].n_groups; g++) {
-			vfio |= wishes[i].groups[g].is_vfio;
-			rdma |= wishes[i].groups[g].is_rdma;
-			mlx5 |= wishes[i].groups[g].is_rdma &&
-				str_eq(json_str_at(wishes[i].entry, "driver"), "mlx5_core");
-		}
-	}
-	if (mlx5)
-		need_module(p, "mlx5_ib", "mlx5_ib", "RDMA devices of mlx5 come with it");
-	if (rdma) {
-		need_module(p, "ib_uverbs", "ib_uverbs", "pods reach RDMA devices through it");
-		need_module(p, "rdma_ucm", "rdma_ucm", "pods reach the RDMA CM through it");
-	}
-	if (vfio && !json_is_false(json_at(p->in->observed, "node", "iommu")))
-		need_module(p, "vfio-pci", "vfio_pci", "VFs are to be bound to it");
+		plan_vfs(p, pf, may_mtu);
 }

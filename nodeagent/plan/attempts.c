@@ -229,12 +229,6 @@ void attempts_forget(struct attempts *attempts, const char *name)
 	map_del(&attempts->failures, name);
 }
 
-/* It is as it should be for now, as it was after each of the times before. */
-static bool does_not_last(const struct failure *failure, int64_t now_ms)
-{
-	return now_ms < failure->again_ms && str_eq(failure->err.reason, "StepDoesNotLast");
-}
-
 /* A plan with nothing refused knows one order only; what failed in the other is the same step. */
 static char *in_any_order(const json_t *entry)
 {
@@ -274,7 +268,9 @@ void attempts_keep_steps(struct attempts *attempts, const json_t *steps, int64_t
 	while ((failure = next_failure(attempts, &i, &key))) {
 		auto_free char *text = failure->entry ? in_any_order(failure->entry) : NULL;
 
-		if (!text || does_not_last(failure, now_ms))
+		/* One that does not last is as it should be for now, as it was each time before. */
+		if (!text ||
+		    (now_ms < failure->again_ms && str_eq(failure->err.reason, "StepDoesNotLast")))
 			continue;
 		if (json_object_get(planned, text))
 			failure->is_mended = false;

@@ -73,24 +73,6 @@ static bool is_numbering(const json_t *step)
 	return str_eq(name, "wait-vf") || str_eq(name, "set-eswitch");
 }
 
-static void add(struct card_lanes *lanes, size_t index)
-{
-	size_t number = lane_for(lanes, pf_of(lanes, index));
-	struct lane *lane = &lanes->lanes[number];
-
-	lanes->steps[index] = (struct step){
-		.lane = number,
-		.next = CARD_LANES_NONE,
-		.is_numbering =
-			is_numbering(json_at(json_array_get(lanes->entries, index), "step")),
-	};
-	if (lane->last == CARD_LANES_NONE)
-		lane->first = index;
-	else
-		lanes->steps[lane->last].next = index;
-	lane->last = index;
-}
-
 /* After a step was done. */
 static void look_ahead(struct card_lanes *lanes)
 {
@@ -113,8 +95,20 @@ struct card_lanes *card_lanes_new(const json_t *steps, bool in_order)
 	lanes->n_steps = json_array_size(steps);
 	lanes->steps = mem_calloc(lanes->n_steps + 1, sizeof(*lanes->steps));
 	lanes->lanes = mem_calloc(lanes->n_steps + 1, sizeof(*lanes->lanes));
-	for (size_t i = 0; i < lanes->n_steps; i++)
-		add(lanes, i);
+	for (size_t i = 0; i < lanes->n_steps; i++) {
+		const json_t *step = json_at(json_array_get(steps, i), "step");
+		size_t number = lane_for(lanes, pf_of(lanes, i));
+		struct lane *lane = &lanes->lanes[number];
+
+		lanes->steps[i] = (struct step){.lane = number,
+						.next = CARD_LANES_NONE,
+						.is_numbering = is_numbering(step)};
+		if (lane->last == CARD_LANES_NONE)
+			lane->first = i;
+		else
+			lanes->steps[lane->last].next = i;
+		lane->last = i;
+	}
 	look_ahead(lanes);
 	return lanes;
 }

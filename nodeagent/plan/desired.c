@@ -27,26 +27,20 @@ static bool may_be_undecided(const struct desired_input *in)
 	       (is_blank(in->object) || in->reported_ms < DESIRED_EMPTY_MS);
 }
 
-static struct desired unheard(const struct desired_input *in)
-{
-	struct desired ret = {.offered = json_at(in->kept, "spec"), .again_ms = -1};
-
-	if (in->waited_ms < DESIRED_WAIT_MS) {
-		ret.again_ms = DESIRED_WAIT_MS - in->waited_ms;
-		return ret;
-	}
-	ret.source = DESIRED_KEPT;
-	ret.spec = ret.offered;
-	ret.generation = json_integer_value(json_at(in->kept, "generation"));
-	return ret;
-}
-
 struct desired desired_spec(const struct desired_input *in)
 {
 	struct desired ret = {.offered = json_at(in->kept, "spec"), .again_ms = -1};
 
-	if (!in->heard)
-		return unheard(in);
+	if (!in->heard && in->waited_ms < DESIRED_WAIT_MS) {
+		ret.again_ms = DESIRED_WAIT_MS - in->waited_ms;
+		return ret;
+	}
+	if (!in->heard) {
+		ret.source = DESIRED_KEPT;
+		ret.spec = ret.offered;
+		ret.generation = json_integer_value(json_at(in->kept, "generation"));
+		return ret;
+	}
 	ret.source = DESIRED_WAITING;
 	if (!in->object)
 		return ret;

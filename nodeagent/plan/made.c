@@ -157,19 +157,15 @@ static void note_words(struct changes *changes, const json_t *entry, const struc
 	add_vfs(change->vfs, entry);
 }
 
-/* What was made of VFs that are gone is gone. */
-static void forget_vfs(struct changes *changes, const char *pf)
+static void note_count(struct changes *changes, const char *pf, const json_t *step)
 {
+	struct change *change;
+
+	/* What was made of VFs that are gone is gone. */
 	for (size_t i = changes->n; i-- > 0;)
 		if (changes->items[i].vfs && str_eq(changes->items[i].pf, pf))
 			change_remove(changes, i);
-}
-
-static void note_count(struct changes *changes, const char *pf, const json_t *step)
-{
-	struct change *change = change_find(changes, pf, RANK_VFS, false, NULL);
-
-	forget_vfs(changes, pf);
+	change = change_find(changes, pf, RANK_VFS, false, NULL);
 	if (!change) {
 		change = change_add(changes, pf, RANK_VFS);
 		change->from = (int)json_integer_value(json_at(step, "from"));
@@ -217,24 +213,19 @@ static const char *plural(size_t n)
 	return n == 1 ? "" : "s";
 }
 
-static void say_count(struct strbuf *out, int from, int count)
-{
-	if (count == from)
-		strbuf_addf(out, "%d VF%s made anew", count, plural((size_t)count));
-	else if (from == 0)
-		strbuf_addf(out, "%d VF%s made", count, plural((size_t)count));
-	else if (count == 0)
-		strbuf_addf(out, "%d VF%s removed", from, plural((size_t)from));
-	else
-		strbuf_addf(out, "%d VF%s instead of %d", count, plural((size_t)count), from);
-}
-
 static void say(struct strbuf *out, const struct change *change)
 {
 	size_t vfs = json_object_size(change->vfs);
+	int from = change->from, count = change->count;
 
-	if (change->rank == RANK_VFS)
-		say_count(out, change->from, change->count);
+	if (change->rank == RANK_VFS && count == from)
+		strbuf_addf(out, "%d VF%s made anew", count, plural((size_t)count));
+	else if (change->rank == RANK_VFS && from == 0)
+		strbuf_addf(out, "%d VF%s made", count, plural((size_t)count));
+	else if (change->rank == RANK_VFS && count == 0)
+		strbuf_addf(out, "%d VF%s removed", from, plural((size_t)from));
+	else if (change->rank == RANK_VFS)
+		strbuf_addf(out, "%d VF%s instead of %d", count, plural((size_t)count), from);
 	else if (change->vfs)
 		strbuf_addf(out, "%zu VF%s %s", vfs, plural(vfs), change->text);
 	else

@@ -205,24 +205,9 @@ static void check_writable(struct planning *p)
 		n, n == 1 ? "" : "s");
 }
 
-/* Two that put the same NICs right take VFs from pods in turns. */
-static bool has_rival(struct planning *p)
-{
-	const json_t *rival = json_array_get(json_at(p->in->observed, "node", "rivals"), 0);
-
-	if (!rival)
-		return false;
-	planner_problem(p, NULL, "OtherConfigDaemon",
-			QUOTE
-			" (pid %lld) manages the NICs of this node too, so nothing is changed: "
-			"remove the SR-IOV network operator, or keep this agent off the node",
-			json_str_or(json_at(rival, "name"), "another program"),
-			(long long)json_integer_value(json_at(rival, "pid")));
-	return true;
-}
-
 static void plan_host(struct planning *p, const json_t *interfaces, const char *mode)
 {
+	const json_t *rival = json_array_get(json_at(p->in->observed, "node", "rivals"), 0);
 	size_t bridges = json_array_size(json_at(p->in->spec, "bridges", "ovs"));
 
 	planner_read(p, interfaces);
@@ -234,8 +219,16 @@ static void plan_host(struct planning *p, const json_t *interfaces, const char *
 			"not make: make them by other means and take `bridge` out of the "
 			"policies",
 			bridges, bridges == 1 ? "" : "s");
-	if (has_rival(p))
+	/* Two that put the same NICs right take VFs from pods in turns. */
+	if (rival) {
+		planner_problem(p, NULL, "OtherConfigDaemon",
+				QUOTE " (pid %lld) manages the NICs of this node too, so nothing "
+				      "is changed: remove the SR-IOV network operator, or keep "
+				      "this agent off the node",
+				json_str_or(json_at(rival, "name"), "another program"),
+				(long long)json_integer_value(json_at(rival, "pid")));
 		return;
+	}
 	plan_node(p, mode);
 	for (size_t i = 0; i < p->n_pfs; i++) {
 		struct pf *pf = &p->pfs[i];

@@ -52,14 +52,6 @@ static char *firmware_raise_vfs(const struct pf *pf, int vfs)
 	return str_dup("raise the limit with the tool of the NIC's vendor, and reboot");
 }
 
-static char *firmware_set_link_type(const struct pf *pf, const char *type)
-{
-	if (vendor_of(pf) == VENDOR_NVIDIA)
-		return str_printf("mlxconfig -d %s set LINK_TYPE_P%d=%d, and reboot", pf->address,
-				  pf->now.port, str_eq(type, "IB") ? 1 : 2);
-	return str_dup("the NIC's vendor may have a tool that changes it");
-}
-
 /* ---- SR-IOV ---------------------------------------------------------------------------------- */
 
 /*
@@ -78,18 +70,6 @@ static bool driver_makes_no_vfs(const char *driver)
 	return false;
 }
 
-/* Have the firmware set for the VFs; false: it may not be, or was refused. */
-static bool plan_firmware(struct planning *p, const struct pf *pf, json_int_t total)
-{
-	if (!pf->wanted.allows_firmware || pf->now.protected || !pf->now.has_devlink)
-		return false;
-	return planner_add(p, pf, NULL,
-			   json_pack("{s:s, s:s, s:i}", "step", "set-firmware", "pf", pf->address,
-				     "count", pf->wanted.num_vfs),
-			   "its firmware lets it have %lld VFs, wanted %d", (long long)total,
-			   pf->wanted.num_vfs);
-}
-
 static bool check_sriov(struct planning *p, const struct pf *pf)
 {
 	json_int_t total = json_integer_value(json_at(pf->now.entry, "totalvfs"));
@@ -98,7 +78,12 @@ static bool check_sriov(struct planning *p, const struct pf *pf)
 	if (pf->wanted.num_vfs == 0 || pf->wanted.is_external || pf->wanted.num_vfs <= total)
 		return true;
 	/* Nothing else is done to it before. */
-	if (plan_firmware(p, pf, total))
+	if (pf->wanted.allows_firmware && !pf->now.protected && pf->now.has_devlink &&
+	    planner_add(p, pf, NULL,
+			json_pack("{s:s, s:s, s:i}", "step", "set-firmware", "pf", pf->address,
+				  "count", pf->wanted.num_vfs),
+			"its firmware lets it have %lld VFs, wanted %d", (long long)total,
+			pf->wanted.num_vfs))
 		return false;
 	remedy = total == 0 ? firmware_enable_sriov(pf, pf->wanted.num_vfs)
 			    : firmware_raise_vfs(pf, pf->wanted.num_vfs);
@@ -132,7 +117,11 @@ static bool check_link_type(struct planning *p, const struct pf *pf)
 
 	if (!pf->wanted.link || str_eq(pf->wanted.link, pf->now.link))
 		return true;
-	remedy = firmware_set_link_type(pf, pf->wanted.link);
+	remedy = vendor_of(pf) == VENDOR_NVIDIA
+			 ? str_printf("mlxconfig -d %s set LINK_TYPE_P%d=%d, and reboot",
+				      pf->address, pf->now.port,
+				      str_eq(pf->wanted.link, "IB") ? 1 : 2)
+			 : str_dup("the NIC's vendor may have a tool that changes it");
 	planner_problem(p, pf, "LinkTypeMismatch",
 			"linkType %s is wanted, the port is " QUOTE ": correct the policy, or %s",
 			pf->wanted.link, pf->now.link ? pf->now.link : "neither", remedy);

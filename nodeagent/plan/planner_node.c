@@ -40,33 +40,17 @@ static bool is_of_this_boot(const struct planning *p, const json_t *entry)
 	return str_eq(json_str_at(entry, "bootID"), this_boot(p));
 }
 
-/* The record of the cause that is open; NULL: none. */
-static const json_t *open_record(const struct planning *p, const char *cause)
+/* The record of p->boot_cause that is open; NULL: none. */
+static const json_t *open_record(const struct planning *p)
 {
 	const json_t *entry;
 	size_t i;
 
 	json_array_foreach (asked(p), i, entry)
-		if (str_eq(json_str_at(entry, "cause"), cause) &&
+		if (str_eq(json_str_at(entry, "cause"), p->boot_cause) &&
 		    !json_is_true(json_at(entry, "closed")))
 			return entry;
 	return NULL;
-}
-
-/* The record of a reboot for p->boot_cause that did not help, or NULL. */
-static const json_t *boots_in_vain(const struct planning *p)
-{
-	const json_t *entry = open_record(p, p->boot_cause);
-
-	return entry && !is_of_this_boot(p, entry) && !is_retried(p) ? entry : NULL;
-}
-
-/* Is a reboot for p->boot_cause under way, or wanted once more by a user? */
-static bool boots_again(const struct planning *p)
-{
-	const json_t *entry = open_record(p, p->boot_cause);
-
-	return is_retried(p) || (entry && is_of_this_boot(p, entry));
 }
 
 /* ---- mode of the RDMA subsystem -------------------------------------------------------------- */
@@ -166,12 +150,15 @@ static void plan_wanted_mode(struct planning *p, const struct modes *m)
 {
 	bool is_right = str_eq(m->now, m->wanted), is_own = str_eq(m->own, m->wanted);
 	size_t before = json_array_size(p->steps);
-	const json_t *in_vain;
+	const json_t *boot;
+	bool is_under_way;
 
 	if (!is_right)
 		p->boot_cause =
 			str_eq(m->wanted, "exclusive") ? "rdma-mode-exclusive" : "rdma-mode-shared";
-	in_vain = boots_in_vain(p);
+	/* Of a reboot for this cause; one that is neither under way nor tried again was in vain. */
+	boot = open_record(p);
+	is_under_way = is_retried(p) || (boot && is_of_this_boot(p, boot));
 
 	if (m->now && !is_right)
 		(void)planner_add(p, NULL, NULL, mode_step("set-rdma-netns-mode", m->wanted),
@@ -189,11 +176,13 @@ static void plan_wanted_mode(struct planning *p, const struct modes *m)
 
 	if (is_own && !str_eq(m->next, m->wanted))
 		say_overruled(p, m);
-	else if (m->now && !is_right && is_own && in_vain && (m->own_is_new || m->is_refused))
-		say_in_vain(p, m, in_vain);
-	else if (m->now && !is_right && is_own && (m->own_is_new || boots_again(p)))
+	else if (!m->now || is_right || !is_own)
+		return;
+	else if (boot && !is_under_way && (m->own_is_new || m->is_refused))
+		say_in_vain(p, m, boot);
+	else if (m->own_is_new || is_under_way)
 		say_reboot(p, m);
-	else if (m->now && !is_right && is_own && m->is_refused)
+	else if (m->is_refused)
 		say_not_taken(p, m);
 }
 
@@ -335,7 +324,7 @@ static json_t *boot_step(const struct planning *p, const char *name, const char 
 static void plan_next(struct planning *p)
 {
 	const char *cause = p->boot_cause;
-	const json_t *entry = open_record(p, cause);
+	const json_t *entry = open_record(p);
 	auto_free char *allowed = str_printf("%s %s", this_boot(p), cause);
 
 	if (json_is_true(json_at(entry, "overdue")))
@@ -365,7 +354,7 @@ void plan_boots(struct planning *p)
 	if (!p->reboot)
 		return;
 	json_put_str(p->reboot, "cause", p->boot_cause);
-	if (today >= HOST_BOOTS_A_DAY && !open_record(p, p->boot_cause)) {
+	if (today >= HOST_BOOTS_A_DAY && !open_record(p)) {
 		planner_problem(p, NULL, "RebootsTooOften",
 				QUOTE "; but this node was rebooted %lld times within a day, which "
 				      "is the most: see why, and reboot it by hand, or wait",

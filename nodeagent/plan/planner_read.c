@@ -152,32 +152,6 @@ static bool read_wanted(struct planning *p, const json_t *entry, struct pf *pf)
 
 /* ---- what is there --------------------------------------------------------------------------- */
 
-static void read_now(const json_t *entry, struct pf_now *ret)
-{
-	const char *dot = strrchr(json_str_or(json_at(entry, "pciAddress"), ""), '.');
-
-	*ret = (struct pf_now){
-		.entry = entry,
-		.name = json_str_at(entry, "name"),
-		.driver = json_str_at(entry, "driver"),
-		.link = json_str_at(entry, "linkType"),
-		.eswitch = json_str_at(entry, "eSwitchMode"),
-		.protected = json_str_at(entry, "host", "protected"),
-		.carries = json_str_at(entry, "host", "carries"),
-		.bond = json_str_at(entry, "host", "master"),
-		.num_vfs = (int)json_integer_value(json_at(entry, "numVfs")),
-		.mtu = (int)json_integer_value(json_at(entry, "mtu")),
-		.port = dot && dot[1] >= '0' && dot[1] <= '7' ? dot[1] - '0' + 1 : 1,
-		.is_ib = str_eq(json_str_at(entry, "linkType"), "IB"),
-		.is_switch_elsewhere = json_is_true(json_at(entry, "host", "switchElsewhere")),
-		.has_devlink = json_is_true(json_at(entry, "host", "devlink")),
-		.is_down = str_eq(json_str_at(entry, "linkAdminState"), "down"),
-		.is_autoprobe_off = json_is_false(json_at(entry, "host", "driversAutoprobe")),
-	};
-	ret->can_set_eswitch =
-		ret->eswitch && ret->has_devlink && !ret->is_switch_elsewhere && !ret->is_ib;
-}
-
 static const char *holder_of(const struct planning *p, const json_t *vf)
 {
 	const char *address = json_str_or(json_at(vf, "pciAddress"), "");
@@ -239,20 +213,41 @@ static bool is_same_card(const json_t *found, const json_t *entry)
 /* All but what spec says. Of a PF that is not there, nothing. */
 static void read_pf(const struct planning *p, struct pf *pf)
 {
-	const json_t *found = json_at(p->in->found, "pfs", pf->address), *entry;
-	size_t i;
+	const json_t *interfaces = json_at(p->in->observed, "interfaces"), *found;
+	const json_t *entry = json_find(interfaces, "pciAddress", pf->address);
+	const char *dot = strrchr(pf->address, '.');
+	struct pf_now *now = &pf->now;
 
-	entry = json_find(json_at(p->in->observed, "interfaces"), "pciAddress", pf->address);
 	if (!entry)
 		return;
-	read_now(entry, &pf->now);
+	*now = (struct pf_now){
+		.entry = entry,
+		.name = json_str_at(entry, "name"),
+		.driver = json_str_at(entry, "driver"),
+		.link = json_str_at(entry, "linkType"),
+		.eswitch = json_str_at(entry, "eSwitchMode"),
+		.protected = json_str_at(entry, "host", "protected"),
+		.carries = json_str_at(entry, "host", "carries"),
+		.bond = json_str_at(entry, "host", "master"),
+		.num_vfs = (int)json_integer_value(json_at(entry, "numVfs")),
+		.mtu = (int)json_integer_value(json_at(entry, "mtu")),
+		.port = dot && dot[1] >= '0' && dot[1] <= '7' ? dot[1] - '0' + 1 : 1,
+		.is_ib = str_eq(json_str_at(entry, "linkType"), "IB"),
+		.is_switch_elsewhere = json_is_true(json_at(entry, "host", "switchElsewhere")),
+		.has_devlink = json_is_true(json_at(entry, "host", "devlink")),
+		.is_down = str_eq(json_str_at(entry, "linkAdminState"), "down"),
+		.is_autoprobe_off = json_is_false(json_at(entry, "host", "driversAutoprobe")),
+	};
+	now->can_set_eswitch =
+		now->eswitch && now->has_devlink && !now->is_switch_elsewhere && !now->is_ib;
+	found = json_at(p->in->found, "pfs", pf->address);
 	if (found && is_same_card(found, entry))
 		pf->found = found;
 	if (!pf->is_wanted)
 		pf->may_have_vfs = json_is_true(json_at(pf->found, "allowPrimaryNic"));
 	pf->n_vfs = json_array_size(json_at(entry, "Vfs"));
 	pf->vfs = mem_calloc(pf->n_vfs + 1, sizeof(*pf->vfs));
-	for (i = 0; i < pf->n_vfs; i++)
+	for (size_t i = 0; i < pf->n_vfs; i++)
 		read_vf(p, pf, json_array_get(json_at(entry, "Vfs"), i), &pf->vfs[i]);
 }
 

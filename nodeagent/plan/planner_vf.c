@@ -296,27 +296,6 @@ static void plan_mac_for_guid(struct vfs_run *run, struct vf *vf)
 	}
 }
 
-/*
- * An address that the PF gives stays when the driver changes, and only the PF can give it
- * another. One that works already is kept. A driver that cannot give any is no reason to leave the
- * VF without driver.
- */
-static void plan_ethernet(struct vfs_run *run, struct vf *vf)
-{
-	unsigned char octets[6];
-	char derived[TEXT_MAC_SIZE];
-
-	if (vf->is_guid_bad)
-		plan_mac_for_guid(run, vf);
-	else if (run->pf->now.is_switch_elsewhere ||
-		 text_to_unicast_mac(json_str_at(vf->entry, "host", "adminMac"), octets))
-		return;
-	else if (has_kernel_driver(vf) && text_to_unicast_mac(vf->mac, octets))
-		batch_put(run, BATCH_MAC_KEEP, vf, vf->mac);
-	else if (derive_mac(run->pf, vf->number, derived))
-		batch_put(run, BATCH_MAC_NEW, vf, derived);
-}
-
 static void plan_infiniband(struct vfs_run *run, struct vf *vf)
 {
 	const char *node = json_str_at(vf->entry, "host", "adminNodeGuid");
@@ -346,18 +325,34 @@ static void plan_infiniband(struct vfs_run *run, struct vf *vf)
 		batch_put(run, BATCH_PORT_GUID, vf, guid);
 }
 
+/*
+ * An address that the PF gives stays when the driver changes, and only the PF can give it another.
+ * One that works already is kept. A driver that cannot give any is no reason to leave the VF
+ * without driver.
+ */
 static void plan_address(struct vfs_run *run, struct vf *vf)
 {
+	const struct pf *pf = run->pf;
+	char derived[TEXT_MAC_SIZE];
+	unsigned char mac[6];
+
 	if (is_held(vf) || vf->is_stopped || !vf->group || !vf->group->is_usable)
 		return;
-	if (!run->pf->now.is_ib) {
-		plan_ethernet(run, vf);
+	if (pf->now.is_ib) {
+		plan_infiniband(run, vf);
+		/* Fresh InfiniBand VFs are down. */
+		if (str_eq(json_str_at(vf->entry, "host", "linkState"), "disable"))
+			batch_put(run, BATCH_LINK, vf, "auto");
+	} else if (vf->is_guid_bad) {
+		plan_mac_for_guid(run, vf);
+	} else if (pf->now.is_switch_elsewhere ||
+		   text_to_unicast_mac(json_str_at(vf->entry, "host", "adminMac"), mac)) {
 		return;
+	} else if (has_kernel_driver(vf) && text_to_unicast_mac(vf->mac, mac)) {
+		batch_put(run, BATCH_MAC_KEEP, vf, vf->mac);
+	} else if (derive_mac(pf, vf->number, derived)) {
+		batch_put(run, BATCH_MAC_NEW, vf, derived);
 	}
-	plan_infiniband(run, vf);
-	/* Fresh InfiniBand VFs are down. */
-	if (str_eq(json_str_at(vf->entry, "host", "linkState"), "disable"))
-		batch_put(run, BATCH_LINK, vf, "auto");
 }
 
 /* ---- drivers --------------------------------------------------------------------------------- */

@@ -17,25 +17,13 @@ bool planner_is_refused(const struct planning *p, const json_t *step)
 	return false;
 }
 
-/*
- * Without VFs no pod can be disturbed, except through the PF: drivers of one family drop its link,
- * and mlx5 ends the RoCE LAG of a bond.
- */
-static enum step_impact impact_of(const struct step_kind *kind, const struct pf *pf)
-{
-	if (!str_eq(kind->name, "set-num-vfs") || pf->now.num_vfs > 0 ||
-	    observed_vfs_drop_link(pf->now.driver) ||
-	    (str_eq(pf->now.driver, "mlx5_core") && str_eq(pf->now.link, "ETH") && pf->now.bond))
-		return kind->impact;
-	return STEP_IMPACT_NONE;
-}
-
 json_t *planner_add(struct planning *p, const struct pf *pf, const struct vf *vf, json_t *step,
 		    const char *fmt, ...)
 {
 	struct err err = {0};
 	const struct step_kind *kind = step_check(step, &err);
 	json_auto_t *owned = step;
+	enum step_impact impact = kind ? kind->impact : STEP_IMPACT_NONE;
 	auto_free char *why = NULL;
 	json_t *entry;
 	va_list ap;
@@ -47,13 +35,21 @@ json_t *planner_add(struct planning *p, const struct pf *pf, const struct vf *vf
 	}
 	if (planner_is_refused(p, owned))
 		return NULL;
+	/*
+	 * Without VFs no pod can be disturbed, except through the PF: drivers of one family drop
+	 * its link, and mlx5 ends the RoCE LAG of a bond.
+	 */
+	if (str_eq(kind->name, "set-num-vfs") && pf->now.num_vfs <= 0 &&
+	    !observed_vfs_drop_link(pf->now.driver) &&
+	    !(str_eq(pf->now.driver, "mlx5_core") && str_eq(pf->now.link, "ETH") && pf->now.bond))
+		impact = STEP_IMPACT_NONE;
 	va_start(ap, fmt);
 	why = str_vprintf(fmt, ap);
 	va_end(ap);
 	entry = json_object();
 	json_object_set(entry, "step", owned);
 	json_put_str(entry, "pf", pf ? pf->address : NULL);
-	json_put_str(entry, "impact", step_impact_name(impact_of(kind, pf)));
+	json_put_str(entry, "impact", step_impact_name(impact));
 	json_put(entry, "why", json_fmt("%s", why));
 	json_put_str(entry, "vf", vf ? vf->address : NULL);
 	(void)json_array_append_new(p->steps, entry);

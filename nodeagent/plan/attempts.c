@@ -174,6 +174,7 @@ bool attempts_may_try(const struct attempts *attempts, const char *name, int64_t
 {
 	const struct failure *failure = map_get(&attempts->failures, name);
 
+	assert(!str_empty(name));
 	return !failure || now_ms >= failure->again_ms;
 }
 
@@ -226,6 +227,7 @@ bool attempts_has_steps(const struct attempts *attempts)
 
 void attempts_forget(struct attempts *attempts, const char *name)
 {
+	assert(!str_empty(name));
 	map_del(&attempts->failures, name);
 }
 

@@ -126,6 +126,7 @@ static void end(struct card_lanes *lanes, size_t index)
 {
 	struct step *step = &lanes->steps[index];
 
+	assert(!step->is_done);
 	step->is_done = true;
 	lanes->lanes[step->lane].first = step->next;
 	look_ahead(lanes);
@@ -155,6 +156,7 @@ static void pass_over(struct card_lanes *lanes, bool (*may)(const json_t *entry,
 size_t card_lanes_next(struct card_lanes *lanes, bool (*may)(const json_t *entry, void *arg),
 		       void *arg)
 {
+	assert(may);
 	pass_over(lanes, may, arg);
 	for (size_t i = 0; i < lanes->n_lanes; i++) {
 		const struct lane *lane = &lanes->lanes[i];
@@ -168,18 +170,22 @@ size_t card_lanes_next(struct card_lanes *lanes, bool (*may)(const json_t *entry
 
 void card_lanes_begin(struct card_lanes *lanes, size_t index)
 {
-	struct lane *lane = &lanes->lanes[lanes->steps[index].lane];
+	struct lane *lane;
 
-	assert(index < lanes->n_steps && !lane->is_running && lane->first == index);
+	assert(index < lanes->n_steps);
+	lane = &lanes->lanes[lanes->steps[index].lane];
+	assert(!lane->is_running && lane->first == index);
 	lane->is_running = true;
 	lanes->running++;
 }
 
 void card_lanes_done(struct card_lanes *lanes, size_t index)
 {
-	struct lane *lane = &lanes->lanes[lanes->steps[index].lane];
+	struct lane *lane;
 
-	assert(index < lanes->n_steps && lane->is_running && lane->first == index);
+	assert(index < lanes->n_steps);
+	lane = &lanes->lanes[lanes->steps[index].lane];
+	assert(lane->is_running && lane->first == index);
 	lane->is_running = false;
 	lanes->running--;
 	end(lanes, index);

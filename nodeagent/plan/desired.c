@@ -4,6 +4,8 @@
  */
 #include "nodeagent/plan/desired.h"
 
+#include <assert.h>
+
 #include "lib/base/own.h"
 #include "lib/json/json.h"
 
@@ -31,6 +33,7 @@ struct desired desired_spec(const struct desired_input *in)
 {
 	struct desired ret = {.offered = json_at(in->kept, "spec"), .again_ms = -1};
 
+	assert(in->heard || !in->object);
 	if (!in->heard && in->waited_ms < DESIRED_WAIT_MS) {
 		ret.again_ms = DESIRED_WAIT_MS - in->waited_ms;
 		return ret;

@@ -4,6 +4,8 @@
  */
 #include "nodeagent/plan/history.h"
 
+#include <assert.h>
+
 #include "lib/base/str.h"
 #include "lib/json/json.h"
 #include "nodeagent/model/pci_address.h"
@@ -219,6 +221,7 @@ json_t *history_merge(const struct history_input *input)
 	json_t *present = json_array(), *entry;
 	size_t i;
 
+	assert(json_is_object(input->observed));
 	json_array_foreach (json_at(input->observed, "interfaces"), i, entry)
 		json_array_append_new(present, present_entry(input, entry, protected));
 	json_put(ret, "interfaces", present);

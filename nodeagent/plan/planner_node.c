@@ -274,6 +274,7 @@ void plan_node(struct planning *p, const char *rdma_mode)
 		.next_boot = next,
 	};
 
+	assert(!p->boot_cause && json_array_size(p->steps) == 0);
 	if (rdma_mode)
 		plan_wanted_mode(p, &m);
 	else
@@ -350,6 +351,7 @@ void plan_boots(struct planning *p)
 	const char *unreadable = json_str_at(p->in->observed, "boots", "problem");
 	json_int_t today = json_integer_value(json_at(p->in->observed, "boots", "today"));
 
+	assert(p->boot_cause || !p->reboot);
 	close_records(p);
 	if (!p->reboot)
 		return;

@@ -63,6 +63,7 @@ void planner_problem(struct planning *p, const struct pf *pf, const char *reason
 	auto_free char *message = NULL;
 	va_list ap;
 
+	assert(*reason);
 	json_put_str(problem, "pf", pf ? pf->address : NULL);
 	json_put_str(problem, "reason", reason);
 	va_start(ap, fmt);

@@ -4,6 +4,7 @@
  */
 #include "nodeagent/plan/status.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -463,6 +464,7 @@ json_t *status_compose(const struct status_input *input)
 	json_t *ret = json_is_object(input->before) ? json_deep_copy(input->before) : json_object();
 	auto_verdict struct verdict trouble = {0}, progressing = {0};
 
+	assert(input->now);
 	size_t faults = judge_trouble(input, &trouble);
 
 	judge_progressing(input, &progressing);

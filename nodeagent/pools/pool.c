@@ -3,6 +3,7 @@
  * A resource in the making: made once under its name, filled by the sources, with the problems and
  * causes that go with it.
  */
+#include <assert.h>
 #include <ctype.h>
 #include <string.h>
 
@@ -156,6 +157,7 @@ struct pool *pools_need(struct pools *pools, const char *prefix, const char *nam
 	const char *fault = pools_name_fault(prefix, name);
 	struct pool *pool = map_get(&pools->pools, full);
 
+	assert(prefix && name && source);
 	if (fault) {
 		name_problem(pools, source, full, "BadResourceName",
 			     "%s: resource name \"%.320s\" %s; the kubelet would refuse it", source,
@@ -209,6 +211,7 @@ const char *pools_gave_elsewhere(const struct pools *pools, const struct pool *p
 
 void pools_add_tokens(struct pools *pools, struct pool *pool, int64_t n, bool healthy)
 {
+	assert(n >= 0);
 	if (n > POOLS_TOKENS_MAX - pools->tokens) {
 		pool_cause(pool,
 			   "%lld devices on top of the %lld of other resources are more than the "
@@ -228,6 +231,7 @@ void pools_add_gone(struct pools *pools, struct pool *pool, const char *id, cons
 	const json_t *before = pool_device_before(pool, id);
 	json_t *device = before ? json_copy((json_t *)before) : json_object();
 
+	assert(id && cause && !map_get(&pools->claimed, id));
 	json_put_str(device, "id", id);
 	json_put_bool(device, "healthy", false);
 	json_put_str(device, "cause", cause);

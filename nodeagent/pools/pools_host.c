@@ -2,6 +2,8 @@
 /*
  * The observed host, indexed: by address, by RDMA device, by file below /dev, by who has what.
  */
+#include <assert.h>
+
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
@@ -96,6 +98,7 @@ static void index_dev_names(struct pools *pools)
 
 void pools_index(struct pools *pools)
 {
+	assert(!pools->functions && !pools->rdma);
 	index_functions(pools);
 	index_rdma(pools);
 	index_held(pools);

@@ -5,6 +5,7 @@
  */
 #include "reconcilers/admission/admission.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <string.h>
 
@@ -169,6 +170,7 @@ json_t *admission_refuse(const struct admission_request *request, const struct p
 	const char *generated =
 		json_str_or(json_at(request->object, "metadata", "generateName"), "");
 
+	assert(problems->total > 0);
 	json_put_str(status, "status", "Failure");
 	json_put_int(status, "code", 422);
 	json_put_str(status, "reason", "Invalid");

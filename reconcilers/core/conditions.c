@@ -4,6 +4,7 @@
  */
 #include "reconcilers/core/conditions.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "lib/base/str.h"
@@ -17,6 +18,7 @@ void conditions_judge(json_t *list, const json_t *previous, const struct judgeme
 	auto_free char *text = warns ? problems_text(judgement->warnings) : NULL;
 	auto_strbuf struct strbuf message = {0};
 
+	assert(json_is_array(list) && judgement->reason && judgement->message);
 	condition_set(list, previous, "Ready", judgement->ready, judgement->reason,
 		      judgement->message, generation, now);
 	if (fails)

@@ -23,6 +23,7 @@ bool plan_is_empty(const struct plan *plan)
 
 void plan_join(struct plan *plan, const struct plan *more)
 {
+	assert(plan != more);
 	if (!plan_is_empty(more) && !plan->ops)
 		plan->ops = json_array();
 	if (more->ops)
@@ -62,6 +63,7 @@ void plan_post(struct plan *plan, const char *box, const char *key, json_t *valu
 {
 	json_t *entry = append(plan, "post");
 
+	assert(box && key);
 	json_put_str(entry, "box", box);
 	json_put_str(entry, "key", key);
 	json_put(entry, "value", value ? value : json_null());
@@ -69,16 +71,19 @@ void plan_post(struct plan *plan, const char *box, const char *key, json_t *valu
 
 void plan_status(struct plan *plan, const char *kind, const char *key, json_t *status)
 {
+	assert(key && json_is_object(status));
 	json_put(append_for(plan, "status", kind, key), "status", status);
 }
 
 void plan_status_part(struct plan *plan, const char *kind, const char *key, json_t *status)
 {
+	assert(key && json_is_object(status));
 	json_put(append_for(plan, "status-part", kind, key), "status", status);
 }
 
 void plan_meta(struct plan *plan, const char *kind, const char *key, json_t *metadata)
 {
+	assert(key && json_is_object(metadata));
 	json_put(append_for(plan, "meta", kind, key), "metadata", metadata);
 }
 
@@ -86,6 +91,7 @@ void plan_cordon(struct plan *plan, const char *key, bool is_cordoned, json_t *m
 {
 	json_t *entry = append_for(plan, "cordon", KIND_NODE, key);
 
+	assert(key && json_is_object(metadata));
 	json_put(json_need_object(entry, "spec"), "unschedulable",
 		 is_cordoned ? json_true() : json_null());
 	json_put(entry, "metadata", metadata);
@@ -111,11 +117,13 @@ void plan_release(struct plan *plan, const char *kind, const char *key, const js
 
 void plan_delete(struct plan *plan, const char *kind, const char *key, const char *uid)
 {
+	assert(key && uid);
 	json_put_str(append_for(plan, "delete", kind, key), "uid", uid);
 }
 
 void plan_evict(struct plan *plan, const char *key, const char *uid)
 {
+	assert(key && uid);
 	json_put_str(append_for(plan, "evict", KIND_POD, key), "uid", uid);
 }
 
@@ -124,6 +132,7 @@ void plan_event(struct plan *plan, const char *kind, const char *key, bool warni
 {
 	json_t *entry = append_for(plan, "event", kind, key);
 
+	assert(key && reason && message);
 	json_put_str(entry, "type", warning ? "Warning" : "Normal");
 	json_put_str(entry, "reason", reason);
 	json_put_str(entry, "message", message);
@@ -133,6 +142,7 @@ void plan_report(struct plan *plan, const char *node, json_t *policies)
 {
 	json_t *entry = append(plan, "report");
 
+	assert(node && json_is_object(policies));
 	json_put_str(entry, "node", node);
 	json_put(entry, "policies", policies);
 }
@@ -142,6 +152,7 @@ void plan_finding(struct plan *plan, const char *kind, const char *key, const ch
 {
 	json_t *entry = append_for(plan, "finding", kind, key);
 
+	assert(key && (message || !reason));
 	json_put_str(entry, "reason", reason);
 	json_put_str(entry, "message", reason ? message : NULL);
 }
@@ -153,6 +164,7 @@ void plan_requeue(struct plan *plan, int64_t after_ms)
 
 void plan_group(struct plan *plan, size_t first, const char *group, json_t *needs)
 {
+	assert(first <= json_array_size(plan->ops));
 	for (size_t i = first; i < json_array_size(plan->ops); i++) {
 		json_t *op = json_array_get(plan->ops, i);
 

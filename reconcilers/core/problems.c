@@ -4,6 +4,7 @@
  */
 #include "reconcilers/core/problems.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "lib/base/str.h"
@@ -35,6 +36,7 @@ void problem_add(struct problems *p, const char *reason, const char *field, cons
 	auto_free char *message = NULL;
 	va_list ap;
 
+	assert(*reason && field);
 	va_start(ap, fmt);
 	message = str_vprintf(fmt, ap);
 	va_end(ap);
@@ -46,6 +48,7 @@ void problem_add_err(struct problems *p, const char *field, const struct err *er
 	const char *text = err->text;
 	size_t len = strlen(field);
 
+	assert(err->class != ERR_NONE);
 	if (str_starts(text, field) && text[len] == ':' && text[len + 1] == ' ')
 		text += len + 2;
 	append(p, err->reason, field, text);
@@ -69,6 +72,7 @@ char *problems_text(const struct problems *p)
 	json_t *entry;
 	size_t i;
 
+	assert(p->total >= kept);
 	json_array_foreach (p->list, i, entry)
 		strbuf_addf(&text, "%s%s: %s", i ? "; " : "", json_str_at(entry, "field"),
 			    json_str_at(entry, "message"));

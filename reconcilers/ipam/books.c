@@ -81,6 +81,7 @@ void books_free(struct books *books)
 {
 	if (!books)
 		return;
+	assert(!books->is_begun);
 	map_done(&books->ledgers);
 	map_done(&books->verdicts);
 	ip_pool_index_free(books->index);
@@ -354,6 +355,7 @@ void books_cancel(struct books *books)
 
 void books_note_short(struct books *books, const char *pool, const char *uid)
 {
+	assert(pool && uid);
 	json_put(json_need_object(books->short_of, pool), uid, json_true());
 }
 
@@ -374,6 +376,7 @@ void books_plan(const struct books *books, struct plan *plan)
 	size_t i = 0, n = 0;
 	void *value;
 
+	assert(!books->is_begun);
 	while (map_next(&books->ledgers, &i, &name, &value))
 		if (((const struct ledger *)value)->has_changed)
 			names[n++] = name;

@@ -134,11 +134,13 @@ static size_t sent_bytes(const struct ledger *ledger)
 
 bool ledger_is_full(const struct ledger *ledger)
 {
+	assert(ledger->records);
 	return sent_bytes(ledger) + LIMIT_RECORD_BYTES > ledger->room;
 }
 
 bool ledger_is_overfull(const struct ledger *ledger)
 {
+	assert(ledger->records);
 	return sent_bytes(ledger) + LIMIT_RECORD_BYTES > ledger->room + LIMIT_POOL_LISTS_BYTES;
 }
 
@@ -302,6 +304,7 @@ bool ledger_is_counted(const json_t *pool)
 
 const json_t *ledger_record(const struct ledger *ledger, const char *address)
 {
+	assert(ledger->records);
 	return json_object_get(ledger->records, address);
 }
 
@@ -320,6 +323,7 @@ static void stop_resting(struct ledger *ledger, const char *address)
 
 bool ledger_may_know(const struct ledger *ledger, const char *uid)
 {
+	assert(ledger->uids);
 	return json_object_get(ledger->uids, uid) != NULL;
 }
 
@@ -371,6 +375,7 @@ bool ledger_next(const struct ledger *ledger, char out[IP_TEXT_SIZE])
 {
 	ip_number number;
 
+	assert(ledger->resting);
 	if (!find_rested(ledger, &number)) {
 		const char *oldest = json_string_value(json_array_get(ledger->resting, 0));
 
@@ -386,6 +391,7 @@ bool ledger_take_this(struct ledger *ledger, const char *address,
 {
 	ip_number number;
 
+	assert(holder->pod && holder->uid);
 	if (ledger_record(ledger, address) || ip_parse(address, ledger->family, &number, NULL) < 0)
 		return false;
 	record(ledger, address, number, holder);
@@ -405,6 +411,7 @@ void ledger_mark_unjudged(struct ledger *ledger, const char *address)
 {
 	json_t *entry = json_copy((json_t *)ledger_record(ledger, address));
 
+	assert(ledger_record(ledger, address));
 	json_put_str(entry, "node", "");
 	put_record(ledger, address, entry);
 	ledger->has_changed = true;
@@ -482,6 +489,7 @@ void ledger_restore(struct ledger *ledger, const char *address, const json_t *re
 
 void ledger_keep_out(struct ledger *ledger, const struct ip_set *others)
 {
+	assert(others != &ledger->kept);
 	for (size_t i = 0; i < others->len; i++)
 		ip_set_add(&ledger->kept, others->items[i]);
 	ip_set_settle(&ledger->kept);
@@ -554,6 +562,7 @@ json_t *ledger_status(const struct ledger *ledger)
 	json_t *status = json_is_object(old) ? json_copy((json_t *)old) : json_object();
 	size_t count = json_object_size(ledger->records);
 
+	assert(ledger->records);
 	write_records(ledger, status);
 	if (ledger->is_unsure)
 		json_object_del(status, "allocatedIPCount");

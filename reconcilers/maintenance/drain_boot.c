@@ -2,6 +2,7 @@
 /*
  * Reboots: who wants one and may, and what became of it.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "lib/base/mem.h"
@@ -36,6 +37,7 @@ const char *boot_wanted(const json_t *state, const json_t *pool, const json_t *n
 
 char *boot_permission(const json_t *state, const char *cause)
 {
+	assert(cause);
 	return str_printf("%s %s", json_str_or(json_at(state, "status", "boots", "id"), ""), cause);
 }
 

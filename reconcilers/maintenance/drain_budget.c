@@ -2,6 +2,8 @@
 /*
  * Who is away of a pool, and how many may be.
  */
+#include <assert.h>
+
 #include "lib/base/mem.h"
 #include "lib/json/json.h"
 #include "reconcilers/maintenance/drain_internal.h"
@@ -61,6 +63,7 @@ struct budget *budget_of(struct budgets *budgets, const json_t *world, const jso
 	auto_free char *key = json_key(pool);
 	struct budget *budget = map_get(&budgets->by_pool, key);
 
+	assert(pool);
 	if (budget)
 		return budget;
 	budget = mem_new(struct budget);

@@ -2,6 +2,7 @@
 /*
  * Pods that hold what has to change: who they are, and what becomes of each.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "lib/base/mem.h"
@@ -116,6 +117,7 @@ json_t *drain_pods_on(const json_t *world, const char *node)
 	json_t *ret, *pod;
 	const char *key;
 
+	assert(node);
 	if (!pods)
 		return NULL;
 	ret = json_object();
@@ -131,6 +133,7 @@ struct pod_verdict drain_judge_pod(const json_t *world, const json_t *looked, co
 	const json_t *pod = json_at(looked, key);
 	const char *may = json_str_at(pool, "metadata", "annotations", DRAIN_UNMANAGED_ANNOTATION);
 
+	assert(node && key);
 	if (!pod)
 		return (struct pod_verdict){.fate = POD_UNKNOWN};
 	/* One of the same name elsewhere is another pod. */

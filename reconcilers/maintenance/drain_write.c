@@ -3,6 +3,7 @@
  * What was decided about nodes, written down: annotations and cordons first, then status and
  * events.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "lib/base/mem.h"
@@ -179,6 +180,7 @@ int64_t drain_age_s(const struct drain *d, const struct candidate *c, enum phase
 	const json_t *before = json_at(c->state, "status", "maintenance");
 	int64_t began, now;
 
+	assert(phase != PHASE_NONE);
 	if (!str_eq(json_str_at(before, "state"), phase_names[phase]) ||
 	    !rfc3339_read(json_str_or(json_at(before, "since"), ""), &began) ||
 	    !rfc3339_read(json_str_or(json_at(d->world, "env", "now"), ""), &now) || now < began)

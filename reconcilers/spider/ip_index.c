@@ -4,6 +4,8 @@
  */
 #include "reconcilers/spider/ip_index.h"
 
+#include <assert.h>
+
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
@@ -173,6 +175,7 @@ void ip_index_put(struct ip_index *index, const char *owner_key, const struct ip
 {
 	struct owner *owner;
 
+	assert(owner_key);
 	ip_index_remove(index, owner_key);
 	if (ranges->len == 0)
 		return;

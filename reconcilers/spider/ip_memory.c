@@ -4,6 +4,8 @@
  */
 #include "reconcilers/spider/ip_memory.h"
 
+#include <assert.h>
+
 #include "lib/base/rfc3339.h"
 #include "lib/base/str.h"
 #include "lib/json/json.h"
@@ -12,6 +14,7 @@
 
 void ip_rest(json_t *resting, const char *address)
 {
+	assert(json_is_array(resting));
 	if (json_array_size(resting) >= IP_RESTING_MAX)
 		json_array_remove(resting, 0);
 	json_array_append_new(resting, json_string(address));
@@ -100,6 +103,7 @@ bool ip_conflicts_note(struct ip_conflicts *conflicts, const char *address, cons
 	ip_number number;
 	size_t i;
 
+	assert(conflicts->entries);
 	if (ip_parse(address, conflicts->family, &number, NULL) < 0)
 		return false;
 	if (known && str_eq(json_str_at(known, "mac"), mac) && is_young(known, now))
@@ -127,6 +131,7 @@ void ip_conflicts_write(const struct ip_conflicts *conflicts, json_t *status)
 {
 	size_t n = json_array_size(conflicts->entries);
 
+	assert(json_is_object(status));
 	json_object_del(status, "conflictIPs");
 	json_object_del(status, "conflictIPCount");
 	if (n == 0)

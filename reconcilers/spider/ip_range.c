@@ -5,6 +5,7 @@
 #include "reconcilers/spider/ip_range.h"
 
 #include <arpa/inet.h>
+#include <assert.h>
 #include <string.h>
 
 #include "lib/base/mem.h"
@@ -114,6 +115,7 @@ void ip_subnet_print(const struct ip_subnet *subnet, char out[IP_SUBNET_TEXT_SIZ
 {
 	char address[IP_TEXT_SIZE];
 
+	assert(subnet->prefix_len <= family_bits(subnet->family));
 	ip_print(subnet->family, subnet->range.first, address);
 	(void)snprintf(out, IP_SUBNET_TEXT_SIZE, "%s/%u", address, subnet->prefix_len);
 }
@@ -150,6 +152,7 @@ char *ip_range_text(enum ip_family family, struct ip_range range)
 {
 	char first[IP_TEXT_SIZE], last[IP_TEXT_SIZE];
 
+	assert(range.first <= range.last);
 	ip_print(family, range.first, first);
 	if (range.first == range.last)
 		return str_dup(first);
@@ -165,6 +168,7 @@ void ip_set_done(struct ip_set *set)
 
 void ip_set_add(struct ip_set *set, struct ip_range range)
 {
+	assert(range.first <= range.last);
 	if (set->len == set->cap) {
 		set->cap = set->cap ? 2 * set->cap : 4;
 		set->items = mem_realloc(set->items, set->cap * sizeof(*set->items));
@@ -206,6 +210,7 @@ void ip_set_subtract(struct ip_set *set, const struct ip_set *other)
 	struct ip_set left = {0};
 	size_t j = 0;
 
+	assert(set != other);
 	for (size_t i = 0; i < set->len; i++) {
 		struct ip_range rest = set->items[i];
 		bool is_gone = false;

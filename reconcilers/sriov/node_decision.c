@@ -5,6 +5,7 @@
  */
 #include "reconcilers/sriov/node_decision.h"
 
+#include <assert.h>
 #include <string.h>
 #include <strings.h>
 
@@ -62,6 +63,7 @@ void share_note(struct share *share, enum policy_standing standing, const char *
 	auto_strbuf struct strbuf line = {0};
 	va_list ap;
 
+	assert(subject && share->why_lines <= share->why_lines_max);
 	if (is_worse)
 		share->standing = standing;
 	if (share->why_lines == share->why_lines_max && !is_worse)
@@ -462,6 +464,7 @@ void node_decide(struct decision *d, const json_t *world, const char *key, const
 	const json_t *spec = json_at(state, "spec");
 	int block;
 
+	assert(d->shares_len == 0 && d->pfs_len == 0);
 	d->state = state;
 	d->spec = json_is_object(spec) ? spec : NULL;
 	collect_policies(d, world, labels, why_lines_max);

@@ -4,6 +4,8 @@
  */
 #include "reconcilers/sriov/policy_report.h"
 
+#include <assert.h>
+
 #include "lib/base/str.h"
 #include "lib/json/condition.h"
 #include "lib/json/json.h"
@@ -69,6 +71,7 @@ static const struct policy_standing_info standings[] = {
 
 const struct policy_standing_info *policy_standing_info(enum policy_standing standing)
 {
+	assert(standing < ARRAY_LEN(standings));
 	return &standings[standing];
 }
 

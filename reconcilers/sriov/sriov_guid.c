@@ -4,6 +4,7 @@
  */
 #include "reconcilers/sriov/sriov_guid.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -168,6 +169,7 @@ bool guid_first_of_pf(int block, const char *mac, uint64_t *ret)
 	const uint8_t *address = octets;
 	uint64_t number;
 
+	assert(block >= 0 && block <= UINT8_MAX);
 	if (n == IPOIB_OCTETS) {
 		uint8_t *guid = octets + IPOIB_OCTETS - GUID_OCTETS;
 

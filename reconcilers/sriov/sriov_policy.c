@@ -5,6 +5,7 @@
  */
 #include "reconcilers/sriov/sriov_policy.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <string.h>
 #include <strings.h>
@@ -263,6 +264,7 @@ bool sriov_policy_range(const struct sriov_policy *policy, const json_t *pf, siz
 	bool first_visit = *iter == 0;
 	struct pf_name name;
 
+	assert(*iter <= names + 1);
 	if (policy->num_vfs == 0 || *iter > names)
 		return false;
 	*ret = (struct vf_range){.first = 0, .last = policy->num_vfs - 1};

@@ -21,7 +21,9 @@ static bool restore_vfs(struct restore *r)
 	const struct pf *pf = r->pf;
 	const char *eswitch = json_str_at(pf->found, "eSwitchMode");
 	const json_t *count = json_at(pf->found, "numVfs");
-	int wanted = count ? (int)json_integer_value(count) : pf->now.num_vfs;
+	/* From a file: no PF had less than 0. */
+	bool is_known = count && json_integer_value(count) >= 0;
+	int wanted = is_known ? (int)json_integer_value(count) : pf->now.num_vfs;
 	bool differs = eswitch && !str_eq(eswitch, pf->now.eswitch);
 
 	if (wanted == pf->now.num_vfs && !differs)
